@@ -398,6 +398,8 @@ type End struct {
 	Warnings         []string `json:"warnings,omitempty"`
 	// Search is the state of the search after a run that belongs to one.
 	Search *Searched `json:"search,omitempty"`
+	// Keep is for inserts beside a table's maintenance.
+	Keep *Keep `json:"keep,omitempty"`
 	// Summary is derived from the other lines and fields; it is for readers that
 	// don't use rowmill.
 	Summary *Summary `json:"summary,omitempty"`

@@ -2,19 +2,14 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/rowmill/rowmill/internal/probe"
-	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -72,13 +67,13 @@ func TestBenchKeep(t *testing.T) {
 			"--time", (8 * time.Hour / time.Duration(speed)).String(), "--interval", "500ms"}, more...)...)
 	}
 	var record, page string
-	var f keepFigures
+	var f report.KeepFigures
 	for ; ; speed /= 4 {
 		record, page = filepath.Join(filepath.Dir(file), "run.jsonl"), filepath.Join(filepath.Dir(file), "run.html")
 		wantDone(t, rowmill(t.Context(), "apply", file, "--yes"))
 		s := bench(file, "--json", "--out", record, "--html", page)
 		wantDone(t, s)
-		f = keepFigures{}
+		f = report.KeepFigures{}
 		if err := json.Unmarshal([]byte(s.stdout), &f); err != nil {
 			t.Fatalf("%v\n%s", err, s.stdout)
 		}
@@ -158,32 +153,6 @@ func TestBenchKeepSparesRows(t *testing.T) {
 	}
 }
 
-// TestStallsBesideTheDisk checks that a stall shows how long a sync of another file
-// took at the same time.
-func TestStallsBesideTheDisk(t *testing.T) {
-	at := func(ms int) time.Time { return time.Date(2026, 11, 20, 12, 0, 0, ms*1e6, time.UTC) }
-	var d diskLog
-	for _, s := range []struct{ from, took int }{{100, 5}, {150, 300}, {450, 40}, {900, 9}} {
-		d.add(probe.Sync{Began: at(s.from), Took: time.Duration(s.took) * time.Millisecond})
-	}
-	if d.count != 4 || len(d.slow) != 2 || d.longest != 300*time.Millisecond {
-		t.Errorf("%+v", d)
-	}
-	for _, c := range []struct{ from, to, want int }{{0, 150, 0}, {0, 151, 300}, {449, 460, 300}, {450, 460, 40}, {489, 900, 40}, {490, 910, 0}} {
-		if got := d.during(at(c.from), at(c.to)); got != time.Duration(c.want)*time.Millisecond {
-			t.Errorf("from %d to %d ms: %v, want %d ms", c.from, c.to, got, c.want)
-		}
-	}
-	f := keepFigures{StallMS: 100, Disk: &keepDisk{Syncs: 4, Slow: 2, Longest: .3}, Longest: stall{Seconds: .31, Sync: .3},
-		Stalls: []stall{{At: at(140), Seconds: .31, Sync: .3, Inserts: 2, During: []string{"merge p1"}}, {At: at(600), Seconds: .2, Inserts: 1, During: []string{"drop p1"}}}}
-	for _, want := range []string{"; syncing another file took 300 ms then\n", "disk         4 syncs of another file, 2 of them over 10 ms, longest 300 ms\n",
-		`LONGEST\s+SYNC\s+INSERTS\s+DURING`, `310 ms\s+300 ms\s+2\s+merge p1`, `200 ms\s+-\s+1\s+drop p1`} {
-		if !regexp.MustCompile(want).MatchString(f.text()) {
-			t.Errorf("no %q in\n%s", want, f.text())
-		}
-	}
-}
-
 // TestBenchKeepOfATableThatNobodyKeeps checks that without maintenance, inserts fail
 // once the last period is over, and that the run reports this and fails.
 func TestBenchKeepOfATableThatNobodyKeeps(t *testing.T) {
@@ -230,39 +199,5 @@ func TestBenchKeepRefuses(t *testing.T) {
 				t.Errorf("exit %d: %s", s.code, s.stderr)
 			}
 		})
-	}
-}
-
-func TestStalls(t *testing.T) {
-	at := func(ms int) time.Time { return time.Date(2026, 11, 20, 12, 0, 0, ms*1e6, time.UTC) }
-	slow := func(from, took int) workload.SlowInsert {
-		return workload.SlowInsert{Began: at(from), Took: time.Duration(took) * time.Millisecond}
-	}
-	var l maintenanceLog
-	for _, d := range []struct {
-		action   string
-		from, to int
-		err      error
-		news     bool
-	}{
-		{"rebuild", 0, 900, nil, true}, {"drop", 150, 200, nil, true}, {"drop", 150, 200, nil, false}, {"seal", 500, 500, nil, false}, {"merge", 2000, 2100, errors.New("lock"), true},
-		{"merge", 3000, 3100, nil, true},
-	} {
-		if got := l.add(d.action, "p1", at(d.to), time.Duration(d.to-d.from)*time.Millisecond, d.err); got != d.news {
-			t.Errorf("%s is news: %v", d.action, got)
-		}
-	}
-	got := l.stalls([]workload.SlowInsert{slow(300, 150), slow(100, 120), slow(120, 200), slow(2050, 110), slow(2400, 100), slow(5000, 100)})
-	var lines []string
-	for _, s := range got {
-		lines = append(lines, s.At.Format("05.000")+" "+time.Duration(s.Seconds*1e9).String()+" "+strings.Repeat("x", s.Inserts)+" "+strings.Join(s.During, ", "))
-	}
-	if d := cmp.Diff([]string{"00.100 200ms xxx drop p1, rebuild p1", "02.050 110ms x merge p1", "02.400 100ms x another try of merge p1", "05.000 100ms x "}, lines); d != "" {
-		t.Error(d)
-	}
-	for want, during := range map[string][]string{", while rowmill did nothing": nil, " during drop p1": {"drop p1"}, ", 1s after drop p1": {"1s after drop p1"}, " during drop p1 and a, b": {"drop p1", "a", "b"}} {
-		if got := duringText(during); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
 	}
 }

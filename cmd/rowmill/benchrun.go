@@ -8,18 +8,14 @@ import (
 
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
 )
 
-// errInterrupted is the error of a command that was interrupted.
-var errInterrupted = errors.New("interrupted; what was measured is reported")
-
-// errInterruptedEarly is the error of a run that was interrupted during its
-// preparation.
-var errInterruptedEarly = errors.New("interrupted before anything was measured")
+var errInterrupted, errInterruptedEarly = experiment.ErrInterrupted, experiment.ErrInterruptedEarly
 
 // An insertRun measures one layout.
 type insertRun struct {

@@ -22,9 +22,9 @@ type cellProgress struct {
 
 func newCellProgress(w io.Writer) *cellProgress { return &cellProgress{w: w} }
 
-// expect announces the number of cells to be measured, each taking the given number of
+// Expect announces the number of cells to be measured, each taking the given number of
 // seconds. It is called before the tables are filled.
-func (p *cellProgress) expect(cells int, seconds float64) {
+func (p *cellProgress) Expect(cells int, seconds float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cells = cells

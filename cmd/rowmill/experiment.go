@@ -17,8 +17,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// An experiment is a scenario at a scale, on a target.
-type experiment struct {
+// A scenarioPlan is a scenario at a scale, on a target.
+type scenarioPlan struct {
 	d     *scenario.Declaration
 	scale float64
 	rows  int64 // of each run
@@ -38,8 +38,8 @@ type experimentRun struct {
 
 // newExperiment determines the runs, and refuses impossible ones. It opens no
 // database.
-func newExperiment(d *scenario.Declaration, f scenarioFlags) (*experiment, error) {
-	e := &experiment{d: d, scale: f.scale, rows: int64(math.Round(float64(d.Rows) * f.scale)), target: d.Target}
+func newExperiment(d *scenario.Declaration, f scenarioFlags) (*scenarioPlan, error) {
+	e := &scenarioPlan{d: d, scale: f.scale, rows: int64(math.Round(float64(d.Rows) * f.scale)), target: d.Target}
 	if f.target != "" {
 		e.target = f.target
 	}
@@ -69,7 +69,7 @@ func newExperiment(d *scenario.Declaration, f scenarioFlags) (*experiment, error
 const minScenarioRows = 1000
 
 // flags returns a run as checked flags of `bench insert`.
-func (e *experiment) flags(r *scenario.Run, f scenarioFlags) (out benchFlags, err error) {
+func (e *scenarioPlan) flags(r *scenario.Run, f scenarioFlags) (out benchFlags, err error) {
 	if e.rows < minScenarioRows {
 		return out, usagef(fmt.Sprintf("--scale %.2g", math.Ceil(1e4*minScenarioRows/float64(e.d.Rows))/1e4),
 			"--scale %v: %d rows a run are too few to measure", e.scale, e.rows)
@@ -127,7 +127,7 @@ const (
 )
 
 // size measures bytes per row on a sample, and sets the memory of the runs.
-func (e *experiment) size(ctx context.Context, note func(string)) (err error) {
+func (e *scenarioPlan) size(ctx context.Context, note func(string)) (err error) {
 	if e.d.MemoryShare == 0 {
 		return nil
 	}
@@ -160,7 +160,7 @@ func (e *experiment) size(ctx context.Context, note func(string)) (err error) {
 	return err
 }
 
-func (e *experiment) memoryWords() string {
+func (e *scenarioPlan) memoryWords() string {
 	return fmt.Sprintf("%v of the final size of %s", e.d.MemoryShare, e.d.MemoryOf)
 }
 
@@ -188,7 +188,7 @@ func sampleOptions(f benchFlags) workload.InsertOptions {
 }
 
 // record returns the description of the experiment for a run's record.
-func (e *experiment) record(run string) *result.Scenario {
+func (e *scenarioPlan) record(run string) *result.Scenario {
 	s := e.d.Record(run, e.scale, e.finalBytes)
 	if e.finalBytes == 0 {
 		s.MemoryShare, s.MemoryOf = 0, ""
@@ -197,7 +197,7 @@ func (e *experiment) record(run string) *result.Scenario {
 }
 
 // plan describes the runs and estimates how long they take.
-func (e *experiment) plan(todo []experimentRun) []string {
+func (e *scenarioPlan) plan(todo []experimentRun) []string {
 	lines := []string{fmt.Sprintf("%s: %s", e.d.Name, e.d.Title),
 		fmt.Sprintf("%s of %s on %s", plural(len(todo), "run"), plural(e.rows, "row"), e.target)}
 	share := float64(len(todo)) / float64(len(e.runs))

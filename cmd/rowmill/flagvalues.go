@@ -5,8 +5,11 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/rowmill/rowmill/internal/experiment"
 )
 
 // countUnits are the suffixes of counts. They are decimal, as rows are counted.
@@ -130,3 +133,55 @@ func (i intValue) Set(s string) error {
 func (i intValue) String() string { return strconv.Itoa(*i.n) }
 
 func (i intValue) Type() string { return "N" }
+
+// A targetValue is a flag that holds the only target of a Spec.
+type targetValue struct{ targets *[]string }
+
+func (t targetValue) Set(s string) error {
+	*t.targets = []string{s}
+	return nil
+}
+
+func (t targetValue) String() string { return strings.Join(*t.targets, ",") }
+
+func (t targetValue) Type() string { return "string" }
+
+// An optionalInt is a whole number that is nil unless the flag is given.
+type optionalInt struct{ n **int }
+
+func (o optionalInt) Set(s string) error {
+	*o.n = new(int)
+	return intValue{*o.n}.Set(s)
+}
+
+func (o optionalInt) String() string {
+	if *o.n == nil {
+		return ""
+	}
+	return strconv.Itoa(**o.n)
+}
+
+func (o optionalInt) Type() string { return "N" }
+
+// An optionalBool is a bool that is nil unless the flag is given.
+type optionalBool struct{ b **bool }
+
+func (o optionalBool) Set(s string) error {
+	b, err := strconv.ParseBool(s)
+	*o.b = &b
+	return err
+}
+
+func (o optionalBool) String() string {
+	if *o.b == nil {
+		return ""
+	}
+	return strconv.FormatBool(**o.b)
+}
+
+func (o optionalBool) Type() string { return "bool" }
+
+// durationVar defines a flag that holds a duration of a Spec.
+func durationVar(flags *pflag.FlagSet, d *experiment.Duration, name string, value time.Duration, usage string) {
+	flags.DurationVar((*time.Duration)(d), name, value, usage)
+}

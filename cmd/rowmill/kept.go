@@ -89,18 +89,26 @@ type kept struct {
 // Close closes the database.
 func (k *kept) Close() error { return k.target.Close() }
 
-// readDeclaration reads and checks a declaration. A url that is not "" replaces the
-// declaration's target.
-func readDeclaration(ctx context.Context, file, url string) (*rolling.Declaration, error) {
+// readDeclaration reads and checks a declaration, and returns its text as well. A url
+// that is not "" replaces the declaration's target.
+func readDeclaration(ctx context.Context, file, url string) (*rolling.Declaration, []byte, error) {
 	text, err := textfile.Read(ctx, file)
 	if err != nil {
-		return nil, engine.Hinted(fmt.Errorf("read the declaration: %w", err), "a file such as docs/declaration.md shows")
+		return nil, nil, engine.Hinted(fmt.Errorf("read the declaration: %w", err), "a file such as docs/declaration.md shows")
 	}
 	d, err := rolling.ParseDeclarationFor(file, text, url)
 	if err != nil {
-		return nil, &usageError{err, ""}
+		return nil, nil, &usageError{err, ""}
 	}
-	return d, nil
+	return d, text, nil
+}
+
+// declaredTarget returns the target of a declaration, as a list.
+func declaredTarget(file string, d *rolling.Declaration) ([]string, error) {
+	if d.Target == "" {
+		return nil, usagef("target = \"mysql://USER@HOST/DB\" below [table], or --target URL", "%s: no target", file)
+	}
+	return []string{d.Target}, nil
 }
 
 // openKept reads a declaration and opens its table, which may not exist yet.
@@ -108,12 +116,17 @@ func (a *app) openKept(ctx context.Context, file string, f keptFlags) (_ *kept, 
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	d, err := readDeclaration(ctx, file, f.target)
+	d, _, err := readDeclaration(ctx, file, f.target)
 	if err != nil {
 		return nil, err
 	}
-	if d.Target == "" {
-		return nil, usagef("target = \"mysql://USER@HOST/DB\" below [table], or --target URL", "%s: no target", file)
+	return a.openDeclared(ctx, file, d, f)
+}
+
+// openDeclared opens a declared table, which may not exist yet.
+func (a *app) openDeclared(ctx context.Context, file string, d *rolling.Declaration, f keptFlags) (_ *kept, err error) {
+	if _, err := declaredTarget(file, d); err != nil {
+		return nil, err
 	}
 	text := d.Target
 	if missing := target.MissingFile(text); missing != "" && f.applied {

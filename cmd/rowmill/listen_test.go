@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -152,14 +153,14 @@ func TestInsertsGoOnWhileKeptElsewhere(t *testing.T) {
 			if s.code != exitDone {
 				t.Fatalf("exit %d\n%s\n%s\nkept:\n%s", s.code, s.stdout, s.stderr, kept.stderr)
 			}
-			var f keepFigures
+			var f report.KeepFigures
 			if err := json.Unmarshal([]byte(s.stdout), &f); err != nil {
 				t.Fatal(err)
 			}
 			if f.Rows < 1000 || f.Found == nil || *f.Found != f.Rows || len(f.Errors) > 0 || f.Actions["create"] < 2 || f.Actions["drop"] < 1 || f.Dropped == 0 {
 				t.Errorf("%s\nkept:\n%s", s.stdout, kept.stderr)
 			}
-			t.Logf("longest insert %.0f ms%s", f.Longest.Seconds*1000, duringText(f.Longest.During))
+			t.Logf("longest insert %.0f ms, during %q", f.Longest.Seconds*1000, f.Longest.During)
 		})
 	}
 }

@@ -61,7 +61,7 @@ func TestTrapLoadKilledAnyTime(t *testing.T) {
 // options returns the options of a load in this process.
 func (l *loading) options(db engine.Keeper) ingest.Options {
 	l.Helper()
-	d, err := readDeclaration(l.Context(), l.file, "")
+	d, _, err := readDeclaration(l.Context(), l.file, "")
 	if err != nil {
 		l.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/noask"
 )
 
@@ -106,13 +106,14 @@ func (a *app) run(ctx context.Context) int {
 		fmt.Fprintf(stderr, "Try: %s\n", hint)
 	}
 	var usage *usageError
+	var refusal *experiment.Refusal
 	var regression *regressionError
 	switch {
 	case errors.As(err, &regression):
 		return exitRegression
 	case wasInterrupted:
 		return exitInterrupted
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.As(err, &refusal):
 		return exitUsage
 	}
 	return exitFailed
@@ -137,11 +138,7 @@ func hintOf(err error) string {
 	if errors.As(err, &usage) && usage.hint != "" {
 		return usage.hint
 	}
-	var hint *engine.HintError
-	if errors.As(err, &hint) {
-		return hint.Hint
-	}
-	return ""
+	return experiment.Hint(err)
 }
 
 func (a *app) rootCommand() *cobra.Command {

@@ -109,7 +109,7 @@ func (a *app) plan(ctx context.Context, file string, f planFlags) error {
 // planned measures the values that aren't given and computes the plan.
 func (a *app) planned(ctx context.Context, file string, f planFlags, in sizing.Input) (_ *sizing.Output, err error) {
 	if f.rowBytes > 0 {
-		d, err := readDeclaration(ctx, file, f.kept.target)
+		d, _, err := readDeclaration(ctx, file, f.kept.target)
 		if err != nil {
 			return nil, err
 		}

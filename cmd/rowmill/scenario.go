@@ -250,7 +250,7 @@ func inOrder(d *scenario.Declaration, recs []result.Record) []result.Record {
 
 // runExperiment determines the memory and executes the runs in order. It stops at the
 // first failure.
-func (a *app) runExperiment(ctx context.Context, e *experiment, todo []experimentRun, out *recordFile) (recs []result.Record, err error) {
+func (a *app) runExperiment(ctx context.Context, e *scenarioPlan, todo []experimentRun, out *recordFile) (recs []result.Record, err error) {
 	ctx, interrupt := context.WithCancel(ctx)
 	defer interrupt()
 	show := a.newProgress(interrupt)

@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/testdb"
@@ -163,7 +162,7 @@ func TestBenchPointsSet(t *testing.T) {
 			target, before := "sqlite:?durability=none", map[string]string{}
 			if c.kind != "sqlite" {
 				target = own(t, c.kind)
-				before = tuned(t, target, c.set)
+				before = tuned(t, c.kind, target, c.set)
 			}
 			s := rowmill(t.Context(), "bench", "points", "--target", target, "--points", "5", "--set", c.set, "--repeat", "2",
 				"--rows", "2k", "--clients", "2", "--seconds", "0.2", "--out", "run.jsonl", "--json", "--yes")
@@ -186,7 +185,7 @@ func TestBenchPointsSet(t *testing.T) {
 				t.Errorf("measured in the order %s", order)
 			}
 			if c.kind != "sqlite" {
-				if after := tuned(t, target, c.set); fmt.Sprint(after) != fmt.Sprint(before) {
+				if after := tuned(t, c.kind, target, c.set); fmt.Sprint(after) != fmt.Sprint(before) {
 					t.Errorf("before %v, afterwards %v", before, after)
 				}
 				if !strings.Contains(s.stderr, "Changes settings of the whole server") {
@@ -198,30 +197,13 @@ func TestBenchPointsSet(t *testing.T) {
 	}
 }
 
-// tuned returns the values that the settings of --set have on a server.
-func tuned(t *testing.T, url, set string) map[string]string {
+// tuned returns the values on a server of the settings of --set.
+func tuned(t *testing.T, kind, url, set string) map[string]string {
 	t.Helper()
-	settings, err := parseSettings([]string{set})
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := target.Open(t.Context(), url, func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
 	out := map[string]string{}
-	for _, s := range settings {
-		got, err := db.DB.(engine.Tuner).Tune(t.Context(), s.Name, s.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := got.Undo(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if _, known := out[s.Name]; !known {
-			out[s.Name] = got.Before
-		}
+	for text := range strings.SplitSeq(set, ",") {
+		name, _, _ := strings.Cut(text, "=")
+		out[name] = settingNow(t, kind, url, name)
 	}
 	return out
 }

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -12,19 +10,15 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rowmill/rowmill/internal/bench"
-	"github.com/rowmill/rowmill/internal/target"
-	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/result"
 )
 
-// steadyFlags are the flags of `rowmill bench steady`: those that it shares with
-// `bench insert`, and its own.
+// steadyFlags are the flags of `rowmill bench steady`.
 type steadyFlags struct {
-	benchFlags
-	p99      time.Duration
-	retryFor time.Duration
-	noWork   bool
+	spec     experiment.Spec
+	out      benchOutputs
+	printSQL bool
 }
 
 // Defaults: a commit every tenth of a second detects every stall of that length, and
@@ -36,17 +30,8 @@ const (
 	steadyBatch    = 10
 	steadyInterval = 10 * time.Second
 	steadyKeep     = 3
-	// steadyPeriod is the length of a period: three are kept, so that the table
-	// reaches its final size within the first hour.
-	steadyPeriod = 10 * time.Minute
 	// steadyRetry is longer than the restart of a server that has to recover.
 	steadyRetry = 10 * time.Minute
-	// steadyWork is the interval at which the fixed computation is timed.
-	steadyWork = time.Second
-	// leastPerInterval is the least number of commits per interval. A commit at the
-	// end of an interval may fall into the next one; with 20, that is no more than the
-	// tolerance of 5%.
-	leastPerInterval = 20
 )
 
 func (a *app) benchSteadyCommand() *cobra.Command {
@@ -70,116 +55,36 @@ func (a *app) benchSteadyCommand() *cobra.Command {
 		Example: "  rowmill bench steady --target mariadb://bench@db1/test --for 24h --rate 100 --p99 50ms\n" +
 			"  rowmill bench steady --target sqlite:steady.db --for 10m --html steady.html\n" +
 			"  rowmill report steady-db1.jsonl steady-db2.jsonl --html both.html",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("rowmill bench steady --help", "unexpected argument %q: everything is a flag", args[0])
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, _ []string) error {
-			f.indexesGiven = c.Flags().Changed("indexes")
-			return a.benchSteady(c.Context(), f)
-		},
+		Args: onlyFlags,
+		RunE: func(c *cobra.Command, _ []string) error { return a.benchSteady(c.Context(), &f) },
 	}
 	f.define(c.Flags())
 	return c
 }
 
 func (f *steadyFlags) define(flags *pflag.FlagSet) {
+	s := &f.spec
+	*s = experiment.Spec{Workload: experiment.Steady, Rate: steadyRate}
 	flags.SortFlags = false
-	f.rate = steadyRate
-	flags.StringVar(&f.target, "target", target.Default, target.Help+"\n`URL`")
-	flags.DurationVar(&f.maxTime, "for", steadyFor, "hold the load for this `time`, such as 10m, 24h or 168h")
-	flags.Var(rateValue{v: &f.rate}, "rate", "rows per second to hold")
-	flags.DurationVar(&f.p99, "p99", 0, "an interval whose 99th percentile, from when inserts are due, is above this `time` is below target (default no limit)")
-	flags.StringVar(&f.preset, "preset", "classic", "`name` of the table and its rows, see rowmill bench insert --help")
-	intVar(flags, &f.batch, "batch", steadyBatch, "rows in one transaction, `N`")
-	intVar(flags, &f.writers, "writers", 1, "clients that share the load, each on a connection of its own; `N`")
-	flags.StringVar(&f.method, "method", "", "how to insert: `single`, multi, prepared, pipeline (PostgreSQL) or load (default multi; on SQLite prepared)")
-	intVar(flags, &f.indexes, "indexes", 0, "secondary indexes, the preset's first `N` (default the preset's)")
-	flags.Uint64Var(&f.seed, "seed", 1, "`number` that all rows derive from")
-	flags.DurationVar(&f.interval, "interval", steadyInterval, "`time` between two readings of all figures")
-	flags.Var(countValue{n: &f.periodRows, auto: true}, "period-rows", "rows of a period; auto is ten minutes' rows")
-	intVar(flags, &f.keepPeriods, "keep-periods", steadyKeep, "keep the newest `N` periods, and drop those before")
-	flags.DurationVar(&f.retryFor, "retry-for", steadyRetry, "try to connect to a server that went away for this `time`, then end")
-	flags.BoolVar(&f.noWork, "no-work", false, "don't time the fixed piece of computing, half a percent of a core (default false)")
-	flags.StringVar(&f.out, "out", "", "write the run record to this `file`, replacing it (default steady-HOST-TIME.jsonl)")
-	flags.StringVar(&f.reports.html, "html", "", "write an HTML page with charts to this `file` at the end (default none)")
-	flags.StringVar(&f.reports.png, "png", "", "write a picture to this `file` at the end (default none)")
-	flags.StringVar(&f.reports.md, "md", "", "write Markdown tables to this `file` at the end (default none)")
-	flags.BoolVar(&f.reports.json, "json", false, "print the summary as JSON instead of text (default false)")
-	flags.BoolVar(&f.dropExisting, "drop-existing", false, "drop tables of these names that exist, with all their rows (default false)")
-	flags.BoolVar(&f.noVerify, "no-verify", false, "don't read the table back at the end (default false)")
+	oneTarget(flags, s)
+	durationVar(flags, &s.MaxTime, "for", steadyFor, "hold the load for this `time`, such as 10m, 24h or 168h")
+	flags.Var(rateValue{v: &s.Rate}, "rate", "rows per second to hold")
+	durationVar(flags, &s.P99, "p99", 0, "an interval whose 99th percentile, from when inserts are due, is above this `time` is below target (default no limit)")
+	flags.StringVar(&s.Preset, "preset", "classic", "`name` of the table and its rows, see rowmill bench insert --help")
+	intVar(flags, &s.Batch, "batch", steadyBatch, "rows in one transaction, `N`")
+	intVar(flags, &s.Writers, "writers", 1, "clients that share the load, each on a connection of its own; `N`")
+	flags.StringVar(&s.Method, "method", "", "how to insert: `single`, multi, prepared, pipeline (PostgreSQL) or load (default multi; on SQLite prepared)")
+	flags.Var(optionalInt{&s.Indexes}, "indexes", "secondary indexes, the preset's first `N` (default the preset's)")
+	seedVar(flags, s, "`number` that all rows derive from")
+	durationVar(flags, &s.Interval, "interval", steadyInterval, "`time` between two readings of all figures")
+	flags.Var(countValue{n: &s.PeriodRows, auto: true}, "period-rows", "rows of a period; auto is ten minutes' rows")
+	intVar(flags, &s.KeepPeriods, "keep-periods", steadyKeep, "keep the newest `N` periods, and drop those before")
+	durationVar(flags, &s.RetryFor, "retry-for", steadyRetry, "try to connect to a server that went away for this `time`, then end")
+	flags.BoolVar(&s.NoWork, "no-work", false, "don't time the fixed piece of computing, half a percent of a core (default false)")
+	f.out.define(flags, "write the run record to this `file`, replacing it (default steady-HOST-TIME.jsonl)", "", " at the end", "summary as JSON instead of text")
+	flags.BoolVar(&s.DropExisting, "drop-existing", false, "drop tables of these names that exist, with all their rows (default false)")
+	flags.BoolVar(&s.NoVerify, "no-verify", false, "don't read the table back at the end (default false)")
 	flags.BoolVar(&f.printSQL, "print-sql", false, "print every statement that the run would use, and run nothing (default false)")
-}
-
-// complete fills in the defaults that depend on other flags and on the target.
-func (f *steadyFlags) complete(now time.Time) error {
-	const help = "rowmill bench steady --help"
-	switch {
-	case f.maxTime <= 0:
-		return usagef("--for 24h", "--for %v: want a time to hold the load for", f.maxTime)
-	case f.interval < 10*time.Millisecond:
-		return usagef(help, "--interval %v: want at least 10ms", f.interval)
-	case f.interval > f.maxTime:
-		return usagef("--interval 1s", "--interval %v: want no more than the %v of --for", f.interval, f.maxTime)
-	case f.batch < 1:
-		return usagef(help, "--batch %d: want at least 1", f.batch)
-	case f.writers < 1, f.writers > maxWriters:
-		return usagef(help, "--writers %d: want 1 to %d", f.writers, maxWriters)
-	case f.keepPeriods < 1:
-		return usagef(help, "--keep-periods %d: want at least 1", f.keepPeriods)
-	case f.p99 < 0 || f.p99 > 0 && f.p99 < time.Microsecond:
-		return usagef("--p99 50ms", "--p99 %v: want at least 1µs, or no limit", f.p99)
-	case f.retryFor <= 0:
-		return usagef("--retry-for 1m", "--retry-for %v: want a time", f.retryFor)
-	}
-	if n := f.rate * f.interval.Seconds() / float64(f.batch); n < leastPerInterval {
-		return usagef(fmt.Sprintf("--interval %v", time.Duration(float64(f.interval)*leastPerInterval/n).Round(time.Second)+time.Second),
-			"--rate %g in batches of %d makes %.3g operations in an interval of %v: want at least %d, or the one that falls on its end decides whether the rate was kept",
-			f.rate, f.batch, n, f.interval, leastPerInterval)
-	}
-	if f.periodRows == 0 {
-		f.periodRows = max(int64(f.batch), int64(f.rate*steadyPeriod.Seconds()))
-	}
-	db, err := target.Dry(f.target)
-	if err != nil {
-		return usagef(hintOf(err), "--target: %w", err)
-	}
-	layout := workload.Plain
-	if db.Capabilities().Rolling {
-		layout = workload.Rolling
-	}
-	f.layouts, f.repeat = []string{layout}, 1
-	if f.out == "" {
-		f.out = fmt.Sprintf("steady-%s-%s.jsonl", fileName(host()), now.Format("20060102-150405"))
-	}
-	if err := f.checkFiles("rowmill bench steady"); err != nil {
-		return err
-	}
-	w, err := workload.NewInsert(db, f.options())
-	if err == nil {
-		cfg := f.runConfig(w.Options())
-		err = cfg.Validate()
-	}
-	if err != nil {
-		hint := hintOf(err)
-		if hint == "" {
-			hint = help
-		}
-		return usagef(hint, "%w", err)
-	}
-	return nil
-}
-
-// host returns this machine's name without its domain.
-func host() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return ""
-	}
-	name, _, _ = strings.Cut(name, ".")
-	return name
 }
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
@@ -192,97 +97,30 @@ func fileName(s string) string {
 	return "host"
 }
 
-func (f *steadyFlags) options() workload.InsertOptions {
-	o := f.insertOptions(f.layouts[0])
-	o.Patience = f.retryFor
-	return o
-}
-
-func (f *steadyFlags) runConfig(o workload.InsertOptions) bench.Config {
-	cfg := f.config(o)
-	cfg.RetryFor = f.retryFor
-	return cfg
-}
-
 // benchSteady runs the load and reports, however the run ended.
-func (a *app) benchSteady(ctx context.Context, f steadyFlags) error {
-	if err := f.complete(time.Now()); err != nil {
+func (a *app) benchSteady(ctx context.Context, f *steadyFlags) error {
+	s := &f.spec
+	s.CompleteSteady()
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	if f.out.record == "" {
+		f.out.record = fmt.Sprintf("steady-%s-%s.jsonl", fileName(experiment.Host()), time.Now().Format("20060102-150405"))
+	}
+	if err := f.out.check("rowmill bench steady"); err != nil {
 		return err
 	}
 	if f.printSQL {
-		return a.printSQL(f.benchFlags)
+		return a.printSpec(s)
 	}
-	out, err := openRecord(f.out)
-	if err != nil {
-		return err
-	}
-	f.announce(a.stderr)
-	rec, err := a.runSteady(ctx, f, out)
-	if rec == nil {
-		return errors.Join(err, out.close())
-	}
-	return errors.Join(err, out.close(), a.writeReports(f.reports, []result.Record{*rec}))
-}
-
-func (a *app) runSteady(ctx context.Context, f steadyFlags, out *recordFile) (*result.Record, error) {
-	ctx, interrupt := context.WithCancel(ctx)
-	defer interrupt()
-	show := a.newProgress(interrupt)
-	if _, ok := show.(*lines); ok {
-		show = &summedUp{progress: show, every: time.Minute}
-	}
-	defer show.Close()
-	r := &steadyRun{f: f, insertRun: insertRun{f: f.benchFlags, layout: f.layouts[0], args: a.args, first: true,
-		measurement: measurement{out: out, show: show, interval: f.interval}}}
-	if !f.noWork {
-		// At least two per interval, so that every interval has one.
-		r.workEvery = min(steadyWork, f.interval/2)
-	}
-	rec, err := r.run(ctx)
-	if err == nil && ctx.Err() != nil {
-		err = errInterrupted
-	}
-	return rec, err
-}
-
-// A steadyRun runs a constant load on one target.
-type steadyRun struct {
-	insertRun
-	f steadyFlags
-}
-
-func (r *steadyRun) run(ctx context.Context) (_ *result.Record, err error) {
-	defer func() {
-		if r.rec == nil && err != nil && ctx.Err() != nil {
-			err = fmt.Errorf("%w: %w", errInterruptedEarly, err)
+	fmt.Fprintf(a.stderr, "inserts take at most %v; preparing and the proof of all rows come on top\n", s.MaxTime.D())
+	return a.bench(ctx, measuring{spec: s, out: f.out, show: func(interrupt context.CancelFunc) progress {
+		show := a.newProgress(interrupt)
+		if _, ok := show.(*lines); ok {
+			return &summedUp{progress: show, every: time.Minute}
 		}
-	}()
-	if r.db, err = target.Open(ctx, r.f.target, r.show.Note); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, r.db.Close()) }()
-	if r.w, err = workload.NewInsert(r.db, r.f.options()); err != nil {
-		return nil, err
-	}
-	schema, err := r.w.Setup(ctx, r.f.dropExisting)
-	if err != nil {
-		return nil, err
-	}
-	r.show.Note("recording to " + r.out.path + "; read it at any moment: rowmill report " + r.out.path)
-	if err := r.header(ctx, schema); err != nil {
-		return nil, err
-	}
-	return r.rec, r.measure(ctx, r.w, r.f.runConfig(r.w.Options()), r.prove)
-}
-
-// header begins the measurement.
-func (r *steadyRun) header(ctx context.Context, schema []string) error {
-	run, _ := r.describe(schema)
-	zone, offset := time.Now().Zone()
-	run.Workload = "steady"
-	run.Steady = &result.SteadyGoal{P99LimitUS: r.f.p99.Microseconds(), Host: host(), Zone: zone, UTCOffsetSeconds: offset}
-	run.Name = strings.TrimSpace(fmt.Sprintf("steady %g rows/s on %s %s", r.f.rate, r.db.Info().Engine, run.Steady.Host))
-	return r.begin(ctx, r.w.Tables(), run, run.Name)
+		return show
+	}})
 }
 
 // summedUp combines intervals into longer ones: it shows a line per minute, because

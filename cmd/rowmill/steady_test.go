@@ -34,7 +34,7 @@ func steadily(t *testing.T, most time.Duration) result.Record {
 	if rec.End.Summary.Steadiness == nil || rec.End.Summary.Steadiness.Seconds < most.Seconds()-1 {
 		t.Errorf("steadiness %+v", rec.End.Summary.Steadiness)
 	}
-	for _, want := range []string{"1,000 rows/s", "by hour of the day"} {
+	for _, want := range []string{"1,000 rows/s", "By hour of the day"} {
 		if !strings.Contains(s.stdout, want) {
 			t.Errorf("stdout lacks %q:\n%s", want, s.stdout)
 		}

@@ -18,6 +18,8 @@ import (
 	"slices"
 
 	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -37,6 +39,9 @@ type Env struct {
 	// Rowmill is rowmill's version and Command its arguments, for the records.
 	Rowmill string
 	Command []string
+	// OpenTable opens the declared table of a Spec with a declaration, and its
+	// database, which the experiment closes. It is used for the workload Keep alone.
+	OpenTable func(ctx context.Context, s *Spec) (*maintain.Table, *target.DB, error)
 }
 
 // Progress shows runs while they are in progress. Its methods may be called from
@@ -101,6 +106,16 @@ func Run(ctx context.Context, env *Env, s *Spec) ([]result.Record, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
+	switch s.Workload {
+	case Ibench:
+		return env.ibench(ctx, s)
+	case Mixed, Points:
+		return env.cells(ctx, s)
+	case Keep:
+		return env.keep(ctx, s)
+	case Steady:
+		return env.steady(ctx, s)
+	}
 	return each(ctx, s.trials(), trialLabel, func(t Trial) ([]result.Record, error) { return env.insert(ctx, t) })
 }
 
@@ -141,7 +156,10 @@ func (e *Env) header(t *Trial, cfg *bench.Config, own result.Run) result.Run {
 		run.Workload = s.Workload
 	}
 	run.Preset, run.Layout, run.Seed, run.Target = s.Preset, t.layout(), uint64(s.Seed), s.Target()
-	run.Rows, run.MaxTimeSeconds, run.Rate, run.Batch = cfg.Rows, cfg.MaxTime.Seconds(), cfg.Rate, cfg.Batch
+	run.Rows, run.MaxTimeSeconds, run.Rate = cfg.Rows, cfg.MaxTime.Seconds(), cfg.Rate
+	if run.Step == nil { // a step that inserts nothing has no batch
+		run.Batch = cfg.Batch
+	}
 	if run.Writers == 0 {
 		run.Writers = cfg.Clients
 	}

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -79,11 +80,23 @@ type Spec struct {
 	// the tables hold the rows that were sent.
 	DropExisting bool `json:"drop-existing,omitempty" toml:"drop-existing,omitempty"`
 	NoVerify     bool `json:"no-verify,omitempty" toml:"no-verify,omitempty"`
+	// NoWork omits to time a fixed computation beside a steady load.
+	NoWork bool `json:"no-work,omitempty" toml:"no-work,omitempty"`
+
+	// What only these workloads have.
+	Ibench *IbenchSpec `json:"ibench,omitempty" toml:"ibench,omitempty"`
+	Cells  *CellsSpec  `json:"cells,omitempty" toml:"cells,omitempty"`
+	Keep   *KeepSpec   `json:"keep,omitempty" toml:"keep,omitempty"`
 }
 
 // The workloads of a Spec.
 const (
 	Insert = "insert"
+	Ibench = "ibench"
+	Mixed  = "mixed"
+	Points = "points"
+	Keep   = "keep"
+	Steady = "steady"
 )
 
 // A Duration is a time.Duration whose text is that of time.ParseDuration.
@@ -200,6 +213,14 @@ func (s *Spec) Validate() error {
 	switch s.Workload {
 	case Insert:
 		return s.validateInsert()
+	case Ibench:
+		return s.validateIbench()
+	case Mixed, Points:
+		return s.validateCells()
+	case Keep:
+		return s.validateKeep()
+	case Steady:
+		return s.validateSteady()
 	}
 	return refuse("rowmill bench --help", "unknown workload %q", s.Workload)
 }
@@ -227,11 +248,8 @@ func (s *Spec) validateTable() error {
 			return refuse(s.help(), "--layout: %s is named twice", l)
 		}
 	}
-	if len(s.Targets) != 1 {
-		return refuse(s.help(), "--target: want one, not %d", len(s.Targets))
-	}
-	if err := target.Check(s.Target()); err != nil {
-		return refuse(Hint(err), "--target: %w", err)
+	if err := s.validateTarget(); err != nil {
+		return err
 	}
 	rolls := slices.Contains(s.Layouts, workload.Rolling)
 	switch {
@@ -253,6 +271,25 @@ func (s *Spec) validateTable() error {
 		return refuse("--layout rolling", "--period-rows: layout plain has no periods")
 	}
 	return nil
+}
+
+// validateTarget requires one target that an engine can open.
+func (s *Spec) validateTarget() error {
+	if len(s.Targets) != 1 {
+		return refuse(s.help(), "--target: want one, not %d", len(s.Targets))
+	}
+	if err := target.Check(s.Target()); err != nil {
+		return refuse(Hint(err), "--target: %w", err)
+	}
+	return nil
+}
+
+// refused returns an error of a workload's own check as a Refusal; nil stays nil.
+func (s *Spec) refused(err error) error {
+	if err == nil {
+		return nil
+	}
+	return refuse(cmp.Or(Hint(err), s.help()), "%w", err)
 }
 
 // validateLoad checks the clients of an insert run.
@@ -293,11 +330,7 @@ func (s *Spec) tryOut() error {
 			err = w.ExpectCrashes(func() <-chan struct{} { return nil })
 		}
 		if err != nil {
-			hint := Hint(err)
-			if hint == "" {
-				hint = s.help()
-			}
-			return refuse(hint, "%w", err)
+			return s.refused(err)
 		}
 	}
 	return nil
@@ -346,14 +379,23 @@ func (s *Spec) alone(layout string) *Spec {
 	return &one
 }
 
-// Statements are what the experiment would execute for one layout.
+// Statements are what one part of an experiment would execute.
 type Statements struct {
-	Layout, Engine string
-	All            []workload.Statement
+	// About is the part, such as "layout plain", and On where it executes them.
+	About, On string
+	All       []workload.Statement
 }
 
-// Statements returns what an insert run would execute, by layout.
+// Statements returns what the experiment would execute: of inserts by layout.
 func (s *Spec) Statements() (out []Statements, err error) {
+	if s.Workload == Ibench {
+		w, err := s.dryIbench()
+		if err != nil {
+			return nil, err
+		}
+		all, err := w.Statements(s.DropExisting, !s.NoVerify)
+		return []Statements{{"steps " + strings.Join(s.Ibench.Steps, ", "), s.Target(), all}}, err
+	}
 	db, err := target.Dry(s.Target())
 	if err != nil {
 		return nil, err
@@ -367,7 +409,7 @@ func (s *Spec) Statements() (out []Statements, err error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Statements{layout, db.Info().Engine, all})
+		out = append(out, Statements{"layout " + layout, db.Info().Engine, all})
 	}
 	return out, nil
 }

@@ -1,7 +1,9 @@
 package experiment
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"path/filepath"
 	"reflect"
@@ -12,7 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/result"
+	"github.com/rowmill/rowmill/rolling"
 )
 
 // fillIn sets every field of a value, so that a field that a format loses is noticed.
@@ -79,34 +85,95 @@ func (*silent) Interval(result.Interval) {}
 func (*silent) End(result.Summary)       {}
 func (s *silent) Note(text string)       { s.notes = append(s.notes, text) }
 
-// The Spec is in the header of each run, and is what was run.
+// keepDeclaration is a table on a temporary database.
+const keepDeclaration = `
+[table]
+name = "readings"
+create = '''
+CREATE TABLE readings (sensor INT NOT NULL, ts DATETIME NOT NULL, value DOUBLE NOT NULL, PRIMARY KEY (sensor, ts))'''
+time = "ts"
+[period]
+every = "1h"
+ahead = "6h"
+keep = "3h"
+`
+
+// openTable opens the declared table of a Spec, and applies it.
+func openTable(ctx context.Context, s *Spec) (*maintain.Table, *target.DB, error) {
+	d, err := rolling.ParseDeclarationFor(s.Keep.File, []byte(s.Keep.Declaration), s.Target())
+	if err != nil {
+		return nil, nil, err
+	}
+	db, err := target.Open(ctx, s.Target(), func(string) {})
+	if err != nil {
+		return nil, nil, err
+	}
+	table, err := maintain.Open(ctx, db.DB.(engine.Keeper), d, time.Now)
+	if err != nil {
+		return nil, nil, err
+	}
+	if table.Schema == nil {
+		plan, err := table.PlanApply(ctx)
+		if err == nil {
+			err = plan.Run(ctx, func(maintain.ApplyStep) {})
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return table, db, nil
+}
+
+// A run can be made again from the Spec in the header of its record alone, for every
+// workload.
 func TestRun(t *testing.T) {
-	dir := t.TempDir()
-	spec := insertSpec("sqlite:" + filepath.Join(dir, "a.db"))
-	spec.Repeat = 2
-	out, err := Create(filepath.Join(dir, "run.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = Run(t.Context(), &Env{Out: out, Show: &silent{}, Rowmill: "test", Command: []string{"bench"}}, spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	recs, err := Read(t.Context(), out.Path)
-	if err != nil || len(recs) != 2 {
-		t.Fatalf("%d records, %v", len(recs), err)
-	}
-	for _, r := range recs {
-		got, err := Recorded(&r.Run)
-		if diff := cmp.Diff(spec, got); err != nil || diff != "" {
-			t.Errorf("%v\n%s", err, diff)
-		}
-		if v := r.End.Verified; v == nil || !v.Sound() || v.Found != 3000 {
-			t.Errorf("verified %+v", v)
-		}
+	t.Chdir(t.TempDir()) // for temporary databases
+	second, target := Duration(time.Second), []string{"sqlite:?durability=none"}
+	few := Duration(100 * time.Millisecond)
+	for _, c := range []struct {
+		spec *Spec
+		runs int
+	}{
+		{&Spec{Workload: Insert, Targets: target, Preset: "classic", Layouts: []string{"plain"}, Repeat: 2, Rows: 3000, Writers: 1, Seed: 1, Interval: second}, 2},
+		{&Spec{Workload: Ibench, Targets: target, Preset: "ibench", Layouts: []string{"plain"}, Rows: 5000, Seed: 1, Interval: few,
+			Ibench: &IbenchSpec{Clients: 1, Steps: []string{"l.i0", "l.x", "qr100"}, QueryTime: 3 * few}}, 3},
+		{&Spec{Workload: Mixed, Targets: append(target, "null:"), Preset: "classic", Layouts: []string{"plain"}, Rows: 500, Batch: 2, Repeat: 1, Seed: 1,
+			Cells: &CellsSpec{Ops: []string{"insert", "mixed"}, Clients: []int{2}, Seconds: 0.2, Mix: 50}}, 4},
+		{&Spec{Workload: Points, Targets: target, Preset: "sbtest", Layouts: []string{"plain"}, Rows: 500, Batch: 1, Repeat: 1, Seed: 1,
+			Cells: &CellsSpec{Ops: []string{"points"}, Clients: []int{1}, Seconds: 0.2, Points: 3, Set: []string{"cache=1MB,cache=2MB"}}}, 2},
+		{&Spec{Workload: Steady, Targets: target, Preset: "classic", Layouts: []string{"rolling"}, Repeat: 1, Rate: 1000, Batch: 10, Writers: 1, Seed: 1,
+			PeriodRows: 5000, KeepPeriods: 3, MaxTime: 10 * few, Interval: 4 * few, RetryFor: second, NoWork: true}, 1},
+		{&Spec{Workload: Keep, Targets: []string{"sqlite:kept.db?durability=none"}, Layouts: []string{"rolling"}, Rate: 100, Batch: 10, Writers: 1, Seed: 1, MaxTime: 5 * few, Interval: few,
+			Keep: &KeepSpec{File: "readings.toml", Declaration: keepDeclaration, Stall: few, Speed: 1, WithRun: true}}, 1},
+	} {
+		t.Run(c.spec.Workload, func(t *testing.T) {
+			spec := c.spec
+			for range 2 {
+				out, err := Create(filepath.Join(t.TempDir(), "run.jsonl"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = Run(t.Context(), &Env{Out: out, Show: &silent{}, Rowmill: "test", Command: []string{"bench"}, OpenTable: openTable}, spec)
+				if err := errors.Join(err, out.Close()); err != nil {
+					t.Fatal(err)
+				}
+				recs, err := Read(t.Context(), out.Path)
+				if err != nil || len(recs) != c.runs {
+					t.Fatalf("%d records, %v", len(recs), err)
+				}
+				for _, r := range recs {
+					spec, err = Recorded(&r.Run)
+					if diff := cmp.Diff(c.spec, spec); err != nil || diff != "" {
+						t.Errorf("%v\n%s", err, diff)
+					}
+				}
+				last := recs[len(recs)-1]
+				proven := last.End.Verified != nil && last.End.Verified.Sound()
+				if reads := c.spec.Workload == Points || last.Run.Target == "null:"; proven == reads || last.Run.Workload != c.spec.Workload {
+					t.Errorf("%s: verified %+v", last.Run.Workload, last.End.Verified)
+				}
+			}
+		})
 	}
 }
 

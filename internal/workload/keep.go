@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -62,12 +63,22 @@ type Keep struct {
 	next atomic.Int64
 	most atomic.Int64 // duration of the longest insert, in nanoseconds
 
-	mu       sync.Mutex
-	stalls   []SlowInsert
-	slow     int64 // number of stalls, including those not listed
-	longest  SlowInsert
-	errors   map[string]int64
-	warnings []string
+	mu    sync.Mutex
+	notes KeepNotes
+}
+
+// KeepNotes are what a Keep notes of its inserts.
+type KeepNotes struct {
+	// Stalls are inserts that took longer than KeepOptions.Stall, ordered by their
+	// ends; Slow is their number, including those not listed.
+	Stalls []SlowInsert
+	Slow   int64
+	// Longest is the insert that took longest.
+	Longest SlowInsert
+	// Errors counts errors by their text, including those after which a retry
+	// inserted the batch. Warnings are some of the server's.
+	Errors   map[string]int64
+	Warnings []string
 }
 
 // A SlowInsert is an insert that took longer than KeepOptions.Stall, or the
@@ -92,7 +103,7 @@ func NewKeep(db engine.Keeper, t *engine.Table, s *engine.Schema, o KeepOptions)
 	if o.Method == "" {
 		o.Method = db.Capabilities().Methods[0]
 	}
-	w := &Keep{db: db, opt: o, errors: map[string]int64{}, table: engine.Table{Name: t.Name, By: t.By}}
+	w := &Keep{db: db, opt: o, table: engine.Table{Name: t.Name, By: t.By}}
 	if db.Capabilities().Embedded {
 		// The writers of an embedded engine determine the period themselves.
 		w.table.Grid = t.Grid
@@ -185,38 +196,13 @@ func (w *Keep) Table() *engine.Table { return &w.table }
 // Method returns the insert method.
 func (w *Keep) Method() engine.Method { return w.opt.Method }
 
-// Stalls returns the listed inserts that took longer than KeepOptions.Stall,
-// ordered by their ends, and the number of all such inserts.
-func (w *Keep) Stalls() ([]SlowInsert, int64) {
+// Notes returns what was noted of the inserts so far.
+func (w *Keep) Notes() KeepNotes {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.stalls), w.slow
-}
-
-// Longest returns the insert that took longest.
-func (w *Keep) Longest() SlowInsert {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.longest
-}
-
-// Errors returns the number of occurrences of each error, including those after
-// which a retry inserted the batch.
-func (w *Keep) Errors() map[string]int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := map[string]int64{}
-	for text, n := range w.errors {
-		out[text] = n
-	}
-	return out
-}
-
-// Warnings returns some of the server's warnings about inserts.
-func (w *Keep) Warnings() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.warnings)
+	n := w.notes
+	n.Stalls, n.Errors, n.Warnings = slices.Clone(n.Stalls), maps.Clone(n.Errors), slices.Clone(n.Warnings)
+	return n
 }
 
 // Background implements bench.Workload.
@@ -298,17 +284,21 @@ func (w *Keep) took(began time.Time, d time.Duration, err error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	n := &w.notes
 	if err != nil {
-		w.errors[err.Error()]++
+		if n.Errors == nil {
+			n.Errors = map[string]int64{}
+		}
+		n.Errors[err.Error()]++
 	}
-	if d > w.longest.Took {
-		w.longest = SlowInsert{began, d}
+	if d > n.Longest.Took {
+		n.Longest = SlowInsert{began, d}
 		w.most.Store(int64(d))
 	}
 	if d >= w.opt.Stall {
-		w.slow++
-		if len(w.stalls) < maxStalls {
-			w.stalls = append(w.stalls, SlowInsert{began, d})
+		n.Slow++
+		if len(n.Stalls) < maxStalls {
+			n.Stalls = append(n.Stalls, SlowInsert{began, d})
 		}
 	}
 }
@@ -317,8 +307,8 @@ func (w *Keep) warn(said []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, text := range said {
-		if len(w.warnings) < maxWarnings && !slices.Contains(w.warnings, text) {
-			w.warnings = append(w.warnings, text)
+		if known := w.notes.Warnings; len(known) < maxWarnings && !slices.Contains(known, text) {
+			w.notes.Warnings = append(known, text)
 		}
 	}
 }

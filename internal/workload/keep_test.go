@@ -117,11 +117,8 @@ func insertKept(t *testing.T, w *Keep) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	if n := w.Warnings(); len(n) > 0 {
-		t.Errorf("%s: the server warns: %q", w.Method(), n)
-	}
-	if w.Longest().Took <= 0 || len(w.Errors()) > 0 {
-		t.Errorf("%s: longest %v, errors %v", w.Method(), w.Longest(), w.Errors())
+	if n := w.Notes(); n.Longest.Took <= 0 || len(n.Errors) > 0 || len(n.Warnings) > 0 {
+		t.Errorf("%s: %+v", w.Method(), n)
 	}
 }
 
@@ -214,7 +211,7 @@ func TestKeepNotes(t *testing.T) {
 	lost := engine.Classed(engine.ErrConnectionLost, errors.New("gone away"))
 	duplicate := engine.Classed(engine.ErrDuplicateKey, errors.New("duplicate"))
 	s := &slowWriter{takes: []time.Duration{0, 30 * time.Millisecond, 0, 0, 0}, fails: []error{nil, nil, lost, duplicate, duplicate}}
-	w := &Keep{opt: KeepOptions{Stall: 20 * time.Millisecond, Now: time.Now}, errors: map[string]int64{}}
+	w := &Keep{opt: KeepOptions{Stall: 20 * time.Millisecond, Now: time.Now}}
 	var c bench.Client = &keepClient{w: w, writer: s, batch: engine.NewBatch(nil)}
 	do := func() error { return c.Do(t.Context()) }
 	for range 2 {
@@ -233,10 +230,8 @@ func TestKeepNotes(t *testing.T) {
 	if err := do(); !errors.Is(err, engine.ErrDuplicateKey) {
 		t.Errorf("a key that somebody else has: %v", err)
 	}
-	if stalls, n := w.Stalls(); n != 1 || len(stalls) != 1 || stalls[0].Took < 30*time.Millisecond || w.Longest() != stalls[0] {
-		t.Errorf("%d stalls %v, longest %v", n, stalls, w.Longest())
-	}
-	if got := w.Errors(); !maps.Equal(got, map[string]int64{"gone away": 1, "duplicate": 1}) {
-		t.Errorf("errors %v", got)
+	n := w.Notes()
+	if n.Slow != 1 || len(n.Stalls) != 1 || n.Stalls[0].Took < 30*time.Millisecond || n.Longest != n.Stalls[0] || !maps.Equal(n.Errors, map[string]int64{"gone away": 1, "duplicate": 1}) {
+		t.Errorf("%+v", n)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package experiment
 
 import (
 	"os/exec"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/target"
-	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // elsewhere is a database whose server is another process.
@@ -42,8 +41,12 @@ func TestIdleWatch(t *testing.T) {
 				_ = server.Process.Kill()
 				_ = server.Wait() // killed by the test
 			}()
-			db := testdb.Open(t, "null")
-			measured := &database{DB: &target.DB{DB: db}}
+			db, err := target.Open(t.Context(), "null:", func(string) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			measured := &database{DB: db}
 			other := &database{DB: &target.DB{DB: elsewhere{db, server.Process.Pid}}}
 			w, err := watchIdle(t.Context(), []*database{measured, other}, measured)
 			if err != nil {

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/target"
+	"github.com/rowmill/rowmill/internal/workload"
+)
+
+// cellFlags are the flags that `bench mixed` and `bench points` have in common.
+type cellFlags struct {
+	spec  experiment.Spec
+	cells experiment.CellsSpec
+	out   benchOutputs
+}
+
+const (
+	// defaultSpeedRows fit into any usual cache, so that the matrix shows the cost of
+	// operations without the disk.
+	defaultSpeedRows   = 100_000
+	defaultCellSeconds = 10
+	// defaultSetRepeats is how often two settings are measured: a confidence interval
+	// from five pairs is a third wider than one from very many.
+	defaultSetRepeats = 5
+)
+
+func newCellFlags(verb string) *cellFlags {
+	f := &cellFlags{}
+	f.spec = experiment.Spec{Workload: verb, Cells: &f.cells, Preset: "sbtest", Layouts: []string{workload.Plain}, Rows: defaultSpeedRows, Batch: 1}
+	return f
+}
+
+// define defines the flags before those of the verb alone.
+func (f *cellFlags) define(flags *pflag.FlagSet) {
+	flags.IntSliceVar(&f.cells.Clients, "clients", []int{1, 2, 4, 8, 16}, "numbers of concurrent clients to measure with, `list`")
+	flags.Var(countValue{n: &f.spec.Rows}, "rows", "rows that the table is filled with first, such as 100k or 10M")
+	flags.Float64Var(&f.cells.Seconds, "seconds", defaultCellSeconds, "how long each cell is measured, in `seconds`")
+}
+
+func (f *cellFlags) defineOutputs(flags *pflag.FlagSet) {
+	seedVar(flags, &f.spec, "`number` that all rows and all selects derive from")
+	f.out.define(flags, "write the run records, one for each cell, to this `file`, replacing it (default none)", " of rates and latencies", "", "matrix as JSON instead of text")
+	flags.BoolVar(&f.spec.DropExisting, "drop-existing", false, "drop a table of this name that exists, with all its rows (default false)")
+	flags.BoolVar(&f.spec.NoVerify, "no-verify", false, "don't read the table back after cells that insert (default false)")
+}
+
+func (a *app) benchMixedCommand() *cobra.Command {
+	f := newCellFlags(experiment.Mixed)
+	c := &cobra.Command{
+		Use:   "mixed",
+		Short: "Measure inserts and selects at 1 to N clients, several databases side by side",
+		Long: "Measure inserts and selects at 1 to N concurrent clients on several databases, and\n" +
+			"show a matrix of rates and latencies: who is fastest at what, and where more\n" +
+			"clients bring no more. Each operation at each number of clients is a cell; the\n" +
+			"databases take turns cell by cell. Operations:\n" +
+			"  insert        transactions of --batch rows\n" +
+			"  select-pk     one row by its primary key\n" +
+			"  select-index  the rows of one value of the secondary index, one or two\n" +
+			"  mixed         inserts, with --mix percent of the clients doing select-pk beside\n" +
+			"Selects ask for rows that are there, and a select that finds too few or too many\n" +
+			"fails the run.\n\n" +
+			"On each server it creates the preset's table and fills it, and again whenever it\n" +
+			"has grown by a tenth. A table that exists already is refused, unless --drop-existing\n" +
+			"is given. Private servers and temporary files are removed. What the servers that are\n" +
+			"not being measured do meanwhile is watched, and said where it is more than nothing.\n\n" +
+			"Ctrl-C ends it and reports what was measured. `rowmill report` shows a record again.",
+		Example: "  rowmill bench mixed --target 'sandbox:mariadb?memory=256MB' \\\n" +
+			"      --target 'sandbox:postgres?memory=256MB' --png speed.png --out speed.jsonl\n" +
+			"  rowmill bench mixed --target sqlite: --ops select-pk --clients 1,2 --seconds 5",
+		Args: onlyFlags,
+		RunE: func(c *cobra.Command, _ []string) error { return a.benchCells(c.Context(), f, true) },
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.StringArrayVar(&f.spec.Targets, "target", []string{target.Default}, target.Help+"\n`URL`; given several times, they are measured side by side")
+	flags.StringVar(&f.spec.Preset, "preset", f.spec.Preset, "`name` of the table: "+strings.Join(workload.MixedPresets(), ", "))
+	flags.StringSliceVar(&f.cells.Ops, "ops", workload.MixedOperations(), "operations to measure, `list`")
+	f.define(flags)
+	intVar(flags, &f.spec.Batch, "batch", 1, "rows in one inserting transaction, `N`")
+	flags.Float64Var(&f.cells.Mix, "mix", 50, "`percent` of the clients of mixed that select")
+	intVar(flags, &f.spec.Repeat, "repeat", 1, "measure the matrix `N` times, and say how sure ratios are")
+	f.defineOutputs(flags)
+	return c
+}
+
+func (a *app) benchPointsCommand() *cobra.Command {
+	f := newCellFlags(experiment.Points)
+	var yes bool
+	c := &cobra.Command{
+		Use:   "points",
+		Short: "Measure selects of N random points of an index, before and after a server's setting",
+		Long: "Measure selects of N random values of an indexed column, WHERE k IN (...), at 1 to N\n" +
+			"concurrent clients: all clients go through the same index at once, which shows what\n" +
+			"they contend for. Every select's rows are counted.\n\n" +
+			"With --set, two settings of the server are compared: both are measured in turn,\n" +
+			"again and again, and the ratio is given with the interval in which it lies with\n" +
+			"95% confidence. A setting that can be changed while the server runs is set for each\n" +
+			"cell, and set back after it, also on Ctrl-C: SET GLOBAL on MariaDB and MySQL, ALTER\n" +
+			"SYSTEM and a reload on PostgreSQL. Whoever else uses the server has it meanwhile, so\n" +
+			"that on a server that isn't private it says what it will do, and asks. For one that\n" +
+			"is only taken at the start, each value gets a private server. On SQLite a setting is\n" +
+			"an option of the target, such as cache=1MB.\n\n" +
+			"On the server it creates the table sbtest1 and fills it. One that exists is refused,\n" +
+			"unless --drop-existing is given.\n\n" +
+			"Ctrl-C ends it and reports what was measured.",
+		Example: "  rowmill bench points --target 'sandbox:mariadb?memory=256MB' \\\n" +
+			"      --set innodb_adaptive_hash_index=OFF,innodb_adaptive_hash_index=ON\n" +
+			"  rowmill bench points --set cache=100KB,cache=64MB --seconds 5",
+		Args: onlyFlags,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !c.Flags().Changed("repeat") && len(f.cells.Set) > 0 {
+				f.spec.Repeat = defaultSetRepeats
+			}
+			return a.benchCells(c.Context(), f, yes)
+		},
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	f.cells.Ops = []string{workload.OpPoints}
+	oneTarget(flags, &f.spec)
+	intVar(flags, &f.cells.Points, "points", 10, "values that one select asks for, `N`")
+	flags.StringArrayVar(&f.cells.Set, "set", nil, "compare two settings of the server, `NAME=VALUE,NAME=VALUE` (default none)")
+	f.define(flags)
+	intVar(flags, &f.spec.Repeat, "repeat", 1, fmt.Sprintf("measure each cell `N` times, in turn; with --set %d by default", defaultSetRepeats))
+	flags.BoolVar(&yes, "yes", false, "don't ask before settings of a server that isn't private are changed (default false)")
+	f.defineOutputs(flags)
+	return c
+}
+
+// benchCells measures the cells, after it has asked whether settings of a server that
+// others may use may be changed.
+func (a *app) benchCells(ctx context.Context, f *cellFlags, yes bool) error {
+	if err := f.spec.Validate(); err != nil {
+		return err
+	}
+	if err := f.out.check("rowmill bench " + f.spec.Workload); err != nil {
+		return err
+	}
+	if settings := f.spec.ChangesServer(); settings != nil {
+		plan := fmt.Sprintf("Changes settings of the whole server for each measurement, and sets them back after it:\n\n"+
+			"  %s\n  %s\n     on %s\n\n"+
+			"! Whoever else uses the server has them meanwhile. A rowmill that is killed (SIGKILL)\n"+
+			"  leaves the last one as it is.\n", settings[0], settings[1], f.spec.Target())
+		if err := a.confirm(ctx, plan, yes); err != nil {
+			return err
+		}
+	}
+	return a.bench(ctx, measuring{spec: &f.spec, out: f.out, show: func(context.CancelFunc) progress { return newCellProgress(a.stderr) }})
+}

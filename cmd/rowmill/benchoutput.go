@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/target"
+	"github.com/rowmill/rowmill/result"
+)
+
+// benchOutputs are the output flags of the verbs below `rowmill bench`.
+type benchOutputs struct {
+	record  string // the file of --out
+	reports reportFlags
+}
+
+// newRecord is the usual text of --out.
+const newRecord = "write the run record to this `file`, replacing it (default none)"
+
+// define defines the flags. record says what --out is, picture what --png draws, when
+// the files are written, and json what --json prints.
+func (o *benchOutputs) define(flags *pflag.FlagSet, record, picture, when, json string) {
+	flags.StringVar(&o.record, "out", "", record)
+	flags.StringVar(&o.reports.html, "html", "", "write an HTML page with charts to this `file`"+when+" (default none)")
+	flags.StringVar(&o.reports.png, "png", "", "write a picture"+picture+" to this `file`"+when+" (default none)")
+	flags.StringVar(&o.reports.md, "md", "", "write Markdown tables to this `file`"+when+" (default none)")
+	flags.BoolVar(&o.reports.json, "json", false, "print the "+json+" (default false)")
+}
+
+// check refuses outputs that can't be written or would overwrite each other. command is
+// the verb with its parents.
+func (o *benchOutputs) check(command string) error {
+	outputs := append(o.reports.outputs(), output{flag: "--out", path: o.record})
+	for _, p := range outputs {
+		if p.path == "" || p.path == "-" {
+			continue
+		}
+		if st, err := os.Stat(filepath.Dir(p.path)); err != nil || !st.IsDir() {
+			return usagef("mkdir -p "+filepath.Dir(p.path), "%s %s: there is no folder %s", p.flag, p.path, filepath.Dir(p.path))
+		}
+		if p.flag != "--out" && o.record != "" && filepath.Clean(o.record) == filepath.Clean(p.path) {
+			return usagef("give each its own file", "--out and %s can't both be %s", p.flag, p.path)
+		}
+	}
+	if o.record == "-" {
+		return usagef("--out /dev/stdout", "--out -: the record can't share standard output with the report")
+	}
+	return o.reports.check(command)
+}
+
+// A measuring is an experiment with its outputs.
+type measuring struct {
+	spec *experiment.Spec
+	out  benchOutputs
+	// show returns the progress to show; nil is the one that suits stderr.
+	show func(interrupt context.CancelFunc) progress
+	// open opens the table that a declaration names.
+	open func(context.Context, *experiment.Spec) (*maintain.Table, *target.DB, error)
+	// write writes the reports; nil is those of all verbs.
+	write func([]result.Record) error
+}
+
+// bench runs an experiment, and reports all measurements made, even if it fails.
+func (a *app) bench(ctx context.Context, m measuring) error {
+	out, err := experiment.Create(m.out.record)
+	if err != nil {
+		return err
+	}
+	ctx, interrupt := context.WithCancel(ctx)
+	defer interrupt()
+	if m.show == nil {
+		m.show = a.newProgress
+	}
+	show := m.show(interrupt)
+	env := &experiment.Env{Out: out, Show: show, Rowmill: versionString(), Command: a.args, OpenTable: m.open}
+	recs, err := experiment.Run(ctx, env, m.spec)
+	show.Close()
+	err = errors.Join(err, out.Close())
+	if len(recs) == 0 {
+		return err
+	}
+	if m.write != nil {
+		return errors.Join(err, m.write(recs))
+	}
+	return errors.Join(err, a.writeReports(m.out.reports, recs))
+}
+
+// printSpec prints the statements of an experiment and executes nothing.
+func (a *app) printSpec(s *experiment.Spec) error {
+	parts, err := s.Statements()
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		a.printStatements(p.About, p.On, p.All)
+	}
+	return nil
+}
+
+// onlyFlags refuses arguments.
+func onlyFlags(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef(c.CommandPath()+" --help", "unexpected argument %q: everything is a flag", args[0])
+	}
+	return nil
+}
+
+// seedVar defines --seed.
+func seedVar(flags *pflag.FlagSet, s *experiment.Spec, usage string) {
+	flags.Uint64Var((*uint64)(&s.Seed), "seed", 1, usage)
+}
+
+// oneTarget defines --target of a verb with one target.
+func oneTarget(flags *pflag.FlagSet, s *experiment.Spec) {
+	s.Targets = []string{target.Default}
+	flags.Var(targetValue{&s.Targets}, "target", target.Help+"\n`URL`")
+}

@@ -1,0 +1,623 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/probe"
+	"github.com/rowmill/rowmill/internal/target"
+	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/result"
+)
+
+// A CellsSpec is what only the matrices of cells have, Mixed and Points: each operation
+// is measured with each number of clients, on each target or with each setting in turn.
+type CellsSpec struct {
+	Ops     []string `json:"ops" toml:"ops"`
+	Clients []int    `json:"clients" toml:"clients"`
+	// Seconds is the time of each cell.
+	Seconds float64 `json:"seconds" toml:"seconds"`
+	// Mix is the percentage of the clients of the operation mixed that select.
+	Mix float64 `json:"mix,omitempty" toml:"mix,omitempty"`
+	// Points is the number of values in one select of the operation points.
+	Points int `json:"points,omitempty" toml:"points,omitempty"`
+	// Set are two settings of the server to compare, NAME=VALUE each; or none.
+	Set []string `json:"set,omitempty" toml:"set,omitempty"`
+}
+
+// minCellSeconds is the shortest time of a cell.
+const minCellSeconds = 0.2
+
+func (s *Spec) validateCells() error {
+	for _, check := range []func() error{s.validateOps, s.validateTargets, s.validateCellLoad, s.validateSettings} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validateOps checks the operations.
+func (s *Spec) validateOps() error {
+	c, known := s.Cells, workload.MixedOperations()
+	if s.Workload == Points {
+		if c.Points < 1 {
+			return refuse("--points 10", "--points %d: want at least 1", c.Points)
+		}
+		known = []string{workload.OpPoints}
+	}
+	all := strings.Join(known, ", ")
+	for i, op := range c.Ops {
+		if !slices.Contains(known, op) {
+			return refuse(s.help(), "--ops: unknown operation %q: there are %s", op, all)
+		}
+		if slices.Contains(c.Ops[:i], op) {
+			return refuse(s.help(), "--ops: %s is named twice", op)
+		}
+	}
+	if len(c.Ops) == 0 {
+		return refuse(s.help(), "--ops: name at least one of %s", all)
+	}
+	if s.Workload == Mixed && !(c.Mix > 0 && c.Mix < 100) {
+		return refuse("--mix 50", "--mix %v: want more than 0 and less than 100 percent", c.Mix)
+	}
+	return nil
+}
+
+func (s *Spec) validateTargets() error {
+	if len(s.Targets) == 0 {
+		return refuse("rowmill bench "+s.Workload+" --target "+target.Default, "--target: name at least one")
+	}
+	for i, t := range s.Targets {
+		if err := target.Check(t); err != nil {
+			return refuse(Hint(err), "--target: %w", err)
+		}
+		if slices.Contains(s.Targets[:i], t) {
+			return refuse(s.help(), "--target %s is given twice", t)
+		}
+	}
+	return nil
+}
+
+// validateCellLoad checks the clients, and lets the workload check its options on each
+// target.
+func (s *Spec) validateCellLoad() error {
+	c := s.Cells
+	if len(c.Clients) == 0 {
+		return refuse("--clients 1,2,4,8", "--clients: name at least one number")
+	}
+	for i, n := range c.Clients {
+		switch {
+		case n < 1 || n > MaxWriters:
+			return refuse(s.help(), "--clients %d: want 1 to %d", n, MaxWriters)
+		case slices.Contains(c.Clients[:i], n):
+			return refuse(s.help(), "--clients: %d is named twice", n)
+		}
+	}
+	switch {
+	case !(c.Seconds >= minCellSeconds && c.Seconds <= 86400):
+		return refuse("--seconds 10", "--seconds %v: want %v to 86400", c.Seconds, minCellSeconds)
+	case s.Repeat < 1:
+		return refuse(s.help(), "--repeat %d: want at least 1", s.Repeat)
+	case s.Batch < 1:
+		return refuse(s.help(), "--batch %d: want at least 1", s.Batch)
+	case len(s.turns()) == 0:
+		return refuse("--clients 2,4,8", "--ops mixed: one client can't insert and select at once")
+	}
+	for _, t := range s.Targets {
+		db, err := target.Dry(t)
+		if err != nil {
+			return refuse(Hint(err), "--target: %w", err)
+		}
+		opt := s.mixedOptions()
+		opt.Rows = min(opt.Rows, workload.MaxMixedRows+1)
+		if err := workload.CheckMixed(db, opt); err != nil {
+			return refuse(s.help(), "%w", err)
+		}
+	}
+	return nil
+}
+
+// validateSettings checks whether the target can have the settings to compare.
+func (s *Spec) validateSettings() error {
+	settings, err := s.settings()
+	if err != nil || settings == nil {
+		return err
+	}
+	url := s.Target()
+	switch {
+	case !target.Stores(url):
+		return refuse("--target "+target.ExampleServer, "--set: %s has no settings", url)
+	case !target.SetByOptions(url):
+		return nil
+	case target.Place(url) != "":
+		return refuse("--target "+target.Default, "--set: here each value gets a temporary file of its own, not %s", url)
+	}
+	for _, setting := range settings {
+		if _, err := target.WithSetting(url, setting); err != nil {
+			hint := Hint(err)
+			if hint == "" {
+				hint = "--set cache=1MB,cache=64MB"
+			}
+			return refuse(hint, "--set: %w", err)
+		}
+	}
+	return nil
+}
+
+// ChangesServer returns the settings that the experiment changes, for each cell, on a
+// server that others may use; nil if there are none.
+func (s *Spec) ChangesServer() []target.Setting {
+	settings, err := s.settings()
+	if err != nil || settings == nil || target.SetByOptions(s.Target()) || target.Private(s.Target()) {
+		return nil
+	}
+	return settings
+}
+
+// settings parses the two settings to compare; nil without any.
+func (s *Spec) settings() (out []target.Setting, err error) {
+	const try = "--set innodb_adaptive_hash_index=OFF,innodb_adaptive_hash_index=ON"
+	given := s.Cells.Set
+	switch len(given) {
+	case 0:
+		return nil, nil
+	case 1:
+		given = strings.Split(given[0], ",")
+	}
+	if len(given) != 2 {
+		return nil, refuse(try, "--set takes two settings to compare, not %d; where a value has a comma, give --set twice", len(given))
+	}
+	for _, text := range given {
+		name, value, ok := strings.Cut(text, "=")
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			return nil, refuse(try, "--set: %q is not NAME=VALUE", text)
+		}
+		out = append(out, target.Setting{Name: name, Value: value})
+	}
+	if out[0] == out[1] {
+		return nil, refuse(try, "--set: both settings are %s", out[0])
+	}
+	return out, nil
+}
+
+func (s *Spec) mixedOptions() workload.MixedOptions {
+	return workload.MixedOptions{Preset: s.Preset, Seed: uint64(s.Seed), Rows: s.Rows, Batch: s.Batch, Points: s.Cells.Points}
+}
+
+// A turn is a cell that is measured on each contender.
+type turn struct {
+	op      string
+	clients int
+}
+
+func (t turn) writes() bool { return t.op == workload.OpInsert || t.op == workload.OpMixed }
+
+func (s *Spec) turns() []turn {
+	var out []turn
+	for _, op := range s.Cells.Ops {
+		for _, n := range s.Cells.Clients {
+			if op == workload.OpMixed && n < 2 {
+				continue // one client can't both insert and select
+			}
+			out = append(out, turn{op, n})
+		}
+	}
+	return out
+}
+
+// readers returns how many clients of a turn select. Of a mixed operation, at least one
+// selects, and at least one inserts.
+func (s *Spec) readers(t turn) int {
+	switch t.op {
+	case workload.OpInsert:
+		return 0
+	case workload.OpMixed:
+		return min(max(int(math.Round(s.Cells.Mix/100*float64(t.clients))), 1), t.clients-1)
+	}
+	return t.clients
+}
+
+// cellLoad returns the workload of a turn and how it runs. The interval between figures
+// is a tenth of the cell's time, at least 50 ms and at most a second.
+func (s *Spec) cellLoad(m *workload.Mixed, t turn, number int) (bench.Workload, bench.Config, error) {
+	length := time.Duration(s.Cells.Seconds * float64(time.Second))
+	cfg := bench.Config{Operation: t.op, Clients: t.clients, Batch: 1, MaxTime: length,
+		Interval: min(max(length/10, 50*time.Millisecond), time.Second)}
+	if t.writes() {
+		cfg.Operation, cfg.Batch = workload.OpInsert, s.Batch
+	}
+	w, err := m.Clients(cfg.Operation, number)
+	if err == nil && t.op == workload.OpMixed {
+		beside := bench.Load{Operation: workload.OpSelectPK, Clients: s.readers(t), Batch: 1}
+		beside.Client, err = m.Clients(workload.OpSelectPK, number)
+		cfg.Clients -= beside.Clients
+		cfg.Beside = []bench.Load{beside}
+	}
+	return w, cfg, err
+}
+
+// A cellsRun measures the cells of a Spec. They alternate between the contenders, so
+// that a change on the machine doesn't affect only one of them.
+type cellsRun struct {
+	*Env
+	spec       *Spec
+	databases  []*database
+	contenders []contender
+}
+
+// A database is an open target with its table.
+type database struct {
+	*target.DB
+	w      *workload.Mixed
+	schema []string
+	// warnings come from filling the table.
+	warnings []string
+}
+
+// A contender is the subject of a line of the matrix: a database, or a database with a
+// setting.
+type contender struct {
+	db *database
+	// side is "A" or "B" if two settings are compared. setting is the setting, and how
+	// the way in which it is made.
+	side    string
+	setting target.Setting
+	how     string
+}
+
+// cells opens the databases, fills their tables and measures all cells.
+func (e *Env) cells(ctx context.Context, s *Spec) (recs []result.Record, err error) {
+	r := &cellsRun{Env: e, spec: s}
+	defer func() { err = errors.Join(err, r.close()) }()
+	if err := r.openAll(ctx); err != nil {
+		return nil, early(ctx, err)
+	}
+	turns := s.turns()
+	if p, ok := e.Show.(interface {
+		Expect(cells int, seconds float64)
+	}); ok {
+		p.Expect(s.Repeat*len(turns)*len(r.contenders), s.Cells.Seconds)
+	}
+	for _, db := range r.databases {
+		if err := r.fill(ctx, db, s.DropExisting); err != nil {
+			return nil, early(ctx, err)
+		}
+	}
+	var all []cell
+	for round := range s.Repeat {
+		for i, t := range turns {
+			number := round*len(turns) + i
+			for _, c := range inTurn(r.contenders, round+i) {
+				all = append(all, cell{turn: t, contender: c, number: number, round: round})
+			}
+		}
+	}
+	return each(ctx, all, cell.label, func(c cell) ([]result.Record, error) {
+		rec, err := r.measure(ctx, c)
+		if rec == nil {
+			err = early(ctx, err)
+		}
+		return recorded(rec, err)
+	})
+}
+
+// openAll opens the contenders.
+func (r *cellsRun) openAll(ctx context.Context) error {
+	settings, err := r.spec.settings()
+	switch {
+	case err != nil:
+		return err
+	case settings == nil:
+		for _, t := range r.spec.Targets {
+			db, err := r.open(ctx, t)
+			if err != nil {
+				return err
+			}
+			r.contenders = append(r.contenders, contender{db: db})
+		}
+		return nil
+	case target.SetByOptions(r.spec.Target()):
+		return r.openStarted(ctx, settings)
+	}
+	return r.openTuned(ctx, settings)
+}
+
+// open opens a target with its workload.
+func (r *cellsRun) open(ctx context.Context, url string) (*database, error) {
+	t, err := target.Open(ctx, url, r.Show.Note)
+	if err != nil {
+		return nil, err
+	}
+	db := &database{DB: t}
+	r.databases = append(r.databases, db)
+	db.w, err = workload.NewMixed(t, r.spec.mixedOptions())
+	for _, other := range r.databases[:len(r.databases)-1] {
+		if err == nil && other.Info().Target == t.Info().Target && t.Capabilities().Stores {
+			err = refuse("one database for each --target", "--target %s is the same database as %s: both would use one table", url, other.Text)
+		}
+	}
+	return db, err
+}
+
+func (r *cellsRun) close() error {
+	var errs []error
+	for _, db := range r.databases {
+		errs = append(errs, db.Close())
+	}
+	r.databases = nil
+	return errors.Join(errs...)
+}
+
+// sides names the two settings.
+var sides = []string{"A", "B"}
+
+// openTuned opens one server whose settings are changed for each cell. If a private
+// server's settings can't be changed at run time, it opens two that are started with
+// them.
+func (r *cellsRun) openTuned(ctx context.Context, settings []target.Setting) error {
+	db, err := r.open(ctx, r.spec.Target())
+	if err != nil {
+		return err
+	}
+	for i, setting := range settings {
+		c := contender{db: db, side: sides[i], setting: setting, how: result.SettingRunning}
+		undo, err := c.apply(ctx, &result.Speed{})
+		if err == nil {
+			err = undo()
+		}
+		if errors.Is(err, engine.ErrUnsupported) {
+			if db.Server() == nil {
+				return engine.Hinted(err, "a private server for each value: --target sandbox:%s", db.Info().Engine)
+			}
+			r.Show.Note(fmt.Sprintf("%v: each value gets a server of its own", err))
+			if err := r.close(); err != nil {
+				return err
+			}
+			return r.openStarted(ctx, settings)
+		}
+		if err != nil {
+			return err
+		}
+		r.contenders = append(r.contenders, c)
+	}
+	return nil
+}
+
+// openStarted opens a database for each setting, on a server that is started with it.
+func (r *cellsRun) openStarted(ctx context.Context, settings []target.Setting) error {
+	r.contenders = nil
+	for i, setting := range settings {
+		url, err := target.WithSetting(r.spec.Target(), setting)
+		if err != nil {
+			return fmt.Errorf("--set: %w", err)
+		}
+		db, err := r.open(ctx, url)
+		if err != nil {
+			return err
+		}
+		r.contenders = append(r.contenders, contender{db: db, side: sides[i], setting: setting, how: result.SettingStarted})
+	}
+	return nil
+}
+
+// fill recreates and fills the table of a database.
+func (r *cellsRun) fill(ctx context.Context, db *database, dropExisting bool) (err error) {
+	name, total := db.Info().Engine, r.spec.Rows
+	r.Show.Note(fmt.Sprintf("%s: filling the table with %s", name, rows(total)))
+	db.schema, db.warnings, err = db.w.Fill(ctx, dropExisting, r.noteRows(func(n int64) string {
+		return fmt.Sprintf("%s: filled %d of %d rows", name, n, total)
+	}))
+	return err
+}
+
+// maxGrowth is the share of its rows by which a table may grow before it is recreated,
+// so that all cells measure the same table.
+const maxGrowth = 0.1
+
+// A cell is one measurement: a turn on a contender. Cells of the same number are those
+// of one turn in one round, counted from 0.
+type cell struct {
+	turn
+	contender
+	number, round int
+}
+
+func (c cell) label() string {
+	return fmt.Sprintf("%s with %d clients on %s", c.op, c.clients, c.db.Text)
+}
+
+// measure measures one cell. The record is nil if the measurement never began.
+func (r *cellsRun) measure(ctx context.Context, c cell) (_ *result.Record, err error) {
+	db, s := c.db, r.spec
+	if grown := db.w.Rows() - s.Rows; float64(grown) > maxGrowth*float64(s.Rows) {
+		if err := r.fill(ctx, db, true); err != nil {
+			return nil, err
+		}
+	}
+	idle, err := watchIdle(ctx, r.databases, db)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, idle.close()) }()
+	t := &Trial{Spec: s, Whole: s, Side: c.side}
+	own := result.Run{
+		Name: r.name(c), Writers: c.clients, Indexes: db.w.Indexes(),
+		Deviations: db.w.Deviations(), Schema: db.schema, Warnings: append(idle.settle(ctx), db.warnings...),
+		Speed: &result.Speed{Operation: c.op, Clients: c.clients, Readers: s.readers(c.turn), Counts: result.CountsQueries,
+			Points: s.Cells.Points, TableRows: db.w.Rows(), Filled: s.Rows},
+	}
+	if s.Repeat > 1 {
+		t.Repeat = c.round + 1
+		own.Name += fmt.Sprintf(" #%d", t.Repeat)
+	}
+	if c.writes() {
+		own.Method, own.Speed.Counts = string(db.w.Options().Method), result.CountsRows
+	}
+	if c.side != "" {
+		undo, err := c.apply(ctx, own.Speed)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, undo()) }()
+	}
+	w, cfg, err := s.cellLoad(db.w, c.turn, c.number)
+	if err != nil {
+		return nil, err
+	}
+	m := measurement{env: r.Env, trial: t, db: db.DB}
+	if err := m.begin(ctx, db.w.Tables(), cfg, own, own.Name); err != nil {
+		return nil, err
+	}
+	idle.start(ctx)
+	err = m.measure(ctx, w, func(ctx context.Context, end *result.End) error {
+		end.Warnings = append(end.Warnings, idle.stop(ctx)...)
+		if !c.writes() || end.Stopped == bench.StoppedFailed || ctx.Err() != nil || !db.Capabilities().Stores {
+			return nil
+		}
+		return m.proveCell(ctx, db.w, end)
+	})
+	return m.rec, err
+}
+
+// proveCell compares the table with the rows that were sent, and then lets the database
+// settle.
+func (m *measurement) proveCell(ctx context.Context, w *workload.Mixed, end *result.End) error {
+	end.Warnings = append(end.Warnings, w.Warnings()...)
+	if err := m.verifyUnless(ctx, w.Insert, w.Rows(), end); err != nil || ctx.Err() != nil {
+		return err
+	}
+	// The remaining writes must not affect the next cell.
+	warnings, err := w.Settle(ctx)
+	end.Warnings = append(end.Warnings, warnings...)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func (r *cellsRun) name(c cell) string {
+	name := c.op
+	if c.op == workload.OpPoints {
+		name = figure.Plural(r.spec.Cells.Points, "point")
+	}
+	name += fmt.Sprintf(", %s on %s", figure.Plural(c.clients, "client"), c.db.Info().Engine)
+	if c.side != "" {
+		name += " with " + c.setting.String()
+	}
+	return name
+}
+
+// undoWait bounds the time for restoring a setting, even after an interrupt.
+const undoWait = 30 * time.Second
+
+// apply sets the contender's setting on the server for a cell, and records it in the
+// cell's header. undo restores the previous value.
+func (c *contender) apply(ctx context.Context, header *result.Speed) (undo func() error, err error) {
+	header.Setting, header.SettingHow = c.setting.String(), c.how
+	if c.how == result.SettingStarted {
+		return func() error { return nil }, nil
+	}
+	tuner, ok := c.db.DB.DB.(engine.Tuner)
+	if !ok {
+		return nil, fmt.Errorf("--set %s: %s has no settings to change while it runs", c.setting, c.db.Info().Engine)
+	}
+	tuning, err := tuner.Tune(ctx, c.setting.Name, c.setting.Value)
+	if err != nil {
+		return nil, fmt.Errorf("--set: %w", err)
+	}
+	header.SettingValue = tuning.Now
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWait)
+		defer cancel()
+		return tuning.Undo(ctx)
+	}, nil
+}
+
+// An idleWatch monitors the servers that are not being measured, which should be idle.
+type idleWatch struct {
+	names  []string
+	probes []*probe.Probe
+	began  time.Time
+}
+
+// idleShare is the CPU time, as a share of one core, up to which a server counts as
+// idle; a server's timers take a hundredth of a core. idleWindow is the interval of
+// the check, and idleWait the longest wait for idle servers.
+const (
+	idleShare  = 0.05
+	idleWindow = 200 * time.Millisecond
+	idleWait   = 10 * time.Second
+)
+
+func watchIdle(ctx context.Context, all []*database, measured *database) (*idleWatch, error) {
+	w := &idleWatch{}
+	for _, db := range all {
+		pid := db.Info().PID
+		if db == measured || pid == 0 {
+			continue
+		}
+		p, err := probe.New(ctx, probe.Config{Nodes: []probe.Node{{ServerPID: pid}}})
+		if err != nil {
+			return nil, errors.Join(err, w.close())
+		}
+		w.names, w.probes = append(w.names, db.Info().Engine), append(w.probes, p)
+	}
+	w.start(ctx)
+	return w, nil
+}
+
+func (w *idleWatch) close() error {
+	var errs []error
+	for _, p := range w.probes {
+		errs = append(errs, p.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (w *idleWatch) start(ctx context.Context) {
+	for _, p := range w.probes {
+		p.Start(ctx)
+	}
+	w.began = time.Now()
+}
+
+// busy returns a warning for each server that used more than the idle share since the
+// start; it ends with when.
+func (w *idleWatch) busy(ctx context.Context, when string) []string {
+	var out []string
+	seconds := time.Since(w.began).Seconds()
+	for i, p := range w.probes {
+		p.Sample(ctx, 0)
+		if cpu, ok := p.ServerCPUSeconds(); ok && seconds > 0 && cpu/seconds > idleShare {
+			out = append(out, fmt.Sprintf("%s, which was not measured, used %.0f%% of a core %s", w.names[i], 100*cpu/seconds, when))
+		}
+	}
+	return out
+}
+
+// settle waits until the other servers are idle. After idleWait it returns a warning
+// for each server that is not.
+func (w *idleWatch) settle(ctx context.Context) (warnings []string) {
+	for end := time.Now().Add(idleWait); len(w.probes) > 0 && time.Now().Before(end); {
+		if engine.Sleep(ctx, idleWindow) != nil {
+			return nil
+		}
+		if warnings = w.busy(ctx, "before the cell, and didn't settle"); len(warnings) == 0 {
+			return nil
+		}
+		w.start(ctx)
+	}
+	return warnings
+}
+
+// stop returns a warning for each server that was not idle during the cell.
+func (w *idleWatch) stop(ctx context.Context) []string { return w.busy(ctx, "during the cell") }

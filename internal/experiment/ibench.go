@@ -1,0 +1,224 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/target"
+	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/result"
+)
+
+// An IbenchSpec is what only the modern insert benchmark has. The rows of its first
+// step are those of the Spec.
+type IbenchSpec struct {
+	// RowsI1 and RowsI2 are the rows of l.i1 and l.i2; 0 is a multiple of the Spec's
+	// rows, as published.
+	RowsI1 int64 `json:"rows-i1,omitempty" toml:"rows-i1,omitempty"`
+	RowsI2 int64 `json:"rows-i2,omitempty" toml:"rows-i2,omitempty"`
+	// Clients insert, each into a table of its own or all into one.
+	Clients     int  `json:"clients" toml:"clients"`
+	SharedTable bool `json:"shared-table,omitempty" toml:"shared-table,omitempty"`
+	// Steps are the steps to run, in their order, and QueryTime is the time of each
+	// step with queries.
+	Steps     []string `json:"steps" toml:"steps"`
+	QueryTime Duration `json:"query-time" toml:"query-time"`
+}
+
+// QuerySteps returns the number of steps that take the time QueryTime.
+func (b *IbenchSpec) QuerySteps() (n int) {
+	for _, step := range b.Steps {
+		if strings.HasPrefix(step, "q") {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *Spec) validateIbench() error {
+	b := s.Ibench
+	if err := s.validateTarget(); err != nil {
+		return err
+	}
+	switch {
+	case b.Clients < 1:
+		return refuse(s.help(), "--clients %d: want at least 1", b.Clients)
+	case 3*b.Clients > MaxWriters:
+		return refuse(s.help(), "--clients %d: want at most %d, as each has two more beside it", b.Clients, MaxWriters/3)
+	case s.Interval == 0:
+		return refuse(s.help(), "--interval 0: want at least 10ms")
+	case len(b.Steps) == 0:
+		return refuse(s.help(), "--steps: none is named")
+	case s.DropExisting && !slices.Contains(b.Steps, "l.i0"):
+		return refuse("--steps with l.i0, or without --drop-existing", "--drop-existing: without l.i0 the steps go on with the tables that are there")
+	}
+	_, err := s.dryIbench()
+	if err == nil {
+		// The rest of the configuration follows from the step.
+		err = (&bench.Config{Clients: 1, Batch: 1, Rows: 1, Interval: s.Interval.D()}).Validate()
+	}
+	return s.refused(err)
+}
+
+// dryIbench returns the workload on a database that only renders statements.
+func (s *Spec) dryIbench() (*workload.Ibench, error) {
+	db, err := target.Dry(s.Target())
+	if err != nil {
+		return nil, fmt.Errorf("--target: %w", err)
+	}
+	return workload.NewIbench(db, s.ibenchOptions())
+}
+
+func (s *Spec) ibenchOptions() workload.IbenchOptions {
+	b := s.Ibench
+	return workload.IbenchOptions{
+		Seed: uint64(s.Seed), Rows: s.Rows, RowsI1: b.RowsI1, RowsI2: b.RowsI2, Clients: b.Clients, SharedTable: b.SharedTable,
+		Method: engine.Method(s.Method), QueryTime: b.QueryTime.D(), Steps: b.Steps,
+	}
+}
+
+// ibench runs the steps on one set of tables, each as a run of its own in the record.
+func (e *Env) ibench(ctx context.Context, s *Spec) (recs []result.Record, err error) {
+	t := &Trial{Spec: s, Whole: s}
+	whole := measurement{env: e, trial: t}
+	err = whole.open(ctx, func() error {
+		w, err := workload.NewIbench(whole.db, s.ibenchOptions())
+		if err != nil {
+			return err
+		}
+		var schema []string
+		if w.Creates() {
+			schema, err = w.Setup(ctx, s.DropExisting)
+		} else {
+			e.Show.Note("looking for the rows that the tables hold")
+			err = w.Continue(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		steps := w.Steps()
+		var before *result.Record
+		recs, err = each(ctx, steps, func(s workload.Step) string { return "step " + s.Name }, func(step workload.Step) ([]result.Record, error) {
+			number := slices.IndexFunc(steps, func(s workload.Step) bool { return s.Name == step.Name }) + 1
+			one := &ibenchStep{measurement: measurement{env: e, trial: t, db: whole.db}, w: w, step: step, number: number, of: len(steps)}
+			err := one.run(ctx, schema, before)
+			schema, before = nil, one.rec
+			return recorded(one.rec, err)
+		})
+		return err
+	})
+	if len(recs) == 0 {
+		err = early(ctx, err)
+	}
+	return recs, err
+}
+
+// An ibenchStep measures one step.
+type ibenchStep struct {
+	measurement
+	w          *workload.Ibench
+	step       workload.Step
+	number, of int
+	chores     *workload.Chores // of the steps l.x and settle
+}
+
+// run runs the step. schema holds the statements that created the tables, for the
+// first step; before is the step before, nil for the first.
+func (s *ibenchStep) run(ctx context.Context, schema []string, before *result.Record) error {
+	w := s.w
+	start, indexes := w.RowsNow(), w.IndexesNow()
+	work, cfg, err := w.Begin(s.step)
+	if err != nil {
+		return err
+	}
+	cfg.Interval = s.trial.Spec.Interval.D()
+	own := result.Run{
+		Name:   fmt.Sprintf("ibench %s on %s", s.step.Name, s.db.Info().Engine),
+		Method: string(w.Options().Method), Batch: s.step.Batch, Indexes: indexes, Deviations: w.Deviations(), Schema: schema,
+		Step: &result.Step{
+			Benchmark: "ibench", Name: s.step.Name, Number: s.number, Of: s.of, Tables: len(w.Tables()),
+			StartRows: start, Query: s.step.Query,
+		},
+	}
+	if s.step.Deletes {
+		own.Step.KeepRows = w.KeepRows()
+	}
+	if before != nil && len(before.Intervals) > 0 {
+		last := before.Intervals[len(before.Intervals)-1]
+		if dirty, ok := last.Counters[engine.CounterCacheDirty]; ok {
+			own.Step.DirtyBytes = &dirty
+		}
+	}
+	if s.number == 1 && !w.Creates() {
+		own.Warnings = otherSize(start, w.IbenchOptions().Rows)
+	}
+	if c, ok := work.(*workload.Chores); ok {
+		s.chores = c
+		env := *s.env
+		env.Show = &choreProgress{Progress: env.Show}
+		s.env = &env
+	}
+	s.note = func(iv *result.Interval) { iv.HeldRows = w.RowsNow() }
+	if err := s.begin(ctx, w.Tables(), cfg, own, own.Name); err != nil {
+		return err
+	}
+	return s.measure(ctx, work, s.prove)
+}
+
+// otherSize returns a warning if existing tables are not of the requested size.
+func otherSize(held, asked int64) []string {
+	const tolerance = 0.01
+	if float64(max(held-asked, asked-held)) <= tolerance*float64(asked) {
+		return nil
+	}
+	return []string{fmt.Sprintf("the tables held %s at the start, --rows says %s", rows(held), figure.Count(asked))}
+}
+
+// prove measures the tables' size and, after the last step, verifies them.
+func (s *ibenchStep) prove(ctx context.Context, end *result.End) error {
+	s.w.End()
+	if s.chores != nil {
+		end.Warnings = append(end.Warnings, s.chores.Warnings()...)
+	}
+	if s.number == s.of {
+		failed := s.verifyUnless(ctx, s.w.Insert, s.w.RowsNow(), end)
+		end.Warnings = append(end.Warnings, s.w.Warnings()...)
+		if failed != nil {
+			return failed
+		}
+	}
+	if end.Stopped == bench.StoppedFailed {
+		return nil
+	}
+	var err error
+	if end.Size, err = tableSize(ctx, s.w.Insert, s.w.RowsNow()); err != nil {
+		end.Warnings = append(end.Warnings, fmt.Sprintf("the tables' size is unknown: %v", err))
+	}
+	return nil
+}
+
+// choreNote is how often a step that inserts nothing reports that it is still running.
+const choreNote = 10 * time.Second
+
+// A choreProgress shows the work done by such a step instead of a rate.
+type choreProgress struct {
+	Progress
+	said float64
+}
+
+func (p *choreProgress) Interval(iv result.Interval) {
+	for _, e := range iv.Events {
+		p.said = iv.Elapsed
+		p.Note(fmt.Sprintf("%s took %.1f s", strings.TrimSpace(e.What+" "+e.Object), e.Seconds))
+	}
+	if iv.Elapsed-p.said >= choreNote.Seconds() {
+		p.said = iv.Elapsed
+		p.Note(fmt.Sprintf("at work for %.0f s", iv.Elapsed))
+	}
+}

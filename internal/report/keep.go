@@ -1,0 +1,190 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	figures "github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/result"
+)
+
+// A KeepFigures is the JSON format of a run of inserts beside a table's maintenance.
+type KeepFigures struct {
+	Format  string         `json:"format"` // rowmill.keep/1
+	Summary result.Summary `json:"summary"`
+	result.Keep
+	Backlog int64 `json:"backlog"`
+	Rows    int64 `json:"rows"`
+}
+
+// NewKeepFigures returns the figures of a run that has ended.
+func NewKeepFigures(rec *result.Record) *KeepFigures {
+	f := &KeepFigures{Format: "rowmill.keep/1", Summary: rec.Summary()}
+	if rec.End != nil && rec.End.Keep != nil {
+		f.Keep = *rec.End.Keep
+	}
+	if n := len(rec.Intervals); n > 0 {
+		f.Backlog, f.Rows = rec.Intervals[n-1].Backlog, rec.Intervals[n-1].Rows
+	}
+	return f
+}
+
+// JSON writes the figures.
+func (f *KeepFigures) JSON(w io.Writer) error { return writeJSON(w, f) }
+
+// mostStalls is the maximum number of stalls listed in the text, the longest ones.
+const mostStalls = 40
+
+// Text writes the figures as lines, and the stalls as a table.
+func (f *KeepFigures) Text(w io.Writer) error {
+	var b strings.Builder
+	line := func(what, format string, args ...any) {
+		fmt.Fprintf(&b, "%-12s %s\n", what, strings.Join(strings.Fields(oneLine(fmt.Sprintf(format, args...))), " "))
+	}
+	s := &f.Summary
+	line("inserted", "%s in %s, %s rows/s", figures.Plural(f.Rows, "row"), figures.Duration(s.Seconds), figures.Rounded(s.RowsPerSecond))
+	if f.Backlog > 0 {
+		line("behind", "%s inserts were due and not done", figures.Count(f.Backlog))
+	}
+	if l, ok := s.LatencyUS["insert"]; ok {
+		line("insert", "p50 %s, p99 %s, p99.9 %s", millis(l.P50), millis(l.P99), millis(l.P999))
+	}
+	if l, ok := s.ResponseUS["insert"]; ok {
+		line("from due", "p50 %s, p99 %s, p99.9 %s, longest %s", millis(l.P50), millis(l.P99), millis(l.P999), millis(l.Max))
+	}
+	disk := ""
+	if f.Longest.Sync > 0 {
+		disk = fmt.Sprintf("; syncing another file took %s then", inMillis(f.Longest.Sync))
+	}
+	line("longest", "longest insert %s%s%s", inMillis(f.Longest.Seconds), duringText(f.Longest.During), disk)
+	if d := f.Disk; d != nil {
+		line("disk", "%s of another file, %d of them over 10 ms, longest %s", figures.Plural(d.Syncs, "sync"), d.Slow, inMillis(d.Longest))
+		if d.Error != "" {
+			line("", "no more of them: %s", d.Error)
+		}
+	}
+	line("maintenance", "%s", f.maintenance())
+	for _, text := range f.Failed {
+		line("", "%s", text)
+	}
+	line("rows", "%s", f.found())
+	total := int64(0)
+	for _, n := range f.Errors {
+		total += n
+	}
+	line("errors", "%s", figures.Count(total))
+	for text, n := range f.Errors {
+		line("", "%dx %s", n, text)
+	}
+	if len(f.Stalls) == 0 {
+		line("stalls", "none over %s", millis(int64(f.StallMS*1000)))
+	} else {
+		line("stalls", "%d over %s, of %s", len(f.Stalls), millis(int64(f.StallMS*1000)), figures.Plural(f.Slow, "insert"))
+		fmt.Fprintln(&b)
+		writeColumns(&b, f.table())
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// table lists the longest stalls in order of time; the sync column is for a disk that
+// was timed.
+func (f *KeepFigures) table() [][]string {
+	listed := slices.SortedStableFunc(slices.Values(f.Stalls), func(a, b result.KeepStall) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	listed = listed[:min(len(listed), mostStalls)]
+	slices.SortFunc(listed, func(a, b result.KeepStall) int { return a.At.Compare(b.At) })
+	rows := [][]string{{"AT (UTC)", "LONGEST", "SYNC", "INSERTS", "DURING"}}
+	for _, s := range listed {
+		rows = append(rows, []string{s.At.Format("15:04:05.000"), inMillis(s.Seconds), f.syncText(s.Sync), figures.Count(s.Inserts),
+			cmp.Or(strings.Join(s.During, "; "), "nothing of rowmill's")})
+	}
+	if f.Disk == nil {
+		for i := range rows {
+			rows[i] = slices.Delete(rows[i], 2, 3)
+		}
+	}
+	return rows
+}
+
+// writeColumns writes a table without margin, whose first and last column are words
+// and the others figures.
+func writeColumns(w io.Writer, rows [][]string) {
+	last := len(rows[0]) - 1
+	width := make([]int, last)
+	for _, row := range rows {
+		for i := range width {
+			width[i] = max(width[i], len(row[i]))
+		}
+	}
+	for _, row := range rows {
+		fmt.Fprintf(w, "%-*s  ", width[0], row[0])
+		for i := 1; i < last; i++ {
+			fmt.Fprintf(w, "%*s  ", width[i], row[i])
+		}
+		fmt.Fprintln(w, oneLine(row[last]))
+	}
+}
+
+// syncText returns how long a sync took during a stall.
+func (f *KeepFigures) syncText(s float64) string {
+	switch {
+	case s > 0:
+		return inMillis(s)
+	case f.Disk != nil && f.Disk.Error != "":
+		return "?"
+	}
+	return "-"
+}
+
+// maintenance counts the actions.
+func (f *KeepFigures) maintenance() string {
+	var parts []string
+	for _, action := range []string{"create", "rollup", "seal", "check", "rebuild", "merge", "archive", "drop"} {
+		if n := f.Actions[action]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", action, n))
+		}
+	}
+	if n := len(f.Failed); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed", n))
+	}
+	return cmp.Or(strings.Join(parts, ", "), "none: does rowmill run keep the table?")
+}
+
+func (f *KeepFigures) found() string {
+	if f.Found == nil {
+		return "not counted"
+	}
+	text := fmt.Sprintf("%s acknowledged, %s found", figures.Count(f.Rows), figures.Count(*f.Found))
+	if f.Dropped > 0 {
+		text += fmt.Sprintf(", counting %s in periods dropped since", figures.Count(f.Dropped))
+	}
+	return text
+}
+
+func duringText(during []string) string {
+	switch len(during) {
+	case 0:
+		return ", while rowmill did nothing"
+	case 1:
+		if strings.Contains(during[0], " after ") {
+			return ", " + during[0]
+		}
+		return " during " + during[0]
+	}
+	return " during " + during[0] + " and " + strings.Join(during[1:], ", ")
+}
+
+// inMillis formats seconds as milliseconds.
+func inMillis(s float64) string { return millis(int64(s * 1e6)) }
+
+// millis formats microseconds as milliseconds.
+func millis(us int64) string {
+	ms := float64(us) / 1000
+	if ms >= 100 {
+		return fmt.Sprintf("%.0f ms", ms)
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", ms), ".0") + " ms"
+}

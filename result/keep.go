@@ -1,0 +1,45 @@
+package result
+
+import "time"
+
+// Keep is what a run of inserts beside a table's maintenance saw of both.
+type Keep struct {
+	// Longest is the insert that took longest.
+	Longest KeepStall `json:"longest"`
+	// StallMS is the time from which an insert counts as slow, in milliseconds. Stalls
+	// are joined slow inserts, in order; Slow counts the inserts.
+	StallMS float64     `json:"stall_ms"`
+	Stalls  []KeepStall `json:"stalls"`
+	Slow    int64       `json:"slow_inserts"`
+	// Errors counts the inserts' errors by their text, also those followed by a retry.
+	Errors map[string]int64 `json:"errors"`
+	// Found is the number of rows added during the run; null if they weren't counted.
+	// Dropped is the number of rows in periods dropped during the run.
+	Found   *int64 `json:"found"`
+	Dropped int64  `json:"dropped_rows"`
+	// Actions counts the actions of maintenance by name; Failed describes each that failed.
+	Actions map[string]int `json:"actions"`
+	Failed  []string       `json:"failed_actions"`
+	// Disk is omitted if the server's disk can't be timed.
+	Disk *KeepDisk `json:"disk,omitempty"`
+}
+
+// KeepStall is a time during which inserts were slow.
+type KeepStall struct {
+	At      time.Time `json:"at"`
+	Seconds float64   `json:"seconds"` // of its longest insert
+	Inserts int       `json:"inserts"`
+	// During lists what maintenance did at that time.
+	During []string `json:"during"`
+	// Sync is how long a sync of another file took during the stall, in seconds; 0
+	// means less than 10 ms, or not measured.
+	Sync float64 `json:"sync_seconds,omitempty"`
+}
+
+// KeepDisk is how long syncs of a separate file took.
+type KeepDisk struct {
+	Syncs   int64   `json:"syncs"`
+	Slow    int     `json:"slow"`            // 10 ms and longer
+	Longest float64 `json:"longest_seconds"` // of all
+	Error   string  `json:"error,omitempty"` // why measuring ended early
+}
