@@ -33,7 +33,6 @@ var nameEngines = []string{
 	"cmd/rowmill/bench.go",
 	"cmd/rowmill/plansample.go",
 	"cmd/rowmill/sandbox.go",
-	"cmd/rowmill/speedtest.go",
 	"internal/engine/target.go",
 	"internal/ingest/column.go",
 	"internal/ingest/native.go",
