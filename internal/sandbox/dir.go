@@ -32,7 +32,7 @@ const (
 // sandbox directory, in the order in which they are removed: the files that
 // identify the directory as a sandbox are last.
 var ourFiles = []string{
-	dataName, dataName + ".new", tmpName, socketName, socketName + ".lock", pidFile, logFile, initFile,
+	dataName, dataName + ".new", tmpName, socketName, socketName + ".lock", pidFile, logFile, "init.sql", // of an earlier version
 	passwordFile, stateFile + ".new", stateFile, lockFile,
 }
 
@@ -61,6 +61,9 @@ type state struct {
 	SocketDir string    `json:"socket_dir,omitempty"`
 	Port      int       `json:"port,omitempty"`
 	Started   time.Time `json:"started"`
+
+	dir  string // the sandbox
+	kind *kind
 }
 
 // parseState parses a state and validates the fields that are used.
@@ -72,7 +75,8 @@ func parseState(data []byte) (state, error) {
 	if s.Format != stateFormat {
 		return state{}, fmt.Errorf("format %q, not %s", s.Format, stateFormat)
 	}
-	if _, err := kindOf(s.Kind); err != nil {
+	var err error
+	if s.kind, err = kindOf(s.Kind); err != nil {
 		return state{}, err
 	}
 	if s.SocketDir != "" && !socketDirName.MatchString(filepath.Base(s.SocketDir)) {
@@ -82,28 +86,51 @@ func parseState(data []byte) (state, error) {
 }
 
 func readState(dir string) (state, error) {
-	data, err := os.ReadFile(filepath.Join(dir, stateFile))
+	path := filepath.Join(dir, stateFile)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return state{}, err
 	}
 	s, err := parseState(data)
 	if err != nil {
-		return state{}, fmt.Errorf("read %s: %w", filepath.Join(dir, stateFile), err)
+		return state{}, fmt.Errorf("read %s: %w", path, err)
 	}
+	s.dir = dir
 	return s, nil
 }
 
-func writeState(dir string, s state) error {
+func (s *state) write() error {
 	s.Format = stateFormat
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, stateFile)
+	path := filepath.Join(s.dir, stateFile)
 	if err := os.WriteFile(path+".new", append(data, '\n'), 0o600); err != nil {
 		return err
 	}
 	return os.Rename(path+".new", path)
+}
+
+// info describes the sandbox's server.
+func (s *state) info(o Options) Info {
+	i := Info{
+		Kind: s.Kind, Version: s.Version, PID: s.PID, Dir: s.dir, DataDir: filepath.Join(s.dir, dataName), Socket: s.Socket,
+		Port: s.Port, User: User, Database: Database, Options: o, Started: s.Started,
+	}
+	if s.Port != 0 {
+		i.PasswordFile = filepath.Join(s.dir, passwordFile)
+	}
+	return i
+}
+
+// release removes the files of a sandbox whose server has ended, or only the directory
+// of its socket if keep is set, and unlocks it.
+func (s *state) release(lock *os.File, keep bool) error {
+	if keep {
+		return errors.Join(removeSocketDir(s.SocketDir), lock.Close())
+	}
+	return errors.Join(removeSandbox(s.dir, s.SocketDir), lock.Close())
 }
 
 // errLocked means that another process holds the lock.
@@ -285,22 +312,20 @@ func sweepOne(ctx context.Context, dir string) (removed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer lock.Close()
 	s, err := readState(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		// Its owner was killed before it wrote the state, hence before it
 		// started a server.
-	case err != nil:
-		return false, err
-	case !s.Throwaway:
-		return false, nil
+		s.dir = dir
+	case err != nil || !s.Throwaway:
+		return false, errors.Join(err, lock.Close())
 	default:
-		if err := endServers(ctx, dir, s, 0); err != nil {
-			return false, err
+		if err := s.endServers(ctx, 0); err != nil {
+			return false, errors.Join(err, lock.Close())
 		}
 	}
-	return true, removeSandbox(dir, s.SocketDir)
+	return true, s.release(lock, false)
 }
 
 // ownDirectory returns an error unless dir is a directory owned by the calling user.
@@ -321,10 +346,7 @@ func ownDirectory(dir string) error {
 // removeSandbox removes the files that this package has created in dir, and dir
 // itself if it is then empty. The caller holds its lock, and no server runs.
 func removeSandbox(dir, socketDir string) error {
-	var errs []error
-	if socketDir != "" {
-		errs = append(errs, removeSocketDir(socketDir))
-	}
+	errs := []error{removeSocketDir(socketDir)}
 	sockets, err := postgresSockets(dir)
 	errs = append(errs, err, removeSharedMemory(filepath.Join(dir, dataName)))
 	for _, name := range slices.Concat(sockets, ourFiles) {
@@ -370,13 +392,15 @@ func socketPlace(dir, id, name string) (socket, socketDir string, err error) {
 	return "", "", fmt.Errorf("place the socket of %s: its path, and those in the temporary directories, are longer than the %d bytes a socket can have", dir, maxSocketPath)
 }
 
-// removeSocketDir removes a directory that contains only a socket. It removes
-// nothing else, because a state file may have been tampered with.
+// removeSocketDir removes a directory that contains only a socket; "" is none. It
+// removes nothing else, because a state file may have been tampered with.
 func removeSocketDir(dir string) error {
-	if err := ownDirectory(dir); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
+	if dir == "" {
+		return nil
+	}
+	if err := ownDirectory(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	sockets, err := postgresSockets(dir)

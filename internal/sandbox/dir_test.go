@@ -34,11 +34,19 @@ func TestMatches(t *testing.T) {
 			state{Kind: "mariadb", DataDir: "/var/lib/mysql"}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := matches(test.argv, dir, test.s); got != test.want {
+			test.s.dir, test.s.kind = dir, must(kindOf(test.s.Kind))
+			if got := test.s.matches(test.argv); got != test.want {
 				t.Errorf("%v, want %v", got, test.want)
 			}
 		})
 	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
 
 // TestSweep: only provable leftovers in a root are removed.
@@ -242,7 +250,7 @@ func FuzzParseState(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(s, again); diff != "" {
+		if diff := cmp.Diff(stateText(t, s), stateText(t, again)); diff != "" {
 			t.Fatalf("-before +after:\n%s", diff)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -91,16 +92,50 @@ func isVersion(version, wanted string) bool {
 	return ok && (rest == "" || strings.IndexAny(rest, "0123456789") != 0)
 }
 
+// ask checks that a program is a server of the kind, and finds its installer. foreign
+// is the version output of a server of another kind.
+func (k *kind) ask(ctx context.Context, path string) (bin binaries, foreign string, err error) {
+	out, err := exec.CommandContext(ctx, path, k.versionArgs...).Output()
+	if err != nil {
+		err = fmt.Errorf("ask %s for its version: %w", path, err)
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w%s", err, indentTail(string(exit.Stderr)))
+		}
+		if k.libraries != "" && strings.Contains(err.Error(), "shared libraries") {
+			err = fmt.Errorf("%w; install what it needs, on Debian and Ubuntu with: apt install %s", err, k.libraries)
+		}
+		return binaries{}, "", err
+	}
+	said := strings.TrimSpace(string(out))
+	_, version, _ := strings.Cut(said, k.versionMark)
+	fields := strings.Fields(version)
+	if len(fields) == 0 {
+		return binaries{}, "", fmt.Errorf("ask %s for its version: unexpected answer %q", path, said)
+	}
+	if k.foreign != "" && strings.Contains(strings.ToLower(said), k.foreign) {
+		return binaries{}, said, nil
+	}
+	bin = binaries{server: path, version: fields[0]}
+	bin.installer, err = k.installer(path)
+	return bin, "", err
+}
+
+// places returns the paths where the server's program may be.
+func (k *kind) places() []string { return onPath(k.name, k.programs[0], k.dirs...) }
+
 // onPath returns the paths where a program may be: in the directories of PATH;
-// in dirs, because an ordinary user's PATH often lacks the servers' directories;
-// and in the cache directories into which scripts/install.sh unpacks servers of
-// the kind. These are sorted by version, lowest first, so that installing a
-// newer version doesn't change which one is found.
+// in dirs, which are patterns, because an ordinary user's PATH often lacks the
+// servers' directories; and in the cache directories into which scripts/install.sh
+// unpacks servers of the kind. These are sorted by version, lowest first, so that
+// installing a newer version doesn't change which one is found.
 func onPath(kind, program string, dirs ...string) []string {
 	var places []string
-	add := func(dir string) {
-		if path := filepath.Join(dir, program); !slices.Contains(places, path) {
-			places = append(places, path)
+	add := func(dirs ...string) {
+		for _, dir := range dirs {
+			if path := filepath.Join(dir, program); !slices.Contains(places, path) {
+				places = append(places, path)
+			}
 		}
 	}
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
@@ -110,22 +145,21 @@ func onPath(kind, program string, dirs ...string) []string {
 			add(dir)
 		}
 	}
-	for _, dir := range dirs {
-		add(dir)
+	for _, pattern := range dirs {
+		found, _ := filepath.Glob(pattern) // these patterns are never malformed
+		slices.SortStableFunc(found, func(a, b string) int { return compareVersions(b, a) })
+		add(found...)
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return places
 	}
-	// These patterns are never malformed.
 	homes, _ := filepath.Glob(filepath.Join(cache, "rowmill", kind+"-*"))
 	slices.SortFunc(homes, func(a, b string) int { return compareVersions(filepath.Base(a), filepath.Base(b)) })
 	for _, home := range homes {
 		for _, below := range []string{"bin", "usr/sbin", "usr/lib/postgresql/*/bin"} {
 			found, _ := filepath.Glob(filepath.Join(home, below))
-			for _, dir := range found {
-				add(dir)
-			}
+			add(found...)
 		}
 	}
 	return places
@@ -143,53 +177,4 @@ func compareVersions(a, b string) int {
 		return all
 	}
 	return slices.Compare(numbers(a), numbers(b))
-}
-
-// homeArgs are the arguments by which a server of the MySQL family finds its
-// messages, character sets and plug-ins if they are installed beside it, as in
-// an unpacked archive. A server that a package has installed below /usr finds
-// them by itself.
-func homeArgs(bin binaries) []string {
-	home := homeOf(bin.server)
-	if home == "" {
-		return nil
-	}
-	var args []string
-	if share := shareOf(home); share != "" {
-		args = append(args, "--lc-messages-dir="+share, "--character-sets-dir="+filepath.Join(share, "charsets"))
-	}
-	if plugins := filepath.Join(home, "lib", "mysql", "plugin"); isDir(plugins) {
-		args = append(args, "--basedir="+home, "--plugin-dir="+plugins)
-	}
-	return args
-}
-
-// homeOf returns the parent of the directory of a server's program, or "" if
-// that is /usr.
-func homeOf(server string) string {
-	path, err := filepath.EvalSymlinks(server)
-	if err != nil {
-		return ""
-	}
-	home := filepath.Dir(filepath.Dir(path))
-	if home == "/usr" {
-		return ""
-	}
-	return home
-}
-
-// shareOf returns the directory of the messages below home, or "".
-func shareOf(home string) string {
-	for _, dir := range []string{"share", "share/mysql", "share/mariadb"} {
-		share := filepath.Join(home, dir)
-		if _, err := os.Stat(filepath.Join(share, "english", "errmsg.sys")); err == nil {
-			return share
-		}
-	}
-	return ""
-}
-
-func isDir(path string) bool {
-	fi, err := os.Stat(path)
-	return err == nil && fi.IsDir()
 }

@@ -2,15 +2,19 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"syscall"
 )
 
 // A kind contains the properties in which one make of server differs from others. To
 // add one, write a file with a function that returns it, and list it in kinds.
 type kind struct {
-	// name is the name of the kind in sandbox targets; scheme is the URL scheme
-	// of the server's own targets.
-	name, scheme string
+	// name is the name of the kind in sandbox targets, and the URL scheme of the
+	// server's own targets.
+	name string
 	// storages are the available storage engines, the default first.
 	storages []string
 	// minMemory and minRedo are the smallest sizes with which the server starts,
@@ -19,34 +23,35 @@ type kind struct {
 	// reserved are server variables that Options.Set may not contain, in lower
 	// case with _, each with the alternative.
 	reserved map[string]string
-	// programs are the possible names of the server's process.
-	programs []string
-	// places returns the paths where the server's program may be, in order.
-	places func() []string
-	// ask checks that a program is a server of the kind, and finds the related
-	// programs. foreign is the version output of a server of another kind.
-	ask func(ctx context.Context, path string) (bin binaries, foreign string, err error)
+	// programs are the possible names of the server's process; the first is the name
+	// of its program. dirs are the directories, as patterns, where packages put it.
+	programs, dirs []string
+	// versionArgs make the program print its version, which follows versionMark. A
+	// program that then says foreign, in lower case, is another make of server.
+	versionArgs          []string
+	versionMark, foreign string
 	// hint describes how to install a server, or one of another version.
 	hint string
+	// installer returns the program that creates data directories for a server.
+	installer func(server string) (string, error)
 	// install fills the existing empty directory dir with a new data directory
 	// that a server of this version accepts as its own.
 	install func(ctx context.Context, bin binaries, dir string) error
-	// prepare writes the files that the server reads when it starts.
-	prepare func(l *launch) error
-	// args returns the server's arguments; one of them is dataDirArg.
-	args func(l *launch) []string
-	// dataDirArg returns the argument that names the data directory. It proves
-	// that a process is the server of that directory.
-	dataDirArg func(dataDir string) string
-	// greet connects to the socket and returns the server's version once the
-	// server answers, or an error while it doesn't.
-	greet func(ctx context.Context, socket string) (version string, err error)
-	// settings returns the effective settings of the running server, and an
-	// error if they differ from the requested ones.
-	settings func(l *launch) (map[string]string, error)
-	// explain converts the log of a server that failed to start to an error with
-	// a remedy, or returns nil if the log is sufficient.
-	explain func(log string) error
+	// args returns the server's arguments; one of them is dataDirArg with the data
+	// directory. It proves that a process is the server of that directory.
+	args       func(l *launch) []string
+	dataDirArg string
+	// query executes statements as User on a socket, and returns the rows of the last
+	// one, which has two columns. It fails while the server is not up.
+	query func(ctx context.Context, socket string, statements ...string) (map[string]string, error)
+	// setup returns the statements that a server executes each time it has started.
+	setup func(l *launch) []string
+	// reported are the settings whose effective values are recorded: settings is the
+	// query for them, with %s in place of their names. check returns an error if they
+	// differ from the requested ones.
+	reported []string
+	settings string
+	check    func(l *launch, settings map[string]string) error
 	// client returns the command line of the interactive client.
 	client func(socket string) string
 
@@ -54,10 +59,16 @@ type kind struct {
 
 	// variable is the environment variable that names the program to use.
 	variable string
+	// libraries are the packages of shared libraries that the program needs.
+	libraries string
 	// installed are the variables that are set when a data directory is
 	// installed and can't be changed afterwards.
 	installed []string
-
+	// prepare changes the files before each start.
+	prepare func(l *launch) error
+	// explain converts the log of a server that failed to start to an error with
+	// a remedy, or returns nil if the log is sufficient.
+	explain func(log string) error
 	// account returns the user that the server and its tools run as; nil is the
 	// caller.
 	account func() (*account, error)
@@ -71,6 +82,30 @@ type kind struct {
 	socketName string
 	// socketQuery returns the option of its targets that specifies the socket.
 	socketQuery func(socket string) string
+}
+
+// versionQuery returns the server's version in all kinds.
+const versionQuery = "SELECT 'version', VERSION()"
+
+// greet returns the version of the server on a socket, or an error while it is not up.
+func (k *kind) greet(ctx context.Context, socket string) (string, error) {
+	row, err := k.query(ctx, socket, versionQuery)
+	// PostgreSQL says "PostgreSQL 15.14 (Debian 15.14-0+deb12u1) on ...".
+	version, _, _ := strings.Cut(strings.TrimPrefix(row["version"], "PostgreSQL "), " ")
+	return version, err
+}
+
+// effective executes the statements of each start on a server that is up, and returns
+// its effective settings. They may not differ from the requested ones.
+func (k *kind) effective(ctx context.Context, l *launch) (map[string]string, error) {
+	names := slices.Concat(k.reported, slices.Collect(maps.Keys(l.Set)))
+	slices.Sort(names)
+	in := "'" + strings.Join(slices.Compact(names), "', '") + "'"
+	settings, err := k.query(ctx, l.socket, append(k.setup(l), fmt.Sprintf(k.settings, in))...)
+	if err != nil {
+		return nil, fmt.Errorf("set up the server: %w", err)
+	}
+	return settings, k.check(l, settings)
 }
 
 // installArgs returns the installer's arguments for those variables of set that
@@ -130,7 +165,7 @@ type launch struct {
 
 // kinds returns the makes of servers, the default first.
 func kinds() []*kind {
-	return []*kind{mariadb(), mysql(), postgres()}
+	return []*kind{mariadb(), mysqld(), postgres()}
 }
 
 // Kinds returns the names of the makes of servers, the default first.

@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 	"go.uber.org/goleak"
 
 	"github.com/rowmill/rowmill/internal/sandbox"
@@ -133,24 +135,40 @@ func (c *child) info(t *testing.T) sandbox.Info {
 	return info
 }
 
-// needServer skips the test if MariaDB is not installed.
-func needServer(t *testing.T) {
-	t.Helper()
-	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))
+// kinds are small options of each kind of server.
+func kinds() map[string]sandbox.Options {
+	return map[string]sandbox.Options{
+		"mariadb":  {Kind: "mariadb", Memory: 16 << 20, Redo: 8 << 20},
+		"mysql":    {Kind: "mysql", Memory: 16 << 20, Redo: 8 << 20},
+		"postgres": {Kind: "postgres", Memory: 16 << 20, Redo: 32 << 20},
+	}
+}
+
+// eachKind runs a test with small options of each kind of server, under a root that
+// does not exist yet.
+func eachKind(t *testing.T, test func(t *testing.T, o sandbox.Options)) {
+	for kind := range kinds() {
+		t.Run(kind, func(t *testing.T) { test(t, small(t, kind)) })
+	}
 }
 
 // small returns options with which a server starts fast, under a root that does
-// not exist yet.
-func small(t *testing.T) sandbox.Options {
+// not exist yet. The test is skipped if the server is not installed.
+func small(t *testing.T, kind string) sandbox.Options {
 	t.Helper()
-	return sandbox.Options{Memory: 16 << 20, Redo: 8 << 20, Root: filepath.Join(t.TempDir(), "root")}
+	testdb.Require(t, kind, sandbox.Installed(t.Context(), kind))
+	o := kinds()[kind]
+	o.Root = filepath.Join(t.TempDir(), "root")
+	return o
 }
 
 // start starts a server that is stopped when the test ends.
 func start(t *testing.T, o sandbox.Options) *sandbox.Server {
 	t.Helper()
-	needServer(t)
 	s, err := sandbox.Start(t.Context(), o, t.Logf)
+	if errors.Is(err, sandbox.ErrNotInstalled) {
+		testdb.Require(t, o.Kind, err)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,42 +187,68 @@ func stop(t *testing.T, s *sandbox.Server) {
 	}
 }
 
-// connect opens the server's database, on its socket or at another address.
-func connect(t *testing.T, i sandbox.Info, change ...func(*mysql.Config)) *sql.DB {
+// connect connects to the server's database, on its socket or on its port with a
+// password.
+func connect(t *testing.T, i sandbox.Info, password ...string) (*sql.DB, error) {
 	t.Helper()
+	target, tcp := i.Target(), len(password) > 0
+	if i.Kind == "postgres" {
+		c, err := pgx.ParseConfig(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tcp {
+			c.Host, c.Port, c.Password, c.TLSConfig = "127.0.0.1", uint16(i.Port), password[0], nil
+		}
+		db := stdlib.OpenDB(*c)
+		return db, db.PingContext(t.Context())
+	}
 	c := mysql.NewConfig()
-	c.User, c.Net, c.Addr, c.DBName = i.User, "unix", i.Socket, i.Database
-	c.Logger = &mysql.NopLogger{}
-	for _, f := range change {
-		f(c)
+	c.User, c.Net, c.Addr, c.DBName, c.Logger = i.User, "unix", i.Socket, i.Database, &mysql.NopLogger{}
+	if tcp {
+		c.Net, c.Addr, c.Passwd = "tcp", fmt.Sprintf("127.0.0.1:%d", i.Port), password[0]
 	}
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	db := sql.OpenDB(connector)
-	t.Cleanup(func() { db.Close() })
-	return db
+	return db, db.PingContext(t.Context())
 }
 
 // ask returns the single value of a query.
-func ask(t *testing.T, i sandbox.Info, query string) string {
+func ask(t *testing.T, i sandbox.Info, query string) (value string) {
 	t.Helper()
-	db := connect(t, i)
+	db, err := connect(t, i)
 	defer db.Close()
-	var value string
-	if err := db.QueryRowContext(t.Context(), query).Scan(&value); err != nil {
+	if err == nil {
+		err = db.QueryRowContext(t.Context(), query).Scan(&value)
+	}
+	if err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
 	return value
 }
 
+// want checks the values of queries.
+func want(t *testing.T, i sandbox.Info, values map[string]string) {
+	t.Helper()
+	for query, value := range values {
+		if got := ask(t, i, query); got != value {
+			t.Errorf("%s: got %q, want %q", query, got, value)
+		}
+	}
+}
+
 func execute(t *testing.T, i sandbox.Info, statements ...string) {
 	t.Helper()
-	db := connect(t, i)
+	db, err := connect(t, i)
 	defer db.Close()
 	for _, s := range statements {
-		if _, err := db.ExecContext(t.Context(), s); err != nil {
+		if err == nil {
+			_, err = db.ExecContext(t.Context(), s)
+		}
+		if err != nil {
 			t.Fatalf("%s: %v", s, err)
 		}
 	}
@@ -240,18 +284,33 @@ func assertGone(t *testing.T, path string) {
 	}
 }
 
-// serversIn returns the processes whose command line names a path.
+// serversIn returns the processes whose command line names a path, or whose working
+// directory is in it.
 func serversIn(t *testing.T, path string) []string {
 	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	processes, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var found []string
-	for _, f := range files {
-		if data, err := os.ReadFile(f); err == nil && strings.Contains(string(data), "--datadir="+path) {
-			found = append(found, f)
+	for _, p := range processes {
+		data, _ := os.ReadFile(p + "/cmdline")
+		dir, _ := os.Readlink(p + "/cwd")
+		if strings.Contains(string(data), "--datadir="+path) || strings.HasPrefix(dir, path) {
+			found = append(found, p)
 		}
 	}
 	return found
+}
+
+// killOwner kills a child whose server is up, and returns when that has ended, too.
+func killOwner(t *testing.T, c *child, i sandbox.Info) {
+	t.Helper()
+	if err := c.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server dies", func() bool { return !alive(i.PID) })
+	if _, err := os.Stat(i.DataDir); err != nil {
+		t.Fatalf("nothing left to clean: %v", err)
+	}
 }

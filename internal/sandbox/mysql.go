@@ -2,86 +2,261 @@ package sandbox
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // MySQLVariable is the environment variable with the path of the mysqld to use,
 // which precedes any that is found.
 const MySQLVariable = "ROWMILL_MYSQLD"
 
-// mysqldName is the file name of the server, by which its process is identified.
-const mysqldName = "mysqld"
+// mysqlFamily is what MySQL and MariaDB have in common.
+func mysqlFamily() *kind {
+	const inside = "the sandbox chooses it"
+	reserved := map[string]string{
+		"innodb_buffer_pool_size":         "use memory=",
+		"innodb_buffer_pool_chunk_size":   "use memory=",
+		"rocksdb_block_cache_size":        "use memory=",
+		"innodb_log_file_size":            "use redo=",
+		"innodb_flush_log_at_trx_commit":  "use durability=",
+		"rocksdb_flush_log_at_trx_commit": "use durability=",
+		"default_storage_engine":          "use engine=",
+		"port":                            "use port=auto",
+	}
+	for _, name := range []string{
+		"datadir", "socket", "pid_file", "user", "tmpdir", "init_file", "skip_networking", "bind_address",
+		"skip_grant_tables", "no_defaults", "defaults_file", "defaults_extra_file", "bootstrap", "chroot",
+		"innodb_data_home_dir", "innodb_log_group_home_dir", "innodb_undo_directory", "innodb_tmpdir",
+		"aria_log_dir_path", "rocksdb_datadir", "rocksdb_wal_dir", "rocksdb_tmpdir", "log_error", "secure_file_priv",
+	} {
+		reserved[name] = inside
+	}
+	return &kind{
+		reserved:    reserved,
+		versionArgs: []string{"--no-defaults", "--version"},
+		versionMark: " Ver ",
+		dataDirArg:  "--datadir=",
+		query:       queryMySQL,
+		setup:       setupMySQL,
+		reported:    reportedMySQL,
+		settings:    "SHOW GLOBAL VARIABLES WHERE Variable_name IN (%s)",
+	}
+}
 
-// mysql is MySQL 8.0 and later, tested with 8.0.15 and 9.7.
-func mysql() *kind {
-	reserved := reservedMySQL()
-	reserved["innodb_redo_log_capacity"] = "use redo="
-	reserved["innodb_log_files_in_group"] = "use redo="
-	reserved["innodb_dedicated_server"] = "use memory= and redo="
+// mariadb is MariaDB 10.4 and later, tested with 10.11 and 11.8.
+func mariadb() *kind {
+	k := mysqlFamily()
+	k.name, k.storages = "mariadb", []string{InnoDB, RocksDB}
+	// InnoDB with pages of 16 KiB requires at least 6 MiB of memory and 4 MiB of
+	// redo log.
+	k.minMemory, k.minRedo = 6<<20, 4<<20
+	k.programs = []string{"mariadbd", "mysqld"}
+	k.dirs = []string{"/usr/sbin", "/usr/local/sbin", "/usr/libexec", "/usr/local/bin", "/opt/homebrew/bin"}
+	k.hint = "install it, on Debian and Ubuntu with: apt install mariadb-server " +
+		"(in rowmill's source, scripts/install.sh mariadb-new fetches 11.8)"
+	k.installer = func(server string) (string, error) { return installerOfMariaDB(server, k.hint) }
+	k.install, k.args, k.check, k.explain = installMariaDB, argsMariaDB, checkMemory, explainMariaDB
+	k.client = func(socket string) string { return clientMySQL("mariadb", socket) }
+	return k
+}
+
+// mysqld is MySQL 8.0 and later, tested with 8.0.15 and 9.7.
+func mysqld() *kind {
+	k := mysqlFamily()
+	k.name, k.storages = "mysql", []string{InnoDB}
+	// InnoDB with pages of 16 KiB requires at least 5 MiB of memory, and a redo log
+	// of 8 MiB.
+	k.minMemory, k.minRedo = 5<<20, 8<<20
+	k.reserved["innodb_redo_log_capacity"] = "use redo="
+	k.reserved["innodb_log_files_in_group"] = "use redo="
+	k.reserved["innodb_dedicated_server"] = "use memory= and redo="
 	for _, name := range []string{
 		"basedir", "initialize", "initialize_insecure", "daemonize", "innodb_temp_tablespaces_dir", "innodb_doublewrite_dir",
 		"innodb_directories", "mysqlx", "mysqlx_socket", "mysqlx_port", "mysqlx_bind_address", "admin_address", "admin_port",
 	} {
-		reserved[name] = "the sandbox chooses it"
+		k.reserved[name] = "the sandbox chooses it"
 	}
-	return &kind{
-		name:     "mysql",
-		scheme:   "mysql",
-		storages: []string{InnoDB},
-		// InnoDB with pages of 16 KiB requires at least 5 MiB of memory, and a
-		// redo log of 8 MiB.
-		minMemory:  5 << 20,
-		minRedo:    8 << 20,
-		installed:  []string{"lower_case_table_names"},
-		reserved:   reserved,
-		programs:   []string{mysqldName},
-		variable:   MySQLVariable,
-		places:     mysqldPlaces,
-		ask:        askMySQL,
-		hint:       mysqlHint,
-		install:    installMySQL,
-		prepare:    prepareMySQL,
-		args:       argsMySQL,
-		dataDirArg: func(dataDir string) string { return "--datadir=" + dataDir },
-		greet:      greetMySQL,
-		settings:   settingsMySQL,
-		explain:    explainMySQL,
-		client: func(socket string) string {
-			return "mysql --no-defaults --user=" + User + " --socket=" + shellQuote(socket) + " " + Database
-		},
-	}
+	// MariaDB's program may have that name, too.
+	k.programs, k.foreign = []string{"mysqld"}, "mariadb"
+	k.dirs = []string{"/usr/sbin", "/usr/libexec", "/usr/local/sbin", "/usr/local/bin", "/usr/local/mysql/bin", "/opt/homebrew/bin"}
+	k.variable, k.libraries = MySQLVariable, "libaio1 libnuma1"
+	k.hint = "put the mysqld of MySQL 8.0 or later on PATH, or name it: " + MySQLVariable + "=/path/to/mysqld " +
+		"(in rowmill's source, scripts/install.sh mysql fetches 8.0, scripts/install.sh mysql-new 9.7)"
+	k.installed = []string{"lower_case_table_names"}
+	k.installer = func(server string) (string, error) { return server, nil }
+	k.install, k.args, k.check, k.explain = installMySQL, argsMySQL, checkMySQL, explainMySQL
+	k.client = func(socket string) string { return clientMySQL("mysql", socket) }
+	return k
 }
 
-const mysqlHint = "put the mysqld of MySQL 8.0 or later on PATH, or name it: " + MySQLVariable + "=/path/to/mysqld " +
-	"(in rowmill's source, scripts/install.sh mysql fetches 8.0, scripts/install.sh mysql-new 9.7)"
-
-// mysqldPlaces returns the paths where a mysqld may be. MariaDB uses that name,
-// too: askMySQL distinguishes them.
-func mysqldPlaces() []string {
-	return onPath("mysql", mysqldName,
-		"/usr/sbin", "/usr/libexec", "/usr/local/sbin", "/usr/local/bin", "/usr/local/mysql/bin", "/opt/homebrew/bin")
+func clientMySQL(program, socket string) string {
+	return program + " --no-defaults --user=" + User + " --socket=" + shellQuote(socket) + " " + Database
 }
 
-// askMySQL checks that a program is MySQL; foreign is the version output of
-// another program.
-func askMySQL(ctx context.Context, path string) (bin binaries, foreign string, err error) {
-	version, said, err := versionMySQL(ctx, path)
+// homeArgs are the arguments by which a server of the MySQL family finds its
+// messages, character sets and plug-ins if they are installed beside it, as in
+// an unpacked archive. A server that a package has installed below /usr finds
+// them by itself.
+func homeArgs(bin binaries) []string {
+	home := homeOf(bin.server)
+	if home == "" {
+		return nil
+	}
+	var args []string
+	if share := shareOf(home); share != "" {
+		args = append(args, "--lc-messages-dir="+share, "--character-sets-dir="+filepath.Join(share, "charsets"))
+	}
+	if plugins := filepath.Join(home, "lib", "mysql", "plugin"); isDir(plugins) {
+		args = append(args, "--basedir="+home, "--plugin-dir="+plugins)
+	}
+	return args
+}
+
+// homeOf returns the parent of the directory of a server's program, or "" if
+// that is /usr.
+func homeOf(server string) string {
+	path, err := filepath.EvalSymlinks(server)
 	if err != nil {
-		if strings.Contains(err.Error(), "shared libraries") {
-			err = fmt.Errorf("%w; install what it needs, on Debian and Ubuntu with: apt install libaio1 libnuma1", err)
+		return ""
+	}
+	home := filepath.Dir(filepath.Dir(path))
+	if home == "/usr" {
+		return ""
+	}
+	return home
+}
+
+// shareOf returns the directory of the messages below home, or "".
+func shareOf(home string) string {
+	for _, dir := range []string{"share", "share/mysql", "share/mariadb"} {
+		share := filepath.Join(home, dir)
+		if _, err := os.Stat(filepath.Join(share, "english", "errmsg.sys")); err == nil {
+			return share
 		}
-		return binaries{}, "", err
 	}
-	if strings.Contains(strings.ToLower(said), "mariadb") {
-		return binaries{}, said, nil
+	return ""
+}
+
+func isDir(path string) bool {
+	fi, err := os.Stat(path)
+	return err == nil && fi.IsDir()
+}
+
+// userArg returns the argument that the server needs to run as root, which it
+// otherwise refuses.
+func userArg() []string {
+	if os.Geteuid() == 0 {
+		return []string{"--user=root"}
 	}
-	return binaries{server: path, installer: path, version: version}, "", nil
+	return nil
+}
+
+// installerOfMariaDB returns the program that creates the system tables. If the
+// statements that mariadb-install-db reads are installed beside the server, that is the
+// server itself, because the script needs further tools in the places where packages
+// put them.
+func installerOfMariaDB(server, hint string) (string, error) {
+	const installer = "mariadb-install-db"
+	places := onPath("", installer, "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin")
+	if home := homeOf(server); home != "" {
+		if share := shareOf(home); share != "" && len(systemTables(share)) > 0 {
+			return server, nil
+		}
+		places = slices.Insert(places, 0, filepath.Join(home, "bin", installer))
+	}
+	if i := slices.IndexFunc(places, isProgram); i >= 0 {
+		return places[i], nil
+	}
+	return "", fmt.Errorf("find %s for %s: %w; %s", installer, server, ErrNotInstalled, hint)
+}
+
+// systemTables returns the files of statements from which mariadb-install-db
+// creates the system tables, in its order; none if one is missing.
+func systemTables(share string) []string {
+	var files []string
+	for _, name := range []string{"mariadb_system_tables", "mariadb_performance_tables", "mariadb_system_tables_data",
+		"fill_help_tables", "maria_add_gis_sp_bootstrap", "mariadb_sys_schema"} {
+		file := filepath.Join(share, name+".sql")
+		if _, err := os.Stat(file); err != nil {
+			return nil
+		}
+		files = append(files, file)
+	}
+	return files
+}
+
+// installMariaDB creates the system tables. It leaves only accounts for the
+// socket: the installer's root@127.0.0.1 and root@HOSTNAME have no password.
+func installMariaDB(ctx context.Context, bin binaries, dir string) error {
+	var as *account
+	common := append([]string{"--no-defaults", "--datadir=" + dir, "--innodb-log-file-size=4M", "--skip-log-bin"}, userArg()...)
+	bootstrap := func(statements io.Reader) error {
+		_, err := as.run(ctx, statements, bin.server, slices.Concat(common, homeArgs(bin), []string{"--bootstrap"})...)
+		return err
+	}
+	var err error
+	if bin.installer == bin.server {
+		err = createMariaDB(bin, dir, bootstrap)
+	} else {
+		_, err = as.run(ctx, nil, bin.installer, append(slices.Clone(common),
+			"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve")...)
+	}
+	if err != nil {
+		return err
+	}
+	return bootstrap(strings.NewReader("DELETE FROM mysql.global_priv WHERE Host <> 'localhost';\n" +
+		"DELETE FROM mysql.proxies_priv WHERE Host <> 'localhost';\n"))
+}
+
+// createMariaDB replaces mariadb-install-db, which calls tools that are not part
+// of the server.
+func createMariaDB(bin binaries, dir string, bootstrap func(statements io.Reader) error) error {
+	const begin = "CREATE DATABASE IF NOT EXISTS mysql;\nUSE mysql;\nSET @auth_root_socket = NULL;\n"
+	parts := []io.Reader{strings.NewReader(begin)}
+	for _, name := range systemTables(shareOf(homeOf(bin.server))) {
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		parts = append(parts, f)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "mysql"), 0o700); err != nil {
+		return err
+	}
+	return bootstrap(io.MultiReader(parts...))
+}
+
+// installMySQL creates the system tables. The only account for users is
+// root@localhost, and it is limited to the socket, because the server does not
+// resolve names.
+func installMySQL(ctx context.Context, bin binaries, dir string) error {
+	var as *account
+	out, err := as.run(ctx, nil, bin.installer, slices.Concat(
+		[]string{"--no-defaults", "--initialize-insecure", "--datadir=" + dir, "--skip-log-bin"},
+		userArg(), homeArgs(bin), redoArgs(8<<20), bin.installArgs)...)
+	if err != nil {
+		if why := explainMySQL(out); why != nil && ctx.Err() == nil {
+			return why
+		}
+		return err
+	}
+	// It contains the server's UUID, which must differ between servers.
+	if err := os.Remove(filepath.Join(dir, "auto.cnf")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // redoArgs sets the size of the redo log: its capacity since MySQL 8.0.30, the
@@ -95,45 +270,86 @@ func redoArgs(redo int64) []string {
 	}
 }
 
-// installMySQL creates the system tables. The only account for users is
-// root@localhost, and it is limited to the socket, because the server does not
-// resolve names.
-func installMySQL(ctx context.Context, bin binaries, dir string) error {
-	args := []string{"--no-defaults", "--initialize-insecure", "--datadir=" + dir, "--skip-log-bin"}
+// flushAtCommit are the values of innodb_flush_log_at_trx_commit, and of the
+// MyRocks variable with the same meaning.
+var flushAtCommit = map[string]string{Full: "1", Relaxed: "2", None: "0"}
+
+// argsCommon returns the arguments that both kinds accept.
+func argsCommon(l *launch) []string {
+	args := []string{"--no-defaults", "--datadir=" + l.dataDir}
 	args = append(args, userArg()...)
-	args = append(args, homeArgs(bin)...)
-	args = append(args, redoArgs(8<<20)...)
-	args = append(args, bin.installArgs...)
-	install := commandInGroup(ctx, bin.installer, args...)
-	if out, err := install.CombinedOutput(); err != nil {
-		if ctx.Err() == nil {
-			if why := explainMySQL(string(out)); why != nil {
-				return why
-			}
-		}
-		return fmt.Errorf("run %s: %w%s", bin.installer, causeOr(ctx, err), indentTail(string(out)))
+	args = append(args,
+		"--socket="+l.socket,
+		"--pid-file="+filepath.Join(l.dir, pidFile),
+		"--tmpdir="+l.tmpDir,
+		"--skip-name-resolve",
+		"--skip-log-bin",
+		"--local-infile=1",
+		"--performance-schema=OFF",
+		"--max-connections=1000",
+		"--character-set-server=utf8mb4",
+		"--default-time-zone=+00:00",
+		"--innodb-flush-method=O_DIRECT",
+		"--innodb-flush-log-at-trx-commit="+flushAtCommit[l.Durability],
+		// A kept server starts with a cold cache, like a new one.
+		"--innodb-buffer-pool-dump-at-shutdown=OFF",
+		"--innodb-buffer-pool-load-at-startup=OFF",
+	)
+	if l.port == 0 {
+		return append(args, "--skip-networking")
 	}
-	// It contains the server's UUID, which must differ between servers.
-	if err := os.Remove(filepath.Join(dir, "auto.cnf")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return append(args, "--bind-address=127.0.0.1", "--port="+strconv.Itoa(l.port))
 }
 
-// reportedMySQL are the variables whose effective values are recorded.
-var reportedMySQL = []string{
-	"version", "version_comment", "innodb_buffer_pool_size", "innodb_buffer_pool_instances", "innodb_log_file_size",
-	"innodb_log_files_in_group", "innodb_redo_log_capacity", "innodb_flush_log_at_trx_commit", "innodb_flush_method",
-	"innodb_doublewrite", "innodb_page_size", "sync_binlog", "log_bin", "default_storage_engine", "max_connections",
-	"character_set_server", "collation_server", "performance_schema",
+// argsSet returns the variables of Options.Set as arguments. They come last and
+// therefore take precedence.
+func argsSet(l *launch) []string {
+	var args []string
+	for _, name := range slices.Sorted(maps.Keys(l.Set)) {
+		args = append(args, "--"+name+"="+l.Set[name])
+	}
+	return args
 }
 
-func prepareMySQL(l *launch) error {
-	var account string
-	if l.port != 0 {
-		account = fmt.Sprintf("DROP USER IF EXISTS %s;\nCREATE USER %[1]s IDENTIFIED BY %s;\n", portAccount, sqlString(l.password))
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
 	}
-	return writeInitFile(l, account, "performance_schema.global_variables", reportedMySQL)
+	return a
+}
+
+func argsMariaDB(l *launch) []string {
+	args := append(argsCommon(l), homeArgs(l.bin)...)
+	args = append(args, "--innodb-log-file-size="+strconv.FormatInt(l.Redo, 10))
+	pool := l.Memory
+	if l.Storage == RocksDB {
+		// InnoDB then contains only the server's own tables.
+		pool = 16 << 20
+		args = append(args,
+			"--plugin-load-add=ha_rocksdb",
+			"--default-storage-engine=rocksdb",
+			"--rocksdb-block-cache-size="+strconv.FormatInt(l.Memory, 10),
+			"--rocksdb-flush-log-at-trx-commit="+flushAtCommit[l.Durability],
+			// Like O_DIRECT for InnoDB: otherwise the kernel's page cache holds the
+			// pages that the block cache does not, and memory is not limited.
+			"--rocksdb-use-direct-reads=ON",
+			"--rocksdb-use-direct-io-for-flush-and-compaction=ON",
+			// By default, a server that was killed during a write to its log
+			// refuses to start. This setting recovers up to that write;
+			// everything synced before it is complete.
+			"--rocksdb-wal-recovery-mode=2",
+			// Allows indexes on text with a collation that RocksDB can't restore
+			// from the index, as InnoDB does.
+			"--rocksdb-strict-collation-check=OFF",
+		)
+	}
+	// Servers before 10.11.12 round the pool up to whole chunks, by default of
+	// 128 MiB; a chunk size that divides the pool avoids that. Later ones have
+	// no chunks.
+	args = append(args,
+		"--innodb-buffer-pool-size="+strconv.FormatInt(pool, 10),
+		"--loose-innodb-buffer-pool-chunk-size="+strconv.FormatInt(gcd(pool, 128<<20), 10))
+	return append(args, argsSet(l)...)
 }
 
 // manyInstances is the size of the buffer pool from which MySQL divides it into
@@ -156,28 +372,101 @@ func argsMySQL(l *launch) []string {
 		"--loose-mysqlx=OFF",
 		// Counters that cost nothing until they are read.
 		"--loose-innodb-monitor-enable=log_lsn_checkpoint_age,log_max_modified_age_sync",
-		// The settings are written to this directory.
+		// The directory that a package chose may not exist.
 		"--secure-file-priv="+l.tmpDir,
 	)
 	return append(args, argsSet(l)...)
 }
 
-func settingsMySQL(l *launch) (map[string]string, error) {
-	settings, err := readSettings(l)
+// portAccount is the account for connections to the port.
+const portAccount = "'" + User + "'@'127.0.0.1'"
+
+// setupMySQL creates the database and the account for the port.
+func setupMySQL(l *launch) []string {
+	statements := []string{"CREATE DATABASE IF NOT EXISTS " + Database}
+	if l.port != 0 {
+		statements = append(statements,
+			"DROP USER IF EXISTS "+portAccount,
+			"CREATE USER "+portAccount+" IDENTIFIED BY '"+l.password+"'",
+			"GRANT ALL ON *.* TO "+portAccount+" WITH GRANT OPTION")
+	}
+	return statements
+}
+
+// sessionMySQL makes a session independent of the defaults that the variables of
+// Options.Set may change.
+var sessionMySQL = []string{
+	"SET SESSION sql_mode = '', autocommit = 1, completion_type = 'NO_CHAIN', sql_big_selects = 1 /*!80000 , max_execution_time = 0 */",
+	"SET SESSION TRANSACTION READ WRITE",
+}
+
+func queryMySQL(ctx context.Context, socket string, statements ...string) (map[string]string, error) {
+	c := mysql.NewConfig()
+	c.User, c.Net, c.Addr, c.Logger = User, "unix", socket, &mysql.NopLogger{}
+	connector, err := mysql.NewConnector(c)
 	if err != nil {
 		return nil, err
 	}
-	if got := settings["innodb_buffer_pool_size"]; got != strconv.FormatInt(l.Memory, 10) {
-		return nil, fmt.Errorf("the server has made innodb_buffer_pool_size %s instead of the %d asked for; ask for memory=%s", got, l.Memory, got)
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	last := len(statements) - 1
+	for _, s := range slices.Concat(sessionMySQL, statements[:last]) {
+		if _, err := conn.ExecContext(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	rows, err := conn.QueryContext(ctx, statements[last])
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := map[string]string{}
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return nil, err
+		}
+		out[name] = value
+	}
+	return out, rows.Err()
+}
+
+// reportedMySQL are those that MariaDB or MySQL has.
+var reportedMySQL = []string{
+	"version", "version_comment", "innodb_buffer_pool_size", "innodb_buffer_pool_instances", "innodb_log_file_size",
+	"innodb_log_files_in_group", "innodb_redo_log_capacity", "innodb_flush_log_at_trx_commit", "innodb_flush_method",
+	"innodb_doublewrite", "innodb_page_size", "sync_binlog", "log_bin", "default_storage_engine", "max_connections",
+	"character_set_server", "collation_server", "performance_schema",
+	"rocksdb_block_cache_size", "rocksdb_flush_log_at_trx_commit", "rocksdb_use_direct_reads",
+	"rocksdb_use_direct_io_for_flush_and_compaction",
+}
+
+// checkMemory checks that the server has not rounded its memory.
+func checkMemory(l *launch, settings map[string]string) error {
+	variable := "innodb_buffer_pool_size"
+	if l.Storage == RocksDB {
+		variable = "rocksdb_block_cache_size"
+	}
+	if got := settings[variable]; got != strconv.FormatInt(l.Memory, 10) {
+		return fmt.Errorf("the server has made %s %s instead of the %d asked for; ask for memory=%s", variable, got, l.Memory, got)
+	}
+	return nil
+}
+
+func checkMySQL(l *launch, settings map[string]string) error {
+	if err := checkMemory(l, settings); err != nil {
+		return err
 	}
 	redo, err := redoOf(settings)
-	if err != nil {
-		return nil, err
+	if err == nil && redo != l.Redo {
+		err = fmt.Errorf("the server has made its redo log %d bytes instead of the %d asked for; ask for redo=%d", redo, l.Redo, redo)
 	}
-	if redo != l.Redo {
-		return nil, fmt.Errorf("the server has made its redo log %d bytes instead of the %d asked for; ask for redo=%d", redo, l.Redo, redo)
-	}
-	return settings, nil
+	return err
 }
 
 // redoOf returns the size of the redo log: see redoArgs.
@@ -185,15 +474,19 @@ func redoOf(settings map[string]string) (int64, error) {
 	if text, ok := settings["innodb_redo_log_capacity"]; ok {
 		return strconv.ParseInt(text, 10, 64)
 	}
-	size, err := strconv.ParseInt(settings["innodb_log_file_size"], 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("read the size of the redo log: %w", err)
-	}
-	files, err := strconv.ParseInt(settings["innodb_log_files_in_group"], 10, 64)
-	if err != nil {
+	size, err1 := strconv.ParseInt(settings["innodb_log_file_size"], 10, 64)
+	files, err2 := strconv.ParseInt(settings["innodb_log_files_in_group"], 10, 64)
+	if err := errors.Join(err1, err2); err != nil {
 		return 0, fmt.Errorf("read the size of the redo log: %w", err)
 	}
 	return size * files, nil
+}
+
+func explainMariaDB(log string) error {
+	if strings.Contains(log, "ha_rocksdb") && strings.Contains(log, "open shared library") {
+		return fmt.Errorf("the RocksDB plugin is %w; install it, on Debian and Ubuntu with: apt install mariadb-plugin-rocksdb", ErrNotInstalled)
+	}
+	return nil
 }
 
 // profile restricts the packaged mysqld on Ubuntu to the directories of the

@@ -119,13 +119,7 @@ func inspect(dir, name string) (Instance, error) {
 	if err != nil {
 		return Instance{}, fmt.Errorf("read %s: %w", filepath.Join(dir, stateFile), err)
 	}
-	in := Instance{Name: name, Bytes: diskUsage(dir), Info: Info{
-		Kind: st.Kind, Version: st.Version, PID: st.PID, Dir: dir, DataDir: filepath.Join(dir, dataName),
-		Socket: st.Socket, Port: st.Port, User: User, Database: Database, Options: o.withDefaults(), Started: st.Started,
-	}}
-	if st.Port != 0 {
-		in.PasswordFile = filepath.Join(dir, passwordFile)
-	}
+	in := Instance{Name: name, Bytes: diskUsage(dir), Info: st.info(o.withDefaults())}
 	lock, err := tryLock(dir, false)
 	switch {
 	case errors.Is(err, errLocked):
@@ -197,11 +191,7 @@ func stopNamed(ctx context.Context, in Instance, keepData bool) error {
 	if in.State == Starting {
 		return errors.New("another process is just starting or removing it")
 	}
-	grace := stopGrace
-	if keepData {
-		grace = keepGrace
-	}
-	if err := endServers(ctx, in.Dir, st, grace); err != nil {
+	if err := st.endServers(ctx, graceOf(keepData)); err != nil {
 		return err
 	}
 	// The lock is released shortly after the server has ended, unless another
@@ -213,13 +203,9 @@ func stopNamed(ctx context.Context, in Instance, keepData bool) error {
 		return err
 	}
 	if !keepData {
-		return errors.Join(removeSandbox(in.Dir, st.SocketDir), lock.Close())
+		return st.release(lock, false)
 	}
-	var errs []error
-	if st.SocketDir != "" {
-		errs = append(errs, removeSocketDir(st.SocketDir))
-	}
+	err = removeSocketDir(st.SocketDir)
 	st.PID, st.SocketDir, st.Port = 0, "", 0
-	errs = append(errs, writeState(in.Dir, st), lock.Close())
-	return errors.Join(errs...)
+	return errors.Join(err, st.write(), lock.Close())
 }

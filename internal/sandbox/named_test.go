@@ -3,6 +3,7 @@
 package sandbox_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -17,28 +18,6 @@ import (
 	"github.com/rowmill/rowmill/internal/sandbox"
 )
 
-// startNamed starts a named server that is stopped when the test ends.
-func startNamed(t *testing.T, name string, o sandbox.Options) sandbox.Info {
-	t.Helper()
-	needServer(t)
-	info, err := sandbox.StartNamed(t.Context(), name, o, t.Logf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		list, err := sandbox.List(o.Root)
-		if err != nil {
-			t.Error(err)
-		}
-		for _, in := range list {
-			if err := sandbox.StopNamed(t.Context(), o.Root, in.Name, false); in.Name == name && err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	return info
-}
-
 // only returns the single sandbox under a root.
 func only(t *testing.T, root string) sandbox.Instance {
 	t.Helper()
@@ -52,59 +31,71 @@ func only(t *testing.T, root string) sandbox.Instance {
 	return list[0]
 }
 
+// TestNamed: a named server keeps running when the process that started it ends. Any
+// other process can list it, stop it, and start it again with its data.
 func TestNamed(t *testing.T) {
-	o := small(t)
-	info := startNamed(t, "a", o)
-	execute(t, info, "CREATE TABLE a (id INT)")
-	in := only(t, o.Root)
-	if in.Name != "a" || in.State != sandbox.Running || in.Bytes < o.Redo {
-		t.Errorf("listed as %+v", in)
-	}
-	in.Info.Started, info.Started = info.Started, info.Started.UTC()
-	if diff := cmp.Diff(info, in.Info, cmp.Comparer(func(a, b sandbox.Options) bool { return a.Target() == b.Target() })); diff != "" {
-		t.Errorf("Info of StartNamed and List (-/+):\n%s", diff)
-	}
-	if _, err := sandbox.StartNamed(t.Context(), "a", o, nil); !errors.Is(err, sandbox.ErrRunning) {
-		t.Errorf("second start: %v", err)
-	}
-	// A throwaway server under the same root does not affect it.
-	stop(t, start(t, o))
-	if got := ask(t, info, "SELECT COUNT(*) FROM a"); got != "0" {
-		t.Errorf("%s rows", got)
-	}
+	eachKind(t, func(t *testing.T, o sandbox.Options) {
+		c := startChild(t, o, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, nameVariable+"=a") })
+		info := c.info(t)
+		t.Cleanup(func() { _ = sandbox.StopNamed(context.Background(), o.Root, "a", false) })
+		if err := c.cmd.Wait(); err != nil {
+			t.Fatalf("%v: %s", err, c.stderr)
+		}
+		execute(t, info, "CREATE TABLE a (id INT)")
+		if sid, err := unix.Getsid(info.PID); err != nil || sid != info.PID {
+			t.Errorf("session %d, %v: closing the terminal ends the server", sid, err)
+		}
+		in := only(t, o.Root)
+		if in.Name != "a" || in.State != sandbox.Running || in.Bytes < 8<<20 || in.ClientCommand() == "" {
+			t.Errorf("listed as %+v", in)
+		}
+		if diff := cmp.Diff(info, in.Info, cmp.Comparer(func(a, b sandbox.Options) bool { return a.Target() == b.Target() })); diff != "" {
+			t.Errorf("Info of StartNamed and List (-/+):\n%s", diff)
+		}
+		if _, err := sandbox.StartNamed(t.Context(), "a", o, nil); !errors.Is(err, sandbox.ErrRunning) {
+			t.Errorf("second start: %v", err)
+		}
+		// A throwaway server under the same root does not affect it.
+		stop(t, start(t, o))
+		want(t, info, map[string]string{"SELECT COUNT(*) FROM a": "0"})
 
-	if err := sandbox.StopNamed(t.Context(), o.Root, "a", true); err != nil {
-		t.Fatal(err)
-	}
-	if in := only(t, o.Root); in.State != sandbox.Stopped || in.PID != 0 || alive(info.PID) {
-		t.Errorf("after a stop that keeps data: %+v", in)
-	}
-	info = startNamed(t, "a", o)
-	execute(t, info, "INSERT INTO a VALUES (1)")
-	if err := syscall.Kill(info.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the crash is seen", func() bool { return only(t, o.Root).State == sandbox.Crashed })
-	stop(t, start(t, o))
-	info = startNamed(t, "a", o)
-	if got := ask(t, info, "SELECT COUNT(*) FROM a"); got != "1" {
-		t.Errorf("%s rows after a crash", got)
-	}
+		again := func() sandbox.Info {
+			t.Helper()
+			info, err := sandbox.StartNamed(t.Context(), "a", o, t.Logf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return info
+		}
+		if err := sandbox.StopNamed(t.Context(), o.Root, "a", true); err != nil {
+			t.Fatal(err)
+		}
+		if in := only(t, o.Root); in.State != sandbox.Stopped || in.PID != 0 || alive(info.PID) {
+			t.Errorf("after a stop that keeps data: %+v", in)
+		}
+		info = again()
+		execute(t, info, "INSERT INTO a VALUES (1)")
+		if err := syscall.Kill(info.PID, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the crash is seen", func() bool { return only(t, o.Root).State == sandbox.Crashed })
+		want(t, again(), map[string]string{"SELECT COUNT(*) FROM a": "1"})
 
-	if err := sandbox.StopNamed(t.Context(), o.Root, "b", false); err == nil || !strings.Contains(err.Error(), "only a") {
-		t.Errorf("stopping another: %v", err)
-	}
-	if err := sandbox.StopNamed(t.Context(), o.Root, "a", false); err != nil {
-		t.Fatal(err)
-	}
-	assertGone(t, o.Root)
-	if err := sandbox.StopNamed(t.Context(), o.Root, "a", false); err == nil || !strings.Contains(err.Error(), "there is none") {
-		t.Errorf("stopping it again: %v", err)
-	}
+		for _, stop := range []struct{ name, want string }{{"b", "only a"}, {"a", ""}, {"a", "there is none"}} {
+			err := sandbox.StopNamed(t.Context(), o.Root, stop.name, false)
+			if (err == nil) != (stop.want == "") || err != nil && !strings.Contains(err.Error(), stop.want) {
+				t.Errorf("stopping %s: %v, want %q", stop.name, err, stop.want)
+			}
+		}
+		if left := serversIn(t, o.Root); len(left) > 0 {
+			t.Errorf("processes %v are left", left)
+		}
+		assertGone(t, o.Root)
+	})
 }
 
 func TestNamedRefuses(t *testing.T) {
-	o := small(t)
+	o := small(t, "mariadb")
 	kept := o
 	kept.Keep = t.TempDir()
 	for name, test := range map[string]struct {
@@ -124,34 +115,6 @@ func TestNamedRefuses(t *testing.T) {
 			assertGone(t, o.Root)
 		})
 	}
-}
-
-// TestNamedOutlivesOwner: a named server keeps running when the process that
-// started it ends, and any other process can list and stop it.
-func TestNamedOutlivesOwner(t *testing.T) {
-	needServer(t)
-	o := small(t)
-	c := startChild(t, o, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, nameVariable+"=a") })
-	info := c.info(t)
-	if err := c.cmd.Wait(); err != nil {
-		t.Fatalf("%v: %s", err, c.stderr)
-	}
-	if got := ask(t, info, "SELECT DATABASE()"); got != "rowmill" {
-		t.Errorf("database %q", got)
-	}
-	if in := only(t, o.Root); in.State != sandbox.Running || in.PID != info.PID {
-		t.Errorf("listed as %+v", in)
-	}
-	if sid, err := unix.Getsid(info.PID); err != nil || sid != info.PID {
-		t.Errorf("session %d, %v: closing the terminal ends the server", sid, err)
-	}
-	if err := sandbox.StopNamed(t.Context(), o.Root, "a", false); err != nil {
-		t.Fatal(err)
-	}
-	if alive(info.PID) {
-		t.Error("it still runs")
-	}
-	assertGone(t, o.Root)
 }
 
 // TestListForeign: directories that are not sandboxes are not listed, and damage

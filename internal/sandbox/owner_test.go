@@ -3,6 +3,7 @@
 package sandbox_test
 
 import (
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -19,36 +20,32 @@ import (
 // TestOwnerKilled: the server of a killed process ends with it, and the next
 // start removes its files, inside and outside the root.
 func TestOwnerKilled(t *testing.T) {
-	needServer(t)
 	for name, deep := range map[string]string{"short path": "", "long path": strings.Repeat("long/", 30)} {
 		t.Run(name, func(t *testing.T) {
-			o := small(t)
-			o.Root = filepath.Join(filepath.Dir(o.Root), deep, "root")
-			c := startChild(t, o)
-			info := c.info(t)
-			if got := ask(t, info, "SELECT DATABASE()"); got != "rowmill" {
-				t.Errorf("database %q", got)
-			}
-			if err := c.cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			eventually(t, "the server dies", func() bool { return !alive(info.PID) })
-			if _, err := os.Stat(info.DataDir); err != nil {
-				t.Fatalf("nothing left to clean: %v", err)
-			}
-			s := start(t, o)
-			assertGone(t, info.Dir)
-			assertGone(t, filepath.Dir(info.Socket))
-			stop(t, s)
-			assertGone(t, o.Root)
+			eachKind(t, func(t *testing.T, o sandbox.Options) {
+				o.Root = filepath.Join(filepath.Dir(o.Root), deep, "root")
+				c := startChild(t, o)
+				info := c.info(t)
+				if o.Kind == "postgres" {
+					busyPostgres(t, info)
+				}
+				killOwner(t, c, info)
+				s := start(t, o)
+				for _, p := range serversIn(t, info.Dir) {
+					t.Errorf("process %s is left", p)
+				}
+				assertGone(t, info.Dir)
+				assertGone(t, filepath.Dir(info.Socket))
+				stop(t, s)
+				assertGone(t, o.Root)
+			})
 		})
 	}
 }
 
 // TestOwnerKilledEarly kills owners at random moments of their start.
 func TestOwnerKilledEarly(t *testing.T) {
-	needServer(t)
-	o := small(t)
+	o := small(t, "mariadb")
 	for i := range 12 {
 		c := startChild(t, o)
 		time.Sleep(time.Duration(i) * 20 * time.Millisecond)
@@ -64,8 +61,7 @@ func TestOwnerKilledEarly(t *testing.T) {
 }
 
 func TestOwnerTerminated(t *testing.T) {
-	needServer(t)
-	o := small(t)
+	o := small(t, "mariadb")
 	c := startChild(t, o)
 	info := c.info(t)
 	pgid, err := syscall.Getpgid(info.PID)
@@ -90,10 +86,9 @@ func TestOwnerTerminated(t *testing.T) {
 // TestStartTogether: processes that start at the same time, without a template,
 // don't interfere with each other.
 func TestStartTogether(t *testing.T) {
-	needServer(t)
 	cache := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", cache)
-	o := small(t)
+	o := small(t, "mariadb")
 	var children []*child
 	for range 3 {
 		children = append(children, startChild(t, o))
@@ -123,62 +118,60 @@ func TestStartTogether(t *testing.T) {
 	assertGone(t, o.Root)
 }
 
-// TestOrdinaryUser starts a server as nobody.
+// TestOrdinaryUser starts servers as nobody.
 func TestOrdinaryUser(t *testing.T) {
-	needServer(t)
 	if os.Geteuid() != 0 {
 		t.Skip("only root can become another user; the other tests have run as one")
 	}
 	const nobody = 65534
-	// Its parent is not accessible to other users, unlike that of t.TempDir.
-	home, err := os.MkdirTemp("", "sandbox-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(home) })
-	exe, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	program := filepath.Join(home, "program")
-	if err := os.WriteFile(program, exe, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(home, nobody, nobody); err != nil {
-		t.Fatal(err)
-	}
-	o := small(t)
-	o.Root = filepath.Join(home, ".rowmill")
-	c := startChild(t, o, func(cmd *exec.Cmd) {
-		cmd.Path, cmd.Args, cmd.Dir = program, []string{program}, home
-		cmd.Env = append(cmd.Env, "HOME="+home, "XDG_CACHE_HOME=", "PATH=/usr/bin:/bin")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	eachKind(t, func(t *testing.T, o sandbox.Options) {
+		if o.Kind == "mysql" {
+			t.Skip("its program is in the cache of root")
+		}
+		// Its parent is not accessible to other users, unlike that of t.TempDir.
+		home, err := os.MkdirTemp("", "sandbox-test-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(home) })
+		exe, err := os.ReadFile("/proc/self/exe")
+		if err != nil {
+			t.Fatal(err)
+		}
+		program := filepath.Join(home, "program")
+		if err := errors.Join(os.WriteFile(program, exe, 0o755), os.Chown(home, nobody, nobody)); err != nil {
+			t.Fatal(err)
+		}
+		o.Root = filepath.Join(home, ".rowmill")
+		c := startChild(t, o, func(cmd *exec.Cmd) {
+			cmd.Path, cmd.Args, cmd.Dir = program, []string{program}, home
+			cmd.Env = append(cmd.Env, "HOME="+home, "XDG_CACHE_HOME=", "PATH=/usr/bin:/bin")
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		})
+		info := c.info(t)
+		want(t, info, map[string]string{"SELECT 1": "1"})
+		fi, err := os.Stat(info.DataDir)
+		if err != nil || fi.Sys().(*syscall.Stat_t).Uid != nobody {
+			t.Errorf("data directory %v, %v", fi, err)
+		}
+		// As root, Start refuses directories of other users.
+		if _, err := sandbox.Start(t.Context(), o, t.Logf); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
+			t.Errorf("root in a user's directory: %v", err)
+		}
+		if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.cmd.Wait(); err != nil {
+			t.Errorf("%v: %s", err, c.stderr)
+		}
+		assertGone(t, o.Root)
 	})
-	info := c.info(t)
-	if got := ask(t, info, "SELECT DATABASE()"); got != "rowmill" {
-		t.Errorf("database %q", got)
-	}
-	fi, err := os.Stat(info.DataDir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if uid := fi.Sys().(*syscall.Stat_t).Uid; uid != nobody {
-		t.Errorf("data belong to user %d", uid)
-	}
-	// As root, Start refuses directories of other users.
-	if _, err := sandbox.Start(t.Context(), o, t.Logf); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
-		t.Errorf("root in a user's directory: %v", err)
-	}
-	if err := c.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the server dies", func() bool { return !alive(info.PID) })
 }
 
 // TestForeignServer: a server in a directory that looks like a sandbox, but is
 // not provably one, is not stopped.
 func TestForeignServer(t *testing.T) {
-	o := small(t)
+	o := small(t, "mariadb")
 	kept := o
 	kept.Keep = filepath.Join(t.TempDir(), "kept")
 	s := start(t, kept)
@@ -196,7 +189,7 @@ func TestForeignServer(t *testing.T) {
 		{"ours", map[string]string{"lock": "", "sandbox.json": `{"format": "rowmill.sandbox/1", "kind": "mariadb", "throwaway": true}`}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			o := small(t)
+			o := small(t, "mariadb")
 			dir := filepath.Join(o.Root, "sandbox-0123456789abcdef")
 			if err := os.CopyFS(filepath.Join(dir, "data"), os.DirFS(s.DataDir)); err != nil {
 				t.Fatal(err)
@@ -230,7 +223,11 @@ func TestForeignServer(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { cmd.Process.Kill(); <-ended }()
-			eventually(t, "the foreign server is up", func() bool { return connect(t, info).PingContext(t.Context()) == nil })
+			eventually(t, "the foreign server is up", func() bool {
+				db, err := connect(t, info)
+				db.Close()
+				return err == nil
+			})
 
 			stop(t, start(t, o))
 			if test.ours {

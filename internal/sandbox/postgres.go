@@ -4,18 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // postgres is PostgreSQL 12 and later, tested with 15 and 18. Its memory is
@@ -46,24 +45,29 @@ func postgres() *kind {
 	}
 	return &kind{
 		name:     "postgres",
-		scheme:   "postgres",
 		storages: []string{Heap},
 		// A thousand connections that each hold a few pages of 8 KiB; two WAL
 		// segments of 16 MiB.
-		minMemory:  8 << 20,
-		minRedo:    32 << 20,
-		reserved:   reserved,
-		programs:   []string{"postgres", "postmaster"},
-		places:     postgresPlaces,
-		ask:        askPostgresProgram,
+		minMemory:   8 << 20,
+		minRedo:     32 << 20,
+		reserved:    reserved,
+		programs:    []string{"postgres", "postmaster"},
+		versionArgs: []string{"--version"},
+		versionMark: "(PostgreSQL) ",
+		// Debian installs each major version in a separate directory outside PATH.
+		dirs: []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin",
+			"/usr/local/pgsql/bin", "/usr/local/bin", "/usr/bin"},
 		hint:       postgresHint,
+		installer:  installerOfPostgres,
 		install:    installPostgres,
 		prepare:    preparePostgres,
 		args:       argsPostgres,
-		dataDirArg: func(dataDir string) string { return "-D" + dataDir },
-		greet:      greetPostgres,
-		settings:   settingsPostgres,
-		explain:    func(string) error { return nil },
+		dataDirArg: "-D",
+		query:      queryPostgres,
+		setup:      setupPostgres,
+		reported:   reportedPostgres,
+		settings:   "SELECT name, current_setting(name) FROM pg_settings WHERE name IN (%s)",
+		check:      checkPostgres,
 		account:    postgresAccount,
 		children:   true,
 		stopSignal: syscall.SIGINT, // SIGTERM waits for the clients to disconnect
@@ -86,39 +90,19 @@ const (
 const postgresHint = "install it, on Debian and Ubuntu with: apt install postgresql " +
 	"(in rowmill's source, scripts/install.sh postgres-new fetches 18)"
 
-func postgresPlaces() []string {
-	// Debian installs each major version in a separate directory outside PATH.
-	var dirs []string
-	for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin"} {
-		found, _ := filepath.Glob(pattern) // these patterns are never malformed
-		dirs = append(dirs, found...)
-	}
-	slices.SortStableFunc(dirs, func(a, b string) int { return compareVersions(b, a) })
-	return onPath("postgres", "postgres", append(dirs, "/usr/local/pgsql/bin", "/usr/local/bin", "/usr/bin")...)
-}
-
-// askPostgresProgram finds the installer of the server's version.
-func askPostgresProgram(ctx context.Context, path string) (bin binaries, foreign string, err error) {
-	out, err := exec.CommandContext(ctx, path, "--version").Output()
+// installerOfPostgres finds the installer of the server's version, which must be in the
+// same directory.
+func installerOfPostgres(server string) (string, error) {
+	real, err := filepath.EvalSymlinks(server)
 	if err != nil {
-		return binaries{}, "", fmt.Errorf("ask %s for its version: %w", path, err)
+		return "", err
 	}
-	_, version, ok := strings.Cut(string(out), "(PostgreSQL) ")
-	fields := strings.Fields(version)
-	if !ok || len(fields) == 0 {
-		return binaries{}, "", fmt.Errorf("ask %s for its version: unexpected answer %q", path, out)
-	}
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return binaries{}, "", err
-	}
-	// Both must have the same version, so they must be in the same directory.
-	for _, beside := range []string{path, real} {
+	for _, beside := range []string{server, real} {
 		if installer := filepath.Join(filepath.Dir(beside), "initdb"); isProgram(installer) {
-			return binaries{server: path, installer: installer, version: fields[0]}, "", nil
+			return installer, nil
 		}
 	}
-	return binaries{}, "", fmt.Errorf("find initdb beside %s: %w; %s", path, ErrNotInstalled, postgresHint)
+	return "", fmt.Errorf("find initdb beside %s: %w; %s", server, ErrNotInstalled, postgresHint)
 }
 
 // postgresAccount returns the account that the server runs as if the caller is
@@ -144,55 +128,38 @@ func postgresAccount() (*account, error) {
 	return nil, errors.New("PostgreSQL refuses to run as root, and there is neither an account postgres nor nobody to run it as")
 }
 
-// postgresOutput runs a command as the server's account, and returns its output.
-func postgresOutput(ctx context.Context, stdin io.Reader, name string, args ...string) ([]byte, error) {
-	as, err := postgresAccount()
-	if err != nil {
-		return nil, err
-	}
-	cmd := commandInGroup(ctx, name, args...)
-	cmd.Stdin = stdin
-	return as.output(cmd)
-}
-
 // installPostgres creates a cluster whose only account is User, with the empty
 // database Database. The socket requires no password, all other connections do.
 // Sorting by bytes in UTF-8 is the same as in the other kinds.
 func installPostgres(ctx context.Context, bin binaries, dir string) error {
-	if err := giveToPostgres(dir); err != nil {
+	as, err := giveToPostgres(dir)
+	if err != nil {
 		return err
 	}
-	out, err := postgresOutput(ctx, nil, bin.installer, "--pgdata="+dir, "--username="+User, "--encoding=UTF8", "--locale=C",
+	_, err = as.run(ctx, nil, bin.installer, "--pgdata="+dir, "--username="+User, "--encoding=UTF8", "--locale=C",
 		"--auth-local=trust", "--auth-host=scram-sha-256", "--no-sync", "--no-instructions")
 	if err != nil {
-		return fmt.Errorf("run %s: %w%s", bin.installer, causeOr(ctx, err), indentTail(string(out)))
+		return err
 	}
-	return postgresAlone(ctx, bin, dir, "CREATE DATABASE "+Database)
-}
-
-// postgresAlone executes a statement on a cluster whose server is not running.
-func postgresAlone(ctx context.Context, bin binaries, dataDir, statement string) error {
 	// With -j, a statement ends with a semicolon and an empty line.
-	out, err := postgresOutput(ctx, strings.NewReader(statement+";\n\n"), bin.server, "--single", "-D"+dataDir, "-F", "-j", "postgres")
-	if err != nil {
-		return fmt.Errorf("run %s --single: %w%s", bin.server, causeOr(ctx, err), indentTail(string(out)))
-	}
+	statement := strings.NewReader("CREATE DATABASE " + Database + ";\n\n")
+	out, err := as.run(ctx, statement, bin.server, "--single", "-D"+dir, "-F", "-j", "postgres")
 	// The server continues after an error.
-	if strings.Contains(string(out), "ERROR:") {
-		return fmt.Errorf("run %s --single%s", bin.server, indentTail(string(out)))
+	if err == nil && strings.Contains(out, "ERROR:") {
+		err = fmt.Errorf("run %s --single%s", bin.server, indentTail(out))
 	}
-	return nil
+	return err
 }
 
 // giveToPostgres makes the server's account the owner of its files, as the
 // server requires. They are still accessible only to the sandbox's owner,
 // because of the directories above.
-func giveToPostgres(dataDir string) error {
+func giveToPostgres(dataDir string) (*account, error) {
 	as, err := postgresAccount()
 	if err != nil || as == nil {
-		return err
+		return nil, err
 	}
-	return filepath.WalkDir(dataDir, func(path string, _ fs.DirEntry, err error) error {
+	return as, filepath.WalkDir(dataDir, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -200,12 +167,8 @@ func giveToPostgres(dataDir string) error {
 	})
 }
 
-// alterTimeout is far longer than the half second that the server needs to start
-// and stop in single-user mode; after a crash it first recovers.
-const alterTimeout = startTimeout
-
 func preparePostgres(l *launch) error {
-	if err := giveToPostgres(l.dataDir); err != nil {
+	if _, err := giveToPostgres(l.dataDir); err != nil {
 		return err
 	}
 	if err := removeSharedMemory(l.dataDir); err != nil {
@@ -234,12 +197,7 @@ func preparePostgres(l *launch) error {
 	}
 	// The port is also part of the socket's name; clients look for the standard
 	// port.
-	if err := os.Symlink(postgresSocketPrefix+strconv.Itoa(l.port), l.socket); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), alterTimeout)
-	defer cancel()
-	return postgresAlone(ctx, l.bin, l.dataDir, "ALTER ROLE "+User+" PASSWORD '"+l.password+"'")
+	return os.Symlink(postgresSocketPrefix+strconv.Itoa(l.port), l.socket)
 }
 
 // postgresSockets returns the names of the server's sockets in a directory, and
@@ -300,16 +258,42 @@ var reportedPostgres = []string{
 	"maintenance_work_mem", "bgwriter_delay", "huge_pages", "server_encoding",
 }
 
-func settingsPostgres(l *launch) (map[string]string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	settings, err := askPostgres(ctx, l.socket, slices.Concat(reportedPostgres, slices.Collect(maps.Keys(l.Set))))
-	if err != nil {
-		return nil, fmt.Errorf("read the server's settings: %w", err)
+// setupPostgres sets the password for the port.
+func setupPostgres(l *launch) []string {
+	if l.port == 0 {
+		return nil
 	}
+	return []string{"ALTER ROLE " + User + " PASSWORD '" + l.password + "'"}
+}
+
+func queryPostgres(ctx context.Context, socket string, statements ...string) (map[string]string, error) {
+	c, err := pgconn.ParseConfig("sslmode=disable target_session_attrs=any")
+	if err != nil {
+		return nil, err
+	}
+	c.Host, c.Port, c.User, c.Password, c.Database, c.Fallbacks = filepath.Dir(socket), 5432, User, "", Database, nil
+	conn, err := pgconn.ConnectConfig(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(ctx)
+	out := map[string]string{}
+	for _, s := range append([]string{"SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE"}, statements...) {
+		results, err := conn.Exec(ctx, s).ReadAll()
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range results[0].Rows {
+			out[string(row[0])] = string(row[1])
+		}
+	}
+	return out, nil
+}
+
+func checkPostgres(l *launch, settings map[string]string) error {
 	got, err := ParseSize(settings["shared_buffers"])
 	if err != nil || got != l.Memory {
-		return nil, fmt.Errorf("the server has made shared_buffers %s instead of the %s asked for", settings["shared_buffers"], FormatSize(l.Memory))
+		return fmt.Errorf("the server has made shared_buffers %s instead of the %s asked for", settings["shared_buffers"], FormatSize(l.Memory))
 	}
-	return settings, nil
+	return nil
 }

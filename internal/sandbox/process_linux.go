@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -54,24 +55,19 @@ func startPassing(cmd *exec.Cmd) error {
 // secbitNoSetuidFixup is SECBIT_NO_SETUID_FIXUP of linux/securebits.h.
 const secbitNoSetuidFixup = 1 << 2
 
-// serversOf returns the processes that are provably servers of a sandbox.
-func serversOf(dir string, s state) ([]int, error) {
-	proc, err := os.Open("/proc")
-	if err != nil {
-		return nil, fmt.Errorf("look for running servers: %w", err)
-	}
-	defer proc.Close()
-	names, err := proc.Readdirnames(-1)
+// servers returns the processes that are provably servers of the sandbox.
+func (s *state) servers() ([]int, error) {
+	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("look for running servers: %w", err)
 	}
 	var pids []int
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
 			continue
 		}
-		ours, err := isServerOf(pid, dir, s)
+		ours, err := s.isServer(pid)
 		if err != nil {
 			return nil, err
 		}
@@ -82,26 +78,26 @@ func serversOf(dir string, s state) ([]int, error) {
 	return pids, nil
 }
 
-// isServerOf reports whether a process of the calling user is the server of a
-// sandbox. A process that has ended is not, even if it is not reaped yet.
-func isServerOf(pid int, dir string, s state) (bool, error) {
+// isServer reports whether a process of the calling user is the sandbox's server. A
+// process that has ended is not, even if it is not reaped yet.
+func (s *state) isServer(pid int) (bool, error) {
 	path := "/proc/" + strconv.Itoa(pid)
 	fi, err := os.Stat(path)
 	if err != nil {
 		return false, ended(err)
 	}
-	if st, ok := fi.Sys().(*syscall.Stat_t); !ok || !runsServers(st.Uid, s) {
+	if st, ok := fi.Sys().(*syscall.Stat_t); !ok || !s.kind.runsAs(st.Uid) {
 		return false, nil
 	}
 	data, err := os.ReadFile(path + "/cmdline")
 	if err != nil {
 		return false, ended(err)
 	}
-	if matches(strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00"), dir, s) {
+	if s.matches(strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00")) {
 		return true, nil
 	}
 	workingDir, err := os.Readlink(path + "/cwd")
-	if err != nil {
+	if err != nil || !s.isHome(workingDir) {
 		return false, ended(err)
 	}
 	// This excludes a shell in that directory: the program must be the server's.
@@ -109,21 +105,15 @@ func isServerOf(pid int, dir string, s state) (bool, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		// The process is ending. It has no program any more, and until it has given
 		// its memory back a new server finds the shared part of it in use.
-		return livesIn(workingDir, dir, s), nil
-	} else if err != nil {
-		return false, ended(err)
+		return true, nil
 	}
-	return lives(workingDir, program, dir, s), nil
+	return err == nil && s.isProgram(program), ended(err)
 }
 
-// runsServers reports whether the servers of a sandbox run as the given user.
-func runsServers(uid uint32, s state) bool {
+// runsAs reports whether servers of the kind run as the given user.
+func (k *kind) runsAs(uid uint32) bool {
 	if int(uid) == os.Geteuid() {
 		return true
-	}
-	k, err := kindOf(s.Kind)
-	if err != nil {
-		return false
 	}
 	as, err := k.serverAccount()
 	return err == nil && as != nil && as.uid == uid
@@ -135,4 +125,47 @@ func ended(err error) error {
 		return nil
 	}
 	return err
+}
+
+// removeSharedMemory removes the segment of System V shared memory by which a
+// killed PostgreSQL server reserved its data directory. No server of the
+// directory may be running. Otherwise the kernel would keep these 56 bytes
+// forever, and it has room for only 4096 segments.
+func removeSharedMemory(dataDir string) error {
+	text, err := os.ReadFile(filepath.Join(dataDir, "postmaster.pid"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it was shut down
+	}
+	if err != nil {
+		return err
+	}
+	key, id, ok := parsePostmaster(string(text))
+	if !ok {
+		return nil // killed before it had one
+	}
+	var segment unix.SysvShmDesc
+	// The id may have been reused. The key was derived from the directory, and
+	// the segment must not be in use.
+	if _, err := unix.SysvShmCtl(id, unix.IPC_STAT, &segment); err != nil || segment.Perm.Key != key || segment.Nattch > 0 {
+		return nil
+	}
+	_, err = unix.SysvShmCtl(id, unix.IPC_RMID, nil)
+	return err
+}
+
+// parsePostmaster parses the key and the id of the segment in the seventh line
+// of postmaster.pid.
+func parsePostmaster(text string) (key int32, id int, ok bool) {
+	lines := strings.Split(text, "\n")
+	if len(lines) < 7 {
+		return 0, 0, false
+	}
+	fields := strings.Fields(lines[6])
+	if len(fields) != 2 {
+		return 0, 0, false
+	}
+	// The server prints the key as an unsigned number.
+	k, err1 := strconv.ParseUint(fields[0], 10, 32)
+	id, err2 := strconv.Atoi(fields[1])
+	return int32(uint32(k)), id, err1 == nil && err2 == nil
 }

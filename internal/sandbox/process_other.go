@@ -22,8 +22,10 @@ func serverAttr(detached bool) *syscall.SysProcAttr {
 // directories around the sandbox.
 func startPassing(cmd *exec.Cmd) error { return cmd.Start() }
 
-// serversOf returns none: without /proc there is no proof which sandbox a
-// process belongs to. A running server holds its sandbox's lock.
-func serversOf(string, state) ([]int, error) { return nil, nil }
+// servers returns none: without /proc there is no proof which sandbox a process
+// belongs to. A running server holds its sandbox's lock.
+func (s *state) servers() ([]int, error) { return nil, nil }
 
-func isServerOf(int, string, state) (bool, error) { return false, nil }
+func (s *state) isServer(int) (bool, error) { return false, nil }
+
+func removeSharedMemory(string) error { return nil }

@@ -7,63 +7,32 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/sandbox"
-	"github.com/rowmill/rowmill/internal/testdb"
 )
-
-// restartable returns the servers that are killed and restarted.
-func restartable() map[string]sandbox.Options {
-	return map[string]sandbox.Options{
-		"mariadb":  {Memory: 16 << 20, Redo: 8 << 20},
-		"rocksdb":  {Memory: 16 << 20, Redo: 8 << 20, Storage: sandbox.RocksDB},
-		"mysql":    {Kind: "mysql", Memory: 16 << 20, Redo: 8 << 20, Port: sandbox.PortAuto},
-		"postgres": {Kind: "postgres", Memory: 16 << 20, Redo: 64 << 20, Port: sandbox.PortAuto},
-	}
-}
 
 // TestRestart: rows committed before a kill exist after a restart, on the same
 // socket and port.
 func TestRestart(t *testing.T) {
-	for name, o := range restartable() {
+	for name, change := range map[string]func(*sandbox.Options){
+		"mariadb":  func(*sandbox.Options) {},
+		"rocksdb":  func(o *sandbox.Options) { o.Kind, o.Storage = "mariadb", sandbox.RocksDB },
+		"mysql":    func(o *sandbox.Options) { o.Port = sandbox.PortAuto },
+		"postgres": func(o *sandbox.Options) { o.Port = sandbox.PortAuto },
+	} {
 		t.Run(name, func(t *testing.T) {
-			o.Root = filepath.Join(t.TempDir(), "root")
-			s, err := sandbox.Start(t.Context(), o, t.Logf)
-			if err != nil && strings.Contains(err.Error(), sandbox.ErrNotInstalled.Error()) {
-				testdb.Require(t, name, err)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := s.Stop(context.Background()); err != nil {
-					t.Error(err)
-				}
-			})
-			query := func(q string) string {
-				t.Helper()
-				if o.Kind == "postgres" {
-					got, err := askPostgres(t, s.Target(), q)
-					if err != nil {
-						t.Fatal(err)
-					}
-					return got
-				}
-				if !strings.HasPrefix(q, "SELECT") {
-					execute(t, s.Info, q)
-					return ""
-				}
-				return ask(t, s.Info, q)
-			}
+			o := sandbox.Options{Kind: name}
+			change(&o)
+			small := small(t, o.Kind)
+			o.Root, o.Memory, o.Redo = small.Root, small.Memory, small.Redo
+			s := start(t, o)
 			if err := s.Restart(t.Context()); err == nil || !strings.Contains(err.Error(), "still runs") {
 				t.Fatalf("restarting a server that runs: %v", err)
 			}
-			query("CREATE TABLE t (n INT PRIMARY KEY)")
-			query("INSERT INTO t VALUES (42)")
+			execute(t, s.Info, "CREATE TABLE t (n INT PRIMARY KEY)", "INSERT INTO t VALUES (42)")
 			first, password := s.PID, ""
 			if s.Port != 0 {
 				p, err := os.ReadFile(s.PasswordFile)
@@ -93,9 +62,7 @@ func TestRestart(t *testing.T) {
 					t.Error("Done is closed, and the server runs")
 				default:
 				}
-				if got := query("SELECT n FROM t"); got != "42" {
-					t.Errorf("got %q", got)
-				}
+				want(t, s.Info, map[string]string{"SELECT n FROM t": "42"})
 			}
 			if s.Port != 0 {
 				if p, err := os.ReadFile(s.PasswordFile); err != nil || string(p) != password {
@@ -133,30 +100,19 @@ func TestRestart(t *testing.T) {
 func TestRestartOwnerKilled(t *testing.T) {
 	for _, name := range []string{"mariadb", "postgres"} {
 		t.Run(name, func(t *testing.T) {
-			testdb.Require(t, name, sandbox.Installed(t.Context(), name))
-			o := restartable()[name]
-			o.Port = ""
-			o.Root = filepath.Join(t.TempDir(), "root")
+			o := small(t, name)
 			for _, wait := range []time.Duration{50 * time.Millisecond, 400 * time.Millisecond} {
 				c := startChild(t, o, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, restartVariable+"=1") })
-				info := c.info(t)
+				c.info(t)
 				time.Sleep(wait)
 				if err := c.cmd.Process.Kill(); err != nil {
 					t.Fatal(err)
 				}
 				io.Copy(io.Discard, c.out)
 				c.cmd.Wait()
-				eventually(t, "the servers die", func() bool {
-					return len(serversIn(t, o.Root)) == 0 && (name != "postgres" || len(postgresProcesses(t, info.DataDir)) == 0)
-				})
+				eventually(t, "the servers die", func() bool { return len(serversIn(t, o.Root)) == 0 })
 			}
-			s, err := sandbox.Start(t.Context(), o, t.Logf)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Stop(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			stop(t, start(t, o))
 			assertGone(t, o.Root)
 		})
 	}

@@ -30,6 +30,14 @@ const (
 	keepGrace = 5 * time.Minute
 )
 
+// graceOf returns how long a server may take to shut down.
+func graceOf(keep bool) time.Duration {
+	if keep {
+		return keepGrace
+	}
+	return stopGrace
+}
+
 // Info describes a server and how to connect to it.
 type Info struct {
 	// Kind and Version are the make of server and the server's version.
@@ -51,14 +59,11 @@ type Info struct {
 
 // Target returns the server's target for rowmill, through its socket.
 func (i Info) Target() string {
-	scheme, query := i.Kind, "socket="+escape(i.Socket)
-	if k, err := kindOf(i.Kind); err == nil {
-		scheme = k.scheme
-		if k.socketQuery != nil {
-			query = k.socketQuery(i.Socket)
-		}
+	query := "socket=" + escape(i.Socket)
+	if k, err := kindOf(i.Kind); err == nil && k.socketQuery != nil {
+		query = k.socketQuery(i.Socket)
 	}
-	return fmt.Sprintf("%s://%s@localhost/%s?%s", scheme, i.User, i.Database, query)
+	return fmt.Sprintf("%s://%s@localhost/%s?%s", i.Kind, i.User, i.Database, query)
 }
 
 // TCPTarget returns the server's target through its port, or "" without a port.
@@ -66,8 +71,7 @@ func (i Info) TCPTarget() string {
 	if i.Port == 0 {
 		return ""
 	}
-	scheme := strings.SplitN(i.Target(), ":", 2)[0]
-	return fmt.Sprintf("%s://%s@127.0.0.1:%d/%s?password-file=%s", scheme, i.User, i.Port, i.Database, escape(i.PasswordFile))
+	return fmt.Sprintf("%s://%s@127.0.0.1:%d/%s?password-file=%s", i.Kind, i.User, i.Port, i.Database, escape(i.PasswordFile))
 }
 
 // ClientCommand returns a command line that starts the server's interactive client.
@@ -83,13 +87,13 @@ func (i Info) ClientCommand() string {
 // the first start; after a Restart its process id is different: see Process.
 type Server struct {
 	Info
-	plan      *launch
-	detached  bool
-	params    map[string]string
-	lock      *os.File
-	socketDir string
-	root      string
-	logf      func(string, ...any)
+	state    state
+	plan     *launch
+	detached bool
+	fresh    bool // the directory has never contained a server's data
+	params   map[string]string
+	lock     *os.File
+	logf     func(string, ...any)
 
 	// life is held while the server is restarted or stopped.
 	life sync.Mutex
@@ -159,11 +163,7 @@ func (s *Server) deathBefore() error {
 	default:
 		return nil
 	}
-	how := "it ended by itself"
-	if proc.err != nil {
-		how = proc.err.Error()
-	}
-	return fmt.Errorf("%s server, process %d, is gone: %s%s", s.Kind, proc.cmd.Process.Pid, how, indentTail(s.LogTail()))
+	return fmt.Errorf("%s server, process %d, is gone: %s%s", s.Kind, proc.cmd.Process.Pid, proc.exit("it ended by itself"), indentTail(s.LogTail()))
 }
 
 // LogTail returns the end of the server's log, at most 16 KiB.
@@ -219,13 +219,8 @@ func (s *Server) restart(ctx context.Context) error {
 		case <-ended:
 		}
 	}()
-	// The files of the previous start are outdated, or removed because the
-	// server has read them.
-	if err := s.plan.kind.prepare(s.plan); err != nil {
-		return err
-	}
 	for began := time.Now(); ; {
-		_, err := s.boot(ctx, 0)
+		err := s.boot(ctx, 0)
 		if err == nil {
 			return nil
 		}
@@ -262,25 +257,17 @@ func (s *Server) Stop(ctx context.Context) error {
 }
 
 func (s *Server) stop(ctx context.Context) error {
-	grace := stopGrace
-	if s.Options.Keep != "" {
-		grace = keepGrace
+	keep := s.Options.Keep != ""
+	var err error
+	if s.process().stop(ctx, graceOf(keep)) && keep {
+		err = errors.New("killed before it had shut down; it will recover when it is started again")
 	}
-	var errs []error
-	if s.process().stop(ctx, grace) && s.Options.Keep != "" {
-		errs = append(errs, errors.New("killed before it had shut down; it will recover when it is started again"))
-	}
-	if s.Options.Keep != "" {
-		if s.socketDir != "" {
-			errs = append(errs, removeSocketDir(s.socketDir))
-		}
+	if keep {
 		s.logf("kept the server's files in %s", s.Dir)
-	} else {
-		errs = append(errs, removeSandbox(s.Dir, s.socketDir))
 	}
-	errs = append(errs, s.lock.Close())
-	tidyRoot(s.root)
-	if err := errors.Join(errs...); err != nil {
+	err = errors.Join(err, s.state.release(s.lock, keep))
+	tidyRoot(s.Options.Root)
+	if err != nil {
 		return fmt.Errorf("stop %s server: %w", s.Kind, err)
 	}
 	return nil

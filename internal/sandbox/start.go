@@ -15,14 +15,6 @@ import (
 	"time"
 )
 
-// A place is a sandbox directory that this process has locked.
-type place struct {
-	dir, socket, socketDir string
-	lock                   *os.File
-	// fresh means that the directory has never contained a server's data.
-	fresh bool
-}
-
 // start starts a server: a throwaway one or, with a name, a detached one.
 func start(ctx context.Context, o Options, name string, logf func(string, ...any)) (_ *Server, err error) {
 	if err := o.Validate(); err != nil {
@@ -37,122 +29,92 @@ func start(ctx context.Context, o Options, name string, logf func(string, ...any
 	if err != nil {
 		return nil, err
 	}
-	root, err := filepath.Abs(o.Root)
-	if err != nil {
+	if o.Root, err = filepath.Abs(o.Root); err != nil {
 		return nil, err
 	}
-	o.Root = root
-	p, err := takePlace(ctx, k, o, name, logf)
-	if err != nil {
+	s := &Server{detached: name != "", logf: logf, stopping: make(chan struct{})}
+	if err := s.place(k, o, name); err != nil {
 		return nil, err
 	}
-	s := &Server{root: root, lock: p.lock, socketDir: p.socketDir, logf: logf, stopping: make(chan struct{})}
-	s.Info = Info{
-		Kind: k.name, Dir: p.dir, DataDir: filepath.Join(p.dir, dataName), Socket: p.socket,
-		User: User, Database: Database, Options: o,
+	s.Info = s.state.info(o)
+	if err := s.claim(ctx); err != nil {
+		return nil, err
 	}
-	if err := s.launch(ctx, k, bin, p, name != ""); err != nil {
-		return nil, errors.Join(err, s.abandon(ctx, p))
+	if err := s.launch(ctx, bin); err != nil {
+		if proc := s.process(); proc != nil {
+			proc.kill()
+		}
+		// Data of an earlier run are kept.
+		err = errors.Join(err, s.state.release(s.lock, !s.fresh))
+		tidyRoot(o.Root)
+		return nil, err
 	}
 	return s, nil
 }
 
-// abandon undoes a failed start. Data of an earlier run are kept.
-func (s *Server) abandon(ctx context.Context, p place) error {
-	var errs []error
-	if proc := s.process(); proc != nil {
-		proc.kill()
-	}
-	if p.fresh {
-		errs = append(errs, removeSandbox(p.dir, p.socketDir))
-	} else if p.socketDir != "" {
-		errs = append(errs, removeSocketDir(p.socketDir))
-	}
-	errs = append(errs, p.lock.Close())
-	tidyRoot(s.root)
-	return errors.Join(errs...)
-}
-
-// takePlace creates and locks the directory of a server, and writes its state.
-func takePlace(ctx context.Context, k *kind, o Options, name string, logf func(string, ...any)) (place, error) {
+// place chooses the paths of a server.
+func (s *Server) place(k *kind, o Options, name string) (err error) {
 	random := make([]byte, 8)
 	rand.Read(random) // never fails
 	id := hex.EncodeToString(random)
-	var p place
-	var err error
+	s.state = state{Target: o.Target(), Throwaway: o.Keep == "" && name == "", Kind: k.name, kind: k}
 	switch {
 	case name != "":
-		p.dir = filepath.Join(o.Root, "named-"+name)
+		s.state.dir = filepath.Join(o.Root, "named-"+name)
 	case o.Keep != "":
-		if p.dir, err = filepath.Abs(o.Keep); err != nil {
-			return place{}, err
+		if s.state.dir, err = filepath.Abs(o.Keep); err != nil {
+			return err
 		}
 	default:
-		p.dir = filepath.Join(o.Root, "sandbox-"+id)
+		s.state.dir = filepath.Join(o.Root, "sandbox-"+id)
 	}
-	if p.socket, p.socketDir, err = socketPlace(p.dir, id, k.socketFile()); err != nil {
-		return place{}, err
-	}
-	if err := p.claim(ctx, o.Root, logf); err != nil {
-		return place{}, err
-	}
-	if err := p.settle(ctx, o, o.Keep == "" && name == ""); err != nil {
-		if p.fresh {
-			err = errors.Join(err, removeSandbox(p.dir, p.socketDir))
-		}
-		return place{}, errors.Join(err, p.lock.Close())
-	}
-	return p, nil
+	s.state.DataDir = filepath.Join(s.state.dir, dataName)
+	s.state.Socket, s.state.SocketDir, err = socketPlace(s.state.dir, id, k.socketFile())
+	return err
 }
 
-// claim creates and locks the directory.
-func (p *place) claim(ctx context.Context, root string, logf func(string, ...any)) error {
-	rootLock, err := lockRoot(ctx, root)
+// claim creates and locks the directory, and takes it over.
+func (s *Server) claim(ctx context.Context) error {
+	rootLock, err := lockRoot(ctx, s.Options.Root)
 	if err != nil {
 		return err
 	}
 	defer rootLock.Close()
-	sweep(ctx, root, logf)
-	if p.fresh, err = makePlace(p.dir); err != nil {
+	sweep(ctx, s.Options.Root, s.logf)
+	if s.fresh, err = makePlace(s.Dir); err != nil {
 		return err
 	}
-	if p.lock, err = tryLock(p.dir, true); err != nil {
-		return fmt.Errorf("take %s: %w", p.dir, err)
+	if s.lock, err = tryLock(s.Dir, true); err != nil {
+		return fmt.Errorf("take %s: %w", s.Dir, err)
 	}
 	return nil
 }
 
-// settle ends the remaining processes of an earlier server, and writes the new
+// takeOver ends the remaining processes of an earlier server, and writes the new
 // state.
-func (p *place) settle(ctx context.Context, o Options, throwaway bool) error {
-	if !p.fresh {
-		old, err := readState(p.dir)
+func (s *Server) takeOver(ctx context.Context) error {
+	if !s.fresh {
+		old, err := readState(s.Dir)
 		if err != nil {
 			return err
 		}
-		if old.Kind != o.Kind {
-			return fmt.Errorf("%s holds the data of a %s server", p.dir, old.Kind)
+		if old.Kind != s.Kind {
+			return fmt.Errorf("%s holds the data of a %s server", s.Dir, old.Kind)
 		}
-		if err := endServers(ctx, p.dir, old, keepGrace); err != nil {
+		if err := old.endServers(ctx, keepGrace); err != nil {
 			return err
 		}
-		if old.SocketDir != "" {
-			if err := removeSocketDir(old.SocketDir); err != nil {
-				return err
-			}
+		if err := removeSocketDir(old.SocketDir); err != nil {
+			return err
 		}
 	}
 	// Written before any other file is created, so that any process that finds
 	// the directory can remove all of it.
-	err := writeState(p.dir, state{
-		Target: o.Target(), Throwaway: throwaway, Kind: o.Kind,
-		DataDir: filepath.Join(p.dir, dataName), Socket: p.socket, SocketDir: p.socketDir,
-	})
-	if err != nil {
+	if err := s.state.write(); err != nil {
 		return err
 	}
-	if p.socketDir != "" {
-		if err := os.Mkdir(p.socketDir, 0o700); err != nil {
+	if s.state.SocketDir != "" {
+		if err := os.Mkdir(s.state.SocketDir, 0o700); err != nil {
 			return fmt.Errorf("place the socket: %w", err)
 		}
 	}
@@ -194,43 +156,39 @@ func makePlace(dir string) (fresh bool, err error) {
 }
 
 // launch creates the files, starts the server, and waits until it is up.
-func (s *Server) launch(ctx context.Context, k *kind, bin binaries, p place, detached bool) error {
-	l := &launch{Options: s.Options, kind: k, bin: bin, dir: p.dir, dataDir: s.DataDir,
-		tmpDir: filepath.Join(p.dir, tmpName), socket: p.socket}
-	if err := l.fill(ctx, s.root, s.logf); err != nil {
+func (s *Server) launch(ctx context.Context, bin binaries) error {
+	if err := s.takeOver(ctx); err != nil {
 		return err
 	}
-	s.Port, s.plan, s.detached = l.port, l, detached
-	if l.port != 0 {
-		s.PasswordFile = filepath.Join(p.dir, passwordFile)
+	l := &launch{Options: s.Options, kind: s.state.kind, bin: bin, dir: s.Dir, dataDir: s.DataDir,
+		tmpDir: filepath.Join(s.Dir, tmpName), socket: s.Socket}
+	if err := l.fill(ctx, s.logf); err != nil {
+		return err
 	}
-	s.logf("starting %s %s with %s of memory in %s", k.name, bin.version, FormatSize(l.Memory), p.dir)
+	s.plan = l
+	s.logf("starting %s %s with %s of memory in %s", s.Kind, bin.version, FormatSize(l.Memory), s.Dir)
 	begin := time.Now()
-	up, err := s.boot(ctx, os.O_TRUNC)
-	if err != nil {
+	if err := s.boot(ctx, os.O_TRUNC); err != nil {
 		return err
 	}
-	s.PID, s.Version, s.Started, s.params = up.pid, up.version, up.at, up.params
-	s.logf("%s %s is up after %v, process %d", k.name, s.Version, time.Since(begin).Round(time.Millisecond), s.PID)
+	s.Info = s.state.info(s.Options)
+	s.logf("%s %s is up after %v, process %d", s.Kind, s.Version, time.Since(begin).Round(time.Millisecond), s.PID)
 	return nil
-}
-
-// A booted server is one that accepts connections.
-type booted struct {
-	pid     int
-	version string
-	at      time.Time
-	params  map[string]string
 }
 
 // boot starts the process of a server whose files exist, waits until it accepts
 // connections, and records it in the sandbox's state. logMode is os.O_TRUNC to
 // truncate the log, 0 to append to it.
-func (s *Server) boot(ctx context.Context, logMode int) (up booted, err error) {
+func (s *Server) boot(ctx context.Context, logMode int) error {
 	l := s.plan
+	if l.kind.prepare != nil {
+		if err := l.kind.prepare(l); err != nil {
+			return err
+		}
+	}
 	log, err := os.OpenFile(filepath.Join(l.dir, logFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND|logMode, 0o600)
 	if err != nil {
-		return up, err
+		return err
 	}
 	defer log.Close()
 	cmd := exec.Command(l.bin.server, l.kind.args(l)...)
@@ -242,42 +200,38 @@ func (s *Server) boot(ctx context.Context, logMode int) (up booted, err error) {
 	}
 	proc, err := startProcess(cmd, l.kind, s.detached)
 	if err != nil {
-		return up, fmt.Errorf("run %s: %w", l.bin.server, err)
+		return fmt.Errorf("run %s: %w", l.bin.server, err)
 	}
 	if l.kind.children {
-		st := state{Kind: l.kind.name, DataDir: s.DataDir}
-		proc.endOthers = func() error { return endServers(context.Background(), l.dir, st, 0) }
+		st := s.state
+		proc.endOthers = func() error { return st.endServers(context.Background(), 0) }
 	}
 	s.follow(proc)
-	up.pid = cmd.Process.Pid
-	if up.version, err = s.await(ctx, proc, l.kind); err != nil {
-		return up, err
-	}
-	up.at = time.Now()
-	if up.params, err = l.kind.settings(l); err != nil {
-		return up, err
-	}
-	up.params["command"] = strings.Join(cmd.Args, " ")
-	// The file may contain the password for the port.
-	if err := os.Remove(filepath.Join(l.dir, initFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return up, err
-	}
-	st, err := readState(l.dir)
+	version, err := s.await(ctx, proc)
 	if err != nil {
-		return up, err
+		return err
 	}
-	st.PID, st.Version, st.Port, st.Started = up.pid, up.version, l.port, up.at.UTC()
-	return up, writeState(l.dir, st)
+	up := time.Now().UTC()
+	params, err := l.kind.effective(ctx, l)
+	if err != nil {
+		return err
+	}
+	params["command"] = strings.Join(cmd.Args, " ")
+	if s.params == nil { // those of the first start are recorded
+		s.params = params
+	}
+	s.state.PID, s.state.Version, s.state.Port, s.state.Started = cmd.Process.Pid, version, l.port, up
+	return s.state.write()
 }
 
 // fill creates the files that a server needs before it starts.
-func (l *launch) fill(ctx context.Context, root string, logf func(string, ...any)) error {
+func (l *launch) fill(ctx context.Context, logf func(string, ...any)) error {
 	if err := os.RemoveAll(l.dataDir + ".new"); err != nil {
 		return err
 	}
 	if _, err := os.Stat(l.dataDir); errors.Is(err, fs.ErrNotExist) {
 		l.bin.installArgs = l.kind.installArgs(l.Set)
-		if err := freshData(ctx, l.kind, l.bin, root, l.dataDir, logf); err != nil {
+		if err := freshData(ctx, l.kind, l.bin, l.Root, l.dataDir, logf); err != nil {
 			return err
 		}
 	} else if err != nil {
@@ -296,7 +250,7 @@ func (l *launch) fill(ctx context.Context, root string, logf func(string, ...any
 			return err
 		}
 	}
-	return l.kind.prepare(l)
+	return nil
 }
 
 // freePort returns a port of 127.0.0.1 that is free at the time of the call.
@@ -311,7 +265,8 @@ func freePort() (int, error) {
 
 // await returns the version of the server once it answers, or an error if it
 // can't start.
-func (s *Server) await(ctx context.Context, proc *process, k *kind) (string, error) {
+func (s *Server) await(ctx context.Context, proc *process) (string, error) {
+	k := s.state.kind
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not up within %v", startTimeout))
 	defer cancel()
 	tick := time.NewTicker(startPoll)
@@ -324,14 +279,12 @@ func (s *Server) await(ctx context.Context, proc *process, k *kind) (string, err
 			return "", fmt.Errorf("wait for the server: %w%s", context.Cause(ctx), indentTail(s.LogTail()))
 		case <-proc.done:
 			log := s.LogTail()
-			if err := k.explain(log); err != nil {
-				return "", err
+			if k.explain != nil {
+				if err := k.explain(log); err != nil {
+					return "", err
+				}
 			}
-			how := "it ended"
-			if proc.err != nil {
-				how = proc.err.Error()
-			}
-			return "", fmt.Errorf("the server did not come up: %s%s", how, indentTail(log))
+			return "", fmt.Errorf("the server did not come up: %s%s", proc.exit("it ended"), indentTail(log))
 		case <-news.C:
 			s.logf("still waiting for the server%s", indentTail(s.LogTail()))
 			news.Reset(2 * startNews)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -38,10 +37,15 @@ func freshData(ctx context.Context, k *kind, bin binaries, root, dataDir string,
 		return err
 	}
 	// A directory with the final name is complete.
-	if err := copyTree(ctx, template, dataDir+".new"); err != nil {
+	copied := dataDir + ".new"
+	if err := os.CopyFS(copied, os.DirFS(template)); err != nil {
 		return fmt.Errorf("copy data directory: %w", err)
 	}
-	return os.Rename(dataDir+".new", dataDir)
+	// The files are readable to all, in a directory that is not.
+	if err := os.Chmod(copied, 0o700); err != nil {
+		return err
+	}
+	return os.Rename(copied, dataDir)
 }
 
 // templateDir returns the directory of templates: in the user's cache directory
@@ -121,48 +125,4 @@ func buildTemplate(ctx context.Context, k *kind, bin binaries, template string, 
 	}
 	logf("installed it in %v", time.Since(start).Round(time.Millisecond))
 	return nil
-}
-
-// copyTree copies a directory with its modes. It refuses anything except regular
-// files and directories, because data directories contain nothing else.
-func copyTree(ctx context.Context, from, to string) error {
-	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		rel, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, rel)
-		fi, err := e.Info()
-		if err != nil {
-			return err
-		}
-		switch {
-		case e.IsDir():
-			return os.Mkdir(target, fi.Mode().Perm())
-		case fi.Mode().IsRegular():
-			return copyFile(path, target, fi.Mode().Perm())
-		}
-		return fmt.Errorf("%s is neither a file nor a directory", path)
-	})
-}
-
-func copyFile(from, to string, mode fs.FileMode) (err error) {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	// The kernel copies the data, or shares blocks if the file system supports it.
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
 }

@@ -73,7 +73,7 @@ func TestFindMySQL(t *testing.T) {
 					program(t, filepath.Join(dir, "named"), test.namedAs, test.named)
 				}
 			}
-			bin, err := mysql().find(t.Context(), "")
+			bin, err := mysqld().find(t.Context(), "")
 			if test.wantErr != "" {
 				if err == nil || errors.Is(err, ErrNotInstalled) || !strings.Contains(err.Error(), test.wantErr) {
 					t.Fatalf("error %v, want %q", err, test.wantErr)
@@ -119,9 +119,9 @@ func TestFindVersion(t *testing.T) {
 			t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
 			t.Setenv(MySQLVariable, "")
 			for where, answer := range test.installed {
-				program(t, filepath.Join(dir, where), mysqldName, answer)
+				program(t, filepath.Join(dir, where), "mysqld", answer)
 			}
-			bin, err := mysql().find(t.Context(), test.version)
+			bin, err := mysqld().find(t.Context(), test.version)
 			if bin.version != test.want || (err == nil) != (test.want != "") {
 				t.Fatalf("found %+v, %v", bin, err)
 			}
@@ -140,11 +140,11 @@ func TestNamedAndVersion(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", "/bin")
 	t.Setenv("XDG_CACHE_HOME", dir)
-	named := program(t, filepath.Join(dir, "named"), mysqldName, saysMySQL)
+	named := program(t, filepath.Join(dir, "named"), "mysqld", saysMySQL)
 	t.Setenv(MySQLVariable, named)
-	fetched := program(t, filepath.Join(dir, "rowmill/mysql-9.7.4/usr/sbin"), mysqldName, "echo 'mysqld  Ver 9.7.4-2 for Linux'")
+	fetched := program(t, filepath.Join(dir, "rowmill/mysql-9.7.4/usr/sbin"), "mysqld", "echo 'mysqld  Ver 9.7.4-2 for Linux'")
 	for version, want := range map[string]string{"": named, "8.0": named, "9.7": fetched} {
-		if bin, err := mysql().find(t.Context(), version); err != nil || bin.server != want {
+		if bin, err := mysqld().find(t.Context(), version); err != nil || bin.server != want {
 			t.Errorf("version %q: %+v, %v", version, bin, err)
 		}
 	}
@@ -153,13 +153,13 @@ func TestNamedAndVersion(t *testing.T) {
 // TestMySQLNotInstalled: a MariaDB server that is named mysqld is not MySQL.
 func TestMySQLNotInstalled(t *testing.T) {
 	for _, dir := range []string{"/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/local/mysql/bin"} {
-		if _, foreign, err := askMySQL(t.Context(), filepath.Join(dir, mysqldName)); err == nil && foreign == "" {
+		if _, foreign, err := mysqld().ask(t.Context(), filepath.Join(dir, "mysqld")); err == nil && foreign == "" {
 			t.Skipf("there is a MySQL in %s", dir)
 		}
 	}
 	dir := t.TempDir()
 	real := program(t, filepath.Join(dir, "there"), "mariadbd", saysMariaDB)
-	if err := os.Symlink(real, filepath.Join(dir, "there", mysqldName)); err != nil {
+	if err := os.Symlink(real, filepath.Join(dir, "there", "mysqld")); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", filepath.Join(dir, "there")+":/bin")
@@ -169,32 +169,29 @@ func TestMySQLNotInstalled(t *testing.T) {
 	if !errors.Is(err, ErrNotInstalled) {
 		t.Fatalf("error %v", err)
 	}
-	for _, want := range []string{filepath.Join(dir, "there", mysqldName), "passed over as MariaDB", "PATH", MySQLVariable} {
+	for _, want := range []string{filepath.Join(dir, "there", "mysqld"), "passed over as MariaDB", "PATH", MySQLVariable} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error %q lacks %q", err, want)
 		}
 	}
 }
 
-func TestSettingsMySQL(t *testing.T) {
-	for name, test := range map[string]struct{ file, wantErr string }{
-		"two files":       {"innodb_buffer_pool_size\t67108864\ninnodb_log_file_size\t4194304\ninnodb_log_files_in_group\t2\n", ""},
-		"capacity":        {"innodb_buffer_pool_size\t67108864\ninnodb_log_file_size\t50331648\ninnodb_log_files_in_group\t2\ninnodb_redo_log_capacity\t8388608\n", ""},
-		"rounded pool":    {"innodb_buffer_pool_size\t134217728\ninnodb_redo_log_capacity\t8388608\n", "ask for memory=134217728"},
-		"rounded redo":    {"innodb_buffer_pool_size\t67108864\ninnodb_log_file_size\t3145728\ninnodb_log_files_in_group\t2\n", "ask for redo=6291456"},
-		"nothing of redo": {"innodb_buffer_pool_size\t67108864\n", "size of the redo log"},
+func TestCheckMySQL(t *testing.T) {
+	for name, test := range map[string]struct{ settings, wantErr string }{
+		"two files":       {"innodb_buffer_pool_size 67108864 innodb_log_file_size 4194304 innodb_log_files_in_group 2", ""},
+		"capacity":        {"innodb_buffer_pool_size 67108864 innodb_log_file_size 50331648 innodb_log_files_in_group 2 innodb_redo_log_capacity 8388608", ""},
+		"rounded pool":    {"innodb_buffer_pool_size 134217728 innodb_redo_log_capacity 8388608", "ask for memory=134217728"},
+		"rounded redo":    {"innodb_buffer_pool_size 67108864 innodb_log_file_size 3145728 innodb_log_files_in_group 2", "ask for redo=6291456"},
+		"nothing of redo": {"innodb_buffer_pool_size 67108864", "size of the redo log"},
 		"nothing":         {"", "innodb_buffer_pool_size"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &launch{Options: Options{Memory: 64 << 20, Redo: 8 << 20}, tmpDir: t.TempDir()}
-			if err := os.WriteFile(settingsPath(l), []byte(test.file), 0o600); err != nil {
-				t.Fatal(err)
+			settings := map[string]string{}
+			for pair := range slices.Chunk(strings.Fields(test.settings), 2) {
+				settings[pair[0]] = pair[1]
 			}
-			settings, err := settingsMySQL(l)
-			if test.wantErr == "" && (err != nil || settings["innodb_buffer_pool_size"] != "67108864") {
-				t.Errorf("settings %v, %v", settings, err)
-			}
-			if test.wantErr != "" && (err == nil || !strings.Contains(err.Error(), test.wantErr)) {
+			err := checkMySQL(&launch{Options: Options{Memory: 64 << 20, Redo: 8 << 20}}, settings)
+			if (err == nil) != (test.wantErr == "") || err != nil && !strings.Contains(err.Error(), test.wantErr) {
 				t.Errorf("error %v, want %q", err, test.wantErr)
 			}
 		})

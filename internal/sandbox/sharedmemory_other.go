@@ -1,5 +1,0 @@
-//go:build unix && !linux
-
-package sandbox
-
-func removeSharedMemory(string) error { return nil }

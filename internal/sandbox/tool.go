@@ -1,0 +1,115 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// An account is the user that a server runs as if it refuses to run as root.
+//
+// Its data directory is owned by the account; the directories around it are
+// owned by root, so that no other user can access the socket. On Linux the
+// server is given the capability to pass through them.
+type account struct{ uid, gid uint32 }
+
+// start starts a command, whose SysProcAttr must be set, as the account; a nil
+// account is the calling user.
+func (a *account) start(cmd *exec.Cmd) error {
+	if a == nil {
+		return cmd.Start()
+	}
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: a.uid, Gid: a.gid}
+	// The account may not be able to enter the caller's working directory before
+	// the program has started and has its capability.
+	cmd.Dir = "/"
+	return startPassing(cmd)
+}
+
+// run runs a program of an installed server as the account, and returns its standard
+// output and error. When ctx ends, the program is killed with all its children.
+func (a *account) run(ctx context.Context, stdin io.Reader, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Env = serverEnv()
+	// If a child survives and keeps the output open, Wait returns after this delay.
+	cmd.WaitDelay = 5 * time.Second
+	var out bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &out
+	err := a.start(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx) // otherwise the error is only the signal
+	}
+	if err != nil {
+		err = fmt.Errorf("run %s: %w%s", name, err, indentTail(out.String()))
+	}
+	return out.String(), err
+}
+
+// serverEnv returns the environment of servers: that of this process without the
+// variables that configure clients, including passwords.
+func serverEnv() []string {
+	var env []string
+	for _, e := range os.Environ() {
+		if !strings.HasPrefix(e, "MYSQL_") && !strings.HasPrefix(e, "MARIADB_") && !strings.HasPrefix(e, "PG") {
+			env = append(env, e)
+		}
+	}
+	return env
+}
+
+// tailSize is how much of a log is read for an error, in bytes; tailLines is how
+// many of its lines are shown.
+const (
+	tailSize  = 16 << 10
+	tailLines = 12
+)
+
+// readTail returns the end of a file, or "" if it can't be read.
+func readTail(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return ""
+	}
+	buf := make([]byte, min(fi.Size(), tailSize))
+	n, _ := f.ReadAt(buf, fi.Size()-int64(len(buf)))
+	return string(buf[:n])
+}
+
+// indentTail returns the last lines of a log, preferably the significant ones,
+// each indented on a separate line, to be appended to an error's text.
+func indentTail(log string) string {
+	var all, significant []string
+	for line := range strings.Lines(log) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		all = append(all, line)
+		if !strings.Contains(line, "[Note]") {
+			significant = append(significant, line)
+		}
+	}
+	if len(significant) > 0 {
+		all = significant
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return "; its log ends with:\n  " + strings.Join(all[max(0, len(all)-tailLines):], "\n  ")
+}
