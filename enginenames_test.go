@@ -40,8 +40,6 @@ var nameEngines = []string{
 	"internal/maintain/archive/write.go",
 	"internal/report/pngwords.go",
 	"internal/scenario/parse.go",
-	"internal/workload/insert.go",
-	"internal/workload/preset.go",
 	"result/cause.go",    // texts that explain figures of old records too
 	"result/summary.go",  // old records say by its name alone that an engine stores nothing
 	"rolling/dialect.go", // the SQL that a declaration is written in, by the scheme of its target: a table

@@ -163,7 +163,7 @@ func NewInsert(db engine.DB, opt InsertOptions) (*Insert, error) {
 		return nil, engine.Hinted(fmt.Errorf("rows to keep: preset %s sends some rows twice, so that how many the table holds isn't known", p.name),
 			"--keep-periods, or --preset timeseries")
 	case !caps.Stores:
-		return nil, engine.Hinted(fmt.Errorf("rows to keep: %s stores none", db.Info().Engine), "--target sqlite:")
+		return nil, engine.Hinted(fmt.Errorf("rows to keep: %s stores none", db.Info().Engine), "a --target that stores its rows")
 	case opt.KeepPeriods > 0:
 		return nil, errors.New("rows to keep and periods to keep: the one follows from the other")
 	}
