@@ -11,6 +11,7 @@ import (
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/scenario"
+	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/internal/workload"
 )
 
@@ -42,7 +43,7 @@ func flagChoices() map[string][]string {
 		"interval-format":            {string(formatRowmill), string(formatIbench)},
 		"format":                     kinds,
 		"unix-times":                 {"s", "ms", "us", "ns"},
-		"bytes":                      {ingest.Hex, ingest.Base64, ingest.Raw},
+		"bytes":                      {value.Hex, value.Base64, value.Raw},
 		"duplicates":                 {ingest.SkipDuplicates, ingest.RejectDuplicates},
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/textfile"
+	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -90,7 +91,7 @@ func (a *app) loadCommand() *cobra.Command {
 	flags.StringVar(&f.zone, "time-zone", "UTC", "`ZONE` of times without an offset, such as Europe/Berlin or +01:00")
 	flags.BoolVar(&f.truncate, "truncate-times", false, "cut off digits of a second that a column doesn't keep (default false)")
 	flags.StringVar(&f.unix, "unix-times", "", "take numbers in columns of times for `UNIT`s since 1970: s, ms, us or ns (refused)")
-	flags.StringVar(&f.bytes, "bytes", ingest.Hex, "how columns of bytes are written: `FORM` hex, base64 or raw")
+	flags.StringVar(&f.bytes, "bytes", value.Hex, "how columns of bytes are written: `FORM` hex, base64 or raw")
 	flags.StringVar(&f.source, "source", "", "know the source by this `NAME`, wherever it lies (its path)")
 	flags.StringVar(&f.duplicates, "duplicates", ingest.SkipDuplicates, "`WAY` with rows whose key is in the table: skip, or reject, to the file of bad rows")
 	intVar(flags, &f.rows, "batch", ingest.DefaultRows, "rows of a batch")
@@ -114,7 +115,7 @@ func (f *loadFlags) options(sources []string) (ingest.Options, error) {
 	o := ingest.Options{Name: f.source, Duplicates: f.duplicates, Rows: f.rows, Writers: f.writers, Flush: f.flush, RetryFor: f.retry,
 		MaxBad: int64(f.maxBad), Spool: f.spool, Again: f.again, AcceptMissing: f.accept, Dry: f.dry}
 	o.Format = ingest.Format{Kind: ingest.Kind(strings.ToLower(f.format)), NoHeader: !f.header, Header: f.header && f.headerSet, Null: f.null, Columns: f.columns}
-	o.Values = ingest.ValueOptions{TruncateTimes: f.truncate, Unix: f.unix, Bytes: f.bytes}
+	o.Values = value.Notation{TruncateTimes: f.truncate, Unix: f.unix, Bytes: f.bytes}
 	streams := 0
 	for _, s := range sources {
 		if s == "-" {
@@ -176,11 +177,11 @@ func (f *loadFlags) options(sources []string) (ingest.Options, error) {
 			return o, usagef("--columns sensor,ts,value", "--columns: name %d is empty", i+1)
 		}
 	}
-	if f.unix != "" && !slices.Contains(ingest.Units(), f.unix) {
-		return o, usagef("--unix-times ms", "--unix-times %q: want %s", f.unix, strings.Join(ingest.Units(), ", "))
+	if f.unix != "" && !slices.Contains(value.Units(), f.unix) {
+		return o, usagef("--unix-times ms", "--unix-times %q: want %s", f.unix, strings.Join(value.Units(), ", "))
 	}
-	if !slices.Contains(ingest.Encodings(), f.bytes) {
-		return o, usagef("--bytes hex", "--bytes %q: want %s", f.bytes, strings.Join(ingest.Encodings(), ", "))
+	if !slices.Contains(value.Encodings(), f.bytes) {
+		return o, usagef("--bytes hex", "--bytes %q: want %s", f.bytes, strings.Join(value.Encodings(), ", "))
 	}
 	var err error
 	if o.Values.Zone, err = parseZone(f.zone); err != nil {

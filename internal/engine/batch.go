@@ -4,9 +4,10 @@ import (
 	"encoding/binary"
 	"math"
 	"strconv"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // A Batch is a set of rows as column vectors. It is reused: Reset keeps the memory,
@@ -144,7 +145,7 @@ func (v *Vector) Value(i int) []byte {
 }
 
 // AppendText appends the text of row i, not NULL, to dst: numbers in the shortest
-// form that is read back exactly, times in the form of AppendTime, bytes unchanged
+// form that is read back exactly, times in the form of value.AppendTime, bytes unchanged
 // and unquoted.
 func (v *Vector) AppendText(dst []byte, i int) []byte {
 	switch v.Type {
@@ -158,62 +159,11 @@ func (v *Vector) AppendText(dst []byte, i int) []byte {
 	case Float64:
 		return strconv.AppendFloat(dst, v.Floats[i], 'g', -1, 64)
 	case Time:
-		return AppendTime(dst, v.Ints[i])
+		return value.AppendTime(dst, v.Ints[i])
 	case Varchar, Char, Decimal, Binary:
 		return append(dst, v.Value(i)...)
 	}
 	return strconv.AppendInt(dst, v.Ints[i], 10)
-}
-
-// TimeLayout is the layout, in UTC, for engines that take times as text.
-const TimeLayout = "2006-01-02 15:04:05"
-
-// AppendTime appends a time, given as microseconds since the epoch, in TimeLayout,
-// with six fractional digits if it has a fraction. Four-digit years are formatted
-// without package time, which would otherwise take most of the time of encoding a
-// row.
-func AppendTime(dst []byte, us int64) []byte {
-	secs := us / 1e6
-	days := secs / 86400
-	rest := secs % 86400
-	if us < 0 || days > 2932896 { // before 1970 or past 9999
-		at := time.UnixMicro(us).UTC()
-		if at.Nanosecond() == 0 {
-			return at.AppendFormat(dst, TimeLayout)
-		}
-		return at.AppendFormat(dst, TimeLayout+".000000")
-	}
-	// Civil date from days since the epoch: Howard Hinnant,
-	// "chrono-Compatible Low-Level Date Algorithms", civil_from_days.
-	z := days + 719468
-	era := z / 146097
-	doe := z - era*146097
-	yoe := (doe - doe/1460 + doe/36524 - doe/146096) / 365
-	doy := doe - (365*yoe + yoe/4 - yoe/100)
-	mp := (5*doy + 2) / 153
-	d := doy - (153*mp+2)/5 + 1
-	m := mp + 3
-	y := yoe + era*400
-	if m > 12 {
-		m -= 12
-		y++
-	}
-	two := func(n int64) (byte, byte) { return byte('0' + n/10), byte('0' + n%10) }
-	y1, y2 := two(y / 100)
-	y3, y4 := two(y % 100)
-	m1, m2 := two(m)
-	d1, d2 := two(d)
-	h1, h2 := two(rest / 3600)
-	i1, i2 := two(rest % 3600 / 60)
-	s1, s2 := two(rest % 60)
-	dst = append(dst, y1, y2, y3, y4, '-', m1, m2, '-', d1, d2, ' ', h1, h2, ':', i1, i2, ':', s1, s2)
-	if fraction := us % 1e6; fraction != 0 {
-		f1, f2 := two(fraction / 10000)
-		f3, f4 := two(fraction / 100 % 100)
-		f5, f6 := two(fraction % 100)
-		dst = append(dst, '.', f1, f2, f3, f4, f5, f6)
-	}
-	return dst
 }
 
 // A Sum is an order-independent checksum of a set of rows: the sum, modulo 2^64, of

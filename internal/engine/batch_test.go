@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/rolling"
 )
 
 func columns() []engine.Column {
@@ -91,30 +90,6 @@ func TestAppendText(t *testing.T) {
 				t.Errorf("column %d, row %d: %s, want %s", c, i, got, want[c][i])
 			}
 		}
-	}
-}
-
-func TestAppendTime(t *testing.T) {
-	check := func(us int64) {
-		t.Helper()
-		want := time.UnixMicro(us).UTC().Format(engine.TimeLayout)
-		if us%1e6 != 0 {
-			want = time.UnixMicro(us).UTC().Format(engine.TimeLayout + ".000000")
-		}
-		if got := string(engine.AppendTime(nil, us)); got != want {
-			t.Errorf("AppendTime(%d) = %s, want %s", us, got, want)
-		}
-	}
-	for _, us := range []int64{0, -1, -1e6, 1e6, 999999, 951782399e6, 951782400e6, 951868800e6, 1709164799e6, 4107542399e6,
-		rolling.MinTime, rolling.MaxTime - 1, rolling.MaxTime, math.MaxInt64, math.MinInt64} {
-		check(us)
-	}
-	rnd := rand.New(rand.NewPCG(1, 2))
-	for range 20000 {
-		check(rnd.Int64N(rolling.MaxTime-rolling.MinTime) + rolling.MinTime)
-	}
-	for day := int64(0); day < 366*150; day++ { // each day of 150 years
-		check(day * 86400e6)
 	}
 }
 

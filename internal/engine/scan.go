@@ -6,15 +6,16 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // scanBatch is the number of rows that ScanDriverRows passes at a time.
 const scanBatch = 1000
 
 // ScanDriverRows reads rows of the columns from a driver and passes them to fn in
-// batches that it reuses. Times may be TimeLayout text, with a fraction of zeros, or
+// batches that it reuses. Times may be text or
 // time.Time.
 func ScanDriverRows(rows driver.Rows, cols []Column, fn func(*Batch) error) error {
 	b := NewBatch(cols)
@@ -100,9 +101,9 @@ func (v *Vector) appendText(s string) error {
 		v.Bytes = append(v.Bytes, s...)
 		v.EndBytes()
 	case Time:
-		us, err := parseTime(s)
+		us, _, err := value.ParseTime([]byte(s), nil)
 		if err != nil {
-			return err
+			return fmt.Errorf("time %q came back", s)
 		}
 		v.Ints = append(v.Ints, us)
 	case Float32, Float64:
@@ -122,21 +123,4 @@ func (v *Vector) appendText(s string) error {
 		v.Ints = append(v.Ints, n)
 	}
 	return nil
-}
-
-// parseTime reads TimeLayout, with or without a fraction, or a date, as microseconds
-// since the epoch, UTC.
-func parseTime(s string) (int64, error) {
-	layout := TimeLayout
-	if len(s) == len(time.DateOnly) {
-		layout = time.DateOnly
-	}
-	if strings.ContainsRune(s, '.') {
-		layout += ".999999"
-	}
-	t, err := time.Parse(layout, s)
-	if err != nil {
-		return 0, fmt.Errorf("time %q came back", s)
-	}
-	return t.UnixMicro(), nil
 }

@@ -60,11 +60,12 @@ func cutAll(t *testing.T, f *Format, r io.Reader, rows, size int) ([]*batch, err
 // texts returns a target of n text columns.
 func texts(f *Format, n int) *target {
 	t := &target{format: f, table: &engine.Table{}, byName: map[string]int{}, unit: 1}
+	typ := value.Type{Kind: value.Text}
+	read, _ := typ.Reader(&value.Notation{}, value.Server{})
 	for i := range n {
 		name := string(rune('a' + i))
 		t.byName[name] = i
-		t.columns = append(t.columns, column{SchemaColumn: engine.SchemaColumn{Name: name, Null: true, Type: value.Type{Kind: value.Text}},
-			parse: func(v *engine.Vector, text []byte) error { return appendText(v, text, false) }})
+		t.columns = append(t.columns, column{SchemaColumn: engine.SchemaColumn{Name: name, Null: true, Type: typ}, Reader: read})
 		t.table.Columns = append(t.table.Columns, engine.Column{Name: name, Type: engine.Varchar, Null: true})
 	}
 	return t

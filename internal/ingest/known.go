@@ -16,6 +16,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // findSource finds the recorded source of the file, given its head: the newest source
@@ -173,7 +174,7 @@ func (l *load) meaning(f *Format) string {
 		"time-zone": time.UTC.String(), "truncate-times": strconv.FormatBool(l.opt.Values.TruncateTimes),
 		"unix-times": l.opt.Values.Unix}
 	if m["bytes"] == "" {
-		m["bytes"] = Hex
+		m["bytes"] = value.Hex
 	}
 	if l.opt.Values.Zone != nil {
 		m["time-zone"] = l.opt.Values.Zone.String()
@@ -198,9 +199,9 @@ func (l *load) sameMeaning(f *Format) error {
 		return fmt.Errorf("options with which %s was being loaded: %w", s.Path, err)
 	}
 	var differ []string
-	for name, value := range is {
-		if value != was[name] {
-			differ = append(differ, fmt.Sprintf("--%s was %q and is %q", name, was[name], value))
+	for name, now := range is {
+		if now != was[name] {
+			differ = append(differ, fmt.Sprintf("--%s was %q and is %q", name, was[name], now))
 		}
 	}
 	if len(differ) == 0 { // an older version recorded fewer options

@@ -14,6 +14,7 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/ingest/spool"
 	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // Treatments of rows whose key is already in the table.
@@ -37,7 +38,7 @@ type Options struct {
 	// Format is the format of the source. If Kind is empty, it is derived from the
 	// file's name.
 	Format Format
-	Values ValueOptions
+	Values value.Notation
 	// Name, unless empty, identifies the source instead of its path, so that the file
 	// may be moved.
 	Name string

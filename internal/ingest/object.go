@@ -78,5 +78,9 @@ func halfSurrogate(raw string) bool {
 	return false
 }
 
+// unsafeString returns text as a string without a copy. The caller must not retain
+// it.
+func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
+
 // unsafeBytes returns text as bytes without a copy. The caller must not change them.
 func unsafeBytes(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // A Rejected row couldn't be loaded.
@@ -162,7 +162,7 @@ func (p *parser) row(record []byte) (string, error) {
 func (p *parser) append(fields []field) (string, error) {
 	for i := range fields {
 		c, v, f := &p.columns[i], &p.batch.Columns[i], &fields[i]
-		isText := c.Kind == engine.KindText
+		isText := c.Kind == value.Text
 		switch {
 		case f.absent:
 			v.AppendNull() // a placeholder, which is not sent
@@ -177,13 +177,30 @@ func (p *parser) append(fields []field) (string, error) {
 			}
 			v.AppendNull()
 			continue
-		case len(f.value) == 0 && !isText && c.Kind != engine.KindBytes && c.Kind != engine.KindOther:
+		case len(f.value) == 0 && !isText && c.Kind != value.Bytes && c.Kind != value.Other:
 			return c.Name, errEmpty
 		}
 		if isText && c.Null && !f.quoted && p.format.Null == "" && string(f.value) == "NULL" {
 			return c.Name, errNullWord
 		}
-		if err := c.parse(v, f.value); err != nil {
+		var err error
+		switch {
+		case c.Int != nil:
+			var n int64
+			if n, err = c.Int(f.value); err == nil {
+				v.Ints = append(v.Ints, n)
+			}
+		case c.Append != nil:
+			if v.Bytes, err = c.Append(v.Bytes, f.value); err == nil {
+				v.EndBytes()
+			}
+		default:
+			var x float64
+			if x, err = c.Float(f.value); err == nil {
+				v.Floats = append(v.Floats, x)
+			}
+		}
+		if err != nil {
 			return c.Name, quoteValue(f.value, err)
 		}
 	}
@@ -195,15 +212,17 @@ func (p *parser) append(fields []field) (string, error) {
 var errNullWord = errors.New(`NULL may be text, or mean that there is no value: --null NULL takes it for that, --null '\N' for text`)
 
 // quoteValue adds the value to an error.
-func quoteValue(value []byte, err error) error {
+func quoteValue(text []byte, err error) error {
 	const most = 60
-	if len(value) > most {
-		return fmt.Errorf("%q...: %w", value[:most], err)
+	if len(text) > most {
+		return fmt.Errorf("%q...: %w", text[:most], err)
 	}
-	return fmt.Errorf("%q: %w", value, err)
+	return fmt.Errorf("%q: %w", text, err)
 }
 
 var (
+	errEmpty     = errors.New("it is empty")
+	errNull      = errors.New("it is NULL, which the column can't be")
 	errNoObject  = errors.New("it is no JSON object")
 	errMissing   = errors.New("it is missing")
 	errSurrogate = errors.New("it has half of a surrogate pair, which is no character")
@@ -222,7 +241,7 @@ func (p *parser) object(record []byte) (string, error) {
 	for i := range p.values {
 		p.values[i], p.seen[i] = field{null: true}, false
 	}
-	o.ForEach(func(key, value gjson.Result) bool {
+	o.ForEach(func(key, v gjson.Result) bool {
 		i, known := p.byName[key.Str]
 		if !known {
 			if i, known = p.fold(key.Str); !known {
@@ -239,18 +258,18 @@ func (p *parser) object(record []byte) (string, error) {
 		}
 		p.seen[i] = true
 		switch {
-		case value.Type == gjson.Null:
+		case v.Type == gjson.Null:
 			p.values[i] = field{null: true}
-		case value.Type == gjson.String && !p.columns[i].json:
-			if strings.Contains(value.Str, "\ufffd") && halfSurrogate(value.Raw) {
+		case v.Type == gjson.String && p.columns[i].Logical != value.JSON:
+			if strings.Contains(v.Str, "\ufffd") && halfSurrogate(v.Raw) {
 				err = fmt.Errorf("key %q: %w", key.Str, errSurrogate)
 				return false
 			}
-			p.values[i] = field{value: unsafeBytes(value.Str), quoted: true}
-		case value.Type == gjson.Number && p.columns[i].Kind == engine.KindInt:
-			p.values[i] = field{value: p.integral(unsafeBytes(value.Raw))}
+			p.values[i] = field{value: unsafeBytes(v.Str), quoted: true}
+		case v.Type == gjson.Number && p.columns[i].Kind == value.Int:
+			p.values[i] = field{value: p.integral(unsafeBytes(v.Raw))}
 		default: // a number, true, false, or JSON, unchanged
-			p.values[i] = field{value: unsafeBytes(value.Raw)}
+			p.values[i] = field{value: unsafeBytes(v.Raw)}
 		}
 		return true
 	})
@@ -272,44 +291,17 @@ func (p *parser) object(record []byte) (string, error) {
 }
 
 // integral converts a JSON number with a point or an exponent to an integer without
-// either, if its value is an integer with no more digits than a loadable integer has.
+// either, if its value is one.
 func (p *parser) integral(number []byte) []byte {
-	const most = 40
-	mantissa, tail := number, []byte(nil)
-	if i := bytes.IndexAny(number, "eE"); i >= 0 {
-		mantissa, tail = number[:i], number[i+1:]
-	}
-	whole, fraction, point := bytes.Cut(mantissa, []byte("."))
-	if !point && tail == nil {
+	if !bytes.ContainsAny(number, ".eE") {
 		return number
 	}
-	exponent := 0
-	if tail != nil {
-		var err error
-		if exponent, err = strconv.Atoi(unsafeString(tail)); err != nil || exponent > most || exponent < -maxExponent {
-			return number
-		}
-	}
 	from := len(p.buf)
-	p.buf = append(append(p.buf, whole...), fraction...)
-	for end := len(p.buf) - len(fraction) + exponent; end != len(p.buf); {
-		if end > len(p.buf) {
-			p.buf = append(p.buf, '0')
-			continue
-		}
-		last := len(p.buf) - 1
-		switch {
-		case last < from || p.buf[last] == '-':
-			p.buf = append(p.buf, '0') // 0.0e-5 has no other digits left
-			return p.buf[from:len(p.buf):len(p.buf)]
-		case p.buf[last] != '0':
-			return number
-		}
-		p.buf = p.buf[:last]
+	out, is := value.AppendInteger(p.buf, number)
+	if !is {
+		return number
 	}
-	if digits := bytes.TrimPrefix(p.buf[from:], []byte("-")); len(digits) == 0 {
-		p.buf = append(p.buf, '0')
-	}
+	p.buf = out
 	return p.buf[from:len(p.buf):len(p.buf)]
 }
 

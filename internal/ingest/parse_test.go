@@ -27,13 +27,13 @@ func measurements(t testing.TB) (engine.Keeper, *engine.Table, *engine.Schema) {
 	}
 	return db, &engine.Table{Name: "m", Grid: grid, By: "ts"}, &engine.Schema{Columns: []engine.SchemaColumn{
 		{Name: "sensor", Native: "INTEGER", Type: value.Type{Kind: value.Int}},
-		{Name: "ts", Native: "DATETIME", Type: value.Type{Kind: value.Time}},
+		{Name: "ts", Native: "DATETIME", Type: value.Type{Kind: value.Time, Digits: 6}},
 		{Name: "value", Native: "REAL", Type: value.Type{Kind: value.Float}, Null: true},
 		{Name: "note", Native: "TEXT", Type: value.Type{Kind: value.Text}},
 		{Name: "more", Native: "TEXT", Type: value.Type{Kind: value.Text}, Null: true},
 		{Name: "raw", Native: "BLOB", Type: value.Type{Kind: value.Bytes}, Null: true},
-		{Name: "price", Native: "DECIMAL(10,2)", Type: value.Type{Kind: value.Decimal}, Null: true},
-		{Name: "doc", Native: "JSON", Type: value.Type{Kind: value.Other}, Null: true},
+		{Name: "price", Native: "DECIMAL(10,2)", Type: value.Type{Kind: value.Decimal, Precision: 10, Scale: 2}, Null: true},
+		{Name: "doc", Native: "JSON", Type: value.Type{Logical: value.JSON}, Null: true},
 		{Name: "total", Native: "REAL", Type: value.Type{Kind: value.Float}, Generated: true},
 	}}
 }
@@ -306,7 +306,7 @@ func FuzzRows(f *testing.F) {
 	db, table, schema := measurements(f)
 	var parsers []*parser
 	for _, kind := range Kinds() {
-		target, err := newTarget(db, table, schema, &Format{Kind: kind, NoHeader: true}, schema.Names(), &Options{Values: ValueOptions{TruncateTimes: true}})
+		target, err := newTarget(db, table, schema, &Format{Kind: kind, NoHeader: true}, schema.Names(), &Options{Values: value.Notation{TruncateTimes: true}})
 		if err != nil {
 			f.Fatal(err)
 		}

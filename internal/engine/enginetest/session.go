@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // session opens a session that is closed when the test ends.
@@ -78,7 +79,7 @@ func (s keepers) sessionValues(t *testing.T) {
 	c, name := session(t, db), k.quote(k.template(t, "plain"))
 	want := []string{}
 	insert := "INSERT INTO " + name + " VALUES (?, ?, ?, ?, ?, ?, ?)"
-	at := time.UnixMicro(k.parts[0].From).UTC().Format(engine.TimeLayout)
+	at := time.UnixMicro(k.parts[0].From).UTC().Format(value.TimeLayout)
 	for i := range 20 {
 		args := append([]any{int64(i), at}, values(i)...)
 		run(t, c, 1, insert, args...)

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // An encoder encodes batches for one table as statements and streams.
@@ -77,7 +78,7 @@ func (e *encoder) appendRow(dst []byte, b *engine.Batch, row int) []byte {
 			dst = appendQuoted(dst, v.Value(row))
 		case v.Type == engine.Time:
 			dst = append(dst, '\'')
-			dst = append(engine.AppendTime(dst, v.Ints[row]), '\'')
+			dst = append(value.AppendTime(dst, v.Ints[row]), '\'')
 		case v.Type == engine.Binary:
 			dst = append(hex.AppendEncode(append(dst, "X'"...), v.Value(row)), '\'')
 		case (v.Type == engine.Float64 || v.Type == engine.Float32) && v.Floats[row]-v.Floats[row] != 0:
@@ -262,7 +263,7 @@ func (n *binder) float(f float64) driver.Value {
 
 func (n *binder) time(us int64) driver.Value {
 	start := len(n.text)
-	n.text = engine.AppendTime(n.text, us)
+	n.text = value.AppendTime(n.text, us)
 	return n.textValue(n.text[start:])
 }
 

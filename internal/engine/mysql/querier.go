@@ -13,6 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // A querier reads and deletes on one connection, with prepared statements in the
@@ -228,7 +229,7 @@ func (s *statement) appendExecute(dst []byte, values []engine.Value) []byte {
 			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(v.Float))
 		case engine.Time:
 			at := len(dst)
-			dst = engine.AppendTime(append(dst, 0), v.Int)
+			dst = value.AppendTime(append(dst, 0), v.Int)
 			dst[at] = byte(len(dst) - at - 1)
 		default:
 			dst = binary.LittleEndian.AppendUint64(dst, uint64(v.Int))
@@ -269,7 +270,7 @@ func (d dialect) deletion(s *engine.Delete) *deletion {
 // appendBound appends one end of the range as a literal.
 func (s *deletion) appendBound(dst []byte, pos int64) []byte {
 	if s.by == engine.Time {
-		return append(engine.AppendTime(append(dst, '\''), pos), '\'')
+		return append(value.AppendTime(append(dst, '\''), pos), '\'')
 	}
 	return strconv.AppendInt(dst, pos, 10)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -230,7 +231,7 @@ func bound(t *engine.Table, pos int64) (string, error) {
 // datetimeText renders a position as a DATETIME literal, with fractional seconds
 // only if needed.
 func datetimeText(pos int64) string {
-	layout := engine.TimeLayout
+	layout := value.TimeLayout
 	if pos%time.Second.Microseconds() != 0 {
 		layout += ".000000"
 	}
@@ -245,7 +246,7 @@ func parseBound(t *engine.Table, s string) (int64, error) {
 	}
 	if text, quoted := strings.CutPrefix(s, "'"); quoted {
 		text = strings.TrimSuffix(text, "'")
-		for _, layout := range []string{engine.TimeLayout, time.DateOnly} {
+		for _, layout := range []string{value.TimeLayout, time.DateOnly} {
 			if at, err := time.Parse(layout, text); err == nil { // also parses fractions
 				return rolling.Position(at), nil
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -89,9 +90,9 @@ func floorDiv(a, b int64) int64 {
 // only if it is not zero.
 func timeText(pos int64) string {
 	if pos%1e6 == 0 {
-		return string(engine.AppendTime(nil, pos))
+		return string(value.AppendTime(nil, pos))
 	}
-	return rolling.Instant(pos).Format(engine.TimeLayout + ".000000")
+	return rolling.Instant(pos).Format(value.TimeLayout + ".000000")
 }
 
 // byValue formats a position as the text of a value of the By column.
@@ -214,7 +215,7 @@ func parseBound(t *engine.Table, s string) (int64, error) {
 			}
 		}
 	}
-	for _, layout := range []string{engine.TimeLayout, engine.TimeLayout + "-07", time.DateOnly} {
+	for _, layout := range []string{value.TimeLayout, value.TimeLayout + "-07", time.DateOnly} {
 		if at, err := time.Parse(layout, text); err == nil { // it accepts fractions, too
 			return rolling.Position(at), nil
 		}

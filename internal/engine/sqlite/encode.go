@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // An encoder converts batches to statements for one stored table.
@@ -77,7 +78,7 @@ func appendLiteral(dst []byte, v *engine.Vector, row int) []byte {
 		return strconv.AppendFloat(dst, v.Floats[row], 'g', -1, 64)
 	case v.Type == engine.Time:
 		dst = append(dst, '\'')
-		return append(engine.AppendTime(dst, v.Ints[row]), '\'')
+		return append(value.AppendTime(dst, v.Ints[row]), '\'')
 	}
 	return v.AppendText(dst, row)
 }
@@ -133,7 +134,7 @@ func appendBytes(dst []byte, kind byte, p []byte) []byte {
 // appendTime appends a time in the format that step reads.
 func appendTime(dst []byte, us int64) []byte {
 	at := len(dst)
-	dst = engine.AppendTime(append(dst, 't', 0, 0, 0, 0), us)
+	dst = value.AppendTime(append(dst, 't', 0, 0, 0, 0), us)
 	binary.NativeEndian.PutUint32(dst[at+1:], uint32(len(dst)-at-5))
 	return dst
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -359,7 +360,7 @@ func (l *loader) has(r engine.Rows) (bool, error) {
 		case v.Type == engine.Float32 || v.Type == engine.Float64:
 			args = append(args, v.Floats[0])
 		case v.Type == engine.Time:
-			args = append(args, string(engine.AppendTime(nil, v.Ints[0])))
+			args = append(args, string(value.AppendTime(nil, v.Ints[0])))
 		case v.Type == engine.Binary:
 			args = append(args, v.Value(0))
 		default:

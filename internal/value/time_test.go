@@ -1,13 +1,14 @@
-package ingest
+package value
 
 import (
 	"errors"
+	"fmt"
+	"math"
+	"math/big"
 	"math/rand/v2"
 	"testing"
 	"time"
 	_ "time/tzdata"
-
-	"github.com/rowmill/rowmill/internal/engine"
 )
 
 func zoneOf(t testing.TB, name string) *time.Location {
@@ -53,7 +54,7 @@ func TestParseTime(t *testing.T) {
 		{in: "2026-03-29 01:00:00+02:60"}, {in: "2026-03-29 01:00:00+19"}, {in: "2026-03-29 01:00:00+02:00:00"}, {in: "2026-03-29 01:00:00 CET"}, {in: "2026-03-29Z"},
 		{in: "infinity"}, {in: "now"}, {in: "0044-03-15 BC"}, {in: "12026-03-29"}, {in: "2026-03-29 0１:00:00"},
 	} {
-		us, exact, err := parseTime([]byte(c.in), nil)
+		us, exact, err := ParseTime([]byte(c.in), nil)
 		if c.want == "" {
 			if !errors.Is(err, errNoTime) {
 				t.Errorf("%q: %v, %v; want it refused", c.in, time.UnixMicro(us).UTC(), err)
@@ -73,7 +74,7 @@ func TestParseTime(t *testing.T) {
 // TestEachDay compares all days of the years 0 to 9999 with package time.
 func TestEachDay(t *testing.T) {
 	for day := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC); day.Year() < 10000; day = day.AddDate(0, 0, 1) {
-		us, _, err := parseTime(day.AppendFormat(nil, time.DateOnly), nil)
+		us, _, err := ParseTime(day.AppendFormat(nil, time.DateOnly), nil)
 		if err != nil || us != day.UnixMicro() {
 			t.Fatalf("%s: %d, %v; want %d", day.Format(time.DateOnly), us, err, day.UnixMicro())
 		}
@@ -82,48 +83,44 @@ func TestEachDay(t *testing.T) {
 
 func TestTimesThatColumnsKeep(t *testing.T) {
 	const day, second = 24 * 3600e6, 1e6
-	truncate := &ValueOptions{TruncateTimes: true}
-	berlin := &ValueOptions{Zone: zoneOf(t, "Europe/Berlin")}
+	whole, milli, micro, date := Type{Kind: Time}, Type{Kind: Time, Digits: 3}, Type{Kind: Time, Digits: 6}, Type{Kind: Time, Logical: Date}
+	truncate := Notation{TruncateTimes: true}
+	berlin := Notation{Zone: zoneOf(t, "Europe/Berlin")}
 	for _, c := range []struct {
-		native, engine string
-		o              *ValueOptions
-		in             string
-		want           int64
-		ok             bool
+		typ  Type
+		n    Notation
+		in   string
+		want int64
+		ok   bool
 	}{
-		{"datetime", "mysql", &ValueOptions{}, "1970-01-01 00:00:01", second, true},
-		{"datetime", "mysql", &ValueOptions{}, "1970-01-01 00:00:01.000000000", second, true},
-		{"datetime", "mysql", &ValueOptions{}, "1970-01-01 00:00:01.5", 0, false},
-		{"timestamp", "mariadb", truncate, "1970-01-01 00:00:01.999999", second, true},
-		{"datetime", "mysql", truncate, "1969-12-31 23:59:58.999999", -2 * second, true},
-		{"datetime(3)", "mysql", &ValueOptions{}, "1970-01-01 00:00:00.001", 1000, true},
-		{"datetime(3)", "mysql", &ValueOptions{}, "1970-01-01 00:00:00.0011", 0, false},
-		{"datetime(3)", "mysql", truncate, "1969-12-31 23:59:59.9999", -1000, true},
-		{"timestamp(0) without time zone", "postgres", &ValueOptions{}, "1970-01-01 00:00:00.1", 0, false},
-		{"timestamp with time zone", "postgres", &ValueOptions{}, "1970-01-01 00:00:00.000001", 1, true},
-		{"timestamp with time zone", "postgres", &ValueOptions{}, "1970-01-01 00:00:00.0000001", 0, false},
-		{"timestamp with time zone", "postgres", truncate, "1970-01-01 00:00:00.0000019", 1, true},
-		{"timestamp with time zone", "postgres", truncate, "1969-12-31 23:59:59.9999991", -1, true},
-		{"DATETIME", "sqlite", &ValueOptions{}, "1970-01-01 00:00:00.000001", 1, true},
-		{"date", "mysql", &ValueOptions{}, "1970-01-02", day, true},
-		{"date", "mysql", &ValueOptions{}, "1970-01-02 00:00:00", day, true},
-		{"date", "postgres", &ValueOptions{}, "1970-01-02 00:00:01", 0, false},
-		{"date", "postgres", truncate, "1970-01-02 23:59:59.9999999", day, true},
-		{"date", "postgres", truncate, "1969-12-31 23:59:59", -day, true},
-		{"date", "postgres", berlin, "1970-01-02", day, true},
-		{"date", "postgres", berlin, "1970-01-02 00:00", day, true},
-		{"date", "postgres", berlin, "1970-01-02 00:00+01", 0, false},
-		{"datetime", "mysql", berlin, "1970-01-02", day - 3600*second, true},
-		{"datetime", "mysql", berlin, "1970-01-02 00:00Z", day, true},
+		{whole, Notation{}, "1970-01-01 00:00:01", second, true},
+		{whole, Notation{}, "1970-01-01 00:00:01.000000000", second, true},
+		{whole, Notation{}, "1970-01-01 00:00:01.5", 0, false},
+		{whole, truncate, "1970-01-01 00:00:01.999999", second, true},
+		{whole, truncate, "1969-12-31 23:59:58.999999", -2 * second, true},
+		{milli, Notation{}, "1970-01-01 00:00:00.001", 1000, true},
+		{milli, Notation{}, "1970-01-01 00:00:00.0011", 0, false},
+		{milli, truncate, "1969-12-31 23:59:59.9999", -1000, true},
+		{whole, Notation{}, "1970-01-01 00:00:00.1", 0, false},
+		{micro, Notation{}, "1970-01-01 00:00:00.000001", 1, true},
+		{micro, Notation{}, "1970-01-01 00:00:00.0000001", 0, false},
+		{micro, truncate, "1970-01-01 00:00:00.0000019", 1, true},
+		{micro, truncate, "1969-12-31 23:59:59.9999991", -1, true},
+		{micro, Notation{}, "1970-01-01 00:00:00.000001", 1, true},
+		{date, Notation{}, "1970-01-02", day, true},
+		{date, Notation{}, "1970-01-02 00:00:00", day, true},
+		{date, Notation{}, "1970-01-02 00:00:01", 0, false},
+		{date, truncate, "1970-01-02 23:59:59.9999999", day, true},
+		{date, truncate, "1969-12-31 23:59:59", -day, true},
+		{date, berlin, "1970-01-02", day, true},
+		{date, berlin, "1970-01-02 00:00", day, true},
+		{date, berlin, "1970-01-02 00:00+01", 0, false},
+		{whole, berlin, "1970-01-02", day - 3600*second, true},
+		{whole, berlin, "1970-01-02 00:00Z", day, true},
 	} {
-		name, digits := engine.NativeType(c.native)
-		v := engine.Vector{Type: engine.Time}
-		err := timeOf(name, digits, c.engine, c.o)(&v, []byte(c.in))
-		switch {
-		case (err == nil) != c.ok || err != nil && len(v.Ints) > 0:
-			t.Errorf("%s of %s, %q: %v, %d values", c.native, c.engine, c.in, err, len(v.Ints))
-		case c.ok && (len(v.Ints) != 1 || v.Ints[0] != c.want):
-			t.Errorf("%s of %s, %q: %v, want %v", c.native, c.engine, c.in, v.Ints, c.want)
+		got, err := read(t, readerOf(t, c.typ, c.n, Server{}), c.in)
+		if (err == nil) != c.ok || c.ok && got != fmt.Sprint(c.want) {
+			t.Errorf("%+v, %q: %s, %v, want %v", c.typ, c.in, got, err, c.want)
 		}
 	}
 }
@@ -158,7 +155,7 @@ func TestTimesInZones(t *testing.T) {
 		{"Pacific/Apia", "2011-12-31 00:00", "2011-12-30T10:00:00Z", nil},
 		{"Asia/Kolkata", "1969-12-31 05:30:00.000001", "1969-12-31T00:00:00.000001Z", nil},
 	} {
-		us, _, err := parseTime([]byte(c.in), zoneOf(t, c.zone))
+		us, _, err := ParseTime([]byte(c.in), zoneOf(t, c.zone))
 		if !errors.Is(err, c.err) {
 			t.Errorf("%s in %s: %v, want %v", c.in, c.zone, err, c.err)
 			continue
@@ -220,7 +217,7 @@ func FuzzParseTime(f *testing.F) {
 	}
 	layouts := []string{time.RFC3339, time.DateTime, time.DateOnly, "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z07", "2006-01-02 15:04:05-0700"}
 	f.Fuzz(func(t *testing.T, s string) {
-		us, exact, err := parseTime([]byte(s), nil)
+		us, exact, err := ParseTime([]byte(s), nil)
 		if err != nil {
 			return
 		}
@@ -235,9 +232,75 @@ func FuzzParseTime(f *testing.F) {
 			}
 		}
 		// The formatted time reads back as the same time.
-		text := engine.AppendTime(nil, us)
-		if again, exact, err := parseTime(text, nil); us >= -62167219200e6 && us <= 253402300799999999 && (err != nil || !exact || again != us) {
+		text := AppendTime(nil, us)
+		if again, exact, err := ParseTime(text, nil); us >= -62167219200e6 && us <= 253402300799999999 && (err != nil || !exact || again != us) {
 			t.Errorf("%q is %d, and %s is %d, %v", s, us, text, again, err)
 		}
 	})
+}
+
+func TestParseUnix(t *testing.T) {
+	for _, c := range []struct {
+		text, unit string
+		us         int64
+		exact      bool
+	}{
+		{"0", "s", 0, true}, {"1774746000", "s", 1774746000e6, true}, {"1774746000.25", "s", 1774746000250000, true},
+		{"1774746000123", "ms", 1774746000123000, true}, {"1774746000123.4567", "ms", 1774746000123456, false},
+		{"1774746000123456", "us", 1774746000123456, true}, {"1774746000123456789", "ns", 1774746000123456, false},
+		{"1774746000123456000", "ns", 1774746000123456, true}, {"7", "ns", 0, false}, {"-1", "s", -1e6, true}, {"-0.0000015", "s", -2, false},
+	} {
+		us, exact, err := parseUnix([]byte(c.text), units[c.unit])
+		if err != nil || us != c.us || exact != c.exact {
+			t.Errorf("%s %s: %d, %t, %v; want %d, %t", c.text, c.unit, us, exact, err, c.us, c.exact)
+		}
+	}
+	for _, text := range []string{"", "-", ".", ".5", "1e9", "12a", "1.2.3", "99999999999999999999", "--1", "+1", " 1"} {
+		if us, _, err := parseUnix([]byte(text), 6); err == nil {
+			t.Errorf("%q is %d", text, us)
+		}
+	}
+	rnd := rand.New(rand.NewPCG(3, 3))
+	for range 5000 {
+		unit := Units()[rnd.IntN(4)]
+		text := fmt.Sprintf("%d.%0*d", rnd.Int64N(1e9), 1+rnd.IntN(12), rnd.Int64N(1e6))
+		if rnd.IntN(2) == 0 {
+			text = "-" + text
+		}
+		us, exact, err := parseUnix([]byte(text), units[unit])
+		want, _ := new(big.Rat).SetString(text)
+		scale := new(big.Rat).SetInt64(map[string]int64{"s": 1e6, "ms": 1e3, "us": 1, "ns": 1}[unit])
+		if want.Mul(want, scale); unit == "ns" {
+			want.Quo(want, new(big.Rat).SetInt64(1000))
+		}
+		floor := new(big.Int).Div(want.Num(), want.Denom()) // rounds down, as denominators are positive
+		if err != nil || us != floor.Int64() || exact != want.IsInt() {
+			t.Fatalf("%s %s: %d, %t, %v; want %s", text, unit, us, exact, err, floor)
+		}
+	}
+}
+
+func TestAppendTime(t *testing.T) {
+	first, end := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro(), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+	check := func(us int64) {
+		t.Helper()
+		want := time.UnixMicro(us).UTC().Format(TimeLayout)
+		if us%1e6 != 0 {
+			want = time.UnixMicro(us).UTC().Format(TimeLayout + ".000000")
+		}
+		if got := string(AppendTime(nil, us)); got != want {
+			t.Errorf("AppendTime(%d) = %s, want %s", us, got, want)
+		}
+	}
+	for _, us := range []int64{0, -1, -1e6, 1e6, 999999, 951782399e6, 951782400e6, 951868800e6, 1709164799e6, 4107542399e6,
+		first, end - 1, end, math.MaxInt64, math.MinInt64} {
+		check(us)
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 20000 {
+		check(rnd.Int64N(end-first) + first)
+	}
+	for day := int64(0); day < 366*150; day++ { // each day of 150 years
+		check(day * 86400e6)
+	}
 }

@@ -1,13 +1,16 @@
-package ingest
+package value
 
 import (
 	"errors"
 	"math/big"
 	"strings"
 	"testing"
-
-	"github.com/rowmill/rowmill/internal/engine"
 )
+
+func bitsOf(t testing.TB, width int, kind Kind, untyped bool) Reader {
+	t.Helper()
+	return readerOf(t, Type{Kind: kind, Logical: Bit, Bits: width}, Notation{}, Server{Untyped: untyped})
+}
 
 func TestBits(t *testing.T) {
 	const tooMany = "more than the"
@@ -31,29 +34,19 @@ func TestBits(t *testing.T) {
 		{8, "t", "", "number of bits"}, {8, "\x01", "", "number of bits"}, {8, "b'12'", "", "number of bits"}, {8, "0x", "", "number of bits"}, {8, "x''", "", "number of bits"},
 		{8, "0xg", "", "number of bits"}, {8, " 1", "", "number of bits"}, {8, "a0", "", "number of bits"}, {8, "１", "", "number of bits"},
 	} {
-		got, err := parseOne(t, engine.Varchar, newBits(c.width).asDigits, c.in, "1")
+		got, err := read(t, bitsOf(t, c.width, Other, false), c.in)
 		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("BIT(%d) %q: %s, %v; want %s, %s", c.width, c.in, got, err, c.want, c.err)
 		}
 	}
-	if got, err := parseOne(t, engine.Binary, newBits(10).asBytes, "513", "1"); got != "\x02\x01" || err != nil {
+	if got, err := read(t, bitsOf(t, 10, Bytes, false), "513"); got != "\x02\x01" || err != nil {
 		t.Errorf("as bytes: %q, %v", got, err)
 	}
-	if got, err := parseOne(t, engine.Int64, newBits(10).asInt, "513", "1"); got != "513" || err != nil {
+	if got, err := read(t, bitsOf(t, 10, Other, true), "513"); got != "513" || err != nil {
 		t.Errorf("as an integer: %q, %v", got, err)
 	}
-	if got, err := parseOne(t, engine.Int64, newBits(64).asInt, "9223372036854775808", "1"); !errors.Is(err, errIntRange) {
+	if got, err := read(t, bitsOf(t, 64, Other, true), "9223372036854775808"); !errors.Is(err, errIntRange) {
 		t.Errorf("beyond an integer: %q, %v", got, err)
-	}
-}
-
-// TestBitsOf checks which types are columns of bits.
-func TestBitsOf(t *testing.T) {
-	for native, want := range map[string]bool{"bit": true, "BIT(8)": true, "bit(1)": true, "bit varying(8)": false, "bit varying": false, "bit(3)[]": false, "bits": false, "bit(0)": false} {
-		name, digits := engine.NativeType(native)
-		if _, _, is := bitsOf(engine.SchemaColumn{Native: native}, name, digits, false); is != want {
-			t.Errorf("%s: %v", native, is)
-		}
 	}
 }
 
@@ -67,8 +60,8 @@ func FuzzBits(f *testing.F) {
 		if width < 1 || width > 200 {
 			return
 		}
-		b := newBits(width)
-		got, err := parseOne(t, engine.Varchar, b.asDigits, s, "1")
+		b := bitsOf(t, width, Other, false)
+		got, err := read(t, b, s)
 		if err != nil {
 			return
 		}
@@ -88,7 +81,7 @@ func FuzzBits(f *testing.F) {
 			}
 		}
 		for _, form := range []string{n.String(), got, "b'" + got + "'", "0x" + n.Text(16)} {
-			if again, err := parseOne(t, engine.Varchar, b.asDigits, form, "1"); err != nil || again != got {
+			if again, err := read(t, b, form); err != nil || again != got {
 				t.Fatalf("BIT(%d) %q is %s, and %q is %s, %v", width, s, got, form, again, err)
 			}
 		}

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -47,10 +49,10 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 			return nil, fmt.Errorf("column %s is named twice", c.Name)
 		}
 		typed := *c
-		if strings.EqualFold(c.Name, t.By) && c.Kind == engine.KindText && t.Grid.Axis() == rolling.Time && t.Epoch == 0 {
-			typed.Kind = engine.KindTime // like SQLite, which stores times without a type of their own
+		if strings.EqualFold(c.Name, t.By) && c.Kind == value.Text && t.Grid.Axis() == rolling.Time && t.Epoch == 0 {
+			typed.Type = value.Type{Kind: value.Time, Digits: 6} // stored without a type of its own
 		}
-		col, as, err := newColumn(typed, db, &o.Values)
+		col, as, err := newColumn(typed, db.Capabilities(), &o.Values)
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", c.Name, err)
 		}
@@ -96,6 +98,29 @@ func (t *target) hasKey(s *engine.Schema) bool {
 			return !has || c == nil || c.Null
 		})
 	})
+}
+
+// A column is the destination of a field's values.
+type column struct {
+	value.Reader
+	engine.SchemaColumn
+}
+
+// newColumn returns a column and the type in which its values are sent.
+func newColumn(c engine.SchemaColumn, caps engine.Capabilities, n *value.Notation) (column, engine.Column, error) {
+	read, err := c.Type.Reader(n, value.Server{Untyped: caps.Untyped, NoZeroBytes: caps.NoZeroBytes})
+	as := engine.Column{Name: c.Name, Type: engine.Varchar, Size: math.MaxInt32, Null: c.Null}
+	switch {
+	case read.Int != nil && c.Kind == value.Time:
+		as.Type = engine.Time
+	case read.Int != nil:
+		as.Type = engine.Int64
+	case read.Float != nil:
+		as.Type = engine.Float64
+	case c.Kind == value.Bytes:
+		as.Type = engine.Binary
+	}
+	return column{read, c}, as, err
 }
 
 // targetOf determines the columns of the fields from the options, the header or the
@@ -146,8 +171,8 @@ func (t *target) hasValues(record []byte) bool {
 	if err != nil || len(fields) != len(t.columns) {
 		return false
 	}
-	v := engine.Vector{Type: t.table.Columns[t.by].Type}
-	return t.columns[t.by].parse(&v, fields[t.by].value) == nil
+	_, err = t.columns[t.by].Int(fields[t.by].value)
+	return err == nil
 }
 
 // unknownColumn returns the error for a field whose column doesn't exist.
@@ -184,6 +209,6 @@ func otherDelimiter(names []string, s *engine.Schema) string {
 // name.
 func isValue(text string) bool {
 	_, noNumber := strconv.ParseFloat(text, 64)
-	_, _, noTime := parseTime([]byte(text), nil)
+	_, _, noTime := value.ParseTime([]byte(text), nil)
 	return noNumber == nil && strings.ContainsAny(text, "0123456789") || noTime == nil
 }

@@ -1,0 +1,176 @@
+package value
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// A number is decimal text taken apart: -12.50e3 has the digits 12 and 50 and the
+// exponent 3. It refers to the text.
+type number struct {
+	negative        bool
+	whole, fraction []byte
+	exponent        int
+}
+
+// maxExponent exceeds the exponent of any number that a server stores.
+const maxExponent = 1 << 20
+
+// parseNumber reads a decimal number, which has digits before the point or after it.
+func parseNumber(text []byte) (n number, err error) {
+	rest := text
+	if len(rest) > 0 && (rest[0] == '-' || rest[0] == '+') {
+		n.negative, rest = rest[0] == '-', rest[1:]
+	}
+	n.whole, rest = leadingDigits(rest)
+	if len(rest) > 0 && rest[0] == '.' {
+		n.fraction, rest = leadingDigits(rest[1:])
+	}
+	switch {
+	case len(n.whole)+len(n.fraction) == 0:
+		return n, errNoNumber
+	case len(rest) == 0:
+		return n, nil
+	case rest[0]|0x20 != 'e':
+		return n, errNoNumber
+	}
+	n.exponent, err = strconv.Atoi(unsafeString(rest[1:]))
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return n, errNoNumber
+	}
+	if err != nil || n.exponent > maxExponent || n.exponent < -maxExponent {
+		return n, errRange
+	}
+	return n, nil
+}
+
+// leadingDigits splits p after the digits with which it begins.
+func leadingDigits(p []byte) (digits, rest []byte) {
+	i := 0
+	for i < len(p) && p[i]-'0' <= 9 {
+		i++
+	}
+	return p[:i], p[i:]
+}
+
+// scale returns the number of digits after the point that the value has; it is
+// negative if the value ends with zeros before the point.
+func (n number) scale() int {
+	if last := bytes.TrimRight(n.fraction, "0"); len(last) > 0 {
+		return len(last) - n.exponent
+	}
+	last := bytes.TrimRight(n.whole, "0")
+	if len(last) == 0 {
+		return math.MinInt // zero
+	}
+	return len(last) - len(n.whole) - n.exponent
+}
+
+// digitsBefore returns the number of digits before the point that the value has.
+func (n number) digitsBefore() int {
+	if first := bytes.TrimLeft(n.whole, "0"); len(first) > 0 {
+		return max(len(first)+n.exponent, 0)
+	}
+	first := bytes.TrimLeft(n.fraction, "0")
+	if len(first) == 0 {
+		return 0
+	}
+	return max(n.exponent-(len(n.fraction)-len(first)), 0)
+}
+
+func (t Type) tooFine() error {
+	return fmt.Errorf("it has more than the %d digits after the point that the column keeps", t.Scale)
+}
+
+// decimals returns the reader of decimals, which are sent as they are written.
+// Nonzero digits beyond the scale are refused, because the server would round them
+// silently.
+func (t Type) decimals(s Server) func(dst, text []byte) ([]byte, error) {
+	tooFine := t.tooFine()
+	tooLarge := fmt.Errorf("it is out of range: the column keeps %d digits before the point", t.Precision-t.Scale)
+	return func(dst, text []byte) ([]byte, error) {
+		if t.NaN && string(text) == "NaN" {
+			return append(dst, text...), nil
+		}
+		n, err := parseNumber(text)
+		switch {
+		case err != nil:
+			return dst, err
+		case t.Precision == 0:
+		case s.Untyped && n.digitsBefore() > t.Precision-t.Scale:
+			return dst, tooLarge
+		case n.scale() > t.Scale:
+			return dst, tooFine
+		}
+		return append(dst, text...), nil
+	}
+}
+
+// AppendInteger appends a number as an integer without a point or an exponent, and
+// reports whether its value is one that isn't absurdly long.
+func AppendInteger(dst, text []byte) ([]byte, bool) {
+	const most = 64 // digits, more than an integer that can be stored has
+	n, err := parseNumber(text)
+	if err != nil || n.scale() > 0 || n.digitsBefore() > most {
+		return dst, false
+	}
+	if n.negative {
+		dst = append(dst, '-')
+	}
+	before := n.digitsBefore()
+	if before == 0 {
+		return append(dst, '0'), true
+	}
+	from := len(dst)
+	dst = append(append(dst, n.whole...), n.fraction...)
+	dst = append(dst[:from], bytes.TrimLeft(dst[from:], "0")...)
+	for len(dst)-from < before {
+		dst = append(dst, '0')
+	}
+	return dst[:from+before], true
+}
+
+// AppendUnscaled appends the digits of a decimal without its point, and reports
+// whether the text is exactly how FormatUnscaled writes them with the scale: with all
+// digits after the point and no needless zero or sign before it.
+func AppendUnscaled(dst, text []byte, scale int) ([]byte, bool) {
+	n, err := parseNumber(text)
+	length := len(n.whole) + len(n.fraction) // the length of the text
+	if n.negative {
+		length++
+	}
+	if scale > 0 {
+		length++
+	}
+	from := len(dst)
+	if n.negative {
+		dst = append(dst, '-')
+	}
+	dst = append(append(dst, n.whole...), n.fraction...)
+	zero := n.scale() == math.MinInt
+	if err != nil || length != len(text) || len(n.fraction) != scale || len(n.whole) == 0 || len(n.whole) > 1 && n.whole[0] == '0' || n.negative && zero {
+		return dst[:from], false
+	}
+	return dst, true
+}
+
+// FormatUnscaled writes a decimal, given as its digits without a point: -5 with scale
+// 2 is -0.05.
+func FormatUnscaled(digits string, scale int) string {
+	if scale == 0 {
+		return digits
+	}
+	digits, negative := strings.CutPrefix(digits, "-")
+	if pad := scale + 1 - len(digits); pad > 0 {
+		digits = strings.Repeat("0", pad) + digits
+	}
+	digits = digits[:len(digits)-scale] + "." + digits[len(digits)-scale:]
+	if negative {
+		digits = "-" + digits
+	}
+	return digits
+}

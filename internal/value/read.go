@@ -1,0 +1,325 @@
+package value
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+	"unsafe"
+
+	"github.com/tidwall/gjson"
+)
+
+// Encodings of bytes in text.
+const (
+	Hex    = "hex"    // two digits per byte, with or without a leading \x or 0x
+	Base64 = "base64" // RFC 4648, with or without padding
+	Raw    = "raw"    // unchanged
+)
+
+// Encodings returns all encodings.
+func Encodings() []string { return []string{Hex, Base64, Raw} }
+
+// A Notation describes how values are written.
+type Notation struct {
+	// Zone is the time zone of times without an offset; nil means UTC.
+	Zone *time.Location
+	// TruncateTimes truncates fractional digits of a second that a column doesn't
+	// store. Without it, such values are refused.
+	TruncateTimes bool
+	// Unix is the unit of numbers in time columns, counted since 1970: one of Units.
+	// If it is "", numbers are refused.
+	Unix string
+	// Bytes is the encoding of binary columns; "" means Hex.
+	Bytes string
+}
+
+// A Server says which checks are left to the reader of its values.
+type Server struct {
+	// Untyped reports that a column accepts values outside of its type.
+	Untyped bool
+	// NoZeroBytes reports that text can't contain a zero byte.
+	NoZeroBytes bool
+}
+
+// A Reader reads the values of a column from text. It refuses values that the server
+// would silently change, and those that an untyped one would store although the type
+// doesn't have them. One of its functions is set, by the form in which values are
+// sent. None of them retains or changes the text.
+type Reader struct {
+	// Int returns an integer, or for a Time microseconds since 1970 in UTC.
+	Int   func(text []byte) (int64, error)
+	Float func(text []byte) (float64, error)
+	// Append appends the value to dst, which it returns as it was after an error.
+	Append func(dst, text []byte) ([]byte, error)
+}
+
+// Reader returns the reader of a type's values.
+func (t Type) Reader(n *Notation, s Server) (Reader, error) {
+	switch {
+	case t.Logical == Bit && t.Bits > 0:
+		return t.bits(s), nil
+	case t.Kind == Int:
+		return Reader{Int: t.ints(s)}, nil
+	case t.Kind == Float:
+		return t.floats(), nil
+	case t.Kind == Decimal:
+		return Reader{Append: t.decimals(s)}, nil
+	case t.Kind == Time:
+		return Reader{Int: t.times(n)}, nil
+	case t.Kind == Bytes:
+		switch n.Bytes {
+		case "", Hex:
+			return Reader{Append: appendHex}, nil
+		case Base64:
+			return Reader{Append: appendBase64}, nil
+		case Raw:
+			return Reader{Append: func(dst, text []byte) ([]byte, error) { return append(dst, text...), nil }}, nil
+		}
+		return Reader{}, fmt.Errorf("encoding %q of bytes is unknown: there are %s", n.Bytes, strings.Join(Encodings(), ", "))
+	}
+	return Reader{Append: t.texts(n, s)}, nil
+}
+
+var (
+	errNoInt    = errors.New("it is no integer")
+	errIntRange = errors.New("it is no integer of 64 bits")
+	errNoNumber = errors.New("it is no number")
+	errRange    = errors.New("it is out of range")
+	errYear     = errors.New("it is no year of four digits")
+	errUTF8     = errors.New("it isn't UTF-8; iconv -f LATIN1 -t UTF-8 makes that of Latin-1")
+	errZero     = errors.New("it has a zero byte, which text can't have here")
+	errHex      = errors.New("it isn't in hexadecimal digits")
+	errBase64   = errors.New("it isn't in base64")
+	errMember   = errors.New("it is none of the column's members; a number would be taken for one's place")
+	errNoBool   = errors.New("it is neither true nor false, t nor f, 1 nor 0")
+	errNoJSON   = errors.New("it is no JSON")
+)
+
+// ints returns the reader of integers. A server that keeps to its types reports the
+// range itself.
+func (t Type) ints(s Server) func(text []byte) (int64, error) {
+	from, to := int64(math.MinInt64), int64(math.MaxInt64)
+	if s.Untyped {
+		from, to = t.IntRange()
+	}
+	if t.Logical != Year && from == math.MinInt64 && to == math.MaxInt64 {
+		return ParseInt
+	}
+	outside := fmt.Errorf("it is out of range: the column's type has %d to %d", from, to)
+	return func(text []byte) (int64, error) {
+		if t.Logical == Year && !isYear(text) {
+			return 0, errYear
+		}
+		v, err := ParseInt(text)
+		if err == nil && (v < from || v > to) {
+			return 0, outside
+		}
+		return v, err
+	}
+}
+
+// isYear reports whether a text is four digits: servers read two of them as a year of
+// this century or the last.
+func isYear(text []byte) bool { return len(text) == 4 && onlyDigits(text, '9') }
+
+// ParseInt reads a decimal integer.
+func ParseInt(text []byte) (int64, error) {
+	s := text
+	negative := false
+	if len(s) > 0 && (s[0] == '-' || s[0] == '+') {
+		negative = s[0] == '-'
+		s = s[1:]
+	}
+	if len(s) == 0 {
+		return 0, errNoInt
+	}
+	var n uint64
+	for _, c := range s {
+		c -= '0'
+		if c > 9 {
+			return 0, errNoInt
+		}
+		if n > math.MaxInt64/10 {
+			return 0, errIntRange
+		}
+		n = n*10 + uint64(c)
+	}
+	limit := uint64(math.MaxInt64)
+	if negative {
+		limit++
+	}
+	if n > limit {
+		return 0, errIntRange
+	}
+	if negative {
+		n = -n
+	}
+	return int64(n), nil
+}
+
+// digits reads p, which must consist of digits, few enough for an int.
+func digits(p []byte) (n int, ok bool) {
+	for _, c := range p {
+		c -= '0'
+		if c > 9 {
+			return 0, false
+		}
+		n = n*10 + int(c)
+	}
+	return n, len(p) > 0
+}
+
+// onlyDigits reports whether a text is not empty and consists of the digits from 0 to
+// most.
+func onlyDigits(text []byte, most byte) bool {
+	for _, c := range text {
+		if c < '0' || c > most {
+			return false
+		}
+	}
+	return len(text) > 0
+}
+
+// unsafeString returns text as a string without a copy. The caller must not retain
+// it.
+func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
+
+// floats returns the reader of binary fractions. NaN and the infinities can only be
+// sent as text.
+func (t Type) floats() Reader {
+	if t.NaN {
+		return Reader{Append: func(dst, text []byte) ([]byte, error) {
+			if _, err := ParseFloat(text, 64); err != nil {
+				return dst, err
+			}
+			return append(dst, text...), nil
+		}}
+	}
+	tooFine := t.tooFine()
+	return Reader{Float: func(text []byte) (float64, error) {
+		v, err := ParseFloat(text, 64)
+		if err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
+			return 0, errNoNumber
+		}
+		if err == nil && t.Precision > 0 {
+			if n, err := parseNumber(text); err != nil || n.scale() > t.Scale {
+				return 0, tooFine
+			}
+		}
+		return v, err
+	}}
+}
+
+// ParseFloat reads a binary fraction of 32 or 64 bits, including NaN and the
+// infinities, but not in notations that only Go accepts.
+func ParseFloat(text []byte, bits int) (float64, error) {
+	f, err := strconv.ParseFloat(unsafeString(text), bits)
+	// The x of a hexadecimal number follows a 0, which may have a sign.
+	hexadecimal := len(text) > 2 && (text[1]|0x20 == 'x' || text[2]|0x20 == 'x')
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange), hexadecimal, bytes.IndexByte(text, '_') >= 0:
+		return 0, errNoNumber
+	case err != nil:
+		return 0, errRange
+	}
+	return f, nil
+}
+
+func appendHex(dst, text []byte) ([]byte, error) {
+	if len(text) >= 2 && (text[0] == '\\' || text[0] == '0') && (text[1] == 'x' || text[1] == 'X') {
+		text = text[2:]
+	}
+	out, err := hex.AppendDecode(dst, text)
+	if err != nil {
+		return dst, errHex
+	}
+	return out, nil
+}
+
+func appendBase64(dst, text []byte) ([]byte, error) {
+	for range 2 {
+		text = bytes.TrimSuffix(text, []byte("="))
+	}
+	out, err := base64.RawStdEncoding.Strict().AppendDecode(dst, text)
+	if err != nil {
+		return dst, errBase64
+	}
+	return out, nil
+}
+
+// texts returns the reader of text, and of types that are sent as text.
+func (t Type) texts(n *Notation, s Server) func(dst, text []byte) ([]byte, error) {
+	plain := func(dst, text []byte) ([]byte, error) {
+		if !utf8.Valid(text) {
+			return dst, errUTF8
+		}
+		if s.NoZeroBytes && bytes.IndexByte(text, 0) >= 0 {
+			return dst, errZero
+		}
+		return append(dst, text...), nil
+	}
+	// checked reads text as plain does if it is right.
+	checked := func(wrong error, right func(text []byte) bool) func(dst, text []byte) ([]byte, error) {
+		return func(dst, text []byte) ([]byte, error) {
+			if !right(text) {
+				return dst, wrong
+			}
+			return plain(dst, text)
+		}
+	}
+	switch {
+	case t.Logical == Enum || t.Logical == Set:
+		return checked(errMember, t.isMember)
+	case t.Logical == Year:
+		return checked(errYear, isYear)
+	case t.Logical == Clock && s.Untyped:
+		return appendClock
+	case t.Logical == Clock || t.Logical == Interval:
+		return t.fractions(n, plain)
+	case t.Logical == Date && s.Untyped:
+		return dates(n)
+	case t.Logical == Bool && s.Untyped:
+		return appendBool
+	case t.Logical == JSON && s.Untyped:
+		return checked(errNoJSON, gjson.ValidBytes)
+	case t.Kind == Text && t.Length > 0:
+		return checked(fmt.Errorf("it has more than the %d characters that the column keeps", t.Length), func(text []byte) bool {
+			return len(text) <= t.Length || utf8.RuneCount(text) <= t.Length
+		})
+	}
+	return plain
+}
+
+// isMember reports whether a text can be sent to an ENUM or SET column. The server
+// reads numbers as places of members, and so the empty text of an ENUM, unless they
+// are members; it refuses other texts itself, which it compares by collation.
+func (t Type) isMember(text []byte) bool {
+	text = bytes.TrimRight(text, " ")
+	number := bytes.TrimLeft(text, " \t\n\v\f\r+-")
+	switch {
+	case len(number) > 0 && !onlyDigits(number, '9'):
+		return true
+	case t.Logical == Set && (len(text) == 0 || len(number) == 0):
+		return true
+	}
+	return slices.ContainsFunc(t.Members, func(m string) bool { return strings.EqualFold(strings.TrimRight(m, " "), unsafeString(text)) })
+}
+
+// appendBool reads true and false, and writes them as 1 and 0.
+func appendBool(dst, text []byte) ([]byte, error) {
+	switch strings.ToLower(string(text)) {
+	case "1", "t", "true":
+		return append(dst, '1'), nil
+	case "0", "f", "false":
+		return append(dst, '0'), nil
+	}
+	return dst, errNoBool
+}
