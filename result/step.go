@@ -235,14 +235,14 @@ func (r *Record) Buckets() map[string][]int64 {
 	}
 	out := map[string][]int64{}
 	for op, m := range mergers {
-		out[op] = m.upTo(BucketMicros())
+		out[op] = m.UpTo(BucketMicros())
 	}
 	return out
 }
 
-// upTo counts the added values by upper bounds, and those above the last bound. A
+// UpTo counts the added values by upper bounds, and those above the last bound. A
 // histogram bar that contains a bound counts as below it.
-func (m *Merger) upTo(bounds []int64) []int64 {
+func (m *Merger) UpTo(bounds []int64) []int64 {
 	out := make([]int64, len(bounds)+1)
 	if m.total == 0 {
 		return out

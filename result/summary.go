@@ -173,3 +173,14 @@ func round(s *Summary) {
 	slices.Sort(s.Warnings)
 	s.Warnings = slices.Compact(s.Warnings)
 }
+
+// engineNames are the official spellings of the engines' names in records.
+var engineNames = map[string]string{"mysql": "MySQL", "mariadb": "MariaDB", "postgres": "PostgreSQL", "sqlite": "SQLite", "null": "the null engine"}
+
+// EngineName returns the official spelling of an engine's name.
+func EngineName(name string) string {
+	if s, ok := engineNames[name]; ok {
+		return s
+	}
+	return name
+}

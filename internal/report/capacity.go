@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -181,6 +180,9 @@ func (c *capacity) trialTable() [][]string {
 // section reports the search.
 func (c *capacity) section() *section {
 	s := &section{Title: "Capacity of " + c.label, Parts: []Part{paragraph(c.rule())}}
+	if ch := c.chart(); len(ch.Lines[0].X)+len(ch.Lines[1].X) > 0 {
+		s.Parts = append(s.Parts, ch)
+	}
 	if len(c.Trials) > 0 {
 		t := &table{Header: trialHeader, Rows: c.trialTable(), Bad: map[int]bool{}}
 		for i := range c.Trials {
@@ -196,99 +198,24 @@ func (c *capacity) section() *section {
 	return s
 }
 
-// pageCapacity is a search in the HTML page.
-type pageCapacity struct {
-	Label, Finding, Rule, Verified string
-	Header                         []string
-	Rows                           []pageTrial
-	Chart                          *trialChart
-}
-
-type pageTrial struct {
-	Cells []string
-	Bad   bool
-}
-
-// A trialChart plots p99 against the rate, both on logarithmic axes, one point per
-// trial, in units of the drawing.
-type trialChart struct {
-	Width, Height            float64
-	Left, Right, Top, Bottom float64
-	LimitY                   float64
-	Limit, Text              string
-	X, Y                     []chartTick
-	Points                   []chartPoint
-}
-
-type chartTick struct {
-	At    float64
-	Label string
-}
-
-type chartPoint struct {
-	X, Y  float64
-	Held  bool
-	Title string
-}
-
-func pageCapacities(cs []capacity) []pageCapacity {
-	var out []pageCapacity
-	for i := range cs {
-		c := &cs[i]
-		p := pageCapacity{Label: c.label, Finding: sentence(c.finding()), Rule: c.rule(), Verified: c.verified(), Header: trialHeader, Chart: c.chart()}
-		for j, row := range c.trialTable() {
-			p.Rows = append(p.Rows, pageTrial{row, c.Trials[j].Verdict == result.VerdictBroke})
-		}
-		out = append(out, p)
-	}
-	return out
-}
-
-// chart draws the trials that have a verdict; nil if there are none.
-func (c *capacity) chart() *trialChart {
-	ch := &trialChart{Width: 760, Height: 300, Left: 62, Right: 740, Top: 16, Bottom: 262, Limit: "limit " + micros(float64(c.P99LimitUS))}
-	lowX, highX := math.Inf(1), 0.0
-	lowY, highY := float64(c.P99LimitUS), float64(c.P99LimitUS)
-	var told []*result.Trial
-	held := 0
+// chart plots p99 over the rate, one point per trial with a verdict.
+func (c *capacity) chart() *chart {
+	held := line{Style: style{colour: rollingColour}, Dots: true, Bare: true}
+	broke := line{Style: style{colour: plainColour}, Dots: true, Crosses: true, Bare: true}
 	for i := range c.Trials {
 		t := &c.Trials[i]
 		if t.Verdict == result.VerdictNone || t.Rate <= 0 || t.P99US <= 0 {
 			continue
 		}
-		told = append(told, t)
-		if t.Verdict == result.VerdictHeld {
-			held++
+		l := &held
+		if t.Verdict == result.VerdictBroke {
+			l = &broke
 		}
-		lowX, highX = min(lowX, t.Rate), max(highX, t.Rate)
-		lowY, highY = min(lowY, float64(t.P99US)), max(highY, float64(t.P99US))
+		l.X, l.Y = append(l.X, t.Rate), append(l.Y, float64(t.P99US))
+		l.Tips = append(l.Tips, fmt.Sprintf("trial %d: %s, p99 %s, %s", t.Number, rowsRate(t.Rate), micros(float64(t.P99US)), t.Verdict))
 	}
-	if len(told) == 0 {
-		return nil
-	}
-	lowX, highX, lowY, highY = lowX/1.1, highX*1.1, lowY/1.5, highY*1.5
-	x := func(v float64) float64 {
-		return round1(ch.Left + (ch.Right-ch.Left)*math.Log(v/lowX)/math.Log(highX/lowX))
-	}
-	y := func(v float64) float64 {
-		return round1(ch.Bottom - (ch.Bottom-ch.Top)*math.Log(v/lowY)/math.Log(highY/lowY))
-	}
-	ch.LimitY = y(float64(c.P99LimitUS))
-	for _, t := range decadeTicks(lowX, highX) {
-		ch.X = append(ch.X, chartTick{x(t.Value), t.Label})
-	}
-	if len(ch.X) < 2 {
-		ch.X = []chartTick{{x(lowX * 1.1), short(lowX * 1.1)}, {x(highX / 1.1), short(highX / 1.1)}}
-	}
-	for _, t := range decadeTicks(lowY, highY) {
-		ch.Y = append(ch.Y, chartTick{y(t.Value), micros(t.Value)})
-	}
-	for _, t := range told {
-		ch.Points = append(ch.Points, chartPoint{x(t.Rate), y(float64(t.P99US)), t.Verdict == result.VerdictHeld,
-			fmt.Sprintf("trial %d: %s, p99 %s, %s", t.Number, rowsRate(t.Rate), micros(float64(t.P99US)), t.Verdict)})
-	}
-	ch.Text = fmt.Sprintf("p99 over the offered rate of %d trials, both logarithmic: %d held, %d broke; the table below has the figures", len(told), held, len(told)-held)
-	return ch
+	limit := float64(c.P99LimitUS)
+	return &chart{Title: "Response time, p99, over the offered rate", Note: "both logarithmic; a dot held, a cross broke",
+		X: scale{Log: true, Name: "offered, rows/s", Margin: 1.1}, Y: scale{Log: true, Format: micros, Margin: 1.5},
+		Lines: []line{held, broke}, Levels: []level{{limit, "limit " + micros(limit)}}}
 }
-
-func round1(f float64) float64 { return math.Round(10*f) / 10 }

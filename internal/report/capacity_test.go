@@ -75,7 +75,7 @@ func TestSearchGoldens(t *testing.T) {
 			golden(t, name+".txt", func(w io.Writer) error { return report.Text(w, recs) })
 			golden(t, name+".md", func(w io.Writer) error { return report.Markdown(w, recs) })
 			page := render(t, report.HTML, recs)
-			if n, want := strings.Count(page, "<svg class=\"trials\""), len(result.Searches(recs)); name != "search_filling" && n != want {
+			if n, want := strings.Count(page, "<figcaption>Response time, p99, over the offered rate"), len(result.Searches(recs)); name != "search_filling" && n != want {
 				t.Errorf("%d charts of trials, want %d", n, want)
 			}
 			if strings.Contains(page, "NaN") || strings.Contains(page, "Inf<") {

@@ -64,6 +64,8 @@ type Pair struct {
 	ServerCPU Versus `json:"server_cpu_us_per_row"`
 	// Flags lists what makes the two hard to compare.
 	Flags []Flag `json:"flags"`
+
+	twins []twin
 }
 
 // A Side identifies the runs of one side of a pair. Rows is the row count of the run
@@ -282,7 +284,7 @@ func comparePairs(a, b []*result.Record, pairs [][2]*result.Record) Pair {
 	}
 	p := Pair{
 		A: side(groupName(a), twins, 0), B: side(groupName(b), twins, 1), Rows: rows,
-		Windows: []Window{}, At: []At{}, Repeats: []Versus{}, Verdict: Unknown,
+		Windows: []Window{}, At: []At{}, Repeats: []Versus{}, Verdict: Unknown, twins: twins,
 	}
 	n := float64(rows)
 	if rows > 0 {

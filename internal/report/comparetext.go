@@ -8,45 +8,79 @@ import (
 	"strings"
 )
 
-// document builds the report of the comparison. For each pair of runs, the differences
-// in their conditions come first, then figures at equal row counts with the ratio B/A.
+// document builds the report of the comparison. For each pair of runs, the verdict and
+// the differences in their conditions come first, then figures at equal row counts with
+// the ratio B/A.
 func (c Comparison) document() *Document {
 	d := &Document{Title: "Comparison", Untitled: true, Data: c}
 	for i := range c.Pairs {
-		d.add(c.Pairs[i].section(len(c.Pairs) > 1))
+		p := &c.Pairs[i]
+		parts := []Part{facts{{"A", p.A.text()}, {"B", p.B.text()}}}
+		name := p.B.Name + " against " + p.A.Name
+		if len(c.Pairs) == 1 {
+			d.Title, d.Subtitle = name, p.A.Source+" · "+p.B.Source
+			d.say(false, p.verdict())
+			d.Notes = p.notes()
+			d.add(&section{Parts: append(parts, p.parts()...)})
+			break
+		}
+		parts = append(parts, p.notes(), paragraph(p.verdict()))
+		d.add(&section{Title: name, Parts: append(parts, p.parts()...)})
 	}
 	var left section
 	for _, name := range c.Unpaired {
 		left.Parts = append(left.Parts, paragraph("left out: "+name))
 	}
 	d.add(&left)
+	d.picture = func(opts PNGOptions) *picture {
+		p := &picture{Legend: legend{{"A", sideStyle(0)}, {"B", sideStyle(1)}}, Rows: []charts{nil}}
+		for i := range c.Pairs {
+			ch := c.Pairs[i].chart()
+			ch.Y.Log = opts.Log
+			p.Rows[0] = append(p.Rows[0], ch)
+		}
+		return p
+	}
 	return d
 }
 
-// Text, Markdown and JSON write the comparison.
+// Text, Markdown, JSON, HTML and PNG write the comparison.
 func (c Comparison) Text(w io.Writer) error { return c.document().Text(w) }
 
 func (c Comparison) Markdown(w io.Writer) error { return c.document().Markdown(w) }
 
 func (c Comparison) JSON(w io.Writer) error { return c.document().JSON(w) }
 
-// section reports the pair.
-func (p *Pair) section(named bool) *section {
-	s := &section{Parts: []Part{facts{{"A", p.A.text()}, {"B", p.B.text()}}}}
-	if named {
-		s.Title = p.B.Name + " against " + p.A.Name
-	}
-	var doubts notes
+func (c Comparison) HTML(w io.Writer) error { return c.document().HTML(w) }
+
+func (c Comparison) PNG(w io.Writer, opts PNGOptions) error { return c.document().PNG(w, opts) }
+
+// notes returns what makes the two hard to compare.
+func (p *Pair) notes() (out notes) {
 	for _, f := range p.Flags {
-		doubts = append(doubts, Note{Text: f.Text})
+		out = append(out, Note{Text: f.Text})
 	}
-	s.Parts = append(s.Parts, doubts)
+	return out
+}
+
+// parts returns the figures of the pair.
+func (p *Pair) parts() []Part {
 	if len(p.Windows) == 0 {
-		s.Parts = append(s.Parts, paragraph("one of the two inserted no rows: there is nothing to compare"))
-		return s
+		return nil
 	}
-	s.Parts = append(s.Parts, paragraph(p.verdict()), &section{Parts: []Part{p.table()}})
-	return s
+	out := []Part{legend{{"A", sideStyle(0)}, {"B", sideStyle(1)}}, p.chart()}
+	var sets []distribution
+	for k, name := range []string{"A", "B"} {
+		set := distribution{name: name, style: sideStyle(k)}
+		for i := range p.twins {
+			set.recs = append(set.recs, p.twins[i].rec[k])
+		}
+		sets = append(sets, set)
+	}
+	if latencies := distributions(sets); latencies != nil {
+		out = append(out, latencies)
+	}
+	return append(out, &section{Parts: []Part{p.table()}})
 }
 
 // table returns the figures of both sides.
@@ -97,21 +131,26 @@ func (s *Side) text() string {
 
 // verdict describes the outcome and its reliability.
 func (p *Pair) verdict() string {
+	if len(p.Windows) == 0 {
+		return "One of the two inserted no rows: there is nothing to compare."
+	}
 	r, last := deref(p.RowsPerSecond.Ratio), deref(p.Windows[len(p.Windows)-1].Ratio)
 	if math.IsNaN(r) || math.IsNaN(last) {
 		return "The rates can't be compared."
 	}
 	rows := short(float64(p.Rows)) + " rows"
 	var s string
-	switch b := p.Interval; p.Verdict {
-	case Unknown:
+	switch b := p.Interval; {
+	case p.Verdict == Unknown:
 		s = fmt.Sprintf("Over %s B runs at %s the rate of A; the runs are too short to tell how sure that is.", rows, ratio(r))
-	case NoDifference:
+	case p.Verdict == NoDifference:
 		s = fmt.Sprintf("No difference shown over %s: B runs at %s the rate of A, and the 95%% interval, %s..%s, holds 1.",
 			rows, ratio(r), ratio(b.Low), ratio(b.High))
-	case Slower:
+	case p.Verdict == Slower:
 		s = fmt.Sprintf("B is slower by %s (95%% interval %s..%s) over %s.", percent(1-r), percent(1-b.High), percent(1-b.Low), rows)
-	case Faster:
+	case r > mostPercent:
+		s = fmt.Sprintf("B is faster: it runs at %s the rate of A (95%% interval %s..%s) over %s.", ratio(r), ratio(b.Low), ratio(b.High), rows)
+	default:
 		s = fmt.Sprintf("B is faster by %s (95%% interval %s..%s) over %s.", percent(r-1), percent(b.Low-1), percent(b.High-1), rows)
 	}
 	switch p.IntervalFrom {
@@ -143,4 +182,26 @@ func (p *Pair) unequal() []string {
 		}
 	}
 	return out
+}
+
+// sideStyle is the style of a side's lines.
+func sideStyle(k int) style { return nthStyle(1 - k) }
+
+// chart plots the rate of both sides over their rows, up to those that all runs have.
+func (p *Pair) chart() *chart {
+	c := &chart{Title: "rows inserted per second (rows/s)", X: scale{Name: "rows inserted", To: max(1, float64(p.Rows))}, Ends: true}
+	if len(p.twins) > 1 {
+		c.Note = "a line for each run"
+	}
+	mean := [2]*float64{p.RowsPerSecond.A, p.RowsPerSecond.B}
+	for i := range p.twins {
+		for k, name := range []string{"A", "B"} {
+			v := view{rec: p.twins[i].rec[k], curve: p.twins[i].curve[k]}
+			at := c.addRate(v.curve, v.windows(pictureWindows), line{Name: name, Style: sideStyle(k), Thin: i > 0})
+			if at >= 0 && i == 0 {
+				c.Lines[at].End = []string{short(deref(mean[k])) + " rows/s", "on average"}
+			}
+		}
+	}
+	return c
 }

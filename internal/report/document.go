@@ -24,6 +24,8 @@ type Document struct {
 	Footer string
 	// Data is the content of the JSON format.
 	Data any
+	// picture returns the charts of the PNG format.
+	picture func(PNGOptions) *picture
 }
 
 // A Sentence is one of a document's results. Strong ones are set in large type.
@@ -123,9 +125,17 @@ func (*columns) Kind() string  { return "columns" }
 // add appends parts, leaving out tables without rows and sections without parts.
 func (d *Document) add(parts ...Part) {
 	for _, p := range parts {
-		if s, ok := p.(*section); !ok || s != nil && len(s.Parts) > 0 {
-			d.Parts = append(d.Parts, p)
+		switch p := p.(type) {
+		case *section:
+			if p == nil || len(p.Parts) == 0 {
+				continue
+			}
+		case *settings:
+			if len(p.Rows) == 0 {
+				continue
+			}
 		}
+		d.Parts = append(d.Parts, p)
 	}
 }
 

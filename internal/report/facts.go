@@ -42,7 +42,7 @@ func (v *view) facts() []fact {
 	add("server", v.server())
 	add("settings", v.settings())
 	add("workload", v.workload())
-	add("period", v.period())
+	add("period", periodText(&v.rec.Run))
 	add("machine", machine(v.rec.Run.Machine))
 	add("target", v.rec.Run.Target)
 	return out
@@ -135,8 +135,7 @@ func (v *view) workload() string {
 	return strings.Join(parts, ", ")
 }
 
-func (v *view) period() string {
-	r := &v.rec.Run
+func periodText(r *result.Run) string {
 	if r.Period == "" {
 		return ""
 	}

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rowmill/rowmill/result"
 )
@@ -316,12 +315,12 @@ func (m *Matrix) title() string {
 			names = append(names, f.Name)
 		}
 	}
-	return "What matters for inserting into " + engineName(m.run.Engine) + ": " + strings.Join(names, ", ")
+	return "What matters for inserting into " + result.EngineName(m.run.Engine) + ": " + strings.Join(names, ", ")
 }
 
 func (m *Matrix) subtitle() string {
 	r := m.run
-	parts := []string{strings.TrimSpace(engineName(r.Engine) + " " + r.ServerVersion), r.Preset}
+	parts := []string{strings.TrimSpace(result.EngineName(r.Engine) + " " + r.ServerVersion), r.Preset}
 	if r.CacheBytes > 0 {
 		parts = append(parts, bytes(float64(r.CacheBytes))+" cache")
 	}
@@ -340,9 +339,4 @@ func (m *Matrix) subtitle() string {
 		parts = append(parts, plural(int64(r.Machine.Cores), "core", "cores"))
 	}
 	return strings.Join(parts, " · ")
-}
-
-func (m *Matrix) footer() string {
-	return fmt.Sprintf("Measured by rowmill %s, started %s. This page is one file: it loads nothing and sends nothing.",
-		m.run.Rowmill, m.run.Started.UTC().Format(time.DateTime+" UTC"))
 }

@@ -51,19 +51,11 @@ func (m *Matrix) analyse() {
 		for i := 1; i < size[f]; i++ {
 			name := func(i int) string { return m.Factors[f].Levels[levels[f][i]] }
 			e := Effect{Factor: m.Factors[f].Name, Level: name(i), Base: name(0)}
-			e.Ratio = number(math.Exp(effects[f][i]))
+			e.Ratio = known(math.Exp(effects[f][i]))
 			m.matched(&e, f)
 			m.Effects = append(m.Effects, e)
 		}
 	}
-}
-
-// number returns a pointer to a figure; nil if it is NaN or infinite.
-func number(f float64) *float64 {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil
-	}
-	return &f
 }
 
 // matched finds the pairs of cells that differ only in an effect's levels.
@@ -110,7 +102,7 @@ func (m *Matrix) shares(v *variance) {
 		}
 		if test.df > 0 && test.ss > 0 {
 			f := v.of[i].ss / float64(s.DF) / (test.ss / float64(test.df))
-			s.F, s.P, s.Against = number(f), number(tailF(f, s.DF, test.df)), against
+			s.F, s.P, s.Against = known(f), known(tailF(f, s.DF, test.df)), against
 		}
 		m.Shares = append(m.Shares, s)
 	}
@@ -189,7 +181,7 @@ func (m *Matrix) recommend() {
 			if strong == weak || *c.Rate < out.Rate/2 {
 				continue
 			}
-			g := number(gain(c))
+			g := known(gain(c))
 			if c.Name == out.Cell {
 				out.Weaker, out.Gain = weak, g
 			}

@@ -76,7 +76,7 @@ func (m *Matrix) Against(old *Matrix) (*MatrixComparison, error) {
 	ka, kb := cellKeys(old, m)
 	pooled := sumOfSquares{old.noise.ss + m.noise.ss, old.noise.df + m.noise.df}
 	if c.Freedom = pooled.df; pooled.df > 0 {
-		c.NoiseRatio = number(math.Exp(math.Sqrt(pooled.ss / float64(pooled.df))))
+		c.NoiseRatio = known(math.Exp(math.Sqrt(pooled.ss / float64(pooled.df))))
 	}
 	var logs, p []float64
 	seen := map[string]int{}
@@ -139,7 +139,7 @@ func (c *MatrixComparison) judge(logs, p []float64) {
 	adjusted := holm(p)
 	for i := range c.Cells {
 		cell := &c.Cells[i]
-		cell.P, cell.Adjusted = number(p[i]), number(adjusted[i])
+		cell.P, cell.Adjusted = known(p[i]), known(adjusted[i])
 		switch {
 		case cell.Adjusted == nil:
 		case *cell.Adjusted >= significant:
@@ -151,7 +151,7 @@ func (c *MatrixComparison) judge(logs, p []float64) {
 		}
 	}
 	mean, variance := meanVariance(logs)
-	c.Overall = number(math.Exp(mean))
+	c.Overall = known(math.Exp(mean))
 	if n := len(logs); n > 1 {
 		half := student975(n-1) * math.Sqrt(variance/float64(n))
 		c.Interval = &Bounds{math.Exp(mean - half), math.Exp(mean + half)}

@@ -33,6 +33,8 @@ type heatCell struct {
 	Heat       int
 }
 
+func (*heatMap) Kind() string { return "heat" }
+
 // heats is the number of shades: more can't be distinguished.
 const heats = 10
 

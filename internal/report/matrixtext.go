@@ -3,8 +3,10 @@ package report
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
+	"time"
 )
 
 // verdicts describes in sentences which choices matter, and which are recommended.
@@ -110,7 +112,7 @@ func indexesText(n string) string {
 
 // document builds the report.
 func (m *Matrix) document() *Document {
-	d := &Document{Title: m.title(), Subtitle: m.subtitle(), Footer: m.footer(), Data: m}
+	d := &Document{Title: m.title(), Subtitle: m.subtitle(), Footer: footer(m.run.Rowmill, m.run.Started.UTC().Format(time.DateTime+" UTC")), Data: m}
 	d.say(false, m.verdicts()...)
 	for _, p := range m.Problems {
 		d.Notes = append(d.Notes, Note{Text: p})
@@ -119,7 +121,18 @@ func (m *Matrix) document() *Document {
 		d.Notes = append(d.Notes, Note{Text: "left out: " + l.Factor + "=" + l.Level + ": " + l.Why})
 	}
 	if c := m.Baseline; c != nil {
-		d.add(&section{Title: "Against " + c.A, Parts: c.parts()})
+		against := &section{Title: "Against " + c.A, Parts: []Part{c.notes()}}
+		for _, line := range c.verdict() {
+			against.Parts = append(against.Parts, paragraph(line))
+		}
+		against.Parts = append(against.Parts, c.parts()...)
+		d.add(against)
+	}
+	if row := m.charts(); len(row) > 0 {
+		d.picture = func(PNGOptions) *picture { return &picture{Rows: []charts{m.charts()}, Lines: []string{matrixHint}} }
+		d.add(&section{Title: "Rows per second of each cell", Parts: []Part{m.heat(),
+			paragraph("The stronger the colour, the faster, on a logarithmic scale. Rates are geometric means of repeats.")}, In: inHTML},
+			&section{Title: "Rows per second by each choice", In: inHTML, Parts: []Part{row, paragraph(matrixHint)}})
 	}
 	d.add(&section{Title: "What each choice does", Parts: m.effects().some()}, &section{Title: "All cells, the fastest first", Fold: true, Parts: m.cells().some()})
 	return d
@@ -131,6 +144,10 @@ func (m *Matrix) Text(w io.Writer) error { return m.document().Text(w) }
 func (m *Matrix) Markdown(w io.Writer) error { return m.document().Markdown(w) }
 
 func (m *Matrix) JSON(w io.Writer) error { return m.document().JSON(w) }
+
+func (m *Matrix) HTML(w io.Writer) error { return m.document().HTML(w) }
+
+func (m *Matrix) PNG(w io.Writer, opts PNGOptions) error { return m.document().PNG(w, opts) }
 
 // effects returns the table of what each choice does.
 func (m *Matrix) effects() *table {
@@ -176,28 +193,77 @@ func (c *MatrixCell) notes() []string {
 
 // document builds the report of the comparison.
 func (c *MatrixComparison) document() *Document {
-	return &Document{Title: c.B + " against " + c.A, Untitled: true, Parts: c.parts(), Data: c}
+	d := &Document{Title: c.B + " against " + c.A, Untitled: true, Notes: c.notes(), Data: c}
+	d.say(false, c.verdict()...)
+	d.add(&section{Title: "Cells, the one that lost most first", Parts: c.parts()})
+	return d
 }
 
-// parts returns the outcome, what makes it doubtful, and the cells.
-func (c *MatrixComparison) parts() []Part {
-	out := []Part{facts{{"A", c.A}, {"B", c.B}}}
-	var doubts notes
+// notes returns what makes the two hard to compare.
+func (c *MatrixComparison) notes() (out notes) {
 	for _, f := range c.Flags {
-		doubts = append(doubts, Note{Text: f.Text})
+		out = append(out, Note{Text: f.Text})
 	}
-	out = append(out, doubts)
-	for _, line := range c.verdict() {
-		out = append(out, paragraph(line))
-	}
-	inner := &section{Title: "Cells, the one that lost most first", Parts: []Part{c.table()}}
-	for _, name := range c.Unpaired {
-		inner.Parts = append(inner.Parts, paragraph("left out: "+name))
-	}
-	return append(out, inner)
+	return out
 }
 
-// Text and JSON write the comparison.
+// parts returns the cells.
+func (c *MatrixComparison) parts() []Part {
+	out := []Part{facts{{"A", c.A}, {"B", c.B}}, c.table()}
+	for _, name := range c.Unpaired {
+		out = append(out, paragraph("left out: "+name))
+	}
+	return out
+}
+
+// Text, JSON and HTML write the comparison.
 func (c *MatrixComparison) Text(w io.Writer) error { return c.document().Text(w) }
 
 func (c *MatrixComparison) JSON(w io.Writer) error { return c.document().JSON(w) }
+
+func (c *MatrixComparison) HTML(w io.Writer) error { return c.document().HTML(w) }
+
+// matrixHint explains the charts.
+const matrixHint = "A dot is the rate of a cell in rows/s, logarithmic; bars are geometric means, whose greatest ratio is the choice's effect, all else equal."
+
+// charts plots the rates of all cells by the level of each choice that was varied, with
+// a common axis. The bar is the geometric mean.
+func (m *Matrix) charts() charts {
+	low, high := m.extremes()
+	pad := max(0.05, (high-low)*0.05)
+	var out charts
+	for n, f := range m.varied {
+		levels := m.Factors[f].Levels
+		most := 0.0
+		c := &chart{Title: m.Factors[f].Name, X: scale{To: float64(len(levels))}, Y: scale{Log: true, From: math.Exp(low - pad), To: math.Exp(high + pad)},
+			Width: float64(len(levels)) + 0.5, Height: 340}
+		for _, e := range m.Effects {
+			if r := deref(e.Ratio); e.Factor == c.Title && max(r, 1/r) > most {
+				most = max(r, 1/r)
+				c.Note = "up to " + ratio(most)
+			}
+		}
+		for l, level := range levels {
+			at := float64(l) + 0.5
+			c.X.Ticks = append(c.X.Ticks, tick{at, level})
+			dots := line{Style: nthStyle(n), Dots: true, Bare: true}
+			sum := 0.0
+			for i := range m.Cells {
+				if cell := &m.Cells[i]; cell.Rate != nil && cell.Levels[f] == level {
+					// Multiples of the golden ratio spread the dots evenly.
+					_, aside := math.Modf(float64(i) * 0.618034)
+					dots.X, dots.Y = append(dots.X, at+(aside-0.5)*0.5), append(dots.Y, *cell.Rate)
+					dots.Tips = append(dots.Tips, cell.Name+": "+rowsRate(*cell.Rate))
+					sum += math.Log(*cell.Rate)
+				}
+			}
+			if len(dots.Y) == 0 {
+				continue
+			}
+			mean := math.Exp(sum / float64(len(dots.Y)))
+			c.Lines = append(c.Lines, dots, line{Style: style{colour: len(palette) - 1}, X: []float64{at - 0.32, at + 0.32}, Y: []float64{mean, mean}})
+		}
+		out = append(out, c)
+	}
+	return out
+}

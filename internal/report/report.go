@@ -85,6 +85,45 @@ func Markdown(w io.Writer, recs []result.Record) error {
 	return d.Markdown(w)
 }
 
+// HTMLOptions contains the options of HTMLWith. The zero value is the documented
+// default.
+type HTMLOptions struct {
+	// Elapsed initially aligns constant loads by the time since their start instead
+	// of the time of day; the page can switch.
+	Elapsed bool
+}
+
+// HTML writes a self-contained page: charts that can be zoomed and printed, the
+// summary, and everything needed to repeat the runs.
+func HTML(w io.Writer, recs []result.Record) error { return HTMLWith(w, recs, HTMLOptions{}) }
+
+// HTMLWith is HTML with options.
+func HTMLWith(w io.Writer, recs []result.Record, opts HTMLOptions) error {
+	d, err := documentOf(recs)
+	if err != nil {
+		return err
+	}
+	for _, p := range d.Parts {
+		if l, ok := p.(*live); ok {
+			if data, ok := l.Data.(*steadyData); ok {
+				data.Elapsed = opts.Elapsed
+			}
+		}
+	}
+	return d.HTML(w)
+}
+
+// PNG writes a picture of the rate against rows, with all runs in one plot; for runs
+// of bench steady, a picture of the rate, latency and the machine's figures against
+// time.
+func PNG(w io.Writer, recs []result.Record, opts PNGOptions) error {
+	d, err := documentOf(recs)
+	if err != nil {
+		return err
+	}
+	return d.PNG(w, opts)
+}
+
 // JSON writes the runs' summaries as indented JSON.
 func JSON(w io.Writer, recs []result.Record) error {
 	d, err := documentOf(recs)

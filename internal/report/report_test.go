@@ -331,7 +331,7 @@ func TestCompareTextOfOppositeEnds(t *testing.T) {
 	if err := c.Text(&text); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(text.String(), "one of the two inserted no rows") {
+	if !strings.Contains(text.String(), "One of the two inserted no rows") {
 		t.Errorf("%s", text.String())
 	}
 	if shown, untold := c.Regressions(0); len(shown) != 0 || len(untold) != 1 {

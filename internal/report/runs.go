@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rowmill/rowmill/result"
 )
@@ -15,16 +16,29 @@ var conditions = []string{"server", "settings", "machine", "target"}
 // runsDocument reports runs one by one: inserts of any kind, searches for a rate, the
 // steps of benchmarks, constant loads, and the runs of scenarios.
 func runsDocument(recs []result.Record) (*Document, error) {
-	charts, err := views(loading(recs))
+	shown, err := views(loading(recs))
 	if err != nil {
 		return nil, err
 	}
-	pic := picture{vs: charts}
-	d := &Document{Title: pic.title(), Subtitle: pic.subtitle(), Untitled: true, Data: summaries(recs)}
-	if ss := steadies(charts); ss != nil {
-		steadyParts(d, charts, ss)
+	r := &shown[0].rec.Run
+	d := &Document{Title: title(shown), Subtitle: subtitle(shown), Untitled: true, Data: summaries(recs),
+		Footer: footer(r.Rowmill, r.Started.UTC().Format(time.DateTime+" UTC"))}
+	if ss := steadies(shown); ss != nil {
+		steadyParts(d, shown, ss)
 		return d, nil
 	}
+	d.picture = func(opts PNGOptions) *picture {
+		vs, err := views(loads(recs))
+		if err != nil {
+			return &picture{}
+		}
+		return ratePicture(vs, opts)
+	}
+	scenarios := Scenarios(recs)
+	for i := range scenarios {
+		d.add(scenarios[i].section())
+	}
+	d.add(runCards(shown), liveRuns(shown), histograms(shown))
 	others, benchmarks := splitSteps(recs)
 	for _, steps := range benchmarks {
 		vs, err := views(steps)
@@ -34,9 +48,14 @@ func runsDocument(recs []result.Record) (*Document, error) {
 		benchmark(vs).parts(d, len(benchmarks) > 1)
 	}
 	if len(others) > 0 {
-		err = insertParts(d, others)
+		if err := insertParts(d, others, scenarios); err != nil {
+			return nil, err
+		}
+	} else {
+		d.add(&section{Title: "All figures", In: inHTML, Fold: true, Parts: []Part{runColumns(shown).sheet()}})
 	}
-	return d, err
+	d.add(runDetails(shown)...)
+	return d, nil
 }
 
 func summaries(recs []result.Record) Summaries {
@@ -49,14 +68,13 @@ func summaries(recs []result.Record) Summaries {
 }
 
 // insertParts adds the report of runs that are not steps.
-func insertParts(d *Document, recs []result.Record) error {
+func insertParts(d *Document, recs []result.Record, scenarios []Scenario) error {
 	vs, err := views(recs)
 	if err != nil {
 		return err
 	}
 	searches := capacities(recs)
 	d.say(true, findings(searches)...)
-	scenarios := Scenarios(recs)
 	for i := range scenarios {
 		d.Lines = append(d.Lines, Sentence{scenarios[i].outcome(), true})
 	}
@@ -65,16 +83,11 @@ func insertParts(d *Document, recs []result.Record) error {
 	d.Notes = append(d.Notes, allProblems(vs)...)
 	for i := range searches {
 		d.Notes = append(d.Notes, searches[i].problems()...)
-	}
-	for i := range scenarios {
-		d.add(scenarios[i].section())
-	}
-	for i := range searches {
 		d.add(searches[i].section())
 	}
 	d.add(constantSize(vs))
 	d.add(repeatSections(vs)...)
-	d.add(runColumns(vs), &section{Title: "Rate over each tenth of the rows (rows/s)", In: inMarkdown, Parts: []Part{tenthsTable(vs)}})
+	d.add(runColumns(vs))
 	return nil
 }
 
@@ -94,25 +107,61 @@ func runColumns(vs []view) *columns {
 	return c
 }
 
-// tenthsTable contains the mean rate of each run over each tenth of its rows.
-func tenthsTable(vs []view) *table {
-	const tenths = 10
-	t := &table{Header: []string{""}, Rows: make([][]string, tenths)}
-	for i := range t.Rows {
-		t.Rows[i] = []string{fmt.Sprintf("%d%% to %d%%", 10*i, 10*(i+1))}
-	}
+// title describes what the runs did.
+func title(vs []view) string {
+	r := &vs[0].rec.Run
+	rows := int64(0)
 	for i := range vs {
-		t.Header = append(t.Header, vs[i].label)
-		w := vs[i].curve.Windows(tenths)
-		for j := range t.Rows {
-			cell := none
-			if w != nil {
-				cell = figure(w[j])
-			}
-			t.Rows[j] = append(t.Rows[j], cell)
-		}
+		rows = max(rows, vs[i].sum.Rows)
 	}
-	return t
+	all := func(is func(r *result.Run) bool) bool {
+		return !slices.ContainsFunc(vs, func(v view) bool { return !is(&v.rec.Run) })
+	}
+	engine := result.EngineName(r.Engine)
+	switch s := r.Scenario; {
+	case s != nil && all(func(r *result.Run) bool { return r.Scenario != nil && r.Scenario.Name == s.Name }):
+		return s.Title + ": " + engine
+	case r.Step != nil:
+		return fmt.Sprintf("Insert rate of %s in the steps of %s, up to %s rows each", engine, r.Step.Benchmark, short(float64(rows)))
+	case all(func(r *result.Run) bool { return r.Search != nil }):
+		return fmt.Sprintf("Insert rate that %s sustains with p99 <= %s", engine, micros(float64(r.Search.LimitUS)))
+	}
+	return fmt.Sprintf("Insert rate of %s as a table grows to %s rows", engine, short(float64(rows)))
+}
+
+// subtitle describes what all runs have in common.
+func subtitle(vs []view) string {
+	common := vs[0].circumstances()
+	for i := range vs[1:] {
+		other := vs[i+1].circumstances()
+		common = slices.DeleteFunc(common, func(s string) bool { return !slices.Contains(other, s) })
+	}
+	return strings.Join(common, " · ")
+}
+
+// circumstances returns the conditions of a run, a few words each.
+func (v *view) circumstances() []string {
+	r := &v.rec.Run
+	parts := []string{strings.TrimSpace(result.EngineName(r.Engine) + " " + r.ServerVersion)}
+	if r.CacheBytes > 0 {
+		parts = append(parts, bytes(float64(r.CacheBytes))+" cache")
+	}
+	if r.Step != nil {
+		parts = append(parts, plural(int64(r.Writers), "client", "clients"), plural(int64(r.Step.Tables), "table", "tables"))
+	} else {
+		parts = append(parts, plural(int64(r.Indexes), "secondary index", "secondary indexes"))
+		if r.Preset != "" {
+			parts = append(parts, r.Preset)
+		}
+		parts = append(parts, plural(int64(r.Writers), "writer", "writers"), "batches of "+count(int64(r.Batch)))
+	}
+	if r.Durability != "" {
+		parts = append(parts, "durability "+r.Durability)
+	}
+	if r.Step == nil && r.Machine.Cores > 0 {
+		parts = append(parts, plural(int64(r.Machine.Cores), "core", "cores"))
+	}
+	return parts
 }
 
 // A view is one run with everything that the reports derive from it, so that each

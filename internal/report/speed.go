@@ -198,13 +198,13 @@ func (t *SpeedTest) label(files bool) {
 			if c.Setting != "" {
 				return c.Setting
 			}
-			return engineName(c.Engine)
+			return result.EngineName(c.Engine)
 		},
-		func(_ int, c *Contender) string { return engineName(c.Engine) + " " + c.ServerVersion },
-		func(_ int, c *Contender) string { return engineName(c.Engine) + " " + c.Storage },
+		func(_ int, c *Contender) string { return result.EngineName(c.Engine) + " " + c.ServerVersion },
+		func(_ int, c *Contender) string { return result.EngineName(c.Engine) + " " + c.Storage },
 		func(_ int, c *Contender) string { return c.Target },
 		func(i int, c *Contender) string {
-			return fmt.Sprintf("%s #%d", strings.TrimSpace(engineName(c.Engine)+" "+c.Setting), i+1)
+			return fmt.Sprintf("%s #%d", strings.TrimSpace(result.EngineName(c.Engine)+" "+c.Setting), i+1)
 		},
 	} {
 		seen := map[string]bool{"": true}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/rowmill/rowmill/result"
 )
 
 func (t *SpeedTest) title() string {
@@ -17,7 +19,7 @@ func (t *SpeedTest) title() string {
 		what = "Speed of selects of points"
 	}
 	if t.Contenders[0].Setting != "" {
-		what += " on " + engineName(t.Contenders[0].Engine)
+		what += " on " + result.EngineName(t.Contenders[0].Engine)
 	}
 	if len(names) == 1 {
 		return what + ": " + names[0]
@@ -290,11 +292,73 @@ func (t *SpeedTest) document() *Document {
 	for i := range t.Contenders {
 		about = append(about, fact{t.Contenders[i].Label, t.Contenders[i].describe()})
 	}
+	var names legend
+	for i := range t.Contenders {
+		names = append(names, key{t.Contenders[i].Label, nthStyle(i)})
+	}
+	d.Parts = append(d.Parts, names)
+	d.picture = func(opts PNGOptions) *picture {
+		p := &picture{Legend: names, Rows: make([]charts, 2)}
+		for i := range t.Operations {
+			rate, latency := t.Operations[i].charts()
+			rate.Y.Log, rate.X.Bare = opts.Log, true
+			rate.Height, latency.Height = 1, latencyHeight
+			p.Rows[0], p.Rows[1] = append(p.Rows[0], rate), append(p.Rows[1], latency)
+		}
+		return p
+	}
 	for i := range t.Operations {
 		o := &t.Operations[i]
+		rate, latency := o.charts()
 		d.Lines = append(d.Lines, Sentence{Text: o.name() + ": " + sentence(o.Verdict)})
-		d.add(&section{Title: o.name(), Parts: []Part{o.table()}})
+		d.add(&section{Title: o.name(), Parts: []Part{charts{rate, latency}, o.table()}})
 	}
 	d.add(&section{Title: "Measured", Parts: []Part{append(about, fact{"machine", machine(t.Machine)})}})
 	return d
+}
+
+// latencyHeight is the height of the latency's charts in a picture, of that of the rate.
+const latencyHeight = 0.7
+
+// charts plots the rate and the latency of an operation over the number of clients, a
+// line for each contender. The axis of clients is logarithmic because measurements
+// double their number.
+func (o *SpeedOperation) charts() (rate, latency *chart) {
+	clients := scale{Log: true, Name: "clients", Margin: 1.2}
+	for _, n := range o.clients() {
+		clients.Ticks = append(clients.Ticks, tick{float64(n), count(int64(n))})
+	}
+	rate = &chart{Title: o.name() + ", " + o.Counts + "/s", X: clients, Height: 250}
+	latency = &chart{Title: "p99, ms", Note: "logarithmic", X: clients, Y: scale{Log: true, Margin: 2}, Height: 250}
+	if o.Counts == countsOperations {
+		rate.Title, latency.Title = o.name()+", rows/s inserted", "p99 of inserts, ms"
+	}
+	for i := range o.Courses {
+		course := &o.Courses[i]
+		r := line{Name: course.Contender, Style: nthStyle(i), Dots: true}
+		l := r
+		for _, c := range course.Cells {
+			v := c.Rate
+			if c.InsertedRows != nil {
+				v = *c.InsertedRows // selects are only in the table
+			}
+			r.point(c.Clients, v)
+			for _, op := range []string{"insert", o.Operation} {
+				if lat, ok := c.LatencyUS[op]; ok {
+					l.point(c.Clients, lat.P99/1e3)
+					break
+				}
+			}
+		}
+		rate.Lines, latency.Lines = append(rate.Lines, r), append(latency.Lines, l)
+	}
+	return rate, latency
+}
+
+// point adds the figure of a number of clients, if there is one.
+func (l *line) point(clients int, v float64) {
+	if v > 0 && !math.IsInf(v, 0) {
+		l.X, l.Y = append(l.X, float64(clients)), append(l.Y, v)
+		l.Tips = append(l.Tips, fmt.Sprintf("%s, %s: %s", l.Name, plural(int64(clients), "client", "clients"), figure(v)))
+	}
 }

@@ -123,14 +123,18 @@ func (v *steadyView) verdicts(several bool) []string {
 	} else {
 		out = append(out, "Whether steal goes with it is unknown: there are no figures of it")
 	}
+	return append(out, "Of the time below target, by what went with it: "+strings.Join(v.attributed(), ", ")+". That is association, not proof of a cause")
+}
+
+// attributed divides the time below target by what went with it.
+func (v *steadyView) attributed() []string {
 	var parts []string
 	for i := range v.s.Causes {
 		if c := &v.s.Causes[i]; c.Attributed > 0 {
 			parts = append(parts, fmt.Sprintf("%s %s", c.Name, percent(c.Attributed)))
 		}
 	}
-	return append(out, "Of the time below target, by what went with it: "+strings.Join(append(parts, "unexplained "+percent(v.s.Unexplained)), ", ")+
-		". That is association, not proof of a cause")
+	return append(parts, "unexplained "+percent(v.s.Unexplained))
 }
 
 func (v *steadyView) steal(c *result.Cause) string {

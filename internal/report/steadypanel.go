@@ -10,15 +10,15 @@ import (
 type steadyPanel struct {
 	Title string      `json:"title"`
 	Unit  string      `json:"unit"`
-	Lines []stripLine `json:"lines"`
+	Lines []panelLine `json:"lines"`
 	// Target is a level to draw; 0 means none.
 	Target float64 `json:"target,omitempty"`
 	// Least is the minimum upper end of the axis.
 	Least float64 `json:"least"`
 }
 
-// A stripLine is a figure of one run: its mean over each point, and its extremes.
-type stripLine struct {
+// A panelLine is a figure of one run: its mean over each point, and its extremes.
+type panelLine struct {
 	Run   int    `json:"run"`
 	Label string `json:"label"`
 	// Second lines are drawn dashed.
@@ -48,9 +48,9 @@ func steadyPanels(vs []steadyView, bs [][]bucket) []steadyPanel {
 		if vs[i].s.P99LimitUS != vs[0].s.P99LimitUS {
 			late.Target = 0
 		}
-		line := stripLine{Run: i, Label: label(vs, i, "rate")}
-		p50 := stripLine{Run: i, Label: label(vs, i, "p50"), Second: true}
-		p99 := stripLine{Run: i, Label: label(vs, i, "p99")}
+		line := panelLine{Run: i, Label: label(vs, i, "rate")}
+		p50 := panelLine{Run: i, Label: label(vs, i, "p50"), Second: true}
+		p99 := panelLine{Run: i, Label: label(vs, i, "p99")}
 		var m result.Merger
 		for _, b := range bs[i] {
 			s := newSpread()
@@ -90,7 +90,7 @@ func steadyPanels(vs []steadyView, bs [][]bucket) []steadyPanel {
 				if f[0] == "" {
 					continue
 				}
-				line := stripLine{Run: i, Label: label(vs, i, f[1]), Second: n == 1}
+				line := panelLine{Run: i, Label: label(vs, i, f[1]), Second: n == 1}
 				known := false
 				for _, b := range bs[i] {
 					s := b.counter(f[0])
@@ -121,40 +121,3 @@ func label(vs []steadyView, i int, what string) string {
 	}
 	return oneLine(vs[i].label) + " " + what
 }
-
-// An hourCell is a clock hour of one run.
-type hourCell struct {
-	day, hour int // day counts from the first of all runs
-	h         *result.SteadyHour
-}
-
-// cells returns the positions of the run's hours on the common axis.
-func (v *steadyView) cells() []hourCell {
-	out := make([]hourCell, 0, len(v.s.Hours))
-	start := v.rec.Run.Started
-	for i := range v.s.Hours {
-		h := &v.s.Hours[i]
-		// The middle of the hour, so that rounding doesn't move it to another.
-		at := v.shift + h.Start.Sub(start).Seconds() + 1800
-		day := int(math.Floor(at / daySeconds))
-		out = append(out, hourCell{day, int(math.Floor((at - float64(day)*daySeconds) / 3600)), h})
-	}
-	return out
-}
-
-// heat returns the shade of a share of time below target, 0 to 5: 0 for none, then
-// up to 1, 5, 20 and 50%, and above.
-func heat(share float64) int {
-	for i, limit := range []float64{0, 0.01, 0.05, 0.2, 0.5} {
-		if share <= limit {
-			return i
-		}
-	}
-	return 5
-}
-
-// heatColours are the colours of the shares, light to dark; their greys are
-// distinguishable in print too.
-var heatColours = []string{"#d7ecd9", "#fdf0b5", "#fdc776", "#f08a4b", "#cc3d33", "#7a0f22"}
-
-var heatLegend = []string{"none", "to 1%", "to 5%", "to 20%", "to 50%", "above"}

@@ -1,10 +1,13 @@
 package report
 
+import (
+	"fmt"
+	"strings"
+)
+
 // A style determines how the lines of one run are drawn, the same in every picture.
 type style struct {
-	// light and dark are the colours on a light and on a dark background, as
-	// #rrggbb.
-	light, dark string
+	colour int // index in palette
 	// dash contains the lengths of strokes and gaps in pixels; empty means solid.
 	dash []float64
 }
@@ -12,14 +15,24 @@ type style struct {
 // palette is that of Okabe and Ito (2008), whose colours people with any common
 // colour blindness can distinguish, without its yellow, which is too faint on white.
 // The colours for a dark background are lighter shades of the same hues.
-var palette = []style{
-	{light: "#0072b2", dark: "#56b4e9"}, // blue
-	{light: "#d55e00", dark: "#ff8a3d"}, // vermilion
-	{light: "#007f5f", dark: "#2fc99a"}, // bluish green
-	{light: "#a8508a", dark: "#e09cc6"}, // reddish purple
-	{light: "#8a6d00", dark: "#e6b800"}, // ochre
-	{light: "#4b5563", dark: "#b6bfca"}, // grey
+var palette = []struct{ light, dark string }{
+	{"#0072b2", "#56b4e9"}, // blue
+	{"#d55e00", "#ff8a3d"}, // vermilion
+	{"#007f5f", "#2fc99a"}, // bluish green
+	{"#a8508a", "#e09cc6"}, // reddish purple
+	{"#8a6d00", "#e6b800"}, // ochre
+	{"#4b5563", "#b6bfca"}, // grey
 }
+
+func (s style) light() string { return palette[s.colour].light }
+func (s style) dark() string  { return palette[s.colour].dark }
+func (s style) paint() string { return fmt.Sprintf("p%d", s.colour) }
+
+// Dash is the dash as an attribute of SVG.
+func (s style) Dash() string { return strings.Trim(fmt.Sprint(s.dash), "[]") }
+
+// Paint is the name of the colour, as a class of the page.
+func (s style) Paint() string { return s.paint() }
 
 // The palette indexes of the first run of each layout, so that a layout has the same
 // colour in every report.
@@ -28,20 +41,26 @@ const (
 	plainColour   = 1
 )
 
+// nthStyle returns the style of the n-th of several lines: a colour and, beyond the
+// palette, a dash.
+func nthStyle(n int) style {
+	s := style{colour: n % len(palette)}
+	if round := n / len(palette); round > 0 {
+		s.dash = []float64{float64(2 + 2*round), 3}
+	}
+	return s
+}
+
 // styles assigns each run its style: a colour for the run, a dash for its layout, so
 // that neither colour nor dash alone carries the meaning.
 func styles(vs []view) []style {
 	out := make([]style, len(vs))
 	used := map[int]bool{}
-	pick := func(i, colour int) {
-		used[colour] = true
-		out[i] = palette[colour%len(palette)]
-		if vs[i].rec.Run.Layout != "rolling" {
+	pick := func(i, n int) {
+		used[n] = true
+		out[i] = nthStyle(n)
+		if vs[i].rec.Run.Layout != "rolling" && out[i].dash == nil {
 			out[i].dash = []float64{7, 3}
-		}
-		// Beyond the palette's length, colours repeat with another dash.
-		if round := colour / len(palette); round > 0 {
-			out[i].dash = []float64{float64(2 + round), 3}
 		}
 	}
 	first := map[string]int{"rolling": rollingColour, "plain": plainColour}
@@ -50,8 +69,8 @@ func styles(vs []view) []style {
 		if r := vs[i].repeats; r != nil && r[0] != i {
 			continue // gets the style of the first repeat, below
 		}
-		if colour, ok := first[vs[i].rec.Run.Layout]; ok && !used[colour] {
-			pick(i, colour)
+		if n, ok := first[vs[i].rec.Run.Layout]; ok && !used[n] {
+			pick(i, n)
 			continue
 		}
 		rest = append(rest, i)

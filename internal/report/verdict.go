@@ -16,6 +16,14 @@ const (
 // instead of a percentage.
 const mostPercent = 10
 
+// share describes a rate as a share of another, or as a multiple if it is far above.
+func share(f float64) string {
+	if f > mostPercent {
+		return fmt.Sprintf("%.0f times", f)
+	}
+	return percent(f)
+}
+
 func (v *view) verdict() string {
 	s := v.label + " "
 	flat := v.sum.Rate.Flatness
@@ -32,7 +40,7 @@ func (v *view) verdict() string {
 		// The search chose the rates, so the first and the last are not comparable.
 		s += fmt.Sprintf("inserted %s rows, at the rates that the search tried", short(float64(v.sum.Rows)))
 	case flat > mostPercent:
-		s += fmt.Sprintf("rose to %.0f times its first rate over %s rows", flat, short(float64(v.sum.Rows)))
+		s += fmt.Sprintf("rose to %s its first rate over %s rows", share(flat), short(float64(v.sum.Rows)))
 	case flat > grownFlatness:
 		s += fmt.Sprintf("rose to %s of its first rate over %s rows", percent(flat), short(float64(v.sum.Rows)))
 	case flat >= keptFlatness:

@@ -5,7 +5,11 @@
 var state = { x: "rows", scale: "linear", range: null };
 var theme = {};
 var charts = [];
+var hidden = {}; // by the label of a run
 var position = document.getElementById("position");
+
+// gone tells that the reader took a run, or the run of a line, away in the legend.
+function gone(x) { return !!hidden[(x.run || x).label]; }
 
 function make(tag, cls, text) {
   var el = document.createElement(tag);
@@ -28,11 +32,10 @@ function swatch(line) {
 // apart from the others), run (the only one whose marks it shows), extent (of a logarithmic y).
 // A line is: label, colour(), width, dash, values, on(axis) -> [positions,
 // values], and where points stand for several intervals band(axis) -> [least,
-// greatest].
+// greatest]. own lines are named in the chart, pale ones stand behind another.
 function Chart(parent, spec) {
   var c = this;
   c.spec = spec;
-  c.hidden = {};
   c.el = make("div", "chart");
   c.el.tabIndex = 0;
   c.el.setAttribute("role", "group");
@@ -86,19 +89,14 @@ Chart.prototype.build = function () {
   if (c.u) c.u.destroy();
   c.legend.textContent = "";
   c.outputs = spec.lines.map(function (line, i) {
-    var b = make("button"), out = make("output");
-    b.type = "button";
+    var out = make("output"), b;
+    // The page's one legend names the runs; a chart names only what is its own.
+    if (line.pale) return out;
+    b = make("span", line.own ? "read own" : "read");
     b.appendChild(swatch(line));
-    b.appendChild(document.createTextNode(line.label));
+    if (line.own) b.appendChild(document.createTextNode(line.label));
+    else b.title = line.label;
     b.appendChild(out);
-    b.setAttribute("aria-pressed", String(!c.hidden[i]));
-    b.addEventListener("click", function () {
-      c.hidden[i] = !c.hidden[i];
-      b.setAttribute("aria-pressed", String(!c.hidden[i]));
-      c.build();
-      b = c.legend.querySelectorAll("button")[i];
-      b.focus();
-    });
     c.legend.appendChild(b);
     return out;
   });
@@ -114,7 +112,7 @@ Chart.prototype.build = function () {
   var bands = [], edges = [];
   spec.lines.forEach(function (line, i) {
     var b = line.band && line.band(axis);
-    if (!b || c.hidden[i]) return;
+    if (!b || gone(line)) return;
     [b[1], b[0]].forEach(function (values) {
       tables.push([line.on(axis)[0], drawable(values)]);
       edges.push({ label: "", width: 0, points: { show: false } });
@@ -142,7 +140,7 @@ Chart.prototype.build = function () {
         values: function (u, vals) { return vals.map(function (v) { return v === null || v === undefined ? "" : write(v); }); } },
     ],
     series: [{}].concat(spec.lines.map(function (line, i) {
-      return { label: line.label, show: !c.hidden[i], stroke: line.colour, width: line.width, dash: line.dash, spanGaps: false,
+      return { label: line.label, show: !gone(line), stroke: line.colour, width: line.width, dash: line.dash, spanGaps: false,
         points: { size: 5, stroke: line.colour, fill: line.colour, show: function (u, si, i0, i1) { return few(line.on(axis)[1]); } } };
     }), edges),
     cursor: {
@@ -245,15 +243,20 @@ Chart.prototype.resize = function () {
 
 Chart.prototype.range = function (lo, hi) {
   if (lo === null || hi === null || lo === undefined || !isFinite(lo) || !isFinite(hi)) return [0, 1];
-  // Room above for the names of the knees, where there are any.
-  if (lo >= 0) return [0, hi > 0 ? hi * (this.spec.events ? 1.14 : 1.06) : 1];
+  if (lo >= 0) return [0, hi > 0 ? hi * (this.spec.events ? 1.06 + this.head() : 1.06) : 1];
   return [lo * 1.06, Math.max(0, hi * 1.06)];
+};
+
+// head is the share of the height above the lines in which the knees are named.
+Chart.prototype.head = function () {
+  var names = (this.spec.run ? [this.spec.run] : data.runs).filter(function (r) { return r.knee && !gone(r); }).length;
+  return 19 * names / this.spec.height * 1.3;
 };
 
 Chart.prototype.logRange = function (lo, hi) {
   if (this.spec.extent) { lo = this.spec.extent[0]; hi = this.spec.extent[1]; }
   if (!(lo > 0) || !(hi > 0) || !isFinite(hi)) return [1, 10];
-  return [lo / 1.25, hi * (this.spec.events ? 1.6 : 1.25)];
+  return [lo / 1.25, hi * (this.spec.events ? Math.pow(hi / lo * 1.5, this.head()) * 1.1 : 1.25)];
 };
 
 // read shows the figures under the cursor in the legend.
@@ -302,10 +305,10 @@ function drawMarks(u, c) {
   ctx.beginPath();
   ctx.rect(box.left, box.top, box.width, box.height);
   ctx.clip();
+  var row = 0;
   (c.spec.run ? [c.spec.run] : data.runs).forEach(function (r) {
     // The marks of a run whose lines were taken away go with them.
-    var mine = c.spec.lines.filter(function (l) { return l.run === r; });
-    if (mine.length && mine.every(function (l) { return c.hidden[c.spec.lines.indexOf(l)]; })) return;
+    if (gone(r)) return;
     ctx.strokeStyle = colourOf(r);
     ctx.lineWidth = dpr;
     if (r.events.length) {
@@ -335,13 +338,13 @@ function drawMarks(u, c) {
     ctx.stroke();
     ctx.setLineDash([]);
     if (!c.spec.events) return;
-    var text = "knee of " + r.label, right;
+    var text = "knee of " + r.label + ": " + (axis === "time" ? clock(r.knee.time) : short(r.knee.rows) + " rows"), right, level = row++;
     ctx.font = "600 " + 12 * dpr + "px system-ui, sans-serif";
     right = x + 8 * dpr + ctx.measureText(text).width > box.left + box.width;
     ctx.fillStyle = colourOf(r);
     ctx.textAlign = right ? "right" : "left";
     ctx.textBaseline = "top";
-    ctx.fillText(text, x + (right ? -6 : 6) * dpr, box.top + 8 * dpr);
+    ctx.fillText(text, x + (right ? -6 : 6) * dpr, box.top + (6 + 17 * level) * dpr);
   });
   ctx.restore();
 }

@@ -1,4 +1,4 @@
-// page.js lays out the charts and binds the controls.
+// runs.js lays out the charts and binds the controls.
 
 var data = JSON.parse(document.getElementById("data").textContent);
 var root = document.documentElement;
@@ -19,33 +19,35 @@ function section(parent, cls) { var el = make("div", cls); parent.appendChild(el
 function some(values) { return values && values.some(function (v) { return v !== null; }); }
 
 // rateLine is a run's rate; its points differ from axis to axis.
-function rateLine(run, label, value, more) {
+function rateLine(run, label, values, more) {
   var l = line(run, label, null, more);
-  l.on = function (axis) { return [run.rate[axis].at, run.rate[axis].mean.map(value)]; };
+  l.on = function (axis) { return [run.rate[axis].at, values(run.rate[axis])]; };
   l.values = l.on("rows")[1];
   return l;
+}
+
+// rateLines are a run's rate, its moving mean before it where it goes up and down, and
+// the rate that was offered.
+function rateLines(run, label, more) {
+  var band = function (axis) { return run.rate[axis].lo ? [run.rate[axis].lo, run.rate[axis].hi] : null; }, out = [];
+  var rough = run.rate.rows.smooth || run.rate.time.smooth;
+  if (rough) out.push(rateLine(run, label, function (r) { return r.smooth ? r.mean : r.mean.map(function () { return null; }); },
+    { width: 1, dash: [], pale: true, colour: function () { return colourOf(run) + "70"; } }));
+  out.push(rateLine(run, label, function (r) { return r.smooth || r.mean; }, Object.assign({ width: 2.5, band: band }, more)));
+  if (run.asked) out.push(rateLine(run, (label === "rate" ? "" : label + ", ") + "offered", function (r) { return r.mean.map(function () { return run.asked; }); }, { width: 1, dash: [2, 4], own: true }));
+  return out;
 }
 
 function rateCharts() {
   var parent = document.getElementById("rate-charts");
   var drawn = data.runs.filter(function (r) { return r.rate.time.at.length; });
   if (!drawn.length) { parent.appendChild(make("p", "empty", "No interval was recorded, so there is nothing to draw.")); return; }
-  function lines() {
-    var out = drawn.map(function (r) {
-      return rateLine(r, r.label, function (v) { return v; }, { width: 2.5, band: function (axis) { return r.rate[axis].lo ? [r.rate[axis].lo, r.rate[axis].hi] : null; } });
-    });
-    drawn.forEach(function (r) {
-      if (r.asked) out.push(rateLine(r, r.label + ", offered", function () { return r.asked; }, { width: 1, dash: [2, 4] }));
-    });
-    return out;
-  }
+  function lines() { return [].concat.apply([], drawn.map(function (r) { return rateLines(r, r.label); })); }
   function log() { return state.scale === "log"; }
   if (data.apart) {
     var grid = section(parent, "grid wide");
     drawn.forEach(function (r) {
-      var own = [rateLine(r, "rate", function (v) { return v; }, { width: 2.5, dash: [], band: function (axis) { return r.rate[axis].lo ? [r.rate[axis].lo, r.rate[axis].hi] : null; } })];
-      if (r.asked) own.push(rateLine(r, "offered", function () { return r.asked; }, { width: 1, dash: [2, 4] }));
-      new Chart(grid, { title: r.label, note: "rows/s", unit: "rows/s", height: 230, medium: true, log: log, lines: own, events: true,
+      new Chart(grid, { title: r.label, note: "rows/s", unit: "rows/s", height: 230, medium: true, log: log, lines: rateLines(r, "rate", { dash: [] }), events: true,
         run: r, fixedX: function () { return state.x; } });
     });
     return;
@@ -86,7 +88,7 @@ function latencyCharts() {
         specs.push({ title: r.label, note: op + ", " + kind[1] + ", \u00b5s to s, logarithmic", unit: "us", height: 230, log: function () { return true; }, extent: extent, medium: true,
           run: data.apart && r, fixedX: data.apart && function () { return state.x; },
           lines: percentiles.map(function (p) {
-            return line(r, p.key, set[p.key], { width: p.width, dash: p.dash, colour: function () { return colourOf(r) + p.alpha; } });
+            return line(r, p.key, set[p.key], { own: true, width: p.width, dash: p.dash, colour: function () { return colourOf(r) + p.alpha; } });
           }).reverse() });
       });
     });
@@ -114,7 +116,7 @@ function loopCharts() {
     Object.keys(r.response).sort().forEach(function (op) {
       if (!r.latency[op] || !some(r.response[op].p99)) return;
       new Chart(grid, { title: r.label + ": response and service, p99", note: op + ", logarithmic", unit: "us", height: 230, medium: true, log: function () { return true; },
-        lines: [line(r, "response p99", r.response[op].p99, { width: 2.5, dash: [] }), line(r, "service p99", r.latency[op].p99, { width: 1.5, dash: [2, 3] })] });
+        lines: [line(r, "response p99", r.response[op].p99, { own: true, width: 2.5, dash: [] }), line(r, "service p99", r.latency[op].p99, { own: true, width: 1.5, dash: [2, 3] })] });
     });
   });
   var behind = runs.filter(function (r) { return r.backlog; });
@@ -145,7 +147,10 @@ function counterCharts() {
     if (!mine.length) return;
     var box = section(parent, "counters-group"), still = make("p", "constant");
     box.appendChild(make("h2", "", g[1]));
-    var grid = section(box, "grid");
+    // What explains most drops of a rate is shown, the rest is folded away.
+    var grid = section(box, "grid"), rest = make("details"), more = make("div", "grid"), folded = 0;
+    rest.appendChild(make("summary"));
+    rest.appendChild(more);
     mine.forEach(function (c) {
       var runs = data.runs.filter(function (r) { return has(r, c.name); });
       if (!runs.length) return;
@@ -162,10 +167,17 @@ function counterCharts() {
         return l;
       });
       var bound = c.limit && runs.filter(function (r) { return has(r, c.limit); })[0];
-      if (bound) lines.push(line(bound, limitNames[c.limit] || c.limit, bound.counters[c.limit].mean, { width: 1.5, dash: [2, 3], colour: function () { return theme.muted; } }));
+      if (bound) lines.push(line(bound, limitNames[c.limit] || c.limit, bound.counters[c.limit].mean, { own: true, width: 1.5, dash: [2, 3], colour: function () { return theme.muted; } }));
       var words = titled(c), unit = c.unit && c.unit !== "fraction" ? c.unit : "";
-      new Chart(grid, { title: words.title, note: [unit, words.note].filter(Boolean).join("; "), name: c.name, unit: c.unit, height: 170, small: true, lines: lines });
+      if (!c.telling) { folded++; box.appendChild(rest); rest.open = true; }
+      new Chart(c.telling ? grid : more, { title: words.title, note: [unit, words.note].filter(Boolean).join("; "), name: c.name, unit: c.unit, height: 170, small: true, lines: lines });
     });
+    if (folded) {
+      rest.firstChild.textContent = folded + (grid.childNodes.length ? " more" : "") + (folded === 1 ? " figure" : " figures");
+      rest.open = false;
+      rest.addEventListener("toggle", function () { charts.forEach(function (c) { if (rest.contains(c.el)) c.resize(); }); });
+    }
+    if (!grid.childNodes.length) grid.remove();
     if (still.childNodes.length) {
       still.insertBefore(document.createTextNode("The same throughout: "), still.firstChild);
       box.appendChild(still);
@@ -197,13 +209,34 @@ function dress() {
   style = getComputedStyle(root);
   ["ink", "muted", "grid"].forEach(function (k) { theme[k] = style.getPropertyValue("--" + k).trim(); });
   document.querySelectorAll("[data-theme-set]").forEach(function (b) { b.setAttribute("aria-pressed", String((b.getAttribute("data-theme-set") === "dark") === isDark)); });
-  data.runs.forEach(function (r, i) {
-    document.querySelectorAll(".run" + i).forEach(function (el) { el.style.color = colourOf(r); });
-  });
   charts.forEach(function (c) {
-    c.legend.querySelectorAll("svg line").forEach(function (l, i) { l.setAttribute("stroke", c.spec.lines[i].colour()); });
+    var named = c.spec.lines.filter(function (l) { return !l.pale; });
+    c.legend.querySelectorAll("svg line").forEach(function (l, i) { l.setAttribute("stroke", named[i].colour()); });
     c.u.redraw(false);
   });
+  runLegend();
+}
+
+// runLegend is the one legend of all charts: it takes runs away and brings them back.
+function runLegend() {
+  var el = document.getElementById("legend"), focused = Array.prototype.indexOf.call(el.childNodes, document.activeElement);
+  el.textContent = "";
+  if (data.runs.length < 2) return;
+  data.runs.forEach(function (r, i) {
+    var b = make("button");
+    b.type = "button";
+    b.appendChild(swatch(line(r, r.label, [])));
+    b.appendChild(document.createTextNode(r.label));
+    b.setAttribute("aria-pressed", String(!gone(r)));
+    b.addEventListener("click", function () {
+      hidden[r.label] = !gone(r);
+      charts.forEach(function (c) { c.build(); });
+      runLegend();
+      el.childNodes[i].focus();
+    });
+    el.appendChild(b);
+  });
+  if (focused >= 0) el.childNodes[focused].focus();
 }
 
 function press(attribute, value) {

@@ -69,6 +69,8 @@ type rateData struct {
 type rateOver struct {
 	At axis `json:"at"`
 	figureData
+	// Smooth is the moving mean of a rate that goes up and down.
+	Smooth series `json:"smooth,omitempty"`
 }
 
 // A markData is a position on both axes.
@@ -98,6 +100,8 @@ type counterData struct {
 	Help  string `json:"help"`
 	// Limit names the counter that is drawn as the limit of this one.
 	Limit string `json:"limit,omitempty"`
+	// Telling counters explain most drops of a rate; the others are folded away.
+	Telling bool `json:"telling,omitempty"`
 }
 
 // limits maps counters to those that bound them: drawn in one chart, they show when
@@ -127,15 +131,25 @@ var telling = []string{
 	"page_writes_per_row", "page_writes", "cache_dirty_bytes", "redo_written_bytes_per_row", "redo_written_bytes",
 }
 
-func newPageData(vs []view) pageData {
+// liveRuns are the charts of the runs that can be zoomed.
+func liveRuns(vs []view) *live {
 	st := styles(vs)
-	var d pageData
+	d := pageData{Counters: pageCounters(vs), Apart: len(vs) > 1 && !slices.ContainsFunc(vs, func(v view) bool { return v.rec.Run.Step == nil })}
+	l := &live{Name: "runs", Scripts: []string{"chart.js", "runs.js"}, PerPoint: 1}
 	for i := range vs {
-		d.Runs = append(d.Runs, vs[i].data(st[i]))
+		v := &vs[i]
+		d.Runs = append(d.Runs, v.data(st[i]))
+		_, size := buckets(v.rec.Intervals)
+		l.PerPoint = max(l.PerPoint, size)
+		if k := v.sum.Knee; k != nil {
+			l.Knees = append(l.Knees, liveKnee{v.label, count(k.Rows), sentence(k.Why), st[i]})
+		}
+		if v.loop != nil {
+			l.Loops = append(l.Loops, Note{Label: v.label, Text: sentence(v.openLoop())})
+		}
 	}
-	d.Counters = pageCounters(vs)
-	d.Apart = len(vs) > 1 && !slices.ContainsFunc(vs, func(v view) bool { return v.rec.Run.Step == nil })
-	return d
+	l.Data = d
+	return l
 }
 
 // pageCounters lists the charts of counters for which any run has figures.
@@ -144,7 +158,7 @@ func pageCounters(vs []view) []counterData {
 	seen := map[string]bool{}
 	add := func(c counterData) {
 		if !seen[c.Name] {
-			seen[c.Name] = true
+			seen[c.Name], c.Telling = true, slices.Contains(telling, c.Name)
 			out = append(out, c)
 		}
 	}
@@ -161,10 +175,10 @@ func pageCounters(vs []view) []counterData {
 				continue
 			}
 			delete(has, c.Name)
-			add(counterData{c.Name, c.Group, c.Unit, c.Help, limits[c.Name]})
+			add(counterData{Name: c.Name, Group: c.Group, Unit: c.Unit, Help: c.Help, Limit: limits[c.Name]})
 			for _, p := range perRow {
 				if p.of == c.Name {
-					add(counterData{p.name, c.Group, p.unit, p.help, ""})
+					add(counterData{Name: p.name, Group: c.Group, Unit: p.unit, Help: p.help})
 				}
 			}
 		}
@@ -174,14 +188,11 @@ func pageCounters(vs []view) []counterData {
 			if before, _, ok := strings.Cut(name, "_"); ok && (before == "os" || before == "client") {
 				group = before
 			}
-			add(counterData{name, group, "", "", limits[name]})
+			add(counterData{Name: name, Group: group, Limit: limits[name]})
 		}
 	}
 	rank := func(c counterData) int {
-		if i := slices.Index(telling, c.Name); i >= 0 {
-			return i
-		}
-		return len(telling)
+		return (slices.Index(telling, c.Name) + len(telling) + 1) % (len(telling) + 1)
 	}
 	slices.SortStableFunc(out, func(a, b counterData) int { return cmp.Compare(rank(a), rank(b)) })
 	return out
@@ -190,7 +201,7 @@ func pageCounters(vs []view) []counterData {
 func (v *view) data(s style) runData {
 	bs, size := buckets(v.rec.Intervals)
 	d := runData{
-		Label: oneLine(v.label), Light: s.light, Dark: s.dark, Dash: s.dash, Asked: v.rec.Run.Rate,
+		Label: oneLine(v.label), Light: s.light(), Dark: s.dark(), Dash: s.dash, Asked: v.rec.Run.Rate,
 		Rate: v.rateData(bs), Rows: axis{}, Time: axis{}, Events: []eventData{}, Stalls: []stallData{},
 		Latency:  percentiles(bs, func(iv *result.Interval) map[string]result.Histogram { return iv.Latency }),
 		Response: percentiles(bs, func(iv *result.Interval) map[string]result.Histogram { return iv.Response }),
@@ -297,7 +308,7 @@ func (v *view) rateData(bs []bucket) rateData {
 	if len(v.rec.Intervals) >= longWindows*longEnough {
 		most = longWindows
 	}
-	if n := min(v.steady(most), len(v.curve)-1); n > 0 && v.curve.Rows() > 0 {
+	if n := min(v.windows(most), len(v.curve)-1); n > 0 && v.curve.Rows() > 0 {
 		total := v.curve.Rows()
 		for i, s := range v.rateSpreads(n) {
 			end := total * float64(i+1) / float64(n)
@@ -318,6 +329,7 @@ func (v *view) rateData(bs []bucket) rateData {
 			d.Time.add(s, len(b) > 1 || d.Time.Lo != nil)
 		}
 	}
+	d.Rows.Smooth, d.Time.Smooth = smoothed(d.Rows.Mean), smoothed(d.Time.Mean)
 	return d
 }
 

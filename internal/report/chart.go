@@ -1,0 +1,576 @@
+package report
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// A chart plots lines, dots and blocks over two axes. The picture and the HTML page
+// draw the same one.
+type chart struct {
+	// Title says what is plotted and in which unit, Note what the marks mean.
+	Title, Note string
+	X, Y        scale
+	Lines       []line
+	Knees       []knee
+	Levels      []level
+	Blocks      []block
+	// Height is in pixels of the page; in a picture, heights and widths are shares.
+	Height, Width float64
+	// Ends labels each named line at its end.
+	Ends bool
+}
+
+// A scale is one axis. Its zero value is linear, and spans the data.
+type scale struct {
+	Name     string
+	Log      bool
+	From, To float64 // the span, if To is above From
+	// Ticks are fixed ticks; nil puts ticks at round numbers. Format writes the others.
+	Ticks  []tick
+	Format func(float64) string
+	// Margin is the space beyond the data: a share of the span, or a factor of a
+	// logarithmic scale.
+	Margin float64
+	// Bare omits the labels. Room is the least width of the labels of figures, so that
+	// charts above each other have the same place for x.
+	Bare bool
+	Room float64
+}
+
+type tick struct {
+	At    float64
+	Label string
+}
+
+// A line is a figure over the chart's x. A missing figure, NaN, leaves a gap.
+type line struct {
+	Name  string
+	Style style
+	X, Y  []float64
+	// Lo and Hi are the extremes behind the means in Y, or nil.
+	Lo, Hi []float64
+	// Faint lines stand behind others, Thin ones are of less weight.
+	Faint, Thin bool
+	// Dots marks each figure; Crosses marks it as a failure. Bare has no stroke.
+	Dots, Crosses, Bare bool
+	// Tips describe the figures to a reader who points at them.
+	Tips []string
+	// End is the second line of the label at the line's end.
+	End []string
+}
+
+// A knee marks a place on a line.
+type knee struct {
+	Line  int
+	At    float64
+	Label string
+}
+
+// A level is a horizontal line across the chart.
+type level struct {
+	At    float64
+	Label string
+}
+
+// A block is a filled rectangle, in units of the axes.
+type block struct {
+	X0, Y0, X1, Y1 float64
+	Paint, Tip     string
+}
+
+func (*chart) Kind() string { return "chart" }
+
+// charts are several charts side by side.
+type charts []*chart
+
+func (charts) Kind() string { return "charts" }
+
+// A canvas draws in pixels; y grows downwards. Paints are names of colours.
+type canvas interface {
+	stroke(pts []xy, p pen)
+	fill(from, to xy, paint, tip string)
+	dot(at xy, radius float64, paint string, cross bool, tip string)
+	// text writes a line of text whose middle is at the height of at.
+	text(at xy, s string, f face)
+}
+
+type xy struct{ x, y float64 }
+
+type pen struct {
+	paint string
+	width float64
+	dash  []float64
+	faint bool
+}
+
+type face struct {
+	size  float64
+	paint string
+	bold  bool
+	align int // -1 begins at the position, 0 is centred, 1 ends there
+}
+
+// Sizes of a chart's parts in pixels.
+const (
+	titleRoom  = 24
+	tickRoom   = 20
+	nameRoom   = 18
+	labelSize  = 13
+	labelRow   = 17
+	mostKnees  = 4 // labels of more would cover each other
+	kneeRadius = 5
+)
+
+// A plotArea is the place of a chart's data.
+type plotArea struct {
+	c              *chart
+	cv             canvas
+	at             box
+	x, y           scale // with their spans
+	taken          []box
+	courses        [][]xy // of the lines, in pixels
+	left, baseline float64
+}
+
+type box struct{ x0, y0, x1, y1 float64 }
+
+func (b box) overlaps(o box) bool { return b.x0 < o.x1 && o.x0 < b.x1 && b.y0 < o.y1 && o.y0 < b.y1 }
+
+// draw draws the chart into a place of the canvas.
+func (c *chart) draw(cv canvas, in box) {
+	p := &plotArea{c: c, cv: cv, at: in}
+	if c.Title != "" {
+		cv.text(xy{in.x0, in.y0 + 8}, oneLine(c.Title), face{14, "ink", true, -1})
+		if c.Note != "" {
+			cv.text(xy{in.x0 + textWidthOf(c.Title, 14, true) + 10, in.y0 + 8}, c.Note, face{12.5, "muted", false, -1})
+		}
+		p.at.y0 += titleRoom
+	}
+	lo, hi := c.extent(func(l *line) [][]float64 { return [][]float64{l.X} }, nil)
+	p.x = c.X.span(lo, hi, false)
+	lo, hi = c.extent(func(l *line) [][]float64 { return [][]float64{l.Y, l.Lo, l.Hi} }, c.Levels)
+	p.y = c.Y.span(lo, hi, true)
+	p.margins()
+	p.grid()
+	for _, b := range c.Blocks {
+		cv.fill(xy{p.px(b.X0), p.py(b.Y1)}, xy{p.px(b.X1), p.py(b.Y0)}, b.Paint, b.Tip)
+	}
+	p.lines()
+	p.levels()
+	p.ends()
+	p.knees()
+}
+
+// extent returns the least and the greatest figure of the lines and levels.
+func (c *chart) extent(of func(l *line) [][]float64, levels []level) (lo, hi float64) {
+	lo, hi = math.Inf(1), math.Inf(-1)
+	for i := range c.Lines {
+		for _, values := range of(&c.Lines[i]) {
+			for _, v := range values {
+				if !math.IsNaN(v) && !math.IsInf(v, 0) {
+					lo, hi = min(lo, v), max(hi, v)
+				}
+			}
+		}
+	}
+	for _, l := range levels {
+		lo, hi = min(lo, l.At), max(hi, l.At)
+	}
+	return lo, hi
+}
+
+// mostDecades is the greatest span of a logarithmic axis.
+const mostDecades = 4
+
+// span returns the scale with its span. Linear axes of figures begin at 0.
+func (s scale) span(lo, hi float64, figures bool) scale {
+	switch {
+	case s.To > s.From:
+	case math.IsInf(lo, 0) || hi <= 0 && figures:
+		s.From, s.To = 0, 1
+		if s.Log {
+			s.From = 0.1
+		}
+	case s.Log:
+		lo = max(lo, hi/math.Pow(10, mostDecades))
+		margin := cmp.Or(s.Margin, 1.3)
+		s.From, s.To = lo/margin, hi*margin
+	case figures:
+		s.From, s.To = min(0, lo), hi+(hi-min(0, lo))*cmp.Or(s.Margin, 0.08)
+	default:
+		s.From, s.To = lo-(hi-lo)*s.Margin, hi+(hi-lo)*s.Margin
+	}
+	if s.To <= s.From {
+		s.From, s.To = s.From-0.5, s.To+0.5
+	}
+	if s.Ticks == nil {
+		if s.Log {
+			s.Ticks = decadeTicks(s.From, s.To)
+		}
+		if len(s.Ticks) < 2 {
+			s.Ticks = niceTicks(s.From, s.To)
+		}
+		if s.Format != nil {
+			for i := range s.Ticks {
+				s.Ticks[i].Label = s.Format(s.Ticks[i].At)
+			}
+		}
+	}
+	return s
+}
+
+// share returns the position of a figure on the axis, 0 to 1.
+func (s *scale) share(v float64) float64 {
+	if s.Log {
+		return min(max((math.Log(max(v, s.From))-math.Log(s.From))/(math.Log(s.To)-math.Log(s.From)), 0), 1)
+	}
+	return min(max((v-s.From)/(s.To-s.From), 0), 1)
+}
+
+func (p *plotArea) px(v float64) float64 { return p.at.x0 + (p.at.x1-p.at.x0)*p.x.share(v) }
+func (p *plotArea) py(v float64) float64 { return p.at.y1 - (p.at.y1-p.at.y0)*p.y.share(v) }
+
+// margins makes room for the labels of the axes and of the lines' ends.
+func (p *plotArea) margins() {
+	p.left = p.at.x0
+	if !p.y.Bare {
+		widest := p.y.Room
+		for _, t := range p.y.Ticks {
+			widest = max(widest, textWidthOf(t.Label, labelSize, false))
+		}
+		p.at.x0 += widest + 8
+	}
+	p.at.y0 += 8
+	p.baseline = p.at.y1
+	if !p.x.Bare {
+		p.at.y1 -= tickRoom
+		if p.x.Name != "" {
+			p.at.y1 -= nameRoom
+		}
+	}
+	right := 10.0
+	if p.c.Ends {
+		for i := range p.c.Lines {
+			if l := &p.c.Lines[i]; l.End != nil {
+				right = max(right, textWidthOf(l.Name, labelSize, true)+14)
+				for _, s := range l.End {
+					right = max(right, textWidthOf(s, labelSize, false)+14)
+				}
+			}
+		}
+	}
+	p.at.x1 -= min(right, (p.at.x1-p.at.x0)/3)
+}
+
+// grid draws the axes.
+func (p *plotArea) grid() {
+	thin := pen{paint: "grid", width: 1}
+	for _, t := range p.y.Ticks {
+		y := p.py(t.At)
+		if len(p.c.Blocks) == 0 {
+			p.cv.stroke([]xy{{p.at.x0, y}, {p.at.x1, y}}, thin)
+		}
+		if !p.y.Bare {
+			p.cv.text(xy{p.at.x0 - 6, y}, t.Label, face{labelSize, "muted", false, 1})
+		}
+	}
+	if len(p.c.Blocks) == 0 {
+		p.cv.stroke([]xy{{p.at.x0, p.at.y1}, {p.at.x1, p.at.y1}}, pen{paint: "muted", width: 1})
+	}
+	if p.x.Bare {
+		return
+	}
+	free := math.Inf(-1)
+	for _, t := range p.x.Ticks {
+		x, half := p.px(t.At), textWidthOf(t.Label, labelSize, false)/2
+		if x-half < free {
+			continue
+		}
+		free = x + half + 4
+		p.cv.text(xy{x, p.at.y1 + 12}, t.Label, face{labelSize, "muted", false, 0})
+	}
+	if p.x.Name != "" {
+		p.cv.text(xy{(p.at.x0 + p.at.x1) / 2, p.baseline - 7}, p.x.Name, face{labelSize, "muted", false, 0})
+	}
+}
+
+// lines draws the lines, faint ones first.
+func (p *plotArea) lines() {
+	p.courses = make([][]xy, len(p.c.Lines))
+	order := make([]int, len(p.c.Lines))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return rankOf(&p.c.Lines[a]) - rankOf(&p.c.Lines[b]) })
+	for _, i := range order {
+		p.line(i)
+	}
+}
+
+func rankOf(l *line) int {
+	switch {
+	case l.Faint:
+		return 0
+	case l.Thin:
+		return 1
+	}
+	return 2
+}
+
+func (p *plotArea) line(i int) {
+	l := &p.c.Lines[i]
+	how := pen{paint: l.Style.paint(), width: 2.5, dash: l.Style.dash, faint: l.Faint}
+	if l.Thin || l.Faint {
+		how.width = 1.2
+	}
+	if l.Faint {
+		how.dash = nil
+	}
+	var part []xy
+	flush := func() {
+		if len(part) == 1 && !l.Dots {
+			p.cv.dot(part[0], 3, how.paint, false, "")
+		} else if len(part) > 1 && !l.Bare {
+			p.cv.stroke(part, how)
+		}
+		part = nil
+	}
+	for k, v := range l.Y {
+		if math.IsNaN(v) || math.IsInf(v, 0) || p.y.Log && v <= 0 || l.X[k] > p.x.To {
+			flush()
+			continue
+		}
+		at := xy{p.px(l.X[k]), p.py(v)}
+		if l.Lo != nil && p.py(l.Lo[k])-p.py(l.Hi[k]) > 1 {
+			p.cv.stroke([]xy{{at.x, p.py(l.Lo[k])}, {at.x, p.py(l.Hi[k])}}, pen{paint: how.paint, width: 1.5, faint: true})
+		}
+		part = append(part, at)
+		p.courses[i] = append(p.courses[i], at)
+	}
+	flush()
+	if l.Dots {
+		for k, at := range p.courses[i] {
+			tip := ""
+			if k < len(l.Tips) {
+				tip = l.Tips[k]
+			}
+			p.cv.dot(at, 4, how.paint, l.Crosses, tip)
+		}
+	}
+}
+
+func (p *plotArea) levels() {
+	for _, l := range p.c.Levels {
+		y := p.py(l.At)
+		p.cv.stroke([]xy{{p.at.x0, y}, {p.at.x1, y}}, pen{paint: "muted", width: 1, dash: []float64{4, 3}})
+		if l.Label != "" {
+			p.label(xy{p.at.x0, y}, []string{l.Label}, "muted")
+		}
+	}
+}
+
+// ends labels the lines at their ends, without overlaps.
+func (p *plotArea) ends() {
+	if !p.c.Ends {
+		return
+	}
+	type end struct {
+		l  *line
+		at xy
+	}
+	var all []end
+	rows := 1
+	for i := range p.c.Lines {
+		if l, course := &p.c.Lines[i], p.courses[i]; l.End != nil && len(course) > 0 {
+			all = append(all, end{l, course[len(course)-1]})
+			rows = max(rows, 1+len(l.End))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b end) int { return cmp.Compare(a.at.y, b.at.y) })
+	height := float64(rows) * labelRow
+	floor := p.at.y1 + 4 - height*(float64(len(all))-0.5)
+	top := p.at.y0
+	for _, e := range all {
+		y := max(top, min(e.at.y, floor))
+		top, floor = y+height, floor+height
+		at := xy{e.at.x + 9, y - height/2 + labelRow/2}
+		width := textWidthOf(e.l.Name, labelSize, true)
+		for _, s := range e.l.End {
+			width = max(width, textWidthOf(s, labelSize, false))
+		}
+		place := box{at.x - 3, y - height/2, at.x + width + 3, y + height/2}
+		p.cv.fill(xy{place.x0, place.y0}, xy{place.x1, place.y1}, "ground", "")
+		p.taken = append(p.taken, place)
+		p.cv.text(at, oneLine(e.l.Name), face{labelSize, e.l.Style.paint(), true, -1})
+		for i, s := range e.l.End {
+			p.cv.text(xy{at.x, at.y + float64(i+1)*labelRow}, s, face{labelSize, "ink", false, -1})
+		}
+	}
+}
+
+// knees marks the knees, with labels where no line passes.
+func (p *plotArea) knees() {
+	for _, k := range p.c.Knees {
+		course := p.courses[k.Line]
+		if len(course) == 0 {
+			continue
+		}
+		x := p.px(k.At)
+		at := xy{x, heightAt(course, x)}
+		p.cv.stroke([]xy{{x, p.at.y0}, {x, p.at.y1}}, pen{paint: "muted", width: 1, dash: []float64{3, 3}})
+		p.cv.dot(at, kneeRadius+2, "ground", false, "")
+		p.cv.dot(at, kneeRadius, p.c.Lines[k.Line].Style.paint(), false, k.Label)
+		p.label(at, strings.Split(k.Label, "\n"), "ink")
+	}
+}
+
+// heightAt returns the height of a course at a position.
+func heightAt(course []xy, x float64) float64 {
+	i := slices.IndexFunc(course, func(pt xy) bool { return pt.x >= x })
+	switch {
+	case i < 0:
+		return course[len(course)-1].y
+	case i == 0:
+		return course[0].y
+	}
+	a, b := course[i-1], course[i]
+	return a.y + (b.y-a.y)*(x-a.x)/(b.x-a.x)
+}
+
+// label writes text beside a position, where it covers no line and no other label: to
+// the right or to the left of it, as near as possible.
+func (p *plotArea) label(at xy, lines []string, paint string) {
+	const aside = 9
+	width, height := 0.0, labelRow*float64(len(lines))
+	for _, s := range lines {
+		width = max(width, textWidthOf(s, labelSize, true))
+	}
+	var best box
+	nearest := math.Inf(1)
+	for y := p.at.y0 + height/2; y <= p.at.y1-height/2; y += 6 {
+		for _, x := range []float64{at.x + aside, at.x - aside - width} {
+			place := box{x, y - height/2, x + width, y + height/2}
+			if away := math.Abs(y - at.y); away < nearest && x >= p.at.x0 && place.x1 <= p.at.x1 && p.clear(place) {
+				best, nearest = place, away
+			}
+		}
+	}
+	if math.IsInf(nearest, 1) { // no room: above the lines
+		x := min(at.x+aside, p.at.x1-width)
+		best = box{x, p.at.y0, x + width, p.at.y0 + height}
+	}
+	p.taken = append(p.taken, best)
+	for i, s := range lines {
+		p.cv.text(xy{best.x0, best.y0 + labelRow*(float64(i)+0.5)}, s, face{labelSize, paint, paint == "ink", -1})
+	}
+}
+
+// clear reports whether a place is free of lines, levels and labels.
+func (p *plotArea) clear(place box) bool {
+	if slices.ContainsFunc(p.taken, place.overlaps) {
+		return false
+	}
+	room := box{place.x0 - 3, place.y0 - 3, place.x1 + 3, place.y1 + 3}
+	for _, l := range p.c.Levels {
+		if y := p.py(l.At); y > room.y0 && y < room.y1 {
+			return false
+		}
+	}
+	for _, course := range p.courses {
+		for i := 1; i < len(course); i++ {
+			a, b := course[i-1], course[i]
+			if max(a.x, b.x) < room.x0 || min(a.x, b.x) > room.x1 || max(a.y, b.y) < room.y0 || min(a.y, b.y) > room.y1 {
+				continue
+			}
+			steps := math.Ceil(math.Hypot(b.x-a.x, b.y-a.y)/3) + 1
+			for k := range int(steps) + 1 {
+				x, y := a.x+(b.x-a.x)*float64(k)/steps, a.y+(b.y-a.y)*float64(k)/steps
+				if x > room.x0 && x < room.x1 && y > room.y0 && y < room.y1 {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// niceTicks puts about six ticks at multiples of 1, 2 or 5 times a power of ten,
+// labelled 250k, 1M.
+func niceTicks(lo, hi float64) []tick {
+	if hi <= lo {
+		return nil
+	}
+	step := math.Pow(10, math.Floor(math.Log10((hi-lo)/6)))
+	for _, m := range []float64{1, 2, 5, 10} {
+		if (hi-lo)/(step*m) <= 7 {
+			step *= m
+			break
+		}
+	}
+	var out []tick
+	for i := math.Ceil(lo / step); i*step <= hi*(1+1e-9); i++ {
+		out = append(out, tick{i * step, short(i * step)})
+	}
+	return out
+}
+
+// decadeTicks puts ticks at 1, 2 and 5 times each power of ten, or at the powers
+// alone if there are many.
+func decadeTicks(lo, hi float64) []tick {
+	var out []tick
+	parts := []float64{1, 2, 5}
+	if hi/lo > 2e3 {
+		parts = parts[:1]
+	}
+	for e := math.Floor(math.Log10(lo)); e <= math.Ceil(math.Log10(hi)); e++ {
+		for _, m := range parts {
+			if v := m * math.Pow(10, e); v >= lo && v <= hi {
+				out = append(out, tick{v, short(v)})
+			}
+		}
+	}
+	return out
+}
+
+// smoothed returns the moving mean of a line that goes up and down again and again, such
+// as the rate of a table whose indexes grow with each period: over about one of its
+// waves. It is nil for other lines, whose turns a mean would blur.
+func smoothed(y []float64) []float64 {
+	mean, low, high, way := 0.0, math.Inf(1), math.Inf(-1), 0.0
+	for i, v := range y {
+		mean += v / float64(len(y))
+		low, high = min(low, v), max(high, v)
+		if i > 0 {
+			way += math.Abs(v - y[i-1])
+		}
+	}
+	if len(y) < fewestSmoothed || way < manyTurns*(high-low) || high-low < roughness*mean {
+		return nil
+	}
+	crossings := 0
+	for i := 1; i < len(y); i++ {
+		if (y[i] > mean) != (y[i-1] > mean) {
+			crossings++
+		}
+	}
+	reach := min(max(len(y)/max(crossings, 1), len(y)/24), len(y)/8)
+	out := make([]float64, len(y))
+	for i := range y {
+		lo, hi := max(0, i-reach), min(len(y), i+reach+1)
+		for _, v := range y[lo:hi] {
+			out[i] += v / float64(hi-lo)
+		}
+	}
+	return out
+}
+
+// What makes a line rough: its points, the way that it goes in units of its range, and
+// its range in units of its mean.
+const (
+	fewestSmoothed = 48
+	manyTurns      = 4
+	roughness      = 0.1
+)
