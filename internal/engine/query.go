@@ -185,14 +185,11 @@ type Wording struct {
 func (f *Find) Select(from string, w Wording) string {
 	columns := f.Columns
 	if len(columns) == 0 {
-		columns = make([]string, len(f.Table.Columns))
-		for i, c := range f.Table.Columns {
-			columns[i] = c.Name
-		}
+		columns = Names(f.Table.Columns)
 	}
-	q := "SELECT " + quoteList(columns, w.Quote) + " FROM " + from + " WHERE " + f.where(w)
+	q := "SELECT " + QuoteList(columns, w.Quote) + " FROM " + from + " WHERE " + f.where(w)
 	if len(f.Order) > 0 {
-		q += " ORDER BY " + quoteList(f.Order, w.Quote)
+		q += " ORDER BY " + QuoteList(f.Order, w.Quote)
 	}
 	if f.Limit > 0 {
 		q += " LIMIT " + strconv.Itoa(f.Limit)
@@ -200,7 +197,8 @@ func (f *Find) Select(from string, w Wording) string {
 	return q
 }
 
-func quoteList(names []string, quote func(string) string) string {
+// QuoteList returns identifiers quoted by quote, separated by commas.
+func QuoteList(names []string, quote func(string) string) string {
 	quoted := make([]string, len(names))
 	for i, n := range names {
 		quoted[i] = quote(n)

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"math/rand/v2"
 	"time"
 )
@@ -52,6 +53,20 @@ func Sleep(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// RetryLocks calls fn up to tries times, while it fails with a lock timeout. It pauses
+// in between, to let the statements pass that queued behind the lock.
+func RetryLocks(ctx context.Context, tries int, fn func() error) error {
+	for try := 1; ; try++ {
+		err := fn()
+		if try >= tries || !errors.Is(err, ErrLockTimeout) {
+			return err
+		}
+		if err := Sleep(ctx, time.Duration(50+try*50)*time.Millisecond); err != nil {
+			return err
+		}
 	}
 }
 

@@ -1,6 +1,12 @@
 package engine
 
-import "github.com/rowmill/rowmill/rolling"
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rowmill/rowmill/rolling"
+)
 
 // A Step is one request to a server, as data. Dialect.Render converts it to SQL
 // text; DB.Apply executes that text.
@@ -120,6 +126,25 @@ type (
 		Definition string
 	}
 )
+
+// Check returns an error if the Replace contradicts itself.
+func (s *Replace) Check() error {
+	n := len(s.Old)
+	switch {
+	case n == 0 || len(s.Out) != n:
+		return fmt.Errorf("%d partitions, and %d tables for their rows", n, len(s.Out))
+	case s.New.From != s.Old[0].From || s.New.To != s.Old[n-1].To:
+		return fmt.Errorf("%s has other bounds than what it replaces", s.New.Name)
+	case s.With == s.Table.Name || slices.Contains(s.Out, s.Table.Name):
+		return errors.New("the table can't stand in for its own partition")
+	}
+	for i, p := range s.Old[1:] {
+		if p.From != s.Old[i].To {
+			return fmt.Errorf("%s and %s are not adjacent", s.Old[i].Name, p.Name)
+		}
+	}
+	return nil
+}
 
 func (Detach) step()     {}
 func (Attach) step()     {}

@@ -90,6 +90,34 @@ func (t *Table) Inserted() []Column {
 	return slices.DeleteFunc(slices.Clone(t.Columns), func(c Column) bool { return c.Name == t.ServerKey })
 }
 
+// Names returns the names of columns.
+func Names(cols []Column) []string {
+	names := make([]string, len(cols))
+	for i, c := range cols {
+		names[i] = c.Name
+	}
+	return names
+}
+
+// Declaration returns a column's definition in CREATE TABLE, without its name, with an
+// engine's names of types: those that take sizes have a verb for each.
+func (c Column) Declaration(types map[Type]string) string {
+	s := types[c.Type]
+	switch strings.Count(s, "%d") {
+	case 1:
+		s = fmt.Sprintf(s, c.Size)
+	case 2:
+		s = fmt.Sprintf(s, c.Size, c.Scale)
+	}
+	if c.Default != "" {
+		s += " DEFAULT " + c.Default
+	}
+	if !c.Null {
+		s += " NOT NULL"
+	}
+	return s
+}
+
 // Validate returns an error if the table is impossible on any engine.
 func (t *Table) Validate() error {
 	if t.Name == "" || strings.ContainsRune(t.Name, 0) {

@@ -59,13 +59,7 @@ func (d dialect) stored(name string) string {
 	return name
 }
 
-func (d dialect) list(names []string) string {
-	quoted := make([]string, len(names))
-	for i, n := range names {
-		quoted[i] = d.Quote(n)
-	}
-	return strings.Join(quoted, ", ")
-}
+func (d dialect) list(names []string) string { return engine.QuoteList(names, d.Quote) }
 
 // quoteText returns a string literal, for a session with the sql_mode of Session.
 func quoteText(s string) string { return string(appendQuoted(nil, []byte(s))) }
@@ -103,11 +97,7 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 	case engine.Insert:
 		return d.insert(s)
 	case engine.Select:
-		names := make([]string, len(s.Table.Columns))
-		for i, c := range s.Table.Columns {
-			names[i] = c.Name
-		}
-		q := fmt.Sprintf("SELECT %s FROM %s", d.list(names), d.Quote(s.Table.Name))
+		q := fmt.Sprintf("SELECT %s FROM %s", d.list(engine.Names(s.Table.Columns)), d.Quote(s.Table.Name))
 		if s.Partition != nil {
 			q += fmt.Sprintf(" PARTITION (%s)", d.Quote(s.Partition.Name))
 		}
@@ -195,35 +185,17 @@ func (d dialect) partitions(t *engine.Table, parts []rolling.Partition) (string,
 }
 
 func columnType(c engine.Column) string {
-	var s string
-	switch c.Type {
-	case engine.Int32:
-		s = "INT"
-	case engine.Int64:
-		s = "BIGINT"
-	case engine.Float32:
-		s = "FLOAT"
-	case engine.Float64:
-		s = "DOUBLE"
-	case engine.Time:
-		s = "DATETIME"
-	case engine.Varchar:
-		s = fmt.Sprintf("VARCHAR(%d)", c.Size)
-	case engine.Char:
-		s = fmt.Sprintf("CHAR(%d)", c.Size)
-	case engine.Decimal:
-		s = fmt.Sprintf("DECIMAL(%d,%d)", c.Size, c.Scale)
-	}
-	if c.Default != "" {
-		s += " DEFAULT " + c.Default
-	}
-	if !c.Null {
-		s += " NOT NULL"
-	}
+	s := c.Declaration(typeNames)
 	if c.Auto {
 		s += " AUTO_INCREMENT"
 	}
 	return s
+}
+
+// typeNames are the servers' names of the types.
+var typeNames = map[engine.Type]string{
+	engine.Int32: "INT", engine.Int64: "BIGINT", engine.Float32: "FLOAT", engine.Float64: "DOUBLE", engine.Time: "DATETIME",
+	engine.Varchar: "VARCHAR(%d)", engine.Char: "CHAR(%d)", engine.Decimal: "DECIMAL(%d,%d)",
 }
 
 // insert renders the statements that a writer sends for a batch. Writers use the

@@ -28,12 +28,8 @@ type encoder struct {
 }
 
 func newEncoder(d dialect, t *engine.Table) encoder {
-	var all []string
 	cols := t.Inserted()
-	for _, c := range cols {
-		all = append(all, c.Name)
-	}
-	e := encoder{table: d.Quote(t.Name), names: d.list(all), columns: len(cols), ignore: t.Ignore, warnings: mostWarnings}
+	e := encoder{table: d.Quote(t.Name), names: d.list(engine.Names(cols)), columns: len(cols), ignore: t.Ignore, warnings: mostWarnings}
 	names := e.names
 	if t.ServerKey != "" {
 		e.serverKey = true

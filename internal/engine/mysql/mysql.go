@@ -341,7 +341,7 @@ func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
 	defer conn.Close()
 	for _, s := range steps {
 		var changed bool
-		err := db.retry(ctx, tries, func() (err error) {
+		err := engine.RetryLocks(ctx, tries, func() (err error) {
 			changed, err = db.tryChange(ctx, s)
 			return err
 		})
@@ -356,7 +356,7 @@ func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
 			return err
 		}
 		for _, q := range statements {
-			err := db.retry(ctx, tries, func() error {
+			err := engine.RetryLocks(ctx, tries, func() error {
 				_, err := conn.ExecContext(ctx, q)
 				return classify(err)
 			})
@@ -366,21 +366,6 @@ func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
 		}
 	}
 	return nil
-}
-
-// retry calls run up to tries times, while it fails with a lock timeout.
-func (db *DB) retry(ctx context.Context, tries int, run func() error) error {
-	for try := 1; ; try++ {
-		err := run()
-		if try >= tries || !errors.Is(err, engine.ErrLockTimeout) {
-			return err
-		}
-		select { // let the statements pass that queued behind the lock
-		case <-time.After(time.Duration(50+try*50) * time.Millisecond):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 // Close implements engine.DB.

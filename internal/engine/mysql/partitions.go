@@ -31,15 +31,11 @@ func floorTo(pos int64) rolling.Partition {
 // reorganize renders the change of adjacent partitions to others of the same range.
 // It copies their rows.
 func (d dialect) reorganize(t *engine.Table, old, now []rolling.Partition) (string, error) {
-	names := make([]string, len(old))
-	for i, p := range old {
-		names[i] = p.Name
-	}
 	defs, err := d.partitions(t, now)
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("ALTER TABLE %s REORGANIZE PARTITION %s INTO (%s)", d.Quote(t.Name), d.list(names), defs), nil
+	return fmt.Sprintf("ALTER TABLE %s REORGANIZE PARTITION %s INTO (%s)", d.Quote(t.Name), d.list(partitionNames(old)), defs), nil
 }
 
 // add renders new partitions after the last one. If only the floor is left, its end

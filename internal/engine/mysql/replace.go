@@ -29,16 +29,10 @@ func (d dialect) mark(table, text string) string {
 
 // checkReplace refuses an inconsistent Replace.
 func checkReplace(s engine.Replace) error {
-	n := len(s.Old)
-	switch {
-	case n == 0 || len(s.Out) != n:
-		return fmt.Errorf("%d partitions and %d tables for their rows", n, len(s.Out))
-	case s.New.From != s.Old[0].From || s.New.To != s.Old[n-1].To:
-		return fmt.Errorf("partition %s has other bounds than those it replaces", s.New.Name)
-	case s.With == s.Table.Name || slices.Contains(s.Out, s.Table.Name) || slices.Contains(s.Out, s.With):
+	if slices.Contains(s.Out, s.With) {
 		return errors.New("one table is named twice")
 	}
-	return nil
+	return s.Check()
 }
 
 // replace executes a Replace. All partitions except the last one become tables, so
@@ -317,11 +311,15 @@ func (c *changer) takeOut(ctx context.Context, s engine.Replace, have []rolling.
 
 // drop renders the drop of partitions with their rows.
 func (d dialect) drop(t *engine.Table, parts ...rolling.Partition) string {
+	return "ALTER TABLE " + d.Quote(t.Name) + " DROP PARTITION " + d.list(partitionNames(parts))
+}
+
+func partitionNames(parts []rolling.Partition) []string {
 	names := make([]string, len(parts))
 	for i, p := range parts {
-		names[i] = d.Quote(p.Name)
+		names[i] = p.Name
 	}
-	return "ALTER TABLE " + d.Quote(t.Name) + " DROP PARTITION " + strings.Join(names, ", ")
+	return names
 }
 
 // convert renders the conversion of a partition to a table in MariaDB, from 10.7 on.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -34,7 +33,7 @@ func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
 	defer discard(c)
 	for _, s := range steps {
 		known := false
-		err := db.retrying(ctx, tries, func() (err error) {
+		err := engine.RetryLocks(ctx, tries, func() (err error) {
 			known, err = db.change(ctx, c, s)
 			return err
 		})
@@ -49,13 +48,13 @@ func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
 			return err
 		}
 		if drop, ok := s.(engine.DropTable); ok && drop.Table.Rolling() {
-			if err := db.retrying(ctx, tries, func() error { return db.dropOrphans(ctx, c, drop.Table) }); err != nil {
+			if err := engine.RetryLocks(ctx, tries, func() error { return db.dropOrphans(ctx, c, drop.Table) }); err != nil {
 				return err
 			}
 		}
 		for len(statements) > 0 {
 			n := transactionLength(statements)
-			if err := db.retrying(ctx, tries, func() error { return db.transact(ctx, c, statements[:n]...) }); err != nil {
+			if err := engine.RetryLocks(ctx, tries, func() error { return db.transact(ctx, c, statements[:n]...) }); err != nil {
 				return err
 			}
 			statements = statements[n:]
@@ -76,21 +75,6 @@ func transactionLength(statements []string) int {
 		}
 	}
 	return len(statements)
-}
-
-// retrying calls fn again while it fails with a lock timeout, up to tries times.
-func (db *DB) retrying(ctx context.Context, tries int, fn func() error) error {
-	for try := 1; ; try++ {
-		err := fn()
-		if !errors.Is(err, engine.ErrLockTimeout) || try >= tries {
-			return err
-		}
-		select { // let the statements that queued behind the lock pass
-		case <-time.After(time.Duration(50+try*50) * time.Millisecond):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 // transact sends the statements one by one.
@@ -537,7 +521,7 @@ func (db *DB) Settle(ctx context.Context, s engine.Settle) (warnings []string, e
 	}
 	defer discard(c)
 	for _, q := range db.dialect.settle(s) {
-		err := db.retrying(ctx, db.lockTries, func() error { return db.transact(ctx, c, q) })
+		err := engine.RetryLocks(ctx, db.lockTries, func() error { return db.transact(ctx, c, q) })
 		var server *pgconn.PgError
 		if q == checkpoint && errors.As(err, &server) && server.Code == insufficientPrivilege {
 			warnings = append(warnings, fmt.Sprintf("settle: no checkpoint, dirty pages are written later: %s; GRANT pg_checkpoint lets an account do it from PostgreSQL 15 on", server.Message))

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -126,24 +125,13 @@ func (d dialect) changeReplace(s engine.Replace) ([]string, error) {
 }
 
 func checkReplace(s engine.Replace) error {
-	switch {
-	case len(s.Old) == 0:
-		return errors.New("none is named")
-	case len(s.Out) != len(s.Old):
-		return fmt.Errorf("%d tables for the rows of %d partitions", len(s.Out), len(s.Old))
-	case s.With == s.Table.Name || slices.Contains(s.Out, s.Table.Name):
-		return errors.New("the table can't stand in for its own partition")
+	if err := s.Check(); err != nil {
+		return err
 	}
-	for i, p := range s.Old {
-		if i > 0 && p.From != s.Old[i-1].To {
-			return fmt.Errorf("%s and %s are not adjacent", s.Old[i-1].Name, p.Name)
-		}
-		if err := checkName("the rows of "+p.Name, s.Out[i]); err != nil {
+	for i, name := range s.Out {
+		if err := checkName("the rows of "+s.Old[i].Name, name); err != nil {
 			return err
 		}
-	}
-	if first, last := s.Old[0], s.Old[len(s.Old)-1]; s.New.From != first.From || s.New.To != last.To {
-		return fmt.Errorf("%s has other bounds than what it replaces", s.New.Name)
 	}
 	return fits(s.Table, s.New)
 }

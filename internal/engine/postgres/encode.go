@@ -31,11 +31,7 @@ const statementLimit = 16 << 20
 
 func newEncoder(d dialect, t *engine.Table) encoder {
 	cols := t.Inserted()
-	names := make([]string, len(cols))
-	for i, c := range cols {
-		names[i] = c.Name
-	}
-	e := encoder{table: d.Quote(t.Name), names: d.list(names), columns: cols, limit: statementLimit}
+	e := encoder{table: d.Quote(t.Name), names: d.list(engine.Names(cols)), columns: cols, limit: statementLimit}
 	e.prefix = fmt.Sprintf("INSERT INTO %s (%s) VALUES ", e.table, e.names)
 	if t.Ignore {
 		e.suffix = " ON CONFLICT DO NOTHING"

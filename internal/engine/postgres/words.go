@@ -64,9 +64,9 @@ func (w words) AsText(c engine.SchemaColumn) string { return w.d.Quote(c.Name) +
 func (w words) RowHash(cols []engine.SchemaColumn) string {
 	names := make([]string, len(cols))
 	for i, c := range cols {
-		names[i] = w.d.Quote(c.Name)
+		names[i] = c.Name
 	}
-	return "COALESCE(sum(hashtextextended(ROW(" + strings.Join(names, ", ") + ")::text, 0)), 0)::text"
+	return "COALESCE(sum(hashtextextended(ROW(" + w.d.list(names) + ")::text, 0)), 0)::text"
 }
 
 // RowHashLike implements engine.Words. There is only one hash function.
@@ -121,11 +121,7 @@ func (words) SkipLocked() string             { return "" }
 func (words) InsertNew() (begin, end string) { return "INSERT", " ON CONFLICT DO NOTHING" }
 
 func (w words) OnKey(key []string) string {
-	quoted := make([]string, len(key))
-	for i, k := range key {
-		quoted[i] = w.d.Quote(k)
-	}
-	return " ON CONFLICT (" + strings.Join(quoted, ", ") + ") DO UPDATE SET "
+	return " ON CONFLICT (" + w.d.list(key) + ") DO UPDATE SET "
 }
 
 func (w words) Sent(column string) string { return "excluded." + w.d.Quote(column) }

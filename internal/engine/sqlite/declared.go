@@ -56,8 +56,8 @@ func (d dialect) keep(s engine.Step) ([]string, error) {
 // replace renders Replace. The old stores are renamed first, because the new
 // store may have the name of one of them.
 func (d dialect) replace(s engine.Replace) ([]string, error) {
-	if len(s.Old) == 0 || len(s.Out) != len(s.Old) {
-		return nil, fmt.Errorf("replace partitions of %s: %d old ones, and %d tables for their rows", s.Table.Name, len(s.Old), len(s.Out))
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("replace partitions of %s: %w", s.Table.Name, err)
 	}
 	if slices.Contains(s.Out, s.With) {
 		return nil, fmt.Errorf("replace partitions of %s: table %s can't hold both the new rows and the old ones", s.Table.Name, s.With)
@@ -133,10 +133,7 @@ func (d dialect) layout(t *engine.Table, parts []rolling.Partition, more ...roll
 // columnNames returns the names of a table's columns.
 func columnNames(t *engine.Table) (names []string) {
 	if t.Definition == nil {
-		for _, c := range t.Columns {
-			names = append(names, c.Name)
-		}
-		return names
+		return engine.Names(t.Columns)
 	}
 	for _, c := range t.Definition.Columns {
 		names = append(names, c.Name)

@@ -30,13 +30,7 @@ func (dialect) Quote(ident string) string {
 	return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"`
 }
 
-func (d dialect) list(names []string) string {
-	quoted := make([]string, len(names))
-	for i, n := range names {
-		quoted[i] = d.Quote(n)
-	}
-	return strings.Join(quoted, ", ")
-}
+func (d dialect) list(names []string) string { return engine.QuoteList(names, d.Quote) }
 
 func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
@@ -184,13 +178,7 @@ func (d dialect) createTable(t *engine.Table, name string) string {
 	var lines []string
 	rowid := len(t.PrimaryKey) == 1
 	for _, c := range t.Columns {
-		line := d.Quote(c.Name) + " " + columnType(c)
-		if c.Default != "" {
-			line += " DEFAULT " + c.Default
-		}
-		if !c.Null {
-			line += " NOT NULL"
-		}
+		line := d.Quote(c.Name) + " " + c.Declaration(typeNames)
 		if rowid && c.Name == t.PrimaryKey[0] {
 			if c.Type == engine.Int32 || c.Type == engine.Int64 {
 				line = d.Quote(c.Name) + " INTEGER PRIMARY KEY" // the rowid itself
@@ -256,20 +244,11 @@ func (d dialect) readable(t *engine.Table) string {
 	return strings.Join(cols, ", ")
 }
 
-func columnType(c engine.Column) string {
-	switch c.Type {
-	case engine.Int32, engine.Int64:
-		return "INTEGER"
-	case engine.Float32, engine.Float64:
-		return "REAL"
-	case engine.Time:
-		return "DATETIME"
-	case engine.Char:
-		return fmt.Sprintf("CHAR(%d)", c.Size)
-	case engine.Decimal:
-		return "TEXT" // NUMERIC would convert it to a binary fraction
-	}
-	return fmt.Sprintf("VARCHAR(%d)", c.Size)
+// typeNames are the names of the types. As NUMERIC, a decimal would be converted to a
+// binary fraction.
+var typeNames = map[engine.Type]string{
+	engine.Int32: "INTEGER", engine.Int64: "INTEGER", engine.Float32: "REAL", engine.Float64: "REAL", engine.Time: "DATETIME",
+	engine.Varchar: "VARCHAR(%d)", engine.Char: "CHAR(%d)", engine.Decimal: "TEXT",
 }
 
 // insert renders the statements that a writer executes for a batch.

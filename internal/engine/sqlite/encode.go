@@ -22,12 +22,9 @@ type encoder struct {
 }
 
 func newEncoder(d dialect, t *engine.Table, name string) encoder {
-	var names []string
+	names := engine.Names(t.Inserted())
 	if t.ServerKey != "" {
-		names = append(names, t.ServerKey)
-	}
-	for _, c := range t.Inserted() {
-		names = append(names, c.Name)
+		names = append([]string{t.ServerKey}, names...)
 	}
 	suffix := ""
 	if t.Ignore {

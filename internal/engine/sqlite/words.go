@@ -195,11 +195,7 @@ func (words) SkipLocked() string             { return "" }
 func (words) InsertNew() (begin, end string) { return "INSERT OR IGNORE", "" }
 
 func (w words) OnKey(key []string) string {
-	quoted := make([]string, len(key))
-	for i, k := range key {
-		quoted[i] = w.Quote(k)
-	}
-	return " ON CONFLICT (" + strings.Join(quoted, ", ") + ") DO UPDATE SET "
+	return " ON CONFLICT (" + w.list(key) + ") DO UPDATE SET "
 }
 
 func (w words) Sent(column string) string { return "excluded." + w.Quote(column) }
