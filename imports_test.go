@@ -64,7 +64,7 @@ var mayImport = map[string][]string{
 	"internal/testdb":      {"internal/engine", "rolling", "internal/sandbox", "internal/target"},
 	"internal/testbrowser": {"internal/testdb"},
 	"internal/testservers": {"internal/testdb"},
-	"internal/noask":       {},
+	"internal/live":        {"internal/engine", "result", "internal/figure"},
 	"internal/figure":      {},
 	"internal/textfile":    {},
 	"internal/tomlfile":    {},

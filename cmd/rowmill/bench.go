@@ -371,9 +371,7 @@ func (f *benchFlags) tryOut() error {
 // runLayouts measures the layouts in order, as often as requested, and returns the
 // records of the runs that began. It stops at the first failure.
 func (a *app) runLayouts(ctx context.Context, f benchFlags, out *recordFile) (recs []result.Record, err error) {
-	ctx, interrupt := context.WithCancel(ctx)
-	defer interrupt()
-	show := a.newProgress(interrupt)
+	show := a.newProgress(ctx)
 	defer show.Close()
 	for _, p := range f.planned() {
 		r := p.insertRun(f, a.args, out, show)

@@ -151,5 +151,5 @@ func (a *app) benchCells(ctx context.Context, f *cellFlags, yes bool) error {
 			return err
 		}
 	}
-	return a.bench(ctx, measuring{spec: &f.spec, out: f.out, show: func(context.CancelFunc) progress { return newCellProgress(a.stderr) }})
+	return a.bench(ctx, measuring{spec: &f.spec, out: f.out, show: func(context.Context) progress { return newCellProgress(a.stderr) }})
 }

@@ -60,7 +60,7 @@ type measuring struct {
 	spec *experiment.Spec
 	out  benchOutputs
 	// show returns the progress to show; nil is the one that suits stderr.
-	show func(interrupt context.CancelFunc) progress
+	show func(context.Context) progress
 	// open opens the table that a declaration names.
 	open func(context.Context, *experiment.Spec) (*maintain.Table, *target.DB, error)
 	// write writes the reports; nil is those of all verbs.
@@ -73,12 +73,10 @@ func (a *app) bench(ctx context.Context, m measuring) error {
 	if err != nil {
 		return err
 	}
-	ctx, interrupt := context.WithCancel(ctx)
-	defer interrupt()
 	if m.show == nil {
 		m.show = a.newProgress
 	}
-	show := m.show(interrupt)
+	show := m.show(ctx)
 	env := &experiment.Env{Out: out, Show: show, Rowmill: versionString(), Command: a.args, OpenTable: m.open}
 	recs, err := experiment.Run(ctx, env, m.spec)
 	show.Close()

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
@@ -315,7 +316,7 @@ const (
 // within the limit, or after the time of a trial.
 func (s *rateSearch) settle(ctx context.Context, rate float64, head *result.Search) (calm bool, err error) {
 	r := s.fill
-	r.show.Note(fmt.Sprintf("letting the server settle at %s rows/s", thousands(rate)))
+	r.show.Note(fmt.Sprintf("letting the server settle at %s rows/s", figure.Rounded(rate)))
 	settling, stop := context.WithCancel(ctx)
 	defer stop()
 	row := 0
@@ -352,7 +353,7 @@ func (s *rateSearch) settle(ctx context.Context, rate float64, head *result.Sear
 // so far.
 func (s *rateSearch) shown() string {
 	rate, purpose, _ := s.search.Next()
-	return fmt.Sprintf(": %s rows/s (%s; %s)", thousands(rate), map[string]string{
+	return fmt.Sprintf(": %s rows/s (%s; %s)", figure.Rounded(rate), map[string]string{
 		bench.SearchBracket: "finding a bracket", bench.SearchHalve: "halving the bracket",
 		bench.SearchConfirm: "confirming", bench.SearchAbove: "confirming that more breaks"}[purpose], s.known())
 }
@@ -363,16 +364,16 @@ func (s *rateSearch) known() string {
 	text := "nothing known yet"
 	switch {
 	case low > 0 && !math.IsInf(high, 1):
-		text = fmt.Sprintf("%s rows/s hold, %s break", thousands(low), thousands(high))
+		text = fmt.Sprintf("%s rows/s hold, %s break", figure.Rounded(low), figure.Rounded(high))
 	case low > 0:
-		text = thousands(low) + " rows/s hold"
+		text = figure.Rounded(low) + " rows/s hold"
 	case !math.IsInf(high, 1):
-		text = thousands(high) + " rows/s break"
+		text = figure.Rounded(high) + " rows/s break"
 	}
 	if n := s.search.Left(); n > 0 {
 		// Trials that fail are followed by settling, and others end early.
 		left := time.Duration(n) * s.fill.f.find.trial
-		text += fmt.Sprintf("; about %s left, %s", plural(n, "trial"), clock(left.Seconds()))
+		text += fmt.Sprintf("; about %s left, %s", plural(n, "trial"), figure.Clock(left.Seconds()))
 	} else {
 		text += "; the search has ended: " + s.search.State()
 	}
@@ -380,6 +381,6 @@ func (s *rateSearch) known() string {
 }
 
 func verdictNote(t *result.Trial, limit int64) string {
-	return fmt.Sprintf("trial %d: %s rows/s %s: p99 %s of %s, backlog %s", t.Number, thousands(t.Rate), t.Verdict,
-		micros(t.P99US), micros(limit), thousands(float64(t.Backlog)))
+	return fmt.Sprintf("trial %d: %s rows/s %s: p99 %s of %s, backlog %s", t.Number, figure.Rounded(t.Rate), t.Verdict,
+		figure.Micros(t.P99US), figure.Micros(limit), figure.Count(t.Backlog))
 }

@@ -72,9 +72,7 @@ func (a *app) continueSearches(ctx context.Context, path string, recs []result.R
 		return recs, err
 	}
 	defer func() { err = errors.Join(err, out.close()) }()
-	ctx, interrupt := context.WithCancel(ctx)
-	defer interrupt()
-	show := a.newProgress(interrupt)
+	show := a.newProgress(ctx)
 	defer show.Close()
 	step := func(what plannedRun, run func() ([]result.Record, error)) error {
 		made, err := run()
@@ -192,6 +190,6 @@ func (s *rateSearch) resume(ctx context.Context, runs []*result.Record) (_ []res
 	}
 	found := got.Rows
 	s.inserted = found
-	r.show.Note(fmt.Sprintf("going on after trial %d with %s rows; %s", s.trials, thousands(float64(found)), s.known()))
+	r.show.Note(fmt.Sprintf("going on after trial %d with %s rows; %s", s.trials, figure.Count(found), s.known()))
 	return s.goOn(ctx)
 }

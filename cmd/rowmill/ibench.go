@@ -95,7 +95,7 @@ func (a *app) benchIbench(ctx context.Context, f *ibenchFlags) error {
 	}
 	m := measuring{spec: &f.spec, out: f.out}
 	if f.format == formatIbench {
-		m.show = func(context.CancelFunc) progress { return &ibenchLines{lines: lines{w: a.stderr}} }
+		m.show = func(context.Context) progress { return &ibenchLines{lines: lines{w: a.stderr}} }
 	}
 	if n := f.ibench.QuerySteps(); n > 0 {
 		each := f.ibench.QueryTime.D()

@@ -17,6 +17,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/live"
 	"github.com/rowmill/rowmill/internal/textfile"
 	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
@@ -393,7 +394,7 @@ func (a *app) loadOne(ctx context.Context, o ingest.Options, source string) (ing
 // otherwise every ten seconds.
 func (a *app) sayLoad(source string, dry bool) func(ingest.Progress) {
 	every := 10
-	if isTerminal(a.stderr) {
+	if live.IsTerminal(a.stderr) {
 		every = 1
 	}
 	n := 0
@@ -416,7 +417,7 @@ func progressOfLoad(p ingest.Progress, dry bool) string {
 	if sending <= 0 {
 		sending = p.Elapsed
 	}
-	line := fmt.Sprintf("%s rows, %s rows/s", thousands(float64(p.Rows)), thousands(float64(p.Rows)/max(sending.Seconds(), 1e-3)))
+	line := fmt.Sprintf("%s rows, %s rows/s", figure.Count(p.Rows), figure.Rounded(float64(p.Rows)/max(sending.Seconds(), 1e-3)))
 	if p.Size > 0 {
 		what := "loaded"
 		if dry {

@@ -77,7 +77,7 @@ func newLoaded(table, source string, o ingest.Options, r ingest.Result, err erro
 // text formats the result as text.
 func (l loaded) text(dry bool) string {
 	var b strings.Builder
-	rows := func(n int64) string { return thousands(float64(n)) }
+	rows := func(n int64) string { return figure.Count(n) }
 	fmt.Fprintf(&b, "%s: ", l.Source)
 	switch {
 	case l.Held:
@@ -104,7 +104,7 @@ func (l loaded) text(dry bool) string {
 		b.WriteString("; --again loads all of it once more")
 	default:
 		fmt.Fprintf(&b, "%s in %.1f s (%s rows/s): %s inserted, %s there already, %s rejected", plural(l.Sent, "row"), l.Seconds,
-			thousands(float64(l.Sent)/max(l.Seconds, 1e-3)), rows(l.Inserted), rows(l.Duplicate), rows(l.Rejected))
+			figure.Rounded(float64(l.Sent)/max(l.Seconds, 1e-3)), rows(l.Inserted), rows(l.Duplicate), rows(l.Rejected))
 		if l.Before > 0 {
 			fmt.Fprintf(&b, "; %s rows were sent before", rows(l.Before))
 		}
@@ -122,7 +122,7 @@ func (l loaded) text(dry bool) string {
 		fmt.Fprintf(&b, "; %s rows were read and not loaded", rows(l.Lost))
 	}
 	if l.Unread > 0 {
-		fmt.Fprintf(&b, "; %s bytes of a row that wasn't whole were left", thousands(float64(l.Unread)))
+		fmt.Fprintf(&b, "; %s bytes of a row that wasn't whole were left", figure.Count(l.Unread))
 	}
 	for _, d := range l.Damaged {
 		fmt.Fprintf(&b, "\ndamaged in the spool: %s", d)
@@ -143,10 +143,10 @@ func (l loaded) when() string {
 func (l loaded) amiss() error {
 	var all []error
 	if l.Rejected > 0 {
-		all = append(all, fmt.Errorf("%s of %s rows of %s couldn't be loaded: see %s", thousands(float64(l.Rejected)), thousands(float64(l.Sent)), l.Source, l.Bad))
+		all = append(all, fmt.Errorf("%s of %s rows of %s couldn't be loaded: see %s", figure.Count(l.Rejected), figure.Count(l.Sent), l.Source, l.Bad))
 	}
 	if l.Missing > 0 {
-		all = append(all, engine.Hinted(fmt.Errorf("%s rows of %s that were loaded%s aren't in the table any more", thousands(float64(l.Missing)), l.Source, l.when()),
+		all = append(all, engine.Hinted(fmt.Errorf("%s rows of %s that were loaded%s aren't in the table any more", figure.Count(l.Missing), l.Source, l.when()),
 			"--again, which loads all of the file and passes over rows whose key is in the table; --accept-missing, if they were removed on purpose"))
 	}
 	if len(l.Damaged) > 0 {
@@ -206,7 +206,7 @@ func (a *app) listLoaded(ctx context.Context, k *kept, withJSON bool) error {
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "UPDATED (UTC)\tSTATE\tROWS\tINSERTED\tTHERE ALREADY\tREJECTED\tSOURCE")
-	rows := func(n int64) string { return thousands(float64(n)) }
+	rows := func(n int64) string { return figure.Count(n) }
 	for _, s := range out {
 		how := "loaded"
 		switch {

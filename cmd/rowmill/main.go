@@ -19,7 +19,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/experiment"
-	"github.com/rowmill/rowmill/internal/noask"
 )
 
 // Exit codes of rowmill.
@@ -36,7 +35,6 @@ const (
 )
 
 func main() {
-	noask.Restore()
 	// The first signal ends the work cleanly. A second signal has its default effect
 	// and kills the process.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/noask"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
@@ -21,7 +20,6 @@ import (
 var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestMain(m *testing.M) {
-	noask.Restore()
 	if os.Getenv(processVariable) != "" {
 		a := &app{stdin: os.Stdin, stdout: results{os.Stdout}, stderr: os.Stderr, args: os.Args[1:], reached: crashPoint()}
 		os.Exit(a.run(context.Background()))

@@ -24,9 +24,7 @@ func (a *app) runMatrix(ctx context.Context, d *matrixDesign, left []cellRun, co
 	if len(left) == 0 {
 		return nil, nil
 	}
-	ctx, interrupt := context.WithCancel(ctx)
-	defer interrupt()
-	show := a.newProgress(interrupt)
+	show := a.newProgress(ctx)
 	defer show.Close()
 	show.Note(fmt.Sprintf("%s: %s", plural(len(left), "run"), took))
 	for _, l := range d.leftOut {

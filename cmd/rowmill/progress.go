@@ -6,11 +6,12 @@ import (
 	"io"
 	"sync"
 
+	"github.com/rowmill/rowmill/internal/live"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/result"
 )
 
-// progress shows runs while they are in progress. liveView draws them on a terminal;
+// progress shows runs while they are in progress. A live.View draws them on a terminal;
 // lines prints them anywhere else.
 type progress interface {
 	Begin(result.Run)
@@ -20,11 +21,11 @@ type progress interface {
 	Close()
 }
 
-// newProgress returns the implementation of progress that suits stderr. interrupt is
-// called when the user asks the live view to stop.
-func (a *app) newProgress(interrupt context.CancelFunc) progress {
-	if isTerminal(a.stderr) {
-		return newLiveView(a.stderr, a.stdin, interrupt)
+// newProgress returns the implementation of progress that suits stderr. ctx ends when
+// the user interrupts the runs.
+func (a *app) newProgress(ctx context.Context) progress {
+	if live.IsTerminal(a.stderr) {
+		return live.New(ctx, a.stderr)
 	}
 	return &lines{w: a.stderr}
 }

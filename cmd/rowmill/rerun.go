@@ -175,9 +175,7 @@ func (a *app) rerun(ctx context.Context, r *rerun) (before, after []result.Recor
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, out.close()) }()
-	ctx, interrupt := context.WithCancel(ctx)
-	defer interrupt()
-	show := a.newProgress(interrupt)
+	show := a.newProgress(ctx)
 	defer show.Close()
 	for round := range r.f.repeat {
 		for _, c := range inTurn(r.round(), round) {

@@ -231,7 +231,7 @@ func (a *app) listArchives(ctx context.Context, k *kept, f restoreFlags) error {
 			if !i.Written.IsZero() {
 				written = i.Written.UTC().Format("2006-01-02 15:04")
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", i.Name, i.Bounds, thousands(float64(i.Rows)), figure.Bytes(float64(i.Bytes)), written, i.Path)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", i.Name, i.Bounds, figure.Count(i.Rows), figure.Bytes(float64(i.Bytes)), written, i.Path)
 		}
 		if err := w.Flush(); err != nil {
 			return err

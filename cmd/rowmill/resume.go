@@ -171,9 +171,7 @@ func (a *app) resumeInsert(ctx context.Context, f benchFlags, given *pflag.FlagS
 	if broken != nil {
 		recs = recs[:len(recs)-1]
 	}
-	ctx, interrupt := context.WithCancel(ctx)
-	defer interrupt()
-	show := a.newProgress(interrupt)
+	show := a.newProgress(ctx)
 	one := func(p plannedRun, resumes *result.Record) error {
 		run := p.insertRun(r.f, r.command, out, show)
 		run.resumes = resumes

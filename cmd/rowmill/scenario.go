@@ -251,9 +251,7 @@ func inOrder(d *scenario.Declaration, recs []result.Record) []result.Record {
 // runExperiment determines the memory and executes the runs in order. It stops at the
 // first failure.
 func (a *app) runExperiment(ctx context.Context, e *scenarioPlan, todo []experimentRun, out *recordFile) (recs []result.Record, err error) {
-	ctx, interrupt := context.WithCancel(ctx)
-	defer interrupt()
-	show := a.newProgress(interrupt)
+	show := a.newProgress(ctx)
 	defer show.Close()
 	for _, line := range e.plan(todo) {
 		show.Note(line)

@@ -60,7 +60,7 @@ func (t *statusText) line(text string) {
 // others with indent.
 func (t *statusText) wrapped(lead, text, indent string) {
 	line, empty := lead, true
-	for _, word := range strings.Fields(plainText(text)) {
+	for _, word := range strings.Fields(figure.OneLine(text)) {
 		if !empty && t.width > 0 && runewidth.StringWidth(line)+1+runewidth.StringWidth(word) > t.width {
 			t.line(line)
 			line, empty = indent, true
@@ -90,7 +90,7 @@ func (c *cells) width() int {
 	for i := range c.head[:len(c.head)-1] {
 		widest := runewidth.StringWidth(c.head[i])
 		for _, row := range c.rows {
-			widest = max(widest, runewidth.StringWidth(plainText(row[i])))
+			widest = max(widest, runewidth.StringWidth(figure.OneLine(row[i])))
 		}
 		sum += widest + 2
 	}
@@ -106,7 +106,7 @@ func (t *statusText) table(c cells) {
 	for i, h := range c.head {
 		widths[i] = runewidth.StringWidth(h)
 		for _, row := range c.rows {
-			widths[i] = max(widths[i], runewidth.StringWidth(plainText(row[i])))
+			widths[i] = max(widths[i], runewidth.StringWidth(figure.OneLine(row[i])))
 			used[i] = used[i] || row[i] != ""
 		}
 	}
@@ -120,7 +120,7 @@ func (t *statusText) table(c cells) {
 			if line != "" {
 				line += "  "
 			}
-			text = plainText(text)
+			text = figure.OneLine(text)
 			pad := strings.Repeat(" ", widths[i]-runewidth.StringWidth(text))
 			if i < len(c.right) && c.right[i] == 'r' {
 				line += pad + text
@@ -148,7 +148,7 @@ func (t *statusText) head(s *maintain.Status) {
 		}
 	}
 	t.wrapped("", fmt.Sprintf("%s on %s (%s): a period every %s, %s ahead, %s", s.Table, s.Target, s.Engine, s.Every, s.Ahead, kept), "  ")
-	t.line(plainText(fmt.Sprintf("%s, at %s UTC", by, when(s.At))))
+	t.line(figure.OneLine(fmt.Sprintf("%s, at %s UTC", by, when(s.At))))
 	if s.Adopting {
 		return
 	}
@@ -159,7 +159,7 @@ func (t *statusText) head(s *maintain.Status) {
 	case s.Headroom != nil:
 		t.line("headroom  " + figure.Duration(max(*s.Headroom, 0)))
 	case s.HeadroomRows != nil:
-		t.line(fmt.Sprintf("headroom  %s rows of %s", figure.Count(*s.HeadroomRows), plainText(s.Ahead)))
+		t.line(fmt.Sprintf("headroom  %s rows of %s", figure.Count(*s.HeadroomRows), figure.OneLine(s.Ahead)))
 	}
 	t.line(fmt.Sprintf("size      %s, about %s in %s", figure.Bytes(s.Bytes), plural(s.Rows, "row"), plural(len(s.Periods), "period")))
 }

@@ -114,8 +114,8 @@ func (a *app) benchSteady(ctx context.Context, f *steadyFlags) error {
 		return a.printSpec(s)
 	}
 	fmt.Fprintf(a.stderr, "inserts take at most %v; preparing and the proof of all rows come on top\n", s.MaxTime.D())
-	return a.bench(ctx, measuring{spec: s, out: f.out, show: func(interrupt context.CancelFunc) progress {
-		show := a.newProgress(interrupt)
+	return a.bench(ctx, measuring{spec: s, out: f.out, show: func(ctx context.Context) progress {
+		show := a.newProgress(ctx)
 		if _, ok := show.(*lines); ok {
 			return &summedUp{progress: show, every: time.Minute}
 		}

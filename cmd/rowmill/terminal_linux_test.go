@@ -2,12 +2,17 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"reflect"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"unsafe"
+
+	"github.com/charmbracelet/x/term"
 )
 
 // openTerminal opens a pair of pseudo-terminals: text written to the second is read
@@ -47,39 +52,45 @@ func onTerminal(theirs *os.File, args ...string) *exec.Cmd {
 }
 
 // TestTerminalIsAskedNothing checks that no query is sent to the terminal: the command
-// would wait for its answer.
+// would wait for its answer, or the shell would get it. A view of a run leaves the
+// terminal as it was.
 func TestTerminalIsAskedNothing(t *testing.T) {
-	ours, theirs := openTerminal(t)
-	c := onTerminal(theirs, "version")
-	if err := c.Run(); err != nil {
-		t.Fatal(err)
-	}
-	got := make([]byte, 4096)
-	n, err := ours.Read(got)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text := string(got[:n]); !strings.Contains(text, "rowmill") || strings.Contains(text, "\x1b") {
-		t.Errorf("it wrote %q", text)
-	}
-}
-
-// TestTerminalType checks that programs started by rowmill see the terminal's type.
-func TestTerminalType(t *testing.T) {
-	if got := os.Getenv("TERM"); got == "dumb" {
-		t.Skip("the tests run on such a terminal")
-	}
-	before, err := os.ReadFile("/proc/self/environ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, set := "", false
-	for _, e := range strings.Split(string(before), "\x00") {
-		if v, ok := strings.CutPrefix(e, "TERM="); ok {
-			want, set = v, true
-		}
-	}
-	if got, ok := os.LookupEnv("TERM"); got != want || ok != set {
-		t.Errorf("TERM is %q, %v; it was %q, %v", got, ok, want, set)
+	for name, c := range map[string]struct {
+		args, want string
+		plain      bool
+	}{
+		"version": {"version", "rowmill", true},
+		"view":    {"bench insert --target null: --max-time 1s --interval 100ms", "done: ", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ours, theirs := openTerminal(t)
+			before, err := term.GetState(theirs.Fd())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := make(chan string)
+			go func() {
+				var text strings.Builder
+				_, _ = io.Copy(&text, ours) // until the terminal is closed
+				got <- text.String()
+			}()
+			cmd := onTerminal(theirs, strings.Fields(c.args)...)
+			if err := cmd.Run(); err != nil {
+				t.Error(err)
+			}
+			after, err := term.GetState(theirs.Fd())
+			if err != nil || !reflect.DeepEqual(after, before) {
+				t.Errorf("the terminal's state is %+v, was %+v: %v", after, before, err)
+			}
+			theirs.Close()
+			text := <-got
+			if !strings.Contains(text, c.want) || c.plain && strings.Contains(text, "\x1b") {
+				t.Errorf("it wrote %q", text)
+			}
+			// Queries of modes, keys, colours, attributes and the cursor's position.
+			if q := regexp.MustCompile(`\x1b(\[\??[0-9;]*(\$p|u|c|n)|\][0-9]+;\?)`).FindString(text); q != "" {
+				t.Errorf("it asked %q in %q", q, text)
+			}
+		})
 	}
 }

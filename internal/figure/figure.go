@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // None is shown in place of a missing figure.
@@ -215,4 +216,16 @@ func Ratio(f float64) string {
 		return strconv.FormatFloat(f, 'f', 2, 64) + "x"
 	}
 	return Number(f) + "x"
+}
+
+// OneLine turns external text, such as a server's message, into one line without
+// control sequences for a terminal.
+func OneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
+			return ' '
+		}
+		return r
+	}, s)
+	return strings.Join(strings.Fields(s), " ")
 }

@@ -1,0 +1,223 @@
+// Package live shows runs on a terminal while they are in progress: a chart of the rate
+// against the rows, the current figures, and the time left.
+//
+// A View is drawn below the existing output, without the alternate screen, and leaves
+// the last frame of each run there. It sends no query to the terminal and reads no
+// keys: Ctrl-C is a signal, whose first occurrence ends ctx.
+//
+//	view := live.New(ctx, os.Stderr)
+//	defer view.Close()
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/term"
+
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/result"
+)
+
+const (
+	// tick is the interval between frames: figures change once an interval of the run,
+	// and drawing takes CPU time from it.
+	tick = 250 * time.Millisecond
+	// closeTimeout bounds how long Close waits for a terminal that accepts no output,
+	// before it gives up drawing the last frame, and killTimeout how long the program
+	// may then take to end.
+	closeTimeout, killTimeout = 3 * time.Second, time.Second
+)
+
+// IsTerminal reports whether w is a terminal on which a View can be drawn. With
+// TERM=dumb, a terminal can't move its cursor.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(term.File)
+	return ok && term.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb"
+}
+
+// A View shows the runs of one command on a terminal. Its methods return at once,
+// however slow the terminal is, so that drawing never delays the measurement. They may
+// be called from any goroutine. The caller must defer Close, so that the terminal is
+// restored even after a panic.
+type View struct {
+	program *tea.Program
+	restore func()        // turns on the echo of keys
+	ended   chan struct{} // closed when the program has ended
+	close   context.CancelFunc
+	watched chan struct{} // closed when the watch for signals has ended
+
+	mu sync.Mutex
+	screen
+}
+
+// New opens a view drawn on w. Once ctx ends, the view says that the runs are stopping,
+// and SIGINT or SIGTERM restores the terminal and ends the process.
+func New(ctx context.Context, w io.Writer) *View {
+	v := &View{restore: quieten(w), ended: make(chan struct{}), watched: make(chan struct{}),
+		screen: screen{width: 80, height: 24, plain: os.Getenv("NO_COLOR") != "", now: time.Now}}
+	v.program = tea.NewProgram(program{v}, tea.WithOutput(w), tea.WithInput(nil), tea.WithoutSignalHandler())
+	go func() {
+		defer close(v.ended)
+		_, err := v.program.Run()
+		killed := errors.Is(err, tea.ErrProgramKilled) && !errors.Is(err, tea.ErrProgramPanic)
+		if err != nil && !killed {
+			fmt.Fprintf(w, "rowmill: live view: %v; the run goes on without it\r\n", err)
+		}
+	}()
+	var closed context.Context
+	closed, v.close = context.WithCancel(context.WithoutCancel(ctx))
+	go v.watch(ctx, closed)
+	return v
+}
+
+// quieten turns off the echo of keys, which would destroy the drawing. The returned
+// function turns it on again.
+func quieten(w io.Writer) (restore func()) {
+	if f, ok := w.(term.File); ok {
+		if before, err := term.GetState(f.Fd()); err == nil {
+			quiet := *before
+			quiet.Lflag &^= syscall.ECHO
+			_ = term.SetState(f.Fd(), &quiet) // at worst keys are echoed
+			return func() { _ = term.Restore(f.Fd(), before) }
+		}
+	}
+	return func() {}
+}
+
+// Begin starts showing a run; its intervals follow.
+func (v *View) Begin(header result.Run) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.keep()
+	v.runs, v.showing = append(v.runs, &run{Run: header, lastAt: v.now()}), true
+	v.note("!", header.Warnings...)
+}
+
+// Interval shows an interval of the run that began last.
+func (v *View) Interval(iv result.Interval) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.showing {
+		v.run().add(iv, v.now())
+	}
+	for _, e := range iv.Events {
+		v.note(figure.Clock(e.Elapsed), e.What+" "+e.Object)
+	}
+}
+
+// End shows the run's summary and leaves the run's last frame on the screen.
+func (v *View) End(summary result.Summary) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.showing {
+		v.run().summary = &summary
+		v.note("!", summary.Warnings...)
+		v.keep()
+	}
+}
+
+// Note shows a line of text, such as a warning.
+func (v *View) Note(text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.note("·", text)
+}
+
+// Close leaves the last frame on the screen and restores the terminal. Further calls do
+// nothing.
+func (v *View) Close() {
+	v.mu.Lock()
+	v.keep()
+	v.closed = true
+	v.mu.Unlock()
+	v.close()
+	select {
+	case <-v.ended:
+		v.restore()
+	case <-time.After(closeTimeout):
+		v.kill()
+	}
+	<-v.watched
+}
+
+// kill ends the program without its last frame, and restores the terminal.
+func (v *View) kill() {
+	go v.program.Kill() // waits for the terminal
+	select {
+	case <-v.ended:
+	case <-time.After(killTimeout):
+	}
+	v.restore()
+}
+
+// watch waits for the end of ctx, and then for a signal, until closed ends.
+func (v *View) watch(ctx, closed context.Context) {
+	defer close(v.watched)
+	select {
+	case <-closed.Done():
+		return
+	case <-ctx.Done():
+	}
+	v.mu.Lock()
+	v.stopping = true
+	v.mu.Unlock()
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(again)
+	select {
+	case <-closed.Done():
+	case s := <-again:
+		v.kill()
+		signal.Reset(os.Interrupt, syscall.SIGTERM)
+		// The signal itself ends the process, so that its parent sees the cause.
+		_ = syscall.Kill(os.Getpid(), s.(syscall.Signal))
+	}
+}
+
+// A program draws a view: its messages are the size of the terminal, and the time at
+// each tick.
+type program struct{ v *View }
+
+// Init implements tea.Model.
+func (p program) Init() tea.Cmd { return tea.Tick(tick, func(t time.Time) tea.Msg { return t }) }
+
+// Update prints the frames that are to stay above the view, in order, and ends a closed
+// view.
+func (p program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	v := p.v
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		if msg.Width > 0 && msg.Height > 0 { // 0 is a terminal that doesn't know its size
+			v.width, v.height = msg.Width, msg.Height
+		}
+	case time.Time:
+		var then []tea.Cmd
+		for _, frame := range v.kept {
+			then = append(then, tea.Println(frame))
+		}
+		v.kept = nil
+		if v.closed {
+			return p, tea.Sequence(append(then, tea.Quit)...)
+		}
+		return p, tea.Sequence(append(then, p.Init())...)
+	}
+	return p, nil
+}
+
+// View implements tea.Model.
+func (p program) View() tea.View {
+	p.v.mu.Lock()
+	defer p.v.mu.Unlock()
+	return tea.View{Content: p.v.draw(), DisableBracketedPasteMode: true}
+}

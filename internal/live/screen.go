@@ -1,0 +1,236 @@
+package live
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/guptarohit/asciigraph"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/result"
+)
+
+// The styles of a frame.
+var (
+	bold  = ansi.Style{}.Bold()
+	faint = ansi.Style{}.Faint()
+	alert = ansi.Style{}.ForegroundColor(ansi.Red)
+)
+
+// A screen is what a View shows.
+type screen struct {
+	width, height int
+	plain         bool // without colours
+	now           func() time.Time
+	runs          []*run   // the last one is shown, the earlier ones are in its chart
+	notes         []string // the last ones
+	showing       bool     // a run has begun, and its last frame isn't kept yet
+	kept          []string // frames to print above the view, in order
+	stopping      bool
+	closed        bool
+}
+
+// run returns the current run, or nil.
+func (s *screen) run() *run {
+	if len(s.runs) == 0 {
+		return nil
+	}
+	return s.runs[len(s.runs)-1]
+}
+
+// keep has the frame of the current run printed above the view, where it stays.
+func (s *screen) keep() {
+	if s.showing {
+		s.kept, s.showing = append(s.kept, s.frame()), false
+	}
+}
+
+// note adds lines of text, with a mark before each.
+func (s *screen) note(mark string, lines ...string) {
+	for _, l := range lines {
+		s.notes = lastOf(append(s.notes, faint.Styled(mark)+" "+figure.OneLine(l)), noted)
+	}
+}
+
+// draw returns what the view shows now: a run, or what happens between two runs.
+func (s *screen) draw() string {
+	switch {
+	case s.showing:
+		return s.frame()
+	case s.closed:
+		return ""
+	case s.stopping:
+		return "stopping…"
+	}
+	return s.fit(strings.Join(lastOf(s.notes, 1), ""))
+}
+
+const (
+	// leastChart is the fewest lines of a chart: legend, two of plot, axis, numbers.
+	leastChart = 5
+	// mostChart is the most: a taller chart shows no more detail.
+	mostChart = 20
+	// noted is how many notes are stored for the frame.
+	noted = 8
+)
+
+// frame draws the current run in at most s.height lines of s.width columns. Title and
+// progress are always shown. Figures, messages and chart share the remaining lines, so
+// that the chart stays readable on a terminal of 12 lines.
+func (s *screen) frame() string {
+	r := s.run()
+	lines := []string{strings.TrimSpace(bold.Styled(figure.OneLine(r.Name)) + " " + figure.OneLine(r.ServerVersion))}
+	free, chart := s.height-2, 0
+	if free >= leastChart+2 && s.width >= 20 {
+		chart = leastChart
+	}
+	notes := lastOf(s.notes, max(free-chart-2, 0)/2)
+	figures := flow(figures(r), s.width)
+	figures = figures[:min(len(figures), max(free-chart-len(notes), 0))]
+	if chart > 0 {
+		lines = append(lines, s.chart(min(free-len(figures)-len(notes), mostChart)))
+	}
+	lines = append(append(lines, figures...), s.status(r))
+	if s.height > 2 {
+		lines = append(lines, notes...)
+	}
+	return s.fit(strings.Join(lines, "\n"))
+}
+
+// fit truncates each line to the width.
+func (s *screen) fit(text string) string {
+	if s.plain {
+		text = ansi.Strip(text)
+	}
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		lines[i] = ansi.Truncate(l, s.width, "…")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Each run's line has a colour, and the lines of earlier runs are dashed or dotted.
+var (
+	lineColors = []asciigraph.AnsiColor{asciigraph.DarkCyan, asciigraph.Olive, asciigraph.Purple, asciigraph.Green, asciigraph.Navy}
+	lineChars  = []asciigraph.CharSet{asciigraph.DefaultCharSet, {Horizontal: "╌", VerticalLine: "╎"}, asciigraph.CreateCharSet("·")}
+)
+
+// chart draws the runs' rates against their rows in a number of lines: a legend, the
+// plot, and an axis with numbers. The current run is on top.
+func (s *screen) chart(lines int) string {
+	const margin = 10 // of numbers, on both sides
+	n := s.width - margin
+	rows, runs := 1.0, lastOf(s.runs, len(lineColors))
+	for _, r := range runs {
+		rows = max(rows, float64(r.last.Rows))
+		if r.MaxTimeSeconds == 0 { // with a time limit, the run may end long before its rows
+			rows = max(rows, float64(r.Rows))
+		}
+	}
+	legend := "rows/s by rows"
+	var data [][]float64
+	var chars []asciigraph.CharSet
+	for i, r := range runs {
+		color, char := lineColors[i], lineChars[min(len(runs)-1-i, len(lineChars)-1)]
+		data, chars = append(data, r.columns(n, rows)), append(chars, char)
+		legend += "   " + color.String() + strings.Repeat(char.Horizontal, 2) + asciigraph.Default.String() + " " + figure.OneLine(cmp.Or(r.Layout, r.Name))
+	}
+	return legend + "\n" + asciigraph.PlotMany(data, asciigraph.Height(lines-4), asciigraph.Offset(2),
+		asciigraph.LowerBound(0), asciigraph.UpperBound(1), asciigraph.YAxisValueFormatter(figure.Short),
+		asciigraph.XAxisRange(0, rows), asciigraph.XAxisTickCount(1+1<<min(n/45+1, 3)), asciigraph.XAxisValueFormatter(figure.Short),
+		asciigraph.SeriesColors(lineColors...), asciigraph.SeriesChars(chars...))
+}
+
+// figures returns the figures of the last interval, or of the whole run once it has
+// ended. The most important ones come first.
+func figures(r *run) (out []string) {
+	iv := &r.last
+	op := iv.Operation()
+	latency, retries, errors, counters := iv.Latency[op].Latency, r.retries, r.errors, iv.Counters
+	if s := r.summary; s != nil {
+		latency, retries, errors, counters = s.LatencyUS[op], s.Retries, s.Errors, nil
+	} else {
+		out = append(out, figure.Plural(iv.Rows, "row"), figure.Rounded(iv.Rate())+" rows/s now",
+			figure.Rounded(float64(iv.Rows)/max(iv.Elapsed, 1e-9))+" mean")
+	}
+	if latency.Count > 0 {
+		out = append(out, op+" p50 "+figure.Micros(latency.P50), "p99 "+figure.Micros(latency.P99), "max "+figure.Micros(latency.Max))
+	}
+	if r.Rate > 0 {
+		out = append(out, "backlog "+figure.Count(iv.Backlog))
+	}
+	out = append(out, "retries "+figure.Count(retries))
+	if errors > 0 {
+		out = append(out, alert.Styled("errors "+figure.Count(errors)))
+	}
+	for _, c := range []struct {
+		name, format string
+		per          float64
+	}{
+		{"os_cpu_user", "CPU user %.0f%%", 0.01}, {"os_cpu_system", "sys %.0f%%", 0.01},
+		{"os_cpu_iowait", "iowait %.0f%%", 0.01}, {"os_cpu_steal", "steal %.0f%%", 0.01},
+		{engine.CounterPageReads, "%.2f page reads/row", iv.Rate()},
+		{engine.CounterCacheDirty, "cache dirty %.0f%%", counters[engine.CounterCache] / 100},
+	} {
+		if v, ok := counters[c.name]; ok && c.per > 0 {
+			out = append(out, fmt.Sprintf(c.format, v/c.per))
+		}
+	}
+	return out
+}
+
+// flow joins parts into lines of at most width columns.
+func flow(parts []string, width int) (lines []string) {
+	const gap = "   "
+	for _, p := range parts {
+		if n := len(lines) - 1; n >= 0 && ansi.StringWidth(lines[n]+gap+p) <= width {
+			lines[n] += gap + p
+			continue
+		}
+		lines = append(lines, p)
+	}
+	return lines
+}
+
+// status returns the line that shows the progress, or how the run ended.
+func (s *screen) status(r *run) string {
+	if r.summary != nil {
+		return verdict(r.summary)
+	}
+	now := s.now()
+	text, bar := figure.Clock(r.elapsed(now)), ""
+	done, left := r.progress(now)
+	if !math.IsNaN(done) {
+		text = fmt.Sprintf("%3.0f%%  %s  %s left", math.Floor(100*done), text, figure.Clock(left))
+	}
+	if s.stopping {
+		text += "  " + alert.Styled("stopping…")
+	}
+	if width := min(s.width-ansi.StringWidth(text)-1, 60); width >= 5 && !math.IsNaN(done) {
+		full := int(done * float64(width))
+		bar = strings.Repeat("█", full) + faint.Styled(strings.Repeat("░", width-full)) + " "
+	}
+	return bar + text
+}
+
+// verdict summarizes a run that has ended.
+func verdict(s *result.Summary) string {
+	text := fmt.Sprintf("%s in %s, %s rows/s", figure.Plural(s.Rows, "row"), figure.Clock(s.Seconds), figure.Rounded(s.RowsPerSecond))
+	asks := s.Step != nil && s.Step.Query != ""
+	if asks {
+		text = fmt.Sprintf("%s queries/s beside %s rows/s inserted, in %s", figure.Rounded(s.Step.QueriesPerSecond),
+			figure.Rounded(s.Step.InsertsPerSecond), figure.Clock(s.Seconds))
+	}
+	switch {
+	case s.Failure != "":
+		return alert.Styled("failed after " + text + ": " + figure.OneLine(s.Failure))
+	case s.Rate.First > 0 && !asks:
+		text += fmt.Sprintf(", last/first tenth %.2f", s.Rate.Flatness)
+	}
+	return bold.Styled("done: " + text)
+}
