@@ -4,19 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rowmill/rowmill/internal/bench"
-	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
@@ -24,32 +19,10 @@ import (
 
 // benchFlags are the flags of `rowmill bench insert`.
 type benchFlags struct {
-	target, preset, method string
-	layouts                []string
-	repeat                 int
-	rows                   int64
-	maxTime, interval      time.Duration
-	writers, batch         int
-	indexes                int
-	rate                   float64
-	seed                   uint64
-	periodRows             int64
-	keepPeriods            int
-	keepRows               int64
-	readers                int
-	readAfter              int64
-	tablePerWriter         bool
-	out                    string
-	reports                reportFlags
-	dropExisting           bool
-	noVerify               bool
-	printSQL               bool
-	find                   findFlags
-	killEvery              time.Duration
-	resume                 string
-
-	// Flags whose default comes from the preset are used only when given.
-	indexesGiven, tablePerWriterGiven bool
+	spec     experiment.Spec
+	out      benchOutputs
+	printSQL bool
+	resume   string
 }
 
 const (
@@ -59,10 +32,9 @@ const (
 	defaultInterval = time.Second
 	// defaultReadAfter is the number of rows after which iiBench's queries begin.
 	defaultReadAfter = 1000000
-	// maxWriters keeps rowmill below the 10,000 threads at which Go's runtime aborts:
-	// a writer that waits for its server occupies a thread.
-	maxWriters = 5000
 )
+
+var errInterrupted, errInterruptedEarly = experiment.ErrInterrupted, experiment.ErrInterruptedEarly
 
 func (a *app) benchCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -118,304 +90,167 @@ func (a *app) benchInsertCommand() *cobra.Command {
 		Example: "  rowmill bench insert --layout plain,rolling --html run.html\n" +
 			"  rowmill bench insert --target 'sandbox:mariadb?memory=64MB' --preset classic \\\n" +
 			"      --layout plain,rolling --rows 1.5M --writers 2 --batch 1000 --out run.jsonl",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("rowmill bench insert --help", "unexpected argument %q: everything is a flag", args[0])
-			}
-			return nil
-		},
+		Args: onlyFlags,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if f.resume != "" {
-				return a.resumeInsert(c.Context(), f, c.Flags())
+				return a.resumeInsert(c.Context(), &f, c.Flags())
 			}
-			f.complete(c.Flags())
-			return a.benchInsert(c.Context(), f)
+			if err := f.complete(c.Flags()); err != nil {
+				return err
+			}
+			return a.benchInsert(c.Context(), &f)
 		},
 	}
 	f.define(c.Flags())
 	return c
 }
 
-// complete fills in the defaults that depend on which flags were given.
-func (f *benchFlags) complete(flags *pflag.FlagSet) {
-	f.indexesGiven = flags.Changed("indexes")
-	f.tablePerWriterGiven = flags.Changed("table-per-writer")
-	if f.readers > 0 && !flags.Changed("read-after") {
-		f.readAfter = defaultReadAfter
+// complete fills in the defaults that depend on which flags were given, and refuses
+// flags that are of no use without another one.
+func (f *benchFlags) complete(flags *pflag.FlagSet) error {
+	s := &f.spec
+	if s.Readers > 0 && !flags.Changed("read-after") {
+		s.ReadAfter = defaultReadAfter
 	}
-	f.find.complete(flags)
-	if f.find.on && !f.find.batchGiven {
-		f.batch = findBatch
+	if !s.FindRate {
+		for _, name := range []string{"p99", "trial"} {
+			if flags.Changed(name) {
+				return usagef("rowmill bench insert --find-rate --p99 20ms", "--%s is for --find-rate", name)
+			}
+		}
+		s.P99, s.Trial = 0, 0
 	}
-	if f.find.on && !f.find.writersGiven && !strings.HasPrefix(f.target, "sqlite:") {
-		f.writers = findWriters // SQLite has one writer at a time
+	if s.FindRate && !flags.Changed("batch") {
+		s.Batch = experiment.SearchBatch
 	}
-	if !flags.Changed("rows") && (f.maxTime == 0 || f.find.on) {
-		f.rows = defaultRows
-		if !flags.Changed("max-time") && !f.find.on {
-			f.maxTime = defaultMaxTime
+	if s.FindRate && !flags.Changed("writers") {
+		if db, err := target.Dry(s.Target()); err == nil && !db.Capabilities().SerialWrites {
+			s.Writers = experiment.SearchWriters
 		}
 	}
+	if !flags.Changed("rows") && (s.MaxTime == 0 || s.FindRate) {
+		s.Rows = defaultRows
+		if !flags.Changed("max-time") && !s.FindRate {
+			s.MaxTime = experiment.Duration(defaultMaxTime)
+		}
+	}
+	return nil
 }
 
 func (f *benchFlags) define(flags *pflag.FlagSet) {
+	s := &f.spec
+	s.Workload = experiment.Insert
 	flags.SortFlags = false
-	flags.StringVar(&f.target, "target", target.Default, target.Help+"\n`URL`")
-	flags.StringVar(&f.preset, "preset", "classic", "`name` of the table and its rows, see above")
-	flags.StringSliceVar(&f.layouts, "layout", []string{workload.Plain}, "layouts to measure, `list` of "+strings.Join(workload.Layouts(), ", "))
-	intVar(flags, &f.repeat, "repeat", 1, "measure each layout `N` times, in turn, in one record")
-	flags.Var(countValue{n: &f.rows}, "rows", "rows to insert, such as 1500000, 1_500_000 or 1.5M (default 1M, none with --max-time)")
-	flags.DurationVar(&f.maxTime, "max-time", 0, "end after this `time`, such as 90s or 2h (default 45s without --rows, otherwise none)")
-	intVar(flags, &f.writers, "writers", 1, "clients that insert at once, each on a connection of its own; `N` (with --find-rate 16, but on SQLite 1)")
-	intVar(flags, &f.batch, "batch", 0, "rows in one transaction, `N` (default the preset's, with --find-rate 10)")
-	flags.StringVar(&f.method, "method", "", "how to insert: `single`, multi, prepared, pipeline (PostgreSQL) or load (default multi; on SQLite prepared)")
-	intVar(flags, &f.indexes, "indexes", 0, "secondary indexes, the preset's first `N` (default the preset's)")
-	flags.Var(rateValue{v: &f.rate, without: "for as fast as it goes"}, "rate", "rows per second to offer, whether the database keeps up or not (default as fast as it goes)")
-	flags.Uint64Var(&f.seed, "seed", 1, "`number` that all rows derive from")
-	flags.DurationVar(&f.interval, "interval", defaultInterval, "`time` between two readings of all figures")
-	flags.Var(countValue{n: &f.periodRows, auto: true}, "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
-	intVar(flags, &f.keepPeriods, "keep-periods", 0, "drop the oldest of more than `N` periods while inserts run (default keep all)")
-	flags.Var(countValue{n: &f.keepRows}, "keep-rows", "keep the table at `N` rows: of a plain one delete the oldest rows, of a rolling one drop\nthe oldest periods, while inserts run (default keep all)")
-	intVar(flags, &f.readers, "readers", 0, "clients that ask the preset's queries beside the inserts, `N`: classic and ibench have some")
-	flags.Var(countValue{n: &f.readAfter}, "read-after", "rows in the table before the first query (default 1M, where --readers asks for some)")
-	flags.BoolVar(&f.tablePerWriter, "table-per-writer", false, "give each client a table of its own (default the preset's)")
-	f.find.define(flags)
-	flags.DurationVar(&f.killEvery, "kill-server-every", 0, "kill -9 the private server every `time`, restart it, and prove what it kept\n(sandbox targets only; default never)")
+	oneTarget(flags, s)
+	flags.StringVar(&s.Preset, "preset", "classic", "`name` of the table and its rows, see above")
+	flags.StringSliceVar(&s.Layouts, "layout", []string{workload.Plain}, "layouts to measure, `list` of "+strings.Join(workload.Layouts(), ", "))
+	intVar(flags, &s.Repeat, "repeat", 1, "measure each layout `N` times, in turn, in one record")
+	flags.Var(countValue{n: &s.Rows}, "rows", "rows to insert, such as 1500000, 1_500_000 or 1.5M (default 1M, none with --max-time)")
+	durationVar(flags, &s.MaxTime, "max-time", 0, "end after this `time`, such as 90s or 2h (default 45s without --rows, otherwise none)")
+	intVar(flags, &s.Writers, "writers", 1, "clients that insert at once, each on a connection of its own; `N` (with --find-rate 16, but on SQLite 1)")
+	intVar(flags, &s.Batch, "batch", 0, "rows in one transaction, `N` (default the preset's, with --find-rate 10)")
+	flags.StringVar(&s.Method, "method", "", "how to insert: `single`, multi, prepared, pipeline (PostgreSQL) or load (default multi; on SQLite prepared)")
+	flags.Var(optionalInt{&s.Indexes}, "indexes", "secondary indexes, the preset's first `N` (default the preset's)")
+	flags.Var(rateValue{v: &s.Rate, without: "for as fast as it goes"}, "rate", "rows per second to offer, whether the database keeps up or not (default as fast as it goes)")
+	seedVar(flags, s, "`number` that all rows derive from")
+	durationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
+	flags.Var(countValue{n: &s.PeriodRows, auto: true}, "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
+	intVar(flags, &s.KeepPeriods, "keep-periods", 0, "drop the oldest of more than `N` periods while inserts run (default keep all)")
+	flags.Var(countValue{n: &s.KeepRows}, "keep-rows", "keep the table at `N` rows: of a plain one delete the oldest rows, of a rolling one drop\nthe oldest periods, while inserts run (default keep all)")
+	intVar(flags, &s.Readers, "readers", 0, "clients that ask the preset's queries beside the inserts, `N`: classic and ibench have some")
+	flags.Var(countValue{n: &s.ReadAfter}, "read-after", "rows in the table before the first query (default 1M, where --readers asks for some)")
+	flags.VarPF(optionalBool{&s.TablePerWriter}, "table-per-writer", "", "give each client a table of its own (default the preset's)").NoOptDefVal = "true"
+	flags.BoolVar(&s.FindRate, "find-rate", false, "fill the table to --rows, then find the highest rate that it takes with the response time below --p99 (default false)")
+	durationVar(flags, &s.P99, "p99", experiment.DefaultP99, "`time` that 99 of 100 operations of --find-rate are to keep to, from when they were due")
+	durationVar(flags, &s.Trial, "trial", experiment.DefaultTrial, "`time` for which --find-rate tries a rate")
+	durationVar(flags, &s.KillEvery, "kill-server-every", 0, "kill -9 the private server every `time`, restart it, and prove what it kept\n(sandbox targets only; default never)")
 	flags.StringVar(&f.resume, "resume", "", "go on with the run that this record's `file` holds in part; the flags come from it")
-	flags.StringVar(&f.out, "out", "", "write the run record to this `file`, replacing it (default none)")
-	flags.StringVar(&f.reports.html, "html", "", "write an HTML page with charts to this `file` (default none)")
-	flags.StringVar(&f.reports.png, "png", "", "write a picture of the rate to this `file` (default none)")
-	flags.StringVar(&f.reports.md, "md", "", "write Markdown tables to this `file` (default none)")
-	flags.BoolVar(&f.reports.json, "json", false, "print the summaries as JSON instead of text (default false)")
-	flags.BoolVar(&f.dropExisting, "drop-existing", false, "drop tables of these names that exist, with all their rows (default false)")
-	flags.BoolVar(&f.noVerify, "no-verify", false, "don't read the table back at the end (default false)")
+	f.out.define(flags, newRecord, " of the rate", "", "summaries as JSON instead of text")
+	proofVar(flags, s, "don't read the table back at the end")
 	flags.BoolVar(&f.printSQL, "print-sql", false, "print every statement that the run would use, and run nothing (default false)")
-}
-
-// check refuses invalid combinations of flags before anything is started.
-func (f *benchFlags) check() error {
-	const help = "rowmill bench insert --help"
-	if len(f.layouts) == 0 {
-		return usagef(help, "--layout: name at least one of %s", strings.Join(workload.Layouts(), ", "))
-	}
-	for i, l := range f.layouts {
-		if !slices.Contains(workload.Layouts(), l) {
-			return usagef(help, "--layout: unknown layout %q: there are %s", l, strings.Join(workload.Layouts(), ", "))
-		}
-		if slices.Contains(f.layouts[:i], l) {
-			return usagef(help, "--layout: %s is named twice", l)
-		}
-	}
-	if err := target.Check(f.target); err != nil {
-		return usagef(hintOf(err), "--target: %w", err)
-	}
-	switch {
-	case f.rows == 0 && f.maxTime == 0:
-		return usagef("--rows 1M, or --max-time 60s", "--rows 0: a run needs an end")
-	case f.maxTime < 0:
-		return usagef(help, "--max-time %v is negative", f.maxTime)
-	case f.repeat < 1:
-		return usagef(help, "--repeat %d: want at least 1", f.repeat)
-	case f.writers < 1:
-		return usagef(help, "--writers %d: want at least 1", f.writers)
-	case f.writers > maxWriters:
-		return usagef(help, "--writers %d: want at most %d", f.writers, maxWriters)
-	case f.interval == 0:
-		return usagef(help, "--interval 0: want at least 10ms")
-	case f.batch < 0:
-		return usagef(help, "--batch %d: want at least 1, or 0 for the preset's", f.batch)
-	case f.keepPeriods < 0:
-		return usagef(help, "--keep-periods %d: want at least 1, or 0 to keep all", f.keepPeriods)
-	case f.keepRows > 0 && f.keepPeriods > 0:
-		return usagef("--keep-rows alone", "--keep-rows and --keep-periods: the one follows from the other")
-	case f.keepRows > 0 && f.rows > 0 && f.rows <= f.keepRows:
-		return usagef("--rows "+strconv.FormatInt(3*f.keepRows, 10), "--keep-rows %d: with --rows %d nothing is ever removed", f.keepRows, f.rows)
-	case f.readers < 0:
-		return usagef(help, "--readers %d: want at least 1, or 0 for none", f.readers)
-	case f.readers == 0 && f.readAfter > 0:
-		return usagef("--readers 1", "--read-after is for --readers")
-	case f.readers > maxWriters:
-		return usagef(help, "--readers %d: want at most %d", f.readers, maxWriters)
-	case f.keepPeriods > 0 && !slices.Contains(f.layouts, workload.Rolling):
-		return usagef("--layout rolling", "--keep-periods: layout plain has no periods to drop")
-	case f.periodRows > 0 && !slices.Contains(f.layouts, workload.Rolling):
-		return usagef("--layout rolling", "--period-rows: layout plain has no periods")
-	}
-	if err := f.checkFind(); err != nil {
-		return err
-	}
-	if err := f.checkKills(); err != nil {
-		return err
-	}
-	return f.checkFiles("rowmill bench insert")
-}
-
-// checkFiles refuses outputs that can't be written or would overwrite each other.
-// command is the start of the command line that the hint suggests; the flags follow
-// it.
-func (f *benchFlags) checkFiles(command string) error {
-	for _, o := range append(f.reports.outputs(), output{flag: "--out", path: f.out}) {
-		if o.path == "" || o.path == "-" {
-			continue
-		}
-		if st, err := os.Stat(filepath.Dir(o.path)); err != nil || !st.IsDir() {
-			return usagef("mkdir -p "+filepath.Dir(o.path), "%s %s: there is no folder %s", o.flag, o.path, filepath.Dir(o.path))
-		}
-	}
-	if f.out == "-" {
-		return usagef("--out /dev/stdout", "--out -: the record can't share standard output with the summary")
-	}
-	for _, o := range f.reports.outputs() {
-		if f.out != "" && o.path != "" && filepath.Clean(f.out) == filepath.Clean(o.path) {
-			return usagef("give each its own file", "--out and %s can't both be %s", o.flag, o.path)
-		}
-	}
-	return f.reports.check(command)
-}
-
-// insertOptions returns the workload's options for a layout.
-func (f *benchFlags) insertOptions(layout string) workload.InsertOptions {
-	o := workload.InsertOptions{
-		Preset: f.preset, Layout: layout, Seed: f.seed, Rows: f.rows, Writers: f.writers, Batch: f.batch,
-		Method: engine.Method(f.method), PeriodRows: f.periodRows, KeepPeriods: f.keepPeriods,
-		KeepRows: f.keepRows, Readers: f.readers, ReadAfter: f.readAfter,
-	}
-	if f.find.on && f.rows > wideRows {
-		o.Rows = 0 // unknown; each trial sets it
-	}
-	if f.indexesGiven {
-		o.Indexes = &f.indexes
-	}
-	if f.tablePerWriterGiven {
-		o.TablePerWriter = &f.tablePerWriter
-	}
-	return o
-}
-
-// config returns the configuration with which to run the workload.
-func (f *benchFlags) config(o workload.InsertOptions) bench.Config {
-	return bench.Config{
-		Operation: "insert", Clients: o.Writers, Batch: o.Batch, Rows: f.rows, MaxTime: f.maxTime,
-		Rate: f.rate, Interval: f.interval,
-	}
 }
 
 // benchInsert runs the layouts one after the other, and reports all measurements made,
 // even if the command fails.
-func (a *app) benchInsert(ctx context.Context, f benchFlags) error {
-	if err := f.check(); err != nil {
-		return err
-	}
-	if err := f.tryOut(); err != nil {
+func (a *app) benchInsert(ctx context.Context, f *benchFlags) error {
+	if err := errors.Join(f.spec.Validate(), f.out.check("rowmill bench insert")); err != nil {
 		return err
 	}
 	if f.printSQL {
-		return a.printSQL(f)
+		return a.printSpec(&f.spec)
 	}
-	out, err := openRecord(f.out)
-	if err != nil {
-		return err
-	}
-	f.announce(a.stderr)
-	recs, err := a.runLayouts(ctx, f, out)
-	if len(recs) == 0 {
-		return errors.Join(err, out.close())
-	}
-	return errors.Join(err, out.close(), a.writeReports(f.reports, recs))
+	return a.bench(ctx, measuring{out: f.out, run: func(ctx context.Context, env *experiment.Env) ([]result.Record, error) {
+		if text := announcement(&f.spec); text != "" {
+			env.Show.Note(text)
+		}
+		return experiment.Run(ctx, env, &f.spec)
+	}})
 }
 
-// announce prints how long the runs take, if that is known.
-func (f *benchFlags) announce(w io.Writer) {
-	n := len(f.layouts) * f.repeat
-	if f.maxTime == 0 || f.find.on {
-		return
+// announcement says how long the runs take, if that is known.
+func announcement(s *experiment.Spec) string {
+	n := len(s.Layouts) * s.Repeat
+	if s.MaxTime == 0 || s.FindRate {
+		return ""
 	}
 	each := ""
 	if n > 1 {
-		each = fmt.Sprintf(" in %d runs of at most %v", n, f.maxTime)
+		each = fmt.Sprintf(" in %d runs of at most %v", n, s.MaxTime.D())
 	}
-	fmt.Fprintf(w, "inserts take at most %v%s; preparing and the proof of all rows come on top\n", time.Duration(n)*f.maxTime, each)
+	return fmt.Sprintf("inserts take at most %v%s; preparing and the proof of all rows come on top", time.Duration(n)*s.MaxTime.D(), each)
 }
 
-// tryOut completes the options of each layout on a database that only renders
-// statements, so that invalid options are a usage error, reported at once.
-func (f *benchFlags) tryOut() error {
-	for _, layout := range f.layouts {
-		db, err := target.Dry(f.target)
-		if err != nil {
-			return usagef(hintOf(err), "--target: %w", err)
+// ownFlags are the flags that a resumption takes from its own command line.
+var ownFlags = []string{"resume", "html", "png", "md", "json"}
+
+// resumeInsert continues the interrupted run or search of a record, and makes the
+// remaining ones. given are the flags of the command itself.
+func (a *app) resumeInsert(ctx context.Context, f *benchFlags, given *pflag.FlagSet) error {
+	r, err := experiment.ResumeInsert(ctx, f.resume)
+	if err != nil {
+		return err
+	}
+	var recorded benchFlags
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	recorded.define(set)
+	recorded.spec = *r.Spec
+	for _, clash := range contradictions(given, set, ownFlags) {
+		return usagef("the flag left out, or a run of its own with another --out", "--resume %s: --%s %s: the flags come from the record, where it is %s",
+			f.resume, clash.flag, clash.given, clash.recorded)
+	}
+	f.out.record = f.resume
+	if err := f.out.check("rowmill bench insert --resume " + f.resume); err != nil {
+		return err
+	}
+	if r.Left() == 0 {
+		fmt.Fprintf(a.stderr, "--resume %s: all of its runs came to their end: there is nothing to do\n", f.resume)
+		return nil
+	}
+	return a.bench(ctx, measuring{out: f.out, resumes: true, run: r.Run})
+}
+
+// A contradiction is a flag that differs from the record.
+type contradiction struct{ flag, given, recorded string }
+
+// contradictions compares the flags that were given with those that stand for a
+// recorded Spec. Free flags may differ.
+func contradictions(given, recorded *pflag.FlagSet, free []string) (out []contradiction) {
+	given.Visit(func(g *pflag.Flag) {
+		if slices.Contains(free, g.Name) {
+			return
 		}
-		w, err := workload.NewInsert(db, f.insertOptions(layout))
-		if err == nil {
-			cfg := f.config(w.Options())
-			err = cfg.Validate()
+		was := ""
+		if r := recorded.Lookup(g.Name); r != nil {
+			was = r.Value.String()
 		}
-		if err == nil && f.readers > 0 && f.rows > 0 && f.readAfter >= f.rows {
-			err = engine.Hinted(fmt.Errorf("--readers: queries begin after %s (--read-after), and --rows %d end the run before", plural(f.readAfter, "row"), f.rows),
-				"--read-after %d", f.rows/10)
-		}
-		if err == nil && f.killEvery > 0 {
-			err = w.ExpectCrashes(func() <-chan struct{} { return nil })
-		}
-		if err != nil {
-			hint := hintOf(err)
-			if hint == "" {
-				hint = "rowmill bench insert --help"
+		if was != g.Value.String() {
+			if was == "" {
+				was = "not given"
 			}
-			return usagef(hint, "%w", err)
+			out = append(out, contradiction{g.Name, g.Value.String(), was})
 		}
-	}
-	return nil
-}
-
-// runLayouts measures the layouts in order, as often as requested, and returns the
-// records of the runs that began. It stops at the first failure.
-func (a *app) runLayouts(ctx context.Context, f benchFlags, out *recordFile) (recs []result.Record, err error) {
-	show := a.newProgress(ctx)
-	defer show.Close()
-	for _, p := range f.planned() {
-		r := p.insertRun(f, a.args, out, show)
-		r.first = len(recs) == 0
-		made, err := r.runs(ctx)
-		recs = append(recs, made...)
-		if err == nil && ctx.Err() != nil {
-			err = errInterrupted
-		}
-		if err != nil {
-			return recs, fmt.Errorf("%s: %w", p, err)
-		}
-	}
-	return recs, nil
-}
-
-// inTurn returns the order for a round, counted from 0. Every other round is reversed,
-// so that no item always runs first or always after the same other item.
-func inTurn[T any](what []T, round int) []T {
-	what = slices.Clone(what)
-	if round%2 == 1 {
-		slices.Reverse(what)
-	}
-	return what
-}
-
-// printSQL prints the statements of each layout and executes nothing.
-func (a *app) printSQL(f benchFlags) error {
-	for _, layout := range f.layouts {
-		db, err := target.Dry(f.target)
-		if err != nil {
-			return err
-		}
-		w, err := workload.NewInsert(db, f.insertOptions(layout))
-		if err != nil {
-			return err
-		}
-		all, err := w.Statements(f.dropExisting, !f.noVerify)
-		if err != nil {
-			return err
-		}
-		a.printStatements("layout "+layout, db.Info().Engine, all)
-	}
-	return nil
+	})
+	return out
 }
 
 // printStatements prints statements, each preceded by its purpose.

@@ -59,6 +59,10 @@ func (o *benchOutputs) check(command string) error {
 type measuring struct {
 	spec *experiment.Spec
 	out  benchOutputs
+	// resumes means that the records are added to those in the file.
+	resumes bool
+	// run makes the runs; nil is experiment.Run of the Spec.
+	run func(context.Context, *experiment.Env) ([]result.Record, error)
 	// show returns the progress to show; nil is the one that suits stderr.
 	show func(context.Context) progress
 	// open opens the table that a declaration names.
@@ -69,25 +73,38 @@ type measuring struct {
 
 // bench runs an experiment, and reports all measurements made, even if it fails.
 func (a *app) bench(ctx context.Context, m measuring) error {
-	out, err := experiment.Create(m.out.record)
-	if err != nil {
+	recs, err := a.measure(ctx, m)
+	switch {
+	case len(recs) == 0:
 		return err
+	case m.write != nil:
+		return errors.Join(err, m.write(recs))
+	}
+	return errors.Join(err, a.writeReports(m.out.reports, recs))
+}
+
+// measure runs an experiment and returns its records.
+func (a *app) measure(ctx context.Context, m measuring) ([]result.Record, error) {
+	create := experiment.Create
+	if m.resumes {
+		create = experiment.Append
+	}
+	out, err := create(m.out.record)
+	if err != nil {
+		return nil, err
 	}
 	if m.show == nil {
 		m.show = a.newProgress
 	}
 	show := m.show(ctx)
-	env := &experiment.Env{Out: out, Show: show, Rowmill: versionString(), Command: a.args, OpenTable: m.open}
-	recs, err := experiment.Run(ctx, env, m.spec)
-	show.Close()
-	err = errors.Join(err, out.Close())
-	if len(recs) == 0 {
-		return err
+	defer show.Close()
+	if m.run == nil {
+		m.run = func(ctx context.Context, env *experiment.Env) ([]result.Record, error) {
+			return experiment.Run(ctx, env, m.spec)
+		}
 	}
-	if m.write != nil {
-		return errors.Join(err, m.write(recs))
-	}
-	return errors.Join(err, a.writeReports(m.out.reports, recs))
+	recs, err := m.run(ctx, &experiment.Env{Out: out, Show: show, Rowmill: versionString(), Command: a.args, OpenTable: m.open})
+	return recs, errors.Join(err, out.Close())
 }
 
 // printSpec prints the statements of an experiment and executes nothing.
@@ -108,6 +125,12 @@ func onlyFlags(c *cobra.Command, args []string) error {
 		return usagef(c.CommandPath()+" --help", "unexpected argument %q: everything is a flag", args[0])
 	}
 	return nil
+}
+
+// proofVar defines the flags about existing tables and the proof.
+func proofVar(flags *pflag.FlagSet, s *experiment.Spec, noVerify string) {
+	flags.BoolVar(&s.DropExisting, "drop-existing", false, "drop tables of these names that exist, with all their rows (default false)")
+	flags.BoolVar(&s.NoVerify, "no-verify", false, noVerify+" (default false)")
 }
 
 // seedVar defines --seed.

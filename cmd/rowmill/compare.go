@@ -1,14 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/result"
 )
@@ -111,14 +116,14 @@ func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error
 	}
 	var stopped error // the error that ended --repeat early
 	if f.repeat > 0 {
-		again, err := newRerun(f, before, after)
+		again, err := f.repetition(before, after)
 		if err != nil {
 			return err
 		}
-		if err := a.confirm(ctx, again.plan(), f.yes); err != nil {
+		if err := a.confirm(ctx, f.repeatPlan(again), f.yes); err != nil {
 			return err
 		}
-		before, after, stopped = a.rerun(ctx, again)
+		before, after, stopped = a.repeat(ctx, again, f.out)
 		if stopped != nil && (len(before) == 0 || len(after) == 0) {
 			return stopped
 		}
@@ -215,6 +220,72 @@ func (f *compareFlags) split(recs []result.Record, path string) (before, after [
 		return nil, nil, err
 	}
 	after, err = b.of(recs, "--b", path)
+	return before, after, err
+}
+
+// repetition returns the runs of both sides that are made again.
+func (f *compareFlags) repetition(before, after []result.Record) (*experiment.Repetition, error) {
+	if f.out != "" {
+		if st, err := os.Stat(filepath.Dir(f.out)); err != nil || !st.IsDir() {
+			return nil, usagef("mkdir -p "+filepath.Dir(f.out), "--out %s: there is no folder %s", f.out, filepath.Dir(f.out))
+		}
+	}
+	again := &experiment.Repetition{Times: f.repeat}
+	for i, recs := range [][]result.Record{before, after} {
+		for _, group := range report.Repeats(recs) {
+			if err := again.Add([]string{"A", "B"}[i], &group[0]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return again, nil
+}
+
+// repeatPlan describes the runs, their targets, and the tables that are dropped there.
+func (f *compareFlags) repeatPlan(again *experiment.Repetition) string {
+	var b strings.Builder
+	n := len(again.A) + len(again.B)
+	fmt.Fprintf(&b, "Runs %d benchmarks, %d of each configuration, in turn, side A first in every other round:\n", n*f.repeat, f.repeat)
+	for _, c := range slices.Concat(again.A, again.B) {
+		fmt.Fprintf(&b, "\n  %s  %s layout %s, recorded as: rowmill %s\n", c.Side, c.Run.Preset, c.Run.Layout, experiment.ShellWords(c.Run.Command))
+		fmt.Fprintf(&b, "     on %s", c.Spec.Target())
+		if c.Private() {
+			fmt.Fprintln(&b, ", made for each run and removed afterwards")
+		} else {
+			fmt.Fprintf(&b, "\n     DROPS there, with all rows, and makes anew for each run: %s\n", strings.Join(c.Tables, ", "))
+		}
+	}
+	fmt.Fprintln(&b)
+	for i := range again.A {
+		for j := range again.B {
+			if again.A[i].Same(&again.B[j]) {
+				fmt.Fprintf(&b, "! A and B run the same command for layout %s: what differed between the records,\n"+
+					"  such as the server's settings, can't be repeated; this compares a configuration with itself.\n", again.A[i].Run.Layout)
+			}
+		}
+	}
+	for _, c := range []experiment.Repeated{again.A[0], again.B[0]} {
+		if v := c.Run.Rowmill; v != "" && v != versionString() {
+			fmt.Fprintf(&b, "! %s was recorded by rowmill %s; this is %s.\n", c.Side, v, versionString())
+		}
+	}
+	if f.out == "" {
+		fmt.Fprintln(&b, "! The records of these runs are not kept: --out FILE keeps them.")
+	}
+	return b.String()
+}
+
+// repeat makes the runs and returns the records of those that began, by side.
+func (a *app) repeat(ctx context.Context, again *experiment.Repetition, path string) (before, after []result.Record, err error) {
+	recs, err := a.measure(ctx, measuring{out: benchOutputs{record: path}, run: again.Run})
+	for _, rec := range recs {
+		rec.Source = cmp.Or(path, "run again")
+		if rec.Run.Side == "A" {
+			before = append(before, rec)
+		} else {
+			after = append(after, rec)
+		}
+	}
 	return before, after, err
 }
 

@@ -98,7 +98,7 @@ func TestCompareCommand(t *testing.T) {
 		{"out without repeat", "before.jsonl after.jsonl --out x", 2, "", "--out takes the records of --repeat"},
 		{"out over what is compared", "before.jsonl after.jsonl --repeat 2 --out after.jsonl", 2, "", "--out would replace after.jsonl"},
 		{"a negative repeat", "before.jsonl after.jsonl --repeat -1", 2, "", "--repeat -1"},
-		{"no command to repeat", "before.jsonl after.jsonl --repeat 2 --yes", 2, "", `its command, "", is no rowmill bench insert`},
+		{"records without a spec", "before.jsonl after.jsonl --repeat 2 --yes", 2, "", "its record has no spec"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, stdout, stderr := reportVerb(t, append([]string{"compare"}, strings.Fields(c.args)...)...)
@@ -149,6 +149,8 @@ func TestCompareRepeat(t *testing.T) {
 	t.Chdir(t.TempDir())
 	mustPass(t, rowmill(t.Context(), strings.Fields("bench insert --target sqlite:t.db --rows 2k --batch 100 --layout plain,rolling --period-rows 500 --out a.jsonl")...))
 	mustPass(t, rowmill(t.Context(), strings.Fields("bench insert --rows 2k --batch 20 --out b.jsonl --json")...))
+	forgetCommands(t, "a.jsonl")
+	forgetCommands(t, "b.jsonl")
 	line := strings.Fields("compare a.jsonl b.jsonl --a layout=plain --repeat 3 --out both.jsonl")
 	answered := func(answer string, args ...string) session {
 		var out, errs bytes.Buffer
@@ -204,19 +206,21 @@ func TestCompareRepeat(t *testing.T) {
 func TestCompareUnrepeatable(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	for i, c := range []struct {
-		command []string
-		says    string
-	}{
-		{[]string{"bench", "other", "--rows", "1k"}, "is no rowmill bench insert"},
-		{[]string{"bench", "insert", "--warp", "9"}, "doesn't fit this version of rowmill"},
-		{[]string{"bench", "insert", "more"}, "unexpected argument"},
-		{[]string{"bench", "insert", "--layout", "rolling"}, "doesn't make its layout"},
-		{[]string{"bench", "insert", "--target", "oracle:x"}, "unknown scheme"},
-		{[]string{"bench", "insert", "--preset", "gone"}, "unknown preset"},
+	for i, c := range []struct{ spec, says string }{
+		{"", "has no spec: rowmill  wrote it"},
+		{`{"workload":"steady","targets":["null:"]}`, "a run of bench steady"},
+		{`{"workload":"insert","targets":["null:"],"warp":9}`, "doesn't fit this version of rowmill"},
+		{`{"workload":"insert","targets":["null:"],"layouts":["rolling"]}`, "doesn't make its layout"},
+		{`{"workload":"insert","targets":["oracle:x"],"layouts":["plain"]}`, "unknown scheme"},
+		{`{"workload":"insert","targets":["null:"],"layouts":["plain"],"rows":9,"writers":1,"interval":"1s","preset":"gone"}`, "unknown preset"},
+		{`{"workload":"insert","targets":["null:"],"layouts":["plain"],"rows":9,"writers":1,"interval":"1s","find-rate":true}`, "a search for a rate"},
 	} {
 		path := filepath.Join(dir, "r.jsonl")
-		writeRuns(t, path, []float64{1000}, func(_ int, r *result.Run) { r.Command = c.command })
+		writeRuns(t, path, []float64{1000}, func(_ int, r *result.Run) {
+			if c.spec != "" {
+				r.Spec = []byte(c.spec)
+			}
+		})
 		s := rowmill(t.Context(), "compare", path, path, "--repeat", "2", "--yes")
 		if s.code != exitUsage || !strings.Contains(s.stderr, c.says) || strings.Contains(s.stderr, "Runs 2") {
 			t.Errorf("%d: exit %d, want %q:\n%s", i, s.code, c.says, s.stderr)

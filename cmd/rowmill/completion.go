@@ -7,18 +7,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/sandbox"
-	"github.com/rowmill/rowmill/internal/scenario"
 	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/internal/workload"
 )
-
-// methods returns the insert methods, including those that only one engine has.
-func methods() []string {
-	return []string{string(engine.Single), string(engine.Multi), string(engine.Prepared), string(engine.Pipeline), string(engine.Load)}
-}
 
 // flagChoices returns the values of flags that take one of a few values, or a list of
 // them. The key is the flag's name or, if commands differ, the command's path and the
@@ -36,7 +30,7 @@ func flagChoices() map[string][]string {
 		"preset":                     presets,
 		"rowmill bench mixed preset": workload.MixedPresets(),
 		"layout":                     workload.Layouts(),
-		"method":                     methods(),
+		"method":                     experiment.Methods(),
 		"durability":                 {sandbox.Full, sandbox.Relaxed, sandbox.None},
 		"ops":                        workload.MixedOperations(),
 		"steps":                      workload.IbenchSteps(),
@@ -79,7 +73,7 @@ func completeValues(c *cobra.Command) {
 				if len(args) > 0 {
 					return nil, cobra.ShellCompDirectiveNoFileComp
 				}
-				return scenario.Names(), cobra.ShellCompDirectiveDefault // or a file
+				return experiment.Scenarios(), cobra.ShellCompDirectiveDefault // or a file
 			}
 		}
 	}

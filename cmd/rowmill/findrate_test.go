@@ -152,6 +152,7 @@ func TestFindRateResume(t *testing.T) {
 				if killed {
 					cutLastRun(t, "run.jsonl", len(before))
 				}
+				forgetCommands(t, "run.jsonl")
 				s := rowmill(t.Context(), "bench", "insert", "--resume", "run.jsonl", "--json")
 				mustPass(t, s)
 				found := capacities(t, s)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/result"
 )
@@ -241,6 +242,7 @@ func TestMatrixInterrupted(t *testing.T) {
 	if code != exitInterrupted || !strings.Contains(stdout.String(), "incomplete: ") {
 		t.Fatalf("exit %d: %s%s", code, stdout.String(), stderr.String())
 	}
+	forgetCommands(t, "m.jsonl")
 	for args, says := range map[string]string{
 		"--rows 500":                     "--rows 500 contradicts the record, which has 300",
 		"--batch 10":                     "--batch 10 contradicts",
@@ -259,14 +261,14 @@ func TestMatrixInterrupted(t *testing.T) {
 		t.Errorf("plan: %s%s", plan.stdout, plan.stderr)
 	}
 	// Another rowmill is writing it.
-	held, err := appendRecord("m.jsonl")
+	held, err := experiment.Append("m.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s := rowmill(t.Context(), "bench", "matrix", "--resume", "m.jsonl"); s.code != exitFailed || !strings.Contains(s.stderr, "m.jsonl: another rowmill is writing it") {
 		t.Errorf("exit %d, %s", s.code, s.stderr)
 	}
-	if err := held.close(); err != nil {
+	if err := held.Close(); err != nil {
 		t.Fatal(err)
 	}
 	s := rowmill(t.Context(), "bench", "matrix", "--resume", "m.jsonl", "--rows", "300", "--json")
@@ -355,8 +357,8 @@ func TestMatrixBadInput(t *testing.T) {
 		"--indexes 0,4":                    "4 secondary indexes: preset classic has 0 to 3",
 		"--layout heap":                    `unknown layout "heap"`,
 		"--durability some":                `unknown durability "some"`,
-		"--durability full --target null:": "only sandboxes and SQLite",
-		"--durability full --target mysql://u@h/db":                  "only sandboxes and SQLite",
+		"--durability full --target null:": "a private server and for a file, not for",
+		"--durability full --target mysql://u@h/db":                  "a private server and for a file, not for",
 		"--durability full --target sqlite:?durability=none":         "says it, too",
 		"--durability full --target sandbox:mariadb?durability=none": "says it, too",
 		"--preset clasic":       `unknown preset "clasic"`,
@@ -364,7 +366,7 @@ func TestMatrixBadInput(t *testing.T) {
 		"--repeat 0":            "--repeat 0",
 		"--threshold 5%":        "which is missing",
 		"--retry-failed":        "goes with --resume",
-		"--resume not.jsonl":    "not those of one rowmill bench matrix",
+		"--resume not.jsonl":    "its record has no spec",
 		"--baseline not.jsonl":  "it holds no matrix",
 		"--out x/y.jsonl":       "no folder x",
 		"--out a --html a":      "can't both be",

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/sizing"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -187,7 +188,7 @@ func declared(in *sizing.Input, d *rolling.Declaration) {
 
 // takeRecord takes the rates from a record's runs: the last run of each layout.
 func takeRecord(ctx context.Context, in *sizing.Input, file string) error {
-	recs, err := readRuns(ctx, file)
+	recs, err := experiment.Read(ctx, file)
 	if err != nil {
 		return fmt.Errorf("read the record: %w", err)
 	}

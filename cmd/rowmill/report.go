@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/result"
 )
@@ -161,7 +162,7 @@ func (a *app) writeFiles(f reportFlags, recs []result.Record) (taken bool, err e
 func readRecords(ctx context.Context, paths []string) ([]result.Record, error) {
 	var recs []result.Record
 	for _, path := range paths {
-		more, err := readRuns(ctx, path)
+		more, err := experiment.Read(ctx, path)
 		if err != nil {
 			return nil, fmt.Errorf("read run record: %w", err)
 		}

@@ -186,6 +186,7 @@ func TestScenarioResume(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
+	forgetCommands(t, "run.jsonl")
 	if s := rowmill(t.Context(), "bench", "scenario", "--resume", "run.jsonl", "--scale", "2"); s.code != exitUsage || !strings.Contains(s.stderr, "--scale is the one") {
 		t.Errorf("another scale: exit %d, %s", s.code, s.stderr)
 	}

@@ -70,6 +70,11 @@ type Trial struct {
 	Scenario *result.Scenario
 	// Again means that an earlier trial left its table, which is dropped.
 	Again bool
+
+	// resumes are the recorded runs of the trial that this one continues.
+	resumes []*result.Record
+	// command, unless nil, is recorded instead of the Env's.
+	command []string
 }
 
 // layout returns the trial's only layout.
@@ -116,10 +121,13 @@ func Run(ctx context.Context, env *Env, s *Spec) ([]result.Record, error) {
 	case Steady:
 		return env.steady(ctx, s)
 	}
-	return each(ctx, s.trials(), trialLabel, func(t Trial) ([]result.Record, error) { return env.insert(ctx, t) })
+	return env.trials(ctx, s.trials())
 }
 
-func trialLabel(t Trial) string { return t.Label }
+// trials makes insert trials.
+func (e *Env) trials(ctx context.Context, all []Trial) ([]result.Record, error) {
+	return each(ctx, all, func(t Trial) string { return t.Label }, func(t Trial) ([]result.Record, error) { return e.insert(ctx, t) })
+}
 
 // each makes runs in order and returns the records of those that began. It stops at the
 // first failure, and after an interrupt. label names a run in an error.
@@ -150,7 +158,10 @@ func early(ctx context.Context, err error) error {
 // with what the open database and the machine say.
 func (e *Env) header(t *Trial, cfg *bench.Config, own result.Run) result.Run {
 	s, run := t.Spec, own
-	run.Command, run.Rowmill, run.Spec = e.Command, e.Rowmill, t.Whole.encoded()
+	if run.Command = t.command; run.Command == nil {
+		run.Command = e.Command
+	}
+	run.Rowmill, run.Spec = e.Rowmill, t.Whole.encoded()
 	run.Repeat, run.Side, run.Cell, run.Scenario = t.Repeat, t.Side, t.Cell, t.Scenario
 	if run.Workload == "" {
 		run.Workload = s.Workload

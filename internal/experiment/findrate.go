@@ -332,7 +332,7 @@ func (s *rateSearch) known() string {
 	if n := s.search.Left(); n > 0 {
 		// Trials that fail are followed by settling, and others end early.
 		left := time.Duration(n) * s.fill.trial.Spec.Trial.D()
-		text += fmt.Sprintf("; about %s left, %s", figure.Plural(n, "trial", "trials"), figure.Clock(left.Seconds()))
+		text += fmt.Sprintf("; about %s left, %s", figure.Plural(n, "trial"), figure.Clock(left.Seconds()))
 	} else {
 		text += "; the search has ended: " + s.search.State()
 	}
@@ -356,16 +356,10 @@ func ended(runs []*result.Record) bool {
 
 // resumedSearch reconstructs an interrupted search from its runs. It accesses no
 // database.
-func (e *Env) resumedSearch(t *Trial, runs []*result.Record) (*rateSearch, error) {
-	fill, spec := runs[0], t.Spec
-	if fill.Run.Layout != t.layout() {
-		return nil, fmt.Errorf("its last search is of layout %s, its spec makes %s there", fill.Run.Layout, t.layout())
-	}
+func (e *Env) resumedSearch(t *Trial) (*rateSearch, error) {
+	fill, spec := t.resumes[0], t.Spec
 	if fill.End == nil || fill.End.Stopped != bench.StoppedRows || fill.End.Search == nil {
 		return nil, errors.New("the table was not yet filled, so there is nothing to go on from")
-	}
-	if target.Private(spec.Target()) {
-		return nil, fmt.Errorf("its table was in %s, which was private and is gone; only one of a server, of a file or of a sandbox with keep=DIR is still there", spec.Target())
 	}
 	if spec.KeepPeriods > 0 {
 		return nil, errors.New("a table whose oldest periods are dropped can't be taken over")
@@ -377,7 +371,7 @@ func (e *Env) resumedSearch(t *Trial, runs []*result.Record) (*rateSearch, error
 	s := newRateSearch(e.newInsert(t))
 	sum := fill.Summary()
 	s.search = newSearch(fill.Run.Search, w.Options().Batch, &sum)
-	for _, r := range runs[1:] {
+	for _, r := range t.resumes[1:] {
 		t := r.Trial()
 		s.trials = max(s.trials, t.Number)
 		if t.Verdict == result.VerdictNone || r.End.Search == nil {
@@ -394,9 +388,9 @@ func (e *Env) resumedSearch(t *Trial, runs []*result.Record) (*rateSearch, error
 
 // resume takes over the table and continues the search. It returns the records of the
 // new runs.
-func (s *rateSearch) resume(ctx context.Context, runs []*result.Record) ([]result.Record, error) {
+func (s *rateSearch) resume(ctx context.Context) ([]result.Record, error) {
 	err := s.fill.open(ctx, func() error {
-		if err := s.takeOver(ctx, runs); err != nil {
+		if err := s.takeOver(ctx); err != nil {
 			return err
 		}
 		return s.goOn(ctx)
@@ -405,8 +399,8 @@ func (s *rateSearch) resume(ctx context.Context, runs []*result.Record) ([]resul
 }
 
 // takeOver reads what the table holds.
-func (s *rateSearch) takeOver(ctx context.Context, runs []*result.Record) (err error) {
-	r := s.fill
+func (s *rateSearch) takeOver(ctx context.Context) (err error) {
+	r, runs := s.fill, s.fill.trial.resumes
 	// The last run that was completed has the latest results.
 	var known *result.Searched
 	for _, run := range runs {

@@ -18,8 +18,6 @@ import (
 type insertRun struct {
 	measurement
 	w *workload.Insert
-	// resumes is the run that this one continues; nil for a new run.
-	resumes *result.Record
 	// search is the run's place in a search for a rate; nil outside of one. searching
 	// is the text shown after the name of one of its runs.
 	search    *result.Search
@@ -38,11 +36,17 @@ func (e *Env) newInsert(t *Trial) *insertRun {
 
 // insert makes a trial: one run, or all runs of a search for a rate.
 func (e *Env) insert(ctx context.Context, t Trial) ([]result.Record, error) {
-	r := e.newInsert(&t)
-	if t.Spec.FindRate {
-		return newRateSearch(r).run(ctx)
+	switch {
+	case t.Spec.FindRate && t.resumes != nil:
+		s, err := e.resumedSearch(&t)
+		if err != nil {
+			return nil, err
+		}
+		return s.resume(ctx)
+	case t.Spec.FindRate:
+		return newRateSearch(e.newInsert(&t)).run(ctx)
 	}
-	return recorded(r.run(ctx))
+	return recorded(e.newInsert(&t).run(ctx))
 }
 
 // recorded returns a record that may be missing as a list.
@@ -68,9 +72,8 @@ func (r *insertRun) run(ctx context.Context) (*result.Record, error) {
 	err := r.open(ctx, func() error {
 		var schema []string
 		var err error
-		if r.resumes != nil {
-			err = r.resume(ctx)
-			schema = r.resumes.Run.Schema
+		if r.trial.resumes != nil {
+			schema, err = r.resume(ctx)
 		} else {
 			schema, err = r.setup(ctx)
 		}
@@ -294,25 +297,24 @@ func (e *Env) noteRows(text func(n int64) string) func(n int64) {
 	}
 }
 
-// resume takes over the tables, and records in the measurement where the run
-// continues.
-func (r *insertRun) resume(ctx context.Context) error {
-	was := r.resumes
+// resume takes over the tables, records in the measurement where the run continues, and
+// returns the statements that created the tables.
+func (r *insertRun) resume(ctx context.Context) (schema []string, err error) {
+	was := r.trial.resumes[0]
 	o := r.trial.Spec.insertOptions(r.trial.layout())
 	if o.Layout == workload.Rolling {
 		o.PeriodRows = was.Run.PeriodRows
 	}
-	var err error
 	if r.w, err = workload.NewInsert(r.db, o); err != nil {
-		return err
+		return nil, err
 	}
 	if err := r.w.Measure(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	r.env.Show.Note("reading what the table holds, to go on from there")
 	got, err := r.w.Resume(ctx, o.Rows, r.env.noteRows(func(n int64) string { return "reading the table: " + rows(n) }))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	done, seconds := was.Done()
 	tail := was.Unrecorded(got.Rows - done)
@@ -326,5 +328,5 @@ func (r *insertRun) resume(ctx context.Context) error {
 		text += fmt.Sprintf(", after %d missing ones were inserted", got.Refilled)
 	}
 	r.env.Show.Note(text)
-	return nil
+	return was.Run.Schema, nil
 }

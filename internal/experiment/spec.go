@@ -84,19 +84,23 @@ type Spec struct {
 	NoWork bool `json:"no-work,omitempty" toml:"no-work,omitempty"`
 
 	// What only these workloads have.
-	Ibench *IbenchSpec `json:"ibench,omitempty" toml:"ibench,omitempty"`
-	Cells  *CellsSpec  `json:"cells,omitempty" toml:"cells,omitempty"`
-	Keep   *KeepSpec   `json:"keep,omitempty" toml:"keep,omitempty"`
+	Ibench   *IbenchSpec `json:"ibench,omitempty" toml:"ibench,omitempty"`
+	Cells    *CellsSpec  `json:"cells,omitempty" toml:"cells,omitempty"`
+	Keep     *KeepSpec   `json:"keep,omitempty" toml:"keep,omitempty"`
+	Matrix   *Levels     `json:"matrix,omitempty" toml:"matrix,omitempty"`
+	Scenario *Script     `json:"scenario,omitempty" toml:"scenario,omitempty"`
 }
 
 // The workloads of a Spec.
 const (
-	Insert = "insert"
-	Ibench = "ibench"
-	Mixed  = "mixed"
-	Points = "points"
-	Keep   = "keep"
-	Steady = "steady"
+	Insert   = "insert"
+	Ibench   = "ibench"
+	Mixed    = "mixed"
+	Points   = "points"
+	Keep     = "keep"
+	Steady   = "steady"
+	Matrix   = "matrix"
+	Scenario = "scenario"
 )
 
 // A Duration is a time.Duration whose text is that of time.ParseDuration.
@@ -221,6 +225,12 @@ func (s *Spec) Validate() error {
 		return s.validateKeep()
 	case Steady:
 		return s.validateSteady()
+	case Matrix:
+		_, err := PlanMatrix(s)
+		return err
+	case Scenario:
+		_, err := PlanScenario(s)
+		return err
 	}
 	return refuse("rowmill bench --help", "unknown workload %q", s.Workload)
 }
@@ -415,4 +425,4 @@ func (s *Spec) Statements() (out []Statements, err error) {
 }
 
 // rows formats a number of rows: 1 row, 2,000 rows.
-func rows[N int | int64](n N) string { return figure.Plural(n, "row", "rows") }
+func rows[N int | int64](n N) string { return figure.Plural(n, "row") }

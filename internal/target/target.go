@@ -30,6 +30,9 @@ const schemes = "sqlite:PATH, mariadb://USER@HOST/DB, mysql://USER@HOST/DB, post
 // Default is the target of benchmarks: a temporary file.
 const Default = "sqlite:"
 
+// DefaultServer is the target of a scenario that names none.
+const DefaultServer = "sandbox:mariadb"
+
 // ExampleServer is a private server's target, quoted for a shell, for hints.
 const ExampleServer = "'sandbox:mariadb?memory=64MB'"
 

@@ -1,4 +1,4 @@
-package scenario
+package experiment
 
 import (
 	"errors"
@@ -54,15 +54,15 @@ over   = "rolls.first"
 above  = 0.5
 `
 
-func TestParse(t *testing.T) {
-	d, err := Parse("small.toml", []byte(small))
+func TestParseScenario(t *testing.T) {
+	d, err := ParseScenario("small.toml", []byte(small))
 	if err != nil {
 		t.Fatal(err)
 	}
 	zero := 0
-	want := []Run{
-		{Name: "plain", Preset: "classic", Layout: "plain", Writers: 2, Indexes: &zero, MaxTime: time.Minute},
-		{Name: "rolls", Preset: "classic", Layout: "rolling", Writers: 2, PeriodShare: 0.1, MaxTime: 90 * time.Second},
+	want := []ScriptedRun{
+		{Name: "plain", Spec: Spec{Preset: "classic", Layouts: []string{"plain"}, Writers: 2, Indexes: &zero, MaxTime: Duration(time.Minute)}},
+		{Name: "rolls", PeriodShare: 0.1, Spec: Spec{Preset: "classic", Layouts: []string{"rolling"}, Writers: 2, MaxTime: Duration(90 * time.Second)}},
 	}
 	if diff := cmp.Diff(want, d.Runs); diff != "" {
 		t.Error(diff)
@@ -81,14 +81,14 @@ func TestParse(t *testing.T) {
 		}
 	}
 	rec := d.Record("rolls", 2, 77)
-	again, err := Parse("again.toml", []byte(rec.Declaration))
+	again, err := ParseScenario("again.toml", []byte(rec.Declaration))
 	if err != nil || rec.Run != "rolls" || !slices.Equal(rec.Runs, []string{"plain", "rolls"}) || len(again.Runs) != 2 {
 		t.Errorf("%+v, %v", rec, err)
 	}
 }
 
 // Each mistake is reported at its position, with a suggestion.
-func TestErrors(t *testing.T) {
+func TestScenarioErrors(t *testing.T) {
 	var out strings.Builder
 	for _, c := range [][3]string{
 		{"key", `title = "two runs"`, `titel = "two runs"`},
@@ -129,12 +129,12 @@ func TestErrors(t *testing.T) {
 		if text == small {
 			t.Fatalf("%s: nothing to change", c[0])
 		}
-		_, err := Parse("my.toml", []byte(text))
+		_, err := ParseScenario("my.toml", []byte(text))
 		if err == nil {
 			t.Errorf("%s: it was taken", c[0])
 			continue
 		}
-		var at *Error
+		var at *DeclarationError
 		if !errors.As(err, &at) {
 			t.Errorf("%s: %v has no place", c[0], err)
 			continue
@@ -156,12 +156,12 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestBuiltin(t *testing.T) {
-	if want := []string{"daily-2009", "ec2-2012", "time-partitions-2012"}; !slices.Equal(Names(), want) {
-		t.Errorf("built in are %v, want %v", Names(), want)
+func TestBuiltinScenarios(t *testing.T) {
+	if want := []string{"daily-2009", "ec2-2012", "time-partitions-2012"}; !slices.Equal(Scenarios(), want) {
+		t.Errorf("built in are %v, want %v", Scenarios(), want)
 	}
-	for _, name := range Names() {
-		d, err := Load(t.Context(), name)
+	for _, name := range Scenarios() {
+		d, err := LoadScenario(t.Context(), name)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -170,17 +170,16 @@ func TestBuiltin(t *testing.T) {
 			t.Errorf("%s: %+v", name, d)
 		}
 		for _, r := range d.Runs {
-			if r.Title == "" || r.MaxTime == 0 {
+			if r.Title == "" || r.Spec.MaxTime == 0 {
 				t.Errorf("%s: run %+v", name, r)
 			}
 		}
 	}
 }
 
-func TestLoad(t *testing.T) {
-	var unknown *UnknownError
+func TestLoadScenario(t *testing.T) {
 	for _, name := range []string{"nosuch", "no/such.toml", ""} {
-		if _, err := Load(t.Context(), name); !errors.As(err, &unknown) || !strings.Contains(err.Error(), "ec2-2012") {
+		if _, err := LoadScenario(t.Context(), name); err == nil || !strings.Contains(err.Error(), "ec2-2012") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
@@ -188,19 +187,19 @@ func TestLoad(t *testing.T) {
 	if err := os.WriteFile(path, []byte(small), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := Load(t.Context(), path); err != nil || d.Name != "small" || d.Source != path {
+	if d, err := LoadScenario(t.Context(), path); err != nil || d.Name != "small" || d.Source != path {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
 
 // No text makes the parser panic, and every accepted declaration has runs.
-func FuzzParse(f *testing.F) {
+func FuzzParseScenario(f *testing.F) {
 	f.Add(small)
 	for _, s := range []string{"", "a.b = {c = {d = 1}}", "[[run]]\n[run.x]\n", "run = [{name = 'a'}]", "\"\" = 1", "[defaults]\nindexes = -1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		d, err := Parse("fuzz.toml", []byte(text))
+		d, err := ParseScenario("fuzz.toml", []byte(text))
 		if err == nil && (len(d.Runs) == 0 || d.Rows < 1) {
 			t.Errorf("%q was taken: %+v", text, d)
 		}

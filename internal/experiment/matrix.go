@@ -1,0 +1,589 @@
+package experiment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/sandbox"
+	"github.com/rowmill/rowmill/internal/target"
+	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/result"
+)
+
+// Levels are the choices of a matrix besides the layouts of its Spec: each combination
+// is a cell.
+type Levels struct {
+	// Methods are the insert methods; nil are the common ones that the engine has.
+	Methods []string `json:"methods,omitempty" toml:"methods,omitempty"`
+	Batches []string `json:"batches" toml:"batches"`
+	Writers []string `json:"writers" toml:"writers"`
+	// Indexes are numbers of secondary indexes; nil is the preset's own.
+	Indexes []string `json:"indexes,omitempty" toml:"indexes,omitempty"`
+	// Durabilities are options of the target; nil is the target's own.
+	Durabilities []string `json:"durabilities,omitempty" toml:"durabilities,omitempty"`
+}
+
+// commonMethods are the insert methods of a matrix that names none.
+var commonMethods = []string{string(engine.Multi), string(engine.Prepared), string(engine.Load)}
+
+// Methods returns all insert methods.
+func Methods() (out []string) {
+	for _, m := range []engine.Method{engine.Single, engine.Multi, engine.Prepared, engine.Pipeline, engine.Load} {
+		out = append(out, string(m))
+	}
+	return out
+}
+
+// maxCells bounds the effect of a typing error.
+const maxCells = 100000
+
+// A factor is one list of a matrix.
+type factor struct {
+	name   string
+	levels []string
+	known  []string // nil: numbers
+	// set sets a run's level.
+	set func(run *Spec, level string) error
+}
+
+// factors returns the lists of a matrix, in the order of the record.
+func (s *Spec) factors() ([]factor, error) {
+	m := s.Matrix
+	methods, indexes := m.Methods, m.Indexes
+	if methods == nil {
+		methods = commonMethods
+	}
+	if indexes == nil {
+		w, err := s.alone(workload.Plain).dryInsert(workload.Plain)
+		if err != nil {
+			return nil, refuse(cmp.Or(Hint(err), s.help()), "%w", err)
+		}
+		indexes = []string{strconv.Itoa(w.Indexes())}
+	}
+	number := func(set func(run *Spec, n int)) func(*Spec, string) error {
+		return func(run *Spec, level string) error {
+			n, err := strconv.Atoi(level)
+			set(run, n)
+			return err
+		}
+	}
+	return []factor{
+		{"method", methods, Methods(), func(run *Spec, level string) error { run.Method = level; return nil }},
+		{"batch", m.Batches, nil, number(func(run *Spec, n int) { run.Batch = n })},
+		{"writers", m.Writers, nil, number(func(run *Spec, n int) { run.Writers = n })},
+		{"indexes", indexes, nil, number(func(run *Spec, n int) { run.Indexes = &n })},
+		{"layout", s.Layouts, workload.Layouts(), func(run *Spec, level string) error { *run = *run.alone(level); return nil }},
+		{"durability", m.Durabilities, []string{sandbox.Full, sandbox.Relaxed, sandbox.None}, func(run *Spec, level string) (err error) {
+			run.Targets[0], err = target.WithDurability(run.Targets[0], level)
+			return err
+		}},
+	}, nil
+}
+
+// A MatrixPlan is the runs of a matrix.
+type MatrixPlan struct {
+	Spec    *Spec
+	Factors []result.Factor
+	LeftOut []result.LeftOut
+	// Trials are all runs, in the order of execution.
+	Trials []Trial
+}
+
+// PlanMatrix combines the lists, leaves out the combinations that the engine doesn't
+// support, and refuses invalid ones. It opens no database.
+func PlanMatrix(s *Spec) (*MatrixPlan, error) {
+	m := &MatrixPlan{Spec: s}
+	if s.Matrix == nil || len(s.Targets) != 1 {
+		return nil, refuse(s.help(), "a matrix has one target, and lists of levels")
+	}
+	if err := target.Check(s.Target()); err != nil {
+		return nil, refuse(Hint(err), "--target: %w", err)
+	}
+	factors, err := s.factors()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.validateFactors(factors); err != nil {
+		return nil, err
+	}
+	if factors, err = m.possible(factors); err != nil {
+		return nil, err
+	}
+	cells, err := m.cells(factors)
+	if err != nil {
+		return nil, err
+	}
+	m.order(cells)
+	return m, nil
+}
+
+func (s *Spec) validateFactors(factors []factor) error {
+	runs := s.Repeat
+	for _, f := range factors {
+		if len(f.levels) == 0 && f.levels == nil {
+			continue // the durability isn't varied
+		}
+		if len(f.levels) == 0 {
+			return refuse(s.help(), "--%s: the list is empty", f.name)
+		}
+		for i, v := range f.levels {
+			switch {
+			case v == "":
+				return refuse(s.help(), "--%s: an entry of the list is empty", f.name)
+			case slices.Contains(f.levels[:i], v):
+				return refuse(s.help(), "--%s: %s is named twice", f.name, v)
+			case f.known != nil && !slices.Contains(f.known, v):
+				return refuse(s.help(), "--%s: unknown %s %q: there are %s", f.name, f.name, v, strings.Join(f.known, ", "))
+			}
+		}
+		runs = min(runs*len(f.levels), maxCells+1)
+	}
+	if err := s.validateDurability(); err != nil {
+		return err
+	}
+	switch most := highest(s.Matrix.Batches); {
+	case s.Rows == 0 && s.MaxTime == 0:
+		return refuse("--rows 100k, or --max-time 20s", "--rows 0 and --max-time 0: a run needs an end")
+	case s.Repeat < 1:
+		return refuse(s.help(), "--repeat %d: want at least 1", s.Repeat)
+	case slices.Contains(s.Matrix.Batches, "0"):
+		return refuse(s.help(), "--batch 0: want at least 1")
+	case s.Rows > 0 && most > s.Rows:
+		return refuse("--rows "+strconv.FormatInt(10*most, 10), "--batch %d is more than the %d rows of a run", most, s.Rows)
+	case runs > maxCells:
+		return refuse("shorter lists", "more than %d runs", maxCells)
+	}
+	return nil
+}
+
+// highest returns the highest of some numbers. Texts that are no numbers are ignored.
+func highest(texts []string) (most int64) {
+	for _, text := range texts {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			most = max(most, n)
+		}
+	}
+	return most
+}
+
+// validateDurability refuses durabilities that the target doesn't support.
+func (s *Spec) validateDurability() error {
+	if s.Matrix.Durabilities == nil {
+		return nil
+	}
+	settable, given := target.Durability(s.Target())
+	switch {
+	case !settable:
+		return refuse("without --durability: the server's own settings hold", "--durability: it can be set for a private server and for a file, not for %s", s.Target())
+	case target.StartsServer(s.Target()) && target.Place(s.Target()) != "":
+		return refuse("a target without keep=", "--durability: the server in %s keeps its own", target.Place(s.Target()))
+	case given:
+		return refuse("leave it out of the target", "--durability: the target %s says it, too", s.Target())
+	}
+	return nil
+}
+
+// possible leaves out the levels that the engine doesn't support.
+func (m *MatrixPlan) possible(factors []factor) (out []factor, err error) {
+	db, err := target.Dry(m.Spec.Target())
+	if err != nil {
+		return nil, refuse(Hint(err), "--target: %w", err)
+	}
+	caps, name := db.Capabilities(), db.Info().Engine
+	var methods []string
+	for _, method := range caps.Methods {
+		methods = append(methods, string(method))
+	}
+	for _, f := range factors {
+		if len(f.levels) == 0 {
+			continue
+		}
+		asked, why := f.levels, ""
+		f.levels = nil
+		for _, level := range asked {
+			why = ""
+			switch {
+			case f.name == "method" && !slices.Contains(methods, level):
+				why = fmt.Sprintf("%s has %s", name, strings.Join(methods, ", "))
+			case f.name == "method" && workload.SkipsKnownKeys(m.Spec.Preset) && slices.Contains(caps.NoIgnore, engine.Method(level)):
+				why = fmt.Sprintf("%s can't skip rows whose key is there with it, as preset %s asks for", name, m.Spec.Preset)
+			case f.name == "layout" && level == workload.Rolling && !caps.Rolling:
+				why = name + " can't cut a table into periods"
+			}
+			switch {
+			case why == "":
+				f.levels = append(f.levels, level)
+			case f.name != "method" || m.Spec.Matrix.Methods != nil:
+				m.LeftOut = append(m.LeftOut, result.LeftOut{Factor: f.name, Level: level, Why: why})
+			}
+		}
+		if len(f.levels) == 0 {
+			return nil, refuse(m.Spec.help(), "--%s %s: nothing is left: %s", f.name, strings.Join(asked, ","), why)
+		}
+		m.Factors = append(m.Factors, result.Factor{Name: f.name, Levels: f.levels})
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// cells returns each combination as a validated trial.
+func (m *MatrixPlan) cells(factors []factor) (out []Trial, err error) {
+	all := [][]string{{}}
+	for _, f := range factors {
+		var next [][]string
+		for _, levels := range all {
+			for _, l := range f.levels {
+				next = append(next, append(slices.Clone(levels), l))
+			}
+		}
+		all = next
+	}
+	for _, levels := range all {
+		run := *m.Spec
+		run.Workload, run.Matrix, run.Repeat, run.Targets = Insert, nil, 1, slices.Clone(m.Spec.Targets)
+		for i, f := range factors {
+			if err := f.set(&run, levels[i]); err != nil {
+				return nil, refuse(m.Spec.help(), "--%s %s: %w", f.name, levels[i], err)
+			}
+		}
+		if err := run.Validate(); err != nil {
+			if hint := Hint(err); hint != run.help() {
+				return nil, err
+			}
+			return nil, refuse(m.Spec.help(), "%w", err)
+		}
+		out = append(out, Trial{Spec: &run, Whole: m.Spec, Cell: &result.Cell{Levels: levels}})
+	}
+	return out, nil
+}
+
+// orderStream is the second seed of the generator that orders the cells; the rows use
+// the seed alone.
+const orderStream = 0x6d6174726978 // "matrix"
+
+// order determines the order of the runs: each round has every cell once, shuffled.
+func (m *MatrixPlan) order(cells []Trial) {
+	rng := rand.New(rand.NewPCG(uint64(m.Spec.Seed), orderStream))
+	for repeat := 1; repeat <= m.Spec.Repeat; repeat++ {
+		for _, i := range rng.Perm(len(cells)) {
+			t := cells[i]
+			if m.Spec.Repeat > 1 {
+				t.Repeat = repeat
+			}
+			t.Cell = &result.Cell{
+				Factors: m.Factors, LeftOut: m.LeftOut, Levels: t.Cell.Levels,
+				Repeats: m.Spec.Repeat, Runs: len(cells) * m.Spec.Repeat, Order: len(m.Trials) + 1,
+			}
+			t.Label = t.Cell.Name()
+			m.Trials = append(m.Trials, t)
+		}
+	}
+}
+
+// ResumeMatrix plans the rest of the matrix of a record: its interrupted runs and those
+// that never began, and with retryFailed those that failed. It opens no database.
+func ResumeMatrix(ctx context.Context, path string, retryFailed bool) (m *MatrixPlan, done []result.Record, err error) {
+	r, err := readResumption(ctx, path, Matrix)
+	if err != nil {
+		return nil, nil, err
+	}
+	if m, err = PlanMatrix(r.Spec); err != nil {
+		return nil, nil, err
+	}
+	type place struct {
+		key    string
+		repeat int
+	}
+	over := map[place]bool{}
+	for i := range r.Recs {
+		run := &r.Recs[i].Run
+		if run.Cell == nil || run.Cell.Runs != len(m.Trials) || !slices.EqualFunc(run.Cell.Factors, m.Factors, sameFactor) {
+			return nil, nil, r.refuse("rowmill bench matrix --out NEW.jsonl", "its matrix has other cells than this version of rowmill would run")
+		}
+		if completed, failed := cellEnd(&r.Recs[i]); completed || failed && !retryFailed {
+			over[place{run.Cell.Key(), run.Repeat}] = true
+		}
+	}
+	m.Trials = slices.DeleteFunc(m.Trials, func(t Trial) bool { return over[place{t.Cell.Key(), t.Repeat}] })
+	return m, r.Recs, nil
+}
+
+func sameFactor(x, y result.Factor) bool { return x.Name == y.Name && slices.Equal(x.Levels, y.Levels) }
+
+// cellEnd reports how a recorded run of a cell ended; both are false for an interrupted
+// one.
+func cellEnd(r *result.Record) (completed, failed bool) {
+	return !r.Broken() && r.End.Failure == "", r.End != nil && r.End.Stopped == bench.StoppedFailed
+}
+
+// An Estimate is how long the runs of a matrix take.
+type Estimate struct {
+	Time time.Duration
+	// From is the basis of the estimate; empty if there is none.
+	From string
+	// Bound means that the estimate is an upper limit, apart from preparing and
+	// verifying.
+	Bound bool
+}
+
+// perRun is the time of a run besides inserting: starting a private server, creating
+// and dropping tables, verifying a small one. On two cores, the servers start within
+// two seconds.
+const perRun = 3 * time.Second
+
+// Estimate uses earlier runs of the same cells, in the records. A cell without one is
+// assumed to take their mean or, if there are none, the longest time of a run.
+func (m *MatrixPlan) Estimate(records ...[]result.Record) (e Estimate) {
+	known := map[string][]float64{}
+	var all []float64
+	for _, recs := range records {
+		for i := range recs {
+			r := &recs[i]
+			if completed, _ := cellEnd(r); !completed || r.Run.Cell == nil {
+				continue
+			}
+			s := r.Summary()
+			seconds := s.Seconds
+			if m.Spec.Rows > 0 && s.RowsPerSecond > 0 {
+				seconds = float64(m.Spec.Rows) / s.RowsPerSecond
+			}
+			if m.Spec.MaxTime > 0 {
+				seconds = min(seconds, m.Spec.MaxTime.D().Seconds())
+			}
+			name := r.Run.Cell.Name()
+			known[name], all = append(known[name], seconds), append(all, seconds)
+		}
+	}
+	most := m.Spec.MaxTime.D()
+	switch {
+	case len(all) > 0:
+		e.From = "by the runs that are recorded"
+	case most > 0:
+		e.From, e.Bound, all = fmt.Sprintf("by --max-time %v for each", most), true, []float64{most.Seconds()}
+	default:
+		return e
+	}
+	for _, t := range m.Trials {
+		seconds := mean(all)
+		if k := known[t.Cell.Name()]; len(k) > 0 {
+			seconds = mean(k)
+		}
+		e.Time += time.Duration(seconds*float64(time.Second)) + perRun
+	}
+	return e
+}
+
+func mean(all []float64) (sum float64) {
+	for _, v := range all {
+		sum += v / float64(len(all))
+	}
+	return sum
+}
+
+// String describes the estimate.
+func (e Estimate) String() string {
+	if e.From == "" {
+		return "how long it takes isn't known without --max-time"
+	}
+	about := "about"
+	if e.Bound {
+		about = "at most about"
+	}
+	return fmt.Sprintf("%s %s, %s", about, e.Time.Round(time.Second), e.From)
+}
+
+// manyFailures is the number of consecutive failures after which a matrix ends: its
+// server is probably gone, and the remaining cells should not be recorded as failed.
+const manyFailures = 5
+
+// errRecord marks a failure to write the record.
+var errRecord = errors.New("the record can't be written")
+
+// Run makes the trials and returns their records after those that are done already.
+// After a failed run, it records the failure and continues with the next.
+func (m *MatrixPlan) Run(ctx context.Context, env *Env, done []result.Record) (recs []result.Record, err error) {
+	if recs = done; len(recs) > 0 {
+		env.Command = recs[0].Run.Command
+	}
+	began, failures := time.Now(), 0
+	var late []error // of runs that are complete in the record
+	for i, t := range m.Trials {
+		note := fmt.Sprintf("run %d of %d: %s", t.Cell.Order, t.Cell.Runs, t.Label)
+		if i > 0 {
+			// The order is random, so that the past runs are representative of the
+			// rest.
+			rest := time.Since(began) / time.Duration(i) * time.Duration(len(m.Trials)-i)
+			note += fmt.Sprintf("; about %s left", rest.Round(time.Second))
+		}
+		env.Show.Note(note)
+		t.Again = len(recs) > 0
+		rec, err := env.runCell(ctx, &t)
+		if rec != nil {
+			recs = append(recs, *rec)
+		}
+		switch {
+		case ctx.Err() != nil && len(recs) == 0:
+			return nil, errors.Join(ErrInterruptedEarly, notInterrupt(err))
+		case ctx.Err() != nil:
+			return recs, errors.Join(ErrInterrupted, notInterrupt(err))
+		case err == nil:
+			failures = 0
+			continue
+		case rec == nil && len(recs) == 0 || errors.Is(err, engine.ErrTableExists) || errors.Is(err, errRecord):
+			// No run has succeeded yet, or the record can't be written.
+			return recs, fmt.Errorf("%s: %w", t.Label, err)
+		}
+		env.Show.Note(fmt.Sprintf("failed: %s: %v", t.Label, err))
+		if rec != nil && rec.End.Stopped != bench.StoppedFailed {
+			late = append(late, fmt.Errorf("after %s: %w", t.Label, err))
+			continue
+		}
+		if rec == nil {
+			failed := result.Record{Run: env.failedCell(&t), End: &result.End{Stopped: bench.StoppedFailed, Failure: err.Error()}}
+			if err := errors.Join(env.Out.Run(failed.Run), env.Out.End(*failed.End)); err != nil {
+				return recs, err
+			}
+			recs = append(recs, failed)
+		}
+		if failures++; failures == manyFailures {
+			return recs, engine.Hinted(fmt.Errorf("%d runs in a row failed, the last with: %w", failures, err), "--resume, with --retry-failed, once that is mended")
+		}
+	}
+	return recs, errors.Join(late...)
+}
+
+// notInterrupt returns err, or nil if the interrupt itself caused it.
+func notInterrupt(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, ErrInterruptedEarly) {
+		return nil
+	}
+	return err
+}
+
+// failedCell returns the header of a cell that failed before its measurement began.
+func (e *Env) failedCell(t *Trial) result.Run {
+	s := t.Spec
+	cfg := s.config(workload.InsertOptions{Writers: s.Writers, Batch: s.Batch})
+	run := e.header(t, &cfg, result.Run{Name: t.Label, Method: s.Method, Indexes: *s.Indexes})
+	run.Started = time.Now().UTC()
+	if db, err := target.Dry(s.Target()); err == nil {
+		run.Engine = db.Info().Engine
+	}
+	return run
+}
+
+// runCell runs a cell. It first waits for the work that the previous cell left to the
+// server. On a permanent database, it drops the tables afterwards, so that each cell
+// starts from the same state.
+func (e *Env) runCell(ctx context.Context, t *Trial) (*result.Record, error) {
+	if err := syncDisk(ctx); err != nil {
+		return nil, err
+	}
+	r := e.newInsert(t)
+	err := r.open(ctx, func() (err error) {
+		schema, err := r.setup(ctx)
+		if err != nil {
+			return err
+		}
+		if !target.Private(t.Spec.Target()) {
+			defer func() {
+				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
+				defer cancel()
+				err = errors.Join(err, r.w.Drop(ctx))
+			}()
+			if err := r.settle(ctx); err != nil {
+				return err
+			}
+		}
+		err = r.insert(ctx, schema, r.config())
+		if e.Out.failed() {
+			err = errors.Join(err, errRecord)
+		}
+		return err
+	})
+	return r.rec, err
+}
+
+// Settling, on a permanent server: the interval between readings of the dirty share of
+// its cache, the share below which it has settled, the longest wait, and the number of
+// readings without any decrease that ends the wait. The last limit is for servers that
+// flush nothing while idle.
+const (
+	settleEvery   = 500 * time.Millisecond
+	settledShare  = 0.05
+	settleMost    = time.Minute
+	settleReading = 6
+)
+
+// settle waits until the server has written the pages that the previous cell left
+// dirty, or has stopped writing. It doesn't wait for engines without that counter.
+func (r *insertRun) settle(ctx context.Context) error {
+	if !r.db.Capabilities().Stores {
+		return nil
+	}
+	counters, err := r.db.Counters(ctx, r.w.Tables()...)
+	if err != nil {
+		return fmt.Errorf("open the server's counters: %w", err)
+	}
+	defer counters.Close()
+	all := counters.Describe()
+	at := slices.IndexFunc(all, func(c engine.Counter) bool { return c.Name == engine.CounterCacheDirty })
+	if at < 0 {
+		return nil
+	}
+	values := make([]float64, len(all))
+	least, still, said := math.Inf(1), 0, false
+	for end := time.Now().Add(settleMost); time.Now().Before(end) && still < settleReading; {
+		if err := counters.Sample(ctx, values); err != nil {
+			return err
+		}
+		dirty := values[at]
+		if math.IsNaN(dirty) || dirty <= settledShare*float64(r.db.Info().CacheBytes) {
+			return nil
+		}
+		if !said {
+			said = true
+			r.env.Show.Note("waiting for the server to write its dirty pages")
+		}
+		if still++; dirty < least {
+			least, still = dirty, 0
+		}
+		if err := engine.Sleep(ctx, settleEvery); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Summary describes the runs and how long they take.
+func (m *MatrixPlan) Summary(took Estimate) string {
+	var b strings.Builder
+	all := m.Spec.Repeat
+	for _, f := range m.Factors {
+		all *= len(f.Levels)
+	}
+	fmt.Fprintf(&b, "%s on %s, preset %s", figure.Plural(all, "run"), m.Spec.Target(), m.Spec.Preset)
+	if left := len(m.Trials); left < all {
+		fmt.Fprintf(&b, ", %d of them left", left)
+	}
+	fmt.Fprintf(&b, ": %s.\n", took)
+	for _, f := range m.Factors {
+		fmt.Fprintf(&b, "  %-10s  %s\n", f.Name, strings.Join(f.Levels, ", "))
+	}
+	fmt.Fprintf(&b, "  %-10s  %d\n", "repeats", m.Spec.Repeat)
+	for _, l := range m.LeftOut {
+		fmt.Fprintf(&b, "  left out: %s=%s: %s\n", l.Factor, l.Level, l.Why)
+	}
+	return b.String()
+}

@@ -1,0 +1,107 @@
+package experiment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/rowmill/rowmill/internal/target"
+	"github.com/rowmill/rowmill/result"
+)
+
+// A Repetition makes recorded runs again, for a comparison of two sides.
+type Repetition struct {
+	// Times is how often each configuration is run.
+	Times int
+	// A and B are the configurations of the two sides.
+	A, B []Repeated
+}
+
+// Repeated is a configuration that is run again.
+type Repeated struct {
+	Spec *Spec // of one layout
+	// Run is the recorded run, Side "A" or "B".
+	Run  result.Run
+	Side string
+	// Tables are dropped and made anew for each run.
+	Tables []string
+}
+
+// Private reports whether the target is made for each run, so that it can't hold a
+// user's table.
+func (c *Repeated) Private() bool { return target.Private(c.Spec.Target()) }
+
+// Same reports whether two configurations are the same.
+func (c *Repeated) Same(d *Repeated) bool { return reflect.DeepEqual(c.Spec, d.Spec) }
+
+// Add adds the configuration of a recorded run to a side. It refuses one that can't be
+// run again, and opens no database.
+func (r *Repetition) Add(side string, rec *result.Record) error {
+	c, err := repeated(&rec.Run)
+	if err != nil {
+		return refuse(cmp.Or(Hint(err), "the commands by hand, with --out, and compare their records"),
+			"--repeat: %q of %s can't be run again: %w", rec.Run.Name, rec.Source, err)
+	}
+	c.Side = side
+	if side == "A" {
+		r.A = append(r.A, c)
+	} else {
+		r.B = append(r.B, c)
+	}
+	return nil
+}
+
+func repeated(run *result.Run) (c Repeated, err error) {
+	s, err := Recorded(run)
+	switch {
+	case err != nil:
+		return c, err
+	case s.Workload != Insert:
+		return c, fmt.Errorf("it is a run of bench %s, not of bench insert", s.Workload)
+	case s.FindRate:
+		return c, errors.New("it is a search for a rate; --repeat of rowmill bench insert makes several")
+	case !slices.Contains(s.Layouts, run.Layout):
+		return c, fmt.Errorf("its spec doesn't make its layout, %q", run.Layout)
+	}
+	c.Run, c.Spec = *run, s.alone(run.Layout)
+	c.Spec.DropExisting = true
+	if err := c.Spec.Validate(); err != nil {
+		return c, err
+	}
+	w, err := c.Spec.dryInsert(run.Layout)
+	if err != nil {
+		return c, err
+	}
+	for _, t := range w.Tables() {
+		c.Tables = append(c.Tables, t.Name)
+	}
+	return c, nil
+}
+
+// trials returns the runs of all rounds. In a round, configurations to be compared
+// follow each other.
+func (r *Repetition) trials() (out []Trial) {
+	var configs []Repeated
+	for i := range max(len(r.A), len(r.B)) {
+		for _, side := range [][]Repeated{r.A, r.B} {
+			if i < len(side) {
+				configs = append(configs, side[i])
+			}
+		}
+	}
+	for round := range r.Times {
+		for _, c := range inTurn(configs, round) {
+			out = append(out, Trial{Spec: c.Spec, Whole: c.Spec, Side: c.Side, Repeat: round + 1, Repeats: r.Times, command: c.Run.Command,
+				Label: fmt.Sprintf("%s, layout %s, repeat %d", c.Side, c.Run.Layout, round+1)})
+		}
+	}
+	return out
+}
+
+// Run makes the runs in turn and returns the records of those that began.
+func (r *Repetition) Run(ctx context.Context, env *Env) ([]result.Record, error) {
+	return env.trials(ctx, r.trials())
+}

@@ -1,0 +1,273 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/sandbox"
+	"github.com/rowmill/rowmill/internal/target"
+	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/result"
+)
+
+// Script is what a Spec says of a scenario, besides its target, interval, seed and
+// proof.
+type Script struct {
+	// Text is the declaration, Source its name in errors.
+	Text   string `json:"text" toml:"text"`
+	Source string `json:"source" toml:"source"`
+	// Scale multiplies the rows, and with them memory and periods.
+	Scale float64 `json:"scale" toml:"scale"`
+	// MaxTime replaces the runs' own limits of time; 0 is no limit.
+	MaxTime *Duration `json:"max-time,omitempty" toml:"max-time,omitempty"`
+}
+
+// A ScenarioPlan is the runs of a scenario at a scale, on a target.
+type ScenarioPlan struct {
+	d     *Declaration
+	scale float64
+	rows  int64 // of each run
+	// target is the database; once size has run, it includes the memory.
+	target string
+	// finalBytes is the table size from which the memory is computed as a share; 0 if
+	// the scenario does not set the memory.
+	finalBytes int64
+	// trials are the runs to make, of all runs.
+	trials, all []Trial
+	// done are the recorded runs that came to their end.
+	done []result.Record
+}
+
+// PlanScenario determines the runs, and refuses impossible ones. It opens no database.
+func PlanScenario(s *Spec) (*ScenarioPlan, error) {
+	if s.Scenario == nil || len(s.Targets) > 1 {
+		return nil, refuse(s.help(), "a scenario has a declaration and one target")
+	}
+	d, err := ParseScenario(s.Scenario.Source, []byte(s.Scenario.Text))
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case s.Scenario.MaxTime != nil && *s.Scenario.MaxTime < 0:
+		return nil, refuse(s.help(), "--max-time %v is negative", s.Scenario.MaxTime.D())
+	case s.Interval == 0:
+		return nil, refuse(s.help(), "--interval 0: want at least 10ms")
+	}
+	p := &ScenarioPlan{d: d, scale: s.Scenario.Scale, rows: int64(math.Round(float64(d.Rows) * s.Scenario.Scale)), target: s.Target()}
+	if err := target.Check(p.target); err != nil {
+		from := "--target"
+		if p.target == d.Target {
+			from = d.Source + ": target"
+		}
+		return nil, refuse(Hint(err), "%s: %w", from, err)
+	}
+	if p.target, err = target.WithDurability(p.target, d.Durability); err != nil {
+		return nil, err
+	}
+	for i := range d.Runs {
+		r := &d.Runs[i]
+		one, err := p.spec(r, s)
+		if err != nil {
+			return nil, err
+		}
+		p.all = append(p.all, Trial{Spec: one, Whole: s, Label: "run " + r.Name, Scenario: d.Record(r.Name, p.scale, 0)})
+	}
+	p.trials = p.all
+	return p, nil
+}
+
+// minScenarioRows is the least number of rows of a run or a period. With fewer, the
+// measurement shows mainly the start of a server.
+const minScenarioRows = 1000
+
+// spec returns the validated Spec of a run.
+func (p *ScenarioPlan) spec(r *ScriptedRun, s *Spec) (*Spec, error) {
+	tooFew := func(share float64, format string, args ...any) error {
+		return refuse(fmt.Sprintf("--scale %.2g", math.Ceil(1e4*minScenarioRows/share/float64(p.d.Rows))/1e4), "--scale %v: "+format, append([]any{p.scale}, args...)...)
+	}
+	if p.rows < minScenarioRows {
+		return nil, tooFew(1, "%d rows a run are too few to measure", p.rows)
+	}
+	out := r.Spec
+	out.Workload, out.Targets, out.Repeat, out.Rows = Insert, []string{p.target}, 1, p.rows
+	out.Interval, out.Seed, out.DropExisting, out.NoVerify = s.Interval, s.Seed, s.DropExisting, s.NoVerify
+	if s.Scenario.MaxTime != nil {
+		out.MaxTime = *s.Scenario.MaxTime
+	}
+	if r.PeriodShare > 0 {
+		out.PeriodRows = int64(math.Round(r.PeriodShare * float64(p.rows)))
+		if out.PeriodRows < minScenarioRows {
+			return nil, tooFew(r.PeriodShare, "periods of run %s would have %d rows: want at least %d", r.Name, out.PeriodRows, minScenarioRows)
+		}
+	}
+	if err := out.Validate(); err != nil {
+		hint := "another --target, or a copy of the scenario: --print"
+		if h := Hint(err); h != "" && h != out.help() {
+			hint = h
+		}
+		return nil, refuse(hint, "%s: run %s: %w", p.d.At(r.Name, settingIn(err)), r.Name, err)
+	}
+	return &out, nil
+}
+
+// settingIn returns the key of a run's setting to which an error refers, if its text
+// names one, and otherwise the run's name.
+func settingIn(err error) string {
+	for _, key := range []string{"method", "indexes", "keep-periods", "period", "batch", "rate", "layout", "preset"} {
+		if strings.Contains(err.Error(), key) {
+			return key
+		}
+	}
+	return "name"
+}
+
+// ResumeScenario plans the runs that a scenario's record lacks. dropExisting drops
+// tables of the same names even if the recorded Spec does not.
+func ResumeScenario(ctx context.Context, path string, dropExisting bool) (*ScenarioPlan, error) {
+	r, err := readResumption(ctx, path, Scenario)
+	if err != nil {
+		return nil, err
+	}
+	p, err := PlanScenario(r.Spec)
+	if err != nil {
+		return nil, err
+	}
+	completed := map[string]bool{}
+	for _, rec := range r.Recs {
+		if rec.Run.Scenario != nil && !rec.Broken() {
+			p.done = append(p.done, rec)
+			completed[rec.Run.Scenario.Run] = true
+		}
+	}
+	p.trials = slices.DeleteFunc(slices.Clone(p.all), func(t Trial) bool { return completed[t.Scenario.Run] })
+	for i := range p.trials {
+		p.trials[i].Spec.DropExisting = p.trials[i].Spec.DropExisting || dropExisting
+	}
+	return p, nil
+}
+
+// Run determines the memory and makes the runs in order, up to the first failure. It
+// returns the records of those that began, and of those already recorded, in the order
+// of the scenario.
+func (p *ScenarioPlan) Run(ctx context.Context, env *Env) ([]result.Record, error) {
+	for _, line := range p.describe() {
+		env.Show.Note(line)
+	}
+	if err := p.size(ctx, env); err != nil {
+		return p.done, early(ctx, err)
+	}
+	n, seen := 0, map[string]bool{}
+	recs, err := each(ctx, p.trials, func(t Trial) string { return t.Label }, func(t Trial) ([]result.Record, error) {
+		n++
+		env.Show.Note(fmt.Sprintf("run %d of %d: %s", n, len(p.trials), t.Scenario.Run))
+		t.Spec.Targets, t.Scenario.FinalBytes = []string{p.target}, p.finalBytes
+		if p.finalBytes == 0 {
+			t.Scenario.MemoryShare, t.Scenario.MemoryOf = 0, ""
+		}
+		t.Again, seen[t.Spec.Preset] = seen[t.Spec.Preset], true
+		return env.insert(ctx, t)
+	})
+	recs = slices.Concat(p.done, recs)
+	place := func(rec result.Record) int {
+		return slices.IndexFunc(p.all, func(t Trial) bool { return t.Scenario.Run == rec.Run.Scenario.Run })
+	}
+	slices.SortStableFunc(recs, func(x, y result.Record) int { return place(x) - place(y) })
+	return recs, err
+}
+
+// The sample has scenarioSample rows, or scenarioSampleShare of the rows if that is
+// less, but at least minScenarioSample. It is large enough that the first extents of
+// the table and its indexes don't dominate, and that pages have been split as in the
+// full table.
+const (
+	scenarioSample      = 200_000
+	scenarioSampleShare = 0.1
+	minScenarioSample   = 20_000
+)
+
+// size measures bytes per row on a sample, and sets the memory of the runs.
+func (p *ScenarioPlan) size(ctx context.Context, env *Env) error {
+	if p.d.MemoryShare == 0 {
+		return nil
+	}
+	memory := fmt.Sprintf("%v of the final size of %s", p.d.MemoryShare, p.d.MemoryOf)
+	least, unit, ok := target.MemoryFloor(p.target)
+	if !ok {
+		env.Show.Note("memory stays as the target has it: the scenario's is " + memory)
+		return nil
+	}
+	sample := max(minScenarioSample, min(scenarioSample, int64(scenarioSampleShare*float64(p.rows))))
+	env.Show.Note(fmt.Sprintf("measuring bytes per row of %s on a sample of %s, for %s", p.d.MemoryOf, rows(sample), memory))
+	perRow, err := p.bytesPerRow(ctx, sample, env)
+	if err != nil {
+		return err
+	}
+	p.finalBytes = int64(perRow * float64(p.rows))
+	share := p.d.MemoryShare * float64(p.finalBytes)
+	given := int64(math.Round(share/float64(unit))) * unit
+	if given < least {
+		return refuse(fmt.Sprintf("--scale %.2g", math.Ceil(100*p.scale*float64(least)/share)/100),
+			"--scale %v: %s are %s, and %s takes at least %s: the shape would be another one",
+			p.scale, memory, figure.Bytes(share), p.target, sandbox.FormatSize(least))
+	}
+	env.Show.Note(fmt.Sprintf("%s: %.0f bytes per row, %s in the end, memory %s", p.d.MemoryOf, perRow, figure.Bytes(float64(p.finalBytes)), figure.Bytes(float64(given))))
+	p.target, err = target.WithMemory(p.target, given)
+	return err
+}
+
+// bytesPerRow measures the bytes per row of the table that the memory is a share of: a
+// plain one, loaded at full speed, because the insert method does not affect its size.
+func (p *ScenarioPlan) bytesPerRow(ctx context.Context, sample int64, env *Env) (perRow float64, err error) {
+	i := slices.IndexFunc(p.d.Runs, func(r ScriptedRun) bool { return r.Name == p.d.MemoryOf })
+	one := p.all[i].Spec.alone(workload.Plain)
+	one.Method, one.Batch = "", 0
+	m := measurement{env: env, trial: &Trial{Spec: one}}
+	err = m.open(ctx, func() error {
+		w, err := workload.NewInsert(m.db, one.insertOptions(workload.Plain))
+		if err != nil {
+			return err
+		}
+		perRow, err = w.BytesPerRow(ctx, sample)
+		return err
+	})
+	return perRow, err
+}
+
+// describe says which runs are made, and estimates how long they take.
+func (p *ScenarioPlan) describe() []string {
+	lines := []string{fmt.Sprintf("%s: %s", p.d.Name, p.d.Title),
+		fmt.Sprintf("%s of %s on %s", figure.Plural(len(p.trials), "run"), rows(p.rows), p.target)}
+	share := float64(len(p.trials)) / float64(len(p.all))
+	took := time.Duration(float64(p.d.Takes) * p.scale * share)
+	var most time.Duration
+	for _, t := range p.trials {
+		if t.Spec.MaxTime == 0 {
+			most = 0
+			break
+		}
+		most += t.Spec.MaxTime.D()
+	}
+	switch {
+	case p.d.Takes == 0 && most > 0:
+		lines = append(lines, fmt.Sprintf("at most %s of inserting, by the runs' limits of time", figure.Duration(most.Seconds())))
+	case p.d.Takes > 0 && most > 0 && took > most:
+		lines = append(lines, fmt.Sprintf("about %s, where the runs' limits of time end them; then their curves are cut", figure.Duration(most.Seconds())))
+	case p.d.Takes > 0:
+		line := fmt.Sprintf("about %s on 2 cores", figure.Duration(max(took.Seconds(), 1)))
+		if most > 0 {
+			line += fmt.Sprintf(", at most %s of inserting by the runs' limits of time", figure.Duration(most.Seconds()))
+		}
+		lines = append(lines, line)
+	}
+	for _, t := range p.trials {
+		if int64(t.Spec.Batch)*8 > p.rows {
+			lines = append(lines, fmt.Sprintf("! %s: %s are less than 8 batches, so that there is no first or last rate of them", t.Label, rows(p.rows)))
+		}
+	}
+	return lines
+}
