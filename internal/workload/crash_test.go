@@ -2,27 +2,13 @@ package workload
 
 import (
 	"context"
-	"database/sql"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
-
-// lossy is a database that may lose recently acknowledged rows.
-type lossy struct {
-	engine.DB
-	loss time.Duration
-}
-
-func (l lossy) Info() engine.Info {
-	info := l.DB.Info()
-	info.CrashLoss = l.loss
-	return info
-}
 
 // TestLost: after a crash whole batches acknowledged within the window may be
 // missing, but no other rows.
@@ -37,19 +23,20 @@ func TestLost(t *testing.T) {
 		sound   bool
 	}{
 		{"nothing missing", true, true, "", 0, true},
-		{"a batch lost", true, true, "DELETE FROM %T WHERE transactionid BETWEEN 1201 AND 1300", batch, true},
-		{"two batches lost", true, true, "DELETE FROM %T WHERE transactionid > 1800", 2 * batch, true},
-		{"part of a batch lost", true, true, "DELETE FROM %T WHERE transactionid BETWEEN 1201 AND 1299", 99, false},
-		{"a row changed", true, true, "UPDATE %T SET productid = productid + 1 WHERE transactionid = 1250", 1, false},
-		{"a batch missing without a crash", true, false, "DELETE FROM %T WHERE transactionid BETWEEN 1201 AND 1300", 0, false},
-		{"a batch missing where none may", false, true, "DELETE FROM %T WHERE transactionid BETWEEN 1201 AND 1300", 0, false},
+		{"a batch lost", true, true, "DELETE FROM purchases WHERE transactionid BETWEEN 1201 AND 1300", batch, true},
+		{"two batches lost", true, true, "DELETE FROM purchases WHERE transactionid > 1800", 2 * batch, true},
+		{"part of a batch lost", true, true, "DELETE FROM purchases WHERE transactionid BETWEEN 1201 AND 1299", 99, false},
+		{"a row changed", true, true, "UPDATE purchases SET productid = productid + 1 WHERE transactionid = 1250", 1, false},
+		{"a batch missing without a crash", true, false, "DELETE FROM purchases WHERE transactionid BETWEEN 1201 AND 1300", 0, false},
+		{"a batch missing where none may", false, true, "DELETE FROM purchases WHERE transactionid BETWEEN 1201 AND 1300", 0, false},
 	} {
 		for _, layout := range Layouts() {
 			t.Run(c.name+"/"+layout, func(t *testing.T) {
-				db := lossy{testdb.Open(t, "mariadb"), 0}
-				if c.lossy {
-					db.loss = time.Hour // all rows that the test inserts
-				}
+				db := &faulty{DB: testdb.Open(t, "mariadb"), info: func(info *engine.Info) {
+					if info.CrashLoss = 0; c.lossy {
+						info.CrashLoss = time.Hour // all rows that the test inserts
+					}
+				}}
 				w := prepared(t, db, InsertOptions{Preset: "classic", Layout: layout, Rows: rows, Batch: batch, PeriodRows: 700})
 				ok(t, w.ExpectCrashes(func() <-chan struct{} { return nil }))
 				run(t, w, config(w))
@@ -57,7 +44,7 @@ func TestLost(t *testing.T) {
 					w.Crashed(time.Now())
 				}
 				if c.harm != "" {
-					harmed(t, raw(t, w.db), c.harm)
+					exec(t, raw(t, w.db), c.harm)
 				}
 				p := verify(t, w)
 				if p.Checksum != c.sound || p.Lost != c.lost || p.Expected != rows || c.sound && p.Expected != p.Found+p.Lost {
@@ -69,11 +56,6 @@ func TestLost(t *testing.T) {
 			})
 		}
 	}
-}
-
-func harmed(t *testing.T, db *sql.DB, q string) {
-	t.Helper()
-	exec(t, db, strings.ReplaceAll(q, "%T", "purchases"))
 }
 
 // TestRecent: a batch is at risk if it was acknowledged within the window, or by

@@ -52,11 +52,7 @@ func TestInsert(t *testing.T) {
 					if err := w.Drop(t.Context()); err != nil {
 						t.Error(err)
 					}
-					for _, table := range w.Tables() {
-						if exists, err := db.Catalog().Exists(t.Context(), table); err != nil || exists {
-							t.Errorf("%s exists after Drop: %v, %v", table.Name, exists, err)
-						}
-					}
+					gone(t, db, w.Tables()...)
 				})
 			}
 		}
@@ -113,9 +109,7 @@ func TestSetupRefusesExisting(t *testing.T) {
 				if number(t, sql, "SELECT mine FROM purchases_2") != 7 {
 					t.Error("the table was touched")
 				}
-				if exists, err := db.Catalog().Exists(t.Context(), w.Tables()[0]); err != nil || exists {
-					t.Errorf("purchases_1 was created, %v", err)
-				}
+				gone(t, db, w.Tables()[0])
 			}
 			// Each layout replaces the other's tables.
 			for _, layout := range []string{Rolling, Plain, Plain, Rolling, Rolling} {
@@ -168,11 +162,7 @@ func TestSetupFails(t *testing.T) {
 			if _, err := w.Setup(ctx, false); !errors.Is(err, context.Canceled) {
 				t.Errorf("Setup returned %v", err)
 			}
-			for _, table := range w.Tables() {
-				if exists, err := db.Catalog().Exists(t.Context(), table); err != nil || exists {
-					t.Errorf("%s is left: %v, %v", table.Name, exists, err)
-				}
-			}
+			gone(t, db, w.Tables()...)
 		})
 	}
 }

@@ -140,11 +140,49 @@ func mustHold(t testing.TB, w *Insert, rows int64) Proof {
 	return p
 }
 
-// faulty is a database with hooks by which a test makes it fail.
+// faulty is a database with hooks by which a test makes it fail, or say something else
+// of itself.
 type faulty struct {
 	engine.DB
 	apply  func(ctx context.Context, steps []engine.Step) error
 	writer func(engine.Writer) engine.Writer
+	// del is called around each delete of a querier.
+	del  func(del func() (int64, error)) (int64, error)
+	info func(*engine.Info)
+	caps func(*engine.Capabilities)
+}
+
+func (f *faulty) Info() engine.Info {
+	info := f.DB.Info()
+	if f.info != nil {
+		f.info(&info)
+	}
+	return info
+}
+
+func (f *faulty) Capabilities() engine.Capabilities {
+	caps := f.DB.Capabilities()
+	if f.caps != nil {
+		f.caps(&caps)
+	}
+	return caps
+}
+
+func (f *faulty) Querier(ctx context.Context) (engine.Querier, error) {
+	inner, err := f.DB.Querier(ctx)
+	return &hookedQuerier{inner, f}, err
+}
+
+type hookedQuerier struct {
+	engine.Querier
+	db *faulty
+}
+
+func (q *hookedQuerier) Delete(ctx context.Context, d *engine.Delete, from, to int64) (int64, error) {
+	if q.db.del == nil {
+		return q.Querier.Delete(ctx, d, from, to)
+	}
+	return q.db.del(func() (int64, error) { return q.Querier.Delete(ctx, d, from, to) })
 }
 
 func (f *faulty) Apply(ctx context.Context, steps ...engine.Step) error {
@@ -190,3 +228,21 @@ func hasWarning(p Proof, part string) bool {
 func ptr[T any](v T) *T { return &v }
 
 func noEvent(string, string, time.Time) {}
+
+// gone fails the test if one of the tables exists.
+func gone(t *testing.T, db engine.DB, tables ...*engine.Table) {
+	t.Helper()
+	for _, table := range tables {
+		if exists, err := db.Catalog().Exists(t.Context(), table); err != nil || exists {
+			t.Errorf("%s is left: %v, %v", table.Name, exists, err)
+		}
+	}
+}
+
+// onStores runs a test on a new database of each kind.
+func onStores(t *testing.T, test func(t *testing.T, db engine.DB)) {
+	t.Helper()
+	for _, kind := range stores {
+		t.Run(kind, func(t *testing.T) { test(t, testdb.Open(t, kind)) })
+	}
+}

@@ -180,60 +180,45 @@ func TestKeysRunAhead(t *testing.T) {
 // TestPendingKeepsPeriod checks that a period needed by a pending row is not
 // dropped, however far the inserts have progressed.
 func TestPendingKeepsPeriod(t *testing.T) {
-	for _, kind := range stores {
-		t.Run(kind, func(t *testing.T) {
-			db := testdb.Open(t, kind)
-			w := prepared(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 10000, Batch: 100, PeriodRows: 500, KeepPeriods: 1})
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			ended := make(chan error, 1)
-			go func() { ended <- w.Background(ctx, noEvent) }()
-			slow, err := w.Client(ctx, 0)
+	onStores(t, func(t *testing.T, db engine.DB) {
+		w := prepared(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 10000, Batch: 100, PeriodRows: 500, KeepPeriods: 1})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() { ended <- w.Background(ctx, noEvent) }()
+		slow, err := w.Client(ctx, 0)
+		ok(t, err)
+		fast, err := w.Client(ctx, 1)
+		ok(t, err)
+		send := func(c bench.Client) {
+			t.Helper()
+			ok(t, c.Do(ctx))
+		}
+		slow.Prepare(100)
+		for range 40 {
+			fast.Prepare(100)
+			send(fast)
+		}
+		time.Sleep(5 * rollEvery) // sufficient to drop too many periods
+		send(slow)
+		ok(t, slow.Close())
+		// No row is pending, so all periods except one can be dropped.
+		oldest := func() string {
+			parts, err := db.Catalog().Partitions(t.Context(), w.Tables()[0])
 			ok(t, err)
-			fast, err := w.Client(ctx, 1)
-			ok(t, err)
-			send := func(c bench.Client) {
-				t.Helper()
-				ok(t, c.Do(ctx))
+			return parts[0].Name
+		}
+		for deadline := time.Now().Add(10 * time.Second); oldest() != "p0000000000000004000"; time.Sleep(rollEvery) {
+			if time.Now().After(deadline) {
+				t.Fatalf("the oldest period is still %s", oldest())
 			}
-			slow.Prepare(100)
-			for range 40 {
-				fast.Prepare(100)
-				send(fast)
-			}
-			time.Sleep(5 * rollEvery) // sufficient to drop too many periods
-			send(slow)
-			ok(t, slow.Close())
-			// No row is pending, so all periods except one can be dropped.
-			oldest := func() string {
-				parts, err := db.Catalog().Partitions(t.Context(), w.Tables()[0])
-				ok(t, err)
-				return parts[0].Name
-			}
-			for deadline := time.Now().Add(10 * time.Second); oldest() != "p0000000000000004000"; time.Sleep(rollEvery) {
-				if time.Now().After(deadline) {
-					t.Fatalf("the oldest period is still %s", oldest())
-				}
-			}
-			cancel()
-			ok(t, errors.Join(fast.Close(), <-ended))
-			if p := verify(t, w); !p.Checksum || p.Expected != 101 || p.DroppedRows != 3999 {
-				t.Errorf("%+v", p)
-			}
-		})
-	}
-}
-
-// few is a database with a limit on the number of periods per table.
-type few struct {
-	engine.DB
-	periods int
-}
-
-func (f few) Capabilities() engine.Capabilities {
-	c := f.DB.Capabilities()
-	c.MaxPeriods = f.periods
-	return c
+		}
+		cancel()
+		ok(t, errors.Join(fast.Close(), <-ended))
+		if p := verify(t, w); !p.Checksum || p.Expected != 101 || p.DroppedRows != 3999 {
+			t.Errorf("%+v", p)
+		}
+	})
 }
 
 // TestDoubtKeepsPeriod: rows in doubt may never have got a key. Later rows then
@@ -252,7 +237,7 @@ func TestDoubtKeepsPeriod(t *testing.T) {
 // TestTooManyPeriods checks that too many periods are refused before any
 // statement is sent, with a hint.
 func TestTooManyPeriods(t *testing.T) {
-	w := prepared(t, few{testdb.Open(t, "sqlite"), 10}, InsertOptions{Preset: "classic", Layout: Rolling, Batch: 50, PeriodRows: 100})
+	w := prepared(t, &faulty{DB: testdb.Open(t, "sqlite"), caps: func(c *engine.Capabilities) { c.MaxPeriods = 10 }}, InsertOptions{Preset: "classic", Layout: Rolling, Batch: 50, PeriodRows: 100})
 	cfg := config(w)
 	cfg.Rows, cfg.Grace = 10000, 100*time.Millisecond
 	out, err := bench.Run(t.Context(), w, cfg)

@@ -11,47 +11,36 @@ import (
 )
 
 func TestMeasure(t *testing.T) {
-	for _, kind := range stores {
-		t.Run(kind, func(t *testing.T) {
-			db := testdb.Open(t, kind)
-			// The table of a killed run, with another schema and other rows.
-			exec(t, raw(t, db), "CREATE TABLE rowmill_sample_purchases (x INT)", "INSERT INTO rowmill_sample_purchases VALUES (1)")
-			sizes := map[string]int64{}
-			for _, o := range []InsertOptions{
-				{Preset: "classic", Rows: 100000},
-				{Preset: "classic", Rows: 100000, Indexes: ptr(0)},
-				{Preset: "ibench", Rows: 100000, Writers: 4},
-				{Preset: "timeseries"},
-			} {
-				o.Layout = Rolling
-				w := newTestInsert(t, db, o)
-				ok(t, w.Measure(t.Context()))
-				_, why := w.Period()
-				if !strings.Contains(why, "fit into 80% of a cache") {
-					t.Errorf("period because %q", why)
-				}
-				name := o.Preset
-				if o.Indexes != nil {
-					name += " bare"
-				}
-				sizes[name] = w.Options().PeriodRows
-				gone(t, w)
+	onStores(t, func(t *testing.T, db engine.DB) {
+		// The table of a killed run, with another schema and other rows.
+		exec(t, raw(t, db), "CREATE TABLE rowmill_sample_purchases (x INT)", "INSERT INTO rowmill_sample_purchases VALUES (1)")
+		sizes := map[string]int64{}
+		for _, o := range []InsertOptions{
+			{Preset: "classic", Rows: 100000},
+			{Preset: "classic", Rows: 100000, Indexes: ptr(0)},
+			{Preset: "ibench", Rows: 100000, Writers: 4},
+			{Preset: "timeseries"},
+		} {
+			o.Layout = Rolling
+			w := newTestInsert(t, db, o)
+			ok(t, w.Measure(t.Context()))
+			_, why := w.Period()
+			if !strings.Contains(why, "fit into 80% of a cache") {
+				t.Errorf("period because %q", why)
 			}
-			// With indexes a row takes about three times the space. Four tables
-			// share a cache.
-			if sizes["classic bare"] < 2*sizes["classic"] || sizes["ibench"] > sizes["classic"]/2 || sizes["timeseries"]%1000 != 0 {
-				t.Errorf("rows of a period: %v", sizes)
+			name := o.Preset
+			if o.Indexes != nil {
+				name += " bare"
 			}
-		})
-	}
-}
-
-// gone fails the test if a scratch table exists.
-func gone(t *testing.T, w *Insert) {
-	t.Helper()
-	if exists, err := w.db.Catalog().Exists(t.Context(), w.scratch()); err != nil || exists {
-		t.Errorf("%s is left: %v, %v", w.scratch().Name, exists, err)
-	}
+			sizes[name] = w.Options().PeriodRows
+			gone(t, w.db, w.scratch())
+		}
+		// With indexes a row takes about three times the space. Four tables
+		// share a cache.
+		if sizes["classic bare"] < 2*sizes["classic"] || sizes["ibench"] > sizes["classic"]/2 || sizes["timeseries"]%1000 != 0 {
+			t.Errorf("rows of a period: %v", sizes)
+		}
+	})
 }
 
 // TestMeasureCleansUp checks that the scratch table is dropped after every
@@ -101,7 +90,7 @@ func TestMeasureCleansUp(t *testing.T) {
 				if w.tables[0].Rolling() {
 					t.Error("a period was made of it")
 				}
-				gone(t, w)
+				gone(t, w.db, w.scratch())
 			})
 		}
 	}

@@ -77,29 +77,6 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// A querying database has queriers with a hook around each delete.
-type querying struct {
-	engine.DB
-	del func(del func() (int64, error)) (int64, error)
-}
-
-func (q *querying) Querier(ctx context.Context) (engine.Querier, error) {
-	inner, err := q.DB.Querier(ctx)
-	return &hookedQuerier{inner, q}, err
-}
-
-type hookedQuerier struct {
-	engine.Querier
-	db *querying
-}
-
-func (q *hookedQuerier) Delete(ctx context.Context, d *engine.Delete, from, to int64) (int64, error) {
-	if q.db.del == nil {
-		return q.Querier.Delete(ctx, d, from, to)
-	}
-	return q.db.del(func() (int64, error) { return q.Querier.Delete(ctx, d, from, to) })
-}
-
 // keeping returns a workload that keeps 3000 rows of 10,000.
 func keeping(t *testing.T, db engine.DB) (*Insert, bench.Config) {
 	t.Helper()
@@ -134,7 +111,7 @@ func TestDeletes(t *testing.T) {
 		} {
 			t.Run(kind+"/"+name, func(t *testing.T) {
 				var n atomic.Int64
-				db := &querying{DB: testdb.Open(t, kind)}
+				db := &faulty{DB: testdb.Open(t, kind)}
 				if del != nil {
 					db.del = func(really func() (int64, error)) (int64, error) { return del(n.Add(1), really) }
 				}
@@ -156,7 +133,7 @@ func TestDeletes(t *testing.T) {
 // in doubt: either all or none of them exist. The next run deletes them.
 func TestDeleteInDoubt(t *testing.T) {
 	for _, done := range []bool{true, false} {
-		db := &querying{DB: testdb.Open(t, "sqlite")}
+		db := &faulty{DB: testdb.Open(t, "sqlite")}
 		var n atomic.Int64
 		stop, cancel := context.WithCancel(t.Context())
 		db.del = func(del func() (int64, error)) (int64, error) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
@@ -242,16 +243,14 @@ func tables(t *testing.T, w *Insert) []string {
 }
 
 func TestVerifyInterrupted(t *testing.T) {
-	for _, kind := range stores {
-		t.Run(kind, func(t *testing.T) {
-			w := prepared(t, testdb.Open(t, kind), InsertOptions{Preset: "classic", Layout: Plain, Rows: 20000})
-			run(t, w, config(w))
-			ctx, interrupt := context.WithCancel(t.Context())
-			defer interrupt()
-			if _, err := w.Verify(ctx, func(int64) { interrupt() }); !errors.Is(err, context.Canceled) {
-				t.Errorf("Verify returned %v", err)
-			}
-			mustHold(t, w, 20000)
-		})
-	}
+	onStores(t, func(t *testing.T, db engine.DB) {
+		w := prepared(t, db, InsertOptions{Preset: "classic", Layout: Plain, Rows: 20000})
+		run(t, w, config(w))
+		ctx, interrupt := context.WithCancel(t.Context())
+		defer interrupt()
+		if _, err := w.Verify(ctx, func(int64) { interrupt() }); !errors.Is(err, context.Canceled) {
+			t.Errorf("Verify returned %v", err)
+		}
+		mustHold(t, w, 20000)
+	})
 }
