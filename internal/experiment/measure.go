@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/bench"
@@ -230,11 +231,17 @@ func (m *measurement) rows() int64 {
 	return 0
 }
 
-// headroom is the size of a block of memory that is never touched, and so never
-// allocated by the system. Because the garbage collector counts it, a collection runs
-// once per that many bytes of garbage instead of once per few MiB. Collections take
-// CPU time from the clients, and their pauses delay clients that wait for the server.
-const headroom = 128 << 20
+// While a run measures, garbage is collected once per 128 MiB of it instead of once per
+// few MiB: collections take CPU time from the clients, and their pauses delay clients
+// that wait for the server.
+const (
+	// gcPercent makes Go's smallest heap, which is 4 MiB at 100, 128 MiB.
+	gcPercent = 3200
+	// memoryLimit, with memoryPerClient for histograms and rows, bounds what gcPercent
+	// would add to a heap that is not small.
+	memoryLimit     = 256 << 20
+	memoryPerClient = 1 << 20
+)
 
 // prepareRuntime adjusts Go's runtime to a run. The returned function undoes it.
 func prepareRuntime(caps engine.Capabilities, clients int) (restore func()) {
@@ -242,9 +249,11 @@ func prepareRuntime(caps engine.Capabilities, clients int) (restore func()) {
 	if caps.Blocks {
 		runtime.GOMAXPROCS(procs + clients)
 	}
-	untouched := make([]byte, headroom)
+	percent, limit := debug.SetGCPercent(gcPercent), debug.SetMemoryLimit(-1)
+	debug.SetMemoryLimit(min(limit, memoryLimit+int64(clients)*memoryPerClient))
 	return func() {
-		runtime.KeepAlive(untouched)
+		debug.SetMemoryLimit(limit)
+		debug.SetGCPercent(percent)
 		runtime.GOMAXPROCS(procs)
 	}
 }
