@@ -44,6 +44,32 @@ func List[T any](ctx context.Context, db Keeper, x Queryer, query string, args .
 	return out, err
 }
 
+// A Beginner begins transactions: a *sql.DB or a *sql.Conn of Keeper.SQL.
+type Beginner interface {
+	BeginTx(ctx context.Context, o *sql.TxOptions) (*sql.Tx, error)
+}
+
+// Committed are the options of a transaction in which each statement sees the rows
+// committed when it begins, and in which plain reads take no locks.
+var Committed = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+
+// InTx runs fn in a transaction, which it commits unless fn fails. Errors are marked
+// with their class.
+func InTx(ctx context.Context, db Keeper, on Beginner, o *sql.TxOptions, fn func(*sql.Tx) error) error {
+	tx, err := on.BeginTx(ctx, o)
+	if err != nil {
+		return db.Classify(err)
+	}
+	if err := db.Classify(fn(tx)); err != nil {
+		// A transaction that the server or the context has ended can't be rolled back.
+		if undone := tx.Rollback(); undone != nil && !errors.Is(undone, sql.ErrTxDone) && !errors.Is(db.Classify(undone), ErrConnectionLost) {
+			return errors.Join(err, undone)
+		}
+		return err
+	}
+	return db.Classify(tx.Commit())
+}
+
 // Sleep waits for a time, or until ctx ends, and then returns its error.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)

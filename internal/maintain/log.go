@@ -19,6 +19,19 @@ type failures struct {
 	mu   sync.Mutex
 	last map[string]time.Time
 	open map[string]bool // kinds of actions whose last entry in the log is a failure
+
+	logged int // entries of this process
+}
+
+// trimEvery is the number of entries after which the oldest ones are removed.
+const trimEvery = 100
+
+// trims reports, at each new entry, whether the oldest ones are to be removed.
+func (f *failures) trims() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.logged++
+	return f.logged%trimEvery == 1
 }
 
 // note records how a logged action ended.
@@ -78,7 +91,11 @@ func (t *Table) log(ctx context.Context, action, detail string, took time.Durati
 	t.say(Event{At: a.At, Action: action, Detail: detail, Took: took, Err: err, Waiting: errors.Is(err, engine.ErrLockTimeout)})
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := t.State.Log(ctx, a); err != nil {
+	err = t.State.Log(ctx, a)
+	if err == nil && t.failed.trims() {
+		err = t.State.TrimActions(ctx, t.Table.Name)
+	}
+	if err != nil {
 		t.say(Event{At: time.Now(), Action: "log", Err: err})
 	}
 }

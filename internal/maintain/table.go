@@ -186,15 +186,7 @@ func (t *Table) exists(ctx context.Context, name string) (bool, error) {
 
 // inTx runs fn in a transaction.
 func (t *Table) inTx(ctx context.Context, fn func(*sql.Tx) error) error {
-	tx, err := t.DB.SQL().BeginTx(ctx, nil)
-	if err != nil {
-		return t.DB.Classify(err)
-	}
-	if err := fn(tx); err != nil {
-		_ = tx.Rollback() // no effect: the transaction also ends with its connection
-		return err
-	}
-	return t.DB.Classify(tx.Commit())
+	return engine.InTx(ctx, t.DB, t.DB.SQL(), nil, fn)
 }
 
 // reach calls Reached, with which tests end the process, before or after a step.

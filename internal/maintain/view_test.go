@@ -61,6 +61,35 @@ func TestViewReadsExistingPeriods(t *testing.T) {
 	})
 }
 
+// TestActionsAreTrimmed: the log of actions keeps the newest ones, and old ones are
+// removed in portions.
+func TestActionsAreTrimmed(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		w := applied(t, db, declare(t, db, nil), at(0.2))
+		const n = 11500
+		for i := 0; i < n; i += 500 {
+			rows := make([]string, 500)
+			for j := range rows {
+				rows[j] = fmt.Sprintf("('readings', %d, 0, 'create', 'p', 0, '', 0, 'x')", i+j)
+			}
+			q := "INSERT INTO rowmill_actions (table_name, at_us, serial, action, detail, took_us, error, locked, by_whom) VALUES "
+			if _, err := db.SQL().ExecContext(t.Context(), q+strings.Join(rows, ", ")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, want := range []int{1500, 1000, 1000} {
+			for range trimEvery {
+				w.log(t.Context(), "test", "", 0, nil)
+			}
+			all, err := w.State.Actions(t.Context(), "readings", 2*n)
+			old := slices.DeleteFunc(all, func(a state.Action) bool { return a.Action == "test" })
+			if err != nil || len(old) > want || len(all) < 900 {
+				t.Errorf("%d old of %d actions, want at most %d; error %v", len(old), len(all), want, err)
+			}
+		}
+	})
+}
+
 func BenchmarkView(b *testing.B) {
 	for _, n := range []int{0, 5000} {
 		b.Run(fmt.Sprintf("dropped=%d", n), func(b *testing.B) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/rolling"
 )
 
 // A Declared is a table as last applied.
@@ -66,8 +67,9 @@ type Action struct {
 	By     string // host and process
 }
 
-// keepActions is the number of actions kept per table.
-const keepActions = 1000
+// keepActions is the number of actions kept per table, trimActions the number that
+// are removed at a time.
+const keepActions, trimActions = 1000, 10000
 
 // Log records an action. The log is for users: nothing depends on it.
 func (s *Store) Log(ctx context.Context, a Action) error {
@@ -105,13 +107,26 @@ func (s *Store) Actions(ctx context.Context, table string, n int) ([]Action, err
 	return out, nil
 }
 
-// TrimActions removes all but the newest actions of a table.
+// TrimActions removes the oldest actions of a table, beyond the newest ones that are
+// kept.
 func (s *Store) TrimActions(ctx context.Context, table string) error {
-	newest, err := s.Actions(ctx, table, keepActions)
-	if err != nil || len(newest) < keepActions {
+	at := func(order string, offset int) (pos int64, err error) {
+		q := fmt.Sprintf("SELECT at_us FROM rowmill_actions WHERE table_name = ? ORDER BY at_us %s LIMIT 1 OFFSET %d", order, offset)
+		err = s.DB().QueryRowContext(ctx, s.db.Bind(q), table).Scan(&pos)
+		if errors.Is(err, sql.ErrNoRows) {
+			return math.MaxInt64, nil
+		}
+		return pos, s.db.Classify(err)
+	}
+	kept, err := at("DESC", keepActions-1)
+	if err != nil || kept == math.MaxInt64 {
 		return err
 	}
-	_, err = s.exec(ctx, s.DB(), "DELETE FROM rowmill_actions WHERE table_name = ? AND at_us < ?", table, newest[len(newest)-1].At.UnixMicro())
+	some, err := at("ASC", trimActions)
+	if err != nil {
+		return err
+	}
+	_, err = s.exec(ctx, s.DB(), "DELETE FROM rowmill_actions WHERE table_name = ? AND at_us < ?", table, min(kept, some))
 	return err
 }
 
@@ -201,4 +216,90 @@ func (s *Store) SealedUpTo(ctx context.Context, table string) (int64, error) {
 		return 0, fmt.Errorf("up to where %s is sealed: %w", table, s.db.Classify(err))
 	}
 	return to, nil
+}
+
+// States of a period. A period that the store doesn't know is open.
+const (
+	// Sealed periods take no more inserts; rows and checksum are known.
+	Sealed = "sealed"
+	// Archived periods are sealed, and their file has been read back.
+	Archived = "archived"
+	// Dropped periods are removed from the table; their information is kept.
+	Dropped = "dropped"
+	// Restored periods were restored from their archive, and are not dropped again
+	// until their owner requests it.
+	Restored = "restored"
+)
+
+// A Period is the information about a period that the catalog doesn't have.
+type Period struct {
+	Table string
+	rolling.Partition
+	State string
+	// Rows and Checksum are the count and the checksum of its rows when it was
+	// sealed.
+	Rows     int64
+	Checksum string
+	// Checked is the position at which they were last compared with the rows.
+	Checked int64
+	// Rebuilt reports that the period is stored sorted, and compressed if requested.
+	Rebuilt bool
+	// Archive is the path of the file, ArchiveSum its checksum.
+	Archive, ArchiveSum string
+	Updated             time.Time
+}
+
+// Periods returns the recorded periods of a table in order, including dropped ones.
+func (s *Store) Periods(ctx context.Context, table string) ([]Period, error) {
+	return s.periods(ctx, table, "")
+}
+
+// PeriodsFrom returns those that are not dropped and begin at a position or later. It
+// reads no others, of which a table that is kept for years has many.
+func (s *Store) PeriodsFrom(ctx context.Context, table string, from int64) ([]Period, error) {
+	return s.periods(ctx, table, " AND lower_pos >= ? AND state <> ?", from, Dropped)
+}
+
+func (s *Store) periods(ctx context.Context, table, where string, args ...any) ([]Period, error) {
+	var out []Period
+	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
+		p := Period{Table: table}
+		var rebuilt, updated int64
+		err := r.Scan(&p.From, &p.To, &p.Name, &p.State, &p.Rows, &p.Checksum, &p.Checked, &rebuilt, &p.Archive, &p.ArchiveSum, &updated)
+		p.Rebuilt, p.Updated = rebuilt != 0, time.UnixMicro(updated)
+		out = append(out, p)
+		return err
+	}, "SELECT lower_pos, upper_pos, name, state, row_count, checksum, checked_pos, rebuilt, archive, archive_sum, updated_us "+
+		"FROM rowmill_states WHERE table_name = ?"+where+" ORDER BY lower_pos", append([]any{table}, args...)...)
+	if err != nil {
+		return nil, fmt.Errorf("periods of %s: %w", table, err)
+	}
+	return out, nil
+}
+
+// Put records a period, in the transaction of x. It replaces the records of all
+// periods within its bounds.
+func (s *Store) Put(ctx context.Context, x Exec, p Period) error {
+	if err := s.Forget(ctx, x, p.Table, p.Period); err != nil {
+		return err
+	}
+	var rebuilt int64
+	if p.Rebuilt {
+		rebuilt = 1
+	}
+	_, err := s.exec(ctx, x, "INSERT INTO rowmill_states (table_name, lower_pos, upper_pos, name, state, row_count, checksum, checked_pos, rebuilt, archive, archive_sum, updated_us) "+
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", p.Table, p.From, p.To, p.Name, p.State, p.Rows, p.Checksum, p.Checked, rebuilt, p.Archive, p.ArchiveSum, time.Now().UnixMicro())
+	if err != nil {
+		return fmt.Errorf("period %s of %s: %w", p.Name, p.Table, err)
+	}
+	return nil
+}
+
+// Forget removes the records of periods within the bounds: they are open.
+func (s *Store) Forget(ctx context.Context, x Exec, table string, within rolling.Period) error {
+	_, err := s.exec(ctx, x, "DELETE FROM rowmill_states WHERE table_name = ? AND lower_pos >= ? AND upper_pos <= ?", table, within.From, within.To)
+	if err != nil {
+		return fmt.Errorf("periods of %s: %w", table, err)
+	}
+	return nil
 }

@@ -16,9 +16,6 @@ import (
 // error that says what to do if the declaration lacks a column or has it with
 // another type, or if existing rows could have no value for a new column: none of
 // these changes is possible on a large table without rewriting it.
-//
-// A standalone table that was created from a period before a column was added
-// can't become a period: see SameColumns.
 func AddedColumns(schema *engine.Schema, d *rolling.Definition) ([]engine.AddColumn, error) {
 	var out []engine.AddColumn
 	var errs []error
@@ -56,27 +53,7 @@ var defaultWord = regexp.MustCompile(`(?i)\bDEFAULT\b`)
 
 func hasDefault(text string) bool { return defaultWord.MatchString(text) }
 
-// SameColumns returns an error that describes how the columns of two tables
-// differ in order, name, type or permitted values; nil if they don't. Tables with
-// different columns can't be exchanged by EXCHANGE PARTITION or ATTACH PARTITION.
-// A template created before a column was added must be created again.
-func SameColumns(a, b *engine.Schema) error {
-	var errs []error
-	for i := range max(len(a.Columns), len(b.Columns)) {
-		switch {
-		case i >= len(b.Columns):
-			errs = append(errs, fmt.Errorf("%s has column %s, which %s lacks", a.Name, a.Columns[i].Name, b.Name))
-		case i >= len(a.Columns):
-			errs = append(errs, fmt.Errorf("%s has column %s, which %s lacks", b.Name, b.Columns[i].Name, a.Name))
-		default:
-			if err := sameColumn(a.Columns[i], b.Columns[i]); err != nil {
-				errs = append(errs, fmt.Errorf("%s and %s: %w", a.Name, b.Name, err))
-			}
-		}
-	}
-	return errors.Join(errs...)
-}
-
+// sameColumn returns an error that describes how two columns differ.
 func sameColumn(a, b engine.SchemaColumn) error {
 	switch {
 	case !strings.EqualFold(a.Name, b.Name):

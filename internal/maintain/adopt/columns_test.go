@@ -82,19 +82,12 @@ func TestOtherType(t *testing.T) {
 	}
 }
 
-func TestSameColumns(t *testing.T) {
-	a := &engine.Schema{Name: "a", Columns: []engine.SchemaColumn{{Name: "id", Native: "int"}, {Name: "v", Native: "text", Null: true}}}
-	b := &engine.Schema{Name: "b", Columns: []engine.SchemaColumn{{Name: "id", Native: "int"}, {Name: "v", Native: "text", Null: true}}}
-	if err := SameColumns(a, b); err != nil {
-		t.Fatal(err)
-	}
-	b.Columns = append(b.Columns, engine.SchemaColumn{Name: "w", Native: "int"})
-	if err := SameColumns(a, b); err == nil || !strings.Contains(err.Error(), "b has column w, which a lacks") {
-		t.Errorf("a column more: %v", err)
-	}
-	b.Columns = b.Columns[:2]
-	b.Columns[1].Null = false
-	if err := SameColumns(a, b); err == nil {
-		t.Error("NULL in one of them only")
+func TestSameColumn(t *testing.T) {
+	a := engine.SchemaColumn{Name: "v", Native: "text", Null: true}
+	for name, b := range map[string]engine.SchemaColumn{"": {Name: "V", Native: "TEXT", Null: true}, "name": {Name: "w", Native: "text", Null: true},
+		"type": {Name: "v", Native: "int", Null: true}, "NULL": {Name: "v", Native: "text"}, "generated": {Name: "v", Native: "text", Null: true, Generated: true}} {
+		if err := sameColumn(a, b); (err == nil) != (name == "") {
+			t.Errorf("another %s: %v", name, err)
+		}
 	}
 }

@@ -190,18 +190,9 @@ func (m *mirror) replayOnce(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// inTransaction runs fn in a transaction in which each statement sees the rows
-// committed when it begins, and in which plain reads take no locks.
+// inTransaction runs fn in a transaction whose plain reads take no locks.
 func (j *job) inTransaction(ctx context.Context, fn func(x state.Exec) error) error {
-	tx, err := j.DB.SQL().BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	if err != nil {
-		return j.DB.Classify(err)
-	}
-	if err := fn(tx); err != nil {
-		_ = tx.Rollback() // err is the cause
-		return j.DB.Classify(err)
-	}
-	return j.DB.Classify(tx.Commit())
+	return engine.InTx(ctx, j.DB, j.DB.SQL(), engine.Committed, func(tx *sql.Tx) error { return fn(tx) })
 }
 
 // replayLocked applies the remaining entries under the lock.

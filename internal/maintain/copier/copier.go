@@ -184,58 +184,42 @@ func (c *Copy) resize(size int, took time.Duration) int {
 // chunk copies at most size rows after a key in one transaction and returns the key
 // of the last one; nil if there were none.
 func (c *Copy) chunk(ctx context.Context, conn *sql.Conn, keys *Keys, after, until []string, size int, before int64) (last []string, n int64, err error) {
-	// Each statement sees the rows committed when it begins, and takes only the locks
-	// that it requests.
-	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	if err != nil {
-		return nil, 0, c.DB.Classify(err)
-	}
-	done := false
-	defer func() {
-		if !done {
-			// A transaction ended by the server or the context can't be rolled back.
-			_ = tx.Rollback()
+	err = engine.InTx(ctx, c.DB, conn, engine.Committed, func(tx *sql.Tx) error {
+		if last, err = keys.Nth(ctx, tx, c.From, c.Where, after, until, size); err != nil || last == nil {
+			return err
 		}
-		err = c.DB.Classify(err)
-	}()
-	last, err = keys.Nth(ctx, tx, c.From, c.Where, after, until, size)
-	if err != nil || last == nil {
-		return nil, 0, err
-	}
-	where, args, err := keys.Range(after, last)
-	if err != nil {
-		return nil, 0, err
-	}
-	statements, err := c.statements(ctx, tx, where, args)
-	if err != nil {
-		return nil, 0, err
-	}
-	if c.Replace {
-		q := "DELETE FROM " + c.Into + " WHERE " + where
-		if _, err := tx.ExecContext(ctx, c.DB.Bind(q), args...); err != nil {
-			return nil, 0, fmt.Errorf("clear the chunk's place: %w", err)
-		}
-	}
-	for _, s := range statements {
-		r, err := tx.ExecContext(ctx, c.DB.Bind(s.Query), s.Args...)
+		where, args, err := keys.Range(after, last)
 		if err != nil {
-			return nil, 0, fmt.Errorf("insert a chunk: %w", err)
+			return err
 		}
-		k, err := r.RowsAffected()
+		statements, err := c.statements(ctx, tx, where, args)
 		if err != nil {
-			return nil, 0, err
+			return err
 		}
-		n += k
-	}
-	if c.Done != nil {
-		if err := c.Done(ctx, tx, last, before+n); err != nil {
-			return nil, 0, err
+		if c.Replace {
+			if _, err := tx.ExecContext(ctx, c.DB.Bind("DELETE FROM "+c.Into+" WHERE "+where), args...); err != nil {
+				return fmt.Errorf("clear the chunk's place: %w", err)
+			}
 		}
+		for _, s := range statements {
+			r, err := tx.ExecContext(ctx, c.DB.Bind(s.Query), s.Args...)
+			if err != nil {
+				return fmt.Errorf("insert a chunk: %w", err)
+			}
+			k, err := r.RowsAffected()
+			if err != nil {
+				return err
+			}
+			n += k
+		}
+		if c.Done != nil {
+			return c.Done(ctx, tx, last, before+n)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
 	}
-	if err := tx.Commit(); err != nil {
-		return nil, 0, fmt.Errorf("commit a chunk: %w", err)
-	}
-	done = true
 	return last, n, nil
 }
 

@@ -18,6 +18,7 @@
 package rollup
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -284,7 +285,7 @@ func fits(have *spec, want spec) error {
 		return changed("grouping", strings.Join(have.By, ", "), strings.Join(want.By, ", "))
 	}
 	if have.From != want.From {
-		return changed("source", cmpOr(have.From, "raw rows"), cmpOr(want.From, "raw rows"))
+		return changed("source", cmp.Or(have.From, "raw rows"), cmp.Or(want.From, "raw rows"))
 	}
 	for name, fn := range want.Columns {
 		if old, ok := have.Columns[name]; ok && old != fn {
@@ -292,13 +293,6 @@ func fits(have *spec, want spec) error {
 		}
 	}
 	return nil
-}
-
-func cmpOr(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
 
 // spec returns the stored spec of a level, or nil.
@@ -358,40 +352,25 @@ func (s *Set) createColumns(ctx context.Context, l *level) error {
 // all buckets with existing raw rows are recomputed; the live view uses raw rows
 // until then.
 func (s *Set) startAgain(ctx context.Context, l *level, text string, again bool) error {
-	tx, err := s.db.SQL().BeginTx(ctx, nil)
-	if err != nil {
-		return s.db.Classify(err)
-	}
-	defer tx.Rollback()
-	if _, err := s.exec(ctx, tx, "UPDATE rowmill_rollups SET spec = ? WHERE table_name = ? AND name = ?", text, s.table.Name, l.Name); err != nil {
-		return err
-	}
-	if again {
-		to := l.Every.Bounds().From
-		read := func(of *level, column string) (pos int64, err error) {
-			err = tx.QueryRowContext(ctx, s.db.Bind("SELECT "+column+" FROM rowmill_rollups WHERE table_name = ? AND name = ?"), s.table.Name, of.Name).Scan(&pos)
-			return pos, s.db.Classify(err)
+	return engine.InTx(ctx, s.db, s.db.SQL(), nil, func(tx *sql.Tx) error {
+		if _, err := s.exec(ctx, tx, "UPDATE rowmill_rollups SET spec = ? WHERE table_name = ? AND name = ?", text, s.table.Name, l.Name); err != nil || !again {
+			return err
 		}
-		sealed, err := read(l, "sealed_to")
+		marks, err := s.marks(ctx, tx)
 		if err != nil {
 			return err
 		}
-		to = max(to, sealed)
+		to := max(l.Every.Bounds().From, marks[l.Name].sealedTo)
 		if l.from != nil {
 			// Below that, the finer level's rows lack it as well.
-			if sealed, err = read(l.from, "sealed_to"); err != nil {
-				return err
-			}
-			to = max(to, l.Every.Ceil(sealed))
+			to = max(to, l.Every.Ceil(marks[l.from.Name].sealedTo))
 		}
 		if _, err := s.exec(ctx, tx, "UPDATE rowmill_rollups SET watermark = ? WHERE table_name = ? AND name = ? AND watermark > ?", to, s.table.Name, l.Name, to); err != nil {
 			return err
 		}
-		if _, err := s.exec(ctx, tx, "DELETE FROM rowmill_stale WHERE rollup_name = ? AND bucket >= ?", l.Name, to); err != nil {
-			return err
-		}
-	}
-	return s.db.Classify(tx.Commit())
+		_, err = s.exec(ctx, tx, "DELETE FROM rowmill_stale WHERE rollup_name = ? AND bucket >= ?", l.Name, to)
+		return err
+	})
 }
 
 // TriggerChange returns the change that makes the triggers match the declaration.
@@ -430,16 +409,80 @@ func (s *Set) exists(ctx context.Context, name string) (bool, error) {
 // run executes statements in one transaction, if the server supports that for
 // changes of the schema.
 func (s *Set) run(ctx context.Context, statements []string) error {
-	tx, err := s.db.SQL().BeginTx(ctx, nil)
-	if err != nil {
-		return s.db.Classify(err)
-	}
-	defer tx.Rollback()
-	for _, q := range statements {
-		if _, err := tx.ExecContext(ctx, q); err != nil {
-			first, _, _ := strings.Cut(q, "\n")
-			return fmt.Errorf("%s: %w", first, s.db.Classify(err))
+	return engine.InTx(ctx, s.db, s.db.SQL(), nil, func(tx *sql.Tx) error {
+		for _, q := range statements {
+			if _, err := tx.ExecContext(ctx, q); err != nil {
+				first, _, _ := strings.Cut(q, "\n")
+				return fmt.Errorf("%s: %w", first, err)
+			}
+		}
+		return nil
+	})
+}
+
+// Taken rejects declared roll-ups whose name belongs to a table or view that is not
+// a roll-up. It works without a table of raw rows, and so before anything is
+// created.
+func Taken(ctx context.Context, db engine.Keeper, d *rolling.Declaration) error {
+	for _, r := range d.Rollups {
+		there, err := db.Describe(ctx, r.Name)
+		if errors.Is(err, engine.ErrNoTable) {
+			continue
+		}
+		if err == nil && (there.View || there.Column(RawRows) == nil) {
+			err = errTaken()
+		}
+		if err != nil {
+			return fmt.Errorf("create roll-up %s: %w", r.Name, err)
 		}
 	}
-	return s.db.Classify(tx.Commit())
+	return nil
+}
+
+func errTaken() error {
+	return engine.Hinted(errors.New("there is a table of that name that is no such roll-up"), "give the roll-up another name")
+}
+
+// Changes returns the names of the roll-ups that Create would create, and of
+// existing ones that it would change. It rejects the same as Create: changes that
+// would give a table rows of two kinds, and tables that are not roll-ups. Nothing
+// is changed.
+func (s *Set) Changes(ctx context.Context) (made, changed []string, err error) {
+	for _, l := range s.levels {
+		isNew, differs, err := s.planned(ctx, l)
+		switch {
+		case err != nil:
+			return nil, nil, fmt.Errorf("create roll-up %s: %w", l.Name, err)
+		case isNew:
+			made = append(made, l.Name)
+		case differs:
+			changed = append(changed, l.Name)
+		}
+	}
+	return made, changed, nil
+}
+
+// planned reports whether a level doesn't exist yet, and whether it exists and
+// differs from its declaration.
+func (s *Set) planned(ctx context.Context, l *level) (isNew, differs bool, err error) {
+	have, err := s.spec(ctx, l)
+	if errors.Is(err, engine.ErrNoTable) {
+		have, err = nil, nil
+	}
+	if err != nil {
+		return false, false, err
+	}
+	want := s.specOf(l)
+	if err := fits(have, want); err != nil {
+		return false, false, err
+	}
+	there, err := s.levelTable(ctx, l)
+	if err != nil || there == nil || have == nil {
+		return err == nil, false, err
+	}
+	if have.View != want.View || !maps.Equal(have.Columns, want.Columns) {
+		return false, true, nil
+	}
+	live, err := s.exists(ctx, l.view())
+	return false, !live, err
 }

@@ -253,21 +253,3 @@ func (s *Set) behind(ctx context.Context, l *level, st *Level) error {
 		return nil
 	}, fmt.Sprintf("SELECT bucket FROM rowmill_stale WHERE rollup_name = ? AND bucket < ? ORDER BY bucket DESC LIMIT %d", maxBuckets), l.Name, st.Watermark)
 }
-
-// Undeclared returns the table's roll-ups that are not in the declaration. They are
-// left unchanged.
-func (s *Set) Undeclared(ctx context.Context) ([]string, error) {
-	var out []string
-	err := s.each(ctx, s.db.SQL(), func(r *sql.Rows) error {
-		var name string
-		err := r.Scan(&name)
-		if !slices.ContainsFunc(s.levels, func(l *level) bool { return l.Name == name }) {
-			out = append(out, name)
-		}
-		return err
-	}, "SELECT name FROM rowmill_rollups WHERE table_name = ? ORDER BY name", s.table.Name)
-	if err != nil {
-		return nil, fmt.Errorf("roll-ups of %s: %w", s.table.Name, err)
-	}
-	return out, nil
-}

@@ -1,15 +1,23 @@
 package rollup
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/DataDog/sketches-go/ddsketch"
+	"github.com/DataDog/sketches-go/ddsketch/encoding"
 	"github.com/DataDog/sketches-go/ddsketch/mapping"
 	"github.com/DataDog/sketches-go/ddsketch/store"
 	"github.com/axiomhq/hyperloglog"
+
+	"github.com/rowmill/rowmill/internal/engine"
 )
 
 // Accuracy is the maximum relative error of a percentile: DDSketch returns a value
@@ -165,4 +173,400 @@ func (p *percentile) ranked(k float64) float64 {
 		return 0
 	}
 	return p.m.Value(p.s.GetPositiveValueStore().KeyAtRank(k - below - zero - 0.5))
+}
+
+const (
+	// sketchMemory is the approximate memory of sketches at which they are stored
+	// and cleared.
+	sketchMemory = 256 << 20
+	// storeRows and storeBytes limit one statement that stores sketches: servers
+	// limit the number of bound values and the length of a statement.
+	storeRows, storeBytes = 200, 512 << 10
+)
+
+// A group is one row of a level: its bucket and the values of its groups.
+type group struct {
+	bucket int64
+	by     string // joined by their lengths
+}
+
+// values returns the values of its groups.
+func (g group) values() ([]any, error) {
+	var out []any
+	for rest := g.by; rest != ""; {
+		length, after, _ := strings.Cut(rest, ":")
+		n, err := strconv.Atoi(length)
+		if err != nil {
+			return nil, err
+		}
+		out, rest = append(out, after[:n]), after[n:]
+	}
+	return out, nil
+}
+
+// appendGroup appends a group's value to a key.
+func appendGroup(key []byte, v []byte) []byte {
+	key = append(strconv.AppendInt(key, int64(len(v)), 10), ':')
+	return append(key, v...)
+}
+
+// sketches are the sketches of a stage, computed on the client from the values of
+// its source. Sketches already stored in the stage are merged with later ones.
+type sketches struct {
+	set    *Set
+	st     *stage
+	aggs   []*aggregate
+	found  map[group][]sketch
+	bytes  int  // approximate size of found
+	stored bool // some are in the stage
+}
+
+// overhead is the memory of a group in addition to its sketches.
+const overhead = 150
+
+// of returns the sketches of a group.
+func (k *sketches) of(g group) ([]sketch, error) {
+	of := k.found[g]
+	if of != nil {
+		return of, nil
+	}
+	for _, a := range k.aggs {
+		sk, err := newSketch(a)
+		if err != nil {
+			return nil, err
+		}
+		k.bytes += sk.bytes()
+		of = append(of, sk)
+	}
+	k.found[g] = of
+	k.bytes += overhead + len(g.by)
+	return of, nil
+}
+
+// read adds the values of a piece of the source, whose rows are in the stage.
+func (k *sketches) read(ctx context.Context, x execer, where string, args []any) error {
+	if len(k.aggs) == 0 {
+		return nil
+	}
+	take := func(sk sketch, v []byte) error { return sk.add(v) }
+	if k.st.l.from != nil {
+		take = func(sk sketch, v []byte) error { return sk.merge(v) }
+	}
+	return k.each(ctx, x, k.set.selectSketched(k.st, k.aggs, where), args, func(g group, values []sql.RawBytes) error {
+		of, err := k.of(g)
+		if err != nil {
+			return err
+		}
+		for i, v := range values {
+			if v == nil {
+				continue
+			}
+			k.bytes -= of[i].bytes()
+			if err := take(of[i], v); err != nil {
+				return fmt.Errorf("%s: %w", k.aggs[i].Name, err)
+			}
+			k.bytes += of[i].bytes()
+		}
+		return nil
+	})
+}
+
+// each reads rows of a bucket, the values of its groups, and a value for each of
+// the sketches.
+func (k *sketches) each(ctx context.Context, x execer, q string, args []any, fn func(group, []sql.RawBytes) error) error {
+	if k.set.before != nil {
+		k.set.before(ctx, q)
+	}
+	if len(args) > 0 {
+		q = k.set.db.Bind(q)
+	}
+	rows, err := x.QueryContext(ctx, q, args...)
+	if err != nil {
+		return fmt.Errorf("read for sketches: %w", k.set.db.Classify(err))
+	}
+	defer rows.Close()
+	by, values := make([]sql.RawBytes, len(k.st.l.by)), make([]sql.RawBytes, len(k.aggs))
+	var bucket int64
+	dest := []any{&bucket}
+	for i := range by {
+		dest = append(dest, &by[i])
+	}
+	for i := range values {
+		dest = append(dest, &values[i])
+	}
+	var key []byte
+	var last group
+	for rows.Next() {
+		if err := rows.Scan(dest...); err != nil {
+			return fmt.Errorf("read for sketches: %w", err)
+		}
+		key = key[:0]
+		for _, v := range by {
+			key = appendGroup(key, v)
+		}
+		if last.bucket != bucket || last.by != string(key) {
+			last = group{bucket, string(key)}
+		}
+		if err := fn(last, values); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return fmt.Errorf("read for sketches: %w", k.set.db.Classify(err))
+	}
+	return nil
+}
+
+// selectSketched renders the query for the values to add to sketches, each with the
+// bucket and the groups of its row. It reads the rows of the source that meet a
+// condition.
+func (s *Set) selectSketched(st *stage, aggs []*aggregate, where string) string {
+	l, w := st.l, s.db.Words()
+	renamed := func(c engine.SchemaColumn, prefix string, i int) engine.SchemaColumn {
+		c.Name = prefix + strconv.Itoa(i)
+		return c
+	}
+	// Only the innermost query has the columns of the source, to which the
+	// condition refers.
+	bucket := s.bucketOf(l, w.Position(s.table, "r.t0"))
+	source := []string{s.sourceTime(l) + " AS t0"}
+	inner, outer := []string{bucket + " AS b"}, []string{"b"}
+	join := ""
+	for i, c := range l.by {
+		name := "b" + strconv.Itoa(i)
+		source = append(source, s.quote(c.Name)+" AS "+name)
+		value := "r." + name
+		if c.Kind == engine.KindText || c.Kind == engine.KindOther {
+			// The server may treat different values as equal: the stage has the
+			// value that represents the group.
+			join, value = "yes", "u."+s.quote(c.Name)
+		}
+		g := renamed(c, "g", i)
+		inner, outer = append(inner, value+" AS "+g.Name), append(outer, w.AsText(g))
+	}
+	for i, a := range aggs {
+		g := renamed(a.col, "v", i)
+		value := a.Column
+		text := w.AsText(g)
+		if a.Func == "percentile" {
+			text = g.Name
+		}
+		if l.from != nil {
+			value, text = a.src.Name+sufHLL, g.Name
+			if a.Func == "percentile" {
+				value = a.src.Name + sufDD
+			}
+		}
+		source = append(source, s.quote(value)+" AS "+g.Name)
+		inner, outer = append(inner, "r."+g.Name+" AS "+g.Name), append(outer, text)
+	}
+	if join != "" {
+		join = " JOIN " + st.table.Name + " u ON u." + s.quote(Bucket) + " = " + w.FromPosition(s.table, bucket)
+		for i, c := range l.by {
+			join += " AND u." + s.quote(c.Name) + " = r.b" + strconv.Itoa(i)
+		}
+	}
+	return fmt.Sprintf("SELECT %s FROM (SELECT %s FROM (SELECT %s FROM %s WHERE %s) r%s) q",
+		strings.Join(outer, ", "), strings.Join(inner, ", "), strings.Join(source, ", "), s.sourceOf(l).from, where, join)
+}
+
+// store writes the sketches to their rows in the stage, and clears them.
+func (k *sketches) store(ctx context.Context, x execer) error {
+	groups := make([]group, 0, len(k.found))
+	for g := range k.found {
+		groups = append(groups, g)
+	}
+	slices.SortFunc(groups, func(a, b group) int {
+		if a.bucket != b.bucket {
+			return int(min(max(a.bucket-b.bucket, -1), 1))
+		}
+		return strings.Compare(a.by, b.by)
+	})
+	for some := range slices.Chunk(groups, storeRows) {
+		if k.stored {
+			if err := k.mergeStored(ctx, x, some); err != nil {
+				return err
+			}
+		}
+		for len(some) > 0 {
+			n, err := k.storeSome(ctx, x, some)
+			if err != nil {
+				return fmt.Errorf("store sketches of %s: %w", k.st.l.Name, k.set.db.Classify(err))
+			}
+			some = some[n:]
+		}
+	}
+	k.stored = k.stored || len(groups) > 0
+	clear(k.found)
+	k.bytes = 0
+	return nil
+}
+
+// storeSome writes the first groups, as many as one statement takes, and returns
+// their number.
+func (k *sketches) storeSome(ctx context.Context, x execer, some []group) (int, error) {
+	s, l := k.set, k.st.l
+	var q strings.Builder
+	var args []any
+	rows, size := 0, 0
+	for _, g := range some {
+		if rows > 0 {
+			q.WriteString(", ")
+		}
+		by, err := g.values()
+		if err != nil {
+			return 0, err
+		}
+		fmt.Fprintf(&q, "(%s%s, 0%s)", s.db.Words().Literal(s.table, g.bucket), strings.Repeat(", ?", len(by)), strings.Repeat(", ?", 2*len(k.aggs)))
+		args = append(args, by...)
+		for _, sk := range k.found[g] {
+			value, blob, err := sk.result()
+			if err != nil {
+				return 0, err
+			}
+			args, size = append(args, value, blob), size+len(blob)
+		}
+		if rows++; size >= storeBytes {
+			break
+		}
+	}
+	names := append(l.key(), RawRows)
+	var set []string
+	for _, a := range k.aggs {
+		for _, suffix := range a.suffixes() {
+			names = append(names, a.Name+suffix)
+			set = append(set, s.quote(a.Name+suffix)+" = "+s.sums.Sent(a.Name+suffix))
+		}
+	}
+	_, err := s.exec(ctx, x, fmt.Sprintf("INSERT INTO %s (%s) VALUES %s%s%s", k.st.table.Name, s.quote(names...), q.String(), s.sums.OnKey(l.key()), strings.Join(set, ", ")), args...)
+	return rows, err
+}
+
+// mergeStored merges the stored sketches of some groups with the new ones.
+func (k *sketches) mergeStored(ctx context.Context, x execer, some []group) error {
+	s, l, w := k.set, k.st.l, k.set.db.Words()
+	cols := []string{w.Position(s.table, s.quote(Bucket))}
+	for _, c := range l.by {
+		cols = append(cols, w.AsText(c))
+	}
+	for _, a := range k.aggs {
+		cols = append(cols, s.quote(a.Name+a.suffixes()[1]))
+	}
+	var terms []string
+	var args []any
+	for _, g := range some {
+		by, err := g.values()
+		if err != nil {
+			return err
+		}
+		term := s.quote(Bucket) + " = " + w.Literal(s.table, g.bucket)
+		for _, c := range l.by {
+			term += " AND " + s.quote(c.Name) + " = ?"
+		}
+		terms, args = append(terms, "("+term+")"), append(args, by...)
+	}
+	q := fmt.Sprintf("SELECT %s FROM %s WHERE %s", strings.Join(cols, ", "), k.st.table.Name, strings.Join(terms, " OR "))
+	return k.each(ctx, x, q, args, func(g group, values []sql.RawBytes) error {
+		of := k.found[g]
+		for i, v := range values {
+			if v == nil || of == nil {
+				continue
+			}
+			if err := of[i].merge(v); err != nil {
+				return fmt.Errorf("%s: %w", k.aggs[i].Name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// checkPercentile returns an error for a stored DDSketch that is truncated or has
+// bins outside m's range. The library ignores errors within the bins, and allocates
+// pages for any stored index.
+//
+// The format is that of package encoding: flags, each followed by its content.
+func checkPercentile(blob []byte, m mapping.IndexMapping) error {
+	lowest, highest := int64(m.Index(m.MinIndexableValue())), int64(m.Index(m.MaxIndexableValue()))
+	for b := &blob; len(*b) > 0; {
+		flag, err := encoding.DecodeFlag(b)
+		if err != nil {
+			return err
+		}
+		switch flag.Type() {
+		case encoding.FlagTypePositiveStore, encoding.FlagTypeNegativeStore:
+			err = checkBins(b, flag.SubFlag(), lowest, highest)
+		case encoding.FlagTypeIndexMapping:
+			_, err = mapping.Decode(b, flag)
+		default:
+			switch flag {
+			case encoding.FlagZeroCountVarFloat:
+				err = checkCount(b)
+			case encoding.FlagCount, encoding.FlagSum, encoding.FlagMin, encoding.FlagMax:
+				_, err = encoding.DecodeFloat64LE(b)
+			default:
+				err = errors.New("unknown flag")
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkBins reads the bins of one store, whose indexes must be between lowest and
+// highest.
+func checkBins(b *[]byte, bins encoding.SubFlag, lowest, highest int64) error {
+	n, err := encoding.DecodeUvarint64(b)
+	if err != nil {
+		return err
+	}
+	if n > uint64(len(*b)) { // each bin takes at least one byte
+		return io.ErrUnexpectedEOF
+	}
+	deltas, counts := true, true // before each bin
+	index, delta := int64(0), int64(0)
+	switch bins {
+	case encoding.BinEncodingIndexDeltasAndCounts:
+	case encoding.BinEncodingIndexDeltas:
+		counts = false
+	case encoding.BinEncodingContiguousCounts:
+		deltas = false
+		if index, err = encoding.DecodeVarint64(b); err != nil {
+			return err
+		}
+		if delta, err = encoding.DecodeVarint64(b); err != nil {
+			return err
+		}
+	default:
+		return errors.New("unknown encoding of bins")
+	}
+	for i := range n {
+		if deltas {
+			if delta, err = encoding.DecodeVarint64(b); err != nil {
+				return err
+			}
+		}
+		if deltas || i > 0 {
+			index += delta // may wrap around; the range check follows
+		}
+		if index < lowest || index > highest {
+			return fmt.Errorf("bin %d lies outside of %d to %d", index, lowest, highest)
+		}
+		if counts {
+			if err := checkCount(b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkCount reads a count, which must not be negative.
+func checkCount(b *[]byte) error {
+	n, err := encoding.DecodeVarfloat64(b)
+	if err == nil && !(n >= 0 && n <= math.MaxInt64) {
+		err = fmt.Errorf("a count of %v", n)
+	}
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/state"
 )
 
 // A worker has exclusive control of a table's roll-ups, across all processes. It reads
@@ -99,52 +100,53 @@ func (w *worker) tx(ctx context.Context, fn func(*transaction) error) error {
 	return engine.Retry{First: firstTurn, Last: lastTurn, Tries: tries}.Do(ctx, func() error { return w.tryTx(ctx, fn) })
 }
 
-func (w *worker) tryTx(ctx context.Context, fn func(*transaction) error) (err error) {
-	tx, err := w.conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	if err != nil {
-		return w.db.Classify(err)
-	}
-	defer func() { err = w.rolledBack(tx, err) }()
-	t := &transaction{Tx: tx, marks: map[string]mark{}}
-	if _, err := w.exec(ctx, tx, lockRollups, w.table.Name); err != nil {
-		return fmt.Errorf("lock the roll-ups: %w", err)
-	}
-	var updated int64
-	err = w.each(ctx, tx, func(r *sql.Rows) error {
-		var name string
-		var m mark
-		var at int64
-		err := r.Scan(&name, &m.watermark, &m.sealedTo, &at)
-		t.marks[name], updated = m, max(updated, at)
-		return err
-	}, "SELECT name, watermark, sealed_to, updated_us FROM rowmill_rollups WHERE table_name = ?", w.table.Name)
-	if err != nil {
-		return err
-	}
-	if w.fence != 0 && updated != w.fence {
-		return errFenced
-	}
-	for _, l := range w.levels {
-		if _, ok := t.marks[l.Name]; !ok {
-			return engine.Hinted(fmt.Errorf("roll-up %s isn't there yet", l.Name), "rowmill apply")
+func (w *worker) tryTx(ctx context.Context, fn func(*transaction) error) error {
+	var now int64
+	err := engine.InTx(ctx, w.db, w.conn, engine.Committed, func(tx *sql.Tx) error {
+		t := &transaction{Tx: tx, marks: map[string]mark{}}
+		if _, err := w.exec(ctx, tx, lockRollups, w.table.Name); err != nil {
+			return fmt.Errorf("lock the roll-ups: %w", err)
 		}
+		var updated int64
+		err := w.each(ctx, tx, func(r *sql.Rows) error {
+			var name string
+			var m mark
+			var at int64
+			err := r.Scan(&name, &m.watermark, &m.sealedTo, &at)
+			t.marks[name], updated = m, max(updated, at)
+			return err
+		}, "SELECT name, watermark, sealed_to, updated_us FROM rowmill_rollups WHERE table_name = ?", w.table.Name)
+		if err != nil {
+			return err
+		}
+		if w.fence != 0 && updated != w.fence {
+			return errFenced
+		}
+		for _, l := range w.levels {
+			if _, ok := t.marks[l.Name]; !ok {
+				return engine.Hinted(fmt.Errorf("roll-up %s isn't there yet", l.Name), "rowmill apply")
+			}
+		}
+		if err := fn(t); err != nil {
+			return err
+		}
+		// Later than any previous time, even if the clock was set back.
+		now = max(time.Now().UnixMicro(), updated+1)
+		_, err = w.exec(ctx, tx, "UPDATE rowmill_rollups SET updated_us = ? WHERE table_name = ?", now, w.table.Name)
+		return w.committing(ctx, err)
+	})
+	if err == nil {
+		w.fence = now
 	}
-	if err := fn(t); err != nil {
-		return err
+	return err
+}
+
+// committing tells a test that a transaction is about to be committed.
+func (s *Set) committing(ctx context.Context, err error) error {
+	if err == nil && s.before != nil {
+		s.before(ctx, "COMMIT")
 	}
-	// Later than any previous time, even if the clock was set back.
-	now := max(time.Now().UnixMicro(), updated+1)
-	if _, err := w.exec(ctx, tx, "UPDATE rowmill_rollups SET updated_us = ? WHERE table_name = ?", now, w.table.Name); err != nil {
-		return err
-	}
-	if w.before != nil {
-		w.before(ctx, "COMMIT")
-	}
-	if err := tx.Commit(); err != nil {
-		return w.db.Classify(err)
-	}
-	w.fence = now
-	return nil
+	return err
 }
 
 // lockRollups takes the lock for changes of the levels' progress.
@@ -154,32 +156,33 @@ const lockRollups = "UPDATE rowmill_rollups SET updated_us = updated_us WHERE ta
 // short READ COMMITTED transaction, so that MySQL's INSERT ... SELECT doesn't lock
 // the rows that it reads. If a transaction would block writers, fn runs outside of
 // any.
-func (w *worker) read(ctx context.Context, fn func(x execer) error) (err error) {
+func (w *worker) read(ctx context.Context, fn func(x execer) error) error {
 	defer w.reads()()
 	if w.db.Capabilities().SerialWrites {
 		return fn(w.conn)
 	}
-	tx, err := w.conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	if err != nil {
-		return w.db.Classify(err)
-	}
-	defer func() { err = w.rolledBack(tx, err) }()
-	if err := fn(tx); err != nil {
-		return err
-	}
-	if w.before != nil {
-		w.before(ctx, "COMMIT")
-	}
-	return w.db.Classify(tx.Commit())
+	return engine.InTx(ctx, w.db, w.conn, engine.Committed, func(tx *sql.Tx) error { return w.committing(ctx, fn(tx)) })
 }
 
-// rolledBack rolls back a failed transaction.
-func (s *Set) rolledBack(tx *sql.Tx, failed error) error {
-	if failed == nil {
-		return nil
+func (s *Set) exec(ctx context.Context, x execer, q string, args ...any) (int64, error) {
+	if s.before != nil {
+		s.before(ctx, q)
 	}
-	if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) && !errors.Is(s.db.Classify(err), engine.ErrConnectionLost) {
-		return errors.Join(failed, err)
+	if len(args) > 0 {
+		q = s.db.Bind(q)
 	}
-	return failed
+	r, err := x.ExecContext(ctx, q, args...)
+	if err != nil {
+		return 0, s.db.Classify(err)
+	}
+	return r.RowsAffected()
 }
+
+func (s *Set) each(ctx context.Context, x execer, scan func(*sql.Rows) error, q string, args ...any) error {
+	if s.before != nil {
+		s.before(ctx, q)
+	}
+	return engine.Each(ctx, s.db, x, scan, q, args...)
+}
+
+type execer = state.Exec

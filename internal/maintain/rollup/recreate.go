@@ -182,19 +182,13 @@ func (a *Anew) Run(ctx context.Context, with func(context.Context, *sql.Tx) erro
 		return err
 	}
 	defer func() { err = errors.Join(err, lease.Release()) }()
-	tx, err := a.db.SQL().BeginTx(ctx, nil)
-	if err != nil {
-		return a.db.Classify(err)
-	}
-	defer tx.Rollback()
-	for _, q := range a.SQL {
-		if _, err := tx.ExecContext(ctx, q); err != nil {
-			first, _, _ := strings.Cut(q, " WHERE ")
-			return fmt.Errorf("%s: %w", first, a.db.Classify(err))
+	return engine.InTx(ctx, a.db, a.db.SQL(), nil, func(tx *sql.Tx) error {
+		for _, q := range a.SQL {
+			if _, err := tx.ExecContext(ctx, q); err != nil {
+				first, _, _ := strings.Cut(q, " WHERE ")
+				return fmt.Errorf("%s: %w", first, err)
+			}
 		}
-	}
-	if err := with(ctx, tx); err != nil {
-		return err
-	}
-	return a.db.Classify(tx.Commit())
+		return with(ctx, tx)
+	})
 }
