@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,7 +30,9 @@ type compareFlags struct {
 	// repeat is how often both sides are run again; 0 compares the recorded runs.
 	repeat int
 	out    string
-	yes    bool
+	// html is the file of an HTML page; "-" is standard output, "" writes none.
+	html string
+	yes  bool
 }
 
 // compareTry is the hint for an invalid command line.
@@ -73,6 +76,7 @@ func (a *app) compareCommand() *cobra.Command {
 	intVar(flags, &f.repeat, "repeat", 0, "run both sides again `N` times each, in turn, and compare those runs (default 0: compare what is recorded)")
 	flags.StringVar(&f.out, "out", "", "write the records of --repeat to this `file`, replacing it (default none)")
 	flags.BoolVar(&f.yes, "yes", false, "don't ask before --repeat drops and fills tables (default false)")
+	flags.StringVar(&f.html, "html", "", "write an HTML page with charts of both sides to this `file`, \"-\" for standard output (default none)")
 	flags.BoolVar(&f.json, "json", false, "print as JSON (default false)")
 	return c
 }
@@ -88,6 +92,8 @@ func (f *compareFlags) check(args []string) error {
 		return usagef(compareTry+" --repeat 5 --out "+f.out, "--out takes the records of --repeat")
 	case f.repeat == 0 && f.yes:
 		return usagef(compareTry, "--yes answers what only --repeat asks")
+	case f.html == "-" && f.json:
+		return usagef(compareTry+" --html FILE", "--json and --html can't both be standard output")
 	case f.out == "-":
 		return usagef("--out /dev/stdout", "--out -: the records can't share standard output with the comparison")
 	case len(args) == 1 && (f.a == nil) != (f.b == nil):
@@ -132,11 +138,7 @@ func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error
 	if err != nil {
 		return err
 	}
-	write := c.Text
-	if f.json {
-		write = c.JSON
-	}
-	if err := write(a.stdout); err != nil {
+	if err := a.writeComparison(f, c); err != nil {
 		return errors.Join(stopped, err)
 	}
 	if stopped != nil {
@@ -146,6 +148,27 @@ func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error
 		return fmt.Errorf("compare %s: no run of one side has the layout of a run of the other", strings.Join(paths, " with "))
 	}
 	return f.judge(c)
+}
+
+// A comparison is one of runs or of matrices.
+type comparison interface {
+	Text(w io.Writer) error
+	JSON(w io.Writer) error
+	HTML(w io.Writer) error
+}
+
+// writeComparison writes the page, and the text or the JSON unless the page is on
+// standard output.
+func (a *app) writeComparison(f compareFlags, c comparison) error {
+	if f.html != "" {
+		if err := a.writeOutput(f.html, c.HTML); err != nil || f.html == "-" {
+			return err
+		}
+	}
+	if f.json {
+		return c.JSON(a.stdout)
+	}
+	return c.Text(a.stdout)
 }
 
 // judge applies the threshold.

@@ -308,11 +308,7 @@ func (a *app) compareMatrices(f compareFlags, before, after []result.Record) err
 	if err != nil {
 		return err
 	}
-	write := c.Text
-	if f.json {
-		write = c.JSON
-	}
-	if err := write(a.stdout); err != nil {
+	if err := a.writeComparison(f, c); err != nil {
 		return err
 	}
 	return judgeMatrix(c, f.threshold)
