@@ -16,15 +16,6 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// ibenchSteps are the steps of the modern insert benchmark, in order. Those after
-// settle run queries by ranges of the indexes (qr) or by primary keys (qp), while
-// each client inserts the given number of rows per second and the same number is
-// deleted.
-var ibenchSteps = []string{"l.i0", "l.x", "l.i1", "l.i2", "settle", "qr100", "qp100", "qr500", "qp500", "qr1000", "qp1000"}
-
-// IbenchSteps returns the names of the steps, in order.
-func IbenchSteps() []string { return slices.Clone(ibenchSteps) }
-
 // Rows per transaction in the steps. The publication does not state them for the
 // query steps; they are the same as in l.i1.
 const (
@@ -33,6 +24,32 @@ const (
 	batchI2    = 5
 	batchQuery = 50
 )
+
+// ibenchSteps are the steps of the modern insert benchmark, in order, with the rate of
+// one client. Those after settle run queries by ranges of the indexes (qr) or by
+// primary keys (qp) while each client inserts at that rate and as much is deleted.
+var ibenchSteps = []Step{
+	{Name: "l.i0", Batch: batchI0},
+	{Name: "l.x"},
+	{Name: "l.i1", Batch: batchI1, Deletes: true},
+	{Name: "l.i2", Batch: batchI2, Deletes: true},
+	{Name: "settle"},
+	{Name: "qr100", Batch: batchQuery, Deletes: true, Query: "qr", Rate: 100},
+	{Name: "qp100", Batch: batchQuery, Deletes: true, Query: "qp", Rate: 100},
+	{Name: "qr500", Batch: batchQuery, Deletes: true, Query: "qr", Rate: 500},
+	{Name: "qp500", Batch: batchQuery, Deletes: true, Query: "qp", Rate: 500},
+	{Name: "qr1000", Batch: batchQuery, Deletes: true, Query: "qr", Rate: 1000},
+	{Name: "qp1000", Batch: batchQuery, Deletes: true, Query: "qp", Rate: 1000},
+}
+
+// IbenchSteps returns the names of the steps, in order.
+func IbenchSteps() []string {
+	var names []string
+	for _, s := range ibenchSteps {
+		names = append(names, s.Name)
+	}
+	return names
+}
 
 // leastClient is the minimum number of rows per client: clients share the rows
 // dynamically, and with few rows a table could stay empty.
@@ -45,6 +62,9 @@ const (
 	partsI1 = 40
 	partsI2 = 10
 )
+
+// ibenchQueries are the queries of a step, by kind.
+var ibenchQueries = map[string]func(*engine.Table) []query{"qr": ibenchRanges, "qp": ibenchPoints}
 
 // PublishedQueryTime is the published duration of a query step.
 const PublishedQueryTime = 30 * time.Minute
@@ -118,22 +138,20 @@ func NewIbench(db engine.DB, opt IbenchOptions) (*Ibench, error) {
 		return nil, fmt.Errorf("%d rows, then %d and %d: want at least %d for %s, and some in each step",
 			opt.Rows, opt.RowsI1, opt.RowsI2, least, figure.Plural(opt.Clients, "client", "clients"))
 	}
-	last := -1
+	last, names := -1, IbenchSteps()
 	for _, name := range opt.Steps {
-		i := slices.Index(ibenchSteps, name)
-		if i < 0 {
-			return nil, fmt.Errorf("unknown step %q; there are %s", name, strings.Join(ibenchSteps, ", "))
-		}
-		if i <= last {
-			return nil, fmt.Errorf("step %s comes after %s; the order is %s", ibenchSteps[last], name, strings.Join(ibenchSteps, ", "))
-		}
-		last = i
-		if i >= slices.Index(ibenchSteps, "qr100") && opt.QueryTime <= 0 {
+		i := slices.Index(names, name)
+		switch {
+		case i < 0:
+			return nil, fmt.Errorf("unknown step %q; there are %s", name, strings.Join(names, ", "))
+		case i <= last:
+			return nil, fmt.Errorf("step %s comes after %s; the order is %s", names[last], name, strings.Join(names, ", "))
+		case ibenchSteps[i].Query != "" && opt.QueryTime <= 0:
 			return nil, fmt.Errorf("step %s of %v: want some time", name, opt.QueryTime)
 		}
+		last = i
 	}
-	perWriter := !opt.SharedTable
-	none := 0
+	perWriter, none := !opt.SharedTable, 0
 	w, err := NewInsert(db, InsertOptions{
 		Preset: "ibench", Layout: Plain, Seed: opt.Seed, Writers: opt.Clients, Batch: batchI0, Method: opt.Method,
 		Indexes: &none, TablePerWriter: &perWriter,
@@ -153,19 +171,12 @@ func NewIbench(db engine.DB, opt IbenchOptions) (*Ibench, error) {
 			t.Indexes = b.indexes
 		}
 	}
-	return b, b.checkIndexes()
-}
-
-// checkIndexes refuses query steps on a table without indexes.
-func (b *Ibench) checkIndexes() error {
-	if slices.Contains(b.opt.Steps, "l.i0") && !slices.Contains(b.opt.Steps, "l.x") {
-		for _, name := range b.opt.Steps {
-			if strings.HasPrefix(name, "qr") {
-				return engine.Hinted(fmt.Errorf("step %s asks by the indexes that l.x builds, which isn't among the steps", name), "--steps with l.x")
-			}
+	for _, s := range b.Steps() {
+		if s.Query == "qr" && b.Creates() && !slices.Contains(opt.Steps, "l.x") {
+			return nil, engine.Hinted(fmt.Errorf("step %s asks by the indexes that l.x builds, which isn't among the steps", s.Name), "--steps with l.x")
 		}
 	}
-	return nil
+	return b, nil
 }
 
 // Creates reports whether the steps begin with empty tables; otherwise they
@@ -193,24 +204,16 @@ func (b *Ibench) IndexesNow() int { return len(b.tables[0].Indexes) }
 // Steps returns the steps to run.
 func (b *Ibench) Steps() []Step {
 	var out []Step
-	for _, name := range b.opt.Steps {
-		s := Step{Name: name, number: slices.Index(ibenchSteps, name)}
-		switch name {
-		case "l.i0":
-			s.Rows, s.Batch = b.opt.Rows, batchI0
-		case "l.i1":
-			s.Rows, s.Batch, s.Deletes = b.opt.RowsI1, batchI1, true
-		case "l.i2":
-			s.Rows, s.Batch, s.Deletes = b.opt.RowsI2, batchI2, true
-		case "l.x", "settle":
-		default:
-			perClient := 0.0
-			if _, err := fmt.Sscanf(name[2:], "%g", &perClient); err != nil {
-				panic(fmt.Sprintf("workload: step %q names no rate", name))
-			}
-			s.Query, s.Batch, s.Deletes, s.Time = name[:2], batchQuery, true, b.opt.QueryTime
-			s.Rate = perClient * float64(b.opt.Clients)
+	rows := map[string]int64{"l.i0": b.opt.Rows, "l.i1": b.opt.RowsI1, "l.i2": b.opt.RowsI2}
+	for i, s := range ibenchSteps {
+		if !slices.Contains(b.opt.Steps, s.Name) {
+			continue
 		}
+		s.number, s.Rows = i, rows[s.Name]
+		if s.Query != "" {
+			s.Time = b.opt.QueryTime
+		}
+		s.Rate *= float64(b.opt.Clients)
 		out = append(out, s)
 	}
 	return out
@@ -246,13 +249,9 @@ func (b *Ibench) Begin(s Step) (bench.Workload, bench.Config, error) {
 		cfg.Beside = append(cfg.Beside, b.deletes(s.Batch))
 	}
 	if s.Query != "" {
-		queries := ibenchRanges
-		if s.Query == "qp" {
-			queries = ibenchPoints
-		}
 		cfg.Beside = append(cfg.Beside, bench.Load{Operation: opQuery, Clients: b.opt.Clients, Batch: 1,
 			Client: func(ctx context.Context, n int) (bench.Client, error) {
-				return b.newAsker(ctx, n, s.number, queries, false)
+				return b.newAsker(ctx, n, s.number, ibenchQueries[s.Query], false)
 			}})
 	}
 	return b.Insert, cfg, nil
@@ -268,8 +267,7 @@ func (b *Ibench) End() {
 
 // KeepRows returns the number of rows that deletes leave in all tables; 0 before
 // the first step with deletes.
-func (b *Ibench) KeepRows() int64 {
-	var n int64
+func (b *Ibench) KeepRows() (n int64) {
 	for _, k := range b.keep {
 		n += k
 	}
@@ -410,13 +408,10 @@ func (b *Ibench) list(l *listing, s Step, t *table) {
 	if s.Deletes {
 		l.deletes(s.Name+": ", t, s.Batch)
 	}
-	indexed := t.Table
-	indexed.Indexes = b.indexes
-	switch s.Query {
-	case "qr":
-		l.queries(s.Name+": ", ibenchRanges(&indexed))
-	case "qp":
-		l.queries(s.Name+": ", ibenchPoints(&indexed))
+	if queries := ibenchQueries[s.Query]; queries != nil {
+		indexed := t.Table
+		indexed.Indexes = b.indexes
+		l.queries(s.Name+": ", queries(&indexed))
 	}
 }
 

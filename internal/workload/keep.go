@@ -100,8 +100,9 @@ func NewKeep(db engine.Keeper, t *engine.Table, s *engine.Schema, o KeepOptions)
 	if o.Stall == 0 {
 		o.Stall = defaultStall
 	}
-	if o.Method == "" {
-		o.Method = db.Capabilities().Methods[0]
+	var err error
+	if o.Method, err = chooseMethod(db, o.Method); err != nil {
+		return nil, err
 	}
 	w := &Keep{db: db, opt: o, table: engine.Table{Name: t.Name, By: t.By}}
 	if db.Capabilities().Embedded {

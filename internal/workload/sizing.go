@@ -56,9 +56,9 @@ func (w *Insert) Measure(ctx context.Context) (err error) {
 	if w.opt.Rows > 0 {
 		rows = min(rows, max(w.opt.Rows/sampleShare, minPeriodRows))
 	}
-	perRow, err := w.sample(ctx, rows)
+	perRow, err := w.BytesPerRow(ctx, rows)
 	if err != nil {
-		return fmt.Errorf("measure bytes per row: %w", err)
+		return err
 	}
 	tables := int64(len(w.tables))
 	fit := int64(cacheShare*float64(cache)/perRow) / residentPeriods / tables
@@ -74,12 +74,35 @@ func (w *Insert) Measure(ctx context.Context) (err error) {
 // BytesPerRow measures the size of a row in the table with its indexes, on a
 // sample of the given number of rows, in a scratch table like that of Measure.
 // The layout affects the result only by the first extents of the periods.
-func (w *Insert) BytesPerRow(ctx context.Context, rows int64) (float64, error) {
-	perRow, err := w.sample(ctx, rows)
-	if err != nil {
-		return 0, fmt.Errorf("measure bytes per row: %w", err)
+func (w *Insert) BytesPerRow(ctx context.Context, rows int64) (perRow float64, err error) {
+	scratch := w.scratch()
+	defer func() {
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
+		defer cancel()
+		if failed := w.db.Apply(clean, engine.DropTable{Table: scratch}); failed != nil {
+			err = errors.Join(err, fmt.Errorf("drop scratch table %s: %w", scratch.Name, failed))
+		}
+		if err != nil {
+			err = fmt.Errorf("measure bytes per row: %w", err)
+		}
+	}()
+	if err := w.db.Apply(ctx, engine.DropTable{Table: scratch}, engine.CreateTable{Table: scratch}); err != nil {
+		return 0, err
 	}
-	return perRow, nil
+	// The sample consists of the first rows of the first table. Single rows would take
+	// too long.
+	load := transfer{into: scratch, stream: w.tables[0].stream, rows: span{0, rows}, batch: int64(max(w.opt.Batch, minPeriodRows)), method: w.opt.Method}
+	if err := w.transfer(ctx, load); err != nil {
+		return 0, err
+	}
+	s, err := w.db.Catalog().Sizes(ctx, scratch)
+	if err != nil {
+		return 0, err
+	}
+	if s.Data+s.Index <= 0 {
+		return 0, engine.Hinted(errors.New("the server says that the sample takes no room"), "--period-rows N")
+	}
+	return float64(s.Data+s.Index) / float64(rows), nil
 }
 
 // roundDown truncates a number to two leading digits: more would suggest a
@@ -101,32 +124,3 @@ func (w *Insert) scratch() *engine.Table {
 }
 
 const scratchPrefix = "rowmill_sample_"
-
-// sample loads rows into a scratch table and returns their bytes per row.
-func (w *Insert) sample(ctx context.Context, rows int64) (perRow float64, err error) {
-	scratch := w.scratch()
-	defer func() {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
-		defer cancel()
-		if failed := w.db.Apply(clean, engine.DropTable{Table: scratch}); failed != nil {
-			err = errors.Join(err, fmt.Errorf("drop scratch table %s: %w", scratch.Name, failed))
-		}
-	}()
-	if err := w.db.Apply(ctx, engine.DropTable{Table: scratch}, engine.CreateTable{Table: scratch}); err != nil {
-		return 0, err
-	}
-	// The sample consists of the first rows of the first table. Single rows would take too long.
-	batch := int64(max(w.opt.Batch, minPeriodRows))
-	load := transfer{into: scratch, stream: w.tables[0].stream, rows: span{0, rows}, batch: batch, method: w.opt.Method}
-	if err := w.transfer(ctx, load); err != nil {
-		return 0, err
-	}
-	s, err := w.db.Catalog().Sizes(ctx, scratch)
-	if err != nil {
-		return 0, err
-	}
-	if s.Data+s.Index <= 0 {
-		return 0, engine.Hinted(errors.New("the server says that the sample takes no room"), "--period-rows N")
-	}
-	return float64(s.Data+s.Index) / float64(rows), nil
-}
