@@ -59,6 +59,9 @@ func TestBenchKeep(t *testing.T) {
 	if s := rowmill(t.Context(), "bench", "keep", file, "--with-run"); s.code != exitFailed || !strings.Contains(s.stderr, "has not been applied") || !strings.Contains(s.stderr, "rowmill apply") {
 		t.Fatalf("a table that isn't there: %d %s", s.code, s.stderr)
 	}
+	if s := rowmill(t.Context(), "bench", "keep", "none.toml"); s.code != exitFailed || !strings.Contains(s.stderr, "read the declaration") {
+		t.Errorf("a file that isn't there: %d %s", s.code, s.stderr)
+	}
 	// Eight hours pass in four seconds, or in more if maintenance takes longer on a
 	// busy machine.
 	speed := 7200
@@ -170,34 +173,5 @@ func TestBenchKeepOfATableThatNobodyKeeps(t *testing.T) {
 	}
 	if at, err := time.Parse(time.RFC3339, strings.TrimSpace(string(text))); err != nil || at.Before(time.Now()) {
 		t.Errorf("the clock ended at %s: %v", text, err)
-	}
-}
-
-func TestBenchKeepRefuses(t *testing.T) {
-	t.Parallel()
-	file := keepFile(t, "6h")
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"no file":          {nil, "needs FILE.toml"},
-		"missing file":     {[]string{"none.toml"}, "read the declaration"},
-		"no rate":          {[]string{file, "--rate", "0"}, "--rate"},
-		"no time":          {[]string{file, "--time", "0s"}, "--time"},
-		"no writers":       {[]string{file, "--writers", "0"}, "--writers"},
-		"no batch":         {[]string{file, "--batch", "0"}, "--batch"},
-		"slow clock":       {[]string{file, "--speed", "0.5"}, "--speed"},
-		"nobody's clock":   {[]string{file, "--speed", "60"}, "the same clock"},
-		"two clocks":       {[]string{file, "--with-run", "--clock", "x"}, "--with-run has the clock"},
-		"private, unkept":  {[]string{file, "--target", "sandbox:mariadb"}, "nobody else can keep"},
-		"short stall":      {[]string{file, "--stall", "1us"}, "--stall"},
-		"output elsewhere": {[]string{file, "--out", filepath.Join("none", "run.jsonl")}, "there is no folder"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := rowmill(t.Context(), append([]string{"bench", "keep"}, c.args...)...)
-			if s.code == exitDone || !strings.Contains(s.stderr, c.want) {
-				t.Errorf("exit %d: %s", s.code, s.stderr)
-			}
-		})
 	}
 }

@@ -234,54 +234,6 @@ func TestIbenchInterrupted(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestIbenchBadInput checks that invalid arguments are a usage error.
-func TestIbenchBadInput(t *testing.T) {
-	for args, want := range map[string]string{
-		"now":                           "everything is a flag",
-		"--rows 10":                     "want at least 5000 for 1 client",
-		"--rows many":                   "is no number",
-		"--clients 0":                   "at least 1",
-		"--clients 100000":              "at most",
-		"--steps l.i3":                  `unknown step "l.i3"`,
-		"--steps l.x,l.i0":              "the order is",
-		"--steps l.i0,qr100":            "--steps with l.x",
-		"--steps qr100 --query-time 0":  "want some time",
-		"--target null:":                "stores nothing",
-		"--target oracle:":              "unknown scheme",
-		"--interval 0":                  "at least",
-		"--interval 1ms":                "at least",
-		"--interval-format csv":         "there are rowmill, ibench",
-		"--method fast":                 "unknown insert method",
-		"--out no/such/run.jsonl":       "no folder",
-		"--out x --html x":              "can't both be",
-		"--out -":                       "standard output",
-		"--steps qr100 --drop-existing": "without l.i0",
-	} {
-		s := rowmill(t.Context(), append([]string{"bench", "ibench"}, strings.Fields(args)...)...)
-		if s.code != exitUsage || !strings.Contains(s.stderr, want) || !strings.Contains(s.stderr, "Try: ") {
-			t.Errorf("%s: exit %d, stderr %q, want %q", args, s.code, s.stderr, want)
-		}
-	}
-}
-
-// TestIbenchPrintSQL checks that the statements of all steps are printed, and that
-// nothing is accessed.
-func TestIbenchPrintSQL(t *testing.T) {
-	dir := here(t)
-	t.Chdir(t.TempDir())
-	for name, args := range map[string]string{
-		"ibench-mariadb.sql":  "--target mariadb://root@192.0.2.1/db --drop-existing",
-		"ibench-postgres.sql": "--target sandbox:postgres --steps qr100,qp100 --no-verify",
-	} {
-		s := rowmill(t.Context(), append([]string{"bench", "ibench", "--print-sql"}, strings.Fields(args)...)...)
-		mustPass(t, s)
-		golden(t, dir, name, s.stdout)
-	}
-	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
-}
-
 // TestKeepRows checks that deletes on a plain table and drops on a rolling one keep
 // the same rows while readers run, and that the report compares the two.
 func TestKeepRows(t *testing.T) {
@@ -307,22 +259,6 @@ func TestKeepRows(t *testing.T) {
 			if !strings.Contains(s.stdout, want) {
 				t.Errorf("%s: the report doesn't say %q:\n%s", target, want, s.stdout)
 			}
-		}
-	}
-	for args, want := range map[string]string{
-		"--keep-rows 10k --rows 5k":                         "nothing is ever removed",
-		"--keep-rows 10k --keep-periods 3":                  "the one follows from the other",
-		"--keep-rows 10k --period-rows 3k --layout rolling": "don't divide",
-		"--keep-rows 10k --preset sbtest":                   "the server assigns the keys",
-		"--keep-rows 100k --preset timeseries --batch 100":  "whole seconds",
-		"--keep-rows 50 --batch 100":                        "at least 10 batches",
-		"--readers -1":                                      "--readers -1",
-		"--readers 2 --preset timeseries":                   "has no queries",
-		"--keep-rows 10001 --table-per-writer --writers 2":  "can't be shared",
-	} {
-		s := rowmill(t.Context(), append([]string{"bench", "insert"}, strings.Fields(args)...)...)
-		if s.code != exitUsage || !strings.Contains(s.stderr, want) || !strings.Contains(s.stderr, "Try: ") {
-			t.Errorf("%s: exit %d, stderr %q, want %q", args, s.code, s.stderr, want)
 		}
 	}
 }

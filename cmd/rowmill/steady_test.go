@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -12,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -59,72 +56,6 @@ func TestSteady(t *testing.T) {
 	}
 	if work == 0 || !idle {
 		t.Errorf("the fixed work took %v s; idle processors: %v", work, idle)
-	}
-}
-
-// TestSteadyBesideHog checks that the machine's figures of a short run show a process
-// that uses all processors for a part of it.
-func TestSteadyBesideHog(t *testing.T) {
-	testdb.SkipUnlessNightly(t, "TestSteady")
-	var began, ended time.Time
-	hogs := make(chan error, 1)
-	go func() {
-		time.Sleep(1500 * time.Millisecond)
-		var all []*exec.Cmd
-		var failed error
-		for range 2 * runtime.NumCPU() {
-			hog := exec.Command("sh", "-c", "while :; do :; done")
-			if failed = hog.Start(); failed != nil {
-				break
-			}
-			all = append(all, hog)
-		}
-		began = time.Now()
-		time.Sleep(2 * time.Second)
-		ended = time.Now()
-		for _, hog := range all {
-			_ = hog.Process.Kill() // the kill ends each process, and Wait reports that
-			_ = hog.Wait()
-		}
-		hogs <- failed
-	}()
-	rec := steadily(t, 5*time.Second)
-	if err := <-hogs; err != nil {
-		t.Fatal(err)
-	}
-	if runtime.GOOS != "linux" {
-		return
-	}
-	type phase struct{ n, idle, pressure, work float64 }
-	var without, beside phase
-	for _, iv := range rec.Intervals {
-		at := rec.Run.Started.Add(time.Duration(iv.Elapsed * float64(time.Second)))
-		p := &without
-		switch {
-		case at.After(began.Add(500*time.Millisecond)) && at.Before(ended):
-			p = &beside
-		case at.After(began):
-			continue
-		}
-		p.n++
-		p.idle += iv.Counters["os_cpu_idle"]
-		p.pressure += iv.Counters["pressure_cpu_some"]
-		p.work += iv.Counters["work_seconds"]
-	}
-	if without.n == 0 || beside.n == 0 {
-		t.Fatalf("%v intervals before the hog, %v beside it", without.n, beside.n)
-	}
-	t.Logf("before the hog: idle %.2f, pressure %.2f; beside it: %.2f, %.2f",
-		without.idle/without.n, without.pressure/without.n, beside.idle/beside.n, beside.pressure/beside.n)
-	if without.work == 0 || beside.work == 0 {
-		t.Error("the fixed work was not timed")
-	}
-	if _, err := os.Stat("/proc/pressure/cpu"); err == nil && beside.pressure == 0 {
-		t.Error("no pressure beside the hog")
-	}
-	// On a machine that was already busy, the figures can't rise much.
-	if beside.pressure/beside.n <= without.pressure/without.n && beside.idle/beside.n > 0.3 {
-		t.Error("the hog is not in the figures")
 	}
 }
 
@@ -187,48 +118,5 @@ func TestSteadyKeepsSize(t *testing.T) {
 	}
 	if _, ok := rec.Intervals[1].Counters["work_seconds"]; ok {
 		t.Error("the fixed work was done")
-	}
-}
-
-func TestSteadyBadInput(t *testing.T) {
-	t.Chdir(t.TempDir())
-	for args, says := range map[string]string{
-		"now":                          `unexpected argument "now"`,
-		"--for 0s":                     "--for 0s: want a time",
-		"--for 5s":                     "--interval 10s: want no more",
-		"--interval 1ms":               "--interval 1ms: want at least 10ms",
-		"--batch 0":                    "--batch 0",
-		"--writers 0":                  "--writers 0",
-		"--keep-periods 0":             "--keep-periods 0",
-		"--p99 -1s":                    "--p99 -1s",
-		"--retry-for 0s":               "--retry-for 0s",
-		"--rate 1":                     "makes 1 operations in an interval of 10s: want at least 20",
-		"--target oracle://x/y":        `unknown scheme "oracle"`,
-		"--preset clasic":              `unknown preset "clasic"`,
-		"--out no/such/run.jsonl":      "no folder no/such",
-		"--out x.jsonl --html x.jsonl": "can't both be",
-		"--json --html -":              "can't both be standard output",
-	} {
-		t.Run(args, func(t *testing.T) {
-			s := rowmill(t.Context(), append([]string{"bench", "steady"}, strings.Fields(args)...)...)
-			if s.code != exitUsage || !strings.Contains(s.stderr, says) || !strings.Contains(s.stderr, "Try: ") || strings.Contains(s.stderr, "bench insert") && !strings.Contains(args, "preset") {
-				t.Errorf("exit %d, stderr:\n%s", s.code, s.stderr)
-			}
-		})
-	}
-	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
-}
-
-func TestSteadyPrintSQL(t *testing.T) {
-	t.Chdir(t.TempDir())
-	s := rowmill(t.Context(), "bench", "steady", "--target", "mariadb://u@h/db", "--print-sql")
-	mustPass(t, s)
-	if !strings.Contains(s.stdout, "CREATE TABLE `purchases`") || !strings.Contains(s.stdout, "PARTITION") {
-		t.Error(s.stdout)
-	}
-	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestBenchRefuses checks that invalid flags of the verbs below bench are a usage error
+// with a hint for that verb, and that nothing is touched.
+func TestBenchRefuses(t *testing.T) {
+	file := keepFile(t, "6h")
+	t.Chdir(t.TempDir())
+	for verb, cases := range map[string]map[string]string{
+		"ibench": {
+			"now":                           "everything is a flag",
+			"--rows 10":                     "want at least 5000 for 1 client",
+			"--rows many":                   "is no number",
+			"--clients 0":                   "at least 1",
+			"--clients 100000":              "at most",
+			"--steps l.i3":                  `unknown step "l.i3"`,
+			"--steps l.x,l.i0":              "the order is",
+			"--steps l.i0,qr100":            "--steps with l.x",
+			"--steps qr100 --query-time 0":  "want some time",
+			"--target null:":                "stores nothing",
+			"--target oracle:":              "unknown scheme",
+			"--interval 0":                  "at least",
+			"--interval 1ms":                "at least",
+			"--interval-format csv":         "there are rowmill, ibench",
+			"--method fast":                 "unknown insert method",
+			"--out no/such/run.jsonl":       "no folder",
+			"--out x --html x":              "can't both be",
+			"--out -":                       "standard output",
+			"--steps qr100 --drop-existing": "without l.i0",
+		},
+		"insert": {
+			"--keep-rows 10k --rows 5k":                         "nothing is ever removed",
+			"--keep-rows 10k --keep-periods 3":                  "the one follows from the other",
+			"--keep-rows 10k --period-rows 3k --layout rolling": "don't divide",
+			"--keep-rows 10k --preset sbtest":                   "the server assigns the keys",
+			"--keep-rows 100k --preset timeseries --batch 100":  "whole seconds",
+			"--keep-rows 50 --batch 100":                        "at least 10 batches",
+			"--readers -1":                                      "--readers -1",
+			"--readers 2 --preset timeseries":                   "has no queries",
+			"--keep-rows 10001 --table-per-writer --writers 2":  "can't be shared",
+		},
+		"steady": {
+			"now":                          `unexpected argument "now"`,
+			"--for 0s":                     "--for 0s: want a time",
+			"--for 5s":                     "--interval 10s: want no more",
+			"--interval 1ms":               "--interval 1ms: want at least 10ms",
+			"--batch 0":                    "--batch 0",
+			"--writers 0":                  "--writers 0",
+			"--keep-periods 0":             "--keep-periods 0",
+			"--p99 -1s":                    "--p99 -1s",
+			"--retry-for 0s":               "--retry-for 0s",
+			"--rate 1":                     "makes 1 operations in an interval of 10s: want at least 20",
+			"--target oracle://x/y":        `unknown scheme "oracle"`,
+			"--preset clasic":              `unknown preset "clasic"`,
+			"--out no/such/run.jsonl":      "no folder no/such",
+			"--out x.jsonl --html x.jsonl": "can't both be",
+			"--json --html -":              "can't both be standard output",
+		},
+		"mixed": {
+			"now":                                `unexpected argument "now"`,
+			"--ops update":                       `unknown operation "update"`,
+			"--ops insert,insert":                "insert is named twice",
+			"--clients 0":                        "--clients 0",
+			"--clients 2,2":                      "2 is named twice",
+			"--clients 1 --ops mixed":            "one client can't",
+			"--mix 100":                          "--mix 100",
+			"--seconds 0":                        "--seconds 0",
+			"--seconds NaN":                      "--seconds NaN",
+			"--rows 0":                           "0 rows to fill",
+			"--rows 1G":                          "100000000",
+			"--preset ibench":                    `unknown preset "ibench"`,
+			"--target sqlite: --target oracle:x": `unknown scheme "oracle"`,
+			"--target sqlite: --target sqlite:":  "given twice",
+			"--batch 0":                          "--batch 0",
+			"--out nowhere/x.jsonl":              "no folder nowhere",
+		},
+		"points": {
+			"--points 0":                "--points 0",
+			"--points 1001":             "1001 points",
+			"--points 10 --rows 10":     "twice as many rows",
+			"--set cache=1MB":           "two settings",
+			"--set cache,x=1":           `"cache" is not NAME=VALUE`,
+			"--set cache=1MB,cache=1MB": "both settings are cache=1MB",
+			"--set cash=1MB,cache=2MB":  `no option "cash"`,
+			"--target sqlite:x.db --set cache=1MB,cache=2MB": "temporary file of its own",
+			"--target null: --set a=1,a=2":                   "no settings",
+			"--target mariadb://u@h/d --set a=1,a=2":         "not confirmed; nothing was done",
+		},
+		"keep": {
+			"":                                 "needs FILE.toml",
+			file + " --rate 0":                 "--rate",
+			file + " --time 0s":                "--time",
+			file + " --writers 0":              "--writers",
+			file + " --batch 0":                "--batch",
+			file + " --speed 0.5":              "--speed",
+			file + " --speed 60":               "the same clock",
+			file + " --with-run --clock x":     "--with-run has the clock",
+			file + " --target sandbox:mariadb": "nobody else can keep",
+			file + " --stall 1us":              "--stall",
+			file + " --out none/run.jsonl":     "there is no folder",
+		},
+	} {
+		for args, want := range cases {
+			t.Run(verb+" "+args, func(t *testing.T) {
+				s := rowmill(t.Context(), append([]string{"bench", verb}, strings.Fields(args)...)...)
+				if s.code != exitUsage || !strings.Contains(s.stderr, want) || !strings.Contains(s.stderr, "Try: ") {
+					t.Errorf("exit %d, want %q: %s", s.code, want, s.stderr)
+				}
+			})
+		}
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestBenchPrintSQL checks that the statements of a run are printed, and that nothing is
+// touched.
+func TestBenchPrintSQL(t *testing.T) {
+	dir := here(t)
+	t.Chdir(t.TempDir())
+	for name, args := range map[string]string{
+		"ibench-mariadb.sql":  "ibench --target mariadb://root@192.0.2.1/db --drop-existing",
+		"ibench-postgres.sql": "ibench --target sandbox:postgres --steps qr100,qp100 --no-verify",
+		"":                    "steady --target mariadb://u@h/db",
+	} {
+		s := rowmill(t.Context(), append([]string{"bench"}, strings.Fields(args+" --print-sql")...)...)
+		mustPass(t, s)
+		if name != "" {
+			golden(t, dir, name, s.stdout)
+		} else if !strings.Contains(s.stdout, "CREATE TABLE `purchases`") || !strings.Contains(s.stdout, "PARTITION") {
+			t.Error(s.stdout)
+		}
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
