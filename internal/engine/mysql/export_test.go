@@ -22,8 +22,19 @@ func (db *DB) Changes() *sql.DB      { return db.changes }
 func (db *DB) Target() engine.Target { return db.target }
 func (db *DB) SetLockTries(n int)    { db.lockTries = n }
 
-// ConnectionID returns the server's id of a writer's connection.
-func ConnectionID(w engine.Writer) int64 { return w.(*writer).Conn.id }
+// ConnectionID returns the server's id of the connection of a writer, a querier or a
+// loader.
+func ConnectionID(of any) int64 { return linked(of).id }
+
+func linked(of any) *conn {
+	switch of := of.(type) {
+	case *writer:
+		return of.Conn
+	case *querier:
+		return of.Conn
+	}
+	return of.(*loader).Conn
+}
 
 // CountersConnectionID returns the server's id of the counters' connection, 0 if it
 // is lost.
@@ -32,14 +43,13 @@ func CountersConnectionID(ctx context.Context, c engine.Counters) (id int64) {
 	return id
 }
 
-// Number queries a number on a writer's connection.
-func Number(w engine.Writer, query string) (int64, error) { return w.(*writer).Conn.number(query) }
-
-// Run runs a statement on a writer's connection.
-func Run(w engine.Writer, q string) error {
-	_, err := w.(*writer).Conn.run(q)
+// Run runs a statement on such a connection, and Number a query for a number.
+func Run(of any, q string) error {
+	_, err := linked(of).run(q)
 	return err
 }
+
+func Number(of any, query string) (int64, error) { return linked(of).number(query) }
 
 func QuoteText(s string) string { return quoteText(s) }
 
@@ -49,17 +59,8 @@ func ReadMyCnf(path string) (user, password string, err error) {
 	return o.user, o.password, err
 }
 
-// QuerierConnectionID returns the server's id of a querier's connection.
-func QuerierConnectionID(q engine.Querier) int64 { return q.(*querier).Conn.id }
-
 // UseDriver makes a querier execute through the driver, as with TLS.
 func UseDriver(q engine.Querier) { q.(*querier).Conn.wrapped = true }
-
-// RunQuerier runs a statement on a querier's connection.
-func RunQuerier(q engine.Querier, s string) error {
-	_, err := q.(*querier).Conn.run(s)
-	return err
-}
 
 // LeaseConnectionID returns the server's id of the connection that holds a lock.
 func (db *DB) LeaseConnectionID(ctx context.Context, name string) (id int64) {
@@ -71,12 +72,6 @@ func (db *DB) LeaseConnectionID(ctx context.Context, name string) (id int64) {
 // Interrupt sets a function to call before each statement of a change; if it
 // returns an error, the change fails and its connection is discarded.
 func (db *DB) Interrupt(fn func(statement string) error) { db.interrupt = fn }
-
-// LoaderConnectionID returns the server's id of a loader's connection.
-func LoaderConnectionID(l engine.Loader) int64 { return l.(*loader).Conn.id }
-
-// LoaderValue queries a number on a loader's connection.
-func LoaderValue(l engine.Loader, query string) (int64, error) { return l.(*loader).Conn.number(query) }
 
 // LimitLoader sets the maximum length of a loader's statements.
 func LimitLoader(l engine.Loader, bytes int) { l.(*loader).limit = bytes }

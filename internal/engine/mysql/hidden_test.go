@@ -1,8 +1,6 @@
 package mysql_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,24 +17,9 @@ func testTriggerExists(t *testing.T, db *mysql.DB) {
 	if err := db.Apply(within(t), engine.CreateTable{Table: table}); err != nil {
 		t.Fatal(err)
 	}
-	s, path := session(t, db), db.Target().Path
-	user := "unseeing_" + db.Info().Engine
+	s, few := session(t, db), few(t, db, "SELECT, INSERT")
 	trigger := engine.Trigger{Name: "it`s", Table: "small", Body: "SET @rowmill = 1", Other: &engine.Trigger{Name: "other", Table: "small", Body: "SET @rowmill = 1"}}
-	exec(t, s, "CREATE TRIGGER `it``s` BEFORE INSERT ON small FOR EACH ROW SET @rowmill = 1",
-		"CREATE USER "+user+"@localhost IDENTIFIED BY 'geheim'", "GRANT SELECT, INSERT ON "+db.Dialect().Quote(path)+".* TO "+user+"@localhost")
-	defer exec(t, s, "DROP USER "+user+"@localhost")
-	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte("geheim\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	target := db.Target()
-	target.User = user
-	target.Query.Set("password-file", file)
-	few, err := mysql.Open(within(t), target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer few.Close()
+	exec(t, s, "CREATE TRIGGER `it``s` BEFORE INSERT ON small FOR EACH ROW SET @rowmill = 1")
 	have := db.Words().(engine.LateWords).HaveTriggers
 	want := func(db *mysql.DB, missing, hidden int) {
 		t.Helper()

@@ -70,9 +70,9 @@ func testHostileSessions(t *testing.T, db *mysql.DB) {
 	w, l := smallWriter(t, db, engine.Multi), openLoader(t, db)
 	for range 2 { // the second time, on another connection
 		check("writer", writing, func(q string) (int64, error) { return mysql.Number(w, q) })
-		check("loader", loading, func(q string) (int64, error) { return mysql.LoaderValue(l, q) })
+		check("loader", loading, func(q string) (int64, error) { return mysql.Number(l, q) })
 		db.Kill(within(t), mysql.ConnectionID(w))
-		db.Kill(within(t), mysql.LoaderConnectionID(l))
+		db.Kill(within(t), mysql.ConnectionID(l))
 		for _, c := range []interface{ Reset(context.Context) error }{w, l} {
 			if err := c.Reset(within(t)); err != nil {
 				t.Fatal(err)

@@ -39,18 +39,18 @@ func TestTrapBrokenOff(t *testing.T) {
 // TestTrapBrokenOffWithoutPrivileges: without access to tablespaces, tables are
 // distinguished by their rows.
 func TestTrapBrokenOffWithoutPrivileges(t *testing.T) {
-	onEach(t, func(t *testing.T, db *mysql.DB) { testBrokenOff(t, few(t, db), false) })
+	onEach(t, func(t *testing.T, db *mysql.DB) { testBrokenOff(t, few(t, db, "ALL"), false) })
 }
 
 // keepers counts the accounts that few has created.
 var keepers atomic.Int64
 
-// few opens the database as an account with privileges on it only.
-func few(t *testing.T, db *mysql.DB) *mysql.DB {
+// few opens the database as an account with some privileges on it only.
+func few(t *testing.T, db *mysql.DB, privileges string) *mysql.DB {
 	t.Helper()
 	// Accounts belong to the whole server, which other tests share.
 	s, user := session(t, db), fmt.Sprintf("keeper_%d_%d", os.Getpid(), keepers.Add(1))
-	exec(t, s, "CREATE USER "+user+"@localhost IDENTIFIED BY 'geheim'", "GRANT ALL ON "+db.Dialect().Quote(db.Target().Path)+".* TO "+user+"@localhost")
+	exec(t, s, "CREATE USER "+user+"@localhost IDENTIFIED BY 'geheim'", "GRANT "+privileges+" ON "+db.Dialect().Quote(db.Target().Path)+".* TO "+user+"@localhost")
 	file := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(file, []byte("geheim\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -275,7 +275,7 @@ func testFloor(t *testing.T, db *mysql.DB) {
 // distinguished by their rows.
 func TestTrapBrokenOffTwice(t *testing.T) {
 	t.Parallel()
-	db := few(t, testdb.Open(t, "mysql").(*mysql.DB))
+	db := few(t, testdb.Open(t, "mysql").(*mysql.DB), "ALL")
 	for m, broken := 0, true; broken; m++ {
 		k := keep(t, db, "DATETIME", 0, 4)
 		for i := range k.parts {

@@ -126,11 +126,11 @@ func testLoaderSession(t *testing.T, db *mysql.DB) {
 			"@@time_zone = '+00:00'", "@@lock_wait_timeout = 10", "@@innodb_lock_wait_timeout = 10", "@@sql_notes = 0", "@@max_error_count = 65535",
 			"@@" + isolation + " = 'READ-COMMITTED'", "@@character_set_client = 'utf8mb4'",
 		} {
-			if n, err := mysql.LoaderValue(l, "SELECT "+is); n != 1 || err != nil {
+			if n, err := mysql.Number(l, "SELECT "+is); n != 1 || err != nil {
 				t.Errorf("not %s: %v", is, err)
 			}
 		}
-		db.Kill(within(t), mysql.LoaderConnectionID(l))
+		db.Kill(within(t), mysql.ConnectionID(l))
 		if err := l.Reset(within(t)); err != nil {
 			t.Fatal(err)
 		}
@@ -272,7 +272,7 @@ func testLoaderKillQuery(t *testing.T, db *mysql.DB) {
 	mustInsert(t, a, table, 1)
 	begin(t, b)
 	mustInsert(t, b, table, 2)
-	id, done := mysql.LoaderConnectionID(b), make(chan error, 1)
+	id, done := mysql.ConnectionID(b), make(chan error, 1)
 	ctx := within(t)
 	go func() {
 		_, err := b.Insert(ctx, table, rowsOf(1), 0, 1)
@@ -291,8 +291,8 @@ func testLoaderKillQuery(t *testing.T, db *mysql.DB) {
 	begin(t, b)
 	mustInsert(t, b, table, 3)
 	commit(t, b)
-	if n := countSmall(t, db); n != 3 || mysql.LoaderConnectionID(b) != id {
-		t.Errorf("%d rows, connection %d, before %d", n, mysql.LoaderConnectionID(b), id)
+	if n := countSmall(t, db); n != 3 || mysql.ConnectionID(b) != id {
+		t.Errorf("%d rows, connection %d, before %d", n, mysql.ConnectionID(b), id)
 	}
 }
 

@@ -84,7 +84,7 @@ func testLoaderLongRows(t *testing.T, db *mysql.DB) {
 	exec(t, c, "CREATE TABLE longs (id INT NOT NULL PRIMARY KEY, x LONGTEXT)")
 	table := &engine.Table{Name: "longs", Columns: []engine.Column{{Name: "id", Type: engine.Int32}, {Name: "x", Type: engine.Varchar, Size: 1 << 28}}}
 	l := openLoader(t, db)
-	packet, err := mysql.LoaderValue(l, "SELECT @@max_allowed_packet")
+	packet, err := mysql.Number(l, "SELECT @@max_allowed_packet")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -170,22 +168,7 @@ func testPasswords(t *testing.T, db *mysql.DB) {
 func TestFewPrivileges(t *testing.T) { onEachAlone(t, testFewPrivileges) }
 
 func testFewPrivileges(t *testing.T, db *mysql.DB) {
-	t.Setenv("HOME", t.TempDir())
-	s, user := session(t, db), "few_"+db.Info().Engine
-	exec(t, s, "CREATE USER "+user+"@localhost IDENTIFIED BY 'geheim'", "GRANT ALL ON "+db.Dialect().Quote(db.Target().Path)+".* TO "+user+"@localhost")
-	defer exec(t, s, "DROP USER "+user+"@localhost")
-	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte("geheim\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	target := db.Target()
-	target.User = user
-	target.Query.Set("password-file", file)
-	few, err := mysql.Open(within(t), target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer few.Close()
+	few := few(t, db, "ALL")
 	for _, m := range few.Capabilities().Methods {
 		w := smallWriter(t, few, m)
 		if _, err := w.Write(within(t), rowsOf(1, 2, 3)); err != nil {

@@ -12,40 +12,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testdb.Runner{M: m}) }
 
-func TestMariaDB(t *testing.T) {
-	enginetest.Run(t, func(t testing.TB) engine.DB { return testdb.Open(t, "mariadb") })
-}
-
-func TestRocksDB(t *testing.T) {
-	enginetest.Run(t, func(t testing.TB) engine.DB { return testdb.Open(t, "mariadb-rocksdb") })
-}
-
-func TestMySQL(t *testing.T) {
-	enginetest.Run(t, func(t testing.TB) engine.DB { return testdb.Open(t, "mysql") })
-}
-
-func TestKeeperMariaDB(t *testing.T) {
-	enginetest.RunKeeper(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "mariadb").(engine.Keeper) })
-}
-
-func TestKeeperRocksDB(t *testing.T) {
-	enginetest.RunKeeper(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "mariadb-rocksdb").(engine.Keeper) })
-}
-
-func TestKeeperMySQL(t *testing.T) {
-	enginetest.RunKeeper(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "mysql").(engine.Keeper) })
-}
-
-func TestLoaderMariaDB(t *testing.T) {
-	enginetest.RunLoader(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "mariadb").(engine.Keeper) })
-}
-
-func TestLoaderRocksDB(t *testing.T) {
-	enginetest.RunLoader(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "mariadb-rocksdb").(engine.Keeper) })
-}
-
-func TestLoaderMySQL(t *testing.T) {
-	enginetest.RunLoader(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "mysql").(engine.Keeper) })
+// suites are run on each kind of server.
+func TestSuites(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"mariadb", "mysql", "mariadb-rocksdb"} {
+		open := func(t testing.TB) engine.Keeper { return testdb.Open(t, kind).(engine.Keeper) }
+		t.Run(kind, func(t *testing.T) {
+			t.Run("Engine", func(t *testing.T) { enginetest.Run(t, func(t testing.TB) engine.DB { return open(t) }) })
+			t.Run("Keeper", func(t *testing.T) { enginetest.RunKeeper(t, open) })
+			t.Run("Loader", func(t *testing.T) { enginetest.RunLoader(t, open) })
+		})
+	}
 }
 
 func TestAlone(t *testing.T) {

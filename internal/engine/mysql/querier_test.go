@@ -4,121 +4,19 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/internal/engine/mysql"
 )
 
 func smallQuerier(t *testing.T, db *mysql.DB) engine.Querier {
 	t.Helper()
-	w := smallWriter(t, db, engine.Multi)
-	if _, err := w.Write(within(t), rowsOf(1, 2, 3)); err != nil {
-		t.Fatal(err)
-	}
-	q, err := db.Querier(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { q.Close() })
-	return q
-}
-
-// Calls on the small table: both wait for a lock on the whole table.
-var (
-	allSmall    = &engine.Find{Table: small(), On: []string{"id"}}
-	removeSmall = &engine.Delete{Table: small(), By: "id"}
-	calls       = map[string]func(context.Context, engine.Querier) error{
-		"find": func(ctx context.Context, q engine.Querier) error {
-			_, err := q.Find(ctx, allSmall, []engine.Value{{}})
-			return err
-		},
-		"delete": func(ctx context.Context, q engine.Querier) error {
-			_, err := q.Delete(ctx, removeSmall, 1, 2)
-			return err
-		},
-	}
-)
-
-// tableBlocked waits until a connection waits for a table lock.
-func tableBlocked(t *testing.T, db *mysql.DB, connection int64) {
-	t.Helper()
-	for ctx := within(t); ; time.Sleep(5 * time.Millisecond) {
-		var n int
-		err := db.Pool().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = %d AND STATE LIKE 'Waiting for table%%'", connection)).Scan(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n > 0 {
-			return
-		}
-	}
-}
-
-// TestQueryWhileBlocked: a call that waits for a lock ends with its context or its
-// connection, and deletes nothing.
-func TestQueryWhileBlocked(t *testing.T) { onEach(t, testQueryWhileBlocked) }
-
-func testQueryWhileBlocked(t *testing.T, db *mysql.DB) {
-	for name, call := range calls {
-		for _, end := range []string{"cancel", "kill"} {
-			q, other := smallQuerier(t, db), session(t, db)
-			if err := call(within(t), q); err != nil {
-				t.Fatal(err)
-			}
-			exec(t, other, "LOCK TABLES small WRITE")
-			ctx, cancel := context.WithCancel(t.Context())
-			result, id := make(chan error, 1), mysql.QuerierConnectionID(q)
-			go func() { result <- call(ctx, q) }()
-			tableBlocked(t, db, id)
-			want := engine.ErrConnectionLost
-			if end == "cancel" {
-				cancel()
-				want = context.Canceled
-			} else {
-				db.Kill(t.Context(), id)
-			}
-			if err := <-result; !errors.Is(err, want) {
-				t.Errorf("%s, %s: got %v", name, end, err)
-			}
-			cancel()
-			exec(t, other, "UNLOCK TABLES")
-			if err := call(within(t), q); !errors.Is(err, engine.ErrConnectionLost) || !engine.Retryable(err) {
-				t.Errorf("%s, %s: before Reset: %v", name, end, err)
-			}
-			if err := q.Reset(within(t)); err != nil {
-				t.Fatal(err)
-			}
-			n, err := q.Find(within(t), allSmall, []engine.Value{{}})
-			if want := map[string]int{"find": 3, "delete": 2}[name]; n != want || err != nil {
-				t.Errorf("%s, %s: %d rows, %v, want %d", name, end, n, err, want)
-			}
-		}
-	}
-}
-
-// TestDeleteLockTimeout: a Delete whose wait for a row lock times out deletes nothing.
-func TestDeleteLockTimeout(t *testing.T) { onEach(t, testDeleteLockTimeout) }
-
-func testDeleteLockTimeout(t *testing.T, db *mysql.DB) {
-	q, other := smallQuerier(t, db), session(t, db)
-	if err := mysql.RunQuerier(q, "SET SESSION innodb_lock_wait_timeout = 1"); err != nil {
-		t.Fatal(err)
-	}
-	exec(t, other, "BEGIN", "UPDATE small SET n = 5 WHERE id = 3")
-	if _, err := q.Delete(within(t), removeSmall, 0, 10); !errors.Is(err, engine.ErrLockTimeout) || !engine.Retryable(err) {
-		t.Fatalf("got %v", err)
-	}
-	exec(t, other, "ROLLBACK")
-	if n, err := q.Delete(within(t), removeSmall, 0, 10); n != 3 || err != nil {
-		t.Errorf("then %d rows, %v", n, err)
-	}
+	return enginetest.SmallQuerier(t, db)
 }
 
 // TestFindByDriver: a Find through the driver, as with TLS, finds the same rows.
@@ -231,22 +129,7 @@ func TestSettleFewPrivileges(t *testing.T) { onEachAlone(t, testSettleFewPrivile
 
 func testSettleFewPrivileges(t *testing.T, db *mysql.DB) {
 	smallQuerier(t, db)
-	t.Setenv("HOME", t.TempDir())
-	s, user := session(t, db), "settler_"+db.Info().Engine
-	exec(t, s, "CREATE USER "+user+"@localhost IDENTIFIED BY 'geheim'", "GRANT ALL ON "+db.Dialect().Quote(db.Target().Path)+".* TO "+user+"@localhost")
-	defer exec(t, s, "DROP USER "+user+"@localhost")
-	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte("geheim\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	target := db.Target()
-	target.User = user
-	target.Query.Set("password-file", file)
-	few, err := mysql.Open(within(t), target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer few.Close()
+	few := few(t, db, "ALL")
 	warnings, err := few.Settle(within(t), engine.Settle{Tables: []*engine.Table{small()}})
 	if err != nil || len(warnings) == 0 || !strings.Contains(warnings[0], "dirty pages are written later") {
 		t.Errorf("warnings %q, %v", warnings, err)

@@ -1,6 +1,7 @@
 package mysql_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/internal/engine/mysql"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
@@ -57,23 +59,6 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-func small() *engine.Table {
-	return &engine.Table{
-		Name: "small", Columns: []engine.Column{{Name: "id", Type: engine.Int64}, {Name: "n", Type: engine.Int32}},
-		PrimaryKey: []string{"id"},
-	}
-}
-
-func rowsOf(ids ...int64) *engine.Batch {
-	b := engine.NewBatch(small().Columns)
-	for _, id := range ids {
-		b.Columns[0].Ints = append(b.Columns[0].Ints, id)
-		b.Columns[1].Ints = append(b.Columns[1].Ints, 1)
-		b.EndRow()
-	}
-	return b
-}
-
 // session returns another connection, for statements that a writer doesn't send.
 func session(t *testing.T, db *mysql.DB) *sql.Conn {
 	t.Helper()
@@ -99,32 +84,50 @@ func exec(t *testing.T, c *sql.Conn, statements ...string) {
 	}
 }
 
+var small, rowsOf = enginetest.Small, enginetest.RowsOf
+
 func smallWriter(t *testing.T, db *mysql.DB, m engine.Method) engine.Writer {
 	t.Helper()
-	if err := db.Apply(within(t), engine.DropTable{Table: small()}, engine.CreateTable{Table: small()}); err != nil {
-		t.Fatal(err)
-	}
-	w, err := db.Writer(within(t), small(), m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { w.Close() })
-	return w
+	return enginetest.SmallWriter(t, db, m)
 }
 
 // blocked waits until a statement of a connection waits for a row lock.
 func blocked(t *testing.T, db *mysql.DB, connection int64) {
 	t.Helper()
 	// The server refreshes the view only if it was not read for 100 ms.
-	for ctx := within(t); ; time.Sleep(120 * time.Millisecond) {
-		var n int
-		err := db.Pool().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id = %d AND trx_state = 'LOCK WAIT'", connection)).Scan(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n > 0 {
-			return
-		}
+	for within(t); !waits(t, db, connection); time.Sleep(120 * time.Millisecond) {
+	}
+}
+
+// waits reports whether a connection waits for a row's or a table's lock.
+func waits(t testing.TB, db *mysql.DB, connection int64) bool {
+	t.Helper()
+	var n int
+	err := db.Pool().QueryRowContext(t.Context(), fmt.Sprintf("SELECT (SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id = %d AND trx_state = 'LOCK WAIT') + "+
+		"(SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = %[1]d AND STATE LIKE 'Waiting for table%%')", connection)).Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n > 0
+}
+
+func TestServer(t *testing.T) {
+	t.Parallel()
+	for _, kind := range servers {
+		t.Run(kind, func(t *testing.T) {
+			enginetest.RunServer(t, enginetest.Server{
+				Open:  func(t testing.TB) engine.Keeper { return testdb.Open(t, kind).(engine.Keeper) },
+				ID:    mysql.ConnectionID,
+				Waits: func(t testing.TB, db engine.Keeper, id int64) bool { return waits(t, db.(*mysql.DB), id) },
+				ShortWait: func(c any) error {
+					return mysql.Run(c, "SET SESSION innodb_lock_wait_timeout = 1, lock_wait_timeout = 1")
+				},
+				// The server rolls back the transaction with fewer changes.
+				Survive: []string{"INSERT INTO small WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < 1000) SELECT n + 1000, 1 FROM seq"},
+				Lock:    "LOCK TABLES small WRITE", Unlock: "UNLOCK TABLES",
+				LockTries: func(db engine.Keeper, n int) { db.(*mysql.DB).SetLockTries(cmp.Or(n, mysql.LockTries)) },
+			})
+		})
 	}
 }
 
@@ -134,168 +137,6 @@ func count(t *testing.T, db *mysql.DB) (n int) {
 		t.Fatal(err)
 	}
 	return n
-}
-
-func TestDeadlock(t *testing.T) { onEach(t, testDeadlock) }
-
-func testDeadlock(t *testing.T, db *mysql.DB) {
-	w, other := smallWriter(t, db, engine.Single), session(t, db)
-	// The server rolls back the transaction with fewer changes.
-	exec(t, other, "BEGIN", "INSERT INTO small WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < 1000) SELECT n + 1000, 1 FROM seq", "INSERT INTO small VALUES (2, 1)")
-	result, id := make(chan error, 1), mysql.ConnectionID(w)
-	go func() {
-		_, err := w.Write(t.Context(), rowsOf(1, 2))
-		result <- err
-	}()
-	blocked(t, db, id) // holds 1, waits for 2
-	exec(t, other, "INSERT INTO small VALUES (1, 1)", "ROLLBACK")
-	err := <-result
-	if !errors.Is(err, engine.ErrDeadlock) || !engine.Retryable(err) {
-		t.Fatalf("got %v", err)
-	}
-	if err := w.Reset(within(t)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(within(t), rowsOf(1, 2)); err != nil {
-		t.Fatal(err)
-	}
-	if n := count(t, db); n != 2 {
-		t.Errorf("%d rows, want 2", n)
-	}
-}
-
-func TestLockWaitTimeout(t *testing.T) { onEach(t, testLockWaitTimeout) }
-
-func testLockWaitTimeout(t *testing.T, db *mysql.DB) {
-	for _, m := range db.Capabilities().Methods {
-		w, other := smallWriter(t, db, m), session(t, db)
-		if err := mysql.Run(w, "SET SESSION innodb_lock_wait_timeout = 1"); err != nil {
-			t.Fatal(err)
-		}
-		exec(t, other, "BEGIN", "INSERT INTO small VALUES (2, 1)")
-		_, err := w.Write(within(t), rowsOf(1, 2))
-		if !errors.Is(err, engine.ErrLockTimeout) || !engine.Retryable(err) {
-			t.Fatalf("%s: got %v", m, err)
-		}
-		// The server rolls back only the statement: row 1 must be unlocked
-		// immediately.
-		exec(t, other, "INSERT INTO small VALUES (1, 1)", "ROLLBACK")
-		if _, err := w.Write(within(t), rowsOf(1, 2)); err != nil {
-			t.Fatalf("%s: %v", m, err)
-		}
-		if n := count(t, db); n != 2 {
-			t.Errorf("%s: %d rows, want 2", m, n)
-		}
-	}
-}
-
-// TestCancelWhileBlocked: a Write that waits for a lock ends with its context, and
-// its statement is not executed later.
-func TestCancelWhileBlocked(t *testing.T) { onEach(t, testCancelWhileBlocked) }
-
-func testCancelWhileBlocked(t *testing.T, db *mysql.DB) {
-	for _, m := range db.Capabilities().Methods {
-		w, other := smallWriter(t, db, m), session(t, db)
-		exec(t, other, "BEGIN", "INSERT INTO small VALUES (2, 1)")
-		ctx, cancel := context.WithCancel(t.Context())
-		result, id := make(chan error, 1), mysql.ConnectionID(w)
-		go func() {
-			_, err := w.Write(ctx, rowsOf(1, 2))
-			result <- err
-		}()
-		blocked(t, db, id)
-		cancel()
-		if err := <-result; !errors.Is(err, context.Canceled) {
-			t.Fatalf("%s: got %v", m, err)
-		}
-		exec(t, other, "ROLLBACK")
-		if n := count(t, db); n != 0 {
-			t.Errorf("%s: %d rows of a batch that was broken off", m, n)
-		}
-		if _, err := w.Write(within(t), rowsOf(1)); !errors.Is(err, engine.ErrConnectionLost) {
-			t.Errorf("%s: a write before Reset: %v", m, err)
-		}
-		if err := w.Reset(within(t)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(within(t), rowsOf(1, 2)); err != nil {
-			t.Errorf("%s: after Reset: %v", m, err)
-		}
-	}
-}
-
-func TestConnectionKilled(t *testing.T) { onEach(t, testConnectionKilled) }
-
-func testConnectionKilled(t *testing.T, db *mysql.DB) {
-	for _, m := range db.Capabilities().Methods {
-		w := smallWriter(t, db, m)
-		if _, err := w.Write(within(t), rowsOf(1)); err != nil {
-			t.Fatal(err)
-		}
-		db.Kill(t.Context(), mysql.ConnectionID(w))
-		_, err := w.Write(within(t), rowsOf(2, 3))
-		if !errors.Is(err, engine.ErrConnectionLost) || !engine.Retryable(err) {
-			t.Fatalf("%s: got %v", m, err)
-		}
-		if err := w.Reset(within(t)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(within(t), rowsOf(2, 3)); err != nil {
-			t.Fatal(err)
-		}
-		if n := count(t, db); n != 3 {
-			t.Errorf("%s: %d rows, want 3", m, n)
-		}
-	}
-}
-
-// TestConnectionKilledWhileBlocked kills a connection in the middle of a statement.
-func TestConnectionKilledWhileBlocked(t *testing.T) { onEach(t, testConnectionKilledWhileBlocked) }
-
-func testConnectionKilledWhileBlocked(t *testing.T, db *mysql.DB) {
-	w, other := smallWriter(t, db, engine.Multi), session(t, db)
-	exec(t, other, "BEGIN", "INSERT INTO small VALUES (2, 1)")
-	result, id := make(chan error, 1), mysql.ConnectionID(w)
-	go func() {
-		_, err := w.Write(t.Context(), rowsOf(1, 2))
-		result <- err
-	}()
-	blocked(t, db, id)
-	db.Kill(t.Context(), id)
-	if err := <-result; !errors.Is(err, engine.ErrConnectionLost) {
-		t.Errorf("got %v", err)
-	}
-	if err := w.Reset(within(t)); err != nil {
-		t.Fatal(err)
-	}
-	exec(t, other, "ROLLBACK")
-	if _, err := w.Write(within(t), rowsOf(1, 2)); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestApplyWaitsForLock: DDL waits for transactions that use the table, for a
-// limited time, and lets the statements pass that queue behind it.
-func TestApplyWaitsForLock(t *testing.T) { onEach(t, testApplyWaitsForLock) }
-
-func testApplyWaitsForLock(t *testing.T, db *mysql.DB) {
-	w, other := smallWriter(t, db, engine.Multi), session(t, db)
-	if _, err := w.Write(within(t), rowsOf(1)); err != nil {
-		t.Fatal(err)
-	}
-	exec(t, other, "BEGIN", "SELECT * FROM small")
-	db.SetLockTries(1)
-	if err := db.Apply(within(t), engine.DropTable{Table: small()}); !errors.Is(err, engine.ErrLockTimeout) {
-		t.Fatalf("got %v", err)
-	}
-	db.SetLockTries(mysql.LockTries)
-	result := make(chan error, 1)
-	go func() { result <- db.Apply(t.Context(), engine.DropTable{Table: small()}) }()
-	time.Sleep(2300 * time.Millisecond) // longer than one attempt
-	exec(t, other, "COMMIT")
-	if err := <-result; err != nil {
-		t.Fatalf("after the lock was free: %v", err)
-	}
 }
 
 // TestApplyRunsWhatRenderShows compares the rendered statements with the server's log.
@@ -395,73 +236,42 @@ func testSessionOfEachConnection(t *testing.T, db *mysql.DB) {
 	}
 }
 
+func openTarget(ctx context.Context, t engine.Target) (engine.DB, error) { return mysql.Open(ctx, t) }
+
 func TestUnreachable(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("HOME", dir)
+	t.Setenv("MYSQL_PWD", "geheim")
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, []byte("geheim\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, c := range map[string]struct{ target, want string }{
-		"no socket": {"mariadb://joe@/db?socket=/nowhere/x.sock", "/nowhere/x.sock"},
-		"no port":   {"mysql://joe@127.0.0.1:1/db?password-file=" + file, "127.0.0.1:1"},
-		"no host":   {"mysql://joe@nowhere.invalid/db", "nowhere.invalid:3306"},
+	for target, where := range map[string]string{
+		"mariadb://joe@/db?socket=/nowhere/x.sock":         "/nowhere/x.sock as user \"joe\"",
+		"mysql://joe@127.0.0.1:1/db?password-file=" + file: "127.0.0.1:1 as user \"joe\"",
+		"mysql://joe@nowhere.invalid/db":                   "nowhere.invalid:3306 as user \"joe\"",
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Setenv("MYSQL_PWD", "geheim")
-			target, err := engine.ParseTarget(c.target)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = mysql.Open(within(t), target)
-			var hint *engine.HintError
-			if !errors.Is(err, engine.ErrUnreachable) || !errors.As(err, &hint) {
-				t.Fatalf("got %v, with a hint %v", err, hint)
-			}
-			if text := err.Error(); !strings.Contains(text, c.want) || !strings.Contains(text, `"joe"`) || strings.Contains(text+hint.Hint, "geheim") {
-				t.Errorf("got %q", text)
-			}
-		})
+		enginetest.WantNotOpened(t, openTarget, target, where, engine.ErrUnreachable, "geheim")
 	}
 }
 
 func TestOpenRefuses(t *testing.T) {
-	for _, kind := range servers {
-		t.Run(kind, func(t *testing.T) { testOpenRefuses(t, testdb.Target(t, kind)) })
-	}
-}
-
-func testOpenRefuses(t *testing.T, good engine.Target) {
 	t.Setenv("HOME", t.TempDir())
-	socket := "?socket=" + good.Query.Get("socket")
-	for name, c := range map[string]struct {
-		target, want string
-		class        error
-	}{
-		"no database":     {"mariadb://root@/" + socket, "name of one database", nil},
-		"two databases":   {"mariadb://root@/a/b" + socket, "name of one database", nil},
-		"nowhere":         {"mariadb:db", "neither a host nor a socket", nil},
-		"unknown option":  {"mariadb://root@h/db?colour=red", `no option "colour"`, nil},
-		"tls":             {"mariadb://root@h/db?tls=maybe", "tls=maybe; want false, true", nil},
-		"no such db":      {"mariadb://root@/nowhere" + socket, "nknown database", nil},
-		"no such user":    {"mariadb://joe@/mysql" + socket, "denied", nil},
-		"no such storage": {"mariadb://root@/mysql" + socket + "&engine=tape", `no storage engine "tape"; it has`, engine.ErrUnsupported},
-		"password file":   {"mariadb://root@/mysql" + socket + "&password-file=/nowhere/pw", "password file", nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			target, err := engine.ParseTarget(c.target)
-			if err != nil {
-				t.Fatal(err)
-			}
-			db, err := mysql.Open(within(t), target)
-			if err == nil {
-				db.Close()
-				t.Fatal("it was opened")
-			}
-			if !strings.Contains(err.Error(), c.want) || c.class != nil && !errors.Is(err, c.class) {
-				t.Errorf("got %q, want %q", err, c.want)
-			}
-		})
+	for _, kind := range servers {
+		socket := "?socket=" + testdb.Target(t, kind).Query.Get("socket")
+		for target, want := range map[string]string{
+			"mariadb://root@/" + socket:                                     "name of one database",
+			"mariadb://root@/a/b" + socket:                                  "name of one database",
+			"mariadb:db":                                                    "neither a host nor a socket",
+			"mariadb://root@h/db?colour=red":                                `no option "colour"`,
+			"mariadb://root@h/db?tls=maybe":                                 "tls=maybe; want false, true",
+			"mariadb://root@/nowhere" + socket:                              "nknown database",
+			"mariadb://joe@/mysql" + socket:                                 "denied",
+			"mariadb://root@/mysql" + socket + "&password-file=/nowhere/pw": "password file",
+		} {
+			enginetest.WantNotOpened(t, openTarget, target, want, nil, "")
+		}
+		enginetest.WantNotOpened(t, openTarget, "mariadb://root@/mysql"+socket+"&engine=tape", `no storage engine "tape"; it has`, engine.ErrUnsupported, "")
 	}
 }
 

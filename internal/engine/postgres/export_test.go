@@ -25,36 +25,23 @@ func (db *DB) Dial(ctx context.Context) (*pgconn.PgConn, error)        { return 
 func (db *DB) Password() string                                        { return db.config.Password }
 func (db *DB) Query(ctx context.Context, q string) ([][][]byte, error) { return db.query(ctx, q) }
 
-// PID returns the server's process ID for a writer's connection.
-func PID(w engine.Writer) int64 { return int64(w.(*writer).Conn.pid) }
+// PID returns the server's process ID for the connection of a writer, a querier or a
+// loader.
+func PID(of any) int64 { return int64(linked(of).pid) }
 
-// Run runs a statement on a writer's connection.
-func Run(w engine.Writer, q string) error {
-	r, err := w.(*writer).Conn.run(q)
-	if err == nil && r.err != nil {
-		err = r.err
+func linked(of any) *wire {
+	switch of := of.(type) {
+	case *writer:
+		return of.Conn
+	case *querier:
+		return of.Conn
 	}
-	return err
+	return of.(*loader).Conn
 }
 
-// QuerierPID returns the server's process ID for a querier's connection.
-func QuerierPID(q engine.Querier) int64 { return int64(q.(*querier).Conn.pid) }
-
-// RunQuerier runs a statement on a querier's connection.
-func RunQuerier(q engine.Querier, s string) error {
-	r, err := q.(*querier).Conn.run(s)
-	if err == nil && r.err != nil {
-		err = r.err
-	}
-	return err
-}
-
-// LoaderPID returns the server's process ID for a loader's connection.
-func LoaderPID(l engine.Loader) int64 { return int64(l.(*loader).Conn.pid) }
-
-// RunLoader runs a statement on a loader's connection.
-func RunLoader(l engine.Loader, q string) error {
-	r, err := l.(*loader).Conn.run(q)
+// Run runs a statement on such a connection.
+func Run(of any, q string) error {
+	r, err := linked(of).run(q)
 	if err == nil && r.err != nil {
 		err = r.err
 	}

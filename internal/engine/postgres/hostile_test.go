@@ -54,10 +54,10 @@ func TestHostileSessions(t *testing.T) {
 	}
 	for range 2 { // the second time on a new connection
 		check("writer", "("+sessionSettings+") = '"+settings+"'", "", is(func(q string) error { return postgres.Run(w, q) }))
-		check("loader", "("+sessionSettings+") = '"+settings+"'", "", is(func(q string) error { return postgres.RunLoader(l, q) }))
-		check("loader", "("+wait+") = '10s'", "", is(func(q string) error { return postgres.RunLoader(l, q) }))
+		check("loader", "("+sessionSettings+") = '"+settings+"'", "", is(func(q string) error { return postgres.Run(l, q) }))
+		check("loader", "("+wait+") = '10s'", "", is(func(q string) error { return postgres.Run(l, q) }))
 		db.Kill(within(t), postgres.PID(w))
-		db.Kill(within(t), postgres.LoaderPID(l))
+		db.Kill(within(t), postgres.PID(l))
 		_ = l.Begin(within(t)) // it notices the lost connection
 		for _, c := range []interface{ Reset(context.Context) error }{w, l} {
 			if err := c.Reset(within(t)); err != nil {

@@ -331,7 +331,7 @@ func TestLoaderSession(t *testing.T) {
 	for range 3 {
 		insertAll(t, l, table, b)
 	}
-	if err := postgres.RunLoader(l, "ROLLBACK TO rowmill"); err == nil {
+	if err := postgres.Run(l, "ROLLBACK TO rowmill"); err == nil {
 		t.Error("a savepoint is left")
 	}
 	if err := l.Reset(within(t)); err != nil {
@@ -340,7 +340,7 @@ func TestLoaderSession(t *testing.T) {
 	begin(t, l)
 	const check = `DO $$ BEGIN IF current_setting('lock_timeout') <> '10s' OR current_setting('TimeZone') <> 'UTC' OR current_setting('transaction_isolation') <> 'read committed'
 		OR current_setting('standard_conforming_strings') <> 'on' OR (SELECT source FROM pg_settings WHERE name = 'synchronous_commit') = 'session' THEN RAISE 'the session is another'; END IF; END $$`
-	if err := postgres.RunLoader(l, check); err != nil {
+	if err := postgres.Run(l, check); err != nil {
 		t.Error(err)
 	}
 	commit(t, l)
@@ -356,7 +356,7 @@ func TestLoaderBlocked(t *testing.T) {
 	table, both := texts("small", []string{"1"}, []string{"2"})
 	l, other := loader(t, db), session(t, db)
 	exec(t, other, "BEGIN", "INSERT INTO small VALUES ('2', '')")
-	if err := postgres.RunLoader(l, "SET lock_timeout = '10ms'"); err != nil {
+	if err := postgres.Run(l, "SET lock_timeout = '10ms'"); err != nil {
 		t.Fatal(err)
 	}
 	begin(t, l)
@@ -367,7 +367,7 @@ func TestLoaderBlocked(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	exec(t, other, "INSERT INTO small VALUES ('1', '')", "ROLLBACK", "BEGIN", "INSERT INTO small VALUES ('2', '')") // key 1 is free before Reset
-	if err := postgres.RunLoader(l, "SET lock_timeout = '10s'"); err != nil {
+	if err := postgres.Run(l, "SET lock_timeout = '10s'"); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -387,7 +387,7 @@ func TestLoaderBlocked(t *testing.T) {
 	if err := l.Begin(ctx); err != nil {
 		t.Fatal(err)
 	}
-	pid := postgres.LoaderPID(l)
+	pid := postgres.PID(l)
 	result := make(chan error, 1)
 	go func() {
 		_, err := l.Insert(ctx, table, both, 0, 2)
@@ -408,7 +408,7 @@ func TestLoaderBlocked(t *testing.T) {
 	}
 	begin(t, l)
 	insertAll(t, l, table, both)
-	exec(t, other, fmt.Sprintf("SELECT pg_terminate_backend(%d, 10000)", postgres.LoaderPID(l)))
+	exec(t, other, fmt.Sprintf("SELECT pg_terminate_backend(%d, 10000)", postgres.PID(l)))
 	if err := l.Commit(within(t)); !errors.Is(err, engine.ErrConnectionLost) {
 		t.Errorf("got %v", err)
 	}
@@ -429,7 +429,7 @@ func TestLoaderCommitCanceled(t *testing.T) {
 	table, b := texts("v", []string{"1"})
 	l, other := loader(t, db), session(t, db)
 	begin(t, l)
-	if err := postgres.RunLoader(l, "SET CONSTRAINTS ALL DEFERRED"); err != nil {
+	if err := postgres.Run(l, "SET CONSTRAINTS ALL DEFERRED"); err != nil {
 		t.Fatal(err)
 	}
 	insertAll(t, l, table, b)
@@ -437,7 +437,7 @@ func TestLoaderCommitCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	result := make(chan error, 1)
-	pid := postgres.LoaderPID(l)
+	pid := postgres.PID(l)
 	go func() { result <- l.Commit(ctx) }()
 	blocked(t, db, pid)
 	cancel()

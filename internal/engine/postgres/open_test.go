@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,70 +10,46 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/internal/engine/postgres"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
+func openTarget(ctx context.Context, t engine.Target) (engine.DB, error) {
+	return postgres.Open(ctx, t)
+}
+
 func TestUnreachable(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("HOME", dir)
+	t.Setenv("PGPASSWORD", "geheim")
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, []byte("geheim\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, c := range map[string]struct{ target, want string }{
-		"no socket": {"postgres://joe@/db?host=/nowhere", "/nowhere/.s.PGSQL.5432"},
-		"no port":   {"postgresql://joe@127.0.0.1:1/db?password-file=" + file, "127.0.0.1:1"},
-		"no host":   {"postgres://joe@nowhere.invalid/db", "nowhere.invalid:5432"},
+	for target, where := range map[string]string{
+		"postgres://joe@/db?host=/nowhere":                      "/nowhere/.s.PGSQL.5432 as user \"joe\"",
+		"postgresql://joe@127.0.0.1:1/db?password-file=" + file: "127.0.0.1:1 as user \"joe\"",
+		"postgres://joe@nowhere.invalid/db":                     "nowhere.invalid:5432 as user \"joe\"",
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Setenv("PGPASSWORD", "geheim")
-			target, err := engine.ParseTarget(c.target)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = postgres.Open(within(t), target)
-			var hint *engine.HintError
-			if !errors.Is(err, engine.ErrUnreachable) || !errors.As(err, &hint) {
-				t.Fatalf("got %v, with a hint %v", err, hint)
-			}
-			if text := err.Error(); !strings.Contains(text, c.want) || !strings.Contains(text, `"joe"`) || strings.Contains(text+hint.Hint, "geheim") {
-				t.Errorf("got %q", text)
-			}
-		})
+		enginetest.WantNotOpened(t, openTarget, target, where, engine.ErrUnreachable, "geheim")
 	}
 }
 
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
-	good := testdb.Target(t, "postgres")
-	socket := "?host=" + good.Query.Get("host")
-	for name, c := range map[string]struct {
-		target, want string
-	}{
-		"no database":    {"postgres://root@/" + socket, "name of one database"},
-		"two databases":  {"postgres://root@/a/b" + socket, "name of one database"},
-		"unknown option": {"postgres://root@h/db?colour=red", `no option "colour"`},
-		"port":           {"postgres://root@h/db?port=a", "invalid port"},
-		"sslmode":        {"postgres://root@h/db?sslmode=maybe", "sslmode=maybe; want prefer"},
-		"no such db":     {"postgres://root@/nowhere" + socket, `"nowhere" does not exist`},
-		"no such user":   {"postgres://joe@/postgres" + socket, `role "joe" does not exist`},
-		"password file":  {"postgres://root@/postgres" + socket + "&password-file=/nowhere/pw", "password file"},
+	socket := "?host=" + testdb.Target(t, "postgres").Query.Get("host")
+	for target, want := range map[string]string{
+		"postgres://root@/" + socket:                                        "name of one database",
+		"postgres://root@/a/b" + socket:                                     "name of one database",
+		"postgres://root@h/db?colour=red":                                   `no option "colour"`,
+		"postgres://root@h/db?port=a":                                       "invalid port",
+		"postgres://root@h/db?sslmode=maybe":                                "sslmode=maybe; want prefer",
+		"postgres://root@/nowhere" + socket:                                 `"nowhere" does not exist`,
+		"postgres://joe@/postgres" + socket:                                 `role "joe" does not exist`,
+		"postgres://root@/postgres" + socket + "&password-file=/nowhere/pw": "password file",
 	} {
-		t.Run(name, func(t *testing.T) {
-			target, err := engine.ParseTarget(c.target)
-			if err != nil {
-				t.Fatal(err)
-			}
-			db, err := postgres.Open(within(t), target)
-			if err == nil {
-				db.Close()
-				t.Fatal("it was opened")
-			}
-			if !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %q, want %q", err, c.want)
-			}
-		})
+		enginetest.WantNotOpened(t, openTarget, target, want, nil, "")
 	}
 }
 

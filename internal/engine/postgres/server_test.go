@@ -1,8 +1,8 @@
 package postgres_test
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/internal/engine/postgres"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
@@ -33,24 +34,6 @@ func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// small is a table with a key and a number.
-func small() *engine.Table {
-	return &engine.Table{
-		Name: "small", Columns: []engine.Column{{Name: "id", Type: engine.Int64}, {Name: "n", Type: engine.Int32}},
-		PrimaryKey: []string{"id"},
-	}
-}
-
-func rowsOf(ids ...int64) *engine.Batch {
-	b := engine.NewBatch(small().Columns)
-	for _, id := range ids {
-		b.Columns[0].Ints = append(b.Columns[0].Ints, id)
-		b.Columns[1].Ints = append(b.Columns[1].Ints, 1)
-		b.EndRow()
-	}
-	return b
 }
 
 // session opens another connection, for statements that a writer can't send.
@@ -82,25 +65,37 @@ func value(t testing.TB, db *postgres.DB, q string) string {
 	return string(rows[0][0])
 }
 
+var small, rowsOf = enginetest.Small, enginetest.RowsOf
+
 func smallWriter(t testing.TB, db *postgres.DB, m engine.Method) engine.Writer {
 	t.Helper()
-	if err := db.Apply(within(t), engine.DropTable{Table: small()}, engine.CreateTable{Table: small()}); err != nil {
-		t.Fatal(err)
-	}
-	w, err := db.Writer(within(t), small(), m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { w.Close() })
-	return w
+	return enginetest.SmallWriter(t, db, m)
 }
 
 // blocked waits until a connection waits for a lock.
 func blocked(t testing.TB, db *postgres.DB, pid int64) {
 	t.Helper()
-	for value(t, db, fmt.Sprintf("SELECT count(*) FROM pg_locks WHERE pid = %d AND NOT granted", pid)) == "0" {
+	for !waits(t, db, pid) {
 		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+func waits(t testing.TB, db *postgres.DB, pid int64) bool {
+	t.Helper()
+	return value(t, db, fmt.Sprintf("SELECT count(*) FROM pg_locks WHERE pid = %d AND NOT granted", pid)) != "0"
+}
+
+func TestServer(t *testing.T) {
+	enginetest.RunServer(t, enginetest.Server{
+		Open:      func(t testing.TB) engine.Keeper { return open(t) },
+		ID:        postgres.PID,
+		Waits:     func(t testing.TB, db engine.Keeper, pid int64) bool { return waits(t, db.(*postgres.DB), pid) },
+		ShortWait: func(c any) error { return postgres.Run(c, "SET lock_timeout = '10ms'") },
+		// The server aborts the transaction whose deadlock check runs first.
+		Survive:   []string{"SET LOCAL deadlock_timeout = '1h'"},
+		Lock:      "LOCK TABLE small",
+		LockTries: func(db engine.Keeper, n int) { db.(*postgres.DB).SetLockTries(cmp.Or(n, postgres.LockTries)) },
+	})
 }
 
 func wantCount(t testing.TB, db *postgres.DB, want int) {
@@ -108,101 +103,6 @@ func wantCount(t testing.TB, db *postgres.DB, want int) {
 	if n := value(t, db, "SELECT count(*) FROM small"); n != fmt.Sprint(want) {
 		t.Errorf("%s rows, want %d", n, want)
 	}
-}
-
-// start calls Write in the background.
-func start(ctx context.Context, w engine.Writer, b *engine.Batch) <-chan error {
-	result := make(chan error, 1)
-	go func() {
-		_, err := w.Write(ctx, b)
-		result <- err
-	}()
-	return result
-}
-
-func eachMethod(t *testing.T, run func(*testing.T, *postgres.DB, engine.Method)) {
-	db := open(t)
-	for _, m := range db.Capabilities().Methods {
-		t.Run(string(m), func(t *testing.T) { run(t, db, m) })
-	}
-}
-
-func TestDeadlock(t *testing.T) {
-	t.Parallel()
-	eachMethod(t, func(t *testing.T, db *postgres.DB, m engine.Method) {
-		w, other := smallWriter(t, db, m), session(t, db)
-		// The server aborts the transaction whose deadlock check runs first.
-		exec(t, other, "SET deadlock_timeout = '1h'", "BEGIN", "INSERT INTO small VALUES (2, 1)")
-		result := start(t.Context(), w, rowsOf(1, 2))
-		blocked(t, db, postgres.PID(w)) // holds 1, waits for 2
-		ended := make(chan error, 1)
-		go func() {
-			_, err := other.Exec(context.Background(), "INSERT INTO small VALUES (1, 1)").ReadAll()
-			ended <- err
-		}()
-		err := <-result
-		if !errors.Is(err, engine.ErrDeadlock) || !engine.Retryable(err) {
-			t.Fatalf("got %v", err)
-		}
-		if err := <-ended; err != nil {
-			t.Fatal(err)
-		}
-		exec(t, other, "ROLLBACK")
-		if _, err := w.Write(within(t), rowsOf(1, 2)); err != nil {
-			t.Fatal(err)
-		}
-		wantCount(t, db, 2)
-	})
-}
-
-func TestLockTimeout(t *testing.T) {
-	t.Parallel()
-	eachMethod(t, func(t *testing.T, db *postgres.DB, m engine.Method) {
-		w, other := smallWriter(t, db, m), session(t, db)
-		if err := postgres.Run(w, "SET lock_timeout = '10ms'"); err != nil {
-			t.Fatal(err)
-		}
-		exec(t, other, "BEGIN", "INSERT INTO small VALUES (2, 1)")
-		_, err := w.Write(within(t), rowsOf(1, 2))
-		if !errors.Is(err, engine.ErrLockTimeout) || !engine.Retryable(err) {
-			t.Fatalf("got %v", err)
-		}
-		// Key 1 must be free at once, before Reset.
-		exec(t, other, "INSERT INTO small VALUES (1, 1)", "ROLLBACK")
-		if _, err := w.Write(within(t), rowsOf(1, 2)); err != nil {
-			t.Fatal(err)
-		}
-		wantCount(t, db, 2)
-	})
-}
-
-// TestCancelWhileBlocked checks that a Write that waits for a lock ends with
-// its context, and that its statements are executed neither then nor later.
-func TestCancelWhileBlocked(t *testing.T) {
-	t.Parallel()
-	eachMethod(t, func(t *testing.T, db *postgres.DB, m engine.Method) {
-		w, other := smallWriter(t, db, m), session(t, db)
-		exec(t, other, "BEGIN", "INSERT INTO small VALUES (2, 1)")
-		ctx, cancel := context.WithCancel(t.Context())
-		result := start(ctx, w, rowsOf(1, 2))
-		blocked(t, db, postgres.PID(w))
-		cancel()
-		if err := <-result; !errors.Is(err, context.Canceled) {
-			t.Fatalf("got %v", err)
-		}
-		exec(t, other, "ROLLBACK")
-		wantCount(t, db, 0)
-		if _, err := w.Write(within(t), rowsOf(1)); !errors.Is(err, engine.ErrConnectionLost) {
-			t.Errorf("a write before Reset: %v", err)
-		}
-		if err := w.Reset(within(t)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(within(t), rowsOf(1, 2)); err != nil {
-			t.Errorf("after Reset: %v", err)
-		}
-		wantCount(t, db, 2)
-	})
 }
 
 // TestWriterOfSlowMachine checks that a writer receives everything that the
@@ -221,38 +121,6 @@ func TestWriterOfSlowMachine(t *testing.T) {
 		}
 	}
 	wantCount(t, db, 2)
-}
-
-func TestConnectionKilled(t *testing.T) {
-	t.Parallel()
-	eachMethod(t, func(t *testing.T, db *postgres.DB, m engine.Method) {
-		w, other := smallWriter(t, db, m), session(t, db)
-		if _, err := w.Write(within(t), rowsOf(1)); err != nil {
-			t.Fatal(err)
-		}
-		db.Kill(t.Context(), postgres.PID(w)) // between two batches
-		lost := func(err error) {
-			t.Helper()
-			if !errors.Is(err, engine.ErrConnectionLost) || !engine.Retryable(err) {
-				t.Fatalf("got %v", err)
-			}
-			if err := w.Reset(within(t)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		_, err := w.Write(within(t), rowsOf(2, 3))
-		lost(err)
-		exec(t, other, "BEGIN", "INSERT INTO small VALUES (3, 1)")
-		result := start(t.Context(), w, rowsOf(2, 3))
-		blocked(t, db, postgres.PID(w))
-		db.Kill(t.Context(), postgres.PID(w)) // during a batch
-		lost(<-result)
-		exec(t, other, "ROLLBACK")
-		if _, err := w.Write(within(t), rowsOf(2, 3)); err != nil {
-			t.Fatal(err)
-		}
-		wantCount(t, db, 3)
-	})
 }
 
 // TestIdleConnectionKilled checks that the catalog recovers when the server
@@ -285,30 +153,6 @@ func rollingTable(t testing.TB, name string, n int) (*engine.Table, []rolling.Pa
 		parts = append(parts, table.Grid.Named(p))
 	}
 	return table, parts
-}
-
-// TestApplyWaitsForLock checks that DDL waits for transactions that use the
-// table, for a bounded time.
-func TestApplyWaitsForLock(t *testing.T) {
-	t.Parallel()
-	db := open(t)
-	w, other := smallWriter(t, db, engine.Multi), session(t, db)
-	if _, err := w.Write(within(t), rowsOf(1)); err != nil {
-		t.Fatal(err)
-	}
-	exec(t, other, "BEGIN", "SELECT * FROM small")
-	db.SetLockTries(1)
-	if err := db.Apply(within(t), engine.DropTable{Table: small()}); !errors.Is(err, engine.ErrLockTimeout) {
-		t.Fatalf("got %v", err)
-	}
-	db.SetLockTries(postgres.LockTries)
-	result := make(chan error, 1)
-	go func() { result <- db.Apply(t.Context(), engine.DropTable{Table: small()}) }()
-	time.Sleep(2300 * time.Millisecond) // more than one try
-	exec(t, other, "COMMIT")
-	if err := <-result; err != nil {
-		t.Fatalf("after the lock was free: %v", err)
-	}
 }
 
 // TestApplyRunsWhatRenderShows compares rendered statements with the server's

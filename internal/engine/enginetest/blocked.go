@@ -1,0 +1,377 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A Server is what the tests of RunServer need to know of a server.
+type Server struct {
+	// Open returns an empty database.
+	Open func(testing.TB) engine.Keeper
+	// ID returns the server's id of the connection of a writer or a querier.
+	ID func(connection any) int64
+	// Waits reports whether a connection waits for a lock.
+	Waits func(t testing.TB, db engine.Keeper, id int64) bool
+	// ShortWait makes the connection of a writer or a querier wait for a lock for at
+	// most a second.
+	ShortWait func(connection any) error
+	// Survive are statements of a transaction that another one, in a deadlock with
+	// it, is then rolled back for.
+	Survive []string
+	// Lock locks the table small against reading, within a transaction, and Unlock
+	// releases the lock; "" is the end of the transaction.
+	Lock, Unlock string
+	// LockTries sets the number of times that Apply tries a step, 0 for the usual.
+	LockTries func(db engine.Keeper, tries int)
+}
+
+// RunServer runs the tests of operations that wait on a server for another's lock, and
+// of connections that are ended there.
+func RunServer(t *testing.T, s Server) {
+	beside(t, []test{
+		{"Deadlock", s.deadlock},
+		{"LockTimeout", s.lockTimeout},
+		{"CancelWhileBlocked", s.cancelWhileBlocked},
+		{"ConnectionKilled", s.connectionKilled},
+		{"ApplyWaitsForLock", s.applyWaitsForLock},
+		{"QueryWhileBlocked", s.queryWhileBlocked},
+		{"QueryLockTimeout", s.queryLockTimeout},
+	})
+}
+
+// Small returns a table with a key and a number.
+func Small() *engine.Table {
+	return &engine.Table{
+		Name: "small", Columns: []engine.Column{{Name: "id", Type: engine.Int64}, {Name: "n", Type: engine.Int32}},
+		PrimaryKey: []string{"id"},
+	}
+}
+
+// RowsOf returns rows of the table small.
+func RowsOf(ids ...int64) *engine.Batch {
+	b := engine.NewBatch(Small().Columns)
+	for _, id := range ids {
+		b.Columns[0].Ints = append(b.Columns[0].Ints, id)
+		b.Columns[1].Ints = append(b.Columns[1].Ints, 1)
+		b.EndRow()
+	}
+	return b
+}
+
+// SmallWriter creates the table small, instead of an earlier one, and returns a writer
+// of it, which is closed when the test ends.
+func SmallWriter(t testing.TB, db engine.DB, m engine.Method) engine.Writer {
+	t.Helper()
+	apply(t, db, engine.DropTable{Table: Small()}, engine.CreateTable{Table: Small()})
+	return writer(t, db, Small(), m)
+}
+
+// SmallQuerier is SmallWriter for a querier, of a table with rows 1, 2 and 3.
+func SmallQuerier(t testing.TB, db engine.DB) engine.Querier {
+	t.Helper()
+	write(t, SmallWriter(t, db, engine.Multi), RowsOf(1, 2, 3))
+	return querier(t, db)
+}
+
+// startWrite calls Write in the background.
+func startWrite(ctx context.Context, w engine.Writer, ids ...int64) <-chan error {
+	result := make(chan error, 1)
+	go func() {
+		_, err := w.Write(ctx, RowsOf(ids...))
+		result <- err
+	}()
+	return result
+}
+
+// blocked waits until a connection waits for a lock.
+func (s Server) blocked(t testing.TB, db engine.Keeper, id int64) {
+	t.Helper()
+	// A server may refresh its view of locks only if it was not read for 100 ms.
+	for end := time.Now().Add(longest); !s.Waits(t, db, id); time.Sleep(120 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the connection doesn't wait for a lock")
+		}
+	}
+}
+
+// transaction begins a transaction with some statements in a session of its own.
+func transaction(t testing.TB, db engine.Keeper, statements ...string) *engine.Session {
+	t.Helper()
+	c := session(t, db)
+	if err := c.Begin(within(t), engine.Transaction{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range statements {
+		run(t, c, -1, q)
+	}
+	return c
+}
+
+func rollback(t testing.TB, c *engine.Session) {
+	t.Helper()
+	if err := c.Rollback(within(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantRetryable(t testing.TB, err, class error) {
+	t.Helper()
+	if !errors.Is(err, class) || !engine.Retryable(err) {
+		t.Fatalf("got error %v, want one of class %q that is retryable", err, class)
+	}
+}
+
+func wantSmall(t testing.TB, db engine.Keeper, want int) {
+	t.Helper()
+	var n int
+	if err := db.SQL().QueryRowContext(within(t), "SELECT COUNT(*) FROM small").Scan(&n); err != nil || n != want {
+		t.Errorf("%d rows, %v, want %d", n, err, want)
+	}
+}
+
+// eachMethod runs a test with a writer of each method.
+func (s Server) eachMethod(t *testing.T, run func(*testing.T, engine.Keeper, engine.Writer)) {
+	db := s.Open(t)
+	for _, m := range db.Capabilities().Methods {
+		t.Run(string(m), func(t *testing.T) { run(t, db, SmallWriter(t, db, m)) })
+	}
+}
+
+const insertFirst, insertSecond = "INSERT INTO small VALUES (1, 1)", "INSERT INTO small VALUES (2, 1)"
+
+func (s Server) deadlock(t *testing.T) {
+	s.eachMethod(t, func(t *testing.T, db engine.Keeper, w engine.Writer) {
+		other := transaction(t, db, append(s.Survive, insertSecond)...)
+		result := startWrite(t.Context(), w, 1, 2)
+		s.blocked(t, db, s.ID(w)) // holds 1, waits for 2
+		ended := make(chan error, 1)
+		go func() {
+			_, err := other.Exec(context.WithoutCancel(t.Context()), insertFirst)
+			ended <- err
+		}()
+		wantRetryable(t, <-result, engine.ErrDeadlock)
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		rollback(t, other)
+		if err := w.Reset(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		write(t, w, RowsOf(1, 2))
+		wantSmall(t, db, 2)
+	})
+}
+
+// lockTimeout checks that a batch whose lock is not granted in time leaves no row and
+// no lock, and that the writer then works without Reset.
+func (s Server) lockTimeout(t *testing.T) {
+	s.eachMethod(t, func(t *testing.T, db engine.Keeper, w engine.Writer) {
+		if err := s.ShortWait(w); err != nil {
+			t.Fatal(err)
+		}
+		other := transaction(t, db, insertSecond)
+		_, err := w.Write(within(t), RowsOf(1, 2))
+		wantRetryable(t, err, engine.ErrLockTimeout)
+		run(t, other, 1, insertFirst) // which is not locked, even before Reset
+		rollback(t, other)
+		write(t, w, RowsOf(1, 2))
+		wantSmall(t, db, 2)
+	})
+}
+
+// cancelWhileBlocked checks that a Write that waits for a lock ends with its context,
+// and that its statements are executed neither then nor later.
+func (s Server) cancelWhileBlocked(t *testing.T) {
+	s.eachMethod(t, func(t *testing.T, db engine.Keeper, w engine.Writer) {
+		other := transaction(t, db, insertSecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		result := startWrite(ctx, w, 1, 2)
+		s.blocked(t, db, s.ID(w))
+		cancel()
+		wantError(t, <-result, context.Canceled)
+		rollback(t, other)
+		wantSmall(t, db, 0)
+		if _, err := w.Write(within(t), RowsOf(1)); !errors.Is(err, engine.ErrConnectionLost) {
+			t.Errorf("a write before Reset: %v", err)
+		}
+		if err := w.Reset(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		write(t, w, RowsOf(1, 2))
+		wantSmall(t, db, 2)
+	})
+}
+
+// connectionKilled ends a writer's connection on the server, between two batches and
+// within one.
+func (s Server) connectionKilled(t *testing.T) {
+	s.eachMethod(t, func(t *testing.T, db engine.Keeper, w engine.Writer) {
+		write(t, w, RowsOf(1))
+		kill := func() {
+			t.Helper()
+			if err := db.Kill(within(t), s.ID(w)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lost := func(err error) {
+			t.Helper()
+			wantRetryable(t, err, engine.ErrConnectionLost)
+			if err := w.Reset(within(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		kill()
+		_, err := w.Write(within(t), RowsOf(2, 3))
+		lost(err)
+		other := transaction(t, db, "INSERT INTO small VALUES (3, 1)")
+		result := startWrite(t.Context(), w, 2, 3)
+		s.blocked(t, db, s.ID(w))
+		kill()
+		lost(<-result)
+		rollback(t, other)
+		write(t, w, RowsOf(2, 3))
+		wantSmall(t, db, 3)
+	})
+}
+
+// applyWaitsForLock checks that a change of a table waits for transactions that use
+// it, for a limited time.
+func (s Server) applyWaitsForLock(t *testing.T) {
+	db := s.Open(t)
+	write(t, SmallWriter(t, db, engine.Multi), RowsOf(1))
+	other := transaction(t, db)
+	wantRow(t, other, "1", "SELECT id FROM small")
+	drop := engine.DropTable{Table: Small()}
+	s.LockTries(db, 1)
+	wantError(t, db.Apply(within(t), drop), engine.ErrLockTimeout)
+	s.LockTries(db, 0)
+	result := make(chan error, 1)
+	go func() { result <- db.Apply(t.Context(), drop) }()
+	time.Sleep(2300 * time.Millisecond) // longer than one try
+	if err := other.Commit(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-result; err != nil {
+		t.Fatalf("after the lock was free: %v", err)
+	}
+}
+
+// Calls of a querier on the table small; both wait for a lock on the whole table.
+var (
+	findSmall   = &engine.Find{Table: Small(), On: []string{"id"}}
+	removeSmall = &engine.Delete{Table: Small(), By: "id"}
+	queries     = map[string]func(context.Context, engine.Querier) error{
+		"find": func(ctx context.Context, q engine.Querier) error {
+			return failure(q.Find(ctx, findSmall, []engine.Value{{}}))
+		},
+		"delete": func(ctx context.Context, q engine.Querier) error { return failure(q.Delete(ctx, removeSmall, 1, 2)) },
+	}
+)
+
+func (s Server) unlock(t testing.TB, c *engine.Session) {
+	t.Helper()
+	if s.Unlock != "" {
+		run(t, c, -1, s.Unlock)
+	}
+	rollback(t, c)
+}
+
+// queryWhileBlocked checks that a call that waits for a lock ends with its context or
+// its connection, and deletes nothing.
+func (s Server) queryWhileBlocked(t *testing.T) {
+	db := s.Open(t)
+	for name, call := range queries {
+		for _, end := range []string{"cancel", "kill"} {
+			t.Run(name+", "+end, func(t *testing.T) {
+				q := SmallQuerier(t, db)
+				if err := call(within(t), q); err != nil {
+					t.Fatal(err)
+				}
+				other := transaction(t, db, s.Lock)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				result := make(chan error, 1)
+				go func() { result <- call(ctx, q) }()
+				s.blocked(t, db, s.ID(q))
+				want := engine.ErrConnectionLost
+				if end == "cancel" {
+					cancel()
+					want = context.Canceled
+				} else if err := db.Kill(within(t), s.ID(q)); err != nil {
+					t.Fatal(err)
+				}
+				wantError(t, <-result, want)
+				s.unlock(t, other)
+				wantRetryable(t, call(within(t), q), engine.ErrConnectionLost)
+				if err := q.Reset(within(t)); err != nil {
+					t.Fatal(err)
+				}
+				n, err := q.Find(within(t), findSmall, []engine.Value{{}})
+				if want := map[string]int{"find": 3, "delete": 2}[name]; n != want || err != nil {
+					t.Errorf("%d rows, %v, want %d", n, err, want)
+				}
+			})
+		}
+	}
+}
+
+// queryLockTimeout checks that a call fails when its lock is not granted in time, and
+// that the querier then works without Reset.
+func (s Server) queryLockTimeout(t *testing.T) {
+	db := s.Open(t)
+	for name, call := range queries {
+		q := SmallQuerier(t, db)
+		if err := s.ShortWait(q); err != nil {
+			t.Fatal(err)
+		}
+		other := transaction(t, db, s.Lock)
+		for range 2 { // first not yet prepared, then after a failure
+			wantRetryable(t, call(within(t), q), engine.ErrLockTimeout)
+		}
+		s.unlock(t, other)
+		if err := call(within(t), q); err != nil {
+			t.Errorf("%s: then: %v", name, err)
+		}
+	}
+	q := SmallQuerier(t, db)
+	if err := s.ShortWait(q); err != nil {
+		t.Fatal(err)
+	}
+	other := transaction(t, db, "UPDATE small SET n = 5 WHERE id = 3")
+	wantRetryable(t, failure(q.Delete(within(t), removeSmall, 0, 10)), engine.ErrLockTimeout)
+	rollback(t, other)
+	if n, err := q.Delete(within(t), removeSmall, 0, 10); n != 3 || err != nil {
+		t.Errorf("then %d rows, %v", n, err)
+	}
+}
+
+// WantNotOpened checks the error of opening a target: its text, its class unless that
+// is nil, and that nothing of it, nor its hint, contains the secret.
+func WantNotOpened(t testing.TB, open func(context.Context, engine.Target) (engine.DB, error), target, want string, class error, secret string) {
+	t.Helper()
+	parsed, err := engine.ParseTarget(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := open(within(t), parsed)
+	if err == nil {
+		_ = db.Close()
+		t.Fatal("it was opened")
+	}
+	var hint *engine.HintError
+	text := err.Error()
+	if errors.As(err, &hint) {
+		text += hint.Hint
+	} else if class == engine.ErrUnreachable {
+		t.Errorf("%v: without a hint", err)
+	}
+	if !strings.Contains(err.Error(), want) || class != nil && !errors.Is(err, class) || secret != "" && strings.Contains(text, secret) {
+		t.Errorf("got %q, want %q", text, want)
+	}
+}
