@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
 )
 
 // unquote parses a string literal like the server and returns the text after it.
@@ -157,32 +158,9 @@ func TestBinder(t *testing.T) {
 	}
 }
 
-func thousand() *engine.Batch {
-	b, one := engine.NewBatch(purchases().Columns), batch()
-	for range 500 {
-		for i := range one.Rows() {
-			for c := range one.Columns {
-				from, to := &one.Columns[c], &b.Columns[c]
-				switch {
-				case from.Null(i):
-					to.AppendNull()
-				case from.Type == engine.Float32 || from.Type == engine.Float64:
-					to.Floats = append(to.Floats, from.Floats[i])
-				case from.Type == engine.Varchar || from.Type == engine.Char || from.Type == engine.Decimal:
-					to.AppendBytes(from.Value(i))
-				default:
-					to.Ints = append(to.Ints, from.Ints[i])
-				}
-			}
-			b.EndRow()
-		}
-	}
-	return b
-}
-
 // encodings returns each method's encoding of a batch before it reaches the driver.
 func encodings() map[string]func() {
-	b, e := thousand(), newEncoder(dialect{}, purchases())
+	b, e := enginetest.Repeat(purchases(), batch(), 1000), newEncoder(dialect{}, purchases())
 	var text, line []byte
 	var n binder
 	kinds := &engine.Table{Name: "t", Columns: []engine.Column{{Name: "id", Type: engine.Int64}, {Name: "at", Type: engine.Time},

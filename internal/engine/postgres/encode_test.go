@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
 )
 
 // FuzzQuote checks that a literal reads back unchanged and can't be ended
@@ -107,25 +108,7 @@ func TestNumericRefuses(t *testing.T) {
 
 // filled returns a table with columns of several types and a batch of its rows.
 func filled(rows int) (*engine.Table, *engine.Batch) {
-	table, two := purchases(), batch()
-	b := engine.NewBatch(table.Columns)
-	for i := range rows {
-		for c := range b.Columns {
-			from, to := &two.Columns[c], &b.Columns[c]
-			switch {
-			case from.Null(i % 2):
-				to.AppendNull()
-			case from.Type == engine.Float32 || from.Type == engine.Float64:
-				to.Floats = append(to.Floats, from.Floats[i%2])
-			case from.Type == engine.Varchar || from.Type == engine.Char || from.Type == engine.Decimal:
-				to.AppendBytes(from.Value(i % 2))
-			default:
-				to.Ints = append(to.Ints, from.Ints[i%2])
-			}
-		}
-		b.EndRow()
-	}
-	return table, b
+	return purchases(), enginetest.Repeat(purchases(), batch(), rows)
 }
 
 // A sink is a connection that gives the server replies defined by a test.

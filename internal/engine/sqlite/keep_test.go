@@ -3,11 +3,8 @@ package sqlite
 import (
 	"database/sql"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -109,7 +107,6 @@ func wantLines(t testing.TB, db *DB, q string, want ...string) {
 }
 
 func TestRenderDeclared(t *testing.T) {
-	t.Parallel()
 	d := dialect{}
 	table, parts := declared(t, readingsText, "ts", "1d", firstDay, 4)
 	table.Name = `rea"dings`
@@ -117,8 +114,7 @@ func TestRenderDeclared(t *testing.T) {
 	epoch, days := declared(t, "CREATE TABLE hits (at INTEGER PRIMARY KEY, n INTEGER)", "at", "1d", firstDay, 1)
 	epoch.Epoch = time.Millisecond
 	merged := rolling.Partition{Name: "p20261120m", Period: rolling.Period{From: parts[0].From, To: parts[1].To}}
-	var out strings.Builder
-	for _, s := range []engine.Step{
+	enginetest.RunRenderings(t, []enginetest.Rendering{{Name: "declared", Dialect: d, Steps: []engine.Step{
 		engine.CreateTable{Table: table, Partitions: parts[:2]}, engine.CreatePartitions{Table: table, Have: parts[:2], New: parts[3:]},
 		engine.DropPartition{Table: table, Have: parts[:2], Drop: parts[0]}, engine.Detach{Table: table, Have: parts[:2], Part: parts[1], Into: "out"},
 		engine.Attach{Table: table, Have: parts[:1], Part: parts[1], From: "in"},
@@ -126,40 +122,13 @@ func TestRenderDeclared(t *testing.T) {
 		engine.AddColumn{Table: table, Have: parts[:1], Name: "x", Definition: "x INTEGER NOT NULL DEFAULT -1"},
 		engine.AddColumn{Table: &engine.Table{Name: "plain"}, Name: "x", Definition: "x INTEGER"},
 		engine.DropTables{Names: []string{"a", `b"c`}}, engine.CreateTable{Table: seq, Partitions: rows}, engine.CreateTable{Table: epoch, Partitions: days},
-	} {
-		statements, err := d.Render(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(&out, "-- %T\n", s)
-		for _, q := range statements {
-			out.WriteString(q + ";\n")
-		}
-	}
-	file := filepath.Join("testdata", "declared.sql")
-	if *update {
-		if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v (write it with -update)", err)
-	}
-	if diff := cmp.Diff(string(want), out.String()); diff != "" {
-		t.Errorf("%s differs (-want +got); -update accepts it:\n%s", file, diff)
-	}
-	for name, s := range map[string]engine.Step{
+	}}}, map[string]engine.Step{
 		"the only period":   engine.Detach{Table: table, Have: parts[:1], Part: parts[0], Into: "out"},
 		"rows nowhere":      engine.Replace{Table: table, Have: parts, Old: parts[:2], New: merged, With: "in", Out: []string{"out1"}},
 		"both in one":       engine.Replace{Table: table, Have: parts, Old: parts[:1], New: parts[0], With: "in", Out: []string{"in"}},
 		"nothing to put in": engine.Replace{Table: table, Have: parts, With: "in"},
 		"no name":           engine.CreateTable{Table: &engine.Table{Definition: table.Definition}},
-	} {
-		if got, err := d.Render(s); err == nil {
-			t.Errorf("%s: rendered as %q", name, got)
-		}
-	}
+	})
 }
 
 // TestViewTakesChanges checks that changes of the view are applied to the periods.
