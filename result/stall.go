@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -164,15 +165,7 @@ func (r *Record) moved(inside, outside figures) []string {
 			found = append(found, change{c, in, out, strength})
 		}
 	}
-	slices.SortStableFunc(found, func(a, b change) int {
-		switch {
-		case a.strength > b.strength:
-			return -1
-		case a.strength < b.strength:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(found, func(a, b change) int { return cmp.Compare(b.strength, a.strength) })
 	var out []string
 	for _, f := range found[:min(len(found), stallFigures)] {
 		verb := "rose"

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -217,22 +218,15 @@ func (r *Record) most(names ...string) (most float64) {
 // Buckets counts the run's operations by response time, by operation: from the
 // intended start if a rate was requested, else the service time.
 func (r *Record) Buckets() map[string][]int64 {
-	mergers := map[string]*Merger{}
-	for i := range r.Intervals {
-		iv := &r.Intervals[i]
-		for op, h := range iv.Latency {
+	mergers, _ := r.distributions(func(iv *Interval) map[string]Histogram { // Summary warns about damaged ones
+		timed := maps.Clone(iv.Latency)
+		for op := range timed {
 			if from, ok := iv.Response[op]; ok {
-				h = from
+				timed[op] = from
 			}
-			if h.Count == 0 {
-				continue
-			}
-			if mergers[op] == nil {
-				mergers[op] = &Merger{}
-			}
-			_ = mergers[op].Add(h) // Summary warns about damaged ones
 		}
-	}
+		return timed
+	})
 	out := map[string][]int64{}
 	for op, m := range mergers {
 		out[op] = m.UpTo(BucketMicros())

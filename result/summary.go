@@ -41,11 +41,11 @@ func (r *Record) Summary() Summary {
 	r.beside(&s)
 	s.Steadiness = r.Steadiness()
 	var err error
-	if s.LatencyUS, err = r.merged(func(iv *Interval) map[string]Histogram { return iv.Latency }); err != nil {
+	if s.LatencyUS, err = r.latencies(func(iv *Interval) map[string]Histogram { return iv.Latency }); err != nil {
 		s.Warnings = append(s.Warnings, err.Error())
 	}
 	if r.Run.Rate > 0 {
-		if s.ResponseUS, err = r.merged(func(iv *Interval) map[string]Histogram { return iv.Response }); err != nil {
+		if s.ResponseUS, err = r.latencies(func(iv *Interval) map[string]Histogram { return iv.Response }); err != nil {
 			s.Warnings = append(s.Warnings, err.Error())
 		}
 		if text := r.OpenLoop().overload(&s); text != "" {
@@ -100,9 +100,9 @@ func (r *Record) beside(s *Summary) {
 	}
 }
 
-// merged adds up a distribution over all intervals, by operation. Damaged
+// distributions adds up a distribution over all intervals, by operation. Damaged
 // distributions are omitted and counted in the error.
-func (r *Record) merged(of func(*Interval) map[string]Histogram) (map[string]Latency, error) {
+func (r *Record) distributions(of func(*Interval) map[string]Histogram) (map[string]*Merger, error) {
 	sums := map[string]*Merger{}
 	var first error
 	damaged := 0
@@ -122,16 +122,22 @@ func (r *Record) merged(of func(*Interval) map[string]Histogram) (map[string]Lat
 			}
 		}
 	}
+	if first != nil {
+		first = fmt.Errorf("%d latency distributions are damaged and were left out: %w", damaged, first)
+	}
+	return sums, first
+}
+
+// latencies returns the percentiles of a distribution over all intervals.
+func (r *Record) latencies(of func(*Interval) map[string]Histogram) (map[string]Latency, error) {
+	sums, err := r.distributions(of)
 	out := map[string]Latency{}
 	for op, m := range sums {
 		if m.Count() > 0 {
 			out[op] = m.Latency()
 		}
 	}
-	if first != nil {
-		first = fmt.Errorf("%d latency distributions are damaged and were left out: %w", damaged, first)
-	}
-	return out, first
+	return out, err
 }
 
 // round rounds figures to meaningful precision, for readers of the JSON. JSON can't

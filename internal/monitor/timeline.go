@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -59,7 +60,7 @@ func timelines(s *maintain.Status) (whole, near timeline) {
 		spans = append(spans, span{from, to, p})
 	}
 	now := present(s, axisOfTime)
-	slices.SortStableFunc(spans, func(a, b span) int { return compare(a.from, b.from) })
+	slices.SortStableFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	whole = draw(spans, now)
 	current := slices.IndexFunc(spans, func(p span) bool {
 		return p.to > now || math.IsNaN(now) && p.State == "ahead"
@@ -82,16 +83,6 @@ func present(s *maintain.Status, axisOfTime bool) float64 {
 		return float64(s.At.UnixMilli()) / 1000
 	}
 	return math.NaN()
-}
-
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // draw lays out periods in order along the axis.

@@ -28,6 +28,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -116,25 +117,15 @@ type Options struct {
 
 // withDefaults returns o with the defaults for its empty fields.
 func (o Options) withDefaults() Options {
-	if o.Kind == "" {
-		o.Kind = kinds()[0].name
-	}
-	if o.Memory == 0 {
-		o.Memory = DefaultMemory
-	}
-	if o.Redo == 0 {
-		o.Redo = DefaultRedo
-	}
-	if o.Durability == "" {
-		o.Durability = Full
-	}
+	o.Kind = cmp.Or(o.Kind, kinds()[0].name)
+	o.Memory = cmp.Or(o.Memory, DefaultMemory)
+	o.Redo = cmp.Or(o.Redo, DefaultRedo)
+	o.Durability = cmp.Or(o.Durability, Full)
+	o.Root = cmp.Or(o.Root, DefaultRoot)
 	if o.Storage == "" {
 		if k, err := kindOf(o.Kind); err == nil {
 			o.Storage = k.storages[0]
 		}
-	}
-	if o.Root == "" {
-		o.Root = DefaultRoot
 	}
 	return o
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,8 +14,20 @@ import (
 
 const targetPrefix = "sandbox:"
 
-// targetKeys are the parameters of a target, as errors list them.
-var targetKeys = []string{"version", "memory", "redo", "durability", "engine", "port", "keep", "set"}
+// A parameter of a target is a text, a size in bytes or, without both, set.
+type parameter struct {
+	key  string
+	text *string
+	size *int64
+}
+
+// parameters returns the parameters of a target, in the order of its text form.
+func (o *Options) parameters() []parameter {
+	return []parameter{
+		{"version", &o.Version, nil}, {"memory", nil, &o.Memory}, {"redo", nil, &o.Redo}, {"durability", &o.Durability, nil},
+		{"engine", &o.Storage, nil}, {"port", &o.Port, nil}, {"keep", &o.Keep, nil}, {"set", nil, nil},
+	}
+}
 
 // ParseTarget parses the text form of Options:
 //
@@ -43,58 +56,54 @@ func parseTarget(target string) (Options, error) {
 		return Options{}, err
 	}
 	o := Options{Kind: name}
+	var keys []string
+	for _, p := range o.parameters() {
+		keys = append(keys, p.key)
+	}
 	seen := map[string]bool{}
 	for part := range strings.SplitSeq(query, "&") {
 		if part == "" {
 			continue
 		}
-		key, value, hasValue := strings.Cut(part, "=")
-		if err := oneOf("parameter", key, targetKeys...); err != nil {
+		key, value, _ := strings.Cut(part, "=")
+		if err := oneOf("parameter", key, keys...); err != nil {
 			return Options{}, err
 		}
-		if !hasValue || value == "" {
+		if value == "" {
 			return Options{}, fmt.Errorf("parameter %s has no value", key)
 		}
 		if seen[key] && key != "set" {
 			return Options{}, fmt.Errorf("parameter %s is given twice", key)
 		}
 		seen[key] = true
-		if err := o.setParameter(key, value); err != nil {
+		if err := o.parameters()[slices.Index(keys, key)].parse(&o, value); err != nil {
 			return Options{}, err
 		}
 	}
 	return o, o.Validate()
 }
 
-// setParameter sets one field from a parameter of a target, still encoded.
-func (o *Options) setParameter(key, encoded string) error {
-	if key == "set" {
+// parse sets the parameter's field from its value, still encoded.
+func (p parameter) parse(o *Options, encoded string) error {
+	if p.key == "set" {
 		return o.setVariables(encoded)
 	}
 	value, err := url.PathUnescape(encoded)
 	if err != nil {
-		return fmt.Errorf("parameter %s: %w", key, err)
+		return fmt.Errorf("parameter %s: %w", p.key, err)
 	}
-	if value == "" {
-		return fmt.Errorf("parameter %s has no value", key)
+	if p.text != nil {
+		*p.text = value
+		return nil
 	}
-	switch key {
-	case "version":
-		o.Version = value
-	case "memory":
-		o.Memory, err = parsePositive(key, value)
-	case "redo":
-		o.Redo, err = parsePositive(key, value)
-	case "durability":
-		o.Durability = value
-	case "engine":
-		o.Storage = value
-	case "port":
-		o.Port = value
-	case "keep":
-		o.Keep = value
+	*p.size, err = ParseSize(value)
+	if err == nil && *p.size == 0 {
+		err = errors.New("must be more than 0")
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.key, err)
+	}
+	return nil
 }
 
 // setVariables parses name=value,name=value, still encoded.
@@ -124,52 +133,33 @@ func (o *Options) setVariables(encoded string) error {
 	return nil
 }
 
-func parsePositive(what, text string) (int64, error) {
-	n, err := ParseSize(text)
-	if err == nil && n == 0 {
-		err = errors.New("must be more than 0")
-	}
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", what, err)
-	}
-	return n, nil
-}
-
 // Target returns the text form of o, which ParseTarget accepts. Root is not
 // included: it depends on the calling process.
 func (o Options) Target() string {
 	var parts []string
-	add := func(key, value string) {
+	for _, p := range o.parameters() {
+		var value string
+		switch {
+		case p.text != nil:
+			value = escape(*p.text)
+		case p.size == nil:
+			var set []string
+			for _, name := range slices.Sorted(maps.Keys(o.Set)) {
+				set = append(set, escape(name)+"="+escape(o.Set[name]))
+			}
+			value = strings.Join(set, ",")
+		case *p.size != 0:
+			value = strings.ReplaceAll(FormatSize(*p.size), " ", "")
+		}
 		if value != "" {
-			parts = append(parts, key+"="+value)
+			parts = append(parts, p.key+"="+value)
 		}
 	}
-	size := func(n int64) string {
-		if n == 0 {
-			return ""
-		}
-		return strings.ReplaceAll(FormatSize(n), " ", "")
+	target := targetPrefix + cmp.Or(o.Kind, kinds()[0].name)
+	if len(parts) > 0 {
+		target += "?" + strings.Join(parts, "&")
 	}
-	add("version", escape(o.Version))
-	add("memory", size(o.Memory))
-	add("redo", size(o.Redo))
-	add("durability", escape(o.Durability))
-	add("engine", escape(o.Storage))
-	add("port", escape(o.Port))
-	add("keep", escape(o.Keep))
-	var set []string
-	for _, name := range slices.Sorted(maps.Keys(o.Set)) {
-		set = append(set, escape(name)+"="+escape(o.Set[name]))
-	}
-	add("set", strings.Join(set, ","))
-	kind := o.Kind
-	if kind == "" {
-		kind = kinds()[0].name
-	}
-	if len(parts) == 0 {
-		return targetPrefix + kind
-	}
-	return targetPrefix + kind + "?" + strings.Join(parts, "&")
+	return target
 }
 
 // escape encodes a value for a target, but keeps paths readable.
