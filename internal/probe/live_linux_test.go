@@ -201,148 +201,96 @@ func TestLiveAgainstProcfs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	between := func(what string, before, got, after float64) {
-		t.Helper()
-		const tick = 0.5 / userHZ // the rounding error, in seconds
-		if got < before-tick || got > after+tick {
-			t.Errorf("%s: %v is not between %v and %v", what, got, before, after)
-		}
+	self, err := fs.Self()
+	if err != nil {
+		t.Fatal(err)
 	}
-	sys := hostSystem()
-
-	t.Run("cpu", func(t *testing.T) {
-		f, err := openKernelFileHead("/proc/stat")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.close()
-		for range 3 { // the file remains open
-			a, err := fs.Stat()
+	disks, err := blockdevice.NewDefaultFS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	device, deviceErr := hostSystem().device(t.TempDir())
+	for name, c := range map[string]struct {
+		path   string
+		own    func(text []byte) ([]float64, error)
+		procfs func() ([]float64, error)
+	}{
+		"cpu": {"/proc/stat", func(text []byte) ([]float64, error) {
+			v, err := parseCPU(text)
+			return []float64{float64(v[cpuUser]) / userHZ, float64(v[cpuSystem]) / userHZ, float64(v[cpuSteal]) / userHZ}, err
+		}, func() ([]float64, error) {
+			s, err := fs.Stat()
+			return []float64{s.CPUTotal.User, s.CPUTotal.System, s.CPUTotal.Steal}, err
+		}},
+		"pressure": {"/proc/pressure/cpu", func(text []byte) ([]float64, error) {
+			v, _ := pressureTotal(text, "some ")
+			return []float64{float64(v)}, nil
+		}, func() ([]float64, error) {
+			p, err := fs.PSIStatsForResource("cpu")
 			if err != nil {
-				t.Fatal(err)
+				return nil, err
 			}
-			text, err := f.read()
-			if err != nil {
-				t.Fatal(err)
+			return []float64{float64(p.Some.Total)}, nil
+		}},
+		"process": {"/proc/self/stat", func(text []byte) ([]float64, error) {
+			s, err := parseProcessStat(text)
+			return []float64{float64(s.ticks) / userHZ, float64(s.started)}, err
+		}, func() ([]float64, error) {
+			s, err := self.Stat()
+			return []float64{s.CPUTime(), float64(s.Starttime)}, err
+		}},
+		"disk": {filepath.Join(hostSystem().blockDir(device.number), "stat"), func(text []byte) ([]float64, error) {
+			var v [diskColumns]uint64
+			numbers(text, v[:])
+			var out []float64
+			for _, column := range []int{diskReads, diskSectorsRead, diskReadMS, diskWrites, diskSectorsWritten, diskWriteMS, diskBusyMS} {
+				out = append(out, float64(v[column]))
 			}
-			got, err := parseCPU(text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := fs.Stat()
-			if err != nil {
-				t.Fatal(err)
-			}
-			between("user", a.CPUTotal.User, float64(got[cpuUser])/userHZ, b.CPUTotal.User)
-			between("system", a.CPUTotal.System, float64(got[cpuSystem])/userHZ, b.CPUTotal.System)
-			between("steal", a.CPUTotal.Steal, float64(got[cpuSteal])/userHZ, b.CPUTotal.Steal)
-			burn(20 * time.Millisecond)
-		}
-	})
-	t.Run("pressure", func(t *testing.T) {
-		f, err := openKernelFile("/proc/pressure/cpu")
-		if err != nil {
-			t.Skip(err)
-		}
-		defer f.close()
-		for range 3 {
-			a, err := fs.PSIStatsForResource("cpu")
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, err := f.read()
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, ok := pressureTotal(text, "some ")
-			b, err := fs.PSIStatsForResource("cpu")
-			if err != nil || !ok {
-				t.Fatal(err, ok)
-			}
-			between("some", float64(a.Some.Total), float64(got), float64(b.Some.Total))
-		}
-	})
-	t.Run("process", func(t *testing.T) {
-		self, err := fs.Self()
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := openKernelFile("/proc/self/stat")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.close()
-		for range 3 {
-			a, err := self.Stat()
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := readProcessStat(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := self.Stat()
-			if err != nil {
-				t.Fatal(err)
-			}
-			between("cpu", a.CPUTime(), float64(got.ticks)/userHZ, b.CPUTime())
-			if got.started != a.Starttime {
-				t.Errorf("started at %d, procfs says %d", got.started, a.Starttime)
-			}
-			burn(20 * time.Millisecond)
-		}
-	})
-	t.Run("disk", func(t *testing.T) {
-		d, err := sys.device(t.TempDir())
-		if err != nil {
-			t.Skip(err)
-		}
-		disks, err := blockdevice.NewDefaultFS()
-		if err != nil {
-			t.Fatal(err)
-		}
-		stats := func() blockdevice.IOStats {
+			return out, nil
+		}, func() ([]float64, error) {
 			all, err := disks.ProcDiskstats()
-			if err != nil {
-				t.Fatal(err)
-			}
 			for _, s := range all {
-				if s.DeviceName == d.name {
-					return s.IOStats
+				if s.DeviceName == device.name {
+					return []float64{float64(s.ReadIOs), float64(s.ReadSectors), float64(s.ReadTicks), float64(s.WriteIOs),
+						float64(s.WriteSectors), float64(s.WriteTicks), float64(s.IOsTotalTicks)}, err
 				}
 			}
-			t.Fatalf("%s is not in /proc/diskstats", d.name)
-			return blockdevice.IOStats{}
-		}
-		f, err := openKernelFile(filepath.Join(sys.blockDir(d.number), "stat"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.close()
-		a := stats()
-		text, err := f.read()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got [diskColumns]uint64
-		numbers(text, got[:])
-		b := stats()
-		for _, c := range []struct {
-			name          string
-			before, after uint64
-			column        int
-		}{
-			{"reads", a.ReadIOs, b.ReadIOs, diskReads},
-			{"sectors read", a.ReadSectors, b.ReadSectors, diskSectorsRead},
-			{"read ms", a.ReadTicks, b.ReadTicks, diskReadMS},
-			{"writes", a.WriteIOs, b.WriteIOs, diskWrites},
-			{"sectors written", a.WriteSectors, b.WriteSectors, diskSectorsWritten},
-			{"write ms", a.WriteTicks, b.WriteTicks, diskWriteMS},
-			{"busy ms", a.IOsTotalTicks, b.IOsTotalTicks, diskBusyMS},
-		} {
-			between(c.name, float64(c.before), float64(got[c.column]), float64(c.after))
-		}
-	})
+			return nil, errors.Join(err, deviceErr)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, err := openKernelFile(c.path)
+			if err != nil {
+				t.Skip(err)
+			}
+			defer f.close()
+			for range 3 { // the file remains open
+				before, err := c.procfs()
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, err := f.read()
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := c.own(text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				after, err := c.procfs()
+				if err != nil || len(got) != len(before) {
+					t.Fatal(got, before, err)
+				}
+				const tick = 0.5 / userHZ // the rounding error, in seconds
+				for i := range got {
+					if got[i] < before[i]-tick || got[i] > after[i]+tick {
+						t.Errorf("figure %d: %v is not between %v and %v", i, got[i], before[i], after[i])
+					}
+				}
+				burn(20 * time.Millisecond)
+			}
+		})
+	}
 }
 
 func TestLiveMachine(t *testing.T) {

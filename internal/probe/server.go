@@ -153,21 +153,27 @@ func (p *poller) ask() {
 	p.values, p.asked = nil, true
 }
 
-// await waits for the answer until ctx ends, and adds its figures to out.
+// await waits for the answer until ctx ends, and adds its figures to out. An answer
+// that has arrived is taken also if ctx has ended, while another server was awaited.
 func (p *poller) await(ctx context.Context, out figures) error {
 	if !p.asked {
 		return errStillOpen
 	}
+	var a answer
 	select {
-	case a := <-p.answers:
-		p.values = a.values
-		if a.err == nil {
-			p.take(a, out)
+	case a = <-p.answers:
+	default:
+		select {
+		case a = <-p.answers:
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
-		return a.err
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
+	p.values = a.values
+	if a.err == nil {
+		p.take(a, out)
+	}
+	return a.err
 }
 
 // take converts an answer to figures. If one counter went backwards, the server

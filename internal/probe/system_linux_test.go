@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 )
 
@@ -107,76 +109,95 @@ func wantFigures(t *testing.T, out, figures figures) {
 	}
 }
 
-func TestCPU(t *testing.T) {
-	for _, c := range []struct {
-		name, first, second               string
-		user, system, iowait, steal, idle float64
-	}{
-		{"steal, interrupts and nice",
-			"cpu  100 0 100 700 100 0 0 0 0 0\n", "cpu  110 10 105 720 110 2 3 40 0 0\n",
-			.20, .10, .10, .40, .20},
-		{"guest time is part of user",
-			"cpu  100 0 0 0 0 0 0 0 100 0\n", "cpu  150 0 0 50 0 0 0 0 150 0\n",
-			.5, 0, 0, 0, .5},
-		{"iowait is taken back",
-			"cpu  100 0 0 0 500 0 0 0 0 0\n", "cpu  150 0 0 50 400 0 0 0 0 0\n",
-			.5, 0, 0, 0, .5},
-		{"no guest columns",
-			"cpu  1 2 3 4 5 6 7 8\n", "cpu  2 2 3 7 5 6 7 8\n",
-			.25, 0, 0, 0, .75},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			tr := newTree(t)
-			tr.write("proc/stat", c.first)
-			out := secondSample(t, func() (source, error) { return openCPU(tr.system()) },
-				func() { tr.write("proc/stat", c.second) })
-			wantFigures(t, out, figures{"os_cpu_user": c.user, "os_cpu_system": c.system,
-				"os_cpu_iowait": c.iowait, "os_cpu_steal": c.steal, "os_cpu_idle": c.idle})
-		})
-	}
-}
-
-func TestMemorySwapPressure(t *testing.T) {
-	tr := newTree(t)
-	memory := secondSample(t, func() (source, error) { return openMemory(tr.system()) }, func() {})
-	wantFigures(t, memory, figures{"mem_available_bytes": 600 * 1024, "mem_dirty_bytes": 20 * 1024, "mem_cached_bytes": 300 * 1024})
-
-	swap := secondSample(t, func() (source, error) { return openSwap(tr.system()) },
-		func() { tr.write("proc/vmstat", "pswpin 12\npswpout 26\n") })
-	page := float64(os.Getpagesize())
-	wantFigures(t, swap, figures{"swap_in_bytes": page, "swap_out_bytes": 3 * page})
-
-	pressure := secondSample(t, func() (source, error) { return openPressure(tr.system(), "io") },
-		func() {
-			tr.write("proc/pressure/io", "some avg10=0.00 avg60=0.00 avg300=0.00 total=1800000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=9500000\n")
-		})
-	wantFigures(t, pressure, figures{"pressure_io_some": .4, "pressure_io_full": 1}) // at most all of the time
-}
-
 const diskStat = "   100 5 2000 300 200 6 4000 800 1 5000 1100 1 2 3 4 5 6\n"
 
-func TestDisk(t *testing.T) {
+// TestSources checks the figures of two seconds in which files change.
+func TestSources(t *testing.T) {
+	type files map[string]string
+	cpu := func(user, system, iowait, steal, idle float64) figures {
+		return figures{"os_cpu_user": user, "os_cpu_system": system, "os_cpu_iowait": iowait, "os_cpu_steal": steal, "os_cpu_idle": idle}
+	}
+	disk := func(sys system) (source, error) { return openDisk(sys, "/data", func(text string) { t.Error(text) }) }
+	const cycles = "flags\t\t: fpu aperfmperf\n"
+	const freq0, freq1 = "sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq"
+	const sda1 = "sys/devices/sda/sda1/stat"
+	page := float64(os.Getpagesize())
 	for _, c := range []struct {
-		name, second string
-		want         figures
+		name          string
+		open          func(system) (source, error)
+		before, after files
+		want          figures // nil: not shown by this machine
 	}{
-		{"reads and writes, fewer in flight", "150 5 2100 400 210 6 4200 900 0 6000 9999\n", figures{
+		{"cpu: steal, interrupts and nice", openCPU, files{"proc/stat": "cpu  100 0 100 700 100 0 0 0 0 0\n"},
+			files{"proc/stat": "cpu  110 10 105 720 110 2 3 40 0 0\n"}, cpu(.20, .10, .10, .40, .20)},
+		{"cpu: guest time is part of user", openCPU, files{"proc/stat": "cpu  100 0 0 0 0 0 0 0 100 0\n"},
+			files{"proc/stat": "cpu  150 0 0 50 0 0 0 0 150 0\n"}, cpu(.5, 0, 0, 0, .5)},
+		{"cpu: iowait decreases", openCPU, files{"proc/stat": "cpu  100 0 0 0 500 0 0 0 0 0\n"},
+			files{"proc/stat": "cpu  150 0 0 50 400 0 0 0 0 0\n"}, cpu(.5, 0, 0, 0, .5)},
+		{"cpu: no guest columns", openCPU, files{"proc/stat": "cpu  1 2 3 4 5 6 7 8\n"},
+			files{"proc/stat": "cpu  2 2 3 7 5 6 7 8\n"}, cpu(.25, 0, 0, 0, .75)},
+		{"load", openLoad, nil, files{"proc/loadavg": "12.50 1.48 0.84 7/95 29647\n"}, figures{"os_load1": 12.5, "os_runnable": 7}},
+		{"memory", openMemory, nil, nil, figures{"mem_available_bytes": 600 * 1024, "mem_dirty_bytes": 20 * 1024, "mem_cached_bytes": 300 * 1024}},
+		// The file is longer than the buffer.
+		{"swap", openSwap, files{"proc/vmstat": strings.Repeat("nr_something 1\n", 1000) + "pswpin 10\npswpout 20\n"},
+			files{"proc/vmstat": "pswpin 12\npswpout 26\n"}, figures{"swap_in_bytes": page, "swap_out_bytes": 3 * page}},
+		{"pressure is at most all of the time", func(sys system) (source, error) { return openPressure(sys, "io") }, nil,
+			files{"proc/pressure/io": "some avg10=0.00 avg60=0.00 avg300=0.00 total=1800000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=9500000\n"},
+			figures{"pressure_io_some": .4, "pressure_io_full": 1}},
+		{"disk: reads and writes, fewer in flight", disk, nil, files{sda1: "150 5 2100 400 210 6 4200 900 0 6000 9999\n"}, figures{
 			"disk_reads": 25, "disk_writes": 5, "disk_read_bytes": 50 * 512, "disk_write_bytes": 100 * 512,
 			"disk_utilisation": .5, "disk_read_latency_us": 2000, "disk_write_latency_us": 10000}},
-		{"idle has no latency", diskStat, figures{
+		{"disk: idle has no latency", disk, nil, nil, figures{
 			"disk_reads": 0, "disk_writes": 0, "disk_read_bytes": 0, "disk_write_bytes": 0, "disk_utilisation": 0}},
-		{"a counter went backwards", "150 5 2100 400 210 6 4200 7 0 6000 9999\n", figures{}},
-		{"busy for longer than the interval", "100 5 2000 300 200 6 4000 800 1 8000 0\n", figures{
+		{"disk: a counter went backwards", disk, nil, files{sda1: "150 5 2100 400 210 6 4200 7 0 6000 9999\n"}, figures{}},
+		{"disk: busy for longer than the interval", disk, nil, files{sda1: "100 5 2000 300 200 6 4000 800 1 8000 0\n"}, figures{
 			"disk_reads": 0, "disk_writes": 0, "disk_read_bytes": 0, "disk_write_bytes": 0, "disk_utilisation": 1}},
+		{"frequency: cpufreq", openFrequency, files{freq0: "3000000\n", freq1: "3000000\n"}, files{freq1: "1200000\n"},
+			figures{"cpu_frequency": 2.1e9, "cpu_frequency_min": 1.2e9}},
+		{"frequency: counted cycles", openFrequency, files{"proc/cpuinfo": cycles + "cpu MHz\t\t: 2445.5\n\ncpu MHz\t\t: 2445.5\n"},
+			files{"proc/cpuinfo": cycles + "cpu MHz\t\t: 2000.5\n\ncpu MHz\t\t: 1000.5\n"}, figures{"cpu_frequency": 1500.5e6, "cpu_frequency_min": 1000.5e6}},
+		{"frequency: nominal", openFrequency, files{"proc/cpuinfo": "flags : fpu\ncpu MHz\t\t: 2445.5\n"}, nil, nil},
+		{"throttling: version 2, the quota is that of the group around", openThrottle, files{
+			"proc/self/cgroup":           "0::/a/b\n",
+			"sys/fs/cgroup/a/cpu.stat":   "usage_usec 5\nnr_periods 1\nnr_throttled 10\nthrottled_usec 1000000\n",
+			"sys/fs/cgroup/a/b/cpu.stat": "usage_usec 5\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0\n",
+			"sys/fs/cgroup/cpu.stat":     "usage_usec 5\n",
+		}, files{"sys/fs/cgroup/a/cpu.stat": "usage_usec 9\nnr_periods 9\nnr_throttled 14\nthrottled_usec 1500000\n"},
+			figures{"cgroup_throttled": 0.25, "cgroup_throttles": 2}},
+		{"throttling: version 1", openThrottle, files{
+			"proc/self/cgroup":                   "4:memory:/x\n1:cpu,cpuacct:/\n",
+			"sys/fs/cgroup/cpu,cpuacct/cpu.stat": "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n",
+		}, files{"sys/fs/cgroup/cpu,cpuacct/cpu.stat": "nr_periods 8\nnr_throttled 6\nthrottled_time 3000000000\n"},
+			figures{"cgroup_throttled": 1.5, "cgroup_throttles": 3}},
+		{"throttling: the root of version 2", openThrottle, files{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.stat": "usage_usec 5\n"}, nil, nil},
+		{"throttling: no mount", openThrottle, files{"proc/self/cgroup": "0::/a\n"}, nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tr := newTree(t)
 			tr.disk(dev(8, 1), "sda/sda1", diskStat)
 			tr.devices["/data"] = [2]devNumber{dev(8, 1)}
-			out := secondSample(t, func() (source, error) { return openDisk(tr.system(), "/data", func(text string) { t.Error(text) }) },
-				func() { tr.write("sys/devices/sda/sda1/stat", c.second) })
-			wantFigures(t, out, c.want)
+			write := func(files files) {
+				for name, text := range files {
+					tr.write(name, text)
+				}
+			}
+			write(c.before)
+			open := func() (source, error) { return c.open(tr.system()) }
+			if c.want == nil {
+				if _, err := open(); !errors.Is(err, errNotShown) {
+					t.Errorf("error %v, want that it is not shown", err)
+				}
+				return
+			}
+			wantFigures(t, secondSample(t, open, func() { write(c.after) }), c.want)
 		})
+	}
+}
+
+func TestCPUGroups(t *testing.T) {
+	got := cpuGroups("5:memory:/m\n2:cpuset:/s\n1:cpu,cpuacct:/p/q\n0::/u\n")
+	if diff := cmp.Diff([]string{"cpu,cpuacct/p/q", "cpu,cpuacct/p", "cpu,cpuacct", "/u", "/", "unified/u", "unified"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
@@ -336,17 +357,6 @@ func TestMachineFromFiles(t *testing.T) {
 	if m.MemoryBytes != 1000*1024 {
 		t.Errorf("memory is %d bytes, want %d", m.MemoryBytes, 1000*1024)
 	}
-}
-
-// TestLongKernelFile checks that files longer than the buffer are read to their end.
-func TestLongKernelFile(t *testing.T) {
-	tr := newTree(t)
-	tr.write("proc/vmstat", strings.Repeat("nr_something 1\n", 1000)+"pswpin 1\npswpout 2\n")
-	s, err := openSwap(tr.system())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.close()
 }
 
 func FuzzParsers(f *testing.F) {
