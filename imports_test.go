@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 	"query/mysqlfront":          {"query"},
 	"internal/report":           {"result", "internal/figure"},
 	"internal/experiment": {"internal/bench", "internal/engine", "internal/figure", "internal/maintain", "internal/probe", "internal/sandbox", "internal/state", "internal/target",
-		"internal/textfile", "internal/workload", "result", "rolling"},
+		"internal/textfile", "internal/tomlfile", "internal/workload", "result", "rolling"},
 	"internal/sizing": {"rolling", "result", "internal/figure"},
 	"internal/target": {"internal/engine", "internal/engine/mysql", "internal/engine/null", "internal/engine/postgres", "internal/engine/sqlite",
 		"internal/sandbox"},

@@ -42,7 +42,7 @@ func TestScenarioPrint(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = rowmill(t.Context(), "bench", "scenario", "mine.toml")
-	if s.code != exitUsage || !strings.Contains(s.stderr, `mine.toml:2:1: unknown key "naem"`) || !strings.Contains(s.stderr, "Try: one of the keys name, ") {
+	if s.code != exitUsage || !strings.Contains(s.stderr, `mine.toml:2:1: unknown key "naem"`) || !strings.Contains(s.stderr, "Try: did you mean name?") {
 		t.Errorf("exit %d, %s", s.code, s.stderr)
 	}
 }

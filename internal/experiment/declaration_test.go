@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -134,12 +133,7 @@ func TestScenarioErrors(t *testing.T) {
 			t.Errorf("%s: it was taken", c[0])
 			continue
 		}
-		var at *DeclarationError
-		if !errors.As(err, &at) {
-			t.Errorf("%s: %v has no place", c[0], err)
-			continue
-		}
-		fmt.Fprintf(&out, "%s\n  %v\n  Try: %s\n", c[0], err, at.Hint)
+		fmt.Fprintf(&out, "%s\n  %v\n  Try: %s\n", c[0], err, Hint(err))
 	}
 	path := filepath.Join("testdata", "errors.txt")
 	if *update {
