@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,21 +73,6 @@ func (s *Spec) validateOps() error {
 	return nil
 }
 
-func (s *Spec) validateTargets() error {
-	if len(s.Targets) == 0 {
-		return refuse("rowmill bench "+s.Workload+" --target "+target.Default, "--target: name at least one")
-	}
-	for i, t := range s.Targets {
-		if err := target.Check(t); err != nil {
-			return refuse(Hint(err), "--target: %w", err)
-		}
-		if slices.Contains(s.Targets[:i], t) {
-			return refuse(s.help(), "--target %s is given twice", t)
-		}
-	}
-	return nil
-}
-
 // validateCellLoad checks the clients, and lets the workload check its options on each
 // target.
 func (s *Spec) validateCellLoad() error {
@@ -114,13 +100,11 @@ func (s *Spec) validateCellLoad() error {
 	}
 	for _, t := range s.Targets {
 		db, err := target.Dry(t)
-		if err != nil {
-			return refuse(Hint(err), "--target: %w", err)
+		if err == nil {
+			err = workload.CheckMixed(db, s.mixedOptions())
 		}
-		opt := s.mixedOptions()
-		opt.Rows = min(opt.Rows, workload.MaxMixedRows+1)
-		if err := workload.CheckMixed(db, opt); err != nil {
-			return refuse(s.help(), "%w", err)
+		if err != nil {
+			return s.refused(err)
 		}
 	}
 	return nil
@@ -143,11 +127,7 @@ func (s *Spec) validateSettings() error {
 	}
 	for _, setting := range settings {
 		if _, err := target.WithSetting(url, setting); err != nil {
-			hint := Hint(err)
-			if hint == "" {
-				hint = "--set cache=1MB,cache=64MB"
-			}
-			return refuse(hint, "--set: %w", err)
+			return refuse(cmp.Or(Hint(err), "--set cache=1MB,cache=64MB"), "--set: %w", err)
 		}
 	}
 	return nil
@@ -357,9 +337,6 @@ func (r *cellsRun) close() error {
 	return errors.Join(errs...)
 }
 
-// sides names the two settings.
-var sides = []string{"A", "B"}
-
 // openTuned opens one server whose settings are changed for each cell. If a private
 // server's settings can't be changed at run time, it opens two that are started with
 // them.
@@ -369,7 +346,7 @@ func (r *cellsRun) openTuned(ctx context.Context, settings []target.Setting) err
 		return err
 	}
 	for i, setting := range settings {
-		c := contender{db: db, side: sides[i], setting: setting, how: result.SettingRunning}
+		c := contender{db: db, side: "AB"[i : i+1], setting: setting, how: result.SettingRunning}
 		undo, err := c.apply(ctx, &result.Speed{})
 		if err == nil {
 			err = undo()
@@ -404,7 +381,7 @@ func (r *cellsRun) openStarted(ctx context.Context, settings []target.Setting) e
 		if err != nil {
 			return err
 		}
-		r.contenders = append(r.contenders, contender{db: db, side: sides[i], setting: setting, how: result.SettingStarted})
+		r.contenders = append(r.contenders, contender{db: db, side: "AB"[i : i+1], setting: setting, how: result.SettingStarted})
 	}
 	return nil
 }
@@ -483,25 +460,19 @@ func (r *cellsRun) measure(ctx context.Context, c cell) (_ *result.Record, err e
 		if !c.writes() || end.Stopped == bench.StoppedFailed || ctx.Err() != nil || !db.Capabilities().Stores {
 			return nil
 		}
-		return m.proveCell(ctx, db.w, end)
+		end.Warnings = append(end.Warnings, db.w.Warnings()...)
+		if err := m.verifyUnless(ctx, db.w.Insert, db.w.Rows(), end); err != nil || ctx.Err() != nil {
+			return err
+		}
+		// The remaining writes must not affect the next cell.
+		warnings, err := db.w.Settle(ctx)
+		end.Warnings = append(end.Warnings, warnings...)
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
 	})
 	return m.rec, err
-}
-
-// proveCell compares the table with the rows that were sent, and then lets the database
-// settle.
-func (m *measurement) proveCell(ctx context.Context, w *workload.Mixed, end *result.End) error {
-	end.Warnings = append(end.Warnings, w.Warnings()...)
-	if err := m.verifyUnless(ctx, w.Insert, w.Rows(), end); err != nil || ctx.Err() != nil {
-		return err
-	}
-	// The remaining writes must not affect the next cell.
-	warnings, err := w.Settle(ctx)
-	end.Warnings = append(end.Warnings, warnings...)
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 func (r *cellsRun) name(c cell) string {

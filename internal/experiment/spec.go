@@ -214,6 +214,14 @@ const MaxWriters = 5000
 
 // Validate refuses a Spec that can't be run, as a Refusal. It accesses no database.
 func (s *Spec) Validate() error {
+	if lacks, ok := map[string]bool{Ibench: s.Ibench == nil, Mixed: s.Cells == nil, Points: s.Cells == nil, Keep: s.Keep == nil, Steady: false}[s.Workload]; ok {
+		if lacks {
+			return refuse(s.help(), "the spec of %s lacks its section", s.Workload)
+		}
+		if len(s.Layouts) != 1 {
+			return refuse(s.help(), "the spec of %s has %d layouts: want one", s.Workload, len(s.Layouts))
+		}
+	}
 	switch s.Workload {
 	case Insert:
 		return s.validateInsert()
@@ -288,8 +296,21 @@ func (s *Spec) validateTarget() error {
 	if len(s.Targets) != 1 {
 		return refuse(s.help(), "--target: want one, not %d", len(s.Targets))
 	}
-	if err := target.Check(s.Target()); err != nil {
-		return refuse(Hint(err), "--target: %w", err)
+	return s.validateTargets()
+}
+
+// validateTargets requires different targets that an engine can open, at least one.
+func (s *Spec) validateTargets() error {
+	if len(s.Targets) == 0 {
+		return refuse("--target "+target.Default, "--target: name at least one")
+	}
+	for i, t := range s.Targets {
+		if err := target.Check(t); err != nil {
+			return refuse(Hint(err), "--target: %w", err)
+		}
+		if slices.Contains(s.Targets[:i], t) {
+			return refuse(s.help(), "--target %s is given twice", t)
+		}
 	}
 	return nil
 }

@@ -189,3 +189,16 @@ func TestRecorded(t *testing.T) {
 		}
 	}
 }
+
+// A Spec that lacks nearly everything is refused, and doesn't end the process.
+func TestValidateIncomplete(t *testing.T) {
+	for _, workload := range []string{"", "tpcc", Insert, Ibench, Mixed, Points, Keep, Steady} {
+		full := Spec{Workload: workload, Layouts: []string{"plain"}, Ibench: &IbenchSpec{}, Cells: &CellsSpec{}, Keep: &KeepSpec{}}
+		for name, s := range map[string]*Spec{"empty": {Workload: workload}, "sections": &full} {
+			var refusal *Refusal
+			if err := s.Validate(); !errors.As(err, &refusal) || refusal.Hint == "" {
+				t.Errorf("%q, %s: %v", workload, name, err)
+			}
+		}
+	}
+}
