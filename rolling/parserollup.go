@@ -170,7 +170,7 @@ func (r *declarationReader) groupable(at *tomlfile.Value, name string) {
 	case !c.NotNull:
 		r.fail(at, fmt.Sprintf("NOT NULL in create, or by a generated column such as COALESCE(%s, ...)", name), "by names %s, which can be NULL and can't be part of a key then", name)
 	case slices.Contains([]string{"float", "double", "real", "float4", "float8"}, first):
-		r.fail(at, "a column of integers or decimals", "by names %s of type %q: equal binary fractions are a matter of luck", name, c.Type)
+		r.fail(at, "a column of integers or decimals", "by names %s of type %q: equal binary fractions are a matter of rounding", name, c.Type)
 	case r.shortKeys && long:
 		r.fail(at, "a VARCHAR", "by names %s of type %q, which can't be part of a key", name, c.Type)
 	}

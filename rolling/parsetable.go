@@ -170,12 +170,12 @@ func (r *declarationReader) timeType(c *DefinedColumn) {
 	case r.servers == "": // the target is unreadable
 	case d.Period.Axis() == Sequence:
 		if class != timeOfInteger && class != timeOfSeconds32 {
-			bad(c.Name+" BIGINT NOT NULL", "column %s of type %q is no integer, and the table rolls by rows", c.Name, c.Type)
+			bad(c.Name+" BIGINT NOT NULL", "column %s of type %q is not an integer, and the table rolls by rows", c.Name, c.Type)
 		}
 	case d.Epoch > 0:
 		switch {
 		case class != timeOfInteger && class != timeOfSeconds32:
-			bad("leave epoch out, or "+c.Name+" BIGINT NOT NULL", "column %s of type %q is no integer, and epoch says that it counts", c.Name, c.Type)
+			bad("leave epoch out, or "+c.Name+" BIGINT NOT NULL", "column %s of type %q is not an integer, and epoch says that it counts", c.Name, c.Type)
 		case small || class == timeOfSeconds32 && d.Epoch < 1e9:
 			bad(c.Name+" BIGINT NOT NULL", "column %s of type %q is too small for the present time", c.Name, c.Type)
 		case class == timeOfSeconds32:

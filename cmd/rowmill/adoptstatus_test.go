@@ -60,7 +60,7 @@ func TestStatusOfAdoption(t *testing.T) {
 			}
 			s := rowmill(t.Context(), "status", file)
 			if s.code != exitFailed || !strings.Contains(s.stdout, "it is being adopted, and nobody works at it") ||
-				!regexp.MustCompile(`! stopped: the adoption was interrupted at its step (copy|verify), and nobody works at it\n  Try: rowmill apply FILE`).MatchString(s.stdout) {
+				!regexp.MustCompile(`! stopped: the adoption was interrupted at its step (copy|verify), and no process works on it\n  Try: rowmill apply FILE`).MatchString(s.stdout) {
 				t.Errorf("interrupted: exit %d\n%s%s", s.code, s.stdout, s.stderr)
 			}
 			if s := statusJSON(t, rowmill(t.Context(), "status", file, "--json").stdout); len(s.Problems) != 1 || s.Problems[0].Code != "stopped" || !s.Changes[0].Interrupted {

@@ -48,7 +48,7 @@ func TestApplyDryRun(t *testing.T) {
 				t.Errorf("an applied one: %q, want %q", out, want)
 			}
 			write("keep  = \"100d\"\n")
-			if out := dry(); !strings.Contains(out, "keep:") || !strings.Contains(out, "note the declaration") {
+			if out := dry(); !strings.Contains(out, "keep:") || !strings.Contains(out, "record the declaration") {
 				t.Errorf("another retention: %s", out)
 			}
 		})
@@ -68,7 +68,7 @@ func TestAdoptDryRun(t *testing.T) {
 				if n := strings.Count(s.stdout, "CREATE TABLE IF NOT EXISTS rowmill_tables "); (n == 1) == made || n > 1 {
 					t.Errorf("with rowmill's tables %t: they are made %d times: %s", made, n, s.stdout)
 				}
-				if at := strings.Index(s.stdout, "-- note the declaration in rowmill_tables"); at < strings.LastIndex(s.stdout, "CREATE TABLE") {
+				if at := strings.Index(s.stdout, "-- record the declaration in rowmill_tables"); at < strings.LastIndex(s.stdout, "CREATE TABLE") {
 					t.Errorf("the declaration is noted at %d: %s", at, s.stdout)
 				}
 				if !made {

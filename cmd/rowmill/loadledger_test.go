@@ -176,7 +176,7 @@ func TestLoadIntoTableMadeAnew(t *testing.T) {
 		if err != nil || len(all) != 1 {
 			l.Fatal(all, err)
 		}
-		if err := st.Anew(l.Context(), st.DB(), "readings"); err != nil {
+		if err := st.ResetRows(l.Context(), st.DB(), "readings"); err != nil {
 			l.Fatal(err)
 		}
 		if err := st.Settle(l.Context(), &all[0], nil); err == nil || !strings.Contains(err.Error(), "made anew") {

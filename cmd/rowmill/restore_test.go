@@ -362,7 +362,7 @@ func TestRestoreWaits(t *testing.T) {
 			if code := <-done; code != exitDone {
 				t.Errorf("afterwards it ended with %d: %s", code, stderr.text())
 			}
-			if !strings.Contains(stderr.text(), "in the way is rowmill's own connection ") { // the test's own connection
+			if !strings.Contains(stderr.text(), "blocked by rowmill's own connection ") { // the test's own connection
 				t.Errorf("it doesn't say who is in the way: %s", stderr.text())
 			}
 			if got := count(t, w.db, "readings"); got != n+rows {

@@ -228,13 +228,13 @@ func NumberFromKey(c SchemaColumn, text string) (any, error) {
 	case KindInt:
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("key column %s: %q is no integer", c.Name, text)
+			return nil, fmt.Errorf("key column %s: %q is not an integer", c.Name, text)
 		}
 		return n, nil
 	case KindFloat:
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return nil, fmt.Errorf("key column %s: %q is no number", c.Name, text)
+			return nil, fmt.Errorf("key column %s: %q is not a number", c.Name, text)
 		}
 		return f, nil
 	}

@@ -77,7 +77,7 @@ func TestRollupsOfTableMadeAnew(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"roll-up by_half: buckets before 2026-03-28 08:00:00 are kept", "the table of before", "roll-up by_six: buckets before 2026-03-28 06:00:00"} {
+		for _, want := range []string{"roll-up by_half: buckets before 2026-03-28 08:00:00 are kept", "the former table", "roll-up by_six: buckets before 2026-03-28 06:00:00"} {
 			if got := strings.Join(plan.Notes, "\n"); !strings.Contains(got, want) {
 				t.Errorf("the plan doesn't say %q: %s", want, got)
 			}

@@ -80,7 +80,7 @@ func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 	}
 	t.planProbe(a)
 	if len(a.Steps) > 0 || a.Adopt || applied == nil || !sameDeclaration(applied, t.Declared) {
-		a.Steps = append(a.Steps, ApplyStep{What: "note the declaration in rowmill_tables", run: t.declare})
+		a.Steps = append(a.Steps, ApplyStep{What: "record the declaration in rowmill_tables", run: t.declare})
 	}
 	return a, nil
 }
@@ -164,27 +164,27 @@ func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.
 		return errors.New(tasks[0].Waits)
 	}
 	step := engine.CreateTable{Table: t.Table, Partitions: tasks[0].Parts}
-	anew, err := t.planAnew(ctx, applied, func() (int64, error) { return step.Partitions[0].From, nil })
+	former, err := t.planRecreation(ctx, applied, func() (int64, error) { return step.Partitions[0].From, nil })
 	if err != nil {
 		return err
 	}
-	a.Notes = append(a.Notes, anew.notes...)
+	a.Notes = append(a.Notes, former.notes...)
 	sql, err := t.DB.Dialect().Render(step)
 	if err != nil {
 		return err
 	}
 	what := fmt.Sprintf("create table %s with %s of %s", t.Table.Name, figure.Plural(len(step.Partitions), "period", "periods"), t.Table.Grid)
-	if len(anew.rollups.SQL) > 0 {
-		what += ", and begin the roll-ups of the former table anew"
+	if len(former.rollups.SQL) > 0 {
+		what += ", and restart the roll-ups of the former table"
 	}
-	a.Steps = append(a.Steps, ApplyStep{What: what, SQL: slices.Concat(anew.rollups.SQL, sql),
+	a.Steps = append(a.Steps, ApplyStep{What: what, SQL: slices.Concat(former.rollups.SQL, sql),
 		run: func(ctx context.Context) error {
 			// The lock admits one apply at a time: a table created by another one
 			// may have rows already.
-			if err := t.declaring(ctx, func() error { return t.createTable(ctx, anew, step) }); err != nil {
+			if err := t.declaring(ctx, func() error { return t.createTable(ctx, former, step) }); err != nil {
 				return err
 			}
-			return t.look(ctx)
+			return t.readSchema(ctx)
 		}})
 	return nil
 }
@@ -225,7 +225,7 @@ func (t *Table) planChange(a *Application, applied *rolling.Declaration) error {
 			if err := t.tryLocked(ctx, c); err != nil {
 				return t.blocked(ctx, err)
 			}
-			return t.look(ctx)
+			return t.readSchema(ctx)
 		}})
 	}
 	if applied == nil {

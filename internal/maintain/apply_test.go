@@ -29,7 +29,7 @@ func TestApplyNameTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = table.PlanApply(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "readings_1h: there is a table of that name") {
+		if err == nil || !strings.Contains(err.Error(), "readings_1h: the table of that name") {
 			t.Errorf("planned: %v", err)
 		}
 		if _, err := db.Describe(t.Context(), "readings"); !errors.Is(err, engine.ErrNoTable) {
@@ -66,7 +66,7 @@ func TestApplyListsWhatIsNew(t *testing.T) {
 			}
 			return strings.Join(out, "\n")
 		}
-		const note = "note the declaration in rowmill_tables"
+		const note = "record the declaration in rowmill_tables"
 		if got, want := steps(func(d *rolling.Declaration) { d.Rollups = counts(t, "first", "second") }), "create roll-ups second\n"+note; got != want {
 			t.Errorf("a second one: %q, want %q", got, want)
 		}

@@ -33,7 +33,7 @@ func (t *Table) archiveDir() string {
 // archive writes a sealed period to its file, reads the file back, and records the
 // result.
 func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Period) (string, error) {
-	if err := t.sameTable(ctx); err != nil {
+	if err := t.errIfChanged(ctx); err != nil {
 		return "", err
 	}
 	if same, err := t.unchanged(ctx, p, k); err != nil || !same {

@@ -221,7 +221,7 @@ func (d *Daemon) Once(ctx context.Context) error {
 		if idle == idleRounds {
 			if err == nil {
 				err = engine.Hinted(fmt.Errorf("%s: due, and can't be done now: %s", d.Table.Table.Name, strings.Join(left, "; ")),
-					"rowmill status FILE, which says what is in the way")
+					"rowmill status FILE, which shows the reason")
 			}
 			return err
 		}

@@ -126,7 +126,7 @@ type unfollowedError struct {
 func (e *unfollowedError) Error() string { return e.why }
 
 // errChanged means that another declaration was applied since a decision.
-var errChanged = errors.New("the declaration has changed: it is decided anew")
+var errChanged = errors.New("the declaration has changed: it is decided again")
 
 // Follow returns the table according to the declaration in the database, the one
 // that any process applied last. The copy shares its log with t. If the declaration
@@ -159,11 +159,11 @@ func (t *Table) lastFollowed() *Table {
 	return t
 }
 
-// inLane returns the table as a lane must keep it at present, and logs a change of
+// forLane returns the table as a lane must keep it at present, and logs a change of
 // declaration. If the declaration in force can't be followed, periods are still
 // created according to the previous one, so that inserts continue: then both a
 // table and an error are returned.
-func (t *Table) inLane(ctx context.Context, lane Lane) (*Table, error) {
+func (t *Table) forLane(ctx context.Context, lane Lane) (*Table, error) {
 	now, err := t.Follow(ctx)
 	var not *unfollowedError
 	switch {
@@ -234,7 +234,7 @@ func (t *Table) read(ctx context.Context, stored *state.Declared) (*followed, er
 	f := &followed{mark: markOf(stored), declared: d, table: tableOf(d)}
 	n := *t
 	n.Declared, n.Table, n.Schema, n.Rollups = f.declared, f.table, nil, nil
-	if err := n.look(ctx); err != nil {
+	if err := n.readSchema(ctx); err != nil {
 		return nil, err
 	}
 	gone := func(what, try string) error { return &unfollowedError{why: what, try: try, gone: true} }
@@ -251,7 +251,7 @@ func (t *Table) read(ctx context.Context, stored *state.Declared) (*followed, er
 	}
 	if n.Rollups != nil {
 		n.Rollups.Guard = func(ctx context.Context, remove func(context.Context) error) error {
-			return t.undisturbed(ctx, f.mark, remove)
+			return t.withDeclarationLocked(ctx, f.mark, remove)
 		}
 	}
 	f.schema, f.rollups = n.Schema, n.Rollups

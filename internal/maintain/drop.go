@@ -38,7 +38,7 @@ const (
 // rows.
 func (t *Table) drop(ctx context.Context, p rolling.Partition, k *state.Period) (string, error) {
 	c := &state.Change{Table: t.Table.Name, ID: fmt.Sprintf("drop %d", p.From), Kind: string(Drop), Step: stepDetach}
-	if err := t.sameTable(ctx); err != nil {
+	if err := t.errIfChanged(ctx); err != nil {
 		return "", err
 	}
 	if err := t.rolledUp(ctx, p); err != nil {
@@ -55,7 +55,7 @@ func (t *Table) drop(ctx context.Context, p rolling.Partition, k *state.Period) 
 			again := *k
 			again.State, again.Archive, again.ArchiveSum = state.Sealed, "", ""
 			put := t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, again) })
-			return "", errors.Join(fmt.Errorf("%w; it is written anew", err), put)
+			return "", errors.Join(fmt.Errorf("%w; it is written again", err), put)
 		}
 		if err != nil {
 			return "", err
@@ -68,49 +68,49 @@ func (t *Table) drop(ctx context.Context, p rolling.Partition, k *state.Period) 
 		return "", err
 	}
 	t.reach("drop begun")
-	return t.goOnDropping(ctx, c)
+	return t.continueDrop(ctx, c)
 }
 
-// goOnDropping completes a drop from its current step. A step that removes data
+// continueDrop completes a drop from its current step. A step that removes data
 // runs while no process can apply another declaration, and only under the
 // declaration with which the drop began.
-func (t *Table) goOnDropping(ctx context.Context, c *state.Change) (string, error) {
+func (t *Table) continueDrop(ctx context.Context, c *state.Change) (string, error) {
 	var d dropping
 	if err := c.Load(&d); err != nil {
 		return "", err
 	}
 	detail, err := t.dropSteps(ctx, c, d)
 	if errors.Is(err, errChanged) {
-		return t.takeBack(ctx, c, d)
+		return t.revertDrop(ctx, c, d)
 	}
 	return detail, err
 }
 
 func (t *Table) dropSteps(ctx context.Context, c *state.Change, d dropping) (string, error) {
 	if c.Step == stepDetach {
-		err := t.undisturbed(ctx, d.Applied, func(ctx context.Context) error { return t.detach(ctx, c, d) })
+		err := t.withDeclarationLocked(ctx, d.Applied, func(ctx context.Context) error { return t.detach(ctx, c, d) })
 		if err != nil {
 			return "", err
 		}
 	}
 	if c.Step == stepCheck {
-		s, _, err := t.sumLike(ctx, t.State.DB(), t.DB.Dialect().Quote(d.Table), d.Known.Checksum)
+		s, _, err := t.checksumLike(ctx, t.State.DB(), t.DB.Dialect().Quote(d.Table), d.Known.Checksum)
 		if isNoTable(err) { // a crash followed its re-attachment
 			if _, findErr := t.find(ctx, d.Part.Period); findErr != nil {
 				return "", errors.Join(err, findErr)
 			}
-			err = t.inTx(ctx, func(tx *sql.Tx) error { return t.notDropped(ctx, tx, c, d, nil) })
+			err = t.inTx(ctx, func(tx *sql.Tx) error { return t.recordKept(ctx, tx, c, d, nil) })
 			return d.Part.Name + ": it was put back", err
 		}
 		if err != nil {
 			return "", err
 		}
 		if s.Rows != d.Known.Rows || s.Hash != d.Known.Checksum {
-			return t.putBack(ctx, c, d, nil, "rows came at the last moment")
+			return t.reattach(ctx, c, d, nil, "rows came at the last moment")
 		}
 		t.reach("drop checked")
 	}
-	if err := t.undisturbed(ctx, d.Applied, func(ctx context.Context) error { return t.remove(ctx, c, d) }); err != nil {
+	if err := t.withDeclarationLocked(ctx, d.Applied, func(ctx context.Context) error { return t.remove(ctx, c, d) }); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Known.Rows, "row", "rows")), t.State.End(ctx, t.State.DB(), c)
@@ -160,13 +160,13 @@ func (t *Table) remove(ctx context.Context, c *state.Change, d dropping) error {
 	return nil
 }
 
-// takeBack ends a drop because the declaration in force is no longer the one under
+// revertDrop ends a drop because the declaration in force is no longer the one under
 // which it began. The next plan decides whether the period is due, and what must
 // happen before.
-func (t *Table) takeBack(ctx context.Context, c *state.Change, d dropping) (string, error) {
+func (t *Table) revertDrop(ctx context.Context, c *state.Change, d dropping) (string, error) {
 	why := "another declaration was applied since the drop began"
 	if d.Applied == (mark{}) {
-		why = "the drop was begun by an older rowmill, which did not note by which declaration: whether it is due is decided anew"
+		why = "the drop was begun by an older rowmill, which did not note by which declaration: it is decided again whether it is due"
 	}
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 	if err != nil {
@@ -187,18 +187,18 @@ func (t *Table) takeBack(ctx context.Context, c *state.Change, d dropping) (stri
 		}
 		fallthrough
 	case apart:
-		return t.putBack(ctx, c, d, &d.Known, why)
+		return t.reattach(ctx, c, d, &d.Known, why)
 	case within:
-		err := t.inTx(ctx, func(tx *sql.Tx) error { return t.notDropped(ctx, tx, c, d, &d.Known) })
+		err := t.inTx(ctx, func(tx *sql.Tx) error { return t.recordKept(ctx, tx, c, d, &d.Known) })
 		return d.Part.Name + ": " + why, err
 	}
 	// A crash followed the drop.
 	return fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Known.Rows, "row", "rows")), t.State.End(ctx, t.State.DB(), c)
 }
 
-// putBack attaches a detached period again. known becomes its record; nil breaks
+// reattach attaches a detached period again. known becomes its record; nil breaks
 // its seal.
-func (t *Table) putBack(ctx context.Context, c *state.Change, d dropping, known *state.Period, why string) (string, error) {
+func (t *Table) reattach(ctx context.Context, c *state.Change, d dropping, known *state.Period, why string) (string, error) {
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 	if err != nil {
 		return "", err
@@ -207,12 +207,12 @@ func (t *Table) putBack(ctx context.Context, c *state.Change, d dropping, known 
 		return "", err
 	}
 	t.reach("put back")
-	err = t.inTx(ctx, func(tx *sql.Tx) error { return t.notDropped(ctx, tx, c, d, known) })
+	err = t.inTx(ctx, func(tx *sql.Tx) error { return t.recordKept(ctx, tx, c, d, known) })
 	return d.Part.Name + ": " + why + "; it was put back", err
 }
 
-// notDropped records that a period is still in the table.
-func (t *Table) notDropped(ctx context.Context, tx *sql.Tx, c *state.Change, d dropping, known *state.Period) error {
+// recordKept records that a period is still in the table.
+func (t *Table) recordKept(ctx context.Context, tx *sql.Tx, c *state.Change, d dropping, known *state.Period) error {
 	var err error
 	if known == nil {
 		err = t.State.Forget(ctx, tx, t.Table.Name, d.Part.Period)
@@ -230,9 +230,9 @@ func (t *Table) notDropped(ctx context.Context, tx *sql.Tx, c *state.Change, d d
 	return t.State.End(ctx, tx, c)
 }
 
-// sameTable returns errChanged if the table has changed since the pass began. A
+// errIfChanged returns errChanged if the table has changed since the pass began. A
 // column added since then would be missing from an archive, and lost with the drop.
-func (t *Table) sameTable(ctx context.Context) error {
+func (t *Table) errIfChanged(ctx context.Context) error {
 	changed, err := t.changed(ctx)
 	if err == nil && changed {
 		err = errChanged

@@ -151,7 +151,7 @@ func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err
 				return next, more, errors.Join(failed...)
 			}
 		}
-		now, err := t.inLane(ctx, lane)
+		now, err := t.forLane(ctx, lane)
 		if now == nil {
 			return next, more, errors.Join(append(failed, err)...)
 		}
@@ -161,7 +161,7 @@ func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err
 
 // begin returns the table as inLane does, after checking that it is unchanged.
 func (t *Table) begin(ctx context.Context, lane Lane) (*Table, error) {
-	now, err := t.inLane(ctx, lane)
+	now, err := t.forLane(ctx, lane)
 	if now == nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (t *Table) begin(ctx context.Context, lane Lane) (*Table, error) {
 		return nil, lookErr
 	}
 	if changed {
-		return t.inLane(ctx, lane)
+		return t.forLane(ctx, lane)
 	}
 	return now, err
 }
@@ -263,9 +263,9 @@ func (t *Table) finish(ctx context.Context, lane Lane) error {
 		began := time.Now()
 		switch Kind(c.Kind) {
 		case Drop:
-			detail, err = t.goOnDropping(ctx, c)
+			detail, err = t.continueDrop(ctx, c)
 		case Rebuild:
-			detail, err = t.goOnRebuilding(ctx, c)
+			detail, err = t.continueRebuild(ctx, c)
 		default:
 			continue
 		}
@@ -316,15 +316,15 @@ func taskOf(c *state.Change) (Task, bool) {
 // blocked adds the blocking transaction to the error of a lock.
 func (t *Table) blocked(ctx context.Context, err error) error {
 	who, lookErr := t.DB.Blockers(ctx, t.Table)
-	own, others := apart(who)
+	own, others := ownAndOthers(who)
 	if lookErr == nil && len(others) == 0 && len(own) > 0 {
-		return engine.Hinted(fmt.Errorf("%w: in the way is %s", err, own[0]), "no action required: it ends by itself, and what waits for it is tried again")
+		return engine.Hinted(fmt.Errorf("%w: blocked by %s", err, own[0]), "no action required: it ends by itself, and what waits for it is tried again")
 	}
 	if lookErr != nil || len(others) == 0 {
 		return err
 	}
 	who = others
-	return engine.Hinted(fmt.Errorf("%w: in the way is %s", err, who[0]), "end that transaction; it is tried again by itself")
+	return engine.Hinted(fmt.Errorf("%w: blocked by %s", err, who[0]), "end that transaction; it is tried again by itself")
 }
 
 // create adds the partitions one at a time, so that a blocked one doesn't affect

@@ -186,10 +186,10 @@ func (t *Table) lease(ctx context.Context, lock string, end time.Time) (lease en
 	return lease, err
 }
 
-// undisturbed calls remove, which deletes rows or detaches them, while no process
+// withDeclarationLocked calls remove, which deletes rows or detaches them, while no process
 // can apply another declaration. If the declaration in force isn't the one of the
 // mark, it returns errChanged instead.
-func (t *Table) undisturbed(ctx context.Context, as mark, remove func(ctx context.Context) error) (err error) {
+func (t *Table) withDeclarationLocked(ctx context.Context, as mark, remove func(ctx context.Context) error) (err error) {
 	lease, err := t.declareLease(ctx, removeWait)
 	if err != nil {
 		return err

@@ -10,9 +10,9 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// again is how long an identical failure is not logged again: without it, retries
+// repeatAfter is how long an identical failure is not logged again: without it, retries
 // every second for hours would fill the log.
-const again = 30 * time.Second
+const repeatAfter = 30 * time.Second
 
 // failures are the recent failures, and when they were logged.
 type failures struct {
@@ -63,12 +63,12 @@ func (f *failures) ended(action string) bool {
 	return was
 }
 
-// repeated reports whether the same failure was logged less than again ago, and
+// repeated reports whether the same failure was logged less than repeatAfter ago, and
 // otherwise records it.
 func (f *failures) repeated(what string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if time.Since(f.last[what]) < again {
+	if time.Since(f.last[what]) < repeatAfter {
 		return true
 	}
 	if f.last == nil || len(f.last) > 1000 {

@@ -56,11 +56,11 @@ func (t *Table) rebuild(ctx context.Context, task Task) (string, error) {
 		return "", err
 	}
 	t.reach("rebuild begun")
-	return t.goOnRebuilding(ctx, c)
+	return t.continueRebuild(ctx, c)
 }
 
-// goOnRebuilding completes a rebuild from its current step.
-func (t *Table) goOnRebuilding(ctx context.Context, c *state.Change) (string, error) {
+// continueRebuild completes a rebuild from its current step.
+func (t *Table) continueRebuild(ctx context.Context, c *state.Change) (string, error) {
 	var r rebuilding
 	if err := c.Load(&r); err != nil {
 		return "", err
@@ -78,7 +78,7 @@ func (t *Table) goOnRebuilding(ctx context.Context, c *state.Change) (string, er
 		case stepCompare:
 			var same bool
 			if same, err = t.compare(ctx, &r); err == nil && !same {
-				return t.giveUp(ctx, c, &r)
+				return t.abandonRebuild(ctx, c, &r)
 			}
 			next = stepSwap
 		case stepSwap:
@@ -154,11 +154,11 @@ func (t *Table) compact(ctx context.Context, r *rebuilding) error {
 func (t *Table) compare(ctx context.Context, r *rebuilding) (bool, error) {
 	r.Sums = nil
 	for _, p := range r.Old {
-		old, err := t.sumOf(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), nil)
+		old, err := t.checksum(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), nil)
 		if err != nil {
 			return false, err
 		}
-		copied, err := t.sumOf(ctx, t.State.DB(), t.DB.Dialect().Quote(r.With), &p.Period)
+		copied, err := t.checksum(ctx, t.State.DB(), t.DB.Dialect().Quote(r.With), &p.Period)
 		if err != nil {
 			return false, err
 		}
@@ -170,9 +170,9 @@ func (t *Table) compare(ctx context.Context, r *rebuilding) (bool, error) {
 	return true, nil
 }
 
-// giveUp removes a copy that differs because rows arrived while it was made. It
+// abandonRebuild removes a copy that differs because rows arrived while it was made. It
 // breaks the seals, so that the rebuild starts again later.
-func (t *Table) giveUp(ctx context.Context, c *state.Change, r *rebuilding) (string, error) {
+func (t *Table) abandonRebuild(ctx context.Context, c *state.Change, r *rebuilding) (string, error) {
 	if err := t.DB.Try(ctx, engine.DropTables{Names: []string{r.With}}); err != nil {
 		return "", err
 	}
@@ -202,7 +202,7 @@ func (t *Table) reconcile(ctx context.Context, r *rebuilding) error {
 	quote := t.DB.Dialect().Quote
 	into := quote(t.Table.Name)
 	for i, out := range r.Out {
-		now, _, err := t.sumLike(ctx, t.State.DB(), quote(out), r.Sums[i].Hash)
+		now, _, err := t.checksumLike(ctx, t.State.DB(), quote(out), r.Sums[i].Hash)
 		if errors.Is(err, engine.ErrNoTable) {
 			continue // removed before a crash
 		}
@@ -262,7 +262,7 @@ func (t *Table) clean(ctx context.Context, c *state.Change, r *rebuilding) (stri
 	if err != nil {
 		return "", err
 	}
-	s, err := t.sumOf(ctx, t.State.DB(), t.DB.Words().From(t.Table, part), nil)
+	s, err := t.checksum(ctx, t.State.DB(), t.DB.Words().From(t.Table, part), nil)
 	if err != nil {
 		return "", err
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// An anew is the plan for the records of a table that was dropped, before another
+// A recreation is the plan for the records of a table that was dropped, before another
 // table of its name is kept.
-type anew struct {
-	rollups *rollup.Anew
+type recreation struct {
+	rollups *rollup.Recreation
 	// rows means that the rows recorded in the ledger were lost with the table.
 	rows bool
 	// undeclare means that the former declaration is to be discarded: the new table
@@ -29,16 +29,16 @@ type anew struct {
 	notes []string
 }
 
-// planAnew plans this for a table whose first period will begin at a position. It
+// planRecreation plans this for a table whose first period will begin at a position. It
 // relies on the records, which may exist without a declaration: applied may be nil.
-func (t *Table) planAnew(ctx context.Context, applied *rolling.Declaration, from func() (int64, error)) (*anew, error) {
-	n := &anew{rows: t.Schema == nil || applied != nil}
+func (t *Table) planRecreation(ctx context.Context, applied *rolling.Declaration, from func() (int64, error)) (*recreation, error) {
+	n := &recreation{rows: t.Schema == nil || applied != nil}
 	var err error
-	if n.rollups, err = rollup.PlanAnew(ctx, t.DB, t.Table, t.Declared, from); err != nil {
+	if n.rollups, err = rollup.PlanRecreation(ctx, t.DB, t.Table, t.Declared, from); err != nil {
 		return nil, err
 	}
 	if applied != nil {
-		if n.undeclare, err = t.anewByAxis(ctx, applied, n.rollups.Kept); err != nil {
+		if n.undeclare, err = t.recreatedAxis(ctx, applied, n.rollups.Kept); err != nil {
 			return nil, err
 		}
 		is := "isn't there any more"
@@ -51,9 +51,9 @@ func (t *Table) planAnew(ctx context.Context, applied *rolling.Declaration, from
 	return n, nil
 }
 
-// beginAnew executes the plan in one transaction: a crash leaves either all records
+// resetRecords executes the plan in one transaction: a crash leaves either all records
 // unchanged, or none of the former table.
-func (t *Table) beginAnew(ctx context.Context, n *anew) error {
+func (t *Table) resetRecords(ctx context.Context, n *recreation) error {
 	var changes []state.Change
 	var said []string
 	var err error
@@ -69,12 +69,12 @@ func (t *Table) beginAnew(ctx context.Context, n *anew) error {
 			}
 		}
 		if n.rows {
-			if err := t.State.Anew(ctx, tx, t.Table.Name); err != nil {
+			if err := t.State.ResetRows(ctx, tx, t.Table.Name); err != nil {
 				return err
 			}
 		}
 		if n.undeclare {
-			return t.State.Unapply(ctx, tx, t.Table.Name)
+			return t.State.RemoveDeclaration(ctx, tx, t.Table.Name)
 		}
 		return nil
 	})
@@ -105,7 +105,7 @@ func (t *Table) planAdoption(ctx context.Context, a *Application, applied *rolli
 	if under != nil {
 		return nil // the adoption continues
 	}
-	n, err := t.planAnew(ctx, applied, sync.OnceValues(func() (int64, error) { return t.firstPeriod(ctx) }))
+	n, err := t.planRecreation(ctx, applied, sync.OnceValues(func() (int64, error) { return t.firstPeriod(ctx) }))
 	if err != nil {
 		return err
 	}
@@ -116,14 +116,14 @@ func (t *Table) planAdoption(ctx context.Context, a *Application, applied *rolli
 	a.BeforeSQL = n.rollups.SQL
 	a.Before = func(ctx context.Context, from int64) error {
 		return t.declaring(ctx, func() error {
-			n, err := t.planAnew(ctx, applied, func() (int64, error) { return from, nil })
+			n, err := t.planRecreation(ctx, applied, func() (int64, error) { return from, nil })
 			if err != nil {
 				return err
 			}
 			// The plain table's keys and columns may differ from those of the
 			// former one.
 			n.undeclare = applied != nil
-			return t.beginAnew(ctx, n)
+			return t.resetRecords(ctx, n)
 		})
 	}
 	return nil
@@ -150,13 +150,13 @@ func (t *Table) firstPeriod(ctx context.Context) (int64, error) {
 }
 
 // createTable creates the table and starts a new ledger.
-func (t *Table) createTable(ctx context.Context, n *anew, step engine.CreateTable) error {
+func (t *Table) createTable(ctx context.Context, n *recreation, step engine.CreateTable) error {
 	// The records are reset while the table doesn't exist, so that no crash leaves
 	// a table with the records of another one.
 	if there, err := t.DB.Catalog().Exists(ctx, t.Table); err != nil {
 		return err
 	} else if !there {
-		if err := t.beginAnew(ctx, n); err != nil {
+		if err := t.resetRecords(ctx, n); err != nil {
 			return err
 		}
 	}
@@ -263,9 +263,9 @@ func (t *Table) sameAxis(applied *rolling.Declaration) error {
 		"declare %s; or declare another table, and load its rows into that", as)
 }
 
-// anewByAxis reports whether a table is created anew with another axis. It rejects
+// recreatedAxis reports whether a table is created anew with another axis. It rejects
 // that if roll-ups of these names or archives of the former table are left.
-func (t *Table) anewByAxis(ctx context.Context, applied *rolling.Declaration, rollups []string) (other bool, err error) {
+func (t *Table) recreatedAxis(ctx context.Context, applied *rolling.Declaration, rollups []string) (other bool, err error) {
 	differs, as := t.otherAxis(applied)
 	if differs == "" {
 		return false, nil

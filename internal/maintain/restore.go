@@ -243,11 +243,11 @@ func (r *Restoration) fill(ctx context.Context, d restoring, note func(int64)) e
 	}
 	t.reach("restore filled")
 	from := t.DB.Dialect().Quote(d.Table)
-	all, err := t.sumOf(ctx, t.State.DB(), from, nil)
+	all, err := t.checksum(ctx, t.State.DB(), from, nil)
 	if err != nil {
 		return err
 	}
-	within, err := t.sumOf(ctx, t.State.DB(), from, &d.Part.Period)
+	within, err := t.checksum(ctx, t.State.DB(), from, &d.Part.Period)
 	if err != nil {
 		return err
 	}
@@ -258,7 +258,7 @@ func (r *Restoration) fill(ctx context.Context, d restoring, note func(int64)) e
 	if err != nil {
 		return err
 	}
-	if err := r.asSealed(ctx, d, f, known, len(r.File.Columns()) == len(t.columns())); err != nil {
+	if err := r.compareWithSeal(ctx, d, f, known, len(r.File.Columns()) == len(t.columns())); err != nil {
 		return err
 	}
 	if d.Into != "" {
@@ -351,17 +351,17 @@ func (r *Restoration) rename(ctx context.Context, d restoring) error {
 	return t.DB.Classify(err)
 }
 
-// asSealed compares the restored rows with the count and checksum of their seal.
+// compareWithSeal compares the restored rows with the count and checksum of their seal.
 // The file's own checksums have already proven that it is what was archived. A seal
 // that this server can't compare is therefore no reason to withhold the rows. A
 // seal made by a session with other settings is compared under those settings.
-func (r *Restoration) asSealed(ctx context.Context, d restoring, f archive.File, known *state.Period, sameColumns bool) error {
+func (r *Restoration) compareWithSeal(ctx context.Context, d restoring, f archive.File, known *state.Period, sameColumns bool) error {
 	t := r.t
 	if known == nil || known.ArchiveSum != f.Sum || !sameColumns {
 		return nil
 	}
 	from := t.DB.Dialect().Quote(d.Table)
-	now, _, err := t.sumLike(ctx, t.State.DB(), from, known.Checksum)
+	now, _, err := t.checksumLike(ctx, t.State.DB(), from, known.Checksum)
 	if errors.Is(err, engine.ErrUnsupported) {
 		t.log(ctx, string(Restore), fmt.Sprintf("%s: compared with its file only, not with its seal: %v", d.Part.Name, err), 0, nil)
 		return nil
@@ -377,7 +377,7 @@ func (r *Restoration) asSealed(ctx context.Context, d restoring, f archive.File,
 	}
 	settings := ""
 	if !r.WithoutSeal {
-		if settings, err = t.sealedUnder(ctx, from, known); err != nil {
+		if settings, err = t.settingsOfSeal(ctx, from, known); err != nil {
 			return fmt.Errorf("restore %s: compare with its seal under other settings: %w", d.Part.Name, err)
 		}
 	}
@@ -395,9 +395,9 @@ func (r *Restoration) asSealed(ctx context.Context, d restoring, f archive.File,
 		"--without-seal, to go by the file alone; with --into TABLE the rows can be looked at first")
 }
 
-// sealedUnder returns the settings under which the rows have the checksum of their
+// settingsOfSeal returns the settings under which the rows have the checksum of their
 // seal, "" if there are none.
-func (t *Table) sealedUnder(ctx context.Context, from string, known *state.Period) (settings string, err error) {
+func (t *Table) settingsOfSeal(ctx context.Context, from string, known *state.Period) (settings string, err error) {
 	words, ok := t.DB.Words().(engine.RenderWords)
 	if !ok {
 		return "", nil

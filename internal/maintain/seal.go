@@ -19,7 +19,7 @@ func (t *Table) seal(ctx context.Context, p rolling.Partition) (detail string, e
 	if err := t.rolledUp(ctx, p); err != nil {
 		return "", err
 	}
-	s, err := t.sumOfPeriod(ctx, p)
+	s, err := t.periodChecksum(ctx, p)
 	if err != nil {
 		return "", err
 	}
@@ -87,7 +87,7 @@ func (t *Table) unseal(ctx context.Context, p rolling.Partition, why string) err
 // checksum function.
 func (t *Table) unchanged(ctx context.Context, p rolling.Partition, k *state.Period) (bool, error) {
 	done := t.gate.read()
-	now, fresh, err := t.sumLike(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), k.Checksum)
+	now, fresh, err := t.checksumLike(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), k.Checksum)
 	done()
 	if err != nil {
 		return false, err
@@ -122,44 +122,44 @@ type sum struct {
 	Hash string
 }
 
-// sumOf returns the sum of the rows of a FROM clause, limited to a period if one is
+// checksum returns the sum of the rows of a FROM clause, limited to a period if one is
 // given.
-func (t *Table) sumOf(ctx context.Context, x state.Exec, from string, within *rolling.Period) (sum, error) {
+func (t *Table) checksum(ctx context.Context, x state.Exec, from string, within *rolling.Period) (sum, error) {
 	q := "SELECT COUNT(*), " + t.DB.Words().RowHash(t.columns()) + " FROM " + from
 	if within != nil {
 		q += " WHERE " + t.within(*within)
 	}
 	var s sum
 	if err := x.QueryRowContext(ctx, q).Scan(&s.Rows, &s.Hash); err != nil {
-		return s, fmt.Errorf("sum up %s: %w", from, t.DB.Classify(err))
+		return s, fmt.Errorf("compute the checksum of %s: %w", from, t.DB.Classify(err))
 	}
 	return s, nil
 }
 
-// sumOfPeriod returns the sum of a period of the table.
-func (t *Table) sumOfPeriod(ctx context.Context, p rolling.Partition) (sum, error) {
+// periodChecksum returns the sum of a period of the table.
+func (t *Table) periodChecksum(ctx context.Context, p rolling.Partition) (sum, error) {
 	defer t.gate.read()()
-	return t.sumOf(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), nil)
+	return t.checksum(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), nil)
 }
 
-// sumLike returns the sum of the rows of a FROM clause, computed in the same way as
+// checksumLike returns the sum of the rows of a FROM clause, computed in the same way as
 // the recorded sum noted, for comparison with it. fresh is the result of sumOf at
 // the same moment. The two differ if noted was computed with another checksum
 // function than the current one; fresh is the one to record.
-func (t *Table) sumLike(ctx context.Context, x state.Exec, from, noted string) (like, fresh sum, err error) {
+func (t *Table) checksumLike(ctx context.Context, x state.Exec, from, noted string) (like, fresh sum, err error) {
 	words := t.DB.Words()
 	same, err := words.RowHashLike(noted, t.columns())
 	if err != nil {
-		return like, fresh, fmt.Errorf("compare %s with what was noted of it: %w", from, err)
+		return like, fresh, fmt.Errorf("compare %s with its recorded checksum: %w", from, err)
 	}
 	now := words.RowHash(t.columns())
 	if same == now {
-		like, err = t.sumOf(ctx, x, from, nil)
+		like, err = t.checksum(ctx, x, from, nil)
 		return like, like, err
 	}
 	err = x.QueryRowContext(ctx, "SELECT COUNT(*), "+same+", "+now+" FROM "+from).Scan(&like.Rows, &like.Hash, &fresh.Hash)
 	if err != nil {
-		return like, fresh, fmt.Errorf("sum up %s: %w", from, t.DB.Classify(err))
+		return like, fresh, fmt.Errorf("compute the checksum of %s: %w", from, t.DB.Classify(err))
 	}
 	fresh.Rows = like.Rows
 	return like, fresh, nil

@@ -229,7 +229,7 @@ func (t *Table) status(ctx context.Context, not *unfollowedError) (*Status, erro
 	if err := t.levels(ctx, s, v); err != nil {
 		return nil, err
 	}
-	if err := t.doings(ctx, s); err != nil {
+	if err := t.activity(ctx, s); err != nil {
 		return nil, err
 	}
 	if limited, ok := t.DB.(engine.Limited); ok {
@@ -328,8 +328,8 @@ func (t *Table) levels(ctx context.Context, s *Status, v View) error {
 	return nil
 }
 
-// doings adds the leader, the changes in progress and the past actions.
-func (t *Table) doings(ctx context.Context, s *Status) error {
+// activity adds the leader, the changes in progress and the past actions.
+func (t *Table) activity(ctx context.Context, s *Status) error {
 	leaders, err := t.State.Leaders(ctx, s.Table)
 	if err != nil {
 		return err
@@ -412,7 +412,7 @@ func (t *Table) nextRefresh(s *Status, v View) (levels string, due int64) {
 func (t *Table) problems(ctx context.Context, s *Status, v View, tasks []Task) error {
 	if s.Headroom != nil {
 		left := time.Duration(*s.Headroom * float64(time.Second)).Round(time.Second)
-		switch ahead := t.aheadOfPresent(v); {
+		switch ahead := t.endAhead(v); {
 		case *s.Headroom <= 0 && ahead != "":
 			s.problem("headroom", "no period holds the present: inserts fail. The last one ends at "+ahead+", by a clock that ran ahead, and rowmill run creates periods after the last one only",
 				"set the clock right, if it is wrong now; otherwise apply the declaration under another name, as docs/operations.md says")
@@ -422,10 +422,10 @@ func (t *Table) problems(ctx context.Context, s *Status, v View, tasks []Task) e
 			s.problem("headroom", fmt.Sprintf("inserts have periods for %s more; %s is declared", left, t.Declared.Ahead), "rowmill run FILE --once, and see what it says")
 		}
 	}
-	if err := t.held(ctx, s, v, tasks); err != nil {
+	if err := t.blockers(ctx, s, v, tasks); err != nil {
 		return err
 	}
-	if steps, err := (rolling.Policy{Grid: t.Table.Grid}).Steps(t.kept(v), v.Now); err == nil {
+	if steps, err := (rolling.Policy{Grid: t.Table.Grid}).Steps(t.retained(v), v.Now); err == nil {
 		for _, g := range steps.Gaps {
 			s.problem("gap", fmt.Sprintf("no period from %s to %s: inserts with these times fail", t.Table.Grid.Format(g.From), t.Table.Grid.Format(g.To)),
 				"rowmill restore, or leave it if no such rows are to come")
@@ -447,7 +447,7 @@ func (t *Table) problems(ctx context.Context, s *Status, v View, tasks []Task) e
 	}
 	due := slices.ContainsFunc(tasks, func(task Task) bool { return task.Kind != Rollup && task.Due <= v.Now && task.Waits == "" })
 	if s.Leader == "" && due {
-		s.problem("stopped", "nobody keeps the table, and something is due", "rowmill run FILE")
+		s.problem("stopped", "no process maintains the table, and a task is due", "rowmill run FILE")
 	}
 	for _, l := range s.Rollups {
 		if l.Lag > max(600, 3*t.wantedLag(l.Name)) {
@@ -455,7 +455,7 @@ func (t *Table) problems(ctx context.Context, s *Status, v View, tasks []Task) e
 		}
 	}
 	for _, c := range s.Changes {
-		if c.Tries >= stuck && !slices.ContainsFunc(lastTries(s.Actions), func(a ActionStatus) bool { return a.Locked }) {
+		if c.Tries >= stuck && !slices.ContainsFunc(latestAttempts(s.Actions), func(a ActionStatus) bool { return a.Locked }) {
 			s.problem("failed", fmt.Sprintf("%s has failed %s at its step %s: %s", c.What, figure.Plural(c.Tries, "time", "times"), c.Step, c.Error), "")
 		}
 	}
@@ -468,9 +468,9 @@ func (t *Table) problems(ctx context.Context, s *Status, v View, tasks []Task) e
 	return nil
 }
 
-// kept returns the partitions from the oldest one that stays. Those before it are
+// retained returns the partitions from the oldest one that stays. Those before it are
 // restored or due to be dropped, and there may be gaps between them.
-func (t *Table) kept(v View) []rolling.Partition {
+func (t *Table) retained(v View) []rolling.Partition {
 	i := slices.IndexFunc(v.Parts, func(p rolling.Partition) bool {
 		k := v.known(p)
 		due, drops := dropDue(t.Declared, p)
@@ -482,9 +482,9 @@ func (t *Table) kept(v View) []rolling.Partition {
 	return v.Parts[i:]
 }
 
-// aheadOfPresent returns the end of the last period if that is ahead of the present
+// endAhead returns the end of the last period if that is ahead of the present
 // and no period contains the present, "" otherwise.
-func (t *Table) aheadOfPresent(v View) string {
+func (t *Table) endAhead(v View) string {
 	if len(v.Parts) == 0 || slices.ContainsFunc(v.Parts, func(p rolling.Partition) bool { return p.From <= v.Now && p.To > v.Now }) {
 		return ""
 	}
@@ -510,10 +510,10 @@ func (t *Table) wantedLag(level string) float64 {
 // an older one it is not reported as a blocker.
 const passing = time.Second
 
-// held adds the transactions that hold a lock which a due task failed to get.
-func (t *Table) held(ctx context.Context, s *Status, v View, tasks []Task) error {
+// blockers adds the transactions that hold a lock which a due task failed to get.
+func (t *Table) blockers(ctx context.Context, s *Status, v View, tasks []Task) error {
 	waits := ""
-	for _, a := range lastTries(s.Actions) {
+	for _, a := range latestAttempts(s.Actions) {
 		if a.Locked {
 			waits = a.Action + " " + a.Detail
 		}
@@ -525,7 +525,7 @@ func (t *Table) held(ctx context.Context, s *Status, v View, tasks []Task) error
 	if err != nil {
 		return err
 	}
-	own, who := apart(who)
+	own, who := ownAndOthers(who)
 	if len(who) == 0 && len(own) > 0 && own[0].Age < recent {
 		return nil // rowmill's own work, which ends by itself
 	}
@@ -553,8 +553,8 @@ func (t *Table) held(ctx context.Context, s *Status, v View, tasks []Task) error
 	return nil
 }
 
-// apart separates rowmill's own transactions from others.
-func apart(who []engine.Blocker) (own, others []engine.Blocker) {
+// ownAndOthers separates rowmill's own transactions from others.
+func ownAndOthers(who []engine.Blocker) (own, others []engine.Blocker) {
 	for _, b := range who {
 		if b.Own {
 			own = append(own, b)
@@ -584,7 +584,7 @@ func (t *Table) outside(ctx context.Context, s *Status) error {
 
 // failures adds actions whose last attempt failed, unless because of a lock.
 func (t *Table) failures(s *Status) {
-	for _, a := range lastTries(s.Actions) {
+	for _, a := range latestAttempts(s.Actions) {
 		switch {
 		case a.Error == "" || a.Locked:
 		case a.Action == Declaring:
@@ -599,8 +599,8 @@ func (t *Table) failures(s *Status) {
 	}
 }
 
-// lastTries returns the latest attempt of each kind of action, if it was recent.
-func lastTries(newestFirst []ActionStatus) []ActionStatus {
+// latestAttempts returns the latest attempt of each kind of action, if it was recent.
+func latestAttempts(newestFirst []ActionStatus) []ActionStatus {
 	var out []ActionStatus
 	seen := map[string]bool{}
 	for _, a := range newestFirst {
@@ -626,18 +626,18 @@ func (t *Table) AdoptionStatus(ctx context.Context) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	what, try := "the adoption", "rowmill apply FILE, which goes on, or rowmill apply FILE --undo"
+	what, try := "the adoption", "rowmill apply FILE, which continues, or rowmill apply FILE --undo"
 	if adopt.Undoing(c) {
-		cs.What, what, try = "undo adopt", "the way back to the plain table", "rowmill apply FILE --undo, which goes on"
+		cs.What, what, try = "undo adopt", "its undoing", "rowmill apply FILE --undo, which continues"
 	}
 	s.Rows = cs.Of
 	working, err := adopt.Working(ctx, t.DB, d.Name)
 	if err != nil {
-		return nil, fmt.Errorf("find out whether somebody works at %s of %s: %w", what, d.Name, err)
+		return nil, fmt.Errorf("find out whether a process works on %s of %s: %w", what, d.Name, err)
 	}
 	if !working {
 		cs.Interrupted = true
-		text := fmt.Sprintf("%s was interrupted at its step %s, and nobody works at it", what, c.Step)
+		text := fmt.Sprintf("%s was interrupted at its step %s, and no process works on it", what, c.Step)
 		if c.Error != "" {
 			text += ": " + c.Error
 		}

@@ -95,7 +95,7 @@ func Open(ctx context.Context, db engine.Keeper, d *rolling.Declaration, now fun
 	if d.Period.Axis() == rolling.Sequence && d.Period.Valid() {
 		t.Now = t.highest
 	}
-	if err := t.look(ctx); err != nil {
+	if err := t.readSchema(ctx); err != nil {
 		return nil, err
 	}
 	return t, t.openLevels()
@@ -110,8 +110,8 @@ func inForce(d *state.Declared) (rolling.Grid, error) {
 	return g, nil
 }
 
-// look reads the table's schema if the table exists.
-func (t *Table) look(ctx context.Context) error {
+// readSchema reads the table's schema if the table exists.
+func (t *Table) readSchema(ctx context.Context) error {
 	s, err := t.DB.Describe(ctx, t.Table.Name)
 	if err != nil {
 		if isNoTable(err) {
@@ -159,7 +159,7 @@ func isNoTable(err error) bool { return errors.Is(err, engine.ErrNoTable) }
 // Reload reads the table's schema again, after another component has changed it.
 func (t *Table) Reload(ctx context.Context) error {
 	t.Schema, t.Rollups = nil, nil
-	if err := t.look(ctx); err != nil {
+	if err := t.readSchema(ctx); err != nil {
 		return err
 	}
 	return t.openLevels()

@@ -29,14 +29,14 @@ type triggerState struct {
 // triggerState inspects the triggers. If some are missing it inspects them twice: a
 // period with triggers of its own may have been dropped in between.
 func (t *Table) triggerState(ctx context.Context) (triggerState, error) {
-	out, err := t.lookAtTriggers(ctx)
+	out, err := t.readTriggers(ctx)
 	if err == nil && len(out.missing) > 0 {
-		out, err = t.lookAtTriggers(ctx)
+		out, err = t.readTriggers(ctx)
 	}
 	return out, err
 }
 
-func (t *Table) lookAtTriggers(ctx context.Context) (out triggerState, err error) {
+func (t *Table) readTriggers(ctx context.Context) (out triggerState, err error) {
 	note := func(name string, c engine.TriggerChange) {
 		if c.Missing > c.Hidden {
 			out.missing = append(out.missing, name)

@@ -97,7 +97,7 @@ func (s *Store) Advance(ctx context.Context, x Exec, c *Change, step string, dat
 		return fmt.Errorf("journal of %s: %s: %w", c.Table, c.ID, err)
 	}
 	if n == 0 {
-		return fmt.Errorf("journal of %s: %s is gone: somebody else has ended it", c.Table, c.ID)
+		return fmt.Errorf("journal of %s: %s is gone: another process has ended it", c.Table, c.ID)
 	}
 	c.Step, c.Tries, c.Error = step, 0, ""
 	return nil

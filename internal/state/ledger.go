@@ -77,7 +77,7 @@ func Before(ctx context.Context, l engine.Loader, f *Source) (rolled bool, err e
 	has, err := l.Has(ctx, rows...)
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("what is known of %s: %w", f.Path, err)
+		return false, fmt.Errorf("records of %s: %w", f.Path, err)
 	case f.Kind == FileSource && !has[1]:
 		return false, ErrForgotten
 	}
@@ -293,14 +293,14 @@ func (s *Store) PutSource(ctx context.Context, x Exec, f *Source) error {
 		f.Loaded, f.Lines, f.Hash, f.Head, f.HeadHash, f.Options, f.Sent, f.Inserted, f.Duplicate, f.Rejected, finished, now.UnixMicro(), f.Table, f.Key)
 	if err == nil && n == 0 {
 		if f.Kind == FileSource && f.Loaded > 0 {
-			return fmt.Errorf("note how far %s is loaded: %w", f.Path, ErrForgotten)
+			return fmt.Errorf("record how far %s is loaded: %w", f.Path, ErrForgotten)
 		}
 		_, err = s.exec(ctx, x, "INSERT INTO rowmill_sources (table_name, "+sourceColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 			f.Table, f.Key, f.Path, f.Kind, f.Loaded, f.Lines, f.Hash, f.Head, f.HeadHash, f.Options, f.Sent, f.Inserted, f.Duplicate, f.Rejected, finished,
 			f.Started.UnixMicro(), now.UnixMicro())
 	}
 	if err != nil {
-		return fmt.Errorf("note how far %s is loaded: %w", f.Path, err)
+		return fmt.Errorf("record how far %s is loaded: %w", f.Path, err)
 	}
 	return nil
 }
@@ -332,7 +332,7 @@ func (s *Store) PutCuts(ctx context.Context, table, source string, cuts []Cut) e
 	q := "INSERT INTO rowmill_cuts (table_name, source, lower_byte, upper_byte, line, line_count, hash) VALUES (?, ?, ?, ?, ?, ?, ?)" +
 		strings.Repeat(", (?, ?, ?, ?, ?, ?, ?)", len(cuts)-1)
 	if _, err := s.exec(ctx, s.DB(), q, args...); err != nil {
-		return fmt.Errorf("note where %s is cut: %w", table, err)
+		return fmt.Errorf("record where %s is cut: %w", table, err)
 	}
 	return nil
 }
@@ -405,7 +405,7 @@ func (s *Store) Acknowledge(ctx context.Context, f *Source, ids []string) error 
 			"WHERE table_name = ? AND source = ? AND loaded <= ?",
 			f.Loaded, f.Sent, f.Inserted, f.Duplicate, f.Rejected, f.Updated.UnixMicro(), f.Table, f.Key, f.Loaded)
 		if err != nil {
-			return fmt.Errorf("note how far %s is loaded: %w", f.Path, err)
+			return fmt.Errorf("record how far %s is loaded: %w", f.Path, err)
 		}
 		if n == 0 {
 			return engine.Hinted(fmt.Errorf("note that %s is loaded up to byte %d: the database has it further, or has forgotten it", f.Path, f.Loaded),
@@ -520,7 +520,7 @@ func (s *Store) putExtents(ctx context.Context, x Exec, f *Source, all []Extent)
 			strings.Repeat(", (?, ?, ?, ?, ?)", len(part)-1), args...)
 	}
 	if err != nil {
-		return fmt.Errorf("note where the rows of %s lie: %w", f.Path, err)
+		return fmt.Errorf("record where the rows of %s lie: %w", f.Path, err)
 	}
 	return nil
 }
@@ -540,7 +540,7 @@ func (s *Store) ForgetSource(ctx context.Context, f *Source, there []Extent) err
 		}
 		for _, q := range []string{"DELETE FROM rowmill_sources WHERE table_name = ? AND source = ?", "DELETE FROM rowmill_cuts WHERE table_name = ? AND source = ?"} {
 			if _, err := s.exec(ctx, tx, q, f.Table, f.Key); err != nil {
-				return fmt.Errorf("forget what was loaded of %s: %w", f.Path, err)
+				return fmt.Errorf("remove the record of what was loaded of %s: %w", f.Path, err)
 			}
 		}
 		if _, err := s.exec(ctx, tx, "DELETE FROM rowmill_ledger WHERE table_name = ? AND batch LIKE ?", f.Table, f.Key+"@%"); err != nil {
@@ -550,12 +550,12 @@ func (s *Store) ForgetSource(ctx context.Context, f *Source, there []Extent) err
 	})
 }
 
-// Anew removes what is known of a table's rows, in the transaction of x: the table
+// ResetRows removes what is known of a table's rows, in the transaction of x: the table
 // isn't there and is about to be created. Its ledger begins anew, and no period
 // of the new table is sealed. Periods that were archived are known as dropped,
 // so that they can be restored. What a spool has delivered stays known, for the
 // spool has let go of it; batches that it still has are loaded again.
-func (s *Store) Anew(ctx context.Context, x Exec, table string) error {
+func (s *Store) ResetRows(ctx context.Context, x Exec, table string) error {
 	for _, q := range []struct {
 		text string
 		args []any

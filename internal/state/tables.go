@@ -35,7 +35,7 @@ func (s *Store) Declared(ctx context.Context, table string) (*Declared, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("what was applied for %s: %w", table, s.db.Classify(err))
+		return nil, fmt.Errorf("the declaration applied for %s: %w", table, s.db.Classify(err))
 	}
 	d.Created, d.Updated = time.UnixMicro(created), time.UnixMicro(updated)
 	return &d, nil
@@ -49,7 +49,7 @@ func (s *Store) Declare(ctx context.Context, x Exec, table, text, period string)
 		_, err = s.exec(ctx, x, "INSERT INTO rowmill_tables (name, declaration, period, revision, sealed_to, created_us, updated_us) VALUES (?, ?, ?, 1, ?, ?, ?)", table, text, period, int64(math.MinInt64), now, now)
 	}
 	if err != nil {
-		return fmt.Errorf("note what is applied for %s: %w", table, err)
+		return fmt.Errorf("record the declaration of %s: %w", table, err)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (s *Store) Beat(ctx context.Context, table, lane string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("note who keeps %s: %w", table, err)
+		return fmt.Errorf("record the leader of %s: %w", table, err)
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (s *Store) Leaders(ctx context.Context, table string) ([]Leader, error) {
 		return err
 	}, "SELECT lane, by_whom, at_us FROM rowmill_leaders WHERE table_name = ? ORDER BY at_us DESC", table)
 	if err != nil {
-		return nil, fmt.Errorf("who keeps %s: %w", table, err)
+		return nil, fmt.Errorf("leaders of %s: %w", table, err)
 	}
 	return out, nil
 }
@@ -183,17 +183,17 @@ func Me() string {
 func (s *Store) Undeclare(ctx context.Context, x Exec, table string) error {
 	for _, q := range []string{"DELETE FROM rowmill_tables WHERE name = ?", "DELETE FROM rowmill_states WHERE table_name = ?", "DELETE FROM rowmill_leaders WHERE table_name = ?"} {
 		if _, err := s.exec(ctx, x, q, table); err != nil {
-			return fmt.Errorf("forget what was applied for %s: %w", table, err)
+			return fmt.Errorf("remove the declaration of %s: %w", table, err)
 		}
 	}
 	return nil
 }
 
-// Unapply removes the declaration that was applied for a table. What is known of
+// RemoveDeclaration removes the declaration that was applied for a table. What is known of
 // its periods stays.
-func (s *Store) Unapply(ctx context.Context, x Exec, table string) error {
+func (s *Store) RemoveDeclaration(ctx context.Context, x Exec, table string) error {
 	if _, err := s.exec(ctx, x, "DELETE FROM rowmill_tables WHERE name = ?", table); err != nil {
-		return fmt.Errorf("forget what was applied for %s: %w", table, err)
+		return fmt.Errorf("remove the declaration of %s: %w", table, err)
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func (s *Store) Unapply(ctx context.Context, x Exec, table string) error {
 // back.
 func (s *Store) SealedTo(ctx context.Context, x Exec, table string, to int64) error {
 	if _, err := s.exec(ctx, x, "UPDATE rowmill_tables SET sealed_to = ? WHERE name = ? AND sealed_to < ?", to, table, to); err != nil {
-		return fmt.Errorf("note up to where %s is sealed: %w", table, err)
+		return fmt.Errorf("record up to where %s is sealed: %w", table, err)
 	}
 	return nil
 }

@@ -228,9 +228,9 @@ func (j *job) use(d data) {
 // Run adopts the table, resuming an earlier call, and returns after the cut-over. The
 // old table is kept.
 func Run(ctx context.Context, o Options) error {
-	return leading(ctx, o, func(ctx context.Context, j *job) error {
+	return exclusively(ctx, o, func(ctx context.Context, j *job) error {
 		if Undoing(j.change) {
-			return engine.Hinted(fmt.Errorf("adopt %s: its adoption is being taken back", o.Table.Name), "rowmill apply FILE --undo, which goes on")
+			return engine.Hinted(fmt.Errorf("adopt %s: its adoption is being undone", o.Table.Name), "rowmill apply FILE --undo, which continues")
 		}
 		if j.change == nil {
 			if err := j.begin(ctx); err != nil {
@@ -246,7 +246,7 @@ func Run(ctx context.Context, o Options) error {
 
 // Finish drops the old table.
 func Finish(ctx context.Context, o Options) error {
-	return leading(ctx, o, func(ctx context.Context, j *job) error {
+	return exclusively(ctx, o, func(ctx context.Context, j *job) error {
 		if err := j.mayFinish(); err != nil {
 			return err
 		}
@@ -273,7 +273,7 @@ func (j *job) mayFinish() error {
 // Undo reverts an adoption: the table becomes a plain table again, with all rows
 // inserted, changed and deleted since.
 func Undo(ctx context.Context, o Options) error {
-	return leading(ctx, o, func(ctx context.Context, j *job) error {
+	return exclusively(ctx, o, func(ctx context.Context, j *job) error {
 		if err := j.mayUndo(); err != nil {
 			return err
 		}
@@ -307,9 +307,9 @@ func Undo(ctx context.Context, o Options) error {
 func (j *job) mayUndo() error {
 	switch {
 	case j.change == nil:
-		return engine.Hinted(fmt.Errorf("take the adoption of %s back: there is none", j.Table.Name), "rowmill status FILE, which shows what is under way")
+		return engine.Hinted(fmt.Errorf("undo the adoption of %s: there is none", j.Table.Name), "rowmill status FILE, which shows what is in progress")
 	case j.change.Step == stepDrop:
-		return fmt.Errorf("take the adoption of %s back: the old table is being dropped", j.Table.Name)
+		return fmt.Errorf("undo the adoption of %s: the old table is being dropped", j.Table.Name)
 	}
 	return nil
 }
@@ -321,9 +321,9 @@ const (
 	leadPause = 100 * time.Millisecond
 )
 
-// leading runs fn while holding the lock that only one process at a time can hold for
+// exclusively runs fn while holding the lock that only one process at a time can hold for
 // the table.
-func leading(ctx context.Context, o Options, fn func(context.Context, *job) error) (err error) {
+func exclusively(ctx context.Context, o Options, fn func(context.Context, *job) error) (err error) {
 	var lease engine.Lease
 	// Working takes this lock for a moment, to check whether it is held.
 	err = engine.Retry{First: leadPause, Last: leadPause, Tries: leadTries}.Do(ctx, func() (err error) {
@@ -448,7 +448,7 @@ func (j *job) step(ctx context.Context, step string) (next string, err error) {
 	case stepCancel:
 		return "", j.cancel(ctx)
 	case stepBack:
-		return stepBackVerify, j.turnBack(ctx, j.back())
+		return stepBackVerify, j.prepareUndo(ctx, j.back())
 	case stepBackVerify:
 		return stepBackSwap, j.verify(ctx, j.back())
 	case stepBackSwap:

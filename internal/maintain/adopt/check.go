@@ -30,7 +30,7 @@ func (j *job) check(ctx context.Context) (*data, error) {
 		return nil, fail(engine.Classed(engine.ErrNoTable, errors.New("no such table")))
 	}
 	if s.View || s.Partitioned {
-		return nil, fail(engine.Hinted(errors.New("it is no plain table"), "a table without partitions"))
+		return nil, fail(engine.Hinted(errors.New("it is not a plain table"), "a table without partitions"))
 	}
 	errs := j.checkSchema()
 	if len(errs) > 0 {
@@ -74,7 +74,7 @@ func (j *job) checkSchema() (errs []error) {
 		add("a table of a shorter name", "the names of what is made beside it would have %d characters, and servers allow 63", n)
 	}
 	if len(s.PrimaryKey) == 0 {
-		add("ALTER TABLE ... ADD PRIMARY KEY", "it has no primary key, along which it could be copied")
+		add("ALTER TABLE ... ADD PRIMARY KEY", "it has no primary key, in whose order it could be copied")
 	}
 	if len(s.ForeignKeys) > 0 {
 		add("drop them: a rolling table can have none", "it has foreign keys, or they point to it: %s", strings.Join(s.ForeignKeys, ", "))
@@ -176,7 +176,7 @@ func (j *job) checkKeys(ctx context.Context, x state.Exec, key []engine.SchemaCo
 		return fmt.Errorf("look for rows without a key: %w", j.DB.Classify(err))
 	}
 	if n > 0 {
-		return engine.Hinted(fmt.Errorf("%s NULL in a column of the primary key, by which rows are told apart", figure.Plural(n, "row has", "rows have")), "SELECT rowid, * FROM %s WHERE %s", j.quote(table), where)
+		return engine.Hinted(fmt.Errorf("%s NULL in a column of the primary key, which identifies rows", figure.Plural(n, "row has", "rows have")), "SELECT rowid, * FROM %s WHERE %s", j.quote(table), where)
 	}
 	return nil
 }
@@ -268,7 +268,7 @@ func (j *job) checkServer(ctx context.Context) (errs []error) {
 	if dir := j.DB.Info().DataDir; dir != "" {
 		need := size.Data + size.Index
 		if free, ok := room(dir); ok && free < need+need/5 {
-			errs = append(errs, engine.Hinted(fmt.Errorf("the rolling table needs some %d MB beside the plain one, and %d MB are free in %s", need>>20, free>>20, dir),
+			errs = append(errs, engine.Hinted(fmt.Errorf("the rolling table needs about %d MB beside the plain one, and %d MB are free in %s", need>>20, free>>20, dir),
 				"a larger disk, or delete old rows first"))
 		}
 	}

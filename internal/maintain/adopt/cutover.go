@@ -11,7 +11,7 @@ import (
 
 // errBusy is returned if too many changes remain to be applied under the lock. It is
 // retried like a lock that was not granted.
-var errBusy = engine.Classed(engine.ErrLockTimeout, errors.New("too many changes are left to repeat"))
+var errBusy = engine.Classed(engine.ErrLockTimeout, errors.New("too many changes remain to be applied"))
 
 // swapped reports whether the table with the plain table's name is a rolling table.
 func (j *job) swapped(ctx context.Context) (bool, error) {
@@ -100,6 +100,6 @@ func (j *job) catchUpBefore(ctx context.Context, m *mirror) error {
 	if err != nil {
 		return err
 	}
-	_, _, err = m.same(ctx, keys, nil, nil)
+	_, _, err = m.compareAndRepair(ctx, keys, nil, nil)
 	return err
 }

@@ -30,7 +30,7 @@ func (j *job) locked(ctx context.Context, table, what string, fn func() error) e
 		if blockersErr != nil {
 			return errors.Join(err, blockersErr)
 		}
-		who = named(blockers)
+		who = heldBy(blockers)
 		j.progress(Progress{Paused: what + " waits for the lock of " + table + who, Blockers: blockers})
 		return nil
 	}}.Do(ctx, func() error { return j.DB.Classify(fn()) })
@@ -40,8 +40,8 @@ func (j *job) locked(ctx context.Context, table, what string, fn func() error) e
 	return err
 }
 
-// named describes the blocking transactions.
-func named(blockers []engine.Blocker) string {
+// heldBy describes the blocking transactions.
+func heldBy(blockers []engine.Blocker) string {
 	if len(blockers) == 0 {
 		return ""
 	}

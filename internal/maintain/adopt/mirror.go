@@ -174,7 +174,7 @@ func (m *mirror) replayOnce(ctx context.Context) (n int, err error) {
 		n, err = m.sql.Replay(ctx, x, limit, m.coming)
 		return err
 	}
-	err = m.locked(ctx, m.Source.Name, "repeat changes", func() error {
+	err = m.locked(ctx, m.Source.Name, "apply changes", func() error {
 		err := m.inTransaction(ctx, replay)
 		for errors.Is(err, engine.ErrDuplicateKey) && limit < 1<<20 {
 			// A row has taken over a unique value from another row whose entry is not
@@ -185,7 +185,7 @@ func (m *mirror) replayOnce(ctx context.Context) (n int, err error) {
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("repeat changes in %s: %w", m.Target.Name, err)
+		return 0, fmt.Errorf("apply changes to %s: %w", m.Target.Name, err)
 	}
 	return n, nil
 }
@@ -208,7 +208,7 @@ func (m *mirror) replayLocked(ctx context.Context, x state.Exec) error {
 		// All in one batch, so that unique values never conflict in between.
 		var err error
 		if n, err = m.sql.Replay(ctx, x, lockedRows*2, m.coming); err != nil {
-			return fmt.Errorf("repeat the last changes: %w", err)
+			return fmt.Errorf("apply the last changes: %w", err)
 		}
 	}
 	return nil

@@ -29,7 +29,7 @@ func plan(ctx context.Context, o Options) (statements, notes []string, err error
 		return nil, nil, err
 	}
 	if c != nil {
-		return nil, []string{fmt.Sprintf("the adoption of %s is under way, at step %s: it goes on from there", o.Table.Name, c.Step)}, nil
+		return nil, []string{fmt.Sprintf("an adoption of %s is in progress, at step %s: it continues from there", o.Table.Name, c.Step)}, nil
 	}
 	found, err := j.check(ctx)
 	if err != nil {
@@ -232,7 +232,7 @@ func PlanUndo(ctx context.Context, o Options) ([]string, error) {
 		step = stepCancel
 		if swapped {
 			step = stepBack
-			if err := p.dropped(ctx, oldName(o.Table.Name), "what is left of the way there"); err != nil {
+			if err := p.dropped(ctx, oldName(o.Table.Name), "what the adoption has left"); err != nil {
 				return nil, err
 			}
 		}
@@ -261,7 +261,7 @@ func (p *planner) wayBack(ctx context.Context, step string) error {
 		var err error
 		switch step {
 		case stepBack:
-			err = p.turnedBack(ctx)
+			err = p.undoPrepared(ctx)
 		case stepBackVerify:
 			err = p.comparedBack(ctx)
 		case stepBackSwap:
@@ -278,8 +278,8 @@ func (p *planner) wayBack(ctx context.Context, step string) error {
 	return nil
 }
 
-// turnedBack adds the log and the triggers on the rolling table.
-func (p *planner) turnedBack(ctx context.Context) error {
+// undoPrepared adds the log and the triggers on the rolling table.
+func (p *planner) undoPrepared(ctx context.Context) error {
 	p.say("a log of keys that change in the rolling table", p.mirror.sql.Tables()...)
 	if p.mirror.unlogged() {
 		return nil
@@ -301,7 +301,7 @@ func (p *planner) comparedBack(ctx context.Context) error {
 	}
 	c := p.mirror.copier()
 	c.Skip = false
-	p.say("for each chunk that differs, its rows anew", p.DB.Bind("DELETE FROM "+c.Into+" WHERE "+where), p.DB.Bind(c.Insert(and(where, c.Where))))
+	p.say("for each chunk that differs, its rows again", p.DB.Bind("DELETE FROM "+c.Into+" WHERE "+where), p.DB.Bind(c.Insert(and(where, c.Where))))
 	p.replayed()
 	return nil
 }

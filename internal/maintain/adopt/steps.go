@@ -265,9 +265,9 @@ func (j *job) dropOldStatement() string {
 	return "DROP TABLE IF EXISTS " + j.quote(oldName(j.Table.Name))
 }
 
-// turnBack creates the log and the triggers on the rolling table, to revert the
+// prepareUndo creates the log and the triggers on the rolling table, to revert the
 // adoption.
-func (j *job) turnBack(ctx context.Context, m *mirror) error {
+func (j *job) prepareUndo(ctx context.Context, m *mirror) error {
 	if err := j.exec(ctx, m.sql.Tables()...); err != nil || m.unlogged() {
 		return err
 	}

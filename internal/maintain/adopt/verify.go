@@ -32,7 +32,7 @@ const (
 )
 
 // errPending is returned if the log has too many keys for a comparison.
-var errPending = errors.New("the changes of this range come faster than they are repeated")
+var errPending = errors.New("rows of this range change faster than the changes are applied")
 
 var errDiffer = errors.New("rows differ")
 
@@ -74,7 +74,7 @@ func (j *job) verify(ctx context.Context, m *mirror) error {
 			}
 			continue
 		}
-		n, fixed, err := m.same(ctx, keys, j.data.Checked, last)
+		n, fixed, err := m.compareAndRepair(ctx, keys, j.data.Checked, last)
 		if errors.Is(err, errPending) && size > leastCheck {
 			size = max(size/4, leastCheck)
 			continue
@@ -110,9 +110,9 @@ func checkSize(size int, took time.Duration) int {
 	return min(max(int(next), leastCheck), mostCheck)
 }
 
-// same compares the rows after a key, up to and including another (nil means
+// compareAndRepair compares the rows after a key, up to and including another (nil means
 // unbounded), and copies them again if they differ.
-func (m *mirror) same(ctx context.Context, keys *copier.Keys, after, last []string) (rows int64, fixed bool, err error) {
+func (m *mirror) compareAndRepair(ctx context.Context, keys *copier.Keys, after, last []string) (rows int64, fixed bool, err error) {
 	where, args, err := keys.Range(after, last)
 	if err != nil {
 		return 0, false, err
@@ -221,7 +221,7 @@ func (m *mirror) sumQuery(from, where string) string {
 
 func (m *mirror) sum(ctx context.Context, x state.Exec, from, where string, args []any) (s sum, err error) {
 	if err := x.QueryRowContext(ctx, m.DB.Bind(m.sumQuery(from, where)), args...).Scan(&s.rows, &s.hash); err != nil {
-		return s, fmt.Errorf("sum up rows of %s: %w", from, m.DB.Classify(err))
+		return s, fmt.Errorf("compute the checksum of %s: %w", from, m.DB.Classify(err))
 	}
 	return s, nil
 }

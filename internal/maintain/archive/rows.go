@@ -147,7 +147,7 @@ func (r *reader) after(last [][]byte) (string, []any, error) {
 		switch k.Kind {
 		case engine.KindInt, engine.KindDecimal:
 			if !number.Match(last[i]) {
-				return "", fmt.Errorf("column %s of the primary key has %q, which is no number", k.Name, last[i])
+				return "", fmt.Errorf("column %s of the primary key has %q, which is not a number", k.Name, last[i])
 			}
 			return left + string(last[i]), nil
 		case engine.KindBytes:

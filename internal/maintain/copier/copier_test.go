@@ -504,7 +504,7 @@ func TestNewKeysRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := k.Range([]string{"x"}, nil); err == nil {
-		t.Error("a key that is no number")
+		t.Error("a key that is not a number")
 	}
 	if _, _, err := k.Range([]string{"1", "2"}, nil); err == nil {
 		t.Error("a key of two values")

@@ -23,13 +23,13 @@ type Keys struct {
 // server differs from the order of their values: enumerations, sets, bits.
 func NewKeys(db engine.Keeper, cols []engine.SchemaColumn) (*Keys, error) {
 	if len(cols) == 0 {
-		return nil, errors.New("the table has no primary key to go along")
+		return nil, errors.New("the table has no primary key in whose order rows can be read")
 	}
 	for _, c := range cols {
 		native := strings.ToLower(c.Native)
 		for _, bad := range []string{"enum", "set(", "bit", "json", "geometry"} {
 			if strings.HasPrefix(native, bad) {
-				return nil, engine.Hinted(fmt.Errorf("key column %s is %s: its values can't be gone along", c.Name, c.Native),
+				return nil, engine.Hinted(fmt.Errorf("key column %s is %s: rows can't be read in the order of its values", c.Name, c.Native),
 					"a primary key of numbers, times or text")
 			}
 		}
@@ -178,7 +178,7 @@ func (k *Keys) Last(ctx context.Context, x state.Exec, from, where string) ([]st
 func (k *Keys) Nth(ctx context.Context, x state.Exec, from, where string, after, until []string, n int) ([]string, error) {
 	key, err := k.nth(ctx, x, from, where, after, until, n)
 	if err == nil && len(after) > 0 && slices.Equal(key, after) {
-		return nil, engine.Hinted(fmt.Errorf("key %s of %s doesn't read back as what it is: there is no going on after it", strings.Join(key, ", "), from),
+		return nil, engine.Hinted(fmt.Errorf("key %s of %s doesn't read back as the same value, so that no row after it can be found", strings.Join(key, ", "), from),
 			"a primary key of integers, decimals, times or text")
 	}
 	return key, err

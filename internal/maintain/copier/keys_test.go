@@ -29,7 +29,7 @@ func TestTrapKeyDoesntReadBack(t *testing.T) {
 		}
 		seen = append(seen, at...)
 	}
-	if err == nil || !strings.Contains(err.Error(), "key c of a doesn't read back as what it is") || !slices.Equal(seen, []string{"b", "c"}) {
+	if err == nil || !strings.Contains(err.Error(), "key c of a doesn't read back as the same value") || !slices.Equal(seen, []string{"b", "c"}) {
 		t.Errorf("keys %q, error %v", seen, err)
 	}
 }

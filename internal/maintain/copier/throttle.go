@@ -42,7 +42,7 @@ func (t *Throttle) Wait(ctx context.Context) error {
 	for paused := false; ; paused = true {
 		load, err := t.DB.Load(ctx)
 		if err != nil {
-			return fmt.Errorf("ask for the server's load: %w", err)
+			return fmt.Errorf("read the server's load: %w", err)
 		}
 		why := t.Limits.exceeded(load)
 		if t.Paused != nil && (why != "" || paused) {

@@ -19,7 +19,7 @@ const checkBuckets = 20000
 // level has recorded, and marks buckets that differ stale. That finds rows of
 // writers that leave no notes. It can't find updates.
 func (s *Set) Check(ctx context.Context, p rolling.Period) (stale int, err error) {
-	err = s.alone(ctx, func(ctx context.Context, w *worker) error {
+	err = s.exclusively(ctx, func(ctx context.Context, w *worker) error {
 		for _, l := range w.levels {
 			n, err := w.check(ctx, l, p)
 			if stale += n; err != nil {
@@ -286,7 +286,7 @@ func (s *Set) Recount(ctx context.Context, now int64) (stale int, err error) {
 	if len(s.levels) == 0 || s.declared.Exact || s.table.Grid.Axis() != rolling.Time {
 		return 0, nil
 	}
-	err = s.alone(ctx, func(ctx context.Context, w *worker) error {
+	err = s.exclusively(ctx, func(ctx context.Context, w *worker) error {
 		for _, l := range w.levels {
 			if l.from != nil {
 				continue // the finer level's counts are sufficient

@@ -247,7 +247,7 @@ func TestViewIsRightForConcurrentReader(t *testing.T) {
 		}()
 		for i := int64(0); i < 10 || reads.Load() < 5 && len(done) == 0; i++ {
 			f.refresh(start + day)
-			f.again(func() (int, error) {
+			f.recompute(func() (int, error) {
 				return f.set.RefreshRange(context.Background(), start+hour+i%10*minute, start+2*hour, nil)
 			})
 		}

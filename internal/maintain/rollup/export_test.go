@@ -12,7 +12,7 @@ var ErrFenced = errFenced
 // ConsumeForTest consumes notes without computing buckets.
 func (s *Set) ConsumeForTest(t testing.TB) {
 	t.Helper()
-	if err := s.alone(context.Background(), func(ctx context.Context, w *worker) error { return w.consume(ctx) }); err != nil {
+	if err := s.exclusively(context.Background(), func(ctx context.Context, w *worker) error { return w.consume(ctx) }); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -124,7 +124,7 @@ func (l *level) resolve(s *engine.Schema, d *rolling.Declaration) error {
 			return engine.Hinted(fmt.Errorf("by %s: it may be NULL, and a key can't be", name),
 				"declare it NOT NULL, or group by a generated column such as COALESCE(%s, ...)", name)
 		case c.Kind == engine.KindFloat:
-			return engine.Hinted(fmt.Errorf("by %s: it is a binary fraction, and equal ones are a matter of luck", name), "group by a decimal or an integer")
+			return engine.Hinted(fmt.Errorf("by %s: it is a binary fraction, and equal values are a matter of rounding", name), "group by a decimal or an integer")
 		case c.Name == d.Time:
 			return fmt.Errorf("by %s: the buckets go by it already", name)
 		case l.from != nil && !slices.Contains(l.from.By, name):
@@ -168,15 +168,15 @@ func (a *aggregate) check() error {
 		return nil
 	case "sum", "avg", "stddev", "variance", "percentile":
 		if !number {
-			return fmt.Errorf("column %s is no number but of type %s", a.Column, a.col.Native)
+			return fmt.Errorf("column %s is not a number but of type %s", a.Column, a.col.Native)
 		}
 	case "min", "max", "first", "last":
 		if !number && a.col.Kind != engine.KindTime && a.col.Kind != engine.KindText {
-			return fmt.Errorf("column %s is of type %s, of which not every server can tell the least and the greatest", a.Column, a.col.Native)
+			return fmt.Errorf("column %s is of type %s, whose least and greatest value not every server can determine", a.Column, a.col.Native)
 		}
 	case "distinct":
 	case "median", "mode":
-		return fmt.Errorf("a %s of buckets can't be had from those of smaller ones: take percentile or distinct, which are estimates", a.Func)
+		return fmt.Errorf("the %s of a bucket can't be computed from those of smaller ones: take percentile or distinct, which are estimates", a.Func)
 	default:
 		return fmt.Errorf("there is no aggregate %s", a.Func)
 	}

@@ -58,7 +58,7 @@ func TestRecountedOnce(t *testing.T) {
 }
 
 // TestRecountBrokenOff: after an error, buckets counted before it are not counted
-// again, and buckets that reached an age since then are.
+// recompute, and buckets that reached an age since then are.
 func TestRecountBrokenOff(t *testing.T) {
 	every, err := rolling.Parse("10s")
 	if err != nil {

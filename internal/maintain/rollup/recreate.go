@@ -14,11 +14,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// An Anew is the plan for the roll-ups of a table that was dropped and is about to
+// A Recreation is the plan for the roll-ups of a table that was dropped and is about to
 // be created again: their buckets outlive the rows that they were computed from.
 // Buckets before the one in which the new table begins stay unchanged, as those of
 // dropped periods do. Later buckets are removed, and computed from the new rows.
-type Anew struct {
+type Recreation struct {
 	// Notes describe the plan, one for each level.
 	Notes []string
 	// Kept are the names of the roll-ups whose table exists.
@@ -30,12 +30,12 @@ type Anew struct {
 	table string
 }
 
-// PlanAnew plans the fate of a table's roll-ups, for a table whose first period
+// PlanRecreation plans the fate of a table's roll-ups, for a table whose first period
 // will begin at the position from, which is computed only if there are buckets. It includes all recorded roll-ups, declared or not, and
 // relies on their records. It returns an error if the kept buckets can't be
 // continued under the current declaration. SQL is empty if no roll-up is recorded.
-func PlanAnew(ctx context.Context, db engine.Keeper, t *engine.Table, d *rolling.Declaration, from func() (int64, error)) (*Anew, error) {
-	a := &Anew{db: db, table: t.Name}
+func PlanRecreation(ctx context.Context, db engine.Keeper, t *engine.Table, d *rolling.Declaration, from func() (int64, error)) (*Recreation, error) {
+	a := &Recreation{db: db, table: t.Name}
 	former, err := formerOf(ctx, db, t.Name)
 	if err != nil {
 		return nil, fmt.Errorf("roll-ups of the former table %s: %w", t.Name, err)
@@ -67,7 +67,7 @@ func formerOf(ctx context.Context, db engine.Keeper, table string) (out []former
 			return err
 		}
 		if err := json.Unmarshal([]byte(text), &f.spec); err != nil {
-			return fmt.Errorf("what is written down of %s: %w", f.name, err)
+			return fmt.Errorf("the record of %s: %w", f.name, err)
 		}
 		out = append(out, f)
 		return nil
@@ -78,7 +78,7 @@ func formerOf(ctx context.Context, db engine.Keeper, table string) (out []former
 	return out, err
 }
 
-func (a *Anew) level(ctx context.Context, t *engine.Table, d *rolling.Declaration, f former, from func() (int64, error)) error {
+func (a *Recreation) level(ctx context.Context, t *engine.Table, d *rolling.Declaration, f former, from func() (int64, error)) error {
 	if err := usable(f.name, "_live"); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (a *Anew) level(ctx context.Context, t *engine.Table, d *rolling.Declaratio
 	}
 	every, err := rolling.Parse(f.spec.Every)
 	if err != nil {
-		return fmt.Errorf("what is written down of it: %w", err)
+		return fmt.Errorf("its record: %w", err)
 	}
 	if every.Axis() != t.Grid.Axis() {
 		return engine.Hinted(fmt.Errorf("its buckets are of %s, and the periods of %s are of %s, along another axis", every, t.Name, t.Grid),
@@ -130,16 +130,16 @@ func (a *Anew) level(ctx context.Context, t *engine.Table, d *rolling.Declaratio
 		fmt.Sprintf("DELETE FROM %s WHERE %s >= %s", a.db.Dialect().Quote(f.name), a.db.Dialect().Quote(Bucket), a.db.Words().Literal(t, begin)),
 		fmt.Sprintf("%s AND bucket >= %d", stale, to),
 		fmt.Sprintf("UPDATE rowmill_rollups SET watermark = %s, sealed_to = %s, checked_us = 0, updated_us = updated_us + 1 %s", computed, sealed, of))
-	what, unfinished := "are kept: they are of the table of before", ""
+	what, unfinished := "are kept: they are of the former table", ""
 	if f.spec.From == "" {
 		if unfinished, err = a.unfinished(ctx, &f, every, begin); err != nil {
 			return err
 		}
 		if f.watermark > unset && f.watermark < begin {
-			what = fmt.Sprintf("are kept, those computed up to %s: they are of the table of before, whose later rows are gone", every.Format(f.watermark))
+			what = fmt.Sprintf("are kept, those computed up to %s: they are of the former table, whose later rows are gone", every.Format(f.watermark))
 		}
 	}
-	a.Notes = append(a.Notes, fmt.Sprintf("roll-up %s: buckets before %s %s%s; those from there on are removed, and made of the rows of the new table",
+	a.Notes = append(a.Notes, fmt.Sprintf("roll-up %s: buckets before %s %s%s; those from there on are removed, and computed from the rows of the new table",
 		f.name, every.Format(begin), what, unfinished))
 	return nil
 }
@@ -147,7 +147,7 @@ func (a *Anew) level(ctx context.Context, t *engine.Table, d *rolling.Declaratio
 // unfinished describes what can no longer be recomputed of the buckets before a
 // position. The last buckets before the watermark, if stale, count as not computed:
 // it moves f.watermark below them.
-func (a *Anew) unfinished(ctx context.Context, f *former, every rolling.Grid, begin int64) (string, error) {
+func (a *Recreation) unfinished(ctx context.Context, f *former, every rolling.Grid, begin int64) (string, error) {
 	var stale, notes int64
 	err := engine.Each(ctx, a.db, a.db.SQL(), func(r *sql.Rows) error {
 		var pos int64
@@ -176,7 +176,7 @@ func (a *Anew) unfinished(ctx context.Context, f *former, every rolling.Grid, be
 
 // Run executes the plan and calls with in the same transaction, as the only worker
 // on the roll-ups.
-func (a *Anew) Run(ctx context.Context, with func(context.Context, *sql.Tx) error) (err error) {
+func (a *Recreation) Run(ctx context.Context, with func(context.Context, *sql.Tx) error) (err error) {
 	lease, err := leadOf(ctx, a.db, a.table)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ func (s *Set) Refresh(ctx context.Context, upTo int64) (total int, err error) {
 	if len(s.levels) == 0 {
 		return 0, nil
 	}
-	err = s.alone(ctx, func(ctx context.Context, w *worker) error {
+	err = s.exclusively(ctx, func(ctx context.Context, w *worker) error {
 		total, err = w.refresh(ctx, upTo)
 		return err
 	})
@@ -52,7 +52,7 @@ func (w *worker) refresh(ctx context.Context, upTo int64) (total int, err error)
 			if err := ctx.Err(); err != nil {
 				return total, err
 			}
-			n, err := w.again(ctx, l)
+			n, err := w.recompute(ctx, l)
 			if total += n; err == nil && n == 0 {
 				more, err = w.advance(ctx, l, upTo)
 			}
@@ -116,7 +116,7 @@ func (w *worker) consume(ctx context.Context) error {
 			return nil
 		})
 		if err != nil {
-			return fmt.Errorf("take late rows into the roll-ups of %s: %w", w.table.Name, err)
+			return fmt.Errorf("include late rows in the roll-ups of %s: %w", w.table.Name, err)
 		}
 	}
 	return nil
@@ -165,7 +165,7 @@ func (w *worker) markStale(ctx context.Context, tx *transaction, p rolling.Perio
 }
 
 // computed returns the part of a range that a level has computed and may compute
-// again. It begins with a complete bucket.
+// recompute. It begins with a complete bucket.
 func (w *worker) computed(tx *transaction, l *level, p rolling.Period) rolling.Period {
 	m := tx.marks[l.Name]
 	return rolling.Period{From: max(l.Every.Floor(p.From), m.sealedTo), To: min(p.To, m.watermark)}
@@ -206,8 +206,8 @@ func (w *worker) mark(ctx context.Context, tx *transaction, l *level, buckets []
 	return nil
 }
 
-// again recomputes some stale buckets of a level, and returns their number.
-func (w *worker) again(ctx context.Context, l *level) (int, error) {
+// recompute recomputes some stale buckets of a level, and returns their number.
+func (w *worker) recompute(ctx context.Context, l *level) (int, error) {
 	var r run
 	err := w.tx(ctx, func(tx *transaction) error {
 		r = run{}
@@ -399,7 +399,7 @@ func (s *Set) RefreshRange(ctx context.Context, from, to int64, present Present)
 		return fail(0, errors.New("it has none"))
 	}
 	total := 0
-	err := s.alone(ctx, func(ctx context.Context, w *worker) error {
+	err := s.exclusively(ctx, func(ctx context.Context, w *worker) error {
 		n, err := w.refreshRange(ctx, from, to, present)
 		total += n
 		return err

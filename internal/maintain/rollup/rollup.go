@@ -307,7 +307,7 @@ func (s *Set) spec(ctx context.Context, l *level) (*spec, error) {
 	}
 	var sp spec
 	if err := json.Unmarshal([]byte(text), &sp); err != nil {
-		return nil, fmt.Errorf("what is written down of it: %w", err)
+		return nil, fmt.Errorf("its record: %w", err)
 	}
 	return &sp, nil
 }
@@ -440,7 +440,7 @@ func Taken(ctx context.Context, db engine.Keeper, d *rolling.Declaration) error 
 }
 
 func errTaken() error {
-	return engine.Hinted(errors.New("there is a table of that name that is no such roll-up"), "give the roll-up another name")
+	return engine.Hinted(errors.New("the table of that name is not such a roll-up"), "give the roll-up another name")
 }
 
 // Changes returns the names of the roll-ups that Create would create, and of

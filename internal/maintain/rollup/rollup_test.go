@@ -243,12 +243,12 @@ func (f *fixture) commit(tx *sql.Tx) {
 
 func (f *fixture) refresh(upTo int64) int {
 	f.t.Helper()
-	return f.again(func() (int, error) { return f.set.Refresh(context.Background(), upTo) })
+	return f.recompute(func() (int, error) { return f.set.Refresh(context.Background(), upTo) })
 }
 
-// again repeats an operation on roll-ups until it keeps its lock, which it may lose
+// recompute repeats an operation on roll-ups until it keeps its lock, which it may lose
 // on a busy machine.
-func (f *fixture) again(fn func() (int, error)) int {
+func (f *fixture) recompute(fn func() (int, error)) int {
 	f.t.Helper()
 	for {
 		n, err := fn()

@@ -104,7 +104,7 @@ func (s *Set) Expire(ctx context.Context, now int64) error {
 		cut := l.Every.Floor(l.Keep.Before(now))
 		first, err := s.first(ctx, s.db.SQL(), l, cut)
 		if err == nil && first < cut {
-			err = s.alone(ctx, func(ctx context.Context, w *worker) error { return w.expire(ctx, l, first, cut) })
+			err = s.exclusively(ctx, func(ctx context.Context, w *worker) error { return w.expire(ctx, l, first, cut) })
 		}
 		if err != nil {
 			return fmt.Errorf("expire roll-up %s: %w", l.Name, err)
@@ -224,7 +224,7 @@ func (s *Set) Status(ctx context.Context, _ int64) ([]Level, error) {
 			return err
 		}, "SELECT watermark, sealed_to, updated_us, (SELECT COUNT(*) FROM rowmill_stale s WHERE s.rollup_name = r.name) FROM rowmill_rollups r WHERE table_name = ? AND name = ?", s.table.Name, l.Name)
 		if err == nil && found {
-			if err = s.behind(ctx, l, &st); err != nil {
+			if err = s.belowStale(ctx, l, &st); err != nil {
 				return nil, fmt.Errorf("status of roll-up %s: %w", l.Name, err)
 			}
 			st.Begun = st.Watermark > l.Every.Bounds().From
@@ -238,9 +238,9 @@ func (s *Set) Status(ctx context.Context, _ int64) ([]Level, error) {
 	return out, nil
 }
 
-// behind lowers the watermark below its last buckets if they are stale: advance
+// belowStale lowers the watermark below its last buckets if they are stale: advance
 // marked them for their first computation.
-func (s *Set) behind(ctx context.Context, l *level, st *Level) error {
+func (s *Set) belowStale(ctx context.Context, l *level, st *Level) error {
 	return s.each(ctx, s.db.SQL(), func(r *sql.Rows) error {
 		var pos int64
 		if err := r.Scan(&pos); err != nil {

@@ -114,7 +114,7 @@ func (p *percentile) bytes() int {
 func (p *percentile) add(v []byte) error {
 	x, err := strconv.ParseFloat(string(v), 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return fmt.Errorf("value %q is no number: %w", v, err)
+		return fmt.Errorf("value %q is not a number: %w", v, err)
 	}
 	if math.IsNaN(x) {
 		return nil

@@ -34,8 +34,8 @@ const (
 	lastTurn  = time.Second
 )
 
-// alone calls fn as the only worker, after the preceding one has ended.
-func (s *Set) alone(ctx context.Context, fn func(ctx context.Context, w *worker) error) (err error) {
+// exclusively calls fn as the only worker, after the preceding one has ended.
+func (s *Set) exclusively(ctx context.Context, fn func(ctx context.Context, w *worker) error) (err error) {
 	lease, err := leadOf(ctx, s.db, s.table.Name)
 	if err != nil {
 		return err
