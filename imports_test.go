@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	"internal/engine/postgres":   {"internal/engine", "rolling", "internal/value"},
 	"internal/engine/sqlite":     {"internal/engine", "rolling", "internal/value"},
 	"internal/engine/null":       {"internal/engine", "rolling"},
-	"internal/engine/enginetest": {"internal/engine", "rolling", "internal/value", "internal/testdb"},
+	"internal/engine/enginetest": {"internal/engine", "rolling", "internal/value"},
 	"internal/bench":             {"internal/engine", "rolling", "result"},
 	"internal/workload":          {"internal/bench", "internal/engine", "rolling", "internal/value", "internal/figure"},
 	"internal/probe":             {"internal/engine", "result", "internal/figure"},
