@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -149,6 +151,11 @@ func TestRun(t *testing.T) {
 		t.Run(c.spec.Workload, func(t *testing.T) {
 			spec := c.spec
 			for range 2 {
+				for _, left := range []string{"kept.db", "kept.db-wal", "kept.db-shm"} {
+					if err := os.Remove(left); err != nil && !errors.Is(err, fs.ErrNotExist) {
+						t.Fatal(err)
+					}
+				}
 				out, err := Create(filepath.Join(t.TempDir(), "run.jsonl"))
 				if err != nil {
 					t.Fatal(err)
