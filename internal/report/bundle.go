@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// bundles finds the repeats among the reported runs: runs of one configuration in
-// one file. Runs in different files are shown side by side, for comparison.
+// bundles marks the repeats among the reported runs: runs of one configuration in one
+// file. Runs in different files are shown side by side, for comparison.
 func bundles(vs []view, recs []result.Record) {
 	for _, group := range grouped(recs) {
 		byFile := map[string][]int{}
@@ -19,8 +19,13 @@ func bundles(vs []view, recs []result.Record) {
 			byFile[recs[i].Source] = append(byFile[recs[i].Source], i)
 		}
 		for _, runs := range byFile {
-			if len(runs) > 1 {
-				bundle(vs, runs)
+			if len(runs) < 2 {
+				continue
+			}
+			byRate := slices.Clone(runs)
+			slices.SortStableFunc(byRate, func(i, j int) int { return cmp.Compare(vs[i].sum.RowsPerSecond, vs[j].sum.RowsPerSecond) })
+			for _, i := range runs {
+				vs[i].repeats, vs[i].minor = runs, i != byRate[(len(byRate)-1)/2]
 			}
 		}
 	}
@@ -39,15 +44,6 @@ func leaders(vs []view) []int {
 		}
 	}
 	return out
-}
-
-// bundle marks the runs of one configuration, given by index, as repeats.
-func bundle(vs []view, group []int) {
-	byRate := slices.Clone(group)
-	slices.SortStableFunc(byRate, func(i, j int) int { return cmp.Compare(vs[i].sum.RowsPerSecond, vs[j].sum.RowsPerSecond) })
-	for _, i := range group {
-		vs[i].repeats, vs[i].minor = group, i != byRate[(len(byRate)-1)/2]
-	}
 }
 
 // bundleLabel names what the run represents: itself, or its repeats.
@@ -114,7 +110,7 @@ func ratioOfRepeats(vs []view, plain, rolling *view) string {
 	last := p.Windows[len(p.Windows)-1]
 	line := fmt.Sprintf("%s ends at %s the rate of %s", rolling.configuration(), ratio(deref(last.Ratio)), plain.configuration())
 	if p.LastTenth != nil {
-		line += fmt.Sprintf(" (95%% interval %s..%s, from %s)", ratio(p.LastTenth.Low), ratio(p.LastTenth.High), plural(int64(len(pairs)), "pair", "pairs"))
+		line += fmt.Sprintf(" (95%% interval %s..%s, from %s)", ratio(p.LastTenth.Low), ratio(p.LastTenth.High), plural(len(pairs), "pair", "pairs"))
 	}
 	return line + fmt.Sprintf(": median %s against %s in the last tenth of %s rows", rowsRate(deref(last.B)), rowsRate(deref(last.A)), short(float64(p.Rows)))
 }

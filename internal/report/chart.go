@@ -241,7 +241,7 @@ func (p *plotArea) margins() {
 		for _, t := range p.y.Ticks {
 			widest = max(widest, textWidthOf(t.Label, labelSize, false))
 		}
-		p.at.x0 += widest + 8
+		p.at.x0 += 1.08*widest + 8 // browsers have wider fonts
 	}
 	p.at.y0 += 8
 	p.baseline = p.at.y1

@@ -216,7 +216,7 @@ func pairUp(a, b [][]*result.Record) (partner []int, left []string) {
 	name := func(side string, runs []*result.Record) string {
 		s := side + ": " + groupName(runs)
 		if len(runs) > 1 {
-			s += ", " + plural(int64(len(runs)), "run", "runs")
+			s += ", " + plural(len(runs), "run", "runs")
 		}
 		return s + " (no counterpart)"
 	}

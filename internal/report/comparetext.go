@@ -12,7 +12,7 @@ import (
 // the differences in their conditions come first, then figures at equal row counts with
 // the ratio B/A.
 func (c Comparison) document() *Document {
-	d := &Document{Title: "Comparison", Untitled: true, Data: c}
+	d := &Document{Title: "Comparison", Untitled: true, Data: func() any { return c }}
 	for i := range c.Pairs {
 		p := &c.Pairs[i]
 		parts := []Part{facts{{"A", p.A.text()}, {"B", p.B.text()}}}
@@ -68,6 +68,11 @@ func (p *Pair) parts() []Part {
 	if len(p.Windows) == 0 {
 		return nil
 	}
+	return []Part{later{inHTML, p.charts}, &section{Parts: []Part{p.table()}}}
+}
+
+// charts are the rates and the latencies of both sides.
+func (p *Pair) charts() []Part {
 	out := []Part{legend{{"A", sideStyle(0)}, {"B", sideStyle(1)}}, p.chart()}
 	var sets []distribution
 	for k, name := range []string{"A", "B"} {
@@ -77,17 +82,14 @@ func (p *Pair) parts() []Part {
 		}
 		sets = append(sets, set)
 	}
-	if latencies := distributions(sets); latencies != nil {
-		out = append(out, latencies)
-	}
-	return append(out, &section{Parts: []Part{p.table()}})
+	return append(out, distributions(sets))
 }
 
 // table returns the figures of both sides.
 func (p *Pair) table() *table {
 	t := &table{Header: []string{"at equal rows", "A", "B", "B/A"}}
 	if len(p.Repeats) > 1 {
-		t.Header[0] += ", medians of " + plural(int64(len(p.Repeats)), "pair", "pairs")
+		t.Header[0] += ", medians of " + plural(len(p.Repeats), "pair", "pairs")
 	}
 	add := func(name string, v Versus, format func(float64) string) {
 		if v.A != nil || v.B != nil {
@@ -124,7 +126,7 @@ func (p *Pair) table() *table {
 func (s *Side) text() string {
 	out := s.Name + " (" + s.Source + ")"
 	if s.Runs > 1 {
-		out += ", " + plural(int64(s.Runs), "run", "runs")
+		out += ", " + plural(s.Runs, "run", "runs")
 	}
 	return out
 }
@@ -157,7 +159,7 @@ func (p *Pair) verdict() string {
 	case withinRuns:
 		s += " The interval knows how the rate varies within these two runs, not how runs differ from each other: for that, repeat them."
 	case betweenRuns:
-		s += fmt.Sprintf(" The interval is judged by how %s of runs differ.", plural(int64(len(p.Repeats)), "pair", "pairs"))
+		s += fmt.Sprintf(" The interval is judged by how %s of runs differ.", plural(len(p.Repeats), "pair", "pairs"))
 	}
 	s += fmt.Sprintf(" In the last tenth of the rows B runs at %s", ratio(last))
 	if b := p.LastTenth; b != nil {

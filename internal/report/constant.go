@@ -12,16 +12,16 @@ import (
 func constantSize(vs []view) *section {
 	g := &table{Header: []string{""},
 		Note: "Bounds are without the rows that come in while a drop is awaited. Rates are from when the tables had their size. Bloat is the tables' bytes on disk for each row held at the end, against those when the size was reached."}
-	for _, name := range constantNames {
-		g.add(name)
-	}
 	for i := range vs {
 		if vs[i].rec.Run.KeepRows == 0 {
 			continue
 		}
 		g.Header = append(g.Header, vs[i].label)
-		for j, cell := range vs[i].constant() {
-			g.Rows[j] = append(g.Rows[j], cell)
+		for j, f := range vs[i].constant() {
+			if len(g.Header) == 2 {
+				g.add(f.Name)
+			}
+			g.Rows[j] = append(g.Rows[j], f.Value)
 		}
 	}
 	if len(g.Header) == 1 {
@@ -30,46 +30,53 @@ func constantSize(vs []view) *section {
 	return &section{Title: "Constant size", Parts: []Part{g}}
 }
 
-// constantNames are the names of that table's rows.
-var constantNames = []string{
-	"rows to keep", "bounds", "rows held", "removed by", "removals", "rows removed", "removal p50", "removal p99", "removal max",
-	"inserts/s at that size", "insert p50", "insert p99", "insert max", "size at the end", "bytes for each row", "bloat", "purge lag at most", "stalls",
-}
-
-// constant returns the run's figures, in the order of constantNames.
-func (v *view) constant() []string {
+// constant returns the run's figures.
+func (v *view) constant() []fact {
 	r := v.rec
 	keep := float64(r.Run.KeepRows)
-	held := none
+	held, rate, size, perRow, bloat := none, none, none, none, none
 	if h := r.Held(); h != nil {
 		held = fmt.Sprintf("%s to %s", count(h.Least), count(h.Most))
 	}
-	by, removals, rows, p50, p99, worst := v.removals()
-	rate := none
 	if v.curve.Rows() > keep {
 		rate = figure(v.curve.RateBetween(keep, v.curve.Rows()))
 	}
-	insert := v.sum.LatencyUS["insert"]
-	size, perRow, bloat := none, none, none
 	if z := v.sum.SizeBytes; z != nil {
 		size, perRow = bytes(float64(z.Data+z.Index)), figure(z.PerRow)
+		if r.End.SizeReached != nil && r.End.SizeReached.PerRow > 0 {
+			bloat = ratio(z.PerRow / r.End.SizeReached.PerRow)
+		}
 	}
-	if z := v.sum.SizeBytes; z != nil && r.End.SizeReached != nil && r.End.SizeReached.PerRow > 0 {
-		bloat = ratio(z.PerRow / r.End.SizeReached.PerRow)
+	by, removals, rows, removal := v.removals()
+	insert := v.sum.LatencyUS["insert"]
+	out := []fact{{"rows to keep", count(r.Run.KeepRows)}, {"bounds", fmt.Sprintf("%s to %s", count(r.Run.HeldRows[0]), count(r.Run.HeldRows[1]))},
+		{"rows held", held}, {"removed by", by}, {"removals", removals}, {"rows removed", rows}}
+	for _, op := range []struct {
+		name string
+		l    result.Latency
+	}{{"removal", removal}, {"insert", insert}} {
+		if op.name == "insert" {
+			out = append(out, fact{"inserts/s at that size", rate})
+		}
+		for _, q := range []struct {
+			name string
+			us   int64
+		}{{" p50", op.l.P50}, {" p99", op.l.P99}, {" max", op.l.Max}} {
+			value := micros(float64(q.us))
+			if op.l.Count == 0 {
+				value = none
+			}
+			out = append(out, fact{op.name + q.name, value})
+		}
 	}
-	return []string{
-		count(r.Run.KeepRows), fmt.Sprintf("%s to %s", count(r.Run.HeldRows[0]), count(r.Run.HeldRows[1])), held,
-		by, removals, rows, p50, p99, worst,
-		rate, micros(float64(insert.P50)), micros(float64(insert.P99)), micros(float64(insert.Max)),
-		size, perRow, bloat, v.lag(), v.stalls(),
-	}
+	return append(out, fact{"size at the end", size}, fact{"bytes for each row", perRow}, fact{"bloat", bloat},
+		fact{"purge lag at most", v.lag()}, fact{"stalls", v.stalls()})
 }
 
 // removals describes how the oldest rows were removed, and how long that took.
-func (v *view) removals() (by, n, rows, p50, p99, worst string) {
+func (v *view) removals() (by, n, rows string, took result.Latency) {
 	if d, ok := v.sum.Beside["delete"]; ok {
-		l := v.sum.LatencyUS["delete"]
-		return "deletes", count(d.Operations), count(d.Rows), micros(float64(l.P50)), micros(float64(l.P99)), micros(float64(l.Max))
+		return "deletes", count(d.Operations), count(d.Rows), v.sum.LatencyUS["delete"]
 	}
 	h := result.NewHistogram()
 	for i := range v.rec.Intervals {
@@ -79,15 +86,16 @@ func (v *view) removals() (by, n, rows, p50, p99, worst string) {
 			}
 		}
 	}
-	if h.TotalCount() == 0 {
-		return "drops of periods", "0", "0", none, none, none
+	took = result.LatencyOf(h)
+	switch {
+	case took.Count == 0:
+		rows = "0"
+	case v.rec.End == nil:
+		rows = none
+	default:
+		rows = count(v.rec.End.DroppedRows)
 	}
-	gone := none
-	if v.rec.End != nil {
-		gone = count(v.rec.End.DroppedRows)
-	}
-	l := result.LatencyOf(h)
-	return "drops of periods", count(l.Count), gone, micros(float64(l.P50)), micros(float64(l.P99)), micros(float64(l.Max))
+	return "drops of periods", count(took.Count), rows, took
 }
 
 // lags maps figures to the cleanup work that removed rows leave behind.

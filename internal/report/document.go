@@ -22,8 +22,8 @@ type Document struct {
 	Parts []Part
 	// Footer tells where the figures come from.
 	Footer string
-	// Data is the content of the JSON format.
-	Data any
+	// Data returns the content of the JSON format.
+	Data func() any
 	// picture returns the charts of the PNG format.
 	picture func(PNGOptions) *picture
 }
@@ -92,8 +92,8 @@ type table struct {
 	Bad map[int]bool
 }
 
-// some returns the table as the parts of a section; nil if it has no rows.
-func (t *table) some() []Part {
+// parts returns the table as the parts of a section; nil if it has no rows.
+func (t *table) parts() []Part {
 	if len(t.Rows) == 0 {
 		return nil
 	}
@@ -114,6 +114,14 @@ type columns struct {
 	Shared []string
 }
 
+// A later part is made only for the formats that show it, because that takes long.
+type later struct {
+	in    medium
+	parts func() []Part
+}
+
+func (later) Kind() string { return "later" }
+
 func (*section) Kind() string  { return "section" }
 func (paragraph) Kind() string { return "paragraph" }
 func (list) Kind() string      { return "list" }
@@ -122,20 +130,12 @@ func (facts) Kind() string     { return "facts" }
 func (*table) Kind() string    { return "table" }
 func (*columns) Kind() string  { return "columns" }
 
-// add appends parts, leaving out tables without rows and sections without parts.
+// add appends parts; a nil section is none.
 func (d *Document) add(parts ...Part) {
 	for _, p := range parts {
-		switch p := p.(type) {
-		case *section:
-			if p == nil || len(p.Parts) == 0 {
-				continue
-			}
-		case *settings:
-			if len(p.Rows) == 0 {
-				continue
-			}
+		if s, ok := p.(*section); !ok || s != nil {
+			d.Parts = append(d.Parts, p)
 		}
-		d.Parts = append(d.Parts, p)
 	}
 }
 
@@ -147,7 +147,28 @@ func (d *Document) say(strong bool, lines ...string) {
 }
 
 // JSON writes the document's data as indented JSON.
-func (d *Document) JSON(w io.Writer) error { return writeJSON(w, d.Data) }
+func (d *Document) JSON(w io.Writer) error { return writeJSON(w, d.Data()) }
+
+// shown returns the parts that a format shows.
+func shown(parts []Part, in medium) (out []Part) {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case later:
+			if p.in&in != 0 {
+				out = append(out, shown(p.parts(), in)...)
+			}
+		case *section:
+			if s := *p; p.In == 0 || p.In&in != 0 {
+				if s.Parts = shown(p.Parts, in); len(s.Parts) > 0 {
+					out = append(out, &s)
+				}
+			}
+		default:
+			out = append(out, p)
+		}
+	}
+	return out
+}
 
 // filled returns the table without its columns of empty cells.
 func (t *table) filled() *table {

@@ -66,42 +66,48 @@ var durabilitySettings = []string{
 	"synchronous", "journal_mode", "locking_mode", "fullfsync",
 }
 
+// listed joins the parts that are not empty.
+func listed(separator string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), separator)
+}
+
+// called names a value; empty if there is none.
+func called(name, value string) string {
+	if value == "" {
+		return ""
+	}
+	return name + " " + value
+}
+
+// words joins the words of all parts.
+func words(parts ...string) string {
+	return strings.Join(strings.Fields(strings.Join(parts, " ")), " ")
+}
+
+// some counts things; empty for none.
+func some(n int, one, many string) string {
+	if n == 0 {
+		return ""
+	}
+	return plural(n, one, many)
+}
+
 func (v *view) server() string {
 	r := &v.rec.Run
-	parts := []string{strings.TrimSpace(r.Engine + " " + r.ServerVersion)}
-	if r.Storage != "" {
-		parts = append(parts, "storage "+r.Storage)
-	}
-	if r.CacheBytes > 0 {
-		parts = append(parts, "cache "+bytes(float64(r.CacheBytes)))
-	}
-	if r.Durability != "" {
-		parts = append(parts, "durability "+r.Durability)
-	}
+	embedded := ""
 	if r.Embedded {
-		parts = append(parts, "embedded")
+		embedded = "embedded"
 	}
-	return strings.Join(parts, ", ")
+	return listed(", ", words(r.Engine, r.ServerVersion), called("storage", r.Storage), called("cache", sizeOrNone(r.CacheBytes)),
+		called("durability", r.Durability), embedded)
 }
 
 func machine(m result.Machine) string {
-	var parts []string
-	if m.Cores > 0 {
-		parts = append(parts, plural(int64(m.Cores), "core", "cores"))
+	memory := sizeOrNone(m.MemoryBytes)
+	if memory != "" {
+		memory += " memory"
 	}
-	if m.CPU != "" {
-		parts = append(parts, m.CPU)
-	}
-	if m.MemoryBytes > 0 {
-		parts = append(parts, bytes(float64(m.MemoryBytes))+" memory")
-	}
-	if m.Disk != "" || m.Filesystem != "" {
-		parts = append(parts, strings.TrimSpace("disk "+strings.TrimSpace(m.Disk+" "+m.Filesystem)))
-	}
-	if os := strings.TrimSpace(strings.Join([]string{m.OS, m.Kernel, m.Arch}, " ")); os != "" {
-		parts = append(parts, strings.Join(strings.Fields(os), " "))
-	}
-	return strings.Join(parts, ", ")
+	return listed(", ", some(m.Cores, "core", "cores"), m.CPU, memory, called("disk", words(m.Disk, m.Filesystem)), words(m.OS, m.Kernel, m.Arch))
 }
 
 func (v *view) settings() string {
@@ -116,23 +122,9 @@ func (v *view) settings() string {
 
 func (v *view) workload() string {
 	r := &v.rec.Run
-	parts := []string{r.Workload}
-	if r.Preset != "" {
-		parts = append(parts, "preset "+r.Preset)
-	}
-	if r.Layout != "" {
-		parts = append(parts, "layout "+r.Layout)
-	}
-	parts = append(parts,
-		plural(int64(r.Writers), "writer", "writers"),
-		plural(int64(r.Batch), "row", "rows")+" a batch")
-	if r.Method != "" {
-		parts = append(parts, "method "+r.Method)
-	}
-	parts = append(parts,
-		plural(int64(r.Indexes), "secondary index", "secondary indexes"),
+	return listed(", ", r.Workload, called("preset", r.Preset), called("layout", r.Layout), plural(r.Writers, "writer", "writers"),
+		plural(r.Batch, "row", "rows")+" a batch", called("method", r.Method), plural(r.Indexes, "secondary index", "secondary indexes"),
 		fmt.Sprintf("seed %d", r.Seed))
-	return strings.Join(parts, ", ")
 }
 
 func periodText(r *result.Run) string {

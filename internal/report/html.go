@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"slices"
 	"strings"
 )
 
@@ -30,6 +29,7 @@ func asset(name string) string {
 // page is the data of the template.
 type page struct {
 	*Document
+	Parts              []Part
 	CSP                string
 	CSS                template.CSS
 	Script, Data       template.JS
@@ -89,9 +89,12 @@ func (d *Document) HTML(w io.Writer) error {
 		return fmt.Errorf("parse the page's template: %w", err)
 	}
 	css, script := asset("report.css")+paintCSS(), asset("theme.js")
-	p := &page{Document: d}
-	if i := slices.IndexFunc(d.Parts, func(p Part) bool { _, ok := p.(*live); return ok }); i >= 0 {
-		l := d.Parts[i].(*live)
+	p := &page{Document: d, Parts: shown(d.Parts, inHTML)}
+	for _, part := range p.Parts {
+		l, ok := part.(*live)
+		if !ok {
+			continue
+		}
 		data, err := json.Marshal(l.Data)
 		if err != nil {
 			return fmt.Errorf("encode the page's data: %w", err)
@@ -138,9 +141,6 @@ func hashSource(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
-
-// Shown reports whether the section is part of the page.
-func (s *section) Shown() bool { return s.In == 0 || s.In&inHTML != 0 }
 
 // A pageCell is a cell of a table in the page.
 type pageCell struct{ Text, Class string }

@@ -17,7 +17,7 @@ func (d *Document) Markdown(w io.Writer) error {
 		m.add(emphasis(line.Strong, markdownText(line.Text)))
 	}
 	m.notes(d.Notes)
-	m.parts(d.Parts, "##")
+	m.parts(shown(d.Parts, inMarkdown), "##")
 	if _, err := io.WriteString(w, strings.Join(m.blocks, "\n\n")+"\n"); err != nil {
 		return fmt.Errorf("write Markdown report: %w", err)
 	}
@@ -37,9 +37,6 @@ func (m *markdownWriter) parts(parts []Part, heading string) {
 	for _, p := range parts {
 		switch p := p.(type) {
 		case *section:
-			if p.In != 0 && p.In&inMarkdown == 0 {
-				continue
-			}
 			if p.Title != "" {
 				m.add(heading + " " + markdownText(p.Title))
 			}

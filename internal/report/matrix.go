@@ -269,22 +269,22 @@ func (m *Matrix) warn(recs []result.Record) {
 		}
 	}
 	if left := m.Asked - m.Done - failed; left > 0 {
-		add("incomplete: %s of %s not done; rowmill bench matrix --resume %s goes on", plural(int64(left), "run", "runs"), count(m.Asked)+map[bool]string{true: " is", false: " are"}[left == 1], m.Source)
+		add("incomplete: %s of %s not done; rowmill bench matrix --resume %s goes on", plural(left, "run", "runs"), count(m.Asked)+map[bool]string{true: " is", false: " are"}[left == 1], m.Source)
 	}
 	if failed > 0 {
-		add("%s failed and %s not in the analysis", plural(int64(failed), "run", "runs"), map[bool]string{true: "is", false: "are"}[failed == 1])
+		add("%s failed and %s not in the analysis", plural(failed, "run", "runs"), map[bool]string{true: "is", false: "are"}[failed == 1])
 	}
 	if m.NoiseRatio == nil {
 		add("no cell was run twice: interactions and noise can't be told apart, so a small share may be either; --repeat 2 tells")
 	}
 	if short > 0 {
-		add("%s ended by --max-time before the rows asked for: a slow cell is measured while its table is smaller than that of a fast one", plural(int64(short), "run was", "runs were"))
+		add("%s ended by --max-time before the rows asked for: a slow cell is measured while its table is smaller than that of a fast one", plural(short, "run was", "runs were"))
 	}
 	if bound > 0 {
-		add("in %s rowmill itself was the limit: the database could take more there", plural(int64(bound), "cell", "cells"))
+		add("in %s rowmill itself was the limit: the database could take more there", plural(bound, "cell", "cells"))
 	}
 	if unproven > 0 {
-		add("%s not verified: the rows in the table were not compared with those sent", plural(int64(unproven), "run was", "runs were"))
+		add("%s not verified: the rows in the table were not compared with those sent", plural(unproven, "run was", "runs were"))
 	}
 	for _, same := range []struct {
 		what string
@@ -320,7 +320,7 @@ func (m *Matrix) title() string {
 
 func (m *Matrix) subtitle() string {
 	r := m.run
-	parts := []string{strings.TrimSpace(result.EngineName(r.Engine) + " " + r.ServerVersion), r.Preset}
+	parts := []string{words(result.EngineName(r.Engine), r.ServerVersion), r.Preset}
 	if r.CacheBytes > 0 {
 		parts = append(parts, bytes(float64(r.CacheBytes))+" cache")
 	}
@@ -335,8 +335,5 @@ func (m *Matrix) subtitle() string {
 			parts = append(parts, f.Name+" "+f.Levels[0])
 		}
 	}
-	if r.Machine.Cores > 0 {
-		parts = append(parts, plural(int64(r.Machine.Cores), "core", "cores"))
-	}
-	return strings.Join(parts, " · ")
+	return listed(" · ", append(parts, some(r.Machine.Cores, "core", "cores"))...)
 }

@@ -178,7 +178,7 @@ func (c *MatrixComparison) addFlags(flags []Flag, seen map[string]int) {
 func (c *MatrixComparison) countFlags(seen map[string]int) {
 	for i := range c.Flags {
 		if n := seen[c.Flags[i].Text]; n < len(c.Cells) {
-			c.Flags[i].Text += fmt.Sprintf(" (in %s of %d)", plural(int64(n), "cell", "cells"), len(c.Cells))
+			c.Flags[i].Text += fmt.Sprintf(" (in %s of %d)", plural(n, "cell", "cells"), len(c.Cells))
 		}
 	}
 }
@@ -254,7 +254,7 @@ func (c *MatrixComparison) Regressions(threshold float64) (slower []CellChange, 
 
 // verdict describes the outcome in sentences.
 func (c *MatrixComparison) verdict() []string {
-	n := plural(int64(len(c.Cells)), "cell", "cells")
+	n := plural(len(c.Cells), "cell", "cells")
 	all := fmt.Sprintf("Over %s, %s runs at %s the rate of %s (geometric mean", n, c.B, ratio(deref(c.Overall)), c.A)
 	if b := c.Interval; b != nil {
 		all += fmt.Sprintf(", 95%% interval %s..%s, judged by how the cells differ", ratio(b.Low), ratio(b.High))

@@ -87,7 +87,7 @@ func (r *Recommendation) text(several bool) string {
 	}
 	s += fmt.Sprintf(": %s, %s.", r.Cell, rowsRate(r.Rate))
 	if r.Alike > 0 {
-		s += fmt.Sprintf(" %s slower by no more than noise.", plural(int64(r.Alike), "other cell is", "other cells are"))
+		s += fmt.Sprintf(" %s slower by no more than noise.", plural(r.Alike, "other cell is", "other cells are"))
 	}
 	if r.Gain != nil {
 		s += fmt.Sprintf(" With durability %s the same runs at %s of that", r.Weaker, ratio(*r.Gain))
@@ -112,7 +112,7 @@ func indexesText(n string) string {
 
 // document builds the report.
 func (m *Matrix) document() *Document {
-	d := &Document{Title: m.title(), Subtitle: m.subtitle(), Footer: footer(m.run.Rowmill, m.run.Started.UTC().Format(time.DateTime+" UTC")), Data: m}
+	d := &Document{Title: m.title(), Subtitle: m.subtitle(), Footer: footer(m.run.Rowmill, m.run.Started.UTC().Format(time.DateTime+" UTC")), Data: func() any { return m }}
 	d.say(false, m.verdicts()...)
 	for _, p := range m.Problems {
 		d.Notes = append(d.Notes, Note{Text: p})
@@ -134,7 +134,7 @@ func (m *Matrix) document() *Document {
 			paragraph("The stronger the colour, the faster, on a logarithmic scale. Rates are geometric means of repeats.")}, In: inHTML},
 			&section{Title: "Rows per second by each choice", In: inHTML, Parts: []Part{row, paragraph(matrixHint)}})
 	}
-	d.add(&section{Title: "What each choice does", Parts: m.effects().some()}, &section{Title: "All cells, the fastest first", Fold: true, Parts: m.cells().some()})
+	d.add(&section{Title: "What each choice does", Parts: m.effects().parts()}, &section{Title: "All cells, the fastest first", Fold: true, Parts: m.cells().parts()})
 	return d
 }
 
@@ -193,7 +193,7 @@ func (c *MatrixCell) notes() []string {
 
 // document builds the report of the comparison.
 func (c *MatrixComparison) document() *Document {
-	d := &Document{Title: c.B + " against " + c.A, Untitled: true, Notes: c.notes(), Data: c}
+	d := &Document{Title: c.B + " against " + c.A, Untitled: true, Notes: c.notes(), Data: func() any { return c }}
 	d.say(false, c.verdict()...)
 	d.add(&section{Title: "Cells, the one that lost most first", Parts: c.parts()})
 	return d

@@ -87,7 +87,7 @@ func histograms(vs []view) *section {
 		sets = append(sets, distribution{vs[i].bundleLabel(), st[i], []*result.Record{vs[i].rec}})
 	}
 	if len(sets) > mostDistributions {
-		return nil
+		sets = nil
 	}
 	return distributions(sets)
 }
@@ -124,10 +124,9 @@ func distributions(sets []distribution) *section {
 			row = append(row, c)
 		}
 	}
-	if len(row) == 0 {
-		return nil
+	if len(row) > 0 {
+		s.Parts = []Part{names, row}
 	}
-	s.Parts = []Part{names, row}
 	return s
 }
 

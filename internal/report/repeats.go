@@ -25,10 +25,10 @@ func Repeats(recs []result.Record) [][]result.Record {
 
 // grouped returns the indexes of the runs of each configuration.
 func grouped(recs []result.Record) [][]int {
-	at := map[configuration]int{}
+	at := map[string]int{}
 	var out [][]int
 	for i := range recs {
-		key := configurationOf(&recs[i].Run)
+		key := configuration(&recs[i].Run)
 		j, ok := at[key]
 		if !ok {
 			j = len(out)
@@ -40,34 +40,18 @@ func grouped(recs []result.Record) [][]int {
 	return out
 }
 
-// A configuration is what the repeats of a run have in common. It excludes the
+// configuration identifies what the repeats of a run have in common. It excludes the
 // length of a rolling table's period, which may vary slightly from run to run if it
 // is fitted to the cache, and the seed: a run with other rows of the same kind is a
 // repeat too.
-type configuration struct {
-	workload, preset, layout, method, side string
-	engine, version, storage, durability   string
-	cache, rows                            int64
-	writers, batch, indexes, keep          int
-	rate, maxTime, kill                    float64
-	keepRows, readAfter                    int64
-	readers                                int
-	step                                   string
-}
-
-func configurationOf(r *result.Run) configuration {
+func configuration(r *result.Run) string {
 	keep := r.KeepPeriods
 	if r.KeepRows > 0 {
 		keep = 0 // derived from a period that is measured again for each repeat
 	}
-	return configuration{
-		workload: r.Workload, preset: r.Preset, layout: r.Layout, method: r.Method, side: r.Side,
-		engine: r.Engine, version: r.ServerVersion, storage: r.Storage, durability: r.Durability,
-		cache: r.CacheBytes, rows: r.Rows,
-		writers: r.Writers, batch: r.Batch, indexes: r.Indexes, keep: keep,
-		rate: r.Rate, maxTime: r.MaxTimeSeconds, kill: r.KillServerSeconds,
-		keepRows: r.KeepRows, readers: r.Readers, readAfter: r.ReadAfter, step: stepName(r),
-	}
+	return fmt.Sprintf("%#v", []any{r.Workload, r.Preset, r.Layout, r.Method, r.Side, r.Engine, r.ServerVersion, r.Storage, r.Durability,
+		r.CacheBytes, r.Rows, r.Writers, r.Batch, r.Indexes, keep, r.Rate, r.MaxTimeSeconds, r.KillServerSeconds,
+		r.KeepRows, r.ReadAfter, r.Readers, stepName(r)})
 }
 
 // groupName returns the name of a configuration's runs: that of the first, without

@@ -24,6 +24,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/rowmill/rowmill/result"
 )
@@ -63,26 +64,42 @@ func documentOf(recs []result.Record) (*Document, error) {
 	return runsDocument(recs)
 }
 
+// write builds the report of the runs and writes it in one format.
+func write(recs []result.Record, format func(d *Document) error) error {
+	d, err := documentOf(recs)
+	if err != nil {
+		return err
+	}
+	return format(d)
+}
+
 // Text writes the report as text: a sentence on each run, what to know before
 // believing it, and then the figures of each run.
 //
 // The runs of an insert-method matrix are reported together, as by Matrix, and so are
 // the cells of a speed test; the same applies to all other formats.
 func Text(w io.Writer, recs []result.Record) error {
-	d, err := documentOf(recs)
-	if err != nil {
-		return err
-	}
-	return d.Text(w)
+	return write(recs, func(d *Document) error { return d.Text(w) })
 }
 
 // Markdown writes the content of Text as headings and tables, with one column per run.
 func Markdown(w io.Writer, recs []result.Record) error {
-	d, err := documentOf(recs)
-	if err != nil {
-		return err
+	return write(recs, func(d *Document) error { return d.Markdown(w) })
+}
+
+// JSON writes the runs' summaries as indented JSON.
+func JSON(w io.Writer, recs []result.Record) error {
+	if speed := func(r result.Record) bool { return r.Run.Speed != nil }; len(recs) > 0 && !IsMatrix(recs) && !slices.ContainsFunc(recs, speed) {
+		return writeJSON(w, summaries(recs)) // without the figures of the other formats
 	}
-	return d.Markdown(w)
+	return write(recs, func(d *Document) error { return d.JSON(w) })
+}
+
+// PNG writes a picture of the rate against rows, with all runs in one plot; for runs
+// of bench steady, a picture of the rate, latency and the machine's figures against
+// time.
+func PNG(w io.Writer, recs []result.Record, opts PNGOptions) error {
+	return write(recs, func(d *Document) error { return d.PNG(w, opts) })
 }
 
 // HTMLOptions contains the options of HTMLWith. The zero value is the documented
@@ -99,38 +116,14 @@ func HTML(w io.Writer, recs []result.Record) error { return HTMLWith(w, recs, HT
 
 // HTMLWith is HTML with options.
 func HTMLWith(w io.Writer, recs []result.Record, opts HTMLOptions) error {
-	d, err := documentOf(recs)
-	if err != nil {
-		return err
-	}
-	for _, p := range d.Parts {
-		if l, ok := p.(*live); ok {
-			if data, ok := l.Data.(*steadyData); ok {
-				data.Elapsed = opts.Elapsed
+	return write(recs, func(d *Document) error {
+		for _, p := range d.Parts {
+			if l, ok := p.(*live); ok && opts.Elapsed && l.Name == "steady" {
+				l.Data.(*steadyData).Elapsed = true
 			}
 		}
-	}
-	return d.HTML(w)
-}
-
-// PNG writes a picture of the rate against rows, with all runs in one plot; for runs
-// of bench steady, a picture of the rate, latency and the machine's figures against
-// time.
-func PNG(w io.Writer, recs []result.Record, opts PNGOptions) error {
-	d, err := documentOf(recs)
-	if err != nil {
-		return err
-	}
-	return d.PNG(w, opts)
-}
-
-// JSON writes the runs' summaries as indented JSON.
-func JSON(w io.Writer, recs []result.Record) error {
-	d, err := documentOf(recs)
-	if err != nil {
-		return err
-	}
-	return d.JSON(w)
+		return d.HTML(w)
+	})
 }
 
 func writeJSON(w io.Writer, v any) error {

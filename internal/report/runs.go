@@ -16,19 +16,19 @@ var conditions = []string{"server", "settings", "machine", "target"}
 // runsDocument reports runs one by one: inserts of any kind, searches for a rate, the
 // steps of benchmarks, constant loads, and the runs of scenarios.
 func runsDocument(recs []result.Record) (*Document, error) {
-	shown, err := views(loading(recs))
+	loads, err := views(loading(recs))
 	if err != nil {
 		return nil, err
 	}
-	r := &shown[0].rec.Run
-	d := &Document{Title: title(shown), Subtitle: subtitle(shown), Untitled: true, Data: summaries(recs),
+	r := &loads[0].rec.Run
+	d := &Document{Title: title(loads), Subtitle: subtitle(loads), Untitled: true, Data: func() any { return summaries(recs) },
 		Footer: footer(r.Rowmill, r.Started.UTC().Format(time.DateTime+" UTC"))}
-	if ss := steadies(shown); ss != nil {
-		steadyParts(d, shown, ss)
+	if ss := steadies(loads); ss != nil {
+		steadyParts(d, loads, ss)
 		return d, nil
 	}
 	d.picture = func(opts PNGOptions) *picture {
-		vs, err := views(loads(recs))
+		vs, err := views(atFullSpeed(recs))
 		if err != nil {
 			return &picture{}
 		}
@@ -38,7 +38,7 @@ func runsDocument(recs []result.Record) (*Document, error) {
 	for i := range scenarios {
 		d.add(scenarios[i].section())
 	}
-	d.add(runCards(shown), liveRuns(shown), histograms(shown))
+	d.add(append(capacityCards(capacities(recs)), runCards(loads)...), later{inHTML, func() []Part { return []Part{liveRuns(loads), histograms(loads)} }})
 	others, benchmarks := splitSteps(recs)
 	for _, steps := range benchmarks {
 		vs, err := views(steps)
@@ -47,14 +47,19 @@ func runsDocument(recs []result.Record) (*Document, error) {
 		}
 		benchmark(vs).parts(d, len(benchmarks) > 1)
 	}
-	if len(others) > 0 {
-		if err := insertParts(d, others, scenarios); err != nil {
+	switch {
+	case len(others) == len(recs) && len(loads) == len(charted(recs)):
+		insertParts(d, loads, capacities(recs), scenarios)
+	case len(others) > 0:
+		vs, err := views(others)
+		if err != nil {
 			return nil, err
 		}
-	} else {
-		d.add(&section{Title: "All figures", In: inHTML, Fold: true, Parts: []Part{runColumns(shown).sheet()}})
+		insertParts(d, vs, capacities(others), scenarios)
+	default:
+		d.add(&section{Title: "All figures", In: inHTML, Fold: true, Parts: []Part{runColumns(loads).sheet()}})
 	}
-	d.add(runDetails(shown)...)
+	d.add(later{inHTML | inMarkdown, func() []Part { return runDetails(loads) }})
 	return d, nil
 }
 
@@ -68,18 +73,13 @@ func summaries(recs []result.Record) Summaries {
 }
 
 // insertParts adds the report of runs that are not steps.
-func insertParts(d *Document, recs []result.Record, scenarios []Scenario) error {
-	vs, err := views(recs)
-	if err != nil {
-		return err
-	}
-	searches := capacities(recs)
+func insertParts(d *Document, vs []view, searches []capacity, scenarios []Scenario) {
 	d.say(true, findings(searches)...)
 	for i := range scenarios {
 		d.Lines = append(d.Lines, Sentence{scenarios[i].outcome(), true})
 	}
 	d.say(false, verdicts(vs)...)
-	d.say(true, ratios(vs)...)
+	d.say(len(searches) == 0, ratios(vs)...)
 	d.Notes = append(d.Notes, allProblems(vs)...)
 	for i := range searches {
 		d.Notes = append(d.Notes, searches[i].problems()...)
@@ -88,7 +88,6 @@ func insertParts(d *Document, recs []result.Record, scenarios []Scenario) error 
 	d.add(constantSize(vs))
 	d.add(repeatSections(vs)...)
 	d.add(runColumns(vs))
-	return nil
 }
 
 // runColumns arranges the facts of the runs.
@@ -136,31 +135,24 @@ func subtitle(vs []view) string {
 		other := vs[i+1].circumstances()
 		common = slices.DeleteFunc(common, func(s string) bool { return !slices.Contains(other, s) })
 	}
-	return strings.Join(common, " · ")
+	return listed(" · ", common...)
 }
 
 // circumstances returns the conditions of a run, a few words each.
 func (v *view) circumstances() []string {
 	r := &v.rec.Run
-	parts := []string{strings.TrimSpace(result.EngineName(r.Engine) + " " + r.ServerVersion)}
-	if r.CacheBytes > 0 {
-		parts = append(parts, bytes(float64(r.CacheBytes))+" cache")
+	parts := []string{words(result.EngineName(r.Engine), r.ServerVersion)}
+	if cache := sizeOrNone(r.CacheBytes); cache != "" {
+		parts = append(parts, cache+" cache")
 	}
+	cores := some(r.Machine.Cores, "core", "cores")
 	if r.Step != nil {
-		parts = append(parts, plural(int64(r.Writers), "client", "clients"), plural(int64(r.Step.Tables), "table", "tables"))
+		cores = ""
+		parts = append(parts, plural(r.Writers, "client", "clients"), plural(r.Step.Tables, "table", "tables"))
 	} else {
-		parts = append(parts, plural(int64(r.Indexes), "secondary index", "secondary indexes"))
-		if r.Preset != "" {
-			parts = append(parts, r.Preset)
-		}
-		parts = append(parts, plural(int64(r.Writers), "writer", "writers"), "batches of "+count(int64(r.Batch)))
+		parts = append(parts, plural(r.Indexes, "secondary index", "secondary indexes"), r.Preset, plural(r.Writers, "writer", "writers"), "batches of "+count(r.Batch))
 	}
-	if r.Durability != "" {
-		parts = append(parts, "durability "+r.Durability)
-	}
-	if r.Step == nil && r.Machine.Cores > 0 {
-		parts = append(parts, plural(int64(r.Machine.Cores), "core", "cores"))
-	}
+	parts = append(parts, called("durability", r.Durability), cores)
 	return parts
 }
 
@@ -201,41 +193,48 @@ func views(recs []result.Record) ([]view, error) {
 }
 
 // labels returns the shortest names that distinguish the runs: the scenario's, the
-// layout, the run's name, the name with its file, or those with a number.
+// layout, the run's name, or a name with its file.
 func labels(recs []result.Record) []string {
-	number := 0
-	for _, name := range []func(r *result.Record) string{
-		func(r *result.Record) string {
-			if r.Run.Scenario == nil {
+	file := func(i int) string { return " (" + filepath.Base(recs[i].Source) + ")" }
+	return distinct(len(recs),
+		func(i int) string {
+			if recs[i].Run.Scenario == nil {
 				return ""
 			}
-			return r.Run.Scenario.Run
+			return recs[i].Run.Scenario.Run
 		},
-		func(r *result.Record) string { return stepName(&r.Run) },
-		func(r *result.Record) string { return r.Run.Layout },
-		func(r *result.Record) string {
-			if r.Run.Repeat == 0 {
+		func(i int) string { return stepName(&recs[i].Run) },
+		func(i int) string { return recs[i].Run.Layout },
+		func(i int) string {
+			r := &recs[i].Run
+			if r.Repeat == 0 {
 				return ""
 			}
-			return strings.TrimSpace(fmt.Sprintf("%s %s #%d", r.Run.Side, r.Run.Layout, r.Run.Repeat))
+			return strings.TrimSpace(fmt.Sprintf("%s %s #%d", r.Side, r.Layout, r.Repeat))
 		},
-		func(r *result.Record) string { return r.Run.Name },
-		func(r *result.Record) string { return r.Run.Layout + " (" + filepath.Base(r.Source) + ")" },
-		func(r *result.Record) string { return r.Run.Name + " (" + filepath.Base(r.Source) + ")" },
-		func(r *result.Record) string { number++; return fmt.Sprintf("%s #%d", r.Run.Name, number) },
-	} {
-		out, seen := make([]string, len(recs)), map[string]bool{"": true}
-		distinct := true
-		for i := range recs {
-			out[i] = name(&recs[i])
-			distinct = distinct && !seen[out[i]]
+		func(i int) string { return recs[i].Run.Name },
+		func(i int) string { return recs[i].Run.Layout + file(i) },
+		func(i int) string { return recs[i].Run.Name + file(i) })
+}
+
+// distinct returns the first names that are distinct and not empty; without any, those
+// of the last kind with a number.
+func distinct(n int, kinds ...func(i int) string) []string {
+	out := make([]string, n)
+	for _, name := range kinds {
+		seen := map[string]bool{"": true}
+		for i := range out {
+			out[i] = name(i)
 			seen[out[i]] = true
 		}
-		if distinct {
+		if len(seen) == n+1 {
 			return out
 		}
 	}
-	panic("report: numbered labels are distinct")
+	for i := range out {
+		out[i] = fmt.Sprintf("%s #%d", out[i], i+1)
+	}
+	return out
 }
 
 // incomplete describes why the run did not come to its end; empty if it did.

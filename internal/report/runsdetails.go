@@ -198,11 +198,6 @@ var settingLines = []struct {
 	}},
 }
 
-// words joins the parts that are not empty.
-func words(parts ...string) string {
-	return strings.Join(strings.Fields(strings.Join(parts, " ")), " ")
-}
-
 func sortedNames(names map[string]bool) []string { return slices.Sorted(maps.Keys(names)) }
 
 // tenths summarizes the run over each tenth of its rows: the rate, the latency and what
@@ -264,7 +259,9 @@ func runCards(vs []view) cards {
 		case v.sum.Rows > 0:
 			c.Big, c.Unit = figure(v.sum.Rate.Last), "rows/s"
 			c.About = "in the last tenth of the rows"
-			if v.rec.Run.Search == nil { // a search chooses the rates, so they can't be compared
+			if v.rec.Run.Search != nil && !v.rec.IsTrial() { // a search chooses the rates, so they can't be compared
+				c.About += ", while the table was filled"
+			} else {
 				of := " of"
 				if v.sum.Rate.Flatness > mostPercent {
 					of = ""
@@ -275,6 +272,17 @@ func runCards(vs []view) cards {
 			c.Big = "no rows"
 		}
 		out = append(out, c)
+	}
+	return out
+}
+
+// capacityCards are the results of searches for a rate.
+func capacityCards(searches []capacity) (out cards) {
+	for i := range searches {
+		if c := &searches[i]; c.State == "found" {
+			out = append(out, card{Label: "Capacity of " + c.label, Style: nthStyle(len(palette) - 1), Big: figure(c.RowsPerSecond), Unit: "rows/s",
+				About: fmt.Sprintf("sustained at %s rows with p99 <= %s", short(float64(c.Rows)), micros(float64(c.P99LimitUS)))})
+		}
 	}
 	return out
 }

@@ -252,7 +252,7 @@ func (s *Scenario) tally() string {
 	for _, c := range s.Checks {
 		n[c.Verdict]++
 	}
-	parts := []string{fmt.Sprintf("%d of %s of its shape agree", n[Agrees], plural(int64(len(s.Checks)), "check", "checks"))}
+	parts := []string{fmt.Sprintf("%d of %s of its shape agree", n[Agrees], plural(len(s.Checks), "check", "checks"))}
 	if n[Differs] > 0 {
 		parts = append(parts, plural(n[Differs], "differs", "differ"))
 	}

@@ -193,34 +193,23 @@ func (t *SpeedTest) contenders(recs []result.Record) []int {
 
 // label gives the contenders the shortest names that distinguish them.
 func (t *SpeedTest) label(files bool) {
-	for _, name := range []func(i int, c *Contender) string{
-		func(_ int, c *Contender) string {
-			if c.Setting != "" {
-				return c.Setting
-			}
-			return result.EngineName(c.Engine)
-		},
-		func(_ int, c *Contender) string { return result.EngineName(c.Engine) + " " + c.ServerVersion },
-		func(_ int, c *Contender) string { return result.EngineName(c.Engine) + " " + c.Storage },
-		func(_ int, c *Contender) string { return c.Target },
-		func(i int, c *Contender) string {
-			return fmt.Sprintf("%s #%d", strings.TrimSpace(result.EngineName(c.Engine)+" "+c.Setting), i+1)
-		},
-	} {
-		seen := map[string]bool{"": true}
-		distinct := true
-		for i := range t.Contenders {
+	of := func(name func(c *Contender) string) func(i int) string {
+		return func(i int) string {
 			c := &t.Contenders[i]
-			c.Label = oneLine(name(i, c))
+			out := oneLine(name(c))
 			if files {
-				c.Label += " (" + filepath.Base(c.Source) + ")"
+				out += " (" + filepath.Base(c.Source) + ")"
 			}
-			distinct = distinct && !seen[c.Label]
-			seen[c.Label] = true
+			return out
 		}
-		if distinct {
-			return
-		}
+	}
+	for i, name := range distinct(len(t.Contenders),
+		of(func(c *Contender) string { return cmp.Or(c.Setting, result.EngineName(c.Engine)) }),
+		of(func(c *Contender) string { return result.EngineName(c.Engine) + " " + c.ServerVersion }),
+		of(func(c *Contender) string { return result.EngineName(c.Engine) + " " + c.Storage }),
+		of(func(c *Contender) string { return c.Target }),
+		of(func(c *Contender) string { return strings.TrimSpace(result.EngineName(c.Engine) + " " + c.Setting) })) {
+		t.Contenders[i].Label = name
 	}
 }
 

@@ -145,7 +145,10 @@ func TestSpeedGoldens(t *testing.T) {
 			golden(t, name+".txt", func(w io.Writer) error { return report.Text(w, recs) })
 			golden(t, name+".md", func(w io.Writer) error { return report.Markdown(w, recs) })
 			golden(t, name+".json", func(w io.Writer) error { return report.JSON(w, recs) })
-			golden(t, name+".html", func(w io.Writer) error { return report.HTML(w, recs) })
+			page := render(t, report.HTML, recs)
+			if charts := map[string]int{"speed_mixed": 6, "speed_settings": 2}[name]; strings.Count(page, `<svg class="chart-svg"`) != charts || strings.Count(page, "<circle") < 2*charts {
+				t.Errorf("the page has %d charts, want %d", strings.Count(page, `<svg class="chart-svg"`), charts)
+			}
 			var picture bytes.Buffer
 			if err := report.PNG(&picture, recs, report.PNGOptions{}); err != nil {
 				t.Fatal(err)

@@ -86,7 +86,7 @@ func (t *SpeedTest) warnings(recs []result.Record, of []int) {
 	var texts []string
 	for i := range recs {
 		rec := &recs[i]
-		cell := fmt.Sprintf("%s with %s on %s", rec.Run.Speed.Operation, plural(int64(rec.Run.Speed.Clients), "client", "clients"), t.Contenders[of[i]].Label)
+		cell := fmt.Sprintf("%s with %s on %s", rec.Run.Speed.Operation, plural(rec.Run.Speed.Clients, "client", "clients"), t.Contenders[of[i]].Label)
 		v := view{rec: rec}
 		if how := v.incomplete(); how != "" {
 			t.Failures = append(t.Failures, cell+" "+how)

@@ -38,16 +38,14 @@ func (t *SpeedTest) subtitle() string {
 	if first.CacheBytes > 0 && !differ(func(c Contender) bool { return c.CacheBytes != first.CacheBytes }) {
 		parts = append(parts, bytes(float64(first.CacheBytes))+" cache")
 	}
-	if first.Durability != "" && !differ(func(c Contender) bool { return c.Durability != first.Durability }) {
-		parts = append(parts, "durability "+first.Durability)
+	if !differ(func(c Contender) bool { return c.Durability != first.Durability }) {
+		parts = append(parts, called("durability", first.Durability))
 	}
-	if t.Machine.Cores > 0 {
-		parts = append(parts, plural(int64(t.Machine.Cores), "core", "cores"))
-	}
+	parts = append(parts, some(t.Machine.Cores, "core", "cores"))
 	if t.cells((*SpeedCell).crowded) > 0 {
 		parts = append(parts, "DISTURBED by other programs")
 	}
-	return strings.Join(parts, " · ")
+	return listed(" · ", parts...)
 }
 
 // runs returns the maximum number of runs per cell.
@@ -66,7 +64,7 @@ func (t *SpeedTest) runs() int {
 // name returns the operation's name, with its number of points.
 func (o *SpeedOperation) name() string {
 	if o.Points > 0 {
-		return fmt.Sprintf("select of %s", plural(int64(o.Points), "point", "points"))
+		return fmt.Sprintf("select of %s", plural(o.Points, "point", "points"))
 	}
 	return o.Operation
 }
@@ -95,9 +93,9 @@ func (o *SpeedOperation) verdict(t *SpeedTest) string {
 	}
 	b := &o.Courses[best]
 	at := b.Cells[slices.IndexFunc(b.Cells, func(c SpeedCell) bool { return c.Rate == b.Peak })]
-	s := fmt.Sprintf("%s reaches %s at %s", b.Contender, o.rate(b.Peak), plural(int64(at.Clients), "client", "clients"))
+	s := fmt.Sprintf("%s reaches %s at %s", b.Contender, o.rate(b.Peak), plural(at.Clients, "client", "clients"))
 	if second >= 0 {
-		s = fmt.Sprintf("%s is fastest, %s at %s, %s the best of %s", b.Contender, o.rate(b.Peak), plural(int64(at.Clients), "client", "clients"),
+		s = fmt.Sprintf("%s is fastest, %s at %s, %s the best of %s", b.Contender, o.rate(b.Peak), plural(at.Clients, "client", "clients"),
 			ratio(b.Peak/o.Courses[second].Peak), o.Courses[second].Contender)
 	}
 	var ends []string
@@ -123,7 +121,7 @@ func (o *SpeedOperation) mixedVerdict() string {
 			parts = append(parts, fmt.Sprintf("%s inserts %s rows/s beside %s selects/s", o.Courses[i].Contender, figure(deref(c.InsertedRows)), figure(deref(c.Selects))))
 		}
 	}
-	return fmt.Sprintf("at %s %s", plural(int64(n), "client", "clients"), strings.Join(parts, ", "))
+	return fmt.Sprintf("at %s %s", plural(n, "client", "clients"), strings.Join(parts, ", "))
 }
 
 // growth tells from which number of clients on the rate no longer grows.
@@ -131,7 +129,7 @@ func (s *SpeedCourse) growth() string {
 	if s.Saturation == nil {
 		return "still grows at " + plural(s.Cells[len(s.Cells)-1].Clients, "client", "clients")
 	}
-	return fmt.Sprintf("stops growing at %s", plural(int64(*s.Saturation), "client", "clients"))
+	return fmt.Sprintf("stops growing at %s", plural(*s.Saturation, "client", "clients"))
 }
 
 // settingVerdict compares the second setting with the first, for each number of
@@ -139,7 +137,7 @@ func (s *SpeedCourse) growth() string {
 func (o *SpeedOperation) settingVerdict() string {
 	var parts []string
 	for _, c := range o.Courses[1].Cells {
-		at := "at " + plural(int64(c.Clients), "client", "clients")
+		at := "at " + plural(c.Clients, "client", "clients")
 		if c.Ratio == nil {
 			continue
 		}
@@ -254,7 +252,7 @@ func (t *SpeedTest) notes() []Note {
 	add(true, t.Failures...)
 	cells := func(is func(c *SpeedCell) bool, serious bool, text string) {
 		if n := t.cells(is); n > 0 {
-			add(serious, fmt.Sprintf(text, plural(int64(n), "cell", "cells")))
+			add(serious, fmt.Sprintf(text, plural(n, "cell", "cells")))
 		}
 	}
 	cells(func(c *SpeedCell) bool { return c.ClientBound }, true,
@@ -269,25 +267,13 @@ func (t *SpeedTest) notes() []Note {
 }
 
 func (c *Contender) describe() string {
-	parts := []string{strings.TrimSpace(c.Engine + " " + c.ServerVersion)}
-	if c.Storage != "" {
-		parts = append(parts, "storage "+c.Storage)
-	}
-	if c.CacheBytes > 0 {
-		parts = append(parts, "cache "+bytes(float64(c.CacheBytes)))
-	}
-	if c.Durability != "" {
-		parts = append(parts, "durability "+c.Durability)
-	}
-	if c.SettingValue != "" {
-		parts = append(parts, "where the server then said "+c.SettingValue)
-	}
-	return strings.Join(append(parts, c.Target), ", ")
+	return listed(", ", words(c.Engine, c.ServerVersion), called("storage", c.Storage), called("cache", sizeOrNone(c.CacheBytes)),
+		called("durability", c.Durability), called("where the server then said", c.SettingValue), c.Target)
 }
 
 // document builds the report.
 func (t *SpeedTest) document() *Document {
-	d := &Document{Title: t.title(), Subtitle: t.subtitle(), Notes: t.notes(), Footer: footer(t.rowmill, t.started), Data: t}
+	d := &Document{Title: t.title(), Subtitle: t.subtitle(), Notes: t.notes(), Footer: footer(t.rowmill, t.started), Data: func() any { return t }}
 	about := facts{}
 	for i := range t.Contenders {
 		about = append(about, fact{t.Contenders[i].Label, t.Contenders[i].describe()})
@@ -359,6 +345,6 @@ func (o *SpeedOperation) charts() (rate, latency *chart) {
 func (l *line) point(clients int, v float64) {
 	if v > 0 && !math.IsInf(v, 0) {
 		l.X, l.Y = append(l.X, float64(clients)), append(l.Y, v)
-		l.Tips = append(l.Tips, fmt.Sprintf("%s, %s: %s", l.Name, plural(int64(clients), "client", "clients"), figure(v)))
+		l.Tips = append(l.Tips, fmt.Sprintf("%s, %s: %s", l.Name, plural(clients, "client", "clients"), figure(v)))
 	}
 }

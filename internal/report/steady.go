@@ -97,7 +97,7 @@ func (v *steadyView) below() string {
 		return "held all the time, " + clock(v.s.Seconds)
 	}
 	s := fmt.Sprintf("below target for %s of the time (%s of %s), in %s, the longest of %s from %s",
-		percent(v.s.BelowShare), clock(v.s.BelowSeconds), clock(v.s.Seconds), plural(int64(v.s.Stretches), "stretch", "stretches"),
+		percent(v.s.BelowShare), clock(v.s.BelowSeconds), clock(v.s.Seconds), plural(v.s.Stretches, "stretch", "stretches"),
 		clock(v.s.Longest.Seconds()), v.clockAt(v.s.Longest.From))
 	if v.s.P99LimitUS > 0 {
 		s += fmt.Sprintf("; too slow for %s, too late for %s", clock(v.s.SlowSeconds), clock(v.s.LateSeconds))
@@ -144,7 +144,7 @@ func (v *steadyView) steal(c *result.Cause) string {
 			percent(c.Explained), shareRange(c.ExplainedIn95), percent(c.Threshold), percent(c.InBelow), percent(c.InOn))
 	case c.Episodes > 0 && c.ExplainedIn95 != nil && c.ExplainedIn95[0] > 0:
 		return fmt.Sprintf("Steal was there in %s of it, but in no more than %s: that may be a coincidence",
-			percent(c.InBelow), plural(int64(c.Episodes), "stretch", "stretches"))
+			percent(c.InBelow), plural(c.Episodes, "stretch", "stretches"))
 	}
 	return fmt.Sprintf("That steal goes with it is not shown: it was above %s in %s of the intervals below target, and in %s of the others",
 		percent(c.Threshold), percent(c.InBelow), percent(c.InOn))

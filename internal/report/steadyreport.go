@@ -27,7 +27,7 @@ func steadyParts(d *Document, vs []view, ss []steadyView) {
 	for i := range ss {
 		v := &ss[i]
 		of := ": " + v.label
-		causes := &section{Title: "What went with the time below target" + of, Parts: v.causes().some()}
+		causes := &section{Title: "What went with the time below target" + of, Parts: v.causes().parts()}
 		for _, text := range []string{v.absent(), v.missing()} {
 			if text != "" {
 				causes.Parts = append(causes.Parts, paragraph(sentence(text)))

@@ -41,9 +41,9 @@ func loading(recs []result.Record) []result.Record {
 	return only(recs, func(r *result.Run) bool { return r.Loads() })
 }
 
-// loads returns the charted runs that share a picture: the steps that insert at full
+// atFullSpeed returns the charted runs that share a picture: the steps that insert at full
 // speed, which are more informative than those at a fixed rate.
-func loads(recs []result.Record) []result.Record {
+func atFullSpeed(recs []result.Record) []result.Record {
 	return only(loading(recs), func(r *result.Run) bool { return r.Step == nil || r.Rate == 0 })
 }
 
@@ -77,7 +77,7 @@ func (b benchmark) title() string {
 func (b benchmark) verdicts() []string {
 	last := &b[len(b)-1]
 	first := b[0].rec.Run
-	out := []string{fmt.Sprintf("the insert benchmark (%s) on %s: %d of %s", first.Step.Benchmark, first.Engine, len(b), plural(int64(first.Step.Of), "step", "steps"))}
+	out := []string{fmt.Sprintf("the insert benchmark (%s) on %s: %d of %s", first.Step.Benchmark, first.Engine, len(b), plural(first.Step.Of, "step", "steps"))}
 	var failed, passed, asked []string
 	var off float64
 	keep := int64(0)
@@ -165,7 +165,7 @@ func (b benchmark) rates() *section {
 		g.add(append(row, count(v.sum.Rows), figure(s.InsertsPerSecond), perSecond(s.DeletesPerSecond), perSecond(s.QueriesPerSecond),
 			asked, sla, count(s.EndRows), off, stalls)...)
 	}
-	return &section{Title: "Rates", Parts: g.some()}
+	return &section{Title: "Rates", Parts: g.parts()}
 }
 
 func perSecond(f float64) string {
@@ -202,7 +202,7 @@ func (b benchmark) latencies() *section {
 		}
 		g.add(row...)
 	}
-	return &section{Title: "Response times", Parts: g.some()}
+	return &section{Title: "Response times", Parts: g.parts()}
 }
 
 func (b benchmark) buckets() *section {
@@ -229,7 +229,7 @@ func (b benchmark) buckets() *section {
 			g.add(row...)
 		}
 	}
-	return &section{Title: "Operations by response time", Parts: g.some()}
+	return &section{Title: "Operations by response time", Parts: g.parts()}
 }
 
 func (b benchmark) costs() *section {
@@ -256,7 +256,7 @@ func (b benchmark) costs() *section {
 		}
 		g.add(append(row, size, memory)...)
 	}
-	return &section{Title: "Cost of an operation", Parts: g.some()}
+	return &section{Title: "Cost of an operation", Parts: g.parts()}
 }
 
 // did returns the table of the actions of steps without inserts.
@@ -273,14 +273,14 @@ func (b benchmark) did() *section {
 			before, after = none, none // per step, not per action
 		}
 	}
-	return &section{Title: "Indexes and settling", Parts: g.some()}
+	return &section{Title: "Indexes and settling", Parts: g.parts()}
 }
 
 // facts describes the benchmark's conditions.
 func (b benchmark) facts() facts {
 	r := &b[0].rec.Run
-	out := facts{{"clients", fmt.Sprintf("%s of %s, method %s, seed %d", plural(int64(r.Writers), "client", "clients"),
-		plural(int64(r.Step.Tables), "table", "tables"), r.Method, r.Seed)}}
+	out := facts{{"clients", fmt.Sprintf("%s of %s, method %s, seed %d", plural(r.Writers, "client", "clients"),
+		plural(r.Step.Tables, "table", "tables"), r.Method, r.Seed)}}
 	for _, f := range b[0].facts() {
 		if slices.Contains(conditions, f.Name) {
 			out = append(out, f)

@@ -28,7 +28,7 @@ func (d *Document) Text(w io.Writer) error {
 		t.wrapped("", "  ", line.Text)
 	}
 	t.notes("", d.Notes)
-	t.parts(d.Parts, 0)
+	t.parts(shown(d.Parts, inText), 0)
 	if _, err := io.WriteString(w, t.out.String()); err != nil {
 		return fmt.Errorf("write text report: %w", err)
 	}
@@ -57,9 +57,6 @@ func (t *textWriter) parts(parts []Part, depth int) {
 	for _, p := range parts {
 		switch p := p.(type) {
 		case *section:
-			if p.In != 0 && p.In&inText == 0 {
-				continue
-			}
 			t.block()
 			if p.Title != "" {
 				t.line(strings.Repeat("  ", depth) + oneLine(p.Title))

@@ -116,6 +116,7 @@ function loopCharts() {
     Object.keys(r.response).sort().forEach(function (op) {
       if (!r.latency[op] || !some(r.response[op].p99)) return;
       new Chart(grid, { title: r.label + ": response and service, p99", note: op + ", logarithmic", unit: "us", height: 230, medium: true, log: function () { return true; },
+        run: data.apart && r, fixedX: data.apart && function () { return state.x; },
         lines: [line(r, "response p99", r.response[op].p99, { own: true, width: 2.5, dash: [] }), line(r, "service p99", r.latency[op].p99, { own: true, width: 1.5, dash: [2, 3] })] });
     });
   });

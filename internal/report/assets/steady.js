@@ -94,7 +94,7 @@ function build(panel) {
     scales: { x: { time: false, range: function () { return range || whole(); } }, y: { range: [0, highest * 1.06 || 1] } },
     axes: [
       { stroke: colours.muted, grid: { stroke: colours.grid }, incrs: steps("clock"), values: function (u, s) { return s.map(moment); }, space: data.days ? 110 : 70 },
-      { stroke: colours.muted, grid: { stroke: colours.grid }, size: 74, space: 34, incrs: steps(panel.unit), values: function (u, s) { return s.map(write); } }
+      { stroke: colours.muted, grid: { stroke: colours.grid }, size: 86, space: 34, incrs: steps(panel.unit), values: function (u, s) { return s.map(write); } }
     ],
     hooks: {
       draw: [function (u) {
