@@ -14,17 +14,7 @@ func trialRecord(t *testing.T, rate float64, purpose string, backlog int64, stop
 		Search: &Search{Trial: 3, Purpose: purpose, LimitUS: 20000, TrialSeconds: float64(len(intervals)), RampSeconds: 1, TableRows: 500}}}
 	rows := int64(0)
 	for i, times := range intervals {
-		h := NewHistogram()
-		for _, us := range times {
-			if err := h.RecordValue(us); err != nil {
-				t.Fatal(err)
-			}
-		}
-		e, err := EncodeHistogram(h)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := int64(10 * len(times))
+		e, n := encoded(t, times...), int64(10*len(times))
 		rows += n
 		iv := Interval{Elapsed: float64(i + 1), Seconds: 1, Rows: rows, NewRows: n, WaitSeconds: 2,
 			Latency: map[string]Histogram{"insert": e}, Response: map[string]Histogram{"insert": e}}
@@ -41,14 +31,7 @@ func trialRecord(t *testing.T, rate float64, purpose string, backlog int64, stop
 
 // times returns n operations of 5 ms, `over` of them of 50 ms.
 func times(n, over int) []int64 {
-	out := make([]int64, n)
-	for i := range out {
-		out[i] = 5000
-		if i < over {
-			out[i] = 50000
-		}
-	}
-	return out
+	return append(slices.Repeat([]int64{50000}, over), slices.Repeat([]int64{5000}, n-over)...)
 }
 
 func TestTrialVerdict(t *testing.T) {

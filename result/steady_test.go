@@ -26,16 +26,11 @@ func histogram(t testing.TB, us int64) Histogram {
 	if h, ok := latencies[us]; ok {
 		return h
 	}
-	h := NewHistogram()
+	var values []int64
 	for i := range int64(100) {
-		if err := h.RecordValue(us + us*i/200); err != nil {
-			t.Fatal(err)
-		}
+		values = append(values, us+us*i/200)
 	}
-	e, err := EncodeHistogram(h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := encoded(t, values...)
 	latencies[us] = e
 	return e
 }

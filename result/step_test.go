@@ -5,28 +5,12 @@ import (
 	"testing"
 )
 
-// latencyOf returns the distribution of some values in microseconds.
-func latencyOf(t *testing.T, us ...int64) Histogram {
-	t.Helper()
-	h := NewHistogram()
-	for _, v := range us {
-		if err := h.RecordValue(v); err != nil {
-			t.Fatal(err)
-		}
-	}
-	out, err := EncodeHistogram(h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
 func TestBuckets(t *testing.T) {
 	for _, c := range []struct {
 		us   int64
 		want int
 	}{{1, 0}, {256, 0}, {257, 1}, {1000, 1}, {1001, 2}, {4000, 2}, {4010, 3}, {16000, 3}, {64000, 4}, {256e3, 5}, {1e6, 6}, {1.01e6, 7}, {4e6, 7}, {16e6, 8}, {17e6, 9}, {3600e6, 9}} {
-		r := &Record{Intervals: []Interval{{Latency: map[string]Histogram{"insert": latencyOf(t, c.us)}}}}
+		r := &Record{Intervals: []Interval{{Latency: map[string]Histogram{"insert": encoded(t, c.us)}}}}
 		got := r.Buckets()["insert"]
 		if want := slices.Repeat([]int64{0}, len(BucketMicros())+1); got == nil || slices.Index(got, 1) != c.want || len(got) != len(want) {
 			t.Errorf("%d us: %v, want bucket %d", c.us, got, c.want)
@@ -34,8 +18,8 @@ func TestBuckets(t *testing.T) {
 	}
 	// Two intervals, one of which has response times.
 	r := &Record{Intervals: []Interval{
-		{Latency: map[string]Histogram{"insert": latencyOf(t, 10, 10), "query": latencyOf(t, 500)}, Response: map[string]Histogram{"insert": latencyOf(t, 10, 5000)}},
-		{Latency: map[string]Histogram{"insert": latencyOf(t, 10)}},
+		{Latency: map[string]Histogram{"insert": encoded(t, 10, 10), "query": encoded(t, 500)}, Response: map[string]Histogram{"insert": encoded(t, 10, 5000)}},
+		{Latency: map[string]Histogram{"insert": encoded(t, 10)}},
 	}}
 	got := r.Buckets()
 	if !slices.Equal(got["insert"], []int64{2, 0, 0, 1, 0, 0, 0, 0, 0, 0}) || !slices.Equal(got["query"], []int64{0, 1, 0, 0, 0, 0, 0, 0, 0, 0}) {
@@ -72,7 +56,7 @@ func TestStepSummary(t *testing.T) {
 		Run: Run{Rate: 1000, Batch: 50, Step: &Step{Benchmark: "ibench", Name: "qr1000", StartRows: 5000, KeepRows: 5000, Query: "qr"}},
 		Intervals: []Interval{{Elapsed: 2, Seconds: 2, Rows: 1880, NewRows: 1880, HeldRows: 5010,
 			Beside:   map[string]Tally{"delete": {Rows: 1870}, "query": {Rows: 1000}},
-			Latency:  map[string]Histogram{"insert": latencyOf(t, 10), "delete": latencyOf(t, 10), "query": latencyOf(t, slices.Repeat([]int64{5}, 1000)...)},
+			Latency:  map[string]Histogram{"insert": encoded(t, 10), "delete": encoded(t, 10), "query": encoded(t, slices.Repeat([]int64{5}, 1000)...)},
 			Counters: map[string]float64{"disk_read_bytes": 512e3, "server_io_write_bytes": 1e6, "server_peak_bytes": 7, "server_rss_bytes": 9}}},
 		End: &End{ClientCPUSeconds: 0.25, ServerCPUSeconds: &server},
 	}
