@@ -115,7 +115,7 @@ func (c *Config) Validate() error {
 	for i := range c.Beside {
 		l := &c.Beside[i]
 		if l.Operation == "" || names[l.Operation] {
-			return fmt.Errorf("load %q: each load of a run needs a name of its own", l.Operation)
+			return fmt.Errorf("load %q: each load of a run needs a separate name", l.Operation)
 		}
 		names[l.Operation] = true
 		if l.Client == nil {

@@ -46,7 +46,7 @@ func (l *Load) validate() error {
 	case l.Rows < 0:
 		return errors.New("rows can't be negative")
 	case l.Rate < 0 || math.IsNaN(l.Rate) || math.IsInf(l.Rate, 0):
-		return fmt.Errorf("rate %v: want rows per second, or 0 for as fast as it goes", l.Rate)
+		return fmt.Errorf("rate %v: want rows per second, or 0 for no limit", l.Rate)
 	}
 	return nil
 }

@@ -128,8 +128,8 @@ func TestLoadRefused(t *testing.T) {
 		load Load
 		want string
 	}{
-		"same name":  {Load{Operation: "insert", Clients: 1, Batch: 1, Client: client}, "a name of its own"},
-		"no name":    {Load{Clients: 1, Batch: 1, Client: client}, "a name of its own"},
+		"same name":  {Load{Operation: "insert", Clients: 1, Batch: 1, Client: client}, "a separate name"},
+		"no name":    {Load{Clients: 1, Batch: 1, Client: client}, "a separate name"},
 		"no clients": {Load{Operation: "query", Batch: 1, Client: client}, "load query: 0 clients"},
 		"no rows":    {Load{Operation: "query", Clients: 1, Client: client}, "load query: 0 rows per operation"},
 		"nobody":     {Load{Operation: "query", Clients: 1, Batch: 1}, "load query has no clients"},

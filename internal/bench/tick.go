@@ -93,7 +93,7 @@ func (t *ticker) interval(ctx context.Context, now time.Duration, final bool) {
 	}
 	for _, l := range r.loads {
 		if n := l.figures.overflow; n > 0 {
-			r.fail(fmt.Errorf("%d latencies are longer than a histogram holds, which is a day", n))
+			r.fail(fmt.Errorf("%d latencies exceed the range of a histogram, which is a day", n))
 		}
 	}
 	if r.cfg.Observe != nil {

@@ -137,7 +137,7 @@ func TestOverflow(t *testing.T) {
 		if err != nil || intervals != 1 || rows != 10 || o.Rows != 10 {
 			t.Errorf("%v; %d rows in %d intervals", err, rows, intervals)
 		}
-		if o.Stopped != StoppedFailed || !strings.Contains(o.Err.Error(), "1 latencies are longer") {
+		if o.Stopped != StoppedFailed || !strings.Contains(o.Err.Error(), "1 latencies exceed") {
 			t.Errorf("%+v", o)
 		}
 	})

@@ -158,7 +158,7 @@ func TestStatusPageInBrowser(t *testing.T) {
 		}
 		l.set(next, nil)
 		b.Until("the problem gone", `document.querySelectorAll(".problem").length === 0`)
-		b.wantText("#well", "Nothing needs a person")
+		b.wantText("#well", "No action required")
 		b.wantText("#headroom .big", "1h")
 		b.wantText("#leader", "kept by nobody")
 		if class := testbrowser.Eval[string](b.Tab, `document.querySelector("#headroom .big").className`); class != "big bad" {
@@ -181,7 +181,7 @@ func TestStatusPageInBrowser(t *testing.T) {
 		l.set(nil, errors.New("connect to db1:3306: connection refused"))
 		b.shown()
 		b.Until("the banner", `!!document.getElementById("failed")`)
-		b.wantText("#failed", "connection refused", "What is below is from")
+		b.wantText("#failed", "connection refused", "The status below is from")
 		b.wantText("#headroom", "1d 23h")
 		b.Shot("down")
 		l.set(status(), nil)

@@ -185,7 +185,7 @@ func TestDatabaseDown(t *testing.T) {
 		t.Errorf("status.json: %d %s", code, body)
 	}
 	code, body, _ = get(t, m, "/")
-	if code != 200 || !strings.Contains(body, "refused &lt;b&gt;") || !strings.Contains(body, "What is below is from") || !strings.Contains(body, "p20261122_12") {
+	if code != 200 || !strings.Contains(body, "refused &lt;b&gt;") || !strings.Contains(body, "The status below is from") || !strings.Contains(body, "p20261122_12") {
 		t.Errorf("page: %d\n%.3000s", code, body)
 	}
 	never := newMonitor(l)

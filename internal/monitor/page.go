@@ -48,7 +48,7 @@ func (m *Monitor) routes() http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
 		if !m.knownHost(r) {
-			http.Error(w, fmt.Sprintf("this is rowmill's monitor, and %q is no name of it: ask for it by its address", r.Host), http.StatusMisdirectedRequest)
+			http.Error(w, fmt.Sprintf("this is rowmill's monitor, and %q is not one of its names: use its address", r.Host), http.StatusMisdirectedRequest)
 			return
 		}
 		mux.ServeHTTP(w, r)

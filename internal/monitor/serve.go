@@ -37,9 +37,9 @@ func Listen(addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listen on %s: the port is taken by another process, perhaps a rowmill that runs already: %w", addr, err)
+		return nil, fmt.Errorf("listen on %s: the port is taken by another process, perhaps another rowmill: %w", addr, err)
 	case errors.Is(err, syscall.EACCES):
-		return nil, fmt.Errorf("listen on %s: ports below 1024 need rights that this process lacks: %w", addr, err)
+		return nil, fmt.Errorf("listen on %s: ports below 1024 require privileges that this process lacks: %w", addr, err)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return nil, fmt.Errorf("listen on %s: this machine has no such address: %w", addr, err)
 	case err != nil:

@@ -352,7 +352,7 @@ func TestUnreadableCounters(t *testing.T) {
 			want(t, s, indexSize.Name, w[1])
 		}
 		wantWarning(t, p.Warnings(), "server counters missing in 1 interval, first at 3.0 s: connection refused")
-		wantWarning(t, p.Warnings(), "server counters missing throughout, the server doesn't give them: rows_inserted")
+		wantWarning(t, p.Warnings(), "server counters missing in all intervals, the server does not provide them: rows_inserted")
 		if strings.Contains(strings.Join(p.Warnings(), "\n"), "page_reads") {
 			t.Error("page_reads is said to be missing throughout")
 		}

@@ -148,7 +148,7 @@ func (p *processSource) read() (processUse, error) {
 			return processUse{}, err
 		}
 		if main.started != p.started {
-			return processUse{}, fmt.Errorf("process %d is another one now", p.pid)
+			return processUse{}, fmt.Errorf("process id %d now belongs to another process", p.pid)
 		}
 		if main.ended {
 			return processUse{}, fmt.Errorf("process %d has ended", p.pid)

@@ -26,7 +26,7 @@ const (
 
 // Reasons why a sample has no server counters.
 var (
-	errStillOpen = errors.New("the query before has not returned")
+	errStillOpen = errors.New("the previous query has not returned")
 	errLate      = errors.New("the query took too long")
 )
 
@@ -77,7 +77,7 @@ func (p *poller) warnings() []string {
 		}
 	}
 	if len(unseen) > 0 {
-		out = append(out, "server counters missing throughout, the server doesn't give them: "+strings.Join(unseen, ", "))
+		out = append(out, "server counters missing in all intervals, the server does not provide them: "+strings.Join(unseen, ", "))
 	}
 	return out
 }

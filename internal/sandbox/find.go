@@ -73,7 +73,7 @@ func (k *kind) findNamed(ctx context.Context, path string) (binaries, error) {
 	bin, foreign, err := k.ask(ctx, path)
 	switch {
 	case foreign != "":
-		return binaries{}, fmt.Errorf("%s: %s is no %s: it says %q", k.variable, path, k.name, foreign)
+		return binaries{}, fmt.Errorf("%s: %s is not %s: its version is %q", k.variable, path, k.name, foreign)
 	case err != nil:
 		return binaries{}, fmt.Errorf("%s: %w", k.variable, err)
 	}

@@ -46,7 +46,7 @@ func TestFindMySQL(t *testing.T) {
 		"fetched":                  {first: saysMariaDB, fetched: saysMySQL, want: "cache", version: "8.0.15"},
 		"PATH before what was":     {second: saysMySQL, fetched: saysPercona, want: "second", version: "8.0.15"},
 		"named":                    {first: saysPercona, named: saysMySQL, namedAs: "mysqld", want: "named", version: "8.0.15"},
-		"a MariaDB is named":       {first: saysMySQL, named: saysMariaDB, namedAs: "mysqld", wantErr: "is no mysql"},
+		"a MariaDB is named":       {first: saysMySQL, named: saysMariaDB, namedAs: "mysqld", wantErr: "is not mysql"},
 		"named and not there":      {first: saysMySQL, namedAs: "mysqld", wantErr: "no such file"},
 		"named otherwise":          {first: saysMySQL, named: saysMySQL, namedAs: "mysqld-8.0", wantErr: "symbolic link"},
 		"broken":                   {first: lacksParts, second: saysMySQL, wantErr: "apt install libaio1 libnuma1"},
@@ -180,8 +180,8 @@ func TestCheckMySQL(t *testing.T) {
 	for name, test := range map[string]struct{ settings, wantErr string }{
 		"two files":       {"innodb_buffer_pool_size 67108864 innodb_log_file_size 4194304 innodb_log_files_in_group 2", ""},
 		"capacity":        {"innodb_buffer_pool_size 67108864 innodb_log_file_size 50331648 innodb_log_files_in_group 2 innodb_redo_log_capacity 8388608", ""},
-		"rounded pool":    {"innodb_buffer_pool_size 134217728 innodb_redo_log_capacity 8388608", "ask for memory=134217728"},
-		"rounded redo":    {"innodb_buffer_pool_size 67108864 innodb_log_file_size 3145728 innodb_log_files_in_group 2", "ask for redo=6291456"},
+		"rounded pool":    {"innodb_buffer_pool_size 134217728 innodb_redo_log_capacity 8388608", "request memory=134217728"},
+		"rounded redo":    {"innodb_buffer_pool_size 67108864 innodb_log_file_size 3145728 innodb_log_files_in_group 2", "request redo=6291456"},
 		"nothing of redo": {"innodb_buffer_pool_size 67108864", "size of the redo log"},
 		"nothing":         {"", "innodb_buffer_pool_size"},
 	} {

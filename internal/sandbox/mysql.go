@@ -453,7 +453,7 @@ func checkMemory(l *launch, settings map[string]string) error {
 		variable = "rocksdb_block_cache_size"
 	}
 	if got := settings[variable]; got != strconv.FormatInt(l.Memory, 10) {
-		return fmt.Errorf("the server has made %s %s instead of the %d asked for; ask for memory=%s", variable, got, l.Memory, got)
+		return fmt.Errorf("the server has set %s to %s instead of the requested %d; request memory=%s", variable, got, l.Memory, got)
 	}
 	return nil
 }
@@ -464,7 +464,7 @@ func checkMySQL(l *launch, settings map[string]string) error {
 	}
 	redo, err := redoOf(settings)
 	if err == nil && redo != l.Redo {
-		err = fmt.Errorf("the server has made its redo log %d bytes instead of the %d asked for; ask for redo=%d", redo, l.Redo, redo)
+		err = fmt.Errorf("the server has set its redo log to %d bytes instead of the requested %d; request redo=%d", redo, l.Redo, redo)
 	}
 	return err
 }

@@ -56,7 +56,7 @@ func StartNamed(ctx context.Context, name string, o Options, logf func(format st
 		return Info{}, err
 	}
 	if o.Keep != "" {
-		return fail(errors.New("keep is for servers that are thrown away; a named one is kept until it is stopped"))
+		return fail(errors.New("keep applies to throwaway servers; a named server is kept until it is stopped"))
 	}
 	s, err := start(ctx, o, name, logf)
 	if errors.Is(err, errLocked) {

@@ -293,7 +293,7 @@ func queryPostgres(ctx context.Context, socket string, statements ...string) (ma
 func checkPostgres(l *launch, settings map[string]string) error {
 	got, err := ParseSize(settings["shared_buffers"])
 	if err != nil || got != l.Memory {
-		return fmt.Errorf("the server has made shared_buffers %s instead of the %s asked for", settings["shared_buffers"], FormatSize(l.Memory))
+		return fmt.Errorf("the server has set shared_buffers to %s instead of the requested %s", settings["shared_buffers"], FormatSize(l.Memory))
 	}
 	return nil
 }

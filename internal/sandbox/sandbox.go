@@ -142,7 +142,7 @@ func (o Options) Validate() error {
 		return err
 	}
 	if o.Version != "" && !versionNumber.MatchString(o.Version) {
-		return fmt.Errorf("version %q is none: write 9, 9.7 or 9.7.4", o.Version)
+		return fmt.Errorf("version %q: want a number such as 9, 9.7 or 9.7.4", o.Version)
 	}
 	if err := oneOf("durability", o.Durability, Full, Relaxed, None); err != nil {
 		return err
