@@ -368,7 +368,7 @@ func TestLoadMissesRowsOfKilledLoad(t *testing.T) {
 			l.Errorf("all is there: %+v", got[0])
 		}
 		l.remove("")
-		if got, _ := l.load(exitFailed, path); got[0].Missing == 0 {
+		if got, _ := l.load(exitFailed, path); got[0].Missing != 300 {
 			l.Errorf("and then nothing: %+v", got[0])
 		}
 	})
@@ -409,6 +409,15 @@ func TestLoadOfFileLoadedByOlderRowmill(t *testing.T) {
 		}
 		if got, _ := l.load(exitDone, path); got[0].NotLooked != "" || got[0].Before != 105 {
 			l.Errorf("after that: %+v", got[0])
+		}
+		// Rows that were there already belong to the file, too: they are counted.
+		other := l.write("other.csv", f.text)
+		if got, _ := l.load(exitDone, other); got[0].Duplicate != 100 {
+			l.Errorf("the same rows in another file: %+v", got[0])
+		}
+		l.remove("")
+		if got, _ := l.load(exitFailed, path, other); got[0].Missing != 105 || got[1].Missing != 100 {
+			l.Errorf("105 rows of one file and 100 of the other were deleted: %+v", got)
 		}
 	})
 }

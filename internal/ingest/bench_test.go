@@ -42,14 +42,14 @@ func BenchmarkParse(b *testing.B) {
 		b.Run(string(kind), func(b *testing.B) {
 			data := benchRows(kind, rows)
 			p := parserOf(b, &Format{Kind: kind, NoHeader: true}, "sensor,ts,value,note")
-			p.parse(data, 1, 0, false)
+			p.parse(bytesOf(data, 1, 0, false))
 			if p.batch.Rows() != rows {
 				b.Fatalf("%d rows, and %v", p.batch.Rows(), p.rejected[0].Reason)
 			}
 			b.SetBytes(int64(len(data)))
 			b.ReportAllocs()
 			for b.Loop() {
-				p.parse(data, 1, 0, false)
+				p.parse(bytesOf(data, 1, 0, false))
 			}
 			report(b, rows)
 		})
@@ -93,8 +93,8 @@ func TestParsingAllocatesNothing(t *testing.T) {
 	for _, kind := range Kinds() {
 		data := benchRows(kind, 2000)
 		p := parserOf(t, &Format{Kind: kind, NoHeader: true}, "sensor,ts,value,note")
-		p.parse(data, 1, 0, false)
-		if n := testing.AllocsPerRun(5, func() { p.parse(data, 1, 0, false) }); n > 20 {
+		p.parse(bytesOf(data, 1, 0, false))
+		if n := testing.AllocsPerRun(5, func() { p.parse(bytesOf(data, 1, 0, false)) }); n > 20 {
 			t.Errorf("%s: %.0f allocations for 2000 rows", kind, n)
 		}
 	}

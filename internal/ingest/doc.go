@@ -15,7 +15,13 @@
 // written to a file, each with its line number, the reason and the row, before the
 // batch is committed; the other rows are loaded.
 //
-// The path of a row: a reader cuts the source (cut.go), a parser fills an
-// engine.Batch (parse.go, column.go), a sender commits it (send.go). load.go connects
-// the parts.
+// From top to bottom: File (file.go) opens an input (input.go), locks it (lock.go) and
+// recognises what was loaded of it before (source.go, missing.go); Stream (stream.go)
+// writes its source to a spool and reads it from there. Both cut it into batches at
+// record boundaries (batch.go, format.go), which senders take (load.go): a parser
+// fills an engine.Batch (parse.go, json.go, columns.go) with values that package value
+// reads, rows outside of the table's periods are rejected (periods.go), and the rest
+// is committed by an engine.Loader (send.go). rejected.go writes the file of bad rows.
+// A new format belongs in format.go, a new source beside file.go and stream.go, a new
+// way to load in send.go.
 package ingest

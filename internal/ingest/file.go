@@ -1,166 +1,500 @@
 package ingest
 
 import (
-	"bufio"
-	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strings"
+	"math"
+	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/state"
 )
-
-// An input is an open file, decompressed according to the extension of its name.
-type input struct {
-	io.Reader
-	file  *os.File
-	size  int64        // bytes on disk, compressed or not; 0 is unknown
-	read  atomic.Int64 // bytes of the file read
-	given atomic.Int64 // bytes returned after decompression
-	close func()
-	quit  chan struct{} // closed when nobody waits for the file to grow
-}
-
-// Read implements io.Reader.
-func (in *input) Read(p []byte) (int, error) {
-	n, err := in.Reader.Read(p)
-	in.given.Add(int64(n))
-	return n, err
-}
-
-// upTo converts a number of decompressed bytes to the corresponding number of
-// bytes on disk. The two are equal if the file isn't compressed.
-func (in *input) upTo(passed int64) int64 {
-	// given is loaded before read, so that it never exceeds the bytes that read
-	// accounts for.
-	given := in.given.Load()
-	read := in.read.Load()
-	if given == 0 || passed >= given {
-		return read
-	}
-	return int64(float64(read) * float64(passed) / float64(given))
-}
-
-// counted counts the bytes read from a file and detects that the file is
-// truncated while it is read.
-type counted struct {
-	file *os.File
-	n    *atomic.Int64
-	size int64 // when the file was opened; 0 is unknown
-	last byte  // the last byte read
-	// packed means that the file is compressed: its format reveals whether it is
-	// complete.
-	packed bool
-	quit   <-chan struct{}
-}
 
 const (
-	// settledAfter is how long a file must not have been written to before its
-	// unterminated last line is accepted: the writer may still be writing it.
-	settledAfter = 5 * time.Second
-	// growPoll is the interval between checks for that, and growWait limits the
-	// total wait.
-	growPoll = 100 * time.Millisecond
-	growWait = 20 * time.Second
+	// headBytes is the length of a file's beginning that is compared to distinguish
+	// it from another file with the same name.
+	headBytes = 4096
+	// cutsAhead limits the number of cuts recorded at a time before the first of
+	// their batches is sent.
+	cutsAhead = 16
+	// ledgerKept is how long the ledger keeps the batches of finished sources. No
+	// transaction of a broken connection is still pending on a server after a day.
+	ledgerKept = 24 * time.Hour
 )
 
-// errGrowing is returned at the end of a file that ends in the middle of a line
-// and is being written to.
-var errGrowing = errors.New("its last line has no end, and it is being written to")
+// File loads a file, or the part of it that is not loaded yet. Loading a file that is
+// completely loaded changes nothing. A file that has grown is loaded from its
+// previous end; a file that has changed otherwise is refused.
+//
+// If another process is loading the file, File returns ErrHeld.
+//
+// If ctx ends, File returns ctx's error. Committed batches remain, and the next load
+// continues after them.
+func File(ctx context.Context, o Options, path string) (Result, error) {
+	common, err := newLoad(&o)
+	if err != nil {
+		return Result{}, err
+	}
+	name := o.Name
+	if name == "" {
+		if name, err = filepath.Abs(path); err != nil {
+			return Result{}, err
+		}
+	}
+	l := &fileLoad{load: common, path: path, format: o.Format, lookFor: lookFor}
+	l.position = l.bytesDone
+	l.source = &state.Source{Table: o.Table.Name, Path: name, Kind: state.FileSource, Key: newKey()}
+	if o.Dry {
+		// Remove the lines of an earlier dry run of the file.
+		l.source.Key = "dry run " + hashOf([]byte(name))
+		if err := l.bad.add(name, l.source.Key, 0, math.MaxInt64, nil); err != nil {
+			return l.finish(err)
+		}
+	}
+	return l.finish(l.start(ctx))
+}
 
-// errCutOff is returned if a file was truncated while it was read.
-var errCutOff = errors.New("it was cut off while it was read")
+// A fileLoad is the load of a file. Its batches are recorded as cuts of the file
+// before they are sent, so that the next load after a crash finds the same ones.
+type fileLoad struct {
+	*load
+	path   string
+	format Format
+	input  *input
 
-func (c *counted) Read(p []byte) (int, error) {
-	for began := time.Now(); ; {
-		n, err := c.file.Read(p)
-		read := c.n.Add(int64(n))
-		if n > 0 {
-			c.last = p[n-1]
-		}
-		if n > 0 || c.size == 0 || !errors.Is(err, io.EOF) {
-			return n, err
-		}
-		info, statErr := c.file.Stat()
-		if statErr != nil {
-			return 0, statErr
-		}
-		if info.Size() < max(read, c.size) {
-			return 0, errCutOff
-		}
-		if c.packed || c.last == '\n' || info.Size() == read && time.Since(info.ModTime()) >= settledAfter {
-			return 0, err
-		}
-		if time.Since(began) >= growWait {
-			return 0, errGrowing
-		}
-		select {
-		case <-time.After(growPoll):
-		case <-c.quit:
-			return 0, errGrowing
-		}
+	// passed counts the bytes of the current reading that are done: compared with
+	// earlier loads, or committed. skipped is the part of them that earlier loads had
+	// committed. sending is when the first new batch was passed on, as
+	// time.Since(began).
+	passed, skipped, sending atomic.Int64
+
+	// recorded releases the lock on files with the same head, once this one can be
+	// recognised by its recorded cuts.
+	recorded func()
+	// loaded is the offset up to which the file was loaded when last read.
+	loaded int64
+	// settledIn, earlierIn and sentIn are the extents of the file's rows: the settled
+	// ones, those of batches that earlier loads committed without settling them, and
+	// those of this load. offered are the extents that this load has sent, duplicates
+	// included. earlier are the counts of earlierIn.
+	settledIn, earlierIn, sentIn, offered []state.Extent
+	earlier                               state.Counts
+	// out contains the batches that this load has sent, and whether they are counted.
+	// own counts the rows sent by this load that are already in the source's totals.
+	out map[string]bool
+	own state.Counts
+	// told means that an earlier load has reported that the extents of the file's
+	// rows are unknown; accepted that none of the rows is in the table, and that this
+	// is intended; anew that the file was forgotten, to be loaded again.
+	told, accepted, anew bool
+	// lookFor limits how long to look for rows that were loaded earlier.
+	lookFor time.Duration
+}
+
+// bytesDone adds to a Progress how far the file has been loaded.
+func (l *fileLoad) bytesDone(p *Progress) {
+	if l.input == nil {
+		return
+	}
+	skipped := l.input.upTo(l.skipped.Load())
+	p.Bytes, p.Size = l.input.upTo(l.passed.Load()), l.input.size
+	p.Sent = max(p.Bytes-skipped, 0)
+	if began := l.sending.Load(); began > 0 {
+		p.Sending = p.Elapsed - time.Duration(began)
 	}
 }
 
-// errEmptyPacked is returned for an empty compressed file, which must have been
-// truncated: even without content a compressed file has a header.
-var errEmptyPacked = errors.New("it is empty, which no compressed file is")
+// start loads the file while holding its locks, which are taken again if they are
+// lost.
+func (l *fileLoad) start(ctx context.Context) error {
+	if l.format.Kind == "" {
+		if l.format.Kind = KindOf(l.path); l.format.Kind == "" {
+			return engine.Hinted(fmt.Errorf("%s: its name doesn't tell its format", l.path), "--format csv, tsv or jsonl")
+		}
+	}
+	if err := l.format.Validate(); err != nil {
+		return err
+	}
+	if l.opt.Dry {
+		return l.read(ctx)
+	}
+	fresh := *l.source
+	for again := false; ; again = true {
+		s := fresh
+		l.source = &s
+		err := l.locked(ctx, again)
+		if !errors.Is(err, errLockLost) || ctx.Err() != nil || l.opt.RetryFor == 0 {
+			return err
+		}
+		l.say("%s: %v; it is taken again, and the load goes on", l.path, errLockLost)
+	}
+}
 
-// openFile opens a file to be loaded. Files that end in .gz or .zst are
-// decompressed.
-func openFile(path string) (*input, error) {
-	f, err := os.Open(path)
+// read reads the file and sends what isn't loaded yet.
+func (l *fileLoad) read(ctx context.Context) (err error) {
+	if l.input, err = openFile(l.path); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.input.Close()) }()
+	l.passed.Store(0)
+	l.skipped.Store(0)
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	c := newCutter(reading, l.input, &l.format, l.opt.Rows, l.opt.Bytes, 0)
+	defer c.wait(stop)
+	defer close(l.input.quit)
+	fail := func(err error) error {
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		return fmt.Errorf("%s: %w", l.path, err)
+	}
+	if !l.opt.Dry && (!l.opt.Again || l.anew) {
+		if err := l.sameOptions(); err != nil {
+			return fail(err)
+		}
+	}
+	t, err := l.targetOf(ctx, c, &l.format)
+	if errors.Is(err, errGrowing) {
+		l.sayGrowing(c)
+		return nil
+	}
+	if err != nil {
+		return fail(err)
+	}
+	if t == nil {
+		l.say("%s is empty", l.path)
+		l.result.Finished = true
+		return nil
+	}
+	if l.opt.Again && !l.opt.Dry {
+		if err := l.forget(ctx, t); err != nil {
+			return fail(err)
+		}
+		l.source.Options = l.optionsText()
+	}
+	cuts, err := l.resume(ctx, c)
+	if err != nil {
+		return fail(err)
+	}
+	before := *l.source
+	err = l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
+		return fail(l.batches(ctx, c, t, cuts, out))
+	}, func(_ context.Context, b *batch, noted state.Batch) error {
+		l.countSent(noted, b)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	l.result.Finished = true
+	if errors.Is(c.ends, errGrowing) {
+		l.sayGrowing(c)
+	}
+	if l.opt.Dry {
+		return nil
+	}
+	if r := &l.result; r.Rejected+r.BeforeRejected > 0 && before.Inserted+before.Duplicate+r.Inserted+r.Duplicate+l.earlier.Inserted+l.earlier.Duplicate == 0 {
+		// No row was loaded. The user will repeat the load with other options, for
+		// which the file must count as new.
+		return l.retry(ctx, func() error { return l.state.Unload(ctx, l.source) })
+	}
+	return l.settle(ctx, c, before)
+}
+
+// sayGrowing reports that a file's last line is left for the next load.
+func (l *fileLoad) sayGrowing(c *cutter) {
+	l.result.Finished, l.result.Unfinished = true, len(c.buf)
+	l.say("%s: line %d has no end yet, and the file is being written to: it is left for the next load", l.path, c.line)
+}
+
+// resume skips the part of the file that is loaded, after comparing its hash, and
+// returns the recorded cuts of the rest. It looks whether the rows loaded earlier are
+// in the table.
+func (l *fileLoad) resume(ctx context.Context, c *cutter) ([]state.Cut, error) {
+	s := l.source
+	if l.opt.Dry || s.Started.IsZero() {
+		return nil, nil
+	}
+	l.countSettled()
+	c.tornBy = fmt.Errorf("it is the rest of a line that had no end when it was loaded, on %s: see what became of that row", s.Updated.UTC().Format("2006-01-02 15:04"))
+	if s.Loaded > 0 {
+		hash, err := c.skip(ctx, s.Loaded, s.Lines)
+		l.passed.Store(c.at)
+		l.skipped.Store(c.at)
+		if errors.Is(err, errEnds) {
+			return nil, shorter(c.at, s.Loaded)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if hash != s.Hash {
+			return nil, l.changed(0, s.Loaded)
+		}
+	}
+	cuts, err := l.cuts(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	in := &input{file: f, close: func() {}, quit: make(chan struct{})}
-	fail := func(err error) (*input, error) {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return fail(err)
-	}
-	if info.IsDir() {
-		return fail(errors.New("it is a directory"))
-	}
-	if info.Mode().IsRegular() {
-		in.size = info.Size()
-	}
-	raw := &counted{file: f, n: &in.read, size: in.size, quit: in.quit}
-	in.Reader = raw
-	name := strings.ToLower(path)
-	gz, zst := strings.HasSuffix(name, ".gz"), strings.HasSuffix(name, ".zst")
-	if !gz && !zst {
-		return in, nil
-	}
-	raw.packed = true
-	packed := bufio.NewReaderSize(in.Reader, blockSize)
-	if _, err := packed.Peek(1); errors.Is(err, io.EOF) {
-		return fail(errEmptyPacked)
-	}
-	if gz {
-		z, err := gzip.NewReader(packed)
-		if err != nil {
-			return fail(err)
+	at := s.Loaded
+	for _, cut := range cuts {
+		if cut.From != at {
+			return nil, fmt.Errorf("rowmill_cuts has a batch of %s from byte %d, and the one before ends at %d", s.Path, cut.From, at)
 		}
-		in.Reader = z
-		return in, nil
+		at = cut.To
 	}
-	z, err := zstd.NewReader(packed)
-	if err != nil {
-		return fail(err)
+	if l.settledIn, err = l.extents(ctx); err != nil {
+		return nil, err
 	}
-	in.Reader, in.close = z, z.Close
-	return in, nil
+	return cuts, l.lookBack(ctx, cuts)
 }
 
-// Close closes the file.
-func (in *input) Close() error {
-	in.close()
-	return in.file.Close()
+// changed returns the error for a file whose loaded bytes have changed.
+func (l *fileLoad) changed(from, to int64) error {
+	return engine.Hinted(fmt.Errorf("it has changed since it was loaded: bytes %d to %d are other ones than they were on %s", from, to,
+		l.source.Updated.UTC().Format("2006-01-02 15:04")),
+		"--source with another name if it is another file: all of it is loaded then, and rows whose key is in the table are passed over")
+}
+
+// shorter returns the error for a file that has lost its end.
+func shorter(is, was int64) error {
+	return engine.Hinted(fmt.Errorf("it is shorter than it was: %d bytes, of which %d had been loaded", is, was),
+		"the whole file; --source with another name if it is another file")
+}
+
+// batches produces the batches of a file: first the recorded cuts that are not in the
+// ledger, then new ones, after their cuts are recorded.
+func (l *fileLoad) batches(ctx context.Context, c *cutter, t *target, cuts []state.Cut, out chan<- *batch) error {
+	noted, err := l.noted(ctx, cuts)
+	if err != nil {
+		return err
+	}
+	for _, done := range noted {
+		if _, own := l.out[done.ID]; !own {
+			l.rejectedBefore.Add(done.Rejected)
+		}
+	}
+	for _, cut := range cuts {
+		b, err := c.again(ctx, cut)
+		if errors.Is(err, errEnds) {
+			return shorter(c.at+int64(len(c.buf)), cut.To)
+		}
+		if err != nil {
+			return err
+		}
+		if b.Hash != cut.Hash {
+			return l.changed(cut.From, cut.To)
+		}
+		if done, there := noted[cut.ID(l.source.Key)]; there {
+			l.countFound(done, b)
+			continue
+		}
+		b.target = t
+		if err := l.hold(ctx, b); err != nil {
+			return err
+		}
+		l.handOut(b, out)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	news := make(chan *batch, cutsAhead)
+	var failed error
+	cutting, enough := context.WithCancel(ctx)
+	defer enough()
+	go func() {
+		defer close(news)
+		for {
+			b, err := c.next(cutting)
+			if errors.Is(err, io.EOF) || errors.Is(err, errGrowing) {
+				return
+			}
+			if err == nil {
+				b.target = t
+				err = l.hold(cutting, b)
+			}
+			if err != nil {
+				failed = err
+				return
+			}
+			news <- b
+		}
+	}()
+	err = l.record(ctx, news, out)
+	enough()
+	for range news { // until the cutting goroutine ends
+	}
+	if err != nil {
+		return err
+	}
+	return failed
+}
+
+// record passes batches on after recording their cuts, as many at a time as are
+// ready.
+func (l *fileLoad) record(ctx context.Context, news <-chan *batch, out chan<- *batch) error {
+	for b := range news {
+		group := []*batch{b}
+	more:
+		for len(group) < cutsAhead {
+			select {
+			case next, ok := <-news:
+				if !ok {
+					break more
+				}
+				group = append(group, next)
+			default:
+				break more
+			}
+		}
+		if !l.opt.Dry {
+			if err := l.putCuts(ctx, group); err != nil {
+				return err
+			}
+			l.recorded()
+			l.reached("cuts noted")
+		}
+		for _, b := range group {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			l.handOut(b, out)
+		}
+	}
+	return nil
+}
+
+// putCuts records the cuts of batches. Before the first of them it records the
+// source.
+func (l *fileLoad) putCuts(ctx context.Context, group []*batch) error {
+	s := l.source
+	cuts := make([]state.Cut, len(group))
+	for i, b := range group {
+		cuts[i] = b.Cut
+	}
+	if s.Head == 0 && cuts[0].From == 0 {
+		head := group[0].data[:min(headBytes, len(group[0].data))]
+		s.Head, s.HeadHash = int64(len(head)), hashOf(head)
+	}
+	if s.Started.IsZero() || s.Finished {
+		s.Finished = false
+		if err := l.retry(ctx, func() error { return l.state.PutSource(ctx, l.state.DB(), s) }); err != nil {
+			return err
+		}
+	}
+	tried := false
+	return l.retry(ctx, func() error {
+		err := l.state.PutCuts(ctx, s.Table, s.Key, cuts)
+		if tried && errors.Is(err, engine.ErrDuplicateKey) {
+			// The connection may have broken after the commit.
+			have, haveErr := l.state.Cuts(ctx, s.Table, s.Key)
+			if haveErr != nil {
+				return haveErr
+			}
+			i := slices.Index(have, cuts[0])
+			if i >= 0 && len(have) >= i+len(cuts) && slices.Equal(have[i:i+len(cuts)], cuts) {
+				return nil
+			}
+			return fmt.Errorf("batches of %s are noted, and not as they were cut: %w", s.Path, err)
+		}
+		tried = true
+		return err
+	})
+}
+
+// countSettled initialises the counts of settled rows. Rows that this load has sent
+// itself don't count as earlier rows.
+func (l *fileLoad) countSettled() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, r := l.source, &l.result
+	if l.out != nil && s.Loaded > l.loaded { // its own settle was committed
+		l.own, l.sentIn, l.offered = r.Counts, nil, nil
+	}
+	l.loaded = s.Loaded
+	r.Before, r.BeforeRejected = s.Sent-l.own.Sent, s.Rejected-l.own.Rejected
+	l.earlier, l.earlierIn = state.Counts{}, nil
+	l.rejectedBefore.Store(r.BeforeRejected)
+}
+
+// handOut passes a batch to the senders.
+func (l *fileLoad) handOut(b *batch, out chan<- *batch) {
+	l.mu.Lock()
+	if l.out == nil {
+		l.out = map[string]bool{}
+	}
+	l.sending.CompareAndSwap(0, int64(max(time.Since(l.began), 1)))
+	l.out[b.ID(l.source.Key)] = false
+	l.mu.Unlock()
+	out <- b
+}
+
+// countSent counts a batch that this load has committed.
+func (l *fileLoad) countSent(noted state.Batch, b *batch) {
+	l.mu.Lock()
+	if l.out != nil {
+		l.out[b.ID(l.source.Key)] = true
+	}
+	l.passed.Add(b.To - b.From)
+	l.sentIn = l.gathered(l.sentIn, extentsOf(noted))
+	l.offered = l.gathered(l.offered, b.sent)
+	l.mu.Unlock()
+	l.count(noted.Counts, b.To-b.From, false)
+}
+
+// countFound counts a batch that was found in the ledger.
+func (l *fileLoad) countFound(noted state.Batch, b *batch) {
+	l.mu.Lock()
+	counted, own := l.out[noted.ID]
+	l.mu.Unlock()
+	if own && !counted { // it was committed when the lock was lost
+		l.countSent(noted, b)
+		return
+	}
+	l.passed.Add(b.To - b.From)
+	if !own {
+		l.skipped.Add(b.To - b.From)
+		l.count(noted.Counts, 0, true)
+		l.earlier.Add(noted.Counts)
+		l.earlierIn = append(l.earlierIn, extentsOf(noted)...)
+	}
+}
+
+// settle records that the whole file is loaded. before is its source as it was
+// recorded before this load.
+func (l *fileLoad) settle(ctx context.Context, c *cutter, before state.Source) error {
+	r, s := &l.result, l.source
+	s.Loaded, s.Lines, s.Hash, s.Finished = c.at, c.line-1, c.total(), true
+	if head := c.head; int64(len(head)) > s.Head {
+		s.Head, s.HeadHash = int64(len(head)), hashOf(head)
+	}
+	s.Sent, s.Rejected = r.Before+r.Sent, r.BeforeRejected+r.Rejected
+	s.Inserted = before.Inserted + r.Inserted - l.own.Inserted + l.earlier.Inserted
+	s.Duplicate = before.Duplicate + r.Duplicate - l.own.Duplicate + l.earlier.Duplicate
+	if before.Finished && before.Loaded == c.at {
+		return nil // nothing has changed
+	}
+	extents, err := l.extentsNow(ctx)
+	if err != nil {
+		return err
+	}
+	return forgotten(l.retry(ctx, func() error { return l.state.Settle(ctx, s, l.toStore(extents)) }))
+}
+
+// tidy removes entries that are no longer needed. It creates missing tables for
+// sources: the table may have been applied by an older version of rowmill.
+func (l *load) tidy(ctx context.Context) error {
+	err := l.state.Tidy(ctx, l.source.Table, time.Now().Add(-ledgerKept))
+	if err == nil {
+		_, err = l.state.Extents(ctx, l.source.Table, l.source.Key) // reads the table that was added last
+	}
+	if errors.Is(err, engine.ErrNoTable) {
+		err = l.state.Ensure(ctx)
+	}
+	return err
 }

@@ -1,18 +1,21 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
-	"github.com/rowmill/rowmill/internal/ingest/spool"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/value"
 )
@@ -153,86 +156,38 @@ type Result struct {
 	Seconds float64
 }
 
-// A load is a load in progress.
+// A load is what the load of a file and that of a stream have in common: batches go
+// from a source to senders, which commit them.
 type load struct {
 	opt     *Options
 	db      engine.Keeper
 	state   *state.Store
 	source  *state.Source
-	bounds  *bounds
+	periods *periods
 	bad     *badFile
 	reached func(string)
 	began   time.Time
-	input   *input
-	spool   *spool.Spool
-	ahead   ahead
-	gap     int64 // if the spool's first record follows a gap, the end of that gap; otherwise 0
+	// ahead limits the bytes of batches that are cut but not yet taken by a sender.
+	ahead *semaphore.Weighted
+	// position adds to a Progress how far the source has come; it may be nil.
+	position func(*Progress)
 
-	rows     atomic.Int64
-	rejected atomic.Int64
-	// passed counts the bytes of the current reading of a file that are done:
-	// compared with earlier loads, or committed. skipped is the part of them that
-	// earlier loads had committed. sending is when the first new batch was passed on,
-	// as time.Since(began).
-	passed, skipped, sending atomic.Int64
-	// rejectedBefore counts the rows of a file that earlier loads rejected.
-	rejectedBefore atomic.Int64
+	rows, rejected atomic.Int64
+	rejectedBefore atomic.Int64 // rows of a file that earlier loads rejected
 	lost           atomic.Int64 // see Result.Lost
 	mu             sync.Mutex
 	result         Result
 	said           time.Time
-	// loadedAt is when the source was last loaded.
-	loadedAt time.Time
-	// earlier counts batches that earlier loads committed without settling them.
-	earlier state.Counts
-	// out contains the batches of a file that this load has sent, and whether they
-	// are counted. own counts the rows sent by this load that are already in the
-	// source's totals.
-	out map[string]bool
-	own state.Counts
-	// known releases the lock that blocks files with the same head.
-	known func()
-	// loaded is the offset up to which the file was loaded when last read.
-	loaded int64
-	// settledIn, earlierIn and sentIn are the extents of a file's rows: the settled
-	// ones, those of earlier, and the unsettled ones of this load.
-	settledIn, earlierIn, sentIn []state.Extent
-	// told means that an earlier load has reported that the extents of the file's
-	// rows are unknown.
-	told bool
-	// accepted means that none of the file's rows is in the table, and that this is
-	// intended.
-	accepted bool
-	// anew means that the file was forgotten, to be loaded again.
-	anew bool
-	// lookFor limits how long to look for rows that were loaded earlier.
-	lookFor time.Duration
 }
 
 // newLoad checks the options and fills in their defaults.
-func newLoad(o *Options) (*load, error) {
-	full := *o
-	o = &full
-	if o.Rows == 0 {
-		o.Rows = DefaultRows
-	}
-	if o.Bytes == 0 {
-		o.Bytes = DefaultBytes
-	}
-	if o.Writers == 0 {
-		o.Writers = DefaultWriters
-	}
-	if o.Flush == 0 {
-		o.Flush = DefaultFlush
-	}
-	if o.Every == 0 {
-		o.Every = DefaultEvery
-	}
+func newLoad(options *Options) (*load, error) {
+	o := *options
+	o.Rows, o.Bytes, o.Writers = cmp.Or(o.Rows, DefaultRows), cmp.Or(o.Bytes, DefaultBytes), cmp.Or(o.Writers, DefaultWriters)
+	o.Flush, o.Every = cmp.Or(o.Flush, DefaultFlush), cmp.Or(o.Every, DefaultEvery)
+	o.Duplicates = cmp.Or(o.Duplicates, SkipDuplicates)
 	if o.DB.Capabilities().SerialWrites {
 		o.Writers = 1
-	}
-	if o.Duplicates == "" {
-		o.Duplicates = SkipDuplicates
 	}
 	switch {
 	case o.Rows < 1 || o.Bytes < 1 || o.Writers < 1 || o.Flush < 0 || o.Every < 0:
@@ -240,8 +195,8 @@ func newLoad(o *Options) (*load, error) {
 	case o.Duplicates != SkipDuplicates && o.Duplicates != RejectDuplicates:
 		return nil, fmt.Errorf("duplicates %q: want %s or %s", o.Duplicates, SkipDuplicates, RejectDuplicates)
 	}
-	l := &load{opt: o, db: o.DB, state: state.New(o.DB), began: time.Now(), reached: o.Reached, lookFor: lookFor}
-	l.bounds = &bounds{db: o.DB, table: o.Table, late: o.Late, sealed: func(ctx context.Context) (int64, error) {
+	l := &load{opt: &o, db: o.DB, state: state.New(o.DB), began: time.Now(), reached: o.Reached, ahead: semaphore.NewWeighted(aheadBytes)}
+	l.periods = &periods{db: o.DB, table: o.Table, late: o.Late, sealed: func(ctx context.Context) (int64, error) {
 		return l.state.SealedUpTo(ctx, o.Table.Name)
 	}}
 	if l.reached == nil {
@@ -252,6 +207,20 @@ func newLoad(o *Options) (*load, error) {
 		l.say("file of bad rows %s: %s can't be read, the first is line %d; what is there stays", o.Bad, figure.Plural(len(l.bad.broken), "line", "lines"), l.bad.broken[0])
 	}
 	return l, err
+}
+
+// aheadBytes limits load.ahead. A larger batch is admitted alone.
+const aheadBytes = 32 << 20
+
+// hold waits for room for a batch that is about to be sent. The sender that takes it
+// frees the room.
+func (l *load) hold(ctx context.Context, b *batch) error {
+	held := min(int64(len(b.data)), aheadBytes)
+	err := l.ahead.Acquire(ctx, held)
+	if err == nil {
+		b.held = held
+	}
+	return err
 }
 
 func newKey() string {
@@ -332,17 +301,8 @@ func (l *load) progress(ctx context.Context) {
 
 func (l *load) howFar() Progress {
 	p := Progress{Rows: l.rows.Load(), Elapsed: time.Since(l.began)}
-	if l.input != nil {
-		skipped := l.input.upTo(l.skipped.Load())
-		p.Bytes, p.Size = l.input.upTo(l.passed.Load()), l.input.size
-		p.Sent = max(p.Bytes-skipped, 0)
-		if began := l.sending.Load(); began > 0 {
-			p.Sending = p.Elapsed - time.Duration(began)
-		}
-	}
-	if l.spool != nil {
-		_, p.Waiting = l.spool.Size()
-		p.Full = l.spool.Full()
+	if l.position != nil {
+		l.position(&p)
 	}
 	return p
 }
@@ -376,7 +336,7 @@ func (l *load) run(ctx context.Context, drain bool, produce produce, done func(c
 		all.Go(func() {
 			s := &sender{load: l, parsers: map[*target]*parser{}}
 			for b := range batches {
-				l.ahead.give(b.held)
+				l.ahead.Release(b.held)
 				if work.Err() != nil || ctx.Err() != nil && !drain {
 					drop(b)
 					continue // receive the rest, so that produce doesn't block
@@ -415,10 +375,8 @@ func (s *sender) sendOrCheck(ctx context.Context, b *batch) (state.Batch, error)
 	if !s.opt.Dry {
 		return s.send(ctx, b)
 	}
-	p := s.parserOf(b.target)
-	p.torn = s.tornBy(b)
-	p.parse(b.data, b.Line, b.From, b.first)
-	if _, err := s.bounds.check(ctx, p, b.data, b.From); err != nil {
+	p := s.parse(b)
+	if _, err := s.periods.check(ctx, p, b.data, b.From); err != nil {
 		return state.Batch{}, err
 	}
 	if err := s.reject(p.rejected, b); err != nil {
@@ -451,6 +409,17 @@ func (l *load) retry(ctx context.Context, fn func() error) error {
 			return err
 		}
 	}
+}
+
+// retried is retry for a function with a result.
+func retried[T any](ctx context.Context, l *load, fn func() (T, error)) (out T, err error) {
+	err = l.retry(ctx, func() (err error) { out, err = fn(); return err })
+	return out, err
+}
+
+// passes reports whether an error is transient.
+func passes(err error) bool {
+	return engine.Retryable(err) || errors.Is(err, engine.ErrUnreachable)
 }
 
 func (l *load) finish(err error) (Result, error) {

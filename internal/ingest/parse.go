@@ -9,8 +9,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/value"
@@ -41,9 +39,8 @@ type parser struct {
 	batch    *engine.Batch
 	places   []place // of the batch's rows
 	rejected []Rejected
-	torn     error // the error of the first row; nil if it is valid
 	rows     int64 // rows of the batch, including rejected ones
-	kept     []int // buffer of bounds.check
+	kept     []int // buffer of periods.check
 
 	fields []field
 	buf    []byte
@@ -62,12 +59,12 @@ var lineBreak = []byte("\n")
 
 func newParser(t *target) *parser { return &parser{target: t, batch: engine.NewBatch(t.table.Columns)} }
 
-// parse reads the rows of a batch's bytes. first means that they are the beginning of
-// the file.
-func (p *parser) parse(data []byte, line, offset int64, first bool) {
+// parse reads the rows of a batch.
+func (p *parser) parse(b *batch) {
+	data, line, offset := b.data, b.Line, b.From
 	p.batch.Reset()
 	p.places, p.rejected, p.rows, p.rowShapes = p.places[:0], p.rejected[:0], 0, p.rowShapes[:0]
-	header := first && p.format.header()
+	header := b.first && p.format.header()
 	for at := 0; at < len(data); {
 		// A batch contains only complete records, so no further bytes are needed to
 		// find their ends.
@@ -75,14 +72,14 @@ func (p *parser) parse(data []byte, line, offset int64, first bool) {
 		if err != nil || n == 0 {
 			n = len(data) - at
 		}
-		if i := bytes.IndexByte(data, '\n'); at == 0 && p.torn != nil && i >= 0 {
+		if i := bytes.IndexByte(data, '\n'); at == 0 && b.torn != nil && i >= 0 {
 			n = i + 1
 		}
 		record := data[at : at+n]
 		where := place{line, at, at + n}
 		line += int64(bytes.Count(record, lineBreak))
 		at += n
-		if first && where.from == 0 && len(record) >= 3 && string(record[:3]) == string(byteOrderMark) {
+		if b.first && where.from == 0 && len(record) >= 3 && string(record[:3]) == string(byteOrderMark) {
 			record = record[3:]
 		}
 		record = trimBreak(record)
@@ -94,8 +91,8 @@ func (p *parser) parse(data []byte, line, offset int64, first bool) {
 			continue
 		}
 		p.rows++
-		if where.from == 0 && p.torn != nil {
-			p.reject(where, offset, data, "", p.torn)
+		if where.from == 0 && b.torn != nil {
+			p.reject(where, offset, data, "", b.torn)
 			continue
 		}
 		if len(record) > maxLine {
@@ -221,89 +218,9 @@ func quoteValue(text []byte, err error) error {
 }
 
 var (
-	errEmpty     = errors.New("it is empty")
-	errNull      = errors.New("it is NULL, which the column can't be")
-	errNoObject  = errors.New("it is no JSON object")
-	errMissing   = errors.New("it is missing")
-	errSurrogate = errors.New("it has half of a surrogate pair, which is no character")
+	errEmpty = errors.New("it is empty")
+	errNull  = errors.New("it is NULL, which the column can't be")
 )
-
-// object splits a JSON object into p.values, which refer to the record or to p.buf.
-// An absent key is NULL or, if the column has one, the default.
-func (p *parser) object(record []byte) (string, error) {
-	p.absent = p.absent[:0]
-	o, err := parseObject(record)
-	if err != nil {
-		return "", err
-	}
-	p.values = slices.Grow(p.values[:0], len(p.columns))[:len(p.columns)]
-	p.seen = slices.Grow(p.seen[:0], len(p.columns))[:len(p.columns)]
-	for i := range p.values {
-		p.values[i], p.seen[i] = field{null: true}, false
-	}
-	o.ForEach(func(key, v gjson.Result) bool {
-		i, known := p.byName[key.Str]
-		if !known {
-			if i, known = p.fold(key.Str); !known {
-				if p.format.Columns != nil {
-					return true // only the named columns are loaded
-				}
-				err = fmt.Errorf("key %q isn't one of the columns that are loaded, %s (see --columns)", key.Str, p.names())
-				return false
-			}
-		}
-		if p.seen[i] {
-			err = fmt.Errorf("it has key %q twice", key.Str)
-			return false
-		}
-		p.seen[i] = true
-		switch {
-		case v.Type == gjson.Null:
-			p.values[i] = field{null: true}
-		case v.Type == gjson.String && p.columns[i].Logical != value.JSON:
-			if strings.Contains(v.Str, "\ufffd") && halfSurrogate(v.Raw) {
-				err = fmt.Errorf("key %q: %w", key.Str, errSurrogate)
-				return false
-			}
-			p.values[i] = field{value: unsafeBytes(v.Str), quoted: true}
-		case v.Type == gjson.Number && p.columns[i].Kind == value.Int:
-			p.values[i] = field{value: p.integral(unsafeBytes(v.Raw))}
-		default: // a number, true, false, or JSON, unchanged
-			p.values[i] = field{value: unsafeBytes(v.Raw)}
-		}
-		return true
-	})
-	if err != nil {
-		return "", err
-	}
-	for i, seen := range p.seen {
-		c := &p.columns[i]
-		switch {
-		case seen:
-		case i != p.by && (c.Default != "" || c.Auto):
-			p.values[i] = field{absent: true}
-			p.absentIn(i)
-		case i == p.by || !c.Null:
-			return c.Name, errMissing
-		}
-	}
-	return "", nil
-}
-
-// integral converts a JSON number with a point or an exponent to an integer without
-// either, if its value is one.
-func (p *parser) integral(number []byte) []byte {
-	if !bytes.ContainsAny(number, ".eE") {
-		return number
-	}
-	from := len(p.buf)
-	out, is := value.AppendInteger(p.buf, number)
-	if !is {
-		return number
-	}
-	p.buf = out
-	return p.buf[from:len(p.buf):len(p.buf)]
-}
 
 // fold finds a column by name, ignoring case.
 func (p *parser) fold(name string) (int, bool) {
@@ -345,4 +262,122 @@ func (p *parser) keep(rows []int) {
 		}
 		p.rowShapes = p.rowShapes[:len(rows)]
 	}
+}
+
+// A part is the rows of a batch that are inserted into the same columns. A column
+// whose key is absent from an object gets its default, which no value can express, so
+// the column is left out of the insert.
+type part struct {
+	table *engine.Table
+	plain *engine.Table // the same table, but duplicates are errors
+	batch *engine.Batch
+	// rows are the indexes of its rows in the parser's batch; nil means all rows.
+	rows []int
+}
+
+// place returns the index of a row in the parser's batch.
+func (p *part) place(row int) int {
+	if p.rows == nil {
+		return row
+	}
+	return p.rows[row]
+}
+
+// A shape is the columns of a part. It is reused, because a loader caches prepared
+// data for each table.
+type shape struct {
+	part
+	columns []int
+}
+
+// shapeOf returns the shape without the columns whose bits are set.
+func (p *parser) shapeOf(absent []byte) *shape {
+	if s := p.shapes[string(absent)]; s != nil {
+		return s
+	}
+	s := &shape{}
+	table := *p.table
+	table.Columns = nil
+	for i := range p.columns {
+		if absent[i/8]>>(i%8)&1 == 0 {
+			s.columns = append(s.columns, i)
+			table.Columns = append(table.Columns, p.table.Columns[i])
+		}
+	}
+	plain := table
+	plain.Ignore = false
+	s.table, s.plain = &table, &plain
+	if p.shapes == nil {
+		p.shapes = map[string]*shape{}
+	}
+	p.shapes[string(absent)] = s
+	return s
+}
+
+// absentIn records that the current object has no value for a column.
+func (p *parser) absentIn(column int) {
+	for len(p.absent) < (len(p.columns)+7)/8 {
+		p.absent = append(p.absent, 0)
+	}
+	p.absent[column/8] |= 1 << (column % 8)
+}
+
+// parts groups the batch's rows by their columns, the largest group first, because
+// inserts after the first of a transaction cost more.
+func (p *parser) parts() []*part {
+	if !slices.ContainsFunc(p.rowShapes, func(s *shape) bool { return s != nil }) {
+		return []*part{{table: p.table, plain: p.plain, batch: p.batch}}
+	}
+	rows := map[*shape][]int{}
+	var order []*shape
+	for i, s := range p.rowShapes {
+		if rows[s] == nil {
+			order = append(order, s)
+		}
+		rows[s] = append(rows[s], i)
+	}
+	slices.SortStableFunc(order, func(a, b *shape) int { return len(rows[b]) - len(rows[a]) })
+	var out []*part
+	for _, s := range order {
+		if s == nil { // all columns
+			out = append(out, &part{p.table, p.plain, pick(p.batch, nil, rows[s]), rows[s]})
+			continue
+		}
+		out = append(out, &part{s.table, s.plain, pick(p.batch, s.columns, rows[s]), rows[s]})
+	}
+	return out
+}
+
+// pick returns a batch with some columns (nil means all) and some rows of b. It may
+// share b's values.
+func pick(b *engine.Batch, columns, rows []int) *engine.Batch {
+	out := &engine.Batch{}
+	if columns == nil {
+		for i := range b.Columns {
+			columns = append(columns, i)
+		}
+	}
+	for _, c := range columns {
+		from := &b.Columns[c]
+		if len(rows) == b.Rows() {
+			out.Columns = append(out.Columns, *from)
+			continue
+		}
+		v := engine.Vector{Type: from.Type}
+		for _, row := range rows {
+			switch {
+			case from.Null(row):
+				v.AppendNull()
+			case len(from.Ends) > 0:
+				v.AppendBytes(from.Value(row))
+			case len(from.Floats) > 0:
+				v.Floats = append(v.Floats, from.Floats[row])
+			default:
+				v.Ints = append(v.Ints, from.Ints[row])
+			}
+		}
+		out.Columns = append(out.Columns, v)
+	}
+	out.EndRows(len(rows))
+	return out
 }

@@ -175,7 +175,7 @@ func TestRows(t *testing.T) {
 			CSV: "7,2026-01-01,1.5,good" + strings.Repeat(",", strings.Count(c.columns, ",")-3),
 			TSV: "7\t2026-01-01\t1.5\tgood" + strings.Repeat("\t\\N", strings.Count(c.columns, ",")-3), JSONL: `{"sensor":7,"ts":"2026-01-01","value":1.5,"note":"good"}`,
 		}[c.f.Kind]
-		p.parse([]byte(good+"\n"+c.in+"\n"+good+"\n"), 10, 1000, false)
+		p.parse(bytesOf([]byte(good+"\n"+c.in+"\n"+good+"\n"), 10, 1000, false))
 		got := rowsOf(p, 1000)
 		if len(got) != 3 || p.rows != 3 || got[1].line != 11 || got[1].offset != 1000+int64(len(good))+1 {
 			t.Errorf("%q: %v", c.in, got)
@@ -228,7 +228,7 @@ func TestRejectedRowsAmongMany(t *testing.T) {
 		fmt.Fprintf(&in, "%s,%s,%s,%s,n%d,%s,2026-01-01\n", more, raw, value, price, i, sensor)
 	}
 	for range 2 { // a parser is reused
-		p.parse([]byte(in.String()), 1, 0, true)
+		p.parse(bytesOf([]byte(in.String()), 1, 0, true))
 		var got []string
 		var lines []int64
 		for _, r := range rowsOf(p, 0) {
@@ -257,7 +257,7 @@ func TestHeadersAndMarks(t *testing.T) {
 		{Format{Kind: TSV}, "\xef\xbb\xbfa\tb\tc\n", 0},
 	} {
 		p := newParser(texts(&c.f, 3))
-		p.parse([]byte(c.in), 1, 0, true)
+		p.parse(bytesOf([]byte(c.in), 1, 0, true))
 		if p.batch.Rows() != c.want || len(p.rejected) > 0 {
 			t.Errorf("%q: %d rows, %v", c.in, p.batch.Rows(), p.rejected)
 		}
@@ -275,13 +275,13 @@ func TestDeepObjects(t *testing.T) {
 		return `{"sensor":1,"ts":"2026-01-01","note":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + "}\n"
 	}
 	for depth, good := range map[int]bool{10: true, maxDepth - 1: true, maxDepth: false, 7 << 20: false} {
-		p.parse([]byte(in(depth)), 1, 0, true)
+		p.parse(bytesOf([]byte(in(depth)), 1, 0, true))
 		if p.rows != 1 || (len(p.rejected) == 0) != good {
 			t.Errorf("%d deep: %d rows, rejected: %v", depth, p.rows, len(p.rejected) > 0)
 		}
 	}
 	// Many brackets need not be deeply nested.
-	p.parse([]byte(`{"sensor":1,"ts":"2026-01-01","note":[`+strings.Repeat("[],", 9999)+`"[[\"[`+strings.Repeat("[", 9999)+"\"]}\n"), 1, 0, true)
+	p.parse(bytesOf([]byte(`{"sensor":1,"ts":"2026-01-01","note":[`+strings.Repeat("[],", 9999)+`"[[\"[`+strings.Repeat("[", 9999)+"\"]}\n"), 1, 0, true))
 	if len(p.rejected) > 0 {
 		t.Errorf("many brackets: %.200s", p.rejected[0].Reason)
 	}
@@ -314,7 +314,7 @@ func FuzzRows(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, which byte) {
 		p := parsers[int(which)%len(parsers)]
-		p.parse(data, 1, 0, true)
+		p.parse(bytesOf(data, 1, 0, true))
 		if p.rows != int64(len(p.places)+len(p.rejected)) || p.batch.Rows() != len(p.places) {
 			t.Fatalf("%q: %d rows, %d taken, %d rejected", data, p.rows, len(p.places), len(p.rejected))
 		}

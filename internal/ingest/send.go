@@ -23,12 +23,15 @@ type sender struct {
 	parser  *parser
 }
 
-func (s *sender) parserOf(t *target) *parser {
-	p := s.parsers[t]
+// parse reads the rows of a batch.
+func (s *sender) parse(b *batch) *parser {
+	p := s.parsers[b.target]
 	if p == nil {
-		p = newParser(t)
-		s.parsers[t] = p
+		p = newParser(b.target)
+		s.parsers[b.target] = p
 	}
+	s.parser = p
+	p.parse(b)
 	return p
 }
 
@@ -93,14 +96,12 @@ func (s *sender) reset(ctx context.Context) error {
 
 // commit makes one attempt to commit a batch.
 func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
-	p := s.parserOf(b.target)
-	s.parser = p
-	p.torn = s.tornBy(b)
-	p.parse(b.data, b.Line, b.From, b.first)
-	ranges, err := s.bounds.check(ctx, p, b.data, b.From)
+	p := s.parse(b)
+	ranges, err := s.periods.check(ctx, p, b.data, b.From)
 	if err != nil {
 		return err
 	}
+	b.sent = ranges
 	if err := s.enough(p.rejected); err != nil {
 		return err
 	}

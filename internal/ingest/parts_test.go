@@ -38,7 +38,7 @@ func TestParts(t *testing.T) {
 		in.WriteString(line + "}\n")
 	}
 	for range 2 {
-		p.parse([]byte(in.String()), 1, 0, true)
+		p.parse(bytesOf([]byte(in.String()), 1, 0, true))
 		if len(p.rejected) > 0 {
 			t.Fatalf("rejected: %+v", p.rejected[0])
 		}

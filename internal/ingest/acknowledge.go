@@ -17,39 +17,40 @@ const (
 	acknowledgeAfter = time.Second
 )
 
-// A settled records in the database up to which offset all of a spool is
+// An acknowledger records in the database up to which offset all of a spool is
 // committed, and then releases that part of the spool.
-type settled struct {
+type acknowledger struct {
 	*load
 	sp *spool.Spool
 
 	mu   sync.Mutex
-	at   int64                 // all records below are committed
-	next []int64               // start offsets of the batches above at, in order
-	done map[int64]settledPart // committed batches above at, by start offset
-	ids  []string              // IDs of batches below at that are still in the ledger
-	sums state.Counts          // the rows of those
+	at   int64               // all records below are committed
+	next []int64             // start offsets of the batches above at, in order
+	done map[int64]committed // committed batches above at, by start offset
+	ids  []string            // IDs of batches below at that are still in the ledger
+	sums state.Counts        // the rows of those
 	last time.Time
 }
 
-type settledPart struct {
+// A committed batch of the spool.
+type committed struct {
 	to   int64
 	id   string
 	rows state.Counts
 }
 
 // expect registers the next batch, in order.
-func (s *settled) expect(b *batch) {
+func (s *acknowledger) expect(b *batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next = append(s.next, b.From)
 }
 
 // add records that a batch is committed.
-func (s *settled) add(ctx context.Context, b *batch, noted state.Batch) error {
+func (s *acknowledger) add(ctx context.Context, b *batch, noted state.Batch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.done[b.From] = settledPart{b.To, b.ID(s.source.Key), noted.Counts}
+	s.done[b.From] = committed{b.To, b.ID(s.source.Key), noted.Counts}
 	for len(s.next) > 0 {
 		part, there := s.done[s.next[0]]
 		if !there {
@@ -67,19 +68,19 @@ func (s *settled) add(ctx context.Context, b *batch, noted state.Batch) error {
 
 // each acknowledges committed batches periodically until ctx ends. Errors are
 // ignored: they recur with the next batch or at the end.
-func (s *settled) each(ctx context.Context) {
+func (s *acknowledger) each(ctx context.Context) {
 	for engine.Sleep(ctx, acknowledgeAfter) == nil {
 		_ = s.acknowledge(ctx)
 	}
 }
 
-func (s *settled) acknowledge(ctx context.Context) error {
+func (s *acknowledger) acknowledge(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.acknowledgeLocked(ctx)
 }
 
-func (s *settled) acknowledgeLocked(ctx context.Context) error {
+func (s *acknowledger) acknowledgeLocked(ctx context.Context) error {
 	s.last = time.Now()
 	if s.at == s.source.Loaded {
 		return nil

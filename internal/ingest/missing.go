@@ -51,12 +51,7 @@ func extentsOf(b state.Batch) []state.Extent {
 func merged(g rolling.Grid, all []state.Extent) []state.Extent {
 	by := map[rolling.Period]state.Extent{}
 	for _, e := range all {
-		span := e.Period
-		first, err1 := g.At(e.From)
-		last, err2 := g.At(e.To - 1)
-		if err1 == nil && err2 == nil {
-			span = rolling.Period{From: first.From, To: last.To}
-		}
+		span := spanOf(g, e)
 		if was, there := by[span]; there {
 			e = state.Extent{Period: rolling.Period{From: min(e.From, was.From), To: max(e.To, was.To)}, Rows: e.Rows + was.Rows}
 		}
@@ -70,8 +65,17 @@ func merged(g rolling.Grid, all []state.Extent) []state.Extent {
 	return out
 }
 
-// mergeAt is the number of extents at which a load merges them. Each batch adds one
-// per period.
+// spanOf returns the periods of the grid in which an extent lies, as one.
+func spanOf(g rolling.Grid, e state.Extent) rolling.Period {
+	first, err1 := g.At(e.From)
+	last, err2 := g.At(e.To - 1)
+	if err1 != nil || err2 != nil {
+		return e.Period
+	}
+	return rolling.Period{From: first.From, To: last.To}
+}
+
+// mergeAt is the number of extents at which a load merges them.
 const mergeAt = 4096
 
 // lookFor limits how long to look for rows that were loaded earlier. The last query
@@ -95,7 +99,7 @@ func wanted(e state.Extent) int64 { return max(e.Rows, 1) }
 // look counts the rows of extents, newest first, each up to the number that was
 // inserted. Retention removes whole periods, so rows in periods that were or are
 // being dropped are not missing.
-func (l *load) look(ctx context.Context, all []state.Extent) (finding, error) {
+func (l *fileLoad) look(ctx context.Context, all []state.Extent) (finding, error) {
 	f := finding{found: slices.Clone(all)}
 	p, err := l.present(ctx)
 	if err != nil {
@@ -132,7 +136,7 @@ func (l *load) look(ctx context.Context, all []state.Extent) (finding, error) {
 
 // lookBack looks for the rows of a file that were loaded earlier: settled rows, and
 // rows of cuts that are in the ledger.
-func (l *load) lookBack(ctx context.Context, cuts []state.Cut) error {
+func (l *fileLoad) lookBack(ctx context.Context, cuts []state.Cut) error {
 	if l.out != nil { // this load looked before it lost a lock
 		return nil
 	}
@@ -160,20 +164,62 @@ func (l *load) lookBack(ctx context.Context, cuts []state.Cut) error {
 		}
 	}
 	if r.Missing > 0 && l.opt.AcceptMissing && len(cuts) == 0 {
-		l.accepted = true
-		err := l.retry(ctx, func() error { return l.state.PutExtents(ctx, s, l.lookedFor(f.found)) })
-		if err != nil {
-			return err
-		}
-		l.say("%s: %s not in the table and no longer looked for", s.Path, figure.Plural(r.Missing, "loaded row is", "loaded rows are"))
-		l.settledIn, r.Missing = f.found, 0
+		l.settledIn = f.found
+		l.accept()
+		return l.retry(ctx, func() error { return l.state.PutExtents(ctx, s, l.toStore(l.settledIn)) })
 	}
 	return nil
 }
 
+// accept stops looking for the rows that are missing.
+func (l *fileLoad) accept() {
+	l.say("%s: %s not in the table and no longer looked for", l.source.Path, figure.Plural(l.result.Missing, "loaded row is", "loaded rows are"))
+	l.accepted, l.result.Missing = true, 0
+}
+
+// extentsNow returns the extents of the file's rows after a load. Of rows that were
+// there already, copies within the file must not count twice, so that the rows in the
+// table are counted, too.
+func (l *fileLoad) extentsNow(ctx context.Context) ([]state.Extent, error) {
+	grid, before := l.opt.Table.Grid, slices.Concat(l.settledIn, l.earlierIn)
+	rows := merged(grid, slices.Concat(before, l.sentIn))
+	if l.result.Missing > 0 && l.opt.AcceptMissing {
+		f, err := l.look(ctx, rows)
+		if err != nil {
+			return nil, err
+		}
+		rows = f.found
+		l.accept()
+	}
+	if l.result.Duplicate == 0 {
+		return rows, nil
+	}
+	f, err := l.look(ctx, merged(grid, slices.Concat(before, l.offered)))
+	if err != nil || f.unlooked != "" {
+		return rows, err
+	}
+	counted := map[rolling.Period]int64{}
+	for _, e := range f.found {
+		counted[spanOf(grid, e)] = e.Rows
+	}
+	for i := range rows {
+		rows[i].Rows = max(rows[i].Rows, counted[spanOf(grid, rows[i])])
+	}
+	return rows, nil
+}
+
+// gathered adds extents to others, and merges them once they are many: each batch
+// adds one per period.
+func (l *fileLoad) gathered(all, more []state.Extent) []state.Extent {
+	if all = append(all, more...); len(all) >= mergeAt {
+		all = merged(l.opt.Table.Grid, all)
+	}
+	return all
+}
+
 // forget makes a file that is already loaded new again. It refuses if rows are still
 // in the table and no key would detect the duplicates.
-func (l *load) forget(ctx context.Context, t *target) error {
+func (l *fileLoad) forget(ctx context.Context, t *target) error {
 	s := l.source
 	if l.anew || s.Started.IsZero() {
 		return nil
@@ -196,7 +242,7 @@ func (l *load) forget(ctx context.Context, t *target) error {
 // stillThere returns the extents of the rows in the table of a file that is about to
 // be loaded again, as far as they are known. With none, it returns an error unless
 // all of the file's rows are known to be absent.
-func (l *load) stillThere(ctx context.Context, none bool) ([]state.Extent, error) {
+func (l *fileLoad) stillThere(ctx context.Context, none bool) ([]state.Extent, error) {
 	s := l.source
 	all, err := l.extents(ctx)
 	if err != nil {
@@ -233,8 +279,8 @@ func (l *load) stillThere(ctx context.Context, none bool) ([]state.Extent, error
 	return f.found, nil
 }
 
-// lookedFor returns the extents to store for the source.
-func (l *load) lookedFor(all []state.Extent) []state.Extent {
+// toStore returns the extents to store for the source.
+func (l *fileLoad) toStore(all []state.Extent) []state.Extent {
 	if len(all) == 0 && l.accepted {
 		return []state.Extent{state.Accepted}
 	}
@@ -243,11 +289,8 @@ func (l *load) lookedFor(all []state.Extent) []state.Extent {
 
 // extents returns the settled extents of the source's rows. It also sets l.told and
 // l.accepted.
-func (l *load) extents(ctx context.Context) (all []state.Extent, err error) {
-	err = l.retry(ctx, func() (err error) {
-		all, err = l.state.Extents(ctx, l.source.Table, l.source.Key)
-		return err
-	})
+func (l *fileLoad) extents(ctx context.Context) (all []state.Extent, err error) {
+	all, err = retried(ctx, l.load, func() ([]state.Extent, error) { return l.state.Extents(ctx, l.source.Table, l.source.Key) })
 	l.told, l.accepted = slices.Contains(all, state.Unknown), slices.Contains(all, state.Accepted)
 	return slices.DeleteFunc(all, func(e state.Extent) bool { return e == state.Unknown || e == state.Accepted }), err
 }
@@ -258,7 +301,7 @@ const lookTries = 3
 // there counts the rows of an extent, up to the number inserted, and reports whether
 // the table still has its periods after the count: they may have been dropped or
 // merged in the meantime.
-func (l *load) there(ctx context.Context, p *periods, e state.Extent) (n int64, there bool, err error) {
+func (l *fileLoad) there(ctx context.Context, p *presence, e state.Extent) (n int64, there bool, err error) {
 	for range lookTries {
 		if n, err = l.rowsIn(ctx, *p, e); err == nil && n >= wanted(e) {
 			return n, true, nil
@@ -278,18 +321,18 @@ func (l *load) there(ctx context.Context, p *periods, e state.Extent) (n int64, 
 	return n, true, err
 }
 
-// periods are a table's periods, and those that were or are being dropped.
-type periods struct {
+// A presence is a table's periods, and those that were or are being dropped.
+type presence struct {
 	parts []rolling.Partition
 	gone  []rolling.Period
 }
 
-func (l *load) present(ctx context.Context) (p periods, err error) {
+func (l *fileLoad) present(ctx context.Context) (p presence, err error) {
 	name := l.opt.Table.Name
 	// The changes are read before the catalog: when a drop has left the list of
 	// changes, the catalog no longer has the period.
 	err = l.retry(ctx, func() error {
-		p = periods{}
+		p = presence{}
 		changes, err := l.state.Changes(ctx, name)
 		if err != nil {
 			return err
@@ -315,7 +358,7 @@ func (l *load) present(ctx context.Context) (p periods, err error) {
 }
 
 // has reports whether the table has all periods of a range.
-func (p periods) has(r rolling.Period) bool {
+func (p presence) has(r rolling.Period) bool {
 	if slices.ContainsFunc(p.gone, r.Overlaps) {
 		return false
 	}
@@ -330,7 +373,7 @@ func (p periods) has(r rolling.Period) bool {
 }
 
 // rowsIn counts the rows of an extent, up to the number inserted.
-func (l *load) rowsIn(ctx context.Context, p periods, e state.Extent) (int64, error) {
+func (l *fileLoad) rowsIn(ctx context.Context, p presence, e state.Extent) (int64, error) {
 	t, w, by := l.opt.Table, l.db.Words(), l.db.Dialect().Quote(l.opt.Table.By)
 	n := int64(0)
 	for _, part := range p.parts {

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,10 +26,11 @@ import (
 //
 // With a spool, its records are loaded first; r may be nil to load only those.
 func Stream(ctx context.Context, o Options, r io.Reader) (Result, error) {
-	l, err := newLoad(&o)
+	common, err := newLoad(&o)
 	if err != nil {
 		return Result{}, err
 	}
+	l := &streamLoad{load: common}
 	if o.Format.Kind == "" {
 		return l.finish(engine.Hinted(errors.New("a stream has no name that would tell its format"), "--format csv, tsv or jsonl"))
 	}
@@ -38,16 +40,19 @@ func Stream(ctx context.Context, o Options, r io.Reader) (Result, error) {
 	if o.Spool != "" && !o.Dry {
 		return l.finish(l.throughSpool(ctx, r))
 	}
-	name := o.Name
-	if name == "" {
-		name = "stdin"
-	}
-	l.source = &state.Source{Table: o.Table.Name, Path: name, Kind: state.StreamSource, Key: newKey()}
-	return l.finish(l.stream(ctx, r))
+	l.source = &state.Source{Table: o.Table.Name, Path: cmp.Or(o.Name, "stdin"), Kind: state.StreamSource, Key: newKey()}
+	return l.finish(l.direct(ctx, r))
 }
 
-// stream sends a stream without a spool.
-func (l *load) stream(ctx context.Context, r io.Reader) error {
+// A streamLoad is the load of a stream, directly or through a spool.
+type streamLoad struct {
+	*load
+	spool *spool.Spool
+	gap   int64 // if the spool's first record follows a gap, the end of that gap; otherwise 0
+}
+
+// direct sends a stream without a spool.
+func (l *streamLoad) direct(ctx context.Context, r io.Reader) error {
 	if !l.opt.Dry {
 		if err := l.tidy(ctx); err != nil {
 			return err
@@ -143,23 +148,23 @@ func (s *spooled) zone() (*time.Location, error) {
 }
 
 // throughSpool writes the stream to a spool and loads from the spool.
-func (l *load) throughSpool(ctx context.Context, r io.Reader) (err error) {
+func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) {
 	sp, found, err := spool.Open(spool.Options{Dir: l.opt.Spool, Budget: l.opt.SpoolBytes})
 	if err != nil {
 		return err
 	}
 	l.spool = sp
+	l.position = func(p *Progress) {
+		_, p.Waiting = sp.Size()
+		p.Full = sp.Full()
+	}
 	defer func() { err = errors.Join(err, sp.Close()) }()
 	l.sayFound(found)
 	dir, err := filepath.Abs(l.opt.Spool)
 	if err != nil {
 		return err
 	}
-	name := l.opt.Name
-	if name == "" {
-		name = dir
-	}
-	l.source = &state.Source{Table: l.opt.Table.Name, Path: name, Kind: state.SpoolSource, Key: sp.ID()}
+	l.source = &state.Source{Table: l.opt.Table.Name, Path: cmp.Or(l.opt.Name, dir), Kind: state.SpoolSource, Key: sp.ID()}
 	if err := l.findSpool(ctx, sp); err != nil {
 		return err
 	}
@@ -180,11 +185,11 @@ func (l *load) throughSpool(ctx context.Context, r io.Reader) (err error) {
 			sp.Finish()
 		})
 	}
-	done := &settled{load: l, sp: sp, at: max(l.source.Loaded, l.gap), done: map[int64]settledPart{}}
+	done := &acknowledger{load: l.load, sp: sp, at: max(l.source.Loaded, l.gap), done: map[int64]committed{}}
 	// A pending Append may need the room of the last records. Once all records are
 	// sent, only this timer acknowledges them.
-	var acknowledger sync.WaitGroup
-	acknowledger.Go(func() { done.each(keeping) })
+	var ticking sync.WaitGroup
+	ticking.Go(func() { done.each(keeping) })
 	err = l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
 		return l.fromSpool(ctx, sp, found.Records, done, out)
 	}, func(work context.Context, b *batch, noted state.Batch) error {
@@ -194,7 +199,7 @@ func (l *load) throughSpool(ctx context.Context, r io.Reader) (err error) {
 	stop(err)
 	appender.Wait()
 	give()
-	acknowledger.Wait()
+	ticking.Wait()
 	if errors.Is(readErr, context.Canceled) && ctx.Err() != nil {
 		readErr = nil // err reports it
 	}
@@ -209,7 +214,7 @@ func (l *load) throughSpool(ctx context.Context, r io.Reader) (err error) {
 
 // fromSpool produces the batches of the spool's remaining records. The first old
 // records were there when the spool was opened, so they may already be in the ledger.
-func (l *load) fromSpool(ctx context.Context, sp *spool.Spool, old int64, done *settled, out chan<- *batch) error {
+func (l *streamLoad) fromSpool(ctx context.Context, sp *spool.Spool, old int64, done *acknowledger, out chan<- *batch) error {
 	targets := map[string]*target{}
 	for n := int64(0); ; n++ {
 		rec, err := sp.Next(ctx)
@@ -225,10 +230,8 @@ func (l *load) fromSpool(ctx context.Context, sp *spool.Spool, old int64, done *
 		}
 		done.expect(b)
 		if n < old {
-			var noted *state.Batch
-			err := l.retry(ctx, func() (err error) {
-				noted, err = l.state.Noted(ctx, l.state.DB(), l.source.Table, b.ID(l.source.Key))
-				return err
+			noted, err := retried(ctx, l.load, func() (*state.Batch, error) {
+				return l.state.Noted(ctx, l.state.DB(), l.source.Table, b.ID(l.source.Key))
 			})
 			if err != nil {
 				return err
@@ -257,7 +260,7 @@ const emptySegments = 64
 
 // findSpool reads the offset up to which the database has the spool, and continues
 // there.
-func (l *load) findSpool(ctx context.Context, sp *spool.Spool) error {
+func (l *streamLoad) findSpool(ctx context.Context, sp *spool.Spool) error {
 	if err := l.retry(ctx, func() error { return l.tidy(ctx) }); err != nil {
 		return err
 	}
@@ -302,12 +305,12 @@ func (l *load) findSpool(ctx context.Context, sp *spool.Spool) error {
 }
 
 // damaged records a part that the spool has set aside.
-func (l *load) damaged(bad spool.Bad) {
+func (l *streamLoad) damaged(bad spool.Bad) {
 	l.result.Damaged = append(l.result.Damaged, fmt.Sprintf("%s at %d: %s; set aside in %s", figure.Plural(bad.Bytes, "byte", "bytes"), bad.Offset, bad.Reason, bad.File))
 }
 
 // sayFound reports the state in which the spool was found.
-func (l *load) sayFound(f spool.Found) {
+func (l *streamLoad) sayFound(f spool.Found) {
 	if f.Torn > 0 {
 		l.say("spool %s: %s cut off, of a record that was never whole", l.opt.Spool, figure.Plural(f.Torn, "byte was", "bytes were"))
 	}
@@ -326,7 +329,7 @@ func (l *load) sayFound(f spool.Found) {
 const spoolShare = 8
 
 // spoolUp writes the stream's records to the spool.
-func (l *load) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io.Reader) error {
+func (l *streamLoad) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io.Reader) error {
 	f := l.opt.Format
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
@@ -385,7 +388,7 @@ func (l *load) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io.Reade
 }
 
 // unspool converts a spool record to a batch.
-func (l *load) unspool(rec spool.Record, targets map[string]*target) (*batch, error) {
+func (l *streamLoad) unspool(rec spool.Record, targets map[string]*target) (*batch, error) {
 	first, data, _ := bytes.Cut(rec.Data, []byte("\n"))
 	var head spooled
 	if err := json.Unmarshal(first, &head); err != nil {

@@ -16,8 +16,8 @@ import (
 // rows lie outside of them.
 const lookAgain = time.Second
 
-// bounds cache a table's periods for all senders.
-type bounds struct {
+// periods cache a table's periods for all senders.
+type periods struct {
 	db    engine.Keeper
 	table *engine.Table
 	// late means that late rows, those below the position up to which all periods
@@ -32,56 +32,56 @@ type bounds struct {
 }
 
 // look reads the periods, unless they were read within lookAgain.
-func (b *bounds) look(ctx context.Context) ([]rolling.Partition, int64, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if time.Since(b.looked) < lookAgain {
-		return b.parts, b.upTo, nil
+func (t *periods) look(ctx context.Context) ([]rolling.Partition, int64, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if time.Since(t.looked) < lookAgain {
+		return t.parts, t.upTo, nil
 	}
-	parts, err := b.db.Catalog().Partitions(ctx, b.table)
+	parts, err := t.db.Catalog().Partitions(ctx, t.table)
 	if err != nil {
 		return nil, 0, err
 	}
 	upTo := int64(0)
-	if b.late {
-		if upTo, err = b.sealed(ctx); err != nil {
+	if t.late {
+		if upTo, err = t.sealed(ctx); err != nil {
 			return nil, 0, err
 		}
 	}
-	b.parts, b.upTo, b.looked = parts, upTo, time.Now()
+	t.parts, t.upTo, t.looked = parts, upTo, time.Now()
 	return parts, upTo, nil
 }
 
 // known returns the cached periods.
-func (b *bounds) known() ([]rolling.Partition, int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.parts, b.upTo
+func (t *periods) known() ([]rolling.Partition, int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.parts, t.upTo
 }
 
-func (b *bounds) outside(parts []rolling.Partition, pos int64) error {
-	at := b.table.Grid.Format(pos)
+func (t *periods) outside(parts []rolling.Partition, pos int64) error {
+	at := t.table.Grid.Format(pos)
 	if len(parts) == 0 {
 		return fmt.Errorf("%s lies outside every period: the table has none", at)
 	}
-	return fmt.Errorf("%s lies outside every period: they run from %s to %s", at, b.table.Grid.Format(parts[0].From), b.table.Grid.Format(parts[len(parts)-1].To))
+	return fmt.Errorf("%s lies outside every period: they run from %s to %s", at, t.table.Grid.Format(parts[0].From), t.table.Grid.Format(parts[len(parts)-1].To))
 }
 
 // check keeps the rows of a parser's batch that can be sent and rejects the
 // others. It returns the range of the kept rows in each period.
-func (b *bounds) check(ctx context.Context, p *parser, data []byte, offset int64) ([]state.Extent, error) {
-	parts, upTo := b.known()
+func (t *periods) check(ctx context.Context, p *parser, data []byte, offset int64) ([]state.Extent, error) {
+	parts, upTo := t.known()
 	rows := p.batch.Rows()
 	bad := false
 	for i := range rows {
-		if pos := p.position(i); rolling.Find(parts, pos) < 0 || b.late && pos < upTo {
+		if pos := p.position(i); rolling.Find(parts, pos) < 0 || t.late && pos < upTo {
 			bad = true
 			break
 		}
 	}
 	if bad || parts == nil {
 		var err error
-		if parts, upTo, err = b.look(ctx); err != nil {
+		if parts, upTo, err = t.look(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -94,12 +94,12 @@ func (b *bounds) check(ctx context.Context, p *parser, data []byte, offset int64
 			last = rolling.Find(parts, pos)
 		}
 		if last < 0 {
-			p.reject(p.places[i], offset, data, p.columns[p.by].Name, b.outside(parts, pos))
+			p.reject(p.places[i], offset, data, p.columns[p.by].Name, t.outside(parts, pos))
 			continue
 		}
-		if b.late && pos < upTo {
+		if t.late && pos < upTo {
 			p.reject(p.places[i], offset, data, p.columns[p.by].Name,
-				fmt.Errorf("%s is late: all before %s is sealed, and the table refuses late rows", b.table.Grid.Format(pos), b.table.Grid.Format(upTo)))
+				fmt.Errorf("%s is late: all before %s is sealed, and the table refuses late rows", t.table.Grid.Format(pos), t.table.Grid.Format(upTo)))
 			continue
 		}
 		r := &ranges[last]

@@ -17,14 +17,18 @@ import (
 type batch struct {
 	state.Cut
 	data []byte
-	held int // bytes of it reserved in load.ahead
+	held int64 // bytes of it reserved in load.ahead
 	// target is the destination of its rows and describes its fields.
 	target *target
-	// first reports that it starts the file, including the header if there is
-	// one; torn that it starts in the middle of a line.
-	first, torn bool
+	// first reports that it starts the file, including the header if there is one.
+	first bool
+	// torn, unless nil, is the reason to reject its first row, which starts in the
+	// middle of a line.
+	torn error
 	// rows is the number of its rows as counted by the cutter.
 	rows int
+	// sent are the extents of its rows that were sent, once a sender has done so.
+	sent []state.Extent
 }
 
 // hashOf returns the hash of a batch's bytes: xxHash64 as 16 hexadecimal digits.
@@ -61,6 +65,9 @@ type cutter struct {
 	sum  *xxhash.Digest
 	open int    // bytes of the incomplete record at the end of buf already searched for its end
 	head []byte // the first bytes returned, at most headBytes
+
+	// tornBy is the error for a row that begins in the middle of a line.
+	tornBy error
 }
 
 // torn reports whether the remaining bytes begin in the middle of a line. This
@@ -194,7 +201,10 @@ func (c *cutter) end(n int) (int, error) {
 // take returns the next n bytes as a batch. They must have been read, and n must
 // be positive.
 func (c *cutter) take(n, rows int) *batch {
-	b := &batch{data: bytes.Clone(c.buf[:n]), first: c.at == 0, torn: c.torn(), rows: rows}
+	b := &batch{data: bytes.Clone(c.buf[:n]), first: c.at == 0, rows: rows}
+	if c.torn() {
+		b.torn = c.tornBy
+	}
 	c.buf = c.buf[:copy(c.buf, c.buf[n:])]
 	b.From, b.To, b.Line, b.Hash = c.at, c.at+int64(n), c.line, hashOf(b.data)
 	breaks := int64(bytes.Count(b.data, []byte("\n")))

@@ -57,6 +57,11 @@ func cutAll(t *testing.T, f *Format, r io.Reader, rows, size int) ([]*batch, err
 	}
 }
 
+// bytesOf returns a batch of a source's bytes.
+func bytesOf(data []byte, line, offset int64, first bool) *batch {
+	return &batch{Cut: state.Cut{Line: line, From: offset}, data: data, first: first}
+}
+
 // texts returns a target of n text columns.
 func texts(f *Format, n int) *target {
 	t := &target{format: f, table: &engine.Table{}, byName: map[string]int{}, unit: 1}
@@ -103,7 +108,7 @@ func rowsOf(p *parser, offset int64) []row {
 func checkBatches(t *testing.T, f *Format, p []byte, rng *rand.Rand) {
 	t.Helper()
 	whole := newParser(texts(f, 3))
-	whole.parse(p, 1, 0, true)
+	whole.parse(bytesOf(p, 1, 0, true))
 	want := rowsOf(whole, 0)
 	if int64(len(want)) != whole.rows {
 		t.Fatalf("%d rows are counted, and %d there", whole.rows, len(want))
@@ -124,7 +129,7 @@ func checkBatches(t *testing.T, f *Format, p []byte, rng *rand.Rand) {
 		}
 		at, line = b.To, line+b.Lines
 		data = append(data, b.data...)
-		parser.parse(b.data, b.Line, b.From, b.first)
+		parser.parse(b)
 		if n := int(parser.rows); n > b.rows || n > rows {
 			t.Errorf("batch %q has %d rows, was cut for %d, of %d", b.data, n, b.rows, rows)
 		}
@@ -185,7 +190,7 @@ func TestLongQuotedRecordsInBatches(t *testing.T) {
 	}
 	p = append(p, "x,\"y\n\",z\n\"end,of,it\n"...)
 	whole := newParser(texts(f, 3))
-	whole.parse(p, 1, 0, true)
+	whole.parse(bytesOf(p, 1, 0, true))
 	want := rowsOf(whole, 0)
 	if len(whole.rejected) != 2 || int(whole.rows) != bytes.Count(p, []byte("\n"))-1 {
 		t.Fatalf("%d of %d rows are rejected, want the two with stray quotes", len(whole.rejected), whole.rows)
@@ -198,7 +203,7 @@ func TestLongQuotedRecordsInBatches(t *testing.T) {
 		var got []row
 		parser := newParser(texts(f, 3))
 		for _, b := range batches {
-			parser.parse(b.data, b.Line, b.From, b.first)
+			parser.parse(b)
 			got = append(got, rowsOf(parser, b.From)...)
 		}
 		if !slices.Equal(got, want) {
@@ -241,7 +246,7 @@ func TestReadsWhatCSVWriters(t *testing.T) {
 		}
 		w.Flush()
 		p := newParser(texts(&Format{Kind: CSV, NoHeader: true, Delimiter: byte(delimiter)}, 3))
-		p.parse(out.Bytes(), 1, 0, true)
+		p.parse(bytesOf(out.Bytes(), 1, 0, true))
 		var got []string
 		for _, r := range rowsOf(p, 0) {
 			got = append(got, r.text)
@@ -270,7 +275,7 @@ func TestStrayQuoteCostsItsLineOnly(t *testing.T) {
 			lines = append(lines, strings.Join(fields, ","))
 		}
 		good := newParser(texts(f, 3))
-		good.parse([]byte(strings.Join(lines, "\r\n")+"\r\n"), 1, 0, true)
+		good.parse(bytesOf([]byte(strings.Join(lines, "\r\n")+"\r\n"), 1, 0, true))
 		want := rowsOf(good, 0)
 		bad := rng.IntN(len(lines))
 		fields := strings.Split(lines[bad], ",a")
@@ -285,7 +290,7 @@ func TestStrayQuoteCostsItsLineOnly(t *testing.T) {
 			lines[bad] = `"` + lines[bad]
 		}
 		p := newParser(texts(f, 3))
-		p.parse([]byte(strings.Join(lines, "\r\n")+"\r\n"), 1, 0, true)
+		p.parse(bytesOf([]byte(strings.Join(lines, "\r\n")+"\r\n"), 1, 0, true))
 		got := rowsOf(p, 0)
 		if len(p.rejected) != 1 || p.rejected[0].Line != int64(bad+1) || string(p.rejected[0].Row) != lines[bad] || len(got) != len(want) {
 			t.Fatalf("%q with a stray quote in line %d: %v", lines, bad+1, got)

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,7 +23,7 @@ import (
 // findSource finds the recorded source of the file, given its head: the newest source
 // with the same name and head, or a source with another name whose bytes the file
 // contains.
-func (l *load) findSource(ctx context.Context, path string, head []byte) error {
+func (l *fileLoad) findSource(ctx context.Context, head []byte) error {
 	s := l.source
 	var all []state.Source
 	err := l.retry(ctx, func() error { return l.tidy(ctx) })
@@ -49,14 +50,14 @@ func (l *load) findSource(ctx context.Context, path string, head []byte) error {
 		}
 	}
 	if len(head) == 0 && newest != nil && newest.Head > 0 {
-		return fmt.Errorf("%s: %w", path, l.shorter(0, newest.Loaded))
+		return fmt.Errorf("%s: %w", l.path, shorter(0, newest.Loaded))
 	}
 	if len(same) == 1 && len(other) == 0 {
 		l.source = &same[0]
 		return nil
 	}
 	for _, was := range append(slices.Clone(same), other...) {
-		is, err := l.agrees(ctx, path, was)
+		is, err := l.agrees(ctx, was)
 		if err != nil {
 			return err
 		}
@@ -79,16 +80,14 @@ func (l *load) findSource(ctx context.Context, path string, head []byte) error {
 	return nil
 }
 
-func (l *load) sources(ctx context.Context) (all []state.Source, err error) {
-	err = l.retry(ctx, func() (err error) {
-		all, err = l.state.Sources(ctx, l.opt.Table.Name, state.FileSource, "")
-		return err
+func (l *fileLoad) sources(ctx context.Context) ([]state.Source, error) {
+	return retried(ctx, l.load, func() ([]state.Source, error) {
+		return l.state.Sources(ctx, l.opt.Table.Name, state.FileSource, "")
 	})
-	return all, err
 }
 
 // reread reads the recorded state of the source, once its lock is held.
-func (l *load) reread(ctx context.Context) error {
+func (l *fileLoad) reread(ctx context.Context) error {
 	all, err := l.sources(ctx)
 	if err != nil {
 		return err
@@ -103,17 +102,23 @@ func (l *load) reread(ctx context.Context) error {
 }
 
 // cuts returns a source's recorded cuts, in order.
-func (l *load) cuts(ctx context.Context, s *state.Source) (cuts []state.Cut, err error) {
-	err = l.retry(ctx, func() (err error) {
-		cuts, err = l.state.Cuts(ctx, s.Table, s.Key)
-		return err
+func (l *fileLoad) cuts(ctx context.Context, s *state.Source) ([]state.Cut, error) {
+	return retried(ctx, l.load, func() ([]state.Cut, error) { return l.state.Cuts(ctx, s.Table, s.Key) })
+}
+
+// noted returns those of the cuts that are in the ledger.
+func (l *fileLoad) noted(ctx context.Context, cuts []state.Cut) (map[string]state.Batch, error) {
+	if len(cuts) == 0 {
+		return nil, nil
+	}
+	return retried(ctx, l.load, func() (map[string]state.Batch, error) {
+		return l.state.NotedOf(ctx, l.source.Table, l.source.Key, cuts)
 	})
-	return cuts, err
 }
 
 // agrees reports whether the file contains the bytes of a source: the loaded part and
 // the recorded cuts after it.
-func (l *load) agrees(ctx context.Context, path string, s state.Source) (bool, error) {
+func (l *fileLoad) agrees(ctx context.Context, s state.Source) (bool, error) {
 	var cuts []state.Cut
 	if !s.Finished {
 		var err error
@@ -124,7 +129,7 @@ func (l *load) agrees(ctx context.Context, path string, s state.Source) (bool, e
 	if s.Loaded == 0 && len(cuts) == 0 {
 		return false, nil
 	}
-	in, err := openFile(path)
+	in, err := openFile(l.path)
 	if err != nil {
 		return false, err
 	}
@@ -137,7 +142,7 @@ func (l *load) agrees(ctx context.Context, path string, s state.Source) (bool, e
 			return false, nil
 		}
 		if err != nil {
-			return false, fmt.Errorf("%s: %w", path, err)
+			return false, fmt.Errorf("%s: %w", l.path, err)
 		}
 		return fmt.Sprintf("%016x", sum.Sum64()) == hash, nil
 	}
@@ -167,17 +172,14 @@ func (e ended) Read(p []byte) (int, error) {
 	return e.Reader.Read(p)
 }
 
-// meaning returns, as JSON, the options that determine how a file's bytes become
+// optionsText returns, as JSON, the options that determine how a file's bytes become
 // rows. Other options would produce different rows from the rest of the file.
-func (l *load) meaning(f *Format) string {
-	m := map[string]string{"format": string(f.Kind), "columns": strings.Join(f.Columns, ","), "bytes": string(l.opt.Values.Bytes),
-		"time-zone": time.UTC.String(), "truncate-times": strconv.FormatBool(l.opt.Values.TruncateTimes),
-		"unix-times": l.opt.Values.Unix}
-	if m["bytes"] == "" {
-		m["bytes"] = value.Hex
-	}
-	if l.opt.Values.Zone != nil {
-		m["time-zone"] = l.opt.Values.Zone.String()
+func (l *fileLoad) optionsText() string {
+	f, v := &l.format, &l.opt.Values
+	m := map[string]string{"format": string(f.Kind), "columns": strings.Join(f.Columns, ","), "bytes": cmp.Or(v.Bytes, value.Hex),
+		"time-zone": time.UTC.String(), "truncate-times": strconv.FormatBool(v.TruncateTimes), "unix-times": v.Unix}
+	if v.Zone != nil {
+		m["time-zone"] = v.Zone.String()
 	}
 	if f.Kind != JSONL {
 		m["header"], m["delimiter"], m["null"] = strconv.FormatBool(f.header()), string(f.delimiter()), f.null()
@@ -186,26 +188,24 @@ func (l *load) meaning(f *Format) string {
 	return string(text)
 }
 
-// sameMeaning refuses to load the rest of a file with different options.
-func (l *load) sameMeaning(f *Format) error {
+// sameOptions refuses to load the rest of a file with different options.
+func (l *fileLoad) sameOptions() error {
 	s := l.source
 	is, was := map[string]string{}, map[string]string{}
-	now := l.meaning(f)
-	if s.Finished || s.Options == "" || s.Started.IsZero() || s.Options == now {
-		s.Options = now
-		return nil
+	now := l.optionsText()
+	if !s.Finished && s.Options != "" && !s.Started.IsZero() {
+		if err := errors.Join(json.Unmarshal([]byte(now), &is), json.Unmarshal([]byte(s.Options), &was)); err != nil {
+			return fmt.Errorf("options with which %s was being loaded: %w", s.Path, err)
+		}
 	}
-	if err := errors.Join(json.Unmarshal([]byte(now), &is), json.Unmarshal([]byte(s.Options), &was)); err != nil {
-		return fmt.Errorf("options with which %s was being loaded: %w", s.Path, err)
-	}
+	s.Options = now
 	var differ []string
 	for name, now := range is {
-		if now != was[name] {
+		if now != was[name] { // an older version recorded fewer options
 			differ = append(differ, fmt.Sprintf("--%s was %q and is %q", name, was[name], now))
 		}
 	}
-	if len(differ) == 0 { // an older version recorded fewer options
-		s.Options = now
+	if len(differ) == 0 {
 		return nil
 	}
 	slices.Sort(differ)

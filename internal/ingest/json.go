@@ -1,0 +1,175 @@
+package ingest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unsafe"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rowmill/rowmill/internal/value"
+)
+
+// maxDepth limits the nesting of an object's values. Reading uses stack space for
+// each level, and a line has room for millions of levels.
+const maxDepth = 1000
+
+var (
+	errNoObject  = errors.New("it is no JSON object")
+	errMissing   = errors.New("it is missing")
+	errSurrogate = errors.New("it has half of a surrogate pair, which is no character")
+)
+
+// parseObject returns a record's JSON object. Its strings refer to the record's
+// memory.
+func parseObject(record []byte) (gjson.Result, error) {
+	if tooDeep(record) || !gjson.ValidBytes(record) {
+		return gjson.Result{}, errNoObject
+	}
+	o := gjson.Parse(unsafeString(record))
+	if !o.IsObject() {
+		return o, errNoObject
+	}
+	return o, nil
+}
+
+// object splits a JSON object into p.values, which refer to the record or to p.buf.
+// An absent key is NULL or, if the column has one, the default.
+func (p *parser) object(record []byte) (string, error) {
+	p.absent = p.absent[:0]
+	o, err := parseObject(record)
+	if err != nil {
+		return "", err
+	}
+	p.values = slices.Grow(p.values[:0], len(p.columns))[:len(p.columns)]
+	p.seen = slices.Grow(p.seen[:0], len(p.columns))[:len(p.columns)]
+	for i := range p.values {
+		p.values[i], p.seen[i] = field{null: true}, false
+	}
+	o.ForEach(func(key, v gjson.Result) bool {
+		i, known := p.byName[key.Str]
+		if !known {
+			if i, known = p.fold(key.Str); !known {
+				if p.format.Columns != nil {
+					return true // only the named columns are loaded
+				}
+				err = fmt.Errorf("key %q isn't one of the columns that are loaded, %s (see --columns)", key.Str, p.names())
+				return false
+			}
+		}
+		if p.seen[i] {
+			err = fmt.Errorf("it has key %q twice", key.Str)
+			return false
+		}
+		p.seen[i] = true
+		switch {
+		case v.Type == gjson.Null:
+			p.values[i] = field{null: true}
+		case v.Type == gjson.String && p.columns[i].Logical != value.JSON:
+			if strings.Contains(v.Str, "\ufffd") && halfSurrogate(v.Raw) {
+				err = fmt.Errorf("key %q: %w", key.Str, errSurrogate)
+				return false
+			}
+			p.values[i] = field{value: unsafeBytes(v.Str), quoted: true}
+		case v.Type == gjson.Number && p.columns[i].Kind == value.Int:
+			p.values[i] = field{value: p.integral(unsafeBytes(v.Raw))}
+		default: // a number, true, false, or JSON, unchanged
+			p.values[i] = field{value: unsafeBytes(v.Raw)}
+		}
+		return true
+	})
+	if err != nil {
+		return "", err
+	}
+	for i, seen := range p.seen {
+		c := &p.columns[i]
+		switch {
+		case seen:
+		case i != p.by && (c.Default != "" || c.Auto):
+			p.values[i] = field{absent: true}
+			p.absentIn(i)
+		case i == p.by || !c.Null:
+			return c.Name, errMissing
+		}
+	}
+	return "", nil
+}
+
+// integral converts a JSON number with a point or an exponent to an integer without
+// either, if its value is one.
+func (p *parser) integral(number []byte) []byte {
+	if !bytes.ContainsAny(number, ".eE") {
+		return number
+	}
+	from := len(p.buf)
+	out, is := value.AppendInteger(p.buf, number)
+	if !is {
+		return number
+	}
+	p.buf = out
+	return p.buf[from:len(p.buf):len(p.buf)]
+}
+
+// tooDeep reports whether values are nested more than maxDepth levels deep.
+func tooDeep(p []byte) bool {
+	if bytes.Count(p, []byte("[")) <= maxDepth/2 && bytes.Count(p, []byte("{")) <= maxDepth/2 {
+		return false
+	}
+	depth, quoted := 0, false
+	for i := 0; i < len(p); i++ {
+		switch c := p[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == ']' || c == '}':
+			depth--
+		}
+	}
+	return false
+}
+
+// halfSurrogate reports whether a valid JSON string escapes one half of a surrogate
+// pair without the other.
+func halfSurrogate(raw string) bool {
+	unit := func(i int) rune { // the code unit escaped at i, -1 if there is none
+		if i+6 > len(raw) || raw[i] != '\\' || raw[i+1] != 'u' {
+			return -1
+		}
+		n, err := strconv.ParseUint(raw[i+2:i+6], 16, 16)
+		if err != nil {
+			return -1
+		}
+		return rune(n)
+	}
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		if r := unit(i); utf16.IsSurrogate(r) {
+			if utf16.DecodeRune(r, unit(i+6)) == '\ufffd' {
+				return true
+			}
+			i += 10
+		}
+		i++ // the escaped character
+	}
+	return false
+}
+
+// unsafeString returns text as a string without a copy. The caller must not retain
+// it.
+func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
+
+// unsafeBytes returns text as bytes without a copy. The caller must not change them.
+func unsafeBytes(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
