@@ -34,8 +34,6 @@ type Session struct {
 
 // SessionWords are an engine's statements for the sessions of its connections.
 type SessionWords struct {
-	// Begin are the statements with which a session begins.
-	Begin []string
 	// ID is a query for the connection's id on the server; "" if it has none.
 	ID string
 	// Get is a query for a setting of the session, and Set the statement that
@@ -73,11 +71,6 @@ func OpenSession(ctx context.Context, db Keeper, pool *sql.DB, w SessionWords) (
 func (s *Session) open(ctx context.Context) (err error) {
 	if s.conn, err = s.pool.Conn(ctx); err != nil {
 		return s.db.Classify(err)
-	}
-	for _, q := range s.words.Begin {
-		if _, err := s.conn.ExecContext(ctx, q); err != nil {
-			return errors.Join(s.db.Classify(err), s.discard())
-		}
 	}
 	if s.words.ID != "" {
 		if err := s.conn.QueryRowContext(ctx, s.words.ID).Scan(&s.id); err != nil {

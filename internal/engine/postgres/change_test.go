@@ -450,7 +450,7 @@ func TestChangesThatAreRefused(t *testing.T) {
 		"replace into a table":              {with(func(r *engine.Replace) { r.Out = []string{"taken"} }), "a table taken already"},
 		"replace by itself":                 {with(func(r *engine.Replace) { r.With = "rolls" }), "stand in"},
 		"replace to nowhere":                {with(func(r *engine.Replace) { r.Out = nil }), "0 tables"},
-		"replace none":                      {with(func(r *engine.Replace) { r.Old, r.Out = nil, nil }), "none is named"},
+		"replace none":                      {with(func(r *engine.Replace) { r.Old, r.Out = nil, nil }), "0 partitions, and 0 tables"},
 		"replace by other bounds":           {with(func(r *engine.Replace) { r.New.To = 150 }), "other bounds"},
 		"replace what isn't adjacent": {with(func(r *engine.Replace) {
 			r.Old, r.Out, r.New.To = []rolling.Partition{parts[0], parts[2]}, []string{"a", "b"}, 300

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/rowmill/rowmill/internal/engine"
 )
@@ -47,62 +48,24 @@ func discard(c *pgconn.PgConn) {
 	}
 }
 
-// maxIdle is how many idle connections the catalog keeps: one, and one for a
-// concurrent caller.
-const maxIdle = 2
-
-// acquire takes an idle connection or opens one.
-func (db *DB) acquire(ctx context.Context) (*pgconn.PgConn, error) {
-	for {
-		db.mu.Lock()
-		var c *pgconn.PgConn
-		if n := len(db.idle); n > 0 {
-			c, db.idle = db.idle[n-1], db.idle[:n-1]
-		}
-		db.mu.Unlock()
-		if c == nil {
-			return db.dial(ctx)
-		}
-		if c.Ping(ctx) == nil {
-			return c, nil
-		}
-		discard(c) // the server closed it while it was idle
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-	}
-}
-
-func (db *DB) release(c *pgconn.PgConn) {
-	db.mu.Lock()
-	keep := !db.closed && len(db.idle) < maxIdle && !c.IsClosed() && c.TxStatus() == 'I'
-	if keep {
-		db.idle = append(db.idle, c)
-	}
-	db.mu.Unlock()
-	if !keep {
-		discard(c)
-	}
-}
-
-// query runs one statement on an idle connection and returns its rows as text.
-func (db *DB) query(ctx context.Context, q string) ([][][]byte, error) {
+// query runs one statement on a connection of the pool and returns its rows as text.
+func (db *DB) query(ctx context.Context, q string) (rows [][][]byte, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	c, err := db.acquire(ctx)
+	conn, err := db.plain.Conn(ctx)
 	if err != nil {
-		return nil, err
+		return nil, db.unreachable(ctx, err)
 	}
-	defer db.release(c)
-	results, err := c.Exec(ctx, q).ReadAll()
-	if err != nil {
-		return nil, classifyIn(ctx, err)
-	}
-	if len(results) == 0 {
-		return nil, nil
-	}
-	return results[len(results)-1].Rows, nil
+	defer conn.Close()
+	err = conn.Raw(func(c any) error {
+		results, err := c.(*stdlib.Conn).Conn().PgConn().Exec(ctx, q).ReadAll()
+		if err == nil && len(results) > 0 {
+			rows = results[len(results)-1].Rows
+		}
+		return err
+	})
+	return rows, classifyIn(ctx, err)
 }
 
 // classifyIn classifies an error. If ctx has ended and the error is not the

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"strconv"
@@ -30,26 +31,32 @@ func maintenanceName(cfg *pgconn.Config) string {
 	return cfg.RuntimeParams["application_name"] + " maintenance"
 }
 
-// openPool creates the pool that SQL returns. The pool connects on first use.
+// openPools creates the pools, which connect on first use.
 //
 // Statements use the extended protocol without a Describe or Prepare step
 // (QueryExecModeExec). Values are sent as text, and the server infers their
 // types, so text works for a column of any type. No cached plan or description
 // can become stale when a table changes.
-func (db *DB) openPool() error {
-	// pgx accepts only a configuration that it has parsed; all of it is replaced.
-	cfg, err := pgx.ParseConfig("sslmode=disable")
-	if err != nil {
-		return fmt.Errorf("target %s: %w", db.target, err)
+func (db *DB) openPools() error {
+	open := func(config *pgconn.Config, session engine.Connect, o ...stdlib.OptionOpenDB) (*sql.DB, error) {
+		// pgx accepts only a configuration that it has parsed; all of it is replaced.
+		cfg, err := pgx.ParseConfig("sslmode=disable")
+		if err != nil {
+			return nil, fmt.Errorf("target %s: %w", db.target, err)
+		}
+		cfg.Config, cfg.DefaultQueryExecMode = *config, pgx.QueryExecModeExec
+		pool := stdlib.OpenDB(*cfg, append(o, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
+			return db.prepareSession(ctx, c.PgConn(), session)
+		}))...)
+		pool.SetMaxIdleConns(poolIdle)
+		pool.SetConnMaxIdleTime(poolIdleTime)
+		return pool, nil
 	}
-	cfg.Config = *db.maintenanceConfig()
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
-	db.pool = stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
-		return db.prepareSession(ctx, c.PgConn(), engine.Connect{Maintenance: true})
-	}))
-	db.pool.SetMaxIdleConns(poolIdle)
-	db.pool.SetConnMaxIdleTime(poolIdleTime)
-	return nil
+	var failed [2]error
+	always := func(context.Context, stdlib.ShouldPingParams) bool { return true } // the server may have closed it while it was idle
+	db.plain, failed[0] = open(db.config.Copy(), engine.Connect{}, stdlib.OptionShouldPing(always))
+	db.pool, failed[1] = open(db.maintenanceConfig(), engine.Connect{Maintenance: true})
+	return errors.Join(failed[:]...)
 }
 
 func (db *DB) maintenanceConfig() *pgconn.Config {
@@ -187,13 +194,11 @@ func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	})
 }
 
-// Session implements engine.Keeper. The pool's connections are those of maintenance,
-// whose settings are taken back.
+// Session implements engine.Keeper.
 func (db *DB) Session(ctx context.Context) (*engine.Session, error) {
-	return engine.OpenSession(ctx, db, db.pool, engine.SessionWords{
-		Begin: []string{"SET lock_timeout = 0", "SET application_name = " + quoteText(db.config.RuntimeParams["application_name"])},
-		ID:    "SELECT pg_backend_pid()",
-		Get:   func(name string) (string, error) { return "SELECT current_setting(" + quoteText(name) + ")", nil },
+	return engine.OpenSession(ctx, db, db.plain, engine.SessionWords{
+		ID:  "SELECT pg_backend_pid()",
+		Get: func(name string) (string, error) { return "SELECT current_setting(" + quoteText(name) + ")", nil },
 		Set: func(name, value string) (string, error) {
 			return "SELECT set_config(" + quoteText(name) + ", " + quoteText(value) + ", false)", nil
 		},

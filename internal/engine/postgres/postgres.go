@@ -48,15 +48,14 @@ type DB struct {
 
 	leases    engine.Leases
 	quietWait time.Duration // the constant quietWait, except in tests
-	pool      *sql.DB
+	plain     *sql.DB       // for the catalog and sessions
+	pool      *sql.DB       // for maintenance: Connect{Maintenance: true}
 	// before is a hook for tests, called before the statements of a step are sent.
 	before func(c *pgconn.PgConn, statements []string)
 
-	mu   sync.Mutex
-	idle []*pgconn.PgConn
+	mu sync.Mutex
 	// checked holds the server time at which a CHECK was first seen, by OID.
 	checked map[string]string
-	closed  bool
 }
 
 // Open connects to the target and reads the server's version and settings. If
@@ -152,7 +151,7 @@ func (db *DB) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer db.release(c)
+	defer discard(c)
 	rows, err := ask(ctx, c, probe(statViews))
 	if err != nil {
 		return err
@@ -171,7 +170,7 @@ func (db *DB) connect(ctx context.Context) error {
 			db.dialect.views = append(db.dialect.views, v)
 		}
 	}
-	if err := db.prepareSession(ctx, c, engine.Connect{}); err != nil {
+	if err := db.openPools(); err != nil {
 		return err
 	}
 	settings, err := db.Catalog().Settings(ctx)
@@ -180,7 +179,7 @@ func (db *DB) connect(ctx context.Context) error {
 	}
 	db.info.Durability, db.info.CrashLoss = durability(settings), crashLoss(settings)
 	db.local(get(4))
-	return db.openPool()
+	return nil
 }
 
 // probe renders the query for the server's properties and available views.
@@ -287,16 +286,11 @@ const scanBatch = 1000
 
 // Close implements engine.DB.
 func (db *DB) Close() error {
-	db.mu.Lock()
-	idle := db.idle
-	db.idle, db.closed = nil, true
-	db.mu.Unlock()
-	for _, c := range idle {
-		discard(c)
-	}
 	err := db.leases.Close()
-	if db.pool != nil {
-		err = errors.Join(err, db.pool.Close())
+	for _, pool := range []*sql.DB{db.plain, db.pool} {
+		if pool != nil {
+			err = errors.Join(err, pool.Close())
+		}
 	}
 	return err
 }
