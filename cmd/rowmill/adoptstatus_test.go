@@ -52,14 +52,14 @@ func TestStatusOfAdoption(t *testing.T) {
 			if code != exitInterrupted {
 				t.Fatalf("exit %d", code)
 			}
-			if text.code != exitDone || !strings.Contains(text.stdout, "it is being adopted, at ") || !strings.Contains(text.stdout, "of about 5,000") || !strings.Contains(text.stdout, "Nothing needs a person.") {
+			if text.code != exitDone || !strings.Contains(text.stdout, "it is being adopted, at ") || !strings.Contains(text.stdout, "of about 5,000") || !strings.Contains(text.stdout, "No action required.") {
 				t.Errorf("meanwhile: exit %d\n%s%s", text.code, text.stdout, text.stderr)
 			}
 			if s := statusJSON(t, inJSON.stdout); !s.Adopting || len(s.Changes) != 1 || s.Changes[0].Percent == nil || s.Changes[0].Of != 5000 || s.Changes[0].Interrupted || time.Since(s.Changes[0].Since) > time.Minute {
 				t.Errorf("meanwhile: %s", inJSON.stdout)
 			}
 			s := rowmill(t.Context(), "status", file)
-			if s.code != exitFailed || !strings.Contains(s.stdout, "it is being adopted, and nobody works at it") ||
+			if s.code != exitFailed || !strings.Contains(s.stdout, "it is being adopted, and no process works on it") ||
 				!regexp.MustCompile(`! stopped: the adoption was interrupted at its step (copy|verify), and no process works on it\n  Try: rowmill apply FILE`).MatchString(s.stdout) {
 				t.Errorf("interrupted: exit %d\n%s%s", s.code, s.stdout, s.stderr)
 			}

@@ -2,15 +2,16 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/sizing"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -54,7 +55,7 @@ func (a *app) planCommand() *cobra.Command {
 	flags.Var(rateValue{v: &f.rate, without: "to have it measured on the table"}, "rate", "rows inserted per second (from --record, or measured on the table)")
 	flags.StringVar(&f.record, "record", "", "take rates from this `RUN.jsonl` of bench insert")
 	flags.StringVar(&f.memory, "memory", "", "memory for pages of tables and indexes, a `SIZE` such as 8GB (the server's cache)")
-	intVar(flags, &f.rows, "sample-rows", defaultSample, "rows of the sample")
+	intVar(flags, &f.rows, "sample-rows", sizing.DefaultSample, "rows of the sample")
 	flags.Float64Var(&f.rowBytes, "row-bytes", 0, "estimate from so many bytes of a row, and ask no server (measured)")
 	flags.Float64Var(&f.reads, "disk-reads", defaultReads, "random pages the disk reads per second, for the estimate of a plain table")
 	flags.BoolVar(&f.json, "json", false, "print JSON (default false)")
@@ -100,11 +101,9 @@ func (a *app) plan(ctx context.Context, file string, f planFlags) error {
 		return err
 	}
 	if f.json {
-		enc := json.NewEncoder(a.stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(out)
+		return a.printJSON(out)
 	}
-	return writePlan(a.stdout, out)
+	return report.Plan(a.stdout, out)
 }
 
 // planned measures the values that aren't given and computes the plan.
@@ -114,7 +113,7 @@ func (a *app) planned(ctx context.Context, file string, f planFlags, in sizing.I
 		if err != nil {
 			return nil, err
 		}
-		declared(&in, d)
+		in.Declare(d)
 		in.Pieces, in.PiecesFrom = sizing.Estimate(f.rowBytes), fmt.Sprintf("--row-bytes: an estimate, twice %g bytes and a tenth more", f.rowBytes)
 		if in.Memory.Value == 0 {
 			return nil, usagef("--memory 8GB", "--row-bytes asks no server, which would tell its memory")
@@ -133,7 +132,7 @@ func (a *app) planned(ctx context.Context, file string, f planFlags, in sizing.I
 
 // planKept computes the plan for an open table.
 func (a *app) planKept(ctx context.Context, k *kept, in sizing.Input, rows int) (*sizing.Output, error) {
-	declared(&in, k.Table.Declared)
+	in.Declare(k.Declared)
 	info := k.DB.Info()
 	in.MaxPeriods = k.DB.Capabilities().MaxPeriods
 	if in.Memory.Value == 0 {
@@ -142,30 +141,35 @@ func (a *app) planKept(ctx context.Context, k *kept, in sizing.Input, rows int) 
 		}
 		in.Memory = sizing.Figure{Value: float64(info.CacheBytes), From: "the server's own setting"}
 	}
-	if in.Rate.Value == 0 && in.Axis == rolling.Time {
-		var err error
-		if in.Rate, err = liveRate(ctx, k); err != nil {
-			return nil, err
-		}
-	}
 	db, ok := k.DB.(engine.Sizer)
 	if !ok {
 		return nil, usagef("--row-bytes 100", "%s can't measure a table", info.Engine)
 	}
-	s := &sample{db: db, declared: k.Declared, table: k.Table.Table, live: k.Schema, rows: rows, rate: in.Rate.Value, note: func(line string) { fmt.Fprintln(a.stderr, line) }}
-	if err := s.measure(ctx); err != nil {
+	s := &sizing.Sample{DB: db, Declared: k.Declared, Table: k.Table.Table, Live: k.Schema, Rows: rows, Rate: in.Rate.Value,
+		Note: func(line string) { fmt.Fprintln(a.stderr, line) }}
+	if in.Rate.Value == 0 && in.Axis == rolling.Time {
+		now, err := k.Now(ctx)
+		if err == nil {
+			in.Rate, err = s.ArrivalRate(ctx, now)
+		}
+		if err != nil {
+			return nil, planHint(err)
+		}
+		s.Rate = in.Rate.Value
+	}
+	if err := s.Measure(ctx); err != nil {
 		if ctx.Err() != nil {
 			err = fmt.Errorf("%w: %w", errInterruptedEarly, err)
 		}
 		return nil, err
 	}
-	s.fill(&in)
+	s.Fill(&in)
 	out, err := sizing.Plan(in)
 	if err != nil {
 		return nil, planHint(err)
 	}
 	out.Engine, out.Server, out.Target = info.Engine, info.Version, k.named
-	out.Warnings = append(out.Warnings, s.warnings...)
+	out.Warnings = append(out.Warnings, s.Warnings...)
 	return out, nil
 }
 
@@ -177,134 +181,62 @@ func planHint(err error) error {
 	return err
 }
 
-// declared fills in the values of the declaration.
-func declared(in *sizing.Input, d *rolling.Declaration) {
-	in.Table, in.Keep, in.Ahead, in.After = d.Name, d.Keep, d.Ahead, d.Seal.After
-	in.Merge, in.Compress, in.Axis, in.WholeDays = d.Seal.Merge, d.Seal.Compress, d.Period.Axis(), d.WholeDays()
-	if !d.Auto {
-		in.Period = d.Period
-	}
-}
-
-// takeRecord takes the rates from a record's runs: the last run of each layout.
+// takeRecord takes the rates from a record's runs.
 func takeRecord(ctx context.Context, in *sizing.Input, file string) error {
 	recs, err := experiment.Read(ctx, file)
 	if err != nil {
 		return fmt.Errorf("read the record: %w", err)
 	}
-	in.RunsFrom = file
-	for i := range recs {
-		s := recs[i].Summary()
-		if recs[i].Run.Workload != "insert" || s.Rows == 0 || s.RowsPerSecond == 0 {
-			continue
-		}
-		if s.Layout == "rolling" {
-			in.Rolling = &s
-		} else {
-			in.Plain = &s
-		}
-	}
-	switch {
-	case in.Rolling != nil:
-		in.Rate = sizing.Figure{Value: in.Rolling.RowsPerSecond, From: fmt.Sprintf("%s: the mean of %s", file, in.Rolling.Name)}
-	case in.Plain != nil:
-		in.Rate = sizing.Figure{Value: in.Plain.RowsPerSecond, From: fmt.Sprintf("%s: the mean of %s", file, in.Plain.Name)}
-	default:
+	if !in.Recorded(recs, file) {
 		return &usageError{fmt.Errorf("%s holds no run of bench insert that inserted rows", file), "rowmill bench insert --layout plain,rolling --out RUN.jsonl"}
 	}
 	return nil
 }
 
-// liveTimeout bounds the counting of a live table's newest rows, for which there may
-// be no index.
-const liveTimeout = 30 * time.Second
-
-// liveRate determines the rate at which rows arrive in an existing table; 0 if there
-// is no table, or it has no rows.
-func liveRate(ctx context.Context, k *kept) (sizing.Figure, error) {
-	none := sizing.Figure{From: "not known"}
-	if k.Schema == nil {
-		return none, nil
-	}
-	parts, err := periodsOf(ctx, k)
+// autoPeriod determines the period for every = "auto": the longest that fits into
+// memory (0: the server's own) at a rate (0: measured on the table).
+func (a *app) autoPeriod(ctx context.Context, k *kept, rate float64, memory int64) (rolling.Grid, string, error) {
+	in := sizing.Input{Rate: sizing.Figure{Value: rate, From: "--rate"}, Memory: sizing.Figure{Value: float64(memory), From: "--memory"}}
+	out, err := a.planKept(ctx, k, in, sizing.DefaultSample)
 	if err != nil {
-		return none, err
+		return rolling.Grid{}, "", fmt.Errorf("find the period: %w", err)
 	}
-	if len(parts) == 0 {
-		return plainRate(ctx, k)
+	why := fmt.Sprintf("%s holds %s rows of %.0f bytes at %s rows/s; two of them fit into %.0f%% of %s", out.Grid(), figure.Words(out.Period.Rows), out.PerRow.Value,
+		figure.Words(out.Rate.Value), 100*sizing.CacheShare, figure.Bytes(out.Memory.Value))
+	if len(out.Warnings) > 0 {
+		why += "; " + strings.Join(out.Warnings, "; ")
 	}
-	now, err := k.Now(ctx)
-	if err != nil {
-		return none, err
-	}
-	sizes, err := k.DB.PeriodSizes(ctx, k.Table.Table)
-	if err != nil {
-		return none, err
-	}
-	// Use the last complete periods that have rows, as many as make up a day.
-	var rows, length int64
-	first, last := "", ""
-	for i := len(parts) - 1; i >= 0 && length < 86400e6; i-- {
-		p := parts[i]
-		if p.To > now || sizes[p.Name].Rows == 0 {
-			continue
-		}
-		if last == "" {
-			last = p.Name
-		}
-		first = p.Name
-		rows += sizes[p.Name].Rows
-		length += p.To - p.From
-	}
-	if length == 0 {
-		return none, nil
-	}
-	return sizing.Figure{Value: float64(rows) / (float64(length) / 1e6), From: fmt.Sprintf("the live table: the server's estimate of %s in its whole periods %s to %s", plural(rows, "row"), first, last)}, nil
+	return out.Grid(), why, nil
 }
 
-// periodsOf returns the periods of an existing table; a plain table has none.
-func periodsOf(ctx context.Context, k *kept) ([]rolling.Partition, error) {
-	if !k.Schema.Partitioned && !k.Schema.View {
-		return nil, nil
+// given returns the rate, in rows per second, and the memory, in bytes, from the
+// flags. 0 means not given.
+func (f *applyFlags) given() (rate float64, memory int64, err error) {
+	if f.rate != "" {
+		if err := (rateValue{v: &rate, without: "to have it measured on the table"}).Set(f.rate); err != nil {
+			return 0, 0, usagef("--rate 5000/s", "--rate: %v", err)
+		}
 	}
-	t := *k.Table.Table
-	if !t.Grid.Valid() { // with every = "auto", the grid isn't known; only the axis matters here
-		t.Grid, _ = rolling.Parse("1d")
+	if f.memory != "" {
+		memory, err = parseMemory(f.memory)
 	}
-	return k.DB.Catalog().Partitions(ctx, &t)
+	return rate, memory, err
 }
 
-// plainRate counts the newest rows of a plain table.
-func plainRate(ctx context.Context, k *kept) (sizing.Figure, error) {
-	none := sizing.Figure{From: "not known"}
-	t := *k.Table.Table
-	t.Grid, _ = rolling.Parse("1d")
-	w, quote := k.DB.Words(), k.DB.Dialect().Quote
-	timed, cancel := context.WithTimeout(ctx, liveTimeout)
-	defer cancel()
-	query := func(q string) (n *int64, err error) {
-		err = k.DB.SQL().QueryRowContext(timed, q).Scan(&n)
-		if err != nil && timed.Err() != nil && ctx.Err() == nil {
-			err = &usageError{fmt.Errorf("count the newest rows of %s: not done after %v", t.Name, liveTimeout), "--rate 5000/s"}
-		} else if err != nil {
-			err = fmt.Errorf("count the newest rows of %s: %w", t.Name, k.DB.Classify(err))
-		}
-		return n, err
+// findPeriod fills in the period of a declaration with every = "auto", unless a period
+// is already in force.
+func (a *app) findPeriod(ctx context.Context, k *kept, f applyFlags) error {
+	if !k.Declared.Auto || k.Declared.Period.Valid() {
+		return nil
 	}
-	newest, err := query(fmt.Sprintf("SELECT %s FROM %s", w.Position(&t, "MAX("+quote(t.By)+")"), quote(t.Name)))
-	if err != nil || newest == nil {
-		return none, err
+	rate, memory, err := f.given()
+	if err != nil {
+		return err
 	}
-	for _, length := range []string{"1h", "1d", "30d"} {
-		s, _ := rolling.ParseSpan(length)
-		rows, err := query(fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE %s >= %s AND %s < %s", quote(t.Name),
-			quote(t.By), w.Literal(&t, s.Before(*newest)), quote(t.By), w.Literal(&t, *newest)))
-		if err != nil {
-			return none, err
-		}
-		if rows != nil && *rows >= 1000 || length == "30d" && rows != nil && *rows > 0 {
-			return sizing.Figure{Value: float64(*rows) / (float64(s.Micros) / 1e6), From: fmt.Sprintf("the live table: %s in the %s before its newest", plural(*rows, "row"), length)}, nil
-		}
+	g, why, err := a.autoPeriod(ctx, k, rate, memory)
+	if err != nil {
+		return err
 	}
-	return none, nil
+	fmt.Fprintf(a.stderr, "every = \"auto\": %s\n", why)
+	return k.SetPeriod(g)
 }

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +71,9 @@ func exec1(t *testing.T, db engine.Keeper, q string, args ...any) {
 		t.Fatalf("%s: %v", q, err)
 	}
 }
+
+// scratchName begins the names of scratch tables.
+const scratchName = "rowmill_scratch_"
 
 const planPeriod = "[period]\nevery = \"auto\"\nahead = \"1d\"\nkeep = \"30d\"\n[seal]\ncompress = true\n"
 
@@ -238,45 +240,6 @@ func insertInto(kind string, at time.Time) string {
 		return "readings_" + at.Format("p20060102_15")
 	}
 	return "readings"
-}
-
-// TestPlanDropsLeftovers checks that the scratch table of a killed plan is dropped by
-// the next plan, and that the scratch table of a running plan is not.
-func TestPlanDropsLeftovers(t *testing.T) {
-	t.Parallel()
-	for _, server := range planServers(t) {
-		t.Run(server.kind, func(t *testing.T) {
-			t.Parallel()
-			file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, PRIMARY KEY (sensor, ts))", server.time), planPeriod)
-			dead := exec.Command("true")
-			if err := dead.Run(); err != nil {
-				t.Skip(err)
-			}
-			now := strconv.FormatInt(time.Now().Unix(), 36)
-			old := strconv.FormatInt(time.Now().Add(-48*time.Hour).Unix(), 36)
-			gone := []string{
-				fmt.Sprintf("%s%s_%d_%s", scratchName, hostMark(), dead.Process.Pid, now),
-				fmt.Sprintf("%s%s_%d_%s_c", scratchName, hostMark(), dead.Process.Pid, now),
-				fmt.Sprintf("%s%s_%d_%s", scratchName, "00000000", os.Getpid(), old),
-			}
-			stay := []string{
-				fmt.Sprintf("%s%s_%d_%s", scratchName, hostMark(), os.Getppid(), now),
-				fmt.Sprintf("%s%s_%d_%s", scratchName, "00000000", dead.Process.Pid, now),
-				scratchName + "mine",
-			}
-			for _, name := range append(append([]string{}, gone...), stay...) {
-				exec1(t, db, "CREATE TABLE "+name+" (a INT)")
-			}
-			planned(t, file, "--rate", "1/s", "--memory", "1GB", "--sample-rows", "1000")
-			left, err := db.Named(t.Context(), scratchName)
-			if err != nil || len(left) != len(stay) {
-				t.Errorf("%v, %v", left, err)
-			}
-			for _, name := range stay {
-				exec1(t, db, "DROP TABLE "+name)
-			}
-		})
-	}
 }
 
 // TestPlanInterruptedAndKilled checks that an interrupted plan drops its scratch table

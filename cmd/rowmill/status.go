@@ -2,29 +2,29 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/report"
 )
 
-// errNeedsPerson is returned by status if an action by the user is required.
-var errNeedsPerson = errors.New("something needs a person")
+// errActionRequired is returned by status if an action by the user is required.
+var errActionRequired = errors.New("action required")
 
 func (a *app) statusCommand() *cobra.Command {
 	var f keptFlags
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "status FILE.toml...",
-		Short: "Show how rolling tables stand, and what needs a person",
-		Long: "Show how rolling tables stand: periods with state, rows and size, for how long\n" +
-			"inserts have periods, how far the roll-ups are, what is under way, what was done\n" +
-			"and what is next; while a table is adopted, how far that is. Nothing on the server\n" +
-			"is changed.\n\n" +
-			"Exit status 1 means that something needs a person; it is listed last, with what\n" +
+		Short: "Show the state of rolling tables, and any action required",
+		Long: "Show the state of rolling tables: periods with state, rows and size, for how long\n" +
+			"inserts have periods, how far roll-ups are computed, changes in progress, the last\n" +
+			"and the next actions; while a table is being adopted, the progress of that. The\n" +
+			"command changes nothing on the server.\n\n" +
+			"Exit status 1 means that action is required: problems are listed last, with what\n" +
 			"to try.",
 		Example: "  rowmill status readings.toml\n" +
 			"  rowmill status readings.toml --json",
@@ -39,17 +39,15 @@ func (a *app) statusCommand() *cobra.Command {
 }
 
 func (a *app) status(ctx context.Context, files []string, f keptFlags, asJSON bool) error {
-	needs := 0
+	problems := 0
 	for i, file := range files {
 		s, err := a.statusOf(ctx, file, f)
 		if err != nil {
 			return err
 		}
-		needs += len(s.Problems)
+		problems += len(s.Problems)
 		if asJSON {
-			out := json.NewEncoder(a.stdout)
-			out.SetIndent("", "  ")
-			if err := out.Encode(s); err != nil {
+			if err := a.printJSON(s); err != nil {
 				return err
 			}
 			continue
@@ -57,12 +55,12 @@ func (a *app) status(ctx context.Context, files []string, f keptFlags, asJSON bo
 		if i > 0 {
 			fmt.Fprintln(a.stdout)
 		}
-		if err := writeStatus(a.stdout, s, a.stdout.columns()); err != nil {
+		if err := report.Status(a.stdout, s, a.stdout.columns()); err != nil {
 			return err
 		}
 	}
-	if needs > 0 {
-		return errNeedsPerson
+	if problems > 0 {
+		return errActionRequired
 	}
 	return nil
 }

@@ -57,8 +57,9 @@ type Words interface {
 
 // Storage describes how a period's rows are stored on disk.
 type Storage struct {
-	// Compress requests the engine's best compression for a period.
-	Compress bool
+	// Compress requests the engine's best compression for a period. Alone permits one
+	// that a table can't have if it is to become a period.
+	Compress, Alone bool
 }
 
 // HashName is the name of the function that produced a checksum: see Words.RowHash.
@@ -186,12 +187,15 @@ type RenderWords interface {
 	Renderings(cols []SchemaColumn) [][]string
 }
 
-// CopyRows describes an INSERT ... SELECT.
+// CopyRows describes an INSERT of rows that exist.
 type CopyRows struct {
 	// Into is a table, quoted, From an item of FROM. Columns and Key are names.
 	Into, From   string
 	Columns, Key []string
-	// Where is a condition on the rows. They are copied in the order of Key.
+	// Values, unless empty, are the rows as SQL text, in place of those of From.
+	Values string
+	// Where is a condition on the rows; "" is all of them. They are copied in the order
+	// of Key, if there is one.
 	Where string
 	// Lock makes the statement lock the rows that it reads against changes, as far
 	// as a server has such locks. Skip keeps a row of Into with the same key.
@@ -209,7 +213,18 @@ func (c CopyRows) SQL(quote func(string) string, verb, override, tail string) st
 		return strings.Join(out, ", ")
 	}
 	cols := list(c.Columns)
-	return fmt.Sprintf("%s %s (%s)%s SELECT %s FROM %s WHERE %s ORDER BY %s%s", verb, c.Into, cols, override, cols, c.From, c.Where, list(c.Key), tail)
+	q := fmt.Sprintf("%s %s (%s)%s ", verb, c.Into, cols, override)
+	if c.Values != "" {
+		return q + "VALUES " + c.Values + tail
+	}
+	q += fmt.Sprintf("SELECT %s FROM %s", cols, c.From)
+	if c.Where != "" {
+		q += " WHERE " + c.Where
+	}
+	if len(c.Key) > 0 {
+		q += " ORDER BY " + list(c.Key)
+	}
+	return q + tail
 }
 
 // BytesFromKey and NumberFromKey are parts of Words.KeyValue: they return the value of

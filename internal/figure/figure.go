@@ -229,3 +229,31 @@ func OneLine(s string) string {
 	}, s)
 	return strings.Join(strings.Fields(s), " ")
 }
+
+// Words formats a number with three digits and a word: 2.34 million.
+func Words(n float64) string {
+	switch {
+	case n >= 1e9:
+		return fmt.Sprintf("%.2f billion", n/1e9)
+	case n >= 1e6:
+		return fmt.Sprintf("%.2f million", n/1e6)
+	case n >= 1000:
+		return Count(int64(n))
+	case n == math.Trunc(n) || n >= 100:
+		return fmt.Sprintf("%.0f", n)
+	}
+	return fmt.Sprintf("%.2g", n)
+}
+
+// Span formats a length of time, given in seconds, in one unit: 3.2 days.
+func Span(seconds float64) string {
+	for _, u := range []struct {
+		name string
+		s    float64
+	}{{"years", 365 * 86400}, {"days", 86400}, {"hours", 3600}, {"minutes", 60}} {
+		if v := seconds / u.s; v >= 2 {
+			return fmt.Sprintf("%.1f %s", v, u.name)
+		}
+	}
+	return fmt.Sprintf("%.0f seconds", seconds)
+}

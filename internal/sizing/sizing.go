@@ -1,9 +1,9 @@
 // Package sizing computes the size of a rolling table, the period that fits into
 // memory, and the rates to expect from a plain table with the same rows.
 //
-// It is pure arithmetic and never accesses a server: cmd/rowmill does the measuring.
 // Its input is the measured bytes per row, the insert rate, the server's memory and
-// the declaration; its output is figures, each with its source. Sizes are in bytes,
+// the declaration; its output is figures, each with its source. A Sample measures bytes
+// per row in a scratch table of an open database; everything else is arithmetic. Sizes are in bytes,
 // rates in rows per second, times in seconds.
 //
 //	out, err := sizing.Plan(sizing.Input{Pieces: measured, Memory: 8 << 30, Rate: 5000, Keep: month})
@@ -83,6 +83,40 @@ const (
 	// before it, which takes late rows and is still being written back.
 	Resident = 2
 )
+
+// Declare fills in the values of a declaration.
+func (in *Input) Declare(d *rolling.Declaration) {
+	in.Table, in.Keep, in.Ahead, in.After = d.Name, d.Keep, d.Ahead, d.Seal.After
+	in.Merge, in.Compress, in.Axis, in.WholeDays = d.Seal.Merge, d.Seal.Compress, d.Period.Axis(), d.WholeDays()
+	if !d.Auto {
+		in.Period = d.Period
+	}
+}
+
+// Recorded takes the rates of the last run of each layout in a record. It returns false
+// if no run of bench insert has inserted rows.
+func (in *Input) Recorded(recs []result.Record, file string) bool {
+	in.RunsFrom = file
+	for i := range recs {
+		s := recs[i].Summary()
+		if recs[i].Run.Workload != "insert" || s.Rows == 0 || s.RowsPerSecond == 0 {
+			continue
+		}
+		if s.Layout == "rolling" {
+			in.Rolling = &s
+		} else {
+			in.Plain = &s
+		}
+	}
+	run := in.Rolling
+	if run == nil {
+		run = in.Plain
+	}
+	if run != nil {
+		in.Rate = Figure{Value: run.RowsPerSecond, From: fmt.Sprintf("%s: the mean of %s", file, run.Name)}
+	}
+	return run != nil
+}
 
 // Estimate returns the estimated size of a row if nothing can be measured: twice its
 // bytes, for the overhead of B-trees and of row and page headers in InnoDB, plus

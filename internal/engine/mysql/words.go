@@ -120,8 +120,11 @@ func (d dialect) CreateTemplate(t *engine.Table, name string, o engine.Storage) 
 // table can't be exchanged with a partition unless the whole table was created with
 // compression: see createDeclared.
 func (d dialect) compress(name string, o engine.Storage) []string {
-	if !o.Compress || d.mariadb || d.rocksdb() {
+	switch {
+	case !o.Compress || d.rocksdb() || d.mariadb && !o.Alone:
 		return nil
+	case d.mariadb:
+		return []string{"ALTER TABLE " + d.Quote(name) + " PAGE_COMPRESSED=1"}
 	}
 	return []string{"ALTER TABLE " + d.Quote(name) + " COMPRESSION = 'zlib'"}
 }

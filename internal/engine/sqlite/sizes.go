@@ -330,7 +330,7 @@ func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, e
 		return fail(err)
 	}
 	defer tree.file.Close()
-	f := &engine.Footprint{Saved: -1}
+	f := &engine.Footprint{}
 	err = each(db.write, "SELECT type, name, rootpage, coalesce(sql, '') FROM sqlite_schema WHERE rootpage > 0 AND lower(tbl_name) = lower(?) ORDER BY type DESC, name", []driver.Value{table},
 		func(row []driver.Value) error {
 			root, ok := row[2].(int64)

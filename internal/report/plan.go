@@ -1,22 +1,20 @@
-package main
+package report
 
 import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
-	"time"
 
-	"github.com/rowmill/rowmill/internal/figure"
+	figures "github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/sizing"
 )
 
 // planWidth is the width of a plan's text, in columns.
 const planWidth = 100
 
-// writePlan writes a plan as text: the figures first, their sources below them.
-func writePlan(w io.Writer, o *sizing.Output) error {
-	t := planText{}
+// Plan writes a plan as text: the figures first, their sources below them.
+func Plan(w io.Writer, o *sizing.Output) error {
+	t := planText{terminal{width: planWidth}}
 	where := o.Table
 	if o.Target != "" {
 		where += " on " + o.Target
@@ -33,36 +31,16 @@ func writePlan(w io.Writer, o *sizing.Output) error {
 		if i == 0 {
 			t.line("")
 		}
-		t.wrap("warning: ", warning)
+		t.wrapped("warning: ", warning, "         ")
 	}
 	_, err := io.WriteString(w, t.b.String())
 	return err
 }
 
-type planText struct{ b strings.Builder }
+type planText struct{ terminal }
 
-func (t *planText) line(format string, args ...any) {
-	t.b.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
-}
-
-// wrap writes a text in lines of the plan's width.
-func (t *planText) wrap(lead, text string) {
-	indent := strings.Repeat(" ", len(lead))
-	line := lead
-	for _, word := range strings.Fields(text) {
-		if len(line)+1+len(word) > planWidth && strings.TrimSpace(line) != "" && line != lead {
-			t.line("%s", line)
-			line = indent
-		}
-		if line != lead && line != indent {
-			line += " "
-		}
-		line += word
-	}
-	t.line("%s", line)
-}
-
-func (t *planText) from(text string) { t.wrap("    ", text) }
+// from writes where the figures above it are from.
+func (t *planText) from(text string) { t.wrapped("    ", text, "    ") }
 
 func (t *planText) rowBytes(o *sizing.Output) {
 	names := []string{"Bytes per row", "sealed and compressed"}
@@ -89,10 +67,10 @@ func (t *planText) rowBytes(o *sizing.Output) {
 }
 
 func (t *planText) period(o *sizing.Output) {
-	t.line("\nMemory for pages %26s", figure.Bytes(o.Memory.Value))
+	t.line("\nMemory for pages %26s", figures.Bytes(o.Memory.Value))
 	t.from(o.Memory.From)
 	if o.Rate.Value > 0 {
-		t.line("Rate of inserts %27s", countText(o.Rate.Value)+" rows/s")
+		t.line("Rate of inserts %27s", figures.Words(o.Rate.Value)+" rows/s")
 		t.from(o.Rate.From)
 	}
 	p := o.Period
@@ -104,17 +82,17 @@ func (t *planText) period(o *sizing.Output) {
 	if p.Declared && p.Fits != "" {
 		t.line("  the longest that fits %18s", p.Fits)
 	}
-	t.line("  rows that fit into one %17s", countText(float64(p.FitRows)))
+	t.line("  rows that fit into one %17s", figures.Words(float64(p.FitRows)))
 	if p.Rows > 0 {
-		t.line("  rows in a full one %21s", countText(p.Rows))
-		t.line("  a full one takes %23s", figure.Bytes(p.Bytes))
-		t.line("  the two newest take %20s  %.0f%% of the memory", figure.Bytes(p.ResidentBytes), 100*p.ResidentBytes/o.Memory.Value)
+		t.line("  rows in a full one %21s", figures.Words(p.Rows))
+		t.line("  a full one takes %23s", figures.Bytes(p.Bytes))
+		t.line("  the two newest take %20s  %.0f%% of the memory", figures.Bytes(p.ResidentBytes), 100*p.ResidentBytes/o.Memory.Value)
 	}
 	t.from(p.From)
 	q := o.Partitions
 	t.line("Partitions")
 	if q.PerDay > 0 {
-		t.line("  new ones a day %25s", countText(q.PerDay))
+		t.line("  new ones a day %25s", figures.Words(q.PerDay))
 	}
 	t.line("  open, and made ahead %19s", fmt.Sprintf("%d, %d", q.Open, q.Ahead))
 	if q.Total != nil {
@@ -136,9 +114,9 @@ func (t *planText) sizes(o *sizing.Output) {
 	}
 	t.line("%s", head)
 	for _, s := range o.Sizes {
-		line := fmt.Sprintf("  %-24s %16s %11s", s.After, countText(s.Rows), figure.Bytes(s.Bytes))
+		line := fmt.Sprintf("  %-24s %16s %11s", s.After, figures.Words(s.Rows), figures.Bytes(s.Bytes))
 		if packed && s.Compressed != nil {
-			line += fmt.Sprintf(" %12s", figure.Bytes(*s.Compressed))
+			line += fmt.Sprintf(" %12s", figures.Bytes(*s.Compressed))
 		}
 		t.line("%s", line)
 	}
@@ -154,9 +132,9 @@ func (t *planText) rates(o *sizing.Output) {
 	if p.KneeRows == nil {
 		t.line("\nIn one table inserts would not slow down")
 	} else {
-		line := fmt.Sprintf("\nIn one table inserts slow down from %s rows on", countText(*p.KneeRows))
+		line := fmt.Sprintf("\nIn one table inserts slow down from %s rows on", figures.Words(*p.KneeRows))
 		if p.Seconds != nil {
-			line += ", after " + spanText(*p.Seconds)
+			line += ", after " + figures.Span(*p.Seconds)
 		}
 		t.line("%s", line)
 	}
@@ -168,9 +146,9 @@ func (t *planText) rates(o *sizing.Output) {
 func (t *planText) rate(what string, r sizing.RatePlan) {
 	text := "not known"
 	if r.First != nil {
-		text = countText(*r.First) + " rows/s"
+		text = figures.Words(*r.First) + " rows/s"
 		if r.Last != nil && math.Abs(*r.Last-*r.First) > 0.01**r.First {
-			text += fmt.Sprintf(", at %s rows %s rows/s", countText(r.LastRows), countText(*r.Last))
+			text += fmt.Sprintf(", at %s rows %s rows/s", figures.Words(r.LastRows), figures.Words(*r.Last))
 		}
 	}
 	kind := "estimated"
@@ -182,32 +160,4 @@ func (t *planText) rate(what string, r sizing.RatePlan) {
 	}
 	t.line("%-28s %s  %s", what, text, kind)
 	t.from(r.From)
-}
-
-// countText formats a number with three digits and a unit.
-func countText(n float64) string {
-	switch {
-	case n >= 1e9:
-		return fmt.Sprintf("%.2f billion", n/1e9)
-	case n >= 1e6:
-		return fmt.Sprintf("%.2f million", n/1e6)
-	case n >= 1000:
-		return fmt.Sprintf("%d,%03d", int64(n)/1000, int64(n)%1000)
-	case n == math.Trunc(n) || n >= 100:
-		return fmt.Sprintf("%.0f", n)
-	}
-	return fmt.Sprintf("%.2g", n)
-}
-
-// spanText formats a length of time in one unit.
-func spanText(seconds float64) string {
-	for _, u := range []struct {
-		name string
-		size time.Duration
-	}{{"years", 365 * 24 * time.Hour}, {"days", 24 * time.Hour}, {"hours", time.Hour}, {"minutes", time.Minute}} {
-		if v := seconds / u.size.Seconds(); v >= 2 {
-			return fmt.Sprintf("%.1f %s", v, u.name)
-		}
-	}
-	return fmt.Sprintf("%.0f seconds", seconds)
 }

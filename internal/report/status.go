@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
-	"github.com/rowmill/rowmill/internal/figure"
+	figures "github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/maintain"
 )
 
@@ -26,31 +26,37 @@ const (
 	narrowest = 40
 )
 
-// writeStatus writes a status in lines of at most width columns; 0 means no limit.
-// Problems that require an action come last, because a terminal shows the end.
-func writeStatus(w io.Writer, s *maintain.Status, width int) error {
-	t := &statusText{width: width}
+// Status writes a status in lines of at most width columns; 0 means no limit. Problems
+// that require an action come last, because a terminal shows the end.
+func Status(w io.Writer, s *maintain.Status, width int) error {
+	t := &terminal{width: width, cut: width > 0}
 	if width > 0 {
 		t.width = max(width, narrowest)
 	}
-	t.head(s)
-	t.periods(s)
-	t.rollups(s)
-	t.doings(s)
-	t.problems(s)
+	t.statusHead(s)
+	t.statusPeriods(s)
+	t.statusRollups(s)
+	t.statusActions(s)
+	t.statusProblems(s)
 	_, err := io.WriteString(w, t.b.String())
 	return err
 }
 
-type statusText struct {
+// A terminal is text for a terminal of a width in columns; 0 means no limit.
+type terminal struct {
 	b     strings.Builder
 	width int
+	cut   bool // lines that are not wrapped are cut to the width
 }
 
-// line writes a line, cut to the width. The text must not contain control characters.
-func (t *statusText) line(text string) {
+// line writes a line. The text must not contain control characters.
+func (t *terminal) line(format string, args ...any) {
+	text := format
+	if len(args) > 0 {
+		text = fmt.Sprintf(format, args...)
+	}
 	text = strings.TrimRight(text, " ")
-	if t.width > 0 {
+	if t.cut {
 		text = runewidth.Truncate(text, t.width, "…")
 	}
 	t.b.WriteString(text + "\n")
@@ -58,60 +64,30 @@ func (t *statusText) line(text string) {
 
 // wrapped writes text in as many lines as needed. The first begins with lead, the
 // others with indent.
-func (t *statusText) wrapped(lead, text, indent string) {
+func (t *terminal) wrapped(lead, text, indent string) {
 	line, empty := lead, true
-	for _, word := range strings.Fields(figure.OneLine(text)) {
+	for _, word := range strings.Fields(figures.OneLine(text)) {
 		if !empty && t.width > 0 && runewidth.StringWidth(line)+1+runewidth.StringWidth(word) > t.width {
-			t.line(line)
+			t.line("%s", line)
 			line, empty = indent, true
 		}
 		if !empty {
 			line += " "
 		}
-		line += word
-		empty = false
+		line, empty = line+word, false
 	}
-	t.line(line)
+	t.line("%s", line)
 }
 
-// A cells is a table. right is the alignment of its columns, one letter each: l for
-// left, r for right.
-type cells struct {
-	head  []string
-	right string
-	rows  [][]string
-}
-
-func (c *cells) add(row ...string) { c.rows = append(c.rows, row) }
-
-// width returns the width of the table without its last column.
-func (c *cells) width() int {
-	sum := 0
-	for i := range c.head[:len(c.head)-1] {
-		widest := runewidth.StringWidth(c.head[i])
-		for _, row := range c.rows {
-			widest = max(widest, runewidth.StringWidth(figure.OneLine(row[i])))
-		}
-		sum += widest + 2
-	}
-	return sum
-}
-
-// table writes an empty line and the table. It omits columns without any text.
-func (t *statusText) table(c cells) {
-	if len(c.rows) == 0 {
+// table writes an empty line and a table without the columns that have no text. The
+// columns named in right are right-aligned.
+func (t *terminal) table(tb table, right ...int) {
+	if len(tb.Rows) == 0 {
 		return
 	}
-	widths, used := make([]int, len(c.head)), make([]bool, len(c.head))
-	for i, h := range c.head {
-		widths[i] = runewidth.StringWidth(h)
-		for _, row := range c.rows {
-			widths[i] = max(widths[i], runewidth.StringWidth(figure.OneLine(row[i])))
-			used[i] = used[i] || row[i] != ""
-		}
-	}
+	widths, used := tb.widths()
 	t.line("")
-	for _, row := range append([][]string{c.head}, c.rows...) {
+	for _, row := range append([][]string{tb.Header}, tb.Rows...) {
 		line := ""
 		for i, text := range row {
 			if !used[i] {
@@ -120,19 +96,32 @@ func (t *statusText) table(c cells) {
 			if line != "" {
 				line += "  "
 			}
-			text = figure.OneLine(text)
+			text = figures.OneLine(text)
 			pad := strings.Repeat(" ", widths[i]-runewidth.StringWidth(text))
-			if i < len(c.right) && c.right[i] == 'r' {
+			if slices.Contains(right, i) {
 				line += pad + text
 			} else {
 				line += text + pad
 			}
 		}
-		t.line(line)
+		t.line("%s", line)
 	}
 }
 
-func (t *statusText) head(s *maintain.Status) {
+// widths returns the widths of the columns in a terminal, and which have text.
+func (t *table) widths() (widths []int, used []bool) {
+	widths, used = make([]int, len(t.Header)), make([]bool, len(t.Header))
+	for i, h := range t.Header {
+		widths[i] = runewidth.StringWidth(h)
+		for _, row := range t.Rows {
+			widths[i] = max(widths[i], runewidth.StringWidth(figures.OneLine(row[i])))
+			used[i] = used[i] || row[i] != ""
+		}
+	}
+	return widths, used
+}
+
+func (t *terminal) statusHead(s *maintain.Status) {
 	kept := "kept for good"
 	if s.Keep != "" {
 		kept = "kept " + s.Keep
@@ -144,31 +133,31 @@ func (t *statusText) head(s *maintain.Status) {
 	if s.Adopting {
 		by = "it is being adopted"
 		if len(s.Changes) > 0 && s.Changes[0].Interrupted {
-			by += ", and nobody works at it"
+			by += ", and no process works on it"
 		}
 	}
 	t.wrapped("", fmt.Sprintf("%s on %s (%s): a period every %s, %s ahead, %s", s.Table, s.Target, s.Engine, s.Every, s.Ahead, kept), "  ")
-	t.line(figure.OneLine(fmt.Sprintf("%s, at %s UTC", by, when(s.At))))
+	t.line("%s, at %s UTC", figures.OneLine(by), when(s.At))
 	if s.Adopting {
 		return
 	}
 	t.line("")
 	switch {
 	case s.Headroom != nil && s.HeadroomWanted != nil:
-		t.line(fmt.Sprintf("headroom  %s of %s", figure.Duration(max(*s.Headroom, 0)), figure.Duration(*s.HeadroomWanted)))
+		t.line("headroom  %s of %s", figures.Duration(max(*s.Headroom, 0)), figures.Duration(*s.HeadroomWanted))
 	case s.Headroom != nil:
-		t.line("headroom  " + figure.Duration(max(*s.Headroom, 0)))
+		t.line("headroom  %s", figures.Duration(max(*s.Headroom, 0)))
 	case s.HeadroomRows != nil:
-		t.line(fmt.Sprintf("headroom  %s rows of %s", figure.Count(*s.HeadroomRows), figure.OneLine(s.Ahead)))
+		t.line("headroom  %s rows of %s", figures.Count(*s.HeadroomRows), figures.OneLine(s.Ahead))
 	}
-	t.line(fmt.Sprintf("size      %s, about %s in %s", figure.Bytes(s.Bytes), plural(s.Rows, "row"), plural(len(s.Periods), "period")))
+	t.line("size      %s, about %s in %s", figures.Bytes(s.Bytes), figures.Plural(s.Rows, "row"), figures.Plural(len(s.Periods), "period"))
 }
 
 // periods writes the periods, oldest first. Long sequences of similar periods become
 // one line. If the lines exceed the width, the end of each period is omitted: it is
 // the beginning of the next.
-func (t *statusText) periods(s *maintain.Status) {
-	c := cells{head: []string{"PERIOD", "FROM", "TO", "STATE", "ROWS", "SIZE", "ARCHIVE"}, right: "llllrrl"}
+func (t *terminal) statusPeriods(s *maintain.Status) {
+	c := table{Header: []string{"PERIOD", "FROM", "TO", "STATE", "ROWS", "SIZE", "ARCHIVE"}}
 	cut := timeTail(s.Periods)
 	for i := 0; i < len(s.Periods); {
 		p := s.Periods[i]
@@ -196,14 +185,19 @@ func (t *statusText) periods(s *maintain.Status) {
 			rows += q.Rows
 			bytes += q.Bytes
 		}
-		c.add(name, strings.TrimSuffix(p.From, cut), strings.TrimSuffix(run[n-1].To, cut), state, figure.Count(rows), figure.Bytes(bytes), archive)
+		c.add(name, strings.TrimSuffix(p.From, cut), strings.TrimSuffix(run[n-1].To, cut), state, figures.Count(rows), figures.Bytes(bytes), archive)
 	}
-	if t.width > 0 && c.width() > t.width {
-		for _, row := range c.rows {
+	widths, _ := c.widths()
+	sum := 0
+	for _, w := range widths[:len(widths)-1] { // the last column may be cut
+		sum += w + 2
+	}
+	if t.width > 0 && sum > t.width {
+		for _, row := range c.Rows {
 			row[2] = ""
 		}
 	}
-	t.table(c)
+	t.table(c, 4, 5)
 }
 
 // isLike reports whether two adjacent periods may share a line.
@@ -224,20 +218,20 @@ func timeTail(periods []maintain.PeriodStatus) string {
 	return ""
 }
 
-func (t *statusText) rollups(s *maintain.Status) {
-	c := cells{head: []string{"ROLL-UP", "EVERY", "COMPUTED TO", "BEHIND", "STALE", "ROWS"}, right: "lllrrr"}
+func (t *terminal) statusRollups(s *maintain.Status) {
+	c := table{Header: []string{"ROLL-UP", "EVERY", "COMPUTED TO", "BEHIND", "STALE", "ROWS"}}
 	for _, r := range s.Rollups {
-		c.add(r.Name, r.Every, cmp.Or(r.To, "nothing yet"), figure.Duration(r.Lag), figure.Count(r.Stale), figure.Count(r.Rows))
+		c.add(r.Name, r.Every, cmp.Or(r.To, "nothing yet"), figures.Duration(r.Lag), figures.Count(r.Stale), figures.Count(r.Rows))
 	}
-	t.table(c)
+	t.table(c, 3, 4, 5)
 	if len(s.Rollups) > 0 && s.Late != "" {
 		t.wrapped("late rows: ", s.Late, "  ")
 	}
 }
 
 // doings writes the actions in progress, the last and the next actions, and obstacles.
-func (t *statusText) doings(s *maintain.Status) {
-	c := cells{head: []string{"UNDER WAY", "STEP", "SINCE", "DONE", "ROWS", "FAILED TRIES", "ERROR"}, right: "lllrrrl"}
+func (t *terminal) statusActions(s *maintain.Status) {
+	c := table{Header: []string{"UNDER WAY", "STEP", "SINCE", "DONE", "ROWS", "FAILED TRIES", "ERROR"}}
 	for _, x := range s.Changes {
 		done := ""
 		if x.Percent != nil {
@@ -245,17 +239,17 @@ func (t *statusText) doings(s *maintain.Status) {
 		}
 		rows := ""
 		if x.Of > 0 {
-			rows = fmt.Sprintf("%s of about %s", figure.Count(x.Rows), figure.Count(x.Of))
+			rows = fmt.Sprintf("%s of about %s", figures.Count(x.Rows), figures.Count(x.Of))
 		}
-		c.add(x.What, x.Step, when(x.Since), done, rows, some(x.Tries), x.Error)
+		c.add(x.What, x.Step, when(x.Since), done, rows, orBlank(x.Tries), x.Error)
 	}
-	t.table(c)
-	c = cells{head: []string{"LAST", "OF", "AT", "TOOK", "ERROR"}, right: "lllrl"}
+	t.table(c, 3, 4, 5)
+	c = table{Header: []string{"LAST", "OF", "AT", "TOOK", "ERROR"}}
 	for _, x := range s.Actions[:min(len(s.Actions), lastActions)] {
-		c.add(x.Action, x.Detail, when(x.At), figure.Duration(x.Seconds), x.Error)
+		c.add(x.Action, x.Detail, when(x.At), figures.Duration(x.Seconds), x.Error)
 	}
-	t.table(c)
-	c = cells{head: []string{"NEXT", "OF", "DUE", "WHY"}}
+	t.table(c, 3)
+	c = table{Header: []string{"NEXT", "OF", "DUE", "WHY"}}
 	for _, x := range s.Next {
 		due := "now"
 		if x.At != nil && when(*x.At) > s.Now {
@@ -264,29 +258,29 @@ func (t *statusText) doings(s *maintain.Status) {
 		c.add(x.Action, x.What, due, x.Why)
 	}
 	t.table(c)
-	c = cells{head: []string{"IN THE WAY", "USER", "HOST", "OPEN FOR", "STATEMENT"}, right: "rllrl"}
+	c = table{Header: []string{"IN THE WAY", "USER", "HOST", "OPEN FOR", "STATEMENT"}}
 	for _, x := range s.Blockers {
 		user := x.User
 		if x.Own {
 			user += " (rowmill)"
 		}
-		c.add(fmt.Sprint(x.ID), user, x.Host, figure.Duration(x.Age), x.Statement)
+		c.add(fmt.Sprint(x.ID), user, x.Host, figures.Duration(x.Age), x.Statement)
 	}
-	t.table(c)
+	t.table(c, 0, 3)
 }
 
 // when formats an instant in UTC, in the format of positions.
 func when(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 
-// some formats a number; 0 becomes "".
-func some(n int) string {
+// orBlank formats a number; 0 becomes "".
+func orBlank(n int) string {
 	if n == 0 {
 		return ""
 	}
 	return fmt.Sprint(n)
 }
 
-func (t *statusText) problems(s *maintain.Status) {
+func (t *terminal) statusProblems(s *maintain.Status) {
 	for _, h := range s.Hidden {
 		t.line("")
 		t.wrapped("not shown to this account: ", h.What, "  ")
@@ -294,7 +288,7 @@ func (t *statusText) problems(s *maintain.Status) {
 	}
 	t.line("")
 	if len(s.Problems) == 0 {
-		t.line("Nothing needs a person.")
+		t.line("No action required.")
 		return
 	}
 	for _, p := range s.Problems {
