@@ -1,10 +1,13 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/rowmill/rowmill/result"
 )
@@ -107,15 +110,9 @@ type LatencyVersus struct {
 }
 
 func versus(a, b float64) Versus {
-	ok := func(f float64) *float64 {
-		if math.IsNaN(f) || math.IsInf(f, 0) {
-			return nil
-		}
-		return &f
-	}
-	v := Versus{A: ok(a), B: ok(b)}
+	v := Versus{A: known(a), B: known(b)}
 	if v.A != nil && v.B != nil && a != 0 {
-		v.Ratio = ok(b / a)
+		v.Ratio = known(b / a)
 	}
 	return v
 }
@@ -430,4 +427,150 @@ func deref(f *float64) float64 {
 		return math.NaN()
 	}
 	return *f
+}
+
+// A Flag is one difference between two runs, or one weakness of either, that a
+// reader must know before believing their comparison.
+type Flag struct {
+	// Kind is "durability", "engine", "server", "settings", "cache",
+	// "machine", "schema", "workload", "verified", "client-bound",
+	// "incomplete" or "order".
+	Kind string `json:"kind"`
+	// What is the thing that differs, such as "innodb_flush_log_at_trx_commit" or
+	// "cores"; empty if Kind suffices.
+	What string `json:"what,omitempty"`
+	A    string `json:"a"`
+	B    string `json:"b"`
+	// Text describes the flag in one sentence.
+	Text string `json:"text"`
+}
+
+// flags compares the headers and ends of two runs.
+func flags(a, b *result.Record, sa, sb result.Summary) []Flag {
+	out := []Flag{}
+	// differ adds a flag if two values differ; an empty value is shown as "-".
+	differ := func(kind, what, a, b, text string) {
+		if a != b {
+			a, b = cmp.Or(a, none), cmp.Or(b, none)
+			out = append(out, Flag{kind, what, a, b, fmt.Sprintf("%s: %s against %s", text, a, b)})
+		}
+	}
+	x, y := &a.Run, &b.Run
+	differ("durability", "", x.Durability, y.Durability, "unequal durability: a crash may lose more in one than in the other")
+	for _, name := range durabilitySettings {
+		differ("durability", name, x.Settings[name], y.Settings[name], "unequal durability: "+name+" differs")
+	}
+	differ("engine", "", x.Engine, y.Engine, "different engines")
+	differ("engine", "storage", x.Storage, y.Storage, "different storage engines")
+	differ("server", "version", x.ServerVersion, y.ServerVersion, "different server versions")
+	differ("cache", "", sizeOrNone(x.CacheBytes), sizeOrNone(y.CacheBytes), "different cache sizes")
+	names := map[string]bool{}
+	if x.Engine == y.Engine { // settings of different engines are not comparable
+		for _, settings := range []map[string]string{x.Settings, y.Settings} {
+			for name := range settings {
+				names[name] = !slices.Contains(durabilitySettings, name)
+			}
+		}
+	}
+	for _, name := range sortedNames(names) {
+		if names[name] {
+			differ("settings", name, x.Settings[name], y.Settings[name], "setting "+name+" differs")
+		}
+	}
+	mx, my := x.Machine, y.Machine
+	// The memory reported by the kernel varies by a few pages from boot to boot: a
+	// difference of up to 1% is the same memory.
+	if d := mx.MemoryBytes - my.MemoryBytes; max(d, -d) <= mx.MemoryBytes/100 {
+		my.MemoryBytes = mx.MemoryBytes
+	}
+	for _, c := range []struct{ what, a, b, text string }{
+		{"cores", strconv.Itoa(mx.Cores), strconv.Itoa(my.Cores), "different numbers of cores"},
+		{"memory", sizeOrNone(mx.MemoryBytes), sizeOrNone(my.MemoryBytes), "different memory"},
+		{"cpu", mx.CPU, my.CPU, "different processors"},
+		{"disk", mx.Disk, my.Disk, "different disks"},
+		{"filesystem", mx.Filesystem, my.Filesystem, "different filesystems"},
+		{"kernel", mx.Kernel, my.Kernel, "different kernels"},
+		{"os", mx.OS, my.OS, "different operating systems"},
+		{"arch", mx.Arch, my.Arch, "different architectures"},
+	} {
+		differ("machine", c.what, c.a, c.b, c.text)
+	}
+	if !slices.Equal(x.Schema, y.Schema) {
+		va, vb := firstDifference(x.Schema, y.Schema)
+		differ("schema", "", va, vb, "the tables were made by different statements")
+	}
+	wx, wy := workloadOf(x), workloadOf(y)
+	for i, f := range wx {
+		differ("workload", f.Name, f.Value, wy[i].Value, "different "+f.Name)
+	}
+	// Runs that are doubtful by themselves.
+	doubt := func(kind, sound, text string, of func(r *result.Record, s result.Summary) string) {
+		if va, vb := of(a, sa), of(b, sb); va != sound || vb != sound {
+			out = append(out, Flag{kind, "", va, vb, fmt.Sprintf("%s: A %s, B %s", text, va, vb)})
+		}
+	}
+	doubt("verified", "verified", "not proven that every row arrived", func(r *result.Record, s result.Summary) string {
+		whole := (&view{rec: r}).whole()
+		switch v := s.Verified; {
+		case v == nil && whole != "":
+			return "verified " + whole
+		case v == nil:
+			return "not verified"
+		case !v.Sound():
+			return "verification failed"
+		}
+		return "verified"
+	})
+	doubt("client-bound", "not client-bound", "rowmill itself limited the rate", func(_ *result.Record, s result.Summary) string {
+		if s.Client.Bound {
+			return "client-bound"
+		}
+		return "not client-bound"
+	})
+	doubt("incomplete", "complete", "a run did not come to its end", func(r *result.Record, _ result.Summary) string {
+		return cmp.Or((&view{rec: r}).incomplete(), "complete")
+	})
+	return out
+}
+
+// workloadOf are the properties of a run that two runs must share to have done the same
+// work.
+func workloadOf(r *result.Run) []fact {
+	rate := "none"
+	if r.Rate != 0 {
+		rate = rowsRate(r.Rate)
+	}
+	return []fact{
+		{"workload", r.Workload}, {"preset", r.Preset}, {"layout", r.Layout}, {"period", r.Period}, {"periods kept", strconv.Itoa(r.KeepPeriods)},
+		{"method", r.Method}, {"batch", strconv.Itoa(r.Batch)}, {"writers", strconv.Itoa(r.Writers)}, {"indexes", strconv.Itoa(r.Indexes)},
+		{"rate asked for", rate}, {"rows to keep", count(r.KeepRows)}, {"readers", strconv.Itoa(r.Readers)},
+		{"rows before the first query", count(r.ReadAfter)}, {"seconds between kills of the server", figure(r.KillServerSeconds)},
+		{"seed", strconv.FormatUint(r.Seed, 10)},
+	}
+}
+
+// firstDifference returns the first lines that differ between two schemas.
+func firstDifference(a, b []string) (x, y string) {
+	la, lb := strings.Split(strings.Join(a, "\n"), "\n"), strings.Split(strings.Join(b, "\n"), "\n")
+	for i := range max(len(la), len(lb)) {
+		x, y = "", ""
+		if i < len(la) {
+			x = strings.TrimSpace(la[i])
+		}
+		if i < len(lb) {
+			y = strings.TrimSpace(lb[i])
+		}
+		if x != y {
+			return x, y
+		}
+	}
+	// The lines are equal; statements are split differently, or spaces differ.
+	return plural(len(a), "statement", "statements"), plural(len(b), "statement", "statements") + ", other spaces"
+}
+
+func sizeOrNone(n int64) string {
+	if n <= 0 {
+		return ""
+	}
+	return bytes(float64(n))
 }

@@ -80,32 +80,33 @@ func (m *Matrix) Against(old *Matrix) (*MatrixComparison, error) {
 	}
 	var logs, p []float64
 	seen := map[string]int{}
-	for key, a := range ka.all {
-		b, ok := kb.at[a]
-		if !ok {
-			c.Unpaired = append(c.Unpaired, "A: "+ka.name[key]+" (no counterpart)")
+	for _, x := range ka {
+		i := slices.IndexFunc(kb, func(y keyedCell) bool { return y.id == x.id })
+		if i < 0 {
+			c.Unpaired = append(c.Unpaired, "A: "+x.name+" (no counterpart)")
 			continue
 		}
-		pairs, over := matched(old.runsOf(ka.key[key]), m.runsOf(kb.key[b]))
+		y := kb[i]
+		pairs, over := matched(x.runs, y.runs)
 		c.Unpaired = append(c.Unpaired, over...)
 		if len(pairs) == 0 {
-			c.Unpaired = append(c.Unpaired, kb.name[b]+" (no repeat of the same number in both)")
+			c.Unpaired = append(c.Unpaired, y.name+" (no repeat of the same number in both)")
 			continue
 		}
 		one := comparePairs(column(pairs, 0), column(pairs, 1), pairs)
 		if one.RowsPerSecond.Ratio == nil {
-			c.Unpaired = append(c.Unpaired, kb.name[b]+" (the rates can't be compared)")
+			c.Unpaired = append(c.Unpaired, y.name+" (the rates can't be compared)")
 			continue
 		}
 		c.addFlags(one.Flags, seen)
-		c.Cells = append(c.Cells, CellChange{Name: kb.name[b], Runs: len(pairs), Rows: one.Rows, RowsPerSecond: one.RowsPerSecond, Verdict: Unknown})
+		c.Cells = append(c.Cells, CellChange{Name: y.name, Runs: len(pairs), Rows: one.Rows, RowsPerSecond: one.RowsPerSecond, Verdict: Unknown})
 		log := math.Log(*one.RowsPerSecond.Ratio)
 		logs = append(logs, log)
 		p = append(p, chance(log, pairs, one.Repeats, pooled))
 	}
-	for j, b := range kb.all {
-		if _, ok := ka.at[b]; !ok {
-			c.Unpaired = append(c.Unpaired, "B: "+kb.name[j]+" (no counterpart)")
+	for _, y := range kb {
+		if !slices.ContainsFunc(ka, func(x keyedCell) bool { return x.id == y.id }) {
+			c.Unpaired = append(c.Unpaired, "B: "+y.name+" (no counterpart)")
 		}
 	}
 	if len(c.Cells) == 0 {
@@ -183,44 +184,35 @@ func (c *MatrixComparison) countFlags(seen map[string]int) {
 	}
 }
 
-// cells lists a matrix's cells that have a complete run, with keys that are common
-// to both matrices.
-type cells struct {
-	all  []string // key of each, common to both matrices
-	at   map[string]int
-	key  []string // key of the cell within its own matrix
-	name []string
-}
-
-// cellKeys identifies the cells of two matrices by what their runs did. Durability
-// is part of the key if either matrix varies it; otherwise it is a property of the
-// target, and a difference is flagged.
-func cellKeys(a, b *Matrix) (ka, kb cells) {
-	varies := func(m *Matrix) bool {
-		return slices.ContainsFunc(m.Factors, func(f result.Factor) bool { return f.Name == "durability" && len(f.Levels) > 1 })
-	}
-	durable := varies(a) || varies(b)
-	of := func(m *Matrix) cells {
-		out := cells{at: map[string]int{}}
+// cellKeys returns the cells of two matrices that have a complete run, by what their
+// runs did. Durability is part of the key if either matrix varies it; otherwise it is a
+// property of the target, and a difference is flagged.
+func cellKeys(a, b *Matrix) (ofA, ofB []keyedCell) {
+	durable := slices.ContainsFunc(slices.Concat(a.Factors, b.Factors), func(f result.Factor) bool { return f.Name == "durability" && len(f.Levels) > 1 })
+	of := func(m *Matrix) (out []keyedCell) {
 		for _, c := range m.Cells {
-			runs := m.byKey[c.key]
+			runs := m.runsOf(c.key)
 			if len(runs) == 0 {
 				continue
 			}
-			r := &m.recs[runs[0]].Run
+			r := &runs[0].Run
 			id := fmt.Sprintf("%s %d %d %d %s", r.Method, r.Batch, r.Writers, r.Indexes, r.Layout)
 			if durable {
 				id += " " + r.Durability
 			}
-			if _, twice := out.at[id]; twice {
-				continue
+			if !slices.ContainsFunc(out, func(o keyedCell) bool { return o.id == id }) {
+				out = append(out, keyedCell{id, c.Name, runs})
 			}
-			out.at[id] = len(out.all)
-			out.all, out.key, out.name = append(out.all, id), append(out.key, c.key), append(out.name, c.Name)
 		}
 		return out
 	}
 	return of(a), of(b)
+}
+
+// A keyedCell is a cell with its complete runs. Its id is common to both matrices.
+type keyedCell struct {
+	id, name string
+	runs     []*result.Record
 }
 
 // runsOf returns the complete runs of a cell.
@@ -307,21 +299,6 @@ func chanceText(p *float64) string {
 // sameCell returns a function that reports whether two cells have the same levels of
 // all factors that vary on either side.
 func sameCell(a, b [][]*result.Record) func(x, y *result.Run) bool {
-	seen := [2]map[string]map[string]bool{{}, {}}
-	for side, groups := range [][][]*result.Record{a, b} {
-		for _, g := range groups {
-			c := g[0].Run.Cell
-			if c == nil || !c.Valid() {
-				continue
-			}
-			for i, f := range c.Factors {
-				if seen[side][f.Name] == nil {
-					seen[side][f.Name] = map[string]bool{}
-				}
-				seen[side][f.Name][c.Levels[i]] = true
-			}
-		}
-	}
 	level := func(r *result.Run, name string) string {
 		i := slices.IndexFunc(r.Cell.Factors, func(f result.Factor) bool { return f.Name == name })
 		if i < 0 {
@@ -329,15 +306,19 @@ func sameCell(a, b [][]*result.Record) func(x, y *result.Run) bool {
 		}
 		return r.Cell.Levels[i]
 	}
-	return func(x, y *result.Run) bool {
-		if x.Cell == nil || y.Cell == nil || !x.Cell.Valid() || !y.Cell.Valid() || x.Preset != y.Preset {
-			return false
-		}
-		for _, f := range x.Cell.Factors {
-			if (len(seen[0][f.Name]) > 1 || len(seen[1][f.Name]) > 1) && level(x, f.Name) != level(y, f.Name) {
-				return false
+	valid := func(r *result.Run) bool { return r.Cell != nil && r.Cell.Valid() }
+	varies := func(groups [][]*result.Record, name string) bool {
+		seen := map[string]bool{}
+		for _, g := range groups {
+			if r := &g[0].Run; valid(r) && slices.ContainsFunc(r.Cell.Factors, func(f result.Factor) bool { return f.Name == name }) {
+				seen[level(r, name)] = true
 			}
 		}
-		return true
+		return len(seen) > 1
+	}
+	return func(x, y *result.Run) bool {
+		return valid(x) && valid(y) && x.Preset == y.Preset && !slices.ContainsFunc(x.Cell.Factors, func(f result.Factor) bool {
+			return level(x, f.Name) != level(y, f.Name) && (varies(a, f.Name) || varies(b, f.Name))
+		})
 	}
 }

@@ -368,7 +368,6 @@ func (c *SpeedCell) finish(first *SpeedCell, isFirst bool) {
 		}
 		return middle(v)
 	}
-	known := func(f float64) *float64 { return versus(f, f).A }
 	c.Rate = median(func(r speedRun) float64 { return r.rate })
 	if runs[0].mixed {
 		c.InsertedRows = known(median(func(r speedRun) float64 { return r.inserted }))

@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -128,11 +130,11 @@ func (m *Matrix) document() *Document {
 		against.Parts = append(against.Parts, c.parts()...)
 		d.add(against)
 	}
-	if row := m.charts(); len(row) > 0 {
+	if len(m.recs) > 0 && len(m.varied) > 0 {
 		d.picture = func(PNGOptions) *picture { return &picture{Rows: []charts{m.charts()}, Lines: []string{matrixHint}} }
 		d.add(&section{Title: "Rows per second of each cell", Parts: []Part{m.heat(),
 			paragraph("The stronger the colour, the faster, on a logarithmic scale. Rates are geometric means of repeats.")}, In: inHTML},
-			&section{Title: "Rows per second by each choice", In: inHTML, Parts: []Part{row, paragraph(matrixHint)}})
+			&section{Title: "Rows per second by each choice", In: inHTML, Parts: []Part{m.charts(), paragraph(matrixHint)}})
 	}
 	d.add(&section{Title: "What each choice does", Parts: m.effects().parts()}, &section{Title: "All cells, the fastest first", Fold: true, Parts: m.cells().parts()})
 	return d
@@ -264,6 +266,120 @@ func (m *Matrix) charts() charts {
 			c.Lines = append(c.Lines, dots, line{Style: style{colour: len(palette) - 1}, X: []float64{at - 0.32, at + 0.32}, Y: []float64{mean, mean}})
 		}
 		out = append(out, c)
+	}
+	return out
+}
+
+// A heatMap shows the rates of all cells as a table, coloured by their logarithm. The
+// row names are those of the first columns.
+type heatMap struct {
+	Names, Columns []string
+	Rows           []heatRow
+}
+
+func (*heatMap) Kind() string { return "heat" }
+
+type heatRow struct {
+	Names []string
+	Cells []heatCell
+}
+
+// heatCell is one cell of the table; Heat is 0 (the slowest) to heats-1, -1 without
+// a rate.
+type heatCell struct {
+	Text, Name string
+	Heat       int
+}
+
+const (
+	heats      = 10 // more shades can't be distinguished
+	maxColumns = 12
+)
+
+// heat arranges the cells: the one or two choices with the strongest effect along
+// the columns, so that the colours follow them, the others along the rows.
+func (m *Matrix) heat() *heatMap {
+	share := func(f int) float64 {
+		i := slices.IndexFunc(m.Shares, func(s Share) bool { return len(s.Of) == 1 && s.Of[0] == m.Factors[f].Name })
+		if i < 0 {
+			return 0
+		}
+		return m.Shares[i].Share
+	}
+	strong := slices.Clone(m.varied)
+	slices.SortStableFunc(strong, func(a, b int) int { return cmp.Compare(share(b), share(a)) })
+	across := strong[:1]
+	if len(strong) > 2 && len(m.Factors[strong[0]].Levels)*len(m.Factors[strong[1]].Levels) <= maxColumns {
+		across = []int{strong[1], strong[0]}
+	}
+	down := slices.DeleteFunc(slices.Clone(m.varied), func(f int) bool { return slices.Contains(across, f) })
+	h := &heatMap{}
+	for _, f := range down {
+		h.Names = append(h.Names, m.Factors[f].Name)
+	}
+	columns := m.combinations(across)
+	for _, c := range columns {
+		var names []string
+		for _, f := range across {
+			names = append(names, m.Factors[f].Name+" "+c[f])
+		}
+		h.Columns = append(h.Columns, strings.Join(names, ", "))
+	}
+	for _, row := range m.combinations(down) {
+		var r heatRow
+		for _, f := range down {
+			r.Names = append(r.Names, row[f])
+		}
+		for _, c := range columns {
+			r.Cells = append(r.Cells, m.heatCell(row, c))
+		}
+		if slices.ContainsFunc(r.Cells, func(c heatCell) bool { return c.Text != none }) {
+			h.Rows = append(h.Rows, r)
+		}
+	}
+	return h
+}
+
+// heatCell finds the cell with the given levels; factors that aren't varied match
+// any level.
+func (m *Matrix) heatCell(row, col map[int]string) heatCell {
+	i := slices.IndexFunc(m.Cells, func(c MatrixCell) bool {
+		return !slices.ContainsFunc(m.varied, func(f int) bool { return c.Levels[f] != cmp.Or(row[f], col[f]) })
+	})
+	if i < 0 {
+		return heatCell{none, "not measured", -1}
+	}
+	c := &m.Cells[i]
+	if c.Rate == nil {
+		return heatCell{strings.Split(c.notes()[0], ":")[0], c.Name + ": " + strings.Join(c.notes(), "; "), -1}
+	}
+	heat := heats - 1
+	if low, high := m.extremes(); high > low {
+		heat = min(heats-1, int(heats*(math.Log(*c.Rate)-low)/(high-low)))
+	}
+	return heatCell{short(*c.Rate), c.Name + ": " + rowsRate(*c.Rate), heat}
+}
+
+// extremes returns the logarithms of the lowest and the highest rate.
+func (m *Matrix) extremes() (low, high float64) {
+	rates := slices.Collect(maps.Values(m.rate))
+	return math.Log(slices.Min(rates)), math.Log(slices.Max(rates))
+}
+
+// combinations returns all combinations of the levels of some factors, the last
+// factor varying fastest.
+func (m *Matrix) combinations(factors []int) []map[int]string {
+	out := []map[int]string{{}}
+	for _, f := range factors {
+		var next []map[int]string
+		for _, c := range out {
+			for _, level := range m.Factors[f].Levels {
+				d := maps.Clone(c)
+				d[f] = level
+				next = append(next, d)
+			}
+		}
+		out = next
 	}
 	return out
 }
