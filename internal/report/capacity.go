@@ -51,11 +51,11 @@ func capacities(recs []result.Record) []capacity {
 
 // finding describes the result in a sentence.
 func (c *capacity) finding() string {
-	limit := "p99 <= " + micros(float64(c.P99LimitUS))
+	limit := "p99 <= " + micros(c.P99LimitUS)
 	if c.State == "found" {
-		s := fmt.Sprintf("%s: %s sustained at %s rows with %s (%s); ", c.label, rowsRate(c.RowsPerSecond), short(float64(c.Rows)), limit, micros(float64(c.P99US)))
+		s := fmt.Sprintf("%s: %s sustained at %s rows with %s (%s); ", c.label, rowsRate(c.RowsPerSecond), short(float64(c.Rows)), limit, micros(c.P99US))
 		if a := c.Above; a != nil {
-			s += fmt.Sprintf("at %s, %s, p99 was %s", ratio(a.Rate/c.RowsPerSecond), rowsRate(a.Rate), micros(float64(a.P99US)))
+			s += fmt.Sprintf("at %s, %s, p99 was %s", ratio(a.Rate/c.RowsPerSecond), rowsRate(a.Rate), micros(a.P99US))
 			if a.Overloaded {
 				s += fmt.Sprintf(" with a backlog of %s", plural(a.Backlog, "operation", "operations"))
 			}
@@ -145,7 +145,7 @@ func (c *capacity) verified() string {
 func (c *capacity) rule() string {
 	return fmt.Sprintf("A trial of %s holds when the backlog is bounded and 99 of 100 operations were done %s after they were due; its first %s don't count. "+
 		"The table was filled with %s in a closed loop before the first.",
-		seconds(c.TrialSeconds), micros(float64(c.P99LimitUS)), seconds(c.RampSeconds), plural(c.FilledRows, "row", "rows"))
+		seconds(c.TrialSeconds), micros(c.P99LimitUS), seconds(c.RampSeconds), plural(c.FilledRows, "row", "rows"))
 }
 
 var trialHeader = []string{"trial", "for", "offered, rows/s", "done, rows/s", "p99", "over the limit", "service p99", "backlog", "rows in the table", "verdict"}
@@ -169,7 +169,7 @@ func (c *capacity) trialTable() [][]string {
 		}
 		p99, over, service := none, none, none
 		if t.Operations > 0 {
-			p99, over, service = micros(float64(t.P99US)), percent(t.Over), micros(float64(t.ServiceP99US))
+			p99, over, service = micros(t.P99US), percent(t.Over), micros(t.ServiceP99US)
 		}
 		out = append(out, []string{fmt.Sprint(t.Number), oneLine(purpose), figure(t.Rate), figure(t.Done), p99, over, service, count(t.Backlog),
 			count(t.TableRows[1]), oneLine(verdict)})
@@ -192,7 +192,7 @@ func (c *capacity) section() *section {
 	}
 	about := facts{{"verified", c.verified()}}
 	if z := c.SizeBytes; z != nil {
-		about = append(about, fact{"size", fmt.Sprintf("rows %s, indexes %s", bytes(float64(z.Data)), bytes(float64(z.Index)))})
+		about = append(about, fact{"size", fmt.Sprintf("rows %s, indexes %s", bytes(z.Data), bytes(z.Index))})
 	}
 	s.Parts = append(s.Parts, about)
 	return s
@@ -212,10 +212,10 @@ func (c *capacity) chart() *chart {
 			l = &broke
 		}
 		l.X, l.Y = append(l.X, t.Rate), append(l.Y, float64(t.P99US))
-		l.Tips = append(l.Tips, fmt.Sprintf("trial %d: %s, p99 %s, %s", t.Number, rowsRate(t.Rate), micros(float64(t.P99US)), t.Verdict))
+		l.Tips = append(l.Tips, fmt.Sprintf("trial %d: %s, p99 %s, %s", t.Number, rowsRate(t.Rate), micros(t.P99US), t.Verdict))
 	}
 	limit := float64(c.P99LimitUS)
 	return &chart{Title: "Response time, p99, over the offered rate", Note: "both logarithmic; a dot held, a cross broke",
-		X: scale{Log: true, Name: "offered, rows/s", Margin: 1.1}, Y: scale{Log: true, Format: micros, Margin: 1.5},
+		X: scale{Log: true, Name: "offered, rows/s", Margin: 1.1}, Y: scale{Log: true, Format: micros[float64], Margin: 1.5},
 		Lines: []line{held, broke}, Levels: []level{{limit, "limit " + micros(limit)}}}
 }

@@ -572,5 +572,5 @@ func sizeOrNone(n int64) string {
 	if n <= 0 {
 		return ""
 	}
-	return bytes(float64(n))
+	return bytes(n)
 }

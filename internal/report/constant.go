@@ -10,24 +10,18 @@ import (
 // constantSize compares the runs whose tables were kept at a number of rows: the
 // cost of removing the oldest rows, and what remained of them.
 func constantSize(vs []view) *section {
-	g := &table{Header: []string{""},
-		Note: "Bounds are without the rows that come in while a drop is awaited. Rates are from when the tables had their size. Bloat is the tables' bytes on disk for each row held at the end, against those when the size was reached."}
+	c := &columns{}
 	for i := range vs {
-		if vs[i].rec.Run.KeepRows == 0 {
-			continue
-		}
-		g.Header = append(g.Header, vs[i].label)
-		for j, f := range vs[i].constant() {
-			if len(g.Header) == 2 {
-				g.add(f.Name)
-			}
-			g.Rows[j] = append(g.Rows[j], f.Value)
+		if vs[i].rec.Run.KeepRows > 0 {
+			c.Labels, c.Facts = append(c.Labels, vs[i].label), append(c.Facts, vs[i].constant())
 		}
 	}
-	if len(g.Header) == 1 {
+	if len(c.Labels) == 0 {
 		return nil
 	}
-	return &section{Title: "Constant size", Parts: []Part{g}}
+	t := c.sheet()
+	t.Note = "Bounds are without the rows that come in while a drop is awaited. Rates are from when the tables had their size. Bloat is the tables' bytes on disk for each row held at the end, against those when the size was reached."
+	return &section{Title: "Constant size", Parts: []Part{t}}
 }
 
 // constant returns the run's figures.
@@ -42,7 +36,7 @@ func (v *view) constant() []fact {
 		rate = figure(v.curve.RateBetween(keep, v.curve.Rows()))
 	}
 	if z := v.sum.SizeBytes; z != nil {
-		size, perRow = bytes(float64(z.Data+z.Index)), figure(z.PerRow)
+		size, perRow = bytes(z.Data+z.Index), figure(z.PerRow)
 		if r.End.SizeReached != nil && r.End.SizeReached.PerRow > 0 {
 			bloat = ratio(z.PerRow / r.End.SizeReached.PerRow)
 		}
@@ -62,7 +56,7 @@ func (v *view) constant() []fact {
 			name string
 			us   int64
 		}{{" p50", op.l.P50}, {" p99", op.l.P99}, {" max", op.l.Max}} {
-			value := micros(float64(q.us))
+			value := micros(q.us)
 			if op.l.Count == 0 {
 				value = none
 			}

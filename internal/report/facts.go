@@ -211,7 +211,7 @@ func ops(m map[string]result.Latency) []string { return slices.Sorted(maps.Keys(
 
 func latency(l result.Latency) string {
 	return fmt.Sprintf("p50 %s, p95 %s, p99 %s, p99.9 %s, max %s (%s)",
-		micros(float64(l.P50)), micros(float64(l.P95)), micros(float64(l.P99)), micros(float64(l.P999)), micros(float64(l.Max)),
+		micros(l.P50), micros(l.P95), micros(l.P99), micros(l.P999), micros(l.Max),
 		plural(l.Count, "operation", "operations"))
 }
 
@@ -287,7 +287,7 @@ func (v *view) size() string {
 		return ""
 	}
 	return fmt.Sprintf("%s: rows %s, indexes %s; %s bytes/row",
-		bytes(float64(z.Data+z.Index)), bytes(float64(z.Data)), bytes(float64(z.Index)), figure(z.PerRow))
+		bytes(z.Data+z.Index), bytes(z.Data), bytes(z.Index), figure(z.PerRow))
 }
 
 func (v *view) client() string {

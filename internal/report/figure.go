@@ -14,7 +14,7 @@ func short(f float64) string { return figures.Short(f) }
 // rowsRate formats a rate in rows per second.
 func rowsRate(f float64) string { return figure(f) + " rows/s" }
 
-func micros(us float64) string { return figures.Micros(us) }
+func micros[N int64 | float64](us N) string { return figures.Micros(us) }
 
 func seconds(s float64) string { return figures.Seconds(s) }
 
@@ -24,6 +24,6 @@ func percent(f float64) string { return figures.Percent(f) }
 
 func ratio(f float64) string { return figures.Ratio(f) }
 
-func bytes(n float64) string { return figures.Bytes(n) }
+func bytes[N int64 | float64](n N) string { return figures.Bytes(n) }
 
 func plural[N int | int64](n N, one, many string) string { return figures.Plural(n, one, many) }

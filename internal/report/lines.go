@@ -35,7 +35,7 @@ func Line(iv result.Interval, run *result.Run) string {
 	}
 	p99, worst := none, none
 	if l := iv.Latency[iv.Operation()]; l.Count > 0 {
-		p99, worst = micros(float64(l.P99)), micros(float64(l.Max))
+		p99, worst = micros(l.P99), micros(l.Max)
 	}
 	line := fmt.Sprintf("%9s %15s %6s %12s %10s %10s %9s",
 		fmt.Sprintf("%.1fs", iv.Elapsed), count(iv.Rows), done, pace, p99, worst, left)
@@ -65,7 +65,7 @@ func besideText(op string, iv *result.Interval) string {
 		text += " " + figure(float64(t.Rows)/iv.Seconds) + "/s"
 	}
 	if l := iv.Latency[op]; l.Count > 0 {
-		text += " p99 " + micros(float64(l.P99))
+		text += " p99 " + micros(l.P99)
 	}
 	for _, n := range []struct {
 		count int64

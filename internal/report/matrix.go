@@ -322,7 +322,7 @@ func (m *Matrix) subtitle() string {
 	r := m.run
 	parts := []string{words(result.EngineName(r.Engine), r.ServerVersion), r.Preset}
 	if r.CacheBytes > 0 {
-		parts = append(parts, bytes(float64(r.CacheBytes))+" cache")
+		parts = append(parts, bytes(r.CacheBytes)+" cache")
 	}
 	if r.Rows > 0 {
 		parts = append(parts, short(float64(r.Rows))+" rows a run")

@@ -2,8 +2,6 @@ package report_test
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
 	"image/png"
 	"io"
 	"math"
@@ -345,19 +343,4 @@ func TestMatrixInBrowser(t *testing.T) {
 		}
 		b.Shot("matrix-phone")
 	})
-}
-
-// TestMatrixJSON: the JSON is valid, and all figures are finite.
-func TestMatrixJSON(t *testing.T) {
-	var buf bytes.Buffer
-	if err := report.JSON(&buf, unlucky()); err != nil {
-		t.Fatal(err)
-	}
-	var m report.Matrix
-	if err := json.Unmarshal(buf.Bytes(), &m); err != nil || m.Format != report.MatrixFormat || m.Done != 46 || m.Asked != 48 {
-		t.Errorf("%v: %s, %d of %d", err, m.Format, m.Done, m.Asked)
-	}
-	if c := m.Cells[len(m.Cells)-1]; c.Rate != nil || len(c.Failures) != 0 && c.Failures[0] == "" {
-		t.Errorf("%s", fmt.Sprint(c))
-	}
 }

@@ -116,7 +116,7 @@ func distributions(sets []distribution) *section {
 	var row charts
 	for _, op := range sortedNames(found) {
 		c := &chart{Title: oneLine(op), Note: "share of operations by latency, logarithmic; ten bars for each power of ten",
-			X: scale{Log: true, Name: "latency", Format: micros, Margin: 1.05}, Y: scale{Format: percent}, Height: 240}
+			X: scale{Log: true, Name: "latency", Format: micros[float64], Margin: 1.05}, Y: scale{Format: percent}, Height: 240}
 		for _, set := range sets {
 			c.Lines = append(c.Lines, set.line(op)...)
 		}

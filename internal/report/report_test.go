@@ -14,8 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/result"
 )
@@ -31,45 +29,6 @@ func render(t testing.TB, write func(io.Writer, []result.Record) error, recs []r
 
 func picture(opts report.PNGOptions) func(io.Writer, []result.Record) error {
 	return func(w io.Writer, recs []result.Record) error { return report.PNG(w, recs, opts) }
-}
-
-// Programs rely on the order and the names of the fields.
-func TestJSONFields(t *testing.T) {
-	want := []string{
-		"format", "runs", "name", "workload", "preset", "layout", "engine", "server_version", "rows", "seconds", "rows_per_second",
-		"rate", "first", "last", "min", "flatness", "knee", "rows", "why", "latency_us", "insert", "count", "p50", "p95", "p99", "p999", "max",
-		"response_us", "insert", "count", "p50", "p95", "p99", "p999", "max", "stall_seconds", "errors", "retries",
-		"verified", "expected", "found", "checksum", "size_bytes", "data", "index", "per_row",
-		"client", "cpu_seconds", "bound", "server", "cpu_seconds", "warnings",
-	}
-	text := render(t, report.JSON, []result.Record{synthetic(t, openLoop())})
-	var got []string
-	for _, m := range regexp.MustCompile(`(?m)^\s*"([a-z0-9_]+)": `).FindAllStringSubmatch(text, -1) {
-		got = append(got, m[1])
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("fields (-want +got):\n%s", diff)
-	}
-}
-
-func TestJSONNulls(t *testing.T) {
-	rec := synthetic(t, course{name: "n", layout: "plain", rows: 1e6, rate: flat, seed: 1})
-	rec.End = nil
-	var got struct{ Runs []map[string]any }
-	if err := json.Unmarshal([]byte(render(t, report.JSON, []result.Record{rec})), &got); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"knee", "response_us", "verified", "size_bytes"} {
-		if v, there := got.Runs[0][name]; !there || v != nil {
-			t.Errorf("%s is %v, want null", name, v)
-		}
-	}
-	if w, ok := got.Runs[0]["warnings"].([]any); !ok || len(w) != 0 {
-		t.Errorf("warnings are %v, want an empty list", got.Runs[0]["warnings"])
-	}
-	if s := got.Runs[0]["server"].(map[string]any); s["cpu_seconds"] != nil {
-		t.Errorf("the server's CPU time is %v, want null", s["cpu_seconds"])
-	}
 }
 
 func TestNothingToReport(t *testing.T) {

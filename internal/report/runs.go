@@ -123,7 +123,7 @@ func title(vs []view) string {
 	case r.Step != nil:
 		return fmt.Sprintf("Insert rate of %s in the steps of %s, up to %s rows each", engine, r.Step.Benchmark, short(float64(rows)))
 	case all(func(r *result.Run) bool { return r.Search != nil }):
-		return fmt.Sprintf("Insert rate that %s sustains with p99 <= %s", engine, micros(float64(r.Search.LimitUS)))
+		return fmt.Sprintf("Insert rate that %s sustains with p99 <= %s", engine, micros(r.Search.LimitUS))
 	}
 	return fmt.Sprintf("Insert rate of %s as a table grows to %s rows", engine, short(float64(rows)))
 }

@@ -231,7 +231,7 @@ func (v *view) tenths() *table {
 			l, ok := b.latency(&m, op, func(iv *result.Interval) map[string]result.Histogram { return iv.Latency })
 			for _, us := range []int64{l.P50, l.P95, l.P99, l.Max} {
 				if ok {
-					row = append(row, micros(float64(us)))
+					row = append(row, micros(us))
 				} else {
 					row = append(row, none)
 				}
@@ -281,7 +281,7 @@ func capacityCards(searches []capacity) (out cards) {
 	for i := range searches {
 		if c := &searches[i]; c.State == "found" {
 			out = append(out, card{Label: "Capacity of " + c.label, Style: nthStyle(len(palette) - 1), Big: figure(c.RowsPerSecond), Unit: "rows/s",
-				About: fmt.Sprintf("sustained at %s rows with p99 <= %s", short(float64(c.Rows)), micros(float64(c.P99LimitUS)))})
+				About: fmt.Sprintf("sustained at %s rows with p99 <= %s", short(float64(c.Rows)), micros(c.P99LimitUS))})
 		}
 	}
 	return out
@@ -302,10 +302,10 @@ func (v *view) tiles() []tile {
 		add("knee", "none", false)
 	}
 	for _, op := range ops(s.LatencyUS) {
-		add(op+" p99 / max", micros(float64(s.LatencyUS[op].P99))+" / "+micros(float64(s.LatencyUS[op].Max)), false)
+		add(op+" p99 / max", micros(s.LatencyUS[op].P99)+" / "+micros(s.LatencyUS[op].Max), false)
 	}
 	for _, op := range ops(s.ResponseUS) {
-		add(op+" response p99", micros(float64(s.ResponseUS[op].P99)), false)
+		add(op+" response p99", micros(s.ResponseUS[op].P99), false)
 	}
 	add("stalled", figure(s.StallSeconds)+" s", false)
 	add("errors / retries", count(s.Errors)+" / "+count(s.Retries), s.Errors > 0)
@@ -324,7 +324,7 @@ func (v *view) tiles() []tile {
 		add("verified", "FAILED", true)
 	}
 	if s.SizeBytes != nil {
-		add("size", fmt.Sprintf("%s, %s B/row", bytes(float64(s.SizeBytes.Data+s.SizeBytes.Index)), figure(s.SizeBytes.PerRow)), false)
+		add("size", fmt.Sprintf("%s, %s B/row", bytes(s.SizeBytes.Data+s.SizeBytes.Index), figure(s.SizeBytes.PerRow)), false)
 	}
 	if s.Server.CPUSeconds != nil && s.Rows > 0 {
 		add("server CPU", micros(1e6**s.Server.CPUSeconds/float64(s.Rows))+"/row", false)

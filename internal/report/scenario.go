@@ -152,12 +152,12 @@ func deviations(s *result.Scenario, runs map[string]*result.Record, missing []st
 	out := []string{}
 	if of := runs[s.MemoryOf]; s.MemoryShare > 0 && of != nil && of.End != nil && of.End.Size != nil && of.Run.CacheBytes > 0 && of.Run.Rows > 0 {
 		final := of.End.Size.PerRow * float64(of.Run.Rows)
-		note := fmt.Sprintf("memory is %s, %.2f of what %s takes for all its rows", bytes(float64(of.Run.CacheBytes)), float64(of.Run.CacheBytes)/final, s.MemoryOf)
+		note := fmt.Sprintf("memory is %s, %.2f of what %s takes for all its rows", bytes(of.Run.CacheBytes), float64(of.Run.CacheBytes)/final, s.MemoryOf)
 		out = append(out, note+fmt.Sprintf("; asked for was %v", s.MemoryShare))
 	} else if s.MemoryShare == 0 {
 		for _, name := range s.Runs {
 			if r := runs[name]; r != nil && r.Run.CacheBytes > 0 {
-				out = append(out, fmt.Sprintf("memory is the target's, %s, and not the scenario's to set", bytes(float64(r.Run.CacheBytes))))
+				out = append(out, fmt.Sprintf("memory is the target's, %s, and not the scenario's to set", bytes(r.Run.CacheBytes)))
 				break
 			}
 		}

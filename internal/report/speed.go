@@ -267,10 +267,10 @@ func CellLine(s result.Summary) string {
 	out := figure(s.RowsPerSecond) + " " + unit + "/s"
 	for _, op := range ops(s.LatencyUS) {
 		if d, ok := s.Beside[op]; ok {
-			out += fmt.Sprintf(", %s %s queries/s p99 %s", op, figure(d.PerSecond), micros(float64(s.LatencyUS[op].P99)))
+			out += fmt.Sprintf(", %s %s queries/s p99 %s", op, figure(d.PerSecond), micros(s.LatencyUS[op].P99))
 			continue
 		}
-		out += ", p99 " + micros(float64(s.LatencyUS[op].P99))
+		out += ", p99 " + micros(s.LatencyUS[op].P99)
 	}
 	if s.Client.Bound {
 		out += ", client-bound"

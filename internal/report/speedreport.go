@@ -36,7 +36,7 @@ func (t *SpeedTest) subtitle() string {
 	first := t.Contenders[0]
 	differ := func(f func(c Contender) bool) bool { return slices.ContainsFunc(t.Contenders, f) }
 	if first.CacheBytes > 0 && !differ(func(c Contender) bool { return c.CacheBytes != first.CacheBytes }) {
-		parts = append(parts, bytes(float64(first.CacheBytes))+" cache")
+		parts = append(parts, bytes(first.CacheBytes)+" cache")
 	}
 	if !differ(func(c Contender) bool { return c.Durability != first.Durability }) {
 		parts = append(parts, called("durability", first.Durability))

@@ -83,7 +83,7 @@ func (v *steadyView) clockAt(elapsed float64) string {
 func (v *steadyView) target() string {
 	s := rowsRate(v.s.Asked)
 	if v.s.P99LimitUS > 0 {
-		s += " at a p99 of no more than " + micros(float64(v.s.P99LimitUS))
+		s += " at a p99 of no more than " + micros(v.s.P99LimitUS)
 	}
 	return s
 }
@@ -206,25 +206,17 @@ func inUnit(v float64, unit string) string {
 	return strings.TrimSpace(figure(v) + " " + unit)
 }
 
-// An hourOfDay summarizes the same hour of several days.
-type hourOfDay struct {
-	hour                    int
-	seconds, below          float64
-	rows, steal, pressure   float64
-	stealOver, pressureOver float64
-	p99                     int64
-}
-
-// byHour returns the hours of the day that the run covered.
-func (v *steadyView) byHour() []hourOfDay {
-	var all [24]hourOfDay
+// hours returns the table of the hours of the day, each of them over several days.
+func (v *steadyView) hours() *table {
+	type sum struct{ seconds, below, rows, steal, stealOver, pressure, pressureOver, p99 float64 }
+	var all [24]sum
 	for i := range v.s.Hours {
 		h := &v.s.Hours[i]
 		d := &all[h.Start.In(v.zone).Hour()]
 		d.seconds += h.Seconds
 		d.below += h.BelowSeconds
 		d.rows += h.Rate * h.Seconds
-		d.p99 = max(d.p99, h.P99US)
+		d.p99 = max(d.p99, float64(h.P99US))
 		if h.Steal != nil {
 			d.steal += *h.Steal * h.Seconds
 			d.stealOver += h.Seconds
@@ -234,85 +226,65 @@ func (v *steadyView) byHour() []hourOfDay {
 			d.pressureOver += h.Seconds
 		}
 	}
-	var out []hourOfDay
-	for i := range all {
-		if all[i].seconds > 0 {
-			all[i].hour = i
-			out = append(out, all[i])
-		}
-	}
-	return out
-}
-
-func (v *steadyView) hours() *table {
 	out := &table{Header: []string{"hour", "measured", "below target", "rows/s", "p99 from due", "steal", "CPU pressure"}}
-	for _, h := range v.byHour() {
-		out.add(fmt.Sprintf("%02d:00", h.hour), clock(h.seconds), percent(h.below/h.seconds), figure(h.rows/h.seconds),
-			micros(float64(h.p99)), percent(h.steal/h.stealOver), percent(h.pressure/h.pressureOver))
+	for hour, h := range all {
+		if h.seconds > 0 {
+			out.add(fmt.Sprintf("%02d:00", hour), clock(h.seconds), percent(h.below/h.seconds), figure(h.rows/h.seconds),
+				micros(h.p99), percent(h.steal/h.stealOver), percent(h.pressure/h.pressureOver))
+		}
 	}
 	return out
 }
 
 // sideBySide returns the table that compares several machines.
 func sideBySide(vs []steadyView) *table {
-	out := &table{Header: []string{""}}
-	row := func(name string, of func(v *steadyView) string) {
-		cells := []string{name}
-		for i := range vs {
-			cells = append(cells, of(&vs[i]))
-		}
-		out.add(cells...)
-	}
+	c := &columns{}
 	for i := range vs {
-		out.Header = append(out.Header, vs[i].label)
+		c.Labels, c.Facts = append(c.Labels, vs[i].label), append(c.Facts, vs[i].inShort())
 	}
-	median := func(name, unit string) func(v *steadyView) string {
-		return func(v *steadyView) string {
-			m, ok := v.s.Medians[name]
-			if !ok {
-				return none
-			}
+	return c.sheet()
+}
+
+func (v *steadyView) inShort() []fact {
+	median := func(name, unit string) string {
+		if m, ok := v.s.Medians[name]; ok {
 			return inUnit(m, unit)
 		}
+		return none
 	}
-	explained := func(name string) func(v *steadyView) string {
-		return func(v *steadyView) string {
-			for i := range v.s.Causes {
-				if c := &v.s.Causes[i]; c.Name == name && c.Shown {
-					return percent(c.Explained) + " (" + shareRange(c.ExplainedIn95) + ")"
-				}
-			}
+	explained := func(name string) string {
+		i := slices.IndexFunc(v.s.Causes, func(c result.Cause) bool { return c.Name == name && c.Shown })
+		if i < 0 {
 			return "not shown"
 		}
+		return percent(v.s.Causes[i].Explained) + " (" + shareRange(v.s.Causes[i].ExplainedIn95) + ")"
 	}
-	row("target", (*steadyView).target)
-	row("began", func(v *steadyView) string { return v.rec.Run.Started.In(v.zone).Format("2006-01-02 15:04 MST") })
-	row("measured", func(v *steadyView) string { return clock(v.s.Seconds) })
-	row("share below target", func(v *steadyView) string { return percent(v.s.BelowShare) })
-	row("longest stretch below", func(v *steadyView) string {
-		if v.s.Longest == nil {
-			return none
-		}
-		return clock(v.s.Longest.Seconds()) + " from " + v.clockAt(v.s.Longest.From)
-	})
-	row("p50 from due", func(v *steadyView) string { return micros(float64(v.s.ResponseUS.P50)) })
-	row("p99 from due", func(v *steadyView) string { return micros(float64(v.s.ResponseUS.P99)) })
-	row("longest from due", func(v *steadyView) string { return micros(float64(v.s.ResponseUS.Max)) })
-	row("median steal", median("os_cpu_steal", "fraction"))
-	row("median CPU pressure", median("pressure_cpu_some", "fraction"))
-	row("median I/O pressure", median("pressure_io_some", "fraction"))
-	row("median frequency", median("cpu_frequency", "Hz"))
-	row("fixed piece of computing", median("work_seconds", "seconds"))
-	row("worst hour", (*steadyView).worst)
-	row("explained by steal", explained("steal"))
-	row("explained by CPU pressure", explained("CPU pressure"))
-	row("unexplained", func(v *steadyView) string {
-		if v.s.BelowSeconds == 0 {
-			return none
-		}
-		return percent(v.s.Unexplained)
-	})
-	return out
+	longest, unexplained := none, none
+	if v.s.Longest != nil {
+		longest = clock(v.s.Longest.Seconds()) + " from " + v.clockAt(v.s.Longest.From)
+	}
+	if v.s.BelowSeconds > 0 {
+		unexplained = percent(v.s.Unexplained)
+	}
+	return []fact{
+		{"target", v.target()},
+		{"began", v.rec.Run.Started.In(v.zone).Format("2006-01-02 15:04 MST")},
+		{"measured", clock(v.s.Seconds)},
+		{"share below target", percent(v.s.BelowShare)},
+		{"longest stretch below", longest},
+		{"p50 from due", micros(v.s.ResponseUS.P50)},
+		{"p99 from due", micros(v.s.ResponseUS.P99)},
+		{"longest from due", micros(v.s.ResponseUS.Max)},
+		{"median steal", median("os_cpu_steal", "fraction")},
+		{"median CPU pressure", median("pressure_cpu_some", "fraction")},
+		{"median I/O pressure", median("pressure_io_some", "fraction")},
+		{"median frequency", median("cpu_frequency", "Hz")},
+		{"fixed piece of computing", median("work_seconds", "seconds")},
+		{"worst hour", v.worst()},
+		{"explained by steal", explained("steal")},
+		{"explained by CPU pressure", explained("CPU pressure")},
+		{"unexplained", unexplained},
+	}
 }
 
 func (v *steadyView) worst() string {
@@ -320,7 +292,7 @@ func (v *steadyView) worst() string {
 	if w == nil {
 		return none
 	}
-	return fmt.Sprintf("%s: %s below, p99 %s", w.Start.In(v.zone).Format("2 Jan 15:04"), percent(w.BelowShare()), micros(float64(w.P99US)))
+	return fmt.Sprintf("%s: %s below, p99 %s", w.Start.In(v.zone).Format("2 Jan 15:04"), percent(w.BelowShare()), micros(w.P99US))
 }
 
 // zoneText describes the time zone in which hours are counted.

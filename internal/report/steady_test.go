@@ -2,7 +2,6 @@ package report_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"image/png"
 	"io"
 	"math/rand/v2"
@@ -150,23 +149,6 @@ func TestSteadyAmongOthers(t *testing.T) {
 	recs := append(steadyPair(t)[:1], synthetic(t, rollingCourse()))
 	if text := render(t, report.Text, recs); !strings.Contains(text, "steadiness") || !strings.Contains(text, "below target for 1.7% of the time") {
 		t.Error(text)
-	}
-}
-
-func TestSteadyJSON(t *testing.T) {
-	var out report.Summaries
-	if err := json.Unmarshal([]byte(render(t, report.JSON, steadyPair(t))), &out); err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range out.Runs {
-		st := s.Steadiness
-		if st == nil || st.BelowShare == 0 || st.Worst == nil || st.Worst.Start.Hour() < 18 {
-			t.Errorf("%+v", st)
-			continue
-		}
-		if got := fmt.Sprintf("%.2f", st.Unexplained); got != "0.00" {
-			t.Errorf("unexplained %s", got)
-		}
 	}
 }
 

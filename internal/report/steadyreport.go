@@ -274,7 +274,7 @@ func (v *steadyView) dayLabel(day int) string {
 }
 
 func (v *steadyView) hourText(h *result.SteadyHour) string {
-	return fmt.Sprintf("%s: %s of %s below target, p99 %s", h.Start.In(v.zone).Format("2 Jan 15:04"), percent(h.BelowShare()), clock(h.Seconds), micros(float64(h.P99US)))
+	return fmt.Sprintf("%s: %s of %s below target, p99 %s", h.Start.In(v.zone).Format("2 Jan 15:04"), percent(h.BelowShare()), clock(h.Seconds), micros(h.P99US))
 }
 
 // A steadyPanel is one of several stacked charts with a common time axis.

@@ -198,7 +198,7 @@ func (b benchmark) latencies() *section {
 				row = append(row, none, none, none)
 				continue
 			}
-			row = append(row, micros(float64(l.P50)), micros(float64(l.P99)), micros(float64(l.Max)))
+			row = append(row, micros(l.P50), micros(l.P99), micros(l.Max))
 		}
 		g.add(row...)
 	}
@@ -208,7 +208,7 @@ func (b benchmark) latencies() *section {
 func (b benchmark) buckets() *section {
 	g := &table{Header: []string{"step"}}
 	for _, us := range result.BucketMicros() {
-		g.Header = append(g.Header, "<="+strings.ReplaceAll(micros(float64(us)), " ", ""))
+		g.Header = append(g.Header, "<="+strings.ReplaceAll(micros(us), " ", ""))
 	}
 	g.Header = append(g.Header, "more")
 	for i := range b {
@@ -239,7 +239,7 @@ func (b benchmark) costs() *section {
 		s := b[i].sum.Step
 		size, memory := none, none
 		if z := b[i].sum.SizeBytes; z != nil {
-			size = bytes(float64(z.Data + z.Index))
+			size = bytes(z.Data + z.Index)
 		}
 		if s.MemoryBytes > 0 {
 			memory = bytes(s.MemoryBytes)
