@@ -193,11 +193,11 @@ func (a *app) benchMatrix(ctx context.Context, f *matrixFlags, given *pflag.Flag
 			return usagef("rowmill bench matrix --out "+f.baseline, "--baseline %s: it holds no matrix", f.baseline)
 		}
 	}
-	took := m.Estimate(done, baseline)
+	long, took := m.Estimate(done, baseline)
 	if f.plan {
 		return a.printMatrix(m, took)
 	}
-	if len(m.Trials) > manyRuns || took.Time > longMatrix {
+	if len(m.Trials) > manyRuns || long > longMatrix {
 		if err := a.confirm(ctx, m.Summary(took)+"\n", f.yes); err != nil {
 			return err
 		}
@@ -220,7 +220,7 @@ func (a *app) benchMatrix(ctx context.Context, f *matrixFlags, given *pflag.Flag
 	return a.reportMatrix(f, recs, baseline, err)
 }
 
-func (a *app) printMatrix(m *experiment.MatrixPlan, took experiment.Estimate) error {
+func (a *app) printMatrix(m *experiment.MatrixPlan, took string) error {
 	var b strings.Builder
 	b.WriteString(m.Summary(took) + "\n")
 	for _, t := range m.Trials {

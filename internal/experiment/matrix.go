@@ -327,80 +327,51 @@ func cellEnd(r *result.Record) (completed, failed bool) {
 	return !r.Broken() && r.End.Failure == "", r.End != nil && r.End.Stopped == bench.StoppedFailed
 }
 
-// An Estimate is how long the runs of a matrix take.
-type Estimate struct {
-	Time time.Duration
-	// From is the basis of the estimate; empty if there is none.
-	From string
-	// Bound means that the estimate is an upper limit, apart from preparing and
-	// verifying.
-	Bound bool
-}
-
 // perRun is the time of a run besides inserting: starting a private server, creating
 // and dropping tables, verifying a small one. On two cores, the servers start within
 // two seconds.
 const perRun = 3 * time.Second
 
-// Estimate uses earlier runs of the same cells, in the records. A cell without one is
-// assumed to take their mean or, if there are none, the longest time of a run.
-func (m *MatrixPlan) Estimate(records ...[]result.Record) (e Estimate) {
+// Estimate returns how long the runs take, and says it with its basis. It uses earlier
+// runs of the same cells, in the records. A cell without one is assumed to take their
+// mean or, if there are none, the longest time of a run.
+func (m *MatrixPlan) Estimate(records ...[]result.Record) (took time.Duration, text string) {
 	known := map[string][]float64{}
 	var all []float64
-	for _, recs := range records {
-		for i := range recs {
-			r := &recs[i]
-			if completed, _ := cellEnd(r); !completed || r.Run.Cell == nil {
-				continue
-			}
-			s := r.Summary()
-			seconds := s.Seconds
-			if m.Spec.Rows > 0 && s.RowsPerSecond > 0 {
-				seconds = float64(m.Spec.Rows) / s.RowsPerSecond
-			}
-			if m.Spec.MaxTime > 0 {
-				seconds = min(seconds, m.Spec.MaxTime.D().Seconds())
-			}
-			name := r.Run.Cell.Name()
-			known[name], all = append(known[name], seconds), append(all, seconds)
-		}
-	}
 	most := m.Spec.MaxTime.D()
-	switch {
-	case len(all) > 0:
-		e.From = "by the runs that are recorded"
-	case most > 0:
-		e.From, e.Bound, all = fmt.Sprintf("by --max-time %v for each", most), true, []float64{most.Seconds()}
-	default:
-		return e
+	for _, r := range slices.Concat(records...) {
+		if completed, _ := cellEnd(&r); !completed || r.Run.Cell == nil {
+			continue
+		}
+		s := r.Summary()
+		seconds := s.Seconds
+		if m.Spec.Rows > 0 && s.RowsPerSecond > 0 {
+			seconds = float64(m.Spec.Rows) / s.RowsPerSecond
+		}
+		if most > 0 {
+			seconds = min(seconds, most.Seconds())
+		}
+		name := r.Run.Cell.Name()
+		known[name], all = append(known[name], seconds), append(all, seconds)
+	}
+	text = "about %s, by the runs that are recorded"
+	if len(all) == 0 {
+		if most == 0 {
+			return 0, "how long it takes isn't known without --max-time"
+		}
+		text, all = fmt.Sprintf("at most about %%s, by --max-time %v for each", most), []float64{most.Seconds()}
 	}
 	for _, t := range m.Trials {
-		seconds := mean(all)
-		if k := known[t.Cell.Name()]; len(k) > 0 {
-			seconds = mean(k)
+		seconds := known[t.Label]
+		if seconds == nil {
+			seconds = all
 		}
-		e.Time += time.Duration(seconds*float64(time.Second)) + perRun
+		for _, s := range seconds {
+			took += time.Duration(s / float64(len(seconds)) * float64(time.Second))
+		}
+		took += perRun
 	}
-	return e
-}
-
-func mean(all []float64) (sum float64) {
-	for _, v := range all {
-		sum += v / float64(len(all))
-	}
-	return sum
-}
-
-// String describes the estimate.
-func (e Estimate) String() string {
-	if e.From == "" {
-		return "how long it takes isn't known without --max-time"
-	}
-	about := "about"
-	if e.Bound {
-		about = "at most about"
-	}
-	return fmt.Sprintf("%s %s, %s", about, e.Time.Round(time.Second), e.From)
+	return took, fmt.Sprintf(text, took.Round(time.Second))
 }
 
 // manyFailures is the number of consecutive failures after which a matrix ends: its
@@ -567,7 +538,7 @@ func (r *insertRun) settle(ctx context.Context) error {
 }
 
 // Summary describes the runs and how long they take.
-func (m *MatrixPlan) Summary(took Estimate) string {
+func (m *MatrixPlan) Summary(took string) string {
 	var b strings.Builder
 	all := m.Spec.Repeat
 	for _, f := range m.Factors {
