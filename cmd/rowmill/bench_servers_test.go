@@ -52,6 +52,12 @@ func TestBenchServers(t *testing.T) {
 				if v := got.Verified; v == nil || !v.Checksum || v.Expected != rows || v.Found != rows || got.Rows != rows {
 					t.Errorf("%s: %d rows, verified: %+v", layout, got.Rows, v)
 				}
+				if run := recs[i].Run; run.Target != c.target || c.kind != "sqlite" && (run.Durability != "none" || run.CacheBytes != 64<<20) {
+					t.Errorf("%s: target %s, durability %s, cache %d", layout, run.Target, run.Durability, run.CacheBytes)
+				}
+				if cpu := recs[i].End.ServerCPUSeconds; c.kind != "sqlite" && (cpu == nil || *cpu <= 0) {
+					t.Errorf("%s: server CPU %v", layout, cpu)
+				}
 				if got.Errors != 0 || got.SizeBytes.Data <= 0 {
 					t.Errorf("%s: %d errors, sizes %+v", layout, got.Errors, got.SizeBytes)
 				}

@@ -52,6 +52,18 @@ func mariadb(t *testing.T) string {
 	return testdb.Target(t, "mariadb").String()
 }
 
+// interruptedAt runs a command line and interrupts it once its progress has a match of
+// the pattern.
+func interruptedAt(t *testing.T, pattern string, args ...string) session {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stderr := &watched{find: regexp.MustCompile(pattern), found: func([]string) { cancel() }}
+	var stdout bytes.Buffer
+	code := run(ctx, args, strings.NewReader(""), &stdout, stderr)
+	return session{code, stdout.String(), stderr.String()}
+}
+
 // nothingLeft checks that a command has removed its files.
 func nothingLeft(t *testing.T) {
 	t.Helper()
@@ -169,16 +181,12 @@ func TestUnreachable(t *testing.T) {
 // the private file is removed.
 func TestInterrupt(t *testing.T) {
 	t.Chdir(t.TempDir())
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	stderr := &watched{find: regexp.MustCompile(`(?m)^ +\d+\.\ds `), found: func([]string) { cancel() }}
-	var stdout bytes.Buffer
-	code := run(ctx, []string{"bench", "insert", "--layout", "plain,rolling", "--max-time", "5m", "--interval", "100ms", "--batch", "10", "--out", "run.jsonl", "--json"},
-		strings.NewReader(""), &stdout, stderr)
-	if code != exitInterrupted || !strings.Contains(stderr.String(), "interrupted") {
-		t.Errorf("exit %d, stderr: %s", code, stderr.String())
+	s := interruptedAt(t, `(?m)^ +\d+\.\ds `, "bench", "insert", "--layout", "plain,rolling", "--max-time", "5m", "--interval", "100ms",
+		"--batch", "10", "--out", "run.jsonl", "--json")
+	if s.code != exitInterrupted || !strings.Contains(s.stderr, "interrupted") {
+		t.Errorf("exit %d, stderr: %s", s.code, s.stderr)
 	}
-	runs := summaries(t, session{code, stdout.String(), stderr.String()})
+	runs := summaries(t, s)
 	recs := records(t, "run.jsonl")
 	if len(runs) != 1 || runs[0].Rows == 0 || runs[0].Verified != nil {
 		t.Errorf("runs %+v", runs)
@@ -339,28 +347,6 @@ func TestPrintSQL(t *testing.T) {
 	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-}
-
-// TestSandboxRun checks that a private server is started for each layout and then
-// removed.
-func TestSandboxRun(t *testing.T) {
-	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))
-	t.Chdir(t.TempDir())
-	s := rowmill(t.Context(), "bench", "insert", "--target", "sandbox:mariadb?memory=8MB&durability=none&redo=16MB", "--layout", "plain,rolling",
-		"--rows", "20k", "--batch", "500", "--out", "run.jsonl", "--json")
-	mustPass(t, s)
-	for _, rec := range records(t, "run.jsonl") {
-		if v := rec.End.Verified; v == nil || !v.Checksum {
-			t.Errorf("verified: %+v", v)
-		}
-		if rec.Run.Target != "sandbox:mariadb?memory=8MB&durability=none&redo=16MB" || rec.Run.Durability != "none" || rec.Run.CacheBytes != 8<<20 {
-			t.Errorf("record: target %s, durability %s, cache %d", rec.Run.Target, rec.Run.Durability, rec.Run.CacheBytes)
-		}
-		if rec.End.ServerCPUSeconds == nil || *rec.End.ServerCPUSeconds <= 0 {
-			t.Errorf("server CPU %v", rec.End.ServerCPUSeconds)
-		}
-	}
-	nothingLeft(t)
 }
 
 // watched is a standard error that searches its text for a pattern after each write,

@@ -34,6 +34,16 @@ func TestBenchRefuses(t *testing.T) {
 			"--steps qr100 --drop-existing": "without l.i0",
 		},
 		"insert": {
+			"--p99 5ms":                                         "--p99 is for --find-rate",
+			"--trial 5s":                                        "--trial is for --find-rate",
+			"--find-rate --rate 100":                            "--rate can't give it",
+			"--find-rate --rows 0 --max-time 1m":                "--find-rate needs the size",
+			"--find-rate --target null:":                        "stores nothing",
+			"--find-rate --p99 10us":                            "want at least 1ms",
+			"--find-rate --trial 5s":                            "10 times --interval 1s",
+			"--find-rate --p99 10s":                             "too short to see whether --p99",
+			"--resume nosuch.jsonl":                             "nosuch.jsonl",
+			"--find-rate --layout plain --trial 0s":             "10 times --interval",
 			"--keep-rows 10k --rows 5k":                         "nothing is ever removed",
 			"--keep-rows 10k --keep-periods 3":                  "the one follows from the other",
 			"--keep-rows 10k --period-rows 3k --layout rolling": "don't divide",
@@ -43,6 +53,37 @@ func TestBenchRefuses(t *testing.T) {
 			"--readers -1":                                      "--readers -1",
 			"--readers 2 --preset timeseries":                   "has no queries",
 			"--keep-rows 10001 --table-per-writer --writers 2":  "can't be shared",
+		},
+		"matrix": {
+			"now":                              "unexpected argument",
+			"--method fast":                    `unknown method "fast"`,
+			"--method load":                    "sqlite has prepared",
+			"--method multi,multi":             "multi is named twice",
+			"--method=":                        "--method: the list is empty",
+			"--batch 1,1k,1000":                "--batch: 1000 is named twice",
+			"--batch 0,10":                     "--batch 0",
+			"--batch 1,,2":                     "is no number",
+			"--batch ten":                      "is no number",
+			"--batch 10,200k":                  "more than the 100000 rows of a run",
+			"--writers 0":                      "--writers 0",
+			"--writers 100k":                   "want at most",
+			"--indexes 0,4":                    "4 secondary indexes: preset classic has 0 to 3",
+			"--layout heap":                    `unknown layout "heap"`,
+			"--durability some":                `unknown durability "some"`,
+			"--durability full --target null:": "a private server and for a file, not for",
+			"--durability full --target mysql://u@h/db":                  "a private server and for a file, not for",
+			"--durability full --target sqlite:?durability=none":         "says it, too",
+			"--durability full --target sandbox:mariadb?durability=none": "says it, too",
+			"--preset clasic":       `unknown preset "clasic"`,
+			"--rows 0 --max-time 0": "needs an end",
+			"--repeat 0":            "--repeat 0",
+			"--threshold 5%":        "which is missing",
+			"--retry-failed":        "goes with --resume",
+			"--out x/y.jsonl":       "no folder x",
+			"--out a --html a":      "can't both be",
+			"--json --md -":         "can't both be standard output",
+			"--repeat 30":           "not confirmed",
+			"--repeat 30000":        "more than 100000 runs",
 		},
 		"steady": {
 			"now":                          `unexpected argument "now"`,
@@ -108,7 +149,8 @@ func TestBenchRefuses(t *testing.T) {
 		for args, want := range cases {
 			t.Run(verb+" "+args, func(t *testing.T) {
 				s := rowmill(t.Context(), append([]string{"bench", verb}, strings.Fields(args)...)...)
-				if s.code != exitUsage || !strings.Contains(s.stderr, want) || !strings.Contains(s.stderr, "Try: ") {
+				another := verb != "insert" && strings.Contains(s.stderr, "insert --help")
+				if s.code != exitUsage || !strings.Contains(s.stderr, want) || !strings.Contains(s.stderr, "Try: ") || another || s.stdout != "" {
 					t.Errorf("exit %d, want %q: %s", s.code, want, s.stderr)
 				}
 			})

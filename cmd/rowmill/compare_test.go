@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -236,16 +235,12 @@ func TestCompareUnrepeatable(t *testing.T) {
 func TestCompareRepeatInterrupted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	mustPass(t, rowmill(t.Context(), strings.Fields("bench insert --max-time 300ms --interval 100ms --batch 10 --out a.jsonl")...))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	stderr := &watched{find: regexp.MustCompile(`B: [^\n]* #2 of 50`), found: func([]string) { cancel() }}
-	var stdout bytes.Buffer
-	code := run(ctx, strings.Fields("compare a.jsonl a.jsonl --repeat 50 --yes --out both.jsonl --threshold 0"), strings.NewReader(""), &stdout, stderr)
-	if code != exitInterrupted || !strings.Contains(stderr.String(), "interrupted") {
-		t.Errorf("exit %d, stderr: %s", code, stderr.String())
+	s := interruptedAt(t, `B: [^\n]* #2 of 50`, strings.Fields("compare a.jsonl a.jsonl --repeat 50 --yes --out both.jsonl --threshold 0")...)
+	if s.code != exitInterrupted || !strings.Contains(s.stderr, "interrupted") {
+		t.Errorf("exit %d, stderr: %s", s.code, s.stderr)
 	}
-	if recs := records(t, "both.jsonl"); len(recs) != 3 || !strings.Contains(stdout.String(), "seconds to") {
-		t.Errorf("%d records\n%s", len(recs), stdout.String())
+	if recs := records(t, "both.jsonl"); len(recs) != 3 || !strings.Contains(s.stdout, "seconds to") {
+		t.Errorf("%d records\n%s", len(recs), s.stdout)
 	}
 	nothingLeft(t)
 }

@@ -2,10 +2,8 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -98,27 +96,6 @@ func checkCapacity(t *testing.T, c *result.Capacity) {
 	}
 }
 
-func TestFindRateFlags(t *testing.T) {
-	t.Chdir(t.TempDir())
-	for args, want := range map[string]string{
-		"--p99 5ms":                             "--p99 is for --find-rate",
-		"--trial 5s":                            "--trial is for --find-rate",
-		"--find-rate --rate 100":                "--rate can't give it",
-		"--find-rate --rows 0 --max-time 1m":    "--find-rate needs the size",
-		"--find-rate --target null:":            "stores nothing",
-		"--find-rate --p99 10us":                "want at least 1ms",
-		"--find-rate --trial 5s":                "10 times --interval 1s",
-		"--find-rate --p99 10s":                 "too short to see whether --p99",
-		"--resume nosuch.jsonl":                 "nosuch.jsonl",
-		"--find-rate --layout plain --trial 0s": "10 times --interval",
-	} {
-		s := rowmill(t.Context(), append([]string{"bench", "insert"}, strings.Fields(args)...)...)
-		if s.code == exitDone || !strings.Contains(s.stderr, want) {
-			t.Errorf("%s: exit %d, stderr: %s", args, s.code, s.stderr)
-		}
-	}
-}
-
 // TestFindRateResume checks that a search that was interrupted, or killed while it
 // wrote a line, continues with the existing trials and table.
 func TestFindRateResume(t *testing.T) {
@@ -137,16 +114,12 @@ func TestFindRateResume(t *testing.T) {
 				if kind != "sqlite" {
 					target = testdb.Target(t, kind).String()
 				}
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				stderr := &watched{find: regexp.MustCompile(`(?s)trial 2: .*\n +0\.\ds .*\n +0\.\ds `), found: func([]string) { cancel() }}
-				var stdout bytes.Buffer
 				args := findArgs(target, "--layout", layout, "--max-time", "3s")
 				if layout == "rolling" {
 					args = append(args, "--period-rows", "3k")
 				}
-				if code := run(ctx, args, strings.NewReader(""), &stdout, stderr); code != exitInterrupted {
-					t.Fatalf("exit %d, stderr: %s", code, stderr.String())
+				if s := interruptedAt(t, `(?s)trial 2: .*\n +0\.\ds .*\n +0\.\ds `, args...); s.code != exitInterrupted {
+					t.Fatalf("exit %d, stderr: %s", s.code, s.stderr)
 				}
 				before := records(t, "run.jsonl")
 				if killed {
@@ -202,11 +175,7 @@ func cutLastRun(t *testing.T, path string, runs int) {
 // TestFindRateLost checks that a search is not continued on a table that lost rows.
 func TestFindRateLost(t *testing.T) {
 	t.Chdir(t.TempDir())
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	stderr := &watched{find: regexp.MustCompile(`(?s)trial 1: .*\n +0\.\ds .*\n +0\.\ds `), found: func([]string) { cancel() }}
-	var stdout bytes.Buffer
-	run(ctx, findArgs("sqlite:here.db?durability=none"), strings.NewReader(""), &stdout, stderr)
+	interruptedAt(t, `(?s)trial 1: .*\n +0\.\ds .*\n +0\.\ds `, findArgs("sqlite:here.db?durability=none")...)
 	mustPass(t, rowmill(t.Context(), "bench", "insert", "--target", "sqlite:here.db", "--rows", "100", "--drop-existing"))
 	s := rowmill(t.Context(), "bench", "insert", "--resume", "run.jsonl")
 	if s.code != exitFailed || !strings.Contains(s.stderr, "the table held 100 rows") || !strings.Contains(s.stderr, "Try: ") {

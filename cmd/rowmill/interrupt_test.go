@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"os"
 	"os/exec"
 	"os/signal"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,13 +21,9 @@ func TestInterruptEarly(t *testing.T) {
 	for _, at := range []string{"starting mariadb", "is up after", "measuring bytes per row"} {
 		t.Run(at, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			stderr := &watched{find: regexp.MustCompile(at), found: func([]string) { cancel() }}
-			code := run(ctx, []string{"bench", "insert", "--target", "sandbox:mariadb?memory=32MB", "--layout", "rolling",
-				"--rows", "1M", "--out", "run.jsonl"}, strings.NewReader(""), &bytes.Buffer{}, stderr)
-			if code != exitInterrupted || !strings.Contains(stderr.String(), errInterruptedEarly.Error()) {
-				t.Errorf("exit %d, stderr: %s", code, stderr.String())
+			s := interruptedAt(t, at, "bench", "insert", "--target", "sandbox:mariadb?memory=32MB", "--layout", "rolling", "--rows", "1M", "--out", "run.jsonl")
+			if s.code != exitInterrupted || !strings.Contains(s.stderr, errInterruptedEarly.Error()) {
+				t.Errorf("exit %d, stderr: %s", s.code, s.stderr)
 			}
 			if _, err := os.Stat("run.jsonl"); !os.IsNotExist(err) {
 				t.Errorf("an empty record was left behind: %v", err)
@@ -88,7 +81,8 @@ func TestNothingLeft(t *testing.T) {
 	}
 }
 
-// TestPipeChild is rowmill in a separate process, for TestPipe.
+// TestPipeChild is rowmill in a separate process with its handling of signals, for
+// TestPipe.
 func TestPipeChild(t *testing.T) {
 	args := os.Getenv("ROWMILL_TEST_PIPE")
 	if args == "" {

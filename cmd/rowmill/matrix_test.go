@@ -2,15 +2,12 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/report"
@@ -137,82 +134,12 @@ func TestMatrixRegression(t *testing.T) {
 	}
 }
 
-// TestMatrixChild is a helper process of other tests, which kill it or limit the size
-// of its files.
-func TestMatrixChild(t *testing.T) {
-	args := os.Getenv("ROWMILL_TEST_MATRIX")
-	if args == "" {
-		t.Skip("runs in a process of its own")
-	}
-	if os.Getenv("ROWMILL_TEST_LIMIT") != "" {
-		limitFileSize(t, 1<<20)
-	}
-	os.Exit(run(context.Background(), strings.Split(args, "\n"), strings.NewReader(""), os.Stdout, os.Stderr))
-}
-
 // TestMatrixKilled checks that however often a matrix is killed, --resume completes
 // it, and each cell is complete exactly once.
 func TestMatrixKilled(t *testing.T) {
 	t.Chdir(t.TempDir())
-	args := withArgs(tiny, "--out", "m.jsonl", "--target", "sqlite:m.db", "--rows", "2k")
-	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
-	kills := 0
-	for tries := 0; ; tries++ {
-		if tries == 60 {
-			t.Fatal("it never came to its end")
-		}
-		c := exec.Command(os.Args[0], "-test.run=^TestMatrixChild$")
-		c.Env = append(os.Environ(), "ROWMILL_TEST_MATRIX="+strings.Join(args, "\n"))
-		var stderr bytes.Buffer
-		c.Stderr = &stderr
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan error, 1)
-		go func() { ended <- c.Wait() }()
-		var timer <-chan time.Time
-		if kills < 6 {
-			timer = time.After(time.Duration(100+rng.IntN(500)) * time.Millisecond)
-		}
-		var err error
-		select {
-		case err = <-ended:
-		case <-timer:
-			kills++
-			if err := c.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			err = <-ended
-		}
-		if err == nil {
-			break
-		}
-		if state := c.ProcessState; state.Exited() {
-			t.Fatalf("exit %d: %s", state.ExitCode(), stderr.String())
-		}
-		st, err := os.Stat("m.jsonl")
-		if err != nil || st.Size() == 0 {
-			// It was killed before the first run was recorded: start again, with a
-			// table that may exist.
-			args = withArgs(tiny, "--out", "m.jsonl", "--target", "sqlite:m.db", "--rows", "2k", "--drop-existing")
-			continue
-		}
-		args = []string{"bench", "matrix", "--resume", "m.jsonl"}
-		if kills%2 == 0 { // as after a crash of the machine
-			f, err := os.OpenFile("m.jsonl", os.O_APPEND|os.O_WRONLY, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := f.WriteString(`{"type":"interval","elap`); err != nil {
-				t.Fatal(err)
-			}
-			f.Close()
-		}
-	}
-	t.Logf("killed %d times", kills)
-	if kills < 2 {
-		t.Errorf("killed %d times only: the matrix is too short for this test", kills)
-	}
+	killed := killedUntilDone(t, "m.jsonl", 6, withArgs(tiny, "--out", "m.jsonl", "--target", "sqlite:m.db", "--rows", "2k"), "bench", "matrix", "--resume", "m.jsonl")
+	t.Logf("killed %d times", killed)
 	complete := map[string]int{}
 	for _, r := range records(t, "m.jsonl") {
 		if ok, failed := report.CellComplete(&r); ok && !failed {
@@ -234,13 +161,9 @@ func TestMatrixKilled(t *testing.T) {
 // continues, and flags that contradict the record are refused.
 func TestMatrixInterrupted(t *testing.T) {
 	t.Chdir(t.TempDir())
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	stderr := &watched{find: regexp.MustCompile(`run 5 of 32`), found: func([]string) { cancel() }}
-	var stdout bytes.Buffer
-	code := run(ctx, withArgs(tiny, "--out", "m.jsonl"), strings.NewReader(""), &stdout, stderr)
-	if code != exitInterrupted || !strings.Contains(stdout.String(), "incomplete: ") {
-		t.Fatalf("exit %d: %s%s", code, stdout.String(), stderr.String())
+	interrupted := interruptedAt(t, `run 5 of 32`, withArgs(tiny, "--out", "m.jsonl")...)
+	if interrupted.code != exitInterrupted || !strings.Contains(interrupted.stdout, "incomplete: ") {
+		t.Fatalf("exit %d: %s%s", interrupted.code, interrupted.stdout, interrupted.stderr)
 	}
 	forgetCommands(t, "m.jsonl")
 	for args, says := range map[string]string{
@@ -283,10 +206,9 @@ func TestMatrixInterrupted(t *testing.T) {
 func TestMatrixFails(t *testing.T) {
 	t.Chdir(t.TempDir())
 	// In a separate process: the limit would also apply to the test's log.
-	c := exec.Command(os.Args[0], "-test.run=^TestMatrixChild$")
-	args := []string{"bench", "matrix", "--target", "sqlite:?durability=none", "--method", "multi", "--batch", "500", "--writers", "1",
-		"--indexes", "0,3", "--rows", "14k", "--interval", "50ms", "--out", "m.jsonl"}
-	c.Env = append(os.Environ(), "ROWMILL_TEST_MATRIX="+strings.Join(args, "\n"), "ROWMILL_TEST_LIMIT=1")
+	c := exec.Command("bash", "-c", `ulimit -f 1024; exec "$0" "$@"`, os.Args[0], "bench", "matrix", "--target", "sqlite:?durability=none", "--method", "multi",
+		"--batch", "500", "--writers", "1", "--indexes", "0,3", "--rows", "14k", "--interval", "50ms", "--out", "m.jsonl")
+	c.Env = append(os.Environ(), processVariable+"=1")
 	var stdout, stderr bytes.Buffer
 	c.Stdout, c.Stderr = &stdout, &stderr
 	_ = c.Run() // the test checks its exit code
@@ -336,58 +258,23 @@ func TestMatrixPlan(t *testing.T) {
 	}
 }
 
-func TestMatrixBadInput(t *testing.T) {
+// TestMatrixRecords checks that files that hold no matrix are refused.
+func TestMatrixRecords(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("not.jsonl", []byte(`{"type":"run","format":"rowmill.run/1"}`+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for args, says := range map[string]string{
-		"now":                              "unexpected argument",
-		"--method fast":                    `unknown method "fast"`,
-		"--method load":                    "sqlite has prepared",
-		"--method multi,multi":             "multi is named twice",
-		"--method=":                        "--method: the list is empty",
-		"--batch 1,1k,1000":                "--batch: 1000 is named twice",
-		"--batch 0,10":                     "--batch 0",
-		"--batch 1,,2":                     "is no number",
-		"--batch ten":                      "is no number",
-		"--batch 10,200k":                  "more than the 100000 rows of a run",
-		"--writers 0":                      "--writers 0",
-		"--writers 100k":                   "want at most",
-		"--indexes 0,4":                    "4 secondary indexes: preset classic has 0 to 3",
-		"--layout heap":                    `unknown layout "heap"`,
-		"--durability some":                `unknown durability "some"`,
-		"--durability full --target null:": "a private server and for a file, not for",
-		"--durability full --target mysql://u@h/db":                  "a private server and for a file, not for",
-		"--durability full --target sqlite:?durability=none":         "says it, too",
-		"--durability full --target sandbox:mariadb?durability=none": "says it, too",
-		"--preset clasic":       `unknown preset "clasic"`,
-		"--rows 0 --max-time 0": "needs an end",
-		"--repeat 0":            "--repeat 0",
-		"--threshold 5%":        "which is missing",
-		"--retry-failed":        "goes with --resume",
-		"--resume not.jsonl":    "its record has no spec",
-		"--baseline not.jsonl":  "it holds no matrix",
-		"--out x/y.jsonl":       "no folder x",
-		"--out a --html a":      "can't both be",
-		"--json --md -":         "can't both be standard output",
-		"--repeat 30":           "not confirmed",
-		"--repeat 30000":        "more than 100000 runs",
+	for args, want := range map[string]struct {
+		code int
+		says string
+	}{
+		"--resume not.jsonl":   {exitUsage, "its record has no spec"},
+		"--baseline not.jsonl": {exitUsage, "it holds no matrix"},
+		"--resume none.jsonl":  {exitFailed, "none.jsonl"},
 	} {
-		t.Run(args, func(t *testing.T) {
-			s := rowmill(t.Context(), append([]string{"bench", "matrix"}, strings.Fields(args)...)...)
-			if s.code != exitUsage || !strings.Contains(s.stderr, says) || !strings.Contains(s.stderr, "Try: ") || s.stdout != "" {
-				t.Errorf("exit %d, stdout %q, stderr lacks %q:\n%s", s.code, s.stdout, says, s.stderr)
-			}
-			if strings.Contains(s.stderr, "insert --help") {
-				t.Errorf("the hint is another verb's: %s", s.stderr)
-			}
-		})
-	}
-	if left, err := os.ReadDir("."); err != nil || len(left) != 1 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
-	if s := rowmill(t.Context(), "bench", "matrix", "--resume", "none.jsonl"); s.code != exitFailed || !strings.Contains(s.stderr, "none.jsonl") {
-		t.Errorf("exit %d, %s", s.code, s.stderr)
+		s := rowmill(t.Context(), append([]string{"bench", "matrix"}, strings.Fields(args)...)...)
+		if s.code != want.code || !strings.Contains(s.stderr, want.says) || !strings.Contains(s.stderr, "Try: ") {
+			t.Errorf("%s: exit %d, %s", args, s.code, s.stderr)
+		}
 	}
 }

@@ -2,13 +2,14 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"database/sql"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,62 @@ func lineCount(path string) int {
 	return bytes.Count(text, []byte("\n"))
 }
 
+// killedUntilDone runs a command, kills it at random moments, also while it resumes, and
+// has it resumed until it comes to its end. It returns the number of kills.
+func killedUntilDone(t *testing.T, record string, kills int, args []string, resume ...string) (killed int) {
+	t.Helper()
+	for range 60 {
+		// It is killed before the record has grown, or once it has some more lines.
+		before, more := lineCount(record), rand.IntN(6)
+		cmd, stderr := process(t, args...)
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		for over := false; !over; {
+			select {
+			case err := <-ended:
+				if err != nil {
+					t.Fatalf("after %d kills: %v: %s", killed, err, stderr)
+				}
+				if killed < 2 {
+					t.Errorf("it was killed %d times only", killed)
+				}
+				return killed
+			case <-time.After(2 * time.Millisecond):
+				over = killed < kills && lineCount(record) >= before+more
+			}
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		<-ended
+		killed++
+		switch {
+		case lineCount(record) > 0:
+			args = resume
+			if killed%2 == 0 { // as after a crash of the machine
+				cutOff(t, record)
+			}
+		case !slices.Contains(args, "--drop-existing"):
+			args = append(args, "--drop-existing") // killed before anything was recorded
+		}
+	}
+	t.Fatal("it never came to its end")
+	return 0
+}
+
+// cutOff appends the beginning of a line to a record.
+func cutOff(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteString(`{"type":"interval","elap`)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestResumeKilled kills rowmill at random moments, also while it resumes, until the
 // load is complete. The table must equal that of an uninterrupted run.
 func TestResumeKilled(t *testing.T) {
@@ -63,40 +120,7 @@ func TestResumeKilled(t *testing.T) {
 			}
 			args := append([]string{"bench", "insert", "--target", c.target, "--rows", "60k", "--interval", "20ms", "--out", "run.jsonl", "--json"},
 				strings.Fields(c.args)...)
-			killed := 0
-			for range 40 {
-				// It is killed before the record has grown, or once it has some more
-				// lines.
-				before, more := lineCount("run.jsonl"), rand.IntN(6)
-				cmd, stderr := process(t, args...)
-				ended := make(chan error, 1)
-				go func() { ended <- cmd.Wait() }()
-				var err error
-				for over := false; !over; {
-					select {
-					case err = <-ended:
-						if err == nil {
-							goto done
-						}
-						t.Fatalf("after %d kills: %v: %s", killed, err, stderr)
-					case <-time.After(2 * time.Millisecond):
-						over = killed < kills && lineCount("run.jsonl") >= before+more
-					}
-				}
-				cmd.Process.Kill()
-				<-ended
-				killed++
-				if b, err := os.ReadFile("run.jsonl"); err == nil && bytes.Contains(b, []byte("\n")) {
-					args = []string{"bench", "insert", "--resume", "run.jsonl", "--json"}
-				} else if !strings.Contains(strings.Join(args, " "), "--drop-existing") {
-					args = append(args, "--drop-existing") // killed before anything was recorded
-				}
-			}
-			t.Fatal("it never came to its end")
-		done:
-			if killed < 2 {
-				t.Errorf("it was killed %d times only", killed)
-			}
+			killed := killedUntilDone(t, "run.jsonl", kills, args, "bench", "insert", "--resume", "run.jsonl", "--json")
 			for _, rec := range records(t, "run.jsonl") {
 				sum := rec.Summary()
 				v := sum.Verified
@@ -125,12 +149,9 @@ func TestResumeKilled(t *testing.T) {
 // interrupted runs a load and interrupts it after its first intervals.
 func interrupted(t *testing.T, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	stderr := &watched{find: regexp.MustCompile(`(?m)^ +0\.[2-9]s `), found: func([]string) { cancel() }}
-	code := run(ctx, append([]string{"bench", "insert", "--out", "run.jsonl", "--interval", "100ms"}, args...), strings.NewReader(""), &bytes.Buffer{}, stderr)
-	if code != exitInterrupted {
-		t.Fatalf("exit %d: %s", code, stderr)
+	s := interruptedAt(t, `(?m)^ +0\.[2-9]s `, append([]string{"bench", "insert", "--out", "run.jsonl", "--interval", "100ms"}, args...)...)
+	if s.code != exitInterrupted {
+		t.Fatalf("exit %d: %s", s.code, s.stderr)
 	}
 }
 
@@ -157,12 +178,7 @@ func forgetCommands(t *testing.T, path string) {
 func TestResumeInterrupted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	interrupted(t, "--target", "sqlite:a.db?durability=none", "--layout", "plain,rolling", "--rows", "40k", "--rate", "20k", "--batch", "100", "--period-rows", "9k")
-	f, err := os.OpenFile("run.jsonl", os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.WriteString(`{"type":"interval","elap`)
-	f.Close()
+	cutOff(t, "run.jsonl")
 	forgetCommands(t, "run.jsonl")
 	for _, c := range [][2]string{
 		{"--rows 50k", "--rows 50000: the flags come from the record, where it is 40000"},
