@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/internal/engine/mysql"
 	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/rolling"
 )
 
 // byDriver is a DB whose loaders send through the driver, as with TLS.
@@ -344,5 +347,285 @@ func TestLoaderEncoders(t *testing.T) {
 	}
 	if n := countSmall(t, db); n != 600 {
 		t.Errorf("%d rows", n)
+	}
+}
+
+// TestTrapInsertIgnoreBendsValues: INSERT IGNORE stores adjusted values, also for a
+// single row. A loader refuses them. Values that a strict INSERT accepts with a
+// note, such as a rounded decimal, are accepted in both cases.
+func TestTrapInsertIgnoreBendsValues(t *testing.T) { onEach(t, testTrapInsertIgnoreBendsValues) }
+
+func testTrapInsertIgnoreBendsValues(t *testing.T, db *mysql.DB) {
+	c := session(t, db)
+	exec(t, c, "CREATE TABLE bent (id INT NOT NULL PRIMARY KEY, n INT, price DECIMAL(8,2), note VARCHAR(5))")
+	// The server's behavior.
+	exec(t, c, "INSERT IGNORE INTO bent VALUES (1, '12 apples', 1, 'too long')")
+	var n, note string
+	if err := c.QueryRowContext(within(t), "SELECT n, note FROM bent").Scan(&n, &note); err != nil || n != "12" || note != "too l" {
+		t.Fatalf("the server has mended its ways: %s, %s, %v", n, note, err)
+	}
+	l := openLoader(t, db)
+	begin(t, l)
+	for id, row := range [][]string{{"12 apples", "1", "a"}, {"1", "1", "too long"}, {"3000000000", "1", "a"}, {"1", "x", "a"}, {"1", "1.005", "a"}, {"1", "2", "a    "}, {"", "1", "a"}} {
+		for _, ignore := range []bool{true, false} {
+			table := &engine.Table{Name: "bent", Ignore: ignore, Columns: []engine.Column{{Name: "id", Type: engine.Int32}, {Name: "n", Type: engine.Varchar, Size: 100},
+				{Name: "price", Type: engine.Decimal, Size: 20, Scale: 4}, {Name: "note", Type: engine.Varchar, Size: 100}}}
+			b := engine.NewBatch(table.Columns)
+			b.Columns[0].Ints = append(b.Columns[0].Ints, int64(10+2*id))
+			if ignore {
+				b.Columns[0].Ints[0]++
+			}
+			for i, x := range row {
+				b.Columns[i+1].AppendBytes([]byte(x))
+			}
+			b.EndRow()
+			ack, err := l.Insert(within(t), table, b, 0, 1)
+			switch fine := id == 4 || id == 5; {
+			case fine && (err != nil || ack.Rows != 1 || ack.Skipped != 0):
+				t.Errorf("%q, ignore %v: %+v, %v", row, ignore, ack, err)
+			case !fine && !errors.Is(err, engine.ErrRefused):
+				t.Errorf("%q, ignore %v: %+v, %v", row, ignore, ack, err)
+			}
+		}
+	}
+	commit(t, l)
+	if err := c.QueryRowContext(within(t), "SELECT COUNT(*) FROM bent").Scan(&n); err != nil || n != "5" {
+		t.Errorf("%s rows, %v, want 5", n, err)
+	}
+}
+
+// TestLoaderLongRows: rows up to the server's limit are sent, each alone if
+// necessary. A longer row is refused, and the transaction continues.
+func TestLoaderLongRows(t *testing.T) {
+	for _, kind := range servers {
+		t.Run(kind, func(t *testing.T) { testLoaderLongRows(t, smallPackets(t, kind, 1<<20)) })
+	}
+}
+
+// smallPackets returns a DB on a server that only this package uses. Its packet
+// limit is set after the DB was opened.
+func smallPackets(t *testing.T, kind string, bytes int) *mysql.DB {
+	t.Helper()
+	db := testdb.Open(t, kind+ownServer).(*mysql.DB)
+	exec(t, session(t, db), fmt.Sprintf("SET GLOBAL max_allowed_packet = %d", bytes))
+	t.Cleanup(func() {
+		if _, err := db.Pool().ExecContext(context.WithoutCancel(t.Context()), "SET GLOBAL max_allowed_packet = DEFAULT"); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func testLoaderLongRows(t *testing.T, db *mysql.DB) {
+	c := session(t, db)
+	exec(t, c, "CREATE TABLE longs (id INT NOT NULL PRIMARY KEY, x LONGTEXT)")
+	table := &engine.Table{Name: "longs", Columns: []engine.Column{{Name: "id", Type: engine.Int32}, {Name: "x", Type: engine.Varchar, Size: 1 << 28}}}
+	l := openLoader(t, db)
+	packet, err := mysql.Number(l, "SELECT @@max_allowed_packet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := strings.Repeat("x", int(packet)+1)
+	b := engine.NewBatch(table.Columns)
+	// The second and third rows each fit in a packet, but not together with others.
+	for i, size := range []int64{10, packet * 6 / 10, packet - 2000, 10, packet + 1} {
+		b.Columns[0].Ints = append(b.Columns[0].Ints, int64(i))
+		b.Columns[1].AppendBytes([]byte(x[:size]))
+		b.EndRow()
+	}
+	begin(t, l)
+	for range 2 {
+		if _, err := l.Insert(within(t), table, b, 0, 5); !errors.Is(err, engine.ErrRefused) {
+			t.Fatal(err)
+		}
+	}
+	if ack, err := l.Insert(within(t), table, b, 0, 4); err != nil || ack.Rows != 4 {
+		t.Fatalf("%+v, %v", ack, err)
+	}
+	if _, err := l.Insert(within(t), table, b, 4, 5); !errors.Is(err, engine.ErrRefused) {
+		t.Fatal(err)
+	}
+	commit(t, l)
+	var n, bytes int64
+	if err := c.QueryRowContext(within(t), "SELECT COUNT(*), SUM(LENGTH(x)) FROM longs").Scan(&n, &bytes); err != nil || n != 4 || bytes != 20+packet*6/10+packet-2000 {
+		t.Errorf("%d rows of %d bytes, %v", n, bytes, err)
+	}
+}
+
+// TestLoaderSmallerPacket: a loader uses the server's current limit.
+func TestLoaderSmallerPacket(t *testing.T) {
+	db := smallPackets(t, "mysql", 4096)
+	table := createSmall(t, db)
+	l := openLoader(t, db)
+	ids := make([]int64, 3000)
+	for i := range ids {
+		ids[i] = int64(i)
+	}
+	begin(t, l)
+	mustInsert(t, l, table, ids...)
+	commit(t, l)
+}
+
+// TestLoaderManyDuplicates: more rows are skipped than the server keeps warnings.
+func TestLoaderManyDuplicates(t *testing.T) { onEach(t, testLoaderManyDuplicates) }
+
+func testLoaderManyDuplicates(t *testing.T, db *mysql.DB) {
+	table := createSmall(t, db)
+	ignores := *table
+	ignores.Ignore = true
+	l := openLoader(t, db)
+	ids := make([]int64, 70_000)
+	for i := range ids {
+		ids[i] = int64(i)
+	}
+	begin(t, l)
+	mustInsert(t, l, table, ids...)
+	if ack, err := insert(t, l, &ignores, append(ids, 70_000)...); err != nil || ack.Rows != 1 || ack.Skipped != 70_000 {
+		t.Errorf("%+v, %v", ack, err)
+	}
+	commit(t, l)
+	if n := countSmall(t, db); n != 70_001 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+// TestLoaderOddValues: values that SQL can't represent are refused like other rows.
+func TestLoaderOddValues(t *testing.T) { onEach(t, testLoaderOddValues) }
+
+func testLoaderOddValues(t *testing.T, db *mysql.DB) {
+	c := session(t, db)
+	exec(t, c, "CREATE TABLE odd (id INT NOT NULL PRIMARY KEY, x DOUBLE, s FLOAT, note VARCHAR(20) CHARACTER SET utf8mb4, old VARCHAR(20) CHARACTER SET latin1)")
+	l := openLoader(t, db)
+	begin(t, l)
+	id := int64(0)
+	for _, ignore := range []bool{false, true} {
+		table := &engine.Table{Name: "odd", Ignore: ignore, Columns: []engine.Column{{Name: "id", Type: engine.Int32}, {Name: "x", Type: engine.Float64},
+			{Name: "s", Type: engine.Float32}, {Name: "note", Type: engine.Varchar, Size: 20}, {Name: "old", Type: engine.Varchar, Size: 20}}}
+		put := func(x, s float64, note, old string) error {
+			b := engine.NewBatch(table.Columns)
+			id++
+			b.Columns[0].Ints = append(b.Columns[0].Ints, id)
+			b.Columns[1].Floats = append(b.Columns[1].Floats, x)
+			b.Columns[2].Floats = append(b.Columns[2].Floats, s)
+			b.Columns[3].AppendBytes([]byte(note))
+			b.Columns[4].AppendBytes([]byte(old))
+			b.EndRow()
+			_, err := l.Insert(within(t), table, b, 0, 1)
+			return err
+		}
+		inf := math.Inf(1)
+		for _, err := range []error{put(math.NaN(), 0, "", ""), put(inf, 0, "", ""), put(-inf, 0, "", ""), put(0, inf, "", ""), put(0, math.NaN(), "", ""),
+			put(0, 1e300, "", ""), put(0, 0, "\xff", ""), put(0, 0, "a\xe3'", ""), put(0, 0, "\xe3\\", ""), put(0, 0, "", "日本")} {
+			if !errors.Is(err, engine.ErrRefused) {
+				t.Errorf("ignore %v: %v", ignore, err)
+			}
+		}
+		if err := put(math.MaxFloat64, math.MaxFloat32, "日本", "é"); err != nil {
+			t.Error(err)
+		}
+	}
+	commit(t, l)
+	var n int
+	if err := c.QueryRowContext(within(t), "SELECT COUNT(*) FROM odd WHERE x > 1e308 AND s > 3e38").Scan(&n); err != nil || n != 2 {
+		t.Errorf("%d rows, %v, want 2", n, err)
+	}
+}
+
+// TestLoaderServerKey: the server assigns keys, and a 0 is stored as a key.
+func TestLoaderServerKey(t *testing.T) { onEach(t, testLoaderServerKey) }
+
+func testLoaderServerKey(t *testing.T, db *mysql.DB) {
+	c := session(t, db)
+	exec(t, c, "CREATE TABLE keyed (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, n INT)")
+	table := &engine.Table{Name: "keyed", Columns: []engine.Column{{Name: "id", Type: engine.Int32, Auto: true}, {Name: "n", Type: engine.Int32}}}
+	server := *table
+	server.ServerKey = "id"
+	l := openLoader(t, db)
+	begin(t, l)
+	zero := engine.NewBatch(table.Columns)
+	zero.Columns[0].Ints, zero.Columns[1].Ints = []int64{0}, []int64{7}
+	zero.EndRow()
+	if _, err := l.Insert(within(t), table, zero, 0, 1); err != nil {
+		t.Fatal(err)
+	}
+	b := engine.NewBatch(server.Inserted())
+	b.Columns[0].Ints = []int64{8, 8, 8}
+	b.EndRows(3)
+	if ack, err := l.Insert(within(t), &server, b, 0, 3); err != nil || ack.Rows != 3 {
+		t.Fatalf("%+v, %v", ack, err)
+	}
+	commit(t, l)
+	var keys string
+	if err := c.QueryRowContext(within(t), "SELECT GROUP_CONCAT(id ORDER BY id) FROM keyed WHERE id = 0 AND n = 7 OR id > 0 AND n = 8").Scan(&keys); err != nil || keys != "0,1,2,3" {
+		t.Errorf("keys %s, %v", keys, err)
+	}
+}
+
+// TestWriterRefusesBytes: only loaders write bytes.
+func TestWriterRefusesBytes(t *testing.T) {
+	t.Parallel()
+	db := testdb.Open(t, "mariadb")
+	table := small()
+	table.Columns = append(table.Columns, engine.Column{Name: "raw", Type: engine.Binary})
+	for _, m := range db.Capabilities().Methods {
+		if _, err := db.Writer(within(t), table, m); !errors.Is(err, engine.ErrUnsupported) {
+			t.Errorf("%s: %v", m, err)
+		}
+	}
+}
+
+// TestTrapInsertIgnoreOutsidePartitions: INSERT IGNORE, and LOAD DATA LOCAL with
+// IGNORE, skip a row outside every partition, with a warning at most. A writer that
+// skips duplicates refuses it with every method, and rolls back the whole batch.
+func TestTrapInsertIgnoreOutsidePartitions(t *testing.T) {
+	onEach(t, testTrapInsertIgnoreOutsidePartitions)
+}
+
+func testTrapInsertIgnoreOutsidePartitions(t *testing.T, db *mysql.DB) {
+	grid, err := rolling.EveryDuration(time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := &engine.Table{Name: "ignores", PrimaryKey: []string{"id", "ts"}, Grid: grid, By: "ts", Ignore: true,
+		Columns: []engine.Column{{Name: "id", Type: engine.Int32}, {Name: "ts", Type: engine.Time}}}
+	first, err := grid.At(rolling.Position(time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Apply(within(t), engine.CreateTable{Table: table, Partitions: []rolling.Partition{grid.Named(first)}}); err != nil {
+		t.Fatal(err)
+	}
+	defer db.Apply(within(t), engine.DropTable{Table: table})
+	count := func() (n int) {
+		t.Helper()
+		if err := db.SQL().QueryRowContext(within(t), "SELECT COUNT(*) FROM ignores").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	// The server's behavior.
+	if _, err := db.SQL().ExecContext(within(t), "INSERT IGNORE INTO ignores VALUES (1, '2030-01-01 00:00:00')"); err != nil || count() != 0 {
+		t.Fatalf("the server has mended its ways: %v, %d rows", err, count())
+	}
+	for _, m := range db.Capabilities().Methods {
+		w, err := db.Writer(within(t), table, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := engine.NewBatch(table.Columns)
+		for i, at := range []int64{first.From, first.To} {
+			b.Columns[0].Ints = append(b.Columns[0].Ints, int64(i))
+			b.Columns[1].Ints = append(b.Columns[1].Ints, at)
+			b.EndRow()
+		}
+		if _, err := w.Write(within(t), b); !errors.Is(err, engine.ErrNoPartition) {
+			t.Errorf("%s: %v", m, err)
+		}
+		if n := count(); n != 0 {
+			t.Errorf("%s: %d rows of a batch that was refused", m, n)
+		}
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

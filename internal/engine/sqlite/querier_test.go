@@ -13,12 +13,9 @@ import (
 
 func filledQuerier(t *testing.T, db *DB, rows int) *querier {
 	t.Helper()
-	if err := db.Apply(t.Context(), engine.CreateTable{Table: purchases()}); err != nil {
-		t.Fatal(err)
-	}
-	b := engine.NewBatch(purchases().Columns)
+	w, b := purchasesOf(t, db, engine.Prepared)
 	fillPurchases(b, rand.New(rand.NewPCG(1, 2)), 0, rows)
-	if _, err := writerOf(t, db, engine.Prepared).Write(t.Context(), b); err != nil {
+	if _, err := w.Write(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
 	q, err := db.Querier(t.Context())

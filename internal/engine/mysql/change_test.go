@@ -1,0 +1,759 @@
+package mysql_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/mysql"
+	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// day is in microseconds; first is 2026-11-20 as a position.
+const (
+	day   = int64(24 * time.Hour / time.Microsecond)
+	first = int64(1795132800e6)
+)
+
+// A kept is a declared table with daily periods.
+type kept struct {
+	*engine.Table
+	t     *testing.T
+	db    *mysql.DB
+	parts []rolling.Partition
+}
+
+// keep creates a table with n daily periods whose column ts has the given type.
+func keep(t *testing.T, db *mysql.DB, tsType string, epoch time.Duration, n int) *kept {
+	t.Helper()
+	d, err := rolling.ReadDefinition("CREATE TABLE readings (id INT NOT NULL, ts " + tsType + " NOT NULL, v INT, PRIMARY KEY (id, ts), KEY v (v))")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := rolling.Parse("1d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &kept{t: t, db: db, Table: &engine.Table{Name: "readings", Definition: d, Grid: g, By: "ts", Epoch: epoch}}
+	for i := range int64(n) {
+		p, err := g.At(first + i*day)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.parts = append(k.parts, g.Named(p))
+	}
+	if err := db.Try(within(t), engine.CreateTable{Table: k.Table, Partitions: k.parts}); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func (k *kept) run(statements ...string) {
+	k.t.Helper()
+	for _, q := range statements {
+		if _, err := k.db.SQL().ExecContext(within(k.t), q); err != nil {
+			k.t.Fatalf("%s: %v", q, err)
+		}
+	}
+}
+
+// insert inserts n rows at a position, with ids starting at from.
+func (k *kept) insert(pos int64, from, n int) {
+	k.t.Helper()
+	k.run(fmt.Sprintf("INSERT INTO readings (id, ts, v) WITH RECURSIVE seq (n) AS (SELECT %d UNION ALL SELECT n + 1 FROM seq WHERE n < %d) SELECT n, %s, n FROM seq",
+		from, from+n-1, k.db.Words().Literal(k.Table, pos)))
+}
+
+// ids returns the number of rows of a FROM clause and the sum of their ids.
+func (k *kept) ids(from string) string {
+	k.t.Helper()
+	var n, sum sql.NullInt64
+	if err := k.db.SQL().QueryRowContext(within(k.t), "SELECT COUNT(*), SUM(id) FROM "+from).Scan(&n, &sum); err != nil {
+		k.t.Fatalf("%s: %v", from, err)
+	}
+	return fmt.Sprintf("%d rows, %d", n.Int64, sum.Int64)
+}
+
+func (k *kept) part(i int) string { return k.db.Words().From(k.Table, k.parts[i]) }
+
+func (k *kept) want(from, want string) {
+	k.t.Helper()
+	if got := k.ids(from); got != want {
+		k.t.Errorf("%s has %s, want %s", from, got, want)
+	}
+}
+
+// have returns the partitions in the catalog, as text.
+func (k *kept) have() string {
+	k.t.Helper()
+	parts, err := k.db.Catalog().Partitions(within(k.t), k.Table)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return fmt.Sprint(parts)
+}
+
+func (k *kept) try(s engine.Step) {
+	k.t.Helper()
+	if err := k.db.Try(within(k.t), s); err != nil {
+		k.t.Fatalf("%T: %v", s, err)
+	}
+}
+
+// fill creates a table with the rows of periods.
+func (k *kept) fill(name string, parts ...int) {
+	k.t.Helper()
+	k.run(k.db.Words().CreateTemplate(k.Table, name, engine.Storage{})...)
+	for _, i := range parts {
+		k.run("INSERT INTO " + name + " SELECT * FROM " + k.part(i))
+	}
+}
+
+// replace returns the Replace of periods [from, to) by the table with_it.
+func (k *kept) replace(from, to int) engine.Replace {
+	r := engine.Replace{Table: k.Table, Have: k.parts, Old: k.parts[from:to], With: "with_it"}
+	r.New = rolling.Partition{Name: k.parts[to-1].Name, Period: rolling.Period{From: k.parts[from].From, To: k.parts[to-1].To}}
+	for i := from; i < to; i++ {
+		r.Out = append(r.Out, fmt.Sprintf("out_%d", i))
+	}
+	return r
+}
+
+// errBroken is the error with which a test interrupts a change.
+var errBroken = errors.New("broken off")
+
+// TestTrapBrokenOff: every DDL statement commits. Wherever a change is interrupted,
+// trying it again leads to the same result, also if rows were inserted meanwhile.
+func TestTrapBrokenOff(t *testing.T) {
+	t.Parallel()
+	kinds := []string{"mariadb", "mysql"}
+	if testdb.Nightly() {
+		kinds = append(kinds, "mariadb-rocksdb")
+	}
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			testBrokenOff(t, testdb.Open(t, kind).(*mysql.DB), kind == "mysql")
+		})
+	}
+}
+
+// TestTrapBrokenOffWithoutPrivileges: without access to tablespaces, tables are
+// distinguished by their rows.
+func TestTrapBrokenOffWithoutPrivileges(t *testing.T) {
+	onEach(t, func(t *testing.T, db *mysql.DB) { testBrokenOff(t, few(t, db, "ALL"), false) })
+}
+
+// keepers counts the accounts that few has created.
+var keepers atomic.Int64
+
+// few opens the database as an account with some privileges on it only.
+func few(t *testing.T, db *mysql.DB, privileges string) *mysql.DB {
+	t.Helper()
+	// Accounts belong to the whole server, which other tests share.
+	s, user := session(t, db), fmt.Sprintf("keeper_%d_%d", os.Getpid(), keepers.Add(1))
+	exec(t, s, "CREATE USER "+user+"@localhost IDENTIFIED BY 'geheim'", "GRANT "+privileges+" ON "+db.Dialect().Quote(db.Target().Path)+".* TO "+user+"@localhost")
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("geheim\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	target := db.Target()
+	target.User = user
+	target.Query.Set("password-file", file)
+	out, err := mysql.Open(within(t), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := out.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := db.Pool().ExecContext(context.Background(), "DROP USER "+user+"@localhost"); err != nil {
+			t.Error(err)
+		}
+	})
+	return out
+}
+
+func testBrokenOff(t *testing.T, db *mysql.DB, instantly bool) {
+	next := func(k *kept) rolling.Partition {
+		return rolling.Partition{Name: "next", Period: rolling.Period{From: k.parts[3].To, To: k.parts[3].To + day}}
+	}
+	type change struct {
+		name string
+		// make prepares a change and returns the expected partitions and rows.
+		make func(k *kept) (step engine.Step, parts []rolling.Partition, rows map[string]string)
+		// late is the partition into which a row is inserted after the
+		// interruption; -1 is none.
+		late int
+	}
+	whole := "40 rows, 6220"
+	changes := []change{
+		{"detach the first", func(k *kept) (engine.Step, []rolling.Partition, map[string]string) {
+			return engine.Detach{Table: k.Table, Have: k.parts, Part: k.parts[0], Into: "gone"}, k.parts[1:],
+				map[string]string{"gone": "10 rows, 55", "readings": "30 rows, 6165"}
+		}, -1},
+		{"detach from the middle", func(k *kept) (engine.Step, []rolling.Partition, map[string]string) {
+			parts := slices.Delete(slices.Clone(k.parts), 1, 2)
+			parts[1].From = k.parts[1].From
+			return engine.Detach{Table: k.Table, Have: k.parts, Part: k.parts[1], Into: "gone"}, parts,
+				map[string]string{"gone": "10 rows, 1055", "readings": "30 rows, 5165"}
+		}, -1},
+		{"attach before the first", func(k *kept) (engine.Step, []rolling.Partition, map[string]string) {
+			k.try(engine.Detach{Table: k.Table, Have: k.parts, Part: k.parts[0], Into: "back"})
+			return engine.Attach{Table: k.Table, Have: k.parts[1:], Part: k.parts[0], From: "back"}, k.parts,
+				map[string]string{k.part(0): "10 rows, 55", "readings": whole}
+		}, -1},
+		{"attach after the last", func(k *kept) (engine.Step, []rolling.Partition, map[string]string) {
+			k.fill("back")
+			k.run("INSERT INTO back (id, ts, v) VALUES (7, " + k.db.Words().Literal(k.Table, next(k).From) + ", 7)")
+			return engine.Attach{Table: k.Table, Have: k.parts, Part: next(k), From: "back"}, append(slices.Clone(k.parts), next(k)),
+				map[string]string{"readings": "41 rows, 6227"}
+		}, -1},
+		{"replace one", func(k *kept) (engine.Step, []rolling.Partition, map[string]string) {
+			k.fill("with_it", 1)
+			k.run("INSERT INTO with_it (id, ts, v) VALUES (9, " + k.db.Words().Literal(k.Table, k.parts[1].From) + ", 9)")
+			return k.replace(1, 2), k.parts, map[string]string{"readings": "41 rows, 6229", "out_1": "10 rows, 1055"}
+		}, -1},
+		{"replace one by none", func(k *kept) (engine.Step, []rolling.Partition, map[string]string) {
+			k.fill("with_it")
+			return k.replace(1, 2), k.parts, map[string]string{"readings": "30 rows, 5165", "out_1": "10 rows, 1055"}
+		}, -1},
+		{"merge three", func(k *kept) (engine.Step, []rolling.Partition, map[string]string) {
+			k.fill("with_it", 0, 1, 2)
+			r := k.replace(0, 3)
+			return r, []rolling.Partition{r.New, k.parts[3]}, map[string]string{"readings": whole, "out_0": "10 rows, 55", "out_1": "10 rows, 1055", "out_2": "10 rows, 2055"}
+		}, -1},
+		{"merge, with late rows", func(k *kept) (engine.Step, []rolling.Partition, map[string]string) {
+			k.fill("with_it", 0, 1)
+			r := k.replace(0, 2)
+			return r, []rolling.Partition{r.New, k.parts[2], k.parts[3]}, nil
+		}, 0},
+		{"detach the first, with late rows", func(k *kept) (engine.Step, []rolling.Partition, map[string]string) {
+			return engine.Detach{Table: k.Table, Have: k.parts, Part: k.parts[0], Into: "gone"}, k.parts[1:], nil
+		}, 0},
+		{"detach from the middle, with late rows", func(k *kept) (engine.Step, []rolling.Partition, map[string]string) {
+			parts := slices.Delete(slices.Clone(k.parts), 1, 2)
+			parts[1].From = k.parts[1].From
+			return engine.Detach{Table: k.Table, Have: k.parts, Part: k.parts[1], Into: "gone"}, parts, nil
+		}, 1},
+	}
+	for _, added := range []bool{false, true} {
+		if added && !instantly {
+			continue
+		}
+		for _, c := range changes {
+			t.Run(fmt.Sprintf("%s, column added %v", c.name, added), func(t *testing.T) {
+				for n := 0; ; n++ {
+					k := keep(t, db, "DATETIME", 0, 4)
+					for i := range k.parts {
+						k.insert(k.parts[i].From, i*100+1, 10)
+					}
+					if added {
+						k.try(engine.AddColumn{Table: k.Table, Have: k.parts, Name: "w", Definition: "w INT NOT NULL DEFAULT 5"})
+					}
+					step, parts, rows := c.make(k)
+					seen, at := 0, ""
+					db.Interrupt(func(q string) error {
+						if seen++; seen > n {
+							at = q
+							return errBroken
+						}
+						return nil
+					})
+					err := db.Try(within(t), step)
+					db.Interrupt(nil)
+					if err != nil && !errors.Is(err, errBroken) {
+						t.Fatalf("after %d statements: %v", n, err)
+					}
+					broken := err != nil
+					if broken && c.late >= 0 {
+						lit := db.Words().Literal(k.Table, k.parts[c.late].From+3600e6)
+						if _, err := db.SQL().ExecContext(within(t), "INSERT INTO readings (id, ts, v) VALUES (999, "+lit+", 1)"); err != nil {
+							t.Fatal(err)
+						}
+					}
+					for range 2 {
+						if err := db.Try(within(t), step); err != nil {
+							t.Fatalf("after %d statements, before %q, again: %v", n, at, err)
+						}
+					}
+					if got := k.have(); got != fmt.Sprint(parts) {
+						t.Fatalf("after %d statements, before %q: partitions %s, want %v", n, at, got, parts)
+					}
+					for from, want := range rows {
+						if got := k.ids(from); got != want {
+							t.Fatalf("after %d statements, before %q: %s has %s, want %s", n, at, from, got, want)
+						}
+					}
+					if c.late >= 0 && broken {
+						k.wantLate(at)
+					}
+					k.run("DROP TABLE IF EXISTS readings, gone, back, with_it, out_0, out_1, out_2")
+					if !broken {
+						if n < 1 {
+							t.Fatalf("it was never broken off")
+						}
+						break
+					}
+				}
+			})
+		}
+	}
+}
+
+// wantLate checks that the late row is in exactly one place: in the table, or in a
+// table made from its partitions.
+func (k *kept) wantLate(at string) {
+	k.t.Helper()
+	found := 0
+	for _, name := range []string{"readings", "gone", "out_0", "out_1"} {
+		var n int
+		err := k.db.SQL().QueryRowContext(within(k.t), "SELECT COUNT(*) FROM "+name+" WHERE id = 999").Scan(&n)
+		if err != nil && !errors.Is(k.db.Classify(err), engine.ErrNoTable) {
+			k.t.Fatal(err)
+		}
+		found += n
+	}
+	if found != 1 {
+		k.t.Fatalf("broken off before %q: the late row is there %d times", at, found)
+	}
+}
+
+// TestFloor: rows older than every period are counted, and not removed with the
+// oldest period.
+func TestFloor(t *testing.T) { onEach(t, testFloor) }
+
+func testFloor(t *testing.T, db *mysql.DB) {
+	k := keep(t, db, "DATETIME", 0, 3)
+	k.insert(first, 1, 10)
+	k.insert(first-day+5e6, 100, 3)
+	k.insert(first-9*day, 200, 2)
+	outside := func(want int64) {
+		t.Helper()
+		if n, err := db.Outside(within(t), k.Table); n != want || err != nil {
+			t.Errorf("%d rows are before the first period, want %d; %v", n, want, err)
+		}
+	}
+	outside(5)
+	k.want(k.part(0), "10 rows, 55")
+	if got := k.have(); got != fmt.Sprint(k.parts) {
+		t.Errorf("partitions %s", got)
+	}
+	k.try(engine.Detach{Table: k.Table, Have: k.parts, Part: k.parts[0], Into: "gone"})
+	k.want("gone", "10 rows, 55")
+	outside(5)
+	k.insert(first+5e6, 300, 1)
+	outside(6)
+	// An attached older period gets its own rows and leaves the others in the floor.
+	old := k.Grid.Named(rolling.Period{From: first - day, To: first})
+	k.fill("back")
+	k.run("INSERT INTO back VALUES (500, " + db.Words().Literal(k.Table, old.From) + ", 1)")
+	k.try(engine.Attach{Table: k.Table, Have: k.parts[1:], Part: old, From: "back"})
+	k.want(db.Words().From(k.Table, old), "4 rows, 803")
+	outside(2)
+	filler := k.parts[0] // the range between the old period and the first one
+	if got, want := k.have(), fmt.Sprint(append([]rolling.Partition{old, filler}, k.parts[1:]...)); got != want {
+		t.Errorf("partitions %s, want %s", got, want)
+	}
+	k.want(db.Words().From(k.Table, filler), "1 rows, 300")
+	k.want("readings", "7 rows, 1504")
+	// All periods can be removed.
+	for _, p := range append([]rolling.Partition{old, filler}, k.parts[1:]...) {
+		k.try(engine.DropTables{Names: []string{"gone"}})
+		k.try(engine.Detach{Table: k.Table, Part: p, Into: "gone"})
+	}
+	if got := k.have(); got != "[]" {
+		t.Errorf("partitions %s", got)
+	}
+	k.try(engine.CreatePartitions{Table: k.Table, New: k.parts[2:]})
+	if got := k.have(); got != fmt.Sprint(k.parts[2:]) {
+		t.Errorf("partitions %s", got)
+	}
+}
+
+// TestTrapBrokenOffTwice: a merge that is interrupted, gets a late row, and is
+// interrupted again at any statement ends with all rows, also if tables are
+// distinguished by their rows.
+func TestTrapBrokenOffTwice(t *testing.T) {
+	t.Parallel()
+	db := few(t, testdb.Open(t, "mysql").(*mysql.DB), "ALL")
+	for m, broken := 0, true; broken; m++ {
+		k := keep(t, db, "DATETIME", 0, 4)
+		for i := range k.parts {
+			k.insert(k.parts[i].From, i*100+1, 10)
+		}
+		k.fill("with_it", 0, 1)
+		step := k.replace(0, 2)
+		db.Interrupt(func(q string) error { // the rows of the first partition are exchanged, and the partition still exists
+			if strings.Contains(q, "DROP PARTITION") {
+				return errBroken
+			}
+			return nil
+		})
+		if err := db.Try(within(t), step); !errors.Is(err, errBroken) {
+			t.Fatal(err)
+		}
+		k.run("INSERT INTO readings (id, ts, v) VALUES (999, " + db.Words().Literal(k.Table, k.parts[0].From+3600e6) + ", 1)")
+		seen, at := 0, ""
+		db.Interrupt(func(q string) error {
+			if seen++; seen > m {
+				at = q
+				return errBroken
+			}
+			return nil
+		})
+		err := db.Try(within(t), step)
+		db.Interrupt(nil)
+		if broken = errors.Is(err, errBroken); !broken && err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := db.Try(within(t), step); err != nil {
+				t.Errorf("broken off before %q: %v", at, err)
+				break
+			}
+		}
+		if rows := k.ids("readings"); rows != "41 rows, 7219" || k.have() != fmt.Sprint([]any{step.New, k.parts[2], k.parts[3]}) {
+			t.Errorf("broken off before %q: %s, partitions %s", at, rows, k.have())
+		}
+		k.run("DROP TABLE IF EXISTS readings, with_it, out_0, out_1")
+	}
+}
+
+// TestTrapMetadataLock: a change waits for the table's lock for no longer than
+// about a second, and so do the statements that queue behind it.
+func TestTrapMetadataLock(t *testing.T) { onEach(t, testTrapMetadataLock) }
+
+func testTrapMetadataLock(t *testing.T, db *mysql.DB) {
+	k := keep(t, db, "DATETIME", 0, 3)
+	k.insert(first, 1, 10)
+	k.fill("with_it", 0)
+	other := session(t, db)
+	exec(t, other, "BEGIN", "SELECT * FROM readings")
+	if _, err := db.Pool().ExecContext(t.Context(), "CREATE TABLE unused (id BIGINT PRIMARY KEY)"); err != nil {
+		t.Fatal(err)
+	}
+	// The second table is not changed. Its delays are the machine's, and are
+	// subtracted.
+	done, longest := make(chan struct{}), [2]time.Duration{}
+	var inserting sync.WaitGroup
+	for i, insert := range []string{"INSERT INTO readings VALUES (?, '2026-11-22', 1)", "INSERT INTO unused VALUES (?)"} {
+		inserting.Go(func() {
+			for id := 1000; ; id++ {
+				began := time.Now()
+				if _, err := db.Pool().ExecContext(t.Context(), insert, id); err != nil {
+					t.Error(err)
+				}
+				longest[i] = max(longest[i], time.Since(began))
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for _, s := range []engine.Step{
+		engine.Detach{Table: k.Table, Have: k.parts, Part: k.parts[0], Into: "gone"},
+		k.replace(0, 1),
+		engine.AddColumn{Table: k.Table, Have: k.parts, Name: "x", Definition: "x INT"},
+		engine.CreatePartitions{Table: k.Table, Have: k.parts, New: []rolling.Partition{{Name: "late", Period: rolling.Period{From: k.parts[2].To, To: k.parts[2].To + day}}}},
+	} {
+		began := time.Now()
+		if err := db.Try(within(t), s); !errors.Is(err, engine.ErrLockTimeout) {
+			t.Errorf("%T: %v", s, err)
+		}
+		if took := time.Since(began); took > 2500*time.Millisecond {
+			t.Errorf("%T took %v", s, took)
+		}
+		time.Sleep(200 * time.Millisecond) // let the queued statements pass
+	}
+	close(done)
+	inserting.Wait()
+	if most := longest[0] - longest[1]; most > 1800*time.Millisecond {
+		t.Errorf("an insert waited for %v, and %v into a table that nothing is done with", longest[0], longest[1])
+	}
+	blockers, err := db.Blockers(within(t), k.Table)
+	if err != nil || len(blockers) == 0 || blockers[0].User != "root" {
+		t.Errorf("blockers %+v, %v", blockers, err)
+	}
+	exec(t, other, "ROLLBACK")
+	k.try(engine.Detach{Table: k.Table, Have: k.parts, Part: k.parts[0], Into: "gone"})
+	k.want("gone", "10 rows, 55")
+}
+
+// TestTrapDropHoldsLock: the rows of a detached period are dropped while the table
+// is in use. Dropping the partition itself would wait for the table's transactions,
+// and then lock the table during the drop.
+func TestTrapDropHoldsLock(t *testing.T) { onEach(t, testTrapDropHoldsLock) }
+
+func testTrapDropHoldsLock(t *testing.T, db *mysql.DB) {
+	k := keep(t, db, "DATETIME", 0, 3)
+	k.insert(first, 1, 10)
+	k.try(engine.Detach{Table: k.Table, Have: k.parts, Part: k.parts[0], Into: "gone"})
+	other := session(t, db)
+	exec(t, other, "BEGIN", "SELECT * FROM readings")
+	if err := db.Try(within(t), engine.DropPartition{Table: k.Table, Have: k.parts[1:], Drop: k.parts[1]}); !errors.Is(err, engine.ErrLockTimeout) {
+		t.Errorf("a partition in use: %v", err)
+	}
+	k.try(engine.DropTables{Names: []string{"gone"}})
+	if _, err := db.Describe(within(t), "gone"); !errors.Is(err, engine.ErrNoTable) {
+		t.Errorf("the table is left: %v", err)
+	}
+}
+
+// TestTrapInstantColumn: MySQL refuses to exchange partitions of a table to which a
+// column was added instantly. Changes of periods work nevertheless.
+func TestTrapInstantColumn(t *testing.T) { onEach(t, testTrapInstantColumn) }
+
+func testTrapInstantColumn(t *testing.T, db *mysql.DB) {
+	k := keep(t, db, "DATETIME", 0, 4)
+	for i := range k.parts {
+		k.insert(k.parts[i].From, i*100+1, 10)
+	}
+	k.try(engine.AddColumn{Table: k.Table, Have: k.parts, Name: "w", Definition: "w INT NOT NULL DEFAULT 5"})
+	k.fill("with_it", 1, 2)
+	if db.Info().Engine == "mysql" {
+		_, err := db.SQL().ExecContext(within(t), "ALTER TABLE readings EXCHANGE PARTITION "+k.parts[1].Name+" WITH TABLE with_it WITHOUT VALIDATION")
+		if err == nil || !strings.Contains(err.Error(), "1731") {
+			t.Fatalf("the exchange: %v", err)
+		}
+	}
+	whole := k.ids("readings")
+	r := k.replace(1, 3)
+	k.try(r)
+	k.try(r)
+	k.want("readings WHERE w = 5", whole)
+	k.want("out_1", "10 rows, 1055")
+	k.want("out_2", "10 rows, 2055")
+	parts := []rolling.Partition{k.parts[0], r.New, k.parts[3]}
+	if got := k.have(); got != fmt.Sprint(parts) {
+		t.Errorf("partitions %s", got)
+	}
+	detach := engine.Detach{Table: k.Table, Have: parts, Part: k.parts[0], Into: "gone"}
+	k.try(detach)
+	k.try(detach)
+	k.want("gone WHERE w = 5", "10 rows, 55")
+	k.try(engine.Attach{Table: k.Table, Have: parts[1:], Part: k.parts[0], From: "gone"})
+	k.want("readings", whole)
+	if got := k.have(); got != fmt.Sprint(parts) {
+		t.Errorf("partitions %s", got)
+	}
+}
+
+// TestTrapForcedCopy: if the server is configured to copy tables, dropping a
+// partition would move its rows into the next one.
+func TestTrapForcedCopy(t *testing.T) { onEachOwn(t, testTrapForcedCopy) }
+
+func testTrapForcedCopy(t *testing.T, db *mysql.DB) {
+	set, undo := "SET GLOBAL old_alter_table = ON", "SET GLOBAL old_alter_table = OFF"
+	if db.Info().Engine == "mariadb" {
+		set, undo = "SET GLOBAL alter_algorithm = 'COPY'", "SET GLOBAL alter_algorithm = 'DEFAULT'"
+	}
+	s := session(t, db)
+	exec(t, s, set)
+	defer exec(t, s, undo)
+	forced, err := mysql.Open(within(t), db.Target())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer forced.Close()
+	k := keep(t, forced, "DATETIME", 0, 4)
+	for i := range k.parts {
+		k.insert(k.parts[i].From, i*100+1, 10)
+	}
+	k.try(engine.DropPartition{Table: k.Table, Have: k.parts, Drop: k.parts[1]})
+	k.want(k.part(2), "10 rows, 2055")
+	k.try(engine.DropPartition{Table: k.Table, Have: slices.Delete(slices.Clone(k.parts), 1, 2), Drop: k.parts[0]})
+	k.want("readings", "20 rows, 5110")
+	if n, err := forced.Outside(within(t), k.Table); n != 0 || err != nil {
+		t.Errorf("%d rows in the floor, %v", n, err)
+	}
+}
+
+// TestTrapMaxvalue: there is no MAXVALUE partition, so a row after the last period
+// fails with ErrNoPartition.
+func TestTrapMaxvalue(t *testing.T) { onEach(t, testTrapMaxvalue) }
+
+func testTrapMaxvalue(t *testing.T, db *mysql.DB) {
+	for _, c := range columnTypes {
+		t.Run(c.name, func(t *testing.T) {
+			k := keep(t, db, c.name, c.epoch, 2)
+			defer k.run("DROP TABLE readings")
+			var name, text string
+			if err := db.SQL().QueryRowContext(within(t), "SHOW CREATE TABLE readings").Scan(&name, &text); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(strings.ToUpper(text), "MAXVALUE") {
+				t.Error(text)
+			}
+			_, err := db.SQL().ExecContext(within(t), "INSERT INTO readings VALUES (1, "+db.Words().Literal(k.Table, k.parts[1].To)+", 1)")
+			if err := db.Classify(err); !errors.Is(err, engine.ErrNoPartition) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+var columnTypes = []struct {
+	name  string
+	epoch time.Duration
+	// step is the column's resolution in microseconds.
+	step int64
+}{
+	{"DATETIME", 0, 1e6}, {"DATETIME(6)", 0, 1}, {"DATE", 0, day}, {"TIMESTAMP", 0, 1e6},
+	{"INT UNSIGNED", time.Second, 1e6}, {"BIGINT", time.Millisecond, 1e3}, {"BIGINT", time.Microsecond, 1},
+}
+
+// TestTrapTimestampPruning: a condition on the partitioning column reads only the
+// matching periods. For a TIMESTAMP, this requires partitioning by UNIX_TIMESTAMP.
+func TestTrapTimestampPruning(t *testing.T) { onEach(t, testTrapTimestampPruning) }
+
+func testTrapTimestampPruning(t *testing.T, db *mysql.DB) {
+	explain := "EXPLAIN FORMAT=TRADITIONAL "
+	if db.Info().Engine == "mariadb" {
+		explain = "EXPLAIN PARTITIONS "
+	}
+	for _, c := range columnTypes {
+		t.Run(fmt.Sprint(c.name, c.epoch), func(t *testing.T) {
+			k := keep(t, db, c.name, c.epoch, 5)
+			defer k.run("DROP TABLE readings")
+			w := db.Words()
+			for i, p := range k.parts {
+				k.insert(p.From, i*10, 1)
+				if c.step < day {
+					k.insert(p.To-c.step, i*10+1, 1)
+				}
+			}
+			for i, p := range k.parts {
+				var n, bad int
+				q := fmt.Sprintf("SELECT COUNT(*), COALESCE(SUM(%s < %d OR %s >= %d OR id DIV 10 <> %d), 0) FROM %s", w.Position(k.Table, "ts"), p.From, w.Position(k.Table, "ts"), p.To, i, k.part(i))
+				if err := db.SQL().QueryRowContext(within(t), q).Scan(&n, &bad); err != nil {
+					t.Fatalf("%s: %v", q, err)
+				}
+				if n == 0 || bad > 0 {
+					t.Errorf("period %s has %d rows, %d of them not its own", p.Name, n, bad)
+				}
+			}
+			q := fmt.Sprintf("SELECT COUNT(*) FROM readings WHERE ts >= %s AND ts < %s", w.Literal(k.Table, k.parts[2].From), w.Literal(k.Table, k.parts[2].To))
+			rows, err := db.SQL().QueryContext(within(t), explain+q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer rows.Close()
+			columns, err := rows.Columns()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for rows.Next() {
+				values := make([]any, len(columns))
+				for i := range values {
+					values[i] = new(*string)
+				}
+				if err := rows.Scan(values...); err != nil {
+					t.Fatal(err)
+				}
+				got := *values[slices.Index(columns, "partitions")].(**string)
+				// The servers also read the first partition, because the
+				// partitioning expression could be NULL.
+				if got == nil || strings.TrimPrefix(*got, "rowmill_floor,") != k.parts[2].Name {
+					t.Errorf("%s reads %v", q, got)
+				}
+			}
+			if err := rows.Err(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if db.Info().Engine == "mysql" {
+		d, err := rolling.ReadDefinition("CREATE TABLE x (ts TIMESTAMP(6) NOT NULL, PRIMARY KEY (ts))")
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, _ := rolling.Parse("1d")
+		err = db.Try(within(t), engine.CreateTable{Table: &engine.Table{Name: "x", Definition: d, Grid: g, By: "ts"}, Partitions: []rolling.Partition{{Name: "p", Period: rolling.Period{From: first, To: first + day}}}})
+		var hint *engine.HintError
+		if !errors.Is(err, engine.ErrUnsupported) || !errors.As(err, &hint) {
+			t.Errorf("TIMESTAMP(6): %v", err)
+		}
+	}
+}
+
+// TestTimestampBounds: a position as a bound of a TIMESTAMP column selects the same
+// rows whether the server or Go converts it, in every time zone. This includes
+// positions that the column can't hold: the beginning of the axis, which means "not
+// yet" in state tables, is a lower bound of every row. NULL stays NULL.
+func TestTimestampBounds(t *testing.T) { onEach(t, testTimestampBounds) }
+
+func testTimestampBounds(t *testing.T, db *mysql.DB) {
+	hour := time.Hour.Microseconds()
+	grid, err := rolling.EveryDuration(time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, typ := range []string{"TIMESTAMP", "TIMESTAMP(6)"} {
+		t.Run(typ, func(t *testing.T) {
+			def, err := rolling.ReadDefinition("CREATE TABLE x (ts " + typ + " NOT NULL, PRIMARY KEY (ts))")
+			if err != nil {
+				t.Fatal(err)
+			}
+			table := &engine.Table{Name: "x", Definition: def, By: "ts", Grid: grid}
+			conn, err := db.SQL().Conn(within(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			exec := func(query string, args ...any) {
+				t.Helper()
+				if _, err := conn.ExecContext(within(t), query, args...); err != nil {
+					t.Fatalf("%s: %v", query, err)
+				}
+			}
+			exec("CREATE TABLE x (ts " + typ + " NOT NULL, PRIMARY KEY (ts))")
+			exec("CREATE TABLE bounds (id INT PRIMARY KEY, pos BIGINT)")
+			defer exec("DROP TABLE x, bounds")
+			rows := []int64{1e6, hour - 1e6, hour, 1774666800e6, 1774670400e6, 2147483646e6}
+			for _, pos := range rows {
+				exec("INSERT INTO x VALUES (FROM_UNIXTIME(?))", pos/1e6)
+			}
+			w := db.Words()
+			made := w.FromPosition(table, "pos")
+			for _, zone := range []string{"+00:00", "+05:30", "-07:00"} {
+				exec("SET time_zone = ?", zone)
+				for _, pos := range []int64{rolling.MinTime, -hour, -1, 0, 1, 1e6, hour, 1774666800e6, 1774670400e6 - 1e6, 2147483646e6, rolling.MaxTime - 1} {
+					exec("DELETE FROM bounds")
+					exec("INSERT INTO bounds VALUES (1, ?)", pos)
+					var from, below int
+					q := fmt.Sprintf("SELECT (SELECT COUNT(*) FROM x WHERE ts >= (SELECT %s FROM bounds)), (SELECT COUNT(*) FROM x WHERE ts < (SELECT %s FROM bounds))", made, made)
+					if err := conn.QueryRowContext(within(t), q).Scan(&from, &below); err != nil {
+						t.Fatalf("%s: %v", q, err)
+					}
+					i := slices.IndexFunc(rows, func(row int64) bool { return row >= pos })
+					if i < 0 {
+						i = len(rows)
+					}
+					if from != len(rows)-i || below != i {
+						t.Errorf("%s, position %d: %d rows from there on and %d below; want %d and %d", zone, pos, from, below, len(rows)-i, i)
+					}
+				}
+				var none sql.NullString
+				if err := conn.QueryRowContext(within(t), "SELECT "+w.FromPosition(table, "NULL")).Scan(&none); err != nil || none.Valid {
+					t.Errorf("%s: NULL is the time %v, %v", zone, none, err)
+				}
+			}
+			exec("SET time_zone = '+00:00'")
+		})
+	}
+}
