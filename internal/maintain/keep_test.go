@@ -3,11 +3,14 @@ package maintain
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -40,10 +43,7 @@ func create(db engine.Keeper) string {
 // declare returns a declaration of the table.
 func declare(t testing.TB, db engine.Keeper, change func(*rolling.Declaration)) *rolling.Declaration {
 	t.Helper()
-	def, err := rolling.ReadDefinition(create(db))
-	if err != nil {
-		t.Fatal(err)
-	}
+	def := defined(t, create(db))
 	d := &rolling.Declaration{Name: "readings", Target: db.Info().Target, Definition: def, Time: "ts", Period: grid(t, "1h"), Ahead: span(3 * time.Hour)}
 	if change != nil {
 		change(d)
@@ -75,13 +75,8 @@ func applied(t testing.TB, db engine.Keeper, d *rolling.Declaration, now int64) 
 	table.Say = func(e Event) {
 		t.Logf("%s %s %s %v", rolling.Instant(w.now).Format(time.DateTime), e.Action, e.Detail, e.Err)
 	}
-	plan, err := table.PlanApply(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := plan.Run(t.Context(), func(ApplyStep) {}); err != nil {
-		t.Fatal(err)
-	}
+	plan := applyPlan(t, table)
+	plan.mustRun(t)
 	return w
 }
 
@@ -108,10 +103,7 @@ func (w *world) keep() {
 // parts lists the partitions as FROM-TO hours of the test's day.
 func (w *world) parts() string {
 	w.t.Helper()
-	have, err := w.DB.Catalog().Partitions(w.t.Context(), w.Table.Table)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	have := w.partitions()
 	var out []string
 	for _, p := range have {
 		out = append(out, fmt.Sprintf("%d-%d", (p.From-at(0))/3600e6, (p.To-at(0))/3600e6))
@@ -121,9 +113,7 @@ func (w *world) parts() string {
 
 func (w *world) count() (n int64) {
 	w.t.Helper()
-	if err := w.DB.SQL().QueryRowContext(context.Background(), "SELECT COUNT(*) FROM "+w.DB.Dialect().Quote(w.Table.Table.Name)).Scan(&n); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, w.DB.SQL().QueryRowContext(context.Background(), "SELECT COUNT(*) FROM "+w.DB.Dialect().Quote(w.Table.Table.Name)).Scan(&n))
 	return n
 }
 
@@ -245,9 +235,7 @@ func TestChangedValues(t *testing.T) {
 		}
 		var total int64
 		q := "SELECT total FROM readings_1h WHERE bucket = " + db.Words().Literal(w.Table.Table, at(0))
-		if err := db.SQL().QueryRowContext(t.Context(), q).Scan(&total); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.SQL().QueryRowContext(t.Context(), q).Scan(&total))
 		if want := int64(3000 + 7*(1+2+3)); total != want || strings.HasPrefix(w.parts(), "0-1") {
 			t.Errorf("the bucket says %d, want %d; periods %s", total, want, w.parts())
 		}
@@ -270,6 +258,84 @@ func TestForeignPartitions(t *testing.T) {
 		}
 		if err == nil || !strings.Contains(err.Error(), "cut in a way") {
 			t.Errorf("%s: %v", server, err)
+		}
+	}
+}
+
+// defined reads a CREATE TABLE statement.
+func defined(t testing.TB, text string) *rolling.Definition {
+	t.Helper()
+	d, err := rolling.ReadDefinition(text)
+	must(t, err)
+	return d
+}
+
+// applyPlan plans to apply a table's declaration.
+func applyPlan(t testing.TB, table *Table) *Application {
+	t.Helper()
+	a, err := table.PlanApply(t.Context())
+	must(t, err)
+	return a
+}
+
+func (a *Application) mustRun(t testing.TB) {
+	t.Helper()
+	must(t, a.Run(t.Context(), func(ApplyStep) {}))
+}
+
+func (w *world) status() *Status {
+	w.t.Helper()
+	s, err := w.Status(w.t.Context())
+	must(w.t, err)
+	return s
+}
+
+func (w *world) partitions() []rolling.Partition {
+	w.t.Helper()
+	parts, err := w.DB.Catalog().Partitions(w.t.Context(), w.Table.Table)
+	must(w.t, err)
+	return parts
+}
+
+// records returns those of the table's periods.
+func (w *world) records() []state.Period {
+	w.t.Helper()
+	all, err := w.State.Periods(w.t.Context(), w.Table.Table.Name)
+	must(w.t, err)
+	return all
+}
+
+// actions returns the log, newest first.
+func (w *world) actions() []state.Action {
+	w.t.Helper()
+	all, err := w.State.Actions(w.t.Context(), w.Table.Table.Name, 100)
+	must(w.t, err)
+	return all
+}
+
+// wantNoChanges checks that no change is in progress.
+func (w *world) wantNoChanges() {
+	w.t.Helper()
+	if changes, err := w.State.Changes(w.t.Context(), w.Table.Table.Name); err != nil || len(changes) > 0 {
+		w.t.Errorf("%d changes are in progress: %+v, error %v", len(changes), changes, err)
+	}
+}
+
+func TestMain(m *testing.M) { testdb.Main(m) }
+
+// Tables whose long names begin alike don't share the tables beside them.
+func TestStandaloneNames(t *testing.T) {
+	t.Parallel()
+	p := rolling.Partition{Period: rolling.Period{From: math.MinInt64, To: math.MaxInt64}}
+	seen := map[string]string{}
+	for _, table := range []string{"readings", "readings_of_all_sensors_a", "readings_of_all_sensors_b", "readings_of_all_sensors_" + strings.Repeat("c", 40), strings.Repeat("\u00e4", 31), strings.Repeat("\u00e4", 30) + "b"} {
+		name := standalone(table, "drop", p)
+		if was, has := seen[name]; has {
+			t.Errorf("%s and %s share %s", table, was, name)
+		}
+		seen[name] = table
+		if len(name) > 63 || !utf8.ValidString(name) {
+			t.Errorf("%s: %q, %d bytes", table, name, len(name))
 		}
 	}
 }

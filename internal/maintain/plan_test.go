@@ -13,6 +13,14 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func grid(t testing.TB, s string) rolling.Grid {
 	t.Helper()
 	g, err := rolling.Parse(s)

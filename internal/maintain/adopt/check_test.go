@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
 )
 
 // TestRunRefuses: tables that can't be adopted are refused before anything is
@@ -71,9 +72,7 @@ func TestRunRefuses(t *testing.T) {
 				if strings.HasPrefix(c.want, "collation of column") {
 					// Detected by the server, in the objects created beside the
 					// table.
-					if err := Undo(t.Context(), w.options()); err != nil {
-						t.Fatal(err)
-					}
+					must(t, Undo(t.Context(), w.options()))
 				}
 				if got := w.tables(); !slices.Equal(got, had) || w.rolls() {
 					t.Errorf("tables %v, had %v", got, had)
@@ -99,22 +98,14 @@ func TestTrapRowsOutsideEveryPeriod(t *testing.T) {
 			}
 			return nil
 		}
-		if err := Run(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Run(t.Context(), o))
 		var n, late int
-		if err := w.db.SQL().QueryRow("SELECT COUNT(*) FROM events").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.db.SQL().QueryRow("SELECT COUNT(*) FROM events_late WHERE id IN (5, 9001, 9002) AND rowmill_reason LIKE 'outside%' AND rowmill_at_us > 0").Scan(&late); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.db.SQL().QueryRow("SELECT COUNT(*) FROM events").Scan(&n))
+		must(t, w.db.SQL().QueryRow("SELECT COUNT(*) FROM events_late WHERE id IN (5, 9001, 9002) AND rowmill_reason LIKE 'outside%' AND rowmill_at_us > 0").Scan(&late))
 		if n != 800 || late != 3 {
 			t.Errorf("%d rows and %d late ones, want 800 and 3", n, late)
 		}
-		if err := Finish(t.Context(), w.options()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Finish(t.Context(), w.options()))
 		if got := w.tables(); !slices.Equal(got, []string{"events", "events_late"}) {
 			t.Errorf("tables %v", got)
 		}
@@ -138,9 +129,7 @@ func TestVerifyRepairs(t *testing.T) {
 			}
 			return nil
 		}
-		if err := Run(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Run(t.Context(), o))
 		w.check("events")
 	})
 }
@@ -154,14 +143,10 @@ func TestTrapCounterGoesOn(t *testing.T) {
 			w.exec("INSERT INTO events (ts, ver) VALUES ('2026-03-29 00:00:00', 1)")
 		}
 		w.exec("DELETE FROM events WHERE id > 100")
-		if err := Run(t.Context(), w.options()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Run(t.Context(), w.options()))
 		w.exec("INSERT INTO events (ts, ver) VALUES ('2026-03-29 00:00:00', 1)")
 		var id int64
-		if err := w.db.SQL().QueryRow("SELECT MAX(id) FROM events").Scan(&id); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.db.SQL().QueryRow("SELECT MAX(id) FROM events").Scan(&id))
 		if id != 151 {
 			t.Errorf("the next row has id %d, want 151", id)
 		}
@@ -237,17 +222,158 @@ func TestPlan(t *testing.T) {
 		if len(notes) < 2 || !strings.Contains(notes[0], "300 rows are copied into") {
 			t.Errorf("notes %q", notes)
 		}
-		o.at = func(point string) error {
-			if point == "copy: noted" {
-				return errKilled
-			}
-			return nil
-		}
+		o.at = killedAt("copy: noted")
 		if err := Run(t.Context(), o); !errors.Is(err, errKilled) {
 			t.Fatal(err)
 		}
 		if _, notes, err := Plan(context.Background(), o.DB, state.New(w.db), o.Table, o.Schema, o.Declared); err != nil || len(notes) != 1 || !strings.Contains(notes[0], "at step verify") {
 			t.Errorf("under way: %q, %v", notes, err)
 		}
+	})
+}
+
+func TestAddedColumns(t *testing.T) {
+	schema := &engine.Schema{Name: "t", Columns: []engine.SchemaColumn{{Name: "id", Native: "bigint(20)"}, {Name: "ts", Native: "datetime"}, {Name: "v", Native: "double"}}}
+	const head = "CREATE TABLE t (id BIGINT NOT NULL, ts DATETIME NOT NULL, "
+	for name, c := range map[string]struct {
+		text  string
+		added string
+		err   string
+	}{
+		"nothing":       {head + "v DOUBLE, PRIMARY KEY (id, ts))", "", ""},
+		"one":           {head + "v DOUBLE, w INT NULL, PRIMARY KEY (id, ts))", "w INT NULL", ""},
+		"with default":  {head + "v DOUBLE, w INT NOT NULL DEFAULT 7, PRIMARY KEY (id, ts))", "w INT NOT NULL DEFAULT 7", ""},
+		"not null":      {head + "v DOUBLE, w INT NOT NULL, PRIMARY KEY (id, ts))", "", "column w is NOT NULL"},
+		"dropped":       {head + "PRIMARY KEY (id, ts))", "", "column v, which the declaration lacks"},
+		"another type":  {head + "v DECIMAL(10,2), PRIMARY KEY (id, ts))", "", "column v is double in the table and DECIMAL(10,2)"},
+		"other name of": {head + "v DOUBLE PRECISION, PRIMARY KEY (id, ts))", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := rolling.ReadDefinition(c.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := AddedColumns(schema, d)
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Fatalf("error %v, want %q", err, c.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := ""
+			for _, a := range got {
+				text += a.Definition
+			}
+			if text != c.added {
+				t.Errorf("added %q, want %q", text, c.added)
+			}
+		})
+	}
+}
+
+func TestOtherType(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"INT", "int(11)", false},
+		{"INTEGER", "int", false},
+		{"int4", "integer", false},
+		{"INT UNSIGNED", "int(10)", true},
+		{"INT UNSIGNED", "int(10) unsigned", false},
+		{"BIGINT", "int", true},
+		{"VARCHAR(10)", "character varying(10)", false},
+		{"VARCHAR(10)", "character varying(20)", true},
+		{"DECIMAL(10)", "numeric(10,0)", false},
+		{"DECIMAL(10, 2)", "numeric(10,2)", false},
+		{"DECIMAL(10,2)", "decimal(12,2)", true},
+		{"TIMESTAMP", "timestamp without time zone", false},
+		{"TIMESTAMPTZ", "timestamp with time zone", false},
+		{"TIMESTAMPTZ", "timestamp without time zone", true},
+		{"DATETIME(6)", "datetime(6)", false},
+		{"DATETIME(0)", "datetime", false},
+		{"BOOLEAN", "tinyint(1)", false},
+		{"mood", "mood2", false},
+		{"DOUBLE", "DOUBLE", false},
+		{"REAL", "double", false},
+	} {
+		if got := otherType(c.a, c.b); got != c.want {
+			t.Errorf("otherType(%q, %q) = %v", c.a, c.b, got)
+		}
+	}
+}
+
+func TestSameColumn(t *testing.T) {
+	a := engine.SchemaColumn{Name: "v", Native: "text", Null: true}
+	for name, b := range map[string]engine.SchemaColumn{"": {Name: "V", Native: "TEXT", Null: true}, "name": {Name: "w", Native: "text", Null: true},
+		"type": {Name: "v", Native: "int", Null: true}, "NULL": {Name: "v", Native: "text"}, "generated": {Name: "v", Native: "text", Null: true, Generated: true}} {
+		if err := sameColumn(a, b); (err == nil) != (name == "") {
+			t.Errorf("another %s: %v", name, err)
+		}
+	}
+}
+
+func TestLost(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		schema engine.Schema
+		key    []string   // the primary key of the rolling table
+		unique [][]string // its other unique keys
+		want   []string
+	}{
+		"primary key":        {engine.Schema{PrimaryKey: []string{"id"}}, []string{"id", "ts"}, nil, []string{"PRIMARY KEY (id)"}},
+		"kept":               {engine.Schema{PrimaryKey: []string{"ts", "id"}}, []string{"id", "ts"}, nil, nil},
+		"kept by a part":     {engine.Schema{PrimaryKey: []string{"id", "ts", "n"}}, []string{"ID", "ts"}, nil, nil},
+		"kept by another":    {engine.Schema{PrimaryKey: []string{"id", "ts"}, Unique: [][]string{{"k", "ts"}}}, []string{"id", "ts"}, [][]string{{"ts", "k"}}, nil},
+		"unique key":         {engine.Schema{PrimaryKey: []string{"id", "ts"}, Unique: [][]string{{"k"}}}, []string{"id", "ts"}, [][]string{{"k", "ts"}}, []string{"UNIQUE (k)"}},
+		"both, and an index": {engine.Schema{PrimaryKey: []string{"id"}, Unique: [][]string{{"a", "b"}}, UniqueOther: []string{"odd"}}, []string{"id", "ts"}, nil, []string{"PRIMARY KEY (id)", "UNIQUE (a, b)", "unique index odd"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Lost(&c.schema, &engine.Table{PrimaryKey: c.key}, &rolling.Definition{Unique: c.unique})
+			if !slices.Equal(got, c.want) {
+				t.Errorf("lost %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestLostIsRefused: keys that would lose uniqueness are reported, and stop the
+// adoption before anything is changed, unless permitted.
+func TestLostIsRefused(t *testing.T) {
+	onServers(t, func(t *testing.T, w *world) {
+		w.fill(20)
+		w.exec("CREATE UNIQUE INDEX by_name ON events (name, ver, id)")
+		want := []string{"PRIMARY KEY (id)", "UNIQUE (name, ver, id)"}
+		switch w.kind {
+		case "sqlite", "postgres":
+			w.exec("CREATE UNIQUE INDEX of_some ON events (id, ver) WHERE ver > 5")
+			want = append(want, "unique index of_some")
+		case "mysql":
+			w.exec("CREATE UNIQUE INDEX of_sums ON events ((ver + 0), name)")
+			want = append(want, "unique index of_sums")
+		}
+		had, o := w.tables(), w.options()
+		_, notes, err := Plan(t.Context(), o.DB, o.State, o.Table, o.Schema, o.Declared)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := "no longer unique: " + strings.Join(want, ", ")
+		if !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, list) }) {
+			t.Errorf("the plan doesn't say %q: %q", list, notes)
+		}
+		o.AllowDuplicates = false
+		err = Run(t.Context(), o)
+		if err == nil || !strings.Contains(err.Error(), strings.Replace(list, "unique:", "unique afterwards:", 1)) {
+			t.Fatalf("not allowed: %v", err)
+		}
+		if got := w.tables(); !slices.Equal(got, had) {
+			t.Errorf("tables %v, had %v", got, had)
+		}
+		o.AllowDuplicates = true
+		must(t, Run(t.Context(), o))
+		w.check("events")
 	})
 }

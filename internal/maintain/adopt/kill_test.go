@@ -120,9 +120,7 @@ func points(t *testing.T, w *world, what string) (out []string) {
 		}
 		return nil
 	}
-	if err := verbs[what](t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	must(t, verbs[what](t.Context(), o))
 	return out
 }
 
@@ -138,108 +136,48 @@ func (w *world) underWay() string {
 	return c.Step
 }
 
-// TestKilled: an adoption that is killed at any point and resumed has the same
-// result.
+// TestKilled is TestCutOff with processes that are killed.
 func TestKilled(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "TestCutOff")
 	for _, kind := range servers {
-		t.Run(kind, func(t *testing.T) {
-			w := newWorld(t, kind)
-			w.fill(700)
-			all := points(t, w, "run")
-			t.Logf("points: %q", all)
-			if len(all) < 15 {
-				t.Errorf("only %d points", len(all))
-			}
-			for _, p := range all {
-				t.Run(p, func(t *testing.T) {
-					w := newWorld(t, kind)
-					w.fill(700)
-					stop := w.load(2, 700)
-					n := 0
-					if strings.Contains(p, "chunk") {
-						n = 1
-					}
-					killed := w.kill("run", p, n)
-					was := w.underWay()
-					w.again("run")
-					stop()
-					if !killed {
-						t.Error("it didn't come there")
-					}
-					t.Logf("killed at step %s; %d transactions, the longest %v", was, w.count, w.stall)
-					w.check("events")
-					if got := w.tables(); !w.rolls() || !slices.Equal(got, []string{"events", "events__rowmill_old"}) {
-						t.Errorf("rolls: %v; tables %v", w.rolls(), got)
-					}
-				})
-			}
-		})
-	}
-}
-
-// TestKilledThenUndone: after a kill at any point and an undo, the table is
-// unchanged.
-func TestKilledThenUndone(t *testing.T) {
-	testdb.SkipUnlessNightly(t, "TestCutOffThenUndone")
-	for _, kind := range servers {
-		t.Run(kind, func(t *testing.T) {
-			w := newWorld(t, kind)
-			w.fill(700)
-			for _, p := range points(t, w, "run") {
-				if !removes(p) {
-					continue
+		for _, c := range interruptions {
+			t.Run(kind+"/"+c.name, func(t *testing.T) {
+				w := newWorld(t, kind)
+				w.fill(700)
+				if c.adopted {
+					points(t, w, "run")
 				}
-				t.Run(p, func(t *testing.T) {
-					w := newWorld(t, kind)
-					w.fill(700)
-					stop := w.load(2, 700)
-					w.kill("run", p, 0)
-					w.again("undo")
-					stop()
-					w.check("events")
-					if got := w.tables(); w.rolls() || !slices.Equal(got, []string{"events"}) {
-						t.Errorf("rolls: %v; tables %v", w.rolls(), got)
+				all := points(t, w, c.verb)
+				t.Logf("points: %q", all)
+				if len(all) < c.least {
+					t.Errorf("only %d points", len(all))
+				}
+				for _, p := range all {
+					if c.at != nil && !c.at(p) {
+						continue
 					}
-				})
-			}
-		})
-	}
-}
-
-// TestUndoKilled: an undo may also be killed at any point.
-func TestUndoKilled(t *testing.T) {
-	testdb.SkipUnlessNightly(t, "TestUndoCutOff")
-	for _, kind := range servers {
-		t.Run(kind, func(t *testing.T) {
-			w := newWorld(t, kind)
-			w.fill(700)
-			points(t, w, "run")
-			all := points(t, w, "undo")
-			t.Logf("points: %q", all)
-			for _, p := range all {
-				t.Run(p, func(t *testing.T) {
-					w := newWorld(t, kind)
-					w.fill(700)
-					w.again("run")
-					stop := w.load(2, 700)
-					w.wrote(10)
-					killed := w.kill("undo", p, 0)
-					was := w.underWay()
-					if was != "nothing" {
-						w.again("undo")
-					}
-					stop()
-					if !killed {
-						t.Error("it didn't come there")
-					}
-					t.Logf("killed at step %s; %d transactions, the longest %v", was, w.count, w.stall)
-					w.check("events")
-					if got := w.tables(); w.rolls() || !slices.Equal(got, []string{"events"}) {
-						t.Errorf("rolls: %v; tables %v", w.rolls(), got)
-					}
-				})
-			}
-		})
+					t.Run(p, func(t *testing.T) {
+						w := newWorld(t, kind)
+						stop := c.prepare(w)
+						n := 0
+						if strings.Contains(p, "chunk") && c.then == "run" {
+							n = 1
+						}
+						killed := w.kill(c.verb, p, n)
+						was := w.underWay()
+						if c.verb == "run" || was != "nothing" {
+							w.again(c.then)
+						}
+						stop()
+						if !killed && c.at == nil {
+							t.Error("it didn't come there")
+						}
+						t.Logf("killed at step %s; %d transactions, the longest %v", was, w.count, w.stall)
+						w.check("events")
+						c.verify(w)
+					})
+				}
+			})
+		}
 	}
 }

@@ -16,6 +16,14 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMain(m *testing.M) { testdb.Main(m) }
 
 // onServers runs a test on each supported kind of database, in parallel with other
@@ -93,9 +101,7 @@ func same(t testing.TB, c *Copy) {
 	var n [2]int64
 	var sums [2]string
 	for i, name := range []string{"a", "b"} {
-		if err := c.DB.SQL().QueryRow("SELECT COUNT(*), "+c.DB.Words().RowHash(c.Columns)+" FROM "+name).Scan(&n[i], &sums[i]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.DB.SQL().QueryRow("SELECT COUNT(*), "+c.DB.Words().RowHash(c.Columns)+" FROM "+name).Scan(&n[i], &sums[i]))
 	}
 	if n[0] != n[1] || sums[0] != sums[1] {
 		t.Errorf("a has %d rows of %s, b %d of %s", n[0], sums[0], n[1], sums[1])
@@ -209,9 +215,7 @@ func TestRunResumes(t *testing.T) {
 		c := tables(t, db, 1500)
 		c.Chunk = 100
 		st := state.New(db)
-		if err := st.Ensure(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, st.Ensure(t.Context()))
 		change := &state.Change{Table: "a", ID: "copy", Kind: "copy", Step: "copy"}
 		if _, err := st.Begin(t.Context(), change, []string(nil)); err != nil {
 			t.Fatal(err)
@@ -226,9 +230,7 @@ func TestRunResumes(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.After = nil
-			if err := found.Load(&c.After); err != nil {
-				t.Fatal(err)
-			}
+			must(t, found.Load(&c.After))
 			before, chunks := tries%2 == 0, 0
 			c.Done = func(ctx context.Context, tx state.Exec, last []string, _ int64) error {
 				if err := st.Advance(ctx, tx, found, "copy", last); err != nil {
@@ -351,9 +353,7 @@ func rowsRead(t *testing.T, conn *sql.Conn) (read int) {
 	for _, s := range []string{"Handler_read_next", "Handler_read_rnd_next", "Handler_read_prev"} {
 		var name string
 		var n int
-		if err := conn.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE '"+s+"'").Scan(&name, &n); err != nil {
-			t.Fatal(err)
-		}
+		must(t, conn.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE '"+s+"'").Scan(&name, &n))
 		read += n
 	}
 	return read
@@ -373,9 +373,7 @@ func lines(t *testing.T, conn *sql.Conn, q string, args ...any) string {
 		for i := range row {
 			row[i] = new(sql.NullString)
 		}
-		if err := rows.Scan(row...); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(row...))
 		out = append(out, row[len(row)-1].(*sql.NullString).String)
 	}
 	return strings.Join(out, "\n")
@@ -438,9 +436,7 @@ func waitShortly(t *testing.T, db engine.Keeper) {
 		idle[i] = conn
 	}
 	for _, conn := range idle {
-		if err := conn.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, conn.Close())
 	}
 }
 
@@ -475,9 +471,7 @@ func TestThrottle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var told []string
 			th := Throttle{DB: &busy{loads: c.loads}, Limits: c.limits, pause: time.Millisecond, Paused: func(why string) { told = append(told, why) }}
-			if err := th.Wait(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, th.Wait(t.Context()))
 			if !slices.Equal(told, c.want) {
 				t.Errorf("told %q, want %q", told, c.want)
 			}
@@ -550,9 +544,7 @@ func TestTrapChunksWithoutStatistics(t *testing.T) {
 	var plan strings.Builder
 	for rows.Next() {
 		var line string
-		if err := rows.Scan(&line); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&line))
 		plan.WriteString(line + "\n")
 	}
 	if text := plan.String(); rows.Err() != nil || strings.Contains(text, "Sort") || !strings.Contains(text, "a_pkey") {

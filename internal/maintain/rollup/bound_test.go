@@ -50,9 +50,7 @@ func TestTrapBucketOfAnySize(t *testing.T) {
 				where, _, _ = strings.Cut(where, ") q\nGROUP BY")
 				if !strings.Contains(where, "?") { // a range of times, not of keys
 					var n int
-					if err := f.db.SQL().QueryRow("SELECT COUNT(*) FROM " + raw + " WHERE " + where).Scan(&n); err != nil {
-						t.Fatal(err)
-					}
+					must(t, f.db.SQL().QueryRow("SELECT COUNT(*) FROM "+raw+" WHERE "+where).Scan(&n))
 					most = max(most, n)
 				}
 			}
@@ -91,9 +89,7 @@ func TestTrapBucketOfAnySize(t *testing.T) {
 		for _, p := range f.parts {
 			f.exec("DELETE FROM " + f.into(p.From))
 		}
-		if err := f.st.Touch(context.Background(), f.db.SQL(), "readings", "a test", rolling.Period{From: start, To: start + day}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.st.Touch(context.Background(), f.db.SQL(), "readings", "a test", rolling.Period{From: start, To: start + day}))
 		transactions = 0
 		f.set.Before(func(_ context.Context, q string) {
 			if q == "COMMIT" {

@@ -24,9 +24,7 @@ func TestViewByOtherClients(t *testing.T) {
 	f.refresh(start + 30*minute)
 	f.load(row{1, "a", start + 7*minute, 1, 1e9 + 5, 9, "z"}, row{1, "a", start + 3*hour, 1, 2.0, 4, "y"}, row{1, "a", start + 3*hour, 2, 8.0, 4, "y"})
 	var file string
-	if err := f.db.SQL().QueryRow("SELECT file FROM pragma_database_list WHERE name = 'main'").Scan(&file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.db.SQL().QueryRow("SELECT file FROM pragma_database_list WHERE name = 'main'").Scan(&file))
 	for name, client := range clients {
 		t.Run(name, func(t *testing.T) {
 			if _, err := exec.LookPath(name); err != nil {

@@ -252,9 +252,7 @@ func TestViewIsRightForConcurrentReader(t *testing.T) {
 			})
 		}
 		close(stop)
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-done)
 	})
 }
 
@@ -324,14 +322,10 @@ func (f *fixture) killOthers() {
 	var ids []string
 	for rows.Next() {
 		var id int64
-		if err := rows.Scan(&id); err != nil {
-			f.t.Fatal(err)
-		}
+		must(f.t, rows.Scan(&id))
 		ids = append(ids, strconv.FormatInt(id, 10))
 	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, errors.Join(rows.Err(), rows.Close()))
 	for _, id := range ids {
 		if _, err := c.ExecContext(ctx, "KILL "+id); err != nil && !strings.Contains(err.Error(), "Unknown thread") {
 			f.t.Fatal(err)
@@ -408,9 +402,7 @@ func TestTriggersGo(t *testing.T) {
 		f := open(t, kind, true, few(t)[:1])
 		f.decl.Exact = false
 		f.reload()
-		if err := f.set.Create(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.set.Create(context.Background()))
 		f.bypass(f.db.SQL(), row{1, "a", start + hour, 1, 1.0, 1, "x"})
 		f.refresh(start + day)
 		f.bypass(f.db.SQL(), row{1, "a", start + hour, 2, 1.0, 1, "x"})

@@ -86,9 +86,7 @@ func (f *fixture) plan(q string) []string {
 		for i := range vals {
 			dest[i] = &vals[i]
 		}
-		if err := rows.Scan(dest...); err != nil {
-			f.t.Fatal(err)
-		}
+		must(f.t, rows.Scan(dest...))
 		line := ""
 		for _, v := range vals {
 			if b, ok := v.([]byte); ok {

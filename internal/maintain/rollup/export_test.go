@@ -5,6 +5,13 @@ import (
 	"testing"
 )
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // ErrFenced is the error of a worker that has lost its lock, for example because
 // its server didn't respond for seconds.
 var ErrFenced = errFenced
@@ -12,9 +19,7 @@ var ErrFenced = errFenced
 // ConsumeForTest consumes notes without computing buckets.
 func (s *Set) ConsumeForTest(t testing.TB) {
 	t.Helper()
-	if err := s.exclusively(context.Background(), func(ctx context.Context, w *worker) error { return w.consume(ctx) }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.exclusively(context.Background(), func(ctx context.Context, w *worker) error { return w.consume(ctx) }))
 }
 
 // Before makes each statement of a refresh call fn first.

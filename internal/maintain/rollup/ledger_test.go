@@ -33,9 +33,7 @@ func TestTrapBatchTwice(t *testing.T) {
 		check := func(when string, rows int64, noted bool) {
 			t.Helper()
 			var n int64
-			if err := f.db.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM readings").Scan(&n); err != nil {
-				t.Fatal(err)
-			}
+			must(t, f.db.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM readings").Scan(&n))
 			b, err := f.st.Noted(ctx, f.db.SQL(), "readings", batch.ID)
 			if err != nil {
 				t.Fatal(err)
@@ -52,9 +50,7 @@ func TestTrapBatchTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 		check("broken off", 0, false)
-		if err := send(1, func(state.Exec) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, send(1, func(state.Exec) error { return nil }))
 		check("sent again", 1, true)
 		if err := send(2, func(state.Exec) error { return nil }); !errors.Is(err, engine.ErrDuplicateKey) {
 			t.Errorf("a batch that is in the ledger: %v", err)

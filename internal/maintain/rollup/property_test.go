@@ -29,9 +29,7 @@ func (f *fixture) empty() {
 		f.exec("DELETE FROM " + name)
 	}
 	f.reload()
-	if err := f.set.Create(context.Background()); err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, f.set.Create(context.Background()))
 }
 
 func drawRow(t *rapid.T, seq int) row {
@@ -66,9 +64,7 @@ func TestRollupsAgainstComputation(t *testing.T) {
 	}
 	for name, value := range flags {
 		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
-			if err := f.Value.Set(value); err != nil {
-				t.Fatal(err)
-			}
+			must(t, f.Value.Set(value))
 		}
 	}
 	onEach(t, func(t *testing.T, kind string) {

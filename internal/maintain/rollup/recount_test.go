@@ -88,9 +88,7 @@ func TestRecountBrokenOff(t *testing.T) {
 		t.Errorf("before the error, the buckets %v are counted", counted)
 	}
 	failing = false
-	if err := run(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, run())
 	for age, n := range counted {
 		if n != 1 {
 			t.Errorf("the bucket %d s before is counted %d times", age, n)

@@ -18,6 +18,14 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMain(m *testing.M) { testdb.Main(m) }
 
 // kinds are the databases that support roll-ups.
@@ -131,16 +139,10 @@ func openOn(t testing.TB, db engine.Keeper, kind string, exact bool, rollups []r
 		f.parts = append(f.parts, f.decl.Period.Named(p))
 	}
 	ctx := context.Background()
-	if err := db.Apply(ctx, engine.CreateTable{Table: f.table, Partitions: f.parts}); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.st.Ensure(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Apply(ctx, engine.CreateTable{Table: f.table, Partitions: f.parts}))
+	must(t, f.st.Ensure(ctx))
 	f.reload()
-	if err := f.set.Create(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.set.Create(ctx))
 	return f
 }
 
@@ -220,9 +222,7 @@ func (f *fixture) note(x state.Exec, rows ...row) {
 	for _, r := range rows {
 		b.Lower, b.Upper = min(b.Lower, r.at), max(b.Upper, r.at)
 	}
-	if err := state.Note(context.Background(), f.st, x, b); err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, state.Note(context.Background(), f.st, x, b))
 }
 
 func (f *fixture) begin() *sql.Tx {
@@ -236,9 +236,7 @@ func (f *fixture) begin() *sql.Tx {
 
 func (f *fixture) commit(tx *sql.Tx) {
 	f.t.Helper()
-	if err := tx.Commit(); err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, tx.Commit())
 }
 
 func (f *fixture) refresh(upTo int64) int {
@@ -278,9 +276,7 @@ func (f *fixture) read(q string) []string {
 		for i := range vals {
 			dest[i] = &vals[i]
 		}
-		if err := rows.Scan(dest...); err != nil {
-			f.t.Fatal(err)
-		}
+		must(f.t, rows.Scan(dest...))
 		var line []string
 		for _, v := range vals {
 			if !v.Valid {
@@ -290,9 +286,7 @@ func (f *fixture) read(q string) []string {
 		}
 		out = append(out, strings.Join(line, "|"))
 	}
-	if err := rows.Err(); err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, rows.Err())
 	slices.Sort(out)
 	return out
 }

@@ -21,13 +21,9 @@ func (f *fixture) dropFirst() {
 		f.t.Fatalf("Proof: %s, %v", why, err)
 	}
 	tx := f.begin()
-	if err := f.set.Seal(ctx, tx, p.To); err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, f.set.Seal(ctx, tx, p.To))
 	f.commit(tx)
-	if err := f.db.Try(ctx, engine.DropPartition{Table: f.table, Have: f.parts, Drop: p}); err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, f.db.Try(ctx, engine.DropPartition{Table: f.table, Have: f.parts, Drop: p}))
 	f.parts = f.parts[1:]
 }
 
@@ -44,9 +40,7 @@ func TestTrapRefreshErasesNoSealedBucket(t *testing.T) {
 		f.dropFirst()
 		// A note in its range, a comparison of counts, a request by a user.
 		tx := f.begin()
-		if err := f.st.Touch(ctx, tx, "readings", "a test", rolling.Period{From: start, To: start + 3*day}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.st.Touch(ctx, tx, "readings", "a test", rolling.Period{From: start, To: start + 3*day}))
 		f.commit(tx)
 		f.checkViews(m, "with a note over dropped rows")
 		if n, err := f.set.Check(ctx, rolling.Period{From: start, To: start + 5*day}); n != 0 || err != nil {
@@ -78,18 +72,14 @@ func TestUnseal(t *testing.T) {
 		f.load(m...)
 		f.refresh(start + 2*day)
 		tx := f.begin()
-		if err := f.set.Seal(ctx, tx, start+day); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.set.Seal(ctx, tx, start+day))
 		f.commit(tx)
 		late := row{1, "b", start + hour, 900, 1.0, 1, "x"}
 		f.load(late)
 		f.refresh(start + 2*day)
 		f.checkTables(m, start+day) // without the late row
 		tx = f.begin()
-		if err := f.set.Unseal(ctx, tx, start); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.set.Unseal(ctx, tx, start))
 		f.commit(tx)
 		if n, err := f.set.Check(ctx, rolling.Period{From: start, To: start + day}); n == 0 || err != nil {
 			t.Errorf("Check = %d, %v", n, err)
@@ -133,9 +123,7 @@ func TestProof(t *testing.T) {
 		if err := f.set.Seal(ctx, tx, start+2*day); err == nil || !strings.Contains(err.Error(), "computed up to") {
 			t.Errorf("Seal beyond the watermark: %v", err)
 		}
-		if err := tx.Rollback(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, tx.Rollback())
 	})
 }
 
@@ -202,9 +190,7 @@ func TestExpire(t *testing.T) {
 		}
 		f.load(m...)
 		f.refresh(start + 4*day)
-		if err := f.set.Expire(ctx, start+4*day); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.set.Expire(ctx, start+4*day))
 		levels, err := f.set.Status(ctx, start+4*day)
 		if err != nil {
 			t.Fatal(err)
@@ -220,9 +206,7 @@ func TestExpire(t *testing.T) {
 		}
 		// The hours are unchanged, also after a refresh of all that may change.
 		tx := f.begin()
-		if err := f.st.Touch(ctx, tx, "readings", "a test", rolling.Period{From: start, To: start + 4*day}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.st.Touch(ctx, tx, "readings", "a test", rolling.Period{From: start, To: start + 4*day}))
 		f.commit(tx)
 		f.refresh(start + 4*day)
 		if d := m.differs(rollups[1], f.rows(rollups[1], "r1h"), everything); d != "" {
@@ -248,9 +232,7 @@ func TestDeclarationChanges(t *testing.T) {
 		f.decl.Rollups = append(more, day1)
 		f.decl.Rollups[2].Select = more[1].Select
 		f.reload()
-		if err := f.set.Create(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.set.Create(ctx))
 		f.checkViews(m, "before the new columns are computed")
 		f.refresh(start + 2*day)
 		f.checkTables(m, start+2*day)

@@ -41,12 +41,8 @@ func TestSketchesMerge(t *testing.T) {
 				x := next()
 				all = append(all, x)
 				text := []byte(strconv.FormatFloat(x, 'g', -1, 64))
-				if err := whole.add(text); err != nil {
-					t.Fatal(err)
-				}
-				if err := parts[i%3].add(text); err != nil {
-					t.Fatal(err)
-				}
+				must(t, whole.add(text))
+				must(t, parts[i%3].add(text))
 			}
 			merged := sketchOf(t, "percentile", percent)
 			for _, p := range []int{2, 0, 1} {
@@ -54,9 +50,7 @@ func TestSketchesMerge(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := merged.merge(blob); err != nil {
-					t.Fatal(err)
-				}
+				must(t, merged.merge(blob))
 			}
 			a, _, err := whole.result()
 			if err != nil {
@@ -86,18 +80,14 @@ func TestDistinctIsNear(t *testing.T) {
 				s = half
 			}
 			for range 2 { // repeated values don't count
-				if err := s.add(v); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.add(v))
 			}
 		}
 		_, blob, err := half.result()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := whole.merge(blob); err != nil {
-			t.Fatal(err)
-		}
+		must(t, whole.merge(blob))
 		got, _, err := whole.result()
 		if err != nil {
 			t.Fatal(err)
@@ -134,14 +124,10 @@ func TestDamagedPercentile(t *testing.T) {
 	for _, values := range [][]string{{"1", "-3", "0", "1e300", "1e-300"}, nil} {
 		whole := sketchOf(t, "percentile", 50)
 		for _, v := range values {
-			if err := whole.add([]byte(v)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, whole.add([]byte(v)))
 		}
 		for i := range 500 * len(values) {
-			if err := whole.add([]byte(strconv.Itoa(i))); err != nil {
-				t.Fatal(err)
-			}
+			must(t, whole.add([]byte(strconv.Itoa(i))))
 		}
 		_, blob, err := whole.result()
 		if err != nil {

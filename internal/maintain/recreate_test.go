@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain/adopt"
+	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -35,14 +36,10 @@ func (w *world) buckets(from string) string {
 	var out []string
 	for rows.Next() {
 		var pos, n int64
-		if err := rows.Scan(&pos, &n); err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, rows.Scan(&pos, &n))
 		out = append(out, fmt.Sprintf("%g=%d", float64(pos-at(0))/3600e6, n))
 	}
-	if err := rows.Err(); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, rows.Err())
 	return strings.Join(out, " ")
 }
 
@@ -73,17 +70,14 @@ func TestRollupsOfTableMadeAnew(t *testing.T) {
 
 		now := at(8.8)
 		anew := opened(t, db, d, now)
-		plan, err := anew.PlanApply(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := applyPlan(t, anew)
 		for _, want := range []string{"roll-up by_half: buckets before 2026-03-28 08:00:00 are kept", "the former table", "roll-up by_six: buckets before 2026-03-28 06:00:00"} {
 			if got := strings.Join(plan.Notes, "\n"); !strings.Contains(got, want) {
 				t.Errorf("the plan doesn't say %q: %s", want, got)
 			}
 		}
 		stopped, cancel := context.WithCancel(t.Context()) // before the table is created
-		err = plan.Run(stopped, func(s ApplyStep) {
+		err := plan.Run(stopped, func(s ApplyStep) {
 			if strings.HasPrefix(s.What, "create table") {
 				cancel()
 			}
@@ -117,18 +111,24 @@ func TestRollupsOfTableMadeAnew(t *testing.T) {
 	})
 }
 
+// threeBuckets returns a table whose finer roll-up has three buckets.
+func threeBuckets(t *testing.T, db engine.Keeper) (*world, *rolling.Declaration) {
+	d := declare(t, db, levels(t))
+	w := applied(t, db, d, at(7.2))
+	w.insert(at(7.1), 1, 2)
+	w.insert(at(7.6), 1, 2, 3)
+	w.now = at(8.7)
+	w.insert(at(8.1), 1, 2, 3, 4)
+	w.keep()
+	return w, d
+}
+
 // Roll-ups whose buckets can't be continued under the current declaration are
 // rejected before any of them is removed. Those that are not in the declaration are
 // truncated like the others.
 func TestTableMadeAnewKeepsRollups(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
-		d := declare(t, db, levels(t))
-		w := applied(t, db, d, at(7.2))
-		w.insert(at(7.1), 1, 2)
-		w.insert(at(7.6), 1, 2, 3)
-		w.now = at(8.7)
-		w.insert(at(8.1), 1, 2, 3, 4)
-		w.keep()
+		w, d := threeBuckets(t, db)
 		was := map[string]string{"by_half": "7=2 7.5=3 8=4"}
 		w.wantBuckets("before", was)
 		w.dropTable()
@@ -203,10 +203,7 @@ func TestFormerTableIsForgottenAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		plan, err := opened(t, db, d, at(8.8)).PlanApply(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := applyPlan(t, opened(t, db, d, at(8.8)))
 		stopped, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		err = plan.Run(stopped, func(s ApplyStep) {
@@ -221,13 +218,8 @@ func TestFormerTableIsForgottenAtOnce(t *testing.T) {
 
 		w = applied(t, db, d, at(8.8))
 		w.wantBuckets("made anew", map[string]string{"by_half": "5=2", "by_half_live": "5=2"})
-		if changes, err := w.State.Changes(t.Context(), "readings"); err != nil || len(changes) > 0 {
-			t.Errorf("under way in the new table: %+v, %v", changes, err)
-		}
-		actions, err := w.State.Actions(t.Context(), "readings", 100)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w.wantNoChanges()
+		actions := w.actions()
 		if said := fmt.Sprint(actions); !strings.Contains(said, "ended, the table was dropped; table rowmill_drop_readings_") {
 			t.Errorf("the log doesn't name the table with the rows of the drop: %s", said)
 		}
@@ -249,10 +241,7 @@ func TestAdoptInPlaceOfDroppedTable(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		change := func(d *rolling.Declaration) {
 			text := "CREATE TABLE readings (sensor INT NOT NULL, ts BIGINT NOT NULL, value INT, PRIMARY KEY (sensor, ts))"
-			def, err := rolling.ReadDefinition(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			def := defined(t, text)
 			d.Definition, d.Epoch = def, time.Second
 			levels(t)(d)
 		}
@@ -291,9 +280,7 @@ func TestAdoptInPlaceOfDroppedTable(t *testing.T) {
 			t.Errorf("the plan says: %s", said)
 		}
 		o := adopt.Options{DB: db, State: k.State, Table: k.Table, Schema: k.Schema, Declared: d, Now: k.Now, Before: plan.Before, AllowDuplicates: true}
-		if err := adopt.Run(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, adopt.Run(t.Context(), o))
 		w = applied(t, db, d, at(8.8))
 		want := map[string]string{"by_half": "6=2", "by_half_live": "6=2 7.5=1 8=2"}
 		w.wantBuckets("adopted", want)
@@ -314,29 +301,15 @@ func TestAdoptInPlaceOfDroppedTable(t *testing.T) {
 // the log warn that they may lack rows.
 func TestTableMadeAnewSaysWhatIsUnfinished(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
-		d := declare(t, db, levels(t))
-		w := applied(t, db, d, at(7.2))
-		w.insert(at(7.1), 1, 2)
-		w.insert(at(7.6), 1, 2, 3)
-		w.now = at(8.7)
-		w.insert(at(8.1), 1, 2, 3, 4)
-		w.keep()
+		w, d := threeBuckets(t, db)
 		for _, bucket := range []float64{7, 8} { // the last is the one before the watermark
 			w.exec(fmt.Sprintf("INSERT INTO rowmill_stale (rollup_name, bucket) VALUES ('by_half', %d)", at(bucket)))
 		}
-		if err := w.State.Touch(t.Context(), w.State.DB(), "readings", "a test", rolling.Period{From: at(7.6), To: at(7.7)}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.State.Touch(t.Context(), w.State.DB(), "readings", "a test", rolling.Period{From: at(7.6), To: at(7.7)}))
 		w.dropTable()
-		plan, err := opened(t, db, d, at(9.2)).PlanApply(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := applyPlan(t, opened(t, db, d, at(9.2)))
 		w = applied(t, db, d, at(9.2))
-		actions, err := w.State.Actions(t.Context(), "readings", 100)
-		if err != nil {
-			t.Fatal(err)
-		}
+		actions := w.actions()
 		for where, text := range map[string]string{"plan": strings.Join(plan.Notes, "\n"), "log": fmt.Sprint(actions)} {
 			for _, want := range []string{"computed up to 2026-03-28 08:00:00", "2 buckets were to be computed again, and 1 note of changed rows had not been taken in: buckets may lack rows"} {
 				if !strings.Contains(text, want) {
@@ -345,5 +318,68 @@ func TestTableMadeAnewSaysWhatIsUnfinished(t *testing.T) {
 			}
 		}
 		w.wantBuckets("made anew", map[string]string{"by_half": "7=2 7.5=3 8=4"})
+	})
+}
+
+// Existing periods can't be read with another axis or another unit: apply fails
+// before it changes anything.
+func TestApplyRefusesAnotherAxis(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		counted := func(change func(*rolling.Declaration)) *rolling.Declaration {
+			return declare(t, db, func(d *rolling.Declaration) {
+				def := defined(t, "CREATE TABLE readings (sensor INT NOT NULL, ts BIGINT NOT NULL, value INT, PRIMARY KEY (sensor, ts))")
+				d.Definition, d.Epoch = def, time.Second
+				levels(t)(d)
+				if change != nil {
+					change(d)
+				}
+			})
+		}
+		ms := counted(func(d *rolling.Declaration) { d.Epoch = time.Millisecond })
+		rows := counted(func(d *rolling.Declaration) {
+			d.Epoch, d.Period, d.Rollups, d.Keep = 0, grid(t, "500000 rows"), nil, rolling.Span{}
+			d.Ahead, d.Seal.After = grid(t, "500000 rows").Span(), grid(t, "500000 rows").Span()
+		})
+		w := applied(t, db, counted(nil), at(0.2))
+		refused := func(when string, d *rolling.Declaration, want ...string) {
+			t.Helper()
+			plan, err := opened(t, db, d, at(0.3)).PlanApply(t.Context())
+			if err == nil {
+				t.Errorf("%s: it is planned: %+v", when, plan)
+				return
+			}
+			var hint *engine.HintError
+			if !errors.As(err, &hint) {
+				t.Errorf("%s: no hint: %v", when, err)
+			}
+			for _, s := range want {
+				if !strings.Contains(err.Error(), s) {
+					t.Errorf("%s: it doesn't say %q: %v", when, s, err)
+				}
+			}
+		}
+		refused("another unit", ms, `epoch was "s"`, `is "ms"`)
+		refused("another axis", rows, "1h", "500000 rows", "time", "sequence")
+		if d, err := w.State.Declared(t.Context(), "readings"); err != nil || d.Revision != 1 {
+			t.Errorf("declared: %+v, %v", d, err)
+		}
+
+		// A dropped table can be created again with another axis, but its roll-ups
+		// can't.
+		w.dropTable()
+		refused("dropped, with roll-ups", ms, "by_half", `epoch was "s"`)
+		w.exec("DROP TABLE by_half")
+		w.exec("DROP TABLE by_six")
+		w = applied(t, db, ms, at(0.3))
+		part := w.parts()
+		if !strings.HasPrefix(part, "0-1 ") {
+			t.Errorf("made anew with %s", part)
+		}
+		w.dropTable()
+		old := state.Period{Table: "readings", Partition: hourly(t, 0, 1)[0], State: state.Archived, Archive: "archive/p.parquet"}
+		must(t, w.State.Put(t.Context(), w.State.DB(), old))
+		w.exec("DROP TABLE by_half")
+		w.exec("DROP TABLE by_six")
+		refused("dropped, with archives", rows, "archive", "sequence")
 	})
 }

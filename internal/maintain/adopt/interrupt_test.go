@@ -95,27 +95,44 @@ func unseen() func(point string) bool {
 	}
 }
 
-// TestCutOff: an adoption that is interrupted at each point, one after the other, and
-// resumed each time, has the same result as an uninterrupted one.
-func TestCutOff(t *testing.T) {
-	onServers(t, func(t *testing.T, w *world) {
-		w.fill(700)
-		stop := w.load(2, 700)
-		at, all := unseen(), []string(nil)
-		for p := w.cutOff("run", at); p != ""; p = w.cutOff("run", at) {
-			all = append(all, p+" at step "+w.underWay())
-			w.wrote(2)
-		}
-		stop()
-		t.Logf("%d transactions, the longest %v; cut off at %q", w.count, w.stall, all)
-		if len(all) < 15 {
-			t.Errorf("only %d points", len(all))
-		}
-		w.check("events")
-		if got := w.tables(); !w.rolls() || !slices.Equal(got, []string{"events", "events__rowmill_old"}) {
-			t.Errorf("rolls: %v; tables %v", w.rolls(), got)
-		}
-	})
+// An interruption is a verb that is broken off at its points, and what is run
+// afterwards.
+type interruption struct {
+	name, verb, then string
+	adopted          bool                    // the table is adopted before
+	at               func(point string) bool // nil: at each point
+	least            int                     // the number of points that there are at least
+}
+
+var interruptions = []interruption{
+	{"resumed", "run", "run", false, nil, 15},
+	{"undone", "run", "undo", false, removes, 8},
+	{"undo resumed", "undo", "undo", true, nil, 6},
+}
+
+// prepare fills the table, and adopts it if the interruption is of an undo.
+func (c *interruption) prepare(w *world) (stop func()) {
+	w.fill(700)
+	if c.adopted {
+		w.again("run")
+	}
+	stop = w.load(2, 700)
+	if c.adopted {
+		w.wrote(10)
+	}
+	return stop
+}
+
+// verify checks the state after the verb that is run last.
+func (c *interruption) verify(w *world) {
+	w.t.Helper()
+	want := []string{"events"}
+	if c.then == "run" {
+		want = append(want, "events__rowmill_old")
+	}
+	if got := w.tables(); w.rolls() != (c.then == "run") || !slices.Equal(got, want) {
+		w.t.Fatalf("rolls: %v; tables %v", w.rolls(), got)
+	}
 }
 
 // removes reports whether more objects remain to be removed after the point.
@@ -124,54 +141,33 @@ func removes(point string) bool {
 		"swap: sentry gone", "swap: renamed", "swap: noted", "clean: done"}, point)
 }
 
-// TestCutOffThenUndone: after an interruption at any point and an undo, the table is
-// unchanged.
-func TestCutOffThenUndone(t *testing.T) {
-	onServers(t, func(t *testing.T, w *world) {
-		w.fill(700)
-		stop := w.load(2, 700)
-		seen, all := unseen(), []string(nil)
-		for killed := "begin"; killed != ""; {
-			killed = w.cutOff("run", func(p string) bool { return removes(p) && seen(p) })
-			all = append(all, killed)
-			w.wrote(2)
-			w.again("undo")
-			if got := w.tables(); w.rolls() || !slices.Equal(got, []string{"events"}) {
-				t.Fatalf("cut off at %q and taken back: rolls: %v; tables %v", killed, w.rolls(), got)
-			}
-		}
-		stop()
-		t.Logf("%d transactions, the longest %v; cut off at %q", w.count, w.stall, all)
-		if len(all) < 8 {
-			t.Errorf("only %d points", len(all))
-		}
-		w.check("events")
-	})
-}
-
-// TestUndoCutOff: an undo may also be interrupted at any point.
-func TestUndoCutOff(t *testing.T) {
-	onServers(t, func(t *testing.T, w *world) {
-		w.fill(700)
-		w.again("run")
-		stop := w.load(2, 700)
-		w.wrote(10)
-		at, all := unseen(), []string(nil)
-		for w.underWay() != "nothing" {
-			p := w.cutOff("undo", at)
-			all = append(all, p+" at step "+w.underWay())
-			w.wrote(2)
-		}
-		stop()
-		t.Logf("%d transactions, the longest %v; cut off at %q", w.count, w.stall, all)
-		if len(all) < 6 {
-			t.Errorf("only %d points", len(all))
-		}
-		w.check("events")
-		if got := w.tables(); w.rolls() || !slices.Equal(got, []string{"events"}) {
-			t.Errorf("rolls: %v; tables %v", w.rolls(), got)
-		}
-	})
+// TestCutOff: a verb that is interrupted at each point, one after the other, and
+// resumed or undone each time, has the same result as an uninterrupted one.
+func TestCutOff(t *testing.T) {
+	for _, c := range interruptions {
+		t.Run(c.name, func(t *testing.T) {
+			onServers(t, func(t *testing.T, w *world) {
+				stop := c.prepare(w)
+				seen, all := unseen(), []string(nil)
+				for killed := "begin"; killed != "" && !(c.verb == "undo" && w.underWay() == "nothing"); {
+					killed = w.cutOff(c.verb, func(p string) bool { return (c.at == nil || c.at(p)) && seen(p) })
+					all = append(all, killed+" at step "+w.underWay())
+					w.wrote(2)
+					if c.then != c.verb {
+						w.again(c.then)
+						c.verify(w)
+					}
+				}
+				stop()
+				t.Logf("%d transactions, the longest %v; cut off at %q", w.count, w.stall, all)
+				if len(all) <= c.least {
+					t.Errorf("only %d points", len(all))
+				}
+				w.check("events")
+				c.verify(w)
+			})
+		})
+	}
 }
 
 // TestCutOffReleasesLocks checks an assumption of the tests with a relay: the server

@@ -4,12 +4,202 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
 )
+
+// number returns the number that a query returns.
+func (w *world) number(q string) (n int64) {
+	w.t.Helper()
+	if err := w.db.SQL().QueryRow(q).Scan(&n); err != nil {
+		w.t.Fatalf("%s: %v", q, err)
+	}
+	return n
+}
+
+// differing returns the number of rows that differ between the two tables.
+func (w *world) differing(key string) int64 {
+	w.t.Helper()
+	return w.number("SELECT COUNT(*) FROM events o LEFT JOIN events__rowmill_new n ON n."+key+" = o."+key+" AND n.ts = o.ts AND n.ver = o.ver WHERE n.ver IS NULL") +
+		w.number("SELECT COUNT(*) FROM events__rowmill_new n LEFT JOIN events o ON n."+key+" = o."+key+" AND n.ts = o.ts AND n.ver = o.ver WHERE o.ver IS NULL")
+}
+
+// whileCopying adopts the table and calls fn after each chunk, with its number. When
+// all of the chunks, which are at least so many, are copied, both tables are equal.
+func (w *world) whileCopying(o Options, least int, fn func(chunk int)) {
+	w.t.Helper()
+	chunks, differ := 0, int64(-1)
+	o.at = func(p string) error {
+		switch p {
+		case "copy: chunk":
+			chunks++
+			fn(chunks)
+		case "copy: noted":
+			differ = w.differing("id")
+		}
+		return nil
+	}
+	if err := Run(context.Background(), o); err != nil || chunks < least || differ != 0 {
+		w.t.Errorf("error %v; %d chunks, and %d rows differ when all are copied", err, chunks, differ)
+	}
+}
+
+// uniqueVersions gives the table a second unique key.
+func (w *world) uniqueVersions() {
+	w.exec("UPDATE events SET ver = id, ts = '" + inPeriod + "'")
+	w.exec("CREATE UNIQUE INDEX u ON events (ver)")
+	w.d = declareNow(strings.Replace(definition(w.kind, "(id, ts)"), "PRIMARY KEY", "UNIQUE (ver, ts), PRIMARY KEY", 1))
+}
+
+const inPeriod, inNone = "2026-03-29 00:00:00", "2199-01-01 00:00:00"
+
+// TestTrapRowAheadOfTheCopyGoesStale: a row ahead of the copy leaves the periods and
+// comes back. Its entry from the time outside is then applied, and must not copy the
+// row, because later changes of it are left to the copy, which keeps existing rows.
+func TestTrapRowAheadOfTheCopyGoesStale(t *testing.T) {
+	onServers(t, func(t *testing.T, w *world) {
+		w.fill(1200)
+		w.exec("INSERT INTO events (id, ts, ver) VALUES (1201, '" + inPeriod + "', 1)")
+		w.whileCopying(w.options(), 4, func(chunk int) {
+			switch chunk {
+			case 1:
+				w.exec("UPDATE events SET ts = '" + inNone + "' WHERE id IN (1000, 1001, 1002)")
+			case 2:
+				w.exec("UPDATE events SET ts = '" + inPeriod + "', ver = 2 WHERE id IN (1000, 1001, 1002)")
+			case 3:
+				w.exec("UPDATE events SET ver = 3 WHERE id = 1000")
+				w.exec("UPDATE events SET ts = '2026-03-30 00:00:00', ver = 3 WHERE id = 1001")
+				w.exec("DELETE FROM events WHERE id = 1002")
+			}
+		})
+		if n := w.number("SELECT COUNT(*) FROM events WHERE id IN (1000, 1001, 1002) AND ver = 3"); n != 2 {
+			t.Errorf("%d of the rows are there in the end, want 2", n)
+		}
+	})
+}
+
+// TestTrapRowAheadHoldsUniqueValue: such a row would keep its old value of a second
+// unique key, which another row has since taken. Copying the chunk again could never
+// resolve this.
+func TestTrapRowAheadHoldsUniqueValue(t *testing.T) {
+	on(t, concurrent, func(t *testing.T, w *world) {
+		w.fill(6000)
+		w.uniqueVersions()
+		o := w.options()
+		o.Chunk = 500
+		w.whileCopying(o, 4, func(chunk int) {
+			switch chunk {
+			case 1:
+				w.exec("UPDATE events SET ts = '" + inNone + "' WHERE id = 5900")
+			case 2:
+				w.exec("UPDATE events SET ts = '" + inPeriod + "' WHERE id = 5900")
+			case 3:
+				w.exec("UPDATE events SET ver = 99999 WHERE id = 5900")
+				w.exec("UPDATE events SET ver = 5900 WHERE id = 3500")
+			}
+		})
+	})
+}
+
+// TestTrapCopyEndedBehindItsLastChunk: a copy interrupted after its last chunk has
+// applied changes of rows beyond the key that it recorded. When it resumes, these
+// changes must not be left to the copy, which keeps existing rows.
+func TestTrapCopyEndedBehindItsLastChunk(t *testing.T) {
+	on(t, concurrent, func(t *testing.T, w *world) {
+		w.fill(600)
+		add := func(from, n int) {
+			for id := from; id < from+n; id++ {
+				w.exec(fmt.Sprintf("INSERT INTO events (id, ts, ver) VALUES (%d, '%s', 1)", id, inPeriod))
+			}
+		}
+		o := w.options()
+		chunks := 0
+		o.at = func(p string) error {
+			if p == "copy: done" {
+				return errKilled
+			}
+			if p == "copy: chunk" {
+				// The last round, which is bounded, and after it.
+				if chunks++; chunks >= 2 && chunks <= 4 {
+					add(2000+chunks, 1)
+				} else if chunks == 5 {
+					add(5000, 400)
+				}
+			}
+			return nil
+		}
+		if err := Run(t.Context(), o); !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+		if n := w.number("SELECT MAX(id) FROM events__rowmill_new"); n != 5399 {
+			t.Fatalf("the last row there is %d, so that nothing is tested", n)
+		}
+		o = w.options()
+		o.Chunk = 100
+		w.whileCopying(o, 2, func(chunk int) {
+			if chunk == 1 {
+				w.exec("UPDATE events SET ver = 9 WHERE id >= 5200")
+			}
+		})
+	})
+}
+
+// TestTrapEntriesInAnyOrder: PostgreSQL returns the log's entries in no particular
+// order, so the two entries of a moved row may be applied in separate batches, in
+// either order. Neither may remove the row that the other has copied.
+func TestTrapEntriesInAnyOrder(t *testing.T) {
+	t.Parallel()
+	for _, last := range []bool{false, true} {
+		t.Run(fmt.Sprintf("last first %v", last), func(t *testing.T) {
+			on(t, concurrent, func(t *testing.T, w *world) {
+				w.fill(50)
+				must(t, Run(t.Context(), w.options()))
+				o := w.options()
+				moved := false
+				o.at = func(p string) error {
+					if p != "back: noted" {
+						return nil
+					}
+					moved = true
+					w.exec("UPDATE events SET ts = '2026-03-30 11:00:00', ver = 2 WHERE id = 7")
+					j, err := open(t.Context(), o)
+					if err != nil {
+						return err
+					}
+					m := j.back()
+					ops := []string{"<>", "="}
+					if last {
+						slices.Reverse(ops)
+					}
+					// Each alone in the log, one after the other.
+					second := " WHERE ts " + ops[1] + " '2026-03-30 11:00:00'"
+					w.exec("CREATE TABLE kept AS SELECT id, ts FROM events__rowmill_log" + second)
+					w.exec("DELETE FROM events__rowmill_log" + second)
+					for i := range ops {
+						if i == 1 {
+							w.exec("INSERT INTO events__rowmill_log (id, ts) SELECT id, ts FROM kept")
+						}
+						if n, err := m.replayOnce(t.Context()); err != nil || n != 1 {
+							return fmt.Errorf("%d entries repeated: %w", n, err)
+						}
+					}
+					if n := w.number("SELECT COUNT(*) FROM events__rowmill_old WHERE id = 7 AND ver = 2"); n != 1 {
+						t.Errorf("the row that moved is %d times in the plain table", n)
+					}
+					w.exec("DROP TABLE kept")
+					return nil
+				}
+				if err := Undo(t.Context(), o); err != nil || !moved {
+					t.Fatalf("error %v, moved %v", err, moved)
+				}
+			})
+		})
+	}
+}
 
 // TestTrapRowsOutsideBeforeTheTriggers: a row outside of every period that is
 // inserted after the check and before the triggers exist is not logged. It would only
@@ -26,18 +216,14 @@ func TestTrapRowsOutsideBeforeTheTriggers(t *testing.T) {
 			}
 			return nil
 		}
-		if err := Run(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Run(t.Context(), o))
 		if n, late := w.number("SELECT COUNT(*) FROM events"), w.number("SELECT COUNT(*) FROM events_late WHERE id IN (1, 350, 7777, 7778)"); n != 698 || late != 4 {
 			t.Errorf("%d rows and %d late ones, want 698 and 4", n, late)
 		}
 		if n := w.number("SELECT COUNT(*) FROM events_late"); n != 4 {
 			t.Errorf("%d late rows in all", n)
 		}
-		if err := Finish(t.Context(), w.options()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Finish(t.Context(), w.options()))
 		if got := w.tables(); !slices.Equal(got, []string{"events", "events_late"}) {
 			t.Errorf("tables %v", got)
 		}
@@ -112,21 +298,11 @@ func TestTrapLogSortsAsTheTable(t *testing.T) {
 		w.d = declareNow(def + "(id, ts))")
 		o := w.options()
 		o.Chunk = 100
-		chunks, differ := 0, int64(-1)
-		o.at = func(p string) error {
-			if p == "copy: chunk" {
-				if chunks++; chunks == 3 {
-					w.exec("UPDATE events SET ver = 2")
-				}
+		w.whileCopying(o, 5, func(chunk int) {
+			if chunk == 3 {
+				w.exec("UPDATE events SET ver = 2")
 			}
-			if p == "copy: noted" {
-				differ = w.differing("id")
-			}
-			return nil
-		}
-		if err := Run(t.Context(), o); err != nil || chunks < 5 || differ != 0 {
-			t.Errorf("error %v; %d chunks, and %d rows differ when all are copied", err, chunks, differ)
-		}
+		})
 	})
 }
 
@@ -136,9 +312,7 @@ func TestTrapLogSortsAsTheTable(t *testing.T) {
 func TestTrapEntriesLeftTooEarly(t *testing.T) {
 	on(t, concurrent, func(t *testing.T, w *world) {
 		w.fill(900)
-		w.exec("UPDATE events SET ver = id, ts = '" + inPeriod + "'")
-		w.exec("CREATE UNIQUE INDEX u ON events (ver)")
-		w.d = declareNow(strings.Replace(definition(w.kind, "(id, ts)"), "PRIMARY KEY", "UNIQUE (ver, ts), PRIMARY KEY", 1))
+		w.uniqueVersions()
 		o := w.options()
 		done := false
 		o.at = func(p string) error {
@@ -222,9 +396,7 @@ func TestTrapPeriodForLateRow(t *testing.T) {
 					pos, err := now(ctx)
 					return pos + 6*86400e6, err
 				}
-				if err := Run(t.Context(), o); err != nil {
-					t.Fatal(err)
-				}
+				must(t, Run(t.Context(), o))
 				if n, late := w.number("SELECT COUNT(*) FROM events WHERE id IN (0, 650, 7777)"), w.number("SELECT COUNT(*) FROM events_late"); n != 3 || late != 1 || w.number("SELECT COUNT(*) FROM events_late WHERE id = 7778") != 1 {
 					t.Errorf("%d rows of the new period and %d late ones, want 3 and 1", n, late)
 				}

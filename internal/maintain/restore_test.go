@@ -23,11 +23,7 @@ func TestRestoreSealedByOtherSettings(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, "postgres").(engine.Keeper)
 	w := applied(t, db, declare(t, db, func(d *rolling.Declaration) {
-		def, err := rolling.ReadDefinition("CREATE TABLE readings (sensor INT NOT NULL, ts TIMESTAMP NOT NULL, value DOUBLE PRECISION, raw BYTEA DEFAULT '\\x00ff', PRIMARY KEY (sensor, ts))")
-		if err != nil {
-			t.Fatal(err)
-		}
-		d.Definition = def
+		d.Definition = defined(t, "CREATE TABLE readings (sensor INT NOT NULL, ts TIMESTAMP NOT NULL, value DOUBLE PRECISION, raw BYTEA DEFAULT '\\x00ff', PRIMARY KEY (sensor, ts))")
 		d.Seal.Archive = filepath.Join(t.TempDir(), "archive")
 	}), at(0.5))
 	w.insert(at(0.5), 1, 2, 3)
@@ -67,16 +63,12 @@ func TestRestoreSealedByOtherSettings(t *testing.T) {
 		return sum
 	}
 	seals := []string{sealedBy(), sealedBy("DateStyle = 'SQL, DMY'"), sealedBy("extra_float_digits = 0"), sealedBy("DateStyle = 'German'", "extra_float_digits = 0", "bytea_output = 'escape'")}
-	if err := db.Try(t.Context(), engine.Detach{Table: w.Table.Table, Part: part, Into: "gone"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Try(t.Context(), engine.Detach{Table: w.Table.Table, Part: part, Into: "gone"}))
 	restore := func(into, seal string, without bool) error {
 		t.Helper()
 		k := *known
 		k.Checksum, k.State = seal, state.Dropped
-		if err := w.inTx(t.Context(), func(tx *sql.Tx) error { return w.State.Put(t.Context(), tx, k) }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.inTx(t.Context(), func(tx *sql.Tx) error { return w.State.Put(t.Context(), tx, k) }))
 		r, err := w.PlanRestore(t.Context(), known.Archive, into)
 		if err != nil {
 			t.Fatal(err)

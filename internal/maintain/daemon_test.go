@@ -40,7 +40,7 @@ func TestOnceDoesAll(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		d := declare(t, db, func(d *rolling.Declaration) {
 			d.Keep, d.Ahead = span(20*time.Hour), span(12*time.Hour)
-			d.Rollups = []rolling.Rollup{{Name: "readings_1h", Every: grid(t, "1h"), Select: []rolling.Aggregate{{Name: "n", Func: "count"}}}}
+			d.Rollups = counts(t, "readings_1h")
 		})
 		w := applied(t, db, d, at(0.2))
 		for hour := range 8 {
@@ -64,22 +64,17 @@ func TestOnceSaysWhatIsLeft(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		w := applied(t, db, declare(t, db, func(d *rolling.Declaration) { d.Keep = span(time.Hour) }), at(0.2))
 		w.hours(0, 2)
-		have, err := db.Catalog().Partitions(t.Context(), w.Table.Table)
-		if err != nil {
-			t.Fatal(err)
-		}
+		have := w.partitions()
 		c := &state.Change{Table: "readings", ID: "restore", Kind: string(Restore), Step: stepAttach}
 		if _, err := w.State.Begin(t.Context(), c, restoring{Part: have[0]}); err != nil {
 			t.Fatal(err)
 		}
 		w.now = at(2.6)
-		err = (&Daemon{Table: w.Table}).Once(t.Context())
+		err := (&Daemon{Table: w.Table}).Once(t.Context())
 		if want := "drop " + have[0].Name + ", which waits: a change of it is under way"; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("kept: %v, want an error with %q", err, want)
 		}
-		if err := w.State.End(t.Context(), w.State.DB(), c); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.State.End(t.Context(), w.State.DB(), c))
 		w.keep()
 		if got := w.parts(); !strings.HasPrefix(got, "1-2 ") {
 			t.Errorf("there is %s", got)
@@ -104,10 +99,7 @@ func TestNextRefresh(t *testing.T) {
 			what     string
 		}{{1.6, 2, "by_hour"}, {2.2, 2.2, "by_hour"}} {
 			w.now = at(c.now)
-			s, err := w.Status(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := w.status()
 			var got []string
 			for _, n := range s.Next {
 				if n.Action == string(Rollup) {

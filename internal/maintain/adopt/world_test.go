@@ -27,6 +27,24 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// killedAt ends the process, as far as a test can tell, at a point.
+func killedAt(point string) func(string) error {
+	return func(p string) error {
+		if p == point {
+			return errKilled
+		}
+		return nil
+	}
+}
+
 var servers = []string{"sqlite", "mariadb", "mysql", "postgres"}
 
 // concurrent are the servers on which writing transactions can overlap.
@@ -379,9 +397,7 @@ func (w *world) check(table string) {
 		var ts, name, d string
 		var raw []byte
 		var v float64
-		if err := rows.Scan(&id, &ts, &ver, &name, &raw, &v, &d); err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, rows.Scan(&id, &ts, &ver, &name, &raw, &v, &d))
 		want, ok := truth[id]
 		delete(truth, id)
 		ts = strings.TrimSpace(ts)
@@ -401,9 +417,7 @@ func (w *world) check(table string) {
 			wrong("%s: row %d is %q %v %v, want %v", table, id, name, raw, v, all)
 		}
 	}
-	if err := rows.Err(); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, rows.Err())
 	for id, r := range truth {
 		wrong("%s lacks row %d of %s, version %d", table, id, r.ts, r.ver)
 	}
@@ -430,9 +444,7 @@ func (w *world) tables() []string {
 	var out []string
 	for rows.Next() {
 		var s string
-		if err := rows.Scan(&s); err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, rows.Scan(&s))
 		if _, own := strings.CutPrefix(s, "rowmill_"); !own {
 			out = append(out, s)
 		}

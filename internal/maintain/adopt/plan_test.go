@@ -16,12 +16,7 @@ func TestPlanBack(t *testing.T) {
 			t.Error("there is nothing to finish")
 		}
 		o := w.options()
-		o.at = func(point string) error {
-			if point == "copy: noted" {
-				return errKilled
-			}
-			return nil
-		}
+		o.at = killedAt("copy: noted")
 		if err := Run(t.Context(), o); !errors.Is(err, errKilled) {
 			t.Fatal(err)
 		}
@@ -33,9 +28,7 @@ func TestPlanBack(t *testing.T) {
 		if _, err := PlanFinish(t.Context(), w.options()); err == nil {
 			t.Error("it can't be finished yet")
 		}
-		if err := Run(t.Context(), w.options()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Run(t.Context(), w.options()))
 		if slices.Equal(before, w.tables()) {
 			t.Fatal("the adoption has changed nothing")
 		}
@@ -60,12 +53,7 @@ func TestPlanBack(t *testing.T) {
 		w.check("events")
 		// Halfway through an undo, only the rest is planned.
 		o = w.options()
-		o.at = func(point string) error {
-			if point == "back-swap: noted" {
-				return errKilled
-			}
-			return nil
-		}
+		o.at = killedAt("back-swap: noted")
 		if err := Undo(t.Context(), o); !errors.Is(err, errKilled) {
 			t.Fatal(err)
 		}
@@ -73,9 +61,7 @@ func TestPlanBack(t *testing.T) {
 		if strings.Contains(rest, "RENAME") || !strings.Contains(rest, "events__rowmill_new") {
 			t.Errorf("the rest of the way back:\n%s", rest)
 		}
-		if err := Undo(t.Context(), w.options()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Undo(t.Context(), w.options()))
 		w.check("events")
 	})
 }

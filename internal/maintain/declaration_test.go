@@ -21,13 +21,8 @@ func (w *world) apply(d *rolling.Declaration) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	plan, err := other.PlanApply(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := plan.Run(w.t.Context(), func(ApplyStep) {}); err != nil {
-		w.t.Fatal(err)
-	}
+	plan := applyPlan(w.t, other)
+	plan.mustRun(w.t)
 }
 
 // hours keeps the table for some hours, with rows in each.
@@ -43,13 +38,6 @@ func (w *world) hours(from, to int) {
 // A running keeper follows the declaration that was applied last, whatever has
 // changed in it.
 func TestFollow(t *testing.T) {
-	levels := func(names ...string) []rolling.Rollup {
-		var out []rolling.Rollup
-		for _, name := range names {
-			out = append(out, rolling.Rollup{Name: name, Every: grid(t, "1h"), Select: []rolling.Aggregate{{Name: "n", Func: "count"}}})
-		}
-		return out
-	}
 	for _, c := range []struct {
 		name          string
 		before, after func(d *rolling.Declaration)
@@ -66,13 +54,13 @@ func TestFollow(t *testing.T) {
 			"3-4 4-5 5-6 6-7 7-8 8-9 9-10 10-11 11-12 12-13", nil},
 		{"period longer", func(d *rolling.Declaration) {}, func(d *rolling.Declaration) { d.Period = grid(t, "2h"); d.Ahead = span(6 * time.Hour) },
 			"3-4 4-5 5-6 6-7 7-8 8-9 9-10 10-12 12-14", nil},
-		{"roll-up added", func(d *rolling.Declaration) {}, func(d *rolling.Declaration) { d.Rollups = levels("added") },
+		{"roll-up added", func(d *rolling.Declaration) {}, func(d *rolling.Declaration) { d.Rollups = counts(t, "added") },
 			"3-4 4-5 5-6 6-7 7-8 8-9 9-10 10-11", func(t *testing.T, w *world) {
 				if got := w.number("SELECT SUM(n) FROM added"); got < 12 {
 					t.Errorf("the new roll-up has %d rows, want those of all periods that were there", got)
 				}
 			}},
-		{"roll-up removed", func(d *rolling.Declaration) { d.Rollups = levels("kept", "gone") }, func(d *rolling.Declaration) { d.Rollups = levels("kept") },
+		{"roll-up removed", func(d *rolling.Declaration) { d.Rollups = counts(t, "kept", "gone") }, func(d *rolling.Declaration) { d.Rollups = counts(t, "kept") },
 			"3-4 4-5 5-6 6-7 7-8 8-9 9-10 10-11", func(t *testing.T, w *world) {
 				if kept, gone := w.number("SELECT COUNT(*) FROM kept"), w.number("SELECT COUNT(*) FROM gone"); gone >= kept {
 					t.Errorf("the roll-up that is declared no more has %d buckets, the other one %d", gone, kept)
@@ -128,10 +116,7 @@ func TestFollowArchive(t *testing.T) {
 		w.hours(0, 3)
 		w.apply(declared(second))
 		w.hours(3, 5)
-		known, err := w.State.Periods(t.Context(), "readings")
-		if err != nil {
-			t.Fatal(err)
-		}
+		known := w.records()
 		var dirs []string
 		for _, k := range known {
 			dirs = append(dirs, fmt.Sprint(strings.HasPrefix(k.Archive, second)))
@@ -189,7 +174,7 @@ func TestFollowWhileDropping(t *testing.T) {
 				declared := func(keep time.Duration) *rolling.Declaration {
 					return declare(t, db, func(d *rolling.Declaration) {
 						d.Keep = span(keep)
-						d.Rollups = []rolling.Rollup{{Name: "readings_1h", Every: grid(t, "1h"), Select: []rolling.Aggregate{{Name: "n", Func: "count"}}}}
+						d.Rollups = counts(t, "readings_1h")
 					})
 				}
 				w := applied(t, db, declared(time.Hour), at(0.2))
@@ -239,9 +224,7 @@ func TestFollowWhileDropping(t *testing.T) {
 				if n := w.number("SELECT SUM(n) FROM readings_1h"); n != 6 {
 					t.Errorf("the roll-up counts %d rows, want 6", n)
 				}
-				if changes, err := w.State.Changes(t.Context(), "readings"); err != nil || len(changes) > 0 {
-					t.Errorf("%d changes are left under way: %v", len(changes), err)
-				}
+				w.wantNoChanges()
 			})
 		})
 	}
@@ -299,9 +282,7 @@ func TestFollowAfterCrash(t *testing.T) {
 				if got := w.parts(); !strings.HasPrefix(got, want) || w.count() != rows {
 					t.Errorf("there is %s with %d rows, want %s... with %d", got, w.count(), want, rows)
 				}
-				if changes, err := w.State.Changes(t.Context(), "readings"); err != nil || len(changes) > 0 {
-					t.Errorf("%d changes are left under way: %v", len(changes), err)
-				}
+				w.wantNoChanges()
 				w.apply(declared(time.Hour)) // the period is dropped after all
 				w.keep()
 				if got := w.parts(); !strings.HasPrefix(got, "1-2 ") {
@@ -353,9 +334,7 @@ func TestUnfollowed(t *testing.T) {
 			w.exec("UPDATE rowmill_tables SET declaration = " + quoted(d.Text) + ", revision = revision + 1")
 		}, true, "shards"},
 		{"undeclared", func(w *world, d *rolling.Declaration) {
-			if err := w.Undeclare(w.t.Context()); err != nil {
-				w.t.Fatal(err)
-			}
+			must(w.t, w.Undeclare(w.t.Context()))
 		}, func(w *world, d *rolling.Declaration) { w.apply(d) }, false, "no declaration of table readings is in force"},
 		{"removed", func(w *world, d *rolling.Declaration) {
 			w.rename("readings", "elsewhere")

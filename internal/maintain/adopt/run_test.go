@@ -1,0 +1,214 @@
+package adopt
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// rolls reports whether the table is a rolling table.
+func (w *world) rolls() bool {
+	w.t.Helper()
+	s, err := w.db.Describe(context.Background(), "events")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s.Partitioned
+}
+
+func TestRun(t *testing.T) {
+	onServers(t, func(t *testing.T, w *world) {
+		w.fill(5000)
+		stop := w.load(3, 5000)
+		o := w.options()
+		var steps []string
+		began := time.Now()
+		o.at = func(point string) error {
+			if point == "copy: chunk" {
+				w.wrote(3) // so that writers are active throughout
+			}
+			return nil
+		}
+		o.Progress = func(p Progress) {
+			if testing.Verbose() && p.Paused != "" {
+				t.Logf("%v %+v", time.Since(began).Round(time.Millisecond), p)
+			}
+			if len(steps) == 0 || steps[len(steps)-1] != p.Step {
+				steps = append(steps, p.Step)
+			}
+		}
+		err := Run(t.Context(), o)
+		w.wrote(20)
+		stop()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !w.rolls() {
+			t.Fatal("it is no rolling table")
+		}
+		t.Logf("%d transactions, the longest %v; steps %v", w.count, w.stall, steps)
+		w.check("events")
+		if got := w.tables(); !slices.Equal(got, []string{"events", "events__rowmill_old"}) {
+			t.Errorf("tables %v", got)
+		}
+		if err := Run(t.Context(), w.options()); err != nil {
+			t.Errorf("again: %v", err)
+		}
+		must(t, Finish(t.Context(), w.options()))
+		if got := w.tables(); !slices.Equal(got, []string{"events"}) {
+			t.Errorf("tables in the end %v", got)
+		}
+		if c, err := UnderWay(t.Context(), o.State, "events"); c != nil || err != nil {
+			t.Errorf("under way: %v, %v", c, err)
+		}
+	})
+}
+
+// rowsVariable sets the number of rows of TestShowAdoption; docs/adopt.md uses
+// 2000000.
+const rowsVariable = "ROWMILL_ADOPT_ROWS"
+
+// TestShowAdoption adopts a large table under a load of inserts and some other
+// changes: the rows are equal, and no statement fails.
+func TestShowAdoption(t *testing.T) {
+	rows := int64(3000)
+	if s := os.Getenv(rowsVariable); s != "" {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = n
+	} else if testdb.Nightly() {
+		rows = 20000
+	}
+	onServers(t, func(t *testing.T, w *world) {
+		if w.kind == "sqlite" && rows > 100000 {
+			t.Skip("a file has one writer at a time")
+		}
+		w.fill(rows)
+		w.changing = 0.05
+		stop := w.load(4, rows)
+		w.wrote(50)
+		o := w.options()
+		o.Chunk = 0
+		steps := map[string]time.Duration{}
+		stalls := map[string]time.Duration{}
+		step, began := "", time.Now()
+		count := 0
+		o.Progress = func(p Progress) {
+			if p.Step == step {
+				return
+			}
+			w.mu.Lock()
+			steps[step], stalls[step] = time.Since(began), w.stall
+			step, began, w.stall = p.Step, time.Now(), 0
+			if p.Step == stepCopy {
+				count = w.count
+			}
+			w.mu.Unlock()
+		}
+		all := time.Now()
+		must(t, Run(t.Context(), o))
+		took := time.Since(all)
+		w.wrote(50)
+		stop()
+		stalls[stepClean] = max(stalls[stepClean], w.stall)
+		w.check("events")
+		c, err := UnderWay(t.Context(), o.State, "events")
+		if err != nil || c == nil {
+			t.Fatal(c, err)
+		}
+		var d data
+		must(t, c.Load(&d))
+		t.Logf("%d rows in %v: copied in %v (%.0f rows/s), compared in %v (%.0f rows/s), %d chunks repaired; %d transactions of 4 writers meanwhile (%.0f/s), %d deadlocks among them",
+			rows, took.Round(time.Millisecond), steps[stepCopy].Round(time.Millisecond), float64(rows)/steps[stepCopy].Seconds(), steps[stepVerify].Round(time.Millisecond), float64(rows)/steps[stepVerify].Seconds(),
+			d.Repaired, w.count-count, float64(w.count-count)/took.Seconds(), w.deadlocks)
+		t.Logf("checked in %v, triggers made in %v, names changed in %v, cleaned up in %v", steps[stepCheck].Round(time.Millisecond),
+			steps[stepTriggers].Round(time.Millisecond), steps[stepSwap].Round(time.Millisecond), steps[stepClean].Round(time.Millisecond))
+		t.Logf("the longest transaction of a writer: %v before, %v while triggers were made, %v while rows were copied, %v compared, %v while the names changed, %v after",
+			max(stalls[""], stalls[stepCheck]).Round(time.Millisecond), stalls[stepTriggers].Round(time.Millisecond), stalls[stepCopy].Round(time.Millisecond),
+			stalls[stepVerify].Round(time.Millisecond), stalls[stepSwap].Round(time.Millisecond), stalls[stepClean].Round(time.Millisecond))
+		if d.Repaired > 0 {
+			t.Errorf("%d chunks differed, though all that was written runs the triggers", d.Repaired)
+		}
+	})
+}
+
+// TestTrapPreparedStatements: statements prepared before the cut-over continue to
+// work.
+func TestTrapPreparedStatements(t *testing.T) {
+	onServers(t, func(t *testing.T, w *world) {
+		w.fill(500)
+		conn, err := w.users.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		insert, err := conn.PrepareContext(t.Context(), w.db.Bind(insertSQL+"(?, ?, ?, ?, ?, ?, ?)"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer insert.Close()
+		remove, err := conn.PrepareContext(t.Context(), w.db.Bind("DELETE FROM events WHERE id = ?"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer remove.Close()
+		o := w.options()
+		late, err := conn.PrepareContext(t.Context(), w.db.Bind(insertSQL+"(?, ?, ?, ?, ?, ?, ?)")) // executed once before and once after
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer late.Close()
+		id := int64(1000)
+		o.at = func(point string) error {
+			if point == "swap: locked" || point == "swap: renaming" || point == "swap: renamed" || point == "swap: sentry gone" {
+				return nil
+			}
+			id++
+			if _, err := insert.ExecContext(t.Context(), values(id, 1, spread(id))...); err != nil {
+				t.Fatalf("insert at %q: %v", point, err)
+			}
+			w.truth[id] = row{spread(id), 1}
+			if _, err := remove.ExecContext(t.Context(), id-1001); err != nil {
+				t.Fatalf("delete at %q: %v", point, err)
+			}
+			delete(w.truth, id-1001)
+			if point == "verify: noted" || point == "clean: done" {
+				id++
+				if _, err := late.ExecContext(t.Context(), values(id, 1, spread(id))...); err != nil {
+					t.Fatalf("insert once before and at %q: %v", point, err)
+				}
+				w.truth[id] = row{spread(id), 1}
+			}
+			return nil
+		}
+		must(t, Run(t.Context(), o))
+		w.check("events")
+	})
+}
+
+// TestTrapPreparedWhileTriggerWaits: statements are prepared while a trigger waits
+// for its lock, and executed once the trigger exists.
+func TestTrapPreparedWhileTriggerWaits(t *testing.T) {
+	onServers(t, func(t *testing.T, w *world) {
+		w.fill(500)
+		stop := w.load(6, 500)
+		for range 5 {
+			o := w.options()
+			o.at = killedAt("triggers: done")
+			if err := Run(t.Context(), o); !errors.Is(err, errKilled) {
+				t.Fatal(err)
+			}
+			must(t, Undo(t.Context(), w.options()))
+		}
+		stop()
+		w.check("events")
+	})
+}

@@ -1,9 +1,0 @@
-package maintain
-
-import (
-	"testing"
-
-	"github.com/rowmill/rowmill/internal/testdb"
-)
-
-func TestMain(m *testing.M) { testdb.Main(m) }
