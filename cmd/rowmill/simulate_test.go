@@ -264,9 +264,9 @@ func (m *month) insert(from, to int64, rows int) {
 	}
 	q := fmt.Sprintf("INSERT INTO %s (sensor, ts, value) VALUES %s", quote("readings"), strings.Join(values, ", "))
 	m.batches++
-	err := m.send(q, lower, upper, len(values))
+	err := m.send(q, lower, upper)
 	for try := 0; errors.Is(err, engine.ErrLockTimeout) && try < 20 || errors.Is(err, engine.ErrDeadlock); try++ {
-		err = m.send(q, lower, upper, len(values))
+		err = m.send(q, lower, upper)
 	}
 	if err != nil {
 		m.t.Fatalf("insert at %s: %v", rolling.Instant(m.now), err)
@@ -274,7 +274,7 @@ func (m *month) insert(from, to int64, rows int) {
 	maps.Copy(m.sent, batch)
 }
 
-func (m *month) send(q string, lower, upper int64, rows int) error {
+func (m *month) send(q string, lower, upper int64) error {
 	ctx := m.t.Context()
 	tx, err := m.db.SQL().BeginTx(ctx, nil)
 	if err != nil {
@@ -285,7 +285,7 @@ func (m *month) send(q string, lower, upper int64, rows int) error {
 		return m.db.Classify(err)
 	}
 	if m.batches%2 == 0 {
-		if err := m.note(ctx, tx, lower, upper, rows); err != nil {
+		if err := m.note(ctx, tx, lower, upper); err != nil {
 			return m.db.Classify(err)
 		}
 	}
@@ -393,8 +393,7 @@ func (m *month) compareLevel(level string, length int64) {
 	}
 }
 
-// note writes the ledger's row of a batch, in the transaction of its rows.
-func (m *month) note(ctx context.Context, x state.Exec, lower, upper int64, rows int) error {
-	return state.Note(ctx, state.New(m.db), x, state.Batch{Table: "readings", ID: fmt.Sprintf("batch %d", m.batches), Lower: lower, Upper: upper,
-		Counts: state.Counts{Sent: int64(rows), Inserted: int64(rows)}})
+// note records the changed range of a batch, in the transaction of its rows.
+func (m *month) note(ctx context.Context, x state.Exec, lower, upper int64) error {
+	return state.New(m.db).Touch(ctx, x, "readings", fmt.Sprintf("batch %d", m.batches), rolling.Period{From: lower, To: upper + 1})
 }

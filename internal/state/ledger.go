@@ -87,7 +87,7 @@ func Before(ctx context.Context, l engine.Loader, f *Source) (rolled bool, err e
 // Rows returns the rows to insert in the transaction of the batch's rows, so that
 // both are committed or neither. The first is the batch's line of the ledger, which
 // is refused with engine.ErrDuplicateKey if the batch is already in the ledger. If
-// the table has roll-ups (see Rolled), the others are the ranges that they must
+// the table has roll-ups, the others are the ranges that they must
 // re-examine. Whether the roll-ups already include those rows is unknown before the
 // commit, so every batch is noted, also one that isn't late. Inserting a note never
 // waits for another transaction.
@@ -126,62 +126,11 @@ func fill(b *engine.Batch, values ...any) {
 // that notes the same range.
 func writerKey(writer string) string { return fmt.Sprintf("%.150s#%016x", writer, rand.Uint64()) }
 
-// Rolled reports whether a table has roll-ups. Call it outside the transaction of
-// the rows, because INSERT ... SELECT would lock the rows it reads.
-func (s *Store) Rolled(ctx context.Context, x Exec, table string) (bool, error) {
-	var n int64
-	err := x.QueryRowContext(ctx, s.db.Bind("SELECT COUNT(*) FROM rowmill_rollups WHERE table_name = ?"), table).Scan(&n)
-	if err != nil {
-		return false, fmt.Errorf("roll-ups of %s: %w", table, s.db.Classify(err))
-	}
-	return n > 0, nil
-}
-
-// Note records a batch in the ledger, in the transaction of x, with the rows of
-// Rows.
-func Note(ctx context.Context, s *Store, x Exec, b Batch) error {
-	rolled, err := s.Rolled(ctx, x, b.Table)
-	if err != nil {
-		return err
-	}
-	for _, rows := range b.Rows(rolled) {
-		if err := s.insert(ctx, x, rows); err != nil {
-			return fmt.Errorf("note batch %s of %s: %w", b.ID, b.Table, err)
-		}
-	}
-	return nil
-}
-
-// insert inserts rows of texts and integers.
-func (s *Store) insert(ctx context.Context, x Exec, r engine.Rows) error {
-	names := make([]string, len(r.Table.Columns))
-	for i, c := range r.Table.Columns {
-		names[i] = c.Name
-	}
-	q := fmt.Sprintf("INSERT INTO %s (%s) VALUES (?%s)", r.Table.Name, strings.Join(names, ", "), strings.Repeat(", ?", len(names)-1))
-	args := make([]any, len(names))
-	for row := range r.Batch.Rows() {
-		for i := range args {
-			if v := &r.Batch.Columns[i]; v.Type == engine.Varchar {
-				args[i] = string(v.Value(row))
-			} else {
-				args[i] = v.Ints[row]
-			}
-		}
-		if _, err := s.exec(ctx, x, q, args...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Touch notes for a table's roll-ups that rows in a range have changed, in the
 // transaction of x, which must be that of the change. The writer's name is for
 // information only.
 func (s *Store) Touch(ctx context.Context, x Exec, table, writer string, r rolling.Period) error {
-	notes := engine.Rows{Table: touchedTable, Batch: engine.NewBatch(touchedTable.Columns)}
-	fill(notes.Batch, table, r.From, r.To-1, writerKey(writer))
-	if err := s.insert(ctx, x, notes); err != nil {
+	if _, err := s.exec(ctx, x, "INSERT INTO rowmill_touched (table_name, lower_pos, upper_pos, writer) VALUES (?, ?, ?, ?)", table, r.From, r.To-1, writerKey(writer)); err != nil {
 		return fmt.Errorf("note changed rows of %s: %w", table, err)
 	}
 	return nil

@@ -4,7 +4,7 @@
 //
 // A bucket is always computed and replaced as a whole, so that computing it twice
 // gives the same result as once. Changes are detected from notes that loaders
-// (state.Note) or triggers write in the transactions of their rows, by comparing
+// (state.Batch.Rows) or triggers write in the transactions of their rows, by comparing
 // row counts, and by request of a user. A refresh works level by level: it turns
 // notes into stale buckets, recomputes those, and continues from the watermark.
 // Each step is one transaction, so that a crash loses nothing. Before raw rows are

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -204,8 +203,6 @@ func (f *fixture) bypass(x state.Exec, rows ...row) {
 	}
 }
 
-var batches atomic.Int64
-
 // load inserts rows as a loader does, in one transaction with its note.
 func (f *fixture) load(rows ...row) {
 	f.t.Helper()
@@ -217,12 +214,11 @@ func (f *fixture) load(rows ...row) {
 
 func (f *fixture) note(x state.Exec, rows ...row) {
 	f.t.Helper()
-	b := state.Batch{Table: "readings", ID: fmt.Sprint("batch ", batches.Add(1)), Lower: rows[0].at, Upper: rows[0].at,
-		Counts: state.Counts{Sent: int64(len(rows)), Inserted: int64(len(rows))}}
+	lower, upper := rows[0].at, rows[0].at
 	for _, r := range rows {
-		b.Lower, b.Upper = min(b.Lower, r.at), max(b.Upper, r.at)
+		lower, upper = min(lower, r.at), max(upper, r.at)
 	}
-	must(f.t, state.Note(context.Background(), f.st, x, b))
+	must(f.t, f.st.Touch(context.Background(), x, "readings", "a test", rolling.Period{From: lower, To: upper + 1}))
 }
 
 func (f *fixture) begin() *sql.Tx {
