@@ -219,24 +219,35 @@ func want(t *testing.T, o Outcome, stopped string, elapsed time.Duration, rows i
 }
 
 func TestValidate(t *testing.T) {
-	good := Config{Clients: 1, Batch: 1, Rows: 1}
+	good := Config{Operation: "insert", Clients: 1, Batch: 1, Rows: 1}
+	beside := func(change func(*Load)) func(*Config) {
+		l := Load{Operation: "query", Clients: 1, Batch: 1, Client: (&script{}).Client}
+		change(&l)
+		return func(c *Config) { c.Beside = []Load{l} }
+	}
 	for name, c := range map[string]struct {
 		change func(*Config)
 		want   string
 	}{
-		"good":              {func(*Config) {}, ""},
-		"only a time":       {func(c *Config) { c.Rows, c.MaxTime = 0, 1 }, ""},
-		"no clients":        {func(c *Config) { c.Clients = 0 }, "0 clients"},
-		"no rows each":      {func(c *Config) { c.Batch = 0 }, "0 rows per operation"},
-		"negative rows":     {func(c *Config) { c.Rows = -1 }, "negative"},
-		"negative time":     {func(c *Config) { c.MaxTime = -1 }, "negative"},
-		"negative grace":    {func(c *Config) { c.Grace = -1 }, "negative"},
-		"endless":           {func(c *Config) { c.Rows = 0 }, "needs an end"},
-		"negative rate":     {func(c *Config) { c.Rate = -1 }, "rate -1"},
-		"rate not known":    {func(c *Config) { c.Rate = math.NaN() }, "rate NaN"},
-		"infinite rate":     {func(c *Config) { c.Rate = math.Inf(1) }, "rate +Inf"},
-		"short interval":    {func(c *Config) { c.Interval = time.Millisecond }, "at least 10ms"},
-		"interval backward": {func(c *Config) { c.Interval = -time.Second }, "at least 10ms"},
+		"good":               {func(*Config) {}, ""},
+		"only a time":        {func(c *Config) { c.Rows, c.MaxTime = 0, 1 }, ""},
+		"no clients":         {func(c *Config) { c.Clients = 0 }, "0 clients"},
+		"no rows each":       {func(c *Config) { c.Batch = 0 }, "0 rows per operation"},
+		"negative rows":      {func(c *Config) { c.Rows = -1 }, "negative"},
+		"negative time":      {func(c *Config) { c.MaxTime = -1 }, "negative"},
+		"negative grace":     {func(c *Config) { c.Grace = -1 }, "negative"},
+		"endless":            {func(c *Config) { c.Rows = 0 }, "needs an end"},
+		"negative rate":      {func(c *Config) { c.Rate = -1 }, "rate -1"},
+		"rate not known":     {func(c *Config) { c.Rate = math.NaN() }, "rate NaN"},
+		"infinite rate":      {func(c *Config) { c.Rate = math.Inf(1) }, "rate +Inf"},
+		"short interval":     {func(c *Config) { c.Interval = time.Millisecond }, "at least 10ms"},
+		"interval backward":  {func(c *Config) { c.Interval = -time.Second }, "at least 10ms"},
+		"beside: same name":  {beside(func(l *Load) { l.Operation = "insert" }), "a separate name"},
+		"beside: no name":    {beside(func(l *Load) { l.Operation = "" }), "a separate name"},
+		"beside: no clients": {beside(func(l *Load) { l.Clients = 0 }), "load query: 0 clients"},
+		"beside: no rows":    {beside(func(l *Load) { l.Batch = 0 }), "load query: 0 rows per operation"},
+		"beside: nobody":     {beside(func(l *Load) { l.Client = nil }), "load query has no clients"},
+		"beside: rate":       {beside(func(l *Load) { l.Rate = -1 }), "load query: rate -1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := good

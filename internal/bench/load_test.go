@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -120,26 +119,4 @@ func TestWaiter(t *testing.T) {
 			t.Errorf("%+v, %v", o, err)
 		}
 	})
-}
-
-func TestLoadRefused(t *testing.T) {
-	client := (&script{}).Client
-	for name, c := range map[string]struct {
-		load Load
-		want string
-	}{
-		"same name":  {Load{Operation: "insert", Clients: 1, Batch: 1, Client: client}, "a separate name"},
-		"no name":    {Load{Clients: 1, Batch: 1, Client: client}, "a separate name"},
-		"no clients": {Load{Operation: "query", Batch: 1, Client: client}, "load query: 0 clients"},
-		"no rows":    {Load{Operation: "query", Clients: 1, Client: client}, "load query: 0 rows per operation"},
-		"nobody":     {Load{Operation: "query", Clients: 1, Batch: 1}, "load query has no clients"},
-		"rate":       {Load{Operation: "query", Clients: 1, Batch: 1, Rate: -1, Client: client}, "load query: rate -1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cfg := Config{Operation: "insert", Clients: 1, Batch: 1, Rows: 1, Beside: []Load{c.load}}
-			if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want %q", err, c.want)
-			}
-		})
-	}
 }

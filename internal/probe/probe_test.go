@@ -74,6 +74,11 @@ var (
 // of returns the node of an embedded engine.
 func of(db engine.Counters) []Node { return []Node{{DB: db, Embedded: true}} }
 
+// counting returns the node of an embedded engine whose counters a function samples.
+func counting(sample func(ctx context.Context, dst []float64) error, counters ...engine.Counter) []Node {
+	return of(&testCounters{counters, sample})
+}
+
 // newProbe opens a probe that is closed when the test ends.
 func newProbe(t *testing.T, cfg Config) *Probe {
 	t.Helper()
@@ -214,16 +219,14 @@ func TestHangingServer(t *testing.T) {
 func TestHangingQueryIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queries := 0
-		db := &testCounters{counters: []engine.Counter{indexSize}}
-		db.sample = func(ctx context.Context, dst []float64) error {
+		p := newProbe(t, Config{Nodes: counting(func(ctx context.Context, dst []float64) error {
 			if queries++; queries == 1 {
 				<-ctx.Done()
 				return ctx.Err()
 			}
 			dst[0] = 5
 			return nil
-		}
-		p := newProbe(t, Config{Nodes: of(db)})
+		}, indexSize)})
 		p.Start(t.Context())
 		time.Sleep(queryLimit)
 		synctest.Wait()
@@ -233,9 +236,7 @@ func TestHangingQueryIsCancelled(t *testing.T) {
 
 func TestSampleReturnsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		db := &testCounters{counters: []engine.Counter{indexSize}}
-		db.sample = func(ctx context.Context, _ []float64) error { <-ctx.Done(); return ctx.Err() }
-		p := newProbe(t, Config{Nodes: of(db)})
+		p := newProbe(t, Config{Nodes: counting(func(ctx context.Context, _ []float64) error { <-ctx.Done(); return ctx.Err() }, indexSize)})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		before := time.Now()
@@ -255,13 +256,11 @@ func TestSampleReturnsWithContext(t *testing.T) {
 func TestCloseEndsQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := false
-		db := &testCounters{counters: []engine.Counter{indexSize}}
-		db.sample = func(ctx context.Context, _ []float64) error {
+		p := newProbe(t, Config{Nodes: counting(func(ctx context.Context, _ []float64) error {
 			<-ctx.Done()
 			ended = true
 			return ctx.Err()
-		}
-		p := newProbe(t, Config{Nodes: of(db)})
+		}, indexSize)})
 		p.Start(t.Context())
 		if err := p.Close(); err != nil {
 			t.Fatal(err)
@@ -278,9 +277,7 @@ func TestCloseEndsQuery(t *testing.T) {
 func TestCloseReportsDeafQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		db := &testCounters{counters: []engine.Counter{indexSize}}
-		db.sample = func(context.Context, []float64) error { <-release; return nil }
-		p := newProbe(t, Config{Nodes: of(db)})
+		p := newProbe(t, Config{Nodes: counting(func(context.Context, []float64) error { <-release; return nil }, indexSize)})
 		p.Start(t.Context())
 		if err := p.Close(); err == nil || !strings.Contains(err.Error(), "the query still runs") {
 			t.Errorf("close: %v", err)
@@ -300,13 +297,11 @@ func TestServerRestart(t *testing.T) {
 			{30, 5, 73},
 		}
 		i := 0
-		db := &testCounters{counters: []engine.Counter{pageReads, rows, indexSize}}
-		db.sample = func(_ context.Context, dst []float64) error {
+		p := newProbe(t, Config{Nodes: counting(func(_ context.Context, dst []float64) error {
 			copy(dst, values[i][:])
 			i++
 			return nil
-		}
-		p := newProbe(t, Config{Nodes: of(db)})
+		}, pageReads, rows, indexSize)})
 		p.Start(t.Context())
 		for at, w := range [][3]float64{{500, 1, 71}, {math.NaN(), math.NaN(), 72}, {10, 2, 73}} {
 			time.Sleep(time.Second)
@@ -335,14 +330,12 @@ func TestUnreadableCounters(t *testing.T) {
 			{900, 9, nil},
 		}
 		i := 0
-		db := &testCounters{counters: []engine.Counter{pageReads, indexSize, rows}}
-		db.sample = func(_ context.Context, dst []float64) error {
+		p := newProbe(t, Config{Nodes: counting(func(_ context.Context, dst []float64) error {
 			r := readings[i]
 			i++
 			dst[0], dst[1] = r.reads, r.size // never the rows
 			return r.err
-		}
-		p := newProbe(t, Config{Nodes: of(db)})
+		}, pageReads, indexSize, rows)})
 		p.Start(t.Context())
 		nan := math.NaN()
 		for at, w := range [][2]float64{{nan, 8}, {100, nan}, {nan, nan}, {300, 9}} {
@@ -361,12 +354,10 @@ func TestUnreadableCounters(t *testing.T) {
 
 func TestCounterNamesAreUnique(t *testing.T) {
 	heap := engine.Counter{Name: "client_heap_bytes", Unit: "bytes", Help: "not ours"}
-	db := &testCounters{counters: []engine.Counter{heap, indexSize, indexSize}}
-	db.sample = func(_ context.Context, dst []float64) error {
+	p := newProbe(t, Config{Interval: time.Minute, Nodes: counting(func(_ context.Context, dst []float64) error {
 		dst[0], dst[1], dst[2] = -1, 5, -2
 		return nil
-	}
-	p := newProbe(t, Config{Nodes: of(db), Interval: time.Minute})
+	}, heap, indexSize, indexSize)})
 	s := p.Sample(t.Context(), time.Second)
 	want(t, s, indexSize.Name, 5)
 	if s[heap.Name] <= 0 {
@@ -381,12 +372,10 @@ func TestCounterNamesAreUnique(t *testing.T) {
 func TestKneeIsExplained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads, size float64
-		db := &testCounters{counters: []engine.Counter{pageReads, indexSize}}
-		db.sample = func(_ context.Context, dst []float64) error {
+		p := newProbe(t, Config{Nodes: counting(func(_ context.Context, dst []float64) error {
 			dst[0], dst[1] = reads, size
 			return nil
-		}
-		p := newProbe(t, Config{Nodes: of(db)})
+		}, pageReads, indexSize)})
 		rec := result.Record{Run: result.Run{CacheBytes: 64 << 20, Counters: p.Describe()}}
 		p.Start(t.Context())
 		var total int64

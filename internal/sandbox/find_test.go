@@ -9,17 +9,13 @@ import (
 	"testing"
 )
 
-// program writes a program that prints answer for --version, and returns its path.
-func program(t *testing.T, dir, name, answer string) string {
+// program writes a program that prints answer for --version.
+func program(t *testing.T, dir, name, answer string) {
 	t.Helper()
-	path := filepath.Join(dir, name)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	text := []byte("#!/bin/sh\n" + answer + "\n")
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, name), text, 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+answer+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 const (
@@ -29,150 +25,76 @@ const (
 	lacksParts  = "echo 'mysqld: error while loading shared libraries: libaio.so.1: cannot open shared object file' >&2; exit 127"
 )
 
-func TestFindMySQL(t *testing.T) {
+// TestFind: the program in MySQLVariable comes first, then those on PATH, then those from
+// scripts/install.sh, lowest version first; a version selects one of them.
+func TestFind(t *testing.T) {
+	says := func(version string) string { return "echo 'mysqld  Ver " + version + " for Linux on x86_64'" }
+	const cache80, cache97, cache101 = "cache/rowmill/mysql-8.0.15/bin", "cache/rowmill/mysql-9.7.4/usr/sbin", "cache/rowmill/mysql-10.1.0/usr/sbin"
+	type programs map[string]string // what the mysqld in a directory prints; bin and more are on PATH
+	both := programs{cache97: says("9.7.4-2"), "bin": says("8.0.15")}
 	for name, test := range map[string]struct {
-		// the version output of the mysqld in two directories on PATH, and of
-		// one from scripts/install.sh
-		first, second, fetched string
-		// named is the version output of the program in MySQLVariable, which is
-		// named namedAs
-		named, namedAs string
-		want           string // the directory of the server found
-		version        string
-		wantErr        string
+		installed programs
+		variable  string // below the test's directory
+		version   string
+		want      string // the directory and the version found
+		wantErr   []string
 	}{
-		"on PATH":                  {first: saysMySQL, want: "first", version: "8.0.15"},
-		"MariaDB before it":        {first: saysMariaDB, second: saysPercona, want: "second", version: "8.0.36-28"},
-		"fetched":                  {first: saysMariaDB, fetched: saysMySQL, want: "cache", version: "8.0.15"},
-		"PATH before what was":     {second: saysMySQL, fetched: saysPercona, want: "second", version: "8.0.15"},
-		"named":                    {first: saysPercona, named: saysMySQL, namedAs: "mysqld", want: "named", version: "8.0.15"},
-		"a MariaDB is named":       {first: saysMySQL, named: saysMariaDB, namedAs: "mysqld", wantErr: "is not mysql"},
-		"named and not there":      {first: saysMySQL, namedAs: "mysqld", wantErr: "no such file"},
-		"named otherwise":          {first: saysMySQL, named: saysMySQL, namedAs: "mysqld-8.0", wantErr: "symbolic link"},
-		"broken":                   {first: lacksParts, second: saysMySQL, wantErr: "apt install libaio1 libnuma1"},
-		"broken in an unknown way": {first: "echo hello", wantErr: "unexpected answer \"hello\""},
-		"broken without an answer": {first: "exit 3", wantErr: "exit status 3"},
-		"broken and of many words": {first: "echo; echo ' Ver '", wantErr: "unexpected answer"},
+		"on PATH":                  {installed: programs{"bin": saysMySQL}, want: "bin 8.0.15"},
+		"MariaDB before it":        {installed: programs{"bin": saysMariaDB, "more": saysPercona}, want: "more 8.0.36-28"},
+		"fetched":                  {installed: programs{"bin": saysMariaDB, cache80: saysMySQL}, want: cache80 + " 8.0.15"},
+		"PATH before what was":     {installed: programs{"more": saysMySQL, cache80: saysPercona}, want: "more 8.0.15"},
+		"in the variable":          {installed: programs{"bin": saysPercona, "named": saysMySQL}, variable: "named/mysqld", want: "named 8.0.15"},
+		"a MariaDB in it":          {installed: programs{"bin": saysMySQL, "named": saysMariaDB}, variable: "named/mysqld", wantErr: []string{"is not mysql"}},
+		"nothing where it points":  {installed: programs{"bin": saysMySQL}, variable: "named/mysqld", wantErr: []string{"no such file"}},
+		"another name in it":       {installed: programs{"bin": saysMySQL}, variable: "named/mysqld-8.0", wantErr: []string{"symbolic link"}},
+		"of that version in it":    {installed: programs{cache97: says("9.7.4"), "named": saysMySQL}, variable: "named/mysqld", version: "8.0", want: "named 8.0.15"},
+		"of another version in it": {installed: programs{cache97: says("9.7.4"), "named": saysMySQL}, variable: "named/mysqld", version: "9.7", want: cache97 + " 9.7.4"},
+		"broken":                   {installed: programs{"bin": lacksParts, "more": saysMySQL}, wantErr: []string{"apt install libaio1 libnuma1"}},
+		"broken in an unknown way": {installed: programs{"bin": "echo hello"}, wantErr: []string{`unexpected answer "hello"`}},
+		"broken without an answer": {installed: programs{"bin": "exit 3"}, wantErr: []string{"exit status 3"}},
+		"broken and of many words": {installed: programs{"bin": "echo; echo ' Ver '"}, wantErr: []string{"unexpected answer"}},
+
+		"the system's first":      {installed: programs{"bin": says("8.4.1"), cache80: says("8.0.15")}, want: "bin 8.4.1"},
+		"the lowest fetched":      {installed: programs{cache97: says("9.7.4-2"), cache80: says("8.0.15")}, want: cache80 + " 8.0.15"},
+		"lowest as numbers":       {installed: programs{cache101: says("10.1.0"), cache97: says("9.7.4-2")}, want: cache97 + " 9.7.4-2"},
+		"chosen":                  {installed: both, version: "9.7", want: cache97 + " 9.7.4-2"},
+		"chosen by the first":     {installed: both, version: "9", want: cache97 + " 9.7.4-2"},
+		"chosen exactly":          {installed: both, version: "9.7.4", want: cache97 + " 9.7.4-2"},
+		"digits are not cut":      {installed: programs{"bin": says("9.70.1")}, version: "9.7", wantErr: []string{"find mysql 9.7", "not installed; there is 9.70.1", "scripts/install.sh mysql-new"}},
+		"not there":               {installed: programs{"bin": says("8.0.15"), "more": says("8.4.2")}, version: "9.7", wantErr: []string{"there is 8.0.15, 8.4.2"}},
+		"nothing there":           {version: "9.7", wantErr: []string{"find mysql 9.7", "not installed; put"}},
+		"beside a broken one":     {installed: programs{"bin": lacksParts, "more": says("9.7.1")}, version: "9.7", want: "more 9.7.1"},
+		"maybe the broken one is": {installed: programs{"bin": lacksParts, "more": says("8.4.1")}, version: "9.7", wantErr: []string{"apt install libaio1"}},
+		"MariaDB alone is not it": {installed: programs{"bin": saysMariaDB}, version: "9.7", wantErr: []string{"bin/mysqld", "passed over as MariaDB", "PATH", MySQLVariable}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			t.Setenv("PATH", filepath.Join(dir, "first")+":"+filepath.Join(dir, "second")+":relative:/usr/bin:/bin")
+			t.Setenv("PATH", filepath.Join(dir, "bin")+":"+filepath.Join(dir, "more")+":relative:/bin")
 			t.Setenv("HOME", dir)
 			t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
 			t.Setenv(MySQLVariable, "")
-			for where, answer := range map[string]string{
-				"first": test.first, "second": test.second, "cache/rowmill/mysql-8.0.15/bin": test.fetched,
-			} {
-				if answer != "" {
-					program(t, filepath.Join(dir, where), "mysqld", answer)
-				}
+			if test.variable != "" {
+				t.Setenv(MySQLVariable, filepath.Join(dir, test.variable))
 			}
-			if test.namedAs != "" {
-				t.Setenv(MySQLVariable, filepath.Join(dir, "named", test.namedAs))
-				if test.named != "" {
-					program(t, filepath.Join(dir, "named"), test.namedAs, test.named)
-				}
-			}
-			bin, err := mysqld().find(t.Context(), "")
-			if test.wantErr != "" {
-				if err == nil || errors.Is(err, ErrNotInstalled) || !strings.Contains(err.Error(), test.wantErr) {
-					t.Fatalf("error %v, want %q", err, test.wantErr)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !strings.HasPrefix(bin.server, filepath.Join(dir, test.want)) || bin.version != test.version {
-				t.Errorf("found %+v", bin)
-			}
-		})
-	}
-}
-
-// TestFindVersion: version= selects one of the installed servers, in any
-// directory; without it a server of the system comes first, then the lowest
-// version from scripts/install.sh.
-func TestFindVersion(t *testing.T) {
-	says := func(version string) string { return "echo 'mysqld  Ver " + version + " for Linux on x86_64'" }
-	for name, test := range map[string]struct {
-		installed map[string]string // version output of the program in each directory
-		version   string
-		want      string // the version found
-		wantErr   []string
-	}{
-		"the system's first":      {map[string]string{"bin": says("8.4.1"), "cache/rowmill/mysql-8.0.15/bin": says("8.0.15")}, "", "8.4.1", nil},
-		"the lowest fetched":      {map[string]string{"cache/rowmill/mysql-9.7.4/usr/sbin": says("9.7.4-2"), "cache/rowmill/mysql-8.0.15/bin": says("8.0.15")}, "", "8.0.15", nil},
-		"as numbers":              {map[string]string{"cache/rowmill/mysql-10.1.0/usr/sbin": says("10.1.0"), "cache/rowmill/mysql-9.7.4/usr/sbin": says("9.7.4-2")}, "", "9.7.4-2", nil},
-		"chosen":                  {map[string]string{"cache/rowmill/mysql-9.7.4/usr/sbin": says("9.7.4-2"), "bin": says("8.0.15")}, "9.7", "9.7.4-2", nil},
-		"chosen by the first":     {map[string]string{"cache/rowmill/mysql-9.7.4/usr/sbin": says("9.7.4-2"), "bin": says("8.0.15")}, "9", "9.7.4-2", nil},
-		"chosen exactly":          {map[string]string{"cache/rowmill/mysql-9.7.4/usr/sbin": says("9.7.4-2"), "bin": says("8.0.15")}, "9.7.4", "9.7.4-2", nil},
-		"digits are not cut":      {map[string]string{"bin": says("9.70.1")}, "9.7", "", []string{"find mysql 9.7", "not installed; there is 9.70.1", "scripts/install.sh mysql-new"}},
-		"not there":               {map[string]string{"bin": says("8.0.15"), "more": says("8.4.2")}, "9.7", "", []string{"there is 8.0.15, 8.4.2", "scripts/install.sh mysql-new"}},
-		"nothing there":           {nil, "9.7", "", []string{"find mysql 9.7", "not installed; put"}},
-		"beside a broken one":     {map[string]string{"bin": lacksParts, "more": says("9.7.1")}, "9.7", "9.7.1", nil},
-		"maybe the broken one is": {map[string]string{"bin": lacksParts, "more": says("8.4.1")}, "9.7", "", []string{"apt install libaio1"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			t.Setenv("PATH", filepath.Join(dir, "bin")+":"+filepath.Join(dir, "more")+":/bin")
-			t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
-			t.Setenv(MySQLVariable, "")
 			for where, answer := range test.installed {
 				program(t, filepath.Join(dir, where), "mysqld", answer)
 			}
 			bin, err := mysqld().find(t.Context(), test.version)
-			if bin.version != test.want || (err == nil) != (test.want != "") {
+			if (err == nil) != (test.want != "") {
 				t.Fatalf("found %+v, %v", bin, err)
+			}
+			if got := strings.TrimPrefix(filepath.Dir(bin.server), dir+"/") + " " + bin.version; err == nil && got != test.want {
+				t.Errorf("found %s, want %s", got, test.want)
 			}
 			for _, want := range test.wantErr {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("error %q lacks %q", err, want)
 				}
 			}
+			if missing := test.version != "" && !slices.Contains(test.wantErr, "apt install libaio1"); err != nil && errors.Is(err, ErrNotInstalled) != missing {
+				t.Errorf("error %v is ErrNotInstalled: %v, want %v", err, !missing, missing)
+			}
 		})
-	}
-}
-
-// TestNamedAndVersion: the server in the variable comes first, if it has the
-// requested version.
-func TestNamedAndVersion(t *testing.T) {
-	dir := t.TempDir()
-	t.Setenv("PATH", "/bin")
-	t.Setenv("XDG_CACHE_HOME", dir)
-	named := program(t, filepath.Join(dir, "named"), "mysqld", saysMySQL)
-	t.Setenv(MySQLVariable, named)
-	fetched := program(t, filepath.Join(dir, "rowmill/mysql-9.7.4/usr/sbin"), "mysqld", "echo 'mysqld  Ver 9.7.4-2 for Linux'")
-	for version, want := range map[string]string{"": named, "8.0": named, "9.7": fetched} {
-		if bin, err := mysqld().find(t.Context(), version); err != nil || bin.server != want {
-			t.Errorf("version %q: %+v, %v", version, bin, err)
-		}
-	}
-}
-
-// TestMySQLNotInstalled: a MariaDB server that is named mysqld is not MySQL.
-func TestMySQLNotInstalled(t *testing.T) {
-	for _, dir := range []string{"/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/local/mysql/bin"} {
-		if _, foreign, err := mysqld().ask(t.Context(), filepath.Join(dir, "mysqld")); err == nil && foreign == "" {
-			t.Skipf("there is a MySQL in %s", dir)
-		}
-	}
-	dir := t.TempDir()
-	real := program(t, filepath.Join(dir, "there"), "mariadbd", saysMariaDB)
-	if err := os.Symlink(real, filepath.Join(dir, "there", "mysqld")); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", filepath.Join(dir, "there")+":/bin")
-	t.Setenv("XDG_CACHE_HOME", dir)
-	t.Setenv(MySQLVariable, "")
-	err := Installed(t.Context(), "mysql")
-	if !errors.Is(err, ErrNotInstalled) {
-		t.Fatalf("error %v", err)
-	}
-	for _, want := range []string{filepath.Join(dir, "there", "mysqld"), "passed over as MariaDB", "PATH", MySQLVariable} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("error %q lacks %q", err, want)
-		}
 	}
 }
 

@@ -420,7 +420,7 @@ func TestKeepRefusesForeignDirectory(t *testing.T) {
 
 // TestVersions: each of several installed versions starts if it is requested.
 func TestVersions(t *testing.T) {
-	testdb.SkipUnlessNightly(t, "TestFindVersion")
+	testdb.SkipUnlessNightly(t, "TestFind")
 	for _, target := range []string{
 		"mysql?version=8.0", "mysql?version=9.7", "mariadb?version=11.8", "mariadb?version=11.8&engine=rocksdb", "postgres?version=18",
 	} {
