@@ -54,21 +54,21 @@ func (a *app) benchMixedCommand() *cobra.Command {
 	f := newCellFlags(experiment.Mixed)
 	c := &cobra.Command{
 		Use:   "mixed",
-		Short: "Measure inserts and selects at 1 to N clients, several databases side by side",
+		Short: "Measure inserts and selects with 1 to N clients on several databases side by side",
 		Long: "Measure inserts and selects at 1 to N concurrent clients on several databases, and\n" +
-			"show a matrix of rates and latencies: who is fastest at what, and where more\n" +
-			"clients bring no more. Each operation at each number of clients is a cell; the\n" +
-			"databases take turns cell by cell. Operations:\n" +
+			"show a matrix of rates and latencies: which database is fastest at which operation,\n" +
+			"and from which number of clients on the rate no longer rises. Each operation with\n" +
+			"each number of clients is a cell; the databases take turns, cell by cell. Operations:\n" +
 			"  insert        transactions of --batch rows\n" +
 			"  select-pk     one row by its primary key\n" +
 			"  select-index  the rows of one value of the secondary index, one or two\n" +
-			"  mixed         inserts, with --mix percent of the clients doing select-pk beside\n" +
-			"Selects ask for rows that are there, and a select that finds too few or too many\n" +
-			"fails the run.\n\n" +
-			"On each server it creates the preset's table and fills it, and again whenever it\n" +
-			"has grown by a tenth. A table that exists already is refused, unless --drop-existing\n" +
-			"is given. Private servers and temporary files are removed. What the servers that are\n" +
-			"not being measured do meanwhile is watched, and said where it is more than nothing.\n\n" +
+			"  mixed         inserts, while --mix percent of the clients execute select-pk\n" +
+			"Selects look for existing rows. A select that finds too few or too many rows fails\n" +
+			"the run.\n\n" +
+			"On each server it creates the preset's table and fills it, again each time that it\n" +
+			"has grown by a tenth. An existing table is refused, unless --drop-existing is given.\n" +
+			"Private servers and temporary files are removed. Servers that are busy while another\n" +
+			"one is measured are reported.\n\n" +
 			"Ctrl-C ends it and reports what was measured. `rowmill report` shows a record again.",
 		Example: "  rowmill bench mixed --target 'sandbox:mariadb?memory=256MB' \\\n" +
 			"      --target 'sandbox:postgres?memory=256MB' --png speed.png --out speed.jsonl\n" +
@@ -94,20 +94,20 @@ func (a *app) benchPointsCommand() *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
 		Use:   "points",
-		Short: "Measure selects of N random points of an index, before and after a server's setting",
+		Short: "Measure selects of N random values of an index, and compare two server settings",
 		Long: "Measure selects of N random values of an indexed column, WHERE k IN (...), at 1 to N\n" +
-			"concurrent clients: all clients go through the same index at once, which shows what\n" +
-			"they contend for. Every select's rows are counted.\n\n" +
+			"concurrent clients. All clients use the same index at once, which shows what they\n" +
+			"contend for. The rows of every select are counted.\n\n" +
 			"With --set, two settings of the server are compared: both are measured in turn,\n" +
-			"again and again, and the ratio is given with the interval in which it lies with\n" +
-			"95% confidence. A setting that can be changed while the server runs is set for each\n" +
-			"cell, and set back after it, also on Ctrl-C: SET GLOBAL on MariaDB and MySQL, ALTER\n" +
-			"SYSTEM and a reload on PostgreSQL. Whoever else uses the server has it meanwhile, so\n" +
-			"that on a server that isn't private it says what it will do, and asks. For one that\n" +
-			"is only taken at the start, each value gets a private server. On SQLite a setting is\n" +
-			"an option of the target, such as cache=1MB.\n\n" +
-			"On the server it creates the table sbtest1 and fills it. One that exists is refused,\n" +
-			"unless --drop-existing is given.\n\n" +
+			"repeatedly, and the ratio is reported with its 95% confidence interval. A setting\n" +
+			"that can be changed at run time is set for each cell and restored after it, also\n" +
+			"after Ctrl-C: by SET GLOBAL on MariaDB and MySQL, by ALTER SYSTEM and a reload on\n" +
+			"PostgreSQL. It is in effect for all users of the server; unless the server is\n" +
+			"private, the command shows its plan and asks first. For a setting that takes effect\n" +
+			"only at startup, each value gets a private server. On SQLite a setting is an option\n" +
+			"of the target, such as cache=1MB.\n\n" +
+			"On the server it creates the table sbtest1 and fills it. An existing table is\n" +
+			"refused, unless --drop-existing is given.\n\n" +
 			"Ctrl-C ends it and reports what was measured.",
 		Example: "  rowmill bench points --target 'sandbox:mariadb?memory=256MB' \\\n" +
 			"      --set innodb_adaptive_hash_index=OFF,innodb_adaptive_hash_index=ON\n" +
@@ -143,10 +143,10 @@ func (a *app) benchCells(ctx context.Context, f *cellFlags, yes bool) error {
 		return err
 	}
 	if settings := f.spec.ChangesServer(); settings != nil {
-		plan := fmt.Sprintf("Changes settings of the whole server for each measurement, and sets them back after it:\n\n"+
+		plan := fmt.Sprintf("Changes settings of the whole server for each measurement, and restores them after it:\n\n"+
 			"  %s\n  %s\n     on %s\n\n"+
-			"! Whoever else uses the server has them meanwhile. A rowmill that is killed (SIGKILL)\n"+
-			"  leaves the last one as it is.\n", settings[0], settings[1], f.spec.Target())
+			"! They are in effect for all users of the server in the meantime. If rowmill is killed\n"+
+			"  (SIGKILL), the last one stays in effect.\n", settings[0], settings[1], f.spec.Target())
 		if err := a.confirm(ctx, plan, yes); err != nil {
 			return err
 		}

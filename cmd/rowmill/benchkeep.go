@@ -28,24 +28,25 @@ func (a *app) benchKeepCommand() *cobra.Command {
 	var f keepFlags
 	c := &cobra.Command{
 		Use:   "keep FILE.toml",
-		Short: "Measure what keeping a declared table costs its inserts",
-		Long: "Insert into a declared table at a fixed rate while it is being kept, and list\n" +
-			"every insert that took longer than --stall beside what maintenance did at that\n" +
-			"moment: create, rollup, seal, rebuild, merge, archive, drop. Latency also counts\n" +
-			"from when an insert was due, so that those behind a stall are seen.\n\n" +
-			"Rows have the present as their time and keys all over a key space; other columns\n" +
-			"are filled by their type. They stay in the table, as inserts of an application do.\n" +
-			"An error of an insert fails the run, also where a second try worked.\n\n" +
-			"rowmill run keeps the table, elsewhere or with --with-run in this process. With\n" +
-			"--speed 60 the clock runs 60 times as fast, so that hours of periods pass in\n" +
-			"minutes: in this process with --with-run, else by way of the file of --clock,\n" +
-			"which this command writes and rowmill run --clock reads. By such a clock rows of\n" +
-			"the present soon look old enough to drop, and periods end up ahead of the real\n" +
-			"present: it is refused but on a private server, or on a table without any rows,\n" +
-			"which is for this bench alone from then on.\n\n" +
-			"The table must have been applied. On a private server, or a temporary file, it is\n" +
-			"applied here. Beside a private server a file of 4 KiB is synced 20 times a second:\n" +
-			"where that takes as long as a stall, it was the disk's.",
+		Short: "Measure what the maintenance of a declared table costs its inserts",
+		Long: "Insert into a declared table at a fixed rate while it is maintained, and list every\n" +
+			"insert that took longer than --stall with what maintenance did at that moment:\n" +
+			"create, rollup, seal, rebuild, merge, archive, drop. Response times count from when\n" +
+			"an insert was due, so that inserts delayed by a stall are included.\n\n" +
+			"Rows have the current time and keys spread over a key space; the other columns are\n" +
+			"filled according to their types. The rows stay in the table, as those of an\n" +
+			"application do. An insert that meets an error fails the run, even if a retry\n" +
+			"succeeds.\n\n" +
+			"The table is maintained by rowmill run, in another process or, with --with-run, in\n" +
+			"this one. With --speed 60 the clock runs 60 times as fast, so that hours of periods\n" +
+			"pass in minutes; a keeper in another process reads the clock from the file of\n" +
+			"--clock, by rowmill run --clock. By such a clock, current rows soon exceed their\n" +
+			"retention, and periods are created ahead of the real time. It is therefore refused,\n" +
+			"except on a private server or for a table without rows; use that table for this\n" +
+			"benchmark only.\n\n" +
+			"The table must have been applied. On a private server, or in a temporary file, the\n" +
+			"command applies the declaration. Beside a private server it syncs a file of 4 KiB 20\n" +
+			"times a second: a stall during which that takes as long was caused by the disk.",
 		Example: "  rowmill bench keep readings.toml --rate 5000/s --time 2m\n" +
 			"  rowmill bench keep readings.toml --target 'sandbox:mariadb?memory=64MB' \\\n" +
 			"      --rate 5000/s --time 5m --with-run --speed 120",

@@ -141,7 +141,7 @@ func TestBenchRefuses(t *testing.T) {
 			file + " --speed 0.5":              "--speed",
 			file + " --speed 60":               "the same clock",
 			file + " --with-run --clock x":     "--with-run has the clock",
-			file + " --target sandbox:mariadb": "nobody else can keep",
+			file + " --target sandbox:mariadb": "no other process can keep",
 			file + " --stall 1us":              "--stall",
 			file + " --out none/run.jsonl":     "there is no folder",
 		},

@@ -29,25 +29,25 @@ func (a *app) benchIbenchCommand() *cobra.Command {
 	var f ibenchFlags
 	c := &cobra.Command{
 		Use:   "ibench",
-		Short: "Run the modern insert benchmark, all its steps",
+		Short: "Run all steps of the modern insert benchmark",
 		Long: "Run the modern insert benchmark, step after step on the same tables:\n\n" +
-			"  l.i0    insert X rows, 100 to a transaction, with the primary key alone\n" +
+			"  l.i0    insert X rows, 100 per transaction, with the primary key alone\n" +
 			"  l.x     build the three secondary indexes\n" +
-			"  l.i1    insert Y rows, 50 to a transaction, and delete as many of the oldest\n" +
-			"  l.i2    the same with Z rows, 5 to a transaction\n" +
-			"  settle  have the server finish what writes have left it to do\n" +
+			"  l.i1    insert Y rows, 50 per transaction, and delete as many of the oldest\n" +
+			"  l.i2    the same with Z rows, 5 per transaction\n" +
+			"  settle  have the server complete the work that writes deferred\n" +
 			"  qr100   range queries by the indexes, while each client inserts 100 rows/s\n" +
 			"  qp100   queries by the primary key, likewise\n" +
 			"  qr500 qp500 qr1000 qp1000   the same at 500 and at 1000 rows/s\n\n" +
-			"Each client has a table of its own and, beside it, one that deletes and, in the\n" +
-			"query steps, one that asks. A query step passes (its SLA) when at least 95% of\n" +
+			"Each client has its own table. Beside it, another client deletes and, in the\n" +
+			"query steps, a third one queries. A query step meets its SLA if at least 95% of\n" +
 			"the rate was inserted.\n\n" +
 			"On the server it creates the tables purchases, or purchases_1 and so on, reads\n" +
-			"them back at the end as a proof, and leaves them there. Tables that exist already\n" +
-			"are refused, unless --drop-existing is given; with --steps from a later step on\n" +
-			"they are gone on with. Private servers and temporary files are removed.\n\n" +
-			"Ctrl-C ends the step and reports what was measured. docs/ibench.md says how this\n" +
-			"relates to the published benchmark.",
+			"them back at the end as a proof, and leaves them there. Existing tables are\n" +
+			"refused, unless --drop-existing is given; --steps from a later step on continues\n" +
+			"with them. Private servers and temporary files are removed.\n\n" +
+			"Ctrl-C ends the step and reports what was measured. docs/ibench.md compares the\n" +
+			"command with the published benchmark.",
 		Example: "  rowmill bench ibench --target 'sandbox:mariadb?memory=64MB' --rows 1M --out ibench.jsonl\n" +
 			"  rowmill bench ibench --target postgres://me@db1/test --rows 30M --clients 4 \\\n" +
 			"      --query-time 30m --interval-format ibench --out ibench.jsonl --html ibench.html\n" +

@@ -107,7 +107,7 @@ func TestIbenchGoesOn(t *testing.T) {
 		return rowmill(t.Context(), append([]string{"bench", "ibench", "--target", "sqlite:here.db?durability=none", "--rows", "20k",
 			"--query-time", "100ms", "--interval", "25ms", "--clients", "2", "--json", "--out", "run.jsonl"}, more...)...)
 	}
-	if s := bench("--steps", "qp100"); s.code != exitFailed || !strings.Contains(s.stderr, "not there to go on with") {
+	if s := bench("--steps", "qp100"); s.code != exitFailed || !strings.Contains(s.stderr, "does not exist") {
 		t.Errorf("without tables: exit %d, %s", s.code, s.stderr)
 	}
 	mustPass(t, bench("--steps", "l.i0"))

@@ -38,20 +38,19 @@ func (a *app) benchSteadyCommand() *cobra.Command {
 	var f steadyFlags
 	c := &cobra.Command{
 		Use:   "steady",
-		Short: "Hold a small constant load for a day and show when it wasn't held",
-		Long: "Insert at a small constant rate for a day, or for --for, and record rate and\n" +
-			"latency beside the time that the host steals, the pressure on processor, memory\n" +
-			"and disk, the processor's frequency, throttling, and how long a fixed piece of\n" +
-			"computing takes, once a second. The report says for which share of the time the\n" +
-			"load was below target, when, and how much of that goes with what.\n\n" +
-			"On the server it creates the preset's table as a rolling one, of which the\n" +
-			"newest periods are kept, so that its size stays what it is, and leaves it there.\n" +
-			"A table that exists already is refused, unless --drop-existing is given. Private\n" +
-			"servers and temporary files are removed.\n\n" +
-			"A connection that is lost is made again for as long as --retry-for; the time\n" +
-			"counts as below target. Ctrl-C, or SIGTERM, ends the run and reports what was\n" +
-			"measured. The record can be read at any moment with rowmill report; records of\n" +
-			"two machines given to it together are laid over each other.",
+		Short: "Hold a small constant load for a day and show when it was not held",
+		Long: "Insert at a small constant rate for a day, or for --for, and record the rate and\n" +
+			"the latency with the CPU time stolen by the host, the pressure on processor, memory\n" +
+			"and disk, the processor's frequency, throttling, and the duration of a fixed\n" +
+			"computation, executed once a second. The report says for which share of the time the\n" +
+			"load was below target, when, and what coincided with it.\n\n" +
+			"On the server it creates the preset's table as a rolling table and leaves it there.\n" +
+			"Only its newest periods are kept, so that its size stays constant. An existing table\n" +
+			"is refused, unless --drop-existing is given. Private servers and temporary files are\n" +
+			"removed.\n\n" +
+			"A lost connection is retried for --retry-for; that time counts as below target.\n" +
+			"Ctrl-C or SIGTERM ends the run and reports what was measured. rowmill report can\n" +
+			"read the record at any moment; given the records of two machines, it overlays them.",
 		Example: "  rowmill bench steady --target mariadb://bench@db1/test --for 24h --rate 100 --p99 50ms\n" +
 			"  rowmill bench steady --target sqlite:steady.db --for 10m --html steady.html\n" +
 			"  rowmill report steady-db1.jsonl steady-db2.jsonl --html both.html",

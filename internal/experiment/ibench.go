@@ -50,13 +50,13 @@ func (s *Spec) validateIbench() error {
 	case b.Clients < 1:
 		return refuse(s.help(), "--clients %d: want at least 1", b.Clients)
 	case 3*b.Clients > MaxWriters:
-		return refuse(s.help(), "--clients %d: want at most %d, as each has two more beside it", b.Clients, MaxWriters/3)
+		return refuse(s.help(), "--clients %d: want at most %d, because up to two more run beside each", b.Clients, MaxWriters/3)
 	case s.Interval == 0:
 		return refuse(s.help(), "--interval 0: want at least 10ms")
 	case len(b.Steps) == 0:
-		return refuse(s.help(), "--steps: none is named")
+		return refuse(s.help(), "--steps: name at least one")
 	case s.DropExisting && !slices.Contains(b.Steps, "l.i0"):
-		return refuse("--steps with l.i0, or without --drop-existing", "--drop-existing: without l.i0 the steps go on with the tables that are there")
+		return refuse("--steps with l.i0, or without --drop-existing", "--drop-existing: without l.i0 the steps continue with the existing tables")
 	}
 	_, err := s.dryIbench()
 	if err == nil {
@@ -96,7 +96,7 @@ func (e *Env) ibench(ctx context.Context, s *Spec) (recs []result.Record, err er
 		if w.Creates() {
 			schema, err = w.Setup(ctx, s.DropExisting)
 		} else {
-			e.Show.Note("looking for the rows that the tables hold")
+			e.Show.Note("determining which rows the tables hold")
 			err = w.Continue(ctx)
 		}
 		if err != nil {

@@ -49,9 +49,9 @@ func (s *Spec) validateKeep() error {
 	}
 	switch {
 	case s.Rate <= 0:
-		return refuse("--rate 1000/s", "--rate: want more than nothing")
+		return refuse("--rate 1000/s", "--rate: want more than 0")
 	case s.MaxTime <= 0:
-		return refuse("--time 1m", "--time %v: want more than nothing", s.MaxTime.D())
+		return refuse("--time 1m", "--time %v: want more than 0", s.MaxTime.D())
 	case s.Writers < 1, s.Writers > MaxWriters:
 		return refuse(s.help(), "--writers %d: want 1 to %d", s.Writers, MaxWriters)
 	case s.Batch < 1:
@@ -63,11 +63,11 @@ func (s *Spec) validateKeep() error {
 	case s.Interval.D() < 10*time.Millisecond:
 		return refuse("--interval 1s", "--interval %v: want at least 10ms", s.Interval.D())
 	case k.Speed > 1 && !k.WithRun && k.Clock == "":
-		return refuse("--with-run, or --clock FILE here and for rowmill run", "--speed %v: whoever keeps the table must have the same clock", k.Speed)
+		return refuse("--with-run, or --clock FILE here and for rowmill run", "--speed %v: the process that keeps the table must use the same clock", k.Speed)
 	case k.WithRun && k.Clock != "":
 		return refuse("one of them", "--with-run has the clock already: --clock is for a rowmill run elsewhere")
 	case !k.WithRun && target.Private(s.Target()):
-		return refuse("--with-run", "--target %s is private: nobody else can keep its tables", s.Target())
+		return refuse("--with-run", "--target %s is private: no other process can keep its tables", s.Target())
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (r *keepRun) checkSpeed(ctx context.Context) error {
 		}
 	}
 	if n > 0 {
-		return engine.Hinted(fmt.Errorf("--speed %v: table %s on %s has or had rows. By a clock that runs ahead they pass keep, and retention drops them",
+		return engine.Hinted(fmt.Errorf("--speed %v: table %s on %s has or had rows. By a clock that runs ahead they exceed keep, and retention drops them",
 			r.spec.Keep.Speed, r.table.Declared.Name, r.db.Info().Target),
 			"--speed 1, --target %s, or a declaration of another table, without rows", target.ExampleServer)
 	}
@@ -298,7 +298,7 @@ func (r *keepRun) prove(ctx context.Context, end *result.End) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if r.before.moving {
-		return unverified("a period was being dropped whenever the rows were counted before the first insert, so that how many there were isn't known")
+		return unverified("a period was being dropped each time that the rows were counted before the first insert: their number is unknown")
 	}
 	for {
 		now, err := countRows(ctx, r.table)

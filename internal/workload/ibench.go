@@ -288,10 +288,10 @@ func (b *Ibench) Continue(ctx context.Context) (err error) {
 			return err
 		}
 		if !exists {
-			return engine.Hinted(fmt.Errorf("table %s is not there to go on with in %s", t.Name, b.db.Info().Target), "all steps from l.i0 on")
+			return engine.Hinted(fmt.Errorf("table %s, with which to continue, does not exist in %s", t.Name, b.db.Info().Target), "all steps from l.i0 on")
 		}
 		if err := b.goOn(ctx, q, t); err != nil {
-			return fmt.Errorf("go on with table %s: %w", t.Name, err)
+			return fmt.Errorf("continue with table %s: %w", t.Name, err)
 		}
 	}
 	if len(b.tables[0].Indexes) == 0 {
