@@ -32,7 +32,6 @@ const proseFolder = "cmd/rowmill"
 var nameEngines = []string{
 	"cmd/rowmill/sandbox.go",
 	"internal/engine/target.go",
-	"internal/maintain/archive/write.go",
 	"result/cause.go",    // texts that explain figures of old records too
 	"result/summary.go",  // old records say by its name alone that an engine stores nothing; spelling of names
 	"rolling/dialect.go", // the SQL that a declaration is written in, by the scheme of its target: a table

@@ -77,6 +77,14 @@ func UnknownHash(checksum string) error {
 	return Classed(ErrUnsupported, fmt.Errorf("the checksum %s is made with %q, which this release of rowmill doesn't know", checksum, HashName(checksum)))
 }
 
+// UntypedWords are those of an engine whose columns accept values outside of their
+// types: see Capabilities.Untyped.
+type UntypedWords interface {
+	// Unrestorable is a condition that is true for values of a column, given as an
+	// expression, that inserting their text (AsText) into it would not restore.
+	Unrestorable(c SchemaColumn, expr string) string
+}
+
 // CompactWords are those of an engine that can store a filled table more densely
 // than it was after filling.
 type CompactWords interface {

@@ -84,6 +84,20 @@ func (s keepers) describe(t *testing.T) {
 	if rich.Partitioned || rich.View {
 		t.Errorf("a plain table: %+v", rich)
 	}
+	words, untyped := db.Words().(engine.UntypedWords)
+	want(t, "UntypedWords as the capability says", untyped, db.Capabilities().Untyped)
+	if !untyped {
+		return
+	}
+	for value, restored := range map[string]bool{"5": true, "'text'": true, "NULL": true, "x'00ff'": false} {
+		k.exec(t, db.SQL(), "DELETE FROM rich")
+		k.exec(t, db.SQL(), "INSERT INTO rich (a, b) VALUES (1, "+value+")")
+		var wrong int
+		q := "SELECT " + words.Unrestorable(*rich.Column("b"), "b") + " FROM rich"
+		if err := db.SQL().QueryRowContext(within(t), q).Scan(&wrong); err != nil || (wrong == 0) != restored {
+			t.Errorf("%s in an integer column: unrestorable is %d, %v", value, wrong, err)
+		}
+	}
 }
 
 // create creates a table from its definition, creates periods, and inserts rows.

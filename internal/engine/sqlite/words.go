@@ -265,3 +265,18 @@ func (w words) trigger(name, table, text string) engine.Trigger {
 	q := "CREATE TRIGGER " + w.Quote(name) + " " + text
 	return engine.Trigger{Name: name, Table: table, Body: q, Statements: []string{q}, Drop: []string{"DROP TRIGGER IF EXISTS " + w.Quote(name)}}
 }
+
+// Unrestorable implements engine.UntypedWords: in SQLite any value may have any
+// storage class, whatever the column's type is. Inserting a text converts it according
+// to the column's affinity, which restores the original class, except for bytes in a
+// column of another type and for columns without an affinity.
+func (words) Unrestorable(c engine.SchemaColumn, expr string) string {
+	class := "typeof(" + expr + ")"
+	switch {
+	case c.Kind == engine.KindBytes:
+		return class + " NOT IN ('blob', 'null')"
+	case c.Kind == engine.KindOther && (c.Native == "" || strings.EqualFold(c.Native, "any")):
+		return class + " NOT IN ('text', 'null')"
+	}
+	return class + " = 'blob'"
+}

@@ -3,16 +3,14 @@ package archive
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/big"
-	"regexp"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // A form is the representation of a column's values in a file.
@@ -53,49 +51,26 @@ type column struct {
 // errUnfit is returned if a column's form can't represent a value.
 var errUnfit = errors.New("doesn't fit")
 
-var (
-	decimalType = regexp.MustCompile(`(?i)^(?:decimal|numeric|dec|fixed)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)`)
-	bigUnsigned = regexp.MustCompile(`(?i)^bigint(?:\s*\(\d+\))?\s+unsigned`)
-	floatType   = regexp.MustCompile(`(?i)^(float4?|real)\b`)
-	dateType    = regexp.MustCompile(`(?i)^date$`)
-)
-
 // maxPrecision is the maximum precision of decimals that Parquet readers support.
 const maxPrecision = 38
 
-// columnOf returns the initial form of a table's column. wideReal means that the
-// engine's REAL and FLOAT have 64 bits.
-func columnOf(c engine.SchemaColumn, wideReal bool) column {
+// columnOf returns the initial form of a table's column.
+func columnOf(c engine.SchemaColumn) column {
 	out := column{Name: c.Name, Native: c.Native, Kind: c.Kind.String(), Null: c.Null, Form: formText}
-	switch c.Kind {
-	case engine.KindInt:
+	switch {
+	case c.Kind == value.Int:
 		out.Form = formInt
-	case engine.KindFloat:
+	case c.Kind == value.Float && c.Bits == 32:
+		out.Form = formFloat
+	case c.Kind == value.Float:
 		out.Form = formDouble
-		if floatType.MatchString(c.Native) && !wideReal {
-			out.Form = formFloat
-		}
-	case engine.KindDecimal:
-		if bigUnsigned.MatchString(c.Native) {
-			out.Form, out.Precision = formDecimal, 20
-			break
-		}
-		if m := decimalType.FindStringSubmatch(c.Native); m != nil {
-			p, err := strconv.Atoi(m[1])
-			s := 0
-			if err == nil && m[2] != "" {
-				s, err = strconv.Atoi(m[2])
-			}
-			if err == nil && p >= 1 && p <= maxPrecision && s <= p {
-				out.Form, out.Precision, out.Scale = formDecimal, p, s
-			}
-		}
-	case engine.KindTime:
+	case c.Kind == value.Decimal && c.Precision >= 1 && c.Precision <= maxPrecision && c.Scale >= 0 && c.Scale <= c.Precision:
+		out.Form, out.Precision, out.Scale = formDecimal, c.Precision, c.Scale
+	case c.Kind == value.Time && c.Logical == value.Date:
+		out.Form = formDate
+	case c.Kind == value.Time:
 		out.Form = formTimestamp
-		if dateType.MatchString(c.Native) {
-			out.Form = formDate
-		}
-	case engine.KindBytes:
+	case c.Kind == value.Bytes:
 		out.Form = formBytes
 	}
 	return out
@@ -175,14 +150,14 @@ func (c *column) encode(text []byte) (parquet.Value, error) {
 		}
 		return parquet.Int64Value(v), nil
 	case formDouble:
-		v, err := parseFloat(string(text), 64)
+		v, err := value.ParseFloat(text, 64)
 		if err != nil {
 			return parquet.Value{}, errUnfit
 		}
 		c.nan = c.nan || v != v
 		return parquet.DoubleValue(v), nil
 	case formFloat:
-		return c.encodeFloat(string(text))
+		return c.encodeFloat(text)
 	case formDecimal:
 		return c.encodeDecimal(text)
 	case formTimestamp, formDate:
@@ -200,23 +175,14 @@ func sameInt(v int64, text []byte) bool {
 	return string(strconv.AppendInt(buf[:0], v, 10)) == string(text)
 }
 
-// parseFloat reads the server's text of a binary fraction: decimal digits, NaN and
-// infinities.
-func parseFloat(text string, bits int) (float64, error) {
-	if strings.ContainsAny(text, "_xXpP") {
-		return 0, errUnfit // notations that only Go accepts
-	}
-	return strconv.ParseFloat(text, bits)
-}
-
 // encodeFloat encodes a value that a server stores in 32 bits. Its text is either the
 // shortest that distinguishes it from its neighbours, or has all of its digits.
-func (c *column) encodeFloat(text string) (parquet.Value, error) {
-	v, err := parseFloat(text, 32)
+func (c *column) encodeFloat(text []byte) (parquet.Value, error) {
+	v, err := value.ParseFloat(text, 32)
 	if err != nil {
 		return parquet.Value{}, errUnfit
 	}
-	wide, err := parseFloat(text, 64)
+	wide, err := value.ParseFloat(text, 64)
 	if err != nil {
 		return parquet.Value{}, errUnfit
 	}
@@ -232,33 +198,17 @@ func (c *column) encodeFloat(text string) (parquet.Value, error) {
 
 // encodeDecimal encodes digits with exactly the column's scale.
 func (c *column) encodeDecimal(text []byte) (parquet.Value, error) {
-	digits := make([]byte, 0, 40)
-	rest := text
-	if len(rest) > 0 && rest[0] == '-' {
-		digits, rest = append(digits, '-'), rest[1:]
-	}
-	whole := len(rest)
-	if c.Scale > 0 {
-		whole -= c.Scale + 1
-	}
-	if whole < 1 || len(rest) > maxPrecision+2 {
+	var buf [maxPrecision + 2]byte
+	if len(text) > maxPrecision+2 {
 		return parquet.Value{}, errUnfit
 	}
-	for i, b := range rest {
-		switch {
-		case i == whole:
-			if b != '.' {
-				return parquet.Value{}, errUnfit
-			}
-		case b < '0' || b > '9' || i == 0 && b == '0' && whole > 1:
-			return parquet.Value{}, errUnfit
-		default:
-			digits = append(digits, b)
-		}
+	digits, exact := value.AppendUnscaled(buf[:0], text, c.Scale)
+	if !exact {
+		return parquet.Value{}, errUnfit
 	}
 	if c.Precision <= 18 {
 		v, err := strconv.ParseInt(string(digits), 10, 64)
-		if err != nil || v == 0 && digits[0] == '-' || v >= pow10(c.Precision) || v <= -pow10(c.Precision) {
+		if err != nil || v >= pow10(c.Precision) || v <= -pow10(c.Precision) {
 			return parquet.Value{}, errUnfit
 		}
 		if c.Precision <= 9 {
@@ -267,11 +217,8 @@ func (c *column) encodeDecimal(text []byte) (parquet.Value, error) {
 		return parquet.Int64Value(v), nil
 	}
 	v, ok := new(big.Int).SetString(string(digits), 10)
-	if !ok || v.Sign() == 0 && digits[0] == '-' {
-		return parquet.Value{}, errUnfit
-	}
 	out := make([]byte, decimalBytes(c.Precision))
-	if v.BitLen() > len(out)*8-1 {
+	if !ok || v.BitLen() > len(out)*8-1 {
 		return parquet.Value{}, errUnfit
 	}
 	if v.Sign() < 0 { // two's complement
@@ -307,7 +254,7 @@ func (c *column) decode(v parquet.Value) any {
 	case formDate:
 		return c.Layout.format(int64(v.Int32()) * microsPerDay)
 	}
-	if c.Kind == engine.KindBytes.String() {
+	if c.Kind == value.Bytes.String() {
 		return append([]byte{}, v.ByteArray()...)
 	}
 	return string(v.ByteArray())
@@ -328,18 +275,7 @@ func (c *column) decimalText(v parquet.Value) string {
 		}
 		digits = n.String()
 	}
-	if c.Scale == 0 {
-		return digits
-	}
-	digits, negative := strings.CutPrefix(digits, "-")
-	if pad := c.Scale + 1 - len(digits); pad > 0 {
-		digits = strings.Repeat("0", pad) + digits
-	}
-	digits = digits[:len(digits)-c.Scale] + "." + digits[len(digits)-c.Scale:]
-	if negative {
-		digits = "-" + digits
-	}
-	return digits
+	return value.FormatUnscaled(digits, c.Scale)
 }
 
 // check returns an error if a column read from a file's metadata is unusable.
@@ -353,36 +289,4 @@ func (c *column) check() error {
 		}
 	}
 	return fmt.Errorf("column %s: form %q of %d and %d is unknown", c.Name, c.Form, c.Precision, c.Scale)
-}
-
-// appendCanonical appends the form of a value that enters a row's checksum.
-func appendCanonical(b []byte, v parquet.Value) []byte {
-	if v.IsNull() {
-		return append(b, 0)
-	}
-	switch v.Kind() {
-	case parquet.Int32:
-		return appendNumber(b, uint64(int64(v.Int32())))
-	case parquet.Int64:
-		return appendNumber(b, uint64(v.Int64()))
-	case parquet.Float:
-		return appendNumber(b, floatBits(float64(v.Float())))
-	case parquet.Double:
-		return appendNumber(b, floatBits(v.Double()))
-	}
-	data := v.ByteArray()
-	b = appendNumber(append(b, 2), uint64(len(data)))
-	return append(b, data...)
-}
-
-func appendNumber(b []byte, n uint64) []byte {
-	return append(b, 1, byte(n), byte(n>>8), byte(n>>16), byte(n>>24), byte(n>>32), byte(n>>40), byte(n>>48), byte(n>>56))
-}
-
-// floatBits maps all NaNs to one: servers don't distinguish them.
-func floatBits(v float64) uint64 {
-	if v != v {
-		v = math.NaN()
-	}
-	return math.Float64bits(v)
 }

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // A reader reads the rows of a table, or of one period, in the order of the primary
@@ -42,12 +44,7 @@ func (r *reader) each(ctx context.Context, fn func(row []sql.RawBytes) error) er
 	}
 	at := make([]int, len(r.key))
 	for i, k := range r.key {
-		at[i] = -1
-		for j, c := range r.columns {
-			if c.Name == k.Name {
-				at[i] = j
-			}
-		}
+		at[i] = slices.IndexFunc(r.columns, func(c engine.SchemaColumn) bool { return c.Name == k.Name })
 		if at[i] < 0 {
 			at[i] = len(list)
 			list = append(list, r.expression(k))
@@ -107,29 +104,16 @@ func (r *reader) quote(c engine.SchemaColumn) string { return "r." + r.db.Dialec
 
 // expression returns the select expression for a column. Bytes are read unchanged.
 func (r *reader) expression(c engine.SchemaColumn) string {
-	if c.Kind == engine.KindBytes {
+	if c.Kind == value.Bytes {
 		return r.quote(c)
 	}
 	return r.db.Words().AsText(c)
 }
 
-var sets = regexp.MustCompile(`(?i)^(enum|set)\b`)
-
 // chunked reports whether rows can be read from a given key on. This requires a key
-// whose columns compare as they sort. ENUM and SET don't, binary fractions may not
-// equal their own text, and other types are unknown.
+// whose columns compare as they sort.
 func (r *reader) chunked() bool {
-	for _, k := range r.key {
-		switch k.Kind {
-		case engine.KindInt, engine.KindDecimal, engine.KindTime, engine.KindText, engine.KindBytes:
-		default:
-			return false
-		}
-		if k.Null || sets.MatchString(k.Native) {
-			return false
-		}
-	}
-	return len(r.key) > 0
+	return len(r.key) > 0 && !slices.ContainsFunc(r.key, func(k engine.SchemaColumn) bool { return k.Null || !k.SortsByValue() })
 }
 
 var number = regexp.MustCompile(`^-?\d+(\.\d+)?$`)
@@ -145,12 +129,12 @@ func (r *reader) after(last [][]byte) (string, []any, error) {
 		k := r.key[i]
 		left := r.quote(k) + " " + op + " "
 		switch k.Kind {
-		case engine.KindInt, engine.KindDecimal:
+		case value.Int, value.Decimal:
 			if !number.Match(last[i]) {
 				return "", fmt.Errorf("column %s of the primary key has %q, which is not a number", k.Name, last[i])
 			}
 			return left + string(last[i]), nil
-		case engine.KindBytes:
+		case value.Bytes:
 			args = append(args, append([]byte{}, last[i]...))
 		default:
 			args = append(args, string(last[i]))
@@ -224,4 +208,38 @@ func columnsOf(s *engine.Schema, names []string) ([]engine.SchemaColumn, error) 
 		out[i] = *c
 	}
 	return out, nil
+}
+
+// restorable refuses values that an untyped engine would not restore from their text.
+func (r *reader) restorable(ctx context.Context) error {
+	words, untyped := r.db.Words().(engine.UntypedWords)
+	if !untyped {
+		return nil
+	}
+	list := make([]string, len(r.columns))
+	for i, c := range r.columns {
+		list[i] = "MAX(" + words.Unrestorable(c, r.quote(c)) + ")"
+	}
+	// Each condition is a column of its own, because the depth of expressions is
+	// limited.
+	found := make([]sql.NullInt64, len(list))
+	into := make([]any, len(list))
+	for i := range found {
+		into[i] = &found[i]
+	}
+	row := r.db.SQL().QueryRowContext(ctx, "SELECT "+strings.Join(list, ", ")+" FROM "+r.from+" AS r")
+	if err := row.Scan(into...); err != nil {
+		return r.db.Classify(err)
+	}
+	var names []string
+	for i, n := range found {
+		if n.Int64 != 0 {
+			names = append(names, r.columns[i].Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return engine.Hinted(fmt.Errorf("column %s has values of another storage class than its type's, which a file can't give back", strings.Join(names, ", ")),
+		"UPDATE with CAST to the column's type")
 }

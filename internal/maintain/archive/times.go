@@ -1,10 +1,14 @@
 package archive
 
 import (
+	"bytes"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 const microsPerDay = 24 * 3600 * 1e6
@@ -27,101 +31,60 @@ var zones = []string{"", "Z", "+00", "+00:00", "+0000"}
 
 // format returns the text of an instant.
 func (l layout) format(micros int64) string {
-	t := time.UnixMicro(micros).UTC()
-	b := t.AppendFormat(make([]byte, 0, 40), time.DateOnly)
+	const date, clock = len(time.DateOnly), len(value.TimeLayout)
+	b := value.AppendTime(make([]byte, 0, 40), micros)
 	if l.Sep == "" {
-		return string(append(b, l.Zone...))
+		return string(append(b[:date], l.Zone...))
 	}
-	b = append(b, l.Sep...)
-	b = t.AppendFormat(b, time.TimeOnly)
+	b[date] = l.Sep[0]
 	switch {
-	case l.Digits < 0:
-		b = t.AppendFormat(b, ".999999")
+	case l.Digits == 0:
+		b = b[:clock]
 	case l.Digits > 0:
-		b = t.AppendFormat(b, "."+strings.Repeat("0", min(l.Digits, 6)))
+		if len(b) == clock {
+			b = append(b, ".000000"...)
+		}
+		b = b[:clock+1+min(l.Digits, 6)]
+	case len(b) > clock:
+		b = bytes.TrimRight(b, "0")
 	}
 	return string(append(b, l.Zone...))
 }
 
-// parseTime reads a time and returns the layouts that format it to the same text.
-func parseTime(text string) (micros int64, fit []layout, ok bool) {
-	if len(text) < len(time.DateOnly) {
-		return 0, nil, false
-	}
-	date, rest := text[:len(time.DateOnly)], text[len(time.DateOnly):]
-	t, err := time.Parse(time.DateOnly, date)
-	if err != nil || t.Year() < 1 {
-		return 0, nil, false
-	}
-	l := layout{}
-	if rest != "" && (rest[0] == ' ' || rest[0] == 'T') {
-		l.Sep, rest = rest[:1], rest[1:]
-		if len(rest) < len(time.TimeOnly) {
-			return 0, nil, false
-		}
-		clock, err := time.Parse(time.TimeOnly, rest[:len(time.TimeOnly)])
-		if err != nil {
-			return 0, nil, false
-		}
-		t = t.Add(time.Duration(clock.Hour())*time.Hour + time.Duration(clock.Minute())*time.Minute + time.Duration(clock.Second())*time.Second)
-		rest = rest[len(time.TimeOnly):]
-		if strings.HasPrefix(rest, ".") {
-			rest = rest[1:]
-			n, scale := 0, int64(100000)
-			for ; n < len(rest) && rest[n] >= '0' && rest[n] <= '9'; n++ {
-				micros += int64(rest[n]-'0') * scale
-				scale /= 10
-			}
-			if n == 0 || n > 6 {
-				return 0, nil, false
-			}
-			l.Digits, rest = n, rest[n:]
+// layoutsOf returns the layouts that a time may have been written in, the one with a
+// fixed number of digits first.
+func layoutsOf(text string) []layout {
+	l, rest := layout{}, text[len(time.DateOnly):]
+	if len(rest) > len(time.TimeOnly) && (rest[0] == ' ' || rest[0] == 'T') {
+		l.Sep, rest = rest[:1], rest[1+len(time.TimeOnly):]
+		if fraction, after := rest, strings.TrimLeft(strings.TrimPrefix(rest, "."), "0123456789"); strings.HasPrefix(rest, ".") {
+			l.Digits, rest = len(fraction)-len(after)-1, after
 		}
 	}
-	l.Zone = rest
-	micros += t.UnixMicro()
-	for _, z := range zones {
-		if z != l.Zone {
-			continue
-		}
-		trimmed := l
-		trimmed.Digits = -1
-		for _, l := range []layout{l, trimmed} {
-			if l.format(micros) == text {
-				fit = append(fit, l)
-			}
-		}
-		if l.Sep == "" {
-			fit = fit[:min(len(fit), 1)]
-		}
+	if l.Zone = rest; !slices.Contains(zones, rest) {
+		return nil
 	}
-	return micros, fit, len(fit) > 0
+	if l.Sep == "" {
+		return []layout{l}
+	}
+	trimmed := l
+	trimmed.Digits = -1
+	return []layout{l, trimmed}
 }
 
 // encodeTime encodes a time. It requires a layout that fits all previous times of the
-// column.
+// column, and restores the text.
 func (c *column) encodeTime(text []byte) (parquet.Value, error) {
-	s := string(text)
-	var micros int64
+	micros, exact, err := value.ParseTime(text, nil)
+	if err != nil || !exact || string(text[:4]) == "0000" {
+		return parquet.Value{}, errUnfit
+	}
 	if len(c.layouts) == 0 {
-		var ok bool
-		if micros, c.layouts, ok = parseTime(s); !ok {
-			return parquet.Value{}, errUnfit
-		}
-	} else {
-		var ok bool
-		if micros, _, ok = parseTime(s); !ok {
-			return parquet.Value{}, errUnfit
-		}
-		fit := c.layouts[:0]
-		for _, l := range c.layouts {
-			if l.format(micros) == s {
-				fit = append(fit, l)
-			}
-		}
-		if c.layouts = fit; len(fit) == 0 {
-			return parquet.Value{}, errUnfit
-		}
+		c.layouts = layoutsOf(string(text))
+	}
+	c.layouts = slices.DeleteFunc(c.layouts, func(l layout) bool { return l.format(micros) != string(text) })
+	if len(c.layouts) == 0 {
+		return parquet.Value{}, errUnfit
 	}
 	c.Layout = c.layouts[0]
 	if c.Form == formTimestamp {

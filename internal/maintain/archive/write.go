@@ -103,14 +103,11 @@ func (w *writing) write(ctx context.Context, db engine.Keeper, t *engine.Table, 
 		info.Create = t.Definition.Text
 	}
 	for _, c := range from {
-		// SQLite's REAL and FLOAT have 64 bits; on other servers they have 32.
-		info.columns = append(info.columns, columnOf(c, dbInfo.Engine == "sqlite"))
+		info.columns = append(info.columns, columnOf(c))
 	}
 	r := &reader{db: db, from: db.Words().From(t, p), columns: from, key: key, chunk: w.chunk}
-	if dbInfo.Engine == "sqlite" {
-		if err := checkClasses(ctx, r); err != nil {
-			return fail(err)
-		}
+	if err := r.restorable(ctx); err != nil {
+		return fail(err)
 	}
 	f, err := os.CreateTemp(folder, tempPattern(path))
 	if err != nil {
