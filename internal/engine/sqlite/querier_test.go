@@ -148,7 +148,7 @@ func TestPlansOfFinds(t *testing.T) {
 	for _, find := range []engine.Find{
 		{Table: purchases(), Columns: []string{"price", "customerid"}, Index: "marketsegment", On: []string{"price", "customerid"}, How: engine.Keyset, Order: []string{"price", "customerid"}, Limit: 10},
 		{Table: purchases(), Index: "pdc", On: []string{"price"}, Order: []string{"price", "dateandtime", "customerid"}, Limit: 10},
-		{Table: roll, Index: "by price", On: []string{"price", "n"}, How: engine.Keyset, Order: []string{"price", "n"}, Limit: 10},
+		{Table: roll, Index: "market", On: []string{"price", "register"}, How: engine.Keyset, Order: []string{"price", "register"}, Limit: 10},
 		{Table: roll, On: []string{"id"}, How: engine.Equal},
 	} {
 		statements, err := db.Dialect().Render(find)
