@@ -3,7 +3,6 @@ package report_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"strings"
 	"testing"
@@ -72,8 +71,7 @@ func searchRecords(t *testing.T) map[string][]result.Record {
 func TestSearchGoldens(t *testing.T) {
 	for name, recs := range searchRecords(t) {
 		t.Run(name, func(t *testing.T) {
-			golden(t, name+".txt", func(w io.Writer) error { return report.Text(w, recs) })
-			golden(t, name+".md", func(w io.Writer) error { return report.Markdown(w, recs) })
+			goldens(t, name, recs, "txt", "md")
 			page := render(t, report.HTML, recs)
 			if n, want := strings.Count(page, "<figcaption>Response time, p99, over the offered rate"), len(result.Searches(recs)); name != "search_filling" && n != want {
 				t.Errorf("%d charts of trials, want %d", n, want)
@@ -100,5 +98,5 @@ func TestSearchJSON(t *testing.T) {
 		c.Rows != c.Trials[4].TableRows[1] || len(c.Trials) != 6 || c.Verified == nil {
 		t.Errorf("capacity: %+v", c)
 	}
-	golden(t, "search.json", func(w io.Writer) error { return report.JSON(w, recs) })
+	goldens(t, "search", recs, "json")
 }

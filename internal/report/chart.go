@@ -300,24 +300,17 @@ func (p *plotArea) grid() {
 // lines draws the lines, faint ones first.
 func (p *plotArea) lines() {
 	p.courses = make([][]xy, len(p.c.Lines))
-	order := make([]int, len(p.c.Lines))
-	for i := range order {
-		order[i] = i
+	for _, strength := range []func(l *line) bool{
+		func(l *line) bool { return l.Faint },
+		func(l *line) bool { return l.Thin && !l.Faint },
+		func(l *line) bool { return !l.Thin && !l.Faint },
+	} {
+		for i := range p.c.Lines {
+			if strength(&p.c.Lines[i]) {
+				p.line(i)
+			}
+		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return rankOf(&p.c.Lines[a]) - rankOf(&p.c.Lines[b]) })
-	for _, i := range order {
-		p.line(i)
-	}
-}
-
-func rankOf(l *line) int {
-	switch {
-	case l.Faint:
-		return 0
-	case l.Thin:
-		return 1
-	}
-	return 2
 }
 
 func (p *plotArea) line(i int) {
@@ -547,7 +540,7 @@ func smoothed(y []float64) []float64 {
 			way += math.Abs(v - y[i-1])
 		}
 	}
-	if len(y) < fewestSmoothed || way < manyTurns*(high-low) || high-low < roughness*mean {
+	if len(y) < fewestSmoothed || !(way >= manyTurns*(high-low)) || !(high-low >= roughness*mean) { // NaN: not smoothed
 		return nil
 	}
 	crossings := 0

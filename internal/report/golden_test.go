@@ -43,6 +43,15 @@ func golden(t *testing.T, name string, write func(io.Writer) error) {
 	}
 }
 
+// goldens compares the reports of runs, of the given kinds, with files of testdata.
+func goldens(t *testing.T, name string, recs []result.Record, kinds ...string) {
+	t.Helper()
+	write := map[string]func(io.Writer, []result.Record) error{"txt": report.Text, "md": report.Markdown, "json": report.JSON}
+	for _, kind := range kinds {
+		golden(t, name+"."+kind, func(w io.Writer) error { return write[kind](w, recs) })
+	}
+}
+
 // goldenRecords returns the records of the golden files, by file name.
 func goldenRecords(t *testing.T) map[string][]result.Record {
 	t.Helper()
@@ -78,9 +87,7 @@ func goldenRecords(t *testing.T) map[string][]result.Record {
 func TestGoldens(t *testing.T) {
 	for name, recs := range goldenRecords(t) {
 		t.Run(name, func(t *testing.T) {
-			golden(t, name+".txt", func(w io.Writer) error { return report.Text(w, recs) })
-			golden(t, name+".md", func(w io.Writer) error { return report.Markdown(w, recs) })
-			golden(t, name+".json", func(w io.Writer) error { return report.JSON(w, recs) })
+			goldens(t, name, recs, "txt", "md", "json")
 		})
 	}
 }

@@ -125,9 +125,7 @@ func matrixOf(t *testing.T, recs []result.Record) *report.Matrix {
 func TestMatrixGoldens(t *testing.T) {
 	for name, recs := range map[string][]result.Record{"matrix": wide().records(), "matrix_unlucky": unlucky()} {
 		t.Run(name, func(t *testing.T) {
-			golden(t, name+".txt", func(w io.Writer) error { return report.Text(w, recs) })
-			golden(t, name+".md", func(w io.Writer) error { return report.Markdown(w, recs) })
-			golden(t, name+".json", func(w io.Writer) error { return report.JSON(w, recs) })
+			goldens(t, name, recs, "txt", "md", "json")
 		})
 	}
 }

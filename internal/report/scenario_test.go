@@ -3,7 +3,6 @@ package report_test
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"math"
 	"strings"
 	"testing"
@@ -48,9 +47,7 @@ func experiment(t *testing.T) []result.Record {
 
 func TestScenarioGoldens(t *testing.T) {
 	recs := experiment(t)
-	golden(t, "scenario.txt", func(w io.Writer) error { return report.Text(w, recs) })
-	golden(t, "scenario.md", func(w io.Writer) error { return report.Markdown(w, recs) })
-	golden(t, "scenario.json", func(w io.Writer) error { return report.JSON(w, recs) })
+	goldens(t, "scenario", recs, "txt", "md", "json")
 	var page bytes.Buffer
 	if err := report.HTML(&page, recs); err != nil {
 		t.Fatal(err)

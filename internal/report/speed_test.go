@@ -142,9 +142,7 @@ func settings(t *testing.T) []result.Record {
 func TestSpeedGoldens(t *testing.T) {
 	for name, recs := range map[string][]result.Record{"speed_mixed": matrix(t), "speed_settings": settings(t)} {
 		t.Run(name, func(t *testing.T) {
-			golden(t, name+".txt", func(w io.Writer) error { return report.Text(w, recs) })
-			golden(t, name+".md", func(w io.Writer) error { return report.Markdown(w, recs) })
-			golden(t, name+".json", func(w io.Writer) error { return report.JSON(w, recs) })
+			goldens(t, name, recs, "txt", "md", "json")
 			page := render(t, report.HTML, recs)
 			if charts := map[string]int{"speed_mixed": 6, "speed_settings": 2}[name]; strings.Count(page, `<svg class="chart-svg"`) != charts || strings.Count(page, "<circle") < 2*charts {
 				t.Errorf("the page has %d charts, want %d", strings.Count(page, `<svg class="chart-svg"`), charts)

@@ -69,8 +69,7 @@ func TestSteadyGoldens(t *testing.T) {
 	pair := steadyPair(t)
 	for name, recs := range map[string][]result.Record{"steady": pair[:1], "steady_pair": pair} {
 		t.Run(name, func(t *testing.T) {
-			golden(t, name+".txt", func(w io.Writer) error { return report.Text(w, recs) })
-			golden(t, name+".md", func(w io.Writer) error { return report.Markdown(w, recs) })
+			goldens(t, name, recs, "txt", "md")
 		})
 	}
 }

@@ -96,9 +96,7 @@ func steps(t testing.TB) []result.Record {
 
 func TestStepsGolden(t *testing.T) {
 	recs := steps(t)
-	golden(t, "steps.txt", func(w io.Writer) error { return report.Text(w, recs) })
-	golden(t, "steps.md", func(w io.Writer) error { return report.Markdown(w, recs) })
-	golden(t, "steps.json", func(w io.Writer) error { return report.JSON(w, recs) })
+	goldens(t, "steps", recs, "txt", "md", "json")
 	golden(t, "steps.lines", func(w io.Writer) error { return report.Ibench(w, recs) })
 	golden(t, "steps.intervals", func(w io.Writer) error { return report.Intervals(w, recs) })
 }
@@ -139,8 +137,7 @@ func constant(t testing.TB) []result.Record {
 
 func TestConstantSizeGolden(t *testing.T) {
 	recs := constant(t)
-	golden(t, "constant.txt", func(w io.Writer) error { return report.Text(w, recs) })
-	golden(t, "constant.md", func(w io.Writer) error { return report.Markdown(w, recs) })
+	goldens(t, "constant", recs, "txt", "md")
 }
 
 // Every report handles steps alone, several benchmarks, and steps beside other runs,
