@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/maintain/adopt"
 )
@@ -104,28 +103,28 @@ func (a *app) endAdoption(ctx context.Context, k *kept, f applyFlags) error {
 		a.writePlanned(statements)
 		return nil
 	}
-	if f.finish {
-		err := a.confirm(ctx, fmt.Sprintf("On %s, what %s was before it became a rolling table is dropped. There is no way back then.\n", k.DB.Info().Target, k.Declared.Name), f.yes)
-		if err != nil {
-			return err
-		}
-		if err := adopt.Finish(ctx, o); err != nil {
-			return stopped(ctx, err, "rowmill apply %s --finish, which goes on where it stopped", f.file)
-		}
-		fmt.Fprintf(a.stdout, "%s: the old table is dropped\n", k.Declared.Name)
-		return nil
+	on, name := k.DB.Info().Target, k.Declared.Name
+	plan := fmt.Sprintf("On %s, the old table of %s is dropped. After that, the adoption can't be undone.\n", on, name)
+	if f.undo {
+		plan = fmt.Sprintf("On %s, %s becomes the plain table again that it was, with all changes made since. Stop rowmill run first.\n", on, name)
 	}
-	err = a.confirm(ctx, fmt.Sprintf("On %s, %s becomes the plain table again that it was, with all that was changed since. Stop rowmill run first.\n", k.DB.Info().Target, k.Declared.Name), f.yes)
-	if err != nil {
+	if err := a.confirm(ctx, plan, f.yes); err != nil {
 		return err
 	}
+	if f.finish {
+		if err := adopt.Finish(ctx, o); err != nil {
+			return stopped(ctx, err, "rowmill apply %s --finish, which continues", f.file)
+		}
+		fmt.Fprintf(a.stdout, "%s: the old table is dropped\n", name)
+		return nil
+	}
 	if err := adopt.Undo(ctx, o); err != nil {
-		return stopped(ctx, err, "rowmill apply %s --undo, which goes on where it stopped", f.file)
+		return stopped(ctx, err, "rowmill apply %s --undo, which continues", f.file)
 	}
 	if err := k.Undeclare(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "%s is the plain table that it was\n", k.Declared.Name)
+	fmt.Fprintf(a.stdout, "%s is the plain table that it was\n", name)
 	return nil
 }
 
@@ -139,25 +138,6 @@ func (a *app) sayAdoption() func(adopt.Progress) {
 			return
 		}
 		step, paused, last = p.Step, p.Paused, time.Now()
-		line := stamp(last) + " " + p.Step
-		switch {
-		case p.Of == 0 && p.Rows > 0:
-			line += ": " + plural(p.Rows, "row")
-		case p.Of > 0:
-			line += fmt.Sprintf(": %s of about %s", figure.Count(p.Rows), plural(p.Of, "row"))
-			if p.PerSecond > 0 {
-				line += fmt.Sprintf(", %.0f rows/s", p.PerSecond)
-			}
-			if p.Left > 0 {
-				line += fmt.Sprintf(", %s left", p.Left.Round(time.Second))
-			}
-		}
-		if p.Paused != "" {
-			line += "; waits: " + p.Paused
-		}
-		if len(p.Blockers) > 0 {
-			line += "; in the way is " + p.Blockers[0].String()
-		}
-		fmt.Fprintln(a.stderr, line)
+		fmt.Fprintln(a.stderr, stamp(last), p)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -263,16 +264,15 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 		sources = []string{""}
 	}
 	var failed error
-	results := []loaded{}
+	results := []ingest.Outcome{}
 	for _, s := range sources {
 		o.Progress = a.sayLoad(s, f.dry)
 		o.Bad = f.badPath(s, k.Declared.Name)
 		r, err := a.loadOne(ctx, o, s)
-		one := newLoaded(k.Declared.Name, s, o, r, err)
-		one.stream = s == "-"
+		one := ingest.NewOutcome(o, s, r, err)
 		results = append(results, one)
 		if !f.withJSON {
-			fmt.Fprintln(a.stdout, one.text(o.Dry))
+			fmt.Fprintln(a.stdout, one.Text())
 		}
 		if err != nil {
 			failed = errors.Join(failed, err)
@@ -281,15 +281,15 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 			}
 			break // the next source would probably fail too
 		}
-		failed = errors.Join(failed, one.amiss())
+		failed = errors.Join(failed, one.Err())
 	}
 	if rest := sources[len(results):]; len(rest) > 0 {
 		fmt.Fprintf(a.stderr, "not begun: %s\n", strings.Join(rest, ", "))
 	}
 	if f.withJSON {
 		err := a.printJSON(struct {
-			Format  string   `json:"format"`
-			Sources []loaded `json:"sources"`
+			Format  string           `json:"format"`
+			Sources []ingest.Outcome `json:"sources"`
 		}{"rowmill.load/1", results})
 		failed = errors.Join(failed, err)
 	}
@@ -297,16 +297,16 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 	if errors.As(failed, &many) {
 		return engine.Hinted(failed, "rowmill load with --dry-run, which lists them all with --max-bad -1; or --max-bad with a higher number")
 	}
-	return stopped(ctx, failed, "%s", stoppedHint(results, f.spool))
+	last := len(results) - 1
+	return stopped(ctx, failed, "%s", stoppedHint(results[last], sources[last], f.spool))
 }
 
-// stoppedHint is the hint after an interrupted load.
-func stoppedHint(results []loaded, spool string) string {
-	last := results[len(results)-1]
+// stoppedHint is the hint after an interrupted load, whose last source ended with last.
+func stoppedHint(last ingest.Outcome, source, spool string) string {
 	switch {
 	case last.Lost > 0:
 		return "the stream once more from its start: rows whose key is in the table are passed over. --spool, of a size that is enough, keeps what is read"
-	case last.stream && spool == "":
+	case source == "-" && spool == "":
 		return "the rest of the stream, what was read of it is loaded"
 	}
 	return "the same command, which goes on where it stopped"
@@ -402,7 +402,7 @@ func (a *app) sayLoad(source string, dry bool) func(ingest.Progress) {
 		if n++; n%every != 0 {
 			return
 		}
-		line := progressOfLoad(p, dry)
+		line := p.Text(dry)
 		if source != "" && source != "-" {
 			line = filepath.Base(source) + ": " + line
 		}
@@ -410,30 +410,28 @@ func (a *app) sayLoad(source string, dry bool) func(ingest.Progress) {
 	}
 }
 
-// progressOfLoad describes the progress of a load. The time left is estimated from the
-// rows that this load has sent itself: rows loaded earlier are only compared.
-func progressOfLoad(p ingest.Progress, dry bool) string {
-	sending := p.Sending
-	if sending <= 0 {
-		sending = p.Elapsed
+// listLoaded prints what was loaded into a table, the newest first.
+func (a *app) listLoaded(ctx context.Context, k *kept, withJSON bool) error {
+	all, err := ingest.Sources(ctx, k.State, k.Declared.Name)
+	if err != nil {
+		return err
 	}
-	line := fmt.Sprintf("%s rows, %s rows/s", figure.Count(p.Rows), figure.Rounded(float64(p.Rows)/max(sending.Seconds(), 1e-3)))
-	if p.Size > 0 {
-		what := "loaded"
-		if dry {
-			what = "checked"
-		}
-		done := min(p.Bytes, p.Size)
-		line += fmt.Sprintf(", %d%% of %s %s", int64(100*float64(done)/float64(p.Size)), figure.Bytes(float64(p.Size)), what)
-		if left := p.Size - done; left > 0 && p.Sent > 0 && p.Sending >= time.Second {
-			line += fmt.Sprintf(", %s left", time.Duration(float64(p.Sending)*float64(left)/float64(p.Sent)).Round(time.Second))
-		}
+	if withJSON {
+		return a.printJSON(struct {
+			Format  string         `json:"format"`
+			Table   string         `json:"table"`
+			Sources []ingest.Known `json:"sources"`
+		}{"rowmill.sources/1", k.Declared.Name, all})
 	}
-	if p.Waiting > 0 {
-		line += fmt.Sprintf(", %s in the spool", figure.Bytes(float64(p.Waiting)))
+	if len(all) == 0 {
+		fmt.Fprintf(a.stdout, "nothing has been loaded into %s\n", k.Declared.Name)
+		return nil
 	}
-	if p.Full > time.Second {
-		line += fmt.Sprintf(", which is full: the sender has been waiting for %s", p.Full.Round(time.Second))
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "UPDATED (UTC)\tSTATE\tROWS\tINSERTED\tTHERE ALREADY\tREJECTED\tSOURCE")
+	for _, s := range all {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Updated.Format("2006-01-02 15:04:05"), s.State(),
+			figure.Count(s.Sent), figure.Count(s.Inserted), figure.Count(s.Duplicate), figure.Count(s.Rejected), s.Source)
 	}
-	return line
+	return w.Flush()
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -115,7 +116,7 @@ func (l *loading) command(n int, args ...string) *exec.Cmd {
 }
 
 // load runs rowmill load, checks its exit code, and returns its output.
-func (l *loading) load(code int, args ...string) (sources []loaded, stderr string) {
+func (l *loading) load(code int, args ...string) (sources []ingest.Outcome, stderr string) {
 	l.Helper()
 	c := l.command(0, append(args, "--json")...)
 	var stdout, errs bytes.Buffer
@@ -129,12 +130,12 @@ func (l *loading) load(code int, args ...string) (sources []loaded, stderr strin
 }
 
 // parse parses the --json output.
-func (l *loading) parse(text []byte) []loaded {
+func (l *loading) parse(text []byte) []ingest.Outcome {
 	l.Helper()
 	if len(text) == 0 {
 		return nil
 	}
-	var out struct{ Sources []loaded }
+	var out struct{ Sources []ingest.Outcome }
 	if err := json.Unmarshal(text, &out); err != nil {
 		l.Fatalf("%v\n%s", err, text)
 	}

@@ -203,7 +203,7 @@ func (l *loading) begunAtOnce() {
 	path, copied := l.write("day.csv", f.text), l.write("copy.csv", f.text)
 	db := &slow{Keeper: l.db, path: path, inside: make(chan bool), end: make(chan bool)}
 	o := l.options(db)
-	first, second := make(chan error, 1), make(chan []loaded, 1)
+	first, second := make(chan error, 1), make(chan []ingest.Outcome, 1)
 	go func() {
 		_, err := ingest.File(l.Context(), o, path)
 		first <- err

@@ -309,7 +309,7 @@ func TestTrapStreamKilled(t *testing.T) {
 }
 
 // loadAny is load with any exit code for bad rows.
-func (l *loading) loadAny(args ...string) ([]loaded, string) {
+func (l *loading) loadAny(args ...string) ([]ingest.Outcome, string) {
 	l.Helper()
 	c := l.command(0, append(args, "--json")...)
 	var stdout, stderr bytes.Buffer

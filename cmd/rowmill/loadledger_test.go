@@ -197,7 +197,7 @@ func TestLoadMissesRows(t *testing.T) {
 		l.load(exitDone, other, "--batch", "3")
 		got, _ := l.load(exitDone, path, other)
 		for i, n := range []int64{100, 20} {
-			if g := got[i]; g.Sent != 0 || g.Before != n || g.LoadedAt == nil || time.Since(*g.LoadedAt) > time.Hour || g.Missing+g.Gone != 0 || g.NotLooked != "" {
+			if g := got[i]; g.Sent != 0 || g.Before != n || time.Since(g.LoadedAt) > time.Hour || g.Missing+g.Gone != 0 || g.Unlooked != "" {
 				l.Errorf("nothing is missing: %+v", g)
 			}
 		}
@@ -258,7 +258,7 @@ func TestLoadAcceptsThatAllIsMissing(t *testing.T) {
 		l.remove("")
 		l.load(exitDone, path, "--accept-missing")
 		for range 2 {
-			if got, stderr := l.load(exitDone, path); got[0].Missing != 0 || got[0].NotLooked != "" || stderr != "" {
+			if got, stderr := l.load(exitDone, path); got[0].Missing != 0 || got[0].Unlooked != "" || stderr != "" {
 				l.Errorf("accepted: %+v, %s", got[0], stderr)
 			}
 		}
@@ -397,7 +397,7 @@ func TestLoadOfFileLoadedByOlderRowmill(t *testing.T) {
 			}
 		}
 		got, _ := l.load(exitDone, path)
-		if got[0].NotLooked == "" || got[0].Missing+got[0].Gone != 0 {
+		if got[0].Unlooked == "" || got[0].Missing+got[0].Gone != 0 {
 			l.Errorf("as JSON: %+v", got[0])
 		}
 		// Rows recorded by a later load are checked.
@@ -407,7 +407,7 @@ func TestLoadOfFileLoadedByOlderRowmill(t *testing.T) {
 		if got, _ := l.load(exitDone, path, "--again"); got[0].Sent != 105 || got[0].Duplicate != 105 {
 			l.Errorf("again: %+v", got[0])
 		}
-		if got, _ := l.load(exitDone, path); got[0].NotLooked != "" || got[0].Before != 105 {
+		if got, _ := l.load(exitDone, path); got[0].Unlooked != "" || got[0].Before != 105 {
 			l.Errorf("after that: %+v", got[0])
 		}
 		// Rows that were there already belong to the file, too: they are counted.

@@ -28,7 +28,7 @@ func TestProgressOfLoad(t *testing.T) {
 		"all of a dry run":     {p: ingest.Progress{Rows: 10, Bytes: 5 << 20, Size: 4 << 20, Sent: 5 << 20, Sending: 2 * time.Second, Elapsed: 2 * time.Second}, dry: true, want: "10 rows, 5 rows/s, 100% of 4 MiB checked"},
 		"a stream, in a spool": {p: ingest.Progress{Rows: 10, Waiting: 1 << 20, Full: 3 * time.Second, Elapsed: 2 * time.Second}, want: "10 rows, 5 rows/s, 1 MiB in the spool, which is full: the sender has been waiting for 3s"},
 	} {
-		if got := progressOfLoad(c.p, c.dry); got != c.want {
+		if got := c.p.Text(c.dry); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -80,7 +80,7 @@ func TestLoadProgressIsWhatIsAcknowledged(t *testing.T) {
 			if share := float64(p.Bytes) / float64(p.Size); p.Rows != 600 || share < 0.15 || share > most || p.Sent != p.Bytes || p.Sending <= 0 {
 				t.Errorf("%+v, %.2f of the file; two tenths are committed", p, share)
 			}
-			if line := progressOfLoad(p, false); !strings.Contains(line, "loaded") || strings.Contains(line, "100%") {
+			if line := p.Text(false); !strings.Contains(line, "loaded") || strings.Contains(line, "100%") {
 				t.Errorf("it says %s", line)
 			}
 			close(db.open)

@@ -177,20 +177,20 @@ func TestStreamCountsWhatIsLost(t *testing.T) {
 // can't simply be loaded again.
 func TestStoppedHint(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		loaded
-		spool, want string
-	}{
-		{loaded{}, "", "the same command"},
-		{loaded{stream: true}, "spool", "the same command"},
-		{loaded{stream: true}, "", "the rest of the stream"},
-		{loaded{stream: true, Lost: 3}, "spool", "once more from its start"},
+	for _, test := range []struct{ source, spool, want string }{
+		{"day.csv", "", "the same command"},
+		{"-", "spool", "the same command"},
+		{"-", "", "the rest of the stream"},
 	} {
-		if got := stoppedHint([]loaded{test.loaded}, test.spool); !strings.Contains(got, test.want) {
+		if got := stoppedHint(ingest.Outcome{}, test.source, test.spool); !strings.Contains(got, test.want) {
 			t.Errorf("%+v: %s", test, got)
 		}
 	}
-	if got := (loaded{Lost: 1234}).text(false); !strings.Contains(got, "; 1,234 rows were read and not loaded") {
+	lost := ingest.Outcome{Result: ingest.Result{Lost: 1234}}
+	if got := stoppedHint(lost, "-", "spool"); !strings.Contains(got, "once more from its start") {
+		t.Error(got)
+	}
+	if got := lost.Text(); !strings.Contains(got, "; 1,234 rows were read and not loaded") {
 		t.Error(got)
 	}
 }

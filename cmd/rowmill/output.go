@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"syscall"
@@ -39,6 +40,13 @@ func (o results) columns() int {
 
 // plural formats a count with a noun whose plural ends in s: 1 row, 2,000 rows.
 func plural[N int | int64](n N, one string) string { return figure.Plural(n, one, one+"s") }
+
+// printJSON prints a result as indented JSON.
+func (a *app) printJSON(v any) error {
+	out := json.NewEncoder(a.stdout)
+	out.SetIndent("", "  ")
+	return out.Encode(v)
+}
 
 // An outputError is a result that could not be written to standard output.
 type outputError struct{ err error }

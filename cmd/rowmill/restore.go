@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -161,12 +160,6 @@ type restored struct {
 	File     string  `json:"file,omitempty"`
 	Released bool    `json:"released,omitempty"`
 	Seconds  float64 `json:"seconds,omitempty"`
-}
-
-func (a *app) printJSON(v any) error {
-	out := json.NewEncoder(a.stdout)
-	out.SetIndent("", "  ")
-	return out.Encode(v)
 }
 
 // restorePlan describes a restoration, for the confirmation.

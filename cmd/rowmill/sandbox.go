@@ -1,19 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
-	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -88,7 +84,7 @@ whose server has crashed, is started again with its data, and with its earlier
 options unless a target is given.`),
 		Example: "  rowmill sandbox start\n" +
 			"  rowmill sandbox start small --target 'sandbox:mariadb?memory=64MB&redo=512MB'",
-		Args: atMostOneName("rowmill sandbox start NAME"),
+		Args: wantArgs(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			name := defaultSandbox
 			if len(args) > 0 {
@@ -147,7 +143,7 @@ func (a *app) startSandbox(ctx context.Context, name string, o sandbox.Options, 
 	}
 	in := sandbox.Instance{Name: name, State: sandbox.Running, Info: info}
 	if asJSON {
-		return writeJSON(a.stdout, describeSandbox(in, time.Now()))
+		return a.printJSON(describeSandbox(in, time.Now()))
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(w, "name\t%s\n", name)
@@ -175,12 +171,7 @@ func (a *app) sandboxListCommand() *cobra.Command {
 			"Touches no server: it only reads their directories.",
 		Example: "  rowmill sandbox list\n" +
 			"  rowmill sandbox list --json",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("rowmill sandbox list", "list takes no arguments, not %d", len(args))
-			}
-			return nil
-		},
+		Args: wantArgs(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			list, err := sandbox.List("")
 			if err != nil {
@@ -192,7 +183,7 @@ func (a *app) sandboxListCommand() *cobra.Command {
 				for _, in := range list {
 					out.Sandboxes = append(out.Sandboxes, describeSandbox(in, now))
 				}
-				return writeJSON(a.stdout, out)
+				return a.printJSON(out)
 			}
 			if len(list) == 0 {
 				fmt.Fprintln(a.stderr, "no sandboxes here; start one with: rowmill sandbox start")
@@ -269,22 +260,15 @@ func (a *app) stopSandboxes(ctx context.Context, list []sandbox.Instance, yes, k
 		return nil
 	}
 	if !keepData {
+		var plan strings.Builder
 		for _, in := range list {
-			fmt.Fprintf(a.stderr, "removes %s: %s, %s %s with %s in %s\n",
-				in.Name, in.State, in.Kind, in.Version, roundSize(in.Bytes), in.Dir)
+			fmt.Fprintf(&plan, "removes %s: %s, %s %s with %s in %s\n", in.Name, in.State, in.Kind, in.Version, roundSize(in.Bytes), in.Dir)
 		}
 		if !yes {
-			f, ok := a.stdin.(term.File)
-			if !ok || !term.IsTerminal(f.Fd()) {
-				return usagef("--yes to remove the data, or --keep-data to keep them", "standard input is no terminal to ask on")
-			}
-			sure, err := askYes(ctx, a.stdin, a.stderr, "Stop and remove the data?")
-			if err != nil {
-				return err
-			}
-			if !sure {
-				return errors.New("nothing stopped")
-			}
+			plan.WriteString("--keep-data stops a server and keeps its data.\n")
+		}
+		if err := a.confirm(ctx, plan.String(), yes); err != nil {
+			return err
 		}
 	}
 	var errs []error
@@ -300,25 +284,6 @@ func (a *app) stopSandboxes(ctx context.Context, list []sandbox.Instance, yes, k
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// askYes asks a question and reports whether the answer is yes. No answer means no.
-func askYes(ctx context.Context, in io.Reader, out io.Writer, question string) (bool, error) {
-	fmt.Fprintf(out, "%s [y/N] ", question)
-	// A read from a terminal can't be interrupted. If ctx ends first, the goroutine
-	// remains until the process ends, which then follows.
-	answer := make(chan string, 1)
-	go func() {
-		line, _ := bufio.NewReader(in).ReadString('\n')
-		answer <- strings.ToLower(strings.TrimSpace(line))
-	}()
-	select {
-	case <-ctx.Done():
-		fmt.Fprintln(out)
-		return false, context.Cause(ctx)
-	case line := <-answer:
-		return line == "y" || line == "yes", nil
-	}
 }
 
 // sandboxesJSON is the JSON output of list. Sizes are in bytes.
@@ -359,19 +324,3 @@ func describeSandbox(in sandbox.Instance, now time.Time) sandboxJSON {
 
 // roundSize formats a size in MiB.
 func roundSize(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<19)>>20) }
-
-func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
-
-// atMostOneName refuses more than one name.
-func atMostOneName(hint string) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) > 1 {
-			return usagef(hint, "%s takes at most one name, not %d", c.Name(), len(args))
-		}
-		return nil
-	}
-}

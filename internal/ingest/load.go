@@ -125,35 +125,40 @@ type Progress struct {
 // A Result summarises a load.
 type Result struct {
 	// Source is the source's name; Key identifies it in the IDs of its batches.
-	Source, Key string
-	// Counts are the rows of this load.
+	Source string `json:"source"`
+	Key    string `json:"-"`
+	// Counts are the rows of this load. In a dry run, sent rows were checked, and
+	// inserted rows are those that could be sent.
 	state.Counts
 	// Before is the number of rows that earlier loads of the same source sent;
 	// BeforeRejected is how many of them were rejected.
-	Before, BeforeRejected int64
+	Before         int64 `json:"before"`
+	BeforeRejected int64 `json:"before_rejected"`
 	// LoadedAt is when rows of an earlier load were last recorded. For a file,
 	// Missing counts those rows that are not in the table although it has their
 	// periods; Gone counts those whose periods were dropped. Unlooked is the reason
 	// why not all of them were looked for, "" if all were. Told means that an earlier
 	// load has already reported that reason, which is permanent.
-	LoadedAt      time.Time
-	Missing, Gone int64
-	Unlooked      string
-	Told          bool
+	LoadedAt time.Time `json:"loaded_at,omitzero"`
+	Missing  int64     `json:"missing,omitempty"`
+	Gone     int64     `json:"gone_with_periods,omitempty"`
+	Unlooked string    `json:"not_looked,omitempty"`
+	Told     bool      `json:"-"`
 	// Batches and Bytes count the batches of this load and their bytes.
-	Batches, Bytes int64
+	Batches int64 `json:"batches"`
+	Bytes   int64 `json:"bytes"`
 	// Finished means that the source was loaded to its end.
-	Finished bool
+	Finished bool `json:"finished"`
 	// Damaged lists byte ranges of the spool that were set aside, with the path of
 	// their copy.
-	Damaged []string
+	Damaged []string `json:"damaged,omitempty"`
 	// Unfinished is the number of bytes of a stream's last record that were not
 	// loaded because the load ended in the middle of it.
-	Unfinished int
+	Unfinished int `json:"unread_bytes,omitempty"`
 	// Lost is the number of rows of a stream that were read but neither loaded nor
 	// kept in a spool, because the load failed or had to end.
-	Lost    int64
-	Seconds float64
+	Lost    int64   `json:"not_loaded,omitempty"`
+	Seconds float64 `json:"seconds"`
 }
 
 // A load is what the load of a file and that of a stream have in common: batches go

@@ -18,7 +18,10 @@ import (
 // Counts are the numbers of rows sent, and of their outcomes: inserted, skipped
 // because the key exists, or rejected.
 type Counts struct {
-	Sent, Inserted, Duplicate, Rejected int64
+	Sent      int64 `json:"sent"`
+	Inserted  int64 `json:"inserted"`
+	Duplicate int64 `json:"duplicate"`
+	Rejected  int64 `json:"rejected"`
 }
 
 // Add adds other counts.

@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/maintain/copier"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
@@ -100,6 +101,30 @@ type Progress struct {
 	Paused string
 	// Blockers are the transactions that hold the requested lock.
 	Blockers []engine.Blocker
+}
+
+// String describes the progress in a line.
+func (p Progress) String() string {
+	line := p.Step
+	switch {
+	case p.Of == 0 && p.Rows > 0:
+		line += ": " + figure.Plural(p.Rows, "row")
+	case p.Of > 0:
+		line += fmt.Sprintf(": %s of about %s", figure.Count(p.Rows), figure.Plural(p.Of, "row"))
+		if p.PerSecond > 0 {
+			line += fmt.Sprintf(", %.0f rows/s", p.PerSecond)
+		}
+		if p.Left > 0 {
+			line += fmt.Sprintf(", %s left", p.Left.Round(time.Second))
+		}
+	}
+	if p.Paused != "" {
+		line += "; waits: " + p.Paused
+	}
+	if len(p.Blockers) > 0 {
+		line += "; blocked by " + p.Blockers[0].String()
+	}
+	return line
 }
 
 // data is the state of an adoption in the journal.

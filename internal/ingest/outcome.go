@@ -1,0 +1,199 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/state"
+)
+
+// Text describes the progress of a load. The time left is estimated from the rows that
+// this load has sent itself: rows loaded earlier are only compared.
+func (p Progress) Text(dry bool) string {
+	sending := p.Sending
+	if sending <= 0 {
+		sending = p.Elapsed
+	}
+	line := fmt.Sprintf("%s rows, %s rows/s", figure.Count(p.Rows), figure.Rounded(float64(p.Rows)/max(sending.Seconds(), 1e-3)))
+	if p.Size > 0 {
+		what := "loaded"
+		if dry {
+			what = "checked"
+		}
+		done := min(p.Bytes, p.Size)
+		line += fmt.Sprintf(", %d%% of %s %s", int64(100*float64(done)/float64(p.Size)), figure.Bytes(p.Size), what)
+		if left := p.Size - done; left > 0 && p.Sent > 0 && p.Sending >= time.Second {
+			line += fmt.Sprintf(", %s left", time.Duration(float64(p.Sending)*float64(left)/float64(p.Sent)).Round(time.Second))
+		}
+	}
+	if p.Waiting > 0 {
+		line += fmt.Sprintf(", %s in the spool", figure.Bytes(p.Waiting))
+	}
+	if p.Full > time.Second {
+		line += fmt.Sprintf(", which is full: the sender has been waiting for %s", p.Full.Round(time.Second))
+	}
+	return line
+}
+
+// An Outcome is what a program is told about the load of one source.
+type Outcome struct {
+	Table string `json:"table"`
+	Result
+	DryRun bool `json:"dry_run,omitempty"`
+	// Bad is the file with the rejected rows of this load.
+	Bad string `json:"bad,omitempty"`
+	// Held reports that another process is loading the source.
+	Held  bool   `json:"held,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// NewOutcome returns the outcome of a load that ended with r and err. source is its
+// name if the load found none.
+func NewOutcome(o Options, source string, r Result, err error) Outcome {
+	out := Outcome{Table: o.Table.Name, Result: r, DryRun: o.Dry}
+	out.Source, out.LoadedAt = cmp.Or(r.Source, source), r.LoadedAt.UTC()
+	if r.Rejected > 0 {
+		out.Bad = o.Bad
+	}
+	if err != nil {
+		out.Error, out.Held = err.Error(), errors.Is(err, ErrHeld)
+	}
+	return out
+}
+
+// Text describes the outcome.
+func (l Outcome) Text() string {
+	var b strings.Builder
+	rows := figure.Count[int64]
+	say := func(n int64, format string, args ...any) {
+		if n > 0 {
+			fmt.Fprintf(&b, format, args...)
+		}
+	}
+	fmt.Fprintf(&b, "%s: ", l.Source)
+	switch {
+	case l.Held:
+		b.WriteString("another process is loading it; it is left to that one")
+		return b.String()
+	case l.DryRun:
+		fmt.Fprintf(&b, "%s checked, %s of them could be sent, %s could not", figure.Plural(l.Sent, "row"), rows(l.Inserted), rows(l.Rejected))
+	case l.Sent == 0 && l.Finished && l.Before > 0:
+		fmt.Fprintf(&b, "loaded already, %s%s", figure.Plural(l.Before, "row"), l.when())
+		switch {
+		case l.Missing > 0:
+			fmt.Fprintf(&b, "; %s of them aren't in the table any more", rows(l.Missing))
+		case l.Unlooked != "" && !l.Told:
+			fmt.Fprintf(&b, "; whether the table still has them all was not found out: %s", l.Unlooked)
+		default:
+			b.WriteString("; nothing to do")
+		}
+		say(l.BeforeRejected, "; %s had been rejected", rows(l.BeforeRejected))
+		say(l.Gone, "; %s lay in periods that the table no longer has", rows(l.Gone))
+		b.WriteString("; --again loads all of it once more")
+	default:
+		fmt.Fprintf(&b, "%s in %.1f s (%s rows/s): %s inserted, %s there already, %s rejected", figure.Plural(l.Sent, "row"), l.Seconds,
+			figure.Rounded(float64(l.Sent)/max(l.Seconds, 1e-3)), rows(l.Inserted), rows(l.Duplicate), rows(l.Rejected))
+		say(l.Before, "; %s rows were sent before", rows(l.Before))
+		say(l.Missing, ", %s of which aren't in the table any more", rows(l.Missing))
+	}
+	if l.Bad != "" {
+		fmt.Fprintf(&b, "; see %s", l.Bad)
+	}
+	if !l.Finished {
+		b.WriteString("; not loaded to its end")
+	}
+	say(l.Lost, "; %s rows were read and not loaded", rows(l.Lost))
+	say(int64(l.Unfinished), "; %s bytes of an incomplete row were left", figure.Count(l.Unfinished))
+	for _, d := range l.Damaged {
+		fmt.Fprintf(&b, "\ndamaged in the spool: %s", d)
+	}
+	return b.String()
+}
+
+// when returns the time at which earlier rows of a source were loaded.
+func (l Outcome) when() string {
+	if l.LoadedAt.IsZero() {
+		return ""
+	}
+	return ", on " + l.LoadedAt.Format("2006-01-02 15:04") + " UTC"
+}
+
+// Err returns an error for the parts of a source that were not loaded or are missing;
+// nil if there are none.
+func (l Outcome) Err() error {
+	var all []error
+	if l.Rejected > 0 {
+		all = append(all, fmt.Errorf("%s of %s rows of %s couldn't be loaded: see %s", figure.Count(l.Rejected), figure.Count(l.Sent), l.Source, l.Bad))
+	}
+	if l.Missing > 0 {
+		all = append(all, engine.Hinted(fmt.Errorf("%s rows of %s that were loaded%s aren't in the table any more", figure.Count(l.Missing), l.Source, l.when()),
+			"--again, which loads all of the file and passes over rows whose key is in the table; --accept-missing, if they were removed on purpose"))
+	}
+	if len(l.Damaged) > 0 {
+		all = append(all, fmt.Errorf("%d parts of the spool are damaged, and weren't loaded", len(l.Damaged)))
+	}
+	return errors.Join(all...)
+}
+
+// A Known is a source that was loaded or is being loaded.
+type Known struct {
+	Source string `json:"source"`
+	Kind   string `json:"kind"`
+	// Finished reports whether it was loaded to the end that it had.
+	Finished bool `json:"finished"`
+	// Bytes is the length of the part that is completely in the table. The row counts
+	// include that part and the later batches that were committed.
+	Bytes int64 `json:"bytes"`
+	state.Counts
+	// Open is the number of batches that were cut but not committed.
+	Open    int       `json:"open_batches"`
+	Started time.Time `json:"started"`
+	Updated time.Time `json:"updated"`
+}
+
+// State says in a word or two how far the source is loaded.
+func (k Known) State() string {
+	switch {
+	case k.Kind == state.SpoolSource:
+		return "spool"
+	case k.Finished:
+		return "loaded"
+	case k.Kind == state.StreamSource:
+		return "broken off"
+	}
+	return "begun, " + figure.Plural(k.Open, "batch", "batches") + " to send"
+}
+
+// Sources returns what was loaded into a table, the newest first.
+func Sources(ctx context.Context, st *state.Store, table string) ([]Known, error) {
+	all, err := st.Sources(ctx, table, "", "")
+	if errors.Is(err, engine.ErrNoTable) {
+		return []Known{}, nil // an older rowmill applied the declaration, and nothing was loaded
+	}
+	out := []Known{}
+	for _, s := range all {
+		// Of a source that isn't loaded to its end, the counts lack the committed batches.
+		cuts, err := st.Cuts(ctx, s.Table, s.Key)
+		if err != nil {
+			return nil, err
+		}
+		var noted map[string]state.Batch
+		if len(cuts) > 0 {
+			if noted, err = st.NotedOf(ctx, s.Table, s.Key, cuts); err != nil {
+				return nil, err
+			}
+		}
+		for _, b := range noted {
+			s.Add(b.Counts)
+		}
+		out = append(out, Known{Source: s.Path, Kind: s.Kind, Finished: s.Finished, Bytes: s.Loaded, Counts: s.Counts,
+			Open: len(cuts) - len(noted), Started: s.Started.UTC(), Updated: s.Updated.UTC()})
+	}
+	return out, err
+}
