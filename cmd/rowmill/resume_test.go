@@ -230,7 +230,7 @@ func TestResumeRefused(t *testing.T) {
 	interrupted(t, "--rows", "1M", "--rate", "10k")
 	resume(exitUsage, "is gone with it", "sqlite:PATH", "keep=DIR")
 	interrupted(t, "--target", "sqlite:s.db?durability=none", "--preset", "sbtest", "--rows", "1M", "--rate", "10k")
-	resume(exitUsage, "preset sbtest: a row doesn't tell its place")
+	resume(exitUsage, "preset sbtest: a row doesn't contain its sequence number")
 	interrupted(t, "--target", "sqlite:b.db?durability=none", "--rows", "1M", "--rate", "10k", "--batch", "100")
 	db, err := sql.Open(testdb.SQLiteDriver, "b.db")
 	if err != nil {
@@ -244,11 +244,11 @@ func TestResumeRefused(t *testing.T) {
 	if _, err := db.Exec("DROP TABLE purchases"); err != nil {
 		t.Fatal(err)
 	}
-	resume(exitFailed, "purchases is not there")
+	resume(exitFailed, "purchases no longer exists")
 	if err := os.Remove("b.db"); err != nil {
 		t.Fatal(err)
 	}
-	resume(exitUsage, "not there any more")
+	resume(exitUsage, "no longer exists")
 	if _, err := os.Stat("b.db"); err == nil {
 		t.Error("a refused resumption made a database")
 	}

@@ -219,7 +219,7 @@ func (m *MatrixPlan) possible(factors []factor) (out []factor, err error) {
 			case f.name == "method" && workload.SkipsKnownKeys(m.Spec.Preset) && slices.Contains(caps.NoIgnore, engine.Method(level)):
 				why = fmt.Sprintf("%s can't skip rows whose key is there with it, as preset %s asks for", name, m.Spec.Preset)
 			case f.name == "layout" && level == workload.Rolling && !caps.Rolling:
-				why = name + " can't cut a table into periods"
+				why = name + " can't divide a table into periods"
 			}
 			switch {
 			case why == "":

@@ -32,7 +32,7 @@ func (r *Resumption) refuse(hint, format string, args ...any) error {
 func readResumption(ctx context.Context, path, workload string) (r *Resumption, err error) {
 	r = &Resumption{Path: path}
 	if r.Recs, err = Read(ctx, path); err != nil {
-		return nil, engine.Hinted(fmt.Errorf("--resume %s: %w", path, err), "the command that was to write it, once more")
+		return nil, engine.Hinted(fmt.Errorf("--resume %s: %w", path, err), "the command that was to write it, again")
 	}
 	first := &r.Recs[0].Run
 	if r.Spec, err = Recorded(first); err != nil {
@@ -66,7 +66,7 @@ func ResumeInsert(ctx context.Context, path string) (*Resumption, error) {
 			return nil, r.refuse("a record that nobody has edited", "its run %d, %q, is not the one that its spec makes", i+1, run.Name)
 		}
 		if !r.Spec.FindRate && runs[0].Broken() && i < len(made)-1 {
-			return nil, r.refuse("the command of the record once more", "its run %d, %q, is not the last and did not come to its end", i+1, run.Name)
+			return nil, r.refuse("the recorded command again", "its run %d, %q, is not the last and did not come to its end", i+1, run.Name)
 		}
 	}
 	r.left = all[len(made):]
@@ -105,7 +105,7 @@ func (r *Resumption) canContinue(t *Trial) error {
 	}
 	if place := target.Place(t.Spec.Target()); place != "" {
 		if _, err := os.Stat(place); err != nil {
-			return r.refuse("the working directory of the run, or the command of the record once more", "the database is not there any more: %w", err)
+			return r.refuse("the working directory of the run, or the recorded command again", "the database no longer exists: %w", err)
 		}
 	}
 	w, err := t.Spec.dryInsert(t.layout())
@@ -116,7 +116,7 @@ func (r *Resumption) canContinue(t *Trial) error {
 		_, err = (&Env{}).resumedSearch(t)
 	}
 	if err != nil {
-		return r.refuse(cmp.Or(Hint(err), "the command of the record once more"), "%w", err)
+		return r.refuse(cmp.Or(Hint(err), "the recorded command again"), "%w", err)
 	}
 	return nil
 }

@@ -166,7 +166,7 @@ func (s *Sample) Measure(ctx context.Context) (err error) {
 		return fail(err)
 	}
 	if s.footprint.Total() <= 0 {
-		return fail(engine.Hinted(errors.New("the server says that the sample takes no room"), "--row-bytes N"))
+		return fail(engine.Hinted(errors.New("the server reports that the sample takes no space"), "--row-bytes N"))
 	}
 	if s.compressed, err = s.pack(ctx, name, packed); err != nil {
 		if ctx.Err() != nil {

@@ -27,12 +27,12 @@ const crashSlack = 2 * time.Second
 // Crashed. A workload that can't be verified after a crash is refused.
 func (w *Insert) ExpectCrashes(outage func() <-chan struct{}) error {
 	if w.preset.table.ServerKey != "" && w.opt.Layout == Rolling {
-		return engine.Hinted(fmt.Errorf("preset %s leaves its keys to the server, which after a crash goes on with others than before: "+
-			"which period a row lies in isn't known then", w.preset.name), "--layout plain, or --preset classic")
+		return engine.Hinted(fmt.Errorf("preset %s: the server assigns the keys, and after a crash continues with others, so that a row's period is unknown", w.preset.name),
+			"--layout plain, or --preset classic")
 	}
 	switch {
 	case w.preset.twin != nil:
-		return engine.Hinted(fmt.Errorf("preset %s sends some rows twice: which of the two a crash took isn't known", w.preset.name), "--preset classic")
+		return engine.Hinted(fmt.Errorf("preset %s sends some rows twice: which of the two a crash lost is unknown", w.preset.name), "--preset classic")
 	case w.opt.KeepRows > 0 || w.opt.Readers > 0:
 		return engine.Hinted(errors.New("deletes and queries beside the inserts don't wait for a server that is killed"), "without --keep-rows and --readers; --keep-periods bounds the size")
 	}

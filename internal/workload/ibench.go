@@ -173,7 +173,7 @@ func NewIbench(db engine.DB, opt IbenchOptions) (*Ibench, error) {
 	}
 	for _, s := range b.Steps() {
 		if s.Query == "qr" && b.Creates() && !slices.Contains(opt.Steps, "l.x") {
-			return nil, engine.Hinted(fmt.Errorf("step %s asks by the indexes that l.x builds, which isn't among the steps", s.Name), "--steps with l.x")
+			return nil, engine.Hinted(fmt.Errorf("step %s queries by the indexes that l.x builds, and l.x isn't among the steps", s.Name), "--steps with l.x")
 		}
 	}
 	return b, nil

@@ -138,13 +138,13 @@ func NewInsert(db engine.DB, opt InsertOptions) (*Insert, error) {
 	}
 	caps := db.Capabilities()
 	if opt.Layout == Rolling && !caps.Rolling {
-		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("layout rolling: %s can't cut a table into periods", db.Info().Engine))
+		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("layout rolling: %s can't divide a table into periods", db.Info().Engine))
 	}
 	if opt.Method, err = chooseMethod(db, opt.Method); err != nil {
 		return nil, err
 	}
 	if p.table.Ignore && slices.Contains(caps.NoIgnore, opt.Method) {
-		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("insert method %s of %s can't skip rows whose key is there, which preset %s needs",
+		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("insert method %s of %s can't skip rows whose keys exist, which preset %s requires",
 			opt.Method, db.Info().Engine, p.name))
 	}
 	if opt.Batch == 0 {
@@ -160,7 +160,7 @@ func NewInsert(db engine.DB, opt InsertOptions) (*Insert, error) {
 	switch {
 	case opt.KeepRows == 0:
 	case p.twin != nil:
-		return nil, engine.Hinted(fmt.Errorf("rows to keep: preset %s sends some rows twice, so that how many the table holds isn't known", p.name),
+		return nil, engine.Hinted(fmt.Errorf("rows to keep: preset %s sends some rows twice, so that the number of rows in the table is unknown", p.name),
 			"--keep-periods, or --preset timeseries")
 	case !caps.Stores:
 		return nil, engine.Hinted(fmt.Errorf("rows to keep: %s stores none", db.Info().Engine), "a --target that stores its rows")

@@ -30,12 +30,12 @@ type Resumed struct {
 // CanResume refuses a workload that can't be continued.
 func (w *Insert) CanResume() error {
 	if w.preset.sequence == nil {
-		return engine.Hinted(fmt.Errorf("preset %s: a row doesn't tell its place in the sequence", w.preset.name),
-			"the command of the record once more, with --drop-existing")
+		return engine.Hinted(fmt.Errorf("preset %s: a row doesn't contain its sequence number", w.preset.name),
+			"the recorded command again, with --drop-existing")
 	}
 	if w.opt.KeepRows > 0 {
-		return engine.Hinted(errors.New("rows of a table that is kept at its size are gone from below, so that a row that is missing doesn't tell whether it was deleted"),
-			"the command of the record once more, with --drop-existing")
+		return engine.Hinted(errors.New("the oldest rows of a table of constant size are deleted: whether a missing row was deleted or lost is unknown"),
+			"the recorded command again, with --drop-existing")
 	}
 	return nil
 }
@@ -60,8 +60,8 @@ func (w *Insert) Resume(ctx context.Context, most int64, progress func(rows int6
 	for _, t := range w.tables {
 		exists, err := w.db.Catalog().Exists(ctx, &t.Table)
 		if err == nil && !exists {
-			err = engine.Hinted(engine.Classed(engine.ErrNoTable, fmt.Errorf("table %s is not there any more in %s", t.Name, w.db.Info().Target)),
-				"the command of the record once more: there is nothing to go on with")
+			err = engine.Hinted(engine.Classed(engine.ErrNoTable, fmt.Errorf("table %s no longer exists in %s", t.Name, w.db.Info().Target)),
+				"the recorded command again: no table is left to continue with")
 		}
 		if err != nil {
 			return Resumed{}, err
@@ -202,7 +202,7 @@ func (w *Insert) survey(ctx context.Context, t *table, most int64, progress func
 
 func hinted(err error) error {
 	if errors.Is(err, errForeign) {
-		return engine.Hinted(err, "the command of the record once more, with --drop-existing to drop the table")
+		return engine.Hinted(err, "the recorded command again, with --drop-existing to drop the table")
 	}
 	return err
 }

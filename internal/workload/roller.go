@@ -266,7 +266,7 @@ func (r *roller) refresh(ctx context.Context) error {
 		return err
 	}
 	if len(parts) == 0 {
-		return fmt.Errorf("table %s has no periods any more", r.t.Name)
+		return fmt.Errorf("table %s no longer has periods", r.t.Name)
 	}
 	r.dropped.Store(max(r.dropped.Load(), min(r.dropping.Load(), parts[0].From)))
 	r.have(parts)

@@ -100,7 +100,7 @@ func (w *Insert) BytesPerRow(ctx context.Context, rows int64) (perRow float64, e
 		return 0, err
 	}
 	if s.Data+s.Index <= 0 {
-		return 0, engine.Hinted(errors.New("the server says that the sample takes no room"), "--period-rows N")
+		return 0, engine.Hinted(errors.New("the server reports that the sample takes no space"), "--period-rows N")
 	}
 	return float64(s.Data+s.Index) / float64(rows), nil
 }

@@ -183,7 +183,7 @@ func (w *Insert) deletes(batch int) bench.Load {
 func (w *Insert) checkDeletes(batch int) error {
 	switch {
 	case w.preset.table.ServerKey != "":
-		return engine.Hinted(fmt.Errorf("preset %s: the server assigns the keys, so that the oldest rows aren't known", w.preset.name), "--preset classic")
+		return engine.Hinted(fmt.Errorf("preset %s: the server assigns the keys, so that the oldest rows are unknown", w.preset.name), "--preset classic")
 	case w.preset.axis == rolling.Time && batch%readingsPerSecond != 0:
 		return engine.Hinted(fmt.Errorf("preset %s with batches of %d rows: rows are deleted by whole seconds, which hold %d", w.preset.name, batch, readingsPerSecond),
 			"--batch %d", readingsPerSecond)
@@ -202,7 +202,7 @@ func (w *Insert) deleter(ctx context.Context, n int) (bench.Client, error) {
 	d := &deleter{connection: connection{q}, w: w, table: t, del: &engine.Delete{Table: &t.Table, By: w.preset.by}}
 	if from, to := t.tail.gone.Load(), t.tail.going.Load(); from < to {
 		if _, err := q.Delete(ctx, d.del, w.position(from), w.position(to)); err != nil {
-			return nil, errors.Join(fmt.Errorf("delete from %s what a run before may have left: %w", t.Name, err), q.Close())
+			return nil, errors.Join(fmt.Errorf("delete from %s what an earlier run may have left: %w", t.Name, err), q.Close())
 		}
 		least, _ := t.there(span{from, to})
 		t.tail.removed.Add(least)
