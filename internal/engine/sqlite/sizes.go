@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -16,45 +17,59 @@ import (
 // file. Only interior pages are read, which takes about a hundredth of the time of
 // reading the table. The layout is described in "Database File Format", section
 // 1.6, at sqlite.org.
-func (c catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, error) {
-	var s engine.Sizes
+func (c catalog) Sizes(ctx context.Context, t *engine.Table) (s engine.Sizes, err error) {
 	if err := c.db.lock(ctx); err != nil {
 		return s, err
 	}
 	defer c.db.unlock()
+	_, err = c.db.trees(c.db.write, t, func(f *treeFile, r root) error {
+		pages, err := f.pages(r.page, maxDepth)
+		if r.table {
+			s.Data += pages * f.size
+		} else {
+			s.Index += pages * f.size
+		}
+		return err
+	})
+	if err != nil {
+		return engine.Sizes{}, fmt.Errorf("measure table %s: %w", t.Name, err)
+	}
+	return s, nil
+}
+
+// A root is the root page of a b-tree: the rows of the table of, or an index of it.
+type root struct {
+	page     int64
+	table    bool
+	name, of string
+}
+
+// trees copies the write-ahead log to the file, and calls fn for the b-trees of a
+// table. whole reports whether the file then contains all writes.
+func (db *DB) trees(conn *connection, t *engine.Table, fn func(*treeFile, root) error) (whole bool, err error) {
 	statements, err := dialect{}.Render(engine.Measure{Table: t})
 	if err != nil {
-		return s, err
+		return false, err
 	}
-	// First copy the write-ahead log to the file.
-	if err := each(c.db.write, statements[0], nil, func([]driver.Value) error { return nil }); err != nil {
-		return s, fmt.Errorf("measure table %s: %w", t.Name, err)
-	}
-	tree, err := openTree(c.db.path)
-	if err != nil {
-		return s, fmt.Errorf("measure table %s: %w", t.Name, err)
-	}
-	defer tree.file.Close()
-	err = each(c.db.write, statements[1], nil, func(row []driver.Value) error {
-		root, ok := row[3].(int64)
-		if !ok {
-			return fmt.Errorf("root page %v", row[3])
-		}
-		pages, err := tree.pages(root, maxDepth)
-		if err != nil {
-			return err
-		}
-		if row[0] == "table" {
-			s.Data += pages * tree.size
-		} else {
-			s.Index += pages * tree.size
-		}
+	err = each(conn, statements[0], nil, func(row []driver.Value) error {
+		whole = row[0] == int64(0) && row[1] == row[2]
 		return nil
 	})
 	if err != nil {
-		return s, fmt.Errorf("measure table %s: %w", t.Name, err)
+		return false, err
 	}
-	return s, nil
+	f, err := openTree(db.path)
+	if err != nil {
+		return false, err
+	}
+	defer f.file.Close()
+	return whole, each(conn, statements[1], nil, func(row []driver.Value) error {
+		page, ok := row[3].(int64)
+		if !ok {
+			return fmt.Errorf("root page %v", row[3])
+		}
+		return fn(f, root{page, text(row[0]) == "table", text(row[1]), text(row[2])})
+	})
 }
 
 // maxDepth limits the depth of a b-tree, so that a damaged file can't cause a
@@ -181,42 +196,25 @@ func (db *DB) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engi
 	fail := func(err error) (map[string]engine.PeriodSize, error) {
 		return nil, fmt.Errorf("measure the periods of %s: %w", t.Name, err)
 	}
-	statements, err := dialect{}.Render(engine.Measure{Table: t})
-	if err != nil {
-		return fail(err)
-	}
-	whole := false // whether the file contains all writes
-	err = each(conn, statements[0], nil, func(row []driver.Value) error {
-		whole = row[0] == int64(0) && row[1] == row[2]
-		return nil
-	})
-	if err != nil {
-		return fail(err)
-	}
-	trees := map[string][]root{} // by store
-	err = each(conn, statements[1], nil, func(row []driver.Value) error {
-		page, ok := row[3].(int64)
-		if !ok {
-			return fmt.Errorf("root page %v", row[3])
-		}
-		trees[text(row[2])] = append(trees[text(row[2])], root{page, text(row[0]) == "table"})
-		return nil
-	})
-	if err != nil {
-		return fail(err)
-	}
-	tree, err := openTree(db.path)
-	if err != nil {
-		return fail(err)
-	}
-	defer tree.file.Close()
-	for _, p := range parts {
+	sizes, failed := map[string]engine.PeriodSize{}, map[string]bool{} // by store
+	whole, err := db.trees(conn, t, func(f *treeFile, r root) error {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
+		size := sizes[r.of]
+		if f.add(&size, r) != nil {
+			failed[r.of] = true
+		}
+		sizes[r.of] = size
+		return nil
+	})
+	if err != nil {
+		return fail(err)
+	}
+	for _, p := range parts {
 		name := store(t, p)
-		size, err := tree.periodSize(trees[name])
-		if err != nil || !whole {
+		size := sizes[name]
+		if failed[name] || !whole {
 			if size.Rows, err = countOf(conn, name); err != nil {
 				return fail(err)
 			}
@@ -226,57 +224,46 @@ func (db *DB) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engi
 	return out, nil
 }
 
-// A root is the root page of a b-tree: a table's rows, or an index.
-type root struct {
-	page  int64
-	table bool
-}
-
 func countOf(conn *connection, name string) (int64, error) {
 	return queryInt(conn, "SELECT count(*) FROM "+dialect{}.Quote(name))
 }
 
-// periodSize measures the b-trees of one table.
-func (t *treeFile) periodSize(trees []root) (size engine.PeriodSize, err error) {
-	for _, r := range trees {
-		if !r.table {
-			pages, err := t.pages(r.page, maxDepth)
-			if err != nil {
-				return size, err
-			}
-			size.Index += pages * t.size
-			continue
-		}
-		interior, inner, leaves := int64(0), int64(0), []int64{}
-		err := t.walk(r.page, maxDepth, func(children []int64, last bool) {
-			interior++
-			inner += int64(len(children)) - 1
-			if last {
-				leaves = append(leaves, children...)
-			}
-		})
-		if err != nil {
-			return size, err
-		}
-		if interior == 0 {
-			leaves = []int64{r.page}
-		}
-		size.Data += (interior + int64(len(leaves))) * t.size
-		step := max(len(leaves)/sampleLeaves, 1)
-		sampled, cells, keyed := int64(0), int64(0), false
-		for i := 0; i < len(leaves); i += step {
-			n, index, err := t.cells(leaves[i])
-			if err != nil {
-				return size, err
-			}
-			sampled, cells, keyed = sampled+1, cells+n, index
-		}
-		size.Rows = cells * int64(len(leaves)) / sampled
-		if keyed {
-			size.Rows += inner // WITHOUT ROWID: interior pages contain rows, too
-		}
+// add adds the size of a b-tree, and of the rows that it holds.
+func (t *treeFile) add(size *engine.PeriodSize, r root) error {
+	if !r.table {
+		pages, err := t.pages(r.page, maxDepth)
+		size.Index += pages * t.size
+		return err
 	}
-	return size, nil
+	interior, inner, leaves := int64(0), int64(0), []int64{}
+	err := t.walk(r.page, maxDepth, func(children []int64, last bool) {
+		interior++
+		inner += int64(len(children)) - 1
+		if last {
+			leaves = append(leaves, children...)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if interior == 0 {
+		leaves = []int64{r.page}
+	}
+	size.Data += (interior + int64(len(leaves))) * t.size
+	step := max(len(leaves)/sampleLeaves, 1)
+	sampled, cells, keyed := int64(0), int64(0), false
+	for i := 0; i < len(leaves); i += step {
+		n, index, err := t.cells(leaves[i])
+		if err != nil {
+			return err
+		}
+		sampled, cells, keyed = sampled+1, cells+n, index
+	}
+	size.Rows = cells * int64(len(leaves)) / sampled
+	if keyed {
+		size.Rows += inner // WITHOUT ROWID: interior pages contain rows, too
+	}
+	return nil
 }
 
 // cells returns the number of rows in a leaf, and whether its b-tree is an index
@@ -322,52 +309,34 @@ func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, e
 		return nil, err
 	}
 	defer db.unlock()
-	if err := each(db.write, "PRAGMA wal_checkpoint(PASSIVE)", nil, func([]driver.Value) error { return nil }); err != nil {
-		return fail(err)
-	}
-	tree, err := openTree(db.path)
-	if err != nil {
-		return fail(err)
-	}
-	defer tree.file.Close()
-	f := &engine.Footprint{}
-	err = each(db.write, "SELECT type, name, rootpage, coalesce(sql, '') FROM sqlite_schema WHERE rootpage > 0 AND lower(tbl_name) = lower(?) ORDER BY type DESC, name", []driver.Value{table},
-		func(row []driver.Value) error {
-			root, ok := row[2].(int64)
-			if !ok {
-				return fmt.Errorf("root page %v", row[2])
-			}
-			pages, err := tree.pages(root, maxDepth)
-			if err != nil {
-				return err
-			}
-			if text(row[0]) == "table" {
-				f.Heap = pages * tree.size
-				f.Clustered = withoutRowid(text(row[3])) || rowidKey(schema)
-				return nil
-			}
-			ix := engine.IndexFootprint{Name: text(row[1]), Bytes: pages * tree.size}
-			for _, s := range schema.Indexes {
-				if s.Name == ix.Name {
-					ix.Columns = s.Columns
-				}
-			}
-			if ix.Columns == nil && strings.HasPrefix(ix.Name, "sqlite_autoindex_") {
-				ix.Columns = schema.PrimaryKey
-			}
-			f.Indexes = append(f.Indexes, ix)
+	f := &engine.Footprint{Saved: -1}
+	_, err = db.trees(db.write, &engine.Table{Name: schema.Name}, func(t *treeFile, r root) error {
+		pages, err := t.pages(r.page, maxDepth)
+		if err != nil {
+			return err
+		}
+		if r.table {
+			f.Heap = pages * t.size
+			f.Clustered = schema.Options["without rowid"] != "" || rowidKey(schema)
 			return nil
-		})
+		}
+		ix := engine.IndexFootprint{Name: r.name, Bytes: pages * t.size}
+		for _, s := range schema.Indexes {
+			if s.Name == ix.Name {
+				ix.Columns = s.Columns
+			}
+		}
+		if ix.Columns == nil && strings.HasPrefix(ix.Name, "sqlite_autoindex_") {
+			ix.Columns = schema.PrimaryKey
+		}
+		f.Indexes = append(f.Indexes, ix)
+		return nil
+	})
 	if err != nil {
 		return fail(err)
 	}
+	slices.SortFunc(f.Indexes, func(a, b engine.IndexFootprint) int { return strings.Compare(a.Name, b.Name) })
 	return f, nil
-}
-
-// withoutRowid reports whether a CREATE TABLE statement ends with WITHOUT ROWID.
-func withoutRowid(create string) bool {
-	end := create[strings.LastIndexByte(create, ')')+1:]
-	return strings.Contains(strings.Join(strings.Fields(strings.ToUpper(end)), " "), "WITHOUT ROWID")
 }
 
 // rowidKey reports whether the primary key is the rowid itself.
