@@ -278,7 +278,10 @@ func queryPostgres(ctx context.Context, socket string, statements ...string) (ma
 	}
 	defer conn.Close(ctx)
 	out := map[string]string{}
-	for _, s := range append([]string{"SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE"}, statements...) {
+	// The session does not depend on the defaults that the variables of Options.Set may
+	// change.
+	session := []string{"SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE", "SET statement_timeout = 0"}
+	for _, s := range append(session, statements...) {
 		results, err := conn.Exec(ctx, s).ReadAll()
 		if err != nil {
 			return nil, err

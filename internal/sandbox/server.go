@@ -83,6 +83,16 @@ func (i Info) ClientCommand() string {
 	return k.client(i.Socket)
 }
 
+// Execute executes statements as User on the server's socket, in a session of their own
+// that does not depend on the server's defaults.
+func (i Info) Execute(ctx context.Context, statements ...string) error {
+	k, err := kindOf(i.Kind)
+	if err == nil {
+		_, err = k.query(ctx, i.Socket, statements...)
+	}
+	return err
+}
+
 // A Server is a running private server. Its owner must call Stop. Its Info is from
 // the first start; after a Restart its process id is different: see Process.
 type Server struct {

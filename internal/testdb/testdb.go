@@ -22,7 +22,6 @@ package testdb
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -33,9 +32,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/go-sql-driver/mysql"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rowmill/rowmill/internal/sandbox"
 )
@@ -177,7 +173,7 @@ func options(kind string) (sandbox.Options, error) {
 	if err != nil {
 		return o, err
 	}
-	if err := setVersion(&o, versions()); err != nil {
+	if err := setVersion(&o, os.Getenv(VersionsVariable)); err != nil {
 		return o, err
 	}
 	if o.Memory == 0 {
@@ -274,30 +270,10 @@ func databaseName(test string, pid int, n int64) string {
 }
 
 // execute executes one statement on a new connection, so that no connection pool
-// outlives it. The server's sessions may be read-only and have short timeouts by
-// default: see Hostile.
+// outlives it.
 func execute(s *Shared, statement string) error {
 	// Dropping a large table takes long on a busy disk.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if s.Kind == "postgres" {
-		c, err := pgconn.Connect(ctx, s.Target())
-		if err != nil {
-			return err
-		}
-		_, err = c.Exec(ctx, "SET default_transaction_read_only = off; SET statement_timeout = 0").ReadAll()
-		if err == nil {
-			_, err = c.Exec(ctx, statement).ReadAll()
-		}
-		return errors.Join(err, c.Close(ctx))
-	}
-	c := mysql.NewConfig()
-	c.User, c.Net, c.Addr, c.MultiStatements = s.User, "unix", s.Socket, true
-	connector, err := mysql.NewConnector(c)
-	if err != nil {
-		return err
-	}
-	db := sql.OpenDB(connector)
-	_, err = db.ExecContext(ctx, "SET SESSION TRANSACTION READ WRITE; "+statement)
-	return errors.Join(err, db.Close())
+	return s.Execute(ctx, statement)
 }
