@@ -40,13 +40,13 @@ func (a *app) benchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench WORKLOAD",
 		Short: "Measure a database with a workload",
-		Long: "Measure a database with a workload: insert fills a table and shows how the\n" +
-			"insert rate goes as it grows; ibench is the modern insert benchmark whole; matrix\n" +
-			"inserts by every combination of method, batch, writers and so on, and says which\n" +
-			"of them matter; scenario runs a whole experiment by name, beside the figures\n" +
-			"published of it; mixed and points measure selects; steady holds a small constant\n" +
-			"load for a day and shows when the machine or the server didn't keep up; keep says\n" +
-			"what keeping a declared table costs its inserts.",
+		Long: "Measure a database with a workload: insert fills a table and shows how the insert\n" +
+			"rate changes as it grows; ibench runs the complete modern insert benchmark; matrix\n" +
+			"inserts with every combination of method, batch, writers and so on, and reports which\n" +
+			"of them matter; scenario runs a named experiment and compares it with published\n" +
+			"figures; mixed and points measure selects; steady holds a small constant load for a\n" +
+			"day and shows when the machine or the server did not keep up; keep measures what the\n" +
+			"maintenance of a declared table costs its inserts.",
 		Example: "  rowmill bench insert --layout plain,rolling --html run.html\n" +
 			"  rowmill bench insert --help",
 		Args: cobra.ArbitraryArgs,
@@ -71,20 +71,20 @@ func (a *app) benchInsertCommand() *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   "insert",
-		Short: "Fill a table and show how the insert rate goes as it grows",
-		Long: "Fill a table, and show how the insert rate goes as it grows. Several layouts are\n" +
-			"measured one after the other: plain is one table, rolling the same table cut\n" +
-			"into periods of which two fit into memory. With --repeat they are measured again\n" +
-			"and again, in turn and in alternating order, so that what changes on the machine\n" +
-			"meanwhile doesn't fall on one of them alone.\n\n" +
-			"With --find-rate the filled table then takes one rate after the other, each for\n" +
-			"the time of --trial, until the highest is found at which the backlog stays bounded\n" +
-			"and 99 of 100 operations keep to --p99. The table goes on growing meanwhile.\n" +
-			"--max-time begins no further trial.\n\n" +
-			"On the server it creates the preset's table, fills it, reads it back as a proof\n" +
-			"and leaves it there; where several runs are made, each one's table is\n" +
-			"dropped before the next. A table that exists already is refused, unless\n" +
-			"--drop-existing is given. Private servers and temporary files are removed.\n\n" +
+		Short: "Fill a table and show how the insert rate changes as it grows",
+		Long: "Fill a table, and show how the insert rate changes as the table grows. Several\n" +
+			"layouts are measured one after the other: plain is one table, rolling is the same\n" +
+			"table divided into periods of which two fit into memory. With --repeat they are\n" +
+			"measured several times, in alternating order, so that a change of the machine's\n" +
+			"speed does not affect only one of them.\n\n" +
+			"With --find-rate, the filled table then receives one rate after the other, each for\n" +
+			"the time of --trial, until the highest rate is found at which the backlog stays\n" +
+			"bounded and 99 of 100 operations finish within --p99. The table continues to grow.\n" +
+			"No trial begins after --max-time.\n\n" +
+			"On the server, it creates the preset's table, fills it, verifies it and leaves it\n" +
+			"there; if several runs are made, each table is dropped before the next run. An\n" +
+			"existing table is refused unless --drop-existing is given. Private servers and\n" +
+			"temporary files are removed.\n\n" +
 			"Ctrl-C ends the run and reports what was measured.\n\n" +
 			"Presets:\n" + strings.TrimRight(presets.String(), "\n"),
 		Example: "  rowmill bench insert --layout plain,rolling --html run.html\n" +
@@ -147,24 +147,24 @@ func (f *benchFlags) define(flags *pflag.FlagSet) {
 	intVar(flags, &s.Repeat, "repeat", 1, "measure each layout `N` times, in turn, in one record")
 	flags.Var(countValue{n: &s.Rows}, "rows", "rows to insert, such as 1500000, 1_500_000 or 1.5M (default 1M, none with --max-time)")
 	durationVar(flags, &s.MaxTime, "max-time", 0, "end after this `time`, such as 90s or 2h (default 45s without --rows, otherwise none)")
-	intVar(flags, &s.Writers, "writers", 1, "clients that insert at once, each on a connection of its own; `N` (with --find-rate 16, but on SQLite 1)")
+	intVar(flags, &s.Writers, "writers", 1, "concurrent clients, each with its own connection, `N` (with --find-rate 16, but 1 on SQLite)")
 	intVar(flags, &s.Batch, "batch", 0, "rows in one transaction, `N` (default the preset's, with --find-rate 10)")
 	flags.StringVar(&s.Method, "method", "", "how to insert: `single`, multi, prepared, pipeline (PostgreSQL) or load (default multi; on SQLite prepared)")
 	flags.Var(optionalInt{&s.Indexes}, "indexes", "secondary indexes, the preset's first `N` (default the preset's)")
-	flags.Var(rateValue{v: &s.Rate, without: "for as fast as it goes"}, "rate", "rows per second to offer, whether the database keeps up or not (default as fast as it goes)")
+	flags.Var(rateValue{v: &s.Rate, without: "to insert as fast as possible"}, "rate", "rows per second to offer, whether the database keeps up or not (default as fast as possible)")
 	seedVar(flags, s, "`number` that all rows derive from")
 	durationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
 	flags.Var(countValue{n: &s.PeriodRows, auto: true}, "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
 	intVar(flags, &s.KeepPeriods, "keep-periods", 0, "drop the oldest of more than `N` periods while inserts run (default keep all)")
 	flags.Var(countValue{n: &s.KeepRows}, "keep-rows", "keep the table at `N` rows: of a plain one delete the oldest rows, of a rolling one drop\nthe oldest periods, while inserts run (default keep all)")
-	intVar(flags, &s.Readers, "readers", 0, "clients that ask the preset's queries beside the inserts, `N`: classic and ibench have some")
-	flags.Var(countValue{n: &s.ReadAfter}, "read-after", "rows in the table before the first query (default 1M, where --readers asks for some)")
-	flags.VarPF(optionalBool{&s.TablePerWriter}, "table-per-writer", "", "give each client a table of its own (default the preset's)").NoOptDefVal = "true"
-	flags.BoolVar(&s.FindRate, "find-rate", false, "fill the table to --rows, then find the highest rate that it takes with the response time below --p99 (default false)")
-	durationVar(flags, &s.P99, "p99", experiment.DefaultP99, "`time` that 99 of 100 operations of --find-rate are to keep to, from when they were due")
+	intVar(flags, &s.Readers, "readers", 0, "clients that run the preset's queries beside the inserts, `N`: classic and ibench have queries")
+	flags.Var(countValue{n: &s.ReadAfter}, "read-after", "rows in the table before the first query (default 1M, with --readers)")
+	flags.VarPF(optionalBool{&s.TablePerWriter}, "table-per-writer", "", "give each client its own table (default the preset's)").NoOptDefVal = "true"
+	flags.BoolVar(&s.FindRate, "find-rate", false, "fill the table to --rows, then find the highest rate that it sustains with the response time below --p99 (default false)")
+	durationVar(flags, &s.P99, "p99", experiment.DefaultP99, "`time` within which 99 of 100 operations of --find-rate must finish, counted from when they were due")
 	durationVar(flags, &s.Trial, "trial", experiment.DefaultTrial, "`time` for which --find-rate tries a rate")
-	durationVar(flags, &s.KillEvery, "kill-server-every", 0, "kill -9 the private server every `time`, restart it, and prove what it kept\n(sandbox targets only; default never)")
-	flags.StringVar(&f.resume, "resume", "", "go on with the run that this record's `file` holds in part; the flags come from it")
+	durationVar(flags, &s.KillEvery, "kill-server-every", 0, "kill -9 the private server every `time`, restart it, and verify what it kept\n(sandbox targets only; default never)")
+	flags.StringVar(&f.resume, "resume", "", "continue the incomplete run of this record `file`, with the recorded flags")
 	f.out.define(flags, newRecord, " of the rate", "", "summaries as JSON instead of text")
 	proofVar(flags, s, "don't read the table back at the end")
 	flags.BoolVar(&f.printSQL, "print-sql", false, "print every statement that the run would use, and run nothing (default false)")
@@ -223,7 +223,7 @@ func (a *app) resumeInsert(ctx context.Context, f *benchFlags, given *pflag.Flag
 		return err
 	}
 	if r.Left() == 0 {
-		fmt.Fprintf(a.stderr, "--resume %s: all of its runs came to their end: there is nothing to do\n", f.resume)
+		fmt.Fprintf(a.stderr, "--resume %s: all of its runs are complete: nothing to do\n", f.resume)
 		return nil
 	}
 	return a.bench(ctx, measuring{out: f.out, resumes: true, run: r.Run})

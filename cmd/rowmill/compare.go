@@ -57,10 +57,10 @@ func (a *app) compareCommand() *cobra.Command {
 			"What makes two runs unequal is flagged before the figures: durability, versions,\n" +
 			"settings, machines, schemas, workloads, and rows that were not verified.\n\n" +
 			"Two records of rowmill bench matrix are compared cell by cell in one table.\n\n" +
-			"Touches no server: it only reads the files. With --repeat it runs the commands of\n" +
-			"both records again, in turn (A B B A ...): it says what it will run and which tables\n" +
-			"it drops, and asks. Only runs made in turn tell a difference from a change of the\n" +
-			"machine between them.\n\n" +
+			"Touches no server: it only reads the files. With --repeat, it runs the configurations\n" +
+			"of both records again, alternately (A B B A ...); it prints what it will run and which\n" +
+			"tables it drops, and asks. Only alternating runs distinguish a difference between the\n" +
+			"configurations from a change of the machine.\n\n" +
 			"Exit codes: 0 compared, 1 failed, 2 usage, 3 a regression beyond --threshold is shown.",
 		Example: "  rowmill compare before.jsonl after.jsonl --threshold 5%\n" +
 			"  rowmill compare run.jsonl --a layout=plain --b layout=rolling\n" +

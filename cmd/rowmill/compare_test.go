@@ -209,7 +209,7 @@ func TestCompareUnrepeatable(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	for i, c := range []struct{ spec, says string }{
-		{"", "has no spec: rowmill  wrote it"},
+		{"", "has no spec: rowmill , which wrote it"},
 		{`{"workload":"steady","targets":["null:"]}`, "a run of bench steady"},
 		{`{"workload":"insert","targets":["null:"],"warp":9}`, "doesn't fit this version of rowmill"},
 		{`{"workload":"insert","targets":["null:"],"layouts":["rolling"]}`, "doesn't make its layout"},

@@ -136,7 +136,7 @@ func TestFindRateResume(t *testing.T) {
 					t.Errorf("verified %+v, warnings %q", v, found[0].Warnings)
 				}
 				again := rowmill(t.Context(), "bench", "insert", "--resume", "run.jsonl")
-				if found[0].State != "interrupted" && (again.code != exitUsage || !strings.Contains(again.stderr, "come to its end")) {
+				if found[0].State != "interrupted" && (again.code != exitUsage || !strings.Contains(again.stderr, "search is complete")) {
 					t.Errorf("exit %d, stderr: %s", again.code, again.stderr)
 				}
 			})

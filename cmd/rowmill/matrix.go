@@ -47,20 +47,20 @@ func (a *app) benchMatrixCommand() *cobra.Command {
 	var f matrixFlags
 	c := &cobra.Command{
 		Use:   "matrix",
-		Short: "Insert by every combination of method, batch, writers, ... and say what matters",
+		Short: "Insert with every combination of method, batch, writers, ... and report what matters",
 		Long: "Fill a table anew for every combination of insert method, batch, writers, indexes,\n" +
-			"layout and durability, and say which of these choices matter: the share of the\n" +
-			"variance of the rate that each explains, by itself and together with another, what\n" +
-			"each does all else equal, and the best cell. Cells are run in a random order that\n" +
-			"the seed gives, with --repeat all of them again in another order, so that a\n" +
-			"machine that drifts doesn't fall on one choice.\n\n" +
-			"Each cell is a run as `rowmill bench insert` makes it, on a private server of its\n" +
-			"own, or in a table that is dropped afterwards; a server that stays is given time\n" +
-			"to write its dirty pages first. What the engine can't do is left out and named;\n" +
-			"what fails is recorded as failed, and the rest goes on.\n\n" +
-			"Ctrl-C reports what was measured; --resume RUN.jsonl goes on, also after kill -9.\n" +
-			"--baseline OLD.jsonl sets each cell beside the same cell of an older matrix.\n\n" +
-			"Exit codes: 0 done, 1 failed (also when a cell did), 2 usage, 3 a regression beyond\n" +
+			"layout and durability, and report which of these choices matter: the share of the\n" +
+			"variance of the rate that each explains, the effect of each with all others equal,\n" +
+			"and the best cell. Cells run in a random order that the seed determines; with\n" +
+			"--repeat all of them run again in another order, so that a change of the machine's\n" +
+			"speed does not affect only one choice.\n\n" +
+			"Each cell is a run of `rowmill bench insert`, on its own private server or in a table\n" +
+			"that is dropped afterwards; a permanent server is given time to write its dirty pages\n" +
+			"first. Levels that the engine does not support are omitted and listed; a run that\n" +
+			"fails is recorded as failed, and the others continue.\n\n" +
+			"Ctrl-C reports what was measured; --resume RUN.jsonl continues, also after kill -9.\n" +
+			"--baseline OLD.jsonl compares each cell with the same cell of an older matrix.\n\n" +
+			"Exit codes: 0 done, 1 failed (also if a cell failed), 2 usage, 3 a regression beyond\n" +
 			"--threshold is shown.",
 		Example: "  rowmill bench matrix --batch 1,100,1k --writers 1,4 --out matrix.jsonl --plan\n" +
 			"  rowmill bench matrix --target 'sandbox:mariadb?memory=64MB' --method multi,prepared,load \\\n" +

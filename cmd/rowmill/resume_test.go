@@ -228,7 +228,7 @@ func TestResumeRefused(t *testing.T) {
 	}
 	resume(exitUsage, "run.jsonl", "no such file")
 	interrupted(t, "--rows", "1M", "--rate", "10k")
-	resume(exitUsage, "is gone with it", "sqlite:PATH", "keep=DIR")
+	resume(exitUsage, "removed with it", "sqlite:PATH", "keep=DIR")
 	interrupted(t, "--target", "sqlite:s.db?durability=none", "--preset", "sbtest", "--rows", "1M", "--rate", "10k")
 	resume(exitUsage, "preset sbtest: a row doesn't contain its sequence number")
 	interrupted(t, "--target", "sqlite:b.db?durability=none", "--rows", "1M", "--rate", "10k", "--batch", "100")

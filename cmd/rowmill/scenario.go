@@ -29,17 +29,17 @@ func (a *app) benchScenarioCommand() *cobra.Command {
 	var f scenarioFlags
 	c := &cobra.Command{
 		Use:   "scenario NAME|FILE.toml",
-		Short: "Run a whole experiment by name, beside the figures published of it",
-		Long: "Run a whole experiment by name, and put its figures beside those that were\n" +
-			"published of it. A scenario is a declaration: which runs are made, with how much\n" +
-			"memory for how many rows, what was published, and which shape is to be seen.\n" +
-			"Those built in are " + strings.Join(experiment.Scenarios(), ", ") + ";\n" +
-			"--list explains them. A file of your own begins well as a copy of one: --print.\n\n" +
-			"First a sample measures bytes per row, so that memory is the share of the final\n" +
-			"size that the scenario says. Then the runs are made one after the other, each on\n" +
-			"a server of its own. With a --target that isn't private, its memory stays as it\n" +
-			"is, and tables that exist already are refused, unless --drop-existing is given.\n\n" +
-			"Ctrl-C ends the run and reports what was measured; --resume goes on from there.",
+		Short: "Run a named experiment and compare it with published figures",
+		Long: "Run a named experiment, and compare its figures with published ones. A scenario is a\n" +
+			"declaration: which runs are made, with how much memory for how many rows, what was\n" +
+			"published, and which shape is expected. Built in are\n" +
+			strings.Join(experiment.Scenarios(), ", ") + "; --list explains them.\n" +
+			"--print prints one, to begin a file of your own.\n\n" +
+			"First, a sample measures bytes per row, so that memory is the scenario's share of the\n" +
+			"final size. Then the runs are made one after the other, each on its own server. If\n" +
+			"--target is not private, its memory is unchanged, and existing tables are refused\n" +
+			"unless --drop-existing is given.\n\n" +
+			"Ctrl-C ends the run and reports what was measured; --resume continues from there.",
 		Example: "  rowmill bench scenario --list\n" +
 			"  rowmill bench scenario ec2-2012 --out ec2.jsonl --html ec2.html\n" +
 			"  rowmill bench scenario daily-2009 --scale 0.02 --target sqlite:",

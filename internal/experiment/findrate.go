@@ -206,7 +206,7 @@ func (s *rateSearch) try(ctx context.Context, rate float64, purpose string) erro
 			return err
 		}
 		if !calm {
-			warnings = append(warnings, fmt.Sprintf("before trial %d the server had not calmed down after %.0f s of %.0f rows/s", s.trials, head.SettleSeconds, head.SettleRate))
+			warnings = append(warnings, fmt.Sprintf("before trial %d the server had not settled after %.0f s of %.0f rows/s", s.trials, head.SettleSeconds, head.SettleRate))
 		}
 	}
 	w := s.fill.w
@@ -413,7 +413,7 @@ func (s *rateSearch) takeOver(ctx context.Context) (err error) {
 	if r.w, err = workload.NewInsert(r.db, o); err != nil {
 		return err
 	}
-	r.env.Show.Note("reading what the table holds, to go on from there")
+	r.env.Show.Note("reading the table, to continue from there")
 	got, err := r.w.Resume(ctx, 0, r.env.noteRows(func(n int64) string {
 		return fmt.Sprintf("reading the table: %s of about %s", figure.Count(n), rows(known.Inserted))
 	}))
@@ -421,9 +421,9 @@ func (s *rateSearch) takeOver(ctx context.Context) (err error) {
 		return err
 	}
 	if was := got.Rows - got.Refilled; was < known.Inserted {
-		return engine.Hinted(fmt.Errorf("the table held %s, and %s acknowledged: it is another table, or rows were lost", rows(was), figure.Plural(known.Inserted, "was", "were")), "begin anew, without --resume")
+		return engine.Hinted(fmt.Errorf("the table held %s, and %s acknowledged: it is another table, or rows were lost", rows(was), figure.Plural(known.Inserted, "was", "were")), "begin again, without --resume")
 	}
 	s.inserted = got.Rows
-	r.env.Show.Note(fmt.Sprintf("going on after trial %d with %s rows; %s", s.trials, figure.Count(got.Rows), s.known()))
+	r.env.Show.Note(fmt.Sprintf("continuing after trial %d with %s rows; %s", s.trials, figure.Count(got.Rows), s.known()))
 	return nil
 }

@@ -311,7 +311,7 @@ func (r *insertRun) resume(ctx context.Context) (schema []string, err error) {
 	if err := r.w.Measure(ctx); err != nil {
 		return nil, err
 	}
-	r.env.Show.Note("reading what the table holds, to go on from there")
+	r.env.Show.Note("reading the table, to continue from there")
 	got, err := r.w.Resume(ctx, o.Rows, r.env.noteRows(func(n int64) string { return "reading the table: " + rows(n) }))
 	if err != nil {
 		return nil, err
@@ -323,7 +323,7 @@ func (r *insertRun) resume(ctx context.Context) (schema []string, err error) {
 		PausedSeconds: max(0, time.Since(was.Last()).Seconds()-tail), Refilled: got.Refilled,
 		Missing: max(0, done-(got.Found+got.Dropped)),
 	}
-	text := "going on at " + rows(got.Rows)
+	text := "continuing at " + rows(got.Rows)
 	if got.Refilled > 0 {
 		text += fmt.Sprintf(", after %d missing ones were inserted", got.Refilled)
 	}

@@ -189,7 +189,7 @@ func (s *Spec) validateDurability() error {
 	case target.StartsServer(s.Target()) && target.Place(s.Target()) != "":
 		return refuse("a target without keep=", "--durability: the server in %s keeps its own", target.Place(s.Target()))
 	case given:
-		return refuse("leave it out of the target", "--durability: the target %s says it, too", s.Target())
+		return refuse("omit it from the target", "--durability: the target %s sets it, too", s.Target())
 	}
 	return nil
 }
@@ -357,7 +357,7 @@ func (m *MatrixPlan) Estimate(records ...[]result.Record) (took time.Duration, t
 	text = "about %s, by the runs that are recorded"
 	if len(all) == 0 {
 		if most == 0 {
-			return 0, "how long it takes isn't known without --max-time"
+			return 0, "the time is unknown without --max-time"
 		}
 		text, all = fmt.Sprintf("at most about %%s, by --max-time %v for each", most), []float64{most.Seconds()}
 	}
@@ -428,7 +428,7 @@ func (m *MatrixPlan) Run(ctx context.Context, env *Env, done []result.Record) (r
 			recs = append(recs, failed)
 		}
 		if failures++; failures == manyFailures {
-			return recs, engine.Hinted(fmt.Errorf("%d runs in a row failed, the last with: %w", failures, err), "--resume, with --retry-failed, once that is mended")
+			return recs, engine.Hinted(fmt.Errorf("%d runs in a row failed, the last with: %w", failures, err), "--resume, with --retry-failed, once the cause is repaired")
 		}
 	}
 	return recs, errors.Join(late...)

@@ -32,7 +32,7 @@ func (r *Resumption) refuse(hint, format string, args ...any) error {
 func readResumption(ctx context.Context, path, workload string) (r *Resumption, err error) {
 	r = &Resumption{Path: path}
 	if r.Recs, err = Read(ctx, path); err != nil {
-		return nil, engine.Hinted(fmt.Errorf("--resume %s: %w", path, err), "the command that was to write it, again")
+		return nil, engine.Hinted(fmt.Errorf("--resume %s: %w", path, err), "run the command that writes it again")
 	}
 	first := &r.Recs[0].Run
 	if r.Spec, err = Recorded(first); err != nil {
@@ -63,10 +63,10 @@ func ResumeInsert(ctx context.Context, path string) (*Resumption, error) {
 	for i, runs := range made {
 		run := &runs[0].Run
 		if run.Layout != all[i].layout() || run.Repeat != all[i].Repeat {
-			return nil, r.refuse("a record that nobody has edited", "its run %d, %q, is not the one that its spec makes", i+1, run.Name)
+			return nil, r.refuse("a record that was not edited", "its run %d, %q, is not the one that its spec makes", i+1, run.Name)
 		}
 		if !r.Spec.FindRate && runs[0].Broken() && i < len(made)-1 {
-			return nil, r.refuse("the recorded command again", "its run %d, %q, is not the last and did not come to its end", i+1, run.Name)
+			return nil, r.refuse("run the recorded command again", "its run %d, %q, is not the last and was not completed", i+1, run.Name)
 		}
 	}
 	r.left = all[len(made):]
@@ -81,7 +81,7 @@ func ResumeInsert(ctx context.Context, path string) (*Resumption, error) {
 		return r, r.canContinue(&r.left[0])
 	}
 	if r.Spec.FindRate && len(r.left) == 0 {
-		return nil, r.refuse("rowmill report "+path, "its search has come to its end")
+		return nil, r.refuse("rowmill report "+path, "its search is complete")
 	}
 	return r, nil
 }
@@ -101,11 +101,11 @@ func (r *Resumption) made() (out [][]*result.Record) {
 func (r *Resumption) canContinue(t *Trial) error {
 	if target.Private(t.Spec.Target()) {
 		return r.refuse("next time a target that stays: "+target.Default+"PATH, or &keep=DIR for a sandbox",
-			"its target, %s, was made for the run and is gone with it", t.Spec.Target())
+			"its target, %s, was created for the run and removed with it", t.Spec.Target())
 	}
 	if place := target.Place(t.Spec.Target()); place != "" {
 		if _, err := os.Stat(place); err != nil {
-			return r.refuse("the working directory of the run, or the recorded command again", "the database no longer exists: %w", err)
+			return r.refuse("the working directory of the run, or run the recorded command again", "the database no longer exists: %w", err)
 		}
 	}
 	w, err := t.Spec.dryInsert(t.layout())
@@ -116,7 +116,7 @@ func (r *Resumption) canContinue(t *Trial) error {
 		_, err = (&Env{}).resumedSearch(t)
 	}
 	if err != nil {
-		return r.refuse(cmp.Or(Hint(err), "the recorded command again"), "%w", err)
+		return r.refuse(cmp.Or(Hint(err), "run the recorded command again"), "%w", err)
 	}
 	return nil
 }

@@ -198,7 +198,7 @@ func (p *ScenarioPlan) size(ctx context.Context, env *Env) error {
 	memory := fmt.Sprintf("%v of the final size of %s", p.d.MemoryShare, p.d.MemoryOf)
 	least, unit, ok := target.MemoryFloor(p.target)
 	if !ok {
-		env.Show.Note("memory stays as the target has it: the scenario's is " + memory)
+		env.Show.Note("the target's memory is unchanged: the scenario asks for " + memory)
 		return nil
 	}
 	sample := max(minScenarioSample, min(scenarioSample, int64(scenarioSampleShare*float64(p.rows))))
@@ -212,7 +212,7 @@ func (p *ScenarioPlan) size(ctx context.Context, env *Env) error {
 	given := int64(math.Round(share/float64(unit))) * unit
 	if given < least {
 		return refuse(fmt.Sprintf("--scale %.2g", math.Ceil(100*p.scale*float64(least)/share)/100),
-			"--scale %v: %s are %s, and %s takes at least %s: the shape would be another one",
+			"--scale %v: %s are %s, and %s takes at least %s: the shape would differ",
 			p.scale, memory, figure.Bytes(share), p.target, sandbox.FormatSize(least))
 	}
 	env.Show.Note(fmt.Sprintf("%s: %.0f bytes per row, %s in the end, memory %s", p.d.MemoryOf, perRow, figure.Bytes(float64(p.finalBytes)), figure.Bytes(float64(given))))

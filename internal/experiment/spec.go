@@ -152,7 +152,7 @@ func Recorded(run *result.Run) (*Spec, error) {
 		if len(run.Command) > 0 {
 			try = "rowmill " + ShellWords(run.Command)
 		}
-		return nil, refuse(try, "its record has no spec: rowmill %s wrote it, which stored none, so that it can only be reported and compared", run.Rowmill)
+		return nil, refuse(try, "its record has no spec: rowmill %s, which wrote it, stored none; it can be reported and compared only", run.Rowmill)
 	}
 	dec := json.NewDecoder(bytes.NewReader(run.Spec))
 	dec.DisallowUnknownFields()

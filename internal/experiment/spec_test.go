@@ -187,7 +187,7 @@ func TestRun(t *testing.T) {
 // A record without a Spec, or with one of another version, says so and what to do.
 func TestRecorded(t *testing.T) {
 	old := result.Run{Rowmill: "0.9", Command: []string{"bench", "insert", "--target", "sandbox:x?y"}}
-	if _, err := Recorded(&old); err == nil || !strings.Contains(err.Error(), "no spec: rowmill 0.9") || Hint(err) != "rowmill bench insert --target 'sandbox:x?y'" {
+	if _, err := Recorded(&old); err == nil || !strings.Contains(err.Error(), "no spec: rowmill 0.9, which wrote it") || Hint(err) != "rowmill bench insert --target 'sandbox:x?y'" {
 		t.Errorf("%v, try %s", err, Hint(err))
 	}
 	for _, text := range []string{`{"warp":9,"targets":["null:"]}`, `{"rows":"many"}`, `{}`, `[]`} {
