@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -206,13 +207,44 @@ func (s *Schema) Find(name string) *SchemaColumn {
 	return nil
 }
 
+// Key returns the columns of the primary key.
+func (s *Schema) Key() []SchemaColumn {
+	out := make([]SchemaColumn, len(s.PrimaryKey))
+	for i, name := range s.PrimaryKey {
+		out[i] = *s.Column(name)
+	}
+	return out
+}
+
+// Writable returns those of the columns that can be written to.
+func Writable(cols []SchemaColumn) []SchemaColumn {
+	return slices.DeleteFunc(slices.Clone(cols), func(c SchemaColumn) bool { return c.Generated })
+}
+
+// Quoted lists columns, each after a prefix such as "NEW.".
+func Quoted(d Dialect, cols []SchemaColumn, prefix string) string {
+	out := make([]string, len(cols))
+	for i, c := range cols {
+		out[i] = prefix + d.Quote(c.Name)
+	}
+	return strings.Join(out, ", ")
+}
+
+// EqualIn returns a condition that rows of two aliases, such as "o.", have equal
+// values in columns.
+func EqualIn(d Dialect, cols []SchemaColumn, a, b string) string {
+	parts := make([]string, len(cols))
+	for i, c := range cols {
+		parts[i] = a + d.Quote(c.Name) + " = " + b + d.Quote(c.Name)
+	}
+	return strings.Join(parts, " AND ")
+}
+
 // Names returns the names of the columns that can be written to, in order.
 func (s *Schema) Names() []string {
 	var out []string
-	for _, c := range s.Columns {
-		if !c.Generated {
-			out = append(out, c.Name)
-		}
+	for _, c := range Writable(s.Columns) {
+		out = append(out, c.Name)
 	}
 	return out
 }

@@ -134,6 +134,27 @@ type CutOver struct {
 	Point func(name string) error
 }
 
+// Finish does the cut-over in a transaction that holds the locks, for engines whose
+// changes of the schema are transactional; names are the statements that rename.
+func (c CutOver) Finish(ctx context.Context, tx *sql.Tx, names []string) error {
+	if err := c.Point("swap: locked"); err != nil {
+		return err
+	}
+	if err := c.Final(ctx, tx); err != nil {
+		return err
+	}
+	if err := ExecEach(ctx, tx, names); err != nil {
+		return err
+	}
+	if err := c.Point("swap: renamed"); err != nil {
+		return err
+	}
+	if err := c.Record(ctx, tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
 // Side returns the description of a side for the engine.
 func (m *Mirror) Side(s MirrorSide) *Table {
 	if !s.Rolls {
@@ -149,11 +170,7 @@ func (m *Mirror) Quote(name string) string { return m.DB.Dialect().Quote(name) }
 
 // List returns columns quoted, each after a prefix such as "NEW.".
 func (m *Mirror) List(cols []SchemaColumn, prefix string) string {
-	out := make([]string, len(cols))
-	for i, c := range cols {
-		out[i] = prefix + m.Quote(c.Name)
-	}
-	return strings.Join(out, ", ")
+	return Quoted(m.DB.Dialect(), cols, prefix)
 }
 
 // Logged returns the columns of the log: those of both keys, the plain table's first.
@@ -190,11 +207,7 @@ func (m *Mirror) In(alias string, p rolling.Period) string {
 
 // SameKey returns a condition that rows of two aliases have equal values in columns.
 func (m *Mirror) SameKey(cols []SchemaColumn, a, b string) string {
-	parts := make([]string, len(cols))
-	for i, c := range cols {
-		parts[i] = a + m.Quote(c.Name) + " = " + b + m.Quote(c.Name)
-	}
-	return strings.Join(parts, " AND ")
+	return EqualIn(m.DB.Dialect(), cols, a, b)
 }
 
 // SameEntry returns a condition that rows of two aliases have equal values in all
@@ -229,9 +242,10 @@ func (m *Mirror) LogValues(log string, prefixes ...string) string {
 	return "INSERT INTO " + log + " (" + m.List(m.Logged(), "") + ") VALUES " + strings.Join(rows, ", ")
 }
 
-// RenameStatements returns the statements that rename both tables, for engines whose
-// changes of the schema are transactional.
-func (m *Mirror) RenameStatements() (out []string, err error) {
+// RenameStatements returns statements that drop triggers and rename both tables, for
+// engines whose changes of the schema are transactional.
+func (m *Mirror) RenameStatements(dropTriggers []string) ([]string, error) {
+	out := dropTriggers
 	for _, r := range []struct {
 		side MirrorSide
 		to   string

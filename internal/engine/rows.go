@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -68,6 +69,31 @@ func InTx(ctx context.Context, db Keeper, on Beginner, o *sql.TxOptions, fn func
 		return err
 	}
 	return db.Classify(tx.Commit())
+}
+
+// A Checksum is the number of rows of a set, and a checksum of their values that
+// doesn't depend on their order.
+type Checksum struct {
+	Rows int64
+	Hash string
+}
+
+// ChecksumQuery returns the query for the checksum of rows; from and where are the
+// operands of FROM and WHERE.
+func ChecksumQuery(w Words, cols []SchemaColumn, from, where string) string {
+	return "SELECT COUNT(*), " + w.RowHash(cols) + " FROM " + from + " WHERE " + where
+}
+
+// ReadChecksum computes a checksum: see ChecksumQuery.
+func ReadChecksum(ctx context.Context, db Keeper, x Exec, cols []SchemaColumn, from, where string, args ...any) (c Checksum, err error) {
+	q := ChecksumQuery(db.Words(), cols, from, where)
+	if len(args) > 0 {
+		q = db.Bind(q)
+	}
+	if err := x.QueryRowContext(ctx, q, args...).Scan(&c.Rows, &c.Hash); err != nil {
+		return c, fmt.Errorf("compute the checksum of %s: %w", from, db.Classify(err))
+	}
+	return c, nil
 }
 
 // Sleep waits for a time, or until ctx ends, and then returns its error.

@@ -173,7 +173,7 @@ func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("create table %s with %s of %s", t.Table.Name, figure.Plural(len(step.Partitions), "period", "periods"), t.Table.Grid)
+	what := fmt.Sprintf("create table %s with %s of %s", t.Table.Name, figure.Plural(len(step.Partitions), "period"), t.Table.Grid)
 	if len(former.rollups.SQL) > 0 {
 		what += ", and restart the roll-ups of the former table"
 	}

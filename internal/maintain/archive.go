@@ -50,7 +50,7 @@ func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 		return "", err
 	}
 	if read.Rows != f.Rows || read.Sum != f.Sum {
-		return "", fmt.Errorf("archive %s: the file reads back as %s with checksum %s, and was written with %s and %s", f.Path, figure.Plural(read.Rows, "row", "rows"), read.Sum, figure.Count(f.Rows), f.Sum)
+		return "", fmt.Errorf("archive %s: the file reads back as %s with checksum %s, and was written with %s and %s", f.Path, figure.Plural(read.Rows, "row"), read.Sum, figure.Count(f.Rows), f.Sum)
 	}
 	// A row that arrived while the file was written may or may not be in it.
 	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
@@ -76,7 +76,7 @@ func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 	for _, path := range kept {
 		t.log(ctx, string(Archive), p.Name+": what was archived before had other rows, and is kept as "+path, 0, nil)
 	}
-	return fmt.Sprintf("%s: %s in %s", p.Name, figure.Plural(f.Rows, "row", "rows"), f.Path), nil
+	return fmt.Sprintf("%s: %s in %s", p.Name, figure.Plural(f.Rows, "row"), f.Path), nil
 }
 
 // Archives lists the files of the table's periods: those in its directory, and

@@ -113,7 +113,7 @@ func (t *Table) dropSteps(ctx context.Context, c *state.Change, d dropping) (str
 	if err := t.withDeclarationLocked(ctx, d.Applied, func(ctx context.Context) error { return t.remove(ctx, c, d) }); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Known.Rows, "row", "rows")), t.State.End(ctx, t.State.DB(), c)
+	return fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Known.Rows, "row")), t.State.End(ctx, t.State.DB(), c)
 }
 
 // detach turns the period into a table of its own.
@@ -193,7 +193,7 @@ func (t *Table) revertDrop(ctx context.Context, c *state.Change, d dropping) (st
 		return d.Part.Name + ": " + why, err
 	}
 	// A crash followed the drop.
-	return fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Known.Rows, "row", "rows")), t.State.End(ctx, t.State.DB(), c)
+	return fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Known.Rows, "row")), t.State.End(ctx, t.State.DB(), c)
 }
 
 // reattach attaches a detached period again. known becomes its record; nil breaks

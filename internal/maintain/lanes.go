@@ -232,7 +232,7 @@ func (t *Table) do(ctx context.Context, task Task, v View) (string, error) {
 		if n == 0 {
 			return "", err
 		}
-		return figure.Plural(n, "bucket", "buckets"), err
+		return figure.Plural(n, "bucket"), err
 	case Seal:
 		return t.seal(ctx, task.Parts[0])
 	case Check:

@@ -25,7 +25,7 @@ type rebuilding struct {
 	Part  int
 	After []string
 	// Sums are the sums of the old partitions at the time of the comparison.
-	Sums []sum
+	Sums []engine.Checksum
 	// Kept are the tables of Out that are kept for inspection.
 	Kept []string `json:",omitempty"`
 }
@@ -118,7 +118,7 @@ func (t *Table) copyRows(ctx context.Context, c *state.Change, r *rebuilding) er
 	for r.Part < len(r.Old) {
 		cp := copier.Copy{
 			DB: t.DB, From: t.DB.Words().From(t.Table, r.Old[r.Part]), Into: t.DB.Dialect().Quote(r.With),
-			Columns: t.columns(), Key: t.key(), After: r.After, Limits: t.Limits,
+			Columns: t.columns(), Key: t.Schema.Key(), After: r.After, Limits: t.Limits,
 			Done: func(ctx context.Context, tx state.Exec, last []string, _ int64) error {
 				r.After = last
 				return t.State.Advance(ctx, tx, c, stepCopy, r)
@@ -217,9 +217,9 @@ func (t *Table) reconcile(ctx context.Context, r *rebuilding) error {
 			return err
 		}
 		from := t.DB.Words().From(t.Table, part)
-		cols := t.quoted("", t.columns())
+		cols := engine.Quoted(t.DB.Dialect(), t.columns(), "")
 		missing := fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s o WHERE NOT EXISTS (SELECT 1 FROM %s n WHERE %s)",
-			into, cols, t.quoted("o.", t.columns()), quote(out), from, t.sameKey("o.", "n."))
+			into, cols, engine.Quoted(t.DB.Dialect(), t.columns(), "o."), quote(out), from, engine.EqualIn(t.DB.Dialect(), t.Schema.Key(), "o.", "n."))
 		res, err := t.DB.SQL().ExecContext(ctx, missing)
 		if err != nil && t.Declared.Late == rolling.LateReject {
 			r.Kept = append(r.Kept, out)
@@ -230,14 +230,14 @@ func (t *Table) reconcile(ctx context.Context, r *rebuilding) error {
 			return fmt.Errorf("carry over late rows to %s: %w", part.Name, t.DB.Classify(err))
 		}
 		n, _ := res.RowsAffected()
-		detail := fmt.Sprintf("%s: %s came while it was swapped in", part.Name, figure.Plural(n, "row", "rows"))
+		detail := fmt.Sprintf("%s: %s came while it was swapped in", part.Name, figure.Plural(n, "row"))
 		hash, err := t.DB.Words().RowHashLike(r.Sums[i].Hash, t.columns())
 		if err != nil {
 			return fmt.Errorf("compare %s with %s: %w", out, part.Name, err)
 		}
-		var carried sum
+		var carried engine.Checksum
 		err = t.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*), %s FROM %s n WHERE EXISTS (SELECT 1 FROM %s o WHERE %s)",
-			hash, from, quote(out), t.sameKey("o.", "n."))).Scan(&carried.Rows, &carried.Hash)
+			hash, from, quote(out), engine.EqualIn(t.DB.Dialect(), t.Schema.Key(), "o.", "n."))).Scan(&carried.Rows, &carried.Hash)
 		if err != nil {
 			return fmt.Errorf("compare %s with %s: %w", out, part.Name, t.DB.Classify(err))
 		}
@@ -294,7 +294,7 @@ func (t *Table) clean(ctx context.Context, c *state.Change, r *rebuilding) (stri
 		}
 		return t.State.End(ctx, tx, c)
 	})
-	return fmt.Sprintf("%s: %s of %s", part.Name, figure.Plural(s.Rows, "row", "rows"), figure.Plural(len(r.Old), "period", "periods")), err
+	return fmt.Sprintf("%s: %s of %s", part.Name, figure.Plural(s.Rows, "row"), figure.Plural(len(r.Old), "period")), err
 }
 
 // find returns the partition with these bounds, whatever its name.

@@ -175,7 +175,7 @@ func (r *Restoration) Run(ctx context.Context, note func(rows int64), waiting fu
 			return errors.Join(err, r.abandon(ctx, d))
 		}
 	}
-	detail := fmt.Sprintf("%s: %s from %s", d.Part.Name, figure.Plural(d.Rows, "row", "rows"), d.Path)
+	detail := fmt.Sprintf("%s: %s from %s", d.Part.Name, figure.Plural(d.Rows, "row"), d.Path)
 	switch r.c.Step {
 	case stepAttach:
 		err = r.attach(ctx, d, waiting)
@@ -252,7 +252,7 @@ func (r *Restoration) fill(ctx context.Context, d restoring, note func(int64)) e
 		return err
 	}
 	if within != all || all.Rows != f.Rows {
-		return fmt.Errorf("restore %s: of %s in it, %s outside of the period", d.Part.Name, figure.Plural(all.Rows, "row", "rows"), figure.Plural(all.Rows-within.Rows, "lies", "lie"))
+		return fmt.Errorf("restore %s: of %s in it, %s outside of the period", d.Part.Name, figure.Plural(all.Rows, "row"), figure.Plural(all.Rows-within.Rows, "lies", "lie"))
 	}
 	known, err := t.sealed(ctx, d.Part.Period)
 	if err != nil {
@@ -409,7 +409,7 @@ func (t *Table) settingsOfSeal(ctx context.Context, from string, known *state.Pe
 	all := words.Renderings(t.columns())
 	if len(all) > 0 {
 		t.log(ctx, string(Restore), fmt.Sprintf("%s: its checksum differs from its seal: compared under other settings of a session, which reads its %s up to %s; "+
-			"restore --without-seal does without", known.Name, figure.Plural(known.Rows, "row", "rows"), figure.Plural(len(all), "time", "times")), 0, nil)
+			"restore --without-seal does without", known.Name, figure.Plural(known.Rows, "row"), figure.Plural(len(all), "time")), 0, nil)
 	}
 	for i, set := range all {
 		t.say(Event{At: time.Now(), Action: string(Restore), Detail: fmt.Sprintf("%s: compared under other settings, %d of %d: %s", known.Name, i+1, len(all), settingsOf(set))})

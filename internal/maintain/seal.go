@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
@@ -34,7 +33,7 @@ func (t *Table) seal(ctx context.Context, p rolling.Partition) (detail string, e
 	}
 	err = t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, k) })
 	t.reach("sealed")
-	return fmt.Sprintf("%s: %s", p.Name, figure.Plural(s.Rows, "row", "rows")), err
+	return fmt.Sprintf("%s: %s", p.Name, figure.Plural(s.Rows, "row")), err
 }
 
 // rolledUp refreshes the levels up to a period's end and verifies that they contain
@@ -96,7 +95,7 @@ func (t *Table) unchanged(ctx context.Context, p rolling.Partition, k *state.Per
 		k.Checksum = fresh.Hash
 		return true, nil
 	}
-	return false, t.unseal(ctx, p, fmt.Sprintf("it had %s when it was sealed and has %s, with another checksum", figure.Plural(k.Rows, "row", "rows"), figure.Count(now.Rows)))
+	return false, t.unseal(ctx, p, fmt.Sprintf("it had %s when it was sealed and has %s, with another checksum", figure.Plural(k.Rows, "row"), figure.Count(now.Rows)))
 }
 
 // check verifies that a sealed period's rows are unchanged.
@@ -115,29 +114,18 @@ type waitError struct{ why string }
 
 func (e *waitError) Error() string { return e.why }
 
-// A sum is the number of a set's rows and a checksum that does not depend on their
-// order.
-type sum struct {
-	Rows int64
-	Hash string
-}
-
 // checksum returns the sum of the rows of a FROM clause, limited to a period if one is
 // given.
-func (t *Table) checksum(ctx context.Context, x state.Exec, from string, within *rolling.Period) (sum, error) {
-	q := "SELECT COUNT(*), " + t.DB.Words().RowHash(t.columns()) + " FROM " + from
+func (t *Table) checksum(ctx context.Context, x state.Exec, from string, within *rolling.Period) (engine.Checksum, error) {
+	where := "1 = 1"
 	if within != nil {
-		q += " WHERE " + t.within(*within)
+		where = t.within(*within)
 	}
-	var s sum
-	if err := x.QueryRowContext(ctx, q).Scan(&s.Rows, &s.Hash); err != nil {
-		return s, fmt.Errorf("compute the checksum of %s: %w", from, t.DB.Classify(err))
-	}
-	return s, nil
+	return engine.ReadChecksum(ctx, t.DB, x, t.columns(), from, where)
 }
 
 // periodChecksum returns the sum of a period of the table.
-func (t *Table) periodChecksum(ctx context.Context, p rolling.Partition) (sum, error) {
+func (t *Table) periodChecksum(ctx context.Context, p rolling.Partition) (engine.Checksum, error) {
 	defer t.gate.read()()
 	return t.checksum(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), nil)
 }
@@ -146,7 +134,7 @@ func (t *Table) periodChecksum(ctx context.Context, p rolling.Partition) (sum, e
 // the recorded sum noted, for comparison with it. fresh is the result of sumOf at
 // the same moment. The two differ if noted was computed with another checksum
 // function than the current one; fresh is the one to record.
-func (t *Table) checksumLike(ctx context.Context, x state.Exec, from, noted string) (like, fresh sum, err error) {
+func (t *Table) checksumLike(ctx context.Context, x state.Exec, from, noted string) (like, fresh engine.Checksum, err error) {
 	words := t.DB.Words()
 	same, err := words.RowHashLike(noted, t.columns())
 	if err != nil {
@@ -172,40 +160,4 @@ func (t *Table) within(p rolling.Period) string {
 }
 
 // columns returns the columns of the table that can be written.
-func (t *Table) columns() []engine.SchemaColumn {
-	var out []engine.SchemaColumn
-	for _, c := range t.Schema.Columns {
-		if !c.Generated {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
-// key returns the columns of the primary key.
-func (t *Table) key() []engine.SchemaColumn {
-	var out []engine.SchemaColumn
-	for _, name := range t.Schema.PrimaryKey {
-		out = append(out, *t.Schema.Column(name))
-	}
-	return out
-}
-
-// quoted lists columns, each after a prefix such as "o.".
-func (t *Table) quoted(prefix string, cols []engine.SchemaColumn) string {
-	names := make([]string, len(cols))
-	for i, c := range cols {
-		names[i] = prefix + t.DB.Dialect().Quote(c.Name)
-	}
-	return strings.Join(names, ", ")
-}
-
-// sameKey returns the condition that rows of two tables have the same primary key.
-func (t *Table) sameKey(a, b string) string {
-	var terms []string
-	for _, c := range t.key() {
-		q := t.DB.Dialect().Quote(c.Name)
-		terms = append(terms, a+q+" = "+b+q)
-	}
-	return strings.Join(terms, " AND ")
-}
+func (t *Table) columns() []engine.SchemaColumn { return engine.Writable(t.Schema.Columns) }

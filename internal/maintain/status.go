@@ -456,7 +456,7 @@ func (t *Table) problems(ctx context.Context, s *Status, v View, tasks []Task) e
 	}
 	for _, c := range s.Changes {
 		if c.Tries >= stuck && !slices.ContainsFunc(latestAttempts(s.Actions), func(a ActionStatus) bool { return a.Locked }) {
-			s.problem("failed", fmt.Sprintf("%s has failed %s at its step %s: %s", c.What, figure.Plural(c.Tries, "time", "times"), c.Step, c.Error), "")
+			s.problem("failed", fmt.Sprintf("%s has failed %s at its step %s: %s", c.What, figure.Plural(c.Tries, "time"), c.Step, c.Error), "")
 		}
 	}
 	t.failures(s)

@@ -262,8 +262,7 @@ func (m mirror) lock() string {
 // names returns the statements that rename the tables.
 func (m mirror) names() ([]string, error) {
 	drop, _ := m.DropTriggers(m.Source.Name)
-	rename, err := m.RenameStatements()
-	return append(drop, rename...), err
+	return m.RenameStatements(drop)
 }
 
 // CutOverStatements implements engine.Mirroring.
@@ -291,26 +290,11 @@ func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 	if _, err := tx.ExecContext(ctx, m.lock()); err != nil {
 		return err
 	}
-	if err := c.Point("swap: locked"); err != nil {
-		return err
-	}
 	sequences, err := m.continueSequences(ctx, tx, target)
 	if err != nil {
 		return err
 	}
-	if err := c.Final(ctx, tx); err != nil {
-		return err
-	}
-	if err := engine.ExecEach(ctx, tx, slices.Concat(sequences, names)); err != nil {
-		return err
-	}
-	if err := c.Point("swap: renamed"); err != nil {
-		return err
-	}
-	if err := c.Record(ctx, tx); err != nil {
-		return err
-	}
-	return tx.Commit()
+	return c.Finish(ctx, tx, slices.Concat(sequences, names))
 }
 
 // continueSequences returns statements that make the target's sequences continue

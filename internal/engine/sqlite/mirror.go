@@ -138,8 +138,7 @@ const (
 // names returns the statements that rename the tables.
 func (m mirror) names() ([]string, error) {
 	drop, _ := m.DropTriggers(m.Source.Name)
-	rename, err := m.RenameStatements()
-	return append(drop, rename...), err
+	return m.RenameStatements(drop)
 }
 
 // CutOverStatements implements engine.Mirroring.
@@ -168,22 +167,7 @@ func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 		return err
 	}
 	defer tx.Rollback() // no effect after a commit
-	if err := c.Point("swap: locked"); err != nil {
-		return err
-	}
-	if err := c.Final(ctx, tx); err != nil {
-		return err
-	}
-	if err := engine.ExecEach(ctx, tx, names); err != nil {
-		return err
-	}
-	if err := c.Point("swap: renamed"); err != nil {
-		return err
-	}
-	if err := c.Record(ctx, tx); err != nil {
-		return err
-	}
-	return tx.Commit()
+	return c.Finish(ctx, tx, names)
 }
 
 // Recover implements engine.Mirroring: a transaction leaves nothing.

@@ -241,13 +241,7 @@ func open(ctx context.Context, o Options) (*job, error) {
 }
 
 func (j *job) use(d data) {
-	j.data = d
-	j.columns = nil
-	for _, c := range d.Columns {
-		if !c.Generated {
-			j.columns = append(j.columns, c)
-		}
-	}
+	j.data, j.columns = d, engine.Writable(d.Columns)
 }
 
 // Run adopts the table, resuming an earlier call, and returns after the cut-over. The

@@ -268,7 +268,7 @@ func (j *job) checkServer(ctx context.Context) (errs []error) {
 	if dir := j.DB.Info().DataDir; dir != "" {
 		need := size.Data + size.Index
 		if free, ok := room(dir); ok && free < need+need/5 {
-			errs = append(errs, engine.Hinted(fmt.Errorf("the rolling table needs about %d MB beside the plain one, and %d MB are free in %s", need>>20, free>>20, dir),
+			errs = append(errs, engine.Hinted(fmt.Errorf("the rolling table needs about %s beside the plain one, and %s are free in %s", figure.Bytes(need), figure.Bytes(free), dir),
 				"a larger disk, or delete old rows first"))
 		}
 	}

@@ -266,7 +266,7 @@ func (m *mirror) catchUp(ctx context.Context, x state.Exec) error {
 	}
 	b, err := m.sum(ctx, x, m.Quote(m.Target.Name), "1 = 1", nil)
 	if err == nil && a != b {
-		err = fmt.Errorf("%w: %s of the rolling table came to %s of the plain one", errDiffer, figure.Plural(a.rows, "row", "rows"), figure.Count(b.rows))
+		err = fmt.Errorf("%w: %s of the rolling table came to %s of the plain one", errDiffer, figure.Plural(a.Rows, "row"), figure.Count(b.Rows))
 	}
 	return err
 }

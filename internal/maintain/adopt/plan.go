@@ -81,7 +81,7 @@ func (p *planner) created(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.say("the rolling table, with "+figure.Plural(len(m.Target.Periods), "period", "periods"), create...)
+	p.say("the rolling table, with "+figure.Plural(len(m.Target.Periods), "period"), create...)
 	grants, err := m.sql.Grants(ctx)
 	if err != nil {
 		return err
@@ -146,9 +146,10 @@ func (p *planner) compared(context.Context) error {
 		return err
 	}
 	m := p.mirror
+	sums := func(from, where string) string { return engine.ChecksumQuery(p.DB.Words(), m.Columns, from, where) }
 	p.say("for each chunk, as of one moment: keys in the log, which are left out, and checksums of both tables",
 		p.DB.Bind(m.pendingQuery(keys, where)),
-		p.DB.Bind(m.sumQuery(p.quote(m.Source.Name), and(where, m.Inside("")))), p.DB.Bind(m.sumQuery(p.quote(m.Target.Name), where)))
+		p.DB.Bind(sums(p.quote(m.Source.Name), and(where, m.Inside("")))), p.DB.Bind(sums(p.quote(m.Target.Name), where)))
 	return nil
 }
 
@@ -174,7 +175,7 @@ func (p *planner) cleaned(context.Context) error {
 // notes returns the notes for the user.
 func (p *planner) notes(rows extent) []string {
 	t := p.Table
-	out := []string{fmt.Sprintf("%s copied into %s while %s is written to; the old table stays as %s", figure.Plural(rows.count, "row is", "rows are"), figure.Plural(len(p.mirror.Target.Periods), "period", "periods"), t.Name, oldName(t.Name))}
+	out := []string{fmt.Sprintf("%s copied into %s while %s is written to; the old table stays as %s", figure.Plural(rows.count, "row is", "rows are"), figure.Plural(len(p.mirror.Target.Periods), "period"), t.Name, oldName(t.Name))}
 	if rows.count > 0 {
 		out = append(out, fmt.Sprintf("rows are from %s to %s", t.Grid.Format(rows.from), t.Grid.Format(rows.to)))
 	}

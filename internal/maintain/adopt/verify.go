@@ -143,12 +143,6 @@ func (m *mirror) compareAndRepair(ctx context.Context, keys *copier.Keys, after,
 	}
 }
 
-// A sum is the row count and checksum by which rows are compared.
-type sum struct {
-	rows int64
-	hash string
-}
-
 // compare compares the rows that satisfy a condition, in one snapshot, except those
 // whose keys are in the log in that snapshot.
 func (m *mirror) compare(ctx context.Context, keys *copier.Keys, where string, args []any) (int64, error) {
@@ -168,7 +162,7 @@ func (m *mirror) compare(ctx context.Context, keys *copier.Keys, where string, a
 		}
 		where, args = where+" AND NOT ("+in+")", append(slices.Clone(args), more...)
 	}
-	var a, b sum
+	var a, b engine.Checksum
 	if a, err = m.sum(ctx, tx, m.Quote(m.Source.Name), and(where, m.Inside("")), args); err != nil {
 		return 0, err
 	}
@@ -176,9 +170,9 @@ func (m *mirror) compare(ctx context.Context, keys *copier.Keys, where string, a
 		return 0, err
 	}
 	if a != b {
-		return 0, fmt.Errorf("%w: %s has %s there, of checksum %s, and %s %s, of checksum %s", errDiffer, m.Source.Name, figure.Plural(a.rows, "row", "rows"), a.hash, m.Target.Name, figure.Count(b.rows), b.hash)
+		return 0, fmt.Errorf("%w: %s has %s there, of checksum %s, and %s %s, of checksum %s", errDiffer, m.Source.Name, figure.Plural(a.Rows, "row"), a.Hash, m.Target.Name, figure.Count(b.Rows), b.Hash)
 	}
-	return a.rows, nil
+	return a.Rows, nil
 }
 
 // pending returns the logged keys within a range.
@@ -213,17 +207,8 @@ func (m *mirror) pendingQuery(keys *copier.Keys, where string) string {
 	return fmt.Sprintf("SELECT DISTINCT %s FROM %s WHERE %s LIMIT %d", keys.Texts(), m.Quote(m.Log), where, mostPending+1)
 }
 
-// sumQuery returns the query for the row count and checksum of the rows of a table,
-// quoted, that satisfy a condition.
-func (m *mirror) sumQuery(from, where string) string {
-	return "SELECT COUNT(*), " + m.DB.Words().RowHash(m.Columns) + " FROM " + from + " WHERE " + where
-}
-
-func (m *mirror) sum(ctx context.Context, x state.Exec, from, where string, args []any) (s sum, err error) {
-	if err := x.QueryRowContext(ctx, m.DB.Bind(m.sumQuery(from, where)), args...).Scan(&s.rows, &s.hash); err != nil {
-		return s, fmt.Errorf("compute the checksum of %s: %w", from, m.DB.Classify(err))
-	}
-	return s, nil
+func (m *mirror) sum(ctx context.Context, x state.Exec, from, where string, args []any) (engine.Checksum, error) {
+	return engine.ReadChecksum(ctx, m.DB, x, m.Columns, from, where, args...)
 }
 
 // repair copies the rows of a range again.

@@ -236,10 +236,8 @@ func (c *Copy) statements(ctx context.Context, tx state.Exec, where string, args
 // Insert returns the statement that copies the rows which satisfy a condition.
 func (c *Copy) Insert(where string) string {
 	rows := engine.CopyRows{Into: c.Into, From: c.From, Where: where, Lock: c.Lock, Skip: c.Skip}
-	for _, col := range c.Columns {
-		if !col.Generated {
-			rows.Columns = append(rows.Columns, col.Name)
-		}
+	for _, col := range engine.Writable(c.Columns) {
+		rows.Columns = append(rows.Columns, col.Name)
 	}
 	for _, k := range c.Key {
 		rows.Key = append(rows.Key, k.Name)
