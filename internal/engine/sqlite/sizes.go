@@ -309,7 +309,7 @@ func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, e
 		return nil, err
 	}
 	defer db.unlock()
-	f := &engine.Footprint{Saved: -1}
+	f := &engine.Footprint{}
 	_, err = db.trees(db.write, &engine.Table{Name: schema.Name}, func(t *treeFile, r root) error {
 		pages, err := t.pages(r.page, maxDepth)
 		if err != nil {
