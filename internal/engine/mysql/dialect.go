@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -318,13 +319,10 @@ func (d dialect) createDeclared(s engine.CreateTable) ([]string, error) {
 	return out, nil
 }
 
-// fraction matches the number of fractional digits of a type.
-var fraction = regexp.MustCompile(`\(\s*[1-6]\s*\)`)
-
 // checkBy refuses a column by which the server can't partition a table with pruning.
 func (d dialect) checkBy(t *engine.Table) error {
 	c := t.Definition.Column(t.By)
-	if c == nil || kindOf(t) != byTimestamp || d.mariadb || !fraction.MatchString(c.Type) {
+	if c == nil || kindOf(t) != byTimestamp || d.mariadb || value.ParseName(c.Type).Number(0, 0) == 0 {
 		return nil
 	}
 	return engine.Hinted(engine.Classed(engine.ErrUnsupported,

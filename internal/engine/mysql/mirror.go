@@ -393,9 +393,8 @@ func (dialect) KeyValue(c engine.SchemaColumn, text string) (placeholder string,
 		return "?", value, err
 	case engine.KindDecimal:
 		placeholder, value = "?", text
-		native := strings.ToLower(c.Native)
-		if from, to := strings.IndexByte(native, '('), strings.IndexByte(native, ')'); strings.HasPrefix(native, "decimal") && from > 0 && to > from {
-			placeholder = "CAST(? AS DECIMAL" + native[from:to+1] + ")"
+		if c.Bits == 0 { // not a BIGINT UNSIGNED
+			placeholder = fmt.Sprintf("CAST(? AS DECIMAL(%d,%d))", c.Precision, c.Scale)
 		}
 		if n, err := strconv.ParseUint(text, 10, 64); err == nil {
 			value = n

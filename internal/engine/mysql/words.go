@@ -1,11 +1,11 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -277,24 +277,13 @@ func parseBound(t *engine.Table, s string) (int64, error) {
 
 var _ engine.SumWords = dialect{}
 
-// digits matches the precision and scale of a decimal type.
-var digits = regexp.MustCompile(`\((\d+)(?:,\s*(\d+))?\)`)
-
 // SumType implements engine.SumWords. Like the server's own SUM, it has 22 digits
 // more than a value, up to the maximum of 65.
 func (dialect) SumType(c engine.SchemaColumn) string {
-	precision, scale := 20, 0
-	switch {
-	case c.Kind == engine.KindFloat:
+	if c.Kind == engine.KindFloat {
 		return "DOUBLE"
-	case c.Kind == engine.KindDecimal && typeName(c.Native) == "DECIMAL":
-		precision = 10
-		if m := digits.FindStringSubmatch(c.Native); m != nil {
-			precision, _ = strconv.Atoi(m[1])
-			scale, _ = strconv.Atoi(m[2])
-		}
 	}
-	return fmt.Sprintf("DECIMAL(%d,%d)", min(precision+22, 65), scale)
+	return fmt.Sprintf("DECIMAL(%d,%d)", min(cmp.Or(c.Precision, 20)+22, 65), c.Scale)
 }
 
 func (dialect) Double() string { return "DOUBLE" }
@@ -337,7 +326,7 @@ func (d dialect) Temporary(name, body string) engine.TemporaryTable {
 }
 
 func (d dialect) SumColumn(c engine.SchemaColumn) string {
-	if c.Collation == "" || typeName(c.Native) == "JSON" {
+	if c.Collation == "" || c.Logical == value.JSON {
 		return c.Native
 	}
 	charset, _, _ := strings.Cut(c.Collation, "_")
@@ -484,7 +473,7 @@ func (h hash) rows(d dialect, cols []engine.SchemaColumn) string {
 		switch {
 		case c.Kind == engine.KindFloat:
 			v = h.float(v)
-		case c.Kind == engine.KindDecimal || c.Kind == engine.KindOther || typeName(c.Native) == "JSON":
+		case c.Kind == engine.KindDecimal || c.Kind == engine.KindOther || c.Logical == value.JSON:
 			v = "CAST(" + v + " AS CHAR)"
 		}
 		v = "CAST(" + v + " AS BINARY)"
