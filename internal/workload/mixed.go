@@ -198,7 +198,7 @@ func purchase(s stream, seq int64) (price float64, customer int64) {
 	customer = d.below(100000)
 	d.next() // the register
 	d.next() // the product
-	return float64(float32((d.float()*500 + float64(customer)) / 100)), customer
+	return float64(float32(classicPrice(&d, customer))), customer
 }
 
 // Options returns the options with the defaults filled in.

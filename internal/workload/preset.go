@@ -35,8 +35,9 @@ type preset struct {
 	// from the table, -1 if there is none; nil if rows don't contain it.
 	sequence func(b *engine.Batch, row int, s stream) int64
 	// queries returns the readers' queries on a table; nil if the publication
-	// defines none.
+	// defines none. With turns, readers execute them in turn, otherwise at random.
 	queries func(*engine.Table) []query
+	turns   bool
 	// deviations describe the differences from the published definition.
 	deviations []string
 }
@@ -113,7 +114,7 @@ func classic() preset {
 		},
 		by: "transactionid", axis: rolling.Sequence,
 		indexes: 3, batch: 1000,
-		fill: fillClassic, sequence: keySequence, queries: classicQueries,
+		fill: fillClassic, sequence: keySequence, queries: classicQueries, turns: true,
 		deviations: []string{
 			fmt.Sprintf(clockDeviation, purchasesPerSecond), keyDeviation,
 		},
@@ -130,11 +131,13 @@ func fillClassic(b *engine.Batch, s stream, first int64, n int) {
 		c[2].Ints = append(c[2].Ints, d.below(1000))
 		c[3].Ints = append(c[3].Ints, customer)
 		c[4].Ints = append(c[4].Ints, d.below(10000))
-		price := (d.float()*500 + float64(customer)) / 100
-		c[5].Floats = append(c[5].Floats, float64(float32(price)))
+		c[5].Floats = append(c[5].Floats, float64(float32(classicPrice(&d, customer))))
 	}
 	b.EndRows(n)
 }
+
+// classicPrice draws the price of a customer's purchase.
+func classicPrice(d *draws, customer int64) float64 { return (d.float()*500 + float64(customer)) / 100 }
 
 // ibench is the table of the modern insert benchmark.
 func ibench() preset {

@@ -162,7 +162,7 @@ func classicQueries(t *engine.Table) []query {
 		all = append(all, query{find, func(d *draws, live span, out []engine.Value) {
 			// As in a row of the table, the price depends on customerid.
 			customer := d.below(100000)
-			price := (d.float()*500 + float64(customer)) / 100
+			price := classicPrice(d, customer)
 			register, row := d.below(1000), live.from+d.below(uint64(live.rows()))
 			for i, c := range ix.Columns {
 				switch c {
@@ -185,7 +185,7 @@ func classicQueries(t *engine.Table) []query {
 func (w *Insert) readers() bench.Load {
 	return bench.Load{Operation: opQuery, Clients: w.opt.Readers, Batch: 1,
 		Client: func(ctx context.Context, n int) (bench.Client, error) {
-			r, err := w.newAsker(ctx, n, 0, w.preset.queries, w.preset.name == "classic")
+			r, err := w.newAsker(ctx, n, 0, w.preset.queries, w.preset.turns)
 			if err == nil {
 				r.after = w.opt.ReadAfter / int64(len(w.tables))
 			}
