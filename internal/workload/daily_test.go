@@ -147,12 +147,7 @@ func lose(rt *rapid.T, t *testing.T, w *Insert) {
 	}
 	s := acked[rapid.IntRange(0, len(acked)-1).Draw(rt, "span")]
 	seq := rapid.Int64Range(s.from, s.to-1).Draw(rt, "row")
-	b := fill(w.preset, table.stream, seq, 1)
-	sql, n := raw(t, w.db), int64(0)
-	for _, in := range tables(t, w) {
-		n += exec(t, sql, fmt.Sprintf("DELETE FROM %s WHERE path = '%s'", in, b.Columns[7].Value(0)))
-	}
-	if n != 1 {
+	if n := deleteRow(t, w, seq); n != 1 {
 		rt.Fatalf("%d rows deleted", n)
 	}
 	if p, err := w.Verify(t.Context(), nil); err != nil || p.Checksum {

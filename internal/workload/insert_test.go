@@ -168,47 +168,41 @@ func TestSetupFails(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	null := testdb.Open(t, "null")
+	null, sqlite := testdb.Open(t, "null"), testdb.Open(t, "sqlite") // which has a limit of 500 periods
+	many := InsertOptions{Preset: "classic", Layout: Rolling, Rows: 100000, PeriodRows: 100}
+	keeping := func(n int) InsertOptions {
+		o := many
+		o.KeepPeriods = n
+		return o
+	}
 	for _, test := range []struct {
 		name string
+		db   engine.DB
 		o    InsertOptions
 		want string // of the error; "" for none
 	}{
-		{"defaults", InsertOptions{Preset: "classic", Layout: Plain}, ""},
-		{"preset", InsertOptions{Preset: "tpcc", Layout: Plain}, `unknown preset "tpcc"; there are classic, ibench, timeseries, daily, sbtest`},
-		{"layout", InsertOptions{Preset: "classic", Layout: "flat"}, `unknown layout "flat"; there are plain, rolling`},
-		{"method", InsertOptions{Preset: "classic", Layout: Plain, Method: "copy"}, `unknown insert method "copy"`},
-		{"batch", InsertOptions{Preset: "classic", Layout: Plain, Batch: -1}, "negative"},
-		{"rows", InsertOptions{Preset: "classic", Layout: Plain, Rows: -1}, "negative"},
-		{"keep", InsertOptions{Preset: "classic", Layout: Rolling, KeepPeriods: -1}, "negative"},
-		{"indexes", InsertOptions{Preset: "classic", Layout: Plain, Indexes: ptr(4)}, "has 0 to 3"},
-		{"no indexes", InsertOptions{Preset: "classic", Layout: Plain, Indexes: ptr(0)}, ""},
-		{"endless periods", InsertOptions{Preset: "timeseries", Layout: Rolling, PeriodRows: 1 << 62}, "longer"},
+		{"defaults", null, InsertOptions{Preset: "classic", Layout: Plain}, ""},
+		{"preset", null, InsertOptions{Preset: "tpcc", Layout: Plain}, `unknown preset "tpcc"; there are classic, ibench, timeseries, daily, sbtest`},
+		{"layout", null, InsertOptions{Preset: "classic", Layout: "flat"}, `unknown layout "flat"; there are plain, rolling`},
+		{"method", null, InsertOptions{Preset: "classic", Layout: Plain, Method: "copy"}, `unknown insert method "copy"`},
+		{"batch", null, InsertOptions{Preset: "classic", Layout: Plain, Batch: -1}, "negative"},
+		{"rows", null, InsertOptions{Preset: "classic", Layout: Plain, Rows: -1}, "negative"},
+		{"keep", null, InsertOptions{Preset: "classic", Layout: Rolling, KeepPeriods: -1}, "negative"},
+		{"indexes", null, InsertOptions{Preset: "classic", Layout: Plain, Indexes: ptr(4)}, "has 0 to 3"},
+		{"no indexes", null, InsertOptions{Preset: "classic", Layout: Plain, Indexes: ptr(0)}, ""},
+		{"endless periods", null, InsertOptions{Preset: "timeseries", Layout: Rolling, PeriodRows: 1 << 62}, "longer"},
+		{"too many periods", sqlite, many, "at least 202 rows"},
+		{"most periods", sqlite, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 100000, PeriodRows: 202}, ""},
+		{"most periods to keep", sqlite, keeping(497), ""},
+		{"too many periods to keep", sqlite, keeping(498), "keep 498 periods"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := NewInsert(null, test.o)
+			_, err := NewInsert(test.db, test.o)
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, want %q", err, test.want)
 			}
 		})
 	}
-	t.Run("too many periods", func(t *testing.T) {
-		sqlite := testdb.Open(t, "sqlite") // limit: 500 periods
-		_, err := NewInsert(sqlite, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 100000, PeriodRows: 100})
-		if err == nil || !strings.Contains(err.Error(), "at least 202 rows") {
-			t.Fatalf("%v", err)
-		}
-		for _, o := range []InsertOptions{{PeriodRows: 202}, {PeriodRows: 100, KeepPeriods: 497}} {
-			o.Preset, o.Layout, o.Rows = "classic", Rolling, 100000
-			if _, err := NewInsert(sqlite, o); err != nil {
-				t.Error(err)
-			}
-		}
-		_, err = NewInsert(sqlite, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 100000, PeriodRows: 100, KeepPeriods: 498})
-		if err == nil || !strings.Contains(err.Error(), "keep 498 periods") {
-			t.Errorf("%v", err)
-		}
-	})
 	t.Run("whole seconds", func(t *testing.T) {
 		w := newTestInsert(t, null, InsertOptions{Preset: "timeseries", Layout: Rolling, PeriodRows: 2999})
 		if period, why := w.Period(); period != "2s" || w.Options().PeriodRows != 2000 || !strings.Contains(why, "2999") {

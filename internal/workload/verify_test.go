@@ -199,19 +199,7 @@ func TestVerifyDoubt(t *testing.T) {
 
 				// One row of a batch in doubt is missing: row 999, the last of
 				// its period. The batch continues in the next period.
-				row := fill(w.preset, table.stream, 999, 1)
-				column := table.Columns[len(table.Columns)-1].Name
-				where := column + " = " + string(row.Columns[len(row.Columns)-1].AppendText(nil, 0))
-				if preset == "sbtest" {
-					where = column + " = '" + string(row.Columns[2].Value(0)) + "'"
-				} else if preset == "classic" {
-					where = "transactionid = 1000"
-				}
-				sql := raw(t, db)
-				var n int64
-				for _, in := range tables(t, w) {
-					n += exec(t, sql, "DELETE FROM "+in+" WHERE "+where)
-				}
+				n := deleteRow(t, w, 999)
 				p = verify(t, w)
 				if n != 1 || p.Checksum || p.Found != rows-1 || p.Expected != rows-batch || !hasWarning(p, "1 unacknowledged batch is in the table in part") {
 					t.Errorf("%d rows deleted; %+v", n, p)
@@ -224,6 +212,27 @@ func TestVerifyDoubt(t *testing.T) {
 			})
 		}
 	}
+}
+
+// deleteRow deletes a row from a SQLite database without rowmill's knowledge, and
+// returns the number of rows deleted.
+func deleteRow(t *testing.T, w *Insert, seq int64) (n int64) {
+	t.Helper()
+	table := w.tables[0]
+	columns, row := table.Inserted(), fill(w.preset, table.stream, seq, 1).Columns
+	at := len(columns) - 1
+	if columns[0].Auto {
+		at = 0
+	}
+	value := string(row[at].AppendText(nil, 0))
+	if len(row[at].Ends) > 0 {
+		value = "'" + value + "'"
+	}
+	db := raw(t, w.db)
+	for _, in := range tables(t, w) {
+		n += exec(t, db, fmt.Sprintf("DELETE FROM %s WHERE %s = %s", in, columns[at].Name, value))
+	}
+	return n
 }
 
 // tables returns the names of the SQLite tables that contain the rows.
