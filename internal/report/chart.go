@@ -532,24 +532,25 @@ func decadeTicks(lo, hi float64) []tick {
 // as the rate of a table whose indexes grow with each period: over about one of its
 // waves. It is nil for other lines, whose turns a mean would blur.
 func smoothed(y []float64) []float64 {
-	mean, low, high, way := 0.0, math.Inf(1), math.Inf(-1), 0.0
-	for i, v := range y {
+	mean, low, high := 0.0, math.Inf(1), math.Inf(-1)
+	for _, v := range y {
 		mean += v / float64(len(y))
 		low, high = min(low, v), max(high, v)
-		if i > 0 {
-			way += math.Abs(v - y[i-1])
-		}
 	}
-	if len(y) < fewestSmoothed || !(way >= manyTurns*(high-low)) || !(high-low >= roughness*mean) { // NaN: not smoothed
+	if len(y) < fewestSmoothed || !(high-low >= roughness*mean) { // false for NaN
 		return nil
 	}
-	crossings := 0
-	for i := 1; i < len(y); i++ {
-		if (y[i] > mean) != (y[i-1] > mean) {
-			crossings++
+	// A wave passes the mean by a tenth of the range, so that noise makes none.
+	passes, above, apart := 0, y[0] > mean, (high-low)/10
+	for _, v := range y {
+		if above && v < mean-apart || !above && v > mean+apart {
+			passes, above = passes+1, !above
 		}
 	}
-	reach := min(max(len(y)/max(crossings, 1), len(y)/24), len(y)/8)
+	if passes < fewestPasses {
+		return nil
+	}
+	reach := min(max(len(y)/passes, len(y)/24), len(y)/8)
 	out := make([]float64, len(y))
 	for i := range y {
 		lo, hi := max(0, i-reach), min(len(y), i+reach+1)
@@ -560,10 +561,10 @@ func smoothed(y []float64) []float64 {
 	return out
 }
 
-// What makes a line rough: its points, the way that it goes in units of its range, and
-// its range in units of its mean.
+// What makes a line rough: its points, its range in units of its mean, and how often it
+// passes its mean.
 const (
 	fewestSmoothed = 48
-	manyTurns      = 4
 	roughness      = 0.1
+	fewestPasses   = 6
 )

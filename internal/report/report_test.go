@@ -325,3 +325,19 @@ func FuzzReport(f *testing.F) {
 		}
 	})
 }
+
+// A rate that goes up and down with the periods of a table is drawn with its moving
+// mean, and one that falls once is not: a mean would blur the fall.
+func TestMovingMean(t *testing.T) {
+	saw := rollingCourse()
+	saw.name, saw.rate = "saw", func(rows float64) float64 { return 150e3 - 0.14*math.Mod(rows, 500e3) }
+	for name, c := range map[string]struct {
+		course course
+		want   bool
+	}{"waves": {saw, true}, "a fall": {plainCourse(), false}, "nearly constant": {rollingCourse(), false}} {
+		page := render(t, report.HTML, []result.Record{synthetic(t, c.course)})
+		if got := strings.Contains(page, `"smooth":[`); got != c.want {
+			t.Errorf("%s: smoothed %v, want %v", name, got, c.want)
+		}
+	}
+}
