@@ -26,6 +26,7 @@ type Document struct {
 	Data func() any
 	// picture returns the charts of the PNG format.
 	picture func(PNGOptions) *picture
+	elapsed bool // charts of constant loads begin with the time since the start
 }
 
 // A Sentence is one of a document's results. Strong ones are set in large type.

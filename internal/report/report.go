@@ -117,11 +117,7 @@ func HTML(w io.Writer, recs []result.Record) error { return HTMLWith(w, recs, HT
 // HTMLWith is HTML with options.
 func HTMLWith(w io.Writer, recs []result.Record, opts HTMLOptions) error {
 	return write(recs, func(d *Document) error {
-		for _, p := range d.Parts {
-			if l, ok := p.(*live); ok && opts.Elapsed && l.Name == "steady" {
-				l.Data.(*steadyData).Elapsed = true
-			}
-		}
+		d.elapsed = opts.Elapsed
 		return d.HTML(w)
 	})
 }

@@ -15,13 +15,17 @@ func steadyParts(d *Document, vs []view, ss []steadyView) {
 		d.say(false, ss[i].verdicts(len(ss) > 1)...)
 	}
 	d.Notes = allProblems(vs)
-	p := newSteadyCharts(vs, ss, false)
 	short := &section{Title: "In short", Parts: []Part{sideBySide(ss)}}
 	if len(ss) == 1 {
 		short.In = inHTML | inMarkdown
 	}
-	heat := p.heat()
-	d.add(&section{Title: heat.Title, In: inHTML, Parts: []Part{heat}}, p.live())
+	d.add(later{inHTML, func() []Part {
+		p := newSteadyCharts(vs, ss, false)
+		heat := p.heat()
+		hours := &section{Title: heat.Title, Parts: []Part{heat}}
+		heat.Title = "Each row is a day"
+		return []Part{hours, p.live(d.elapsed)}
+	}})
 	d.picture = func(opts PNGOptions) *picture { return newSteadyCharts(vs, ss, opts.Elapsed).picture() }
 	d.add(short)
 	for i := range ss {
@@ -93,8 +97,8 @@ type steadyRun struct {
 }
 
 // live are the panels of the page, which can be zoomed.
-func (p *steadyCharts) live() *live {
-	d := &steadyData{Panels: p.panels, Days: p.from < 0 || p.to > daySeconds}
+func (p *steadyCharts) live(elapsed bool) *live {
+	d := &steadyData{Panels: p.panels, Elapsed: elapsed, Days: p.from < 0 || p.to > daySeconds}
 	l := &live{Name: "steady", Scripts: []string{"steady.js"}, Data: d, PerPoint: 1}
 	for i := range p.ss {
 		v := &p.ss[i]
