@@ -143,11 +143,9 @@ func (r *Record) Trial() *Trial {
 	// A trial "above" fails only by its response time, not by a backlog that has not
 	// affected it yet.
 	t.Pass = t.Operations > 0 && t.Over <= overShare && (!t.Overloaded || t.Purpose == "above")
-	switch {
-	case t.Pass:
+	t.Close = t.Over < clearlyMany
+	if t.Pass {
 		t.Close = t.Over > clearlyFew
-	default:
-		t.Close = t.Over < clearlyMany
 	}
 	if e := r.End; e != nil && (e.Stopped == "max-time" || e.Stopped == StoppedDecided) {
 		t.Verdict = VerdictBroke
@@ -411,17 +409,13 @@ func (c *Capacity) warn(runs []*Record) {
 		if !r.IsTrial() {
 			continue // the filling has its own report
 		}
-		for _, w := range r.Run.Warnings {
-			if !slices.Contains(c.Warnings, w) {
-				c.Warnings = append(c.Warnings, w)
-			}
-		}
-		if r.End == nil {
-			continue
-		}
-		for _, w := range r.End.Warnings {
+		said := slices.Clone(r.Run.Warnings)
+		if r.End != nil {
 			// Counters missing in a trial don't affect any verdict.
-			if !slices.Contains(c.Warnings, w) && !strings.HasPrefix(w, "server counters missing") {
+			said = append(said, slices.DeleteFunc(slices.Clone(r.End.Warnings), func(w string) bool { return strings.HasPrefix(w, "server counters missing") })...)
+		}
+		for _, w := range said {
+			if !slices.Contains(c.Warnings, w) {
 				c.Warnings = append(c.Warnings, w)
 			}
 		}

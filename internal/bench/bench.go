@@ -15,6 +15,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -169,15 +170,9 @@ func Run(ctx context.Context, w Workload, cfg Config) (Outcome, error) {
 	if err := cfg.Validate(); err != nil {
 		return Outcome{}, err
 	}
-	if cfg.Interval == 0 {
-		cfg.Interval = defaultInterval
-	}
-	if cfg.Grace == 0 {
-		cfg.Grace = defaultGrace
-	}
-	if cfg.RetryFor == 0 {
-		cfg.RetryFor = defaultRetryFor
-	}
+	cfg.Interval = cmp.Or(cfg.Interval, defaultInterval)
+	cfg.Grace = cmp.Or(cfg.Grace, defaultGrace)
+	cfg.RetryFor = cmp.Or(cfg.RetryFor, defaultRetryFor)
 	r := newRun(ctx, w, cfg)
 	defer r.endWait()
 	if err := r.open(ctx); err != nil {

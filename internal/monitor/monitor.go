@@ -15,6 +15,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"sync"
@@ -85,18 +86,10 @@ type look struct {
 
 // New returns a Monitor. It looks at the table on request, and at the intervals of Run.
 func New(o Options) *Monitor {
-	if o.Fresh == 0 {
-		o.Fresh = defaultFresh
-	}
-	if o.Every == 0 {
-		o.Every = defaultEvery
-	}
-	if o.LookTimeout == 0 {
-		o.LookTimeout = defaultLookTimeout
-	}
-	if o.Version == "" {
-		o.Version = "unknown"
-	}
+	o.Fresh = cmp.Or(o.Fresh, defaultFresh)
+	o.Every = cmp.Or(o.Every, defaultEvery)
+	o.LookTimeout = cmp.Or(o.LookTimeout, defaultLookTimeout)
+	o.Version = cmp.Or(o.Version, "unknown")
 	m := &Monitor{o: o, now: time.Now, counted: newCounted(o.Table)}
 	m.handler = m.routes()
 	return m

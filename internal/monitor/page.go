@@ -10,6 +10,7 @@ import (
 	"html/template"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -180,24 +181,18 @@ func (v *view) fill() {
 	s := v.Status
 	v.Head = headroomOf(s)
 	v.Whole, v.Near = timelines(s)
-	n := map[string]*stateCount{}
-	for _, st := range states {
-		v.States = append(v.States, stateCount{State: st})
-	}
-	for i := range v.States {
-		n[v.States[i].State] = &v.States[i]
-	}
-	for _, p := range s.Periods {
-		if c := n[p.State]; c != nil {
-			c.N++
-			c.Rows += p.Rows
-			c.Bytes += p.Bytes
+	for _, state := range states {
+		c := stateCount{State: state}
+		for _, p := range s.Periods {
+			if p.State == state {
+				c.N, c.Rows, c.Bytes = c.N+1, c.Rows+p.Rows, c.Bytes+p.Bytes
+			}
 		}
+		v.States = append(v.States, c)
 	}
-	for i := len(s.Periods) - 1; i >= 0 && len(v.Listed) < listed; i-- {
-		v.Listed = append(v.Listed, s.Periods[i])
-	}
-	v.Left = len(s.Periods) - len(v.Listed)
+	v.Left = max(0, len(s.Periods)-listed)
+	v.Listed = slices.Clone(s.Periods[v.Left:])
+	slices.Reverse(v.Listed)
 }
 
 // headroomOf rates the headroom: it is bad at a quarter of the wanted headroom or less.

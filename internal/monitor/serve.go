@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -141,10 +142,5 @@ func (m *Monitor) knownHost(r *http.Request) bool {
 	if name == "" || net.ParseIP(name) != nil || name == "localhost" || strings.HasSuffix(name, ".localhost") {
 		return true
 	}
-	for _, h := range m.hosts {
-		if name == h {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(m.hosts, name)
 }

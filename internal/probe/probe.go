@@ -46,6 +46,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -132,12 +133,8 @@ func (c Config) Validate() error {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Interval == 0 {
-		c.Interval = defaultInterval
-	}
-	if c.Wait == 0 {
-		c.Wait = c.Interval / 4
-	}
+	c.Interval = cmp.Or(c.Interval, defaultInterval)
+	c.Wait = cmp.Or(c.Wait, c.Interval/4)
 	return c
 }
 

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,10 +76,7 @@ func StartNamed(ctx context.Context, name string, o Options, logf func(format st
 
 // List returns the named sandboxes under root ("" is DefaultRoot), sorted by name.
 func List(root string) ([]Instance, error) {
-	if root == "" {
-		root = DefaultRoot
-	}
-	root, err := filepath.Abs(root)
+	root, err := filepath.Abs(cmp.Or(root, DefaultRoot))
 	if err != nil {
 		return nil, err
 	}
