@@ -45,17 +45,17 @@ func (a *app) adopt(ctx context.Context, k *kept, plan *maintain.Application, f 
 	var b strings.Builder
 	fmt.Fprintf(&b, "On %s, the plain table %s becomes a rolling one, with periods of %s:\n", k.DB.Info().Target, k.Declared.Name, k.Table.Table.Grid)
 	if under != nil {
-		fmt.Fprintf(&b, "  it goes on from where it stopped, at the step %q\n", under.Step)
+		fmt.Fprintf(&b, "  it continues at the step %q\n", under.Step)
 	}
 	for _, n := range append(notes, plan.Notes...) {
 		fmt.Fprintf(&b, "  %s\n", n)
 	}
-	fmt.Fprintf(&b, "Its rows are copied while it is written to; then the two change names. The old table\nis kept until rowmill apply FILE --finish; --undo is the way back. It takes the room of both.\n")
+	fmt.Fprintf(&b, "Its rows are copied while it is written to; then the two tables are swapped. The old table\nis kept until rowmill apply FILE --finish; --undo reverses the adoption. Both need room on disk.\n")
 	if err := a.confirm(ctx, b.String(), f.yes); err != nil {
 		return err
 	}
 	if err := adopt.Run(ctx, o); err != nil {
-		return stopped(ctx, err, "rowmill apply %s, which goes on where it stopped; --undo takes it back", f.file)
+		return stopped(ctx, err, "rowmill apply %s, which continues; --undo reverses it", f.file)
 	}
 	if err := k.Reload(ctx); err != nil {
 		return err
@@ -65,9 +65,9 @@ func (a *app) adopt(ctx context.Context, k *kept, plan *maintain.Application, f 
 		return err
 	}
 	if err := rest.Run(ctx, func(s maintain.ApplyStep) { fmt.Fprintln(a.stderr, s.What) }); err != nil {
-		return stopped(ctx, err, "rowmill apply %s, which goes on where it stopped", f.file)
+		return stopped(ctx, err, "rowmill apply %s, which continues", f.file)
 	}
-	fmt.Fprintf(a.stdout, "%s is a rolling table now; what it was is kept until rowmill apply --finish, and --undo goes back to it\n", k.Declared.Name)
+	fmt.Fprintf(a.stdout, "%s is a rolling table now; the old one is kept until rowmill apply --finish, and --undo restores it\n", k.Declared.Name)
 	return nil
 }
 

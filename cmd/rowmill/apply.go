@@ -27,15 +27,15 @@ func (a *app) applyCommand() *cobra.Command {
 	var f applyFlags
 	c := &cobra.Command{
 		Use:   "apply FILE.toml",
-		Short: "Make a table what its declaration says",
-		Long: "Make a table what its declaration says. One that isn't there is created with the\n" +
-			"periods it needs now; a rolling one gets what the declaration has and it lacks:\n" +
-			"columns, roll-ups, another period or retention from now on. A plain table with\n" +
-			"rows becomes a rolling one while it is written to: its rows are copied in chunks\n" +
-			"and its changes repeated by triggers, then the two change names. The old one\n" +
-			"stays as it is until --finish; --undo is the way back.\n\n" +
-			"The plan is shown first, and asked about. What is known of the table is kept\n" +
-			"beside it, in tables rowmill_*. Ctrl-C is safe at any time: apply again goes on.",
+		Short: "Create or change a table according to its declaration",
+		Long: "Create or change a table according to its declaration. A missing table is created\n" +
+			"with the periods that it needs now. A rolling table gets what it lacks: columns,\n" +
+			"roll-ups, another period or retention from now on. A plain table with rows becomes\n" +
+			"a rolling one while it is written to: its rows are copied in chunks, triggers\n" +
+			"repeat its changes, and then the two tables are swapped. The old table is kept\n" +
+			"until --finish; --undo reverses the adoption.\n\n" +
+			"The command shows its plan and asks for confirmation. It stores its state beside\n" +
+			"the table, in tables rowmill_*. Ctrl-C is safe at any time: apply continues.",
 		Example: "  rowmill apply readings.toml --dry-run\n" +
 			"  rowmill apply readings.toml --yes",
 		Args: wantArgs(1, 1),
@@ -46,9 +46,9 @@ func (a *app) applyCommand() *cobra.Command {
 	f.kept.define(flags)
 	flags.BoolVar(&f.dry, "dry-run", false, "print the SQL that would run, and change nothing (default false)")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "don't ask (default false)")
-	flags.BoolVar(&f.duplicates, "allow-duplicates", false, "adopt a table also where keys of it are no longer unique\nafterwards: --dry-run names them (default false)")
-	flags.BoolVar(&f.finish, "finish", false, "drop what an adopted table was before (default false)")
-	flags.BoolVar(&f.undo, "undo", false, "take the adoption of a plain table back (default false)")
+	flags.BoolVar(&f.duplicates, "allow-duplicates", false, "adopt a table even if some of its keys are not unique\nafterwards: --dry-run names them (default false)")
+	flags.BoolVar(&f.finish, "finish", false, "drop the old table of an adopted one (default false)")
+	flags.BoolVar(&f.undo, "undo", false, "reverse the adoption of a plain table (default false)")
 	flags.StringVar(&f.memory, "memory", "", "memory for every = \"auto\", a `SIZE` such as 8GB (the server's cache)")
 	flags.StringVar(&f.rate, "rate", "", "inserts to expect for every = \"auto\", as `N/s` (measured from the table)")
 	return c
@@ -88,7 +88,7 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 	if f.dry {
 		printStatements(a.stdout, plan)
 		if plan.Empty() {
-			fmt.Fprintf(a.stdout, "-- %s is as %s says: nothing to do\n", k.Declared.Name, file)
+			fmt.Fprintf(a.stdout, "-- %s matches %s: nothing to do\n", k.Declared.Name, file)
 		}
 		return nil
 	}
@@ -99,7 +99,7 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 		fmt.Fprintln(a.stderr, "note:", n)
 	}
 	if plan.Empty() {
-		fmt.Fprintf(a.stdout, "%s is as %s says: nothing to do\n", k.Declared.Name, file)
+		fmt.Fprintf(a.stdout, "%s matches %s: nothing to do\n", k.Declared.Name, file)
 		return nil
 	}
 	var b strings.Builder
@@ -111,7 +111,7 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 		return err
 	}
 	if err := plan.Run(ctx, func(s maintain.ApplyStep) { fmt.Fprintln(a.stderr, s.What) }); err != nil {
-		return stopped(ctx, err, "rowmill apply %s, which goes on where it stopped", file)
+		return stopped(ctx, err, "rowmill apply %s, which continues", file)
 	}
 	fmt.Fprintf(a.stdout, "%s is applied: rowmill run %s keeps it\n", k.Declared.Name, file)
 	return nil

@@ -44,7 +44,7 @@ func TestApplyDryRun(t *testing.T) {
 				t.Errorf("a new table: %s", out)
 			}
 			wantDone(t, rowmill(t.Context(), "apply", file, "--yes"))
-			if out, want := dry(), "-- readings is as "+file+" says: nothing to do\n"; out != want {
+			if out, want := dry(), "-- readings matches "+file+": nothing to do\n"; out != want {
 				t.Errorf("an applied one: %q, want %q", out, want)
 			}
 			write("keep  = \"100d\"\n")

@@ -20,7 +20,7 @@ func (a *app) confirm(ctx context.Context, plan string, yes bool) error {
 	if yes {
 		return nil
 	}
-	fmt.Fprint(a.stderr, "Go on? [y/N] ")
+	fmt.Fprint(a.stderr, "Continue? [y/N] ")
 	type line struct {
 		text string
 		err  error
@@ -48,7 +48,7 @@ func (a *app) confirm(ctx context.Context, plan string, yes bool) error {
 	if err != nil { // the user did not end the line
 		fmt.Fprintln(a.stderr)
 	}
-	return usagef("--yes, once the plan is what you want", "not confirmed; nothing was done")
+	return usagef("--yes, if you agree to the plan", "not confirmed; nothing was done")
 }
 
 // errStopped is the error of an interrupted command that is not a measurement.

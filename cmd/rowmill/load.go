@@ -62,17 +62,16 @@ func (a *app) loadCommand() *cobra.Command {
 		Short: "Load files and streams into a rolling table, without loss or duplicates",
 		Long: "Load files and streams into a rolling table: CSV, TSV or JSON lines, also\n" +
 			"compressed (.gz, .zst), and - for stdin. Each batch is one transaction with its\n" +
-			"line of the ledger, so that the same command goes on where a crash stopped it,\n" +
-			"and a file that is loaded already changes nothing. A file that has grown is\n" +
-			"loaded from where it ended. Of rows that were loaded before it is looked whether\n" +
-			"the table has them; where it doesn't, the exit code is 1, and --again loads the\n" +
-			"file anew.\n\n" +
+			"line of the ledger, so that the same command continues after a crash, and a file\n" +
+			"that is loaded already changes nothing. A file that has grown is loaded from its\n" +
+			"earlier end. Rows that were loaded before are looked up in the table; if some are\n" +
+			"missing, the exit code is 1, and --again loads the file once more.\n\n" +
 			"Values and periods are checked first. Rows that can't be loaded go to a file of\n" +
 			"JSON lines, with line, reason and the row; all others are loaded, and the exit\n" +
-			"code is 1. Rows whose key is in the table are counted and passed over.\n\n" +
-			"stdin can't be read again: with --spool its rows are on disk first, and what a\n" +
-			"crash left there is loaded by the next rowmill load with that spool. When the\n" +
-			"spool is full the sender waits.",
+			"code is 1. Rows whose key is in the table are counted and skipped.\n\n" +
+			"stdin can't be read again: with --spool its rows are written to disk first, and\n" +
+			"the next rowmill load with that spool loads what a crash left there. When the\n" +
+			"spool is full, the sender waits.",
 		Example: "  rowmill load readings.toml day1.csv day2.csv.gz\n" +
 			"  rowmill load readings.toml day1.csv --dry-run\n" +
 			"  producer | rowmill load readings.toml - --format jsonl --spool /var/spool/readings",
@@ -94,19 +93,19 @@ func (a *app) loadCommand() *cobra.Command {
 	flags.BoolVar(&f.truncate, "truncate-times", false, "cut off digits of a second that a column doesn't keep (default false)")
 	flags.StringVar(&f.unix, "unix-times", "", "take numbers in columns of times for `UNIT`s since 1970: s, ms, us or ns (refused)")
 	flags.StringVar(&f.bytes, "bytes", value.Hex, "how columns of bytes are written: `FORM` hex, base64 or raw")
-	flags.StringVar(&f.source, "source", "", "know the source by this `NAME`, wherever it lies (its path)")
+	flags.StringVar(&f.source, "source", "", "`NAME` that identifies the source wherever it is (its path)")
 	flags.StringVar(&f.duplicates, "duplicates", ingest.SkipDuplicates, "`WAY` with rows whose key is in the table: skip, or reject, to the file of bad rows")
 	intVar(flags, &f.rows, "batch", ingest.DefaultRows, "rows of a batch")
 	intVar(flags, &f.writers, "writers", ingest.DefaultWriters, "batches sent at a time; SQLite takes one")
 	flags.DurationVar(&f.flush, "flush", ingest.DefaultFlush, "how long rows of a stream wait for others")
-	flags.DurationVar(&f.retry, "retry", 5*time.Minute, "how long to try again when the server can't be reached or a lock not be had; -1s is for ever")
+	flags.DurationVar(&f.retry, "retry", 5*time.Minute, "how long to retry when the server can't be reached or a lock is not granted; -1s is forever")
 	flags.StringVar(&f.bad, "bad", "", "`PATH` of the file for rows that can't be loaded (SOURCE.bad.jsonl in the working directory)")
 	flags.IntVar(&f.maxBad, "max-bad", 1000, "stop before more than `N` of them; -1 is never")
 	flags.StringVar(&f.spool, "spool", "", "keep a stream's rows in `DIRECTORY` until they are loaded (nowhere)")
 	flags.StringVar(&f.spoolBytes, "spool-size", "1GiB", "`SIZE` at which the sender of a stream is made to wait")
-	flags.BoolVar(&f.again, "again", false, "load all of a file that is loaded already, passing over rows whose key is in the table (default false)")
+	flags.BoolVar(&f.again, "again", false, "load all of a file that is loaded already, skipping rows whose key is in the table (default false)")
 	flags.BoolVar(&f.accept, "accept-missing", false, "no longer look for rows of a file that were loaded and aren't in the table any more (default false)")
-	flags.BoolVar(&f.dry, "dry-run", false, "read and check all, and send nothing (default false)")
+	flags.BoolVar(&f.dry, "dry-run", false, "read and check all rows, and send none (default false)")
 	flags.BoolVar(&f.list, "list", false, "list what was loaded into the table, and how far, and change nothing (default false)")
 	flags.BoolVar(&f.withJSON, "json", false, "print JSON (default false)")
 	return c
@@ -128,9 +127,9 @@ func (f *loadFlags) options(sources []string) (ingest.Options, error) {
 	case f.list && (len(sources) > 0 || f.spool != "" || f.dry):
 		return o, usagef("rowmill load FILE.toml --list", "--list is about all that was loaded: it takes no source, and neither --spool nor --dry-run")
 	case len(sources) == 0 && f.spool == "" && !f.list:
-		return o, usagef("rowmill load FILE.toml SOURCE..., or - for stdin", "load what?")
+		return o, usagef("rowmill load FILE.toml SOURCE..., or - for stdin", "no source is given")
 	case streams > 1 || streams == 1 && len(sources) > 1:
-		return o, usagef("rowmill load FILE.toml - alone", "- is stdin, and goes with no other source")
+		return o, usagef("rowmill load FILE.toml - alone", "- is stdin, and can't be combined with another source")
 	case f.spool != "" && len(sources) > 0 && streams == 0:
 		return o, usagef("the file without --spool", "--spool is for stdin: a file can be read again")
 	case f.spool != "" && f.dry:
@@ -148,7 +147,7 @@ func (f *loadFlags) options(sources []string) (ingest.Options, error) {
 	case f.writers < 1 || f.writers > 64:
 		return o, usagef("--writers 2", "--writers %d: want 1 to 64", f.writers)
 	case f.flush <= 0:
-		return o, usagef("--flush 1s", "--flush %s: want more than nothing", f.flush)
+		return o, usagef("--flush 1s", "--flush %s: want more than 0s", f.flush)
 	case f.maxBad < -1:
 		return o, usagef("--max-bad 1000", "--max-bad %d: want 0 or more, or -1 for any number", f.maxBad)
 	case f.duplicates != ingest.SkipDuplicates && f.duplicates != ingest.RejectDuplicates:
@@ -305,11 +304,11 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 func stoppedHint(last ingest.Outcome, source, spool string) string {
 	switch {
 	case last.Lost > 0:
-		return "the stream once more from its start: rows whose key is in the table are passed over. --spool, of a size that is enough, keeps what is read"
+		return "the stream once more from its start: rows whose key is in the table are skipped. A large enough --spool keeps what is read"
 	case source == "-" && spool == "":
 		return "the rest of the stream, what was read of it is loaded"
 	}
-	return "the same command, which goes on where it stopped"
+	return "the same command, which continues"
 }
 
 // openForLoad calls openApplied. While the server can't be reached, it retries for the

@@ -65,12 +65,12 @@ func TestLoadBadInput(t *testing.T) {
 		code int
 		says []string
 	}{
-		{[]string{}, exitUsage, []string{"load what?"}},
+		{[]string{}, exitUsage, []string{"no source is given"}},
 		{[]string{good, l.dir + "/missing.csv"}, exitFailed, []string{"missing.csv: no such file", "nothing has been loaded"}},
 		{[]string{l.dir}, exitFailed, []string{"is a directory", "*"}},
 		{[]string{"--header", "false", good}, exitUsage, []string{"Try: --header=false"}},
 		{[]string{"-"}, exitUsage, []string{"format of stdin"}},
-		{[]string{"-", good, "--format", "csv"}, exitUsage, []string{"no other source"}},
+		{[]string{"-", good, "--format", "csv"}, exitUsage, []string{"another source"}},
 		{[]string{good, "--format", "xml"}, exitUsage, []string{`"xml" is unknown`, "csv tsv jsonl"}},
 		{[]string{good, "--spool", l.dir}, exitUsage, []string{"--spool is for stdin"}},
 		{[]string{good, good, "--source", "x"}, exitUsage, []string{"names one source"}},
@@ -103,5 +103,30 @@ func TestLoadBadInput(t *testing.T) {
 	}
 	if s := rowmill(t.Context(), "load", l.file, good, "--time-zone", "-01:00", "--bad", l.dir+"/bad.jsonl"); s.code != exitDone {
 		t.Errorf("an offset: %s", s.stderr)
+	}
+}
+
+// TestLoadDryRunAgain checks that a dry run has a separate file of bad rows, which
+// holds only those of the last dry run, and that it doesn't change the file of a load.
+func TestLoadDryRunAgain(t *testing.T) {
+	t.Parallel()
+	l := newNumbered(t, "sqlite")
+	path := l.write("day.csv", "sensor,ts,value,note\nx,2026-03-29 01:00:00,1,ok\n1,2026-03-29 01:00:00,1,ok\n")
+	for range 2 {
+		l.load(exitFailed, path, "--dry-run")
+	}
+	if got := l.bad("day.csv.dry.jsonl"); len(got) != 1 || len(l.bad("day.csv.bad.jsonl")) != 0 {
+		t.Errorf("dry runs: %+v", got)
+	}
+	l.load(exitFailed, path)
+	for range 2 {
+		l.load(exitFailed, path, "--dry-run", "--bad", "day.csv.bad.jsonl")
+	}
+	if got := l.bad("day.csv.bad.jsonl"); len(got) != 2 {
+		t.Errorf("the load's and the dry run's: %+v", got)
+	}
+	l.load(exitDone, l.write("day.csv", "sensor,ts,value,note\n"), "--dry-run")
+	if got := l.bad("day.csv.dry.jsonl"); len(got) != 0 {
+		t.Errorf("of a file that is mended: %+v", got)
 	}
 }

@@ -146,10 +146,10 @@ func (a *app) rootCommand() *cobra.Command {
 		Long: strings.TrimSpace(`
 Measure, and keep, the insert rate of SQL tables that outgrow memory.
 
-rowmill fills a table, plain and cut into periods, records the insert rate as
-it grows, and explains where it falls and why (bench, report, compare). Tables
-that are declared in a file it keeps cut into periods by time, for years, so that
-inserts touch only what is in memory (plan, apply, run, status).`),
+rowmill fills a table, plain and partitioned into periods, records the insert rate
+as the table grows, and explains where and why it falls (bench, report, compare).
+It keeps tables that are declared in a file partitioned into periods by time, for
+years, so that inserts touch only pages in memory (plan, apply, run, status).`),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,

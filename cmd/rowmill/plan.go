@@ -37,13 +37,13 @@ func (a *app) planCommand() *cobra.Command {
 	var f planFlags
 	c := &cobra.Command{
 		Use:   "plan FILE.toml",
-		Short: "Say which period fits, how large a table gets, and how fast inserts stay",
-		Long: "Say which period fits, how large a table gets, and how fast inserts stay. Each\n" +
-			"figure comes with where it is from.\n\n" +
-			"Bytes per row, of the rows and of each index, are measured: a scratch table,\n" +
-			"rowmill_scratch_..., is made on the server, filled with rows of the table that is\n" +
-			"declared, or made-up ones while it has none, and dropped, also after Ctrl-C. What\n" +
-			"a killed plan left is dropped by the next one. Nothing else is changed.",
+		Short: "Estimate the period that fits, a table's size and its insert rate",
+		Long: "Estimate the period that fits into memory, a table's size, and the insert rate to\n" +
+			"expect. Each figure is printed with its source.\n\n" +
+			"Bytes per row, of the rows and of each index, are measured: the command creates a\n" +
+			"scratch table, rowmill_scratch_..., on the server, fills it with rows of the declared\n" +
+			"table, or with generated ones while that has none, and drops it, also after Ctrl-C.\n" +
+			"The next plan drops what a killed one left. Nothing else is changed.",
 		Example: "  rowmill plan readings.toml --rate 5000/s\n" +
 			"  rowmill plan readings.toml --row-bytes 102 --rate 509/s --memory 2GB",
 		Args: wantArgs(1, 1),
@@ -56,7 +56,7 @@ func (a *app) planCommand() *cobra.Command {
 	flags.StringVar(&f.record, "record", "", "take rates from this `RUN.jsonl` of bench insert")
 	flags.StringVar(&f.memory, "memory", "", "memory for pages of tables and indexes, a `SIZE` such as 8GB (the server's cache)")
 	intVar(flags, &f.rows, "sample-rows", sizing.DefaultSample, "rows of the sample")
-	flags.Float64Var(&f.rowBytes, "row-bytes", 0, "estimate from so many bytes of a row, and ask no server (measured)")
+	flags.Float64Var(&f.rowBytes, "row-bytes", 0, "estimate from this number of bytes per row, without a server (measured)")
 	flags.Float64Var(&f.reads, "disk-reads", defaultReads, "random pages the disk reads per second, for the estimate of a plain table")
 	flags.BoolVar(&f.json, "json", false, "print JSON (default false)")
 	return c
@@ -65,13 +65,13 @@ func (a *app) planCommand() *cobra.Command {
 func (f *planFlags) check() error {
 	switch {
 	case f.rate > 0 && f.record != "":
-		return usagef("one of them", "--rate and --record both say how many rows are inserted")
+		return usagef("one of them", "--rate and --record both give the rate of inserts")
 	case f.rows < 1000 || f.rows > 5_000_000:
 		return usagef("--sample-rows 50k", "--sample-rows %d: want 1000 to 5,000,000", f.rows)
 	case !(f.rowBytes >= 0 && f.rowBytes < 1e9):
-		return usagef("--row-bytes 100", "--row-bytes %v makes no sense", f.rowBytes)
+		return usagef("--row-bytes 100", "--row-bytes %v: want 0 to 1e9", f.rowBytes)
 	case !(f.reads > 0 && f.reads < 1e9):
-		return usagef("--disk-reads 10000", "--disk-reads %v makes no sense", f.reads)
+		return usagef("--disk-reads 10000", "--disk-reads %v: want more than 0, up to 1e9", f.reads)
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (a *app) planned(ctx context.Context, file string, f planFlags, in sizing.I
 		in.Declare(d)
 		in.Pieces, in.PiecesFrom = sizing.Estimate(f.rowBytes), fmt.Sprintf("--row-bytes: an estimate, twice %g bytes and a tenth more", f.rowBytes)
 		if in.Memory.Value == 0 {
-			return nil, usagef("--memory 8GB", "--row-bytes asks no server, which would tell its memory")
+			return nil, usagef("--memory 8GB", "--row-bytes uses no server, so that the memory is unknown")
 		}
 		out, err := sizing.Plan(in)
 		return out, planHint(err)
@@ -176,7 +176,7 @@ func (a *app) planKept(ctx context.Context, k *kept, in sizing.Input, rows int) 
 // planHint adds a hint to the error of an unknown rate.
 func planHint(err error) error {
 	if errors.Is(err, sizing.ErrNoRate) {
-		return &usageError{err, "--rate 5000/s; a table that has rows already tells its rate itself"}
+		return &usageError{err, "--rate 5000/s; for a table that has rows, the rate is measured"}
 	}
 	return err
 }

@@ -31,12 +31,12 @@ func (a *app) restoreCommand() *cobra.Command {
 		Use:   "restore FILE.toml [PERIOD]",
 		Short: "Bring an archived period back",
 		Long: "Bring an archived period back: its rows are read from the Parquet file into a\n" +
-			"table of their own, counted and summed up, and compared with the file and with\n" +
-			"what the period had when it was sealed. Then that table becomes a period of the\n" +
-			"rolling table again, under a short lock, or, with --into, stays one of its own.\n\n" +
-			"A restored period isn't dropped again, however old it is, until --release hands\n" +
-			"it back to retention. Inserts go on meanwhile, and rowmill run may run. After a\n" +
-			"crash the same command goes on where it stopped.\n\n" +
+			"table of their own, and their number and checksum are compared with the file and\n" +
+			"with the period's seal. Then that table becomes a period of the rolling table\n" +
+			"again, under a short lock, or, with --into, remains a table of its own.\n\n" +
+			"A restored period isn't dropped again, however old it is, until --release returns\n" +
+			"it to retention. Inserts continue meanwhile, and rowmill run may run. After a\n" +
+			"crash, the same command continues.\n\n" +
 			"--list shows the archives there are; --list --verify reads each of them back.",
 		Example: "  rowmill restore readings.toml --list\n" +
 			"  rowmill restore readings.toml p20261120\n" +
@@ -74,9 +74,9 @@ func (f *restoreFlags) check(period string) error {
 	case f.list:
 		return nil
 	case period == "" && f.file == "":
-		return usagef(try, "which period?")
+		return usagef(try, "no period is given")
 	case period != "" && f.file != "":
-		return usagef("one of them", "period %s and --file %s both say what to restore", period, f.file)
+		return usagef("one of them", "period %s and --file %s both name what to restore", period, f.file)
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func (a *app) restore(ctx context.Context, file, period string, f restoreFlags) 
 		if f.withJSON {
 			return a.printJSON(restored{Format: restoreFormat, Table: k.Declared.Name, Period: period, Released: true})
 		}
-		fmt.Fprintf(a.stdout, "%s of %s is retention's again\n", period, k.Declared.Name)
+		fmt.Fprintf(a.stdout, "retention may drop %s of %s again\n", period, k.Declared.Name)
 		return nil
 	}
 	path := f.file
@@ -171,7 +171,7 @@ func restorePlan(k *kept, r *maintain.Restoration) string {
 		fmt.Fprintf(&b, "  note: %s\n", n)
 	}
 	if r.Begun {
-		fmt.Fprintf(&b, "It was begun before, and goes on at its step %q.\n", r.Step)
+		fmt.Fprintf(&b, "It was begun before, and continues at its step %q.\n", r.Step)
 	}
 	fmt.Fprintf(&b, "On %s:\n", k.DB.Info().Target)
 	steps := []string{"read the file into a new table, and compare number and checksum of its rows"}

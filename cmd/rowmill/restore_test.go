@@ -278,8 +278,8 @@ func TestRestoreRefuses(t *testing.T) {
 		code int
 		says string
 	}{
-		{"no period", nil, exitUsage, "which period?"},
-		{"both", []string{period, "--file", path}, exitUsage, "both say what to restore"},
+		{"no period", nil, exitUsage, "no period is given"},
+		{"both", []string{period, "--file", path}, exitUsage, "both name what to restore"},
 		{"unknown", []string{"p2020"}, exitFailed, "no archive of that period"},
 		{"list of one", []string{period, "--list"}, exitUsage, "--list is about all"},
 		{"verify alone", []string{period, "--verify"}, exitUsage, "--verify goes with --list"},

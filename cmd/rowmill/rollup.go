@@ -18,8 +18,8 @@ func (a *app) rollupCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rollup",
 		Short: "Work on a table's roll-ups",
-		Long: "Work on a table's roll-ups. rowmill run refreshes them by itself; what it can't\n" +
-			"know of, rows that others changed without a note, is for people to say.",
+		Long: "Work on a table's roll-ups. rowmill run refreshes them by itself, except for rows\n" +
+			"that other programs changed without a note: refresh their range here.",
 		Args: cobra.ArbitraryArgs,
 		RunE: group,
 	}
@@ -39,12 +39,11 @@ func (a *app) rollupRefreshCommand() *cobra.Command {
 	var f refreshFlags
 	c := &cobra.Command{
 		Use:   "refresh FILE.toml",
-		Short: "Compute the roll-ups of a range anew",
-		Long: "Compute the roll-ups of a range anew: every bucket of every level that overlaps\n" +
-			"it is replaced by what the rows say now, level by level, in transactions of\n" +
-			"about half a second. Readers of the live views see no difference but right\n" +
-			"numbers; inserts don't wait. Ctrl-C is safe: what was computed stays, and the same\n" +
-			"command does the rest.\n\n" +
+		Short: "Recompute the roll-ups of a range",
+		Long: "Recompute the roll-ups of a range: each bucket of each level that overlaps it is\n" +
+			"computed from the present rows, level by level, in transactions of about half a\n" +
+			"second. Readers of the live views see correct numbers at any time; inserts don't\n" +
+			"wait. Ctrl-C is safe: what was computed stays, and the same command continues.\n\n" +
 			"A range whose rows have been dropped is refused: its buckets are sealed. Once\n" +
 			"rowmill restore has brought back all rows of a bucket, it can be computed again.",
 		Example: "  rowmill rollup refresh readings.toml --from 2026-11-20 --to 2026-11-21\n" +
@@ -64,7 +63,7 @@ func (a *app) rollupRefreshCommand() *cobra.Command {
 
 func (a *app) rollupRefresh(ctx context.Context, file string, f refreshFlags) (err error) {
 	if f.from == "" || f.to == "" {
-		return usagef("--from 2026-11-20 --to 2026-11-21", "which range? --from and --to say")
+		return usagef("--from 2026-11-20 --to 2026-11-21", "no range is given: --from and --to are required")
 	}
 	k, err := a.openApplied(ctx, file, f.kept)
 	if err != nil {
@@ -97,7 +96,7 @@ func (a *app) rollupRefresh(ctx context.Context, file string, f refreshFlags) (e
 	for _, r := range k.Declared.Rollups {
 		names = append(names, r.Name)
 	}
-	plan := fmt.Sprintf("On %s:\n  1. compute buckets of %s that overlap %s to %s anew\n", k.DB.Info().Target, strings.Join(names, ", "), grid.Format(from), grid.Format(to))
+	plan := fmt.Sprintf("On %s:\n  1. recompute the buckets of %s that overlap %s to %s\n", k.DB.Info().Target, strings.Join(names, ", "), grid.Format(from), grid.Format(to))
 	if err := a.confirm(ctx, plan, f.yes); err != nil {
 		return err
 	}
@@ -121,7 +120,7 @@ func positionOf(g rolling.Grid, flag, text string) (int64, error) {
 	if g.Axis() == rolling.Sequence {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 {
-			return 0, usagef(flag+" 500000", "%s %q is no key", flag, text)
+			return 0, usagef(flag+" 500000", "%s %q is not a key", flag, text)
 		}
 		return n, nil
 	}
@@ -130,5 +129,5 @@ func positionOf(g rolling.Grid, flag, text string) (int64, error) {
 			return rolling.Position(t), nil
 		}
 	}
-	return 0, usagef(flag+" '2026-11-20 06:00'", "%s %q is no time", flag, text)
+	return 0, usagef(flag+" '2026-11-20 06:00'", "%s %q is not a time", flag, text)
 }

@@ -117,7 +117,7 @@ func TestRollupRefreshRefuses(t *testing.T) {
 	}{
 		"no range":  {"", "--from and --to"},
 		"backwards": {"--from 2026-11-20 --to 2026-11-19", "is empty"},
-		"no time":   {"--from yesterday --to 2026-11-19", "is no time"},
+		"no time":   {"--from yesterday --to 2026-11-19", "is not a time"},
 	} {
 		s := rowmill(t.Context(), append([]string{"rollup", "refresh", file, "--yes"}, strings.Fields(c.args)...)...)
 		if s.code != exitUsage || !strings.Contains(s.stderr, c.want) {

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/monitor"
+	"github.com/rowmill/rowmill/internal/state"
 )
 
 // runFlags are the flags of `rowmill run`.
@@ -28,14 +31,14 @@ func (a *app) runCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run FILE.toml...",
 		Short: "Keep rolling tables: periods, roll-ups, archive, retention",
-		Long: "Keep rolling tables for as long as it runs. Periods are created ahead of the\n" +
+		Long: "Keep rolling tables until the command ends. Periods are created ahead of the\n" +
 			"inserts; rows are rolled up; periods that are over are sealed, rebuilt sorted and\n" +
 			"compressed, merged and archived; those that have passed retention are dropped,\n" +
 			"and only when they are sealed, rolled up and archived, which is proven first.\n\n" +
-			"Every lock is waited for a second at most, and asked for again later: inserts\n" +
-			"don't queue up behind it. Any number of rowmill run may keep a table: one leads,\n" +
-			"by a lock in the database, and another takes over within seconds when it ends.\n" +
-			"SIGTERM ends it cleanly; what a kill leaves undone the next one finishes.",
+			"Each lock is waited for at most one second and requested again later, so that\n" +
+			"inserts don't queue behind it. Several rowmill run may keep a table: one leads, by\n" +
+			"a lock in the database, and another takes over within seconds when it ends.\n" +
+			"SIGTERM ends the command cleanly; the next one completes what a killed one left.",
 		Example: "  rowmill run readings.toml --listen :9187\n" +
 			"  rowmill run readings.toml --once",
 		Args: wantArgs(1, -1),
@@ -44,9 +47,9 @@ func (a *app) runCommand() *cobra.Command {
 	flags := c.Flags()
 	flags.SortFlags = false
 	f.kept.define(flags)
-	flags.BoolVar(&f.once, "once", false, "do all that is due and end, for cron; exit 1 where some is left (default false)")
+	flags.BoolVar(&f.once, "once", false, "do all that is due and end, for cron; exit 1 if something is left (default false)")
 	flags.StringVar(&f.listen, "listen", "", "serve /metrics, /healthz and a page at `ADDRESS`, such as :9187 (nowhere)")
-	flags.DurationVar(&f.interval, "interval", 10*time.Second, "how often to look for late rows and what else isn't planned")
+	flags.DurationVar(&f.interval, "interval", 10*time.Second, "how often to look for late rows and other unplanned work")
 	flags.IntVar(&f.running, "max-running", 0, "rows are copied only while fewer statements run on the server; 0 is any number (default 0)")
 	flags.DurationVar(&f.lag, "max-lag", 0, "rows are copied only while no replica is further behind; 0s is any lag (default 0s)")
 	return c
@@ -54,7 +57,7 @@ func (a *app) runCommand() *cobra.Command {
 
 func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) {
 	if f.interval <= 0 {
-		return usagef("--interval 10s", "--interval %s: want more than nothing", f.interval)
+		return usagef("--interval 10s", "--interval %s: want more than 0s", f.interval)
 	}
 	if f.running < 0 {
 		return usagef("--max-running 20", "--max-running %d: want 0, which is any number, or more", f.running)
@@ -92,8 +95,8 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 	if f.once {
 		return a.keepOnce(ctx, tables)
 	}
-	var leads leadership
-	served, err := a.serveStatus(ctx, f.listen, tables[0], &leads)
+	var leads atomic.Int32 // lanes in which this process is the leader
+	served, err := a.serveStatus(ctx, f.listen, tables[0], func() bool { return leads.Load() > 0 })
 	if err != nil {
 		return err
 	}
@@ -101,8 +104,12 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 	for _, k := range tables {
 		a.logLine(fmt.Sprintf("%s keep %s on %s: periods of %s", stamp(time.Now()), k.Declared.Name, k.DB.Info().Target, k.Table.Table.Grid))
 		d := &maintain.Daemon{Table: k.Table, Poll: f.interval, Leads: func(lane maintain.Lane, is bool) {
-			leads.set(lane, is)
-			a.sayLeads(k, lane, is)
+			word, change := "leads", int32(1)
+			if !is {
+				word, change = "leads no more", -1
+			}
+			leads.Add(change)
+			a.logLine(fmt.Sprintf("%s %s %s: %s", stamp(time.Now()), word, k.Declared.Name, lane))
 		}}
 		all.Go(func() { d.Run(ctx) })
 	}
@@ -118,7 +125,7 @@ func (a *app) keepOnce(ctx context.Context, tables []*kept) error {
 	for _, k := range tables {
 		err := (&maintain.Daemon{Table: k.Table}).Once(ctx)
 		if errors.Is(err, engine.ErrLockTimeout) {
-			fmt.Fprintf(a.stderr, "%s: another rowmill run keeps it, or a lock was not to be had\n", k.Declared.Name)
+			fmt.Fprintf(a.stderr, "%s: another rowmill run keeps it, or a lock was not granted\n", k.Declared.Name)
 		}
 		failed = append(failed, err)
 	}
@@ -154,10 +161,20 @@ func (a *app) logLine(line string) {
 	fmt.Fprintln(a.stderr, line)
 }
 
-func (a *app) sayLeads(k *kept, lane maintain.Lane, leads bool) {
-	word := "leads"
-	if !leads {
-		word = "leads no more"
+// serveStatus serves metrics, health and the page of a table until ctx ends. wait
+// waits for the server to end.
+func (a *app) serveStatus(ctx context.Context, addr string, k *kept, leads func() bool) (wait func() error, err error) {
+	if addr == "" {
+		return func() error { return nil }, nil
 	}
-	a.logLine(fmt.Sprintf("%s %s %s: %s", stamp(time.Now()), word, k.Declared.Name, lane))
+	listener, err := monitor.Listen(addr)
+	if err != nil {
+		return nil, err
+	}
+	m := monitor.New(monitor.Options{Table: k.Declared.Name, Look: k.Status, Self: state.Me(), Leads: leads, Version: versionString()})
+	var all sync.WaitGroup
+	var served error
+	all.Go(func() { served = monitor.ServeOn(ctx, listener, m) })
+	all.Go(func() { m.Run(ctx) })
+	return func() error { all.Wait(); return served }, nil
 }

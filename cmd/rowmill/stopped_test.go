@@ -68,7 +68,7 @@ func TestDryRunOfTheEnd(t *testing.T) {
 			for _, verb := range []string{"--finish", "--undo"} {
 				for _, yes := range []string{"--yes=true", "--yes=false"} {
 					s := rowmill(t.Context(), "apply", file, verb, "--dry-run", yes)
-					if s.code != exitDone || strings.Contains(s.stderr, "Go on?") || !regexp.MustCompile(`DROP TABLE IF EXISTS .readings__rowmill`).MatchString(s.stdout) {
+					if s.code != exitDone || strings.Contains(s.stderr, "Continue?") || !regexp.MustCompile(`DROP TABLE IF EXISTS .readings__rowmill`).MatchString(s.stdout) {
 						t.Errorf("%s %s: exit %d, stdout: %s\nstderr: %s", verb, yes, s.code, s.stdout, s.stderr)
 					}
 					if regexp.MustCompile(`(?m)^-- .*;$`).MatchString(s.stdout) {
@@ -99,7 +99,7 @@ func TestInterruptAtQuestion(t *testing.T) {
 	defer cancel()
 	stdin, never := io.Pipe()
 	defer never.Close()
-	stderr := &watched{find: regexp.MustCompile(`Go on\? \[y/N\]`), found: func([]string) { cancel() }}
+	stderr := &watched{find: regexp.MustCompile(`Continue\? \[y/N\]`), found: func([]string) { cancel() }}
 	ended := make(chan int, 1)
 	go func() {
 		ended <- run(ctx, []string{"apply", file, "--allow-duplicates"}, stdin, &bytes.Buffer{}, stderr)
