@@ -45,7 +45,8 @@ type Env struct {
 }
 
 // Progress shows runs while they are in progress. Its methods may be called from
-// several goroutines.
+// several goroutines. If it has a method Expect(cells int, seconds float64), a matrix of
+// cells calls it first, with the number of cells and the time of each.
 type Progress interface {
 	// Begin announces a run; its name is as shown to users.
 	Begin(result.Run)

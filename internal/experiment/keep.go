@@ -87,6 +87,9 @@ type keepRun struct {
 
 // keep measures inserts into a declared table while it is kept.
 func (e *Env) keep(ctx context.Context, s *Spec) ([]result.Record, error) {
+	if e.OpenTable == nil {
+		return nil, errors.New("keep a table: the environment opens none")
+	}
 	table, db, err := e.OpenTable(ctx, s)
 	if err != nil {
 		return nil, err

@@ -564,8 +564,8 @@ type transfer struct {
 	done func(b *engine.Batch, next int64)
 }
 
-// transfer inserts rows in batches, each in one transaction.
-func (w *Insert) transfer(ctx context.Context, t transfer) (err error) {
+// load inserts rows in batches, each in one transaction.
+func (w *Insert) load(ctx context.Context, t transfer) (err error) {
 	writer, err := w.db.Writer(ctx, t.into, t.method)
 	if err != nil {
 		return err

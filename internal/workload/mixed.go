@@ -235,10 +235,10 @@ func (m *Mixed) Fill(ctx context.Context, dropExisting bool, progress func(rows 
 	if slices.Contains(m.db.Capabilities().Methods, engine.Load) {
 		load.method = engine.Load
 	}
-	err = m.transfer(ctx, load)
+	err = m.load(ctx, load)
 	if errors.Is(err, engine.ErrUnsupported) && load.method != m.opt.Method && m.Rows() == 0 {
 		load.method = m.opt.Method // the server may forbid the bulk method
-		err = m.transfer(ctx, load)
+		err = m.load(ctx, load)
 	}
 	if err != nil {
 		return schema, nil, fmt.Errorf("fill table %s: %w", t.Name, err)

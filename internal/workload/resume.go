@@ -213,7 +213,7 @@ const refillFor = 30 * time.Second
 
 // refill inserts missing rows, in batches no larger than the load's.
 func (w *Insert) refill(ctx context.Context, t *table, hole span, refilled *int64) error {
-	return w.transfer(ctx, transfer{into: &t.Table, stream: t.stream, rows: hole, batch: int64(w.opt.Batch), method: w.opt.Method, patience: refillFor,
+	return w.load(ctx, transfer{into: &t.Table, stream: t.stream, rows: hole, batch: int64(w.opt.Batch), method: w.opt.Method, patience: refillFor,
 		done: func(b *engine.Batch, _ int64) { *refilled += int64(b.Rows()) }})
 }
 

@@ -92,7 +92,7 @@ func (w *Insert) BytesPerRow(ctx context.Context, rows int64) (perRow float64, e
 	// The sample consists of the first rows of the first table. Single rows would take
 	// too long.
 	load := transfer{into: scratch, stream: w.tables[0].stream, rows: span{0, rows}, batch: int64(max(w.opt.Batch, minPeriodRows)), method: w.opt.Method}
-	if err := w.transfer(ctx, load); err != nil {
+	if err := w.load(ctx, load); err != nil {
 		return 0, err
 	}
 	s, err := w.db.Catalog().Sizes(ctx, scratch)
