@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"regexp"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/sandbox"
+	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -101,27 +104,18 @@ func TestMatrixRegression(t *testing.T) {
 	}
 	w := result.NewWriter(f)
 	for _, r := range recs {
-		for i := range r.Intervals {
-			r.Intervals[i].Elapsed /= 100
-			r.Intervals[i].Seconds /= 100
-			for j := range r.Intervals[i].Marks {
-				r.Intervals[i].Marks[j][1] /= 100
-			}
-		}
-		err = w.Run(r.Run)
+		err = errors.Join(err, w.Run(r.Run))
 		for _, iv := range r.Intervals {
-			if err == nil {
-				err = w.Interval(iv)
+			iv.Elapsed /= 100
+			iv.Seconds /= 100
+			for j := range iv.Marks {
+				iv.Marks[j][1] /= 100
 			}
+			err = errors.Join(err, w.Interval(iv))
 		}
-		if err == nil {
-			err = w.End(*r.End)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		err = errors.Join(err, w.End(*r.End))
 	}
-	if err := f.Close(); err != nil {
+	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range []string{"compare old.jsonl m.jsonl --threshold 10%", "bench matrix --resume m.jsonl --baseline old.jsonl --threshold 10%"} {
@@ -275,6 +269,37 @@ func TestMatrixRecords(t *testing.T) {
 		s := rowmill(t.Context(), append([]string{"bench", "matrix"}, strings.Fields(args)...)...)
 		if s.code != want.code || !strings.Contains(s.stderr, want.says) || !strings.Contains(s.stderr, "Try: ") {
 			t.Errorf("%s: exit %d, %s", args, s.code, s.stderr)
+		}
+	}
+}
+
+// TestMatrixServers tests a private server for each run, with the durability of its
+// cell, and a permanent server whose tables are dropped: the table of one writer and
+// the tables of two don't conflict.
+func TestMatrixServers(t *testing.T) {
+	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))
+	t.Chdir(t.TempDir())
+	s := rowmill(t.Context(), strings.Fields("bench matrix --target sandbox:mariadb?memory=8MB&redo=16MB --method load,pipeline --batch 500 --writers 1 "+
+		"--durability full,none --rows 5k --out m.jsonl --json")...)
+	mustPass(t, s)
+	if m := matrixJSON(t, s); m.Done != 2 || len(m.LeftOut) != 1 || m.LeftOut[0].Level != "pipeline" {
+		t.Errorf("%d done, left out %+v", m.Done, m.LeftOut)
+	}
+	for _, r := range records(t, "m.jsonl") {
+		want := map[string]string{"full": "1", "none": "0"}[r.Run.Cell.Levels[5]]
+		if r.Run.Settings["innodb_flush_log_at_trx_commit"] != want || r.Run.Durability != r.Run.Cell.Levels[5] {
+			t.Errorf("%s: durability %s, settings %v", r.Run.Name, r.Run.Durability, r.Run.Settings)
+		}
+	}
+	nothingLeft(t)
+
+	target := mariadb(t)
+	for range 2 {
+		s = rowmill(t.Context(), "bench", "matrix", "--target", target, "--preset", "ibench", "--method", "multi", "--batch", "100", "--writers", "1,2",
+			"--layout", "plain,rolling", "--period-rows", "1k", "--rows", "4k", "--json")
+		mustPass(t, s)
+		if m := matrixJSON(t, s); m.Done != 4 {
+			t.Errorf("%d of 4 done", m.Done)
 		}
 	}
 }

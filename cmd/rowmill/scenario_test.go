@@ -38,13 +38,6 @@ func TestScenarioPrint(t *testing.T) {
 	if s.code != exitUsage || !strings.Contains(s.stderr, "mine.toml:22:1: run plain-1") || !strings.Contains(s.stderr, `unknown preset "dayly"`) {
 		t.Errorf("exit %d, %s", s.code, s.stderr)
 	}
-	if err := os.WriteFile("mine.toml", []byte("name = 'x'\nnaem = 'y'\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	s = rowmill(t.Context(), "bench", "scenario", "mine.toml")
-	if s.code != exitUsage || !strings.Contains(s.stderr, `mine.toml:2:1: unknown key "naem"`) || !strings.Contains(s.stderr, "Try: did you mean name?") {
-		t.Errorf("exit %d, %s", s.code, s.stderr)
-	}
 }
 
 // scenarioOf parses the --json output.
@@ -175,17 +168,7 @@ func TestScenarioResume(t *testing.T) {
 	if err := os.Remove("mine.toml"); err != nil { // the record contains it
 		t.Fatal(err)
 	}
-	// As after a kill while a line was written.
-	f, err := os.OpenFile("run.jsonl", os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteString(`{"type":"interv` + strings.Repeat("x", 100_000)); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	cutOff(t, "run.jsonl")
 	forgetCommands(t, "run.jsonl")
 	if s := rowmill(t.Context(), "bench", "scenario", "--resume", "run.jsonl", "--scale", "2"); s.code != exitUsage || !strings.Contains(s.stderr, "--scale is the one") {
 		t.Errorf("another scale: exit %d, %s", s.code, s.stderr)

@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +66,7 @@ func (s *Spec) factors() ([]factor, error) {
 	if indexes == nil {
 		w, err := s.alone(workload.Plain).dryInsert(workload.Plain)
 		if err != nil {
-			return nil, refuse(cmp.Or(Hint(err), s.help()), "%w", err)
+			return nil, s.refused(err)
 		}
 		indexes = []string{strconv.Itoa(w.Indexes())}
 	}
@@ -104,11 +103,11 @@ type MatrixPlan struct {
 // support, and refuses invalid ones. It opens no database.
 func PlanMatrix(s *Spec) (*MatrixPlan, error) {
 	m := &MatrixPlan{Spec: s}
-	if s.Matrix == nil || len(s.Targets) != 1 {
-		return nil, refuse(s.help(), "a matrix has one target, and lists of levels")
+	if s.Matrix == nil {
+		return nil, refuse(s.help(), "the spec of a matrix lacks its section")
 	}
-	if err := target.Check(s.Target()); err != nil {
-		return nil, refuse(Hint(err), "--target: %w", err)
+	if err := s.validateTarget(); err != nil {
+		return nil, err
 	}
 	factors, err := s.factors()
 	if err != nil {
