@@ -249,12 +249,6 @@ func (s *Schema) Names() []string {
 	return out
 }
 
-// A SessionLister is a DB whose server can list its sessions.
-type SessionLister interface {
-	// Sessions lists the sessions visible to the target's user, at least its own.
-	Sessions(ctx context.Context) ([]ServerSession, error)
-}
-
 // A ServerSession is one connection to a server.
 type ServerSession struct {
 	ID int64

@@ -117,30 +117,6 @@ func Parse(text []byte) (*Value, error) {
 	return root, nil
 }
 
-// Places returns the place of each key: "memory.share", "run[1]", "run[1].layout".
-func (v *Value) Places() map[string]Place {
-	out := map[string]Place{}
-	var walk func(prefix string, v *Value)
-	walk = func(prefix string, v *Value) {
-		for _, c := range v.In {
-			key := prefix + c.Key
-			if c.Kind == Tables {
-				for i, t := range c.In {
-					element := fmt.Sprintf("%s[%d]", key, i)
-					out[element] = t.Place
-					walk(element+".", t)
-				}
-				continue
-			}
-			if out[key] = c.Place; c.Kind == Table {
-				walk(key+".", c)
-			}
-		}
-	}
-	walk("", v)
-	return out
-}
-
 type treeReader struct {
 	p    *unstable.Parser
 	text []byte

@@ -20,17 +20,19 @@ by = ["x", "y"]
 	if err != nil {
 		t.Fatal(err)
 	}
-	places := root.Places()
-	for key, want := range map[string]Place{"name": {1, 1}, "memory": {2, 1}, "memory.share": {2, 12}, "memory.of": {2, 25}, "defaults": {3, 2},
-		"defaults.batch": {4, 1}, "run[0]": {5, 3}, "run[0].layout": {6, 1}, "run[1]": {8, 3}, "run[1].by": {9, 1}} {
-		if places[key] != want {
-			t.Errorf("%s is at %v, want %v", key, places[key], want)
+	run := root.Find("run")
+	for i, c := range []struct {
+		v    *Value
+		want Place
+	}{{root.Find("name"), Place{1, 1}}, {root.Find("memory").Find("of"), Place{2, 25}}, {root.Find("defaults"), Place{3, 2}}, {root.Find("defaults").Find("batch"), Place{4, 1}},
+		{run.In[0], Place{5, 3}}, {run.In[0].Find("layout"), Place{6, 1}}, {run.In[1].Find("by"), Place{9, 1}}} {
+		if c.v == nil || c.v.Place != c.want {
+			t.Errorf("%d: %+v, want it at %v", i, c.v, c.want)
 		}
 	}
 	if n, err := root.Find("defaults").Find("batch").Integer(); n != 1000 || err != nil {
 		t.Errorf("batch is %d, error %v", n, err)
 	}
-	run := root.Find("run")
 	if l := run.In[0].Find("layout"); l.Text != "plain" || l.Content != (Place{7, 1}) {
 		t.Errorf("layout is %q, from %v", l.Text, l.Content)
 	}

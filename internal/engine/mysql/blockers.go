@@ -130,7 +130,7 @@ const (
 // sessions returns the view of the list of sessions, for a FROM clause.
 func (d dialect) sessions() string { return cmp.Or(d.listed, processList) }
 
-// Sessions implements engine.SessionLister. Unlike the view, the statement also
+// Sessions lists the sessions visible to the target's user. Unlike the view, the statement also
 // lists sessions with characters or bytes that the view's columns can't hold.
 func (db *DB) Sessions(ctx context.Context) ([]engine.ServerSession, error) {
 	var out []engine.ServerSession

@@ -285,7 +285,9 @@ func cut(ctx context.Context, db engine.Keeper, tx state.Exec, lost error) error
 
 // listed reports whether the server lists a session.
 func listed(ctx context.Context, db engine.Keeper, id int64) (bool, error) {
-	if lister, ok := db.(engine.SessionLister); ok {
+	if lister, ok := db.(interface {
+		Sessions(context.Context) ([]engine.ServerSession, error)
+	}); ok {
 		sessions, err := lister.Sessions(ctx)
 		return slices.ContainsFunc(sessions, func(s engine.ServerSession) bool { return s.ID == id }), err
 	}
