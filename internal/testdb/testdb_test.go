@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
@@ -177,4 +178,32 @@ func TestEndHelper(t *testing.T) {
 func running(pid int) bool {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	return err == nil && len(data) > 0
+}
+
+func TestOpen(t *testing.T) {
+	for kind, want := range map[string]engine.Info{
+		"null":            {Engine: "null"},
+		"sqlite":          {Engine: "sqlite", Durability: "none"},
+		"mariadb":         {Engine: "mariadb", Storage: "InnoDB", Durability: "none"},
+		"mariadb-rocksdb": {Engine: "mariadb", Storage: "ROCKSDB", Durability: "none"},
+		"mysql":           {Engine: "mysql", Storage: "InnoDB", Durability: "none"},
+		"postgres":        {Engine: "postgres", Storage: "heap", Durability: "none"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			table := &engine.Table{Name: "t", Columns: []engine.Column{{Name: "id", Type: engine.Int64}}, PrimaryKey: []string{"id"}}
+			for range 2 { // each is empty and separate
+				db := testdb.Open(t, kind)
+				got := db.Info()
+				if got.Engine != want.Engine || got.Storage != want.Storage || got.Durability != want.Durability {
+					t.Errorf("opened %+v, want %+v", got, want)
+				}
+				if err := db.Apply(t.Context(), engine.CreateTable{Table: table}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+	if a, b := testdb.Target(t, "sqlite"), testdb.Target(t, "sqlite"); a.Path == b.Path {
+		t.Errorf("%s twice", a.Path)
+	}
 }
