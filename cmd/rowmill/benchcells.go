@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
@@ -176,7 +177,7 @@ func (p *cellProgress) Expect(cells int, seconds float64) {
 	defer p.mu.Unlock()
 	p.cells = cells
 	least := time.Duration(seconds * float64(cells) * float64(time.Second))
-	fmt.Fprintf(p.w, "measuring %s of %v s each: at least %v, and before it the tables are filled\n", plural(cells, "cell"), seconds, least.Round(100*time.Millisecond))
+	fmt.Fprintf(p.w, "measuring %s of %v s each: at least %v, and before it the tables are filled\n", figure.Plural(cells, "cell"), seconds, least.Round(100*time.Millisecond))
 }
 
 func (p *cellProgress) Begin(run result.Run) {

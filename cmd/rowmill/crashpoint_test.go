@@ -21,16 +21,7 @@ import (
 
 // crashDeclaration seals, merges, compresses, archives and drops periods within a few
 // hours. The %s are the target, the type of a time, and the archive's directory.
-const crashDeclaration = `
-[table]
-name   = "readings"
-target = "%s"
-create = '''
-CREATE TABLE readings (
-  sensor INT NOT NULL, ts %s NOT NULL, value INT NOT NULL,
-  PRIMARY KEY (sensor, ts))'''
-time   = "ts"
-
+const crashDeclaration = intsTable + `
 [period]
 every = "1h"
 ahead = "12h"

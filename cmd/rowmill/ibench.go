@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/workload"
 )
 
@@ -99,7 +100,7 @@ func (a *app) benchIbench(ctx context.Context, f *ibenchFlags) error {
 	}
 	if n := f.ibench.QuerySteps(); n > 0 {
 		each := f.ibench.QueryTime.D()
-		fmt.Fprintf(a.stderr, "%s of %v %s %v, after the load\n", plural(n, "query step"), each, map[bool]string{true: "takes", false: "take"}[n == 1], time.Duration(n)*each)
+		fmt.Fprintf(a.stderr, "%s of %v %s %v, after the load\n", figure.Plural(n, "query step"), each, map[bool]string{true: "takes", false: "take"}[n == 1], time.Duration(n)*each)
 	}
 	return a.bench(ctx, m)
 }

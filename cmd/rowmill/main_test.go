@@ -55,6 +55,19 @@ func openKeeper(t *testing.T, url string) engine.Keeper {
 	return opened.DB.(engine.Keeper)
 }
 
+// intsTable is the first section of a declaration of the table readings. The %s are
+// the target and the type of a time.
+const intsTable = `
+[table]
+name   = "readings"
+target = "%s"
+create = '''
+CREATE TABLE readings (
+  sensor INT NOT NULL, ts %s NOT NULL, value INT NOT NULL,
+  PRIMARY KEY (sensor, ts))'''
+time   = "ts"
+`
+
 // golden compares text with testdata/name, or rewrites that file with -update.
 func golden(t *testing.T, dir, name, got string) {
 	t.Helper()

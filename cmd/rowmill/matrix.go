@@ -15,6 +15,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
@@ -208,7 +209,7 @@ func (a *app) benchMatrix(ctx context.Context, f *matrixFlags, given *pflag.Flag
 	out := f.out
 	out.record = cmp.Or(f.resume, out.record)
 	recs, err := a.measure(ctx, measuring{out: out, resumes: f.resume != "", run: func(ctx context.Context, env *experiment.Env) ([]result.Record, error) {
-		env.Show.Note(fmt.Sprintf("%s: %s", plural(len(m.Trials), "run"), took))
+		env.Show.Note(fmt.Sprintf("%s: %s", figure.Plural(len(m.Trials), "run"), took))
 		for _, l := range m.LeftOut {
 			env.Show.Note("left out: " + l.Factor + "=" + l.Level + ": " + l.Why)
 		}
@@ -289,7 +290,7 @@ func (a *app) reportMatrix(f *matrixFlags, recs, baseline []result.Record, ended
 		failed += len(c.Failures)
 	}
 	if failed > 0 {
-		return engine.Hinted(fmt.Errorf("%d of %s failed; the others are reported", failed, plural(m.Asked, "run")), "--resume %s --retry-failed", cmp.Or(f.resume, f.out.record, "RUN.jsonl"))
+		return engine.Hinted(fmt.Errorf("%d of %s failed; the others are reported", failed, figure.Plural(m.Asked, "run")), "--resume %s --retry-failed", cmp.Or(f.resume, f.out.record, "RUN.jsonl"))
 	}
 	return nil
 }

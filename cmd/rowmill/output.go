@@ -7,8 +7,6 @@ import (
 	"syscall"
 
 	"github.com/charmbracelet/x/term"
-
-	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // results writes results to standard output. It marks its own errors in order to
@@ -37,9 +35,6 @@ func (o results) columns() int {
 	}
 	return columns
 }
-
-// plural formats a count with a noun whose plural ends in s: 1 row, 2,000 rows.
-func plural[N int | int64](n N, one string) string { return figure.Plural(n, one, one+"s") }
 
 // printJSON prints a result as indented JSON.
 func (a *app) printJSON(v any) error {

@@ -126,7 +126,7 @@ func (a *app) restore(ctx context.Context, file, period string, f restoreFlags) 
 	progress := func(rows int64) {
 		if rows == r.File.Rows || time.Since(said) >= time.Second {
 			said = time.Now()
-			fmt.Fprintf(a.stderr, "%s of %s, %.0f rows/s\n", figure.Count(rows), plural(r.File.Rows, "row"), float64(rows)/max(time.Since(began).Seconds(), 1e-3))
+			fmt.Fprintf(a.stderr, "%s of %s, %.0f rows/s\n", figure.Count(rows), figure.Plural(r.File.Rows, "row"), float64(rows)/max(time.Since(began).Seconds(), 1e-3))
 		}
 	}
 	if err := r.Run(ctx, progress, func(why error) { fmt.Fprintln(a.stderr, "waiting for the table's lock:", why) }); err != nil {
@@ -140,7 +140,7 @@ func (a *app) restore(ctx context.Context, file, period string, f restoreFlags) 
 	if f.into != "" {
 		where = "is table " + f.into
 	}
-	fmt.Fprintf(a.stdout, "%s %s: %s\n", r.File.Path, where, plural(r.File.Rows, "row"))
+	fmt.Fprintf(a.stdout, "%s %s: %s\n", r.File.Path, where, figure.Plural(r.File.Rows, "row"))
 	return nil
 }
 
@@ -166,7 +166,7 @@ type restored struct {
 func restorePlan(k *kept, r *maintain.Restoration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n  holds period %s of %s: %s, %s in %s, written %s from %s %s\n", r.File.Path, r.File.Name, r.File.Table, r.File.Bounds,
-		plural(r.File.Rows, "row"), figure.Bytes(float64(r.File.Bytes)), r.File.Written.UTC().Format("2006-01-02 15:04"), r.File.Engine, r.File.Version)
+		figure.Plural(r.File.Rows, "row"), figure.Bytes(float64(r.File.Bytes)), r.File.Written.UTC().Format("2006-01-02 15:04"), r.File.Engine, r.File.Version)
 	for _, n := range r.Notes {
 		fmt.Fprintf(&b, "  note: %s\n", n)
 	}

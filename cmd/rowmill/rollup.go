@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -104,14 +105,14 @@ func (a *app) rollupRefresh(ctx context.Context, file string, f refreshFlags) (e
 	n, err := k.RefreshRange(ctx, from, to)
 	if err != nil {
 		if ctx.Err() != nil {
-			return fmt.Errorf("stopped after %s; run it again for the others: %w", plural(n, "bucket"), err)
+			return fmt.Errorf("stopped after %s; run it again for the others: %w", figure.Plural(n, "bucket"), err)
 		}
 		return err
 	}
 	if f.asJSON {
 		return json.NewEncoder(a.stdout).Encode(map[string]any{"format": "rowmill.refresh/1", "table": k.Declared.Name, "buckets": n, "seconds": time.Since(began).Seconds()})
 	}
-	fmt.Fprintf(a.stdout, "%s computed in %.1f s\n", plural(n, "bucket"), time.Since(began).Seconds())
+	fmt.Fprintf(a.stdout, "%s computed in %.1f s\n", figure.Plural(n, "bucket"), time.Since(began).Seconds())
 	return nil
 }
 

@@ -10,16 +10,7 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-const refreshDeclaration = `
-[table]
-name   = "readings"
-target = "%s"
-create = '''
-CREATE TABLE readings (
-  sensor INT NOT NULL, ts %s NOT NULL, value INT NOT NULL,
-  PRIMARY KEY (sensor, ts))'''
-time   = "ts"
-
+const refreshDeclaration = intsTable + `
 [period]
 every = "1d"
 ahead = "2d"

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/sandbox"
 )
 
@@ -201,7 +202,7 @@ func (a *app) sandboxListCommand() *cobra.Command {
 					uptime = time.Duration(d.Uptime * float64(time.Second)).Round(time.Second).String()
 				}
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Name, d.State, d.Kind, cmp.Or(d.Version, "-"), pid,
-					sandbox.FormatSize(d.Memory), roundSize(d.Disk), uptime, cmp.Or(d.Socket, "-"))
+					sandbox.FormatSize(d.Memory), figure.Bytes(d.Disk), uptime, cmp.Or(d.Socket, "-"))
 			}
 			return w.Flush()
 		},
@@ -262,7 +263,7 @@ func (a *app) stopSandboxes(ctx context.Context, list []sandbox.Instance, yes, k
 	if !keepData {
 		var plan strings.Builder
 		for _, in := range list {
-			fmt.Fprintf(&plan, "removes %s: %s, %s %s with %s in %s\n", in.Name, in.State, in.Kind, in.Version, roundSize(in.Bytes), in.Dir)
+			fmt.Fprintf(&plan, "removes %s: %s, %s %s with %s in %s\n", in.Name, in.State, in.Kind, in.Version, figure.Bytes(in.Bytes), in.Dir)
 		}
 		if !yes {
 			plan.WriteString("--keep-data stops a server and keeps its data.\n")
@@ -321,6 +322,3 @@ func describeSandbox(in sandbox.Instance, now time.Time) sandboxJSON {
 	}
 	return d
 }
-
-// roundSize formats a size in MiB.
-func roundSize(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<19)>>20) }

@@ -145,7 +145,7 @@ func (a *app) listScenarios(ctx context.Context) error {
 		for _, r := range d.Runs {
 			fmt.Fprintf(a.stdout, "  %-*s  %s\n", width, r.Name, r.Title)
 		}
-		fmt.Fprintf(a.stdout, "\n  At scale 1 %s a run on %s, about %s on 2 cores.\n", plural(d.Rows, "row"), d.Target, figure.Duration(d.Takes.Seconds()))
+		fmt.Fprintf(a.stdout, "\n  At scale 1 %s a run on %s, about %s on 2 cores.\n", figure.Plural(d.Rows, "row"), d.Target, figure.Duration(d.Takes.Seconds()))
 	}
 	return nil
 }

@@ -23,16 +23,7 @@ import (
 
 // monthDeclaration is the table of the simulated month. The verbs are for its target,
 // the type of a time, the days of retention, and the archive's directory.
-const monthDeclaration = `
-[table]
-name   = "readings"
-target = "%s"
-create = '''
-CREATE TABLE readings (
-  sensor INT NOT NULL, ts %s NOT NULL, value INT NOT NULL,
-  PRIMARY KEY (sensor, ts))'''
-time   = "ts"
-
+const monthDeclaration = intsTable + `
 [period]
 every = "4h"
 ahead = "16h"
