@@ -126,13 +126,13 @@ const (
 
 // A plotArea is the place of a chart's data.
 type plotArea struct {
-	c              *chart
-	cv             canvas
-	at             box
-	x, y           scale // with their spans
-	taken          []box
-	courses        [][]xy // of the lines, in pixels
-	left, baseline float64
+	c        *chart
+	cv       canvas
+	at       box
+	x, y     scale // with their spans
+	taken    []box
+	courses  [][]xy  // of the lines, in pixels
+	baseline float64 // the lower edge, below the axis of x
 }
 
 type box struct{ x0, y0, x1, y1 float64 }
@@ -235,7 +235,6 @@ func (p *plotArea) py(v float64) float64 { return p.at.y1 - (p.at.y1-p.at.y0)*p.
 
 // margins makes room for the labels of the axes and of the lines' ends.
 func (p *plotArea) margins() {
-	p.left = p.at.x0
 	if !p.y.Bare {
 		widest := p.y.Room
 		for _, t := range p.y.Ticks {
