@@ -133,3 +133,25 @@ func Jitter(d time.Duration) time.Duration {
 func Backoff(first, most time.Duration, try int) time.Duration {
 	return Jitter(min(first<<min(try, 16), most))
 }
+
+// Cached returns the value of a key in a cache, such as one of prepared statements, and
+// makes it if there is none. A cache of most values loses one for it, which drop ends.
+func Cached[K comparable, V any](cache map[K]V, most int, key K, drop func(V) error, make func() (V, error)) (V, error) {
+	if v, ok := cache[key]; ok {
+		return v, nil
+	}
+	if len(cache) >= most {
+		for k, v := range cache {
+			delete(cache, k)
+			if err := drop(v); err != nil {
+				return v, err
+			}
+			break
+		}
+	}
+	v, err := make()
+	if err == nil {
+		cache[key] = v
+	}
+	return v, err
+}

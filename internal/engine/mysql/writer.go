@@ -240,24 +240,9 @@ func (w *writer) writePrepared(b *engine.Batch) (engine.Ack, error) {
 const maxStatements = 4
 
 func (w *writer) statement(rows int) (driver.Stmt, error) {
-	if s, ok := w.stmts[rows]; ok {
-		return s, nil
-	}
-	if len(w.stmts) >= maxStatements {
-		for n, s := range w.stmts {
-			if err := s.Close(); err != nil {
-				return nil, err
-			}
-			delete(w.stmts, n)
-			break
-		}
-	}
-	s, err := w.Conn.conn.Prepare(w.enc.placeholders(rows))
-	if err != nil {
-		return nil, err
-	}
-	w.stmts[rows] = s
-	return s, nil
+	return engine.Cached(w.stmts, maxStatements, rows, driver.Stmt.Close, func() (driver.Stmt, error) {
+		return w.Conn.conn.Prepare(w.enc.placeholders(rows))
+	})
 }
 
 // writeLoad streams the batch. LOAD DATA LOCAL implies IGNORE: the server skips

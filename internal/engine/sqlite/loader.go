@@ -284,23 +284,12 @@ func (d *destination) route(b *engine.Batch, from, to int) (string, int, error) 
 
 // statement returns the INSERT of one row into a table.
 func (d *destination) statement(name string) (stmt, error) {
-	if s, ok := d.stmts[name]; ok {
-		return s, nil
-	}
-	if len(d.stmts) >= mostStatements {
-		for other, s := range d.stmts {
-			s.close()
-			delete(d.stmts, other)
-			break
-		}
-	}
-	e := newEncoder(dialect{}, &d.table, name)
-	s, err := d.db.handle.prepare(e.placeholders(1))
-	if err != nil {
-		return s, err
-	}
-	d.columns, d.stmts[name] = e.columns, s
-	return s, nil
+	drop := func(s stmt) error { s.close(); return nil }
+	return engine.Cached(d.stmts, mostStatements, name, drop, func() (stmt, error) {
+		e := newEncoder(dialect{}, &d.table, name)
+		d.columns = e.columns
+		return d.db.handle.prepare(e.placeholders(1))
+	})
 }
 
 func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, from, to int) (engine.Ack, error) {
