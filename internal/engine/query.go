@@ -260,7 +260,7 @@ func (d *Delete) Validate() error {
 	}
 	i := d.Table.Column(d.By)
 	if i < 0 {
-		return fmt.Errorf("delete from %s: it goes by column %s, which the table doesn't have", d.Table.Name, d.By)
+		return fmt.Errorf("delete from %s: its range is of column %s, which the table doesn't have", d.Table.Name, d.By)
 	}
 	switch d.Table.Columns[i].Type {
 	case Int32, Int64, Time:

@@ -136,7 +136,7 @@ func (s *Replace) Check() error {
 	case s.New.From != s.Old[0].From || s.New.To != s.Old[n-1].To:
 		return fmt.Errorf("%s has other bounds than what it replaces", s.New.Name)
 	case s.With == s.Table.Name || slices.Contains(s.Out, s.Table.Name):
-		return errors.New("the table can't stand in for its own partition")
+		return errors.New("a table can't replace its own partition")
 	}
 	for i, p := range s.Old[1:] {
 		if p.From != s.Old[i].To {

@@ -131,7 +131,7 @@ func (t *Table) Validate() error {
 			return fmt.Errorf("table %s: column %s has size %d and scale %d", t.Name, c.Name, c.Size, c.Scale)
 		}
 		if c.Auto && c.Type != Int32 && c.Type != Int64 {
-			return fmt.Errorf("table %s: auto-increment column %s is no integer", t.Name, c.Name)
+			return fmt.Errorf("table %s: auto-increment column %s is not an integer", t.Name, c.Name)
 		}
 	}
 	has := func(cols []string, what string) error {
@@ -152,10 +152,10 @@ func (t *Table) Validate() error {
 	}
 	if t.ServerKey != "" {
 		if i := t.Column(t.ServerKey); i < 0 || !t.Columns[i].Auto {
-			return fmt.Errorf("table %s: server key %s is no auto-increment column of it", t.Name, t.ServerKey)
+			return fmt.Errorf("table %s: server key %s is not an auto-increment column", t.Name, t.ServerKey)
 		}
 		if t.Ignore {
-			return fmt.Errorf("table %s: keys that the server assigns are never there already, so that no row can be skipped for its key", t.Name)
+			return fmt.Errorf("table %s: the server assigns new keys, so no row can be skipped because its key exists", t.Name)
 		}
 	}
 	if !t.Rolling() {

@@ -95,7 +95,7 @@ func (db *DB) Blockers(ctx context.Context, t *engine.Table) ([]engine.Blocker, 
 				continue
 			}
 			if err != nil {
-				return nil, fmt.Errorf("look who holds table %s: %w", t.Name, classify(err))
+				return nil, fmt.Errorf("list the transactions that hold table %s: %w", t.Name, classify(err))
 			}
 		}
 		found, err := db.blockers(ctx, v, t.Name)
@@ -103,7 +103,7 @@ func (db *DB) Blockers(ctx context.Context, t *engine.Table) ([]engine.Blocker, 
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("look who holds table %s: %w", t.Name, err)
+			return nil, fmt.Errorf("list the transactions that hold table %s: %w", t.Name, err)
 		}
 		out = found
 		if len(found) > 0 || v.when != "" || !db.dialect.rocksdb() {

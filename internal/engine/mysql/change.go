@@ -222,7 +222,7 @@ func (c *changer) clone(ctx context.Context, name string) error {
 			return err
 		}
 		if has || name == c.t.Name {
-			return fmt.Errorf("table %s is there, and is cut into partitions", name)
+			return fmt.Errorf("table %s exists and is partitioned", name)
 		}
 		if err := c.run(ctx, "DROP TABLE "+c.d.Quote(name)); err != nil {
 			return err
@@ -434,7 +434,7 @@ func (d dialect) detach(s engine.Detach) ([]string, error) {
 	l := supposed(s.Table, s.Have)
 	i := l.find(s.Part)
 	if i < 0 {
-		return nil, fmt.Errorf("detach partition %s of %s: it has none that ends there", s.Part.Name, s.Table.Name)
+		return nil, fmt.Errorf("detach partition %s of %s: no partition ends there", s.Part.Name, s.Table.Name)
 	}
 	if d.rocksdb() && (i > 0 || !floored(s.Table)) {
 		return []string{d.convert(s.Table, l.parts[i], s.Into)}, nil

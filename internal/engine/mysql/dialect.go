@@ -326,7 +326,7 @@ func (d dialect) checkBy(t *engine.Table) error {
 		return nil
 	}
 	return engine.Hinted(engine.Classed(engine.ErrUnsupported,
-		fmt.Errorf("MySQL can't cut a table by column %s: UNIX_TIMESTAMP of a %s is no integer", t.By, c.Type)),
+		fmt.Errorf("MySQL can't partition a table by column %s: UNIX_TIMESTAMP of a %s is no integer", t.By, c.Type)),
 		"%s as DATETIME(6) in UTC, or as TIMESTAMP without fractions", t.By)
 }
 

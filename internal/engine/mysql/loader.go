@@ -285,7 +285,7 @@ func (l *loader) undo(ctx context.Context, err error) error {
 		}
 	}
 	if failed != nil {
-		return l.fail(ctx, fmt.Errorf("take back rows that were refused (%v): %w", r.error, failed))
+		return l.fail(ctx, fmt.Errorf("roll back rows that were refused (%v): %w", r.error, failed))
 	}
 	if l.Conn.watch.End() {
 		// ctx ended after the answer: the connection is usable, but the transaction

@@ -162,7 +162,7 @@ func (c *changer) attach(ctx context.Context, s engine.Attach) error {
 		return err
 	}
 	if s.From == c.t.Name || from.partitioned {
-		return fmt.Errorf("table %s is cut into partitions", s.From)
+		return fmt.Errorf("table %s is partitioned", s.From)
 	}
 	exchange := func() error {
 		return c.locked(ctx, []string{c.t.Name, s.From}, func() ([]string, bool, error) { return c.attachPlan(ctx, s) })

@@ -26,11 +26,11 @@ func (db *DB) Hidden(ctx context.Context) ([]engine.Hidden, error) {
 		return nil, nil
 	}
 	if !missing(err) {
-		return nil, fmt.Errorf("find out what the account may see: %w", err)
+		return nil, fmt.Errorf("check the privileges of the account: %w", err)
 	}
 	var user string
 	if err := db.pool.QueryRowContext(ctx, "SELECT CURRENT_USER()").Scan(&user); err != nil {
-		return nil, fmt.Errorf("find out what the account may see: %w", classify(err))
+		return nil, fmt.Errorf("check the privileges of the account: %w", classify(err))
 	}
 	return []engine.Hidden{{
 		What:  "what periods take on disk, their sizes are the server's estimates; transactions of other accounts, one of which may hold a lock",
@@ -65,7 +65,7 @@ func (db *DB) TriggerExists(ctx context.Context, name string) (bool, error) {
 			return true, nil
 		}
 	}
-	return false, fmt.Errorf("find out whether trigger %s exists: %w", name, classify(err))
+	return false, fmt.Errorf("look for trigger %s: %w", name, classify(err))
 }
 
 // Probe implements engine.ProbeWords. A process that is killed during the probe

@@ -54,7 +54,7 @@ func (c *changer) replace(ctx context.Context, s engine.Replace) error {
 		return c.replaced(ctx, s)
 	}
 	if with.partitioned {
-		return fmt.Errorf("table %s is cut into partitions", s.With)
+		return fmt.Errorf("table %s is partitioned", s.With)
 	}
 	table, err := c.look(ctx, c.t.Name)
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *changer) absent(ctx context.Context, name string, must bool) error {
 		return err
 	}
 	if has && must {
-		return engine.Classed(engine.ErrTableExists, fmt.Errorf("table %s is there, and has rows", name))
+		return engine.Classed(engine.ErrTableExists, fmt.Errorf("table %s exists and has rows", name))
 	}
 	if has {
 		return nil
@@ -245,7 +245,7 @@ func (c *changer) toReplace(ctx context.Context, s engine.Replace) (have []rolli
 	for _, p := range have {
 		i := slices.IndexFunc(s.Old, func(old rolling.Partition) bool { return old.To == p.To })
 		if i < 0 {
-			return nil, nil, fmt.Errorf("partition %s is none of those to be replaced", p.Name)
+			return nil, nil, fmt.Errorf("partition %s is not one of those to be replaced", p.Name)
 		}
 		places = append(places, i)
 	}

@@ -68,7 +68,7 @@ func (s *socket) block() error {
 	}
 	s.fd = int(dup)
 	if err := s.take(); err != nil {
-		return errors.Join(fmt.Errorf("make the connection a blocking one: %w", err), syscall.Close(s.fd))
+		return errors.Join(fmt.Errorf("make the connection blocking: %w", err), syscall.Close(s.fd))
 	}
 	s.blocks = true
 	return nil

@@ -454,7 +454,7 @@ func (d dialect) RowHashLike(checksum string, cols []engine.SchemaColumn) (strin
 		if h.name != name {
 			continue
 		}
-		err := engine.Classed(engine.ErrUnsupported, fmt.Errorf("the checksum %s is made with %s, which this server doesn't have", checksum, h.function))
+		err := engine.Classed(engine.ErrUnsupported, fmt.Errorf("the checksum %s is made with %s, which this server lacks", checksum, h.function))
 		if !d.mariadb {
 			return "", engine.Hinted(err, "INSTALL COMPONENT 'file://component_classic_hashing', which has %s", h.function)
 		}

@@ -91,7 +91,7 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 		case engine.DropPartition:
 			kept := []rolling.Partition{}
 			if len(db.parts[s.Table.Name]) == 1 {
-				return fmt.Errorf("drop partition %s of %s: it is the only one", s.Drop.Name, s.Table.Name)
+				return fmt.Errorf("drop partition %s of %s: it is the only partition", s.Drop.Name, s.Table.Name)
 			}
 			for _, p := range db.parts[s.Table.Name] {
 				if p.Name != s.Drop.Name {

@@ -241,7 +241,7 @@ func (db *DB) finishDetach(ctx context.Context, c *pgconn.PgConn, t *engine.Tabl
 	}
 	rows, err := ask(ctx, c, db.dialect.pending(t))
 	if err != nil {
-		return false, fmt.Errorf("look for detaches to finish: %w", err)
+		return false, fmt.Errorf("look for unfinished detaches: %w", err)
 	}
 	for _, row := range rows {
 		name := string(row[0])
@@ -271,7 +271,7 @@ func (db *DB) attach(ctx context.Context, c *pgconn.PgConn, s engine.Attach) err
 	case !r[s.From].exists:
 		return engine.Classed(engine.ErrNoTable, fmt.Errorf("there is neither this partition nor table %s", s.From))
 	case !r[s.From].apart():
-		return fmt.Errorf("%s is no table that stands apart", s.From)
+		return fmt.Errorf("%s is not a standalone table", s.From)
 	}
 	if err := db.unmark(ctx, c, s.Table, s.From, r[s.From]); err != nil {
 		return err
@@ -313,7 +313,7 @@ func (db *DB) replace(ctx context.Context, c *pgconn.PgConn, s engine.Replace) e
 	case !r[s.With].exists:
 		return engine.Classed(engine.ErrNoTable, fmt.Errorf("there is no table %s", s.With))
 	case !r[s.With].apart():
-		return fmt.Errorf("%s is no table that stands apart", s.With)
+		return fmt.Errorf("%s is not a standalone table", s.With)
 	case !slices.Contains(tables, child) && child != s.With && r[child].exists:
 		return taken(child)
 	}
@@ -377,7 +377,7 @@ func (db *DB) drop(ctx context.Context, c *pgconn.PgConn, s engine.DropPartition
 			return err
 		}
 	case rel.exists && rel.comment != dropMark(s.Table):
-		return engine.Hinted(fmt.Errorf("table %s is no partition of it", child),
+		return engine.Hinted(fmt.Errorf("table %s is not a partition of it", child),
 			"DROP TABLE %s, where nobody needs it", db.dialect.Quote(child))
 	}
 	return db.dropOrphans(ctx, c, s.Table)
@@ -483,7 +483,7 @@ func (db *DB) addColumn(ctx context.Context, c *pgconn.PgConn, s engine.AddColum
 	var server *pgconn.PgError
 	var at *statementError
 	if errors.As(err, &server) && server.Code == queryCanceled && errors.As(err, &at) && strings.HasPrefix(at.statement, "ALTER TABLE") {
-		return engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("it takes more than %s, for which everybody waits: %w", exclusiveWait, server)),
+		return engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("it takes more than %s, while all other sessions wait: %w", exclusiveWait, server)),
 			"a column without a default or with a constant one, which takes no time; one that is computed for each row rewrites all periods")
 	}
 	return err

@@ -25,7 +25,7 @@ func splitDefinition(q string) (upTo, rest string, err error) {
 		}
 		i++
 	}
-	return "", "", errors.New("its declaration has no list of columns that ends")
+	return "", "", errors.New("the list of columns in its declaration has no end")
 }
 
 // skipToken returns the length of the quoted identifier, literal or comment at

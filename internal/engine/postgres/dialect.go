@@ -252,7 +252,7 @@ func (d dialect) createPartitions(s engine.CreatePartitions) ([]string, error) {
 // the table marks it for dropping, in case a crash leaves it behind.
 func (d dialect) dropPartition(s engine.DropPartition) ([]string, error) {
 	if len(s.Have) == 1 {
-		return nil, fmt.Errorf("drop partition %s of %s: it is the only one", s.Drop.Name, s.Table.Name)
+		return nil, fmt.Errorf("drop partition %s of %s: it is the only partition", s.Drop.Name, s.Table.Name)
 	}
 	child := childName(s.Table, s.Drop)
 	detach, mark := d.detach(s.Table, child), d.comment(child, dropMark(s.Table))

@@ -152,7 +152,7 @@ func checkBounds(t *engine.Table, p rolling.Partition) error {
 		unit = t.Epoch.Microseconds()
 	}
 	if p.From%unit != 0 || p.To%unit != 0 {
-		return engine.Hinted(fmt.Errorf("partition %s of %s: its bounds %s and %s are no values of column %s, which is coarser",
+		return engine.Hinted(fmt.Errorf("partition %s of %s: its bounds %s and %s can't be values of column %s, which is coarser",
 			p.Name, t.Name, timeText(p.From), timeText(p.To), t.By), "a longer period, of whole days for a date")
 	}
 	return nil

@@ -15,7 +15,7 @@ func (db *DB) Hidden(ctx context.Context) ([]engine.Hidden, error) {
 	var user string
 	err := db.pool.QueryRowContext(ctx, "SELECT pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'), current_user::text").Scan(&sees, &user)
 	if err != nil {
-		return nil, fmt.Errorf("find out what the account may see: %w", classify(err))
+		return nil, fmt.Errorf("check the privileges of the account: %w", classify(err))
 	}
 	if sees {
 		return nil, nil

@@ -72,7 +72,7 @@ func (db *DB) Tune(ctx context.Context, name, value string) (engine.Tuning, erro
 	}
 	now, source, err := db.newSetting(ctx, name)
 	if err == nil && source != "configuration file" {
-		err = engine.Classed(engine.ErrUnsupported, fmt.Errorf("connections get it from elsewhere: %s", source))
+		err = engine.Classed(engine.ErrUnsupported, fmt.Errorf("new connections get it from another source: %s", source))
 	}
 	if err != nil {
 		return fail(errors.Join(err, undo(context.WithoutCancel(ctx))))

@@ -60,7 +60,7 @@ func (db *DB) dialWire(ctx context.Context) (*wire, error) {
 	}
 	if n := h.Frontend.ReadBufferLen(); n > 0 {
 		_ = h.Conn.Close()
-		return nil, engine.Classed(engine.ErrConnectionLost, fmt.Errorf("take over the connection: the server sent %d bytes unasked", n))
+		return nil, engine.Classed(engine.ErrConnectionLost, fmt.Errorf("take over the connection: the server sent %d unexpected bytes", n))
 	}
 	return &wire{db: db, net: h.Conn, from: from, pid: h.PID, in: make([]byte, 8<<10), watch: engine.NewWatch(h.Conn)}, nil
 }

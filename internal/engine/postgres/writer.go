@@ -34,7 +34,7 @@ func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (eng
 		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("postgres: no insert method %q", m))
 	}
 	if t.Ignore && m == engine.Load {
-		return nil, engine.Classed(engine.ErrUnsupported, errors.New("postgres: COPY can't skip rows whose key is there"))
+		return nil, engine.Classed(engine.ErrUnsupported, errors.New("postgres: COPY can't skip rows whose key exists"))
 	}
 	w := &writer{db: db, table: t, method: m, enc: newEncoder(db.dialect, t)}
 	w.copy = w.enc.copyStatement()

@@ -63,7 +63,7 @@ func (db *DB) tryLock(ctx context.Context) error {
 	defer cancel()
 	err := db.lock(bounded)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return engine.Classed(engine.ErrLockTimeout, fmt.Errorf("%s: a writer of this process has not ended its batch", db.path))
+		return engine.Classed(engine.ErrLockTimeout, fmt.Errorf("%s: a writer of this process has not finished its batch", db.path))
 	}
 	return err
 }
@@ -134,7 +134,7 @@ func (db *DB) forgetDropped(t *engine.Table) error {
 	}
 	for _, q := range []string{createPeriods, "DELETE FROM rowmill_periods WHERE table_name = " + quoteText(t.Name) + " AND NOT " + hasStore} {
 		if _, err := db.write.Exec(q, nil); err != nil {
-			return fmt.Errorf("forget former periods of %s: %w", t.Name, classify(err))
+			return fmt.Errorf("remove former periods of %s from the catalog: %w", t.Name, classify(err))
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ func (d dialect) keep(s engine.Step) ([]string, error) {
 	case engine.Detach:
 		left := slices.DeleteFunc(slices.Clone(s.Have), func(p rolling.Partition) bool { return p.Name == s.Part.Name })
 		if len(left) == 0 {
-			return nil, fmt.Errorf("detach partition %s of %s: it is the only one", s.Part.Name, s.Table.Name)
+			return nil, fmt.Errorf("detach partition %s of %s: it is the only partition", s.Part.Name, s.Table.Name)
 		}
 		return d.relayout(s.Table, left,
 			d.rename(store(s.Table, s.Part), s.Into),

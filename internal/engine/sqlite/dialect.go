@@ -70,7 +70,7 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 	case engine.DropPartition:
 		left := slices.DeleteFunc(slices.Clone(s.Have), func(p rolling.Partition) bool { return p.Name == s.Drop.Name })
 		if len(left) == 0 {
-			return nil, fmt.Errorf("drop partition %s of %s: it is the only one", s.Drop.Name, s.Table.Name)
+			return nil, fmt.Errorf("drop partition %s of %s: it is the only partition", s.Drop.Name, s.Table.Name)
 		}
 		out := []string{"DROP VIEW " + d.Quote(s.Table.Name)}
 		out = append(out, d.dropStores(s.Table, []rolling.Partition{s.Drop})...)

@@ -151,8 +151,8 @@ func TestOpenRefuses(t *testing.T) {
 		target, want string
 		class        error
 	}{
-		{dir + "/x/y.db", "there is no folder", engine.ErrUnreachable},
-		{text + "/y.db", "is not a folder", engine.ErrUnreachable},
+		{dir + "/x/y.db", "no such directory", engine.ErrUnreachable},
+		{text + "/y.db", "is not a directory", engine.ErrUnreachable},
 		{dir, "unable to open", engine.ErrUnreachable},
 		{text, "not a database", engine.ErrUnreachable},
 		{"//host/x", "a file, not a host", nil},

@@ -54,7 +54,7 @@ func takeLock(path string) (*os.File, error) {
 func lockOpened(f *os.File, path string) (*os.File, error) {
 	held, err := lockFile(f)
 	if err == nil && held {
-		err = engine.Classed(engine.ErrLockTimeout, fmt.Errorf("somebody else has %s", path))
+		err = engine.Classed(engine.ErrLockTimeout, fmt.Errorf("another process holds the lock on %s", path))
 	}
 	if err != nil {
 		f.Close()

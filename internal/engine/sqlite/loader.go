@@ -208,7 +208,7 @@ func (l *loader) destination(t *engine.Table) (*destination, error) {
 			return nil, err
 		}
 		if len(d.parts) == 0 {
-			return nil, engine.Classed(engine.ErrNoTable, errors.New("no such table, or none that has periods"))
+			return nil, engine.Classed(engine.ErrNoTable, errors.New("no such table, or it has no periods"))
 		}
 		for _, p := range d.parts {
 			d.stores = append(d.stores, store(t, p))

@@ -151,9 +151,9 @@ func (db *DB) connectWith(ctx context.Context, options string, pragmas []string)
 	}
 	dir := filepath.Dir(db.path)
 	if st, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return nil, engine.Hinted(engine.Classed(engine.ErrUnreachable, fmt.Errorf("open %s: there is no folder %s", db.path, dir)), "mkdir -p %s", dir)
+		return nil, engine.Hinted(engine.Classed(engine.ErrUnreachable, fmt.Errorf("open %s: no such directory: %s", db.path, dir)), "mkdir -p %s", dir)
 	} else if err == nil && !st.IsDir() {
-		return nil, engine.Classed(engine.ErrUnreachable, fmt.Errorf("open %s: %s is not a folder", db.path, dir))
+		return nil, engine.Classed(engine.ErrUnreachable, fmt.Errorf("open %s: %s is not a directory", db.path, dir))
 	}
 	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: db.path}).EscapedPath()}
 	conn, err := openConnection(u.String() + options)
