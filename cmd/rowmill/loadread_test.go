@@ -77,7 +77,7 @@ func TestLoadObjectsOfManyShapes(t *testing.T) {
 			for _, b := range l.bad("day.jsonl.bad.jsonl") {
 				reasons[b.Line] = b.Column + ": " + b.Reason
 			}
-			for line, want := range map[int64]string{1: "no JSON object", 3: "no JSON object", 8: "must: it is missing", 9: "", 10: "", 11: "n: it is NULL", 12: "colour", 13: "ts: it is missing", 16: "twice"} {
+			for line, want := range map[int64]string{1: "not a JSON object", 3: "not a JSON object", 8: "must: it is missing", 9: "", 10: "", 11: "n: it is NULL", 12: "colour", 13: "ts: it is missing", 16: "twice"} {
 				if got, there := reasons[line]; !there || !strings.Contains(got, want) {
 					t.Errorf("line %d: %q, want %q", line, got, want)
 				}

@@ -114,7 +114,7 @@ func (l *fileLoad) bytesDone(p *Progress) {
 func (l *fileLoad) start(ctx context.Context) error {
 	if l.format.Kind == "" {
 		if l.format.Kind = KindOf(l.path); l.format.Kind == "" {
-			return engine.Hinted(fmt.Errorf("%s: its name doesn't tell its format", l.path), "--format csv, tsv or jsonl")
+			return engine.Hinted(fmt.Errorf("%s: its format can't be derived from its name", l.path), "--format csv, tsv or jsonl")
 		}
 	}
 	if err := l.format.Validate(); err != nil {
@@ -256,7 +256,7 @@ func (l *fileLoad) resume(ctx context.Context, c *cutter) ([]state.Cut, error) {
 
 // changed returns the error for a file whose loaded bytes have changed.
 func (l *fileLoad) changed(from, to int64) error {
-	return engine.Hinted(fmt.Errorf("it has changed since it was loaded: bytes %d to %d are other ones than they were on %s", from, to,
+	return engine.Hinted(fmt.Errorf("it has changed since it was loaded: bytes %d to %d differ from those loaded on %s", from, to,
 		l.source.Updated.UTC().Format("2006-01-02 15:04")),
 		"--source with another name if it is another file: all of it is loaded then, and rows whose key is in the table are passed over")
 }
@@ -400,7 +400,7 @@ func (l *fileLoad) putCuts(ctx context.Context, group []*batch) error {
 			if i >= 0 && len(have) >= i+len(cuts) && slices.Equal(have[i:i+len(cuts)], cuts) {
 				return nil
 			}
-			return fmt.Errorf("batches of %s are noted, and not as they were cut: %w", s.Path, err)
+			return fmt.Errorf("batches of %s are recorded with other boundaries: %w", s.Path, err)
 		}
 		tried = true
 		return err

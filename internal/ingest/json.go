@@ -20,7 +20,7 @@ import (
 const maxDepth = 1000
 
 var (
-	errNoObject  = errors.New("it is no JSON object")
+	errNoObject  = errors.New("it is not a JSON object")
 	errMissing   = errors.New("it is missing")
 	errSurrogate = errors.New("it has half of a surrogate pair, which is no character")
 )

@@ -196,7 +196,7 @@ func newLoad(options *Options) (*load, error) {
 	}
 	switch {
 	case o.Rows < 1 || o.Bytes < 1 || o.Writers < 1 || o.Flush < 0 || o.Every < 0:
-		return nil, fmt.Errorf("batches of %d rows or %d bytes, %d at a time, after %s: want more than nothing", o.Rows, o.Bytes, o.Writers, o.Flush)
+		return nil, fmt.Errorf("batches of %d rows or %d bytes, %d at a time, after %s: they must be positive", o.Rows, o.Bytes, o.Writers, o.Flush)
 	case o.Duplicates != SkipDuplicates && o.Duplicates != RejectDuplicates:
 		return nil, fmt.Errorf("duplicates %q: want %s or %s", o.Duplicates, SkipDuplicates, RejectDuplicates)
 	}
@@ -209,7 +209,7 @@ func newLoad(options *Options) (*load, error) {
 	}
 	var err error
 	if l.bad, err = openBad(o.Bad); err == nil && len(l.bad.broken) > 0 {
-		l.say("file of bad rows %s: %s can't be read, the first is line %d; what is there stays", o.Bad, figure.Plural(len(l.bad.broken), "line", "lines"), l.bad.broken[0])
+		l.say("file of bad rows %s: %s can't be read, the first is line %d; they are left unchanged", o.Bad, figure.Plural(len(l.bad.broken), "line", "lines"), l.bad.broken[0])
 	}
 	return l, err
 }

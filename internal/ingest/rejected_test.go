@@ -8,12 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 func newBad(t *testing.T, path string) *badFile {
@@ -297,20 +298,7 @@ func TestBadFileOfSeveral(t *testing.T) {
 // TestBadFileOnAFullDisk fills a file system: rows that don't fit leave no torn line,
 // and are written once there is room.
 func TestBadFileOnAFullDisk(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("it mounts a tmpfs")
-	}
-	dir := t.TempDir()
-	if err := mountTmpfs(dir, 64<<10); errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) {
-		t.Skip("only root can mount a file system of a bounded size")
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := unmount(dir); err != nil {
-			t.Error(err)
-		}
-	})
+	dir := testdb.SmallDisk(t, 64<<10)
 	path := filepath.Join(dir, "bad.jsonl")
 	b := newBad(t, path)
 	put(t, b, "k", 0, 10)

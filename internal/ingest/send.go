@@ -64,7 +64,7 @@ func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
 				_ = s.reset(ctx) // the batch is committed; a lasting failure surfaces with the next batch
 				return *noted, nil
 			} else if lookErr == nil && errors.Is(err, errDone) {
-				return fail(errors.Join(errors.New("its line of the ledger was refused, and isn't there"), err))
+				return fail(errors.Join(errors.New("its line of the ledger was refused, and is missing"), err))
 			}
 		case !passes(err):
 			return fail(errors.Join(err, s.reset(ctx)))
@@ -124,7 +124,7 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 	}
 	rejected := int64(len(p.rejected))
 	if refused := rejected - (p.rows - sent); ack.Rows+ack.Skipped+refused != sent {
-		return fmt.Errorf("%s sent; the server took %d, had %d and refused %d: these don't add up, and nothing was committed",
+		return fmt.Errorf("%s sent; the server took %d, had %d and refused %d: the numbers don't add up, and nothing was committed",
 			figure.Plural(sent, "row was", "rows were"), ack.Rows, ack.Skipped, refused)
 	}
 	out.Sent, out.Inserted, out.Duplicate, out.Rejected = p.rows, ack.Rows, ack.Skipped, rejected

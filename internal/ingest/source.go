@@ -98,7 +98,7 @@ func (l *fileLoad) reread(ctx context.Context) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("what was known of %s was removed just now", l.source.Path)
+	return fmt.Errorf("the record of %s was removed a moment ago", l.source.Path)
 }
 
 // cuts returns a source's recorded cuts, in order.

@@ -32,7 +32,7 @@ func Stream(ctx context.Context, o Options, r io.Reader) (Result, error) {
 	}
 	l := &streamLoad{load: common}
 	if o.Format.Kind == "" {
-		return l.finish(engine.Hinted(errors.New("a stream has no name that would tell its format"), "--format csv, tsv or jsonl"))
+		return l.finish(engine.Hinted(errors.New("the format of a stream can't be derived from a name"), "--format csv, tsv or jsonl"))
 	}
 	if err := o.Format.Validate(); err != nil {
 		return l.finish(err)
@@ -312,7 +312,7 @@ func (l *streamLoad) damaged(bad spool.Bad) {
 // sayFound reports the state in which the spool was found.
 func (l *streamLoad) sayFound(f spool.Found) {
 	if f.Torn > 0 {
-		l.say("spool %s: %s cut off, of a record that was never whole", l.opt.Spool, figure.Plural(f.Torn, "byte was", "bytes were"))
+		l.say("spool %s: %s removed, of a record that was never completed", l.opt.Spool, figure.Plural(f.Torn, "byte was", "bytes were"))
 	}
 	for _, gap := range f.Missing {
 		l.result.Damaged = append(l.result.Damaged, fmt.Sprintf("%s at %d: the file isn't there", figure.Plural(gap.To-gap.From, "byte", "bytes"), gap.From))
@@ -373,7 +373,7 @@ func (l *streamLoad) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io
 		}
 		if _, err = sp.Append(keeping, append(append(record, '\n'), data...)); err != nil {
 			l.lost.Add(int64(b.rows))
-			return fmt.Errorf("%s read from line %d on and not kept: %w", figure.Plural(head.Lines, "line was", "lines were"), head.Line, err)
+			return fmt.Errorf("%s read from line %d on and not stored: %w", figure.Plural(head.Lines, "line was", "lines were"), head.Line, err)
 		}
 		return nil
 	}

@@ -9,12 +9,12 @@ import (
 )
 
 // errBits is the error for values of a BIT column.
-var errBits = errors.New("it is no number of bits: neither a decimal integer, nor b'1010', nor 0x0A, nor as many binary digits as the column has bits")
+var errBits = errors.New("it is not a number of bits: want a decimal integer, b'1010', 0x0A, or as many binary digits as the column has bits")
 
 // bits returns the reader of a BIT column: an integer where the server has no such
 // type, else bytes or binary digits.
 func (t Type) bits(s Server) Reader {
-	tooMany := fmt.Errorf("it has more than the %d bits that the column keeps", t.Bits)
+	tooMany := fmt.Errorf("it has more than the %d bits that the column stores", t.Bits)
 	read := func(text []byte) (*big.Int, error) {
 		digits, base, is := bitDigits(text, t.Bits)
 		if !is {

@@ -83,7 +83,7 @@ func (n number) digitsBefore() int {
 }
 
 func (t Type) tooFine() error {
-	return fmt.Errorf("it has more than the %d digits after the point that the column keeps", t.Scale)
+	return fmt.Errorf("it has more than the %d digits after the point that the column stores", t.Scale)
 }
 
 // decimals returns the reader of decimals, which are sent as they are written.
@@ -91,7 +91,7 @@ func (t Type) tooFine() error {
 // silently.
 func (t Type) decimals(s Server) func(dst, text []byte) ([]byte, error) {
 	tooFine := t.tooFine()
-	tooLarge := fmt.Errorf("it is out of range: the column keeps %d digits before the point", t.Precision-t.Scale)
+	tooLarge := fmt.Errorf("it is out of range: the column stores %d digits before the point", t.Precision-t.Scale)
 	return func(dst, text []byte) ([]byte, error) {
 		if t.NaN && string(text) == "NaN" {
 			return append(dst, text...), nil

@@ -89,18 +89,18 @@ func (t Type) Reader(n *Notation, s Server) (Reader, error) {
 }
 
 var (
-	errNoInt    = errors.New("it is no integer")
-	errIntRange = errors.New("it is no integer of 64 bits")
-	errNoNumber = errors.New("it is no number")
+	errNoInt    = errors.New("it is not an integer")
+	errIntRange = errors.New("it is not an integer of 64 bits")
+	errNoNumber = errors.New("it is not a number")
 	errRange    = errors.New("it is out of range")
-	errYear     = errors.New("it is no year of four digits")
+	errYear     = errors.New("it is not a year of four digits")
 	errUTF8     = errors.New("it isn't UTF-8; iconv -f LATIN1 -t UTF-8 makes that of Latin-1")
 	errZero     = errors.New("it has a zero byte, which text can't have here")
 	errHex      = errors.New("it isn't in hexadecimal digits")
 	errBase64   = errors.New("it isn't in base64")
-	errMember   = errors.New("it is none of the column's members; a number would be taken for one's place")
+	errMember   = errors.New("it is not a member of the column's type, and the server would read it as the position of one")
 	errNoBool   = errors.New("it is neither true nor false, t nor f, 1 nor 0")
-	errNoJSON   = errors.New("it is no JSON")
+	errNoJSON   = errors.New("it is not JSON")
 )
 
 // ints returns the reader of integers. A server that keeps to its types reports the
@@ -291,7 +291,7 @@ func (t Type) texts(n *Notation, s Server) func(dst, text []byte) ([]byte, error
 	case t.Logical == JSON && s.Untyped:
 		return checked(errNoJSON, gjson.ValidBytes)
 	case t.Kind == Text && t.Length > 0:
-		return checked(fmt.Errorf("it has more than the %d characters that the column keeps", t.Length), func(text []byte) bool {
+		return checked(fmt.Errorf("it has more than the %d characters that the column stores", t.Length), func(text []byte) bool {
 			return len(text) <= t.Length || utf8.RuneCount(text) <= t.Length
 		})
 	}

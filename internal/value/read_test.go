@@ -145,9 +145,9 @@ func TestDecimal(t *testing.T) {
 		{2, "125e-3", fine}, {2, "1.255e0", fine}, {2, "1e-3", fine}, {2, "1.2345e1", fine}, {0, "15e-1", fine}, {0, "150e-1", ""},
 		{-1, "1.5", ""},
 		{2, "1e99999999999999999999", "out of range"}, {-1, "1e-9999999", "out of range"},
-		{2, "", "no number"}, {2, ".", "no number"}, {2, "-", "no number"}, {2, "1e", "no number"}, {2, "1e+", "no number"}, {2, "1e1.5", "no number"}, {2, "1e5_0", "no number"},
-		{2, "1,5", "no number"}, {2, " 1", "no number"}, {2, "1 ", "no number"}, {2, "0x1p5", "no number"}, {2, "1_0", "no number"}, {2, "--1", "no number"}, {2, "1p5", "no number"},
-		{2, "Infinity", "no number"}, {2, "NaN", "no number"}, {2, "1.2.3", "no number"}, {2, "1d5", "no number"}, {2, "1\x00", "no number"},
+		{2, "", "not a number"}, {2, ".", "not a number"}, {2, "-", "not a number"}, {2, "1e", "not a number"}, {2, "1e+", "not a number"}, {2, "1e1.5", "not a number"}, {2, "1e5_0", "not a number"},
+		{2, "1,5", "not a number"}, {2, " 1", "not a number"}, {2, "1 ", "not a number"}, {2, "0x1p5", "not a number"}, {2, "1_0", "not a number"}, {2, "--1", "not a number"}, {2, "1p5", "not a number"},
+		{2, "Infinity", "not a number"}, {2, "NaN", "not a number"}, {2, "1.2.3", "not a number"}, {2, "1d5", "not a number"}, {2, "1\x00", "not a number"},
 	} {
 		got, err := read(t, decimal(c.scale), c.in)
 		switch {

@@ -10,12 +10,12 @@ import (
 )
 
 var (
-	errNoTime   = errors.New("it is no time such as 2026-03-29 01:00:00 or 2026-03-29T01:00:00Z")
-	errNoDate   = errors.New("it is no date such as 2026-03-29")
-	errNoClock  = errors.New("it is no time of day such as 01:00:00, nor a span of up to 838:59:59")
-	errNoSuch   = errors.New("there is no such time in its time zone: the clock was put forward")
-	errTwice    = errors.New("it is there twice in its time zone: the clock was put back; write it with its offset")
-	errNotWhole = errors.New("it has a time of day, and the column keeps days")
+	errNoTime   = errors.New("it is not a time such as 2026-03-29 01:00:00 or 2026-03-29T01:00:00Z")
+	errNoDate   = errors.New("it is not a date such as 2026-03-29")
+	errNoClock  = errors.New("it is neither a time of day such as 01:00:00 nor a span of up to 838:59:59")
+	errNoSuch   = errors.New("there is no such time in its time zone, because the clock was set forward")
+	errTwice    = errors.New("it occurs twice in its time zone, because the clock was set back: write it with its offset")
+	errNotWhole = errors.New("it has a time of day, and the column stores only days")
 )
 
 const microsPerDay = 24 * 3600e6
@@ -27,7 +27,7 @@ func (t Type) times(n *Notation) func(text []byte) (int64, error) {
 	for range 6 - keeps {
 		unit *= 10
 	}
-	lost := fmt.Errorf("it has more than the %d digits of a second that the column keeps", keeps)
+	lost := fmt.Errorf("it has more than the %d digits of a second that the column stores", keeps)
 	if t.Logical == Date {
 		unit, zone, lost = microsPerDay, nil, errNotWhole // a date is the same in each zone
 	}
@@ -73,7 +73,7 @@ func dates(n *Notation) func(dst, text []byte) ([]byte, error) {
 // truncates fractions of a second that the column doesn't store. In an interval, only
 // seconds that follow a colon are checked.
 func (t Type) fractions(n *Notation, plain func(dst, text []byte) ([]byte, error)) func(dst, text []byte) ([]byte, error) {
-	tooFine := fmt.Errorf("it has more than the %d digits of a second that the column keeps", t.Digits)
+	tooFine := fmt.Errorf("it has more than the %d digits of a second that the column stores", t.Digits)
 	return func(dst, text []byte) ([]byte, error) {
 		dot := bytes.IndexByte(text, '.')
 		if dot < 0 {

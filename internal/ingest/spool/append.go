@@ -25,7 +25,7 @@ func (s *Spool) Append(ctx context.Context, data []byte) (Record, error) {
 func (s *Spool) append(ctx context.Context, data []byte) (Record, error) {
 	size := int64(recordHead + len(data))
 	if len(data) > MaxRecord {
-		return Record{}, fmt.Errorf("a record of %d bytes: at most %d may have one", len(data), MaxRecord)
+		return Record{}, fmt.Errorf("a record of %d bytes: at most %d are allowed", len(data), MaxRecord)
 	}
 	if segmentHead+size > s.o.Budget {
 		return Record{}, fmt.Errorf("a record of %d bytes is larger than the spool's budget of %d (with %d for heads)",
@@ -98,7 +98,7 @@ func (s *Spool) room(ctx context.Context, size int64) (roll bool, err error) {
 		case s.broken != nil:
 			return false, s.broken
 		case s.finished:
-			return false, errors.New("it was said that no more records come")
+			return false, errors.New("the end of the records was declared")
 		case ctx.Err() != nil:
 			return false, ctx.Err()
 		}

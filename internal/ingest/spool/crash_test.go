@@ -281,26 +281,11 @@ func TestSpoolSyncFails(t *testing.T) {
 	}
 }
 
-// smallDisk mounts a file system with that many bytes.
-func smallDisk(t *testing.T, size int) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := mountTmpfs(dir, size); err != nil {
-		t.Skipf("no file system of %d bytes can be mounted here: %v", size, err)
-	}
-	t.Cleanup(func() {
-		if err := unmount(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
 func TestSpoolDiskFull(t *testing.T) {
 	const most = 10_000
 	for name, segment := range map[string]int64{"one segment": 10 << 20, "segments": 30_000} {
 		t.Run(name, func(t *testing.T) {
-			mount := smallDisk(t, 512<<10)
+			mount := testdb.SmallDisk(t, 512<<10)
 			dir := filepath.Join(mount, "spool")
 			s, _ := open(t, Options{Dir: dir, Segment: segment})
 			other := filepath.Join(mount, "other")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/engine/sqlite"
+	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/internal/value"
 )
 
@@ -277,15 +278,7 @@ func TestFullDisk(t *testing.T) {
 func TestFullDiskForReal(t *testing.T) {
 	t.Parallel()
 	w := plain(t, 20_000)
-	small := t.TempDir()
-	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=16k"); err != nil {
-		t.Skipf("no small file system to be had: %v", err)
-	}
-	defer func() {
-		if err := syscall.Unmount(small, 0); err != nil {
-			t.Error(err)
-		}
-	}()
+	small := testdb.SmallDisk(t, 16<<10)
 	if _, err := Write(t.Context(), w.db, w.table, w.s, w.part(), small, nil); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("wrote to a full disk: %v", err)
 	}

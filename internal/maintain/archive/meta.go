@@ -135,7 +135,7 @@ func (i *Info) readMetadata(lookup func(string) (string, bool)) error {
 		return fmt.Errorf("its %s: %w", keyKey, err)
 	}
 	if len(i.columns) == 0 || i.To <= i.From || i.Rows < 0 {
-		return fmt.Errorf("its metadata makes no sense: %d columns, bounds %d and %d, %d rows", len(i.columns), i.From, i.To, i.Rows)
+		return fmt.Errorf("its metadata is invalid: %d columns, bounds %d and %d, %d rows", len(i.columns), i.From, i.To, i.Rows)
 	}
 	for n := range i.columns {
 		if err := i.columns[n].check(); err != nil {

@@ -79,7 +79,7 @@ func ignoreMissing(err error) error {
 func makeFolder(path string) error {
 	if st, err := os.Stat(path); err == nil {
 		if !st.IsDir() {
-			return fmt.Errorf("%s is no directory", path)
+			return fmt.Errorf("%s is not a directory", path)
 		}
 		return nil
 	}

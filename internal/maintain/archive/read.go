@@ -203,7 +203,7 @@ func readGroup(ctx context.Context, i *Info, g parquet.RowGroup, fn func(*Info, 
 			return damaged("%v", err)
 		}
 		if n == 0 {
-			return damaged("it gives no rows, and no end")
+			return damaged("reading it returns neither rows nor the end")
 		}
 		if err := ctx.Err(); err != nil {
 			return err

@@ -240,6 +240,6 @@ func (r *reader) restorable(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return engine.Hinted(fmt.Errorf("column %s has values of another storage class than its type's, which a file can't give back", strings.Join(names, ", ")),
+	return engine.Hinted(fmt.Errorf("column %s has values of another storage class than its type's, which a file can't restore", strings.Join(names, ", ")),
 		"UPDATE with CAST to the column's type")
 }

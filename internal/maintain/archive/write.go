@@ -387,7 +387,7 @@ func (w *writing) publish(ctx context.Context, temp string, info *Info) (File, e
 	case err != nil:
 		return out, err
 	case !there.Mode().IsRegular():
-		return out, fmt.Errorf("%s is in the way, and no file", info.Path)
+		return out, fmt.Errorf("%s exists and is not a file", info.Path)
 	default:
 		same, err := w.compare(ctx, info)
 		if err != nil {

@@ -1,9 +1,0 @@
-//go:build !linux
-
-package spool
-
-import "errors"
-
-func mountTmpfs(string, int) error { return errors.New("this needs Linux") }
-
-func unmount(string) error { return nil }
