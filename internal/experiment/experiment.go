@@ -121,6 +121,18 @@ func Run(ctx context.Context, env *Env, s *Spec) ([]result.Record, error) {
 		return env.keep(ctx, s)
 	case Steady:
 		return env.steady(ctx, s)
+	case Matrix:
+		m, err := PlanMatrix(s)
+		if err != nil {
+			return nil, err
+		}
+		return m.Run(ctx, env, nil)
+	case Scenario:
+		p, err := PlanScenario(s)
+		if err != nil {
+			return nil, err
+		}
+		return p.Run(ctx, env)
 	}
 	return env.trials(ctx, s.trials())
 }
