@@ -23,7 +23,6 @@ import (
 // developers). Therefore a table outgrows the memory gradually, while with
 // InnoDB and O_DIRECT it does so abruptly.
 func postgres() *kind {
-	const inside = "the sandbox chooses it"
 	reserved := map[string]string{
 		"shared_buffers":              "use memory=",
 		"max_wal_size":                "use redo=",
@@ -32,16 +31,12 @@ func postgres() *kind {
 		"default_table_access_method": "use engine=",
 		"port":                        "use port=auto",
 		"listen_addresses":            "use port=auto",
-		"dynamic_shared_memory_type":  inside,
-		"unix_socket_directories":     inside,
-		"unix_socket_permissions":     inside,
-		"unix_socket_group":           inside,
-		"logging_collector":           inside,
-		"log_destination":             inside,
-		"log_directory":               inside,
 	}
-	for _, name := range []string{"data_directory", "config_file", "hba_file", "ident_file", "external_pid_file"} {
-		reserved[name] = inside
+	for _, name := range []string{
+		"dynamic_shared_memory_type", "unix_socket_directories", "unix_socket_permissions", "unix_socket_group", "logging_collector",
+		"log_destination", "log_directory", "data_directory", "config_file", "hba_file", "ident_file", "external_pid_file",
+	} {
+		reserved[name] = "the sandbox chooses it"
 	}
 	return &kind{
 		name:     "postgres",
