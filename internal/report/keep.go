@@ -50,18 +50,18 @@ func (f *KeepFigures) Text(w io.Writer) error {
 		line("behind", "%s inserts were due and not done", figures.Count(f.Backlog))
 	}
 	if l, ok := s.LatencyUS["insert"]; ok {
-		line("insert", "p50 %s, p99 %s, p99.9 %s", millis(l.P50), millis(l.P99), millis(l.P999))
+		line("insert", "p50 %s, p99 %s, p99.9 %s", figures.Micros(l.P50), figures.Micros(l.P99), figures.Micros(l.P999))
 	}
 	if l, ok := s.ResponseUS["insert"]; ok {
-		line("from due", "p50 %s, p99 %s, p99.9 %s, longest %s", millis(l.P50), millis(l.P99), millis(l.P999), millis(l.Max))
+		line("from due", "p50 %s, p99 %s, p99.9 %s, longest %s", figures.Micros(l.P50), figures.Micros(l.P99), figures.Micros(l.P999), figures.Micros(l.Max))
 	}
 	disk := ""
 	if f.Longest.Sync > 0 {
-		disk = fmt.Sprintf("; syncing another file took %s then", inMillis(f.Longest.Sync))
+		disk = fmt.Sprintf("; syncing another file took %s then", latencyOf(f.Longest.Sync))
 	}
-	line("longest", "longest insert %s%s%s", inMillis(f.Longest.Seconds), duringText(f.Longest.During), disk)
+	line("longest", "longest insert %s%s%s", latencyOf(f.Longest.Seconds), duringText(f.Longest.During), disk)
 	if d := f.Disk; d != nil {
-		line("disk", "%s of another file, %d of them over 10 ms, longest %s", figures.Plural(d.Syncs, "sync"), d.Slow, inMillis(d.Longest))
+		line("disk", "%s of another file, %d of them over 10 ms, longest %s", figures.Plural(d.Syncs, "sync"), d.Slow, latencyOf(d.Longest))
 		if d.Error != "" {
 			line("", "no more of them: %s", d.Error)
 		}
@@ -80,9 +80,9 @@ func (f *KeepFigures) Text(w io.Writer) error {
 		line("", "%dx %s", n, text)
 	}
 	if len(f.Stalls) == 0 {
-		line("stalls", "none over %s", millis(int64(f.StallMS*1000)))
+		line("stalls", "none over %s", figures.Micros(int64(f.StallMS*1000)))
 	} else {
-		line("stalls", "%d over %s, of %s", len(f.Stalls), millis(int64(f.StallMS*1000)), figures.Plural(f.Slow, "insert"))
+		line("stalls", "%d over %s, of %s", len(f.Stalls), figures.Micros(int64(f.StallMS*1000)), figures.Plural(f.Slow, "insert"))
 		fmt.Fprintln(&b)
 		writeColumns(&b, f.table())
 	}
@@ -98,7 +98,7 @@ func (f *KeepFigures) table() [][]string {
 	slices.SortFunc(listed, func(a, b result.KeepStall) int { return a.At.Compare(b.At) })
 	rows := [][]string{{"AT (UTC)", "LONGEST", "SYNC", "INSERTS", "DURING"}}
 	for _, s := range listed {
-		rows = append(rows, []string{s.At.Format("15:04:05.000"), inMillis(s.Seconds), f.syncText(s.Sync), figures.Count(s.Inserts),
+		rows = append(rows, []string{s.At.Format("15:04:05.000"), latencyOf(s.Seconds), f.syncText(s.Sync), figures.Count(s.Inserts),
 			cmp.Or(strings.Join(s.During, "; "), "nothing of rowmill's")})
 	}
 	if f.Disk == nil {
@@ -132,7 +132,7 @@ func writeColumns(w io.Writer, rows [][]string) {
 func (f *KeepFigures) syncText(s float64) string {
 	switch {
 	case s > 0:
-		return inMillis(s)
+		return latencyOf(s)
 	case f.Disk != nil && f.Disk.Error != "":
 		return "?"
 	}
@@ -177,14 +177,5 @@ func duringText(during []string) string {
 	return " during " + during[0] + " and " + strings.Join(during[1:], ", ")
 }
 
-// inMillis formats seconds as milliseconds.
-func inMillis(s float64) string { return millis(int64(s * 1e6)) }
-
-// millis formats microseconds as milliseconds.
-func millis(us int64) string {
-	ms := float64(us) / 1000
-	if ms >= 100 {
-		return fmt.Sprintf("%.0f ms", ms)
-	}
-	return strings.TrimSuffix(fmt.Sprintf("%.1f", ms), ".0") + " ms"
-}
+// latencyOf formats a latency given in seconds.
+func latencyOf(s float64) string { return figures.Micros(int64(s * 1e6)) }
