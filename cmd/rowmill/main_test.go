@@ -164,7 +164,7 @@ func TestBadInput(t *testing.T) {
 		{"bench insert --json --html -", []string{"can't both be standard output"}},
 		{"bench insert --kill-server-every 2s", []string{"no private server", "Try: --target 'sandbox:"}},
 		{"bench insert --kill-server-every 1ms --target sandbox:mariadb", []string{"at least 100ms"}},
-		{"bench insert --kill-server-every 2s --target sandbox:mariadb --preset sbtest --layout rolling", []string{"keys to the server", "--layout plain"}},
+		{"bench insert --kill-server-every 2s --target sandbox:mariadb --preset sbtest --layout rolling", []string{"the server assigns the keys", "--layout plain"}},
 		{"bench insert --resume no/such.jsonl", []string{"--resume no/such.jsonl", "no such file"}},
 		{"bench insert --nosuch", []string{"unknown flag: --nosuch", "Try: rowmill bench insert --help"}},
 		{"bench scenario", []string{"which scenario?", "ec2-2012", "Try: rowmill bench scenario --list"}},
