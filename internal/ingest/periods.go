@@ -52,8 +52,8 @@ func (t *periods) look(ctx context.Context) ([]rolling.Partition, int64, error) 
 	return parts, upTo, nil
 }
 
-// known returns the cached periods.
-func (t *periods) known() ([]rolling.Partition, int64) {
+// cached returns the periods as they were last read.
+func (t *periods) cached() ([]rolling.Partition, int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.parts, t.upTo
@@ -70,7 +70,7 @@ func (t *periods) outside(parts []rolling.Partition, pos int64) error {
 // check keeps the rows of a parser's batch that can be sent and rejects the
 // others. It returns the range of the kept rows in each period.
 func (t *periods) check(ctx context.Context, p *parser, data []byte, offset int64) ([]state.Extent, error) {
-	parts, upTo := t.known()
+	parts, upTo := t.cached()
 	rows := p.batch.Rows()
 	bad := false
 	for i := range rows {

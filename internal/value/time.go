@@ -39,6 +39,9 @@ func (t Type) times(n *Notation) func(text []byte) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
+		if unit == 1 && exact {
+			return us, nil
+		}
 		rest := us % unit
 		if rest < 0 {
 			rest += unit
