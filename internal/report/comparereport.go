@@ -44,7 +44,7 @@ func (c Comparison) document() *Document {
 	return d
 }
 
-// Text, Markdown, JSON, HTML and PNG write the comparison.
+// Text writes the comparison; Markdown, JSON, HTML and PNG do so in their formats.
 func (c Comparison) Text(w io.Writer) error { return c.document().Text(w) }
 
 func (c Comparison) Markdown(w io.Writer) error { return c.document().Markdown(w) }

@@ -140,7 +140,7 @@ func (m *Matrix) document() *Document {
 	return d
 }
 
-// Text, Markdown, JSON, HTML and PNG write the report.
+// Text writes the report; Markdown, JSON, HTML and PNG do so in their formats.
 func (m *Matrix) Text(w io.Writer) error { return m.document().Text(w) }
 
 func (m *Matrix) Markdown(w io.Writer) error { return m.document().Markdown(w) }
@@ -218,7 +218,7 @@ func (c *MatrixComparison) parts() []Part {
 	return out
 }
 
-// Text, JSON and HTML write the comparison.
+// Text writes the comparison; JSON and HTML do so in their formats.
 func (c *MatrixComparison) Text(w io.Writer) error { return c.document().Text(w) }
 
 func (c *MatrixComparison) JSON(w io.Writer) error { return c.document().JSON(w) }

@@ -220,11 +220,11 @@ func connect(t *testing.T, i sandbox.Info, password ...string) (*sql.DB, error) 
 func ask(t *testing.T, i sandbox.Info, query string) (value string) {
 	t.Helper()
 	db, err := connect(t, i)
-	defer db.Close()
-	if err == nil {
-		err = db.QueryRowContext(t.Context(), query).Scan(&value)
-	}
 	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.QueryRowContext(t.Context(), query).Scan(&value); err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
 	return value
@@ -243,12 +243,12 @@ func want(t *testing.T, i sandbox.Info, values map[string]string) {
 func execute(t *testing.T, i sandbox.Info, statements ...string) {
 	t.Helper()
 	db, err := connect(t, i)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer db.Close()
 	for _, s := range statements {
-		if err == nil {
-			_, err = db.ExecContext(t.Context(), s)
-		}
-		if err != nil {
+		if _, err := db.ExecContext(t.Context(), s); err != nil {
 			t.Fatalf("%s: %v", s, err)
 		}
 	}
