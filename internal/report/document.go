@@ -82,8 +82,8 @@ type facts []fact
 // A fact is one line of a run's summary, in words and with units.
 type fact struct{ Name, Value string }
 
-// A table has one line per row. Columns of figures are right-aligned, and columns of
-// empty cells are omitted.
+// A table has one line per row. Columns of figures are right-aligned, and columns
+// without a value are omitted.
 type table struct {
 	Header []string
 	Rows   [][]string
@@ -171,11 +171,11 @@ func shown(parts []Part, in medium) (out []Part) {
 	return out
 }
 
-// filled returns the table without its columns of empty cells.
+// filled returns the table without its columns that have no value in any row.
 func (t *table) filled() *table {
 	var keep []int
 	for i := range t.Header {
-		if i == 0 || slices.ContainsFunc(t.Rows, func(r []string) bool { return r[i] != "" }) {
+		if i == 0 || slices.ContainsFunc(t.Rows, func(r []string) bool { return r[i] != "" && r[i] != none }) {
 			keep = append(keep, i)
 		}
 	}

@@ -158,6 +158,18 @@ func TestSpeedGoldens(t *testing.T) {
 	}
 }
 
+// A column without a value in any row is omitted: an embedded engine has no server.
+func TestSpeedWithoutServer(t *testing.T) {
+	rec := madeCell{operation: "select-pk", engine: "sqlite", clients: 1, rate: 1000, p99: 100, client: 1}.record(t)
+	rec.End.ServerCPUSeconds = nil
+	for _, write := range []func(io.Writer, []result.Record) error{report.Text, report.Markdown} {
+		var out bytes.Buffer
+		if err := write(&out, []result.Record{rec}); err != nil || !strings.Contains(out.String(), "client CPU/op") || strings.Contains(out.String(), "server CPU/op") {
+			t.Errorf("%v:\n%s", err, out.String())
+		}
+	}
+}
+
 // Unusual records are reported as well: cut off, with a single client, empty.
 func TestSpeedOdd(t *testing.T) {
 	whole := madeCell{operation: "select-pk", engine: "sqlite", clients: 1, rate: 1000, p99: 100}.record(t)
