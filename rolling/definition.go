@@ -286,7 +286,7 @@ func (r *definitionReader) head() *sqlError {
 		case t.is("or"):
 			return r.fail(t, hint, "OR REPLACE would drop a table that is there")
 		case t.isAny("foreign", "virtual"):
-			return r.fail(t, hint, "the rows of a %s table don't lie in the database", strings.ToLower(t.text))
+			return r.fail(t, hint, "the rows of a %s table are not stored in the database", strings.ToLower(t.text))
 		default:
 			return r.fail(t, hint, "want CREATE TABLE, not CREATE %s", t)
 		}
@@ -711,7 +711,7 @@ func (r *definitionReader) attributes(c *DefinedColumn, written string) *sqlErro
 // index reads one CREATE INDEX statement.
 func (r *definitionReader) index() *sqlError {
 	first := r.at(0)
-	const hint = "only CREATE INDEX on the same table may follow CREATE TABLE; whatever else there is to do is to be done by its owner"
+	const hint = "only CREATE INDEX on the same table may follow CREATE TABLE; run other statements yourself"
 	r.pos++
 	unique := first.is("create") && r.accept("unique")
 	if !first.is("create") || !r.accept("index") {

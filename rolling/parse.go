@@ -26,7 +26,7 @@ func ParseDeclarationFor(source string, text []byte, target string) (*Declaratio
 	root, err := tomlfile.Parse(text)
 	var bad *tomlfile.Error
 	if errors.As(err, &bad) {
-		return nil, Errors{{source, bad.Line, bad.Column, bad.Text, "the file is to be TOML, see docs/declaration.md"}}
+		return nil, Errors{{source, bad.Line, bad.Column, bad.Text, "the file must be TOML, see docs/declaration.md"}}
 	}
 	r := declarationReader{source: source, instead: target, d: &Declaration{Source: source, Text: string(text)}}
 	r.file(root)
@@ -136,7 +136,7 @@ func (r *declarationReader) text(table *tomlfile.Value, key, example string) (st
 		return "", nil
 	}
 	if v.Kind != tomlfile.Text {
-		r.fail(v, fmt.Sprintf("%s = %q", key, example), "%s is %s; want a text in quotes", key, v.What())
+		r.fail(v, fmt.Sprintf("%s = %q", key, example), "%s is %s; want a quoted string", key, v.What())
 		return "", nil
 	}
 	if strings.ContainsRune(v.Text, 0) {
@@ -193,7 +193,7 @@ func (r *declarationReader) length(table *tomlfile.Value, key string) (Grid, *to
 	case err != nil && strings.Contains(err.Error(), "at most"):
 		r.fail(v, "leave it out to have no limit", "%s = %q is more than 1000 years", key, text)
 	case err != nil:
-		r.fail(v, forms, "%s = %q is no length", key, text)
+		r.fail(v, forms, "%s = %q is not a length", key, text)
 	case g.Axis() != r.d.Period.Axis() && g.Axis() == Sequence:
 		r.fail(v, forms, "%s = %q counts rows, and the table rolls by time", key, text)
 	case g.Axis() != r.d.Period.Axis():
@@ -270,7 +270,7 @@ func (r *declarationReader) target(table *tomlfile.Value) {
 		u, err := url.Parse(text)
 		if err != nil {
 			// The parser's error repeats the text, which may contain a password.
-			r.fail(v, targetForms, "target of scheme %s is no URL", scheme)
+			r.fail(v, targetForms, "target of scheme %s is not a URL", scheme)
 			return
 		}
 		if _, has := u.User.Password(); has {
@@ -312,7 +312,7 @@ func (r *declarationReader) period(period *tomlfile.Value) {
 		case "reject":
 			r.d.Late = LateReject
 		default:
-			r.fail(v, `"merge" lets late rows in, "reject" has their INSERT fail`, "late = %q is no policy", text)
+			r.fail(v, `"merge" lets late rows in, "reject" has their INSERT fail`, "late = %q is not a policy", text)
 		}
 	}
 	var g Grid
@@ -339,7 +339,7 @@ func (r *declarationReader) everyOf(period *tomlfile.Value) {
 	case err != nil && strings.Contains(err.Error(), "at most"):
 		r.fail(v, "a shorter one", "every = %q is more than 1000 years", text)
 	case err != nil:
-		r.fail(v, `"auto", `+lengthForms, "every = %q is no period", text)
+		r.fail(v, `"auto", `+lengthForms, "every = %q is not a period", text)
 	case g.Axis() == Sequence:
 		r.fail(v, fmt.Sprintf("rows = %d", g.step), "every = %q counts rows", text)
 	default:
@@ -467,7 +467,7 @@ func (r *declarationReader) counts(period *tomlfile.Value) {
 			long = max(d.Seal.Merge.Span().Length(), 1)
 		}
 		if years := float64(limit-n) * float64(long) / float64(365*day); years < 10 {
-			r.warn(at, "without keep the table has too many periods after %.1f years: %s", years, why)
+			r.warn(at, "without keep the table exceeds the limit of periods after %.1f years: %s", years, why)
 		}
 	}
 }
@@ -489,7 +489,7 @@ const (
 func badName(name string, limit int) string {
 	switch {
 	case len(name) > limit:
-		return fmt.Sprintf("it has %d bytes, and at most %d leave room for what is appended to it", len(name), limit)
+		return fmt.Sprintf("it has %d bytes, and at most %d leave room for the suffixes of further names", len(name), limit)
 	case strings.HasPrefix(strings.ToLower(name), "rowmill_"):
 		return "rowmill_ begins the names of rowmill's own tables and columns"
 	}

@@ -58,11 +58,11 @@ func (r *declarationReader) levelEvery(l *level) {
 	l.everyAt = v
 	g, err := Parse(text)
 	if err != nil || g.Axis() == Sequence {
-		r.fail(v, lengthForms, "every = %q is no length of a bucket", text)
+		r.fail(v, lengthForms, "every = %q is not a length of a bucket", text)
 		return
 	}
 	if r.d.WholeDays() && !dayGrid.Divides(g) {
-		r.fail(v, `every = "1d" or longer`, "every = %q is shorter than what column %s tells apart: whole days", g, r.d.Time)
+		r.fail(v, `every = "1d" or longer`, "every = %q is shorter than the resolution of column %s: whole days", g, r.d.Time)
 	}
 	l.Every = g
 }
@@ -82,7 +82,7 @@ func (r *declarationReader) levelFrom(l *level, before []level, list *tomlfile.V
 		switch {
 		case !l.Every.Valid() || !o.Every.Valid():
 		case l.Every == o.Every:
-			r.fail(l.everyAt, "every = "+strconv.Quote(multiple(o.Every)), "every = %q is that of its source %s: nothing is left to sum up", l.Every, text)
+			r.fail(l.everyAt, "every = "+strconv.Quote(multiple(o.Every)), "every = %q is that of its source %s: nothing is left to aggregate", l.Every, text)
 		case !o.Every.Divides(l.Every):
 			r.fail(l.everyAt, "a multiple, such as "+multiple(o.Every), "a bucket of %s isn't made of whole buckets of %s, those of its source %s", l.Every, o.Every, text)
 		}
@@ -96,13 +96,13 @@ func (r *declarationReader) levelFrom(l *level, before []level, list *tomlfile.V
 	}
 	switch {
 	case text == l.Name:
-		r.fail(v, "leave from out to sum up the table itself", "level %s is made from itself", text)
+		r.fail(v, "leave from out to aggregate the table itself", "level %s is made from itself", text)
 	case text == r.d.Name:
 		r.fail(v, "leave from out: a level without it is made from the table", "from = %q is the table", text)
 	case len(names) == 0:
-		r.fail(v, "leave it out: there is no level above", "from = %q is no level", text)
+		r.fail(v, "leave it out: there is no level above", "from = %q is not a level", text)
 	default:
-		r.fail(v, tomlfile.DidYouMean(text, names), "from = %q is no level", text)
+		r.fail(v, tomlfile.DidYouMean(text, names), "from = %q is not a level", text)
 	}
 }
 
@@ -113,7 +113,7 @@ func (r *declarationReader) texts(table *tomlfile.Value, key string) ([]string, 
 		return nil, false
 	}
 	if v.Kind != tomlfile.List || slices.ContainsFunc(v.In, func(e *tomlfile.Value) bool { return e.Kind != tomlfile.Text }) {
-		r.fail(v, key+` = ["sensor"]`, "%s is %s; want a list of texts in quotes", key, v.What())
+		r.fail(v, key+` = ["sensor"]`, "%s is %s; want a list of quoted strings", key, v.What())
 		return nil, false
 	}
 	out := []string{}
@@ -170,7 +170,7 @@ func (r *declarationReader) groupable(at *tomlfile.Value, name string) {
 	case !c.NotNull:
 		r.fail(at, fmt.Sprintf("NOT NULL in create, or by a generated column such as COALESCE(%s, ...)", name), "by names %s, which can be NULL and can't be part of a key then", name)
 	case slices.Contains([]string{"float", "double", "real", "float4", "float8"}, first):
-		r.fail(at, "a column of integers or decimals", "by names %s of type %q: equal binary fractions are a matter of rounding", name, c.Type)
+		r.fail(at, "a column of integers or decimals", "by names %s of type %q: whether two binary fractions are equal depends on rounding", name, c.Type)
 	case r.shortKeys && long:
 		r.fail(at, "a VARCHAR", "by names %s of type %q, which can't be part of a key", name, c.Type)
 	}
@@ -231,7 +231,7 @@ func (r *declarationReader) levelSelect(l *level, source *level) {
 	var names []string
 	for _, c := range v.In {
 		if c.Kind != tomlfile.Text {
-			r.fail(c, c.Key+` = "avg(value)"`, "%s is %s; want an aggregate in quotes", c.Key, c.What())
+			r.fail(c, c.Key+` = "avg(value)"`, "%s is %s; want an aggregate as a quoted string", c.Key, c.What())
 			continue
 		}
 		a, hint, err := parseAggregate(c.Text)
@@ -373,7 +373,7 @@ var (
 func parseAggregate(text string) (a Aggregate, hint string, err error) {
 	m := aggregateForm.FindStringSubmatch(text)
 	if m == nil {
-		return a, "count(*), avg(value), percentile(value, 99)", fmt.Errorf("this is no aggregate")
+		return a, "count(*), avg(value), percentile(value, 99)", fmt.Errorf("this is not an aggregate")
 	}
 	a.Func = strings.ToLower(m[1])
 	args := m[2]

@@ -16,7 +16,7 @@ func (r *declarationReader) table(table *tomlfile.Value) {
 	if text, v := r.text(table, "epoch", "s"); v != nil {
 		switch d.Epoch = epochs[text]; {
 		case d.Epoch == 0:
-			r.fail(v, `"s", "ms" or "us"`, "epoch = %q is no unit", text)
+			r.fail(v, `"s", "ms" or "us"`, "epoch = %q is not a unit", text)
 		case d.Period.Axis() == Sequence:
 			r.fail(v, "leave it out", "epoch is for an integer on an axis of time, and the table rolls by rows")
 		}
@@ -90,7 +90,7 @@ func (r *declarationReader) timeColumn(def *Definition) {
 	}
 	c := def.Column(r.d.Time)
 	if c == nil || c.Name != r.d.Time && r.exactNames {
-		r.fail(r.timeKey, tomlfile.DidYouMean(r.d.Time, r.columns), "time = %q is no column of %s", r.d.Time, def.Name)
+		r.fail(r.timeKey, tomlfile.DidYouMean(r.d.Time, r.columns), "time = %q is not a column of %s", r.d.Time, def.Name)
 		return
 	}
 	r.d.Time = c.Name
@@ -127,7 +127,7 @@ func (r *declarationReader) keysHave(def *Definition, by string) {
 	}
 	for _, name := range def.PrimaryKey {
 		if c := def.Column(name); c != nil && c.Auto {
-			r.warnDefinition(c.Line, "column %s counts up on the server: a row that is sent twice is stored twice, as it gets another key; a key of what the row is about (such as sensor, %s) lets loads be repeated", c.Name, by)
+			r.warnDefinition(c.Line, "column %s counts up on the server: a row that is sent twice is stored twice, with another key; a natural key (such as sensor, %s) makes loads repeatable", c.Name, by)
 		}
 	}
 }

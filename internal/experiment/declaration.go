@@ -203,7 +203,7 @@ func (r *scenarioReader) table(t *tomlfile.Value, keys ...scenarioKey) {
 func kindOf(into any) string {
 	switch into.(type) {
 	case *string:
-		return "a text in quotes"
+		return "a quoted string"
 	case *time.Duration:
 		return `a time, such as "90s" or "2h30m"`
 	case *int, *int64, **int:
@@ -300,7 +300,7 @@ func (r *scenarioReader) read(root *tomlfile.Value) {
 		scenarioKey{name: "run", into: tomlfile.Tables}, scenarioKey{name: "published", into: tomlfile.Tables}, scenarioKey{name: "check", into: tomlfile.Tables})
 	d.Story, d.Target = strings.TrimSpace(d.Story), cmp.Or(d.Target, target.DefaultServer)
 	for _, m := range []struct{ key, example string }{
-		{"name", `name = "plain"`}, {"title", `title = "what is to be seen"`}, {"rows", "rows = 1_000_000"}, {"run", "[[run]] with a name"}} {
+		{"name", `name = "plain"`}, {"title", `title = "what the scenario shows"`}, {"rows", "rows = 1_000_000"}, {"run", "[[run]] with a name"}} {
 		if root.Find(m.key) == nil {
 			r.fail(root, m.example, "%s is missing", m.key)
 		}
@@ -409,9 +409,9 @@ func (r *scenarioReader) figure(at *tomlfile.Value, run, figure string) {
 	of := r.d.Run(run)
 	switch {
 	case of == nil:
-		r.fail(at, r.runNames(), "%q is no run", run)
+		r.fail(at, r.runNames(), "%q is not a run", run)
 	case !slices.Contains(all, figure):
-		r.fail(at, "one of "+strings.Join(all, ", "), "%q is no figure of a run", figure)
+		r.fail(at, "one of "+strings.Join(all, ", "), "%q is not a figure of a run", figure)
 	case strings.HasPrefix(figure, "period-") && of.Spec.Layouts[0] == workload.Plain:
 		r.fail(at, "another figure, or a rolling run", "run %q is plain and has no %s", run, figure)
 	}

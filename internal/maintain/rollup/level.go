@@ -124,7 +124,7 @@ func (l *level) resolve(s *engine.Schema, d *rolling.Declaration) error {
 			return engine.Hinted(fmt.Errorf("by %s: it may be NULL, and a key can't be", name),
 				"declare it NOT NULL, or group by a generated column such as COALESCE(%s, ...)", name)
 		case c.Kind == engine.KindFloat:
-			return engine.Hinted(fmt.Errorf("by %s: it is a binary fraction, and equal values are a matter of rounding", name), "group by a decimal or an integer")
+			return engine.Hinted(fmt.Errorf("by %s: it is a binary fraction, and whether two values are equal depends on rounding", name), "group by a decimal or an integer")
 		case c.Name == d.Time:
 			return fmt.Errorf("by %s: the buckets go by it already", name)
 		case l.from != nil && !slices.Contains(l.from.By, name):
