@@ -106,7 +106,7 @@ func (a *app) endAdoption(ctx context.Context, k *kept, f applyFlags) error {
 	on, name := k.DB.Info().Target, k.Declared.Name
 	plan := fmt.Sprintf("On %s, the old table of %s is dropped. After that, the adoption can't be undone.\n", on, name)
 	if f.undo {
-		plan = fmt.Sprintf("On %s, %s becomes the plain table again that it was, with all changes made since. Stop rowmill run first.\n", on, name)
+		plan = fmt.Sprintf("On %s, %s becomes a plain table again, with all changes made since. Stop rowmill run first.\n", on, name)
 	}
 	if err := a.confirm(ctx, plan, f.yes); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (a *app) endAdoption(ctx context.Context, k *kept, f applyFlags) error {
 	if err := k.Undeclare(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "%s is the plain table that it was\n", name)
+	fmt.Fprintf(a.stdout, "%s is a plain table again\n", name)
 	return nil
 }
 

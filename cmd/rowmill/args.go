@@ -47,7 +47,7 @@ func helpCommand() *cobra.Command {
 				}
 				switch {
 				case below == nil && len(names) == 0:
-					return usagef("rowmill help", "help: %s has no %q: there is nothing below it", about.CommandPath(), name)
+					return usagef("rowmill help", "help: %s has no %q: it has no subcommands", about.CommandPath(), name)
 				case below == nil:
 					slices.Sort(names)
 					return usagef("rowmill help", "help: %s has no %q: there are %s", about.CommandPath(), name, strings.Join(names, ", "))
@@ -68,10 +68,10 @@ const leastMemory = 1e6
 func parseMemory(text string) (int64, error) {
 	n, err := engine.ParseBytes(text)
 	if err != nil {
-		return 0, usagef("--memory 8GB", "--memory %q is no size", text)
+		return 0, usagef("--memory 8GB", "--memory %q is not a size", text)
 	}
 	if n < leastMemory {
-		return 0, usagef("--memory "+text+"GB", "--memory %s is %d bytes, less than any server has: which unit?", text, n)
+		return 0, usagef("--memory "+text+"GB", "--memory %s is %d bytes, less than any server has: add a unit, such as GB", text, n)
 	}
 	return n, nil
 }

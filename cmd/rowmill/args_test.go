@@ -59,7 +59,7 @@ func TestBadKeeping(t *testing.T) {
 		{"plan readings.toml --rate 0/s", []string{"--rate", "measured on the table"}},
 		{"apply readings.toml --rate 0/s --dry-run", []string{"--rate: 0 rows/s", "measured on the table"}},
 		{"plan readings.toml --memory 2", []string{"--memory 2 is 2 bytes", "Try: --memory 2GB"}},
-		{"plan readings.toml --memory much", []string{`--memory "much" is no size`}},
+		{"plan readings.toml --memory much", []string{`--memory "much" is not a size`}},
 		{"apply readings.toml --memory 2 --dry-run", []string{"--memory 2 is 2 bytes"}},
 	} {
 		t.Run(c.args, func(t *testing.T) {

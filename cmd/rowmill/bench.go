@@ -197,7 +197,7 @@ func announcement(s *experiment.Spec) string {
 	if n > 1 {
 		each = fmt.Sprintf(" in %d runs of at most %v", n, s.MaxTime.D())
 	}
-	return fmt.Sprintf("inserts take at most %v%s; preparing and the proof of all rows come on top", time.Duration(n)*s.MaxTime.D(), each)
+	return fmt.Sprintf("inserts take at most %v%s, plus the time to prepare and to verify all rows", time.Duration(n)*s.MaxTime.D(), each)
 }
 
 // ownFlags are the flags that a resumption takes from its own command line.
@@ -215,7 +215,7 @@ func (a *app) resumeInsert(ctx context.Context, f *benchFlags, given *pflag.Flag
 	recorded.define(set)
 	recorded.spec = *r.Spec
 	for _, clash := range contradictions(given, set, ownFlags) {
-		return usagef("the flag left out, or a run of its own with another --out", "--resume %s: --%s %s: the flags come from the record, where it is %s",
+		return usagef("leave the flag out, or start another run with another --out", "--resume %s: --%s %s: the flags come from the record, where it is %s",
 			f.resume, clash.flag, clash.given, clash.recorded)
 	}
 	f.out.record = f.resume

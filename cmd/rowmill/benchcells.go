@@ -63,7 +63,7 @@ func (a *app) benchMixedCommand() *cobra.Command {
 		Short: "Measure inserts and selects with 1 to N clients on several databases side by side",
 		Long: "Measure inserts and selects at 1 to N concurrent clients on several databases, and\n" +
 			"show a matrix of rates and latencies: which database is fastest at which operation,\n" +
-			"and from which number of clients on the rate no longer rises. Each operation with\n" +
+			"and the number of clients beyond which the rate no longer rises. Each operation with\n" +
 			"each number of clients is a cell; the databases take turns, cell by cell. Operations:\n" +
 			"  insert        transactions of --batch rows\n" +
 			"  select-pk     one row by its primary key\n" +
@@ -90,7 +90,7 @@ func (a *app) benchMixedCommand() *cobra.Command {
 	f.define(flags)
 	intVar(flags, &f.spec.Batch, "batch", 1, "rows in one inserting transaction, `N`")
 	flags.Float64Var(&f.cells.Mix, "mix", 50, "`percent` of the clients of mixed that select")
-	intVar(flags, &f.spec.Repeat, "repeat", 1, "measure the matrix `N` times, and say how sure ratios are")
+	intVar(flags, &f.spec.Repeat, "repeat", 1, "measure the matrix `N` times, and report the confidence of ratios")
 	f.defineOutputs(flags)
 	return c
 }
@@ -130,7 +130,7 @@ func (a *app) benchPointsCommand() *cobra.Command {
 	flags.SortFlags = false
 	f.cells.Ops = []string{workload.OpPoints}
 	oneTarget(flags, &f.spec)
-	intVar(flags, &f.cells.Points, "points", 10, "values that one select asks for, `N`")
+	intVar(flags, &f.cells.Points, "points", 10, "values in one select, `N`")
 	flags.StringArrayVar(&f.cells.Set, "set", nil, "compare two settings of the server, `NAME=VALUE,NAME=VALUE` (default none)")
 	f.define(flags)
 	intVar(flags, &f.spec.Repeat, "repeat", 1, fmt.Sprintf("measure each cell `N` times, in turn; with --set %d by default", defaultSetRepeats))

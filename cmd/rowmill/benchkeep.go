@@ -64,8 +64,8 @@ func (a *app) benchKeepCommand() *cobra.Command {
 	flags.StringVar(&s.Method, "method", "", "how to insert: `single`, multi, prepared, pipeline (PostgreSQL) or load (default multi; on SQLite prepared)")
 	flags.Var(countValue{n: &k.Keys}, "keys", "size of the key space (default 1M)")
 	seedVar(flags, s, "`number` that all rows derive from")
-	flags.BoolVar(&k.WithRun, "with-run", false, "keep the table in this process (default false: rowmill run does, elsewhere)")
-	flags.Float64Var(&k.Speed, "speed", 1, "let the clock run so many times as fast, `N`")
+	flags.BoolVar(&k.WithRun, "with-run", false, "maintain the table in this process (default false: a separate rowmill run does)")
+	flags.Float64Var(&k.Speed, "speed", 1, "run the clock `N` times as fast")
 	flags.StringVar(&k.Clock, "clock", "", "write the clock to this `FILE`, for rowmill run --clock (default none)")
 	durationVar(flags, &k.Stall, "stall", 100*time.Millisecond, "list inserts that take longer than this `time`")
 	durationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
@@ -74,7 +74,7 @@ func (a *app) benchKeepCommand() *cobra.Command {
 }
 
 // errInsertsFailed is returned if an insert failed, also where a retry inserted the rows.
-var errInsertsFailed = errors.New("inserts met errors")
+var errInsertsFailed = errors.New("inserts failed")
 
 // benchKeep measures inserts into a declared table.
 func (a *app) benchKeep(ctx context.Context, file string, f *keepFlags) error {

@@ -89,15 +89,15 @@ func (f *compareFlags) check(args []string) error {
 	case f.repeat < 0:
 		return usagef(compareTry+" --repeat 5", "--repeat %d: want at least 1", f.repeat)
 	case f.repeat == 0 && f.out != "":
-		return usagef(compareTry+" --repeat 5 --out "+f.out, "--out takes the records of --repeat")
+		return usagef(compareTry+" --repeat 5 --out "+f.out, "--out requires --repeat")
 	case f.repeat == 0 && f.yes:
-		return usagef(compareTry, "--yes answers what only --repeat asks")
+		return usagef(compareTry, "--yes requires --repeat")
 	case f.html == "-" && f.json:
 		return usagef(compareTry+" --html FILE", "--json and --html can't both be standard output")
 	case f.out == "-":
 		return usagef("--out /dev/stdout", "--out -: the records can't share standard output with the comparison")
 	case len(args) == 1 && (f.a == nil) != (f.b == nil):
-		return usagef("rowmill compare "+args[0]+" --a layout=plain --b layout=rolling", "of one record, --a and --b say together what is compared")
+		return usagef("rowmill compare "+args[0]+" --a layout=plain --b layout=rolling", "with one record, give both --a and --b")
 	}
 	for _, path := range args {
 		if path == f.out {
@@ -182,7 +182,7 @@ func (f *compareFlags) judge(c report.Comparison) error {
 		text := fmt.Sprintf("%q of %s inserts at %.3f of the rate of %q of %s, more than %s slower", p.B.Name, p.B.Source,
 			*p.RowsPerSecond.Ratio, p.A.Name, p.A.Source, fractionValue{&f.threshold})
 		if len(p.Repeats) == 1 {
-			text += "; with one run on each side that may be how runs differ: --repeat tells"
+			text += "; with one run on each side the difference may be chance: --repeat shows whether it is"
 		}
 		if len(shown) > 1 {
 			text += fmt.Sprintf(", and %d more", len(shown)-1)
@@ -273,9 +273,9 @@ func (f *compareFlags) repeatPlan(again *experiment.Repetition) string {
 		fmt.Fprintf(&b, "\n  %s  %s layout %s, recorded as: rowmill %s\n", c.Side, c.Run.Preset, c.Run.Layout, experiment.ShellWords(c.Run.Command))
 		fmt.Fprintf(&b, "     on %s", c.Spec.Target())
 		if c.Private() {
-			fmt.Fprintln(&b, ", made for each run and removed afterwards")
+			fmt.Fprintln(&b, ", created for each run and removed afterwards")
 		} else {
-			fmt.Fprintf(&b, "\n     DROPS there, with all rows, and makes anew for each run: %s\n", strings.Join(c.Tables, ", "))
+			fmt.Fprintf(&b, "\n     DROPS there, with all rows, and creates again for each run: %s\n", strings.Join(c.Tables, ", "))
 		}
 	}
 	fmt.Fprintln(&b)
@@ -322,7 +322,7 @@ func (f fractionValue) Set(s string) error {
 		v /= 100
 	}
 	if err != nil || !(v >= 0 && v < 1) {
-		return fmt.Errorf("%q is no share below 1; write it like 5%% or 0.05", s)
+		return fmt.Errorf("%q is not a share below 1; write it like 5%% or 0.05", s)
 	}
 	*f.v = v
 	return nil

@@ -85,7 +85,7 @@ func TestCompareCommand(t *testing.T) {
 		{"three in one record", "batches.jsonl", 2, "", "holds 3 configurations"},
 		{"both sides", "batches.jsonl --a batch=1 --b layout=plain", 2, "", "would be on both sides"},
 		{"none chosen", "batches.jsonl --a batch=1 --b batch=7", 2, "", "--b batch=7: batches.jsonl holds no such run"},
-		{"one side of one record", "batches.jsonl --a batch=1", 2, "", "--a and --b say together"},
+		{"one side of one record", "batches.jsonl --a batch=1", 2, "", "give both --a and --b"},
 		{"an unknown field", "batches.jsonl --a colour=red --b batch=1", 2, "", `no field "colour": there are batch, `},
 		{"no field", "batches.jsonl --a red --b batch=1", 2, "", "not of the form FIELD=VALUE"},
 		{"a regression", "before5.jsonl after5.jsonl --threshold 5%", 3, "B is slower", `inserts at 0.899 of the rate of "classic plain" of before5.jsonl, more than 5% slower`},
@@ -97,7 +97,7 @@ func TestCompareCommand(t *testing.T) {
 		{"no record", "", 2, "", "compare takes two run records"},
 		{"three records", "a b c", 2, "", "Try: rowmill compare before.jsonl after.jsonl"},
 		{"a missing file", "before.jsonl none.jsonl", 1, "", "none.jsonl: no such file"},
-		{"out without repeat", "before.jsonl after.jsonl --out x", 2, "", "--out takes the records of --repeat"},
+		{"out without repeat", "before.jsonl after.jsonl --out x", 2, "", "--out requires --repeat"},
 		{"out over what is compared", "before.jsonl after.jsonl --repeat 2 --out after.jsonl", 2, "", "--out would replace after.jsonl"},
 		{"a negative repeat", "before.jsonl after.jsonl --repeat -1", 2, "", "--repeat -1"},
 		{"records without a spec", "before.jsonl after.jsonl --repeat 2 --yes", 2, "", "its record has no spec"},
@@ -170,8 +170,8 @@ func TestCompareRepeat(t *testing.T) {
 	}
 	s := answered("y\n", line...)
 	mustPass(t, s)
-	for _, want := range []string{"Runs 6 benchmarks, 3 of each", "DROPS there, with all rows, and makes anew for each run: purchases",
-		"on sqlite:t.db", "made for each run and removed afterwards", "B: classic plain on sqlite #2 of 3"} {
+	for _, want := range []string{"Runs 6 benchmarks, 3 of each", "DROPS there, with all rows, and creates again for each run: purchases",
+		"on sqlite:t.db", "created for each run and removed afterwards", "B: classic plain on sqlite #2 of 3"} {
 		if !strings.Contains(s.stderr, want) {
 			t.Errorf("stderr lacks %q:\n%s", want, s.stderr)
 		}

@@ -17,7 +17,7 @@ var countUnits = map[byte]float64{'k': 1e3, 'K': 1e3, 'm': 1e6, 'M': 1e6, 'g': 1
 
 // parseCount parses a count: 1500000, 1_500_000, 1.5M, 10k, 1e6.
 func parseCount(s string) (float64, error) {
-	wrong := fmt.Errorf("%q is no number; write it like 1500000, 1_500_000, 1.5M or 10k", s)
+	wrong := fmt.Errorf("%q is not a number; write it like 1500000, 1_500_000, 1.5M or 10k", s)
 	number, unit := s, 1.0
 	if s != "" {
 		if u, ok := countUnits[s[len(s)-1]]; ok {
@@ -55,7 +55,7 @@ func (c countValue) Set(s string) error {
 	}
 	// Beyond 2^53 a float64 can't represent every whole number.
 	if v != math.Trunc(v) || v > 1<<53 {
-		return fmt.Errorf("%s is no whole number up to 2^53", s)
+		return fmt.Errorf("%s is not a whole number up to 2^53", s)
 	}
 	if c.auto && v == 0 {
 		return fmt.Errorf("0 makes no sense; give a number, or auto")

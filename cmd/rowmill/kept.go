@@ -31,7 +31,7 @@ type keptFlags struct {
 
 func (f *keptFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.target, "target", "", "database to use instead of the declaration's `URL`")
-	flags.StringVar(&f.clock, "clock", "", "take the present from this `FILE`, as 2026-03-29T01:00:00Z, at each look; for tests")
+	flags.StringVar(&f.clock, "clock", "", "read the current time from this `FILE`, as 2026-03-29T01:00:00Z, again and again; for tests")
 	_ = flags.MarkHidden("clock") // the flag was defined on the line before
 }
 
@@ -42,7 +42,7 @@ func (f *keptFlags) check() error {
 	}
 	_, err := f.read()
 	if err != nil {
-		return usagef("a file with a time such as 2026-03-29T01:00:00Z, before it is read first", "--clock: %w", err)
+		return usagef("a file with a time such as 2026-03-29T01:00:00Z", "--clock: %w", err)
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func (a *app) openDeclared(ctx context.Context, file string, d *rolling.Declarat
 	}()
 	db, ok := t.DB.(engine.Keeper)
 	if !ok {
-		return nil, fmt.Errorf("target %s: it keeps no tables", d.Target)
+		return nil, fmt.Errorf("target %s: it can't keep tables", d.Target)
 	}
 	table, err := maintain.Open(ctx, db, d, f.present())
 	if err != nil {
@@ -191,5 +191,5 @@ func unreached(err error, text, file string) error {
 	if where == "" || !errors.Is(err, engine.ErrUnreachable) || !errors.As(err, &hint) {
 		return err
 	}
-	return engine.Hinted(err, "see that the server runs and listens at %s, and that target in %s, or --target, names its host and port", where, file)
+	return engine.Hinted(err, "check that the server runs and listens at %s, and that target in %s, or --target, names its host and port", where, file)
 }

@@ -87,22 +87,22 @@ func (a *app) loadCommand() *cobra.Command {
 	flags.StringVar(&f.format, "format", "", "`FORMAT` of the sources, csv, tsv or jsonl (by their names)")
 	flags.StringVar(&f.delimiter, "delimiter", "", "`CHARACTER` between fields, such as ';' or '\\t' (a comma in csv, a tab in tsv)")
 	flags.BoolVar(&f.header, "header", true, "the first line of csv and tsv has the columns' names")
-	flags.StringVar(&f.null, "null", "", "unquoted `TEXT` of NULL in csv and tsv, where csv takes an empty field for it too (\\N)")
+	flags.StringVar(&f.null, "null", "", "unquoted `TEXT` for NULL in csv and tsv; in csv an empty field is NULL, too (\\N)")
 	flags.StringSliceVar(&f.columns, "columns", nil, "`NAMES` of the fields' columns, in order (the header's, or the table's)")
 	flags.StringVar(&f.zone, "time-zone", "UTC", "`ZONE` of times without an offset, such as Europe/Berlin or +01:00")
-	flags.BoolVar(&f.truncate, "truncate-times", false, "cut off digits of a second that a column doesn't keep (default false)")
-	flags.StringVar(&f.unix, "unix-times", "", "take numbers in columns of times for `UNIT`s since 1970: s, ms, us or ns (refused)")
+	flags.BoolVar(&f.truncate, "truncate-times", false, "truncate fractions of a second to the precision of the column (default false)")
+	flags.StringVar(&f.unix, "unix-times", "", "read numbers in columns of times as `UNIT`s since 1970: s, ms, us or ns (refused)")
 	flags.StringVar(&f.bytes, "bytes", value.Hex, "how columns of bytes are written: `FORM` hex, base64 or raw")
 	flags.StringVar(&f.source, "source", "", "`NAME` that identifies the source wherever it is (its path)")
-	flags.StringVar(&f.duplicates, "duplicates", ingest.SkipDuplicates, "`WAY` with rows whose key is in the table: skip, or reject, to the file of bad rows")
+	flags.StringVar(&f.duplicates, "duplicates", ingest.SkipDuplicates, "`WAY` to treat rows whose key is in the table: skip, or reject to the file of bad rows")
 	intVar(flags, &f.rows, "batch", ingest.DefaultRows, "rows of a batch")
 	intVar(flags, &f.writers, "writers", ingest.DefaultWriters, "batches sent at a time; SQLite takes one")
-	flags.DurationVar(&f.flush, "flush", ingest.DefaultFlush, "how long rows of a stream wait for others")
+	flags.DurationVar(&f.flush, "flush", ingest.DefaultFlush, "how long rows of a stream wait for their batch to fill")
 	flags.DurationVar(&f.retry, "retry", 5*time.Minute, "how long to retry when the server can't be reached or a lock is not granted; -1s is forever")
 	flags.StringVar(&f.bad, "bad", "", "`PATH` of the file for rows that can't be loaded (SOURCE.bad.jsonl in the working directory)")
-	flags.IntVar(&f.maxBad, "max-bad", 1000, "stop before more than `N` of them; -1 is never")
+	flags.IntVar(&f.maxBad, "max-bad", 1000, "stop before more than `N` rows are rejected; -1 is never")
 	flags.StringVar(&f.spool, "spool", "", "keep a stream's rows in `DIRECTORY` until they are loaded (nowhere)")
-	flags.StringVar(&f.spoolBytes, "spool-size", "1GiB", "`SIZE` at which the sender of a stream is made to wait")
+	flags.StringVar(&f.spoolBytes, "spool-size", "1GiB", "`SIZE` of the spool at which the sender has to wait")
 	flags.BoolVar(&f.again, "again", false, "load all of a file that is loaded already, skipping rows whose key is in the table (default false)")
 	flags.BoolVar(&f.accept, "accept-missing", false, "no longer look for rows of a file that were loaded and aren't in the table any more (default false)")
 	flags.BoolVar(&f.dry, "dry-run", false, "read and check all rows, and send none (default false)")
@@ -232,7 +232,7 @@ func lookAt(sources []string) error {
 		case err != nil && (s == "true" || s == "false"):
 			return usagef("--header="+s, "source %s: there is no such file", s)
 		case err != nil:
-			return engine.Hinted(fmt.Errorf("source %w", err), "files that are there, or - for stdin; nothing has been loaded")
+			return engine.Hinted(fmt.Errorf("source %w", err), "existing files, or - for stdin; nothing has been loaded")
 		case info.IsDir():
 			return engine.Hinted(fmt.Errorf("source %s is a directory", s), "its files: %s", filepath.Join(s, "*"))
 		}
@@ -370,7 +370,7 @@ func (a *app) loadOne(ctx context.Context, o ingest.Options, source string) (ing
 	}
 	info, err := os.Stat(source)
 	if err != nil {
-		return ingest.Result{}, engine.Hinted(err, "a file that is there, or - for stdin")
+		return ingest.Result{}, engine.Hinted(err, "an existing file, or - for stdin")
 	}
 	if info.Mode().IsRegular() || info.IsDir() {
 		return ingest.File(ctx, o, source)

@@ -94,7 +94,7 @@ func (f *matrixFlags) define(flags *pflag.FlagSet) {
 	seedVar(flags, s, "`number` that all rows and the order of the cells derive from")
 	durationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
 	flags.Var(countValue{n: &s.PeriodRows, auto: true}, "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
-	flags.StringVar(&f.resume, "resume", "", "go on with the matrix of this record `file`: run what is not complete in it, with the flags that it has")
+	flags.StringVar(&f.resume, "resume", "", "continue the matrix of this record `file`: run the cells that are not complete, with the recorded flags")
 	flags.BoolVar(&f.retryFailed, "retry-failed", false, "with --resume, also run again what failed (default false)")
 	flags.StringVar(&f.baseline, "baseline", "", "compare each cell with that of this older record `file` of a matrix (default none)")
 	flags.Var(fractionValue{&f.threshold}, "threshold", "with --baseline, exit with 3 when a cell, or all together, is shown to be slower by more than this `share`, such as 10% (default never)")
@@ -137,9 +137,9 @@ func (c *countList) Type() string { return "list" }
 func (f *matrixFlags) check() error {
 	switch {
 	case f.baseline == "" && f.threshold >= 0:
-		return usagef("--baseline OLD.jsonl", "--threshold judges against a --baseline, which is missing")
+		return usagef("--baseline OLD.jsonl", "--threshold requires --baseline")
 	case f.retryFailed && f.resume == "":
-		return usagef("--resume RUN.jsonl", "--retry-failed goes with --resume")
+		return usagef("--resume RUN.jsonl", "--retry-failed requires --resume")
 	}
 	for _, o := range append(f.out.reports.outputs(), output{flag: "the record of this matrix", path: cmp.Or(f.out.record, f.resume)}) {
 		if f.baseline != "" && o.path != "" && filepath.Clean(f.baseline) == filepath.Clean(o.path) {
@@ -160,7 +160,7 @@ func (f *matrixFlags) prepare(ctx context.Context, given *pflag.FlagSet) (m *exp
 		return m, nil, err
 	}
 	if f.out.record != "" {
-		return nil, nil, usagef("without --out", "--out and --resume: what is run goes into %s", f.resume)
+		return nil, nil, usagef("without --out", "--out can't be used with --resume: the runs are appended to %s", f.resume)
 	}
 	if m, done, err = experiment.ResumeMatrix(ctx, f.resume, f.retryFailed); err != nil {
 		return nil, nil, err

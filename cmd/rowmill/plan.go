@@ -82,7 +82,7 @@ func (a *app) plan(ctx context.Context, file string, f planFlags) error {
 	}
 	in := sizing.Input{Reads: sizing.Figure{Value: f.reads, From: "--disk-reads"}, Rate: sizing.Figure{Value: f.rate, From: "--rate"}}
 	if f.reads == defaultReads {
-		in.Reads.From = "assumed, as of a solid-state disk; --disk-reads says otherwise"
+		in.Reads.From = "assumed, as of a solid-state disk; --disk-reads replaces it"
 	}
 	if f.memory != "" {
 		n, err := parseMemory(f.memory)
@@ -137,7 +137,7 @@ func (a *app) planKept(ctx context.Context, k *kept, in sizing.Input, rows int) 
 	in.MaxPeriods = k.DB.Capabilities().MaxPeriods
 	if in.Memory.Value == 0 {
 		if info.CacheBytes <= 0 {
-			return nil, usagef("--memory 8GB", "%s doesn't say how much memory it has for pages", info.Engine)
+			return nil, usagef("--memory 8GB", "%s does not report its memory for pages", info.Engine)
 		}
 		in.Memory = sizing.Figure{Value: float64(info.CacheBytes), From: "the server's own setting"}
 	}

@@ -46,7 +46,7 @@ func (a *app) reportCommand() *cobra.Command {
 			"  rowmill report run.jsonl --html run.html --png run.png",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("rowmill report run.jsonl", "which run records? none was given")
+				return usagef("rowmill report run.jsonl", "no run records given")
 			}
 			return nil
 		},
@@ -59,7 +59,7 @@ func (a *app) reportCommand() *cobra.Command {
 	c.Flags().Var(&f.format, "interval-format", "print a line for each interval instead, in this `format`: rowmill (for people) or\nibench (the insert benchmark's 17 columns) (default none)")
 	c.Flags().StringVar(&f.title, "title", "", "`title` of the picture (default made from the first run)")
 	c.Flags().BoolVar(&f.log, "log", false, "draw the picture's rate on a logarithmic axis (default false)")
-	c.Flags().BoolVar(&f.elapsed, "elapsed", false, "lay runs of bench steady over each other by the time since their start, not by the time of day (default false)")
+	c.Flags().BoolVar(&f.elapsed, "elapsed", false, "align runs of bench steady at their start instead of by the time of day (default false)")
 	return c
 }
 

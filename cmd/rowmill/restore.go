@@ -51,9 +51,9 @@ func (a *app) restoreCommand() *cobra.Command {
 	flags.SortFlags = false
 	f.kept.define(flags)
 	flags.StringVar(&f.file, "file", "", "read this `FILE` instead of the period's own (the table's archive)")
-	flags.StringVar(&f.into, "into", "", "make a `TABLE` of its own of it, which isn't there yet (a period of the table)")
+	flags.StringVar(&f.into, "into", "", "restore into a new `TABLE` of this name (into a period of the table)")
 	flags.BoolVar(&f.list, "list", false, "list the archives, and change nothing (default false)")
-	flags.BoolVar(&f.verify, "verify", false, "with --list, read each file back whole (default false)")
+	flags.BoolVar(&f.verify, "verify", false, "with --list, verify each file by reading all of it (default false)")
 	flags.BoolVar(&f.release, "release", false, "let retention drop the restored period again (default false)")
 	flags.BoolVar(&f.withoutSeal, "without-seal", false, "restore rows that the file proves, though their checksum differs from\nthe period's seal (default false)")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "don't ask (default false)")
@@ -66,9 +66,9 @@ func (f *restoreFlags) check(period string) error {
 	const try = "rowmill restore FILE.toml PERIOD, or --list"
 	switch {
 	case f.list && (period != "" || f.file != "" || f.into != "" || f.release || f.withoutSeal):
-		return usagef(try, "--list is about all archives of a table: it takes no period and no other flag but --verify")
+		return usagef(try, "--list takes no period and no other flag than --verify")
 	case f.verify && !f.list:
-		return usagef("--list --verify", "--verify goes with --list; what is restored is verified anyway")
+		return usagef("--list --verify", "--verify requires --list; a restore is always verified")
 	case f.release && (f.file != "" || f.into != "" || f.withoutSeal):
 		return usagef("rowmill restore FILE.toml PERIOD --release", "--release takes a period, and neither --file nor --into nor --without-seal")
 	case f.list:
@@ -171,14 +171,14 @@ func restorePlan(k *kept, r *maintain.Restoration) string {
 		fmt.Fprintf(&b, "  note: %s\n", n)
 	}
 	if r.Begun {
-		fmt.Fprintf(&b, "It was begun before, and continues at its step %q.\n", r.Step)
+		fmt.Fprintf(&b, "It was begun before, and continues at step %q.\n", r.Step)
 	}
 	fmt.Fprintf(&b, "On %s:\n", k.DB.Info().Target)
 	steps := []string{"read the file into a new table, and compare number and checksum of its rows"}
 	if r.Into != "" {
 		steps = append(steps, "name that table "+r.Into)
 	} else {
-		steps = append(steps, fmt.Sprintf("note that %s is restored, so that retention leaves it alone", r.Part.Name),
+		steps = append(steps, fmt.Sprintf("record that %s is restored, so that retention does not drop it", r.Part.Name),
 			fmt.Sprintf("attach it to %s as period %s", k.Declared.Name, r.Part.Name))
 	}
 	for i, s := range steps {

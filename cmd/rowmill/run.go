@@ -50,8 +50,8 @@ func (a *app) runCommand() *cobra.Command {
 	flags.BoolVar(&f.once, "once", false, "do all that is due and end, for cron; exit 1 if something is left (default false)")
 	flags.StringVar(&f.listen, "listen", "", "serve /metrics, /healthz and a page at `ADDRESS`, such as :9187 (nowhere)")
 	flags.DurationVar(&f.interval, "interval", 10*time.Second, "how often to look for late rows and other unplanned work")
-	flags.IntVar(&f.running, "max-running", 0, "rows are copied only while fewer statements run on the server; 0 is any number (default 0)")
-	flags.DurationVar(&f.lag, "max-lag", 0, "rows are copied only while no replica is further behind; 0s is any lag (default 0s)")
+	flags.IntVar(&f.running, "max-running", 0, "copy rows only while fewer statements run on the server; 0 is any number (default 0)")
+	flags.DurationVar(&f.lag, "max-lag", 0, "copy rows only while no replica is further behind; 0s is any lag (default 0s)")
 	return c
 }
 
@@ -102,11 +102,11 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 	}
 	var all sync.WaitGroup
 	for _, k := range tables {
-		a.logLine(fmt.Sprintf("%s keep %s on %s: periods of %s", stamp(time.Now()), k.Declared.Name, k.DB.Info().Target, k.Table.Table.Grid))
+		a.logLine(fmt.Sprintf("%s keeps %s on %s: periods of %s", stamp(time.Now()), k.Declared.Name, k.DB.Info().Target, k.Table.Table.Grid))
 		d := &maintain.Daemon{Table: k.Table, Poll: f.interval, Leads: func(lane maintain.Lane, is bool) {
 			word, change := "leads", int32(1)
 			if !is {
-				word, change = "leads no more", -1
+				word, change = "no longer leads", -1
 			}
 			leads.Add(change)
 			a.logLine(fmt.Sprintf("%s %s %s: %s", stamp(time.Now()), word, k.Declared.Name, lane))

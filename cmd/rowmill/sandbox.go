@@ -75,8 +75,8 @@ A server is found on PATH, where packages put it, and below ~/.cache/rowmill,
 where scripts/install.sh of rowmill's source unpacks MySQL 8.0 and 9.7 (mysql,
 mysql-new), MariaDB 11.8 (mariadb-new) and PostgreSQL 18 (postgres-new). Without
 version= the first is taken, of several PostgreSQL packages the newest, and below
-the cache the lowest version. A mysqld that is MariaDB is passed over;
-ROWMILL_MYSQLD=/path/to/mysqld names one that goes first. As PostgreSQL refuses
+the cache the lowest version. A mysqld that is MariaDB is skipped;
+ROWMILL_MYSQLD=/path/to/mysqld takes precedence. As PostgreSQL refuses
 to run as root, root has it run as the account postgres or nobody.
 
 NAME is "default" unless given; one called mysql or postgres is of that kind
@@ -218,7 +218,7 @@ func (a *app) sandboxStopCommand() *cobra.Command {
 		Short: "Stop private servers and remove their data",
 		Long: "Shut private servers down and remove their directories, with all data in them.\n\n" +
 			"Shows what it would remove and asks, unless --yes is given. With --keep-data nothing\n" +
-			"is removed, and 'rowmill sandbox start NAME' goes on with the data.",
+			"is removed, and 'rowmill sandbox start NAME' continues with the data.",
 		Example: "  rowmill sandbox stop small --keep-data\n" +
 			"  rowmill sandbox stop --all --yes",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -241,7 +241,7 @@ func (a *app) sandboxStopCommand() *cobra.Command {
 				if len(list) == 0 {
 					there := "there are " + strings.Join(names, ", ")
 					if len(names) == 0 {
-						there = "there is none here"
+						there = "no sandboxes here"
 					}
 					return engine.Hinted(fmt.Errorf("stop sandbox %s: unknown, %s", args[0], there), "rowmill sandbox list")
 				}

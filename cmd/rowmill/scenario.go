@@ -165,11 +165,11 @@ func (a *app) runScenario(ctx context.Context, f *scenarioFlags) error {
 // resumeScenario makes the runs that a scenario's record lacks.
 func (a *app) resumeScenario(ctx context.Context, flags *pflag.FlagSet, f *scenarioFlags) error {
 	if f.out.record != "" {
-		return usagef("rowmill bench scenario --resume "+f.resume, "--out and --resume: a resumed record goes on in its own file")
+		return usagef("rowmill bench scenario --resume "+f.resume, "--out can't be used with --resume: the runs are added to the resumed record")
 	}
 	for _, name := range []string{"scale", "target", "max-time", "interval", "seed", "no-verify"} {
 		if flags.Changed(name) {
-			return usagef("without --"+name, "--resume: --%s is the one that the record was made with", name)
+			return usagef("without --"+name, "--resume: --%s comes from the record", name)
 		}
 	}
 	p, err := experiment.ResumeScenario(ctx, f.resume, f.spec.DropExisting)

@@ -112,7 +112,7 @@ func (a *app) benchSteady(ctx context.Context, f *steadyFlags) error {
 	if f.printSQL {
 		return a.printSpec(s)
 	}
-	fmt.Fprintf(a.stderr, "inserts take at most %v; preparing and the proof of all rows come on top\n", s.MaxTime.D())
+	fmt.Fprintf(a.stderr, "inserts take at most %v, plus the time to prepare and to verify all rows\n", s.MaxTime.D())
 	return a.bench(ctx, measuring{spec: s, out: f.out, show: func(ctx context.Context) progress {
 		show := a.newProgress(ctx)
 		if _, ok := show.(*lines); ok {
