@@ -18,6 +18,14 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // pieces reads 0 to most bytes at a time, and then ends with err.
 type pieces struct {
 	p    []byte
@@ -197,9 +205,7 @@ func TestLongQuotedRecordsInBatches(t *testing.T) {
 	}
 	for _, rows := range []int{1, 7, 100, 100000} {
 		batches, err := cutAll(t, f, bytes.NewReader(p), rows, 64<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var got []row
 		parser := newParser(texts(f, 3))
 		for _, b := range batches {
@@ -232,9 +238,7 @@ func TestReadsWhatCSVWriters(t *testing.T) {
 		w.Comma = delimiter
 		for range 1 + rng.IntN(20) {
 			fields := []string{randomField(rng), randomField(rng), randomField(rng)}
-			if err := w.Write(fields); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Write(fields))
 			text := ""
 			for _, s := range fields {
 				if s == "" {
@@ -392,9 +396,7 @@ func TestFlush(t *testing.T) {
 		t.Fatal(err)
 	}
 	for !bytes.Contains(c.buf, []byte("5")) {
-		if err := c.fill(ctx, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.fill(ctx, nil))
 	}
 	go func() { // an in-memory pipe can't be polled like a system pipe
 		time.Sleep(50 * time.Millisecond)

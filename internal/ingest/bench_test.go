@@ -72,9 +72,7 @@ func BenchmarkCutter(b *testing.B) {
 					if errors.Is(err, io.EOF) {
 						break
 					}
-					if err != nil {
-						b.Fatal(err)
-					}
+					must(b, err)
 					n += batch.rows
 				}
 				c.wait(stop)

@@ -68,9 +68,7 @@ func TestBrokenOff(t *testing.T) {
 // arrives, and that unread data is still in the pipe.
 func TestPipeBrokenOff(t *testing.T) {
 	in, out, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer in.Close()
 	text := make([]byte, 8<<20)
 	n, _ := (&numbered{}).Read(text) // never fails
@@ -83,9 +81,7 @@ func TestPipeBrokenOff(t *testing.T) {
 	}()
 	lines, left := brokenOff(t, in)
 	rest, err := io.ReadAll(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// The torn line continues in the pipe.
 	all := lines + int64(bytes.Count(rest, []byte("\n")))
 	if whole := int64(bytes.Count(text, []byte("\n"))); all != whole || len(rest) == 0 {
@@ -96,9 +92,7 @@ func TestPipeBrokenOff(t *testing.T) {
 // TestQuietPipeBrokenOff ends a reader that waits for data.
 func TestQuietPipeBrokenOff(t *testing.T) {
 	in, out, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer in.Close()
 	defer out.Close()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -31,9 +31,7 @@ func packZstd(t testing.TB, p []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w, err := zstd.NewWriter(&out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = w.Write(p)
 	if err = errors.Join(err, w.Close()); err != nil {
 		t.Fatal(err)
@@ -60,17 +58,13 @@ func TestOpenFile(t *testing.T) {
 		"two.csv.zst": append(packZstd(t, text[:8000]), packZstd(t, text[8000:])...),
 	} {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, content, 0o600))
 		got, err := readFile(path)
 		if err != nil || !bytes.Equal(got, text) {
 			t.Errorf("%s: %d bytes, %v; want %d", name, len(got), err, len(text))
 		}
 		in, err := openFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := io.Copy(io.Discard, in); err != nil || in.read.Load() != int64(len(content)) || in.size != int64(len(content)) {
 			t.Errorf("%s: %d of %d bytes were read, %v; want %d", name, in.read.Load(), in.size, err, len(content))
 		}
@@ -81,9 +75,7 @@ func TestOpenFile(t *testing.T) {
 	for _, name := range []string{"empty.csv", "empty.csv.gz", "empty.csv.zst"} {
 		path := filepath.Join(dir, name)
 		content := map[string][]byte{".csv": nil, ".gz": packGzip(t, nil), ".zst": packZstd(t, nil)}[filepath.Ext(name)]
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, content, 0o600))
 		if got, err := readFile(path); err != nil || len(got) > 0 {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
@@ -105,9 +97,7 @@ func TestBrokenPackedFiles(t *testing.T) {
 		path := filepath.Join(dir, name)
 		check := func(what string, at int, broken []byte) {
 			t.Helper()
-			if err := os.WriteFile(path, broken, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, broken, 0o600))
 			got, err := readFile(path)
 			if err == nil && !bytes.Equal(got, text) {
 				t.Errorf("%s, %s at byte %d of %d: %q without an error", name, what, at, len(content), got)
@@ -131,9 +121,7 @@ func TestBrokenPackedFiles(t *testing.T) {
 // for the rest of an unfinished last line.
 func TestHeadOf(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "day.csv")
-	if err := os.WriteFile(path, []byte("a,b\n1"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("a,b\n1"), 0o600))
 	synctest.Test(t, func(t *testing.T) { // only waiting takes time
 		began := time.Now()
 		if head, err := headOf(path); err != nil || string(head) != "a,b\n1" || time.Since(began) > 0 {

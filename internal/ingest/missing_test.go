@@ -16,9 +16,7 @@ func extent(from, to, rows int64) state.Extent {
 
 func TestMerged(t *testing.T) {
 	g, err := rolling.EveryRows(100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := merged(g, []state.Extent{extent(210, 220, 5), extent(10, 20, 1), extent(150, 160, 7), extent(30, 100, 2), extent(90, 130, 4), extent(99, 101, 0), extent(20, 21, 0)})
 	want := []state.Extent{extent(10, 100, 3), extent(90, 130, 4), extent(150, 160, 7), extent(210, 220, 5)}
 	if diff := cmp.Diff(want, got); diff != "" {

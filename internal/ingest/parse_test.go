@@ -22,9 +22,7 @@ func measurements(t testing.TB) (engine.Keeper, *engine.Table, *engine.Schema) {
 		t.Fatal("it keeps no tables")
 	}
 	grid, err := rolling.EveryDuration(24 * time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return db, &engine.Table{Name: "m", Grid: grid, By: "ts"}, &engine.Schema{Columns: []engine.SchemaColumn{
 		{Name: "sensor", Native: "INTEGER", Type: value.Type{Kind: value.Int}},
 		{Name: "ts", Native: "DATETIME", Type: value.Type{Kind: value.Time, Digits: 6}},
@@ -43,9 +41,7 @@ func parserOf(t testing.TB, f *Format, columns string) *parser {
 	t.Helper()
 	db, table, schema := measurements(t)
 	target, err := newTarget(db, table, schema, f, strings.Split(columns, ","), &Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return newParser(target)
 }
 
@@ -307,9 +303,7 @@ func FuzzRows(f *testing.F) {
 	var parsers []*parser
 	for _, kind := range Kinds() {
 		target, err := newTarget(db, table, schema, &Format{Kind: kind, NoHeader: true}, schema.Names(), &Options{Values: value.Notation{TruncateTimes: true}})
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, err)
 		parsers = append(parsers, newParser(target))
 	}
 	f.Fuzz(func(t *testing.T, data []byte, which byte) {

@@ -19,9 +19,7 @@ func TestParts(t *testing.T) {
 	schema.Columns[3].Default = "''"
 	columns := []string{"sensor", "ts", "value", "note", "raw"}
 	target, err := newTarget(db, table, schema, &Format{Kind: JSONL}, columns, &Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := newParser(target)
 	var in strings.Builder
 	for i := range 30 {

@@ -20,9 +20,7 @@ import (
 func newBad(t *testing.T, path string) *badFile {
 	t.Helper()
 	b, err := openBad(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -33,9 +31,7 @@ func put(t *testing.T, b *badFile, load string, from int64, offsets ...int64) {
 	for _, at := range offsets {
 		rows = append(rows, Rejected{Line: at / 10, Offset: at, Column: "c", Reason: "it <is> bad", Row: fmt.Appendf(nil, "row %d", at)})
 	}
-	if err := b.add("source.csv", load, from, from+100, rows); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.add("source.csv", load, from, from+100, rows))
 }
 
 // badRows returns the rows of the file as "load:byte".
@@ -66,9 +62,7 @@ func readText(t *testing.T, path string) string {
 
 func writeText(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func TestBadRows(t *testing.T) {
@@ -116,9 +110,7 @@ func TestBadRowsAsTheyWere(t *testing.T) {
 		{Line: 5, Offset: 40, Reason: "r", Row: nil},
 		{Line: 6, Offset: 50, Column: "c\xff", Reason: "a reason\n\xff", Row: bytes.Repeat([]byte("x"), 1<<20)},
 	}
-	if err := b.add("a\nb.csv", "k", 0, 100, rows); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.add("a\nb.csv", "k", 0, 100, rows))
 	i := 0
 	err := newBad(t, path).each(func(row *badRow, line []byte) error {
 		got := append(row.Bytes, row.Row...)
@@ -191,9 +183,7 @@ func TestForeignBadFile(t *testing.T) {
 		}
 	}
 	b, err := openBad(filepath.Join(dir, "missing", "bad"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := b.add("s", "k", 0, 1, []Rejected{{Reason: "r"}}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("in a directory that isn't there: %v", err)
 	}
@@ -218,9 +208,7 @@ func TestBrokenLineOfABadFile(t *testing.T) {
 		if want := broken + lines[1]; !strings.HasPrefix(got, want) || strings.Count(got, "\n") != 3 {
 			t.Errorf("%q: the file has %q, want %q and a line", broken, got, want)
 		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(path))
 	}
 }
 
@@ -230,9 +218,7 @@ func TestReplacedBadFile(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "bad.jsonl"), filepath.Join(dir, "link")
 	put(t, newBad(t, path), "k", 0, 10, 20)
-	if err := errors.Join(os.Chmod(path, 0o640), os.Symlink(path, link)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Chmod(path, 0o640), os.Symlink(path, link)))
 	// A crash left an incomplete new file.
 	writeText(t, filepath.Join(dir, ".bad.jsonl.new"), "{\"source\":\"torn")
 	put(t, newBad(t, link), "k", 0, 30)
@@ -251,9 +237,7 @@ func TestReplacedBadFile(t *testing.T) {
 		t.Errorf("%v is left, %v", left, err)
 	}
 	// If the new file's name is taken, nothing changes.
-	if err := os.MkdirAll(filepath.Join(dir, ".bad.jsonl.new", "x"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(dir, ".bad.jsonl.new", "x"), 0o700))
 	b := newBad(t, path)
 	if err := b.add("s", "k", 0, 100, nil); err == nil {
 		t.Error("it was replaced")
@@ -319,9 +303,7 @@ func TestBadFileOnAFullDisk(t *testing.T) {
 	if got := badRows(t, path); !slices.Equal(got, []string{"k:10", "k:210"}) {
 		t.Errorf("%v are there", got)
 	}
-	if err := os.Remove(filepath.Join(dir, "filler")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(dir, "filler")))
 	put(t, b, "k", 0, 20)
 	if got := badRows(t, path); !slices.Equal(got, []string{"k:210", "k:20"}) {
 		t.Errorf("with room again: %v", got)

@@ -20,14 +20,10 @@ func counts(t *testing.T, names ...string) (out []rolling.Rollup) {
 // A roll-up whose name is in use is rejected before the table is created.
 func TestApplyNameTaken(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
-		if _, err := db.SQL().ExecContext(t.Context(), "CREATE TABLE readings_1h (id INT NOT NULL PRIMARY KEY)"); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, db.SQL(), "CREATE TABLE readings_1h (id INT NOT NULL PRIMARY KEY)")
 		d := declare(t, db, func(d *rolling.Declaration) { d.Rollups = counts(t, "readings_1h") })
 		table, err := Open(t.Context(), db, d, func() time.Time { return rolling.Instant(at(5)) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, err = table.PlanApply(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "readings_1h: the table of that name") {
 			t.Errorf("planned: %v", err)
@@ -45,9 +41,7 @@ func TestApplyListsWhatIsNew(t *testing.T) {
 		steps := func(change func(*rolling.Declaration)) string {
 			t.Helper()
 			table, err := Open(t.Context(), db, declare(t, db, change), func() time.Time { return rolling.Instant(at(5)) })
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			plan := applyPlan(t, table)
 			var out []string
 			for _, s := range plan.Steps {
@@ -87,9 +81,7 @@ func (w *world) dropTable() {
 func opened(t *testing.T, db engine.Keeper, d *rolling.Declaration, now int64) *Table {
 	t.Helper()
 	table, err := Open(t.Context(), db, d, func() time.Time { return rolling.Instant(now) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return table
 }
 

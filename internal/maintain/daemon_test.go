@@ -15,17 +15,11 @@ import (
 func (w *world) due() []string {
 	w.t.Helper()
 	now, err := w.Follow(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	v, err := now.View(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	tasks, err := Plan(now.Declared, v)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	var out []string
 	for _, task := range tasks {
 		if task.Kind != Rollup && task.Due <= v.Now {

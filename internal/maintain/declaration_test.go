@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -18,9 +19,7 @@ import (
 func (w *world) apply(d *rolling.Declaration) {
 	w.t.Helper()
 	other, err := Open(w.t.Context(), w.DB, d, func() time.Time { return rolling.Instant(w.now) })
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	plan := applyPlan(w.t, other)
 	plan.mustRun(w.t)
 }
@@ -384,8 +383,14 @@ func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "
 
 func (w *world) exec(q string) {
 	w.t.Helper()
-	if _, err := w.DB.SQL().ExecContext(w.t.Context(), q); err != nil {
-		w.t.Fatalf("%s: %v", q, err)
+	exec(w.t, w.DB.SQL(), q)
+}
+
+// exec executes a statement in a pool, connection or transaction.
+func exec(t testing.TB, x state.Exec, q string) {
+	t.Helper()
+	if _, err := x.ExecContext(t.Context(), q); err != nil {
+		t.Fatalf("%s: %v", q, err)
 	}
 }
 
@@ -406,9 +411,7 @@ func TestFollowRollupKeep(t *testing.T) {
 		w.hours(0, 2)
 		w.now = at(5.6)
 		now, err := w.Follow(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := now.Rollups.Refresh(t.Context(), w.now); err != nil {
 			t.Fatal(err)
 		}

@@ -67,9 +67,7 @@ func applied(t testing.TB, db engine.Keeper, d *rolling.Declaration, now int64) 
 	t.Helper()
 	w := &world{t: t, now: now}
 	table, err := Open(t.Context(), db, d, func() time.Time { return rolling.Instant(w.now) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.Table = table
 	table.breath = time.Millisecond // no other session queues behind the test
 	table.Say = func(e Event) {
@@ -228,9 +226,7 @@ func TestChangedValues(t *testing.T) {
 			w.keep()
 			w.insert(w.now, 1, 2, 3)
 			if hour == 3 {
-				if _, err := db.SQL().ExecContext(t.Context(), "UPDATE readings SET value = value + 1000 WHERE ts < "+db.Words().Literal(w.Table.Table, at(1))); err != nil {
-					t.Fatal(err)
-				}
+				exec(t, db.SQL(), "UPDATE readings SET value = value + 1000 WHERE ts < "+db.Words().Literal(w.Table.Table, at(1)))
 			}
 		}
 		var total int64
@@ -249,9 +245,7 @@ func TestForeignPartitions(t *testing.T) {
 	for _, server := range testdb.Kinds(t, "mariadb", "mysql") {
 		db := testdb.Open(t, server).(engine.Keeper)
 		_, err := db.SQL().ExecContext(t.Context(), create(db)+" PARTITION BY RANGE (TO_DAYS(ts)) (PARTITION a VALUES LESS THAN (TO_DAYS('2026-01-01')))")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		table, err := Open(t.Context(), db, declare(t, db, nil), time.Now)
 		if err == nil {
 			_, err = table.PlanApply(t.Context())

@@ -215,21 +215,15 @@ func others(t *testing.T, db engine.Keeper) *sql.Conn {
 		c.Net = "unix"
 		must(t, pool.QueryRowContext(t.Context(), "SELECT @@socket, DATABASE(), SUBSTRING_INDEX(CURRENT_USER(), '@', 1)").Scan(&c.Addr, &c.DBName, &c.User))
 		connector, err := mysqldriver.NewConnector(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		pool = sql.OpenDB(connector)
 		t.Cleanup(func() { pool.Close() })
 	}
 	conn, err := pool.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	if db.Info().Engine == "postgres" {
-		if _, err := conn.ExecContext(t.Context(), "SET application_name = 'a report'"); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, conn, "SET application_name = 'a report'")
 	}
 	return conn
 }
@@ -248,15 +242,11 @@ func TestTrapOwnTransaction(t *testing.T) {
 			begin := func(conn *sql.Conn) {
 				t.Helper()
 				for _, q := range []string{"BEGIN", "SELECT COUNT(*) FROM readings"} {
-					if _, err := conn.ExecContext(t.Context(), q); err != nil {
-						t.Fatal(err)
-					}
+					exec(t, conn, q)
 				}
 			}
 			own, err := db.SQL().Conn(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer own.Close()
 			begin(own)
 			w.now = at(1.5) // a period is due to be created
@@ -301,9 +291,7 @@ func openTransaction(t *testing.T, db engine.Keeper) {
 		w.insert(now.Load(), 1, 2, 3)
 	}
 	// Inserts into an unlocked table measure the machine's own delays.
-	if _, err := db.SQL().ExecContext(t.Context(), "CREATE TABLE beside (n INT NOT NULL)"); err != nil {
-		t.Fatal(err)
-	}
+	exec(t, db.SQL(), "CREATE TABLE beside (n INT NOT NULL)")
 	tries := &refused{Keeper: db}
 	w.Table.DB = tries
 
@@ -327,9 +315,7 @@ func openTransaction(t *testing.T, db engine.Keeper) {
 	conn := others(t, db)
 	exec := func(q string) {
 		t.Helper()
-		if _, err := conn.ExecContext(t.Context(), q); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, conn, q)
 	}
 	exec("BEGIN")
 	exec("SELECT COUNT(*) FROM readings")

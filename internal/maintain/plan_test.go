@@ -24,9 +24,7 @@ func must(t testing.TB, err error) {
 func grid(t testing.TB, s string) rolling.Grid {
 	t.Helper()
 	g, err := rolling.Parse(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return g
 }
 
@@ -41,9 +39,7 @@ func at(hours float64) int64 {
 func hourly(t *testing.T, from, to int) []rolling.Partition {
 	g := grid(t, "1h")
 	parts, err := g.Cover(rolling.Period{From: at(float64(from)), To: at(float64(to))}, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out := make([]rolling.Partition, len(parts))
 	for i, p := range parts {
 		out[i] = g.Named(p)

@@ -29,9 +29,7 @@ func (w *world) buckets(from string) string {
 	w.t.Helper()
 	q := fmt.Sprintf("SELECT %s, n FROM %s r ORDER BY bucket", w.DB.Words().Position(w.Table.Table, "bucket"), from)
 	rows, err := w.DB.SQL().QueryContext(w.t.Context(), q)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	defer rows.Close()
 	var out []string
 	for rows.Next() {
@@ -140,9 +138,7 @@ func TestTableMadeAnewKeepsRollups(t *testing.T) {
 				out += fmt.Sprintln(name, watermark, sealed, checked)
 				return err
 			}, "SELECT name, watermark, sealed_to, checked_us FROM rowmill_rollups ORDER BY name")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return out
 		}
 		before := marks()

@@ -27,16 +27,12 @@ func TestRestoreSealedByOtherSettings(t *testing.T) {
 		d.Seal.Archive = filepath.Join(t.TempDir(), "archive")
 	}), at(0.5))
 	w.insert(at(0.5), 1, 2, 3)
-	if _, err := db.SQL().ExecContext(t.Context(), "UPDATE readings SET value = sensor::float8 / 7"); err != nil {
-		t.Fatal(err)
-	}
+	exec(t, db.SQL(), "UPDATE readings SET value = sensor::float8 / 7")
 	w.now = at(4.2)
 	w.keep()
 	period := rolling.Period{From: at(0), To: at(1)}
 	part, err := w.find(t.Context(), period)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	known, err := w.sealed(t.Context(), period)
 	if err != nil || known == nil || known.Archive == "" {
 		t.Fatalf("the period is %+v, %v", known, err)
@@ -54,9 +50,7 @@ func TestRestoreSealedByOtherSettings(t *testing.T) {
 			}
 			return tx.QueryRowContext(t.Context(), "SELECT "+hash+" FROM "+db.Words().From(w.Table.Table, part)).Scan(&sum)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(settings) > 0 && sum == known.Checksum {
 			t.Fatalf("%q give the checksum that there is already", settings)
 		}
@@ -70,9 +64,7 @@ func TestRestoreSealedByOtherSettings(t *testing.T) {
 		k.Checksum, k.State = seal, state.Dropped
 		must(t, w.inTx(t.Context(), func(tx *sql.Tx) error { return w.State.Put(t.Context(), tx, k) }))
 		r, err := w.PlanRestore(t.Context(), known.Archive, into)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.WithoutSeal = without
 		return r.Run(context.WithoutCancel(t.Context()), nil, nil)
 	}

@@ -35,9 +35,7 @@ func TestSealOfAnotherFunction(t *testing.T) {
 			w.keep()
 			w.now = at(2.2)
 			part, err := w.find(t.Context(), rolling.Period{From: at(0), To: at(1)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if _, err := w.seal(t.Context(), part); err != nil {
 				t.Fatal(err)
 			}
@@ -130,9 +128,7 @@ func (w *world) differing(below int64) (out []string) {
 		rows := map[int64]int64{}
 		q := fmt.Sprintf("SELECT %s, %s FROM %s WHERE %s < %s", words.Position(w.Table.Table, column), n, from, column, words.Literal(w.Table.Table, below))
 		found, err := w.DB.SQL().QueryContext(w.t.Context(), q)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		defer found.Close()
 		for found.Next() {
 			var pos, n int64

@@ -65,9 +65,7 @@ func TestRestoredPeriod(t *testing.T) {
 			t.Helper()
 			for name, out := range map[string]*string{"readings_1h": &hours, "readings_6h": &sixes} {
 				rows, err := db.SQL().QueryContext(t.Context(), "SELECT total FROM "+name+"_live ORDER BY bucket")
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				for rows.Next() {
 					var n int64
 					must(t, rows.Scan(&n))
@@ -79,21 +77,15 @@ func TestRestoredPeriod(t *testing.T) {
 		}
 		hours, _ := sums()
 		path, err := w.FindArchive(t.Context(), w.Table.Table.Grid.Named(rolling.Period{From: at(2), To: at(3)}).Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r, err := w.PlanRestore(t.Context(), path, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		must(t, r.Run(t.Context(), nil, nil))
 		t.Log(w.parts())
 		if got := w.problem("gap"); got != "" {
 			t.Errorf("after a restoration: %s", got)
 		}
-		if _, err := db.SQL().ExecContext(t.Context(), "UPDATE readings SET value = value + 1000 WHERE ts < "+db.Words().Literal(w.Table.Table, at(3))); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, db.SQL(), "UPDATE readings SET value = value + 1000 WHERE ts < "+db.Words().Literal(w.Table.Table, at(3)))
 		for _, around := range []rolling.Period{{From: at(1.5), To: at(2.5)}, {From: at(2), To: at(3.1)}, {From: at(0), To: at(12)}} {
 			if _, err := w.RefreshRange(t.Context(), around.From, around.To); err == nil || !strings.Contains(err.Error(), "are gone") {
 				t.Errorf("with rows that are gone: %v", err)
@@ -135,9 +127,7 @@ func TestChangedRollup(t *testing.T) {
 		w := applied(t, db, every("1h"), at(0.2))
 		for period, want := range map[string]string{"1h": "", "2h": "its bucket is 1h, and its rows can't be made again as 2h"} {
 			table, err := Open(t.Context(), db, every(period), func() time.Time { return rolling.Instant(w.now) })
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_, err = table.PlanApply(t.Context())
 			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", period, err)
@@ -153,9 +143,7 @@ func TestOnceBesideAnother(t *testing.T) {
 	db := testdb.Open(t, "sqlite").(engine.Keeper)
 	w := applied(t, db, declare(t, db, nil), at(0.2))
 	lease, err := db.Lead(t.Context(), "readings/"+string(Creating))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var said []Event
 	w.Say = func(e Event) { said = append(said, e) }
 	w.keep()
@@ -179,9 +167,7 @@ func (w *world) dropped(n int) {
 			rows[j] = row(i + j)
 		}
 		q := "INSERT INTO rowmill_states (table_name, lower_pos, upper_pos, name, state, row_count, checksum, checked_pos, rebuilt, archive, archive_sum, updated_us) VALUES "
-		if _, err := w.DB.SQL().ExecContext(w.t.Context(), q+strings.Join(rows, ", ")); err != nil {
-			w.t.Fatal(err)
-		}
+		exec(w.t, w.DB.SQL(), q+strings.Join(rows, ", "))
 	}
 }
 
@@ -194,9 +180,7 @@ func TestViewReadsExistingPeriods(t *testing.T) {
 		w.now = at(2.2)
 		w.keep()
 		before, err := w.View(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w.dropped(5000)
 		v, err := w.View(t.Context())
 		if err != nil || len(v.Known) != 2 || !slices.Equal(v.Known, before.Known) || !slices.Equal(v.Parts, before.Parts) {
@@ -228,9 +212,7 @@ func TestActionsAreTrimmed(t *testing.T) {
 				rows[j] = fmt.Sprintf("('readings', %d, 0, 'create', 'p', 0, '', 0, 'x')", i+j)
 			}
 			q := "INSERT INTO rowmill_actions (table_name, at_us, serial, action, detail, took_us, error, locked, by_whom) VALUES "
-			if _, err := db.SQL().ExecContext(t.Context(), q+strings.Join(rows, ", ")); err != nil {
-				t.Fatal(err)
-			}
+			exec(t, db.SQL(), q+strings.Join(rows, ", "))
 		}
 		for _, want := range []int{1500, 1000, 1000} {
 			for range trimEvery {

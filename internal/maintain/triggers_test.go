@@ -47,9 +47,7 @@ func TestTrapOldTriggers(t *testing.T) {
 				break
 			}
 			for i, q := range plan[:before] {
-				if _, err := db.SQL().ExecContext(t.Context(), q); err != nil {
-					t.Fatalf("%s: %v", q, err)
-				}
+				exec(t, db.SQL(), q)
 				w.guarded(fmt.Sprintf("after statement %d, %s", i+1, q), 100*before+i)
 			}
 			a := applyPlan(t, w.Table)
@@ -162,22 +160,16 @@ func (w *world) earlier() {
 	run := func(statements []string) {
 		w.t.Helper()
 		for _, q := range statements {
-			if _, err := w.DB.SQL().ExecContext(w.t.Context(), old.Replace(q)); err != nil {
-				w.t.Fatalf("%s: %v", old.Replace(q), err)
-			}
+			exec(w.t, w.DB.SQL(), old.Replace(q))
 		}
 	}
 	change := func() {
 		w.t.Helper()
 		late, err := w.lateChange(w.t.Context())
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		run(late.SQL)
 		exact, err := w.Rollups.TriggerChange(w.t.Context())
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		run(exact.SQL)
 	}
 	w.Declared.Late, w.Declared.Exact = rolling.LateMerge, false
@@ -194,9 +186,7 @@ func (w *world) guarded(when string, sensor int) {
 	if _, err := w.DB.SQL().ExecContext(w.t.Context(), q); err == nil || !strings.Contains(err.Error(), "sealed") {
 		w.t.Errorf("%s: a row of a sealed period: %v", when, err)
 	}
-	if _, err := w.DB.SQL().ExecContext(w.t.Context(), "DELETE FROM rowmill_touched"); err != nil {
-		w.t.Fatal(err)
-	}
+	exec(w.t, w.DB.SQL(), "DELETE FROM rowmill_touched")
 	w.insert(at(4.7), 1000+sensor)
 	var n int
 	if err := w.DB.SQL().QueryRowContext(w.t.Context(), "SELECT COUNT(*) FROM rowmill_touched").Scan(&n); err != nil || n == 0 {
@@ -212,20 +202,14 @@ func (w *world) foreignZone() {
 		return
 	}
 	conn, err := w.DB.SQL().Conn(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	defer conn.Close()
-	if _, err := conn.ExecContext(w.t.Context(), "SET SESSION time_zone = '+05:30'"); err != nil {
-		w.t.Fatal(err)
-	}
+	exec(w.t, conn, "SET SESSION time_zone = '+05:30'")
 	text := rolling.Instant(at(0.7)).Add(330 * time.Minute).Format(time.DateTime)
 	if _, err := conn.ExecContext(w.t.Context(), "INSERT INTO readings (sensor, ts, value) VALUES (7, '"+text+"', 1)"); err == nil || !strings.Contains(err.Error(), "sealed") {
 		w.t.Errorf("a row of a sealed period, from a session in another time zone: %v", err)
 	}
-	if _, err := conn.ExecContext(w.t.Context(), "SET SESSION time_zone = '+00:00'"); err != nil {
-		w.t.Fatal(err)
-	}
+	exec(w.t, conn, "SET SESSION time_zone = '+00:00'")
 }
 
 // TestTrapMissingTriggers: if declared triggers are missing, for example because an
@@ -282,9 +266,7 @@ func (w *world) dropTriggers(late, exact bool) {
 		w.Declared.Exact = false
 		of, err = w.Rollups.TriggerChange(w.t.Context())
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	for _, q := range of.SQL {
 		w.exec(q)
 	}
@@ -338,9 +320,7 @@ func TestLateReject(t *testing.T) {
 		if err == nil {
 			err = plan.Run(t.Context(), func(ApplyStep) {})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w.insert(at(1.7), 9)
 	})
 }
@@ -409,9 +389,7 @@ func TestHostileWriters(t *testing.T) {
 			// Periods up to hour 3 are sealed.
 			for i, zone := range []string{"+05:30", "-07:00"} {
 				conn, err := db.SQL().Conn(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				defer conn.Close()
 				offset := map[string]time.Duration{"+05:30": 5*time.Hour + 30*time.Minute, "-07:00": -7 * time.Hour}[zone]
 				settings := []string{"SET SESSION time_zone = '" + zone + "', sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES', div_precision_increment = 0"}
@@ -421,9 +399,7 @@ func TestHostileWriters(t *testing.T) {
 					back = "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'"
 				}
 				for _, q := range settings {
-					if _, err := conn.ExecContext(t.Context(), q); err != nil {
-						t.Fatal(err)
-					}
+					exec(t, conn, q)
 				}
 				insert := func(hour float64) error {
 					text := rolling.Instant(at(hour)).Add(offset).Format("2006-01-02 15:04:05")
@@ -443,9 +419,7 @@ func TestHostileWriters(t *testing.T) {
 				live := func(when string) {
 					t.Helper()
 					rows, err := conn.QueryContext(t.Context(), "SELECT h.n, (SELECT COUNT(*) FROM readings r WHERE r.ts >= h.bucket AND r.ts < h.bucket + INTERVAL '1' HOUR) FROM hours_live h")
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					defer rows.Close()
 					sum := int64(0)
 					for rows.Next() {
@@ -464,9 +438,7 @@ func TestHostileWriters(t *testing.T) {
 				live("with late rows")
 				w.keep()
 				live("rolled up")
-				if _, err := conn.ExecContext(t.Context(), back); err != nil {
-					t.Fatal(err)
-				}
+				exec(t, conn, back)
 			}
 		})
 	}

@@ -76,20 +76,14 @@ func appendUntilKilled(dir string) error {
 func appendAndKill(t *testing.T, dir string, from, records int, after time.Duration) int {
 	t.Helper()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.Command(exe)
 	cmd.Env = append(os.Environ(), killedDir+"="+dir, fmt.Sprintf("%s=%d", killedFrom, from))
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	last := from - 1
 	lines := bufio.NewReader(out)
 	for ; ; records-- {
@@ -225,13 +219,9 @@ func (d *disk) lose(t *testing.T, rest string) string {
 		if errors.Is(err, os.ErrNotExist) {
 			continue // removed since
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		synced := d.sizes[inode(st)]
 		switch rest {
 		case "gone":
@@ -241,9 +231,7 @@ func (d *disk) lose(t *testing.T, rest string) string {
 		case "half":
 			p = p[:synced+(int64(len(p))-synced)/2]
 		}
-		if err := os.WriteFile(filepath.Join(to, name), p, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(to, name), p, 0o600))
 	}
 	return to
 }
@@ -265,9 +253,7 @@ func TestSpoolSyncFails(t *testing.T) {
 		}
 	}
 	rec, err := s.Next(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sameRecords(t, []Record{rec}, []Record{one})
 	if _, err := s.Next(context.Background()); !errors.Is(err, syscall.EIO) {
 		t.Fatalf("read on: %v", err)
@@ -289,9 +275,7 @@ func TestSpoolDiskFull(t *testing.T) {
 			dir := filepath.Join(mount, "spool")
 			s, _ := open(t, Options{Dir: dir, Segment: segment})
 			other := filepath.Join(mount, "other")
-			if err := os.WriteFile(other, make([]byte, 100<<10), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(other, make([]byte, 100<<10), 0o600))
 			n := 0
 			fill := func() {
 				t.Helper()
@@ -325,9 +309,7 @@ func TestSpoolDiskFull(t *testing.T) {
 			}
 			cancel()
 			// Appending continues once there is room, and after reopening.
-			if err := os.Remove(other); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(other))
 			fill()
 			if n <= full {
 				t.Fatalf("%d records, %d before there was room", n, full)
@@ -347,9 +329,7 @@ func TestSpoolDiskFull(t *testing.T) {
 				if err == nil {
 					err = s.Release(rec.To)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 			}
 		})
 	}
@@ -373,12 +353,8 @@ func BenchmarkSpool(b *testing.B) {
 				for b.Loop() {
 					add(b, s, data)
 					rec, err := s.Next(context.Background())
-					if err != nil {
-						b.Fatal(err)
-					}
-					if err := s.Release(rec.To); err != nil {
-						b.Fatal(err)
-					}
+					must(b, err)
+					must(b, s.Release(rec.To))
 				}
 			})
 		}

@@ -29,9 +29,7 @@ func write(t testing.TB, o Options, data ...string) written {
 	closeSpool(t, s)
 	for _, path := range files(t, o.Dir, "*") {
 		p, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w.files[filepath.Base(path)] = p
 	}
 	return w
@@ -42,9 +40,7 @@ func write(t testing.TB, o Options, data ...string) written {
 func (w written) copy(t testing.TB, changed map[string][]byte) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, p := range w.files {
 		if c, ok := changed[name]; ok {
 			p = c
@@ -52,9 +48,7 @@ func (w written) copy(t testing.TB, changed map[string][]byte) string {
 		if p == nil {
 			continue
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), p, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), p, 0o600))
 	}
 	return dir
 }
@@ -227,9 +221,7 @@ func TestTrapSpoolCorruptRecord(t *testing.T) {
 		flips(whole, r[1].From, r[1].To, func(_ int64, p []byte) {
 			dir := w.copy(t, nil)
 			s, _ := open(t, quick(dir))
-			if err := os.WriteFile(filepath.Join(dir, first), p, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, first), p, 0o600))
 			sameRecords(t, rest(t, s), []Record{r[0], r[2]})
 			checkBad(t, Found{Bad: s.Bad()}, p, Range{r[1].From, r[1].To})
 			if n, b := s.Size(); n != 2 || b != r[0].To-r[0].From+r[2].To-r[2].From {
@@ -241,9 +233,7 @@ func TestTrapSpoolCorruptRecord(t *testing.T) {
 	t.Run("shorter after Open", func(t *testing.T) {
 		dir := w.copy(t, nil)
 		s, _ := open(t, quick(dir))
-		if err := os.Truncate(filepath.Join(dir, first), r[1].From+20); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Truncate(filepath.Join(dir, first), r[1].From+20))
 		sameRecords(t, rest(t, s), r[:1])
 		if bad := s.Bad(); len(bad) != 2 || bad[0].Bytes != 20 || bad[1].Bytes != 0 || bad[1].Offset != r[2].From {
 			t.Errorf("set aside %+v", bad)
@@ -265,9 +255,7 @@ func TestSpoolSegmentHead(t *testing.T) {
 			s.Close()
 			t.Fatalf("opened without an ID: %v", err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "id"), []byte(w.id), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, "id"), []byte(w.id), 0o600))
 		goesOn(t, dir, w.records)
 	})
 	for name, text := range map[string][]byte{"damaged": []byte("x"), "another": []byte("0123456789abcdef\n"), "gone": nil} {
@@ -358,9 +346,7 @@ func TestSpoolSegments(t *testing.T) {
 	t.Run("strange files", func(t *testing.T) {
 		dir := w.copy(t, nil)
 		for _, name := range []string{"1.seg", "x.seg", "00000000000000000007.seg.tmp"} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
 		}
 		if found := goesOn(t, dir, r); len(found.Bad) != 2 || found.Bad[0].Offset != -1 {
 			t.Errorf("found %+v", found)
@@ -390,13 +376,9 @@ func TestSpoolSetAsideFails(t *testing.T) {
 	s, _ := open(t, quick(dir))
 	p := slices.Clone(w.files[first])
 	p[w.records[1].From+17] ^= 1
-	if err := os.WriteFile(filepath.Join(dir, first), p, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, first), p, 0o600))
 	block := filepath.Join(dir, fmt.Sprintf("%020d.bad.tmp", w.records[1].From))
-	if err := os.Mkdir(block, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(block, 0o700))
 	ctx := context.Background()
 	if _, err := s.Next(ctx); err != nil {
 		t.Fatal(err)

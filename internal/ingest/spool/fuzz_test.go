@@ -45,9 +45,7 @@ func FuzzSegment(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, p []byte) {
 		got, err := scan(bytes.NewReader(p), int64(len(p)), fuzzID, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		pos, i, k := min(segmentHead, int64(len(p))), 0, 0
 		for pos < got.tail.from {
 			switch {
@@ -71,9 +69,7 @@ func FuzzSegment(f *testing.F) {
 
 		dir := t.TempDir()
 		for name, text := range map[string][]byte{first: p, "id": []byte(formatID(fuzzID))} {
-			if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 		}
 		s, _, err := Open(quick(dir))
 		if err != nil {

@@ -16,13 +16,19 @@ import (
 	"time"
 )
 
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // open opens a spool that is closed at the end of the test.
 func open(t testing.TB, o Options) (*Spool, Found) {
 	t.Helper()
 	s, found, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s, found
 }
@@ -30,17 +36,13 @@ func open(t testing.TB, o Options) (*Spool, Found) {
 func add(t testing.TB, s *Spool, data []byte) Record {
 	t.Helper()
 	rec, err := s.Append(context.Background(), data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return rec
 }
 
 func closeSpool(t testing.TB, s *Spool) {
 	t.Helper()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 }
 
 func rest(t testing.TB, s *Spool) []Record {
@@ -52,9 +54,7 @@ func rest(t testing.TB, s *Spool) []Record {
 		if errors.Is(err, io.EOF) {
 			return out
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out = append(out, rec)
 	}
 }
@@ -87,9 +87,7 @@ func numbered(n, most int) []byte {
 func files(t testing.TB, dir, pattern string) []string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, pattern))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return names
 }
 
@@ -219,13 +217,9 @@ func TestTrapSpoolFullMakesSenderWait(t *testing.T) {
 			var got []Record
 			for len(got) < 60 {
 				rec, err := s.Next(context.Background())
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				got = append(got, rec)
-				if err := s.Release(rec.To); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.Release(rec.To))
 				var disk int64
 				for _, name := range files(t, dir, "*.seg") {
 					if st, err := os.Stat(name); err == nil {
@@ -262,12 +256,8 @@ func TestSpoolRecordOfBudget(t *testing.T) {
 		done <- err
 	}()
 	waitFull(t, s)
-	if err := s.Release(small.To); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Release(small.To))
+	must(t, <-done)
 	if got := rest(t, s); len(got) != 1 || len(got[0].Data) != 952 {
 		t.Fatalf("%d records", len(got))
 	}
@@ -303,9 +293,7 @@ func TestSpoolReleaseRemoves(t *testing.T) {
 		all = append(all, add(t, s, numbered(n, 200)))
 	}
 	before := len(files(t, dir, "*.seg"))
-	if err := s.Release(all[19].To); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Release(all[19].To))
 	if n := len(files(t, dir, "*.seg")); n >= before {
 		t.Errorf("%d segments, %d before", n, before)
 	}
@@ -320,13 +308,9 @@ func TestSpoolReleaseRemoves(t *testing.T) {
 		}
 	}
 	rec, err := s.Next(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sameRecords(t, []Record{rec}, all[20:21])
-	if err := s.Release(all[39].To); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Release(all[39].To))
 	if n := len(files(t, dir, "*.seg")); n != 1 {
 		t.Errorf("%d segments, want the last one", n)
 	}
@@ -341,9 +325,7 @@ func TestSpoolReleaseRemoves(t *testing.T) {
 	// Offsets continue.
 	s, _ = open(t, o)
 	id := s.ID()
-	if err := s.Release(all[39].To); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Release(all[39].To))
 	if rec := add(t, s, []byte("more")); rec.From < all[39].To {
 		t.Errorf("the next record is at %d, the last one ended at %d", rec.From, all[39].To)
 	}
@@ -351,9 +333,7 @@ func TestSpoolReleaseRemoves(t *testing.T) {
 
 	// Without segments offsets start again, under another ID.
 	for _, name := range files(t, dir, "*.seg") {
-		if err := os.Remove(name); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(name))
 	}
 	s, _ = open(t, o)
 	if s.ID() == id {
@@ -374,9 +354,7 @@ func TestTrapSpoolGoesOnWhereAcknowledged(t *testing.T) {
 		if found.Records != 30 {
 			t.Fatalf("found %+v", found)
 		}
-		if err := s.SeekTo(all[k].To); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.SeekTo(all[k].To))
 		sameRecords(t, rest(t, s), all[k+1:])
 		closeSpool(t, s)
 	}
@@ -391,12 +369,8 @@ func TestTrapSpoolGoesOnWhereAcknowledged(t *testing.T) {
 	// exist again, as after a removal undone by a power loss, are skipped.
 	s.Finish()
 	for k := range 30 {
-		if err := s.Release(all[k].To); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.SeekTo(0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Release(all[k].To))
+		must(t, s.SeekTo(0))
 		sameRecords(t, rest(t, s), all[k+1:])
 	}
 }
@@ -432,9 +406,7 @@ func TestSpoolConcurrent(t *testing.T) {
 			}
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !bytes.Equal(rec.Data, numbered(i, 800)) {
 			t.Fatalf("record %d differs", i)
 		}

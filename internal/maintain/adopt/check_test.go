@@ -185,9 +185,7 @@ func TestTrapOpenTransaction(t *testing.T) {
 		stop := w.load(2, 500)
 		err := Run(t.Context(), o)
 		stop()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w.check("events")
 		if paused < 2 {
 			t.Errorf("it was held up %d times", paused)
@@ -207,9 +205,7 @@ func TestPlan(t *testing.T) {
 		had := w.tables()
 		o := w.options()
 		statements, notes, err := Plan(t.Context(), o.DB, o.State, o.Table, o.Schema, o.Declared)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := w.tables(); !slices.Equal(got, had) {
 			t.Errorf("tables %v, had %v", got, had)
 		}
@@ -250,9 +246,7 @@ func TestAddedColumns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := rolling.ReadDefinition(c.text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got, err := AddedColumns(schema, d)
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
@@ -260,9 +254,7 @@ func TestAddedColumns(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			text := ""
 			for _, a := range got {
 				text += a.Definition
@@ -357,9 +349,7 @@ func TestLostIsRefused(t *testing.T) {
 		}
 		had, o := w.tables(), w.options()
 		_, notes, err := Plan(t.Context(), o.DB, o.State, o.Table, o.Schema, o.Declared)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		list := "no longer unique: " + strings.Join(want, ", ")
 		if !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, list) }) {
 			t.Errorf("the plan doesn't say %q: %q", list, notes)

@@ -22,9 +22,7 @@ func (w *world) relayed() (engine.Target, *testdb.Relay) {
 		return target, nil
 	}
 	dir, err := os.MkdirTemp("", "relay") // the path of a socket must be short
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	w.t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	target.Query = url.Values{}
 	for k, v := range w.target.Query {
@@ -47,9 +45,7 @@ func (w *world) cutOff(what string, at func(point string) bool) (killed string) 
 	w.t.Helper()
 	target, r := w.relayed()
 	db, err := openTarget(context.Background(), target)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	defer func() {
 		if r != nil {
 			r.Close()
@@ -182,14 +178,10 @@ func TestCutOffReleasesLocks(t *testing.T) {
 			target, r := w.relayed()
 			defer r.Close()
 			db, err := openTarget(t.Context(), target)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer db.Close()
 			tx, err := db.(engine.Keeper).SQL().Begin()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if _, err := tx.Exec("UPDATE events SET ver = 7"); err != nil {
 				t.Fatal(err)
 			}

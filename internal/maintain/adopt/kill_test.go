@@ -127,9 +127,7 @@ func points(t *testing.T, w *world, what string) (out []string) {
 func (w *world) underWay() string {
 	w.t.Helper()
 	c, err := UnderWay(context.Background(), state.New(w.db), "events")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	if c == nil {
 		return "nothing"
 	}

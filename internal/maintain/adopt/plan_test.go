@@ -68,8 +68,6 @@ func TestPlanBack(t *testing.T) {
 
 func (w *world) planned(statements []string, err error) string {
 	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return strings.Join(statements, "\n")
 }

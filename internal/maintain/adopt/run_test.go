@@ -16,9 +16,7 @@ import (
 func (w *world) rolls() bool {
 	w.t.Helper()
 	s, err := w.db.Describe(context.Background(), "events")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return s.Partitioned
 }
 
@@ -46,9 +44,7 @@ func TestRun(t *testing.T) {
 		err := Run(t.Context(), o)
 		w.wrote(20)
 		stop()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !w.rolls() {
 			t.Fatal("it is no rolling table")
 		}
@@ -80,9 +76,7 @@ func TestShowAdoption(t *testing.T) {
 	rows := int64(3000)
 	if s := os.Getenv(rowsVariable); s != "" {
 		n, err := strconv.ParseInt(s, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		rows = n
 	} else if testdb.Nightly() {
 		rows = 20000
@@ -146,25 +140,17 @@ func TestTrapPreparedStatements(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		w.fill(500)
 		conn, err := w.users.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer conn.Close()
 		insert, err := conn.PrepareContext(t.Context(), w.db.Bind(insertSQL+"(?, ?, ?, ?, ?, ?, ?)"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer insert.Close()
 		remove, err := conn.PrepareContext(t.Context(), w.db.Bind("DELETE FROM events WHERE id = ?"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer remove.Close()
 		o := w.options()
 		late, err := conn.PrepareContext(t.Context(), w.db.Bind(insertSQL+"(?, ?, ?, ?, ?, ?, ?)")) // executed once before and once after
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer late.Close()
 		id := int64(1000)
 		o.at = func(point string) error {

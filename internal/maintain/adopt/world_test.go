@@ -159,9 +159,7 @@ func newWorld(t testing.TB, kind string) *world {
 		target = engine.Target{Scheme: "sqlite", Path: filepath.Join(t.TempDir(), "test.db"), Query: url.Values{"durability": {"none"}}}
 	}
 	db, err := openTarget(context.Background(), target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := &world{t: t, kind: kind, target: target, db: db.(engine.Keeper), truth: map[int64]row{}, changing: 1}
 	if w.users, err = openUsers(target); err != nil {
 		t.Fatal(err)
@@ -189,9 +187,7 @@ func (w *world) exec(q string, args ...any) {
 func (w *world) options() Options {
 	w.t.Helper()
 	s, err := w.db.Describe(context.Background(), "events")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return w.optionsOf(s)
 }
 
@@ -381,9 +377,7 @@ func (w *world) check(table string) {
 		}
 	}
 	rows, err := w.users.Query("SELECT id, CAST(ts AS CHAR(26)), ver, name, raw, v, CAST(d AS CHAR(20)) FROM " + table)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	defer rows.Close()
 	truth := maps.Clone(w.truth)
 	bad := 0
@@ -437,9 +431,7 @@ func (w *world) tables() []string {
 		q = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'events_p2%' AND name NOT LIKE 'sqlite_%' ORDER BY 1"
 	}
 	rows, err := w.db.SQL().Query(q)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	defer rows.Close()
 	var out []string
 	for rows.Next() {

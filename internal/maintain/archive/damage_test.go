@@ -49,16 +49,12 @@ func TestEveryByteIsChecked(t *testing.T) {
 	w := plain(t, 300)
 	f := w.write()
 	whole, err := os.ReadFile(f.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.template("back")
 	bad := filepath.Join(t.TempDir(), "bad.parquet")
 	check := func(what string, data []byte, restore bool) {
 		t.Helper()
-		if err := os.WriteFile(bad, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(bad, data, 0o600))
 		if _, err := Verify(t.Context(), bad, nil); !Damaged(err) {
 			t.Errorf("%s: verified with %v", what, err)
 		}
@@ -90,17 +86,13 @@ func FuzzVerify(f *testing.F) {
 	w := plain(f, 20)
 	file := w.write()
 	whole, err := os.ReadFile(file.Path)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Add(whole)
 	f.Add([]byte("PAR1PAR1"))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(dir, "x.parquet")
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, data, 0o600))
 		if _, err := Verify(t.Context(), path, nil); err == nil && !bytes.Equal(data, whole) {
 			t.Errorf("%q is taken for whole", data)
 		}
@@ -157,9 +149,7 @@ func TestColumnAddedSince(t *testing.T) {
 	w.template("back")
 	w.exec("ALTER TABLE back ADD COLUMN extra INT NOT NULL DEFAULT 7")
 	s, err := w.db.Describe(t.Context(), "back")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := Restore(t.Context(), w.db, w.table, s, f.Path, "back", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -183,9 +173,7 @@ func TestKeptAside(t *testing.T) {
 	if old, err := Verify(t.Context(), second.Kept, nil); err != nil || old.Sum != first.Sum {
 		t.Errorf("the file that was there: %+v, %v", old, err)
 	}
-	if err := os.WriteFile(second.Path, []byte("scribble"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(second.Path, []byte("scribble"), 0o600))
 	third := w.write()
 	if third.Sum != second.Sum || third.Kept == "" {
 		t.Errorf("wrote %+v over a damaged file", third)
@@ -205,13 +193,9 @@ func TestList(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(Path(w.dir, "readings", "torn"), []byte("PAR1"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(Path(w.dir, "readings", "torn"), []byte("PAR1"), 0o600))
 	list, err := List(w.dir, "readings")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, i := range list {
 		got = append(got, fmt.Sprintf("%s %d %v", i.Name, i.Rows, i.Problem != ""))
@@ -296,9 +280,7 @@ func leftIn(t *testing.T, dir string) string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return strings.Join(out, " ")
 }
 
@@ -366,9 +348,7 @@ func TestKilled(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
 	db, err := sqlite.Open(t.Context(), engine.Target{Scheme: "sqlite", Path: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	w := newWorld(t, db, readings)
 	w.fill(0, 2000)
@@ -383,12 +363,8 @@ func TestKilled(t *testing.T) {
 				to := Path(dir, "readings", w.part().Name)
 				if there {
 					data, err := os.ReadFile(first.Path)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), os.WriteFile(to, data, 0o600)); err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
+					must(t, errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), os.WriteFile(to, data, 0o600)))
 				}
 				cmd := exec.Command(os.Args[0])
 				cmd.Env = append(os.Environ(), killVariable+"="+strings.Join([]string{path, dir, step}, "|"))

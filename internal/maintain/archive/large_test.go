@@ -52,15 +52,11 @@ func TestRowGroups(t *testing.T) {
 func groupsOf(t *testing.T, path string) (rows []int64) {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	i := Info{}
 	p, err := i.open(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, g := range p.RowGroups() {
 		rows = append(rows, g.NumRows())
 	}
@@ -133,15 +129,11 @@ func TestNotANumber(t *testing.T) {
 		t.Errorf("written as %s, %s and %s", d, r, big)
 	}
 	file, err := os.Open(f.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	i := Info{}
 	p, err := i.open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for n, c := range p.Metadata().RowGroups[0].Columns {
 		s, name := c.MetaData.Statistics, i.columns[n].Name
 		claims := len(s.MinValue) > 0 || len(s.MaxValue) > 0 || len(s.Min) > 0 || c.ColumnIndexLength > 0

@@ -14,6 +14,14 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMain(m *testing.M) {
 	if os.Getenv(killVariable) != "" {
 		os.Exit(killedWriter())
@@ -57,9 +65,7 @@ func newWorld(t testing.TB, db engine.Keeper, create string) *world {
 	t.Helper()
 	w := of(t, db, create)
 	w.dir = t.TempDir()
-	if err := db.Apply(t.Context(), engine.CreateTable{Table: w.table, Partitions: w.parts}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Apply(t.Context(), engine.CreateTable{Table: w.table, Partitions: w.parts}))
 	w.describe()
 	return w
 }
@@ -68,13 +74,9 @@ func newWorld(t testing.TB, db engine.Keeper, create string) *world {
 func of(t testing.TB, db engine.Keeper, create string) *world {
 	t.Helper()
 	def, err := rolling.ReadDefinition(create)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	grid, err := rolling.Parse("1d")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := &world{TB: t, db: db}
 	w.table = &engine.Table{Name: def.Name, Grid: grid, By: "ts", Definition: def, PrimaryKey: def.PrimaryKey}
 	for i := range int64(3) {
@@ -111,9 +113,7 @@ func (w *world) quote(name string) string { return w.db.Dialect().Quote(name) }
 func (w *world) hash(from string) string {
 	w.Helper()
 	cols, err := columnsOf(w.s, w.s.Names())
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	var n int64
 	var h string
 	if err := w.db.SQL().QueryRowContext(w.Context(), "SELECT COUNT(*), "+w.db.Words().RowHash(cols)+" FROM "+from).Scan(&n, &h); err != nil {
@@ -126,9 +126,7 @@ func (w *world) write() File {
 	w.Helper()
 	how := w.how
 	f, err := how.write(w.Context(), w.db, w.table, w.s, w.part(), w.dir, nil)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	return f
 }
 
@@ -146,9 +144,7 @@ func (w *world) roundTrip() File {
 	w.Helper()
 	f := w.write()
 	back, err := Verify(w.Context(), f.Path, nil)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	if back.Rows != f.Rows || back.Sum != f.Sum || back.Bytes != f.Bytes {
 		w.Errorf("wrote %+v, read %+v", f, back)
 	}
@@ -169,9 +165,7 @@ func (w *world) roundTrip() File {
 func (w *world) form(f File, name string) form {
 	w.Helper()
 	i, err := Look(f.Path)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	return i.columns[i.find(name)].Form
 }
 

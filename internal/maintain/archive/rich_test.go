@@ -73,9 +73,7 @@ func TestRichTypes(t *testing.T) {
 			t.Errorf("%d rows of %d", f.Rows, len(rows))
 		}
 		i, err := Look(f.Path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, c := range i.columns {
 			t.Logf("%-12s %-24s %-8s %s", c.Name, c.Native, c.Kind, c.Form)
 		}
@@ -164,9 +162,7 @@ func TestTrapKeysBeyondDoubles(t *testing.T) {
 		w.exec("INSERT INTO k VALUES " + strings.Join(rows, ", "))
 		for _, chunk := range []int{1, 3, 7, 1000} {
 			f, err := (&writing{chunk: chunk, groups: 30}).write(t.Context(), db, w.table, w.s, w.part(), t.TempDir(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if f.Rows != int64(len(rows)) {
 				t.Errorf("chunks of %d: %d rows of %d", chunk, f.Rows, len(rows))
 			}

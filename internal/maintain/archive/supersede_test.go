@@ -16,13 +16,9 @@ func TestSupersede(t *testing.T) {
 	copyTo := func(from, name string) string {
 		t.Helper()
 		data, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		path := filepath.Join(filepath.Dir(from), name)
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, data, 0o600))
 		return path
 	}
 	first := w.write()
@@ -35,9 +31,7 @@ func TestSupersede(t *testing.T) {
 	third := w.write()
 	same := copyTo(third.Path, "same.parquet")
 	other, err := Write(t.Context(), w.db, w.table, w.s, w.parts[2], w.dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	kept, err := Supersede(w.dir, "readings", w.part().Period, third)
 	if err != nil || len(kept) != 2 {
 		t.Fatalf("kept %v, %v", kept, err)

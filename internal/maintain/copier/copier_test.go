@@ -86,9 +86,7 @@ func tables(t testing.TB, db engine.Keeper, n int) *Copy {
 func copyOf(t testing.TB, db engine.Keeper, from, into string) *Copy {
 	t.Helper()
 	s, err := db.Describe(context.Background(), from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := &Copy{DB: db, From: db.Dialect().Quote(from), Into: db.Dialect().Quote(into), Columns: s.Columns}
 	for _, k := range s.PrimaryKey {
 		c.Key = append(c.Key, *s.Column(k))
@@ -115,9 +113,7 @@ func TestRun(t *testing.T) {
 		chunks := 0
 		c.Between = func(context.Context, []string, []string) error { chunks++; return nil }
 		n, err := c.Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if n != 3000 || chunks < 3000/170 || chunks > 3000/170+2 {
 			t.Errorf("%d rows in %d chunks", n, chunks)
 		}
@@ -226,9 +222,7 @@ func TestRunResumes(t *testing.T) {
 				t.Fatal("it doesn't end")
 			}
 			found, err := st.Change(t.Context(), "a", "copy")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			c.After = nil
 			must(t, found.Load(&c.After))
 			before, chunks := tries%2 == 0, 0
@@ -309,22 +303,16 @@ func TestRangeUsesKey(t *testing.T) {
 		}
 		c := copyOf(t, db, "a", "b")
 		keys, err := NewKeys(db, c.Key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		conn, err := db.SQL().Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer conn.Close()
 		last, err := keys.Nth(t.Context(), conn, "a", "", []string{"1", "20", "30"}, []string{"1", "49", "59"}, 100)
 		if err != nil || !slices.Equal(last, []string{"1", "22", "10"}) {
 			t.Fatalf("100 rows after (1, 20, 30): %v, %v", last, err)
 		}
 		where, args, err := keys.Range([]string{"1", "20", "30"}, last)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		q := db.Bind("SELECT COUNT(v) FROM a WHERE " + where)
 		switch db.Info().Engine {
 		case "sqlite", "postgres":
@@ -364,9 +352,7 @@ func rowsRead(t *testing.T, conn *sql.Conn) (read int) {
 func lines(t *testing.T, conn *sql.Conn, q string, args ...any) string {
 	t.Helper()
 	rows, err := conn.QueryContext(t.Context(), q, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer rows.Close()
 	cols, _ := rows.Columns()
 	var out []string
@@ -389,9 +375,7 @@ func TestRunWaitsForLocks(t *testing.T) {
 		c := tables(t, db, 300)
 		waitShortly(t, db)
 		tx, err := db.SQL().Begin()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer tx.Rollback()
 		if _, err := tx.Exec("UPDATE a SET v = v + 1 WHERE n = -5"); err != nil {
 			t.Fatal(err)
@@ -429,9 +413,7 @@ func waitShortly(t *testing.T, db engine.Keeper) {
 	var idle [conns]*sql.Conn
 	for i := range idle {
 		conn, err := db.SQL().Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := conn.ExecContext(t.Context(), set); err != nil {
 			t.Fatal(err)
 		}
@@ -496,9 +478,7 @@ func TestNewKeysRefuses(t *testing.T) {
 		t.Error("an enumeration sorts by number and compares by name")
 	}
 	k, err := NewKeys(db, []engine.SchemaColumn{{Name: "e", Native: "int", Type: value.Type{Kind: value.Int}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, _, err := k.Range([]string{"x"}, nil); err == nil {
 		t.Error("a key that is not a number")
 	}
@@ -530,18 +510,14 @@ func TestTrapChunksWithoutStatistics(t *testing.T) {
 	exec(t, db, "INSERT INTO a SELECT i, repeat('x', 80) FROM generate_series(1, 200000) i")
 	c := copyOf(t, db, "a", "b")
 	keys, err := NewKeys(db, c.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &spy{Exec: db.SQL()}
 	last, err := keys.Nth(ctx, s, c.From, "", []string{"1000"}, []string{"200000"}, 5000)
 	if err != nil || len(last) != 1 || last[0] != "6000" {
 		t.Fatal(last, err)
 	}
 	rows, err := db.SQL().QueryContext(ctx, "EXPLAIN "+s.query, s.args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer rows.Close()
 	var plan strings.Builder
 	for rows.Next() {

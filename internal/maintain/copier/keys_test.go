@@ -18,9 +18,7 @@ func TestTrapKeyDoesntReadBack(t *testing.T) {
 	exec(t, db, "CREATE TABLE a (id TEXT NOT NULL PRIMARY KEY)")
 	exec(t, db, "INSERT INTO a VALUES ('b'), (x'63')")
 	keys, err := NewKeys(db, []engine.SchemaColumn{{Name: "id", Native: "TEXT", Type: value.Type{Kind: value.Text}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var at []string
 	var seen []string
 	for range 5 {

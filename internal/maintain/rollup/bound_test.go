@@ -156,9 +156,7 @@ func TestTrapPeriodsWhileComputed(t *testing.T) {
 		f.set.Reading = func() func() {
 			// Between two statements, the refresh holds no lock on the table.
 			p, err := f.decl.Period.At(f.parts[len(f.parts)-1].To)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			next := f.decl.Period.Named(p)
 			if len(f.parts) < 12 {
 				if err := f.db.Try(context.Background(), engine.CreatePartitions{Table: f.table, Have: f.parts, New: []rolling.Partition{next}}); err != nil {

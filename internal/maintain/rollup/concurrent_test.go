@@ -147,9 +147,7 @@ func TestTwoRefreshers(t *testing.T) {
 		var stop = make(chan struct{})
 		for range 2 {
 			set, err := rollup.New(f.db, f.st, f.table, f.schema(), f.decl)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			wg.Go(func() {
 				for {
 					if _, err := set.Refresh(ctx, start+2*day); err != nil && !engine.Retryable(err) && !errors.Is(err, rollup.ErrFenced) {
@@ -181,9 +179,7 @@ func TestTwoRefreshers(t *testing.T) {
 func (f *fixture) schema() *engine.Schema {
 	f.t.Helper()
 	s, err := f.db.Describe(context.Background(), "readings")
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, err)
 	return s
 }
 
@@ -305,9 +301,7 @@ func (f *fixture) killOthers() {
 	f.t.Helper()
 	ctx := context.Background()
 	c, err := f.db.SQL().Conn(ctx)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, err)
 	defer c.Close()
 	if f.db.Info().Engine == "postgres" {
 		if _, err := c.ExecContext(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"); err != nil {
@@ -316,9 +310,7 @@ func (f *fixture) killOthers() {
 		return
 	}
 	rows, err := c.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()")
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, err)
 	var ids []string
 	for rows.Next() {
 		var id int64
@@ -375,15 +367,11 @@ func TestTrapTriggersSeeWritersThatBypass(t *testing.T) {
 
 		// The same connection once more, which has left a note already.
 		conn, err := f.db.SQL().Conn(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer conn.Close()
 		for i := range 3 {
 			tx, err := conn.BeginTx(context.Background(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			r := row{2, "a", start + 50*hour, 700 + i, 1.0, 1, "y"}
 			f.bypass(tx, r)
 			f.refresh(start + 3*day)

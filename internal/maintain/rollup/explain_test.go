@@ -72,14 +72,10 @@ func (f *fixture) periodsRead() []string {
 func (f *fixture) plan(q string) []string {
 	f.t.Helper()
 	rows, err := f.db.SQL().QueryContext(context.Background(), q)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, err)
 	defer rows.Close()
 	cols, err := rows.Columns()
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, err)
 	var out []string
 	for rows.Next() {
 		vals, dest := make([]any, len(cols)), make([]any, len(cols))

@@ -12,9 +12,7 @@ import (
 // counted, and only once, however long ago that recount was.
 func TestRecountedOnce(t *testing.T) {
 	every, err := rolling.Parse("10s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const second = int64(1e6)
 	now := int64(1_770_000_000) * second
 	for _, gap := range []time.Duration{time.Second, 10 * time.Second, time.Minute, time.Hour, 30 * 24 * time.Hour} {
@@ -32,9 +30,7 @@ func TestRecountedOnce(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for b, n := range counted {
 			if n > 1 {
 				t.Fatalf("after %v, the bucket %v before is counted %d times", gap, time.Duration(now-b)*time.Microsecond, n)
@@ -61,9 +57,7 @@ func TestRecountedOnce(t *testing.T) {
 // recompute, and buckets that reached an age since then are.
 func TestRecountBrokenOff(t *testing.T) {
 	every, err := rolling.Parse("10s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const second = int64(1e6)
 	now := int64(1_770_000_000) * second
 	r := recounting{last: now - 20*second}

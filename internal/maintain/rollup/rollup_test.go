@@ -73,9 +73,7 @@ var start = rolling.Position(time.Date(2026, 10, 24, 0, 0, 0, 0, time.UTC))
 func grid(t testing.TB, s string) rolling.Grid {
 	t.Helper()
 	g, err := rolling.Parse(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return g
 }
 
@@ -124,17 +122,13 @@ func open(t testing.TB, kind string, exact bool, rollups []rolling.Rollup) *fixt
 func openOn(t testing.TB, db engine.Keeper, kind string, exact bool, rollups []rolling.Rollup) *fixture {
 	t.Helper()
 	def, err := rolling.ReadDefinition(definitionText(kind))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := &fixture{t: t, db: db, st: state.New(db)}
 	f.decl = &rolling.Declaration{Name: "readings", Definition: def, Time: "ts", Period: grid(t, "1d"), Exact: exact, Rollups: rollups}
 	f.table = &engine.Table{Name: "readings", Grid: f.decl.Period, By: "ts", Definition: def, PrimaryKey: def.PrimaryKey}
 	for i := range int64(5) {
 		p, err := f.decl.Period.At(start + i*day)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		f.parts = append(f.parts, f.decl.Period.Named(p))
 	}
 	ctx := context.Background()
@@ -149,9 +143,7 @@ func openOn(t testing.TB, db engine.Keeper, kind string, exact bool, rollups []r
 func (f *fixture) reload() {
 	f.t.Helper()
 	schema, err := f.db.Describe(context.Background(), f.table.Name)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, err)
 	if f.set, err = rollup.New(f.db, f.st, f.table, schema, f.decl); err != nil {
 		f.t.Fatal(err)
 	}
@@ -224,9 +216,7 @@ func (f *fixture) note(x state.Exec, rows ...row) {
 func (f *fixture) begin() *sql.Tx {
 	f.t.Helper()
 	tx, err := f.db.SQL().BeginTx(context.Background(), nil)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, err)
 	return tx
 }
 
@@ -263,9 +253,7 @@ func (f *fixture) read(q string) []string {
 	}
 	defer rows.Close()
 	cols, err := rows.Columns()
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, err)
 	var out []string
 	for rows.Next() {
 		vals, dest := make([]sql.NullString, len(cols)), make([]any, len(cols))

@@ -15,9 +15,7 @@ import (
 func sketchOf(t testing.TB, fn string, percent float64) sketch {
 	t.Helper()
 	s, err := newSketch(&aggregate{Aggregate: rolling.Aggregate{Func: fn, Percent: percent}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -47,19 +45,13 @@ func TestSketchesMerge(t *testing.T) {
 			merged := sketchOf(t, "percentile", percent)
 			for _, p := range []int{2, 0, 1} {
 				_, blob, err := parts[p].result()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				must(t, merged.merge(blob))
 			}
 			a, _, err := whole.result()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			b, _, err := merged.result()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			slices.Sort(all)
 			want := all[int(math.Ceil(float64(len(all))*percent/100))-1]
 			if a != b || math.Abs(a.(float64)-want) > Accuracy*1.0001*math.Abs(want) {
@@ -84,14 +76,10 @@ func TestDistinctIsNear(t *testing.T) {
 			}
 		}
 		_, blob, err := half.result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		must(t, whole.merge(blob))
 		got, _, err := whole.result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if off := math.Abs(float64(got.(int64) - int64(n))); off > 0.03*float64(n) {
 			t.Errorf("%d values are estimated as %d", n, got)
 		}
@@ -130,9 +118,7 @@ func TestDamagedPercentile(t *testing.T) {
 			must(t, whole.add([]byte(strconv.Itoa(i))))
 		}
 		_, blob, err := whole.result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := sketchOf(t, "percentile", 50).merge(blob); err != nil {
 			t.Errorf("of %d values: %v", len(values), err)
 		}
@@ -161,14 +147,10 @@ func FuzzStoredSketches(f *testing.F) {
 	for _, fn := range []string{"distinct", "percentile"} {
 		s := sketchOf(f, fn, 50)
 		for i := range 50 {
-			if err := s.add([]byte(strconv.Itoa(i))); err != nil {
-				f.Fatal(err)
-			}
+			must(f, s.add([]byte(strconv.Itoa(i))))
 		}
 		_, blob, err := s.result()
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, err)
 		f.Add(blob)
 		f.Add(blob[:len(blob)/2])
 		f.Add([]byte{})
