@@ -27,6 +27,8 @@ type Server struct {
 	// Lock locks the table small against reading, within a transaction, and Unlock
 	// releases the lock; "" is the end of the transaction.
 	Lock, Unlock string
+	// Holder returns the server's id of the connection that holds a lease.
+	Holder func(t testing.TB, db engine.Keeper, name string) int64
 	// LockTries sets the number of times that Apply tries a step, 0 for the usual.
 	LockTries func(db engine.Keeper, tries int)
 }
@@ -42,6 +44,7 @@ func RunServer(t *testing.T, s Server) {
 		{"ApplyWaitsForLock", s.applyWaitsForLock},
 		{"QueryWhileBlocked", s.queryWhileBlocked},
 		{"QueryLockTimeout", s.queryLockTimeout},
+		{"Leases", s.leases},
 	})
 }
 
@@ -373,5 +376,49 @@ func WantNotOpened(t testing.TB, open func(context.Context, engine.Target) (engi
 	}
 	if !strings.Contains(err.Error(), want) || class != nil && !errors.Is(err, class) || secret != "" && strings.Contains(text, secret) {
 		t.Errorf("got %q, want %q", text, want)
+	}
+}
+
+// leases checks that of several attempts at once one gets a lock, and that the lock is
+// lost with its connection.
+func (s Server) leases(t *testing.T) {
+	type result struct {
+		lease engine.Lease
+		err   error
+	}
+	db, results := s.Open(t), make(chan result, 8)
+	ctx := within(t)
+	for range cap(results) {
+		go func() {
+			l, err := db.Lead(ctx, "x")
+			results <- result{l, err}
+		}()
+	}
+	var held engine.Lease
+	for range cap(results) {
+		switch r := <-results; {
+		case r.err != nil:
+			wantError(t, r.err, engine.ErrLockTimeout)
+		case held != nil:
+			t.Fatal("two have the lock")
+		default:
+			held = r.lease
+		}
+	}
+	if held == nil {
+		t.Fatal("no attempt got the lock")
+	}
+	db.Kill(within(t), s.Holder(t, db, "x"))
+	select {
+	case <-held.Lost():
+	case <-time.After(longest):
+		t.Fatal("a lease whose connection was killed is not lost")
+	}
+	again, err := db.Lead(within(t), "x")
+	if err != nil {
+		t.Fatalf("after the first is lost: %v", err)
+	}
+	if err := errors.Join(held.Release(), again.Release(), again.Release()); err != nil {
+		t.Error(err)
 	}
 }

@@ -72,6 +72,12 @@ func Run(t *testing.T, open func(testing.TB) engine.DB) {
 	})
 }
 
+// RunQuerier runs the tests of queriers, for an engine with several kinds of them.
+func RunQuerier(t *testing.T, open func(testing.TB) engine.DB) {
+	s := suite{open}
+	beside(t, []test{{"Find", s.find}, {"FindRefusals", s.findRefusals}, {"Delete", s.deletes}, {"CancelFind", s.cancelFind}})
+}
+
 // RunAlone runs the tests of the suite that read counters or change settings of
 // the whole server, or inspect the whole process. No other test may run or use
 // open's server meanwhile.

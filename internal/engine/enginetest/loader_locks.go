@@ -147,6 +147,9 @@ func (s loaders) cancelWait(t *testing.T) {
 		lo.rows(0, i)
 		time.Sleep(100 * time.Millisecond)
 		lo.rows(0, i)
+		if _, err := other.l.Insert(within(t), lo.notes, lo.entries(key), 0, 1); err == nil || errors.Is(err, engine.ErrRefused) {
+			t.Error("inserted in a transaction that is over")
+		}
 		other.reset()
 		other.begin()
 		other.insert(lo.notes, lo.entries(key))

@@ -61,7 +61,7 @@ func (s keepers) lead(t *testing.T) {
 		t.Error("the other lock is lost while it is held")
 	case <-time.After(50 * time.Millisecond):
 	}
-	if err := errors.Join(other.Release(), first.Release()); err != nil {
+	if err := errors.Join(other.Release(), first.Release(), first.Release()); err != nil {
 		t.Fatal(err)
 	}
 	select {

@@ -14,7 +14,6 @@ const (
 	LockTries = lockTries
 	SQLMode   = sqlMode
 	KeepMode  = keepMode
-	TimeZone  = timeZone
 )
 
 func (db *DB) Pool() *sql.DB         { return db.pool }

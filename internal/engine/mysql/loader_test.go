@@ -16,7 +16,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// byDriver is a DB whose loaders send through the driver, as with TLS.
+// byDriver is a DB whose loaders and queriers send through the driver, as with TLS.
 type byDriver struct{ *mysql.DB }
 
 func (d byDriver) Loader(ctx context.Context) (engine.Loader, error) {
@@ -25,6 +25,14 @@ func (d byDriver) Loader(ctx context.Context) (engine.Loader, error) {
 		mysql.LoadByDriver(l)
 	}
 	return l, err
+}
+
+func (d byDriver) Querier(ctx context.Context) (engine.Querier, error) {
+	q, err := d.DB.Querier(ctx)
+	if err == nil {
+		mysql.UseDriver(q)
+	}
+	return q, err
 }
 
 func TestLoaderByDriver(t *testing.T) {
@@ -111,33 +119,6 @@ func countSmall(t *testing.T, db *mysql.DB) (n int) {
 		t.Fatal(err)
 	}
 	return n
-}
-
-// TestLoaderSession: loader sessions are strict and in UTC, limit their waits and
-// take no gap locks, also on another connection after Reset.
-func TestLoaderSession(t *testing.T) { onEach(t, testLoaderSession) }
-
-func testLoaderSession(t *testing.T, db *mysql.DB) {
-	l := openLoader(t, db)
-	isolation := "transaction_isolation"
-	if db.Info().Engine == "mariadb" {
-		isolation = "tx_isolation"
-	}
-	for range 2 {
-		for _, is := range []string{
-			"@@sql_mode LIKE '%STRICT_ALL_TABLES%'", "@@sql_mode LIKE '%NO_AUTO_VALUE_ON_ZERO%'", "@@sql_mode NOT LIKE '%NO_BACKSLASH%'",
-			"@@time_zone = '+00:00'", "@@lock_wait_timeout = 10", "@@innodb_lock_wait_timeout = 10", "@@sql_notes = 0", "@@max_error_count = 65535",
-			"@@" + isolation + " = 'READ-COMMITTED'", "@@character_set_client = 'utf8mb4'",
-		} {
-			if n, err := mysql.Number(l, "SELECT "+is); n != 1 || err != nil {
-				t.Errorf("not %s: %v", is, err)
-			}
-		}
-		db.Kill(within(t), mysql.ConnectionID(l))
-		if err := l.Reset(within(t)); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // TestTrapBeginCommits: BEGIN commits an open transaction. A loader's Begin

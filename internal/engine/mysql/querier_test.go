@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/internal/engine/mysql"
+	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 func smallQuerier(t *testing.T, db *mysql.DB) engine.Querier {
@@ -19,68 +19,10 @@ func smallQuerier(t *testing.T, db *mysql.DB) engine.Querier {
 	return enginetest.SmallQuerier(t, db)
 }
 
-// TestFindByDriver: a Find through the driver, as with TLS, finds the same rows.
-func TestFindByDriver(t *testing.T) { onEach(t, testFindByDriver) }
-
-func testFindByDriver(t *testing.T, db *mysql.DB) {
-	table := &engine.Table{Name: "kinds", PrimaryKey: []string{"id"}, Columns: []engine.Column{
-		{Name: "id", Type: engine.Int64}, {Name: "n", Type: engine.Int32}, {Name: "price", Type: engine.Float32},
-		{Name: "weight", Type: engine.Float64}, {Name: "at", Type: engine.Time}, {Name: "data", Type: engine.Varchar, Size: 10000},
-	}}
-	if err := db.Apply(within(t), engine.CreateTable{Table: table}); err != nil {
-		t.Fatal(err)
-	}
-	w, err := db.Writer(within(t), table, engine.Multi)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	b, at := engine.NewBatch(table.Columns), int64(1795197600e6)
-	for i := range int64(100) {
-		b.Columns[0].Ints = append(b.Columns[0].Ints, math.MinInt64+i)
-		b.Columns[1].Ints = append(b.Columns[1].Ints, -i)
-		b.Columns[2].Floats = append(b.Columns[2].Floats, float64(float32(i)/10))
-		b.Columns[3].Floats = append(b.Columns[3].Floats, float64(i)/10)
-		b.Columns[4].Ints = append(b.Columns[4].Ints, at+i*1e6)
-		b.Columns[5].AppendBytes([]byte(strings.Repeat("é", int(i*100)))) // rows longer than the answer buffer
-		b.EndRow()
-	}
-	if _, err := w.Write(within(t), b); err != nil {
-		t.Fatal(err)
-	}
-	for _, driver := range []bool{false, true} {
-		q, err := db.Querier(within(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if driver {
-			mysql.UseDriver(q)
-		}
-		for name, c := range map[string]struct {
-			find   engine.Find
-			values []engine.Value
-			want   int
-		}{
-			"all":    {engine.Find{On: []string{"id"}}, []engine.Value{{Int: math.MinInt64}}, 100},
-			"int":    {engine.Find{On: []string{"n"}, How: engine.Equal}, []engine.Value{{Int: -3}}, 1},
-			"float":  {engine.Find{On: []string{"price"}, How: engine.Equal}, []engine.Value{{Float: 4.1}}, 1},
-			"double": {engine.Find{On: []string{"weight"}, How: engine.In, Points: 2}, []engine.Value{{Float: 4.1}, {Float: 4.2}}, 2},
-			"time":   {engine.Find{On: []string{"at", "n"}, How: engine.Keyset}, []engine.Value{{Int: at + 90e6}, {Int: -90}}, 10},
-		} {
-			c.find.Table = table
-			for range 2 {
-				if n, err := q.Find(within(t), &c.find, c.values); n != c.want || err != nil {
-					t.Errorf("%s, by the driver %v: %d rows, %v, want %d", name, driver, n, err, c.want)
-				}
-			}
-		}
-		if n, err := q.Delete(within(t), &engine.Delete{Table: table, By: "at"}, at, at+0); n != 0 || err != nil {
-			t.Errorf("delete, by the driver %v: %d rows, %v", driver, n, err)
-		}
-		if err := q.Close(); err != nil {
-			t.Error(err)
-		}
-	}
+// TestFindByDriver: a querier that sends through the driver, as with TLS, passes the
+// same tests.
+func TestFindByDriver(t *testing.T) {
+	enginetest.RunQuerier(t, func(t testing.TB) engine.DB { return byDriver{testdb.Open(t, "mariadb").(*mysql.DB)} })
 }
 
 // TestSettleBrokenOff: settings are restored also if the wait is interrupted, here

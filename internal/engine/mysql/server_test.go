@@ -125,6 +125,9 @@ func TestServer(t *testing.T) {
 				// The server rolls back the transaction with fewer changes.
 				Survive: []string{"INSERT INTO small WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < 1000) SELECT n + 1000, 1 FROM seq"},
 				Lock:    "LOCK TABLES small WRITE", Unlock: "UNLOCK TABLES",
+				Holder: func(t testing.TB, db engine.Keeper, name string) int64 {
+					return db.(*mysql.DB).LeaseConnectionID(t.Context(), name)
+				},
 				LockTries: func(db engine.Keeper, n int) { db.(*mysql.DB).SetLockTries(cmp.Or(n, mysql.LockTries)) },
 			})
 		})
@@ -212,27 +215,6 @@ ORDER BY event_time`)
 	first := slices.Index(got, want[1])
 	if first < 0 || !slices.Equal(got[first:first+len(want)-1], want[1:]) {
 		t.Errorf("the server got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want[1:], "\n"))
-	}
-}
-
-func TestSessionOfEachConnection(t *testing.T) { onEach(t, testSessionOfEachConnection) }
-
-func testSessionOfEachConnection(t *testing.T, db *mysql.DB) {
-	w := smallWriter(t, db, engine.Multi)
-	for name, want := range map[string]string{"sql_mode": strings.Trim(mysql.SQLMode, "'"), "time_zone": strings.Trim(mysql.TimeZone, "'")} {
-		for who, ask := range map[string]func() (string, error){
-			"writer": func() (string, error) {
-				n, err := mysql.Number(w, fmt.Sprintf("SELECT @@%s = '%s'", name, want))
-				return map[int64]string{1: want}[n], err
-			},
-			"catalog": func() (v string, err error) {
-				return v, db.Pool().QueryRowContext(within(t), "SELECT @@"+name).Scan(&v)
-			},
-		} {
-			if got, err := ask(); got != want && who == "writer" || err != nil {
-				t.Errorf("%s's %s is %q, %v, want %q", who, name, got, err, want)
-			}
-		}
 	}
 }
 

@@ -401,7 +401,7 @@ func TestPartitionsOfOthers(t *testing.T) {
 	if got[0].Name != `"the ""first"""` || got[1] != parts[1] {
 		t.Fatalf("partitions %v", got)
 	}
-	if sizes, err := db.PeriodSizes(within(t), table); err != nil || sizes[got[0].Name].Rows != 100 {
+	if sizes, err := db.PeriodSizes(within(t), table); err != nil || sizes[got[0].Name].Rows != 100 || sizes[got[0].Name].Data == 0 || sizes[got[0].Name].Index == 0 {
 		t.Errorf("sizes %v, %v", sizes, err)
 	}
 	if n := value(t, db, "SELECT count(*) FROM "+db.Words().From(table, got[0])); n != "100" {

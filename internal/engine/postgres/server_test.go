@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -92,8 +93,13 @@ func TestServer(t *testing.T) {
 		Waits:     func(t testing.TB, db engine.Keeper, pid int64) bool { return waits(t, db.(*postgres.DB), pid) },
 		ShortWait: func(c any) error { return postgres.Run(c, "SET lock_timeout = '10ms'") },
 		// The server aborts the transaction whose deadlock check runs first.
-		Survive:   []string{"SET LOCAL deadlock_timeout = '1h'"},
-		Lock:      "LOCK TABLE small",
+		Survive: []string{"SET LOCAL deadlock_timeout = '1h'"},
+		Lock:    "LOCK TABLE small",
+		Holder: func(t testing.TB, db engine.Keeper, _ string) (pid int64) {
+			_ = db.SQL().QueryRowContext(t.Context(), "SELECT pid FROM pg_locks WHERE locktype = 'advisory' "+
+				"AND database = (SELECT oid FROM pg_database WHERE datname = current_database())").Scan(&pid)
+			return pid
+		},
 		LockTries: func(db engine.Keeper, n int) { db.(*postgres.DB).SetLockTries(cmp.Or(n, postgres.LockTries)) },
 	})
 }
@@ -123,8 +129,8 @@ func TestWriterOfSlowMachine(t *testing.T) {
 	wantCount(t, db, 2)
 }
 
-// TestIdleConnectionKilled checks that the catalog recovers when the server
-// terminates its idle connections.
+// TestIdleConnectionKilled checks that the catalog and the pool recover when the
+// server terminates their connections.
 func TestIdleConnectionKilled(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -134,6 +140,11 @@ func TestIdleConnectionKilled(t *testing.T) {
 	if got := value(t, db, "SELECT pg_backend_pid()"); got == pid {
 		t.Error("the connection was not ended")
 	}
+	_, err := db.SQL().ExecContext(within(t), "SELECT pg_terminate_backend(pg_backend_pid())")
+	if got := db.Classify(err); !errors.Is(got, engine.ErrConnectionLost) {
+		t.Errorf("got %v", got)
+	}
+	run(t, db, "SELECT 1")
 }
 
 func rollingTable(t testing.TB, name string, n int) (*engine.Table, []rolling.Partition) {
