@@ -142,7 +142,7 @@ func (c *crashing) crash(variable string, value any) bool {
 	for {
 		killed, said := c.crashOrNot(variable, value)
 		// A server may take a moment to notice that the previous process has ended.
-		if killed || !strings.Contains(said, "another process does it") {
+		if killed || !strings.Contains(said, "another process is doing it") {
 			return killed
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -198,7 +198,7 @@ func (w *archived) restoreInto(period string, rows int64) {
 		if killed {
 			points++
 			again := w.run("restore", period, "--into", "old readings", "--yes")
-			if again.code != exitDone && !strings.Contains(again.stderr, "is there already") {
+			if again.code != exitDone && !strings.Contains(again.stderr, "exists already") {
 				w.Fatalf("killed at point %d: %+v", n, again)
 			}
 		}
@@ -208,7 +208,7 @@ func (w *archived) restoreInto(period string, rows int64) {
 		if got := w.state(); got != before {
 			w.Fatalf("killed at point %d, the rolling table is\n%s\nwas\n%s", n, got, before)
 		}
-		if again := w.run("restore", period, "--into", "old readings", "--yes"); again.code != exitFailed || !strings.Contains(again.stderr, "is there already") {
+		if again := w.run("restore", period, "--into", "old readings", "--yes"); again.code != exitFailed || !strings.Contains(again.stderr, "exists already") {
 			w.Fatalf("into a table that is there: %+v", again)
 		}
 		if err := w.db.Try(w.Context(), engine.DropTables{Names: []string{"old readings"}}); err != nil {
@@ -286,7 +286,7 @@ func TestRestoreRefuses(t *testing.T) {
 		{"released", []string{period, "--release", "--yes"}, exitFailed, "no restored period"},
 		{"not confirmed", []string{period}, exitUsage, "not confirmed"},
 		{"no file", []string{"--file", path + "x", "--yes"}, exitFailed, "no such file"},
-		{"into itself", []string{period, "--into", "readings", "--yes"}, exitFailed, "is there already"},
+		{"into itself", []string{period, "--into", "readings", "--yes"}, exitFailed, "exists already"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := w.run("restore", c.args...)

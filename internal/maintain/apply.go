@@ -149,8 +149,8 @@ func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.
 	if left, err := t.DB.Catalog().Exists(ctx, t.Table); err != nil {
 		return err
 	} else if left {
-		return engine.Hinted(fmt.Errorf("table %s is not there, and tables of its periods are, with their rows", t.Table.Name),
-			"restore the view %s and its triggers from a backup; or drop the tables %s_*, and apply again, to begin anew", t.Table.Name, t.Table.Name)
+		return engine.Hinted(fmt.Errorf("table %s does not exist, but tables of its periods do, with their rows", t.Table.Name),
+			"restore the view %s and its triggers from a backup; or drop the tables %s_*, and apply again, to start over", t.Table.Name, t.Table.Name)
 	}
 	now, err := t.Now(ctx)
 	if err != nil {
@@ -192,17 +192,17 @@ func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.
 // planChange compares a rolling table with its declaration.
 func (t *Table) planChange(a *Application, applied *rolling.Declaration) error {
 	if t.Schema.By == "" {
-		return engine.Hinted(fmt.Errorf("table %s is there, and cut in a way that rowmill can't keep: not by ranges of one column's own values", t.Table.Name),
+		return engine.Hinted(fmt.Errorf("table %s exists, partitioned in a way that rowmill can't keep: not by ranges of the values of one column", t.Table.Name),
 			"another name, or copy its rows into a plain table, which is adopted")
 	}
 	if t.Schema.By != t.Table.By {
-		return engine.Hinted(fmt.Errorf("table %s is cut by column %s, and %s is declared", t.Table.Name, t.Schema.By, t.Table.By),
+		return engine.Hinted(fmt.Errorf("table %s is partitioned by column %s, and %s is declared", t.Table.Name, t.Schema.By, t.Table.By),
 			"declare time = %q, or a new table", t.Schema.By)
 	}
 	if applied != nil {
 		was, now := applied.Definition, t.Declared.Definition
 		if !reflect.DeepEqual(was.PrimaryKey, now.PrimaryKey) || !reflect.DeepEqual(was.Unique, now.Unique) || !reflect.DeepEqual(keysOf(was), keysOf(now)) {
-			return engine.Hinted(fmt.Errorf("table %s: its keys or indexes have changed in the declaration, and periods that are there keep theirs", t.Table.Name),
+			return engine.Hinted(fmt.Errorf("table %s: its keys or indexes have changed in the declaration, and existing periods keep theirs", t.Table.Name),
 				"change them on the server first, or declare them as they were")
 		}
 	}
@@ -238,8 +238,8 @@ func (t *Table) planChange(a *Application, applied *rolling.Declaration) error {
 		}
 	}
 	changed("period", applied.Period.String(), t.Table.Grid.String(), "periods that exist stay as they are, the next ones get the new length")
-	changed("ahead", applied.Ahead.String(), t.Declared.Ahead.String(), "by the next look of rowmill run")
-	changed("keep", applied.Keep.String(), t.Declared.Keep.String(), "from now on: what has passed it is dropped by rowmill run, once sealed")
+	changed("ahead", applied.Ahead.String(), t.Declared.Ahead.String(), "at the next cycle of rowmill run")
+	changed("keep", applied.Keep.String(), t.Declared.Keep.String(), "from now on: rowmill run drops periods that have passed it, once sealed")
 	return nil
 }
 
@@ -248,7 +248,7 @@ func (t *Table) planLevels(ctx context.Context, a *Application, applied *rolling
 	if applied != nil {
 		for _, was := range applied.Rollups {
 			if !slices.Contains(namesOf(t.Declared), was.Name) {
-				a.Notes = append(a.Notes, fmt.Sprintf("roll-up %s is declared no more: its table is left alone, and no longer refreshed", was.Name))
+				a.Notes = append(a.Notes, fmt.Sprintf("roll-up %s is no longer declared: its table stays, and is no longer refreshed", was.Name))
 			}
 		}
 	}
@@ -287,7 +287,7 @@ func (t *Table) planLevels(ctx context.Context, a *Application, applied *rolling
 			return err
 		}
 		what = append(what, "create roll-ups "+strings.Join(namesOf(t.Declared), ", "))
-		a.Notes = append(a.Notes, "the statements of roll-ups follow from the table's columns: --dry-run shows them once it is there")
+		a.Notes = append(a.Notes, "the statements of roll-ups follow from the table's columns: --dry-run shows them once it exists")
 	}
 	a.Steps = append(a.Steps, ApplyStep{What: strings.Join(what, "; "), SQL: sql, run: func(ctx context.Context) error {
 		if err := t.openLevels(); err != nil {
@@ -306,7 +306,7 @@ func (t *Table) planLate(ctx context.Context, a *Application) error {
 	}
 	what := "refuse rows whose period is sealed"
 	if t.Declared.Late != rolling.LateReject {
-		what = "let rows in whose period is sealed"
+		what = "accept rows whose period is sealed"
 	} else if change.Old > 0 {
 		what = change.What(lateTriggers)
 	}
@@ -356,10 +356,10 @@ func (t *Table) CheckApplied(ctx context.Context) error {
 	case applied == nil:
 		return fmt.Errorf("table %s has not been applied on %s", t.Declared.Name, t.DB.Info().Target)
 	case t.Schema == nil:
-		return engine.Hinted(fmt.Errorf("table %s was applied on %s and isn't there any more: it was dropped or renamed by SQL", t.Declared.Name, t.DB.Info().Target),
-			"rename it back; or rowmill apply %s, which creates it anew, without its rows", t.Declared.Source)
+		return engine.Hinted(fmt.Errorf("table %s was applied on %s and no longer exists: it was dropped or renamed by SQL", t.Declared.Name, t.DB.Info().Target),
+			"rename it back; or rowmill apply %s, which creates it again, without its rows", t.Declared.Source)
 	case !sameDeclaration(applied, t.Declared):
-		return fmt.Errorf("%s says something else than what was applied for table %s", t.Declared.Source, t.Declared.Name)
+		return fmt.Errorf("%s differs from the declaration that was applied for table %s", t.Declared.Source, t.Declared.Name)
 	}
 	return nil
 }

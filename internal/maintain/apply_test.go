@@ -100,7 +100,7 @@ func TestTableDroppedAfterApply(t *testing.T) {
 		w.dropTable()
 		err := opened(t, db, d, at(1)).CheckApplied(t.Context())
 		var hint *engine.HintError
-		if err == nil || !strings.Contains(err.Error(), "was applied") || !strings.Contains(err.Error(), "isn't there") ||
+		if err == nil || !strings.Contains(err.Error(), "was applied") || !strings.Contains(err.Error(), "no longer exists") ||
 			!errors.As(err, &hint) || !strings.Contains(hint.Hint, "rowmill apply readings.toml") {
 			t.Errorf("dropped: %v", err)
 		}

@@ -37,7 +37,7 @@ func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 		return "", err
 	}
 	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
-		return p.Name + ": rows have come since it was sealed", err
+		return p.Name + ": rows have arrived since it was sealed", err
 	}
 	t.reach("archive begun")
 	f, err := archive.Write(ctx, t.DB, t.Table, t.Schema, p, t.archiveDir(), nil)
@@ -54,7 +54,7 @@ func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 	}
 	// A row that arrived while the file was written may or may not be in it.
 	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
-		return p.Name + ": rows have come while it was archived", err
+		return p.Name + ": rows have arrived while it was archived", err
 	}
 	if f.Rows != k.Rows {
 		return "", fmt.Errorf("archive %s: %s written, and %s has %s", f.Path, figure.Plural(f.Rows, "row was", "rows were"), p.Name, figure.Count(k.Rows))
@@ -74,7 +74,7 @@ func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 		kept = append(kept, f.Kept)
 	}
 	for _, path := range kept {
-		t.log(ctx, string(Archive), p.Name+": what was archived before had other rows, and is kept as "+path, 0, nil)
+		t.log(ctx, string(Archive), p.Name+": the earlier archive had other rows, and is kept as "+path, 0, nil)
 	}
 	return fmt.Sprintf("%s: %s in %s", p.Name, figure.Plural(f.Rows, "row"), f.Path), nil
 }

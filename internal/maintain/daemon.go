@@ -220,7 +220,7 @@ func (d *Daemon) Once(ctx context.Context) error {
 		}
 		if idle == idleRounds {
 			if err == nil {
-				err = engine.Hinted(fmt.Errorf("%s: due, and can't be done now: %s", d.Table.Table.Name, strings.Join(left, "; ")),
+				err = engine.Hinted(fmt.Errorf("%s: due, but blocked now: %s", d.Table.Table.Name, strings.Join(left, "; ")),
 					"rowmill status FILE, which shows the reason")
 			}
 			return err
@@ -266,7 +266,7 @@ func (d *Daemon) once(ctx context.Context, lane Lane, say bool) (leads bool, err
 	lease, err := d.Table.DB.Lead(ctx, d.Table.Table.Name+"/"+string(lane))
 	if errors.Is(err, engine.ErrLockTimeout) {
 		if say {
-			d.Table.say(Event{At: time.Now(), Action: "lead", Detail: string(lane) + ": another process does it"})
+			d.Table.say(Event{At: time.Now(), Action: "lead", Detail: string(lane) + ": another process is doing it"})
 		}
 		return false, nil
 	}

@@ -126,7 +126,7 @@ type unfollowedError struct {
 func (e *unfollowedError) Error() string { return e.why }
 
 // errChanged means that another declaration was applied since a decision.
-var errChanged = errors.New("the declaration has changed: it is decided again")
+var errChanged = errors.New("the declaration has changed: the decision is made again")
 
 // Follow returns the table according to the declaration in the database, the one
 // that any process applied last. The copy shares its log with t. If the declaration
@@ -137,7 +137,7 @@ func (t *Table) Follow(ctx context.Context) (*Table, error) {
 		return nil, err
 	}
 	if stored == nil {
-		return nil, &unfollowedError{why: fmt.Sprintf("no declaration of table %s is in force on %s: nothing is done with it", t.Table.Name, t.DB.Info().Target),
+		return nil, &unfollowedError{why: fmt.Sprintf("no declaration of table %s is in force on %s: the table is not maintained", t.Table.Name, t.DB.Info().Target),
 			try: "rowmill apply FILE; or stop this rowmill run, if the table is not to be kept", gone: true}
 	}
 	f, stale := t.shared.followed()
@@ -183,11 +183,11 @@ func (t *Table) forLane(ctx context.Context, lane Lane) (*Table, error) {
 			was = before.declared
 		}
 		if changes := declaredChanges(was, is.declared); len(changes) > 0 {
-			t.log(ctx, Declaring, fmt.Sprintf("revision %d is followed: %s", is.Revision, strings.Join(changes, "; ")), 0, nil)
+			t.log(ctx, Declaring, fmt.Sprintf("now follows revision %d: %s", is.Revision, strings.Join(changes, "; ")), 0, nil)
 		}
 	}
 	if t.failed.ended(Declaring) {
-		t.log(ctx, Declaring, fmt.Sprintf("revision %d is followed", now.mark.Revision), 0, nil)
+		t.log(ctx, Declaring, fmt.Sprintf("now follows revision %d", now.mark.Revision), 0, nil)
 	}
 	return now, nil
 }
@@ -244,7 +244,7 @@ func (t *Table) read(ctx context.Context, stored *state.Declared) (*followed, er
 	case !n.Schema.Partitioned:
 		return nil, gone(fmt.Sprintf("table %s has no periods: it is a plain table now", name), "rowmill apply FILE, which makes it a rolling one")
 	case n.Schema.By != d.Time:
-		return nil, gone(fmt.Sprintf("table %s is cut by column %q, and %q is declared", name, n.Schema.By, d.Time), "rowmill apply FILE --dry-run, which says what differs")
+		return nil, gone(fmt.Sprintf("table %s is partitioned by column %q, and %q is declared", name, n.Schema.By, d.Time), "rowmill apply FILE --dry-run, which says what differs")
 	}
 	if err := n.openLevels(); err != nil {
 		return nil, unreadable(err)
@@ -259,7 +259,7 @@ func (t *Table) read(ctx context.Context, stored *state.Declared) (*followed, er
 }
 
 func noTable(name string) error {
-	return &unfollowedError{why: fmt.Sprintf("table %s is declared and is not there", name), try: "rowmill apply FILE, which creates it, or find out who has dropped it", gone: true}
+	return &unfollowedError{why: fmt.Sprintf("table %s is declared but does not exist", name), try: "rowmill apply FILE, which creates it, or find out who has dropped it", gone: true}
 }
 
 // declaredOf parses an applied declaration.

@@ -339,7 +339,7 @@ func TestUnfollowed(t *testing.T) {
 			w.rename("readings", "elsewhere")
 		}, func(w *world, d *rolling.Declaration) {
 			w.rename("elsewhere", "readings")
-		}, false, "table readings is declared and is not there"},
+		}, false, "table readings is declared but does not exist"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			onServers(t, func(t *testing.T, db engine.Keeper) {

@@ -45,7 +45,7 @@ func (t *Table) drop(ctx context.Context, p rolling.Partition, k *state.Period) 
 		return "", err
 	}
 	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
-		return p.Name + ": rows have come since it was sealed", err
+		return p.Name + ": rows have arrived since it was sealed", err
 	}
 	if t.Declared.Seal.Archive != "" {
 		read, err := archive.Verify(ctx, k.Archive, nil)
@@ -100,13 +100,13 @@ func (t *Table) dropSteps(ctx context.Context, c *state.Change, d dropping) (str
 				return "", errors.Join(err, findErr)
 			}
 			err = t.inTx(ctx, func(tx *sql.Tx) error { return t.recordKept(ctx, tx, c, d, nil) })
-			return d.Part.Name + ": it was put back", err
+			return d.Part.Name + ": it was reattached", err
 		}
 		if err != nil {
 			return "", err
 		}
 		if s.Rows != d.Known.Rows || s.Hash != d.Known.Checksum {
-			return t.reattach(ctx, c, d, nil, "rows came at the last moment")
+			return t.reattach(ctx, c, d, nil, "rows arrived at the last moment")
 		}
 		t.reach("drop checked")
 	}
@@ -166,7 +166,7 @@ func (t *Table) remove(ctx context.Context, c *state.Change, d dropping) error {
 func (t *Table) revertDrop(ctx context.Context, c *state.Change, d dropping) (string, error) {
 	why := "another declaration was applied since the drop began"
 	if d.Applied == (mark{}) {
-		why = "the drop was begun by an older rowmill, which did not note by which declaration: it is decided again whether it is due"
+		why = "the drop was begun by an older rowmill, which did not record by which declaration: whether it is due is decided again"
 	}
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 	if err != nil {
@@ -208,7 +208,7 @@ func (t *Table) reattach(ctx context.Context, c *state.Change, d dropping, known
 	}
 	t.reach("put back")
 	err = t.inTx(ctx, func(tx *sql.Tx) error { return t.recordKept(ctx, tx, c, d, known) })
-	return d.Part.Name + ": " + why + "; it was put back", err
+	return d.Part.Name + ": " + why + "; it was reattached", err
 }
 
 // recordKept records that a period is still in the table.

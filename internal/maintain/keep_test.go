@@ -250,7 +250,7 @@ func TestForeignPartitions(t *testing.T) {
 		if err == nil {
 			_, err = table.PlanApply(t.Context())
 		}
-		if err == nil || !strings.Contains(err.Error(), "cut in a way") {
+		if err == nil || !strings.Contains(err.Error(), "partitioned in a way") {
 			t.Errorf("%s: %v", server, err)
 		}
 	}

@@ -318,13 +318,13 @@ func (t *Table) blocked(ctx context.Context, err error) error {
 	who, lookErr := t.DB.Blockers(ctx, t.Table)
 	own, others := ownAndOthers(who)
 	if lookErr == nil && len(others) == 0 && len(own) > 0 {
-		return engine.Hinted(fmt.Errorf("%w: blocked by %s", err, own[0]), "no action required: it ends by itself, and what waits for it is tried again")
+		return engine.Hinted(fmt.Errorf("%w: blocked by %s", err, own[0]), "no action required: it ends by itself, and the waiting tasks are retried")
 	}
 	if lookErr != nil || len(others) == 0 {
 		return err
 	}
 	who = others
-	return engine.Hinted(fmt.Errorf("%w: blocked by %s", err, who[0]), "end that transaction; it is tried again by itself")
+	return engine.Hinted(fmt.Errorf("%w: blocked by %s", err, who[0]), "end that transaction; the task is retried automatically")
 }
 
 // create adds the partitions one at a time, so that a blocked one doesn't affect

@@ -244,7 +244,7 @@ func planArchives(d *rolling.Declaration, v View, rebuilds []Task) []Task {
 // archived. The last partition stays, because a table needs one.
 func planDrops(d *rolling.Declaration, v View) []Task {
 	var out []Task
-	older, restored := "an older period goes first", false
+	older, restored := "an older period is due first", false
 	for i, p := range v.Parts {
 		due, drops := dropDue(d, p)
 		if !drops || i == len(v.Parts)-1 {
@@ -252,7 +252,7 @@ func planDrops(d *rolling.Declaration, v View) []Task {
 		}
 		k := v.known(p)
 		if k != nil && k.State == state.Restored {
-			older, restored = "restored period "+p.Name+" is older: give it back first, by rowmill restore --release", true
+			older, restored = "restored period "+p.Name+" is older: release it first, by rowmill restore --release", true
 			continue
 		}
 		t := Task{Kind: Drop, Parts: []rolling.Partition{p}, Due: due}
@@ -260,7 +260,7 @@ func planDrops(d *rolling.Declaration, v View) []Task {
 		case due > v.Now:
 		case v.Adopting:
 			t.PutOff = true
-			t.Waits = "the adoption of the table is not finished: rowmill apply FILE --finish, after which there is no way back"
+			t.Waits = "the adoption of the table is not finished: rowmill apply FILE --finish, which can't be undone"
 		case i > 0 && !v.Gaps:
 			t.Waits, t.PutOff, t.Behind = older, restored, true
 		case k == nil:

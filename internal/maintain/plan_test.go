@@ -116,11 +116,11 @@ func TestPlan(t *testing.T) {
 				"drop p20260328_00\ndrop p20260328_01\ndrop p20260328_02 at 2026-03-28 07:00:00\n"},
 		{"nothing is dropped while there is a way back", with(keeping), View{Now: at(6), Parts: hourly(t, 0, 9), Known: known(state.Sealed, 10, hourly(t, 0, 5)...), Adopting: true},
 			"create p20260328_09 at 2026-03-28 07:00:00\nseal p20260328_05 at 2026-03-28 07:00:00\n" +
-				"drop p20260328_00 (the adoption of the table is not finished: rowmill apply FILE --finish, after which there is no way back)\n" +
-				"drop p20260328_01 (the adoption of the table is not finished: rowmill apply FILE --finish, after which there is no way back)\ndrop p20260328_02 at 2026-03-28 07:00:00\n"},
+				"drop p20260328_00 (the adoption of the table is not finished: rowmill apply FILE --finish, which can't be undone)\n" +
+				"drop p20260328_01 (the adoption of the table is not finished: rowmill apply FILE --finish, which can't be undone)\ndrop p20260328_02 at 2026-03-28 07:00:00\n"},
 		{"oldest first, where the next takes its range", with(keeping), View{Now: at(6), Parts: hourly(t, 0, 9), Known: known(state.Sealed, 10, hourly(t, 0, 5)...), Gaps: true},
 			"create p20260328_09 at 2026-03-28 07:00:00\nseal p20260328_05 at 2026-03-28 07:00:00\n" +
-				"drop p20260328_00\ndrop p20260328_01 (an older period goes first)\ndrop p20260328_02 at 2026-03-28 07:00:00\n"},
+				"drop p20260328_00\ndrop p20260328_01 (an older period is due first)\ndrop p20260328_02 at 2026-03-28 07:00:00\n"},
 		{"archived before dropped", with(func(d *rolling.Declaration) { keeping(d); d.Seal.Archive = "archive" }),
 			View{Now: at(6), Parts: hourly(t, 0, 9), Known: known(state.Sealed, 10, hourly(t, 0, 5)...)},
 			"create p20260328_09 at 2026-03-28 07:00:00\nseal p20260328_05 at 2026-03-28 07:00:00\n" +

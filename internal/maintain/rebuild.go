@@ -184,7 +184,7 @@ func (t *Table) abandonRebuild(ctx context.Context, c *state.Change, r *rebuildi
 		}
 		return t.State.End(ctx, tx, c)
 	})
-	return r.New.Name + ": rows came while it was rebuilt; it will be sealed again first", err
+	return r.New.Name + ": rows arrived while it was rebuilt; it will be sealed again first", err
 }
 
 // swap replaces the old partitions with the new table.
@@ -223,14 +223,14 @@ func (t *Table) reconcile(ctx context.Context, r *rebuilding) error {
 		res, err := t.DB.SQL().ExecContext(ctx, missing)
 		if err != nil && t.Declared.Late == rolling.LateReject {
 			r.Kept = append(r.Kept, out)
-			t.log(ctx, "rebuild", fmt.Sprintf("%s: rows came while it was swapped in, and late rows are refused: they are in table %s", part.Name, out), 0, t.DB.Classify(err))
+			t.log(ctx, "rebuild", fmt.Sprintf("%s: rows arrived while it was swapped in, and late rows are refused: they are in table %s", part.Name, out), 0, t.DB.Classify(err))
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("carry over late rows to %s: %w", part.Name, t.DB.Classify(err))
 		}
 		n, _ := res.RowsAffected()
-		detail := fmt.Sprintf("%s: %s came while it was swapped in", part.Name, figure.Plural(n, "row"))
+		detail := fmt.Sprintf("%s: %s arrived while it was swapped in", part.Name, figure.Plural(n, "row"))
 		hash, err := t.DB.Words().RowHashLike(r.Sums[i].Hash, t.columns())
 		if err != nil {
 			return fmt.Errorf("compare %s with %s: %w", out, part.Name, err)
@@ -247,7 +247,7 @@ func (t *Table) reconcile(ctx context.Context, r *rebuilding) error {
 			if !slices.Contains(r.Kept, out) {
 				r.Kept = append(r.Kept, out)
 			}
-			detail += fmt.Sprintf("; others were changed or deleted at that moment: as they were last is in table %s", out)
+			detail += fmt.Sprintf("; others were changed or deleted at that moment: their last state is in table %s", out)
 			t.log(ctx, "rebuild", detail, 0, errors.New("rows of a sealed period were changed while it was swapped"))
 			continue
 		}

@@ -41,7 +41,7 @@ func (t *Table) planRecreation(ctx context.Context, applied *rolling.Declaration
 		if n.undeclare, err = t.recreatedAxis(ctx, applied, n.rollups.Kept); err != nil {
 			return nil, err
 		}
-		is := "isn't there any more"
+		is := "no longer exists"
 		if t.Schema != nil {
 			is = "is a plain table now"
 		}
@@ -99,7 +99,7 @@ func (t *Table) planAdoption(ctx context.Context, a *Application, applied *rolli
 		return err
 	}
 	if adopt.Kept(under) {
-		return engine.Hinted(fmt.Errorf("table %s is a plain one, and what the former one was before its adoption is still kept", t.Table.Name),
+		return engine.Hinted(fmt.Errorf("table %s is a plain table, and the former one's table from before its adoption is still kept", t.Table.Name),
 			"rowmill apply %s --finish, which drops that, and apply again", cmp.Or(t.Declared.Source, "FILE"))
 	}
 	if under != nil {
@@ -259,7 +259,7 @@ func (t *Table) sameAxis(applied *rolling.Declaration) error {
 	if differs == "" {
 		return nil
 	}
-	return engine.Hinted(fmt.Errorf("table %s: %s since it was applied: the periods that it has can't be followed by that", t.Table.Name, differs),
+	return engine.Hinted(fmt.Errorf("table %s: %s since it was applied: its existing periods can't be continued with that", t.Table.Name, differs),
 		"declare %s; or declare another table, and load its rows into that", as)
 }
 

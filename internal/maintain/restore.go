@@ -63,7 +63,7 @@ const (
 // restoration. It rejects a restoration that can't succeed.
 func (t *Table) PlanRestore(ctx context.Context, path, into string) (*Restoration, error) {
 	if t.Schema == nil {
-		return nil, engine.Hinted(fmt.Errorf("restore into %s: the table isn't there", t.Table.Name), "rowmill apply")
+		return nil, engine.Hinted(fmt.Errorf("restore into %s: the table does not exist", t.Table.Name), "rowmill apply")
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -90,7 +90,7 @@ func (t *Table) PlanRestore(ctx context.Context, path, into string) (*Restoratio
 			return nil, err
 		}
 		if d.Path != path || d.Sum != f.Sum || d.Part.Period != r.Part.Period {
-			return nil, engine.Hinted(fmt.Errorf("restore %s: a restoration of %s from %s is under way", path, d.Part.Name, d.Path), "that file, so that it ends")
+			return nil, engine.Hinted(fmt.Errorf("restore %s: a restoration of %s from %s is under way", path, d.Part.Name, d.Path), "that file, which completes it")
 		}
 		r.c, r.Begun, r.Step, r.Part = *old, true, old.Step, d.Part
 	}
@@ -113,7 +113,7 @@ func (r *Restoration) checkInto(ctx context.Context) error {
 		return err
 	}
 	if there && r.Step != stepRename {
-		return fmt.Errorf("restore %s: table %s is there already", r.Part.Name, r.Into)
+		return fmt.Errorf("restore %s: table %s exists already", r.Part.Name, r.Into)
 	}
 	return nil
 }
@@ -342,7 +342,7 @@ func (r *Restoration) rename(ctx context.Context, d restoring) error {
 	}
 	switch {
 	case filled && there:
-		return fmt.Errorf("restore %s: table %s is there already; the rows are in %s", d.Part.Name, d.Into, d.Table)
+		return fmt.Errorf("restore %s: table %s exists already; the rows are in %s", d.Part.Name, d.Into, d.Table)
 	case !filled && there:
 		return nil // before a crash
 	}
@@ -392,7 +392,7 @@ func (r *Restoration) compareWithSeal(ctx context.Context, d restoring, f archiv
 	}
 	return engine.Hinted(fmt.Errorf("restore %s: %s. The file is the one that was archived, and the server has its values; "+
 		"the seal was made under settings of a session that are not known, or a value was another one when it was sealed", d.Part.Name, differs),
-		"--without-seal, to go by the file alone; with --into TABLE the rows can be looked at first")
+		"--without-seal, to trust the file alone; with --into TABLE the rows can be inspected first")
 }
 
 // settingsOfSeal returns the settings under which the rows have the checksum of their

@@ -414,12 +414,12 @@ func (t *Table) problems(ctx context.Context, s *Status, v View, tasks []Task) e
 		left := time.Duration(*s.Headroom * float64(time.Second)).Round(time.Second)
 		switch ahead := t.endAhead(v); {
 		case *s.Headroom <= 0 && ahead != "":
-			s.problem("headroom", "no period holds the present: inserts fail. The last one ends at "+ahead+", by a clock that ran ahead, and rowmill run creates periods after the last one only",
+			s.problem("headroom", "no period covers the present: inserts fail. The last one ends at "+ahead+", by a clock that ran ahead, and rowmill run creates periods after the last one only",
 				"set the clock right, if it is wrong now; otherwise apply the declaration under another name, as docs/operations.md says")
 		case *s.Headroom <= 0:
-			s.problem("headroom", "no period holds the present: inserts fail", "rowmill run FILE --once, and see what it says")
+			s.problem("headroom", "no period covers the present: inserts fail", "rowmill run FILE --once, and read its output")
 		case *s.Headroom < *s.HeadroomWanted/2:
-			s.problem("headroom", fmt.Sprintf("inserts have periods for %s more; %s is declared", left, t.Declared.Ahead), "rowmill run FILE --once, and see what it says")
+			s.problem("headroom", fmt.Sprintf("inserts have periods for %s more; %s is declared", left, t.Declared.Ahead), "rowmill run FILE --once, and read its output")
 		}
 	}
 	if err := t.blockers(ctx, s, v, tasks); err != nil {
@@ -442,8 +442,8 @@ func (t *Table) problems(ctx context.Context, s *Status, v View, tasks []Task) e
 		s.problem("triggers", triggers.missed(), "rowmill apply FILE, which creates them")
 	}
 	if len(triggers.old) > 0 {
-		s.problem("triggers", strings.Join(triggers.old, ", and ")+" were made by an earlier version or declaration, and go by that: which rows are refused or counted may differ from what is declared",
-			"rowmill apply FILE, which replaces them beside writers")
+		s.problem("triggers", strings.Join(triggers.old, ", and ")+" were made by an earlier version or declaration: which rows they refuse or count may differ from the declaration",
+			"rowmill apply FILE, which replaces them while inserts continue")
 	}
 	due := slices.ContainsFunc(tasks, func(task Task) bool { return task.Kind != Rollup && task.Due <= v.Now && task.Waits == "" })
 	if s.Leader == "" && due {
@@ -549,7 +549,7 @@ func (t *Table) blockers(ctx context.Context, s *Status, v View, tasks []Task) e
 	if s.Headroom != nil {
 		text += fmt.Sprintf("; inserts have periods for %s more", time.Duration(*s.Headroom*float64(time.Second)).Round(time.Second))
 	}
-	s.problem("blocked", text, "end that transaction, or wait for it: what is due is tried again by itself")
+	s.problem("blocked", text, "end that transaction, or wait for it: due tasks are retried automatically")
 	return nil
 }
 

@@ -87,7 +87,7 @@ func TestRestoredPeriod(t *testing.T) {
 		}
 		exec(t, db.SQL(), "UPDATE readings SET value = value + 1000 WHERE ts < "+db.Words().Literal(w.Table.Table, at(3)))
 		for _, around := range []rolling.Period{{From: at(1.5), To: at(2.5)}, {From: at(2), To: at(3.1)}, {From: at(0), To: at(12)}} {
-			if _, err := w.RefreshRange(t.Context(), around.From, around.To); err == nil || !strings.Contains(err.Error(), "are gone") {
+			if _, err := w.RefreshRange(t.Context(), around.From, around.To); err == nil || !strings.Contains(err.Error(), "are dropped") {
 				t.Errorf("with rows that are gone: %v", err)
 			}
 		}
@@ -125,7 +125,7 @@ func TestChangedRollup(t *testing.T) {
 			})
 		}
 		w := applied(t, db, every("1h"), at(0.2))
-		for period, want := range map[string]string{"1h": "", "2h": "its bucket is 1h, and its rows can't be made again as 2h"} {
+		for period, want := range map[string]string{"1h": "", "2h": "its bucket is 1h, and its rows can't be converted to 2h"} {
 			table, err := Open(t.Context(), db, every(period), func() time.Time { return rolling.Instant(w.now) })
 			must(t, err)
 			_, err = table.PlanApply(t.Context())
@@ -149,7 +149,7 @@ func TestOnceBesideAnother(t *testing.T) {
 	w.keep()
 	must(t, lease.Release())
 	said = slices.DeleteFunc(said, func(e Event) bool { return e.Action != "lead" })
-	if len(said) != 1 || said[0].Waiting || !strings.HasSuffix(said[0].Detail, "another process does it") {
+	if len(said) != 1 || said[0].Waiting || !strings.HasSuffix(said[0].Detail, "another process is doing it") {
 		t.Errorf("it said %+v", said)
 	}
 }

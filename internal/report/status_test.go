@@ -28,7 +28,7 @@ func statusFixture() *maintain.Status {
 		Next:     []maintain.NextStatus{{Action: "drop", What: "p20261115", At: new(noon), Why: "older than 5d"}, {Action: "rollup", What: "readings_1h", At: new(noon.Add(30 * time.Minute))}},
 		Blockers: []maintain.BlockerStatus{{ID: 77, User: "report", Host: "10.0.0.9", Age: 612, Statement: "SELECT sensor, avg(value) FROM readings GROUP BY sensor ORDER BY 2 DESC"}},
 		Problems: []maintain.Problem{
-			{Code: "blocked", Text: "drop p20261115 waits for a lock on the table, held by connection 77 of report@10.0.0.9 in a transaction of 10m12s; inserts have periods for 5h30m0s more", Try: "end that transaction, or wait for it: what is due is tried again by itself"},
+			{Code: "blocked", Text: "drop p20261115 waits for a lock on the table, held by connection 77 of report@10.0.0.9 in a transaction of 10m12s; inserts have periods for 5h30m0s more", Try: "end that transaction, or wait for it: due tasks are retried automatically"},
 			{Code: "rollup", Text: "readings_1d is 24h0m0s behind"}},
 	}
 	for i := range 9 {

@@ -350,7 +350,7 @@ func exclusively(ctx context.Context, o Options, fn func(context.Context, *job) 
 		return err
 	})
 	if errors.Is(err, engine.ErrLockTimeout) {
-		return engine.Hinted(fmt.Errorf("adopt %s: another process does: %w", o.Table.Name, err), "rowmill status FILE, which shows how far it is")
+		return engine.Hinted(fmt.Errorf("adopt %s: another process is doing it: %w", o.Table.Name, err), "rowmill status FILE, which shows how far it is")
 	}
 	if err != nil {
 		return fmt.Errorf("adopt %s: %w", o.Table.Name, err)

@@ -71,13 +71,13 @@ func (j *job) checkSchema() (errs []error) {
 		errs = append(errs, engine.Hinted(fmt.Errorf(format, args...), "%s", hint))
 	}
 	if n := len(newName(t.Name)) + len("_p20061231_235959"); n > 63 {
-		add("a table of a shorter name", "the names of what is made beside it would have %d characters, and servers allow 63", n)
+		add("a table with a shorter name", "the names of its auxiliary tables would have %d characters, and servers allow 63", n)
 	}
 	if len(s.PrimaryKey) == 0 {
-		add("ALTER TABLE ... ADD PRIMARY KEY", "it has no primary key, in whose order it could be copied")
+		add("ALTER TABLE ... ADD PRIMARY KEY", "it has no primary key, and rows are copied in the order of its values")
 	}
 	if len(s.ForeignKeys) > 0 {
-		add("drop them: a rolling table can have none", "it has foreign keys, or they point to it: %s", strings.Join(s.ForeignKeys, ", "))
+		add("drop them: a rolling table can have none", "it has foreign keys, or is referenced by them: %s", strings.Join(s.ForeignKeys, ", "))
 	}
 	if len(s.Triggers) > 0 {
 		add("drop them, and create them again on the rolling table", "it has triggers, which would stay with the old table: %s", strings.Join(s.Triggers, ", "))
@@ -92,7 +92,7 @@ func (j *job) checkSchema() (errs []error) {
 		switch {
 		case have == nil:
 		case c.Generated != have.Generated:
-			add("the same columns in both", "column %s is generated in one of both only", c.Name)
+			add("the same columns in both", "column %s is generated in only one of the two", c.Name)
 		case have.Auto && !c.Auto && !strings.Contains(strings.ToLower(c.Text), "nextval") && !j.DB.Capabilities().AutoWholeKey:
 			add(c.Text+" AUTO_INCREMENT, or what the server calls it", "column %s gets its values from the server in the table, and not in the declaration", c.Name)
 		}
@@ -252,7 +252,7 @@ func (j *job) checkRows(ctx context.Context, key []engine.SchemaColumn) (extent,
 		return e, nil
 	}
 	if !lo.Valid || !hi.Valid {
-		return e, fmt.Errorf("column %s holds what is no position of a period", t.By)
+		return e, fmt.Errorf("column %s holds values that are not positions of a period", t.By)
 	}
 	e.from, e.to = lo.Int64, hi.Int64
 	return e, nil

@@ -24,10 +24,10 @@ func AddedColumns(schema *engine.Schema, d *rolling.Definition) ([]engine.AddCol
 		have := schema.Find(c.Name)
 		switch {
 		case have == nil && c.Auto:
-			errs = append(errs, engine.Hinted(fmt.Errorf("column %s: a table with rows can't get a column whose values the server counts up", c.Name),
+			errs = append(errs, engine.Hinted(fmt.Errorf("column %s: an auto-increment column can't be added to a table with rows", c.Name),
 				"a column without AUTO_INCREMENT, IDENTITY or SERIAL"))
 		case have == nil && c.NotNull && !hasDefault(c.Text) && !c.Generated:
-			errs = append(errs, engine.Hinted(fmt.Errorf("column %s is NOT NULL, and rows that are there have no value of it", c.Name),
+			errs = append(errs, engine.Hinted(fmt.Errorf("column %s is NOT NULL, and existing rows have no value for it", c.Name),
 				"%s DEFAULT ..., or without NOT NULL", c.Text))
 		case have == nil:
 			out = append(out, engine.AddColumn{Name: c.Name, Definition: c.Text})

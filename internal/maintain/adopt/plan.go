@@ -184,7 +184,7 @@ func (p *planner) notes(rows extent) []string {
 		out = append(out, fmt.Sprintf("column %s may be NULL now and may not afterwards: such inserts will fail", t.By))
 	}
 	if len(p.data.Key) > 0 && len(p.data.NewKey) > 0 && p.data.Key[0].Name != p.data.NewKey[0].Name {
-		out = append(out, fmt.Sprintf("the new primary key doesn't begin with %s, as the old one does: comparing and taking back read far more of the rolling table", p.data.Key[0].Name))
+		out = append(out, fmt.Sprintf("the new primary key doesn't begin with %s, as the old one does: verifying and --undo read far more of the rolling table", p.data.Key[0].Name))
 	}
 	for _, c := range p.data.Columns {
 		if d := p.Declared.Definition.Column(c.Name); p.DB.Capabilities().AutoWholeKey && c.Auto && d != nil {
@@ -209,7 +209,7 @@ func PlanFinish(ctx context.Context, o Options) ([]string, error) {
 	}
 	p := planner{job: j}
 	p.say("the table that "+o.Table.Name+" was, with its rows", p.dropOldStatement())
-	p.say("rowmill's note of the adoption, in rowmill_journal, is deleted")
+	p.say("rowmill's record of the adoption, in rowmill_journal, is deleted")
 	return p.out, nil
 }
 
@@ -233,7 +233,7 @@ func PlanUndo(ctx context.Context, o Options) ([]string, error) {
 		step = stepCancel
 		if swapped {
 			step = stepBack
-			if err := p.dropped(ctx, oldName(o.Table.Name), "what the adoption has left"); err != nil {
+			if err := p.dropped(ctx, oldName(o.Table.Name), "what remains of the adoption"); err != nil {
 				return nil, err
 			}
 		}
@@ -241,7 +241,7 @@ func PlanUndo(ctx context.Context, o Options) ([]string, error) {
 	if err := p.wayBack(ctx, step); err != nil {
 		return nil, err
 	}
-	p.say("rowmill's notes of the table, in rowmill_journal, rowmill_tables, rowmill_states and rowmill_leaders, are deleted")
+	p.say("rowmill's records of the table, in rowmill_journal, rowmill_tables, rowmill_states and rowmill_leaders, are deleted")
 	return p.out, nil
 }
 

@@ -120,7 +120,7 @@ func TestOtherTable(t *testing.T) {
 	}
 	more := *w.s
 	more.Columns = append(more.Columns[:4:4], engine.SchemaColumn{Name: "extra", Native: "INT", Type: value.Type{Kind: value.Int}})
-	if _, err := Restore(t.Context(), w.db, w.table, &more, f.Path, "back", nil); err == nil || !strings.Contains(err.Error(), "has got column extra") {
+	if _, err := Restore(t.Context(), w.db, w.table, &more, f.Path, "back", nil); err == nil || !strings.Contains(err.Error(), "has since gained column extra") {
 		t.Errorf("table with a column that needs a value: %v", err)
 	}
 	if _, err := Restore(t.Context(), w.db, w.table, w.s, f.Path, "back", nil); err != nil {

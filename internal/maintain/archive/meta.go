@@ -98,7 +98,7 @@ func (i *Info) metadata() ([][2]string, error) {
 // readMetadata fills i from a file's metadata.
 func (i *Info) readMetadata(lookup func(string) (string, bool)) error {
 	if f, ok := lookup(keyFormat); !ok {
-		return fmt.Errorf("it is a Parquet file, but not one of rowmill's: it has no %s", keyFormat)
+		return fmt.Errorf("it is a Parquet file, but rowmill did not write it: it has no %s", keyFormat)
 	} else if f != Format {
 		return fmt.Errorf("its format is %q, and this rowmill reads %s", f, Format)
 	}

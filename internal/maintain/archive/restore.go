@@ -87,7 +87,7 @@ func (i *Info) fits(t *engine.Table, s *engine.Schema) error {
 	}
 	for _, c := range s.Columns {
 		if !c.Null && c.Default == "" && !c.Generated && !c.Auto && i.find(c.Name) < 0 {
-			return engine.Hinted(fmt.Errorf("table %s has got column %s since, which has no default", t.Name, c.Name),
+			return engine.Hinted(fmt.Errorf("table %s has since gained column %s, which has no default", t.Name, c.Name),
 				"giving the column a default")
 		}
 	}

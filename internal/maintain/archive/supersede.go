@@ -55,7 +55,7 @@ func Supersede(dir, table string, p rolling.Period, f File) (kept []string, err 
 	for _, old := range parts {
 		if together || old.From == p.From && old.To == p.To && sameRows(old, whole) {
 			if err := ignoreMissing(os.Remove(old.Path)); err != nil {
-				return kept, fmt.Errorf("remove an archive of what %s holds: %w", f.Path, err)
+				return kept, fmt.Errorf("remove the archives that %s replaces: %w", f.Path, err)
 			}
 			continue
 		}
@@ -64,7 +64,7 @@ func Supersede(dir, table string, p rolling.Period, f File) (kept []string, err 
 			return kept, errors.Join(fmt.Errorf("keep %s as %s: that name is taken", old.Path, aside), err)
 		}
 		if err := os.Rename(old.Path, aside); err != nil {
-			return kept, fmt.Errorf("keep an archive that %s is newer than: %w", f.Path, err)
+			return kept, fmt.Errorf("keep the archive that %s supersedes: %w", f.Path, err)
 		}
 		kept = append(kept, aside)
 	}

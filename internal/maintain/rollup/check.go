@@ -250,7 +250,7 @@ func (s *Set) lacking(ctx context.Context, l *level, m mark, p rolling.Period, r
 		return "", err
 	}
 	if len(differ) > 0 {
-		return fmt.Sprintf("%s not counted the rows there are; the first is %s",
+		return fmt.Sprintf("%s not counted all rows of the table; the first is %s",
 			figure.Plural(len(differ), "bucket of roll-up "+l.Name+" has", "buckets of roll-up "+l.Name+" have"), l.Every.Format(differ[0].From)), nil
 	}
 	return "", nil
@@ -272,9 +272,9 @@ const (
 func (s *Set) LateBound() string {
 	switch {
 	case s.declared.Exact:
-		return "triggers note all rows: live views are right at any moment"
+		return "triggers record all rows: live views are correct at any time"
 	case s.table.Grid.Axis() != rolling.Time:
-		return "rows of writers beside rowmill that come below the watermark are counted when their period is sealed"
+		return "rows that other programs insert below the watermark are included when their period is sealed"
 	}
 	return fmt.Sprintf("rows of writers beside rowmill that come after their bucket is over are counted within %d times as long as they were late, %v at least (and the time of a refresh)", recountFactor, firstRecount)
 }

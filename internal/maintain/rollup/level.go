@@ -113,7 +113,7 @@ func declaredSpec(d *rolling.Declaration, i int) spec {
 // resolve finds the level's columns in the schema.
 func (l *level) resolve(s *engine.Schema, d *rolling.Declaration) error {
 	if !l.Every.Valid() {
-		return errors.New("it has no length of bucket")
+		return errors.New("it has no bucket length")
 	}
 	for _, name := range l.By {
 		c := s.Column(name)
@@ -126,7 +126,7 @@ func (l *level) resolve(s *engine.Schema, d *rolling.Declaration) error {
 		case c.Kind == engine.KindFloat:
 			return engine.Hinted(fmt.Errorf("by %s: it is a binary fraction, and whether two values are equal depends on rounding", name), "group by a decimal or an integer")
 		case c.Name == d.Time:
-			return fmt.Errorf("by %s: the buckets go by it already", name)
+			return fmt.Errorf("by %s: each bucket has its time already", name)
 		case l.from != nil && !slices.Contains(l.from.By, name):
 			return fmt.Errorf("by %s: %s, which it is made from, doesn't group by it", name, l.from.Name)
 		}

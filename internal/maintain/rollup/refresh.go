@@ -493,7 +493,7 @@ func (s *Set) mayUnseal(ctx context.Context, l *level, p rolling.Period, sealedT
 	if err != nil || gone.From >= gone.To {
 		return err
 	}
-	return engine.Hinted(fmt.Errorf("buckets of %s below %s are sealed, since the rows they were computed from are gone, or about to go: those from %s to %s",
+	return engine.Hinted(fmt.Errorf("buckets of %s below %s are sealed, since the rows they were computed from are dropped or about to be: those from %s to %s",
 		l.Name, l.Every.Format(sealedTo), s.table.Grid.Format(gone.From), s.table.Grid.Format(gone.To)),
 		"--from %q, or bring the rows back first: rowmill restore", l.Every.Format(sealedTo))
 }
@@ -551,7 +551,7 @@ func (w *worker) computeSealed(ctx context.Context, l *level, p rolling.Period, 
 			}
 			gone, err := missing(ctx, r.Period, present)
 			if err == nil && gone.From < gone.To {
-				err = fmt.Errorf("rows from %s to %s were taken away meanwhile", w.table.Grid.Format(gone.From), w.table.Grid.Format(gone.To))
+				err = fmt.Errorf("rows from %s to %s were removed meanwhile", w.table.Grid.Format(gone.From), w.table.Grid.Format(gone.To))
 			}
 			return err
 		})

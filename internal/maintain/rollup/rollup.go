@@ -99,7 +99,7 @@ func New(db engine.Keeper, st *state.Store, t *engine.Table, schema *engine.Sche
 // that PostgreSQL would truncate.
 func usable(name, suffix string) error {
 	if strings.ContainsAny(name, "'\"`\\?$\x00") {
-		return fmt.Errorf("the name %q has characters that roll-ups don't take", name)
+		return fmt.Errorf("the name %q has characters that roll-ups don't support", name)
 	}
 	if len(name+suffix) > 63 {
 		return fmt.Errorf("the name %s is longer than %d bytes", name, 63-len(suffix))
@@ -276,7 +276,7 @@ func fits(have *spec, want spec) error {
 		return nil
 	}
 	changed := func(what, from, to string) error {
-		return engine.Hinted(fmt.Errorf("its %s is %s, and its rows can't be made again as %s", what, from, to), "declare another roll-up, under another name")
+		return engine.Hinted(fmt.Errorf("its %s is %s, and its rows can't be converted to %s", what, from, to), "declare another roll-up, under another name")
 	}
 	if have.Every != want.Every {
 		return changed("bucket", have.Every, want.Every)
@@ -289,7 +289,7 @@ func fits(have *spec, want spec) error {
 	}
 	for name, fn := range want.Columns {
 		if old, ok := have.Columns[name]; ok && old != fn {
-			return engine.Hinted(fmt.Errorf("column %s is %s, and its rows can't be made again as %s", name, old, fn), "give the aggregate another name")
+			return engine.Hinted(fmt.Errorf("column %s is %s, and its rows can't be converted to %s", name, old, fn), "give the aggregate another name")
 		}
 	}
 	return nil

@@ -272,7 +272,7 @@ func TestRefused(t *testing.T) {
 		"no such group":    {func(r *rolling.Rollup) { r.By = []string{"where"} }, "no such column"},
 		"group with NULLs": {func(r *rolling.Rollup) { r.By = []string{"note"} }, "may be NULL"},
 		"fraction":         {func(r *rolling.Rollup) { r.By = []string{"value"} }, "may be NULL"},
-		"time":             {func(r *rolling.Rollup) { r.By = []string{"ts"} }, "go by it already"},
+		"time":             {func(r *rolling.Rollup) { r.By = []string{"ts"} }, "has its time already"},
 		"median":           {func(r *rolling.Rollup) { r.Select[0].Func, r.Select[0].Column = "median", "value" }, "can't be computed"},
 		"mode":             {func(r *rolling.Rollup) { r.Select[0].Func, r.Select[0].Column = "mode", "value" }, "can't be computed"},
 		"unknown":          {func(r *rolling.Rollup) { r.Select[0].Func, r.Select[0].Column = "sqrt", "value" }, "no aggregate"},

@@ -124,7 +124,7 @@ func (w *worker) tryTx(ctx context.Context, fn func(*transaction) error) error {
 		}
 		for _, l := range w.levels {
 			if _, ok := t.marks[l.Name]; !ok {
-				return engine.Hinted(fmt.Errorf("roll-up %s isn't there yet", l.Name), "rowmill apply")
+				return engine.Hinted(fmt.Errorf("roll-up %s does not exist yet", l.Name), "rowmill apply")
 			}
 		}
 		if err := fn(t); err != nil {
