@@ -50,11 +50,10 @@ func (a *app) benchMatrixCommand() *cobra.Command {
 		Use:   "matrix",
 		Short: "Insert with every combination of method, batch, writers, ... and report what matters",
 		Long: "Fill a table anew for every combination of insert method, batch, writers, indexes,\n" +
-			"layout and durability, and report which of these choices matter: the share of the\n" +
-			"variance of the rate that each explains, the effect of each with all others equal,\n" +
-			"and the best cell. Cells run in a random order that the seed determines; with\n" +
-			"--repeat all of them run again in another order, so that a change of the machine's\n" +
-			"speed does not affect only one choice.\n\n" +
+			"layout and durability, and report which of these choices matter: the effect of each\n" +
+			"with all others equal, the noise of repeats, and the best cell. Cells run in a random\n" +
+			"order that the seed determines; with --repeat all of them run again in another order,\n" +
+			"so that a change of the machine's speed does not affect only one choice.\n\n" +
 			"Each cell is a run of `rowmill bench insert`, on its own private server or in a table\n" +
 			"that is dropped afterwards; a permanent server is given time to write its dirty pages\n" +
 			"first. Levels that the engine does not support are omitted and listed; a run that\n" +
