@@ -90,6 +90,52 @@ func TestDryRunOfTheEnd(t *testing.T) {
 	}
 }
 
+// TestUndoWithRollups checks that --undo removes the rolling table although views of
+// roll-ups read it, and that the table can be adopted again.
+func TestUndoWithRollups(t *testing.T) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			file, db := plainTable(t, kind, 100)
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = append(text, `
+[[rollup]]
+name   = "hourly"
+every  = "1h"
+select = { n = "count(*)" }
+
+[[rollup]]
+name  = "daily"
+from  = "hourly"
+every = "1d"
+`...)
+			if err := os.WriteFile(file, text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				mustPass(t, rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates"))
+				var n int
+				if err := db.SQL().QueryRowContext(t.Context(), "SELECT SUM(n) FROM daily_live").Scan(&n); err != nil || n != 100 {
+					t.Errorf("the view counts %d rows, not 100: %v", n, err)
+				}
+				planned := rowmill(t.Context(), "apply", file, "--undo", "--dry-run")
+				mustPass(t, planned)
+				if drops := regexp.MustCompile(`DROP VIEW IF EXISTS "hourly_live", "daily_live"`).MatchString(planned.stdout); drops != (kind == "postgres") {
+					t.Errorf("the dry run drops the views: %t: %s", drops, planned.stdout)
+				}
+				mustPass(t, rowmill(t.Context(), "apply", file, "--undo", "--yes"))
+				if schema, err := db.Describe(t.Context(), "readings"); err != nil || schema.Partitioned {
+					t.Errorf("after --undo: %+v, %v", schema, err)
+				}
+			}
+		})
+	}
+}
+
 // TestInterruptAtQuestion checks that an interrupt at a question ends the command at
 // once.
 func TestInterruptAtQuestion(t *testing.T) {

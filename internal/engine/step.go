@@ -23,9 +23,12 @@ type (
 	}
 	// DropTable drops t and everything that belongs to it, if it exists. For a
 	// rolling table whose periods are tables of their own, Partitions names them.
+	// Views names views that may read it; they are dropped where the server would
+	// refuse to drop the table otherwise.
 	DropTable struct {
 		Table      *Table
 		Partitions []rolling.Partition
+		Views      []string
 	}
 	// CreatePartitions adds partitions after the last one. Have lists the existing
 	// ones in order.

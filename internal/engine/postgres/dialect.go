@@ -99,7 +99,7 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 	case engine.CreateTable:
 		return d.createTable(s)
 	case engine.DropTable:
-		return []string{"DROP TABLE IF EXISTS " + d.Quote(s.Table.Name)}, nil
+		return d.dropTable(s), nil
 	case engine.CreatePartitions:
 		return d.createPartitions(s)
 	case engine.DropPartition:
@@ -223,6 +223,15 @@ func fits(t *engine.Table, p rolling.Partition) error {
 		return fmt.Errorf("partition %s of %s: its table would be %s, which is longer than %d bytes", p.Name, t.Name, name, maxName)
 	}
 	return checkBounds(t, p)
+}
+
+// dropTable drops first the views that depend on the table.
+func (d dialect) dropTable(s engine.DropTable) []string {
+	drop := []string{"DROP TABLE IF EXISTS " + d.Quote(s.Table.Name)}
+	if len(s.Views) == 0 {
+		return drop
+	}
+	return append([]string{"DROP VIEW IF EXISTS " + d.list(s.Views)}, drop...)
 }
 
 // createPartitions creates each partition as a separate table and attaches it.

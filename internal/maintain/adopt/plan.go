@@ -351,7 +351,7 @@ func (p *planner) dropsNew(ctx context.Context, now string) error {
 		return err
 	}
 	t.Name = newName(p.Table.Name)
-	drop, err := p.DB.Dialect().Render(engine.DropTable{Table: &t, Partitions: parts})
+	drop, err := p.DB.Dialect().Render(engine.DropTable{Table: &t, Partitions: parts, Views: p.liveViews()})
 	if err != nil {
 		return err
 	}

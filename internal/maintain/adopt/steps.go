@@ -253,8 +253,18 @@ func (j *job) dropNew(ctx context.Context) error {
 		return err
 	}
 	return j.locked(ctx, m.Target.Name, "drop the rolling table", func() error {
-		return j.DB.Try(ctx, engine.DropTable{Table: m.Side(m.Target), Partitions: m.Target.Periods})
+		return j.DB.Try(ctx, engine.DropTable{Table: m.Side(m.Target), Partitions: m.Target.Periods, Views: j.liveViews()})
 	})
+}
+
+// liveViews returns the names of the roll-ups' views, which read the rolling table.
+// The next adoption creates them again.
+func (o Options) liveViews() []string {
+	var names []string
+	for _, r := range o.Declared.Rollups {
+		names = append(names, r.Name+"_live")
+	}
+	return names
 }
 
 func (j *job) dropOld(ctx context.Context) error {
