@@ -124,9 +124,7 @@ func BenchFind(b *testing.B, open func(testing.TB) engine.DB, set func(engine.Qu
 // cpu returns the CPU time of this process in microseconds.
 func cpu(b *testing.B) float64 {
 	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		b.Fatal(err)
-	}
+	Must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &r))
 	us := func(t syscall.Timeval) float64 { return float64(t.Sec)*1e6 + float64(t.Usec) }
 	return us(r.Utime) + us(r.Stime)
 }

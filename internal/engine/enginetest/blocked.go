@@ -107,9 +107,7 @@ func (s Server) blocked(t testing.TB, db engine.Keeper, id int64) {
 func transaction(t testing.TB, db engine.Keeper, statements ...string) *engine.Session {
 	t.Helper()
 	c := session(t, db)
-	if err := c.Begin(within(t), engine.Transaction{}); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, c.Begin(within(t), engine.Transaction{}))
 	for _, q := range statements {
 		run(t, c, -1, q)
 	}
@@ -118,9 +116,7 @@ func transaction(t testing.TB, db engine.Keeper, statements ...string) *engine.S
 
 func rollback(t testing.TB, c *engine.Session) {
 	t.Helper()
-	if err := c.Rollback(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, c.Rollback(within(t)))
 }
 
 func wantRetryable(t testing.TB, err, class error) {
@@ -159,13 +155,9 @@ func (s Server) deadlock(t *testing.T) {
 			ended <- err
 		}()
 		wantRetryable(t, <-result, engine.ErrDeadlock)
-		if err := <-ended; err != nil {
-			t.Fatal(err)
-		}
+		Must(t, <-ended)
 		rollback(t, other)
-		if err := w.Reset(within(t)); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, w.Reset(within(t)))
 		write(t, w, RowsOf(1, 2))
 		wantSmall(t, db, 2)
 	})
@@ -175,9 +167,7 @@ func (s Server) deadlock(t *testing.T) {
 // no lock, and that the writer then works without Reset.
 func (s Server) lockTimeout(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.Keeper, w engine.Writer) {
-		if err := s.ShortWait(w); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, s.ShortWait(w))
 		other := transaction(t, db, insertSecond)
 		_, err := w.Write(within(t), RowsOf(1, 2))
 		wantRetryable(t, err, engine.ErrLockTimeout)
@@ -203,9 +193,7 @@ func (s Server) cancelWhileBlocked(t *testing.T) {
 		if _, err := w.Write(within(t), RowsOf(1)); !errors.Is(err, engine.ErrConnectionLost) {
 			t.Errorf("a write before Reset: %v", err)
 		}
-		if err := w.Reset(within(t)); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, w.Reset(within(t)))
 		write(t, w, RowsOf(1, 2))
 		wantSmall(t, db, 2)
 	})
@@ -218,16 +206,12 @@ func (s Server) connectionKilled(t *testing.T) {
 		write(t, w, RowsOf(1))
 		kill := func() {
 			t.Helper()
-			if err := db.Kill(within(t), s.ID(w)); err != nil {
-				t.Fatal(err)
-			}
+			Must(t, db.Kill(within(t), s.ID(w)))
 		}
 		lost := func(err error) {
 			t.Helper()
 			wantRetryable(t, err, engine.ErrConnectionLost)
-			if err := w.Reset(within(t)); err != nil {
-				t.Fatal(err)
-			}
+			Must(t, w.Reset(within(t)))
 		}
 		kill()
 		_, err := w.Write(within(t), RowsOf(2, 3))
@@ -257,9 +241,7 @@ func (s Server) applyWaitsForLock(t *testing.T) {
 	result := make(chan error, 1)
 	go func() { result <- db.Apply(t.Context(), drop) }()
 	time.Sleep(2300 * time.Millisecond) // longer than one try
-	if err := other.Commit(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, other.Commit(within(t)))
 	if err := <-result; err != nil {
 		t.Fatalf("after the lock was free: %v", err)
 	}
@@ -293,9 +275,7 @@ func (s Server) queryWhileBlocked(t *testing.T) {
 		for _, end := range []string{"cancel", "kill"} {
 			t.Run(name+", "+end, func(t *testing.T) {
 				q := SmallQuerier(t, db)
-				if err := call(within(t), q); err != nil {
-					t.Fatal(err)
-				}
+				Must(t, call(within(t), q))
 				other := transaction(t, db, s.Lock)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
@@ -312,9 +292,7 @@ func (s Server) queryWhileBlocked(t *testing.T) {
 				wantError(t, <-result, want)
 				s.unlock(t, other)
 				wantRetryable(t, call(within(t), q), engine.ErrConnectionLost)
-				if err := q.Reset(within(t)); err != nil {
-					t.Fatal(err)
-				}
+				Must(t, q.Reset(within(t)))
 				n, err := q.Find(within(t), findSmall, []engine.Value{{}})
 				if want := map[string]int{"find": 3, "delete": 2}[name]; n != want || err != nil {
 					t.Errorf("%d rows, %v, want %d", n, err, want)
@@ -330,9 +308,7 @@ func (s Server) queryLockTimeout(t *testing.T) {
 	db := s.Open(t)
 	for name, call := range queries {
 		q := SmallQuerier(t, db)
-		if err := s.ShortWait(q); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, s.ShortWait(q))
 		other := transaction(t, db, s.Lock)
 		for range 2 { // first not yet prepared, then after a failure
 			wantRetryable(t, call(within(t), q), engine.ErrLockTimeout)
@@ -343,9 +319,7 @@ func (s Server) queryLockTimeout(t *testing.T) {
 		}
 	}
 	q := SmallQuerier(t, db)
-	if err := s.ShortWait(q); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, s.ShortWait(q))
 	other := transaction(t, db, "UPDATE small SET n = 5 WHERE id = 3")
 	wantRetryable(t, failure(q.Delete(within(t), removeSmall, 0, 10)), engine.ErrLockTimeout)
 	rollback(t, other)
@@ -359,9 +333,7 @@ func (s Server) queryLockTimeout(t *testing.T) {
 func WantNotOpened(t testing.TB, open func(context.Context, engine.Target) (engine.DB, error), target, want string, class error, secret string) {
 	t.Helper()
 	parsed, err := engine.ParseTarget(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	db, err := open(within(t), parsed)
 	if err == nil {
 		_ = db.Close()

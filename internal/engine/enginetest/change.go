@@ -101,9 +101,7 @@ func (s suite) createIndexes(t *testing.T) {
 			return
 		}
 		sizes, err := db.Catalog().Sizes(within(t), table)
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		// An entry of the smallest index has 16 bytes; servers compress.
 		if sizes.Index < saleRows*4 {
 			t.Errorf("sizes %+v with %d indexes over %d rows", sizes, len(table.Indexes), saleRows)
@@ -122,9 +120,7 @@ func (s suite) settle(t *testing.T) {
 	s.eachSales(t, true, func(t *testing.T, db engine.DB, table *engine.Table, _ engine.CreateTable) {
 		step := engine.Settle{Tables: []*engine.Table{table}}
 		before, err := db.Catalog().Settings(within(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		statements, err := db.Dialect().Render(step)
 		if err != nil || len(statements) == 0 && db.Capabilities().Stores {
 			t.Errorf("rendered as %q, %v", statements, err)
@@ -141,9 +137,7 @@ func (s suite) settle(t *testing.T) {
 			t.Errorf("after the end: %v", err)
 		}
 		after, err := db.Catalog().Settings(within(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		for name, v := range before {
 			if after[name] != v {
 				t.Errorf("setting %s was %q and is %q", name, v, after[name])

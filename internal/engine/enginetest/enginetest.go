@@ -114,6 +114,14 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
+// Must ends the test if there is an error.
+func Must(t testing.TB, err error) {
+	if err != nil { // a benchmark pays nothing for Helper
+		t.Helper()
+		t.Fatal(err)
+	}
+}
+
 // apply applies steps that must succeed.
 func apply(t testing.TB, db engine.DB, steps ...engine.Step) {
 	t.Helper()

@@ -132,9 +132,7 @@ func (k *kept) at(p rolling.Partition, i int) int64 {
 func (k *kept) insert(t testing.TB, parts []rolling.Partition, from, to int) {
 	t.Helper()
 	tx, err := k.db.SQL().BeginTx(within(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	defer tx.Rollback()
 	const perStatement = 50
 	for _, p := range parts {
@@ -291,9 +289,7 @@ func (k *kept) tables(t testing.TB, names ...string) []string {
 	there := map[string]bool{}
 	for _, name := range names {
 		ok, err := k.db.Catalog().Exists(within(t), &engine.Table{Name: name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		if ok {
 			there[name] = true
 		}

@@ -45,8 +45,8 @@ func RunLoader(t *testing.T, open func(testing.TB) engine.Keeper) {
 
 type loaders struct{ keepers }
 
-// openLoader opens a loader that is closed when the test ends.
-func openLoader(t testing.TB, db engine.Keeper) engine.Loader {
+// OpenLoader opens a loader that is closed when the test ends.
+func OpenLoader(t testing.TB, db engine.Keeper) engine.Loader {
 	t.Helper()
 	l, err := db.Loader(within(t))
 	if err != nil {
@@ -83,7 +83,7 @@ func keptColumns() []engine.Column {
 func (s loaders) loading(t testing.TB) *loading {
 	t.Helper()
 	db := s.open(t)
-	lo := &loading{TB: t, kept: created(t, db, "readings", "time", 2), l: openLoader(t, db)}
+	lo := &loading{TB: t, kept: created(t, db, "readings", "time", 2), l: OpenLoader(t, db)}
 	lo.rolls = &engine.Table{Name: "readings", Columns: keptColumns(), Grid: lo.Grid, By: lo.By}
 	lo.plain("notes", "k VARCHAR(20) NOT NULL PRIMARY KEY, n INT NOT NULL, at "+types[db.Info().Engine].time)
 	lo.notes = &engine.Table{Name: "notes", Columns: []engine.Column{{Name: "k", Type: engine.Varchar, Size: 20}, {Name: "n", Type: engine.Int32}}}
@@ -100,7 +100,7 @@ func (lo *loading) plain(name, columns string) {
 func (lo *loading) another() *loading {
 	lo.Helper()
 	o := *lo
-	o.l = openLoader(lo, lo.db)
+	o.l = OpenLoader(lo, lo.db)
 	return &o
 }
 
@@ -147,19 +147,57 @@ func texts(table string, columns []string, rows ...[]string) (*engine.Table, *en
 	return t, b
 }
 
-func (lo *loading) begin() {
-	lo.Helper()
-	if err := lo.l.Begin(within(lo)); err != nil {
-		lo.Fatalf("begin: %v", err)
+// Begin begins a transaction, and Commit commits it.
+func Begin(t testing.TB, l engine.Loader) {
+	t.Helper()
+	if err := l.Begin(within(t)); err != nil {
+		t.Fatalf("begin: %v", err)
 	}
 }
 
-func (lo *loading) commit() {
-	lo.Helper()
-	if err := lo.l.Commit(within(lo)); err != nil {
-		lo.Fatalf("commit: %v", err)
+func Commit(t testing.TB, l engine.Loader) {
+	t.Helper()
+	if err := l.Commit(within(t)); err != nil {
+		t.Fatalf("commit: %v", err)
 	}
 }
+
+// Insert inserts all rows of a batch, none of which may be skipped.
+func Insert(t testing.TB, l engine.Loader, table *engine.Table, b *engine.Batch) {
+	t.Helper()
+	insertSome(t, l, table, b, 0, b.Rows(), engine.Ack{Rows: int64(b.Rows())})
+}
+
+func insertSome(t testing.TB, l engine.Loader, table *engine.Table, b *engine.Batch, from, to int, want engine.Ack) {
+	t.Helper()
+	ack, err := l.Insert(within(t), table, b, from, to)
+	if err != nil {
+		t.Fatalf("insert into %s: %v", table.Name, err)
+	}
+	if ack.Rows != want.Rows || ack.Skipped != want.Skipped {
+		t.Fatalf("insert into %s: acknowledged %d and skipped %d rows, want %d and %d", table.Name, ack.Rows, ack.Skipped, want.Rows, want.Skipped)
+	}
+}
+
+// Refuse inserts rows that must be refused, with an error of these classes, too.
+func Refuse(t testing.TB, l engine.Loader, table *engine.Table, b *engine.Batch, classes ...error) {
+	t.Helper()
+	ack, err := l.Insert(within(t), table, b, 0, b.Rows())
+	for _, class := range append(classes, engine.ErrRefused) {
+		if !errors.Is(err, class) {
+			t.Fatalf("insert into %s: acknowledged %d rows, error %v; want one of class %q", table.Name, ack.Rows, err, class)
+		}
+	}
+	if engine.Retryable(err) {
+		t.Errorf("rows that are refused are called retryable: %v", err)
+	}
+	if ack.Rows != 0 || ack.Skipped != 0 {
+		t.Errorf("acknowledged %+v of rows that were refused", ack)
+	}
+}
+
+func (lo *loading) begin()  { lo.Helper(); Begin(lo, lo.l) }
+func (lo *loading) commit() { lo.Helper(); Commit(lo, lo.l) }
 
 func (lo *loading) reset() {
 	lo.Helper()
@@ -168,38 +206,19 @@ func (lo *loading) reset() {
 	}
 }
 
-// insert inserts all rows of a batch, none of which may be skipped.
 func (lo *loading) insert(t *engine.Table, b *engine.Batch) {
 	lo.Helper()
-	lo.insertSome(t, b, 0, b.Rows(), engine.Ack{Rows: int64(b.Rows())})
+	Insert(lo, lo.l, t, b)
 }
 
 func (lo *loading) insertSome(t *engine.Table, b *engine.Batch, from, to int, want engine.Ack) {
 	lo.Helper()
-	ack, err := lo.l.Insert(within(lo), t, b, from, to)
-	if err != nil {
-		lo.Fatalf("insert into %s: %v", t.Name, err)
-	}
-	if ack.Rows != want.Rows || ack.Skipped != want.Skipped {
-		lo.Fatalf("insert into %s: acknowledged %d and skipped %d rows, want %d and %d", t.Name, ack.Rows, ack.Skipped, want.Rows, want.Skipped)
-	}
+	insertSome(lo, lo.l, t, b, from, to, want)
 }
 
-// refuse inserts rows that must be refused, with an error of these classes, too.
 func (lo *loading) refuse(t *engine.Table, b *engine.Batch, classes ...error) {
 	lo.Helper()
-	ack, err := lo.l.Insert(within(lo), t, b, 0, b.Rows())
-	for _, class := range append(classes, engine.ErrRefused) {
-		if !errors.Is(err, class) {
-			lo.Fatalf("insert into %s: acknowledged %d rows, error %v; want one of class %q", t.Name, ack.Rows, err, class)
-		}
-	}
-	if engine.Retryable(err) {
-		lo.Errorf("rows that are refused are called retryable: %v", err)
-	}
-	if ack.Rows != 0 || ack.Skipped != 0 {
-		lo.Errorf("acknowledged %+v of rows that were refused", ack)
-	}
+	Refuse(lo, lo.l, t, b, classes...)
 }
 
 // count returns the number of rows that other connections see.
@@ -244,9 +263,7 @@ func (s loaders) together(t *testing.T) {
 	other.begin()
 	other.insert(lo.notes, lo.entries("gone"))
 	other.insert(lo.rolls, lo.readings(90))
-	if err := errors.Join(other.l.Close(), other.l.Close()); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, errors.Join(other.l.Close(), other.l.Close()))
 	fill(3)
 	lo.commit()
 	lo.rows(6, 3)
@@ -389,16 +406,14 @@ func (s loaders) ignoring(t *testing.T) {
 // loadOddNames loads into tables and columns with unusual names.
 func (s loaders) loadOddNames(t *testing.T) {
 	db := s.open(t)
-	l := openLoader(t, db)
+	l := OpenLoader(t, db)
 	for _, odd := range []string{"select", "a`b", `a"b`, "a'b", "100%s", "a.b", "a;--b", "a?b", "$x", "日本"} {
 		k := keptNames(t, db, odd, "time", 1, func(column string) string { return column + " " + odd })
 		err := db.Apply(within(t), engine.CreateTable{Table: k.Table, Partitions: k.parts})
 		if errors.Is(err, engine.ErrUnsupported) {
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		lo := &loading{TB: t, kept: k, l: l, rolls: &engine.Table{Name: odd, Columns: keptColumns(), Grid: k.Grid, By: k.By}}
 		for i := range lo.rolls.Columns {
 			lo.rolls.Columns[i].Name += " " + odd

@@ -187,9 +187,7 @@ func (s loaders) cancelBetween(t *testing.T) {
 		ctx, cancel := context.WithCancel(within(t))
 		err := lo.l.Begin(ctx)
 		cancel()
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		lo.insert(lo.notes, lo.entries(fmt.Sprint(i)))
 		lo.commit()
 	}
@@ -337,9 +335,7 @@ func (s loaders) loaderClosed(t *testing.T) {
 	lo := s.loading(t)
 	lo.begin()
 	lo.insert(lo.notes, lo.entries("a"))
-	if err := errors.Join(lo.l.Close(), lo.l.Close()); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, errors.Join(lo.l.Close(), lo.l.Close()))
 	if err := lo.l.Begin(within(t)); err == nil {
 		t.Error("begun after Close")
 	}

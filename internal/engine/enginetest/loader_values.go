@@ -17,7 +17,7 @@ func (s loaders) loadRoundTrip(t *testing.T) {
 			db := s.open(t)
 			a, b := created(t, db, "a", kind, 2), created(t, db, "b", kind, 2)
 			a.insert(t, a.parts, 0, 300)
-			lo := &loading{TB: t, kept: b, l: openLoader(t, db)}
+			lo := &loading{TB: t, kept: b, l: OpenLoader(t, db)}
 			table := &engine.Table{Name: "b", Columns: keptColumns(), Grid: b.Grid, By: b.By, Epoch: b.Epoch}
 			if b.Epoch != 0 {
 				table.Columns[1].Type = engine.Int64

@@ -22,9 +22,7 @@ func (s keepers) periodSizes(t *testing.T) {
 		}
 	}
 	sizes, err := db.PeriodSizes(within(t), k.Table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	want(t, "the number of periods", len(sizes), 3)
 	for i, p := range k.parts {
 		got, ok := sizes[p.Name]
@@ -41,9 +39,7 @@ func (s keepers) lead(t *testing.T) {
 	db := s.open(t)
 	const name = "keep table/odd name's"
 	first, err := db.Lead(within(t), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	began := time.Now()
 	_, err = db.Lead(within(t), name)
 	wantError(t, err, engine.ErrLockTimeout)
@@ -51,9 +47,7 @@ func (s keepers) lead(t *testing.T) {
 		t.Errorf("the refusal took %v", took)
 	}
 	other, err := db.Lead(within(t), "another name")
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	select {
 	case <-first.Lost():
 		t.Error("the lock is lost while it is held")
@@ -61,9 +55,7 @@ func (s keepers) lead(t *testing.T) {
 		t.Error("the other lock is lost while it is held")
 	case <-time.After(50 * time.Millisecond):
 	}
-	if err := errors.Join(other.Release(), first.Release(), first.Release()); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, errors.Join(other.Release(), first.Release(), first.Release()))
 	select {
 	case <-first.Lost():
 	case <-time.After(longest):
@@ -82,9 +74,7 @@ func (s keepers) lead(t *testing.T) {
 	// A long name, and the same name in another database.
 	long := strings.Repeat("n", 60)
 	a, err := db.Lead(within(t), long)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	defer a.Release()
 	b, err := s.open(t).Lead(within(t), long)
 	if err != nil {
@@ -106,9 +96,7 @@ func (s keepers) blocked(t *testing.T) {
 	add := engine.AddColumn{Table: k.Table, Have: k.parts, Name: "extra", Definition: "extra INT"}
 
 	tx, err := db.SQL().BeginTx(within(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	defer tx.Rollback()
 	k.exec(t, tx, "UPDATE "+k.Words().From(k.Table, k.parts[0])+" SET n = 1")
 	k.exec(t, tx, "UPDATE "+k.Words().From(k.Table, k.parts[1])+" SET n = 1")
@@ -120,9 +108,7 @@ func (s keepers) blocked(t *testing.T) {
 		}
 	}
 	blockers, err := db.Blockers(within(t), k.Table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	// An embedded engine reports no blockers.
 	if !db.Capabilities().Embedded {
 		if len(blockers) == 0 {
@@ -136,9 +122,7 @@ func (s keepers) blocked(t *testing.T) {
 			t.Errorf("a connection of SQL isn't known as rowmill's own: %+v", b)
 		}
 	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, tx.Rollback())
 	want(t, "the whole table", k.whole(t), whole)
 	k.wantParts(t, k.parts)
 	if blockers, err := db.Blockers(within(t), k.Table); err != nil || len(blockers) > 0 {
@@ -153,9 +137,7 @@ func (s keepers) blocked(t *testing.T) {
 // load checks that the figures of Load are possible.
 func (s keepers) load(t *testing.T) {
 	l, err := s.open(t).Load(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	if l.Running < 0 || l.Running > 20 || l.ReplicaLag != -1 {
 		t.Errorf("an idle server without replicas: %+v", l)
 	}
@@ -172,9 +154,7 @@ func (s keepers) oddNames(t *testing.T) {
 			if errors.Is(err, engine.ErrUnsupported) {
 				t.Skip(err)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			Must(t, err)
 			want(t, "By", k.schema(t, odd).By, k.By)
 			for i, p := range k.parts {
 				k.exec(t, db.SQL(), fmt.Sprintf("INSERT INTO %s (%s, %s) VALUES (?, %s)", k.quote(odd), k.quote("id "+odd), k.quote("ts "+odd), w.Literal(k.Table, p.From)), i)
@@ -191,9 +171,7 @@ func (s keepers) oddNames(t *testing.T) {
 			k.step(t, engine.Attach{Table: k.Table, Have: k.parts[1:], Part: k.parts[0], From: "out " + odd})
 			k.wantParts(t, k.parts)
 			want(t, "the whole table", k.whole(t), whole)
-			if err := db.Try(within(t), engine.AddColumn{Table: k.Table, Have: k.parts, Name: "x" + odd, Definition: k.quote("x"+odd) + " INT"}); err != nil {
-				t.Fatal(err)
-			}
+			Must(t, db.Try(within(t), engine.AddColumn{Table: k.Table, Have: k.parts, Name: "x" + odd, Definition: k.quote("x"+odd) + " INT"}))
 			if k.schema(t, odd).Column("x"+odd) == nil {
 				t.Error("the column isn't there")
 			}

@@ -37,9 +37,7 @@ func (s keepers) mirror(t *testing.T) {
 			k.exec(t, db.SQL(), q)
 		}
 		triggers, err := sql.Triggers(within(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		for _, trigger := range triggers {
 			if err := sql.CreateTrigger(within(t), trigger); err != nil {
 				t.Fatalf("%s: %v", trigger.Name, err)
@@ -64,15 +62,11 @@ func (s keepers) mirror(t *testing.T) {
 		t.Helper()
 		for n := 1; n > 0; {
 			tx, err := db.SQL().BeginTx(within(t), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			Must(t, err)
 			if n, err = sql.Replay(within(t), tx, limit, later); err != nil {
 				t.Fatalf("replay: %v", db.Classify(err))
 			}
-			if err := tx.Commit(); err != nil {
-				t.Fatal(err)
-			}
+			Must(t, tx.Commit())
 		}
 	}
 	equal := func() {
@@ -132,13 +126,9 @@ func (s keepers) mirror(t *testing.T) {
 	if err := cutOver("swap: locked"); err == nil {
 		t.Error("a cut-over that was broken off succeeded")
 	}
-	if err := sql.Recover(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, sql.Recover(within(t)))
 	want(t, "the table is rolling", k.schema(t, "kept").Partitioned, false)
-	if err := cutOver(""); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, cutOver(""))
 	k.Table = &table
 	want(t, "calls under the lock", final, 1)
 	want(t, "the table is rolling", k.schema(t, "kept").Partitioned, true)
@@ -147,9 +137,7 @@ func (s keepers) mirror(t *testing.T) {
 	unhook("kept_old")
 
 	parts, err := db.Catalog().Partitions(within(t), &table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	// Back: no trigger sees the changes of a view over periods.
 	m.Source, m.Target, m.Aside = engine.MirrorSide{Name: "kept", Key: key, Rolls: true, Periods: parts}, engine.MirrorSide{Name: "kept_old", Key: key}, "kept_new"
 	sql = db.Mirroring(&m)
@@ -161,9 +149,7 @@ func (s keepers) mirror(t *testing.T) {
 	}
 	hook()
 	k.exec(t, db.SQL(), "UPDATE kept SET n = -3 WHERE id = "+id(2, 2))
-	if err := cutOver(""); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, cutOver(""))
 	want(t, "the table is rolling", k.schema(t, "kept").Partitioned, false)
 	want(t, "changed rows", countRows(t, db, "kept WHERE n = -3"), 1)
 	unhook("kept_new")
@@ -187,9 +173,7 @@ func (s keepers) keys(t *testing.T) {
 			t.Fatalf("%s: %v", q, err)
 		}
 		place, value, err := db.Words().KeyValue(c, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		var n int
 		q = "SELECT COUNT(*) FROM kept WHERE id = 7 AND " + k.quote(c.Name) + " = " + place
 		if err := db.SQL().QueryRowContext(within(t), db.Bind(q), value).Scan(&n); err != nil || n != 1 {

@@ -141,9 +141,7 @@ func (s keepers) readers(t *testing.T) {
 	k.insert(t, k.parts, 0, 200)
 	var rows, sum int64
 	q := "SELECT COUNT(*), SUM(id) FROM readings"
-	if err := db.SQL().QueryRowContext(within(t), q).Scan(&rows, &sum); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, db.SQL().QueryRowContext(within(t), q).Scan(&rows, &sum))
 	ctx, stop := context.WithCancel(within(t))
 	defer stop()
 	var readers sync.WaitGroup
@@ -241,14 +239,10 @@ func (s keepers) interrupted(t *testing.T) {
 				whole, first := k.whole(t), k.part(t, k.parts[0])
 				step, after := make(k)
 				statements, err := db.Dialect().Render(step)
-				if err != nil {
-					t.Fatal(err)
-				}
+				Must(t, err)
 				all = len(statements)
 				conn, err := db.SQL().Conn(within(t))
-				if err != nil {
-					t.Fatal(err)
-				}
+				Must(t, err)
 				for _, q := range statements[:done] {
 					k.exec(t, conn, q)
 				}
@@ -296,23 +290,17 @@ func (s keepers) addColumn(t *testing.T) {
 			before := k.whole(t)
 			columns := "INT NOT NULL DEFAULT 5"
 			step := engine.AddColumn{Table: k.Table, Have: k.parts, Name: "extra col", Definition: k.quote("extra col") + " " + columns}
-			if err := db.Try(within(t), step); err != nil {
-				t.Fatal(err)
-			}
+			Must(t, db.Try(within(t), step))
 			if c := k.schema(t, k.Name).Column("extra col"); c == nil || c.Null || c.Kind != engine.KindInt {
 				t.Fatalf("the column is %+v", c)
 			}
 			var n int64
-			if err := db.SQL().QueryRowContext(within(t), "SELECT COUNT(*) FROM readings WHERE "+k.quote("extra col")+" = 5").Scan(&n); err != nil {
-				t.Fatal(err)
-			}
+			Must(t, db.SQL().QueryRowContext(within(t), "SELECT COUNT(*) FROM readings WHERE "+k.quote("extra col")+" = 5").Scan(&n))
 			want(t, "rows with the default", n, before.Rows)
 			// Use the definition with the new column, as its owner would write it.
 			text := strings.Replace(k.Definition.Text, ",\n  PRIMARY KEY", ",\n  "+step.Definition+",\n  PRIMARY KEY", 1)
 			d, err := rolling.ReadDefinition(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			Must(t, err)
 			k.Definition = d
 			whole := k.whole(t)
 			k.fill(t, "rebuilt", k.parts[:2])
@@ -324,9 +312,7 @@ func (s keepers) addColumn(t *testing.T) {
 			k.step(t, engine.Attach{Table: k.Table, Have: k.without(k.parts, 1), Part: k.parts[1], From: "gone"})
 			want(t, "the whole table", k.whole(t), whole)
 			next := periods(t, k.Grid, k.parts[2].To, 1)
-			if err := db.Try(within(t), engine.CreatePartitions{Table: k.Table, Have: k.parts, New: next}); err != nil {
-				t.Fatal(err)
-			}
+			Must(t, db.Try(within(t), engine.CreatePartitions{Table: k.Table, Have: k.parts, New: next}))
 			ts, id := k.Words().Literal(k.Table, next[0].From), int64(1)
 			if kind == "sequence" {
 				ts, id = "'2026-11-20 18:00:00'", next[0].From

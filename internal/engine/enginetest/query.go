@@ -253,9 +253,7 @@ func (s suite) findAllocations(t *testing.T) {
 			_, err2 := q.Find(ctx, after, values[:1])
 			values[0].Int = 1234
 			_, err3 := q.Find(ctx, key, values[:1])
-			if err := errors.Join(err1, err2, err3); err != nil {
-				t.Fatal(err)
-			}
+			Must(t, errors.Join(err1, err2, err3))
 		}
 		for range 10 {
 			ask()
@@ -369,9 +367,7 @@ func (s suite) cancelFind(t *testing.T) {
 			_, err1 := q.Find(ctx, all, values)
 			_, err2 := q.Delete(ctx, some, i, i+1)
 			cancel()
-			if err := errors.Join(err1, err2); err != nil {
-				t.Fatal(err)
-			}
+			Must(t, errors.Join(err1, err2))
 		}
 		_, err := q.Find(canceled(), all, values)
 		wantError(t, err, context.Canceled)

@@ -125,9 +125,7 @@ func RunRenderings(t *testing.T, all []Rendering, refused map[string]engine.Step
 			var out strings.Builder
 			for _, s := range c.Steps {
 				statements, err := c.Dialect.Render(s)
-				if err != nil {
-					t.Fatal(err)
-				}
+				Must(t, err)
 				fmt.Fprintf(&out, "-- %T\n", s)
 				for _, q := range statements {
 					out.WriteString(q + ";\n")
@@ -148,12 +146,8 @@ func Golden(t testing.TB, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
 	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, os.MkdirAll("testdata", 0o755))
+		Must(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(file)
 	if err != nil {

@@ -131,9 +131,7 @@ func (s keepers) sessionValues(t *testing.T) {
 	if err := c.Query(within(t), nil, func([]engine.Column, *engine.Batch) error { return own }, "SELECT id FROM "+name); err != own && !errors.Is(err, own) {
 		t.Errorf("got %v, want the caller's error", err)
 	}
-	if err := c.Reset(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, c.Reset(within(t)))
 	if _, rows := ask(t, c, nil, "SELECT raw FROM "+name+" WHERE id = ?", 1); len(rows) != 1 || !bytes.Equal([]byte(rows[0]), []byte{0, 1, 0xff, '\''}) {
 		t.Errorf("bytes: %q", rows)
 	}
@@ -166,9 +164,7 @@ func (s keepers) sessionTransaction(t *testing.T) {
 		if commit {
 			end = a.Commit
 		}
-		if err := end(within(t)); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, end(within(t)))
 	}
 	wantRow(t, b, "15", n, 1)
 	for what, err := range map[string]error{"commit": a.Commit(within(t)), "share a snapshot": failure(a.Snapshot(within(t)))} {
@@ -184,15 +180,11 @@ func (s keepers) sessionTransaction(t *testing.T) {
 	if _, err := a.Exec(within(t), "UPDATE "+name+" SET n = 17 WHERE id = 2"); err == nil {
 		t.Error("a read-only transaction wrote")
 	}
-	if err := a.Reset(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, a.Reset(within(t)))
 	wantRow(t, a, "16", n, 1)
 	// Close rolls back.
 	c, err := db.Session(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	begin(c, engine.Transaction{})
 	run(t, c, 1, "UPDATE "+name+" SET n = 99 WHERE id = 1")
 	if err := c.Close(); err != nil {
@@ -225,9 +217,7 @@ func (s keepers) sessionErrors(t *testing.T) {
 		"no table":      {engine.ErrNoTable, "DELETE FROM nix", nil},
 		"table exists":  {engine.ErrTableExists, "CREATE TABLE " + name + " (a INT)", nil},
 	} {
-		if err := c.Begin(within(t), engine.Transaction{}); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, c.Begin(within(t), engine.Transaction{}))
 		run(t, c, -1, insert, 2, at)
 		if _, err := c.Exec(within(t), x.query, x.args...); !errors.Is(err, x.class) {
 			t.Errorf("%s: got %v, want class %q", what, err, x.class)
@@ -265,18 +255,14 @@ func (s keepers) sessionKill(t *testing.T) {
 	const at = "2026-11-20 18:00:00"
 	// Row 5 separates the rows that the sessions lock.
 	run(t, a, 2, "INSERT INTO "+name+" (id, ts, n) VALUES (1, ?, 0), (5, ?, 0)", at, at)
-	if err := a.Begin(within(t), engine.Transaction{}); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, a.Begin(within(t), engine.Transaction{}))
 	run(t, a, 1, "UPDATE "+name+" SET n = 1 WHERE id = 1")
 	for _, how := range []string{"kill", "context"} {
 		b := session(t, db)
 		if b.ID() == a.ID() || b.ID() == 0 {
 			t.Errorf("ids %d and %d", a.ID(), b.ID())
 		}
-		if err := b.Begin(within(t), engine.Transaction{}); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, b.Begin(within(t), engine.Transaction{}))
 		run(t, b, 1, "INSERT INTO "+name+" (id, ts, n) VALUES (7, ?, 0)", at)
 		ctx, cancel := context.WithCancel(within(t))
 		result := make(chan error, 1)
@@ -291,9 +277,7 @@ func (s keepers) sessionKill(t *testing.T) {
 		}
 		want := engine.ErrConnectionLost
 		if how == "kill" {
-			if err := db.Kill(within(t), b.ID()); err != nil {
-				t.Fatal(err)
-			}
+			Must(t, db.Kill(within(t), b.ID()))
 		} else {
 			want = context.Canceled
 			cancel()
@@ -311,9 +295,7 @@ func (s keepers) sessionKill(t *testing.T) {
 	if err := db.Kill(within(t), 1<<30); err != nil {
 		t.Errorf("a connection that doesn't exist: %v", err)
 	}
-	if err := a.Commit(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, a.Commit(within(t)))
 	wantRow(t, a, "1", "SELECT n FROM "+name+" WHERE id = 1")
 }
 
@@ -328,15 +310,11 @@ func (s keepers) sessionState(t *testing.T) {
 	get := func(c *engine.Session) string {
 		t.Helper()
 		v, err := c.State(within(t), setting[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		return v
 	}
 	before := get(b)
-	if err := a.SetState(within(t), setting[0], setting[1]); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, a.SetState(within(t), setting[0], setting[1]))
 	if got, other := get(a), get(b); got != setting[1] || other != before || got == before {
 		t.Errorf("%s is %q here and %q in another session, before %q", setting[0], got, other, before)
 	}
@@ -345,9 +323,7 @@ func (s keepers) sessionState(t *testing.T) {
 			t.Errorf("setting %q was set", name)
 		}
 	}
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, a.Close())
 	if after := get(session(t, db)); after != before {
 		t.Errorf("a new session has the setting of a closed one: %q", after)
 	}
@@ -359,28 +335,20 @@ func (s keepers) sessionSnapshot(t *testing.T) {
 	db := s.open(t)
 	k := created(t, db, "readings", "sequence", 1)
 	a, b, writer, name := session(t, db), session(t, db), session(t, db), k.quote(k.Name)
-	if err := a.Begin(within(t), engine.Transaction{Isolation: sql.LevelRepeatableRead, ReadOnly: true}); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, a.Begin(within(t), engine.Transaction{Isolation: sql.LevelRepeatableRead, ReadOnly: true}))
 	snapshot, err := a.Snapshot(within(t))
 	if !db.Capabilities().SharesSnapshots {
 		wantError(t, err, engine.ErrUnsupported)
 		wantError(t, b.Begin(within(t), engine.Transaction{Snapshot: "x"}), engine.ErrUnsupported)
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	run(t, writer, 1, "INSERT INTO "+name+" (id, ts, n) VALUES (1, ?, 0)", "2026-11-20 18:00:00")
-	if err := b.Begin(within(t), engine.Transaction{Snapshot: snapshot, ReadOnly: true}); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, b.Begin(within(t), engine.Transaction{Snapshot: snapshot, ReadOnly: true}))
 	for _, c := range []*engine.Session{a, b} {
 		wantRow(t, c, "0", "SELECT COUNT(*) FROM "+name)
 	}
-	if err := errors.Join(a.Commit(within(t)), b.Commit(within(t))); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, errors.Join(a.Commit(within(t)), b.Commit(within(t))))
 	if err := b.Begin(within(t), engine.Transaction{Snapshot: snapshot}); err == nil {
 		t.Error("the snapshot of an ended transaction")
 	}

@@ -14,9 +14,7 @@ import (
 func grid(t testing.TB, every string) rolling.Grid {
 	t.Helper()
 	g, err := rolling.Parse(every)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return g
 }
 
@@ -26,9 +24,7 @@ func periods(t testing.TB, g rolling.Grid, pos int64, n int) []rolling.Partition
 	var out []rolling.Partition
 	for range n {
 		p, err := g.At(pos)
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		out = append(out, g.Named(p))
 		pos = p.To
 	}
@@ -76,9 +72,7 @@ func (s suite) info(t *testing.T) {
 		t.Errorf("cache, durability or data directory is missing: %+v", info)
 	}
 	settings, err := db.Catalog().Settings(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	if caps.Stores && len(settings) < 5 {
 		t.Errorf("settings: %v", settings)
 	}

@@ -20,9 +20,7 @@ func (s suite) counters(t *testing.T) {
 	db, table := s.open(t), everyType("counted")
 	// Sampling may begin before the table exists.
 	c, err := db.Counters(within(t), table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	defer func() {
 		if err := c.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -40,14 +38,10 @@ func (s suite) counters(t *testing.T) {
 		names[d.Name] = true
 	}
 	before, after := make([]float64, len(described)), make([]float64, len(described))
-	if err := c.Sample(within(t), after); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, c.Sample(within(t), after))
 	apply(t, db, engine.CreateTable{Table: table})
 	// Only after CREATE TABLE: a server may count the rows of its own dictionary.
-	if err := c.Sample(within(t), before); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, c.Sample(within(t), before))
 	w, b := writer(t, db, table, db.Capabilities().Methods[0]), engine.NewBatch(table.Columns)
 	f := newFiller(table.Columns)
 	for i := range 10 {
@@ -55,9 +49,7 @@ func (s suite) counters(t *testing.T) {
 		f.fill(b, int64(i*500), 500)
 		write(t, w, b)
 	}
-	if err := c.Sample(within(t), after); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, c.Sample(within(t), after))
 	grew := 0
 	for i, d := range described {
 		switch {
@@ -134,9 +126,7 @@ func (s suite) sizes(t *testing.T) {
 			measure := func() engine.Sizes {
 				t.Helper()
 				got, err := db.Catalog().Sizes(within(t), table)
-				if err != nil {
-					t.Fatal(err)
-				}
+				Must(t, err)
 				return got
 			}
 			empty := measure()
@@ -190,9 +180,7 @@ func (s suite) close(t *testing.T) {
 			cancel()
 		}
 		c, err := db.Counters(within(t), table)
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}

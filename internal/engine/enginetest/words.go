@@ -114,16 +114,12 @@ func (s keepers) create(t *testing.T) {
 			}
 			wantError(t, k.db.Try(within(t), engine.CreateTable{Table: k.Table, Partitions: k.parts}), engine.ErrTableExists)
 			next := periods(t, k.Grid, k.parts[2].To, 2)
-			if err := db.Try(within(t), engine.CreatePartitions{Table: k.Table, Have: k.parts, New: next}); err != nil {
-				t.Fatal(err)
-			}
+			Must(t, db.Try(within(t), engine.CreatePartitions{Table: k.Table, Have: k.parts, New: next}))
 			k.parts = append(k.parts, next...)
 			k.wantParts(t, k.parts)
 			k.insert(t, next, 0, 7)
 			want(t, "rows", k.whole(t).Rows, 74)
-			if err := db.Try(within(t), engine.DropPartition{Table: k.Table, Have: k.parts, Drop: k.parts[0]}); err != nil {
-				t.Fatal(err)
-			}
+			Must(t, db.Try(within(t), engine.DropPartition{Table: k.Table, Have: k.parts, Drop: k.parts[0]}))
 			k.wantParts(t, k.without(k.parts, 0))
 			want(t, "rows", k.whole(t).Rows, 54)
 		})
@@ -242,9 +238,7 @@ func (s keepers) asText(t *testing.T) {
 				exprs[i], marks[i] = k.Words().AsText(c), "?"
 			}
 			rows, err := db.SQL().QueryContext(within(t), "SELECT "+strings.Join(exprs, ", ")+" FROM readings")
-			if err != nil {
-				t.Fatal(err)
-			}
+			Must(t, err)
 			defer rows.Close()
 			var all [][]any
 			for rows.Next() {
@@ -252,9 +246,7 @@ func (s keepers) asText(t *testing.T) {
 				for i := range row {
 					dst[i] = &row[i]
 				}
-				if err := rows.Scan(dst...); err != nil {
-					t.Fatal(err)
-				}
+				Must(t, rows.Scan(dst...))
 				for i := range row {
 					if p, ok := row[i].([]byte); ok && cols[i].Kind != engine.KindBytes {
 						row[i] = string(p)
@@ -267,20 +259,14 @@ func (s keepers) asText(t *testing.T) {
 				}
 				all = append(all, row)
 			}
-			if err := rows.Err(); err != nil {
-				t.Fatal(err)
-			}
+			Must(t, rows.Err())
 			tx, err := db.SQL().BeginTx(within(t), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			Must(t, err)
 			defer tx.Rollback()
 			for _, row := range all {
 				k.exec(t, tx, "INSERT INTO "+k.quote(to)+" VALUES ("+strings.Join(marks, ", ")+")", row...)
 			}
-			if err := tx.Commit(); err != nil {
-				t.Fatal(err)
-			}
+			Must(t, tx.Commit())
 			want(t, "the copy", k.of(t, to), k.whole(t))
 		})
 	}

@@ -58,9 +58,7 @@ func (s suite) zeroBytes(t *testing.T) {
 			if ack, err := w.Write(within(t), b); err == nil || ack.Rows != 0 {
 				t.Errorf("%s: %d rows acknowledged, error %v", column, ack.Rows, err)
 			}
-			if err := w.Reset(within(t)); err != nil {
-				t.Fatal(err)
-			}
+			Must(t, w.Reset(within(t)))
 			wantRows(t, db, table, all)
 			f.fill(all, 0, 10)
 			write(t, w, all)
@@ -196,9 +194,7 @@ func (s suite) duplicate(t *testing.T) {
 				}
 				return err
 			}
-			if err := add(1000); err != nil {
-				t.Fatal(err)
-			}
+			Must(t, add(1000))
 			// The last row of the batch, or its first, is a duplicate.
 			for _, first := range []int64{1000 - int64(n) + 1, 1000 + int64(n) - 1} {
 				err := add(first)
@@ -247,9 +243,7 @@ func (s suite) outside(t *testing.T) {
 		_, err := w.Write(within(t), b)
 		wantError(t, err, engine.ErrNoPartition)
 		wantRows(t, db, table, all)
-		if err := w.Reset(within(t)); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, w.Reset(within(t)))
 		// The writer uses a partition that was created after it was opened.
 		apply(t, db, engine.CreatePartitions{Table: table, Have: parts, New: periods(t, table.Grid, parts[1].To, 1)})
 		write(t, w, b)
@@ -279,9 +273,7 @@ func (s suite) missingTable(t *testing.T) {
 		if w == nil {
 			return
 		}
-		if err := w.Reset(within(t)); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, w.Reset(within(t)))
 		apply(t, db, engine.CreateTable{Table: table})
 		write(t, w, b)
 		wantRows(t, db, table, b)
@@ -368,9 +360,7 @@ func (s suite) cancelOther(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			_, err := w.Write(ctx, b)
 			cancel()
-			if err != nil {
-				t.Fatal(err)
-			}
+			Must(t, err)
 			for i := range b.Rows() {
 				copyRow(all, b, i)
 			}
@@ -633,9 +623,7 @@ func (s suite) ignoreOn(t *testing.T, db engine.DB, table *engine.Table, m engin
 		}
 		_, err := w.Write(within(t), b)
 		wantError(t, err, engine.ErrNoPartition)
-		if err := w.Reset(within(t)); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, w.Reset(within(t)))
 		wantRows(t, db, table, all)
 	}
 	put(1, 6000)

@@ -38,24 +38,16 @@ type kept struct {
 func keep(t *testing.T, db *mysql.DB, tsType string, epoch time.Duration, n int) *kept {
 	t.Helper()
 	d, err := rolling.ReadDefinition("CREATE TABLE readings (id INT NOT NULL, ts " + tsType + " NOT NULL, v INT, PRIMARY KEY (id, ts), KEY v (v))")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	g, err := rolling.Parse("1d")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	k := &kept{t: t, db: db, Table: &engine.Table{Name: "readings", Definition: d, Grid: g, By: "ts", Epoch: epoch}}
 	for i := range int64(n) {
 		p, err := g.At(first + i*day)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		k.parts = append(k.parts, g.Named(p))
 	}
-	if err := db.Try(within(t), engine.CreateTable{Table: k.Table, Partitions: k.parts}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Try(within(t), engine.CreateTable{Table: k.Table, Partitions: k.parts}))
 	return k
 }
 
@@ -98,9 +90,7 @@ func (k *kept) want(from, want string) {
 func (k *kept) have() string {
 	k.t.Helper()
 	parts, err := k.db.Catalog().Partitions(within(k.t), k.Table)
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	must(k.t, err)
 	return fmt.Sprint(parts)
 }
 
@@ -165,16 +155,12 @@ func few(t *testing.T, db *mysql.DB, privileges string) *mysql.DB {
 	s, user := session(t, db), fmt.Sprintf("keeper_%d_%d", os.Getpid(), keepers.Add(1))
 	exec(t, s, "CREATE USER "+user+"@localhost IDENTIFIED BY 'geheim'", "GRANT "+privileges+" ON "+db.Dialect().Quote(db.Target().Path)+".* TO "+user+"@localhost")
 	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte("geheim\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("geheim\n"), 0o600))
 	target := db.Target()
 	target.User = user
 	target.Query.Set("password-file", file)
 	out, err := mysql.Open(within(t), target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := out.Close(); err != nil {
 			t.Error(err)
@@ -566,9 +552,7 @@ func testTrapForcedCopy(t *testing.T, db *mysql.DB) {
 	exec(t, s, set)
 	defer exec(t, s, undo)
 	forced, err := mysql.Open(within(t), db.Target())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer forced.Close()
 	k := keep(t, forced, "DATETIME", 0, 4)
 	for i := range k.parts {
@@ -593,9 +577,7 @@ func testTrapMaxvalue(t *testing.T, db *mysql.DB) {
 			k := keep(t, db, c.name, c.epoch, 2)
 			defer k.run("DROP TABLE readings")
 			var name, text string
-			if err := db.SQL().QueryRowContext(within(t), "SHOW CREATE TABLE readings").Scan(&name, &text); err != nil {
-				t.Fatal(err)
-			}
+			must(t, db.SQL().QueryRowContext(within(t), "SHOW CREATE TABLE readings").Scan(&name, &text))
 			if strings.Contains(strings.ToUpper(text), "MAXVALUE") {
 				t.Error(text)
 			}
@@ -649,22 +631,16 @@ func testTrapTimestampPruning(t *testing.T, db *mysql.DB) {
 			}
 			q := fmt.Sprintf("SELECT COUNT(*) FROM readings WHERE ts >= %s AND ts < %s", w.Literal(k.Table, k.parts[2].From), w.Literal(k.Table, k.parts[2].To))
 			rows, err := db.SQL().QueryContext(within(t), explain+q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer rows.Close()
 			columns, err := rows.Columns()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for rows.Next() {
 				values := make([]any, len(columns))
 				for i := range values {
 					values[i] = new(*string)
 				}
-				if err := rows.Scan(values...); err != nil {
-					t.Fatal(err)
-				}
+				must(t, rows.Scan(values...))
 				got := *values[slices.Index(columns, "partitions")].(**string)
 				// The servers also read the first partition, because the
 				// partitioning expression could be NULL.
@@ -672,16 +648,12 @@ func testTrapTimestampPruning(t *testing.T, db *mysql.DB) {
 					t.Errorf("%s reads %v", q, got)
 				}
 			}
-			if err := rows.Err(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, rows.Err())
 		})
 	}
 	if db.Info().Engine == "mysql" {
 		d, err := rolling.ReadDefinition("CREATE TABLE x (ts TIMESTAMP(6) NOT NULL, PRIMARY KEY (ts))")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		g, _ := rolling.Parse("1d")
 		err = db.Try(within(t), engine.CreateTable{Table: &engine.Table{Name: "x", Definition: d, Grid: g, By: "ts"}, Partitions: []rolling.Partition{{Name: "p", Period: rolling.Period{From: first, To: first + day}}}})
 		var hint *engine.HintError
@@ -700,20 +672,14 @@ func TestTimestampBounds(t *testing.T) { onEach(t, testTimestampBounds) }
 func testTimestampBounds(t *testing.T, db *mysql.DB) {
 	hour := time.Hour.Microseconds()
 	grid, err := rolling.EveryDuration(time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, typ := range []string{"TIMESTAMP", "TIMESTAMP(6)"} {
 		t.Run(typ, func(t *testing.T) {
 			def, err := rolling.ReadDefinition("CREATE TABLE x (ts " + typ + " NOT NULL, PRIMARY KEY (ts))")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			table := &engine.Table{Name: "x", Definition: def, By: "ts", Grid: grid}
 			conn, err := db.SQL().Conn(within(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer conn.Close()
 			exec := func(query string, args ...any) {
 				t.Helper()

@@ -78,9 +78,7 @@ func testHostileSessions(t *testing.T, db *mysql.DB) {
 		db.Kill(within(t), mysql.ConnectionID(w))
 		db.Kill(within(t), mysql.ConnectionID(l))
 		for _, c := range []interface{ Reset(context.Context) error }{w, l} {
-			if err := c.Reset(within(t)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Reset(within(t)))
 		}
 	}
 }
@@ -94,9 +92,7 @@ func TestHostileWarnings(t *testing.T) {
 			db := testdb.Open(t, kind+"?set=max_error_count=0").(*mysql.DB)
 			table := small()
 			table.Columns[1] = engine.Column{Name: "n", Type: engine.Varchar, Size: 2}
-			if err := db.Apply(within(t), engine.CreateTable{Table: table}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, db.Apply(within(t), engine.CreateTable{Table: table}))
 			wide := small()
 			wide.Columns[1] = engine.Column{Name: "n", Type: engine.Varchar, Size: 9}
 			b := engine.NewBatch(wide.Columns)
@@ -105,9 +101,7 @@ func TestHostileWarnings(t *testing.T) {
 			b.EndRow()
 			for _, m := range db.Capabilities().Methods {
 				w, err := db.Writer(within(t), wide, m)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if ack, err := w.Write(within(t), b); !errors.Is(err, engine.ErrRefused) {
 					t.Errorf("%s: %+v, %v", m, ack, err)
 				}
@@ -136,9 +130,7 @@ func TestHostileNames(t *testing.T) {
 				upper.Path = strings.ToUpper(target.Path)
 				for i, at := range []engine.Target{target, upper} {
 					db, err := mysql.Open(within(t), at)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					defer db.Close()
 					lease, err := db.Lead(within(t), fmt.Sprint("a name that makes the lock's longer than a server takes, table ", []string{"Readings", "readings"}[i]))
 					if i == 0 && err != nil {
@@ -164,28 +156,20 @@ func testFirstStatements(t *testing.T, db *mysql.DB) {
 	setGlobal(t, db, "log_output", "'TABLE'")
 	setGlobal(t, db, "general_log", "1")
 	conn, err := testdb.Open(t, db.Info().Engine+ownServer).(*mysql.DB).SQL().Conn(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	rows, err := conn.QueryContext(within(t), "SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log WHERE thread_id = CONNECTION_ID() AND command_type = 'Query'")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer rows.Close()
 	limited := true
 	for limited && rows.Next() {
 		var q string
-		if err := rows.Scan(&q); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&q))
 		if limited = !strings.Contains(q, "max_statement_time = 0"); limited && !strings.HasPrefix(q, "SET ") {
 			t.Errorf("before the limit of a statement's time is lifted: %s", q)
 		}
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rows.Err())
 	if limited {
 		t.Error("the connection did not lift the limit of a statement's time")
 	}
@@ -227,9 +211,7 @@ func testPacketOfConnection(t *testing.T, db *mysql.DB) {
 func setGlobal(t *testing.T, db *mysql.DB, name, value string) {
 	t.Helper()
 	var before string
-	if err := db.SQL().QueryRowContext(within(t), "SELECT @@GLOBAL."+name).Scan(&before); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.SQL().QueryRowContext(within(t), "SELECT @@GLOBAL."+name).Scan(&before))
 	set := func(ctx context.Context, value string) {
 		t.Helper()
 		if _, err := db.SQL().ExecContext(ctx, "SET GLOBAL "+name+" = "+value); err != nil {

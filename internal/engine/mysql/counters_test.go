@@ -20,9 +20,7 @@ func figures(t *testing.T, c engine.Counters) map[string]float64 {
 	t.Helper()
 	described := c.Describe()
 	values := make([]float64, len(described))
-	if err := c.Sample(within(t), values); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Sample(within(t), values))
 	out := map[string]float64{}
 	for i, d := range described {
 		out[d.Name] = values[i]
@@ -33,9 +31,7 @@ func figures(t *testing.T, c engine.Counters) map[string]float64 {
 func counters(t *testing.T, db *mysql.DB) engine.Counters {
 	t.Helper()
 	c, err := db.Counters(within(t), small())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -119,9 +115,7 @@ func TestNamesHaveCase(t *testing.T) { onEach(t, testNamesHaveCase) }
 func testNamesHaveCase(t *testing.T, db *mysql.DB) {
 	table, other := small(), small()
 	other.Name = "SMALL"
-	if err := db.Apply(within(t), engine.CreateTable{Table: table}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Apply(within(t), engine.CreateTable{Table: table}))
 	for _, c := range []struct {
 		table *engine.Table
 		want  bool
@@ -183,9 +177,7 @@ func testFewPrivileges(t *testing.T, db *mysql.DB) {
 		t.Errorf("sizes %+v, %v", sizes, err)
 	}
 	c, err := few.Counters(within(t), small())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	got := figures(t, c)
 	for name, v := range got {
@@ -245,9 +237,7 @@ func testSizesOfManyPartitions(t *testing.T, db *mysql.DB) {
 	read := func() (n int) {
 		t.Helper()
 		q := "SELECT COUNT(*) FROM mysql.innodb_table_stats WHERE database_name = DATABASE() AND table_name LIKE 'many#%' AND n_rows > 0"
-		if err := db.Pool().QueryRowContext(within(t), q).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Pool().QueryRowContext(within(t), q).Scan(&n))
 		return n
 	}
 	if n := read(); n > 0 {

@@ -19,9 +19,7 @@ func TestTriggerExists(t *testing.T) { onEach(t, testTriggerExists) }
 
 func testTriggerExists(t *testing.T, db *mysql.DB) {
 	table := small()
-	if err := db.Apply(within(t), engine.CreateTable{Table: table}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Apply(within(t), engine.CreateTable{Table: table}))
 	s, few := session(t, db), few(t, db, "SELECT, INSERT")
 	trigger := engine.Trigger{Name: "it`s", Table: "small", Body: "SET @rowmill = 1", Other: &engine.Trigger{Name: "other", Table: "small", Body: "SET @rowmill = 1"}}
 	exec(t, s, "CREATE TRIGGER `it``s` BEFORE INSERT ON small FOR EACH ROW SET @rowmill = 1")
@@ -51,9 +49,7 @@ func testHaveTriggersOpens(t *testing.T, db *mysql.DB) {
 	for table, want := range map[string]string{"": `"scanned_databases": 1`, "small": `"scanned_databases": 0`} {
 		q := "EXPLAIN FORMAT=JSON " + db.Words().(engine.LateWords).HaveTriggers(table)
 		var plan string
-		if err := db.SQL().QueryRowContext(within(t), q).Scan(&plan); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.SQL().QueryRowContext(within(t), q).Scan(&plan))
 		if !strings.Contains(plan, want) {
 			t.Errorf("triggers of table %q: want %s in %s", table, want, plan)
 		}
@@ -70,9 +66,7 @@ func TestBlockersOfOtherDatabases(t *testing.T) {
 			db := testdb.Open(t, kind+"?set=performance_schema=OFF").(*mysql.DB)
 			k := keep(t, db, "DATETIME", 0, 2)
 			var name string
-			if err := db.SQL().QueryRowContext(within(t), "SELECT DATABASE()").Scan(&name); err != nil {
-				t.Fatal(err)
-			}
+			must(t, db.SQL().QueryRowContext(within(t), "SELECT DATABASE()").Scan(&name))
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 2)
 			t.Cleanup(func() { // before the database is closed
@@ -87,9 +81,7 @@ func TestBlockersOfOtherDatabases(t *testing.T) {
 			}
 			for _, q := range statements {
 				conn, err := db.SQL().Conn(ctx)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if _, err := conn.ExecContext(ctx, "USE information_schema"); err != nil {
 					t.Fatal(err)
 				}
@@ -100,13 +92,9 @@ func TestBlockersOfOtherDatabases(t *testing.T) {
 				}()
 			}
 			for running := 0; running < len(statements); time.Sleep(time.Millisecond) {
-				if err := within(t).Err(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, within(t).Err())
 				sessions, err := db.Sessions(within(t))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				running = 0
 				for _, s := range sessions {
 					for _, q := range statements {
@@ -146,16 +134,12 @@ func TestTune(t *testing.T) {
 				if err != nil || got.Now != c.now {
 					t.Fatalf("%s=%s: %+v, %v", c.name, c.value, got, err)
 				}
-				if err := got.Undo(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, got.Undo(t.Context()))
 				again, err := tuner.Tune(t.Context(), c.name, c.value)
 				if err != nil || again.Before != got.Before {
 					t.Errorf("%s was %s, and %s after it was undone (%v)", c.name, got.Before, again.Before, err)
 				}
-				if err := again.Undo(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, again.Undo(t.Context()))
 			}
 			for _, c := range []struct {
 				name, value string

@@ -68,22 +68,7 @@ func TestLoaderSmallStatements(t *testing.T) {
 	}
 }
 
-func openLoader(t *testing.T, db *mysql.DB) engine.Loader {
-	t.Helper()
-	l, err := db.Loader(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	return l
-}
-
-func begin(t *testing.T, l engine.Loader) {
-	t.Helper()
-	if err := l.Begin(within(t)); err != nil {
-		t.Fatal(err)
-	}
-}
+var openLoader, begin, commit = enginetest.OpenLoader, enginetest.Begin, enginetest.Commit
 
 func insert(t *testing.T, l engine.Loader, table *engine.Table, ids ...int64) (engine.Ack, error) {
 	t.Helper()
@@ -97,27 +82,16 @@ func mustInsert(t *testing.T, l engine.Loader, table *engine.Table, ids ...int64
 	}
 }
 
-func commit(t *testing.T, l engine.Loader) {
-	t.Helper()
-	if err := l.Commit(within(t)); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func createSmall(t *testing.T, db *mysql.DB) *engine.Table {
 	t.Helper()
 	table := small()
-	if err := db.Apply(within(t), engine.CreateTable{Table: table}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Apply(within(t), engine.CreateTable{Table: table}))
 	return table
 }
 
 func countSmall(t *testing.T, db *mysql.DB) (n int) {
 	t.Helper()
-	if err := db.SQL().QueryRowContext(within(t), "SELECT COUNT(*) FROM small").Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.SQL().QueryRowContext(within(t), "SELECT COUNT(*) FROM small").Scan(&n))
 	return n
 }
 
@@ -138,9 +112,7 @@ func testTrapBeginCommits(t *testing.T, db *mysql.DB) {
 	if err := l.Begin(within(t)); err == nil {
 		t.Error("begun twice")
 	}
-	if err := l.Reset(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Reset(within(t)))
 	begin(t, l)
 	mustInsert(t, l, table, 3)
 	if _, err := insert(t, l, &engine.Table{Name: "nowhere", Columns: table.Columns}, 4); !errors.Is(err, engine.ErrNoTable) {
@@ -229,9 +201,7 @@ func TestLoaderRepeats(t *testing.T) {
 		case errors.Is(err, engine.ErrRefused):
 			commit(t, l)
 		case engine.Retryable(err):
-			if err := l.Reset(within(t)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, l.Reset(within(t)))
 		default:
 			t.Fatal(err)
 		}
@@ -269,9 +239,7 @@ func testLoaderKillQuery(t *testing.T, db *mysql.DB) {
 	}
 	mustInsert(t, a, table, 2) // not locked by any session
 	commit(t, a)
-	if err := b.Reset(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Reset(within(t)))
 	begin(t, b)
 	mustInsert(t, b, table, 3)
 	commit(t, b)
@@ -300,9 +268,7 @@ func testLoaderCancelCommit(t *testing.T, db *mysql.DB) {
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, engine.ErrConnectionLost) || took > 8*time.Second {
 		t.Errorf("after %v: %v", took, err)
 	}
-	if err := l.Reset(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Reset(within(t)))
 	was := countSmall(t, db)
 	begin(t, l)
 	mustInsert(t, l, table, 2)
@@ -403,9 +369,7 @@ func testLoaderLongRows(t *testing.T, db *mysql.DB) {
 	table := &engine.Table{Name: "longs", Columns: []engine.Column{{Name: "id", Type: engine.Int32}, {Name: "x", Type: engine.Varchar, Size: 1 << 28}}}
 	l := openLoader(t, db)
 	packet, err := mysql.Number(l, "SELECT @@max_allowed_packet")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	x := strings.Repeat("x", int(packet)+1)
 	b := engine.NewBatch(table.Columns)
 	// The second and third rows each fit in a packet, but not together with others.
@@ -564,24 +528,16 @@ func TestTrapInsertIgnoreOutsidePartitions(t *testing.T) {
 
 func testTrapInsertIgnoreOutsidePartitions(t *testing.T, db *mysql.DB) {
 	grid, err := rolling.EveryDuration(time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	table := &engine.Table{Name: "ignores", PrimaryKey: []string{"id", "ts"}, Grid: grid, By: "ts", Ignore: true,
 		Columns: []engine.Column{{Name: "id", Type: engine.Int32}, {Name: "ts", Type: engine.Time}}}
 	first, err := grid.At(rolling.Position(time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Apply(within(t), engine.CreateTable{Table: table, Partitions: []rolling.Partition{grid.Named(first)}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, db.Apply(within(t), engine.CreateTable{Table: table, Partitions: []rolling.Partition{grid.Named(first)}}))
 	defer db.Apply(within(t), engine.DropTable{Table: table})
 	count := func() (n int) {
 		t.Helper()
-		if err := db.SQL().QueryRowContext(within(t), "SELECT COUNT(*) FROM ignores").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.SQL().QueryRowContext(within(t), "SELECT COUNT(*) FROM ignores").Scan(&n))
 		return n
 	}
 	// The server's behavior.
@@ -590,9 +546,7 @@ func testTrapInsertIgnoreOutsidePartitions(t *testing.T, db *mysql.DB) {
 	}
 	for _, m := range db.Capabilities().Methods {
 		w, err := db.Writer(within(t), table, m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		b := engine.NewBatch(table.Columns)
 		for i, at := range []int64{first.From, first.To} {
 			b.Columns[0].Ints = append(b.Columns[0].Ints, int64(i))

@@ -34,9 +34,7 @@ func TestReadMyCnf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), ".my.cnf")
-			if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(file, []byte(c.text), 0o600))
 			user, password, err := mysql.ReadMyCnf(file)
 			if err != nil || user != c.user || password != c.password {
 				t.Errorf("got %q and %q, %v, want %q and %q", user, password, err, c.user, c.password)
@@ -89,9 +87,7 @@ func TestPassword(t *testing.T) {
 				t.Setenv("MYSQL_PWD", c.env)
 			}
 			if c.cnf != "" {
-				if err := os.WriteFile(filepath.Join(home, ".my.cnf"), []byte(c.cnf), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(filepath.Join(home, ".my.cnf"), []byte(c.cnf), 0o600))
 			}
 			text := fmt.Sprintf("mariadb://%s@/%s?socket=%s", user, admin.Target().Path, admin.Target().Query.Get("socket"))
 			if c.noUser {
@@ -99,15 +95,11 @@ func TestPassword(t *testing.T) {
 			}
 			if c.file != "" {
 				file := filepath.Join(home, "pw")
-				if err := os.WriteFile(file, []byte(c.file), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(file, []byte(c.file), 0o600))
 				text += "&password-file=" + file
 			}
 			target, err := engine.ParseTarget(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			db, err := mysql.Open(within(t), target)
 			if (err == nil) != c.ok {
 				t.Fatalf("got %v", err)
@@ -142,9 +134,7 @@ func TestDry(t *testing.T) {
 		"mariadb:///x?socket=/nowhere&engine=Aria":              {Engine: "mariadb", Storage: "Aria"},
 	} {
 		target, err := engine.ParseTarget(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		db, err := mysql.Dry(target)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -159,9 +149,7 @@ func TestDry(t *testing.T) {
 		}
 	}
 	target, err := engine.ParseTarget("mariadb://db1/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := mysql.Dry(target); err == nil {
 		t.Error("a target without a database")
 	}

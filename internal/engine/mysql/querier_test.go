@@ -45,9 +45,7 @@ func testSettleBrokenOff(t *testing.T, db *mysql.DB) {
 		result <- err
 	}()
 	dirty := func() (high, low float64) {
-		if err := db.Pool().QueryRowContext(within(t), "SELECT @@GLOBAL.innodb_max_dirty_pages_pct, @@GLOBAL.innodb_max_dirty_pages_pct_lwm").Scan(&high, &low); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Pool().QueryRowContext(within(t), "SELECT @@GLOBAL.innodb_max_dirty_pages_pct, @@GLOBAL.innodb_max_dirty_pages_pct_lwm").Scan(&high, &low))
 		return high, low
 	}
 	for high, _ := dirty(); high != 0; high, _ = dirty() {
@@ -87,26 +85,18 @@ func TestPlansOfFinds(t *testing.T) { onEach(t, testPlansOfFinds) }
 func testPlansOfFinds(t *testing.T, db *mysql.DB) {
 	table := small()
 	table.Indexes = []engine.Index{{Name: "other", Columns: []string{"n", "id"}}, {Name: "by n", Columns: []string{"n", "id"}}}
-	if err := db.Apply(within(t), engine.CreateTable{Table: table}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Apply(within(t), engine.CreateTable{Table: table}))
 	s := session(t, db)
 	exec(t, s, "INSERT INTO small WITH RECURSIVE seq (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < 1000) SELECT n, n FROM seq")
 	keys := []string{"n", "id"}
 	find := engine.Find{Table: table, Index: "by n", On: keys, How: engine.Keyset, Order: keys, Limit: 10}
 	statements, err := db.Dialect().Render(find)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rows, err := s.QueryContext(within(t), "EXPLAIN FORMAT=TRADITIONAL "+statements[0], 500, 500, 500)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer rows.Close()
 	columns, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	plan, to := make([]sql.NullString, len(columns)), make([]any, len(columns))
 	for i := range plan {
 		to[i] = &plan[i]
@@ -114,9 +104,7 @@ func testPlansOfFinds(t *testing.T, db *mysql.DB) {
 	if !rows.Next() {
 		t.Fatal("no plan")
 	}
-	if err := rows.Scan(to...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rows.Scan(to...))
 	got := map[string]string{}
 	for i, c := range columns {
 		got[c] = plan[i].String

@@ -63,9 +63,7 @@ func within(t *testing.T) context.Context {
 func session(t *testing.T, db *mysql.DB) *sql.Conn {
 	t.Helper()
 	c, err := db.Pool().Conn(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		_, err := c.ExecContext(context.WithoutCancel(t.Context()), "ROLLBACK")
 		if err := errors.Join(err, c.Close()); err != nil && !errors.Is(err, sql.ErrConnDone) {
@@ -84,7 +82,7 @@ func exec(t *testing.T, c *sql.Conn, statements ...string) {
 	}
 }
 
-var small, rowsOf = enginetest.Small, enginetest.RowsOf
+var small, rowsOf, must = enginetest.Small, enginetest.RowsOf, enginetest.Must
 
 func smallWriter(t *testing.T, db *mysql.DB, m engine.Method) engine.Writer {
 	t.Helper()
@@ -105,9 +103,7 @@ func waits(t testing.TB, db *mysql.DB, connection int64) bool {
 	var n int
 	err := db.Pool().QueryRowContext(t.Context(), fmt.Sprintf("SELECT (SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id = %d AND trx_state = 'LOCK WAIT') + "+
 		"(SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = %[1]d AND STATE LIKE 'Waiting for table%%')", connection)).Scan(&n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n > 0
 }
 
@@ -136,9 +132,7 @@ func TestServer(t *testing.T) {
 
 func count(t *testing.T, db *mysql.DB) (n int) {
 	t.Helper()
-	if err := db.Pool().QueryRowContext(within(t), "SELECT COUNT(*) FROM small").Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Pool().QueryRowContext(within(t), "SELECT COUNT(*) FROM small").Scan(&n))
 	return n
 }
 
@@ -153,14 +147,10 @@ func TestApplyRunsWhatRenderShows(t *testing.T) {
 func testApplyRunsWhatRenderShows(t *testing.T, kind string) {
 	target := testdb.Target(t, kind+"?set=general_log=1,log_output=TABLE")
 	db, err := mysql.Open(within(t), target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	grid, err := rolling.Parse("2h")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	table := &engine.Table{
 		Name: "it's", Columns: []engine.Column{{Name: "at", Type: engine.Time}, {Name: "a`b", Type: engine.Varchar, Size: 9}},
 		PrimaryKey: []string{"at"}, Grid: grid, By: "at",
@@ -168,43 +158,31 @@ func testApplyRunsWhatRenderShows(t *testing.T, kind string) {
 	var parts []rolling.Partition
 	for pos := int64(1795197600e6); len(parts) < 3; pos = parts[len(parts)-1].To {
 		p, err := grid.At(pos)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		parts = append(parts, grid.Named(p))
 	}
 	steps := []engine.Step{
 		engine.CreateTable{Table: table, Partitions: parts[:1]}, engine.CreatePartitions{Table: table, Have: parts[:1], New: parts[1:]},
 		engine.DropPartition{Table: table, Have: parts, Drop: parts[0]}, engine.DropTable{Table: table},
 	}
-	if err := db.Apply(within(t), steps...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Apply(within(t), steps...))
 	dry, err := mysql.Dry(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var want []string
 	for _, s := range append([]engine.Step{engine.Connect{Maintenance: true}}, steps...) {
 		statements, err := dry.Dialect().Render(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want = append(want, statements...)
 	}
 	rows, err := db.Pool().QueryContext(within(t), `SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log
 WHERE command_type = 'Query' AND thread_id = (SELECT thread_id FROM mysql.general_log WHERE CONVERT(argument USING utf8mb4) LIKE 'CREATE TABLE%' AND command_type = 'Query')
 ORDER BY event_time`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer rows.Close()
 	var got []string
 	for rows.Next() {
 		var q string
-		if err := rows.Scan(&q); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&q))
 		// Queries of a connection itself: its id, and the largest packet.
 		if q != "SELECT CONNECTION_ID()" && q != "SELECT @@max_allowed_packet" {
 			got = append(got, q)
@@ -225,9 +203,7 @@ func TestUnreachable(t *testing.T) {
 	t.Setenv("HOME", dir)
 	t.Setenv("MYSQL_PWD", "geheim")
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, []byte("geheim\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("geheim\n"), 0o600))
 	for target, where := range map[string]string{
 		"mariadb://joe@/db?socket=/nowhere/x.sock":         "/nowhere/x.sock as user \"joe\"",
 		"mysql://joe@127.0.0.1:1/db?password-file=" + file: "127.0.0.1:1 as user \"joe\"",
@@ -267,13 +243,9 @@ func testBlockedWriterStopsNothing(t *testing.T, db *mysql.DB) {
 	for i := range runtime.GOMAXPROCS(0) + 2 {
 		table := small()
 		table.Name = fmt.Sprintf("small%d", i)
-		if err := db.Apply(within(t), engine.CreateTable{Table: table}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Apply(within(t), engine.CreateTable{Table: table}))
 		w, err := db.Writer(within(t), table, engine.Multi)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { w.Close() })
 		writers = append(writers, w)
 		if i == 0 {
@@ -314,14 +286,10 @@ func TestCountersConnectionKilled(t *testing.T) { onEach(t, testCountersConnecti
 // was lost, and that closing a lost connection is not an error.
 func testCountersConnectionKilled(t *testing.T, db *mysql.DB) {
 	c, err := db.Counters(within(t), small())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	figures := make([]float64, len(c.Describe()))
 	for range 2 {
-		if err := c.Sample(within(t), figures); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Sample(within(t), figures))
 		id := mysql.CountersConnectionID(t.Context(), c)
 		db.Kill(t.Context(), id)
 		if err := c.Sample(within(t), figures); err != nil {

@@ -23,13 +23,9 @@ func BenchmarkSocket(b *testing.B) {
 	for _, batch := range []int{1, 10, 100} {
 		b.Run(fmt.Sprintf("postgres/batch=%d/driver", batch), func(b *testing.B) {
 			db := open(b)
-			if err := db.Apply(b.Context(), engine.CreateTable{Table: enginetest.BenchTable()}); err != nil {
-				b.Fatal(err)
-			}
+			must(b, db.Apply(b.Context(), engine.CreateTable{Table: enginetest.BenchTable()}))
 			w, err := postgres.NewDriverWriter(b.Context(), db, enginetest.BenchTable())
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			defer w.Close()
 			enginetest.BenchBatches(b, w, batch)
 		})

@@ -24,9 +24,7 @@ func rolls(t testing.TB, db *postgres.DB, n, filled int) (*engine.Table, []rolli
 	t.Helper()
 	table, parts := rollingTable(t, "rolls", n)
 	table.Indexes = []engine.Index{{Name: "n", Columns: []string{"n"}}}
-	if err := db.Apply(within(t), engine.CreateTable{Table: table, Partitions: parts}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Apply(within(t), engine.CreateTable{Table: table, Partitions: parts}))
 	run(t, db, fmt.Sprintf("INSERT INTO rolls SELECT n, n FROM generate_series(0, %d) n", filled*100-1))
 	return table, parts
 }
@@ -43,9 +41,7 @@ func apart(t testing.TB, db *postgres.DB, table *engine.Table, name string, part
 func partitions(t testing.TB, db *postgres.DB, table *engine.Table) []rolling.Partition {
 	t.Helper()
 	got, err := db.Catalog().Partitions(within(t), table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return got
 }
 
@@ -362,9 +358,7 @@ func TestOrphans(t *testing.T) {
 		}
 	}
 	orphan(0)
-	if err := db.Apply(within(t), engine.DropPartition{Table: table, Have: parts[1:], Drop: parts[1]}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Apply(within(t), engine.DropPartition{Table: table, Have: parts[1:], Drop: parts[1]}))
 	if got, want := tables(t, db), "rolls rolls_"+parts[2].Name+" rolls_"+parts[3].Name; got != want {
 		t.Errorf("tables %s, want %s", got, want)
 	}
@@ -382,9 +376,7 @@ func TestOrphans(t *testing.T) {
 	if err == nil || !errors.As(err, &hint) {
 		t.Errorf("a table that was no partition is dropped: %v", err)
 	}
-	if err := db.Apply(within(t), engine.DropTable{Table: table, Partitions: parts}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Apply(within(t), engine.DropTable{Table: table, Partitions: parts}))
 	if got, want := tables(t, db), "rolls_"+parts[1].Name+" wanted"; got != want {
 		t.Errorf("tables %s, want %s", got, want)
 	}

@@ -24,9 +24,7 @@ func TestUnreachable(t *testing.T) {
 	t.Setenv("HOME", dir)
 	t.Setenv("PGPASSWORD", "geheim")
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, []byte("geheim\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("geheim\n"), 0o600))
 	for target, where := range map[string]string{
 		"postgres://joe@/db?host=/nowhere":                      "/nowhere/.s.PGSQL.5432 as user \"joe\"",
 		"postgresql://joe@127.0.0.1:1/db?password-file=" + file: "127.0.0.1:1 as user \"joe\"",
@@ -58,15 +56,11 @@ func TestOpenRefuses(t *testing.T) {
 func TestPassword(t *testing.T) {
 	s := testdb.Server(t, "postgres?port=auto")
 	right, err := os.ReadFile(s.PasswordFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	password := strings.TrimSpace(string(right))
 	dir := t.TempDir()
 	pgpass := filepath.Join(dir, "pgpass")
-	if err := os.WriteFile(pgpass, fmt.Appendf(nil, "127.0.0.1:%d:*:root:%s\n", s.Port, password), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(pgpass, fmt.Appendf(nil, "127.0.0.1:%d:*:root:%s\n", s.Port, password), 0o600))
 	plain := fmt.Sprintf("postgres://root@127.0.0.1:%d/rowmill", s.Port)
 	for name, c := range map[string]struct {
 		target, env, passfile string
@@ -86,9 +80,7 @@ func TestPassword(t *testing.T) {
 				t.Setenv("PGPASSFILE", c.passfile)
 			}
 			target, err := engine.ParseTarget(c.target)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			db, err := postgres.Open(within(t), target)
 			if err != nil {
 				if c.ok || strings.Contains(err.Error(), password) {
@@ -175,9 +167,7 @@ func TestHostileSessions(t *testing.T) {
 		db.Kill(within(t), postgres.PID(l))
 		_ = l.Begin(within(t)) // it notices the lost connection
 		for _, c := range []interface{ Reset(context.Context) error }{w, l} {
-			if err := c.Reset(within(t)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Reset(within(t)))
 		}
 	}
 }
@@ -197,19 +187,13 @@ func TestSearchPath(t *testing.T) {
 	} {
 		run(t, setup, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = "+strings.ReplaceAll(c.set, "'", "''")+"', current_database()); END $$")
 		db, err := postgres.Open(within(t), setup.Target())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		run(t, setup, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = metrics', current_database()); END $$")
 		var got string
-		if err := db.SQL().QueryRowContext(within(t), "SELECT current_setting('search_path')").Scan(&got); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.SQL().QueryRowContext(within(t), "SELECT current_setting('search_path')").Scan(&got))
 		if got != c.want {
 			t.Errorf("search_path = %s: sessions have %s, want %s", c.set, got, c.want)
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Close())
 	}
 }

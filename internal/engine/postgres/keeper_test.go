@@ -48,15 +48,11 @@ func TestSQL(t *testing.T) {
 				t.Fatal(err)
 			}
 			s, err := db.Describe(within(t), "v")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var got []string
 			for _, c := range s.Columns {
 				var v string
-				if err := db.SQL().QueryRowContext(within(t), "SELECT "+db.Words().AsText(c)+" FROM v").Scan(&v); err != nil {
-					t.Fatal(err)
-				}
+				must(t, db.SQL().QueryRowContext(within(t), "SELECT "+db.Words().AsText(c)+" FROM v").Scan(&v))
 				got = append(got, v)
 			}
 			want := []string{"-7", "3", "0.1", "12.50000", "it's", `\x00ff`, "2026-03-29 01:30:00.123456", "2026-03-29 01:30:00.123456+00", "2026-03-29",
@@ -100,9 +96,7 @@ func TestDescribe(t *testing.T) {
 		`CREATE TABLE p (id BIGINT NOT NULL, at TIMESTAMPTZ NOT NULL) PARTITION BY RANGE (at)`, `CREATE TABLE p_rest PARTITION OF p DEFAULT`,
 		`CREATE TABLE two (a BIGINT, b BIGINT) PARTITION BY RANGE (a, b)`)
 	got, err := db.Describe(within(t), "it's")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := &engine.Schema{
 		Name: "it's",
 		Columns: []engine.SchemaColumn{
@@ -150,14 +144,10 @@ func TestLead(t *testing.T) {
 	t.Parallel()
 	db := open(t)
 	again, err := postgres.Open(within(t), db.Target())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer again.Close()
 	first, err := db.Lead(within(t), "readings")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := again.Lead(within(t), "readings"); !errors.Is(err, engine.ErrLockTimeout) {
 		t.Fatalf("a second leader: %v", err)
 	}
@@ -166,9 +156,7 @@ func TestLead(t *testing.T) {
 		t.Fatal("lost")
 	case <-time.After(1200 * time.Millisecond): // longer than the ping interval
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	<-first.Lost()
 	if _, err := db.Lead(within(t), "readings"); err == nil {
 		t.Error("a closed database gives leases")
@@ -209,13 +197,9 @@ func TestLoad(t *testing.T) {
 func kindsOfTables(t testing.TB) map[string]*engine.Table {
 	t.Helper()
 	day, err := rolling.Parse("1d")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rows, err := rolling.Parse("100 rows")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	declared := func(kind string, grid rolling.Grid, epoch time.Duration) *engine.Table {
 		return &engine.Table{Name: "r", Grid: grid, By: "ts", Epoch: epoch,
 			Definition: &rolling.Definition{Name: "r", Columns: []rolling.DefinedColumn{{Name: "id", Type: "date"}, {Name: "ts", Type: kind}}}}
@@ -288,21 +272,15 @@ func TestRowHash(t *testing.T) {
 	run(t, db, "CREATE TABLE a (i BIGINT, s TEXT, f DOUBLE PRECISION, at TIMESTAMPTZ)",
 		"INSERT INTO a SELECT n, 's' || n, sqrt(n), to_timestamp(n) FROM generate_series(1, 1000) n")
 	s, err := db.Describe(within(t), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var before, after string
 	q := "SELECT " + db.Words().RowHash(s.Columns) + " FROM a"
-	if err := db.SQL().QueryRowContext(within(t), q).Scan(&before); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.SQL().QueryRowContext(within(t), q).Scan(&before))
 	run(t, db, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET extra_float_digits = 0', current_database()); "+
 		"EXECUTE format('ALTER DATABASE %I SET TimeZone = ''Europe/Berlin''', current_database()); "+
 		"EXECUTE format('ALTER DATABASE %I SET DateStyle = ''German''', current_database()); END $$")
 	again, err := postgres.Open(within(t), db.Target())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer again.Close()
 	if err := again.SQL().QueryRowContext(within(t), q).Scan(&after); err != nil || before != after {
 		t.Errorf("with other settings %s, %s, %v", before, after, err)
@@ -320,16 +298,12 @@ func TestTemplate(t *testing.T) {
 		j JSONB, fixed TEXT COLLATE "C", n INTEGER, twice INTEGER GENERATED ALWAYS AS (n * 2) STORED, PRIMARY KEY (id, at)) PARTITION BY RANGE (at)`,
 		"ALTER TABLE "+long+" ALTER COLUMN fixed SET STORAGE PLAIN", "CREATE INDEX ON "+long+" (n)", "CREATE INDEX ON "+long+" USING gin (j)")
 	want, err := db.Describe(within(t), long)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, o := range []engine.Storage{{}, {Compress: true}, {Compress: true}} {
 		name := strings.Repeat("long", 14) + `'"%s$$` + strconv.Itoa(i)
 		run(t, db, db.Words().CreateTemplate(table, name, o)...)
 		got, err := db.Describe(within(t), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got.Columns[0].Auto {
 			t.Error("it assigns keys")
 		}
@@ -375,18 +349,12 @@ func newStandby(t testing.TB, db *postgres.DB) standby {
 	cfg := db.Config()
 	cfg.RuntimeParams["replication"] = "true"
 	c, err := pgconn.ConnectConfig(within(t), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close(context.Background()) })
 	at, err := c.Exec(within(t), "IDENTIFY_SYSTEM").ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.Frontend().Send(&pgproto3.Query{String: "START_REPLICATION PHYSICAL " + string(at[0].Rows[0][2])})
-	if err := c.Frontend().Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Frontend().Flush())
 	go func() { // discard what the server sends
 		for {
 			if _, err := c.Frontend().Receive(); err != nil {
@@ -402,22 +370,16 @@ func (s standby) says(t testing.TB, lsn string) {
 	t.Helper()
 	high, low, _ := strings.Cut(lsn, "/")
 	h, err := strconv.ParseUint(high, 16, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l, err := strconv.ParseUint(low, 16, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	data := []byte{'r'}
 	for range 3 { // written, flushed, replayed
 		data = binary.BigEndian.AppendUint64(data, h<<32|l)
 	}
 	data = append(binary.BigEndian.AppendUint64(data, 0), 0)
 	s.c.Frontend().Send(&pgproto3.CopyData{Data: data})
-	if err := s.c.Frontend().Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.c.Frontend().Flush())
 }
 
 // TestReplicaLag checks that the lag is that of the slowest replica, as last
@@ -435,9 +397,7 @@ func TestReplicaLag(t *testing.T) {
 		var got time.Duration
 		for range 100 { // until the server has read the report
 			l, err := db.Load(within(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got = l.ReplicaLag; got >= low && got <= high {
 				return
 			}
@@ -464,9 +424,7 @@ func TestTune(t *testing.T) {
 	db := openAlone(t)
 	file := func() string {
 		rows, err := db.Query(t.Context(), "SELECT count(*), min(setting) FROM pg_file_settings WHERE sourcefile LIKE '%auto.conf'")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(rows[0][0]) + string(rows[0][1])
 	}
 	was := file()
@@ -485,16 +443,12 @@ func TestTune(t *testing.T) {
 		if err != nil || c.name == "work_mem" && inner.Before != "5MB" {
 			t.Fatalf("%+v, %v", inner, err)
 		}
-		if err := errors.Join(inner.Undo(t.Context()), got.Undo(t.Context())); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(inner.Undo(t.Context()), got.Undo(t.Context())))
 		again, err := db.Tune(t.Context(), c.name, c.value)
 		if err != nil || again.Before != got.Before {
 			t.Errorf("%s was %s, and %s after it was undone (%v)", c.name, got.Before, again.Before, err)
 		}
-		if err := again.Undo(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, again.Undo(t.Context()))
 		if now := file(); now != was {
 			t.Errorf("%s: the file has %q, before %q", c.name, now, was)
 		}

@@ -13,13 +13,9 @@ func TestLeadOfHungServer(t *testing.T) {
 	t.Parallel()
 	db := open(t)
 	l, err := db.Lead(within(t), "readings")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pid, err := strconv.Atoi(value(t, db, "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Skipf("the server is somebody else's: %v", err)
 	}

@@ -10,53 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/internal/engine/postgres"
 )
 
-func loader(t testing.TB, db *postgres.DB) engine.Loader {
-	t.Helper()
-	l, err := db.Loader(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return l
-}
-
-func begin(t testing.TB, l engine.Loader) {
-	t.Helper()
-	if err := l.Begin(within(t)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func commit(t testing.TB, l engine.Loader) {
-	t.Helper()
-	if err := l.Commit(within(t)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// insertAll inserts a whole batch and requires that it is acknowledged.
-func insertAll(t testing.TB, l engine.Loader, table *engine.Table, b *engine.Batch) {
-	t.Helper()
-	ack, err := l.Insert(within(t), table, b, 0, b.Rows())
-	if err != nil || ack.Rows != int64(b.Rows()) || ack.Skipped != 0 {
-		t.Fatalf("%+v, %v", ack, err)
-	}
-}
-
-func refused(t testing.TB, l engine.Loader, table *engine.Table, b *engine.Batch, class error) {
-	t.Helper()
-	_, err := l.Insert(within(t), table, b, 0, b.Rows())
-	if !errors.Is(err, engine.ErrRefused) || !errors.Is(err, class) || engine.Retryable(err) {
-		t.Fatalf("got %v", err)
-	}
-}
+var loader, begin, commit, insertAll, refused = enginetest.OpenLoader, enginetest.Begin, enginetest.Commit, enginetest.Insert, enginetest.Refuse
 
 // texts returns a table of text columns c1, c2 and so on, and a batch of its
 // rows. The value "NULL" becomes NULL.
@@ -254,9 +212,7 @@ func TestTrapRefusedRowEndsTransaction(t *testing.T) {
 				if err := l.Commit(within(t)); err == nil {
 					t.Error("a transaction that is over was committed")
 				}
-				if err := l.Reset(within(t)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, l.Reset(within(t)))
 				wantValue(t, db, "SELECT count(*) FROM plain", "0")
 			}
 		})
@@ -334,9 +290,7 @@ func TestLoaderSession(t *testing.T) {
 	if err := postgres.Run(l, "ROLLBACK TO rowmill"); err == nil {
 		t.Error("a savepoint is left")
 	}
-	if err := l.Reset(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Reset(within(t)))
 	begin(t, l)
 	const check = `DO $$ BEGIN IF current_setting('lock_timeout') <> '10s' OR current_setting('TimeZone') <> 'UTC' OR current_setting('transaction_isolation') <> 'read committed'
 		OR current_setting('standard_conforming_strings') <> 'on' OR (SELECT source FROM pg_settings WHERE name = 'synchronous_commit') = 'session' THEN RAISE 'the session is another'; END IF; END $$`
@@ -355,9 +309,7 @@ func TestLoaderBlocked(t *testing.T) {
 	table, both := texts("small", []string{"1"}, []string{"2"})
 	l, other := loader(t, db), session(t, db)
 	exec(t, other, "BEGIN", "INSERT INTO small VALUES ('2', '')")
-	if err := postgres.Run(l, "SET lock_timeout = '10ms'"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, postgres.Run(l, "SET lock_timeout = '10ms'"))
 	begin(t, l)
 	if _, err := l.Insert(within(t), table, both, 0, 1); err != nil {
 		t.Fatal(err)
@@ -379,9 +331,7 @@ func TestLoaderCommitCanceled(t *testing.T) {
 	table, b := texts("v", []string{"1"})
 	l, other := loader(t, db), session(t, db)
 	begin(t, l)
-	if err := postgres.Run(l, "SET CONSTRAINTS ALL DEFERRED"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, postgres.Run(l, "SET CONSTRAINTS ALL DEFERRED"))
 	insertAll(t, l, table, b)
 	exec(t, other, "SELECT pg_advisory_lock(7)")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -396,9 +346,7 @@ func TestLoaderCommitCanceled(t *testing.T) {
 	}
 	exec(t, other, "SELECT pg_advisory_unlock(7)")
 	wantValue(t, db, "SELECT count(*) FROM v", "0")
-	if err := errors.Join(l.Reset(within(t)), l.Close(), l.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(l.Reset(within(t)), l.Close(), l.Close()))
 	if err := l.Reset(within(t)); err == nil {
 		t.Error("usable after Close")
 	}

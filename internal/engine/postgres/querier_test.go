@@ -23,24 +23,18 @@ func TestPlansOfFinds(t *testing.T) {
 	table := small()
 	table.Columns = append(table.Columns, engine.Column{Name: "price", Type: engine.Float32})
 	table.Indexes = []engine.Index{{Name: "market", Columns: []string{"price", "n"}}}
-	if err := db.Apply(within(t), engine.CreateTable{Table: table}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Apply(within(t), engine.CreateTable{Table: table}))
 	s := session(t, db)
 	exec(t, s, "INSERT INTO small SELECT i, i % 100, (i % 5000) / 10.0 FROM generate_series(1, 20000) i", "ANALYZE small")
 	keys := []string{"price", "n"}
 	find := engine.Find{Table: table, Columns: keys, Index: "market", On: keys, How: engine.Keyset, Order: keys, Limit: 10}
 	statements, err := db.Dialect().Render(find)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	exec(t, s, "PREPARE q (REAL, INT) AS "+statements[0])
 	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 		exec(t, s, "SET plan_cache_mode = "+mode)
 		results, err := s.Exec(within(t), "EXPLAIN EXECUTE q (250.5, 50)").ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var plan strings.Builder
 		for _, row := range results[0].Rows {
 			plan.Write(append(row[0], '\n'))
@@ -62,9 +56,7 @@ func TestSettleFewPrivileges(t *testing.T) {
 	target := db.Target()
 	target.User = "settler"
 	few, err := postgres.Open(within(t), target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer few.Close()
 	step := engine.Settle{Tables: []*engine.Table{small()}}
 	warnings, err := few.Settle(within(t), step)

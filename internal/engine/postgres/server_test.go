@@ -41,9 +41,7 @@ func within(t testing.TB) context.Context {
 func session(t testing.TB, db *postgres.DB) *pgconn.PgConn {
 	t.Helper()
 	c, err := db.Dial(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close(context.Background()) })
 	return c
 }
@@ -66,7 +64,7 @@ func value(t testing.TB, db *postgres.DB, q string) string {
 	return string(rows[0][0])
 }
 
-var small, rowsOf = enginetest.Small, enginetest.RowsOf
+var small, rowsOf, must = enginetest.Small, enginetest.RowsOf, enginetest.Must
 
 func smallWriter(t testing.TB, db *postgres.DB, m engine.Method) engine.Writer {
 	t.Helper()
@@ -158,9 +156,7 @@ func rollingTable(t testing.TB, name string, n int) (*engine.Table, []rolling.Pa
 	var parts []rolling.Partition
 	for pos := int64(0); len(parts) < n; pos = parts[len(parts)-1].To {
 		p, err := table.Grid.At(pos)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		parts = append(parts, table.Grid.Named(p))
 	}
 	return table, parts
@@ -173,9 +169,7 @@ func TestApplyRunsWhatRenderShows(t *testing.T) {
 	const kind = "postgres?set=log_statement=all,log_line_prefix=%25p%20"
 	target := testdb.Target(t, kind)
 	db, err := postgres.Open(within(t), target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	table, parts := rollingTable(t, `it's`, 3)
 	table.Indexes = []engine.Index{{Name: "n", Columns: []string{"n"}}}
@@ -183,13 +177,9 @@ func TestApplyRunsWhatRenderShows(t *testing.T) {
 		engine.CreateTable{Table: table, Partitions: parts[:1]}, engine.CreatePartitions{Table: table, Have: parts[:1], New: parts[1:]},
 		engine.DropPartition{Table: table, Have: parts, Drop: parts[0]}, engine.DropTable{Table: table},
 	}
-	if err := db.Apply(within(t), steps...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Apply(within(t), steps...))
 	dry, err := postgres.Dry(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var want []string
 	for i, s := range append([]engine.Step{engine.Connect{Maintenance: true}}, steps...) {
 		d := dry.Dialect()
@@ -197,9 +187,7 @@ func TestApplyRunsWhatRenderShows(t *testing.T) {
 			d = db.Dialect() // a dry run has no search path of a server
 		}
 		statements, err := d.Render(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if i == 0 {
 			statements = []string{strings.Join(statements, "; ")}
 		}

@@ -246,9 +246,7 @@ func TestTrapPartitionLocks(t *testing.T) {
 		t.Helper()
 		exec(t, c, "BEGIN", q)
 		got, err := strconv.Atoi(value(t, db, fmt.Sprintf("SELECT count(*) FROM pg_locks WHERE locktype = 'relation' AND pid = %d", c.PID())))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		exec(t, c, "COMMIT")
 		return got
 	}
@@ -277,30 +275,20 @@ func TestTrapLocalDays(t *testing.T) {
 			run(t, setup, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET TimeZone = ''Europe/Berlin''', current_database()); "+
 				"EXECUTE format('ALTER DATABASE %I SET DateStyle = ''German''', current_database()); END $$")
 			db, err := postgres.Open(within(t), setup.Target())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer db.Close()
 			var parts []rolling.Partition
 			for _, day := range []string{"2026-03-28", "2026-03-29", "2026-03-30", "2026-10-24", "2026-10-25", "2026-10-26"} {
 				at, err := time.Parse(time.DateOnly, day)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				p, err := table.Grid.At(rolling.Position(at))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				parts = append(parts, table.Grid.Named(p))
 			}
 			d, err := rolling.ReadDefinition("CREATE TABLE r (id INTEGER NOT NULL, ts " + kind + " NOT NULL, PRIMARY KEY (id, ts))")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			table.Definition = d
-			if err := db.Apply(within(t), engine.CreateTable{Table: table, Partitions: parts[:2]}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, db.Apply(within(t), engine.CreateTable{Table: table, Partitions: parts[:2]}))
 			step(t, db, engine.CreatePartitions{Table: table, Have: parts[:2], New: parts[2:]})
 			if got := partitions(t, db, table); !slices.Equal(got, parts) {
 				t.Fatalf("partitions %v, want %v", got, parts)
@@ -342,19 +330,13 @@ func TestBoundsOfCoarseColumns(t *testing.T) {
 	t.Parallel()
 	db := open(t)
 	hours, err := rolling.Parse("1h")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	table := kindsOfTables(t)["date"]
 	table.Grid = hours
 	table.Definition, err = rolling.ReadDefinition("CREATE TABLE r (ts DATE NOT NULL PRIMARY KEY)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p, err := hours.At(3600e6)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var hint *engine.HintError
 	if err := db.Apply(within(t), engine.CreateTable{Table: table, Partitions: []rolling.Partition{hours.Named(p)}}); !errors.As(err, &hint) {
 		t.Errorf("got %v", err)
@@ -388,14 +370,10 @@ func TestRebuiltSizes(t *testing.T) {
 			table, _ := rollingTable(t, "rolls", 1)
 			p := rolling.Partition{Name: "p", Period: rolling.Period{From: 0, To: 1000000}}
 			parts := []rolling.Partition{p}
-			if err := db.Try(within(t), engine.CreatePartitions{Table: table, New: parts}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, db.Try(within(t), engine.CreatePartitions{Table: table, New: parts}))
 			into := "id, n"
 			before, err := db.Describe(within(t), "rolls")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, column := range before.Columns[2:] {
 				if !column.Generated {
 					into += ", " + db.Dialect().Quote(column.Name)
@@ -409,9 +387,7 @@ func TestRebuiltSizes(t *testing.T) {
 			size := func() engine.Sizes {
 				t.Helper()
 				s, err := db.Catalog().Sizes(within(t), table)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return s
 			}
 			plain := size()
@@ -426,9 +402,7 @@ func TestRebuiltSizes(t *testing.T) {
 				t.Errorf("the rows have changed: %s, before %s", got, sum)
 			}
 			after, err := db.Describe(within(t), "rolls_p")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if d := cmp.Diff(before.Columns, after.Columns); d != "" {
 				t.Error(d)
 			}

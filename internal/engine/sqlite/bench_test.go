@@ -47,17 +47,11 @@ func fillPurchases(b *engine.Batch, rnd *rand.Rand, first int64, n int) {
 
 func openBench(b *testing.B) *DB {
 	target, err := engine.ParseTarget("sqlite:" + filepath.Join(b.TempDir(), "bench.db") + "?cache=64MB&durability=none")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	db, err := Open(b.Context(), target)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	b.Cleanup(func() { db.Close() })
-	if err := db.Apply(b.Context(), engine.CreateTable{Table: purchases()}); err != nil {
-		b.Fatal(err)
-	}
+	must(b, db.Apply(b.Context(), engine.CreateTable{Table: purchases()}))
 	return db
 }
 
@@ -70,9 +64,7 @@ func BenchmarkInsert(b *testing.B) {
 			b.Run(fmt.Sprintf("batch=%d/%s", batch, name), func(b *testing.B) {
 				db := openBench(b)
 				opened, err := db.Writer(b.Context(), purchases(), m)
-				if err != nil {
-					b.Fatal(err)
-				}
+				must(b, err)
 				defer opened.Close()
 				opened.(*writer).per = per
 				rows, rnd := engine.NewBatch(purchases().Columns), rand.New(rand.NewPCG(1, 2))
@@ -111,9 +103,7 @@ func benchmarkDriver(b *testing.B, batch int) {
 	e := newEncoder(dialect{}, purchases(), "purchases")
 	per := min(batch, 64)
 	statement, err := db.write.Prepare(e.placeholders(per))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer statement.Close()
 	rows, rnd := engine.NewBatch(purchases().Columns), rand.New(rand.NewPCG(1, 2))
 	next := int64(0)
@@ -122,9 +112,7 @@ func benchmarkDriver(b *testing.B, batch int) {
 	for b.Loop() {
 		fillPurchases(rows, rnd, next, batch/per*per)
 		next += int64(batch / per * per)
-		if err := db.run(beginStatement); err != nil {
-			b.Fatal(err)
-		}
+		must(b, db.run(beginStatement))
 		for from := 0; from < rows.Rows(); from += per {
 			args = args[:0]
 			for i := from; i < from+per; i++ {
@@ -146,9 +134,7 @@ func benchmarkDriver(b *testing.B, batch int) {
 				b.Fatal(err)
 			}
 		}
-		if err := db.run(commitStatement); err != nil {
-			b.Fatal(err)
-		}
+		must(b, db.run(commitStatement))
 	}
 	b.ReportMetric(float64(batch/per*per*b.N)/b.Elapsed().Seconds(), "rows/s")
 }
@@ -159,9 +145,7 @@ func BenchmarkFind(b *testing.B) {
 		b.Run(fmt.Sprintf("rows=%d", points), func(b *testing.B) {
 			db, rnd := openBench(b), rand.New(rand.NewPCG(1, 2))
 			w, err := db.Writer(b.Context(), purchases(), engine.Prepared)
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			defer w.Close()
 			const there = 20000
 			rows := engine.NewBatch(purchases().Columns)
@@ -170,9 +154,7 @@ func BenchmarkFind(b *testing.B) {
 				b.Fatal(err)
 			}
 			q, err := db.Querier(b.Context())
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			defer q.Close()
 			find := &engine.Find{Table: purchases(), On: []string{"transactionid"}, How: engine.Equal}
 			if points > 1 {
@@ -234,14 +216,10 @@ func BenchmarkViewInsert(b *testing.B) {
 					name = db.Words().From(table, parts[0])
 				}
 				tx, err := db.SQL().Begin()
-				if err != nil {
-					b.Fatal(err)
-				}
+				must(b, err)
 				defer tx.Rollback()
 				insert, err := tx.Prepare("INSERT INTO " + name + " VALUES (?, '2026-11-20 18:00:00', 1.5, 'note')")
-				if err != nil {
-					b.Fatal(err)
-				}
+				must(b, err)
 				defer insert.Close()
 				b.ReportAllocs()
 				for i := 0; b.Loop(); i++ {

@@ -29,15 +29,11 @@ func declared(t testing.TB, text, by, every string, pos int64, n int) (*engine.T
 		t.Fatalf("%s\n%v", text, err)
 	}
 	g, err := rolling.Parse(every)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var parts []rolling.Partition
 	for range n {
 		p, err := g.At(pos)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		parts, pos = append(parts, g.Named(p)), p.To
 	}
 	return &engine.Table{Name: d.Name, Definition: d, By: by, Grid: g, PrimaryKey: d.PrimaryKey}, parts
@@ -51,9 +47,7 @@ CREATE INDEX by_ts ON readings (ts, value)`
 
 func mustTry(t testing.TB, db *DB, steps ...engine.Step) {
 	t.Helper()
-	if err := db.Try(t.Context(), steps...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Try(t.Context(), steps...))
 }
 
 func mustExec(t testing.TB, db *DB, q string, args ...any) {
@@ -72,18 +66,14 @@ func lines(t testing.TB, db *DB, q string, args ...any) []string {
 	}
 	defer rows.Close()
 	names, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var out []string
 	for rows.Next() {
 		values, dst := make([]sql.NullString, len(names)), make([]any, len(names))
 		for i := range values {
 			dst[i] = &values[i]
 		}
-		if err := rows.Scan(dst...); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(dst...))
 		var line []string
 		for _, v := range values {
 			if !v.Valid {
@@ -208,9 +198,7 @@ func TestViewIsNoTable(t *testing.T) {
 	table, parts := declared(t, readingsText, "ts", "1d", firstDay, 2)
 	mustTry(t, db, engine.CreateTable{Table: table, Partitions: parts})
 	r, err := db.SQL().Exec("INSERT INTO readings (sensor, ts) VALUES (1, '2026-11-20 00:00:00'), (2, '2026-11-20 00:00:00')")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if n, err := r.RowsAffected(); n != 0 || err != nil {
 		t.Errorf("%d rows are counted, %v", n, err)
 	}
@@ -306,21 +294,15 @@ func TestRealAsText(t *testing.T) {
 		all = append(all, rnd.NormFloat64(), math.Round(rnd.Float64()*1e6)/100)
 	}
 	tx, err := db.SQL().Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer tx.Rollback()
 	insert, err := tx.Prepare("INSERT INTO r VALUES (?) RETURNING v, " + db.Words().AsText(engine.SchemaColumn{Name: "v"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	bad := 0
 	for _, f := range all {
 		var back float64
 		var text string
-		if err := insert.QueryRow(textOf(f)).Scan(&back, &text); err != nil {
-			t.Fatal(err)
-		}
+		must(t, insert.QueryRow(textOf(f)).Scan(&back, &text))
 		if back != f || text != textOf(f) {
 			if bad++; bad < 10 {
 				t.Errorf("%s came back as %s", textOf(f), text)
@@ -414,9 +396,7 @@ func TestDescribeOdd(t *testing.T) {
 	mustExec(t, db, "CREATE TABLE child (x INTEGER PRIMARY KEY, c TEXT, a INTEGER, FOREIGN KEY (c, a) REFERENCES ODD (c, a)) STRICT")
 	mustExec(t, db, "CREATE VIEW seen AS SELECT a, c FROM odd")
 	s, err := db.Describe(t.Context(), "ODD")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := &engine.Schema{
 		Name: "odd", PrimaryKey: []string{"c", "a"}, Unique: [][]string{{"d"}}, UniqueOther: []string{"expression"}, Triggers: []string{"watch"}, ForeignKeys: []string{"child(c, a)"},
 		Columns: []engine.SchemaColumn{
@@ -453,9 +433,7 @@ func TestPeriodSizes(t *testing.T) {
 		check := func(within float64) {
 			t.Helper()
 			sizes, err := db.PeriodSizes(t.Context(), table)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got := sizes[parts[0].Name]
 			if math.Abs(float64(got.Rows)-rows) > within*rows || sizes[parts[1].Name].Rows != 1 || sizes[parts[2].Name].Rows != 0 {
 				t.Errorf("%s: %+v", end, sizes)
@@ -467,9 +445,7 @@ func TestPeriodSizes(t *testing.T) {
 		check(0.1)
 		// While a reader keeps the last writes in the log, rows are counted.
 		tx, err := db.reader(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, q := range []string{"BEGIN", "SELECT count(*) FROM r"} {
 			if _, err := tx.Exec(q, nil); err != nil {
 				t.Fatal(err)

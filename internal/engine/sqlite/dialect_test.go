@@ -67,13 +67,9 @@ func TestRender(t *testing.T) {
 func openTest(t testing.TB, options string) *DB {
 	t.Helper()
 	target, err := engine.ParseTarget("sqlite:" + filepath.Join(t.TempDir(), "it's 100% #1.db") + "?durability=none" + options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	db, err := Open(t.Context(), target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -89,13 +85,9 @@ func TestApplyRunsWhatRenderShows(t *testing.T) {
 	db, table := openTest(t, ""), orders(t, "2h")
 	parts := periods(t, table.Grid, 1795197600e6)
 	step := engine.CreateTable{Table: table, Partitions: parts}
-	if err := db.Apply(t.Context(), step); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Apply(t.Context(), step))
 	statements, err := db.Dialect().Render(step)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var want, got []string
 	for _, q := range statements {
 		if strings.HasPrefix(q, "CREATE") {
@@ -106,9 +98,7 @@ func TestApplyRunsWhatRenderShows(t *testing.T) {
 		got = append(got, row[0].(string))
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !slices.Equal(got, want) {
 		t.Errorf("the file has\n%q\nwant\n%q", got, want)
 	}

@@ -15,21 +15,39 @@ import (
 	"github.com/rowmill/rowmill/internal/engine/enginetest"
 )
 
+var must = enginetest.Must
+
+// beside runs statements that begin a transaction on another connection, after which
+// writers wait for 20 ms only, and returns a function that rolls it back.
+func beside(t *testing.T, db *DB, statements ...string) (end func()) {
+	t.Helper()
+	_, err := db.write.Exec("PRAGMA busy_timeout = 20", nil)
+	must(t, err)
+	other, err := db.connect(t.Context(), nil)
+	must(t, err)
+	t.Cleanup(func() { other.Close() })
+	run := func(q string) {
+		t.Helper()
+		_, err := other.Exec(q, nil)
+		must(t, err)
+	}
+	for _, q := range statements {
+		run(q)
+	}
+	return func() { t.Helper(); run("ROLLBACK") }
+}
+
 // purchasesOf creates the table purchases and returns a writer of it, and an empty batch.
 func purchasesOf(t testing.TB, db *DB, m engine.Method) (*writer, *engine.Batch) {
 	t.Helper()
-	if err := db.Apply(t.Context(), engine.CreateTable{Table: purchases()}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Apply(t.Context(), engine.CreateTable{Table: purchases()}))
 	return writerOf(t, db, m), engine.NewBatch(purchases().Columns)
 }
 
 func writerOf(t testing.TB, db *DB, m engine.Method) *writer {
 	t.Helper()
 	w, err := db.Writer(t.Context(), purchases(), m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { w.Close() })
 	return w.(*writer)
 }
@@ -37,9 +55,7 @@ func writerOf(t testing.TB, db *DB, m engine.Method) *writer {
 func countRows(t *testing.T, db *DB) int64 {
 	t.Helper()
 	n, err := queryInt(db.write, "SELECT COUNT(*) FROM purchases")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n
 }
 
@@ -66,9 +82,7 @@ func TestDiskFull(t *testing.T) {
 		if _, err := db.write.Exec("PRAGMA max_page_count = 1000000", nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Reset(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Reset(t.Context()))
 		if _, err := w.Write(t.Context(), b); err != nil {
 			t.Errorf("%s: with room again: %v", m, err)
 		}
@@ -112,17 +126,7 @@ func TestLocked(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
 	w, b := purchasesOf(t, db, engine.Prepared)
-	if _, err := db.write.Exec("PRAGMA busy_timeout = 20", nil); err != nil {
-		t.Fatal(err)
-	}
-	other, err := db.connect(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
-	if _, err := other.Exec("BEGIN IMMEDIATE", nil); err != nil {
-		t.Fatal(err)
-	}
+	end := beside(t, db, "BEGIN IMMEDIATE")
 	for _, n := range []int{1, 10} {
 		fillPurchases(b, rand.New(rand.NewPCG(1, 2)), 0, n)
 		if _, err := w.Write(t.Context(), b); !errors.Is(err, engine.ErrLockTimeout) || !engine.Retryable(err) {
@@ -132,9 +136,7 @@ func TestLocked(t *testing.T) {
 	if err := db.Apply(t.Context(), engine.CreateTable{Table: orders(t, "")}); !errors.Is(err, engine.ErrLockTimeout) {
 		t.Errorf("apply: got %v", err)
 	}
-	if _, err := other.Exec("ROLLBACK", nil); err != nil {
-		t.Fatal(err)
-	}
+	end()
 	if _, err := w.Write(t.Context(), b); err != nil {
 		t.Errorf("once the lock is free: %v", err)
 	}
@@ -144,9 +146,7 @@ func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")
-	if err := os.WriteFile(text, []byte(strings.Repeat("no database\n", 100)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(text, []byte(strings.Repeat("no database\n", 100)), 0o600))
 	for _, c := range []struct {
 		target, want string
 		class        error
@@ -171,9 +171,7 @@ func TestOpenRefuses(t *testing.T) {
 func TestTemporaryFile(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	db, err := Open(t.Context(), engine.Target{Scheme: "sqlite"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	path := db.path
 	if _, err := os.Stat(path); err != nil {
 		t.Error(err)
@@ -205,9 +203,7 @@ func TestSettings(t *testing.T) {
 		"&journal=off":                  {"journal_mode": "off"},
 	} {
 		got, err := openTest(t, options).Catalog().Settings(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for k, v := range want {
 			if got[k] != v {
 				t.Errorf("%s: %s is %q, want %q", options, k, got[k], v)
@@ -226,13 +222,9 @@ func TestSizesAgainstFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := db.Catalog().Sizes(t.Context(), purchases())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pages, err := queryInt(db.write, "SELECT page_count FROM pragma_page_count()")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// The file has one more page, for the schema.
 	if want := (pages - 1) * 4096; got.Data+got.Index != want {
 		t.Errorf("%+v is %d pages, the file has %d", got, (got.Data+got.Index)/4096, pages)
@@ -244,13 +236,9 @@ func TestDry(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x", "y.db")
 	target, err := engine.ParseTarget("sqlite:" + path + "?durability=relaxed")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dry, err := Dry(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if info := dry.Info(); info.Engine != "sqlite" || info.Durability != "relaxed" || info.CacheBytes != defaultCache {
 		t.Errorf("info %+v", info)
 	}
@@ -279,17 +267,11 @@ func TestSampleWhileBusy(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
 	c, err := db.Counters(t.Context(), purchases())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.lock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, db.lock(t.Context()))
 	defer db.unlock()
 	dst := make([]float64, len(c.Describe()))
-	if err := c.Sample(t.Context(), dst); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Sample(t.Context(), dst))
 	for i, d := range c.Describe() {
 		file := strings.HasSuffix(d.Name, "file_bytes") || d.Name == engine.CounterWAL || d.Name == engine.CounterCache
 		if math.IsNaN(dst[i]) == file {

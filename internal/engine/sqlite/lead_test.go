@@ -18,9 +18,7 @@ func leading(t *testing.T) (db *DB, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	path := filepath.Join(dir, "a.db")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, nil, 0o600))
 	return &DB{path: path}, dir
 }
 
@@ -32,9 +30,7 @@ func TestLeadOfLongNames(t *testing.T) {
 	var held []engine.Lease
 	for _, name := range []string{long, long + "x", "readings/" + strings.Repeat("x", 300), "readings/tidy"} {
 		lease, err := db.Lead(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		held = append(held, lease)
 		if _, err := db.Lead(t.Context(), name); !errors.Is(err, engine.ErrLockTimeout) {
 			t.Errorf("a second one: %v", err)
@@ -107,9 +103,7 @@ func TestLockOfARemovedFile(t *testing.T) {
 		if err == nil && replaced {
 			err = os.WriteFile(path, nil, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got, err := lockOpened(f, path); got != nil || err != nil {
 			t.Errorf("replaced: %v: it is a lock, %v", replaced, err)
 		}

@@ -12,22 +12,12 @@ import (
 func TestLeadReleasedWhileAProcessIsStarted(t *testing.T) {
 	db, _ := leading(t)
 	held, err := db.Lead(t.Context(), "readings/keep")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	shared, err := syscall.Dup(int(held.(*lease).file.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer syscall.Close(shared)
-	if err := held.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, held.Release())
 	again, err := db.Lead(t.Context(), "readings/keep")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := again.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, again.Release())
 }

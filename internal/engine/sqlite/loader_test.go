@@ -28,9 +28,7 @@ func rolls(t testing.TB, db *DB, name, native, every string, epoch time.Duration
 	table, parts := declared(t, fmt.Sprintf("CREATE TABLE %s (id %s NOT NULL, note TEXT DEFAULT 'none', PRIMARY KEY (id)) WITHOUT ROWID", name, native), "id", every, pos, n)
 	table.Epoch = epoch
 	have, err := db.Catalog().Exists(t.Context(), table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !have {
 		mustTry(t, db, engine.CreateTable{Table: table, Partitions: parts})
 	}
@@ -52,9 +50,7 @@ func (l *loaded) rows(ids ...int64) *engine.Batch {
 func openLoader(t testing.TB, db *DB) *loader {
 	t.Helper()
 	l, err := db.Loader(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -74,16 +70,12 @@ func loadingOf(t testing.TB, db *DB) (l engine.Loader, notes, readings *loaded) 
 
 func mustBegin(t testing.TB, l engine.Loader) {
 	t.Helper()
-	if err := l.Begin(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Begin(t.Context()))
 }
 
 func mustCommit(t testing.TB, l engine.Loader) {
 	t.Helper()
-	if err := l.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Commit(t.Context()))
 }
 
 func mustInsert(t testing.TB, l engine.Loader, table *engine.Table, b *engine.Batch) {
@@ -211,39 +203,21 @@ func TestLoaderTurn(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
 	l, notes, _ := loadingOf(t, db)
-	other, err := db.connect(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
-	if _, err := db.write.Exec("PRAGMA busy_timeout = 20", nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := other.Exec("BEGIN IMMEDIATE", nil); err != nil {
-		t.Fatal(err)
-	}
+	end := beside(t, db, "BEGIN IMMEDIATE")
 	if err := l.Begin(t.Context()); !errors.Is(err, engine.ErrLockTimeout) || !engine.Retryable(err) || errors.Is(err, engine.ErrRefused) {
 		t.Fatalf("the file is locked: %v", err)
 	}
 	freeTurn(t, db)
-	if err := l.Reset(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := other.Exec("ROLLBACK", nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Reset(t.Context()))
+	end()
 	mustBegin(t, l)
 	mustInsert(t, l, notes.Table, notes.rows(1))
 	if err := l.Begin(t.Context()); err == nil || engine.Retryable(err) {
 		t.Errorf("begun twice: %v", err)
 	}
-	if err := l.Reset(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Reset(t.Context()))
 	freeTurn(t, db)
-	if err := errors.Join(l.Reset(t.Context()), l.Reset(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(l.Reset(t.Context()), l.Reset(t.Context())))
 	// The turn of another loader is not released.
 	second := openLoader(t, db)
 	mustBegin(t, second)
@@ -253,16 +227,12 @@ func TestLoaderTurn(t *testing.T) {
 	if err := l.Begin(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the turn is taken: %v", err)
 	}
-	if err := errors.Join(l.Reset(t.Context()), l.Close(), l.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(l.Reset(t.Context()), l.Close(), l.Close()))
 	mustCommit(t, second)
 	// Close within a transaction.
 	mustBegin(t, second)
 	mustInsert(t, second, notes.Table, notes.rows(3))
-	if err := second.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second.Close())
 	freeTurn(t, db)
 	wantLines(t, db, "SELECT id FROM notes", "2")
 	if err := second.Begin(t.Context()); err == nil {
@@ -297,9 +267,7 @@ func TestTrapLoaderSeesPeriodsOfOthers(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
 	second, err := Open(t.Context(), engine.Target{Scheme: "sqlite", Path: db.path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer second.Close()
 	table := rolls(t, db, "r", "DATETIME", "1d", 0, firstDay, 3)
 	whole, _ := declared(t, table.Definition.Text, "id", "1d", firstDay, 0)
@@ -316,21 +284,15 @@ func TestTrapLoaderSeesPeriodsOfOthers(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	mustTry(t, second, engine.CreatePartitions{Table: whole, Have: p, New: []rolling.Partition{next}})
-	if err := load(next.From); err != nil {
-		t.Fatal(err)
-	}
-	if err := load(p[0].From); err != nil {
-		t.Fatal(err)
-	}
+	must(t, load(next.From))
+	must(t, load(p[0].From))
 	mustTry(t, second, engine.Detach{Table: whole, Part: p[0], Into: "away"})
 	if err := load(p[0].From + 1); !errors.Is(err, engine.ErrNoPartition) {
 		t.Fatalf("got %v", err)
 	}
 	wantLines(t, db, "SELECT (SELECT count(*) FROM away), (SELECT count(*) FROM r)", "1|1")
 	mustTry(t, db, engine.Attach{Table: whole, Part: p[0], From: "away"})
-	if err := load(p[0].From + 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, load(p[0].From+1))
 	wantLines(t, db, "SELECT count(*) FROM r", "3")
 }
 
@@ -340,15 +302,11 @@ func TestLoaderBesideWriter(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
 	table := &engine.Table{Name: "w", Columns: []engine.Column{{Name: "id", Type: engine.Int64, Auto: true}, {Name: "n", Type: engine.Int64}}, PrimaryKey: []string{"id"}}
-	if err := db.Apply(t.Context(), engine.CreateTable{Table: table}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Apply(t.Context(), engine.CreateTable{Table: table}))
 	keyed := *table
 	keyed.ServerKey = "id"
 	w, err := db.Writer(t.Context(), &keyed, engine.Prepared)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer w.Close()
 	const batches, each = 50, 40
 	own := engine.NewBatch(keyed.Inserted())
@@ -404,16 +362,12 @@ func TestTrapLoaderKilled(t *testing.T) {
 		time.Sleep(time.Duration(20+rnd.IntN(60)) * time.Millisecond)
 		kill(cmd)
 		db, err := Open(t.Context(), engine.Target{Scheme: "sqlite", Path: path})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		wantLines(t, db, "SELECT (SELECT count(*) FROM seq) - 25 * count(*), count(*) > 0, max(id) + 1 - count(*) FROM notes", "0|1|0")
 		for _, q := range []string{"DELETE FROM seq", "DELETE FROM notes"} {
 			mustExec(t, db, q)
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Close())
 	}
 }
 

@@ -31,12 +31,8 @@ func child(t *testing.T, what, path string) (*exec.Cmd, *bufio.Reader) {
 	cmd.Env = append(os.Environ(), childVariable+"="+what+": "+path)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	t.Cleanup(func() { kill(cmd) })
 	return cmd, bufio.NewReader(out)
 }
@@ -55,9 +51,7 @@ func TestChildProcess(t *testing.T) {
 	}
 	target := engine.Target{Scheme: "sqlite", Path: path}
 	db, err := Open(t.Context(), target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	switch what {
 	case "lead":
@@ -85,9 +79,7 @@ func TestChildProcess(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(100 * time.Millisecond)
-			if err := tx.Commit(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, tx.Commit())
 		}
 	case "fill", "greedy fill":
 		// Consecutive transactions of a loader, of 50 ms each.
@@ -107,17 +99,13 @@ func TestChildProcess(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(50 * time.Millisecond)
-			if err := l.Commit(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, l.Commit(t.Context()))
 		}
 	case "load":
 		// Each transaction inserts a note and the rows that it counts.
 		l, notes, readings := loadingOf(t, db)
 		for n := int64(0); ; n++ {
-			if err := l.Begin(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, l.Begin(t.Context()))
 			b := notes.rows(n)
 			if _, err := l.Insert(t.Context(), notes.Table, b, 0, 1); err != nil {
 				t.Fatal(err)
@@ -128,9 +116,7 @@ func TestChildProcess(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := l.Commit(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, l.Commit(t.Context()))
 			if n == 0 {
 				fmt.Println("loads")
 			}
@@ -139,9 +125,7 @@ func TestChildProcess(t *testing.T) {
 		table, parts := declared(t, readingsText, "ts", "1d", firstDay, 12)
 		fmt.Println("keeps")
 		for {
-			if err := changeAll(t.Context(), db, table, parts); err != nil {
-				t.Fatal(err)
-			}
+			must(t, changeAll(t.Context(), db, table, parts))
 			fmt.Println("round")
 		}
 	}
@@ -198,9 +182,7 @@ func TestTrapKilledBetweenSteps(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "kept.db")
 	db, err := Open(t.Context(), engine.Target{Scheme: "sqlite", Path: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	table, parts := declared(t, readingsText, "ts", "1d", firstDay, 12)
 	mustTry(t, db, engine.CreateTable{Table: table, Partitions: parts[:11]})
@@ -209,9 +191,7 @@ func TestTrapKilledBetweenSteps(t *testing.T) {
 			db.Words().Literal(table, p.From), i))
 	}
 	cols, err := db.Describe(t.Context(), "readings")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// All rows before the last period, which takes the inserts, stay unchanged.
 	proof := fmt.Sprintf("SELECT count(*), %s FROM readings WHERE ts < %s", db.Words().RowHash(cols.Columns), db.Words().Literal(table, parts[10].From))
 	before := lines(t, db, proof)[0]
@@ -258,9 +238,7 @@ func TestTrapKilledBetweenSteps(t *testing.T) {
 		}
 		// The view has exactly the recorded periods, each with its table.
 		have, err := db.Catalog().Partitions(t.Context(), table)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		view := lines(t, db, "SELECT sql FROM sqlite_schema WHERE name = 'readings'")[0]
 		for i, p := range have {
 			if !strings.Contains(view, `"`+store(table, p)+`"`) || i > 0 && have[i-1].To != p.From {
@@ -272,9 +250,7 @@ func TestTrapKilledBetweenSteps(t *testing.T) {
 		}
 	}
 	stop()
-	if err := <-writer; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-writer)
 	if have, err := db.Catalog().Partitions(t.Context(), table); err != nil || have[2].To != parts[3].To {
 		t.Errorf("the other processes have changed nothing: %v, %v", have, err)
 	}
@@ -288,9 +264,7 @@ func TestLeadOfKilledProcess(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "kept.db")
 	db, err := Open(t.Context(), engine.Target{Scheme: "sqlite", Path: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	cmd, out := child(t, "lead", path)
 	if line, err := out.ReadString('\n'); err != nil || line != "leads\n" {
@@ -301,18 +275,12 @@ func TestLeadOfKilledProcess(t *testing.T) {
 	}
 	kill(cmd)
 	l, err := db.Lead(t.Context(), "keep r")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// Another path to the same file uses the same lock.
 	link := filepath.Join(t.TempDir(), "link.db")
-	if err := os.Symlink(path, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(path, link))
 	again, err := Open(t.Context(), engine.Target{Scheme: "sqlite", Path: link})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer again.Close()
 	if _, err := again.Lead(t.Context(), "keep r"); !errors.Is(err, engine.ErrLockTimeout) {
 		t.Errorf("by a link: %v", err)
@@ -328,9 +296,7 @@ func besideChild(t *testing.T, what, says string) *DB {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "shared.db")
 	db, err := Open(t.Context(), engine.Target{Scheme: "sqlite", Path: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { db.Close() })
 	mustExec(t, db, "CREATE TABLE r (n INTEGER)")
 	if _, err := db.write.Exec("PRAGMA busy_timeout = 3000", nil); err != nil {
@@ -400,9 +366,7 @@ func TestTrapDropOfLargeTable(t *testing.T) {
 		}
 		done := make(chan result)
 		conn, err := db.reader(ctx) // as another process
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		go func() {
 			var r result
 			for ctx.Err() == nil && r.err == nil {
@@ -414,15 +378,11 @@ func TestTrapDropOfLargeTable(t *testing.T) {
 			done <- r
 		}()
 		began := time.Now()
-		if err := db.Try(t.Context(), engine.DropTables{Names: []string{"big", "nowhere", "small"}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Try(t.Context(), engine.DropTables{Names: []string{"big", "nowhere", "small"}}))
 		took := time.Since(began)
 		stop()
 		r := <-done
-		if err := errors.Join(r.err, conn.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(r.err, conn.Close()))
 		t.Logf("dropped in %v, %d inserts meanwhile, of which the longest took %v", took, r.n, r.longest)
 		if r.longest > took/2 && r.longest > 500*time.Millisecond {
 			t.Errorf("an insert took %v of %v", r.longest, took)
@@ -451,19 +411,13 @@ func TestReadOnlyTransaction(t *testing.T) {
 	mustExec(t, db, "CREATE TABLE r (n INTEGER)")
 	mustExec(t, db, "INSERT INTO r VALUES (1)")
 	conn, err := db.SQL().Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	for _, end := range []func(*sql.Tx) error{(*sql.Tx).Commit, (*sql.Tx).Rollback} {
 		tx, err := conn.BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var before, after int
-		if err := tx.QueryRow("SELECT sum(n) FROM r").Scan(&before); err != nil {
-			t.Fatal(err)
-		}
+		must(t, tx.QueryRow("SELECT sum(n) FROM r").Scan(&before))
 		mustExec(t, db, "INSERT INTO r VALUES (1)")
 		if err := tx.QueryRow("SELECT sum(n) FROM r").Scan(&after); err != nil || after != before {
 			t.Errorf("it saw %d and then %d, %v", before, after, err)
@@ -471,9 +425,7 @@ func TestReadOnlyTransaction(t *testing.T) {
 		if _, err := tx.Exec("INSERT INTO r VALUES (1)"); err == nil {
 			t.Error("it wrote")
 		}
-		if err := end(tx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, end(tx))
 		if _, err := conn.ExecContext(t.Context(), "INSERT INTO r VALUES (1)"); err != nil {
 			t.Errorf("after its end: %v", err)
 		}
@@ -487,9 +439,7 @@ func TestTryWaitsBounded(t *testing.T) {
 	db := openTest(t, "")
 	table, parts := declared(t, readingsText, "ts", "1d", firstDay, 2)
 	mustTry(t, db, engine.CreateTable{Table: table, Partitions: parts})
-	if err := db.lock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.lock(t.Context()))
 	began := time.Now()
 	err := db.Try(t.Context(), engine.DropTables{Names: []string{"x"}})
 	db.unlock()

@@ -19,9 +19,7 @@ func filledQuerier(t *testing.T, db *DB, rows int) *querier {
 		t.Fatal(err)
 	}
 	q, err := db.Querier(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := q.Close(); err != nil {
 			t.Error(err)
@@ -38,9 +36,7 @@ func TestBrokenOff(t *testing.T) {
 	q := filledQuerier(t, db, 5000)
 	find := &engine.Find{Table: purchases(), On: []string{"transactionid"}}
 	remove := &engine.Delete{Table: purchases(), By: "transactionid"}
-	if err := q.stop.SetDeadline(time.Unix(1, 0)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, q.stop.SetDeadline(time.Unix(1, 0)))
 	if n, err := q.Find(t.Context(), find, []engine.Value{{}}); n != 0 || err == nil || !strings.Contains(err.Error(), "interrupted") {
 		t.Errorf("find: %d rows, %v", n, err)
 	}
@@ -56,9 +52,7 @@ func TestBrokenOff(t *testing.T) {
 	if _, err := writerOf(t, db, engine.Multi).Write(t.Context(), b); err != nil {
 		t.Error(err)
 	}
-	if err := q.stop.SetDeadline(time.Time{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, q.stop.SetDeadline(time.Time{}))
 	if n, err := q.Find(t.Context(), find, []engine.Value{{}}); n != 10000 || err != nil {
 		t.Errorf("then %d rows, %v", n, err)
 	}
@@ -78,17 +72,7 @@ func TestQuerierLocked(t *testing.T) {
 			t.Errorf("%s is %d, %v, want %d", pragma, n, err, want)
 		}
 	}
-	if _, err := db.write.Exec("PRAGMA busy_timeout = 20", nil); err != nil {
-		t.Fatal(err)
-	}
-	other, err := db.connect(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
-	if _, err := other.Exec("BEGIN IMMEDIATE", nil); err != nil {
-		t.Fatal(err)
-	}
+	end := beside(t, db, "BEGIN IMMEDIATE")
 	remove := &engine.Delete{Table: purchases(), By: "transactionid"}
 	if _, err := q.Delete(t.Context(), remove, 0, 5); !errors.Is(err, engine.ErrLockTimeout) || !engine.Retryable(err) {
 		t.Errorf("got %v", err)
@@ -97,9 +81,7 @@ func TestQuerierLocked(t *testing.T) {
 	if n, err := q.Find(t.Context(), find, []engine.Value{{}}); n != 10 || err != nil { // readers don't wait
 		t.Errorf("%d rows, %v", n, err)
 	}
-	if _, err := other.Exec("ROLLBACK", nil); err != nil {
-		t.Fatal(err)
-	}
+	end()
 	if n, err := q.Delete(t.Context(), remove, 0, 5); n != 5 || err != nil {
 		t.Errorf("%d rows, %v", n, err)
 	}
@@ -111,25 +93,11 @@ func TestSettleBeside(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
 	filledQuerier(t, db, 1000)
-	if _, err := db.write.Exec("PRAGMA busy_timeout = 20", nil); err != nil {
-		t.Fatal(err)
-	}
-	other, err := db.connect(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
-	for _, s := range []string{"BEGIN", "SELECT * FROM purchases"} {
-		if _, err := other.Exec(s, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
+	end := beside(t, db, "BEGIN", "SELECT * FROM purchases")
 	if warnings, err := db.Settle(t.Context(), engine.Settle{}); err != nil || len(warnings) != 1 {
 		t.Errorf("warnings %q, %v", warnings, err)
 	}
-	if _, err := other.Exec("ROLLBACK", nil); err != nil {
-		t.Fatal(err)
-	}
+	end()
 	if warnings, err := db.Settle(t.Context(), engine.Settle{}); err != nil || len(warnings) != 0 {
 		t.Errorf("warnings %q, %v", warnings, err)
 	}
@@ -141,9 +109,7 @@ func TestPlansOfFinds(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
 	roll := orders(t, "2h")
-	if err := db.Apply(t.Context(), engine.CreateTable{Table: purchases()}, engine.CreateTable{Table: roll, Partitions: periods(t, roll.Grid, 1795197600e6)}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Apply(t.Context(), engine.CreateTable{Table: purchases()}, engine.CreateTable{Table: roll, Partitions: periods(t, roll.Grid, 1795197600e6)}))
 	values := []driver.Value{int64(1), int64(2)}
 	for _, find := range []engine.Find{
 		{Table: purchases(), Columns: []string{"price", "customerid"}, Index: "marketsegment", On: []string{"price", "customerid"}, How: engine.Keyset, Order: []string{"price", "customerid"}, Limit: 10},
@@ -152,9 +118,7 @@ func TestPlansOfFinds(t *testing.T) {
 		{Table: roll, On: []string{"id"}, How: engine.Equal},
 	} {
 		statements, err := db.Dialect().Render(find)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var plan []string
 		if err := each(db.write, "EXPLAIN QUERY PLAN "+statements[0], values[:find.Values()], func(row []driver.Value) error {
 			plan = append(plan, row[3].(string))

@@ -159,9 +159,7 @@ func TestTrapReadTransactionThatWrites(t *testing.T) {
 	wantLines(t, db, "SELECT n FROM t", fmt.Sprint(each*writers))
 	// A plain BEGIN doesn't take the lock:
 	reader, err := db.reader(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer reader.Close()
 	for _, q := range []string{"BEGIN", "SELECT n FROM t"} {
 		if _, err := reader.Exec(q, nil); err != nil {
