@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/maintain"
-	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // told is an io.Writer that calls the function with each text written.
@@ -34,83 +33,75 @@ func statusJSON(t *testing.T, text string) *maintain.Status {
 // progress of the adoption, and that status exits with 1 if no process continues it.
 func TestStatusOfAdoption(t *testing.T) {
 	t.Parallel()
-	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			file, _ := plainTable(t, kind, 5000)
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			var text, inJSON session
-			copied := regexp.MustCompile(`copy: [1-9]\d* of`)
-			code := run(ctx, []string{"apply", file, "--yes", "--allow-duplicates"}, strings.NewReader(""), &bytes.Buffer{}, told(func(line string) {
-				// The first line of the next step is written when all rows are copied.
-				if strings.Contains(line, "Z verify") || copied.MatchString(line) {
-					text, inJSON = rowmill(t.Context(), "status", file), rowmill(t.Context(), "status", file, "--json")
-					cancel()
-				}
-			}))
-			if code != exitInterrupted {
-				t.Fatalf("exit %d", code)
+	onEach(t, keepers, func(t *testing.T, kind string) {
+		file, _ := plainTable(t, kind, 5000)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var text, inJSON session
+		copied := regexp.MustCompile(`copy: [1-9]\d* of`)
+		code := run(ctx, []string{"apply", file, "--yes", "--allow-duplicates"}, strings.NewReader(""), &bytes.Buffer{}, told(func(line string) {
+			// The first line of the next step is written when all rows are copied.
+			if strings.Contains(line, "Z verify") || copied.MatchString(line) {
+				text, inJSON = rowmill(t.Context(), "status", file), rowmill(t.Context(), "status", file, "--json")
+				cancel()
 			}
-			if text.code != exitDone || !strings.Contains(text.stdout, "it is being adopted, at ") || !strings.Contains(text.stdout, "of about 5,000") || !strings.Contains(text.stdout, "No action required.") {
-				t.Errorf("meanwhile: exit %d\n%s%s", text.code, text.stdout, text.stderr)
-			}
-			if s := statusJSON(t, inJSON.stdout); !s.Adopting || len(s.Changes) != 1 || s.Changes[0].Percent == nil || s.Changes[0].Of != 5000 || s.Changes[0].Interrupted || time.Since(s.Changes[0].Since) > time.Minute {
-				t.Errorf("meanwhile: %s", inJSON.stdout)
-			}
-			s := rowmill(t.Context(), "status", file)
-			if s.code != exitFailed || !strings.Contains(s.stdout, "it is being adopted, and no process works on it") ||
-				!regexp.MustCompile(`! stopped: the adoption was interrupted at its step (copy|verify), and no process works on it\n  Try: rowmill apply FILE`).MatchString(s.stdout) {
-				t.Errorf("interrupted: exit %d\n%s%s", s.code, s.stdout, s.stderr)
-			}
-			if s := statusJSON(t, rowmill(t.Context(), "status", file, "--json").stdout); len(s.Problems) != 1 || s.Problems[0].Code != "stopped" || !s.Changes[0].Interrupted {
-				t.Errorf("interrupted: %+v", s)
-			}
-			mustPass(t, rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates"))
-			s = rowmill(t.Context(), "status", file)
-			if s.code != exitDone || !regexp.MustCompile(`(?m)^adopt +kept `).MatchString(s.stdout) || strings.Contains(s.stdout, "being adopted") {
-				t.Errorf("afterwards: exit %d\n%s%s", s.code, s.stdout, s.stderr)
-			}
-		})
-	}
+		}))
+		if code != exitInterrupted {
+			t.Fatalf("exit %d", code)
+		}
+		if text.code != exitDone || !strings.Contains(text.stdout, "it is being adopted, at ") || !strings.Contains(text.stdout, "of about 5,000") || !strings.Contains(text.stdout, "No action required.") {
+			t.Errorf("meanwhile: exit %d\n%s%s", text.code, text.stdout, text.stderr)
+		}
+		if s := statusJSON(t, inJSON.stdout); !s.Adopting || len(s.Changes) != 1 || s.Changes[0].Percent == nil || s.Changes[0].Of != 5000 || s.Changes[0].Interrupted || time.Since(s.Changes[0].Since) > time.Minute {
+			t.Errorf("meanwhile: %s", inJSON.stdout)
+		}
+		s := rowmill(t.Context(), "status", file)
+		if s.code != exitFailed || !strings.Contains(s.stdout, "it is being adopted, and no process works on it") ||
+			!regexp.MustCompile(`! stopped: the adoption was interrupted at its step (copy|verify), and no process works on it\n  Try: rowmill apply FILE`).MatchString(s.stdout) {
+			t.Errorf("interrupted: exit %d\n%s%s", s.code, s.stdout, s.stderr)
+		}
+		if s := statusJSON(t, rowmill(t.Context(), "status", file, "--json").stdout); len(s.Problems) != 1 || s.Problems[0].Code != "stopped" || !s.Changes[0].Interrupted {
+			t.Errorf("interrupted: %+v", s)
+		}
+		mustPass(t, rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates"))
+		s = rowmill(t.Context(), "status", file)
+		if s.code != exitDone || !regexp.MustCompile(`(?m)^adopt +kept `).MatchString(s.stdout) || strings.Contains(s.stdout, "being adopted") {
+			t.Errorf("afterwards: exit %d\n%s%s", s.code, s.stdout, s.stderr)
+		}
+	})
 }
 
 // TestStatusOfAdoptionNamesBlockers checks that the status names the session whose
 // lock delays the cut-over.
 func TestStatusOfAdoptionNamesBlockers(t *testing.T) {
 	t.Parallel()
-	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			file, db := plainTable(t, kind, 100)
-			tx, err := db.SQL().BeginTx(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
+	onEach(t, servers, func(t *testing.T, kind string) {
+		file, db := plainTable(t, kind, 100)
+		tx, err := db.SQL().BeginTx(t.Context(), nil)
+		must(t, err)
+		defer tx.Rollback() // a second call does nothing
+		opened, tries := false, 0
+		var last session
+		code := run(t.Context(), []string{"apply", file, "--yes", "--allow-duplicates"}, strings.NewReader(""), &bytes.Buffer{}, told(func(line string) {
+			if strings.Contains(line, "Z verify") && !opened {
+				opened = true
+				var n int
+				if err := tx.QueryRow("SELECT COUNT(*) FROM readings").Scan(&n); err != nil {
+					t.Error(err)
+				}
 			}
-			defer tx.Rollback() // a second call does nothing
-			opened, tries := false, 0
-			var last session
-			code := run(t.Context(), []string{"apply", file, "--yes", "--allow-duplicates"}, strings.NewReader(""), &bytes.Buffer{}, told(func(line string) {
-				if strings.Contains(line, "Z verify") && !opened {
-					opened = true
-					var n int
-					if err := tx.QueryRow("SELECT COUNT(*) FROM readings").Scan(&n); err != nil {
+			if strings.Contains(line, "change the names waits") && tries < 10 {
+				tries++
+				if last = rowmill(t.Context(), "status", file); strings.Contains(last.stdout, "IN THE WAY") || tries == 10 {
+					tries = 10
+					if err := tx.Rollback(); err != nil {
 						t.Error(err)
 					}
 				}
-				if strings.Contains(line, "change the names waits") && tries < 10 {
-					tries++
-					if last = rowmill(t.Context(), "status", file); strings.Contains(last.stdout, "IN THE WAY") || tries == 10 {
-						tries = 10
-						if err := tx.Rollback(); err != nil {
-							t.Error(err)
-						}
-					}
-				}
-			}))
-			if code != exitDone || last.code != exitDone || !regexp.MustCompile(`(?m)^adopt +swap `).MatchString(last.stdout) || !strings.Contains(last.stdout, "IN THE WAY") {
-				t.Errorf("exit %d; the status, of exit %d:\n%s%s", code, last.code, last.stdout, last.stderr)
 			}
-		})
-	}
+		}))
+		if code != exitDone || last.code != exitDone || !regexp.MustCompile(`(?m)^adopt +swap `).MatchString(last.stdout) || !strings.Contains(last.stdout, "IN THE WAY") {
+			t.Errorf("exit %d; the status, of exit %d:\n%s%s", code, last.code, last.stdout, last.stderr)
+		}
+	})
 }

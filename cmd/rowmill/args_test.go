@@ -28,9 +28,7 @@ keep  = "100d"
 // directory.
 func declareFile(t *testing.T, path string) {
 	t.Helper()
-	if err := os.WriteFile("readings.toml", []byte(strings.Replace(fileDeclaration, "%s", path, 1)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, "readings.toml", strings.Replace(fileDeclaration, "%s", path, 1))
 }
 
 // TestBadKeeping checks that invalid arguments of the verbs for a declared table are a
@@ -125,9 +123,7 @@ func TestView(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			file, db := plainTable(t, kind, 10)
 			for _, q := range []string{"ALTER TABLE readings RENAME TO base", "CREATE VIEW readings AS SELECT sensor, value FROM base"} {
-				if _, err := db.SQL().ExecContext(t.Context(), q); err != nil {
-					t.Fatal(err)
-				}
+				execSQL(t, db, q)
 			}
 			s := rowmill(t.Context(), "apply", file, "--yes")
 			if s.code != exitFailed || !strings.Contains(s.stderr, "readings is a view") || !strings.Contains(s.stderr, "Try: ") {
@@ -149,9 +145,7 @@ func TestUnreached(t *testing.T) {
 		}
 	}
 	at, err := engine.ParseTarget("postgres:///db?host=/nowhere")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = unreached(engine.Hinted(engine.Classed(engine.ErrUnreachable, os.ErrClosed), "a sandbox"), at.String(), filepath.Join("x", "r.toml"))
 	if got := hintOf(err); !strings.Contains(got, "the target's socket") || !strings.Contains(got, "r.toml") {
 		t.Error(got)

@@ -67,13 +67,9 @@ func newCrashing(t *testing.T, server string) *crashing {
 		typ = "TIMESTAMP"
 	}
 	text := fmt.Sprintf(crashDeclaration, c.target.String(), typ, filepath.Join(dir, "archive"))
-	if err := os.WriteFile(c.file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, c.file, text)
 	d, err := rolling.ParseDeclaration(c.file, []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.table = &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Definition: d.Definition, PrimaryKey: d.Definition.PrimaryKey}
 	c.open()
 	t.Cleanup(func() { c.close() })
@@ -90,9 +86,7 @@ func newCrashing(t *testing.T, server string) *crashing {
 func (c *crashing) open() {
 	c.Helper()
 	opened, err := target.Open(c.Context(), c.target.String(), func(string) {})
-	if err != nil {
-		c.Fatal(err)
-	}
+	must(c, err)
 	c.db = opened.DB.(engine.Keeper)
 	c.close = sync.OnceFunc(func() {
 		if err := opened.Close(); err != nil {
@@ -108,9 +102,7 @@ func (c *crashing) at(hour int) time.Time {
 
 func (c *crashing) set(hour int) {
 	c.Helper()
-	if err := os.WriteFile(c.clock, []byte(c.at(hour).Format(time.RFC3339)), 0o644); err != nil {
-		c.Fatal(err)
-	}
+	writeFile(c, c.clock, c.at(hour).Format(time.RFC3339))
 }
 
 func (c *crashing) insert(hour int) {
@@ -216,9 +208,7 @@ func TestKillAtEachPointOfAFile(t *testing.T) {
 	from := func(n int) (killed bool, state string) {
 		t.Helper()
 		for to, from := range folders {
-			if err := os.RemoveAll(to); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.RemoveAll(to))
 			copyFolder(t, from, to)
 		}
 		if n > 0 {
@@ -249,12 +239,8 @@ func TestKillAtEachPointOfAFile(t *testing.T) {
 // copyFolder copies the files of a directory that no process has open.
 func copyFolder(t *testing.T, from, to string) {
 	t.Helper()
-	if err := os.RemoveAll(to); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(to))
+	must(t, os.CopyFS(to, os.DirFS(from)))
 }
 
 // TestKillAtOnePointAfterTheOther kills rowmill run repeatedly on one table of a
@@ -262,32 +248,26 @@ func copyFolder(t *testing.T, from, to string) {
 // time.
 func TestKillAtOnePointAfterTheOther(t *testing.T) {
 	t.Parallel()
-	for _, server := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
-		t.Run(server, func(t *testing.T) {
-			t.Parallel()
-			want := newCrashing(t, server).finish()
-			c := newCrashing(t, server)
-			log, kills := filepath.Join(c.dir, "passed"), 0
-			for c.crash(crashLogVariable, log) {
-				kills++
-			}
-			if got := c.finish(); got != want {
-				t.Errorf("killed at %d points it ends as\n%s\nwant\n%s", kills, got, want)
-			}
-			text, err := os.ReadFile(log)
-			if err != nil {
-				t.Fatal(err)
-			}
-			points := map[string]int{}
-			for point := range strings.Lines(string(text)) {
-				points[strings.TrimSpace(point)]++
-			}
-			if kills < 30 || len(points) < 15 {
-				t.Errorf("it was killed at %d points only, of %d kinds: %v", kills, len(points), points)
-			}
-			t.Logf("killed at %d points of %d kinds: %v", kills, len(points), points)
-		})
-	}
+	onEach(t, servers, func(t *testing.T, server string) {
+		want := newCrashing(t, server).finish()
+		c := newCrashing(t, server)
+		log, kills := filepath.Join(c.dir, "passed"), 0
+		for c.crash(crashLogVariable, log) {
+			kills++
+		}
+		if got := c.finish(); got != want {
+			t.Errorf("killed at %d points it ends as\n%s\nwant\n%s", kills, got, want)
+		}
+		text := readFile(t, log)
+		points := map[string]int{}
+		for point := range strings.Lines(string(text)) {
+			points[strings.TrimSpace(point)]++
+		}
+		if kills < 30 || len(points) < 15 {
+			t.Errorf("it was killed at %d points only, of %d kinds: %v", kills, len(points), points)
+		}
+		t.Logf("killed at %d points of %d kinds: %v", kills, len(points), points)
+	})
 }
 
 // crashState describes the state that must be the same: periods, rows, roll-ups and
@@ -296,9 +276,7 @@ func crashState(t *testing.T, db engine.Keeper, table *engine.Table) string {
 	t.Helper()
 	var b strings.Builder
 	parts, err := db.Catalog().Partitions(t.Context(), table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, p := range parts {
 		fmt.Fprintf(&b, "period %s %d\n", p.Name, count(t, db, db.Words().From(table, p)))
 	}
@@ -308,14 +286,10 @@ func crashState(t *testing.T, db engine.Keeper, table *engine.Table) string {
 		"SELECT sensor, n, total, mean FROM readings_1h ORDER BY bucket, sensor",
 	} {
 		rows, err := db.SQL().QueryContext(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for rows.Next() {
 			var v [4]any
-			if err := rows.Scan(&v[0], &v[1], &v[2], &v[3]); err != nil {
-				t.Fatal(err)
-			}
+			must(t, rows.Scan(&v[0], &v[1], &v[2], &v[3]))
 			for i := range v {
 				if p, ok := v[i].([]byte); ok {
 					v[i] = string(p)
@@ -323,9 +297,7 @@ func crashState(t *testing.T, db engine.Keeper, table *engine.Table) string {
 			}
 			fmt.Fprintln(&b, v[:]...)
 		}
-		if err := rows.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Close())
 	}
 	tables := map[string]string{
 		"sqlite":   "SELECT name FROM sqlite_schema WHERE name LIKE ",
@@ -336,27 +308,19 @@ func crashState(t *testing.T, db engine.Keeper, table *engine.Table) string {
 	}
 	for _, what := range []string{"new", "old", "drop"} {
 		rows, err := db.SQL().QueryContext(t.Context(), tables+"'rowmill_"+what+"_%'")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for rows.Next() {
 			var name string
-			if err := rows.Scan(&name); err != nil {
-				t.Fatal(err)
-			}
+			must(t, rows.Scan(&name))
 			fmt.Fprintf(&b, "left behind: table %s\n", name)
 		}
-		if err := rows.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Close())
 	}
 	return b.String()
 }
 
 func count(t *testing.T, db engine.Keeper, from string) (n int64) {
 	t.Helper()
-	if err := db.SQL().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+from).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.SQL().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+from).Scan(&n))
 	return n
 }

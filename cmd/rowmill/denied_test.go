@@ -2,122 +2,106 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // TestPrivileges checks that a read-only user is told what to grant, and that a user
 // with the privileges of docs/operations.md can adopt and keep a table.
 func TestPrivileges(t *testing.T) {
 	t.Parallel()
-	docs, err := os.ReadFile(filepath.Join(here(t), "../../docs/operations.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	docs := readFile(t, filepath.Join(here(t), "../../docs/operations.md"))
 	listed := regexp.MustCompile(`(?m)^GRANT (.*) ON db\.\* TO`).FindStringSubmatch(string(docs))
 	if listed == nil {
 		t.Fatal("docs/operations.md lists no privileges")
 	}
-	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			file, db := plainTable(t, kind, 100)
-			exec := func(statements ...string) {
-				t.Helper()
-				for _, q := range statements {
-					if _, err := db.SQL().ExecContext(t.Context(), q); err != nil {
-						t.Fatalf("%s: %v", q, err)
-					}
+	onEach(t, servers, func(t *testing.T, kind string) {
+		file, db := plainTable(t, kind, 100)
+		exec := func(statements ...string) {
+			t.Helper()
+			for _, q := range statements {
+				if _, err := db.SQL().ExecContext(t.Context(), q); err != nil {
+					t.Fatalf("%s: %v", q, err)
 				}
 			}
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			owner := regexp.MustCompile(`://(\w+)@`).FindStringSubmatch(string(text))
-			if owner == nil {
-				t.Fatalf("no user in %s", text)
-			}
-			const user = "rowmill_limited"
-			if err := os.WriteFile(file, []byte(strings.Replace(string(text), "://"+owner[1]+"@", "://"+user+"@", 1)), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			if kind == "postgres" {
-				exec("CREATE ROLE "+user+" LOGIN", "REVOKE CREATE ON SCHEMA public FROM PUBLIC", "ALTER TABLE readings OWNER TO "+user)
-				t.Cleanup(func() {
-					for _, q := range []string{"DROP OWNED BY " + user + " CASCADE", "DROP ROLE " + user} {
-						if _, err := db.SQL().Exec(q); err != nil {
-							t.Error(err)
-						}
-					}
-				})
-			} else {
-				exec("CREATE USER "+user+"@localhost", "GRANT SELECT ON readings TO "+user+"@localhost")
-				t.Cleanup(func() {
-					if _, err := db.SQL().Exec("DROP USER " + user + "@localhost"); err != nil {
+		}
+		text := readFile(t, file)
+		owner := regexp.MustCompile(`://(\w+)@`).FindStringSubmatch(string(text))
+		if owner == nil {
+			t.Fatalf("no user in %s", text)
+		}
+		const user = "rowmill_limited"
+		writeFile(t, file, strings.Replace(string(text), "://"+owner[1]+"@", "://"+user+"@", 1))
+		if kind == "postgres" {
+			exec("CREATE ROLE "+user+" LOGIN", "REVOKE CREATE ON SCHEMA public FROM PUBLIC", "ALTER TABLE readings OWNER TO "+user)
+			t.Cleanup(func() {
+				for _, q := range []string{"DROP OWNED BY " + user + " CASCADE", "DROP ROLE " + user} {
+					if _, err := db.SQL().Exec(q); err != nil {
 						t.Error(err)
 					}
-				})
+				}
+			})
+		} else {
+			exec("CREATE USER "+user+"@localhost", "GRANT SELECT ON readings TO "+user+"@localhost")
+			t.Cleanup(func() {
+				if _, err := db.SQL().Exec("DROP USER " + user + "@localhost"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		s := rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates")
+		if s.code != exitFailed || !strings.Contains(s.stderr, "docs/operations.md") || !regexp.MustCompile("Try: GRANT").MatchString(s.stderr) {
+			t.Errorf("may only read: exit %d, stderr: %s", s.code, s.stderr)
+		}
+		untouched := func(when string) {
+			t.Helper()
+			var n int
+			q := "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema IN ('public', DATABASE())"
+			if kind == "postgres" {
+				q = strings.Replace(q, ", DATABASE()", "", 1)
 			}
+			if err := db.SQL().QueryRowContext(t.Context(), q).Scan(&n); err != nil || n != 1 {
+				t.Errorf("%s: %d tables and views, want the plain one alone; %v", when, n, err)
+			}
+		}
+		untouched("may only read")
+		if kind == "postgres" {
+			exec("GRANT USAGE, CREATE ON SCHEMA public TO " + user)
+		} else {
+			var name string
+			must(t, db.SQL().QueryRowContext(t.Context(), "SELECT DATABASE()").Scan(&name))
+			exec("GRANT " + strings.Replace(listed[1], ", TRIGGER", "", 1) + " ON `" + name + "`.* TO " + user + "@localhost")
 			s := rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates")
-			if s.code != exitFailed || !strings.Contains(s.stderr, "docs/operations.md") || !regexp.MustCompile("Try: GRANT").MatchString(s.stderr) {
-				t.Errorf("may only read: exit %d, stderr: %s", s.code, s.stderr)
+			if s.code != exitFailed || !strings.Contains(s.stderr, "GRANT TRIGGER ON") {
+				t.Errorf("without TRIGGER: exit %d, stderr: %s", s.code, s.stderr)
 			}
-			untouched := func(when string) {
-				t.Helper()
-				var n int
-				q := "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema IN ('public', DATABASE())"
-				if kind == "postgres" {
-					q = strings.Replace(q, ", DATABASE()", "", 1)
-				}
-				if err := db.SQL().QueryRowContext(t.Context(), q).Scan(&n); err != nil || n != 1 {
-					t.Errorf("%s: %d tables and views, want the plain one alone; %v", when, n, err)
-				}
+			untouched("without TRIGGER")
+			exec("GRANT "+listed[1]+" ON `"+name+"`.* TO "+user+"@localhost", "GRANT PROCESS ON *.* TO "+user+"@localhost")
+		}
+		mustPass(t, rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates"))
+		mustPass(t, rowmill(t.Context(), "run", file, "--once"))
+		mustPass(t, rowmill(t.Context(), "apply", file, "--finish", "--yes"))
+		s = rowmill(t.Context(), "status", file)
+		mustPass(t, s)
+		if kind != "postgres" {
+			if strings.Contains(s.stdout, "GRANT") {
+				t.Errorf("with PROCESS: %s", s.stdout)
 			}
-			untouched("may only read")
-			if kind == "postgres" {
-				exec("GRANT USAGE, CREATE ON SCHEMA public TO " + user)
-			} else {
-				var name string
-				if err := db.SQL().QueryRowContext(t.Context(), "SELECT DATABASE()").Scan(&name); err != nil {
-					t.Fatal(err)
-				}
-				exec("GRANT " + strings.Replace(listed[1], ", TRIGGER", "", 1) + " ON `" + name + "`.* TO " + user + "@localhost")
-				s := rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates")
-				if s.code != exitFailed || !strings.Contains(s.stderr, "GRANT TRIGGER ON") {
-					t.Errorf("without TRIGGER: exit %d, stderr: %s", s.code, s.stderr)
-				}
-				untouched("without TRIGGER")
-				exec("GRANT "+listed[1]+" ON `"+name+"`.* TO "+user+"@localhost", "GRANT PROCESS ON *.* TO "+user+"@localhost")
-			}
-			mustPass(t, rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates"))
-			mustPass(t, rowmill(t.Context(), "run", file, "--once"))
-			mustPass(t, rowmill(t.Context(), "apply", file, "--finish", "--yes"))
-			s = rowmill(t.Context(), "status", file)
-			mustPass(t, s)
-			if kind != "postgres" {
-				if strings.Contains(s.stdout, "GRANT") {
-					t.Errorf("with PROCESS: %s", s.stdout)
-				}
-				exec("REVOKE PROCESS ON *.* FROM " + user + "@localhost")
-			}
-			// Once a statement has waited for a lock, rowmill also queries its holder.
-			exec(fmt.Sprintf("INSERT INTO rowmill_actions (table_name, at_us, serial, action, detail, took_us, error, locked, by_whom) VALUES "+
-				"('readings', %d, 1, 'drop', 'p', 0, 'lock wait timeout', 1, 'another')", time.Now().UnixMicro()))
-			s = rowmill(t.Context(), "status", file)
-			want := "GRANT PROCESS ON *.* TO '" + user + "'@'localhost'"
-			if kind == "postgres" {
-				want = `GRANT pg_read_all_stats TO "` + user + `"`
-			}
-			if s.code != exitFailed || !strings.Contains(s.stdout, want) || !strings.Contains(s.stdout, "blocked:") || !strings.Contains(s.stdout, "SIZE") {
-				t.Errorf("without the privilege: exit %d, want %s: %s%s", s.code, want, s.stdout, s.stderr)
-			}
-		})
-	}
+			exec("REVOKE PROCESS ON *.* FROM " + user + "@localhost")
+		}
+		// Once a statement has waited for a lock, rowmill also queries its holder.
+		exec(fmt.Sprintf("INSERT INTO rowmill_actions (table_name, at_us, serial, action, detail, took_us, error, locked, by_whom) VALUES "+
+			"('readings', %d, 1, 'drop', 'p', 0, 'lock wait timeout', 1, 'another')", time.Now().UnixMicro()))
+		s = rowmill(t.Context(), "status", file)
+		want := "GRANT PROCESS ON *.* TO '" + user + "'@'localhost'"
+		if kind == "postgres" {
+			want = `GRANT pg_read_all_stats TO "` + user + `"`
+		}
+		if s.code != exitFailed || !strings.Contains(s.stdout, want) || !strings.Contains(s.stdout, "blocked:") || !strings.Contains(s.stdout, "SIZE") {
+			t.Errorf("without the privilege: exit %d, want %s: %s%s", s.code, want, s.stdout, s.stderr)
+		}
+	})
 }

@@ -30,10 +30,7 @@ var grantLine = regexp.MustCompile(`(?m)^GRANT .* TO '?(apply|adopt|run|status|l
 // newGranted reads the statements of docs/servers.md for a server.
 func newGranted(t *testing.T, kind string) *granted {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(here(t), "../../docs/servers.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, filepath.Join(here(t), "../../docs/servers.md"))
 	heading := "### MySQL and MariaDB"
 	if kind == "postgres" {
 		heading = "### PostgreSQL"
@@ -50,9 +47,7 @@ func newGranted(t *testing.T, kind string) *granted {
 	if kind == "postgres" {
 		query = "SELECT current_database()"
 	}
-	if err := g.db.SQL().QueryRowContext(t.Context(), query).Scan(&g.name); err != nil {
-		t.Fatal(err)
-	}
+	must(t, g.db.SQL().QueryRowContext(t.Context(), query).Scan(&g.name))
 	return g
 }
 
@@ -112,81 +107,70 @@ func (g *granted) account(verb string) string {
 func (g *granted) file(account, declaration string) string {
 	g.Helper()
 	path := filepath.Join(g.dir, account+".toml")
-	if err := os.WriteFile(path, []byte(strings.Replace(declaration, "://root@", "://"+account+"@", 1)), 0o644); err != nil {
-		g.Fatal(err)
-	}
+	writeFile(g, path, strings.Replace(declaration, "://root@", "://"+account+"@", 1))
 	return path
 }
 
 func (g *granted) at(now time.Time) {
 	g.Helper()
-	if err := os.WriteFile(g.clock, []byte(now.Format(time.RFC3339)), 0o644); err != nil {
-		g.Fatal(err)
-	}
+	writeFile(g, g.clock, now.Format(time.RFC3339))
 }
 
 // TestGrants checks that each verb runs with the privileges that docs/servers.md lists
 // for it.
 func TestGrants(t *testing.T) {
 	t.Parallel()
-	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			g := newGranted(t, kind)
-			typ := "DATETIME"
-			if kind == "postgres" {
-				typ = "TIMESTAMP"
+	onEach(t, servers, func(t *testing.T, kind string) {
+		g := newGranted(t, kind)
+		typ := "DATETIME"
+		if kind == "postgres" {
+			typ = "TIMESTAMP"
+		}
+		text := fmt.Sprintf(crashDeclaration, g.target, typ, filepath.Join(g.dir, "archive"))
+		d, err := rolling.ParseDeclaration("readings.toml", []byte(text))
+		must(t, err)
+		table := &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Definition: d.Definition, PrimaryKey: d.Definition.PrimaryKey}
+		verb := func(account, verb string, args ...string) session {
+			t.Helper()
+			return rowmill(t.Context(), append([]string{verb, g.file(g.account(account), text), "--clock", g.clock}, args...)...)
+		}
+		start := time.Date(2026, 3, 29, 0, 40, 0, 0, time.UTC)
+		g.at(start)
+		mustPass(t, verb("apply", "apply", "--yes"))
+		keeper := "run"
+		if kind == "postgres" {
+			keeper = "apply" // the owner of the table
+		}
+		for hour := range 12 {
+			now := start.Add(time.Duration(hour) * time.Hour)
+			g.at(now)
+			mustPass(t, verb(keeper, "run", "--once"))
+			var values []string
+			for i := range 20 {
+				values = append(values, fmt.Sprintf("(%d, %s, %d)", i%3, g.db.Words().Literal(table, rolling.Position(now)+int64(i)*1e6), hour*i))
 			}
-			text := fmt.Sprintf(crashDeclaration, g.target, typ, filepath.Join(g.dir, "archive"))
-			d, err := rolling.ParseDeclaration("readings.toml", []byte(text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			table := &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Definition: d.Definition, PrimaryKey: d.Definition.PrimaryKey}
-			verb := func(account, verb string, args ...string) session {
-				t.Helper()
-				return rowmill(t.Context(), append([]string{verb, g.file(g.account(account), text), "--clock", g.clock}, args...)...)
-			}
-			start := time.Date(2026, 3, 29, 0, 40, 0, 0, time.UTC)
-			g.at(start)
-			mustPass(t, verb("apply", "apply", "--yes"))
-			keeper := "run"
-			if kind == "postgres" {
-				keeper = "apply" // the owner of the table
-			}
-			for hour := range 12 {
-				now := start.Add(time.Duration(hour) * time.Hour)
-				g.at(now)
-				mustPass(t, verb(keeper, "run", "--once"))
-				var values []string
-				for i := range 20 {
-					values = append(values, fmt.Sprintf("(%d, %s, %d)", i%3, g.db.Words().Literal(table, rolling.Position(now)+int64(i)*1e6), hour*i))
-				}
-				g.exec("INSERT INTO readings (sensor, ts, value) VALUES " + strings.Join(values, ", "))
-			}
-			now := start.Add(11 * time.Hour)
-			csv := filepath.Join(g.dir, "rows.csv")
-			rows := fmt.Sprintf("sensor,ts,value\n7,%s,1\n8,%[1]s,2\n", now.Add(time.Second).Format("2006-01-02 15:04:05"))
-			if err := os.WriteFile(csv, []byte(rows), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			if kind != "postgres" {
-				keeper = "restore"
-			}
-			s := verb("status", "status")
-			if s.code != exitDone && strings.Contains(s.stderr, "denied") {
-				t.Errorf("status: %s%s", s.stdout, s.stderr)
-			}
-			mustPass(t, rowmill(t.Context(), "load", g.file(g.account("load"), text), csv, "--retry", "0s"))
-			list := verb("status", "restore", "--list")
-			mustPass(t, list)
-			w := &archived{T: t, db: g.db, table: table, file: g.file("root", text), clock: g.clock}
-			period, _ := w.firstArchive()
-			mustPass(t, verb(keeper, "restore", period, "--yes"))
-			// The preset skips rows whose key exists, in large batches.
-			bench := strings.Replace(g.target, "://root@", "://"+g.account("bench")+"@", 1)
-			mustPass(t, rowmill(t.Context(), "bench", "insert", "--target", bench, "--preset", "daily", "--layout", "plain,rolling",
-				"--rows", "6000", "--batch", "3000", "--period-rows", "2000", "--out", filepath.Join(g.dir, "run.jsonl")))
-		})
-	}
+			g.exec("INSERT INTO readings (sensor, ts, value) VALUES " + strings.Join(values, ", "))
+		}
+		now := start.Add(11 * time.Hour)
+		csv := filepath.Join(g.dir, "rows.csv")
+		rows := fmt.Sprintf("sensor,ts,value\n7,%s,1\n8,%[1]s,2\n", now.Add(time.Second).Format("2006-01-02 15:04:05"))
+		writeFile(t, csv, rows)
+		if kind != "postgres" {
+			keeper = "restore"
+		}
+		s := verb("status", "status")
+		if s.code != exitDone && strings.Contains(s.stderr, "denied") {
+			t.Errorf("status: %s%s", s.stdout, s.stderr)
+		}
+		mustPass(t, rowmill(t.Context(), "load", g.file(g.account("load"), text), csv, "--retry", "0s"))
+		list := verb("status", "restore", "--list")
+		mustPass(t, list)
+		w := &archived{T: t, db: g.db, table: table, file: g.file("root", text), clock: g.clock}
+		period, _ := w.firstArchive()
+		mustPass(t, verb(keeper, "restore", period, "--yes"))
+		// The preset skips rows whose key exists, in large batches.
+		bench := strings.Replace(g.target, "://root@", "://"+g.account("bench")+"@", 1)
+		mustPass(t, rowmill(t.Context(), "bench", "insert", "--target", bench, "--preset", "daily", "--layout", "plain,rolling",
+			"--rows", "6000", "--batch", "3000", "--period-rows", "2000", "--out", filepath.Join(g.dir, "run.jsonl")))
+	})
 }

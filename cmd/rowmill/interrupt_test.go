@@ -44,9 +44,7 @@ func TestHangUp(t *testing.T) {
 	ctx, stop := untilHangUp(t.Context())
 	defer stop()
 	for range 3 {
-		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
 		select {
 		case <-arrived:
 		case <-time.After(time.Minute):
@@ -63,9 +61,7 @@ func TestHangUp(t *testing.T) {
 // TestNoPlaceForFile checks that failing to create a temporary file is an error.
 func TestNoPlaceForFile(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile(sandbox.DefaultRoot, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(sandbox.DefaultRoot, nil, 0o600))
 	s := rowmill(t.Context(), "bench", "insert", "--rows", "10")
 	if s.code != exitFailed || !strings.Contains(s.stderr, "make a temporary SQLite file") {
 		t.Errorf("exit %d, stderr: %s", s.code, s.stderr)
@@ -100,18 +96,12 @@ func TestPipe(t *testing.T) {
 	c.Env = append(os.Environ(), "ROWMILL_TEST_PIPE="+strings.Join([]string{"bench", "insert", "--target", "null:",
 		"--max-time", "300ms", "--interval", "30ms", "--out", "run.jsonl"}, "\n"))
 	progress, err := c.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, c.Start())
 	if _, err := progress.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := progress.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, progress.Close())
 	if err := c.Wait(); err != nil {
 		t.Errorf("rowmill: %v", err)
 	}

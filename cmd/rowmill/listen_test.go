@@ -46,9 +46,7 @@ func declareOn(t *testing.T, kind string, flags ...string) (file string) {
 	if kind == "postgres" {
 		typ = "TIMESTAMP"
 	}
-	if err := os.WriteFile(file, fmt.Appendf(nil, listenDeclaration, testdb.Target(t, kind).String(), typ), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, fmt.Appendf(nil, listenDeclaration, testdb.Target(t, kind).String(), typ), 0o644))
 	wantDone(t, rowmill(t.Context(), append([]string{"apply", file, "--yes"}, flags...)...))
 	return file
 }
@@ -66,9 +64,7 @@ func keepElsewhere(t *testing.T, file string, flags ...string) (stop func() sess
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -89,48 +85,45 @@ func fetch(url string) (int, string, error) {
 // its leadership and its actions.
 func TestRunListens(t *testing.T) {
 	t.Parallel()
-	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			file := declareOn(t, kind)
-			addr := freePort(t)
-			stop := keepElsewhere(t, file, "--listen", addr, "--interval", "100ms")
-			metrics := ""
-			leads := regexp.MustCompile(`(?m)^rowmill_leader\{table="readings"\} 1$`)
-			for end := time.Now().Add(time.Minute); !leads.MatchString(metrics); time.Sleep(200 * time.Millisecond) {
-				_, metrics, _ = fetch("http://" + addr + "/metrics")
-				if time.Now().After(end) {
-					t.Fatalf("nobody leads:\n%s\n%s", metrics, stop().stderr)
-				}
+	onEach(t, keepers, func(t *testing.T, kind string) {
+		file := declareOn(t, kind)
+		addr := freePort(t)
+		stop := keepElsewhere(t, file, "--listen", addr, "--interval", "100ms")
+		metrics := ""
+		leads := regexp.MustCompile(`(?m)^rowmill_leader\{table="readings"\} 1$`)
+		for end := time.Now().Add(time.Minute); !leads.MatchString(metrics); time.Sleep(200 * time.Millisecond) {
+			_, metrics, _ = fetch("http://" + addr + "/metrics")
+			if time.Now().After(end) {
+				t.Fatalf("nobody leads:\n%s\n%s", metrics, stop().stderr)
 			}
-			for _, want := range []string{`rowmill_up{table="readings"} 1`, `rowmill_periods{state="open",table="readings"} 1`, `rowmill_periods{state="ahead",table="readings"} 6`} {
-				if !strings.Contains(metrics, want) {
-					t.Errorf("no %s in:\n%s", want, metrics)
-				}
+		}
+		for _, want := range []string{`rowmill_up{table="readings"} 1`, `rowmill_periods{state="open",table="readings"} 1`, `rowmill_periods{state="ahead",table="readings"} 6`} {
+			if !strings.Contains(metrics, want) {
+				t.Errorf("no %s in:\n%s", want, metrics)
 			}
-			code, page, err := fetch("http://" + addr + "/")
-			if err != nil || code != http.StatusOK || strings.Count(page, `class="period ahead"`) < 6 || !strings.Contains(page, "this process") {
-				t.Errorf("page: %d %v\n%s", code, err, page[max(0, strings.Index(page, "<body>")):])
-			}
-			code, text, err := fetch("http://" + addr + "/status.json")
-			var s maintain.Status
-			if err != nil || code != http.StatusOK || json.Unmarshal([]byte(text), &s) != nil || len(s.Periods) != 7 || s.Now == "" {
-				t.Errorf("status: %d %v %s", code, err, text)
-			}
-			if code, text, err := fetch("http://" + addr + "/healthz"); err != nil || code != http.StatusOK {
-				t.Errorf("health: %d %v %s", code, err, text)
-			}
-			// A second process can't use the port, and reports this before it does any
-			// maintenance.
-			if s := rowmill(t.Context(), "run", file, "--listen", addr); s.code != exitFailed || !strings.Contains(s.stderr, "the port is taken") {
-				t.Errorf("exit %d: %s", s.code, s.stderr)
-			}
-			wantDone(t, stop())
-			if _, _, err := fetch("http://" + addr + "/livez"); err == nil {
-				t.Error("somebody listens still")
-			}
-		})
-	}
+		}
+		code, page, err := fetch("http://" + addr + "/")
+		if err != nil || code != http.StatusOK || strings.Count(page, `class="period ahead"`) < 6 || !strings.Contains(page, "this process") {
+			t.Errorf("page: %d %v\n%s", code, err, page[max(0, strings.Index(page, "<body>")):])
+		}
+		code, text, err := fetch("http://" + addr + "/status.json")
+		var s maintain.Status
+		if err != nil || code != http.StatusOK || json.Unmarshal([]byte(text), &s) != nil || len(s.Periods) != 7 || s.Now == "" {
+			t.Errorf("status: %d %v %s", code, err, text)
+		}
+		if code, text, err := fetch("http://" + addr + "/healthz"); err != nil || code != http.StatusOK {
+			t.Errorf("health: %d %v %s", code, err, text)
+		}
+		// A second process can't use the port, and reports this before it does any
+		// maintenance.
+		if s := rowmill(t.Context(), "run", file, "--listen", addr); s.code != exitFailed || !strings.Contains(s.stderr, "the port is taken") {
+			t.Errorf("exit %d: %s", s.code, s.stderr)
+		}
+		wantDone(t, stop())
+		if _, _, err := fetch("http://" + addr + "/livez"); err == nil {
+			t.Error("somebody listens still")
+		}
+	})
 }
 
 // TestInsertsGoOnWhileKeptElsewhere checks that inserts continue at their rate while
@@ -138,29 +131,22 @@ func TestRunListens(t *testing.T) {
 // periods: none fails, and no row is lost.
 func TestInsertsGoOnWhileKeptElsewhere(t *testing.T) {
 	t.Parallel()
-	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			clock := filepath.Join(t.TempDir(), "clock")
-			if err := os.WriteFile(clock, []byte(time.Now().UTC().Format(time.RFC3339)), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			file := declareOn(t, kind, "--clock", clock)
-			stop := keepElsewhere(t, file, "--clock", clock, "--interval", "200ms")
-			s := rowmill(t.Context(), "bench", "keep", file, "--clock", clock, "--speed", "3600", "--rate", "300/s", "--batch", "5", "--writers", "1", "--time", "7s", "--interval", "500ms", "--json")
-			kept := stop()
-			wantDone(t, kept)
-			if s.code != exitDone {
-				t.Fatalf("exit %d\n%s\n%s\nkept:\n%s", s.code, s.stdout, s.stderr, kept.stderr)
-			}
-			var f report.KeepFigures
-			if err := json.Unmarshal([]byte(s.stdout), &f); err != nil {
-				t.Fatal(err)
-			}
-			if f.Rows < 1000 || f.Found == nil || *f.Found != f.Rows || len(f.Errors) > 0 || f.Actions["create"] < 2 || f.Actions["drop"] < 1 || f.Dropped == 0 {
-				t.Errorf("%s\nkept:\n%s", s.stdout, kept.stderr)
-			}
-			t.Logf("longest insert %.0f ms, during %q", f.Longest.Seconds*1000, f.Longest.During)
-		})
-	}
+	onEach(t, keepers, func(t *testing.T, kind string) {
+		clock := filepath.Join(t.TempDir(), "clock")
+		writeFile(t, clock, time.Now().UTC().Format(time.RFC3339))
+		file := declareOn(t, kind, "--clock", clock)
+		stop := keepElsewhere(t, file, "--clock", clock, "--interval", "200ms")
+		s := rowmill(t.Context(), "bench", "keep", file, "--clock", clock, "--speed", "3600", "--rate", "300/s", "--batch", "5", "--writers", "1", "--time", "7s", "--interval", "500ms", "--json")
+		kept := stop()
+		wantDone(t, kept)
+		if s.code != exitDone {
+			t.Fatalf("exit %d\n%s\n%s\nkept:\n%s", s.code, s.stdout, s.stderr, kept.stderr)
+		}
+		var f report.KeepFigures
+		must(t, json.Unmarshal([]byte(s.stdout), &f))
+		if f.Rows < 1000 || f.Found == nil || *f.Found != f.Rows || len(f.Errors) > 0 || f.Actions["create"] < 2 || f.Actions["drop"] < 1 || f.Dropped == 0 {
+			t.Errorf("%s\nkept:\n%s", s.stdout, kept.stderr)
+		}
+		t.Logf("longest insert %.0f ms, during %q", f.Longest.Seconds*1000, f.Longest.During)
+	})
 }

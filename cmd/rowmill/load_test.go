@@ -45,9 +45,6 @@ select = { n = "count(*)" }
 // loadStart is the present on that table's clock. Its periods are from 00:00 to 07:00.
 var loadStart = time.Date(2026, 3, 29, 0, 40, 0, 0, time.UTC)
 
-// keepers are the kinds of servers that support rolling tables.
-var keepers = []string{"sqlite", "mariadb", "mysql", "postgres"}
-
 // A loading is an applied table and a directory for files.
 type loading struct {
 	*testing.T
@@ -89,20 +86,13 @@ func newLoadingOf(t *testing.T, server, declaration string) *loading {
 
 // onKeepers runs a test on every server.
 func onKeepers(t *testing.T, fn func(l *loading)) {
-	for _, server := range testdb.Kinds(t, keepers...) {
-		t.Run(server, func(t *testing.T) {
-			t.Parallel()
-			fn(newLoading(t, server))
-		})
-	}
+	onEach(t, keepers, func(t *testing.T, server string) { fn(newLoading(t, server)) })
 }
 
 func (l *loading) write(name, text string) string {
 	l.Helper()
 	path := filepath.Join(l.dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		l.Fatal(err)
-	}
+	writeFile(l, path, text)
 	return path
 }
 
@@ -169,9 +159,7 @@ func (l *loading) rows() []string {
 
 func (l *loading) text(column string) string {
 	s, err := l.db.Describe(l.Context(), "readings")
-	if err != nil {
-		l.Fatal(err)
-	}
+	must(l, err)
 	return l.db.Words().AsText(*s.Column(column))
 }
 
@@ -179,9 +167,7 @@ func (l *loading) text(column string) string {
 func (l *loading) strings(query string, columns int) []string {
 	l.Helper()
 	rows, err := l.db.SQL().QueryContext(l.Context(), query)
-	if err != nil {
-		l.Fatal(err)
-	}
+	must(l, err)
 	defer rows.Close()
 	var out []string
 	for rows.Next() {
@@ -189,9 +175,7 @@ func (l *loading) strings(query string, columns int) []string {
 		for i := range values {
 			values[i] = new(any)
 		}
-		if err := rows.Scan(values...); err != nil {
-			l.Fatal(err)
-		}
+		must(l, rows.Scan(values...))
 		var line []string
 		for _, v := range values {
 			switch v := (*v.(*any)).(type) {
@@ -203,9 +187,7 @@ func (l *loading) strings(query string, columns int) []string {
 		}
 		out = append(out, strings.Join(line, " "))
 	}
-	if err := rows.Err(); err != nil {
-		l.Fatal(err)
-	}
+	must(l, rows.Err())
 	return out
 }
 
@@ -227,9 +209,7 @@ func (l *loading) bad(name string) []badLine {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		l.Fatal(err)
-	}
+	must(l, err)
 	var out []badLine
 	for line := range strings.Lines(string(text)) {
 		var b badLine

@@ -15,7 +15,6 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/state"
-	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // numberedKey is a key whose values the source doesn't contain, by server: only the
@@ -40,12 +39,7 @@ func newNumberedOf(t *testing.T, server, keys string) *loading {
 }
 
 func onNumbered(t *testing.T, fn func(l *loading)) {
-	for _, server := range testdb.Kinds(t, keepers...) {
-		t.Run(server, func(t *testing.T) {
-			t.Parallel()
-			fn(newNumbered(t, server))
-		})
-	}
+	onEach(t, keepers, func(t *testing.T, server string) { fn(newNumbered(t, server)) })
 }
 
 // body returns a file's rows without the header.
@@ -96,9 +90,7 @@ func TestLoadByAnotherPath(t *testing.T) {
 			l.Errorf("the next one: %+v", got[0])
 		}
 		link := filepath.Join(l.dir, "link.csv")
-		if err := os.Symlink(path, link); err != nil {
-			l.Fatal(err)
-		}
+		must(l, os.Symlink(path, link))
 		packed := l.write("old.csv.gz", pack(l.T, "old.csv.gz", first.text+more.body()))
 		for _, path := range []string{link, packed, old} {
 			if got, _ := l.load(exitDone, path); got[0].Sent != 0 || got[0].Before == 0 {
@@ -292,9 +284,7 @@ func TestLoadGoesOnWhenLockIsLost(t *testing.T) {
 			}
 		}
 		r, err := ingest.File(l.Context(), o, path)
-		if err != nil {
-			l.Fatal(err)
-		}
+		must(l, err)
 		if r.Sent != 1000 || r.Inserted != 1000 || r.Before != 0 || !r.Finished {
 			l.Errorf("loaded: %+v", r)
 		}

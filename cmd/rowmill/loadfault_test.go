@@ -39,9 +39,7 @@ func TestTrapLoadKilledAnyTime(t *testing.T) {
 		kills := 0
 		for range tries {
 			c := l.command(0, path, "--batch", fmt.Sprint(20+rnd.IntN(200)))
-			if err := c.Start(); err != nil {
-				l.Fatal(err)
-			}
+			must(l, c.Start())
 			time.Sleep(time.Duration(10+rnd.IntN(60)) * time.Millisecond)
 			_ = c.Process.Signal(syscall.SIGKILL) // it may have ended
 			_ = c.Wait()                          // the table shows how it ended
@@ -62,13 +60,9 @@ func TestTrapLoadKilledAnyTime(t *testing.T) {
 func (l *loading) options(db engine.Keeper) ingest.Options {
 	l.Helper()
 	d, _, err := readDeclaration(l.Context(), l.file, "")
-	if err != nil {
-		l.Fatal(err)
-	}
+	must(l, err)
 	table, err := maintain.Open(l.Context(), db, d, func() time.Time { return loadStart })
-	if err != nil {
-		l.Fatal(err)
-	}
+	must(l, err)
 	return ingest.Options{DB: db, Table: table.Table, Schema: table.Schema, MaxBad: -1, RetryFor: time.Minute, Bad: filepath.Join(l.dir, "bad.jsonl")}
 }
 
@@ -111,9 +105,7 @@ func TestTrapCommitWithoutAnswer(t *testing.T) {
 		o := l.options(db)
 		o.Rows = 20
 		r, err := ingest.File(l.Context(), o, path)
-		if err != nil {
-			l.Fatal(err)
-		}
+		must(l, err)
 		if r.Sent != 1000 || r.Duplicate != int64(f.dups) || r.Rejected != int64(len(f.bad)) {
 			l.Errorf("loaded: %+v", r)
 		}
@@ -147,13 +139,9 @@ func TestTrapBatchOfADeadLoader(t *testing.T) {
 		// The killed loader's transaction: the first batch's rows and its ledger
 		// entry.
 		loader, err := l.db.Loader(ctx)
-		if err != nil {
-			l.Fatal(err)
-		}
+		must(l, err)
 		defer loader.Close()
-		if err := loader.Begin(ctx); err != nil {
-			l.Fatal(err)
-		}
+		must(l, loader.Begin(ctx))
 		o := l.options(l.db)
 		table := *o.Table
 		table.Columns = []engine.Column{{Name: "sensor", Type: engine.Int64}, {Name: "ts", Type: engine.Time}, {Name: "note", Type: engine.Varchar, Size: 8}}
@@ -185,12 +173,8 @@ func TestTrapBatchOfADeadLoader(t *testing.T) {
 			l.Fatalf("the load ended beside it: %v", err)
 		case <-time.After(700 * time.Millisecond):
 		}
-		if err := loader.Commit(ctx); err != nil {
-			l.Fatal(err)
-		}
-		if err := <-done; err != nil {
-			l.Fatal(err)
-		}
+		must(l, loader.Commit(ctx))
+		must(l, <-done)
 		l.check("in the end", "day.csv.bad.jsonl", f)
 	})
 }
@@ -214,7 +198,7 @@ func TestTrapTwoLoadsOfOneFile(t *testing.T) {
 // TestLoadGoesOnPastHeldFile checks that a file that another process is loading
 // doesn't prevent the other files from being loaded.
 func TestLoadGoesOnPastHeldFile(t *testing.T) {
-	onKinds(t, func(l *loading) {
+	onKeepers(t, func(l *loading) {
 		f, next, last := loadRows(0, 100, false), loadRows(1000, 30, false), loadRows(2000, 40, false)
 		held := l.write("held.csv", f.text)
 		paths := []string{l.write("next.csv", next.text), held, l.write("last.csv", last.text)}
@@ -262,9 +246,7 @@ func (l *loading) beside(path string, fn func()) {
 		defer close(end) // even if fn ends the test
 		fn()
 	}()
-	if err := <-done; err != nil {
-		l.Fatal(err)
-	}
+	must(l, <-done)
 }
 
 // TestTrapStreamKilled checks that a stream's rows are on disk before they are sent.
@@ -328,9 +310,7 @@ func TestTrapSenderWaitsForFullSpool(t *testing.T) {
 		f := loadRows(0, 12_000, false).wide()
 		ctx := l.Context()
 		held, err := l.db.SQL().Conn(ctx)
-		if err != nil {
-			l.Fatal(err)
-		}
+		must(l, err)
 		defer held.Close()
 		hold, free := "LOCK TABLES readings WRITE", "UNLOCK TABLES"
 		switch l.server {
@@ -341,14 +321,10 @@ func TestTrapSenderWaitsForFullSpool(t *testing.T) {
 		}
 		c := l.command(0, "-", "--format", "csv", "--spool", filepath.Join(l.dir, "spool"), "--spool-size", "1MiB", "--retry", "-1s", "--batch", "1000", "--json")
 		in, err := c.StdinPipe()
-		if err != nil {
-			l.Fatal(err)
-		}
+		must(l, err)
 		var stdout, stderr bytes.Buffer
 		c.Stdout, c.Stderr = &stdout, &stderr
-		if err := c.Start(); err != nil {
-			l.Fatal(err)
-		}
+		must(l, c.Start())
 		var sent atomic.Int64
 		done := make(chan error, 1)
 		text := f.text
@@ -399,9 +375,7 @@ func TestTrapSenderWaitsForFullSpool(t *testing.T) {
 		if _, err := held.ExecContext(ctx, free); err != nil {
 			l.Fatal(err)
 		}
-		if err := <-done; err != nil {
-			l.Fatal(err)
-		}
+		must(l, <-done)
 		if err := c.Wait(); err != nil {
 			l.Fatalf("%v\n%s", err, stderr.String())
 		}
@@ -417,9 +391,7 @@ func TestTrapSenderWaitsForFullSpool(t *testing.T) {
 func dirSize(t *testing.T, dir string) (files int, size int64) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil {

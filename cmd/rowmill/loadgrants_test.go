@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -14,10 +13,7 @@ import (
 // TestLoaderPrivileges checks that a user with the privileges that docs/operations.md
 // lists for loading can load files, look for their rows, and load them again.
 func TestLoaderPrivileges(t *testing.T) {
-	docs, err := os.ReadFile(filepath.Join(here(t), "../../docs/operations.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	docs := readFile(t, filepath.Join(here(t), "../../docs/operations.md"))
 	grants := regexp.MustCompile(`(?m)^(GRANT .* ON )db\.(\w+) TO 'loader'@'host';$`).FindAllStringSubmatch(string(docs), -1)
 	if len(grants) < 8 {
 		t.Fatalf("docs/operations.md lists %d privileges of a loader", len(grants))
@@ -53,10 +49,7 @@ func TestLoaderPrivileges(t *testing.T) {
 			for _, g := range grants {
 				exec(g[1] + l.db.Dialect().Quote(g[2]) + " TO " + to)
 			}
-			text, err := os.ReadFile(l.file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := readFile(t, l.file)
 			owner := regexp.MustCompile(`://(\w+)@`).FindStringSubmatch(string(text))
 			if owner == nil {
 				t.Fatalf("no user in %s", text)

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,32 +14,15 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// onKinds runs a test on SQLite and one server, in parallel with other tests.
-func onKinds(t *testing.T, fn func(l *loading)) {
-	for _, server := range testdb.Kinds(t, keepers...) {
-		t.Run(server, func(t *testing.T) {
-			t.Parallel()
-			fn(newLoading(t, server))
-		})
-	}
-}
-
 // table returns the table into which the tests load, with its periods.
 func (l *loading) table() (*engine.Table, []rolling.Partition) {
 	l.Helper()
-	text, err := os.ReadFile(l.file)
-	if err != nil {
-		l.Fatal(err)
-	}
+	text := readFile(l, l.file)
 	d, err := rolling.ParseDeclaration(l.file, text)
-	if err != nil {
-		l.Fatal(err)
-	}
+	must(l, err)
 	t := &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Definition: d.Definition, PrimaryKey: d.Definition.PrimaryKey}
 	parts, err := l.db.Catalog().Partitions(l.Context(), t)
-	if err != nil {
-		l.Fatal(err)
-	}
+	must(l, err)
 	return t, parts
 }
 
@@ -48,12 +30,8 @@ func (l *loading) table() (*engine.Table, []rolling.Partition) {
 func (l *loading) drop() (*engine.Table, []rolling.Partition) {
 	l.Helper()
 	t, parts := l.table()
-	if _, err := l.db.SQL().ExecContext(l.Context(), "DROP VIEW readings_15m_live"); err != nil {
-		l.Fatal(err)
-	}
-	if err := l.db.Apply(l.Context(), engine.DropTable{Table: t, Partitions: parts}); err != nil {
-		l.Fatal(err)
-	}
+	execSQL(l, l.db, "DROP VIEW readings_15m_live")
+	must(l, l.db.Apply(l.Context(), engine.DropTable{Table: t, Partitions: parts}))
 	return t, parts
 }
 
@@ -62,9 +40,7 @@ func (l *loading) remove(where string) {
 	l.Helper()
 	t, parts := l.table()
 	for _, p := range parts {
-		if _, err := l.db.SQL().ExecContext(l.Context(), "DELETE FROM "+l.db.Words().From(t, p)+where); err != nil {
-			l.Fatal(err)
-		}
+		execSQL(l, l.db, "DELETE FROM "+l.db.Words().From(t, p)+where)
 	}
 }
 
@@ -75,9 +51,7 @@ func (l *loading) released(path string) {
 	for {
 		lease, err := l.db.Lead(l.Context(), "readings/load/"+path)
 		if err == nil {
-			if err := lease.Release(); err != nil {
-				l.Fatal(err)
-			}
+			must(l, lease.Release())
 			return
 		}
 		if !errors.Is(err, engine.ErrLockTimeout) || engine.Sleep(l.Context(), 10*time.Millisecond) != nil {
@@ -95,9 +69,7 @@ func TestApplyAfterDropByHand(t *testing.T) {
 	l.load(exitDone, path)
 	run := func(q string) {
 		t.Helper()
-		if _, err := l.db.SQL().ExecContext(l.Context(), q); err != nil {
-			t.Fatal(err)
-		}
+		execSQL(t, l.db, q)
 	}
 	_, parts := l.table()
 	run("DROP VIEW readings_15m_live")
@@ -139,7 +111,7 @@ func TestApplyAfterDropByHand(t *testing.T) {
 // a new table: no source counts as loaded into it, and none of its periods is sealed.
 func TestLoadIntoTableMadeAnew(t *testing.T) {
 	t.Parallel()
-	onKinds(t, func(l *loading) {
+	onKeepers(t, func(l *loading) {
 		f := loadRows(0, 100, false)
 		path := l.write("day.csv", f.text)
 		l.load(exitDone, path)
@@ -147,13 +119,9 @@ func TestLoadIntoTableMadeAnew(t *testing.T) {
 		_, parts := l.table()
 		for i, archive := range []string{"", "archive/p1.parquet"} {
 			p := state.Period{Table: "readings", Partition: parts[i], State: state.Archived, Archive: archive}
-			if err := st.Put(l.Context(), st.DB(), p); err != nil {
-				l.Fatal(err)
-			}
+			must(l, st.Put(l.Context(), st.DB(), p))
 		}
-		if err := st.SealedTo(l.Context(), st.DB(), "readings", parts[1].To); err != nil {
-			l.Fatal(err)
-		}
+		must(l, st.SealedTo(l.Context(), st.DB(), "readings", parts[1].To))
 		l.drop()
 		apply := rowmill(l.Context(), "apply", l.file, "--clock", filepath.Join(l.dir, "clock"), "--yes")
 		mustPass(l.T, apply)
@@ -176,9 +144,7 @@ func TestLoadIntoTableMadeAnew(t *testing.T) {
 		if err != nil || len(all) != 1 {
 			l.Fatal(all, err)
 		}
-		if err := st.ResetRows(l.Context(), st.DB(), "readings"); err != nil {
-			l.Fatal(err)
-		}
+		must(l, st.ResetRows(l.Context(), st.DB(), "readings"))
 		if err := st.Settle(l.Context(), &all[0], nil); err == nil || !strings.Contains(err.Error(), "made anew") {
 			l.Errorf("a source that was forgotten is settled: %v", err)
 		}
@@ -190,7 +156,7 @@ func TestLoadIntoTableMadeAnew(t *testing.T) {
 // dropped.
 func TestLoadMissesRows(t *testing.T) {
 	t.Parallel()
-	onKinds(t, func(l *loading) {
+	onKeepers(t, func(l *loading) {
 		f, later := loadRows(0, 100, false), loadRows(1000, 20, false)
 		path, other := l.write("day.csv", f.text), l.write("other.csv", strings.ReplaceAll(later.text, "-29 00:", "-29 05:"))
 		l.load(exitDone, path)
@@ -235,9 +201,7 @@ func TestLoadMissesRows(t *testing.T) {
 
 		// A table that was dropped and created without rowmill.
 		table, parts := l.drop()
-		if err := l.db.Apply(l.Context(), engine.CreateTable{Table: table, Partitions: parts}); err != nil {
-			l.Fatal(err)
-		}
+		must(l, l.db.Apply(l.Context(), engine.CreateTable{Table: table, Partitions: parts}))
 		if got, _ := l.load(exitFailed, path, other); got[0].Missing != 102 || got[1].Missing != 20 {
 			l.Errorf("created by hand: %+v", got)
 		}
@@ -252,7 +216,7 @@ func TestLoadMissesRows(t *testing.T) {
 // missing, later loads report nothing, and --again loads the whole file.
 func TestLoadAcceptsThatAllIsMissing(t *testing.T) {
 	t.Parallel()
-	onKinds(t, func(l *loading) {
+	onKeepers(t, func(l *loading) {
 		path := l.write("day.csv", loadRows(0, 20, false).text)
 		l.load(exitDone, path)
 		l.remove("")
@@ -276,7 +240,7 @@ func TestLoadAcceptsThatAllIsMissing(t *testing.T) {
 // as missing.
 func TestLoadKnowsWhatRetentionTook(t *testing.T) {
 	t.Parallel()
-	onKinds(t, func(l *loading) {
+	onKeepers(t, func(l *loading) {
 		f := loadRows(0, 300, false) // in the first two periods
 		path := l.write("day.csv", f.text)
 		l.load(exitDone, path)
@@ -290,9 +254,7 @@ func TestLoadKnowsWhatRetentionTook(t *testing.T) {
 		if lower == 0 || lower == len(f.want) {
 			l.Fatalf("%d of %d rows lie in the first period", lower, len(f.want))
 		}
-		if err := l.db.Apply(l.Context(), engine.DropPartition{Table: t, Have: parts, Drop: parts[0]}); err != nil {
-			l.Fatal(err)
-		}
+		must(l, l.db.Apply(l.Context(), engine.DropPartition{Table: t, Have: parts, Drop: parts[0]}))
 		s := rowmill(l.Context(), "load", l.file, path)
 		mustPass(l.T, s)
 		if want := fmt.Sprintf("%d lay in periods that the table no longer has", lower); !strings.Contains(s.stdout, want) || !strings.Contains(s.stdout, "nothing to do") {
@@ -334,7 +296,7 @@ func TestLoadAgainWithoutKey(t *testing.T) {
 // flag.
 func TestLoadMissesRowsOfKilledLoad(t *testing.T) {
 	t.Parallel()
-	onKinds(t, func(l *loading) {
+	onKeepers(t, func(l *loading) {
 		f := loadRows(0, 300, false)
 		path := l.write("day.csv", f.text)
 		small := []string{"--batch", "20", "--writers", "1"}
@@ -379,13 +341,11 @@ func TestLoadMissesRowsOfKilledLoad(t *testing.T) {
 // JSON output.
 func TestLoadOfFileLoadedByOlderRowmill(t *testing.T) {
 	t.Parallel()
-	onKinds(t, func(l *loading) {
+	onKeepers(t, func(l *loading) {
 		f := loadRows(0, 100, false)
 		path := l.write("day.csv", f.text)
 		l.load(exitDone, path)
-		if _, err := l.db.SQL().ExecContext(l.Context(), "DELETE FROM rowmill_loaded"); err != nil {
-			l.Fatal(err)
-		}
+		execSQL(l, l.db, "DELETE FROM rowmill_loaded")
 		for i, says := range []bool{true, false, false} {
 			s := rowmill(l.Context(), "load", l.file, path)
 			mustPass(l.T, s)

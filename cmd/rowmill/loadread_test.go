@@ -16,7 +16,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/rowmill/rowmill/internal/ingest"
-	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // TestLoadColumnsWithoutHeader gives --columns for a file without a header.
@@ -44,51 +43,48 @@ func TestLoadColumnsWithoutHeader(t *testing.T) {
 // check or the server, and a broken first line is a bad row like any other.
 func TestLoadObjectsOfManyShapes(t *testing.T) {
 	t.Parallel()
-	for _, server := range testdb.Kinds(t, keepers...) {
-		t.Run(server, func(t *testing.T) {
-			t.Parallel()
-			l := newLoadingWith(t, server, "n INT NOT NULL DEFAULT 7, kind VARCHAR(8) DEFAULT 'k', must INT NOT NULL CHECK (must < 100),")
-			const ts = `"ts":"2026-03-29 01:00:00"`
-			path := l.write("day.jsonl", strings.Join([]string{
-				`{"sensor":`, ``, `[1]`,
-				`{"sensor":1,` + ts + `,"must":1}`,
-				`{"sensor":2,` + ts + `,"must":2,"n":2.0,"note":"two"}`,
-				`{"sensor":3,` + ts + `,"must":3,"kind":null}`,
-				`{"sensor":4,` + ts + `,"must":4,"kind":"x","n":4,"value":1}`,
-				`{"sensor":5,` + ts + `}`,
-				`{"sensor":6,` + ts + `,"must":99999999999}`,
-				`{"sensor":7,` + ts + `,"must":99999999999,"n":1}`,
-				`{"sensor":8,` + ts + `,"must":8,"n":null}`,
-				`{"sensor":9,` + ts + `,"must":9,"colour":1}`,
-				`{"sensor":10,"must":10}`,
-				`{"sensor":1,` + ts + `,"must":11,"n":1,"kind":"dup"}`,
-				`{"n":12,"sensor":12,` + ts + `,"must":12}`,
-				`{"sensor":13,"sensor":14,` + ts + `,"must":13}`,
-			}, "\n")+"\n")
-			got, _ := l.load(exitFailed, path)
-			if g := got[0]; g.Sent != 15 || g.Inserted+g.Duplicate != 6 || g.Duplicate != 1 || g.Rejected != 9 {
-				t.Errorf("loaded: %+v", g)
+	onEach(t, keepers, func(t *testing.T, server string) {
+		l := newLoadingWith(t, server, "n INT NOT NULL DEFAULT 7, kind VARCHAR(8) DEFAULT 'k', must INT NOT NULL CHECK (must < 100),")
+		const ts = `"ts":"2026-03-29 01:00:00"`
+		path := l.write("day.jsonl", strings.Join([]string{
+			`{"sensor":`, ``, `[1]`,
+			`{"sensor":1,` + ts + `,"must":1}`,
+			`{"sensor":2,` + ts + `,"must":2,"n":2.0,"note":"two"}`,
+			`{"sensor":3,` + ts + `,"must":3,"kind":null}`,
+			`{"sensor":4,` + ts + `,"must":4,"kind":"x","n":4,"value":1}`,
+			`{"sensor":5,` + ts + `}`,
+			`{"sensor":6,` + ts + `,"must":99999999999}`,
+			`{"sensor":7,` + ts + `,"must":99999999999,"n":1}`,
+			`{"sensor":8,` + ts + `,"must":8,"n":null}`,
+			`{"sensor":9,` + ts + `,"must":9,"colour":1}`,
+			`{"sensor":10,"must":10}`,
+			`{"sensor":1,` + ts + `,"must":11,"n":1,"kind":"dup"}`,
+			`{"n":12,"sensor":12,` + ts + `,"must":12}`,
+			`{"sensor":13,"sensor":14,` + ts + `,"must":13}`,
+		}, "\n")+"\n")
+		got, _ := l.load(exitFailed, path)
+		if g := got[0]; g.Sent != 15 || g.Inserted+g.Duplicate != 6 || g.Duplicate != 1 || g.Rejected != 9 {
+			t.Errorf("loaded: %+v", g)
+		}
+		rows := strings.Join(l.strings("SELECT sensor, n, COALESCE(kind, 'NULL'), must, COALESCE(note, 'NULL') FROM readings r WHERE sensor > 1 ORDER BY sensor", 5), "; ")
+		if want := "2 2 k 2 two; 3 7 NULL 3 NULL; 4 4 x 4 NULL; 12 12 k 12 NULL"; rows != want {
+			t.Errorf("rows %s, want %s", rows, want)
+		}
+		reasons := map[int64]string{}
+		for _, b := range l.bad("day.jsonl.bad.jsonl") {
+			reasons[b.Line] = b.Column + ": " + b.Reason
+		}
+		for line, want := range map[int64]string{1: "not a JSON object", 3: "not a JSON object", 8: "must: it is missing", 9: "", 10: "", 11: "n: it is NULL", 12: "colour", 13: "ts: it is missing", 16: "twice"} {
+			if got, there := reasons[line]; !there || !strings.Contains(got, want) {
+				t.Errorf("line %d: %q, want %q", line, got, want)
 			}
-			rows := strings.Join(l.strings("SELECT sensor, n, COALESCE(kind, 'NULL'), must, COALESCE(note, 'NULL') FROM readings r WHERE sensor > 1 ORDER BY sensor", 5), "; ")
-			if want := "2 2 k 2 two; 3 7 NULL 3 NULL; 4 4 x 4 NULL; 12 12 k 12 NULL"; rows != want {
-				t.Errorf("rows %s, want %s", rows, want)
-			}
-			reasons := map[int64]string{}
-			for _, b := range l.bad("day.jsonl.bad.jsonl") {
-				reasons[b.Line] = b.Column + ": " + b.Reason
-			}
-			for line, want := range map[int64]string{1: "not a JSON object", 3: "not a JSON object", 8: "must: it is missing", 9: "", 10: "", 11: "n: it is NULL", 12: "colour", 13: "ts: it is missing", 16: "twice"} {
-				if got, there := reasons[line]; !there || !strings.Contains(got, want) {
-					t.Errorf("line %d: %q, want %q", line, got, want)
-				}
-			}
-			// Again with some of the columns: other keys are ignored.
-			got, _ = l.load(exitFailed, path, "--columns=sensor,ts,must", "--source=again")
-			if g := got[0]; g.Inserted != 2 || g.Duplicate != 6 || g.Rejected != 7 {
-				t.Errorf("with --columns: %+v", g)
-			}
-		})
-	}
+		}
+		// Again with some of the columns: other keys are ignored.
+		got, _ = l.load(exitFailed, path, "--columns=sensor,ts,must", "--source=again")
+		if g := got[0]; g.Inserted != 2 || g.Duplicate != 6 || g.Rejected != 7 {
+			t.Errorf("with --columns: %+v", g)
+		}
+	})
 }
 
 // TestLoadValuesThatServersBend loads values that a server would silently change. They
@@ -201,9 +197,7 @@ func pack(t *testing.T, name, text string) string {
 	var w io.WriteCloser = gzip.NewWriter(&out)
 	if strings.HasSuffix(name, ".zst") {
 		z, err := zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<12))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w = z
 	}
 	_, err := io.WriteString(w, text)
@@ -385,9 +379,7 @@ keep  = "7d"
 `
 	rows := "id,ts\n1,2026-03-29 00:50:00\n2,1774747800.5\n3,2026-03-29T03:00:00+02:00\n4,soon\n"
 	for name, text := range map[string]string{file: declaration, dir + "/clock": loadStart.Format(time.RFC3339), dir + "/day.csv": rows} {
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, name, text)
 	}
 	mustPass(t, rowmill(t.Context(), "apply", file, "--clock", dir+"/clock", "--yes"))
 	s := rowmill(t.Context(), "load", file, dir+"/day.csv", "--unix-times", "s", "--bad", dir+"/bad.jsonl")
@@ -423,92 +415,86 @@ func TestLoadWordNull(t *testing.T) {
 // TestLoadBits checks that a BIT column accepts decimal integers on every server, as
 // SELECT b+0 prints them, and that bits of all widths are stored unchanged.
 func TestLoadBits(t *testing.T) {
-	for _, server := range testdb.Kinds(t, keepers...) {
-		t.Run(server, func(t *testing.T) {
-			t.Parallel()
-			l := newLoadingWith(t, server, "b1 BIT(1), b8 BIT(8), b64 BIT(64), n INT, ")
-			const rows = "sensor,ts,b1,b8,b64,n\n" +
-				"1,2026-03-29 00:40:01,1,10,9223372036854775807,1\n" +
-				"2,2026-03-29 00:40:01,0,b'10',0x10,2\n" +
-				"3,2026-03-29 00:40:01,0,00001010,100,3\n" +
-				"4,2026-03-29 00:40:01,,255,0,4\n" +
-				"5,2026-03-29 00:40:01,2,1,1,5\n" + // too many bits
-				"6,2026-03-29 00:40:01,1,256,1,6\n" +
-				"7,2026-03-29 00:40:01,t,1,1,7\n" + // COPY refuses it as an integer
-				"8,2026-03-29 00:40:01,1,1,1,t\n" +
-				"9,2026-03-29 00:40:01,1,1,1,true\n"
-			got, _ := l.load(exitFailed, l.write("bits.csv", rows))
-			if got[0].Inserted != 4 || got[0].Rejected != 5 {
-				l.Fatalf("%+v", got[0])
+	onEach(t, keepers, func(t *testing.T, server string) {
+		l := newLoadingWith(t, server, "b1 BIT(1), b8 BIT(8), b64 BIT(64), n INT, ")
+		const rows = "sensor,ts,b1,b8,b64,n\n" +
+			"1,2026-03-29 00:40:01,1,10,9223372036854775807,1\n" +
+			"2,2026-03-29 00:40:01,0,b'10',0x10,2\n" +
+			"3,2026-03-29 00:40:01,0,00001010,100,3\n" +
+			"4,2026-03-29 00:40:01,,255,0,4\n" +
+			"5,2026-03-29 00:40:01,2,1,1,5\n" + // too many bits
+			"6,2026-03-29 00:40:01,1,256,1,6\n" +
+			"7,2026-03-29 00:40:01,t,1,1,7\n" + // COPY refuses it as an integer
+			"8,2026-03-29 00:40:01,1,1,1,t\n" +
+			"9,2026-03-29 00:40:01,1,1,1,true\n"
+		got, _ := l.load(exitFailed, l.write("bits.csv", rows))
+		if got[0].Inserted != 4 || got[0].Rejected != 5 {
+			l.Fatalf("%+v", got[0])
+		}
+		columns := []string{"6 b1", "7 b8", "8 b1", "9 n", "10 n"}
+		var refused []string
+		for _, b := range l.bad("bits.csv.bad.jsonl") {
+			refused = append(refused, fmt.Sprintf("%d %s", b.Line, b.Column))
+		}
+		if !slices.Equal(refused, columns) {
+			l.Errorf("refused are %v, want %v", refused, columns)
+		}
+		decimal := func(c string) string {
+			if server == "postgres" {
+				return "CAST(" + c + " AS BIGINT)"
 			}
-			columns := []string{"6 b1", "7 b8", "8 b1", "9 n", "10 n"}
-			var refused []string
-			for _, b := range l.bad("bits.csv.bad.jsonl") {
-				refused = append(refused, fmt.Sprintf("%d %s", b.Line, b.Column))
-			}
-			if !slices.Equal(refused, columns) {
-				l.Errorf("refused are %v, want %v", refused, columns)
-			}
-			decimal := func(c string) string {
-				if server == "postgres" {
-					return "CAST(" + c + " AS BIGINT)"
-				}
-				return c + "+0"
-			}
-			query := fmt.Sprintf("SELECT sensor, %s, %s, %s FROM readings ORDER BY sensor", decimal("CAST(b1 AS BIT(1))"), decimal("b8"), decimal("b64"))
-			if server != "postgres" {
-				query = strings.Replace(query, "CAST(b1 AS BIT(1))", "b1", 1)
-			}
-			want := []string{"1 1 10 9223372036854775807", "2 0 2 16", "3 0 10 100", "4 <nil> 255 0"}
-			if got := l.strings(query, 4); !slices.Equal(got, want) {
-				l.Errorf("the table has %q, want %q", got, want)
-			}
-			// The numbers that the server prints for them load as the same values.
-			export := strings.Builder{}
-			export.WriteString(`{"sensor":0,"ts":"2026-03-29 00:40:01"}` + "\n")
-			for _, row := range l.strings(query, 4) {
-				f := strings.Fields(strings.ReplaceAll(row, "<nil>", "null"))
-				fmt.Fprintf(&export, `{"sensor":1%s,"ts":"2026-03-29 00:40:01","b1":%s,"b8":%s,"b64":%s}`+"\n", f[0], f[1], f[2], f[3])
-			}
-			l.load(exitDone, l.write("export.jsonl", export.String()))
-			var again []string
-			for _, row := range l.strings(strings.Replace(query, " ORDER", " WHERE sensor > 10 ORDER", 1), 4) {
-				again = append(again, strings.TrimPrefix(row, "1"))
-			}
-			if !slices.Equal(again, want) {
-				l.Errorf("exported and loaded again: %q, want %q", again, want)
-			}
-		})
-	}
+			return c + "+0"
+		}
+		query := fmt.Sprintf("SELECT sensor, %s, %s, %s FROM readings ORDER BY sensor", decimal("CAST(b1 AS BIT(1))"), decimal("b8"), decimal("b64"))
+		if server != "postgres" {
+			query = strings.Replace(query, "CAST(b1 AS BIT(1))", "b1", 1)
+		}
+		want := []string{"1 1 10 9223372036854775807", "2 0 2 16", "3 0 10 100", "4 <nil> 255 0"}
+		if got := l.strings(query, 4); !slices.Equal(got, want) {
+			l.Errorf("the table has %q, want %q", got, want)
+		}
+		// The numbers that the server prints for them load as the same values.
+		export := strings.Builder{}
+		export.WriteString(`{"sensor":0,"ts":"2026-03-29 00:40:01"}` + "\n")
+		for _, row := range l.strings(query, 4) {
+			f := strings.Fields(strings.ReplaceAll(row, "<nil>", "null"))
+			fmt.Fprintf(&export, `{"sensor":1%s,"ts":"2026-03-29 00:40:01","b1":%s,"b8":%s,"b64":%s}`+"\n", f[0], f[1], f[2], f[3])
+		}
+		l.load(exitDone, l.write("export.jsonl", export.String()))
+		var again []string
+		for _, row := range l.strings(strings.Replace(query, " ORDER", " WHERE sensor > 10 ORDER", 1), 4) {
+			again = append(again, strings.TrimPrefix(row, "1"))
+		}
+		if !slices.Equal(again, want) {
+			l.Errorf("exported and loaded again: %q, want %q", again, want)
+		}
+	})
 }
 
 // TestLoadRefusesWhatTypesDoNotHave checks that values that typed servers refuse are
 // refused on all servers, even if the server's columns accept any value.
 func TestLoadRefusesWhatTypesDoNotHave(t *testing.T) {
-	for _, server := range testdb.Kinds(t, keepers...) {
-		t.Run(server, func(t *testing.T) {
-			t.Parallel()
-			l := newLoadingWith(t, server, "d DATE, price DECIMAL(8,2), small SMALLINT, name VARCHAR(3), doc JSON, ")
-			const at = ",2026-03-29 00:40:01,"
-			got, _ := l.load(exitFailed, l.write("types.csv", "sensor,ts,d,price,small,name,doc\n"+
-				"1"+at+"2024-12-31,999999.99,32767,äöü,{}\n"+
-				"2"+at+"12/31/2024,1,1,a,{}\n"+
-				"3"+at+"2024-12-31,1000000,1,a,{}\n"+
-				"4"+at+"2024-12-31,1,32768,a,{}\n"+
-				"5"+at+"2024-12-31,1,1,abcd,{}\n"+
-				"6"+at+"2024-12-31,1,1,a,{\n"))
-			if got[0].Inserted != 1 || got[0].Rejected != 5 {
-				l.Errorf("%+v", got[0])
-			}
-			var lines []int64
-			for _, b := range l.bad("types.csv.bad.jsonl") {
-				lines = append(lines, b.Line)
-			}
-			if want := []int64{3, 4, 5, 6, 7}; !slices.Equal(lines, want) {
-				l.Errorf("refused are lines %v, want %v", lines, want)
-			}
-		})
-	}
+	onEach(t, keepers, func(t *testing.T, server string) {
+		l := newLoadingWith(t, server, "d DATE, price DECIMAL(8,2), small SMALLINT, name VARCHAR(3), doc JSON, ")
+		const at = ",2026-03-29 00:40:01,"
+		got, _ := l.load(exitFailed, l.write("types.csv", "sensor,ts,d,price,small,name,doc\n"+
+			"1"+at+"2024-12-31,999999.99,32767,äöü,{}\n"+
+			"2"+at+"12/31/2024,1,1,a,{}\n"+
+			"3"+at+"2024-12-31,1000000,1,a,{}\n"+
+			"4"+at+"2024-12-31,1,32768,a,{}\n"+
+			"5"+at+"2024-12-31,1,1,abcd,{}\n"+
+			"6"+at+"2024-12-31,1,1,a,{\n"))
+		if got[0].Inserted != 1 || got[0].Rejected != 5 {
+			l.Errorf("%+v", got[0])
+		}
+		var lines []int64
+		for _, b := range l.bad("types.csv.bad.jsonl") {
+			lines = append(lines, b.Line)
+		}
+		if want := []int64{3, 4, 5, 6, 7}; !slices.Equal(lines, want) {
+			l.Errorf("refused are lines %v, want %v", lines, want)
+		}
+	})
 }
 
 // TestLoadSpellsInstants checks that a row of another client and a loaded row have the
@@ -517,9 +503,7 @@ func TestLoadSpellsInstants(t *testing.T) {
 	t.Parallel()
 	l := newLoading(t, "sqlite")
 	for _, ts := range []string{"2026-03-29 00:40:01.123", "2026-03-29 00:40:02.000", "2026-03-29 00:40:03.5"} {
-		if _, err := l.db.SQL().ExecContext(l.Context(), "INSERT INTO readings (sensor, ts) VALUES (1, '"+ts+"')"); err != nil {
-			l.Fatal(err)
-		}
+		execSQL(l, l.db, "INSERT INTO readings (sensor, ts) VALUES (1, '"+ts+"')")
 	}
 	got, _ := l.load(exitDone, l.write("a.csv", "sensor,ts\n1,2026-03-29 00:40:01.123000\n1,2026-03-29T00:40:02Z\n1,2026-03-29 00:40:03.50\n1,2026-03-29 00:40:04.25\n"))
 	if got[0].Inserted != 1 || got[0].Duplicate != 3 {

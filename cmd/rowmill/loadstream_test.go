@@ -16,7 +16,6 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/state"
-	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // TestTrapStreamReadAhead checks a stream that is ended by Ctrl-C after more of it was
@@ -255,9 +254,7 @@ func TestTrapSpoolBeginsBehindDatabase(t *testing.T) {
 		if got, _ := l.load(exitDone, "--spool", spool); len(got[0].Damaged) != 0 {
 			l.Errorf("nothing is amiss: %v", got[0].Damaged)
 		}
-		if _, err := l.db.SQL().ExecContext(l.Context(), "DELETE FROM rowmill_sources"); err != nil {
-			l.Fatal(err)
-		}
+		execSQL(l, l.db, "DELETE FROM rowmill_sources")
 		if _, said := l.load(exitFailed, "--spool", spool); !strings.Contains(said, "begun for another") {
 			l.Errorf("forgotten: %s", said)
 		}
@@ -278,9 +275,7 @@ func TestTrapClonedSpool(t *testing.T) {
 	onKeepers(t, func(l *loading) {
 		ctx, st := l.Context(), state.New(l.db)
 		s := &state.Source{Table: "readings", Key: "00000000000000aa", Path: "/spool", Kind: state.SpoolSource, Loaded: 100}
-		if err := st.PutSource(ctx, st.DB(), s); err != nil {
-			l.Fatal(err)
-		}
+		must(l, st.PutSource(ctx, st.DB(), s))
 		for _, test := range []struct {
 			to, want int64
 			ok       bool
@@ -303,51 +298,41 @@ func TestTrapClonedSpool(t *testing.T) {
 // load begins.
 func TestLoadWaitsForServer(t *testing.T) {
 	t.Parallel()
-	for _, server := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
-		t.Run(server, func(t *testing.T) {
-			t.Parallel()
-			l := newLoading(t, server)
-			u, err := url.Parse(l.target)
-			if err != nil {
-				l.Fatal(err)
-			}
-			q := u.Query()
-			name := map[bool]string{true: "host", false: "socket"}[server == "postgres"]
-			there := q.Get(name)
-			if there == "" {
-				l.Skipf("the server has no socket: %s", l.target)
-			}
-			late, err := os.MkdirTemp("", "rm")
-			if err != nil {
-				l.Fatal(err)
-			}
-			defer os.RemoveAll(late)
-			late += "/s"
-			text, err := os.ReadFile(l.file)
-			if err != nil {
-				l.Fatal(err)
-			}
-			q.Set(name, late)
-			u.RawQuery = q.Encode()
-			l.write("readings.toml", strings.Replace(string(text), l.target, u.String(), 1))
-			path := l.write("day.csv", loadRows(0, 10, false).text)
-			if _, said := l.load(exitFailed, path, "--retry", "0s"); strings.Contains(said, "tried again") {
-				l.Errorf("without --retry: %s", said)
-			}
-			ctx, cancel := context.WithCancel(l.Context())
-			time.AfterFunc(300*time.Millisecond, cancel)
-			began := time.Now()
-			if out := rowmill(ctx, "load", l.file, path, "--bad", l.dir+"/bad.jsonl"); out.code != exitInterrupted || time.Since(began) > time.Minute {
-				l.Errorf("interrupted: exit %d after %s\n%s", out.code, time.Since(began), out.stderr)
-			}
-			time.AfterFunc(1500*time.Millisecond, func() {
-				if err := os.Symlink(there, late); err != nil {
-					l.Error(err)
-				}
-			})
-			if got, said := l.load(exitDone, path); got[0].Inserted != 10 || !strings.Contains(said, "will be tried again: ") {
-				l.Errorf("loaded: %+v\n%s", got[0], said)
+	onEach(t, servers, func(t *testing.T, server string) {
+		l := newLoading(t, server)
+		u, err := url.Parse(l.target)
+		must(l, err)
+		q := u.Query()
+		name := map[bool]string{true: "host", false: "socket"}[server == "postgres"]
+		there := q.Get(name)
+		if there == "" {
+			l.Skipf("the server has no socket: %s", l.target)
+		}
+		late, err := os.MkdirTemp("", "rm")
+		must(l, err)
+		defer os.RemoveAll(late)
+		late += "/s"
+		text := readFile(l, l.file)
+		q.Set(name, late)
+		u.RawQuery = q.Encode()
+		l.write("readings.toml", strings.Replace(string(text), l.target, u.String(), 1))
+		path := l.write("day.csv", loadRows(0, 10, false).text)
+		if _, said := l.load(exitFailed, path, "--retry", "0s"); strings.Contains(said, "tried again") {
+			l.Errorf("without --retry: %s", said)
+		}
+		ctx, cancel := context.WithCancel(l.Context())
+		time.AfterFunc(300*time.Millisecond, cancel)
+		began := time.Now()
+		if out := rowmill(ctx, "load", l.file, path, "--bad", l.dir+"/bad.jsonl"); out.code != exitInterrupted || time.Since(began) > time.Minute {
+			l.Errorf("interrupted: exit %d after %s\n%s", out.code, time.Since(began), out.stderr)
+		}
+		time.AfterFunc(1500*time.Millisecond, func() {
+			if err := os.Symlink(there, late); err != nil {
+				l.Error(err)
 			}
 		})
-	}
+		if got, said := l.load(exitDone, path); got[0].Inserted != 10 || !strings.Contains(said, "will be tried again: ") {
+			l.Errorf("loaded: %+v\n%s", got[0], said)
+		}
+	})
 }

@@ -13,9 +13,7 @@ import (
 func (l *loading) settle(path string) {
 	l.Helper()
 	old := time.Now().Add(-time.Minute)
-	if err := os.Chtimes(path, old, old); err != nil {
-		l.Fatal(err)
-	}
+	must(l, os.Chtimes(path, old, old))
 }
 
 // TestTrapHalfWrittenLine checks a file whose last line is incomplete. While the file

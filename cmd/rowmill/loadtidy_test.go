@@ -31,15 +31,11 @@ func TestLedgerIsTidied(t *testing.T) {
 		}
 		before := lines()
 		st := state.New(l.db)
-		if err := st.Tidy(l.Context(), "readings", time.Now().Add(-time.Minute)); err != nil {
-			l.Fatal(err)
-		}
+		must(l, st.Tidy(l.Context(), "readings", time.Now().Add(-time.Minute)))
 		if got := lines(); got != before {
 			l.Errorf("tidied too early: %s, were %s", got, before)
 		}
-		if err := st.Tidy(l.Context(), "readings", time.Now().Add(time.Minute)); err != nil {
-			l.Fatal(err)
-		}
+		must(l, st.Tidy(l.Context(), "readings", time.Now().Add(time.Minute)))
 		want := strings.Replace(before, " /done 10]", "]", 1)
 		if got := lines(); got != want || want == before || !strings.HasPrefix(want, "[begun ") {
 			l.Errorf("left are %s, were %s; want those of the file that is begun", got, before)

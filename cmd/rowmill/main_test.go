@@ -40,13 +40,54 @@ func rowmill(ctx context.Context, args ...string) session {
 	return session{code, stdout.String(), stderr.String()}
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readFile(t testing.TB, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
+	return text
+}
+
+func writeFile(t testing.TB, path, text string) {
+	t.Helper()
+	must(t, os.WriteFile(path, []byte(text), 0o644))
+}
+
+func execSQL(t testing.TB, db engine.Keeper, q string, args ...any) {
+	t.Helper()
+	if _, err := db.SQL().ExecContext(t.Context(), db.Bind(q), args...); err != nil {
+		t.Fatalf("%s: %v", q, err)
+	}
+}
+
+// keepers are the kinds of databases that support rolling tables, and servers are
+// those of them that are servers.
+var (
+	keepers = []string{"sqlite", "mariadb", "mysql", "postgres"}
+	servers = keepers[1:]
+)
+
+// onEach runs a test in parallel on those of the kinds that testdb chooses for it.
+func onEach(t *testing.T, kinds []string, fn func(t *testing.T, kind string)) {
+	for _, kind := range testdb.Kinds(t, kinds...) {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			fn(t, kind)
+		})
+	}
+}
+
 // openKeeper opens a target for the duration of the test.
 func openKeeper(t *testing.T, url string) engine.Keeper {
 	t.Helper()
 	opened, err := target.Open(t.Context(), url, func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := opened.Close(); err != nil {
 			t.Error(err)
@@ -73,12 +114,8 @@ func golden(t *testing.T, dir, name, got string) {
 	t.Helper()
 	path := filepath.Join(dir, "testdata", name)
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		writeFile(t, path, got)
 	}
 	want, err := os.ReadFile(path)
 	if err != nil {
@@ -93,9 +130,7 @@ func golden(t *testing.T, dir, name, got string) {
 func here(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return dir
 }
 

@@ -25,13 +25,9 @@ func TestServerCuts(t *testing.T) {
 	target.Query.Set("host", dir)
 	file := filepath.Join(dir, "readings.toml")
 	text := strings.Replace(plainDeclaration, "%q", `"`+target.String()+`"`, 1)
-	if err := os.WriteFile(file, []byte(strings.Replace(text, "%s", "TIMESTAMP", 1)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, strings.Replace(text, "%s", "TIMESTAMP", 1))
 	rows := filepath.Join(dir, "rows.csv")
-	if err := os.WriteFile(rows, []byte("sensor,ts,value\n1,2026-01-01 00:00:00,1\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, rows, "sensor,ts,value\n1,2026-01-01 00:00:00,1\n")
 	cutAfter := cuttingRelay(t, filepath.Join(dir, ".s.PGSQL.5432"), server)
 	for _, args := range [][]string{{"status", file}, {"apply", file, "--yes"}, {"run", file, "--once"}, {"load", file, rows, "--retry", "0s"}, {"restore", file, "--list"},
 		{"bench", "insert", "--rows", "10", "--target", target.String()}} {
@@ -78,12 +74,8 @@ func TestReaderGone(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"bench", "insert", "--target", "null:", "--rows", "10"}} {
 		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, r.Close())
 		var stderr bytes.Buffer
 		code := run(t.Context(), args, strings.NewReader(""), w, &stderr)
 		if code != exitPipe || strings.Contains(stderr.String(), "pipe") {
@@ -122,9 +114,7 @@ func TestVersionFlag(t *testing.T) {
 func TestAnnounced(t *testing.T) {
 	t.Parallel()
 	limited := filepath.Join(t.TempDir(), "mine.toml")
-	if err := os.WriteFile(limited, []byte(strings.Replace(mine, "batch   = 100", "batch   = 100\nmax-time = \"1s\"", 1)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, limited, strings.Replace(mine, "batch   = 100", "batch   = 100\nmax-time = \"1s\"", 1))
 	sqlite := "sqlite:?durability=none"
 	for says, args := range map[string][]string{
 		"at most 2s of inserting, by the runs' limits of time\n":                                 {"bench", "scenario", limited, "--target", sqlite, "--scale", "0.2", "--interval", "20ms"},

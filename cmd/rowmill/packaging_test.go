@@ -19,16 +19,11 @@ func TestUnits(t *testing.T) {
 	}
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "rowmill")
-	if err := os.WriteFile(binary, []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(binary, []byte("#!/bin/sh\n"), 0o755))
 	args := []string{"verify", "--man=no"}
 	command := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/rowmill (.*)$`)
 	for _, path := range units {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := readFile(t, path)
 		if m := command.FindStringSubmatch(string(text)); m != nil {
 			line := strings.NewReplacer("%i", "readings", "$ROWMILL_OPTIONS", "--listen 127.0.0.1:0").Replace(m[1])
 			takesCommand(t, strings.Fields(line))
@@ -36,16 +31,11 @@ func TestUnits(t *testing.T) {
 		name := strings.Replace(filepath.Base(path), "@.", "@readings.", 1)
 		unit := strings.ReplaceAll(string(text), "/usr/bin/rowmill", binary)
 		for _, as := range []string{name, filepath.Base(path)} {
-			if err := os.WriteFile(filepath.Join(dir, as), []byte(unit), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			writeFile(t, filepath.Join(dir, as), unit)
 		}
 		args = append(args, filepath.Join(dir, name))
 	}
-	text, err := os.ReadFile(filepath.Join(packaging, "Containerfile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, filepath.Join(packaging, "Containerfile"))
 	for _, m := range regexp.MustCompile(`(?m)^ *CMD \[(.*)\]$`).FindAllStringSubmatch(string(text), -1) {
 		line := strings.Split(strings.NewReplacer(`"`, "", " ", "").Replace(m[1]), ",")
 		if line[0] == "rowmill" { // the health check; the command comes after the entry point

@@ -12,13 +12,9 @@ import (
 func TestPasswordFileForOthers(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte("geheim\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, "geheim\n")
 	for mode, warned := range map[os.FileMode]bool{0o600: false, 0o400: false, 0o640: true, 0o644: true, 0o604: true} {
-		if err := os.Chmod(file, mode); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(file, mode))
 		for _, scheme := range []string{"mysql", "postgres"} {
 			s := rowmill(t.Context(), "bench", "insert", "--rows", "1", "--target", scheme+"://nobody@127.0.0.1:1/db?password-file="+file)
 			if got := strings.Contains(s.stderr, "other users can read it; chmod 600 "+file); got != warned || strings.Contains(s.stderr, "geheim") {
@@ -36,9 +32,7 @@ func TestPasswordInKeywords(t *testing.T) {
 	for _, target := range []string{"host=db1 password=geheim dbname=x", "host=db1 password=ge:geheim", "password=geheim host=/tmp:1", "postgres:host=x password=geheim",
 		"postgres:password=geheim", "postgres://?host=x password=geheim", "postgres://h/db?%zz&password=geheim", "mysql:u:geheim@tcp(h)/db", "u:geheim@tcp(h:3306)/db"} {
 		text := strings.NewReplacer("%q", `"`+target+`"`, "%s", "DATETIME").Replace(plainDeclaration)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, file, text)
 		for _, args := range [][]string{{"bench", "insert", "--rows", "1", "--target", target}, {"status", file}, {"plan", file, "--target", target}, {"sandbox", "start", "--target", target},
 			{"bench", "matrix", "--target", target}, {"bench", "mixed", "--target", target}, {"bench", "steady", "--target", target}} {
 			s := rowmill(t.Context(), args...)

@@ -37,9 +37,7 @@ func planTable(t *testing.T, kind, create, rest string) (file string, db engine.
 	opened := openKeeper(t, target.String())
 	file = filepath.Join(t.TempDir(), "readings.toml")
 	text := fmt.Sprintf("[table]\nname = \"readings\"\ntarget = %q\ntime = \"ts\"\ncreate = '''\n%s'''\n%s", target.String(), create, rest)
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, text)
 	return file, opened.(engine.Sizer)
 }
 
@@ -50,9 +48,7 @@ func planned(t *testing.T, args ...string) *sizing.Output {
 		t.Fatalf("exit %d: %s", s.code, s.stderr)
 	}
 	var out sizing.Output
-	if err := json.Unmarshal([]byte(s.stdout), &out); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(s.stdout), &out))
 	return &out
 }
 
@@ -62,13 +58,6 @@ func noScratch(t *testing.T, db engine.Sizer) {
 	names, err := db.Named(t.Context(), scratchName)
 	if err != nil || len(names) > 0 {
 		t.Errorf("left: %v, %v", names, err)
-	}
-}
-
-func exec1(t *testing.T, db engine.Keeper, q string, args ...any) {
-	t.Helper()
-	if _, err := db.SQL().ExecContext(t.Context(), db.Bind(q), args...); err != nil {
-		t.Fatalf("%s: %v", q, err)
 	}
 }
 
@@ -147,7 +136,7 @@ func TestPlanOfATableThatIs(t *testing.T) {
 			t.Parallel()
 			create := fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, note VARCHAR(400), PRIMARY KEY (sensor, ts))", server.time)
 			file, db := planTable(t, server.kind, create, planPeriod)
-			exec1(t, db, create)
+			execSQL(t, db, create)
 			long := strings.Repeat("long ", 60)
 			start := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 			for i := 0; i < 4000; i += 200 {
@@ -159,7 +148,7 @@ func TestPlanOfATableThatIs(t *testing.T) {
 					}
 					fmt.Fprintf(&q, "(%d, '%s', '%s')", j%7, start.Add(time.Duration(j)*time.Second).Format(time.DateTime), long)
 				}
-				exec1(t, db, q.String())
+				execSQL(t, db, q.String())
 			}
 			out := planned(t, file, "--memory", "256MB")
 			noScratch(t, db)
@@ -189,9 +178,7 @@ func TestPlanOfARollingTable(t *testing.T) {
 			clock := filepath.Join(t.TempDir(), "clock")
 			at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 			set := func(at time.Time) {
-				if err := os.WriteFile(clock, []byte(at.Format(time.RFC3339)), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				writeFile(t, clock, at.Format(time.RFC3339))
 			}
 			set(at)
 			if s := rowmill(t.Context(), "apply", file, "--yes", "--clock", clock); s.code != exitDone {
@@ -209,16 +196,16 @@ func TestPlanOfARollingTable(t *testing.T) {
 					}
 					fmt.Fprintf(&q, "(%d, '%s')", i, at.Add(time.Duration(h)*time.Hour+time.Duration(i/2)*time.Second).Format(time.DateTime))
 					if i%900 == 899 {
-						exec1(t, db, strings.Replace(q.String(), "INTO readings", "INTO "+insertInto(server.kind, at.Add(time.Duration(h)*time.Hour)), 1))
+						execSQL(t, db, strings.Replace(q.String(), "INTO readings", "INTO "+insertInto(server.kind, at.Add(time.Duration(h)*time.Hour)), 1))
 					}
 				}
 			}
-			exec1(t, db, "INSERT INTO "+insertInto(server.kind, at.Add(3*time.Hour))+" VALUES (1, '2026-11-20 15:00:01')")
+			execSQL(t, db, "INSERT INTO "+insertInto(server.kind, at.Add(3*time.Hour))+" VALUES (1, '2026-11-20 15:00:01')")
 			switch server.kind {
 			case "postgres":
-				exec1(t, db, "ANALYZE readings")
+				execSQL(t, db, "ANALYZE readings")
 			case "mysql", "mariadb":
-				exec1(t, db, "ANALYZE TABLE readings")
+				execSQL(t, db, "ANALYZE TABLE readings")
 			}
 			set(at.Add(3*time.Hour + time.Minute))
 			out := planned(t, file, "--clock", clock, "--memory", "256MB", "--sample-rows", "5000")
@@ -276,9 +263,7 @@ func TestPlanInterruptedAndKilled(t *testing.T) {
 
 			c := exec.Command(os.Args[0], args...)
 			c.Env = append(os.Environ(), processVariable+"=1")
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Start())
 			appears()
 			if err := c.Process.Kill(); err != nil {
 				t.Error(err)
@@ -297,9 +282,7 @@ func TestPlanWithoutAServer(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "field.toml")
 	text := "[table]\nname = \"field\"\ntarget = \"mariadb://db1/metrics\"\ntime = \"ts\"\ncreate = \"CREATE TABLE field (k BIGINT NOT NULL, ts DATETIME NOT NULL, PRIMARY KEY (k, ts))\"\n" + planPeriod
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, text)
 	s := rowmill(t.Context(), "plan", file, "--row-bytes", "102", "--rate", "509.26", "--memory", "2GB")
 	if s.code != exitDone {
 		t.Fatalf("exit %d: %s", s.code, s.stderr)
@@ -336,9 +319,7 @@ func TestPlanFromARecord(t *testing.T) {
 	}
 	file := filepath.Join(dir, "field.toml")
 	text := "[table]\nname = \"field\"\ntarget = \"mariadb://db1/metrics\"\ntime = \"ts\"\ncreate = \"CREATE TABLE field (k BIGINT NOT NULL, ts DATETIME NOT NULL, PRIMARY KEY (k, ts))\"\n" + planPeriod
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, text)
 	out := planned(t, file, "--row-bytes", "100", "--memory", "64GB", "--record", record)
 	if !out.Before.Measured || !out.After.Measured || !strings.Contains(out.Rate.From, "run.jsonl") || out.Rate.Value <= 0 || out.Before.LastRows != 200000 {
 		t.Errorf("%+v\n%+v\n%+v", out.Rate, out.Before, out.After)
@@ -376,8 +357,6 @@ func TestApplyFindsThePeriod(t *testing.T) {
 func mustGrid(t *testing.T, text string) rolling.Grid {
 	t.Helper()
 	g, err := rolling.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return g
 }

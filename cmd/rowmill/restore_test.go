@@ -46,20 +46,14 @@ func newArchivedOf(t *testing.T, server, declaration string) *archived {
 		typ = "TIMESTAMP"
 	}
 	text := fmt.Sprintf(declaration, target.String(), typ, filepath.Join(dir, "archive"))
-	if err := os.WriteFile(w.file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, w.file, text)
 	d, err := rolling.ParseDeclaration(w.file, []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.table = &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Definition: d.Definition, PrimaryKey: d.Definition.PrimaryKey}
 	start := time.Date(2026, 3, 29, 0, 40, 0, 0, time.UTC)
 	for hour := range 12 {
 		now := start.Add(time.Duration(hour) * time.Hour)
-		if err := os.WriteFile(w.clock, []byte(now.Format(time.RFC3339)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, w.clock, now.Format(time.RFC3339))
 		if hour == 0 {
 			mustPass(t, w.run("apply", "--yes"))
 		}
@@ -124,9 +118,7 @@ func (w *archived) firstArchive() (name string, rows int64) {
 			Rows   int64  `json:"rows"`
 		} `json:"archives"`
 	}
-	if err := json.Unmarshal([]byte(s.stdout), &list); err != nil {
-		w.Fatal(err)
-	}
+	must(w, json.Unmarshal([]byte(s.stdout), &list))
 	if len(list.Archives) == 0 {
 		w.Fatal("nothing was archived")
 	}
@@ -138,54 +130,51 @@ func (w *archived) firstArchive() (name string, rows int64) {
 // separate table. A kill at any point must not change the result.
 func TestRestore(t *testing.T) {
 	t.Parallel()
-	for _, server := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
-		t.Run(server, func(t *testing.T) {
-			t.Parallel()
-			w := newArchived(t, server)
-			period, rows := w.firstArchive()
-			dropped := w.state()
-			if strings.Contains(dropped, "period "+period+" ") || !strings.Contains(dropped, " dropped ") {
-				t.Fatalf("period %s is still there:\n%s", period, dropped)
-			}
-			mustPass(t, w.run("restore", period, "--yes"))
-			restored := w.state()
-			if !strings.Contains(restored, fmt.Sprintf("period %s %d\n", period, rows)) || !strings.Contains(restored, " restored ") {
-				t.Fatalf("after restore:\n%s", restored)
-			}
+	onEach(t, keepers, func(t *testing.T, server string) {
+		w := newArchived(t, server)
+		period, rows := w.firstArchive()
+		dropped := w.state()
+		if strings.Contains(dropped, "period "+period+" ") || !strings.Contains(dropped, " dropped ") {
+			t.Fatalf("period %s is still there:\n%s", period, dropped)
+		}
+		mustPass(t, w.run("restore", period, "--yes"))
+		restored := w.state()
+		if !strings.Contains(restored, fmt.Sprintf("period %s %d\n", period, rows)) || !strings.Contains(restored, " restored ") {
+			t.Fatalf("after restore:\n%s", restored)
+		}
+		mustPass(t, w.run("run", "--once"))
+		if got := w.state(); got != restored {
+			t.Fatalf("retention has changed what was restored:\n%s\nwas\n%s", got, restored)
+		}
+		if again := w.run("restore", period, "--yes"); again.code != exitFailed || !strings.Contains(again.stderr, "has that period") {
+			t.Errorf("restored twice: %+v", again)
+		}
+		points := 0
+		for n := 1; ; n++ {
+			mustPass(t, w.run("restore", period, "--release", "--yes"))
 			mustPass(t, w.run("run", "--once"))
+			if got := w.state(); got != dropped {
+				t.Fatalf("released and dropped:\n%s\nwas\n%s", got, dropped)
+			}
+			if !w.killed(n, "restore", period, "--yes") {
+				break
+			}
+			points++
+			// Maintenance must neither seal nor drop a period that is restored in
+			// part.
+			mustPass(t, w.run("run", "--once"))
+			if again := w.run("restore", period, "--yes"); again.code != exitDone && !strings.Contains(again.stderr, "has that period") {
+				t.Fatalf("killed at point %d: %+v", n, again)
+			}
 			if got := w.state(); got != restored {
-				t.Fatalf("retention has changed what was restored:\n%s\nwas\n%s", got, restored)
+				t.Fatalf("killed at point %d it ends as\n%s\nwant\n%s", n, got, restored)
 			}
-			if again := w.run("restore", period, "--yes"); again.code != exitFailed || !strings.Contains(again.stderr, "has that period") {
-				t.Errorf("restored twice: %+v", again)
-			}
-			points := 0
-			for n := 1; ; n++ {
-				mustPass(t, w.run("restore", period, "--release", "--yes"))
-				mustPass(t, w.run("run", "--once"))
-				if got := w.state(); got != dropped {
-					t.Fatalf("released and dropped:\n%s\nwas\n%s", got, dropped)
-				}
-				if !w.killed(n, "restore", period, "--yes") {
-					break
-				}
-				points++
-				// Maintenance must neither seal nor drop a period that is restored in
-				// part.
-				mustPass(t, w.run("run", "--once"))
-				if again := w.run("restore", period, "--yes"); again.code != exitDone && !strings.Contains(again.stderr, "has that period") {
-					t.Fatalf("killed at point %d: %+v", n, again)
-				}
-				if got := w.state(); got != restored {
-					t.Fatalf("killed at point %d it ends as\n%s\nwant\n%s", n, got, restored)
-				}
-			}
-			if points < 8 {
-				t.Errorf("it was killed at %d points only", points)
-			}
-			w.restoreInto(period, rows)
-		})
-	}
+		}
+		if points < 8 {
+			t.Errorf("it was killed at %d points only", points)
+		}
+		w.restoreInto(period, rows)
+	})
 }
 
 // restoreInto restores into a separate table, killed at each point.
@@ -211,9 +200,7 @@ func (w *archived) restoreInto(period string, rows int64) {
 		if again := w.run("restore", period, "--into", "old readings", "--yes"); again.code != exitFailed || !strings.Contains(again.stderr, "exists already") {
 			w.Fatalf("into a table that is there: %+v", again)
 		}
-		if err := w.db.Try(w.Context(), engine.DropTables{Names: []string{"old readings"}}); err != nil {
-			w.Fatal(err)
-		}
+		must(w, w.db.Try(w.Context(), engine.DropTables{Names: []string{"old readings"}}))
 		if !killed {
 			break
 		}
@@ -235,13 +222,9 @@ func TestRestoredAndChanged(t *testing.T) {
 			mustPass(t, w.run("restore", period, "--yes"))
 			folder := filepath.Join(filepath.Dir(w.file), "archive", "readings")
 			before, err := archive.Look(filepath.Join(folder, period+".parquet"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			from, to := w.db.Words().Literal(w.table, before.From), w.db.Words().Literal(w.table, before.To)
-			if _, err := w.db.SQL().ExecContext(t.Context(), "UPDATE readings SET value = value + 1 WHERE ts >= "+from+" AND ts < "+to); err != nil {
-				t.Fatal(err)
-			}
+			execSQL(t, w.db, "UPDATE readings SET value = value + 1 WHERE ts >= "+from+" AND ts < "+to)
 			mustPass(t, w.run("restore", period, "--release", "--yes"))
 			mustPass(t, w.run("run", "--once"))
 			mustPass(t, w.run("run", "--once"))
@@ -268,10 +251,7 @@ func TestRestoreRefuses(t *testing.T) {
 	period, _ := w.firstArchive()
 	before := w.state()
 	path := filepath.Join(filepath.Dir(w.file), "archive", "readings", period+".parquet")
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := readFile(t, path)
 	for _, c := range []struct {
 		name string
 		args []string
@@ -298,9 +278,7 @@ func TestRestoreRefuses(t *testing.T) {
 	for _, at := range []int{4, len(whole) / 3, len(whole) - 20} {
 		bad := bytes.Clone(whole)
 		bad[at] ^= 4
-		if err := os.WriteFile(path, bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, bad, 0o600))
 		if s := w.run("restore", period, "--yes"); s.code != exitFailed || !strings.Contains(s.stderr, "damaged") {
 			t.Errorf("file with byte %d changed: exit %d, %s", at, s.code, s.stderr)
 		}
@@ -311,9 +289,7 @@ func TestRestoreRefuses(t *testing.T) {
 	if got := w.state(); got != before {
 		t.Errorf("left behind:\n%s\nwas\n%s", got, before)
 	}
-	if err := os.WriteFile(path, whole, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, whole, 0o600))
 	mustPass(t, w.run("restore", "--list", "--verify"))
 	s := w.run("restore", "--file", path, "--json", "--yes")
 	mustPass(t, s)
@@ -333,13 +309,9 @@ func TestRestoreWaits(t *testing.T) {
 			w := newArchived(t, server)
 			period, rows := w.firstArchive()
 			tx, err := w.db.SQL().BeginTx(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var n int64
-			if err := tx.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM readings").Scan(&n); err != nil {
-				t.Fatal(err)
-			}
+			must(t, tx.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM readings").Scan(&n))
 			stderr, waiting := &overheard{want: "waiting for the table's lock", seen: make(chan struct{})}, false
 			done := make(chan int)
 			go func() {
@@ -353,9 +325,7 @@ func TestRestoreWaits(t *testing.T) {
 			case <-time.After(time.Minute):
 				t.Error("it neither waits nor ends")
 			}
-			if err := tx.Rollback(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, tx.Rollback())
 			if !waiting {
 				return
 			}

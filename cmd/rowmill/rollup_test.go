@@ -31,76 +31,65 @@ every = "1d"
 // a refresh.
 func TestRollupRefresh(t *testing.T) {
 	t.Parallel()
-	for _, kind := range testdb.Kinds(t, "sqlite", "postgres", "mariadb", "mysql") {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			target := testdb.Target(t, kind)
-			db := openKeeper(t, target.String())
-			dir := t.TempDir()
-			file, clock := filepath.Join(dir, "readings.toml"), filepath.Join(dir, "clock")
-			typ := map[bool]string{true: "TIMESTAMP", false: "DATETIME"}[kind == "postgres"]
-			if err := os.WriteFile(file, fmt.Appendf(nil, refreshDeclaration, target.String(), typ), 0o644); err != nil {
-				t.Fatal(err)
+	onEach(t, keepers, func(t *testing.T, kind string) {
+		target := testdb.Target(t, kind)
+		db := openKeeper(t, target.String())
+		dir := t.TempDir()
+		file, clock := filepath.Join(dir, "readings.toml"), filepath.Join(dir, "clock")
+		typ := map[bool]string{true: "TIMESTAMP", false: "DATETIME"}[kind == "postgres"]
+		must(t, os.WriteFile(file, fmt.Appendf(nil, refreshDeclaration, target.String(), typ), 0o644))
+		at := func(now string) {
+			writeFile(t, clock, now)
+		}
+		sql := func(q string) {
+			t.Helper()
+			if _, err := db.SQL().ExecContext(t.Context(), q); err != nil {
+				t.Fatalf("%s: %v", q, err)
 			}
-			at := func(now string) {
-				if err := os.WriteFile(clock, []byte(now), 0o644); err != nil {
-					t.Fatal(err)
-				}
+		}
+		refresh := func(args ...string) session {
+			return rowmill(t.Context(), append([]string{"rollup", "refresh", file, "--clock", clock, "--yes"}, args...)...)
+		}
+		at("2026-11-20T00:30:00Z")
+		mustPass(t, rowmill(t.Context(), "apply", file, "--clock", clock, "--yes"))
+		sql("INSERT INTO readings (sensor, ts, value) VALUES (1, '2026-11-20 06:10:00', 1), (1, '2026-11-20 07:10:00', 2)")
+		at("2026-11-21T00:30:00Z")
+		mustPass(t, rowmill(t.Context(), "run", file, "--clock", clock, "--once"))
+		total := func(table string) (sum int) {
+			t.Helper()
+			must(t, db.SQL().QueryRowContext(t.Context(), "SELECT SUM(total) FROM "+table).Scan(&sum))
+			return sum
+		}
+		if got := total("readings_1d"); got != 3 {
+			t.Errorf("the day's total is %d", got)
+		}
+		stored := "readings"
+		if kind == "sqlite" {
+			stored = "readings_p20261120"
+		}
+		sql("UPDATE " + stored + " SET value = 10 WHERE value = 2")
+		s := refresh("--from", "2026-11-20 07:00", "--to", "2026-11-20T08:00:00Z")
+		mustPass(t, s)
+		if !strings.Contains(s.stdout, "2 buckets") {
+			t.Errorf("it said %q", s.stdout)
+		}
+		for _, table := range []string{"readings_1h", "readings_1d", "readings_1h_live", "readings_1d_live"} {
+			if got := total(table); got != 11 {
+				t.Errorf("the total of %s is %d, want 11", table, got)
 			}
-			sql := func(q string) {
-				t.Helper()
-				if _, err := db.SQL().ExecContext(t.Context(), q); err != nil {
-					t.Fatalf("%s: %v", q, err)
-				}
-			}
-			refresh := func(args ...string) session {
-				return rowmill(t.Context(), append([]string{"rollup", "refresh", file, "--clock", clock, "--yes"}, args...)...)
-			}
-			at("2026-11-20T00:30:00Z")
-			mustPass(t, rowmill(t.Context(), "apply", file, "--clock", clock, "--yes"))
-			sql("INSERT INTO readings (sensor, ts, value) VALUES (1, '2026-11-20 06:10:00', 1), (1, '2026-11-20 07:10:00', 2)")
-			at("2026-11-21T00:30:00Z")
-			mustPass(t, rowmill(t.Context(), "run", file, "--clock", clock, "--once"))
-			total := func(table string) (sum int) {
-				t.Helper()
-				if err := db.SQL().QueryRowContext(t.Context(), "SELECT SUM(total) FROM "+table).Scan(&sum); err != nil {
-					t.Fatal(err)
-				}
-				return sum
-			}
-			if got := total("readings_1d"); got != 3 {
-				t.Errorf("the day's total is %d", got)
-			}
-			stored := "readings"
-			if kind == "sqlite" {
-				stored = "readings_p20261120"
-			}
-			sql("UPDATE " + stored + " SET value = 10 WHERE value = 2")
-			s := refresh("--from", "2026-11-20 07:00", "--to", "2026-11-20T08:00:00Z")
-			mustPass(t, s)
-			if !strings.Contains(s.stdout, "2 buckets") {
-				t.Errorf("it said %q", s.stdout)
-			}
-			for _, table := range []string{"readings_1h", "readings_1d", "readings_1h_live", "readings_1d_live"} {
-				if got := total(table); got != 11 {
-					t.Errorf("the total of %s is %d, want 11", table, got)
-				}
-			}
-			s = refresh("--from", "2026-11-20", "--to", "2030-01-01", "--json")
-			mustPass(t, s)
-			if !strings.Contains(s.stdout, `"format":"rowmill.refresh/1"`) {
-				t.Errorf("it printed %q", s.stdout)
-			}
-		})
-	}
+		}
+		s = refresh("--from", "2026-11-20", "--to", "2030-01-01", "--json")
+		mustPass(t, s)
+		if !strings.Contains(s.stdout, `"format":"rowmill.refresh/1"`) {
+			t.Errorf("it printed %q", s.stdout)
+		}
+	})
 }
 
 func TestRollupRefreshRefuses(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "readings.toml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, refreshDeclaration, "sqlite:"+file+".db", "DATETIME"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, fmt.Appendf(nil, refreshDeclaration, "sqlite:"+file+".db", "DATETIME"), 0o644))
 	mustPass(t, rowmill(t.Context(), "apply", file, "--yes"))
 	for name, c := range map[string]struct {
 		args string
@@ -123,9 +112,7 @@ func TestApplyOfAChangedRollup(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile("readings.toml", []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, "readings.toml", text)
 	}
 	text := fmt.Sprintf(refreshDeclaration, "sqlite:kept.db", "DATETIME")
 	write(text)

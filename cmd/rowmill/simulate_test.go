@@ -81,12 +81,9 @@ func TestSimulatedMonth(t *testing.T) {
 // which three are kept.
 func TestSimulatedWeek(t *testing.T) {
 	t.Parallel()
-	for _, server := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
-		t.Run(server, func(t *testing.T) {
-			t.Parallel()
-			simulate(t, server, time.Date(2026, 3, 26, 0, 0, 0, 0, time.UTC), 6, 3)
-		})
-	}
+	onEach(t, keepers, func(t *testing.T, server string) {
+		simulate(t, server, time.Date(2026, 3, 26, 0, 0, 0, 0, time.UTC), 6, 3)
+	})
 }
 
 // simulate runs a table for some days, beginning with first, and keeps the last keep
@@ -102,13 +99,9 @@ func simulate(t *testing.T, server string, first time.Time, days, keep int) {
 		typ = "TIMESTAMP"
 	}
 	text := fmt.Sprintf(monthDeclaration, target.String(), typ, keep, filepath.Join(dir, "archive"))
-	if err := os.WriteFile(m.file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, m.file, text)
 	d, err := rolling.ParseDeclaration(m.file, []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m.table = &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Definition: d.Definition, PrimaryKey: d.Definition.PrimaryKey}
 	m.tick(m.first)
 	mustPass(t, rowmill(t.Context(), "apply", m.file, "--clock", m.clock, "--yes"))
@@ -317,13 +310,9 @@ func (m *month) check(when string) {
 	t := m.t
 	t.Helper()
 	var there, gone int64
-	if err := m.db.SQL().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+m.db.Dialect().Quote("readings")).Scan(&there); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.db.SQL().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+m.db.Dialect().Quote("readings")).Scan(&there))
 	periods, err := state.New(m.db).Periods(t.Context(), "readings")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, p := range periods {
 		if p.State == state.Dropped {
 			gone += p.Rows
@@ -355,22 +344,16 @@ func (m *month) compareLevel(level string, length int64) {
 	}
 	q := m.db.Dialect().Quote
 	rows, err := m.db.SQL().QueryContext(t.Context(), fmt.Sprintf("SELECT sensor, %s, n, total, peak, low FROM %s", m.db.Words().Position(m.table, q("bucket")), q(level)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer rows.Close()
 	got := map[string]bucket{}
 	for rows.Next() {
 		var sensor, at int64
 		var b bucket
-		if err := rows.Scan(&sensor, &at, &b.n, &b.total, &b.peak, &b.low); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&sensor, &at, &b.n, &b.total, &b.peak, &b.low))
 		got[fmt.Sprintf("%d %d", sensor, at)] = b
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rows.Err())
 	wrong := 0
 	for key, b := range want {
 		if got[key] != b {

@@ -39,9 +39,7 @@ func plainTable(t *testing.T, kind string, rows int) (file string, db engine.Kee
 	}
 	db = openKeeper(t, target)
 	file = filepath.Join(t.TempDir(), "readings.toml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, plainDeclaration, target, typ), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, fmt.Appendf(nil, plainDeclaration, target, typ), 0o644))
 	var values []string
 	now := time.Now().UTC()
 	for i := range rows {
@@ -49,9 +47,7 @@ func plainTable(t *testing.T, kind string, rows int) (file string, db engine.Kee
 	}
 	for _, q := range []string{"CREATE TABLE readings (sensor INT NOT NULL, ts " + typ + " NOT NULL, value INT, PRIMARY KEY (sensor, ts))",
 		"INSERT INTO readings VALUES " + strings.Join(values, ", ")} {
-		if _, err := db.SQL().ExecContext(t.Context(), q); err != nil {
-			t.Fatal(err)
-		}
+		execSQL(t, db, q)
 	}
 	return file, db
 }
@@ -60,34 +56,31 @@ func plainTable(t *testing.T, kind string, rows int) (file string, db engine.Kee
 // nothing, with and without --yes.
 func TestDryRunOfTheEnd(t *testing.T) {
 	t.Parallel()
-	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			file, db := plainTable(t, kind, 100)
-			mustPass(t, rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates"))
-			for _, verb := range []string{"--finish", "--undo"} {
-				for _, yes := range []string{"--yes=true", "--yes=false"} {
-					s := rowmill(t.Context(), "apply", file, verb, "--dry-run", yes)
-					if s.code != exitDone || strings.Contains(s.stderr, "Continue?") || !regexp.MustCompile(`DROP TABLE IF EXISTS .readings__rowmill`).MatchString(s.stdout) {
-						t.Errorf("%s %s: exit %d, stdout: %s\nstderr: %s", verb, yes, s.code, s.stdout, s.stderr)
-					}
-					if regexp.MustCompile(`(?m)^-- .*;$`).MatchString(s.stdout) {
-						t.Errorf("%s: a comment ends like a statement: %s", verb, s.stdout)
-					}
+	onEach(t, keepers, func(t *testing.T, kind string) {
+		file, db := plainTable(t, kind, 100)
+		mustPass(t, rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates"))
+		for _, verb := range []string{"--finish", "--undo"} {
+			for _, yes := range []string{"--yes=true", "--yes=false"} {
+				s := rowmill(t.Context(), "apply", file, verb, "--dry-run", yes)
+				if s.code != exitDone || strings.Contains(s.stderr, "Continue?") || !regexp.MustCompile(`DROP TABLE IF EXISTS .readings__rowmill`).MatchString(s.stdout) {
+					t.Errorf("%s %s: exit %d, stdout: %s\nstderr: %s", verb, yes, s.code, s.stdout, s.stderr)
+				}
+				if regexp.MustCompile(`(?m)^-- .*;$`).MatchString(s.stdout) {
+					t.Errorf("%s: a comment ends like a statement: %s", verb, s.stdout)
 				}
 			}
-			for _, table := range []string{"readings", "readings__rowmill_old"} {
-				schema, err := db.Describe(t.Context(), table)
-				if err != nil || schema.Partitioned != (table == "readings") {
-					t.Errorf("%s afterwards: %+v, %v", table, schema, err)
-				}
+		}
+		for _, table := range []string{"readings", "readings__rowmill_old"} {
+			schema, err := db.Describe(t.Context(), table)
+			if err != nil || schema.Partitioned != (table == "readings") {
+				t.Errorf("%s afterwards: %+v, %v", table, schema, err)
 			}
-			mustPass(t, rowmill(t.Context(), "apply", file, "--undo", "--yes"))
-			if schema, err := db.Describe(t.Context(), "readings"); err != nil || schema.Partitioned {
-				t.Errorf("after --undo: %+v, %v", schema, err)
-			}
-		})
-	}
+		}
+		mustPass(t, rowmill(t.Context(), "apply", file, "--undo", "--yes"))
+		if schema, err := db.Describe(t.Context(), "readings"); err != nil || schema.Partitioned {
+			t.Errorf("after --undo: %+v, %v", schema, err)
+		}
+	})
 }
 
 // TestUndoWithRollups checks that --undo removes the rolling table although views of
@@ -164,21 +157,18 @@ func TestInterruptAtQuestion(t *testing.T) {
 // interrupt, and names a command that continues it.
 func TestInterruptAdoption(t *testing.T) {
 	t.Parallel()
-	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			file, db := plainTable(t, kind, 3000)
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			stderr := &watched{find: regexp.MustCompile(`Z (copy|verify)`), found: func([]string) { cancel() }}
-			code := run(ctx, []string{"apply", file, "--yes", "--allow-duplicates"}, strings.NewReader(""), &bytes.Buffer{}, stderr)
-			if text := stderr.String(); code != exitInterrupted || !strings.Contains(text, "rowmill: interrupted") || !strings.Contains(text, "Try: rowmill apply "+file) {
-				t.Errorf("exit %d, stderr: %s", code, text)
-			}
-			mustPass(t, rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates"))
-			if schema, err := db.Describe(t.Context(), "readings"); err != nil || !schema.Partitioned {
-				t.Errorf("afterwards: %+v, %v", schema, err)
-			}
-		})
-	}
+	onEach(t, keepers, func(t *testing.T, kind string) {
+		file, db := plainTable(t, kind, 3000)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		stderr := &watched{find: regexp.MustCompile(`Z (copy|verify)`), found: func([]string) { cancel() }}
+		code := run(ctx, []string{"apply", file, "--yes", "--allow-duplicates"}, strings.NewReader(""), &bytes.Buffer{}, stderr)
+		if text := stderr.String(); code != exitInterrupted || !strings.Contains(text, "rowmill: interrupted") || !strings.Contains(text, "Try: rowmill apply "+file) {
+			t.Errorf("exit %d, stderr: %s", code, text)
+		}
+		mustPass(t, rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates"))
+		if schema, err := db.Describe(t.Context(), "readings"); err != nil || !schema.Partitioned {
+			t.Errorf("afterwards: %+v, %v", schema, err)
+		}
+	})
 }

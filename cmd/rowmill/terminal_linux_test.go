@@ -65,9 +65,7 @@ func TestTerminalIsAskedNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ours, theirs := openTerminal(t)
 			before, err := term.GetState(theirs.Fd())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got := make(chan string)
 			go func() {
 				var text strings.Builder

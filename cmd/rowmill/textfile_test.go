@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -32,12 +31,8 @@ func TestDeclarationFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	fifo, huge := filepath.Join(dir, "fifo.toml"), filepath.Join(dir, "huge.toml")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(huge, []byte(strings.Repeat("# rows\n", 1<<18)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(fifo, 0o600))
+	writeFile(t, huge, strings.Repeat("# rows\n", 1<<18))
 	for file, says := range map[string]string{
 		fifo:        "is a FIFO, not a regular file",
 		huge:        "has more than 1 MiB",
@@ -63,13 +58,9 @@ func TestReadEnds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	fifo, table := filepath.Join(dir, "fifo"), filepath.Join(dir, "readings.toml")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(fifo, 0o600))
 	text := strings.NewReplacer("%q", `"sqlite:`+filepath.Join(dir, "db")+`"`, "%s", "DATETIME").Replace(plainDeclaration)
-	if err := os.WriteFile(table, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, table, text)
 	if _, err := rolling.ParseDeclarationFor(table, []byte(text), ""); err != nil {
 		t.Fatal(err)
 	}
