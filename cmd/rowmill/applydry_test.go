@@ -1,13 +1,8 @@
 package main
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // TestApplyDryRun checks that a dry run prints each statement once, in order,
@@ -15,14 +10,8 @@ import (
 func TestApplyDryRun(t *testing.T) {
 	t.Parallel()
 	onEach(t, keepers, func(t *testing.T, kind string) {
-		file := filepath.Join(t.TempDir(), "readings.toml")
-		typ := map[bool]string{true: "TIMESTAMP", false: "DATETIME"}[kind == "postgres"]
-		target := testdb.Target(t, kind).String()
-		write := func(more string) {
-			t.Helper()
-			must(t, os.WriteFile(file, append(fmt.Appendf(nil, plainDeclaration, target, typ), more...), 0o644))
-		}
-		write("")
+		d := declare(t, kind, plainDeclaration)
+		file := d.file
 		dry := func() string {
 			t.Helper()
 			s := rowmill(t.Context(), "apply", file, "--dry-run")
@@ -43,7 +32,7 @@ func TestApplyDryRun(t *testing.T) {
 		if out, want := dry(), "-- readings matches "+file+": nothing to do\n"; out != want {
 			t.Errorf("an applied one: %q, want %q", out, want)
 		}
-		write("keep  = \"100d\"\n")
+		writeFile(t, file, d.text+"keep  = \"100d\"\n")
 		if out := dry(); !strings.Contains(out, "keep:") || !strings.Contains(out, "record the declaration") {
 			t.Errorf("another retention: %s", out)
 		}

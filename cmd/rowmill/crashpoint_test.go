@@ -16,11 +16,10 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/testdb"
-	"github.com/rowmill/rowmill/rolling"
 )
 
 // crashDeclaration seals, merges, compresses, archives and drops periods within a few
-// hours. The %s are the target, the type of a time, and the archive's directory.
+// hours.
 const crashDeclaration = intsTable + `
 [period]
 every = "1h"
@@ -31,7 +30,7 @@ keep  = "6h"
 after    = "30m"
 merge    = "3h"
 compress = true
-archive  = "%s"
+archive  = "$DIR/archive"
 
 [[rollup]]
 name   = "readings_1h"
@@ -42,14 +41,8 @@ select = { n = "count(*)", total = "sum(value)", mean = "avg(value)" }
 
 // A crashing is a table whose rowmill run is killed.
 type crashing struct {
-	*testing.T
-	server      string
-	target      engine.Target
-	db          engine.Keeper
-	close       func()
-	dir         string
-	file, clock string
-	table       *engine.Table
+	*declared
+	close func()
 }
 
 // crashHours is the number of hours for which the table is filled. Then rowmill run,
@@ -59,33 +52,22 @@ const crashHours = 9
 // newCrashing fills a table for crashHours.
 func newCrashing(t *testing.T, server string) *crashing {
 	t.Helper()
-	dir := t.TempDir()
-	c := &crashing{T: t, server: server, target: testdb.Target(t, server), dir: dir,
-		file: filepath.Join(dir, "readings.toml"), clock: filepath.Join(dir, "clock")}
-	typ := "DATETIME"
-	if server == "postgres" {
-		typ = "TIMESTAMP"
-	}
-	text := fmt.Sprintf(crashDeclaration, c.target.String(), typ, filepath.Join(dir, "archive"))
-	writeFile(t, c.file, text)
-	d, err := rolling.ParseDeclaration(c.file, []byte(text))
-	must(t, err)
-	c.table = &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Definition: d.Definition, PrimaryKey: d.Definition.PrimaryKey}
+	c := &crashing{declared: declare(t, server, crashDeclaration)}
 	c.open()
 	t.Cleanup(func() { c.close() })
-	c.set(0)
-	mustPass(t, rowmill(t.Context(), "apply", c.file, "--clock", c.clock, "--yes"))
+	c.tick(c.hour(0))
+	mustPass(t, c.run("apply", "--yes"))
 	for hour := range crashHours {
-		c.insert(hour)
+		c.insert(c.hour(hour), hour)
 	}
-	c.set(crashHours)
+	c.tick(c.hour(crashHours))
 	return c
 }
 
 // open opens the test's own connections.
 func (c *crashing) open() {
 	c.Helper()
-	opened, err := target.Open(c.Context(), c.target.String(), func(string) {})
+	opened, err := target.Open(c.Context(), c.target, func(string) {})
 	must(c, err)
 	c.db = opened.DB.(engine.Keeper)
 	c.close = sync.OnceFunc(func() {
@@ -95,34 +77,18 @@ func (c *crashing) open() {
 	})
 }
 
-// at returns a time of the given hour on the table's clock.
-func (c *crashing) at(hour int) time.Time {
-	return time.Date(2026, 3, 29, hour, 40, 0, 0, time.UTC)
-}
-
-func (c *crashing) set(hour int) {
-	c.Helper()
-	writeFile(c, c.clock, c.at(hour).Format(time.RFC3339))
-}
-
-func (c *crashing) insert(hour int) {
-	c.Helper()
-	var values []string
-	for i := range 20 {
-		values = append(values, fmt.Sprintf("(%d, %s, %d)", i%3, c.db.Words().Literal(c.table, rolling.Position(c.at(hour))+int64(i)*1e6), hour*i))
-	}
-	if _, err := c.db.SQL().ExecContext(c.Context(), "INSERT INTO "+c.db.Dialect().Quote("readings")+" (sensor, ts, value) VALUES "+strings.Join(values, ", ")); err != nil {
-		c.Fatalf("hour %d: %v", hour, err)
-	}
+// hour returns a time of the given hour on the table's clock.
+func (c *crashing) hour(n int) time.Time {
+	return time.Date(2026, 3, 29, n, 40, 0, 0, time.UTC)
 }
 
 // finish runs the maintenance of two more hours, and returns the resulting state.
 func (c *crashing) finish() string {
 	c.Helper()
 	for hour := crashHours; hour < crashHours+2; hour++ {
-		c.set(hour)
-		mustPass(c.T, rowmill(c.Context(), "run", c.file, "--clock", c.clock, "--once"))
-		c.insert(hour)
+		c.tick(c.hour(hour))
+		mustPass(c.T, c.run("run", "--once"))
+		c.insert(c.hour(hour), hour)
 	}
 	return crashState(c.T, c.db, c.table)
 }
@@ -200,7 +166,7 @@ func TestKillAtEachPointOfAFile(t *testing.T) {
 	t.Parallel()
 	c := newCrashing(t, "sqlite")
 	c.close()
-	folders := map[string]string{filepath.Dir(c.target.Path): t.TempDir(), c.dir: t.TempDir()}
+	folders := map[string]string{filepath.Dir(c.at.Path): t.TempDir(), c.dir: t.TempDir()}
 	for from, to := range folders {
 		copyFolder(t, from, to)
 	}

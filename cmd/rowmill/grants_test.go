@@ -8,20 +8,14 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/testdb"
-	"github.com/rowmill/rowmill/rolling"
 )
 
 // A granted is a table whose verbs are run by separate accounts.
 type granted struct {
-	*testing.T
-	kind, target, dir, clock string
-	db                       engine.Keeper
-	name                     string // of the database
-	lines                    []string
-	done                     map[string]bool
+	*declared
+	name  string // of the database
+	lines []string
+	done  map[string]bool
 }
 
 // grantLine matches a GRANT statement of docs/servers.md.
@@ -40,9 +34,7 @@ func newGranted(t *testing.T, kind string) *granted {
 		t.Fatalf("docs/servers.md has no section %s", heading)
 	}
 	section, _, _ = strings.Cut(section, "\n#")
-	g := &granted{T: t, kind: kind, target: testdb.Target(t, kind).String(), dir: t.TempDir(), lines: grantLine.FindAllString(section, -1), done: map[string]bool{}}
-	g.clock = filepath.Join(g.dir, "clock")
-	g.db = openKeeper(t, g.target)
+	g := &granted{declared: declare(t, kind, crashDeclaration), lines: grantLine.FindAllString(section, -1), done: map[string]bool{}}
 	query := "SELECT DATABASE()"
 	if kind == "postgres" {
 		query = "SELECT current_database()"
@@ -54,9 +46,7 @@ func newGranted(t *testing.T, kind string) *granted {
 func (g *granted) exec(statements ...string) {
 	g.Helper()
 	for _, q := range statements {
-		if _, err := g.db.SQL().ExecContext(g.Context(), q); err != nil {
-			g.Fatalf("%s: %v", q, err)
-		}
+		execSQL(g, g.db, q)
 	}
 }
 
@@ -67,19 +57,19 @@ func (g *granted) account(verb string) string {
 	g.Helper()
 	user := fmt.Sprintf("rowmill_%s_%d", verb, os.Getpid())
 	at := user
-	if g.kind != "postgres" {
+	if g.server != "postgres" {
 		at += "@localhost"
 	}
 	if !g.done[verb] {
 		g.done[verb] = true
-		if g.kind == "postgres" {
+		if g.server == "postgres" {
 			g.exec("CREATE ROLE "+user+" LOGIN", "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
 		} else {
 			g.exec("CREATE USER " + at)
 		}
 		g.Cleanup(func() {
 			statements := []string{"DROP USER " + at}
-			if g.kind == "postgres" {
+			if g.server == "postgres" {
 				statements = []string{"DROP OWNED BY " + user + " CASCADE", "DROP ROLE " + user}
 			}
 			for _, q := range statements {
@@ -97,23 +87,18 @@ func (g *granted) account(verb string) string {
 			}
 		}
 		if !found {
-			g.Fatalf("docs/servers.md lists no privileges for %s on %s", verb, g.kind)
+			g.Fatalf("docs/servers.md lists no privileges for %s on %s", verb, g.server)
 		}
 	}
 	return user
 }
 
-// file writes a declaration for an account.
-func (g *granted) file(account, declaration string) string {
+// as writes the declaration for an account, and returns its path.
+func (g *granted) as(account string) string {
 	g.Helper()
 	path := filepath.Join(g.dir, account+".toml")
-	writeFile(g, path, strings.Replace(declaration, "://root@", "://"+account+"@", 1))
+	writeFile(g, path, strings.Replace(g.text, "://root@", "://"+account+"@", 1))
 	return path
-}
-
-func (g *granted) at(now time.Time) {
-	g.Helper()
-	writeFile(g, g.clock, now.Format(time.RFC3339))
 }
 
 // TestGrants checks that each verb runs with the privileges that docs/servers.md lists
@@ -122,20 +107,12 @@ func TestGrants(t *testing.T) {
 	t.Parallel()
 	onEach(t, servers, func(t *testing.T, kind string) {
 		g := newGranted(t, kind)
-		typ := "DATETIME"
-		if kind == "postgres" {
-			typ = "TIMESTAMP"
-		}
-		text := fmt.Sprintf(crashDeclaration, g.target, typ, filepath.Join(g.dir, "archive"))
-		d, err := rolling.ParseDeclaration("readings.toml", []byte(text))
-		must(t, err)
-		table := &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Definition: d.Definition, PrimaryKey: d.Definition.PrimaryKey}
 		verb := func(account, verb string, args ...string) session {
 			t.Helper()
-			return rowmill(t.Context(), append([]string{verb, g.file(g.account(account), text), "--clock", g.clock}, args...)...)
+			return rowmill(t.Context(), append([]string{verb, g.as(g.account(account)), "--clock", g.clock}, args...)...)
 		}
 		start := time.Date(2026, 3, 29, 0, 40, 0, 0, time.UTC)
-		g.at(start)
+		g.tick(start)
 		mustPass(t, verb("apply", "apply", "--yes"))
 		keeper := "run"
 		if kind == "postgres" {
@@ -143,13 +120,9 @@ func TestGrants(t *testing.T) {
 		}
 		for hour := range 12 {
 			now := start.Add(time.Duration(hour) * time.Hour)
-			g.at(now)
+			g.tick(now)
 			mustPass(t, verb(keeper, "run", "--once"))
-			var values []string
-			for i := range 20 {
-				values = append(values, fmt.Sprintf("(%d, %s, %d)", i%3, g.db.Words().Literal(table, rolling.Position(now)+int64(i)*1e6), hour*i))
-			}
-			g.exec("INSERT INTO readings (sensor, ts, value) VALUES " + strings.Join(values, ", "))
+			g.insert(now, hour)
 		}
 		now := start.Add(11 * time.Hour)
 		csv := filepath.Join(g.dir, "rows.csv")
@@ -162,11 +135,10 @@ func TestGrants(t *testing.T) {
 		if s.code != exitDone && strings.Contains(s.stderr, "denied") {
 			t.Errorf("status: %s%s", s.stdout, s.stderr)
 		}
-		mustPass(t, rowmill(t.Context(), "load", g.file(g.account("load"), text), csv, "--retry", "0s"))
+		mustPass(t, rowmill(t.Context(), "load", g.as(g.account("load")), csv, "--retry", "0s"))
 		list := verb("status", "restore", "--list")
 		mustPass(t, list)
-		w := &archived{T: t, db: g.db, table: table, file: g.file("root", text), clock: g.clock}
-		period, _ := w.firstArchive()
+		period, _ := (&archived{g.declared}).firstArchive()
 		mustPass(t, verb(keeper, "restore", period, "--yes"))
 		// The preset skips rows whose key exists, in large batches.
 		bench := strings.Replace(g.target, "://root@", "://"+g.account("bench")+"@", 1)

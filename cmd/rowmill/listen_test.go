@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -16,16 +14,15 @@ import (
 
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/report"
-	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // listenDeclaration is keepDeclaration for any server.
 const listenDeclaration = `
 [table]
 name   = "readings"
-target = %q
+target = "$TARGET"
 create = '''
-CREATE TABLE readings (sensor INT NOT NULL, ts %s NOT NULL, value INT, PRIMARY KEY (sensor, ts))'''
+CREATE TABLE readings (sensor INT NOT NULL, ts $TIME NOT NULL, value INT, PRIMARY KEY (sensor, ts))'''
 time   = "ts"
 
 [period]
@@ -41,12 +38,7 @@ after = "1h"
 // the declaration's path.
 func declareOn(t *testing.T, kind string, flags ...string) (file string) {
 	t.Helper()
-	file = filepath.Join(t.TempDir(), "readings.toml")
-	typ := "DATETIME"
-	if kind == "postgres" {
-		typ = "TIMESTAMP"
-	}
-	must(t, os.WriteFile(file, fmt.Appendf(nil, listenDeclaration, testdb.Target(t, kind).String(), typ), 0o644))
+	file = declare(t, kind, listenDeclaration).file
 	wantDone(t, rowmill(t.Context(), append([]string{"apply", file, "--yes"}, flags...)...))
 	return file
 }

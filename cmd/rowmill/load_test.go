@@ -14,20 +14,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
-	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// loadDeclaration is the table into which the tests load. Its %s are the target, the
-// type of a time, and the type of a float.
+// loadDeclaration is the table into which the tests load.
 const loadDeclaration = `
 [table]
 name   = "readings"
-target = "%s"
+target = "$TARGET"
 create = '''
 CREATE TABLE readings (
-  sensor INT NOT NULL, ts %s NOT NULL, value %s, note VARCHAR(16) CHECK (length(note) <= 8),
+  sensor INT NOT NULL, ts $TIME NOT NULL, value $FLOAT, note VARCHAR(16) CHECK (length(note) <= 8),
   PRIMARY KEY (sensor, ts))'''
 time   = "ts"
 
@@ -45,15 +42,8 @@ select = { n = "count(*)" }
 // loadStart is the present on that table's clock. Its periods are from 00:00 to 07:00.
 var loadStart = time.Date(2026, 3, 29, 0, 40, 0, 0, time.UTC)
 
-// A loading is an applied table and a directory for files.
-type loading struct {
-	*testing.T
-	server string
-	db     engine.Keeper
-	dir    string
-	file   string
-	target string
-}
+// A loading is an applied table, whose directory also holds the files to load.
+type loading struct{ *declared }
 
 func newLoading(t *testing.T, server string) *loading {
 	t.Helper()
@@ -69,18 +59,13 @@ func newLoadingWith(t *testing.T, server, more string) *loading {
 // newLoadingOf is newLoading with another declaration.
 func newLoadingOf(t *testing.T, server, declaration string) *loading {
 	t.Helper()
-	target := testdb.Target(t, server)
-	opened := openKeeper(t, target.String())
-	l := &loading{T: t, server: server, db: opened, dir: t.TempDir(), target: target.String()}
-	typ, float := "DATETIME", "DOUBLE"
-	if target.Scheme == "postgres" {
-		typ, float = "TIMESTAMP(0)", "DOUBLE PRECISION"
+	types := []string{"$FLOAT", "DOUBLE"}
+	if strings.HasPrefix(server, "postgres") {
+		types = []string{"$FLOAT", "DOUBLE PRECISION", "$TIME", "TIMESTAMP(0)"}
 	}
-	clock := filepath.Join(l.dir, "clock")
-	l.file = filepath.Join(l.dir, "readings.toml")
-	l.write("readings.toml", fmt.Sprintf(declaration, l.target, typ, float))
-	l.write("clock", loadStart.Format(time.RFC3339))
-	mustPass(t, rowmill(t.Context(), "apply", l.file, "--clock", clock, "--yes"))
+	l := &loading{declare(t, server, strings.NewReplacer(types...).Replace(declaration))}
+	l.tick(loadStart)
+	mustPass(t, l.run("apply", "--yes"))
 	return l
 }
 

@@ -370,7 +370,7 @@ func TestLoadWhileTableIsMadeAnew(t *testing.T) {
 		path := l.write("day.csv", f.text)
 		db := &between{Keeper: l.db, n: 3, before: func() {
 			l.drop()
-			mustPass(l.T, rowmill(l.Context(), "apply", l.file, "--clock", filepath.Join(l.dir, "clock"), "--yes"))
+			mustPass(l.T, l.run("apply", "--yes"))
 		}}
 		o := l.options(db)
 		o.Rows, o.Writers = 20, 1

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,33 +13,28 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// table returns the table into which the tests load, with its periods.
-func (l *loading) table() (*engine.Table, []rolling.Partition) {
+// periods returns the periods of the table.
+func (l *loading) periods() []rolling.Partition {
 	l.Helper()
-	text := readFile(l, l.file)
-	d, err := rolling.ParseDeclaration(l.file, text)
+	parts, err := l.db.Catalog().Partitions(l.Context(), l.table)
 	must(l, err)
-	t := &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Definition: d.Definition, PrimaryKey: d.Definition.PrimaryKey}
-	parts, err := l.db.Catalog().Partitions(l.Context(), t)
-	must(l, err)
-	return t, parts
+	return parts
 }
 
 // drop drops the table without rowmill, as its owner could.
-func (l *loading) drop() (*engine.Table, []rolling.Partition) {
+func (l *loading) drop() []rolling.Partition {
 	l.Helper()
-	t, parts := l.table()
+	parts := l.periods()
 	execSQL(l, l.db, "DROP VIEW readings_15m_live")
-	must(l, l.db.Apply(l.Context(), engine.DropTable{Table: t, Partitions: parts}))
-	return t, parts
+	must(l, l.db.Apply(l.Context(), engine.DropTable{Table: l.table, Partitions: parts}))
+	return parts
 }
 
-// remove deletes rows of a period with SQL, as another client could.
+// remove deletes rows of the table with SQL, as another client could.
 func (l *loading) remove(where string) {
 	l.Helper()
-	t, parts := l.table()
-	for _, p := range parts {
-		execSQL(l, l.db, "DELETE FROM "+l.db.Words().From(t, p)+where)
+	for _, p := range l.periods() {
+		execSQL(l, l.db, "DELETE FROM "+l.db.Words().From(l.table, p)+where)
 	}
 }
 
@@ -71,11 +65,11 @@ func TestApplyAfterDropByHand(t *testing.T) {
 		t.Helper()
 		execSQL(t, l.db, q)
 	}
-	_, parts := l.table()
+	parts := l.periods()
 	run("DROP VIEW readings_15m_live")
 	run("DROP VIEW readings")
 	apply := func() session {
-		return rowmill(l.Context(), "apply", l.file, "--clock", filepath.Join(l.dir, "clock"), "--yes")
+		return l.run("apply", "--yes")
 	}
 	if s := apply(); s.code == exitDone || !strings.Contains(s.stderr, "tables of its periods do") {
 		t.Errorf("the rows are there, without the view: exit %d: %s", s.code, s.stderr)
@@ -116,14 +110,14 @@ func TestLoadIntoTableMadeAnew(t *testing.T) {
 		path := l.write("day.csv", f.text)
 		l.load(exitDone, path)
 		st := state.New(l.db)
-		_, parts := l.table()
+		parts := l.periods()
 		for i, archive := range []string{"", "archive/p1.parquet"} {
 			p := state.Period{Table: "readings", Partition: parts[i], State: state.Archived, Archive: archive}
 			must(l, st.Put(l.Context(), st.DB(), p))
 		}
 		must(l, st.SealedTo(l.Context(), st.DB(), "readings", parts[1].To))
 		l.drop()
-		apply := rowmill(l.Context(), "apply", l.file, "--clock", filepath.Join(l.dir, "clock"), "--yes")
+		apply := l.run("apply", "--yes")
 		mustPass(l.T, apply)
 		if !strings.Contains(apply.stderr, "begins with a new ledger") {
 			l.Errorf("apply doesn't say so: %s", apply.stderr)
@@ -200,8 +194,8 @@ func TestLoadMissesRows(t *testing.T) {
 		l.load(exitDone, path)
 
 		// A table that was dropped and created without rowmill.
-		table, parts := l.drop()
-		must(l, l.db.Apply(l.Context(), engine.CreateTable{Table: table, Partitions: parts}))
+		parts := l.drop()
+		must(l, l.db.Apply(l.Context(), engine.CreateTable{Table: l.table, Partitions: parts}))
 		if got, _ := l.load(exitFailed, path, other); got[0].Missing != 102 || got[1].Missing != 20 {
 			l.Errorf("created by hand: %+v", got)
 		}
@@ -244,7 +238,7 @@ func TestLoadKnowsWhatRetentionTook(t *testing.T) {
 		f := loadRows(0, 300, false) // in the first two periods
 		path := l.write("day.csv", f.text)
 		l.load(exitDone, path)
-		t, parts := l.table()
+		parts := l.periods()
 		lower := 0
 		for _, row := range f.want {
 			if strings.Contains(row, " 00:") {
@@ -254,7 +248,7 @@ func TestLoadKnowsWhatRetentionTook(t *testing.T) {
 		if lower == 0 || lower == len(f.want) {
 			l.Fatalf("%d of %d rows lie in the first period", lower, len(f.want))
 		}
-		must(l, l.db.Apply(l.Context(), engine.DropPartition{Table: t, Have: parts, Drop: parts[0]}))
+		must(l, l.db.Apply(l.Context(), engine.DropPartition{Table: l.table, Have: parts, Drop: parts[0]}))
 		s := rowmill(l.Context(), "load", l.file, path)
 		mustPass(l.T, s)
 		if want := fmt.Sprintf("%d lay in periods that the table no longer has", lower); !strings.Contains(s.stdout, want) || !strings.Contains(s.stdout, "nothing to do") {

@@ -4,17 +4,20 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/rolling"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -96,18 +99,76 @@ func openKeeper(t *testing.T, url string) engine.Keeper {
 	return opened.DB.(engine.Keeper)
 }
 
-// intsTable is the first section of a declaration of the table readings. The %s are
-// the target and the type of a time.
+// intsTable is the first section of a declaration of the table readings; filled
+// completes it.
 const intsTable = `
 [table]
 name   = "readings"
-target = "%s"
+target = "$TARGET"
 create = '''
 CREATE TABLE readings (
-  sensor INT NOT NULL, ts %s NOT NULL, value INT NOT NULL,
+  sensor INT NOT NULL, ts $TIME NOT NULL, value INT NOT NULL,
   PRIMARY KEY (sensor, ts))'''
 time   = "ts"
 `
+
+// filled replaces $TARGET, $TIME, the type of a time, and $DIR in a declaration.
+func filled(declaration, target, dir string) string {
+	return strings.NewReplacer("$TARGET", target, "$TIME", timeType(target), "$DIR", dir).Replace(declaration)
+}
+
+func timeType(target string) string {
+	if strings.HasPrefix(target, "postgres:") {
+		return "TIMESTAMP"
+	}
+	return "DATETIME"
+}
+
+// A declared is the declaration of a table in a private database, with a clock.
+type declared struct {
+	*testing.T
+	server                         string
+	at                             engine.Target
+	target, dir, file, clock, text string
+	db                             engine.Keeper
+	table                          *engine.Table
+}
+
+func declare(t *testing.T, server, declaration string) *declared {
+	t.Helper()
+	at, dir := testdb.Target(t, server), t.TempDir()
+	d := &declared{T: t, server: server, at: at, target: at.String(), dir: dir, file: filepath.Join(dir, "readings.toml"),
+		clock: filepath.Join(dir, "clock"), db: openKeeper(t, at.String())}
+	d.text = filled(declaration, d.target, dir)
+	writeFile(t, d.file, d.text)
+	p, err := rolling.ParseDeclaration(d.file, []byte(d.text))
+	must(t, err)
+	d.table = &engine.Table{Name: p.Name, Grid: p.Period, By: p.Time, Definition: p.Definition, PrimaryKey: p.Definition.PrimaryKey}
+	return d
+}
+
+// tick sets the clock. A process that reads it finds the former time or this one.
+func (d *declared) tick(now time.Time) {
+	d.Helper()
+	writeFile(d, d.clock+".next", now.Format(time.RFC3339))
+	must(d, os.Rename(d.clock+".next", d.clock))
+}
+
+// run runs a verb for the table, on its clock.
+func (d *declared) run(verb string, args ...string) session {
+	d.Helper()
+	return rowmill(d.Context(), append([]string{verb, d.file, "--clock", d.clock}, args...)...)
+}
+
+// insert inserts twenty rows of three sensors from a time on.
+func (d *declared) insert(from time.Time, factor int) {
+	d.Helper()
+	var values []string
+	for i := range 20 {
+		values = append(values, fmt.Sprintf("(%d, %s, %d)", i%3, d.db.Words().Literal(d.table, rolling.Position(from)+int64(i)*1e6), factor*i))
+	}
+	execSQL(d, d.db, "INSERT INTO "+d.db.Dialect().Quote("readings")+" (sensor, ts, value) VALUES "+strings.Join(values, ", "))
+}
 
 // golden compares text with testdata/name, or rewrites that file with -update.
 func golden(t *testing.T, dir, name, got string) {

@@ -31,7 +31,7 @@ func TestPasswordInKeywords(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "readings.toml")
 	for _, target := range []string{"host=db1 password=geheim dbname=x", "host=db1 password=ge:geheim", "password=geheim host=/tmp:1", "postgres:host=x password=geheim",
 		"postgres:password=geheim", "postgres://?host=x password=geheim", "postgres://h/db?%zz&password=geheim", "mysql:u:geheim@tcp(h)/db", "u:geheim@tcp(h:3306)/db"} {
-		text := strings.NewReplacer("%q", `"`+target+`"`, "%s", "DATETIME").Replace(plainDeclaration)
+		text := filled(plainDeclaration, target, "")
 		writeFile(t, file, text)
 		for _, args := range [][]string{{"bench", "insert", "--rows", "1", "--target", target}, {"status", file}, {"plan", file, "--target", target}, {"sandbox", "start", "--target", target},
 			{"bench", "matrix", "--target", target}, {"bench", "mixed", "--target", target}, {"bench", "steady", "--target", target}} {

@@ -21,57 +21,23 @@ import (
 )
 
 // An archived is a table some of whose periods exist only in files.
-type archived struct {
-	*testing.T
-	db          engine.Keeper
-	table       *engine.Table
-	file, clock string
-}
+type archived struct{ *declared }
 
 // newArchived keeps a table for half a day, until its first hours are dropped.
 func newArchived(t *testing.T, server string) *archived {
 	t.Helper()
-	return newArchivedOf(t, server, crashDeclaration)
-}
-
-// newArchivedOf is newArchived with another declaration.
-func newArchivedOf(t *testing.T, server, declaration string) *archived {
-	t.Helper()
-	target := testdb.Target(t, server)
-	opened := openKeeper(t, target.String())
-	dir := t.TempDir()
-	w := &archived{T: t, db: opened, file: filepath.Join(dir, "readings.toml"), clock: filepath.Join(dir, "clock")}
-	typ := "DATETIME"
-	if target.Scheme == "postgres" {
-		typ = "TIMESTAMP"
-	}
-	text := fmt.Sprintf(declaration, target.String(), typ, filepath.Join(dir, "archive"))
-	writeFile(t, w.file, text)
-	d, err := rolling.ParseDeclaration(w.file, []byte(text))
-	must(t, err)
-	w.table = &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Definition: d.Definition, PrimaryKey: d.Definition.PrimaryKey}
+	w := &archived{declare(t, server, crashDeclaration)}
 	start := time.Date(2026, 3, 29, 0, 40, 0, 0, time.UTC)
 	for hour := range 12 {
 		now := start.Add(time.Duration(hour) * time.Hour)
-		writeFile(t, w.clock, now.Format(time.RFC3339))
+		w.tick(now)
 		if hour == 0 {
 			mustPass(t, w.run("apply", "--yes"))
 		}
 		mustPass(t, w.run("run", "--once"))
-		var values []string
-		for i := range 20 {
-			values = append(values, fmt.Sprintf("(%d, %s, %d)", i%3, w.db.Words().Literal(w.table, rolling.Position(now)+int64(i)*1e6), hour*i))
-		}
-		if _, err := w.db.SQL().ExecContext(t.Context(), "INSERT INTO "+w.db.Dialect().Quote("readings")+" (sensor, ts, value) VALUES "+strings.Join(values, ", ")); err != nil {
-			t.Fatalf("hour %d: %v", hour, err)
-		}
+		w.insert(now, hour)
 	}
 	return w
-}
-
-func (w *archived) run(verb string, args ...string) session {
-	w.Helper()
-	return rowmill(w.Context(), append([]string{verb, w.file, "--clock", w.clock}, args...)...)
 }
 
 // state returns the state of the table, including leftovers of a restoration.

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/rowmill/rowmill/internal/testdb"
+	"time"
 )
 
 const refreshDeclaration = intsTable + `
@@ -32,32 +29,18 @@ every = "1d"
 func TestRollupRefresh(t *testing.T) {
 	t.Parallel()
 	onEach(t, keepers, func(t *testing.T, kind string) {
-		target := testdb.Target(t, kind)
-		db := openKeeper(t, target.String())
-		dir := t.TempDir()
-		file, clock := filepath.Join(dir, "readings.toml"), filepath.Join(dir, "clock")
-		typ := map[bool]string{true: "TIMESTAMP", false: "DATETIME"}[kind == "postgres"]
-		must(t, os.WriteFile(file, fmt.Appendf(nil, refreshDeclaration, target.String(), typ), 0o644))
-		at := func(now string) {
-			writeFile(t, clock, now)
-		}
-		sql := func(q string) {
-			t.Helper()
-			if _, err := db.SQL().ExecContext(t.Context(), q); err != nil {
-				t.Fatalf("%s: %v", q, err)
-			}
-		}
+		d := declare(t, kind, refreshDeclaration)
 		refresh := func(args ...string) session {
-			return rowmill(t.Context(), append([]string{"rollup", "refresh", file, "--clock", clock, "--yes"}, args...)...)
+			return rowmill(t.Context(), append([]string{"rollup", "refresh", d.file, "--clock", d.clock, "--yes"}, args...)...)
 		}
-		at("2026-11-20T00:30:00Z")
-		mustPass(t, rowmill(t.Context(), "apply", file, "--clock", clock, "--yes"))
-		sql("INSERT INTO readings (sensor, ts, value) VALUES (1, '2026-11-20 06:10:00', 1), (1, '2026-11-20 07:10:00', 2)")
-		at("2026-11-21T00:30:00Z")
-		mustPass(t, rowmill(t.Context(), "run", file, "--clock", clock, "--once"))
+		d.tick(time.Date(2026, 11, 20, 0, 30, 0, 0, time.UTC))
+		mustPass(t, d.run("apply", "--yes"))
+		execSQL(t, d.db, "INSERT INTO readings (sensor, ts, value) VALUES (1, '2026-11-20 06:10:00', 1), (1, '2026-11-20 07:10:00', 2)")
+		d.tick(time.Date(2026, 11, 21, 0, 30, 0, 0, time.UTC))
+		mustPass(t, d.run("run", "--once"))
 		total := func(table string) (sum int) {
 			t.Helper()
-			must(t, db.SQL().QueryRowContext(t.Context(), "SELECT SUM(total) FROM "+table).Scan(&sum))
+			must(t, d.db.SQL().QueryRowContext(t.Context(), "SELECT SUM(total) FROM "+table).Scan(&sum))
 			return sum
 		}
 		if got := total("readings_1d"); got != 3 {
@@ -67,7 +50,7 @@ func TestRollupRefresh(t *testing.T) {
 		if kind == "sqlite" {
 			stored = "readings_p20261120"
 		}
-		sql("UPDATE " + stored + " SET value = 10 WHERE value = 2")
+		execSQL(t, d.db, "UPDATE "+stored+" SET value = 10 WHERE value = 2")
 		s := refresh("--from", "2026-11-20 07:00", "--to", "2026-11-20T08:00:00Z")
 		mustPass(t, s)
 		if !strings.Contains(s.stdout, "2 buckets") {
@@ -89,7 +72,7 @@ func TestRollupRefresh(t *testing.T) {
 func TestRollupRefreshRefuses(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "readings.toml")
-	must(t, os.WriteFile(file, fmt.Appendf(nil, refreshDeclaration, "sqlite:"+file+".db", "DATETIME"), 0o644))
+	writeFile(t, file, filled(refreshDeclaration, "sqlite:"+file+".db", ""))
 	mustPass(t, rowmill(t.Context(), "apply", file, "--yes"))
 	for name, c := range map[string]struct {
 		args string
@@ -110,17 +93,13 @@ func TestRollupRefreshRefuses(t *testing.T) {
 // a level of which nothing is computed is reported as such.
 func TestApplyOfAChangedRollup(t *testing.T) {
 	t.Chdir(t.TempDir())
-	write := func(text string) {
-		t.Helper()
-		writeFile(t, "readings.toml", text)
-	}
-	text := fmt.Sprintf(refreshDeclaration, "sqlite:kept.db", "DATETIME")
-	write(text)
+	text := filled(refreshDeclaration, "sqlite:kept.db", "")
+	writeFile(t, "readings.toml", text)
 	wantDone(t, rowmill(t.Context(), "apply", "readings.toml", "--yes"))
 	if s := rowmill(t.Context(), "status", "readings.toml"); strings.Count(s.stdout, "nothing yet") != 2 || strings.Contains(s.stdout, "1000-01-01") {
 		t.Errorf("status of new roll-ups: %s", s.stdout)
 	}
-	write(strings.Replace(text, `every  = "1h"`, `every  = "2h"`, 1))
+	writeFile(t, "readings.toml", strings.Replace(text, `every  = "1h"`, `every  = "2h"`, 1))
 	dry, real := rowmill(t.Context(), "apply", "readings.toml", "--dry-run"), rowmill(t.Context(), "apply", "readings.toml", "--yes")
 	if dry.code != exitFailed || dry.code != real.code || dry.stderr != real.stderr || !strings.Contains(dry.stderr, "its bucket is 1h") {
 		t.Errorf("dry run: exit %d: %s\nrun: exit %d: %s", dry.code, dry.stderr, real.code, real.stderr)

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,18 +20,17 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// monthDeclaration is the table of the simulated month. The verbs are for its target,
-// the type of a time, the days of retention, and the archive's directory.
+// monthDeclaration is the table of the simulated month. $KEEP are the days of retention.
 const monthDeclaration = intsTable + `
 [period]
 every = "4h"
 ahead = "16h"
-keep  = "%dd"
+keep  = "$KEEPd"
 
 [seal]
 after   = "2h"
 merge   = "1d"
-archive = "%s"
+archive = "$DIR/archive"
 
 [[rollup]]
 name   = "readings_1h"
@@ -48,11 +46,7 @@ every = "1d"
 
 // A month is a running simulation.
 type month struct {
-	t         *testing.T
-	db        engine.Keeper
-	file      string
-	clock     string
-	table     *engine.Table
+	*declared
 	rng       *rand.Rand
 	now       int64
 	daemons   []*exec.Cmd
@@ -89,22 +83,10 @@ func TestSimulatedWeek(t *testing.T) {
 // simulate runs a table for some days, beginning with first, and keeps the last keep
 // days.
 func simulate(t *testing.T, server string, first time.Time, days, keep int) {
-	target := testdb.Target(t, server)
-	opened := openKeeper(t, target.String())
-	dir := t.TempDir()
-	m := &month{t: t, db: opened, file: filepath.Join(dir, "readings.toml"), clock: filepath.Join(dir, "clock"),
+	m := &month{declared: declare(t, server, strings.Replace(monthDeclaration, "$KEEP", fmt.Sprint(keep), 1)),
 		rng: rand.New(rand.NewPCG(4, uint64(days))), first: rolling.Position(first), keep: keep, sent: map[string]int{}}
-	typ := "DATETIME"
-	if server == "postgres" {
-		typ = "TIMESTAMP"
-	}
-	text := fmt.Sprintf(monthDeclaration, target.String(), typ, keep, filepath.Join(dir, "archive"))
-	writeFile(t, m.file, text)
-	d, err := rolling.ParseDeclaration(m.file, []byte(text))
-	must(t, err)
-	m.table = &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Definition: d.Definition, PrimaryKey: d.Definition.PrimaryKey}
-	m.tick(m.first)
-	mustPass(t, rowmill(t.Context(), "apply", m.file, "--clock", m.clock, "--yes"))
+	m.setTo(m.first)
+	mustPass(t, m.run("apply", "--yes"))
 	m.daemons, m.logs = make([]*exec.Cmd, 2), make([]*bytes.Buffer, 2)
 	for i := range m.daemons {
 		m.start(i)
@@ -118,28 +100,20 @@ func simulate(t *testing.T, server string, first time.Time, days, keep int) {
 	m.finish()
 }
 
-func (m *month) tick(now int64) {
-	m.t.Helper()
+func (m *month) setTo(now int64) {
+	m.Helper()
 	m.now = now
-	next := m.clock + ".next"
-	if err := os.WriteFile(next, []byte(rolling.Instant(now).Format(time.RFC3339)+"\n"), 0o644); err != nil {
-		m.t.Fatal(err)
-	}
-	if err := os.Rename(next, m.clock); err != nil {
-		m.t.Fatal(err)
-	}
+	m.tick(rolling.Instant(now))
 }
 
 // start starts a daemon, in a time zone with daylight saving.
 func (m *month) start(i int) {
-	m.t.Helper()
+	m.Helper()
 	c := exec.Command(os.Args[0], "run", m.file, "--clock", m.clock, "--interval", "50ms")
 	c.Env = append(os.Environ(), processVariable+"=1", "TZ=Europe/Berlin")
 	m.logs[i] = &bytes.Buffer{}
 	c.Stderr = m.logs[i]
-	if err := c.Start(); err != nil {
-		m.t.Fatal(err)
-	}
+	must(m, c.Start())
 	m.daemons[i] = c
 }
 
@@ -160,9 +134,9 @@ func (m *month) stop() {
 		if m.daemons[i] != nil {
 			m.kill(i)
 		}
-		if m.t.Failed() && m.logs[i] != nil {
+		if m.Failed() && m.logs[i] != nil {
 			lines := strings.Split(m.logs[i].String(), "\n")
-			m.t.Logf("daemon %d said last:\n%s", i, strings.Join(lines[max(0, len(lines)-30):], "\n"))
+			m.Logf("daemon %d said last:\n%s", i, strings.Join(lines[max(0, len(lines)-30):], "\n"))
 		}
 	}
 }
@@ -170,8 +144,8 @@ func (m *month) stop() {
 // step simulates four hours: rows of the present, sometimes late rows, and sometimes
 // the kill or start of a daemon.
 func (m *month) step(step int) {
-	m.t.Helper()
-	m.tick(m.now + 4*3600e6)
+	m.Helper()
+	m.setTo(m.now + 4*3600e6)
 	m.wait()
 	m.insert(m.now, m.now+12000e6, 24)
 	switch step % 7 {
@@ -199,18 +173,16 @@ func (m *month) mostPeriods() int { return m.keep + 6 + 6 + 4 + 10 }
 // wait stops the clock until the periods of the next hours exist and the due
 // maintenance is complete: a real clock would not run that fast.
 func (m *month) wait() {
-	m.t.Helper()
+	m.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		have, err := m.db.Catalog().Partitions(m.t.Context(), m.table)
-		if err != nil {
-			m.t.Fatal(err)
-		}
+		have, err := m.db.Catalog().Partitions(m.Context(), m.table)
+		must(m, err)
 		m.maxPeriod = max(m.maxPeriod, len(have))
 		if have[len(have)-1].To > m.now+4*3600e6 && len(have) < m.mostPeriods()-4 {
 			return
 		}
 		if time.Now().After(end) {
-			m.t.Fatalf("in a minute nobody has caught up; it is %s, and %d periods end %s", rolling.Instant(m.now), len(have), rolling.Instant(have[len(have)-1].To))
+			m.Fatalf("in a minute nobody has caught up; it is %s, and %d periods end %s", rolling.Instant(m.now), len(have), rolling.Instant(have[len(have)-1].To))
 		}
 		for i := range m.daemons {
 			if m.daemons[i] == nil {
@@ -223,7 +195,7 @@ func (m *month) wait() {
 // insert inserts rows at random times of a span, either as a loader with a ledger or
 // as a client that bypasses it.
 func (m *month) insert(from, to int64, rows int) {
-	m.t.Helper()
+	m.Helper()
 	from = max(from, m.first)
 	if to <= from {
 		return
@@ -253,13 +225,13 @@ func (m *month) insert(from, to int64, rows int) {
 		err = m.send(q, lower, upper)
 	}
 	if err != nil {
-		m.t.Fatalf("insert at %s: %v", rolling.Instant(m.now), err)
+		m.Fatalf("insert at %s: %v", rolling.Instant(m.now), err)
 	}
 	maps.Copy(m.sent, batch)
 }
 
 func (m *month) send(q string, lower, upper int64) error {
-	ctx := m.t.Context()
+	ctx := m.Context()
 	tx, err := m.db.SQL().BeginTx(ctx, nil)
 	if err != nil {
 		return m.db.Classify(err)
@@ -279,21 +251,17 @@ func (m *month) send(q string, lower, upper int64) error {
 // finish lets the month's rows exceed their retention, and compares the roll-ups and
 // the archive with the rows that were sent.
 func (m *month) finish() {
-	t := m.t
+	t := m.T
 	// A period that a killed daemon has detached but not yet recorded is neither in
 	// the table nor dropped: the next daemon finishes the change.
-	if s := rowmill(t.Context(), "run", m.file, "--clock", m.clock, "--once"); s.code != exitDone {
-		t.Fatalf("run --once: %s", s.stderr)
-	}
+	wantDone(t, m.run("run", "--once"))
 	m.check("before the end")
-	m.tick(m.now + int64(m.keep+8)*24*3600e6)
+	m.setTo(m.now + int64(m.keep+8)*24*3600e6)
 	for range 4 {
-		if s := rowmill(t.Context(), "run", m.file, "--clock", m.clock, "--once"); s.code != exitDone {
-			t.Fatalf("run --once: %s", s.stderr)
-		}
+		wantDone(t, m.run("run", "--once"))
 	}
 	m.check("in the end")
-	if s := rowmill(t.Context(), "status", m.file, "--clock", m.clock); s.code != exitDone {
+	if s := m.run("status"); s.code != exitDone {
 		t.Errorf("status: exit %d\n%s%s", s.code, s.stdout, s.stderr)
 	}
 	for level, length := range map[string]int64{"readings_1h": 3600e6, "readings_1d": 24 * 3600e6} {
@@ -307,7 +275,7 @@ func (m *month) finish() {
 // check counts every row that was sent: in the table or, if its period was dropped, in
 // the archive.
 func (m *month) check(when string) {
-	t := m.t
+	t := m.T
 	t.Helper()
 	var there, gone int64
 	must(t, m.db.SQL().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+m.db.Dialect().Quote("readings")).Scan(&there))
@@ -328,7 +296,7 @@ type bucket struct{ n, total, peak, low int64 }
 
 // compareLevel compares a level with a direct computation.
 func (m *month) compareLevel(level string, length int64) {
-	t := m.t
+	t := m.T
 	t.Helper()
 	want := map[string]bucket{}
 	for key, value := range m.sent {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -19,9 +18,9 @@ import (
 const plainDeclaration = `
 [table]
 name   = "readings"
-target = %q
+target = "$TARGET"
 create = '''
-CREATE TABLE readings (sensor INT NOT NULL, ts %s NOT NULL, value INT, PRIMARY KEY (sensor, ts))'''
+CREATE TABLE readings (sensor INT NOT NULL, ts $TIME NOT NULL, value INT, PRIMARY KEY (sensor, ts))'''
 time   = "ts"
 
 [period]
@@ -33,23 +32,15 @@ ahead = "2d"
 // declaration's path.
 func plainTable(t *testing.T, kind string, rows int) (file string, db engine.Keeper) {
 	t.Helper()
-	target, typ := testdb.Target(t, kind).String(), "DATETIME"
-	if kind == "postgres" {
-		typ = "TIMESTAMP"
-	}
-	db = openKeeper(t, target)
-	file = filepath.Join(t.TempDir(), "readings.toml")
-	must(t, os.WriteFile(file, fmt.Appendf(nil, plainDeclaration, target, typ), 0o644))
+	d := declare(t, kind, plainDeclaration)
 	var values []string
 	now := time.Now().UTC()
 	for i := range rows {
 		values = append(values, fmt.Sprintf("(%d, '%s', 1)", i, now.Add(-time.Duration(i%1000)*time.Second).Format("2006-01-02 15:04:05")))
 	}
-	for _, q := range []string{"CREATE TABLE readings (sensor INT NOT NULL, ts " + typ + " NOT NULL, value INT, PRIMARY KEY (sensor, ts))",
-		"INSERT INTO readings VALUES " + strings.Join(values, ", ")} {
-		execSQL(t, db, q)
-	}
-	return file, db
+	execSQL(t, d.db, "CREATE TABLE readings (sensor INT NOT NULL, ts "+timeType(d.target)+" NOT NULL, value INT, PRIMARY KEY (sensor, ts))")
+	execSQL(t, d.db, "INSERT INTO readings VALUES "+strings.Join(values, ", "))
+	return d.file, d.db
 }
 
 // TestDryRunOfTheEnd checks that --dry-run of --finish and --undo prints and changes

@@ -59,7 +59,7 @@ func TestReadEnds(t *testing.T) {
 	dir := t.TempDir()
 	fifo, table := filepath.Join(dir, "fifo"), filepath.Join(dir, "readings.toml")
 	must(t, syscall.Mkfifo(fifo, 0o600))
-	text := strings.NewReplacer("%q", `"sqlite:`+filepath.Join(dir, "db")+`"`, "%s", "DATETIME").Replace(plainDeclaration)
+	text := filled(plainDeclaration, "sqlite:"+filepath.Join(dir, "db"), dir)
 	writeFile(t, table, text)
 	if _, err := rolling.ParseDeclarationFor(table, []byte(text), ""); err != nil {
 		t.Fatal(err)
