@@ -172,17 +172,6 @@ type SchemaColumn struct {
 	Default string
 }
 
-// Kinds of columns: see value.Kind.
-const (
-	KindOther   = value.Other
-	KindInt     = value.Int
-	KindFloat   = value.Float
-	KindDecimal = value.Decimal
-	KindTime    = value.Time
-	KindText    = value.Text
-	KindBytes   = value.Bytes
-)
-
 // Column returns the named column, or nil.
 func (s *Schema) Column(name string) *SchemaColumn {
 	for i := range s.Columns {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -248,13 +249,13 @@ func BytesFromKey(c SchemaColumn, text string) ([]byte, error) {
 // NumberFromKey returns the text itself for a column of another kind.
 func NumberFromKey(c SchemaColumn, text string) (any, error) {
 	switch c.Kind {
-	case KindInt:
+	case value.Int:
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("key column %s: %q is not an integer", c.Name, text)
 		}
 		return n, nil
-	case KindFloat:
+	case value.Float:
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil {
 			return nil, fmt.Errorf("key column %s: %q is not a number", c.Name, text)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -266,7 +267,7 @@ func (s *Sample) copyLive(ctx context.Context, into string) error {
 			continue // the column gets its default
 		}
 		columns = append(columns, name)
-		if c.Kind == engine.KindTime || c.Kind == engine.KindOther {
+		if c.Kind == value.Time || c.Kind == value.Other {
 			exprs = append(exprs, words.AsText(*c))
 		} else {
 			exprs = append(exprs, quote(name))
@@ -302,7 +303,7 @@ func (s *Sample) copyLive(ctx context.Context, into string) error {
 		}
 		for i, v := range row {
 			if p, ok := v.([]byte); ok {
-				if row[i] = slices.Clone(p); s.Live.Column(columns[i]).Kind != engine.KindBytes {
+				if row[i] = slices.Clone(p); s.Live.Column(columns[i]).Kind != value.Bytes {
 					row[i] = string(p)
 				}
 			}

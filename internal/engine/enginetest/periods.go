@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -291,7 +292,7 @@ func (s keepers) addColumn(t *testing.T) {
 			columns := "INT NOT NULL DEFAULT 5"
 			step := engine.AddColumn{Table: k.Table, Have: k.parts, Name: "extra col", Definition: k.quote("extra col") + " " + columns}
 			Must(t, db.Try(within(t), step))
-			if c := k.schema(t, k.Name).Column("extra col"); c == nil || c.Null || c.Kind != engine.KindInt {
+			if c := k.schema(t, k.Name).Column("extra col"); c == nil || c.Null || c.Kind != value.Int {
 				t.Fatalf("the column is %+v", c)
 			}
 			var n int64

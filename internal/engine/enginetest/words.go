@@ -24,7 +24,7 @@ func (s keepers) describe(t *testing.T) {
 	_, err := db.Describe(within(t), "nowhere")
 	wantError(t, err, engine.ErrNoTable)
 	k := created(t, db, "readings", "time", 3)
-	wantKinds := []value.Kind{engine.KindInt, engine.KindTime, engine.KindInt, engine.KindDecimal, engine.KindFloat, engine.KindText, engine.KindBytes}
+	wantKinds := []value.Kind{value.Int, value.Time, value.Int, value.Decimal, value.Float, value.Text, value.Bytes}
 	k.template(t, "beside")
 	for _, name := range []string{"readings", "beside"} {
 		s := k.schema(t, name)
@@ -248,7 +248,7 @@ func (s keepers) asText(t *testing.T) {
 				}
 				Must(t, rows.Scan(dst...))
 				for i := range row {
-					if p, ok := row[i].([]byte); ok && cols[i].Kind != engine.KindBytes {
+					if p, ok := row[i].([]byte); ok && cols[i].Kind != value.Bytes {
 						row[i] = string(p)
 					}
 					switch row[i].(type) {

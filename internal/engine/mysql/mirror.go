@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // Mirroring implements engine.Keeper.
@@ -378,7 +379,7 @@ func (m mirror) dropSentry(ctx context.Context, name string) error {
 
 // KeyText implements engine.Words.
 func (d dialect) KeyText(c engine.SchemaColumn) string {
-	if c.Kind == engine.KindBytes {
+	if c.Kind == value.Bytes {
 		return "HEX(" + d.Quote(c.Name) + ")"
 	}
 	return d.AsText(c)
@@ -386,23 +387,23 @@ func (d dialect) KeyText(c engine.SchemaColumn) string {
 
 // KeyValue implements engine.Words. A DECIMAL is compared with text as binary floating
 // point unless the text is cast.
-func (dialect) KeyValue(c engine.SchemaColumn, text string) (placeholder string, value any, err error) {
+func (dialect) KeyValue(c engine.SchemaColumn, text string) (placeholder string, arg any, err error) {
 	switch c.Kind {
-	case engine.KindBytes:
-		value, err = engine.BytesFromKey(c, text)
-		return "?", value, err
-	case engine.KindDecimal:
-		placeholder, value = "?", text
+	case value.Bytes:
+		arg, err = engine.BytesFromKey(c, text)
+		return "?", arg, err
+	case value.Decimal:
+		placeholder, arg = "?", text
 		if c.Bits == 0 { // not a BIGINT UNSIGNED
 			placeholder = fmt.Sprintf("CAST(? AS DECIMAL(%d,%d))", c.Precision, c.Scale)
 		}
 		if n, err := strconv.ParseUint(text, 10, 64); err == nil {
-			value = n
+			arg = n
 		}
-		return placeholder, value, nil
+		return placeholder, arg, nil
 	}
-	value, err = engine.NumberFromKey(c, text)
-	return "?", value, err
+	arg, err = engine.NumberFromKey(c, text)
+	return "?", arg, err
 }
 
 // CopyRows implements engine.Words. It doesn't use INSERT IGNORE, which silently

@@ -94,9 +94,9 @@ func (d dialect) FromPosition(t *engine.Table, expr string) string {
 func (d dialect) AsText(c engine.SchemaColumn) string {
 	name := d.Quote(c.Name)
 	switch c.Kind {
-	case engine.KindText, engine.KindBytes:
+	case value.Text, value.Bytes:
 		return name
-	case engine.KindFloat:
+	case value.Float:
 		// A FLOAT as text has six digits. As a DOUBLE, which has exactly the same
 		// value, it has all necessary digits. MySQL 9.7 returns those only in JSON;
 		// elsewhere, it returns what fits in 22 characters.
@@ -280,7 +280,7 @@ var _ engine.SumWords = dialect{}
 // SumType implements engine.SumWords. Like the server's own SUM, it has 22 digits
 // more than a value, up to the maximum of 65.
 func (dialect) SumType(c engine.SchemaColumn) string {
-	if c.Kind == engine.KindFloat {
+	if c.Kind == value.Float {
 		return "DOUBLE"
 	}
 	return fmt.Sprintf("DECIMAL(%d,%d)", min(cmp.Or(c.Precision, 20)+22, 65), c.Scale)
@@ -471,9 +471,9 @@ func (h hash) rows(d dialect, cols []engine.SchemaColumn) string {
 	for i, c := range cols {
 		v := d.Quote(c.Name)
 		switch {
-		case c.Kind == engine.KindFloat:
+		case c.Kind == value.Float:
 			v = h.float(v)
-		case c.Kind == engine.KindDecimal || c.Kind == engine.KindOther || c.Logical == value.JSON:
+		case c.Kind == value.Decimal || c.Kind == value.Other || c.Logical == value.JSON:
 			v = "CAST(" + v + " AS CHAR)"
 		}
 		v = "CAST(" + v + " AS BINARY)"

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -95,7 +96,7 @@ func (words) OwnTable() string { return "" }
 var _ engine.SumWords = words{}
 
 func (words) SumType(c engine.SchemaColumn) string {
-	if c.Kind == engine.KindFloat {
+	if c.Kind == value.Float {
 		return "DOUBLE PRECISION"
 	}
 	return "NUMERIC"

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -175,20 +176,20 @@ func (mirror) Recover(context.Context) error { return nil }
 
 // KeyText implements engine.Words.
 func (w words) KeyText(c engine.SchemaColumn) string {
-	if c.Kind == engine.KindBytes {
+	if c.Kind == value.Bytes {
 		return "HEX(" + w.Quote(c.Name) + ")"
 	}
 	return w.AsText(c)
 }
 
 // KeyValue implements engine.Words.
-func (words) KeyValue(c engine.SchemaColumn, text string) (placeholder string, value any, err error) {
-	if c.Kind == engine.KindBytes {
-		value, err = engine.BytesFromKey(c, text)
+func (words) KeyValue(c engine.SchemaColumn, text string) (placeholder string, arg any, err error) {
+	if c.Kind == value.Bytes {
+		arg, err = engine.BytesFromKey(c, text)
 	} else {
-		value, err = engine.NumberFromKey(c, text)
+		arg, err = engine.NumberFromKey(c, text)
 	}
-	return "?", value, err
+	return "?", arg, err
 }
 
 // CopyRows implements engine.Words. There are no locks of rows.

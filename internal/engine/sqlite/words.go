@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -37,7 +38,7 @@ func epochOf(t *engine.Table) int64 {
 	}
 	if t.Definition != nil {
 		for _, c := range t.Definition.Columns {
-			if strings.EqualFold(c.Name, t.By) && affinity(c.Type) == engine.KindInt {
+			if strings.EqualFold(c.Name, t.By) && affinity(c.Type) == value.Int {
 				return 1
 			}
 		}
@@ -161,7 +162,7 @@ func (words) OwnTable() string { return "" }
 
 // SumType implements engine.SumWords. Decimal fractions are summed as binary ones.
 func (words) SumType(c engine.SchemaColumn) string {
-	if c.Kind == engine.KindInt {
+	if c.Kind == value.Int {
 		return "INTEGER"
 	}
 	return "REAL"
@@ -273,9 +274,9 @@ func (w words) trigger(name, table, text string) engine.Trigger {
 func (words) Unrestorable(c engine.SchemaColumn, expr string) string {
 	class := "typeof(" + expr + ")"
 	switch {
-	case c.Kind == engine.KindBytes:
+	case c.Kind == value.Bytes:
 		return class + " NOT IN ('blob', 'null')"
-	case c.Kind == engine.KindOther && (c.Native == "" || strings.EqualFold(c.Native, "any")):
+	case c.Kind == value.Other && (c.Native == "" || strings.EqualFold(c.Native, "any")):
 		return class + " NOT IN ('text', 'null')"
 	}
 	return class + " = 'blob'"

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain/copier"
+	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -123,7 +124,7 @@ func (l *level) resolve(s *engine.Schema, d *rolling.Declaration) error {
 		case c.Null:
 			return engine.Hinted(fmt.Errorf("by %s: it may be NULL, and a key can't be", name),
 				"declare it NOT NULL, or group by a generated column such as COALESCE(%s, ...)", name)
-		case c.Kind == engine.KindFloat:
+		case c.Kind == value.Float:
 			return engine.Hinted(fmt.Errorf("by %s: it is a binary fraction, and whether two values are equal depends on rounding", name), "group by a decimal or an integer")
 		case c.Name == d.Time:
 			return fmt.Errorf("by %s: each bucket has its time already", name)
@@ -171,7 +172,7 @@ func (a *aggregate) check() error {
 			return fmt.Errorf("column %s is not a number but of type %s", a.Column, a.col.Native)
 		}
 	case "min", "max", "first", "last":
-		if !number && a.col.Kind != engine.KindTime && a.col.Kind != engine.KindText {
+		if !number && a.col.Kind != value.Time && a.col.Kind != value.Text {
 			return fmt.Errorf("column %s is of type %s, whose least and greatest value not every server can determine", a.Column, a.col.Native)
 		}
 	case "distinct":

@@ -5,7 +5,7 @@ import (
 	"math/big"
 	"strings"
 
-	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // bucketOf returns an expression for the start of the bucket that contains a position.
@@ -164,7 +164,7 @@ func (q *selection) raw(a *aggregate) []string {
 	v := q.in(col)
 	n := "COUNT(" + v + ")"
 	sum := "SUM(" + v + ")"
-	if a.col.Kind == engine.KindFloat {
+	if a.col.Kind == value.Float {
 		sum = "SUM(" + w.AsDouble(v) + ")" // 64 bits, even if the column has 32
 	}
 	switch a.Func {

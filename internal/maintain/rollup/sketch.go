@@ -18,6 +18,7 @@ import (
 	"github.com/axiomhq/hyperloglog"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // Accuracy is the maximum relative error of a percentile: DDSketch returns a value
@@ -335,14 +336,14 @@ func (s *Set) selectSketched(st *stage, aggs []*aggregate, where string) string 
 	for i, c := range l.by {
 		name := "b" + strconv.Itoa(i)
 		source = append(source, s.quote(c.Name)+" AS "+name)
-		value := "r." + name
-		if c.Kind == engine.KindText || c.Kind == engine.KindOther {
+		group := "r." + name
+		if c.Kind == value.Text || c.Kind == value.Other {
 			// The server may treat different values as equal: the stage has the
 			// value that represents the group.
-			join, value = "yes", "u."+s.quote(c.Name)
+			join, group = "yes", "u."+s.quote(c.Name)
 		}
 		g := renamed(c, "g", i)
-		inner, outer = append(inner, value+" AS "+g.Name), append(outer, w.AsText(g))
+		inner, outer = append(inner, group+" AS "+g.Name), append(outer, w.AsText(g))
 	}
 	for i, a := range aggs {
 		g := renamed(a.col, "v", i)
