@@ -40,9 +40,9 @@ const mostStalls = 40
 
 // Text writes the figures as lines, and the stalls as a table.
 func (f *KeepFigures) Text(w io.Writer) error {
-	var b strings.Builder
+	var t terminal
 	line := func(what, format string, args ...any) {
-		fmt.Fprintf(&b, "%-12s %s\n", what, strings.Join(strings.Fields(oneLine(fmt.Sprintf(format, args...))), " "))
+		t.line("%-12s %s", what, figures.OneLine(fmt.Sprintf(format, args...)))
 	}
 	s := &f.Summary
 	line("inserted", "%s in %s, %s rows/s", figures.Plural(f.Rows, "row"), figures.Duration(s.Seconds), figures.Rounded(s.RowsPerSecond))
@@ -83,57 +83,35 @@ func (f *KeepFigures) Text(w io.Writer) error {
 		line("stalls", "none over %s", figures.Micros(int64(f.StallMS*1000)))
 	} else {
 		line("stalls", "%d over %s, of %s", len(f.Stalls), figures.Micros(int64(f.StallMS*1000)), figures.Plural(f.Slow, "insert"))
-		fmt.Fprintln(&b)
-		writeColumns(&b, f.table())
+		t.table(f.table(), 1, 2, 3)
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, t.b.String())
 	return err
 }
 
 // table lists the longest stalls in order of time; the sync column is for a disk that
 // was timed.
-func (f *KeepFigures) table() [][]string {
+func (f *KeepFigures) table() table {
 	listed := slices.SortedStableFunc(slices.Values(f.Stalls), func(a, b result.KeepStall) int { return cmp.Compare(b.Seconds, a.Seconds) })
 	listed = listed[:min(len(listed), mostStalls)]
 	slices.SortFunc(listed, func(a, b result.KeepStall) int { return a.At.Compare(b.At) })
-	rows := [][]string{{"AT (UTC)", "LONGEST", "SYNC", "INSERTS", "DURING"}}
+	t := table{Header: []string{"AT (UTC)", "LONGEST", "SYNC", "INSERTS", "DURING"}}
 	for _, s := range listed {
-		rows = append(rows, []string{s.At.Format("15:04:05.000"), latencyOf(s.Seconds), f.syncText(s.Sync), figures.Count(s.Inserts),
-			cmp.Or(strings.Join(s.During, "; "), "nothing of rowmill's")})
+		t.add(s.At.Format("15:04:05.000"), latencyOf(s.Seconds), f.syncText(s.Sync), figures.Count(s.Inserts),
+			cmp.Or(strings.Join(s.During, "; "), "nothing of rowmill's"))
 	}
-	if f.Disk == nil {
-		for i := range rows {
-			rows[i] = slices.Delete(rows[i], 2, 3)
-		}
-	}
-	return rows
+	return t
 }
 
-// writeColumns writes a table without margin, whose first and last column are words
-// and the others figures.
-func writeColumns(w io.Writer, rows [][]string) {
-	last := len(rows[0]) - 1
-	width := make([]int, last)
-	for _, row := range rows {
-		for i := range width {
-			width[i] = max(width[i], len(row[i]))
-		}
-	}
-	for _, row := range rows {
-		fmt.Fprintf(w, "%-*s  ", width[0], row[0])
-		for i := 1; i < last; i++ {
-			fmt.Fprintf(w, "%*s  ", width[i], row[i])
-		}
-		fmt.Fprintln(w, oneLine(row[last]))
-	}
-}
-
-// syncText returns how long a sync took during a stall.
+// syncText returns how long a sync took during a stall; "" for a disk that was not
+// timed.
 func (f *KeepFigures) syncText(s float64) string {
 	switch {
+	case f.Disk == nil:
+		return ""
 	case s > 0:
 		return latencyOf(s)
-	case f.Disk != nil && f.Disk.Error != "":
+	case f.Disk.Error != "":
 		return "?"
 	}
 	return "-"
