@@ -19,7 +19,7 @@ func constantSize(vs []view) *section {
 	if len(c.Labels) == 0 {
 		return nil
 	}
-	t := c.sheet()
+	t := c.Sheet()
 	t.Note = "Bounds are without the rows that come in while a drop is awaited. Rates are from when the tables had their size. Bloat is the tables' bytes on disk for each row held at the end, against those when the size was reached."
 	return &section{Title: "Constant size", Parts: []Part{t}}
 }

@@ -209,9 +209,9 @@ func (t *table) numeric(column int) bool {
 	return some
 }
 
-// sheet arranges the facts of all runs side by side: one row, beginning with its name,
+// Sheet arranges the facts of all runs side by side: one row, beginning with its name,
 // for each fact that any run has.
-func (c *columns) sheet() *table {
+func (c *columns) Sheet() *table {
 	t := &table{Header: append([]string{""}, c.Labels...)}
 	var names []string
 	values := make([]map[string]string, len(c.Facts))

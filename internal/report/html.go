@@ -174,6 +174,3 @@ func (t *table) Page() []pageRow {
 	}
 	return out
 }
-
-// Sheet returns the facts as a table.
-func (c *columns) Sheet() *table { return c.sheet() }

@@ -60,7 +60,7 @@ func (m *markdownWriter) parts(parts []Part, heading string) {
 		case *table:
 			m.table(p.filled())
 		case *columns:
-			m.table(p.sheet())
+			m.table(p.Sheet())
 		}
 	}
 }

@@ -57,7 +57,7 @@ func runsDocument(recs []result.Record) (*Document, error) {
 		}
 		insertParts(d, vs, capacities(others), scenarios)
 	default:
-		d.add(&section{Title: "All figures", In: inHTML, Fold: true, Parts: []Part{runColumns(loads).sheet()}})
+		d.add(&section{Title: "All figures", In: inHTML, Fold: true, Parts: []Part{runColumns(loads).Sheet()}})
 	}
 	d.add(later{inHTML | inMarkdown, func() []Part { return runDetails(loads) }})
 	return d, nil

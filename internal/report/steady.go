@@ -242,7 +242,7 @@ func sideBySide(vs []steadyView) *table {
 	for i := range vs {
 		c.Labels, c.Facts = append(c.Labels, vs[i].label), append(c.Facts, vs[i].inShort())
 	}
-	return c.sheet()
+	return c.Sheet()
 }
 
 func (v *steadyView) inShort() []fact {
