@@ -321,7 +321,7 @@ func TestLoadOnWithOtherOptions(t *testing.T) {
 			{"--bytes", "raw"}, {"--unix-times", "ms"}, {"--columns", "sensor,ts,value,note"}, {"--header=false"}} {
 			name := strings.SplitN(args[0], "=", 2)[0]
 			_, stderr := l.load(exitFailed, append([]string{path}, args...)...)
-			if !strings.Contains(stderr, "was being loaded with other options: "+name) || !strings.Contains(stderr, "--source with another name") {
+			if !strings.Contains(stderr, "was begun with other options: "+name) || !strings.Contains(stderr, "--source with another name") {
 				l.Errorf("%v: %s", args, stderr)
 			}
 		}

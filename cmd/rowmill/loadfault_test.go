@@ -207,7 +207,7 @@ func TestLoadGoesOnPastHeldFile(t *testing.T) {
 			if len(got) != 3 || got[0].Inserted != 30 || !got[1].Held || got[1].Finished || got[2].Inserted != 40 {
 				l.Errorf("%+v", got)
 			}
-			if !strings.Contains(stderr, held+" is being loaded into readings by another process") || !strings.Contains(stderr, "Try: again when that has ended") || strings.Contains(stderr, "not begun") {
+			if !strings.Contains(stderr, held+" is being loaded into readings by another process") || !strings.Contains(stderr, "Try: again after that load has ended") || strings.Contains(stderr, "not begun") {
 				l.Errorf("stderr: %s", stderr)
 			}
 		})

@@ -139,7 +139,7 @@ func TestLoadIntoTableMadeAnew(t *testing.T) {
 			l.Fatal(all, err)
 		}
 		must(l, st.ResetRows(l.Context(), st.DB(), "readings"))
-		if err := st.Settle(l.Context(), &all[0], nil); err == nil || !strings.Contains(err.Error(), "made anew") {
+		if err := st.Settle(l.Context(), &all[0], nil); err == nil || !strings.Contains(err.Error(), "dropped and created again") {
 			l.Errorf("a source that was forgotten is settled: %v", err)
 		}
 	})
@@ -343,7 +343,7 @@ func TestLoadOfFileLoadedByOlderRowmill(t *testing.T) {
 		for i, says := range []bool{true, false, false} {
 			s := rowmill(l.Context(), "load", l.file, path)
 			mustPass(l.T, s)
-			if strings.Contains(s.stdout, "was not found out") != says || !strings.Contains(s.stdout, "100 rows") {
+			if strings.Contains(s.stdout, "not checked whether") != says || !strings.Contains(s.stdout, "100 rows") {
 				l.Errorf("load %d: %s", i+2, s.stdout)
 			}
 			if strings.Contains(s.stdout, "nothing to do") == says {

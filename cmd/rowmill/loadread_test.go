@@ -349,7 +349,7 @@ func TestLoadFileTruncatedMeanwhile(t *testing.T) {
 		}
 	}
 	r, err := ingest.File(t.Context(), o, path)
-	if err == nil || !strings.Contains(err.Error(), "cut off while it was read") || r.Finished {
+	if err == nil || !strings.Contains(err.Error(), "truncated while it was read") || r.Finished {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if len(l.bad("bad.jsonl")) > 0 {
@@ -383,7 +383,7 @@ keep  = "7d"
 	}
 	mustPass(t, rowmill(t.Context(), "apply", file, "--clock", dir+"/clock", "--yes"))
 	s := rowmill(t.Context(), "load", file, dir+"/day.csv", "--unix-times", "s", "--bad", dir+"/bad.jsonl")
-	if s.code != exitFailed || !strings.Contains(s.stdout, "3 inserted, 0 there already, 1 rejected") {
+	if s.code != exitFailed || !strings.Contains(s.stdout, "3 inserted, 0 already present, 1 rejected") {
 		t.Fatalf("exit %d\n%s%s", s.code, s.stdout, s.stderr)
 	}
 	l := &loading{&declared{T: t, db: openKeeper(t, "sqlite:"+dir+"/x.db")}}

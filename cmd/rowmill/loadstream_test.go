@@ -283,7 +283,7 @@ func TestTrapClonedSpool(t *testing.T) {
 			clone := *s
 			clone.Loaded = test.to
 			err := st.Acknowledge(ctx, &clone, nil)
-			if test.ok != (err == nil) || err != nil && !strings.Contains(err.Error(), "the database has it further") {
+			if test.ok != (err == nil) || err != nil && !strings.Contains(err.Error(), "the database has a later position") {
 				l.Errorf("to %d: %v", test.to, err)
 			}
 			known, err := st.Sources(ctx, "readings", state.SpoolSource, "")

@@ -63,7 +63,7 @@ func TestTrapHalfWrittenLine(t *testing.T) {
 		if got, _ := l.load(exitFailed, path); got[0].Inserted != 1 || got[0].Rejected != 1 || !got[0].Finished {
 			l.Errorf("with more of its last line: %+v", got[0])
 		}
-		if bad := l.bad("end.csv.bad.jsonl"); len(bad) != 1 || bad[0].Row != "yz" || bad[0].Line != 4 || !strings.Contains(bad[0].Reason, "rest of a line that had no end") {
+		if bad := l.bad("end.csv.bad.jsonl"); len(bad) != 1 || bad[0].Row != "yz" || bad[0].Line != 4 || !strings.Contains(bad[0].Reason, "rest of a line that was incomplete") {
 			l.Errorf("bad rows: %+v", bad)
 		}
 		if got, _ := l.load(exitDone, path); got[0].Sent != 0 {

@@ -66,7 +66,7 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 		table.Columns = append(table.Columns, as)
 	}
 	if out.by < 0 {
-		return nil, engine.Hinted(fmt.Errorf("there is no column %s, by which table %s rolls; there are %s", t.By, t.Name, strings.Join(names, ", ")),
+		return nil, engine.Hinted(fmt.Errorf("there is no column %s, by which table %s rolls; the columns are %s", t.By, t.Name, strings.Join(names, ", ")),
 			"a source with %s, or --columns with the names in the order of the fields", t.By)
 	}
 	var missing []string
@@ -151,8 +151,8 @@ func (l *load) targetOf(ctx context.Context, c *cutter, f *Format) (*target, err
 		return nil, fmt.Errorf("line 1, the header: %w", err)
 	}
 	if err == nil && f.header() && f.Columns != nil && !f.Header && t.hasValues(record) {
-		return nil, engine.Hinted(errors.New("line 1, which would be passed over as a header, is a row of values"),
-			"--header=false, if it is one; --header, if it is the header all the same")
+		return nil, engine.Hinted(errors.New("line 1 would be skipped as a header, and is a row of values"),
+			"--header=false if it is one; --header if it is the header")
 	}
 	return t, err
 }

@@ -30,7 +30,7 @@ func TestColumnsOfAFileWithoutHeader(t *testing.T) {
 		text string
 		want string // part of the error and its hint
 	}{
-		{Format{Kind: CSV, Columns: columns}, row, "line 1, which would be passed over as a header, is a row of values --header=false"},
+		{Format{Kind: CSV, Columns: columns}, row, "line 1 would be skipped as a header, and is a row of values --header=false"},
 		{Format{Kind: CSV, Columns: columns}, "\xef\xbb\xbf\"1\",2026-03-29,x\r\n", "is a row of values"},
 		{Format{Kind: CSV, Columns: columns}, "no int,2026-03-29,x", "is a row of values"},
 		{Format{Kind: TSV, Columns: columns}, "1\t2026-03-29\tx\n", "is a row of values"},

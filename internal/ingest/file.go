@@ -131,7 +131,7 @@ func (l *fileLoad) start(ctx context.Context) error {
 		if !errors.Is(err, errLockLost) || ctx.Err() != nil || l.opt.RetryFor == 0 {
 			return err
 		}
-		l.say("%s: %v; it is taken again, and the load goes on", l.path, errLockLost)
+		l.say("%s: %v; the lock is taken again, and the load continues", l.path, errLockLost)
 	}
 }
 
@@ -210,7 +210,7 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 // sayGrowing reports that a file's last line is left for the next load.
 func (l *fileLoad) sayGrowing(c *cutter) {
 	l.result.Finished, l.result.Unfinished = true, len(c.buf)
-	l.say("%s: line %d has no end yet, and the file is being written to: it is left for the next load", l.path, c.line)
+	l.say("%s: line %d is incomplete, and the file is being written to: the next load reads it", l.path, c.line)
 }
 
 // resume skips the part of the file that is loaded, after comparing its hash, and
@@ -222,7 +222,7 @@ func (l *fileLoad) resume(ctx context.Context, c *cutter) ([]state.Cut, error) {
 		return nil, nil
 	}
 	l.countSettled()
-	c.tornBy = fmt.Errorf("it is the rest of a line that had no end when it was loaded, on %s: see what became of that row", s.Updated.UTC().Format("2006-01-02 15:04"))
+	c.tornBy = fmt.Errorf("it is the rest of a line that was incomplete when it was loaded, on %s: check that row in the table", s.Updated.UTC().Format("2006-01-02 15:04"))
 	if s.Loaded > 0 {
 		hash, err := c.skip(ctx, s.Loaded, s.Lines)
 		l.passed.Store(c.at)
@@ -258,7 +258,7 @@ func (l *fileLoad) resume(ctx context.Context, c *cutter) ([]state.Cut, error) {
 func (l *fileLoad) changed(from, to int64) error {
 	return engine.Hinted(fmt.Errorf("it has changed since it was loaded: bytes %d to %d differ from those loaded on %s", from, to,
 		l.source.Updated.UTC().Format("2006-01-02 15:04")),
-		"--source with another name if it is another file: all of it is loaded then, and rows whose key is in the table are passed over")
+		"--source with another name if it is another file: all of it is loaded then, and rows whose key is in the table are skipped")
 }
 
 // shorter returns the error for a file that has lost its end.

@@ -70,10 +70,10 @@ const (
 
 // errGrowing is returned at the end of a file that ends in the middle of a line
 // and is being written to.
-var errGrowing = errors.New("its last line has no end, and it is being written to")
+var errGrowing = errors.New("its last line is incomplete, and it is being written to")
 
 // errCutOff is returned if a file was truncated while it was read.
-var errCutOff = errors.New("it was cut off while it was read")
+var errCutOff = errors.New("it was truncated while it was read")
 
 func (c *counted) Read(p []byte) (int, error) {
 	for began := time.Now(); ; {
@@ -108,7 +108,7 @@ func (c *counted) Read(p []byte) (int, error) {
 
 // errEmptyPacked is returned for an empty compressed file, which must have been
 // truncated: even without content a compressed file has a header.
-var errEmptyPacked = errors.New("it is empty, which no compressed file is")
+var errEmptyPacked = errors.New("it is empty, and a compressed file never is")
 
 // openFile opens a file to be loaded. Files that end in .gz or .zst are
 // decompressed.

@@ -22,7 +22,7 @@ const maxDepth = 1000
 var (
 	errNoObject  = errors.New("it is not a JSON object")
 	errMissing   = errors.New("it is missing")
-	errSurrogate = errors.New("it has half of a surrogate pair, which is no character")
+	errSurrogate = errors.New("it has half of a surrogate pair, which is not a character")
 )
 
 // parseObject returns a record's JSON object. Its strings refer to the record's

@@ -70,7 +70,7 @@ func (l *fileLoad) locked(outer context.Context, again bool) (err error) {
 	err = l.findSource(ctx, head)
 	if errors.Is(err, errGrowing) {
 		l.result.Finished = true
-		l.say("%s is being written to, and may become what was loaded already: it is left for the next load", l.path)
+		l.say("%s is being written to, and may become a copy of a file that was loaded already: it is left for the next load", l.path)
 		return nil
 	}
 	if err != nil {
@@ -107,7 +107,7 @@ func (l *fileLoad) lead(ctx context.Context, name string, again bool) (lease eng
 	switch {
 	case held != nil:
 		held = engine.Classed(ErrHeld, fmt.Errorf("%s is being loaded into %s by another process: %w", l.source.Path, l.opt.Table.Name, held))
-		return nil, engine.Hinted(held, "again when that has ended")
+		return nil, engine.Hinted(held, "again after that load has ended")
 	case err != nil && again:
 		return nil, fmt.Errorf("%v, and can't be taken again: %w", errLockLost, err)
 	}

@@ -79,7 +79,7 @@ func (l Outcome) Text() string {
 	fmt.Fprintf(&b, "%s: ", l.Source)
 	switch {
 	case l.Held:
-		b.WriteString("another process is loading it; it is left to that one")
+		b.WriteString("another process is loading it: skipped")
 		return b.String()
 	case l.DryRun:
 		fmt.Fprintf(&b, "%s checked, %s of them could be sent, %s could not", figure.Plural(l.Sent, "row"), rows(l.Inserted), rows(l.Rejected))
@@ -89,7 +89,7 @@ func (l Outcome) Text() string {
 		case l.Missing > 0:
 			fmt.Fprintf(&b, "; %s of them aren't in the table any more", rows(l.Missing))
 		case l.Unlooked != "" && !l.Told:
-			fmt.Fprintf(&b, "; whether the table still has them all was not found out: %s", l.Unlooked)
+			fmt.Fprintf(&b, "; not checked whether the table still has all of them: %s", l.Unlooked)
 		default:
 			b.WriteString("; nothing to do")
 		}
@@ -97,7 +97,7 @@ func (l Outcome) Text() string {
 		say(l.Gone, "; %s lay in periods that the table no longer has", rows(l.Gone))
 		b.WriteString("; --again loads all of it once more")
 	default:
-		fmt.Fprintf(&b, "%s in %.1f s (%s rows/s): %s inserted, %s there already, %s rejected", figure.Plural(l.Sent, "row"), l.Seconds,
+		fmt.Fprintf(&b, "%s in %.1f s (%s rows/s): %s inserted, %s already present, %s rejected", figure.Plural(l.Sent, "row"), l.Seconds,
 			figure.Rounded(float64(l.Sent)/max(l.Seconds, 1e-3)), rows(l.Inserted), rows(l.Duplicate), rows(l.Rejected))
 		say(l.Before, "; %s rows were sent before", rows(l.Before))
 		say(l.Missing, ", %s of which aren't in the table any more", rows(l.Missing))
@@ -106,7 +106,7 @@ func (l Outcome) Text() string {
 		fmt.Fprintf(&b, "; see %s", l.Bad)
 	}
 	if !l.Finished {
-		b.WriteString("; not loaded to its end")
+		b.WriteString("; not loaded completely")
 	}
 	say(l.Lost, "; %s rows were read and not loaded", rows(l.Lost))
 	say(int64(l.Unfinished), "; %s bytes of an incomplete row were left", figure.Count(l.Unfinished))
@@ -133,7 +133,7 @@ func (l Outcome) Err() error {
 	}
 	if l.Missing > 0 {
 		all = append(all, engine.Hinted(fmt.Errorf("%s rows of %s that were loaded%s aren't in the table any more", figure.Count(l.Missing), l.Source, l.when()),
-			"--again, which loads all of the file and passes over rows whose key is in the table; --accept-missing, if they were removed on purpose"))
+			"--again, which loads all of the file and skips rows whose key is in the table; --accept-missing, if they were removed on purpose"))
 	}
 	if len(l.Damaged) > 0 {
 		all = append(all, fmt.Errorf("%d parts of the spool are damaged, and weren't loaded", len(l.Damaged)))

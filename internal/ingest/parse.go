@@ -206,7 +206,7 @@ func (p *parser) append(fields []field) (string, error) {
 
 // errNullWord concerns the word that mysql -B and other programs write for NULL. Only
 // the user knows whether it means NULL or text.
-var errNullWord = errors.New(`NULL may be text, or mean that there is no value: --null NULL takes it for that, --null '\N' for text`)
+var errNullWord = errors.New(`NULL may be text, or mean that there is no value: --null NULL reads it as no value, --null '\N' as text`)
 
 // quoteValue adds the value to an error.
 func quoteValue(text []byte, err error) error {
@@ -219,7 +219,7 @@ func quoteValue(text []byte, err error) error {
 
 var (
 	errEmpty = errors.New("it is empty")
-	errNull  = errors.New("it is NULL, which the column can't be")
+	errNull  = errors.New("it is NULL, and the column is NOT NULL")
 )
 
 // fold finds a column by name, ignoring case.

@@ -83,12 +83,12 @@ func (b *badFile) each(fn func(row *badRow, line []byte) error) error {
 	if info, err := f.Stat(); err != nil {
 		return err
 	} else if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file", b.path)
+		return fmt.Errorf("%s is not a regular file", b.path)
 	}
 	r := bufio.NewReader(f)
 	for n := 1; ; n++ {
 		foreign := func() error {
-			return fmt.Errorf("%s: line %d isn't one of rowmill's: name another file", b.path, n)
+			return fmt.Errorf("%s: line %d was not written by rowmill: name another file", b.path, n)
 		}
 		begin, err := r.Peek(len(badBegin))
 		if err != nil && !errors.Is(err, io.EOF) {

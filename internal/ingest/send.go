@@ -64,7 +64,7 @@ func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
 				_ = s.reset(ctx) // the batch is committed; a lasting failure surfaces with the next batch
 				return *noted, nil
 			} else if lookErr == nil && errors.Is(err, errDone) {
-				return fail(errors.Join(errors.New("its line of the ledger was refused, and is missing"), err))
+				return fail(errors.Join(errors.New("its line of the ledger was refused and is missing"), err))
 			}
 		case !passes(err):
 			return fail(errors.Join(err, s.reset(ctx)))
@@ -138,7 +138,7 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 		if _, err := s.loader.Insert(ctx, rows.Table, rows.Batch, 0, rows.Batch.Rows()); errors.Is(err, engine.ErrDuplicateKey) {
 			return fmt.Errorf("%w: %w", errDone, err)
 		} else if err != nil {
-			return fmt.Errorf("note the batch: %w", err)
+			return fmt.Errorf("record the batch: %w", err)
 		}
 	}
 	if err := s.reject(p.rejected, b); err != nil {

@@ -74,7 +74,7 @@ func (l *fileLoad) findSource(ctx context.Context, head []byte) error {
 		return nil
 	}
 	if newest != nil && !newest.Finished {
-		l.say("%s isn't the file that was being loaded on %s, which wasn't loaded to its end: it is loaded from its start",
+		l.say("%s is not the file whose load of %s is incomplete: it is loaded from its start",
 			s.Path, newest.Started.UTC().Format("2006-01-02 15:04"))
 	}
 	return nil
@@ -202,13 +202,13 @@ func (l *fileLoad) sameOptions() error {
 	var differ []string
 	for name, now := range is {
 		if now != was[name] { // an older version recorded fewer options
-			differ = append(differ, fmt.Sprintf("--%s was %q and is %q", name, was[name], now))
+			differ = append(differ, fmt.Sprintf("--%s was %q and is now %q", name, was[name], now))
 		}
 	}
 	if len(differ) == 0 {
 		return nil
 	}
 	slices.Sort(differ)
-	return engine.Hinted(fmt.Errorf("it isn't loaded to its end, and was being loaded with other options: %s", strings.Join(differ, ", ")),
-		"the same options; --source with another name loads all of it anew, passing over rows whose key is in the table")
+	return engine.Hinted(fmt.Errorf("its load is incomplete, and was begun with other options: %s", strings.Join(differ, ", ")),
+		"the same options; --source with another name loads all of it again, skipping rows whose key is in the table")
 }

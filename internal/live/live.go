@@ -70,7 +70,7 @@ func New(ctx context.Context, w io.Writer) *View {
 		_, err := v.program.Run()
 		killed := errors.Is(err, tea.ErrProgramKilled) && !errors.Is(err, tea.ErrProgramPanic)
 		if err != nil && !killed {
-			fmt.Fprintf(w, "rowmill: live view: %v; the run goes on without it\r\n", err)
+			fmt.Fprintf(w, "rowmill: live view: %v; the run continues without it\r\n", err)
 		}
 	}()
 	var closed context.Context

@@ -134,7 +134,7 @@ func writerKey(writer string) string { return fmt.Sprintf("%.150s#%016x", writer
 // information only.
 func (s *Store) Touch(ctx context.Context, x Exec, table, writer string, r rolling.Period) error {
 	if _, err := s.exec(ctx, x, "INSERT INTO rowmill_touched (table_name, lower_pos, upper_pos, writer) VALUES (?, ?, ?, ?)", table, r.From, r.To-1, writerKey(writer)); err != nil {
-		return fmt.Errorf("note changed rows of %s: %w", table, err)
+		return fmt.Errorf("record changed rows of %s: %w", table, err)
 	}
 	return nil
 }
@@ -226,7 +226,7 @@ func (s *Store) Sources(ctx context.Context, table, kind, path string) ([]Source
 
 // ErrForgotten is the error if the information about a source was removed while it
 // was loaded, because its table was recreated.
-var ErrForgotten = errors.New("what was known of it was removed while it was loaded: its table was dropped and made anew")
+var ErrForgotten = errors.New("its record was removed while it was loaded: its table was dropped and created again")
 
 // PutSource records a source, in the transaction of x. If the record of a partly
 // loaded file was removed meanwhile, it is not recorded again: ErrForgotten.
@@ -284,7 +284,7 @@ func (s *Store) PutCuts(ctx context.Context, table, source string, cuts []Cut) e
 	q := "INSERT INTO rowmill_cuts (table_name, source, lower_byte, upper_byte, line, line_count, hash) VALUES (?, ?, ?, ?, ?, ?, ?)" +
 		strings.Repeat(", (?, ?, ?, ?, ?, ?, ?)", len(cuts)-1)
 	if _, err := s.exec(ctx, s.DB(), q, args...); err != nil {
-		return fmt.Errorf("record where %s is cut: %w", table, err)
+		return fmt.Errorf("record the batches of %s: %w", table, err)
 	}
 	return nil
 }
@@ -360,7 +360,7 @@ func (s *Store) Acknowledge(ctx context.Context, f *Source, ids []string) error 
 			return fmt.Errorf("record how far %s is loaded: %w", f.Path, err)
 		}
 		if n == 0 {
-			return engine.Hinted(fmt.Errorf("note that %s is loaded up to byte %d: the database has it further, or has forgotten it", f.Path, f.Loaded),
+			return engine.Hinted(fmt.Errorf("record that %s is loaded up to byte %d: the database has a later position, or none", f.Path, f.Loaded),
 				"one spool for each machine: a copy of another's has to be emptied first")
 		}
 		for part := range slices.Chunk(ids, notedAtATime) {

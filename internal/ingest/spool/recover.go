@@ -72,7 +72,7 @@ func (s *Spool) open() (Found, error) {
 				bases = append(bases, base)
 				continue
 			}
-			found.Bad = append(found.Bad, Bad{Offset: -1, Reason: "no segment: its name isn't an offset, or it is no file", File: path, Known: true})
+			found.Bad = append(found.Bad, Bad{Offset: -1, Reason: "not a segment: its name isn't an offset, or it is not a file", File: path, Known: true})
 		}
 	}
 	if err := s.findID(bases); err != nil {
