@@ -22,9 +22,7 @@ func TestApplyNameTaken(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		exec(t, db.SQL(), "CREATE TABLE readings_1h (id INT NOT NULL PRIMARY KEY)")
 		d := declare(t, db, func(d *rolling.Declaration) { d.Rollups = counts(t, "readings_1h") })
-		table, err := Open(t.Context(), db, d, func() time.Time { return rolling.Instant(at(5)) })
-		must(t, err)
-		_, err = table.PlanApply(t.Context())
+		_, err := opened(t, db, d, at(5)).PlanApply(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "readings_1h: the table of that name") {
 			t.Errorf("planned: %v", err)
 		}
@@ -40,9 +38,7 @@ func TestApplyListsWhatIsNew(t *testing.T) {
 		applied(t, db, declare(t, db, func(d *rolling.Declaration) { d.Rollups = counts(t, "first") }), at(5))
 		steps := func(change func(*rolling.Declaration)) string {
 			t.Helper()
-			table, err := Open(t.Context(), db, declare(t, db, change), func() time.Time { return rolling.Instant(at(5)) })
-			must(t, err)
-			plan := applyPlan(t, table)
+			plan := applyPlan(t, opened(t, db, declare(t, db, change), at(5)))
 			var out []string
 			for _, s := range plan.Steps {
 				if strings.HasPrefix(s.What, "check ") {
@@ -78,7 +74,7 @@ func (w *world) dropTable() {
 }
 
 // opened opens a declared table as another process does.
-func opened(t *testing.T, db engine.Keeper, d *rolling.Declaration, now int64) *Table {
+func opened(t testing.TB, db engine.Keeper, d *rolling.Declaration, now int64) *Table {
 	t.Helper()
 	table, err := Open(t.Context(), db, d, func() time.Time { return rolling.Instant(now) })
 	must(t, err)
@@ -158,8 +154,6 @@ func TestDropOfOlderRowmill(t *testing.T) {
 		if strings.Contains(said, "another declaration") || !strings.Contains(said, "older rowmill") {
 			t.Errorf("the log says: %s", said)
 		}
-		if got := w.parts(); !strings.HasPrefix(got, "1-2 ") {
-			t.Errorf("there is %s, want 1-2 ...", got)
-		}
+		w.wantParts("1-2 ")
 	})
 }

@@ -18,10 +18,7 @@ import (
 // apply applies another declaration as another process does, without w's knowledge.
 func (w *world) apply(d *rolling.Declaration) {
 	w.t.Helper()
-	other, err := Open(w.t.Context(), w.DB, d, func() time.Time { return rolling.Instant(w.now) })
-	must(w.t, err)
-	plan := applyPlan(w.t, other)
-	plan.mustRun(w.t)
+	applyPlan(w.t, opened(w.t, w.DB, d, w.now)).mustRun(w.t)
 }
 
 // hours keeps the table for some hours, with rows in each.
@@ -80,9 +77,7 @@ func TestFollow(t *testing.T) {
 				w.apply(declared(c.after))
 				w.now = at(7.6)
 				w.keep()
-				if got := w.parts(); got != c.want {
-					t.Errorf("after the change: %s, want %s", got, c.want)
-				}
+				w.wantParts(c.want)
 				if c.check != nil {
 					c.check(t, w)
 				}
@@ -92,6 +87,14 @@ func TestFollow(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// wantNumber checks the result of a query for a number.
+func (w *world) wantNumber(want int64, q string) {
+	w.t.Helper()
+	if got := w.number(q); got != want {
+		w.t.Errorf("%s: %d, want %d", q, got, want)
 	}
 }
 
@@ -146,9 +149,7 @@ func TestArchiveWhileRowsCome(t *testing.T) {
 		if k := known[0]; k.Archive == "" || k.Rows != 4 {
 			t.Errorf("the period is %s with %d rows, want it archived with 4", k.State, k.Rows)
 		}
-		if n := w.number("SELECT COUNT(*) FROM rowmill_actions WHERE error <> ''"); n > 0 {
-			t.Errorf("%d actions have failed", n)
-		}
+		w.wantNumber(0, "SELECT COUNT(*) FROM rowmill_actions WHERE error <> ''")
 	})
 }
 
@@ -212,17 +213,11 @@ func TestFollowWhileDropping(t *testing.T) {
 				if !reached {
 					t.Fatalf("%q was not reached", c.point)
 				}
-				if got := w.parts(); !strings.HasPrefix(got, c.want) {
-					t.Errorf("there is %s, want %s...", got, c.want)
-				}
+				w.wantParts(c.want)
 				gone := int64(3 * strings.Count("0-1 1-2 ", "-"))
 				gone -= int64(3 * strings.Count(c.want, "-"))
-				if got := w.count(); got != 6-gone {
-					t.Errorf("%d rows are left, want %d", got, 6-gone)
-				}
-				if n := w.number("SELECT SUM(n) FROM readings_1h"); n != 6 {
-					t.Errorf("the roll-up counts %d rows, want 6", n)
-				}
+				w.wantCount(6 - gone)
+				w.wantNumber(6, "SELECT SUM(n) FROM readings_1h")
 				w.wantNoChanges()
 			})
 		})
@@ -278,15 +273,12 @@ func TestFollowAfterCrash(t *testing.T) {
 				if point == "dropped" {
 					want, rows = "1-2 ", 3
 				}
-				if got := w.parts(); !strings.HasPrefix(got, want) || w.count() != rows {
-					t.Errorf("there is %s with %d rows, want %s... with %d", got, w.count(), want, rows)
-				}
+				w.wantParts(want)
+				w.wantCount(rows)
 				w.wantNoChanges()
 				w.apply(declared(time.Hour)) // the period is dropped after all
 				w.keep()
-				if got := w.parts(); !strings.HasPrefix(got, "1-2 ") {
-					t.Errorf("there is %s, want 1-2 ...", got)
-				}
+				w.wantParts("1-2 ")
 			})
 		})
 	}
@@ -364,16 +356,12 @@ func TestUnfollowed(t *testing.T) {
 				if c.creates {
 					want += " 5-6 6-7"
 				}
-				if got := w.parts(); got != want {
-					t.Errorf("meanwhile there was %s, want %s", got, want)
-				}
+				w.wantParts(want)
 				w.keep()
 				if p := w.problem(Declaring); p != "" {
 					t.Errorf("it can be followed again: %s", p)
 				}
-				if got := w.parts(); got != "2-3 3-4 4-5 5-6 6-7" {
-					t.Errorf("now there is %s", got)
-				}
+				w.wantParts("2-3 3-4 4-5 5-6 6-7")
 			})
 		})
 	}
@@ -420,8 +408,6 @@ func TestFollowRollupKeep(t *testing.T) {
 			t.Errorf("rows of the roll-up were removed: %v", err)
 		}
 		w.keep()
-		if n := w.number("SELECT SUM(n) FROM readings_1h"); n != 6 {
-			t.Errorf("the roll-up counts %d rows, want 6", n)
-		}
+		w.wantNumber(6, "SELECT SUM(n) FROM readings_1h")
 	})
 }

@@ -54,11 +54,7 @@ func TestRestoredPeriod(t *testing.T) {
 			}
 		})
 		w := applied(t, db, d, at(0.2))
-		for hour := range 12 {
-			w.now = at(float64(hour) + 0.6)
-			w.keep()
-			w.insert(w.now, 1, 2, 3)
-		}
+		w.hours(0, 12)
 		w.now = at(12.2)
 		w.keep()
 		sums := func() (hours, sixes string) {
@@ -126,9 +122,7 @@ func TestChangedRollup(t *testing.T) {
 		}
 		w := applied(t, db, every("1h"), at(0.2))
 		for period, want := range map[string]string{"1h": "", "2h": "its bucket is 1h, and its rows can't be converted to 2h"} {
-			table, err := Open(t.Context(), db, every(period), func() time.Time { return rolling.Instant(w.now) })
-			must(t, err)
-			_, err = table.PlanApply(t.Context())
+			_, err := opened(t, db, every(period), w.now).PlanApply(t.Context())
 			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", period, err)
 			}

@@ -25,7 +25,7 @@ func TestTrapOldTriggers(t *testing.T) {
 			by = "TIMESTAMP"
 		}
 		w, d := guardedTable(t, db, by)
-		w.mustRun(w.mustPlan(nil)) // the state after apply
+		w.mustPlan(nil).mustRun(t) // the state after apply
 		if _, old := w.triggersOf(); old != "" {
 			t.Fatalf("of new triggers, status says: %s", old)
 		}
@@ -50,8 +50,7 @@ func TestTrapOldTriggers(t *testing.T) {
 				exec(t, db.SQL(), q)
 				w.guarded(fmt.Sprintf("after statement %d, %s", i+1, q), 100*before+i)
 			}
-			a := applyPlan(t, w.Table)
-			w.mustRun(a)
+			applyPlan(t, w.Table).mustRun(t)
 			if plan, problem := w.triggersOf(); len(plan) > 0 || problem != "" {
 				t.Fatalf("broken off before statement %d, and applied again: %q is left, status says %q", before, plan, problem)
 			}
@@ -60,8 +59,7 @@ func TestTrapOldTriggers(t *testing.T) {
 		}
 
 		d.Exact = false
-		a := applyPlan(t, w.Table)
-		w.mustRun(a)
+		applyPlan(t, w.Table).mustRun(t)
 		d.Exact = true
 		if c, err := w.Rollups.TriggerChange(t.Context()); err != nil || c.Missing == 0 || c.Old > 0 {
 			t.Errorf("without exact, %d triggers are gone and %d there, %v", c.Missing, c.Old, err)
@@ -126,11 +124,6 @@ func (w *world) mustPlan(steps []string) *Application {
 	return a
 }
 
-func (w *world) mustRun(a *Application) {
-	w.t.Helper()
-	a.mustRun(w.t)
-}
-
 // triggersOf returns the statements of a plan that change triggers, and the problem
 // that status reports.
 func (w *world) triggersOf() (plan []string, problem string) {
@@ -141,13 +134,7 @@ func (w *world) triggersOf() (plan []string, problem string) {
 			plan = append(plan, s.SQL...)
 		}
 	}
-	s := w.status()
-	for _, p := range s.Problems {
-		if p.Code == "triggers" {
-			problem = p.Text
-		}
-	}
-	return plan, problem
+	return plan, w.problem("triggers")
 }
 
 // earlier replaces the triggers with those of an earlier version.
@@ -241,8 +228,7 @@ func TestTrapMissingTriggers(t *testing.T) {
 			} else if !errors.Is(err, ErrTriggers) || !strings.Contains(err.Error(), of.name+" are missing") {
 				t.Errorf("%s dropped: %v", of.name, err)
 			}
-			a := applyPlan(t, w.Table)
-			w.mustRun(a)
+			applyPlan(t, w.Table).mustRun(t)
 			w.wantTriggers("applied again")
 			if err := opened(t, db, d, at(1)).MissingTriggers(t.Context()); err != nil {
 				t.Error(err)
@@ -312,15 +298,9 @@ func TestLateReject(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "sealed") {
 			t.Errorf("a row of a sealed period: %v", err)
 		}
-		if n := w.count(); n != 9 {
-			t.Errorf("%d rows, want 9", n)
-		}
+		w.wantCount(9)
 		d.Late = rolling.LateMerge
-		plan, err := w.PlanApply(t.Context())
-		if err == nil {
-			err = plan.Run(t.Context(), func(ApplyStep) {})
-		}
-		must(t, err)
+		applyPlan(t, w.Table).mustRun(t)
 		w.insert(at(1.7), 9)
 	})
 }
@@ -379,67 +359,62 @@ func keepCapitals(t *testing.T, db engine.Keeper) {
 // programs. In a session with another time zone, a late row is still rejected or
 // noted, and the live view is correct.
 func TestHostileWriters(t *testing.T) {
-	t.Parallel()
-	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			db := testdb.Open(t, kind).(engine.Keeper)
-			by := map[string]string{"postgres": "TIMESTAMPTZ"}[db.Info().Engine]
-			w, _ := guardedTable(t, db, cmp.Or(by, "TIMESTAMP"))
-			// Periods up to hour 3 are sealed.
-			for i, zone := range []string{"+05:30", "-07:00"} {
-				conn, err := db.SQL().Conn(t.Context())
-				must(t, err)
-				defer conn.Close()
-				offset := map[string]time.Duration{"+05:30": 5*time.Hour + 30*time.Minute, "-07:00": -7 * time.Hour}[zone]
-				settings := []string{"SET SESSION time_zone = '" + zone + "', sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES', div_precision_increment = 0"}
-				back := "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', div_precision_increment = 4"
-				if db.Info().Engine == "postgres" {
-					settings = []string{"SET TIME ZONE INTERVAL '" + zone + "' HOUR TO MINUTE", "SET DateStyle = 'SQL, DMY'", "SET search_path = pg_catalog, public"}
-					back = "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'"
-				}
-				for _, q := range settings {
-					exec(t, conn, q)
-				}
-				insert := func(hour float64) error {
-					text := rolling.Instant(at(hour)).Add(offset).Format("2006-01-02 15:04:05")
-					_, err := conn.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO readings (sensor, ts, value) VALUES (%d, '%s', 1)", 10+i, text))
-					return err
-				}
-				for _, hour := range []float64{0.25, 2.75} {
-					if err := insert(hour); err == nil || !strings.Contains(err.Error(), "sealed") {
-						t.Errorf("%s: a row of %v h, which is sealed: %v", zone, hour, err)
-					}
-				}
-				for _, hour := range []float64{3.75, 4.75, 5.75} {
-					if err := insert(hour); err != nil {
-						t.Errorf("%s: a row of %v h: %v", zone, hour, err)
-					}
-				}
-				live := func(when string) {
-					t.Helper()
-					rows, err := conn.QueryContext(t.Context(), "SELECT h.n, (SELECT COUNT(*) FROM readings r WHERE r.ts >= h.bucket AND r.ts < h.bucket + INTERVAL '1' HOUR) FROM hours_live h")
-					must(t, err)
-					defer rows.Close()
-					sum := int64(0)
-					for rows.Next() {
-						var n, raw int64
-						must(t, rows.Scan(&n, &raw))
-						if n != raw {
-							t.Errorf("%s, %s: a bucket of %d rows has %d in the live view", zone, when, raw, n)
-						}
-						sum += n
-					}
-					must(t, rows.Err())
-					if want := int64(12 + 3*(i+1)); sum != want {
-						t.Errorf("%s, %s: the live view has %d rows, want %d", zone, when, sum, want)
-					}
-				}
-				live("with late rows")
-				w.keep()
-				live("rolled up")
-				exec(t, conn, back)
+	on(t, []string{"mariadb", "mysql", "postgres"}, func(t *testing.T, db engine.Keeper) {
+		by := map[string]string{"postgres": "TIMESTAMPTZ"}[db.Info().Engine]
+		w, _ := guardedTable(t, db, cmp.Or(by, "TIMESTAMP"))
+		// Periods up to hour 3 are sealed.
+		for i, zone := range []string{"+05:30", "-07:00"} {
+			conn, err := db.SQL().Conn(t.Context())
+			must(t, err)
+			defer conn.Close()
+			offset := map[string]time.Duration{"+05:30": 5*time.Hour + 30*time.Minute, "-07:00": -7 * time.Hour}[zone]
+			settings := []string{"SET SESSION time_zone = '" + zone + "', sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES', div_precision_increment = 0"}
+			back := "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', div_precision_increment = 4"
+			if db.Info().Engine == "postgres" {
+				settings = []string{"SET TIME ZONE INTERVAL '" + zone + "' HOUR TO MINUTE", "SET DateStyle = 'SQL, DMY'", "SET search_path = pg_catalog, public"}
+				back = "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'"
 			}
-		})
-	}
+			for _, q := range settings {
+				exec(t, conn, q)
+			}
+			insert := func(hour float64) error {
+				text := rolling.Instant(at(hour)).Add(offset).Format("2006-01-02 15:04:05")
+				_, err := conn.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO readings (sensor, ts, value) VALUES (%d, '%s', 1)", 10+i, text))
+				return err
+			}
+			for _, hour := range []float64{0.25, 2.75} {
+				if err := insert(hour); err == nil || !strings.Contains(err.Error(), "sealed") {
+					t.Errorf("%s: a row of %v h, which is sealed: %v", zone, hour, err)
+				}
+			}
+			for _, hour := range []float64{3.75, 4.75, 5.75} {
+				if err := insert(hour); err != nil {
+					t.Errorf("%s: a row of %v h: %v", zone, hour, err)
+				}
+			}
+			live := func(when string) {
+				t.Helper()
+				rows, err := conn.QueryContext(t.Context(), "SELECT h.n, (SELECT COUNT(*) FROM readings r WHERE r.ts >= h.bucket AND r.ts < h.bucket + INTERVAL '1' HOUR) FROM hours_live h")
+				must(t, err)
+				defer rows.Close()
+				sum := int64(0)
+				for rows.Next() {
+					var n, raw int64
+					must(t, rows.Scan(&n, &raw))
+					if n != raw {
+						t.Errorf("%s, %s: a bucket of %d rows has %d in the live view", zone, when, raw, n)
+					}
+					sum += n
+				}
+				must(t, rows.Err())
+				if want := int64(12 + 3*(i+1)); sum != want {
+					t.Errorf("%s, %s: the live view has %d rows, want %d", zone, when, sum, want)
+				}
+			}
+			live("with late rows")
+			w.keep()
+			live("rolled up")
+			exec(t, conn, back)
+		}
+	})
 }

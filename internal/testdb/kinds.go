@@ -46,6 +46,19 @@ func Kinds(t testing.TB, kinds ...string) []string {
 	return kinds
 }
 
+// OnKinds runs a test on those of the kinds that Kinds returns, in parallel with other
+// tests.
+func OnKinds(t *testing.T, kinds []string, test func(t *testing.T, kind string)) {
+	t.Helper()
+	t.Parallel()
+	for _, kind := range Kinds(t, kinds...) {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			test(t, kind)
+		})
+	}
+}
+
 // choose returns the kinds that Kinds chooses for a test name.
 func choose(test string, kinds []string) []string {
 	var chosen, servers []string

@@ -99,16 +99,10 @@ func TestTrapRowsOutsideEveryPeriod(t *testing.T) {
 			return nil
 		}
 		must(t, Run(t.Context(), o))
-		var n, late int
-		must(t, w.db.SQL().QueryRow("SELECT COUNT(*) FROM events").Scan(&n))
-		must(t, w.db.SQL().QueryRow("SELECT COUNT(*) FROM events_late WHERE id IN (5, 9001, 9002) AND rowmill_reason LIKE 'outside%' AND rowmill_at_us > 0").Scan(&late))
-		if n != 800 || late != 3 {
-			t.Errorf("%d rows and %d late ones, want 800 and 3", n, late)
-		}
+		w.wantNumber(800, "SELECT COUNT(*) FROM events")
+		w.wantNumber(3, "SELECT COUNT(*) FROM events_late WHERE id IN (5, 9001, 9002) AND rowmill_reason LIKE 'outside%' AND rowmill_at_us > 0")
 		must(t, Finish(t.Context(), w.options()))
-		if got := w.tables(); !slices.Equal(got, []string{"events", "events_late"}) {
-			t.Errorf("tables %v", got)
-		}
+		w.wantTables("events", "events_late")
 	})
 }
 
@@ -145,11 +139,7 @@ func TestTrapCounterGoesOn(t *testing.T) {
 		w.exec("DELETE FROM events WHERE id > 100")
 		must(t, Run(t.Context(), w.options()))
 		w.exec("INSERT INTO events (ts, ver) VALUES ('2026-03-29 00:00:00', 1)")
-		var id int64
-		must(t, w.db.SQL().QueryRow("SELECT MAX(id) FROM events").Scan(&id))
-		if id != 151 {
-			t.Errorf("the next row has id %d, want 151", id)
-		}
+		w.wantNumber(151, "SELECT MAX(id) FROM events") // the next row's
 	})
 }
 
@@ -206,9 +196,7 @@ func TestPlan(t *testing.T) {
 		o := w.options()
 		statements, notes, err := Plan(t.Context(), o.DB, o.State, o.Table, o.Schema, o.Declared)
 		must(t, err)
-		if got := w.tables(); !slices.Equal(got, had) {
-			t.Errorf("tables %v, had %v", got, had)
-		}
+		w.wantTables(had...)
 		all := strings.Join(statements, ";\n")
 		for _, want := range []string{"events__rowmill_log", "CREATE TRIGGER", "INSERT", "p20260328", "events__rowmill_old", "DROP TRIGGER"} {
 			if !strings.Contains(all, want) {
@@ -359,9 +347,7 @@ func TestLostIsRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), strings.Replace(list, "unique:", "unique afterwards:", 1)) {
 			t.Fatalf("not allowed: %v", err)
 		}
-		if got := w.tables(); !slices.Equal(got, had) {
-			t.Errorf("tables %v, had %v", got, had)
-		}
+		w.wantTables(had...)
 		o.AllowDuplicates = true
 		must(t, Run(t.Context(), o))
 		w.check("events")

@@ -21,6 +21,22 @@ func (w *world) number(q string) (n int64) {
 	return n
 }
 
+// wantNumber checks the number that a query returns.
+func (w *world) wantNumber(want int64, q string) {
+	w.t.Helper()
+	if got := w.number(q); got != want {
+		w.t.Errorf("%s: %d, want %d", q, got, want)
+	}
+}
+
+// wantTables checks which tables and views there are.
+func (w *world) wantTables(want ...string) {
+	w.t.Helper()
+	if got := w.tables(); !slices.Equal(got, want) {
+		w.t.Errorf("tables %v, want %v", got, want)
+	}
+}
+
 // differing returns the number of rows that differ between the two tables.
 func (w *world) differing(key string) int64 {
 	w.t.Helper()
@@ -76,9 +92,7 @@ func TestTrapRowAheadOfTheCopyGoesStale(t *testing.T) {
 				w.exec("DELETE FROM events WHERE id = 1002")
 			}
 		})
-		if n := w.number("SELECT COUNT(*) FROM events WHERE id IN (1000, 1001, 1002) AND ver = 3"); n != 2 {
-			t.Errorf("%d of the rows are there in the end, want 2", n)
-		}
+		w.wantNumber(2, "SELECT COUNT(*) FROM events WHERE id IN (1000, 1001, 1002) AND ver = 3")
 	})
 }
 
@@ -187,9 +201,7 @@ func TestTrapEntriesInAnyOrder(t *testing.T) {
 							return fmt.Errorf("%d entries repeated: %w", n, err)
 						}
 					}
-					if n := w.number("SELECT COUNT(*) FROM events__rowmill_old WHERE id = 7 AND ver = 2"); n != 1 {
-						t.Errorf("the row that moved is %d times in the plain table", n)
-					}
+					w.wantNumber(1, "SELECT COUNT(*) FROM events__rowmill_old WHERE id = 7 AND ver = 2")
 					w.exec("DROP TABLE kept")
 					return nil
 				}
@@ -217,16 +229,11 @@ func TestTrapRowsOutsideBeforeTheTriggers(t *testing.T) {
 			return nil
 		}
 		must(t, Run(t.Context(), o))
-		if n, late := w.number("SELECT COUNT(*) FROM events"), w.number("SELECT COUNT(*) FROM events_late WHERE id IN (1, 350, 7777, 7778)"); n != 698 || late != 4 {
-			t.Errorf("%d rows and %d late ones, want 698 and 4", n, late)
-		}
-		if n := w.number("SELECT COUNT(*) FROM events_late"); n != 4 {
-			t.Errorf("%d late rows in all", n)
-		}
+		w.wantNumber(698, "SELECT COUNT(*) FROM events")
+		w.wantNumber(4, "SELECT COUNT(*) FROM events_late WHERE id IN (1, 350, 7777, 7778)")
+		w.wantNumber(4, "SELECT COUNT(*) FROM events_late")
 		must(t, Finish(t.Context(), w.options()))
-		if got := w.tables(); !slices.Equal(got, []string{"events", "events_late"}) {
-			t.Errorf("tables %v", got)
-		}
+		w.wantTables("events", "events_late")
 	})
 }
 
@@ -251,9 +258,7 @@ func TestTrapNullInKey(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "2 rows have NULL in a column of the primary key") || !errors.As(err, &hint) || hint.Hint != `SELECT rowid, * FROM "events" WHERE "id" IS NULL` {
 			t.Fatalf("error %v, to be tried %+v", err, hint)
 		}
-		if got := w.tables(); !slices.Equal(got, []string{"events"}) {
-			t.Errorf("tables %v", got)
-		}
+		w.wantTables("events")
 	})
 	t.Run("meanwhile", func(t *testing.T) {
 		w := plain(t)
@@ -349,9 +354,7 @@ func TestTrapEntriesLeftTooEarly(t *testing.T) {
 			if err := tx.Commit(); err != nil {
 				return err
 			}
-			if n := w.number("SELECT COUNT(*) FROM events__rowmill_log WHERE id = 5"); n != 0 {
-				t.Errorf("the entry of the row that gave the value up is still there %d times", n)
-			}
+			w.wantNumber(0, "SELECT COUNT(*) FROM events__rowmill_log WHERE id = 5")
 			return nil
 		}
 		if err := Run(t.Context(), o); err != nil || !done {
@@ -397,9 +400,9 @@ func TestTrapPeriodForLateRow(t *testing.T) {
 					return pos + 6*86400e6, err
 				}
 				must(t, Run(t.Context(), o))
-				if n, late := w.number("SELECT COUNT(*) FROM events WHERE id IN (0, 650, 7777)"), w.number("SELECT COUNT(*) FROM events_late"); n != 3 || late != 1 || w.number("SELECT COUNT(*) FROM events_late WHERE id = 7778") != 1 {
-					t.Errorf("%d rows of the new period and %d late ones, want 3 and 1", n, late)
-				}
+				w.wantNumber(3, "SELECT COUNT(*) FROM events WHERE id IN (0, 650, 7777)")
+				w.wantNumber(1, "SELECT COUNT(*) FROM events_late")
+				w.wantNumber(1, "SELECT COUNT(*) FROM events_late WHERE id = 7778")
 			})
 		})
 	}

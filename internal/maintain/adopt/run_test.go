@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -50,16 +49,12 @@ func TestRun(t *testing.T) {
 		}
 		t.Logf("%d transactions, the longest %v; steps %v", w.count, w.stall, steps)
 		w.check("events")
-		if got := w.tables(); !slices.Equal(got, []string{"events", "events__rowmill_old"}) {
-			t.Errorf("tables %v", got)
-		}
+		w.wantTables("events", "events__rowmill_old")
 		if err := Run(t.Context(), w.options()); err != nil {
 			t.Errorf("again: %v", err)
 		}
 		must(t, Finish(t.Context(), w.options()))
-		if got := w.tables(); !slices.Equal(got, []string{"events"}) {
-			t.Errorf("tables in the end %v", got)
-		}
+		w.wantTables("events")
 		if c, err := UnderWay(t.Context(), o.State, "events"); c != nil || err != nil {
 			t.Errorf("under way: %v, %v", c, err)
 		}

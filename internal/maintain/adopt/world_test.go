@@ -55,13 +55,7 @@ var concurrent = servers[1:]
 func onServers(t *testing.T, test func(t *testing.T, w *world)) { on(t, servers, test) }
 
 func on(t *testing.T, kinds []string, test func(t *testing.T, w *world)) {
-	t.Parallel()
-	for _, kind := range testdb.Kinds(t, kinds...) {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			test(t, newWorld(t, kind))
-		})
-	}
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) { test(t, newWorld(t, kind)) })
 }
 
 // day is the position of the tests' first rows.

@@ -35,13 +35,7 @@ var servers = []string{"sqlite", "mariadb", "mysql", "postgres"}
 // onServers runs a test on each supported kind of database, in parallel with
 // other tests. Each run has its own database.
 func onServers(t *testing.T, test func(t *testing.T, db engine.Keeper)) {
-	t.Parallel()
-	for _, name := range testdb.Kinds(t, servers...) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, open(t, name))
-		})
-	}
+	testdb.OnKinds(t, servers, func(t *testing.T, kind string) { test(t, open(t, kind)) })
 }
 
 // A world is a rolling table with one period per day, in its own database.

@@ -33,13 +33,7 @@ func onServers(t *testing.T, test func(t *testing.T, db engine.Keeper)) {
 }
 
 func on(t *testing.T, kinds []string, test func(t *testing.T, db engine.Keeper)) {
-	t.Parallel()
-	for _, kind := range testdb.Kinds(t, kinds...) {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			test(t, testdb.Open(t, kind).(engine.Keeper))
-		})
-	}
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) { test(t, testdb.Open(t, kind).(engine.Keeper)) })
 }
 
 func exec(t testing.TB, db engine.Keeper, q string, args ...any) {

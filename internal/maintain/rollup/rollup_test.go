@@ -36,13 +36,7 @@ func onEach(t *testing.T, fn func(t *testing.T, kind string)) { on(t, kinds, fn)
 
 // on is onEach for the given kinds.
 func on(t *testing.T, kinds []string, fn func(t *testing.T, kind string)) {
-	t.Parallel()
-	for _, kind := range testdb.Kinds(t, kinds...) {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			fn(t, kind)
-		})
-	}
+	testdb.OnKinds(t, kinds, fn)
 }
 
 // patience is how long a test waits for an expected event: far longer than it takes
@@ -198,10 +192,27 @@ func (f *fixture) bypass(x state.Exec, rows ...row) {
 // load inserts rows as a loader does, in one transaction with its note.
 func (f *fixture) load(rows ...row) {
 	f.t.Helper()
+	f.inTx(func(tx *sql.Tx) error {
+		f.bypass(tx, rows...)
+		f.note(tx, rows...)
+		return nil
+	})
+}
+
+// inTx commits what fn does in a transaction.
+func (f *fixture) inTx(fn func(tx *sql.Tx) error) {
+	f.t.Helper()
 	tx := f.begin()
-	f.bypass(tx, rows...)
-	f.note(tx, rows...)
+	must(f.t, fn(tx))
 	f.commit(tx)
+}
+
+// touch leaves a note of changed rows from start.
+func (f *fixture) touch(to int64) {
+	f.t.Helper()
+	f.inTx(func(tx *sql.Tx) error {
+		return f.st.Touch(context.Background(), tx, "readings", "a test", rolling.Period{From: start, To: to})
+	})
 }
 
 func (f *fixture) note(x state.Exec, rows ...row) {

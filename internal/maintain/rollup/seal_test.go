@@ -2,6 +2,7 @@ package rollup_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"slices"
 	"strings"
@@ -20,9 +21,7 @@ func (f *fixture) dropFirst() {
 	if _, why, err := f.set.Proof(ctx, p.Period); why != "" || err != nil {
 		f.t.Fatalf("Proof: %s, %v", why, err)
 	}
-	tx := f.begin()
-	must(f.t, f.set.Seal(ctx, tx, p.To))
-	f.commit(tx)
+	f.inTx(func(tx *sql.Tx) error { return f.set.Seal(ctx, tx, p.To) })
 	must(f.t, f.db.Try(ctx, engine.DropPartition{Table: f.table, Have: f.parts, Drop: p}))
 	f.parts = f.parts[1:]
 }
@@ -39,9 +38,7 @@ func TestTrapRefreshErasesNoSealedBucket(t *testing.T) {
 		before := f.rows(f.decl.Rollups[0], "r10m")
 		f.dropFirst()
 		// A note in its range, a comparison of counts, a request by a user.
-		tx := f.begin()
-		must(t, f.st.Touch(ctx, tx, "readings", "a test", rolling.Period{From: start, To: start + 3*day}))
-		f.commit(tx)
+		f.touch(start + 3*day)
 		f.checkViews(m, "with a note over dropped rows")
 		if n, err := f.set.Check(ctx, rolling.Period{From: start, To: start + 5*day}); n != 0 || err != nil {
 			t.Errorf("Check = %d, %v", n, err)
@@ -71,16 +68,12 @@ func TestUnseal(t *testing.T) {
 		m := model(some(start+hour, 20))
 		f.load(m...)
 		f.refresh(start + 2*day)
-		tx := f.begin()
-		must(t, f.set.Seal(ctx, tx, start+day))
-		f.commit(tx)
+		f.inTx(func(tx *sql.Tx) error { return f.set.Seal(ctx, tx, start+day) })
 		late := row{1, "b", start + hour, 900, 1.0, 1, "x"}
 		f.load(late)
 		f.refresh(start + 2*day)
 		f.checkTables(m, start+day) // without the late row
-		tx = f.begin()
-		must(t, f.set.Unseal(ctx, tx, start))
-		f.commit(tx)
+		f.inTx(func(tx *sql.Tx) error { return f.set.Unseal(ctx, tx, start) })
 		if n, err := f.set.Check(ctx, rolling.Period{From: start, To: start + day}); n == 0 || err != nil {
 			t.Errorf("Check = %d, %v", n, err)
 		}
@@ -203,9 +196,7 @@ func TestExpire(t *testing.T) {
 			t.Errorf("%s rows that have passed retention", got)
 		}
 		// The hours are unchanged, also after a refresh of all that may change.
-		tx := f.begin()
-		must(t, f.st.Touch(ctx, tx, "readings", "a test", rolling.Period{From: start, To: start + 4*day}))
-		f.commit(tx)
+		f.touch(start + 4*day)
 		f.refresh(start + 4*day)
 		if d := m.differs(rollups[1], f.rows(rollups[1], "r1h"), everything); d != "" {
 			t.Error(d)
