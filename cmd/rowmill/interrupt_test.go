@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -108,5 +109,37 @@ func TestPipe(t *testing.T) {
 	recs, err := result.ReadFile("run.jsonl")
 	if err != nil || recs[0].End == nil || recs[0].End.Stopped != "max-time" {
 		t.Errorf("%+v, %v", recs, err)
+	}
+}
+
+// TestInterruptTwiceAtOnce checks that a signal sent to the process and at once to its
+// group, as timeout does, ends the run cleanly.
+func TestInterruptTwiceAtOnce(t *testing.T) {
+	t.Chdir(t.TempDir())
+	c := exec.Command(os.Args[0], "-test.run=^TestPipeChild$")
+	c.Env = append(os.Environ(), "ROWMILL_TEST_PIPE="+strings.Join([]string{"bench", "insert", "--max-time", "1m", "--batch", "10000",
+		"--interval", "30ms", "--out", "run.jsonl"}, "\n"))
+	progress, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := progress.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	// Signals of one kind that wait are merged: two kinds, and time to notice the first.
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		if err := c.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	if _, err := io.Copy(io.Discard, progress); err != nil {
+		t.Error(err)
+	}
+	if err := c.Wait(); c.ProcessState.ExitCode() != exitInterrupted {
+		t.Errorf("rowmill: %v", err)
 	}
 }

@@ -15,10 +15,12 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/live"
 )
 
 // Exit codes of rowmill.
@@ -36,10 +38,11 @@ const (
 
 func main() {
 	// The first signal ends the work cleanly. A second signal has its default effect
-	// and kills the process.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	ctx, stop = untilHangUp(ctx)
+	// and kills the process. Programs such as timeout send a signal to the process and
+	// at once to its group, which counts as one.
+	first, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(first, func() { time.AfterFunc(live.SameSignal, release) })
+	ctx, stop := untilHangUp(first)
 	// A closed stderr must not end the run. With SIGPIPE caught, writing returns an
 	// error, and only a lost result makes the command fail.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)

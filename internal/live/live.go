@@ -27,6 +27,9 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
+// SameSignal is the time after a signal within which another one counts as the same.
+const SameSignal = 200 * time.Millisecond
+
 const (
 	// tick is the interval between frames: figures change once an interval of the run,
 	// and drawing takes CPU time from it.
@@ -173,13 +176,20 @@ func (v *View) watch(ctx, closed context.Context) {
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(again)
-	select {
-	case <-closed.Done():
-	case s := <-again:
-		v.kill()
-		signal.Reset(os.Interrupt, syscall.SIGTERM)
-		// The signal itself ends the process, so that its parent sees the cause.
-		_ = syscall.Kill(os.Getpid(), s.(syscall.Signal))
+	for since := time.Now(); ; {
+		select {
+		case <-closed.Done():
+			return
+		case s := <-again:
+			if time.Since(since) < SameSignal {
+				continue
+			}
+			v.kill()
+			signal.Reset(os.Interrupt, syscall.SIGTERM)
+			// The signal itself ends the process, so that its parent sees the cause.
+			_ = syscall.Kill(os.Getpid(), s.(syscall.Signal))
+			return
+		}
 	}
 }
 
