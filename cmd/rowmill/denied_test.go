@@ -23,9 +23,7 @@ func TestPrivileges(t *testing.T) {
 		exec := func(statements ...string) {
 			t.Helper()
 			for _, q := range statements {
-				if _, err := db.SQL().ExecContext(t.Context(), q); err != nil {
-					t.Fatalf("%s: %v", q, err)
-				}
+				execSQL(t, db, q)
 			}
 		}
 		text := readFile(t, file)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -102,6 +103,34 @@ func (l *loading) load(code int, args ...string) (sources []ingest.Outcome, stde
 		l.Fatalf("load %v: exit %d, want %d\n%s%s", args, c.ProcessState.ExitCode(), code, stdout.String(), errs.String())
 	}
 	return l.parse(stdout.Bytes()), errs.String()
+}
+
+// loads is load, and compares fields of the first source's result with want, such as
+// "Sent 3, Finished true".
+func (l *loading) loads(when string, code int, want string, args ...string) {
+	l.Helper()
+	got, stderr := l.load(code, args...)
+	for field := range strings.SplitSeq(want, ", ") {
+		name, value, _ := strings.Cut(field, " ")
+		if is := reflect.ValueOf(got[0]).FieldByName(name).Interface(); fmt.Sprint(is) != value {
+			l.Errorf("%s: %s %v, want %s: %+v\n%s", when, name, is, value, got[0], stderr)
+		}
+	}
+}
+
+func (l *loading) hasRows(want int) {
+	l.Helper()
+	if n := len(l.rows()); n != want {
+		l.Errorf("%d rows, want %d", n, want)
+	}
+}
+
+// kill is killed, which must happen.
+func (l *loading) kill(n int, stdin string, args ...string) {
+	l.Helper()
+	if !l.killed(n, stdin, args...) {
+		l.Fatalf("load %v wasn't killed at point %d", args, n)
+	}
 }
 
 // parse parses the --json output.

@@ -58,14 +58,10 @@ func TestLoadFormerContentAgain(t *testing.T) {
 		l.loadAny(path)
 		l.load(exitDone, l.write("day.csv", b.text))
 		l.write("day.csv", a.text)
-		if got, _ := l.load(exitDone, path); got[0].Sent != 0 || got[0].Before != 100 || !got[0].Finished {
-			l.Errorf("the first content again: %+v", got[0])
-		}
+		l.loads("the first content again", exitDone, "Sent 0, Before 100, Finished true", path)
 		more := loadRows(2000, 20, false)
 		l.write("day.csv", b.text+more.body())
-		if got, _ := l.load(exitDone, path); got[0].Sent != 20 || got[0].Before != 60 {
-			l.Errorf("the second, grown: %+v", got[0])
-		}
+		l.loads("the second, grown", exitDone, "Sent 20, Before 60", path)
 		l.check("in the end", "day.csv.bad.jsonl", a, b, more)
 	})
 }
@@ -86,9 +82,7 @@ func TestLoadByAnotherPath(t *testing.T) {
 		if got[0].Sent != 30 || got[0].Before != 100 || !strings.Contains(stderr, "loaded already as "+path) {
 			l.Errorf("rotated: %+v\n%s", got[0], stderr)
 		}
-		if got, _ := l.load(exitDone, path); got[0].Sent != 60 || got[0].Before != 0 {
-			l.Errorf("the next one: %+v", got[0])
-		}
+		l.loads("the next one", exitDone, "Sent 60, Before 0", path)
 		link := filepath.Join(l.dir, "link.csv")
 		must(l, os.Symlink(path, link))
 		packed := l.write("old.csv.gz", pack(l.T, "old.csv.gz", first.text+more.body()))
@@ -99,9 +93,7 @@ func TestLoadByAnotherPath(t *testing.T) {
 		}
 		// A file that was loaded in part is continued, too.
 		third := loadRows(2000, 300, false)
-		if !l.killed(6, "", l.write("third.csv", third.text), "--batch", "20", "--writers", "1") {
-			l.Fatal("it wasn't killed")
-		}
+		l.kill(6, "", l.write("third.csv", third.text), "--batch", "20", "--writers", "1")
 		if got, _ := l.load(exitDone, l.write("moved.csv", third.text)); got[0].Before == 0 || got[0].Sent+got[0].Before != 300 {
 			l.Errorf("begun by another name: %+v", got[0])
 		}
@@ -109,9 +101,7 @@ func TestLoadByAnotherPath(t *testing.T) {
 		// them the same file.
 		l.load(exitDone, l.write("a.csv", "sensor,ts,value,note\n"))
 		fourth := loadRows(4000, 10, false)
-		if got, _ := l.load(exitDone, l.write("b.csv", fourth.text)); got[0].Sent != 10 || got[0].Before != 0 {
-			l.Errorf("behind a header: %+v", got[0])
-		}
+		l.loads("behind a header", exitDone, "Sent 10, Before 0", l.write("b.csv", fourth.text))
 		l.check("in the end", "log.csv.bad.jsonl", first, more, second, third, fourth)
 	})
 }
@@ -128,9 +118,7 @@ func TestLoadCopyInTheMaking(t *testing.T) {
 			l.Errorf("a part of it: %+v\n%s", got[0], stderr)
 		}
 		l.write("copy.csv", f.text)
-		if got, _ := l.load(exitDone, copied); got[0].Sent != 0 || got[0].Before != 300 {
-			l.Errorf("all of it: %+v", got[0])
-		}
+		l.loads("all of it", exitDone, "Sent 0, Before 300", copied)
 		l.check("in the end", "copy.csv.bad.jsonl", f)
 	})
 }
@@ -147,9 +135,7 @@ func TestLoadTwoPathsAtOnce(t *testing.T) {
 				l.Errorf("the same bytes beside it: %s", stderr)
 			}
 		})
-		if got, _ := l.load(exitDone, copied); got[0].Sent != 0 || got[0].Before != 200 {
-			l.Errorf("after it: %+v", got[0])
-		}
+		l.loads("after it", exitDone, "Sent 0, Before 200", copied)
 		l.check("in the end", "bad.jsonl", f)
 	})
 }
@@ -314,9 +300,7 @@ func TestLoadOnWithOtherOptions(t *testing.T) {
 	onNumbered(t, func(l *loading) {
 		f := loadRows(0, 300, false)
 		path := l.write("day.csv", f.text)
-		if !l.killed(4, "", path, "--batch", "20", "--writers", "1") {
-			l.Fatal("it wasn't killed")
-		}
+		l.kill(4, "", path, "--batch", "20", "--writers", "1")
 		for _, args := range [][]string{{"--time-zone", "Europe/Berlin"}, {"--delimiter", ";"}, {"--null", "NULL"}, {"--truncate-times"},
 			{"--bytes", "raw"}, {"--unix-times", "ms"}, {"--columns", "sensor,ts,value,note"}, {"--header=false"}} {
 			name := strings.SplitN(args[0], "=", 2)[0]
@@ -378,12 +362,8 @@ func TestLoadWhileTableIsMadeAnew(t *testing.T) {
 		if !errors.Is(err, state.ErrForgotten) || hintOf(err) == "" {
 			l.Errorf("the load into the former table ends in %v, hint %q", err, hintOf(err))
 		}
-		if n := len(l.rows()); n != 0 {
-			l.Errorf("it has committed %d rows into the new table", n)
-		}
-		if got, _ := l.load(exitDone, path); got[0].Inserted != 100 || got[0].Before != 0 {
-			l.Errorf("loaded into the new table: %+v", got[0])
-		}
+		l.hasRows(0)
+		l.loads("loaded into the new table", exitDone, "Inserted 100, Before 0", path)
 		l.check("in the new table", "day.csv.bad.jsonl", f)
 	})
 }
@@ -399,7 +379,5 @@ func TestLoadBeyondWhatIsAhead(t *testing.T) {
 		fmt.Fprintf(&b, "%d,2026-03-29 01:00:00,1.%s,ok\n", i, long)
 	}
 	path := l.write("day.csv", b.String())
-	if got, _ := l.load(exitDone, path, "--header=false"); got[0].Inserted != 6000 {
-		l.Errorf("loaded: %+v", got[0])
-	}
+	l.loads("loaded", exitDone, "Inserted 6000", path, "--header=false")
 }

@@ -23,9 +23,7 @@ func TestLoaderPrivileges(t *testing.T) {
 			l := newLoading(t, kind)
 			exec := func(q string) {
 				t.Helper()
-				if _, err := l.db.SQL().ExecContext(t.Context(), q); err != nil {
-					t.Fatalf("%s: %v", q, err)
-				}
+				execSQL(t, l.db, q)
 			}
 			user := "rowmill_loader"
 			to := user + "@localhost"

@@ -96,9 +96,7 @@ func TestApplyAfterDropByHand(t *testing.T) {
 			t.Errorf("the table of rebuild %d: %v; it stays: %v", i, err, stays)
 		}
 	}
-	if got, _ := l.load(exitDone, path); got[0].Inserted != 100 || got[0].Before != 0 {
-		t.Errorf("loaded into the new table: %+v", got[0])
-	}
+	l.loads("loaded into the new table", exitDone, "Inserted 100, Before 0", path)
 }
 
 // TestLoadIntoTableMadeAnew checks that a table that was dropped and applied again is
@@ -122,9 +120,7 @@ func TestLoadIntoTableMadeAnew(t *testing.T) {
 		if !strings.Contains(apply.stderr, "begins with a new ledger") {
 			l.Errorf("apply doesn't say so: %s", apply.stderr)
 		}
-		if got, _ := l.load(exitDone, path); got[0].Sent != 100 || got[0].Inserted != 100 || got[0].Before != 0 {
-			l.Errorf("loaded into the new table: %+v", got[0])
-		}
+		l.loads("loaded into the new table", exitDone, "Sent 100, Inserted 100, Before 0", path)
 		l.check("in the new table", "day.csv.bad.jsonl", f)
 		known, err := st.Periods(l.Context(), "readings")
 		if err != nil || len(known) != 1 || known[0].State != state.Dropped || known[0].Archive == "" {
@@ -178,19 +174,11 @@ func TestLoadMissesRows(t *testing.T) {
 		// The added rows of a file that has grown are loaded.
 		more := loadRows(2000, 5, false)
 		l.write("day.csv", f.text+more.body())
-		if got, _ := l.load(exitFailed, path); got[0].Sent != 5 || got[0].Missing != 30 {
-			l.Errorf("grown: %+v", got[0])
-		}
-		if got, _ := l.load(exitDone, path, "--again"); got[0].Sent != 105 || got[0].Inserted != 30 || got[0].Duplicate != 75 || got[0].Before != 0 {
-			l.Errorf("again: %+v", got[0])
-		}
-		if got, _ := l.load(exitDone, path); got[0].Sent != 0 || got[0].Before != 105 || got[0].Missing != 0 {
-			l.Errorf("after that: %+v", got[0])
-		}
+		l.loads("grown", exitFailed, "Sent 5, Missing 30", path)
+		l.loads("again", exitDone, "Sent 105, Inserted 30, Duplicate 75, Before 0", path, "--again")
+		l.loads("after that", exitDone, "Sent 0, Before 105, Missing 0", path)
 		l.remove(" WHERE sensor < 3")
-		if got, _ := l.load(exitDone, path, "--accept-missing"); got[0].Sent != 0 || got[0].Missing != 0 {
-			l.Errorf("removed on purpose: %+v", got[0])
-		}
+		l.loads("removed on purpose", exitDone, "Sent 0, Missing 0", path, "--accept-missing")
 		l.load(exitDone, path)
 
 		// A table that was dropped and created without rowmill.
@@ -200,9 +188,7 @@ func TestLoadMissesRows(t *testing.T) {
 			l.Errorf("created by hand: %+v", got)
 		}
 		l.load(exitDone, "--again", path, other)
-		if n := len(l.rows()); n != 125 {
-			l.Errorf("%d rows, want 125", n)
-		}
+		l.hasRows(125)
 	})
 }
 
@@ -220,13 +206,9 @@ func TestLoadAcceptsThatAllIsMissing(t *testing.T) {
 				l.Errorf("accepted: %+v, %s", got[0], stderr)
 			}
 		}
-		if got, _ := l.load(exitDone, path, "--again"); got[0].Inserted != 20 {
-			l.Errorf("again: %+v", got[0])
-		}
+		l.loads("again", exitDone, "Inserted 20", path, "--again")
 		l.remove(" WHERE sensor < 3")
-		if got, _ := l.load(exitFailed, path); got[0].Missing != 3 {
-			l.Errorf("3 rows were deleted: %+v", got[0])
-		}
+		l.loads("3 rows were deleted", exitFailed, "Missing 3", path)
 	})
 }
 
@@ -276,9 +258,7 @@ func TestLoadAgainWithoutKey(t *testing.T) {
 					l.Errorf("stderr: %s", stderr)
 				}
 				l.remove("")
-				if got, _ := l.load(exitDone, path, "--again"); got[0].Inserted != 100 {
-					l.Errorf("once they are gone: %+v", got[0])
-				}
+				l.loads("once they are gone", exitDone, "Inserted 100", path, "--again")
 				l.check("again", "day.csv.bad.jsonl", f)
 			})
 		}
@@ -294,9 +274,7 @@ func TestLoadMissesRowsOfKilledLoad(t *testing.T) {
 		f := loadRows(0, 300, false)
 		path := l.write("day.csv", f.text)
 		small := []string{"--batch", "20", "--writers", "1"}
-		if !l.killed(6, "", append([]string{path}, small...)...) {
-			l.Fatal("it wasn't killed")
-		}
+		l.kill(6, "", append([]string{path}, small...)...)
 		l.released(path)
 		n := len(l.rows())
 		if n == 0 || n == 300 {
@@ -309,24 +287,16 @@ func TestLoadMissesRowsOfKilledLoad(t *testing.T) {
 		if got, _ := l.load(exitFailed, path); got[0].Missing != int64(n) {
 			l.Errorf("once it is settled: %+v", got[0])
 		}
-		if !l.killed(6, "", append([]string{path, "--again"}, small...)...) {
-			l.Fatal("it wasn't killed")
-		}
+		l.kill(6, "", append([]string{path, "--again"}, small...)...)
 		l.released(path)
 		if got, _ := l.load(exitDone, path); got[0].Before == 0 || got[0].Before+got[0].Sent != 300 {
 			l.Errorf("loading anew goes on: %+v", got[0])
 		}
-		if n := len(l.rows()); n != 300 {
-			l.Errorf("%d rows, want 300", n)
-		}
+		l.hasRows(300)
 		// Rows that all existed before the load are reported as missing, too.
-		if got, _ := l.load(exitDone, path, "--again"); got[0].Duplicate != 300 {
-			l.Errorf("all is there: %+v", got[0])
-		}
+		l.loads("all is there", exitDone, "Duplicate 300", path, "--again")
 		l.remove("")
-		if got, _ := l.load(exitFailed, path); got[0].Missing != 300 {
-			l.Errorf("and then nothing: %+v", got[0])
-		}
+		l.loads("and then nothing", exitFailed, "Missing 300", path)
 	})
 }
 
@@ -358,17 +328,13 @@ func TestLoadOfFileLoadedByOlderRowmill(t *testing.T) {
 		more := loadRows(2000, 5, false)
 		l.write("day.csv", f.text+more.body())
 		l.load(exitDone, path)
-		if got, _ := l.load(exitDone, path, "--again"); got[0].Sent != 105 || got[0].Duplicate != 105 {
-			l.Errorf("again: %+v", got[0])
-		}
+		l.loads("again", exitDone, "Sent 105, Duplicate 105", path, "--again")
 		if got, _ := l.load(exitDone, path); got[0].Unlooked != "" || got[0].Before != 105 {
 			l.Errorf("after that: %+v", got[0])
 		}
 		// Rows that were there already belong to the file, too: they are counted.
 		other := l.write("other.csv", f.text)
-		if got, _ := l.load(exitDone, other); got[0].Duplicate != 100 {
-			l.Errorf("the same rows in another file: %+v", got[0])
-		}
+		l.loads("the same rows in another file", exitDone, "Duplicate 100", other)
 		l.remove("")
 		if got, _ := l.load(exitFailed, path, other); got[0].Missing != 105 || got[1].Missing != 100 {
 			l.Errorf("105 rows of one file and 100 of the other were deleted: %+v", got)

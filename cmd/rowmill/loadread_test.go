@@ -27,15 +27,9 @@ func TestLoadColumnsWithoutHeader(t *testing.T) {
 	if _, said := l.load(exitFailed, path, columns); !strings.Contains(said, "is a row of values") || !strings.Contains(said, "--header=false") {
 		t.Errorf("it says %q", said)
 	}
-	if n := len(l.rows()); n != 0 {
-		t.Errorf("%d rows are loaded", n)
-	}
-	if got, _ := l.load(0, path, columns, "--header"); got[0].Inserted != 1 {
-		t.Errorf("with --header: %+v", got[0])
-	}
-	if got, _ := l.load(0, path, columns, "--header=false", "--source=again"); got[0].Inserted != 1 || got[0].Duplicate != 1 {
-		t.Errorf("without one: %+v", got[0])
-	}
+	l.hasRows(0)
+	l.loads("with --header", 0, "Inserted 1", path, columns, "--header")
+	l.loads("without one", 0, "Inserted 1, Duplicate 1", path, columns, "--header=false", "--source=again")
 }
 
 // TestLoadObjectsOfManyShapes loads objects with different keys. A missing key gets
@@ -80,10 +74,7 @@ func TestLoadObjectsOfManyShapes(t *testing.T) {
 			}
 		}
 		// Again with some of the columns: other keys are ignored.
-		got, _ = l.load(exitFailed, path, "--columns=sensor,ts,must", "--source=again")
-		if g := got[0]; g.Inserted != 2 || g.Duplicate != 6 || g.Rejected != 7 {
-			t.Errorf("with --columns: %+v", g)
-		}
+		l.loads("with --columns", exitFailed, "Inserted 2, Duplicate 6, Rejected 7", path, "--columns=sensor,ts,must", "--source=again")
 	})
 }
 
@@ -146,12 +137,8 @@ func TestLoadOverLongLine(t *testing.T) {
 			}
 		}
 	}
-	if n := len(l.rows()); n != 2 {
-		t.Errorf("%d rows, want 2", n)
-	}
-	if got, _ := l.load(0, path); got[0].Sent != 0 || got[0].Before != 4 {
-		t.Errorf("again: %+v", got[0])
-	}
+	l.hasRows(2)
+	l.loads("again", 0, "Sent 0, Before 4", path)
 	// A stream with a spool.
 	c := l.command(0, "-", "--format=csv", "--spool=spool")
 	c.Stdin = strings.NewReader(strings.ReplaceAll(before, "1,2026", "7,2026") + long + "\n8,2026-03-29 01:00:00,1,c\n")
@@ -237,9 +224,7 @@ func TestLoadPackedFileCutOff(t *testing.T) {
 			}
 			fails(len(packed) - 1)
 			path := l.write(name, packed)
-			if got, _ := l.load(exitDone, path, "--batch", "333"); !got[0].Finished {
-				t.Errorf("the whole: %+v", got[0])
-			}
+			l.loads("the whole", exitDone, "Finished true", path, "--batch", "333")
 			l.check("the whole", name+".bad.jsonl", f)
 			for _, size := range []int{0, 60, len(packed) / 2, len(packed) - 1} {
 				fails(size)
@@ -286,9 +271,7 @@ func TestLoadLineWithoutEnd(t *testing.T) {
 func TestLoadEmptyFile(t *testing.T) {
 	t.Parallel()
 	l := newNumbered(t, "sqlite")
-	if got, _ := l.load(exitDone, l.write("empty.csv", "")); !got[0].Finished || got[0].Sent != 0 {
-		t.Errorf("an empty file: %+v", got[0])
-	}
+	l.loads("an empty file", exitDone, "Finished true, Sent 0", l.write("empty.csv", ""))
 	f := loadRows(0, 10, false)
 	l.load(exitDone, l.write("day.csv", f.text))
 	if _, stderr := l.load(exitFailed, l.write("day.csv", "")); !strings.Contains(stderr, "shorter than it was") {
@@ -309,9 +292,7 @@ func TestLoadHeadGrows(t *testing.T) {
 	if got := fmt.Sprint(l.strings("SELECT head FROM rowmill_sources", 1)); got != "[4096]" {
 		t.Errorf("the head has %s bytes, want 4096", got)
 	}
-	if got, _ := l.load(exitDone, l.write("day.csv", b.text)); got[0].Sent != 200 {
-		t.Errorf("another file of that name: %+v", got[0])
-	}
+	l.loads("another file of that name", exitDone, "Sent 200", l.write("day.csv", b.text))
 	l.check("in the end", "day.csv.bad.jsonl", a, b)
 }
 
@@ -398,15 +379,11 @@ func TestLoadWordNull(t *testing.T) {
 	t.Parallel()
 	l := newLoading(t, "sqlite")
 	path := l.write("dump.tsv", "sensor\tts\tvalue\tnote\n1\t2026-03-29 01:00:00\t1\tNULL\n2\t2026-03-29 01:00:00\tNULL\tx\n3\t2026-03-29 01:00:00\t1\t\\N\n")
-	if got, _ := l.load(exitFailed, path); got[0].Inserted != 1 || got[0].Rejected != 2 {
-		t.Errorf("without a word on it: %+v", got[0])
-	}
+	l.loads("without a word on it", exitFailed, "Inserted 1, Rejected 2", path)
 	if bad := l.bad("dump.tsv.bad.jsonl"); len(bad) != 2 || !strings.Contains(bad[0].Reason, "--null NULL") {
 		t.Errorf("bad rows: %+v", bad)
 	}
-	if got, _ := l.load(exitDone, path, "--source", "again", "--null", "NULL"); got[0].Inserted != 2 || got[0].Duplicate != 1 {
-		t.Errorf("with --null NULL: %+v", got[0])
-	}
+	l.loads("with --null NULL", exitDone, "Inserted 2, Duplicate 1", path, "--source", "again", "--null", "NULL")
 	if got, want := fmt.Sprint(l.strings("SELECT sensor, typeof(value), typeof(note) FROM readings ORDER BY sensor", 3)), "[1 real null 2 null text 3 real null]"; got != want {
 		t.Errorf("loaded %s, want %s", got, want)
 	}
@@ -509,9 +486,7 @@ func TestLoadSpellsInstants(t *testing.T) {
 	if got[0].Inserted != 1 || got[0].Duplicate != 3 {
 		l.Errorf("%+v", got[0])
 	}
-	if n := len(l.rows()); n != 4 {
-		l.Errorf("%d rows, want 4", n)
-	}
+	l.hasRows(4)
 	if _, err := l.db.SQL().ExecContext(l.Context(), "INSERT INTO readings (sensor, ts) VALUES (1, '2026-03-29 00:40:04.25')"); err == nil {
 		l.Error("a row that was loaded is there a second time")
 	}

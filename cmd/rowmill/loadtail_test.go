@@ -39,9 +39,7 @@ func TestTrapHalfWrittenLine(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		if got, _ := l.load(exitDone, path); got[0].Inserted != 2 || got[0].Sent != 2 || !got[0].Finished {
-			l.Errorf("completed meanwhile: %+v", got[0])
-		}
+		l.loads("completed meanwhile", exitDone, "Inserted 2, Sent 2, Finished true", path)
 		if got := l.strings("SELECT value FROM readings WHERE sensor = 2", 1); got[0] != "1234" {
 			l.Errorf("its value is %s, want 1234", got[0])
 		}
@@ -49,39 +47,25 @@ func TestTrapHalfWrittenLine(t *testing.T) {
 		// as complete.
 		path = l.write("end.csv", "sensor,ts,value,note\n3,2026-03-29 01:00:00,1,ok\n4,2026-03-29 01:00:00,12,o")
 		l.settle(path)
-		if got, _ := l.load(exitDone, path); got[0].Inserted != 2 || !got[0].Finished {
-			l.Errorf("without an end: %+v", got[0])
-		}
+		l.loads("without an end", exitDone, "Inserted 2, Finished true", path)
 		// A line break added to it is not a change.
 		l.write("end.csv", "sensor,ts,value,note\n3,2026-03-29 01:00:00,1,ok\n4,2026-03-29 01:00:00,12,o\r\n5,2026-03-29 01:00:00,1,x")
 		l.settle(path)
-		if got, _ := l.load(exitDone, path); got[0].Inserted != 1 || got[0].Rejected != 0 {
-			l.Errorf("with a line break: %+v", got[0])
-		}
+		l.loads("with a line break", exitDone, "Inserted 1, Rejected 0", path)
 		// More text in the line is a change.
 		l.write("end.csv", "sensor,ts,value,note\n3,2026-03-29 01:00:00,1,ok\n4,2026-03-29 01:00:00,12,o\r\n5,2026-03-29 01:00:00,1,xyz\n6,2026-03-29 01:00:00,1,ok\n")
-		if got, _ := l.load(exitFailed, path); got[0].Inserted != 1 || got[0].Rejected != 1 || !got[0].Finished {
-			l.Errorf("with more of its last line: %+v", got[0])
-		}
+		l.loads("with more of its last line", exitFailed, "Inserted 1, Rejected 1, Finished true", path)
 		if bad := l.bad("end.csv.bad.jsonl"); len(bad) != 1 || bad[0].Row != "yz" || bad[0].Line != 4 || !strings.Contains(bad[0].Reason, "rest of a line that was incomplete") {
 			l.Errorf("bad rows: %+v", bad)
 		}
-		if got, _ := l.load(exitDone, path); got[0].Sent != 0 {
-			l.Errorf("again: %+v", got[0])
-		}
-		if n := len(l.rows()); n != 6 {
-			l.Errorf("%d rows, want 6", n)
-		}
+		l.loads("again", exitDone, "Sent 0", path)
+		l.hasRows(6)
 		// A killed load has recorded such a line as the end of a batch.
 		path = l.write("killed.csv", "sensor,ts,value,note\n7,2026-03-29 01:00:00,1,ok\n8,2026-03-29 01:00:00,12,o")
 		l.settle(path)
-		if !l.killed(1, "", path) {
-			l.Fatal("it wasn't killed")
-		}
+		l.kill(1, "", path)
 		l.write("killed.csv", "sensor,ts,value,note\n7,2026-03-29 01:00:00,1,ok\n8,2026-03-29 01:00:00,12,ok\n9,2026-03-29 01:00:00,1,ok\n")
-		if got, _ := l.load(exitFailed, path); got[0].Inserted != 3 || got[0].Rejected != 1 || !got[0].Finished {
-			l.Errorf("killed, with more of its last line: %+v", got[0])
-		}
+		l.loads("killed, with more of its last line", exitFailed, "Inserted 3, Rejected 1, Finished true", path)
 		if bad := l.bad("killed.csv.bad.jsonl"); len(bad) != 1 || bad[0].Row != "k" || bad[0].Line != 3 {
 			l.Errorf("bad rows: %+v", bad)
 		}
@@ -95,18 +79,12 @@ func TestLoadNothingOfAFile(t *testing.T) {
 	onKeepers(t, func(l *loading) {
 		path := l.write("day.csv", "2026-03-29 01:00:00,1,1\n2026-03-29 01:00:01,2,1\n2026-03-29 01:00:02,3,1\n")
 		wrong := []string{path, "--header=false", "--columns", "value,ts,sensor", "--batch", "2"}
-		if got, _ := l.load(exitFailed, wrong...); got[0].Rejected != 3 || got[0].Inserted != 0 {
-			l.Errorf("wrong columns: %+v", got[0])
-		}
-		if got, _ := l.load(exitFailed, wrong...); got[0].Rejected != 3 {
-			l.Errorf("wrong columns again: %+v", got[0])
-		}
+		l.loads("wrong columns", exitFailed, "Rejected 3, Inserted 0", wrong...)
+		l.loads("wrong columns again", exitFailed, "Rejected 3", wrong...)
 		if n := len(l.bad("day.csv.bad.jsonl")); n != 3 {
 			l.Errorf("%d bad rows, want 3", n)
 		}
-		if got, _ := l.load(exitDone, path, "--header=false", "--columns", "ts,sensor,value"); got[0].Inserted != 3 || got[0].Rejected != 0 {
-			l.Errorf("right columns: %+v", got[0])
-		}
+		l.loads("right columns", exitDone, "Inserted 3, Rejected 0", path, "--header=false", "--columns", "ts,sensor,value")
 		if n := len(l.bad("day.csv.bad.jsonl")); n != 0 {
 			l.Errorf("%d bad rows are left", n)
 		}
@@ -130,7 +108,5 @@ func TestLoadSpoolOfAnotherDatabase(t *testing.T) {
 	if got, _ := other.load(exitDone, "--spool", spool, "--source", "moved"); got[0].Inserted != 50 {
 		t.Errorf("another database, as it is meant: %+v", got[0])
 	}
-	if got, _ := l.load(exitDone, "--spool", spool); got[0].Sent != 0 {
-		t.Errorf("the first database: %+v", got[0])
-	}
+	l.loads("the first database", exitDone, "Sent 0", "--spool", spool)
 }

@@ -18,9 +18,7 @@ func TestLedgerIsTidied(t *testing.T) {
 		done, begun := loadRows(0, 100, false), loadRows(1000, 100, false)
 		l.load(exitDone, l.write("done.csv", done.text), "--batch", "10")
 		path := l.write("begun.csv", begun.text)
-		if !l.killed(9, "", path, "--batch", "10", "--writers", "1") {
-			l.Fatal("it wasn't killed")
-		}
+		l.kill(9, "", path, "--batch", "10", "--writers", "1")
 		lines := func() string {
 			return fmt.Sprint(l.strings("SELECT SUBSTR(s.path, -9, 5), COUNT(*) FROM rowmill_ledger AS g JOIN rowmill_sources AS s ON s.source = SUBSTR(g.batch, 1, 16) GROUP BY s.path ORDER BY s.path", 2))
 		}
@@ -41,12 +39,8 @@ func TestLedgerIsTidied(t *testing.T) {
 			l.Errorf("left are %s, were %s; want those of the file that is begun", got, before)
 		}
 		l.load(exitDone, path)
-		if n := len(l.rows()); n != 200 {
-			l.Errorf("%d rows, want 200", n)
-		}
-		if got, _ := l.load(exitDone, l.dir+"/done.csv"); got[0].Sent != 0 || got[0].Before != 100 {
-			l.Errorf("a file whose lines are gone: %+v", got[0])
-		}
+		l.hasRows(200)
+		l.loads("a file whose lines are gone", exitDone, "Sent 0, Before 100", l.dir+"/done.csv")
 	})
 }
 
@@ -94,9 +88,7 @@ func TestLoadBadInput(t *testing.T) {
 			}
 		}
 	}
-	if n := len(l.rows()); n != 0 {
-		t.Errorf("%d rows were loaded", n)
-	}
+	l.hasRows(0)
 	if s := rowmill(t.Context(), "load", l.file, good, "--time-zone", "-01:00", "--bad", l.dir+"/bad.jsonl"); s.code != exitDone {
 		t.Errorf("an offset: %s", s.stderr)
 	}

@@ -64,13 +64,9 @@ func TestTrapFinishedFileAgain(t *testing.T) {
 		more := loadRows(1000, 50, false)
 		_, added, _ := strings.Cut(more.text, "\n")
 		l.write("day.csv", f.text+added)
-		if got, _ := l.load(exitDone, path); got[0].Sent != 50 || got[0].Inserted != 50 || got[0].Before != 700 {
-			l.Errorf("with 50 more rows: %+v", got[0])
-		}
+		l.loads("with 50 more rows", exitDone, "Sent 50, Inserted 50, Before 700", path)
 		l.check("with more", "day.csv.bad.jsonl", f, more)
-		if got, _ := l.load(exitDone, path); got[0].Sent != 0 || got[0].Before != 750 {
-			l.Errorf("with 50 more rows, again: %+v", got[0])
-		}
+		l.loads("with 50 more rows, again", exitDone, "Sent 0, Before 750", path)
 		// A file that differs in the middle isn't taken for the same file.
 		l.write("day.csv", strings.Replace(f.text+added, "\n600,", "\n601,", 1))
 		if _, stderr := l.load(exitFailed, path); !strings.Contains(stderr, "has changed since it was loaded") || !strings.Contains(stderr, "Try: --source") {
@@ -84,9 +80,7 @@ func TestTrapFinishedFileAgain(t *testing.T) {
 		// Another file under its name, as after log rotation, is loaded.
 		next := loadRows(2000, 80, false)
 		l.write("day.csv", next.text)
-		if got, _ := l.load(exitDone, path); got[0].Sent != 80 || got[0].Inserted != 80 || got[0].Before != 0 {
-			l.Errorf("another file of that name: %+v", got[0])
-		}
+		l.loads("another file of that name", exitDone, "Sent 80, Inserted 80, Before 0", path)
 	})
 }
 
@@ -99,9 +93,7 @@ func TestTrapFileChangedInTheMiddle(t *testing.T) {
 		path := l.write("day.csv", f.text)
 		// After 30 points, at least ten of the twenty batches are committed, because
 		// each passes at most three points. All of them would pass at least forty.
-		if !l.killed(30, "", path, "--batch", "20", "--writers", "1") {
-			l.Fatal("it wasn't killed")
-		}
+		l.kill(30, "", path, "--batch", "20", "--writers", "1")
 		if out := rowmill(l.Context(), "load", l.file, "--list"); out.code != exitDone || !strings.Contains(out.stdout, "batches to send") || !strings.Contains(out.stdout, path) {
 			l.Errorf("list: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 		}
@@ -157,9 +149,7 @@ func TestTrapBadRowTakesItsBatchAlong(t *testing.T) {
 				l.Errorf("the reason of row %d tells nothing: %s", n, b.Reason)
 			}
 		}
-		if n := len(l.rows()); n != 1998 {
-			l.Errorf("%d rows, want 1998", n)
-		}
+		l.hasRows(1998)
 	})
 }
 
@@ -174,23 +164,15 @@ func TestTrapDuplicateTakesItsBatchAlong(t *testing.T) {
 		_, row, _ := strings.Cut(first.text, "\n")
 		row, _, _ = strings.Cut(row, "\n") // of sensor 0
 		path := l.write("b.csv", more.text+row+"\n")
-		got, _ := l.load(exitDone, path, "--batch", "1000")
-		if g := got[0]; g.Sent != 401 || g.Inserted != 400 || g.Duplicate != 1 || g.Rejected != 0 {
-			l.Errorf("passed over: %+v", g)
-		}
+		l.loads("passed over", exitDone, "Sent 401, Inserted 400, Duplicate 1, Rejected 0", path, "--batch", "1000")
 		// If duplicates are to be reported, only they are rejected.
 		last := loadRows(600, 300, false)
 		path = l.write("c.csv", last.text+row+"\n")
-		got, _ = l.load(exitFailed, path, "--batch", "1000", "--duplicates", "reject")
-		if g := got[0]; g.Sent != 301 || g.Inserted != 300 || g.Duplicate != 0 || g.Rejected != 1 {
-			l.Errorf("rejected: %+v", g)
-		}
+		l.loads("rejected", exitFailed, "Sent 301, Inserted 300, Duplicate 0, Rejected 1", path, "--batch", "1000", "--duplicates", "reject")
 		if bad := l.bad("c.csv.bad.jsonl"); len(bad) != 1 || bad[0].Row != row {
 			l.Errorf("bad rows: %+v", bad)
 		}
-		if n := len(l.rows()); n != 800 {
-			l.Errorf("%d rows, want 800", n)
-		}
+		l.hasRows(800)
 	})
 }
 

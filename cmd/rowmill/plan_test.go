@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,12 +21,18 @@ import (
 // A planServer is a kind of database, with its types for a time and a text.
 type planServer struct{ kind, time, text string }
 
-// planServers returns the databases on which the test plans a table.
-func planServers(t *testing.T) []planServer {
-	kinds := testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres")
-	return slices.DeleteFunc([]planServer{
-		{"sqlite", "TEXT", "VARCHAR(40)"}, {"mariadb", "DATETIME", "VARCHAR(40)"}, {"mysql", "DATETIME", "VARCHAR(40)"}, {"postgres", "timestamptz", "varchar(40)"},
-	}, func(s planServer) bool { return !slices.Contains(kinds, s.kind) })
+// onPlanServers runs a test on the databases on which the test plans a table.
+func onPlanServers(t *testing.T, fn func(t *testing.T, server planServer)) {
+	onEach(t, keepers, func(t *testing.T, kind string) {
+		server := planServer{kind, "DATETIME", "VARCHAR(40)"}
+		switch kind {
+		case "sqlite":
+			server.time = "TEXT"
+		case "postgres":
+			server.time = "timestamptz"
+		}
+		fn(t, server)
+	})
 }
 
 // planTable writes a declaration, and opens its database.
@@ -68,156 +73,144 @@ const planPeriod = "[period]\nevery = \"auto\"\nahead = \"1d\"\nkeep = \"30d\"\n
 
 func TestPlanOfATableToBe(t *testing.T) {
 	t.Parallel()
-	for _, server := range planServers(t) {
-		t.Run(server.kind, func(t *testing.T) {
-			t.Parallel()
-			file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, value NUMERIC(12,2), note %s, flag SMALLINT,\n CONSTRAINT readings_key PRIMARY KEY (sensor, ts), UNIQUE (note, ts))", server.time, server.text), planPeriod)
-			out := planned(t, file, "--rate", "50/s", "--memory", "256MB", "--sample-rows", "20000")
-			noScratch(t, db)
-			sum, ascending := 0.0, 0
-			for _, p := range out.Pieces {
-				sum += p.BytesPerRow
-				if p.Ascending {
-					ascending++
-				}
-				// The row has 8 bytes of key, 8 of time and at least 20 of note. The
-				// upper limit is a sanity check.
-				if p.BytesPerRow < 20 || p.BytesPerRow > 400 {
-					t.Errorf("%+v", p)
-				}
+	onPlanServers(t, func(t *testing.T, server planServer) {
+		file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, value NUMERIC(12,2), note %s, flag SMALLINT,\n CONSTRAINT readings_key PRIMARY KEY (sensor, ts), UNIQUE (note, ts))", server.time, server.text), planPeriod)
+		out := planned(t, file, "--rate", "50/s", "--memory", "256MB", "--sample-rows", "20000")
+		noScratch(t, db)
+		sum, ascending := 0.0, 0
+		for _, p := range out.Pieces {
+			sum += p.BytesPerRow
+			if p.Ascending {
+				ascending++
 			}
-			if math.Abs(sum-out.PerRow.Value) > 1e-6 || len(out.Pieces) < 2 {
-				t.Errorf("%+v", out.Pieces)
-			}
-			// Only PostgreSQL's rows, and SQLite's rows beside their index, are
-			// appended at an end.
-			if want := server.kind == "postgres" || server.kind == "sqlite"; (ascending == 1) != want {
-				t.Errorf("%d pieces ascend: %+v", ascending, out.Pieces)
-			}
-			if !strings.Contains(out.PerRow.From, "made-up") || out.Rate.From != "--rate" || out.Memory.From != "--memory" || out.Target == "" {
-				t.Errorf("%+v", out)
-			}
-			if p := out.Period; p.ResidentBytes > 0.8*256*(1<<20) || p.Rows > float64(p.FitRows) || p.Every != out.Period.Fits {
+			// The row has 8 bytes of key, 8 of time and at least 20 of note. The
+			// upper limit is a sanity check.
+			if p.BytesPerRow < 20 || p.BytesPerRow > 400 {
 				t.Errorf("%+v", p)
 			}
-			if out.Compressed == nil || out.Compressed.Value <= 0 || out.Compressed.Value > 1.05*out.PerRow.Value {
-				t.Errorf("compressed: %+v of %v; %v", out.Compressed, out.PerRow.Value, out.Warnings)
-			}
-			if out.Before.First == nil || out.Before.Measured || *out.Before.Last > *out.Before.First || out.Plain.KneeRows == nil {
-				t.Errorf("%+v, %+v", out.Before, out.Plain)
-			}
-		})
-	}
+		}
+		if math.Abs(sum-out.PerRow.Value) > 1e-6 || len(out.Pieces) < 2 {
+			t.Errorf("%+v", out.Pieces)
+		}
+		// Only PostgreSQL's rows, and SQLite's rows beside their index, are
+		// appended at an end.
+		if want := server.kind == "postgres" || server.kind == "sqlite"; (ascending == 1) != want {
+			t.Errorf("%d pieces ascend: %+v", ascending, out.Pieces)
+		}
+		if !strings.Contains(out.PerRow.From, "made-up") || out.Rate.From != "--rate" || out.Memory.From != "--memory" || out.Target == "" {
+			t.Errorf("%+v", out)
+		}
+		if p := out.Period; p.ResidentBytes > 0.8*256*(1<<20) || p.Rows > float64(p.FitRows) || p.Every != out.Period.Fits {
+			t.Errorf("%+v", p)
+		}
+		if out.Compressed == nil || out.Compressed.Value <= 0 || out.Compressed.Value > 1.05*out.PerRow.Value {
+			t.Errorf("compressed: %+v of %v; %v", out.Compressed, out.PerRow.Value, out.Warnings)
+		}
+		if out.Before.First == nil || out.Before.Measured || *out.Before.Last > *out.Before.First || out.Plain.KneeRows == nil {
+			t.Errorf("%+v, %+v", out.Before, out.Plain)
+		}
+	})
 }
 
 // TestPlanMeasuresRows checks that the measured size is proportional to the rows:
 // twice the sample takes twice the space, apart from the effect of half-full pages.
 func TestPlanMeasuresRows(t *testing.T) {
 	t.Parallel()
-	for _, server := range planServers(t) {
-		t.Run(server.kind, func(t *testing.T) {
-			t.Parallel()
-			file, _ := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, value NUMERIC(12,2), PRIMARY KEY (sensor, ts))", server.time), planPeriod)
-			one := planned(t, file, "--rate", "50/s", "--memory", "1GB", "--sample-rows", "20000").PerRow.Value
-			two := planned(t, file, "--rate", "50/s", "--memory", "1GB", "--sample-rows", "40000").PerRow.Value
-			if r := two / one; r < 0.8 || r > 1.25 {
-				t.Errorf("%.1f and %.1f bytes per row", one, two)
-			}
-		})
-	}
+	onPlanServers(t, func(t *testing.T, server planServer) {
+		file, _ := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, value NUMERIC(12,2), PRIMARY KEY (sensor, ts))", server.time), planPeriod)
+		one := planned(t, file, "--rate", "50/s", "--memory", "1GB", "--sample-rows", "20000").PerRow.Value
+		two := planned(t, file, "--rate", "50/s", "--memory", "1GB", "--sample-rows", "40000").PerRow.Value
+		if r := two / one; r < 0.8 || r > 1.25 {
+			t.Errorf("%.1f and %.1f bytes per row", one, two)
+		}
+	})
 }
 
 // TestPlanOfATableThatIs checks that an existing table provides the rate, and the rows
 // of the sample.
 func TestPlanOfATableThatIs(t *testing.T) {
 	t.Parallel()
-	for _, server := range planServers(t) {
-		t.Run(server.kind, func(t *testing.T) {
-			t.Parallel()
-			create := fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, note VARCHAR(400), PRIMARY KEY (sensor, ts))", server.time)
-			file, db := planTable(t, server.kind, create, planPeriod)
-			execSQL(t, db, create)
-			long := strings.Repeat("long ", 60)
-			start := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
-			for i := 0; i < 4000; i += 200 {
-				var q strings.Builder
-				q.WriteString("INSERT INTO readings VALUES ")
-				for j := i; j < i+200; j++ {
-					if j > i {
-						q.WriteString(", ")
-					}
-					fmt.Fprintf(&q, "(%d, '%s', '%s')", j%7, start.Add(time.Duration(j)*time.Second).Format(time.DateTime), long)
+	onPlanServers(t, func(t *testing.T, server planServer) {
+		create := fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, note VARCHAR(400), PRIMARY KEY (sensor, ts))", server.time)
+		file, db := planTable(t, server.kind, create, planPeriod)
+		execSQL(t, db, create)
+		long := strings.Repeat("long ", 60)
+		start := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+		for i := 0; i < 4000; i += 200 {
+			var q strings.Builder
+			q.WriteString("INSERT INTO readings VALUES ")
+			for j := i; j < i+200; j++ {
+				if j > i {
+					q.WriteString(", ")
 				}
-				execSQL(t, db, q.String())
+				fmt.Fprintf(&q, "(%d, '%s', '%s')", j%7, start.Add(time.Duration(j)*time.Second).Format(time.DateTime), long)
 			}
-			out := planned(t, file, "--memory", "256MB")
-			noScratch(t, db)
-			if math.Abs(out.Rate.Value-1) > 0.01 || !strings.Contains(out.Rate.From, "the live table") {
-				t.Errorf("%+v", out.Rate)
-			}
-			if out.PerRow.Value < 300 || !strings.Contains(out.PerRow.From, "4000 rows of the live table") {
-				t.Errorf("%+v", out.PerRow)
-			}
-			var n int64
-			if err := db.SQL().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM readings").Scan(&n); err != nil || n != 4000 {
-				t.Errorf("%d rows in the table, %v", n, err)
-			}
-		})
-	}
+			execSQL(t, db, q.String())
+		}
+		out := planned(t, file, "--memory", "256MB")
+		noScratch(t, db)
+		if math.Abs(out.Rate.Value-1) > 0.01 || !strings.Contains(out.Rate.From, "the live table") {
+			t.Errorf("%+v", out.Rate)
+		}
+		if out.PerRow.Value < 300 || !strings.Contains(out.PerRow.From, "4000 rows of the live table") {
+			t.Errorf("%+v", out.PerRow)
+		}
+		var n int64
+		if err := db.SQL().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM readings").Scan(&n); err != nil || n != 4000 {
+			t.Errorf("%d rows in the table, %v", n, err)
+		}
+	})
 }
 
 // TestPlanOfARollingTable checks that a rolling table provides the rate from its
 // complete periods.
 func TestPlanOfARollingTable(t *testing.T) {
 	t.Parallel()
-	for _, server := range planServers(t) {
-		t.Run(server.kind, func(t *testing.T) {
-			t.Parallel()
-			file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, PRIMARY KEY (sensor, ts))", server.time),
-				"[period]\nevery = \"1h\"\nahead = \"12h\"\n")
-			clock := filepath.Join(t.TempDir(), "clock")
-			at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-			set := func(at time.Time) {
-				writeFile(t, clock, at.Format(time.RFC3339))
-			}
-			set(at)
-			if s := rowmill(t.Context(), "apply", file, "--yes", "--clock", clock); s.code != exitDone {
-				t.Fatalf("exit %d: %s", s.code, s.stderr)
-			}
-			// Two rows a second for three hours, and one row in the current hour.
-			for h := range 3 {
-				var q strings.Builder
-				for i := range 7200 {
-					if i%900 == 0 {
-						q.Reset()
-						q.WriteString("INSERT INTO readings VALUES ")
-					} else {
-						q.WriteString(", ")
-					}
-					fmt.Fprintf(&q, "(%d, '%s')", i, at.Add(time.Duration(h)*time.Hour+time.Duration(i/2)*time.Second).Format(time.DateTime))
-					if i%900 == 899 {
-						execSQL(t, db, strings.Replace(q.String(), "INTO readings", "INTO "+insertInto(server.kind, at.Add(time.Duration(h)*time.Hour)), 1))
-					}
+	onPlanServers(t, func(t *testing.T, server planServer) {
+		file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, PRIMARY KEY (sensor, ts))", server.time),
+			"[period]\nevery = \"1h\"\nahead = \"12h\"\n")
+		clock := filepath.Join(t.TempDir(), "clock")
+		at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+		set := func(at time.Time) {
+			writeFile(t, clock, at.Format(time.RFC3339))
+		}
+		set(at)
+		if s := rowmill(t.Context(), "apply", file, "--yes", "--clock", clock); s.code != exitDone {
+			t.Fatalf("exit %d: %s", s.code, s.stderr)
+		}
+		// Two rows a second for three hours, and one row in the current hour.
+		for h := range 3 {
+			var q strings.Builder
+			for i := range 7200 {
+				if i%900 == 0 {
+					q.Reset()
+					q.WriteString("INSERT INTO readings VALUES ")
+				} else {
+					q.WriteString(", ")
+				}
+				fmt.Fprintf(&q, "(%d, '%s')", i, at.Add(time.Duration(h)*time.Hour+time.Duration(i/2)*time.Second).Format(time.DateTime))
+				if i%900 == 899 {
+					execSQL(t, db, strings.Replace(q.String(), "INTO readings", "INTO "+insertInto(server.kind, at.Add(time.Duration(h)*time.Hour)), 1))
 				}
 			}
-			execSQL(t, db, "INSERT INTO "+insertInto(server.kind, at.Add(3*time.Hour))+" VALUES (1, '2026-11-20 15:00:01')")
-			switch server.kind {
-			case "postgres":
-				execSQL(t, db, "ANALYZE readings")
-			case "mysql", "mariadb":
-				execSQL(t, db, "ANALYZE TABLE readings")
-			}
-			set(at.Add(3*time.Hour + time.Minute))
-			out := planned(t, file, "--clock", clock, "--memory", "256MB", "--sample-rows", "5000")
-			if math.Abs(out.Rate.Value-2) > 0.2 || !strings.Contains(out.Rate.From, "p20261120_12 to p20261120_14") {
-				t.Errorf("%+v", out.Rate)
-			}
-			if !strings.Contains(out.PerRow.From, "5000 rows of the live table") || !out.Period.Declared || out.Period.Every != "1h" {
-				t.Errorf("%+v, %+v", out.PerRow, out.Period)
-			}
-			noScratch(t, db)
-		})
-	}
+		}
+		execSQL(t, db, "INSERT INTO "+insertInto(server.kind, at.Add(3*time.Hour))+" VALUES (1, '2026-11-20 15:00:01')")
+		switch server.kind {
+		case "postgres":
+			execSQL(t, db, "ANALYZE readings")
+		case "mysql", "mariadb":
+			execSQL(t, db, "ANALYZE TABLE readings")
+		}
+		set(at.Add(3*time.Hour + time.Minute))
+		out := planned(t, file, "--clock", clock, "--memory", "256MB", "--sample-rows", "5000")
+		if math.Abs(out.Rate.Value-2) > 0.2 || !strings.Contains(out.Rate.From, "p20261120_12 to p20261120_14") {
+			t.Errorf("%+v", out.Rate)
+		}
+		if !strings.Contains(out.PerRow.From, "5000 rows of the live table") || !out.Period.Declared || out.Period.Every != "1h" {
+			t.Errorf("%+v, %+v", out.PerRow, out.Period)
+		}
+		noScratch(t, db)
+	})
 }
 
 // insertInto returns the table into which rows of an hour are inserted: in SQLite, the
@@ -233,49 +226,46 @@ func insertInto(kind string, at time.Time) string {
 // itself, and that the next plan drops the scratch table of a killed one.
 func TestPlanInterruptedAndKilled(t *testing.T) {
 	t.Parallel()
-	for _, server := range planServers(t) {
-		t.Run(server.kind, func(t *testing.T) {
-			t.Parallel()
-			file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, PRIMARY KEY (sensor, ts))", server.time), planPeriod)
-			args := []string{"plan", file, "--rate", "1/s", "--memory", "1GB", "--sample-rows", "5000000"}
-			appears := func() {
-				for {
-					names, err := db.Named(t.Context(), scratchName)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					if len(names) > 0 {
-						return
-					}
-					time.Sleep(5 * time.Millisecond)
+	onPlanServers(t, func(t *testing.T, server planServer) {
+		file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, PRIMARY KEY (sensor, ts))", server.time), planPeriod)
+		args := []string{"plan", file, "--rate", "1/s", "--memory", "1GB", "--sample-rows", "5000000"}
+		appears := func() {
+			for {
+				names, err := db.Named(t.Context(), scratchName)
+				if err != nil {
+					t.Error(err)
+					return
 				}
+				if len(names) > 0 {
+					return
+				}
+				time.Sleep(5 * time.Millisecond)
 			}
-			ctx, interrupt := context.WithCancel(t.Context())
-			go func() {
-				appears()
-				interrupt()
-			}()
-			if s := rowmill(ctx, args...); s.code != exitInterrupted {
-				t.Errorf("exit %d: %s", s.code, s.stderr)
-			}
-			noScratch(t, db)
-
-			c := exec.Command(os.Args[0], args...)
-			c.Env = append(os.Environ(), processVariable+"=1")
-			must(t, c.Start())
+		}
+		ctx, interrupt := context.WithCancel(t.Context())
+		go func() {
 			appears()
-			if err := c.Process.Kill(); err != nil {
-				t.Error(err)
-			}
-			_ = c.Wait()
-			if names, err := db.Named(t.Context(), scratchName); err != nil || len(names) == 0 {
-				t.Errorf("nothing is left by a killed plan: the test shows nothing (%v)", err)
-			}
-			planned(t, file, "--rate", "1/s", "--memory", "1GB", "--sample-rows", "1000")
-			noScratch(t, db)
-		})
-	}
+			interrupt()
+		}()
+		if s := rowmill(ctx, args...); s.code != exitInterrupted {
+			t.Errorf("exit %d: %s", s.code, s.stderr)
+		}
+		noScratch(t, db)
+
+		c := exec.Command(os.Args[0], args...)
+		c.Env = append(os.Environ(), processVariable+"=1")
+		must(t, c.Start())
+		appears()
+		if err := c.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		_ = c.Wait()
+		if names, err := db.Named(t.Context(), scratchName); err != nil || len(names) == 0 {
+			t.Errorf("nothing is left by a killed plan: the test shows nothing (%v)", err)
+		}
+		planned(t, file, "--rate", "1/s", "--memory", "1GB", "--sample-rows", "1000")
+		noScratch(t, db)
+	})
 }
 
 func TestPlanWithoutAServer(t *testing.T) {
@@ -329,29 +319,26 @@ func TestPlanFromARecord(t *testing.T) {
 // TestApplyFindsThePeriod checks that every = "auto" becomes the suitable period.
 func TestApplyFindsThePeriod(t *testing.T) {
 	t.Parallel()
-	for _, server := range planServers(t) {
-		t.Run(server.kind, func(t *testing.T) {
-			t.Parallel()
-			file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, PRIMARY KEY (sensor, ts))", server.time), planPeriod)
-			s := rowmill(t.Context(), "apply", file, "--yes")
-			if s.code != exitUsage || !strings.Contains(s.stderr, "--rate 5000/s") {
-				t.Fatalf("exit %d: %s", s.code, s.stderr)
-			}
-			if s = rowmill(t.Context(), "apply", file, "--yes", "--rate", "20/s", "--memory", "64MB"); s.code != exitDone {
-				t.Fatalf("exit %d: %s", s.code, s.stderr)
-			}
-			noScratch(t, db)
-			parts, err := db.Catalog().Partitions(t.Context(), &engine.Table{Name: "readings", By: "ts", Grid: mustGrid(t, "1d")})
-			if err != nil || len(parts) < 2 {
-				t.Fatalf("%v, %v", parts, err)
-			}
-			p := parts[len(parts)-1]
-			want := planned(t, file, "--rate", "20/s", "--memory", "64MB").Period.Fits
-			if g := mustGrid(t, want); p.To-p.From != g.Span().Micros {
-				t.Errorf("periods of %v, and %s fits", time.Duration(p.To-p.From)*time.Microsecond, want)
-			}
-		})
-	}
+	onPlanServers(t, func(t *testing.T, server planServer) {
+		file, db := planTable(t, server.kind, fmt.Sprintf("CREATE TABLE readings (sensor BIGINT NOT NULL, ts %s NOT NULL, PRIMARY KEY (sensor, ts))", server.time), planPeriod)
+		s := rowmill(t.Context(), "apply", file, "--yes")
+		if s.code != exitUsage || !strings.Contains(s.stderr, "--rate 5000/s") {
+			t.Fatalf("exit %d: %s", s.code, s.stderr)
+		}
+		if s = rowmill(t.Context(), "apply", file, "--yes", "--rate", "20/s", "--memory", "64MB"); s.code != exitDone {
+			t.Fatalf("exit %d: %s", s.code, s.stderr)
+		}
+		noScratch(t, db)
+		parts, err := db.Catalog().Partitions(t.Context(), &engine.Table{Name: "readings", By: "ts", Grid: mustGrid(t, "1d")})
+		if err != nil || len(parts) < 2 {
+			t.Fatalf("%v, %v", parts, err)
+		}
+		p := parts[len(parts)-1]
+		want := planned(t, file, "--rate", "20/s", "--memory", "64MB").Period.Fits
+		if g := mustGrid(t, want); p.To-p.From != g.Span().Micros {
+			t.Errorf("periods of %v, and %s fits", time.Duration(p.To-p.From)*time.Microsecond, want)
+		}
+	})
 }
 
 func mustGrid(t *testing.T, text string) rolling.Grid {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 const plainDeclaration = `
@@ -78,15 +77,10 @@ func TestDryRunOfTheEnd(t *testing.T) {
 // roll-ups read it, and that the table can be adopted again.
 func TestUndoWithRollups(t *testing.T) {
 	t.Parallel()
-	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			file, db := plainTable(t, kind, 100)
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text = append(text, `
+	onEach(t, keepers, func(t *testing.T, kind string) {
+		file, db := plainTable(t, kind, 100)
+		text := readFile(t, file)
+		text = append(text, `
 [[rollup]]
 name   = "hourly"
 every  = "1h"
@@ -97,27 +91,24 @@ name  = "daily"
 from  = "hourly"
 every = "1d"
 `...)
-			if err := os.WriteFile(file, text, 0o644); err != nil {
-				t.Fatal(err)
+		must(t, os.WriteFile(file, text, 0o644))
+		for range 2 {
+			mustPass(t, rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates"))
+			var n int
+			if err := db.SQL().QueryRowContext(t.Context(), "SELECT SUM(n) FROM daily_live").Scan(&n); err != nil || n != 100 {
+				t.Errorf("the view counts %d rows, not 100: %v", n, err)
 			}
-			for range 2 {
-				mustPass(t, rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates"))
-				var n int
-				if err := db.SQL().QueryRowContext(t.Context(), "SELECT SUM(n) FROM daily_live").Scan(&n); err != nil || n != 100 {
-					t.Errorf("the view counts %d rows, not 100: %v", n, err)
-				}
-				planned := rowmill(t.Context(), "apply", file, "--undo", "--dry-run")
-				mustPass(t, planned)
-				if drops := regexp.MustCompile(`DROP VIEW IF EXISTS "hourly_live", "daily_live"`).MatchString(planned.stdout); drops != (kind == "postgres") {
-					t.Errorf("the dry run drops the views: %t: %s", drops, planned.stdout)
-				}
-				mustPass(t, rowmill(t.Context(), "apply", file, "--undo", "--yes"))
-				if schema, err := db.Describe(t.Context(), "readings"); err != nil || schema.Partitioned {
-					t.Errorf("after --undo: %+v, %v", schema, err)
-				}
+			planned := rowmill(t.Context(), "apply", file, "--undo", "--dry-run")
+			mustPass(t, planned)
+			if drops := regexp.MustCompile(`DROP VIEW IF EXISTS "hourly_live", "daily_live"`).MatchString(planned.stdout); drops != (kind == "postgres") {
+				t.Errorf("the dry run drops the views: %t: %s", drops, planned.stdout)
 			}
-		})
-	}
+			mustPass(t, rowmill(t.Context(), "apply", file, "--undo", "--yes"))
+			if schema, err := db.Describe(t.Context(), "readings"); err != nil || schema.Partitioned {
+				t.Errorf("after --undo: %+v, %v", schema, err)
+			}
+		}
+	})
 }
 
 // TestInterruptAtQuestion checks that an interrupt at a question ends the command at
