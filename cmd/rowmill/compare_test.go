@@ -93,7 +93,7 @@ func TestCompareCommand(t *testing.T) {
 		{"no regression", "before5.jsonl same5.jsonl --threshold 0", 0, "No difference shown", ""},
 		{"faster", "after5.jsonl before5.jsonl --threshold 0", 0, "B is faster", ""},
 		{"too short to judge", "short.jsonl shorter.jsonl --threshold 5%", 1, "too short", "can't be judged"},
-		{"no share", "before.jsonl after.jsonl --threshold 500%", 2, "", "no share below 1"},
+		{"no share", "before.jsonl after.jsonl --threshold 500%", 2, "", "is not a share below 1"},
 		{"no record", "", 2, "", "compare takes two run records"},
 		{"three records", "a b c", 2, "", "Try: rowmill compare before.jsonl after.jsonl"},
 		{"a missing file", "before.jsonl none.jsonl", 1, "", "none.jsonl: no such file"},
