@@ -164,7 +164,7 @@ func TestMatrixInterrupted(t *testing.T) {
 		"--rows 500":                     "--rows 500 contradicts the record, which has 300",
 		"--batch 10":                     "--batch 10 contradicts",
 		"--seed 2":                       "--seed 2 contradicts",
-		"--out other.jsonl":              "--out and --resume",
+		"--out other.jsonl":              "--out can't be used with --resume",
 		"--baseline m.jsonl":             "can't both be m.jsonl",
 		"--baseline m.jsonl --target x:": "contradicts",
 	} {

@@ -170,7 +170,7 @@ func TestScenarioResume(t *testing.T) {
 	}
 	cutOff(t, "run.jsonl")
 	forgetCommands(t, "run.jsonl")
-	if s := rowmill(t.Context(), "bench", "scenario", "--resume", "run.jsonl", "--scale", "2"); s.code != exitUsage || !strings.Contains(s.stderr, "--scale is the one") {
+	if s := rowmill(t.Context(), "bench", "scenario", "--resume", "run.jsonl", "--scale", "2"); s.code != exitUsage || !strings.Contains(s.stderr, "--scale comes from the record") {
 		t.Errorf("another scale: exit %d, %s", s.code, s.stderr)
 	}
 	sc := scenarioOf(t, rowmill(t.Context(), "bench", "scenario", "--resume", "run.jsonl", "--json"))
