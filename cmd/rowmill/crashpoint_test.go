@@ -52,7 +52,7 @@ const crashHours = 9
 // newCrashing fills a table for crashHours.
 func newCrashing(t *testing.T, server string) *crashing {
 	t.Helper()
-	c := &crashing{declared: declare(t, server, crashDeclaration)}
+	c := &crashing{declared: declareUnopened(t, server, crashDeclaration)}
 	c.open()
 	t.Cleanup(func() { c.close() })
 	c.tick(c.hour(0))

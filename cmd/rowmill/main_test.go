@@ -136,9 +136,17 @@ type declared struct {
 
 func declare(t *testing.T, server, declaration string) *declared {
 	t.Helper()
+	d := declareUnopened(t, server, declaration)
+	d.db = openKeeper(t, d.target)
+	return d
+}
+
+// declareUnopened is declare without the test's own connection.
+func declareUnopened(t *testing.T, server, declaration string) *declared {
+	t.Helper()
 	at, dir := testdb.Target(t, server), t.TempDir()
 	d := &declared{T: t, server: server, at: at, target: at.String(), dir: dir, file: filepath.Join(dir, "readings.toml"),
-		clock: filepath.Join(dir, "clock"), db: openKeeper(t, at.String())}
+		clock: filepath.Join(dir, "clock")}
 	d.text = filled(declaration, d.target, dir)
 	writeFile(t, d.file, d.text)
 	p, err := rolling.ParseDeclaration(d.file, []byte(d.text))
