@@ -91,15 +91,15 @@ func openConnection(url string) (*connection, error) {
 	if !ok {
 		return nil, errors.Join(errElsewhere, c.Close())
 	}
-	n, err := newNative(raw)
+	n, err := newNative(raw) // the connection's first statement, which reads the file
 	if err != nil {
-		return nil, errors.Join(err, c.Close())
+		return nil, errors.Join(opening(err), c.Close())
 	}
 	return &connection{raw: raw, native: n}, nil
 }
 
-// opening converts the error of a failed open, which has no connection to read
-// details from.
+// opening converts the error of a failed open, for which no connection is left to
+// read details from.
 func opening(err error) error {
 	var e *sqlite3.Error
 	if !errors.As(err, &e) {
