@@ -236,7 +236,7 @@ func TestBadInput(t *testing.T) {
 		{"bench insert --method load", []string{`unknown insert method "load"`, "sqlite has"}},
 		{"bench insert --rows many", []string{`"many" is not a number`, "1.5M"}},
 		{"bench insert --rows -5", []string{"--rows", "negative"}},
-		{"bench insert --rows 1.5", []string{"no whole number"}},
+		{"bench insert --rows 1.5", []string{"not a whole number"}},
 		{"bench insert --rows 0", []string{"needs an end", "Try: --rows"}},
 		{"bench insert --rows 1e300", []string{"--rows", "2^53"}},
 		{"bench insert --rate 0", []string{"--rate", "leave the flag out"}},
@@ -289,7 +289,7 @@ func TestBadInput(t *testing.T) {
 		{"bench scenario ec2-2012 --out " + taken + " --html " + taken, []string{"can't both be"}},
 		{"bench scenario time-partitions-2012 --target sqlite:", []string{"time-partitions-2012.toml:19:1: run plain", `insert method "load"`, "Try: another --target"}},
 		{"bench scenario daily-2009 --target sandbox:postgres?memory=1KB", []string{"--target", "memory"}},
-		{"report", []string{"which run records?"}},
+		{"report", []string{"no run records given"}},
 		{"explode", []string{`unknown command "explode"`, "there are apply, bench, "}},
 	}
 	t.Chdir(t.TempDir())

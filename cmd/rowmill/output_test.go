@@ -120,10 +120,10 @@ func TestAnnounced(t *testing.T) {
 		"2 runs: at most about 6s, by --max-time 10ms for each\n":                                {"bench", "matrix", "--target", sqlite, "--method", "multi", "--batch", "10,100", "--layout", "plain", "--writers", "1", "--rows", "300", "--max-time", "10ms", "--interval", "10ms"},
 		"measuring 2 cells of 0.2 s each: at least 400ms, and before it the tables are filled\n": {"bench", "mixed", "--target", sqlite, "--ops", "select-pk", "--clients", "1,2", "--rows", "500", "--seconds", "0.2"},
 		"measuring 1 cell of 0.2 s each: at least 200ms, and before it the tables are filled\n":  {"bench", "points", "--target", sqlite, "--points", "5", "--clients", "1", "--rows", "500", "--seconds", "0.2"},
-		"inserts take at most 100ms;":                                                            {"bench", "steady", "--target", sqlite, "--for", "100ms", "--interval", "20ms", "--rate", "10k", "--p99", "10s", "--out", filepath.Join(filepath.Dir(limited), "run.jsonl")},
-		"inserts take at most 45s;":                                                              {"bench", "insert", "--target", "null:", "--no-verify"},
+		"inserts take at most 100ms, plus":                                                       {"bench", "steady", "--target", sqlite, "--for", "100ms", "--interval", "20ms", "--rate", "10k", "--p99", "10s", "--out", filepath.Join(filepath.Dir(limited), "run.jsonl")},
+		"inserts take at most 45s, plus":                                                         {"bench", "insert", "--target", "null:", "--no-verify"},
 		"1 query step of 20ms takes 20ms, after the load\n":                                      {"bench", "ibench", "--target", "sqlite:?durability=none", "--rows", "5k", "--steps", "l.i0,l.x,l.i1,qr100", "--query-time", "20ms", "--interval", "10ms"},
-		"inserts take at most 20ms in 2 runs of at most 10ms;":                                   {"bench", "insert", "--target", "null:", "--max-time", "10ms", "--repeat", "2"},
+		"inserts take at most 20ms in 2 runs of at most 10ms, plus":                              {"bench", "insert", "--target", "null:", "--max-time", "10ms", "--repeat", "2"},
 	} {
 		s := rowmill(t.Context(), args...)
 		first, _, said := strings.Cut(s.stderr, says)
