@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
@@ -43,12 +44,7 @@ func rowmill(ctx context.Context, args ...string) session {
 	return session{code, stdout.String(), stderr.String()}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = enginetest.Must
 
 func readFile(t testing.TB, path string) []byte {
 	t.Helper()

@@ -232,6 +232,19 @@ func (m *Mirror) Definitions(cols []SchemaColumn, typeOf func(SchemaColumn) stri
 	return strings.Join(out, ", ")
 }
 
+// LateTables returns the statements that create the table of late rows and its index,
+// where the target rolls, for a server that creates an index by a statement of its own.
+func (m *Mirror) LateTables(typeOf func(SchemaColumn) string) []string {
+	if !m.Target.Rolls {
+		return nil
+	}
+	late := m.Quote(m.Late)
+	return []string{
+		fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s, rowmill_reason VARCHAR(200), rowmill_at_us BIGINT)", late, m.Definitions(m.Columns, typeOf)),
+		fmt.Sprintf("CREATE INDEX IF NOT EXISTS %s ON %s (%s)", m.Quote(m.Late+"__rowmill"), late, m.List(m.Plain, "")),
+	}
+}
+
 // LogValues returns the statement that writes one entry for each prefix into the log
 // whose quoted name is given.
 func (m *Mirror) LogValues(log string, prefixes ...string) string {

@@ -9,17 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// must ends the test on an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = enginetest.Must
 
 func grid(t testing.TB, s string) rolling.Grid {
 	t.Helper()

@@ -54,12 +54,7 @@ func (m mirror) NoPosition() string {
 func (m mirror) Tables() []string {
 	typeOf := words{}.SumColumn
 	out := []string{fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s)", m.Quote(m.Log), m.Definitions(m.Logged(), typeOf))}
-	if m.Target.Rolls {
-		late := m.Quote(m.Late)
-		out = append(out, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s, rowmill_reason VARCHAR(200), rowmill_at_us BIGINT)", late, m.Definitions(m.Columns, typeOf)),
-			fmt.Sprintf("CREATE INDEX IF NOT EXISTS %s ON %s (%s)", m.Quote(m.Late+"__rowmill"), late, m.List(m.Plain, "")))
-	}
-	return out
+	return append(out, m.LateTables(typeOf)...)
 }
 
 // texts runs a query that returns one column.

@@ -14,15 +14,11 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
 )
 
-// must ends the test on an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = enginetest.Must
 
 // open opens a spool that is closed at the end of the test.
 func open(t testing.TB, o Options) (*Spool, Found) {

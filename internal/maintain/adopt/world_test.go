@@ -19,6 +19,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/internal/engine/mysql"
 	"github.com/rowmill/rowmill/internal/engine/postgres"
 	"github.com/rowmill/rowmill/internal/engine/sqlite"
@@ -27,13 +28,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// must ends the test on an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = enginetest.Must
 
 // killedAt ends the process, as far as a test can tell, at a point.
 func killedAt(point string) func(string) error {

@@ -3,14 +3,11 @@ package rollup
 import (
 	"context"
 	"testing"
+
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = enginetest.Must
 
 // ErrFenced is the error of a worker that has lost its lock, for example because
 // its server didn't respond for seconds.
