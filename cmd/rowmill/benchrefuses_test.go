@@ -37,7 +37,7 @@ func TestBenchRefuses(t *testing.T) {
 			"--p99 5ms":                                         "--p99 is for --find-rate",
 			"--trial 5s":                                        "--trial is for --find-rate",
 			"--find-rate --rate 100":                            "--rate can't give it",
-			"--find-rate --rows 0 --max-time 1m":                "--find-rate needs the size",
+			"--find-rate --rows 0 --max-time 1m":                "--find-rate needs the table size",
 			"--find-rate --target null:":                        "stores nothing",
 			"--find-rate --p99 10us":                            "want at least 1ms",
 			"--find-rate --trial 5s":                            "10 times --interval 1s",

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"math"
 	"os"
@@ -21,7 +20,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-var update = flag.Bool("update", false, "rewrite golden files")
+var update = enginetest.Update
 
 func TestMain(m *testing.M) {
 	if os.Getenv(processVariable) != "" {

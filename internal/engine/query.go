@@ -161,7 +161,7 @@ func (f *Find) Validate() error {
 	case len(f.On) > 1 && f.How != Equal && f.How != Keyset:
 		return fail("its condition is on %d columns and can be on one", len(f.On))
 	case f.How == In && (f.Points < 1 || f.Points > MaxPoints):
-		return fail("it looks for %d values; from 1 to %d will do", f.Points, MaxPoints)
+		return fail("it looks for %d values: want 1 to %d", f.Points, MaxPoints)
 	case f.How != In && f.Points != 0:
 		return fail("only a list of values has Points")
 	case f.Limit < 0:

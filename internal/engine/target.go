@@ -30,7 +30,7 @@ type Target struct {
 // errPassword returns the error for a target with a password, which no message
 // repeats.
 func errPassword(what string) error {
-	return Hinted(fmt.Errorf("%s: a password on the command line can be read by everybody on the machine", what),
+	return Hinted(fmt.Errorf("%s: a password on the command line is visible to every user of the machine", what),
 		"?password-file=FILE, or MYSQL_PWD and ~/.my.cnf, PGPASSWORD and ~/.pgpass")
 }
 
@@ -64,7 +64,7 @@ func ParseTarget(s string) (Target, error) {
 		if errors.As(err, &ue) && !strings.Contains(s, "@") {
 			return Target{}, fmt.Errorf("target of scheme %s: %w", t.Scheme, ue.Err)
 		}
-		return Target{}, Hinted(fmt.Errorf("target of scheme %s: it is no URL", t.Scheme), "%s://USER@HOST:PORT/DB?OPTION=VALUE", t.Scheme)
+		return Target{}, Hinted(fmt.Errorf("target of scheme %s: it is not a URL", t.Scheme), "%s://USER@HOST:PORT/DB?OPTION=VALUE", t.Scheme)
 	}
 	if u.Fragment != "" {
 		return Target{}, fmt.Errorf("target of scheme %s: write # as %%23", t.Scheme)
@@ -73,7 +73,7 @@ func ParseTarget(s string) (Target, error) {
 		return r < '!' || r == 127 || strings.ContainsRune(`"'\/?#@<>^{|}`+"`", r) || r == utf8.RuneError
 	}
 	if strings.ContainsFunc(u.Host, odd) {
-		return Target{}, fmt.Errorf("target of scheme %s: that is no host's name", t.Scheme)
+		return Target{}, fmt.Errorf("target of scheme %s: it has an invalid host name", t.Scheme)
 	}
 	if _, has := u.User.Password(); has {
 		return Target{}, errPassword("target " + t.Scheme + "://...")

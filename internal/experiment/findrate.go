@@ -53,15 +53,15 @@ func (s *Spec) validateSearch() error {
 	case !s.FindRate:
 		return nil
 	case !target.Stores(s.Target()):
-		return refuse("--target "+target.Default, "--find-rate: %s stores nothing, so there is no rate that it doesn't take", s.Target())
+		return refuse("--target "+target.Default, "--find-rate: %s stores nothing, so that no rate is too high for it", s.Target())
 	case s.KeepRows > 0 || s.Readers > 0 || s.KillEvery > 0:
 		return refuse("--find-rate without them", "--find-rate measures inserts alone: it goes without --keep-rows, --readers and --kill-server-every")
 	case s.Rate > 0:
 		return refuse("--find-rate without --rate", "--find-rate looks for the rate, so --rate can't give it")
 	case s.Rows == 0:
-		return refuse("--rows 1M", "--rows 0: --find-rate needs the size from which on the rate is to hold")
+		return refuse("--rows 1M", "--rows 0: --find-rate needs the table size at which the rate must hold")
 	case p99 < time.Millisecond:
-		return refuse("--p99 20ms", "--p99 %v: want at least 1ms: timers alone begin an operation that late", p99)
+		return refuse("--p99 20ms", "--p99 %v: want at least 1ms: timers alone delay an operation by that much", p99)
 	case trial < least:
 		return refuse(fmt.Sprintf("--trial %v, or a shorter --interval", least),
 			"--trial %v: want at least %d times --interval %v, to see whether the backlog grows", trial, trialIntervals, s.Interval.D())
@@ -314,7 +314,7 @@ func (s *rateSearch) shown() string {
 	rate, purpose, _ := s.search.Next()
 	return fmt.Sprintf(": %s rows/s (%s; %s)", figure.Rounded(rate), map[string]string{
 		bench.SearchBracket: "finding a bracket", bench.SearchHalve: "halving the bracket",
-		bench.SearchConfirm: "confirming", bench.SearchAbove: "confirming that more breaks"}[purpose], s.known())
+		bench.SearchConfirm: "confirming", bench.SearchAbove: "confirming that a higher rate breaks"}[purpose], s.known())
 }
 
 // known describes the results so far, and how long the rest may take.

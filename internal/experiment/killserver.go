@@ -25,7 +25,7 @@ func (s *Spec) validateKills() error {
 		return refuse("--kill-server-every 10s", "--kill-server-every %v: want at least %v", s.KillEvery.D(), shortestKill)
 	case !target.StartsServer(s.Target()):
 		return refuse("--target "+target.ExampleServer,
-			"--kill-server-every: %s is no private server: rowmill kills only servers that it has started for the run", s.Target())
+			"--kill-server-every: %s is not a private server: rowmill kills only servers that it has started for the run", s.Target())
 	}
 	return nil
 }

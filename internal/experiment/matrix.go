@@ -427,7 +427,7 @@ func (m *MatrixPlan) Run(ctx context.Context, env *Env, done []result.Record) (r
 			recs = append(recs, failed)
 		}
 		if failures++; failures == manyFailures {
-			return recs, engine.Hinted(fmt.Errorf("%d runs in a row failed, the last with: %w", failures, err), "--resume, with --retry-failed, once the cause is repaired")
+			return recs, engine.Hinted(fmt.Errorf("%d runs in a row failed, the last with: %w", failures, err), "--resume, with --retry-failed, once the cause is fixed")
 		}
 	}
 	return recs, errors.Join(late...)

@@ -58,7 +58,7 @@ func (s *Spec) validateSteady() error {
 	interval := s.Interval.D()
 	if n := s.Rate * interval.Seconds() / float64(s.Batch); n < leastPerInterval {
 		return refuse(fmt.Sprintf("--interval %v", time.Duration(float64(interval)*leastPerInterval/n).Round(time.Second)+time.Second),
-			"--rate %g in batches of %d makes %.3g operations in an interval of %v: want at least %d, or the one that falls on its end decides whether the rate was kept",
+			"--rate %g in batches of %d makes %.3g operations in an interval of %v: want at least %d, or a single operation at its end decides whether the rate was kept",
 			s.Rate, s.Batch, n, interval, leastPerInterval)
 	}
 	if err := s.validateTarget(); err != nil {

@@ -160,7 +160,7 @@ func TestStatusPageInBrowser(t *testing.T) {
 		b.Until("the problem gone", `document.querySelectorAll(".problem").length === 0`)
 		b.wantText("#well", "No action required")
 		b.wantText("#headroom .big", "1h")
-		b.wantText("#leader", "kept by nobody")
+		b.wantText("#leader", "not kept by any process")
 		if class := testbrowser.Eval[string](b.Tab, `document.querySelector("#headroom .big").className`); class != "big bad" {
 			t.Errorf("an hour of two days is drawn as %q", class)
 		}

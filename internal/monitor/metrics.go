@@ -61,11 +61,11 @@ func newGauges() gauges {
 		return prometheus.NewDesc("rowmill_"+name, help, append([]string{"table"}, labels...), nil)
 	}
 	return gauges{
-		up:             desc("up", "1 when the last look at the table worked."),
-		look:           desc("look_seconds", "How long the last look at the table took."),
+		up:             desc("up", "1 when the last check of the table succeeded."),
+		look:           desc("look_seconds", "How long the last check of the table took."),
 		leader:         desc("leader", "1 when this process keeps the table, 0 when it stands by."),
 		headroom:       desc("headroom_seconds", "How long inserts still find a period if no further one is created."),
-		headroomWanted: desc("headroom_wanted_seconds", "The headroom that the declaration asks for."),
+		headroomWanted: desc("headroom_wanted_seconds", "The headroom that the declaration requires."),
 		headroomRows:   desc("headroom_rows", "Key values left in the periods of a sequence."),
 		rows:           desc("rows", "Rows in the table, as the server estimates."),
 		bytes:          desc("bytes", "Bytes of data and indexes of the table."),
@@ -76,9 +76,9 @@ func newGauges() gauges {
 		rollupRows:     desc("rollup_rows", "Rows of a roll-up, as the server estimates.", "rollup"),
 		problems:       desc("problems", "Problems that require action, by code.", "code"),
 		changes:        desc("changes", "Changes of several steps that are under way."),
-		tries:          desc("change_failed_tries", "How often the present step has failed, of the change where that is most."),
-		blockers:       desc("blockers", "Transactions that hold up what is due."),
-		blockerAge:     desc("blocker_age_seconds", "For how long the oldest transaction in the way has been open; 0 without one."),
+		tries:          desc("change_failed_tries", "How often the current step has failed, of the change with the most failures."),
+		blockers:       desc("blockers", "Transactions that block due tasks."),
+		blockerAge:     desc("blocker_age_seconds", "Age of the oldest transaction that blocks due tasks; 0 without one."),
 		success:        desc("last_success_timestamp_seconds", "When an action of that kind last succeeded.", "action"),
 		build:          desc("build_info", "Always 1; the labels say what runs.", "version", "goversion"),
 	}

@@ -144,7 +144,7 @@ func (p *Pair) verdict() string {
 	var s string
 	switch b := p.Interval; {
 	case p.Verdict == Unknown:
-		s = fmt.Sprintf("Over %s B runs at %s the rate of A; the runs are too short to tell how sure that is.", rows, ratio(r))
+		s = fmt.Sprintf("Over %s B runs at %s the rate of A; the runs are too short for a confidence interval.", rows, ratio(r))
 	case p.Verdict == NoDifference:
 		s = fmt.Sprintf("No difference shown over %s: B runs at %s the rate of A, and the 95%% interval, %s..%s, holds 1.",
 			rows, ratio(r), ratio(b.Low), ratio(b.High))
@@ -157,7 +157,7 @@ func (p *Pair) verdict() string {
 	}
 	switch p.IntervalFrom {
 	case withinRuns:
-		s += " The interval knows how the rate varies within these two runs, not how runs differ from each other: for that, repeat them."
+		s += " The interval knows how the rate varies within these two runs, not how runs differ from each other: for that, use --repeat."
 	case betweenRuns:
 		s += fmt.Sprintf(" The interval is judged by how %s of runs differ.", plural(len(p.Repeats), "pair", "pairs"))
 	}

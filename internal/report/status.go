@@ -122,11 +122,11 @@ func (t *table) widths() (widths []int, used []bool) {
 }
 
 func (t *terminal) statusHead(s *maintain.Status) {
-	kept := "kept for good"
+	kept := "kept without limit"
 	if s.Keep != "" {
 		kept = "kept " + s.Keep
 	}
-	by := "kept by nobody"
+	by := "not kept by any process"
 	if s.Leader != "" {
 		by = "kept by " + s.Leader
 	}

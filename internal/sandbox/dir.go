@@ -80,7 +80,7 @@ func parseState(data []byte) (state, error) {
 		return state{}, err
 	}
 	if s.SocketDir != "" && !socketDirName.MatchString(filepath.Base(s.SocketDir)) {
-		return state{}, fmt.Errorf("socket directory %q is none of ours", s.SocketDir)
+		return state{}, fmt.Errorf("socket directory %q is not one of rowmill's", s.SocketDir)
 	}
 	return s, nil
 }

@@ -52,7 +52,7 @@ func (k *kind) find(ctx context.Context, version string) (binaries, error) {
 	}
 	what := strings.TrimSpace(k.name + " " + version)
 	if len(passed) > 0 {
-		what += " (passed over as MariaDB: " + strings.Join(passed, ", ") + ")"
+		what += " (skipped as MariaDB: " + strings.Join(passed, ", ") + ")"
 	}
 	if len(versions) > 0 {
 		return binaries{}, fmt.Errorf("find %s: %w; there is %s; %s", what, ErrNotInstalled, strings.Join(versions, ", "), k.hint)
@@ -68,7 +68,7 @@ func (k *kind) findNamed(ctx context.Context, path string) (binaries, error) {
 	}
 	if name := filepath.Base(path); !slices.Contains(k.programs, name) {
 		// Processes left over from earlier runs are identified by this name.
-		return binaries{}, fmt.Errorf("%s: %s is not named %s; a symbolic link of that name will do", k.variable, path, k.programs[0])
+		return binaries{}, fmt.Errorf("%s: %s is not named %s; create a symbolic link of that name", k.variable, path, k.programs[0])
 	}
 	bin, foreign, err := k.ask(ctx, path)
 	switch {

@@ -65,7 +65,7 @@ func TestFind(t *testing.T) {
 		"nothing there":           {version: "9.7", wantErr: []string{"find mysql 9.7", "not installed; put"}},
 		"beside a broken one":     {installed: programs{"bin": lacksParts, "more": says("9.7.1")}, version: "9.7", want: "more 9.7.1"},
 		"maybe the broken one is": {installed: programs{"bin": lacksParts, "more": says("8.4.1")}, version: "9.7", wantErr: []string{"apt install libaio1"}},
-		"MariaDB alone is not it": {installed: programs{"bin": saysMariaDB}, version: "9.7", wantErr: []string{"bin/mysqld", "passed over as MariaDB", "PATH", MySQLVariable}},
+		"MariaDB alone is not it": {installed: programs{"bin": saysMariaDB}, version: "9.7", wantErr: []string{"bin/mysqld", "skipped as MariaDB", "PATH", MySQLVariable}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

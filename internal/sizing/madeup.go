@@ -73,7 +73,7 @@ func (g *rowMaker) prepare() (columns []string, err error) {
 			if c.Null || c.Default != "" || c.Auto {
 				continue // the server fills in the column
 			}
-			return nil, fmt.Errorf("column %s of type %s: no values of it can be made up", name, c.Native)
+			return nil, fmt.Errorf("column %s of type %s: rowmill can't generate values of it", name, c.Native)
 		}
 		distinct[name] = n
 		columns, g.makers = append(columns, name), append(g.makers, m)

@@ -151,7 +151,7 @@ func (o *Output) period(in Input) error {
 	p.ResidentBytes = Resident * p.Bytes
 	switch {
 	case p.Rows > float64(p.FitRows) && !p.Declared && tooManyIn(in, p.FitRows):
-		o.warn("a period that fits makes more than the %d partitions that a table may have: let sealed ones be merged (merge = %q under [seal]), or keep less", in.MaxPeriods, "1d")
+		o.warn("a period that fits makes more than the %d partitions that a table may have: have sealed ones merged (merge = %q under [seal]), or keep less", in.MaxPeriods, "1d")
 	case p.Rows > float64(p.FitRows) && !p.Declared && !fits:
 		o.warn("not even %s fits: two of them take %s, and %s of memory are for them; more memory, or fewer indexes on columns other than the time's", p.Every, figure.Bytes(p.ResidentBytes), figure.Bytes(CacheShare*in.Memory.Value))
 	case p.Rows > float64(p.FitRows):

@@ -14,7 +14,7 @@ import (
 func (o *Output) plain(in Input) {
 	touched, names := touched(in.Pieces)
 	if touched == 0 {
-		o.Plain.From = "everything is added to at its end, so that inserts stay fast in one table, too; a rolling table has its rows dropped, archived and compressed by period"
+		o.Plain.From = "everything grows at its end, so that inserts stay fast in one table, too; a rolling table drops, archives and compresses rows by period"
 		return
 	}
 	rows := CacheShare * in.Memory.Value / touched
@@ -97,7 +97,7 @@ func estimated(in Input, rows float64) RatePlan {
 	missed := max(0, 1-CacheShare*in.Memory.Value/(rows*perRow))
 	last := 1 / (1/r + missed*float64(len(names))/in.Reads.Value)
 	return RatePlan{First: &r, Last: &last, LastRows: rows, From: fmt.Sprintf(
-		"an estimate: %s; at %s rows %.0f%% of the pages that inserts touch are not in memory, and a row touches %d (%s), at %.0f random reads a second (%s). What the server puts off and reads together makes it faster",
+		"an estimate: %s; at %s rows %.0f%% of the pages that inserts touch are not in memory, and a row touches %d (%s), at %.0f random reads a second (%s). What the server buffers and reads together makes it faster",
 		in.Sample.From, rowCount(rows), 100*missed, len(names), strings.Join(names, ", "), in.Reads.Value, in.Reads.From)}
 }
 

@@ -212,7 +212,7 @@ func (s *Sample) pack(ctx context.Context, from, into string) (*engine.Footprint
 		return nil, err
 	}
 	if f.Saved < 0 && !f.Rough {
-		return nil, errors.New("it takes the PROCESS and RELOAD privileges to measure")
+		return nil, errors.New("measuring it requires the PROCESS and RELOAD privileges")
 	}
 	return f, nil
 }

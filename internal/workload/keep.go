@@ -177,7 +177,7 @@ func (w *Keep) counted(t *engine.Table, s *engine.Schema) (map[string]bool, erro
 		need := int64(2 * w.opt.Rate)
 		switch {
 		case best == "":
-			return nil, engine.Hinted(fmt.Errorf("the key (%s) has no column besides %s that rows of the same second could differ in", strings.Join(key, ", "), t.By),
+			return nil, engine.Hinted(fmt.Errorf("the key (%s) has no column besides %s that distinguishes rows of the same second", strings.Join(key, ", "), t.By),
 				"a key with an integer or a text beside the time")
 		case space < need:
 			return nil, engine.Hinted(fmt.Errorf("the key (%s) has room for %d different rows of a second, and two seconds have %d", strings.Join(key, ", "), space, need),

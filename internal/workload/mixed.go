@@ -95,10 +95,10 @@ func checkMixed(db engine.DB, opt MixedOptions) (_ MixedOptions, p preset, l loo
 		return opt, p, l, fmt.Errorf(format, args...)
 	}
 	if opt.Rows < 1 || opt.Rows > MaxMixedRows {
-		return fail("%d rows to fill the table with: from 1 to %d will do", opt.Rows, MaxMixedRows)
+		return fail("%d rows to fill the table with: want 1 to %d", opt.Rows, MaxMixedRows)
 	}
 	if opt.Points < 0 || opt.Points > MaxPoints {
-		return fail("%d points: from 1 to %d will do", opt.Points, MaxPoints)
+		return fail("%d points: want 1 to %d", opt.Points, MaxPoints)
 	}
 	// Two thirds of the keys have a row, and a select needs different keys.
 	if int64(opt.Points)*2 > opt.Rows {
@@ -399,7 +399,7 @@ func (c *reader) wrong(rows int, least, most int64) error {
 			asked[i] = fmt.Sprint(v.Int)
 		}
 	}
-	return fmt.Errorf("%s in %s: %d rows came for %v = %v, want %s", c.operation, c.find.Table.Name, rows, c.find.On, asked, want)
+	return fmt.Errorf("%s in %s: %d rows returned for %v = %v, want %s", c.operation, c.find.Table.Name, rows, c.find.On, asked, want)
 }
 
 func (c *reader) Recover(ctx context.Context, _ error) error { return c.querier.Reset(ctx) }

@@ -102,12 +102,12 @@ func TestMixedFindsWhatIsWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		preset, break1, operation, says string
 	}{
-		"row gone, by key":        {"sbtest", "DELETE FROM sbtest1 WHERE id > 100", OpSelectPK, "select-pk in sbtest1: 0 rows came for [id] = ["},
-		"row gone, by index":      {"sbtest", "DELETE FROM sbtest1 WHERE id > 100", OpSelectIndex, "select-index in sbtest1: 0 rows came for [k] = ["},
+		"row gone, by key":        {"sbtest", "DELETE FROM sbtest1 WHERE id > 100", OpSelectPK, "select-pk in sbtest1: 0 rows returned for [id] = ["},
+		"row gone, by index":      {"sbtest", "DELETE FROM sbtest1 WHERE id > 100", OpSelectIndex, "select-index in sbtest1: 0 rows returned for [k] = ["},
 		"row gone, of points":     {"sbtest", "DELETE FROM sbtest1 WHERE id > 1990", OpPoints, "points in sbtest1: "},
 		"row twice, of points":    {"sbtest", "INSERT INTO sbtest1 SELECT id + 100000, k, c, pad FROM sbtest1", OpPoints, "points in sbtest1: "},
 		"row gone, of purchases":  {"classic", "DELETE FROM purchases WHERE transactionid > 100", OpSelectIndex, "want 1"},
-		"row twice, of purchases": {"classic", "INSERT INTO purchases SELECT transactionid + 100000, dateandtime, cashregisterid, customerid, productid, price FROM purchases", OpSelectIndex, "2 rows came for [price customerid]"},
+		"row twice, of purchases": {"classic", "INSERT INTO purchases SELECT transactionid + 100000, dateandtime, cashregisterid, customerid, productid, price FROM purchases", OpSelectIndex, "2 rows returned for [price customerid]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := testdb.Open(t, "sqlite")

@@ -14,7 +14,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
+// Update is the flag -update: write the golden files.
+var Update = flag.Bool("update", false, "write the golden files")
 
 // Purchases returns a table with a column of each type, one of them with a name to
 // quote.
@@ -145,7 +146,7 @@ func RunRenderings(t *testing.T, all []Rendering, refused map[string]engine.Step
 func Golden(t testing.TB, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
-	if *update {
+	if *Update {
 		Must(t, os.MkdirAll("testdata", 0o755))
 		Must(t, os.WriteFile(file, []byte(got), 0o644))
 	}

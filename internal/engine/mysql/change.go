@@ -317,7 +317,7 @@ func (c *changer) detach(ctx context.Context, s engine.Detach) error {
 	if i < 0 {
 		into, err := c.look(ctx, s.Into)
 		if err == nil && !into.there {
-			err = fmt.Errorf("there is neither the partition nor the table %s", s.Into)
+			err = fmt.Errorf("neither the partition nor the table %s exists", s.Into)
 		}
 		return err
 	}

@@ -35,7 +35,7 @@ func (m mirror) Obstacles() []engine.Obstacle {
 
 // Notes implements engine.Mirroring.
 func (mirror) Notes() []string {
-	return []string{"TRUNCATE runs no trigger: don't while the table is adopted"}
+	return []string{"TRUNCATE fires no triggers: don't truncate the table during the adoption"}
 }
 
 // NoPosition implements engine.Mirroring.
@@ -202,7 +202,7 @@ func (m mirror) renameStart() string { return "RENAME TABLE " + m.Quote(m.Source
 // CutOverStatements implements engine.Mirroring.
 func (m mirror) CutOverStatements(final []string) (remark string, statements []string, err error) {
 	sentry, lock, rename, unsentry := m.names()
-	return "; a second connection waits with RENAME until the first gives its locks back",
+	return "; a second connection waits in RENAME until the first releases its locks",
 		slices.Concat([]string{sentry, lock}, final, []string{rename, unsentry, "UNLOCK TABLES"}), nil
 }
 

@@ -157,7 +157,7 @@ func (c *changer) attach(ctx context.Context, s engine.Attach) error {
 	if !from.there {
 		l, err := c.db.layout(ctx, c.conn, c.t)
 		if err == nil && l.index(s.Part) < 0 {
-			err = engine.Classed(engine.ErrNoTable, fmt.Errorf("there is neither the partition nor the table %s", s.From))
+			err = engine.Classed(engine.ErrNoTable, fmt.Errorf("neither the partition nor the table %s exists", s.From))
 		}
 		return err
 	}
@@ -300,7 +300,7 @@ func (d dialect) room(t *engine.Table, l layout, p rolling.Partition) (q, split 
 			return q, old.Name, err
 		}
 	}
-	return "", "", fmt.Errorf("its range, %s to %s, is that of several partitions", t.Grid.Format(p.From), t.Grid.Format(p.To))
+	return "", "", fmt.Errorf("its range, %s to %s, covers several partitions", t.Grid.Format(p.From), t.Grid.Format(p.To))
 }
 
 // attach renders an Attach from its initial state.

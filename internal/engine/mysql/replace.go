@@ -158,7 +158,7 @@ func (c *changer) replaced(ctx context.Context, s engine.Replace) error {
 		return err
 	}
 	if l.index(s.New) < 0 || !last.there {
-		return engine.Classed(engine.ErrNoTable, fmt.Errorf("there is no table %s to replace it by", s.With))
+		return engine.Classed(engine.ErrNoTable, fmt.Errorf("table %s to replace it by does not exist", s.With))
 	}
 	return nil
 }

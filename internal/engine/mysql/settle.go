@@ -250,7 +250,7 @@ func (db *DB) await(ctx context.Context, w debt) (note string, err error) {
 			least, since = n, time.Now()
 		}
 		if time.Since(since) >= settleStall {
-			return fmt.Sprintf("settle: still %d %s after %v without fewer: %s", n, w.what, settleStall, w.hint), nil
+			return fmt.Sprintf("settle: still %d %s, and no fewer after %v: %s", n, w.what, settleStall, w.hint), nil
 		}
 		select {
 		case <-time.After(settlePause):

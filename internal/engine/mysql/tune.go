@@ -20,7 +20,7 @@ func variable(name string) (string, error) {
 	name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
 	for part := range strings.SplitSeq(name, ".") { // structured variables have two
 		if part == "" || strings.Trim(part, "abcdefghijklmnopqrstuvwxyz_0123456789") != "" || part[0] <= '9' {
-			return "", errors.New("that is no name of a system variable")
+			return "", errors.New("that is not a name of a system variable")
 		}
 	}
 	return name, nil

@@ -254,11 +254,11 @@ func parseBound(t *engine.Table, s string) (int64, error) {
 				return rolling.Position(at), nil
 			}
 		}
-		return 0, fmt.Errorf("bound %s is no time", s)
+		return 0, fmt.Errorf("bound %s is not a time", s)
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("bound %s is no number", s)
+		return 0, fmt.Errorf("bound %s is not a number", s)
 	}
 	unit := int64(1)
 	switch kindOf(t) {

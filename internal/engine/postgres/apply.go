@@ -191,7 +191,7 @@ func (db *DB) detach(ctx context.Context, c *pgconn.PgConn, s engine.Detach) err
 	case r[s.Into].apart():
 		return nil
 	default:
-		return engine.Classed(engine.ErrNoTable, fmt.Errorf("there is neither this partition nor table %s", s.Into))
+		return engine.Classed(engine.ErrNoTable, fmt.Errorf("neither this partition nor table %s exists", s.Into))
 	}
 	if s.Into == child {
 		return nil
@@ -269,7 +269,7 @@ func (db *DB) attach(ctx context.Context, c *pgconn.PgConn, s engine.Attach) err
 	case s.From != child && r[child].exists:
 		return taken(child)
 	case !r[s.From].exists:
-		return engine.Classed(engine.ErrNoTable, fmt.Errorf("there is neither this partition nor table %s", s.From))
+		return engine.Classed(engine.ErrNoTable, fmt.Errorf("neither this partition nor table %s exists", s.From))
 	case !r[s.From].apart():
 		return fmt.Errorf("%s is not a standalone table", s.From)
 	}

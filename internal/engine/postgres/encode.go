@@ -44,7 +44,7 @@ func newEncoder(d dialect, t *engine.Table) encoder {
 var errZeroByte = errors.New("text with a zero byte, which PostgreSQL can't store")
 
 // errNumber reports a decimal that is not a number.
-var errNumber = errors.New("it is no decimal number")
+var errNumber = errors.New("it is not a decimal number")
 
 func (e *encoder) fail(c int, err error) {
 	if e.err == nil {

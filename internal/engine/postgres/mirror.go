@@ -27,7 +27,7 @@ func (m mirror) Obstacles() []engine.Obstacle {
 	return []engine.Obstacle{
 		{Query: "SELECT DISTINCT v.relname::text FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass " +
 			"JOIN pg_class v ON v.oid = r.ev_class WHERE d.refobjid = to_regclass(?) AND v.oid <> d.refobjid", Args: []any{name},
-			Message: "views would go on reading the old table: %s", Hint: again},
+			Message: "views would continue to read the old table: %s", Hint: again},
 		{Query: "SELECT polname::text FROM pg_policy WHERE polrelid = to_regclass(?)", Args: []any{name},
 			Message: "row security policies would stay with the old table: %s", Hint: again},
 		{Query: "SELECT c.relname::text FROM pg_inherits i JOIN pg_class c ON c.oid IN (i.inhrelid, i.inhparent) " +

@@ -163,14 +163,14 @@ func checkBounds(t *engine.Table, p rolling.Partition) error {
 func parseBounds(t *engine.Table, s string) (from, to int64, err error) {
 	if s == "DEFAULT" {
 		return 0, 0, engine.Hinted(engine.Classed(engine.ErrUnsupported,
-			fmt.Errorf("it is the default partition: rows outside every period hide in it, each new period has it searched, and none can be detached while inserts go on")),
+			fmt.Errorf("it is the default partition: it takes rows outside every period, each new period requires a scan of it, and no partition can be detached while inserts continue")),
 			"move its rows to periods of their own, then ALTER TABLE ... DETACH PARTITION it")
 	}
 	text, ok := strings.CutPrefix(s, "FOR VALUES FROM (")
 	first, second, between := strings.Cut(text, ") TO (")
 	second, end := strings.CutSuffix(second, ")")
 	if !ok || !between || !end {
-		return 0, 0, fmt.Errorf("bounds %s are no range", s)
+		return 0, 0, fmt.Errorf("bounds %s are not a range", s)
 	}
 	if from, err = parseBound(t, first); err != nil {
 		return 0, 0, err

@@ -206,7 +206,7 @@ func (db *DB) seen(ctx context.Context, c *pgconn.PgConn, name string, p rolling
 	if err != nil {
 		return err
 	}
-	err = db.await(ctx, c, "reads from a snapshot of before the new period", "SELECT a.pid || ' ' || a.xact_start, a.pid, COALESCE(a.usename, ''), a.xact_start "+
+	err = db.await(ctx, c, "reads from a snapshot taken before the new period", "SELECT a.pid || ' ' || a.xact_start, a.pid, COALESCE(a.usename, ''), a.xact_start "+
 		"FROM pg_stat_activity a, pg_constraint o WHERE o.conrelid = to_regclass("+quoteText(db.dialect.Quote(name))+") AND o.conname = "+quoteText(boundsCheck(p.Period))+
 		" AND a.datname = current_database() AND a.backend_type = 'client backend' AND a.pid <> pg_backend_pid() "+
 		"AND age(a.backend_xmin) >= age(o.xmin) AND a.xact_start <= "+quoteText(checked.at)+"::timestamptz AND NOT (a.state = 'active' AND a.xact_start = a.query_start)")

@@ -42,9 +42,9 @@ func (db *DB) Tune(ctx context.Context, name, value string) (engine.Tuning, erro
 	case scope == "internal":
 		return unsupported("it can't be set")
 	case scope == "postmaster":
-		return unsupported("it is taken at the server's start")
+		return unsupported("it takes effect only at server start")
 	case source == "command line":
-		return unsupported("it was given on the server's command line, which comes first")
+		return unsupported("it was given on the server's command line, which takes precedence")
 	}
 	// Undo restores the entry of this file, not the setting in effect.
 	rows, err = db.query(ctx, "SELECT setting FROM pg_file_settings WHERE name = "+quoteText(name)+
@@ -110,7 +110,7 @@ func (db *DB) reconfigure(ctx context.Context, statement string) error {
 			return ctx.Err()
 		}
 	}
-	return fmt.Errorf("the server hasn't read its configuration again in %v", reloadWait)
+	return fmt.Errorf("the server has not reloaded its configuration within %v", reloadWait)
 }
 
 // loaded returns the time at which a new connection's configuration was loaded.

@@ -127,7 +127,7 @@ const maxPeriods = 500
 
 func fits(t *engine.Table, periods int) error {
 	if periods > maxPeriods {
-		return engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("table %s: %d periods, and a view of SQLite can have %d", t.Name, periods, maxPeriods)),
+		return engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("table %s: %d periods, and a view of SQLite can have at most %d", t.Name, periods, maxPeriods)),
 			"a longer period, or merge sealed ones")
 	}
 	return nil

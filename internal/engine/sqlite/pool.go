@@ -48,7 +48,7 @@ func (db *DB) SQL() *sql.DB { return db.pool }
 func (db *DB) Session(ctx context.Context) (*engine.Session, error) {
 	pragma := func(name string) (string, error) {
 		if name == "" || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz_") != "" {
-			return "", errors.New("that is no name of a pragma")
+			return "", errors.New("that is not a name of a pragma")
 		}
 		return "PRAGMA " + name, nil
 	}

@@ -108,7 +108,7 @@ func optionsOf(t engine.Target) (info engine.Info, pragmas []string, err error) 
 		return info, nil, engine.Hinted(fmt.Errorf("target %s: SQLite is a file, not a host", t), "sqlite:PATH, or sqlite:/PATH for an absolute one")
 	}
 	if t.Path == ":memory:" {
-		return info, nil, engine.Hinted(fmt.Errorf("target %s: a database in memory belongs to one connection, and there are several", t),
+		return info, nil, engine.Hinted(fmt.Errorf("target %s: a database in memory belongs to one connection, and rowmill opens several", t),
 			"sqlite: for a temporary file, or a path in /dev/shm")
 	}
 	if err := t.Options("cache", "durability", "journal"); err != nil {
