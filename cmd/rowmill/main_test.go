@@ -261,7 +261,7 @@ func TestBadInput(t *testing.T) {
 		{"bench insert --html " + taken + " --png " + taken, []string{"can't both be"}},
 		{"bench insert --out " + taken + " --html " + taken, []string{"can't both be"}},
 		{"bench insert --json --html -", []string{"can't both be standard output"}},
-		{"bench insert --kill-server-every 2s", []string{"no private server", "Try: --target 'sandbox:"}},
+		{"bench insert --kill-server-every 2s", []string{"is not a private server", "Try: --target 'sandbox:"}},
 		{"bench insert --kill-server-every 1ms --target sandbox:mariadb", []string{"at least 100ms"}},
 		{"bench insert --kill-server-every 2s --target sandbox:mariadb --preset sbtest --layout rolling", []string{"the server assigns the keys", "--layout plain"}},
 		{"bench insert --resume no/such.jsonl", []string{"--resume no/such.jsonl", "no such file"}},

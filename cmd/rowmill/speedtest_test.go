@@ -126,7 +126,7 @@ func TestBenchMixedRowGone(t *testing.T) {
 	var stdout bytes.Buffer
 	code := run(t.Context(), []string{"bench", "mixed", "--target", "sqlite:x.db", "--ops", "select-pk", "--clients", "1,2", "--rows", "500",
 		"--seconds", "0.2", "--out", "run.jsonl"}, strings.NewReader(""), &stdout, stderr)
-	if code != exitFailed || !strings.Contains(stderr.String(), "select-pk in sbtest1: 0 rows came for [id] = [") {
+	if code != exitFailed || !strings.Contains(stderr.String(), "select-pk in sbtest1: 0 rows returned for [id] = [") {
 		t.Errorf("exit %d, %s", code, stderr.String())
 	}
 	if recs := records(t, "run.jsonl"); len(recs) != 2 || recs[1].End.Stopped != "failed" || !strings.Contains(stdout.String(), "!! select-pk with 2 clients on SQLite failed") {
