@@ -27,12 +27,12 @@ type Target struct {
 	Query url.Values
 }
 
-// errPassword returns the error for a target with a password, which no message
-// repeats.
-func errPassword(what string) error {
-	return Hinted(fmt.Errorf("%s: a password on the command line is visible to every user of the machine", what),
-		"?password-file=FILE, or MYSQL_PWD and ~/.my.cnf, PGPASSWORD and ~/.pgpass")
-}
+// Errors of ParseTarget that have a remedy.
+var (
+	ErrNoScheme = errors.New("target: no scheme")
+	// ErrPassword is for a target with a password, which no message repeats.
+	ErrPassword = errors.New("a password on the command line is visible to every user of the machine")
+)
 
 // ParseTarget reads a target. It refuses one with a password, because command lines
 // are public on a machine.
@@ -40,11 +40,10 @@ func ParseTarget(s string) (Target, error) {
 	scheme, rest, ok := strings.Cut(s, ":")
 	// An option with a password's name is refused by the engine; see String.
 	if rolling.HoldsPassword(s) {
-		return Target{}, errPassword("target")
+		return Target{}, fmt.Errorf("target: %w", ErrPassword)
 	}
 	if !ok || !validScheme(scheme) {
-		return Target{}, Hinted(errors.New("target: no scheme"),
-			"sqlite:PATH, mariadb://USER@HOST/DB, mysql://USER@HOST/DB, postgres://USER@HOST/DB, sandbox:mariadb?memory=64MB or null:")
+		return Target{}, ErrNoScheme
 	}
 	t := Target{Scheme: strings.ToLower(scheme)}
 	if !strings.HasPrefix(rest, "//") {
@@ -76,7 +75,7 @@ func ParseTarget(s string) (Target, error) {
 		return Target{}, fmt.Errorf("target of scheme %s: it has an invalid host name", t.Scheme)
 	}
 	if _, has := u.User.Password(); has {
-		return Target{}, errPassword("target " + t.Scheme + "://...")
+		return Target{}, fmt.Errorf("target %s://...: %w", t.Scheme, ErrPassword)
 	}
 	t.User, t.Host, t.Path = u.User.Username(), u.Host, strings.TrimPrefix(u.Path, "/")
 	if t.Query, err = url.ParseQuery(u.RawQuery); err != nil {
@@ -89,7 +88,7 @@ func ParseTarget(s string) (Target, error) {
 func (t Target) checkValues() error {
 	for _, values := range t.Query {
 		if slices.ContainsFunc(values, rolling.OptionHoldsPassword) {
-			return errPassword("target of scheme " + t.Scheme)
+			return fmt.Errorf("target of scheme %s: %w", t.Scheme, ErrPassword)
 		}
 	}
 	return nil

@@ -27,6 +27,9 @@ import (
 // schemes lists the kinds of targets, for messages.
 const schemes = "sqlite:PATH, mariadb://USER@HOST/DB, mysql://USER@HOST/DB, postgres://USER@HOST/DB, sandbox:mariadb?memory=64MB, sandbox:mysql, sandbox:postgres, null:"
 
+// passwords lists where passwords are read from.
+const passwords = "?password-file=FILE, or MYSQL_PWD and ~/.my.cnf, PGPASSWORD and ~/.pgpass"
+
 // Default is the target of benchmarks: a temporary file.
 const Default = "sqlite:"
 
@@ -58,7 +61,13 @@ func parse(text string) (p parsed, err error) {
 		p.options, err = sandbox.ParseTarget(text)
 		return p, err
 	}
-	if p.Target, err = engine.ParseTarget(text); err != nil {
+	p.Target, err = engine.ParseTarget(text)
+	switch {
+	case errors.Is(err, engine.ErrNoScheme):
+		return p, engine.Hinted(err, "%s", schemes)
+	case errors.Is(err, engine.ErrPassword):
+		return p, engine.Hinted(err, "%s", passwords)
+	case err != nil:
 		return p, err
 	}
 	switch p.Scheme {

@@ -262,3 +262,17 @@ func testSizesOfManyPartitions(t *testing.T, db *mysql.DB) {
 		t.Errorf("sizes %+v: rows of %d bytes with an index of 4", sizes, bytes)
 	}
 }
+
+// TestFootprintOfFewRows: MariaDB counts one leaf page for an index of less than 32 pages.
+func TestFootprintOfFewRows(t *testing.T) {
+	onEach(t, func(t *testing.T, db *mysql.DB) {
+		exec(t, session(t, db), "CREATE TABLE few (id INT PRIMARY KEY, filler CHAR(100) CHARACTER SET latin1 NOT NULL, k INT NOT NULL, KEY k (k))",
+			"INSERT INTO few WITH RECURSIVE n AS (SELECT 1 AS id UNION ALL SELECT id + 1 FROM n WHERE id < 1000) SELECT id, 'x', id FROM n",
+			"INSERT INTO few SELECT id + 1000, filler, k FROM few")
+		f, err := db.Footprint(within(t), "few")
+		must(t, err)
+		if f.Heap < 2000*110 || f.Heap > 2000*250 || f.Indexes[0].Bytes < 2000*8 || f.Indexes[0].Bytes > 2000*40 {
+			t.Errorf("footprint %+v of 2000 rows of 110 bytes", *f)
+		}
+	})
+}

@@ -394,17 +394,22 @@ func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, e
 	return f, nil
 }
 
-// leafPages returns the size of the leaf pages of each index, in bytes.
+// leafPages returns the size of the leaf pages of each index, in bytes. MariaDB counts
+// one leaf page for an index of less than 32 pages, of which one, the root, is no leaf.
 func (db *DB) leafPages(ctx context.Context, table string) (map[string]int64, error) {
 	out := map[string]int64{}
 	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var name string
-		var bytes int64
-		err := r.Scan(&name, &bytes)
-		out[name] = bytes
+		var leaves, all, pageSize int64
+		err := r.Scan(&name, &leaves, &all, &pageSize)
+		if leaves == 1 {
+			leaves = max(all-1, 1)
+		}
+		out[name] = leaves * pageSize
 		return err
-	}, "SELECT index_name, stat_value * @@innodb_page_size FROM mysql.innodb_index_stats "+
-		"WHERE database_name = DATABASE() AND table_name = ? AND stat_name = 'n_leaf_pages'", db.dialect.stored(table))
+	}, "SELECT l.index_name, l.stat_value, s.stat_value, @@innodb_page_size FROM mysql.innodb_index_stats l "+
+		"JOIN mysql.innodb_index_stats s USING (database_name, table_name, index_name) "+
+		"WHERE database_name = DATABASE() AND table_name = ? AND l.stat_name = 'n_leaf_pages' AND s.stat_name = 'size'", db.dialect.stored(table))
 	return out, err
 }
 
