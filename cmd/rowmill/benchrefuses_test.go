@@ -116,7 +116,7 @@ func TestBenchRefuses(t *testing.T) {
 			"--rows 1G":                          "100000000",
 			"--preset ibench":                    `unknown preset "ibench"`,
 			"--target sqlite: --target oracle:x": `unknown scheme "oracle"`,
-			"--target sqlite: --target sqlite:":  "given twice",
+			"--target sqlite: --target sqlite:":  "named twice",
 			"--batch 0":                          "--batch 0",
 			"--out nowhere/x.jsonl":              "no folder nowhere",
 		},

@@ -1,12 +1,10 @@
 package experiment
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -36,102 +34,6 @@ type CellsSpec struct {
 
 // minCellSeconds is the shortest time of a cell.
 const minCellSeconds = 0.2
-
-func (s *Spec) validateCells() error {
-	for _, check := range []func() error{s.validateOps, s.validateTargets, s.validateCellLoad, s.validateSettings} {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// validateOps checks the operations.
-func (s *Spec) validateOps() error {
-	c, known := s.Cells, workload.MixedOperations()
-	if s.Workload == Points {
-		if c.Points < 1 {
-			return refuse("--points 10", "--points %d: want at least 1", c.Points)
-		}
-		known = []string{workload.OpPoints}
-	}
-	all := strings.Join(known, ", ")
-	for i, op := range c.Ops {
-		if !slices.Contains(known, op) {
-			return refuse(s.help(), "--ops: unknown operation %q: there are %s", op, all)
-		}
-		if slices.Contains(c.Ops[:i], op) {
-			return refuse(s.help(), "--ops: %s is named twice", op)
-		}
-	}
-	if len(c.Ops) == 0 {
-		return refuse(s.help(), "--ops: name at least one of %s", all)
-	}
-	if s.Workload == Mixed && !(c.Mix > 0 && c.Mix < 100) {
-		return refuse("--mix 50", "--mix %v: want more than 0 and less than 100 percent", c.Mix)
-	}
-	return nil
-}
-
-// validateCellLoad checks the clients, and lets the workload check its options on each
-// target.
-func (s *Spec) validateCellLoad() error {
-	c := s.Cells
-	if len(c.Clients) == 0 {
-		return refuse("--clients 1,2,4,8", "--clients: name at least one number")
-	}
-	for i, n := range c.Clients {
-		switch {
-		case n < 1 || n > MaxWriters:
-			return refuse(s.help(), "--clients %d: want 1 to %d", n, MaxWriters)
-		case slices.Contains(c.Clients[:i], n):
-			return refuse(s.help(), "--clients: %d is named twice", n)
-		}
-	}
-	switch {
-	case !(c.Seconds >= minCellSeconds && c.Seconds <= 86400):
-		return refuse("--seconds 10", "--seconds %v: want %v to 86400", c.Seconds, minCellSeconds)
-	case s.Repeat < 1:
-		return refuse(s.help(), "--repeat %d: want at least 1", s.Repeat)
-	case s.Batch < 1:
-		return refuse(s.help(), "--batch %d: want at least 1", s.Batch)
-	case len(s.turns()) == 0:
-		return refuse("--clients 2,4,8", "--ops mixed: one client can't insert and select at once")
-	}
-	for _, t := range s.Targets {
-		db, err := target.Dry(t)
-		if err == nil {
-			err = workload.CheckMixed(db, s.mixedOptions())
-		}
-		if err != nil {
-			return s.refused(err)
-		}
-	}
-	return nil
-}
-
-// validateSettings checks whether the target can have the settings to compare.
-func (s *Spec) validateSettings() error {
-	settings, err := s.settings()
-	if err != nil || settings == nil {
-		return err
-	}
-	url := s.Target()
-	switch {
-	case !target.Stores(url):
-		return refuse("--target "+target.ExampleServer, "--set: %s has no settings", url)
-	case !target.SetByOptions(url):
-		return nil
-	case target.Place(url) != "":
-		return refuse("--target "+target.Default, "--set: here each value gets a temporary file of its own, not %s", url)
-	}
-	for _, setting := range settings {
-		if _, err := target.WithSetting(url, setting); err != nil {
-			return refuse(cmp.Or(Hint(err), "--set cache=1MB,cache=64MB"), "--set: %w", err)
-		}
-	}
-	return nil
-}
 
 // ChangesServer returns the settings that the experiment changes, for each cell, on a
 // server that others may use; nil if there are none.

@@ -10,7 +10,6 @@ import (
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
-	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
 )
@@ -45,31 +44,6 @@ const (
 	// lowest rate: with fewer, the 99th percentile is the slowest operation.
 	leastOperations = 100
 )
-
-// validateSearch refuses what is invalid together with a search.
-func (s *Spec) validateSearch() error {
-	p99, trial, least := s.P99.D(), s.Trial.D(), trialIntervals*s.Interval.D()
-	switch {
-	case !s.FindRate:
-		return nil
-	case !target.Stores(s.Target()):
-		return refuse("--target "+target.Default, "--find-rate: %s stores nothing, so that no rate is too high for it", s.Target())
-	case s.KeepRows > 0 || s.Readers > 0 || s.KillEvery > 0:
-		return refuse("--find-rate without them", "--find-rate measures inserts alone: it goes without --keep-rows, --readers and --kill-server-every")
-	case s.Rate > 0:
-		return refuse("--find-rate without --rate", "--find-rate looks for the rate, so --rate can't give it")
-	case s.Rows == 0:
-		return refuse("--rows 1M", "--rows 0: --find-rate needs the table size at which the rate must hold")
-	case p99 < time.Millisecond:
-		return refuse("--p99 20ms", "--p99 %v: want at least 1ms: timers alone delay an operation by that much", p99)
-	case trial < least:
-		return refuse(fmt.Sprintf("--trial %v, or a shorter --interval", least),
-			"--trial %v: want at least %d times --interval %v, to see whether the backlog grows", trial, trialIntervals, s.Interval.D())
-	case trial < 2*p99:
-		return refuse(fmt.Sprintf("--trial %v", 100*p99), "--trial %v is too short to see whether --p99 %v holds", trial, p99)
-	}
-	return nil
-}
 
 // A rateSearch finds the highest rate that one layout's table sustains. The first run
 // fills the table; each further run tries a rate on it.

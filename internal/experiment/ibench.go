@@ -41,31 +41,6 @@ func (b *IbenchSpec) QuerySteps() (n int) {
 	return n
 }
 
-func (s *Spec) validateIbench() error {
-	b := s.Ibench
-	if err := s.validateTarget(); err != nil {
-		return err
-	}
-	switch {
-	case b.Clients < 1:
-		return refuse(s.help(), "--clients %d: want at least 1", b.Clients)
-	case 3*b.Clients > MaxWriters:
-		return refuse(s.help(), "--clients %d: want at most %d, because up to two more run beside each", b.Clients, MaxWriters/3)
-	case s.Interval == 0:
-		return refuse(s.help(), "--interval 0: want at least 10ms")
-	case len(b.Steps) == 0:
-		return refuse(s.help(), "--steps: name at least one")
-	case s.DropExisting && !slices.Contains(b.Steps, "l.i0"):
-		return refuse("--steps with l.i0, or without --drop-existing", "--drop-existing: without l.i0 the steps continue with the existing tables")
-	}
-	_, err := s.dryIbench()
-	if err == nil {
-		// The rest of the configuration follows from the step.
-		err = (&bench.Config{Clients: 1, Batch: 1, Rows: 1, Interval: s.Interval.D()}).Validate()
-	}
-	return s.refused(err)
-}
-
 // dryIbench returns the workload on a database that only renders statements.
 func (s *Spec) dryIbench() (*workload.Ibench, error) {
 	db, err := target.Dry(s.Target())

@@ -42,36 +42,6 @@ type KeepSpec struct {
 	Clock   string  `json:"clock,omitempty" toml:"clock,omitempty"`
 }
 
-func (s *Spec) validateKeep() error {
-	k := s.Keep
-	if err := s.validateTarget(); err != nil {
-		return err
-	}
-	switch {
-	case s.Rate <= 0:
-		return refuse("--rate 1000/s", "--rate: want more than 0")
-	case s.MaxTime <= 0:
-		return refuse("--time 1m", "--time %v: want more than 0", s.MaxTime.D())
-	case s.Writers < 1, s.Writers > MaxWriters:
-		return refuse(s.help(), "--writers %d: want 1 to %d", s.Writers, MaxWriters)
-	case s.Batch < 1:
-		return refuse(s.help(), "--batch %d: want at least 1", s.Batch)
-	case !(k.Speed >= 1 && k.Speed <= 1e6):
-		return refuse("--speed 60", "--speed %v: want 1 to 1000000", k.Speed)
-	case k.Stall.D() < time.Millisecond:
-		return refuse("--stall 100ms", "--stall %v: want at least 1ms", k.Stall.D())
-	case s.Interval.D() < 10*time.Millisecond:
-		return refuse("--interval 1s", "--interval %v: want at least 10ms", s.Interval.D())
-	case k.Speed > 1 && !k.WithRun && k.Clock == "":
-		return refuse("--with-run, or --clock FILE here and for rowmill run", "--speed %v: the process that keeps the table must use the same clock", k.Speed)
-	case k.WithRun && k.Clock != "":
-		return refuse("one of them", "--with-run has the clock already: --clock is for a rowmill run elsewhere")
-	case !k.WithRun && target.Private(s.Target()):
-		return refuse("--with-run", "--target %s is private: no other process can keep its tables", s.Target())
-	}
-	return nil
-}
-
 // A keepRun measures one table.
 type keepRun struct {
 	measurement

@@ -9,26 +9,8 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/sandbox"
-	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 )
-
-// shortestKill keeps a server from spending all of its time on recovery.
-const shortestKill = 100 * time.Millisecond
-
-// validateKills refuses an invalid --kill-server-every.
-func (s *Spec) validateKills() error {
-	switch {
-	case s.KillEvery == 0:
-		return nil
-	case s.KillEvery.D() < shortestKill:
-		return refuse("--kill-server-every 10s", "--kill-server-every %v: want at least %v", s.KillEvery.D(), shortestKill)
-	case !target.StartsServer(s.Target()):
-		return refuse("--target "+target.ExampleServer,
-			"--kill-server-every: %s is not a private server: rowmill kills only servers that it has started for the run", s.Target())
-	}
-	return nil
-}
 
 // A killer kills the private server at regular intervals, and restarts it.
 type killer struct {

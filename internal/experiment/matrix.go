@@ -44,9 +44,6 @@ func Methods() (out []string) {
 	return out
 }
 
-// maxCells bounds the effect of a typing error.
-const maxCells = 100000
-
 // A factor is one list of a matrix.
 type factor struct {
 	name   string
@@ -106,7 +103,7 @@ func PlanMatrix(s *Spec) (*MatrixPlan, error) {
 	if s.Matrix == nil {
 		return nil, refuse(s.help(), "the spec of a matrix lacks its section")
 	}
-	if err := s.validateTarget(); err != nil {
+	if err := s.validateTargets(1); err != nil {
 		return nil, err
 	}
 	factors, err := s.factors()
@@ -125,72 +122,6 @@ func PlanMatrix(s *Spec) (*MatrixPlan, error) {
 	}
 	m.order(cells)
 	return m, nil
-}
-
-func (s *Spec) validateFactors(factors []factor) error {
-	runs := s.Repeat
-	for _, f := range factors {
-		if len(f.levels) == 0 && f.levels == nil {
-			continue // the durability isn't varied
-		}
-		if len(f.levels) == 0 {
-			return refuse(s.help(), "--%s: the list is empty", f.name)
-		}
-		for i, v := range f.levels {
-			switch {
-			case v == "":
-				return refuse(s.help(), "--%s: an entry of the list is empty", f.name)
-			case slices.Contains(f.levels[:i], v):
-				return refuse(s.help(), "--%s: %s is named twice", f.name, v)
-			case f.known != nil && !slices.Contains(f.known, v):
-				return refuse(s.help(), "--%s: unknown %s %q: there are %s", f.name, f.name, v, strings.Join(f.known, ", "))
-			}
-		}
-		runs = min(runs*len(f.levels), maxCells+1)
-	}
-	if err := s.validateDurability(); err != nil {
-		return err
-	}
-	switch most := highest(s.Matrix.Batches); {
-	case s.Rows == 0 && s.MaxTime == 0:
-		return refuse("--rows 100k, or --max-time 20s", "--rows 0 and --max-time 0: a run needs an end")
-	case s.Repeat < 1:
-		return refuse(s.help(), "--repeat %d: want at least 1", s.Repeat)
-	case slices.Contains(s.Matrix.Batches, "0"):
-		return refuse(s.help(), "--batch 0: want at least 1")
-	case s.Rows > 0 && most > s.Rows:
-		return refuse("--rows "+strconv.FormatInt(10*most, 10), "--batch %d is more than the %d rows of a run", most, s.Rows)
-	case runs > maxCells:
-		return refuse("shorter lists", "more than %d runs", maxCells)
-	}
-	return nil
-}
-
-// highest returns the highest of some numbers. Texts that are no numbers are ignored.
-func highest(texts []string) (most int64) {
-	for _, text := range texts {
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-			most = max(most, n)
-		}
-	}
-	return most
-}
-
-// validateDurability refuses durabilities that the target doesn't support.
-func (s *Spec) validateDurability() error {
-	if s.Matrix.Durabilities == nil {
-		return nil
-	}
-	settable, given := target.Durability(s.Target())
-	switch {
-	case !settable:
-		return refuse("without --durability: the server's own settings hold", "--durability: it can be set for a private server and for a file, not for %s", s.Target())
-	case target.StartsServer(s.Target()) && target.Place(s.Target()) != "":
-		return refuse("a target without keep=", "--durability: the server in %s keeps its own", target.Place(s.Target()))
-	case given:
-		return refuse("omit it from the target", "--durability: the target %s sets it, too", s.Target())
-	}
-	return nil
 }
 
 // possible leaves out the levels that the engine doesn't support.

@@ -52,12 +52,6 @@ func PlanScenario(s *Spec) (*ScenarioPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case s.Scenario.MaxTime != nil && *s.Scenario.MaxTime < 0:
-		return nil, refuse(s.help(), "--max-time %v is negative", s.Scenario.MaxTime.D())
-	case s.Interval == 0:
-		return nil, refuse(s.help(), "--interval 0: want at least 10ms")
-	}
 	p := &ScenarioPlan{d: d, scale: s.Scenario.Scale, rows: int64(math.Round(float64(d.Rows) * s.Scenario.Scale)), target: s.Target()}
 	if err := target.Check(p.target); err != nil {
 		from := "--target"

@@ -2,11 +2,9 @@ package experiment
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -178,20 +176,6 @@ func ShellWords(args []string) string {
 	return strings.Join(out, " ")
 }
 
-// A Refusal is an experiment that can't be made as specified. Nothing was touched.
-type Refusal struct {
-	Err error
-	// Hint is the command or the flags to try instead.
-	Hint string
-}
-
-func (e *Refusal) Error() string { return e.Err.Error() }
-func (e *Refusal) Unwrap() error { return e.Err }
-
-func refuse(hint, format string, args ...any) error {
-	return &Refusal{fmt.Errorf(format, args...), hint}
-}
-
 // Hint returns what an error suggests to try instead; "" if it suggests nothing.
 func Hint(err error) string {
 	var refusal *Refusal
@@ -203,168 +187,6 @@ func Hint(err error) string {
 		return hint.Hint
 	}
 	return ""
-}
-
-// help is the hint of a refusal that has no better one.
-func (s *Spec) help() string { return "rowmill bench " + s.Workload + " --help" }
-
-// MaxWriters keeps rowmill below the 10,000 threads at which Go's runtime aborts: a
-// writer that waits for its server occupies a thread.
-const MaxWriters = 5000
-
-// Validate refuses a Spec that can't be run, as a Refusal. It accesses no database.
-func (s *Spec) Validate() error {
-	if lacks, ok := map[string]bool{Ibench: s.Ibench == nil, Mixed: s.Cells == nil, Points: s.Cells == nil, Keep: s.Keep == nil, Steady: false}[s.Workload]; ok {
-		if lacks {
-			return refuse(s.help(), "the spec of %s lacks its section", s.Workload)
-		}
-		if len(s.Layouts) != 1 {
-			return refuse(s.help(), "the spec of %s has %d layouts: want one", s.Workload, len(s.Layouts))
-		}
-	}
-	switch s.Workload {
-	case Insert:
-		return s.validateInsert()
-	case Ibench:
-		return s.validateIbench()
-	case Mixed, Points:
-		return s.validateCells()
-	case Keep:
-		return s.validateKeep()
-	case Steady:
-		return s.validateSteady()
-	case Matrix:
-		_, err := PlanMatrix(s)
-		return err
-	case Scenario:
-		_, err := PlanScenario(s)
-		return err
-	}
-	return refuse("rowmill bench --help", "unknown workload %q", s.Workload)
-}
-
-func (s *Spec) validateInsert() error {
-	for _, check := range []func() error{s.validateTable, s.validateLoad, s.validateSearch, s.validateKills, s.tryOut} {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// validateTable checks target, layouts and limits of an insert run.
-func (s *Spec) validateTable() error {
-	layouts := strings.Join(workload.Layouts(), ", ")
-	if len(s.Layouts) == 0 {
-		return refuse(s.help(), "--layout: name at least one of %s", layouts)
-	}
-	for i, l := range s.Layouts {
-		if !slices.Contains(workload.Layouts(), l) {
-			return refuse(s.help(), "--layout: unknown layout %q: there are %s", l, layouts)
-		}
-		if slices.Contains(s.Layouts[:i], l) {
-			return refuse(s.help(), "--layout: %s is named twice", l)
-		}
-	}
-	if err := s.validateTarget(); err != nil {
-		return err
-	}
-	rolls := slices.Contains(s.Layouts, workload.Rolling)
-	switch {
-	case s.Rows == 0 && s.MaxTime == 0:
-		return refuse("--rows 1M, or --max-time 60s", "--rows 0: a run needs an end")
-	case s.MaxTime < 0:
-		return refuse(s.help(), "--max-time %v is negative", s.MaxTime.D())
-	case s.Repeat < 1:
-		return refuse(s.help(), "--repeat %d: want at least 1", s.Repeat)
-	case s.KeepPeriods < 0:
-		return refuse(s.help(), "--keep-periods %d: want at least 1, or 0 to keep all", s.KeepPeriods)
-	case s.KeepRows > 0 && s.KeepPeriods > 0:
-		return refuse("--keep-rows alone", "--keep-rows and --keep-periods: the one follows from the other")
-	case s.KeepRows > 0 && s.Rows > 0 && s.Rows <= s.KeepRows:
-		return refuse("--rows "+strconv.FormatInt(3*s.KeepRows, 10), "--keep-rows %d: with --rows %d nothing is ever removed", s.KeepRows, s.Rows)
-	case s.KeepPeriods > 0 && !rolls:
-		return refuse("--layout rolling", "--keep-periods: layout plain has no periods to drop")
-	case s.PeriodRows > 0 && !rolls:
-		return refuse("--layout rolling", "--period-rows: layout plain has no periods")
-	}
-	return nil
-}
-
-// validateTarget requires one target that an engine can open.
-func (s *Spec) validateTarget() error {
-	if len(s.Targets) != 1 {
-		return refuse(s.help(), "--target: want one, not %d", len(s.Targets))
-	}
-	return s.validateTargets()
-}
-
-// validateTargets requires different targets that an engine can open, at least one.
-func (s *Spec) validateTargets() error {
-	if len(s.Targets) == 0 {
-		return refuse("--target "+target.Default, "--target: name at least one")
-	}
-	for i, t := range s.Targets {
-		if err := target.Check(t); err != nil {
-			return refuse(Hint(err), "--target: %w", err)
-		}
-		if slices.Contains(s.Targets[:i], t) {
-			return refuse(s.help(), "--target %s is given twice", t)
-		}
-	}
-	return nil
-}
-
-// refused returns an error of a workload's own check as a Refusal; nil stays nil.
-func (s *Spec) refused(err error) error {
-	if err == nil {
-		return nil
-	}
-	return refuse(cmp.Or(Hint(err), s.help()), "%w", err)
-}
-
-// validateLoad checks the clients of an insert run.
-func (s *Spec) validateLoad() error {
-	switch {
-	case s.Writers < 1:
-		return refuse(s.help(), "--writers %d: want at least 1", s.Writers)
-	case s.Writers > MaxWriters:
-		return refuse(s.help(), "--writers %d: want at most %d", s.Writers, MaxWriters)
-	case s.Interval == 0:
-		return refuse(s.help(), "--interval 0: want at least 10ms")
-	case s.Batch < 0:
-		return refuse(s.help(), "--batch %d: want at least 1, or 0 for the preset's", s.Batch)
-	case s.Readers < 0:
-		return refuse(s.help(), "--readers %d: want at least 1, or 0 for none", s.Readers)
-	case s.Readers == 0 && s.ReadAfter > 0:
-		return refuse("--readers 1", "--read-after is for --readers")
-	case s.Readers > MaxWriters:
-		return refuse(s.help(), "--readers %d: want at most %d", s.Readers, MaxWriters)
-	}
-	return nil
-}
-
-// tryOut completes the options of each layout on a database that only renders
-// statements.
-func (s *Spec) tryOut() error {
-	for _, layout := range s.Layouts {
-		w, err := s.dryInsert(layout)
-		if err == nil {
-			cfg := s.config(w.Options())
-			err = cfg.Validate()
-		}
-		if err == nil && s.Readers > 0 && s.Rows > 0 && s.ReadAfter >= s.Rows {
-			err = engine.Hinted(fmt.Errorf("--readers: queries begin after %s (--read-after), and --rows %d end the run before", rows(s.ReadAfter), s.Rows),
-				"--read-after %d", s.Rows/10)
-		}
-		if err == nil && s.KillEvery > 0 {
-			err = w.ExpectCrashes(func() <-chan struct{} { return nil })
-		}
-		if err != nil {
-			return s.refused(err)
-		}
-	}
-	return nil
 }
 
 // dryInsert returns the insert workload of a layout on a database that only renders

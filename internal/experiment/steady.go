@@ -36,37 +36,6 @@ func (s *Spec) CompleteSteady() {
 	}
 }
 
-func (s *Spec) validateSteady() error {
-	switch {
-	case s.MaxTime <= 0:
-		return refuse("--for 24h", "--for %v: want a time to hold the load for", s.MaxTime.D())
-	case s.Interval.D() < 10*time.Millisecond:
-		return refuse(s.help(), "--interval %v: want at least 10ms", s.Interval.D())
-	case s.Interval > s.MaxTime:
-		return refuse("--interval 1s", "--interval %v: want no more than the %v of --for", s.Interval.D(), s.MaxTime.D())
-	case s.Batch < 1:
-		return refuse(s.help(), "--batch %d: want at least 1", s.Batch)
-	case s.Writers < 1, s.Writers > MaxWriters:
-		return refuse(s.help(), "--writers %d: want 1 to %d", s.Writers, MaxWriters)
-	case s.KeepPeriods < 1:
-		return refuse(s.help(), "--keep-periods %d: want at least 1", s.KeepPeriods)
-	case s.P99 < 0 || s.P99 > 0 && s.P99.D() < time.Microsecond:
-		return refuse("--p99 50ms", "--p99 %v: want at least 1µs, or no limit", s.P99.D())
-	case s.RetryFor <= 0:
-		return refuse("--retry-for 1m", "--retry-for %v: want a time", s.RetryFor.D())
-	}
-	interval := s.Interval.D()
-	if n := s.Rate * interval.Seconds() / float64(s.Batch); n < leastPerInterval {
-		return refuse(fmt.Sprintf("--interval %v", time.Duration(float64(interval)*leastPerInterval/n).Round(time.Second)+time.Second),
-			"--rate %g in batches of %d makes %.3g operations in an interval of %v: want at least %d, or a single operation at its end decides whether the rate was kept",
-			s.Rate, s.Batch, n, interval, leastPerInterval)
-	}
-	if err := s.validateTarget(); err != nil {
-		return err
-	}
-	return s.tryOut()
-}
-
 // steady holds a constant load on one target.
 func (e *Env) steady(ctx context.Context, s *Spec) ([]result.Record, error) {
 	r := e.newInsert(&Trial{Spec: s, Whole: s})
