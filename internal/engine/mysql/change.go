@@ -13,17 +13,16 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/rolling"
 )
 
 // A change of a table's periods consists of several statements, and every DDL
-// statement commits. The statements run with the tables locked, so that no rows are
-// inserted in between. They are sent in one packet, so that the server executes all
-// of them even if the client is killed. If the server or the connection fails, the
-// next attempt continues from the current state: which tables and partitions exist,
-// and which of them have rows.
+// statement commits. They run with the tables locked, so that no rows are inserted in
+// between, and are sent in one packet, so that the server executes all of them even if
+// the client is killed. After a failure of the server or the connection, the next
+// attempt continues from the current state: which tables and partitions exist, and
+// which of them have rows.
 
-// Error numbers of the server about an exchange.
+// Error numbers of the server.
 const (
 	errExchangeOption = 1731 // for example after columns were added instantly
 	errTablesDiffer   = 1736
@@ -38,116 +37,107 @@ func serverError(err error, numbers ...uint16) bool {
 	return errors.As(err, &server) && slices.Contains(numbers, server.Number)
 }
 
-// A changer executes one change on a connection of its own.
+// A changer makes one attempt at a change, on a connection of its own. It keeps the
+// first error: after it, reads return zero values and nothing more is executed.
 type changer struct {
+	dialect
 	db   *DB
-	d    dialect
 	conn *sql.Conn
 	t    *engine.Table
+	err  error
 }
 
 // change attempts a change of periods once.
-func (db *DB) change(ctx context.Context, t *engine.Table, run func(*changer) error) (err error) {
+func (db *DB) change(ctx context.Context, t *engine.Table, run func(*changer)) error {
 	conn, err := db.changes.Conn(ctx)
 	if err != nil {
 		return db.unreachable(err)
 	}
-	c := &changer{db, db.dialect, conn, t}
-	if err := c.d.checkName(t.Name); err != nil {
-		return errors.Join(err, conn.Close())
+	c := &changer{dialect: db.dialect, db: db, conn: conn, t: t, err: db.dialect.checkName(t.Name)}
+	run(c)
+	if c.err != nil { // closes the session: releases its locks, rolls back
+		return errors.Join(c.err, engine.DiscardConn(db, conn))
 	}
-	defer func() {
-		if err != nil { // closes the session: releases its locks, rolls back
-			err = errors.Join(err, engine.DiscardConn(db, conn))
-			return
-		}
-		err = conn.Close()
-	}()
-	return run(c)
+	return conn.Close()
+}
+
+func (c *changer) fail(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+// failed reports whether the change failed with one of these errors of the server, and
+// clears the error: the change goes on in another way.
+func (c *changer) failed(numbers ...uint16) bool {
+	if !serverError(c.err, numbers...) {
+		return false
+	}
+	c.err = nil
+	return true
 }
 
 // run executes statements, sent in one packet.
-func (c *changer) run(ctx context.Context, statements ...string) error {
-	if c.db.interrupt == nil {
-		if len(statements) == 0 {
-			return nil
-		}
-		if _, err := c.conn.ExecContext(ctx, strings.Join(statements, ";\n")); err != nil {
-			return fmt.Errorf("%s: %w", engine.FirstWords(strings.Join(statements, "; ")), classify(err))
-		}
-		return nil
+func (c *changer) run(ctx context.Context, statements ...string) {
+	if c.db.interrupt == nil && len(statements) > 1 { // tests interrupt between two statements
+		statements = []string{strings.Join(statements, ";\n")}
 	}
-	for _, q := range statements { // in tests, which interrupt between two statements
-		if err := c.db.interrupt(q); err != nil {
-			return err
+	for _, q := range statements {
+		if c.err == nil && c.db.interrupt != nil {
+			c.err = c.db.interrupt(q)
+		}
+		if c.err != nil {
+			return
 		}
 		if _, err := c.conn.ExecContext(ctx, q); err != nil {
-			return fmt.Errorf("%s: %w", engine.FirstWords(q), classify(err))
+			c.err = fmt.Errorf("%s: %w", engine.FirstWords(q), classify(err))
 		}
 	}
-	return nil
 }
 
-// locked locks tables, calls plan, and executes the statements that it returns. It
-// calls plan again while plan returns more.
+// read reads the first row of a query and reports whether there is one.
+func (c *changer) read(ctx context.Context, query string, into ...any) bool {
+	if c.err != nil {
+		return false
+	}
+	err := c.conn.QueryRowContext(ctx, query).Scan(into...)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		c.err = classify(err)
+	}
+	return err == nil
+}
+
+// locked locks tables and executes the statements that plan returns, again while it
+// returns more.
 //
 // MariaDB blocks itself when it exchanges a partition of a table whose triggers use
-// other tables, because LOCK TABLES locks those tables, too. In MariaDB,
-// for a table with triggers, each statement therefore takes its own lock: readers
-// may miss rows of the periods for some milliseconds, and rows inserted in between
-// are found like late rows.
-func (c *changer) locked(ctx context.Context, tables []string, plan func() (statements []string, more bool, err error)) error {
-	triggers := false
-	if c.d.mariadb {
-		var err error
-		if triggers, err = c.triggers(ctx); err != nil {
-			return err
-		}
+// other tables, because LOCK TABLES locks those, too. There, for a table with triggers,
+// each statement therefore takes its own lock: readers may miss rows of the periods for
+// some milliseconds, and rows inserted in between are found like late rows.
+func (c *changer) locked(ctx context.Context, tables []string, plan func() (statements []string, more bool)) {
+	triggers := "information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = " + quoteText(c.t.Name)
+	if !c.mariadb || !c.filled(ctx, triggers) {
+		c.run(ctx, c.lockTables(tables))
 	}
-	if !triggers {
-		if err := c.run(ctx, c.d.lockTables(tables)); err != nil {
-			return err
-		}
-	}
-	for more := true; more; {
+	for more := true; more && c.err == nil; {
 		var statements []string
-		var err error
-		statements, more, err = plan()
-		if err == nil {
-			if !more {
-				statements = append(statements, unlock...)
-			}
-			err = c.run(ctx, statements...)
+		if statements, more = plan(); !more {
+			statements = append(statements, unlock)
 		}
-		if err != nil {
-			if serverError(err, errExchangeOption, errTablesDiffer, errSyntax) { // the next attempt needs the connection
-				return errors.Join(err, c.run(ctx, unlock...))
-			}
-			return err
-		}
+		c.run(ctx, statements...)
 	}
-	return nil
-}
-
-func (c *changer) triggers(ctx context.Context) (bool, error) {
-	var n int
-	err := c.conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = "+quoteText(c.t.Name)).Scan(&n)
-	if err != nil {
-		return false, fmt.Errorf("triggers of %s: %w", c.t.Name, classify(err))
+	if err := c.err; c.failed(errExchangeOption, errTablesDiffer, errSyntax) { // the next attempt needs the connection
+		c.run(ctx, unlock)
+		c.err = errors.Join(err, c.err)
 	}
-	return n > 0, nil
 }
 
 // unlock releases the table locks at the end of a change.
-var unlock = []string{"UNLOCK TABLES"}
+const unlock = "UNLOCK TABLES"
 
 // lockTables renders the statement that locks tables exclusively.
 func (d dialect) lockTables(tables []string) string {
-	locks := make([]string, len(tables))
-	for i, name := range tables {
-		locks[i] = d.Quote(name) + " WRITE"
-	}
-	return "LOCK TABLES " + strings.Join(locks, ", ")
+	return "LOCK TABLES " + engine.QuoteList(tables, func(name string) string { return d.Quote(name) + " WRITE" })
 }
 
 // partition renders a reference to one partition for a FROM clause.
@@ -164,21 +154,28 @@ func (d dialect) exchange(t *engine.Table, part, table string) string {
 	return q
 }
 
-// filled reports whether a table reference of a FROM clause has rows.
-func (c *changer) filled(ctx context.Context, from string) (bool, error) {
-	var one int
-	err := c.conn.QueryRowContext(ctx, "SELECT 1 FROM "+from+" LIMIT 1").Scan(&one)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
+// layout returns the table's partitions.
+func (c *changer) layout(ctx context.Context) (l layout) {
+	if c.err == nil {
+		l, c.err = c.db.layout(ctx, c.conn, c.t)
 	}
-	return err == nil, classify(err)
+	return l
+}
+
+// filled reports whether a table reference of a FROM clause has rows.
+func (c *changer) filled(ctx context.Context, from string) bool {
+	return c.read(ctx, "SELECT 1 FROM "+from+" LIMIT 1", new(int))
+}
+
+// exceeds reports whether a partition has more than n rows.
+func (c *changer) exceeds(ctx context.Context, part string, n int) bool {
+	return c.read(ctx, fmt.Sprintf("SELECT 1 FROM %s LIMIT 1 OFFSET %d", c.partition(c.t, part), n), new(int))
 }
 
 // A standing is the state of a table: whether it exists, and its attributes.
 type standing struct {
 	there, partitioned bool
-	comment            string
-	engine             string
+	comment, engine    string
 }
 
 // exchanges reports whether the table's storage engine supports EXCHANGE PARTITION.
@@ -196,84 +193,64 @@ func (d dialect) checkName(name string) error {
 }
 
 // look reads the state of a table.
-func (c *changer) look(ctx context.Context, name string) (standing, error) {
-	var s standing
+func (c *changer) look(ctx context.Context, name string) (s standing) {
 	var options, engine sql.NullString
-	err := c.conn.QueryRowContext(ctx, "SELECT CREATE_OPTIONS, TABLE_COMMENT, ENGINE FROM information_schema.TABLES "+
-		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = "+quoteText(name)).Scan(&options, &s.comment, &engine)
-	s.engine = engine.String
-	if errors.Is(err, sql.ErrNoRows) {
-		return s, nil
-	}
-	s.there, s.partitioned = err == nil, strings.Contains(options.String, "partitioned")
-	return s, classify(err)
+	s.there = c.read(ctx, "SELECT CREATE_OPTIONS, TABLE_COMMENT, ENGINE FROM information_schema.TABLES "+
+		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = "+quoteText(name), &options, &s.comment, &engine)
+	s.engine, s.partitioned = engine.String, strings.Contains(options.String, "partitioned")
+	return s
 }
 
 // clone creates the table name with a period's definition, unless it exists. An empty
 // table that is still partitioned, from an interrupted clone, is created again.
-func (c *changer) clone(ctx context.Context, name string) error {
-	s, err := c.look(ctx, name)
-	if err != nil {
-		return err
+func (c *changer) clone(ctx context.Context, name string) {
+	switch s := c.look(ctx, name); {
+	case s.there && !s.partitioned:
+		return
+	case s.there && (name == c.t.Name || c.filled(ctx, c.Quote(name))):
+		c.fail(fmt.Errorf("table %s exists and is partitioned", name))
+	case s.there:
+		c.run(ctx, "DROP TABLE "+c.Quote(name))
 	}
-	if s.there && s.partitioned {
-		has, err := c.filled(ctx, c.d.Quote(name))
-		if err != nil {
-			return err
-		}
-		if has || name == c.t.Name {
-			return fmt.Errorf("table %s exists and is partitioned", name)
-		}
-		if err := c.run(ctx, "DROP TABLE "+c.d.Quote(name)); err != nil {
-			return err
-		}
-		s.there = false
+	if c.err == nil {
+		var q string
+		q, c.err = c.db.likePeriod(ctx, c.conn, c.t, name)
+		c.run(ctx, q)
 	}
-	if s.there {
-		return nil
-	}
-	q, err := c.db.likePeriod(ctx, c.conn, c.t, name)
-	if err != nil {
-		return err
-	}
-	return c.run(ctx, q)
 }
 
 // renew creates empty tables again whose definition differs from a period's.
-func (c *changer) renew(ctx context.Context, names ...string) error {
+func (c *changer) renew(ctx context.Context, names ...string) {
 	for _, name := range names {
-		has, err := c.filled(ctx, c.d.Quote(name))
-		if err != nil {
-			return err
-		}
-		if !has {
-			if err := c.run(ctx, "DROP TABLE "+c.d.Quote(name)); err != nil {
-				return err
-			}
-			if err := c.clone(ctx, name); err != nil {
-				return err
-			}
+		if !c.filled(ctx, c.Quote(name)) {
+			c.run(ctx, "DROP TABLE "+c.Quote(name))
+			c.clone(ctx, name)
 		}
 	}
-	return nil
 }
 
-// columns returns the list of columns that can be written to, quoted.
-func (c *changer) columns(ctx context.Context) (string, error) {
-	s := &engine.Schema{Name: c.t.Name}
-	if err := c.db.describeColumns(ctx, s); err != nil {
-		return "", err
+// columns returns the columns of a table.
+func (c *changer) columns(ctx context.Context, name string) *engine.Schema {
+	s := &engine.Schema{Name: name}
+	if c.err == nil {
+		c.err = c.db.describeColumns(ctx, s)
 	}
-	return c.d.list(s.Names()), nil
+	return s
 }
 
-// move renders the statements that move all rows from one place to another. They
-// must run in one transaction.
+// writable returns the list of columns that can be written to, quoted.
+func (c *changer) writable(ctx context.Context) string {
+	return c.list(c.columns(ctx, c.t.Name).Names())
+}
+
+// move renders the statements that move all rows from one place to another, for one
+// transaction. A dry run doesn't know the columns that can be written to.
 func (d dialect) move(columns, from, to string) []string {
-	return []string{
-		fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s", to, columns, columns, from),
-		"DELETE FROM " + from,
+	insert := "INSERT INTO " + to + " SELECT * FROM " + from
+	if columns != "" {
+		insert = fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s", to, columns, columns, from)
 	}
+	return []string{insert, "DELETE FROM " + from}
 }
 
 // moveAtOnce renders the move of all rows as a transaction while the tables are
@@ -283,100 +260,66 @@ func (d dialect) moveAtOnce(columns, from, to string) []string {
 	return slices.Concat([]string{"SET SESSION autocommit = 0"}, d.move(columns, from, to), []string{"COMMIT", "SET SESSION autocommit = 1"})
 }
 
-// moveAll renders the move of all rows for a dry run, in which the names of the
-// columns that can be written to are unknown.
-func (d dialect) moveAll(from, to string) []string {
-	return []string{"INSERT INTO " + to + " SELECT * FROM " + from, "DELETE FROM " + from}
-}
-
 // moveLocked renders statements as one transaction with the tables locked.
 func (d dialect) moveLocked(tables, statements []string) []string {
-	return slices.Concat([]string{"SET SESSION autocommit = 0", d.lockTables(tables)}, statements, []string{"COMMIT"}, unlock, []string{"SET SESSION autocommit = 1"})
+	return slices.Concat([]string{"SET SESSION autocommit = 0", d.lockTables(tables)}, statements,
+		[]string{"COMMIT", unlock, "SET SESSION autocommit = 1"})
 }
 
-// transaction renders statements as one transaction that locks the rows it reads,
-// so that no row is inserted between INSERT ... SELECT and DELETE. MyRocks has no
-// such transactions; there, the tables are locked.
-func (c *changer) transaction(ctx context.Context, tables []string, statements ...string) ([]string, error) {
-	table, err := c.look(ctx, c.t.Name)
-	if err != nil {
-		return nil, err
+// transact executes statements as one transaction that locks the rows it reads, so
+// that no row is inserted between INSERT ... SELECT and DELETE. MyRocks has no such
+// transactions; there, the tables are locked.
+func (c *changer) transact(ctx context.Context, tables []string, statements ...string) {
+	if c.look(ctx, c.t.Name).exchanges() {
+		begin := []string{"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "START TRANSACTION"}
+		statements = slices.Concat(begin, statements, []string{"COMMIT"})
+	} else {
+		statements = c.moveLocked(tables, statements)
 	}
-	if table.exchanges() {
-		return slices.Concat([]string{"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "START TRANSACTION"}, statements, []string{"COMMIT"}), nil
-	}
-	return c.d.moveLocked(tables, statements), nil
-}
-
-func (c *changer) detach(ctx context.Context, s engine.Detach) error {
-	l, err := c.db.layout(ctx, c.conn, c.t)
-	if err != nil {
-		return err
-	}
-	i := l.find(s.Part)
-	if i < 0 {
-		into, err := c.look(ctx, s.Into)
-		if err == nil && !into.there {
-			err = fmt.Errorf("neither the partition nor the table %s exists", s.Into)
-		}
-		return err
-	}
-	table, err := c.look(ctx, c.t.Name)
-	if err != nil {
-		return err
-	}
-	if !table.exchanges() && c.d.mariadb && (i > 0 || !floored(c.t)) {
-		if err := c.absent(ctx, s.Into, true); err != nil {
-			return err
-		}
-		return c.run(ctx, c.d.convert(c.t, l.parts[i], s.Into))
-	}
-	if err := c.clone(ctx, s.Into); err != nil {
-		return err
-	}
-	exchange := func() error {
-		return c.locked(ctx, []string{c.t.Name, s.Into}, func() ([]string, bool, error) { return c.detachPlan(ctx, s) })
-	}
-	move := func() error {
-		return c.moveRows(ctx, s.Into, c.d.partition(c.t, l.parts[i].Name), c.d.Quote(s.Into))
-	}
-	if !table.exchanges() {
-		done, err := c.filled(ctx, c.d.Quote(s.Into))
-		if err == nil && !done {
-			err = move()
-		}
-		if err != nil {
-			return err
-		}
-		return exchange()
-	}
-	err = exchange()
-	if serverError(err, errTablesDiffer) {
-		if err = c.renew(ctx, s.Into); err == nil {
-			err = exchange()
-		}
-	}
-	if serverError(err, errExchangeOption) {
-		if err := move(); err != nil {
-			return err
-		}
-		return exchange()
-	}
-	return err
+	c.run(ctx, statements...)
 }
 
 // moveRows moves all rows from one place to another in one transaction. One of the
 // places is in the changer's table, the other is the table named other.
-func (c *changer) moveRows(ctx context.Context, other, from, to string) error {
-	columns, err := c.columns(ctx)
-	if err != nil {
-		return err
+func (c *changer) moveRows(ctx context.Context, other, from, to string) {
+	c.transact(ctx, []string{c.t.Name, other}, c.move(c.writable(ctx), from, to)...)
+}
+
+func (c *changer) detach(ctx context.Context, s engine.Detach) {
+	l, table := c.layout(ctx), c.look(ctx, c.t.Name)
+	i := l.find(s.Part)
+	if i < 0 {
+		if !c.look(ctx, s.Into).there {
+			c.fail(fmt.Errorf("neither the partition nor the table %s exists", s.Into))
+		}
+		return
 	}
-	statements, err := c.transaction(ctx, []string{c.t.Name, other}, c.d.move(columns, from, to)...)
-	if err != nil {
-		return err
+	if !table.exchanges() && c.mariadb && (i > 0 || !floored(c.t)) {
+		c.absent(ctx, s.Into, true)
+		c.run(ctx, c.convert(c.t, l.parts[i], s.Into))
+		return
 	}
-	return c.run(ctx, statements...)
+	c.clone(ctx, s.Into)
+	exchange := func() {
+		c.locked(ctx, []string{c.t.Name, s.Into}, func() ([]string, bool) { return c.detachPlan(ctx, s), false })
+	}
+	move := func() { c.moveRows(ctx, s.Into, c.partition(c.t, l.parts[i].Name), c.Quote(s.Into)) }
+	if !table.exchanges() {
+		if !c.filled(ctx, c.Quote(s.Into)) {
+			move()
+		}
+		exchange()
+		return
+	}
+	exchange()
+	if c.failed(errTablesDiffer) {
+		c.renew(ctx, s.Into)
+		exchange()
+	}
+	if c.failed(errExchangeOption) {
+		move()
+		exchange()
+	}
 }
 
 // floorRows is the largest number of rows in the floor partition with which the
@@ -384,49 +327,28 @@ func (c *changer) moveRows(ctx context.Context, other, from, to string) error {
 // takes about a second for this number.
 const floorRows = 100_000
 
-func (c *changer) detachPlan(ctx context.Context, s engine.Detach) (statements []string, more bool, err error) {
-	l, err := c.db.layout(ctx, c.conn, c.t)
-	if err != nil {
-		return nil, false, err
-	}
+func (c *changer) detachPlan(ctx context.Context, s engine.Detach) (statements []string) {
+	l := c.layout(ctx)
 	i := l.find(s.Part)
 	if i < 0 {
-		return nil, false, nil
+		return nil
 	}
-	p := c.d.partition(c.t, l.parts[i].Name)
-	has, err := c.filled(ctx, p)
-	if err != nil {
-		return nil, false, err
-	}
-	done, err := c.filled(ctx, c.d.Quote(s.Into))
-	if err != nil {
-		return nil, false, err
-	}
-	switch {
+	p := c.partition(c.t, l.parts[i].Name)
+	switch has, done := c.filled(ctx, p), c.filled(ctx, c.Quote(s.Into)); {
 	case has && !done:
-		statements = append(statements, c.d.exchange(c.t, l.parts[i].Name, s.Into))
+		statements = append(statements, c.exchange(c.t, l.parts[i].Name, s.Into))
 	case has && (i > 0 || !floored(c.t)):
 		// These rows were inserted after an interrupted exchange, and the floor
 		// doesn't accept them.
-		columns, err := c.columns(ctx)
-		if err != nil {
-			return nil, false, err
-		}
-		statements = c.d.moveAtOnce(columns, p, c.d.Quote(s.Into))
+		statements = c.moveAtOnce(c.writable(ctx), p, c.Quote(s.Into))
 	}
-	if i == 0 && l.hasFloor {
-		var n int
-		q := fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 FROM %s LIMIT %d) rows_of_it", c.d.partition(c.t, floorName), floorRows+1)
-		if err := c.conn.QueryRowContext(ctx, q).Scan(&n); err != nil {
-			return nil, false, classify(err)
-		}
-		if n > floorRows {
-			return nil, false, engine.Hinted(fmt.Errorf("more than %d rows of %s lie before its first period, in partition %s", floorRows, c.t.Name, floorName),
-				"ALTER TABLE %s TRUNCATE PARTITION %s, once nobody needs them", c.d.Quote(c.t.Name), c.d.Quote(floorName))
-		}
+	if i == 0 && l.hasFloor && c.exceeds(ctx, floorName, floorRows) {
+		c.fail(engine.Hinted(fmt.Errorf("more than %d rows of %s lie before its first period, in partition %s", floorRows, c.t.Name, floorName),
+			"ALTER TABLE %s TRUNCATE PARTITION %s, once nobody needs them", c.Quote(c.t.Name), c.Quote(floorName)))
 	}
-	q, err := c.d.removal(c.t, l, i)
-	return append(statements, q), false, err
+	q, err := c.removal(c.t, l, i)
+	c.fail(err)
+	return append(statements, q)
 }
 
 // detach renders a Detach from its initial state.
@@ -442,10 +364,10 @@ func (d dialect) detach(s engine.Detach) ([]string, error) {
 	q, err := d.removal(s.Table, l, i)
 	if d.rocksdb() {
 		return slices.Concat(d.CreateTemplate(s.Table, s.Into, engine.Storage{}),
-			d.moveLocked([]string{s.Table.Name, s.Into}, d.moveAll(d.partition(s.Table, l.parts[i].Name), d.Quote(s.Into))), []string{q}), err
+			d.moveLocked([]string{s.Table.Name, s.Into}, d.move("", d.partition(s.Table, l.parts[i].Name), d.Quote(s.Into))), []string{q}), err
 	}
 	return slices.Concat(d.CreateTemplate(s.Table, s.Into, engine.Storage{}),
-		[]string{d.lockTables([]string{s.Table.Name, s.Into}), d.exchange(s.Table, l.parts[i].Name, s.Into), q}, unlock), err
+		[]string{d.lockTables([]string{s.Table.Name, s.Into}), d.exchange(s.Table, l.parts[i].Name, s.Into), q, unlock}), err
 }
 
 func (d dialect) dropTables(s engine.DropTables) []string {
@@ -469,37 +391,35 @@ func (d dialect) addColumn(s engine.AddColumn, algorithm string) string {
 func (db *DB) tryChange(ctx context.Context, step engine.Step) (bool, error) {
 	var t *engine.Table
 	var what string
-	var run func(*changer) error
+	var run func(*changer)
 	switch s := step.(type) {
 	case engine.Detach:
-		t, what = s.Table, "detach partition "+s.Part.Name
-		run = func(c *changer) error { return c.detach(ctx, s) }
+		t, what, run = s.Table, "detach partition "+s.Part.Name, func(c *changer) { c.detach(ctx, s) }
 	case engine.Attach:
-		t, what = s.Table, "attach partition "+s.Part.Name
-		run = func(c *changer) error { return c.attach(ctx, s) }
+		t, what, run = s.Table, "attach partition "+s.Part.Name, func(c *changer) { c.attach(ctx, s) }
 	case engine.Replace:
-		t, what = s.Table, "replace by partition "+s.New.Name
-		run = func(c *changer) error { return c.replace(ctx, s) }
+		t, what, run = s.Table, "replace by partition "+s.New.Name, func(c *changer) { c.replace(ctx, s) }
 	case engine.AddColumn:
-		t, what = s.Table, "add column "+s.Name
-		run = func(c *changer) error { return c.addColumn(ctx, s) }
+		t, what, run = s.Table, "add column "+s.Name, func(c *changer) { c.addColumn(ctx, s) }
 	case engine.DropPartition:
 		if !floored(s.Table) {
 			return false, nil
 		}
 		t, what = s.Table, "drop partition "+s.Drop.Name
-		run = func(c *changer) error { return c.dropPartition(ctx, s.Drop) }
+		run = func(c *changer) {
+			statements, err := c.dropPartition(c.t, c.layout(ctx), s.Drop)
+			c.fail(err)
+			c.run(ctx, c.alone(c.t, statements...)...)
+		}
 	case engine.CreatePartitions:
 		if !floored(s.Table) || len(s.New) == 0 {
 			return false, nil
 		}
 		t, what = s.Table, "create partitions"
-		run = func(c *changer) error {
-			q, err := c.d.add(s)
-			if err != nil {
-				return err
-			}
-			return c.run(ctx, c.d.alone(s.Table, q)...)
+		run = func(c *changer) {
+			q, err := c.add(s)
+			c.fail(err)
+			c.run(ctx, c.alone(c.t, q)...)
 		}
 	default:
 		return false, nil
@@ -510,32 +430,15 @@ func (db *DB) tryChange(ctx context.Context, step engine.Step) (bool, error) {
 	return true, nil
 }
 
-func (c *changer) dropPartition(ctx context.Context, p rolling.Partition) error {
-	l, err := c.db.layout(ctx, c.conn, c.t)
-	if err != nil {
-		return err
-	}
-	statements, err := c.d.dropPartition(c.t, l, p)
-	if err != nil {
-		return err
-	}
-	return c.run(ctx, c.d.alone(c.t, statements...)...)
-}
-
 // addColumn adds a column with the first algorithm that the server supports for it.
-func (c *changer) addColumn(ctx context.Context, s engine.AddColumn) error {
-	var err error
-	for _, algorithm := range algorithms {
-		err = c.run(ctx, c.d.addColumn(s, algorithm))
-		switch {
-		case serverError(err, errColumnExists):
-			return nil
-		case serverError(err, 1845, 1846, 4111, 1221): // algorithm or lock level not supported
-			continue
+func (c *changer) addColumn(ctx context.Context, s engine.AddColumn) {
+	for i, algorithm := range algorithms {
+		c.run(ctx, c.dialect.addColumn(s, algorithm))
+		if i == len(algorithms)-1 || !c.failed(1845, 1846, 4111, 1221) { // algorithm or lock level not supported
+			break
 		}
-		return err
 	}
-	return err
+	c.failed(errColumnExists) // it is there already
 }
 
 // tableHead matches the beginning of SHOW CREATE TABLE: the name as the server

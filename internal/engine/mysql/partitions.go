@@ -141,7 +141,7 @@ func (d dialect) alone(t *engine.Table, statements ...string) []string {
 	if !floored(t) {
 		return statements
 	}
-	return slices.Concat([]string{d.lockTables([]string{t.Name})}, statements, unlock)
+	return slices.Concat([]string{d.lockTables([]string{t.Name})}, statements, []string{unlock})
 }
 
 // splitRows is the largest number of rows of a partition that is split for another:
@@ -149,68 +149,49 @@ func (d dialect) alone(t *engine.Table, statements ...string) []string {
 const splitRows = 100_000
 
 // attach executes an Attach.
-func (c *changer) attach(ctx context.Context, s engine.Attach) error {
-	from, err := c.look(ctx, s.From)
-	if err != nil {
-		return err
-	}
-	if !from.there {
-		l, err := c.db.layout(ctx, c.conn, c.t)
-		if err == nil && l.index(s.Part) < 0 {
-			err = engine.Classed(engine.ErrNoTable, fmt.Errorf("neither the partition nor the table %s exists", s.From))
+func (c *changer) attach(ctx context.Context, s engine.Attach) {
+	from := c.look(ctx, s.From)
+	switch {
+	case !from.there:
+		if c.layout(ctx).index(s.Part) < 0 {
+			c.fail(engine.Classed(engine.ErrNoTable, fmt.Errorf("neither the partition nor the table %s exists", s.From)))
 		}
-		return err
+		return
+	case s.From == c.t.Name || from.partitioned:
+		c.fail(fmt.Errorf("table %s is partitioned", s.From))
+		return
 	}
-	if s.From == c.t.Name || from.partitioned {
-		return fmt.Errorf("table %s is partitioned", s.From)
+	tables := []string{c.t.Name, s.From}
+	exchange := func() {
+		c.locked(ctx, tables, func() ([]string, bool) { return c.attachPlan(ctx, s) })
 	}
-	exchange := func() error {
-		return c.locked(ctx, []string{c.t.Name, s.From}, func() ([]string, bool, error) { return c.attachPlan(ctx, s) })
-	}
-	if !from.exchanges() {
-		err := c.locked(ctx, []string{c.t.Name, s.From}, func() ([]string, bool, error) {
-			l, err := c.db.layout(ctx, c.conn, c.t)
-			if err != nil || l.index(s.Part) >= 0 {
-				return nil, false, err
+	if from.exchanges() {
+		exchange()
+		if !c.failed(errExchangeOption) {
+			return
+		}
+	} else {
+		c.locked(ctx, tables, func() ([]string, bool) {
+			if l := c.layout(ctx); l.index(s.Part) < 0 {
+				return []string{c.makeRoom(ctx, l, s.Part)}, false
 			}
-			q, err := c.makeRoom(ctx, l, s.Part)
-			return []string{q}, false, err
+			return nil, false
 		})
-		if err != nil {
-			return err
-		}
-		if err := c.moveRows(ctx, s.From, c.d.Quote(s.From), c.d.Quote(c.t.Name)); err != nil {
-			return err
-		}
-		return exchange()
 	}
-	err = exchange()
-	if !serverError(err, errExchangeOption) {
-		return err
-	}
-	if err := c.moveRows(ctx, s.From, c.d.Quote(s.From), c.d.Quote(c.t.Name)); err != nil {
-		return err
-	}
-	return exchange()
+	c.moveRows(ctx, s.From, c.Quote(s.From), c.Quote(c.t.Name))
+	exchange()
 }
 
 // makeRoom renders the statement that creates an empty partition with p's bounds,
 // unless too many rows would have to be copied for it.
-func (c *changer) makeRoom(ctx context.Context, l layout, p rolling.Partition) (string, error) {
-	q, split, err := c.d.room(c.t, l, p)
-	if err != nil || split == "" {
-		return q, err
+func (c *changer) makeRoom(ctx context.Context, l layout, p rolling.Partition) string {
+	q, split, err := c.room(c.t, l, p)
+	c.fail(err)
+	if split != "" && c.exceeds(ctx, split, splitRows) {
+		c.fail(engine.Classed(engine.ErrUnsupported,
+			fmt.Errorf("partition %s, which holds its range, has more than %d rows, too many to be copied under a lock", split, splitRows)))
 	}
-	var n int
-	count := fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 FROM %s LIMIT %d) rows_of_it", c.d.partition(c.t, split), splitRows+1)
-	if err := c.conn.QueryRowContext(ctx, count).Scan(&n); err != nil {
-		return "", classify(err)
-	}
-	if n > splitRows {
-		return "", engine.Classed(engine.ErrUnsupported,
-			fmt.Errorf("partition %s, which holds its range, has more than %d rows, too many to be copied under a lock", split, splitRows))
-	}
-	return q, nil
+	return q
 }
 
 // index returns the index of the partition with p's bounds, or -1.
@@ -218,40 +199,20 @@ func (l layout) index(p rolling.Partition) int {
 	return slices.IndexFunc(l.parts, func(q rolling.Partition) bool { return q.Period == p.Period })
 }
 
-func (c *changer) attachPlan(ctx context.Context, s engine.Attach) (statements []string, more bool, err error) {
-	l, err := c.db.layout(ctx, c.conn, c.t)
-	if err != nil {
-		return nil, false, err
-	}
+func (c *changer) attachPlan(ctx context.Context, s engine.Attach) (statements []string, more bool) {
+	l := c.layout(ctx)
 	i := l.index(s.Part)
 	if i < 0 {
-		q, err := c.makeRoom(ctx, l, s.Part)
-		if err != nil {
-			return nil, false, err
+		return []string{c.makeRoom(ctx, l, s.Part)}, true
+	}
+	if c.filled(ctx, c.Quote(s.From)) {
+		if p := c.partition(c.t, l.parts[i].Name); c.filled(ctx, p) {
+			// Rows of the period that were in the floor, or were inserted since.
+			statements = c.moveAtOnce(c.writable(ctx), p, c.Quote(s.From))
 		}
-		return []string{q}, true, nil
+		statements = append(statements, c.exchange(c.t, l.parts[i].Name, s.From))
 	}
-	p := c.d.partition(c.t, l.parts[i].Name)
-	has, err := c.filled(ctx, p)
-	if err != nil {
-		return nil, false, err
-	}
-	left, err := c.filled(ctx, c.d.Quote(s.From))
-	if err != nil {
-		return nil, false, err
-	}
-	if left && has {
-		// Rows of the period that were in the floor, or were inserted since.
-		columns, err := c.columns(ctx)
-		if err != nil {
-			return nil, false, err
-		}
-		statements = c.d.moveAtOnce(columns, p, c.d.Quote(s.From))
-	}
-	if left {
-		statements = append(statements, c.d.exchange(c.t, l.parts[i].Name, s.From))
-	}
-	return append(statements, "DROP TABLE "+c.d.Quote(s.From)), false, nil
+	return append(statements, "DROP TABLE "+c.Quote(s.From)), false
 }
 
 // room renders the statement that creates an empty partition with p's bounds, and
@@ -310,9 +271,9 @@ func (d dialect) attach(s engine.Attach) ([]string, error) {
 		return nil, fmt.Errorf("attach partition %s of %s: %w", s.Part.Name, s.Table.Name, err)
 	}
 	if d.rocksdb() {
-		return slices.Concat([]string{q}, d.moveLocked([]string{s.Table.Name, s.From}, d.moveAll(d.Quote(s.From), d.Quote(s.Table.Name))),
+		return slices.Concat([]string{q}, d.moveLocked([]string{s.Table.Name, s.From}, d.move("", d.Quote(s.From), d.Quote(s.Table.Name))),
 			[]string{"DROP TABLE " + d.Quote(s.From)}), nil
 	}
-	return append([]string{d.lockTables([]string{s.Table.Name, s.From}), q,
-		d.exchange(s.Table, s.Part.Name, s.From), "DROP TABLE " + d.Quote(s.From)}, unlock...), nil
+	return []string{d.lockTables([]string{s.Table.Name, s.From}), q,
+		d.exchange(s.Table, s.Part.Name, s.From), "DROP TABLE " + d.Quote(s.From), unlock}, nil
 }
