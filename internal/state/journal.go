@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -24,8 +23,8 @@ type Change struct {
 	// Step is the next step.
 	Step string
 	// Data is the input of the steps, as JSON.
-	Data             json.RawMessage
-	Started, Updated time.Time
+	Data    json.RawMessage
+	Started time.Time
 	// Tries counts how often the current step has failed; Error is the last error.
 	Tries int
 	Error string
@@ -71,14 +70,10 @@ func (s *Store) Begin(ctx context.Context, c *Change, data any) (bool, error) {
 	if c.Data, err = json.Marshal(data); err != nil {
 		return false, err
 	}
-	now := time.Now()
-	c.Started, c.Updated = now, now
-	_, err = s.exec(ctx, s.DB(), "INSERT INTO rowmill_journal (table_name, id, kind, step, data, started_us, updated_us, tries, error) VALUES (?, ?, ?, ?, ?, ?, ?, 0, '')",
-		c.Table, c.ID, c.Kind, c.Step, string(c.Data), now.UnixMicro(), now.UnixMicro())
-	if err != nil {
-		return false, fmt.Errorf("journal of %s: begin %s: %w", c.Table, c.ID, err)
-	}
-	return true, nil
+	c.Started = time.Now()
+	now := c.Started.UnixMicro()
+	err = s.insert(ctx, s.DB(), "rowmill_journal ("+changeColumns+", updated_us)", []any{c.Table, c.ID, c.Kind, c.Step, string(c.Data), now, 0, "", now})
+	return err == nil, because(fmt.Sprintf("journal of %s: begin %s", c.Table, c.ID), err)
 }
 
 // Advance records that the change is at another step, with data if it isn't nil, in
@@ -94,10 +89,10 @@ func (s *Store) Advance(ctx context.Context, x Exec, c *Change, step string, dat
 	n, err := s.exec(ctx, x, "UPDATE rowmill_journal SET step = ?, data = ?, updated_us = ?, tries = 0, error = '' WHERE table_name = ? AND id = ?",
 		step, string(c.Data), time.Now().UnixMicro(), c.Table, c.ID)
 	if err != nil {
-		return fmt.Errorf("journal of %s: %s: %w", c.Table, c.ID, err)
+		return because(c.name(), err)
 	}
 	if n == 0 {
-		return fmt.Errorf("journal of %s: %s is gone: another process has ended it", c.Table, c.ID)
+		return fmt.Errorf("%s is gone: another process has ended it", c.name())
 	}
 	c.Step, c.Tries, c.Error = step, 0, ""
 	return nil
@@ -107,61 +102,38 @@ func (s *Store) Advance(ctx context.Context, x Exec, c *Change, step string, dat
 func (s *Store) Failed(ctx context.Context, c *Change, cause error) error {
 	c.Tries++
 	c.Error = cause.Error()
-	_, err := s.exec(ctx, s.DB(), "UPDATE rowmill_journal SET tries = ?, error = ?, updated_us = ? WHERE table_name = ? AND id = ?",
+	return s.run(ctx, s.DB(), c.name(), "UPDATE rowmill_journal SET tries = ?, error = ?, updated_us = ? WHERE table_name = ? AND id = ?",
 		c.Tries, c.Error, time.Now().UnixMicro(), c.Table, c.ID)
-	if err != nil {
-		return fmt.Errorf("journal of %s: %s: %w", c.Table, c.ID, err)
-	}
-	return nil
 }
 
 // End removes a completed change, in the transaction of x.
 func (s *Store) End(ctx context.Context, x Exec, c *Change) error {
-	if _, err := s.exec(ctx, x, "DELETE FROM rowmill_journal WHERE table_name = ? AND id = ?", c.Table, c.ID); err != nil {
-		return fmt.Errorf("journal of %s: end %s: %w", c.Table, c.ID, err)
-	}
-	return nil
+	return s.run(ctx, x, fmt.Sprintf("journal of %s: end %s", c.Table, c.ID), "DELETE FROM rowmill_journal WHERE table_name = ? AND id = ?", c.Table, c.ID)
 }
 
-const journalColumns = "SELECT table_name, id, kind, step, data, started_us, updated_us, tries, error FROM rowmill_journal WHERE table_name = ?"
+const changeColumns = "table_name, id, kind, step, data, started_us, tries, error"
 
 // Change returns the change with that ID, or nil.
 func (s *Store) Change(ctx context.Context, table, id string) (*Change, error) {
-	row := s.DB().QueryRowContext(ctx, s.db.Bind(journalColumns+" AND id = ?"), table, id)
-	c, err := scanChange(row.Scan)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
+	all, err := s.changes(ctx, table, " AND id = ?", id)
+	if len(all) == 0 {
+		return nil, err
 	}
-	if err != nil {
-		return nil, fmt.Errorf("journal of %s: %w", table, s.db.Classify(err))
-	}
-	return c, nil
+	return &all[0], nil
 }
 
 // Changes returns the changes in progress, oldest first.
 func (s *Store) Changes(ctx context.Context, table string) ([]Change, error) {
-	var out []Change
-	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
-		c, err := scanChange(r.Scan)
-		if err == nil {
-			out = append(out, *c)
-		}
-		return err
-	}, journalColumns+" ORDER BY started_us, id", table)
-	if err != nil {
-		return nil, fmt.Errorf("journal of %s: %w", table, err)
-	}
-	return out, nil
+	return s.changes(ctx, table, " ORDER BY started_us, id")
 }
 
-func scanChange(scan func(...any) error) (*Change, error) {
-	var c Change
-	var data string
-	var started, updated int64
-	if err := scan(&c.Table, &c.ID, &c.Kind, &c.Step, &data, &started, &updated, &c.Tries, &c.Error); err != nil {
-		return nil, err
-	}
-	c.Data = json.RawMessage(data)
-	c.Started, c.Updated = time.UnixMicro(started), time.UnixMicro(updated)
-	return &c, nil
+func (s *Store) changes(ctx context.Context, table, which string, args ...any) ([]Change, error) {
+	return list(ctx, s, "journal of "+table, func(r *sql.Rows, c *Change) error {
+		var data string
+		err := r.Scan(&c.Table, &c.ID, &c.Kind, &c.Step, &data, micros{&c.Started}, &c.Tries, &c.Error)
+		c.Data = json.RawMessage(data)
+		return err
+	}, "SELECT "+changeColumns+" FROM rowmill_journal WHERE table_name = ?"+which, append([]any{table}, args...)...)
 }
+
+func (c *Change) name() string { return fmt.Sprintf("journal of %s: %s", c.Table, c.ID) }

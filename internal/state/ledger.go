@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -133,22 +132,22 @@ func writerKey(writer string) string { return fmt.Sprintf("%.150s#%016x", writer
 // transaction of x, which must be that of the change. The writer's name is for
 // information only.
 func (s *Store) Touch(ctx context.Context, x Exec, table, writer string, r rolling.Period) error {
-	if _, err := s.exec(ctx, x, "INSERT INTO rowmill_touched (table_name, lower_pos, upper_pos, writer) VALUES (?, ?, ?, ?)", table, r.From, r.To-1, writerKey(writer)); err != nil {
-		return fmt.Errorf("record changed rows of %s: %w", table, err)
-	}
-	return nil
+	return because("record changed rows of "+table,
+		s.insert(ctx, x, "rowmill_touched (table_name, lower_pos, upper_pos, writer)", []any{table, r.From, r.To - 1, writerKey(writer)}))
+}
+
+const batchColumns = "batch, lower_pos, upper_pos, sent, inserted, duplicate, rejected"
+
+func (b *Batch) fields() []any {
+	return []any{&b.ID, &b.Lower, &b.Upper, &b.Sent, &b.Inserted, &b.Duplicate, &b.Rejected}
 }
 
 // Noted returns the ledger's line of a batch, or nil.
 func (s *Store) Noted(ctx context.Context, x Exec, table, id string) (*Batch, error) {
-	b := Batch{Table: table, ID: id}
-	err := x.QueryRowContext(ctx, s.db.Bind("SELECT lower_pos, upper_pos, sent, inserted, duplicate, rejected FROM rowmill_ledger WHERE table_name = ? AND batch = ?"), table, id).
-		Scan(&b.Lower, &b.Upper, &b.Sent, &b.Inserted, &b.Duplicate, &b.Rejected)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("ledger of %s: %w", table, s.db.Classify(err))
+	b := Batch{Table: table}
+	found, err := s.one(ctx, x, "ledger of "+table, b.fields(), "SELECT "+batchColumns+" FROM rowmill_ledger WHERE table_name = ? AND batch = ?", table, id)
+	if !found {
+		return nil, err
 	}
 	return &b, nil
 }
@@ -204,24 +203,14 @@ const sourceColumns = "source, path, kind, loaded, loaded_lines, loaded_hash, he
 // Sources returns the sources of a table, newest first. It is restricted to a kind
 // and a path unless these are empty.
 func (s *Store) Sources(ctx context.Context, table, kind, path string) ([]Source, error) {
-	var out []Source
-	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
-		f := Source{Table: table}
-		var finished, started, updated int64
-		err := r.Scan(&f.Key, &f.Path, &f.Kind, &f.Loaded, &f.Lines, &f.Hash, &f.Head, &f.HeadHash, &f.Options,
-			&f.Sent, &f.Inserted, &f.Duplicate, &f.Rejected, &finished, &started, &updated)
-		f.Finished, f.Started, f.Updated = finished != 0, time.UnixMicro(started), time.UnixMicro(updated)
-		// Paths are compared here, because a server's collation may consider two
-		// different ones equal.
-		if (kind == "" || f.Kind == kind) && (path == "" || f.Path == path) {
-			out = append(out, f)
-		}
-		return err
+	all, err := list(ctx, s, "sources of "+table, func(r *sql.Rows, f *Source) error {
+		f.Table = table
+		return r.Scan(&f.Key, &f.Path, &f.Kind, &f.Loaded, &f.Lines, &f.Hash, &f.Head, &f.HeadHash, &f.Options,
+			&f.Sent, &f.Inserted, &f.Duplicate, &f.Rejected, &f.Finished, micros{&f.Started}, micros{&f.Updated})
 	}, "SELECT "+sourceColumns+" FROM rowmill_sources WHERE table_name = ? ORDER BY started_us DESC, source", table)
-	if err != nil {
-		return nil, fmt.Errorf("sources of %s: %w", table, err)
-	}
-	return out, nil
+	// Paths are compared here, because a server's collation may consider two different
+	// ones equal.
+	return slices.DeleteFunc(all, func(f Source) bool { return kind != "" && f.Kind != kind || path != "" && f.Path != path }), err
 }
 
 // ErrForgotten is the error if the information about a source was removed while it
@@ -231,45 +220,28 @@ var ErrForgotten = errors.New("its record was removed while it was loaded: its t
 // PutSource records a source, in the transaction of x. If the record of a partly
 // loaded file was removed meanwhile, it is not recorded again: ErrForgotten.
 func (s *Store) PutSource(ctx context.Context, x Exec, f *Source) error {
-	finished := 0
-	if f.Finished {
-		finished = 1
-	}
-	now := time.Now()
+	f.Updated = time.Now()
 	if f.Started.IsZero() {
-		f.Started = now
+		f.Started = f.Updated
 	}
-	f.Updated = now
+	now, what := f.Updated.UnixMicro(), "record how far "+f.Path+" is loaded"
 	n, err := s.exec(ctx, x, "UPDATE rowmill_sources SET loaded = ?, loaded_lines = ?, loaded_hash = ?, head = ?, head_hash = ?, options = ?, sent = ?, inserted = ?, "+
 		"duplicate = ?, rejected = ?, finished = ?, updated_us = ? WHERE table_name = ? AND source = ?",
-		f.Loaded, f.Lines, f.Hash, f.Head, f.HeadHash, f.Options, f.Sent, f.Inserted, f.Duplicate, f.Rejected, finished, now.UnixMicro(), f.Table, f.Key)
+		f.Loaded, f.Lines, f.Hash, f.Head, f.HeadHash, f.Options, f.Sent, f.Inserted, f.Duplicate, f.Rejected, bit(f.Finished), now, f.Table, f.Key)
 	if err == nil && n == 0 {
 		if f.Kind == FileSource && f.Loaded > 0 {
-			return fmt.Errorf("record how far %s is loaded: %w", f.Path, ErrForgotten)
+			return because(what, ErrForgotten)
 		}
-		_, err = s.exec(ctx, x, "INSERT INTO rowmill_sources (table_name, "+sourceColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-			f.Table, f.Key, f.Path, f.Kind, f.Loaded, f.Lines, f.Hash, f.Head, f.HeadHash, f.Options, f.Sent, f.Inserted, f.Duplicate, f.Rejected, finished,
-			f.Started.UnixMicro(), now.UnixMicro())
+		err = s.insert(ctx, x, "rowmill_sources (table_name, "+sourceColumns+")", []any{f.Table, f.Key, f.Path, f.Kind, f.Loaded, f.Lines, f.Hash,
+			f.Head, f.HeadHash, f.Options, f.Sent, f.Inserted, f.Duplicate, f.Rejected, bit(f.Finished), f.Started.UnixMicro(), now})
 	}
-	if err != nil {
-		return fmt.Errorf("record how far %s is loaded: %w", f.Path, err)
-	}
-	return nil
+	return because(what, err)
 }
 
 // Cuts returns the cuts of a file, in order.
 func (s *Store) Cuts(ctx context.Context, table, source string) ([]Cut, error) {
-	var out []Cut
-	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
-		var c Cut
-		err := r.Scan(&c.From, &c.To, &c.Line, &c.Lines, &c.Hash)
-		out = append(out, c)
-		return err
-	}, "SELECT lower_byte, upper_byte, line, line_count, hash FROM rowmill_cuts WHERE table_name = ? AND source = ? ORDER BY lower_byte", table, source)
-	if err != nil {
-		return nil, fmt.Errorf("batches of %s: %w", table, err)
-	}
-	return out, nil
+	return list(ctx, s, "batches of "+table, func(r *sql.Rows, c *Cut) error { return r.Scan(&c.From, &c.To, &c.Line, &c.Lines, &c.Hash) },
+		"SELECT lower_byte, upper_byte, line, line_count, hash FROM rowmill_cuts WHERE table_name = ? AND source = ? ORDER BY lower_byte", table, source)
 }
 
 // PutCuts records cuts of a file. It returns once they are committed.
@@ -277,42 +249,59 @@ func (s *Store) PutCuts(ctx context.Context, table, source string, cuts []Cut) e
 	if len(cuts) == 0 {
 		return nil
 	}
-	var args []any
-	for _, c := range cuts {
-		args = append(args, table, source, c.From, c.To, c.Line, c.Lines, c.Hash)
+	rows := make([][]any, len(cuts))
+	for i, c := range cuts {
+		rows[i] = []any{table, source, c.From, c.To, c.Line, c.Lines, c.Hash}
 	}
-	q := "INSERT INTO rowmill_cuts (table_name, source, lower_byte, upper_byte, line, line_count, hash) VALUES (?, ?, ?, ?, ?, ?, ?)" +
-		strings.Repeat(", (?, ?, ?, ?, ?, ?, ?)", len(cuts)-1)
-	if _, err := s.exec(ctx, s.DB(), q, args...); err != nil {
-		return fmt.Errorf("record the batches of %s: %w", table, err)
+	return because("record the batches of "+table,
+		s.insert(ctx, s.DB(), "rowmill_cuts (table_name, source, lower_byte, upper_byte, line, line_count, hash)", rows...))
+}
+
+// notedAtATime is how many batches one statement names.
+const notedAtATime = 500
+
+// batchesOf calls fn with portions of ids: the rest of a statement on their lines of
+// the ledger, and its values.
+func batchesOf(table string, ids []string, fn func(from string, args []any) error) error {
+	for part := range slices.Chunk(ids, notedAtATime) {
+		args := []any{table}
+		for _, id := range part {
+			args = append(args, id)
+		}
+		if err := fn(" FROM rowmill_ledger WHERE table_name = ? AND batch IN "+places(len(part)), args); err != nil {
+			return fmt.Errorf("ledger of %s: %w", table, err)
+		}
 	}
 	return nil
 }
 
-// notedAtATime is how many batches one query looks for.
-const notedAtATime = 500
-
 // NotedOf returns the batches of a source that are in the ledger, by their ids.
 func (s *Store) NotedOf(ctx context.Context, table, source string, cuts []Cut) (map[string]Batch, error) {
 	out := map[string]Batch{}
-	for part := range slices.Chunk(cuts, notedAtATime) {
-		args := []any{table}
-		for _, c := range part {
-			args = append(args, c.ID(source))
-		}
-		err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
+	ids := make([]string, len(cuts))
+	for i, c := range cuts {
+		ids[i] = c.ID(source)
+	}
+	err := batchesOf(table, ids, func(from string, args []any) error {
+		return engine.Each(ctx, s.db, s.DB(), func(r *sql.Rows) error {
 			b := Batch{Table: table}
-			err := r.Scan(&b.ID, &b.Lower, &b.Upper, &b.Sent, &b.Inserted, &b.Duplicate, &b.Rejected)
+			err := r.Scan(b.fields()...)
 			out[b.ID] = b
 			return err
-		}, "SELECT batch, lower_pos, upper_pos, sent, inserted, duplicate, rejected FROM rowmill_ledger WHERE table_name = ? AND batch IN (?"+
-			strings.Repeat(", ?", len(part)-1)+")", args...)
-		if err != nil {
-			return nil, fmt.Errorf("ledger of %s: %w", table, err)
-		}
+		}, "SELECT "+batchColumns+from, args...)
+	})
+	if err != nil {
+		return nil, err
 	}
 	return out, nil
 }
+
+// The statements that remove records of a source.
+const (
+	removeSource  = "DELETE FROM rowmill_sources WHERE table_name = ? AND source = ?"
+	removeCuts    = "DELETE FROM rowmill_cuts WHERE table_name = ? AND source = ?"
+	removeBatches = "DELETE FROM rowmill_ledger WHERE table_name = ? AND batch LIKE ?"
+)
 
 // Settle records the loaded offset of a source and the extents of its rows, and
 // removes the cuts up to there, in one transaction. Its lines of the ledger are
@@ -325,7 +314,7 @@ func (s *Store) Settle(ctx context.Context, f *Source, extents []Extent) error {
 		if err := s.putExtents(ctx, tx, f, extents); err != nil {
 			return err
 		}
-		_, err := s.exec(ctx, tx, "DELETE FROM rowmill_cuts WHERE table_name = ? AND source = ? AND upper_byte <= ?", f.Table, f.Key, f.Loaded)
+		_, err := s.exec(ctx, tx, removeCuts+" AND upper_byte <= ?", f.Table, f.Key, f.Loaded)
 		return err
 	})
 }
@@ -338,10 +327,10 @@ func (s *Store) Unload(ctx context.Context, f *Source) error {
 		if err := s.PutSource(ctx, tx, &fresh); err != nil {
 			return err
 		}
-		if _, err := s.exec(ctx, tx, "DELETE FROM rowmill_ledger WHERE table_name = ? AND batch LIKE ? AND inserted = 0", f.Table, f.Key+"@%"); err != nil {
-			return fmt.Errorf("ledger of %s: %w", f.Table, err)
+		if err := s.run(ctx, tx, "ledger of "+f.Table, removeBatches+" AND inserted = 0", f.Table, f.Key+"@%"); err != nil {
+			return err
 		}
-		_, err := s.exec(ctx, tx, "DELETE FROM rowmill_cuts WHERE table_name = ? AND source = ?", f.Table, f.Key)
+		_, err := s.exec(ctx, tx, removeCuts, f.Table, f.Key)
 		return err
 	})
 }
@@ -363,16 +352,10 @@ func (s *Store) Acknowledge(ctx context.Context, f *Source, ids []string) error 
 			return engine.Hinted(fmt.Errorf("record that %s is loaded up to byte %d: the database has a later position, or none", f.Path, f.Loaded),
 				"one spool for each machine: a copy of another's has to be emptied first")
 		}
-		for part := range slices.Chunk(ids, notedAtATime) {
-			args := []any{f.Table}
-			for _, id := range part {
-				args = append(args, id)
-			}
-			if _, err := s.exec(ctx, tx, "DELETE FROM rowmill_ledger WHERE table_name = ? AND batch IN (?"+strings.Repeat(", ?", len(part)-1)+")", args...); err != nil {
-				return fmt.Errorf("ledger of %s: %w", f.Table, err)
-			}
-		}
-		return nil
+		return batchesOf(f.Table, ids, func(from string, args []any) error {
+			_, err := s.exec(ctx, tx, "DELETE"+from, args...)
+			return err
+		})
 	})
 }
 
@@ -380,13 +363,7 @@ func (s *Store) Acknowledge(ctx context.Context, f *Source, ids []string) error 
 // files and of streams. Until then they prevent a batch that a server has delayed
 // since the death of its loader from being committed in addition to its repetition.
 func (s *Store) Tidy(ctx context.Context, table string, before time.Time) error {
-	old := map[string]bool{}
-	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
-		var key string
-		err := r.Scan(&key)
-		old[key] = true
-		return err
-	}, "SELECT DISTINCT SUBSTR(batch, 1, 16) FROM rowmill_ledger WHERE table_name = ? AND at_us < ?", table, before.UnixMicro())
+	old, err := engine.List[string](ctx, s.db, s.DB(), "SELECT DISTINCT SUBSTR(batch, 1, 16) FROM rowmill_ledger WHERE table_name = ? AND at_us < ?", table, before.UnixMicro())
 	if err != nil {
 		return fmt.Errorf("ledger of %s: %w", table, err)
 	}
@@ -396,28 +373,23 @@ func (s *Store) Tidy(ctx context.Context, table string, before time.Time) error 
 	}
 	for _, f := range all {
 		past := f.Updated.Before(before)
-		if old[f.Key] && (f.Kind == StreamSource || f.Kind == FileSource && f.Finished && past) {
-			q, args := "DELETE FROM rowmill_ledger WHERE table_name = ? AND batch LIKE ? AND at_us < ?", []any{table, f.Key + "@%", before.UnixMicro()}
+		if slices.Contains(old, f.Key) && (f.Kind == StreamSource || f.Kind == FileSource && f.Finished && past) {
+			q, args := removeBatches+" AND at_us < ?", []any{table, f.Key + "@%", before.UnixMicro()}
 			if f.Kind == FileSource { // another load may have continued it meanwhile
 				q += " AND EXISTS (SELECT 1 FROM rowmill_sources AS s WHERE s.table_name = ? AND s.source = ? AND s.finished = 1 AND s.updated_us < ?)"
 				args = append(args, table, f.Key, before.UnixMicro())
 			}
-			if _, err := s.exec(ctx, s.DB(), q, args...); err != nil {
-				return fmt.Errorf("ledger of %s: %w", table, err)
+			if err := s.run(ctx, s.DB(), "ledger of "+table, q, args...); err != nil {
+				return err
 			}
 		}
 		if f.Kind == StreamSource && past {
-			if _, err := s.exec(ctx, s.DB(), "DELETE FROM rowmill_sources WHERE table_name = ? AND source = ?", table, f.Key); err != nil {
-				return fmt.Errorf("sources of %s: %w", table, err)
+			if err := s.run(ctx, s.DB(), "sources of "+table, removeSource, table, f.Key); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
-}
-
-// within runs fn in a transaction.
-func (s *Store) within(ctx context.Context, fn func(*sql.Tx) error) error {
-	return engine.InTx(ctx, s.db, s.db.SQL(), nil, fn)
 }
 
 // An Extent is a range of positions in which a source had rows. Rows is the minimum
@@ -439,18 +411,11 @@ var Accepted = Extent{Period: rolling.Period{From: math.MinInt64 + 1, To: math.M
 // Extents returns where the rows of a loaded source lie, in order. It is what
 // the ledger's lines come to, which go a day after the source was loaded.
 func (s *Store) Extents(ctx context.Context, table, source string) ([]Extent, error) {
-	var out []Extent
-	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
-		var e Extent
+	return list(ctx, s, "where rows of sources of "+table+" lie", func(r *sql.Rows, e *Extent) error {
 		err := r.Scan(&e.From, &e.To, &e.Rows)
 		e.To++
-		out = append(out, e)
 		return err
 	}, "SELECT lower_pos, upper_pos, row_count FROM rowmill_loaded WHERE table_name = ? AND source = ? ORDER BY lower_pos, upper_pos", table, source)
-	if err != nil {
-		return nil, fmt.Errorf("where rows of sources of %s lie: %w", table, err)
-	}
-	return out, nil
 }
 
 // extentsAtATime is how many extents one statement inserts.
@@ -461,20 +426,15 @@ const extentsAtATime = 200
 func (s *Store) putExtents(ctx context.Context, x Exec, f *Source, all []Extent) error {
 	_, err := s.exec(ctx, x, "DELETE FROM rowmill_loaded WHERE table_name = ? AND source = ?", f.Table, f.Key)
 	for part := range slices.Chunk(all, extentsAtATime) {
-		if err != nil {
-			break
+		rows := make([][]any, len(part))
+		for i, e := range part {
+			rows[i] = []any{f.Table, f.Key, e.From, e.To - 1, e.Rows}
 		}
-		var args []any
-		for _, e := range part {
-			args = append(args, f.Table, f.Key, e.From, e.To-1, e.Rows)
+		if err == nil {
+			err = s.insert(ctx, x, "rowmill_loaded (table_name, source, lower_pos, upper_pos, row_count)", rows...)
 		}
-		_, err = s.exec(ctx, x, "INSERT INTO rowmill_loaded (table_name, source, lower_pos, upper_pos, row_count) VALUES (?, ?, ?, ?, ?)"+
-			strings.Repeat(", (?, ?, ?, ?, ?)", len(part)-1), args...)
 	}
-	if err != nil {
-		return fmt.Errorf("record where the rows of %s lie: %w", f.Path, err)
-	}
-	return nil
+	return because("record where the rows of "+f.Path+" lie", err)
 }
 
 // PutExtents replaces the extents of a source.
@@ -487,18 +447,16 @@ func (s *Store) PutExtents(ctx context.Context, f *Source, all []Extent) error {
 // removed.
 func (s *Store) ForgetSource(ctx context.Context, f *Source, there []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error {
-		if err := s.putExtents(ctx, tx, f, there); err != nil {
-			return err
-		}
-		for _, q := range []string{"DELETE FROM rowmill_sources WHERE table_name = ? AND source = ?", "DELETE FROM rowmill_cuts WHERE table_name = ? AND source = ?"} {
-			if _, err := s.exec(ctx, tx, q, f.Table, f.Key); err != nil {
-				return fmt.Errorf("remove the record of what was loaded of %s: %w", f.Path, err)
+		err := s.putExtents(ctx, tx, f, there)
+		for _, q := range []string{removeSource, removeCuts} {
+			if err == nil {
+				err = s.run(ctx, tx, "remove the record of what was loaded of "+f.Path, q, f.Table, f.Key)
 			}
 		}
-		if _, err := s.exec(ctx, tx, "DELETE FROM rowmill_ledger WHERE table_name = ? AND batch LIKE ?", f.Table, f.Key+"@%"); err != nil {
-			return fmt.Errorf("ledger of %s: %w", f.Table, err)
+		if err != nil {
+			return err
 		}
-		return nil
+		return s.run(ctx, tx, "ledger of "+f.Table, removeBatches, f.Table, f.Key+"@%")
 	})
 }
 
@@ -520,8 +478,8 @@ func (s *Store) ResetRows(ctx context.Context, x Exec, table string) error {
 		{"UPDATE rowmill_states SET state = ?, updated_us = ? WHERE table_name = ?", []any{Dropped, time.Now().UnixMicro(), table}},
 		{"UPDATE rowmill_tables SET sealed_to = ? WHERE name = ?", []any{int64(math.MinInt64), table}},
 	} {
-		if _, err := s.exec(ctx, x, q.text, q.args...); err != nil {
-			return fmt.Errorf("begin a new ledger for %s: %w", table, err)
+		if err := s.run(ctx, x, "begin a new ledger for "+table, q.text, q.args...); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
 )
@@ -90,8 +91,8 @@ func schema(text string) []string {
 // Ensure creates missing tables.
 func (s *Store) Ensure(ctx context.Context) error {
 	for _, q := range s.Statements() {
-		if _, err := s.db.SQL().ExecContext(ctx, q); err != nil {
-			return fmt.Errorf("create rowmill's own tables: %s: %w", strings.SplitN(q, " (", 2)[0], s.db.Classify(err))
+		if err := s.run(ctx, s.DB(), "create rowmill's own tables: "+strings.SplitN(q, " (", 2)[0], q); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -108,18 +109,6 @@ func (s *Store) Statements(of ...string) []string {
 		}
 	}
 	return out
-}
-
-func (s *Store) exec(ctx context.Context, x Exec, q string, args ...any) (int64, error) {
-	r, err := x.ExecContext(ctx, s.db.Bind(q), args...)
-	if err != nil {
-		return 0, s.db.Classify(err)
-	}
-	return r.RowsAffected()
-}
-
-func (s *Store) query(ctx context.Context, x Exec, scan func(*sql.Rows) error, q string, args ...any) error {
-	return engine.Each(ctx, s.db, x, scan, q, args...)
 }
 
 // Missing returns the names of the missing tables.
@@ -141,4 +130,83 @@ func (s *Store) Missing(ctx context.Context) ([]string, error) {
 func nameOf(create string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(create, "CREATE TABLE IF NOT EXISTS "), " ")
 	return name
+}
+
+// exec executes a statement and returns the number of rows that it affected.
+func (s *Store) exec(ctx context.Context, x Exec, q string, args ...any) (int64, error) {
+	r, err := x.ExecContext(ctx, s.db.Bind(q), args...)
+	if err != nil {
+		return 0, s.db.Classify(err)
+	}
+	return r.RowsAffected()
+}
+
+// run executes a statement; what begins its error.
+func (s *Store) run(ctx context.Context, x Exec, what, q string, args ...any) error {
+	_, err := s.exec(ctx, x, q, args...)
+	return because(what, err)
+}
+
+// insert inserts rows into a table with its columns, as "t (a, b)".
+func (s *Store) insert(ctx context.Context, x Exec, into string, rows ...[]any) error {
+	row := places(len(rows[0]))
+	_, err := s.exec(ctx, x, "INSERT INTO "+into+" VALUES "+row+strings.Repeat(", "+row, len(rows)-1), slices.Concat(rows...)...)
+	return err
+}
+
+// places returns n placeholders: (?, ?).
+func places(n int) string { return "(?" + strings.Repeat(", ?", n-1) + ")" }
+
+// one reads a row, and reports whether there is one.
+func (s *Store) one(ctx context.Context, x Exec, what string, into []any, q string, args ...any) (bool, error) {
+	err := x.QueryRowContext(ctx, s.db.Bind(q), args...).Scan(into...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, because(what, s.db.Classify(err))
+}
+
+// list reads the rows of a query.
+func list[T any](ctx context.Context, s *Store, what string, scan func(*sql.Rows, *T) error, q string, args ...any) (out []T, err error) {
+	err = engine.Each(ctx, s.db, s.DB(), func(r *sql.Rows) error {
+		var row T
+		err := scan(r, &row)
+		out = append(out, row)
+		return err
+	}, q, args...)
+	if err != nil {
+		return nil, because(what, err)
+	}
+	return out, nil
+}
+
+// within runs fn in a transaction.
+func (s *Store) within(ctx context.Context, fn func(*sql.Tx) error) error {
+	return engine.InTx(ctx, s.db, s.db.SQL(), nil, fn)
+}
+
+func because(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// micros reads microseconds since 1970 into a time.
+type micros struct{ at *time.Time }
+
+// Scan implements sql.Scanner.
+func (m micros) Scan(from any) error {
+	var us sql.Null[int64]
+	err := us.Scan(from)
+	*m.at = time.UnixMicro(us.V)
+	return err
+}
+
+// bit is how tables store a bool.
+func bit(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
 }

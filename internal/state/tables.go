@@ -20,24 +20,19 @@ type Declared struct {
 	Text string
 	// Period is the period in force, in the syntax of rolling.Parse: the result of
 	// "auto", if declared so.
-	Period           string
-	Revision         int64
-	Created, Updated time.Time
+	Period   string
+	Revision int64
+	Created  time.Time
 }
 
 // Declared returns the applied declaration of the table, or nil.
 func (s *Store) Declared(ctx context.Context, table string) (*Declared, error) {
 	d := Declared{Name: table}
-	var created, updated int64
-	err := s.DB().QueryRowContext(ctx, s.db.Bind("SELECT declaration, period, revision, created_us, updated_us FROM rowmill_tables WHERE name = ?"), table).
-		Scan(&d.Text, &d.Period, &d.Revision, &created, &updated)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
+	found, err := s.one(ctx, s.DB(), "the declaration applied for "+table, []any{&d.Text, &d.Period, &d.Revision, micros{&d.Created}},
+		"SELECT declaration, period, revision, created_us FROM rowmill_tables WHERE name = ?", table)
+	if !found {
+		return nil, err
 	}
-	if err != nil {
-		return nil, fmt.Errorf("the declaration applied for %s: %w", table, s.db.Classify(err))
-	}
-	d.Created, d.Updated = time.UnixMicro(created), time.UnixMicro(updated)
 	return &d, nil
 }
 
@@ -46,12 +41,28 @@ func (s *Store) Declare(ctx context.Context, x Exec, table, text, period string)
 	now := time.Now().UnixMicro()
 	n, err := s.exec(ctx, x, "UPDATE rowmill_tables SET declaration = ?, period = ?, revision = revision + 1, updated_us = ? WHERE name = ?", text, period, now, table)
 	if err == nil && n == 0 {
-		_, err = s.exec(ctx, x, "INSERT INTO rowmill_tables (name, declaration, period, revision, sealed_to, created_us, updated_us) VALUES (?, ?, ?, 1, ?, ?, ?)", table, text, period, int64(math.MinInt64), now, now)
+		err = s.insert(ctx, x, "rowmill_tables (name, declaration, period, revision, sealed_to, created_us, updated_us)",
+			[]any{table, text, period, 1, int64(math.MinInt64), now, now})
 	}
-	if err != nil {
-		return fmt.Errorf("record the declaration of %s: %w", table, err)
+	return because("record the declaration of "+table, err)
+}
+
+// RemoveDeclaration removes the declaration that was applied for a table. What is known of
+// its periods stays.
+func (s *Store) RemoveDeclaration(ctx context.Context, x Exec, table string) error {
+	return s.run(ctx, x, "remove the declaration of "+table, "DELETE FROM rowmill_tables WHERE name = ?", table)
+}
+
+// Undeclare removes a table's applied declaration, and all other information about
+// it except the log of actions.
+func (s *Store) Undeclare(ctx context.Context, x Exec, table string) error {
+	err := s.RemoveDeclaration(ctx, x, table)
+	for _, from := range []string{"rowmill_states", "rowmill_leaders"} {
+		if err == nil {
+			err = s.run(ctx, x, "remove the declaration of "+table, "DELETE FROM "+from+" WHERE table_name = ?", table)
+		}
 	}
-	return nil
+	return err
 }
 
 // An Action is a completed or failed operation.
@@ -64,59 +75,38 @@ type Action struct {
 	Error  string
 	// Locked reports that it failed because a lock was not granted.
 	Locked bool
-	By     string // host and process
+	By     string // host and process; Log fills it in
 }
 
 // keepActions is the number of actions kept per table, trimActions the number that
 // are removed at a time.
 const keepActions, trimActions = 1000, 10000
 
-// Log records an action. The log is for users: nothing depends on it.
+// Log records an action of this process. The log is for users: nothing depends on it.
 func (s *Store) Log(ctx context.Context, a Action) error {
-	if a.By == "" {
-		a.By = Me()
-	}
-	at := a.At.UnixMicro()
-	locked := 0
-	if a.Locked {
-		locked = 1
-	}
-	_, err := s.exec(ctx, s.DB(), "INSERT INTO rowmill_actions (table_name, at_us, serial, action, detail, took_us, error, locked, by_whom) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		a.Table, at, time.Now().UnixNano()%1e9*10000+int64(os.Getpid()%10000), a.Action, a.Detail, a.Took.Microseconds(), a.Error, locked, a.By)
-	if err != nil {
-		return fmt.Errorf("log of %s: %w", a.Table, err)
-	}
-	return nil
+	err := s.insert(ctx, s.DB(), "rowmill_actions (table_name, at_us, serial, action, detail, took_us, error, locked, by_whom)",
+		[]any{a.Table, a.At.UnixMicro(), time.Now().UnixNano()%1e9*10000 + int64(os.Getpid()%10000), a.Action, a.Detail, a.Took.Microseconds(), a.Error, bit(a.Locked), Me()})
+	return because("log of "+a.Table, err)
 }
 
 // Actions returns the last n actions of a table, newest first.
 func (s *Store) Actions(ctx context.Context, table string, n int) ([]Action, error) {
-	var out []Action
-	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
-		a := Action{Table: table}
-		var at, took, locked int64
-		err := r.Scan(&at, &a.Action, &a.Detail, &took, &a.Error, &locked, &a.By)
-		a.Locked = locked != 0
-		a.At, a.Took = time.UnixMicro(at), time.Duration(took)*time.Microsecond
-		out = append(out, a)
+	return list(ctx, s, "log of "+table, func(r *sql.Rows, a *Action) error {
+		var took int64
+		err := r.Scan(micros{&a.At}, &a.Action, &a.Detail, &took, &a.Error, &a.Locked, &a.By)
+		a.Table, a.Took = table, time.Duration(took)*time.Microsecond
 		return err
 	}, fmt.Sprintf("SELECT at_us, action, detail, took_us, error, locked, by_whom FROM rowmill_actions WHERE table_name = ? ORDER BY at_us DESC, serial DESC LIMIT %d", n), table)
-	if err != nil {
-		return nil, fmt.Errorf("log of %s: %w", table, err)
-	}
-	return out, nil
 }
 
 // TrimActions removes the oldest actions of a table, beyond the newest ones that are
 // kept.
 func (s *Store) TrimActions(ctx context.Context, table string) error {
-	at := func(order string, offset int) (pos int64, err error) {
-		q := fmt.Sprintf("SELECT at_us FROM rowmill_actions WHERE table_name = ? ORDER BY at_us %s LIMIT 1 OFFSET %d", order, offset)
-		err = s.DB().QueryRowContext(ctx, s.db.Bind(q), table).Scan(&pos)
-		if errors.Is(err, sql.ErrNoRows) {
-			return math.MaxInt64, nil
-		}
-		return pos, s.db.Classify(err)
+	at := func(order string, offset int) (int64, error) {
+		pos := int64(math.MaxInt64)
+		_, err := s.one(ctx, s.DB(), "log of "+table, []any{&pos},
+			fmt.Sprintf("SELECT at_us FROM rowmill_actions WHERE table_name = ? ORDER BY at_us %s LIMIT 1 OFFSET %d", order, offset), table)
+		return pos, err
 	}
 	kept, err := at("DESC", keepActions-1)
 	if err != nil || kept == math.MaxInt64 {
@@ -126,8 +116,7 @@ func (s *Store) TrimActions(ctx context.Context, table string) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.exec(ctx, s.DB(), "DELETE FROM rowmill_actions WHERE table_name = ? AND at_us < ?", table, min(kept, some))
-	return err
+	return s.run(ctx, s.DB(), "log of "+table, "DELETE FROM rowmill_actions WHERE table_name = ? AND at_us < ?", table, min(kept, some))
 }
 
 // A Leader is a process that leads a lane of a table, or was the last to do so.
@@ -141,32 +130,18 @@ func (s *Store) Beat(ctx context.Context, table, lane string) error {
 	now := time.Now().UnixMicro()
 	n, err := s.exec(ctx, s.DB(), "UPDATE rowmill_leaders SET by_whom = ?, at_us = ? WHERE table_name = ? AND lane = ?", Me(), now, table, lane)
 	if err == nil && n == 0 {
-		_, err = s.exec(ctx, s.DB(), "INSERT INTO rowmill_leaders (table_name, lane, by_whom, at_us) VALUES (?, ?, ?, ?)", table, lane, Me(), now)
+		err = s.insert(ctx, s.DB(), "rowmill_leaders (table_name, lane, by_whom, at_us)", []any{table, lane, Me(), now})
 		if errors.Is(err, engine.ErrDuplicateKey) { // the row exists; the UPDATE was in the same microsecond, and the server counts only changed rows
 			err = nil
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("record the leader of %s: %w", table, err)
-	}
-	return nil
+	return because("record the leader of "+table, err)
 }
 
 // Leaders returns the leaders of a table, newest first.
 func (s *Store) Leaders(ctx context.Context, table string) ([]Leader, error) {
-	var out []Leader
-	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
-		var l Leader
-		var at int64
-		err := r.Scan(&l.Lane, &l.By, &at)
-		l.At = time.UnixMicro(at)
-		out = append(out, l)
-		return err
-	}, "SELECT lane, by_whom, at_us FROM rowmill_leaders WHERE table_name = ? ORDER BY at_us DESC", table)
-	if err != nil {
-		return nil, fmt.Errorf("leaders of %s: %w", table, err)
-	}
-	return out, nil
+	return list(ctx, s, "leaders of "+table, func(r *sql.Rows, l *Leader) error { return r.Scan(&l.Lane, &l.By, micros{&l.At}) },
+		"SELECT lane, by_whom, at_us FROM rowmill_leaders WHERE table_name = ? ORDER BY at_us DESC", table)
 }
 
 // Me returns the name of this process in logs: host and process id.
@@ -178,44 +153,18 @@ func Me() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-// Undeclare removes a table's applied declaration, and all other information about
-// it except the log of actions.
-func (s *Store) Undeclare(ctx context.Context, x Exec, table string) error {
-	for _, q := range []string{"DELETE FROM rowmill_tables WHERE name = ?", "DELETE FROM rowmill_states WHERE table_name = ?", "DELETE FROM rowmill_leaders WHERE table_name = ?"} {
-		if _, err := s.exec(ctx, x, q, table); err != nil {
-			return fmt.Errorf("remove the declaration of %s: %w", table, err)
-		}
-	}
-	return nil
-}
-
-// RemoveDeclaration removes the declaration that was applied for a table. What is known of
-// its periods stays.
-func (s *Store) RemoveDeclaration(ctx context.Context, x Exec, table string) error {
-	if _, err := s.exec(ctx, x, "DELETE FROM rowmill_tables WHERE name = ?", table); err != nil {
-		return fmt.Errorf("remove the declaration of %s: %w", table, err)
-	}
-	return nil
-}
-
 // SealedTo notes that all periods up to a position are sealed. It never goes
 // back.
 func (s *Store) SealedTo(ctx context.Context, x Exec, table string, to int64) error {
-	if _, err := s.exec(ctx, x, "UPDATE rowmill_tables SET sealed_to = ? WHERE name = ? AND sealed_to < ?", to, table, to); err != nil {
-		return fmt.Errorf("record up to where %s is sealed: %w", table, err)
-	}
-	return nil
+	return s.run(ctx, x, "record up to where "+table+" is sealed", "UPDATE rowmill_tables SET sealed_to = ? WHERE name = ? AND sealed_to < ?", to, table, to)
 }
 
 // SealedUpTo returns the position up to which all periods of a table that refuses
 // late rows are sealed; the lowest position if there are none.
 func (s *Store) SealedUpTo(ctx context.Context, table string) (int64, error) {
 	to := int64(math.MinInt64)
-	err := s.DB().QueryRowContext(ctx, s.db.Bind("SELECT sealed_to FROM rowmill_tables WHERE name = ?"), table).Scan(&to)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return 0, fmt.Errorf("up to where %s is sealed: %w", table, s.db.Classify(err))
-	}
-	return to, nil
+	_, err := s.one(ctx, s.DB(), "up to where "+table+" is sealed", []any{&to}, "SELECT sealed_to FROM rowmill_tables WHERE name = ?", table)
+	return to, err
 }
 
 // States of a period. A period that the store doesn't know is open.
@@ -246,8 +195,9 @@ type Period struct {
 	Rebuilt bool
 	// Archive is the path of the file, ArchiveSum its checksum.
 	Archive, ArchiveSum string
-	Updated             time.Time
 }
+
+const periodColumns = "lower_pos, upper_pos, name, state, row_count, checksum, checked_pos, rebuilt, archive, archive_sum"
 
 // Periods returns the recorded periods of a table in order, including dropped ones.
 func (s *Store) Periods(ctx context.Context, table string) ([]Period, error) {
@@ -261,20 +211,10 @@ func (s *Store) PeriodsFrom(ctx context.Context, table string, from int64) ([]Pe
 }
 
 func (s *Store) periods(ctx context.Context, table, where string, args ...any) ([]Period, error) {
-	var out []Period
-	err := s.query(ctx, s.DB(), func(r *sql.Rows) error {
-		p := Period{Table: table}
-		var rebuilt, updated int64
-		err := r.Scan(&p.From, &p.To, &p.Name, &p.State, &p.Rows, &p.Checksum, &p.Checked, &rebuilt, &p.Archive, &p.ArchiveSum, &updated)
-		p.Rebuilt, p.Updated = rebuilt != 0, time.UnixMicro(updated)
-		out = append(out, p)
-		return err
-	}, "SELECT lower_pos, upper_pos, name, state, row_count, checksum, checked_pos, rebuilt, archive, archive_sum, updated_us "+
-		"FROM rowmill_states WHERE table_name = ?"+where+" ORDER BY lower_pos", append([]any{table}, args...)...)
-	if err != nil {
-		return nil, fmt.Errorf("periods of %s: %w", table, err)
-	}
-	return out, nil
+	return list(ctx, s, "periods of "+table, func(r *sql.Rows, p *Period) error {
+		p.Table = table
+		return r.Scan(&p.From, &p.To, &p.Name, &p.State, &p.Rows, &p.Checksum, &p.Checked, &p.Rebuilt, &p.Archive, &p.ArchiveSum)
+	}, "SELECT "+periodColumns+" FROM rowmill_states WHERE table_name = ?"+where+" ORDER BY lower_pos", append([]any{table}, args...)...)
 }
 
 // Put records a period, in the transaction of x. It replaces the records of all
@@ -283,23 +223,12 @@ func (s *Store) Put(ctx context.Context, x Exec, p Period) error {
 	if err := s.Forget(ctx, x, p.Table, p.Period); err != nil {
 		return err
 	}
-	var rebuilt int64
-	if p.Rebuilt {
-		rebuilt = 1
-	}
-	_, err := s.exec(ctx, x, "INSERT INTO rowmill_states (table_name, lower_pos, upper_pos, name, state, row_count, checksum, checked_pos, rebuilt, archive, archive_sum, updated_us) "+
-		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", p.Table, p.From, p.To, p.Name, p.State, p.Rows, p.Checksum, p.Checked, rebuilt, p.Archive, p.ArchiveSum, time.Now().UnixMicro())
-	if err != nil {
-		return fmt.Errorf("period %s of %s: %w", p.Name, p.Table, err)
-	}
-	return nil
+	err := s.insert(ctx, x, "rowmill_states (table_name, "+periodColumns+", updated_us)",
+		[]any{p.Table, p.From, p.To, p.Name, p.State, p.Rows, p.Checksum, p.Checked, bit(p.Rebuilt), p.Archive, p.ArchiveSum, time.Now().UnixMicro()})
+	return because(fmt.Sprintf("period %s of %s", p.Name, p.Table), err)
 }
 
 // Forget removes the records of periods within the bounds: they are open.
 func (s *Store) Forget(ctx context.Context, x Exec, table string, within rolling.Period) error {
-	_, err := s.exec(ctx, x, "DELETE FROM rowmill_states WHERE table_name = ? AND lower_pos >= ? AND upper_pos <= ?", table, within.From, within.To)
-	if err != nil {
-		return fmt.Errorf("periods of %s: %w", table, err)
-	}
-	return nil
+	return s.run(ctx, x, "periods of "+table, "DELETE FROM rowmill_states WHERE table_name = ? AND lower_pos >= ? AND upper_pos <= ?", table, within.From, within.To)
 }
