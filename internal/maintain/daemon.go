@@ -242,13 +242,13 @@ func (d *Daemon) left(ctx context.Context, lanes []Lane) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	waits := slices.ContainsFunc(tasks, func(task Task) bool { return t.shared.waits(task.ID()) })
+	waits := slices.ContainsFunc(tasks, func(task Task) bool { return t.waits(task.ID()) })
 	var out []string
 	for _, task := range tasks {
 		if task.Kind == Rollup || task.Due > v.Now || task.PutOff || !slices.Contains(lanes, task.Kind.lane()) {
 			continue
 		}
-		if t.shared.waits(task.ID()) || waits && task.Behind {
+		if t.waits(task.ID()) || waits && task.Behind {
 			continue
 		}
 		what := string(task.Kind) + " " + label(task)

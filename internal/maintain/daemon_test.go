@@ -2,6 +2,7 @@ package maintain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,13 @@ func TestOnceDoesAll(t *testing.T) {
 		}
 		w.now = at(19.6) // each is sealed, and checked again
 		w.keep()
+		v, err := w.View(t.Context())
+		must(t, err)
+		w.failed.open.Store(string(Check), true)
+		must(t, w.Do(t.Context(), Task{Kind: Check, Parts: v.Parts[:1]}, v))
+		if !slices.ContainsFunc(w.actions(), func(a state.Action) bool { return a.Action == string(Check) }) {
+			t.Error("a check that found nothing has left the failure before it as the log's last word")
+		}
 		for hour := range 8 {
 			w.insert(at(float64(hour)+0.9), 9)
 		}

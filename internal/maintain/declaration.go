@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain/rollup"
@@ -40,78 +41,18 @@ type shared struct {
 	failed failures
 	turns  sync.Mutex
 	gate   gate
-
-	mu sync.Mutex
-	// waiting are the tasks that were not yet possible at their last attempt, for
-	// example because a bucket of a roll-up isn't over.
-	waiting map[string]bool
-	last    *followed // nil until Follow has read one
-	stale   bool      // the table has changed since last was read
-	said    *followed // the one that the log names last
-	passed  mark      // declaration of the latest pass of the create lane
-}
-
-// firstPass records a pass under a declaration, and reports whether the preceding
-// pass was under another one, or didn't exist.
-func (s *shared) firstPass(m mark) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	first := s.passed != m
-	s.passed = m
-	return first
-}
-
-// wait records whether a task has to wait for its time.
-func (s *shared) wait(task string, waits bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.waiting == nil {
-		s.waiting = map[string]bool{}
-	}
-	if waits {
-		s.waiting[task] = true
-	} else {
-		delete(s.waiting, task)
-	}
+	// waiting are the IDs of the tasks that were not yet possible at their last attempt,
+	// for example because a bucket of a roll-up isn't over.
+	waiting sync.Map
+	last    atomic.Pointer[followed] // nil until Follow has read one
+	stale   atomic.Bool              // the table has changed since last was read
+	said    atomic.Pointer[followed] // the one that the log names last
+	passed  atomic.Pointer[mark]     // declaration of the latest pass of the create lane
 }
 
 func (s *shared) waits(task string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.waiting[task]
-}
-
-// followed returns the last declaration read, and whether it must be read again.
-func (s *shared) followed() (f *followed, stale bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last, s.stale
-}
-
-// follow makes f the followed declaration.
-func (s *shared) follow(f *followed) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last, s.stale = f, false
-}
-
-// forget makes the next Follow inspect the table again.
-func (s *shared) forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stale = true
-}
-
-// news returns the declaration that the log names last and the followed one, if
-// they differ. It assumes that the caller logs the followed one.
-func (s *shared) news() (before, now *followed) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.last == nil || s.said != nil && s.said.mark == s.last.mark {
-		return nil, nil
-	}
-	before, s.said = s.said, s.last
-	return before, s.last
+	_, waits := s.waiting.Load(task)
+	return waits
 }
 
 // An unfollowedError is the reason why a table can't be kept according to its
@@ -140,12 +81,13 @@ func (t *Table) Follow(ctx context.Context) (*Table, error) {
 		return nil, &unfollowedError{why: fmt.Sprintf("no declaration of table %s is in force on %s: the table is not maintained", t.Table.Name, t.DB.Info().Target),
 			try: "rowmill apply FILE; or stop this rowmill run, if the table is not to be kept", gone: true}
 	}
-	f, stale := t.shared.followed()
-	if f == nil || stale || f.mark != markOf(stored) {
+	f := t.last.Load()
+	if f == nil || t.stale.Load() || f.mark != markOf(stored) {
 		if f, err = t.read(ctx, stored); err != nil {
 			return nil, err
 		}
-		t.shared.follow(f)
+		t.last.Store(f)
+		t.stale.Store(false)
 	}
 	return t.by(f), nil
 }
@@ -153,7 +95,7 @@ func (t *Table) Follow(ctx context.Context) (*Table, error) {
 // lastFollowed returns the table according to the last declaration that could be
 // followed.
 func (t *Table) lastFollowed() *Table {
-	if f, _ := t.shared.followed(); f != nil {
+	if f := t.last.Load(); f != nil {
 		return t.by(f)
 	}
 	return t
@@ -176,8 +118,8 @@ func (t *Table) forLane(ctx context.Context, lane Lane) (*Table, error) {
 	case err != nil:
 		return nil, err
 	}
-	before, is := t.shared.news()
-	if is != nil {
+	is := t.last.Load()
+	if before := t.said.Swap(is); before == nil || before.mark != is.mark {
 		was := t.Declared
 		if before != nil {
 			was = before.declared
@@ -186,7 +128,7 @@ func (t *Table) forLane(ctx context.Context, lane Lane) (*Table, error) {
 			t.log(ctx, Declaring, fmt.Sprintf("now follows revision %d: %s", is.Revision, strings.Join(changes, "; ")), 0, nil)
 		}
 	}
-	if t.failed.ended(Declaring) {
+	if t.failed.open.CompareAndSwap(Declaring, true, false) {
 		t.log(ctx, Declaring, fmt.Sprintf("now follows revision %d", now.mark.Revision), 0, nil)
 	}
 	return now, nil
@@ -203,7 +145,7 @@ func (t *Table) changed(ctx context.Context) (bool, error) {
 	if err == nil && reflect.DeepEqual(is.Columns, was.Columns) && is.Partitioned == was.Partitioned && is.By == was.By {
 		return false, nil
 	}
-	t.shared.forget()
+	t.stale.Store(true)
 	return true, nil
 }
 

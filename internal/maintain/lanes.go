@@ -96,9 +96,10 @@ func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err
 		return 0, false, err
 	}
 	failed := []error{err}
-	if lane == Creating && t.shared.firstPass(t.mark) {
+	if was := t.passed.Load(); lane == Creating && (was == nil || *was != t.mark) {
 		// A process that created a period may have been killed before it created
 		// the triggers.
+		t.passed.Store(&t.mark)
 		if err := t.triggers(ctx); err != nil {
 			failed = append(failed, fmt.Errorf("triggers of the periods of %s: %w", t.Table.Name, err))
 		}
@@ -180,12 +181,16 @@ func (t *Table) Do(ctx context.Context, task Task, v View) error {
 	began := time.Now()
 	detail, err := t.do(ctx, task, v)
 	var wait *waitError
-	t.shared.wait(task.ID(), errors.As(err, &wait))
+	if errors.As(err, &wait) {
+		t.waiting.Store(task.ID(), true)
+	} else {
+		t.waiting.Delete(task.ID())
+	}
 	switch {
 	case errors.Is(err, errChanged):
 		t.say(Event{At: began, Action: string(task.Kind), Detail: label(task) + ": " + err.Error(), Waiting: true})
 		return nil
-	case errors.As(err, &wait):
+	case wait != nil:
 		t.say(Event{At: began, Action: string(task.Kind), Detail: wait.why, Waiting: true})
 		return nil
 	case err != nil && ctx.Err() != nil:

@@ -26,7 +26,8 @@ const (
 // behind both would wait for twice the lock timeout.
 func (t *Table) tryLocked(ctx context.Context, step engine.Step) error {
 	defer t.turn(ctx)()
-	err := t.try(ctx, step)
+	defer t.gate.change(ctx)()
+	err := t.DB.Try(ctx, step)
 	if errors.Is(err, engine.ErrLockTimeout) {
 		_ = engine.Sleep(ctx, cmp.Or(t.breath, defaultBreath)) // err is the more useful error
 	}
@@ -67,75 +68,33 @@ const gateWait = 5 * time.Second
 // reads the table blocks changes of its partitions until it ends, and inserts queue
 // behind a waiting change. A change therefore waits at the gate, where no insert
 // queues behind it, and new reading statements wait for the change.
-type gate struct {
-	mu      sync.Mutex
-	readers int
-	closed  int
-	changed chan struct{} // closed when readers or closed change; nil while nothing waits
-}
-
-// tell wakes all waiting goroutines; mu is held.
-func (g *gate) tell() {
-	if g.changed != nil {
-		close(g.changed)
-		g.changed = nil
-	}
-}
-
-// wait waits until ok returns true or ctx ends. It calls ok with mu held, and
-// returns with mu held.
-func (g *gate) wait(ctx context.Context, ok func() bool) {
-	g.mu.Lock()
-	for !ok() && ctx.Err() == nil {
-		if g.changed == nil {
-			g.changed = make(chan struct{})
-		}
-		changed := g.changed
-		g.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
-		g.mu.Lock()
-	}
-}
+type gate struct{ mu sync.RWMutex }
 
 // read begins a statement that reads the table, and returns the function that ends
 // it.
 func (g *gate) read() (end func()) {
-	g.wait(context.Background(), func() bool { return g.closed == 0 })
-	defer g.mu.Unlock()
-	g.readers++
-	return func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.readers--
-		g.tell()
-	}
+	g.mu.RLock()
+	return g.mu.RUnlock
 }
 
 // change begins a change of the table once no statement reads it, or after gateWait
-// at the latest, and returns the function that ends it.
+// at the latest, and returns the function that ends it. In the latter case the
+// goroutine that holds the gate ends with the statements that still read.
 func (g *gate) change(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithTimeout(ctx, gateWait)
 	defer cancel()
-	g.mu.Lock()
-	g.closed++
-	g.mu.Unlock()
-	g.wait(ctx, func() bool { return g.readers == 0 })
-	defer g.mu.Unlock()
-	return func() {
+	closed, over := make(chan struct{}), make(chan struct{})
+	go func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.closed--
-		g.tell()
+		close(closed)
+		<-over
+	}()
+	select {
+	case <-closed:
+	case <-ctx.Done():
 	}
-}
-
-// try is DB.Try for a step that needs the table's lock.
-func (t *Table) try(ctx context.Context, step engine.Step) error {
-	defer t.gate.change(ctx)()
-	return t.DB.Try(ctx, step)
+	return func() { close(over) }
 }
 
 // Locks of a declaration. A process holds declareLock while it stores a

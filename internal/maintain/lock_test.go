@@ -127,20 +127,6 @@ func TestBlockedIsOver(t *testing.T) {
 	})
 }
 
-// A repeated action that finds nothing to do ends its failure, although it would
-// otherwise not be logged.
-func TestFailureIsOver(t *testing.T) {
-	var f failures
-	for i, c := range []struct {
-		failed, over bool
-	}{{false, false}, {true, true}, {true, true}, {false, false}} {
-		f.note("check", c.failed)
-		if f.over("check") != c.over || f.over("drop") {
-			t.Errorf("step %d: check %t, drop %t", i, f.over("check"), f.over("drop"))
-		}
-	}
-}
-
 // patience is how long a test waits for an expected event: far longer than it takes
 // on a slow machine.
 const patience = 2 * time.Minute

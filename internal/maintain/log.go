@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -14,68 +15,35 @@ import (
 // every second for hours would fill the log.
 const repeatAfter = 30 * time.Second
 
-// failures are the recent failures, and when they were logged.
+// failures are the recent failures of this process.
 type failures struct {
-	mu   sync.Mutex
-	last map[string]time.Time
-	open map[string]bool // kinds of actions whose last entry in the log is a failure
-
-	logged int // entries of this process
+	// open holds the kinds of actions, and whether their last entry in the log is a
+	// failure; last when each failure was logged.
+	open, last sync.Map
+	logged     atomic.Int64 // entries of this process
 }
 
 // trimEvery is the number of entries after which the oldest ones are removed.
 const trimEvery = 100
 
-// trims reports, at each new entry, whether the oldest ones are to be removed.
-func (f *failures) trims() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.logged++
-	return f.logged%trimEvery == 1
-}
-
-// note records how a logged action ended.
-func (f *failures) note(action string, failed bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.open == nil {
-		f.open = map[string]bool{}
-	}
-	f.open[action] = failed
-}
-
 // over reports whether the last entry of a kind of action is a failure.
 func (f *failures) over(action string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.open[action]
-}
-
-// ended reports whether the last entry of a kind of action is a failure, and resets
-// that: the caller is about to log a success.
-func (f *failures) ended(action string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	was := f.open[action]
-	if was {
-		f.open[action] = false
-	}
-	return was
+	failed, _ := f.open.Load(action)
+	return failed == true
 }
 
 // repeated reports whether the same failure was logged less than repeatAfter ago, and
 // otherwise records it.
 func (f *failures) repeated(what string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if time.Since(f.last[what]) < repeatAfter {
+	now := time.Now()
+	f.last.Range(func(what, at any) bool {
+		if now.Sub(at.(time.Time)) >= repeatAfter {
+			f.last.Delete(what)
+		}
 		return true
-	}
-	if f.last == nil || len(f.last) > 1000 {
-		f.last = map[string]time.Time{}
-	}
-	f.last[what] = time.Now()
-	return false
+	})
+	_, repeated := f.last.LoadOrStore(what, now)
+	return repeated
 }
 
 // log reports and logs an action. If the log can't be written, that is reported.
@@ -83,7 +51,7 @@ func (t *Table) log(ctx context.Context, action, detail string, took time.Durati
 	if err != nil && t.failed.repeated(action+" "+detail) {
 		return
 	}
-	t.failed.note(action, err != nil)
+	t.failed.open.Store(action, err != nil)
 	a := state.Action{At: time.Now(), Table: t.Table.Name, Action: action, Detail: detail, Took: took}
 	if err != nil {
 		a.Error, a.Locked = err.Error(), errors.Is(err, engine.ErrLockTimeout)
@@ -92,7 +60,7 @@ func (t *Table) log(ctx context.Context, action, detail string, took time.Durati
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	err = t.State.Log(ctx, a)
-	if err == nil && t.failed.trims() {
+	if err == nil && t.failed.logged.Add(1)%trimEvery == 1 { // also at the first one
 		err = t.State.TrimActions(ctx, t.Table.Name)
 	}
 	if err != nil {
