@@ -300,44 +300,18 @@ func TestLoadMissesRowsOfKilledLoad(t *testing.T) {
 	})
 }
 
-// TestLoadOfFileLoadedByOlderRowmill loads a file that was loaded by a version that
-// didn't record the periods of its rows. This is reported once, and remains in the
-// JSON output.
-func TestLoadOfFileLoadedByOlderRowmill(t *testing.T) {
+// TestLoadOwnsRowsThatWereThere checks that rows that were in the table before belong to
+// a file, too: they are missed.
+func TestLoadOwnsRowsThatWereThere(t *testing.T) {
 	t.Parallel()
 	onKeepers(t, func(l *loading) {
 		f := loadRows(0, 100, false)
-		path := l.write("day.csv", f.text)
+		path, other := l.write("day.csv", f.text), l.write("other.csv", f.text)
 		l.load(exitDone, path)
-		execSQL(l, l.db, "DELETE FROM rowmill_loaded")
-		for i, says := range []bool{true, false, false} {
-			s := rowmill(l.Context(), "load", l.file, path)
-			mustPass(l.T, s)
-			if strings.Contains(s.stdout, "not checked whether") != says || !strings.Contains(s.stdout, "100 rows") {
-				l.Errorf("load %d: %s", i+2, s.stdout)
-			}
-			if strings.Contains(s.stdout, "nothing to do") == says {
-				l.Errorf("load %d: %s", i+2, s.stdout)
-			}
-		}
-		got, _ := l.load(exitDone, path)
-		if got[0].Unlooked == "" || got[0].Missing+got[0].Gone != 0 {
-			l.Errorf("as JSON: %+v", got[0])
-		}
-		// Rows recorded by a later load are checked.
-		more := loadRows(2000, 5, false)
-		l.write("day.csv", f.text+more.body())
-		l.load(exitDone, path)
-		l.loads("again", exitDone, "Sent 105, Duplicate 105", path, "--again")
-		if got, _ := l.load(exitDone, path); got[0].Unlooked != "" || got[0].Before != 105 {
-			l.Errorf("after that: %+v", got[0])
-		}
-		// Rows that were there already belong to the file, too: they are counted.
-		other := l.write("other.csv", f.text)
 		l.loads("the same rows in another file", exitDone, "Duplicate 100", other)
 		l.remove("")
-		if got, _ := l.load(exitFailed, path, other); got[0].Missing != 105 || got[1].Missing != 100 {
-			l.Errorf("105 rows of one file and 100 of the other were deleted: %+v", got)
+		if got, _ := l.load(exitFailed, path, other); got[0].Missing != 100 || got[1].Missing != 100 {
+			l.Errorf("100 rows of each file were deleted: %+v", got)
 		}
 	})
 }

@@ -67,15 +67,17 @@ func bytesOf(data []byte, line, offset int64, first bool) *batch {
 
 // texts returns a target of n text columns.
 func texts(f *Format, n int) *target {
-	t := &target{format: f, table: &engine.Table{}, byName: map[string]int{}, unit: 1}
-	typ := value.Type{Kind: value.Text}
+	t := &target{format: f, byName: map[string]int{}, unit: 1}
+	table, typ := &engine.Table{}, value.Type{Kind: value.Text}
 	read, _ := typ.Reader(&value.Notation{}, value.Server{})
+	var columns []int
 	for i := range n {
 		name := string(rune('a' + i))
-		t.byName[name] = i
+		t.byName[name], columns = i, append(columns, i)
 		t.columns = append(t.columns, column{SchemaColumn: engine.SchemaColumn{Name: name, Null: true, Type: typ}, Reader: read})
-		t.table.Columns = append(t.table.Columns, engine.Column{Name: name, Type: engine.Varchar, Null: true})
+		table.Columns = append(table.Columns, engine.Column{Name: name, Type: engine.Varchar, Null: true})
 	}
+	t.all = newShape(table, columns)
 	return t
 }
 
@@ -83,6 +85,12 @@ func texts(f *Format, n int) *target {
 type row struct {
 	line, offset int64
 	text         string
+}
+
+// parsed parses a text from its beginning.
+func parsed(p *parser, data []byte) (*parser, []row) {
+	p.parse(bytesOf(data, 1, 0, true))
+	return p, rowsOf(p, 0)
 }
 
 // rowsOf returns the rows of a parser's batch in the order of the source.
@@ -110,9 +118,7 @@ func rowsOf(p *parser, offset int64) []row {
 // as p parsed in one piece, for any sizes of batches and reads.
 func checkBatches(t *testing.T, f *Format, p []byte, rng *rand.Rand) {
 	t.Helper()
-	whole := newParser(texts(f, 3))
-	whole.parse(bytesOf(p, 1, 0, true))
-	want := rowsOf(whole, 0)
+	whole, want := parsed(newParser(texts(f, 3)), p)
 	if int64(len(want)) != whole.rows {
 		t.Fatalf("%d rows are counted, and %d there", whole.rows, len(want))
 	}
@@ -157,9 +163,10 @@ func soup(rng *rand.Rand, n int) []byte {
 	return out
 }
 
+var formats = []*Format{{Kind: CSV}, {Kind: CSV, NoHeader: true}, {Kind: TSV}, {Kind: TSV, NoHeader: true}, {Kind: JSONL}}
+
 func TestBatchesHaveTheRowsOfTheWhole(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	formats := []*Format{{Kind: CSV}, {Kind: CSV, NoHeader: true}, {Kind: TSV}, {Kind: TSV, NoHeader: true}, {Kind: JSONL}}
 	for i := range 3000 {
 		f := formats[i%len(formats)]
 		checkBatches(t, f, soup(rng, rng.IntN(60)), rng)
@@ -177,7 +184,6 @@ func FuzzBatches(f *testing.F) {
 		if len(p) > 2000 {
 			return
 		}
-		formats := []*Format{{Kind: CSV}, {Kind: CSV, NoHeader: true}, {Kind: TSV}, {Kind: TSV, NoHeader: true}, {Kind: JSONL}}
 		checkBatches(t, formats[int(which)%len(formats)], p, rand.New(rand.NewPCG(seed, seed)))
 	})
 }
@@ -192,9 +198,7 @@ func TestLongQuotedRecordsInBatches(t *testing.T) {
 		p = fmt.Appendf(p, "%d,b,%s\n", i, strings.Repeat("c", 3000))
 	}
 	p = append(p, "x,\"y\n\",z\n\"end,of,it\n"...)
-	whole := newParser(texts(f, 3))
-	whole.parse(bytesOf(p, 1, 0, true))
-	want := rowsOf(whole, 0)
+	whole, want := parsed(newParser(texts(f, 3)), p)
 	if len(whole.rejected) != 2 || int(whole.rows) != bytes.Count(p, []byte("\n"))-1 {
 		t.Fatalf("%d of %d rows are rejected, want the two with stray quotes", len(whole.rejected), whole.rows)
 	}
@@ -244,10 +248,9 @@ func TestReadsWhatCSVWriters(t *testing.T) {
 			want = append(want, text)
 		}
 		w.Flush()
-		p := newParser(texts(&Format{Kind: CSV, NoHeader: true, Delimiter: byte(delimiter)}, 3))
-		p.parse(bytesOf(out.Bytes(), 1, 0, true))
+		_, rows := parsed(newParser(texts(&Format{Kind: CSV, NoHeader: true, Delimiter: byte(delimiter)}, 3)), out.Bytes())
 		var got []string
-		for _, r := range rowsOf(p, 0) {
+		for _, r := range rows {
 			got = append(got, r.text)
 		}
 		if !slices.Equal(got, want) {
@@ -273,9 +276,7 @@ func TestStrayQuoteCostsItsLineOnly(t *testing.T) {
 			}
 			lines = append(lines, strings.Join(fields, ","))
 		}
-		good := newParser(texts(f, 3))
-		good.parse(bytesOf([]byte(strings.Join(lines, "\r\n")+"\r\n"), 1, 0, true))
-		want := rowsOf(good, 0)
+		_, want := parsed(newParser(texts(f, 3)), []byte(strings.Join(lines, "\r\n")+"\r\n"))
 		bad := rng.IntN(len(lines))
 		fields := strings.Split(lines[bad], ",a")
 		i := rng.IntN(len(fields))
@@ -288,9 +289,7 @@ func TestStrayQuoteCostsItsLineOnly(t *testing.T) {
 		} else {
 			lines[bad] = `"` + lines[bad]
 		}
-		p := newParser(texts(f, 3))
-		p.parse(bytesOf([]byte(strings.Join(lines, "\r\n")+"\r\n"), 1, 0, true))
-		got := rowsOf(p, 0)
+		p, got := parsed(newParser(texts(f, 3)), []byte(strings.Join(lines, "\r\n")+"\r\n"))
 		if len(p.rejected) != 1 || p.rejected[0].Line != int64(bad+1) || string(p.rejected[0].Row) != lines[bad] || len(got) != len(want) {
 			t.Fatalf("%q with a stray quote in line %d: %v", lines, bad+1, got)
 		}
@@ -327,17 +326,6 @@ func TestReadErrorAfterRows(t *testing.T) {
 				t.Errorf("%q: %q came before the error, want %q", c.in, got, c.want)
 			}
 		}
-	}
-}
-
-func TestTooLongARecordAfterRows(t *testing.T) {
-	in := io.MultiReader(strings.NewReader("a,b\n1,2\n3,4\n"), strings.NewReader(strings.Repeat("x", maxRecord+2)+"\n5,6\n"))
-	batches, err := cutAll(t, &Format{Kind: CSV}, in, 100, 1<<30)
-	if !errors.Is(err, errEndless) || !strings.Contains(err.Error(), "line 4: ") {
-		t.Errorf("%v, want one about line 4", err)
-	}
-	if len(batches) != 1 || string(batches[0].data) != "a,b\n1,2\n3,4\n" {
-		t.Errorf("%d batches came before it", len(batches))
 	}
 }
 

@@ -19,8 +19,7 @@ import (
 // A target is the destination table, restricted to the columns of a source.
 type target struct {
 	format  *Format
-	table   *engine.Table
-	plain   *engine.Table // the same table, but duplicates are errors
+	all     *shape // of all columns
 	columns []column
 	byName  map[string]int
 	by      int   // index of the column that the table rolls by
@@ -33,6 +32,7 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 	out := &target{format: f, by: -1, unit: 1, byName: map[string]int{}}
 	table := *t
 	table.Columns, table.Ignore = nil, o.Duplicates != RejectDuplicates
+	var indexes []int
 	for _, name := range names {
 		c := s.Find(name)
 		switch {
@@ -56,12 +56,13 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", c.Name, err)
 		}
-		if c.Name == t.By || strings.EqualFold(c.Name, t.By) {
+		if strings.EqualFold(c.Name, t.By) {
 			if out.by = len(out.columns); as.Type != engine.Time && as.Type != engine.Int64 {
 				return nil, fmt.Errorf("column %s, by which table %s rolls, is of type %s, which can't be loaded", c.Name, t.Name, c.Native)
 			}
 		}
 		out.byName[c.Name] = len(out.columns)
+		indexes = append(indexes, len(out.columns))
 		out.columns = append(out.columns, col)
 		table.Columns = append(table.Columns, as)
 	}
@@ -81,9 +82,7 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 	if t.Grid.Axis() == rolling.Time && t.Epoch > 0 {
 		out.unit = max(int64(t.Epoch/time.Microsecond), 1)
 	}
-	plain := table
-	plain.Ignore = false
-	out.table, out.plain = &table, &plain
+	out.all = newShape(&table, indexes)
 	return out, nil
 }
 

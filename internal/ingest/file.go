@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,14 +28,10 @@ const (
 	ledgerKept = 24 * time.Hour
 )
 
-// File loads a file, or the part of it that is not loaded yet. Loading a file that is
-// completely loaded changes nothing. A file that has grown is loaded from its
-// previous end; a file that has changed otherwise is refused.
-//
-// If another process is loading the file, File returns ErrHeld.
-//
-// If ctx ends, File returns ctx's error. Committed batches remain, and the next load
-// continues after them.
+// File loads a file, or the part of it that is not loaded yet. A file that has grown is
+// loaded from its previous end; a file that has changed otherwise is refused. If another
+// process is loading the file, File returns ErrHeld. If ctx ends, committed batches
+// remain, and the next load continues after them.
 func File(ctx context.Context, o Options, path string) (Result, error) {
 	common, err := newLoad(&o)
 	if err != nil {
@@ -78,6 +75,10 @@ type fileLoad struct {
 	recorded func()
 	// loaded is the offset up to which the file was loaded when last read.
 	loaded int64
+	// cuts are the recorded cuts after loaded, and noted those of them that are in the
+	// ledger.
+	cuts  []state.Cut
+	noted map[string]state.Batch
 	// settledIn, earlierIn and sentIn are the extents of the file's rows: the settled
 	// ones, those of batches that earlier loads committed without settling them, and
 	// those of this load. offered are the extents that this load has sent, duplicates
@@ -88,10 +89,9 @@ type fileLoad struct {
 	// own counts the rows sent by this load that are already in the source's totals.
 	out map[string]bool
 	own state.Counts
-	// told means that an earlier load has reported that the extents of the file's
-	// rows are unknown; accepted that none of the rows is in the table, and that this
-	// is intended; anew that the file was forgotten, to be loaded again.
-	told, accepted, anew bool
+	// accepted means that none of the rows is in the table, and that this is intended;
+	// anew that the file was forgotten, to be loaded again.
+	accepted, anew bool
 	// lookFor limits how long to look for rows that were loaded earlier.
 	lookFor time.Duration
 }
@@ -172,19 +172,21 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		l.result.Finished = true
 		return nil
 	}
+	if err := l.recall(ctx); err != nil {
+		return fail(err)
+	}
 	if l.opt.Again && !l.opt.Dry {
 		if err := l.forget(ctx, t); err != nil {
 			return fail(err)
 		}
 		l.source.Options = l.optionsText()
 	}
-	cuts, err := l.resume(ctx, c)
-	if err != nil {
+	if err := l.resume(ctx, c); err != nil {
 		return fail(err)
 	}
 	before := *l.source
 	err = l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
-		return fail(l.batches(ctx, c, t, cuts, out))
+		return fail(l.batches(ctx, c, t, out))
 	}, func(_ context.Context, b *batch, noted state.Batch) error {
 		l.countSent(noted, b)
 		return nil
@@ -213,51 +215,65 @@ func (l *fileLoad) sayGrowing(c *cutter) {
 	l.say("%s: line %d is incomplete, and the file is being written to: the next load reads it", l.path, c.line)
 }
 
-// resume skips the part of the file that is loaded, after comparing its hash, and
-// returns the recorded cuts of the rest. It looks whether the rows loaded earlier are
-// in the table.
-func (l *fileLoad) resume(ctx context.Context, c *cutter) ([]state.Cut, error) {
+// recall reads what is recorded of the source: its cuts, those in the ledger, and where
+// its settled rows lie.
+func (l *fileLoad) recall(ctx context.Context) (err error) {
+	l.cuts, l.noted = nil, nil
+	if l.opt.Dry || l.source.Started.IsZero() {
+		return nil
+	}
+	if l.cuts, err = l.cutsOf(ctx, l.source); err != nil {
+		return err
+	}
+	l.noted, err = retried(ctx, l.load, func() (map[string]state.Batch, error) {
+		return l.state.NotedOf(ctx, l.source.Table, l.source.Key, l.cuts)
+	})
+	if err == nil {
+		l.settledIn, err = l.extents(ctx)
+	}
+	return err
+}
+
+// resume skips the part of the file that is loaded, after comparing its hash, and looks
+// whether the rows loaded earlier are in the table.
+func (l *fileLoad) resume(ctx context.Context, c *cutter) error {
 	s := l.source
 	if l.opt.Dry || s.Started.IsZero() {
-		return nil, nil
+		return nil
 	}
 	l.countSettled()
-	c.tornBy = fmt.Errorf("it is the rest of a line that was incomplete when it was loaded, on %s: check that row in the table", s.Updated.UTC().Format("2006-01-02 15:04"))
+	c.tornBy = fmt.Errorf("it is the rest of a line that was incomplete when it was loaded, on %s: check that row in the table", minute(s.Updated))
 	if s.Loaded > 0 {
 		hash, err := c.skip(ctx, s.Loaded, s.Lines)
 		l.passed.Store(c.at)
 		l.skipped.Store(c.at)
 		if errors.Is(err, errEnds) {
-			return nil, shorter(c.at, s.Loaded)
+			return shorter(c.at, s.Loaded)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if hash != s.Hash {
-			return nil, l.changed(0, s.Loaded)
+			return l.changed(0, s.Loaded)
 		}
 	}
-	cuts, err := l.cuts(ctx, s)
-	if err != nil {
-		return nil, err
-	}
 	at := s.Loaded
-	for _, cut := range cuts {
+	for _, cut := range l.cuts {
 		if cut.From != at {
-			return nil, fmt.Errorf("rowmill_cuts has a batch of %s from byte %d, and the one before ends at %d", s.Path, cut.From, at)
+			return fmt.Errorf("rowmill_cuts has a batch of %s from byte %d, and the one before ends at %d", s.Path, cut.From, at)
 		}
 		at = cut.To
 	}
-	if l.settledIn, err = l.extents(ctx); err != nil {
-		return nil, err
-	}
-	return cuts, l.lookBack(ctx, cuts)
+	return l.lookBack(ctx)
 }
+
+// minute returns a time for messages.
+func minute(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") }
 
 // changed returns the error for a file whose loaded bytes have changed.
 func (l *fileLoad) changed(from, to int64) error {
 	return engine.Hinted(fmt.Errorf("it has changed since it was loaded: bytes %d to %d differ from those loaded on %s", from, to,
-		l.source.Updated.UTC().Format("2006-01-02 15:04")),
+		minute(l.source.Updated)),
 		"--source with another name if it is another file: all of it is loaded then, and rows whose key is in the table are skipped")
 }
 
@@ -269,17 +285,13 @@ func shorter(is, was int64) error {
 
 // batches produces the batches of a file: first the recorded cuts that are not in the
 // ledger, then new ones, after their cuts are recorded.
-func (l *fileLoad) batches(ctx context.Context, c *cutter, t *target, cuts []state.Cut, out chan<- *batch) error {
-	noted, err := l.noted(ctx, cuts)
-	if err != nil {
-		return err
-	}
-	for _, done := range noted {
+func (l *fileLoad) batches(ctx context.Context, c *cutter, t *target, out chan<- *batch) error {
+	for _, done := range l.noted {
 		if _, own := l.out[done.ID]; !own {
 			l.rejectedBefore.Add(done.Rejected)
 		}
 	}
-	for _, cut := range cuts {
+	for _, cut := range l.cuts {
 		b, err := c.again(ctx, cut)
 		if errors.Is(err, errEnds) {
 			return shorter(c.at+int64(len(c.buf)), cut.To)
@@ -290,7 +302,7 @@ func (l *fileLoad) batches(ctx context.Context, c *cutter, t *target, cuts []sta
 		if b.Hash != cut.Hash {
 			return l.changed(cut.From, cut.To)
 		}
-		if done, there := noted[cut.ID(l.source.Key)]; there {
+		if done, there := l.noted[cut.ID(l.source.Key)]; there {
 			l.countFound(done, b)
 			continue
 		}
@@ -325,14 +337,11 @@ func (l *fileLoad) batches(ctx context.Context, c *cutter, t *target, cuts []sta
 			news <- b
 		}
 	}()
-	err = l.record(ctx, news, out)
+	err := l.record(ctx, news, out)
 	enough()
 	for range news { // until the cutting goroutine ends
 	}
-	if err != nil {
-		return err
-	}
-	return failed
+	return cmp.Or(err, failed)
 }
 
 // record passes batches on after recording their cuts, as many at a time as are
@@ -357,7 +366,7 @@ func (l *fileLoad) record(ctx context.Context, news <-chan *batch, out chan<- *b
 				return err
 			}
 			l.recorded()
-			l.reached("cuts noted")
+			l.opt.Reached("cuts noted")
 		}
 		for _, b := range group {
 			if ctx.Err() != nil {
@@ -486,15 +495,7 @@ func (l *fileLoad) settle(ctx context.Context, c *cutter, before state.Source) e
 	return forgotten(l.retry(ctx, func() error { return l.state.Settle(ctx, s, l.toStore(extents)) }))
 }
 
-// tidy removes entries that are no longer needed. It creates missing tables for
-// sources: the table may have been applied by an older version of rowmill.
+// tidy removes entries that are no longer needed.
 func (l *load) tidy(ctx context.Context) error {
-	err := l.state.Tidy(ctx, l.source.Table, time.Now().Add(-ledgerKept))
-	if err == nil {
-		_, err = l.state.Extents(ctx, l.source.Table, l.source.Key) // reads the table that was added last
-	}
-	if errors.Is(err, engine.ErrNoTable) {
-		err = l.state.Ensure(ctx)
-	}
-	return err
+	return l.retry(ctx, func() error { return l.state.Tidy(ctx, l.source.Table, time.Now().Add(-ledgerKept)) })
 }

@@ -54,13 +54,18 @@ func (p *parser) object(record []byte) (string, error) {
 	o.ForEach(func(key, v gjson.Result) bool {
 		i, known := p.byName[key.Str]
 		if !known {
-			if i, known = p.fold(key.Str); !known {
-				if p.format.Columns != nil {
-					return true // only the named columns are loaded
-				}
-				err = fmt.Errorf("key %q isn't one of the columns that are loaded, %s (see --columns)", key.Str, p.names())
-				return false
+			i = slices.IndexFunc(p.columns, func(c column) bool { return strings.EqualFold(c.Name, key.Str) })
+		}
+		if i < 0 && p.format.Columns != nil {
+			return true // only the named columns are loaded
+		}
+		if i < 0 {
+			var names []string
+			for _, c := range p.columns {
+				names = append(names, c.Name)
 			}
+			err = fmt.Errorf("key %q isn't one of the columns that are loaded, %s (see --columns)", key.Str, strings.Join(names, ", "))
+			return false
 		}
 		if p.seen[i] {
 			err = fmt.Errorf("it has key %q twice", key.Str)

@@ -1,12 +1,32 @@
+// Package ingest loads rows from files and streams into a rolling table without loss
+// and without duplicates, even if any process is killed at any time.
+//
+// A source is divided into batches at record boundaries. A batch is identified by its
+// source, its byte range and the hash of those bytes. The cuts of a file are recorded
+// in the database before a batch is sent, and the batch's line of the ledger commits
+// in one transaction with its rows. An interrupted load therefore resumes with
+// exactly the same batches, and the ledger refuses a batch that is already in the
+// table. A stream can't be read twice, so it is first written to a spool, whose
+// records are the batches.
+//
+// Rows that can't be loaded, because of their values, the table's periods or the
+// server, are written to a file before their batch is committed; the others are loaded.
+//
+// The pipeline, and where an addition belongs:
+//
+//	source  file.go, stream.go         opens, locks and recognises it; a new source is a file beside them
+//	cut     batch.go, FORMAT.go        at record boundaries; a new format is a file and an entry of formats (format.go)
+//	parse   parse.go, columns.go       into an engine.Batch, with values that package value reads
+//	send    send.go, periods.go        within the table's periods; a new lane is a file beside send.go
+//	account missing.go, rejected.go    where the rows lie, which were refused; outcome.go describes the result
 package ingest
 
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -137,13 +157,11 @@ type Result struct {
 	// LoadedAt is when rows of an earlier load were last recorded. For a file,
 	// Missing counts those rows that are not in the table although it has their
 	// periods; Gone counts those whose periods were dropped. Unlooked is the reason
-	// why not all of them were looked for, "" if all were. Told means that an earlier
-	// load has already reported that reason, which is permanent.
+	// why not all of them were looked for, "" if all were.
 	LoadedAt time.Time `json:"loaded_at,omitzero"`
 	Missing  int64     `json:"missing,omitempty"`
 	Gone     int64     `json:"gone_with_periods,omitempty"`
 	Unlooked string    `json:"not_looked,omitempty"`
-	Told     bool      `json:"-"`
 	// Batches and Bytes count the batches of this load and their bytes.
 	Batches int64 `json:"batches"`
 	Bytes   int64 `json:"bytes"`
@@ -161,8 +179,7 @@ type Result struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// A load is what the load of a file and that of a stream have in common: batches go
-// from a source to senders, which commit them.
+// A load is the common part of the load of a file and of a stream.
 type load struct {
 	opt     *Options
 	db      engine.Keeper
@@ -170,7 +187,6 @@ type load struct {
 	source  *state.Source
 	periods *periods
 	bad     *badFile
-	reached func(string)
 	began   time.Time
 	// ahead limits the bytes of batches that are cut but not yet taken by a sender.
 	ahead *semaphore.Weighted
@@ -185,7 +201,7 @@ type load struct {
 	said           time.Time
 }
 
-// newLoad checks the options and fills in their defaults.
+// newLoad fills in the options' defaults.
 func newLoad(options *Options) (*load, error) {
 	o := *options
 	o.Rows, o.Bytes, o.Writers = cmp.Or(o.Rows, DefaultRows), cmp.Or(o.Bytes, DefaultBytes), cmp.Or(o.Writers, DefaultWriters)
@@ -194,19 +210,15 @@ func newLoad(options *Options) (*load, error) {
 	if o.DB.Capabilities().SerialWrites {
 		o.Writers = 1
 	}
-	switch {
-	case o.Rows < 1 || o.Bytes < 1 || o.Writers < 1 || o.Flush < 0 || o.Every < 0:
-		return nil, fmt.Errorf("batches of %d rows or %d bytes, %d at a time, after %s: they must be positive", o.Rows, o.Bytes, o.Writers, o.Flush)
-	case o.Duplicates != SkipDuplicates && o.Duplicates != RejectDuplicates:
-		return nil, fmt.Errorf("duplicates %q: want %s or %s", o.Duplicates, SkipDuplicates, RejectDuplicates)
+	if o.Say == nil {
+		o.Say = func(string) {}
 	}
-	l := &load{opt: &o, db: o.DB, state: state.New(o.DB), began: time.Now(), reached: o.Reached, ahead: semaphore.NewWeighted(aheadBytes)}
-	l.periods = &periods{db: o.DB, table: o.Table, late: o.Late, sealed: func(ctx context.Context) (int64, error) {
-		return l.state.SealedUpTo(ctx, o.Table.Name)
-	}}
-	if l.reached == nil {
-		l.reached = func(string) {}
+	if o.Reached == nil {
+		o.Reached = func(string) {}
 	}
+	st := state.New(o.DB)
+	l := &load{opt: &o, db: o.DB, state: st, periods: &periods{db: o.DB, state: st, table: o.Table, late: o.Late},
+		began: time.Now(), ahead: semaphore.NewWeighted(aheadBytes)}
 	var err error
 	if l.bad, err = openBad(o.Bad); err == nil && len(l.bad.broken) > 0 {
 		l.say("file of bad rows %s: %s can't be read, the first is line %d; they are left unchanged", o.Bad, figure.Plural(len(l.bad.broken), "line", "lines"), l.bad.broken[0])
@@ -217,8 +229,7 @@ func newLoad(options *Options) (*load, error) {
 // aheadBytes limits load.ahead. A larger batch is admitted alone.
 const aheadBytes = 32 << 20
 
-// hold waits for room for a batch that is about to be sent. The sender that takes it
-// frees the room.
+// hold waits for room for a batch, which the sender that takes it frees.
 func (l *load) hold(ctx context.Context, b *batch) error {
 	held := min(int64(len(b.data)), aheadBytes)
 	err := l.ahead.Acquire(ctx, held)
@@ -228,17 +239,10 @@ func (l *load) hold(ctx context.Context, b *batch) error {
 	return err
 }
 
-func newKey() string {
-	var p [8]byte
-	_, _ = rand.Read(p[:]) // never fails
-	return hex.EncodeToString(p[:])
-}
+// newKey returns a key for a source.
+func newKey() string { return fmt.Sprintf("%016x", rand.Uint64()) }
 
-func (l *load) say(format string, args ...any) {
-	if l.opt.Say != nil {
-		l.opt.Say(fmt.Sprintf(format, args...))
-	}
-}
+func (l *load) say(format string, args ...any) { l.opt.Say(fmt.Sprintf(format, args...)) }
 
 // sayWaiting is the minimum interval between messages about waiting batches.
 const sayWaiting = 5 * time.Second
@@ -289,27 +293,13 @@ func (l *load) count(b state.Counts, size int64, before bool) {
 }
 
 func (l *load) progress(ctx context.Context) {
-	if l.opt.Progress == nil {
-		return
-	}
-	t := time.NewTicker(l.opt.Every)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			l.opt.Progress(l.howFar())
-		case <-ctx.Done():
-			return
+	for engine.Sleep(ctx, l.opt.Every) == nil {
+		p := Progress{Rows: l.rows.Load(), Elapsed: time.Since(l.began)}
+		if l.position != nil {
+			l.position(&p)
 		}
+		l.opt.Progress(p)
 	}
-}
-
-func (l *load) howFar() Progress {
-	p := Progress{Rows: l.rows.Load(), Elapsed: time.Since(l.began)}
-	if l.position != nil {
-		l.position(&p)
-	}
-	return p
 }
 
 // A produce sends batches to out until there are no more.
@@ -336,7 +326,9 @@ func (l *load) run(ctx context.Context, drain bool, produce produce, done func(c
 		}
 	}
 	var all, ticking sync.WaitGroup
-	ticking.Go(func() { l.progress(source) })
+	if l.opt.Progress != nil {
+		ticking.Go(func() { l.progress(source) })
+	}
 	for range l.opt.Writers {
 		all.Go(func() {
 			s := &sender{load: l, parsers: map[*target]*parser{}}
@@ -346,7 +338,7 @@ func (l *load) run(ctx context.Context, drain bool, produce produce, done func(c
 					drop(b)
 					continue // receive the rest, so that produce doesn't block
 				}
-				noted, err := s.sendOrCheck(work, b)
+				noted, err := s.send(work, b)
 				if err == nil {
 					err = done(work, b, noted)
 				}
@@ -373,21 +365,6 @@ func (l *load) run(ctx context.Context, drain bool, produce produce, done func(c
 		err = ctx.Err()
 	}
 	return err
-}
-
-// sendOrCheck sends a batch; with Dry it only checks it.
-func (s *sender) sendOrCheck(ctx context.Context, b *batch) (state.Batch, error) {
-	if !s.opt.Dry {
-		return s.send(ctx, b)
-	}
-	p := s.parse(b)
-	if _, err := s.periods.check(ctx, p, b.data, b.From); err != nil {
-		return state.Batch{}, err
-	}
-	if err := s.reject(p.rejected, b); err != nil {
-		return state.Batch{}, err
-	}
-	return state.Batch{Counts: state.Counts{Sent: p.rows, Inserted: int64(p.batch.Rows()), Rejected: int64(len(p.rejected))}}, s.enough(p.rejected)
 }
 
 // firstPause and lastPause limit the pause between two attempts.

@@ -10,88 +10,72 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// errLockLost is returned if the connection that holds a source's lock is lost,
-// for example because the server was restarted.
+// errLockLost is returned if the connection that holds a source's lock is lost, for
+// example because the server was restarted.
 var errLockLost = errors.New("the lock on this source is lost")
 
 // ErrHeld is returned if another process is loading the file.
 var ErrHeld = errors.New("another process is loading it")
 
-// locked loads the file while holding two locks: on its name and on its source's
-// key. No other process can then load the file, or the same bytes under another
-// name. If a lock is lost it returns an error that wraps errLockLost. again means
-// that this load held the lock before, and that the server may not yet have
+// locked loads the file while holding two locks: on its name and on its source's key.
+// No other process can then load the file, or the same bytes under another name. again
+// means that this load held the locks before, and that the server may not yet have
 // detected the loss of its connection.
-func (l *fileLoad) locked(outer context.Context, again bool) (err error) {
-	ctx, cancel := context.WithCancelCause(outer)
-	defer cancel(nil)
-	lock := func(name string) (engine.Lease, error) {
-		lease, err := l.lead(ctx, l.opt.Table.Name+"/load/"+name, again)
+func (l *fileLoad) locked(ctx context.Context, again bool) error {
+	return l.whileLocked(ctx, l.source.Path, again, func(ctx context.Context) error {
+		head, err := headOf(l.path)
 		if err != nil {
-			return nil, err
-		}
-		go func() {
-			select {
-			case <-lease.Lost():
-				cancel(errLockLost)
-			case <-ctx.Done():
-			}
-		}()
-		return lease, nil
-	}
-	unlock := func(lease engine.Lease) {
-		lost := errors.Is(context.Cause(ctx), errLockLost)
-		cancel(nil)                                                  // so that the release does not count as a lost lock
-		if released := lease.Release(); !lost && !passes(released) { // a broken connection has already released it
-			err = errors.Join(err, released)
-		}
-	}
-	defer func() {
-		if err == nil || outer.Err() != nil || !errors.Is(context.Cause(ctx), errLockLost) {
-			return
-		}
-		if passes(err) || errors.Is(err, context.Canceled) {
-			err = fmt.Errorf("%w: %w", errLockLost, err)
-		}
-	}()
-	byPath, err := lock(l.source.Path)
-	if err != nil {
-		return err
-	}
-	defer unlock(byPath)
-	head, err := headOf(l.path)
-	if err != nil {
-		return err
-	}
-	if l.recorded, err = l.lockHead(ctx, head); err != nil {
-		return err
-	}
-	defer func() { l.recorded() }()
-	err = l.findSource(ctx, head)
-	if errors.Is(err, errGrowing) {
-		l.result.Finished = true
-		l.say("%s is being written to, and may become a copy of a file that was loaded already: it is left for the next load", l.path)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if is, err := l.anyRecorded(ctx); err != nil {
-		return err
-	} else if is && !l.opt.Again { // a load with Again records it anew
-		l.recorded()
-	}
-	byKey, err := lock(l.source.Key)
-	if err != nil {
-		return err
-	}
-	defer unlock(byKey)
-	if !l.source.Started.IsZero() {
-		if err := l.reread(ctx); err != nil {
 			return err
 		}
+		if l.recorded, err = l.lockHead(ctx, head); err != nil {
+			return err
+		}
+		defer func() { l.recorded() }()
+		err = l.findSource(ctx, head)
+		if errors.Is(err, errGrowing) {
+			l.result.Finished = true
+			l.say("%s is being written to, and may become a copy of a file that was loaded already: it is left for the next load", l.path)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if is, err := l.anyRecorded(ctx); err != nil {
+			return err
+		} else if is && !l.opt.Again { // a load with Again records it anew
+			l.recorded()
+		}
+		return l.whileLocked(ctx, l.source.Key, again, func(ctx context.Context) error {
+			if !l.source.Started.IsZero() {
+				if err := l.reread(ctx); err != nil {
+					return err
+				}
+			}
+			return l.read(ctx)
+		})
+	})
+}
+
+// whileLocked calls fn while holding a lock. If the lock is lost meanwhile, the error
+// wraps errLockLost.
+func (l *fileLoad) whileLocked(outer context.Context, name string, again bool, fn func(context.Context) error) error {
+	lease, err := l.lead(outer, l.opt.Table.Name+"/load/"+name, again)
+	if err != nil {
+		return err
 	}
-	return l.read(ctx)
+	lost := false
+	err = engine.WhileHeld(outer, lease, errLockLost, func(ctx context.Context) error {
+		err := fn(ctx)
+		lost = errors.Is(context.Cause(ctx), errLockLost)
+		return err
+	})
+	if released := lease.Release(); !lost && !passes(released) { // a broken connection has already released it
+		err = errors.Join(err, released)
+	}
+	if lost && err != nil && outer.Err() == nil && (passes(err) || errors.Is(err, context.Canceled)) {
+		err = fmt.Errorf("%w: %w", errLockLost, err)
+	}
+	return err
 }
 
 // lead takes a lock. It waits for a lock held by another process only with again.
@@ -141,7 +125,7 @@ func (l *fileLoad) anyRecorded(ctx context.Context) (bool, error) {
 	if l.source.Started.IsZero() || l.source.Loaded > 0 {
 		return l.source.Loaded > 0, nil
 	}
-	cuts, err := l.cuts(ctx, l.source)
+	cuts, err := l.cutsOf(ctx, l.source)
 	return len(cuts) > 0, err
 }
 

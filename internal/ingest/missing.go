@@ -13,14 +13,6 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-func periodsOf(all []state.Extent) []rolling.Period {
-	out := make([]rolling.Period, len(all))
-	for i, e := range all {
-		out[i] = e.Period
-	}
-	return out
-}
-
 // inserted returns a lower bound for the number of rows inserted in each range, given
 // the rows sent to each. there is the number of rows that already existed and refused
 // the number that were refused; their ranges are unknown.
@@ -35,15 +27,13 @@ func inserted(sent []state.Extent, there, refused int64) []state.Extent {
 	return out
 }
 
-// extentsOf returns the extents of the rows of a batch in the ledger.
+// extentsOf returns the extents of the rows of a batch. A line of the ledger has only
+// their first and last position.
 func extentsOf(b state.Batch) []state.Extent {
-	switch {
-	case b.Extents != nil:
-		return b.Extents
-	case b.Inserted+b.Duplicate > 0:
+	if b.Extents == nil && b.Inserted+b.Duplicate > 0 {
 		return []state.Extent{{Period: rolling.Period{From: b.Lower, To: b.Upper + 1}, Rows: b.Inserted}}
 	}
-	return nil
+	return b.Extents
 }
 
 // merged reduces the number of extents: it merges those in the same period of the
@@ -116,12 +106,24 @@ func (l *fileLoad) look(ctx context.Context, all []state.Extent) (finding, error
 			f.unlooked = fmt.Sprintf("counting them takes longer than %s", l.lookFor)
 			break
 		}
-		n, there, err := l.there(ctx, &p, e)
+		var n int64
+		for range lookTries { // periods may be dropped or merged during the count
+			if n, err = l.rowsIn(ctx, p, e); err == nil && n >= wanted(e) {
+				break
+			}
+			var lookErr error
+			if p, lookErr = l.present(ctx); lookErr != nil {
+				return f, lookErr
+			}
+			if err == nil || !p.has(e.Period) {
+				break
+			}
+		}
 		switch {
+		case !p.has(e.Period):
+			f.gone += wanted(e)
 		case err != nil:
 			return f, err
-		case !there:
-			f.gone += wanted(e)
 		case n < wanted(e):
 			f.missing += wanted(e) - n
 			f.found[i].Rows = n
@@ -134,36 +136,28 @@ func (l *fileLoad) look(ctx context.Context, all []state.Extent) (finding, error
 	return f, nil
 }
 
-// lookBack looks for the rows of a file that were loaded earlier: settled rows, and
-// rows of cuts that are in the ledger.
-func (l *fileLoad) lookBack(ctx context.Context, cuts []state.Cut) error {
+// recordedRows returns the extents of the rows that earlier loads have recorded: settled
+// ones, and those of batches in the ledger.
+func (l *fileLoad) recordedRows() []state.Extent {
+	all := slices.Clone(l.settledIn)
+	for _, b := range l.noted {
+		all = append(all, extentsOf(b)...)
+	}
+	return merged(l.opt.Table.Grid, all)
+}
+
+// lookBack looks for the rows of a file that were loaded earlier.
+func (l *fileLoad) lookBack(ctx context.Context) error {
 	if l.out != nil { // this load looked before it lost a lock
 		return nil
 	}
-	noted, err := l.noted(ctx, cuts)
-	if err != nil {
-		return err
-	}
-	all := slices.Clone(l.settledIn)
-	for _, b := range noted {
-		all = append(all, extentsOf(b)...)
-	}
-	f, err := l.look(ctx, merged(l.opt.Table.Grid, all))
+	f, err := l.look(ctx, l.recordedRows())
 	if err != nil {
 		return err
 	}
 	r, s := &l.result, l.source
 	r.LoadedAt, r.Missing, r.Gone, r.Unlooked = s.Updated, f.missing, f.gone, f.unlooked
-	if s.Inserted+s.Duplicate > 0 && len(l.settledIn) == 0 && !l.accepted {
-		r.Unlooked, r.Told = "where they lie isn't known: an older version of rowmill has loaded them", l.told
-		if !l.told {
-			err := l.retry(ctx, func() error { return l.state.PutExtents(ctx, s, []state.Extent{state.Unknown}) })
-			if err != nil {
-				return err
-			}
-		}
-	}
-	if r.Missing > 0 && l.opt.AcceptMissing && len(cuts) == 0 {
+	if r.Missing > 0 && l.opt.AcceptMissing && len(l.cuts) == 0 {
 		l.settledIn = f.found
 		l.accept()
 		return l.retry(ctx, func() error { return l.state.PutExtents(ctx, s, l.toStore(l.settledIn)) })
@@ -233,34 +227,17 @@ func (l *fileLoad) forget(ctx context.Context, t *target) error {
 	}
 	l.settledIn, l.accepted = there, false
 	l.anew = true
-	l.say("%s was loaded on %s, %s of it: it is loaded again", s.Path, s.Updated.UTC().Format("2006-01-02 15:04"), figure.Plural(s.Sent, "row", "rows"))
+	l.say("%s was loaded on %s, %s of it: it is loaded again", s.Path, minute(s.Updated), figure.Plural(s.Sent, "row", "rows"))
 	// Keep the key, because it is locked.
 	l.source = &state.Source{Table: s.Table, Path: s.Path, Kind: s.Kind, Key: s.Key}
 	return nil
 }
 
-// stillThere returns the extents of the rows in the table of a file that is about to
-// be loaded again, as far as they are known. With none, it returns an error unless
-// all of the file's rows are known to be absent.
+// stillThere returns the extents of the rows in the table of a file that is about to be
+// loaded again, as far as they are known. With none, it returns an error unless all of
+// the file's rows are known to be absent.
 func (l *fileLoad) stillThere(ctx context.Context, none bool) ([]state.Extent, error) {
-	s := l.source
-	all, err := l.extents(ctx)
-	if err != nil {
-		return nil, err
-	}
-	cuts, err := l.cuts(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	noted, err := l.noted(ctx, cuts)
-	if err != nil {
-		return nil, err
-	}
-	for _, b := range noted {
-		all = append(all, extentsOf(b)...)
-	}
-	all = merged(l.opt.Table.Grid, all)
-	rows := int64(0)
+	all, rows := l.recordedRows(), int64(0)
 	for _, e := range all {
 		rows += wanted(e)
 	}
@@ -268,7 +245,7 @@ func (l *fileLoad) stillThere(ctx context.Context, none bool) ([]state.Extent, e
 	if err != nil {
 		return nil, err
 	}
-	whole := f.unlooked == "" && (len(all) > 0 || l.accepted || s.Inserted+s.Duplicate == 0)
+	whole := f.unlooked == "" && (len(all) > 0 || l.accepted || l.source.Inserted+l.source.Duplicate == 0)
 	if none && (!whole || f.missing+f.gone < rows) {
 		return nil, engine.Hinted(fmt.Errorf("table %s has no key without NULL of which the source has all columns: rows of it that are in the table would be there twice", l.opt.Table.Name),
 			"DELETE the rows of the file first; then --again loads all of it")
@@ -287,39 +264,15 @@ func (l *fileLoad) toStore(all []state.Extent) []state.Extent {
 	return all
 }
 
-// extents returns the settled extents of the source's rows. It also sets l.told and
-// l.accepted.
+// extents returns the settled extents of the source's rows. It also sets l.accepted.
 func (l *fileLoad) extents(ctx context.Context) (all []state.Extent, err error) {
 	all, err = retried(ctx, l.load, func() ([]state.Extent, error) { return l.state.Extents(ctx, l.source.Table, l.source.Key) })
-	l.told, l.accepted = slices.Contains(all, state.Unknown), slices.Contains(all, state.Accepted)
-	return slices.DeleteFunc(all, func(e state.Extent) bool { return e == state.Unknown || e == state.Accepted }), err
+	l.accepted = slices.Contains(all, state.Accepted)
+	return slices.DeleteFunc(all, func(e state.Extent) bool { return e == state.Accepted }), err
 }
 
 // lookTries is the number of attempts to count rows while periods are being moved.
 const lookTries = 3
-
-// there counts the rows of an extent, up to the number inserted, and reports whether
-// the table still has its periods after the count: they may have been dropped or
-// merged in the meantime.
-func (l *fileLoad) there(ctx context.Context, p *presence, e state.Extent) (n int64, there bool, err error) {
-	for range lookTries {
-		if n, err = l.rowsIn(ctx, *p, e); err == nil && n >= wanted(e) {
-			return n, true, nil
-		}
-		now, lookErr := l.present(ctx)
-		if lookErr != nil {
-			return 0, false, lookErr
-		}
-		*p = now
-		if !p.has(e.Period) {
-			return 0, false, nil
-		}
-		if err == nil {
-			break
-		}
-	}
-	return n, true, err
-}
 
 // A presence is a table's periods, and those that were or are being dropped.
 type presence struct {

@@ -88,7 +88,7 @@ func (l Outcome) Text() string {
 		switch {
 		case l.Missing > 0:
 			fmt.Fprintf(&b, "; %s of them aren't in the table any more", rows(l.Missing))
-		case l.Unlooked != "" && !l.Told:
+		case l.Unlooked != "":
 			fmt.Fprintf(&b, "; not checked whether the table still has all of them: %s", l.Unlooked)
 		default:
 			b.WriteString("; nothing to do")
@@ -121,7 +121,7 @@ func (l Outcome) when() string {
 	if l.LoadedAt.IsZero() {
 		return ""
 	}
-	return ", on " + l.LoadedAt.Format("2006-01-02 15:04") + " UTC"
+	return ", on " + minute(l.LoadedAt) + " UTC"
 }
 
 // Err returns an error for the parts of a source that were not loaded or are missing;
@@ -173,8 +173,8 @@ func (k Known) State() string {
 // Sources returns what was loaded into a table, the newest first.
 func Sources(ctx context.Context, st *state.Store, table string) ([]Known, error) {
 	all, err := st.Sources(ctx, table, "", "")
-	if errors.Is(err, engine.ErrNoTable) {
-		return []Known{}, nil // an older rowmill applied the declaration, and nothing was loaded
+	if err != nil {
+		return nil, err
 	}
 	out := []Known{}
 	for _, s := range all {
@@ -195,5 +195,5 @@ func Sources(ctx context.Context, st *state.Store, table string) ([]Known, error
 		out = append(out, Known{Source: s.Path, Kind: s.Kind, Finished: s.Finished, Bytes: s.Loaded, Counts: s.Counts,
 			Open: len(cuts) - len(noted), Started: s.Started.UTC(), Updated: s.Updated.UTC()})
 	}
-	return out, err
+	return out, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -36,6 +35,7 @@ type place struct {
 // A parser fills batches. It must not be used by several goroutines at once.
 type parser struct {
 	*target
+	from     *batch // the batch that was parsed last
 	batch    *engine.Batch
 	places   []place // of the batch's rows
 	rejected []Rejected
@@ -48,20 +48,23 @@ type parser struct {
 	seen   []bool  // the columns present in the object
 
 	// absent is a bitmap of the columns that get their default in the current row,
-	// empty if there are none. rowShapes contains the shape of each row of the batch;
-	// nil means all columns. Formats with fields don't use it.
+	// empty if there are none. rowShapes has the shape of each row of an object, and
+	// shapes those seen so far, by bitmap.
 	absent    []byte
-	shapes    map[string]*shape
 	rowShapes []*shape
+	shapes    map[string]*shape
 }
 
 var lineBreak = []byte("\n")
 
-func newParser(t *target) *parser { return &parser{target: t, batch: engine.NewBatch(t.table.Columns)} }
+func newParser(t *target) *parser {
+	return &parser{target: t, batch: engine.NewBatch(t.all.table.Columns), shapes: map[string]*shape{"": t.all}}
+}
 
 // parse reads the rows of a batch.
 func (p *parser) parse(b *batch) {
-	data, line, offset := b.data, b.Line, b.From
+	data, line := b.data, b.Line
+	p.from = b
 	p.batch.Reset()
 	p.places, p.rejected, p.rows, p.rowShapes = p.places[:0], p.rejected[:0], 0, p.rowShapes[:0]
 	header := b.first && p.format.header()
@@ -79,8 +82,8 @@ func (p *parser) parse(b *batch) {
 		where := place{line, at, at + n}
 		line += int64(bytes.Count(record, lineBreak))
 		at += n
-		if b.first && where.from == 0 && len(record) >= 3 && string(record[:3]) == string(byteOrderMark) {
-			record = record[3:]
+		if b.first && where.from == 0 {
+			record = bytes.TrimPrefix(record, byteOrderMark)
 		}
 		record = trimBreak(record)
 		if header {
@@ -92,34 +95,30 @@ func (p *parser) parse(b *batch) {
 		}
 		p.rows++
 		if where.from == 0 && b.torn != nil {
-			p.reject(where, offset, data, "", b.torn)
+			p.reject(where, "", b.torn)
 			continue
 		}
 		if len(record) > maxLine {
-			p.reject(where, offset, data, "", errLong)
+			p.reject(where, "", errLong)
 			continue
 		}
 		if column, err := p.row(record); err != nil {
 			p.batch.Truncate(len(p.places))
-			p.reject(where, offset, data, column, err)
+			p.reject(where, column, err)
 			continue
 		}
 		p.batch.EndRow()
 		p.places = append(p.places, where)
 		if p.format.Kind == JSONL {
-			var s *shape
-			if len(p.absent) > 0 {
-				s = p.shapeOf(p.absent)
-			}
-			p.rowShapes = append(p.rowShapes, s)
+			p.rowShapes = append(p.rowShapes, p.shapeOf(p.absent))
 		}
 	}
 }
 
 // reject records a row that can't be loaded.
-func (p *parser) reject(where place, offset int64, data []byte, column string, err error) {
-	p.rejected = append(p.rejected, Rejected{Line: where.line, Offset: offset + int64(where.from), Column: column,
-		Reason: err.Error(), Row: slices.Clone(beginOf(trimBreak(data[where.from:where.to])))})
+func (p *parser) reject(where place, column string, err error) {
+	p.rejected = append(p.rejected, Rejected{Line: where.line, Offset: p.from.From + int64(where.from), Column: column,
+		Reason: err.Error(), Row: slices.Clone(beginOf(trimBreak(p.from.data[where.from:where.to])))})
 }
 
 // beginOf returns a row, or the first KiB of a row that is too long, without
@@ -222,24 +221,6 @@ var (
 	errNull  = errors.New("it is NULL, and the column is NOT NULL")
 )
 
-// fold finds a column by name, ignoring case.
-func (p *parser) fold(name string) (int, bool) {
-	for i := range p.columns {
-		if strings.EqualFold(p.columns[i].Name, name) {
-			return i, true
-		}
-	}
-	return 0, false
-}
-
-func (t *target) names() string {
-	var out []string
-	for _, c := range t.columns {
-		out = append(out, c.Name)
-	}
-	return strings.Join(out, ", ")
-}
-
 // position returns the position of row i of the batch on the table's axis.
 func (p *parser) position(i int) int64 {
 	n := p.batch.Columns[p.by].Ints[i]
@@ -252,24 +233,68 @@ func (p *parser) position(i int) int64 {
 // keep removes all rows except the given ones from the batch.
 func (p *parser) keep(rows []int) {
 	p.batch.Keep(rows)
-	for to, from := range rows {
-		p.places[to] = p.places[from]
-	}
-	p.places = p.places[:len(rows)]
+	p.places = kept(p.places, rows)
 	if len(p.rowShapes) > 0 {
-		for to, from := range rows {
-			p.rowShapes[to] = p.rowShapes[from]
-		}
-		p.rowShapes = p.rowShapes[:len(rows)]
+		p.rowShapes = kept(p.rowShapes, rows)
 	}
 }
 
-// A part is the rows of a batch that are inserted into the same columns. A column
-// whose key is absent from an object gets its default, which no value can express, so
-// the column is left out of the insert.
+// kept returns some elements of a slice, in its place.
+func kept[T any](all []T, indexes []int) []T {
+	for to, from := range indexes {
+		all[to] = all[from]
+	}
+	return all[:len(indexes)]
+}
+
+// A shape is the columns into which some of the rows are inserted. A column whose key is
+// absent from an object gets its default, which no value can express, so it is left out.
+// Shapes are reused, because a loader caches prepared data for each table.
+type shape struct {
+	table   *engine.Table
+	plain   *engine.Table // the same table, but duplicates are errors
+	columns []int         // the columns of the target that it has
+}
+
+// newShape returns a shape with some of the columns of a target's table.
+func newShape(t *engine.Table, columns []int) *shape {
+	table := *t
+	table.Columns = nil
+	for _, i := range columns {
+		table.Columns = append(table.Columns, t.Columns[i])
+	}
+	plain := table
+	plain.Ignore = false
+	return &shape{&table, &plain, columns}
+}
+
+// shapeOf returns the shape without the columns whose bits are set.
+func (p *parser) shapeOf(absent []byte) *shape {
+	s := p.shapes[string(absent)]
+	if s == nil {
+		var columns []int
+		for i := range p.columns {
+			if absent[i/8]>>(i%8)&1 == 0 {
+				columns = append(columns, i)
+			}
+		}
+		s = newShape(p.all.table, columns)
+		p.shapes[string(absent)] = s
+	}
+	return s
+}
+
+// absentIn records that the current object has no value for a column.
+func (p *parser) absentIn(column int) {
+	for len(p.absent) < (len(p.columns)+7)/8 {
+		p.absent = append(p.absent, 0)
+	}
+	p.absent[column/8] |= 1 << (column % 8)
+}
+
+// A part is the rows of a batch that have the same shape.
 type part struct {
-	table *engine.Table
-	plain *engine.Table // the same table, but duplicates are errors
+	*shape
 	batch *engine.Batch
 	// rows are the indexes of its rows in the parser's batch; nil means all rows.
 	rows []int
@@ -283,80 +308,31 @@ func (p *part) place(row int) int {
 	return p.rows[row]
 }
 
-// A shape is the columns of a part. It is reused, because a loader caches prepared
-// data for each table.
-type shape struct {
-	part
-	columns []int
-}
-
-// shapeOf returns the shape without the columns whose bits are set.
-func (p *parser) shapeOf(absent []byte) *shape {
-	if s := p.shapes[string(absent)]; s != nil {
-		return s
-	}
-	s := &shape{}
-	table := *p.table
-	table.Columns = nil
-	for i := range p.columns {
-		if absent[i/8]>>(i%8)&1 == 0 {
-			s.columns = append(s.columns, i)
-			table.Columns = append(table.Columns, p.table.Columns[i])
-		}
-	}
-	plain := table
-	plain.Ignore = false
-	s.table, s.plain = &table, &plain
-	if p.shapes == nil {
-		p.shapes = map[string]*shape{}
-	}
-	p.shapes[string(absent)] = s
-	return s
-}
-
-// absentIn records that the current object has no value for a column.
-func (p *parser) absentIn(column int) {
-	for len(p.absent) < (len(p.columns)+7)/8 {
-		p.absent = append(p.absent, 0)
-	}
-	p.absent[column/8] |= 1 << (column % 8)
-}
-
-// parts groups the batch's rows by their columns, the largest group first, because
+// parts groups the batch's rows by their shapes, the largest group first, because
 // inserts after the first of a transaction cost more.
 func (p *parser) parts() []*part {
-	if !slices.ContainsFunc(p.rowShapes, func(s *shape) bool { return s != nil }) {
-		return []*part{{table: p.table, plain: p.plain, batch: p.batch}}
-	}
-	rows := map[*shape][]int{}
-	var order []*shape
-	for i, s := range p.rowShapes {
-		if rows[s] == nil {
-			order = append(order, s)
-		}
-		rows[s] = append(rows[s], i)
-	}
-	slices.SortStableFunc(order, func(a, b *shape) int { return len(rows[b]) - len(rows[a]) })
+	by := map[*shape]*part{}
 	var out []*part
-	for _, s := range order {
-		if s == nil { // all columns
-			out = append(out, &part{p.table, p.plain, pick(p.batch, nil, rows[s]), rows[s]})
-			continue
+	for i, s := range p.rowShapes {
+		if by[s] == nil {
+			by[s] = &part{shape: s}
+			out = append(out, by[s])
 		}
-		out = append(out, &part{s.table, s.plain, pick(p.batch, s.columns, rows[s]), rows[s]})
+		by[s].rows = append(by[s].rows, i)
+	}
+	if len(out) == 0 || len(out) == 1 && out[0].shape == p.all {
+		return []*part{{p.all, p.batch, nil}}
+	}
+	slices.SortStableFunc(out, func(a, b *part) int { return len(b.rows) - len(a.rows) })
+	for _, part := range out {
+		part.batch = pick(p.batch, part.columns, part.rows)
 	}
 	return out
 }
 
-// pick returns a batch with some columns (nil means all) and some rows of b. It may
-// share b's values.
+// pick returns a batch with some columns and some rows of b. It may share b's values.
 func pick(b *engine.Batch, columns, rows []int) *engine.Batch {
 	out := &engine.Batch{}
-	if columns == nil {
-		for i := range b.Columns {
-			columns = append(columns, i)
-		}
-	}
 	for _, c := range columns {
 		from := &b.Columns[c]
 		if len(rows) == b.Rows() {

@@ -1,9 +1,7 @@
 package ingest
 
 import (
-	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -108,6 +106,9 @@ func TestRows(t *testing.T) {
 		{csv, some, "1,yesterday,1,x", `rejected: ts"yesterday": it is not a time`},
 		{csv, some, "1," + day + ",1,\xff", `rejected: note"\xff": it isn't UTF-8`},
 		{csv, some, "1," + day + "," + strings.Repeat("9", 100) + "x,y", "rejected: value\"" + strings.Repeat("9", 60) + `"...: it is not a number`},
+		{csv, all, "1," + day + ",1,x,NULL,,,", `--null NULL reads it as no value`},
+		{&Format{Kind: CSV, NoHeader: true, Null: "NULL"}, all, "1," + day + ",1,NULL,NULL,,,", "rejected: noteit is NULL"},
+		{&Format{Kind: CSV, NoHeader: true, Null: `\N`}, all, "1," + day + ",1,NULL,NULL,,,", "[1][2026-03-29 00:00:00][1][NULL][NULL][NULL][NULL][NULL]"},
 		{csv, all, "1," + day + ",1,x,,,,", "[1][2026-03-29 00:00:00][1][x][NULL][NULL][NULL][NULL]"},
 		{csv, all, "1," + day + ",1,x,\"\",\"\",1.5,{}", "[1][2026-03-29 00:00:00][1][x][][][1.5][{}]"},
 		{csv, all, "1," + day + ",1,x,y,4142,1.555,1", "rejected: price"},
@@ -192,54 +193,6 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestRejectedRowsAmongMany rejects rows with NULLs and values of any length before
-// the invalid one.
-func TestRejectedRowsAmongMany(t *testing.T) {
-	p := parserOf(t, &Format{Kind: CSV, NoHeader: true}, "more,raw,value,price,note,sensor,ts")
-	var in strings.Builder
-	var want []string
-	var bad []int64
-	for i := range 500 {
-		more, raw, value, price := "", "", "", ""
-		null := func(s string) string {
-			if s == "" {
-				return "[NULL]"
-			}
-			return "[" + s + "]"
-		}
-		if i%2 == 0 {
-			more, price = strings.Repeat("m", i%7), "1.5"
-		}
-		if i%3 == 0 {
-			raw = strings.Repeat("41", i%5)
-			value = "0.5"
-		}
-		sensor := fmt.Sprint(i)
-		if i%7 == 3 || i > 450 {
-			sensor += "x"
-			bad = append(bad, int64(i+1))
-		} else {
-			want = append(want, null(more)+null(strings.Repeat("A", len(raw)/2))+null(value)+null(price)+"[n"+sensor+"]["+sensor+"][2026-01-01 00:00:00]")
-		}
-		fmt.Fprintf(&in, "%s,%s,%s,%s,n%d,%s,2026-01-01\n", more, raw, value, price, i, sensor)
-	}
-	for range 2 { // a parser is reused
-		p.parse(bytesOf([]byte(in.String()), 1, 0, true))
-		var got []string
-		var lines []int64
-		for _, r := range rowsOf(p, 0) {
-			if strings.HasPrefix(r.text, "rejected") {
-				lines = append(lines, r.line)
-			} else {
-				got = append(got, r.text)
-			}
-		}
-		if !slices.Equal(got, want) || !slices.Equal(lines, bad) {
-			t.Fatalf("%d rows and %d rejected, want %d and %d", len(got), len(lines), len(want), len(bad))
-		}
-	}
-}
-
 func TestHeadersAndMarks(t *testing.T) {
 	for _, c := range []struct {
 		f    Format
@@ -252,13 +205,12 @@ func TestHeadersAndMarks(t *testing.T) {
 		{Format{Kind: JSONL}, "\xef\xbb\xbf{\"a\":1}\n\n\r\n{\"a\":2}\r\n", 2},
 		{Format{Kind: TSV}, "\xef\xbb\xbfa\tb\tc\n", 0},
 	} {
-		p := newParser(texts(&c.f, 3))
-		p.parse(bytesOf([]byte(c.in), 1, 0, true))
+		p, rows := parsed(newParser(texts(&c.f, 3)), []byte(c.in))
 		if p.batch.Rows() != c.want || len(p.rejected) > 0 {
 			t.Errorf("%q: %d rows, %v", c.in, p.batch.Rows(), p.rejected)
 		}
-		if c.f.NoHeader && !strings.HasPrefix(rowsOf(p, 0)[0].text, "[1,\n]") {
-			t.Errorf("%q: %v", c.in, rowsOf(p, 0))
+		if c.f.NoHeader && !strings.HasPrefix(rows[0].text, "[1,\n]") {
+			t.Errorf("%q: %v", c.in, rows)
 		}
 	}
 }

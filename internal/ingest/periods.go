@@ -19,11 +19,11 @@ const lookAgain = time.Second
 // periods cache a table's periods for all senders.
 type periods struct {
 	db    engine.Keeper
+	state *state.Store
 	table *engine.Table
 	// late means that late rows, those below the position up to which all periods
 	// are sealed, are refused.
-	late   bool
-	sealed func(ctx context.Context) (int64, error)
+	late bool
 
 	mu     sync.Mutex
 	parts  []rolling.Partition
@@ -31,11 +31,12 @@ type periods struct {
 	looked time.Time
 }
 
-// look reads the periods, unless they were read within lookAgain.
-func (t *periods) look(ctx context.Context) ([]rolling.Partition, int64, error) {
+// look returns the periods and the position up to which they are sealed. With again, it
+// reads them, unless they were read within lookAgain.
+func (t *periods) look(ctx context.Context, again bool) ([]rolling.Partition, int64, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if time.Since(t.looked) < lookAgain {
+	if t.parts != nil && !again || time.Since(t.looked) < lookAgain {
 		return t.parts, t.upTo, nil
 	}
 	parts, err := t.db.Catalog().Partitions(ctx, t.table)
@@ -44,19 +45,12 @@ func (t *periods) look(ctx context.Context) ([]rolling.Partition, int64, error) 
 	}
 	upTo := int64(0)
 	if t.late {
-		if upTo, err = t.sealed(ctx); err != nil {
+		if upTo, err = t.state.SealedUpTo(ctx, t.table.Name); err != nil {
 			return nil, 0, err
 		}
 	}
 	t.parts, t.upTo, t.looked = parts, upTo, time.Now()
 	return parts, upTo, nil
-}
-
-// cached returns the periods as they were last read.
-func (t *periods) cached() ([]rolling.Partition, int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.parts, t.upTo
 }
 
 func (t *periods) outside(parts []rolling.Partition, pos int64) error {
@@ -67,22 +61,20 @@ func (t *periods) outside(parts []rolling.Partition, pos int64) error {
 	return fmt.Errorf("%s lies outside every period: they run from %s to %s", at, t.table.Grid.Format(parts[0].From), t.table.Grid.Format(parts[len(parts)-1].To))
 }
 
-// check keeps the rows of a parser's batch that can be sent and rejects the
-// others. It returns the range of the kept rows in each period.
-func (t *periods) check(ctx context.Context, p *parser, data []byte, offset int64) ([]state.Extent, error) {
-	parts, upTo := t.cached()
+// check keeps the rows of a parsed batch that can be sent and rejects the others. It
+// returns the range of the kept rows in each period.
+func (t *periods) check(ctx context.Context, p *parser) ([]state.Extent, error) {
+	parts, upTo, err := t.look(ctx, false)
+	if err != nil {
+		return nil, err
+	}
 	rows := p.batch.Rows()
-	bad := false
 	for i := range rows {
 		if pos := p.position(i); rolling.Find(parts, pos) < 0 || t.late && pos < upTo {
-			bad = true
+			if parts, upTo, err = t.look(ctx, true); err != nil {
+				return nil, err
+			}
 			break
-		}
-	}
-	if bad || parts == nil {
-		var err error
-		if parts, upTo, err = t.look(ctx); err != nil {
-			return nil, err
 		}
 	}
 	ranges := make([]state.Extent, len(parts))
@@ -94,11 +86,11 @@ func (t *periods) check(ctx context.Context, p *parser, data []byte, offset int6
 			last = rolling.Find(parts, pos)
 		}
 		if last < 0 {
-			p.reject(p.places[i], offset, data, p.columns[p.by].Name, t.outside(parts, pos))
+			p.reject(p.places[i], p.columns[p.by].Name, t.outside(parts, pos))
 			continue
 		}
 		if t.late && pos < upTo {
-			p.reject(p.places[i], offset, data, p.columns[p.by].Name,
+			p.reject(p.places[i], p.columns[p.by].Name,
 				fmt.Errorf("%s is late: all before %s is sealed, and the table refuses late rows", t.table.Grid.Format(pos), t.table.Grid.Format(upTo)))
 			continue
 		}

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/state"
-	"github.com/rowmill/rowmill/rolling"
 )
 
 // A sender commits batches, one after the other, on its own connection.
@@ -45,45 +43,58 @@ func (s *sender) close() error {
 // errDone is returned if a batch is already in the ledger.
 var errDone = errors.New("the batch is in the ledger")
 
-// send commits a batch together with its line of the ledger, which it returns. It
-// retries transient errors for as long as RetryFor allows.
+// send commits a batch together with its line of the ledger, which it returns. With Dry
+// it only checks the batch.
 func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
 	out := state.Batch{Table: s.opt.Table.Name, ID: b.ID(s.source.Key)}
-	fail := func(err error) (state.Batch, error) {
-		return out, fmt.Errorf("%s, lines %d to %d: %w", s.source.Path, b.Line, b.Line+b.Lines-1, err)
+	if s.opt.Dry {
+		return out, s.check(ctx, b, &out)
 	}
-	began := time.Now()
-	for try := 0; ; try++ {
+	began := false
+	err := s.retry(ctx, func() error {
+		if began {
+			_ = s.reset(ctx) // if no connection can be opened, the attempt reports it
+		}
+		began = true
 		err := s.commit(ctx, b, &out)
-		switch {
-		case err == nil:
-			return out, nil
-		case errors.Is(err, errDone), errors.Is(err, engine.ErrConnectionLost):
+		if errors.Is(err, errDone) || errors.Is(err, engine.ErrConnectionLost) {
 			// The connection may have broken after the commit.
-			if noted, lookErr := s.state.Noted(ctx, s.state.DB(), out.Table, out.ID); lookErr == nil && noted != nil {
+			noted, lookErr := s.state.Noted(ctx, s.state.DB(), out.Table, out.ID)
+			switch {
+			case lookErr != nil:
+				err = errors.Join(err, lookErr)
+			case noted != nil:
+				out = *noted
 				_ = s.reset(ctx) // the batch is committed; a lasting failure surfaces with the next batch
-				return *noted, nil
-			} else if lookErr == nil && errors.Is(err, errDone) {
-				return fail(errors.Join(errors.New("its line of the ledger was refused and is missing"), err))
+				return nil
+			case errors.Is(err, errDone):
+				err = errors.Join(errors.New("its line of the ledger was refused and is missing"), err)
 			}
-		case !passes(err):
-			return fail(errors.Join(err, s.reset(ctx)))
+		} else if err != nil && !passes(err) {
+			err = errors.Join(err, s.reset(ctx))
 		}
-		if ctx.Err() != nil {
-			return fail(ctx.Err())
+		if err != nil {
+			err = fmt.Errorf("lines %d to %d: %w", b.Line, b.Line+b.Lines-1, err)
 		}
-		if time.Since(began) >= s.opt.RetryFor && s.opt.RetryFor >= 0 {
-			return fail(err)
-		}
-		if try > 0 {
-			s.waiting(fmt.Errorf("lines %d to %d: %w", b.Line, b.Line+b.Lines-1, err))
-		}
-		if err := engine.Sleep(ctx, engine.Backoff(firstPause, lastPause, try)); err != nil {
-			return fail(err)
-		}
-		// If no connection can be opened, the next attempt reports it.
-		_ = s.reset(ctx)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("%s, %w", s.source.Path, err)
 	}
+	return out, err
+}
+
+// check rejects the rows of a batch that could not be sent.
+func (s *sender) check(ctx context.Context, b *batch, out *state.Batch) error {
+	p := s.parse(b)
+	if _, err := s.periods.check(ctx, p); err != nil {
+		return err
+	}
+	if err := s.reject(p.rejected, b); err != nil {
+		return err
+	}
+	out.Counts = state.Counts{Sent: p.rows, Inserted: int64(p.batch.Rows()), Rejected: int64(len(p.rejected))}
+	return s.enough(p.rejected)
 }
 
 // reset makes the connection usable after an error.
@@ -97,7 +108,7 @@ func (s *sender) reset(ctx context.Context) error {
 // commit makes one attempt to commit a batch.
 func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 	p := s.parse(b)
-	ranges, err := s.periods.check(ctx, p, b.data, b.From)
+	ranges, err := s.periods.check(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -128,8 +139,13 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 			figure.Plural(sent, "row was", "rows were"), ack.Rows, ack.Skipped, refused)
 	}
 	out.Sent, out.Inserted, out.Duplicate, out.Rejected = p.rows, ack.Rows, ack.Skipped, rejected
-	out.Touched, out.Extents = periodsOf(ranges), inserted(ranges, ack.Skipped, sent-ack.Rows-ack.Skipped)
-	out.Lower, out.Upper = span(out.Touched)
+	out.Touched, out.Extents = nil, inserted(ranges, ack.Skipped, sent-ack.Rows-ack.Skipped)
+	for _, r := range ranges {
+		out.Touched = append(out.Touched, r.Period)
+	}
+	if n := len(ranges); n > 0 {
+		out.Lower, out.Upper = ranges[0].From, ranges[n-1].To-1
+	}
 	rolled, err := state.Before(ctx, s.loader, s.source)
 	if err != nil {
 		return forgotten(err)
@@ -144,11 +160,11 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 	if err := s.reject(p.rejected, b); err != nil {
 		return err
 	}
-	s.reached("before commit")
+	s.opt.Reached("before commit")
 	if err := s.loader.Commit(ctx); err != nil {
 		return err
 	}
-	s.reached("after commit")
+	s.opt.Reached("after commit")
 	return nil
 }
 
@@ -200,16 +216,8 @@ func (s *sender) one(ctx context.Context, b *batch, part *part, row int, err err
 			err = plain
 		}
 	}
-	p.reject(p.places[part.place(row)], b.From, b.data, "", errors.New(strings.TrimPrefix(err.Error(), "insert into "+p.table.Name+": ")))
+	p.reject(p.places[part.place(row)], "", errors.New(strings.TrimPrefix(err.Error(), "insert into "+part.table.Name+": ")))
 	return engine.Ack{}, s.enough(p.rejected)
-}
-
-// span returns the first and the last position of ordered ranges.
-func span(ranges []rolling.Period) (lower, upper int64) {
-	if len(ranges) == 0 {
-		return 0, 0
-	}
-	return ranges[0].From, ranges[len(ranges)-1].To - 1
 }
 
 // A TooManyError is returned if more rows are rejected than the options allow.

@@ -26,7 +26,7 @@ import (
 func (l *fileLoad) findSource(ctx context.Context, head []byte) error {
 	s := l.source
 	var all []state.Source
-	err := l.retry(ctx, func() error { return l.tidy(ctx) })
+	err := l.tidy(ctx)
 	if err == nil {
 		all, err = l.sources(ctx)
 	}
@@ -74,8 +74,7 @@ func (l *fileLoad) findSource(ctx context.Context, head []byte) error {
 		return nil
 	}
 	if newest != nil && !newest.Finished {
-		l.say("%s is not the file whose load of %s is incomplete: it is loaded from its start",
-			s.Path, newest.Started.UTC().Format("2006-01-02 15:04"))
+		l.say("%s is not the file whose load of %s is incomplete: it is loaded from its start", s.Path, minute(newest.Started))
 	}
 	return nil
 }
@@ -101,19 +100,9 @@ func (l *fileLoad) reread(ctx context.Context) error {
 	return fmt.Errorf("the record of %s was removed a moment ago", l.source.Path)
 }
 
-// cuts returns a source's recorded cuts, in order.
-func (l *fileLoad) cuts(ctx context.Context, s *state.Source) ([]state.Cut, error) {
+// cutsOf returns a source's recorded cuts, in order.
+func (l *fileLoad) cutsOf(ctx context.Context, s *state.Source) ([]state.Cut, error) {
 	return retried(ctx, l.load, func() ([]state.Cut, error) { return l.state.Cuts(ctx, s.Table, s.Key) })
-}
-
-// noted returns those of the cuts that are in the ledger.
-func (l *fileLoad) noted(ctx context.Context, cuts []state.Cut) (map[string]state.Batch, error) {
-	if len(cuts) == 0 {
-		return nil, nil
-	}
-	return retried(ctx, l.load, func() (map[string]state.Batch, error) {
-		return l.state.NotedOf(ctx, l.source.Table, l.source.Key, cuts)
-	})
 }
 
 // agrees reports whether the file contains the bytes of a source: the loaded part and
@@ -122,7 +111,7 @@ func (l *fileLoad) agrees(ctx context.Context, s state.Source) (bool, error) {
 	var cuts []state.Cut
 	if !s.Finished {
 		var err error
-		if cuts, err = l.cuts(ctx, &s); err != nil {
+		if cuts, err = l.cutsOf(ctx, &s); err != nil {
 			return false, err
 		}
 	}

@@ -261,7 +261,7 @@ const emptySegments = 64
 // findSpool reads the offset up to which the database has the spool, and continues
 // there.
 func (l *streamLoad) findSpool(ctx context.Context, sp *spool.Spool) error {
-	if err := l.retry(ctx, func() error { return l.tidy(ctx) }); err != nil {
+	if err := l.tidy(ctx); err != nil {
 		return err
 	}
 	known, err := l.state.Sources(ctx, l.source.Table, state.SpoolSource, "")
@@ -382,7 +382,7 @@ func (l *streamLoad) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io
 		if err := put(b); err != nil {
 			return err
 		}
-		l.reached("spooled")
+		l.opt.Reached("spooled")
 		return nil
 	})
 }
@@ -425,4 +425,91 @@ func (l *streamLoad) unspool(rec spool.Record, targets map[string]*target) (*bat
 	b := &batch{data: data, target: t}
 	b.From, b.To, b.Line, b.Lines, b.Hash = rec.From, rec.To, head.Line, head.Lines, fmt.Sprintf("%016x", rec.Sum)
 	return b, nil
+}
+
+const (
+	// acknowledgeEach and acknowledgeAfter limit the number of committed batches
+	// that a spool keeps, and for how long.
+	acknowledgeEach  = 64
+	acknowledgeAfter = time.Second
+)
+
+// An acknowledger records in the database up to which offset all of a spool is
+// committed, and then releases that part of the spool.
+type acknowledger struct {
+	*load
+	sp *spool.Spool
+
+	mu   sync.Mutex
+	at   int64               // all records below are committed
+	next []int64             // start offsets of the batches above at, in order
+	done map[int64]committed // committed batches above at, by start offset
+	ids  []string            // IDs of batches below at that are still in the ledger
+	sums state.Counts        // the rows of those
+	last time.Time
+}
+
+// A committed batch of the spool.
+type committed struct {
+	to   int64
+	id   string
+	rows state.Counts
+}
+
+// expect registers the next batch, in order.
+func (s *acknowledger) expect(b *batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next = append(s.next, b.From)
+}
+
+// add records that a batch is committed.
+func (s *acknowledger) add(ctx context.Context, b *batch, noted state.Batch) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done[b.From] = committed{b.To, b.ID(s.source.Key), noted.Counts}
+	for len(s.next) > 0 {
+		part, there := s.done[s.next[0]]
+		if !there {
+			break
+		}
+		delete(s.done, s.next[0])
+		s.next, s.at, s.ids = s.next[1:], part.to, append(s.ids, part.id)
+		s.sums.Add(part.rows)
+	}
+	if len(s.ids) < acknowledgeEach && time.Since(s.last) < acknowledgeAfter {
+		return nil
+	}
+	return s.acknowledgeLocked(ctx)
+}
+
+// each acknowledges committed batches periodically until ctx ends. Errors are
+// ignored: they recur with the next batch or at the end.
+func (s *acknowledger) each(ctx context.Context) {
+	for engine.Sleep(ctx, acknowledgeAfter) == nil {
+		_ = s.acknowledge(ctx)
+	}
+}
+
+func (s *acknowledger) acknowledge(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.acknowledgeLocked(ctx)
+}
+
+func (s *acknowledger) acknowledgeLocked(ctx context.Context) error {
+	s.last = time.Now()
+	if s.at == s.source.Loaded {
+		return nil
+	}
+	f := *s.source
+	f.Loaded = s.at
+	f.Add(s.sums)
+	if err := s.retry(ctx, func() error { return s.state.Acknowledge(ctx, &f, s.ids) }); err != nil {
+		return err
+	}
+	s.source.Loaded, s.source.Counts = f.Loaded, f.Counts
+	s.ids, s.sums = s.ids[:0], state.Counts{}
+	s.opt.Reached("acknowledged")
+	return s.sp.Release(f.Loaded)
 }

@@ -399,11 +399,6 @@ type Extent struct {
 	Rows int64
 }
 
-// Unknown is the only extent of a source that was loaded by an older version of
-// rowmill, which did not record where its rows lie. It is stored once this has been
-// reported. No row has its position.
-var Unknown = Extent{Period: rolling.Period{From: math.MinInt64, To: math.MinInt64 + 1}}
-
 // Accepted is the one extent of a source of whose rows none is in the table, once it
 // has been accepted that they are missing. No row lies there.
 var Accepted = Extent{Period: rolling.Period{From: math.MinInt64 + 1, To: math.MinInt64 + 2}}
