@@ -24,19 +24,25 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 	return db.apply(ctx, db.lockTries, steps)
 }
 
+// Try implements engine.Keeper. Only Replace and AddColumn, and before version
+// 14 also a detach, take a lock that inserts or queries of the table wait for,
+// and they hold them up for at most exclusiveWait.
+//
+// Before a step changes a period, it waits up to quietWait for the transactions
+// that use the period, without holding a lock. A transaction that stays open
+// therefore blocks the step, but never inserts.
+func (db *DB) Try(ctx context.Context, steps ...engine.Step) error { return db.apply(ctx, 1, steps) }
+
 // apply tries each step up to the given number of times.
 func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
-	c, err := db.dialSession(ctx, engine.Connect{Maintenance: true})
+	conn, err := db.dialSession(ctx, engine.Connect{Maintenance: true})
 	if err != nil {
 		return err
 	}
-	defer discard(c)
+	defer discard(conn)
 	for _, s := range steps {
 		known := false
-		err := engine.RetryLocks(ctx, tries, func() (err error) {
-			known, err = db.change(ctx, c, s)
-			return err
-		})
+		err := db.try(ctx, conn, tries, func(c *changer) { known = c.change(ctx, s) })
 		if err != nil {
 			return err
 		}
@@ -48,13 +54,13 @@ func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
 			return err
 		}
 		if drop, ok := s.(engine.DropTable); ok && drop.Table.Rolling() {
-			if err := engine.RetryLocks(ctx, tries, func() error { return db.dropOrphans(ctx, c, drop.Table) }); err != nil {
+			if err := db.try(ctx, conn, tries, func(c *changer) { c.dropOrphans(ctx, drop.Table) }); err != nil {
 				return err
 			}
 		}
 		for len(statements) > 0 {
 			n := transactionLength(statements)
-			if err := engine.RetryLocks(ctx, tries, func() error { return db.transact(ctx, c, statements[:n]...) }); err != nil {
+			if err := db.try(ctx, conn, tries, func(c *changer) { c.run(ctx, statements[:n]...) }); err != nil {
 				return err
 			}
 			statements = statements[n:]
@@ -69,47 +75,60 @@ func transactionLength(statements []string) int {
 	if statements[0] != beginStatement {
 		return 1
 	}
-	for i, q := range statements {
-		if q == commitStatement {
-			return i + 1
-		}
-	}
-	return len(statements)
+	return slices.Index(statements, commitStatement) + 1
 }
 
-// transact sends the statements one by one.
-func (db *DB) transact(ctx context.Context, c *pgconn.PgConn, statements ...string) error {
+// A changer makes one attempt at a step. It keeps the first error: after it, reads
+// return zero values and nothing more is executed.
+type changer struct {
+	dialect
+	db   *DB
+	conn *pgconn.PgConn
+	err  error
+}
+
+// try runs fn up to tries times, while a lock is not granted.
+func (db *DB) try(ctx context.Context, conn *pgconn.PgConn, tries int, fn func(c *changer)) error {
+	return engine.RetryLocks(ctx, tries, func() error {
+		c := &changer{dialect: db.dialect, db: db, conn: conn}
+		fn(c)
+		return c.err
+	})
+}
+
+func (c *changer) fail(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+// run executes statements one by one.
+func (c *changer) run(ctx context.Context, statements ...string) {
 	for _, q := range statements {
-		if err := db.exec(ctx, c, q); err != nil {
-			return err
-		}
+		c.atOnce(ctx, q)
 	}
-	return nil
 }
 
-// atOnce sends the statements of a transaction as one message, so that the
-// server does not wait for rowmill while it holds a lock that others wait for.
-func (db *DB) atOnce(ctx context.Context, c *pgconn.PgConn, statements []string) error {
-	return db.exec(ctx, c, statements...)
-}
-
-// exec sends statements as one message. A newline ends each statement, because
-// it may end in a line comment.
-func (db *DB) exec(ctx context.Context, c *pgconn.PgConn, statements ...string) error {
-	if db.before != nil {
-		db.before(c, statements)
+// atOnce sends statements as one message, so that the server does not wait for
+// rowmill while it holds a lock that others wait for. A newline ends each
+// statement, because it may end in a line comment.
+func (c *changer) atOnce(ctx context.Context, statements ...string) {
+	if c.err != nil {
+		return
 	}
-	results, err := c.Exec(ctx, strings.Join(statements, "\n;")).ReadAll()
+	if c.db.before != nil {
+		c.db.before(c.conn, statements)
+	}
+	results, err := c.conn.Exec(ctx, strings.Join(statements, "\n;")).ReadAll()
 	if err == nil {
-		return nil
+		return
 	}
 	failed := statements[min(len(results), len(statements)-1)]
-	err = &statementError{failed, classifyIn(ctx, err)}
-	if !c.IsClosed() && c.TxStatus() != 'I' {
-		_, rollback := c.Exec(ctx, "ROLLBACK").ReadAll()
-		err = errors.Join(err, rollback)
+	c.err = &statementError{failed, classifyIn(ctx, err)}
+	if !c.conn.IsClosed() && c.conn.TxStatus() != 'I' {
+		_, rollback := c.conn.Exec(ctx, rollbackStatement).ReadAll()
+		c.err = errors.Join(c.err, rollback)
 	}
-	return err
 }
 
 // A statementError is an error with the statement that failed.
@@ -121,90 +140,77 @@ type statementError struct {
 func (e *statementError) Error() string { return engine.FirstWords(e.statement) + ": " + e.err.Error() }
 func (e *statementError) Unwrap() error { return e.err }
 
-// Try implements engine.Keeper. Only Replace and AddColumn, and before version
-// 14 also a detach, take a lock that inserts or queries of the table wait for,
-// and they hold them up for at most exclusiveWait.
-//
-// Before a step changes a period, it waits up to quietWait for the transactions
-// that use the period, without holding a lock. A transaction that stays open
-// therefore blocks the step, but never inserts.
-func (db *DB) Try(ctx context.Context, steps ...engine.Step) error { return db.apply(ctx, 1, steps) }
-
 // change makes one attempt at a step that can be resumed: it first checks which
 // parts of it are done. It reports false for other steps.
-func (db *DB) change(ctx context.Context, c *pgconn.PgConn, s engine.Step) (known bool, err error) {
+func (c *changer) change(ctx context.Context, s engine.Step) bool {
 	what := ""
 	switch s := s.(type) {
 	case engine.Detach:
-		what, err = "detach partition "+s.Part.Name+" of "+s.Table.Name, db.detach(ctx, c, s)
+		what = "detach partition " + s.Part.Name + " of " + s.Table.Name
+		c.detach(ctx, s)
 	case engine.Attach:
-		what, err = "attach partition "+s.Part.Name+" of "+s.Table.Name, db.attach(ctx, c, s)
+		what = "attach partition " + s.Part.Name + " of " + s.Table.Name
+		c.attach(ctx, s)
 	case engine.Replace:
-		what, err = "replace partition "+s.New.Name+" of "+s.Table.Name, db.replace(ctx, c, s)
+		what = "replace partition " + s.New.Name + " of " + s.Table.Name
+		c.replace(ctx, s)
 	case engine.DropPartition:
-		what, err = "drop partition "+s.Drop.Name+" of "+s.Table.Name, db.drop(ctx, c, s)
+		what = "drop partition " + s.Drop.Name + " of " + s.Table.Name
+		c.drop(ctx, s)
 	case engine.CreatePartitions:
-		what, err = "create partitions of "+s.Table.Name, db.create(ctx, c, s)
+		what = "create partitions of " + s.Table.Name
+		c.create(ctx, s)
 	case engine.DropTables:
-		what, err = "drop tables", db.dropTables(ctx, c, s)
+		what = "drop tables"
+		c.dropTables(ctx, s)
 	case engine.AddColumn:
-		what, err = "add column "+s.Name+" to "+s.Table.Name, db.addColumn(ctx, c, s)
+		what = "add column " + s.Name + " to " + s.Table.Name
+		c.addColumn(ctx, s)
 	default:
-		return false, nil
+		return false
 	}
-	if err != nil {
-		err = fmt.Errorf("%s: %w", what, err)
+	if c.err != nil {
+		c.err = fmt.Errorf("%s: %w", what, c.err)
 	}
-	return true, err
+	return true
 }
 
 // detach completes a Detach. An earlier attempt may have been interrupted
 // during the detach, or before the rename.
-func (db *DB) detach(ctx context.Context, c *pgconn.PgConn, s engine.Detach) error {
-	statements, err := db.dialect.changeDetach(s)
-	if err != nil {
-		return err
-	}
+func (c *changer) detach(ctx context.Context, s engine.Detach) {
+	statements, err := c.changeDetach(s)
 	child := childName(s.Table, s.Part)
-	r, err := db.look(ctx, c, s.Table, child, s.Into)
-	if err != nil {
-		return err
-	}
-	switch {
-	case r[child].ours && s.Into != child && r[s.Into].exists:
-		return taken(s.Into)
-	case r[child].ours:
-		if err := db.unmark(ctx, c, s.Table, child, r[child]); err != nil {
-			return err
+	c.fail(err)
+	r := c.look(ctx, s.Table, child, s.Into)
+	switch from, into := r[child], r[s.Into]; {
+	case c.err != nil:
+	case s.Into != child && into.exists && (from.ours || from.apart()):
+		c.fail(taken(s.Into))
+	case from.ours:
+		c.unmark(ctx, s.Table, child, from)
+		c.setFree(ctx, s.Table, child, statements)
+		if !c.concurrent {
+			return
 		}
-		if err := db.setFree(ctx, c, s.Table, child, statements); err != nil || !db.dialect.concurrent {
-			return err
+	case from.apart():
+		if s.Into != child {
+			c.unmark(ctx, s.Table, child, from)
 		}
-	case s.Into == child && r[child].apart():
-		return nil
-	case r[child].apart() && r[s.Into].exists:
-		return taken(s.Into)
-	case r[child].apart():
-		if err := db.unmark(ctx, c, s.Table, child, r[child]); err != nil {
-			return err
-		}
-	case r[s.Into].apart():
-		return nil
+	case into.apart():
+		return
 	default:
-		return engine.Classed(engine.ErrNoTable, fmt.Errorf("neither this partition nor table %s exists", s.Into))
+		c.fail(engine.Classed(engine.ErrNoTable, fmt.Errorf("neither this partition nor table %s exists", s.Into)))
 	}
-	if s.Into == child {
-		return nil
+	if s.Into != child {
+		c.run(ctx, c.renameTable(child, s.Into))
 	}
-	return db.transact(ctx, c, db.dialect.renameTable(child, s.Into))
 }
 
 // unmark removes the mark for dropping from a table that the step needs.
-func (db *DB) unmark(ctx context.Context, c *pgconn.PgConn, t *engine.Table, name string, r relation) error {
-	if r.comment != dropMark(t) {
-		return nil
+func (c *changer) unmark(ctx context.Context, t *engine.Table, name string, r relation) {
+	if r.comment == dropMark(t) {
+		c.run(ctx, "COMMENT ON TABLE "+c.Quote(name)+" IS NULL")
 	}
-	return db.transact(ctx, c, "COMMENT ON TABLE "+db.dialect.Quote(name)+" IS NULL")
 }
 
 func taken(name string) error {
@@ -212,281 +218,181 @@ func taken(name string) error {
 }
 
 // setFree detaches a partition or finishes an interrupted detach. If the detach
-// is concurrent, it is the first of the statements.
-func (db *DB) setFree(ctx context.Context, c *pgconn.PgConn, t *engine.Table, child string, statements []string) error {
-	if !db.dialect.concurrent {
-		if err := db.quiet(ctx, c, t.Name, child); err != nil {
-			return err
-		}
-		return db.transact(ctx, c, statements[:transactionLength(statements)]...)
+// is concurrent, it is the first of the statements: once it has begun, the
+// partition's rows are invisible until it is finished.
+func (c *changer) setFree(ctx context.Context, t *engine.Table, child string, statements []string) {
+	if !c.finishDetach(ctx, t, child) {
+		c.quiet(ctx, t.Name, child)
+		c.run(ctx, statements[:transactionLength(statements)]...)
 	}
-	done, err := db.finishDetach(ctx, c, t, child)
-	if err != nil || done {
-		return err
-	}
-	// Once a concurrent detach has begun, the partition's rows are invisible
-	// until it is finished.
-	if err := db.quiet(ctx, c, t.Name, child); err != nil {
-		return err
-	}
-	return db.transact(ctx, c, statements[0])
 }
 
 // finishDetach finishes the interrupted concurrent detaches of t: while one is
 // pending, no partition can be detached, not even by Replace. The detached
 // tables stay. It reports whether child was among them.
-func (db *DB) finishDetach(ctx context.Context, c *pgconn.PgConn, t *engine.Table, child string) (done bool, err error) {
-	if !db.dialect.concurrent {
-		return false, nil
+func (c *changer) finishDetach(ctx context.Context, t *engine.Table, child string) (done bool) {
+	if !c.concurrent {
+		return false
 	}
-	rows, err := ask(ctx, c, db.dialect.pending(t))
-	if err != nil {
-		return false, fmt.Errorf("look for unfinished detaches: %w", err)
-	}
-	for _, row := range rows {
-		name := string(row[0])
-		if err := db.transact(ctx, c, db.dialect.detach(t, name)+" FINALIZE"); err != nil {
-			return false, err
-		}
+	for _, name := range c.texts(ctx, c.pending(t)) {
+		c.run(ctx, c.dialect.detach(t, name)+" FINALIZE")
 		done = done || name == child
 	}
-	return done, nil
+	return done
 }
 
 // attach completes an Attach.
-func (db *DB) attach(ctx context.Context, c *pgconn.PgConn, s engine.Attach) error {
-	if err := fits(s.Table, s.Part); err != nil {
-		return err
-	}
+func (c *changer) attach(ctx context.Context, s engine.Attach) {
+	c.fail(fits(s.Table, s.Part))
 	child := childName(s.Table, s.Part)
-	r, err := db.look(ctx, c, s.Table, child, s.From)
-	if err != nil {
-		return err
-	}
+	r := c.look(ctx, s.Table, child, s.From)
 	switch {
 	case r[child].holds(s.Table, s.Part.Period) && (s.From == child || !r[s.From].exists):
-		return nil
+		return
 	case s.From != child && r[child].exists:
-		return taken(child)
+		c.fail(taken(child))
 	case !r[s.From].exists:
-		return engine.Classed(engine.ErrNoTable, fmt.Errorf("neither this partition nor table %s exists", s.From))
+		c.fail(engine.Classed(engine.ErrNoTable, fmt.Errorf("neither this partition nor table %s exists", s.From)))
 	case !r[s.From].apart():
-		return fmt.Errorf("%s is not a standalone table", s.From)
+		c.fail(fmt.Errorf("%s is not a standalone table", s.From))
 	}
-	if err := db.unmark(ctx, c, s.Table, s.From, r[s.From]); err != nil {
-		return err
-	}
-	if err := db.prepare(ctx, c, s.Table, s.From, s.Part); err != nil {
-		return err
-	}
-	statements := db.dialect.attachChecked(s)
-	left, err := db.leftChecks(ctx, c, s.From, s.Part)
-	if err != nil {
-		return err
-	}
-	for _, check := range left {
-		statements = slices.Insert(statements, len(statements)-1, db.dialect.dropCheck(child, check))
-	}
-	return db.atOnce(ctx, c, statements)
+	c.unmark(ctx, s.Table, s.From, r[s.From])
+	c.prepare(ctx, s.Table, s.From, s.Part)
+	c.atOnce(ctx, c.dropLeft(ctx, s.From, child, s.Part, c.attachChecked(s))...)
 }
 
 // replace performs a Replace, unless it is already done.
-func (db *DB) replace(ctx context.Context, c *pgconn.PgConn, s engine.Replace) error {
-	if err := checkReplace(s); err != nil {
-		return err
+func (c *changer) replace(ctx context.Context, s engine.Replace) {
+	if c.err = checkReplace(s); c.err != nil {
+		return
 	}
 	child := childName(s.Table, s.New)
 	tables := []string{s.Table.Name}
 	for _, p := range s.Old {
 		tables = append(tables, childName(s.Table, p))
 	}
-	r, err := db.look(ctx, c, s.Table, slices.Concat([]string{child, s.With}, tables[1:], s.Out)...)
-	if err != nil {
-		return err
-	}
+	r := c.look(ctx, s.Table, slices.Concat([]string{child, s.With}, tables[1:], s.Out)...)
+	done := r[child].holds(s.Table, s.New.Period)
 	out := !slices.ContainsFunc(s.Out, func(name string) bool { return !r[name].apart() || r[name].comment != replacedMark })
 	switch {
-	case r[child].holds(s.Table, s.New.Period) && out && (!r[s.With].exists || slices.Contains(s.Out, s.With)):
-		return nil
-	case r[child].holds(s.Table, s.New.Period) && !slices.Contains(tables, child) && !r[s.With].exists:
-		return nil // and the replaced tables were dropped since
+	case done && out && (!r[s.With].exists || slices.Contains(s.Out, s.With)):
+		return
+	case done && !slices.Contains(tables, child) && !r[s.With].exists:
+		return // and the replaced tables were dropped since
 	case !r[s.With].exists:
-		return engine.Classed(engine.ErrNoTable, fmt.Errorf("there is no table %s", s.With))
+		c.fail(engine.Classed(engine.ErrNoTable, fmt.Errorf("there is no table %s", s.With)))
 	case !r[s.With].apart():
-		return fmt.Errorf("%s is not a standalone table", s.With)
+		c.fail(fmt.Errorf("%s is not a standalone table", s.With))
 	case !slices.Contains(tables, child) && child != s.With && r[child].exists:
-		return taken(child)
+		c.fail(taken(child))
 	}
 	for i, p := range s.Old {
 		switch old := r[tables[i+1]]; {
 		case !old.ours:
-			return engine.Classed(engine.ErrNoTable, fmt.Errorf("there is no partition %s", p.Name))
+			c.fail(engine.Classed(engine.ErrNoTable, fmt.Errorf("there is no partition %s", p.Name)))
 		case s.Out[i] != s.With && r[s.Out[i]].exists:
-			return taken(s.Out[i])
+			c.fail(taken(s.Out[i]))
 		}
 	}
-	if _, err := db.finishDetach(ctx, c, s.Table, ""); err != nil {
-		return err
-	}
-	if err := db.prepare(ctx, c, s.Table, s.With, s.New); err != nil {
-		return err
-	}
-	left, err := db.leftChecks(ctx, c, s.With, s.New)
-	if err != nil {
-		return err
-	}
-	if err := db.seen(ctx, c, s.With, s.New); err != nil {
-		return err
-	}
-	if err := db.quiet(ctx, c, tables...); err != nil {
-		return err
-	}
-	statements := db.dialect.replaceChecked(s)
-	for _, check := range left {
-		statements = slices.Insert(statements, len(statements)-1, db.dialect.dropCheck(child, check))
-	}
-	return db.atOnce(ctx, c, statements)
+	c.finishDetach(ctx, s.Table, "")
+	c.prepare(ctx, s.Table, s.With, s.New)
+	statements := c.dropLeft(ctx, s.With, child, s.New, c.replaceChecked(s))
+	c.seen(ctx, s.With, s.New)
+	c.quiet(ctx, tables...)
+	c.atOnce(ctx, statements...)
 }
 
 // drop drops a partition, or the rest of it. It also drops the tables that
 // other interrupted steps have left behind.
-func (db *DB) drop(ctx context.Context, c *pgconn.PgConn, s engine.DropPartition) error {
-	statements, err := db.dialect.dropPartition(s)
-	if err != nil {
-		return err
+func (c *changer) drop(ctx context.Context, s engine.DropPartition) {
+	statements, err := c.dropPartition(s)
+	if c.err = err; err != nil {
+		return
 	}
 	child := childName(s.Table, s.Drop)
-	r, err := db.look(ctx, c, s.Table, child)
-	if err != nil {
-		return err
-	}
-	rel := r[child]
-	switch {
-	case rel.ours && !rel.pending && db.dialect.concurrent:
-		if err := db.transact(ctx, c, statements[0]); err != nil { // the mark
-			return err
-		}
-		if err := db.setFree(ctx, c, s.Table, child, statements[1:]); err != nil {
-			return err
-		}
+	switch rel := c.look(ctx, s.Table, child)[child]; {
+	case rel.ours && !rel.pending && c.concurrent:
+		c.run(ctx, statements[0]) // the mark
+		c.setFree(ctx, s.Table, child, statements[1:])
 	case rel.ours:
-		if err := db.setFree(ctx, c, s.Table, child, statements); err != nil {
-			return err
-		}
-		if err := db.transact(ctx, c, statements[len(statements)-1]); err != nil {
-			return err
-		}
+		c.setFree(ctx, s.Table, child, statements)
+		c.run(ctx, statements[len(statements)-1])
 	case rel.exists && rel.comment != dropMark(s.Table):
-		return engine.Hinted(fmt.Errorf("table %s is not a partition of it", child),
-			"DROP TABLE %s, where nobody needs it", db.dialect.Quote(child))
+		c.fail(engine.Hinted(fmt.Errorf("table %s is not a partition of it", child), "DROP TABLE %s, where nobody needs it", c.Quote(child)))
 	}
-	return db.dropOrphans(ctx, c, s.Table)
+	c.dropOrphans(ctx, s.Table)
 }
 
 // dropOrphans drops former partitions of t that are marked for dropping.
-func (db *DB) dropOrphans(ctx context.Context, c *pgconn.PgConn, t *engine.Table) error {
-	if _, err := db.finishDetach(ctx, c, t, ""); err != nil {
-		return err
+func (c *changer) dropOrphans(ctx context.Context, t *engine.Table) {
+	c.finishDetach(ctx, t, "")
+	for _, name := range c.texts(ctx, "SELECT c.relname FROM pg_class c "+
+		"JOIN pg_description d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regclass AND d.objsubid = 0 "+
+		"WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND pg_table_is_visible(c.oid) AND d.description = "+quoteText(dropMark(t))) {
+		c.run(ctx, "DROP TABLE "+c.Quote(name))
 	}
-	rows, err := ask(ctx, c, "SELECT c.relname FROM pg_class c JOIN pg_description d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regclass AND d.objsubid = 0 "+
-		"WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND pg_table_is_visible(c.oid) AND d.description = "+quoteText(dropMark(t)))
-	if err != nil {
-		return fmt.Errorf("look for tables to be dropped: %w", err)
-	}
-	for _, row := range rows {
-		if err := db.transact(ctx, c, "DROP TABLE "+db.dialect.Quote(string(row[0]))); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // create creates the partitions that do not exist yet.
-func (db *DB) create(ctx context.Context, c *pgconn.PgConn, s engine.CreatePartitions) error {
+func (c *changer) create(ctx context.Context, s engine.CreatePartitions) {
 	for _, p := range s.New {
 		one := s
 		one.New = []rolling.Partition{p}
-		statements, err := db.dialect.createPartitions(one)
-		if err != nil {
-			return err
-		}
-		child := childName(s.Table, p)
-		err = db.transact(ctx, c, statements...)
-		if errors.Is(err, engine.ErrTableExists) {
-			r, looked := db.look(ctx, c, s.Table, child)
-			if looked == nil && r[child].holds(s.Table, p.Period) {
-				continue
+		statements, err := c.createPartitions(one)
+		c.fail(err)
+		c.run(ctx, statements...)
+		if failed := c.err; errors.Is(failed, engine.ErrTableExists) {
+			c.err = nil
+			child := childName(s.Table, p)
+			if r := c.look(ctx, s.Table, child); !r[child].holds(s.Table, p.Period) {
+				c.err = errors.Join(failed, c.err)
 			}
-			err = errors.Join(err, looked)
 		}
-		if err != nil {
-			return err
+		if c.err != nil {
+			return
 		}
 	}
-	return nil
 }
 
 // dropTables drops tables, but no partitions: that would lock the parent.
-func (db *DB) dropTables(ctx context.Context, c *pgconn.PgConn, s engine.DropTables) error {
+func (c *changer) dropTables(ctx context.Context, s engine.DropTables) {
 	if len(s.Names) == 0 {
-		return nil
+		return
 	}
-	r, err := db.look(ctx, c, nil, s.Names...)
-	if err != nil {
-		return err
-	}
-	for i, q := range db.dialect.changeDropTables(s) {
+	r := c.look(ctx, nil, s.Names...)
+	for i, q := range c.changeDropTables(s) {
 		name := s.Names[i]
 		if r[name].of != "" {
-			return fmt.Errorf("%s is a partition of %s", name, r[name].of)
+			c.fail(fmt.Errorf("%s is a partition of %s", name, r[name].of))
 		}
-		if !r[name].exists {
-			continue
-		}
-		if err := db.transact(ctx, c, q); err != nil {
-			return err
+		if r[name].exists {
+			c.run(ctx, q)
 		}
 	}
-	return nil
 }
 
 // addColumn adds a column, if that changes only catalogs.
-func (db *DB) addColumn(ctx context.Context, c *pgconn.PgConn, s engine.AddColumn) error {
-	statements, err := db.dialect.changeAddColumn(s)
-	if err != nil {
-		return err
-	}
-	rows, err := ask(ctx, c, "SELECT COALESCE((SELECT attnum FROM pg_attribute WHERE NOT attisdropped AND attrelid = "+db.dialect.regclass(s.Table)+
-		" AND attname = "+quoteText(s.Name)+"), 0), COALESCE("+db.dialect.regclass(s.Table)+"::oid, 0)")
-	if err != nil {
-		return err
-	}
+func (c *changer) addColumn(ctx context.Context, s engine.AddColumn) {
+	statements, err := c.changeAddColumn(s)
+	c.fail(err)
+	of := c.regclass(s.Table.Name)
+	rows := c.ask(ctx, "SELECT "+of+" IS NULL, EXISTS (SELECT FROM pg_attribute WHERE NOT attisdropped AND attrelid = "+of+" AND attname = "+quoteText(s.Name)+")")
 	switch {
-	case string(rows[0][1]) == "0":
-		return engine.Classed(engine.ErrNoTable, errors.New("no such table"))
-	case string(rows[0][0]) != "0":
-		return nil
+	case c.err != nil:
+		return
+	case string(rows[0][0]) == "t":
+		c.fail(engine.Classed(engine.ErrNoTable, errors.New("no such table")))
+	case string(rows[0][1]) == "t":
+		return
 	}
-	tables := []string{s.Table.Name}
-	if rows, err = ask(ctx, c, db.dialect.parts(s.Table)); err != nil {
-		return err
-	}
-	for _, row := range rows {
-		if row[0] != nil {
-			tables = append(tables, string(row[0]))
-		}
-	}
-	if err := db.quiet(ctx, c, tables...); err != nil {
-		return err
-	}
-	err = db.atOnce(ctx, c, statements)
+	c.quiet(ctx, append(c.texts(ctx, c.parts(s.Table)), s.Table.Name)...)
+	c.atOnce(ctx, statements...)
 	var server *pgconn.PgError
 	var at *statementError
-	if errors.As(err, &server) && server.Code == queryCanceled && errors.As(err, &at) && strings.HasPrefix(at.statement, "ALTER TABLE") {
-		return engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("it takes more than %s, while all other sessions wait: %w", exclusiveWait, server)),
+	if errors.As(c.err, &server) && server.Code == queryCanceled && errors.As(c.err, &at) && strings.HasPrefix(at.statement, "ALTER TABLE") {
+		c.err = engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("it takes more than %s, while all other sessions wait: %w", exclusiveWait, server)),
 			"a column without a default or with a constant one, which takes no time; one that is computed for each row rewrites all periods")
 	}
-	return err
 }
 
 // queryCanceled is the SQLSTATE of a statement that exceeded its timeout.
@@ -515,13 +421,13 @@ func (db *DB) Settle(ctx context.Context, s engine.Settle) (warnings []string, e
 			warnings = append(warnings, "settle: "+n.Message)
 		}
 	}
-	c, err := db.connectAs(ctx, cfg, engine.Connect{Maintenance: true})
+	conn, err := db.connectAs(ctx, cfg, engine.Connect{Maintenance: true})
 	if err != nil {
 		return nil, err
 	}
-	defer discard(c)
+	defer discard(conn)
 	for _, q := range db.dialect.settle(s) {
-		err := engine.RetryLocks(ctx, db.lockTries, func() error { return db.transact(ctx, c, q) })
+		err := db.try(ctx, conn, db.lockTries, func(c *changer) { c.run(ctx, q) })
 		var server *pgconn.PgError
 		if q == checkpoint && errors.As(err, &server) && server.Code == insufficientPrivilege {
 			warnings = append(warnings, fmt.Sprintf("settle: no checkpoint, dirty pages are written later: %s; GRANT pg_checkpoint lets an account do it from PostgreSQL 15 on", server.Message))

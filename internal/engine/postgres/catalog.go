@@ -20,13 +20,11 @@ type catalog struct{ db *DB }
 // Catalog implements engine.DB.
 func (db *DB) Catalog() engine.Catalog { return catalog{db} }
 
-// regclass renders the table's OID, which is NULL if the table does not exist.
-func (d dialect) regclass(t *engine.Table) string {
-	return "to_regclass(" + quoteText(d.Quote(t.Name)) + ")"
-}
+// regclass renders a table's OID, which is NULL if the table does not exist.
+func (d dialect) regclass(name string) string { return "to_regclass(" + quoteText(d.Quote(name)) + ")" }
 
 func (d dialect) exists(t *engine.Table) string {
-	return "SELECT COUNT(*) FROM pg_class WHERE relkind IN ('r', 'p') AND oid = " + d.regclass(t)
+	return "SELECT COUNT(*) FROM pg_class WHERE relkind IN ('r', 'p') AND oid = " + d.regclass(t.Name)
 }
 
 // parts is the query for Partitions: one row for the table without partitions,
@@ -34,13 +32,13 @@ func (d dialect) exists(t *engine.Table) string {
 func (d dialect) parts(t *engine.Table) string {
 	return "SELECT c.relname, pg_get_expr(c.relpartbound, c.oid) FROM pg_class p " +
 		"LEFT JOIN pg_inherits i ON i.inhparent = p.oid LEFT JOIN pg_class c ON c.oid = i.inhrelid AND c.relispartition " +
-		"WHERE p.relkind IN ('r', 'p') AND p.oid = " + d.regclass(t)
+		"WHERE p.relkind IN ('r', 'p') AND p.oid = " + d.regclass(t.Name)
 }
 
 // pending is the query for partitions whose concurrent detach was interrupted.
 func (d dialect) pending(t *engine.Table) string {
 	return "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid " +
-		"WHERE i.inhdetachpending AND i.inhparent = " + d.regclass(t)
+		"WHERE i.inhdetachpending AND i.inhparent = " + d.regclass(t.Name)
 }
 
 func (c catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
@@ -80,7 +78,7 @@ func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Par
 func (d dialect) relations(tables ...*engine.Table) string {
 	names := make([]string, len(tables))
 	for i, t := range tables {
-		names[i] = d.regclass(t)
+		names[i] = d.regclass(t.Name)
 	}
 	return "SELECT c.oid FROM pg_class c WHERE c.relkind = 'r' AND (c.oid IN (" + strings.Join(names, ", ") + ") " +
 		"OR c.oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent IN (" + strings.Join(names, ", ") + ")))"

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -21,13 +19,10 @@ const exclusiveWait = "1s"
 // exclusive begins a transaction that locks tables in ACCESS EXCLUSIVE mode. The
 // timeouts also apply to the statements after the lock, which change only catalogs.
 func (d dialect) exclusive(tables ...string) []string {
-	quoted := make([]string, len(tables))
-	for i, name := range tables {
-		quoted[i] = "ONLY " + d.Quote(name)
-	}
+	list := engine.QuoteList(tables, func(name string) string { return "ONLY " + d.Quote(name) })
 	return []string{
 		beginStatement, "SET LOCAL lock_timeout = '" + exclusiveWait + "'", "SET LOCAL statement_timeout = '" + exclusiveWait + "'",
-		"LOCK TABLE " + strings.Join(quoted, ", ") + " IN ACCESS EXCLUSIVE MODE",
+		"LOCK TABLE " + list + " IN ACCESS EXCLUSIVE MODE",
 	}
 }
 
@@ -258,31 +253,23 @@ AND NOT EXISTS (SELECT FROM pg_attribute g WHERE g.attrelid = a.attrelid AND g.a
 // down to the table's much lower target. Meanwhile the rewrite needs the table's
 // space a second time. Otherwise the statement only rebuilds the indexes: a load
 // in primary key order leaves the pages of the other indexes two thirds full.
-func (db *DB) compress(ctx context.Context, c *pgconn.PgConn, name string) (string, error) {
-	d := db.dialect
-	reindex := "REINDEX TABLE " + d.Quote(name)
-	if !d.concurrent { // pg_column_compression is also new in 14
-		return reindex, nil
-	}
-	rows, err := ask(ctx, c, strings.ReplaceAll(recompressed, "$1", quoteText(d.Quote(name))))
-	if err != nil || len(rows) == 0 {
-		return reindex, err
+func (c *changer) compress(ctx context.Context, name string) string {
+	reindex := "REINDEX TABLE " + c.Quote(name)
+	if !c.concurrent { // pg_column_compression is also new in 14
+		return reindex
 	}
 	var compressed, changes []string
-	for _, row := range rows {
-		column := d.Quote(string(row[0]))
+	for _, row := range c.ask(ctx, strings.ReplaceAll(recompressed, "$1", quoteText(c.Quote(name)))) {
+		column := c.Quote(string(row[0]))
 		compressed = append(compressed, "pg_column_compression("+column+") IS NOT NULL")
 		changes = append(changes, fmt.Sprintf("ALTER COLUMN %s TYPE %s USING (%s)::%s, ALTER COLUMN %[1]s SET STORAGE MAIN",
 			column, row[1], strings.ReplaceAll(string(row[3]), "%s", column), row[2]))
-		if d.lz4 {
+		if c.lz4 {
 			changes[len(changes)-1] += ", ALTER COLUMN " + column + " SET COMPRESSION lz4"
 		}
 	}
-	if rows, err = ask(ctx, c, "SELECT EXISTS (SELECT FROM "+d.Quote(name)+" WHERE "+strings.Join(compressed, " OR ")+")"); err != nil {
-		return "", err
+	if len(changes) == 0 || !c.yes(ctx, "SELECT EXISTS (SELECT FROM "+c.Quote(name)+" WHERE "+strings.Join(compressed, " OR ")+")") {
+		return reindex
 	}
-	if string(rows[0][0]) != "t" {
-		return reindex, nil
-	}
-	return "ALTER TABLE " + d.Quote(name) + " " + strings.Join(changes, ", "), nil
+	return "ALTER TABLE " + c.Quote(name) + " " + strings.Join(changes, ", ")
 }

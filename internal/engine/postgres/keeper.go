@@ -118,7 +118,7 @@ func (d dialect) blockers(t *engine.Table, own string) string {
 		older = " OR a.datname = current_database() AND age(a.backend_xmin) >= " +
 			"(SELECT min(age(i.xmin)) FROM pg_inherits i JOIN rel ON rel.oid = i.inhrelid WHERE i.inhdetachpending)"
 	}
-	return "WITH RECURSIVE rel(oid) AS (SELECT " + d.regclass(t) + "::oid UNION SELECT i.inhrelid FROM pg_inherits i JOIN rel ON i.inhparent = rel.oid), " +
+	return "WITH RECURSIVE rel(oid) AS (SELECT " + d.regclass(t.Name) + "::oid UNION SELECT i.inhrelid FROM pg_inherits i JOIN rel ON i.inhparent = rel.oid), " +
 		"held AS MATERIALIZED (SELECT l.pid, l.virtualtransaction FROM pg_locks l JOIN rel ON rel.oid = l.relation " +
 		"WHERE l.locktype = 'relation' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())) " +
 		"SELECT a.pid, COALESCE(a.usename, ''), COALESCE(host(a.client_addr), CASE WHEN a.client_port = -1 THEN 'local' END, ''), " +
