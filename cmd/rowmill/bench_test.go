@@ -48,6 +48,54 @@ func mustPass(t *testing.T, s session) {
 	}
 }
 
+// wantFailure requires an exit code, and texts on standard error.
+func wantFailure(t *testing.T, s session, code int, says ...string) {
+	t.Helper()
+	if s.code != code {
+		t.Errorf("exit %d, want %d: %s", s.code, code, s.stderr)
+	}
+	contains(t, s.stderr, says...)
+}
+
+// contains requires texts in a text, in upper or lower case.
+func contains(t *testing.T, text string, wants ...string) {
+	t.Helper()
+	for _, want := range wants {
+		if !strings.Contains(strings.ToLower(text), strings.ToLower(want)) {
+			t.Errorf("it lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+// verb runs a command line in the working directory. Its words must not contain blanks.
+func verb(t *testing.T, line string, more ...string) session {
+	t.Helper()
+	return rowmill(t.Context(), append(strings.Fields(line), more...)...)
+}
+
+// benched runs a verb of bench, which must pass.
+func benched(t *testing.T, line string, more ...string) session {
+	t.Helper()
+	s := verb(t, "bench "+line, more...)
+	mustPass(t, s)
+	return s
+}
+
+// benchedOnce is benched with one run, whose record it returns.
+func benchedOnce(t *testing.T, line string) result.Record {
+	t.Helper()
+	benched(t, line+" --out run.jsonl")
+	return records(t, "run.jsonl")[0]
+}
+
+// proven requires the proof that the tables of a run held all of the rows.
+func proven(t *testing.T, name string, v *result.Verified, rows int64) {
+	t.Helper()
+	if v == nil || !v.Sound() || v.Expected != rows || v.Found != rows {
+		t.Errorf("%s: verified %+v, want %d rows", name, v, rows)
+	}
+}
+
 // mariadb returns a target of a private database for the test.
 func mariadb(t *testing.T) string {
 	t.Helper()
@@ -80,79 +128,39 @@ func nothingLeft(t *testing.T) {
 	}
 }
 
-// TestBenchInsert runs every preset in both layouts on real databases, and
-// checks the proof and the record.
-func TestBenchInsert(t *testing.T) {
-	t.Chdir(t.TempDir())
-	server := mariadb(t)
-	for _, target := range []string{"sqlite:?cache=1MB&durability=none", server} {
-		for _, preset := range []string{"classic", "ibench", "timeseries", "daily", "sbtest"} {
-			scheme, _, _ := strings.Cut(target, ":")
-			t.Run(scheme+"/"+preset, func(t *testing.T) {
-				s := rowmill(t.Context(), "bench", "insert", "--target", target, "--preset", preset, "--layout", "plain,rolling",
-					"--rows", "20k", "--batch", "100", "--writers", "2", "--period-rows", "6k", "--interval", "50ms",
-					"--out", "run.jsonl", "--html", "run.html", "--png", "run.png", "--md", "run.md", "--json", "--drop-existing")
-				mustPass(t, s)
-				runs := summaries(t, s)
-				if len(runs) != 2 || runs[0].Layout != "plain" || runs[1].Layout != "rolling" {
-					t.Fatalf("runs: %+v", runs)
-				}
-				want := int64(20000)
-				if preset == "daily" {
-					want -= 200 // duplicates
-				}
-				for _, r := range runs {
-					if v := r.Verified; v == nil || v.Expected != want || v.Found != want || !v.Checksum {
-						t.Errorf("%s: verified %+v", r.Layout, v)
-					}
-					if r.Rows != 20000 || r.LatencyUS["insert"].Count != 200 || r.Errors != 0 || r.Failure != "" {
-						t.Errorf("%s: %+v", r.Layout, r)
-					}
-					if r.SizeBytes == nil || r.SizeBytes.PerRow < 20 || r.SizeBytes.PerRow > 1000 {
-						t.Errorf("%s: size %+v", r.Layout, r.SizeBytes)
-					}
-				}
-				recs := records(t, "run.jsonl")
-				if len(recs) != 2 || recs[1].Run.Period == "" || recs[0].Run.Period != "" || len(recs[1].Run.Settings) == 0 || len(recs[1].Run.Schema) == 0 {
-					t.Errorf("records: %+v", recs)
-				}
-				for _, name := range []string{"run.html", "run.png", "run.md"} {
-					if st, err := os.Stat(name); err != nil || st.Size() < 500 {
-						t.Errorf("%s: %v, %v", name, st, err)
-					}
-				}
-			})
-		}
+// noFiles checks that the working directory is empty.
+func noFiles(t *testing.T) {
+	t.Helper()
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
-	nothingLeft(t)
 }
 
-// TestBenchServers checks that a run on a private server of each kind proves every row
-// in both layouts.
-func TestBenchServers(t *testing.T) {
+// TestBenchInsert runs every preset on SQLite, and one on a private server of each kind,
+// in both layouts. It checks the proof, the record and the reports.
+func TestBenchInsert(t *testing.T) {
+	const sqlite = "sqlite:?cache=1MB&durability=none"
 	kinds := testdb.Kinds(t, "sqlite", "mariadb", "mariadb?engine=rocksdb", "mysql", "postgres")
 	for _, c := range []struct {
-		kind    string
-		name    string // as in ROWMILL_TEST_REQUIRE
-		target  string
-		engine  string
-		storage string // as the server spells it
+		kind, name, preset string // name is as in ROWMILL_TEST_REQUIRE
+		target             string
+		storage            string // as the server spells it
 	}{
-		{"sqlite", "sqlite", "sqlite:?durability=none", "sqlite", ""},
-		{"mariadb", "mariadb", "sandbox:mariadb?memory=64MB&redo=64MB&durability=none", "mariadb", "InnoDB"},
-		{"mariadb?engine=rocksdb", "rocksdb", "sandbox:mariadb?memory=64MB&engine=rocksdb&redo=64MB&durability=none", "mariadb", "ROCKSDB"},
-		{"mysql", "mysql", "sandbox:mysql?memory=64MB&redo=64MB&durability=none", "mysql", "InnoDB"},
-		{"postgres", "postgres", "sandbox:postgres?memory=64MB&durability=none", "postgres", "heap"},
+		{"sqlite", "classic", "classic", sqlite, ""}, {"sqlite", "ibench", "ibench", sqlite, ""}, {"sqlite", "timeseries", "timeseries", sqlite, ""},
+		{"sqlite", "daily", "daily", sqlite, ""}, {"sqlite", "sbtest", "sbtest", sqlite, ""},
+		{"mariadb", "mariadb", "classic", "sandbox:mariadb?memory=64MB&redo=64MB&durability=none", "InnoDB"},
+		{"mariadb?engine=rocksdb", "rocksdb", "classic", "sandbox:mariadb?memory=64MB&engine=rocksdb&redo=64MB&durability=none", "ROCKSDB"},
+		{"mysql", "mysql", "classic", "sandbox:mysql?memory=64MB&redo=64MB&durability=none", "InnoDB"},
+		{"postgres", "postgres", "classic", "sandbox:postgres?memory=64MB&durability=none", "heap"},
 	} {
-		if !slices.Contains(kinds, c.kind) {
+		private := c.kind != "sqlite"
+		if private && !slices.Contains(kinds, c.kind) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			const rows = 12_000
-			s := rowmill(t.Context(), "bench", "insert", "--target", c.target, "--layout", "plain,rolling", "--rows", "12k",
-				"--writers", "2", "--batch", "1000", "--period-rows", "5k", "--indexes", "3", "--interval", "50ms",
-				"--out", "run.jsonl", "--json")
+			s := verb(t, "bench insert --layout plain,rolling --rows 20k --batch 100 --writers 2 --period-rows 6k --interval 50ms --out run.jsonl --html run.html "+
+				"--png run.png --md run.md --json --target", c.target, "--preset", c.preset)
 			if s.code != exitDone && strings.Contains(s.stderr, sandbox.ErrNotInstalled.Error()) {
 				testdb.Require(t, c.name, errors.New(s.stderr))
 			}
@@ -161,39 +169,38 @@ func TestBenchServers(t *testing.T) {
 			if len(runs) != 2 || len(recs) != 2 {
 				t.Fatalf("%d summaries, %d records, want 2", len(runs), len(recs))
 			}
+			want := int64(20000)
+			if c.preset == "daily" {
+				want -= 200 // duplicates
+			}
 			for i, layout := range []string{"plain", "rolling"} {
-				got := runs[i]
-				if got.Layout != layout || got.Engine != c.engine || got.ServerVersion == "" || recs[i].Run.Storage != c.storage {
-					t.Errorf("run %d is of a %s table on %s %s with %s", i, got.Layout, got.Engine, got.ServerVersion, recs[i].Run.Storage)
+				got, run, end := runs[i], recs[i].Run, recs[i].End
+				proven(t, layout, got.Verified, want)
+				if got.Layout != layout || !strings.HasPrefix(c.kind, got.Engine) || got.ServerVersion == "" || run.Storage != c.storage || run.Target != c.target {
+					t.Errorf("run %d is of a %s table on %s %s with %s", i, got.Layout, got.Engine, got.ServerVersion, run.Storage)
 				}
-				if v := got.Verified; v == nil || !v.Checksum || v.Expected != rows || v.Found != rows || got.Rows != rows {
-					t.Errorf("%s: %d rows, verified: %+v", layout, got.Rows, v)
+				if got.Rows != 20000 || got.LatencyUS["insert"].Count != 200 || got.Errors != 0 || got.Failure != "" || got.SizeBytes.PerRow < 20 || got.SizeBytes.PerRow > 1000 {
+					t.Errorf("%s: %+v, size %+v", layout, got, got.SizeBytes)
 				}
-				if run := recs[i].Run; run.Target != c.target || c.kind != "sqlite" && (run.Durability != "none" || run.CacheBytes != 64<<20) {
-					t.Errorf("%s: target %s, durability %s, cache %d", layout, run.Target, run.Durability, run.CacheBytes)
+				if (run.Period == "") != (layout == "plain") || len(run.Settings) == 0 || len(run.Schema) == 0 {
+					t.Errorf("%s: header %+v", layout, run)
 				}
-				if cpu := recs[i].End.ServerCPUSeconds; c.kind != "sqlite" && (cpu == nil || *cpu <= 0) {
-					t.Errorf("%s: server CPU %v", layout, cpu)
-				}
-				if got.Errors != 0 || got.SizeBytes.Data <= 0 {
-					t.Errorf("%s: %d errors, sizes %+v", layout, got.Errors, got.SizeBytes)
+				if private && (run.Durability != "none" || run.CacheBytes != 64<<20 || end.ServerCPUSeconds == nil || *end.ServerCPUSeconds <= 0) {
+					t.Errorf("%s: durability %s, cache %d, server CPU %v", layout, run.Durability, run.CacheBytes, end.ServerCPUSeconds)
 				}
 			}
+			filesWritten(t)
 			nothingLeft(t)
 		})
 	}
 }
 
-func TestKeepPeriods(t *testing.T) {
-	t.Chdir(t.TempDir())
-	for _, target := range []string{"sqlite:?durability=none", mariadb(t)} {
-		s := rowmill(t.Context(), "bench", "insert", "--target", target, "--layout", "rolling", "--rows", "30k", "--batch", "100",
-			"--writers", "3", "--period-rows", "5k", "--keep-periods", "2", "--out", "run.jsonl", "--json")
-		mustPass(t, s)
-		rec := records(t, "run.jsonl")[0]
-		v := rec.End.Verified
-		if v == nil || !v.Checksum || v.Found != v.Expected || v.Found+rec.End.DroppedRows != 30000 || rec.End.DroppedRows < 10000 {
-			t.Errorf("%s: verified %+v, dropped %d", target, v, rec.End.DroppedRows)
+// filesWritten checks that the reports run.html, run.png and run.md are there.
+func filesWritten(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"run.html", "run.png", "run.md"} {
+		if st, err := os.Stat(name); err != nil || st.Size() < 500 {
+			t.Errorf("%s: %v, %v", name, st, err)
 		}
 	}
 }
@@ -203,37 +210,22 @@ func TestKeepPeriods(t *testing.T) {
 func TestTableExists(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, target := range []string{"sqlite:here.db?durability=none", mariadb(t)} {
-		for _, layouts := range [][2]string{{"plain", "rolling"}, {"rolling", "plain"}} {
-			bench := func(layout, rows string, more ...string) session {
-				args := []string{"bench", "insert", "--target", target, "--layout", layout, "--rows", rows, "--batch", "100",
-					"--json", "--out", "run.jsonl"}
-				if layout == "rolling" {
-					args = append(args, "--period-rows", "1k")
-				}
-				return rowmill(t.Context(), append(args, more...)...)
-			}
-			mustPass(t, bench(layouts[0], "3k", "--drop-existing"))
-			s := bench(layouts[1], "2k")
-			if s.code != exitFailed || !strings.Contains(s.stderr, "exists") || !strings.Contains(s.stderr, "--drop-existing") {
-				t.Errorf("%s: exit %d, stderr: %s", target, s.code, s.stderr)
-			}
-			if recs := records(t, "run.jsonl"); len(recs) != 1 || recs[0].Run.Layout != layouts[0] {
+		for _, layouts := range [][2]string{{"plain", "rolling --period-rows 1k"}, {"rolling --period-rows 1k", "plain"}} {
+			line := "insert --batch 100 --out run.jsonl --target " + target + " --rows 3k --layout "
+			benched(t, line+layouts[0]+" --drop-existing")
+			wantFailure(t, verb(t, "bench "+line+layouts[1]), exitFailed, "exists", "--drop-existing")
+			if recs := records(t, "run.jsonl"); len(recs) != 1 || !strings.HasPrefix(layouts[0], recs[0].Run.Layout) {
 				t.Errorf("%s: the refused run replaced the record before it", target)
 			}
-			mustPass(t, bench(layouts[1], "2k", "--drop-existing"))
+			benched(t, line+layouts[1]+" --drop-existing")
 		}
 	}
 }
 
 func TestUnreachable(t *testing.T) {
 	t.Chdir(t.TempDir())
-	s := rowmill(t.Context(), "bench", "insert", "--target", "mariadb://root@127.0.0.1:9/db", "--rows", "10", "--out", "run.jsonl")
-	if s.code != exitFailed || !strings.Contains(s.stderr, "127.0.0.1:9") || !strings.Contains(s.stderr, "Try: ") {
-		t.Errorf("exit %d, stderr: %s", s.code, s.stderr)
-	}
-	if _, err := os.Stat("run.jsonl"); !os.IsNotExist(err) {
-		t.Errorf("an empty record was left behind: %v", err)
-	}
+	wantFailure(t, verb(t, "bench insert --target mariadb://root@127.0.0.1:9/db --rows 10 --out run.jsonl"), exitFailed, "127.0.0.1:9", "Try: ")
+	noFiles(t) // not even an empty record
 }
 
 // TestInterrupt checks that the measurements are reported, the record is complete, and
@@ -242,9 +234,7 @@ func TestInterrupt(t *testing.T) {
 	t.Chdir(t.TempDir())
 	s := interruptedAt(t, `(?m)^ +\d+\.\ds `, "bench", "insert", "--layout", "plain,rolling", "--max-time", "5m", "--interval", "100ms",
 		"--batch", "10", "--out", "run.jsonl", "--json")
-	if s.code != exitInterrupted || !strings.Contains(s.stderr, "interrupted") {
-		t.Errorf("exit %d, stderr: %s", s.code, s.stderr)
-	}
+	wantFailure(t, s, exitInterrupted, "interrupted")
 	runs := summaries(t, s)
 	recs := records(t, "run.jsonl")
 	if len(runs) != 1 || runs[0].Rows == 0 || runs[0].Verified != nil {
@@ -281,22 +271,17 @@ func TestServerKilled(t *testing.T) {
 	if code != exitFailed || time.Since(began) > time.Minute {
 		t.Errorf("exit %d after %v", code, time.Since(began))
 	}
-	recs := records(t, "run.jsonl")
-	if len(recs) != 1 || recs[0].End == nil || recs[0].End.Stopped != "failed" {
-		t.Fatalf("record: %+v", recs)
-	}
-	for _, text := range []string{recs[0].End.Failure, stderr.String()} {
-		if !strings.Contains(text, "SIGKILL") && !strings.Contains(text, "killed") {
-			t.Errorf("nothing says that the server was killed: %s", text)
-		}
+	rec := records(t, "run.jsonl")[0]
+	if rec.End == nil || rec.End.Stopped != "failed" {
+		t.Fatalf("record: %+v", rec)
 	}
 	if runs := summaries(t, session{code, stdout.String(), stderr.String()}); runs[0].Rows == 0 || runs[0].Failure == "" {
 		t.Errorf("summary: %+v", runs[0])
 	}
-	s := rowmill(t.Context(), "report", "run.jsonl", "--html", "run.html")
-	mustPass(t, s)
-	if text := rowmill(t.Context(), "report", "run.jsonl"); !strings.Contains(text.stdout, "killed") && !strings.Contains(text.stdout, "SIGKILL") {
-		t.Errorf("the report doesn't name the failure:\n%s", text.stdout)
+	for _, text := range []string{rec.End.Failure, stderr.String(), verb(t, "report run.jsonl").stdout} {
+		if !strings.Contains(text, "SIGKILL") && !strings.Contains(text, "killed") {
+			t.Errorf("nothing says that the server was killed: %s", text)
+		}
 	}
 	nothingLeft(t)
 }
@@ -307,10 +292,7 @@ func TestFullDisk(t *testing.T) {
 		t.Skip(err)
 	}
 	t.Chdir(t.TempDir())
-	s := rowmill(t.Context(), "bench", "insert", "--target", "null:", "--max-time", "1m", "--out", "/dev/full")
-	if s.code != exitFailed || !strings.Contains(s.stderr, "no space left on device") {
-		t.Errorf("exit %d, stderr: %s", s.code, s.stderr)
-	}
+	wantFailure(t, verb(t, "bench insert --target null: --max-time 1m --out /dev/full"), exitFailed, "no space left on device")
 }
 
 // TestDatabaseFull checks that a full database ends the run, and that the measurements
@@ -318,16 +300,11 @@ func TestFullDisk(t *testing.T) {
 func TestDatabaseFull(t *testing.T) {
 	t.Chdir(t.TempDir())
 	defer limitFileSize(t, 4<<20)()
-	s := rowmill(t.Context(), "bench", "insert", "--target", "sqlite:full.db?durability=none", "--rows", "1M", "--batch", "100",
-		"--interval", "20ms", "--out", "run.jsonl", "--json")
-	if s.code != exitFailed {
-		t.Fatalf("exit %d, stderr: %s", s.code, s.stderr)
-	}
+	wantFailure(t, verb(t, "bench insert --target sqlite:full.db?durability=none --rows 1M --batch 100 --interval 20ms --out run.jsonl"), exitFailed)
 	rec := records(t, "run.jsonl")[0]
 	if rec.End == nil || rec.End.Stopped != "failed" || rec.End.Failure == "" || rec.Summary().Rows == 0 {
 		t.Errorf("record: %+v", rec)
 	}
-	t.Log(rec.End.Failure)
 }
 
 // limitFileSize prevents this process from writing files larger than n bytes. It
@@ -335,77 +312,60 @@ func TestDatabaseFull(t *testing.T) {
 func limitFileSize(t *testing.T, n uint64) (restore func()) {
 	t.Helper()
 	var before syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: n, Max: before.Max}); err != nil {
-		t.Fatal(err)
-	}
-	return func() {
-		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
-			t.Fatal(err)
-		}
-	}
+	must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before))
+	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: n, Max: before.Max}))
+	return func() { must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before)) }
 }
 
 // TestOverload checks that a run at a rate beyond the database's capacity is
-// completed, and that the overload is reported.
+// completed, and that the overload and the missing proof are reported.
 func TestOverload(t *testing.T) {
 	t.Chdir(t.TempDir())
-	s := rowmill(t.Context(), "bench", "insert", "--target", "sqlite:", "--rate", "10M", "--batch", "100", "--max-time", "1s",
-		"--interval", "100ms", "--out", "run.jsonl", "--json")
-	mustPass(t, s)
-	r := summaries(t, s)[0]
-	service, response := r.LatencyUS["insert"], r.ResponseUS["insert"]
-	if response.P50 < 10*service.P50 || response.Count != service.Count {
+	rec := benchedOnce(t, "insert --target sqlite: --rate 10M --batch 100 --max-time 1s --interval 100ms --no-verify")
+	r := rec.Summary()
+	if service, response := r.LatencyUS["insert"], r.ResponseUS["insert"]; response.P50 < 10*service.P50 || response.Count != service.Count {
 		t.Errorf("service %+v, response %+v", service, response)
 	}
-	ivs := records(t, "run.jsonl")[0].Intervals
+	ivs := rec.Intervals
 	if a, b := ivs[1].Backlog, ivs[len(ivs)-1].Backlog; a <= 0 || b <= a {
 		t.Errorf("backlog went from %d to %d", a, b)
 	}
-	if text := rowmill(t.Context(), "report", "run.jsonl"); !strings.Contains(text.stdout, "backlog") {
-		t.Errorf("the report says nothing of it:\n%s", text.stdout)
+	if r.Verified != nil {
+		t.Errorf("verified %+v", r.Verified)
 	}
-}
-
-// TestNoVerify checks that the record says that nothing was verified.
-func TestNoVerify(t *testing.T) {
-	t.Chdir(t.TempDir())
-	s := rowmill(t.Context(), "bench", "insert", "--rows", "1k", "--no-verify", "--json")
-	mustPass(t, s)
-	r := summaries(t, s)[0]
-	if r.Verified != nil || !strings.Contains(strings.Join(r.Warnings, "\n"), "--no-verify") {
-		t.Errorf("verified %+v, warnings %q", r.Verified, r.Warnings)
-	}
+	contains(t, verb(t, "report run.jsonl").stdout, "backlog", "--no-verify")
 }
 
 // TestPrintSQL checks that the statements are printed and nothing is accessed: neither
-// the file nor the server exists.
+// the files nor the servers exist.
 func TestPrintSQL(t *testing.T) {
 	dir := here(t)
 	t.Chdir(t.TempDir())
 	for name, args := range map[string]string{
-		"print-sqlite.sql":   "--target sqlite:nosuch/file.db --layout plain,rolling --keep-periods 3",
-		"print-mariadb.sql":  "--target mariadb://root@192.0.2.1/db --layout plain,rolling --drop-existing",
-		"print-mysql.sql":    "--target sandbox:mysql --layout plain,rolling --drop-existing",
-		"print-postgres.sql": "--target sandbox:postgres --preset ibench --layout rolling --period-rows 50k --no-verify",
-		"print-rocksdb.sql":  "--target sandbox:mariadb?engine=rocksdb --preset timeseries --layout rolling --period-rows 50k --no-verify",
-		"print-sbtest.sql":   "--target sandbox:mariadb --preset sbtest --batch 1 --method single",
-		"print-load.sql":     "--target mysql://root@192.0.2.1/db --preset ibench --method load --writers 2 --rows 10k",
+		"print-sqlite.sql":    "insert --target sqlite:nosuch/file.db --layout plain,rolling --keep-periods 3",
+		"print-mariadb.sql":   "insert --target mariadb://root@192.0.2.1/db --layout plain,rolling --drop-existing",
+		"print-mysql.sql":     "insert --target sandbox:mysql --layout plain,rolling --drop-existing",
+		"print-postgres.sql":  "insert --target sandbox:postgres --preset ibench --layout rolling --period-rows 50k --no-verify",
+		"print-rocksdb.sql":   "insert --target sandbox:mariadb?engine=rocksdb --preset timeseries --layout rolling --period-rows 50k --no-verify",
+		"print-sbtest.sql":    "insert --target sandbox:mariadb --preset sbtest --batch 1 --method single",
+		"print-load.sql":      "insert --target mysql://root@192.0.2.1/db --preset ibench --method load --writers 2 --rows 10k",
+		"ibench-mariadb.sql":  "ibench --target mariadb://root@192.0.2.1/db --drop-existing",
+		"ibench-postgres.sql": "ibench --target sandbox:postgres --steps qr100,qp100 --no-verify",
+		"":                    "steady --target mariadb://u@h/db",
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := rowmill(t.Context(), append([]string{"bench", "insert", "--print-sql"}, strings.Fields(args)...)...)
-			mustPass(t, s)
+			s := benched(t, args+" --print-sql")
+			if name == "" {
+				contains(t, s.stdout, "CREATE TABLE `purchases`", "PARTITION")
+				return
+			}
 			if s.stderr != "" {
 				t.Errorf("stderr: %s", s.stderr)
 			}
 			golden(t, dir, name, s.stdout)
 		})
 	}
-	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
+	noFiles(t)
 }
 
 // watched is a standard error that searches its text for a pattern after each write,

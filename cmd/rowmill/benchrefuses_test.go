@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"strings"
 	"testing"
 )
@@ -11,7 +10,7 @@ import (
 func TestBenchRefuses(t *testing.T) {
 	file := keepFile(t, "6h")
 	t.Chdir(t.TempDir())
-	for verb, cases := range map[string]map[string]string{
+	for of, cases := range map[string]map[string]string{
 		"ibench": {
 			"now":                           "everything is a flag",
 			"--rows 10":                     "want at least 5000 for 1 client",
@@ -147,39 +146,14 @@ func TestBenchRefuses(t *testing.T) {
 		},
 	} {
 		for args, want := range cases {
-			t.Run(verb+" "+args, func(t *testing.T) {
-				s := rowmill(t.Context(), append([]string{"bench", verb}, strings.Fields(args)...)...)
-				another := verb != "insert" && strings.Contains(s.stderr, "insert --help")
-				if s.code != exitUsage || !strings.Contains(s.stderr, want) || !strings.Contains(s.stderr, "Try: ") || another || s.stdout != "" {
-					t.Errorf("exit %d, want %q: %s", s.code, want, s.stderr)
+			t.Run(of+" "+args, func(t *testing.T) {
+				s := verb(t, "bench "+of+" "+args)
+				wantFailure(t, s, exitUsage, want, "Try: ")
+				if of != "insert" && strings.Contains(s.stderr, "insert --help") || s.stdout != "" {
+					t.Errorf("stdout: %s\nstderr: %s", s.stdout, s.stderr)
 				}
 			})
 		}
 	}
-	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
-}
-
-// TestBenchPrintSQL checks that the statements of a run are printed, and that nothing is
-// touched.
-func TestBenchPrintSQL(t *testing.T) {
-	dir := here(t)
-	t.Chdir(t.TempDir())
-	for name, args := range map[string]string{
-		"ibench-mariadb.sql":  "ibench --target mariadb://root@192.0.2.1/db --drop-existing",
-		"ibench-postgres.sql": "ibench --target sandbox:postgres --steps qr100,qp100 --no-verify",
-		"":                    "steady --target mariadb://u@h/db",
-	} {
-		s := rowmill(t.Context(), append([]string{"bench"}, strings.Fields(args+" --print-sql")...)...)
-		mustPass(t, s)
-		if name != "" {
-			golden(t, dir, name, s.stdout)
-		} else if !strings.Contains(s.stdout, "CREATE TABLE `purchases`") || !strings.Contains(s.stdout, "PARTITION") {
-			t.Error(s.stdout)
-		}
-	}
-	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
+	noFiles(t)
 }

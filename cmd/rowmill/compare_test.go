@@ -20,9 +20,7 @@ import (
 func writeRuns(t *testing.T, path string, rates []float64, edit func(i int, r *result.Run)) {
 	t.Helper()
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := result.NewWriter(f)
 	for i, rate := range rates {
 		run := result.Run{Name: "classic plain", Workload: "insert", Preset: "classic", Layout: "plain", Engine: "mariadb", Durability: "full", Writers: 1, Batch: 100}
@@ -38,9 +36,7 @@ func writeRuns(t *testing.T, path string, rates []float64, edit func(i int, r *r
 		err = errors.Join(err, w.Run(run), w.Interval(iv),
 			w.End(result.End{Stopped: "rows", Verified: &result.Verified{Expected: 20_000, Found: 20_000, Checksum: true}}))
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, f.Close()))
 }
 
 func TestCompareCommand(t *testing.T) {
@@ -115,42 +111,28 @@ func TestCompareCommand(t *testing.T) {
 // record holds all runs.
 func TestBenchRepeat(t *testing.T) {
 	t.Chdir(t.TempDir())
-	s := rowmill(t.Context(), strings.Fields("bench insert --rows 2k --layout plain,rolling --period-rows 500 --repeat 3 --out run.jsonl --html run.html --png run.png --md run.md")...)
-	if s.code != exitDone {
-		t.Fatalf("exit %d: %s", s.code, s.stderr)
-	}
+	s := benched(t, "insert --rows 2k --layout plain,rolling --period-rows 500 --repeat 3 --out run.jsonl --html run.html --png run.png --md run.md")
 	var order []string
 	for _, r := range records(t, "run.jsonl") {
 		order = append(order, r.Run.Name)
-		if r.End == nil || r.End.Verified == nil || !r.End.Verified.Checksum {
-			t.Errorf("%s is not proven", r.Run.Name)
-		}
+		proven(t, r.Run.Name, r.End.Verified, 2000)
 	}
 	want := []string{"classic plain on sqlite #1", "classic rolling on sqlite #1", "classic rolling on sqlite #2",
 		"classic plain on sqlite #2", "classic plain on sqlite #3", "classic rolling on sqlite #3"}
 	if !slices.Equal(order, want) {
 		t.Errorf("order %q", order)
 	}
-	for _, want := range []string{"Plain, the median of 3 runs,", "plain, 3 runs", "rolling #2", "from 3 pairs"} {
-		if !strings.Contains(strings.ToLower(s.stdout), strings.ToLower(want)) {
-			t.Errorf("the report lacks %q:\n%s", want, s.stdout)
-		}
-	}
-	if !strings.Contains(s.stderr, "#2 of 3") {
-		t.Errorf("progress doesn't say which repeat:\n%s", s.stderr)
-	}
-	c := rowmill(t.Context(), "compare", "run.jsonl")
-	if c.code != exitDone || !strings.Contains(c.stdout, "3 pairs") {
-		t.Errorf("exit %d\n%s%s", c.code, c.stdout, c.stderr)
-	}
+	contains(t, s.stdout, "Plain, the median of 3 runs,", "plain, 3 runs", "rolling #2", "from 3 pairs")
+	contains(t, s.stderr, "#2 of 3")
+	contains(t, verb(t, "compare run.jsonl").stdout, "3 pairs")
 }
 
 // TestCompareRepeat checks that both commands are run again alternately after the plan
 // is confirmed, and that the new records can be compared and repeated again.
 func TestCompareRepeat(t *testing.T) {
 	t.Chdir(t.TempDir())
-	mustPass(t, rowmill(t.Context(), strings.Fields("bench insert --target sqlite:t.db --rows 2k --batch 100 --layout plain,rolling --period-rows 500 --out a.jsonl")...))
-	mustPass(t, rowmill(t.Context(), strings.Fields("bench insert --rows 2k --batch 20 --out b.jsonl --json")...))
+	benched(t, "insert --target sqlite:t.db --rows 2k --batch 100 --layout plain,rolling --period-rows 500 --out a.jsonl")
+	benched(t, "insert --rows 2k --batch 20 --out b.jsonl --json")
 	forgetCommands(t, "a.jsonl")
 	forgetCommands(t, "b.jsonl")
 	line := strings.Fields("compare a.jsonl b.jsonl --a layout=plain --repeat 3 --out both.jsonl")
@@ -160,25 +142,16 @@ func TestCompareRepeat(t *testing.T) {
 		return session{code, out.String(), errs.String()}
 	}
 	for _, no := range []string{"", "\n", "n\n", "maybe\n"} {
-		s := answered(no, line...)
-		if s.code != exitUsage || !strings.Contains(s.stderr, "nothing was done") || !strings.Contains(s.stderr, "--yes") {
-			t.Errorf("answer %q: exit %d: %s", no, s.code, s.stderr)
-		}
+		wantFailure(t, answered(no, line...), exitUsage, "nothing was done", "--yes")
 		if _, err := os.Stat("both.jsonl"); err == nil {
 			t.Fatalf("answer %q: something was run", no)
 		}
 	}
 	s := answered("y\n", line...)
 	mustPass(t, s)
-	for _, want := range []string{"Runs 6 benchmarks, 3 of each", "DROPS there, with all rows, and creates again for each run: purchases",
-		"on sqlite:t.db", "created for each run and removed afterwards", "B: classic plain on sqlite #2 of 3"} {
-		if !strings.Contains(s.stderr, want) {
-			t.Errorf("stderr lacks %q:\n%s", want, s.stderr)
-		}
-	}
-	if !strings.Contains(s.stdout, "3 pairs") || !strings.Contains(s.stdout, "different batch: 100 against 20") {
-		t.Errorf("%s", s.stdout)
-	}
+	contains(t, s.stderr, "Runs 6 benchmarks, 3 of each", "DROPS there, with all rows, and creates again for each run: purchases",
+		"on sqlite:t.db", "created for each run and removed afterwards", "B: classic plain on sqlite #2 of 3")
+	contains(t, s.stdout, "3 pairs", "different batch: 100 against 20")
 	var order []string
 	for _, r := range records(t, "both.jsonl") {
 		order = append(order, r.Run.Side)
@@ -189,18 +162,9 @@ func TestCompareRepeat(t *testing.T) {
 	if got := strings.Join(order, ""); got != "ABBAAB" {
 		t.Errorf("order %s", got)
 	}
-	again := rowmill(t.Context(), "compare", "both.jsonl", "--json")
-	if again.code != exitDone || !strings.Contains(again.stdout, `"interval_from": "between runs"`) {
-		t.Errorf("exit %d\n%s%s", again.code, again.stdout, again.stderr)
-	}
-	twice := rowmill(t.Context(), "compare", "both.jsonl", "--repeat", "1", "--yes")
-	if twice.code != exitDone || !strings.Contains(twice.stderr, "records of these runs are not kept") {
-		t.Errorf("exit %d\n%s", twice.code, twice.stderr)
-	}
-	same := rowmill(t.Context(), "compare", "b.jsonl", "b.jsonl", "--repeat", "2")
-	if !strings.Contains(same.stderr, "compares a configuration with itself") {
-		t.Errorf("%s", same.stderr)
-	}
+	contains(t, verb(t, "compare both.jsonl --json").stdout, `"interval_from": "between runs"`)
+	contains(t, verb(t, "compare both.jsonl --repeat 1 --yes").stderr, "records of these runs are not kept")
+	contains(t, verb(t, "compare b.jsonl b.jsonl --repeat 2").stderr, "compares a configuration with itself")
 }
 
 // TestCompareUnrepeatable checks that configurations that can't be run again are
@@ -223,9 +187,10 @@ func TestCompareUnrepeatable(t *testing.T) {
 				r.Spec = []byte(c.spec)
 			}
 		})
-		s := rowmill(t.Context(), "compare", path, path, "--repeat", "2", "--yes")
-		if s.code != exitUsage || !strings.Contains(s.stderr, c.says) || strings.Contains(s.stderr, "Runs 2") {
-			t.Errorf("%d: exit %d, want %q:\n%s", i, s.code, c.says, s.stderr)
+		s := verb(t, "compare --repeat 2 --yes", path, path)
+		wantFailure(t, s, exitUsage, c.says)
+		if strings.Contains(s.stderr, "Runs 2") {
+			t.Errorf("%d: it asked first: %s", i, s.stderr)
 		}
 	}
 }
@@ -234,11 +199,9 @@ func TestCompareUnrepeatable(t *testing.T) {
 // records are kept, and the exit code reports the interrupt.
 func TestCompareRepeatInterrupted(t *testing.T) {
 	t.Chdir(t.TempDir())
-	mustPass(t, rowmill(t.Context(), strings.Fields("bench insert --max-time 300ms --interval 100ms --batch 10 --out a.jsonl")...))
+	benched(t, "insert --max-time 300ms --interval 100ms --batch 10 --out a.jsonl")
 	s := interruptedAt(t, `B: [^\n]* #2 of 50`, strings.Fields("compare a.jsonl a.jsonl --repeat 50 --yes --out both.jsonl --threshold 0")...)
-	if s.code != exitInterrupted || !strings.Contains(s.stderr, "interrupted") {
-		t.Errorf("exit %d, stderr: %s", s.code, s.stderr)
-	}
+	wantFailure(t, s, exitInterrupted, "interrupted")
 	if recs := records(t, "both.jsonl"); len(recs) != 3 || !strings.Contains(s.stdout, "seconds to") {
 		t.Errorf("%d records\n%s", len(recs), s.stdout)
 	}

@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/bench"
@@ -58,9 +56,7 @@ func TestFindRate(t *testing.T) {
 			if n := 2 + len(found[0].Trials) + len(found[1].Trials); len(recs) != n {
 				t.Errorf("%d runs in the record, want %d", len(recs), n)
 			}
-			if s := rowmill(t.Context(), "report", "run.jsonl"); !strings.Contains(s.stdout, "Capacity of plain") || !strings.Contains(s.stdout, "Capacity of rolling") {
-				t.Errorf("the report has no capacities:\n%s", s.stdout)
-			}
+			contains(t, verb(t, "report run.jsonl").stdout, "Capacity of plain", "Capacity of rolling")
 		})
 	}
 	nothingLeft(t)
@@ -68,9 +64,6 @@ func TestFindRate(t *testing.T) {
 
 func checkCapacity(t *testing.T, c *result.Capacity) {
 	t.Helper()
-	if v := c.Verified; v == nil || v.Found != v.Expected || !v.Checksum {
-		t.Errorf("%s: verified %+v", c.Layout, v)
-	}
 	if len(c.Trials) == 0 || c.P99LimitUS != 100000 || c.FilledRows != 5000 {
 		t.Fatalf("%s: %+v", c.Layout, c)
 	}
@@ -81,9 +74,7 @@ func checkCapacity(t *testing.T, c *result.Capacity) {
 		}
 		rows = trial.TableRows[1]
 	}
-	if c.Verified != nil && c.Verified.Found != rows {
-		t.Errorf("%s: %d rows in the table, the last trial says %d; warnings %q", c.Layout, c.Verified.Found, rows, c.Warnings)
-	}
+	proven(t, c.Layout, c.Verified, rows)
 	switch c.State {
 	case bench.SearchFound:
 		if c.RowsPerSecond <= 0 || c.P99US > c.P99LimitUS || c.Above == nil || c.Above.Rate < 1.19*c.RowsPerSecond {
@@ -118,9 +109,7 @@ func TestFindRateResume(t *testing.T) {
 				if layout == "rolling" {
 					args = append(args, "--period-rows", "3k")
 				}
-				if s := interruptedAt(t, `(?s)trial 2: .*\n +0\.\ds .*\n +0\.\ds `, args...); s.code != exitInterrupted {
-					t.Fatalf("exit %d, stderr: %s", s.code, s.stderr)
-				}
+				wantFailure(t, interruptedAt(t, `(?s)trial 2: .*\n +0\.\ds .*\n +0\.\ds `, args...), exitInterrupted)
 				before := records(t, "run.jsonl")
 				if killed {
 					cutLastRun(t, "run.jsonl", len(before))
@@ -135,9 +124,8 @@ func TestFindRateResume(t *testing.T) {
 				if v := found[0].Verified; v == nil || v.Found != v.Expected || !v.Checksum {
 					t.Errorf("verified %+v, warnings %q", v, found[0].Warnings)
 				}
-				again := rowmill(t.Context(), "bench", "insert", "--resume", "run.jsonl")
-				if found[0].State != "interrupted" && (again.code != exitUsage || !strings.Contains(again.stderr, "search is complete")) {
-					t.Errorf("exit %d, stderr: %s", again.code, again.stderr)
+				if found[0].State != "interrupted" {
+					wantFailure(t, verb(t, "bench insert --resume run.jsonl"), exitUsage, "search is complete")
 				}
 			})
 		}
@@ -148,10 +136,7 @@ func TestFindRateResume(t *testing.T) {
 // as a kill does.
 func cutLastRun(t *testing.T, path string, runs int) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, path)
 	var kept []byte
 	headers, after := 0, 0
 	for line := range bytes.Lines(text) {
@@ -167,18 +152,13 @@ func cutLastRun(t *testing.T, path string, runs int) {
 		}
 		kept = append(kept, line...)
 	}
-	if err := os.WriteFile(path, kept, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, path, string(kept))
 }
 
 // TestFindRateLost checks that a search is not continued on a table that lost rows.
 func TestFindRateLost(t *testing.T) {
 	t.Chdir(t.TempDir())
 	interruptedAt(t, `(?s)trial 1: .*\n +0\.\ds .*\n +0\.\ds `, findArgs("sqlite:here.db?durability=none")...)
-	mustPass(t, rowmill(t.Context(), "bench", "insert", "--target", "sqlite:here.db", "--rows", "100", "--drop-existing"))
-	s := rowmill(t.Context(), "bench", "insert", "--resume", "run.jsonl")
-	if s.code != exitFailed || !strings.Contains(s.stderr, "the table held 100 rows") || !strings.Contains(s.stderr, "Try: ") {
-		t.Errorf("exit %d, stderr: %s", s.code, s.stderr)
-	}
+	benched(t, "insert --target sqlite:here.db --rows 100 --drop-existing")
+	wantFailure(t, verb(t, "bench insert --resume run.jsonl"), exitFailed, "the table held 100 rows", "Try: ")
 }
