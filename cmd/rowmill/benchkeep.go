@@ -115,7 +115,7 @@ func (a *app) reportKeep(f *keepFlags, recs []result.Record) error {
 		return nil
 	}
 	figures := report.NewKeepFigures(rec)
-	taken, err := a.writeFiles(f.out.reports, recs)
+	taken, err := a.writeFiles(f.out.reports, func() (*report.Document, error) { return report.New(recs) })
 	switch {
 	case f.out.reports.json:
 		err = errors.Join(err, figures.JSON(a.stdout))

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -138,7 +137,7 @@ func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error
 	if err != nil {
 		return err
 	}
-	if err := a.writeComparison(f, c); err != nil {
+	if err := a.writeComparison(f, c.Document()); err != nil {
 		return errors.Join(stopped, err)
 	}
 	if stopped != nil {
@@ -150,25 +149,18 @@ func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error
 	return f.judge(c)
 }
 
-// A comparison is one of runs or of matrices.
-type comparison interface {
-	Text(w io.Writer) error
-	JSON(w io.Writer) error
-	HTML(w io.Writer) error
-}
-
 // writeComparison writes the page, and the text or the JSON unless the page is on
 // standard output.
-func (a *app) writeComparison(f compareFlags, c comparison) error {
+func (a *app) writeComparison(f compareFlags, d *report.Document) error {
 	if f.html != "" {
-		if err := a.writeOutput(f.html, c.HTML); err != nil || f.html == "-" {
+		if err := a.writeOutput(f.html, d.HTML); err != nil || f.html == "-" {
 			return err
 		}
 	}
 	if f.json {
-		return c.JSON(a.stdout)
+		return d.JSON(a.stdout)
 	}
-	return c.Text(a.stdout)
+	return d.Text(a.stdout)
 }
 
 // judge applies the threshold.

@@ -253,28 +253,14 @@ func (a *app) reportMatrix(f *matrixFlags, recs, baseline []result.Record, ended
 			ended, m.Baseline = errors.Join(ended, err), nil
 		}
 	}
-	taken := f.out.reports.json
-	for _, o := range []struct {
-		path  string
-		write func(io.Writer) error
-	}{
-		{f.out.reports.html, m.HTML},
-		{f.out.reports.png, func(w io.Writer) error { return m.PNG(w, report.PNGOptions{}) }},
-		{f.out.reports.md, m.Markdown},
-	} {
-		if o.path == "" {
-			continue
-		}
-		taken = taken || o.path == "-"
-		if err := a.writeOutput(o.path, o.write); err != nil {
-			return errors.Join(ended, err)
-		}
-	}
+	d := m.Document()
+	taken, err := a.writeFiles(f.out.reports, func() (*report.Document, error) { return d, nil })
 	switch {
+	case err != nil:
 	case f.out.reports.json:
-		err = m.JSON(a.stdout)
+		err = d.JSON(a.stdout)
 	case !taken:
-		err = m.Text(a.stdout)
+		err = d.Text(a.stdout)
 	}
 	if ended != nil || err != nil {
 		return errors.Join(ended, err)
@@ -308,7 +294,7 @@ func (a *app) compareMatrices(f compareFlags, before, after []result.Record) err
 	if err != nil {
 		return err
 	}
-	if err := a.writeComparison(f, c); err != nil {
+	if err := a.writeComparison(f, c.Document()); err != nil {
 		return err
 	}
 	return judgeMatrix(c, f.threshold)

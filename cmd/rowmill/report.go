@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -66,18 +67,16 @@ func (a *app) reportCommand() *cobra.Command {
 // An output is a file requested by a flag.
 type output struct {
 	flag, path string
-	write      func(io.Writer, []result.Record) error
+	write      func(*report.Document, io.Writer) error
 }
 
 func (f reportFlags) outputs() []output {
 	return []output{
-		{"--html", f.html, func(w io.Writer, recs []result.Record) error {
-			return report.HTMLWith(w, recs, report.HTMLOptions{Elapsed: f.elapsed})
+		{"--html", f.html, (*report.Document).HTML},
+		{"--png", f.png, func(d *report.Document, w io.Writer) error {
+			return d.PNG(w, report.PNGOptions{Title: f.title, Log: f.log})
 		}},
-		{"--png", f.png, func(w io.Writer, recs []result.Record) error {
-			return report.PNG(w, recs, report.PNGOptions{Title: f.title, Log: f.log, Elapsed: f.elapsed})
-		}},
-		{"--md", f.md, report.Markdown},
+		{"--md", f.md, (*report.Document).Markdown},
 	}
 }
 
@@ -126,8 +125,8 @@ func (a *app) report(ctx context.Context, f reportFlags, paths []string) error {
 // writeReports writes the requested reports. The text goes to standard output unless
 // another report does.
 func (a *app) writeReports(f reportFlags, recs []result.Record) error {
-	taken, err := a.writeFiles(f, recs)
-	taken = taken || f.json
+	build := sync.OnceValues(func() (*report.Document, error) { return report.New(recs) })
+	taken, err := a.writeFiles(f, build)
 	switch {
 	case err != nil:
 		return err
@@ -137,21 +136,30 @@ func (a *app) writeReports(f reportFlags, recs []result.Record) error {
 		return report.Ibench(a.stdout, recs)
 	case f.format == formatRowmill:
 		return report.Intervals(a.stdout, recs)
-	case !taken:
-		return report.Text(a.stdout, recs)
+	case taken:
+		return nil
 	}
-	return nil
+	d, err := build()
+	if err != nil {
+		return err
+	}
+	return d.Text(a.stdout)
 }
 
 // writeFiles writes the reports that go to files. taken reports whether one of them
 // went to standard output.
-func (a *app) writeFiles(f reportFlags, recs []result.Record) (taken bool, err error) {
+func (a *app) writeFiles(f reportFlags, build func() (*report.Document, error)) (taken bool, err error) {
 	for _, o := range f.outputs() {
 		if o.path == "" {
 			continue
 		}
+		d, err := build()
+		if err != nil {
+			return taken, err
+		}
+		d.Elapsed = f.elapsed
 		taken = taken || o.path == "-"
-		if err := a.writeOutput(o.path, func(w io.Writer) error { return o.write(w, recs) }); err != nil {
+		if err := a.writeOutput(o.path, func(w io.Writer) error { return o.write(d, w) }); err != nil {
 			return taken, err
 		}
 	}

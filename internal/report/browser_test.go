@@ -15,7 +15,6 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/testbrowser"
 	"github.com/rowmill/rowmill/result"
 )
@@ -33,14 +32,7 @@ func opener(t *testing.T) func(t *testing.T, width, height int64, recs []result.
 	return func(t *testing.T, width, height int64, recs []result.Record) *tab {
 		t.Helper()
 		file := filepath.Join(t.TempDir(), "report.html")
-		f, err := os.Create(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := report.HTML(f, recs); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Close(); err != nil {
+		if err := os.WriteFile(file, []byte(render(t, "html", recs)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return &tab{b.Open(t, width, height, (&url.URL{Scheme: "file", Path: file}).String()), t}

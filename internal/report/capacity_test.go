@@ -72,7 +72,7 @@ func TestSearchGoldens(t *testing.T) {
 	for name, recs := range searchRecords(t) {
 		t.Run(name, func(t *testing.T) {
 			goldens(t, name, recs, "txt", "md")
-			page := render(t, report.HTML, recs)
+			page := render(t, "html", recs)
 			if n, want := strings.Count(page, "<figcaption>Response time, p99, over the offered rate"), len(result.Searches(recs)); name != "search_filling" && n != want {
 				t.Errorf("%d charts of trials, want %d", n, want)
 			}
@@ -87,7 +87,7 @@ func TestSearchGoldens(t *testing.T) {
 func TestSearchJSON(t *testing.T) {
 	recs := searched(t, "plain", foundCourse, "found")
 	var out report.Summaries
-	if err := json.Unmarshal([]byte(render(t, report.JSON, recs)), &out); err != nil {
+	if err := json.Unmarshal([]byte(render(t, "json", recs)), &out); err != nil {
 		t.Fatal(err)
 	}
 	if len(out.Runs) != len(recs) || len(out.Capacity) != 1 {

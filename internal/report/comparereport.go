@@ -2,16 +2,15 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
 )
 
-// document builds the report of the comparison. For each pair of runs, the verdict and
+// Document builds the report of the comparison. For each pair of runs, the verdict and
 // the differences in their conditions come first, then figures at equal row counts with
 // the ratio B/A.
-func (c Comparison) document() *Document {
+func (c Comparison) Document() *Document {
 	d := &Document{Title: "Comparison", Untitled: true, Data: func() any { return c }}
 	for i := range c.Pairs {
 		p := &c.Pairs[i]
@@ -43,17 +42,6 @@ func (c Comparison) document() *Document {
 	}
 	return d
 }
-
-// Text writes the comparison; Markdown, JSON, HTML and PNG do so in their formats.
-func (c Comparison) Text(w io.Writer) error { return c.document().Text(w) }
-
-func (c Comparison) Markdown(w io.Writer) error { return c.document().Markdown(w) }
-
-func (c Comparison) JSON(w io.Writer) error { return c.document().JSON(w) }
-
-func (c Comparison) HTML(w io.Writer) error { return c.document().HTML(w) }
-
-func (c Comparison) PNG(w io.Writer, opts PNGOptions) error { return c.document().PNG(w, opts) }
 
 // notes returns what makes the two hard to compare.
 func (p *Pair) notes() (out notes) {

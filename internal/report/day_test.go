@@ -2,14 +2,12 @@ package report_test
 
 import (
 	"encoding/json"
-	"io"
 	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -51,7 +49,7 @@ func TestDayKeepsItsExtremes(t *testing.T) {
 	worst.Max = 59_000_000
 	stalled.Latency = map[string]result.Histogram{"insert": worst}
 
-	page := render(t, report.HTML, []result.Record{rec})
+	page := render(t, "html", []result.Record{rec})
 	if n := len(page); n > 3<<20 {
 		t.Errorf("the page has %d bytes", n)
 	}
@@ -103,8 +101,6 @@ func BenchmarkHTMLDay(b *testing.B) {
 	recs := []result.Record{day(b, dayIntervals)}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := report.HTML(io.Discard, recs); err != nil {
-			b.Fatal(err)
-		}
+		render(b, "html", recs)
 	}
 }

@@ -5,8 +5,11 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/rowmill/rowmill/result"
 )
 
 // A Document is a report without a format: what it says, in order. Text, Markdown,
@@ -26,7 +29,9 @@ type Document struct {
 	Data func() any
 	// picture returns the charts of the PNG format.
 	picture func(PNGOptions) *picture
-	elapsed bool // charts of constant loads begin with the time since the start
+	// Elapsed initially aligns constant loads by the time since their start instead of
+	// the time of day; the page can switch.
+	Elapsed bool
 }
 
 // A Sentence is one of a document's results. Strong ones are set in large type.
@@ -278,6 +283,7 @@ func oneLine(s string) string {
 }
 
 // footer tells which rowmill measured, and when.
-func footer(rowmill, started string) string {
-	return fmt.Sprintf("Measured by rowmill %s, started %s. This page is one file: it loads nothing and sends nothing.", rowmill, started)
+func footer(r *result.Run) string {
+	return fmt.Sprintf("Measured by rowmill %s, started %s. This page is one file: it loads nothing and sends nothing.",
+		r.Rowmill, r.Started.UTC().Format(time.DateTime+" UTC"))
 }

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"image"
+	"image/png"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,12 +46,73 @@ func golden(t *testing.T, name string, write func(io.Writer) error) {
 	}
 }
 
+// formats are the renderers of a report.
+var formats = map[string]func(*report.Document, io.Writer) error{
+	"txt": (*report.Document).Text, "md": (*report.Document).Markdown, "json": (*report.Document).JSON, "html": (*report.Document).HTML,
+	"png": func(d *report.Document, w io.Writer) error { return d.PNG(w, report.PNGOptions{}) },
+}
+
+// render returns the report of runs in a format.
+func render(t testing.TB, format string, recs []result.Record) string {
+	t.Helper()
+	return rendered(t, formats[format], recs)
+}
+
+func rendered(t testing.TB, write func(*report.Document, io.Writer) error, recs []result.Record) string {
+	t.Helper()
+	d, err := report.New(recs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := write(d, &b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// picture draws with options.
+func picture(opts report.PNGOptions) func(*report.Document, io.Writer) error {
+	return func(d *report.Document, w io.Writer) error { return d.PNG(w, opts) }
+}
+
+// pngOf decodes the picture of runs, and checks its size.
+func pngOf(t testing.TB, opts report.PNGOptions, recs []result.Record, width, height int) image.Image {
+	t.Helper()
+	img, err := png.Decode(strings.NewReader(rendered(t, picture(opts), recs)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := img.Bounds(); b.Dx() != width || b.Dy() != height {
+		t.Errorf("a picture of %v, want %d x %d", b, width, height)
+	}
+	return img
+}
+
+// compared compares two records.
+func compared(t testing.TB, a, b []result.Record) report.Comparison {
+	t.Helper()
+	c, err := report.NewComparison(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // goldens compares the reports of runs, of the given kinds, with files of testdata.
 func goldens(t *testing.T, name string, recs []result.Record, kinds ...string) {
 	t.Helper()
-	write := map[string]func(io.Writer, []result.Record) error{"txt": report.Text, "md": report.Markdown, "json": report.JSON}
+	d, err := report.New(recs)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, kind := range kinds {
-		golden(t, name+"."+kind, func(w io.Writer) error { return write[kind](w, recs) })
+		golden(t, name+"."+kind, func(w io.Writer) error {
+			if kind == "json" {
+				return report.JSON(w, recs)
+			}
+			return formats[kind](d, w)
+		})
 	}
 }
 
@@ -104,10 +168,7 @@ func TestCompareGolden(t *testing.T) {
 	r.ServerVersion, r.Machine.Cores, r.Machine.CPU = "10.11.20", 4, "EPYC 9R14"
 	r.Schema = []string{"CREATE TABLE purchases (\n  transactionid BIGINT NOT NULL AUTO_INCREMENT,\n  PRIMARY KEY (transactionid)\n)"}
 	after[0].End.Verified = nil
-	c, err := report.NewComparison(before, after)
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "compare.txt", c.Text)
-	golden(t, "compare.json", c.JSON)
+	c := compared(t, before, after)
+	golden(t, "compare.txt", c.Document().Text)
+	golden(t, "compare.json", c.Document().JSON)
 }

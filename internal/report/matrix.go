@@ -16,8 +16,7 @@ const MatrixFormat = "rowmill.matrix/1"
 
 // A Matrix is the analysis of an insert-method matrix: which choices matter, and
 // which cells are best. It analyses the logarithm of the mean rate of each run,
-// because choices multiply a rate, and because a choice then counts by its factor
-// rather than by the rows/s it adds to the fastest cells.
+// because choices multiply a rate.
 type Matrix struct {
 	Format  string          `json:"format"` // MatrixFormat
 	Source  string          `json:"source"`
@@ -36,7 +35,6 @@ type Matrix struct {
 	// NoiseRatio is the variation between repeats of a cell: e to the power of their
 	// standard deviation, over all cells; null without repeats.
 	NoiseRatio *float64 `json:"noise_ratio"`
-	noise      sumOfSquares
 	// Effects compares the levels of each choice with its first.
 	Effects []Effect `json:"effects"`
 	// Cells are the cells with runs: first those with complete runs, the fastest
@@ -47,11 +45,9 @@ type Matrix struct {
 	Recommended []Recommendation  `json:"recommended"`
 	Baseline    *MatrixComparison `json:"baseline,omitempty"`
 
-	run    *result.Run      // the header of the first one
-	recs   []*result.Record // complete runs only
-	byKey  map[string][]int // indexes in recs, by cell
-	varied []int            // factors with several levels among the cells with a rate
-	rate   map[string]float64
+	run    *result.Run // the header of the first one
+	noise  sumOfSquares
+	varied []int // factors with several levels among the cells with a rate
 }
 
 // A Share is one source of the variation between runs.
@@ -99,7 +95,8 @@ type MatrixCell struct {
 	ClientBound bool `json:"client_bound,omitempty"`
 	// Failures are the errors of its failed runs.
 	Failures []string `json:"failures,omitempty"`
-	key      string
+
+	runs []*result.Record // complete ones
 }
 
 // A Recommendation is the fastest cell at the strongest durability measured, for a
@@ -139,19 +136,6 @@ func sameFactors(a, b *result.Cell) bool {
 	})
 }
 
-// CellComplete reports whether a run of a matrix came to its end. Failed runs count
-// as complete; failed identifies them.
-func CellComplete(r *result.Record) (complete, failed bool) {
-	v := view{rec: r}
-	switch how := v.incomplete(); {
-	case how == "":
-		return true, false
-	case r.End != nil && r.End.Stopped == "failed":
-		return true, true
-	}
-	return false, false
-}
-
 // NewMatrix analyses the runs of one matrix. If there are several runs of the same
 // repeat of a cell, as after an interruption and a resume, the last complete one
 // counts.
@@ -165,11 +149,8 @@ func NewMatrix(recs []result.Record) (*Matrix, error) {
 	first := &recs[0].Run
 	m := &Matrix{
 		Format: MatrixFormat, Source: recs[0].Source, Factors: first.Cell.Factors, Asked: first.Cell.Runs,
-		Problems: []string{}, LeftOut: slices.Clone(first.Cell.LeftOut), Shares: []Share{}, Effects: []Effect{}, Cells: []MatrixCell{},
-		Recommended: []Recommendation{}, run: first, byKey: map[string][]int{}, rate: map[string]float64{},
-	}
-	if m.LeftOut == nil {
-		m.LeftOut = []result.LeftOut{}
+		Problems: []string{}, LeftOut: append([]result.LeftOut{}, first.Cell.LeftOut...), Shares: []Share{}, Effects: []Effect{},
+		Cells: []MatrixCell{}, Recommended: []Recommendation{}, run: first,
 	}
 	m.gather(recs)
 	m.analyse()
@@ -184,70 +165,86 @@ func (m *Matrix) gather(recs []result.Record) {
 		key    string
 		repeat int
 	}
-	last, failed := map[place]*result.Record{}, map[place]*result.Record{}
+	worth := func(r *result.Record) int {
+		switch {
+		case r == nil || r.Broken() && r.Stopped() != "failed":
+			return 0
+		case r.Stopped() == "failed" || r.End.Failure != "":
+			return 1
+		}
+		return 2
+	}
+	counts := map[place]*result.Record{}
 	var order []place
 	for i := range recs {
 		r := &recs[i]
 		at := place{r.Run.Cell.Key(), r.Run.Repeat}
-		if !slices.Contains(order, at) {
+		if counts[at] == nil {
 			order = append(order, at)
 		}
-		switch complete, bad := CellComplete(r); {
-		case bad:
-			failed[at] = r
-		case complete:
-			last[at] = r
+		if worth(r) >= worth(counts[at]) {
+			counts[at] = r
 		}
 	}
 	slices.SortStableFunc(order, func(x, y place) int { return cmp.Compare(x.repeat, y.repeat) })
 	for _, at := range order {
-		i := slices.IndexFunc(m.Cells, func(c MatrixCell) bool { return c.key == at.key })
-		if i < 0 {
-			j := slices.IndexFunc(recs, func(r result.Record) bool { return r.Run.Cell.Key() == at.key })
-			m.Cells = append(m.Cells, MatrixCell{Name: recs[j].Run.Cell.Name(), Levels: recs[j].Run.Cell.Levels, Rates: []float64{}, key: at.key})
-			i = len(m.Cells) - 1
+		r := counts[at]
+		c := m.cell(r.Run.Cell.Levels)
+		if c == nil {
+			m.Cells = append(m.Cells, MatrixCell{Name: r.Run.Cell.Name(), Levels: r.Run.Cell.Levels, Rates: []float64{}})
+			c = &m.Cells[len(m.Cells)-1]
 		}
-		c := &m.Cells[i]
-		r := last[at]
-		if r == nil {
-			if f := failed[at]; f != nil {
-				c.Failures = append(c.Failures, f.End.Failure)
-			}
-			continue
-		}
-		s := r.Summary()
-		if !(s.RowsPerSecond > 0) {
+		switch s := r.Summary(); {
+		case worth(r) == 0:
+		case worth(r) == 1:
+			c.Failures = append(c.Failures, r.End.Failure)
+		case !(s.RowsPerSecond > 0):
 			c.Failures = append(c.Failures, "no rows were inserted")
-			continue
+		default:
+			c.Rates, c.runs = append(c.Rates, s.RowsPerSecond), append(c.runs, r)
+			c.ClientBound = c.ClientBound || s.Client.Bound
+			m.Done++
 		}
-		c.Rates = append(c.Rates, s.RowsPerSecond)
-		c.ClientBound = c.ClientBound || s.Client.Bound
-		m.byKey[at.key] = append(m.byKey[at.key], len(m.recs))
-		m.recs = append(m.recs, r)
 	}
-	m.Done = len(m.recs)
 	for i := range m.Cells {
-		c := &m.Cells[i]
-		if len(c.Rates) == 0 {
-			continue
+		if c := &m.Cells[i]; len(c.Rates) > 0 {
+			c.Rate = new(geometricMean(c.Rates))
 		}
-		var logs float64
-		for _, r := range c.Rates {
-			logs += math.Log(r) / float64(len(c.Rates))
-		}
-		rate := math.Exp(logs)
-		c.Rate, m.rate[c.key] = &rate, rate
 	}
-	slices.SortStableFunc(m.Cells, func(a, b MatrixCell) int {
-		x, y := 0.0, 0.0
-		if a.Rate != nil {
-			x = *a.Rate
-		}
-		if b.Rate != nil {
-			y = *b.Rate
-		}
-		return cmp.Compare(y, x)
-	})
+	slices.SortStableFunc(m.Cells, func(a, b MatrixCell) int { return cmp.Compare(b.rate(), a.rate()) })
+}
+
+// cell returns the cell with the given levels; nil if there is none.
+func (m *Matrix) cell(levels []string) *MatrixCell {
+	i := slices.IndexFunc(m.Cells, func(c MatrixCell) bool { return slices.Equal(c.Levels, levels) })
+	if i < 0 {
+		return nil
+	}
+	return &m.Cells[i]
+}
+
+// beside returns the rate of the cell that differs from c only in its level of a
+// factor; 0 without one.
+func (m *Matrix) beside(c *MatrixCell, factor int, level string) float64 {
+	levels := slices.Clone(c.Levels)
+	levels[factor] = level
+	return m.cell(levels).rate()
+}
+
+// rate returns the cell's rate, 0 without one.
+func (c *MatrixCell) rate() float64 {
+	if c == nil || c.Rate == nil {
+		return 0
+	}
+	return *c.Rate
+}
+
+// runs returns the complete runs of all cells.
+func (m *Matrix) runs() (out []*result.Record) {
+	for i := range m.Cells {
+		out = append(out, m.Cells[i].runs...)
+	}
+	return out
 }
 
 // warn collects the problems that a reader must know.
@@ -260,7 +257,7 @@ func (m *Matrix) warn(recs []result.Record) {
 			bound++
 		}
 	}
-	for _, r := range m.recs {
+	for _, r := range m.runs() {
 		if r.End.Stopped == "max-time" && r.Run.Rows > 0 {
 			short++
 		}
@@ -268,11 +265,12 @@ func (m *Matrix) warn(recs []result.Record) {
 			unproven++
 		}
 	}
+	are := func(n int) string { return map[bool]string{true: "is", false: "are"}[n == 1] }
 	if left := m.Asked - m.Done - failed; left > 0 {
-		add("incomplete: %s of %s not done; rowmill bench matrix --resume %s goes on", plural(left, "run", "runs"), count(m.Asked)+map[bool]string{true: " is", false: " are"}[left == 1], m.Source)
+		add("incomplete: %s of %s %s not done; rowmill bench matrix --resume %s goes on", plural(left, "run", "runs"), count(m.Asked), are(left), m.Source)
 	}
 	if failed > 0 {
-		add("%s failed and %s not in the analysis", plural(failed, "run", "runs"), map[bool]string{true: "is", false: "are"}[failed == 1])
+		add("%s failed and %s not in the analysis", plural(failed, "run", "runs"), are(failed))
 	}
 	if m.NoiseRatio == nil {
 		add("no cell was run twice: interactions and noise can't be told apart, so a small share may be either; --repeat 2 tells")
@@ -307,33 +305,158 @@ func (m *Matrix) warn(recs []result.Record) {
 	}
 }
 
-// title and subtitle describe what was measured, and where.
-func (m *Matrix) title() string {
-	var names []string
-	for _, f := range m.Factors {
-		if len(f.Levels) > 1 {
-			names = append(names, f.Name)
+// analyse fills in the shares and effects.
+func (m *Matrix) analyse() {
+	// Levels without a complete run are omitted.
+	levels := make([][]string, len(m.Factors))
+	size := make([]int, len(m.Factors))
+	for f := range levels {
+		levels[f] = slices.DeleteFunc(slices.Clone(m.Factors[f].Levels), func(level string) bool {
+			return !slices.ContainsFunc(m.Cells, func(c MatrixCell) bool { return c.Rate != nil && c.Levels[f] == level })
+		})
+		if size[f] = len(levels[f]); size[f] > 1 {
+			m.varied = append(m.varied, f)
 		}
 	}
-	return "What matters for inserting into " + result.EngineName(m.run.Engine) + ": " + strings.Join(names, ", ")
+	var obs []observation
+	for _, c := range m.Cells {
+		for _, rate := range c.Rates {
+			o := observation{y: math.Log(rate)}
+			for f := range levels {
+				o.levels = append(o.levels, slices.Index(levels[f], c.Levels[f]))
+			}
+			obs = append(obs, o)
+		}
+	}
+	if len(obs) == 0 {
+		return
+	}
+	v := analyse(obs, size)
+	m.shares(&v)
+	m.noise, m.NoiseRatio = v.noise, known(math.Exp(math.Sqrt(v.noise.variance())))
+	effects := effectsOf(obs, size)
+	for _, f := range m.varied {
+		for i, level := range levels[f][1:] {
+			e := Effect{Factor: m.Factors[f].Name, Level: level, Base: levels[f][0], Ratio: known(math.Exp(effects[f][i+1]))}
+			var ratios []float64
+			for k := range m.Cells {
+				if c := &m.Cells[k]; c.Rate != nil && c.Levels[f] == level && m.beside(c, f, e.Base) > 0 {
+					ratios = append(ratios, *c.Rate/m.beside(c, f, e.Base))
+				}
+			}
+			if e.Pairs = len(ratios); e.Pairs > 0 {
+				e.Low, e.High = new(slices.Min(ratios)), new(slices.Max(ratios))
+			}
+			m.Effects = append(m.Effects, e)
+		}
+	}
 }
 
-func (m *Matrix) subtitle() string {
-	r := m.run
-	parts := []string{words(result.EngineName(r.Engine), r.ServerVersion), r.Preset}
-	if r.CacheBytes > 0 {
-		parts = append(parts, bytes(r.CacheBytes)+" cache")
+// shares derives the table of shares from an analysis.
+func (m *Matrix) shares(v *variance) {
+	if v.total.df < 1 || v.total.ss <= 0 {
+		return
 	}
-	if r.Rows > 0 {
-		parts = append(parts, short(float64(r.Rows))+" rows a run")
+	test, against := v.noise, "noise"
+	if test.df == 0 {
+		test, against = v.rest, "rest"
 	}
-	if r.MaxTimeSeconds > 0 {
-		parts = append(parts, clock(r.MaxTimeSeconds)+" at most")
+	rest := v.total.ss - v.rest.ss
+	for i, t := range v.terms {
+		rest -= v.of[i].ss
+		if v.of[i].df == 0 {
+			continue
+		}
+		s := Share{Share: v.of[i].ss / v.total.ss, DF: v.of[i].df}
+		for _, f := range t {
+			s.Of = append(s.Of, m.Factors[f].Name)
+		}
+		s.Name = strings.Join(s.Of, " x ")
+		if test.df > 0 && test.ss > 0 {
+			f := v.of[i].variance() / test.variance()
+			s.F, s.P, s.Against = known(f), known(tailF(f, s.DF, test.df)), against
+		}
+		m.Shares = append(m.Shares, s)
 	}
-	for _, f := range m.Factors {
-		if len(f.Levels) == 1 {
-			parts = append(parts, f.Name+" "+f.Levels[0])
+	slices.SortStableFunc(m.Shares, func(a, b Share) int {
+		return cmp.Or(cmp.Compare(len(a.Of), len(b.Of)), cmp.Compare(b.Share, a.Share))
+	})
+	remain := func(name string, s sumOfSquares) {
+		m.Shares = append(m.Shares, Share{Of: []string{}, Name: name, Share: s.ss / v.total.ss, DF: s.df})
+	}
+	switch more := (sumOfSquares{max(0, v.rest.ss-v.noise.ss), v.rest.df - v.noise.df}); {
+	case v.noise.df > 0:
+		if more.df > 0 {
+			remain("three choices or more", more)
+		}
+		remain("noise: repeats differ", v.noise)
+	case v.rest.df > 0 && v.pairs:
+		remain("more than two choices, and noise", v.rest)
+	case v.rest.df > 0:
+		remain("two choices, and noise", v.rest)
+	}
+	// If all cells have the same number of runs, only rounding error remains.
+	if math.Abs(rest) > 1e-6*v.total.ss {
+		remain("shared: cells are missing", sumOfSquares{rest, 0})
+	}
+}
+
+// durabilities lists the durability levels, the strongest first.
+var durabilities = []string{"full", "relaxed", "none"}
+
+// recommend determines the recommended cells.
+func (m *Matrix) recommend() {
+	find := func(name string) int {
+		return slices.IndexFunc(m.Factors, func(f result.Factor) bool { return f.Name == name })
+	}
+	indexes, durability := find("indexes"), find("durability")
+	if indexes < 0 {
+		return
+	}
+	strong, weak := "", ""
+	if durability >= 0 {
+		there := slices.DeleteFunc(slices.Clone(durabilities), func(d string) bool {
+			return !slices.ContainsFunc(m.Cells, func(c MatrixCell) bool { return c.Rate != nil && c.Levels[durability] == d })
+		})
+		if len(there) > 0 {
+			strong, weak = there[0], there[len(there)-1]
 		}
 	}
-	return listed(" · ", append(parts, some(r.Machine.Cores, "core", "cores"))...)
+	for _, level := range m.Factors[indexes].Levels {
+		var out *Recommendation
+		var best *MatrixCell
+		for i := range m.Cells { // sorted, the fastest first
+			c := &m.Cells[i]
+			if c.Rate == nil || c.Levels[indexes] != level || strong != "" && c.Levels[durability] != strong {
+				continue
+			}
+			if out == nil {
+				best, out = c, &Recommendation{Indexes: level, Cell: c.Name, Rate: *c.Rate}
+			} else if m.alike(best, c) {
+				out.Alike++
+			}
+			if strong == weak || *c.Rate < out.Rate/2 {
+				continue
+			}
+			var gain *float64
+			if rate := m.beside(c, durability, weak); rate > 0 {
+				gain = known(rate / *c.Rate)
+			}
+			if c == best {
+				out.Weaker, out.Gain = weak, gain
+			}
+			if gain != nil && (out.CheapestGain == nil || *gain < *out.CheapestGain) {
+				out.Cheapest, out.CheapestGain = c.Name, gain
+			}
+		}
+		if out != nil {
+			m.Recommended = append(m.Recommended, *out)
+		}
+	}
+}
+
+// alike reports whether noise explains the difference between two cells.
+func (m *Matrix) alike(a, b *MatrixCell) bool {
+	n := 1/float64(len(a.Rates)) + 1/float64(len(b.Rates))
+	return math.Abs(math.Log(*a.Rate / *b.Rate)) < student975(m.noise.df)*math.Sqrt(m.noise.variance()*n) // false without noise
 }

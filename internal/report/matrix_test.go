@@ -2,8 +2,6 @@ package report_test
 
 import (
 	"bytes"
-	"image/png"
-	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -213,7 +211,7 @@ func TestMatrixBaseline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "matrix_compare.txt", c.Text)
+	golden(t, "matrix_compare.txt", c.Document().Text)
 	slower, overall, told := c.Regressions(0.1)
 	if len(slower) != 4 || overall || !told {
 		t.Errorf("%d cells slower, overall %v, told %v", len(slower), overall, told)
@@ -262,7 +260,7 @@ func TestMatrixGuards(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if err := c.Text(&text); err != nil {
+	if err := c.Document().Text(&text); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"different server versions: 10.11.19 against 11.4.2", "Not like with like", "can't be judged", "Holm"} {
@@ -289,19 +287,12 @@ func TestMatrixGuards(t *testing.T) {
 func TestMatrixPNG(t *testing.T) {
 	none := unlucky()[7:8]
 	for name, recs := range map[string][]result.Record{"whole": wide().records(), "unlucky": unlucky(), "nothing": none} {
-		var buf bytes.Buffer
-		if err := report.PNG(&buf, recs, report.PNGOptions{}); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		img, err := png.Decode(&buf)
-		if err != nil || img.Bounds().Dx() != 1200 || img.Bounds().Dy() != 675 {
-			t.Errorf("%s: %v", name, err)
-		}
-		for _, write := range []func(io.Writer, []result.Record) error{report.Text, report.Markdown, report.JSON, report.HTML} {
-			if err := write(io.Discard, recs); err != nil {
-				t.Errorf("%s: %v", name, err)
+		t.Run(name, func(t *testing.T) {
+			pngOf(t, report.PNGOptions{}, recs, 1200, 675)
+			for _, format := range []string{"txt", "md", "json", "html"} {
+				render(t, format, recs)
 			}
-		}
+		})
 	}
 }
 

@@ -75,64 +75,69 @@ func (m *Matrix) Against(old *Matrix) (*MatrixComparison, error) {
 	c := &MatrixComparison{Format: MatrixComparisonFormat, A: old.Source, B: m.Source, Cells: []CellChange{}, Flags: []Flag{}, Unpaired: []string{}, Verdict: Unknown}
 	ka, kb := cellKeys(old, m)
 	pooled := sumOfSquares{old.noise.ss + m.noise.ss, old.noise.df + m.noise.df}
-	if c.Freedom = pooled.df; pooled.df > 0 {
-		c.NoiseRatio = known(math.Exp(math.Sqrt(pooled.ss / float64(pooled.df))))
-	}
+	c.Freedom, c.NoiseRatio = pooled.df, known(math.Exp(math.Sqrt(pooled.variance())))
 	var logs, p []float64
 	seen := map[string]int{}
 	for _, x := range ka {
 		i := slices.IndexFunc(kb, func(y keyedCell) bool { return y.id == x.id })
 		if i < 0 {
-			c.Unpaired = append(c.Unpaired, "A: "+x.name+" (no counterpart)")
+			c.Unpaired = append(c.Unpaired, "A: "+x.Name+" (no counterpart)")
 			continue
 		}
 		y := kb[i]
 		pairs, over := matched(x.runs, y.runs)
 		c.Unpaired = append(c.Unpaired, over...)
 		if len(pairs) == 0 {
-			c.Unpaired = append(c.Unpaired, y.name+" (no repeat of the same number in both)")
+			c.Unpaired = append(c.Unpaired, y.Name+" (no repeat of the same number in both)")
 			continue
 		}
-		one := comparePairs(column(pairs, 0), column(pairs, 1), pairs)
+		one := comparePairs(x.runs, y.runs, pairs)
 		if one.RowsPerSecond.Ratio == nil {
-			c.Unpaired = append(c.Unpaired, y.name+" (the rates can't be compared)")
+			c.Unpaired = append(c.Unpaired, y.Name+" (the rates can't be compared)")
 			continue
 		}
-		c.addFlags(one.Flags, seen)
-		c.Cells = append(c.Cells, CellChange{Name: y.name, Runs: len(pairs), Rows: one.Rows, RowsPerSecond: one.RowsPerSecond, Verdict: Unknown})
+		for _, f := range one.Flags {
+			if f.Kind == "order" {
+				continue // it applies to every baseline; the text mentions it once
+			}
+			if seen[f.Text]++; seen[f.Text] == 1 {
+				c.Flags = append(c.Flags, f)
+			}
+		}
+		c.Cells = append(c.Cells, CellChange{Name: y.Name, Runs: len(pairs), Rows: one.Rows, RowsPerSecond: one.RowsPerSecond, Verdict: Unknown})
 		log := math.Log(*one.RowsPerSecond.Ratio)
-		logs = append(logs, log)
-		p = append(p, chance(log, pairs, one.Repeats, pooled))
+		logs, p = append(logs, log), append(p, chance(log, one.Repeats, pooled))
 	}
 	for _, y := range kb {
 		if !slices.ContainsFunc(ka, func(x keyedCell) bool { return x.id == y.id }) {
-			c.Unpaired = append(c.Unpaired, "B: "+y.name+" (no counterpart)")
+			c.Unpaired = append(c.Unpaired, "B: "+y.Name+" (no counterpart)")
 		}
 	}
 	if len(c.Cells) == 0 {
 		return c, errors.New("report: the matrices have no complete cell in common")
 	}
-	c.countFlags(seen)
+	for i := range c.Flags {
+		if n := seen[c.Flags[i].Text]; n < len(c.Cells) {
+			c.Flags[i].Text += fmt.Sprintf(" (in %s of %d)", plural(n, "cell", "cells"), len(c.Cells))
+		}
+	}
 	c.judge(logs, p)
 	return c, nil
 }
 
-// chance returns the p-value of a cell's mean log ratio.
-func chance(log float64, pairs [][2]*result.Record, repeats []Versus, pooled sumOfSquares) float64 {
-	if pooled.df == 0 {
-		return math.NaN()
-	}
-	s2 := pooled.ss / float64(pooled.df)
-	if len(pairs) > 1 {
+// chance returns the p-value of a cell's mean log ratio; NaN without noise.
+func chance(log float64, repeats []Versus, pooled sumOfSquares) float64 {
+	s2 := pooled.variance()
+	if len(repeats) > 1 {
 		var a, b []float64
 		for _, r := range repeats {
 			a, b = append(a, math.Log(deref(r.A))), append(b, math.Log(deref(r.B)))
 		}
 		_, va := meanVariance(a)
 		_, vb := meanVariance(b)
-		s2 = max(s2, (va+vb)/2)
+		s2 = max(s2, (va+vb)/2) // NaN stays
 	}
-	return tailT(log/math.Sqrt(2*s2/float64(len(pairs))), pooled.df)
+	return tailT(log/math.Sqrt(2*s2/float64(len(repeats))), pooled.df)
 }
 
 // judge sets the verdicts and sorts the cells.
@@ -151,37 +156,15 @@ func (c *MatrixComparison) judge(logs, p []float64) {
 			cell.Verdict = Faster
 		}
 	}
-	mean, variance := meanVariance(logs)
+	mean, _ := meanVariance(logs)
 	c.Overall = known(math.Exp(mean))
-	if n := len(logs); n > 1 {
-		half := student975(n-1) * math.Sqrt(variance/float64(n))
-		c.Interval = &Bounds{math.Exp(mean - half), math.Exp(mean + half)}
+	if len(logs) > 1 {
+		c.Interval, _ = ratioBounds(logs, nil)
 	}
 	c.Verdict = verdictOf(c.Interval)
 	slices.SortStableFunc(c.Cells, func(a, b CellChange) int {
 		return cmp.Compare(*a.RowsPerSecond.Ratio, *b.RowsPerSecond.Ratio)
 	})
-}
-
-// addFlags adds the flags of one cell; seen counts the cells of each flag.
-func (c *MatrixComparison) addFlags(flags []Flag, seen map[string]int) {
-	for _, f := range flags {
-		if f.Kind == "order" {
-			continue // it applies to every baseline; the text mentions it once
-		}
-		if seen[f.Text]++; seen[f.Text] == 1 {
-			c.Flags = append(c.Flags, f)
-		}
-	}
-}
-
-// countFlags adds the number of cells to the flags that don't apply to all of them.
-func (c *MatrixComparison) countFlags(seen map[string]int) {
-	for i := range c.Flags {
-		if n := seen[c.Flags[i].Text]; n < len(c.Cells) {
-			c.Flags[i].Text += fmt.Sprintf(" (in %s of %d)", plural(n, "cell", "cells"), len(c.Cells))
-		}
-	}
 }
 
 // cellKeys returns the cells of two matrices that have a complete run, by what their
@@ -191,17 +174,16 @@ func cellKeys(a, b *Matrix) (ofA, ofB []keyedCell) {
 	durable := slices.ContainsFunc(slices.Concat(a.Factors, b.Factors), func(f result.Factor) bool { return f.Name == "durability" && len(f.Levels) > 1 })
 	of := func(m *Matrix) (out []keyedCell) {
 		for _, c := range m.Cells {
-			runs := m.runsOf(c.key)
-			if len(runs) == 0 {
+			if len(c.runs) == 0 {
 				continue
 			}
-			r := &runs[0].Run
+			r := &c.runs[0].Run
 			id := fmt.Sprintf("%s %d %d %d %s", r.Method, r.Batch, r.Writers, r.Indexes, r.Layout)
 			if durable {
 				id += " " + r.Durability
 			}
 			if !slices.ContainsFunc(out, func(o keyedCell) bool { return o.id == id }) {
-				out = append(out, keyedCell{id, c.Name, runs})
+				out = append(out, keyedCell{id, c})
 			}
 		}
 		return out
@@ -209,27 +191,10 @@ func cellKeys(a, b *Matrix) (ofA, ofB []keyedCell) {
 	return of(a), of(b)
 }
 
-// A keyedCell is a cell with its complete runs. Its id is common to both matrices.
+// A keyedCell is a cell with complete runs. Its id is common to both matrices.
 type keyedCell struct {
-	id, name string
-	runs     []*result.Record
-}
-
-// runsOf returns the complete runs of a cell.
-func (m *Matrix) runsOf(key string) []*result.Record {
-	var out []*result.Record
-	for _, i := range m.byKey[key] {
-		out = append(out, m.recs[i])
-	}
-	return out
-}
-
-func column(pairs [][2]*result.Record, k int) []*result.Record {
-	var out []*result.Record
-	for _, p := range pairs {
-		out = append(out, p[k])
-	}
-	return out
+	id string
+	MatrixCell
 }
 
 // Regressions returns the cells shown to be slower by more than the threshold, a

@@ -3,27 +3,41 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
+
+	"github.com/rowmill/rowmill/result"
 )
 
 // verdicts describes in sentences which choices matter, and which are recommended.
 func (m *Matrix) verdicts() []string {
-	if len(m.recs) == 0 {
+	if m.Done == 0 {
 		return []string{"No run of the matrix came to its end: there is nothing to say."}
 	}
-	var out []string
-	if names := m.unshown(); len(names) > 0 {
-		out = append(out, "No effect beyond noise is shown of "+strings.Join(names, ", ")+".")
+	var out, unshown []string
+	for _, s := range m.Shares {
+		// The share may be due to the variation between repeats.
+		if len(s.Of) == 1 && s.Against == "noise" && s.P != nil && *s.P >= significant {
+			unshown = append(unshown, s.Name)
+		}
 	}
-	if e := m.strongest(); e != nil {
-		out = append(out, e.text())
+	if len(unshown) > 0 {
+		out = append(out, "No effect beyond noise is shown of "+strings.Join(unshown, ", ")+".")
 	}
-	if best, worst := m.ends(); best != nil && worst != nil {
+	var strongest *Effect
+	for i := range m.Effects {
+		if e := &m.Effects[i]; e.Ratio != nil && (strongest == nil || e.size() > strongest.size()) {
+			strongest = e
+		}
+	}
+	if strongest != nil {
+		out = append(out, strongest.text())
+	}
+	if rated := m.rated(); len(rated) > 1 {
+		best, worst := rated[0], rated[len(rated)-1]
 		out = append(out, fmt.Sprintf("Best is %s with %s, worst %s with %s: %s apart.", best.Name, rowsRate(*best.Rate), worst.Name, rowsRate(*worst.Rate), ratio(*best.Rate / *worst.Rate)))
 	}
 	for _, r := range m.Recommended {
@@ -35,43 +49,48 @@ func (m *Matrix) verdicts() []string {
 	return out
 }
 
-// unshown returns the choices whose share may be due to the variation between
-// repeats.
-func (m *Matrix) unshown() []string {
-	var out []string
-	for _, s := range m.Shares {
-		if len(s.Of) == 1 && s.Against == "noise" && s.P != nil && *s.P >= significant {
-			out = append(out, s.Name)
-		}
-	}
-	return out
+// rated returns the cells that have a rate, the fastest first.
+func (m *Matrix) rated() []MatrixCell {
+	return slices.DeleteFunc(slices.Clone(m.Cells), func(c MatrixCell) bool { return c.Rate == nil })
 }
 
-// ends returns the fastest and the slowest cell; nil if there is only one.
-func (m *Matrix) ends() (best, worst *MatrixCell) {
-	n := 0
-	for i := range m.Cells {
-		if m.Cells[i].Rate != nil {
-			n++
-			worst = &m.Cells[i]
-		}
+// size is the effect's factor, whichever level is the faster one; 0 if it is unknown.
+func (e *Effect) size() float64 {
+	if e.Ratio == nil {
+		return 0
 	}
-	if n < 2 {
-		return nil, nil
-	}
-	return &m.Cells[0], worst
+	return max(*e.Ratio, 1 / *e.Ratio)
 }
 
-// strongest returns the effect that changes the rate most.
-func (m *Matrix) strongest() *Effect {
-	var out *Effect
-	size := func(e *Effect) float64 { return max(*e.Ratio, 1 / *e.Ratio) }
-	for i := range m.Effects {
-		if e := &m.Effects[i]; e.Ratio != nil && (out == nil || size(e) > size(out)) {
-			out = e
+// title and subtitle describe what was measured, and where.
+func (m *Matrix) title() string {
+	var names []string
+	for _, f := range m.Factors {
+		if len(f.Levels) > 1 {
+			names = append(names, f.Name)
 		}
 	}
-	return out
+	return "What matters for inserting into " + result.EngineName(m.run.Engine) + ": " + strings.Join(names, ", ")
+}
+
+func (m *Matrix) subtitle() string {
+	r := m.run
+	parts := []string{words(result.EngineName(r.Engine), r.ServerVersion), r.Preset}
+	if r.CacheBytes > 0 {
+		parts = append(parts, bytes(r.CacheBytes)+" cache")
+	}
+	if r.Rows > 0 {
+		parts = append(parts, short(float64(r.Rows))+" rows a run")
+	}
+	if r.MaxTimeSeconds > 0 {
+		parts = append(parts, clock(r.MaxTimeSeconds)+" at most")
+	}
+	for _, f := range m.Factors {
+		if len(f.Levels) == 1 {
+			parts = append(parts, f.Name+" "+f.Levels[0])
+		}
+	}
+	return listed(" · ", append(parts, some(r.Machine.Cores, "core", "cores"))...)
 }
 
 func (e *Effect) text() string {
@@ -85,7 +104,8 @@ func (e *Effect) text() string {
 func (r *Recommendation) text(several bool) string {
 	s := "Recommended"
 	if several {
-		s += " with " + indexesText(r.Indexes)
+		n, _ := strconv.Atoi(r.Indexes) // the level of a factor of numbers
+		s += " with " + plural(n, "index", "indexes")
 	}
 	s += fmt.Sprintf(": %s, %s.", r.Cell, rowsRate(r.Rate))
 	if r.Alike > 0 {
@@ -105,16 +125,9 @@ func (r *Recommendation) text(several bool) string {
 // runs vary by up to a tenth.
 const cheaper = 0.9
 
-func indexesText(n string) string {
-	if n == "1" {
-		return "1 index"
-	}
-	return n + " indexes"
-}
-
-// document builds the report.
-func (m *Matrix) document() *Document {
-	d := &Document{Title: m.title(), Subtitle: m.subtitle(), Footer: footer(m.run.Rowmill, m.run.Started.UTC().Format(time.DateTime+" UTC")), Data: func() any { return m }}
+// Document builds the report.
+func (m *Matrix) Document() *Document {
+	d := &Document{Title: m.title(), Subtitle: m.subtitle(), Footer: footer(m.run), Data: func() any { return m }}
 	d.say(false, m.verdicts()...)
 	for _, p := range m.Problems {
 		d.Notes = append(d.Notes, Note{Text: p})
@@ -130,7 +143,7 @@ func (m *Matrix) document() *Document {
 		against.Parts = append(against.Parts, c.parts()...)
 		d.add(against)
 	}
-	if len(m.recs) > 0 && len(m.varied) > 0 {
+	if m.Done > 0 && len(m.varied) > 0 {
 		d.picture = func(PNGOptions) *picture { return &picture{Rows: []charts{m.charts()}, Lines: []string{matrixHint}} }
 		d.add(&section{Title: "Rows per second of each cell", Parts: []Part{m.heat(),
 			paragraph("The stronger the colour, the faster, on a logarithmic scale. Rates are geometric means of repeats.")}, In: inHTML},
@@ -139,17 +152,6 @@ func (m *Matrix) document() *Document {
 	d.add(&section{Title: "What each choice does", Parts: m.effects().parts()}, &section{Title: "All cells, the fastest first", Fold: true, Parts: m.cells().parts()})
 	return d
 }
-
-// Text writes the report; Markdown, JSON, HTML and PNG do so in their formats.
-func (m *Matrix) Text(w io.Writer) error { return m.document().Text(w) }
-
-func (m *Matrix) Markdown(w io.Writer) error { return m.document().Markdown(w) }
-
-func (m *Matrix) JSON(w io.Writer) error { return m.document().JSON(w) }
-
-func (m *Matrix) HTML(w io.Writer) error { return m.document().HTML(w) }
-
-func (m *Matrix) PNG(w io.Writer, opts PNGOptions) error { return m.document().PNG(w, opts) }
 
 // effects returns the table of what each choice does.
 func (m *Matrix) effects() *table {
@@ -193,8 +195,8 @@ func (c *MatrixCell) notes() []string {
 	return out
 }
 
-// document builds the report of the comparison.
-func (c *MatrixComparison) document() *Document {
+// Document builds the report of the comparison.
+func (c *MatrixComparison) Document() *Document {
 	d := &Document{Title: c.B + " against " + c.A, Untitled: true, Notes: c.notes(), Data: func() any { return c }}
 	d.say(false, c.verdict()...)
 	d.add(&section{Title: "Cells, the one that lost most first", Parts: c.parts()})
@@ -218,13 +220,6 @@ func (c *MatrixComparison) parts() []Part {
 	return out
 }
 
-// Text writes the comparison; JSON and HTML do so in their formats.
-func (c *MatrixComparison) Text(w io.Writer) error { return c.document().Text(w) }
-
-func (c *MatrixComparison) JSON(w io.Writer) error { return c.document().JSON(w) }
-
-func (c *MatrixComparison) HTML(w io.Writer) error { return c.document().HTML(w) }
-
 // matrixHint explains the charts.
 const matrixHint = "A dot is the rate of a cell in rows/s, logarithmic; bars are geometric means, whose greatest ratio is the choice's effect, all else equal."
 
@@ -236,12 +231,12 @@ func (m *Matrix) charts() charts {
 	var out charts
 	for n, f := range m.varied {
 		levels := m.Factors[f].Levels
-		most := 0.0
 		c := &chart{Title: m.Factors[f].Name, X: scale{To: float64(len(levels))}, Y: scale{Log: true, From: math.Exp(low - pad), To: math.Exp(high + pad)},
 			Width: float64(len(levels)) + 0.5, Height: 340}
+		most := 0.0
 		for _, e := range m.Effects {
-			if r := deref(e.Ratio); e.Factor == c.Title && max(r, 1/r) > most {
-				most = max(r, 1/r)
+			if e.Factor == c.Title && e.size() > most {
+				most = e.size()
 				c.Note = "up to " + ratio(most)
 			}
 		}
@@ -249,20 +244,18 @@ func (m *Matrix) charts() charts {
 			at := float64(l) + 0.5
 			c.X.Ticks = append(c.X.Ticks, tick{at, level})
 			dots := line{Style: nthStyle(n), Dots: true, Bare: true}
-			sum := 0.0
 			for i := range m.Cells {
 				if cell := &m.Cells[i]; cell.Rate != nil && cell.Levels[f] == level {
 					// Multiples of the golden ratio spread the dots evenly.
 					_, aside := math.Modf(float64(i) * 0.618034)
 					dots.X, dots.Y = append(dots.X, at+(aside-0.5)*0.5), append(dots.Y, *cell.Rate)
 					dots.Tips = append(dots.Tips, cell.Name+": "+rowsRate(*cell.Rate))
-					sum += math.Log(*cell.Rate)
 				}
 			}
 			if len(dots.Y) == 0 {
 				continue
 			}
-			mean := math.Exp(sum / float64(len(dots.Y)))
+			mean := geometricMean(dots.Y)
 			c.Lines = append(c.Lines, dots, line{Style: style{colour: len(palette) - 1}, X: []float64{at - 0.32, at + 0.32}, Y: []float64{mean, mean}})
 		}
 		out = append(out, c)
@@ -362,8 +355,8 @@ func (m *Matrix) heatCell(row, col map[int]string) heatCell {
 
 // extremes returns the logarithms of the lowest and the highest rate.
 func (m *Matrix) extremes() (low, high float64) {
-	rates := slices.Collect(maps.Values(m.rate))
-	return math.Log(slices.Min(rates)), math.Log(slices.Max(rates))
+	rated := m.rated()
+	return math.Log(*rated[len(rated)-1].Rate), math.Log(*rated[0].Rate)
 }
 
 // combinations returns all combinations of the levels of some factors, the last

@@ -27,14 +27,14 @@ func card(t *testing.T, page, label string) string {
 func TestQuerySteps(t *testing.T) {
 	t.Parallel()
 	recs := steps(t)
-	page := render(t, report.HTML, recs)
+	page := render(t, "html", recs)
 	if text := card(t, page, "qr100"); !strings.HasPrefix(text, "qr100 900 queries/s beside 100 rows/s inserted") {
 		t.Errorf("card: %s", text)
 	}
 	if text := card(t, page, "l.i1"); !strings.Contains(text, "rows/s in the last tenth of the rows") {
 		t.Errorf("card: %s", text)
 	}
-	for _, text := range []string{page, render(t, report.Text, recs)} {
+	for _, text := range []string{page, render(t, "txt", recs)} {
 		if want := "Queries per second: 900 in qr100, 700 in qp1000."; !strings.Contains(text, want) {
 			t.Errorf("%q is not in %s", want, text)
 		}
@@ -46,7 +46,7 @@ func TestQuerySteps(t *testing.T) {
 func TestPartsAreCheckedWithTheWhole(t *testing.T) {
 	t.Parallel()
 	recs := steps(t)
-	page := render(t, report.HTML, recs)
+	page := render(t, "html", recs)
 	if text := card(t, page, "qr100"); !strings.Contains(text, "verified with all steps, after the last") || strings.Contains(page, "not checked") {
 		t.Errorf("card: %s", text)
 	}
@@ -54,7 +54,7 @@ func TestPartsAreCheckedWithTheWhole(t *testing.T) {
 		t.Errorf("card of the last step: %s", text)
 	}
 	// Without the last step, the rows were not verified.
-	if text := render(t, report.Text, recs[:5]); !strings.Contains(text, "Not verified: the rows are checked after the last step, which is missing here.") {
+	if text := render(t, "txt", recs[:5]); !strings.Contains(text, "Not verified: the rows are checked after the last step, which is missing here.") {
 		t.Errorf("text: %s", text)
 	}
 	c, err := report.NewComparison(recs[4:5], recs[4:5])
@@ -74,7 +74,7 @@ func TestCountedRows(t *testing.T) {
 	t.Parallel()
 	rec := steadyRun(100e3, 5000)
 	rec.End.Verified = &result.Verified{Expected: 12_000, Found: 12_000, Counted: true}
-	text, page := render(t, report.Text, []result.Record{rec}), render(t, report.HTML, []result.Record{rec})
+	text, page := render(t, "txt", []result.Record{rec}), render(t, "html", []result.Record{rec})
 	if !strings.Contains(text, "yes: 12,000 rows counted of 12,000 expected, their values not compared") || strings.Contains(text, "!") {
 		t.Errorf("text: %s", text)
 	}
@@ -82,7 +82,7 @@ func TestCountedRows(t *testing.T) {
 		t.Error("the page doesn't say that rows were counted")
 	}
 	rec.End.Verified.Found--
-	if text := render(t, report.Text, []result.Record{rec}); !strings.Contains(text, "FAILED: 11,999 rows counted of 12,000 expected") {
+	if text := render(t, "txt", []result.Record{rec}); !strings.Contains(text, "FAILED: 11,999 rows counted of 12,000 expected") {
 		t.Errorf("text: %s", text)
 	}
 }
@@ -92,11 +92,11 @@ func TestNotVerified(t *testing.T) {
 	t.Parallel()
 	rec := steadyRun(100e3, 5000)
 	rec.End.Verified = nil
-	if text := render(t, report.Text, []result.Record{rec}); !strings.Contains(text, "! not verified: the rows in the table were not compared with those sent") {
+	if text := render(t, "txt", []result.Record{rec}); !strings.Contains(text, "! not verified: the rows in the table were not compared with those sent") {
 		t.Errorf("text: %s", text)
 	}
 	rec.End.Warnings = []string{"not verified: --no-verify was given"}
-	if text := render(t, report.Text, []result.Record{rec}); strings.Count(text, "! not verified") != 1 || !strings.Contains(text, "! not verified: --no-verify was given") {
+	if text := render(t, "txt", []result.Record{rec}); strings.Count(text, "! not verified") != 1 || !strings.Contains(text, "! not verified: --no-verify was given") {
 		t.Errorf("text: %s", text)
 	}
 }

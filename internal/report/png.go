@@ -25,9 +25,6 @@ type PNGOptions struct {
 	Title string
 	// Log draws the rate on a logarithmic axis.
 	Log bool
-	// Elapsed aligns constant loads by the time since their start instead of the
-	// time of day.
-	Elapsed bool
 }
 
 // The minimum and maximum side of a picture in pixels: the text doesn't fit into

@@ -104,10 +104,7 @@ func TestRecordedRepeats(t *testing.T) {
 			right := 0
 			for try := range c.tries {
 				a, b := draw(runs, c.pairs, c.rate, try)
-				cmp, err := report.NewComparison(a, b)
-				if err != nil {
-					t.Fatal(err)
-				}
+				cmp := compared(t, a, b)
 				p := cmp.Pairs[0]
 				if p.Verdict == c.verdict {
 					right++
@@ -134,24 +131,16 @@ func TestRepeatsLeftOut(t *testing.T) {
 		}
 		return out
 	}
-	compare := func(a, b []result.Record) report.Comparison {
-		t.Helper()
-		c, err := report.NewComparison(a, b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
 	a, b := group(0, 4), group(4, 4)
 	b[1].End = nil
 	a[3].End.Stopped = "interrupted"
-	c := compare(a, b)
+	c := compared(t, a, b)
 	if p := c.Pairs[0]; len(p.Repeats) != 2 || len(c.Unpaired) != 2 || !strings.Contains(c.Unpaired[0], "of B was not finished (cut off") || !strings.Contains(c.Unpaired[1], "of A was not finished (interrupted") {
 		t.Errorf("%d pairs, left out %q", len(p.Repeats), c.Unpaired)
 	}
 	// Repeats are matched by number, not by position.
 	a, b = group(0, 3), group(3, 4)[1:]
-	c = compare(a, b)
+	c = compared(t, a, b)
 	if p := c.Pairs[0]; len(p.Repeats) != 2 || len(c.Unpaired) != 2 {
 		t.Errorf("%d pairs of repeats 1-3 with 2-4, left out %q", len(p.Repeats), c.Unpaired)
 	}
@@ -165,13 +154,13 @@ func TestRepeatsLeftOut(t *testing.T) {
 		}
 		return false
 	}
-	if flagged(compare(a, b)) {
+	if flagged(compared(t, a, b)) {
 		t.Error("runs made in turn are flagged")
 	}
 	for i := range b {
 		b[i].Run.Started = b[i].Run.Started.Add(time.Hour)
 	}
-	if !flagged(compare(a, b)) || !flagged(compare(b, a)) {
+	if !flagged(compared(t, a, b)) || !flagged(compared(t, b, a)) {
 		t.Error("runs that were not made in turn are not flagged")
 	}
 	// Runs of other configurations are not repeats.

@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"html"
 	"image/color"
-	"image/png"
 	"io"
 	"math"
 	"regexp"
@@ -18,27 +18,12 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-func render(t testing.TB, write func(io.Writer, []result.Record) error, recs []result.Record) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := write(&b, recs); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
-
-func picture(opts report.PNGOptions) func(io.Writer, []result.Record) error {
-	return func(w io.Writer, recs []result.Record) error { return report.PNG(w, recs, opts) }
-}
-
 func TestNothingToReport(t *testing.T) {
-	for name, write := range map[string]func(io.Writer, []result.Record) error{
-		"text": report.Text, "json": report.JSON, "html": report.HTML, "markdown": report.Markdown, "png": picture(report.PNGOptions{}),
-	} {
-		var b bytes.Buffer
-		if err := write(&b, nil); err == nil || b.Len() > 0 {
-			t.Errorf("%s of no runs: error %v, %d bytes", name, err, b.Len())
-		}
+	if _, err := report.New(nil); err == nil {
+		t.Error("a report of no runs")
+	}
+	if err := report.JSON(io.Discard, nil); err == nil {
+		t.Error("JSON of no runs")
 	}
 	if _, err := report.NewComparison(nil, []result.Record{{}}); err == nil {
 		t.Error("nothing was compared with something")
@@ -49,30 +34,27 @@ func TestNothingToReport(t *testing.T) {
 func TestOddRecords(t *testing.T) {
 	for name, recs := range oddRecords(t) {
 		t.Run(name, func(t *testing.T) {
-			page := render(t, report.HTML, recs)
+			page := render(t, "html", recs)
 			if strings.Contains(page, "<script>window") || strings.Contains(page, "<img") {
 				t.Error("a name stands in the page as markup")
 			}
-			if md := render(t, report.Markdown, recs); strings.Contains(md, "<script") {
+			if md := render(t, "md", recs); strings.Contains(md, "<script") {
 				t.Error("a name stands in the Markdown as markup")
 			}
-			if !json.Valid([]byte(render(t, report.JSON, recs))) {
+			if !json.Valid([]byte(render(t, "json", recs))) {
 				t.Error("the JSON is none")
 			}
-			img, err := png.Decode(strings.NewReader(render(t, picture(report.PNGOptions{}), recs)))
-			if err != nil || img.Bounds().Dx() != 1200 || img.Bounds().Dy() != 675 {
-				t.Errorf("picture: %v", err)
-			}
-			c, err := report.NewComparison(recs, recs)
-			if err != nil || c.JSON(io.Discard) != nil {
+			pngOf(t, report.PNGOptions{}, recs, 1200, 675)
+			c := compared(t, recs, recs).Document()
+			if err := c.JSON(io.Discard); err != nil {
 				t.Errorf("comparison: %v", err)
 			}
 			// Names come from servers and files: none may control a terminal.
-			var compared bytes.Buffer
-			if err := c.Text(&compared); err != nil {
+			var text strings.Builder
+			if err := c.Text(&text); err != nil {
 				t.Error(err)
 			}
-			if i := strings.IndexAny(render(t, report.Text, recs)+compared.String(), "\x1b\a"); i >= 0 {
+			if strings.ContainsAny(render(t, "txt", recs)+text.String(), "\x1b\a") {
 				t.Error("a control character reached the text")
 			}
 		})
@@ -82,7 +64,7 @@ func TestOddRecords(t *testing.T) {
 // The page is a single file that forbids itself network access, and its policy
 // permits exactly the script and the style in it.
 func TestPageIsSelfContained(t *testing.T) {
-	page := render(t, report.HTML, []result.Record{synthetic(t, rollingCourse())})
+	page := render(t, "html", []result.Record{synthetic(t, rollingCourse())})
 	policy := regexp.MustCompile(`http-equiv="Content-Security-Policy" content="([^"]*)"`).FindStringSubmatch(page)
 	if policy == nil {
 		t.Fatal("no content security policy")
@@ -125,13 +107,7 @@ func TestPNG(t *testing.T) {
 		{"small", report.PNGOptions{Width: 300, Height: 300}, 300, 300},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			img, err := png.Decode(strings.NewReader(render(t, picture(c.opts), recs)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if b := img.Bounds(); b.Dx() != c.width || b.Dy() != c.height {
-				t.Errorf("%v, want %d x %d", b, c.width, c.height)
-			}
+			img := pngOf(t, c.opts, recs, c.width, c.height)
 			counts := map[color.NRGBA]int{}
 			for y := range c.height {
 				for x := range c.width {
@@ -149,8 +125,8 @@ func TestPNG(t *testing.T) {
 		})
 	}
 	for _, o := range []report.PNGOptions{{Width: 10}, {Height: 1e6}, {Width: -1}} {
-		if err := report.PNG(io.Discard, recs, o); err == nil {
-			t.Errorf("a picture of %d x %d was drawn", o.Width, o.Height)
+		if err := o.Validate(); err == nil {
+			t.Errorf("a picture of %d x %d is valid", o.Width, o.Height)
 		}
 	}
 }
@@ -176,10 +152,7 @@ func TestCompareAtEqualRows(t *testing.T) {
 		last := b.Intervals[len(b.Intervals)-1]
 		b.Intervals = append(b.Intervals, result.Interval{Elapsed: last.Elapsed + 1, Seconds: 1, Rows: last.Rows + 50_000, NewRows: 50_000, Errors: int64(i)})
 	}
-	c, err := report.NewComparison([]result.Record{a}, []result.Record{b})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := compared(t, []result.Record{a}, []result.Record{b})
 	p := c.Pairs[0]
 	if p.Rows != 1000e3 || *p.Seconds.A != 200 || *p.Seconds.B != 250 || *p.RowsPerSecond.Ratio != 0.8 {
 		t.Errorf("%d rows in %v and %v s, ratio %v", p.Rows, *p.Seconds.A, *p.Seconds.B, *p.RowsPerSecond.Ratio)
@@ -211,17 +184,11 @@ func TestCompareInterval(t *testing.T) {
 	noisy := rollingCourse()
 	noisy.seed = 77
 	a, b := synthetic(t, rollingCourse()), synthetic(t, noisy)
-	c, err := report.NewComparison([]result.Record{a}, []result.Record{b})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := compared(t, []result.Record{a}, []result.Record{b})
 	if i := c.Pairs[0].Interval; i == nil || i.Low >= 1 || i.High <= 1 || i.High-i.Low > 0.3 {
 		t.Errorf("two runs of one course: %+v, want an interval around 1", i)
 	}
-	short, err := report.NewComparison([]result.Record{steadyRun(100, 10)}, []result.Record{steadyRun(100, 10)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	short := compared(t, []result.Record{steadyRun(100, 10)}, []result.Record{steadyRun(100, 10)})
 	if short.Pairs[0].Interval != nil {
 		t.Error("an interval from ten figures")
 	}
@@ -256,11 +223,8 @@ func TestCompareFlags(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := steadyRun(100e3, 5000), steadyRun(100e3, 5000)
 			c.change(&b)
-			cmp, err := report.NewComparison([]result.Record{a}, []result.Record{b})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, f := range cmp.Pairs[0].Flags {
+			got := compared(t, []result.Record{a}, []result.Record{b})
+			for _, f := range got.Pairs[0].Flags {
 				if f.Kind == c.kind && f.What == c.what {
 					if f.A == f.B || f.Text == "" {
 						t.Errorf("%+v", f)
@@ -268,7 +232,7 @@ func TestCompareFlags(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("flags %+v, want one of %s %s", cmp.Pairs[0].Flags, c.kind, c.what)
+			t.Errorf("flags %+v, want one of %s %s", got.Pairs[0].Flags, c.kind, c.what)
 		})
 	}
 	// A difference of a few memory pages from boot to boot is the same machine.
@@ -282,12 +246,9 @@ func TestCompareFlags(t *testing.T) {
 func TestCompareTextOfOppositeEnds(t *testing.T) {
 	a, b := steadyRun(100e3, 5000), steadyRun(100e3, 5000)
 	b.Intervals = nil
-	c, err := report.NewComparison([]result.Record{a}, []result.Record{b})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := compared(t, []result.Record{a}, []result.Record{b})
 	var text bytes.Buffer
-	if err := c.Text(&text); err != nil {
+	if err := c.Document().Text(&text); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(text.String(), "One of the two inserted no rows") {
@@ -311,16 +272,17 @@ func FuzzReport(f *testing.F) {
 		if err != nil {
 			return
 		}
-		page := render(t, report.HTML, recs)
+		page := render(t, "html", recs)
 		data := regexp.MustCompile(`(?s)<script type="application/json" id="data">(.*?)</script>`).FindStringSubmatch(page)
 		if data == nil || !json.Valid([]byte(data[1])) {
 			t.Fatalf("the page's data is no JSON: %q", data)
 		}
-		for _, write := range []func(io.Writer, []result.Record) error{report.Text, report.Markdown, report.JSON, picture(report.PNGOptions{Width: 300, Height: 300, Log: true})} {
-			render(t, write, recs)
+		for _, format := range []string{"txt", "md", "json"} {
+			render(t, format, recs)
 		}
-		c, err := report.NewComparison(recs, recs)
-		if err != nil || c.Text(io.Discard) != nil || c.JSON(io.Discard) != nil {
+		pngOf(t, report.PNGOptions{Width: 300, Height: 300, Log: true}, recs, 300, 300)
+		c := compared(t, recs, recs).Document()
+		if err := errors.Join(c.Text(io.Discard), c.JSON(io.Discard)); err != nil {
 			t.Fatalf("comparison: %v", err)
 		}
 	})
@@ -335,7 +297,7 @@ func TestMovingMean(t *testing.T) {
 		course course
 		want   bool
 	}{"waves": {saw, true}, "a fall": {plainCourse(), false}, "nearly constant": {rollingCourse(), false}} {
-		page := render(t, report.HTML, []result.Record{synthetic(t, c.course)})
+		page := render(t, "html", []result.Record{synthetic(t, c.course)})
 		if got := strings.Contains(page, `"smooth":[`); got != c.want {
 			t.Errorf("%s: smoothed %v, want %v", name, got, c.want)
 		}

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rowmill/rowmill/result"
 )
@@ -22,7 +21,7 @@ func runsDocument(recs []result.Record) (*Document, error) {
 	}
 	r := &loads[0].rec.Run
 	d := &Document{Title: title(loads), Subtitle: subtitle(loads), Untitled: true, Data: func() any { return summaries(recs) },
-		Footer: footer(r.Rowmill, r.Started.UTC().Format(time.DateTime+" UTC"))}
+		Footer: footer(r)}
 	if ss := steadies(loads); ss != nil {
 		steadyParts(d, loads, ss)
 		return d, nil

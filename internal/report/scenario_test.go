@@ -1,7 +1,6 @@
 package report_test
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"strings"
@@ -48,12 +47,9 @@ func experiment(t *testing.T) []result.Record {
 func TestScenarioGoldens(t *testing.T) {
 	recs := experiment(t)
 	goldens(t, "scenario", recs, "txt", "md", "json")
-	var page bytes.Buffer
-	if err := report.HTML(&page, recs); err != nil {
-		t.Fatal(err)
-	}
+	page := render(t, "html", recs)
 	for _, want := range []string{"mill-1998: A table that outgrew its mill", "And &lt;b&gt;another", "Beside the published figures", "10 to 20", `<tr class="bad"><th scope="row">differs</th>`} {
-		if !strings.Contains(page.String(), want) {
+		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}

@@ -36,7 +36,7 @@ type SpeedTest struct {
 	Failures []string `json:"failures"`
 	Warnings []string `json:"warnings"`
 
-	started, rowmill string // of the first run
+	run *result.Run // the header of the first one
 }
 
 // A Contender is one of the compared databases, or a database with a setting.
@@ -152,8 +152,7 @@ func newSpeedTest(recs []result.Record) *SpeedTest {
 	first := &recs[0].Run
 	t := &SpeedTest{Format: SpeedFormat, Workload: first.Workload, Preset: first.Preset, Rows: first.Speed.Filled,
 		Seconds: first.MaxTimeSeconds, Machine: first.Machine,
-		Flags: []string{}, Failures: []string{}, Warnings: []string{},
-		started: first.Started.UTC().Format("2006-01-02 15:04:05 UTC"), rowmill: first.Rowmill}
+		Flags: []string{}, Failures: []string{}, Warnings: []string{}, run: first}
 	of := t.contenders(recs)
 	for i := range recs {
 		t.add(&recs[i], of[i])

@@ -1,10 +1,7 @@
 package report_test
 
 import (
-	"bytes"
 	"fmt"
-	"image/png"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -143,17 +140,11 @@ func TestSpeedGoldens(t *testing.T) {
 	for name, recs := range map[string][]result.Record{"speed_mixed": matrix(t), "speed_settings": settings(t)} {
 		t.Run(name, func(t *testing.T) {
 			goldens(t, name, recs, "txt", "md", "json")
-			page := render(t, report.HTML, recs)
+			page := render(t, "html", recs)
 			if charts := map[string]int{"speed_mixed": 6, "speed_settings": 2}[name]; strings.Count(page, `<svg class="chart-svg"`) != charts || strings.Count(page, "<circle") < 2*charts {
 				t.Errorf("the page has %d charts, want %d", strings.Count(page, `<svg class="chart-svg"`), charts)
 			}
-			var picture bytes.Buffer
-			if err := report.PNG(&picture, recs, report.PNGOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			if got, err := png.Decode(&picture); err != nil || got.Bounds().Dx() != 1200 {
-				t.Errorf("the picture: %v", err)
-			}
+			pngOf(t, report.PNGOptions{}, recs, 1200, 675)
 		})
 	}
 }
@@ -162,10 +153,9 @@ func TestSpeedGoldens(t *testing.T) {
 func TestSpeedWithoutServer(t *testing.T) {
 	rec := madeCell{operation: "select-pk", engine: "sqlite", clients: 1, rate: 1000, p99: 100, client: 1}.record(t)
 	rec.End.ServerCPUSeconds = nil
-	for _, write := range []func(io.Writer, []result.Record) error{report.Text, report.Markdown} {
-		var out bytes.Buffer
-		if err := write(&out, []result.Record{rec}); err != nil || !strings.Contains(out.String(), "client CPU/op") || strings.Contains(out.String(), "server CPU/op") {
-			t.Errorf("%v:\n%s", err, out.String())
+	for _, format := range []string{"txt", "md"} {
+		if out := render(t, format, []result.Record{rec}); !strings.Contains(out, "client CPU/op") || strings.Contains(out, "server CPU/op") {
+			t.Errorf("%s", out)
 		}
 	}
 }
@@ -179,18 +169,15 @@ func TestSpeedOdd(t *testing.T) {
 	empty.Intervals = nil
 	for name, recs := range map[string][]result.Record{"one": {whole}, "cut off": {cut}, "empty": {empty}} {
 		t.Run(name, func(t *testing.T) {
-			for _, write := range []func(io.Writer, []result.Record) error{report.Text, report.Markdown, report.JSON, report.HTML} {
-				var out bytes.Buffer
-				if err := write(&out, recs); err != nil || strings.Contains(out.String(), "NaN") {
-					t.Errorf("%v: %s", err, out.String())
+			for _, format := range []string{"txt", "md", "json", "html"} {
+				if out := render(t, format, recs); strings.Contains(out, "NaN") {
+					t.Errorf("%s", out)
 				}
 			}
-			if err := report.PNG(io.Discard, recs, report.PNGOptions{Log: true}); err != nil {
-				t.Error(err)
-			}
+			pngOf(t, report.PNGOptions{Log: true}, recs, 1200, 675)
 		})
 	}
-	if err := report.Text(io.Discard, []result.Record{whole, synthetic(t, plainCourse())}); err == nil || !strings.Contains(err.Error(), "report them apart") {
+	if _, err := report.New([]result.Record{whole, synthetic(t, plainCourse())}); err == nil || !strings.Contains(err.Error(), "report them apart") {
 		t.Errorf("cells with other runs: %v", err)
 	}
 }

@@ -273,7 +273,7 @@ func (c *Contender) describe() string {
 
 // document builds the report.
 func (t *SpeedTest) document() *Document {
-	d := &Document{Title: t.title(), Subtitle: t.subtitle(), Notes: t.notes(), Footer: footer(t.rowmill, t.started), Data: func() any { return t }}
+	d := &Document{Title: t.title(), Subtitle: t.subtitle(), Notes: t.notes(), Footer: footer(t.run), Data: func() any { return t }}
 	about := facts{}
 	for i := range t.Contenders {
 		about = append(about, fact{t.Contenders[i].Label, t.Contenders[i].describe()})

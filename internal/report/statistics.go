@@ -131,6 +131,15 @@ func meanVariance(values []float64) (mean, variance float64) {
 	return mean, variance
 }
 
+// geometricMean returns the geometric mean.
+func geometricMean(values []float64) float64 {
+	var logs float64
+	for _, v := range values {
+		logs += math.Log(v) / float64(len(values))
+	}
+	return math.Exp(logs)
+}
+
 // student975 returns the 97.5% quantile of Student's t distribution: tabulated up to
 // ten degrees of freedom, beyond that an expansion about the normal quantile
 // (Abramowitz and Stegun 26.7.5), which is accurate to 0.0005 there.

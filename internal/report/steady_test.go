@@ -2,7 +2,6 @@ package report_test
 
 import (
 	"encoding/json"
-	"image/png"
 	"io"
 	"math/rand/v2"
 	"regexp"
@@ -77,7 +76,7 @@ func TestSteadyGoldens(t *testing.T) {
 // The page has the panels, a common axis, and the second machine's day shifted onto
 // the first one's.
 func TestSteadyPage(t *testing.T) {
-	page := render(t, report.HTML, steadyPair(t))
+	page := render(t, "html", steadyPair(t))
 	if n := len(page); n > 1<<20 {
 		t.Errorf("the page has %d bytes", n)
 	}
@@ -125,19 +124,18 @@ func TestSteadyPicture(t *testing.T) {
 	short := steadyRecord(t, "db3", time.Date(2026, 5, 4, 23, 59, 0, 0, time.UTC), 1)
 	empty := short
 	empty.Intervals = nil
-	for name, recs := range map[string][]result.Record{"one": pair[:1], "two": pair, "short": {short}, "empty": {empty}} {
-		for _, elapsed := range []bool{false, true} {
-			var b strings.Builder
-			if err := report.PNG(&b, recs, report.PNGOptions{Elapsed: elapsed}); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			img, err := png.Decode(strings.NewReader(b.String()))
-			if err != nil || img.Bounds().Dx() != 1200 || img.Bounds().Dy() != 1000 {
-				t.Errorf("%s: %v, %v", name, img.Bounds(), err)
-			}
-		}
+	for _, recs := range [][]result.Record{pair[:1], pair, {short}, {empty}} {
+		pngOf(t, report.PNGOptions{}, recs, 1200, 1000)
+		rendered(t, func(d *report.Document, w io.Writer) error {
+			d.Elapsed = true
+			return d.PNG(w, report.PNGOptions{})
+		}, recs)
 	}
-	if err := report.PNG(io.Discard, pair, report.PNGOptions{Height: 300}); err == nil {
+	d, err := report.New(pair)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.PNG(io.Discard, report.PNGOptions{Height: 300}); err == nil {
 		t.Error("five panels in 300 pixels")
 	}
 }
@@ -146,7 +144,7 @@ func TestSteadyPicture(t *testing.T) {
 // facts.
 func TestSteadyAmongOthers(t *testing.T) {
 	recs := append(steadyPair(t)[:1], synthetic(t, rollingCourse()))
-	if text := render(t, report.Text, recs); !strings.Contains(text, "steadiness") || !strings.Contains(text, "below target for 1.7% of the time") {
+	if text := render(t, "txt", recs); !strings.Contains(text, "steadiness") || !strings.Contains(text, "below target for 1.7% of the time") {
 		t.Error(text)
 	}
 }
@@ -172,8 +170,6 @@ func TestSteadyBrowser(t *testing.T) {
 func BenchmarkSteadyDay(b *testing.B) {
 	rec := steadyRecord(b, "db1", time.Date(2026, 5, 4, 10, 30, 0, 0, time.UTC), 240)
 	for b.Loop() {
-		if err := report.HTML(io.Discard, []result.Record{rec}); err != nil {
-			b.Fatal(err)
-		}
+		render(b, "html", []result.Record{rec})
 	}
 }

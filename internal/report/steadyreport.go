@@ -24,9 +24,9 @@ func steadyParts(d *Document, vs []view, ss []steadyView) {
 		heat := p.heat()
 		hours := &section{Title: heat.Title, Parts: []Part{heat}}
 		heat.Title = "Each row is a day"
-		return []Part{hours, p.live(d.elapsed)}
+		return []Part{hours, p.live(d.Elapsed)}
 	}})
-	d.picture = func(opts PNGOptions) *picture { return newSteadyCharts(vs, ss, opts.Elapsed).picture() }
+	d.picture = func(PNGOptions) *picture { return newSteadyCharts(vs, ss, d.Elapsed).picture() }
 	d.add(short)
 	for i := range ss {
 		v := &ss[i]

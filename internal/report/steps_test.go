@@ -1,7 +1,7 @@
 package report_test
 
 import (
-	"bytes"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"slices"
@@ -163,25 +163,23 @@ func TestStepsAnywhere(t *testing.T) {
 		cases[all[i].Run.Step.Name+" alone"] = all[i : i+1]
 	}
 	for name, recs := range cases {
-		for kind, write := range map[string]func(io.Writer, []result.Record) error{
-			"text": report.Text, "markdown": report.Markdown, "json": report.JSON, "html": report.HTML, "ibench": report.Ibench, "intervals": report.Intervals,
-			"png": func(w io.Writer, recs []result.Record) error { return report.PNG(w, recs, report.PNGOptions{}) },
-		} {
-			if kind == "png" && !strings.HasPrefix(name, "two") && !strings.HasPrefix(name, "nothing") {
-				continue // pictures take long
+		var text strings.Builder
+		if err := errors.Join(report.Ibench(&text, recs), report.Intervals(&text, recs)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, format := range []string{"txt", "md", "json"} {
+			text.WriteString(render(t, format, recs))
+		}
+		for _, bad := range []string{"NaN", "+Inf", "%!"} {
+			if strings.Contains(text.String(), bad) {
+				t.Errorf("%s: %s in it", name, bad)
 			}
-			var out bytes.Buffer
-			if err := write(&out, recs); err != nil {
-				t.Errorf("%s, %s: %v", name, kind, err)
-			}
-			if kind == "html" && strings.Contains(name, "benchmark") && strings.Count(out.String(), "Operations by response time") < 2 {
-				t.Errorf("%s: the page lacks a benchmark's tables", name)
-			}
-			for _, bad := range []string{"NaN", "+Inf", "%!"} {
-				if kind != "png" && kind != "html" && strings.Contains(out.String(), bad) {
-					t.Errorf("%s, %s: %s in it", name, kind, bad)
-				}
-			}
+		}
+		if page := render(t, "html", recs); strings.Contains(name, "benchmark") && strings.Count(page, "Operations by response time") < 2 {
+			t.Errorf("%s: the page lacks a benchmark's tables", name)
+		}
+		if strings.HasPrefix(name, "two") || strings.HasPrefix(name, "nothing") { // pictures take long
+			render(t, "png", recs)
 		}
 	}
 }
