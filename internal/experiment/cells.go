@@ -322,10 +322,7 @@ func (r *cellsRun) measure(ctx context.Context, c cell) (_ *result.Record, err e
 			return nil, err
 		}
 	}
-	idle, err := watchIdle(ctx, r.databases, db)
-	if err != nil {
-		return nil, err
-	}
+	idle := watchIdle(ctx, r.databases, db)
 	defer func() { err = errors.Join(err, idle.close()) }()
 	t := &Trial{Spec: s, Whole: s, Side: c.side}
 	own := result.Run{
@@ -431,21 +428,18 @@ const (
 	idleWait   = 10 * time.Second
 )
 
-func watchIdle(ctx context.Context, all []*database, measured *database) (*idleWatch, error) {
+func watchIdle(ctx context.Context, all []*database, measured *database) *idleWatch {
 	w := &idleWatch{}
 	for _, db := range all {
 		pid := db.Info().PID
 		if db == measured || pid == 0 {
 			continue
 		}
-		p, err := probe.New(ctx, probe.Config{Nodes: []probe.Node{{ServerPID: pid}}})
-		if err != nil {
-			return nil, errors.Join(err, w.close())
-		}
+		p := probe.New(ctx, probe.Config{Nodes: []probe.Node{{ServerPID: pid}}})
 		w.names, w.probes = append(w.names, db.Info().Engine), append(w.probes, p)
 	}
 	w.start(ctx)
-	return w, nil
+	return w
 }
 
 func (w *idleWatch) close() error {

@@ -48,10 +48,7 @@ func TestIdleWatch(t *testing.T) {
 			defer db.Close()
 			measured := &database{DB: db}
 			other := &database{DB: &target.DB{DB: elsewhere{db, server.Process.Pid}}}
-			w, err := watchIdle(t.Context(), []*database{measured, other}, measured)
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := watchIdle(t.Context(), []*database{measured, other}, measured)
 			defer func() {
 				if err := w.close(); err != nil {
 					t.Error(err)

@@ -94,10 +94,8 @@ func (m *measurement) openProbe(ctx context.Context, tables []*engine.Table) (er
 		node.DB = m.counters
 	}
 	cfg := probe.Config{Nodes: []probe.Node{node}, Interval: m.cfg.Interval, WorkEvery: m.workEvery}
-	if m.probe, err = probe.New(ctx, cfg); err != nil {
-		err = errors.Join(err, m.close())
-	}
-	return err
+	m.probe = probe.New(ctx, cfg)
+	return nil
 }
 
 // close closes the probe and then its counters. Further calls do nothing.

@@ -24,10 +24,9 @@ const (
 // clientSource reads figures of this process: its CPU time from the operating
 // system, the others from the Go runtime.
 //
-// The runtime keeps pauses and scheduling delays in histograms with four buckets
-// per power of two from 512 ns on, and buckets 128 ns wide below that. A delay
-// is reported as the upper end of its bucket, so it is up to 25% too high and
-// never too low; a pause is reported as the middle of its bucket, within 13%.
+// The runtime's histograms have four buckets per power of two from 512 ns on. A delay
+// is reported as the upper end of its bucket, so it is up to 25% too high and never too
+// low; a pause as the middle of its bucket, within 13%.
 type clientSource struct {
 	samples        []metrics.Sample
 	pauses, delays []uint64 // counts of the previous sample
@@ -49,19 +48,13 @@ func newClientSource() *clientSource {
 	}}
 }
 
-func (c *clientSource) describe() []result.Counter {
-	out := []result.Counter{
-		{Name: "client_cpu", Unit: "cores", Help: "CPU time of rowmill's process per second"},
-		{Name: "client_gc_pause_seconds", Unit: "seconds/s", Help: "time for which garbage collection stopped rowmill"},
-		{Name: "client_gc_cpu", Unit: "fraction", Help: "share of the CPU time open to rowmill that garbage collection took; known after each collection"},
-		{Name: "client_sched_delay_p99_us", Unit: "microseconds", Help: "how long goroutines ready to run waited for a processor, 99th percentile; up to 25% too high"},
-		{Name: "client_heap_bytes", Unit: "bytes", Help: "rowmill's heap: objects in use or not yet collected"},
-		{Name: "client_goroutines", Unit: "", Help: "goroutines of rowmill"},
-	}
-	for i := range out {
-		out[i].Group = groupClient
-	}
-	return out
+var clientCounters = []result.Counter{
+	{Name: "client_cpu", Group: groupClient, Unit: "cores", Help: "CPU time of rowmill's process per second"},
+	{Name: "client_gc_pause_seconds", Group: groupClient, Unit: "seconds/s", Help: "time for which garbage collection stopped rowmill"},
+	{Name: "client_gc_cpu", Group: groupClient, Unit: "fraction", Help: "share of the CPU time open to rowmill that garbage collection took; known after each collection"},
+	{Name: "client_sched_delay_p99_us", Group: groupClient, Unit: "microseconds", Help: "how long goroutines ready to run waited for a processor, 99th percentile; up to 25% too high"},
+	{Name: "client_heap_bytes", Group: groupClient, Unit: "bytes", Help: "rowmill's heap: objects in use or not yet collected"},
+	{Name: "client_goroutines", Group: groupClient, Unit: "", Help: "goroutines of rowmill"},
 }
 
 func (c *clientSource) sample(now time.Time, out figures) error {
@@ -100,8 +93,6 @@ func (c *clientSource) sample(now time.Time, out figures) error {
 	put(out, "client_goroutines", float64(c.samples[metricGoroutines].Value.Uint64()))
 	return nil
 }
-
-func (c *clientSource) close() error { return nil }
 
 // quantileSince returns the upper end of the bucket that contains the quantile
 // of the values counted since before; false if there are none.

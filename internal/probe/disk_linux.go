@@ -13,6 +13,52 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
+// devNumber is a device number in the kernel's encoding of stat(2).
+type devNumber uint64
+
+// String returns "major:minor", as /sys/dev/block names devices.
+func (d devNumber) String() string {
+	return fmt.Sprintf("%d:%d", unix.Major(uint64(d)), unix.Minor(uint64(d)))
+}
+
+// anonymous reports whether the number is that of a file system without a device
+// of its own.
+func (d devNumber) anonymous() bool { return unix.Major(uint64(d)) == 0 }
+
+func statDevice(path string) (holder, itself devNumber, err error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return 0, 0, &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFBLK {
+		itself = devNumber(st.Rdev)
+	}
+	return devNumber(st.Dev), itself, nil
+}
+
+// openDisk opens the sources of the disk that holds a data directory.
+func (sys system) openDisk(dataDir string, take taker, warn func(string)) {
+	if dataDir == "" {
+		warn("disk figures left out: where the data lies is unknown, or on another machine")
+		return
+	}
+	d, err := sys.device(dataDir)
+	if err == nil && d.partOf != "" {
+		warn(fmt.Sprintf("disk figures are those of %s only, one of the devices of %s", d.name, d.partOf))
+	}
+	take("disk figures", sys.disk(d), err)
+	take("disk space", &source{counters: []result.Counter{
+		ofMachine("disk_free_bytes", "bytes", "space left to the server on the file system of its data"),
+	}, sample: func(_ time.Time, out figures) error {
+		var st unix.Statfs_t
+		if err := unix.Statfs(dataDir, &st); err != nil {
+			return fmt.Errorf("statfs %s: %w", dataDir, err)
+		}
+		put(out, "disk_free_bytes", float64(st.Bavail)*float64(st.Frsize))
+		return nil
+	}}, nil)
+}
+
 // Columns of /sys/dev/block/MAJOR:MINOR/stat
 // (Documentation/block/stat.rst in the kernel's sources).
 const (
@@ -33,36 +79,31 @@ const (
 // size.
 const sectorSize = 512
 
-// openDisk reads the statistics of the block device that stores the data; if that is a
-// partition, those of the partition. Requests are counted when they complete, and after
-// the kernel has merged adjacent ones.
-func openDisk(sys system, dataDir string, warn func(string)) (source, error) {
-	d, err := sys.device(dataDir)
-	if err != nil {
-		return nil, err
-	}
+// disk reads the statistics of a block device; if that is a partition, those of the
+// partition. Requests are counted when they complete, and after the kernel has merged
+// adjacent ones.
+func (sys system) disk(d device) *source {
 	on := " on " + d.name
 	var meters [diskColumns]meter
-	f, err := openKernelFile(filepath.Join(sys.blockDir(d.number), "stat"))
-	s, err := openFile(f, err, []result.Counter{
-		{Name: "disk_reads", Group: groupOS, Unit: "ops/s", Help: "reads completed" + on},
-		{Name: "disk_writes", Group: groupOS, Unit: "ops/s", Help: "writes completed" + on},
-		{Name: "disk_read_bytes", Group: groupOS, Unit: "bytes/s", Help: "bytes read" + on},
-		{Name: "disk_write_bytes", Group: groupOS, Unit: "bytes/s", Help: "bytes written" + on},
-		{Name: "disk_utilisation", Group: groupOS, Unit: "fraction", Help: "time with a request under way" + on + "; a device that serves many at once is not full at 1"},
-		{Name: "disk_read_latency_us", Group: groupOS, Unit: "microseconds", Help: "mean time of a read, queue included," + on},
-		{Name: "disk_write_latency_us", Group: groupOS, Unit: "microseconds", Help: "mean time of a write, queue included," + on},
-	}, func(text []byte, now time.Time, out figures) error {
-		var columns [diskColumns]uint64
-		if numbers(text, columns[:]) < diskColumns {
-			return fmt.Errorf("not the statistics of a disk: %.60q", text)
+	return &source{counters: []result.Counter{
+		ofMachine("disk_reads", "ops/s", "reads completed"+on),
+		ofMachine("disk_writes", "ops/s", "writes completed"+on),
+		ofMachine("disk_read_bytes", "bytes/s", "bytes read"+on),
+		ofMachine("disk_write_bytes", "bytes/s", "bytes written"+on),
+		ofMachine("disk_utilisation", "fraction", "time with a request under way"+on+"; a device that serves many at once is not full at 1"),
+		ofMachine("disk_read_latency_us", "microseconds", "mean time of a read, queue included,"+on),
+		ofMachine("disk_write_latency_us", "microseconds", "mean time of a write, queue included,"+on),
+	}, sample: func(now time.Time, out figures) error {
+		columns, err := readNumbers(filepath.Join(sys.blockDir(d.number), "stat"), "", diskColumns)
+		if err != nil {
+			return err
 		}
 		var grown [diskColumns]float64
 		var seconds float64
 		all := true
-		for i := range columns {
+		for i := range grown {
 			var ok bool
-			grown[i], seconds, ok = meters[i].advance(float64(columns[i]), now)
+			grown[i], seconds, ok = meters[i].advance(columns[i], now)
 			// The number of requests in flight is the only column that may decrease.
 			all = all && (ok || i == diskInFlight)
 		}
@@ -78,42 +119,14 @@ func openDisk(sys system, dataDir string, warn func(string)) (source, error) {
 		put(out, "disk_read_latency_us", grown[diskReadMS]*1000/grown[diskReads])
 		put(out, "disk_write_latency_us", grown[diskWriteMS]*1000/grown[diskWrites])
 		return nil
-	})
-	if err == nil && d.partOf != "" {
-		warn(fmt.Sprintf("disk figures are those of %s only, one of the devices of %s", d.name, d.partOf))
-	}
-	return s, err
+	}}
 }
-
-// spaceSource reads the free space of the data's file system.
-type spaceSource struct{ dir string }
-
-func openSpace(dir string) (source, error) { return opened(&spaceSource{dir}) }
-
-func (s *spaceSource) describe() []result.Counter {
-	return []result.Counter{{Name: "disk_free_bytes", Group: groupOS, Unit: "bytes",
-		Help: "space left to the server on the file system of its data"}}
-}
-
-func (s *spaceSource) sample(_ time.Time, out figures) error {
-	var st unix.Statfs_t
-	if err := unix.Statfs(s.dir, &st); err != nil {
-		return fmt.Errorf("statfs %s: %w", s.dir, err)
-	}
-	put(out, "disk_free_bytes", float64(st.Bavail)*float64(st.Frsize))
-	return nil
-}
-
-func (s *spaceSource) close() error { return nil }
 
 // device is a block device that stores the data.
 type device struct {
 	number devNumber
-	// name is the kernel's name: "sda1", "nvme0n1p2", "dm-0".
-	name string
-	// partOf describes the other devices of the file system, "" if there is only
-	// one.
-	partOf string
+	name   string // the kernel's: "sda1", "nvme0n1p2", "dm-0"
+	partOf string // describes the other devices of the file system, "" if there is only one
 }
 
 func (sys system) blockDir(n devNumber) string {
@@ -245,16 +258,16 @@ func (sys system) describeDevice(d device) string {
 		name += " on " + disk
 	}
 	var says []string
-	if model := readLine(filepath.Join(dir, "device/model")); model != "" {
+	if model := readLine(filepath.Join(dir, "device/model"), ""); model != "" {
 		says = append(says, model)
 	}
-	switch readLine(filepath.Join(dir, "queue/rotational")) {
+	switch readLine(filepath.Join(dir, "queue/rotational"), "") {
 	case "0":
 		says = append(says, "not rotational")
 	case "1":
 		says = append(says, "rotational")
 	}
-	if cache := readLine(filepath.Join(dir, "queue/write_cache")); cache != "" {
+	if cache := readLine(filepath.Join(dir, "queue/write_cache"), ""); cache != "" {
 		says = append(says, cache+" cache")
 	}
 	if d.partOf != "" {

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/procfs"
-	"github.com/prometheus/procfs/blockdevice"
 	"golang.org/x/sys/unix"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -194,105 +192,6 @@ func TestLiveDescribe(t *testing.T) {
 	}
 }
 
-// TestLiveAgainstProcfs checks that the values parsed here are between those
-// that procfs reads before and after.
-func TestLiveAgainstProcfs(t *testing.T) {
-	fs, err := procfs.NewDefaultFS()
-	if err != nil {
-		t.Fatal(err)
-	}
-	self, err := fs.Self()
-	if err != nil {
-		t.Fatal(err)
-	}
-	disks, err := blockdevice.NewDefaultFS()
-	if err != nil {
-		t.Fatal(err)
-	}
-	device, deviceErr := hostSystem().device(t.TempDir())
-	for name, c := range map[string]struct {
-		path   string
-		own    func(text []byte) ([]float64, error)
-		procfs func() ([]float64, error)
-	}{
-		"cpu": {"/proc/stat", func(text []byte) ([]float64, error) {
-			v, err := parseCPU(text)
-			return []float64{float64(v[cpuUser]) / userHZ, float64(v[cpuSystem]) / userHZ, float64(v[cpuSteal]) / userHZ}, err
-		}, func() ([]float64, error) {
-			s, err := fs.Stat()
-			return []float64{s.CPUTotal.User, s.CPUTotal.System, s.CPUTotal.Steal}, err
-		}},
-		"pressure": {"/proc/pressure/cpu", func(text []byte) ([]float64, error) {
-			v, _ := pressureTotal(text, "some ")
-			return []float64{float64(v)}, nil
-		}, func() ([]float64, error) {
-			p, err := fs.PSIStatsForResource("cpu")
-			if err != nil {
-				return nil, err
-			}
-			return []float64{float64(p.Some.Total)}, nil
-		}},
-		"process": {"/proc/self/stat", func(text []byte) ([]float64, error) {
-			s, err := parseProcessStat(text)
-			return []float64{float64(s.ticks) / userHZ, float64(s.started)}, err
-		}, func() ([]float64, error) {
-			s, err := self.Stat()
-			return []float64{s.CPUTime(), float64(s.Starttime)}, err
-		}},
-		"disk": {filepath.Join(hostSystem().blockDir(device.number), "stat"), func(text []byte) ([]float64, error) {
-			var v [diskColumns]uint64
-			numbers(text, v[:])
-			var out []float64
-			for _, column := range []int{diskReads, diskSectorsRead, diskReadMS, diskWrites, diskSectorsWritten, diskWriteMS, diskBusyMS} {
-				out = append(out, float64(v[column]))
-			}
-			return out, nil
-		}, func() ([]float64, error) {
-			all, err := disks.ProcDiskstats()
-			for _, s := range all {
-				if s.DeviceName == device.name {
-					return []float64{float64(s.ReadIOs), float64(s.ReadSectors), float64(s.ReadTicks), float64(s.WriteIOs),
-						float64(s.WriteSectors), float64(s.WriteTicks), float64(s.IOsTotalTicks)}, err
-				}
-			}
-			return nil, errors.Join(err, deviceErr)
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f, err := openKernelFile(c.path)
-			if err != nil {
-				t.Skip(err)
-			}
-			defer f.close()
-			for range 3 { // the file remains open
-				before, err := c.procfs()
-				if err != nil {
-					t.Fatal(err)
-				}
-				text, err := f.read()
-				if err != nil {
-					t.Fatal(err)
-				}
-				got, err := c.own(text)
-				if err != nil {
-					t.Fatal(err)
-				}
-				after, err := c.procfs()
-				if err != nil || len(got) != len(before) {
-					t.Fatal(got, before, err)
-				}
-				const tick = 0.5 / userHZ // the rounding error, in seconds
-				for i := range got {
-					if got[i] < before[i]-tick || got[i] > after[i]+tick {
-						t.Errorf("figure %d: %v is not between %v and %v", i, got[i], before[i], after[i])
-					}
-				}
-				burn(20 * time.Millisecond)
-			}
-		})
-	}
-}
-
 func TestLiveMachine(t *testing.T) {
 	m := Machine(t.TempDir())
 	if m.Cores < 1 || m.MemoryBytes < 1<<20 || m.Kernel == "" || m.OS == "" || m.Arch == "" || m.Filesystem == "" {
@@ -325,10 +224,7 @@ func BenchmarkSample(b *testing.B) {
 		{"all", Config{Nodes: []Node{{DB: db, ServerPID: os.Getpid(), DataDir: b.TempDir()}}}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			p, err := New(b.Context(), c.cfg)
-			if err != nil {
-				b.Fatal(err)
-			}
+			p := New(b.Context(), c.cfg)
 			defer p.Close()
 			p.Start(b.Context())
 			b.ReportAllocs()

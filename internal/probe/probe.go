@@ -4,10 +4,9 @@
 //
 // The input is a Config: of each server of the target the engine's counters, the
 // process and the data directory. The output is one sample per interval: figures by
-// name, in the form that package result records, each described by Describe. Cumulative
-// counters are reported as rates per second, divided by the actual time between
-// the two readings, so a late or missing reading doesn't distort them. Times are
-// in seconds, sizes in bytes; fractions are between 0 and 1.
+// name, as package result records them. Cumulative counters are reported as rates per
+// second of the actual time between two readings. Times are in seconds, sizes in bytes;
+// fractions are between 0 and 1.
 //
 //   - Group "os" is the machine that rowmill runs on: CPU time by kind, the
 //     device that stores the data, memory, swapping, pressure (the time that
@@ -25,18 +24,14 @@
 // the counter went backwards because the server restarted.
 //
 // A stalled server does not answer queries either. Therefore a separate
-// goroutine queries its counters, and Sample waits for the answer for at most
-// Config.Wait; a late answer is discarded, and the next answer in time covers
-// both intervals. While a query is still in progress, Sample doesn't wait at
-// all.
+// goroutine queries its counters, and Sample waits for the answer for at most a
+// quarter of the interval; a late answer is discarded, and the next answer in time
+// covers both intervals. While a query is still in progress, Sample doesn't wait.
 //
-// A Sample costs about 0.05 ms of CPU time, 15 system calls and 1 KB, and with a
-// server's process 0.08 ms, 22 calls and 2.4 KB, on files that are kept open
-// (BenchmarkSample, 2 cores); 0.2 ms with caches that are cold after a second's
-// pause. The cost of the engine's own query is extra.
+// A Sample costs about 0.14 ms of CPU time, with a server's process 0.2 ms
+// (BenchmarkSample, 2 cores). The cost of the engine's own query is extra.
 //
-//	p, err := probe.New(ctx, probe.Config{Nodes: []probe.Node{{DB: counters, ServerPID: info.PID, DataDir: info.DataDir}}})
-//	...
+//	p := probe.New(ctx, probe.Config{Nodes: []probe.Node{{DB: counters, ServerPID: info.PID, DataDir: info.DataDir}}})
 //	defer p.Close()
 //	run.Counters, run.Warnings = p.Describe(), p.Warnings()
 //	p.Start(ctx)
@@ -80,9 +75,6 @@ type Config struct {
 	Interval time.Duration
 	// WorkEvery is the time between two timings of a fixed computation; 0 is never.
 	WorkEvery time.Duration
-	// Wait is the maximum time that Sample waits for the servers' counters; 0 is
-	// a quarter of Interval.
-	Wait time.Duration
 }
 
 // A Node is a server to watch.
@@ -106,38 +98,6 @@ type Node struct {
 	Embedded bool
 }
 
-// Validate returns an error if a field of the Config is invalid.
-func (c Config) Validate() error {
-	c = c.withDefaults()
-	names := map[string]bool{}
-	for _, n := range c.Nodes {
-		switch {
-		case names[n.Name]:
-			return fmt.Errorf("probe: two nodes are named %q", n.Name)
-		case n.ServerPID < 0:
-			return fmt.Errorf("probe: server process %d is no process id", n.ServerPID)
-		case n.Embedded && n.ServerPID != 0:
-			return fmt.Errorf("probe: an embedded engine has no process of its own, but %d was given", n.ServerPID)
-		}
-		names[n.Name] = true
-	}
-	switch {
-	case c.WorkEvery < 0:
-		return fmt.Errorf("probe: work every %v must not be negative", c.WorkEvery)
-	case c.Interval < 0 || c.Wait < 0:
-		return fmt.Errorf("probe: interval %v and wait %v must not be negative", c.Interval, c.Wait)
-	case c.Wait >= c.Interval:
-		return fmt.Errorf("probe: wait %v must be shorter than the interval %v", c.Wait, c.Interval)
-	}
-	return nil
-}
-
-func (c Config) withDefaults() Config {
-	c.Interval = cmp.Or(c.Interval, defaultInterval)
-	c.Wait = cmp.Or(c.Wait, c.Interval/4)
-	return c
-}
-
 // Machine describes this machine for the header of a run record; fields that
 // can't be read are left empty. dataDir is the server's data directory, or "" if
 // that is on another machine.
@@ -155,42 +115,34 @@ func (sys system) machine(dataDir string) result.Machine {
 // A Probe reads the figures. Only one goroutine at a time may call its methods, except
 // Follow.
 type Probe struct {
-	cfg      Config
+	interval time.Duration
 	counters []result.Counter
 	warnings []string
-	sources  []*watched
+	sources  []*source
 	client   *clientSource
 	nodes    []*node
 	last     time.Time // of the last sample
 	closed   bool
 }
 
-// A source reads a group of figures together.
-type source interface {
-	// describe returns the figures that sample may provide.
-	describe() []result.Counter
+// A source reads a group of figures together. It belongs to a node, or to the machine
+// if node is nil. gap is the record of its failures.
+type source struct {
+	counters []result.Counter
 	// sample adds the figures since the previous call to out. The first call
 	// provides no rates.
-	sample(now time.Time, out figures) error
-	close() error
+	sample func(now time.Time, out figures) error
+	close  func() // nil if there is nothing to close
+	node   *node
+	gap    gap
 }
-
-// A watched source belongs to a node, or to the machine if node is nil. gap is the
-// record of its failures.
-type watched struct {
-	source
-	node *node
-	gap  gap
-}
-
-func watch(what string, s source) *watched { return &watched{source: s, gap: gap{what: what}} }
 
 // A node is a server with the sources of its figures.
 type node struct {
 	Node
 	// process is the source of the server's process, used the CPU time that the
 	// process has used since Start; newPID is the process last passed to Follow.
-	process *watched
+	process *source
 	used    cpuTime
 	newPID  atomic.Int64
 	// poller is nil without counters.
@@ -212,46 +164,37 @@ func (n *node) figure(name string) string {
 	return n.Name + "/" + name
 }
 
-// New opens the sources that can be read on this machine. It returns an error
-// only for an invalid Config; Warnings returns the sources that can't be read.
-// Only the values of ctx are used: the probe stops at Close, not with ctx, so
+// New opens the sources that can be read on this machine; Warnings returns those that
+// can't. Only the values of ctx are used: the probe stops at Close, not with ctx, so
 // that an interrupted run keeps its last interval.
-func New(ctx context.Context, cfg Config) (*Probe, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
+func New(ctx context.Context, cfg Config) *Probe {
 	ctx = context.WithoutCancel(ctx)
-	p := &Probe{cfg: cfg.withDefaults(), client: newClientSource()}
+	p := &Probe{interval: cmp.Or(cfg.Interval, defaultInterval), client: newClientSource()}
 	sys := hostSystem()
-	p.add(nil, sys.open(p.warner(nil))...)
+	sys.open(func(what string, s *source, err error) { p.try(nil, what, s, err) })
 	for _, n := range cfg.Nodes {
 		added := &node{Node: n}
 		p.nodes = append(p.nodes, added)
-		p.add(added, sys.openDisk(n.DataDir, p.warner(added))...)
+		sys.openDisk(n.DataDir, func(what string, s *source, err error) { p.try(added, what, s, err) }, p.warner(added))
 	}
-	p.add(nil, watch("client figures", p.client))
+	p.add(nil, "client figures", &source{counters: clientCounters, sample: p.client.sample})
 	for _, n := range p.nodes {
 		p.openProcess(sys, n)
 	}
-	if p.cfg.WorkEvery > 0 {
-		stolen, err := sys.openSteal()
-		if err != nil {
-			stolen = nil // the warning about CPU times covers this
-		}
-		p.add(nil, watch("the fixed work", newWorkSource(ctx, p.cfg.WorkEvery, stolen)))
+	if cfg.WorkEvery > 0 {
+		p.add(nil, "the fixed work", newWorkSource(ctx, cfg.WorkEvery, sys.cpu()))
 	}
 	for _, n := range p.nodes {
-		warn := p.warner(n)
 		switch {
 		case n.DB != nil:
-			n.poller = newPoller(ctx, n, p.counters, warn)
+			n.poller = newPoller(ctx, n, p.counters, p.warner(n))
 			n.gap.what = n.figure("server counters")
 			p.counters = append(p.counters, n.poller.described...)
 		case !n.Embedded:
-			warn("server counters left out: the target has none")
+			p.warner(n)("server counters left out: the target has none")
 		}
 	}
-	return p, nil
+	return p
 }
 
 func (p *Probe) openProcess(sys system, n *node) {
@@ -261,13 +204,13 @@ func (p *Probe) openProcess(sys system, n *node) {
 	case n.ServerPID == 0:
 		warn("server process figures left out: its process is unknown or on another machine")
 	default:
-		source, err := sys.openProcess(n.ServerPID, &n.used, warn)
+		process, err := sys.openProcess(n.ServerPID, &n.used, warn)
 		if err != nil {
 			warn("server process figures left out: " + err.Error())
 			return
 		}
-		n.process = watch("server process figures", source)
-		p.add(n, n.process)
+		n.process = &source{counters: process.counters, sample: process.sample}
+		p.add(n, "server process figures", n.process)
 		n.newPID.Store(int64(n.ServerPID))
 	}
 }
@@ -285,26 +228,39 @@ func (n *node) follow(last time.Time) {
 	if n.process == nil || pid == n.ServerPID {
 		return
 	}
-	source, err := hostSystem().openProcess(pid, &n.used, func(string) {}) // the warnings are the same as for the first process
+	process, err := hostSystem().openProcess(pid, &n.used, func(string) {}) // the warnings are the same as for the first process
 	if err != nil {
 		return // it has already ended; Follow will be called with the next one
 	}
-	source.startedAfter(last)
-	_ = n.process.close() // its process has ended
-	n.ServerPID, n.process.source = pid, source
+	process.startedAfter(last)
+	n.ServerPID, n.process.sample = pid, process.sample
 	if n.poller != nil {
 		n.poller.restarted()
 	}
 }
 
-func (p *Probe) add(n *node, sources ...*watched) {
-	for _, w := range sources {
-		w.node = n
-		w.gap.what = n.figure(w.gap.what)
-		p.sources = append(p.sources, w)
-		for _, c := range w.describe() {
-			p.counters = append(p.counters, n.describe(c))
-		}
+// A taker takes a source, or the reason why it can't be opened; nil is a source that this
+// machine doesn't have.
+type taker func(what string, s *source, err error)
+
+// try adds a source if it can be read, and warns otherwise.
+func (p *Probe) try(n *node, what string, s *source, err error) {
+	if err == nil && s != nil {
+		err = s.sample(time.Now(), figures{})
+	}
+	switch {
+	case err != nil:
+		p.warner(n)(what + " left out: " + err.Error())
+	case s != nil:
+		p.add(n, what, s)
+	}
+}
+
+func (p *Probe) add(n *node, what string, s *source) {
+	s.node, s.gap.what = n, n.figure(what)
+	p.sources = append(p.sources, s)
+	for _, c := range s.counters {
+		p.counters = append(p.counters, n.describe(c))
 	}
 }
 
@@ -329,8 +285,8 @@ func (p *Probe) Describe() []result.Counter { return slices.Clone(p.counters) }
 // readable and, after samples, those that failed, with the number of samples.
 func (p *Probe) Warnings() []string {
 	out := slices.Clone(p.warnings)
-	for _, w := range p.sources {
-		out = w.gap.appendTo(out)
+	for _, s := range p.sources {
+		out = s.gap.appendTo(out)
 	}
 	for _, n := range p.nodes {
 		out = n.gap.appendTo(out)
@@ -345,7 +301,7 @@ func (p *Probe) Warnings() []string {
 // from which ClientCPUSeconds and ServerCPUSeconds count. No interval is running
 // yet, so it may wait for the servers for a whole interval.
 func (p *Probe) Start(ctx context.Context) {
-	p.read(ctx, 0, p.cfg.Interval)
+	p.read(ctx, 0, p.interval)
 	p.client.used = 0
 	for _, n := range p.nodes {
 		n.used = cpuTime{}
@@ -355,9 +311,9 @@ func (p *Probe) Start(ctx context.Context) {
 // Sample returns the figures that could be read, by name: the changes since the
 // previous call, or since Start. The values are finite, as required by
 // result.Interval. elapsed is the time since the run's start, for warnings. Sample
-// returns within Config.Wait, and at once if ctx is done.
+// returns within a quarter of the interval, and at once if ctx is done.
 func (p *Probe) Sample(ctx context.Context, elapsed time.Duration) map[string]float64 {
-	return p.read(ctx, elapsed, p.cfg.Wait)
+	return p.read(ctx, elapsed, p.interval/4)
 }
 
 func (p *Probe) read(ctx context.Context, elapsed, wait time.Duration) figures {
@@ -372,8 +328,8 @@ func (p *Probe) read(ctx context.Context, elapsed, wait time.Duration) figures {
 		}
 	}
 	p.last = time.Now()
-	for _, w := range p.sources {
-		w.gap.note(elapsed, w.read(p.last, out))
+	for _, s := range p.sources {
+		s.gap.note(elapsed, s.read(p.last, out))
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("%w (more than %v)", errLate, wait))
 	defer cancel()
@@ -386,14 +342,14 @@ func (p *Probe) read(ctx context.Context, elapsed, wait time.Duration) figures {
 }
 
 // read adds the source's figures to out.
-func (w *watched) read(now time.Time, out figures) error {
-	if w.node == nil || w.node.Name == "" {
-		return w.sample(now, out)
+func (s *source) read(now time.Time, out figures) error {
+	if s.node == nil || s.node.Name == "" {
+		return s.sample(now, out)
 	}
 	own := figures{}
-	err := w.sample(now, own)
+	err := s.sample(now, own)
 	for name, v := range own {
-		out[w.node.figure(name)] = v
+		out[s.node.figure(name)] = v
 	}
 	return err
 }
@@ -429,8 +385,10 @@ func (p *Probe) Close() error {
 			errs = append(errs, n.poller.close())
 		}
 	}
-	for _, w := range p.sources {
-		errs = append(errs, w.close())
+	for _, s := range p.sources {
+		if s.close != nil {
+			s.close()
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -468,10 +426,10 @@ func (m *meter) advance(v float64, at time.Time) (grown, seconds float64, ok boo
 	return grown, seconds, ok
 }
 
-// rate adds the figure's growth per second, times scale, to out.
-func (m *meter) rate(v float64, at time.Time, scale float64, name string, out figures) {
+// rate adds the figure's growth per second to out.
+func (m *meter) rate(v float64, at time.Time, name string, out figures) {
 	if grown, seconds, ok := m.advance(v, at); ok {
-		put(out, name, grown*scale/seconds)
+		put(out, name, grown/seconds)
 	}
 }
 

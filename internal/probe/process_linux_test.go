@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,7 +41,6 @@ func (tr *tree) server(children string) (*processSource, *cpuTime) {
 	if err != nil {
 		tr.t.Fatal(err)
 	}
-	tr.t.Cleanup(func() { p.close() })
 	return p, used
 }
 
@@ -50,7 +48,7 @@ func TestProcess(t *testing.T) {
 	tr := newTree(t)
 	tr.write("proc/40/status", "Name:\tserver\nVmPeak:\t   99999 kB\nVmHWM:\t    1234 kB\nVmRSS:\t     120 kB\n")
 	p, used := tr.server("")
-	out := secondSample(t, func() (source, error) { return p, nil }, func() {
+	out := secondSample(t, &source{sample: p.sample}, func() {
 		tr.process(40, "odd) name (x", 250, 100, 1000, 777)
 		tr.io(40, 4096+2048, 8192+4096)
 	})
@@ -119,38 +117,14 @@ func TestProcessPartlyReadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.close()
 	wantWarning(t, warnings, "server disk figures left out: open ")
 	wantWarning(t, warnings, "server process figures are those of its first process only: open ")
-	for _, c := range p.describe() {
+	for _, c := range p.counters {
 		if strings.HasPrefix(c.Name, "server_io") {
 			t.Errorf("%s is described, but can't be read", c.Name)
 		}
 	}
 	if err := p.sample(time.Now(), figures{}); err != nil {
 		t.Errorf("the rest can't be read: %v", err)
-	}
-}
-
-func TestParseProcessStatRefuses(t *testing.T) {
-	good := []byte("7 (x) S 1 2 3 4 5 6 7 8 9 10 14 15 16 17 18 19 20 21 22 23\n")
-	s, err := parseProcessStat(good)
-	if err != nil || s != (processStat{ticks: 14 + 15, reaped: 16 + 17, started: 22}) {
-		t.Fatalf("got %+v, %v", s, err)
-	}
-	for _, c := range []struct {
-		name string
-		text []byte
-	}{
-		{"empty", nil},
-		{"no name", bytes.ReplaceAll(good, []byte(")"), nil)},
-		{"cut off", good[:40]},
-		{"no number", bytes.Replace(good, []byte(" 14 "), []byte(" -1 "), 1)},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if s, err := parseProcessStat(c.text); err == nil {
-				t.Errorf("%q was read as %+v", c.text, s)
-			}
-		})
 	}
 }

@@ -205,7 +205,7 @@ func (p *poller) take(a answer, out figures) {
 			f.meter = meter{}
 			f.meter.advance(a.values[i], a.at)
 		default:
-			f.meter.rate(a.values[i], a.at, 1, f.name, out)
+			f.meter.rate(a.values[i], a.at, f.name, out)
 		}
 	}
 }

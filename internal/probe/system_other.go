@@ -14,26 +14,27 @@ import (
 // system has no sources on this operating system.
 type system struct{}
 
+var errOther = errors.New("they are read on Linux only, not on " + runtime.GOOS)
+
 func hostSystem() system { return system{} }
 
-func (system) open(warn func(string)) []*watched {
-	warn("operating system figures left out: they are read on Linux only, not on " + runtime.GOOS)
-	return nil
-}
+func (system) open(take taker) { take("operating system figures", nil, errOther) }
 
-func (system) openDisk(string, func(string)) []*watched { return nil }
+func (system) openDisk(string, taker, func(string)) {}
 
 // A processSource does not exist here.
-type processSource struct{ source }
+type processSource struct{ counters []result.Counter }
 
 func (processSource) startedAfter(time.Time) {}
 
+func (processSource) sample(time.Time, figures) error { return errOther }
+
 func (system) openProcess(int, *cpuTime, func(string)) (*processSource, error) {
-	return nil, errors.New("they are read on Linux only, not on " + runtime.GOOS)
+	return nil, errOther
 }
 
 func (system) describeMachine(string, *result.Machine) {}
 
-func (system) openSteal() (source, error) { return nil, errors.New("read on Linux only") }
+func (system) cpu() *source { return nil }
 
 func threadCPU() float64 { return math.NaN() }

@@ -11,11 +11,10 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// WorkSteps is the number of steps of a piece of work: about 5 ms on a processor
-// of 2 to 4 GHz. That is long enough to be interrupted if time is stolen and,
-// once per second, half a percent of a core. It is constant, so that machines
-// can be compared by the time of a piece.
-const WorkSteps = 3_000_000
+// pieceSteps is the number of steps of a piece of work: about 5 ms on a processor of 2
+// to 4 GHz, long enough to be interrupted if time is stolen. It is constant, so that
+// machines can be compared by the time of a piece.
+const pieceSteps = 3_000_000
 
 // workSteps executes a chain of steps that depend on each other, in registers:
 // its time depends only on the processor, not on caches or memory.
@@ -34,9 +33,6 @@ func workSteps(n int) uint64 {
 // processor was slow. Time stolen by the host appears as either, depending on
 // the accounting of the guest's kernel.
 type workSource struct {
-	end  context.CancelFunc
-	done sync.WaitGroup
-
 	mu     sync.Mutex
 	pieces []workPiece // since the last sample
 	steal  []float64   // fraction between two pieces of work
@@ -46,22 +42,31 @@ type workPiece struct {
 	wall, cpu float64 // seconds; cpu is NaN if unknown
 }
 
-// newWorkSource starts the measurements. stolen, if it isn't nil, is the source
-// of CPU times, which is read at each piece.
-func newWorkSource(ctx context.Context, every time.Duration, stolen source) *workSource {
+// newWorkSource starts the measurements. cpu, if it isn't nil, is a source of CPU times,
+// which is read at each piece.
+func newWorkSource(ctx context.Context, every time.Duration, cpu *source) *source {
 	ctx, end := context.WithCancel(ctx)
-	w := &workSource{end: end}
-	w.done.Go(func() { w.run(ctx, every, stolen) })
-	return w
+	w := &workSource{}
+	var done sync.WaitGroup
+	done.Go(func() { w.run(ctx, every, cpu) })
+	return &source{counters: workCounters, sample: w.sample, close: func() {
+		end()
+		done.Wait()
+	}}
 }
 
-func (w *workSource) run(ctx context.Context, every time.Duration, stolen source) {
+var workCounters = []result.Counter{
+	{Name: "work_seconds", Group: groupOS, Unit: "seconds", Help: "time that a fixed piece of computing took, mean of the interval's pieces"},
+	{Name: "work_worst_seconds", Group: groupOS, Unit: "seconds", Help: "time that the slowest piece took"},
+	{Name: "work_cpu_seconds", Group: groupOS, Unit: "seconds", Help: "CPU time that a piece was charged, mean"},
+	{Name: "work_wait", Group: groupOS, Unit: "fraction", Help: "part of the pieces' time in which they had no processor"},
+	{Name: "os_cpu_steal_peak", Group: groupOS, Unit: "fraction", Help: "CPU time that the host gave to others, in the worst part of the interval"},
+}
+
+func (w *workSource) run(ctx context.Context, every time.Duration, cpuTimes *source) {
 	// The CPU time is that of the thread, so this goroutine is locked to its thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if stolen != nil {
-		defer stolen.close()
-	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	var sink uint64
@@ -73,13 +78,11 @@ func (w *workSource) run(ctx context.Context, every time.Duration, stolen source
 		case <-tick.C:
 		}
 		cpu, began := threadCPU(), time.Now()
-		sink += workSteps(WorkSteps)
+		sink += workSteps(pieceSteps)
 		p := workPiece{wall: time.Since(began).Seconds(), cpu: threadCPU() - cpu}
 		steal := figures{}
-		if stolen != nil {
-			if err := stolen.sample(time.Now(), steal); err != nil {
-				clear(steal) // the probe's own reading of the file reports the error
-			}
+		if cpuTimes != nil {
+			_ = cpuTimes.sample(time.Now(), steal) // the probe's own reading of the file reports an error
 		}
 		w.mu.Lock()
 		w.pieces = append(w.pieces, p)
@@ -87,16 +90,6 @@ func (w *workSource) run(ctx context.Context, every time.Duration, stolen source
 			w.steal = append(w.steal, v)
 		}
 		w.mu.Unlock()
-	}
-}
-
-func (w *workSource) describe() []result.Counter {
-	return []result.Counter{
-		{Name: "work_seconds", Group: groupOS, Unit: "seconds", Help: "time that a fixed piece of computing took, mean of the interval's pieces"},
-		{Name: "work_worst_seconds", Group: groupOS, Unit: "seconds", Help: "time that the slowest piece took"},
-		{Name: "work_cpu_seconds", Group: groupOS, Unit: "seconds", Help: "CPU time that a piece was charged, mean"},
-		{Name: "work_wait", Group: groupOS, Unit: "fraction", Help: "part of the pieces' time in which they had no processor"},
-		{Name: "os_cpu_steal_peak", Group: groupOS, Unit: "fraction", Help: "CPU time that the host gave to others, in the worst part of the interval"},
 	}
 }
 
@@ -124,11 +117,5 @@ func (w *workSource) sample(_ time.Time, out figures) error {
 		put(out, "work_cpu_seconds", cpu/n)
 		put(out, "work_wait", fraction(1-cpu/wall))
 	}
-	return nil
-}
-
-func (w *workSource) close() error {
-	w.end()
-	w.done.Wait()
 	return nil
 }

@@ -42,7 +42,7 @@ func TestWorkFigures(t *testing.T) {
 func BenchmarkWork(b *testing.B) {
 	var sum uint64
 	for b.Loop() {
-		sum += workSteps(WorkSteps)
+		sum += workSteps(pieceSteps)
 	}
 	_ = sum
 }
