@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/big"
@@ -44,7 +45,6 @@ type column struct {
 	Layout layout `json:"layout,omitzero"`
 
 	layouts []layout // while writing: the layouts that fit all values so far
-	bounds  bool     // minima and maxima are correct and useful
 	nan     bool     // a float column contains NaN
 }
 
@@ -144,8 +144,9 @@ func decimalBytes(precision int) int {
 func (c *column) encode(text []byte) (parquet.Value, error) {
 	switch c.Form {
 	case formInt:
+		var buf [20]byte
 		v, err := strconv.ParseInt(string(text), 10, 64)
-		if err != nil || !sameInt(v, text) {
+		if err != nil || !bytes.Equal(strconv.AppendInt(buf[:0], v, 10), text) {
 			return parquet.Value{}, errUnfit
 		}
 		return parquet.Int64Value(v), nil
@@ -168,11 +169,6 @@ func (c *column) encode(text []byte) (parquet.Value, error) {
 		}
 	}
 	return parquet.ByteArrayValue(text), nil
-}
-
-func sameInt(v int64, text []byte) bool {
-	var buf [20]byte
-	return string(strconv.AppendInt(buf[:0], v, 10)) == string(text)
 }
 
 // encodeFloat encodes a value that a server stores in 32 bits. Its text is either the
@@ -203,12 +199,12 @@ func (c *column) encodeDecimal(text []byte) (parquet.Value, error) {
 		return parquet.Value{}, errUnfit
 	}
 	digits, exact := value.AppendUnscaled(buf[:0], text, c.Scale)
-	if !exact {
+	if !exact || len(bytes.TrimLeft(digits, "-0")) > c.Precision {
 		return parquet.Value{}, errUnfit
 	}
 	if c.Precision <= 18 {
 		v, err := strconv.ParseInt(string(digits), 10, 64)
-		if err != nil || v >= pow10(c.Precision) || v <= -pow10(c.Precision) {
+		if err != nil {
 			return parquet.Value{}, errUnfit
 		}
 		if c.Precision <= 9 {
@@ -218,7 +214,7 @@ func (c *column) encodeDecimal(text []byte) (parquet.Value, error) {
 	}
 	v, ok := new(big.Int).SetString(string(digits), 10)
 	out := make([]byte, decimalBytes(c.Precision))
-	if !ok || v.BitLen() > len(out)*8-1 {
+	if !ok {
 		return parquet.Value{}, errUnfit
 	}
 	if v.Sign() < 0 { // two's complement
@@ -227,37 +223,51 @@ func (c *column) encodeDecimal(text []byte) (parquet.Value, error) {
 	return parquet.FixedLenByteArrayValue(v.FillBytes(out)), nil
 }
 
-func pow10(n int) int64 {
-	v := int64(1)
-	for range n {
-		v *= 10
+// boundAs is the type of the column of a batch from which it is restored.
+func (c *column) boundAs() engine.Type {
+	switch c.Form {
+	case formInt:
+		return engine.Int64
+	case formDouble, formFloat:
+		return engine.Float64
+	case formText, formBytes:
+		if c.Kind == value.Bytes.String() {
+			return engine.Binary
+		}
 	}
-	return v
+	return engine.Varchar
 }
 
-// decode converts a value to the value to bind to a statement.
-func (c *column) decode(v parquet.Value) any {
+// appendTo appends a value to a vector of the type boundAs, and returns its size.
+func (c *column) appendTo(to *engine.Vector, v parquet.Value) int {
 	if v.IsNull() {
-		return nil
+		to.AppendNull()
+		return 8
 	}
 	switch c.Form {
 	case formInt:
-		return v.Int64()
+		to.Ints = append(to.Ints, v.Int64())
+		return 8
 	case formDouble:
-		return v.Double()
+		to.Floats = append(to.Floats, v.Double())
+		return 8
 	case formFloat:
-		return float64(v.Float())
+		to.Floats = append(to.Floats, float64(v.Float()))
+		return 8
+	}
+	before := len(to.Bytes)
+	switch c.Form {
 	case formDecimal:
-		return c.decimalText(v)
+		to.Bytes = append(to.Bytes, c.decimalText(v)...)
 	case formTimestamp:
-		return c.Layout.format(v.Int64())
+		to.Bytes = c.Layout.append(to.Bytes, v.Int64())
 	case formDate:
-		return c.Layout.format(int64(v.Int32()) * microsPerDay)
+		to.Bytes = c.Layout.append(to.Bytes, int64(v.Int32())*microsPerDay)
+	default:
+		to.Bytes = append(to.Bytes, v.ByteArray()...)
 	}
-	if c.Kind == value.Bytes.String() {
-		return append([]byte{}, v.ByteArray()...)
-	}
-	return string(v.ByteArray())
+	to.EndBytes()
+	return len(to.Bytes) - before + 8
 }
 
 func (c *column) decimalText(v parquet.Value) string {

@@ -3,7 +3,6 @@ package archive
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/rowmill/rowmill/rolling"
@@ -13,22 +12,8 @@ import (
 const Format = "rowmill.period/1"
 
 const (
-	keyFormat  = "rowmill.format"
-	keyTable   = "rowmill.table"
-	keyPeriod  = "rowmill.period"
-	keyFrom    = "rowmill.from"
-	keyTo      = "rowmill.to"
-	keyBounds  = "rowmill.bounds" // informational
-	keyCreate  = "rowmill.create"
-	keyColumns = "rowmill.columns"
-	keyKey     = "rowmill.key"
-	keyRows    = "rowmill.rows"
-	keySum     = "rowmill.sum"
-	keyEngine  = "rowmill.engine"
-	keyVersion = "rowmill.engine_version"
-	keyTarget  = "rowmill.target"
-	keyWritten = "rowmill.written"
-	keySeal    = "rowmill.seal"
+	keyFormat = "rowmill.format"
+	keySeal   = "rowmill.seal"
 )
 
 // An Info is the metadata of a file.
@@ -75,24 +60,43 @@ func (i *Info) Columns() []string {
 	return out
 }
 
-// metadata returns the file's metadata, in the order in which it is written.
+// An entry is one key of a file's metadata, and where its value belongs.
+type entry struct {
+	key   string
+	value any
+}
+
+// entries returns the metadata except format and seal, in the order in which it is
+// written.
+func (i *Info) entries() []entry {
+	return []entry{
+		{"rowmill.table", &i.Table}, {"rowmill.period", &i.Name}, {"rowmill.from", &i.From}, {"rowmill.to", &i.To},
+		{"rowmill.bounds", &i.Bounds}, {"rowmill.create", &i.Create}, {"rowmill.columns", &i.columns}, {"rowmill.key", &i.key},
+		{"rowmill.rows", &i.Rows}, {"rowmill.sum", &i.Sum}, {"rowmill.engine", &i.Engine}, {"rowmill.engine_version", &i.Version},
+		{"rowmill.target", &i.Target}, {"rowmill.written", &i.Written},
+	}
+}
+
+// metadata returns the file's metadata except the seal.
 func (i *Info) metadata() ([][2]string, error) {
-	columns, err := json.Marshal(i.columns)
-	if err != nil {
-		return nil, err
+	out := [][2]string{{keyFormat, Format}}
+	for _, e := range i.entries() {
+		var text string
+		switch v := e.value.(type) {
+		case *string:
+			text = *v
+		case *time.Time:
+			text = v.UTC().Format(time.RFC3339)
+		default:
+			data, err := json.Marshal(v)
+			if err != nil {
+				return nil, err
+			}
+			text = string(data)
+		}
+		out = append(out, [2]string{e.key, text})
 	}
-	key, err := json.Marshal(i.key)
-	if err != nil {
-		return nil, err
-	}
-	return [][2]string{
-		{keyFormat, Format}, {keyTable, i.Table}, {keyPeriod, i.Name},
-		{keyFrom, strconv.FormatInt(i.From, 10)}, {keyTo, strconv.FormatInt(i.To, 10)}, {keyBounds, i.Bounds},
-		{keyCreate, i.Create}, {keyColumns, string(columns)}, {keyKey, string(key)},
-		{keyRows, strconv.FormatInt(i.Rows, 10)}, {keySum, i.Sum},
-		{keyEngine, i.Engine}, {keyVersion, i.Version}, {keyTarget, i.Target},
-		{keyWritten, i.Written.UTC().Format(time.RFC3339)},
-	}, nil
+	return out, nil
 }
 
 // readMetadata fills i from a file's metadata.
@@ -102,37 +106,23 @@ func (i *Info) readMetadata(lookup func(string) (string, bool)) error {
 	} else if f != Format {
 		return fmt.Errorf("its format is %q, and this rowmill reads %s", f, Format)
 	}
-	var err error
-	text := func(key string) string {
-		v, ok := lookup(key)
-		if !ok && err == nil {
-			err = fmt.Errorf("its metadata has no %s", key)
+	for _, e := range i.entries() {
+		text, ok := lookup(e.key)
+		if !ok {
+			return fmt.Errorf("its metadata has no %s", e.key)
 		}
-		return v
-	}
-	number := func(key string) int64 {
-		v := text(key)
-		n, e := strconv.ParseInt(v, 10, 64)
-		if e != nil && err == nil {
-			err = fmt.Errorf("its metadata has %q as %s", v, key)
+		var err error
+		switch v := e.value.(type) {
+		case *string:
+			*v = text
+		case *time.Time:
+			*v, err = time.Parse(time.RFC3339, text)
+		default:
+			err = json.Unmarshal([]byte(text), v)
 		}
-		return n
-	}
-	i.Table, i.Name, i.Bounds = text(keyTable), text(keyPeriod), text(keyBounds)
-	i.From, i.To, i.Rows, i.Sum = number(keyFrom), number(keyTo), number(keyRows), text(keySum)
-	i.Create, i.Engine, i.Version, i.Target = text(keyCreate), text(keyEngine), text(keyVersion), text(keyTarget)
-	written, columns, key := text(keyWritten), text(keyColumns), text(keyKey)
-	if err != nil {
-		return err
-	}
-	if i.Written, err = time.Parse(time.RFC3339, written); err != nil {
-		return fmt.Errorf("its metadata has %q as %s", written, keyWritten)
-	}
-	if err = json.Unmarshal([]byte(columns), &i.columns); err != nil {
-		return fmt.Errorf("its %s: %w", keyColumns, err)
-	}
-	if err = json.Unmarshal([]byte(key), &i.key); err != nil {
-		return fmt.Errorf("its %s: %w", keyKey, err)
+		if err != nil {
+			return fmt.Errorf("its metadata has %.100q as %s: %w", text, e.key, err)
+		}
 	}
 	if len(i.columns) == 0 || i.To <= i.From || i.Rows < 0 {
 		return fmt.Errorf("its metadata is invalid: %d columns, bounds %d and %d, %d rows", len(i.columns), i.From, i.To, i.Rows)

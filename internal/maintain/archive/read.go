@@ -159,7 +159,7 @@ func read(ctx context.Context, path string, fn func(i *Info, row parquet.Row) er
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := checkSeal(f, func(int64) error { return ctx.Err() }); err != nil {
+	if err := checkSeal(ctx, f); err != nil {
 		return nil, err
 	}
 	i := &Info{Path: path}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -14,14 +13,8 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
+// commitRows and commitBytes limit one transaction.
 const (
-	// bindMax limits the number of bound values per statement: SQLite permits 32,766.
-	bindMax = 30_000
-	// insertRows and insertBytes limit one INSERT. Servers accept at least 4 MB per
-	// statement.
-	insertRows  = 500
-	insertBytes = 1 << 20
-	// commitRows and commitBytes limit one transaction.
 	commitRows  = 20_000
 	commitBytes = 16 << 20
 )
@@ -45,22 +38,18 @@ func Restore(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.S
 	if err := i.fits(t, s); err != nil {
 		return fail(err)
 	}
-	columns, err := columnsOf(s, i.Columns())
-	if err != nil {
-		return fail(err)
-	}
-	in := &filling{ctx: ctx, db: db, into: db.Dialect().Quote(into), columns: columns}
+	quoted := db.Dialect().Quote(into)
 	var there int64
-	if err := db.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM "+in.into+" LIMIT 1) AS r").Scan(&there); err != nil {
+	if err := db.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM "+quoted+" LIMIT 1) AS r").Scan(&there); err != nil {
 		return fail(db.Classify(err))
 	}
 	if there > 0 {
 		return fail(errors.New("the table has rows already"))
 	}
-	if err := in.fill(path, note); err != nil {
+	if err := i.fill(ctx, db, into, note); err != nil {
 		return fail(err)
 	}
-	got, err := readBack(ctx, db, s, in.into, &i)
+	got, err := readBack(ctx, db, s, quoted, &i)
 	if err != nil {
 		return fail(fmt.Errorf("read it back: %w", err))
 	}
@@ -94,132 +83,45 @@ func (i *Info) fits(t *engine.Table, s *engine.Schema) error {
 	return nil
 }
 
-// A filling inserts rows into a table.
-type filling struct {
-	ctx     context.Context
-	db      engine.Keeper
-	into    string
-	columns []engine.SchemaColumn
-
-	tx        *sql.Tx
-	whole     *sql.Stmt // the INSERT of a full batch, in tx
-	args      []any
-	rows      int // in args
-	bytes     int // in args
-	pending   int // rows of tx
-	pendBytes int
-	total     int64
-}
-
-func (f *filling) fill(path string, note func(int64)) (err error) {
-	defer func() {
-		if f.tx != nil {
-			err = errors.Join(err, f.rollback())
+// fill inserts the file's rows into a table.
+func (i *Info) fill(ctx context.Context, db engine.Keeper, into string, note func(int64)) error {
+	table := &engine.Table{Name: into}
+	for _, c := range i.columns {
+		table.Columns = append(table.Columns, engine.Column{Name: c.Name, Type: c.boundAs(), Null: c.Null})
+	}
+	l, err := db.Loader(ctx)
+	if err != nil {
+		return err
+	}
+	b, size, total := engine.NewBatch(table.Columns), 0, int64(0)
+	flush := func() error {
+		err := l.Begin(ctx)
+		if err == nil {
+			_, err = l.Insert(ctx, table, b, 0, b.Rows())
 		}
-	}()
-	_, err = read(f.ctx, path, func(i *Info, row parquet.Row) error {
+		if err == nil {
+			err = l.Commit(ctx)
+		}
+		total += int64(b.Rows())
+		b.Reset()
+		if size = 0; err == nil && note != nil {
+			note(total)
+		}
+		return err
+	}
+	_, err = read(ctx, i.Path, func(i *Info, row parquet.Row) error {
 		for n, v := range row {
-			a := i.columns[n].decode(v)
-			switch a := a.(type) {
-			case string:
-				f.bytes += len(a)
-			case []byte:
-				f.bytes += len(a)
-			}
-			f.bytes += 8
-			f.args = append(f.args, a)
+			size += i.columns[n].appendTo(&b.Columns[n], v)
 		}
-		f.rows++
-		f.total++
-		if f.rows < f.batch() && f.bytes < insertBytes {
+		if b.EndRow(); b.Rows() < commitRows && size < commitBytes {
 			return nil
 		}
-		if err := f.insert(); err != nil {
-			return err
-		}
-		if f.pending < commitRows && f.pendBytes < commitBytes {
-			return nil
-		}
-		if note != nil {
-			note(f.total)
-		}
-		return f.commit()
+		return flush()
 	})
 	if err == nil {
-		err = f.insert()
+		err = flush()
 	}
-	if err == nil {
-		err = f.commit()
-	}
-	if err == nil && note != nil {
-		note(f.total)
-	}
-	return err
-}
-
-// batch returns the number of rows of a full batch.
-func (f *filling) batch() int { return max(1, min(insertRows, bindMax/len(f.columns))) }
-
-func (f *filling) statement(rows int) string {
-	names := make([]string, len(f.columns))
-	for i, c := range f.columns {
-		names[i] = f.db.Dialect().Quote(c.Name)
-	}
-	row := "(" + strings.Repeat("?, ", len(names)-1) + "?)"
-	return "INSERT INTO " + f.into + " (" + strings.Join(names, ", ") + ") VALUES " +
-		strings.Join(slices.Repeat([]string{row}, rows), ", ")
-}
-
-func (f *filling) insert() error {
-	if f.rows == 0 {
-		return nil
-	}
-	var err error
-	if f.tx == nil {
-		if f.tx, err = f.db.SQL().BeginTx(f.ctx, nil); err != nil {
-			return f.db.Classify(err)
-		}
-	}
-	if f.rows == f.batch() {
-		if f.whole == nil {
-			if f.whole, err = f.tx.PrepareContext(f.ctx, f.db.Bind(f.statement(f.rows))); err != nil {
-				return f.db.Classify(err)
-			}
-		}
-		_, err = f.whole.ExecContext(f.ctx, f.args...)
-	} else {
-		_, err = f.tx.ExecContext(f.ctx, f.db.Bind(f.statement(f.rows)), f.args...)
-	}
-	if err != nil {
-		return f.db.Classify(err)
-	}
-	f.pending += f.rows
-	f.pendBytes += f.bytes
-	clear(f.args)
-	f.args, f.rows, f.bytes = f.args[:0], 0, 0
-	return nil
-}
-
-func (f *filling) commit() error {
-	if f.tx == nil {
-		return nil
-	}
-	var err error
-	if f.whole != nil {
-		err = f.whole.Close()
-	}
-	err = errors.Join(err, f.tx.Commit())
-	f.tx, f.whole, f.pending, f.pendBytes = nil, nil, 0, 0
-	return f.db.Classify(err)
-}
-
-func (f *filling) rollback() error {
-	err := f.tx.Rollback()
-	f.tx, f.whole = nil, nil
-	if errors.Is(err, sql.ErrTxDone) {
-		return nil // ctx has ended
-	}
-	return err
+	return errors.Join(err, l.Close())
 }
 
 // readBack computes the checksum of a table as a file with the columns of i would

@@ -1,16 +1,17 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/maintain/copier"
 	"github.com/rowmill/rowmill/internal/value"
 )
 
@@ -38,43 +39,41 @@ const (
 // each passes the texts of each row to fn, nil for NULL. They are valid until fn
 // returns.
 func (r *reader) each(ctx context.Context, fn func(row []sql.RawBytes) error) error {
-	list := make([]string, 0, len(r.columns)+len(r.key))
+	var list []string
 	for _, c := range r.columns {
-		list = append(list, r.expression(c))
-	}
-	at := make([]int, len(r.key))
-	for i, k := range r.key {
-		at[i] = slices.IndexFunc(r.columns, func(c engine.SchemaColumn) bool { return c.Name == k.Name })
-		if at[i] < 0 {
-			at[i] = len(list)
-			list = append(list, r.expression(k))
+		if c.Kind == value.Bytes { // read unchanged
+			list = append(list, r.quote(c))
+		} else {
+			list = append(list, r.db.Words().AsText(c))
 		}
 	}
 	// Qualified, because PostgreSQL names the text of a column like the column, and
 	// ORDER BY would then sort by the text.
-	q := "SELECT " + strings.Join(list, ", ") + " FROM " + r.from + " AS r"
-	if !r.chunked() {
-		_, err := r.run(ctx, q, nil, len(list), func(row []sql.RawBytes) error { return fn(row[:len(r.columns)]) })
+	from := " FROM " + r.from + " AS r"
+	keys, err := copier.NewKeys(r.db, r.key)
+	if err != nil || slices.ContainsFunc(r.key, func(k engine.SchemaColumn) bool { return k.Null || !k.SortsByValue() }) {
+		_, err := r.run(ctx, "SELECT "+strings.Join(list, ", ")+from, nil, len(list), fn)
 		return err
 	}
-	order := make([]string, len(r.key))
+	at, order := make([]int, len(r.key)), make([]string, len(r.key))
 	for i, k := range r.key {
 		order[i] = r.quote(k)
+		text := r.db.Words().KeyText(k)
+		if at[i] = slices.Index(list, text); at[i] < 0 {
+			at[i], list = len(list), append(list, text)
+		}
 	}
-	tail := " ORDER BY " + strings.Join(order, ", ")
-	chunk := r.chunk
-	if chunk == 0 {
-		chunk = firstChunk
-	}
-	var last [][]byte
+	chunk := cmp.Or(r.chunk, firstChunk)
+	var last []string
 	for {
-		where, args, err := r.after(last)
+		where, args, err := keys.Range(last, nil)
 		if err != nil {
 			return err
 		}
 		begin := time.Now()
+		q := fmt.Sprintf("SELECT %s%s WHERE %s ORDER BY %s LIMIT %d", strings.Join(list, ", "), from, where, strings.Join(order, ", "), chunk)
 		next := make([][]byte, len(r.key))
-		n, err := r.run(ctx, q+where+tail+fmt.Sprintf(" LIMIT %d", chunk), args, len(list), func(row []sql.RawBytes) error {
+		n, err := r.run(ctx, q, args, len(list), func(row []sql.RawBytes) error {
 			for i := range r.key {
 				if row[at[i]] == nil {
 					return fmt.Errorf("column %s of the primary key is NULL in a row", r.key[i].Name)
@@ -83,13 +82,13 @@ func (r *reader) each(ctx context.Context, fn func(row []sql.RawBytes) error) er
 			}
 			return fn(row[:len(r.columns)])
 		})
-		if err != nil {
+		if err != nil || n < chunk {
 			return err
 		}
-		if n < chunk {
-			return nil
+		last = last[:0]
+		for _, text := range next {
+			last = append(last, string(text))
 		}
-		last = next
 		switch took := time.Since(begin); {
 		case r.chunk > 0:
 		case took > chunkTime && chunk > 100:
@@ -101,72 +100,6 @@ func (r *reader) each(ctx context.Context, fn func(row []sql.RawBytes) error) er
 }
 
 func (r *reader) quote(c engine.SchemaColumn) string { return "r." + r.db.Dialect().Quote(c.Name) }
-
-// expression returns the select expression for a column. Bytes are read unchanged.
-func (r *reader) expression(c engine.SchemaColumn) string {
-	if c.Kind == value.Bytes {
-		return r.quote(c)
-	}
-	return r.db.Words().AsText(c)
-}
-
-// chunked reports whether rows can be read from a given key on. This requires a key
-// whose columns compare as they sort.
-func (r *reader) chunked() bool {
-	return len(r.key) > 0 && !slices.ContainsFunc(r.key, func(k engine.SchemaColumn) bool { return k.Null || !k.SortsByValue() })
-}
-
-var number = regexp.MustCompile(`^-?\d+(\.\d+)?$`)
-
-// after returns the condition for rows after a key. Numbers are written as literals,
-// because MySQL compares a number with a bound text as binary floating point.
-func (r *reader) after(last [][]byte) (string, []any, error) {
-	if last == nil {
-		return "", nil, nil
-	}
-	var args []any
-	is := func(i int, op string) (string, error) {
-		k := r.key[i]
-		left := r.quote(k) + " " + op + " "
-		switch k.Kind {
-		case value.Int, value.Decimal:
-			if !number.Match(last[i]) {
-				return "", fmt.Errorf("column %s of the primary key has %q, which is not a number", k.Name, last[i])
-			}
-			return left + string(last[i]), nil
-		case value.Bytes:
-			args = append(args, append([]byte{}, last[i]...))
-		default:
-			args = append(args, string(last[i]))
-		}
-		return left + "?", nil
-	}
-	// a >= 1 AND (a > 1 OR (a = 1 AND (b > 2 OR ...))): every planner recognises the
-	// first part as a range of the key.
-	var build func(i int) (string, error)
-	build = func(i int) (string, error) {
-		greater, err := is(i, ">")
-		if err != nil || i == len(r.key)-1 {
-			return greater, err
-		}
-		equal, err := is(i, "=")
-		if err != nil {
-			return "", err
-		}
-		rest, err := build(i + 1)
-		return "(" + greater + " OR (" + equal + " AND " + rest + "))", err
-	}
-	if len(r.key) == 1 {
-		cond, err := build(0)
-		return " WHERE " + cond, args, err
-	}
-	lead, err := is(0, ">=")
-	if err != nil {
-		return "", nil, err
-	}
-	cond, err := build(0)
-	return " WHERE " + lead + " AND " + cond, args, err
-}
 
 // run runs a query and returns the number of rows.
 func (r *reader) run(ctx context.Context, q string, args []any, width int, fn func([]sql.RawBytes) error) (n int, err error) {

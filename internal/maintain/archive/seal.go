@@ -2,12 +2,12 @@ package archive
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"os"
 	"slices"
@@ -78,7 +78,7 @@ func sealFile(f *os.File, metadata [][2]string, columns []column) error {
 	for i := range meta.RowGroups {
 		for j := range meta.RowGroups[i].Columns {
 			c := &meta.RowGroups[i].Columns[j]
-			if j >= len(columns) || !columns[j].bounds || columns[j].nan {
+			if j >= len(columns) || !columns[j].hasBounds() || columns[j].nan {
 				c.MetaData.Statistics.Min, c.MetaData.Statistics.Max = nil, nil
 				c.MetaData.Statistics.MinValue, c.MetaData.Statistics.MaxValue = nil, nil
 				c.ColumnIndexOffset, c.ColumnIndexLength = 0, 0
@@ -118,70 +118,34 @@ func sealFile(f *os.File, metadata [][2]string, columns []column) error {
 }
 
 // checkSeal reads the whole file and compares it with its seal.
-func checkSeal(f *os.File, progress func(bytes int64) error) error {
+func checkSeal(ctx context.Context, f *os.File) error {
 	footer, at, err := readTail(f)
 	if err != nil {
 		return err
 	}
-	st, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	body := sha256.New()
-	buf := make([]byte, 1<<20)
-	for r := io.NewSectionReader(f, 0, at); ; {
-		n, err := r.Read(buf)
-		body.Write(buf[:n])
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
+	h := sha256.New()
+	for from := int64(0); from < at; from += 1 << 20 {
+		if _, err := io.Copy(h, io.NewSectionReader(f, from, min(1<<20, at-from))); err != nil {
 			return err
 		}
-		if err := progress(int64(n)); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 	}
-	tail := make([]byte, tailSize)
-	if _, err := f.ReadAt(tail, st.Size()-tailSize); err != nil {
-		return err
-	}
-	footer = append(footer, tail...)
-	// In Thrift's compact protocol a pair of strings is the key, 0x18, the
-	// value's length, the value. Another value may contain the same bytes, so
-	// every occurrence is tried.
+	// In Thrift's compact protocol a pair of strings is the key, 0x18, the value's
+	// length, the value. No text of a table follows the seal.
 	sign := append([]byte(keySeal), 0x18, byte(len(noSeal)))
-	found := false
-	for from, tries := 0, 0; tries < 100; tries++ {
-		i := bytes.Index(footer[from:], sign)
-		if i < 0 || from+i+len(sign)+len(noSeal) > len(footer) {
-			break
-		}
-		i += from + len(sign)
-		from = i
-		found = true
-		if sealFits(body, footer, i) {
-			return nil
-		}
-	}
-	if !found {
+	i := bytes.LastIndex(footer, sign) + len(sign)
+	if i < len(sign) || i+len(noSeal) > len(footer) {
 		return damaged("it has no seal")
-	}
-	return damaged("its bytes are not those that were sealed")
-}
-
-// sealFits reports whether the seal at footer[i:] is that of the file.
-func sealFits(body hash.Hash, footer []byte, i int) bool {
-	c, ok := body.(hash.Cloner)
-	if !ok {
-		return false
-	}
-	h, err := c.Clone()
-	if err != nil {
-		return false
 	}
 	h.Write(footer[:i])
 	io.WriteString(h, noSeal)
 	h.Write(footer[i+len(noSeal):])
-	return hex.EncodeToString(h.Sum(nil)) == string(footer[i:i+len(noSeal)])
+	h.Write(binary.LittleEndian.AppendUint32(nil, uint32(len(footer))))
+	io.WriteString(h, magic)
+	if hex.EncodeToString(h.Sum(nil)) != string(footer[i:i+len(noSeal)]) {
+		return damaged("its bytes are not those that were sealed")
+	}
+	return nil
 }

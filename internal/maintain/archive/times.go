@@ -29,12 +29,14 @@ type layout struct {
 // zones are the notations for UTC, and no zone.
 var zones = []string{"", "Z", "+00", "+00:00", "+0000"}
 
-// format returns the text of an instant.
-func (l layout) format(micros int64) string {
+// append appends the text of an instant.
+func (l layout) append(dst []byte, micros int64) []byte {
 	const date, clock = len(time.DateOnly), len(value.TimeLayout)
-	b := value.AppendTime(make([]byte, 0, 40), micros)
+	from := len(dst)
+	dst = value.AppendTime(dst, micros)
+	b := dst[from:]
 	if l.Sep == "" {
-		return string(append(b[:date], l.Zone...))
+		return append(dst[:from+date], l.Zone...)
 	}
 	b[date] = l.Sep[0]
 	switch {
@@ -42,13 +44,14 @@ func (l layout) format(micros int64) string {
 		b = b[:clock]
 	case l.Digits > 0:
 		if len(b) == clock {
-			b = append(b, ".000000"...)
+			dst = append(dst, ".000000"...)
+			b = dst[from:]
 		}
 		b = b[:clock+1+min(l.Digits, 6)]
 	case len(b) > clock:
 		b = bytes.TrimRight(b, "0")
 	}
-	return string(append(b, l.Zone...))
+	return append(dst[:from+len(b)], l.Zone...)
 }
 
 // layoutsOf returns the layouts that a time may have been written in, the one with a
@@ -82,7 +85,8 @@ func (c *column) encodeTime(text []byte) (parquet.Value, error) {
 	if len(c.layouts) == 0 {
 		c.layouts = layoutsOf(string(text))
 	}
-	c.layouts = slices.DeleteFunc(c.layouts, func(l layout) bool { return l.format(micros) != string(text) })
+	var buf [40]byte
+	c.layouts = slices.DeleteFunc(c.layouts, func(l layout) bool { return string(l.append(buf[:0], micros)) != string(text) })
 	if len(c.layouts) == 0 {
 		return parquet.Value{}, errUnfit
 	}

@@ -239,7 +239,6 @@ func (w *writing) fill(ctx context.Context, f *os.File, r *reader, info *Info, n
 		note(total.rows)
 	}
 	info.Rows, info.Sum = total.rows, total.String()
-	info.setBounds()
 	metadata, err := info.metadata()
 	if err != nil {
 		return err
@@ -309,12 +308,6 @@ func (i *Info) find(name string) int {
 		}
 	}
 	return -1
-}
-
-func (i *Info) setBounds() {
-	for n := range i.columns {
-		i.columns[n].bounds = i.columns[n].hasBounds()
-	}
 }
 
 // hasBounds reports whether the Parquet writer's minima and maxima are correct and

@@ -18,17 +18,16 @@ const checkBuckets = 20000
 // Check compares the number of rows in each bucket of p with the number that each
 // level has recorded, and marks buckets that differ stale. That finds rows of
 // writers that leave no notes. It can't find updates.
-func (s *Set) Check(ctx context.Context, p rolling.Period) (stale int, err error) {
-	err = s.exclusively(ctx, func(ctx context.Context, w *worker) error {
+func (s *Set) Check(ctx context.Context, p rolling.Period) (int, error) {
+	return s.exclusively(ctx, func(ctx context.Context, w *worker) (stale int, err error) {
 		for _, l := range w.levels {
 			n, err := w.check(ctx, l, p)
 			if stale += n; err != nil {
-				return fmt.Errorf("check roll-up %s: %w", l.Name, err)
+				return stale, fmt.Errorf("check roll-up %s: %w", l.Name, err)
 			}
 		}
-		return nil
+		return stale, nil
 	})
-	return stale, err
 }
 
 func (w *worker) check(ctx context.Context, l *level, p rolling.Period) (stale int, err error) {
@@ -67,10 +66,10 @@ func (s *Set) marks(ctx context.Context, x state.Exec) (map[string]mark, error) 
 	err := s.each(ctx, x, func(r *sql.Rows) error {
 		var name string
 		var m mark
-		err := r.Scan(&name, &m.watermark, &m.sealedTo)
+		err := r.Scan(&name, &m.watermark, &m.sealedTo, &m.updated)
 		out[name] = m
 		return err
-	}, "SELECT name, watermark, sealed_to FROM rowmill_rollups WHERE table_name = ?", s.table.Name)
+	}, "SELECT name, watermark, sealed_to, updated_us FROM rowmill_rollups WHERE table_name = ?", s.table.Name)
 	if err != nil {
 		return nil, fmt.Errorf("roll-ups of %s: %w", s.table.Name, err)
 	}
@@ -90,15 +89,11 @@ func (s *Set) differing(ctx context.Context, x state.Exec, l *level, p rolling.P
 	p.From = max(p.From, first)
 	var out []rolling.Period
 	for p.From < p.To {
-		part := rolling.Period{From: p.From, To: p.From}
-		for i := 0; i < checkBuckets && part.To < p.To; i++ {
-			b, err := l.Every.At(part.To)
-			if err != nil {
-				return nil, err
-			}
-			part.To = b.To
+		part, err := l.run(p, checkBuckets)
+		if err != nil {
+			return nil, err
 		}
-		some, err := s.compare(ctx, x, l, part)
+		some, err := s.compare(ctx, x, l, part.Period)
 		if err != nil {
 			return nil, err
 		}
@@ -115,18 +110,24 @@ func (s *Set) firstOf(ctx context.Context, x state.Exec, l *level, p rolling.Per
 	if err != nil {
 		return 0, err
 	}
-	w := s.db.Words()
-	var pos sql.NullInt64
-	column := s.sourceTime(l)
-	q := fmt.Sprintf("SELECT %s FROM (SELECT MIN(%s) AS t FROM %s WHERE %s) q", w.Position(s.table, "q.t"), column, s.source(l), s.between(column, p.From, p.To))
 	defer s.reads()()
-	if err := x.QueryRowContext(ctx, q).Scan(&pos); err != nil {
-		return 0, fmt.Errorf("look for the first row: %w", s.db.Classify(err))
+	src := s.sourceOf(l)
+	row, err := s.least(ctx, x, src, s.between(src.column, p.From, p.To), l.Every.Bounds().To)
+	if err != nil {
+		return 0, fmt.Errorf("look for the first row: %w", err)
 	}
-	if pos.Valid {
-		first = min(first, l.Every.Floor(pos.Int64))
+	return max(p.From, min(first, l.Every.Floor(row))), nil
+}
+
+// least returns the position of the first of the rows that meet a condition, or the
+// given one if there are none.
+func (s *Set) least(ctx context.Context, x state.Exec, src source, where string, none int64) (int64, error) {
+	var pos sql.NullInt64
+	q := fmt.Sprintf("SELECT %s FROM (SELECT MIN(%s) AS t FROM %s WHERE %s) q", s.db.Words().Position(s.table, "q.t"), src.column, src.from, where)
+	if err := x.QueryRowContext(ctx, q).Scan(&pos); err != nil || !pos.Valid {
+		return none, s.db.Classify(err)
 	}
-	return max(first, p.From), nil
+	return pos.Int64, nil
 }
 
 func (s *Set) compare(ctx context.Context, x state.Exec, l *level, p rolling.Period) ([]rolling.Period, error) {
@@ -180,13 +181,12 @@ func (s *Set) Proof(ctx context.Context, p rolling.Period) (rows int64, why stri
 	x := s.db.SQL()
 	err = s.raw.pieces(ctx, x, p, newPace(mostCounted), func(where string, args []any) error {
 		defer s.reads()()
-		var n int64
-		err := x.QueryRowContext(ctx, s.db.Bind("SELECT COUNT(*) FROM "+s.raw.from+" WHERE "+where), args...).Scan(&n)
+		n, err := s.number(ctx, x, "SELECT COUNT(*) FROM "+s.raw.from+" WHERE "+where, args...)
 		rows += n
 		return err
 	})
 	if err != nil {
-		return 0, "", fmt.Errorf("count rows of %s: %w", s.table.Name, s.db.Classify(err))
+		return 0, "", fmt.Errorf("count rows of %s: %w", s.table.Name, err)
 	}
 	if len(s.levels) == 0 {
 		return rows, "", nil
@@ -227,18 +227,15 @@ func (s *Set) lacking(ctx context.Context, l *level, m mark, p rolling.Period, r
 		}
 		return fmt.Sprintf("roll-up %s is computed up to %s only, not %s", l.Name, l.Every.Format(m.watermark), l.Every.Format(whole.To)), nil
 	}
-	count := func(q string, args ...any) (n int64, err error) {
-		err = s.db.SQL().QueryRowContext(ctx, s.db.Bind(q), args...).Scan(&n)
-		return n, s.db.Classify(err)
-	}
-	n, err := count("SELECT COUNT(*) FROM rowmill_stale WHERE rollup_name = ? AND bucket >= ? AND bucket < ?", l.Name, whole.From, whole.To)
+	n, err := s.staleIn(ctx, s.db.SQL(), l, whole)
 	if err != nil {
 		return "", err
 	}
 	if n > 0 {
 		return fmt.Sprintf("%d stale buckets of roll-up %s are to be computed again", n, l.Name), nil
 	}
-	n, err = count("SELECT COUNT(*) FROM rowmill_touched WHERE table_name = ? AND lower_pos < ? AND upper_pos >= ?", s.table.Name, whole.To, whole.From)
+	n, err = s.number(ctx, s.db.SQL(), "SELECT COUNT(*) FROM rowmill_touched WHERE table_name = ? AND lower_pos < ? AND upper_pos >= ?",
+		s.table.Name, whole.To, whole.From)
 	if err != nil {
 		return "", err
 	}
@@ -246,14 +243,16 @@ func (s *Set) lacking(ctx context.Context, l *level, m mark, p rolling.Period, r
 		return fmt.Sprintf("rows changed that roll-up %s has not seen yet", l.Name), nil
 	}
 	differ, err := s.differing(ctx, s.db.SQL(), l, whole)
-	if err != nil {
+	if err != nil || len(differ) == 0 {
 		return "", err
 	}
-	if len(differ) > 0 {
-		return fmt.Sprintf("%s not counted all rows of the table; the first is %s",
-			figure.Plural(len(differ), "bucket of roll-up "+l.Name+" has", "buckets of roll-up "+l.Name+" have"), l.Every.Format(differ[0].From)), nil
-	}
-	return "", nil
+	return fmt.Sprintf("%s not counted all rows of the table; the first is %s",
+		figure.Plural(len(differ), "bucket of roll-up "+l.Name+" has", "buckets of roll-up "+l.Name+" have"), l.Every.Format(differ[0].From)), nil
+}
+
+// staleIn counts the stale buckets of a level in a range.
+func (s *Set) staleIn(ctx context.Context, x state.Exec, l *level, p rolling.Period) (int64, error) {
+	return s.number(ctx, x, "SELECT COUNT(*) FROM rowmill_stale WHERE rollup_name = ? AND bucket >= ? AND bucket < ?", l.Name, p.From, p.To)
 }
 
 // Late rows of writers other than rowmill, without a note or a trigger, are found
@@ -282,23 +281,22 @@ func (s *Set) LateBound() string {
 // Recount counts the rows of those buckets that have reached one of the ages since
 // the last call, and returns how many of them are stale. now is a position of the
 // clock. If the clock was set back, buckets reach an age once more.
-func (s *Set) Recount(ctx context.Context, now int64) (stale int, err error) {
+func (s *Set) Recount(ctx context.Context, now int64) (int, error) {
 	if len(s.levels) == 0 || s.declared.Exact || s.table.Grid.Axis() != rolling.Time {
 		return 0, nil
 	}
-	err = s.exclusively(ctx, func(ctx context.Context, w *worker) error {
+	return s.exclusively(ctx, func(ctx context.Context, w *worker) (stale int, err error) {
 		for _, l := range w.levels {
 			if l.from != nil {
 				continue // the finer level's counts are sufficient
 			}
 			n, err := w.recount(ctx, l, now)
 			if stale += n; err != nil {
-				return fmt.Errorf("count rows of roll-up %s again: %w", l.Name, err)
+				return stale, fmt.Errorf("count rows of roll-up %s again: %w", l.Name, err)
 			}
 		}
-		return nil
+		return stale, nil
 	})
-	return stale, err
 }
 
 // A recounting is the progress of an interrupted recount of a level. It is kept in
@@ -326,30 +324,20 @@ func (r *recounting) run(every rolling.Grid, now int64, count func(rolling.Perio
 			}
 			counted = p.From
 		}
-		if r.done == nil {
-			r.done = map[time.Duration]int64{}
-		}
 		r.done[age] = now
 	}
 	return nil
 }
 
 func (w *worker) recount(ctx context.Context, l *level, now int64) (stale int, err error) {
-	var last int64
-	err = w.conn.QueryRowContext(ctx, w.db.Bind("SELECT checked_us FROM rowmill_rollups WHERE table_name = ? AND name = ?"), w.table.Name, l.Name).Scan(&last)
-	if err != nil {
-		return 0, w.db.Classify(err)
-	}
-	if last == now {
-		return 0, nil
+	last, err := w.number(ctx, w.conn, "SELECT checked_us FROM rowmill_rollups WHERE table_name = ? AND name = ?", w.table.Name, l.Name)
+	if err != nil || last == now {
+		return 0, err
 	}
 	if last != 0 && last < now {
 		r := w.recounting[l.Name]
 		if r == nil || r.last != last {
-			r = &recounting{last: last}
-			if w.recounting == nil {
-				w.recounting = map[string]*recounting{}
-			}
+			r = &recounting{last: last, done: map[time.Duration]int64{}}
 			w.recounting[l.Name] = r
 		}
 		err := r.run(l.Every, now, func(p rolling.Period) error {

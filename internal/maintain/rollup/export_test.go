@@ -16,7 +16,8 @@ var ErrFenced = errFenced
 // ConsumeForTest consumes notes without computing buckets.
 func (s *Set) ConsumeForTest(t testing.TB) {
 	t.Helper()
-	must(t, s.exclusively(context.Background(), func(ctx context.Context, w *worker) error { return w.consume(ctx) }))
+	_, err := s.exclusively(context.Background(), func(ctx context.Context, w *worker) (int, error) { return 0, w.consume(ctx) })
+	must(t, err)
 }
 
 // Before makes each statement of a refresh call fn first.

@@ -1,7 +1,6 @@
 package rollup
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,7 +27,7 @@ type level struct {
 	by       []engine.SchemaColumn
 	aggs     []aggregate
 	keys     *copier.Keys
-	batch    int64 // buckets that are computed together; see paced
+	batch    int // buckets that are computed together; see paced
 	// The numbers of rows that a statement reads, that one counts, and that a
 	// transaction replaces.
 	reading, counting, writing *pace
@@ -66,21 +65,17 @@ func family(fn string) string {
 // sketched reports whether an aggregate is computed on the client.
 func (a *aggregate) sketched() bool { return a.Func == "distinct" || a.Func == "percentile" }
 
-// newLevels checks the declaration's roll-ups against the schema.
+// newLevels finds the columns of the declaration's roll-ups in the schema. The
+// declaration was checked by itself; what remains depends on the table's actual types.
 func newLevels(s *engine.Schema, d *rolling.Declaration) ([]*level, error) {
 	var out []*level
 	for _, r := range d.Rollups {
 		l := &level{Rollup: r, batch: 1, reading: newPace(mostPiece), counting: newPace(mostCounted), writing: newPace(mostPiece)}
 		if r.From != "" {
-			i := slices.IndexFunc(out, func(o *level) bool { return o.Name == r.From })
-			if i < 0 {
-				return nil, fmt.Errorf("roll-up %s: there is no roll-up %s before it", r.Name, r.From)
-			}
-			l.from = out[i]
+			l.from = out[slices.IndexFunc(out, func(o *level) bool { return o.Name == r.From })]
 			l.from.children = append(l.from.children, l)
-			l.Rollup = inherited(r, l.from.Rollup)
 		}
-		if err := l.resolve(s, d); err != nil {
+		if err := l.resolve(s); err != nil {
 			return nil, fmt.Errorf("roll-up %s: %w", r.Name, err)
 		}
 		out = append(out, l)
@@ -88,34 +83,7 @@ func newLevels(s *engine.Schema, d *rolling.Declaration) ([]*level, error) {
 	return out, nil
 }
 
-// inherited returns a roll-up completed from the one that it is computed from: with
-// all of its groups and aggregates, if it names none.
-func inherited(r, from rolling.Rollup) rolling.Rollup {
-	if len(r.By) == 0 && len(r.Select) == 0 {
-		r.By = from.By
-	}
-	if len(r.Select) == 0 {
-		r.Select = from.Select
-	}
-	return r
-}
-
-// declaredSpec returns the spec of a declared roll-up, without its view.
-func declaredSpec(d *rolling.Declaration, i int) spec {
-	all := slices.Clone(d.Rollups)
-	for k, r := range all {
-		if of := slices.IndexFunc(all[:k], func(o rolling.Rollup) bool { return o.Name == r.From }); of >= 0 {
-			all[k] = inherited(r, all[of])
-		}
-	}
-	return newSpec(all[i])
-}
-
-// resolve finds the level's columns in the schema.
-func (l *level) resolve(s *engine.Schema, d *rolling.Declaration) error {
-	if !l.Every.Valid() {
-		return errors.New("it has no bucket length")
-	}
+func (l *level) resolve(s *engine.Schema) error {
 	for _, name := range l.By {
 		c := s.Column(name)
 		switch {
@@ -126,47 +94,38 @@ func (l *level) resolve(s *engine.Schema, d *rolling.Declaration) error {
 				"declare it NOT NULL, or group by a generated column such as COALESCE(%s, ...)", name)
 		case c.Kind == value.Float:
 			return engine.Hinted(fmt.Errorf("by %s: it is a binary fraction, and whether two values are equal depends on rounding", name), "group by a decimal or an integer")
-		case c.Name == d.Time:
-			return fmt.Errorf("by %s: each bucket has its time already", name)
-		case l.from != nil && !slices.Contains(l.from.By, name):
-			return fmt.Errorf("by %s: %s, which it is made from, doesn't group by it", name, l.from.Name)
 		}
 		l.by = append(l.by, *c)
-	}
-	if len(l.Select) == 0 {
-		return errors.New("it selects nothing")
 	}
 	for _, a := range l.Select {
 		g := aggregate{Aggregate: a}
 		if a.Column != "" {
 			c := s.Column(a.Column)
 			if c == nil {
-				return fmt.Errorf("%s = %s(%s): table %s has no such column", a.Name, a.Func, a.Column, s.Name)
+				return fmt.Errorf("%s = %s: table %s has no such column", a.Name, a, s.Name)
 			}
 			g.col = *c
-		}
-		if err := g.check(); err != nil {
-			return fmt.Errorf("%s = %s(%s): %w", a.Name, a.Func, a.Column, err)
-		}
-		if l.from != nil && (a.Func != "count" || a.Column != "") {
-			i := slices.IndexFunc(l.from.aggs, func(o aggregate) bool { return family(o.Func) == family(a.Func) && o.Column == a.Column })
-			if i < 0 {
-				return engine.Hinted(fmt.Errorf("%s = %s(%s): %s, which it is made from, doesn't have it", a.Name, a.Func, a.Column, l.from.Name),
-					"select %s(%s) there too", a.Func, a.Column)
+			if err := g.check(); err != nil {
+				return fmt.Errorf("%s = %s: %w", a.Name, a, err)
 			}
-			g.src = &l.from.aggs[i]
+			if l.from != nil {
+				g.src = l.from.source(a)
+			}
 		}
 		l.aggs = append(l.aggs, g)
 	}
-	return l.clashes()
+	return nil
+}
+
+// source returns the level's aggregate from which a coarser level merges a.
+func (l *level) source(a rolling.Aggregate) *aggregate {
+	return &l.aggs[slices.IndexFunc(l.aggs, func(o aggregate) bool { return family(o.Func) == family(a.Func) && o.Column == a.Column })]
 }
 
 // check rejects aggregates of unsuitable types.
 func (a *aggregate) check() error {
 	number := a.col.Numeric()
 	switch a.Func {
-	case "count":
-		return nil
 	case "sum", "avg", "stddev", "variance", "percentile":
 		if !number {
 			return fmt.Errorf("column %s is not a number but of type %s", a.Column, a.col.Native)
@@ -175,89 +134,47 @@ func (a *aggregate) check() error {
 		if !number && a.col.Kind != value.Time && a.col.Kind != value.Text {
 			return fmt.Errorf("column %s is of type %s, whose least and greatest value not every server can determine", a.Column, a.col.Native)
 		}
-	case "distinct":
-	case "median", "mode":
-		return fmt.Errorf("the %s of a bucket can't be computed from those of smaller ones: take percentile or distinct, which are estimates", a.Func)
-	default:
-		return fmt.Errorf("there is no aggregate %s", a.Func)
-	}
-	if a.Func == "percentile" && !(a.Percent > 0 && a.Percent < 100) {
-		return fmt.Errorf("a percentile is above 0 and below 100, not %v", a.Percent)
 	}
 	return nil
 }
 
-// clashes rejects columns with the same name. Servers ignore case.
-func (l *level) clashes() error {
-	seen := map[string]string{}
-	add := func(name, what string) error {
-		key := strings.ToLower(name)
-		if other := seen[key]; other != "" {
-			return engine.Hinted(fmt.Errorf("column %s is both %s and %s", name, other, what), "give the aggregate another name")
-		}
-		seen[key] = what
-		return nil
-	}
-	errs := []error{add(Bucket, "the bucket"), add(RawRows, "the number of raw rows")}
-	for _, c := range l.by {
-		errs = append(errs, add(c.Name, "a group"))
-	}
-	for i := range l.aggs {
-		a := &l.aggs[i]
-		for j, suffix := range a.suffixes() {
-			what := "aggregate " + a.Name
-			if j > 0 {
-				what = "a part of aggregate " + a.Name
-			}
-			errs = append(errs, add(a.Name+suffix, what))
-		}
-	}
-	return errors.Join(errs...)
+// stored are the suffixes of the columns of an aggregate, the readable one first.
+// Others have only that one.
+var stored = map[string][]string{
+	"avg":        {"", sufN, sufSum},
+	"stddev":     {"", sufN, sufMean, sufM2},
+	"variance":   {"", sufN, sufMean, sufM2},
+	"first":      {"", sufAt},
+	"last":       {"", sufAt},
+	"distinct":   {"", sufHLL},
+	"percentile": {"", sufDD},
 }
 
-// suffixes returns the suffixes of the aggregate's columns, the readable one first.
 func (a *aggregate) suffixes() []string {
-	switch a.Func {
-	case "avg":
-		return []string{"", sufN, sufSum}
-	case "stddev", "variance":
-		return []string{"", sufN, sufMean, sufM2}
-	case "first", "last":
-		return []string{"", sufAt}
-	case "distinct":
-		return []string{"", sufHLL}
-	case "percentile":
-		return []string{"", sufDD}
+	if all := stored[a.Func]; all != nil {
+		return all
 	}
 	return []string{""}
 }
 
 // columns returns the aggregate's columns with their types.
-func (s *Set) columns(a *aggregate) []column {
-	double, blob := s.sums.Double(), s.db.Words().Blob()
-	at := s.sums.SumColumn(*s.schema.Column(s.declared.Time))
-	var types []string
-	switch a.Func {
-	case "count":
-		types = []string{"BIGINT"}
-	case "sum":
-		types = []string{s.sums.SumType(a.col)}
-	case "avg":
-		types = []string{double, "BIGINT", s.sums.SumType(a.col)}
-	case "stddev", "variance":
-		types = []string{double, "BIGINT", double, double}
-	case "min", "max":
-		types = []string{s.sums.SumColumn(a.col)}
-	case "first", "last":
-		types = []string{s.sums.SumColumn(a.col), at}
-	case "distinct":
-		types = []string{"BIGINT", blob}
-	case "percentile":
-		types = []string{double, blob}
-	}
-	var out []column
-	for i, suffix := range a.suffixes() {
-		out = append(out, column{a.Name + suffix, types[i]})
+func (s *Set) columns(a *aggregate) (out []column) {
+	for _, suffix := range a.suffixes() {
+		typ := "BIGINT"
+		switch {
+		case suffix == sufN, a.Func == "count", suffix == "" && a.Func == "distinct":
+		case suffix == sufSum, a.Func == "sum":
+			typ = s.sums.SumType(a.col)
+		case suffix == sufAt:
+			typ = s.sums.SumColumn(*s.schema.Column(s.declared.Time))
+		case suffix == sufHLL, suffix == sufDD:
+			typ = s.db.Words().Blob()
+		case slices.Contains([]string{"avg", "stddev", "variance", "percentile"}, a.Func):
+			typ = s.sums.Double()
+		default:
+			typ = s.sums.SumColumn(a.col)
+		}
+		out = append(out, column{a.Name + suffix, typ})
 	}
 	return out
 }
@@ -281,8 +198,8 @@ func (s *Set) quote(names ...string) string {
 	return strings.Join(out, ", ")
 }
 
-// createTable renders the statement that creates the level's table. Rows are accessed by
-// bucket, and arrive in the order of buckets, so the key begins with the bucket.
+// createTable renders the statement that creates the level's table. Rows are accessed and
+// arrive by bucket, so the key begins with it.
 func (s *Set) createTable(l *level) string {
 	return "CREATE TABLE IF NOT EXISTS " + s.quote(l.Name) + " (" + s.tableBody(l) + ")"
 }

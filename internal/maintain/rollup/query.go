@@ -70,27 +70,7 @@ func (q *selection) window(fn, order string) string {
 
 // bucket returns the position of a row's bucket, in the inner query.
 func (q *selection) bucket() string {
-	w := q.s.db.Words()
-	if q.l.from == nil {
-		return q.s.bucketOf(q.l, w.Position(q.s.table, q.s.quote(q.s.declared.Time)))
-	}
-	return q.s.bucketOf(q.l, w.Position(q.s.table, q.s.quote(Bucket)))
-}
-
-// source returns the table from which a level is computed.
-func (s *Set) source(l *level) string {
-	if l.from == nil {
-		return s.quote(s.table.Name)
-	}
-	return s.quote(l.from.Name)
-}
-
-// sourceTime returns the time column of the source.
-func (s *Set) sourceTime(l *level) string {
-	if l.from == nil {
-		return s.quote(s.declared.Time)
-	}
-	return s.quote(Bucket)
+	return q.s.bucketOf(q.l, q.s.db.Words().Position(q.s.table, q.s.sourceOf(q.l).column))
 }
 
 // selectRows renders the query that computes a level's rows from the rows of its
@@ -147,7 +127,7 @@ func (s *Set) selectRows(l *level, where string, readable bool) string {
 		where = " WHERE " + where
 	}
 	grouped := fmt.Sprintf("SELECT %s\nFROM (SELECT %s FROM %s%s) q\nGROUP BY %s",
-		strings.Join(out, ", "), strings.Join(q.inner, ", "), s.source(l), where, strings.Join(group, ", "))
+		strings.Join(out, ", "), strings.Join(q.inner, ", "), s.sourceOf(l).from, where, strings.Join(group, ", "))
 	if q.rootOutside && roots && readable {
 		return fmt.Sprintf("SELECT %s\nFROM (%s) v", strings.Join(around, ", "), grouped)
 	}
@@ -189,22 +169,23 @@ func (q *selection) raw(a *aggregate) []string {
 		variance = w.AsDouble(variance)
 		return []string{q.spread(a, variance), n, mean, variance + " * " + n}
 	}
-	first := q.window("ROW_NUMBER()", q.order(a.Func, col, q.s.quote(q.s.declared.Time)))
-	pick := func(x string) string {
-		return "MAX(CASE WHEN " + first + " = 1 AND " + v + " IS NOT NULL THEN " + x + " END)"
-	}
-	return []string{pick(v), pick(q.in(q.s.quote(q.s.declared.Time)))}
+	return q.end(a.Func, col, q.s.quote(q.s.declared.Time))
 }
 
-// order places the row of a first or last value before all others. Among several at
-// the same instant it selects the least for first and the greatest for last, so
-// that the result is deterministic.
-func (q *selection) order(fn, value, at string) string {
+// end returns the first or the last value, and its time. Among several at the same
+// instant it selects the least for first and the greatest for last, so that the
+// result is deterministic.
+func (q *selection) end(fn, value, at string) []string {
 	direction := ""
 	if fn == "last" {
 		direction = " DESC"
 	}
-	return fmt.Sprintf("CASE WHEN %s IS NULL THEN 1 ELSE 0 END, %s%s, %s%s", value, at, direction, value, direction)
+	v := q.in(value)
+	first := q.window("ROW_NUMBER()", fmt.Sprintf("CASE WHEN %s IS NULL THEN 1 ELSE 0 END, %s%s, %s%s", value, at, direction, value, direction))
+	pick := func(x string) string {
+		return "MAX(CASE WHEN " + first + " = 1 AND " + v + " IS NOT NULL THEN " + x + " END)"
+	}
+	return []string{pick(v), pick(q.in(at))}
 }
 
 // spread converts a variance to the aggregate's value, except for a root computed
@@ -244,13 +225,7 @@ func (q *selection) merged(a *aggregate) []string {
 		return []string{q.spread(a, w.AsDouble(squares)+" / NULLIF("+count+", 0)"), count,
 			w.AsDouble("SUM("+n+" * "+mean+")") + " / NULLIF(" + count + ", 0)", "CASE WHEN " + count + " > 0 THEN " + squares + " END"}
 	}
-	at := stored(sufAt)
-	first := q.window("ROW_NUMBER()", q.order(a.Func, stored(""), at))
-	v := q.in(stored(""))
-	pick := func(x string) string {
-		return "MAX(CASE WHEN " + first + " = 1 AND " + v + " IS NOT NULL THEN " + x + " END)"
-	}
-	return []string{pick(v), pick(q.in(at))}
+	return q.end(a.Func, stored(""), stored(sufAt))
 }
 
 // exact returns the exact value of a sketched aggregate, from raw rows.

@@ -19,7 +19,7 @@ func TestRecountedOnce(t *testing.T) {
 		last := now - gap.Microseconds()
 		counted := map[int64]int{}
 		before := now
-		r := recounting{last: last}
+		r := recounting{last: last, done: map[time.Duration]int64{}}
 		err := r.run(every, now, func(p rolling.Period) error {
 			if p.To > before {
 				t.Errorf("after %v, buckets are not counted newest first", gap)
@@ -60,7 +60,7 @@ func TestRecountBrokenOff(t *testing.T) {
 	must(t, err)
 	const second = int64(1e6)
 	now := int64(1_770_000_000) * second
-	r := recounting{last: now - 20*second}
+	r := recounting{last: now - 20*second, done: map[time.Duration]int64{}}
 	counted := map[int64]int{}
 	failing := true
 	run := func() error {

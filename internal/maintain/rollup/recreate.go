@@ -85,7 +85,7 @@ func (a *Recreation) level(ctx context.Context, t *engine.Table, d *rolling.Decl
 	if err := usable(t.Name, ""); err != nil {
 		return err
 	}
-	of := fmt.Sprintf("WHERE table_name = %s AND name = %s", quoteText(t.Name), quoteText(f.name))
+	of := levelRow(t.Name, f.name)
 	stale := "DELETE FROM rowmill_stale WHERE rollup_name = " + quoteText(f.name)
 	_, err := a.db.Describe(ctx, f.name)
 	if err != nil && !errors.Is(err, engine.ErrNoTable) {
@@ -98,7 +98,7 @@ func (a *Recreation) level(ctx context.Context, t *engine.Table, d *rolling.Decl
 		return nil
 	}
 	if i := slices.IndexFunc(d.Rollups, func(r rolling.Rollup) bool { return r.Name == f.name }); i >= 0 {
-		if err := fits(&f.spec, declaredSpec(d, i)); err != nil {
+		if err := fits(&f.spec, newSpec(d.Rollups[i])); err != nil {
 			return err
 		}
 	}
@@ -115,16 +115,13 @@ func (a *Recreation) level(ctx context.Context, t *engine.Table, d *rolling.Decl
 	if err != nil {
 		return err
 	}
-	unset := every.Bounds().From
-	begin := every.Floor(first)
-	to := begin
-	computed := fmt.Sprintf("CASE WHEN watermark > %d THEN %d ELSE watermark END", begin, begin)
-	sealed := fmt.Sprintf("CASE WHEN sealed_to > %d THEN %d ELSE sealed_to END", begin, begin)
+	unset, begin := every.Bounds().From, every.Floor(first)
+	to, sealed := begin, fmt.Sprintf("CASE WHEN sealed_to > %d THEN %d ELSE sealed_to END", begin, begin)
 	if f.spec.From == "" {
 		// The rows of the other buckets are gone, so they can't be computed.
-		computed, sealed = fmt.Sprintf("CASE WHEN watermark > %d THEN %d ELSE watermark END", unset, begin), fmt.Sprint(begin)
-		to = unset
+		to, sealed = unset, fmt.Sprint(begin)
 	}
+	computed := fmt.Sprintf("CASE WHEN watermark > %d THEN %d ELSE watermark END", to, begin)
 	// Another updated_us stops a worker that has lost its lock.
 	a.SQL = append(a.SQL,
 		fmt.Sprintf("DELETE FROM %s WHERE %s >= %s", a.db.Dialect().Quote(f.name), a.db.Dialect().Quote(Bucket), a.db.Words().Literal(t, begin)),

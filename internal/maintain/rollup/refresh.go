@@ -32,15 +32,11 @@ const (
 // Refresh computes stale buckets and all complete buckets that end at or before
 // upTo, and returns how many it computed. After an error or a crash, the next
 // refresh does the rest; live views are correct in the meantime.
-func (s *Set) Refresh(ctx context.Context, upTo int64) (total int, err error) {
+func (s *Set) Refresh(ctx context.Context, upTo int64) (int, error) {
 	if len(s.levels) == 0 {
 		return 0, nil
 	}
-	err = s.exclusively(ctx, func(ctx context.Context, w *worker) error {
-		total, err = w.refresh(ctx, upTo)
-		return err
-	})
-	return total, err
+	return s.exclusively(ctx, func(ctx context.Context, w *worker) (int, error) { return w.refresh(ctx, upTo) })
 }
 
 func (w *worker) refresh(ctx context.Context, upTo int64) (total int, err error) {
@@ -141,15 +137,11 @@ func (w *worker) markStale(ctx context.Context, tx *transaction, p rolling.Perio
 		if within.From >= within.To {
 			continue
 		}
-		end := within.From
-		for range maxBuckets {
-			b, err := l.Every.At(end)
-			if err != nil {
-				return 0, rest, err
-			}
-			end = b.To
+		some, err := l.run(rolling.Period{From: within.From, To: l.Every.Bounds().To}, maxBuckets)
+		if err != nil {
+			return 0, rest, err
 		}
-		cut = min(cut, end)
+		cut = min(cut, some.To)
 	}
 	rest = rolling.Period{From: max(p.From, cut), To: p.To}
 	if first >= p.To {
@@ -174,7 +166,11 @@ func (w *worker) computed(tx *transaction, l *level, p rolling.Period) rolling.P
 // markLevel marks the computed buckets of a level that overlap a range, and returns
 // their number.
 func (w *worker) markLevel(ctx context.Context, tx *transaction, l *level, p rolling.Period) (marked int, err error) {
-	p = w.computed(tx, l, p)
+	return w.markBuckets(ctx, tx, l, w.computed(tx, l, p))
+}
+
+// markBuckets marks all buckets from the beginning of a range up to its end.
+func (w *worker) markBuckets(ctx context.Context, tx *transaction, l *level, p rolling.Period) (marked int, err error) {
 	var some []int64
 	for at := p.From; at < p.To; {
 		b, err := l.Every.At(at)
@@ -256,13 +252,27 @@ type run struct {
 	count int
 }
 
+// run returns the first buckets of a range, at most n. The last may end after it.
+func (l *level) run(p rolling.Period, n int) (run, error) {
+	r := run{rolling.Period{From: p.From, To: p.From}, 0}
+	for r.To < p.To && r.count < n {
+		b, err := l.Every.At(r.To)
+		if err != nil {
+			return run{}, err
+		}
+		r.To = b.To
+		r.count++
+	}
+	return r, nil
+}
+
 // firstRun returns the first stale buckets whose sources are up to date: adjacent
 // ones, up to the number computed together. The others have to wait for the finer
 // level.
 func (w *worker) firstRun(ctx context.Context, tx *transaction, l *level, stale []int64) (run, error) {
 	var r run
 	for _, b := range stale {
-		if r.count > 0 && (b != r.To || int64(r.count) >= l.batch) {
+		if r.count > 0 && (b != r.To || r.count >= l.batch) {
 			break
 		}
 		p, err := l.Every.At(b)
@@ -340,34 +350,20 @@ func (w *worker) advance(ctx context.Context, l *level, upTo int64) (more bool, 
 		if next = min(max(next, from), to); next >= to && m.watermark <= l.Every.Bounds().From {
 			return nil // no row yet: the watermark stays unset
 		}
-		var some []int64
-		for next < to && int64(len(some)) < l.batch {
-			b, err := l.Every.At(next)
-			if err != nil {
-				return err
-			}
-			some, next = append(some, b.From), b.To
-			if len(some) == marksAtOnce {
-				break
-			}
+		some, err := l.run(rolling.Period{From: next, To: to}, min(l.batch, marksAtOnce))
+		if err != nil {
+			return err
 		}
-		if more = len(some) > 0; more {
-			if err := w.mark(ctx, tx, l, some); err != nil {
-				return err
-			}
+		more = some.count > 0
+		if _, err := w.markBuckets(ctx, tx, l, some.Period); err != nil {
+			return err
 		}
-		return w.setWatermark(ctx, tx, l, next)
+		if _, err := w.exec(ctx, tx, "UPDATE rowmill_rollups SET watermark = ? WHERE table_name = ? AND name = ?", some.To, w.table.Name, l.Name); err != nil {
+			return fmt.Errorf("advance the watermark: %w", err)
+		}
+		return nil
 	})
 	return more, err
-}
-
-func (w *worker) setWatermark(ctx context.Context, tx *transaction, l *level, to int64) error {
-	_, err := w.exec(ctx, tx, "UPDATE rowmill_rollups SET watermark = ? WHERE table_name = ? AND name = ?", to, w.table.Name, l.Name)
-	if err != nil {
-		return fmt.Errorf("advance the watermark: %w", err)
-	}
-	tx.marks[l.Name] = mark{to, tx.marks[l.Name].sealedTo}
-	return nil
 }
 
 // paced sets the number of buckets to compute together next.
@@ -398,16 +394,11 @@ func (s *Set) RefreshRange(ctx context.Context, from, to int64, present Present)
 	if len(s.levels) == 0 {
 		return fail(0, errors.New("it has none"))
 	}
-	total := 0
-	err := s.exclusively(ctx, func(ctx context.Context, w *worker) error {
-		n, err := w.refreshRange(ctx, from, to, present)
-		total += n
-		return err
-	})
+	n, err := s.exclusively(ctx, func(ctx context.Context, w *worker) (int, error) { return w.refreshRange(ctx, from, to, present) })
 	if err != nil {
-		return fail(total, err)
+		return fail(n, err)
 	}
-	return total, nil
+	return n, nil
 }
 
 func (w *worker) refreshRange(ctx context.Context, from, to int64, present Present) (total int, err error) {
@@ -462,19 +453,14 @@ func (w *worker) markAll(ctx context.Context, l *level, p rolling.Period) error 
 			if err != nil {
 				return err
 			}
-			p.From = first
-			some := rolling.Period{From: p.From, To: p.From}
-			for i := 0; i < maxBuckets && some.To < whole.To; i++ {
-				b, err := l.Every.At(some.To)
-				if err != nil {
-					return err
-				}
-				some.To = b.To
+			some, err := l.run(rolling.Period{From: first, To: whole.To}, maxBuckets)
+			if err != nil {
+				return err
 			}
 			if p.From = some.To; some.To >= whole.To {
 				p.From = p.To
 			}
-			return w.markTree(ctx, tx, l, some)
+			return w.markTree(ctx, tx, l, some.Period)
 		})
 		if err != nil {
 			return err
@@ -529,14 +515,9 @@ func (w *worker) computeSealed(ctx context.Context, l *level, p rolling.Period, 
 			return total, err
 		}
 		began := time.Now()
-		r := run{rolling.Period{From: p.From, To: p.From}, 0}
-		for r.To < p.To && int64(r.count) < l.batch {
-			b, err := l.Every.At(r.To)
-			if err != nil {
-				return total, err
-			}
-			r.To = b.To
-			r.count++
+		r, err := l.run(p, l.batch)
+		if err != nil {
+			return total, err
 		}
 		rows, err := w.compute(ctx, l, r.Period)
 		if err != nil {

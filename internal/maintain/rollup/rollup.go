@@ -65,7 +65,7 @@ type Set struct {
 
 // New checks the declaration's roll-ups against the table's schema.
 func New(db engine.Keeper, st *state.Store, t *engine.Table, schema *engine.Schema, d *rolling.Declaration) (*Set, error) {
-	s := &Set{db: db, st: st, table: t, schema: schema, declared: d, memory: sketchMemory}
+	s := &Set{db: db, st: st, table: t, schema: schema, declared: d, memory: sketchMemory, recounting: map[string]*recounting{}}
 	s.raw = s.rawRows()
 	if len(d.Rollups) == 0 {
 		return s, nil
@@ -74,7 +74,7 @@ func New(db engine.Keeper, st *state.Store, t *engine.Table, schema *engine.Sche
 	if s.sums, ok = db.Words().(engine.SumWords); !ok {
 		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("roll-ups on %s are not supported", db.Info().Engine))
 	}
-	if c := schema.Column(d.Time); c == nil {
+	if schema.Column(d.Time) == nil {
 		return nil, fmt.Errorf("roll-ups of %s: table %s has no column %s", t.Name, schema.Name, d.Time)
 	}
 	if err := usable(t.Name, ""); err != nil {
@@ -151,6 +151,11 @@ func (s *Set) Statements(names ...string) []string {
 	return out
 }
 
+// levelRow is the condition for a level's row in rowmill_rollups.
+func levelRow(table, level string) string {
+	return fmt.Sprintf("WHERE table_name = %s AND name = %s", quoteText(table), quoteText(level))
+}
+
 // periods returns the names of the tables with the periods' rows, if periods are
 // tables of their own.
 func (s *Set) periods(ctx context.Context) ([]string, error) {
@@ -209,7 +214,11 @@ func (s *Set) Create(ctx context.Context) error {
 	if len(s.levels) == 0 {
 		return nil
 	}
-	if err := s.createTriggers(ctx); err != nil {
+	c, err := s.TriggerChange(ctx)
+	if err == nil && len(c.SQL) > 0 {
+		err = s.run(ctx, c.SQL)
+	}
+	if err != nil {
 		return fmt.Errorf("create triggers of %s: %w", s.table.Name, err)
 	}
 	return nil
@@ -218,13 +227,13 @@ func (s *Set) Create(ctx context.Context) error {
 func (s *Set) createLevel(ctx context.Context, l *level) error {
 	want := s.specOf(l)
 	have, err := s.spec(ctx, l)
+	if err == nil {
+		err = fits(have, want)
+	}
+	if err == nil {
+		err = s.createColumns(ctx, l)
+	}
 	if err != nil {
-		return err
-	}
-	if err := fits(have, want); err != nil {
-		return err
-	}
-	if err := s.createColumns(ctx, l); err != nil {
 		return err
 	}
 	unset := l.Every.Bounds().From
@@ -238,11 +247,9 @@ func (s *Set) createLevel(ctx context.Context, l *level) error {
 		have = &spec{}
 	}
 	if !maps.Equal(have.Columns, want.Columns) {
-		text, err := json.Marshal(spec{want.Every, want.By, want.From, want.Columns, have.View})
-		if err != nil {
-			return err
-		}
-		if err := s.startAgain(ctx, l, string(text), added(have, want)); err != nil {
+		next := want
+		next.View = have.View
+		if err := s.startAgain(ctx, l, next, added(have, want)); err != nil {
 			return err
 		}
 	}
@@ -252,11 +259,16 @@ func (s *Set) createLevel(ctx context.Context, l *level) error {
 	if err := s.run(ctx, s.sums.ReplaceView(l.view(), s.viewQuery(l))); err != nil {
 		return err
 	}
-	text, err := json.Marshal(want)
+	return s.record(ctx, s.db.SQL(), l, want)
+}
+
+// record stores the spec of a level.
+func (s *Set) record(ctx context.Context, x execer, l *level, sp spec) error {
+	text, err := json.Marshal(sp)
 	if err != nil {
 		return err
 	}
-	_, err = s.exec(ctx, s.db.SQL(), "UPDATE rowmill_rollups SET spec = ? WHERE table_name = ? AND name = ?", string(text), s.table.Name, l.Name)
+	_, err = s.exec(ctx, x, "UPDATE rowmill_rollups SET spec = ? WHERE table_name = ? AND name = ?", string(text), s.table.Name, l.Name)
 	return err
 }
 
@@ -351,9 +363,9 @@ func (s *Set) createColumns(ctx context.Context, l *level) error {
 // startAgain stores a level's new spec. With again, it resets the watermark so that
 // all buckets with existing raw rows are recomputed; the live view uses raw rows
 // until then.
-func (s *Set) startAgain(ctx context.Context, l *level, text string, again bool) error {
+func (s *Set) startAgain(ctx context.Context, l *level, sp spec, again bool) error {
 	return engine.InTx(ctx, s.db, s.db.SQL(), nil, func(tx *sql.Tx) error {
-		if _, err := s.exec(ctx, tx, "UPDATE rowmill_rollups SET spec = ? WHERE table_name = ? AND name = ?", text, s.table.Name, l.Name); err != nil || !again {
+		if err := s.record(ctx, tx, l, sp); err != nil || !again {
 			return err
 		}
 		marks, err := s.marks(ctx, tx)
@@ -383,15 +395,6 @@ func (s *Set) TriggerChange(ctx context.Context) (engine.TriggerChange, error) {
 		return engine.TriggerChange{}, err
 	}
 	return engine.ChangeTriggers(ctx, s.db, s.sums.HaveTriggers, s.table.Name, s.sums.Triggers(s.table, periods, s.note()), s.declared.Exact)
-}
-
-// createTriggers makes the change of TriggerChange.
-func (s *Set) createTriggers(ctx context.Context) error {
-	c, err := s.TriggerChange(ctx)
-	if err != nil || len(c.SQL) == 0 {
-		return err
-	}
-	return s.run(ctx, c.SQL)
 }
 
 // exists reports whether a table or view can be read.

@@ -3,6 +3,7 @@ package rollup
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -25,10 +26,13 @@ func (s *Set) Seal(ctx context.Context, x state.Exec, upTo int64) error {
 		if _, err := s.exec(ctx, x, lockRollups, s.table.Name); err != nil {
 			return fmt.Errorf("seal roll-up %s: %w", l.Name, err)
 		}
-		var m mark
-		err := x.QueryRowContext(ctx, s.db.Bind("SELECT watermark, sealed_to FROM rowmill_rollups WHERE table_name = ? AND name = ?"), s.table.Name, l.Name).Scan(&m.watermark, &m.sealedTo)
+		marks, err := s.marks(ctx, x)
+		m, ok := marks[l.Name]
+		if err == nil && !ok {
+			err = errors.New("it does not exist yet")
+		}
 		if err != nil {
-			return fmt.Errorf("seal roll-up %s: %w", l.Name, s.db.Classify(err))
+			return fmt.Errorf("seal roll-up %s: %w", l.Name, err)
 		}
 		if m.watermark < to && m.watermark > l.Every.Bounds().From {
 			return fmt.Errorf("seal roll-up %s up to %s: it is computed up to %s only", l.Name, l.Every.Format(to), l.Every.Format(m.watermark))
@@ -37,10 +41,9 @@ func (s *Set) Seal(ctx context.Context, x state.Exec, upTo int64) error {
 			continue
 		}
 		// They would never be recomputed, and may be incomplete.
-		var stale int64
-		err = x.QueryRowContext(ctx, s.db.Bind("SELECT COUNT(*) FROM rowmill_stale WHERE rollup_name = ? AND bucket >= ? AND bucket < ?"), l.Name, m.sealedTo, to).Scan(&stale)
+		stale, err := s.staleIn(ctx, x, l, rolling.Period{From: m.sealedTo, To: to})
 		if err != nil {
-			return fmt.Errorf("seal roll-up %s: %w", l.Name, s.db.Classify(err))
+			return fmt.Errorf("seal roll-up %s: %w", l.Name, err)
 		}
 		if stale > 0 {
 			return fmt.Errorf("seal roll-up %s up to %s: %s still to be computed again", l.Name, l.Every.Format(to), figure.Plural(stale, "bucket is", "buckets are"))
@@ -104,7 +107,7 @@ func (s *Set) Expire(ctx context.Context, now int64) error {
 		cut := l.Every.Floor(l.Keep.Before(now))
 		first, err := s.first(ctx, s.db.SQL(), l, cut)
 		if err == nil && first < cut {
-			err = s.exclusively(ctx, func(ctx context.Context, w *worker) error { return w.expire(ctx, l, first, cut) })
+			_, err = s.exclusively(ctx, func(ctx context.Context, w *worker) (int, error) { return 0, w.expire(ctx, l, first, cut) })
 		}
 		if err != nil {
 			return fmt.Errorf("expire roll-up %s: %w", l.Name, err)
@@ -140,22 +143,20 @@ func (w *worker) expire(ctx context.Context, l *level, first, cut int64) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		to := first
-		for range n {
-			p, err := l.Every.At(to)
-			if err != nil {
-				return err
-			}
-			if to = p.To; to >= cut {
-				to = cut
-				break
-			}
+		some, err := l.run(rolling.Period{From: first, To: cut}, n)
+		if err != nil {
+			return err
 		}
 		began := time.Now()
-		err = w.guarded(ctx, func(ctx context.Context) error {
-			_, err := w.exec(ctx, w.conn, fmt.Sprintf("DELETE FROM %s WHERE %s", w.quote(l.Name), w.between(w.quote(Bucket), first, to)))
+		remove := func(ctx context.Context) error {
+			_, err := w.exec(ctx, w.conn, fmt.Sprintf("DELETE FROM %s WHERE %s", w.quote(l.Name), w.between(w.quote(Bucket), first, min(some.To, cut))))
 			return err
-		})
+		}
+		if w.Guard == nil {
+			err = remove(ctx)
+		} else {
+			err = w.Guard(ctx, remove)
+		}
 		if err != nil {
 			return err
 		}
@@ -164,31 +165,18 @@ func (w *worker) expire(ctx context.Context, l *level, first, cut int64) error {
 		} else if took > goalTime {
 			n = max(n/2, 1)
 		}
-		first, err = w.first(ctx, w.conn, l, cut)
+		if first, err = w.first(ctx, w.conn, l, cut); err != nil {
+			return err
+		}
 	}
 	return err
-}
-
-func (s *Set) guarded(ctx context.Context, remove func(ctx context.Context) error) error {
-	if s.Guard == nil {
-		return remove(ctx)
-	}
-	return s.Guard(ctx, remove)
 }
 
 // first returns the level's first bucket below a position, or the position if there
 // is none.
 func (s *Set) first(ctx context.Context, x state.Exec, l *level, below int64) (int64, error) {
-	w := s.db.Words()
-	var pos sql.NullInt64
-	q := fmt.Sprintf("SELECT %s FROM (SELECT MIN(%s) AS t FROM %s WHERE %s < %s) q", w.Position(s.table, "q.t"), s.quote(Bucket), s.quote(l.Name), s.quote(Bucket), w.Literal(s.table, below))
-	if err := x.QueryRowContext(ctx, q).Scan(&pos); err != nil {
-		return 0, s.db.Classify(err)
-	}
-	if !pos.Valid {
-		return below, nil
-	}
-	return pos.Int64, nil
+	own := s.levelRows(l)
+	return s.least(ctx, x, own, own.column+" < "+s.db.Words().Literal(s.table, below), below)
 }
 
 // A Level is the status of one roll-up.
@@ -228,7 +216,7 @@ func (s *Set) Status(ctx context.Context, _ int64) ([]Level, error) {
 				return nil, fmt.Errorf("status of roll-up %s: %w", l.Name, err)
 			}
 			st.Begun = st.Watermark > l.Every.Bounds().From
-			err = s.db.Classify(s.db.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+s.quote(l.Name)).Scan(&st.Rows))
+			st.Rows, err = s.number(ctx, s.db.SQL(), "SELECT COUNT(*) FROM "+s.quote(l.Name))
 			out = append(out, st)
 		}
 		if err != nil {

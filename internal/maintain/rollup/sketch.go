@@ -1,11 +1,11 @@
 package rollup
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -137,10 +137,10 @@ func (p *percentile) merge(blob []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := checkPercentile(blob, p.m); err != nil {
-		return fmt.Errorf("stored DDSketch: %w", err)
+	if err = checkPercentile(blob, p.m); err == nil {
+		err = s.DecodeAndMergeWith(blob)
 	}
-	if err := s.DecodeAndMergeWith(blob); err != nil {
+	if err != nil {
 		return fmt.Errorf("stored DDSketch: %w", err)
 	}
 	return nil
@@ -192,17 +192,13 @@ type group struct {
 }
 
 // values returns the values of its groups.
-func (g group) values() ([]any, error) {
-	var out []any
+func (g group) values() (out []any) {
 	for rest := g.by; rest != ""; {
 		length, after, _ := strings.Cut(rest, ":")
-		n, err := strconv.Atoi(length)
-		if err != nil {
-			return nil, err
-		}
+		n, _ := strconv.Atoi(length) // written by appendGroup
 		out, rest = append(out, after[:n]), after[n:]
 	}
-	return out, nil
+	return out
 }
 
 // appendGroup appends a group's value to a key.
@@ -330,7 +326,7 @@ func (s *Set) selectSketched(st *stage, aggs []*aggregate, where string) string 
 	// Only the innermost query has the columns of the source, to which the
 	// condition refers.
 	bucket := s.bucketOf(l, w.Position(s.table, "r.t0"))
-	source := []string{s.sourceTime(l) + " AS t0"}
+	source := []string{s.sourceOf(l).column + " AS t0"}
 	inner, outer := []string{bucket + " AS b"}, []string{"b"}
 	join := ""
 	for i, c := range l.by {
@@ -378,10 +374,7 @@ func (k *sketches) store(ctx context.Context, x execer) error {
 		groups = append(groups, g)
 	}
 	slices.SortFunc(groups, func(a, b group) int {
-		if a.bucket != b.bucket {
-			return int(min(max(a.bucket-b.bucket, -1), 1))
-		}
-		return strings.Compare(a.by, b.by)
+		return cmp.Or(cmp.Compare(a.bucket, b.bucket), strings.Compare(a.by, b.by))
 	})
 	for some := range slices.Chunk(groups, storeRows) {
 		if k.stored {
@@ -414,10 +407,7 @@ func (k *sketches) storeSome(ctx context.Context, x execer, some []group) (int, 
 		if rows > 0 {
 			q.WriteString(", ")
 		}
-		by, err := g.values()
-		if err != nil {
-			return 0, err
-		}
+		by := g.values()
 		fmt.Fprintf(&q, "(%s%s, 0%s)", s.db.Words().Literal(s.table, g.bucket), strings.Repeat(", ?", len(by)), strings.Repeat(", ?", 2*len(k.aggs)))
 		args = append(args, by...)
 		for _, sk := range k.found[g] {
@@ -456,15 +446,11 @@ func (k *sketches) mergeStored(ctx context.Context, x execer, some []group) erro
 	var terms []string
 	var args []any
 	for _, g := range some {
-		by, err := g.values()
-		if err != nil {
-			return err
-		}
 		term := s.quote(Bucket) + " = " + w.Literal(s.table, g.bucket)
 		for _, c := range l.by {
 			term += " AND " + s.quote(c.Name) + " = ?"
 		}
-		terms, args = append(terms, "("+term+")"), append(args, by...)
+		terms, args = append(terms, "("+term+")"), append(args, g.values()...)
 	}
 	q := fmt.Sprintf("SELECT %s FROM %s WHERE %s", strings.Join(cols, ", "), k.st.table.Name, strings.Join(terms, " OR "))
 	return k.each(ctx, x, q, args, func(g group, values []sql.RawBytes) error {
@@ -481,93 +467,36 @@ func (k *sketches) mergeStored(ctx context.Context, x execer, some []group) erro
 	})
 }
 
+// A checker is a store that only checks the bins of a stored sketch. The library
+// ignores errors within them, and allocates pages for any index.
+type checker struct {
+	store.Store     // nil: decoding calls only the methods below
+	lowest, highest int
+	err             error
+}
+
 // checkPercentile returns an error for a stored DDSketch that is truncated or has
-// bins outside m's range. The library ignores errors within the bins, and allocates
-// pages for any stored index.
-//
-// The format is that of package encoding: flags, each followed by its content.
+// impossible bins.
 func checkPercentile(blob []byte, m mapping.IndexMapping) error {
-	lowest, highest := int64(m.Index(m.MinIndexableValue())), int64(m.Index(m.MaxIndexableValue()))
-	for b := &blob; len(*b) > 0; {
-		flag, err := encoding.DecodeFlag(b)
-		if err != nil {
-			return err
-		}
-		switch flag.Type() {
-		case encoding.FlagTypePositiveStore, encoding.FlagTypeNegativeStore:
-			err = checkBins(b, flag.SubFlag(), lowest, highest)
-		case encoding.FlagTypeIndexMapping:
-			_, err = mapping.Decode(b, flag)
-		default:
-			switch flag {
-			case encoding.FlagZeroCountVarFloat:
-				err = checkCount(b)
-			case encoding.FlagCount, encoding.FlagSum, encoding.FlagMin, encoding.FlagMax:
-				_, err = encoding.DecodeFloat64LE(b)
-			default:
-				err = errors.New("unknown flag")
-			}
-		}
-		if err != nil {
-			return err
-		}
+	c := &checker{lowest: m.Index(m.MinIndexableValue()), highest: m.Index(m.MaxIndexableValue())}
+	s, err := ddsketch.DecodeDDSketch(blob, func() store.Store { return c }, m)
+	if err == nil && !(s.GetZeroCount() >= 0) {
+		err = fmt.Errorf("a count of %v", s.GetZeroCount())
 	}
-	return nil
+	return cmp.Or(c.err, err)
 }
 
-// checkBins reads the bins of one store, whose indexes must be between lowest and
-// highest.
-func checkBins(b *[]byte, bins encoding.SubFlag, lowest, highest int64) error {
-	n, err := encoding.DecodeUvarint64(b)
-	if err != nil {
-		return err
+func (c *checker) Add(index int) { c.AddWithCount(index, 1) }
+
+func (c *checker) AddWithCount(index int, count float64) {
+	if index < c.lowest || index > c.highest || !(count >= 0 && count <= math.MaxInt64) {
+		c.err = fmt.Errorf("bin %d with a count of %v", index, count)
 	}
-	if n > uint64(len(*b)) { // each bin takes at least one byte
-		return io.ErrUnexpectedEOF
-	}
-	deltas, counts := true, true // before each bin
-	index, delta := int64(0), int64(0)
-	switch bins {
-	case encoding.BinEncodingIndexDeltasAndCounts:
-	case encoding.BinEncodingIndexDeltas:
-		counts = false
-	case encoding.BinEncodingContiguousCounts:
-		deltas = false
-		if index, err = encoding.DecodeVarint64(b); err != nil {
-			return err
-		}
-		if delta, err = encoding.DecodeVarint64(b); err != nil {
-			return err
-		}
-	default:
-		return errors.New("unknown encoding of bins")
-	}
-	for i := range n {
-		if deltas {
-			if delta, err = encoding.DecodeVarint64(b); err != nil {
-				return err
-			}
-		}
-		if deltas || i > 0 {
-			index += delta // may wrap around; the range check follows
-		}
-		if index < lowest || index > highest {
-			return fmt.Errorf("bin %d lies outside of %d to %d", index, lowest, highest)
-		}
-		if counts {
-			if err := checkCount(b); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
-// checkCount reads a count, which must not be negative.
-func checkCount(b *[]byte) error {
-	n, err := encoding.DecodeVarfloat64(b)
-	if err == nil && !(n >= 0 && n <= math.MaxInt64) {
-		err = fmt.Errorf("a count of %v", n)
+func (c *checker) DecodeAndMergeWith(b *[]byte, bins encoding.SubFlag) error {
+	if err := store.DecodeAndMergeWith(c, b, bins); err != nil {
+		c.err = err
 	}
-	return err
+	return c.err
 }

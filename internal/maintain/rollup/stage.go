@@ -72,7 +72,7 @@ func (w *worker) compute(ctx context.Context, l *level, p rolling.Period) (rows 
 		err = sk.store(ctx, w.conn)
 	}
 	if err == nil {
-		err = w.conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+st.table.Name+" WHERE "+w.counted()).Scan(&rows)
+		rows, err = w.number(ctx, w.conn, "SELECT COUNT(*) FROM "+st.table.Name+" WHERE "+w.counted())
 	}
 	if err != nil {
 		return fail(w.db.Classify(err))
@@ -272,7 +272,7 @@ type source struct {
 
 // sourceOf returns the source from which a level is computed.
 func (s *Set) sourceOf(l *level) source {
-	if l != nil && l.from != nil {
+	if l.from != nil {
 		return s.levelRows(l.from)
 	}
 	return s.raw
@@ -354,7 +354,7 @@ func (src source) pieces(ctx context.Context, x state.Exec, p rolling.Period, pc
 		}
 		n, err := 0, error(nil)
 		for src.byTime {
-			if n, err = src.count(ctx, x, rolling.Period{From: at, To: to}, pc.rows+1); err != nil {
+			if n, err = src.s.atMost(ctx, x, src.from, src.s.between(src.column, at, to), nil, pc.rows+1); err != nil {
 				return err
 			}
 			if n <= pc.rows || to-at <= 1 {
@@ -384,36 +384,25 @@ func (src source) pieces(ctx context.Context, x state.Exec, p rolling.Period, pc
 	return nil
 }
 
-// count counts the rows of a period, up to a maximum.
-func (src source) count(ctx context.Context, x state.Exec, p rolling.Period, upTo int) (n int, err error) {
-	return src.s.atMost(ctx, x, src.from, src.s.between(src.column, p.From, p.To), nil, upTo)
-}
-
 // atMost counts the rows that meet a condition, up to a maximum.
-func (s *Set) atMost(ctx context.Context, x state.Exec, from, where string, args []any, upTo int) (n int, err error) {
-	q := fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s WHERE %s LIMIT %d) q", from, where, upTo)
-	if len(args) > 0 {
-		q = s.db.Bind(q)
-	}
+func (s *Set) atMost(ctx context.Context, x state.Exec, from, where string, args []any, upTo int) (int, error) {
 	defer s.reads()()
-	if err := x.QueryRowContext(ctx, q, args...).Scan(&n); err != nil {
-		return 0, fmt.Errorf("count rows of %s: %w", from, s.db.Classify(err))
+	n, err := s.number(ctx, x, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s WHERE %s LIMIT %d) q", from, where, upTo), args...)
+	if err != nil {
+		return 0, fmt.Errorf("count rows of %s: %w", from, err)
 	}
-	return n, nil
+	return int(n), nil
 }
 
 // byKeys is pieces in the order of keys.
 func (src source) byKeys(ctx context.Context, x state.Exec, p rolling.Period, pc *pace, fn func(where string, args []any) error) error {
 	within := src.s.between(src.column, p.From, p.To)
-	next := func(after []string) ([]string, error) {
-		defer src.s.reads()()
-		return src.keys.Nth(ctx, x, src.from, within, after, nil, pc.rows)
-	}
 	var after []string
 	for {
 		began := time.Now()
-		last, err := next(after)
-		if err != nil || last == nil {
+		end := src.s.reads()
+		last, err := src.keys.Nth(ctx, x, src.from, within, after, nil, pc.rows)
+		if end(); err != nil || last == nil {
 			return err
 		}
 		cond, args, err := src.keys.Range(after, last)

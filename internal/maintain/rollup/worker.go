@@ -34,25 +34,27 @@ const (
 	lastTurn  = time.Second
 )
 
-// exclusively calls fn as the only worker, after the preceding one has ended.
-func (s *Set) exclusively(ctx context.Context, fn func(ctx context.Context, w *worker) error) (err error) {
+// exclusively calls fn as the only worker, after the preceding one has ended, and
+// returns the number that fn returns.
+func (s *Set) exclusively(ctx context.Context, fn func(ctx context.Context, w *worker) (int, error)) (n int, err error) {
 	lease, err := leadOf(ctx, s.db, s.table.Name)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, lease.Release()) }()
-	return engine.WhileHeld(ctx, lease, errFenced, func(ctx context.Context) (err error) {
+	err = engine.WhileHeld(ctx, lease, errFenced, func(ctx context.Context) (err error) {
 		conn, err := s.db.SQL().Conn(ctx)
 		if err != nil {
 			return s.db.Classify(err)
 		}
 		w := &worker{Set: s, conn: conn}
 		defer func() { err = errors.Join(err, w.close(err)) }()
-		if err = fn(ctx, w); err != nil && errors.Is(context.Cause(ctx), errFenced) {
+		if n, err = fn(ctx, w); err != nil && errors.Is(context.Cause(ctx), errFenced) {
 			return errFenced
 		}
 		return err
 	})
+	return n, err
 }
 
 // leadOf takes the lock of the worker on a table's roll-ups.
@@ -82,8 +84,8 @@ func (w *worker) close(failed error) error {
 	return nil
 }
 
-// A mark is the progress of a level.
-type mark struct{ watermark, sealedTo int64 }
+// A mark is the progress of a level. updated is the fence; see worker.
+type mark struct{ watermark, sealedTo, updated int64 }
 
 // A transaction is a transaction of a worker. It locks the table's roll-ups, so
 // that it is serialized with seals; readers and writers of raw rows don't wait for
@@ -93,9 +95,8 @@ type transaction struct {
 	marks map[string]mark
 }
 
-// tx runs fn in a transaction.
-//
-// It is READ COMMITTED: each statement sees the changes committed before it.
+// tx runs fn in a READ COMMITTED transaction: each statement sees the changes committed
+// before it.
 func (w *worker) tx(ctx context.Context, fn func(*transaction) error) error {
 	return engine.Retry{First: firstTurn, Last: lastTurn, Tries: tries}.Do(ctx, func() error { return w.tryTx(ctx, fn) })
 }
@@ -103,31 +104,26 @@ func (w *worker) tx(ctx context.Context, fn func(*transaction) error) error {
 func (w *worker) tryTx(ctx context.Context, fn func(*transaction) error) error {
 	var now int64
 	err := engine.InTx(ctx, w.db, w.conn, engine.Committed, func(tx *sql.Tx) error {
-		t := &transaction{Tx: tx, marks: map[string]mark{}}
 		if _, err := w.exec(ctx, tx, lockRollups, w.table.Name); err != nil {
 			return fmt.Errorf("lock the roll-ups: %w", err)
 		}
-		var updated int64
-		err := w.each(ctx, tx, func(r *sql.Rows) error {
-			var name string
-			var m mark
-			var at int64
-			err := r.Scan(&name, &m.watermark, &m.sealedTo, &at)
-			t.marks[name], updated = m, max(updated, at)
-			return err
-		}, "SELECT name, watermark, sealed_to, updated_us FROM rowmill_rollups WHERE table_name = ?", w.table.Name)
+		marks, err := w.marks(ctx, tx)
 		if err != nil {
 			return err
+		}
+		var updated int64
+		for _, m := range marks {
+			updated = max(updated, m.updated)
 		}
 		if w.fence != 0 && updated != w.fence {
 			return errFenced
 		}
 		for _, l := range w.levels {
-			if _, ok := t.marks[l.Name]; !ok {
+			if _, ok := marks[l.Name]; !ok {
 				return engine.Hinted(fmt.Errorf("roll-up %s does not exist yet", l.Name), "rowmill apply")
 			}
 		}
-		if err := fn(t); err != nil {
+		if err := fn(&transaction{tx, marks}); err != nil {
 			return err
 		}
 		// Later than any previous time, even if the clock was set back.
@@ -176,6 +172,16 @@ func (s *Set) exec(ctx context.Context, x execer, q string, args ...any) (int64,
 		return 0, s.db.Classify(err)
 	}
 	return r.RowsAffected()
+}
+
+// number returns the number that a query selects, 0 for NULL.
+func (s *Set) number(ctx context.Context, x execer, q string, args ...any) (int64, error) {
+	if len(args) > 0 {
+		q = s.db.Bind(q)
+	}
+	var n sql.NullInt64
+	err := x.QueryRowContext(ctx, q, args...).Scan(&n)
+	return n.Int64, s.db.Classify(err)
 }
 
 func (s *Set) each(ctx context.Context, x execer, scan func(*sql.Rows) error, q string, args ...any) error {
