@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -17,16 +18,7 @@ type catalog struct{ db *DB }
 // Catalog implements engine.DB.
 func (db *DB) Catalog() engine.Catalog { return catalog{db} }
 
-// query executes a query on a new connection and calls fn for each row.
-func (c catalog) query(ctx context.Context, q string, args []driver.Value, fn func(row []driver.Value) error) error {
-	conn, err := c.db.reader(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	return each(conn, q, args, fn)
-}
-
+// each calls fn for each row of a query.
 func each(conn *connection, q string, args []driver.Value, fn func(row []driver.Value) error) error {
 	rows, err := conn.Query(q, args)
 	if err != nil {
@@ -46,69 +38,73 @@ func each(conn *connection, q string, args []driver.Value, fn func(row []driver.
 	}
 }
 
-// inspect executes one of the two queries of Inspect.
-func (c catalog) inspect(ctx context.Context, t *engine.Table, query int, fn func(row []driver.Value) error) error {
-	statements, err := dialect{}.Render(engine.Inspect{Table: t})
-	if err != nil {
-		return err
-	}
-	return c.query(ctx, statements[query], nil, fn)
+// texts returns the values of a query's first column, "" for NULL.
+func texts(conn *connection, q string, args ...driver.Value) (out []string, err error) {
+	err = each(conn, q, args, func(row []driver.Value) error {
+		out = append(out, text(row[0]))
+		return nil
+	})
+	return out, err
+}
+
+// has reports whether a query returns rows.
+func has(conn *connection, q string, args ...driver.Value) (bool, error) {
+	rows, err := texts(conn, q, args...)
+	return len(rows) > 0, err
 }
 
 func (c catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
-	found := false
-	if err := c.inspect(ctx, t, 0, func([]driver.Value) error { found = true; return nil }); err != nil {
+	conn, err := c.db.reader(ctx)
+	if err != nil {
 		return false, fmt.Errorf("look for table %s: %w", t.Name, err)
 	}
-	if found {
+	defer conn.Close()
+	if found, err := has(conn, dialect{}.exists(t)); found {
 		return true, nil
+	} else if err != nil {
+		return false, fmt.Errorf("look for table %s: %w", t.Name, err)
 	}
 	// Without its view, a table exists if the table of one of its periods exists.
 	// The other rows of rowmill_periods are left from tables that their owner
 	// dropped.
-	err := c.query(ctx, "SELECT 1 FROM rowmill_periods WHERE table_name = ? AND "+hasStore+" LIMIT 1", []driver.Value{t.Name},
-		func([]driver.Value) error { found = true; return nil })
+	found, err := has(conn, "SELECT 1 FROM rowmill_periods WHERE table_name = ? AND "+hasStore+" LIMIT 1", t.Name)
 	if err != nil && !errors.Is(err, engine.ErrNoTable) {
 		return false, fmt.Errorf("look for periods of table %s: %w", t.Name, err)
 	}
 	return found, nil
 }
 
-// periods returns the table's periods from rowmill_periods.
-func (c catalog) periods(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
-	var parts []rolling.Partition
-	err := c.inspect(ctx, t, 1, func(row []driver.Value) error {
-		p, err := periodOf(row)
+// periods returns a table's periods in order.
+func periods(conn *connection, t *engine.Table) (parts []rolling.Partition, err error) {
+	err = each(conn, dialect{}.periods(t), nil, func(row []driver.Value) error {
+		var p rolling.Partition
+		var okName, okFrom, okTo bool
+		p.Name, okName = row[0].(string)
+		p.From, okFrom = row[1].(int64)
+		p.To, okTo = row[2].(int64)
+		if !okName || !okFrom || !okTo {
+			return fmt.Errorf("rowmill_periods: row %v has other types than rowmill writes", row)
+		}
 		parts = append(parts, p)
-		return err
+		return nil
 	})
-	if errors.Is(err, engine.ErrNoTable) {
-		return nil, nil // this file never had a rolling table
-	}
 	if err != nil {
 		return nil, fmt.Errorf("periods of %s: %w", t.Name, err)
 	}
 	return parts, nil
 }
 
-// periodOf reads a row of rowmill_periods: name and bounds.
-func periodOf(row []driver.Value) (p rolling.Partition, err error) {
-	var okName, okFrom, okTo bool
-	p.Name, okName = row[0].(string)
-	p.From, okFrom = row[1].(int64)
-	p.To, okTo = row[2].(int64)
-	if !okName || !okFrom || !okTo {
-		return p, fmt.Errorf("rowmill_periods: row %v has other types than rowmill writes", row)
-	}
-	return p, nil
-}
-
 func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
-	parts, err := c.periods(ctx, t)
-	if err != nil || len(parts) > 0 {
+	conn, err := c.db.reader(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("periods of %s: %w", t.Name, err)
+	}
+	defer conn.Close()
+	parts, err := periods(conn, t)
+	if err != nil && !errors.Is(err, engine.ErrNoTable) || len(parts) > 0 {
 		return parts, err
 	}
-	exists, err := c.Exists(ctx, t)
+	exists, err := c.Exists(ctx, t) // perhaps a plain table
 	if err == nil && !exists {
 		err = engine.Classed(engine.ErrNoTable, fmt.Errorf("periods of %s: no such table", t.Name))
 	}
@@ -138,12 +134,9 @@ func (c catalog) Settings(ctx context.Context) (map[string]string, error) {
 			return nil, fmt.Errorf("read setting %s: %w", p, err)
 		}
 	}
-	var options []string
-	err := each(c.db.write, "PRAGMA compile_options", nil, func(row []driver.Value) error {
-		if s, ok := row[0].(string); ok && (strings.HasPrefix(s, "DEFAULT_") || strings.HasPrefix(s, "THREADSAFE")) {
-			options = append(options, s)
-		}
-		return nil
+	options, err := texts(c.db.write, "PRAGMA compile_options")
+	options = slices.DeleteFunc(options, func(s string) bool {
+		return !strings.HasPrefix(s, "DEFAULT_") && !strings.HasPrefix(s, "THREADSAFE")
 	})
 	out["compile_options"] = strings.Join(options, " ")
 	return out, err
@@ -151,21 +144,14 @@ func (c catalog) Settings(ctx context.Context) (map[string]string, error) {
 
 // Describe implements engine.Keeper. For a rolling table, which is a view, it
 // describes the newest store. By is set only for a declared table.
-func (db *DB) Describe(ctx context.Context, name string) (*engine.Schema, error) {
+func (db *DB) Describe(ctx context.Context, name string) (s *engine.Schema, err error) {
 	conn, err := db.pool.Conn(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("describe table %s: %w", name, classify(err))
 	}
 	defer conn.Close()
-	var s *engine.Schema
 	err = conn.Raw(func(c any) (err error) {
-		d := describer{func(q string, args []driver.Value, fn func([]driver.Value) error) error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			return each(c.(*pooled).connection, q, args, fn)
-		}}
-		s, err = d.describe(name)
+		s, err = describer{c.(*pooled).connection}.describe(name)
 		return err
 	})
 	if err != nil {
@@ -175,9 +161,7 @@ func (db *DB) Describe(ctx context.Context, name string) (*engine.Schema, error)
 }
 
 // A describer reads SQLite's schema.
-type describer struct {
-	query func(q string, args []driver.Value, fn func([]driver.Value) error) error
-}
+type describer struct{ conn *connection }
 
 // text returns a column of a row as text, "" for NULL.
 func text(v driver.Value) string {
@@ -195,7 +179,7 @@ func text(v driver.Value) string {
 func (d describer) describe(name string) (*engine.Schema, error) {
 	s := &engine.Schema{Name: name, Options: map[string]string{}}
 	kind, body := "", ""
-	err := d.query("SELECT type, name, sql FROM sqlite_schema WHERE lower(name) = lower(?) AND type IN ('table', 'view')", []driver.Value{name},
+	err := each(d.conn, "SELECT type, name, sql FROM sqlite_schema WHERE lower(name) = lower(?) AND type IN ('table', 'view')", []driver.Value{name},
 		func(row []driver.Value) error {
 			kind, s.Name, body = text(row[0]), text(row[1]), text(row[2])
 			return nil
@@ -218,29 +202,37 @@ func (d describer) describe(name string) (*engine.Schema, error) {
 			s.Partitioned = true
 		}
 	}
-	for _, part := range []func(s *engine.Schema, of string) error{d.columns, d.indexes, d.foreignKeys, d.triggers, d.options} {
+	for _, part := range []func(s *engine.Schema, of string) error{d.columns, d.indexes, d.options} {
 		if err := part(s, of); err != nil {
 			return nil, err
 		}
 	}
-	return s, nil
+	if s.ForeignKeys, err = texts(d.conn, foreignKeys, of, s.Name); err != nil {
+		return nil, err
+	}
+	s.Triggers, err = texts(d.conn, "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name IN (?, ?) ORDER BY name", of, s.Name)
+	s.Triggers = slices.DeleteFunc(s.Triggers, func(name string) bool { return ownTrigger(s.Name, name) })
+	return s, err
 }
+
+// foreignKeys lists the foreign keys of the table and those that refer to it.
+// SQLite doesn't name them, so each is identified by its table and columns.
+const foreignKeys = `SELECT m.name || '(' || group_concat(f."from", ', ') || ')' FROM sqlite_schema AS m, pragma_foreign_key_list(m.name) AS f
+WHERE m.type = 'table' AND (m.name = ?1 OR lower(f."table") IN (lower(?1), lower(?2))) GROUP BY m.name, f.id ORDER BY m.name, f.id`
 
 // newestStore returns the table of the last period, or "" if there are no periods.
 func (d describer) newestStore(name string) (string, error) {
-	newest := ""
-	err := d.query("SELECT table_name || '_' || name FROM rowmill_periods WHERE table_name = ? ORDER BY lower DESC LIMIT 1", []driver.Value{name},
-		func(row []driver.Value) error { newest = text(row[0]); return nil })
-	if errors.Is(err, engine.ErrNoTable) {
+	newest, err := texts(d.conn, "SELECT table_name || '_' || name FROM rowmill_periods WHERE table_name = ? ORDER BY lower DESC LIMIT 1", name)
+	if errors.Is(err, engine.ErrNoTable) || err == nil && len(newest) == 0 {
 		return "", nil
 	}
-	return newest, err
+	return strings.Join(newest, ""), err
 }
 
 func (d describer) columns(s *engine.Schema, of string) error {
 	var keys []string // in key order
 	intKey := ""
-	err := d.query("SELECT name, type, \"notnull\", dflt_value, pk, hidden FROM pragma_table_xinfo(?)", []driver.Value{of}, func(row []driver.Value) error {
+	err := each(d.conn, "SELECT name, type, \"notnull\", dflt_value, pk, hidden FROM pragma_table_xinfo(?)", []driver.Value{of}, func(row []driver.Value) error {
 		c := engine.SchemaColumn{Name: text(row[0]), Native: text(row[1]), Null: row[2] == int64(0), Type: typeOf(text(row[1])), Default: text(row[3])}
 		switch row[5] {
 		case int64(1): // of a virtual table
@@ -278,7 +270,7 @@ func (d describer) indexes(s *engine.Schema, of string) error {
 		unique, partial bool
 	}
 	var all []index
-	err := d.query("SELECT name, origin, \"unique\", partial FROM pragma_index_list(?) ORDER BY seq DESC", []driver.Value{of}, func(row []driver.Value) error {
+	err := each(d.conn, "SELECT name, origin, \"unique\", partial FROM pragma_index_list(?) ORDER BY seq DESC", []driver.Value{of}, func(row []driver.Value) error {
 		all = append(all, index{text(row[0]), text(row[1]), row[2] == int64(1), row[3] == int64(1)})
 		return nil
 	})
@@ -291,7 +283,7 @@ func (d describer) indexes(s *engine.Schema, of string) error {
 		}
 		var cols []string
 		plain := !ix.partial
-		err := d.query("SELECT name FROM pragma_index_info(?) ORDER BY seqno", []driver.Value{ix.name}, func(row []driver.Value) error {
+		err := each(d.conn, "SELECT name FROM pragma_index_info(?) ORDER BY seqno", []driver.Value{ix.name}, func(row []driver.Value) error {
 			plain = plain && row[0] != nil // NULL means an expression
 			cols = append(cols, text(row[0]))
 			return nil
@@ -315,28 +307,8 @@ func (d describer) indexes(s *engine.Schema, of string) error {
 	return nil
 }
 
-// foreignKeys lists the foreign keys of the table and those that refer to it.
-// SQLite doesn't name them, so each is identified by its table and columns.
-func (d describer) foreignKeys(s *engine.Schema, of string) error {
-	return d.query(`SELECT m.name || '(' || group_concat(f."from", ', ') || ')' FROM sqlite_schema AS m, pragma_foreign_key_list(m.name) AS f
-WHERE m.type = 'table' AND (m.name = ?1 OR lower(f."table") IN (lower(?1), lower(?2))) GROUP BY m.name, f.id ORDER BY m.name, f.id`,
-		[]driver.Value{of, s.Name}, func(row []driver.Value) error {
-			s.ForeignKeys = append(s.ForeignKeys, text(row[0]))
-			return nil
-		})
-}
-
-func (d describer) triggers(s *engine.Schema, of string) error {
-	return d.query("SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name IN (?, ?) ORDER BY name", []driver.Value{of, s.Name}, func(row []driver.Value) error {
-		if name := text(row[0]); !ownTrigger(s.Name, name) {
-			s.Triggers = append(s.Triggers, name)
-		}
-		return nil
-	})
-}
-
 func (d describer) options(s *engine.Schema, of string) error {
-	return d.query("SELECT wr, strict FROM pragma_table_list WHERE schema = 'main' AND name = ?", []driver.Value{of}, func(row []driver.Value) error {
+	return each(d.conn, "SELECT wr, strict FROM pragma_table_list WHERE schema = 'main' AND name = ?", []driver.Value{of}, func(row []driver.Value) error {
 		if row[0] == int64(1) {
 			s.Options["without rowid"] = "yes"
 			for _, name := range s.PrimaryKey {

@@ -33,27 +33,40 @@ func (db *DB) tryAll(ctx context.Context, steps []engine.Step) error {
 		return err
 	}
 	defer db.unlock()
-	if _, err := db.write.Exec(fmt.Sprintf("PRAGMA busy_timeout = %d", tryTimeout), nil); err != nil {
-		return classify(err)
+	if err := db.exec(fmt.Sprintf("PRAGMA busy_timeout = %d", tryTimeout)); err != nil {
+		return err
 	}
-	defer db.write.Exec(db.pragmas[0], nil)
+	defer db.exec(db.pragmas[0])
 	for _, s := range steps {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if _, err := db.write.Exec(beginStatement, nil); err != nil {
-			return fmt.Errorf("%s: %w", beginStatement, classify(err))
-		}
-		err := db.try(s)
-		if err == nil {
-			_, err = db.write.Exec(commitStatement, nil)
-			err = classify(err)
-		}
-		if err != nil {
-			return errors.Join(err, db.rollback())
+		if err := db.transact(func() error { return db.try(s) }); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// transact runs fn in a transaction on the write connection.
+func (db *DB) transact(fn func() error) error {
+	if err := db.exec(beginStatement); err != nil {
+		return fmt.Errorf("%s: %w", beginStatement, err)
+	}
+	err := fn()
+	if err == nil {
+		err = db.exec(commitStatement)
+	}
+	if err != nil {
+		return errors.Join(err, db.rollback())
+	}
+	return nil
+}
+
+// exec executes a statement on the write connection.
+func (db *DB) exec(q string, args ...driver.Value) error {
+	_, err := db.write.Exec(q, args)
+	return classify(err)
 }
 
 // tryLock acquires the turn on the write connection, with the timeout that Try
@@ -91,8 +104,8 @@ func (db *DB) try(s engine.Step) error {
 		if q == beginStatement || q == commitStatement {
 			continue
 		}
-		if _, err := db.write.Exec(q, nil); err != nil {
-			return fmt.Errorf("%s: %w", firstLine(q), classify(err))
+		if err := db.exec(q); err != nil {
+			return fmt.Errorf("%s: %w", firstLine(q), err)
 		}
 	}
 	return nil
@@ -105,22 +118,22 @@ func (db *DB) fresh(s engine.Step) (engine.Step, error) {
 	case engine.CreateTable:
 		return s, db.forgetDropped(s.Table)
 	case engine.CreatePartitions:
-		s.Have, err = db.present(s.Table)
+		s.Have, err = periods(db.write, s.Table)
 		return s, err
 	case engine.DropPartition:
-		s.Have, err = db.present(s.Table)
+		s.Have, err = periods(db.write, s.Table)
 		return s, err
 	case engine.Detach:
-		s.Have, err = db.present(s.Table)
+		s.Have, err = periods(db.write, s.Table)
 		return s, err
 	case engine.Attach:
-		s.Have, err = db.present(s.Table)
+		s.Have, err = periods(db.write, s.Table)
 		return s, err
 	case engine.Replace:
-		s.Have, err = db.present(s.Table)
+		s.Have, err = periods(db.write, s.Table)
 		return s, err
 	case engine.AddColumn:
-		s.Have, err = db.present(s.Table)
+		s.Have, err = periods(db.write, s.Table)
 		return s, err
 	}
 	return s, nil
@@ -133,27 +146,11 @@ func (db *DB) forgetDropped(t *engine.Table) error {
 		return nil
 	}
 	for _, q := range []string{createPeriods, "DELETE FROM rowmill_periods WHERE table_name = " + quoteText(t.Name) + " AND NOT " + hasStore} {
-		if _, err := db.write.Exec(q, nil); err != nil {
-			return fmt.Errorf("remove former periods of %s from the catalog: %w", t.Name, classify(err))
+		if err := db.exec(q); err != nil {
+			return fmt.Errorf("remove former periods of %s from the catalog: %w", t.Name, err)
 		}
 	}
 	return nil
-}
-
-// present returns a table's periods in order, read in the open transaction of the
-// write connection.
-func (db *DB) present(t *engine.Table) ([]rolling.Partition, error) {
-	var out []rolling.Partition
-	err := each(db.write, "SELECT name, lower, upper FROM rowmill_periods WHERE table_name = ? ORDER BY lower", []driver.Value{t.Name},
-		func(row []driver.Value) error {
-			p, err := periodOf(row)
-			out = append(out, p)
-			return err
-		})
-	if err != nil {
-		return nil, fmt.Errorf("periods of %s: %w", t.Name, err)
-	}
-	return out, nil
 }
 
 // done reports whether a step has already been executed.
@@ -181,43 +178,26 @@ func (db *DB) done(s engine.Step) (bool, error) {
 			return false, err
 		}
 		return db.tables(s.Out...)
-	case engine.AddColumn:
-		return db.haveColumn(s)
+	case engine.AddColumn: // each period has the columns of the table
+		return has(db.write, "SELECT 1 FROM pragma_table_xinfo(?) WHERE lower(name) = lower(?)", s.Table.Name, s.Name)
 	}
 	return false, nil
 }
 
 // have reports whether the table has a period with this name and these bounds.
 func (db *DB) have(t *engine.Table, p rolling.Partition) (bool, error) {
-	found := false
-	err := each(db.write, "SELECT 1 FROM rowmill_periods WHERE table_name = ? AND name = ? AND lower = ? AND upper = ?",
-		[]driver.Value{t.Name, p.Name, p.From, p.To}, func([]driver.Value) error { found = true; return nil })
-	if err != nil {
-		return false, fmt.Errorf("periods of %s: %w", t.Name, err)
-	}
-	return found, nil
+	parts, err := periods(db.write, t)
+	return slices.Contains(parts, p), err
 }
 
 // tables reports whether all these tables exist.
 func (db *DB) tables(names ...string) (bool, error) {
 	for _, name := range names {
-		found := false
-		err := each(db.write, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", []driver.Value{name},
-			func([]driver.Value) error { found = true; return nil })
-		if err != nil || !found {
+		if found, err := has(db.write, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", name); !found {
 			return false, err
 		}
 	}
 	return true, nil
-}
-
-// haveColumn reports whether the table, and therefore each of its periods, has
-// the column of an AddColumn.
-func (db *DB) haveColumn(s engine.AddColumn) (bool, error) {
-	found := false
-	err := each(db.write, "SELECT 1 FROM pragma_table_xinfo(?) WHERE lower(name) = lower(?)", []driver.Value{s.Table.Name, s.Name},
-		func([]driver.Value) error { found = true; return nil })
-	return found, err
 }
 
 // Blockers implements engine.Keeper. SQLite doesn't report which process has the
@@ -272,8 +252,8 @@ func (db *DB) dropTables(names []string) error {
 			statements = []string{"PRAGMA legacy_alter_table = ON", dialect{}.rename(name, doomed), "PRAGMA legacy_alter_table = OFF"}
 		}
 		for _, q := range statements {
-			if _, err := db.write.Exec(q, nil); err != nil {
-				return fmt.Errorf("drop table %s: %w", name, classify(err))
+			if err := db.exec(q); err != nil {
+				return fmt.Errorf("drop table %s: %w", name, err)
 			}
 		}
 	}
@@ -284,9 +264,9 @@ func (db *DB) dropTables(names []string) error {
 // Other writers can write in the pauses between them.
 func (db *DB) clearDoomed(ctx context.Context) error {
 	var names []string
-	err := db.part(ctx, func() error {
-		return each(db.write, "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, ?) = ?", []driver.Value{int64(len(doomedPrefix)), doomedPrefix},
-			func(row []driver.Value) error { names = append(names, text(row[0])); return nil })
+	err := db.part(ctx, func() (err error) {
+		names, err = texts(db.write, "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, ?) = ?", int64(len(doomedPrefix)), doomedPrefix)
+		return err
 	})
 	for _, name := range names {
 		if err == nil {
@@ -301,24 +281,24 @@ func (db *DB) clearDoomed(ctx context.Context) error {
 
 func (db *DB) clear(ctx context.Context, name string) error {
 	quote := dialect{}.Quote
-	var indexes []string
-	var key []string
+	var indexes, key []string
 	err := db.part(ctx, func() error {
-		err := each(db.write, "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL", []driver.Value{name},
-			func(row []driver.Value) error { indexes = append(indexes, text(row[0])); return nil })
+		triggers, err := texts(db.write, "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?", name)
+		for _, trigger := range triggers { // which would run for each row
+			err = errors.Join(err, db.exec("DROP TRIGGER IF EXISTS "+quote(trigger)))
+		}
 		if err != nil {
 			return err
 		}
-		// Otherwise triggers would run for each row.
-		err = each(db.write, "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?", []driver.Value{name}, func(row []driver.Value) error {
-			_, err := db.write.Exec("DROP TRIGGER IF EXISTS "+quote(text(row[0])), nil)
-			return err
-		})
-		if err != nil {
+		if indexes, err = texts(db.write, "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL", name); err != nil {
 			return err
 		}
-		return each(db.write, "SELECT x.name FROM pragma_table_xinfo(?1) AS x, pragma_table_list AS l WHERE l.schema = 'main' AND l.name = ?1 AND l.wr AND x.pk > 0 ORDER BY x.pk",
-			[]driver.Value{name}, func(row []driver.Value) error { key = append(key, quote(text(row[0]))); return nil })
+		key, err = texts(db.write, "SELECT x.name FROM pragma_table_xinfo(?1) AS x, pragma_table_list AS l "+
+			"WHERE l.schema = 'main' AND l.name = ?1 AND l.wr AND x.pk > 0 ORDER BY x.pk", name)
+		for i, column := range key {
+			key[i] = quote(column)
+		}
+		return err
 	})
 	if err != nil {
 		return err
@@ -334,17 +314,13 @@ func (db *DB) clear(ctx context.Context, name string) error {
 	for rows := smallTable; ; {
 		var last []driver.Value
 		began := time.Now()
-		err := db.part(ctx, func() error {
+		err := db.part(ctx, func() (err error) {
 			began = time.Now()
-			var err error
 			last, err = db.clearPart(name, key, rows)
 			return err
 		})
-		if err != nil {
+		if err != nil || last == nil {
 			return err
-		}
-		if last == nil {
-			return nil
 		}
 		if took := time.Since(began); took > doomedPart {
 			rows = max(rows/2, 500)
@@ -357,28 +333,21 @@ func (db *DB) clear(ctx context.Context, name string) error {
 // clearPart deletes rows from the start of the key and returns the first
 // remaining key, or nil if the table is dropped.
 func (db *DB) clearPart(name string, key []string, rows int) (last []driver.Value, err error) {
-	list := strings.Join(key, ", ")
+	table, list := dialect{}.Quote(name), strings.Join(key, ", ")
 	// Without the unary plus, the driver converts columns declared as times.
-	q := fmt.Sprintf("SELECT +%s FROM %s ORDER BY %s LIMIT 1 OFFSET %d", strings.Join(key, ", +"), dialect{}.Quote(name), list, rows)
+	q := fmt.Sprintf("SELECT +%s FROM %s ORDER BY %s LIMIT 1 OFFSET %d", strings.Join(key, ", +"), table, list, rows)
 	err = each(db.write, q, nil, func(row []driver.Value) error {
-		last = append([]driver.Value{}, row...)
+		last = slices.Clone(row)
 		return nil
 	})
 	if errors.Is(err, engine.ErrNoTable) {
 		return nil, nil // another process has dropped it
 	}
 	if err != nil || last == nil {
-		return nil, errors.Join(err, db.exec("DROP TABLE IF EXISTS "+dialect{}.Quote(name)))
+		return nil, errors.Join(err, db.exec("DROP TABLE IF EXISTS "+table))
 	}
 	marks := strings.TrimSuffix(strings.Repeat("?, ", len(key)), ", ")
-	_, err = db.write.Exec(fmt.Sprintf("DELETE FROM %s WHERE (%s) < (%s)", dialect{}.Quote(name), list, marks), last)
-	return last, classify(err)
-}
-
-// exec executes a statement on the write connection.
-func (db *DB) exec(q string) error {
-	_, err := db.write.Exec(q, nil)
-	return classify(err)
+	return last, db.exec(fmt.Sprintf("DELETE FROM %s WHERE (%s) < (%s)", table, list, marks), last...)
 }
 
 // part runs fn in a transaction on the write connection. It first waits, so that
@@ -391,16 +360,13 @@ func (db *DB) part(ctx context.Context, fn func() error) error {
 		return err
 	}
 	defer db.unlock()
-	if err := db.exec(beginStatement); err != nil {
-		return err
+	var began time.Time
+	err := db.transact(func() error {
+		began = time.Now()
+		return fn()
+	})
+	if !began.IsZero() {
+		db.pace.held(began)
 	}
-	defer db.pace.held(time.Now())
-	err := fn()
-	if err == nil {
-		err = db.exec(commitStatement)
-	}
-	if err != nil {
-		return errors.Join(err, db.rollback())
-	}
-	return nil
+	return err
 }

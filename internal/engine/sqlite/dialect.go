@@ -90,10 +90,7 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		}
 		return []string{fmt.Sprintf("SELECT %s FROM %s", d.readable(s.Table), d.Quote(from))}, nil
 	case engine.Inspect:
-		return []string{
-			fmt.Sprintf("SELECT 1 FROM sqlite_schema WHERE name = %s AND type IN ('table', 'view')", quoteText(s.Table.Name)),
-			fmt.Sprintf("SELECT name, lower, upper FROM rowmill_periods WHERE table_name = %s ORDER BY lower", quoteText(s.Table.Name)),
-		}, nil
+		return []string{d.exists(s.Table), d.periods(s.Table)}, nil
 	case engine.Find:
 		q, err := d.find(s)
 		if err != nil {
@@ -119,6 +116,14 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		return nil, nil // counters come from SQLite's functions, without SQL
 	}
 	return d.keep(s)
+}
+
+func (dialect) exists(t *engine.Table) string {
+	return fmt.Sprintf("SELECT 1 FROM sqlite_schema WHERE name = %s AND type IN ('table', 'view')", quoteText(t.Name))
+}
+
+func (dialect) periods(t *engine.Table) string {
+	return fmt.Sprintf("SELECT name, lower, upper FROM rowmill_periods WHERE table_name = %s ORDER BY lower", quoteText(t.Name))
 }
 
 // maxPeriods is SQLite's limit on the terms of a compound SELECT, such as the

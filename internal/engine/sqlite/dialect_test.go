@@ -9,7 +9,6 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/engine/enginetest"
-	"github.com/rowmill/rowmill/rolling"
 )
 
 // orders returns a table that rolls by a time, with names that need quoting and a
@@ -21,11 +20,6 @@ func orders(t testing.TB, every string) *engine.Table {
 		return enginetest.Roll(t, table, every, "at")
 	}
 	return table
-}
-
-func periods(t testing.TB, g rolling.Grid, pos int64) []rolling.Partition {
-	t.Helper()
-	return enginetest.Periods(t, g, pos)
 }
 
 func batch() *engine.Batch {
@@ -40,7 +34,7 @@ func batch() *engine.Batch {
 func TestRender(t *testing.T) {
 	d := dialect{pragmas: []string{"PRAGMA x = 1"}}
 	plain, roll := orders(t, ""), orders(t, "2h")
-	parts := periods(t, roll.Grid, 1795197600e6)
+	parts := enginetest.Periods(t, roll.Grid, 1795197600e6)
 	steps := []engine.Step{
 		engine.Connect{}, engine.CreateTable{Table: plain}, engine.Inspect{Table: plain}, engine.Select{Table: plain}, engine.Measure{Table: plain},
 		engine.Sample{Tables: []*engine.Table{plain}}, engine.DropTable{Table: plain},
@@ -83,7 +77,7 @@ func openTest(t testing.TB, options string) *DB {
 func TestApplyRunsWhatRenderShows(t *testing.T) {
 	t.Parallel()
 	db, table := openTest(t, ""), orders(t, "2h")
-	parts := periods(t, table.Grid, 1795197600e6)
+	parts := enginetest.Periods(t, table.Grid, 1795197600e6)
 	step := engine.CreateTable{Table: table, Partitions: parts}
 	must(t, db.Apply(t.Context(), step))
 	statements, err := db.Dialect().Render(step)

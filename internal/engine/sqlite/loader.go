@@ -204,7 +204,7 @@ func (l *loader) destination(t *engine.Table) (*destination, error) {
 			return nil, fmt.Errorf("the rows have no column %s, by which the table rolls", t.By)
 		}
 		var err error
-		if d.parts, err = l.db.present(t); err != nil {
+		if d.parts, err = periods(l.db.write, t); err != nil {
 			return nil, err
 		}
 		if len(d.parts) == 0 {
@@ -357,12 +357,7 @@ func (l *loader) has(r engine.Rows) (bool, error) {
 		}
 	}
 	q := "SELECT 1 FROM " + dialect{}.Quote(r.Table.Name) + " WHERE " + strings.Join(names, " AND ") + " LIMIT 1"
-	found := false
-	err := each(l.db.write, q, args, func([]driver.Value) error {
-		found = true
-		return nil
-	})
-	return found, err
+	return has(l.db.write, q, args...)
 }
 
 // back rolls back to the savepoint, or, without one, rolls back the transaction

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
 )
 
 func filledQuerier(t *testing.T, db *DB, rows int) *querier {
@@ -109,7 +110,7 @@ func TestPlansOfFinds(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
 	roll := orders(t, "2h")
-	must(t, db.Apply(t.Context(), engine.CreateTable{Table: purchases()}, engine.CreateTable{Table: roll, Partitions: periods(t, roll.Grid, 1795197600e6)}))
+	must(t, db.Apply(t.Context(), engine.CreateTable{Table: purchases()}, engine.CreateTable{Table: roll, Partitions: enginetest.Periods(t, roll.Grid, 1795197600e6)}))
 	values := []driver.Value{int64(1), int64(2)}
 	for _, find := range []engine.Find{
 		{Table: purchases(), Columns: []string{"price", "customerid"}, Index: "marketsegment", On: []string{"price", "customerid"}, How: engine.Keyset, Order: []string{"price", "customerid"}, Limit: 10},

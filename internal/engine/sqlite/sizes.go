@@ -283,12 +283,12 @@ var _ engine.Sizer = (*DB)(nil)
 
 // Named implements engine.Sizer.
 func (db *DB) Named(ctx context.Context, prefix string) ([]string, error) {
-	var out []string
-	err := catalog{db}.query(ctx, "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, length(?)) = ? ORDER BY name", []driver.Value{prefix, prefix},
-		func(row []driver.Value) error {
-			out = append(out, text(row[0]))
-			return nil
-		})
+	conn, err := db.reader(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list tables: %w", err)
+	}
+	defer conn.Close()
+	out, err := texts(conn, "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, length(?1)) = ?1 ORDER BY name", prefix)
 	if err != nil {
 		return nil, fmt.Errorf("list tables: %w", err)
 	}
