@@ -55,12 +55,13 @@ type Predicate struct {
 const LateReason = "outside of every period, when the table was adopted"
 
 // Mirroring is an engine's implementation of a Mirror. Its methods that return SQL
-// text return what the others execute.
+// text return what the others execute. An engine embeds the Mirror, whose methods of
+// the same names are the usual ones.
 type Mirroring interface {
 	// Obstacles are the queries for properties of the source that prevent its
 	// replacement.
 	Obstacles() []Obstacle
-	// Notes are remarks for the user about what must not happen meanwhile.
+	// Notes tell the user what must not happen meanwhile.
 	Notes() []string
 	// NoPosition is a condition on rows of the source whose By value is within the
 	// bounds of the axis as the server compares it, and yet no position; "" if there
@@ -106,6 +107,34 @@ type Mirroring interface {
 	CutOverStatements(final []string) (remark string, statements []string, err error)
 	// Recover completes or clears what a cut-over left whose process was killed.
 	Recover(ctx context.Context) error
+}
+
+func (m *Mirror) Obstacles() []Obstacle                    { return nil }
+func (m *Mirror) Notes() []string                          { return nil }
+func (m *Mirror) NoPosition() string                       { return "" }
+func (m *Mirror) Grants(context.Context) ([]string, error) { return nil, nil }
+func (m *Mirror) Recover(context.Context) error            { return nil } // a transaction leaves nothing
+
+// DropTriggers drops what EventTriggers creates.
+func (m *Mirror) DropTriggers(string) (triggers, functions []string) {
+	for _, event := range []string{"insert", "update", "delete"} {
+		triggers = append(triggers, "DROP TRIGGER IF EXISTS "+m.Quote(m.Table.Name+"__rowmill_"+event))
+	}
+	return triggers, nil
+}
+
+// EventTriggers returns the triggers for a server whose triggers are for one event
+// each; begin and end enclose the statement that writes into the log.
+func (m *Mirror) EventTriggers(begin, end string) (out []MirrorTrigger) {
+	for _, t := range []struct {
+		event string
+		rows  []string
+	}{{"delete", []string{"OLD."}}, {"insert", []string{"NEW."}}, {"update", []string{"OLD.", "NEW."}}} {
+		name := m.Table.Name + "__rowmill_" + t.event
+		out = append(out, MirrorTrigger{Name: name, Statements: []string{fmt.Sprintf("CREATE TRIGGER %s AFTER %s ON %s %s %s%s",
+			m.Quote(name), strings.ToUpper(t.event), m.Quote(m.Source.Name), begin, m.LogValues(m.Quote(m.Log), t.rows...), end)}})
+	}
+	return out
 }
 
 // An Obstacle is a property of a table that prevents its replacement, if Query
@@ -255,10 +284,10 @@ func (m *Mirror) LogValues(log string, prefixes ...string) string {
 	return "INSERT INTO " + log + " (" + m.List(m.Logged(), "") + ") VALUES " + strings.Join(rows, ", ")
 }
 
-// RenameStatements returns statements that drop triggers and rename both tables, for
-// engines whose changes of the schema are transactional.
-func (m *Mirror) RenameStatements(dropTriggers []string) ([]string, error) {
-	out := dropTriggers
+// RenameStatements returns statements that drop the triggers and rename both tables,
+// for engines whose changes of the schema are transactional.
+func (m *Mirror) RenameStatements(sql Mirroring) ([]string, error) {
+	out, _ := sql.DropTriggers(m.Source.Name)
 	for _, r := range []struct {
 		side MirrorSide
 		to   string

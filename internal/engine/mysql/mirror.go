@@ -22,7 +22,6 @@ type mirror struct {
 	db *DB
 }
 
-// Obstacles implements engine.Mirroring.
 func (m mirror) Obstacles() []engine.Obstacle {
 	return []engine.Obstacle{
 		{Query: "SELECT @@binlog_format FROM DUAL WHERE @@log_bin = 1 AND @@binlog_format = 'STATEMENT'",
@@ -33,15 +32,10 @@ func (m mirror) Obstacles() []engine.Obstacle {
 	}
 }
 
-// Notes implements engine.Mirroring.
 func (mirror) Notes() []string {
 	return []string{"TRUNCATE fires no triggers: don't truncate the table during the adoption"}
 }
 
-// NoPosition implements engine.Mirroring.
-func (mirror) NoPosition() string { return "" }
-
-// Tables implements engine.Mirroring.
 func (m mirror) Tables() []string {
 	// Without NULL, a TIMESTAMP would be NOT NULL.
 	typeOf := func(c engine.SchemaColumn) string { return m.db.dialect.SumColumn(c) + " NULL" }
@@ -54,24 +48,8 @@ func (m mirror) Tables() []string {
 	return out
 }
 
-// Grants implements engine.Mirroring: privileges belong to a table's name.
-func (mirror) Grants(context.Context) ([]string, error) { return nil, nil }
-
-func (m mirror) triggerNames() []string {
-	n := m.Table.Name + "__rowmill_"
-	return []string{n + "delete", n + "insert", n + "update"}
-}
-
-// Triggers implements engine.Mirroring.
 func (m mirror) Triggers(context.Context) ([]engine.MirrorTrigger, error) {
-	var out []engine.MirrorTrigger
-	rows := [][]string{{"OLD."}, {"NEW."}, {"OLD.", "NEW."}}
-	for i, name := range m.triggerNames() {
-		event := []string{"DELETE", "INSERT", "UPDATE"}[i]
-		out = append(out, engine.MirrorTrigger{Name: name, Statements: []string{
-			"CREATE TRIGGER " + m.Quote(name) + " AFTER " + event + " ON " + m.Quote(m.Source.Name) + " FOR EACH ROW " + m.LogValues(m.Quote(m.Log), rows[i]...)}})
-	}
-	return out, nil
+	return m.EventTriggers("FOR EACH ROW", ""), nil
 }
 
 // triggerAhead is how far in the future, in seconds, the creation time of a trigger
@@ -100,20 +78,10 @@ func (m mirror) CreateTrigger(ctx context.Context, t engine.MirrorTrigger) error
 	return nil
 }
 
-// DropTriggers implements engine.Mirroring.
-func (m mirror) DropTriggers(string) (triggers, functions []string) {
-	for _, n := range []string{"insert", "update", "delete"} {
-		triggers = append(triggers, "DROP TRIGGER IF EXISTS "+m.Quote(m.Table.Name+"__rowmill_"+n))
-	}
-	return triggers, nil
-}
-
-// Snapshot implements engine.Mirroring.
 func (m mirror) Snapshot(ctx context.Context) (*sql.Tx, error) {
 	return m.db.SQL().BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 }
 
-// ReplayStatements implements engine.Mirroring.
 func (m mirror) ReplayStatements() []string { return m.replay("?") }
 
 // replay returns the statements of a batch, for the entries with these ids. They name
@@ -145,7 +113,6 @@ func (m mirror) replay(ids string) []string {
 	return append(out, fmt.Sprintf("DELETE FROM %s WHERE %s", log, where))
 }
 
-// Replay implements engine.Mirroring.
 func (m mirror) Replay(ctx context.Context, x engine.Exec, limit int, later engine.Predicate) (int, error) {
 	log, comes := m.Quote(m.Log), "0"
 	if later.Text != "" {
@@ -199,7 +166,6 @@ func (m mirror) names() (sentry, lock, rename, unsentry string) {
 
 func (m mirror) renameStart() string { return "RENAME TABLE " + m.Quote(m.Source.Name) + " TO " }
 
-// CutOverStatements implements engine.Mirroring.
 func (m mirror) CutOverStatements(final []string) (remark string, statements []string, err error) {
 	sentry, lock, rename, unsentry := m.names()
 	return "; a second connection waits in RENAME until the first releases its locks",
@@ -377,7 +343,6 @@ func (m mirror) dropSentry(ctx context.Context, name string) error {
 	return engine.ExecEach(ctx, conn, []string{"LOCK TABLES " + name + " WRITE", "DELETE FROM " + name + " WHERE " + m.Quote(sentryColumn) + " = 0", "DROP TABLE " + name})
 }
 
-// KeyText implements engine.Words.
 func (d dialect) KeyText(c engine.SchemaColumn) string {
 	if c.Kind == value.Bytes {
 		return "HEX(" + d.Quote(c.Name) + ")"

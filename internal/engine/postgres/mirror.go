@@ -38,9 +38,6 @@ func (m mirror) Obstacles() []engine.Obstacle {
 	}
 }
 
-// Notes implements engine.Mirroring.
-func (mirror) Notes() []string { return nil }
-
 // NoPosition implements engine.Mirroring: infinity, and years beyond.
 func (m mirror) NoPosition() string {
 	if m.Table.Epoch != 0 {
@@ -57,27 +54,15 @@ func (m mirror) Tables() []string {
 	return append(out, m.LateTables(typeOf)...)
 }
 
-// texts runs a query that returns one column.
-func (m mirror) texts(ctx context.Context, query string, args ...any) (out []string, err error) {
-	err = engine.Each(ctx, m.db, m.db.SQL(), func(r *sql.Rows) error {
-		var s string
-		err := r.Scan(&s)
-		out = append(out, s)
-		return err
-	}, query, args...)
-	return out, err
-}
-
-// Grants implements engine.Mirroring.
 func (m mirror) Grants(ctx context.Context) ([]string, error) {
 	to, from := m.Quote(m.Target.Name), m.Quote(m.Source.Name)
-	out, err := m.texts(ctx, "SELECT format('GRANT %s ON TABLE %s TO %s%s', a.privilege_type, ?::text, "+
+	out, err := engine.List[string](ctx, m.db, m.db.SQL(), "SELECT format('GRANT %s ON TABLE %s TO %s%s', a.privilege_type, ?::text, "+
 		"CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END) "+
 		"FROM pg_class AS c, aclexplode(c.relacl) AS a WHERE c.oid = to_regclass(?) AND a.grantee <> c.relowner ORDER BY 1", to, from)
 	if err != nil {
 		return nil, fmt.Errorf("read the table's privileges: %w", err)
 	}
-	owner, err := m.texts(ctx, "SELECT format('ALTER TABLE %s OWNER TO %s', ?::text, quote_ident(pg_get_userbyid(relowner))) "+
+	owner, err := engine.List[string](ctx, m.db, m.db.SQL(), "SELECT format('ALTER TABLE %s OWNER TO %s', ?::text, quote_ident(pg_get_userbyid(relowner))) "+
 		"FROM pg_class WHERE oid = to_regclass(?) AND pg_get_userbyid(relowner) <> current_user", to, from)
 	if err != nil {
 		return nil, fmt.Errorf("read the table's owner: %w", err)
@@ -94,7 +79,7 @@ func (m mirror) triggerNames() []string {
 // name the table's schema and run with the rights of their owner, so that clients
 // need no privileges on the log.
 func (m mirror) Triggers(ctx context.Context) ([]engine.MirrorTrigger, error) {
-	schema, err := m.texts(ctx, "SELECT current_schema()::text")
+	schema, err := engine.List[string](ctx, m.db, m.db.SQL(), "SELECT current_schema()::text")
 	if err == nil && len(schema) != 1 {
 		err = errors.New("there is none")
 	}
@@ -119,7 +104,6 @@ func (m mirror) Triggers(ctx context.Context) ([]engine.MirrorTrigger, error) {
 	}, nil
 }
 
-// CreateTrigger implements engine.Mirroring.
 func (m mirror) CreateTrigger(ctx context.Context, t engine.MirrorTrigger) error {
 	if err := engine.ExecEach(ctx, m.db.SQL(), t.Statements); err != nil {
 		return engine.Hinted(classify(err), "the privilege TRIGGER")
@@ -127,7 +111,6 @@ func (m mirror) CreateTrigger(ctx context.Context, t engine.MirrorTrigger) error
 	return nil
 }
 
-// DropTriggers implements engine.Mirroring.
 func (m mirror) DropTriggers(table string) (triggers, functions []string) {
 	for _, n := range m.triggerNames() {
 		triggers = append(triggers, "DROP TRIGGER IF EXISTS "+m.Quote(n)+" ON "+m.Quote(table))
@@ -136,7 +119,6 @@ func (m mirror) DropTriggers(table string) (triggers, functions []string) {
 	return triggers, functions
 }
 
-// Snapshot implements engine.Mirroring.
 func (m mirror) Snapshot(ctx context.Context) (*sql.Tx, error) {
 	tx, err := m.db.SQL().BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if err != nil {
@@ -153,7 +135,6 @@ func (m mirror) Snapshot(ctx context.Context) (*sql.Tx, error) {
 // a query that runs for a millisecond.
 const byIndex = "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL enable_seqscan = off; SET LOCAL jit = off"
 
-// ReplayStatements implements engine.Mirroring.
 func (m mirror) ReplayStatements() []string {
 	take, use := m.replay("n", engine.Predicate{})
 	return slices.Concat([]string{byIndex, take}, use)
@@ -210,7 +191,6 @@ func (m mirror) replay(limit string, later engine.Predicate) (take string, use [
 	return take, use
 }
 
-// Replay implements engine.Mirroring.
 func (m mirror) Replay(ctx context.Context, x engine.Exec, limit int, later engine.Predicate) (int, error) {
 	if _, err := x.ExecContext(ctx, byIndex); err != nil {
 		return 0, err
@@ -254,22 +234,15 @@ func (m mirror) lock() string {
 	return "LOCK TABLE " + m.Quote(m.Source.Name) + ", " + m.Quote(m.Target.Name) + " IN ACCESS EXCLUSIVE MODE"
 }
 
-// names returns the statements that rename the tables.
-func (m mirror) names() ([]string, error) {
-	drop, _ := m.DropTriggers(m.Source.Name)
-	return m.RenameStatements(drop)
-}
-
-// CutOverStatements implements engine.Mirroring.
 func (m mirror) CutOverStatements(final []string) (remark string, statements []string, err error) {
-	names, err := m.names()
+	names, err := m.RenameStatements(m)
 	return "", slices.Concat([]string{"BEGIN", m.lock()}, final, names, []string{"COMMIT"}), err
 }
 
 // CutOver implements engine.Mirroring in one transaction. Sessions waiting for the
 // lock resolve the name again afterwards, also for prepared statements.
 func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
-	names, err := m.names()
+	names, err := m.RenameStatements(m)
 	if err != nil {
 		return err
 	}
@@ -314,10 +287,6 @@ func (m mirror) continueSequences(ctx context.Context, x engine.Exec, target *en
 	return out, nil
 }
 
-// Recover implements engine.Mirroring: a transaction leaves nothing.
-func (mirror) Recover(context.Context) error { return nil }
-
-// KeyText implements engine.Words.
 func (w words) KeyText(c engine.SchemaColumn) string { return w.AsText(c) }
 
 // KeyValue implements engine.Words: the server converts text to the column's type.

@@ -19,12 +19,6 @@ type mirror struct {
 	db *DB
 }
 
-// Obstacles implements engine.Mirroring.
-func (mirror) Obstacles() []engine.Obstacle { return nil }
-
-// Notes implements engine.Mirroring.
-func (mirror) Notes() []string { return nil }
-
 // NoPosition implements engine.Mirroring: each instant has one spelling only.
 func (m mirror) NoPosition() string {
 	if m.Table.Epoch != 0 {
@@ -34,47 +28,22 @@ func (m mirror) NoPosition() string {
 		" OR length(%[1]s) <> 19 AND (length(%[1]s) <> 26 OR substr(%[1]s, 20) = '.000000')", m.Quote(m.Table.By))
 }
 
-// Tables implements engine.Mirroring.
 func (m mirror) Tables() []string {
 	typeOf := words{}.SumColumn
 	out := []string{fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (rowmill_id INTEGER PRIMARY KEY, %s)", m.Quote(m.Log), m.Definitions(m.Logged(), typeOf))}
 	return append(out, m.LateTables(typeOf)...)
 }
 
-// Grants implements engine.Mirroring.
-func (mirror) Grants(context.Context) ([]string, error) { return nil, nil }
-
-// Triggers implements engine.Mirroring.
 func (m mirror) Triggers(context.Context) ([]engine.MirrorTrigger, error) {
-	var out []engine.MirrorTrigger
-	for _, t := range []struct {
-		name, event string
-		rows        []string
-	}{{"delete", "DELETE", []string{"OLD."}}, {"insert", "INSERT", []string{"NEW."}}, {"update", "UPDATE", []string{"OLD.", "NEW."}}} {
-		name := m.Table.Name + "__rowmill_" + t.name
-		out = append(out, engine.MirrorTrigger{Name: name, Statements: []string{
-			"CREATE TRIGGER " + m.Quote(name) + " AFTER " + t.event + " ON " + m.Quote(m.Source.Name) + " BEGIN " + m.LogValues(m.Quote(m.Log), t.rows...) + "; END"}})
-	}
-	return out, nil
+	return m.EventTriggers("BEGIN", "; END"), nil
 }
 
-// CreateTrigger implements engine.Mirroring.
 func (m mirror) CreateTrigger(ctx context.Context, t engine.MirrorTrigger) error {
 	return classify(engine.ExecEach(ctx, m.db.SQL(), t.Statements))
 }
 
-// DropTriggers implements engine.Mirroring.
-func (m mirror) DropTriggers(string) (triggers, functions []string) {
-	for _, n := range []string{"insert", "update", "delete"} {
-		triggers = append(triggers, "DROP TRIGGER IF EXISTS "+m.Quote(m.Table.Name+"__rowmill_"+n))
-	}
-	return triggers, nil
-}
-
-// Snapshot implements engine.Mirroring.
 func (m mirror) Snapshot(ctx context.Context) (*sql.Tx, error) { return m.db.SQL().BeginTx(ctx, nil) }
 
-// ReplayStatements implements engine.Mirroring.
 func (m mirror) ReplayStatements() []string { return m.replay(m.Target.Periods) }
 
 // replay returns the statements of a batch: the entries up to an id, which is the
@@ -131,21 +100,14 @@ const (
 	renameChecked   = "PRAGMA legacy_alter_table = OFF"
 )
 
-// names returns the statements that rename the tables.
-func (m mirror) names() ([]string, error) {
-	drop, _ := m.DropTriggers(m.Source.Name)
-	return m.RenameStatements(drop)
-}
-
-// CutOverStatements implements engine.Mirroring.
 func (m mirror) CutOverStatements(final []string) (remark string, statements []string, err error) {
-	names, err := m.names()
+	names, err := m.RenameStatements(m)
 	return "", slices.Concat([]string{renameUnchecked, beginStatement}, final, names, []string{commitStatement, renameChecked}), err
 }
 
 // CutOver implements engine.Mirroring in one transaction.
 func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
-	names, err := m.names()
+	names, err := m.RenameStatements(m)
 	if err != nil {
 		return err
 	}
@@ -166,10 +128,6 @@ func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 	return c.Finish(ctx, tx, names)
 }
 
-// Recover implements engine.Mirroring: a transaction leaves nothing.
-func (mirror) Recover(context.Context) error { return nil }
-
-// KeyText implements engine.Words.
 func (w words) KeyText(c engine.SchemaColumn) string {
 	if c.Kind == value.Bytes {
 		return "HEX(" + w.Quote(c.Name) + ")"
@@ -177,7 +135,6 @@ func (w words) KeyText(c engine.SchemaColumn) string {
 	return w.AsText(c)
 }
 
-// KeyValue implements engine.Words.
 func (words) KeyValue(c engine.SchemaColumn, text string) (placeholder string, arg any, err error) {
 	if c.Kind == value.Bytes {
 		arg, err = engine.BytesFromKey(c, text)
