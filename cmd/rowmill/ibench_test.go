@@ -1,9 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -33,9 +30,8 @@ func TestIbench(t *testing.T) {
 				target = testdb.Target(t, kind).String()
 			}
 			t.Chdir(t.TempDir())
-			s := rowmill(t.Context(), "bench", "ibench", "--target", target, "--rows", "20k", "--query-time", queryTime,
-				"--interval", "50ms", "--interval-format", "ibench", "--out", "run.jsonl", "--html", "run.html", "--md", "run.md", "--json")
-			mustPass(t, s)
+			s := benched(t, "ibench --rows 20k --interval 50ms --interval-format ibench --out run.jsonl --html run.html --md run.md --json",
+				"--target", target, "--query-time", queryTime)
 			runs, lines := summaries(t, s), figureLines(s.stderr)
 			if len(runs) != len(workload.IbenchSteps()) {
 				t.Fatalf("%d steps", len(runs))
@@ -45,21 +41,12 @@ func TestIbench(t *testing.T) {
 				checkStep(t, name, &runs[i], held)
 				held = runs[i].Step.EndRows
 			}
-			if v := runs[len(runs)-1].Verified; v == nil || !v.Checksum || v.Expected != held || v.Found != held {
-				t.Errorf("verified %+v, want %d rows", v, held)
-			}
-			again := rowmill(t.Context(), "report", "run.jsonl", "--interval-format", "ibench")
-			mustPass(t, again)
-			if got := figureLines(again.stdout); len(got) == 0 || !slices.Equal(got, lines) {
+			proven(t, "the last step", runs[len(runs)-1].Verified, held)
+			if got := figureLines(verb(t, "report run.jsonl --interval-format ibench").stdout); len(got) == 0 || !slices.Equal(got, lines) {
 				t.Errorf("the record's lines differ from those of the run:\n%s\n%s", strings.Join(got, "\n"), strings.Join(lines, "\n"))
 			}
-			text := rowmill(t.Context(), "report", "run.jsonl")
-			mustPass(t, text)
-			for _, want := range []string{"11 of 11 steps", "Operations by response time", "qp1000 query", "create index purchases.pdc", "deletes kept the tables within"} {
-				if !strings.Contains(strings.ToLower(text.stdout), strings.ToLower(want)) {
-					t.Errorf("the report doesn't say %q:\n%s", want, text.stdout)
-				}
-			}
+			contains(t, verb(t, "report run.jsonl").stdout, "11 of 11 steps", "Operations by response time", "qp1000 query", "create index purchases.pdc",
+				"deletes kept the tables within")
 			nothingLeft(t)
 		})
 	}
@@ -103,31 +90,20 @@ func checkStep(t *testing.T, name string, r *result.Summary, start int64) {
 // those that were filled with the same seed.
 func TestIbenchGoesOn(t *testing.T) {
 	t.Chdir(t.TempDir())
-	bench := func(more ...string) session {
-		return rowmill(t.Context(), append([]string{"bench", "ibench", "--target", "sqlite:here.db?durability=none", "--rows", "20k",
-			"--query-time", "100ms", "--interval", "25ms", "--clients", "2", "--json", "--out", "run.jsonl"}, more...)...)
+	steps := func(steps string) session {
+		return verb(t, "bench ibench --target sqlite:here.db?durability=none --rows 20k --query-time 100ms --interval 25ms --clients 2 --json --out run.jsonl --steps "+steps)
 	}
-	if s := bench("--steps", "qp100"); s.code != exitFailed || !strings.Contains(s.stderr, "does not exist") {
-		t.Errorf("without tables: exit %d, %s", s.code, s.stderr)
-	}
-	mustPass(t, bench("--steps", "l.i0"))
-	if s := bench("--steps", "qr100"); s.code != exitFailed || !strings.Contains(s.stderr, "no secondary indexes") {
-		t.Errorf("without indexes: exit %d, %s", s.code, s.stderr)
-	}
-	if s := bench("--steps", "l.i0"); s.code != exitFailed || !strings.Contains(s.stderr, "--drop-existing") {
-		t.Errorf("with tables: exit %d, %s", s.code, s.stderr)
-	}
-	if s := bench("--steps", "l.x", "--seed", "2"); s.code != exitFailed || !strings.Contains(s.stderr, "not what seed 2 gives") {
-		t.Errorf("with another seed: exit %d, %s", s.code, s.stderr)
-	}
-	mustPass(t, bench("--steps", "l.x,l.i1"))
+	wantFailure(t, steps("qp100"), exitFailed, "does not exist")
+	mustPass(t, steps("l.i0"))
+	wantFailure(t, steps("qr100"), exitFailed, "no secondary indexes")
+	wantFailure(t, steps("l.i0"), exitFailed, "--drop-existing")
+	wantFailure(t, steps("l.x --seed 2"), exitFailed, "not what seed 2 gives")
+	mustPass(t, steps("l.x,l.i1"))
 	for range 2 {
-		s := bench("--steps", "l.i2,qr100,qp500")
+		s := steps("l.i2,qr100,qp500")
 		mustPass(t, s)
 		runs := summaries(t, s)
-		if v := runs[2].Verified; len(runs) != 3 || v == nil || !v.Checksum || v.Expected != runs[2].Step.EndRows {
-			t.Errorf("%d steps, verified %+v", len(runs), v)
-		}
+		proven(t, "the last step", runs[2].Verified, runs[2].Step.EndRows)
 	}
 }
 
@@ -135,33 +111,20 @@ func TestIbenchGoesOn(t *testing.T) {
 // measurements are kept.
 func TestIbenchInterrupted(t *testing.T) {
 	t.Chdir(t.TempDir())
-	ctx, interrupt := context.WithCancel(t.Context())
-	defer interrupt()
-	stderr := &watched{find: regexp.MustCompile(`ibench qr100 on.*\n.*\n.*\n`), found: func([]string) { interrupt() }}
-	var stdout bytes.Buffer
-	code := run(ctx, []string{"bench", "ibench", "--target", "sqlite:?durability=none", "--rows", "5k", "--query-time", "1m",
-		"--interval", "50ms", "--out", "run.jsonl"}, strings.NewReader(""), &stdout, stderr)
+	s := interruptedAt(t, `ibench qr100 on.*\n.*\n.*\n`, strings.Fields("bench ibench --target sqlite:?durability=none --rows 5k --query-time 1m --interval 50ms --out run.jsonl")...)
+	wantFailure(t, s, exitInterrupted)
 	recs := records(t, "run.jsonl")
 	last := recs[len(recs)-1]
-	if code != exitInterrupted || len(recs) != 6 || last.Run.Step.Name != "qr100" || last.End == nil || last.End.Stopped != "interrupted" {
-		t.Errorf("exit %d, %d steps, the last ended %+v", code, len(recs), last.End)
+	if len(recs) != 6 || last.Run.Step.Name != "qr100" || last.End == nil || last.End.Stopped != "interrupted" {
+		t.Errorf("%d steps, the last ended %+v", len(recs), last.End)
 	}
-	if !strings.Contains(stdout.String(), "6 of 11 steps") || !strings.Contains(stdout.String(), "interrupted") {
-		t.Errorf("the report says: %s", stdout.String())
-	}
+	contains(t, s.stdout, "6 of 11 steps", "interrupted")
 	// A record whose end is missing, as after kill -9, can be read too.
-	text, err := os.ReadFile("run.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile("cut.jsonl", text[:len(text)-len(text)/20], 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s := rowmill(t.Context(), "report", "cut.jsonl", "--html", "cut.html")
-	mustPass(t, s)
-	if s := rowmill(t.Context(), "report", "cut.jsonl"); !strings.Contains(s.stdout, "cut off") {
-		t.Errorf("the report doesn't say that the record is cut off: %s", s.stdout)
-	}
+	text := readFile(t, "run.jsonl")
+	writeFile(t, "cut.jsonl", string(text[:len(text)-len(text)/20]))
+	cut := verb(t, "report cut.jsonl --md cut.md")
+	mustPass(t, cut)
+	contains(t, cut.stdout, "cut off")
 	nothingLeft(t)
 }
 
@@ -170,9 +133,7 @@ func TestIbenchInterrupted(t *testing.T) {
 func TestKeepRows(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, target := range []string{"sqlite:?durability=none&cache=16MB", mariadb(t)} {
-		s := rowmill(t.Context(), "bench", "insert", "--target", target, "--layout", "plain,rolling", "--rows", "24k", "--keep-rows", "8k",
-			"--batch", "100", "--writers", "2", "--readers", "2", "--read-after", "4k", "--interval", "50ms", "--out", "run.jsonl", "--md", "run.md")
-		mustPass(t, s)
+		s := benched(t, "insert --layout plain,rolling --rows 24k --keep-rows 8k --batch 100 --writers 2 --readers 2 --read-after 4k --interval 50ms --out run.jsonl --md run.md --target "+target)
 		for i, rec := range records(t, "run.jsonl") {
 			v, held, queries := rec.End.Verified, rec.Held(), rec.Summary().Beside["query"]
 			gone := rec.End.DeletedRows + rec.End.DroppedRows
@@ -186,10 +147,6 @@ func TestKeepRows(t *testing.T) {
 				t.Errorf("%s, %s: no queries", target, rec.Run.Layout)
 			}
 		}
-		for _, want := range []string{"Constant size", "drops of periods", "deletes", "8,000 to 8,300", "bloat"} {
-			if !strings.Contains(s.stdout, want) {
-				t.Errorf("%s: the report doesn't say %q:\n%s", target, want, s.stdout)
-			}
-		}
+		contains(t, s.stdout, "Constant size", "drops of periods", "deletes", "8,000 to 8,300", "bloat")
 	}
 }

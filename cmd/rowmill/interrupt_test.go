@@ -12,7 +12,6 @@ import (
 
 	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/testdb"
-	"github.com/rowmill/rowmill/result"
 )
 
 // TestInterruptEarly checks that an interrupt before a run has begun has the exit code
@@ -23,9 +22,7 @@ func TestInterruptEarly(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			s := interruptedAt(t, at, "bench", "insert", "--target", "sandbox:mariadb?memory=32MB", "--layout", "rolling", "--rows", "1M", "--out", "run.jsonl")
-			if s.code != exitInterrupted || !strings.Contains(s.stderr, errInterruptedEarly.Error()) {
-				t.Errorf("exit %d, stderr: %s", s.code, s.stderr)
-			}
+			wantFailure(t, s, exitInterrupted, errInterruptedEarly.Error())
 			if _, err := os.Stat("run.jsonl"); !os.IsNotExist(err) {
 				t.Errorf("an empty record was left behind: %v", err)
 			}
@@ -59,23 +56,14 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// TestNoPlaceForFile checks that failing to create a temporary file is an error.
+// TestNoPlaceForFile checks that failing to create a temporary file is an error, and
+// that otherwise even its directory is removed.
 func TestNoPlaceForFile(t *testing.T) {
 	t.Chdir(t.TempDir())
-	must(t, os.WriteFile(sandbox.DefaultRoot, nil, 0o600))
-	s := rowmill(t.Context(), "bench", "insert", "--rows", "10")
-	if s.code != exitFailed || !strings.Contains(s.stderr, "make a temporary SQLite file") {
-		t.Errorf("exit %d, stderr: %s", s.code, s.stderr)
-	}
-}
-
-// TestNothingLeft checks that even the directory of the temporary file is removed.
-func TestNothingLeft(t *testing.T) {
-	t.Chdir(t.TempDir())
-	mustPass(t, rowmill(t.Context(), "bench", "insert", "--target", "sqlite:?durability=none", "--rows", "10"))
-	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
+	benched(t, "insert --target sqlite:?durability=none --rows 10")
+	noFiles(t)
+	writeFile(t, sandbox.DefaultRoot, "")
+	wantFailure(t, verb(t, "bench insert --rows 10"), exitFailed, "make a temporary SQLite file")
 }
 
 // TestPipeChild is rowmill in a separate process with its handling of signals, for
@@ -89,56 +77,45 @@ func TestPipeChild(t *testing.T) {
 	main()
 }
 
-// TestPipe checks that the run continues if the reader of its progress closes the
-// pipe.
-func TestPipe(t *testing.T) {
+// piped starts rowmill as TestPipeChild, and returns once it has written to standard
+// error.
+func piped(t *testing.T, line string) (*exec.Cmd, io.ReadCloser) {
+	t.Helper()
 	t.Chdir(t.TempDir())
 	c := exec.Command(os.Args[0], "-test.run=^TestPipeChild$")
-	c.Env = append(os.Environ(), "ROWMILL_TEST_PIPE="+strings.Join([]string{"bench", "insert", "--target", "null:",
-		"--max-time", "300ms", "--interval", "30ms", "--out", "run.jsonl"}, "\n"))
+	c.Env = append(os.Environ(), "ROWMILL_TEST_PIPE="+strings.ReplaceAll(line, " ", "\n"))
 	progress, err := c.StderrPipe()
 	must(t, err)
 	must(t, c.Start())
-	if _, err := progress.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = progress.Read(make([]byte, 1))
+	must(t, err)
+	return c, progress
+}
+
+// TestPipe checks that the run continues if the reader of its progress closes the
+// pipe.
+func TestPipe(t *testing.T) {
+	c, progress := piped(t, "bench insert --target null: --max-time 300ms --interval 30ms --out run.jsonl")
 	must(t, progress.Close())
 	if err := c.Wait(); err != nil {
 		t.Errorf("rowmill: %v", err)
 	}
-	recs, err := result.ReadFile("run.jsonl")
-	if err != nil || recs[0].End == nil || recs[0].End.Stopped != "max-time" {
-		t.Errorf("%+v, %v", recs, err)
+	if rec := records(t, "run.jsonl")[0]; rec.End == nil || rec.End.Stopped != "max-time" {
+		t.Errorf("%+v", rec)
 	}
 }
 
 // TestInterruptTwiceAtOnce checks that a signal sent to the process and at once to its
 // group, as timeout does, ends the run cleanly.
 func TestInterruptTwiceAtOnce(t *testing.T) {
-	t.Chdir(t.TempDir())
-	c := exec.Command(os.Args[0], "-test.run=^TestPipeChild$")
-	c.Env = append(os.Environ(), "ROWMILL_TEST_PIPE="+strings.Join([]string{"bench", "insert", "--max-time", "1m", "--batch", "10000",
-		"--interval", "30ms", "--out", "run.jsonl"}, "\n"))
-	progress, err := c.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := progress.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	c, progress := piped(t, "bench insert --max-time 1m --batch 10000 --interval 30ms --out run.jsonl")
 	// Signals of one kind that wait are merged: two kinds, and time to notice the first.
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
-		if err := c.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Process.Signal(s))
 		time.Sleep(2 * time.Millisecond)
 	}
-	if _, err := io.Copy(io.Discard, progress); err != nil {
-		t.Error(err)
-	}
+	_, err := io.Copy(io.Discard, progress)
+	must(t, err)
 	if err := c.Wait(); c.ProcessState.ExitCode() != exitInterrupted {
 		t.Errorf("rowmill: %v", err)
 	}

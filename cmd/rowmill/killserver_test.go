@@ -41,12 +41,11 @@ func TestKillServer(t *testing.T) {
 		done[c.full] = true
 		t.Run(c.target[len("sandbox:"):], func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			args := append(strings.Fields(c.args), "--target", c.target, "--max-time", most, "--kill-server-every", every.String(),
-				"--interval", "250ms", "--out", "run.jsonl", "--json")
+			args := []string{"--target", c.target, "--max-time", most, "--kill-server-every", every.String()}
 			if !strings.Contains(c.args, "--batch") {
 				args = append(args, "--batch", "100")
 			}
-			s := rowmill(t.Context(), append([]string{"bench", "insert"}, args...)...)
+			s := verb(t, "bench insert --interval 250ms --out run.jsonl --json "+c.args, args...)
 			if s.code != exitDone && strings.Contains(s.stderr, sandbox.ErrNotInstalled.Error()) {
 				testdb.Require(t, c.name, errors.New(s.stderr))
 			}
@@ -76,10 +75,7 @@ func TestKillServer(t *testing.T) {
 			if sum.Server.CPUSeconds == nil || *sum.Server.CPUSeconds <= 0 {
 				t.Errorf("server CPU %v", sum.Server.CPUSeconds)
 			}
-			if text := rowmill(t.Context(), "report", "run.jsonl"); !strings.Contains(text.stdout, "the server was killed") {
-				t.Errorf("the report doesn't tell of it:\n%s", text.stdout)
-			}
-			t.Logf("%d kills, verified %+v, dropped %d", rec.End.Kills, *v, rec.End.DroppedRows)
+			contains(t, verb(t, "report run.jsonl").stdout, "the server was killed")
 			nothingLeft(t)
 		})
 	}

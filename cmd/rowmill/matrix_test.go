@@ -35,7 +35,7 @@ func matrixJSON(t *testing.T, s session) report.Matrix {
 }
 
 // TestMatrix runs a small matrix, reports it, resumes it when nothing is left, and
-// compares it with itself.
+// compares it with itself and with a faster one.
 func TestMatrix(t *testing.T) {
 	t.Chdir(t.TempDir())
 	s := rowmill(t.Context(), withArgs(tiny, "--out", "m.jsonl", "--html", "m.html", "--png", "m.png", "--md", "m.md", "--json")...)
@@ -67,41 +67,26 @@ func TestMatrix(t *testing.T) {
 		t.Errorf("%d cells, in order: %v", len(seen), sorted)
 	}
 
-	text := rowmill(t.Context(), "report", "m.jsonl")
-	if !strings.Contains(text.stdout, "What each choice does") {
-		t.Errorf("report: %s%s", text.stdout, text.stderr)
-	}
-	before, _ := os.ReadFile("m.jsonl")
-	again := rowmill(t.Context(), "bench", "matrix", "--resume", "m.jsonl")
-	mustPass(t, again)
-	if after, _ := os.ReadFile("m.jsonl"); !bytes.Equal(before, after) || !strings.Contains(again.stdout, "What each choice does") {
+	contains(t, verb(t, "report m.jsonl").stdout, "What each choice does")
+	before := readFile(t, "m.jsonl")
+	again := benched(t, "matrix --resume m.jsonl")
+	if after := readFile(t, "m.jsonl"); !bytes.Equal(before, after) || !strings.Contains(again.stdout, "What each choice does") {
 		t.Errorf("a complete record was gone on with: %s", again.stderr)
 	}
+	writeFile(t, "old.jsonl", string(before))
 	for _, args := range []string{"compare m.jsonl m.jsonl --threshold 5%", "compare m.jsonl m.jsonl --json", "bench matrix --resume m.jsonl --baseline old.jsonl --threshold 5%"} {
-		if err := os.WriteFile("old.jsonl", before, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		s := rowmill(t.Context(), strings.Fields(args)...)
+		s := verb(t, args)
 		mustPass(t, s)
 		want := "runs at 1.00x the rate of"
 		if strings.HasSuffix(args, "--json") {
 			want = report.MatrixComparisonFormat
 		}
-		if !strings.Contains(s.stdout, want) {
-			t.Errorf("%s: %s", args, s.stdout)
-		}
+		contains(t, s.stdout, want)
 	}
-}
 
-// TestMatrixRegression checks that a faster baseline gives exit code 3.
-func TestMatrixRegression(t *testing.T) {
-	t.Chdir(t.TempDir())
-	mustPass(t, rowmill(t.Context(), withArgs(tiny, "--out", "m.jsonl")...))
-	recs := records(t, "m.jsonl")
+	// A faster baseline is a regression.
 	f, err := os.Create("old.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := result.NewWriter(f)
 	for _, r := range recs {
 		err = errors.Join(err, w.Run(r.Run))
@@ -115,25 +100,18 @@ func TestMatrixRegression(t *testing.T) {
 		}
 		err = errors.Join(err, w.End(*r.End))
 	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, f.Close()))
 	for _, args := range []string{"compare old.jsonl m.jsonl --threshold 10%", "bench matrix --resume m.jsonl --baseline old.jsonl --threshold 10%"} {
-		if s := rowmill(t.Context(), strings.Fields(args)...); s.code != exitRegression || !strings.Contains(s.stderr, "more than 10% slower") {
-			t.Errorf("%s: exit %d, %s", args, s.code, s.stderr)
-		}
+		wantFailure(t, verb(t, args), exitRegression, "more than 10% slower")
 	}
-	if s := rowmill(t.Context(), "compare", "m.jsonl", "old.jsonl", "--threshold", "10%"); s.code != exitDone {
-		t.Errorf("the other way: exit %d, %s", s.code, s.stderr)
-	}
+	mustPass(t, verb(t, "compare m.jsonl old.jsonl --threshold 10%"))
 }
 
 // TestMatrixKilled checks that however often a matrix is killed, --resume completes
 // it, and each cell is complete exactly once.
 func TestMatrixKilled(t *testing.T) {
 	t.Chdir(t.TempDir())
-	killed := killedUntilDone(t, "m.jsonl", 6, withArgs(tiny, "--out", "m.jsonl", "--target", "sqlite:m.db", "--rows", "2k"), "bench", "matrix", "--resume", "m.jsonl")
-	t.Logf("killed %d times", killed)
+	killedUntilDone(t, "m.jsonl", 6, withArgs(tiny, "--out", "m.jsonl", "--target", "sqlite:m.db", "--rows", "2k"), "bench", "matrix", "--resume", "m.jsonl")
 	complete := map[string]int{}
 	for _, r := range records(t, "m.jsonl") {
 		if !r.Broken() {
@@ -168,28 +146,18 @@ func TestMatrixInterrupted(t *testing.T) {
 		"--baseline m.jsonl":             "can't both be m.jsonl",
 		"--baseline m.jsonl --target x:": "contradicts",
 	} {
-		s := rowmill(t.Context(), append([]string{"bench", "matrix", "--resume", "m.jsonl"}, strings.Fields(args)...)...)
-		if s.code != exitUsage || !strings.Contains(s.stderr, says) {
-			t.Errorf("%s: exit %d, %s", args, s.code, s.stderr)
-		}
+		wantFailure(t, verb(t, "bench matrix --resume m.jsonl "+args), exitUsage, says)
 	}
-	plan := rowmill(t.Context(), "bench", "matrix", "--resume", "m.jsonl", "--plan")
+	plan := verb(t, "bench matrix --resume m.jsonl --plan")
 	if !regexp.MustCompile(`32 runs .*, 2[78] of them left: about`).MatchString(plan.stdout) {
 		t.Errorf("plan: %s%s", plan.stdout, plan.stderr)
 	}
 	// Another rowmill is writing it.
 	held, err := experiment.Append("m.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s := rowmill(t.Context(), "bench", "matrix", "--resume", "m.jsonl"); s.code != exitFailed || !strings.Contains(s.stderr, "m.jsonl: another rowmill is writing it") {
-		t.Errorf("exit %d, %s", s.code, s.stderr)
-	}
-	if err := held.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s := rowmill(t.Context(), "bench", "matrix", "--resume", "m.jsonl", "--rows", "300", "--json")
-	mustPass(t, s)
+	must(t, err)
+	wantFailure(t, verb(t, "bench matrix --resume m.jsonl"), exitFailed, "m.jsonl: another rowmill is writing it")
+	must(t, held.Close())
+	s := benched(t, "matrix --resume m.jsonl --rows 300 --json")
 	if m := matrixJSON(t, s); m.Done != 32 {
 		t.Errorf("%d of 32", m.Done)
 	}
@@ -210,11 +178,10 @@ func TestMatrixFails(t *testing.T) {
 	if s.code != exitFailed || !strings.Contains(s.stdout, "1 run failed and is not in the analysis") || !strings.Contains(s.stderr, "--retry-failed") {
 		t.Fatalf("exit %d\n%s%s", s.code, s.stdout, s.stderr)
 	}
-	if s := rowmill(t.Context(), "bench", "matrix", "--resume", "m.jsonl"); s.code != exitFailed || len(records(t, "m.jsonl")) != 2 {
+	if s := verb(t, "bench matrix --resume m.jsonl"); s.code != exitFailed || len(records(t, "m.jsonl")) != 2 {
 		t.Errorf("exit %d: what failed was run again unasked", s.code)
 	}
-	s = rowmill(t.Context(), "bench", "matrix", "--resume", "m.jsonl", "--retry-failed", "--json")
-	mustPass(t, s)
+	s = benched(t, "matrix --resume m.jsonl --retry-failed --json")
 	if m := matrixJSON(t, s); m.Done != 2 {
 		t.Errorf("%d of 2", m.Done)
 	}
@@ -224,16 +191,14 @@ func TestMatrixFails(t *testing.T) {
 // permanent database are dropped afterwards.
 func TestMatrixTables(t *testing.T) {
 	t.Chdir(t.TempDir())
-	mustPass(t, rowmill(t.Context(), "bench", "insert", "--target", "sqlite:x.db", "--rows", "10"))
+	benched(t, "insert --target sqlite:x.db --rows 10")
 	args := withArgs(tiny, "--target", "sqlite:x.db", "--repeat", "1", "--out", "m.jsonl")
-	if s := rowmill(t.Context(), args...); s.code != exitFailed || !strings.Contains(s.stderr, "--drop-existing") {
-		t.Errorf("exit %d, %s", s.code, s.stderr)
-	}
+	wantFailure(t, rowmill(t.Context(), args...), exitFailed, "--drop-existing")
 	if _, err := os.Stat("m.jsonl"); !os.IsNotExist(err) {
 		t.Errorf("an empty record was left behind: %v", err)
 	}
 	mustPass(t, rowmill(t.Context(), withArgs(args, "--drop-existing")...))
-	mustPass(t, rowmill(t.Context(), "bench", "insert", "--target", "sqlite:x.db", "--rows", "10"))
+	benched(t, "insert --target sqlite:x.db --rows 10")
 }
 
 // TestMatrixPlan checks that combinations that the engine doesn't support are omitted
@@ -241,36 +206,20 @@ func TestMatrixTables(t *testing.T) {
 func TestMatrixPlan(t *testing.T) {
 	dir := here(t)
 	t.Chdir(t.TempDir())
-	s := rowmill(t.Context(), strings.Fields("bench matrix --plan --target sandbox:postgres --method prepared,load,pipeline --batch 1,10k --layout plain,rolling --durability full,none --repeat 2 --max-time 5s")...)
-	mustPass(t, s)
+	s := benched(t, "matrix --plan --target sandbox:postgres --method prepared,load,pipeline --batch 1,10k --layout plain,rolling --durability full,none --repeat 2 --max-time 5s")
 	golden(t, dir, "plan-postgres.txt", s.stdout)
-	s = rowmill(t.Context(), strings.Fields("bench matrix --plan --target sqlite: --method load,multi --max-time 0 --writers 1 --html x.html")...)
-	mustPass(t, s)
+	s = benched(t, "matrix --plan --target sqlite: --method load,multi --max-time 0 --writers 1 --html x.html")
 	golden(t, dir, "plan-sqlite.txt", s.stdout)
-	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
+	noFiles(t)
 }
 
 // TestMatrixRecords checks that files that hold no matrix are refused.
 func TestMatrixRecords(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("not.jsonl", []byte(`{"type":"run","format":"rowmill.run/1"}`+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for args, want := range map[string]struct {
-		code int
-		says string
-	}{
-		"--resume not.jsonl":   {exitUsage, "its record has no spec"},
-		"--baseline not.jsonl": {exitUsage, "it holds no matrix"},
-		"--resume none.jsonl":  {exitFailed, "none.jsonl"},
-	} {
-		s := rowmill(t.Context(), append([]string{"bench", "matrix"}, strings.Fields(args)...)...)
-		if s.code != want.code || !strings.Contains(s.stderr, want.says) || !strings.Contains(s.stderr, "Try: ") {
-			t.Errorf("%s: exit %d, %s", args, s.code, s.stderr)
-		}
-	}
+	writeFile(t, "not.jsonl", `{"type":"run","format":"rowmill.run/1"}`+"\n")
+	wantFailure(t, verb(t, "bench matrix --resume not.jsonl"), exitUsage, "its record has no spec", "Try: ")
+	wantFailure(t, verb(t, "bench matrix --baseline not.jsonl"), exitUsage, "it holds no matrix", "Try: ")
+	wantFailure(t, verb(t, "bench matrix --resume none.jsonl"), exitFailed, "none.jsonl", "Try: ")
 }
 
 // TestMatrixServers tests a private server for each run, with the durability of its
@@ -279,9 +228,7 @@ func TestMatrixRecords(t *testing.T) {
 func TestMatrixServers(t *testing.T) {
 	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))
 	t.Chdir(t.TempDir())
-	s := rowmill(t.Context(), strings.Fields("bench matrix --target sandbox:mariadb?memory=8MB&redo=16MB --method load,pipeline --batch 500 --writers 1 "+
-		"--durability full,none --rows 5k --out m.jsonl --json")...)
-	mustPass(t, s)
+	s := benched(t, "matrix --target sandbox:mariadb?memory=8MB&redo=16MB --method load,pipeline --batch 500 --writers 1 --durability full,none --rows 5k --out m.jsonl --json")
 	if m := matrixJSON(t, s); m.Done != 2 || len(m.LeftOut) != 1 || m.LeftOut[0].Level != "pipeline" {
 		t.Errorf("%d done, left out %+v", m.Done, m.LeftOut)
 	}
@@ -295,9 +242,7 @@ func TestMatrixServers(t *testing.T) {
 
 	target := mariadb(t)
 	for range 2 {
-		s = rowmill(t.Context(), "bench", "matrix", "--target", target, "--preset", "ibench", "--method", "multi", "--batch", "100", "--writers", "1,2",
-			"--layout", "plain,rolling", "--period-rows", "1k", "--rows", "4k", "--json")
-		mustPass(t, s)
+		s = benched(t, "matrix --preset ibench --method multi --batch 100 --writers 1,2 --layout plain,rolling --period-rows 1k --rows 4k --json --target "+target)
 		if m := matrixJSON(t, s); m.Done != 4 {
 			t.Errorf("%d of 4 done", m.Done)
 		}

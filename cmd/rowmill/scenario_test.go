@@ -13,31 +13,19 @@ import (
 )
 
 func TestScenarioList(t *testing.T) {
-	s := rowmill(t.Context(), "bench", "scenario", "--list")
-	mustPass(t, s)
-	golden(t, here(t), "scenario-list.txt", s.stdout)
+	golden(t, here(t), "scenario-list.txt", benched(t, "scenario --list").stdout)
 }
 
 // TestScenarioPrint checks that a printed scenario can be run as a file.
 func TestScenarioPrint(t *testing.T) {
 	t.Chdir(t.TempDir())
-	s := rowmill(t.Context(), "bench", "scenario", "daily-2009", "--print")
-	mustPass(t, s)
-	if err := os.WriteFile("mine.toml", []byte(s.stdout), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	again := rowmill(t.Context(), "bench", "scenario", "mine.toml", "--print")
-	mustPass(t, again)
-	if again.stdout != s.stdout {
+	s := benched(t, "scenario daily-2009 --print")
+	writeFile(t, "mine.toml", s.stdout)
+	if again := benched(t, "scenario mine.toml --print"); again.stdout != s.stdout {
 		t.Error("a file prints otherwise than what it was printed from")
 	}
-	if err := os.WriteFile("mine.toml", []byte(strings.Replace(s.stdout, `"daily"`, `"dayly"`, 1)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	s = rowmill(t.Context(), "bench", "scenario", "mine.toml")
-	if s.code != exitUsage || !strings.Contains(s.stderr, "mine.toml:22:1: run plain-1") || !strings.Contains(s.stderr, `unknown preset "dayly"`) {
-		t.Errorf("exit %d, %s", s.code, s.stderr)
-	}
+	writeFile(t, "mine.toml", strings.Replace(s.stdout, `"daily"`, `"dayly"`, 1))
+	wantFailure(t, verb(t, "bench scenario mine.toml"), exitUsage, "mine.toml:22:1: run plain-1", `unknown preset "dayly"`)
 }
 
 // scenarioOf parses the --json output.
@@ -52,7 +40,7 @@ func scenarioOf(t *testing.T, s session) report.Scenario {
 		t.Fatalf("%d scenarios in %s", len(out.Scenarios), s.stdout)
 	}
 	for _, r := range out.Runs {
-		if r.Verified == nil || !r.Verified.Checksum || r.Verified.Expected != r.Verified.Found {
+		if r.Verified == nil || !r.Verified.Sound() {
 			t.Errorf("%s: verified %+v", r.Name, r.Verified)
 		}
 	}
@@ -72,8 +60,7 @@ func TestScenarios(t *testing.T) {
 		{"daily-2009", "sqlite:?durability=none", "0.0125", 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := rowmill(t.Context(), "bench", "scenario", c.name, "--target", c.target, "--scale", c.scale, "--interval", "50ms",
-				"--max-time", "1m", "--out", "run.jsonl", "--html", "run.html", "--md", "run.md", "--png", "run.png", "--json")
+			s := verb(t, "bench scenario --interval 50ms --max-time 1m --out run.jsonl --html run.html --md run.md --png run.png --json", c.name, "--target", c.target, "--scale", c.scale)
 			sc := scenarioOf(t, s)
 			if sc.Name != c.name || len(sc.Missing) > 0 || len(sc.Beside) == 0 || len(sc.Checks) == 0 {
 				t.Errorf("%+v", sc)
@@ -102,19 +89,10 @@ func TestScenarios(t *testing.T) {
 					t.Errorf("%s: a cache of %d bytes is %.3f of %d, want %v", x.Run, r.Run.CacheBytes, share, x.FinalBytes, x.MemoryShare)
 				}
 			}
-			page, err := os.ReadFile("run.html")
-			if err != nil || !strings.Contains(string(page), "Beside the published figures") {
-				t.Errorf("the page doesn't have the published figures, %v", err)
-			}
-			md, err := os.ReadFile("run.md")
-			if err != nil || !strings.Contains(string(md), "published to the first") {
-				t.Errorf("the Markdown doesn't have the published figures, %v", err)
-			}
-			s = rowmill(t.Context(), "report", "run.jsonl")
-			mustPass(t, s)
-			if !strings.Contains(s.stdout, "Beside the published figures") || !strings.Contains(s.stdout, "checks of its shape agree") {
-				t.Errorf("the report of the record:\n%s", s.stdout)
-			}
+			filesWritten(t)
+			contains(t, string(readFile(t, "run.html")), "Beside the published figures")
+			contains(t, string(readFile(t, "run.md")), "published to the first")
+			contains(t, verb(t, "report run.jsonl").stdout, "Beside the published figures", "checks of its shape agree")
 		})
 	}
 }
@@ -148,9 +126,7 @@ above  = 5_000
 // runs.
 func TestScenarioResume(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("mine.toml", []byte(mine), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, "mine.toml", mine)
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	go func() { // once the second run has begun
@@ -161,19 +137,14 @@ func TestScenarioResume(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}()
-	s := rowmill(ctx, "bench", "scenario", "mine.toml", "--interval", "50ms", "--out", "run.jsonl", "--seed", "7")
-	if s.code != exitInterrupted || !strings.Contains(s.stdout, "slow didn't come to its end") {
-		t.Fatalf("exit %d\n%s\n%s", s.code, s.stdout, s.stderr)
-	}
-	if err := os.Remove("mine.toml"); err != nil { // the record contains it
-		t.Fatal(err)
-	}
+	s := rowmill(ctx, strings.Fields("bench scenario mine.toml --interval 50ms --out run.jsonl --seed 7")...)
+	wantFailure(t, s, exitInterrupted)
+	contains(t, s.stdout, "slow didn't come to its end")
+	must(t, os.Remove("mine.toml")) // the record contains it
 	cutOff(t, "run.jsonl")
 	forgetCommands(t, "run.jsonl")
-	if s := rowmill(t.Context(), "bench", "scenario", "--resume", "run.jsonl", "--scale", "2"); s.code != exitUsage || !strings.Contains(s.stderr, "--scale comes from the record") {
-		t.Errorf("another scale: exit %d, %s", s.code, s.stderr)
-	}
-	sc := scenarioOf(t, rowmill(t.Context(), "bench", "scenario", "--resume", "run.jsonl", "--json"))
+	wantFailure(t, verb(t, "bench scenario --resume run.jsonl --scale 2"), exitUsage, "--scale comes from the record")
+	sc := scenarioOf(t, verb(t, "bench scenario --resume run.jsonl --json"))
 	if len(sc.Missing) > 0 || sc.Checks[0].Verdict != report.Agrees {
 		t.Errorf("%+v", sc)
 	}
@@ -181,13 +152,10 @@ func TestScenarioResume(t *testing.T) {
 	if len(recs) != 3 || recs[2].Run.Seed != 7 || recs[2].Run.Scenario.Run != "slow" || recs[2].Run.IntervalSeconds != 0.05 || recs[2].Run.CacheBytes != recs[1].Run.CacheBytes {
 		t.Fatalf("%d records: %+v", len(recs), recs[len(recs)-1].Run)
 	}
-	s = rowmill(t.Context(), "report", "run.jsonl", "--json")
-	mustPass(t, s)
-	if runs := summaries(t, s); len(runs) != 2 || runs[1].Rows != 20000 {
+	if runs := summaries(t, verb(t, "report run.jsonl --json")); len(runs) != 2 || runs[1].Rows != 20000 {
 		t.Errorf("the run that was interrupted is reported beside the one made for it: %+v", runs)
 	}
-	// Nothing is left to do.
-	mustPass(t, rowmill(t.Context(), "bench", "scenario", "--resume", "run.jsonl"))
+	benched(t, "scenario --resume run.jsonl") // nothing is left to do
 	if n := len(records(t, "run.jsonl")); n != 3 {
 		t.Errorf("%d records after nothing was left to do", n)
 	}
@@ -197,18 +165,8 @@ func TestScenarioResume(t *testing.T) {
 // refused, not changed.
 func TestScenarioMemoryFloor(t *testing.T) {
 	t.Chdir(t.TempDir())
-	text := strings.Replace(mine, "share = 0.5", "share = 0.01", 1)
-	if err := os.WriteFile("mine.toml", []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	s := rowmill(t.Context(), "bench", "scenario", "mine.toml")
-	if s.code != exitUsage || !strings.Contains(s.stderr, "takes at least 64 KiB") || !strings.Contains(s.stderr, "Try: --scale") {
-		t.Errorf("exit %d, %s", s.code, s.stderr)
-	}
+	writeFile(t, "mine.toml", strings.Replace(mine, "share = 0.5", "share = 0.01", 1))
+	wantFailure(t, verb(t, "bench scenario mine.toml"), exitUsage, "takes at least 64 KiB", "Try: --scale")
 	// A target that specifies its memory keeps it.
-	s = rowmill(t.Context(), "bench", "scenario", "mine.toml", "--target", "sqlite:?cache=1MB", "--scale", "0.2")
-	mustPass(t, s)
-	if !strings.Contains(s.stdout, "memory is the target's, 1.0 MiB") && !strings.Contains(s.stdout, "memory is the target's, 1 MiB") {
-		t.Errorf("%s", s.stdout)
-	}
+	contains(t, benched(t, "scenario mine.toml --target sqlite:?cache=1MB --scale 0.2").stdout, "memory is the target's, 1 MiB")
 }

@@ -1,15 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"context"
+	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -18,9 +18,7 @@ import (
 func steadily(t *testing.T, most time.Duration) result.Record {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	s := rowmill(t.Context(), "bench", "steady", "--target", "sqlite:?durability=none", "--for", most.String(), "--interval", "200ms",
-		"--rate", "1000", "--p99", "1s", "--out", "run.jsonl", "--html", "run.html", "--png", "run.png", "--md", "run.md")
-	mustPass(t, s)
+	s := benched(t, "steady --target sqlite:?durability=none --interval 200ms --rate 1000 --p99 1s --out run.jsonl --html run.html --png run.png --md run.md --for "+most.String())
 	rec := records(t, "run.jsonl")[0]
 	if g := rec.Run.Steady; rec.Run.Workload != "steady" || g == nil || g.P99LimitUS != 1e6 || g.Host == "" {
 		t.Errorf("header %+v, %+v", rec.Run, g)
@@ -31,11 +29,7 @@ func steadily(t *testing.T, most time.Duration) result.Record {
 	if rec.End.Summary.Steadiness == nil || rec.End.Summary.Steadiness.Seconds < most.Seconds()-1 {
 		t.Errorf("steadiness %+v", rec.End.Summary.Steadiness)
 	}
-	for _, want := range []string{"1,000 rows/s", "By hour of the day"} {
-		if !strings.Contains(s.stdout, want) {
-			t.Errorf("stdout lacks %q:\n%s", want, s.stdout)
-		}
-	}
+	contains(t, s.stdout, "1,000 rows/s", "By hour of the day")
 	if n := strings.Count(s.stderr, "\n"); n > 6 {
 		t.Errorf("%d lines of progress for a few seconds:\n%s", n, s.stderr)
 	}
@@ -59,49 +53,58 @@ func TestSteady(t *testing.T) {
 	}
 }
 
+// TestSteadyBesideHog checks that the machine's figures show processes that use all
+// processors.
+func TestSteadyBesideHog(t *testing.T) {
+	testdb.SkipUnlessNightly(t, "TestSteady")
+	if runtime.GOOS != "linux" {
+		t.Skip("the figures are those of Linux")
+	}
+	mean := func(rec result.Record, name string) (sum float64) {
+		for _, iv := range rec.Intervals {
+			sum += iv.Counters[name] / float64(len(rec.Intervals))
+		}
+		return sum
+	}
+	before := steadily(t, 2*time.Second)
+	for range 2 * runtime.NumCPU() {
+		hog := exec.Command("sh", "-c", "while :; do :; done")
+		must(t, hog.Start())
+		defer hog.Wait() // killed
+		defer hog.Process.Kill()
+	}
+	beside := steadily(t, 2*time.Second)
+	// On a machine that was already busy, the figures can't rise much.
+	if mean(beside, "pressure_cpu_some") <= mean(before, "pressure_cpu_some") && mean(beside, "os_cpu_idle") > 0.3 {
+		t.Errorf("the hogs are not in the figures: before them %+v, beside them %+v", before.Intervals[1].Counters, beside.Intervals[1].Counters)
+	}
+}
+
 // TestSteadyInterrupted checks that Ctrl-C ends a run with its report, and that the
 // record can be read before that.
 func TestSteadyInterrupted(t *testing.T) {
 	t.Chdir(t.TempDir())
+	var early session
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	path := make(chan string, 1)
-	stderr := &watched{find: regexp.MustCompile(`recording to (\S+);`), found: func(m []string) {
-		select {
-		case path <- m[1]:
-		default: // each further line matches again
+	go func() { // once some intervals are recorded
+		for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+			if names, _ := filepath.Glob("steady-*.jsonl"); len(names) > 0 && lineCount(names[0]) > 3 {
+				early = rowmill(t.Context(), "report", names[0])
+				cancel()
+			}
 		}
-	}}
-	var stdout bytes.Buffer
-	code := make(chan int, 1)
-	go func() {
-		code <- run(ctx, []string{"bench", "steady", "--target", "sqlite:?durability=none", "--interval", "100ms", "--rate", "10k"}, strings.NewReader(""), &stdout, stderr)
 	}()
-	name := <-path
-	var recs []result.Record
-	for len(recs) == 0 || len(recs[0].Intervals) < 3 {
-		if len(code) > 0 {
-			t.Fatalf("ended: %s", stderr.String())
-		}
-		time.Sleep(20 * time.Millisecond)
-		recs, _ = result.ReadFile(name) // it may not contain a run yet
-	}
-	if s := rowmill(t.Context(), "report", name); s.code != exitDone || !strings.Contains(s.stdout, "10,000 rows/s") {
-		t.Errorf("report of a run that goes on: exit %d\n%s%s", s.code, s.stdout, s.stderr)
-	}
-	cancel()
-	if c := <-code; c != exitInterrupted {
-		t.Errorf("exit %d: %s", c, stderr.String())
-	}
-	rec := records(t, name)[0]
+	s := rowmill(ctx, strings.Fields("bench steady --target sqlite:?durability=none --interval 100ms --rate 10k")...)
+	wantFailure(t, s, exitInterrupted, "recording to steady-")
+	mustPass(t, early)
+	contains(t, early.stdout, "10,000 rows/s")
+	contains(t, s.stdout, "interrupted")
+	names, err := filepath.Glob("steady-*.jsonl")
+	must(t, err)
+	rec := records(t, names[0])[0]
 	if rec.End == nil || rec.End.Stopped != "interrupted" || rec.Run.MaxTimeSeconds != 86400 || rec.Run.KeepPeriods != 3 || rec.Run.Layout != "rolling" {
 		t.Errorf("end %+v of %+v", rec.End, rec.Run)
-	}
-	if ok, err := filepath.Match("steady-*.jsonl", name); err != nil || !ok {
-		t.Errorf("the record is %s", name)
-	}
-	if !strings.Contains(stdout.String(), "interrupted") {
-		t.Errorf("no report: %s", stdout.String())
 	}
 	nothingLeft(t)
 }
@@ -110,9 +113,7 @@ func TestSteadyInterrupted(t *testing.T) {
 // dropped rows are accounted for.
 func TestSteadyKeepsSize(t *testing.T) {
 	t.Chdir(t.TempDir())
-	mustPass(t, rowmill(t.Context(), "bench", "steady", "--target", "sqlite:?durability=none", "--for", "3s", "--interval", "500ms",
-		"--rate", "2k", "--period-rows", "500", "--keep-periods", "2", "--no-work", "--out", "run.jsonl"))
-	rec := records(t, "run.jsonl")[0]
+	rec := benchedOnce(t, "steady --target sqlite:?durability=none --for 3s --interval 500ms --rate 2k --period-rows 500 --keep-periods 2 --no-work")
 	if v := rec.End.Verified; v == nil || !v.Checksum || v.Found > 2000 || rec.End.DroppedRows < 1000 {
 		t.Errorf("%+v, %d dropped", v, rec.End.DroppedRows)
 	}
