@@ -7,10 +7,9 @@ import (
 )
 
 // The block bootstrap over time (Künsch 1989): blocks of neighbouring intervals are
-// drawn with replacement. Disturbances of a machine last for some time, so
-// neighbouring intervals are not independent. A run is divided into about 20 blocks;
-// for a run of a day, a block is longer than an hour. A thousand rounds settle the
-// second digit of a 95% interval.
+// drawn with replacement, because disturbances of a machine last for some time. A run
+// is divided into about 20 blocks; for a run of a day, a block is longer than an hour.
+// A thousand rounds settle the second digit of a 95% interval.
 const (
 	blocksInRun     = 20
 	bootstrapRounds = 1000
@@ -18,21 +17,44 @@ const (
 	leastDrawn = 0.9
 )
 
-// resampled returns the 95% interval of a statistic over n intervals. For each
-// round, statistic is called with the starts of the blocks drawn and their length,
-// and returns NaN if it has no value. The result is nil if too many rounds have no
-// value.
-func resampled(n int, statistic func(from []int, length int) float64) *[2]float64 {
+// sums are sums over intervals: of a fourfold table, or of moments.
+type sums [6]float64
+
+func (s sums) plus(o sums, sign float64) sums {
+	for i := range s {
+		s[i] += sign * o[i]
+	}
+	return s
+}
+
+// prefixes holds cumulative sums: element i covers the first i intervals.
+type prefixes []sums
+
+func newPrefixes(n int, of func(i int) sums) prefixes {
+	out := make(prefixes, n+1)
+	for i := range n {
+		out[i+1] = out[i].plus(of(i), 1)
+	}
+	return out
+}
+
+func (p prefixes) total() sums { return p[len(p)-1] }
+
+// in95 returns the 95% interval of a statistic that is NaN where it has no value; nil
+// if that is so in too many rounds.
+func (p prefixes) in95(statistic func(sums) float64) *[2]float64 {
+	n := len(p) - 1
 	length := max(1, n/blocksInRun)
 	// A constant seed, so that the same record always gives the same report.
 	rng := rand.New(rand.NewPCG(1, 95))
-	from := make([]int, (n+length-1)/length)
 	drawn := make([]float64, 0, bootstrapRounds)
 	for range bootstrapRounds {
-		for i := range from {
-			from[i] = rng.IntN(n - length + 1)
+		var sum sums
+		for range (n + length - 1) / length {
+			at := rng.IntN(n - length + 1)
+			sum = sum.plus(p[at+length].plus(p[at], -1), 1)
 		}
-		if v := statistic(from, length); !math.IsNaN(v) {
+		if v := statistic(sum); !math.IsNaN(v) {
 			drawn = append(drawn, v)
 		}
 	}
@@ -45,94 +67,62 @@ func resampled(n int, statistic func(from []int, length int) float64) *[2]float6
 
 // A fourfold table counts intervals: below target or on target, with or without a
 // cause.
-type fourfold struct{ belowWith, belowWithout, onWith, onWithout float64 }
+const (
+	belowWith = iota
+	belowWithout
+	onWith
+	onWithout
+)
 
-func (f fourfold) plus(o fourfold, sign float64) fourfold {
-	return fourfold{f.belowWith + sign*o.belowWith, f.belowWithout + sign*o.belowWithout, f.onWith + sign*o.onWith, f.onWithout + sign*o.onWithout}
+// fourfolds counts the intervals, has telling which have the cause.
+func fourfolds(ivs []judged, has []bool) prefixes {
+	return newPrefixes(len(ivs), func(i int) (s sums) {
+		cell := onWithout
+		if ivs[i].below() {
+			cell = belowWithout
+		}
+		if has[i] {
+			cell--
+		}
+		s[cell] = 1
+		return s
+	})
 }
 
-// shares returns the share of the intervals below target, and of those on target,
-// that had the cause.
-func (f fourfold) shares() (below, on float64) {
-	return safeShare(f.belowWith, f.belowWithout), safeShare(f.onWith, f.onWithout)
-}
-
-func safeShare(with, without float64) float64 {
+func share(with, without float64) float64 {
 	if with+without == 0 {
 		return 0
 	}
 	return with / (with + without)
 }
 
-// explained returns the population attributable fraction in Miettinen's form (1974):
-// p * (1 - 1/RR), where p is the share of the intervals below target that had the
-// cause, and RR is the risk ratio of being below target with the cause to without
-// it. It estimates the share of the time below target that would not have occurred
-// if intervals with the cause were below target as rarely as those without. It is
-// NaN if no interval is below target.
-func (f fourfold) explained() float64 {
-	if f.belowWith+f.belowWithout == 0 {
+// explained returns the population attributable fraction of a fourfold table, in
+// Miettinen's form (1974): p * (1 - 1/RR), where p is the share of the intervals below
+// target that had the cause, and RR is the risk ratio of being below target with the
+// cause to without it. It estimates the share of the time below target that would not
+// have occurred if intervals with the cause were below target as rarely as those
+// without. It is NaN if no interval is below target.
+func explained(f sums) float64 {
+	switch {
+	case f[belowWith]+f[belowWithout] == 0:
 		return math.NaN()
-	}
-	if f.belowWith == 0 {
+	case f[belowWith] == 0:
 		return 0
 	}
-	exposed := f.belowWith / (f.belowWith + f.onWith)
-	others := safeShare(f.belowWithout, f.onWithout)
-	p, _ := f.shares()
-	return p * (1 - others/exposed)
+	exposed, others := share(f[belowWith], f[onWith]), share(f[belowWithout], f[onWithout])
+	return share(f[belowWith], f[belowWithout]) * (1 - others/exposed)
 }
 
-// prefixes holds cumulative fourfold tables: element i covers the first i intervals.
-type prefixes []fourfold
-
-func tables(ivs []judged, has []bool) prefixes {
-	out := make(prefixes, len(ivs)+1)
-	for i := range ivs {
-		f := out[i]
-		switch below := ivs[i].below(); {
-		case below && has[i]:
-			f.belowWith++
-		case below:
-			f.belowWithout++
-		case has[i]:
-			f.onWith++
-		default:
-			f.onWithout++
-		}
-		out[i+1] = f
-	}
-	return out
-}
-
-func (p prefixes) sum(from, to int) fourfold { return p[to].plus(p[from], -1) }
-
-func (p prefixes) explainedIn95() *[2]float64 {
-	return resampled(len(p)-1, func(from []int, length int) float64 {
-		var sum fourfold
-		for _, at := range from {
-			sum = sum.plus(p.sum(at, at+length), 1)
-		}
-		return sum.explained()
-	})
-}
-
-// moments holds sums over pairs of ranks.
-type moments struct{ n, x, y, xx, yy, xy float64 }
-
-func (m moments) plus(o moments, sign float64) moments {
-	return moments{m.n + sign*o.n, m.x + sign*o.x, m.y + sign*o.y, m.xx + sign*o.xx, m.yy + sign*o.yy, m.xy + sign*o.xy}
-}
-
-// correlation returns Pearson's correlation coefficient; NaN if either side is
-// constant.
-func (m moments) correlation() float64 {
-	vx, vy := m.n*m.xx-m.x*m.x, m.n*m.yy-m.y*m.y
+// correlation returns Pearson's correlation coefficient of moments: n, x, y, xx, yy,
+// xy. It is NaN if either side is constant.
+func correlation(m sums) float64 {
+	n, x, y, xx, yy, xy := m[0], m[1], m[2], m[3], m[4], m[5]
+	vx, vy := n*xx-x*x, n*yy-y*y
 	// The remainder of cancelling sums is rounding error, not variance.
-	if tiny := 1e-9 * m.n; vx <= tiny*m.xx || vy <= tiny*m.yy {
+	if tiny := 1e-9 * n; vx <= tiny*xx || vy <= tiny*yy {
 		return math.NaN()
 	}
-	return max(-1, min(1, (m.n*m.xy-m.x*m.y)/math.Sqrt(vx*vy)))
+	return max(-1, min(1, (n*xy-x*y)/math.Sqrt(vx*vy)))
 }
 
 // spearman returns the rank correlation of values with ranks (Spearman 1904; equal
@@ -141,24 +131,16 @@ func (m moments) correlation() float64 {
 func spearman(values, ranksOf []float64, sign float64) (*float64, *[2]float64) {
 	mine := ranks(values)
 	centre := float64(len(values)+1) / 2 // centred, to keep the sums small
-	sums := make([]moments, len(values)+1)
-	for i := range mine {
-		sums[i+1] = sums[i]
-		if math.IsNaN(mine[i]) || math.IsNaN(ranksOf[i]) {
-			continue
-		}
+	moments := newPrefixes(len(values), func(i int) sums {
 		x, y := sign*(mine[i]-centre), ranksOf[i]-centre
-		sums[i+1] = sums[i].plus(moments{1, x, y, x * x, y * y, x * y}, 1)
-	}
-	rho := sums[len(values)].correlation()
+		if math.IsNaN(x) || math.IsNaN(y) {
+			return sums{}
+		}
+		return sums{1, x, y, x * x, y * y, x * y}
+	})
+	rho := correlation(moments.total())
 	if math.IsNaN(rho) {
 		return nil, nil
 	}
-	return &rho, resampled(len(values), func(from []int, length int) float64 {
-		var sum moments
-		for _, at := range from {
-			sum = sum.plus(sums[at+length].plus(sums[at], -1), 1)
-		}
-		return sum.correlation()
-	})
+	return &rho, moments.in95(correlation)
 }

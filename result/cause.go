@@ -14,27 +14,25 @@ import (
 type Cause struct {
 	Name string `json:"name"`
 	What string `json:"what"`
-	// Figure is the name of the record's figure; empty for a cause that isn't based
-	// on one. An interval has the cause if the figure is above Threshold, or below
-	// it if Low is set.
+	// Figure is the name of the record's figure, if the cause is based on one: an
+	// interval has the cause if it is above Threshold, or below it if Low is set.
 	Figure    string  `json:"figure,omitempty"`
 	Unit      string  `json:"unit,omitempty"`
 	Threshold float64 `json:"threshold"`
 	Low       bool    `json:"low,omitempty"`
-	// Direct causes are known to stop inserts, so no association has to be shown. No
-	// time is attributed to a Witness: it only shows that processor time was short,
-	// for whatever reason.
+	// Direct causes need no association: they are known to stop inserts. No time is
+	// attributed to a Witness, which only shows that processor time was short.
 	Direct  bool `json:"direct,omitempty"`
 	Witness bool `json:"witness,omitempty"`
 	// InBelow and InOn are the shares of the intervals below and on target that had
 	// the cause.
 	InBelow float64 `json:"in_below"`
 	InOn    float64 `json:"in_on"`
-	// MedianBelow and MedianOn are the figure's medians over these intervals.
+	// MedianBelow and MedianOn are the figure's medians over these.
 	MedianBelow float64 `json:"median_below"`
 	MedianOn    float64 `json:"median_on"`
-	// Explained is the population attributable fraction of the time below target.
-	// The bounds are null if they cannot be computed.
+	// Explained is the population attributable fraction of the time below target;
+	// bounds that can't be computed are null.
 	Explained     float64     `json:"explained"`
 	ExplainedIn95 *[2]float64 `json:"explained_in_95"`
 	// Rho is Spearman's rank correlation of the figure with the interval's p99.
@@ -44,20 +42,19 @@ type Cause struct {
 	Episodes int `json:"episodes"`
 	// Shown is true if the association exceeds chance and was seen often enough.
 	Shown bool `json:"shown"`
-	// Attributed is the share explained in addition to what the shown causes before
-	// this one explain together.
+	// Attributed is the share explained beyond what the shown causes before explain.
 	Attributed float64 `json:"attributed"`
 }
 
-// A candidate is a cause to look for. Function in returns its value in an interval,
-// or false if unknown.
+// A candidate is a cause to look for.
 type candidate struct {
 	name, what, figure, unit string
 	low, direct, witness     bool
 	// floor is the minimum value that counts as a cause; relative is the same as a
 	// multiple of the median on target.
 	floor, relative float64
-	in              func(ivs []judged, i int) (float64, bool)
+	// in returns the value in an interval, false if it is unknown; nil reads figure.
+	in func(ivs []judged, i int) (float64, bool)
 	// instead names a candidate that makes this one superfluous if it is known.
 	instead string
 }
@@ -69,11 +66,10 @@ const (
 	figWork        = "work_seconds"
 )
 
-// candidates are in the order in which time is attributed: first what certainly
-// stops inserts, then what comes from outside the machine, what other processes on
-// it do, what the run and the server do themselves, waiting for the disk, and last
-// the witness. Stolen time lengthens the run queue, so steal precedes pressure; a
-// checkpoint writes, so it precedes waiting for the disk.
+// candidates are in the order in which time is attributed: what certainly stops
+// inserts, what comes from outside the machine, other processes, the run and the
+// server, the disk, and last the witness. Stolen time lengthens the run queue, so steal
+// precedes pressure; a checkpoint writes, so it precedes waiting for the disk.
 var candidates = []candidate{
 	{name: "lost connection", what: "the connection was lost, or operations were tried again", direct: true, in: disturbed},
 	{name: "steal", what: "the host gave CPU time to others", figure: figSteal, unit: "fraction", floor: 0.01},
@@ -82,16 +78,15 @@ var candidates = []candidate{
 	{name: "CPU pressure", what: "other processes of this machine wanted the processors", figure: figCPUPressure, unit: "fraction", floor: 0.05},
 	{name: "memory pressure", what: "tasks waited for memory", figure: "pressure_memory_some", unit: "fraction", floor: 0.01},
 	{name: "partitions", what: "a period was created or dropped", in: func(ivs []judged, i int) (float64, bool) { return float64(len(ivs[i].Events)), true }},
-	{name: "checkpoint", what: "InnoDB's checkpoint age was near its limit", unit: "fraction", floor: 0.75, in: checkpointAge},
-	{name: "checkpoint", what: "PostgreSQL's checkpointer wrote and synced", unit: "fraction", floor: 0.05, in: checkpointWrites},
+	{name: "checkpoint", what: "the checkpoint age was near the limit of the log", unit: "fraction", floor: 0.75, in: checkpointAge},
+	{name: "checkpoint", what: "the checkpointer wrote and synced", unit: "fraction", floor: 0.05, in: checkpointWrites},
 	{name: "I/O pressure", what: "tasks waited for the disk", figure: figIOPressure, unit: "fraction", floor: 0.05},
 	{name: "iowait", what: "processors were idle while a task waited for the disk", figure: "os_cpu_iowait", unit: "fraction", floor: 0.05, instead: "I/O pressure"},
 	{name: "fixed work", what: "a fixed piece of computing took longer, too", figure: figWork, unit: "seconds", relative: 1.2, witness: true},
 }
 
-// disturbed returns 1 for intervals with errors or retries, and for the intervals
-// without rows that follow them: repeated attempts to connect count no further
-// errors.
+// disturbed returns 1 for intervals with errors or retries, and for those without rows
+// that follow: further attempts to connect count no errors.
 func disturbed(ivs []judged, i int) (float64, bool) {
 	for ; i >= 0; i-- {
 		if ivs[i].Errors+ivs[i].Retries > 0 {
@@ -104,15 +99,15 @@ func disturbed(ivs []judged, i int) (float64, bool) {
 	return 0, true
 }
 
-// checkpointAge returns InnoDB's checkpoint age as a fraction of its limit.
+// checkpointAge returns the checkpoint age as a fraction of its limit.
 func checkpointAge(ivs []judged, i int) (float64, bool) {
 	c := ivs[i].Counters
 	limit := c[figCheckpointMax]
 	return c[figCheckpointAge] / limit, limit > 0
 }
 
-// checkpointWrites returns the seconds per second that PostgreSQL's checkpointer
-// spent writing and syncing.
+// checkpointWrites returns the seconds per second that the checkpointer spent writing
+// and syncing.
 func checkpointWrites(ivs []judged, i int) (float64, bool) {
 	c := ivs[i].Counters
 	write, ok := c["checkpoint_write_us"]
@@ -121,13 +116,9 @@ func checkpointWrites(ivs []judged, i int) (float64, bool) {
 
 // Minimum amounts of data for a judgement: quantiles of the intervals on target need
 // twenty of them, and a bootstrap needs blocks to draw. A condition that occurred in
-// only one or two stretches may be a coincidence.
-//
-// A figure counts as high if it is above the upper quartile of the intervals on
-// target. A stricter limit would miss causes on a machine that is under pressure
-// most of the time, where most of the pressure falls into intervals on target too.
-// Chance occurrences don't distort the result: the attributable fraction subtracts
-// them.
+// only one or two stretches may be a coincidence. A figure counts as high above the
+// upper quartile on target: a stricter limit would miss causes on a machine that is
+// under pressure most of the time, and the attributable fraction subtracts chance.
 const (
 	leastOn       = 20
 	leastJudged   = 40
@@ -191,7 +182,7 @@ func (s *Steadiness) explain(ivs []judged) {
 			for k := range ivs {
 				any[k] = any[k] || has[k]
 			}
-			now := max(together, tables(ivs, any).sum(0, len(ivs)).explained())
+			now := max(together, explained(fourfolds(ivs, any).total()))
 			c.Attributed, together = now-together, now
 		}
 		s.Causes = append(s.Causes, c)
@@ -263,22 +254,15 @@ func (c *candidate) judge(ivs []judged, values, lateRanks []float64) (out Cause,
 	for i, v := range values {
 		has[i] = sign*v > threshold
 	}
-	for i := range ivs {
-		if !ivs[i].below() || i > 0 && ivs[i-1].below() {
-			continue
-		}
-		for k := i; k < len(ivs) && ivs[k].below(); k++ {
-			if has[k] {
-				out.Episodes++
-				break
-			}
+	for from, to := range stretches(ivs) {
+		if slices.Contains(has[from:to], true) {
+			out.Episodes++
 		}
 	}
-	t := tables(ivs, has)
-	all := t.sum(0, len(ivs))
-	out.InBelow, out.InOn = all.shares()
-	out.Explained = max(0, all.explained())
-	out.ExplainedIn95 = t.explainedIn95()
+	table := fourfolds(ivs, has)
+	all := table.total()
+	out.InBelow, out.InOn = share(all[belowWith], all[belowWithout]), share(all[onWith], all[onWithout])
+	out.Explained, out.ExplainedIn95 = max(0, explained(all)), table.in95(explained)
 	out.Rho, out.RhoIn95 = spearman(values, lateRanks, sign)
 	out.Shown = out.Episodes >= leastEpisodes && out.ExplainedIn95 != nil && out.ExplainedIn95[0] > 0
 	if c.direct {

@@ -1,10 +1,12 @@
 package result
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// A Cell identifies a run's cell in an insert-method matrix and describes the whole
-// matrix: each run contains the full design, so that any part of a record shows
-// which runs are missing.
+// A Cell is a run's cell in an insert-method matrix, with the full design, so that any
+// part of a record shows which runs are missing.
 type Cell struct {
 	// Factors are all factors, including those with a single level.
 	Factors []Factor `json:"factors"`
@@ -34,26 +36,7 @@ type LeftOut struct {
 
 // Valid reports whether each of the run's levels is one of its factor's.
 func (c *Cell) Valid() bool {
-	if len(c.Levels) != len(c.Factors) {
-		return false
-	}
-	for i := range c.Factors {
-		if c.Index(i) < 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// Index returns the index of the run's level among a factor's levels, -1 if it is
-// none of them.
-func (c *Cell) Index(factor int) int {
-	for i, l := range c.Factors[factor].Levels {
-		if l == c.Levels[factor] {
-			return i
-		}
-	}
-	return -1
+	return slices.EqualFunc(c.Factors, c.Levels, func(f Factor, level string) bool { return slices.Contains(f.Levels, level) })
 }
 
 // Key identifies the cell within its matrix.

@@ -22,9 +22,8 @@ type Writer struct {
 // Failed reports whether a line could not be written.
 func (w *Writer) Failed() bool { return w.failed }
 
-// NewWriter returns a Writer to w. Each line is a single Write to w, and a line that
-// a full disk truncates is removed, so a file contains an incomplete line only after
-// a crash of the machine.
+// NewWriter returns a Writer to w. Each line is a single Write, and one that a full disk
+// truncates is removed: a file has an incomplete line only after a crash of the machine.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
 // Run writes a header. It fills in Type and Format.
@@ -33,16 +32,14 @@ func (w *Writer) Run(r Run) error {
 	return w.line(r)
 }
 
-// Interval writes an interval. It fills in Type. Counters that are NaN or infinite,
-// as after a division by zero seconds, are omitted: JSON can't represent them, and
-// they must not end the run.
+// Interval writes an interval. It fills in Type. Counters that are NaN or infinite are
+// omitted: JSON can't represent them, and they must not end the run.
 func (w *Writer) Interval(iv Interval) error {
 	iv.Type = "interval"
-	for _, v := range iv.Counters {
+	for name, v := range iv.Counters {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			iv.Counters = maps.Clone(iv.Counters)
-			maps.DeleteFunc(iv.Counters, func(_ string, v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
-			break
+			delete(iv.Counters, name)
 		}
 	}
 	return w.line(iv)
@@ -70,8 +67,7 @@ func (w *Writer) line(v any) error {
 	return fmt.Errorf("write record: %w", err)
 }
 
-// takeBack removes the n bytes of a line that were written before the disk was full,
-// so that a later line doesn't continue an incomplete one.
+// takeBack removes the n bytes of a line that were written before the disk was full.
 func (w *Writer) takeBack(n int) {
 	f, ok := w.w.(interface {
 		io.Seeker
@@ -89,8 +85,7 @@ func (w *Writer) takeBack(n int) {
 // withoutEnd is the warning for a record without a last line, left by a kill.
 const withoutEnd = "the run was cut off: its record has no end, the figures cover what was written"
 
-// maxLine is the maximum length of a record's line. 64 MiB is a thousand times the
-// largest seen, and prevents a file of another kind from filling memory.
+// maxLine is the maximum length of a record's line, a thousand times the largest seen.
 const maxLine = 64 << 20
 
 // ReadFile reads the runs of a file.
@@ -104,8 +99,7 @@ func ReadFile(path string) ([]Record, error) {
 }
 
 // Read reads the runs of r; source names it in errors. A last line truncated by a
-// kill becomes a warning of the record. A damaged line elsewhere, or a file that
-// isn't a record, is an error that names the line.
+// kill becomes a warning of the record, a damaged line elsewhere is an error.
 func Read(r io.Reader, source string) ([]Record, error) {
 	var recs []Record
 	in := bufio.NewReaderSize(r, 1<<16)

@@ -7,23 +7,20 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// The range of a histogram: 1 us to a day, with 3 significant figures. Values in
-// that range are not clamped.
+// The range of a histogram: 1 us to a day, with 3 significant figures.
 const (
 	histogramMin     = 1
 	histogramMax     = 24 * 3600 * 1e6
 	histogramFigures = 3
 )
 
-// NewHistogram returns an empty histogram of microseconds, 1 us to 24 h, with
-// 3 significant figures.
+// NewHistogram returns an empty histogram of microseconds.
 func NewHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(histogramMin, histogramMax, histogramFigures)
 }
 
-// A Histogram is the latency distribution of one interval as stored in a record: an
-// HDR histogram in its compressed V2 encoding, base64, together with the usual
-// percentiles for human readers of the file.
+// A Histogram is the latency distribution of one interval as stored in a record: an HDR
+// histogram in its compressed V2 encoding, base64, and the percentiles for human readers.
 type Histogram struct {
 	Latency
 	HDR string `json:"hdr"`

@@ -15,9 +15,8 @@ import (
 
 // A Merger adds latency distributions. The zero value is empty and ready to use.
 //
-// The record of a day contains 86,400 distributions, so Merger adds their encoded
-// counts directly to one array that it reuses: the library's Decode allocates a
-// histogram of 229 KB for each.
+// The record of a day has 86,400 distributions, for each of which the library's Decode
+// allocates 229 KB: Merger adds their encoded counts directly to one array.
 type Merger struct {
 	counts []int64
 	total  int64
@@ -29,10 +28,9 @@ type Merger struct {
 	inflate               io.Reader
 }
 
-// Layout of an encoded histogram, from the HdrHistogram V2 format: a cookie and a
-// length precede the compressed part, which consists of a cookie, a length, an
-// offset, the number of figures, the lowest and the highest value, a ratio and the
-// counts.
+// Layout of an encoded histogram, in the HdrHistogram V2 format: a cookie and a length
+// precede the compressed part, which is a cookie, a length, an offset, the number of
+// figures, the lowest and the highest value, a ratio and the counts.
 const (
 	outerHeader    = 8
 	innerHeader    = hdrhistogram.ENCODING_HEADER_SIZE

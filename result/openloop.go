@@ -13,15 +13,14 @@ import (
 type OpenLoop struct {
 	// Asked and Done are the requested and the achieved rate in rows/s.
 	Asked, Done float64
-	// Backlog is the number of operations due but unfinished at the end, Peak its
-	// maximum during the run.
+	// Backlog counts the operations due but unfinished at the end, Peak is its maximum.
 	Backlog, Peak int64
 	// Late is the number of operations that began late.
 	Late int64
 	// Growing is true if the backlog was still growing at the end.
 	Growing bool
-	// Overloaded is true if the database did not keep up with the rate: the backlog
-	// was growing, or less than keptShare of the rate was achieved.
+	// Overloaded is true if the backlog was growing, or less than keptShare of the rate
+	// was achieved.
 	Overloaded bool
 }
 
@@ -51,9 +50,8 @@ func (r *Record) OpenLoop() *OpenLoop {
 }
 
 // growing reports whether the backlog grew to the end: its minimum over the last
-// quarter of the run exceeds both that of the quarter before and the number of
-// operations in progress. Minima are compared because a backlog that builds up
-// during a checkpoint and is worked off is not growth.
+// quarter of the run exceeds that of the quarter before, and the operations in progress.
+// A backlog that builds up during a checkpoint and is worked off is not growth.
 func growing(ivs []Interval, inHand int64) bool {
 	quarter := max(1, len(ivs)/4)
 	least := func(part []Interval) int64 {

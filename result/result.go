@@ -1,12 +1,10 @@
 // Package result is the run record: the measurements of a benchmark, as JSON lines
 // that are readable at any time, even after the run was killed.
 //
-// The first line of a run is its header (Run): everything needed to repeat it. It is
-// followed by one Interval per line, each flushed when the interval ends, and by the
-// End with the Summary. A file may contain several runs, one after the other. Writer
-// writes runs, Read reads them, including truncated ones, and Record.Summary derives
-// a Summary from the measurements. Records contain their warnings as data; nothing
-// here prints.
+// A run is its header (Run), with everything needed to repeat it, one line for each
+// Interval, flushed when the interval ends, and the End with the Summary. A file may
+// contain several runs. Writer writes runs, Read reads them, including truncated ones,
+// and Record.Summary derives a Summary. Records contain their warnings as data.
 //
 // Times are seconds since the run's start, on one clock for client, operating system
 // and server; latencies are in microseconds; sizes are in bytes.
@@ -33,19 +31,17 @@ type Run struct {
 	// Rowmill is the version that executed the run, Command its arguments.
 	Rowmill string   `json:"rowmill"`
 	Command []string `json:"command"`
-	// Spec says what the experiment is that the run belongs to, in full: rowmill reads
-	// it to continue or to repeat the run. Records of before it was stored lack it.
+	// Spec is the experiment that the run belongs to, from which rowmill continues or
+	// repeats the run. Old records lack it.
 	Spec json.RawMessage `json:"spec,omitempty"`
 
 	Workload string `json:"workload"`
 	Preset   string `json:"preset"`
 	Layout   string `json:"layout"` // "plain" or "rolling"
-	// Speed is set if the run is a cell of `bench mixed` or `bench points`. Rows may
-	// then count queries.
+	// Speed is set in a cell of `bench mixed` or `bench points`; Rows may count queries.
 	Speed *Speed `json:"speed,omitempty"`
 	// Repeat numbers the runs of one configuration that alternated with others, from
-	// 1; 0 if nothing was repeated. Side is "A" or "B" if the runs were made for
-	// comparison with each other.
+	// 1. Side is "A" or "B" in runs made for comparison with each other.
 	Repeat int    `json:"repeat,omitempty"`
 	Side   string `json:"side,omitempty"`
 	// Cell is the run's cell of an insert-method matrix; nil elsewhere.
@@ -63,8 +59,7 @@ type Run struct {
 	// Search is set in the runs of a search for the highest rate.
 	Search          *Search `json:"search,omitempty"`
 	IntervalSeconds float64 `json:"interval_seconds"`
-	// KillServerSeconds is the interval at which the server was killed and restarted
-	// during the run; 0 means never.
+	// KillServerSeconds is the interval at which the server was killed and restarted.
 	KillServerSeconds float64 `json:"kill_server_seconds,omitempty"`
 	// Period is a rolling table's period ("125000 rows"), and PeriodWhy its source.
 	// KeepPeriods is the number of periods kept; 0 means all.
@@ -77,12 +72,11 @@ type Run struct {
 	PeriodRows int64 `json:"period_rows,omitempty"`
 	// Scenario is the experiment that the run belongs to; nil if there is none.
 	Scenario *Scenario `json:"scenario,omitempty"`
-	// KeepRows is the number of rows at which the tables are kept, HeldRows the
-	// resulting bounds of the number of rows. 0 means that all rows are kept.
+	// KeepRows is the number of rows at which the tables are kept, HeldRows its bounds;
+	// 0 keeps all rows.
 	KeepRows int64    `json:"keep_rows,omitempty"`
 	HeldRows [2]int64 `json:"held_rows,omitzero"`
-	// Readers is the number of clients that execute queries beside the inserts, once
-	// the table has ReadAfter rows.
+	// Readers is the number of clients that query once the table has ReadAfter rows.
 	Readers   int   `json:"readers,omitempty"`
 	ReadAfter int64 `json:"read_after,omitempty"`
 	// Step is set if the run is one step of a longer benchmark.
@@ -114,14 +108,12 @@ type Run struct {
 type Node struct {
 	Target string `json:"target"`
 	Engine string `json:"engine"`
-	// PID is the server's process and DataDir its data directory; 0 and "" for a server
-	// on another machine, and 0 for an embedded one.
+	// PID is the server's process and DataDir its data directory, on this machine.
 	PID     int    `json:"pid,omitempty"`
 	DataDir string `json:"data_dir,omitempty"`
 }
 
-// Machine is the machine of the run's client; for an embedded or local server, also
-// that of the server.
+// Machine is the machine of the run's client, and of an embedded or local server.
 type Machine struct {
 	Cores       int    `json:"cores"`
 	CPU         string `json:"cpu,omitempty"`
@@ -129,8 +121,7 @@ type Machine struct {
 	Kernel      string `json:"kernel,omitempty"`
 	OS          string `json:"os,omitempty"`
 	Arch        string `json:"arch,omitempty"`
-	// Disk is the device that holds the server's data, Filesystem its type; empty if
-	// the server is remote.
+	// Disk is the device that holds a local server's data, Filesystem its type.
 	Disk       string `json:"disk,omitempty"`
 	Filesystem string `json:"filesystem,omitempty"`
 }
@@ -138,14 +129,13 @@ type Machine struct {
 // A Counter describes one figure recorded in intervals.
 type Counter struct {
 	Name string `json:"name"`
-	// Node is the server that the figure belongs to, if the target has several; Name
-	// then begins with it: "NODE/page_reads".
+	// Node is the server that the figure belongs to, if the target has several, with
+	// which Name begins: "NODE/page_reads".
 	Node string `json:"node,omitempty"`
 	// Group is the source of the figure: "os", "client" or "server".
 	Group string `json:"group"`
-	// Unit is the unit of the values in intervals: "bytes", "pages/s", "fraction" (0
-	// to 1), "seconds", "" for a plain number. Figures that are cumulative on the
-	// server are recorded as rates, so their unit ends in "/s".
+	// Unit is "bytes", "pages/s", "fraction" (0 to 1), "seconds", "" for a plain number.
+	// Figures that are cumulative on the server are recorded as rates.
 	Unit string `json:"unit"`
 	Help string `json:"help"`
 }
@@ -153,16 +143,14 @@ type Counter struct {
 // Interval contains the measurements since the interval before.
 type Interval struct {
 	Type string `json:"type"` // "interval"
-	// Elapsed is the interval's end, in seconds since the run's start; Seconds is
-	// its length.
+	// Elapsed is the interval's end, in seconds since the run's start.
 	Elapsed float64 `json:"elapsed"`
 	Seconds float64 `json:"seconds"`
-	// Rows is the number of rows acknowledged since the run's start, NewRows the
-	// number in the interval.
+	// Rows counts the rows acknowledged since the run's start, NewRows those since the
+	// interval's.
 	Rows    int64 `json:"rows"`
 	NewRows int64 `json:"new_rows"`
-	// HeldRows is the number of rows in tables of constant size at the interval's
-	// end, including rows in flight.
+	// HeldRows counts the rows in tables of constant size, including those in flight.
 	HeldRows int64 `json:"held_rows,omitempty"`
 	// Marks are moments within the interval, as [rows so far, elapsed seconds], one
 	// for each hundredth of the requested rows reached.
@@ -171,17 +159,16 @@ type Interval struct {
 	// intended start, if a rate was requested.
 	Latency  map[string]Histogram `json:"latency_us"`
 	Response map[string]Histogram `json:"response_us,omitempty"`
-	// Backlog is the number of operations due but unfinished at the interval's end,
-	// Late the number that began late in the interval.
+	// Backlog counts the operations due but unfinished at the interval's end, Late
+	// those that began late in it.
 	Backlog int64 `json:"backlog,omitempty"`
 	Late    int64 `json:"late,omitempty"`
 	Errors  int64 `json:"errors"`
 	Retries int64 `json:"retries"`
-	// Beside contains the loads that ran beside the main one, by operation; their
-	// latencies are in Latency and Response.
+	// Beside contains the loads beside the main one, by operation.
 	Beside map[string]Tally `json:"beside,omitempty"`
-	// BusySeconds is the clients' own time, without waits, spent generating rows;
-	// WaitSeconds is their time waiting for the database.
+	// BusySeconds is the time that clients generated rows, WaitSeconds the time that
+	// they waited for the database.
 	BusySeconds float64 `json:"busy_seconds"`
 	WaitSeconds float64 `json:"wait_seconds"`
 	// Counters contains the figures that could be read, by name.
@@ -208,9 +195,8 @@ func (iv *Interval) Rate() float64 {
 	return float64(iv.NewRows) / iv.Seconds
 }
 
-// briefShare is the share of the nominal interval length below which a last
-// interval, cut short by the run's end, is too short for a rate: a single
-// acknowledgement in it can make the rate a hundred times too high.
+// briefShare is the share of the nominal length below which a last interval is too
+// short for a rate: a single acknowledgement could make it a hundred times too high.
 const briefShare = 0.2
 
 // Operation returns the name of the main load's operation; empty if the interval has
@@ -232,8 +218,8 @@ type Event struct {
 	// Elapsed is the event's end, Seconds its duration.
 	Elapsed float64 `json:"elapsed"`
 	Seconds float64 `json:"seconds"`
-	// What is the kind of event: "create partitions", "drop partition", "kill
-	// server", "server back" (Seconds since the kill). Object names its object.
+	// What is "create partitions", "drop partition", "kill server", "server back"
+	// (Seconds since the kill), or an action of a step.
 	What   string `json:"what"`
 	Object string `json:"object"`
 }
@@ -287,9 +273,8 @@ type Done struct {
 	Retries       int64   `json:"retries,omitempty"`
 }
 
-// Rate is the course of the insert rate, in rows per second. First and Last are
-// means over the first and the last tenth of the rows, Min is the lowest mean over a
-// tenth, Flatness is Last/First.
+// Rate is the course of the insert rate, in rows per second: means over the first, the
+// last and the slowest tenth of the rows. Flatness is Last/First.
 type Rate struct {
 	First    float64 `json:"first"`
 	Last     float64 `json:"last"`
@@ -298,8 +283,7 @@ type Rate struct {
 }
 
 // Knee is the point where the rate fell below half of the first tenth's, with the
-// probable cause; Why also tells if the rate recovered. A knee exists if and only if
-// Min is below half of First.
+// probable cause, and whether it recovered. There is one if Min is below half of First.
 type Knee struct {
 	Rows int64  `json:"rows"`
 	Why  string `json:"why"`
@@ -319,15 +303,12 @@ type Latency struct {
 type Verified struct {
 	Expected int64 `json:"expected"`
 	Found    int64 `json:"found"`
-	// Lost is the number of expected rows that are missing although no error
-	// occurred: the server was killed so shortly after acknowledging them that its
-	// settings permit the loss. In a sound table Found and Lost add up to Expected.
+	// Lost counts the expected rows that the server's settings permit to lose when it
+	// is killed. In a sound table Found and Lost add up to Expected.
 	Lost int64 `json:"lost,omitempty"`
-	// Checksum is true if the rows are identical to those sent, except for those
-	// lost.
+	// Checksum is true if the rows are those sent, except for those lost.
 	Checksum bool `json:"checksum"`
-	// Counted is true if rows were only counted, including those of periods dropped
-	// meanwhile, so that there is no checksum.
+	// Counted is true if rows were only counted, without a checksum.
 	Counted bool `json:"counted,omitempty"`
 }
 
@@ -348,8 +329,8 @@ type Client struct {
 	Bound bool `json:"bound"`
 }
 
-// Server is the resource usage of the server's process; null if it isn't visible,
-// and for embedded engines, whose time is part of the client's.
+// Server is the usage of the server's process, if it is visible; that of an embedded
+// engine is part of the client's.
 type Server struct {
 	CPUSeconds *float64 `json:"cpu_seconds"`
 }
@@ -363,28 +344,27 @@ type Period struct {
 	Found    int64  `json:"found"`
 	// Lost is the lost part of Expected: see Verified.
 	Lost int64 `json:"lost,omitempty"`
-	// Checksum is true if the rows are identical to those sent; null if the server
-	// assigns the keys, so that only the whole table can be checked.
+	// Checksum is null if the server assigns the keys, so that only the whole table can
+	// be checked.
 	Checksum *bool `json:"checksum"`
 }
 
 // End is the last line of a run: the summary and its details.
 type End struct {
 	Type string `json:"type"` // "summary"
-	// Stopped is the reason for the run's end: "rows", "max-time", "interrupted",
-	// "failed"; "decided" for a trial whose verdict was clear before its end.
+	// Stopped is "rows", "max-time", "interrupted", "failed", or "decided" for a trial
+	// whose verdict was clear before its end.
 	Stopped string `json:"stopped"`
 	// Failure is the error of a failed run.
 	Failure string `json:"failure,omitempty"`
-	// Verified, Periods and DroppedRows are the results of the proof. Rows of
-	// periods that were dropped intentionally are not expected.
+	// Verified, Periods and DroppedRows are the results of the proof; rows of periods
+	// dropped on purpose are not expected.
 	Verified    *Verified `json:"verified"`
 	Periods     []Period  `json:"periods,omitempty"`
 	DroppedRows int64     `json:"dropped_rows,omitempty"`
 	// SkippedRows were acknowledged but not inserted: their key already existed.
 	SkippedRows int64 `json:"skipped_rows,omitempty"`
-	// LostRows is Verified.Lost: rows acknowledged and lost in crashes, as the
-	// server's settings permit. Kills is the number of times the server was killed.
+	// LostRows is Verified.Lost; Kills counts how often the server was killed.
 	LostRows int64 `json:"lost_rows,omitempty"`
 	Kills    int   `json:"kills,omitempty"`
 	// DeletedRows is the number of rows deleted individually.
@@ -400,8 +380,7 @@ type End struct {
 	Search *Searched `json:"search,omitempty"`
 	// Keep is for inserts beside a table's maintenance.
 	Keep *Keep `json:"keep,omitempty"`
-	// Summary is derived from the other lines and fields; it is for readers that
-	// don't use rowmill.
+	// Summary is derived from the rest, for readers that don't use rowmill.
 	Summary *Summary `json:"summary,omitempty"`
 }
 
@@ -413,8 +392,7 @@ type Record struct {
 	End *End
 	// Source is the name of the file.
 	Source string
-	// Pieces are the headers of a run that was interrupted and resumed, including
-	// the first; nil for other runs.
+	// Pieces are the headers of a run that was resumed, including the first.
 	Pieces []Run
 	// Warnings concern the record itself: a truncated line, a missing end.
 	Warnings []string

@@ -13,24 +13,20 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// Resumes describes the point from which a run is continued. The run's intervals
-// continue the count of rows and seconds from there, so that the concatenated pieces
-// form one run.
+// Resumes is the point from which a run is continued. The intervals continue its count
+// of rows and seconds, so that the concatenated pieces form one run.
 type Resumes struct {
 	// Rows is the number of rows in the tables when the run was resumed.
 	Rows int64 `json:"rows"`
-	// Seconds is the duration of the run so far, without the pauses between the
-	// pieces. It includes an estimate, from the rate before, for rows that no
-	// interval contains.
+	// Seconds is the duration of the run so far, without pauses, and with an estimate
+	// for rows that no interval contains.
 	Seconds float64 `json:"seconds"`
 	// PausedSeconds is the length of the pause before this piece.
 	PausedSeconds float64 `json:"paused_seconds"`
-	// Stopped is the reason for the end of the previous piece: End's Stopped, or
-	// "killed" if it has no end.
+	// Stopped is that of the previous piece's End, or StoppedKilled without one.
 	Stopped string `json:"stopped"`
-	// Refilled is the number of rows that were missing below the highest and were
-	// inserted first. Missing is a lower bound of how many of them the record has as
-	// acknowledged.
+	// Refilled counts the rows that were missing below the highest and were inserted
+	// first; at least Missing of them had been acknowledged.
 	Refilled int64 `json:"refilled,omitempty"`
 	Missing  int64 `json:"missing,omitempty"`
 }
@@ -44,8 +40,7 @@ type Used struct {
 	ServerKnown    bool
 }
 
-// Broken reports whether a run ended prematurely: it was killed, interrupted, or it
-// failed.
+// Broken reports whether a run was killed, was interrupted, or failed.
 func (r *Record) Broken() bool {
 	return r.End == nil || r.End.Stopped != "rows" && r.End.Stopped != "max-time"
 }
@@ -82,8 +77,8 @@ func (r *Record) Last() time.Time {
 // recentIntervals is the number of intervals whose rate is used by Unrecorded.
 const recentIntervals = 3
 
-// Unrecorded estimates the time, in seconds, of the given number of rows that are in
-// the table but in no interval: those of the interval that was cut off.
+// Unrecorded estimates the time, in seconds, of rows that are in the table but in no
+// interval: those of the interval that was cut off.
 func (r *Record) Unrecorded(rows int64) float64 {
 	if rows <= 0 {
 		return 0
@@ -111,16 +106,8 @@ func (r *Record) Resume(piece Run) {
 		r.Intervals = append(r.Intervals, Interval{
 			Type: "interval", Elapsed: from.Seconds, Seconds: from.Seconds - seconds, Rows: from.Rows, NewRows: from.Rows - rows})
 	}
-	for _, c := range piece.Counters {
-		if !slices.ContainsFunc(r.Run.Counters, func(o Counter) bool { return o.Name == c.Name }) {
-			r.Run.Counters = append(slices.Clip(r.Run.Counters), c)
-		}
-	}
-	for _, w := range piece.Warnings {
-		if !slices.Contains(r.Run.Warnings, w) {
-			r.Run.Warnings = append(slices.Clip(r.Run.Warnings), w)
-		}
-	}
+	r.Run.Counters = union(r.Run.Counters, piece.Counters, func(c Counter) string { return c.Name })
+	r.Run.Warnings = union(r.Run.Warnings, piece.Warnings, func(w string) string { return w })
 	text := fmt.Sprintf("%s at %s rows, after %.1f s, and resumed %s later", from.Stopped, figure.Rounded(float64(from.Rows)), from.Seconds, pause(from.PausedSeconds))
 	if from.Rows > rows && len(r.Intervals) > 0 {
 		text += fmt.Sprintf("; the time of the last %s rows before that is estimated", figure.Rounded(float64(from.Rows-rows)))
@@ -132,6 +119,17 @@ func (r *Record) Resume(piece Run) {
 			figure.Rounded(float64(from.Missing)), from.Stopped))
 	}
 	r.End = nil
+}
+
+// union appends what isn't in a list yet, by name; the list itself is left alone.
+func union[T any](list, more []T, name func(T) string) []T {
+	out := slices.Clone(list)
+	for _, v := range more {
+		if !slices.ContainsFunc(out, func(o T) bool { return name(o) == name(v) }) {
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 // add adds the usage of a record's last piece: from its end, or from the counters of
@@ -193,9 +191,8 @@ func Mend(f *os.File) error {
 		}
 		tail = append(part, tail...)
 	}
-	if len(tail) > 0 && json.Valid(tail) {
-		_, err := f.WriteAt([]byte("\n"), end) // only the newline was lost
-		if err != nil {
+	if len(tail) > 0 && json.Valid(tail) { // only the newline was lost
+		if _, err := f.WriteAt([]byte("\n"), end); err != nil {
 			return err
 		}
 		keep = end + 1

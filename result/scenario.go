@@ -17,9 +17,8 @@ type Scenario struct {
 	Runs []string `json:"runs"`
 	// Scale is the factor by which the declared number of rows was multiplied.
 	Scale float64 `json:"scale"`
-	// MemoryShare is the requested memory as a share of the final size of run
-	// MemoryOf; FinalBytes is that size as estimated from a sample. MemoryShare is 0
-	// if the scenario doesn't set the target's memory.
+	// MemoryShare is the requested memory as a share of the final size of run MemoryOf,
+	// which a sample estimates as FinalBytes; 0 leaves the target's memory alone.
 	MemoryShare float64 `json:"memory_share,omitempty"`
 	MemoryOf    string  `json:"memory_of,omitempty"`
 	FinalBytes  int64   `json:"final_bytes,omitempty"`
@@ -34,8 +33,7 @@ type Scenario struct {
 type Published struct {
 	Run    string `json:"run"`
 	Figure string `json:"figure"` // see Figures
-	// Value is the figure; if a range was published, Low and High are its bounds and
-	// Value lies between them.
+	// Value lies between Low and High if a range was published.
 	Value float64 `json:"value"`
 	Low   float64 `json:"low,omitempty"`
 	High  float64 `json:"high,omitempty"`
@@ -45,7 +43,7 @@ type Published struct {
 }
 
 // A Check is a claim about the shape of the results: a figure of a run, divided by
-// one of the same or another run if Over is set, lies between Above and Below.
+// Over if that is set, lies between Above and Below.
 type Check struct {
 	Claim  string   `json:"claim"`
 	Figure string   `json:"figure"` // RUN.FIGURE
@@ -59,9 +57,8 @@ type FigureKind struct {
 	Name, Unit, Help string
 }
 
-// Figures lists the figures of a run that scenarios can refer to. If a tenth of the
-// rows is less than four batches, larger parts are used instead of tenths; a run of
-// less than eight batches has no such figures.
+// Figures lists the figures of a run that scenarios can refer to. Tenths of less than
+// four batches become larger parts; a run of less than eight batches has none.
 func Figures() []FigureKind {
 	return []FigureKind{
 		{"mean", "rows/s", "mean rate of the run"},
@@ -114,9 +111,8 @@ func (r *Record) Figure(name string) float64 {
 	return math.NaN()
 }
 
-// partBatches is the minimum number of batches of each client per part of the rows.
-// It limits the error of a part's rate to a quarter, as rows arrive in whole
-// batches.
+// partBatches is the minimum number of batches of each client per part of the rows,
+// which arrive in whole batches: it limits the error of a part's rate to a quarter.
 const partBatches = 4
 
 // parts returns the number of equal parts into which the run's rows are divided:
@@ -126,13 +122,11 @@ func (r *Record) parts(c Curve) int {
 	return min(tenths, int(c.Rows())/(partBatches*batch))
 }
 
-// periodShare is the share of a period that counts as its start, and as its end:
-// small enough to represent either, and several intervals long in a run of minutes.
+// periodShare is the share of a period that counts as its start, and as its end.
 const periodShare = 0.2
 
-// periodRates returns the median rates over the first and the last part of the
-// complete periods, except the first period, which begins with an empty table. It
-// relies on rows arriving in the order of the periods.
+// periodRates returns the median rates over the first and the last part of the complete
+// periods, which rows fill in order, without the first, whose table begins empty.
 func (r *Record) periodRates(c Curve) (start, end float64) {
 	n := float64(r.Run.PeriodRows)
 	if n <= 0 {

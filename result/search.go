@@ -12,25 +12,22 @@ import (
 )
 
 // A Search in a run's header means that the run is part of a search for the highest
-// rate at which the response time stays within its limit: the initial filling of the
-// table, or the trial of one rate on that table, which keeps growing.
+// rate with a response time within its limit: the filling of the table, or the trial of
+// one rate on that table, which keeps growing.
 type Search struct {
-	// Trial is the number of the trial, from 1; 0 is the filling that begins a
-	// search.
+	// Trial is the number of the trial, from 1; 0 is the filling.
 	Trial int `json:"trial"`
-	// Purpose is the reason for trying this rate: "bracket", "halve", "confirm" (the
-	// rate found must pass again) or "above" (a rate a fifth higher must fail).
+	// Purpose is "bracket", "halve", "confirm" (the rate found must pass again) or
+	// "above" (a rate a fifth higher must fail).
 	Purpose string `json:"purpose,omitempty"`
 	// LimitUS is the limit of the 99th percentile of the response time.
 	LimitUS int64 `json:"p99_limit_us"`
-	// TrialSeconds is the length of a trial. Operations of its first RampSeconds are
-	// not judged.
+	// TrialSeconds is the length of a trial, whose first RampSeconds are not judged.
 	TrialSeconds float64 `json:"trial_seconds"`
 	RampSeconds  float64 `json:"ramp_seconds"`
-	// TableRows is the number of rows in the table at the start of the trial.
-	// SettleRows of them were inserted during the SettleSeconds before, at
-	// SettleRate, so that the server had worked off its pending work when the trial
-	// began.
+	// TableRows counts the rows at the start of the trial. SettleRows of them were
+	// inserted at SettleRate during the SettleSeconds before, in which the server worked
+	// off its pending work.
 	TableRows     int64   `json:"table_rows,omitempty"`
 	SettleSeconds float64 `json:"settle_seconds,omitempty"`
 	SettleRate    float64 `json:"settle_rate,omitempty"`
@@ -39,11 +36,10 @@ type Search struct {
 
 // A Searched is the state of a search after a run.
 type Searched struct {
-	// State is "searching", or the outcome of the search: "found", "none" (not even
-	// the lowest rate passed), "gave up" (too many trials).
+	// State is "searching", "found", "none" (not even the lowest rate passed) or
+	// "gave up" (too many trials).
 	State string `json:"state"`
-	// Low is the highest rate known to pass, High the lowest known to fail, in
-	// rows/s; 0 means none.
+	// Low is the highest rate known to pass, High the lowest known to fail, in rows/s.
 	Low  float64 `json:"low,omitempty"`
 	High float64 `json:"high,omitempty"`
 	// Inserted is the number of rows inserted since the table was created.
@@ -62,28 +58,26 @@ type Trial struct {
 	// Seconds and Operations are the time and the operations that were judged.
 	Seconds    float64 `json:"seconds"`
 	Operations int64   `json:"operations"`
-	// P99US is the response time of the operations due after the ramp; those
-	// unfinished at the end count with the time they had waited. ServiceP99US is the
-	// database's service time alone.
+	// P99US is the response time of the operations due after the ramp; those unfinished
+	// count with the time they had waited. ServiceP99US is the database's own time.
 	P99US        int64 `json:"p99_us"`
 	ServiceP99US int64 `json:"service_p99_us"`
 	// Over is the share of the operations that took longer than the limit.
 	Over float64 `json:"over"`
 	// Backlog is the number of operations due but unfinished at the end.
 	Backlog int64 `json:"backlog"`
-	// Overloaded is true if less than 95% of the rate was achieved, or if the
-	// backlog was growing and exceeded what can be worked off within the limit.
+	// Overloaded is true if less than 95% of the rate was achieved, or if the backlog
+	// was growing beyond what can be worked off within the limit.
 	Overloaded bool `json:"overloaded"`
 	// Busy is the share of the writers' time spent waiting for the database.
 	Busy float64 `json:"busy"`
 	// Late is the number of operations that began late.
 	Late int64 `json:"late"`
-	// Pass is the verdict: a bounded backlog and P99US within the limit. Close means
-	// that the verdict was a narrow one.
+	// Pass is the verdict: a bounded backlog and P99US within the limit. Close
+	// verdicts were narrow ones.
 	Pass  bool `json:"pass"`
 	Close bool `json:"close"`
-	// Verdict is "held", "broke" or, for a trial that was cut short and doesn't
-	// count, "no verdict".
+	// Verdict is "held", "broke" or, for a trial that was cut short, "no verdict".
 	Verdict string `json:"verdict"`
 }
 
@@ -95,15 +89,12 @@ const (
 )
 
 const (
-	// overShare is the share of operations that may exceed the limit, by definition
-	// of the 99th percentile.
+	// overShare is the share that may exceed the limit, by definition of the p99.
 	overShare = 0.01
 	// A verdict is clear if the share over the limit is at most a fifth of that, or
-	// at least five times it: then a single stall more or less doesn't change it.
+	// at least five times it, which also ends a trial early: then a single stall more
+	// or less doesn't change it.
 	clearlyFew, clearlyMany = overShare / 5, overShare * 5
-	// decidedShare is the share of all operations of a trial that, once they are
-	// over the limit, end it early.
-	decidedShare = clearlyMany
 	// StoppedDecided is the Stopped value of such a trial.
 	StoppedDecided = "decided"
 )
@@ -164,10 +155,10 @@ type weighed struct {
 }
 
 // counted adds up a trial's intervals after the ramp, and the operations due but
-// unfinished at its end: a stalled server finishes nothing, and would otherwise
-// appear fast. The newest of these was due just now, the one before it one operation
-// interval earlier, and so on. Those that have not yet waited for the limit can't be
-// judged. Damaged distributions are omitted.
+// unfinished at its end, without which a stalled server would appear fast: the newest
+// was due just now, the one before it one operation interval earlier, and so on. Those
+// that have not yet waited for the limit can't be judged. Damaged distributions are
+// omitted.
 func counted(r *Record) weighed {
 	c := weighed{response: NewHistogram(), service: NewHistogram()}
 	limit := r.Run.Search.LimitUS
@@ -204,17 +195,16 @@ func counted(r *Record) weighed {
 	return c
 }
 
-// Decided reports whether a trial in progress is certain to fail clearly: enough of
-// its total operations are over the limit. Continuing would only add to the server's
-// pending work. Trials with the purpose "confirm" or "above" run to their end, so
-// that their figures cover the whole trial.
+// Decided reports whether a trial in progress is certain to fail clearly, so that
+// continuing would only add to the server's pending work. Trials with the purpose
+// "confirm" or "above" run to their end, for the sake of their figures.
 func (r *Record) Decided() bool {
 	if !r.IsTrial() || r.Run.Search.Purpose == "confirm" || r.Run.Search.Purpose == "above" {
 		return false
 	}
 	s := r.Run.Search
 	all := r.Run.Rate / float64(max(r.Run.Batch, 1)) * (s.TrialSeconds - s.RampSeconds)
-	return float64(counted(r).over) > decidedShare*max(all, 1)
+	return float64(counted(r).over) > clearlyMany*max(all, 1)
 }
 
 // A Capacity is the result of a search.
@@ -223,24 +213,21 @@ type Capacity struct {
 	Layout string `json:"layout"`
 	Engine string `json:"engine"`
 	Repeat int    `json:"repeat,omitempty"`
-	// State is the State of Searched, or "interrupted" if the search was cut short;
-	// Low and High are then the bracket known so far.
+	// State is that of Searched, or "interrupted" if the search was cut short.
 	State string `json:"state"`
 	// P99LimitUS is the requested limit.
 	P99LimitUS int64 `json:"p99_limit_us"`
-	// RowsPerSecond is the rate found; 0 if none was. Rows is the number of rows in
-	// the table when it was confirmed, P99US the response time of that trial.
+	// RowsPerSecond is the rate found. Rows counts the rows in the table when it was
+	// confirmed, P99US is the response time of that trial.
 	RowsPerSecond float64 `json:"rows_per_second"`
 	Rows          int64   `json:"rows"`
 	P99US         int64   `json:"p99_us"`
-	// Above is the trial which shows that a higher rate fails; null if there is
-	// none.
+	// Above is the trial which shows that a higher rate fails.
 	Above *Trial `json:"above"`
 	// Low and High are the bracket; 0 means unknown.
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
-	// FilledRows is the number of rows inserted before the first trial, in a closed
-	// loop.
+	// FilledRows counts the rows inserted before the first trial, in a closed loop.
 	FilledRows int64 `json:"filled_rows"`
 	// Trials are all trials in order.
 	TrialSeconds float64   `json:"trial_seconds"`
@@ -340,15 +327,12 @@ func (c *Capacity) conclude() {
 }
 
 const (
-	// fewOperations is the minimum number of operations for a meaningful 99th
-	// percentile: ten lie beyond it.
+	// fewOperations is the minimum for a meaningful p99: ten lie beyond it.
 	fewOperations = 1000
-	// Writers that wait for the database for more than busyWriters of their time are
-	// not free to begin operations when due. If they wait for less than idleWriters,
-	// late operations are the fault of the client.
+	// Writers that wait for the database for more than busyWriters of their time can't
+	// begin operations when due; below idleWriters, late ones are the client's fault.
 	busyWriters, idleWriters = 0.85, 0.5
-	// latePart is the share of operations, begun late while writers were free, from
-	// which on the client is the cause.
+	// latePart is the share of late operations from which on the client is the cause.
 	latePart = overShare
 )
 

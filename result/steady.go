@@ -1,22 +1,23 @@
 package result
 
 import (
+	"cmp"
+	"iter"
 	"math"
 	"slices"
 	"time"
 )
 
-// A SteadyGoal is the goal of a run of bench steady in addition to its rate, with
-// the machine and the clock on which it ran.
+// A SteadyGoal is the goal of a run of bench steady beside its rate, with the machine
+// and the clock on which it ran.
 type SteadyGoal struct {
 	// P99LimitUS is the limit of each interval's p99 in microseconds, measured from
 	// the time an operation was due; 0 means none.
 	P99LimitUS int64 `json:"p99_limit_us,omitempty"`
 	// Host is the machine's name.
 	Host string `json:"host,omitempty"`
-	// Zone and UTCOffsetSeconds are the local time zone at the run's start. Hours of
-	// the day use this offset throughout the run, even across a change to or from
-	// summer time.
+	// Zone and UTCOffsetSeconds are the local time zone at the run's start, and are used
+	// throughout the run, even across a change to or from summer time.
 	Zone             string `json:"zone,omitempty"`
 	UTCOffsetSeconds int    `json:"utc_offset_seconds"`
 }
@@ -25,44 +26,39 @@ type SteadyGoal struct {
 func (g *SteadyGoal) Location() *time.Location { return time.FixedZone(g.Zone, g.UTCOffsetSeconds) }
 
 // Steadiness describes how a constant load fared over time: when it was below
-// target, and what coincided with that. An interval is below target if its p99
+// target, and what coincided with that, which is no proof of a cause; docs/statistics.md
+// has the definitions and their sources. An interval is below target if its p99
 // exceeded the limit, or if fewer rows were acknowledged than keptShare of those due
 // in it, less one batch for rounding at the interval's ends.
-//
-// A coincidence is an association, not a proof of cause; docs/statistics.md has the
-// definitions and their sources.
 type Steadiness struct {
 	Host       string  `json:"host,omitempty"`
 	Zone       string  `json:"zone,omitempty"`
 	Asked      float64 `json:"asked_rows_per_second"`
 	P99LimitUS int64   `json:"p99_limit_us,omitempty"`
-	// Seconds is the time judged: all intervals that are long enough. The other
-	// fields are parts of it, and may overlap.
+	// Seconds is the time judged. The other fields are parts of it, and may overlap.
 	Seconds      float64 `json:"seconds"`
 	BelowSeconds float64 `json:"below_seconds"`
 	SlowSeconds  float64 `json:"slow_seconds"` // below the rate
 	LateSeconds  float64 `json:"late_seconds"` // above the p99 limit
 	BelowShare   float64 `json:"below_share"`
-	// Stretches is the number of stretches below target, Longest the longest of
-	// them.
+	// Stretches is the number of stretches below target.
 	Stretches int      `json:"stretches"`
 	Longest   *Stretch `json:"longest"`
 	// ResponseUS is the response time of inserts, from when they were due.
 	ResponseUS Latency `json:"response_us"`
 	// Medians are the medians of the figures examined over the intervals, by name.
 	Medians map[string]float64 `json:"medians"`
-	// Hours are the clock hours that the run touched, in order; Worst is the one
-	// with the largest share of time below target.
+	// Hours are the clock hours that the run touched; Worst has the largest share of
+	// time below target.
 	Hours []SteadyHour `json:"hours"`
 	Worst *SteadyHour  `json:"worst_hour"`
-	// Causes are the candidates, in the order in which time is attributed. If there
-	// is too little data to judge them, it is empty, and Unjudged states the reason.
+	// Causes are the candidates, in the order in which time is attributed. Unjudged
+	// says why there are none.
 	Causes   []Cause `json:"causes"`
 	Unjudged string  `json:"unjudged,omitempty"`
-	// Unexplained is the share of the time below target that the shown causes
-	// together do not explain.
+	// Unexplained is the share of the time below target beyond all shown causes.
 	Unexplained float64 `json:"unexplained_share"`
-	// Missing lists candidates for which this machine or server has no figures.
+	// Missing lists candidates without figures.
 	Missing []string `json:"missing,omitempty"`
 }
 
@@ -107,6 +103,21 @@ type judged struct {
 
 func (j *judged) below() bool { return j.slow || j.late }
 
+// stretches yields the first interval of each stretch below target, and the one after.
+func stretches(ivs []judged) iter.Seq2[int, int] {
+	return func(yield func(from, to int) bool) {
+		for i := 0; i < len(ivs); i++ {
+			from := i
+			for i < len(ivs) && ivs[i].below() {
+				i++
+			}
+			if i > from && !yield(from, i) {
+				return
+			}
+		}
+	}
+}
+
 // Steadiness judges a run of bench steady; nil for other runs.
 func (r *Record) Steadiness() *Steadiness {
 	goal := r.Run.Steady
@@ -128,38 +139,28 @@ func (r *Record) Steadiness() *Steadiness {
 		if j.response.Count > 0 {
 			_ = merged.Add(j.response) // damaged ones appear in the summary's warnings
 		}
-		if !j.below() {
-			continue
+		if j.below() {
+			s.BelowSeconds += j.Seconds
 		}
-		s.BelowSeconds += j.Seconds
-		from := j.Elapsed - j.Seconds
-		if i > 0 && ivs[i-1].below() {
-			continue
-		}
+	}
+	for i, end := range stretches(ivs) {
 		s.Stretches++
-		to := j.Elapsed
-		for k := i + 1; k < len(ivs) && ivs[k].below(); k++ {
-			to = ivs[k].Elapsed
-		}
+		from, to := ivs[i].Elapsed-ivs[i].Seconds, ivs[end-1].Elapsed
 		if s.Longest == nil || to-from > s.Longest.Seconds() {
-			s.Longest = &Stretch{thousandth(from), thousandth(to)}
+			s.Longest = &Stretch{round3(from), round3(to)}
 		}
 	}
 	if s.Seconds > 0 {
 		s.BelowShare = s.BelowSeconds / s.Seconds
 	}
-	if merged.Count() > 0 {
-		s.ResponseUS = merged.Latency()
-	}
+	s.ResponseUS = merged.Latency()
 	s.hours(r, ivs)
 	s.explain(ivs)
 	for _, v := range []*float64{&s.Seconds, &s.BelowSeconds, &s.SlowSeconds, &s.LateSeconds} {
-		*v = thousandth(*v)
+		*v = round3(*v)
 	}
 	return s
 }
-
-func thousandth(v float64) float64 { return math.Round(v*1e3) / 1e3 }
 
 // judge returns the intervals that are long enough for a verdict.
 func (r *Record) judge() []judged {
@@ -186,12 +187,10 @@ func (r *Record) judge() []judged {
 // hours divides the run at the full hours of its clock.
 func (s *Steadiness) hours(r *Record, ivs []judged) {
 	zone := r.Run.Steady.Location()
-	_, offset := r.Run.Started.In(zone).Zone()
-	shift := time.Duration(offset) * time.Second
+	shift := time.Duration(r.Run.Steady.UTCOffsetSeconds) * time.Second
 	hourOf := func(j *judged) time.Time {
 		at := r.Run.Started.Add(time.Duration((j.Elapsed - j.Seconds) * float64(time.Second)))
-		// Truncate operates on absolute time, and zones may be offset by half an
-		// hour.
+		// Truncate operates on absolute time, and zones may be offset by half an hour.
 		return at.Add(shift).Truncate(time.Hour).Add(-shift).In(zone)
 	}
 	for i := 0; i < len(ivs); {
@@ -211,9 +210,7 @@ func (s *Steadiness) hours(r *Record, ivs []judged) {
 			}
 			counted = append(counted, *j.Interval)
 		}
-		if merged.Count() > 0 {
-			h.P99US = merged.Latency().P99
-		}
+		h.P99US = merged.Latency().P99
 		h.Rate = float64(rows) / h.Seconds
 		means := mean(counted)
 		for name, to := range map[string]**float64{figSteal: &h.Steal, figCPUPressure: &h.CPUPressure} {
@@ -221,7 +218,7 @@ func (s *Steadiness) hours(r *Record, ivs []judged) {
 				*to = &v
 			}
 		}
-		h.Seconds, h.BelowSeconds = thousandth(h.Seconds), thousandth(h.BelowSeconds)
+		h.Seconds, h.BelowSeconds = round3(h.Seconds), round3(h.BelowSeconds)
 		s.Hours = append(s.Hours, h)
 	}
 	s.Worst = worstHour(s.Hours)
@@ -232,20 +229,14 @@ func (s *Steadiness) hours(r *Record, ivs []judged) {
 const wholeEnough = 900
 
 func worstHour(hours []SteadyHour) *SteadyHour {
-	long := slices.ContainsFunc(hours, func(h SteadyHour) bool { return h.Seconds >= wholeEnough })
-	var worst *SteadyHour
-	for i := range hours {
-		h := &hours[i]
-		if long && h.Seconds < wholeEnough {
-			continue
-		}
-		if worst == nil || h.BelowShare() > worst.BelowShare() || h.BelowShare() == worst.BelowShare() && h.P99US > worst.P99US {
-			worst = h
-		}
+	long := slices.DeleteFunc(slices.Clone(hours), func(h SteadyHour) bool { return h.Seconds < wholeEnough })
+	if len(long) > 0 {
+		hours = long
 	}
-	if worst == nil {
+	if len(hours) == 0 {
 		return nil
 	}
-	h := *worst
-	return &h
+	return new(slices.MaxFunc(hours, func(a, b SteadyHour) int {
+		return cmp.Or(cmp.Compare(a.BelowShare(), b.BelowShare()), cmp.Compare(a.P99US, b.P99US))
+	}))
 }

@@ -335,21 +335,21 @@ func TestRanks(t *testing.T) {
 
 func TestExplained(t *testing.T) {
 	for _, c := range []struct {
-		f    fourfold
+		f    sums
 		want float64
 	}{
-		{fourfold{10, 0, 0, 100}, 1},
-		{fourfold{0, 10, 5, 100}, 0},
-		{fourfold{10, 10, 100, 100}, 0},
+		{sums{10, 0, 0, 100}, 1},
+		{sums{0, 10, 5, 100}, 0},
+		{sums{10, 10, 100, 100}, 0},
 		// 30 of 40 with the cause, 10 of 60 without: RR 4.5; 0.75 of the cases had
 		// it.
-		{fourfold{30, 10, 10, 50}, 0.75 * (1 - 1/4.5)},
+		{sums{30, 10, 10, 50}, 0.75 * (1 - 1/4.5)},
 	} {
-		if got := c.f.explained(); math.Abs(got-c.want) > 1e-9 {
+		if got := explained(c.f); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%+v: %v, want %v", c.f, got, c.want)
 		}
 	}
-	if !math.IsNaN((fourfold{0, 0, 1, 1}).explained()) {
+	if !math.IsNaN(explained(sums{0, 0, 1, 1})) {
 		t.Error("a fraction of nothing")
 	}
 }

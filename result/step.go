@@ -18,8 +18,8 @@ type Step struct {
 	Number int `json:"number"`
 	Of     int `json:"of"`
 	Tables int `json:"tables"`
-	// StartRows is the number of rows in the tables at its start. KeepRows is the
-	// number at which deletes keep them; 0 if none run.
+	// StartRows counts the rows in the tables at its start; deletes keep them at
+	// KeepRows.
 	StartRows int64 `json:"start_rows"`
 	KeepRows  int64 `json:"keep_rows,omitempty"`
 	// DirtyBytes is the size of the dirty pages at its start, if known.
@@ -48,26 +48,22 @@ type StepSummary struct {
 	QueriesPerSecond float64 `json:"queries_per_second"`
 	// SLA is null if no rate was requested.
 	SLA *SLA `json:"sla"`
-	// Held is the range of the tables' row counts at the ends of the intervals; null
-	// if no deletes ran.
+	// Held is the range of the tables' row counts; null if no deletes ran.
 	Held *Held `json:"held"`
-	// Buckets count operations by response time, by operation: one per bound of
-	// BucketMicros, and one for longer times.
+	// Buckets count operations by response time, for each bound of BucketMicros and
+	// beyond.
 	Buckets map[string][]int64 `json:"response_buckets"`
-	// Cost is per inserted row, or per query if queries ran; null for steps without
-	// either.
+	// Cost is per inserted row, or per query if queries ran.
 	Cost *Cost `json:"cost"`
 	// MemoryBytes is the peak memory of the server's process; 0 means unknown.
 	MemoryBytes float64 `json:"server_memory_bytes,omitempty"`
-	// DirtyBytes are the sizes of the dirty pages before and after the step, if the
-	// server reports them.
+	// DirtyBytes are the sizes of the dirty pages before and after the step.
 	DirtyBytes []float64 `json:"dirty_bytes,omitempty"`
 	// Did contains the seconds of each action of a step without inserts, by object.
 	Did map[string]float64 `json:"did,omitempty"`
 }
 
-// SLA tells whether a step's average insert rate was at least 95% of the requested
-// rate.
+// SLA tells whether a step inserted at least 95% of the requested rate on average.
 type SLA struct {
 	Asked  float64 `json:"asked"` // rows per second
 	Share  float64 `json:"share"` // of the requested rate
@@ -78,8 +74,7 @@ type SLA struct {
 type Held struct {
 	Least int64 `json:"least"`
 	Most  int64 `json:"most"`
-	// Off is the larger deviation of the two from the rows to keep, as a fraction of
-	// these.
+	// Off is the larger deviation of the two, as a fraction of the rows to keep.
 	Off float64 `json:"off"`
 }
 
@@ -92,9 +87,8 @@ type Cost struct {
 	ServerMicros *float64 `json:"server_cpu_us"`
 }
 
-// Held returns the range of the tables' row counts at the ends of the intervals,
-// beginning with the first in which they reached the size to keep; nil if they never
-// did, or if no size is kept.
+// Held returns the range of the tables' row counts from when they reached the size to
+// keep; nil if they never did, or if no size is kept.
 func (r *Record) Held() *Held {
 	keep := r.Run.KeepRows
 	if r.Run.Step != nil {

@@ -59,8 +59,7 @@ func (r *Record) Summary() Summary {
 		s.Verified, s.SizeBytes, s.Failure = e.Verified, e.Size, e.Failure
 		s.Client.CPUSeconds, s.Server.CPUSeconds = e.ClientCPUSeconds+r.Earlier.Client, e.ServerCPUSeconds
 		if r.Earlier.ServerKnown && s.Server.CPUSeconds != nil {
-			both := *s.Server.CPUSeconds + r.Earlier.Server
-			s.Server.CPUSeconds = &both
+			s.Server.CPUSeconds = new(*s.Server.CPUSeconds + r.Earlier.Server)
 		}
 		s.Warnings = append(s.Warnings, e.Warnings...)
 	}
@@ -143,38 +142,29 @@ func (r *Record) latencies(of func(*Interval) map[string]Histogram) (map[string]
 // round rounds figures to meaningful precision, for readers of the JSON. JSON can't
 // represent NaN and infinity: they become 0.
 func round(s *Summary) {
-	cut := func(p *float64, digits int) {
-		if math.IsNaN(*p) || math.IsInf(*p, 0) {
-			*p = 0
-			return
-		}
+	cut := func(digits int, figures ...*float64) {
 		scale := math.Pow(10, float64(digits))
-		if r := math.Round(*p*scale) / scale; !math.IsInf(r, 0) {
-			*p = r
+		for _, p := range figures {
+			if math.IsNaN(*p) || math.IsInf(*p, 0) {
+				*p = 0
+			} else if r := math.Round(*p*scale) / scale; !math.IsInf(r, 0) {
+				*p = r
+			}
 		}
 	}
-	cut(&s.Seconds, 3)
-	cut(&s.RowsPerSecond, 1)
-	cut(&s.Rate.First, 1)
-	cut(&s.Rate.Last, 1)
-	cut(&s.Rate.Min, 1)
-	cut(&s.Rate.Flatness, 3)
-	cut(&s.StallSeconds, 3)
-	cut(&s.Client.CPUSeconds, 3)
+	cut(3, &s.Seconds, &s.Rate.Flatness, &s.StallSeconds, &s.Client.CPUSeconds)
+	cut(1, &s.RowsPerSecond, &s.Rate.First, &s.Rate.Last, &s.Rate.Min)
 	for op, d := range s.Beside {
-		cut(&d.PerSecond, 1)
-		cut(&d.RowsPerSecond, 1)
+		cut(1, &d.PerSecond, &d.RowsPerSecond)
 		s.Beside[op] = d
 	}
 	if s.Server.CPUSeconds != nil {
-		v := *s.Server.CPUSeconds
-		cut(&v, 3)
-		s.Server.CPUSeconds = &v
+		s.Server.CPUSeconds = new(*s.Server.CPUSeconds)
+		cut(3, s.Server.CPUSeconds)
 	}
 	if s.SizeBytes != nil {
-		v := *s.SizeBytes
-		cut(&v.PerRow, 1)
-		s.SizeBytes = &v
+		s.SizeBytes = new(*s.SizeBytes)
+		cut(1, &s.SizeBytes.PerRow)
 	}
 	slices.Sort(s.Warnings)
 	s.Warnings = slices.Compact(s.Warnings)
