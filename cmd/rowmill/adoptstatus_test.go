@@ -68,6 +68,20 @@ func TestStatusOfAdoption(t *testing.T) {
 		if s.code != exitDone || !regexp.MustCompile(`(?m)^adopt +kept `).MatchString(s.stdout) || strings.Contains(s.stdout, "being adopted") {
 			t.Errorf("afterwards: exit %d\n%s%s", s.code, s.stdout, s.stderr)
 		}
+
+		undoing, stop := context.WithCancel(t.Context())
+		defer stop()
+		code = run(undoing, []string{"apply", file, "--undo", "--yes"}, strings.NewReader(""), &bytes.Buffer{}, told(func(line string) {
+			if strings.Contains(line, "Z back") {
+				stop()
+			}
+		}))
+		s = rowmill(t.Context(), "status", file)
+		if code != exitInterrupted || s.code != exitFailed || !strings.Contains(s.stdout, "its adoption is being undone, and no process works on it") ||
+			!regexp.MustCompile(`! stopped: the undo of the adoption was interrupted at its step back\S*, and no process works on it\n  Try: rowmill apply FILE --undo`).MatchString(s.stdout) {
+			t.Errorf("interrupted undo: exit %d and %d\n%s%s", code, s.code, s.stdout, s.stderr)
+		}
+		mustPass(t, rowmill(t.Context(), "apply", file, "--undo", "--yes"))
 	})
 }
 

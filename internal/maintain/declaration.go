@@ -200,7 +200,7 @@ func (t *Table) read(ctx context.Context, stored *state.Declared) (*followed, er
 	return f, nil
 }
 
-func noTable(name string) error {
+func noTable(name string) *unfollowedError {
 	return &unfollowedError{why: fmt.Sprintf("table %s is declared but does not exist", name), try: "rowmill apply FILE, which creates it, or find out who has dropped it", gone: true}
 }
 

@@ -47,22 +47,13 @@ type Status struct {
 	Late string `json:"late_rows,omitempty"`
 	// Adopting means that the table is a plain one in conversion to a rolling one,
 	// or back: its periods are not known.
-	Adopting bool `json:"adopting,omitempty"`
-	// Leader is the process that keeps the table, as far as can be seen; "" if
-	// there is none.
-	Leader string `json:"leader"`
-	// Changes are those in progress.
-	Changes []ChangeStatus `json:"changes"`
-	// Actions are the latest ones, newest first.
-	Actions []ActionStatus `json:"actions"`
-	// Next are the next tasks, in order.
-	Next []NextStatus `json:"next"`
-	// Blockers are the transactions that delay due tasks. Rowmill's own are
-	// included only if they have been open for minutes.
+	Adopting bool            `json:"adopting,omitempty"`
+	Leader   string          `json:"leader"`  // the process that keeps the table, as far as can be seen
+	Changes  []ChangeStatus  `json:"changes"` // in progress
+	Actions  []ActionStatus  `json:"actions"` // the latest ones, newest first
+	Next     []NextStatus    `json:"next"`    // the next tasks, in order
 	Blockers []BlockerStatus `json:"blockers"`
-	// Hidden lists information that the account can't read, and the grants that it
-	// needs.
-	Hidden []HiddenStatus `json:"hidden,omitempty"`
+	Hidden   []HiddenStatus  `json:"hidden,omitempty"`
 	// Problems require action. If there are none, rowmill status exits with 0.
 	Problems []Problem `json:"problems"`
 }
@@ -74,22 +65,19 @@ type PeriodStatus struct {
 	To   string `json:"to"`
 	// State is ahead (not begun), open, closing (its end has passed),
 	// sealed, archived, restored or dropped.
-	State string `json:"state"`
-	Rows  int64  `json:"rows"` // estimated unless sealed
-	Bytes int64  `json:"bytes"`
-	// Rebuilt means that its rows are sorted and, if so declared, compressed.
-	Rebuilt bool   `json:"rebuilt"`
+	State   string `json:"state"`
+	Rows    int64  `json:"rows"` // estimated unless sealed
+	Bytes   int64  `json:"bytes"`
+	Rebuilt bool   `json:"rebuilt"` // its rows are sorted and, if so declared, compressed
 	Archive string `json:"archive,omitempty"`
 }
 
 // RollupStatus is the status of one level.
 type RollupStatus struct {
-	Name  string `json:"name"`
-	Every string `json:"every"`
-	// To is the watermark, "" before the first bucket. Lag is its distance from the
-	// end of the last complete bucket.
-	To    string  `json:"to"`
-	Lag   float64 `json:"lag_seconds"`
+	Name  string  `json:"name"`
+	Every string  `json:"every"`
+	To    string  `json:"to"`          // the watermark, "" before the first bucket
+	Lag   float64 `json:"lag_seconds"` // from there to the end of the last complete bucket
 	Stale int64   `json:"stale_buckets"`
 	Rows  int64   `json:"rows"`
 }
@@ -117,32 +105,31 @@ type ActionStatus struct {
 	Detail  string    `json:"detail"`
 	Seconds float64   `json:"seconds"`
 	Error   string    `json:"error,omitempty"`
-	// Locked means that it failed because a lock was not granted.
-	Locked bool   `json:"locked,omitempty"`
-	By     string `json:"by"`
+	Locked  bool      `json:"locked,omitempty"` // it failed because a lock was not granted
+	By      string    `json:"by"`
 }
 
 // NextStatus is a pending task.
 type NextStatus struct {
-	Action string `json:"action"` // create, rollup, seal, rebuild, merge, archive, drop
-	What   string `json:"what"`
-	// At is when it is due; if that is past, it is due at once.
-	At  *time.Time `json:"at,omitempty"`
-	Why string     `json:"why,omitempty"`
+	Action string     `json:"action"` // create, rollup, seal, rebuild, merge, archive, drop
+	What   string     `json:"what"`
+	At     *time.Time `json:"at,omitempty"` // when it is due; if that is past, at once
+	Why    string     `json:"why,omitempty"`
 }
 
-// BlockerStatus is a transaction that blocks a task.
+// BlockerStatus is a transaction that blocks a task. Rowmill's own are included only
+// if they have been open for minutes.
 type BlockerStatus struct {
 	ID        int64   `json:"id"`
 	User      string  `json:"user"`
 	Host      string  `json:"host"`
 	Age       float64 `json:"age_seconds"`
 	Statement string  `json:"statement"`
-	// Own means that it is rowmill's own.
-	Own bool `json:"own,omitempty"`
+	Own       bool    `json:"own,omitempty"` // it is rowmill's own
 }
 
-// HiddenStatus describes information that the server shows to other accounts only.
+// HiddenStatus is information that the server shows to other accounts only, and the
+// grant that shows it.
 type HiddenStatus struct {
 	What  string `json:"what"`
 	Grant string `json:"grant"`
@@ -159,16 +146,14 @@ type Problem struct {
 
 // Thresholds of problems, and lengths of lists.
 const (
-	// gone is how long a leader may be silent.
-	gone = 3 * beat
-	// recent is how long a failed action is reported.
-	recent = 5 * time.Minute
-	// stuck is how often a change may fail before it is reported as a problem.
-	stuck = 5
-	// maxNext is the number of pending tasks in a status.
-	maxNext = 8
-	// maxActions is the number of completed actions in a status.
-	maxActions = 20
+	gone       = 3 * beat        // how long a leader may be silent
+	recent     = 5 * time.Minute // how long a failed action is reported
+	stuck      = 5               // how often a change may fail before that is a problem
+	maxNext    = 8               // pending tasks in a status
+	maxActions = 20              // completed actions in a status
+	// passing is the age below which a transaction is expected to end by itself: beside
+	// an older one it is not reported as a blocker.
+	passing = time.Second
 )
 
 // Status inspects the table and returns its status under the declaration in force.
@@ -176,120 +161,257 @@ const (
 func (t *Table) Status(ctx context.Context) (*Status, error) {
 	now, err := t.Follow(ctx)
 	var not *unfollowedError
-	switch {
-	case errors.As(err, &not) && not.gone:
-		s := t.lastFollowed().newStatus()
-		s.unfollowed(not)
-		return s, nil
-	case not != nil:
-		now = t.lastFollowed()
-	case err != nil:
+	if err != nil && !errors.As(err, &not) {
 		return nil, err
 	}
-	return now.status(ctx, not)
+	if not == nil {
+		return now.status(ctx, &Status{})
+	}
+	s := &Status{}
+	s.problem(Declaring, not.why, not.try)
+	if !not.gone {
+		t.lastFollowed().describe(s)
+		return s, nil
+	}
+	return t.lastFollowed().status(ctx, s)
 }
 
-// newStatus returns a status that contains only the declaration.
-func (t *Table) newStatus() *Status {
-	d, at := t.Declared, time.Now().UTC()
-	s := &Status{Format: "rowmill.status/1", Table: d.Name, Target: t.DB.Info().Target, Engine: t.DB.Info().Engine, At: at, Now: at.Format(time.DateTime),
-		Every: t.Table.Grid.String(), Ahead: d.Ahead.String(), Periods: []PeriodStatus{}}
+// describe sets what follows from the declaration.
+func (t *Table) describe(s *Status) {
+	d, info := t.Declared, t.DB.Info()
+	s.Format, s.Table, s.Target, s.Engine = "rowmill.status/1", d.Name, info.Target, info.Engine
+	s.At = time.Now().UTC()
+	s.Now = s.At.Format(time.DateTime)
+	s.Every, s.Ahead, s.Periods = t.Table.Grid.String(), d.Ahead.String(), []PeriodStatus{}
 	if !d.Keep.IsZero() {
 		s.Keep = d.Keep.String()
 	}
-	return s
-}
-
-// unfollowed adds the problem that the declaration can't be followed.
-func (s *Status) unfollowed(not *unfollowedError) { s.problem(Declaring, not.why, not.try) }
-
-// status returns the table's status. not is the reason why the declaration in force
-// can't be followed, nil if it can.
-func (t *Table) status(ctx context.Context, not *unfollowedError) (*Status, error) {
-	d, s := t.Declared, t.newStatus()
-	if not != nil {
-		s.unfollowed(not)
-	}
-	v, err := t.View(ctx)
-	if isNoTable(err) {
-		errors.As(noTable(d.Name), &not)
-		s.unfollowed(not)
-		return s, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	s.Now = t.Table.Grid.Format(v.Now)
-	sizes, err := t.DB.PeriodSizes(ctx, t.Table)
-	if err != nil {
-		return nil, err
-	}
-	t.periods(s, v, sizes)
-	t.headroom(s, v)
-	if err := t.levels(ctx, s, v); err != nil {
-		return nil, err
-	}
-	if err := t.activity(ctx, s); err != nil {
-		return nil, err
-	}
-	if limited, ok := t.DB.(engine.Limited); ok {
-		hidden, err := limited.Hidden(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, h := range hidden {
-			s.Hidden = append(s.Hidden, HiddenStatus(h))
-		}
-	}
-	tasks, err := Plan(d, v)
-	if err != nil {
-		s.problem("failed", "the plan of the next steps: "+err.Error(), "")
-	}
-	t.next(s, v, tasks)
-	return s, t.problems(ctx, s, v, tasks)
 }
 
 func (s *Status) problem(code, text, try string) {
 	s.Problems = append(s.Problems, Problem{Code: code, Text: text, Try: try})
 }
 
-func (t *Table) periods(s *Status, v View, sizes map[string]engine.PeriodSize) {
-	format := t.Table.Grid.Format
-	for _, p := range v.Parts {
+// A look is an inspection of a table, of which its status is made.
+type look struct {
+	*Table
+	s     *Status
+	v     View
+	tasks []Task
+	// latest are the latest attempts of each kind of action, if they were recent.
+	latest []ActionStatus
+}
+
+// status completes a status that may have problems already.
+func (t *Table) status(ctx context.Context, s *Status) (*Status, error) {
+	t.describe(s)
+	v, err := t.View(ctx)
+	if isNoTable(err) {
+		s.problem(Declaring, noTable(s.Table).why, noTable(s.Table).try)
+		return s, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.Now = t.Table.Grid.Format(v.Now)
+	l := &look{Table: t, s: s, v: v}
+	for _, part := range []func(context.Context) error{l.periods, l.levels, l.activity, l.hidden} {
+		if err := part(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if l.tasks, err = Plan(t.Declared, v); err != nil {
+		s.problem("failed", "the plan of the next steps: "+err.Error(), "")
+	}
+	l.next()
+	l.headroom()
+	for _, part := range []func(context.Context) error{l.blockers, l.gaps, l.outside, l.triggers} {
+		if err := part(ctx); err != nil {
+			return nil, err
+		}
+	}
+	l.delays()
+	l.failures()
+	return s, nil
+}
+
+func (l *look) periods(ctx context.Context) error {
+	sizes, err := l.DB.PeriodSizes(ctx, l.Table.Table)
+	if err != nil {
+		return err
+	}
+	format := l.Table.Table.Grid.Format
+	for _, p := range l.v.Parts {
 		size := sizes[p.Name]
 		ps := PeriodStatus{Name: p.Name, From: format(p.From), To: format(p.To), Rows: size.Rows, Bytes: size.Data + size.Index}
-		switch k := v.known(p); {
+		switch k := l.v.known(p); {
 		case k != nil:
 			ps.State, ps.Rows, ps.Rebuilt, ps.Archive = k.State, k.Rows, k.Rebuilt, k.Archive
-		case p.From > v.Now:
+		case p.From > l.v.Now:
 			ps.State = "ahead"
-		case p.To <= v.Now:
+		case p.To <= l.v.Now:
 			ps.State = "closing"
 		default:
 			ps.State = "open"
 		}
-		s.Rows += ps.Rows
-		s.Bytes += ps.Bytes
-		s.Periods = append(s.Periods, ps)
+		l.s.Rows += ps.Rows
+		l.s.Bytes += ps.Bytes
+		l.s.Periods = append(l.s.Periods, ps)
+	}
+	return nil
+}
+
+func (l *look) levels(ctx context.Context) error {
+	if l.Rollups == nil {
+		return nil
+	}
+	levels, err := l.Rollups.Status(ctx, l.v.Now)
+	if err != nil {
+		return err
+	}
+	l.s.Late = l.Rollups.LateBound()
+	for _, level := range levels {
+		present, err := level.Every.At(l.v.Now) // the bucket that isn't over yet
+		if err != nil {
+			return err
+		}
+		r := RollupStatus{Name: level.Name, Every: level.Every.String(), Stale: level.Stale, Rows: level.Rows}
+		if level.Begun {
+			r.To, r.Lag = l.Table.Table.Grid.Format(level.Watermark), float64(max(0, present.From-level.Watermark))/1e6
+		}
+		l.s.Rollups = append(l.s.Rollups, r)
+	}
+	return nil
+}
+
+// activity adds the leader, the changes in progress and the past actions.
+func (l *look) activity(ctx context.Context) error {
+	leaders, err := l.State.Leaders(ctx, l.s.Table)
+	if err != nil {
+		return err
+	}
+	if len(leaders) > 0 && time.Since(leaders[0].At) < gone {
+		l.s.Leader = leaders[0].By
+	}
+	changes, err := l.State.Changes(ctx, l.s.Table)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		what := c.ID
+		if p, ok := bounds(&c); ok {
+			what = c.Kind + " " + l.Table.Table.Grid.Name(p)
+		}
+		cs, err := changeStatus(&c, what)
+		if err != nil {
+			return err
+		}
+		l.s.Changes = append(l.s.Changes, cs)
+	}
+	actions, err := l.State.Actions(ctx, l.s.Table, maxActions)
+	if err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for _, a := range actions {
+		as := ActionStatus{At: a.At.UTC(), Action: a.Action, Detail: a.Detail, Seconds: a.Took.Seconds(), Error: a.Error, Locked: a.Locked, By: a.By}
+		l.s.Actions = append(l.s.Actions, as)
+		if !seen[a.Action] && time.Since(a.At) < recent {
+			l.latest = append(l.latest, as)
+		}
+		seen[a.Action] = true
+	}
+	return nil
+}
+
+func (l *look) hidden(ctx context.Context) error {
+	limited, ok := l.DB.(engine.Limited)
+	if !ok {
+		return nil
+	}
+	hidden, err := limited.Hidden(ctx)
+	for _, h := range hidden {
+		l.s.Hidden = append(l.s.Hidden, HiddenStatus(h))
+	}
+	return err
+}
+
+func (l *look) next() {
+	for _, task := range l.tasks {
+		if len(l.s.Next) == maxNext {
+			return
+		}
+		what := label(task)
+		if task.Kind == Rollup {
+			if what, task.Due = l.nextRefresh(); what == "" {
+				continue
+			}
+		}
+		n := NextStatus{Action: string(task.Kind), What: what, Why: task.Waits}
+		if l.Table.Table.Grid.Axis() == rolling.Time {
+			at := rolling.Instant(max(task.Due, l.v.Now))
+			n.At = &at
+		}
+		l.s.Next = append(l.s.Next, n)
 	}
 }
 
-func (t *Table) headroom(s *Status, v View) {
-	end := v.Now
-	for _, p := range v.Parts { // up to the first gap
-		if p.From <= end && p.To > end {
-			end = p.To
+// nextRefresh returns which levels are to be computed next, and when: those that
+// are behind, at once; otherwise those whose bucket ends first. It returns none for
+// a sequence, whose buckets end at unknown times.
+func (l *look) nextRefresh() (levels string, due int64) {
+	var behind, first []string
+	for _, r := range l.s.Rollups {
+		if r.Lag > 0 || r.Stale > 0 {
+			behind = append(behind, r.Name)
+		}
+		bucket, err := levelOf(l.Declared, r.Name).Every.At(l.v.Now)
+		if err != nil || l.Table.Table.Grid.Axis() == rolling.Sequence {
+			continue
+		}
+		if len(first) == 0 || bucket.To < due {
+			first, due = nil, bucket.To
+		}
+		if bucket.To == due {
+			first = append(first, r.Name)
 		}
 	}
-	left := end - v.Now
-	if t.Table.Grid.Axis() == rolling.Sequence {
+	if len(behind) > 0 {
+		return strings.Join(behind, ", "), l.v.Now
+	}
+	return strings.Join(first, ", "), due
+}
+
+// headroom adds for how long inserts have periods.
+func (l *look) headroom() {
+	s, end, last := l.s, l.v.Now, l.v.Now
+	for _, p := range l.v.Parts {
+		if p.From <= end && p.To > end { // up to the first gap
+			end = p.To
+		}
+		last = max(last, p.To)
+	}
+	left := end - l.v.Now
+	if l.Table.Table.Grid.Axis() == rolling.Sequence {
 		s.HeadroomRows = &left
 		return
 	}
-	seconds := float64(left) / 1e6
-	s.Headroom = &seconds
-	wanted := float64(t.wanted(v)-v.Now) / 1e6
-	s.HeadroomWanted = &wanted
+	seconds, wanted := float64(left)/1e6, float64(l.wanted(l.v)-l.v.Now)/1e6
+	s.Headroom, s.HeadroomWanted = &seconds, &wanted
+	switch {
+	case left == 0 && last > l.v.Now:
+		s.problem("headroom", "no period covers the present: inserts fail. The last one ends at "+l.Table.Table.Grid.Format(last)+
+			", by a clock that ran ahead, and rowmill run creates periods after the last one only",
+			"set the clock right, if it is wrong now; otherwise apply the declaration under another name, as docs/operations.md says")
+	case left == 0:
+		s.problem("headroom", "no period covers the present: inserts fail", "rowmill run FILE --once, and read its output")
+	case seconds < wanted/2:
+		s.problem("headroom", fmt.Sprintf("inserts have periods for %s more; %s is declared", inSeconds(seconds), l.Declared.Ahead), "rowmill run FILE --once, and read its output")
+	}
+}
+
+func inSeconds(n float64) time.Duration {
+	return time.Duration(n * float64(time.Second)).Round(time.Second)
 }
 
 // wanted is the position up to which periods should exist at present.
@@ -304,216 +426,10 @@ func (t *Table) wanted(v View) int64 {
 	return present.To
 }
 
-func (t *Table) levels(ctx context.Context, s *Status, v View) error {
-	if t.Rollups == nil {
-		return nil
-	}
-	levels, err := t.Rollups.Status(ctx, v.Now)
-	if err != nil {
-		return err
-	}
-	s.Late = t.Rollups.LateBound()
-	for _, l := range levels {
-		whole, err := l.Every.At(v.Now) // the bucket that isn't over yet
-		if err != nil {
-			return err
-		}
-		lag, to := max(0, whole.From-l.Watermark), t.Table.Grid.Format(l.Watermark)
-		if !l.Begun {
-			lag, to = 0, "" // no rows so far
-		}
-		s.Rollups = append(s.Rollups, RollupStatus{Name: l.Name, Every: l.Every.String(), To: to,
-			Lag: float64(lag) / 1e6, Stale: l.Stale, Rows: l.Rows})
-	}
-	return nil
-}
-
-// activity adds the leader, the changes in progress and the past actions.
-func (t *Table) activity(ctx context.Context, s *Status) error {
-	leaders, err := t.State.Leaders(ctx, s.Table)
-	if err != nil {
-		return err
-	}
-	if len(leaders) > 0 && time.Since(leaders[0].At) < gone {
-		s.Leader = leaders[0].By
-	}
-	changes, err := t.State.Changes(ctx, s.Table)
-	if err != nil {
-		return err
-	}
-	for _, c := range changes {
-		what := c.ID
-		if p, ok := bounds(&c); ok {
-			what = c.Kind + " " + t.Table.Grid.Name(p)
-		}
-		cs, err := changeStatus(&c, what)
-		if err != nil {
-			return err
-		}
-		s.Changes = append(s.Changes, cs)
-	}
-	actions, err := t.State.Actions(ctx, s.Table, maxActions)
-	if err != nil {
-		return err
-	}
-	for _, a := range actions {
-		s.Actions = append(s.Actions, ActionStatus{At: a.At.UTC(), Action: a.Action, Detail: a.Detail, Seconds: a.Took.Seconds(), Error: a.Error, Locked: a.Locked, By: a.By})
-	}
-	return nil
-}
-
-func (t *Table) next(s *Status, v View, tasks []Task) {
-	for _, task := range tasks {
-		if len(s.Next) == maxNext {
-			return
-		}
-		what := label(task)
-		if task.Kind == Rollup {
-			if what, task.Due = t.nextRefresh(s, v); what == "" {
-				continue
-			}
-		}
-		n := NextStatus{Action: string(task.Kind), What: what, Why: task.Waits}
-		if t.Table.Grid.Axis() == rolling.Time {
-			at := rolling.Instant(max(task.Due, v.Now))
-			n.At = &at
-		}
-		s.Next = append(s.Next, n)
-	}
-}
-
-// nextRefresh returns which levels are to be computed next, and when: those that
-// are behind, at once; otherwise those whose bucket ends first. It returns none for
-// a sequence, whose buckets end at unknown times.
-func (t *Table) nextRefresh(s *Status, v View) (levels string, due int64) {
-	var behind, first []string
-	for _, l := range s.Rollups {
-		if l.Lag > 0 || l.Stale > 0 {
-			behind = append(behind, l.Name)
-		}
-		bucket, err := levelOf(t.Declared, l.Name).Every.At(v.Now)
-		if err != nil || t.Table.Grid.Axis() == rolling.Sequence {
-			continue
-		}
-		if len(first) == 0 || bucket.To < due {
-			first, due = nil, bucket.To
-		}
-		if bucket.To == due {
-			first = append(first, l.Name)
-		}
-	}
-	if len(behind) > 0 {
-		return strings.Join(behind, ", "), v.Now
-	}
-	return strings.Join(first, ", "), due
-}
-
-// problems adds the problems that require action.
-func (t *Table) problems(ctx context.Context, s *Status, v View, tasks []Task) error {
-	if s.Headroom != nil {
-		left := time.Duration(*s.Headroom * float64(time.Second)).Round(time.Second)
-		switch ahead := t.endAhead(v); {
-		case *s.Headroom <= 0 && ahead != "":
-			s.problem("headroom", "no period covers the present: inserts fail. The last one ends at "+ahead+", by a clock that ran ahead, and rowmill run creates periods after the last one only",
-				"set the clock right, if it is wrong now; otherwise apply the declaration under another name, as docs/operations.md says")
-		case *s.Headroom <= 0:
-			s.problem("headroom", "no period covers the present: inserts fail", "rowmill run FILE --once, and read its output")
-		case *s.Headroom < *s.HeadroomWanted/2:
-			s.problem("headroom", fmt.Sprintf("inserts have periods for %s more; %s is declared", left, t.Declared.Ahead), "rowmill run FILE --once, and read its output")
-		}
-	}
-	if err := t.blockers(ctx, s, v, tasks); err != nil {
-		return err
-	}
-	if steps, err := (rolling.Policy{Grid: t.Table.Grid}).Steps(t.retained(v), v.Now); err == nil {
-		for _, g := range steps.Gaps {
-			s.problem("gap", fmt.Sprintf("no period from %s to %s: inserts with these times fail", t.Table.Grid.Format(g.From), t.Table.Grid.Format(g.To)),
-				"rowmill restore, or leave it if no such rows are to come")
-		}
-	}
-	if err := t.outside(ctx, s); err != nil {
-		return err
-	}
-	triggers, err := t.triggerState(ctx)
-	if err != nil {
-		return err
-	}
-	if len(triggers.missing) > 0 {
-		s.problem("triggers", triggers.missed(), "rowmill apply FILE, which creates them")
-	}
-	if len(triggers.old) > 0 {
-		s.problem("triggers", strings.Join(triggers.old, ", and ")+" were made by an earlier version or declaration: which rows they refuse or count may differ from the declaration",
-			"rowmill apply FILE, which replaces them while inserts continue")
-	}
-	due := slices.ContainsFunc(tasks, func(task Task) bool { return task.Kind != Rollup && task.Due <= v.Now && task.Waits == "" })
-	if s.Leader == "" && due {
-		s.problem("stopped", "no process maintains the table, and a task is due", "rowmill run FILE")
-	}
-	for _, l := range s.Rollups {
-		if l.Lag > max(600, 3*t.wantedLag(l.Name)) {
-			s.problem("rollup", fmt.Sprintf("%s is %s behind", l.Name, time.Duration(l.Lag*float64(time.Second)).Round(time.Second)), "see the errors of its last refreshes")
-		}
-	}
-	for _, c := range s.Changes {
-		if c.Tries >= stuck && !slices.ContainsFunc(latestAttempts(s.Actions), func(a ActionStatus) bool { return a.Locked }) {
-			s.problem("failed", fmt.Sprintf("%s has failed %s at its step %s: %s", c.What, figure.Plural(c.Tries, "time"), c.Step, c.Error), "")
-		}
-	}
-	t.failures(s)
-	for _, task := range tasks {
-		if task.Kind == Create && task.Waits != "" {
-			s.problem("failed", task.Waits, "")
-		}
-	}
-	return nil
-}
-
-// retained returns the partitions from the oldest one that stays. Those before it are
-// restored or due to be dropped, and there may be gaps between them.
-func (t *Table) retained(v View) []rolling.Partition {
-	i := slices.IndexFunc(v.Parts, func(p rolling.Partition) bool {
-		k := v.known(p)
-		due, drops := dropDue(t.Declared, p)
-		return (k == nil || k.State != state.Restored) && !(drops && due <= v.Now)
-	})
-	if i < 0 {
-		return nil
-	}
-	return v.Parts[i:]
-}
-
-// endAhead returns the end of the last period if that is ahead of the present
-// and no period contains the present, "" otherwise.
-func (t *Table) endAhead(v View) string {
-	if len(v.Parts) == 0 || slices.ContainsFunc(v.Parts, func(p rolling.Partition) bool { return p.From <= v.Now && p.To > v.Now }) {
-		return ""
-	}
-	if last := v.Parts[len(v.Parts)-1]; last.To > v.Now {
-		return t.Table.Grid.Format(last.To)
-	}
-	return ""
-}
-
-// wantedLag is the length of a level's bucket, in seconds.
-func (t *Table) wantedLag(level string) float64 {
-	for _, r := range t.Declared.Rollups {
-		if r.Name == level {
-			if p, err := r.Every.At(0); err == nil {
-				return float64(p.To-p.From) / 1e6
-			}
-		}
-	}
-	return 0
-}
-
-// passing is the age below which a transaction is expected to end by itself: beside
-// an older one it is not reported as a blocker.
-const passing = time.Second
-
 // blockers adds the transactions that hold a lock which a due task failed to get.
-func (t *Table) blockers(ctx context.Context, s *Status, v View, tasks []Task) error {
+func (l *look) blockers(ctx context.Context) error {
 	waits := ""
-	for _, a := range latestAttempts(s.Actions) {
+	for _, a := range l.latest {
 		if a.Locked {
 			waits = a.Action + " " + a.Detail
 		}
@@ -521,7 +437,7 @@ func (t *Table) blockers(ctx context.Context, s *Status, v View, tasks []Task) e
 	if waits == "" {
 		return nil
 	}
-	who, err := t.DB.Blockers(ctx, t.Table)
+	who, err := l.DB.Blockers(ctx, l.Table.Table)
 	if err != nil {
 		return err
 	}
@@ -532,25 +448,30 @@ func (t *Table) blockers(ctx context.Context, s *Status, v View, tasks []Task) e
 	if len(who) == 0 {
 		who = own
 	}
-	for _, b := range who {
-		if b.Age < passing && who[0].Age >= passing {
-			continue
-		}
-		s.Blockers = append(s.Blockers, blockerStatus(b))
-	}
 	text := waits + " waits for a lock on the table"
 	if len(who) > 0 {
+		l.s.block(who, who[0].Age >= passing)
 		whose := ""
 		if who[0].Own {
 			whose = "rowmill's own "
 		}
 		text += fmt.Sprintf(", held by %sconnection %d of %s@%s in a transaction of %s", whose, who[0].ID, who[0].User, who[0].Host, who[0].Age.Round(time.Second))
 	}
-	if s.Headroom != nil {
-		text += fmt.Sprintf("; inserts have periods for %s more", time.Duration(*s.Headroom*float64(time.Second)).Round(time.Second))
+	if l.s.Headroom != nil {
+		text += fmt.Sprintf("; inserts have periods for %s more", inSeconds(*l.s.Headroom))
 	}
-	s.problem("blocked", text, "end that transaction, or wait for it: due tasks are retried automatically")
+	l.s.problem("blocked", text, "end that transaction, or wait for it: due tasks are retried automatically")
 	return nil
+}
+
+// block adds transactions that block a task, all or only those that won't end by
+// themselves.
+func (s *Status) block(who []engine.Blocker, old bool) {
+	for _, b := range who {
+		if !old || b.Age >= passing {
+			s.Blockers = append(s.Blockers, BlockerStatus{ID: b.ID, User: b.User, Host: b.Host, Age: b.Age.Seconds(), Statement: b.Statement, Own: b.Own})
+		}
+	}
 }
 
 // ownAndOthers separates rowmill's own transactions from others.
@@ -565,54 +486,97 @@ func ownAndOthers(who []engine.Blocker) (own, others []engine.Blocker) {
 	return own, others
 }
 
-// outside counts rows that are older than every period.
-func (t *Table) outside(ctx context.Context, s *Status) error {
-	o, ok := t.DB.(engine.Outsider)
-	if !ok {
+// gaps adds those between the periods from the oldest one that stays. Those before it
+// are restored or due to be dropped.
+func (l *look) gaps(context.Context) error {
+	i := slices.IndexFunc(l.v.Parts, func(p rolling.Partition) bool {
+		k := l.v.known(p)
+		due, drops := dropDue(l.Declared, p)
+		return (k == nil || k.State != state.Restored) && !(drops && due <= l.v.Now)
+	})
+	if i < 0 {
 		return nil
 	}
-	n, err := o.Outside(ctx, t.Table)
+	grid := l.Table.Table.Grid
+	steps, err := rolling.Policy{Grid: grid}.Steps(l.v.Parts[i:], l.v.Now)
 	if err != nil {
-		return err
+		return nil // Plan reports it
 	}
-	if n > 0 {
-		s.problem("outside", fmt.Sprintf("%s older than every period: kept, and neither rolled up nor archived", figure.Plural(n, "row is", "rows are")),
-			"look at them in the table's partition rowmill_floor; delete them, or restore their period")
+	for _, g := range steps.Gaps {
+		l.s.problem("gap", fmt.Sprintf("no period from %s to %s: inserts with these times fail", grid.Format(g.From), grid.Format(g.To)),
+			"rowmill restore, or leave it if no such rows are to come")
 	}
 	return nil
 }
 
-// failures adds actions whose last attempt failed, unless because of a lock.
-func (t *Table) failures(s *Status) {
-	for _, a := range latestAttempts(s.Actions) {
+// outside counts rows that are older than every period.
+func (l *look) outside(ctx context.Context) error {
+	o, ok := l.DB.(engine.Outsider)
+	if !ok {
+		return nil
+	}
+	n, err := o.Outside(ctx, l.Table.Table)
+	if n > 0 {
+		l.s.problem("outside", fmt.Sprintf("%s older than every period: kept, and neither rolled up nor archived", figure.Plural(n, "row is", "rows are")),
+			"look at them in the table's partition rowmill_floor; delete them, or restore their period")
+	}
+	return err
+}
+
+func (l *look) triggers(ctx context.Context) error {
+	triggers, err := l.triggerState(ctx)
+	if len(triggers.missing) > 0 {
+		l.s.problem("triggers", triggers.missed(), "rowmill apply FILE, which creates them")
+	}
+	if len(triggers.old) > 0 {
+		l.s.problem("triggers", strings.Join(triggers.old, ", and ")+" were made by an earlier version or declaration: which rows they refuse or count may differ from the declaration",
+			"rowmill apply FILE, which replaces them while inserts continue")
+	}
+	return err
+}
+
+// delays adds what is due or behind.
+func (l *look) delays() {
+	due := slices.ContainsFunc(l.tasks, func(task Task) bool { return task.Kind != Rollup && task.Due <= l.v.Now && task.Waits == "" })
+	if l.s.Leader == "" && due {
+		l.s.problem("stopped", "no process maintains the table, and a task is due", "rowmill run FILE")
+	}
+	for _, r := range l.s.Rollups {
+		bucket, err := levelOf(l.Declared, r.Name).Every.At(0)
+		if err == nil && r.Lag > max(600, 3*float64(bucket.To-bucket.From)/1e6) {
+			l.s.problem("rollup", fmt.Sprintf("%s is %s behind", r.Name, inSeconds(r.Lag)), "see the errors of its last refreshes")
+		}
+	}
+}
+
+// failures adds changes that fail, actions whose last attempt failed, unless because
+// of a lock, and periods that can't be created.
+func (l *look) failures() {
+	locked := slices.ContainsFunc(l.latest, func(a ActionStatus) bool { return a.Locked })
+	for _, c := range l.s.Changes {
+		if c.Tries >= stuck && !locked {
+			l.s.problem("failed", fmt.Sprintf("%s has failed %s at its step %s: %s", c.What, figure.Plural(c.Tries, "time"), c.Step, c.Error), "")
+		}
+	}
+	for _, a := range l.latest {
 		switch {
 		case a.Error == "" || a.Locked:
-		case a.Action == Declaring:
-			// The process that keeps the table can't follow the declaration,
-			// although this one may.
-			if !slices.ContainsFunc(s.Problems, func(p Problem) bool { return p.Code == Declaring }) {
-				s.problem(Declaring, fmt.Sprintf("%s: %s", a.By, a.Error), "see what its log says; rowmill run of the same version as rowmill apply")
-			}
-		default:
-			s.problem("failed", fmt.Sprintf("%s %s: %s", a.Action, a.Detail, a.Error), "")
+		case a.Action != Declaring:
+			l.s.problem("failed", fmt.Sprintf("%s %s: %s", a.Action, a.Detail, a.Error), "")
+		case !slices.ContainsFunc(l.s.Problems, func(p Problem) bool { return p.Code == Declaring }):
+			// The process that keeps the table can't follow the declaration, although
+			// this one can.
+			l.s.problem(Declaring, fmt.Sprintf("%s: %s", a.By, a.Error), "see what its log says; rowmill run of the same version as rowmill apply")
+		}
+	}
+	for _, task := range l.tasks {
+		if task.Kind == Create && task.Waits != "" {
+			l.s.problem("failed", task.Waits, "")
 		}
 	}
 }
 
-// latestAttempts returns the latest attempt of each kind of action, if it was recent.
-func latestAttempts(newestFirst []ActionStatus) []ActionStatus {
-	var out []ActionStatus
-	seen := map[string]bool{}
-	for _, a := range newestFirst {
-		if !seen[a.Action] && time.Since(a.At) < recent {
-			out = append(out, a)
-		}
-		seen[a.Action] = true
-	}
-	return out
-}
-
-// AdoptionStatus returns the status of the table's adoption, or of its undoing. It
+// AdoptionStatus returns the status of the table's adoption, or of its undo. It
 // is nil if none is in progress, and if only dropping the old table is left.
 // Nothing is changed.
 func (t *Table) AdoptionStatus(ctx context.Context) (*Status, error) {
@@ -620,20 +584,20 @@ func (t *Table) AdoptionStatus(ctx context.Context) (*Status, error) {
 	if err != nil || c == nil || adopt.Ended(c) {
 		return nil, err
 	}
-	d, s := t.Declared, t.newStatus()
-	s.Adopting = true
+	s := &Status{Adopting: true}
+	t.describe(s)
 	cs, err := changeStatus(c, "adopt")
 	if err != nil {
 		return nil, err
 	}
 	what, try := "the adoption", "rowmill apply FILE, which continues, or rowmill apply FILE --undo"
 	if adopt.Undoing(c) {
-		cs.What, what, try = "undo adopt", "its undoing", "rowmill apply FILE --undo, which continues"
+		cs.What, what, try = "undo adopt", "the undo of the adoption", "rowmill apply FILE --undo, which continues"
 	}
 	s.Rows = cs.Of
-	working, err := adopt.Working(ctx, t.DB, d.Name)
+	working, err := adopt.Working(ctx, t.DB, s.Table)
 	if err != nil {
-		return nil, fmt.Errorf("find out whether a process works on %s of %s: %w", what, d.Name, err)
+		return nil, fmt.Errorf("find out whether a process works on %s of %s: %w", what, s.Table, err)
 	}
 	if !working {
 		cs.Interrupted = true
@@ -645,15 +609,11 @@ func (t *Table) AdoptionStatus(ctx context.Context) (*Status, error) {
 	}
 	s.Changes = []ChangeStatus{cs}
 	if adopt.NeedsLock(c) {
-		who, err := t.DB.Blockers(ctx, &engine.Table{Name: d.Name})
+		who, err := t.DB.Blockers(ctx, &engine.Table{Name: s.Table})
 		if err != nil {
 			return nil, err
 		}
-		for _, b := range who {
-			if b.Age >= passing {
-				s.Blockers = append(s.Blockers, blockerStatus(b))
-			}
-		}
+		s.block(who, true)
 	}
 	return s, nil
 }
@@ -671,8 +631,4 @@ func changeStatus(c *state.Change, what string) (ChangeStatus, error) {
 	percent := min(100*float64(cs.Rows)/float64(cs.Of), 100)
 	cs.Percent = &percent
 	return cs, nil
-}
-
-func blockerStatus(b engine.Blocker) BlockerStatus {
-	return BlockerStatus{ID: b.ID, User: b.User, Host: b.Host, Age: b.Age.Seconds(), Statement: b.Statement, Own: b.Own}
 }

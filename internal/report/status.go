@@ -132,7 +132,10 @@ func (t *terminal) statusHead(s *maintain.Status) {
 	}
 	if s.Adopting {
 		by = "it is being adopted"
-		if len(s.Changes) > 0 && s.Changes[0].Interrupted {
+		if s.Changes[0].What != "adopt" {
+			by = "its adoption is being undone"
+		}
+		if s.Changes[0].Interrupted {
 			by += ", and no process works on it"
 		}
 	}

@@ -24,10 +24,15 @@ type mirror struct {
 func (m mirror) Obstacles() []engine.Obstacle {
 	const again = "drop them, and create them again afterwards"
 	name := m.Quote(m.Source.Name)
+	views := engine.Obstacle{Query: "SELECT DISTINCT v.relname::text FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass " +
+		"JOIN pg_class v ON v.oid = r.ev_class WHERE d.refobjid = to_regclass(?) AND v.oid <> d.refobjid ORDER BY 1", Args: []any{name},
+		Message: "views would continue to read the old table: %s", Hint: again}
+	if m.Source.Rolls {
+		views.Message = "views read the rolling table, which is to be dropped: %s"
+		return []engine.Obstacle{views}
+	}
 	return []engine.Obstacle{
-		{Query: "SELECT DISTINCT v.relname::text FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass " +
-			"JOIN pg_class v ON v.oid = r.ev_class WHERE d.refobjid = to_regclass(?) AND v.oid <> d.refobjid", Args: []any{name},
-			Message: "views would continue to read the old table: %s", Hint: again},
+		views,
 		{Query: "SELECT polname::text FROM pg_policy WHERE polrelid = to_regclass(?)", Args: []any{name},
 			Message: "row security policies would stay with the old table: %s", Hint: again},
 		{Query: "SELECT c.relname::text FROM pg_inherits i JOIN pg_class c ON c.oid IN (i.inhrelid, i.inhparent) " +

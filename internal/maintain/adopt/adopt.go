@@ -25,7 +25,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -60,6 +59,35 @@ const (
 	stepBackClean  = "back-clean"  // drop triggers, log and the rolling table
 )
 
+// A step does a part of an adoption, or of its undo.
+type step struct {
+	next string // the step that follows, "" after the last
+	// back: m is the mirror from the rolling table to the plain one. locks: the step
+	// takes a table lock that other transactions may delay.
+	back, locks bool
+	do          func(j *job, ctx context.Context, m *mirror) error
+	// show adds to a plan the statements that do executes.
+	show func(p *planner, ctx context.Context) error
+}
+
+var steps = map[string]step{
+	stepCreate:   {next: stepTriggers, do: (*job).create, show: (*planner).created},
+	stepTriggers: {next: stepCopy, locks: true, do: (*job).addTriggers, show: (*planner).triggers},
+	stepCopy:     {next: stepVerify, do: (*job).copy, show: (*planner).copied},
+	stepVerify:   {next: stepSwap, do: (*job).verify, show: (*planner).compared},
+	stepSwap:     {next: stepClean, locks: true, do: cutOverTo(stepClean), show: (*planner).cutOver},
+	stepClean:    {next: stepKept, locks: true, do: (*job).clean, show: (*planner).cleaned},
+	stepDrop:     {locks: true, do: (*job).dropOld, show: (*planner).droppedOld},
+
+	stepCancel: {locks: true, do: (*job).cancel, show: (*planner).cancelled},
+
+	stepBack:       {next: stepBackVerify, back: true, locks: true, do: (*job).prepareUndo, show: (*planner).undoPrepared},
+	stepBackVerify: {next: stepBackSwap, back: true, do: (*job).verify, show: (*planner).comparedBack},
+	stepBackSwap:   {next: stepBackClean, back: true, locks: true, do: cutOverTo(stepBackClean), show: (*planner).cutOverBack},
+	stepBackClean:  {back: true, locks: true, do: (*job).cleanBack, show: (*planner).cleanedBack},
+}
+
+// Options are what an adoption needs.
 type Options struct {
 	DB    engine.Keeper
 	State *state.Store
@@ -180,9 +208,7 @@ func UnderWay(ctx context.Context, st *state.Store, table string) (*state.Change
 func Kept(c *state.Change) bool { return c != nil && c.Step == stepKept }
 
 // Undoing reports whether the adoption is being reverted.
-func Undoing(c *state.Change) bool {
-	return c != nil && (c.Step == stepCancel || c.Step == stepBack || c.Step == stepBackVerify || c.Step == stepBackSwap || c.Step == stepBackClean)
-}
+func Undoing(c *state.Change) bool { return c != nil && (c.Step == stepCancel || steps[c.Step].back) }
 
 // lockName returns the name of the lock held by the process that adopts a table.
 func lockName(table string) string { return "adopt " + table }
@@ -218,9 +244,7 @@ func Working(ctx context.Context, db engine.Keeper, table string) (bool, error) 
 
 // NeedsLock reports whether the adoption's current step takes a table lock that
 // other transactions may delay.
-func NeedsLock(c *state.Change) bool {
-	return slices.Contains([]string{stepTriggers, stepSwap, stepClean, stepDrop, stepCancel, stepBack, stepBackSwap, stepBackClean}, c.Step)
-}
+func NeedsLock(c *state.Change) bool { return steps[c.Step].locks }
 
 // Ended reports whether only the old table remains: it is kept, or being dropped.
 func Ended(c *state.Change) bool { return c != nil && (c.Step == stepKept || c.Step == stepDrop) }
@@ -257,9 +281,9 @@ func Run(ctx context.Context, o Options) error {
 			}
 		}
 		if j.change.Step == stepDrop {
-			return j.steps(ctx, "") // an interrupted Finish
+			return j.runSteps(ctx, "") // an interrupted Finish
 		}
-		return j.steps(ctx, stepKept)
+		return j.runSteps(ctx, stepKept)
 	})
 }
 
@@ -274,7 +298,7 @@ func Finish(ctx context.Context, o Options) error {
 				return err
 			}
 		}
-		return j.steps(ctx, "")
+		return j.runSteps(ctx, "")
 	})
 }
 
@@ -300,26 +324,37 @@ func Undo(ctx context.Context, o Options) error {
 			if err := j.forward().sql.Recover(ctx); err != nil {
 				return err
 			}
-			swapped, err := j.swapped(ctx)
+			step, err := j.undoFrom(ctx)
 			if err != nil {
 				return err
 			}
-			step := stepCancel
-			if swapped {
+			if step == stepBack {
 				// The triggers and the log of the adoption must go before those of
 				// the undo are created.
 				if err := j.clean(ctx, j.forward()); err != nil {
 					return err
 				}
-				step = stepBack
 				j.data.Checked, j.data.CheckedRows, j.data.Repaired = nil, 0, 0
 			}
 			if err := j.advance(ctx, step); err != nil {
 				return err
 			}
 		}
-		return j.steps(ctx, "")
+		return j.runSteps(ctx, "")
 	})
+}
+
+// undoFrom returns the first step of an undo. It refuses one after the cut-over whose
+// last step would fail.
+func (j *job) undoFrom(ctx context.Context) (string, error) {
+	swapped, err := j.swapped(ctx)
+	if err != nil || !swapped {
+		return stepCancel, err
+	}
+	if err := j.back().obstacles(ctx); err != nil {
+		return "", fmt.Errorf("undo the adoption of %s: %w", j.Table.Name, err)
+	}
+	return stepBack, nil
 }
 
 // mayUndo returns the reason why the adoption can't be reverted.
@@ -415,67 +450,43 @@ func (j *job) begin(ctx context.Context) error {
 	return j.point("begun")
 }
 
-// steps executes the steps in order, up to but excluding last; "" means all.
-func (j *job) steps(ctx context.Context, last string) error {
+// runSteps executes the steps in order, up to but excluding last; "" means all.
+func (j *job) runSteps(ctx context.Context, last string) error {
 	for j.change.Step != last {
-		step := j.change.Step
+		name := j.change.Step
+		s, known := steps[name]
+		if !known {
+			return fmt.Errorf("adopt %s: the journal has step %q, which this rowmill doesn't know", j.Table.Name, name)
+		}
+		m := j.forward()
+		if s.back {
+			m = j.back()
+		}
 		j.began, j.first = time.Time{}, 0
 		j.progress(Progress{})
-		next, err := j.step(ctx, step)
-		if err != nil {
-			return fmt.Errorf("adopt %s: %s: %w", j.Table.Name, step, err)
+		if err := s.do(j, ctx, m); err != nil {
+			return fmt.Errorf("adopt %s: %s: %w", j.Table.Name, name, err)
 		}
-		if err := j.point(step + ": done"); err != nil {
+		if err := j.point(name + ": done"); err != nil {
 			return err
 		}
 		switch {
-		case j.change.Step != step: // the step has recorded it in its own transaction
-		case next == "":
+		case j.change.Step != name: // the step has recorded it in its own transaction
+		case s.next == "":
 			if err := j.State.End(ctx, j.State.DB(), j.change); err != nil {
 				return err
 			}
 			j.change.Step = ""
 		default:
-			if err := j.advance(ctx, next); err != nil {
+			if err := j.advance(ctx, s.next); err != nil {
 				return err
 			}
 		}
-		if err := j.point(step + ": noted"); err != nil {
+		if err := j.point(name + ": noted"); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// step executes one step and returns the next.
-func (j *job) step(ctx context.Context, step string) (next string, err error) {
-	switch step {
-	case stepCreate:
-		return stepTriggers, j.create(ctx)
-	case stepTriggers:
-		return stepCopy, j.addTriggers(ctx, j.forward())
-	case stepCopy:
-		return stepVerify, j.copy(ctx, j.forward())
-	case stepVerify:
-		return stepSwap, j.verify(ctx, j.forward())
-	case stepSwap:
-		return stepClean, j.cutOver(ctx, j.forward(), stepClean)
-	case stepClean:
-		return stepKept, j.clean(ctx, j.forward())
-	case stepDrop:
-		return "", j.dropOld(ctx)
-	case stepCancel:
-		return "", j.cancel(ctx)
-	case stepBack:
-		return stepBackVerify, j.prepareUndo(ctx, j.back())
-	case stepBackVerify:
-		return stepBackSwap, j.verify(ctx, j.back())
-	case stepBackSwap:
-		return stepBackClean, j.cutOver(ctx, j.back(), stepBackClean)
-	case stepBackClean:
-		return "", errors.Join(j.clean(ctx, j.back()), j.dropNew(ctx))
-	}
-	return "", fmt.Errorf("the journal has step %q, which this rowmill doesn't know", step)
 }
 
 func (j *job) advance(ctx context.Context, step string) error {

@@ -272,14 +272,17 @@ func (j *job) checkServer(ctx context.Context) (errs []error) {
 				"a larger disk, or delete old rows first"))
 		}
 	}
-	for _, o := range j.forward().sql.Obstacles() {
-		var found []string
-		err := engine.Each(ctx, j.DB, j.DB.SQL(), func(r *sql.Rows) error {
-			var s string
-			err := r.Scan(&s)
-			found = append(found, s)
-			return err
-		}, o.Query, o.Args...)
+	return append(errs, j.forward().obstacles(ctx))
+}
+
+// obstacles reports what prevents the replacement of the source.
+func (m *mirror) obstacles(ctx context.Context) error {
+	var errs []error
+	for _, o := range m.sql.Obstacles() {
+		found, err := engine.List[string](ctx, m.DB, m.DB.SQL(), o.Query, o.Args...)
+		if m.Source.Rolls { // the undo drops these views
+			found = slices.DeleteFunc(found, func(name string) bool { return slices.Contains(m.liveViews(), name) })
+		}
 		switch {
 		case err != nil:
 			errs = append(errs, err)
@@ -287,7 +290,7 @@ func (j *job) checkServer(ctx context.Context) (errs []error) {
 			errs = append(errs, engine.Hinted(fmt.Errorf(o.Message, strings.Join(found, ", ")), "%s", o.Hint))
 		}
 	}
-	return errs
+	return errors.Join(errs...)
 }
 
 // checkNew compares the columns of the plain table with those of the new rolling one,

@@ -3,11 +3,12 @@ package adopt
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -49,9 +50,10 @@ func AddedColumns(schema *engine.Schema, d *rolling.Definition) ([]engine.AddCol
 	return out, nil
 }
 
-var defaultWord = regexp.MustCompile(`(?i)\bDEFAULT\b`)
-
-func hasDefault(text string) bool { return defaultWord.MatchString(text) }
+func hasDefault(text string) bool {
+	words := strings.FieldsFunc(text, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, "DEFAULT") })
+}
 
 // sameColumn returns an error that describes how two columns differ.
 func sameColumn(a, b engine.SchemaColumn) error {
@@ -68,72 +70,61 @@ func sameColumn(a, b engine.SchemaColumn) error {
 	return nil
 }
 
-// sameNames maps type names to one of their synonyms. SQLite keeps the declared
-// name, so names without synonyms are listed too.
-var sameNames = map[string]string{
-	"integer": "int", "int4": "int", "mediumint": "mediumint", "int8": "bigint", "int2": "smallint",
-	"serial": "int", "bigserial": "bigint", "serial4": "int", "serial8": "bigint", "smallserial": "smallint",
-	"double precision": "double", "float8": "double", "real": "real", "float4": "real",
-	"numeric": "decimal", "dec": "decimal", "fixed": "decimal",
-	"character varying": "varchar", "char varying": "varchar", "character": "char", "bpchar": "char",
-	"timestamp without time zone": "timestamp", "timestamptz": "timestamp with time zone",
-	"time without time zone": "time", "timetz": "time with time zone",
-	"boolean": "tinyint", "bool": "tinyint", "decimal": "decimal", "int": "int", "bigint": "bigint", "smallint": "smallint",
-	"tinyint": "tinyint", "double": "double", "varchar": "varchar", "char": "char", "text": "text",
-	"datetime": "datetime", "date": "date", "timestamp": "timestamp", "timestamp with time zone": "timestamp with time zone",
-	"time": "time", "uuid": "uuid", "bytea": "bytea", "blob": "blob", "longtext": "longtext", "mediumtext": "mediumtext",
-	"longblob": "longblob", "varbinary": "varbinary", "binary": "binary", "jsonb": "jsonb",
+// families are the first words of types' names, each line those that mean the same
+// type. SQLite keeps the declared name, so names without synonyms are listed too.
+var families = []string{
+	"tinyint bool boolean", "smallint int2 smallserial", "mediumint", "int integer int4 serial serial4", "bigint int8 bigserial serial8",
+	"double float8", "real float4", "decimal numeric dec fixed", "char character bpchar", "varchar",
+	"timestamp", "timestamptz", "time", "timetz", "datetime", "date",
+	"text", "mediumtext", "longtext", "blob", "longblob", "bytea", "binary", "varbinary", "uuid", "jsonb",
 }
-
-var typeParts = regexp.MustCompile(`(?i)^\s*([a-z][a-z0-9_]*(?:\s+(?:precision|varying))?)\s*(\([^)]*\))?\s*(with(?:out)?\s+time\s+zone)?\s*(.*)$`)
 
 // otherType reports whether two types certainly differ. It reports false for
 // unknown names, for names that servers replace, and if only one of the types has
 // a length.
 func otherType(a, b string) bool {
-	name1, size1, rest1, ok1 := canonical(a)
-	name2, size2, rest2, ok2 := canonical(b)
-	if !ok1 || !ok2 {
+	x, y := value.ParseName(a), value.ParseName(b)
+	family, other := familyOf(x), familyOf(y)
+	switch {
+	case family == "" || other == "":
 		return false
+	case family != other:
+		return family != "real" && other != "real" // MySQL replaces REAL by DOUBLE
 	}
-	if name1 != name2 {
-		// REAL proves no difference: MySQL replaces it by DOUBLE.
-		return !slices.Contains([]string{name1, name2}, "real")
-	}
-	if size1 != "" && size2 != "" && size1 != size2 {
-		return true
-	}
-	return strings.Contains(rest1, "unsigned") != strings.Contains(rest2, "unsigned")
+	size, otherSize := sizeOf(family, x), sizeOf(family, y)
+	return len(size) > 0 && len(otherSize) > 0 && !slices.Equal(size, otherSize) || x.Has("unsigned") != y.Has("unsigned")
 }
 
-// canonical splits a type into its parts: "INT(11) UNSIGNED" is int, without a
-// size, and unsigned.
-func canonical(s string) (name, size, rest string, ok bool) {
-	m := typeParts.FindStringSubmatch(strings.ToLower(s))
-	if m == nil {
-		return "", "", "", false
+// familyOf returns the first name of a type's family, or "".
+func familyOf(n value.Name) string {
+	first := strings.TrimSuffix(n.First, "[]")
+	switch {
+	case first == "timestamp" && n.Has("with"), first == "time" && n.Has("with"):
+		first += "tz"
+	case (first == "char" || first == "character") && n.Has("varying"):
+		first = "varchar"
 	}
-	name = strings.Join(strings.Fields(m[1]), " ")
-	if m[3] != "" {
-		name += " " + strings.Join(strings.Fields(m[3]), " ")
-	} else if i := strings.Index(m[4], "time zone"); i >= 0 {
-		name += " " + strings.Join(strings.Fields(m[4]), " ")
+	for _, f := range families {
+		if names := strings.Fields(f); slices.Contains(names, first) {
+			return names[0]
+		}
 	}
-	if name, ok = sameNames[name]; !ok {
-		return "", "", "", false
-	}
-	size = strings.ReplaceAll(m[2], " ", "")
-	switch name {
-	case "int", "bigint", "smallint", "tinyint", "mediumint", "double", "real": // the size is a display width
-		size = ""
+	return ""
+}
+
+// sizeOf returns the numbers of a type's name as far as they say what it holds.
+func sizeOf(family string, n value.Name) []int {
+	switch family {
+	case "tinyint", "smallint", "mediumint", "int", "bigint", "double", "real": // a display width
+		return nil
 	case "decimal":
-		if size != "" && !strings.Contains(size, ",") {
-			size = strings.TrimSuffix(size, ")") + ",0)"
+		if len(n.Numbers) == 1 {
+			return []int{n.Numbers[0], 0}
 		}
-	case "timestamp", "datetime", "time", "timestamp with time zone", "time with time zone":
-		if size == "(0)" {
-			size = ""
+	case "timestamp", "timestamptz", "time", "timetz", "datetime":
+		if n.Number(0, 0) == 0 {
+			return nil
 		}
 	}
-	return name, size, m[4], true
+	return n.Numbers
 }

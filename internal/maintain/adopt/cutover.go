@@ -22,6 +22,11 @@ func (j *job) swapped(ctx context.Context) (bool, error) {
 	return s.Partitioned, nil
 }
 
+// cutOverTo returns the step of a cut-over with its next step.
+func cutOverTo(next string) func(*job, context.Context, *mirror) error {
+	return func(j *job, ctx context.Context, m *mirror) error { return j.cutOver(ctx, m, next) }
+}
+
 // cutOver renames the source out of the way, and the target to its name. The wait for
 // the lock is limited. Under the lock, only the last changes are applied and the
 // tables renamed. Where the renames are transactional, next is recorded with them.

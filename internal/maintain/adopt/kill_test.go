@@ -124,14 +124,19 @@ func points(t *testing.T, w *world, what string) (out []string) {
 	return out
 }
 
-func (w *world) underWay() string {
+// change returns the adoption under way, or nil.
+func (w *world) change() *state.Change {
 	w.t.Helper()
 	c, err := UnderWay(context.Background(), state.New(w.db), "events")
 	must(w.t, err)
-	if c == nil {
-		return "nothing"
+	return c
+}
+
+func (w *world) underWay() string {
+	if c := w.change(); c != nil {
+		return c.Step
 	}
-	return c.Step
+	return "nothing"
 }
 
 // TestKilled is TestCutOff with processes that are killed.

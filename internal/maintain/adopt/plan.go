@@ -42,10 +42,8 @@ func plan(ctx context.Context, o Options) (statements, notes []string, err error
 		return nil, nil, err
 	}
 	p := planner{job: j, mirror: m}
-	for _, part := range []func(context.Context) error{p.created, p.triggers, p.copied, p.compared, p.cutOver, p.cleaned} {
-		if err := part(ctx); err != nil {
-			return nil, nil, err
-		}
+	if err := p.show(ctx, stepCreate, stepKept); err != nil {
+		return nil, nil, err
 	}
 	return p.out, p.notes(rows), nil
 }
@@ -56,6 +54,16 @@ type planner struct {
 	*job
 	mirror *mirror
 	out    []string
+}
+
+// show adds the statements of the steps from one to another, without that.
+func (p *planner) show(ctx context.Context, from, to string) error {
+	for s := from; s != to; s = steps[s].next {
+		if err := steps[s].show(p, ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *planner) say(comment string, statements ...string) {
@@ -208,9 +216,16 @@ func PlanFinish(ctx context.Context, o Options) ([]string, error) {
 		return nil, err
 	}
 	p := planner{job: j}
-	p.say("the table that "+o.Table.Name+" was, with its rows", p.dropOldStatement())
+	if err := p.show(ctx, stepDrop, ""); err != nil {
+		return nil, err
+	}
 	p.say("rowmill's record of the adoption, in rowmill_journal, is deleted")
 	return p.out, nil
+}
+
+func (p *planner) droppedOld(context.Context) error {
+	p.say("the table that "+p.Table.Name+" was, with its rows", p.dropOldStatement())
+	return nil
 }
 
 // PlanUndo returns the statements that Undo would run from the adoption's current
@@ -226,57 +241,40 @@ func PlanUndo(ctx context.Context, o Options) ([]string, error) {
 	p := planner{job: j, mirror: j.back()}
 	step := j.change.Step
 	if !Undoing(j.change) {
-		swapped, err := j.swapped(ctx)
-		if err != nil {
+		if step, err = j.undoFrom(ctx); err != nil {
 			return nil, err
 		}
-		step = stepCancel
-		if swapped {
-			step = stepBack
+		if step == stepBack {
 			if err := p.dropped(ctx, oldName(o.Table.Name), "what remains of the adoption"); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if err := p.wayBack(ctx, step); err != nil {
+	if err := p.show(ctx, step, ""); err != nil {
 		return nil, err
 	}
 	p.say("rowmill's records of the table, in rowmill_journal, rowmill_tables, rowmill_states and rowmill_leaders, are deleted")
 	return p.out, nil
 }
 
-// wayBack adds the steps of Undo, from the given one on.
-func (p *planner) wayBack(ctx context.Context, step string) error {
-	if step == stepCancel {
-		if err := p.dropped(ctx, p.Table.Name, "triggers and log"); err != nil {
-			return err
-		}
-		s, err := p.exists(ctx, newName(p.Table.Name))
-		if err != nil || s == nil {
-			return err
-		}
-		return p.dropsNew(ctx, newName(p.Table.Name))
+// cancelled adds the end of an adoption before the cut-over.
+func (p *planner) cancelled(ctx context.Context) error {
+	if err := p.dropped(ctx, p.Table.Name, "triggers and log"); err != nil {
+		return err
 	}
-	order := []string{stepBack, stepBackVerify, stepBackSwap, stepBackClean}
-	for _, step := range order[slices.Index(order, step):] {
-		var err error
-		switch step {
-		case stepBack:
-			err = p.undoPrepared(ctx)
-		case stepBackVerify:
-			err = p.comparedBack(ctx)
-		case stepBackSwap:
-			err = p.cutOverBack(ctx)
-		case stepBackClean:
-			if err = p.dropped(ctx, newName(p.Table.Name), "triggers and log"); err == nil {
-				err = p.dropsNew(ctx, p.rollingNow(ctx))
-			}
-		}
-		if err != nil {
-			return err
-		}
+	s, err := p.exists(ctx, newName(p.Table.Name))
+	if err != nil || s == nil {
+		return err
 	}
-	return nil
+	return p.dropsNew(ctx, newName(p.Table.Name))
+}
+
+// cleanedBack adds the end of an undo.
+func (p *planner) cleanedBack(ctx context.Context) error {
+	if err := p.dropped(ctx, newName(p.Table.Name), "triggers and log"); err != nil {
+		return err
+	}
+	return p.dropsNew(ctx, p.rollingNow(ctx))
 }
 
 // undoPrepared adds the log and the triggers on the rolling table.

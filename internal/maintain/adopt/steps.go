@@ -22,8 +22,7 @@ func (j *job) exists(ctx context.Context, name string) (*engine.Schema, error) {
 }
 
 // create creates the objects that the copy needs beside the table.
-func (j *job) create(ctx context.Context) error {
-	m := j.forward()
+func (j *job) create(ctx context.Context, m *mirror) error {
 	if err := j.exec(ctx, m.sql.Tables()...); err != nil {
 		return err
 	}
@@ -231,8 +230,7 @@ func (j *job) emptyLate(ctx context.Context) ([]string, error) {
 }
 
 // cancel drops all objects created before the cut-over.
-func (j *job) cancel(ctx context.Context) error {
-	m := j.forward()
+func (j *job) cancel(ctx context.Context, m *mirror) error {
 	if err := j.dropTriggers(ctx, m, j.Table.Name); err != nil {
 		return err
 	}
@@ -242,6 +240,11 @@ func (j *job) cancel(ctx context.Context) error {
 	return j.dropNew(ctx)
 }
 
+// cleanBack is clean after the cut-over back, which leaves a rolling table to drop.
+func (j *job) cleanBack(ctx context.Context, m *mirror) error {
+	return errors.Join(j.clean(ctx, m), j.dropNew(ctx))
+}
+
 // dropNew drops the rolling table, under its name beside the plain table.
 func (j *job) dropNew(ctx context.Context) error {
 	s, err := j.exists(ctx, newName(j.Table.Name))
@@ -249,7 +252,7 @@ func (j *job) dropNew(ctx context.Context) error {
 		return err
 	}
 	m := j.forward()
-	if err := m.readPeriods(ctx); err != nil {
+	if err := errors.Join(m.readPeriods(ctx), j.mirror(m.Target, m.Source, "").obstacles(ctx)); err != nil {
 		return err
 	}
 	return j.locked(ctx, m.Target.Name, "drop the rolling table", func() error {
@@ -267,7 +270,7 @@ func (o Options) liveViews() []string {
 	return names
 }
 
-func (j *job) dropOld(ctx context.Context) error {
+func (j *job) dropOld(ctx context.Context, _ *mirror) error {
 	return j.locked(ctx, oldName(j.Table.Name), "drop the old table", func() error { return j.exec(ctx, j.dropOldStatement()) })
 }
 
