@@ -33,22 +33,11 @@ func TestPrivileges(t *testing.T) {
 		}
 		const user = "rowmill_limited"
 		writeFile(t, file, strings.Replace(string(text), "://"+owner[1]+"@", "://"+user+"@", 1))
+		at := newAccount(t, db, kind, user)
 		if kind == "postgres" {
-			exec("CREATE ROLE "+user+" LOGIN", "REVOKE CREATE ON SCHEMA public FROM PUBLIC", "ALTER TABLE readings OWNER TO "+user)
-			t.Cleanup(func() {
-				for _, q := range []string{"DROP OWNED BY " + user + " CASCADE", "DROP ROLE " + user} {
-					if _, err := db.SQL().Exec(q); err != nil {
-						t.Error(err)
-					}
-				}
-			})
+			exec("ALTER TABLE readings OWNER TO " + user)
 		} else {
-			exec("CREATE USER "+user+"@localhost", "GRANT SELECT ON readings TO "+user+"@localhost")
-			t.Cleanup(func() {
-				if _, err := db.SQL().Exec("DROP USER " + user + "@localhost"); err != nil {
-					t.Error(err)
-				}
-			})
+			exec("GRANT SELECT ON readings TO " + at)
 		}
 		s := rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates")
 		if s.code != exitFailed || !strings.Contains(s.stderr, "docs/operations.md") || !regexp.MustCompile("Try: GRANT").MatchString(s.stderr) {
@@ -71,13 +60,13 @@ func TestPrivileges(t *testing.T) {
 		} else {
 			var name string
 			must(t, db.SQL().QueryRowContext(t.Context(), "SELECT DATABASE()").Scan(&name))
-			exec("GRANT " + strings.Replace(listed[1], ", TRIGGER", "", 1) + " ON `" + name + "`.* TO " + user + "@localhost")
+			exec("GRANT " + strings.Replace(listed[1], ", TRIGGER", "", 1) + " ON `" + name + "`.* TO " + at)
 			s := rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates")
 			if s.code != exitFailed || !strings.Contains(s.stderr, "GRANT TRIGGER ON") {
 				t.Errorf("without TRIGGER: exit %d, stderr: %s", s.code, s.stderr)
 			}
 			untouched("without TRIGGER")
-			exec("GRANT "+listed[1]+" ON `"+name+"`.* TO "+user+"@localhost", "GRANT PROCESS ON *.* TO "+user+"@localhost")
+			exec("GRANT "+listed[1]+" ON `"+name+"`.* TO "+at, "GRANT PROCESS ON *.* TO "+at)
 		}
 		mustPass(t, rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates"))
 		mustPass(t, rowmill(t.Context(), "run", file, "--once"))
@@ -88,7 +77,7 @@ func TestPrivileges(t *testing.T) {
 			if strings.Contains(s.stdout, "GRANT") {
 				t.Errorf("with PROCESS: %s", s.stdout)
 			}
-			exec("REVOKE PROCESS ON *.* FROM " + user + "@localhost")
+			exec("REVOKE PROCESS ON *.* FROM " + at)
 		}
 		// Once a statement has waited for a lock, rowmill also queries its holder.
 		exec(fmt.Sprintf("INSERT INTO rowmill_actions (table_name, at_us, serial, action, detail, took_us, error, locked, by_whom) VALUES "+

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
 )
 
 // A granted is a table whose verbs are run by separate accounts.
@@ -43,11 +45,27 @@ func newGranted(t *testing.T, kind string) *granted {
 	return g
 }
 
-func (g *granted) exec(statements ...string) {
-	g.Helper()
-	for _, q := range statements {
-		execSQL(g, g.db, q)
+// newAccount creates an account without privileges for the duration of the test, and
+// returns its name for GRANT.
+func newAccount(t *testing.T, db engine.Keeper, server, user string) (at string) {
+	t.Helper()
+	at = user + "@localhost"
+	drop := []string{"DROP USER " + at}
+	if server == "postgres" {
+		at, drop = user, []string{"DROP OWNED BY " + user + " CASCADE", "DROP ROLE " + user}
+		execSQL(t, db, "CREATE ROLE "+user+" LOGIN")
+		execSQL(t, db, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+	} else {
+		execSQL(t, db, "CREATE USER "+at)
 	}
+	t.Cleanup(func() {
+		for _, q := range drop {
+			if _, err := db.SQL().Exec(q); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return at
 }
 
 // account creates the account of a verb, with exactly the privileges that are listed
@@ -56,34 +74,15 @@ func (g *granted) exec(statements ...string) {
 func (g *granted) account(verb string) string {
 	g.Helper()
 	user := fmt.Sprintf("rowmill_%s_%d", verb, os.Getpid())
-	at := user
-	if g.server != "postgres" {
-		at += "@localhost"
-	}
 	if !g.done[verb] {
 		g.done[verb] = true
-		if g.server == "postgres" {
-			g.exec("CREATE ROLE "+user+" LOGIN", "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
-		} else {
-			g.exec("CREATE USER " + at)
-		}
-		g.Cleanup(func() {
-			statements := []string{"DROP USER " + at}
-			if g.server == "postgres" {
-				statements = []string{"DROP OWNED BY " + user + " CASCADE", "DROP ROLE " + user}
-			}
-			for _, q := range statements {
-				if _, err := g.db.SQL().Exec(q); err != nil {
-					g.Error(err)
-				}
-			}
-		})
+		at := newAccount(g.T, g.db, g.server, user)
 		found := false
 		for _, line := range g.lines {
 			if m := grantLine.FindStringSubmatch(line); m[1] == verb {
 				found = true
 				to := strings.LastIndex(line, " TO ")
-				g.exec(strings.Replace(line[:to], " ON db.", " ON "+g.db.Dialect().Quote(g.name)+".", 1) + " TO " + at)
+				execSQL(g, g.db, strings.Replace(line[:to], " ON db.", " ON "+g.db.Dialect().Quote(g.name)+".", 1)+" TO "+at)
 			}
 		}
 		if !found {
@@ -135,7 +134,9 @@ func TestGrants(t *testing.T) {
 		if s.code != exitDone && strings.Contains(s.stderr, "denied") {
 			t.Errorf("status: %s%s", s.stdout, s.stderr)
 		}
-		mustPass(t, rowmill(t.Context(), "load", g.as(g.account("load")), csv, "--retry", "0s"))
+		for _, args := range [][]string{{csv}, {csv}, {csv, "--again"}, {"--list"}} {
+			mustPass(t, rowmill(t.Context(), append([]string{"load", g.as(g.account("load")), "--retry", "0s"}, args...)...))
+		}
 		list := verb("status", "restore", "--list")
 		mustPass(t, list)
 		period, _ := (&archived{g.declared}).firstArchive()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/testdb"
@@ -28,13 +27,13 @@ func TestHostile(t *testing.T) {
 				t.Errorf("it ends as\n%s\nelsewhere as\n%s", states[1], states[0])
 			}
 			// It includes characters that the server's character set lacks.
-			l := newLoadingOf(t, hostile, strings.Replace(loadDeclaration, "\n[table]", "\n# 日本\n[table]", 1))
+			l := newLoading(t, hostile, "\n[table]", "\n# 日本\n[table]")
 			f := loadRows(1, 1000, true)
 			l.write("日本.csv", f.text)
-			l.load(exitFailed, "日本.csv", "--bad", "bad.jsonl", "--max-bad", "1000")
-			l.check("loaded", "bad.jsonl", f)
-			l.load(exitDone, "日本.csv", "--bad", "bad.jsonl", "--max-bad", "1000")
-			l.check("loaded again", "bad.jsonl", f)
+			for _, code := range []int{exitFailed, exitDone} {
+				l.loads(code, "", "日本.csv --bad bad.jsonl --max-bad 1000")
+				l.check("bad.jsonl", f)
+			}
 		})
 	}
 }
