@@ -24,10 +24,10 @@ import (
 type Definition struct {
 	// Text is the CREATE TABLE statement, without a terminator.
 	Text string
-	// Name is the table's name, unquoted; nameFrom and nameTo are its place,
-	// including the schema.
-	Name             string
-	nameFrom, nameTo int
+	// Name is the table's name, unquoted; nameTo is where it ends in Text. Its place in
+	// the text that was read begins at nameLine and nameColumn, with the schema.
+	Name                         string
+	nameTo, nameLine, nameColumn int
 	// Schema is the text before the dot of a qualified name; As omits it.
 	Schema  string
 	Columns []DefinedColumn
@@ -255,7 +255,6 @@ func (r *definitionReader) read() *sqlError {
 		return err
 	}
 	r.d.Text = r.text[r.start:end]
-	r.d.nameFrom, r.d.nameTo = r.d.nameFrom-r.start, r.d.nameTo-r.start
 	after := r.pos
 	for _, item := range items {
 		if err := r.item(item[0], item[1]); err != nil {
@@ -296,7 +295,8 @@ func (r *definitionReader) head() *sqlError {
 	if r.d.Schema, r.d.Name = r.qualified(); r.d.Name == "" {
 		return r.fail(t, "", "want the table's name, not %s", t)
 	}
-	r.d.nameFrom, r.d.nameTo = t.from, r.at(-1).to
+	r.d.nameLine, r.d.nameColumn = place(r.text, t.from)
+	r.d.nameTo = r.at(-1).to - r.start
 	t = r.at(0)
 	switch {
 	case t.is("like"), t.is("("):
@@ -365,17 +365,16 @@ func (r *definitionReader) items() ([][2]int, *sqlError) {
 	}
 }
 
-// tail reads the text after the parentheses, and returns its end.
-func (r *definitionReader) tail() (end int, err *sqlError) {
-	depth := 0
-	for ; ; r.pos++ {
+// rest reads up to the end of a statement, which it returns, and calls see with each
+// token that is not in parentheses.
+func (r *definitionReader) rest(see func(t sqlToken) *sqlError) (end int, err *sqlError) {
+	for depth := 0; ; r.pos++ {
 		t := r.at(0)
-		end = r.at(-1).to
 		switch {
 		case t.kind == sqlEnd && depth > 0:
 			return 0, r.fail(t, "", "a ( is never closed")
 		case t.kind == sqlEnd, t.is(";") && depth == 0:
-			return end, nil
+			return r.at(-1).to, nil
 		case t.isAny("(", "["):
 			depth++
 		case t.isAny(")", "]"):
@@ -383,18 +382,31 @@ func (r *definitionReader) tail() (end int, err *sqlError) {
 				return 0, r.fail(t, "", "this %s was never opened", t.text)
 			}
 		case depth > 0:
-		case t.isAny("as", "select"):
-			return 0, r.fail(t, "leave it out; rows are loaded afterwards", "CREATE TABLE ... AS SELECT would fill the table before it rolls")
-		case t.is("inherits"):
-			return 0, r.fail(t, "write the columns and keys out", "INHERITS takes columns from elsewhere")
 		case t.is("create"):
 			return 0, r.fail(t, "a ; before it", "a statement begins within another")
+		default:
+			if err := see(t); err != nil {
+				return 0, err
+			}
+		}
+	}
+}
+
+// tail reads the text after the parentheses, and returns its end.
+func (r *definitionReader) tail() (end int, err *sqlError) {
+	return r.rest(func(t sqlToken) *sqlError {
+		switch {
+		case t.isAny("as", "select"):
+			return r.fail(t, "leave it out; rows are loaded afterwards", "CREATE TABLE ... AS SELECT would fill the table before it rolls")
+		case t.is("inherits"):
+			return r.fail(t, "write the columns and keys out", "INHERITS takes columns from elsewhere")
 		case t.is("system") && r.at(1).is("versioning"):
-			return 0, r.fail(t, "leave it out", "a table WITH SYSTEM VERSIONING can't roll")
+			return r.fail(t, "leave it out", "a table WITH SYSTEM VERSIONING can't roll")
 		case t.is("partition") && r.at(1).is("by"):
 			r.d.Partitioned, r.d.partitionLine = true, r.line(t)
 		}
-	}
+		return nil
+	})
 }
 
 // statements reads the statements after CREATE TABLE.
@@ -457,20 +469,14 @@ func (r *definitionReader) item(from, to int) *sqlError {
 	case t.kind == sqlWord && t.is("primary") && r.at(1).is("key"):
 		r.pos += 2
 		return r.primaryKey(t)
-	case t.is("unique"):
+	case t.is("unique"), r.tableKeys && t.isAny("fulltext", "spatial"):
 		r.pos++
 		if !r.accept("key") {
 			r.accept("index")
 		}
-		return r.key(first, true)
+		return r.key(first, t.is("unique"))
 	case r.tableKeys && t.isAny("key", "index"):
 		r.pos++
-		return r.key(first, false)
-	case r.tableKeys && t.isAny("fulltext", "spatial"):
-		r.pos++
-		if !r.accept("key") {
-			r.accept("index")
-		}
 		return r.key(first, false)
 	case t.is("foreign") && r.at(1).is("key"):
 		r.foreignKey(t)
@@ -743,23 +749,11 @@ func (r *definitionReader) index() *sqlError {
 	if ix.Columns, err = r.columns(); err != nil {
 		return err
 	}
-	depth := 0
-	for ; r.at(0).kind != sqlEnd && !(r.at(0).is(";") && depth == 0); r.pos++ {
-		switch t := r.at(0); {
-		case t.isAny("(", "["):
-			depth++
-		case t.isAny(")", "]"):
-			if depth--; depth < 0 {
-				return r.fail(t, "", "this %s was never opened", t.text)
-			}
-		case depth == 0 && t.is("create"):
-			return r.fail(t, "a ; before it", "a statement begins within another")
-		}
+	end, err := r.rest(func(sqlToken) *sqlError { return nil })
+	if err != nil {
+		return err
 	}
-	if depth > 0 {
-		return r.fail(r.at(0), "", "a ( is never closed")
-	}
-	ix.rest, ix.Text = r.text[rest.from:r.at(-1).to], r.text[first.from:r.at(-1).to]
+	ix.rest, ix.Text = r.text[rest.from:end], r.text[first.from:end]
 	if ix.Name != "" && slices.ContainsFunc(r.d.Indexes, func(o DefinedIndex) bool { return r.sameName(o.Name, ix.Name) }) {
 		return r.fail(first, "another name", "there are two indexes %s", ix.Name)
 	}

@@ -1,9 +1,6 @@
 package rolling
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // A dialect is what reading a declaration needs to know of a group of servers: how
 // the text of a definition is read, and which limits hold. A target's scheme, or the
@@ -100,13 +97,4 @@ var dialects = []*dialect{
 		times:    map[string]timeClass{"text": timeOfTime, "datetime": timeOfTime, "timestamp": timeOfTime, "varchar": timeOfTime, "char": timeOfTime},
 		bestTime: "TEXT NOT NULL ('2026-11-20 18:30:00' in UTC), or an INTEGER that counts since 1970 and epoch = \"s\"",
 	},
-}
-
-// dialectOf returns the dialect of a target's scheme, or nil.
-func dialectOf(scheme string) *dialect {
-	i := slices.IndexFunc(dialects, func(d *dialect) bool { return slices.Contains(d.schemes, scheme) })
-	if i < 0 {
-		return nil
-	}
-	return dialects[i]
 }

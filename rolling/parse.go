@@ -53,7 +53,7 @@ type declarationReader struct {
 	// columns are the names of the table's columns.
 	columns []string
 	// Keys of the file, nil if missing.
-	name, timeKey, every, keep, ahead, after, merge *tomlfile.Value
+	name, timeKey, every, keep *tomlfile.Value
 }
 
 // fail records an error at a value.
@@ -204,6 +204,15 @@ func (r *declarationReader) length(table *tomlfile.Value, key string) (Grid, *to
 	return Grid{}, nil
 }
 
+// span is length for a span, the zero Span if the key is missing.
+func (r *declarationReader) span(table *tomlfile.Value, key string) (Span, *tomlfile.Value) {
+	g, v := r.length(table, key)
+	if v == nil {
+		return Span{}, nil
+	}
+	return g.Span(), v
+}
+
 func (r *declarationReader) file(root *tomlfile.Value) {
 	r.known("", root)
 	table := r.section(root, "table")
@@ -222,8 +231,7 @@ func (r *declarationReader) file(root *tomlfile.Value) {
 	}
 	r.period(period)
 	r.table(table)
-	seal := r.section(root, "seal")
-	r.seal(seal)
+	r.seal(r.section(root, "seal"))
 	r.defaults()
 	r.counts(period)
 	r.rollups(root.Find("rollup"))
@@ -252,20 +260,20 @@ func (r *declarationReader) target(table *tomlfile.Value) {
 	if kind == "sandbox" {
 		kind, _, _ = strings.Cut(rest, "?")
 	}
-	switch d := dialectOf(kind); {
-	case d != nil:
-		r.dialect = *d
-		if path, _, _ := strings.Cut(rest, "?"); d.file && path == "" {
-			r.fail(v, kind+":PATH", "target %q names no file, and a temporary one isn't kept", text)
-			return
-		}
-	case kind == "null":
+	i := slices.IndexFunc(dialects, func(d *dialect) bool { return slices.Contains(d.schemes, kind) })
+	switch path, _, _ := strings.Cut(rest, "?"); {
+	case i < 0 && kind == "null":
 		r.fail(v, targetForms, "target null: stores nothing")
 		return
-	default:
+	case i < 0:
 		r.fail(v, targetForms, "target has an unknown scheme, %q", scheme)
 		return
+	case dialects[i].file && path == "":
+		r.dialect = *dialects[i]
+		r.fail(v, kind+":PATH", "target %q names no file, and a temporary one isn't kept", text)
+		return
 	}
+	r.dialect = *dialects[i]
 	if strings.HasPrefix(rest, "//") {
 		u, err := url.Parse(text)
 		if err != nil {
@@ -315,13 +323,8 @@ func (r *declarationReader) period(period *tomlfile.Value) {
 			r.fail(v, `"merge" lets late rows in, "reject" has their INSERT fail`, "late = %q is not a policy", text)
 		}
 	}
-	var g Grid
-	if g, r.ahead = r.length(period, "ahead"); r.ahead != nil {
-		r.d.Ahead = g.Span()
-	}
-	if g, r.keep = r.length(period, "keep"); r.keep != nil {
-		r.d.Keep = g.Span()
-	}
+	r.d.Ahead, _ = r.span(period, "ahead")
+	r.d.Keep, r.keep = r.span(period, "keep")
 }
 
 // everyOf reads the period of an axis of time.
@@ -355,14 +358,12 @@ func (r *declarationReader) seal(seal *tomlfile.Value) {
 	if r.d.Seal.Compress && r.noCompression {
 		r.warn(seal.Find("compress"), "%s has no compression: sealed periods are only sorted", r.servers)
 	}
-	var g Grid
-	if g, r.after = r.length(seal, "after"); r.after != nil {
-		r.d.Seal.After = g.Span()
-	}
-	if g, r.merge = r.length(seal, "merge"); r.merge != nil {
+	var after *tomlfile.Value
+	r.d.Seal.After, after = r.span(seal, "after")
+	if g, v := r.length(seal, "merge"); v != nil {
 		r.d.Seal.Merge = g
 		if p := r.d.Period; p.Valid() && (!p.Divides(g) || p == g) {
-			r.fail(r.merge, "a multiple of the period, such as "+multiple(p), "merge = %q isn't made of several whole periods of %s", g, p)
+			r.fail(v, "a multiple of the period, such as "+multiple(p), "merge = %q isn't made of several whole periods of %s", g, p)
 		}
 	}
 	if text, v := r.text(seal, "archive", "archive/readings"); v != nil {
@@ -375,7 +376,7 @@ func (r *declarationReader) seal(seal *tomlfile.Value) {
 			r.d.Seal.Archive = text
 		}
 	}
-	if r.after != nil && r.keep != nil && r.d.Keep.Length() < r.d.Seal.After.Length() {
+	if after != nil && r.keep != nil && r.d.Keep.Length() < r.d.Seal.After.Length() {
 		r.fail(r.keep, fmt.Sprintf("keep = %q or longer", r.d.Seal.After), "keep = %q ends before a period is sealed, %s after its end", r.d.Keep, r.d.Seal.After)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // A level is a roll-up with the places of its keys.
 type level struct {
 	Rollup
-	at, nameAt, everyAt, keepAt, selectAt *tomlfile.Value
+	at, everyAt *tomlfile.Value
 }
 
 // rollups reads [[rollup]]. Each may be computed from an earlier one.
@@ -33,7 +33,7 @@ func (r *declarationReader) rollups(list *tomlfile.Value) {
 	for _, v := range list.In {
 		r.known("rollup", v)
 		l := level{Rollup: Rollup{Line: v.Line}, at: v}
-		l.Name, l.nameAt = r.must(v, "[[rollup]]", "name", "readings_1h")
+		l.Name, _ = r.must(v, "[[rollup]]", "name", "readings_1h")
 		r.levelEvery(&l)
 		r.levelFrom(&l, levels, list)
 		var source *level
@@ -210,7 +210,6 @@ func (r *declarationReader) column(name string, known []string) string {
 
 func (r *declarationReader) levelSelect(l *level, source *level) {
 	v := l.at.Find("select")
-	l.selectAt = v
 	const example = `select = { n = "count(*)", mean = "avg(value)" }`
 	switch {
 	case v == nil && l.From != "":
@@ -240,25 +239,21 @@ func (r *declarationReader) levelSelect(l *level, source *level) {
 			continue
 		}
 		a.Name = c.Key
-		if why := badName(a.Name, maxColumnName); why != "" {
+		same := func(name string) bool { return strings.EqualFold(name, a.Name) }
+		switch why := badName(a.Name, maxColumnName); {
+		case why != "":
 			r.fail(c, "letters, digits and _", "%q can't be a column: %s", a.Name, why)
-			continue
-		}
-		if slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, a.Name) }) {
+		case slices.ContainsFunc(names, same):
 			r.fail(c, "another name", "there are two columns %s, as case doesn't count", a.Name)
-			continue
-		}
-		if slices.ContainsFunc(l.By, func(b string) bool { return strings.EqualFold(b, a.Name) }) {
+		case slices.ContainsFunc(l.By, same):
 			r.fail(c, "another name, such as "+a.Name+"_"+a.Func, "there is a column %s already, from by", a.Name)
-			continue
-		}
-		if reservedColumn(a.Name) {
+		case reservedColumn(a.Name):
 			r.fail(c, "another name", "column %s is one that each roll-up has for itself, or the end of its name is", a.Name)
-			continue
-		}
-		names = append(names, a.Name)
-		if r.aggregateOf(c, &a) && (source == nil || r.sameAs(c, a, source)) {
-			l.Select = append(l.Select, a)
+		default:
+			names = append(names, a.Name)
+			if r.aggregateOf(c, &a) && (source == nil || r.sameAs(c, a, source)) {
+				l.Select = append(l.Select, a)
+			}
 		}
 	}
 }
@@ -315,16 +310,13 @@ func (r *declarationReader) sameAs(at *tomlfile.Value, a Aggregate, source *leve
 }
 
 func (r *declarationReader) levelKeep(l *level, source *level) {
-	g, v := r.length(l.at, "keep")
-	l.keepAt = v
-	if v != nil {
-		l.Keep = g.Span()
-		if l.Every.Valid() && l.Keep.Length() < l.Every.Span().Length() {
-			r.fail(v, fmt.Sprintf("keep = %q or longer", l.Every), "keep = %q is shorter than a bucket of %s", l.Keep, l.Every)
-		}
-	}
+	var v *tomlfile.Value
+	l.Keep, v = r.span(l.at, "keep")
 	if !l.Every.Valid() {
 		return
+	}
+	if v != nil && l.Keep.Length() < l.Every.Span().Length() {
+		r.fail(v, fmt.Sprintf("keep = %q or longer", l.Every), "keep = %q is shorter than a bucket of %s", l.Keep, l.Every)
 	}
 	from, keep := r.d.Name, r.d.Keep
 	if source != nil {

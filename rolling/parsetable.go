@@ -48,14 +48,12 @@ func (r *declarationReader) table(table *tomlfile.Value) {
 func (r *declarationReader) definition(def *Definition) {
 	if r.name != nil {
 		if !r.sameName(def.Name, r.d.Name) {
-			line, column := place(def.Text, def.nameFrom)
-			r.failDefinition(r.shift(def)+line-1, column, fmt.Sprintf("name = %q", def.Name), "create makes a table %s, and name is %q", def.Name, r.d.Name)
+			r.failDefinition(def.nameLine, def.nameColumn, fmt.Sprintf("name = %q", def.Name), "create makes a table %s, and name is %q", def.Name, r.d.Name)
 		}
 		r.d.Name = def.Name
 	}
 	if def.Schema != "" {
-		line, column := place(def.Text, def.nameFrom)
-		r.failDefinition(r.shift(def)+line-1, column, "CREATE TABLE "+def.Name+"; the target says where", "the name of the table has a schema, %s", def.Schema)
+		r.failDefinition(def.nameLine, def.nameColumn, "CREATE TABLE "+def.Name+"; the target says where", "the name of the table has a schema, %s", def.Schema)
 	}
 	if def.Partitioned {
 		r.failDefinition(def.partitionLine, 0, "leave PARTITION BY out: rowmill makes the partitions", "create cuts the table itself")
@@ -73,13 +71,6 @@ func (r *declarationReader) definition(def *Definition) {
 			}
 		}
 	}
-}
-
-// shift returns the line within the text of create at which the statement begins.
-func (r *declarationReader) shift(def *Definition) int {
-	i := strings.Index(r.create.Text, def.Text)
-	line, _ := place(r.create.Text, i)
-	return line
 }
 
 // timeColumn checks the column by which the table rolls, and that each key contains

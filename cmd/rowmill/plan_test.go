@@ -105,6 +105,8 @@ func TestPlanOfATableToBe(t *testing.T) {
 		}
 		if out.Compressed == nil || out.Compressed.Value <= 0 || out.Compressed.Value > 1.05*out.PerRow.Value {
 			t.Errorf("compressed: %+v of %v; %v", out.Compressed, out.PerRow.Value, out.Warnings)
+		} else if got := strings.Contains(out.Compressed.From, "compressed"); got != (server.kind != "sqlite") {
+			t.Errorf("%s compresses the rows: %v; %s", server.kind, got, out.Compressed.From)
 		}
 		if out.Before.First == nil || out.Before.Measured || *out.Before.Last > *out.Before.First || out.Plain.KneeRows == nil {
 			t.Errorf("%+v, %+v", out.Before, out.Plain)

@@ -15,6 +15,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/sandbox"
+	"github.com/rowmill/rowmill/internal/target"
 )
 
 // defaultSandbox is the name of a sandbox if none is given.
@@ -43,7 +44,7 @@ sandbox:mariadb instead.`),
 }
 
 func (a *app) sandboxStartCommand() *cobra.Command {
-	var target string
+	var of string
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "start [NAME]",
@@ -95,9 +96,9 @@ options unless a target is given.`),
 				return usagef("rowmill sandbox start small", "%w", err)
 			}
 			if !c.Flags().Changed("target") && slices.Contains(sandbox.Kinds(), name) {
-				target = "sandbox:" + name
+				of = "sandbox:" + name
 			}
-			o, err := sandbox.ParseTarget(target)
+			o, err := sandbox.ParseTarget(of)
 			if err != nil {
 				return usagef("rowmill sandbox start --target 'sandbox:mariadb?memory=64MB'", "%w", err)
 			}
@@ -112,7 +113,7 @@ options unless a target is given.`),
 			return a.startSandbox(c.Context(), name, o, asJSON)
 		},
 	}
-	c.Flags().StringVar(&target, "target", "sandbox:mariadb", "what server, with which memory and settings")
+	c.Flags().StringVar(&of, "target", target.DefaultServer, "what server, with which memory and settings")
 	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON (default false)")
 	return c
 }

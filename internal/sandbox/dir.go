@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// Files of a sandbox directory. lock is held by the process that owns it, or by
-// a server that outlives that process.
+// Files of a sandbox directory. lock is held by its owner, or by a server that outlives it.
 const (
 	lockFile     = "lock"
 	stateFile    = "sandbox.json"
@@ -28,15 +27,13 @@ const (
 	socketName   = "s"
 )
 
-// ourFiles are all file names that this package and its servers create in a
-// sandbox directory, in the order in which they are removed: the files that
-// identify the directory as a sandbox are last.
+// ourFiles are all names that this package and its servers create in a sandbox directory, in
+// the order of removal: those that identify it as a sandbox are last.
 var ourFiles = []string{
 	dataName, dataName + ".new", tmpName, socketName, socketName + ".lock", pidFile, logFile, "init.sql", // of an earlier version
 	passwordFile, stateFile + ".new", stateFile, lockFile,
 }
 
-// throwAway and named match the names of sandbox directories under a Root.
 var (
 	throwAway = regexp.MustCompile(`^sandbox-[0-9a-f]{16}$`)
 	named     = regexp.MustCompile(`^named-([A-Za-z0-9][A-Za-z0-9._-]{0,62})$`)
@@ -44,7 +41,7 @@ var (
 
 const stateFormat = "rowmill.sandbox/1"
 
-// state is the description of a sandbox, stored in its directory.
+// A state describes a sandbox in its directory.
 type state struct {
 	Format string `json:"format"`
 	// Target is the text form of the options. Throwaway sandboxes are removed
@@ -66,7 +63,6 @@ type state struct {
 	kind *kind
 }
 
-// parseState parses a state and validates the fields that are used.
 func parseState(data []byte) (state, error) {
 	var s state
 	if err := json.Unmarshal(data, &s); err != nil {
@@ -112,7 +108,6 @@ func (s *state) write() error {
 	return os.Rename(path+".new", path)
 }
 
-// info describes the sandbox's server.
 func (s *state) info(o Options) Info {
 	i := Info{
 		Kind: s.Kind, Version: s.Version, PID: s.PID, Dir: s.dir, DataDir: filepath.Join(s.dir, dataName), Socket: s.Socket,
@@ -124,8 +119,8 @@ func (s *state) info(o Options) Info {
 	return i
 }
 
-// release removes the files of a sandbox whose server has ended, or only the directory
-// of its socket if keep is set, and unlocks it.
+// release removes the files of a sandbox whose server has ended, with keep only the directory
+// of its socket, and unlocks it.
 func (s *state) release(lock *os.File, keep bool) error {
 	if keep {
 		return errors.Join(removeSocketDir(s.SocketDir), lock.Close())
@@ -133,12 +128,10 @@ func (s *state) release(lock *os.File, keep bool) error {
 	return errors.Join(removeSandbox(s.dir, s.SocketDir), lock.Close())
 }
 
-// errLocked means that another process holds the lock.
 var errLocked = errors.New("in use by another process")
 
-// tryLock locks the lock file of a directory, and creates it if create is set.
-// If another process holds the lock, it returns errLocked. Closing the file
-// releases the lock.
+// tryLock locks a directory until the file is closed, with create also one that has no lock
+// file. It returns errLocked if another process holds the lock.
 func tryLock(dir string, create bool) (*os.File, error) {
 	path := filepath.Join(dir, lockFile)
 	flags := os.O_RDWR | syscall.O_NOFOLLOW
@@ -176,11 +169,10 @@ func tryLock(dir string, create bool) (*os.File, error) {
 	return f, nil
 }
 
-// lockPoll is the interval between attempts to get a lock that another process
-// holds. Locks on a Root are held for milliseconds, those on templates for a second.
+// lockPoll is the interval between attempts. Locks on a Root are held for milliseconds, those
+// on templates for a second.
 const lockPoll = 20 * time.Millisecond
 
-// waitLock locks a directory, and waits while another process holds the lock.
 func waitLock(ctx context.Context, dir string) (*os.File, error) {
 	for {
 		f, err := tryLock(dir, true)
@@ -204,8 +196,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// lockRoot creates the root directory if necessary, and locks it. The lock is
-// held while sandboxes in it are created, searched or removed.
+// lockRoot creates the root directory if necessary, and locks it while sandboxes in it are
+// created, searched or removed.
 func lockRoot(ctx context.Context, root string) (*os.File, error) {
 	for {
 		if err := makeRoot(root); err != nil {
@@ -219,8 +211,7 @@ func lockRoot(ctx context.Context, root string) (*os.File, error) {
 	}
 }
 
-// rootMark marks a root directory that this package has created and may
-// therefore remove. Its contents make git ignore the directory.
+// rootMark marks a root that this package has created and may remove; git ignores it.
 const (
 	rootMark     = ".gitignore"
 	rootMarkText = "# Made by rowmill for its sandboxes; removed when empty.\n*\n"
@@ -245,8 +236,7 @@ func makeRoot(root string) error {
 	return err
 }
 
-// tidyRoot removes a root that this package has created, if it is empty. It does
-// nothing while another process uses it.
+// tidyRoot removes an empty root that this package has created, unless another process uses it.
 func tidyRoot(root string) {
 	f, err := tryLock(root, false)
 	if err != nil {
@@ -272,9 +262,8 @@ func tidyRoot(root string) {
 	_ = os.Remove(root)
 }
 
-// sweep removes the throwaway sandboxes under root whose owner is gone, and
-// stops their servers if they still run. The caller holds the root's lock.
-// Directories that are not provably such sandboxes are not changed.
+// sweep removes the throwaway sandboxes under root whose owner is gone, and stops their
+// servers. The caller holds the root's lock. What is not provably such a sandbox stays.
 func sweep(ctx context.Context, root string, logf func(string, ...any)) {
 	entries, err := os.ReadDir(root)
 	if err != nil {
@@ -328,7 +317,6 @@ func sweepOne(ctx context.Context, dir string) (removed bool, err error) {
 	return true, s.release(lock, false)
 }
 
-// ownDirectory returns an error unless dir is a directory owned by the calling user.
 func ownDirectory(dir string) error {
 	fi, err := os.Lstat(dir)
 	if err != nil {
@@ -343,8 +331,8 @@ func ownDirectory(dir string) error {
 	return nil
 }
 
-// removeSandbox removes the files that this package has created in dir, and dir
-// itself if it is then empty. The caller holds its lock, and no server runs.
+// removeSandbox removes what this package has created in dir, and dir if it is then empty. The
+// caller holds its lock, and no server runs.
 func removeSandbox(dir, socketDir string) error {
 	errs := []error{removeSocketDir(socketDir)}
 	sockets, err := postgresSockets(dir)
@@ -363,16 +351,14 @@ func removeSandbox(dir, socketDir string) error {
 	return errors.Join(errs...)
 }
 
-// maxSocketPath is the longest path of a Unix socket, in bytes, on every system
-// rowmill runs on: sun_path has 104 bytes on BSD and macOS and 108 on Linux,
-// including the terminating zero.
+// maxSocketPath is the longest path of a Unix socket in bytes: sun_path has 104 on BSD and
+// macOS, 108 on Linux, with the terminating zero.
 const maxSocketPath = 103
 
 var socketDirName = regexp.MustCompile(`^rowmill-[0-9a-f]{16}$`)
 
-// socketPlace returns the path of a sandbox's socket: in the sandbox directory
-// or, if that path would be too long, in socketDir, a new directory in a
-// temporary directory, which the caller must create.
+// socketPlace returns the path of a sandbox's socket: in its directory or, if that is too long,
+// in socketDir below a temporary directory, which the caller must create.
 func socketPlace(dir, id, name string) (socket, socketDir string, err error) {
 	if socket = filepath.Join(dir, name); len(socket) <= maxSocketPath {
 		return socket, "", nil
@@ -392,8 +378,8 @@ func socketPlace(dir, id, name string) (socket, socketDir string, err error) {
 	return "", "", fmt.Errorf("place the socket of %s: its path, and those in the temporary directories, are longer than the %d bytes a socket can have", dir, maxSocketPath)
 }
 
-// removeSocketDir removes a directory that contains only a socket; "" is none. It
-// removes nothing else, because a state file may have been tampered with.
+// removeSocketDir removes a directory that contains only a socket; "" is none. It removes
+// nothing else, because a state file may have been tampered with.
 func removeSocketDir(dir string) error {
 	if dir == "" {
 		return nil
@@ -415,7 +401,6 @@ func removeSocketDir(dir string) error {
 	return os.Remove(dir)
 }
 
-// shellQuote quotes a path for a command line that is printed.
 func shellQuote(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-") == "" {
 		return s

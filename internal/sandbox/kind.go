@@ -52,8 +52,15 @@ type kind struct {
 	reported []string
 	settings string
 	check    func(l *launch, settings map[string]string) error
-	// client returns the command line of the interactive client.
-	client func(socket string) string
+	// client returns the command line of the interactive client, socketQuery the option
+	// of the server's targets that specifies the socket, whose name is socketName.
+	client, socketQuery func(socket string) string
+	socketName          string
+	// stopSignal is the signal for an orderly shutdown.
+	stopSignal syscall.Signal
+	// account returns the user that the server and its tools run as; nil is the
+	// caller.
+	account func() (*account, error)
 
 	// The following fields are optional.
 
@@ -69,19 +76,10 @@ type kind struct {
 	// explain converts the log of a server that failed to start to an error with
 	// a remedy, or returns nil if the log is sufficient.
 	explain func(log string) error
-	// account returns the user that the server and its tools run as; nil is the
-	// caller.
-	account func() (*account, error)
 	// children means that the server consists of several processes, and the
 	// others may end slightly later than the first. Their working directory is
 	// the data directory.
 	children bool
-	// stopSignal is the signal for an orderly shutdown; 0 is SIGTERM.
-	stopSignal syscall.Signal
-	// socketName is the required name of the socket.
-	socketName string
-	// socketQuery returns the option of its targets that specifies the socket.
-	socketQuery func(socket string) string
 }
 
 // versionQuery returns the server's version in all kinds.
@@ -118,27 +116,6 @@ func (k *kind) installArgs(set map[string]string) []string {
 		}
 	}
 	return args
-}
-
-func (k *kind) serverAccount() (*account, error) {
-	if k.account == nil {
-		return nil, nil
-	}
-	return k.account()
-}
-
-func (k *kind) socketFile() string {
-	if k.socketName == "" {
-		return socketName
-	}
-	return k.socketName
-}
-
-func (k *kind) signal() syscall.Signal {
-	if k.stopSignal == 0 {
-		return syscall.SIGTERM
-	}
-	return k.stopSignal
 }
 
 // binaries are the programs of an installed server.

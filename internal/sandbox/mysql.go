@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -21,9 +22,11 @@ import (
 // which precedes any that is found.
 const MySQLVariable = "ROWMILL_MYSQLD"
 
-// mysqlFamily is what MySQL and MariaDB have in common.
-func mysqlFamily() *kind {
-	const inside = "the sandbox chooses it"
+const inside = "the sandbox chooses it"
+
+// mysqlFamily is what MySQL and MariaDB have in common. program is that of the client,
+// and args are the arguments that one of them has.
+func mysqlFamily(program string, args func(*launch) []string) *kind {
 	reserved := map[string]string{
 		"innodb_buffer_pool_size":         "use memory=",
 		"innodb_buffer_pool_chunk_size":   "use memory=",
@@ -51,12 +54,27 @@ func mysqlFamily() *kind {
 		setup:       setupMySQL,
 		reported:    reportedMySQL,
 		settings:    "SHOW GLOBAL VARIABLES WHERE Variable_name IN (%s)",
+		client: func(socket string) string {
+			return program + " --no-defaults --user=" + User + " --socket=" + shellQuote(socket) + " " + Database
+		},
+		socketQuery: func(socket string) string { return "socket=" + escape(socket) },
+		socketName:  socketName,
+		stopSignal:  syscall.SIGTERM,
+		account:     func() (*account, error) { return nil, nil },
+		args: func(l *launch) []string {
+			// The variables of Options.Set come last and therefore take precedence.
+			all := slices.Concat(argsCommon(l), homeArgs(l.bin), args(l))
+			for _, name := range slices.Sorted(maps.Keys(l.Set)) {
+				all = append(all, "--"+name+"="+l.Set[name])
+			}
+			return all
+		},
 	}
 }
 
 // mariadb is MariaDB 10.4 and later, tested with 10.11 and 11.8.
 func mariadb() *kind {
-	k := mysqlFamily()
+	k := mysqlFamily("mariadb", argsMariaDB)
 	k.name, k.storages = "mariadb", []string{InnoDB, RocksDB}
 	// InnoDB with pages of 16 KiB requires at least 6 MiB of memory and 4 MiB of
 	// redo log.
@@ -66,14 +84,13 @@ func mariadb() *kind {
 	k.hint = "install it, on Debian and Ubuntu with: apt install mariadb-server " +
 		"(in rowmill's source, scripts/install.sh mariadb-new fetches 11.8)"
 	k.installer = func(server string) (string, error) { return installerOfMariaDB(server, k.hint) }
-	k.install, k.args, k.check, k.explain = installMariaDB, argsMariaDB, checkMemory, explainMariaDB
-	k.client = func(socket string) string { return clientMySQL("mariadb", socket) }
+	k.install, k.check, k.explain = installMariaDB, checkMemory, explainMariaDB
 	return k
 }
 
 // mysqld is MySQL 8.0 and later, tested with 8.0.15 and 9.7.
 func mysqld() *kind {
-	k := mysqlFamily()
+	k := mysqlFamily("mysql", argsMySQL)
 	k.name, k.storages = "mysql", []string{InnoDB}
 	// InnoDB with pages of 16 KiB requires at least 5 MiB of memory, and a redo log
 	// of 8 MiB.
@@ -85,7 +102,7 @@ func mysqld() *kind {
 		"basedir", "initialize", "initialize_insecure", "daemonize", "innodb_temp_tablespaces_dir", "innodb_doublewrite_dir",
 		"innodb_directories", "mysqlx", "mysqlx_socket", "mysqlx_port", "mysqlx_bind_address", "admin_address", "admin_port",
 	} {
-		k.reserved[name] = "the sandbox chooses it"
+		k.reserved[name] = inside
 	}
 	// MariaDB's program may have that name, too.
 	k.programs, k.foreign = []string{"mysqld"}, "mariadb"
@@ -95,19 +112,12 @@ func mysqld() *kind {
 		"(in rowmill's source, scripts/install.sh mysql fetches 8.0, scripts/install.sh mysql-new 9.7)"
 	k.installed = []string{"lower_case_table_names"}
 	k.installer = func(server string) (string, error) { return server, nil }
-	k.install, k.args, k.check, k.explain = installMySQL, argsMySQL, checkMySQL, explainMySQL
-	k.client = func(socket string) string { return clientMySQL("mysql", socket) }
+	k.install, k.check, k.explain = installMySQL, checkMySQL, explainMySQL
 	return k
 }
 
-func clientMySQL(program, socket string) string {
-	return program + " --no-defaults --user=" + User + " --socket=" + shellQuote(socket) + " " + Database
-}
-
-// homeArgs are the arguments by which a server of the MySQL family finds its
-// messages, character sets and plug-ins if they are installed beside it, as in
-// an unpacked archive. A server that a package has installed below /usr finds
-// them by itself.
+// homeArgs are the arguments by which a server of an unpacked archive finds its messages,
+// character sets and plug-ins. One that a package installed below /usr finds them itself.
 func homeArgs(bin binaries) []string {
 	home := homeOf(bin.server)
 	if home == "" {
@@ -123,8 +133,7 @@ func homeArgs(bin binaries) []string {
 	return args
 }
 
-// homeOf returns the parent of the directory of a server's program, or "" if
-// that is /usr.
+// homeOf returns the parent of the directory of a server's program, or "" if that is /usr.
 func homeOf(server string) string {
 	path, err := filepath.EvalSymlinks(server)
 	if err != nil {
@@ -137,7 +146,6 @@ func homeOf(server string) string {
 	return home
 }
 
-// shareOf returns the directory of the messages below home, or "".
 func shareOf(home string) string {
 	for _, dir := range []string{"share", "share/mysql", "share/mariadb"} {
 		share := filepath.Join(home, dir)
@@ -153,8 +161,7 @@ func isDir(path string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// userArg returns the argument that the server needs to run as root, which it
-// otherwise refuses.
+// userArg is what the server needs to run as root.
 func userArg() []string {
 	if os.Geteuid() == 0 {
 		return []string{"--user=root"}
@@ -162,10 +169,9 @@ func userArg() []string {
 	return nil
 }
 
-// installerOfMariaDB returns the program that creates the system tables. If the
-// statements that mariadb-install-db reads are installed beside the server, that is the
-// server itself, because the script needs further tools in the places where packages
-// put them.
+// installerOfMariaDB returns the program that creates the system tables: the server itself if
+// the statements that mariadb-install-db reads are installed beside it, because that script
+// needs further tools in the places where packages put them.
 func installerOfMariaDB(server, hint string) (string, error) {
 	const installer = "mariadb-install-db"
 	places := onPath("", installer, "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin")
@@ -181,8 +187,8 @@ func installerOfMariaDB(server, hint string) (string, error) {
 	return "", fmt.Errorf("find %s for %s: %w; %s", installer, server, ErrNotInstalled, hint)
 }
 
-// systemTables returns the files of statements from which mariadb-install-db
-// creates the system tables, in its order; none if one is missing.
+// systemTables returns the files that mariadb-install-db reads, in its order; none if one is
+// missing.
 func systemTables(share string) []string {
 	var files []string
 	for _, name := range []string{"mariadb_system_tables", "mariadb_performance_tables", "mariadb_system_tables_data",
@@ -196,8 +202,8 @@ func systemTables(share string) []string {
 	return files
 }
 
-// installMariaDB creates the system tables. It leaves only accounts for the
-// socket: the installer's root@127.0.0.1 and root@HOSTNAME have no password.
+// installMariaDB creates the system tables. It leaves only accounts for the socket: the
+// installer's root@127.0.0.1 and root@HOSTNAME have no password.
 func installMariaDB(ctx context.Context, bin binaries, dir string) error {
 	var as *account
 	common := append([]string{"--no-defaults", "--datadir=" + dir, "--innodb-log-file-size=4M", "--skip-log-bin"}, userArg()...)
@@ -219,8 +225,6 @@ func installMariaDB(ctx context.Context, bin binaries, dir string) error {
 		"DELETE FROM mysql.proxies_priv WHERE Host <> 'localhost';\n"))
 }
 
-// createMariaDB replaces mariadb-install-db, which calls tools that are not part
-// of the server.
 func createMariaDB(bin binaries, dir string, bootstrap func(statements io.Reader) error) error {
 	const begin = "CREATE DATABASE IF NOT EXISTS mysql;\nUSE mysql;\nSET @auth_root_socket = NULL;\n"
 	parts := []io.Reader{strings.NewReader(begin)}
@@ -238,9 +242,8 @@ func createMariaDB(bin binaries, dir string, bootstrap func(statements io.Reader
 	return bootstrap(io.MultiReader(parts...))
 }
 
-// installMySQL creates the system tables. The only account for users is
-// root@localhost, and it is limited to the socket, because the server does not
-// resolve names.
+// installMySQL creates the system tables. The only account for users is root@localhost: the
+// socket, because the server does not resolve names.
 func installMySQL(ctx context.Context, bin binaries, dir string) error {
 	var as *account
 	out, err := as.run(ctx, nil, bin.installer, slices.Concat(
@@ -259,9 +262,8 @@ func installMySQL(ctx context.Context, bin binaries, dir string) error {
 	return nil
 }
 
-// redoArgs sets the size of the redo log: its capacity since MySQL 8.0.30, the
-// size of each of its two files before. A server ignores the argument that it
-// doesn't know.
+// redoArgs sets the size of the redo log: its capacity since MySQL 8.0.30, that of each of its
+// two files before. A server ignores the one that it doesn't know.
 func redoArgs(redo int64) []string {
 	return []string{
 		"--loose-innodb-redo-log-capacity=" + strconv.FormatInt(redo, 10),
@@ -270,11 +272,9 @@ func redoArgs(redo int64) []string {
 	}
 }
 
-// flushAtCommit are the values of innodb_flush_log_at_trx_commit, and of the
-// MyRocks variable with the same meaning.
+// flushAtCommit are the values of innodb_flush_log_at_trx_commit and of MyRocks' variable.
 var flushAtCommit = map[string]string{Full: "1", Relaxed: "2", None: "0"}
 
-// argsCommon returns the arguments that both kinds accept.
 func argsCommon(l *launch) []string {
 	args := []string{"--no-defaults", "--datadir=" + l.dataDir}
 	args = append(args, userArg()...)
@@ -301,16 +301,6 @@ func argsCommon(l *launch) []string {
 	return append(args, "--bind-address=127.0.0.1", "--port="+strconv.Itoa(l.port))
 }
 
-// argsSet returns the variables of Options.Set as arguments. They come last and
-// therefore take precedence.
-func argsSet(l *launch) []string {
-	var args []string
-	for _, name := range slices.Sorted(maps.Keys(l.Set)) {
-		args = append(args, "--"+name+"="+l.Set[name])
-	}
-	return args
-}
-
 func gcd(a, b int64) int64 {
 	for b != 0 {
 		a, b = b, a%b
@@ -319,8 +309,7 @@ func gcd(a, b int64) int64 {
 }
 
 func argsMariaDB(l *launch) []string {
-	args := append(argsCommon(l), homeArgs(l.bin)...)
-	args = append(args, "--innodb-log-file-size="+strconv.FormatInt(l.Redo, 10))
+	args := []string{"--innodb-log-file-size=" + strconv.FormatInt(l.Redo, 10)}
 	pool := l.Memory
 	if l.Storage == RocksDB {
 		// InnoDB then contains only the server's own tables.
@@ -346,24 +335,21 @@ func argsMariaDB(l *launch) []string {
 	// Servers before 10.11.12 round the pool up to whole chunks, by default of
 	// 128 MiB; a chunk size that divides the pool avoids that. Later ones have
 	// no chunks.
-	args = append(args,
+	return append(args,
 		"--innodb-buffer-pool-size="+strconv.FormatInt(pool, 10),
 		"--loose-innodb-buffer-pool-chunk-size="+strconv.FormatInt(gcd(pool, 128<<20), 10))
-	return append(args, argsSet(l)...)
 }
 
-// manyInstances is the size of the buffer pool from which MySQL divides it into
-// eight instances, each of which is a whole number of chunks.
+// manyInstances is the buffer pool from which MySQL divides it into eight instances, each a
+// whole number of chunks.
 const manyInstances = 1 << 30
 
 func argsMySQL(l *launch) []string {
-	args := append(argsCommon(l), homeArgs(l.bin)...)
-	args = append(args, redoArgs(l.Redo)...)
 	part := l.Memory
 	if part >= manyInstances {
 		part /= 8
 	}
-	args = append(args,
+	return append(redoArgs(l.Redo),
 		"--innodb-buffer-pool-size="+strconv.FormatInt(l.Memory, 10),
 		// The server rounds the pool up to whole chunks, by default of 128 MiB;
 		// a chunk size that divides it avoids that.
@@ -375,13 +361,10 @@ func argsMySQL(l *launch) []string {
 		// The directory that a package chose may not exist.
 		"--secure-file-priv="+l.tmpDir,
 	)
-	return append(args, argsSet(l)...)
 }
 
-// portAccount is the account for connections to the port.
 const portAccount = "'" + User + "'@'127.0.0.1'"
 
-// setupMySQL creates the database and the account for the port.
 func setupMySQL(l *launch) []string {
 	statements := []string{"CREATE DATABASE IF NOT EXISTS " + Database}
 	if l.port != 0 {
@@ -393,8 +376,7 @@ func setupMySQL(l *launch) []string {
 	return statements
 }
 
-// sessionMySQL makes a session independent of the defaults that the variables of
-// Options.Set may change.
+// sessionMySQL undoes the defaults that the variables of Options.Set may change.
 var sessionMySQL = []string{
 	"SET SESSION sql_mode = '', autocommit = 1, completion_type = 'NO_CHAIN', sql_big_selects = 1 /*!80000 , max_execution_time = 0 */",
 	"SET SESSION TRANSACTION READ WRITE",
@@ -436,7 +418,6 @@ func queryMySQL(ctx context.Context, socket string, statements ...string) (map[s
 	return out, rows.Err()
 }
 
-// reportedMySQL are those that MariaDB or MySQL has.
 var reportedMySQL = []string{
 	"version", "version_comment", "innodb_buffer_pool_size", "innodb_buffer_pool_instances", "innodb_log_file_size",
 	"innodb_log_files_in_group", "innodb_redo_log_capacity", "innodb_flush_log_at_trx_commit", "innodb_flush_method",
@@ -446,7 +427,6 @@ var reportedMySQL = []string{
 	"rocksdb_use_direct_io_for_flush_and_compaction",
 }
 
-// checkMemory checks that the server has not rounded its memory.
 func checkMemory(l *launch, settings map[string]string) error {
 	variable := "innodb_buffer_pool_size"
 	if l.Storage == RocksDB {
@@ -469,7 +449,6 @@ func checkMySQL(l *launch, settings map[string]string) error {
 	return err
 }
 
-// redoOf returns the size of the redo log: see redoArgs.
 func redoOf(settings map[string]string) (int64, error) {
 	if text, ok := settings["innodb_redo_log_capacity"]; ok {
 		return strconv.ParseInt(text, 10, 64)
@@ -489,8 +468,7 @@ func explainMariaDB(log string) error {
 	return nil
 }
 
-// profile restricts the packaged mysqld on Ubuntu to the directories of the
-// system's own server.
+// profile restricts the mysqld of Ubuntu's package to the directories of the system's server.
 const profile = "/etc/apparmor.d/usr.sbin.mysqld"
 
 func explainMySQL(log string) error {

@@ -17,11 +17,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// postgres is PostgreSQL 12 and later, tested with 15 and 18. Its memory is
-// shared_buffers; in addition, the kernel's page cache holds pages, because no
-// version up to 17 bypasses it (debug_io_direct of 16 is intended for
-// developers). Therefore a table outgrows the memory gradually, while with
-// InnoDB and O_DIRECT it does so abruptly.
+// postgres is PostgreSQL 12 and later, tested with 15 and 18. Its memory is shared_buffers;
+// beside it the kernel's page cache holds pages, as no version up to 17 bypasses it. A table
+// therefore outgrows the memory gradually, with InnoDB and O_DIRECT abruptly.
 func postgres() *kind {
 	reserved := map[string]string{
 		"shared_buffers":              "use memory=",
@@ -36,7 +34,7 @@ func postgres() *kind {
 		"dynamic_shared_memory_type", "unix_socket_directories", "unix_socket_permissions", "unix_socket_group", "logging_collector",
 		"log_destination", "log_directory", "data_directory", "config_file", "hba_file", "ident_file", "external_pid_file",
 	} {
-		reserved[name] = "the sandbox chooses it"
+		reserved[name] = inside
 	}
 	return &kind{
 		name:     "postgres",
@@ -75,8 +73,7 @@ func postgres() *kind {
 	}
 }
 
-// postgresSocket is the name of the socket that clients look for in a directory,
-// unless another port is specified.
+// postgresSocket is the name of the socket that clients look for, unless given another port.
 const (
 	postgresSocket       = postgresSocketPrefix + "5432"
 	postgresSocketPrefix = ".s.PGSQL."
@@ -85,8 +82,7 @@ const (
 const postgresHint = "install it, on Debian and Ubuntu with: apt install postgresql " +
 	"(in rowmill's source, scripts/install.sh postgres-new fetches 18)"
 
-// installerOfPostgres finds the installer of the server's version, which must be in the
-// same directory.
+// installerOfPostgres finds the installer of the server's version, which is in its directory.
 func installerOfPostgres(server string) (string, error) {
 	real, err := filepath.EvalSymlinks(server)
 	if err != nil {
@@ -100,8 +96,8 @@ func installerOfPostgres(server string) (string, error) {
 	return "", fmt.Errorf("find initdb beside %s: %w; %s", server, ErrNotInstalled, postgresHint)
 }
 
-// postgresAccount returns the account that the server runs as if the caller is
-// root, which it refuses: the account that its packages create, or nobody.
+// postgresAccount returns the account that the server runs as if the caller is root, which it
+// refuses: that of its packages, or nobody.
 func postgresAccount() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -146,9 +142,8 @@ func installPostgres(ctx context.Context, bin binaries, dir string) error {
 	return err
 }
 
-// giveToPostgres makes the server's account the owner of its files, as the
-// server requires. They are still accessible only to the sandbox's owner,
-// because of the directories above.
+// giveToPostgres makes the server's account the owner of its files, as the server requires.
+// The directories above still keep other users out.
 func giveToPostgres(dataDir string) (*account, error) {
 	as, err := postgresAccount()
 	if err != nil || as == nil {
@@ -195,8 +190,7 @@ func preparePostgres(l *launch) error {
 	return os.Symlink(postgresSocketPrefix+strconv.Itoa(l.port), l.socket)
 }
 
-// postgresSockets returns the names of the server's sockets in a directory, and
-// of their lock files.
+// postgresSockets returns the names of the server's sockets in a directory and of their locks.
 func postgresSockets(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -245,7 +239,6 @@ func argsPostgres(l *launch) []string {
 	return args
 }
 
-// reportedPostgres are the settings whose effective values are recorded.
 var reportedPostgres = []string{
 	"server_version", "shared_buffers", "max_wal_size", "min_wal_size", "wal_buffers", "wal_level", "wal_compression", "wal_segment_size",
 	"fsync", "synchronous_commit", "full_page_writes", "commit_delay", "checkpoint_timeout", "checkpoint_completion_target",
@@ -253,7 +246,6 @@ var reportedPostgres = []string{
 	"maintenance_work_mem", "bgwriter_delay", "huge_pages", "server_encoding",
 }
 
-// setupPostgres sets the password for the port.
 func setupPostgres(l *launch) []string {
 	if l.port == 0 {
 		return nil

@@ -28,12 +28,12 @@ type process struct {
 // startProcess starts cmd. Unless it is detached, the kernel kills it when this
 // process ends, however it ends. A detached process has a session of its own.
 func startProcess(cmd *exec.Cmd, k *kind, detached bool) (*process, error) {
-	as, err := k.serverAccount()
+	as, err := k.account()
 	if err != nil {
 		return nil, err
 	}
 	cmd.SysProcAttr = serverAttr(detached)
-	p := &process{cmd: cmd, ask: k.signal(), done: make(chan struct{})}
+	p := &process{cmd: cmd, ask: k.stopSignal, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		if !detached {
@@ -110,7 +110,7 @@ func (s *state) endServers(ctx context.Context, grace time.Duration) error {
 		if err != nil || len(pids) == 0 {
 			return err
 		}
-		sig := s.kind.signal()
+		sig := s.kind.stopSignal
 		if time.Now().After(deadline) || ctx.Err() != nil {
 			sig = syscall.SIGKILL
 		}

@@ -115,7 +115,7 @@ func (k *kind) runsAs(uid uint32) bool {
 	if int(uid) == os.Geteuid() {
 		return true
 	}
-	as, err := k.serverAccount()
+	as, err := k.account()
 	return err == nil && as != nil && as.uid == uid
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -59,11 +60,11 @@ type Info struct {
 
 // Target returns the server's target for rowmill, through its socket.
 func (i Info) Target() string {
-	query := "socket=" + escape(i.Socket)
-	if k, err := kindOf(i.Kind); err == nil && k.socketQuery != nil {
-		query = k.socketQuery(i.Socket)
+	k, err := kindOf(i.Kind)
+	if err != nil {
+		return ""
 	}
-	return fmt.Sprintf("%s://%s@localhost/%s?%s", i.Kind, i.User, i.Database, query)
+	return fmt.Sprintf("%s://%s@localhost/%s?%s", i.Kind, i.User, i.Database, k.socketQuery(i.Socket))
 }
 
 // TCPTarget returns the server's target through its port, or "" without a port.
@@ -107,8 +108,7 @@ type Server struct {
 
 	// life is held while the server is restarted or stopped.
 	life sync.Mutex
-	mu   sync.Mutex
-	proc *process // the latest; under mu
+	proc atomic.Pointer[process] // the latest, nil before the first
 
 	stopOnce sync.Once
 	stopping chan struct{} // closed when Stop is called, after died is set
@@ -132,27 +132,13 @@ func Start(ctx context.Context, o Options, logf func(format string, args ...any)
 	return s, nil
 }
 
-// follow makes proc the server's process.
-func (s *Server) follow(proc *process) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.proc = proc
-}
-
-// process returns the latest process, or nil before the first.
-func (s *Server) process() *process {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.proc
-}
-
 // Process returns the id of the latest process of the server, whether or not it
 // is still running.
-func (s *Server) Process() int { return s.process().cmd.Process.Pid }
+func (s *Server) Process() int { return s.proc.Load().cmd.Process.Pid }
 
 // Done returns a channel that is closed when the latest process of the server
 // has ended, for whatever reason. After a Restart, Done returns another channel.
-func (s *Server) Done() <-chan struct{} { return s.process().done }
+func (s *Server) Done() <-chan struct{} { return s.proc.Load().done }
 
 // Err returns the reason why the server has ended, with the end of its log. It
 // returns nil while the latest process runs, and if Stop has ended it.
@@ -167,7 +153,7 @@ func (s *Server) Err() error {
 
 // deathBefore describes how the server has ended, or returns nil while it runs.
 func (s *Server) deathBefore() error {
-	proc := s.process()
+	proc := s.proc.Load()
 	select {
 	case <-proc.done:
 	default:
@@ -185,7 +171,7 @@ func (s *Server) Params() map[string]string { return maps.Clone(s.params) }
 
 // Kill kills the server at once, as in a crash, and waits until it has ended.
 // Its directory remains until Stop, and Restart starts it again.
-func (s *Server) Kill() { s.process().kill() }
+func (s *Server) Kill() { s.proc.Load().kill() }
 
 // errStopped is the reason why a stopped server can't be restarted.
 var errStopped = errors.New("it was stopped")
@@ -210,7 +196,7 @@ func (s *Server) restart(ctx context.Context) error {
 		return errStopped
 	default:
 	}
-	old := s.process()
+	old := s.proc.Load()
 	select {
 	case <-old.done:
 		// If the server ended by itself, its other processes may still run.
@@ -234,7 +220,7 @@ func (s *Server) restart(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if proc := s.process(); proc != old {
+		if proc := s.proc.Load(); proc != old {
 			proc.kill()
 		}
 		if !s.plan.kind.children || !strings.Contains(err.Error(), memoryInUse) || time.Since(began) > memoryWait || ctx.Err() != nil {
@@ -269,7 +255,7 @@ func (s *Server) Stop(ctx context.Context) error {
 func (s *Server) stop(ctx context.Context) error {
 	keep := s.Options.Keep != ""
 	var err error
-	if s.process().stop(ctx, graceOf(keep)) && keep {
+	if s.proc.Load().stop(ctx, graceOf(keep)) && keep {
 		err = errors.New("killed before it had shut down; it will recover when it is started again")
 	}
 	if keep {

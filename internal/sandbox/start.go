@@ -41,7 +41,7 @@ func start(ctx context.Context, o Options, name string, logf func(string, ...any
 		return nil, err
 	}
 	if err := s.launch(ctx, bin); err != nil {
-		if proc := s.process(); proc != nil {
+		if proc := s.proc.Load(); proc != nil {
 			proc.kill()
 		}
 		// Data of an earlier run are kept.
@@ -69,7 +69,7 @@ func (s *Server) place(k *kind, o Options, name string) (err error) {
 		s.state.dir = filepath.Join(o.Root, "sandbox-"+id)
 	}
 	s.state.DataDir = filepath.Join(s.state.dir, dataName)
-	s.state.Socket, s.state.SocketDir, err = socketPlace(s.state.dir, id, k.socketFile())
+	s.state.Socket, s.state.SocketDir, err = socketPlace(s.state.dir, id, k.socketName)
 	return err
 }
 
@@ -206,7 +206,7 @@ func (s *Server) boot(ctx context.Context, logMode int) error {
 		st := s.state
 		proc.endOthers = func() error { return st.endServers(context.Background(), 0) }
 	}
-	s.follow(proc)
+	s.proc.Store(proc)
 	version, err := s.await(ctx, proc)
 	if err != nil {
 		return err

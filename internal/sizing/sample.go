@@ -59,7 +59,8 @@ type Sample struct {
 	took       time.Duration  // time to insert them
 	source     string         // origin of the rows
 	footprint  *engine.Footprint
-	compressed *engine.Footprint
+	compressed *engine.Footprint // of the rows as in a sealed period
+	compresses bool              // the server compresses those
 }
 
 // scratch returns the name of this process's scratch table.
@@ -203,6 +204,7 @@ func (s *Sample) pack(ctx context.Context, from, into string) (*engine.Footprint
 	quote, words := s.DB.Dialect().Quote, s.DB.Words()
 	plain := &engine.Table{Name: from, By: s.Table.By, Epoch: s.Table.Epoch, Definition: s.Declared.Definition, PrimaryKey: s.schema.PrimaryKey}
 	statements := words.CreateTemplate(plain, into, engine.Storage{Compress: true, Alone: true})
+	s.compresses = !slices.Equal(statements, words.CreateTemplate(plain, into, engine.Storage{Alone: true}))
 	statements = append(statements, words.CopyRows(engine.CopyRows{Into: quote(into), From: quote(from), Columns: s.schema.Names(), Key: s.schema.PrimaryKey}))
 	if err := s.exec(ctx, statements...); err != nil {
 		return nil, err
@@ -473,7 +475,10 @@ func (s *Sample) Fill(in *Input) {
 		in.PiecesFrom += ", by the server's estimates"
 	}
 	if c := s.compressed; c != nil && c.Total() > 0 {
-		in.Compressed = Figure{Value: float64(c.Total()) / n, From: "the same rows, rebuilt in the order of the key, and compressed if the server does that"}
+		in.Compressed = Figure{Value: float64(c.Total()) / n, From: "the same rows, rebuilt in the order of the key"}
+		if s.compresses {
+			in.Compressed.From += " and compressed"
+		}
 	}
 	if s.took > 0 {
 		rate := n / s.took.Seconds()
