@@ -3,19 +3,21 @@
 // Opening a target returns a DB, which provides small roles: a Dialect (pure: steps
 // to SQL text), a Catalog (tables, sizes, settings), Writers (one insert method on
 // one connection), Queriers (reading and deleting on one connection), a Scan for
-// proofs, and Counters (one sample of the server's own figures). Differences between
-// engines are described by Capabilities, as data, never by special cases in callers.
+// proofs, and Counters. Differences between engines are Capabilities, as data, never
+// special cases in callers. Each engine is one folder that passes package enginetest.
 //
 // Rows travel as a Batch of column vectors in both directions. Every request to a
 // server is a Step, rendered by the Dialect, so that a dry run prints exactly the
 // statements that a run executes.
-//
-// Each engine is one folder that passes package enginetest. Only cmd and tests name
-// a concrete engine.
 package engine
 
 import (
 	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/rolling"
@@ -29,17 +31,15 @@ type DB interface {
 	Capabilities() Capabilities
 	Dialect() Dialect
 	Catalog() Catalog
-	// Apply executes steps in order and stops at the first failure. Each step that
-	// takes a table's metadata lock waits for it for a limited time, and then
-	// returns ErrLockTimeout.
+	// Apply executes steps in order and stops at the first failure. The wait for a
+	// table's metadata lock is limited: ErrLockTimeout.
 	Apply(ctx context.Context, steps ...Step) error
 	// Writer opens a connection of its own that inserts into t.
 	Writer(ctx context.Context, t *Table, m Method) (Writer, error)
 	// Querier opens a connection of its own that reads and deletes.
 	Querier(ctx context.Context) (Querier, error)
 	// Settle completes the work that writes have left to the server: dirty pages,
-	// old row versions, compactions, table statistics. Work that is not completed,
-	// because of a missing privilege or because it has no foreseeable end, is
+	// old row versions, compactions, table statistics. Work that it can't complete is
 	// returned as warnings. Server settings that it changes are restored before it
 	// returns, also if ctx has ended.
 	Settle(ctx context.Context, s Settle) (warnings []string, err error)
@@ -55,17 +55,11 @@ type DB interface {
 
 // Info identifies the server of a DB, for the record of a run.
 type Info struct {
-	// Engine is the server's product name: "mariadb", "mysql", "postgres", "sqlite",
-	// "null".
-	Engine string
-	// Version is the server's version, as the server reports it.
-	Version string
-	// Storage is the storage engine of new tables, if there is a choice.
-	Storage string
-	// Target is the target in printable form: without a password.
-	Target string
-	// CacheBytes is the memory for table and index pages: the buffer pool, the page
-	// cache. 0 is unknown.
+	Engine  string // the server's product name: "mariadb", "mysql", "postgres", "sqlite", "null"
+	Version string // as the server reports it
+	Storage string // the storage engine of new tables, if there is a choice
+	Target  string // in printable form: without a password
+	// CacheBytes is the memory for table and index pages; 0 is unknown.
 	CacheBytes int64
 	// Durability is the failure that a commit survives: "full" (power loss),
 	// "relaxed" (the server's own crash), "none", or "" if it is unknown.
@@ -74,11 +68,29 @@ type Info struct {
 	// when the server's process is killed, according to the server's documentation;
 	// 0 is none. It does not include losses by power failure.
 	CrashLoss time.Duration
-	// DataDir is the location of the data, if it is on this machine.
+	// DataDir and PID are the data and the server's process, if they are on this
+	// machine. An embedded engine has no process.
 	DataDir string
-	// PID is the server's process, if it runs on this machine; 0 otherwise, and for
-	// engines that run inside rowmill's own process.
-	PID int
+	PID     int
+}
+
+// SetLocal fills in DataDir and PID if the server is on this machine. host is "" for a
+// socket; the first line of pidFile is the process.
+func (i *Info) SetLocal(host, dataDir, pidFile string) {
+	ip := net.ParseIP(host)
+	if dataDir == "" || host != "" && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return
+	}
+	if st, err := os.Stat(dataDir); err == nil && st.IsDir() {
+		i.DataDir = dataDir
+	}
+	if !filepath.IsAbs(pidFile) {
+		pidFile = filepath.Join(dataDir, pidFile)
+	}
+	if p, err := os.ReadFile(pidFile); err == nil {
+		first, _, _ := strings.Cut(string(p), "\n")
+		i.PID, _ = strconv.Atoi(strings.TrimSpace(first))
+	}
 }
 
 // Capabilities describes, as data, what an engine can do.
@@ -89,9 +101,8 @@ type Capabilities struct {
 	// them for such a table (Table.Ignore), as ErrUnsupported.
 	NoIgnore []Method
 	// Rolling reports that tables can be divided into periods.
-	Rolling bool
-	// MaxPeriods is the maximum number of periods of one table; 0 is no limit.
-	MaxPeriods int
+	Rolling    bool
+	MaxPeriods int // of one table; 0 is no limit
 	// SwapRows is the number of rows that Replace can exchange without holding the
 	// table's lock for longer than about 200 ms, if the server reads them meanwhile;
 	// 0 is no limit.
@@ -100,36 +111,25 @@ type Capabilities struct {
 	// replaces, whatever the name of New: partitions can't be renamed.
 	LastName bool
 	// Gaps reports that the catalog keeps lower bounds: rows of a dropped period are
-	// refused from then on. Otherwise the next period takes over its range, and rows
-	// before the first period go to that period.
+	// refused. Otherwise the next period, or the first, takes rows before it.
 	Gaps bool
-	// PeriodTables reports that a rolling table is a view over one table per period: a
-	// statement that copies or deletes many rows names the period's table, and no
-	// trigger on the rolling table sees its changes.
+	// PeriodTables reports that a rolling table is a view over one table per period,
+	// whose changes no trigger on the rolling table sees.
 	PeriodTables bool
 	// AutoWholeKey reports that the server assigns values only to a column that is
 	// the whole primary key.
 	AutoWholeKey bool
 	// RowValues reports that a comparison of rows, (a, b) > (?, ?), uses an index.
-	RowValues bool
-	// Embedded engines run inside rowmill's process and share its CPU time.
-	Embedded bool
-	// Stores reports that rows can be read back; the null engine only counts.
-	Stores bool
-	// SerialWrites engines have one writer at a time; others queue.
-	SerialWrites bool
-	// NoZeroBytes reports that text can't contain a zero byte: a batch with one is
-	// refused.
-	NoZeroBytes bool
-	// SharesSnapshots reports that several sessions can read the same snapshot: see
-	// Session.Snapshot.
+	RowValues    bool
+	Embedded     bool // runs inside rowmill's process and shares its CPU time
+	Stores       bool // rows can be read back; the null engine only counts
+	SerialWrites bool // one writer at a time; others queue
+	NoZeroBytes  bool // a batch with a zero byte in a text is refused
+	// SharesSnapshots: several sessions can read one snapshot; see Session.Snapshot.
 	SharesSnapshots bool
-	// Untyped reports that a column accepts values outside its declared type: a
-	// caller that wants them refused must check them.
-	Untyped bool
+	Untyped         bool // a column accepts values outside its declared type
 	// Blocks reports that a writer or a querier may occupy its processor of Go's
-	// scheduler while it waits for the server. A caller with many of them must add
-	// as many processors to the runtime (runtime.GOMAXPROCS).
+	// scheduler while it waits: callers add as many to runtime.GOMAXPROCS.
 	Blocks bool
 }
 
@@ -138,19 +138,11 @@ type Method string
 
 // Insert methods.
 const (
-	// Single sends one text INSERT statement per row.
-	Single Method = "single"
-	// Multi sends the rows as one text INSERT statement, or several if the server
-	// limits a statement's length.
-	Multi Method = "multi"
-	// Prepared sends the rows as bound values of a prepared INSERT.
-	Prepared Method = "prepared"
-	// Pipeline sends each row as bound values of a prepared INSERT of one row,
-	// without waiting for earlier responses.
-	Pipeline Method = "pipeline"
-	// Load streams the rows through the engine's bulk interface: LOAD DATA LOCAL
-	// INFILE, COPY.
-	Load Method = "load"
+	Single   Method = "single"   // a text INSERT per row
+	Multi    Method = "multi"    // a text INSERT of all rows, or several if the server limits its length
+	Prepared Method = "prepared" // a prepared INSERT with the rows as bound values
+	Pipeline Method = "pipeline" // a prepared INSERT per row, without waiting for earlier responses
+	Load     Method = "load"     // the engine's bulk interface: LOAD DATA LOCAL INFILE, COPY
 )
 
 // A Dialect converts steps to SQL text. It is pure: it accesses no server.
@@ -197,13 +189,9 @@ type Writer interface {
 
 // Ack is a server's response to a batch.
 type Ack struct {
-	// Rows is the number of rows acknowledged as inserted.
-	Rows int64
-	// Skipped is the number of rows skipped because their key exists; 0 unless the
-	// table ignores such rows (Table.Ignore).
-	Skipped int64
-	// Warnings are the server's warnings as text, at most a few.
-	Warnings []string
+	Rows     int64    // acknowledged as inserted
+	Skipped  int64    // because their key exists; 0 unless Table.Ignore
+	Warnings []string // of the server, at most a few
 }
 
 // Counters samples an engine's own figures on one connection.
@@ -219,14 +207,10 @@ type Counters interface {
 
 // A Counter describes one figure.
 type Counter struct {
-	// Name is the figure's name in records, of the form group_what_unit.
-	Name string
-	// Unit is "bytes", "pages", "rows", "ops" or "".
-	Unit string
-	// Cumulative figures only increase; the others are current values.
-	Cumulative bool
-	// Help is a short description.
-	Help string
+	Name       string // in records, of the form group_what_unit
+	Unit       string // "bytes", "pages", "rows", "ops", "us" or ""
+	Cumulative bool   // it only increases; the others are current values
+	Help       string
 }
 
 // Names of figures that reports can explain. Engines use these names for the figures
@@ -263,8 +247,7 @@ type Tuner interface {
 
 // A Tuning is a changed setting.
 type Tuning struct {
-	// Before and Now are the values in the server's notation.
-	Before, Now string
+	Before, Now string // in the server's notation
 	// Undo restores the setting. Call it in any case, with a context that has not
 	// ended; it may be called again after an error.
 	Undo func(ctx context.Context) error

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -11,12 +12,32 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
+// Reading runs a read of t, which passes batches to a function. It returns the error of
+// fn unchanged, and that of ctx in place of the read's.
+func Reading(ctx context.Context, t *Table, fn func(*Batch) error, classify func(error) error, read func(fn func(*Batch) error) error) error {
+	var own error
+	err := read(func(b *Batch) error {
+		if own = ctx.Err(); own == nil {
+			own = fn(b)
+		}
+		return own
+	})
+	switch {
+	case own != nil:
+		return own
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return fmt.Errorf("read table %s: %w", t.Name, classify(err))
+	}
+	return nil
+}
+
 // scanBatch is the number of rows that ScanDriverRows passes at a time.
 const scanBatch = 1000
 
 // ScanDriverRows reads rows of the columns from a driver and passes them to fn in
-// batches that it reuses. Times may be text or
-// time.Time.
+// batches that it reuses. Times may be text or time.Time.
 func ScanDriverRows(rows driver.Rows, cols []Column, fn func(*Batch) error) error {
 	b := NewBatch(cols)
 	values := make([]driver.Value, len(cols))
@@ -55,14 +76,9 @@ func (v *Vector) appendValue(val driver.Value) error {
 		v.AppendNull()
 		return nil
 	case []byte:
-		switch v.Type {
-		case Varchar, Char, Decimal, Binary:
-			v.AppendBytes(x)
-			return nil
-		}
-		return v.appendText(string(x))
+		return appendText(v, x)
 	case string:
-		return v.appendText(x)
+		return appendText(v, x)
 	case int64:
 		switch v.Type {
 		case Int32, Int64, Time:
@@ -95,7 +111,7 @@ func (v *Vector) appendValue(val driver.Value) error {
 	return fmt.Errorf("a value of Go type %T came back", val)
 }
 
-func (v *Vector) appendText(s string) error {
+func appendText[T string | []byte](v *Vector, s T) error {
 	switch v.Type {
 	case Varchar, Char, Decimal, Binary:
 		v.Bytes = append(v.Bytes, s...)
@@ -107,7 +123,7 @@ func (v *Vector) appendText(s string) error {
 		}
 		v.Ints = append(v.Ints, us)
 	case Float32, Float64:
-		f, err := strconv.ParseFloat(s, 64)
+		f, err := strconv.ParseFloat(string(s), 64)
 		if err != nil {
 			return fmt.Errorf("number %q came back", s)
 		}
@@ -116,7 +132,7 @@ func (v *Vector) appendText(s string) error {
 		}
 		v.Floats = append(v.Floats, f)
 	default:
-		n, err := strconv.ParseInt(s, 10, 64)
+		n, err := strconv.ParseInt(string(s), 10, 64)
 		if err != nil {
 			return fmt.Errorf("integer %q came back", s)
 		}

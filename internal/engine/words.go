@@ -12,23 +12,20 @@ import (
 
 // Words are pieces of SQL. Columns are given by name; the methods quote them.
 type Words interface {
-	// From is the operand of FROM to read or write one period of t: a partition or a
-	// table.
+	// From is the operand of FROM to read or write one period of t.
 	From(t *Table, p rolling.Partition) string
 	// Literal is a position as a literal of the type of t's By column.
 	Literal(t *Table, pos int64) string
 	// Position is an expression for the position, a BIGINT, of a value of t's By
-	// column given as an expression.
+	// column given as an expression; FromPosition is the reverse.
 	Position(t *Table, expr string) string
-	// FromPosition is the reverse: an expression of the By column's type for a
-	// position given as an expression.
 	FromPosition(t *Table, expr string) string
-	// AsText is an expression for a column's value as text that is read back
-	// exactly: the server accepts it as a value of that column.
+	// AsText is an expression for a column's value as text, which the server accepts
+	// as exactly that value of the column.
 	AsText(c SchemaColumn) string
 	// KeyText is AsText for a column of a key, in a form that text of any character
-	// set can represent. KeyValue returns the value to bind for such a text, so that
-	// the server compares it as the column does, and its placeholder.
+	// set can represent. KeyValue returns the value to bind for such a text and its
+	// placeholder, so that the server compares it as the column does.
 	KeyText(c SchemaColumn) string
 	KeyValue(c SchemaColumn, text string) (placeholder string, value any, err error)
 	// CopyRows is a statement that copies rows from one table into another.
@@ -36,8 +33,7 @@ type Words interface {
 	// RowHash is an aggregate expression of type text for a checksum of the columns
 	// of a group of rows. It is independent of their order and includes NULLs. The
 	// server function it is made with precedes a colon, "sha2:123"; the first one
-	// that rowmill used on an engine has no name. Checksums of groups can only be
-	// added up on the server.
+	// that rowmill used on an engine has no name.
 	RowHash(cols []SchemaColumn) string
 	// RowHashLike is a RowHash with the function of a checksum from an earlier
 	// release of rowmill or of the server. Its error is ErrUnsupported if this
@@ -50,9 +46,8 @@ type Words interface {
 	Text() string
 	Blob() string
 	// OwnTable is the text after the parentheses of CREATE TABLE for rowmill's own
-	// tables: their changes commit with those of other tables, and names in them, of
-	// any characters, are compared in the same way as the server compares table
-	// names.
+	// tables: their changes commit with those of other tables, and names in them are
+	// compared as the server compares table names.
 	OwnTable() string
 }
 
@@ -102,9 +97,8 @@ type ProbeWords interface {
 	Probe(n Needs) (statements, undo []string)
 }
 
-// SumWords are the pieces of SQL that roll-ups (continuous aggregates) need in
-// addition to Words. Those used in views need no functions that other clients of the
-// server lack.
+// SumWords are the pieces of SQL that roll-ups (continuous aggregates) need besides
+// Words. Those used in views need no functions that other clients lack.
 type SumWords interface {
 	// SumType is a column type that holds the sum of any number of values of c.
 	SumType(c SchemaColumn) string
@@ -127,16 +121,14 @@ type SumWords interface {
 	// InsertNew begins and ends an INSERT that skips rows whose key exists: INSERT
 	// IGNORE, ON CONFLICT DO NOTHING.
 	InsertNew() (begin, end string)
-	// OnKey continues an INSERT. It is followed by assignments, separated by commas,
-	// to the existing row with the same key. Sent is the value that the INSERT has
-	// for a column, given by its name. An assignment must not read a column changed
-	// by an earlier assignment: servers differ in the value it would see.
+	// OnKey continues an INSERT, before assignments to the existing row with the same
+	// key. Sent is the value that the INSERT has for a column. An assignment must not
+	// read a column changed by an earlier one: servers differ in the value it sees.
 	OnKey(key []string) string
 	Sent(column string) string
-	// Temporary returns the statements that create, empty and drop a table visible
-	// only to its connection, which ends with it; and its name in statements. Body
-	// is its columns and its key. If possible, none of them is written to the log
-	// for replicas or recovery.
+	// Temporary is a table that only its connection sees, and that ends with it. Body
+	// is its columns and its key. If possible, it is not written to the log for
+	// replicas or recovery.
 	Temporary(name, body string) TemporaryTable
 	// SumColumn is the type of a column for values of c that compares them in the
 	// same way: with its collation.
@@ -148,9 +140,8 @@ type SumWords interface {
 	// or of its periods if those are tables of their own.
 	Triggers(t *Table, periods []string, n NoteRow) []Trigger
 	// HaveTriggers is a query for the triggers there are: name, with the table's
-	// where triggers of two tables may have the same, table, and body. Where one
-	// table's are cheaper to read it is a query for those, unless its name is
-	// empty.
+	// where triggers of two tables may have the same, table, and body; of one table
+	// if its name isn't empty and they are cheaper to read.
 	HaveTriggers(table string) string
 }
 
@@ -162,13 +153,10 @@ type TemporaryTable struct{ Create, Clear, Drop, Name string }
 // (before and after) or deleted: Values and the writer into Into, unless the key
 // exists. See Watermark for the rows that are noted.
 type NoteRow struct {
-	// Name is the prefix of the triggers' names.
-	Name string
-	// Into is the quoted table with its columns.
-	Into string
-	// Values are expressions for a value of t's By column given as an expression.
-	// The trigger adds the writer after them, which identifies the transaction if
-	// possible.
+	Name string // the prefix of the triggers' names
+	Into string // the quoted table with its columns
+	// Values are expressions for a value of t's By column given as an expression. The
+	// trigger adds the writer after them: the transaction, if possible.
 	Values func(by string) []string
 	// Watermark is a scalar subquery for the position below which rows are late.
 	// Engines with concurrent transactions note every row: a row that isn't late
@@ -179,9 +167,8 @@ type NoteRow struct {
 // LateWords are the pieces of SQL that refuse rows whose period is sealed.
 type LateWords interface {
 	// Refuse returns triggers that fail the INSERT of a row whose position lies
-	// below the boundary, with a message that states the reason. The boundary is a
-	// scalar subquery for a position. Periods are the tables that hold t's periods,
-	// if they are tables of their own.
+	// below the boundary, a scalar subquery. Periods are the tables that hold t's
+	// periods, if they are tables of their own.
 	Refuse(t *Table, periods []string, boundary string) []Trigger
 	// HaveTriggers is that of SumWords.
 	HaveTriggers(table string) string
@@ -190,9 +177,8 @@ type LateWords interface {
 // RenderWords are Words of a server on which the text of a value, and so a checksum
 // of rows, depends on settings of the session that computes it.
 type RenderWords interface {
-	// Renderings returns settings that render the columns differently from the
-	// pool's: each is the statements that set them for one transaction. The
-	// account's own settings come first, then those that differ in few settings.
+	// Renderings returns statements that make one transaction render the columns
+	// differently from the pool: the account's settings first, then small differences.
 	Renderings(cols []SchemaColumn) [][]string
 }
 
@@ -214,14 +200,7 @@ type CopyRows struct {
 // SQL returns the statement with the parts in which servers differ: the verb, what
 // follows the list of columns, and what follows the order.
 func (c CopyRows) SQL(quote func(string) string, verb, override, tail string) string {
-	list := func(names []string) string {
-		out := make([]string, len(names))
-		for i, n := range names {
-			out[i] = quote(n)
-		}
-		return strings.Join(out, ", ")
-	}
-	cols := list(c.Columns)
+	cols := QuoteList(c.Columns, quote)
 	q := fmt.Sprintf("%s %s (%s)%s ", verb, c.Into, cols, override)
 	if c.Values != "" {
 		return q + "VALUES " + c.Values + tail
@@ -231,7 +210,7 @@ func (c CopyRows) SQL(quote func(string) string, verb, override, tail string) st
 		q += " WHERE " + c.Where
 	}
 	if len(c.Key) > 0 {
-		q += " ORDER BY " + list(c.Key)
+		q += " ORDER BY " + QuoteList(c.Key, quote)
 	}
 	return q + tail
 }

@@ -98,13 +98,12 @@ type counters struct {
 
 // Counters implements engine.DB.
 func (db *DB) Counters(ctx context.Context, tables ...*engine.Table) (engine.Counters, error) {
-	c := &counters{db: db, queries: db.dialect.sample(tables)}
-	c.setSources(db.dialect.statusSources())
-	conn, err := c.connect(ctx)
+	conn, err := db.freshConn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c.conn = conn
+	c := &counters{db: db, conn: conn, queries: db.dialect.sample(tables)}
+	c.setSources(db.dialect.statusSources())
 	if err := conn.QueryRowContext(ctx, "SELECT @@innodb_page_size").Scan(&c.pageSize); err != nil {
 		c.pageSize = math.NaN() // a server without InnoDB has none of its figures either
 	}
@@ -112,19 +111,6 @@ func (db *DB) Counters(ctx context.Context, tables ...*engine.Table) (engine.Cou
 		return nil, errors.Join(err, conn.Close())
 	}
 	return c, nil
-}
-
-func (c *counters) connect(ctx context.Context) (*sql.Conn, error) {
-	conn, err := c.db.pool.Conn(ctx)
-	if err != nil {
-		return nil, c.db.unreachable(err)
-	}
-	for _, q := range c.db.dialect.fresh() {
-		if _, err := conn.ExecContext(ctx, q); err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", engine.FirstWords(q), classify(err)), conn.Close())
-		}
-	}
-	return conn, nil
 }
 
 // prune removes figures that the server doesn't have, or doesn't show to this user:
@@ -175,7 +161,7 @@ func (c *counters) Describe() []engine.Counter {
 func (c *counters) Sample(ctx context.Context, dst []float64) error {
 	err := c.sample(ctx, dst)
 	if errors.Is(err, engine.ErrConnectionLost) {
-		if conn, failed := c.connect(ctx); failed == nil {
+		if conn, failed := c.db.freshConn(ctx); failed == nil {
 			_ = c.conn.Close() // already lost
 			c.conn = conn
 			return c.sample(ctx, dst)

@@ -17,8 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -206,7 +204,11 @@ func (db *DB) connect(ctx context.Context) error {
 		size = "rocksdb_block_cache_size"
 	}
 	db.info.CacheBytes, _ = strconv.ParseInt(settings[size], 10, 64)
-	db.local(datadir, pidFile)
+	host := ""
+	if db.config.Net == "tcp" {
+		host, _, _ = net.SplitHostPort(db.config.Addr)
+	}
+	db.info.SetLocal(host, datadir, pidFile)
 	return nil
 }
 
@@ -220,26 +222,6 @@ func (db *DB) probeUnchecked(ctx context.Context) (bool, error) {
 		return false, db.unreachable(err)
 	}
 	return !serverError(err, errSyntax), nil
-}
-
-// local fills in the server's data directory and process, if it runs on this machine.
-func (db *DB) local(datadir, pidFile string) {
-	if db.config.Net == "tcp" {
-		host, _, _ := net.SplitHostPort(db.config.Addr)
-		ip := net.ParseIP(host)
-		if host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return
-		}
-	}
-	if st, err := os.Stat(datadir); err == nil && st.IsDir() {
-		db.info.DataDir = datadir
-	}
-	if !filepath.IsAbs(pidFile) {
-		pidFile = filepath.Join(datadir, pidFile)
-	}
-	if p, err := os.ReadFile(pidFile); err == nil {
-		db.info.PID, _ = strconv.Atoi(strings.TrimSpace(string(p)))
-	}
 }
 
 // storage checks that the server has the requested storage engine and returns the
@@ -399,20 +381,9 @@ func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition
 		return err
 	}
 	defer c.watch.End()
-	var own error // the error of fn, returned unchanged
-	err = c.scan(statements[0], t.Columns, func(b *engine.Batch) error {
-		own = fn(b)
-		return own
+	return engine.Reading(ctx, t, fn, classify, func(fn func(*engine.Batch) error) error {
+		return c.scan(statements[0], t.Columns, fn)
 	})
-	switch {
-	case own != nil:
-		return own
-	case err != nil && ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil:
-		return fmt.Errorf("read table %s: %w", t.Name, classify(err))
-	}
-	return nil
 }
 
 func (c *conn) scan(query string, cols []engine.Column, fn func(*engine.Batch) error) error {

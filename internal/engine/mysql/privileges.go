@@ -21,7 +21,7 @@ func (db *DB) Hidden(ctx context.Context) ([]engine.Hidden, error) {
 		return nil, nil // MyRocks has its own views, which need no privilege
 	}
 	// Newer MySQL checks the privilege only when the rows are read.
-	err := engine.Each(ctx, db, db.pool, func(*sql.Rows) error { return nil }, db.dialect.tablespaces("DATABASE()", "rowmill_tables"))
+	err := engine.Each(ctx, db, db.pool, func(*sql.Rows) error { return nil }, db.dialect.files("DATABASE()", "rowmill_tables"))
 	if err == nil {
 		return nil, nil
 	}

@@ -126,10 +126,10 @@ func (c *changer) replaced(ctx context.Context, s engine.Replace) {
 // the same kind.
 func (c *changer) identity(ctx context.Context, name, like string) string {
 	if c.err == nil && (like == "" || strings.HasPrefix(like, "tablespace ")) {
-		spaces, err := c.db.tablespaces(ctx, c.conn, name)
+		files, err := c.db.files(ctx, c.conn, name)
 		c.fail(err)
-		if len(spaces) == 1 {
-			return fmt.Sprintf("tablespace %d", spaces[0].id)
+		if f, ok := files[""]; ok && len(files) == 1 {
+			return fmt.Sprintf("tablespace %d", f.id)
 		}
 		if like != "" {
 			c.fail(errors.New("the server no longer tells which tablespace it is in: the privilege PROCESS is missing"))

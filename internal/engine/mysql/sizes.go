@@ -26,20 +26,13 @@ func (db *DB) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engi
 }
 
 func (db *DB) periodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
-	conn, err := db.pool.Conn(ctx)
+	conn, err := db.freshConn(ctx)
 	if err != nil {
-		return nil, db.unreachable(err)
+		return nil, err
 	}
 	defer conn.Close()
-	prepare := db.dialect.fresh()
-	if db.dialect.rocksdb() {
-		prepare = append(prepare, flushRocksDB)
-	}
-	for _, q := range prepare {
-		// Without the privilege to flush, the figures are outdated.
-		if _, err := conn.ExecContext(ctx, q); err != nil && !missing(err) {
-			return nil, classify(err)
-		}
+	if err := db.flushRocksDB(ctx, conn); err != nil {
+		return nil, err
 	}
 	stats, err := db.partitionStatistics(ctx, conn, t.Name)
 	if err != nil {
@@ -51,13 +44,9 @@ func (db *DB) periodSizes(ctx context.Context, t *engine.Table) (map[string]engi
 			out[name] = engine.PeriodSize{Rows: p.rows, Data: p.data, Index: p.index}
 		}
 	}
-	spaces, err := db.tablespaces(ctx, conn, t.Name)
+	files, err := db.files(ctx, conn, t.Name)
 	if err != nil {
 		return nil, err
-	}
-	files := map[string]tablespace{}
-	for _, s := range spaces {
-		files[strings.ToLower(s.partition)] = s
 	}
 	for name, p := range out {
 		f, ok := files[fileKey(name)]
@@ -68,13 +57,47 @@ func (db *DB) periodSizes(ctx context.Context, t *engine.Table) (map[string]engi
 		if f.allocated > 0 {
 			bytes = min(bytes, f.allocated)
 		}
-		if both := p.Data + p.Index; both > 0 {
-			p.Index = int64(float64(bytes) * float64(p.Index) / float64(both))
-		}
+		p.Index = indexPart(bytes, p.Data, p.Index)
 		p.Data = bytes - p.Index
 		out[name] = p
 	}
 	return out, nil
+}
+
+// indexPart divides bytes like data and indexes, and returns the part of the indexes.
+func indexPart(bytes, data, index int64) int64 {
+	if data+index <= 0 {
+		return 0
+	}
+	return int64(float64(bytes) * float64(index) / float64(data+index))
+}
+
+// freshConn returns a connection that reads the statistics of now.
+func (db *DB) freshConn(ctx context.Context) (*sql.Conn, error) {
+	conn, err := db.pool.Conn(ctx)
+	if err != nil {
+		return nil, db.unreachable(err)
+	}
+	for _, q := range db.dialect.fresh() {
+		if _, err := conn.ExecContext(ctx, q); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", engine.FirstWords(q), classify(err)), conn.Close())
+		}
+	}
+	return conn, nil
+}
+
+// flushRocksDB brings MyRocks' statistics up to date. Without the privilege, they are
+// outdated.
+func (db *DB) flushRocksDB(ctx context.Context, conn *sql.Conn) error {
+	if !db.dialect.rocksdb() {
+		return nil
+	}
+	_, err := conn.ExecContext(ctx, flushRocksDB)
+	var server *mysql.MySQLError
+	if err != nil && !errors.As(err, &server) {
+		return fmt.Errorf("%s: %w", flushRocksDB, classify(err))
+	}
+	return nil
 }
 
 // Outside counts the rows of a declared table that precede its first period, and so
@@ -91,13 +114,9 @@ func (db *DB) Outside(ctx context.Context, t *engine.Table) (int64, error) {
 	return n, nil
 }
 
-// A tablespace is an InnoDB file.
-type tablespace struct {
-	id        int64
-	partition string // "" for a whole table
-	file      int64  // bytes
-	allocated int64  // bytes on disk, without the holes of compressed pages
-}
+// A tablespace is an InnoDB file: its id, its size in bytes, and that on disk without the holes of
+// compressed pages.
+type tablespace struct{ id, file, allocated int64 }
 
 // fileName encodes an identifier as in the names of files and of InnoDB: characters
 // other than ASCII letters, digits and underscores are written in hexadecimal. The
@@ -115,9 +134,8 @@ func fileName(ident string) string {
 	return out.String()
 }
 
-// tablespaces renders the query for the files of a table. database is an SQL
-// expression.
-func (d dialect) tablespaces(database, table string) string {
+// files renders the query for the files of a table. database is an SQL expression.
+func (d dialect) files(database, table string) string {
 	view := "INNODB_TABLESPACES"
 	if d.mariadb {
 		view = "INNODB_SYS_TABLESPACES"
@@ -128,30 +146,35 @@ func (d dialect) tablespaces(database, table string) string {
 		view, database, quoteText(name), begin, begin)
 }
 
-// tablespaces returns the files of a table. It returns none if they can't be read,
-// which needs the privilege PROCESS, or if there are none, as with another storage
-// engine.
-func (db *DB) tablespaces(ctx context.Context, from querent, table string) ([]tablespace, error) {
-	database := fileName(db.config.DBName)
-	name := db.dialect.stored(database + "/" + fileName(table))
-	var out []tablespace
+// files returns the files of a table by the partition's fileKey, "" for a plain table.
+// It returns none if they can't be read, which needs the privilege PROCESS, or if there
+// are none, as with another storage engine.
+func (db *DB) files(ctx context.Context, from querent, table string) (map[string]tablespace, error) {
+	database := db.dialect.stored(fileName(db.config.DBName))
+	name := database + "/" + db.dialect.stored(fileName(table))
+	out := map[string]tablespace{}
 	err := engine.Each(ctx, db, from, func(r *sql.Rows) error {
 		var s tablespace
 		var full string
 		if err := r.Scan(&s.id, &full, &s.file, &s.allocated); err != nil {
 			return err
 		}
-		if len(full) > len(name) {
-			s.partition = full[len(name)+len("#p#"):]
+		partition := ""
+		if len(full) > len(name) { // "#p#p1" or "#P#p1" follows
+			partition = full[len(name)+len("#p#"):]
 		}
-		out = append(out, s)
+		out[strings.ToLower(partition)] = s
 		return nil
-	}, db.dialect.tablespaces(quoteText(db.dialect.stored(database)), table))
+	}, db.dialect.files(quoteText(database), table))
 	if missing(err) {
 		return nil, nil
 	}
 	return out, err
 }
+
+// fileKey returns a partition's key among files: servers differ in the case in
+// which they store its name.
+func fileKey(partition string) string { return strings.ToLower(fileName(partition)) }
 
 // mostAnalyzed is the largest number of partitions whose statistics a measurement
 // refreshes: for each, the server reads some twenty pages of each index, at random.
@@ -204,35 +227,29 @@ func (d dialect) measure(t *engine.Table) []string {
 	if d.rocksdb() {
 		return append(out, flushRocksDB, d.analyzeSome(t.Name, []string{""}), d.sizes(t))
 	}
-	out = append(out, d.statistics(t.Name), d.tablespaces("DATABASE()", t.Name))
+	out = append(out, d.statistics(t.Name), d.files("DATABASE()", t.Name))
 	if !t.Rolling() {
 		out = append(out, d.analyzeSome(t.Name, []string{""}), d.statistics(t.Name))
 	}
 	return out
 }
 
-// Sizes implements engine.Catalog. InnoDB updates statistics by itself, about ten
-// seconds after a tenth of a partition has changed, so only those of the partitions
-// written to last are outdated: only these are refreshed. If the statistics of a
-// partition are nearly empty, for example with STATS_AUTO_RECALC=0, the size of its
-// file is used. If the files can't be read (this needs the privilege PROCESS), in a
+// Sizes implements engine.Catalog. InnoDB updates statistics about ten seconds after a
+// tenth of a partition has changed, so only those of the partitions written to last are
+// refreshed. If those of a partition are nearly empty (STATS_AUTO_RECALC=0), the size of
+// its file is used. If files can't be read (this needs the privilege PROCESS), in a
 // shared tablespace, and with another storage engine, all statistics are refreshed.
 func (c catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, error) {
 	fail := func(err error) (engine.Sizes, error) {
 		return engine.Sizes{}, fmt.Errorf("measure table %s: %w", t.Name, err)
 	}
-	conn, err := c.db.pool.Conn(ctx)
+	conn, err := c.db.freshConn(ctx)
 	if err != nil {
-		return engine.Sizes{}, c.db.unreachable(err)
+		return fail(err)
 	}
 	defer conn.Close()
 	d := c.db.dialect
-	for _, q := range d.fresh() {
-		if _, err := conn.ExecContext(ctx, q); err != nil {
-			return fail(classify(err))
-		}
-	}
-	var files map[string]int64
+	var files map[string]tablespace
 	if !d.rocksdb() {
 		if files, err = c.db.files(ctx, conn, t.Name); err != nil {
 			return fail(err)
@@ -261,13 +278,8 @@ func (c catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, erro
 // analyzed measures by the statistics alone, after refreshing all of them.
 func (c catalog) analyzed(ctx context.Context, conn *sql.Conn, t *engine.Table) (engine.Sizes, error) {
 	d := c.db.dialect
-	if d.rocksdb() {
-		_, err := conn.ExecContext(ctx, flushRocksDB)
-		// Without the privilege, the figure is outdated.
-		var server *mysql.MySQLError
-		if err != nil && !errors.As(err, &server) {
-			return engine.Sizes{}, fmt.Errorf("%s: %w", flushRocksDB, classify(err))
-		}
+	if err := c.db.flushRocksDB(ctx, conn); err != nil {
+		return engine.Sizes{}, err
 	}
 	q := d.analyzeSome(t.Name, []string{""})
 	if _, err := conn.ExecContext(ctx, q); err != nil {
@@ -279,23 +291,6 @@ func (c catalog) analyzed(ctx context.Context, conn *sql.Conn, t *engine.Table) 
 	}
 	return s, nil
 }
-
-// files returns the sizes of a table's files by the partition's fileKey.
-func (db *DB) files(ctx context.Context, from querent, table string) (map[string]int64, error) {
-	spaces, err := db.tablespaces(ctx, from, table)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]int64{}
-	for _, s := range spaces {
-		out[strings.ToLower(s.partition)] = s.file
-	}
-	return out, nil
-}
-
-// fileKey returns a partition's key among files: servers differ in the case in
-// which they store its name.
-func fileKey(partition string) string { return strings.ToLower(fileName(partition)) }
 
 // lastChanged returns the partitions written to most recently, newest first.
 func lastChanged(stats map[string]statistic) []string {
@@ -311,27 +306,21 @@ func lastChanged(stats map[string]statistic) []string {
 	return out[:min(len(out), mostAnalyzed)]
 }
 
-// unknown reports whether the statistics have less than a tenth of the file's size:
-// they were not updated since it was filled.
-func (s statistic) unknown(file int64) bool { return s.data+s.index < file/10 }
-
-// sizesOf adds up the partitions' sizes by their statistics. If these are unknown,
-// it takes the size of the file, divided between data and indexes like the others.
-func sizesOf(stats map[string]statistic, files map[string]int64) engine.Sizes {
+// sizesOf adds up the partitions' sizes by their statistics. If these have less than a
+// tenth of the file's size, they were not updated since it was filled: it takes the size
+// of the file, divided between data and indexes like the others.
+func sizesOf(stats map[string]statistic, files map[string]tablespace) engine.Sizes {
 	var known engine.Sizes
 	var rest int64
 	for name, s := range stats {
-		if file := files[fileKey(name)]; s.unknown(file) {
+		if file := files[fileKey(name)].file; s.data+s.index < file/10 {
 			rest += file
 		} else {
 			known.Data += s.data
 			known.Index += s.index
 		}
 	}
-	index := int64(0)
-	if both := known.Data + known.Index; both > 0 {
-		index = int64(float64(rest) * float64(known.Index) / float64(both))
-	}
+	index := indexPart(rest, known.Data, known.Index)
 	return engine.Sizes{Data: known.Data + rest - index, Index: known.Index + index}
 }
 
@@ -381,15 +370,15 @@ func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, e
 	for _, ix := range schema.Indexes {
 		f.Indexes = append(f.Indexes, engine.IndexFootprint{Name: ix.Name, Columns: ix.Columns, Bytes: pages[ix.Name]})
 	}
-	size, allocated, err := db.allocated(ctx, table)
+	disk, err := db.onDisk(ctx, table)
 	switch {
-	case err != nil:
+	case err != nil: // it remains unknown
 	case db.dialect.mariadb:
 		// The part of the file beyond its pages in use is a hole, too.
-		f.Saved = max(f.Total()-allocated, 0)
+		f.Saved = max(f.Total()-disk.allocated, 0)
 	default:
 		// MySQL allocates that part. A page uses at least one of its four blocks.
-		f.Saved = min(max(size-allocated, 0), f.Total()*3/4)
+		f.Saved = min(max(disk.file-disk.allocated, 0), f.Total()*3/4)
 	}
 	return f, nil
 }
@@ -413,37 +402,24 @@ func (db *DB) leafPages(ctx context.Context, table string) (map[string]int64, er
 	return out, err
 }
 
-// allocated returns the size of the table's file, and its size on disk without the
-// holes of page compression. Dirty pages are flushed first, because holes appear
-// only when pages are written.
-func (db *DB) allocated(ctx context.Context, table string) (size, allocated int64, err error) {
-	conn, err := db.pool.Conn(ctx)
+// onDisk returns the table's file. Dirty pages are flushed first, because the holes of
+// page compression appear only when pages are written.
+func (db *DB) onDisk(ctx context.Context, table string) (tablespace, error) {
+	conn, err := db.freshConn(ctx)
 	if err != nil {
-		return 0, 0, err
+		return tablespace{}, err
 	}
 	defer conn.Close()
 	if _, err := conn.ExecContext(ctx, "FLUSH TABLES "+db.dialect.Quote(table)+" FOR EXPORT"); err != nil {
-		return 0, 0, err
+		return tablespace{}, err
 	}
 	if _, err := conn.ExecContext(context.WithoutCancel(ctx), "UNLOCK TABLES"); err != nil {
-		return 0, 0, err
+		return tablespace{}, err
 	}
-	for _, q := range db.dialect.fresh() {
-		if _, err := conn.ExecContext(ctx, q); err != nil {
-			return 0, 0, err
-		}
-	}
-	view := "INNODB_TABLESPACES"
-	if db.dialect.mariadb {
-		view = "INNODB_SYS_TABLESPACES"
-	}
-	var file, disk sql.NullInt64
-	err = conn.QueryRowContext(ctx, "SELECT FILE_SIZE, ALLOCATED_SIZE FROM information_schema."+view+" WHERE NAME = CONCAT(DATABASE(), '/', ?)", db.dialect.stored(fileName(table))).Scan(&file, &disk)
-	if err == nil && (file.Int64 <= 0 || disk.Int64 <= 0) {
+	files, err := db.files(ctx, conn, table)
+	f := files[""]
+	if err == nil && (f.file <= 0 || f.allocated <= 0) {
 		err = errors.New("the server doesn't say")
 	}
-	if err != nil {
-		return 0, 0, fmt.Errorf("size of the file of %s: %w", table, err)
-	}
-	return file.Int64, disk.Int64, nil
+	return f, err
 }

@@ -21,8 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -178,7 +176,11 @@ func (db *DB) connect(ctx context.Context) error {
 		return err
 	}
 	db.info.Durability, db.info.CrashLoss = durability(settings), crashLoss(settings)
-	db.local(get(4))
+	host := db.config.Host
+	if network, _ := pgconn.NetworkAddress(host, db.config.Port); network != "tcp" {
+		host = ""
+	}
+	db.info.SetLocal(host, get(4), "postmaster.pid") // the directory is "" for most accounts
 	return nil
 }
 
@@ -192,26 +194,6 @@ func probe(views []string) string {
 		q += `, to_regclass('pg_catalog.` + v + `') IS NOT NULL`
 	}
 	return q
-}
-
-// local fills in the data directory and process ID of a server on this machine.
-func (db *DB) local(dataDir string) {
-	if network, _ := pgconn.NetworkAddress(db.config.Host, db.config.Port); network == "tcp" {
-		ip := net.ParseIP(db.config.Host)
-		if db.config.Host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return
-		}
-	}
-	if dataDir == "" { // visible only to privileged accounts
-		return
-	}
-	if st, err := os.Stat(dataDir); err == nil && st.IsDir() {
-		db.info.DataDir = dataDir
-	}
-	if p, err := os.ReadFile(filepath.Join(dataDir, "postmaster.pid")); err == nil {
-		first, _, _ := strings.Cut(string(p), "\n")
-		db.info.PID, _ = strconv.Atoi(strings.TrimSpace(first))
-	}
 }
 
 // Info implements engine.DB.
@@ -255,30 +237,26 @@ func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition
 		formats[i] = resultFormat(col.Type)
 	}
 	rows := c.ExecParams(ctx, statements[0], nil, nil, nil, formats)
-	b := engine.NewBatch(t.Columns)
-	for rows.NextRow() {
-		for i, p := range rows.Values() {
-			if err := appendResult(&b.Columns[i], p); err != nil {
-				return fmt.Errorf("read table %s: column %s: %w", t.Name, t.Columns[i].Name, err)
+	return engine.Reading(ctx, t, fn, classify, func(fn func(*engine.Batch) error) error {
+		b := engine.NewBatch(t.Columns)
+		for rows.NextRow() {
+			for i, p := range rows.Values() {
+				if err := appendResult(&b.Columns[i], p); err != nil {
+					return fmt.Errorf("column %s: %w", t.Columns[i].Name, err)
+				}
+			}
+			if b.EndRow(); b.Rows() == scanBatch {
+				if err := fn(b); err != nil {
+					return err
+				}
+				b.Reset()
 			}
 		}
-		if b.EndRow(); b.Rows() == scanBatch {
-			if err := fn(b); err != nil {
-				return err
-			}
-			b.Reset()
+		if _, err := rows.Close(); err != nil || b.Rows() == 0 {
+			return err
 		}
-	}
-	if _, err := rows.Close(); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return fmt.Errorf("read table %s: %w", t.Name, classify(err))
-	}
-	if b.Rows() > 0 {
 		return fn(b)
-	}
-	return nil
+	})
 }
 
 // scanBatch is the number of rows that Scan passes to fn at a time.

@@ -301,25 +301,14 @@ func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition
 	if err != nil {
 		return err
 	}
-	rows, err := conn.Query(q[0], nil)
-	if err != nil {
-		return fmt.Errorf("read table %s: %w", t.Name, classify(err))
-	}
-	defer rows.Close()
-	var own error // from fn or the context; returned unchanged
-	err = engine.ScanDriverRows(rows, t.Columns, func(b *engine.Batch) error {
-		if own = ctx.Err(); own == nil {
-			own = fn(b)
+	return engine.Reading(ctx, t, fn, classify, func(fn func(*engine.Batch) error) error {
+		rows, err := conn.Query(q[0], nil)
+		if err != nil {
+			return err
 		}
-		return own
+		defer rows.Close()
+		return engine.ScanDriverRows(rows, t.Columns, fn)
 	})
-	if own != nil {
-		return own
-	}
-	if err != nil {
-		return fmt.Errorf("read table %s: %w", t.Name, classify(err))
-	}
-	return nil
 }
 
 // classify marks an error with its class.
