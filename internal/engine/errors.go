@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -69,6 +70,14 @@ func (e *HintError) Unwrap() error { return e.Err }
 // Hinted adds a hint to an error.
 func Hinted(err error, format string, args ...any) error {
 	return &HintError{err, fmt.Sprintf(format, args...)}
+}
+
+// About adds to an error what has failed. The error of ctx stays as it is.
+func About(ctx context.Context, err error, what string) error {
+	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 // FirstWords shortens a statement for an error message.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -47,9 +48,150 @@ type Rows struct {
 	Batch *Batch
 }
 
-// CheckHas returns an error if a Loader can't look for the rows, which is a mistake
-// of the caller.
-func CheckHas(rows []Rows) error {
+// A LoaderConn is what differs between the loaders of the engines: a connection and
+// its statements. The transaction's own state, whether one is open and whether it has
+// rows, is that of the Loader.
+type LoaderConn interface {
+	// Enter begins a call, and Leave ends it: in between, the end of ctx interrupts
+	// the connection. If err is set, Leave ends the transaction and returns err, or
+	// the error of ctx if ctx has interrupted the call.
+	Enter(ctx context.Context) error
+	Leave(ctx context.Context, err error) error
+	// Lost reports whether the connection is lost.
+	Lost() bool
+
+	Begin(ctx context.Context) error
+	Commit(ctx context.Context) error
+	// Insert inserts rows. If it fails with ErrRefused, Undo rolls back what it has
+	// inserted. more reports that the transaction has rows of earlier Inserts.
+	Insert(ctx context.Context, t *Table, b *Batch, from, to int, more bool) (Ack, error)
+	Undo() error
+	Has(ctx context.Context, rows []Rows) ([]bool, error)
+
+	Reset(ctx context.Context) error
+	Close() error
+}
+
+// NewLoader returns the Loader of a connection of db.
+func NewLoader(db Keeper, conn LoaderConn) Loader { return &loader{db: db, conn: conn} }
+
+type loader struct {
+	db     Keeper
+	conn   LoaderConn
+	open   bool // a transaction is open
+	more   bool // it has rows
+	closed bool
+}
+
+// call runs fn, within a transaction or outside of one. A call that fails ends the
+// transaction.
+func (l *loader) call(ctx context.Context, open bool, fn func() error) error {
+	if l.closed {
+		return errors.New("the loader is closed")
+	}
+	err := l.conn.Enter(ctx)
+	switch {
+	case err != nil && !l.open:
+		return err
+	case err == nil && l.open != open:
+		_ = l.conn.Leave(ctx, nil)
+		if l.open {
+			return errors.New("one is open already")
+		}
+		return errors.New("no transaction is open")
+	case err == nil:
+		err = l.db.Classify(fn())
+	}
+	if err = l.conn.Leave(ctx, err); err != nil {
+		l.open, l.more = false, false
+	}
+	return err
+}
+
+func (l *loader) Begin(ctx context.Context) error {
+	err := l.call(ctx, false, func() error { return l.conn.Begin(ctx) })
+	if err == nil {
+		l.open, l.more = true, false
+	}
+	return About(ctx, err, "begin a transaction")
+}
+
+func (l *loader) Commit(ctx context.Context) error {
+	sent := false
+	err := l.call(ctx, true, func() error {
+		sent = true
+		return l.conn.Commit(ctx)
+	})
+	if err == nil {
+		l.open, l.more = false, false
+	} else if sent && l.conn.Lost() {
+		err = Classed(ErrConnectionLost, err) // it may have been committed before ctx ended
+	}
+	return About(ctx, err, "commit")
+}
+
+func (l *loader) Insert(ctx context.Context, t *Table, b *Batch, from, to int) (ack Ack, err error) {
+	var refused error
+	err = l.call(ctx, true, func() (err error) {
+		if err = CheckRows(t, b, from, to); err != nil || from == to {
+			return err
+		}
+		ack, err = l.conn.Insert(ctx, t, b, from, to, l.more)
+		if err = l.db.Classify(err); !errors.Is(err, ErrRefused) {
+			l.more = true
+			return err
+		}
+		refused = err
+		if err := l.conn.Undo(); err != nil {
+			return fmt.Errorf("roll back rows that were refused (%v): %w", refused, err)
+		}
+		return nil
+	})
+	if err == nil {
+		err = refused
+	}
+	if err != nil {
+		return Ack{}, About(ctx, err, "insert into "+t.Name)
+	}
+	return ack, nil
+}
+
+func (l *loader) Has(ctx context.Context, rows ...Rows) (has []bool, err error) {
+	err = l.call(ctx, true, func() (err error) {
+		if err = checkHas(rows); err == nil {
+			has, err = l.conn.Has(ctx, rows)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, About(ctx, err, "look for rows")
+	}
+	return has, nil
+}
+
+func (l *loader) Reset(ctx context.Context) error {
+	if l.closed {
+		return errors.New("the loader is closed")
+	}
+	err := l.conn.Reset(ctx)
+	if err == nil {
+		l.open, l.more = false, false
+	}
+	return err
+}
+
+// Close closes the connection, which rolls back an open transaction.
+func (l *loader) Close() error {
+	l.closed, l.open = true, false
+	return l.conn.Close()
+}
+
+// ConnOf returns the connection of a Loader, for tests of an engine.
+func ConnOf(l Loader) LoaderConn { return l.(*loader).conn }
+
+// checkHas returns an error if a Loader can't look for the rows, which is a mistake of
+// the caller.
+func checkHas(rows []Rows) error {
 	for _, r := range rows {
 		err := CheckRows(r.Table, r.Batch, 0, 1)
 		if err == nil && r.Batch.Rows() != 1 {

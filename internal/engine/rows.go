@@ -135,7 +135,8 @@ func Backoff(first, most time.Duration, try int) time.Duration {
 }
 
 // Cached returns the value of a key in a cache, such as one of prepared statements, and
-// makes it if there is none. A cache of most values loses one for it, which drop ends.
+// makes it if there is none. A cache of most values loses one for it, which drop, unless
+// nil, ends.
 func Cached[K comparable, V any](cache map[K]V, most int, key K, drop func(V) error, make func() (V, error)) (V, error) {
 	if v, ok := cache[key]; ok {
 		return v, nil
@@ -143,6 +144,9 @@ func Cached[K comparable, V any](cache map[K]V, most int, key K, drop func(V) er
 	if len(cache) >= most {
 		for k, v := range cache {
 			delete(cache, k)
+			if drop == nil {
+				break
+			}
 			if err := drop(v); err != nil {
 				return v, err
 			}

@@ -96,8 +96,12 @@ type Linked interface {
 	comparable
 	// Watch interrupts the connection's operations.
 	Watch() *Watch
-	// Rollback rolls back the open transaction, if any.
+	// Rollback rolls back the open transaction, if any. It fails if the connection is
+	// broken.
 	Rollback() error
+	// Answered reports whether an operation failed with the server's answer, or before
+	// anything was sent: the connection can be used.
+	Answered(err error) bool
 	// Kill ends the connection on the server, and waits until it is gone: a statement
 	// that runs there, or waits for a lock, would otherwise finish and commit at any
 	// later time.
@@ -138,10 +142,28 @@ func (l *Link[C]) Enter(ctx context.Context) error {
 	return l.Conn.Watch().Begin(ctx)
 }
 
+// Do runs an operation of a transaction on the connection, and rolls back one that
+// fails. The end of ctx interrupts it. It must return errors with their classes.
+func (l *Link[C]) Do(ctx context.Context, fn func() error) error {
+	if err := l.Enter(ctx); err != nil {
+		return err
+	}
+	return l.Fail(ctx, fn())
+}
+
+// Fail is Leave for an operation that is rolled back if it has failed.
+func (l *Link[C]) Fail(ctx context.Context, err error) error {
+	usable := err == nil || !l.Lost() && l.Conn.Answered(err) && !errors.Is(err, ErrConnectionLost) && l.Conn.Rollback() == nil
+	return l.Leave(ctx, err, usable)
+}
+
 // Leave ends an operation and returns its error, or that of ctx if ctx interrupted it.
 // An operation without an error has succeeded, even if ctx has ended since. After an
 // error the connection is kept only if it is usable.
 func (l *Link[C]) Leave(ctx context.Context, err error, usable bool) error {
+	if l.Lost() {
+		return err
+	}
 	interrupted := l.Conn.Watch().End()
 	if err == nil {
 		return nil

@@ -278,9 +278,11 @@ type conn struct {
 }
 
 // dial opens a connection for inserting and querying.
-func (db *DB) dial(ctx context.Context) (*conn, error) { return db.dialFor(ctx, inserting) }
+func (db *DB) dial(ctx context.Context) (*conn, error) { return db.dialWith(ctx, inserting, nil) }
 
-func (db *DB) dialFor(ctx context.Context, p purpose) (*conn, error) {
+// dialWith opens a connection for a purpose, and prepares it with a function unless
+// that is nil.
+func (db *DB) dialWith(ctx context.Context, p purpose, prepare func(*conn) error) (*conn, error) {
 	c := &conn{db: db, wrapped: db.config.TLSConfig != "false", largest: min(db.maxPacket, maxPacket-1)}
 	cfg := db.config.Clone()
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -310,12 +312,34 @@ func (db *DB) dialFor(ctx context.Context, p purpose) (*conn, error) {
 	if err != nil {
 		return nil, errors.Join(db.unreachable(err), c.Close())
 	}
+	if prepare == nil {
+		return c, nil
+	}
+	if err = c.watch.Begin(ctx); err == nil {
+		err = prepare(c)
+		if c.watch.End() {
+			err = ctx.Err()
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(engine.About(ctx, classify(err), "prepare a connection for inserts"), unlessLost(c.Close()))
+	}
 	return c, nil
 }
 
 // run executes a text statement.
 func (c *conn) run(q string) (driver.Result, error) {
 	return c.exec.ExecContext(context.Background(), q, nil)
+}
+
+// runAll executes text statements in order, up to the first that fails.
+func (c *conn) runAll(statements ...string) error {
+	for _, q := range statements {
+		if _, err := c.run(q); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // runBytes executes a statement in a buffer, which must not change during the call.
@@ -335,9 +359,12 @@ func (c *conn) block() error { return c.watch.Hold(c.net.block) }
 func (c *conn) Watch() *engine.Watch { return c.watch }
 
 // Rollback implements engine.Linked.
-func (c *conn) Rollback() error {
-	_, err := c.run(rollbackStatement)
-	return err
+func (c *conn) Rollback() error { return c.runAll(rollbackStatement) }
+
+// Answered implements engine.Linked. A packet that is too large is not sent.
+func (c *conn) Answered(err error) bool {
+	var server *mysql.MySQLError
+	return errors.As(err, &server) || errors.Is(err, mysql.ErrPktTooLarge)
 }
 
 // Kill implements engine.Linked. It fails if the connection or the server is gone.

@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -208,10 +209,14 @@ func (d dialect) insert(s engine.Insert) ([]string, error) {
 	switch {
 	case rows == 0:
 	case s.Method == engine.Multi:
-		out = []string{string(e.appendInsert(nil, s.Batch, 0, rows))}
+		for i := 0; i < rows; {
+			var q []byte
+			q, i = e.appendInsert(nil, s.Batch, i, rows, math.MaxInt)
+			out = append(out, string(q))
+		}
 	case s.Method == engine.Single:
 		for i := range rows {
-			out = append(out, string(e.appendInsert(nil, s.Batch, i, i+1)))
+			out = append(out, string(e.appendRow([]byte(e.prefix), s.Batch, i)))
 		}
 	case s.Method == engine.Prepared:
 		per := e.perStatement()

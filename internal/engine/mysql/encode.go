@@ -43,16 +43,21 @@ func newEncoder(d dialect, t *engine.Table) encoder {
 	return e
 }
 
-// appendInsert appends an INSERT of rows [from, to) of b, values as literals.
-func (e *encoder) appendInsert(dst []byte, b *engine.Batch, from, to int) []byte {
-	dst = append(dst, e.prefix...)
-	for i := from; i < to; i++ {
-		if i > from {
-			dst = append(dst, ',')
+// appendInsert appends an INSERT of the rows of b from row on, with values as literals.
+// It has as many rows before to as a statement may have, and as fit in limit bytes, but
+// at least one. It returns the row after the last.
+func (e *encoder) appendInsert(dst []byte, b *engine.Batch, row, to, limit int) ([]byte, int) {
+	start := len(dst)
+	dst = e.appendRow(append(dst, e.prefix...), b, row)
+	last := row + min(to-row, e.rowLimit())
+	for row++; row < last; row++ {
+		fits := len(dst)
+		dst = e.appendRow(append(dst, ','), b, row)
+		if len(dst)-start > limit {
+			return dst[:fits], row
 		}
-		dst = e.appendRow(dst, b, i)
 	}
-	return dst
+	return dst, row
 }
 
 // appendRow appends the row as a parenthesised list of literals.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"database/sql/driver"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -175,7 +176,7 @@ func encodings() map[string]func() {
 	}
 	l := &loader{db: &DB{}, encoders: map[*engine.Table]*encoder{}, limit: 16 << 10}
 	return map[string]func(){
-		"text": func() { text = e.appendInsert(text[:0], b, 0, b.Rows()) },
+		"text": func() { text, _ = e.appendInsert(text[:0], b, 0, b.Rows(), math.MaxInt) },
 		"load": func() {
 			line = line[:0]
 			for i := range b.Rows() {
@@ -226,8 +227,8 @@ func TestLoaderEncodes(t *testing.T) {
 					got += "," + statement
 					row = next
 				}
-				want := strings.TrimPrefix(string(e.appendInsert(nil, b, from, to)), e.prefix)
-				if got != ","+want {
+				whole, _ := e.appendInsert(nil, b, from, to, math.MaxInt)
+				if want := strings.TrimPrefix(string(whole), e.prefix); got != ","+want {
 					t.Fatalf("limit %d: got %.200q, want %.200q", limit, got[1:], want)
 				}
 			}

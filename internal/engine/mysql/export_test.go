@@ -25,6 +25,8 @@ func (db *DB) SetLockTries(n int)    { db.lockTries = n }
 // loader.
 func ConnectionID(of any) int64 { return linked(of).id }
 
+func loaderOf(l engine.Loader) *loader { return engine.ConnOf(l).(*loader) }
+
 func linked(of any) *conn {
 	switch of := of.(type) {
 	case *writer:
@@ -32,7 +34,7 @@ func linked(of any) *conn {
 	case *querier:
 		return of.Conn
 	}
-	return of.(*loader).Conn
+	return loaderOf(of.(engine.Loader)).Conn
 }
 
 // CountersConnectionID returns the server's id of the counters' connection, 0 if it
@@ -73,7 +75,7 @@ func (db *DB) LeaseConnectionID(ctx context.Context, name string) (id int64) {
 func (db *DB) Interrupt(fn func(statement string) error) { db.interrupt = fn }
 
 // LimitLoader sets the maximum length of a loader's statements.
-func LimitLoader(l engine.Loader, bytes int) { l.(*loader).limit = bytes }
+func LimitLoader(l engine.Loader, bytes int) { loaderOf(l).limit = bytes }
 
 // SendBy makes a writer send through the driver or not, and block its thread or not,
 // whatever the size of the batch.
@@ -85,7 +87,7 @@ func SendBy(w engine.Writer, driver, blocking bool) {
 }
 
 // LoadByDriver makes a loader send through the driver, as with TLS.
-func LoadByDriver(l engine.Loader) { l.(*loader).Conn.wrapped = true }
+func LoadByDriver(l engine.Loader) { loaderOf(l).Conn.wrapped = true }
 
 // LoaderEncoders returns the number of tables in a loader's cache.
-func LoaderEncoders(l engine.Loader) int { return len(l.(*loader).encoders) }
+func LoaderEncoders(l engine.Loader) int { return len(loaderOf(l).encoders) }

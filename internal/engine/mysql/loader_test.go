@@ -336,6 +336,24 @@ func testTrapInsertIgnoreBendsValues(t *testing.T, db *mysql.DB) {
 		}
 	}
 	commit(t, l)
+	// So does a writer of several rows, by every method.
+	wide := &engine.Table{Name: "bent", Ignore: true, PrimaryKey: []string{"id"},
+		Columns: []engine.Column{{Name: "id", Type: engine.Int32}, {Name: "note", Type: engine.Varchar, Size: 100}}}
+	for _, m := range db.Capabilities().Methods {
+		b := engine.NewBatch(wide.Columns)
+		for i, note := range []string{"fine", "too long"} {
+			b.Columns[0].Ints = append(b.Columns[0].Ints, int64(100+i))
+			b.Columns[1].AppendBytes([]byte(note))
+			b.EndRow()
+		}
+		w, err := db.Writer(within(t), wide, m)
+		must(t, err)
+		if ack, err := w.Write(within(t), b); m != engine.Single && !errors.Is(err, engine.ErrRefused) {
+			t.Errorf("%s: %+v, %v", m, ack, err)
+		}
+		must(t, w.Close())
+		exec(t, c, "DELETE FROM bent WHERE id >= 100")
+	}
 	if err := c.QueryRowContext(within(t), "SELECT COUNT(*) FROM bent").Scan(&n); err != nil || n != "5" {
 		t.Errorf("%s rows, %v, want 5", n, err)
 	}

@@ -26,6 +26,9 @@ const (
 	maxPacket = 1<<24 - 1
 )
 
+// emptyHead is the space for a header.
+var emptyHead [packetHead]byte
+
 // An answer is a buffer for reading answers.
 type answer struct{ buf [1024]byte }
 

@@ -30,11 +30,9 @@ type writer struct {
 	table  *engine.Table
 	method engine.Method
 	enc    encoder
-	buf    []byte
-	limit  int   // of a statement, in bytes
-	small  int   // the constant smallBatch, except in benchmarks
-	ends   []int // where each statement of a batch ends in buf
-	upTo   []int // the first row after each statement's rows
+	buf    []byte // a statement of text
+	limit  int    // of a statement, in bytes
+	small  int    // the constant smallBatch, except in benchmarks
 
 	// for the prepared method
 	stmts  map[int]driver.Stmt // by number of rows
@@ -79,22 +77,14 @@ func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (eng
 
 func (w *writer) dial(ctx context.Context) (*conn, error) {
 	w.stmts = map[int]driver.Stmt{}
-	c, err := w.db.dial(ctx)
-	if err != nil || !w.enc.ignore && w.method != engine.Load {
-		return c, err
-	}
-	// Only warnings report rows that were skipped or values that were changed.
-	if err = c.watch.Begin(ctx); err == nil {
-		err = c.keepWarnings()
-		w.enc.warnings = c.warnings
-		if c.watch.End() {
-			err = ctx.Err()
+	return w.db.dialWith(ctx, inserting, func(c *conn) (err error) {
+		// Only warnings report rows that were skipped or values that were changed.
+		if w.enc.ignore || w.method == engine.Load {
+			err = c.keepWarnings()
+			w.enc.warnings = c.warnings
 		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, unlessLost(c.Close()))
-	}
-	return c, nil
+		return err
+	})
 }
 
 func (w *writer) Close() error {
@@ -106,14 +96,15 @@ func (w *writer) Close() error {
 }
 
 func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error) {
-	if err := w.Enter(ctx); err != nil {
-		return engine.Ack{}, about(ctx, "insert into", w.table, err)
-	}
-	ack, err := w.write(b)
+	var ack engine.Ack
+	err := w.Do(ctx, func() (err error) {
+		ack, err = w.write(b)
+		return classify(err)
+	})
 	if err != nil {
-		return ack, w.undo(ctx, err)
+		return engine.Ack{}, engine.About(ctx, err, "insert into "+w.table.Name)
 	}
-	return ack, w.Leave(ctx, nil, true)
+	return ack, nil
 }
 
 // smallBatch is the largest number of rows for which waiting for the answer costs
@@ -121,179 +112,114 @@ func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error)
 // single method waits for each row, whatever the batch size.
 const smallBatch = 20
 
+// write sends a batch as one transaction. A single statement commits by itself, unless
+// it may have to be rolled back: see check.
 func (w *writer) write(b *engine.Batch) (engine.Ack, error) {
-	if b.Rows() <= w.small || w.method == engine.Single && w.small > 0 {
-		if err := w.Conn.block(); err != nil {
-			return engine.Ack{}, err
-		}
-	}
-	switch {
-	case b.Rows() == 0:
-		return engine.Ack{}, nil
-	case w.method == engine.Prepared:
-		return w.writePrepared(b)
-	case w.method == engine.Load:
-		return w.writeLoad(b)
-	}
-	return w.writeText(b)
-}
-
-// undo rolls back a failed batch: it sends ROLLBACK if the server refused the
-// batch, and drops a connection that is lost or was interrupted.
-func (w *writer) undo(ctx context.Context, err error) error {
-	var server *mysql.MySQLError
-	refused := errors.As(err, &server) || errors.Is(err, mysql.ErrPktTooLarge)
-	err = fmt.Errorf("insert into %s: %w", w.table.Name, classify(err))
-	usable := refused && !errors.Is(err, engine.ErrConnectionLost) && w.Conn.Rollback() == nil
-	return w.Leave(ctx, err, usable)
-}
-
-// writeText sends the batch as INSERT statements of text: one for each row, or as
-// few as the server's limit for a statement's length allows.
-func (w *writer) writeText(b *engine.Batch) (engine.Ack, error) {
-	w.buf, w.ends, w.upTo = w.buf[:0], w.ends[:0], w.upTo[:0]
-	rows := b.Rows()
-	var head [packetHead]byte
-	for i := 0; i < rows; {
-		start := len(w.buf)
-		w.buf = append(w.buf, head[:]...)
-		w.buf = append(w.buf, w.enc.prefix...)
-		w.buf = w.enc.appendRow(w.buf, b, i)
-		end := min(rows, i+w.enc.rowLimit())
-		for i++; i < end && w.method == engine.Multi && len(w.buf)-start < w.limit; i++ {
-			w.buf = append(w.buf, ',')
-			w.buf = w.enc.appendRow(w.buf, b, i)
-		}
-		w.ends, w.upTo = append(w.ends, len(w.buf)), append(w.upTo, i)
-	}
-	return w.inTransaction(w.upTo, func(i int) (int64, error) {
-		from := 0
-		if i > 0 {
-			from = w.ends[i-1]
-		}
-		return w.Conn.send(w.buf[from:w.ends[i]])
-	})
-}
-
-// inTransaction runs a batch's statements as one transaction and adds up the rows
-// they affected. upTo has for each statement the first row after its own. A single
-// statement commits by itself, unless it may have to be rolled back: see skipped.
-func (w *writer) inTransaction(upTo []int, run func(i int) (affected int64, err error)) (engine.Ack, error) {
-	rows := upTo[len(upTo)-1]
-	transaction := len(upTo) > 1 || w.enc.ignore && rows > 1
-	if transaction {
-		if _, err := w.Conn.run(beginStatement); err != nil {
-			return engine.Ack{}, err
-		}
-	}
 	var ack engine.Ack
-	from := 0
-	for i, to := range upTo {
-		affected, err := run(i)
+	rows := b.Rows()
+	if rows <= w.small || w.method == engine.Single && w.small > 0 {
+		if err := w.Conn.block(); err != nil {
+			return ack, err
+		}
+	}
+	transaction := false
+	for from := 0; from < rows; {
+		to := w.encode(b, from)
+		if from == 0 && (to < rows || w.method == engine.Load || w.enc.ignore && rows > 1) {
+			transaction = true
+			if err := w.Conn.runAll(beginStatement); err != nil {
+				return ack, err
+			}
+		}
+		affected, err := w.send(b, from, to)
 		if err != nil {
-			return engine.Ack{}, err
+			return ack, err
+		}
+		skipped, err := w.check(to-from, affected)
+		if err != nil {
+			return ack, err
 		}
 		ack.Rows += affected
-		if w.enc.ignore {
-			skipped, err := w.skipped(to-from, affected)
-			if err != nil {
-				return engine.Ack{}, err
-			}
-			ack.Skipped += skipped
-		}
+		ack.Skipped += skipped
 		from = to
 	}
 	if transaction {
-		if _, err := w.Conn.run(commitStatement); err != nil {
-			return engine.Ack{}, err
-		}
+		return ack, w.Conn.runAll(commitStatement)
 	}
 	return ack, nil
 }
 
-// writePrepared sends the batch as bound values.
-func (w *writer) writePrepared(b *engine.Batch) (engine.Ack, error) {
-	rows := b.Rows()
-	per := min(rows, w.enc.perStatement())
-	w.upTo = w.upTo[:0]
-	for row := 0; row < rows; {
-		row = min(row+per, rows)
-		w.upTo = append(w.upTo, row)
+// encode encodes the statement of the rows from row on, if it is of text, and returns
+// the first row after its own.
+func (w *writer) encode(b *engine.Batch, row int) (next int) {
+	to := b.Rows()
+	switch w.method {
+	case engine.Prepared:
+		return min(row+w.enc.perStatement(), to)
+	case engine.Load:
+		return row + min(to-row, w.enc.rowLimit())
+	case engine.Single:
+		to = row + 1
 	}
-	return w.inTransaction(w.upTo, func(i int) (int64, error) {
-		from, to := i*per, w.upTo[i]
-		stmt, err := w.statement(to - from)
-		if err != nil {
-			return 0, err
+	w.buf, next = w.enc.appendInsert(append(w.buf[:0], emptyHead[:]...), b, row, to, w.limit)
+	return next
+}
+
+// send sends the statement of rows [from, to).
+func (w *writer) send(b *engine.Batch, from, to int) (affected int64, err error) {
+	w.Conn.warned = -1 // the driver doesn't report it
+	var res driver.Result
+	switch w.method {
+	case engine.Prepared:
+		res, err = w.sendPrepared(b, from, to)
+	case engine.Load:
+		w.stream = stream{enc: &w.enc, batch: b, row: from, to: to, buf: w.stream.buf[:0]}
+		res, err = w.Conn.run(w.load)
+		if errors.Is(classify(err), engine.ErrUnsupported) {
+			err = engine.Hinted(err, "SET GLOBAL local_infile = ON on the server, or another insert method")
 		}
-		//lint:ignore SA1019 ExecContext copies all the values first
-		res, err := stmt.Exec(w.binder.bind(b, from, to))
-		if err != nil {
-			return 0, err
-		}
-		return res.RowsAffected()
-	})
+	default:
+		return w.Conn.send(w.buf)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
 }
 
 // maxStatements is the number of prepared statements that a writer keeps, each for
 // a number of rows: the usual number, the rest of a batch, and a few more.
 const maxStatements = 4
 
-func (w *writer) statement(rows int) (driver.Stmt, error) {
-	return engine.Cached(w.stmts, maxStatements, rows, driver.Stmt.Close, func() (driver.Stmt, error) {
-		return w.Conn.conn.Prepare(w.enc.placeholders(rows))
+func (w *writer) sendPrepared(b *engine.Batch, from, to int) (driver.Result, error) {
+	stmt, err := engine.Cached(w.stmts, maxStatements, to-from, driver.Stmt.Close, func() (driver.Stmt, error) {
+		return w.Conn.conn.Prepare(w.enc.placeholders(to - from))
 	})
+	if err != nil {
+		return nil, err
+	}
+	//lint:ignore SA1019 ExecContext copies all the values first
+	return stmt.Exec(w.binder.bind(b, from, to))
 }
 
-// writeLoad streams the batch. LOAD DATA LOCAL implies IGNORE: the server skips
-// invalid rows with a warning, and adjusts invalid values. So the batch is
-// committed only if the server accepted every row without a warning.
-func (w *writer) writeLoad(b *engine.Batch) (engine.Ack, error) {
-	if _, err := w.Conn.run(beginStatement); err != nil {
-		return engine.Ack{}, err
-	}
-	var ack engine.Ack
-	for from := 0; from < b.Rows(); {
-		to := from + min(b.Rows()-from, w.enc.rowLimit())
-		if err := w.loadRows(b, from, to, &ack); err != nil {
-			return engine.Ack{}, err
-		}
-		from = to
-	}
-	if _, err := w.Conn.run(commitStatement); err != nil {
-		return engine.Ack{}, err
-	}
-	return ack, nil
-}
-
-// loadRows streams rows [from, to) of a batch and adds the result to ack.
-func (w *writer) loadRows(b *engine.Batch, from, to int, ack *engine.Ack) error {
-	w.stream = stream{enc: &w.enc, batch: b, row: from, to: to, buf: w.stream.buf[:0]}
-	res, err := w.Conn.run(w.load)
-	if errors.Is(classify(err), engine.ErrUnsupported) {
-		return engine.Hinted(err, "SET GLOBAL local_infile = ON on the server, or another insert method")
-	}
-	if err != nil {
-		return err
-	}
-	affected, err := res.RowsAffected()
-	if err != nil {
-		return err
-	}
-	ack.Rows += affected
-	if w.enc.ignore {
-		skipped, err := w.skipped(to-from, affected)
-		ack.Skipped += skipped
-		return err
+// check returns how many of the rows sent were skipped by the last statement because
+// their keys exist. It fails if the server has skipped or changed a row for another
+// reason; then the batch must be rolled back. LOAD DATA LOCAL implies IGNORE: the server
+// skips invalid rows with a warning, and adjusts invalid values.
+func (w *writer) check(sent int, affected int64) (skipped int64, err error) {
+	switch {
+	case w.enc.ignore && sent == 1 && affected == 1:
+		return 0, nil // a statement of a single row needs no rollback if the row was skipped
+	case w.enc.ignore:
+		return w.Conn.skipped(sent, affected)
+	case w.method != engine.Load:
+		return 0, nil
 	}
 	warnings, err := w.Conn.listWarnings(warningsQuery)
-	if err != nil {
-		return err
+	if err == nil && (affected != int64(sent) || len(warnings) > 0) {
+		err = refused("load data", affected, sent, warnings)
 	}
-	if affected != int64(to-from) || len(warnings) > 0 {
-		return refused("load data", affected, to-from, warnings)
-	}
-	return nil
+	return 0, err
 }
 
 // listWarnings returns warnings of the last statement.
@@ -403,17 +329,6 @@ func (e *encoder) rowLimit() int {
 		return e.warnings
 	}
 	return math.MaxInt
-}
-
-// skipped returns how many of the rows sent were skipped by the last statement
-// because their keys exist. It fails if another reason can't be excluded; then the
-// batch must be rolled back. A statement of a single row needs no rollback if the
-// row was skipped.
-func (w *writer) skipped(sent int, affected int64) (int64, error) {
-	if sent == 1 && affected == 1 {
-		return 0, nil
-	}
-	return w.Conn.skipped(sent, affected)
 }
 
 // skipped returns how many of the rows sent were skipped by the last statement because

@@ -246,7 +246,7 @@ func TestReplyInPieces(t *testing.T) {
 			}
 		}()
 		c, r := &wire{net: client, from: client, in: make([]byte, 16)}, reply{}
-		if err := c.finish(&r); err != nil || r.tx != 'T' || r.rows != 12 || r.err == nil || r.err.Code != "42P01" || r.err.Message != long {
+		if err := c.finish(&r); err != error(r.err) || r.tx != 'T' || r.rows != 12 || r.err == nil || r.err.Code != "42P01" || r.err.Message != long {
 			t.Errorf("in pieces of %d: %+v, %v", size, r, err)
 		}
 		client.Close()

@@ -36,22 +36,17 @@ func linked(of any) *wire {
 	case *querier:
 		return of.Conn
 	}
-	return of.(*loader).Conn
+	return engine.ConnOf(of.(engine.Loader)).(*loader).Conn
 }
 
 // Run runs a statement on such a connection.
-func Run(of any, q string) error {
-	r, err := linked(of).run(q)
-	if err == nil && r.err != nil {
-		err = r.err
-	}
-	return err
-}
+func Run(of any, q string) error { return linked(of).run(q) }
 
 // SetLongest sets the lengths, in bytes, at which a loader splits and refuses
 // statements.
 func SetLongest(l engine.Loader, t *engine.Table, cut, longest int) {
-	l.(*loader).encoder(t).limit, l.(*loader).longest = cut, longest
+	of := engine.ConnOf(l).(*loader)
+	of.encoder(t).limit, of.longest = cut, longest
 }
 
 // SetBefore sets the hook that is called with a step's connection before its

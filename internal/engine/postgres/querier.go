@@ -74,10 +74,7 @@ func (q *querier) run(ctx context.Context, of any, values []engine.Value) (reply
 		return r, err
 	}
 	sent, err := q.exchange(of, values, &r)
-	usable := !sent || err == nil && r.tx == 'I'
-	if r.err != nil {
-		err = r.err
-	}
+	usable := !sent || r.tx == 'I'
 	return r, q.Leave(ctx, err, usable && !errors.Is(classify(err), engine.ErrConnectionLost))
 }
 
@@ -99,15 +96,10 @@ func (q *querier) exchange(of any, values []engine.Value, r *reply) (sent bool, 
 	if q.buf, err = s.appendBind(q.buf, values); err != nil {
 		return false, err
 	}
-	if err := q.Conn.send(q.buf); err != nil {
+	if err := q.Conn.exchange(q.buf, r); err != nil {
 		return true, err
 	}
-	if err := q.Conn.finish(r); err != nil {
-		return true, err
-	}
-	if !ok && r.err == nil {
-		q.stmts[of] = s
-	}
+	q.stmts[of] = s
 	return true, nil
 }
 

@@ -33,14 +33,15 @@ type wire struct {
 	in   []byte // data received
 	// in[at:have] is the unread data.
 	at, have int
+	tx       byte // of the last reply
 	watch    *engine.Watch
 }
 
 // errProtocol reports a reply that violates the protocol.
 var errProtocol = errors.New("malformed answer of the server")
 
-// dialWire opens a connection for a writer or querier.
-func (db *DB) dialWire(ctx context.Context) (*wire, error) {
+// dialWire opens a connection for a writer or querier, and executes statements on it.
+func (db *DB) dialWire(ctx context.Context, statements ...string) (*wire, error) {
 	var from io.Reader
 	cfg := db.config.Copy()
 	build := cfg.BuildFrontend
@@ -53,6 +54,12 @@ func (db *DB) dialWire(ctx context.Context) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, q := range statements {
+		if _, err := c.Exec(ctx, q).ReadAll(); err != nil {
+			discard(c)
+			return nil, fmt.Errorf("prepare session: %w", classifyIn(ctx, err))
+		}
+	}
 	h, err := c.Hijack()
 	if err != nil {
 		discard(c)
@@ -62,7 +69,7 @@ func (db *DB) dialWire(ctx context.Context) (*wire, error) {
 		_ = h.Conn.Close()
 		return nil, engine.Classed(engine.ErrConnectionLost, fmt.Errorf("take over the connection: the server sent %d unexpected bytes", n))
 	}
-	return &wire{db: db, net: h.Conn, from: from, pid: h.PID, in: make([]byte, 8<<10), watch: engine.NewWatch(h.Conn)}, nil
+	return &wire{db: db, net: h.Conn, from: from, pid: h.PID, in: make([]byte, 8<<10), tx: 'I', watch: engine.NewWatch(h.Conn)}, nil
 }
 
 // A reply collects the server's answer to a batch.
@@ -78,19 +85,22 @@ type reply struct {
 // mostWarnings is the number of warnings kept per batch.
 const mostWarnings = 5
 
-// finish reads until the server is ready for the next query.
+// finish reads until the server is ready for the next query, or has ended the
+// connection. It returns the server's error, if any, or else that of the connection.
 func (c *wire) finish(r *reply) error {
 	for {
 		kind, body, err := c.message()
-		if err != nil {
-			return err
+		if err == nil {
+			err = r.take(kind, body)
 		}
-		if err := r.take(kind, body); err != nil {
-			return err
+		if err == nil && kind != 'Z' {
+			continue
 		}
-		if kind == 'Z' {
-			return nil
+		c.tx = r.tx
+		if r.err != nil && !errors.Is(err, errProtocol) {
+			return r.err
 		}
+		return err
 	}
 }
 
@@ -109,6 +119,15 @@ func (c *wire) await(r *reply, statements int) error {
 		}
 	}
 	return nil
+}
+
+// ack returns the acknowledgement of rows that were sent.
+func (r *reply) ack(sent int, ignore bool) engine.Ack {
+	ack := engine.Ack{Rows: r.rows, Warnings: r.warnings}
+	if ignore {
+		ack.Skipped = int64(sent) - r.rows
+	}
+	return ack
 }
 
 func (r *reply) take(kind byte, body []byte) error {
@@ -211,15 +230,25 @@ func (c *wire) send(p []byte) error {
 }
 
 // run executes a statement with the simple query protocol.
-func (c *wire) run(q string) (*reply, error) {
-	r := &reply{}
-	p, start := beginMessage(nil, 'Q')
-	p = append(append(p, q...), 0)
-	endMessage(p, start)
-	if err := c.send(p); err != nil {
-		return r, err
+func (c *wire) run(q string) error {
+	var r reply
+	return c.exchange(appendQuery(nil, q), &r)
+}
+
+// exchange sends messages and reads the reply.
+func (c *wire) exchange(messages []byte, r *reply) error {
+	if err := c.send(messages); err != nil {
+		return err
 	}
-	return r, c.finish(r)
+	return c.finish(r)
+}
+
+// appendQuery appends the message of a text statement.
+func appendQuery(dst []byte, q string) []byte {
+	dst, start := beginMessage(dst, 'Q')
+	dst = append(append(dst, q...), 0)
+	endMessage(dst, start)
+	return dst
 }
 
 // beginMessage appends the header of a message; endMessage fills in its length.
@@ -234,13 +263,19 @@ func endMessage(p []byte, start int) {
 // Watch implements engine.Linked.
 func (c *wire) Watch() *engine.Watch { return c.watch }
 
-// Rollback implements engine.Linked.
+// Rollback implements engine.Linked. Without a transaction, it sends an empty statement:
+// the server would log a warning about ROLLBACK.
 func (c *wire) Rollback() error {
-	r, err := c.run(rollbackStatement)
-	if err == nil && r.err != nil {
-		err = r.err
+	if c.tx == 'I' {
+		return c.run("")
 	}
-	return err
+	return c.run(rollbackStatement)
+}
+
+// Answered implements engine.Linked.
+func (c *wire) Answered(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) || errors.Is(err, errUnsent)
 }
 
 // Kill implements engine.Linked. It fails if the server is gone.

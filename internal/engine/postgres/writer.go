@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/rowmill/rowmill/internal/engine"
 )
@@ -17,7 +18,6 @@ type writer struct {
 	method engine.Method
 	enc    encoder
 	buf    []byte
-	ends   []int  // end offset in buf of each statement of a text batch
 	copy   string // the COPY statement of method load
 	// stmts has the prepared statements of the connection, by their number of rows.
 	stmts map[int]bool
@@ -49,24 +49,13 @@ func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (eng
 }
 
 func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error) {
-	if err := w.Enter(ctx); err != nil {
-		return engine.Ack{}, about(ctx, "insert into", w.table, err)
-	}
 	var r reply
-	err := w.write(b, &r)
-	if err == nil && r.err == nil {
-		_ = w.Leave(ctx, nil, true)
-		ack := engine.Ack{Rows: r.rows, Warnings: r.warnings}
-		if w.table.Ignore {
-			ack.Skipped = int64(b.Rows()) - r.rows
-		}
-		return ack, nil
+	if err := w.Do(ctx, func() error { return classify(w.write(b, &r)) }); err != nil {
+		return engine.Ack{}, engine.About(ctx, err, "insert into "+w.table.Name)
 	}
-	return engine.Ack{}, w.undo(ctx, err, &r)
+	return r.ack(b.Rows(), w.table.Ignore), nil
 }
 
-// write returns an error of the connection or of the encoding. The server's
-// reply, including its error, is in r.
 func (w *writer) write(b *engine.Batch, r *reply) error {
 	w.buf, w.enc.err = w.buf[:0], nil
 	switch {
@@ -82,71 +71,42 @@ func (w *writer) write(b *engine.Batch, r *reply) error {
 	return w.writeText(b, r)
 }
 
-// errUnsent marks the error of a batch that failed before anything was sent.
+// errUnsent marks the error of a statement of which nothing was sent. After the error
+// of one that was sent in part, the connection can't be used.
 var errUnsent = errors.New("not sent")
-
-// undo leaves no row of a failed batch in the table. It rolls back a batch that
-// the server refused. It drops a connection that is lost, was interrupted, or
-// has received only part of the batch.
-func (w *writer) undo(ctx context.Context, err error, r *reply) error {
-	unsent := errors.Is(err, errUnsent)
-	usable := unsent || err == nil && r.tx != 0
-	if r.err != nil {
-		err = r.err
-	}
-	err = fmt.Errorf("insert into %s: %w", w.table.Name, classify(err))
-	usable = usable && !errors.Is(err, engine.ErrConnectionLost)
-	if usable && !unsent && r.tx != 'I' {
-		usable = w.Conn.Rollback() == nil
-	}
-	return w.Leave(ctx, err, usable)
-}
 
 // writeText sends the batch as INSERT statements of text: one per row, or as
 // few as the limit on a statement's length allows.
 func (w *writer) writeText(b *engine.Batch, r *reply) error {
-	w.ends = w.ends[:0]
+	transaction := false
 	for row := 0; row < b.Rows(); {
-		var start int
-		w.buf, start = beginMessage(w.buf, 'Q')
-		if w.method == engine.Multi {
-			w.buf, row = w.enc.appendInsert(w.buf, b, row, b.Rows())
-		} else {
-			w.buf = append(w.enc.appendRow(append(w.buf, w.enc.prefix...), b, row), w.enc.suffix...)
-			row++
+		to := b.Rows()
+		if w.method == engine.Single {
+			to = row + 1
 		}
+		first := row == 0
+		var start int
+		w.buf, start = beginMessage(w.buf[:0], 'Q')
+		w.buf, row = w.enc.appendInsert(w.buf, b, row, to)
 		w.buf = append(w.buf, 0)
 		endMessage(w.buf, start)
-		w.ends = append(w.ends, len(w.buf))
-	}
-	if w.enc.err != nil {
-		return fmt.Errorf("%w: %w", errUnsent, w.enc.err)
-	}
-	if len(w.ends) == 1 {
-		return w.exchange(w.buf, r)
-	}
-	begun, err := w.Conn.run(beginStatement)
-	if err != nil || begun.err != nil {
-		r.err, r.tx = begun.err, begun.tx
-		return err
-	}
-	from := 0
-	for _, end := range w.ends {
-		if err := w.exchange(w.buf[from:end], r); err != nil || r.err != nil {
+		if w.enc.err != nil {
+			return fmt.Errorf("%w: %w", errUnsent, w.enc.err)
+		}
+		if first && row < b.Rows() {
+			transaction = true
+			if err := w.Conn.run(beginStatement); err != nil {
+				return err
+			}
+		}
+		if err := w.Conn.exchange(w.buf, r); err != nil {
 			return err
 		}
-		from = end
 	}
-	done, err := w.Conn.run(commitStatement)
-	r.err, r.tx = done.err, done.tx
-	return err
-}
-
-func (w *writer) exchange(p []byte, r *reply) error {
-	if err := w.Conn.send(p); err != nil {
-		return err
+	if transaction {
+		return w.Conn.run(commitStatement)
 	}
-	return w.Conn.finish(r)
+	return nil
 }
 
 // maxStatements is how many prepared statements a connection keeps, one per
@@ -195,7 +155,7 @@ func (w *writer) writeBound(b *engine.Batch, r *reply, per int) error {
 		before = sent
 	}
 	w.buf = append(w.buf, 'S', 0, 0, 0, 4) // Sync
-	if err := w.exchange(w.buf, r); err != nil || r.err != nil {
+	if err := w.Conn.exchange(w.buf, r); err != nil {
 		return err
 	}
 	for _, n := range news {
@@ -218,15 +178,7 @@ func (w *writer) forgetStatement() {
 
 // appendStatementName appends the name of the prepared statement for n rows.
 func appendStatementName(dst []byte, n int) []byte {
-	dst = append(dst, 'r')
-	return append(appendInt(dst, n), 0)
-}
-
-func appendInt(dst []byte, n int) []byte {
-	if n >= 10 {
-		dst = appendInt(dst, n/10)
-	}
-	return append(dst, byte('0'+n%10))
+	return append(strconv.AppendInt(append(dst, 'r'), int64(n), 10), 0)
 }
 
 func appendClose(dst []byte, n int) []byte {
@@ -281,10 +233,7 @@ const copyChunk = 64 << 10
 // After an error the server discards the stream. A COPY is a transaction.
 func (w *writer) writeCopy(b *engine.Batch, r *reply) error {
 	var start int
-	w.buf, start = beginMessage(w.buf, 'Q')
-	w.buf = append(append(w.buf, w.copy...), 0)
-	endMessage(w.buf, start)
-	w.buf, start = beginMessage(w.buf, 'd')
+	w.buf, start = beginMessage(appendQuery(w.buf, w.copy), 'd')
 	w.buf = append(w.buf, copyHeader...)
 	for row := range b.Rows() {
 		w.buf = binary.BigEndian.AppendUint16(w.buf, uint16(len(b.Columns)))
@@ -304,5 +253,5 @@ func (w *writer) writeCopy(b *engine.Batch, r *reply) error {
 	w.buf = append(w.buf, 0xff, 0xff) // no more rows
 	endMessage(w.buf, start)
 	w.buf = append(w.buf, 'c', 0, 0, 0, 4) // CopyDone
-	return w.exchange(w.buf, r)
+	return w.Conn.exchange(w.buf, r)
 }

@@ -60,13 +60,12 @@ func openBench(b *testing.B) *DB {
 // -benchtime 100x, because the table grows.
 func BenchmarkInsert(b *testing.B) {
 	for _, batch := range []int{1, 1000} {
-		run := func(name string, m engine.Method, per int) {
+		run := func(name string, m engine.Method) {
 			b.Run(fmt.Sprintf("batch=%d/%s", batch, name), func(b *testing.B) {
 				db := openBench(b)
 				opened, err := db.Writer(b.Context(), purchases(), m)
 				must(b, err)
 				defer opened.Close()
-				opened.(*writer).per = per
 				rows, rnd := engine.NewBatch(purchases().Columns), rand.New(rand.NewPCG(1, 2))
 				next := int64(0)
 				insert := func() {
@@ -84,14 +83,9 @@ func BenchmarkInsert(b *testing.B) {
 				b.ReportMetric(float64(batch*b.N)/b.Elapsed().Seconds(), "rows/s")
 			})
 		}
-		run("prepared/1", engine.Prepared, 1)
-		if batch > 1 {
-			for _, per := range []int{8, 64, 500} {
-				run(fmt.Sprintf("prepared/%d", per), engine.Prepared, per)
-			}
-		}
-		run("multi", engine.Multi, 1)
-		run("single", engine.Single, 1)
+		run("prepared/1", engine.Prepared)
+		run("multi", engine.Multi)
+		run("single", engine.Single)
 		b.Run(fmt.Sprintf("batch=%d/driver", batch), func(b *testing.B) { benchmarkDriver(b, batch) })
 	}
 }

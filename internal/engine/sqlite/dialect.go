@@ -270,19 +270,19 @@ func (d dialect) insert(s engine.Insert) ([]string, error) {
 	var out []string
 	switch s.Method {
 	case engine.Prepared:
-		out = []string{e.placeholders(min(rows, rowsPerStatement))}
+		out = []string{e.placeholders(1)}
 	case engine.Multi:
 		for i := 0; i < rows; i += rowsPerText {
-			out = append(out, string(e.appendInsert(nil, s.Batch, i, min(i+rowsPerText, rows), int64(i)+1)))
+			out = append(out, string(e.appendInsert(nil, s.Batch, i, min(i+rowsPerText, rows), 1)))
 		}
 	case engine.Single:
 		for i := range rows {
-			out = append(out, string(e.appendInsert(nil, s.Batch, i, i+1, int64(i)+1)))
+			out = append(out, string(e.appendInsert(nil, s.Batch, i, i+1, 1)))
 		}
 	default:
 		return nil, fmt.Errorf("sqlite: no insert method %q", s.Method)
 	}
-	if len(out) > 1 || s.Method == engine.Prepared && rows > rowsPerStatement || t.Rolling() && rows > 1 {
+	if len(out) > 1 || rows > 1 && (s.Method == engine.Prepared || t.Rolling()) {
 		out = transaction(out...)
 	}
 	return out, nil

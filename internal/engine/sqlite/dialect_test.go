@@ -125,15 +125,15 @@ func FuzzLiteral(f *testing.F) {
 		b.Columns[2].Floats = []float64{x}
 		b.Columns[3].AppendBytes([]byte("end"))
 		b.EndRow()
-		for method, run := range map[string]func() error{
-			"text":  func() error { return db.handle.exec(e.appendInsert(nil, b, 0, 1, 1)) },
-			"bound": func() error { return insert.step(e.appendBound(nil, b, 0, 1), 4, 1) },
+		for method, run := range map[string]func() (int64, error){
+			"text":  func() (int64, error) { return db.handle.exec(e.appendInsert(nil, b, 0, 1, 1)) },
+			"bound": func() (int64, error) { return insert.run(e.appendBound(nil, b, 0, 1), 4, 1) },
 		} {
 			if _, err := db.write.Exec("DELETE FROM t", nil); err != nil {
 				t.Fatal(err)
 			}
-			if err := run(); err != nil {
-				t.Fatalf("%s: %v", method, err)
+			if n, err := run(); n != 1 || err != nil {
+				t.Fatalf("%s: %d rows, %v", method, n, err)
 			}
 			rows := 0
 			err := each(db.write, "SELECT CAST(a AS BLOB), typeof(a), b, c, d FROM t", nil, func(row []driver.Value) error {

@@ -40,7 +40,7 @@ func newEncoder(d dialect, t *engine.Table, name string) encoder {
 }
 
 // appendInsert appends an INSERT of rows [from, to) of b with values as literals.
-// If the engine assigns keys, the rows get consecutive keys, starting at key.
+// If the engine assigns keys, row i gets the key key+i.
 func (e *encoder) appendInsert(dst []byte, b *engine.Batch, from, to int, key int64) []byte {
 	dst = append(dst, e.prefix...)
 	for i := from; i < to; i++ {
@@ -49,7 +49,7 @@ func (e *encoder) appendInsert(dst []byte, b *engine.Batch, from, to int, key in
 		}
 		dst = append(dst, '(')
 		if e.key {
-			dst = append(strconv.AppendInt(dst, key+int64(i-from), 10), ", "...)
+			dst = append(strconv.AppendInt(dst, key+int64(i), 10), ", "...)
 		}
 		for c := range b.Columns {
 			if c > 0 {

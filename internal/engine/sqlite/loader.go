@@ -2,18 +2,12 @@ package sqlite
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"math"
-	"math/bits"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/value"
-	"github.com/rowmill/rowmill/rolling"
 )
 
 // A loader inserts rows of several tables in one transaction.
@@ -27,20 +21,13 @@ import (
 // Each Insert except the first of a transaction has a savepoint. SQLite copies
 // every page at its first change after the savepoint, so that rows take up to
 // twice as long with three secondary indexes.
-//
-// Rows of a rolling table are inserted into the tables of their periods, which
-// runs the triggers of those tables. The loader makes the checks of the view's
-// triggers itself: the type of column By, and that a period exists.
 type loader struct {
 	db     *DB
 	tables map[*engine.Table]*destination
-	schema int64 // PRAGMA schema_version of the tables, -1 before the first
-	buf    []byte
-
-	open     bool      // a transaction is open and holds the turn
-	began    time.Time // when the transaction acquired the file's lock
-	inserted bool      // the transaction has inserted rows
-	closed   bool
+	schema int64     // PRAGMA schema_version of the tables, -1 before the first
+	held   bool      // a transaction holds the turn
+	began  time.Time // when it acquired the file's lock
+	saved  bool      // the current Insert has a savepoint
 }
 
 const (
@@ -48,43 +35,36 @@ const (
 	releaseStatement   = "RELEASE rowmill"
 	backStatement      = "ROLLBACK TO rowmill"
 
-	// bytesPerCall limits the data of a call, in bytes; rowsPerCall limits its rows.
-	bytesPerCall = 1 << 20
-	// mostStatements limits the prepared statements of one table: one of some
-	// 10 KB for each period with inserted rows.
-	mostStatements = 64
 	// mostTables limits the number of cached destinations.
 	mostTables = 100
 )
 
 // Loader implements engine.Keeper.
 func (db *DB) Loader(ctx context.Context) (engine.Loader, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	return &loader{db: db, tables: map[*engine.Table]*destination{}, schema: -1}, nil
+	return engine.NewLoader(db, &loader{db: db, tables: map[*engine.Table]*destination{}, schema: -1}), ctx.Err()
 }
 
-// Begin implements engine.Loader. It first waits for the end of a gap (see
-// pace.go), then up to busyTimeout for the turn, and then, as any statement, for a
+// Enter implements engine.LoaderConn.
+func (l *loader) Enter(ctx context.Context) error { return ctx.Err() }
+
+// Leave implements engine.LoaderConn.
+func (l *loader) Leave(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return errors.Join(err, l.end())
+}
+
+// Lost implements engine.LoaderConn.
+func (l *loader) Lost() bool { return false }
+
+// Begin implements engine.LoaderConn. It first waits for the end of a gap (see
+// pool.go), then up to busyTimeout for the turn, and then, as any statement, for a
 // lock of another process. The end of ctx interrupts all waits except the last.
 func (l *loader) Begin(ctx context.Context) error {
-	if err := l.begin(ctx); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return fmt.Errorf("begin a transaction: %w", classify(err))
-	}
-	return nil
-}
-
-func (l *loader) begin(ctx context.Context) error {
-	switch {
-	case l.closed:
-		return errors.New("the loader is closed")
-	case l.open:
-		return errors.New("one is open already")
-	}
 	bounded, cancel := context.WithTimeout(ctx, busyTimeout*time.Millisecond)
 	defer cancel()
 	if err := l.db.loads.wait(ctx); err != nil {
@@ -96,11 +76,8 @@ func (l *loader) begin(ctx context.Context) error {
 		}
 		return err
 	}
-	l.open, l.inserted = true, false
-	if err := l.start(); err != nil {
-		return errors.Join(err, l.end())
-	}
-	return nil
+	l.held = true
+	return l.start()
 }
 
 // start begins a transaction. The caller holds the turn.
@@ -121,10 +98,10 @@ func (l *loader) start() error {
 
 // end rolls back the open transaction, if any, and releases the turn.
 func (l *loader) end() error {
-	if !l.open {
+	if !l.held {
 		return nil
 	}
-	l.open, l.inserted = false, false
+	l.held = false
 	defer l.db.unlock()
 	err := l.db.rollback()
 	if !l.began.IsZero() {
@@ -134,27 +111,19 @@ func (l *loader) end() error {
 	return err
 }
 
-func (l *loader) Commit(ctx context.Context) error {
-	if !l.open {
-		return fmt.Errorf("commit: %w", errNoTransaction)
+func (l *loader) Commit(context.Context) error {
+	if err := l.db.run(commitStatement); err != nil {
+		return err
 	}
-	err := ctx.Err()
-	if err == nil {
-		if err = l.db.run(commitStatement); err != nil {
-			err = fmt.Errorf("commit: %w", classify(err))
-		}
-	}
-	return errors.Join(err, l.end())
+	return l.end()
 }
 
-var errNoTransaction = errors.New("no transaction is open")
-
+// Reset implements engine.LoaderConn.
 func (l *loader) Reset(context.Context) error { return l.end() }
 
-// Close implements engine.Loader. It needs no turn, because SQLite locks the
+// Close implements engine.LoaderConn. It needs no turn, because SQLite locks the
 // connection while it frees a statement.
 func (l *loader) Close() error {
-	l.closed = true
 	l.forget()
 	return l.end()
 }
@@ -167,280 +136,72 @@ func (l *loader) forget() {
 	clear(l.tables)
 }
 
-// A destination is a table into which rows are inserted, with its periods.
-type destination struct {
-	db    *DB
-	table engine.Table // with the columns of batches
-	// For a rolling table: the index of column By in a batch, the value of one
-	// unit of it in units of a position (0 for times), the periods, and the names
-	// of their tables.
-	by     int
-	unit   int64
-	parts  []rolling.Partition
-	stores []string
-
-	columns int
-	stmts   map[string]stmt // by the name of the table
-}
-
-func (d *destination) forget() {
-	for _, s := range d.stmts {
-		s.close()
-	}
-	clear(d.stmts)
-}
-
-// destination returns the destination for a table, within a transaction.
-func (l *loader) destination(t *engine.Table) (*destination, error) {
-	if d := l.tables[t]; d != nil {
-		return d, nil
-	}
-	d := &destination{db: l.db, table: *t, by: -1, stmts: map[string]stmt{}}
-	d.table.Columns, d.table.ServerKey = t.Inserted(), ""
-	if t.Rolling() {
-		d.unit = epochOf(t)
-		d.by = slices.IndexFunc(d.table.Columns, func(c engine.Column) bool { return strings.EqualFold(c.Name, t.By) })
-		if d.by < 0 {
-			return nil, fmt.Errorf("the rows have no column %s, by which the table rolls", t.By)
-		}
-		var err error
-		if d.parts, err = periods(l.db.write, t); err != nil {
-			return nil, err
-		}
-		if len(d.parts) == 0 {
-			return nil, engine.Classed(engine.ErrNoTable, errors.New("no such table, or it has no periods"))
-		}
-		for _, p := range d.parts {
-			d.stores = append(d.stores, store(t, p))
-		}
-	}
-	if len(l.tables) >= mostTables {
-		l.forget()
-	}
-	l.tables[t] = d
-	return d, nil
-}
-
-// fits returns an error if the vector of column By has the wrong type. Text other
-// than a time in the format of the bounds would be stored in a period in which no
-// query searches for it.
-func (d *destination) fits(b *engine.Batch) error {
-	if !d.table.Rolling() {
-		return nil
-	}
-	kind := b.Columns[d.by].Type
-	switch {
-	case d.unit == 0 && kind != engine.Time:
-		return fmt.Errorf("the table rolls by times in %s, and the rows have none", d.table.By)
-	case d.unit > 0 && kind != engine.Int32 && kind != engine.Int64:
-		return fmt.Errorf("the table rolls by integers in %s, and the rows have none", d.table.By)
-	}
-	return nil
-}
-
-// position returns the position of row i, or false if it has none.
-func (d *destination) position(b *engine.Batch, i int) (pos int64, ok bool) {
-	v := &b.Columns[d.by]
-	if v.Null(i) {
-		return 0, false
-	}
-	if d.unit <= 1 {
-		return v.Ints[i], true
-	}
-	n := v.Ints[i]
-	if high, low := bits.Mul64(uint64(max(n, -n)), uint64(d.unit)); high != 0 || low > math.MaxInt64 {
-		return 0, false
-	}
-	return n * d.unit, true
-}
-
-// route returns the table for row from, and the end of the run of rows for the
-// same table.
-func (d *destination) route(b *engine.Batch, from, to int) (string, int, error) {
-	if !d.table.Rolling() {
-		return d.table.Name, to, nil
-	}
-	pos, ok := d.position(b, from)
-	i := -1
-	if ok {
-		i = rolling.Find(d.parts, pos)
-	}
-	if i < 0 {
-		value := "NULL"
-		if v := &b.Columns[d.by]; !v.Null(from) {
-			value = string(v.AppendText(nil, from))
-		}
-		return "", 0, engine.Classed(engine.ErrNoPartition, engine.Classed(engine.ErrRefused,
-			fmt.Errorf("row outside every period: %s = %s", d.table.By, value)))
-	}
-	end := from + 1
-	for ; end < to; end++ {
-		if pos, ok = d.position(b, end); !ok || !d.parts[i].Contains(pos) {
-			break
-		}
-	}
-	return d.stores[i], end, nil
-}
-
-// statement returns the INSERT of one row into a table.
-func (d *destination) statement(name string) (stmt, error) {
-	drop := func(s stmt) error { s.close(); return nil }
-	return engine.Cached(d.stmts, mostStatements, name, drop, func() (stmt, error) {
-		e := newEncoder(dialect{}, &d.table, name)
-		d.columns = e.columns
-		return d.db.handle.prepare(e.placeholders(1))
+// Insert implements engine.LoaderConn.
+func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, from, to int, more bool) (engine.Ack, error) {
+	drop := func(d *destination) error { d.forget(); return nil }
+	d, err := engine.Cached(l.tables, mostTables, t, drop, func() (*destination, error) {
+		without := *t // SQLite assigns the key
+		without.Columns, without.ServerKey = t.Inserted(), ""
+		return l.db.destination(&without, engine.Prepared)
 	})
-}
-
-func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, from, to int) (engine.Ack, error) {
-	if !l.open {
-		return engine.Ack{}, fmt.Errorf("insert into %s: %w", t.Name, errNoTransaction)
-	}
-	n, err := l.insert(ctx, t, b, from, to)
 	if err == nil {
-		ack := engine.Ack{Rows: n}
-		if t.Ignore {
-			ack.Skipped = int64(to-from) - n
-		}
-		return ack, nil
-	}
-	if ctx.Err() != nil {
-		err = ctx.Err()
-	} else {
-		err = fmt.Errorf("insert into %s: %w", t.Name, classify(err))
-	}
-	if !errors.Is(err, engine.ErrRefused) {
-		return engine.Ack{}, errors.Join(err, l.end())
-	}
-	if failed := l.back(); failed != nil {
-		return engine.Ack{}, errors.Join(fmt.Errorf("%w, of rows that were refused: %v", failed, err), l.end())
-	}
-	return engine.Ack{}, err
-}
-
-// Has implements engine.Loader. It uses the connection that inserts: without a WAL,
-// other connections would wait for that connection.
-func (l *loader) Has(ctx context.Context, rows ...engine.Rows) ([]bool, error) {
-	const what = "look for rows"
-	if !l.open {
-		return nil, fmt.Errorf("%s: %w", what, errNoTransaction)
-	}
-	err := errors.Join(ctx.Err(), engine.CheckHas(rows))
-	have := make([]bool, len(rows))
-	for i := 0; i < len(rows) && err == nil; i++ {
-		have[i], err = l.has(rows[i])
+		err = d.fits(b)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", what, classify(err)), l.end())
+		return engine.Ack{}, err
 	}
-	return have, nil
-}
-
-func (l *loader) has(r engine.Rows) (bool, error) {
-	var names []string
-	var args []driver.Value
-	for i, c := range r.Table.Inserted() {
-		names = append(names, dialect{}.Quote(c.Name)+" = ?")
-		switch v := &r.Batch.Columns[i]; {
-		case v.Null(0):
-			args = append(args, nil)
-		case v.Type == engine.Int32 || v.Type == engine.Int64:
-			args = append(args, v.Ints[0])
-		case v.Type == engine.Float32 || v.Type == engine.Float64:
-			args = append(args, v.Floats[0])
-		case v.Type == engine.Time:
-			args = append(args, string(value.AppendTime(nil, v.Ints[0])))
-		case v.Type == engine.Binary:
-			args = append(args, v.Value(0))
-		default:
-			args = append(args, string(v.Value(0)))
+	delete(l.db.nextKey, t.Name) // set by a writer; these rows may change it
+	l.saved = false
+	if more {
+		if err := l.db.run(savepointStatement); err != nil {
+			return engine.Ack{}, err
 		}
+		l.saved = true
 	}
-	q := "SELECT 1 FROM " + dialect{}.Quote(r.Table.Name) + " WHERE " + strings.Join(names, " AND ") + " LIMIT 1"
-	return has(l.db.write, q, args...)
+	n, err := d.insert(ctx, b, from, to, 0)
+	if err == nil && more {
+		err = l.db.run(releaseStatement)
+	}
+	return ackOf(n, to-from, t), err
 }
 
-// back rolls back to the savepoint, or, without one, rolls back the transaction
+// Undo implements engine.LoaderConn. Without a savepoint, it rolls back the transaction
 // and begins a new one. Other processes may write between the two.
-func (l *loader) back() error {
-	if !l.inserted {
+func (l *loader) Undo() error {
+	if !l.saved {
 		if err := l.db.rollback(); err != nil {
 			return err
 		}
-		return classify(l.start())
+		return l.start()
 	}
 	if l.db.write.AutoCommit() { // ON CONFLICT ROLLBACK, or a trigger with RAISE(ROLLBACK)
 		return errors.New("the table rolled the whole transaction back")
 	}
 	if err := l.db.run(backStatement); err != nil {
-		return classify(err)
+		return err
 	}
-	return classify(l.db.run(releaseStatement))
+	return l.db.run(releaseStatement)
 }
 
-// insert returns how many rows were inserted.
-func (l *loader) insert(ctx context.Context, t *engine.Table, b *engine.Batch, from, to int) (int64, error) {
-	if err := errors.Join(ctx.Err(), engine.CheckRows(t, b, from, to)); err != nil || from == to {
-		return 0, err
-	}
-	d, err := l.destination(t)
-	if err != nil {
-		return 0, err
-	}
-	if err := d.fits(b); err != nil {
-		return 0, err
-	}
-	delete(l.db.nextKey, t.Name) // set by a writer; these rows may change it
-	if l.inserted {
-		if err := l.db.run(savepointStatement); err != nil {
-			return 0, err
+// Has implements engine.LoaderConn. It uses the connection that inserts: without a WAL,
+// other connections would wait for that connection.
+func (l *loader) Has(_ context.Context, rows []engine.Rows) ([]bool, error) {
+	has := make([]bool, len(rows))
+	for i, r := range rows {
+		var equal []string
+		for _, c := range r.Table.Inserted() {
+			equal = append(equal, dialect{}.Quote(c.Name)+" = ?")
 		}
-	}
-	var n int64
-	for from < to {
-		name, end, err := d.route(b, from, to)
+		s, err := l.db.handle.prepare("SELECT 1 FROM " + dialect{}.Quote(r.Table.Name) + " WHERE " + strings.Join(equal, " AND ") + " LIMIT 1")
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		done, err := l.rows(ctx, d, name, b, from, end)
+		n, err := s.run((&encoder{}).appendBound(nil, r.Batch, 0, 0), len(equal), 1)
+		s.close()
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		n += done
-		from = end
+		has[i] = n > 0
 	}
-	if l.inserted {
-		if err := l.db.run(releaseStatement); err != nil {
-			return 0, err
-		}
-	}
-	l.inserted = true
-	return n, nil
-}
-
-// rows inserts rows [from, to) into one table.
-func (l *loader) rows(ctx context.Context, d *destination, name string, b *engine.Batch, from, to int) (n int64, err error) {
-	s, err := d.statement(name)
-	if err != nil {
-		return 0, err
-	}
-	e := encoder{columns: d.columns}
-	for from < to {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		times := 0
-		l.buf = l.buf[:0]
-		for from < to && times < rowsPerCall && len(l.buf) < bytesPerCall {
-			l.buf = e.appendBound(l.buf, b, from, 0)
-			from++
-			times++
-		}
-		done, err := s.insert(l.buf, d.columns, times)
-		if err != nil {
-			return 0, err
-		}
-		n += done
-	}
-	return n, nil
+	return has, nil
 }

@@ -47,7 +47,7 @@ func (l *loaded) rows(ids ...int64) *engine.Batch {
 	return b
 }
 
-func openLoader(t testing.TB, db *DB) *loader {
+func openLoader(t testing.TB, db *DB) engine.Loader {
 	t.Helper()
 	l, err := db.Loader(t.Context())
 	must(t, err)
@@ -56,7 +56,7 @@ func openLoader(t testing.TB, db *DB) *loader {
 			t.Error(err)
 		}
 	})
-	return l.(*loader)
+	return l
 }
 
 // loadingOf opens a loader for a plain table and a table that rolls by sequence. It
@@ -122,10 +122,10 @@ func TestTrapLoaderRoutes(t *testing.T) {
 		"many":     {"INTEGER", "1000 rows", 0, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			defer l.end()
+			defer l.Reset(t.Context())
 			n := 4
 			if name == "many" {
-				n = 3 * mostStatements
+				n = 3 * mostStored
 			}
 			table := rolls(t, db, name, c.native, c.every, c.epoch, c.pos, n)
 			var ids []int64
@@ -157,8 +157,8 @@ func TestTrapLoaderRoutes(t *testing.T) {
 			null.EndRow()
 			wantRefused(t, l, table.Table, null, engine.ErrNoPartition)
 			mustCommit(t, l)
-			if d := l.tables[table.Table]; len(d.stmts) != min(n, mostStatements) {
-				t.Errorf("%d prepared statements", len(d.stmts))
+			if d := engine.ConnOf(l).(*loader).tables[table.Table]; len(d.tables) != min(n, mostStored) {
+				t.Errorf("%d prepared statements", len(d.tables))
 			}
 			for _, p := range table.parts {
 				within := fmt.Sprintf("%s >= %d AND %s < %d", db.Words().Position(table.Table, "id"), p.From, db.Words().Position(table.Table, "id"), p.To)

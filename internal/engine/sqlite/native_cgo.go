@@ -3,13 +3,10 @@
 package sqlite
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"sync"
-	"sync/atomic"
 	"syscall"
-	"time"
 	"unsafe"
 )
 
@@ -20,10 +17,8 @@ import (
 // the program, not when cgo builds this package.
 #cgo linux LDFLAGS: -Wl,--unresolved-symbols=ignore-in-object-files
 #cgo darwin LDFLAGS: -Wl,-undefined,dynamic_lookup
-#cgo noescape rowmill_step
 #cgo noescape rowmill_exec
-#cgo noescape rowmill_rows
-#cgo noescape rowmill_insert
+#cgo noescape rowmill_run
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +29,7 @@ int sqlite3_step(void *stmt);
 int sqlite3_reset(void *stmt);
 int sqlite3_finalize(void *stmt);
 int sqlite3_clear_bindings(void *stmt);
+int sqlite3_column_count(void *stmt);
 int sqlite3_bind_null(void *stmt, int i);
 int sqlite3_bind_int64(void *stmt, int i, long long v);
 int sqlite3_bind_double(void *stmt, int i, double v);
@@ -41,7 +37,6 @@ int sqlite3_bind_text(void *stmt, int i, const char *p, int bytes, void (*free)(
 int sqlite3_bind_blob(void *stmt, int i, const void *p, int bytes, void (*free)(void *));
 void sqlite3_progress_handler(void *db, int ops, int (*f)(void *), void *arg);
 long long sqlite3_changes64(void *db);
-int sqlite3_total_changes(void *db);
 int sqlite3_extended_errcode(void *db);
 int sqlite3_system_errno(void *db);
 const char *sqlite3_errmsg(void *db);
@@ -75,52 +70,23 @@ static int rowmill_bind(void *stmt, const unsigned char **at, int values) {
 	return 0;
 }
 
-// rowmill_step runs the statement `times` times, each time with the next
-// `values` values at p.
-static int rowmill_step(void *stmt, const unsigned char *p, int values, int times) {
-	int rc = DONE;
-	while (times-- > 0 && rc == DONE) {
-		rc = rowmill_bind(stmt, &p, values);
-		if (rc) goto out;
-		rc = sqlite3_step(stmt);
-		int again = sqlite3_reset(stmt);
-		if (rc == ROW) rc = DONE;
-		if (rc != DONE && again) rc = again; // the more specific code
-	}
-out:
-	sqlite3_clear_bindings(stmt);
-	return rc == DONE ? 0 : rc;
-}
-
-// rowmill_insert is rowmill_step, but returns the number of changed rows, without
-// those that triggers changed, or a negated error code.
-static long long rowmill_insert(void *db, void *stmt, const unsigned char *p, int values, int times) {
+// rowmill_run runs the statement `times` times, each time with the next `values` values
+// at p. It returns the number of rows of a query, each of which SQLite computes
+// completely, or of rows that the statement has changed, without those that triggers
+// changed; or a negated error code.
+static long long rowmill_run(void *db, void *stmt, const unsigned char *p, int values, int times) {
 	long long n = 0;
-	int rc = DONE;
+	int rc = DONE, query = sqlite3_column_count(stmt) > 0;
 	while (times-- > 0) {
 		rc = rowmill_bind(stmt, &p, values);
 		if (rc) break;
-		rc = sqlite3_step(stmt);
+		while ((rc = sqlite3_step(stmt)) == ROW) n++;
 		int again = sqlite3_reset(stmt);
 		if (rc != DONE) {
 			if (again) rc = again; // the more specific code
 			break;
 		}
-		n += sqlite3_changes64(db);
-	}
-	sqlite3_clear_bindings(stmt);
-	return rc == DONE ? n : -rc;
-}
-
-// rowmill_rows executes a query with the values at p and returns the number of
-// rows or a negated error code. SQLite computes each row completely.
-static long long rowmill_rows(void *stmt, const unsigned char *p, int values) {
-	long long n = 0;
-	int rc = rowmill_bind(stmt, &p, values);
-	if (!rc) {
-		while ((rc = sqlite3_step(stmt)) == ROW) n++;
-		int again = sqlite3_reset(stmt);
-		if (rc != DONE && again) rc = again; // the more specific code
+		if (!query) n += sqlite3_changes64(db);
 	}
 	sqlite3_clear_bindings(stmt);
 	return rc == DONE ? n : -rc;
@@ -138,13 +104,15 @@ static void rowmill_attach(void *db, int *flag) {
 	sqlite3_progress_handler(db, flag ? STOP_OPS : 0, flag ? rowmill_stop : 0, flag);
 }
 
-// rowmill_exec executes one statement given as text.
-static int rowmill_exec(void *db, const char *sql, int bytes) {
+// rowmill_exec executes one statement given as text. It returns the number of rows that
+// the statement has changed, or a negated error code.
+static long long rowmill_exec(void *db, const char *sql, int bytes) {
 	void *stmt = 0;
 	int rc = sqlite3_prepare_v2(db, sql, bytes, &stmt, 0);
-	if (rc || !stmt) return rc;
+	if (rc || !stmt) return -rc;
 	sqlite3_step(stmt);
-	return sqlite3_finalize(stmt); // which returns step's error
+	rc = sqlite3_finalize(stmt); // which returns step's error
+	return rc ? -rc : sqlite3_changes64(db);
 }
 
 // Every connection gets the function rowmill_handle, which returns SQLite's pointer to
@@ -186,11 +154,8 @@ var giveHandles = sync.OnceValue(func() error {
 	return nil
 })
 
-// A stmt is a prepared statement.
-type stmt struct {
-	db handle
-	p  unsafe.Pointer
-}
+// A pointer is an address that SQLite has returned.
+type pointer = unsafe.Pointer
 
 func (h handle) prepare(sql string) (stmt, error) {
 	var rc C.int
@@ -201,77 +166,32 @@ func (h handle) prepare(sql string) (stmt, error) {
 	return stmt{h, p}, nil
 }
 
-// step executes the statement several times, each time with the next of the bound
-// values.
-func (s stmt) step(bound []byte, values, times int) error {
-	if rc := C.rowmill_step(s.p, (*C.uchar)(unsafe.SliceData(bound)), C.int(values), C.int(times)); rc != 0 {
-		return s.db.failure(rc)
-	}
-	return nil
+func (s stmt) run(bound []byte, values, times int) (int64, error) {
+	return s.db.counted(C.rowmill_run(s.db.p, s.p, (*C.uchar)(unsafe.SliceData(bound)), C.int(values), C.int(times)))
 }
 
-// insert executes the statement several times, as step does, and returns the
-// number of changed rows, without those that triggers changed.
-func (s stmt) insert(bound []byte, values, times int) (int64, error) {
-	n := C.rowmill_insert(s.db.p, s.p, (*C.uchar)(unsafe.SliceData(bound)), C.int(values), C.int(times))
+func (s stmt) close() { C.sqlite3_finalize(s.p) }
+
+func (h handle) execute(sql []byte) (int64, error) {
+	return h.counted(C.rowmill_exec(h.p, (*C.char)(unsafe.Pointer(unsafe.SliceData(sql))), C.int(len(sql))))
+}
+
+// counted converts a number of rows or a negated error code.
+func (h handle) counted(n C.longlong) (int64, error) {
 	if n < 0 {
-		return 0, s.db.failure(C.int(-n))
+		return 0, h.failure(C.int(-n))
 	}
 	return int64(n), nil
 }
 
-// rows executes a query with bound values and returns its number of rows.
-func (s stmt) rows(bound []byte, values int) (int, error) {
-	n := C.rowmill_rows(s.p, (*C.uchar)(unsafe.SliceData(bound)), C.int(values))
-	if n < 0 {
-		return 0, s.db.failure(C.int(-n))
-	}
-	return int(n), nil
-}
+// newStopper allocates the flag in C's memory, because SQLite keeps the pointer.
+func newStopper() *stopper { return &stopper{(*int32)(C.calloc(1, C.sizeof_int))} }
 
-// changes returns the number of rows that the last statement changed.
-func (h handle) changes() int64 { return int64(C.sqlite3_changes64(h.p)) }
-
-// A stopper interrupts statements of the connections that it is attached to. Its
-// flag is in C's memory, because SQLite keeps the pointer.
-type stopper struct{ flag *C.int }
-
-func newStopper() *stopper { return &stopper{(*C.int)(C.calloc(1, C.sizeof_int))} }
-
-// SetDeadline sets the flag, or clears it if t is the zero time.
-func (s *stopper) SetDeadline(t time.Time) error {
-	var v int32
-	if !t.IsZero() {
-		v = 1
-	}
-	atomic.StoreInt32((*int32)(s.flag), v)
-	return nil
-}
-
-func (s *stopper) attach(h handle) { C.rowmill_attach(h.p, s.flag) }
+func (s *stopper) attach(h handle) { C.rowmill_attach(h.p, (*C.int)(s.flag)) }
 
 func detach(h handle) { C.rowmill_attach(h.p, nil) }
 
-// free frees the flag. No connection may have it then.
 func (s *stopper) free() { C.free(unsafe.Pointer(s.flag)) }
-
-// close frees the statement. It may be called after the connection was closed.
-func (s stmt) close() { C.sqlite3_finalize(s.p) }
-
-// exec executes one statement given as text, which must not contain a NUL.
-func (h handle) exec(sql []byte) error {
-	if len(sql) > math.MaxInt32 {
-		return errors.New("a statement of more than 2 GB")
-	}
-	if rc := C.rowmill_exec(h.p, (*C.char)(unsafe.Pointer(unsafe.SliceData(sql))), C.int(len(sql))); rc != 0 {
-		return h.failure(rc)
-	}
-	return nil
-}
-
-// totalChanges returns the number of rows that the connection has changed since it
-// was opened, modulo 2^32.
-func (h handle) totalChanges() uint32 { return uint32(C.sqlite3_total_changes(h.p)) }
 
 // failure returns the error of the connection's last call, which returned rc.
 func (h handle) failure(rc C.int) error {
@@ -282,7 +202,6 @@ func (h handle) failure(rc C.int) error {
 	return &failure{codes{int(ext), syscall.Errno(C.sqlite3_system_errno(h.p))}, C.GoString(C.sqlite3_errmsg(h.p))}
 }
 
-// status returns a figure of a connection, or NaN if SQLite doesn't have it.
 func (h handle) status(op int) float64 {
 	var current, highest C.int
 	if rc := C.sqlite3_db_status(h.p, C.int(op), &current, &highest, 0); rc != 0 {

@@ -4,14 +4,12 @@ package sqlite
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"modernc.org/libc"
@@ -34,14 +32,15 @@ type native struct {
 		current, highest int32
 	}
 
-	mu   sync.Mutex
-	uses int // references by the connection and each statement
+	uses atomic.Int32 // references by the connection and each statement
 }
 
 // newNative returns the native of a driver's connection.
 func newNative(conn driverConn) (*native, error) {
 	p, err := queryInt(conn, "SELECT rowmill_handle()")
-	return &native{db: uintptr(p), tls: libc.NewTLS(), uses: 1}, err
+	n := &native{db: uintptr(p), tls: libc.NewTLS()}
+	n.uses.Add(1)
+	return n, err
 }
 
 // giveHandles gives every connection that is opened from now on the function
@@ -71,17 +70,9 @@ var (
 	handleName = [...]byte{'r', 'o', 'w', 'm', 'i', 'l', 'l', '_', 'h', 'a', 'n', 'd', 'l', 'e', 0}
 )
 
-func (n *native) use() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.uses++
-}
-
 // release removes one reference. Statements may be closed after their connection.
 func (n *native) release() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.uses--; n.uses == 0 {
+	if n.uses.Add(-1) == 0 {
 		n.tls.Close()
 	}
 }
@@ -116,18 +107,15 @@ type handle struct{ *native }
 // handleOf returns the handle in a driver's connection.
 func handleOf(conn *connection) (handle, error) { return handle{conn.native}, nil }
 
-// A stmt is a prepared statement.
-type stmt struct {
-	db handle
-	p  uintptr
-}
+// A pointer is an address that SQLite has returned.
+type pointer = uintptr
 
 func (h handle) prepare(sql string) (stmt, error) {
 	p, rc := h.prepared([]byte(sql))
 	if rc != 0 {
 		return stmt{}, h.failure(rc)
 	}
-	h.use()
+	h.uses.Add(1)
 	return stmt{h, p}, nil
 }
 
@@ -138,11 +126,6 @@ func (h handle) prepared(sql []byte) (uintptr, int32) {
 	runtime.KeepAlive(h.native)
 	return h.out.stmt, rc
 }
-
-const (
-	resultDone = sqlite3lib.SQLITE_DONE
-	resultRow  = sqlite3lib.SQLITE_ROW
-)
 
 // bind binds the next values of bound, which begin at offset i, and returns the
 // offset after them. at is the address of bound.
@@ -180,103 +163,51 @@ func (s stmt) bind(bound []byte, at uintptr, i, values int) (int, int32) {
 	return i, 0
 }
 
-// run executes the statement several times, each time with the next of the bound
-// values, and calls each, if not nil, after every success.
-func (s stmt) run(bound []byte, values, times int, each func()) error {
-	at, i := s.db.hold(bound), 0
-	var rc int32
+func (s stmt) run(bound []byte, values, times int) (n int64, err error) {
+	t, at, i := s.db.tls, s.db.hold(bound), 0
+	query := sqlite3lib.Xsqlite3_column_count(t, s.p) > 0
+	rc := int32(sqlite3lib.SQLITE_DONE)
 	for range times {
 		if i, rc = s.bind(bound, at, i, values); rc != 0 {
 			break
 		}
-		rc = sqlite3lib.Xsqlite3_step(s.db.tls, s.p)
-		again := sqlite3lib.Xsqlite3_reset(s.db.tls, s.p)
-		if rc != resultDone && rc != resultRow {
+		for rc = sqlite3lib.Xsqlite3_step(t, s.p); rc == sqlite3lib.SQLITE_ROW; rc = sqlite3lib.Xsqlite3_step(t, s.p) {
+			n++
+		}
+		again := sqlite3lib.Xsqlite3_reset(t, s.p)
+		if rc != sqlite3lib.SQLITE_DONE {
 			if again != 0 {
 				rc = again // the more specific code
 			}
 			break
 		}
-		rc = 0
-		if each != nil {
-			each()
+		if !query {
+			n += sqlite3lib.Xsqlite3_changes64(t, s.db.db)
 		}
 	}
-	var err error
-	if rc != 0 {
-		err = s.db.failure(rc)
-	}
-	sqlite3lib.Xsqlite3_clear_bindings(s.db.tls, s.p)
-	runtime.KeepAlive(s.db.native)
-	return err
-}
-
-// step executes the statement several times, each time with the next of the bound
-// values.
-func (s stmt) step(bound []byte, values, times int) error { return s.run(bound, values, times, nil) }
-
-// insert executes the statement several times, as step does, and returns the
-// number of changed rows, without those that triggers changed.
-func (s stmt) insert(bound []byte, values, times int) (n int64, err error) {
-	if err := s.run(bound, values, times, func() { n += s.db.changes() }); err != nil {
-		return 0, err
-	}
-	return n, nil
-}
-
-// rows executes a query with bound values and returns its number of rows. SQLite
-// computes each row completely.
-func (s stmt) rows(bound []byte, values int) (n int, err error) {
-	at := s.db.hold(bound)
-	_, rc := s.bind(bound, at, 0, values)
-	if rc == 0 {
-		for rc = sqlite3lib.Xsqlite3_step(s.db.tls, s.p); rc == resultRow; rc = sqlite3lib.Xsqlite3_step(s.db.tls, s.p) {
-			n++
-		}
-		again := sqlite3lib.Xsqlite3_reset(s.db.tls, s.p)
-		if rc == resultDone {
-			rc = 0
-		} else if again != 0 {
-			rc = again // the more specific code
-		}
-	}
-	if rc != 0 {
+	if rc != sqlite3lib.SQLITE_DONE {
 		n, err = 0, s.db.failure(rc)
 	}
-	sqlite3lib.Xsqlite3_clear_bindings(s.db.tls, s.p)
+	sqlite3lib.Xsqlite3_clear_bindings(t, s.p)
 	runtime.KeepAlive(s.db.native)
 	return n, err
 }
 
-// close frees the statement. It may be called after the connection was closed.
 func (s stmt) close() {
 	sqlite3lib.Xsqlite3_finalize(s.db.tls, s.p)
 	s.db.release()
 }
 
-// changes returns the number of rows that the last statement changed.
-func (h handle) changes() int64 { return sqlite3lib.Xsqlite3_changes64(h.tls, h.db) }
-
-// exec executes one statement given as text, which must not contain a NUL.
-func (h handle) exec(sql []byte) error {
-	if len(sql) >= math.MaxInt32 {
-		return errors.New("a statement of more than 2 GB")
-	}
+func (h handle) execute(sql []byte) (int64, error) {
 	p, rc := h.prepared(sql)
 	if rc == 0 && p != 0 {
 		sqlite3lib.Xsqlite3_step(h.tls, p)
 		rc = sqlite3lib.Xsqlite3_finalize(h.tls, p) // which returns step's error
 	}
 	if rc != 0 {
-		return h.failure(rc)
+		return 0, h.failure(rc)
 	}
-	return nil
-}
-
-// totalChanges returns the number of rows that the connection has changed since it
-// was opened, modulo 2^32.
-func (h handle) totalChanges() uint32 {
-	return uint32(sqlite3lib.Xsqlite3_total_changes(h.tls, h.db))
+	return sqlite3lib.Xsqlite3_changes64(h.tls, h.db), nil
 }
 
 // failure returns the error of the connection's last call, which returned rc.
@@ -287,7 +218,6 @@ func (h handle) failure(rc int32) error {
 	return &failure{codes{result: int(rc)}, libc.GoString(sqlite3lib.Xsqlite3_errstr(h.tls, rc))}
 }
 
-// status returns a figure of a connection, or NaN if SQLite doesn't have it.
 func (h handle) status(op int) float64 {
 	rc := sqlite3lib.Xsqlite3_db_status(h.tls, h.db, int32(op), uintptr(unsafe.Pointer(&h.out.current)), uintptr(unsafe.Pointer(&h.out.highest)), 0)
 	runtime.KeepAlive(h.native)
@@ -297,55 +227,22 @@ func (h handle) status(op int) float64 {
 	return float64(h.out.current)
 }
 
-// A stopper interrupts statements of the connections that it is attached to.
-type stopper struct {
-	flag atomic.Int32
-	id   uintptr
-}
+func newStopper() *stopper { return &stopper{new(int32)} }
 
-// stoppers maps the number that is passed to SQLite to its stopper.
-var (
-	stoppers     sync.Map
-	lastStopper  atomic.Uintptr
-	stopProgress = struct {
-		f func(*libc.TLS, uintptr) int32
-	}{stopped}
-)
-
-func newStopper() *stopper {
-	s := &stopper{id: lastStopper.Add(1)}
-	stoppers.Store(s.id, s)
-	return s
-}
-
-// stopped is called while a statement runs; a result other than 0 interrupts it.
-func stopped(_ *libc.TLS, id uintptr) int32 {
-	if s, ok := stoppers.Load(id); ok {
-		return s.(*stopper).flag.Load()
-	}
-	return 0
-}
-
-// SetDeadline sets the flag, or clears it if t is the zero time.
-func (s *stopper) SetDeadline(t time.Time) error {
-	if t.IsZero() {
-		s.flag.Store(0)
-	} else {
-		s.flag.Store(1)
-	}
-	return nil
-}
+// stopProgress is called while a statement runs; a result other than 0 interrupts it.
+// Its argument is the address of a flag, which doesn't move.
+var stopProgress = struct {
+	f func(*libc.TLS, uintptr) int32
+}{func(_ *libc.TLS, flag uintptr) int32 { return atomic.LoadInt32(*(**int32)(unsafe.Pointer(&flag))) }}
 
 // stopOps is the number of SQLite virtual machine operations between two calls of
-// stopped.
+// stopProgress.
 const stopOps = 1000
 
 func (s *stopper) attach(h handle) {
-	// The translated code takes a function as the address of its Go func value.
-	sqlite3lib.Xsqlite3_progress_handler(h.tls, h.db, stopOps, *(*uintptr)(unsafe.Pointer(&stopProgress)), s.id)
+	sqlite3lib.Xsqlite3_progress_handler(h.tls, h.db, stopOps, *(*uintptr)(unsafe.Pointer(&stopProgress)), uintptr(unsafe.Pointer(s.flag)))
 }
 
 func detach(h handle) { sqlite3lib.Xsqlite3_progress_handler(h.tls, h.db, 0, 0, 0) }
 
-// free unregisters the stopper. No connection may have it then.
-func (s *stopper) free() { stoppers.Delete(s.id) }
+func (*stopper) free() {}

@@ -139,11 +139,11 @@ func (q *querier) find(f *engine.Find, values []engine.Value) (int, error) {
 	for i, v := range values {
 		q.buf = appendValue(q.buf, s.types[i], v)
 	}
-	rows, err := s.stmt.rows(q.buf, len(values))
+	rows, err := s.stmt.run(q.buf, len(values), 1)
 	if err != nil {
 		return 0, about("find in", f.Table, err)
 	}
-	return rows, nil
+	return int(rows), nil
 }
 
 // appendValue appends a value in the format that rows reads: see
@@ -203,10 +203,11 @@ func (q *querier) delete(d *engine.Delete, of *deletion, from, to int64) (rows i
 		if len(of.parts) > 0 && d.By == d.Table.By && (of.parts[i].To <= from || of.parts[i].From >= to) {
 			continue
 		}
-		if err := s.step(q.buf, 2, 1); err != nil {
+		n, err := s.run(q.buf, 2, 1)
+		if err != nil {
 			return 0, err
 		}
-		rows += q.db.handle.changes()
+		rows += n
 	}
 	return rows, q.db.run(commitStatement)
 }

@@ -313,6 +313,9 @@ func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition
 
 // classify marks an error with its class.
 func classify(err error) error {
+	if err == nil {
+		return nil
+	}
 	code, ok := codesOf(err)
 	if !ok {
 		if errors.Is(err, driver.ErrBadConn) {
