@@ -2,9 +2,11 @@ package enginetest
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -209,61 +211,223 @@ func (s keepers) readers(t *testing.T) {
 	k.wantParts(t, k.parts)
 }
 
-// interrupted breaks the connection after any number of a step's statements, and
-// checks that Try of the step has the same result as without the interruption.
-func (s keepers) interrupted(t *testing.T) {
-	for name, make := range map[string]func(k *kept) (engine.Step, []rolling.Partition){
-		"Detach": func(k *kept) (engine.Step, []rolling.Partition) {
-			return engine.Detach{Table: k.Table, Have: k.parts, Part: k.parts[0], Into: "gone"}, k.without(k.parts, 0)
-		},
-		"Replace": func(k *kept) (engine.Step, []rolling.Partition) {
-			k.fill(t, "rebuilt", k.parts[1:2])
-			r := k.merge(t, 1, 1, k.parts[1].Name, "rebuilt")
-			return r, replaced(k.parts, r)
-		},
-		"Merge": func(k *kept) (engine.Step, []rolling.Partition) {
-			k.fill(t, "rebuilt", k.parts[:3])
-			r := k.merge(t, 0, 3, k.parts[0].Name+"x", "rebuilt")
-			return r, replaced(k.parts, r)
-		},
-		"Attach": func(k *kept) (engine.Step, []rolling.Partition) {
-			next := periods(t, k.Grid, k.parts[3].To, 1)[0]
-			k.template(t, "new")
-			return engine.Attach{Table: k.Table, Have: k.parts, Part: next, From: "new"}, append(slices.Clone(k.parts), next)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			db := s.open(t)
-			for done, all := 0, 1; done <= all; done++ {
-				k := created(t, db, fmt.Sprintf("readings%d", done), "time", 4)
-				k.insert(t, k.parts, 0, 10)
-				whole, first := k.whole(t), k.part(t, k.parts[0])
-				step, after := make(k)
-				statements, err := db.Dialect().Render(step)
-				Must(t, err)
-				all = len(statements)
-				conn, err := db.SQL().Conn(within(t))
-				Must(t, err)
-				for _, q := range statements[:done] {
-					k.exec(t, conn, q)
-				}
-				// This discards the connection and its transaction.
-				_ = conn.Raw(func(any) error { return driver.ErrBadConn })
-				if err := db.Try(within(t), step); err != nil {
-					t.Fatalf("after %d of %d statements: %v\n%s", done, all, err, strings.Join(statements, "\n"))
-				}
-				k.wantParts(t, after)
-				if name == "Detach" {
-					whole.Rows -= first.Rows
-					want(t, "the detached table", k.of(t, "gone"), first)
-					want(t, "rows", k.whole(t).Rows, whole.Rows)
-				} else {
-					want(t, "the whole table", k.whole(t), whole)
-				}
-				apply(t, db, engine.DropTables{Names: []string{"gone", "out_0", "out_1", "out_2"}})
-			}
-		})
+// An Interrupter runs the tests of steps that are broken off and tried again.
+type Interrupter struct {
+	Open func(testing.TB) engine.Keeper
+	// Break makes the next step fail with ErrConnectionLost instead of sending its
+	// message n. The function that it returns ends that, and reports whether the step
+	// has so many messages.
+	Break func(t testing.TB, db engine.Keeper, n int) (stop func() bool)
+	// Late also inserts a row between the two attempts, and Added adds a column first.
+	Late, Added bool
+	// Every runs also those of the steps that not every engine may repeat.
+	Every bool
+	// Clean checks that a step left nothing behind but the table and these periods.
+	Clean func(t testing.TB, db engine.Keeper, parts []rolling.Partition)
+}
+
+// breakable are the steps to break off, on a table with four periods of 10 rows.
+var breakable = []struct {
+	name string
+	// rows are those of the table afterwards. The row that comes late goes into the
+	// period of index late; -1 is none.
+	rows int64
+	late int
+	// make prepares the step for periods with certain rows. It returns the periods
+	// afterwards, and the other tables then there with their rows.
+	make func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string)
+}{
+	// After some of the rendered statements of this one, nothing tells whether the rows
+	// have been exchanged: here they are the same.
+	{"Rebuild", 40, -1, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
+		k.fill(t, "with_it", k.parts[1:2])
+		r := k.merge(t, 1, 1, k.parts[1].Name, "with_it")
+		return r, replaced(k.parts, r), map[string]string{"out_0": was[1]}
+	}},
+	{"Detach", 30, 0, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
+		return engine.Detach{Table: k.Table, Have: k.parts, Part: k.parts[0], Into: "gone"}, k.without(k.parts, 0), map[string]string{"gone": was[0]}
+	}},
+	{"Attach", 41, -1, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
+		next := periods(t, k.Grid, k.parts[3].To, 1)
+		k.put(t, k.template(t, "with_it"), next[0].From)
+		return engine.Attach{Table: k.Table, Have: k.parts, Part: next[0], From: "with_it"}, append(slices.Clone(k.parts), next...), nil
+	}},
+	{"Merge", 40, 0, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
+		k.fill(t, "with_it", k.parts[:3])
+		r := k.merge(t, 0, 3, k.parts[0].Name+"x", "with_it")
+		return r, replaced(k.parts, r), map[string]string{"out_0": was[0], "out_1": was[1], "out_2": was[2]}
+	}},
+	{"ReplaceByOther", 41, -1, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
+		k.fill(t, "with_it", k.parts[1:2])
+		k.put(t, "with_it", k.parts[1].From)
+		r := k.merge(t, 1, 1, k.parts[1].Name, "with_it")
+		return r, replaced(k.parts, r), map[string]string{"out_0": was[1]}
+	}},
+	{"DetachMiddle", 30, 1, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
+		return engine.Detach{Table: k.Table, Have: k.parts, Part: k.parts[1], Into: "gone"}, k.without(k.parts, 1), map[string]string{"gone": was[1]}
+	}},
+	{"AttachFirst", 40, -1, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
+		Must(t, k.db.Try(within(t), engine.Detach{Table: k.Table, Have: k.parts, Part: k.parts[0], Into: "with_it"}))
+		return engine.Attach{Table: k.Table, Have: k.without(k.parts, 0), Part: k.parts[0], From: "with_it"}, k.parts, nil
+	}},
+	{"ReplaceByNone", 30, -1, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
+		k.template(t, "with_it")
+		r := k.merge(t, 1, 1, k.parts[1].Name, "with_it")
+		return r, replaced(k.parts, r), map[string]string{"out_0": was[1]}
+	}},
+	// And these only if it may repeat every step.
+	{"NamesChangePlaces", 40, -1, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
+		k.fill(t, "with_it", k.parts[1:2])
+		r := k.merge(t, 1, 1, k.parts[1].Name, "with_it")
+		r.Out = []string{"with_it"}
+		return r, k.parts, map[string]string{"with_it": was[1]}
+	}},
+	{"DropPartition", 30, -1, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
+		return engine.DropPartition{Table: k.Table, Have: k.parts, Drop: k.parts[1]}, k.without(k.parts, 1), nil
+	}},
+	{"CreatePartitions", 40, -1, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
+		next := periods(t, k.Grid, k.parts[3].To, 2)
+		return engine.CreatePartitions{Table: k.Table, Have: k.parts, New: next}, append(slices.Clone(k.parts), next...), nil
+	}},
+	{"DropTables", 40, -1, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
+		k.template(t, "with_it")
+		return engine.DropTables{Names: []string{"nothing", "with_it"}}, k.parts, nil
+	}},
+	{"AddColumn", 40, -1, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
+		return engine.AddColumn{Table: k.Table, Have: k.parts, Name: "x", Definition: "x INT DEFAULT 7 -- why"}, k.parts, nil
+	}},
+}
+
+// each prepares each step on a table of an empty database of its own.
+func (i Interrupter) each(t *testing.T, test func(t *testing.T, db engine.Keeper, n int)) {
+	for n, c := range breakable {
+		if n > 0 && (n < 8 || i.Every) {
+			t.Run(c.name, func(t *testing.T) { test(t, i.Open(t), n) })
+		}
 	}
+}
+
+// Run breaks off each step before each of its messages.
+func (i Interrupter) Run(t *testing.T) {
+	i.each(t, func(t *testing.T, db engine.Keeper, n int) {
+		i.run(t, db, n, false)
+		if i.Late && breakable[n].late >= 0 {
+			i.run(t, db, n, true)
+		}
+	})
+}
+
+// Prepared calls test with each step on a table, the periods afterwards, and the other
+// tables then there.
+func (i Interrupter) Prepared(t *testing.T, test func(*testing.T, engine.Keeper, *engine.Table, engine.Step, []rolling.Partition, []string)) {
+	i.each(t, func(t *testing.T, db engine.Keeper, n int) {
+		k, step, after, tables := i.prepare(t, db, n)
+		test(t, db, k.Table, step, after, slices.Sorted(maps.Keys(tables)))
+	})
+}
+
+func (i Interrupter) prepare(t testing.TB, db engine.Keeper, n int) (k *kept, step engine.Step, after []rolling.Partition, tables map[string]string) {
+	k = created(t, db, "readings", "time", 4)
+	k.insert(t, k.parts, 0, 10)
+	if i.Added {
+		Must(t, db.Try(within(t), engine.AddColumn{Table: k.Table, Have: k.parts, Name: "w", Definition: "w INT NOT NULL DEFAULT 5"}))
+	}
+	var was []string
+	for _, p := range k.parts {
+		was = append(was, k.ids(t, k.Words().From(k.Table, p)))
+	}
+	step, after, tables = breakable[n].make(t, k, was)
+	return k, step, after, tables
+}
+
+// ids returns the number of rows of a FROM clause and the sum of their ids.
+func (k *kept) ids(t testing.TB, from string) (out string) {
+	t.Helper()
+	var n, sum sql.NullInt64
+	if err := k.db.SQL().QueryRowContext(within(t), "SELECT COUNT(*), SUM(id) FROM "+from).Scan(&n, &sum); err != nil {
+		t.Fatalf("%s: %v", from, k.db.Classify(err))
+	}
+	return fmt.Sprintf("%d rows, %d", n.Int64, sum.Int64)
+}
+
+// interrupted breaks the connection after any number of the statements that Render
+// returns, as if a person had run them.
+func (s keepers) interrupted(t *testing.T) {
+	for n := range breakable[:4] {
+		t.Run(breakable[n].name, func(t *testing.T) { Interrupter{Open: s.open}.run(t, s.open(t), n, false) })
+	}
+}
+
+// run breaks off a step before each of its messages, and checks that trying it again,
+// twice, has the same result as without the interruption.
+func (i Interrupter) run(t *testing.T, db engine.Keeper, which int, late bool) {
+	c := breakable[which]
+	for n, broken := 0, true; broken; n++ {
+		k, step, parts, tables := i.prepare(t, db, which)
+		if i.Break == nil {
+			broken = k.runSome(t, step, n)
+		} else {
+			stop := i.Break(t, db, n)
+			err := db.Try(within(t), step)
+			if broken = stop(); broken != errors.Is(err, engine.ErrConnectionLost) || !broken && err != nil {
+				t.Fatalf("broken off before message %d: %v, %v", n, broken, err)
+			}
+		}
+		if late && broken {
+			k.put(t, "readings", k.parts[c.late].From+3600*second)
+		}
+		for range 2 {
+			if err := db.Try(within(t), step); err != nil {
+				t.Fatalf("broken off before message %d, again: %v", n, err)
+			}
+		}
+		k.wantParts(t, parts)
+		names := k.tables(t, "gone", "with_it", "out_0", "out_1", "out_2")
+		if !slices.Equal(names, slices.Sorted(maps.Keys(tables))) {
+			t.Fatalf("broken off before message %d: tables %q", n, names)
+		}
+		if late && broken {
+			found := int64(0)
+			for _, name := range append(names, "readings") {
+				found += countRows(t, db, name+" WHERE id = 999")
+			}
+			want(t, fmt.Sprintf("broken off before message %d: the number of late rows", n), found, 1)
+		} else {
+			want(t, fmt.Sprintf("broken off before message %d: the number of rows", n), countRows(t, db, "readings"), c.rows)
+			for name, rows := range tables {
+				want(t, fmt.Sprintf("broken off before message %d: %s", n, name), k.ids(t, name), rows)
+			}
+		}
+		apply(t, db, engine.DropTables{Names: names})
+		if i.Clean != nil {
+			i.Clean(t, db, parts)
+		}
+		apply(t, db, engine.DropTable{Table: k.Table, Partitions: parts})
+		if n == 0 && !broken {
+			t.Fatal("it was never broken off")
+		}
+	}
+}
+
+// runSome runs the first n statements of a step, and reports whether it has more.
+func (k *kept) runSome(t testing.TB, step engine.Step, n int) bool {
+	t.Helper()
+	statements, err := k.db.Dialect().Render(step)
+	Must(t, err)
+	conn, err := k.db.SQL().Conn(within(t))
+	Must(t, err)
+	for _, q := range statements[:n] {
+		k.exec(t, conn, q)
+	}
+	// This discards the connection and its transaction.
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	return n < len(statements)
+}
+
+// put inserts the row 999 into a table.
+func (k *kept) put(t testing.TB, table string, pos int64) {
+	t.Helper()
+	k.exec(t, k.db.SQL(), "INSERT INTO "+table+" (id, ts) VALUES (999, "+k.Words().Literal(k.Table, pos)+")")
 }
 
 // drop drops tables, some of which don't exist.

@@ -53,14 +53,14 @@ func onEachOwn(t *testing.T, test func(*testing.T, *mysql.DB)) {
 // ownServer is appended to a kind for a server other than the shared one.
 const ownServer = "?memory=65MB"
 
-func within(t *testing.T) context.Context {
+func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
 // session returns another connection, for statements that a writer doesn't send.
-func session(t *testing.T, db *mysql.DB) *sql.Conn {
+func session(t testing.TB, db *mysql.DB) *sql.Conn {
 	t.Helper()
 	c, err := db.Pool().Conn(within(t))
 	must(t, err)
@@ -73,7 +73,7 @@ func session(t *testing.T, db *mysql.DB) *sql.Conn {
 	return c
 }
 
-func exec(t *testing.T, c *sql.Conn, statements ...string) {
+func exec(t testing.TB, c *sql.Conn, statements ...string) {
 	t.Helper()
 	for _, q := range statements {
 		if _, err := c.ExecContext(within(t), q); err != nil {

@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/internal/engine/postgres"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -51,6 +51,16 @@ func tables(t testing.TB, db *postgres.DB) string {
 	return value(t, db, "SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace")
 }
 
+// tablesOf returns the names of a table with these periods and of others, in order.
+func tablesOf(parts []rolling.Partition, others ...string) string {
+	names := append(others, "readings")
+	for _, p := range parts {
+		names = append(names, "readings_"+p.Name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
 func pending(t testing.TB, db *postgres.DB) string {
 	t.Helper()
 	return value(t, db, "SELECT count(*) FROM pg_inherits WHERE inhdetachpending")
@@ -76,98 +86,44 @@ func before(db *postgres.DB, text string, fn func(c *pgconn.PgConn)) {
 	})
 }
 
-// steps returns the steps that check what is already done, on a table of 4
-// periods, with the expected periods, rows and tables afterwards.
-func steps(table *engine.Table, parts []rolling.Partition) map[string]struct {
-	step   engine.Step
-	parts  []rolling.Partition
-	rows   int
-	tables string
-} {
-	next := rolling.Partition{Name: "p0000000000000000400", Period: rolling.Period{From: 400, To: 500}}
-	merged := rolling.Partition{Name: "merged", Period: rolling.Period{From: 0, To: 300}}
-	children := func(parts ...rolling.Partition) string {
-		s := "rolls"
-		for _, p := range slices.SortedFunc(slices.Values(parts), func(a, b rolling.Partition) int { return cmp.Compare(a.Name, b.Name) }) {
-			s += " rolls_" + p.Name
-		}
-		return s
-	}
-	return map[string]struct {
-		step   engine.Step
-		parts  []rolling.Partition
-		rows   int
-		tables string
-	}{
-		"Detach":  {engine.Detach{Table: table, Have: parts, Part: parts[0], Into: "gone"}, parts[1:], 300, "apart gone " + children(parts[1:]...)},
-		"Attach":  {engine.Attach{Table: table, Have: parts, Part: next, From: "apart"}, append(slices.Clone(parts), next), 400, children(append(slices.Clone(parts), next)...)},
-		"Replace": {engine.Replace{Table: table, Have: parts, Old: parts[:1], New: parts[0], With: "apart", Out: []string{"out"}}, parts, 300, "out " + children(parts...)},
-		"Replace, names change places": {engine.Replace{Table: table, Have: parts, Old: parts[:1], New: parts[0], With: "apart", Out: []string{"apart"}}, parts, 300,
-			"apart " + children(parts...)},
-		"Merge": {engine.Replace{Table: table, Have: parts, Old: parts[:3], New: merged, With: "apart", Out: []string{"out1", "out2", "out3"}},
-			[]rolling.Partition{merged, parts[3]}, 100, "out1 out2 out3 " + children(merged, parts[3])},
-		"DropPartition": {engine.DropPartition{Table: table, Have: parts, Drop: parts[1]}, []rolling.Partition{parts[0], parts[2], parts[3]}, 300,
-			"apart " + children(parts[0], parts[2], parts[3])},
-		"CreatePartitions": {engine.CreatePartitions{Table: table, Have: parts, New: []rolling.Partition{next}}, append(slices.Clone(parts), next), 400,
-			"apart " + children(append(slices.Clone(parts), next)...)},
-		"DropTables": {engine.DropTables{Names: []string{"nothing", "apart"}}, parts, 400, children(parts...)},
-		"AddColumn":  {engine.AddColumn{Table: table, Have: parts, Name: "x", Definition: "x INT DEFAULT 7 -- why"}, parts, 400, "apart " + children(parts...)},
-	}
-}
-
 // TestKilledBetweenStatements checks that a step whose connection is lost at
 // any statement ends in the same state when it is tried again.
 func TestKilledBetweenStatements(t *testing.T) {
 	t.Parallel()
-	db := open(t)
-	for name := range steps(rollingTable(t, "rolls", 4)) {
-		t.Run(name, func(t *testing.T) { killedBetween(t, db, name) })
-	}
-	// As on servers before version 14.
-	db.SetConcurrent(false)
-	for _, name := range []string{"Detach", "Merge", "DropPartition"} {
-		t.Run(name+", not concurrently", func(t *testing.T) { killedBetween(t, db, name) })
-	}
-}
-
-func killedBetween(t *testing.T, db *postgres.DB, name string) {
-	for n := 0; ; n++ {
-		run(t, db, "DROP TABLE IF EXISTS rolls, apart, gone, out, out1, out2, out3")
-		table, parts := rolls(t, db, 4, 4)
-		apart(t, db, table, "apart")
-		c := steps(table, parts)[name]
-		sent := 0
-		db.SetBefore(func(c *pgconn.PgConn, _ []string) {
-			if sent == n {
-				value(t, db, fmt.Sprintf("SELECT pg_terminate_backend(%d, 5000)", c.PID()))
-			}
-			sent++
+	for name, concurrent := range map[string]bool{"concurrently": true, "as before version 14": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			enginetest.Interrupter{
+				Open: func(t testing.TB) engine.Keeper {
+					db := open(t)
+					db.SetConcurrent(concurrent)
+					return db
+				},
+				Break: func(t testing.TB, k engine.Keeper, n int) func() bool {
+					db, sent := k.(*postgres.DB), 0
+					db.SetBefore(func(c *pgconn.PgConn, _ []string) {
+						if sent == n {
+							value(t, db, fmt.Sprintf("SELECT pg_terminate_backend(%d, 5000)", c.PID()))
+						}
+						sent++
+					})
+					return func() bool {
+						db.SetBefore(nil)
+						return sent > n
+					}
+				},
+				Clean: func(t testing.TB, k engine.Keeper, parts []rolling.Partition) {
+					db := k.(*postgres.DB)
+					if got, want := tables(t, db), tablesOf(parts); got != want {
+						t.Errorf("tables %s, want %s", got, want)
+					}
+					if got := value(t, db, "SELECT count(*) FROM pg_constraint c JOIN pg_class r ON r.oid = c.conrelid AND r.relispartition WHERE contype = 'c'"); got != "0" {
+						t.Errorf("%s checks are left on partitions", got)
+					}
+				},
+				Every: concurrent,
+			}.Run(t)
 		})
-		err := db.Try(within(t), c.step)
-		db.SetBefore(nil)
-		whole := sent <= n
-		if whole && err != nil || !whole && !errors.Is(err, engine.ErrConnectionLost) {
-			t.Fatalf("killed before message %d of %d: %v", n, sent, err)
-		}
-		step(t, db, c.step)
-		if got := partitions(t, db, table); !slices.Equal(got, c.parts) {
-			t.Errorf("killed before message %d: partitions %v, want %v", n, got, c.parts)
-		}
-		if got := tables(t, db); got != c.tables {
-			t.Errorf("killed before message %d: tables %s, want %s", n, got, c.tables)
-		}
-		if got := value(t, db, "SELECT count(*) FROM rolls"); got != fmt.Sprint(c.rows) {
-			t.Errorf("killed before message %d: %s rows, want %d", n, got, c.rows)
-		}
-		if got := value(t, db, "SELECT count(*) FROM pg_constraint c JOIN pg_class r ON r.oid = c.conrelid AND r.relispartition WHERE contype = 'c'"); got != "0" {
-			t.Errorf("killed before message %d: %s checks are left on partitions", n, got)
-		}
-		if whole {
-			if sent == 0 {
-				t.Error("nothing was sent")
-			}
-			return
-		}
 	}
 }
 
@@ -176,59 +132,58 @@ func killedBetween(t *testing.T, db *postgres.DB, name string) {
 // period exclusively fails in time and leaves no trace.
 func TestPartitionsBesideTransactions(t *testing.T) {
 	t.Parallel()
-	db := open(t)
-	db.SetQuietWait(200 * time.Millisecond)
-	for name := range steps(rollingTable(t, "rolls", 4)) {
-		t.Run(name, func(t *testing.T) {
-			run(t, db, "DROP TABLE IF EXISTS rolls, apart, gone, out, out1, out2, out3")
-			table, parts := rolls(t, db, 4, 4)
-			c := steps(table, parts)[name]
-			apart(t, db, table, "apart")
-			waits := !slices.Contains([]string{"Attach", "CreatePartitions", "DropTables"}, name)
-			busy := session(t, db)
-			exec(t, busy, "BEGIN", "UPDATE rolls SET n = 1 WHERE id IN (1, 101, 201, 301)")
-			inserts := watchInserts(t, db)
-			err := db.Try(within(t), c.step)
-			if waits != errors.Is(err, engine.ErrLockTimeout) || !waits && err != nil {
-				t.Errorf("beside a transaction: %v", err)
-			}
-			if waits && !strings.Contains(err.Error(), fmt.Sprint("process ", busy.PID())) {
-				t.Errorf("it doesn't name process %d: %v", busy.PID(), err)
-			}
-			if waits {
-				if got := partitions(t, db, table); !slices.Equal(got, parts) {
-					t.Errorf("partitions %v, want %v", got, parts)
-				}
-				if got := value(t, db, "SELECT count(*) FROM rolls"); got != "400" || pending(t, db) != "0" {
-					t.Errorf("%s rows to be seen", got)
-				}
-			}
-			// No insert has waited for the transaction.
-			if longest := inserts(); longest > 500*time.Millisecond {
-				t.Errorf("an insert took %v", longest)
-			}
-			blockers, err := db.Blockers(within(t), table)
-			if err != nil || len(blockers) != 1 || blockers[0].ID != int64(busy.PID()) || blockers[0].Age <= 0 ||
-				blockers[0].Host != "local" || blockers[0].User == "" || !strings.HasPrefix(blockers[0].Statement, "UPDATE rolls") {
-				t.Errorf("blockers %+v, %v", blockers, err)
-			}
-			exec(t, busy, "COMMIT")
-			step(t, db, c.step)
-			if got := partitions(t, db, table); !slices.Equal(got, c.parts) {
-				t.Errorf("partitions %v, want %v", got, c.parts)
-			}
-			if got := tables(t, db); got != c.tables {
-				t.Errorf("tables %s, want %s", got, c.tables)
-			}
-		})
-	}
+	i := enginetest.Interrupter{Every: true, Open: func(t testing.TB) engine.Keeper {
+		db := open(t)
+		db.SetQuietWait(200 * time.Millisecond)
+		return db
+	}}
+	i.Prepared(t, func(t *testing.T, k engine.Keeper, table *engine.Table, s engine.Step, after []rolling.Partition, left []string) {
+		t.Parallel()
+		db, waits := k.(*postgres.DB), true
+		switch s.(type) {
+		case engine.Attach, engine.CreatePartitions, engine.DropTables:
+			waits = false
+		}
+		state := func() string {
+			return fmt.Sprint(partitions(t, db, table), value(t, db, "SELECT count(*) FROM readings"), tables(t, db), pending(t, db))
+		}
+		busy, before := session(t, db), state()
+		exec(t, busy, "BEGIN", "UPDATE readings SET n = 1")
+		parts := partitions(t, db, table)
+		inserts := watchInserts(t, db, "readings (id, ts) VALUES (-1, "+db.Words().Literal(table, parts[len(parts)-1].From)+") ON CONFLICT (id, ts)")
+		err := db.Try(within(t), s)
+		if waits && (!errors.Is(err, engine.ErrLockTimeout) || !strings.Contains(err.Error(), fmt.Sprint("process ", busy.PID()))) || !waits && err != nil {
+			t.Errorf("beside a transaction of process %d: %v", busy.PID(), err)
+		}
+		// No insert has waited for the transaction.
+		if longest := inserts(); longest > 500*time.Millisecond {
+			t.Errorf("an insert took %v", longest)
+		}
+		run(t, db, "DELETE FROM readings WHERE id = -1")
+		if now := state(); waits && now != before {
+			t.Errorf("%s, before %s", now, before)
+		}
+		blockers, err := db.Blockers(within(t), table)
+		if err != nil || len(blockers) != 1 || blockers[0].ID != int64(busy.PID()) || blockers[0].Age <= 0 ||
+			blockers[0].Host != "local" || blockers[0].User == "" || !strings.HasPrefix(blockers[0].Statement, "UPDATE readings") {
+			t.Errorf("blockers %+v, %v", blockers, err)
+		}
+		exec(t, busy, "COMMIT")
+		step(t, db, s)
+		if got := partitions(t, db, table); !slices.Equal(got, after) {
+			t.Errorf("partitions %v, want %v", got, after)
+		}
+		if got, want := tables(t, db), tablesOf(after, left...); got != want {
+			t.Errorf("tables %s, want %s", got, want)
+		}
+	})
 }
 
-// watchInserts upserts one row with n = -1 into the last period of rolls, which
-// the steps do not touch, until the returned function is called. That function
+// watchInserts upserts one row into a table, in a period that the steps do not touch,
+// until the returned function is called. That function
 // returns how much longer the slowest statement took than the slowest one on an
 // otherwise unused table, so delays of the machine are not counted.
-func watchInserts(t testing.TB, db *postgres.DB) (stop func() time.Duration) {
+func watchInserts(t testing.TB, db *postgres.DB, into string) (stop func() time.Duration) {
 	t.Helper()
 	admin := session(t, db)
 	exec(t, admin, "CREATE TABLE unused (id int PRIMARY KEY, n int)")
@@ -245,7 +200,7 @@ func watchInserts(t testing.TB, db *postgres.DB) (stop func() time.Duration) {
 				default:
 				}
 				began := time.Now()
-				if _, err := c.Exec(context.Background(), "INSERT INTO "+into+" (id, n) VALUES (399, -1) ON CONFLICT (id) DO UPDATE SET n = -1").ReadAll(); err != nil {
+				if _, err := c.Exec(context.Background(), "INSERT INTO "+into+" DO UPDATE SET n = -1").ReadAll(); err != nil {
 					*failed = err
 					return
 				}
@@ -255,8 +210,8 @@ func watchInserts(t testing.TB, db *postgres.DB) (stop func() time.Duration) {
 		})
 		return longest, failed
 	}
-	longest, failed := watch("rolls")
-	unused, unusedFailed := watch("unused")
+	longest, failed := watch(into)
+	unused, unusedFailed := watch("unused VALUES (399, -1) ON CONFLICT (id)")
 	return func() time.Duration {
 		t.Helper()
 		close(quit)
@@ -276,7 +231,7 @@ func TestStall(t *testing.T) {
 	db := open(t)
 	table, parts := rolls(t, db, 4, 4)
 	run(t, db, "INSERT INTO rolls SELECT n, n FROM generate_series(0, 99) n ON CONFLICT DO NOTHING")
-	inserts := watchInserts(t, db)
+	inserts := watchInserts(t, db, "rolls VALUES (399, -1) ON CONFLICT (id)")
 	for i := range 3 {
 		name := fmt.Sprint("with", i)
 		apart(t, db, table, name, parts[:1]...)
@@ -292,7 +247,7 @@ func TestStall(t *testing.T) {
 		"CONCURRENTLY": engine.Detach{Table: table, Have: parts, Part: parts[2], Into: "gone2"},
 	} {
 		busy := session(t, db)
-		inserts = watchInserts(t, db)
+		inserts = watchInserts(t, db, "rolls VALUES (399, -1) ON CONFLICT (id)")
 		before(db, text, func(*pgconn.PgConn) { exec(t, busy, "BEGIN", "SELECT count(*) FROM rolls") })
 		if err := db.Try(within(t), s); !errors.Is(err, engine.ErrLockTimeout) {
 			t.Errorf("%T: %v", s, err)

@@ -147,8 +147,10 @@ func (c *changer) prepare(ctx context.Context, t *engine.Table, name string, p r
 func (c *changer) dropLeft(ctx context.Context, name, child string, p rolling.Partition, statements []string) []string {
 	of := "conrelid = " + c.regclass(name) + " AND contype = 'c'"
 	bounds := quoteText(boundsCheck(p.Period))
+	// The server's own CHECK of a column TIMESTAMP(n) repeats that type.
+	const definition = `regexp_replace(pg_get_constraintdef(oid), 'timestamp\(\d\)', 'timestamp', 'g')`
 	for _, check := range c.texts(ctx, "SELECT conname FROM pg_constraint WHERE "+of+" AND conname <> "+bounds+
-		" AND pg_get_constraintdef(oid) = (SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE "+of+" AND conname = "+bounds+")") {
+		" AND "+definition+" = (SELECT "+definition+" FROM pg_constraint WHERE "+of+" AND conname = "+bounds+")") {
 		statements = slices.Insert(statements, len(statements)-1, c.dropCheck(child, check))
 	}
 	return statements
