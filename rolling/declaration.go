@@ -229,7 +229,6 @@ func EpochName(unit time.Duration) string {
 	return ""
 }
 
-// tomlText returns a text as TOML, on one line.
 func tomlText(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -257,8 +256,7 @@ func tomlBlock(s string) string {
 	return "'''\n" + s + "'''"
 }
 
-// A password with its keyword, as in libpq's keyword form, which has no scheme, and
-// in any other place.
+// A password with its keyword, as in libpq's keyword form, in any place.
 var namedPassword = regexp.MustCompile(`(?i)(^|[\s;:&?,'"])(ssl)?(password|passwd|pass|pwd|secret|token)\s*=`)
 
 // USER:PASSWORD@, the beginning of drivers' data source names.

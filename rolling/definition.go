@@ -44,10 +44,9 @@ type Definition struct {
 	ForeignKey int
 	// Partitioned reports that the statement itself partitions the table.
 	Partitioned bool
-	// partitionLine is the line of the partitioning clause; primaryLine that of the
-	// primary key.
+	// partitionLine and primaryLine are those of the partitioning clause and of the primary key.
 	partitionLine, primaryLine int
-	// constraints are the places of constraint names: CONSTRAINT x.
+	// constraints are the places of CONSTRAINT x.
 	constraints [][2]int
 }
 
@@ -62,11 +61,10 @@ type DefinedColumn struct {
 	// Generated columns can't be written to. The server assigns values to Auto
 	// columns if none is given.
 	Generated, Auto bool
-	// Text is the complete column definition, "ts DATETIME NOT NULL".
+	// Text is the whole definition, "ts DATETIME NOT NULL".
 	Text string
 	// Line is its line in the statement, from 1.
-	Line int
-	// saysNotNull reports that the column itself is declared NOT NULL.
+	Line        int
 	saysNotNull bool
 }
 
@@ -82,7 +80,6 @@ type DefinedIndex struct {
 	Text string
 	// Line is its line, from 1.
 	Line int
-	// rest is the text after the table's name.
 	rest string
 }
 
@@ -155,7 +152,6 @@ func ReadDefinition(text string) (*Definition, error) {
 	return d, nil
 }
 
-// definitionError adds its place to an error.
 func definitionError(text string, err *sqlError) *Error {
 	line, column := place(text, err.at)
 	return &Error{Line: line, Column: column, Text: err.text, Hint: err.hint}
@@ -167,8 +163,8 @@ func place(text string, at int) (line, column int) {
 	return 1 + strings.Count(before, "\n"), len(before) - strings.LastIndexByte(before, '\n')
 }
 
-// readDefinition reads the text in the first dialect that can parse it. The error is
-// that of the dialect that got furthest.
+// readDefinition reads the text in the first dialect that can parse it, with the error of the one
+// that got furthest.
 func readDefinition(text string, dialects ...*dialect) (*Definition, *sqlError) {
 	var worst *sqlError
 	for _, d := range dialects {
@@ -186,7 +182,6 @@ func readDefinition(text string, dialects ...*dialect) (*Definition, *sqlError) 
 	return nil, worst
 }
 
-// A definitionReader iterates over the tokens of a definition.
 type definitionReader struct {
 	*dialect
 	text   string
@@ -196,7 +191,6 @@ type definitionReader struct {
 	start  int // the offset at which the statement begins
 }
 
-// at returns the token n places further.
 func (r *definitionReader) at(n int) sqlToken {
 	if i := r.pos + n; i >= 0 && i < len(r.tokens) {
 		return r.tokens[i]
@@ -204,7 +198,6 @@ func (r *definitionReader) at(n int) sqlToken {
 	return sqlToken{kind: sqlEnd, from: len(r.text), to: len(r.text)}
 }
 
-// next returns the current token and advances to the next one.
 func (r *definitionReader) next() sqlToken {
 	t := r.at(0)
 	r.pos = min(r.pos+1, len(r.tokens))
@@ -268,7 +261,6 @@ func (r *definitionReader) read() *sqlError {
 	return r.statements()
 }
 
-// head reads up to the table's name.
 func (r *definitionReader) head() *sqlError {
 	t := r.next()
 	if !t.is("create") {
@@ -331,8 +323,7 @@ func (r *definitionReader) qualified() (schema, name string) {
 	}
 }
 
-// items reads the text between the parentheses, and returns the start and the end of
-// each item.
+// items reads the text between the parentheses, and returns where each item begins and ends.
 func (r *definitionReader) items() ([][2]int, *sqlError) {
 	open := r.next()
 	var items [][2]int
@@ -365,8 +356,8 @@ func (r *definitionReader) items() ([][2]int, *sqlError) {
 	}
 }
 
-// rest reads up to the end of a statement, which it returns, and calls see with each
-// token that is not in parentheses.
+// rest reads up to the end of a statement, which it returns, and calls see with each token that is
+// not in parentheses.
 func (r *definitionReader) rest(see func(t sqlToken) *sqlError) (end int, err *sqlError) {
 	for depth := 0; ; r.pos++ {
 		t := r.at(0)
@@ -392,7 +383,6 @@ func (r *definitionReader) rest(see func(t sqlToken) *sqlError) (end int, err *s
 	}
 }
 
-// tail reads the text after the parentheses, and returns its end.
 func (r *definitionReader) tail() (end int, err *sqlError) {
 	return r.rest(func(t sqlToken) *sqlError {
 		switch {
@@ -409,7 +399,6 @@ func (r *definitionReader) tail() (end int, err *sqlError) {
 	})
 }
 
-// statements reads the statements after CREATE TABLE.
 func (r *definitionReader) statements() *sqlError {
 	for {
 		for r.accept(";") {
@@ -423,7 +412,6 @@ func (r *definitionReader) statements() *sqlError {
 	}
 }
 
-// keys checks the columns of the keys, and marks columns of the primary key.
 func (r *definitionReader) keys() *sqlError {
 	d := r.d
 	for i, c := range d.Columns {
@@ -444,7 +432,6 @@ func (r *definitionReader) keys() *sqlError {
 	return nil
 }
 
-// lineStart returns the offset at which the text of a line begins.
 func (r *definitionReader) lineStart(line int) int {
 	at := 0
 	for ; line > 1; line-- {
@@ -453,7 +440,6 @@ func (r *definitionReader) lineStart(line int) int {
 	return at + len(r.text[at:]) - len(strings.TrimLeft(r.text[at:], " \t\r"))
 }
 
-// item reads one column or constraint, the tokens in [from, to).
 func (r *definitionReader) item(from, to int) *sqlError {
 	all := r.tokens
 	r.tokens, r.pos = all[:to], from
@@ -541,7 +527,6 @@ func (r *definitionReader) primaryKey(t sqlToken) *sqlError {
 	return r.setPrimaryKey(t, columns)
 }
 
-// key reads a key, starting at its name.
 func (r *definitionReader) key(first sqlToken, unique bool) *sqlError {
 	k := DefinedIndex{Unique: unique, Line: r.line(first)}
 	r.accept("if", "not", "exists")
@@ -563,7 +548,6 @@ func (r *definitionReader) key(first sqlToken, unique bool) *sqlError {
 	return nil
 }
 
-// columns reads the list of columns of a key, starting at its parenthesis.
 func (r *definitionReader) columns() ([]string, *sqlError) {
 	if t := r.next(); !t.is("(") {
 		return nil, r.fail(t, "(a, b)", "want the columns of the key in parentheses, not %s", t)
@@ -617,7 +601,6 @@ var attributes = map[string]bool{
 	"secondary_engine_attribute": true, "initially": true, "first": true, "after": true, "options": true,
 }
 
-// column reads a column.
 func (r *definitionReader) column() *sqlError {
 	t := r.at(0)
 	if !t.isName() {
@@ -663,8 +646,7 @@ typed:
 	return nil
 }
 
-// attributes reads the text after a column's type; written is the column's name as
-// written.
+// attributes reads the text after a column's type; written is the column's name as written.
 func (r *definitionReader) attributes(c *DefinedColumn, written string) *sqlError {
 	for depth := 0; ; {
 		t := r.next()
@@ -714,7 +696,6 @@ func (r *definitionReader) attributes(c *DefinedColumn, written string) *sqlErro
 	}
 }
 
-// index reads one CREATE INDEX statement.
 func (r *definitionReader) index() *sqlError {
 	first := r.at(0)
 	const hint = "only CREATE INDEX on the same table may follow CREATE TABLE; run other statements yourself"
@@ -761,7 +742,6 @@ func (r *definitionReader) index() *sqlError {
 	return nil
 }
 
-// sameName compares names in the same way as the servers.
 func (d *dialect) sameName(a, b string) bool {
 	if d.exactNames {
 		return a == b

@@ -2,11 +2,9 @@ package rolling
 
 import "fmt"
 
-// A dialect is what reading a declaration needs to know of a group of servers: how
-// the text of a definition is read, and which limits hold. A target's scheme, or the
-// kind of a sandbox, selects it. The zero dialect is that of an unknown target.
-//
-// This table is the only place of the package that names servers.
+// A dialect is what a group of servers has in common for declarations: how the text of a definition is
+// read, and which limits hold. The zero dialect is that of an unknown target. This table is the only
+// place of the package that names servers.
 type dialect struct {
 	// servers is their name in messages.
 	servers string
@@ -59,7 +57,6 @@ const (
 	maxTerms      = 500  // of a compound SELECT of SQLite: the view has one a period
 )
 
-// timeTypes returns the classes of the types that all servers have, and of others.
 func timeTypes(others map[string]timeClass) map[string]timeClass {
 	out := map[string]timeClass{"date": timeOfDate, "timestamp": timeOfTime}
 	for _, name := range []string{"bigint", "int8", "bigserial", "serial8"} {

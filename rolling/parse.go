@@ -44,19 +44,14 @@ type declarationReader struct {
 	source string
 	errs   Errors
 	d      *Declaration
-	// dialect is that of the target.
 	dialect
-	// instead is a target that replaces the file's.
 	instead string
-	// create is the key of the definition.
-	create *tomlfile.Value
-	// columns are the names of the table's columns.
+	create  *tomlfile.Value
 	columns []string
 	// Keys of the file, nil if missing.
 	name, timeKey, every, keep *tomlfile.Value
 }
 
-// fail records an error at a value.
 func (r *declarationReader) fail(at *tomlfile.Value, hint, format string, args ...any) {
 	r.errs = append(r.errs, &Error{r.source, at.Line, at.Column, fmt.Sprintf(format, args...), hint})
 }
@@ -65,13 +60,11 @@ func (r *declarationReader) warn(at *tomlfile.Value, format string, args ...any)
 	r.d.Warnings = append(r.d.Warnings, fmt.Sprintf("%s:%d: ", r.source, at.Line)+fmt.Sprintf(format, args...))
 }
 
-// failDefinition records an error at a line of the definition.
 func (r *declarationReader) failDefinition(line, column int, hint, format string, args ...any) {
 	r.errs = append(r.errs, r.inDefinition(&Error{Line: line, Column: column, Text: fmt.Sprintf(format, args...), Hint: hint}))
 }
 
-// inDefinition converts an error's place in the definition, which counts from its
-// first line, to the place in the file.
+// inDefinition converts an error's place in the definition to the place in the file.
 func (r *declarationReader) inDefinition(e *Error) *Error {
 	out := *e
 	out.Source = r.source
@@ -91,7 +84,6 @@ var declarationKeys = map[string][]string{
 	"rollup": {"name", "from", "every", "by", "select", "keep"},
 }
 
-// known refuses keys that a table of the file doesn't have.
 func (r *declarationReader) known(table string, v *tomlfile.Value) {
 	if v == nil {
 		return
@@ -115,7 +107,6 @@ func (r *declarationReader) known(table string, v *tomlfile.Value) {
 	}
 }
 
-// section returns a table of the file, or nil.
 func (r *declarationReader) section(root *tomlfile.Value, name string) *tomlfile.Value {
 	v := root.Find(name)
 	if v == nil {
@@ -129,7 +120,7 @@ func (r *declarationReader) section(root *tomlfile.Value, name string) *tomlfile
 	return v
 }
 
-// text returns a key's text, and the key; nil if it is missing or not a text.
+// text returns a key's text, and the key; nil if it is missing or no text.
 func (r *declarationReader) text(table *tomlfile.Value, key, example string) (string, *tomlfile.Value) {
 	v := table.Find(key)
 	if v == nil {
@@ -204,7 +195,6 @@ func (r *declarationReader) length(table *tomlfile.Value, key string) (Grid, *to
 	return Grid{}, nil
 }
 
-// span is length for a span, the zero Span if the key is missing.
 func (r *declarationReader) span(table *tomlfile.Value, key string) (Span, *tomlfile.Value) {
 	g, v := r.length(table, key)
 	if v == nil {
@@ -327,7 +317,6 @@ func (r *declarationReader) period(period *tomlfile.Value) {
 	r.d.Keep, r.keep = r.span(period, "keep")
 }
 
-// everyOf reads the period of an axis of time.
 func (r *declarationReader) everyOf(period *tomlfile.Value) {
 	text, v := r.text(period, "every", "2h")
 	if r.every = v; v == nil {
@@ -381,7 +370,7 @@ func (r *declarationReader) seal(seal *tomlfile.Value) {
 	}
 }
 
-// multiple returns, as an example, a period that is a multiple of the given one.
+// multiple returns, as an example, a multiple of a period.
 func multiple(g Grid) string {
 	for _, text := range []string{"1h", "1d", "1w", "1mo", "1y"} {
 		if long, _ := Parse(text); g.Divides(long) && long != g {
@@ -392,7 +381,6 @@ func multiple(g Grid) string {
 	return g.String()
 }
 
-// defaults fills in omitted keys.
 func (r *declarationReader) defaults() {
 	d := r.d
 	one := Span{Micros: 3600 * second} // if the period is not known yet
@@ -418,14 +406,11 @@ func (r *declarationReader) defaults() {
 	}
 }
 
-// epochs are the units that an integer may count.
 var epochs = map[string]time.Duration{"s": time.Second, "ms": time.Millisecond, "us": time.Microsecond}
 
-// manyPeriods is the number from which on each period is costly: memory for each open
-// table, and time to plan a query without a time.
+// manyPeriods is where each is costly: memory for each open table, time to plan a query without a time.
 const manyPeriods = 1000
 
-// counts checks the expected number of periods.
 func (r *declarationReader) counts(period *tomlfile.Value) {
 	d := r.d
 	if !d.Period.Valid() || period == nil {
@@ -475,18 +460,14 @@ func (r *declarationReader) counts(period *tomlfile.Value) {
 
 // Lengths of names, in bytes.
 const (
-	// maxColumnName leaves room for the suffixes that roll-ups append to a column's
-	// name for its parts.
+	// maxColumnName leaves room for the suffixes of a roll-up's columns.
 	maxColumnName = 48
-	// maxPeriodTable leaves room for a period's name in the 63 bytes of PostgreSQL's
-	// names, which consist of the table's name, _ and p20261120_183015_250000.
+	// maxPeriodTable leaves room for _ and p20261120_183015_250000 in the 63 bytes of PostgreSQL's names.
 	maxPeriodTable = 63 - 25
-	// maxName leaves room in the 64 characters of the other servers for _late, _live
-	// and similar suffixes.
+	// maxName leaves room in the 64 characters of other servers for _late, _live and the like.
 	maxName = 50
 )
 
-// badName returns why a name is not valid, or "".
 func badName(name string, limit int) string {
 	switch {
 	case len(name) > limit:
@@ -502,8 +483,7 @@ func badName(name string, limit int) string {
 	return ""
 }
 
-// names checks the names of the table and its roll-ups, and of the objects created
-// with them.
+// names checks the names of the table, its roll-ups, and the objects created with them.
 func (r *declarationReader) names() {
 	taken := map[string]string{}
 	take := func(at *tomlfile.Value, name, what string) {

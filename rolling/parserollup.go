@@ -10,13 +10,11 @@ import (
 	"github.com/rowmill/rowmill/internal/tomlfile"
 )
 
-// A level is a roll-up with the places of its keys.
 type level struct {
 	Rollup
 	at, everyAt *tomlfile.Value
 }
 
-// rollups reads [[rollup]]. Each may be computed from an earlier one.
 func (r *declarationReader) rollups(list *tomlfile.Value) {
 	if list == nil {
 		return
@@ -106,7 +104,6 @@ func (r *declarationReader) levelFrom(l *level, before []level, list *tomlfile.V
 	}
 }
 
-// texts returns a key's list of texts; nil and false if it is missing.
 func (r *declarationReader) texts(table *tomlfile.Value, key string) ([]string, bool) {
 	v := table.Find(key)
 	if v == nil {
@@ -176,15 +173,13 @@ func (r *declarationReader) groupable(at *tomlfile.Value, name string) {
 	}
 }
 
-// reservedColumn reports whether a roll-up has, or may have, an internal column of
-// that name.
+// reservedColumn reports whether a roll-up has, or may have, an internal column of that name.
 func reservedColumn(name string) bool {
 	name = strings.ToLower(name)
 	return name == "bucket" || name == "raw_rows" || partOfAggregate.MatchString(name)
 }
 
-// partOfAggregate matches the columns that hold the parts from which an aggregate is
-// merged.
+// partOfAggregate matches the columns from which an aggregate is merged.
 var partOfAggregate = regexp.MustCompile(`__(n|sum|mean|m2|at|hll|dd)$`)
 
 func firstWord(native string) string {
@@ -258,7 +253,6 @@ func (r *declarationReader) levelSelect(l *level, source *level) {
 	}
 }
 
-// aggregateOf checks the column of an aggregate.
 func (r *declarationReader) aggregateOf(at *tomlfile.Value, a *Aggregate) bool {
 	if a.Column == "" || len(r.columns) == 0 {
 		return true
@@ -278,16 +272,15 @@ func (r *declarationReader) aggregateOf(at *tomlfile.Value, a *Aggregate) bool {
 	return true
 }
 
-// textTypes are types that hold no numbers on any server.
+// textTypes hold no numbers on any server.
 var textTypes = []string{
 	"char", "varchar", "character", "text", "tinytext", "mediumtext", "longtext", "nchar", "nvarchar", "clob", "enum", "set",
 	"blob", "tinyblob", "mediumblob", "longblob", "binary", "varbinary", "bytea", "json", "jsonb", "uuid", "date", "datetime",
 	"timestamp", "timestamptz", "time", "inet", "inet4", "inet6", "cidr", "boolean", "bool",
 }
 
-// sameAs checks that a level's source has an aggregate, or the parts to compute it
-// from: the mean and the squares serve stddev and variance, a sketch serves every
-// percentile, and rows are always counted.
+// sameAs checks that a level's source has an aggregate, or the parts to compute it from: mean and squares
+// serve stddev and variance, a sketch every percentile, and rows are always counted.
 func (r *declarationReader) sameAs(at *tomlfile.Value, a Aggregate, source *level) bool {
 	parts := func(fn string) string {
 		if fn == "variance" {
@@ -327,11 +320,9 @@ func (r *declarationReader) levelKeep(l *level, source *level) {
 	}
 }
 
-// aggregates are the supported aggregates.
 var aggregates = []string{"count", "sum", "avg", "min", "max", "stddev", "variance", "first", "last", "distinct", "percentile"}
 
-// undecomposable are aggregates that can't be computed from those of parts, with
-// their replacements.
+// undecomposable aggregates can't be computed from those of parts; with their replacements.
 var undecomposable = map[string]string{
 	"median":        "percentile(%s, 50)",
 	"mode":          "distinct(%s) says how many values there are; keep counts by adding the column to by",
@@ -348,7 +339,7 @@ var undecomposable = map[string]string{
 	"countdistinct": "distinct(%s)",
 }
 
-// synonyms are the names of aggregates in other systems.
+// synonyms are names of aggregates in other systems.
 var synonyms = map[string]string{
 	"mean": "avg", "average": "avg", "std": "stddev", "stddev_samp": "stddev", "stddev_pop": "stddev", "var": "variance", "var_samp": "variance",
 	"var_pop": "variance", "minimum": "min", "maximum": "max", "total": "sum", "approx_count_distinct": "distinct", "uniq": "distinct",
@@ -412,7 +403,6 @@ func parseAggregate(text string) (a Aggregate, hint string, err error) {
 	return a, "", nil
 }
 
-// unquoteName removes the quotes from a name.
 func unquoteName(s string) string {
 	for _, q := range []string{`"`, "`"} {
 		if len(s) > 2 && strings.HasPrefix(s, q) && strings.HasSuffix(s, q) {

@@ -44,7 +44,6 @@ func (r *declarationReader) table(table *tomlfile.Value) {
 	r.timeColumn(def)
 }
 
-// definition refuses features that a rolling table can't have.
 func (r *declarationReader) definition(def *Definition) {
 	if r.name != nil {
 		if !r.sameName(def.Name, r.d.Name) {
@@ -73,8 +72,7 @@ func (r *declarationReader) definition(def *Definition) {
 	}
 }
 
-// timeColumn checks the column by which the table rolls, and that each key contains
-// it.
+// timeColumn checks the column by which the table rolls, and that each key contains it.
 func (r *declarationReader) timeColumn(def *Definition) {
 	if r.timeKey == nil {
 		return
@@ -96,7 +94,6 @@ func (r *declarationReader) timeColumn(def *Definition) {
 	r.keysHave(def, c.Name)
 }
 
-// keysHave checks that every unique key contains the column.
 func (r *declarationReader) keysHave(def *Definition, by string) {
 	has := func(columns []string) bool {
 		return slices.ContainsFunc(columns, func(c string) bool { return r.sameName(c, by) })
@@ -128,8 +125,7 @@ func (r *declarationReader) warnDefinition(line int, format string, args ...any)
 	r.warn(&tomlfile.Value{Place: tomlfile.Place{Line: at.Line}}, format, args...)
 }
 
-// A timeClass is the way in which a type represents the values by which a table
-// rolls.
+// A timeClass is how a type represents the values by which a table rolls.
 type timeClass int
 
 const (
@@ -140,7 +136,6 @@ const (
 	timeOfTime
 )
 
-// classOf returns the class of a type.
 func (r *declarationReader) classOf(native string) timeClass {
 	if r.anyInt && strings.Contains(strings.ToUpper(native), "INT") {
 		return timeOfInteger
@@ -152,7 +147,6 @@ func (r *declarationReader) classOf(native string) timeClass {
 	return r.times[words[0]]
 }
 
-// timeType checks that a table can roll by a column of that type.
 func (r *declarationReader) timeType(c *DefinedColumn) {
 	class := r.classOf(c.Type)
 	small := class == timeOfSeconds32 && !slices.Contains([]string{"int", "integer", "int4", "serial", "serial4"}, strings.ToLower(strings.FieldsFunc(c.Type, func(c rune) bool { return c == ' ' || c == '(' })[0]))
@@ -181,5 +175,4 @@ func (r *declarationReader) timeType(c *DefinedColumn) {
 	}
 }
 
-// dayGrid divides at midnight, UTC.
 var dayGrid = Grid{step: day}

@@ -35,9 +35,8 @@ type Steps struct {
 // Empty reports whether there are no changes to make.
 func (s Steps) Empty() bool { return len(s.Create) == 0 && len(s.Drop) == 0 }
 
-// maxCreate is the maximum number of partitions that one call creates: the limit of
-// MySQL and MariaDB for one table, and far more than any table should have. A table
-// that needs more has too short a period, or the clock is wrong.
+// maxCreate is the limit of MySQL and MariaDB for one table. One that needs more has too short a period,
+// or the clock is wrong.
 const maxCreate = 8192
 
 // Steps returns the changes from the existing partitions have to the required ones
@@ -94,8 +93,7 @@ func (p Policy) Steps(have []Partition, pos int64) (Steps, error) {
 	return s, nil
 }
 
-// inOrder returns the sorted partitions, and the ranges between the first and the
-// last one that none of them contains.
+// inOrder returns the sorted partitions, and the ranges between them that none contains.
 func inOrder(have []Partition) (sorted []Partition, gaps []Period, err error) {
 	sorted = slices.Clone(have)
 	slices.SortFunc(sorted, func(a, b Partition) int { return cmp.Compare(a.From, b.From) })
@@ -117,9 +115,8 @@ func inOrder(have []Partition) (sorted []Partition, gaps []Period, err error) {
 	return sorted, gaps, nil
 }
 
-// unused returns name, with the letter x appended until no partition has that name:
-// tables from other sources may name partitions after their ends. Servers compare
-// these names without regard to case.
+// unused appends x to a name until no partition has it: tables from elsewhere may name partitions after
+// their ends. Servers compare without regard to case.
 func unused(name string, have []Partition) string {
 	for slices.ContainsFunc(have, func(h Partition) bool { return strings.EqualFold(h.Name, name) }) {
 		name += "x"

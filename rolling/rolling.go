@@ -183,8 +183,8 @@ func (g Grid) atMonths(pos int64) Period {
 	return Period{monthStart(n), monthStart(n + g.months)}
 }
 
-// shift returns the period n periods after p, or before it if n is negative; the
-// axis' last or first period if there are not that many. It takes constant time.
+// shift returns the period n periods after p, or before it, at most the axis' last or first one, in constant
+// time.
 func (g Grid) shift(p Period, n int64) (Period, error) {
 	b := g.Bounds()
 	first, last := b.From, b.To-1
@@ -205,8 +205,7 @@ func (g Grid) shift(p Period, n int64) (Period, error) {
 	return g.At(min(max(pos, first), last))
 }
 
-// monthStart returns the position at which month n begins, counted from
-// January of year 0.
+// monthStart returns the position at which month n begins, counted from January of year 0.
 func monthStart(n int64) int64 {
 	return Position(time.Date(int(floorDiv(n, 12)), time.Month(n-floorDiv(n, 12)*12)+1, 1, 0, 0, 0, 0, time.UTC))
 }
@@ -344,8 +343,8 @@ func (g Grid) Name(p Period) string {
 	return name
 }
 
-// layout returns the shortest time layout that distinguishes the grid's starts, and
-// this one: a partition may start off the grid if the grid has changed.
+// layout returns the shortest time layout that distinguishes the grid's starts, and this one: a partition may
+// start off the grid if that has changed.
 func (g Grid) layout(from int64) string {
 	t := Instant(from)
 	fits := func(unit int64) bool { return g.step%unit == 0 && floorDiv(from, unit)*unit == from }
@@ -376,14 +375,13 @@ func (g Grid) Format(pos int64) string {
 	return Instant(pos).Format("2006-01-02 15:04:05.999999")
 }
 
-// A unit accepted by Parse, in microseconds.
+// A unit of Parse, in microseconds.
 type unit struct {
 	name string
 	us   int64
 }
 
-// units are the units of fixed length over time, longest first, so that String
-// chooses the shortest form.
+// units of fixed length, longest first, so that String chooses the shortest form.
 var units = []unit{{"w", week}, {"d", day}, {"h", 3600 * second}, {"m", 60 * second}, {"s", second}}
 
 // String returns the grid in the syntax of Parse: "2h", "1d", "3mo", "500000 rows".

@@ -17,7 +17,6 @@ const (
 	sqlEnd
 )
 
-// A sqlToken is one token of a statement.
 type sqlToken struct {
 	kind sqlKind
 	// text is the token's text; for a quoted token the text between the quotes.
@@ -25,12 +24,11 @@ type sqlToken struct {
 	from, to int
 }
 
-// is reports whether the token is the given keyword or punctuation.
+// is reports whether the token is a keyword or punctuation.
 func (t sqlToken) is(word string) bool {
 	return (t.kind == sqlWord || t.kind == sqlPunct) && strings.EqualFold(t.text, word)
 }
 
-// isAny reports whether the token is one of the keywords.
 func (t sqlToken) isAny(words ...string) bool {
 	for _, w := range words {
 		if t.is(w) {
@@ -40,7 +38,6 @@ func (t sqlToken) isAny(words ...string) bool {
 	return false
 }
 
-// isName reports whether the token can name something.
 func (t sqlToken) isName() bool { return (t.kind == sqlWord || t.kind == sqlQuoted) && t.text != "" }
 
 func (t sqlToken) String() string {
@@ -56,7 +53,6 @@ func (t sqlToken) String() string {
 	return fmt.Sprintf("%q", t.text)
 }
 
-// A sqlError is an error at a place of a text.
 type sqlError struct {
 	at         int // the offset
 	text, hint string
@@ -64,7 +60,6 @@ type sqlError struct {
 
 func (e *sqlError) Error() string { return e.text }
 
-// sqlTokens splits a text into tokens, without white space and comments.
 func sqlTokens(text string, d *dialect) ([]sqlToken, *sqlError) {
 	l := sqlLexer{dialect: d, text: text}
 	for l.pos < len(text) {
@@ -87,10 +82,9 @@ type sqlLexer struct {
 	inline int
 }
 
-// executable matches the beginning of a comment that MySQL and MariaDB execute.
+// executable begins a comment that MySQL and MariaDB execute.
 var executable = regexp.MustCompile(`^/\*M?![0-9]*`)
 
-// next reads one token, or skips white space or a comment.
 func (l *sqlLexer) next() *sqlError {
 	c, rest := l.text[l.pos], l.text[l.pos:]
 	switch {

@@ -12,9 +12,8 @@ import (
 	"strings"
 )
 
-// find searches this machine for a server of the kind: the first one of the given
-// version, or the first of any if version is empty. If there is none, its error
-// wraps ErrNotInstalled, and lists the versions found and the possible actions.
+// find searches this machine for a server of the kind: the first of the given version, or of any
+// if version is empty. If there is none, its error wraps ErrNotInstalled and says what to do.
 func (k *kind) find(ctx context.Context, version string) (binaries, error) {
 	named := ""
 	if k.variable != "" {
@@ -60,7 +59,6 @@ func (k *kind) find(ctx context.Context, version string) (binaries, error) {
 	return binaries{}, fmt.Errorf("find %s: %w; %s", what, ErrNotInstalled, k.hint)
 }
 
-// findNamed returns the program in the kind's environment variable.
 func (k *kind) findNamed(ctx context.Context, path string) (binaries, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -85,15 +83,15 @@ func isProgram(path string) bool {
 	return err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0
 }
 
-// isVersion reports whether a server's version, such as "9.7.4-2" or
-// "11.8.9-MariaDB-4", matches the requested one: "9", "9.7" or "9.7.4".
+// isVersion reports whether a version such as "9.7.4-2" or "11.8.9-MariaDB-4" matches the
+// requested "9", "9.7" or "9.7.4".
 func isVersion(version, wanted string) bool {
 	rest, ok := strings.CutPrefix(version, wanted)
 	return ok && (rest == "" || strings.IndexAny(rest, "0123456789") != 0)
 }
 
-// ask checks that a program is a server of the kind, and finds its installer. foreign
-// is the version output of a server of another kind.
+// ask checks that a program is a server of the kind, and finds its installer. foreign is what a
+// server of another kind says.
 func (k *kind) ask(ctx context.Context, path string) (bin binaries, foreign string, err error) {
 	out, err := exec.CommandContext(ctx, path, k.versionArgs...).Output()
 	if err != nil {
@@ -121,14 +119,12 @@ func (k *kind) ask(ctx context.Context, path string) (bin binaries, foreign stri
 	return bin, "", err
 }
 
-// places returns the paths where the server's program may be.
 func (k *kind) places() []string { return onPath(k.name, k.programs[0], k.dirs...) }
 
-// onPath returns the paths where a program may be: in the directories of PATH;
-// in dirs, which are patterns, because an ordinary user's PATH often lacks the
-// servers' directories; and in the cache directories into which scripts/install.sh
-// unpacks servers of the kind. These are sorted by version, lowest first, so that
-// installing a newer version doesn't change which one is found.
+// onPath returns the paths where a program may be: on PATH; in dirs, which are patterns, because
+// an ordinary user's PATH often lacks the servers' directories; and in the cache into which
+// scripts/install.sh unpacks servers of the kind, lowest version first, so that installing a
+// newer one doesn't change which is found.
 func onPath(kind, program string, dirs ...string) []string {
 	var places []string
 	add := func(dirs ...string) {
@@ -165,8 +161,7 @@ func onPath(kind, program string, dirs ...string) []string {
 	return places
 }
 
-// compareVersions compares strings by the numbers in them: "mysql-8.0.15" is
-// less than "mysql-10.1".
+// compareVersions compares the numbers in strings: "mysql-8.0.15" is less than "mysql-10.1".
 func compareVersions(a, b string) int {
 	numbers := func(s string) []int {
 		var all []int

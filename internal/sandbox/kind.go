@@ -9,19 +9,17 @@ import (
 	"syscall"
 )
 
-// A kind contains the properties in which one make of server differs from others. To
-// add one, write a file with a function that returns it, and list it in kinds.
+// A kind is what differs between makes of servers. To add one, write a file with a function
+// that returns it, and list it in kinds.
 type kind struct {
-	// name is the name of the kind in sandbox targets, and the URL scheme of the
-	// server's own targets.
+	// name is that of the kind in targets, and the URL scheme of the server's own targets.
 	name string
 	// storages are the available storage engines, the default first.
 	storages []string
-	// minMemory and minRedo are the smallest sizes with which the server starts,
-	// in bytes.
+	// minMemory and minRedo are the smallest sizes with which the server starts, in bytes.
 	minMemory, minRedo int64
-	// reserved are server variables that Options.Set may not contain, in lower
-	// case with _, each with the alternative.
+	// reserved are the variables that Options.Set may not contain, in lower case with _, each
+	// with the alternative.
 	reserved map[string]string
 	// programs are the possible names of the server's process; the first is the name
 	// of its program. dirs are the directories, as patterns, where packages put it.
@@ -34,8 +32,7 @@ type kind struct {
 	hint string
 	// installer returns the program that creates data directories for a server.
 	installer func(server string) (string, error)
-	// install fills the existing empty directory dir with a new data directory
-	// that a server of this version accepts as its own.
+	// install fills the empty directory dir with a new data directory of this version.
 	install func(ctx context.Context, bin binaries, dir string) error
 	// args returns the server's arguments; one of them is dataDirArg with the data
 	// directory. It proves that a process is the server of that directory.
@@ -68,24 +65,20 @@ type kind struct {
 	variable string
 	// libraries are the packages of shared libraries that the program needs.
 	libraries string
-	// installed are the variables that are set when a data directory is
-	// installed and can't be changed afterwards.
+	// installed are the variables that are set when a data directory is installed, once.
 	installed []string
 	// prepare changes the files before each start.
 	prepare func(l *launch) error
-	// explain converts the log of a server that failed to start to an error with
-	// a remedy, or returns nil if the log is sufficient.
+	// explain converts the log of a server that failed to start to an error with a remedy, or
+	// returns nil if the log is sufficient.
 	explain func(log string) error
-	// children means that the server consists of several processes, and the
-	// others may end slightly later than the first. Their working directory is
-	// the data directory.
+	// children means that the server consists of several processes, which may end slightly later
+	// than the first, and work in the data directory.
 	children bool
 }
 
-// versionQuery returns the server's version in all kinds.
 const versionQuery = "SELECT 'version', VERSION()"
 
-// greet returns the version of the server on a socket, or an error while it is not up.
 func (k *kind) greet(ctx context.Context, socket string) (string, error) {
 	row, err := k.query(ctx, socket, versionQuery)
 	// PostgreSQL says "PostgreSQL 15.14 (Debian 15.14-0+deb12u1) on ...".
@@ -93,8 +86,8 @@ func (k *kind) greet(ctx context.Context, socket string) (string, error) {
 	return version, err
 }
 
-// effective executes the statements of each start on a server that is up, and returns
-// its effective settings. They may not differ from the requested ones.
+// effective executes the statements of each start on a server that is up, and returns its
+// settings, which may not differ from the requested ones.
 func (k *kind) effective(ctx context.Context, l *launch) (map[string]string, error) {
 	names := slices.Concat(k.reported, slices.Collect(maps.Keys(l.Set)))
 	slices.Sort(names)
@@ -106,8 +99,7 @@ func (k *kind) effective(ctx context.Context, l *launch) (map[string]string, err
 	return settings, k.check(l, settings)
 }
 
-// installArgs returns the installer's arguments for those variables of set that
-// must be set when a data directory is installed.
+// installArgs returns the installer's arguments for the variables of kind.installed in set.
 func (k *kind) installArgs(set map[string]string) []string {
 	var args []string
 	for _, name := range k.installed {
@@ -123,8 +115,7 @@ type binaries struct {
 	// server and installer are absolute paths.
 	server, installer string
 	version           string
-	// installArgs are additional arguments of the installer: see kind.installed.
-	installArgs []string
+	installArgs       []string
 }
 
 // A launch is one start of a server.
@@ -132,15 +123,13 @@ type launch struct {
 	Options
 	kind *kind
 	bin  binaries
-	// dir is the sandbox; the other paths are inside it, except a socket whose
-	// path would be too long.
+	// dir is the sandbox, in which the others are, except a socket whose path would be too long.
 	dir, dataDir, tmpDir, socket string
 	// port is the port on the loopback interface, or 0. A port requires a password.
 	port     int
 	password string
 }
 
-// kinds returns the makes of servers, the default first.
 func kinds() []*kind {
 	return []*kind{mariadb(), mysqld(), postgres()}
 }

@@ -137,8 +137,8 @@ func inspect(dir, name string) (Instance, error) {
 	return in, lock.Close()
 }
 
-// diskUsage returns the total size of the files in dir, in bytes. Files that are
-// removed in the meantime are ignored.
+// diskUsage returns the total size of the files in dir. Files that are removed meanwhile are
+// ignored.
 func diskUsage(dir string) int64 {
 	var n int64
 	// The function returns no error, so the walk returns none.

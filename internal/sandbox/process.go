@@ -20,13 +20,12 @@ type process struct {
 	ask  os.Signal     // the signal for an orderly shutdown
 	done chan struct{} // closed once it has ended and err is set
 	err  error
-	// endOthers ends the other processes of the server that still run after the
-	// first has ended; nil if there are none.
+	// endOthers ends other processes of the server that outlive the first; nil if there are none.
 	endOthers func() error
 }
 
-// startProcess starts cmd. Unless it is detached, the kernel kills it when this
-// process ends, however it ends. A detached process has a session of its own.
+// startProcess starts cmd. Unless it is detached, in a session of its own, the kernel kills it
+// when this process ends, however it ends.
 func startProcess(cmd *exec.Cmd, k *kind, detached bool) (*process, error) {
 	as, err := k.account()
 	if err != nil {
@@ -58,8 +57,8 @@ func startProcess(cmd *exec.Cmd, k *kind, detached bool) (*process, error) {
 	return p, nil
 }
 
-// stop asks the process to end, kills it when grace has expired or ctx is done,
-// and waits until it has ended. It reports whether it had to kill it.
+// stop asks the process to end, kills it when grace has expired or ctx is done, and reports
+// whether it had to.
 func (p *process) stop(ctx context.Context, grace time.Duration) (killed bool) {
 	// Signal fails only if the process has already ended.
 	_ = p.cmd.Process.Signal(p.ask)
@@ -76,23 +75,20 @@ func (p *process) stop(ctx context.Context, grace time.Duration) (killed bool) {
 	return true
 }
 
-// kill kills the process and waits until it has ended.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.done
 	p.ended()
 }
 
-// ended ends the server's other processes. A failure shows later, when the
-// server's files are removed.
+// ended ends the server's other processes. A failure shows when its files are removed.
 func (p *process) ended() {
 	if p.endOthers != nil {
 		_ = p.endOthers()
 	}
 }
 
-// exit describes how a process that is done has ended; plain is for an exit with
-// status 0.
+// exit describes how a process has ended; plain is for an exit with status 0.
 func (p *process) exit(plain string) string {
 	if p.err != nil {
 		return p.err.Error()
@@ -100,8 +96,8 @@ func (p *process) exit(plain string) string {
 	return plain
 }
 
-// endServers ends the processes that are provably the server of the sandbox: it asks
-// them to end, and kills them when grace has expired.
+// endServers asks the provable servers of the sandbox to end, and kills them when grace has
+// expired.
 func (s *state) endServers(ctx context.Context, grace time.Duration) error {
 	deadline := time.Now().Add(grace)
 	sent := map[int]syscall.Signal{}
@@ -131,8 +127,8 @@ func (s *state) endServers(ctx context.Context, grace time.Duration) error {
 	}
 }
 
-// signal signals a process after it has verified that it is the sandbox's server. It
-// uses a handle that always refers to the same process.
+// signal signals a process that is verified to be the sandbox's server, through a handle that
+// always refers to the same process.
 func (s *state) signal(pid int, sig syscall.Signal) error {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -148,8 +144,7 @@ func (s *state) signal(pid int, sig syscall.Signal) error {
 	return nil
 }
 
-// matches reports whether a command line is that of the sandbox's server: the program
-// is one of the kind's, and its data directory is that of the sandbox.
+// matches reports whether a command line is that of the sandbox's server.
 func (s *state) matches(argv []string) bool {
 	if len(argv) == 0 || !slices.Contains(s.kind.programs, filepath.Base(argv[0])) {
 		return false
@@ -164,17 +159,15 @@ func (s *state) matches(argv []string) bool {
 	return slices.ContainsFunc(argv[1:], func(arg string) bool { return slices.Contains(proofs, arg) })
 }
 
-// removed is the suffix of a file or directory that was removed while it is in
-// use, as the kernel lists it.
+// removed is the kernel's suffix of a file or directory that was removed while in use.
 const removed = " (deleted)"
 
-// isProgram reports whether a file is the program of the sandbox's kind of server.
 func (s *state) isProgram(file string) bool {
 	return slices.Contains(s.kind.programs, filepath.Base(strings.TrimSuffix(file, removed)))
 }
 
-// isHome reports whether the working directory of a process is that of a child process
-// of the sandbox's server, whose command line doesn't contain the data directory.
+// isHome reports whether a working directory is that of a child of the sandbox's server, whose
+// command line doesn't contain the data directory.
 func (s *state) isHome(workingDir string) bool {
 	return s.kind.children && strings.TrimSuffix(workingDir, removed) == filepath.Join(s.dir, dataName)
 }

@@ -15,9 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inheritLock means that a server that ends with its owner also holds the lock
-// of its sandbox. On Linux it does not: an unlocked sandbox is one whose owner
-// is gone, and a server left in it is found by its command line.
+// inheritLock means that a server that ends with its owner also holds the lock of its sandbox.
+// On Linux it does not: a server left in an unlocked sandbox is found by its command line.
 const inheritLock = false
 
 // serverAttr puts the server into a separate process group, so that it does not
@@ -29,15 +28,13 @@ func serverAttr(detached bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// startPassing starts a command that does not run as root with the capability to
-// pass through, and write to, directories owned by root. Unlike most
-// capabilities, this one (CAP_DAC_OVERRIDE) is available to root in containers.
+// startPassing starts a command that does not run as root with the capability to pass through,
+// and write to, directories owned by root: CAP_DAC_OVERRIDE, which root has in containers, too.
 //
-// PostgreSQL checks with access(2) whether it may execute itself. For that call
-// the kernel drops the capability of an account that is not root, unless
-// SECBIT_NO_SETUID_FIXUP is set, which the child inherits from the thread that
-// starts it. If setting it is refused, all users must be able to pass through
-// the directories of the server's program, as is the case for packages.
+// PostgreSQL checks with access(2) whether it may execute itself. The kernel drops the
+// capability for that call unless SECBIT_NO_SETUID_FIXUP is set, which the child inherits from
+// the thread that starts it. If setting it is refused, all users must be able to pass through
+// the directories of the server's program, as with packages.
 func startPassing(cmd *exec.Cmd) error {
 	cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_DAC_OVERRIDE}
 	runtime.LockOSThread()
@@ -55,7 +52,6 @@ func startPassing(cmd *exec.Cmd) error {
 // secbitNoSetuidFixup is SECBIT_NO_SETUID_FIXUP of linux/securebits.h.
 const secbitNoSetuidFixup = 1 << 2
 
-// servers returns the processes that are provably servers of the sandbox.
 func (s *state) servers() ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -78,8 +74,8 @@ func (s *state) servers() ([]int, error) {
 	return pids, nil
 }
 
-// isServer reports whether a process of the calling user is the sandbox's server. A
-// process that has ended is not, even if it is not reaped yet.
+// isServer reports whether a process is the sandbox's server. One that has ended is not, even if
+// it is not reaped yet.
 func (s *state) isServer(pid int) (bool, error) {
 	path := "/proc/" + strconv.Itoa(pid)
 	fi, err := os.Stat(path)
@@ -110,7 +106,6 @@ func (s *state) isServer(pid int) (bool, error) {
 	return err == nil && s.isProgram(program), ended(err)
 }
 
-// runsAs reports whether servers of the kind run as the given user.
 func (k *kind) runsAs(uid uint32) bool {
 	if int(uid) == os.Geteuid() {
 		return true
@@ -119,7 +114,7 @@ func (k *kind) runsAs(uid uint32) bool {
 	return err == nil && as != nil && as.uid == uid
 }
 
-// ended removes errors that are caused by a process that ends while it is examined.
+// ended drops errors caused by a process that ends while it is examined.
 func ended(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, fs.ErrPermission) {
 		return nil
@@ -127,10 +122,9 @@ func ended(err error) error {
 	return err
 }
 
-// removeSharedMemory removes the segment of System V shared memory by which a
-// killed PostgreSQL server reserved its data directory. No server of the
-// directory may be running. Otherwise the kernel would keep these 56 bytes
-// forever, and it has room for only 4096 segments.
+// removeSharedMemory removes the segment of System V shared memory by which a killed PostgreSQL
+// server reserved its data directory, of which no server may run. The kernel would keep it
+// forever, and has room for only 4096.
 func removeSharedMemory(dataDir string) error {
 	text, err := os.ReadFile(filepath.Join(dataDir, "postmaster.pid"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -153,8 +147,7 @@ func removeSharedMemory(dataDir string) error {
 	return err
 }
 
-// parsePostmaster parses the key and the id of the segment in the seventh line
-// of postmaster.pid.
+// parsePostmaster parses key and id of the segment in the seventh line of postmaster.pid.
 func parsePostmaster(text string) (key int32, id int, ok bool) {
 	lines := strings.Split(text, "\n")
 	if len(lines) < 7 {

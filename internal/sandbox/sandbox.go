@@ -115,7 +115,6 @@ type Options struct {
 	Set map[string]string
 }
 
-// withDefaults returns o with the defaults for its empty fields.
 func (o Options) withDefaults() Options {
 	o.Kind = cmp.Or(o.Kind, kinds()[0].name)
 	o.Memory = cmp.Or(o.Memory, DefaultMemory)
@@ -180,8 +179,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// plainName returns a variable's name without the prefixes that MariaDB's and
-// MySQL's servers accept before any name.
+// plainName removes the prefixes that servers of the MySQL family accept before any name.
 func plainName(name string) string {
 	for _, prefix := range []string{"loose_", "enable_", "disable_", "maximum_"} {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
@@ -191,7 +189,6 @@ func plainName(name string) string {
 	return name
 }
 
-// oneOf returns an error that lists the allowed values, unless value is one of them.
 func oneOf(what, value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil
@@ -199,8 +196,8 @@ func oneOf(what, value string, allowed ...string) error {
 	return fmt.Errorf("unknown %s %q: allowed are %s", what, value, strings.Join(allowed, ", "))
 }
 
-// wholeMiB refuses sizes that a server would round: a benchmark must have
-// exactly the memory that it reports.
+// wholeMiB refuses sizes that a server would round: a benchmark has exactly the memory that it
+// reports.
 func wholeMiB(what string, size, least int64) error {
 	switch {
 	case size < least:

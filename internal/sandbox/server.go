@@ -15,23 +15,18 @@ import (
 
 // Time limits.
 const (
-	// startTimeout is long because a kept directory may need crash recovery; a
-	// new server is up in about 0.1 s.
+	// A kept directory may need crash recovery; a new server is up in about 0.1 s.
 	startTimeout = 5 * time.Minute
-	// startPoll is the interval between checks whether a starting server is up.
+	// startPoll is the interval between checks whether a starting server is up, startNews the
+	// time after which a line of progress reports that it isn't.
 	startPoll = 5 * time.Millisecond
-	// startNews is the duration from which a start is reported in a line of
-	// progress.
 	startNews = 5 * time.Second
-	// stopGrace is how long a server whose data are thrown away may take to shut
-	// down. Flushing its last pages is not worth more.
+	// stopGrace is how long a server whose data are thrown away may take to shut down.
 	stopGrace = 10 * time.Second
-	// keepGrace is the same for a server whose data are kept: it writes all of
-	// its dirty pages.
+	// keepGrace is that of a server whose data are kept: it writes all of its dirty pages.
 	keepGrace = 5 * time.Minute
 )
 
-// graceOf returns how long a server may take to shut down.
 func graceOf(keep bool) time.Duration {
 	if keep {
 		return keepGrace
@@ -151,7 +146,7 @@ func (s *Server) Err() error {
 	return s.deathBefore()
 }
 
-// deathBefore describes how the server has ended, or returns nil while it runs.
+// deathBefore describes how the latest process has ended, or returns nil while it runs.
 func (s *Server) deathBefore() error {
 	proc := s.proc.Load()
 	select {
@@ -173,7 +168,6 @@ func (s *Server) Params() map[string]string { return maps.Clone(s.params) }
 // Its directory remains until Stop, and Restart starts it again.
 func (s *Server) Kill() { s.proc.Load().kill() }
 
-// errStopped is the reason why a stopped server can't be restarted.
 var errStopped = errors.New("it was stopped")
 
 // Restart starts a server that was killed, or has ended by itself, with the same

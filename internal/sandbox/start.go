@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// start starts a server: a throwaway one or, with a name, a detached one.
+// start starts a server, a throwaway one or, with a name, a detached one.
 func start(ctx context.Context, o Options, name string, logf func(string, ...any)) (_ *Server, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -52,7 +52,6 @@ func start(ctx context.Context, o Options, name string, logf func(string, ...any
 	return s, nil
 }
 
-// place chooses the paths of a server.
 func (s *Server) place(k *kind, o Options, name string) (err error) {
 	random := make([]byte, 8)
 	rand.Read(random) // never fails
@@ -73,7 +72,6 @@ func (s *Server) place(k *kind, o Options, name string) (err error) {
 	return err
 }
 
-// claim creates and locks the directory, and takes it over.
 func (s *Server) claim(ctx context.Context) error {
 	rootLock, err := lockRoot(ctx, s.Options.Root)
 	if err != nil {
@@ -90,8 +88,7 @@ func (s *Server) claim(ctx context.Context) error {
 	return nil
 }
 
-// takeOver ends the remaining processes of an earlier server, and writes the new
-// state.
+// takeOver ends what remains of an earlier server, and writes the new state.
 func (s *Server) takeOver(ctx context.Context) error {
 	if !s.fresh {
 		old, err := readState(s.Dir)
@@ -121,8 +118,8 @@ func (s *Server) takeOver(ctx context.Context) error {
 	return nil
 }
 
-// makePlace creates dir, or accepts it if it is empty or contains a sandbox, and
-// reports whether it has no data.
+// makePlace creates dir, or accepts it if it is empty or contains a sandbox, and reports
+// whether it has no data.
 func makePlace(dir string) (fresh bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return false, err
@@ -155,7 +152,6 @@ func makePlace(dir string) (fresh bool, err error) {
 	return fresh, nil
 }
 
-// launch creates the files, starts the server, and waits until it is up.
 func (s *Server) launch(ctx context.Context, bin binaries) error {
 	if err := s.takeOver(ctx); err != nil {
 		return err
@@ -176,9 +172,8 @@ func (s *Server) launch(ctx context.Context, bin binaries) error {
 	return nil
 }
 
-// boot starts the process of a server whose files exist, waits until it accepts
-// connections, and records it in the sandbox's state. logMode is os.O_TRUNC to
-// truncate the log, 0 to append to it.
+// boot starts the process of a server whose files exist, waits until it accepts connections, and
+// records it. logMode is os.O_TRUNC to truncate the log, 0 to append to it.
 func (s *Server) boot(ctx context.Context, logMode int) error {
 	l := s.plan
 	if l.kind.prepare != nil {
@@ -224,7 +219,6 @@ func (s *Server) boot(ctx context.Context, logMode int) error {
 	return s.state.write()
 }
 
-// fill creates the files that a server needs before it starts.
 func (l *launch) fill(ctx context.Context, logf func(string, ...any)) error {
 	if err := os.RemoveAll(l.dataDir + ".new"); err != nil {
 		return err
@@ -253,7 +247,6 @@ func (l *launch) fill(ctx context.Context, logf func(string, ...any)) error {
 	return nil
 }
 
-// freePort returns a port of 127.0.0.1 that is free at the time of the call.
 func freePort() (int, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -263,8 +256,7 @@ func freePort() (int, error) {
 	return port, ln.Close()
 }
 
-// await returns the version of the server once it answers, or an error if it
-// can't start.
+// await returns the version of the server once it answers, or why it can't start.
 func (s *Server) await(ctx context.Context, proc *process) (string, error) {
 	k := s.state.kind
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not up within %v", startTimeout))

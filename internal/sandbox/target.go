@@ -83,7 +83,6 @@ func parseTarget(target string) (Options, error) {
 	return o, o.Validate()
 }
 
-// parse sets the parameter's field from its value, still encoded.
 func (p parameter) parse(o *Options, encoded string) error {
 	if p.key == "set" {
 		return o.setVariables(encoded)
@@ -106,7 +105,6 @@ func (p parameter) parse(o *Options, encoded string) error {
 	return nil
 }
 
-// setVariables parses name=value,name=value, still encoded.
 func (o *Options) setVariables(encoded string) error {
 	for pair := range strings.SplitSeq(encoded, ",") {
 		name, value, ok := strings.Cut(pair, "=")
@@ -162,13 +160,11 @@ func (o Options) Target() string {
 	return target
 }
 
-// escape encodes a value for a target, but keeps paths readable.
 func escape(s string) string {
 	return strings.NewReplacer("+", "%20", "%2F", "/", "%3A", ":").Replace(url.QueryEscape(s))
 }
 
-// units are the suffixes of sizes. They are powers of 1024 in each spelling, as
-// in MySQL, where 1M is 1048576: 64MB and 64MiB are the same.
+// units are the suffixes of sizes, powers of 1024 in each spelling, as in MySQL: 64MB is 64MiB.
 var units = map[string]int{
 	"": 0, "b": 0,
 	"k": 10, "kb": 10, "kib": 10,

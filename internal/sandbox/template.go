@@ -12,13 +12,11 @@ import (
 	"time"
 )
 
-// templateRecipe is the version of the installation procedure. It must change
-// with the procedure, so that templates of the old one are not used.
+// templateRecipe is the version of the installation: templates of another one are not used.
 const templateRecipe = 1
 
-// freshData fills dataDir, which must not exist, with a new data directory.
-// Installing one takes seconds on a slow disk, so it is done once per server
-// version, and the result is copied.
+// freshData fills dataDir, which must not exist. An installation takes seconds on a slow disk, so
+// it is done once per server version, and copied.
 func freshData(ctx context.Context, k *kind, bin binaries, root, dataDir string, logf func(string, ...any)) error {
 	templates, err := templateDir(root)
 	if err != nil {
@@ -48,8 +46,8 @@ func freshData(ctx context.Context, k *kind, bin binaries, root, dataDir string,
 	return os.Rename(copied, dataDir)
 }
 
-// templateDir returns the directory of templates: in the user's cache directory
-// or, if there is none, in root.
+// templateDir returns the directory of templates: in the user's cache or, if there is none, in
+// root.
 func templateDir(root string) (string, error) {
 	dir := filepath.Join(root, "templates")
 	if cache, err := os.UserCacheDir(); err == nil {
@@ -65,8 +63,6 @@ func templateDir(root string) (string, error) {
 	return dir, ownDirectory(dir)
 }
 
-// templateName returns a name that depends on the version, the build of that
-// version, and the installation variables.
 func templateName(k *kind, bin binaries) (string, error) {
 	h := fnv.New64a()
 	fmt.Fprintln(h, templateRecipe)
@@ -89,9 +85,8 @@ func templateName(k *kind, bin binaries) (string, error) {
 	return fmt.Sprintf("%s-%s-%016x", k.name, version, h.Sum64()), nil
 }
 
-// buildTemplate installs a data directory under a temporary name, and renames it
-// when it is complete. Only one process at a time builds templates, so temporary
-// names found under the lock are leftovers.
+// buildTemplate installs a data directory under a temporary name, and renames it when it is
+// complete. One process at a time does so: temporary names found are leftovers.
 func buildTemplate(ctx context.Context, k *kind, bin binaries, template string, logf func(string, ...any)) error {
 	dir := filepath.Dir(template)
 	lock, err := waitLock(ctx, dir)

@@ -12,15 +12,11 @@ import (
 	"time"
 )
 
-// An account is the user that a server runs as if it refuses to run as root.
-//
-// Its data directory is owned by the account; the directories around it are
-// owned by root, so that no other user can access the socket. On Linux the
-// server is given the capability to pass through them.
+// An account is the user that a server runs as if it refuses to run as root. It owns the data
+// directory; root owns the directories around it, so that no other user can access the socket.
 type account struct{ uid, gid uint32 }
 
-// start starts a command, whose SysProcAttr must be set, as the account; a nil
-// account is the calling user.
+// start starts a command, whose SysProcAttr must be set, as the account; nil is the caller.
 func (a *account) start(cmd *exec.Cmd) error {
 	if a == nil {
 		return cmd.Start()
@@ -32,8 +28,8 @@ func (a *account) start(cmd *exec.Cmd) error {
 	return startPassing(cmd)
 }
 
-// run runs a program of an installed server as the account, and returns its standard
-// output and error. When ctx ends, the program is killed with all its children.
+// run runs a program as the account, and returns its standard output and error. When ctx ends, it
+// is killed with all its children.
 func (a *account) run(ctx context.Context, stdin io.Reader, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -56,8 +52,8 @@ func (a *account) run(ctx context.Context, stdin io.Reader, name string, args ..
 	return out.String(), err
 }
 
-// serverEnv returns the environment of servers: that of this process without the
-// variables that configure clients, including passwords.
+// serverEnv returns this process's environment without the variables of clients, such as
+// passwords.
 func serverEnv() []string {
 	var env []string
 	for _, e := range os.Environ() {
@@ -68,14 +64,12 @@ func serverEnv() []string {
 	return env
 }
 
-// tailSize is how much of a log is read for an error, in bytes; tailLines is how
-// many of its lines are shown.
+// tailSize is how many bytes of a log are read for an error, tailLines how many lines are shown.
 const (
 	tailSize  = 16 << 10
 	tailLines = 12
 )
 
-// readTail returns the end of a file, or "" if it can't be read.
 func readTail(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -91,8 +85,8 @@ func readTail(path string) string {
 	return string(buf[:n])
 }
 
-// indentTail returns the last lines of a log, preferably the significant ones,
-// each indented on a separate line, to be appended to an error's text.
+// indentTail returns the last lines of a log, preferably the significant ones, indented, to be
+// appended to an error.
 func indentTail(log string) string {
 	var all, significant []string
 	for line := range strings.Lines(log) {

@@ -14,8 +14,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// makeUp fills the scratch table with generated rows in the order of time. Key columns
-// get values from their whole range, other columns numbers and words.
+// makeUp fills the scratch table with generated rows in the order of time.
 func (s *Sample) makeUp(ctx context.Context, into string) error {
 	s.source = "made-up rows"
 	g := &rowMaker{s: s, table: s.gridded(), random: rand.New(rand.NewPCG(1, 2)), step: 1000}
@@ -38,20 +37,18 @@ func (s *Sample) makeUp(ctx context.Context, into string) error {
 	return nil
 }
 
-// A rowMaker generates rows.
 type rowMaker struct {
 	s      *Sample
 	table  *engine.Table
 	random *rand.Rand
 	makers []maker
-	// start and step are the position of the first row and the distance between rows.
+	// start is the position of the first row, step the distance between rows.
 	start, step int64
 }
 
 // A maker returns the value of a column in row i.
 type maker func(i int64) any
 
-// prepare chooses the generator of each column.
 func (g *rowMaker) prepare() (columns []string, err error) {
 	schema := g.s.schema
 	keys := append([][]string{schema.PrimaryKey}, schema.Unique...)
@@ -120,9 +117,8 @@ func (g *rowMaker) row(i int64) []any {
 	return out
 }
 
-// maker returns the generator of a column, and the number of consecutive values that
-// differ. It is nil if the type is not supported. Key columns get values from their
-// whole range.
+// maker returns the generator of a column, nil if its type is not supported, and the number of
+// consecutive values that differ. Key columns get values from their whole range.
 func (g *rowMaker) maker(c engine.SchemaColumn, keyed bool) (maker, int64) {
 	r, name := g.random, value.ParseName(c.Native)
 	if m, n := g.special(c.Type, name); m != nil {
@@ -183,7 +179,6 @@ func (g *rowMaker) maker(c engine.SchemaColumn, keyed bool) (maker, int64) {
 	return nil, 0
 }
 
-// bytes returns n random bytes.
 func (g *rowMaker) bytes(n int) []byte {
 	p := make([]byte, n)
 	for i := range p {
@@ -223,8 +218,8 @@ func (g *rowMaker) special(t value.Type, name value.Name) (maker, int64) {
 	return nil, 0
 }
 
-// words generates texts of half the column's maximum length, up to 40 characters.
-// Fixed-length columns are filled completely.
+// words generates texts of half the column's maximum length, up to 40 characters; fixed-length
+// columns are filled.
 func (g *rowMaker) words(size int, fixed, keyed bool) (maker, int64) {
 	n := 40
 	if size > 0 {
@@ -249,15 +244,14 @@ func (g *rowMaker) words(size int, fixed, keyed bool) (maker, int64) {
 	}, 1 << bits
 }
 
-// permuted maps the numbers below 2^bits to a permutation in which neighbours are far
-// apart. The factor is odd and so has an inverse modulo a power of two.
+// permuted maps the numbers below 2^bits to a permutation in which neighbours are far apart: an
+// odd factor has an inverse modulo a power of two.
 func permuted(i int64, bits uint) int64 {
 	return int64(uint64(i) * 0x9E3779B1 & (1<<bits - 1))
 }
 
 var vocabulary = strings.Fields("alpha bravo charlie delta echo foxtrot golf hotel india juliett kilo lima mike november oscar papa quebec romeo sierra tango uniform victor whiskey xray yankee zulu")
 
-// text returns words, cut to n characters in all.
 func text(r *rand.Rand, n int) string {
 	var b strings.Builder
 	for b.Len() < n {

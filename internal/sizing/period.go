@@ -9,12 +9,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// ladder lists the period lengths to choose from, shortest first. Each except the
-// last two divides a day.
+// ladder lists the periods to choose from. Each except the last two divides a day.
 var ladder = []string{"1m", "2m", "5m", "10m", "15m", "30m", "1h", "2h", "3h", "4h", "6h", "8h", "12h", "1d", "1w"}
 
-// keepParts is the minimum number of periods within retention. Retention drops whole
-// periods, so up to a quarter more than requested is kept.
+// keepParts is the minimum number of periods within retention. As it drops whole periods, up to a
+// quarter more than requested is kept.
 const keepParts = 4
 
 // FitRows returns the maximum number of rows of a period such that two periods fit.
@@ -66,8 +65,7 @@ func Fit(in Input) (g rolling.Grid, fits bool, err error) {
 	return g, fits, nil
 }
 
-// count returns the number of partitions within retention and in total; -1 if all
-// rows are kept. Sealed partitions may be merged.
+// count returns the number of partitions within retention and in total; -1 if all rows are kept.
 func count(in Input, g rolling.Grid) (kept, total int64) {
 	if in.Keep.IsZero() {
 		return -1, -1
@@ -83,7 +81,6 @@ func count(in Input, g rolling.Grid) (kept, total int64) {
 	return kept, kept + 1 + ahead(in, g)
 }
 
-// ahead returns how many partitions are created before they are needed.
 func ahead(in Input, g rolling.Grid) int64 {
 	return max(1, int64(math.Ceil(float64(in.Ahead.Length())/float64(g.Span().Length()))))
 }
@@ -93,8 +90,7 @@ func tooMany(in Input, g rolling.Grid) bool {
 	return in.MaxPeriods > 0 && total > int64(in.MaxPeriods)
 }
 
-// tooManyIn reports whether periods with few enough rows exist, and all of them make
-// too many partitions.
+// tooManyIn reports whether periods with few enough rows exist, and all make too many partitions.
 func tooManyIn(in Input, rows int64) bool {
 	found := false
 	for _, name := range ladder {
@@ -108,7 +104,6 @@ func tooManyIn(in Input, rows int64) bool {
 	return found
 }
 
-// round rounds a number of rows down to 1, 2 or 5 times a power of ten.
 func round(n int64) int64 {
 	unit := int64(1)
 	for n/unit >= 10 {
@@ -122,7 +117,6 @@ func round(n int64) int64 {
 	return unit
 }
 
-// seconds returns a span's length in seconds; months count with their mean length.
 func seconds(s rolling.Span) float64 { return float64(s.Length()) / 1e6 }
 
 func (o *Output) period(in Input) error {
@@ -160,8 +154,8 @@ func (o *Output) period(in Input) error {
 	return nil
 }
 
-// manyPeriods is the number of partitions from which each has a noticeable cost:
-// memory in every connection that has the table open, and time to plan a query.
+// manyPeriods is where each has a noticeable cost: memory in every connection that has the table
+// open, and time to plan a query.
 const manyPeriods = 1000
 
 func (o *Output) partitions(in Input) {
@@ -191,7 +185,6 @@ func (o *Output) partitions(in Input) {
 	}
 }
 
-// sizes computes the table's size after a day, after a month and at full retention.
 func (o *Output) sizes(in Input) {
 	if in.Axis == rolling.Sequence {
 		if !in.Keep.IsZero() {
@@ -233,8 +226,7 @@ func (o *Output) sizes(in Input) {
 	}
 }
 
-// size adds the size of the given number of rows. The newest open rows, those of the
-// open period, are not sealed yet.
+// size adds the size of a number of rows, the newest of which, open, are not sealed yet.
 func (o *Output) size(in Input, name string, after, rows, open float64) {
 	s := SizePlan{After: name, Seconds: after, Rows: rows, Bytes: rows * o.PerRow.Value}
 	if in.Compressed.Value > 0 {

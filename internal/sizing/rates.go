@@ -8,9 +8,9 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// plain computes the number of rows from which a plain table's inserts wait for the
-// disk: when the pieces that take inserts at random positions have outgrown memory.
-// This is where bench insert finds the knee ("index bytes against the cache").
+// plain computes the number of rows from which a plain table's inserts wait for the disk: when the
+// pieces that take inserts at random positions have outgrown memory. This is where bench insert
+// finds the knee.
 func (o *Output) plain(in Input) {
 	touched, names := touched(in.Pieces)
 	if touched == 0 {
@@ -37,7 +37,6 @@ func touched(pieces []Piece) (perRow float64, names []string) {
 	return perRow, names
 }
 
-// rates computes the insert rates to expect in one table and in periods.
 func (o *Output) rates(in Input) {
 	o.Before, o.After = measured(in.Plain, in), measured(in.Rolling, in)
 	if !o.Before.Measured {
@@ -59,7 +58,7 @@ func (o *Output) rates(in Input) {
 	}
 }
 
-// full returns the table's final number of rows: at full retention, or after a year.
+// full returns the table's number of rows at full retention, or after a year.
 func (o *Output) full(in Input) float64 {
 	if n := len(o.Sizes); n > 0 {
 		return o.Sizes[n-1].Rows
@@ -70,7 +69,6 @@ func (o *Output) full(in Input) float64 {
 	return 0
 }
 
-// measured returns the rates measured in a run.
 func measured(s *result.Summary, in Input) RatePlan {
 	if s == nil {
 		return RatePlan{}
@@ -80,9 +78,9 @@ func measured(s *result.Summary, in Input) RatePlan {
 		From: fmt.Sprintf("measured by %s: %s, %s on %s", in.RunsFrom, s.Name, figure.Plural(s.Rows, "row", "rows"), s.Engine)}
 }
 
-// estimated returns the estimated rate of a plain table: the sample's rate while the
-// pages that inserts touch are in memory. Beyond that, each row waits for one random
-// read per piece, with the probability that its page is not in memory.
+// estimated returns the estimated rate of a plain table: the sample's while the pages that inserts
+// touch are in memory. Beyond that, each row waits for one random read per piece, with the
+// probability that its page is not in memory.
 func estimated(in Input, rows float64) RatePlan {
 	perRow, names := touched(in.Pieces)
 	r := in.Sample.Value
@@ -101,7 +99,6 @@ func estimated(in Input, rows float64) RatePlan {
 		in.Sample.From, rowCount(rows), 100*missed, len(names), strings.Join(names, ", "), in.Reads.Value, in.Reads.From)}
 }
 
-// rowCount formats a number of rows for messages.
 func rowCount(n float64) string {
 	switch {
 	case n >= 1e9:

@@ -19,26 +19,19 @@ import (
 )
 
 const (
-	// DefaultSample is large enough that half-full pages, and the first pages of each
-	// index, are a small part of the sample.
+	// DefaultSample makes half-full and first pages of each index a small part of the sample.
 	DefaultSample = 50_000
-	// fewestLive is the number of rows from which a table's own rows are used for the
-	// sample.
-	fewestLive = 1000
-	// scratchName begins the names of scratch tables.
+	// fewestLive is the number of rows from which a table's own rows are the sample.
+	fewestLive  = 1000
 	scratchName = "rowmill_scratch_"
-	// scratchAge is the age from which a scratch table of another host is assumed to
-	// be left over from a killed plan.
-	scratchAge = 24 * time.Hour
-	// scratchCleanUp bounds the dropping of a scratch table.
+	// scratchAge is the age from which another host's scratch table counts as left over.
+	scratchAge     = 24 * time.Hour
 	scratchCleanUp = time.Minute
-	// countTimeout bounds the counting of a table's newest rows, for which there may be
-	// no index.
+	// countTimeout bounds the counting of a table's newest rows, perhaps without an index.
 	countTimeout = 30 * time.Second
 )
 
-// A Sample is a set of rows of a declared table in a scratch table, and its
-// measurements.
+// A Sample measures rows of a declared table in a scratch table.
 type Sample struct {
 	DB       engine.Sizer
 	Declared *rolling.Declaration
@@ -68,7 +61,6 @@ func scratch(now time.Time) string {
 	return fmt.Sprintf("%s%s_%d_%s", scratchName, hostMark(), os.Getpid(), strconv.FormatInt(now.Unix(), 36))
 }
 
-// hostMark returns a hash that identifies this host in names.
 func hostMark() string {
 	name, err := os.Hostname()
 	if err != nil {
@@ -96,7 +88,6 @@ func leftover(name string, now time.Time) bool {
 	return now.Sub(time.Unix(made, 0)) > scratchAge
 }
 
-// exec executes statements in order.
 func (s *Sample) exec(ctx context.Context, statements ...string) error {
 	for _, q := range statements {
 		if _, err := s.DB.SQL().ExecContext(ctx, q); err != nil {
@@ -124,7 +115,6 @@ func (s *Sample) clear(ctx context.Context) error {
 	return nil
 }
 
-// drop drops scratch tables if they exist.
 func (s *Sample) drop(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		if err := s.exec(ctx, "DROP TABLE IF EXISTS "+s.DB.Dialect().Quote(name)); err != nil {
@@ -179,8 +169,7 @@ func (s *Sample) Measure(ctx context.Context) (err error) {
 	return nil
 }
 
-// load fills the scratch table with the table's own rows or, if there are too few,
-// generated ones.
+// load fills the scratch table with the table's own rows or, if there are too few, generated ones.
 func (s *Sample) load(ctx context.Context, name string) error {
 	if s.Live == nil {
 		return s.makeUp(ctx, name)
@@ -198,8 +187,7 @@ func (s *Sample) load(ctx context.Context, name string) error {
 	return s.makeUp(ctx, name)
 }
 
-// pack rebuilds the sample sorted and compressed, as sealed periods are, and
-// measures it.
+// pack measures the sample rebuilt as sealed periods are.
 func (s *Sample) pack(ctx context.Context, from, into string) (*engine.Footprint, error) {
 	quote, words := s.DB.Dialect().Quote, s.DB.Words()
 	plain := &engine.Table{Name: from, By: s.Table.By, Epoch: s.Table.Epoch, Definition: s.Declared.Definition, PrimaryKey: s.schema.PrimaryKey}
@@ -219,17 +207,14 @@ func (s *Sample) pack(ctx context.Context, from, into string) (*engine.Footprint
 	return f, nil
 }
 
-// perStatement is the number of rows per INSERT: a few hundred, limited so that every
-// server accepts the number of placeholders.
+// perStatement is the number of rows per INSERT, whose placeholders every server accepts.
 func (s *Sample) perStatement() int {
 	return max(1, min(500, 30000/max(1, len(s.schema.Names()))))
 }
 
-// A literal is a value as SQL text.
+// A literal is SQL text, which is not bound.
 type literal string
 
-// insert adds rows. A value is bound, unless it is a literal, which is inserted as SQL
-// text.
 func (s *Sample) insert(ctx context.Context, into string, columns []string, rows [][]any) error {
 	if len(rows) == 0 {
 		return nil
@@ -258,8 +243,7 @@ func (s *Sample) insert(ctx context.Context, into string, columns []string, rows
 	return nil
 }
 
-// copyLive copies rows of the existing table. Of a rolling table, it copies rows of
-// the newest period that has enough of them.
+// copyLive copies rows of the existing table; of a rolling one, those of one period.
 func (s *Sample) copyLive(ctx context.Context, into string) error {
 	var columns, exprs []string
 	quote, words := s.DB.Dialect().Quote, s.DB.Words()
@@ -322,8 +306,8 @@ func (s *Sample) copyLive(ctx context.Context, into string) error {
 	return flush()
 }
 
-// gridded returns the table with a grid: with every = "auto" it has none yet, and only
-// the axis matters here.
+// gridded returns the table with a grid: with every = "auto" it has none yet, and only the axis
+// matters here.
 func (s *Sample) gridded() *engine.Table {
 	t := *s.Table
 	if !t.Grid.Valid() {
@@ -332,8 +316,7 @@ func (s *Sample) gridded() *engine.Table {
 	return &t
 }
 
-// periods returns the periods of the existing table, with their sizes; a plain table
-// has none.
+// periods returns the periods of the existing table, with their sizes; a plain one has none.
 func (s *Sample) periods(ctx context.Context) ([]rolling.Partition, map[string]engine.PeriodSize, error) {
 	if !s.Live.Partitioned && !s.Live.View {
 		return nil, nil, nil
@@ -347,8 +330,8 @@ func (s *Sample) periods(ctx context.Context) ([]rolling.Partition, map[string]e
 	return parts, sizes, err
 }
 
-// liveSource returns the source of the rows to copy: the table, or the newest period
-// with enough rows. If no period has enough, it is the one with the most rows.
+// liveSource returns the source of the rows to copy: the table, or the newest period with enough
+// rows, or else the one with the most.
 func (s *Sample) liveSource(ctx context.Context) (best string, err error) {
 	if !s.Live.Partitioned && !s.Live.View {
 		return s.DB.Dialect().Quote(s.Table.Name), nil
@@ -411,7 +394,6 @@ func (e slowCount) Error() string {
 }
 func (slowCount) Is(target error) bool { return target == ErrNoRate }
 
-// plainRate counts the newest rows of a plain table.
 func (s *Sample) plainRate(ctx context.Context) (Figure, error) {
 	t := s.gridded()
 	w, by, name := s.DB.Words(), s.DB.Dialect().Quote(s.Table.By), s.DB.Dialect().Quote(s.Table.Name)

@@ -91,8 +91,7 @@ func Connect(ctx context.Context, t engine.Target) (engine.DB, error) {
 	return opened(mysql.Open(ctx, t))
 }
 
-// opened returns a nil interface instead of one that holds the nil pointer of a failed
-// call.
+// opened returns a nil interface, not one that holds the nil pointer of a failed call.
 func opened[T engine.DB](db T, err error) (engine.DB, error) {
 	if err != nil {
 		return nil, err
@@ -126,7 +125,6 @@ func Dry(text string) (engine.DB, error) {
 	return mysql.Dry(p.Target)
 }
 
-// startServer starts the private server and returns the target that connects to it.
 func (d *DB) startServer(ctx context.Context, o sandbox.Options, note func(string)) (engine.Target, error) {
 	server, err := sandbox.Start(ctx, o, func(format string, args ...any) { note(fmt.Sprintf(format, args...)) })
 	if errors.Is(err, sandbox.ErrNotInstalled) {
@@ -141,7 +139,6 @@ func (d *DB) startServer(ctx context.Context, o sandbox.Options, note func(strin
 	return engine.ParseTarget(server.Target())
 }
 
-// notInstalled adds a hint about how to install a server of the kind.
 func notInstalled(err error, kind string) error {
 	packages := map[string]string{"mariadb": "mariadb-server", "postgres": "postgresql"}
 	if name, ok := packages[kind]; ok {
@@ -175,8 +172,8 @@ func (d *DB) Died() (<-chan struct{}, func() error) {
 	}
 }
 
-// deathNews is how long Death waits for the end of the server's process after a
-// connection was lost: the end is known slightly later than the loss.
+// deathNews is how long Death waits for the end of the server's process, which is known slightly
+// later than the loss of a connection.
 const deathNews = time.Second
 
 // Death returns why the private server ended, if that caused the error, else nil.
@@ -195,9 +192,8 @@ func (d *DB) Death(err error) error {
 // Close closes the database and removes everything that was created for the target.
 func (d *DB) Close() error { return errors.Join(d.DB.Close(), d.clean()) }
 
-// readableByOthers returns a warning about a password file that other users of the
-// machine can read, or "". As with libpq's rule for private keys, the group may read a
-// file owned by root.
+// readableByOthers returns a warning about a password file that other users can read, or "". As with
+// libpq's rule for private keys, the group may read a file owned by root.
 func readableByOthers(file string) string {
 	if file == "" {
 		return ""
@@ -216,13 +212,11 @@ func readableByOthers(file string) string {
 	return fmt.Sprintf("warning: password file %s has permissions %04o: other users can read it; chmod 600 %s", file, info.Mode().Perm(), file)
 }
 
-// tempPrefix is the prefix of the names of directories of temporary files. The ID of
-// the process that created them follows.
+// tempPrefix begins the names of directories of temporary files; the creator's process ID follows.
 const tempPrefix = "sqlite-"
 
-// makeFile returns the path of a new temporary file, in the directory that private
-// servers use below the working directory: /tmp is often in memory, which would make a
-// benchmark meaningless. It removes directories left by killed processes.
+// makeFile returns the path of a new temporary file below the working directory: /tmp is often in
+// memory, which would make a benchmark meaningless. It removes what killed processes left.
 func (d *DB) makeFile() (path string, err error) {
 	root := sandbox.DefaultRoot
 	left, err := filepath.Glob(filepath.Join(root, tempPrefix+"*"))
@@ -248,8 +242,7 @@ func (d *DB) makeFile() (path string, err error) {
 	return filepath.Join(dir, "rowmill.db"), nil
 }
 
-// tempDir creates a directory of this process in root. If another process removes the
-// empty root at the same time, tempDir creates both again.
+// tempDir creates a directory in root, again if another process has removed the empty root.
 func tempDir(root string) (dir string, err error) {
 	for range 100 {
 		if err := os.MkdirAll(root, 0o755); err != nil {

@@ -47,14 +47,12 @@ postgres://USER@HOST:PORT/DB (as libpq: ?host=DIR for a socket),
 sandbox:mariadb?memory=64MB, sandbox:mysql?..., sandbox:postgres?...
 (a private server for this run)`
 
-// A parsed is a target's text, parsed. The options are those of a private server, if
-// the scheme is "sandbox".
+// A parsed is a parsed target, with options if it is a private server.
 type parsed struct {
 	engine.Target
 	options sandbox.Options
 }
 
-// parse parses a target and refuses one that no engine can open.
 func parse(text string) (p parsed, err error) {
 	if text == "sandbox" || strings.HasPrefix(text, "sandbox:") {
 		p.Scheme = "sandbox"
@@ -200,8 +198,7 @@ func WithMemory(text string, bytes int64) (string, error) {
 	})
 }
 
-// withParameter sets a parameter that a private server's options or a file's query
-// don't have yet. Other targets are returned unchanged.
+// withParameter sets a parameter that a private server's options or a file's query don't have.
 func withParameter(text, key, value string, set func(*sandbox.Options) bool) (string, error) {
 	p, err := parse(text)
 	switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// A sum is an order-independent checksum of rows: two 64-bit hashes of each row,
-// added up. It detects accidents, not forgery.
+// A sum is a checksum of rows in any order: two 64-bit hashes of each, added up. It detects
+// accidents, not forgery.
 type sum struct {
 	rows   int64
 	a, b   uint64
@@ -18,13 +18,11 @@ type sum struct {
 	buf    []byte
 }
 
-// Seeds of the two hashes.
 const (
 	seedA = 0x726f776d696c6c31
 	seedB = 0x706172717565741a
 )
 
-// add adds a row, whose values are in the order of the file's columns.
 func (s *sum) add(row []parquet.Value) {
 	s.buf = s.buf[:0]
 	for _, v := range row {
@@ -39,10 +37,9 @@ func (s *sum) add(row []parquet.Value) {
 	s.rows++
 }
 
-// String returns the checksum of the rows so far.
+// String returns the checksum.
 func (s *sum) String() string { return fmt.Sprintf("%016x%016x", s.a, s.b) }
 
-// appendCanonical appends the form of a value that enters a row's checksum.
 func appendCanonical(b []byte, v parquet.Value) []byte {
 	if v.IsNull() {
 		return append(b, 0)

@@ -17,8 +17,7 @@ import (
 // A form is the representation of a column's values in a file.
 type form string
 
-// Forms. If a value's exact text can't be restored from its column's form, the column
-// falls back to the next form: number and time to text, text to bytes.
+// Forms. A column whose form can't restore a value falls back to text, and text to bytes.
 const (
 	formInt       form = "int64"
 	formDouble    form = "double"
@@ -48,13 +47,10 @@ type column struct {
 	nan     bool     // a float column contains NaN
 }
 
-// errUnfit is returned if a column's form can't represent a value.
 var errUnfit = errors.New("doesn't fit")
 
-// maxPrecision is the maximum precision of decimals that Parquet readers support.
 const maxPrecision = 38
 
-// columnOf returns the initial form of a table's column.
 func columnOf(c engine.SchemaColumn) column {
 	out := column{Name: c.Name, Native: c.Native, Kind: c.Kind.String(), Null: c.Null, Form: formText}
 	switch {
@@ -76,8 +72,7 @@ func columnOf(c engine.SchemaColumn) column {
 	return out
 }
 
-// widen changes the column to a form that represents more values, after a value that
-// didn't fit.
+// widen changes the column to a form that represents more values.
 func (c *column) widen(null bool) error {
 	c.layouts, c.Layout, c.nan = nil, layout{}, false
 	switch {
@@ -95,7 +90,6 @@ func (c *column) widen(null bool) error {
 	return nil
 }
 
-// node returns the column as part of a Parquet schema.
 func (c *column) node() parquet.Node {
 	var n parquet.Node
 	switch c.Form {
@@ -122,7 +116,6 @@ func (c *column) node() parquet.Node {
 	return n
 }
 
-// decimalStorage returns the physical type for decimals of this precision.
 func decimalStorage(precision int) parquet.Type {
 	switch {
 	case precision <= 9:
@@ -133,14 +126,13 @@ func decimalStorage(precision int) parquet.Type {
 	return parquet.FixedLenByteArrayType(decimalBytes(precision))
 }
 
-// decimalBytes returns the number of bytes for signed decimals of this precision.
 func decimalBytes(precision int) int {
 	limit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(precision)), nil)
 	return limit.BitLen()/8 + 1
 }
 
-// encode converts the server's text to a value, which may refer to the text. It
-// returns errUnfit if decode would not restore the same text.
+// encode converts the server's text to a value, which may refer to the text. It returns errUnfit
+// if the same text could not be restored.
 func (c *column) encode(text []byte) (parquet.Value, error) {
 	switch c.Form {
 	case formInt:
@@ -171,8 +163,7 @@ func (c *column) encode(text []byte) (parquet.Value, error) {
 	return parquet.ByteArrayValue(text), nil
 }
 
-// encodeFloat encodes a value that a server stores in 32 bits. Its text is either the
-// shortest that distinguishes it from its neighbours, or has all of its digits.
+// encodeFloat encodes a 32-bit value, whose text is the shortest one or has all of its digits.
 func (c *column) encodeFloat(text []byte) (parquet.Value, error) {
 	v, err := value.ParseFloat(text, 32)
 	if err != nil {
@@ -192,7 +183,6 @@ func (c *column) encodeFloat(text []byte) (parquet.Value, error) {
 	return parquet.FloatValue(float32(v)), nil
 }
 
-// encodeDecimal encodes digits with exactly the column's scale.
 func (c *column) encodeDecimal(text []byte) (parquet.Value, error) {
 	var buf [maxPrecision + 2]byte
 	if len(text) > maxPrecision+2 {
@@ -238,7 +228,7 @@ func (c *column) boundAs() engine.Type {
 	return engine.Varchar
 }
 
-// appendTo appends a value to a vector of the type boundAs, and returns its size.
+// appendTo appends a value to a vector of that type, and returns its size.
 func (c *column) appendTo(to *engine.Vector, v parquet.Value) int {
 	if v.IsNull() {
 		to.AppendNull()
@@ -288,7 +278,6 @@ func (c *column) decimalText(v parquet.Value) string {
 	return value.FormatUnscaled(digits, c.Scale)
 }
 
-// check returns an error if a column read from a file's metadata is unusable.
 func (c *column) check() error {
 	switch c.Form {
 	case formInt, formDouble, formFloat, formTimestamp, formDate, formText, formBytes:

@@ -12,8 +12,7 @@ import (
 
 const (
 	extension = ".parquet"
-	// maxName leaves room for the other parts of a file's name, which is limited to
-	// 255 bytes.
+	// maxName leaves room in the 255 bytes of a file's name for its other parts.
 	maxName = 180
 )
 
@@ -23,8 +22,7 @@ func Path(dir, table, period string) string {
 	return filepath.Join(dir, escape(table), escape(period)+extension)
 }
 
-// escape converts any name to a valid file name, and different names to different
-// file names.
+// escape converts names to file names, different ones to different ones.
 func escape(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
@@ -46,13 +44,11 @@ func escape(name string) string {
 	return out
 }
 
-// tempPattern returns the pattern of os.CreateTemp for a file that is being written.
 func tempPattern(path string) string {
 	return "." + filepath.Base(path) + ".*.part"
 }
 
-// removeLeft removes temporary files that a crash left from earlier writes of the
-// same file.
+// removeLeft removes what a crash left of earlier writes of the same file.
 func removeLeft(path string) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -75,7 +71,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// makeFolder creates a folder and its parents, and syncs the entries in the parents.
+// makeFolder creates a folder and its parents, and syncs their entries.
 func makeFolder(path string) error {
 	if st, err := os.Stat(path); err == nil {
 		if !st.IsDir() {

@@ -48,7 +48,6 @@ func verify(ctx context.Context, path string, note func(rows int64)) (*Info, err
 	return i, nil
 }
 
-// compare compares the rows read with the recorded row count and checksum.
 func (i *Info) compare(got *sum) error {
 	if got.rows != i.Rows {
 		return damaged("it holds %s, and had %s", figure.Plural(got.rows, "row", "rows"), figure.Count(i.Rows))
@@ -59,8 +58,7 @@ func (i *Info) compare(got *sum) error {
 	return nil
 }
 
-// openFile opens a regular file. Other files are refused first, because opening a
-// FIFO would wait for a writer.
+// openFile refuses other files than regular ones: opening a FIFO would wait for a writer.
 func openFile(path string) (*os.File, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, errors.New("it is not a regular file")
@@ -143,16 +141,14 @@ func (i *Info) open(f *os.File) (_ *parquet.File, err error) {
 	return p, nil
 }
 
-// recovered converts a panic to an error. The Parquet library may panic on forged
-// files, which can have a valid seal.
+// recovered converts a panic: the Parquet library may panic on forged files with a valid seal.
 func recovered(err *error) {
 	if r := recover(); r != nil {
 		*err = errors.Join(damaged("%v", r), *err)
 	}
 }
 
-// read checks a file's seal and passes its rows to fn. A row is valid until fn
-// returns.
+// read checks a file's seal and passes its rows to fn, each valid until fn returns.
 func read(ctx context.Context, path string, fn func(i *Info, row parquet.Row) error) (_ *Info, err error) {
 	f, err := openFile(path)
 	if err != nil {

@@ -59,7 +59,6 @@ func Restore(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.S
 	return File{Path: path, Rows: i.Rows, Sum: i.Sum, Bytes: i.Bytes}, nil
 }
 
-// fits checks whether a file's rows can be inserted into the current table t.
 func (i *Info) fits(t *engine.Table, s *engine.Schema) error {
 	if i.Table != t.Name {
 		return engine.Hinted(fmt.Errorf("the file is of table %s, not of %s", i.Table, t.Name), "the declaration of %s", i.Table)
@@ -124,8 +123,7 @@ func (i *Info) fill(ctx context.Context, db engine.Keeper, into string, note fun
 	return errors.Join(err, l.Close())
 }
 
-// readBack computes the checksum of a table as a file with the columns of i would
-// contain it.
+// readBack computes the checksum that a file with the columns of i would have of a table.
 func readBack(ctx context.Context, db engine.Keeper, s *engine.Schema, from string, i *Info) (*sum, error) {
 	columns, err := columnsOf(s, i.Columns())
 	if err != nil {

@@ -15,9 +15,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// A reader reads the rows of a table, or of one period, in the order of the primary
-// key. It reads them in chunks, so that no statement delays a change of the table for
-// long.
+// A reader reads the rows of a table, or of one period, in the order of the primary key, in chunks
+// that delay no change of the table for long.
 type reader struct {
 	db   engine.Keeper
 	from string // an item of a FROM clause
@@ -31,13 +30,11 @@ const (
 	// firstChunk rows take some milliseconds; later chunks grow and shrink.
 	firstChunk = 2000
 	maxChunk   = 100_000
-	// chunkTime is the maximum duration of a chunk: a fraction of the seconds for
-	// which a change of the table waits for its lock.
+	// chunkTime is the intended maximum of a chunk: a fraction of a change's wait for its lock.
 	chunkTime = 300 * time.Millisecond
 )
 
-// each passes the texts of each row to fn, nil for NULL. They are valid until fn
-// returns.
+// each passes the texts of each row to fn, nil for NULL, valid until fn returns.
 func (r *reader) each(ctx context.Context, fn func(row []sql.RawBytes) error) error {
 	var list []string
 	for _, c := range r.columns {
@@ -101,7 +98,6 @@ func (r *reader) each(ctx context.Context, fn func(row []sql.RawBytes) error) er
 
 func (r *reader) quote(c engine.SchemaColumn) string { return "r." + r.db.Dialect().Quote(c.Name) }
 
-// run runs a query and returns the number of rows.
 func (r *reader) run(ctx context.Context, q string, args []any, width int, fn func([]sql.RawBytes) error) (n int, err error) {
 	// Placeholders are bound only if there are arguments, because the literals and
 	// names in q must not be searched for question marks.
@@ -130,7 +126,6 @@ func (r *reader) run(ctx context.Context, q string, args []any, width int, fn fu
 	return n, r.db.Classify(rows.Err())
 }
 
-// columnsOf returns the columns of a schema with these names, in the order of names.
 func columnsOf(s *engine.Schema, names []string) ([]engine.SchemaColumn, error) {
 	out := make([]engine.SchemaColumn, len(names))
 	for i, n := range names {

@@ -17,10 +17,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// A file is sealed: the last metadata entry of its footer, keySeal, is the
-// SHA-256 of the whole file with zeros in place of the seal's digits. Each byte
-// of the file is thus checked before any of it is decoded, including bytes that
-// only other readers use, such as minima and maxima.
+// A file is sealed: the last metadata entry of its footer, keySeal, is the SHA-256 of the whole
+// file with zeros in place of the seal's digits. So each byte is checked before any is decoded.
 
 const (
 	magic    = "PAR1"
@@ -33,12 +31,10 @@ var noSeal = strings.Repeat("0", sha256.Size*2)
 
 var errDamaged = errors.New("damaged")
 
-// damaged returns an error for a file that differs from what was written.
 func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errDamaged, fmt.Sprintf(format, args...))
 }
 
-// readTail returns a file's footer and its offset.
 func readTail(f *os.File) (footer []byte, at int64, err error) {
 	st, err := f.Stat()
 	if err != nil {
@@ -64,8 +60,8 @@ func readTail(f *os.File) (footer []byte, at int64, err error) {
 	return footer, at, err
 }
 
-// sealFile replaces the footer written by the Parquet writer. The new footer has
-// the complete metadata, no statistics that would mislead readers, and the seal.
+// sealFile replaces the writer's footer by one with the complete metadata, no statistics that
+// would mislead readers, and the seal.
 func sealFile(f *os.File, metadata [][2]string, columns []column) error {
 	footer, at, err := readTail(f)
 	if err != nil {

@@ -12,11 +12,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// extensionAside is the extension of files that were replaced by a newer file with
-// different contents.
+// extensionAside is that of files replaced by a newer one with other contents.
 const extensionAside = ".old"
 
-// asideName returns the name for a file that is replaced by another.
 func asideName(path string) string {
 	return fmt.Sprintf("%s.%s%s", strings.TrimSuffix(path, extension), time.Now().UTC().Format("20060102T150405.000000"), extensionAside)
 }
@@ -75,8 +73,8 @@ func sameRows(a, b Info) bool {
 	return a.Rows == b.Rows && a.Sum == b.Sum && len(a.columns) == len(b.columns)
 }
 
-// makeUp reports whether files of parts of a period, none of which overlap, together
-// contain the rows of a file of the whole. Checksums of rows are additive.
+// makeUp reports whether files of parts of a period, none of which overlap, together contain the
+// rows of a file of the whole. Checksums of rows are additive.
 func makeUp(parts []Info, whole Info) bool {
 	var rows int64
 	var a, b uint64
@@ -96,7 +94,6 @@ func makeUp(parts []Info, whole Info) bool {
 	return ok && rows == whole.Rows && a == x && b == y
 }
 
-// hashes returns the two numbers of the checksum of a file's rows.
 func (i *Info) hashes() (a, b uint64, ok bool) {
 	if len(i.Sum) != 32 {
 		return 0, 0, false

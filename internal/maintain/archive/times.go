@@ -13,9 +13,8 @@ import (
 
 const microsPerDay = 24 * 3600 * 1e6
 
-// A layout describes how a server writes the times of a column, so that the original
-// text can be restored: for an engine that stores times as text, the text is the
-// value.
+// A layout is how a server writes the times of a column: where an engine stores times as text,
+// the text is the value.
 type layout struct {
 	// Sep separates date and time; "" means a date alone.
 	Sep string `json:"sep,omitempty"`
@@ -54,8 +53,7 @@ func (l layout) append(dst []byte, micros int64) []byte {
 	return append(dst[:from+len(b)], l.Zone...)
 }
 
-// layoutsOf returns the layouts that a time may have been written in, the one with a
-// fixed number of digits first.
+// layoutsOf returns the layouts of a text, the one with a fixed number of digits first.
 func layoutsOf(text string) []layout {
 	l, rest := layout{}, text[len(time.DateOnly):]
 	if len(rest) > len(time.TimeOnly) && (rest[0] == ' ' || rest[0] == 'T') {
@@ -75,8 +73,7 @@ func layoutsOf(text string) []layout {
 	return []layout{l, trimmed}
 }
 
-// encodeTime encodes a time. It requires a layout that fits all previous times of the
-// column, and restores the text.
+// encodeTime requires a layout that fits all previous times of the column, and restores the text.
 func (c *column) encodeTime(text []byte) (parquet.Value, error) {
 	micros, exact, err := value.ParseTime(text, nil)
 	if err != nil || !exact || string(text[:4]) == "0000" {

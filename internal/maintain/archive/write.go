@@ -22,16 +22,13 @@ import (
 )
 
 const (
-	// groupRows and groupBytes limit a row group, which is held in memory while it is
-	// written and is the unit that readers read.
+	// groupRows and groupBytes limit a row group, which is held in memory by writer and readers.
 	groupRows  = 100_000
 	groupBytes = 64 << 20
-	// batchRows, of approximately batchBytes, are passed to the Parquet writer at a
-	// time, and batchRows are read at a time.
+	// batchRows, of some batchBytes, are passed to the Parquet writer at a time.
 	batchRows  = 128
 	batchBytes = 1 << 20
-	// dictionaryBytes limits the size of a text dictionary in a row group; beyond it,
-	// further texts are written without a dictionary.
+	// dictionaryBytes limits the dictionary of a row group's texts.
 	dictionaryBytes = 1 << 20
 )
 
@@ -60,7 +57,6 @@ func Write(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.Sch
 	return (&writing{}).write(ctx, db, t, s, p, dir, note)
 }
 
-// A writing is one call of Write. Tests set its fields.
 type writing struct {
 	wrap   func(io.Writer) io.Writer // wraps the file
 	at     func(step string) error   // called between the steps
@@ -166,7 +162,6 @@ func (w *writing) step(name string) error {
 	return w.at(name)
 }
 
-// An unfitError identifies a column whose form can't represent a value.
 type unfitError struct {
 	column int
 	null   bool
@@ -246,8 +241,7 @@ func (w *writing) fill(ctx context.Context, f *os.File, r *reader, info *Info, n
 	return sealFile(f, metadata, info.columns)
 }
 
-// value converts the server's text to a value of a file's column i. It copies the
-// text.
+// value converts the server's text, which it copies, to a value of a file's column i.
 func (c *column) value(row sql.RawBytes, i int, text *[]byte) (parquet.Value, error) {
 	if row == nil {
 		if !c.Null {
@@ -310,8 +304,8 @@ func (i *Info) find(name string) int {
 	return -1
 }
 
-// hasBounds reports whether the Parquet writer's minima and maxima are correct and
-// useful. The writer compares decimals of more than 18 digits as unsigned bytes.
+// hasBounds reports whether the writer's minima and maxima are correct and useful. It compares
+// decimals of more than 18 digits as unsigned bytes.
 func (c *column) hasBounds() bool {
 	switch c.Form {
 	case formText, formBytes:
@@ -322,8 +316,7 @@ func (c *column) hasBounds() bool {
 	return true
 }
 
-// sortsAlike reports whether the server sorts the column as Parquet readers do. Text
-// sorts by the server's collation.
+// sortsAlike reports whether the server sorts the column as Parquet readers do.
 func (c *column) sortsAlike() bool {
 	switch c.Form {
 	case formInt, formTimestamp, formDate, formDecimal:
@@ -347,10 +340,10 @@ func (g *group) Fields() []parquet.Field {
 	return out
 }
 
-// GoType is not used, because rows are written as values.
+// GoType is not used.
 func (g *group) GoType() reflect.Type { return reflect.TypeFor[map[string]any]() }
 
-// String describes the group for messages.
+// String is for messages.
 func (g *group) String() string { return fmt.Sprintf("group of %d columns", len(g.columns)) }
 
 // Encoding is set for each column.
@@ -370,8 +363,7 @@ func (f *field) Value(base reflect.Value) reflect.Value {
 	return base.MapIndex(reflect.ValueOf(f.name))
 }
 
-// publish renames a complete file to its final name, unless that name already has a
-// file with the same rows.
+// publish renames a complete file, unless its name already has a file with the same rows.
 func (w *writing) publish(ctx context.Context, temp string, info *Info) (File, error) {
 	out := File{Path: info.Path, Rows: info.Rows, Sum: info.Sum}
 	there, err := os.Lstat(info.Path)
@@ -418,9 +410,8 @@ func (w *writing) publish(ctx context.Context, temp string, info *Info) (File, e
 	return out, syncFolder(filepath.Dir(info.Path))
 }
 
-// compare reports whether the existing file contains the same rows. A file of another
-// table, or of more than the period, is an error. A damaged file, or one of a part of
-// the period, is not the same.
+// compare reports whether the existing file contains the same rows. One of another table, or of
+// more than the period, is an error; a damaged one, or one of a part, is not the same.
 func (w *writing) compare(ctx context.Context, info *Info) (bool, error) {
 	old, err := verify(ctx, info.Path, nil)
 	if errors.Is(err, errDamaged) {

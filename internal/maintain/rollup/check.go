@@ -12,7 +12,6 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// checkBuckets is the number of buckets compared at a time.
 const checkBuckets = 20000
 
 // Check compares the number of rows in each bucket of p with the number that each
@@ -60,7 +59,6 @@ func (w *worker) check(ctx context.Context, l *level, p rolling.Period) (stale i
 	return len(differ), nil
 }
 
-// marks returns the marks of all levels.
 func (s *Set) marks(ctx context.Context, x state.Exec) (map[string]mark, error) {
 	out := map[string]mark{}
 	err := s.each(ctx, x, func(r *sql.Rows) error {
@@ -103,8 +101,7 @@ func (s *Set) differing(ctx context.Context, x state.Exec, l *level, p rolling.P
 	return out, nil
 }
 
-// firstOf returns the start of the first bucket in p that has a row, in the level
-// or in its source.
+// firstOf returns the start of the first bucket in p with a row in the level or in its source.
 func (s *Set) firstOf(ctx context.Context, x state.Exec, l *level, p rolling.Period) (int64, error) {
 	first, err := s.first(ctx, x, l, p.To)
 	if err != nil {
@@ -119,8 +116,7 @@ func (s *Set) firstOf(ctx context.Context, x state.Exec, l *level, p rolling.Per
 	return max(p.From, min(first, l.Every.Floor(row))), nil
 }
 
-// least returns the position of the first of the rows that meet a condition, or the
-// given one if there are none.
+// least returns the position of the first row that meets a condition, none if there is none.
 func (s *Set) least(ctx context.Context, x state.Exec, src source, where string, none int64) (int64, error) {
 	var pos sql.NullInt64
 	q := fmt.Sprintf("SELECT %s FROM (SELECT MIN(%s) AS t FROM %s WHERE %s) q", s.db.Words().Position(s.table, "q.t"), src.column, src.from, where)
@@ -250,16 +246,13 @@ func (s *Set) lacking(ctx context.Context, l *level, m mark, p rolling.Period, r
 		figure.Plural(len(differ), "bucket of roll-up "+l.Name+" has", "buckets of roll-up "+l.Name+" have"), l.Every.Format(differ[0].From)), nil
 }
 
-// staleIn counts the stale buckets of a level in a range.
 func (s *Set) staleIn(ctx context.Context, x state.Exec, l *level, p rolling.Period) (int64, error) {
 	return s.number(ctx, x, "SELECT COUNT(*) FROM rowmill_stale WHERE rollup_name = ? AND bucket >= ? AND bucket < ?", l.Name, p.From, p.To)
 }
 
-// Late rows of writers other than rowmill, without a note or a trigger, are found
-// by counting. A bucket is counted again firstRecount after its end, and then each
-// time its age has grown by recountFactor. Rows that are late by some time are
-// therefore found after recountFactor times that at most, and a bucket is counted
-// seven times in all.
+// Late rows of writers that leave neither a note nor a trigger's are found by counting. A bucket
+// is counted firstRecount after its end, and then each time its age has grown by recountFactor,
+// seven times in all: rows are found after at most recountFactor times their lateness.
 const (
 	firstRecount  = 10 * time.Second
 	recountFactor = 8
@@ -299,17 +292,15 @@ func (s *Set) Recount(ctx context.Context, now int64) (int, error) {
 	})
 }
 
-// A recounting is the progress of an interrupted recount of a level. It is kept in
-// memory only: another process starts again from last.
+// A recounting is the progress of an interrupted recount of a level. Another process starts
+// again from last.
 type recounting struct {
 	last int64                   // as in rowmill_rollups
 	done map[time.Duration]int64 // by age: the position of the clock at its last count
 }
 
-// run counts the ranges of buckets that have reached one of the ages since last, up
-// to now. It starts with the newest, which have the shortest bound. After an
-// interruption longer than an age, a bucket has reached several ages: it is counted
-// once.
+// run counts the buckets that have reached one of the ages since last, up to now: the newest
+// first, which have the shortest bound, and each once, though it may have reached several ages.
 func (r *recounting) run(every rolling.Grid, now int64, count func(rolling.Period) error) error {
 	counted := every.Bounds().To
 	for age := firstRecount; age <= lastRecount; age *= recountFactor {

@@ -19,7 +19,6 @@ const (
 	RawRows = "raw_rows"
 )
 
-// A level is one roll-up, with its source and its columns.
 type level struct {
 	rolling.Rollup
 	from     *level // nil for raw rows
@@ -28,12 +27,10 @@ type level struct {
 	aggs     []aggregate
 	keys     *copier.Keys
 	batch    int // buckets that are computed together; see paced
-	// The numbers of rows that a statement reads, that one counts, and that a
-	// transaction replaces.
+	// Rows that a statement reads, that one counts, and that a transaction replaces.
 	reading, counting, writing *pace
 }
 
-// An aggregate is an aggregate of a level, with its source.
 type aggregate struct {
 	rolling.Aggregate
 	col engine.SchemaColumn // the aggregated column; empty for count(*)
@@ -51,7 +48,6 @@ const (
 	sufDD   = "__dd"   // percentile: DDSketch
 )
 
-// A column of a level's table.
 type column struct{ name, typ string }
 
 // family groups functions with the same stored columns.
@@ -62,11 +58,11 @@ func family(fn string) string {
 	return fn
 }
 
-// sketched reports whether an aggregate is computed on the client.
+// sketched aggregates are computed on the client.
 func (a *aggregate) sketched() bool { return a.Func == "distinct" || a.Func == "percentile" }
 
-// newLevels finds the columns of the declaration's roll-ups in the schema. The
-// declaration was checked by itself; what remains depends on the table's actual types.
+// newLevels finds the columns of the declaration's roll-ups in the schema. The declaration was
+// checked by itself; what remains depends on the table's actual types.
 func newLevels(s *engine.Schema, d *rolling.Declaration) ([]*level, error) {
 	var out []*level
 	for _, r := range d.Rollups {
@@ -122,7 +118,6 @@ func (l *level) source(a rolling.Aggregate) *aggregate {
 	return &l.aggs[slices.IndexFunc(l.aggs, func(o aggregate) bool { return family(o.Func) == family(a.Func) && o.Column == a.Column })]
 }
 
-// check rejects aggregates of unsuitable types.
 func (a *aggregate) check() error {
 	number := a.col.Numeric()
 	switch a.Func {
@@ -138,8 +133,8 @@ func (a *aggregate) check() error {
 	return nil
 }
 
-// stored are the suffixes of the columns of an aggregate, the readable one first.
-// Others have only that one.
+// stored are the suffixes of an aggregate's columns, the readable one first; others have only
+// that one.
 var stored = map[string][]string{
 	"avg":        {"", sufN, sufSum},
 	"stddev":     {"", sufN, sufMean, sufM2},
@@ -157,7 +152,6 @@ func (a *aggregate) suffixes() []string {
 	return []string{""}
 }
 
-// columns returns the aggregate's columns with their types.
 func (s *Set) columns(a *aggregate) (out []column) {
 	for _, suffix := range a.suffixes() {
 		typ := "BIGINT"
@@ -179,7 +173,6 @@ func (s *Set) columns(a *aggregate) (out []column) {
 	return out
 }
 
-// key returns the names of the level's primary key: the bucket and its groups.
 func (l *level) key() []string {
 	out := []string{Bucket}
 	for _, c := range l.by {
@@ -188,7 +181,6 @@ func (l *level) key() []string {
 	return out
 }
 
-// quote quotes names and joins them.
 func (s *Set) quote(names ...string) string {
 	d := s.db.Dialect()
 	out := make([]string, len(names))
@@ -204,7 +196,6 @@ func (s *Set) createTable(l *level) string {
 	return "CREATE TABLE IF NOT EXISTS " + s.quote(l.Name) + " (" + s.tableBody(l) + ")"
 }
 
-// tableBody renders its columns and its key.
 func (s *Set) tableBody(l *level) string {
 	t := s.schema.Column(s.declared.Time)
 	lines := []string{s.quote(Bucket) + " " + s.sums.SumColumn(*t) + " NOT NULL"}

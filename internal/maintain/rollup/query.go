@@ -8,7 +8,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// bucketOf returns an expression for the start of the bucket that contains a position.
+// bucketOf returns an expression for the start of the bucket that contains a position, endOf for
+// the end of the one that begins at it.
 func (s *Set) bucketOf(l *level, pos string) string {
 	b := l.Every.Bucketing()
 	if b.Months > 0 {
@@ -22,7 +23,6 @@ func (s *Set) bucketOf(l *level, pos string) string {
 	return fmt.Sprintf("(%s - ((%s - %d) %% %d + %d) %% %d)", pos, pos, b.Origin, b.Step, b.Step, b.Step)
 }
 
-// endOf returns an expression for the end of the bucket that begins at a position.
 func (s *Set) endOf(l *level, pos string) string {
 	b := l.Every.Bucketing()
 	if b.Months > 0 {
@@ -38,14 +38,12 @@ type selection struct {
 	l     *level
 	inner []string          // columns of the inner query
 	named map[string]string // their names, by expression
-	// rootOutside means that a third query around the outer one computes square
-	// roots: old versions of SQLite don't allow an aggregate in a root that is
-	// itself a query.
+	// rootOutside means that a third query around computes square roots: old versions of SQLite
+	// allow no aggregate in a root that is itself a query.
 	rootOutside bool
 }
 
-// in adds an expression over the rows to the inner query, and returns its name in
-// the outer one.
+// in adds an expression over the rows to the inner query, and returns its name in the outer one.
 func (q *selection) in(expr string) string {
 	if name, ok := q.named[expr]; ok {
 		return name
@@ -68,16 +66,14 @@ func (q *selection) window(fn, order string) string {
 	return q.in(fn + " OVER " + by + ")")
 }
 
-// bucket returns the position of a row's bucket, in the inner query.
 func (q *selection) bucket() string {
 	return q.s.bucketOf(q.l, q.s.db.Words().Position(q.s.table, q.s.sourceOf(q.l).column))
 }
 
-// selectRows renders the query that computes a level's rows from the rows of its
-// source that meet a condition: the bucket, the groups, the number of raw rows and
-// the aggregates' columns. These are to be merged with those of other rows, so
-// sketches are NULL and square roots are omitted. With readable, it selects the
-// readable columns only, and computes distinct and percentile exactly.
+// selectRows renders the query that computes a level's rows from the rows of its source that meet
+// a condition. They are to be merged with those of other rows, so sketches are NULL and square
+// roots are omitted. With readable, it selects the readable columns only, and computes distinct
+// and percentile exactly.
 func (s *Set) selectRows(l *level, where string, readable bool) string {
 	q := &selection{s: s, l: l, named: map[string]string{}, rootOutside: !readable || s.sums.Variance("x") == ""}
 	b := q.in(q.bucket())
@@ -134,7 +130,6 @@ func (s *Set) selectRows(l *level, where string, readable bool) string {
 	return grouped
 }
 
-// raw returns the columns of an aggregate over raw rows.
 func (q *selection) raw(a *aggregate) []string {
 	w := q.s.sums
 	if a.Column == "" {
@@ -172,9 +167,8 @@ func (q *selection) raw(a *aggregate) []string {
 	return q.end(a.Func, col, q.s.quote(q.s.declared.Time))
 }
 
-// end returns the first or the last value, and its time. Among several at the same
-// instant it selects the least for first and the greatest for last, so that the
-// result is deterministic.
+// end returns the first or the last value and its time; among several at one instant the least
+// as first, the greatest as last, so that the result is deterministic.
 func (q *selection) end(fn, value, at string) []string {
 	direction := ""
 	if fn == "last" {
@@ -188,8 +182,6 @@ func (q *selection) end(fn, value, at string) []string {
 	return []string{pick(v), pick(q.in(at))}
 }
 
-// spread converts a variance to the aggregate's value, except for a root computed
-// outside.
 func (q *selection) spread(a *aggregate, variance string) string {
 	if a.Func == "stddev" && !q.rootOutside {
 		return q.s.sums.SquareRoot(variance)
@@ -197,7 +189,6 @@ func (q *selection) spread(a *aggregate, variance string) string {
 	return variance
 }
 
-// merged returns the columns of an aggregate over rows of a finer level.
 func (q *selection) merged(a *aggregate) []string {
 	w := q.s.sums
 	if a.Column == "" {
@@ -228,7 +219,6 @@ func (q *selection) merged(a *aggregate) []string {
 	return q.end(a.Func, stored(""), stored(sufAt))
 }
 
-// exact returns the exact value of a sketched aggregate, from raw rows.
 func (q *selection) exact(a *aggregate) string {
 	col := q.s.quote(a.Column)
 	v := q.in(col)
@@ -244,7 +234,6 @@ func (q *selection) exact(a *aggregate) string {
 		rank, den, n, num, rank, den, n, num, q.s.sums.AsDouble(v))
 }
 
-// percentRatio returns a percentage as a fraction: 99.9 is 999/1000.
 func percentRatio(percent float64) (num, den int64) {
 	r, ok := new(big.Rat).SetString(fmt.Sprintf("%.6f", percent))
 	if !ok {
@@ -254,27 +243,25 @@ func percentRatio(percent float64) (num, den int64) {
 	return r.Num().Int64(), r.Denom().Int64()
 }
 
-// between returns a condition on a time column. It uses literals, so that servers
-// can exclude periods during planning.
+// between returns a condition on a time column, with literals, so that servers can exclude
+// periods during planning.
 func (s *Set) between(column string, from, to int64) string {
 	w := s.db.Words()
 	return fmt.Sprintf("%s >= %s AND %s < %s", column, w.Literal(s.table, from), column, w.Literal(s.table, to))
 }
 
-// view returns the name of the level's live view.
 func (l *level) view() string { return l.Name + "_live" }
 
-// quoteText returns a string literal of a table's name. New has rejected names with
-// characters that servers interpret differently.
+// quoteText returns a literal of a name. New has rejected those that servers interpret
+// differently.
 func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // viewQuery renders the query of the level's live view.
 //
-// It reads roll-up rows of buckets below the watermark that are neither stale nor
-// noted as changed, and raw rows for everything else. The state that decides this
-// changes in one transaction each time, and a statement sees one state. The bounds
-// of the raw rows are scalar subqueries, which servers evaluate before they choose
-// the partitions to read.
+// It reads roll-up rows of buckets below the watermark that are neither stale nor noted as
+// changed, and raw rows for everything else. The state that decides this changes in one
+// transaction each time, and a statement sees one state. The bounds of the raw rows are scalar
+// subqueries, which servers evaluate before they choose the partitions to read.
 func (s *Set) viewQuery(l *level) string {
 	w := s.db.Words()
 	table, name := quoteText(s.table.Name), quoteText(l.Name)

@@ -14,10 +14,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Recreation is the plan for the roll-ups of a table that was dropped and is about to
-// be created again: their buckets outlive the rows that they were computed from.
-// Buckets before the one in which the new table begins stay unchanged, as those of
-// dropped periods do. Later buckets are removed, and computed from the new rows.
+// A Recreation is the plan for the roll-ups of a dropped table that is about to be created again.
+// Buckets before the one in which the new table begins stay unchanged, as those of dropped
+// periods do. Later buckets are removed, and computed from the new rows.
 type Recreation struct {
 	// Notes describe the plan, one for each level.
 	Notes []string
@@ -30,10 +29,10 @@ type Recreation struct {
 	table string
 }
 
-// PlanRecreation plans the fate of a table's roll-ups, for a table whose first period
-// will begin at the position from, which is computed only if there are buckets. It includes all recorded roll-ups, declared or not, and
-// relies on their records. It returns an error if the kept buckets can't be
-// continued under the current declaration. SQL is empty if no roll-up is recorded.
+// PlanRecreation plans for a table whose first period will begin at the position from, which is
+// computed only if there are buckets. It relies on the records of all roll-ups, declared or not,
+// and refuses to keep buckets that the current declaration can't continue. SQL is empty if no
+// roll-up is recorded.
 func PlanRecreation(ctx context.Context, db engine.Keeper, t *engine.Table, d *rolling.Declaration, from func() (int64, error)) (*Recreation, error) {
 	a := &Recreation{db: db, table: t.Name}
 	former, err := formerOf(ctx, db, t.Name)
@@ -51,14 +50,12 @@ func PlanRecreation(ctx context.Context, db engine.Keeper, t *engine.Table, d *r
 	return a, nil
 }
 
-// A former is the record of a roll-up of the former table.
 type former struct {
 	name      string
 	watermark int64
 	spec      spec
 }
 
-// formerOf returns all records of a table's roll-ups.
 func formerOf(ctx context.Context, db engine.Keeper, table string) (out []former, err error) {
 	err = engine.Each(ctx, db, db.SQL(), func(r *sql.Rows) error {
 		var f former
@@ -141,9 +138,8 @@ func (a *Recreation) level(ctx context.Context, t *engine.Table, d *rolling.Decl
 	return nil
 }
 
-// unfinished describes what can no longer be recomputed of the buckets before a
-// position. The last buckets before the watermark, if stale, count as not computed:
-// it moves f.watermark below them.
+// unfinished describes what can no longer be recomputed of the buckets before a position. The last
+// ones before the watermark, if stale, count as not computed: it moves f.watermark below them.
 func (a *Recreation) unfinished(ctx context.Context, f *former, every rolling.Grid, begin int64) (string, error) {
 	var stale, notes int64
 	err := engine.Each(ctx, a.db, a.db.SQL(), func(r *sql.Rows) error {

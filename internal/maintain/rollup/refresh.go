@@ -12,19 +12,16 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Limits of a transaction. Half a second keeps locks short and limits the work lost
-// in a crash.
+// Limits of a transaction. Half a second keeps locks short, and limits what a crash loses.
 const (
 	goalTime = 500 * time.Millisecond
-	// maxBuckets limits the buckets that are computed together, and those that one
-	// transaction marks.
+	// maxBuckets limits the buckets computed together, and those that one transaction marks.
 	maxBuckets = 4096
-	// maxGroups is the approximate limit of a level's rows that are computed
-	// together, if they belong to several buckets.
+	// maxGroups is the approximate limit of the rows of several buckets computed together.
 	maxGroups = 50000
-	// notesAtOnce limits the notes that one transaction consumes.
+	// notesAtOnce limits the notes that one transaction consumes, marksAtOnce the buckets that one
+	// statement marks.
 	notesAtOnce = 1000
-	// marksAtOnce is the number of buckets that one statement marks.
 	marksAtOnce = 500
 	tries       = 5 // for a transaction that the server rolled back
 )
@@ -62,10 +59,9 @@ func (w *worker) refresh(ctx context.Context, upTo int64) (total int, err error)
 
 // consume turns notes of changed rows into stale buckets, and deletes the notes.
 //
-// A note commits with its rows, and is read before them. The later computation of
-// the bucket therefore includes the rows of each note that is read here, and rows
-// that it misses still have their note. Notes are deleted by the keys that were
-// read, so that a note which commits in the meantime stays.
+// A note commits with its rows, and is read before them. So the later computation of the bucket
+// includes the rows of each note read here, and rows that it misses still have theirs. Notes are
+// deleted by the keys that were read: one that commits in the meantime stays.
 func (w *worker) consume(ctx context.Context) error {
 	for more := true; more; {
 		err := w.tx(ctx, func(tx *transaction) error {
@@ -118,9 +114,8 @@ func (w *worker) consume(ctx context.Context) error {
 	return nil
 }
 
-// markStale marks the computed, unsealed buckets of all levels that overlap a range
-// of raw rows. In a range of many buckets it marks the first ones that have rows,
-// and returns the rest of the range.
+// markStale marks the computed, unsealed buckets of all levels that overlap a range of raw rows. In
+// a long range it marks the first ones that have rows, and returns the rest of the range.
 func (w *worker) markStale(ctx context.Context, tx *transaction, p rolling.Period) (marked int, rest rolling.Period, err error) {
 	cut, first := p.To, p.To
 	for _, l := range w.levels {
@@ -156,20 +151,17 @@ func (w *worker) markStale(ctx context.Context, tx *transaction, p rolling.Perio
 	return marked, rest, nil
 }
 
-// computed returns the part of a range that a level has computed and may compute
-// recompute. It begins with a complete bucket.
+// computed returns the part of a range that a level has computed and may recompute. It begins
+// with a complete bucket.
 func (w *worker) computed(tx *transaction, l *level, p rolling.Period) rolling.Period {
 	m := tx.marks[l.Name]
 	return rolling.Period{From: max(l.Every.Floor(p.From), m.sealedTo), To: min(p.To, m.watermark)}
 }
 
-// markLevel marks the computed buckets of a level that overlap a range, and returns
-// their number.
 func (w *worker) markLevel(ctx context.Context, tx *transaction, l *level, p rolling.Period) (marked int, err error) {
 	return w.markBuckets(ctx, tx, l, w.computed(tx, l, p))
 }
 
-// markBuckets marks all buckets from the beginning of a range up to its end.
 func (w *worker) markBuckets(ctx context.Context, tx *transaction, l *level, p rolling.Period) (marked int, err error) {
 	var some []int64
 	for at := p.From; at < p.To; {
@@ -188,7 +180,6 @@ func (w *worker) markBuckets(ctx context.Context, tx *transaction, l *level, p r
 	return marked, nil
 }
 
-// mark marks buckets of a level as stale.
 func (w *worker) mark(ctx context.Context, tx *transaction, l *level, buckets []int64) error {
 	begin, end := w.sums.InsertNew()
 	var args []any
@@ -202,7 +193,6 @@ func (w *worker) mark(ctx context.Context, tx *transaction, l *level, buckets []
 	return nil
 }
 
-// recompute recomputes some stale buckets of a level, and returns their number.
 func (w *worker) recompute(ctx context.Context, l *level) (int, error) {
 	var r run
 	err := w.tx(ctx, func(tx *transaction) error {
@@ -246,7 +236,6 @@ func (w *worker) markChildren(ctx context.Context, tx *transaction, l *level, p 
 	return nil
 }
 
-// A run is a range of consecutive buckets.
 type run struct {
 	rolling.Period
 	count int
@@ -266,9 +255,8 @@ func (l *level) run(p rolling.Period, n int) (run, error) {
 	return r, nil
 }
 
-// firstRun returns the first stale buckets whose sources are up to date: adjacent
-// ones, up to the number computed together. The others have to wait for the finer
-// level.
+// firstRun returns the first stale buckets whose sources are up to date: adjacent ones, up to the
+// number computed together. The others wait for the finer level.
 func (w *worker) firstRun(ctx context.Context, tx *transaction, l *level, stale []int64) (run, error) {
 	var r run
 	for _, b := range stale {
@@ -294,7 +282,6 @@ func (w *worker) firstRun(ctx context.Context, tx *transaction, l *level, stale 
 	return r, nil
 }
 
-// stale returns the first stale buckets of a level in a range.
 func (w *worker) stale(ctx context.Context, tx *transaction, l *level, p rolling.Period) ([]int64, error) {
 	var out []int64
 	err := w.each(ctx, tx, func(r *sql.Rows) error {
@@ -306,7 +293,6 @@ func (w *worker) stale(ctx context.Context, tx *transaction, l *level, p rolling
 	return out, err
 }
 
-// ready reports whether the source of a bucket is up to date.
 func (w *worker) ready(ctx context.Context, tx *transaction, l *level, p rolling.Period) (bool, error) {
 	if l.from == nil {
 		return true, nil
@@ -318,9 +304,9 @@ func (w *worker) ready(ctx context.Context, tx *transaction, l *level, p rolling
 	return len(stale) == 0, err
 }
 
-// advance moves the watermark past the buckets to compute next, and reports whether
-// there are any. They are marked stale until they are computed: from this moment
-// writers record rows for them in notes, and live views read their raw rows.
+// advance moves the watermark past the buckets to compute next, and reports whether there are any.
+// They are marked stale until they are computed: from this moment writers note rows for them, and
+// live views read their raw rows.
 func (w *worker) advance(ctx context.Context, l *level, upTo int64) (more bool, err error) {
 	err = w.tx(ctx, func(tx *transaction) error {
 		more = false
@@ -366,7 +352,6 @@ func (w *worker) advance(ctx context.Context, l *level, upTo int64) (more bool, 
 	return more, err
 }
 
-// paced sets the number of buckets to compute together next.
 func (l *level) paced(took time.Duration, rows int64) {
 	switch {
 	case took > 2*goalTime || rows > maxGroups:
@@ -435,9 +420,8 @@ func (w *worker) refreshRange(ctx context.Context, from, to int64, present Prese
 	return total + n, err
 }
 
-// markAll marks the buckets of a level, and of the levels computed from it, that
-// overlap a range. Each transaction marks at most its permitted number. Buckets
-// without a row are skipped.
+// markAll marks the buckets of a level and of those computed from it that overlap a range, within
+// the limits of a transaction. Buckets without a row are skipped.
 func (w *worker) markAll(ctx context.Context, l *level, p rolling.Period) error {
 	for p.From < p.To {
 		if err := ctx.Err(); err != nil {
@@ -469,7 +453,6 @@ func (w *worker) markAll(ctx context.Context, l *level, p rolling.Period) error 
 	return nil
 }
 
-// mayUnseal rejects sealed buckets that can't be computed from the existing rows.
 func (s *Set) mayUnseal(ctx context.Context, l *level, p rolling.Period, sealedTo int64, present Present) error {
 	if l.from != nil {
 		return engine.Hinted(fmt.Errorf("buckets of %s below %s are sealed, since rows of %s that they were computed from have passed its keep", l.Name, l.Every.Format(sealedTo), l.from.Name),
@@ -505,10 +488,9 @@ func missing(ctx context.Context, p rolling.Period, present Present) (rolling.Pe
 	return p, nil
 }
 
-// computeSealed computes sealed buckets of a level. Rows may be removed at any
-// time, so a result is valid only if they existed until the end. Live views read
-// sealed buckets from the roll-up alone, so one transaction replaces each run of
-// them.
+// computeSealed computes sealed buckets of a level. Rows may be removed at any time: a result is
+// valid only if they existed until the end. Live views read sealed buckets from the roll-up
+// alone, so one transaction replaces each run of them.
 func (w *worker) computeSealed(ctx context.Context, l *level, p rolling.Period, present Present) (total int, err error) {
 	for p.From < p.To {
 		if err := ctx.Err(); err != nil {

@@ -95,8 +95,7 @@ func New(db engine.Keeper, st *state.Store, t *engine.Table, schema *engine.Sche
 	return s, nil
 }
 
-// usable rejects names that can't be part of a literal on every server, and names
-// that PostgreSQL would truncate.
+// usable rejects names that are no literal on every server, or that PostgreSQL would truncate.
 func usable(name, suffix string) error {
 	if strings.ContainsAny(name, "'\"`\\?$\x00") {
 		return fmt.Errorf("the name %q has characters that roll-ups don't support", name)
@@ -107,10 +106,8 @@ func usable(name, suffix string) error {
 	return nil
 }
 
-// triggerName is the prefix of the names of triggers.
 const triggerName = "rowmill_touch"
 
-// note returns the row that triggers write.
 func (s *Set) note() engine.NoteRow {
 	finest := s.levels[0]
 	for _, l := range s.levels {
@@ -151,13 +148,11 @@ func (s *Set) Statements(names ...string) []string {
 	return out
 }
 
-// levelRow is the condition for a level's row in rowmill_rollups.
 func levelRow(table, level string) string {
 	return fmt.Sprintf("WHERE table_name = %s AND name = %s", quoteText(table), quoteText(level))
 }
 
-// periods returns the names of the tables with the periods' rows, if periods are
-// tables of their own.
+// periods returns the tables of the periods, if those are tables of their own.
 func (s *Set) periods(ctx context.Context) ([]string, error) {
 	if !s.schema.View {
 		return nil, nil
@@ -188,7 +183,6 @@ func (s *Set) specOf(l *level) spec {
 	return sp
 }
 
-// newSpec returns the spec of a roll-up, without its view.
 func newSpec(r rolling.Rollup) spec {
 	sp := spec{Every: r.Every.String(), By: slices.Clone(r.By), From: r.From, Columns: map[string]string{}}
 	for _, a := range r.Select {
@@ -262,7 +256,6 @@ func (s *Set) createLevel(ctx context.Context, l *level) error {
 	return s.record(ctx, s.db.SQL(), l, want)
 }
 
-// record stores the spec of a level.
 func (s *Set) record(ctx context.Context, x execer, l *level, sp spec) error {
 	text, err := json.Marshal(sp)
 	if err != nil {
@@ -272,7 +265,6 @@ func (s *Set) record(ctx context.Context, x execer, l *level, sp spec) error {
 	return err
 }
 
-// added reports whether want has an aggregate that have lacks.
 func added(have *spec, want spec) bool {
 	for name := range want.Columns {
 		if _, ok := have.Columns[name]; !ok {
@@ -307,7 +299,6 @@ func fits(have *spec, want spec) error {
 	return nil
 }
 
-// spec returns the stored spec of a level, or nil.
 func (s *Set) spec(ctx context.Context, l *level) (*spec, error) {
 	var text string
 	err := s.db.SQL().QueryRowContext(ctx, s.db.Bind("SELECT spec FROM rowmill_rollups WHERE table_name = ? AND name = ?"), s.table.Name, l.Name).Scan(&text)
@@ -339,7 +330,6 @@ func (s *Set) levelTable(ctx context.Context, l *level) (*engine.Schema, error) 
 	return there, nil
 }
 
-// createColumns creates the level's table, or its missing columns.
 func (s *Set) createColumns(ctx context.Context, l *level) error {
 	there, err := s.levelTable(ctx, l)
 	if err != nil {
@@ -360,9 +350,8 @@ func (s *Set) createColumns(ctx context.Context, l *level) error {
 	return nil
 }
 
-// startAgain stores a level's new spec. With again, it resets the watermark so that
-// all buckets with existing raw rows are recomputed; the live view uses raw rows
-// until then.
+// startAgain stores a level's new spec. With again, it resets the watermark so that all buckets
+// with existing raw rows are recomputed; the live view uses raw rows until then.
 func (s *Set) startAgain(ctx context.Context, l *level, sp spec, again bool) error {
 	return engine.InTx(ctx, s.db, s.db.SQL(), nil, func(tx *sql.Tx) error {
 		if err := s.record(ctx, tx, l, sp); err != nil || !again {
@@ -397,7 +386,6 @@ func (s *Set) TriggerChange(ctx context.Context) (engine.TriggerChange, error) {
 	return engine.ChangeTriggers(ctx, s.db, s.sums.HaveTriggers, s.table.Name, s.sums.Triggers(s.table, periods, s.note()), s.declared.Exact)
 }
 
-// exists reports whether a table or view can be read.
 func (s *Set) exists(ctx context.Context, name string) (bool, error) {
 	rows, err := s.db.SQL().QueryContext(ctx, "SELECT 1 FROM "+s.quote(name)+" WHERE 1 = 0")
 	if err != nil {
@@ -409,8 +397,7 @@ func (s *Set) exists(ctx context.Context, name string) (bool, error) {
 	return true, s.db.Classify(rows.Close())
 }
 
-// run executes statements in one transaction, if the server supports that for
-// changes of the schema.
+// run executes changes of the schema in one transaction, if the server supports that.
 func (s *Set) run(ctx context.Context, statements []string) error {
 	return engine.InTx(ctx, s.db, s.db.SQL(), nil, func(tx *sql.Tx) error {
 		for _, q := range statements {
@@ -465,8 +452,6 @@ func (s *Set) Changes(ctx context.Context) (made, changed []string, err error) {
 	return made, changed, nil
 }
 
-// planned reports whether a level doesn't exist yet, and whether it exists and
-// differs from its declaration.
 func (s *Set) planned(ctx context.Context, l *level) (isNew, differs bool, err error) {
 	have, err := s.spec(ctx, l)
 	if errors.Is(err, engine.ErrNoTable) {

@@ -80,8 +80,7 @@ func (s *Set) Unseal(ctx context.Context, x state.Exec, from int64) error {
 	return nil
 }
 
-// markTree marks the buckets of a level, and of the levels computed from it, that
-// overlap a range.
+// markTree marks the buckets of a level, and of those computed from it, that overlap a range.
 func (w *worker) markTree(ctx context.Context, tx *transaction, l *level, p rolling.Period) error {
 	if _, err := w.markLevel(ctx, tx, l, p); err != nil {
 		return err
@@ -94,7 +93,6 @@ func (w *worker) markTree(ctx context.Context, tx *transaction, l *level, p roll
 	return nil
 }
 
-// expireBuckets is the minimum number of buckets that one statement of Expire removes.
 const expireBuckets = 64
 
 // Expire removes the rows of levels that have passed their retention, in parts.
@@ -172,8 +170,6 @@ func (w *worker) expire(ctx context.Context, l *level, first, cut int64) error {
 	return err
 }
 
-// first returns the level's first bucket below a position, or the position if there
-// is none.
 func (s *Set) first(ctx context.Context, x state.Exec, l *level, below int64) (int64, error) {
 	own := s.levelRows(l)
 	return s.least(ctx, x, own, own.column+" < "+s.db.Words().Literal(s.table, below), below)
@@ -226,8 +222,8 @@ func (s *Set) Status(ctx context.Context, _ int64) ([]Level, error) {
 	return out, nil
 }
 
-// belowStale lowers the watermark below its last buckets if they are stale: advance
-// marked them for their first computation.
+// belowStale lowers the watermark below its last buckets if they are stale: advance marked them
+// for their first computation.
 func (s *Set) belowStale(ctx context.Context, l *level, st *Level) error {
 	return s.each(ctx, s.db.SQL(), func(r *sql.Rows) error {
 		var pos int64

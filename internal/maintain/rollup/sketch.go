@@ -27,11 +27,10 @@ const Accuracy = 0.01
 
 // A sketch accumulates the values, or the sketches, of one aggregate of one row.
 type sketch interface {
-	// add adds a value, given as the text or the number that the server returned.
+	// add adds a value, given as the server returned it.
 	add(v []byte) error
 	// merge adds a stored sketch.
 	merge(blob []byte) error
-	// bytes is its approximate size in memory.
 	bytes() int
 	// result returns the readable value, nil if there is none, and the blob.
 	result() (value any, blob []byte, err error)
@@ -48,8 +47,8 @@ func newSketch(a *aggregate) (sketch, error) {
 	return &percentile{percent: a.Percent, m: m}, nil
 }
 
-// distinct is a HyperLogLog of 2^14 registers. Its standard error is
-// 1.04/sqrt(2^14), 0.8 %, and much less for a few thousand values.
+// distinct is a HyperLogLog of 2^14 registers: its standard error is 1.04/sqrt(2^14), 0.8 %, and
+// much less for a few thousand values.
 type distinct struct {
 	s     *hyperloglog.Sketch
 	taken int // number of added values, including repeated ones
@@ -66,7 +65,7 @@ func (d *distinct) merge(blob []byte) error {
 	return d.s.Merge(o)
 }
 
-// bytes implements sketch: few values are stored as a list, many as 2^14 registers.
+// Few values are stored as a list, many as 2^14 registers.
 func (d *distinct) bytes() int { return min(300+16*d.taken, 1<<14+300) }
 
 func (d *distinct) result() (any, []byte, error) {
@@ -74,9 +73,8 @@ func (d *distinct) result() (any, []byte, error) {
 	return int64(d.s.Estimate()), blob, err
 }
 
-// percentile is a DDSketch. Its store has an unlimited number of bins, so that the
-// accuracy holds for all data: values from 1e-300 to 1e300 span 70,000 bins, those
-// of one decade 116.
+// percentile is a DDSketch with any number of bins, so that the accuracy holds for all data:
+// values from 1e-300 to 1e300 span 70,000 bins, those of one decade 116.
 type percentile struct {
 	percent float64
 	m       mapping.IndexMapping
@@ -84,11 +82,9 @@ type percentile struct {
 	s       *ddsketch.DDSketch // some kilobytes, whatever it contains
 }
 
-// fewValues is the number of values kept individually. If there are hundreds of
-// thousands of groups, each has only a few rows.
+// fewValues are kept individually: each of many groups has only a few rows.
 const fewValues = 32
 
-// sketch returns the sketch after adding all values to it.
 func (p *percentile) sketch() (*ddsketch.DDSketch, error) {
 	if p.s == nil {
 		p.s = ddsketch.NewDDSketchFromStoreProvider(p.m, store.BufferedPaginatedStoreConstructor)
@@ -102,8 +98,7 @@ func (p *percentile) sketch() (*ddsketch.DDSketch, error) {
 	return p.s, nil
 }
 
-// bytes implements sketch. 3,000 is the measured size of a sketch of values that
-// span a few decades.
+// 3,000 is the measured size of a sketch of values that span a few decades.
 func (p *percentile) bytes() int {
 	n := 80 + 8*cap(p.few)
 	if p.s != nil {
@@ -161,9 +156,8 @@ func (p *percentile) result() (any, []byte, error) {
 	return p.ranked(max(math.Ceil(n*float64(num)/float64(den)), 1)), blob, nil
 }
 
-// ranked returns the value with a rank, from 1. It is the nearest rank; the
-// sketch's own quantiles interpolate ranks. KeyAtRank returns the first bin at
-// which the count of values exceeds its argument.
+// ranked returns the value with the nearest rank, from 1; the sketch's own quantiles interpolate.
+// KeyAtRank returns the first bin at which the count of values exceeds its argument.
 func (p *percentile) ranked(k float64) float64 {
 	negative, zero := p.s.GetNegativeValueStore(), p.s.GetZeroCount()
 	below := negative.TotalCount()
@@ -185,13 +179,12 @@ const (
 	storeRows, storeBytes = 200, 512 << 10
 )
 
-// A group is one row of a level: its bucket and the values of its groups.
+// A group is one row of a level.
 type group struct {
 	bucket int64
 	by     string // joined by their lengths
 }
 
-// values returns the values of its groups.
 func (g group) values() (out []any) {
 	for rest := g.by; rest != ""; {
 		length, after, _ := strings.Cut(rest, ":")
@@ -201,14 +194,13 @@ func (g group) values() (out []any) {
 	return out
 }
 
-// appendGroup appends a group's value to a key.
 func appendGroup(key []byte, v []byte) []byte {
 	key = append(strconv.AppendInt(key, int64(len(v)), 10), ':')
 	return append(key, v...)
 }
 
-// sketches are the sketches of a stage, computed on the client from the values of
-// its source. Sketches already stored in the stage are merged with later ones.
+// sketches are those of a stage, computed on the client from the values of its source. Those
+// already stored in the stage are merged with later ones.
 type sketches struct {
 	set    *Set
 	st     *stage
@@ -218,10 +210,8 @@ type sketches struct {
 	stored bool // some are in the stage
 }
 
-// overhead is the memory of a group in addition to its sketches.
 const overhead = 150
 
-// of returns the sketches of a group.
 func (k *sketches) of(g group) ([]sketch, error) {
 	of := k.found[g]
 	if of != nil {
@@ -268,8 +258,7 @@ func (k *sketches) read(ctx context.Context, x execer, where string, args []any)
 	})
 }
 
-// each reads rows of a bucket, the values of its groups, and a value for each of
-// the sketches.
+// each reads a bucket, the values of its groups, and a value for each of the sketches.
 func (k *sketches) each(ctx context.Context, x execer, q string, args []any, fn func(group, []sql.RawBytes) error) error {
 	if k.set.before != nil {
 		k.set.before(ctx, q)
@@ -314,9 +303,8 @@ func (k *sketches) each(ctx context.Context, x execer, q string, args []any, fn 
 	return nil
 }
 
-// selectSketched renders the query for the values to add to sketches, each with the
-// bucket and the groups of its row. It reads the rows of the source that meet a
-// condition.
+// selectSketched renders the query for the values to add to sketches, each with the bucket and the
+// groups of its row.
 func (s *Set) selectSketched(st *stage, aggs []*aggregate, where string) string {
 	l, w := st.l, s.db.Words()
 	renamed := func(c engine.SchemaColumn, prefix string, i int) engine.SchemaColumn {
@@ -367,7 +355,6 @@ func (s *Set) selectSketched(st *stage, aggs []*aggregate, where string) string 
 		strings.Join(outer, ", "), strings.Join(inner, ", "), strings.Join(source, ", "), s.sourceOf(l).from, where, join)
 }
 
-// store writes the sketches to their rows in the stage, and clears them.
 func (k *sketches) store(ctx context.Context, x execer) error {
 	groups := make([]group, 0, len(k.found))
 	for g := range k.found {
@@ -396,8 +383,7 @@ func (k *sketches) store(ctx context.Context, x execer) error {
 	return nil
 }
 
-// storeSome writes the first groups, as many as one statement takes, and returns
-// their number.
+// storeSome writes as many groups as one statement takes, and returns their number.
 func (k *sketches) storeSome(ctx context.Context, x execer, some []group) (int, error) {
 	s, l := k.set, k.st.l
 	var q strings.Builder
@@ -433,7 +419,6 @@ func (k *sketches) storeSome(ctx context.Context, x execer, some []group) (int, 
 	return rows, err
 }
 
-// mergeStored merges the stored sketches of some groups with the new ones.
 func (k *sketches) mergeStored(ctx context.Context, x execer, some []group) error {
 	s, l, w := k.set, k.st.l, k.set.db.Words()
 	cols := []string{w.Position(s.table, s.quote(Bucket))}
@@ -475,8 +460,7 @@ type checker struct {
 	err             error
 }
 
-// checkPercentile returns an error for a stored DDSketch that is truncated or has
-// impossible bins.
+// checkPercentile returns an error for a stored DDSketch that is truncated or has impossible bins.
 func checkPercentile(blob []byte, m mapping.IndexMapping) error {
 	c := &checker{lowest: m.Index(m.MinIndexableValue()), highest: m.Index(m.MaxIndexableValue())}
 	s, err := ddsketch.DecodeDDSketch(blob, func() store.Store { return c }, m)

@@ -13,18 +13,15 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A stage is a temporary table in which a level's buckets are computed. It has a
-// row for each bucket and group, and accumulates the source's rows piece by piece.
-// It ends with the connection, so that nothing remains after a crash.
+// A stage is a temporary table in which a level's buckets are computed, with a row for each bucket
+// and group. It accumulates the source's rows piece by piece, and ends with the connection.
 type stage struct {
 	l     *level
 	table engine.TemporaryTable
 }
 
-// stageName is the name of the table in statements.
 const stageName = "rowmill_stage"
 
-// staged creates an empty stage for a level.
 func (w *worker) staged(ctx context.Context, l *level) (*stage, error) {
 	if w.stage != nil && w.stage.l == l {
 		_, err := w.exec(ctx, w.conn, w.stage.table.Clear)
@@ -40,8 +37,8 @@ func (w *worker) staged(ctx context.Context, l *level) (*stage, error) {
 	return st, nil
 }
 
-// compute fills the stage with the rows of some complete buckets, and returns the
-// number of rows. No transaction stays open for longer than one piece.
+// compute fills the stage with the rows of complete buckets, and returns their number. No
+// transaction stays open for longer than one piece.
 func (w *worker) compute(ctx context.Context, l *level, p rolling.Period) (rows int64, err error) {
 	fail := func(err error) (int64, error) {
 		return 0, fmt.Errorf("compute buckets from %s: %w", l.Every.Format(p.From), err)
@@ -80,12 +77,12 @@ func (w *worker) compute(ctx context.Context, l *level, p rolling.Period) (rows 
 	return rows, nil
 }
 
-// counted is the condition that a stage's row represents raw rows. If all rows of a
-// group were deleted between two statements, its row may have only a sketch.
+// counted is the condition that a stage's row represents raw rows. It may have only a sketch, if all
+// rows of its group were deleted between two statements.
 func (s *Set) counted() string { return s.quote(RawRows) + " > 0" }
 
-// stagePiece renders the statement that adds a piece of the source to the stage.
-// Rows of existing groups are merged with those in the stage.
+// stagePiece renders the statement that adds a piece of the source to the stage, and merges rows of
+// existing groups.
 func (s *Set) stagePiece(st *stage, where string) string {
 	var set []string
 	mine := func(column string) string { return s.quote(stageName) + "." + s.quote(column) }
@@ -131,7 +128,6 @@ func (s *Set) stagePiece(st *stage, where string) string {
 		s.sums.OnKey(st.l.key()), strings.Join(set, ", "))
 }
 
-// stored returns the columns of a level's table.
 func (l *level) stored() []string {
 	names := append(l.key(), RawRows)
 	for i := range l.aggs {
@@ -142,8 +138,8 @@ func (l *level) stored() []string {
 	return names
 }
 
-// readable returns expressions for a level's columns from those of its stage.
-// Derived columns are computed here, after all rows are in the stage.
+// readable returns expressions for a level's columns from those of its stage. Derived columns are
+// computed here, after all rows are in the stage.
 func (s *Set) readable(l *level) []string {
 	var out []string
 	for _, name := range append(l.key(), RawRows) {
@@ -169,10 +165,9 @@ func (s *Set) readable(l *level) []string {
 	return out
 }
 
-// publish replaces buckets of the level with those of the stage, which have the
-// given number of rows, and calls last in the final transaction. Many rows are
-// replaced in several transactions, each for a range of groups: the buckets are
-// stale until the end, so that live views ignore them.
+// publish replaces buckets of the level with those of the stage, which have the given number of rows,
+// and calls last in the final transaction. Many rows take several transactions, each for a range of
+// groups: the buckets are stale until the end, so that live views ignore them.
 func (w *worker) publish(ctx context.Context, l *level, p rolling.Period, rows int64, last func(*transaction) error) error {
 	own := w.between(w.quote(Bucket), p.From, p.To)
 	var after []string
@@ -207,8 +202,7 @@ func (w *worker) publish(ctx context.Context, l *level, p rolling.Period, rows i
 	return nil
 }
 
-// replace replaces the rows whose keys meet a condition with those of the stage,
-// and returns the number of rows inserted.
+// replace replaces the rows whose keys meet a condition, and returns the number of rows inserted.
 func (w *worker) replace(ctx context.Context, tx *transaction, l *level, own, cond string, args []any) (int64, error) {
 	if _, err := w.exec(ctx, tx, fmt.Sprintf("DELETE FROM %s WHERE %s AND %s", w.quote(l.Name), own, cond), args...); err != nil {
 		return 0, fmt.Errorf("replace buckets: %w", err)
@@ -221,8 +215,8 @@ func (w *worker) replace(ctx context.Context, tx *transaction, l *level, own, co
 	return n, nil
 }
 
-// chunk returns the last key of the next transaction, so that it neither inserts
-// nor deletes more rows than it may; nil if it covers all remaining rows.
+// chunk returns the last key of the next transaction, so that it neither inserts nor deletes more
+// rows than it may; nil if it covers all remaining rows.
 func (w *worker) chunk(ctx context.Context, l *level, own string, after []string, left int64) (until []string, err error) {
 	n := l.writing.rows
 	if left > int64(n) {
@@ -241,8 +235,8 @@ func (w *worker) chunk(ctx context.Context, l *level, own string, after []string
 	return until, err
 }
 
-// keysOf returns the keys in whose order a level's rows are processed: its primary
-// key, without groups that the server sorts in another order than their values.
+// keysOf returns the keys in whose order a level's rows are processed: its primary key, without groups
+// that the server sorts in another order than their values.
 func (s *Set) keysOf(l *level) (*copier.Keys, error) {
 	bucket := *s.schema.Column(s.declared.Time)
 	bucket.Name = Bucket
@@ -255,22 +249,19 @@ func (s *Set) keysOf(l *level) (*copier.Keys, error) {
 	return copier.NewKeys(s.db, cols)
 }
 
-// A source describes a set of rows, those from which a level is computed or the
-// level's own, and how to read them in short statements whatever the size of a
-// bucket. A statement that reads a table for minutes blocks changes of its
-// partitions, and inserts queue behind such a change.
+// A source is a set of rows, those from which a level is computed or its own, and how to read them in
+// short statements whatever the size of a bucket: one that reads a table for minutes blocks changes
+// of its partitions, and inserts queue behind such a change.
 type source struct {
 	s *Set
 	// from is a table expression, column the time column; both are quoted.
 	from, column string
-	// byTime means that an index begins with the column, so that it finds a range
-	// of times. Otherwise rows are read in the order of keys.
+	// byTime means that an index begins with the column. Otherwise rows are read in the order of keys.
 	byTime bool
 	// keys are the columns of the primary key; nil if rows can't be read in its order.
 	keys *copier.Keys
 }
 
-// sourceOf returns the source from which a level is computed.
 func (s *Set) sourceOf(l *level) source {
 	if l.from != nil {
 		return s.levelRows(l.from)
@@ -278,12 +269,10 @@ func (s *Set) sourceOf(l *level) source {
 	return s.raw
 }
 
-// levelRows returns a level's own rows. Their key begins with the bucket.
 func (s *Set) levelRows(l *level) source {
 	return source{s: s, from: s.quote(l.Name), column: s.quote(Bucket), byTime: true, keys: l.keys}
 }
 
-// rawRows determines how the raw rows can be read.
 func (s *Set) rawRows() source {
 	out := source{s: s, from: s.quote(s.table.Name), column: s.quote(s.declared.Time)}
 	leads := func(columns []string) bool { return len(columns) > 0 && columns[0] == s.declared.Time }
@@ -305,7 +294,6 @@ func (s *Set) rawRows() source {
 	return out
 }
 
-// A pace adapts the number of rows per statement to measured times.
 type pace struct {
 	rows  int
 	most  int
@@ -314,8 +302,7 @@ type pace struct {
 }
 
 const (
-	// pieceTime is the intended maximum time of a statement: half that of a
-	// transaction, as the next statement may be slower.
+	// pieceTime is half that of a transaction, as the next statement may be slower.
 	pieceTime = goalTime / 2
 	// Rows per statement: at first, the minimum, and the maximum for statements
 	// that compute and for those that only count.
@@ -324,8 +311,7 @@ const (
 
 func newPace(most int) *pace { return &pace{rows: firstPiece, most: most} }
 
-// learn sets the number of rows of the next statement from the time of one that
-// took a number of rows.
+// learn sets the number of rows of the next statement from the time of one.
 func (p *pace) learn(rows int, took time.Duration) {
 	if p.fixed || took < pieceTime && rows < p.rows/2 {
 		return // too few rows to predict the time of a full piece
@@ -335,11 +321,8 @@ func (p *pace) learn(rows int, took time.Duration) {
 	p.rows = min(max(int(next), leastPiece), p.most)
 }
 
-// pieces calls fn with conditions that partition the rows of a period. Each
-// condition selects at most the pace's number of rows.
-//
-// A piece is a range of times. If one instant has more rows than that, or no index
-// finds times, it is a range of keys.
+// pieces calls fn with conditions that partition the rows of a period. Each selects at most the pace's
+// number of rows: a range of times or, if one instant has more or no index finds times, of keys.
 func (src source) pieces(ctx context.Context, x state.Exec, p rolling.Period, pc *pace, fn func(where string, args []any) error) error {
 	if !src.byTime && src.keys != nil {
 		return src.byKeys(ctx, x, p, pc, fn)
@@ -384,7 +367,6 @@ func (src source) pieces(ctx context.Context, x state.Exec, p rolling.Period, pc
 	return nil
 }
 
-// atMost counts the rows that meet a condition, up to a maximum.
 func (s *Set) atMost(ctx context.Context, x state.Exec, from, where string, args []any, upTo int) (int, error) {
 	defer s.reads()()
 	n, err := s.number(ctx, x, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s WHERE %s LIMIT %d) q", from, where, upTo), args...)
@@ -394,7 +376,6 @@ func (s *Set) atMost(ctx context.Context, x state.Exec, from, where string, args
 	return int(n), nil
 }
 
-// byKeys is pieces in the order of keys.
 func (src source) byKeys(ctx context.Context, x state.Exec, p rolling.Period, pc *pace, fn func(where string, args []any) error) error {
 	within := src.s.between(src.column, p.From, p.To)
 	var after []string
@@ -417,8 +398,7 @@ func (src source) byKeys(ctx context.Context, x state.Exec, p rolling.Period, pc
 	}
 }
 
-// reads calls Reading before a statement that reads raw rows, and returns the
-// function to call at its end.
+// reads calls Reading, and returns the function to call at the end of the statement.
 func (s *Set) reads() (end func()) {
 	if s.Reading == nil {
 		return func() {}

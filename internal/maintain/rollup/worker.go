@@ -12,30 +12,25 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// A worker has exclusive control of a table's roll-ups, across all processes. It reads
-// and computes outside of transactions for which others would wait. The state that it
-// relies on doesn't change in the meantime: only workers consume notes and mark buckets.
+// A worker has exclusive control of a table's roll-ups, across all processes. It computes outside of
+// transactions for which others would wait: only workers consume notes and mark buckets.
 type worker struct {
 	*Set
 	conn *sql.Conn
-	// fence is the time of the last change to the roll-ups, made by this worker. A
-	// worker that has lost its lock unnoticed changes nothing once another one has
-	// made a change.
+	// fence is the time of the last change to the roll-ups, made by this worker. One that has lost its lock
+	// unnoticed changes nothing once another has made a change.
 	fence int64
 	stage *stage
 }
 
-// errFenced means that another worker has begun.
 var errFenced = errors.New("another process works on the roll-ups now")
 
-// Pauses while waiting for the preceding worker.
 const (
 	firstTurn = 10 * time.Millisecond
 	lastTurn  = time.Second
 )
 
-// exclusively calls fn as the only worker, after the preceding one has ended, and
-// returns the number that fn returns.
+// exclusively calls fn as the only worker, after the preceding one has ended, and returns its number.
 func (s *Set) exclusively(ctx context.Context, fn func(ctx context.Context, w *worker) (int, error)) (n int, err error) {
 	lease, err := leadOf(ctx, s.db, s.table.Name)
 	if err != nil {
@@ -57,7 +52,6 @@ func (s *Set) exclusively(ctx context.Context, fn func(ctx context.Context, w *w
 	return n, err
 }
 
-// leadOf takes the lock of the worker on a table's roll-ups.
 func leadOf(ctx context.Context, db engine.Keeper, table string) (engine.Lease, error) {
 	var lease engine.Lease
 	err := engine.Retry{First: firstTurn, Last: lastTurn}.Do(ctx, func() (err error) {
@@ -87,16 +81,14 @@ func (w *worker) close(failed error) error {
 // A mark is the progress of a level. updated is the fence; see worker.
 type mark struct{ watermark, sealedTo, updated int64 }
 
-// A transaction is a transaction of a worker. It locks the table's roll-ups, so
-// that it is serialized with seals; readers and writers of raw rows don't wait for
-// it. It is short: see goalTime.
+// A transaction locks the table's roll-ups, so that it is serialized with seals; readers and writers of
+// raw rows don't wait for it. It is short: see goalTime.
 type transaction struct {
 	*sql.Tx
 	marks map[string]mark
 }
 
-// tx runs fn in a READ COMMITTED transaction: each statement sees the changes committed
-// before it.
+// tx runs fn in a READ COMMITTED transaction: each statement sees the changes committed before it.
 func (w *worker) tx(ctx context.Context, fn func(*transaction) error) error {
 	return engine.Retry{First: firstTurn, Last: lastTurn, Tries: tries}.Do(ctx, func() error { return w.tryTx(ctx, fn) })
 }
@@ -137,7 +129,6 @@ func (w *worker) tryTx(ctx context.Context, fn func(*transaction) error) error {
 	return err
 }
 
-// committing tells a test that a transaction is about to be committed.
 func (s *Set) committing(ctx context.Context, err error) error {
 	if err == nil && s.before != nil {
 		s.before(ctx, "COMMIT")
@@ -145,13 +136,10 @@ func (s *Set) committing(ctx context.Context, err error) error {
 	return err
 }
 
-// lockRollups takes the lock for changes of the levels' progress.
 const lockRollups = "UPDATE rowmill_rollups SET updated_us = updated_us WHERE table_name = ?"
 
-// read runs fn in the right context for statements that read raw rows. This is a
-// short READ COMMITTED transaction, so that MySQL's INSERT ... SELECT doesn't lock
-// the rows that it reads. If a transaction would block writers, fn runs outside of
-// any.
+// read runs fn in the right context to read raw rows: a short READ COMMITTED transaction, so that MySQL's
+// INSERT ... SELECT doesn't lock them. Where that would block writers, fn runs outside of any.
 func (w *worker) read(ctx context.Context, fn func(x execer) error) error {
 	defer w.reads()()
 	if w.db.Capabilities().SerialWrites {
