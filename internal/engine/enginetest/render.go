@@ -71,20 +71,26 @@ func Periods(t testing.TB, g rolling.Grid, pos int64) []rolling.Partition {
 	return periods(t, g, pos, 3)
 }
 
-// Queries returns a Find of each condition on such a table, and related steps.
-func Queries(t *engine.Table) []engine.Step {
+// Queries returns a Find of each condition on such a table, and related steps, also on
+// the rolling tables of Standard.
+func Queries(t testing.TB, table func() *engine.Table) []engine.Step {
+	plain, byRows, byTime := table(), Roll(t, table(), "1000 rows", "id"), Roll(t, table(), "2h", "at")
 	market := []string{"price", "register"}
 	return []engine.Step{
-		engine.Find{Table: t, On: []string{"id"}, How: engine.Equal},
-		engine.Find{Table: t, On: []string{"id"}, How: engine.In, Points: 3},
-		engine.Find{Table: t, Columns: []string{"id", "price"}, On: []string{"id"}, Order: []string{"id"}, Limit: 10},
-		engine.Find{Table: t, Index: "market", On: market[:1], How: engine.Above, Order: market, Limit: 10},
-		engine.Find{Table: t, Index: "market", On: market, How: engine.Equal},
-		engine.Find{Table: t, Index: "market", On: market[:1], How: engine.Keyset},
-		engine.Find{Table: t, Index: "market", Columns: market, On: market, How: engine.Keyset, Order: market, Limit: 10},
-		engine.Find{Table: t, Columns: market, On: []string{"price", "at", "register"}, How: engine.Keyset},
-		engine.Delete{Table: t, By: "id"},
-		engine.CreateIndexes{Table: t, Indexes: t.Indexes},
+		engine.Find{Table: plain, On: []string{"id"}, How: engine.Equal},
+		engine.Find{Table: plain, On: []string{"id"}, How: engine.In, Points: 3},
+		engine.Find{Table: plain, Columns: []string{"id", "price"}, On: []string{"id"}, Order: []string{"id"}, Limit: 10},
+		engine.Find{Table: plain, Index: "market", On: market[:1], How: engine.Above, Order: market, Limit: 10},
+		engine.Find{Table: plain, Index: "market", On: market, How: engine.Equal},
+		engine.Find{Table: plain, Index: "market", On: market[:1], How: engine.Keyset},
+		engine.Find{Table: plain, Index: "market", Columns: market, On: market, How: engine.Keyset, Order: market, Limit: 10},
+		engine.Find{Table: plain, Columns: market, On: []string{"price", "at", "register"}, How: engine.Keyset},
+		engine.Delete{Table: plain, By: "id"},
+		engine.CreateIndexes{Table: plain, Indexes: plain.Indexes},
+		engine.Find{Table: byRows, Index: "market", On: []string{"price"}, Limit: 5},
+		engine.Delete{Table: byTime, By: "at"},
+		engine.CreateIndexes{Table: byRows, Indexes: byRows.Indexes, Partitions: Periods(t, byRows.Grid, 0)},
+		engine.Settle{Tables: []*engine.Table{plain, byRows}},
 	}
 }
 
@@ -98,6 +104,45 @@ func Changes(t *engine.Table, p []rolling.Partition) []engine.Step {
 		engine.Replace{Table: t, Have: p, Old: p, New: whole, With: "merged", Out: []string{"old1", "old2", "merged"}},
 		engine.DropTables{Names: []string{"old", `a"b`}},
 		engine.AddColumn{Table: t, Have: p, Name: "x", Definition: "x INT DEFAULT 0 -- why"},
+	}
+}
+
+// Standard returns the renderings of a plain table and of two rolling tables, which table
+// makes of the type of Purchases; suffix is that of their names.
+func Standard(t testing.TB, d engine.Dialect, suffix string, table func() *engine.Table) []Rendering {
+	plain, byRows, byTime := table(), Roll(t, table(), "1000 rows", "id"), Roll(t, table(), "2h", "at")
+	rows, times := Periods(t, byRows.Grid, 0), Periods(t, byTime.Grid, Noon)
+	return []Rendering{
+		{Name: "plain" + suffix, Dialect: d, Steps: []engine.Step{
+			engine.CreateTable{Table: plain}, engine.Inspect{Table: plain}, engine.Select{Table: plain},
+			engine.Measure{Table: plain}, engine.Sample{Tables: []*engine.Table{plain}}, engine.DropTable{Table: plain}}},
+		{Name: "rolling-rows" + suffix, Dialect: d, Steps: []engine.Step{
+			engine.CreateTable{Table: byRows, Partitions: rows[:2]}, engine.CreatePartitions{Table: byRows, Have: rows[:2], New: rows[2:]},
+			engine.DropPartition{Table: byRows, Have: rows, Drop: rows[0]}, engine.Select{Table: byRows, Partition: &rows[1]},
+			engine.DropTable{Table: byRows, Partitions: rows}}},
+		{Name: "rolling-time" + suffix, Dialect: d, Steps: []engine.Step{
+			engine.CreateTable{Table: byTime, Partitions: times[:1]}, engine.CreatePartitions{Table: byTime, Have: times[:1], New: times[1:]},
+			engine.DropPartition{Table: byTime, Have: times, Drop: times[0]}}},
+	}
+}
+
+// Inserts returns the step of inserting a batch by each method.
+func Inserts(table *engine.Table, b *engine.Batch, methods ...engine.Method) (out []engine.Step) {
+	for _, m := range methods {
+		out = append(out, engine.Insert{Table: table, Method: m, Batch: b})
+	}
+	return out
+}
+
+// Refused returns steps that every dialect refuses.
+func Refused(t testing.TB, table func() *engine.Table, b *engine.Batch) map[string]engine.Step {
+	return map[string]engine.Step{
+		"no partitions":  engine.CreateTable{Table: Roll(t, table(), "2h", "at")},
+		"invalid table":  engine.CreateTable{Table: &engine.Table{Name: "x"}},
+		"unknown index":  engine.Find{Table: table(), Index: "nix", On: []string{"id"}},
+		"unknown column": engine.Delete{Table: table(), By: "nix"},
+		"no index":       engine.CreateIndexes{Table: table()},
+		"unknown method": engine.Insert{Table: table(), Method: "pigeon", Batch: b},
 	}
 }
 

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -35,54 +36,32 @@ func declaredTable(t *testing.T) *engine.Table {
 
 func TestRender(t *testing.T) {
 	d, old := newDialect(), dialect{views: []string{"pg_stat_bgwriter"}}
-	plain := purchases()
-	byRows, byTime := enginetest.Roll(t, purchases(), "1000 rows", "id"), enginetest.Roll(t, purchases(), "2h", "at")
-	rows, times := enginetest.Periods(t, byRows.Grid, 0), enginetest.Periods(t, byTime.Grid, enginetest.Noon)
-	declared := declaredTable(t)
-	days := enginetest.Periods(t, declared.Grid, enginetest.Noon)
-	keyed, keyedRolling := purchases(), enginetest.Roll(t, purchases(), "1000 rows", "id")
-	keyed.ServerKey, keyedRolling.ServerKey = "id", "id"
-	finds := enginetest.Queries(plain)
-	finds = append(finds, engine.Find{Table: byRows, Index: "market", On: []string{"price"}, Limit: 5}, engine.Delete{Table: byTime, By: "at"},
-		engine.CreateIndexes{Table: byRows, Indexes: byRows.Indexes, Partitions: rows}, engine.Settle{Tables: []*engine.Table{plain, byRows}})
-	withoutKey := batch()
-	withoutKey.Columns = withoutKey.Columns[1:]
-	long := enginetest.Roll(t, purchases(), "1000 rows", "id")
-	long.Name = strings.Repeat("x", 62)
-	zero := batch()
-	zero.Columns[6].Bytes[1] = 0
-	enginetest.RunRenderings(t, []enginetest.Rendering{
+	byRows, byTime, declared := enginetest.Roll(t, purchases(), "1000 rows", "id"), enginetest.Roll(t, purchases(), "2h", "at"), declaredTable(t)
+	rows, times, days := enginetest.Periods(t, byRows.Grid, 0), enginetest.Periods(t, byTime.Grid, enginetest.Noon), enginetest.Periods(t, declared.Grid, enginetest.Noon)
+	plain, keyed, keyedRolling, withoutKey := purchases(), purchases(), enginetest.Roll(t, purchases(), "1000 rows", "id"), batch()
+	keyed.ServerKey, keyedRolling.ServerKey, withoutKey.Columns = "id", "id", withoutKey.Columns[1:]
+	long, zero := enginetest.Roll(t, purchases(), "1000 rows", "id"), batch()
+	long.Name, zero.Columns[6].Bytes[1] = strings.Repeat("x", 62), 0
+	inserts := enginetest.Inserts(plain, batch(), engine.Multi, engine.Single, engine.Prepared, engine.Pipeline, engine.Load)
+	drop := engine.DropPartition{Table: byTime, Have: times, Drop: times[0]}
+	refused := enginetest.Refused(t, purchases, batch())
+	maps.Copy(refused, map[string]engine.Step{
+		"no list of columns":  engine.CreateTable{Table: &engine.Table{Name: "x", Definition: &rolling.Definition{Text: "CREATE TABLE x AS SELECT 1"}}},
+		"long name":           engine.CreateTable{Table: long, Partitions: rows},
+		"long name, later":    engine.CreatePartitions{Table: long, Have: rows[:1], New: rows[1:]},
+		"the only partition":  engine.DropPartition{Table: byRows, Have: rows[:1], Drop: rows[0]},
+		"zero byte in a text": engine.Insert{Table: plain, Method: engine.Multi, Batch: zero},
+	})
+	enginetest.RunRenderings(t, append(enginetest.Standard(t, d, "", purchases), []enginetest.Rendering{
 		{Name: "sessions", Dialect: d, Steps: []engine.Step{engine.Connect{}, engine.Connect{Maintenance: true}}},
-		{Name: "plain", Dialect: d, Steps: []engine.Step{engine.CreateTable{Table: plain}, engine.Inspect{Table: plain}, engine.Select{Table: plain},
-			engine.Measure{Table: plain}, engine.Sample{Tables: []*engine.Table{plain}}, engine.DropTable{Table: plain}}},
-		{Name: "rolling-rows", Dialect: d, Steps: []engine.Step{engine.CreateTable{Table: byRows, Partitions: rows[:2]}, engine.CreatePartitions{Table: byRows, Have: rows[:2], New: rows[2:]},
-			engine.DropPartition{Table: byRows, Have: rows, Drop: rows[0]}, engine.Select{Table: byRows, Partition: &rows[1]}, engine.DropTable{Table: byRows, Partitions: rows}}},
-		{Name: "rolling-time", Dialect: d, Steps: []engine.Step{engine.CreateTable{Table: byTime, Partitions: times[:1]}, engine.CreatePartitions{Table: byTime, Have: times[:1], New: times[1:]},
-			engine.DropPartition{Table: byTime, Have: times, Drop: times[0]}}},
-		{Name: "version-13", Dialect: old, Steps: append([]engine.Step{engine.DropPartition{Table: byTime, Have: times, Drop: times[0]}, engine.Sample{}}, enginetest.Changes(byTime, times)[:1]...)},
+		{Name: "version-13", Dialect: old, Steps: append([]engine.Step{drop, engine.Sample{}}, enginetest.Changes(byTime, times)[:1]...)},
 		{Name: "changes-rows", Dialect: d, Steps: enginetest.Changes(byRows, rows)},
 		{Name: "changes-time", Dialect: d, Steps: enginetest.Changes(byTime, times)},
 		{Name: "declared", Dialect: d, Steps: append([]engine.Step{engine.CreateTable{Table: declared, Partitions: days[:1]}}, enginetest.Changes(declared, days)...)},
 		{Name: "server-key", Dialect: d, Steps: []engine.Step{engine.CreateTable{Table: keyed}, engine.CreateTable{Table: keyedRolling, Partitions: rows[:1]}}},
-		{Name: "queries", Dialect: d, Steps: finds},
-		{Name: "insert", Dialect: d, Steps: []engine.Step{engine.Insert{Table: plain, Method: engine.Multi, Batch: batch()}, engine.Insert{Table: plain, Method: engine.Single, Batch: batch()},
-			engine.Insert{Table: plain, Method: engine.Prepared, Batch: batch()}, engine.Insert{Table: plain, Method: engine.Pipeline, Batch: batch()},
-			engine.Insert{Table: plain, Method: engine.Load, Batch: batch()},
-			engine.Insert{Table: keyed, Method: engine.Multi, Batch: withoutKey}, engine.Insert{Table: keyed, Method: engine.Prepared, Batch: withoutKey},
-			engine.Insert{Table: keyed, Method: engine.Load, Batch: withoutKey}}},
-	}, map[string]engine.Step{
-		"no partitions":       engine.CreateTable{Table: byRows},
-		"no list of columns":  engine.CreateTable{Table: &engine.Table{Name: "x", Definition: &rolling.Definition{Text: "CREATE TABLE x AS SELECT 1"}}},
-		"invalid table":       engine.CreateTable{Table: &engine.Table{Name: "x"}},
-		"long name":           engine.CreateTable{Table: long, Partitions: rows},
-		"long name, later":    engine.CreatePartitions{Table: long, Have: rows[:1], New: rows[1:]},
-		"the only partition":  engine.DropPartition{Table: byRows, Have: rows[:1], Drop: rows[0]},
-		"unknown index":       engine.Find{Table: plain, Index: "nix", On: []string{"id"}},
-		"unknown column":      engine.Delete{Table: plain, By: "nix"},
-		"no index":            engine.CreateIndexes{Table: plain},
-		"unknown method":      engine.Insert{Table: plain, Method: "pigeon", Batch: batch()},
-		"zero byte in a text": engine.Insert{Table: plain, Method: engine.Multi, Batch: zero},
-	})
+		{Name: "queries", Dialect: d, Steps: enginetest.Queries(t, purchases)},
+		{Name: "insert", Dialect: d, Steps: append(inserts, enginetest.Inserts(keyed, withoutKey, engine.Multi, engine.Prepared, engine.Load)...)},
+	}...), refused)
 }
 
 func TestIndexName(t *testing.T) {

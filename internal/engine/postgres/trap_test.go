@@ -118,54 +118,6 @@ func TestTrapPendingDetach(t *testing.T) {
 	}
 }
 
-// TestTrapCreationWithRetention checks that no transaction both creates and
-// drops, and that each waits for a lock for a bounded time, so that blocked
-// retention does not block creation.
-func TestTrapCreationWithRetention(t *testing.T) {
-	t.Parallel()
-	db := open(t)
-	db.SetQuietWait(100 * time.Millisecond)
-	var transactions [][]string
-	db.SetBefore(func(c *pgconn.PgConn, statements []string) {
-		if c.TxStatus() == 'T' && len(transactions) > 0 {
-			last := &transactions[len(transactions)-1]
-			*last = append(*last, statements...)
-			return
-		}
-		transactions = append(transactions, statements)
-	})
-	table, parts := rolls(t, db, 4, 4)
-	next := rolling.Partition{Name: "p0000000000000000400", Period: rolling.Period{From: 400, To: 500}}
-	busy := session(t, db)
-	exec(t, busy, "BEGIN", "SELECT count(*) FROM rolls")
-	drop, create := engine.DropPartition{Table: table, Have: parts, Drop: parts[0]}, engine.CreatePartitions{Table: table, Have: parts, New: []rolling.Partition{next}}
-	if err := db.Try(within(t), drop); !errors.Is(err, engine.ErrLockTimeout) {
-		t.Errorf("retention beside a transaction: %v", err)
-	}
-	if err := db.Try(within(t), create); err != nil {
-		t.Errorf("creation beside it: %v", err)
-	}
-	exec(t, busy, "COMMIT")
-	step(t, db, drop)
-	var created, dropped int
-	for _, statements := range transactions {
-		text := strings.Join(statements, ";\n")
-		creates, drops := strings.Contains(text, "CREATE TABLE"), strings.Contains(text, "DETACH") || strings.Contains(text, "DROP TABLE")
-		if creates && drops {
-			t.Errorf("one transaction creates and drops:\n%s", text)
-		}
-		if creates {
-			created++
-		}
-		if drops {
-			dropped++
-		}
-	}
-	if created < 2 || dropped < 2 {
-		t.Errorf("%d transactions create, %d drop", created, dropped)
-	}
-}
-
 // TestTrapAttachScans checks that a filled table has all indexes and a CHECK
 // before ATTACH. Otherwise ATTACH reads the whole table to verify the bounds,
 // and builds the missing indexes.

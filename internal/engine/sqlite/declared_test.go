@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -455,23 +454,5 @@ func TestPeriodSizes(t *testing.T) {
 		mustExec(t, db, "INSERT INTO r SELECT i.id + 100000, i.ts, 'x' FROM r_p20261120 AS i LIMIT 100")
 		check(0)
 		tx.Close()
-	}
-}
-
-// TestWriterByEpoch checks that a Writer assigns integer times to the same periods
-// as the view does.
-func TestWriterByEpoch(t *testing.T) {
-	t.Parallel()
-	db := openTest(t, "")
-	table, parts := declared(t, "CREATE TABLE hits (id INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (id, at))", "at", "1d", firstDay, 2)
-	table.Epoch = time.Second
-	mustTry(t, db, engine.CreateTable{Table: table, Partitions: parts})
-	mustExec(t, db, "INSERT INTO hits VALUES (1, ?)", firstDay/1e6)
-	s, err := db.Describe(t.Context(), "hits")
-	if err != nil || s.By != "at" || !s.View || !s.Partitioned || len(s.Triggers) > 0 || !slices.Equal(s.PrimaryKey, []string{"id", "at"}) {
-		t.Fatalf("%+v, %v", s, err)
-	}
-	if _, err := db.SQL().Exec("INSERT INTO hits VALUES (1, ?)", firstDay/1e3); !errors.Is(db.Classify(err), engine.ErrNoPartition) {
-		t.Errorf("milliseconds for seconds: %v", err)
 	}
 }

@@ -32,30 +32,15 @@ func batch() *engine.Batch {
 }
 
 func TestRender(t *testing.T) {
-	d := dialect{pragmas: []string{"PRAGMA x = 1"}}
-	plain, roll := orders(t, ""), orders(t, "2h")
-	parts := enginetest.Periods(t, roll.Grid, 1795197600e6)
-	steps := []engine.Step{
-		engine.Connect{}, engine.CreateTable{Table: plain}, engine.Inspect{Table: plain}, engine.Select{Table: plain}, engine.Measure{Table: plain},
-		engine.Sample{Tables: []*engine.Table{plain}}, engine.DropTable{Table: plain},
-		engine.CreateTable{Table: roll, Partitions: parts[:1]}, engine.CreatePartitions{Table: roll, Have: parts[:1]},
-		engine.CreatePartitions{Table: roll, Have: parts[:1], New: parts[1:]}, engine.DropPartition{Table: roll, Have: parts, Drop: parts[0]},
-		engine.Select{Table: roll, Partition: &parts[1]}, engine.Measure{Table: roll}, engine.DropTable{Table: roll, Partitions: parts},
-		engine.Insert{Table: plain, Method: engine.Prepared, Batch: batch()}, engine.Insert{Table: plain, Method: engine.Multi, Batch: batch()},
-		engine.Insert{Table: plain, Method: engine.Single, Batch: batch()}, engine.Insert{Table: roll, Method: engine.Multi, Batch: batch()},
-		engine.Settle{Tables: []*engine.Table{plain}},
-	}
-	steps = append(steps, enginetest.Queries(plain)...)
-	steps = append(steps, engine.Find{Table: roll, Index: "market", On: []string{"price"}}, engine.Delete{Table: roll, By: "at"},
-		engine.CreateIndexes{Table: roll, Indexes: roll.Indexes, Partitions: parts})
-	enginetest.RunRenderings(t, []enginetest.Rendering{{Name: "steps", Dialect: d, Steps: steps}}, map[string]engine.Step{
-		"no partitions":      engine.CreateTable{Table: roll},
-		"the only partition": engine.DropPartition{Table: roll, Have: parts[:1], Drop: parts[0]},
-		"unknown index":      engine.Find{Table: plain, Index: "nix", On: []string{"id"}},
-		"unknown column":     engine.Delete{Table: plain, By: "nix"},
-		"no periods":         engine.CreateIndexes{Table: roll, Indexes: roll.Indexes},
-		"unknown method":     engine.Insert{Table: plain, Method: engine.Load, Batch: batch()},
-	})
+	d, table := dialect{pragmas: []string{"PRAGMA x = 1"}}, func() *engine.Table { return orders(t, "") }
+	plain, roll := table(), orders(t, "2h")
+	parts := enginetest.Periods(t, roll.Grid, enginetest.Noon)
+	refused := enginetest.Refused(t, table, batch())
+	refused["the only partition"] = engine.DropPartition{Table: roll, Have: parts[:1], Drop: parts[0]}
+	refused["no periods"] = engine.CreateIndexes{Table: roll, Indexes: roll.Indexes}
+	steps := slices.Concat([]engine.Step{engine.Connect{}, engine.CreatePartitions{Table: roll, Have: parts[:1]}, engine.Measure{Table: roll}},
+		enginetest.Inserts(plain, batch(), engine.Prepared, engine.Multi, engine.Single), enginetest.Inserts(roll, batch(), engine.Multi), enginetest.Queries(t, table))
+	enginetest.RunRenderings(t, append(enginetest.Standard(t, d, "", table), enginetest.Rendering{Name: "steps", Dialect: d, Steps: steps}), refused)
 }
 
 func openTest(t testing.TB, options string) *DB {
