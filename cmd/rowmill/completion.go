@@ -36,8 +36,8 @@ func flagChoices() map[string][]string {
 		"steps":                      workload.IbenchSteps(),
 		"interval-format":            {string(formatRowmill), string(formatIbench)},
 		"format":                     kinds,
-		"unix-times":                 {"s", "ms", "us", "ns"},
-		"bytes":                      {value.Hex, value.Base64, value.Raw},
+		"unix-times":                 value.Units(),
+		"bytes":                      value.Encodings(),
 		"duplicates":                 {ingest.SkipDuplicates, ingest.RejectDuplicates},
 	}
 }

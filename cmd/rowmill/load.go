@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,31 +27,13 @@ import (
 
 // loadFlags are the flags of `rowmill load`.
 type loadFlags struct {
+	ingest.Options
 	file       string // the declaration's file
 	kept       keptFlags
-	format     string
 	delimiter  string
 	header     bool
-	headerSet  bool // whether --header was given
-	null       string
-	columns    []string
 	zone       string
-	truncate   bool
-	unix       string
-	bytes      string
-	source     string
-	duplicates string
-	rows       int
-	writers    int
-	flush      time.Duration
-	retry      time.Duration
-	bad        string
-	maxBad     int
-	spool      string
 	spoolBytes string
-	again      bool
-	accept     bool
-	dry        bool
 	list       bool
 	withJSON   bool
 }
@@ -77,46 +60,43 @@ func (a *app) loadCommand() *cobra.Command {
 			"  producer | rowmill load readings.toml - --format jsonl --spool /var/spool/readings",
 		Args: wantArgs(1, -1),
 		RunE: func(c *cobra.Command, args []string) error {
-			f.file, f.headerSet = args[0], c.Flags().Changed("header")
+			f.file, f.Format.Header, f.Format.NoHeader = args[0], f.header && c.Flags().Changed("header"), !f.header
 			return a.load(c.Context(), args[1:], f)
 		},
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
 	f.kept.define(flags)
-	flags.StringVar(&f.format, "format", "", "`FORMAT` of the sources, csv, tsv or jsonl (by their names)")
+	flags.StringVar((*string)(&f.Format.Kind), "format", "", "`FORMAT` of the sources, csv, tsv or jsonl (by their names)")
 	flags.StringVar(&f.delimiter, "delimiter", "", "`CHARACTER` between fields, such as ';' or '\\t' (a comma in csv, a tab in tsv)")
 	flags.BoolVar(&f.header, "header", true, "the first line of csv and tsv has the columns' names")
-	flags.StringVar(&f.null, "null", "", "unquoted `TEXT` for NULL in csv and tsv; in csv an empty field is NULL, too (\\N)")
-	flags.StringSliceVar(&f.columns, "columns", nil, "`NAMES` of the fields' columns, in order (the header's, or the table's)")
+	flags.StringVar(&f.Format.Null, "null", "", "unquoted `TEXT` for NULL in csv and tsv; in csv an empty field is NULL, too (\\N)")
+	flags.StringSliceVar(&f.Format.Columns, "columns", nil, "`NAMES` of the fields' columns, in order (the header's, or the table's)")
 	flags.StringVar(&f.zone, "time-zone", "UTC", "`ZONE` of times without an offset, such as Europe/Berlin or +01:00")
-	flags.BoolVar(&f.truncate, "truncate-times", false, "truncate fractions of a second to the precision of the column (default false)")
-	flags.StringVar(&f.unix, "unix-times", "", "read numbers in columns of times as `UNIT`s since 1970: s, ms, us or ns (refused)")
-	flags.StringVar(&f.bytes, "bytes", value.Hex, "how columns of bytes are written: `FORM` hex, base64 or raw")
-	flags.StringVar(&f.source, "source", "", "`NAME` that identifies the source wherever it is (its path)")
-	flags.StringVar(&f.duplicates, "duplicates", ingest.SkipDuplicates, "`WAY` to treat rows whose key is in the table: skip, or reject to the file of bad rows")
-	intVar(flags, &f.rows, "batch", ingest.DefaultRows, "rows of a batch")
-	intVar(flags, &f.writers, "writers", ingest.DefaultWriters, "batches sent at a time; SQLite takes one")
-	flags.DurationVar(&f.flush, "flush", ingest.DefaultFlush, "how long rows of a stream wait for their batch to fill")
-	flags.DurationVar(&f.retry, "retry", 5*time.Minute, "how long to retry when the server can't be reached or a lock is not granted; -1s is forever")
-	flags.StringVar(&f.bad, "bad", "", "`PATH` of the file for rows that can't be loaded (SOURCE.bad.jsonl in the working directory)")
-	flags.IntVar(&f.maxBad, "max-bad", 1000, "stop before more than `N` rows are rejected; -1 is never")
-	flags.StringVar(&f.spool, "spool", "", "keep a stream's rows in `DIRECTORY` until they are loaded (nowhere)")
+	flags.BoolVar(&f.Values.TruncateTimes, "truncate-times", false, "truncate fractions of a second to the precision of the column (default false)")
+	flags.StringVar(&f.Values.Unix, "unix-times", "", "read numbers in columns of times as `UNIT`s since 1970: s, ms, us or ns (refused)")
+	flags.StringVar(&f.Values.Bytes, "bytes", value.Hex, "how columns of bytes are written: `FORM` hex, base64 or raw")
+	flags.StringVar(&f.Name, "source", "", "`NAME` that identifies the source wherever it is (its path)")
+	flags.StringVar(&f.Duplicates, "duplicates", ingest.SkipDuplicates, "`WAY` to treat rows whose key is in the table: skip, or reject to the file of bad rows")
+	intVar(flags, &f.Rows, "batch", ingest.DefaultRows, "rows of a batch")
+	intVar(flags, &f.Writers, "writers", ingest.DefaultWriters, "batches sent at a time; SQLite takes one")
+	flags.DurationVar(&f.Flush, "flush", ingest.DefaultFlush, "how long rows of a stream wait for their batch to fill")
+	flags.DurationVar(&f.RetryFor, "retry", 5*time.Minute, "how long to retry when the server can't be reached or a lock is not granted; -1s is forever")
+	flags.StringVar(&f.Bad, "bad", "", "`PATH` of the file for rows that can't be loaded (SOURCE.bad.jsonl in the working directory)")
+	flags.Int64Var(&f.MaxBad, "max-bad", 1000, "stop before more than `N` rows are rejected; -1 is never")
+	flags.StringVar(&f.Spool, "spool", "", "keep a stream's rows in `DIRECTORY` until they are loaded (nowhere)")
 	flags.StringVar(&f.spoolBytes, "spool-size", "1GiB", "`SIZE` of the spool at which the sender has to wait")
-	flags.BoolVar(&f.again, "again", false, "load all of a file that is loaded already, skipping rows whose key is in the table (default false)")
-	flags.BoolVar(&f.accept, "accept-missing", false, "no longer look for rows of a file that were loaded and aren't in the table any more (default false)")
-	flags.BoolVar(&f.dry, "dry-run", false, "read and check all rows, and send none (default false)")
+	flags.BoolVar(&f.Again, "again", false, "load all of a file that is loaded already, skipping rows whose key is in the table (default false)")
+	flags.BoolVar(&f.AcceptMissing, "accept-missing", false, "no longer look for rows of a file that were loaded and aren't in the table any more (default false)")
+	flags.BoolVar(&f.Dry, "dry-run", false, "read and check all rows, and send none (default false)")
 	flags.BoolVar(&f.list, "list", false, "list what was loaded into the table, and how far, and change nothing (default false)")
 	flags.BoolVar(&f.withJSON, "json", false, "print JSON (default false)")
 	return c
 }
 
-// options checks the flags and returns the options of the load.
-func (f *loadFlags) options(sources []string) (ingest.Options, error) {
-	o := ingest.Options{Name: f.source, Duplicates: f.duplicates, Rows: f.rows, Writers: f.writers, Flush: f.flush, RetryFor: f.retry,
-		MaxBad: int64(f.maxBad), Spool: f.spool, Again: f.again, AcceptMissing: f.accept, Dry: f.dry}
-	o.Format = ingest.Format{Kind: ingest.Kind(strings.ToLower(f.format)), NoHeader: !f.header, Header: f.header && f.headerSet, Null: f.null, Columns: f.columns}
-	o.Values = value.Notation{TruncateTimes: f.truncate, Unix: f.unix, Bytes: f.bytes}
+// check returns an error if the flags are invalid, and completes the options with those
+// that are given as text.
+func (f *loadFlags) check(sources []string) (err error) {
 	streams := 0
 	for _, s := range sources {
 		if s == "-" {
@@ -124,74 +104,73 @@ func (f *loadFlags) options(sources []string) (ingest.Options, error) {
 		}
 	}
 	switch {
-	case f.list && (len(sources) > 0 || f.spool != "" || f.dry):
-		return o, usagef("rowmill load FILE.toml --list", "--list is about all that was loaded: it takes no source, and neither --spool nor --dry-run")
-	case len(sources) == 0 && f.spool == "" && !f.list:
-		return o, usagef("rowmill load FILE.toml SOURCE..., or - for stdin", "no source is given")
+	case f.list && (len(sources) > 0 || f.Spool != "" || f.Dry):
+		return usagef("rowmill load FILE.toml --list", "--list is about all that was loaded: it takes no source, and neither --spool nor --dry-run")
+	case len(sources) == 0 && f.Spool == "" && !f.list:
+		return usagef("rowmill load FILE.toml SOURCE..., or - for stdin", "no source is given")
 	case streams > 1 || streams == 1 && len(sources) > 1:
-		return o, usagef("rowmill load FILE.toml - alone", "- is stdin, and can't be combined with another source")
-	case f.spool != "" && len(sources) > 0 && streams == 0:
-		return o, usagef("the file without --spool", "--spool is for stdin: a file can be read again")
-	case f.spool != "" && f.dry:
-		return o, usagef("--dry-run without --spool", "--spool keeps rows, and --dry-run sends none")
-	case (f.again || f.accept) && (len(sources) == 0 || streams > 0):
-		return o, usagef("rowmill load FILE.toml SOURCE... with the files", "--again and --accept-missing are about files that are loaded already")
-	case f.again && f.accept:
-		return o, usagef("one of them", "--again loads what is missing, and --accept-missing leaves it")
-	case f.source != "" && len(sources) > 1:
-		return o, usagef("one rowmill load for each", "--source names one source, and %d are given", len(sources))
-	case f.bad != "" && f.bad == "-":
-		return o, usagef("--bad FILE", "--bad - : bad rows go to a file")
-	case f.rows < 1:
-		return o, usagef("--batch 5000", "--batch %d: want 1 or more", f.rows)
-	case f.writers < 1 || f.writers > 64:
-		return o, usagef("--writers 2", "--writers %d: want 1 to 64", f.writers)
-	case f.flush <= 0:
-		return o, usagef("--flush 1s", "--flush %s: want more than 0s", f.flush)
-	case f.maxBad < -1:
-		return o, usagef("--max-bad 1000", "--max-bad %d: want 0 or more, or -1 for any number", f.maxBad)
-	case f.duplicates != ingest.SkipDuplicates && f.duplicates != ingest.RejectDuplicates:
-		return o, usagef("--duplicates skip", "--duplicates %q: want %s or %s", f.duplicates, ingest.SkipDuplicates, ingest.RejectDuplicates)
+		return usagef("rowmill load FILE.toml - alone", "- is stdin, and can't be combined with another source")
+	case f.Spool != "" && len(sources) > 0 && streams == 0:
+		return usagef("the file without --spool", "--spool is for stdin: a file can be read again")
+	case f.Spool != "" && f.Dry:
+		return usagef("--dry-run without --spool", "--spool keeps rows, and --dry-run sends none")
+	case (f.Again || f.AcceptMissing) && (len(sources) == 0 || streams > 0):
+		return usagef("rowmill load FILE.toml SOURCE... with the files", "--again and --accept-missing are about files that are loaded already")
+	case f.Again && f.AcceptMissing:
+		return usagef("one of them", "--again loads what is missing, and --accept-missing leaves it")
+	case f.Name != "" && len(sources) > 1:
+		return usagef("one rowmill load for each", "--source names one source, and %d are given", len(sources))
+	case f.Bad == "-":
+		return usagef("--bad FILE", "--bad - : bad rows go to a file")
+	case f.Rows < 1:
+		return usagef("--batch 5000", "--batch %d: want 1 or more", f.Rows)
+	case f.Writers < 1 || f.Writers > 64:
+		return usagef("--writers 2", "--writers %d: want 1 to 64", f.Writers)
+	case f.Flush <= 0:
+		return usagef("--flush 1s", "--flush %s: want more than 0s", f.Flush)
+	case f.MaxBad < -1:
+		return usagef("--max-bad 1000", "--max-bad %d: want 0 or more, or -1 for any number", f.MaxBad)
+	}
+	choices := flagChoices()
+	for name, value := range map[string]string{"duplicates": f.Duplicates, "bytes": f.Values.Bytes, "unix-times": cmp.Or(f.Values.Unix, "s")} {
+		if !slices.Contains(choices[name], value) {
+			return usagef("--"+name+" "+choices[name][0], "--%s %q: want %s", name, value, strings.Join(choices[name], ", "))
+		}
 	}
 	if f.delimiter != "" {
 		d := strings.ReplaceAll(f.delimiter, `\t`, "\t")
 		if len(d) != 1 {
-			return o, usagef("--delimiter ';'", "--delimiter %q: want one character of ASCII", f.delimiter)
+			return usagef("--delimiter ';'", "--delimiter %q: want one character of ASCII", f.delimiter)
 		}
-		o.Format.Delimiter = d[0]
+		f.Format.Delimiter = d[0]
 		any := ingest.Format{Kind: ingest.CSV, Delimiter: d[0]}
 		if err := any.Validate(); err != nil {
-			return o, usagef("--delimiter ';'", "--delimiter: %w", err)
+			return usagef("--delimiter ';'", "--delimiter: %w", err)
 		}
 	}
-	if f.format != "" {
-		if err := o.Format.Validate(); err != nil {
-			return o, usagef("--format csv, tsv or jsonl", "--format, --delimiter: %w", err)
+	f.Format.Kind = ingest.Kind(strings.ToLower(string(f.Format.Kind)))
+	switch {
+	case f.Format.Kind != "":
+		if err := f.Format.Validate(); err != nil {
+			return usagef("--format csv, tsv or jsonl", "--format, --delimiter: %w", err)
 		}
-	} else if streams > 0 {
-		return o, usagef("--format csv, tsv or jsonl", "the format of stdin isn't known")
-	} else if len(sources) == 0 {
-		o.Format.Kind = ingest.JSONL // applies to no row: rows in the spool have their own format
+	case streams > 0:
+		return usagef("--format csv, tsv or jsonl", "the format of stdin isn't known")
+	case len(sources) == 0:
+		f.Format.Kind = ingest.JSONL // applies to no row: rows in the spool have their own format
 	}
-	for i, c := range f.columns {
-		if o.Format.Columns[i] = strings.TrimSpace(c); o.Format.Columns[i] == "" {
-			return o, usagef("--columns sensor,ts,value", "--columns: name %d is empty", i+1)
+	for i, c := range f.Format.Columns {
+		if f.Format.Columns[i] = strings.TrimSpace(c); f.Format.Columns[i] == "" {
+			return usagef("--columns sensor,ts,value", "--columns: name %d is empty", i+1)
 		}
 	}
-	if f.unix != "" && !slices.Contains(value.Units(), f.unix) {
-		return o, usagef("--unix-times ms", "--unix-times %q: want %s", f.unix, strings.Join(value.Units(), ", "))
+	if f.Values.Zone, err = parseZone(f.zone); err != nil {
+		return usagef("--time-zone Europe/Berlin, UTC or +01:00", "--time-zone %q: %w", f.zone, err)
 	}
-	if !slices.Contains(value.Encodings(), f.bytes) {
-		return o, usagef("--bytes hex", "--bytes %q: want %s", f.bytes, strings.Join(value.Encodings(), ", "))
+	if f.SpoolBytes, err = engine.ParseBytes(f.spoolBytes); err != nil || f.SpoolBytes < 1<<20 {
+		return usagef("--spool-size 1GiB", "--spool-size %q: want a size of 1MiB or more", f.spoolBytes)
 	}
-	var err error
-	if o.Values.Zone, err = parseZone(f.zone); err != nil {
-		return o, usagef("--time-zone Europe/Berlin, UTC or +01:00", "--time-zone %q: %w", f.zone, err)
-	}
-	if o.SpoolBytes, err = engine.ParseBytes(f.spoolBytes); err != nil || o.SpoolBytes < 1<<20 {
-		return o, usagef("--spool-size 1GiB", "--spool-size %q: want a size of 1MiB or more", f.spoolBytes)
-	}
-	return o, nil
+	return nil
 }
 
 // offset is a time zone offset in the form in which servers write it.
@@ -211,11 +190,8 @@ func parseZone(s string) (*time.Location, error) {
 		}
 		return time.FixedZone(s, seconds), nil
 	}
-	if s == "" || s == "Local" {
-		return nil, errors.New("there is no such zone")
-	}
 	zone, err := time.LoadLocation(s)
-	if err != nil {
+	if err != nil || s == "" || s == "Local" {
 		return nil, errors.New("there is no such zone")
 	}
 	return zone, nil
@@ -241,8 +217,7 @@ func lookAt(sources []string) error {
 }
 
 func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err error) {
-	o, err := f.options(sources)
-	if err != nil {
+	if err := f.check(sources); err != nil {
 		return err
 	}
 	if err := lookAt(sources); err != nil {
@@ -256,6 +231,7 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 	if f.list {
 		return a.listLoaded(ctx, k, f.withJSON)
 	}
+	o := f.Options
 	o.DB, o.Table, o.Schema, o.Late = k.DB, k.Table.Table, k.Schema, k.Declared.Late == rolling.LateReject
 	o.Say = func(line string) { a.logLine(stamp(time.Now()) + " " + line) }
 	o.Reached = a.reached
@@ -265,7 +241,7 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 	var failed error
 	results := []ingest.Outcome{}
 	for _, s := range sources {
-		o.Progress = a.sayLoad(s, f.dry)
+		o.Progress = a.sayLoad(s, f.Dry)
 		o.Bad = f.badPath(s, k.Declared.Name)
 		r, err := a.loadOne(ctx, o, s)
 		one := ingest.NewOutcome(o, s, r, err)
@@ -297,7 +273,7 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 		return engine.Hinted(failed, "rowmill load with --dry-run, which lists them all with --max-bad -1; or --max-bad with a higher number")
 	}
 	last := len(results) - 1
-	return stopped(ctx, failed, "%s", stoppedHint(results[last], sources[last], f.spool))
+	return stopped(ctx, failed, "%s", stoppedHint(results[last], sources[last], f.Spool))
 }
 
 // stoppedHint is the hint after an interrupted load, whose last source ended with last.
@@ -324,7 +300,7 @@ func (a *app) openForLoad(ctx context.Context, f loadFlags) (*kept, error) {
 			return nil, stopped(ctx, err, "")
 		case f.list || !errors.Is(err, engine.ErrUnreachable) && !errors.Is(err, engine.ErrConnectionLost):
 			return nil, err
-		case f.retry >= 0 && time.Since(began) >= f.retry:
+		case f.RetryFor >= 0 && time.Since(began) >= f.RetryFor:
 			return nil, err
 		}
 		if time.Since(said) >= openSaid {
@@ -347,12 +323,12 @@ const (
 // badPath returns the path of the file for the rejected rows of a source.
 func (f *loadFlags) badPath(source, table string) string {
 	end := ".bad.jsonl"
-	if f.dry {
+	if f.Dry {
 		end = ".dry.jsonl"
 	}
 	switch {
-	case f.bad != "":
-		return f.bad
+	case f.Bad != "":
+		return f.Bad
 	case source == "-" || source == "":
 		return table + end
 	}
@@ -368,11 +344,7 @@ func (a *app) loadOne(ctx context.Context, o ingest.Options, source string) (ing
 	case "-":
 		return ingest.Stream(ctx, o, a.stdin)
 	}
-	info, err := os.Stat(source)
-	if err != nil {
-		return ingest.Result{}, engine.Hinted(err, "an existing file, or - for stdin")
-	}
-	if info.Mode().IsRegular() || info.IsDir() {
+	if info, err := os.Stat(source); err != nil || info.Mode().IsRegular() {
 		return ingest.File(ctx, o, source)
 	}
 	in, err := textfile.Open(ctx, source)

@@ -34,7 +34,6 @@ type batch struct {
 // hashOf returns the hash of a batch's bytes: xxHash64 as 16 hexadecimal digits.
 func hashOf(data []byte) string { return fmt.Sprintf("%016x", xxhash.Sum64(data)) }
 
-// blockSize is the size of one read, in bytes.
 const blockSize = 256 << 10
 
 // A block is the result of one read.
@@ -70,11 +69,9 @@ type cutter struct {
 	tornBy error
 }
 
-// torn reports whether the remaining bytes begin in the middle of a line. This
-// happens if the file has grown and its last line was incomplete when it was cut.
+// torn reports whether the remaining bytes begin in the middle of a line: it was incomplete when it was cut.
 func (c *cutter) torn() bool { return c.at > 0 && c.last != '\n' }
 
-// sums adds bytes that are returned to the checksum and the head.
 func (c *cutter) sums(p []byte) {
 	_, _ = c.sum.Write(p) // never fails
 	c.head = append(c.head, p[:min(len(p), headBytes-len(c.head))]...)
@@ -90,9 +87,7 @@ func newCutter(ctx context.Context, r io.Reader, f *Format, rows, size int, flus
 	return c
 }
 
-// wait stops the reader and waits for it. A pending read of an idle stream
-// returns only when data arrives, so a caller that can't close the stream must
-// not call it.
+// wait stops the reader and waits for it: until data arrives, if the stream is idle and can't be closed.
 func (c *cutter) wait(stop context.CancelFunc) {
 	stop()
 	<-c.ended
@@ -119,13 +114,11 @@ func (c *cutter) read(ctx context.Context, r io.Reader) {
 	}
 }
 
-// errFlush is returned when rows have waited for c.flush.
 var errFlush = errors.New("time to send what there is")
 
 // errEnds is returned if the source ends before the requested offset.
 var errEnds = errors.New("the source ends before")
 
-// final reports whether the whole stream has been read.
 func (c *cutter) final() bool { return errors.Is(c.ends, io.EOF) }
 
 // fill reads more bytes. After the end of the stream it returns nil, after an
@@ -198,8 +191,7 @@ func (c *cutter) end(n int) (int, error) {
 	return more, err
 }
 
-// take returns the next n bytes as a batch. They must have been read, and n must
-// be positive.
+// take returns the next n > 0 bytes, which must have been read, as a batch.
 func (c *cutter) take(n, rows int) *batch {
 	b := &batch{data: bytes.Clone(c.buf[:n]), first: c.at == 0, rows: rows}
 	if c.torn() {
@@ -263,12 +255,10 @@ func (c *cutter) next(ctx context.Context) (*batch, error) {
 	return c.take(n, max(rows, 0)), nil
 }
 
-// errBrokenOff is returned once all records read before breakOff have been
-// returned.
+// errBrokenOff is returned once all records read before breakOff have been returned.
 var errBrokenOff = errors.New("the stream was broken off")
 
-// readWait limits the wait for a read that can't be interrupted. Bytes that it
-// returns later are lost.
+// readWait limits the wait for a read that can't be interrupted. What it returns later is lost.
 const readWait = time.Second
 
 // breakOff stops the reader and takes all bytes that it has read. next then
@@ -332,8 +322,7 @@ func (c *cutter) each(ctx context.Context, stop context.CancelFunc, fn func(*bat
 	}
 }
 
-// abandon stops the reader and returns the number of rows that were read but
-// never returned.
+// abandon stops the reader and returns the number of rows that were read but not returned.
 func (c *cutter) abandon(stop context.CancelFunc) int64 {
 	c.breakOff(stop)
 	n := int64(0)
@@ -346,8 +335,7 @@ func (c *cutter) abandon(stop context.CancelFunc) int64 {
 	}
 }
 
-// unfinished returns the number of bytes of the incomplete record at which the
-// stream was broken off.
+// unfinished returns the length of the incomplete record at which the stream was broken off.
 func (c *cutter) unfinished() int {
 	if errors.Is(c.ends, errBrokenOff) {
 		return len(c.buf)
@@ -355,8 +343,7 @@ func (c *cutter) unfinished() int {
 	return 0
 }
 
-// again returns the bytes of a recorded cut as a batch. It returns errEnds if the
-// stream ends before the end of the cut.
+// again returns the bytes of a recorded cut as a batch, or errEnds.
 func (c *cutter) again(ctx context.Context, cut state.Cut) (*batch, error) {
 	n := int(cut.To - cut.From)
 	for len(c.buf) < n && !c.final() {
@@ -370,8 +357,7 @@ func (c *cutter) again(ctx context.Context, cut state.Cut) (*batch, error) {
 	return c.take(n, 0), nil
 }
 
-// skip discards the bytes up to an offset and returns the hash of all bytes up to
-// there. It returns errEnds if the stream ends earlier.
+// skip discards the bytes up to an offset and returns the hash of all bytes up to there, or errEnds.
 func (c *cutter) skip(ctx context.Context, to, lines int64) (string, error) {
 	c.open = 0
 	for c.at < to {
@@ -394,5 +380,4 @@ func (c *cutter) skip(ctx context.Context, to, lines int64) (string, error) {
 	return c.total(), nil
 }
 
-// total returns the hash of all bytes returned or skipped.
 func (c *cutter) total() string { return fmt.Sprintf("%016x", c.sum.Sum64()) }

@@ -105,7 +105,6 @@ type column struct {
 	engine.SchemaColumn
 }
 
-// newColumn returns a column and the type in which its values are sent.
 func newColumn(c engine.SchemaColumn, caps engine.Capabilities, n *value.Notation) (column, engine.Column, error) {
 	read, err := c.Type.Reader(n, value.Server{Untyped: caps.Untyped, NoZeroBytes: caps.NoZeroBytes})
 	as := engine.Column{Name: c.Name, Type: engine.Varchar, Size: math.MaxInt32, Null: c.Null}
@@ -156,8 +155,7 @@ func (l *load) targetOf(ctx context.Context, c *cutter, f *Format) (*target, err
 	return t, err
 }
 
-// alwaysServer reports whether the server refuses values for a column because it is
-// GENERATED ALWAYS AS IDENTITY.
+// alwaysServer reports whether a column is GENERATED ALWAYS AS IDENTITY.
 func alwaysServer(s *engine.Schema, name string) bool {
 	always, _ := strings.CutPrefix(s.Options["identity"], "always: ")
 	return slices.Contains(strings.Split(always, ", "), name)
@@ -174,7 +172,6 @@ func (t *target) hasValues(record []byte) bool {
 	return err == nil
 }
 
-// unknownColumn returns the error for a field whose column doesn't exist.
 func unknownColumn(name string, t *engine.Table, s *engine.Schema, names []string, f *Format) error {
 	err := fmt.Errorf("column %q isn't one of table %s, whose columns are %s", name, t.Name, strings.Join(s.Names(), ", "))
 	switch d := otherDelimiter(names, s); {
@@ -189,8 +186,7 @@ func unknownColumn(name string, t *engine.Table, s *engine.Schema, names []strin
 	return engine.Hinted(err, "--columns with the names in the order of the fields; --header=false where the first line has values")
 }
 
-// otherDelimiter returns the delimiter between column names in a text that was read
-// as one name; "" if there is none.
+// otherDelimiter returns the delimiter in a text that was read as one name, or "".
 func otherDelimiter(names []string, s *engine.Schema) string {
 	if len(names) != 1 {
 		return ""
@@ -204,8 +200,7 @@ func otherDelimiter(names []string, s *engine.Schema) string {
 	return ""
 }
 
-// isValue reports whether a text is a number or a time, which is unlikely to be a
-// name.
+// isValue reports whether a text is a number or a time, and so probably no name.
 func isValue(text string) bool {
 	_, noNumber := strconv.ParseFloat(text, 64)
 	_, _, noTime := value.ParseTime([]byte(text), nil)

@@ -96,7 +96,6 @@ type fileLoad struct {
 	lookFor time.Duration
 }
 
-// bytesDone adds to a Progress how far the file has been loaded.
 func (l *fileLoad) bytesDone(p *Progress) {
 	if l.input == nil {
 		return
@@ -135,7 +134,6 @@ func (l *fileLoad) start(ctx context.Context) error {
 	}
 }
 
-// read reads the file and sends what isn't loaded yet.
 func (l *fileLoad) read(ctx context.Context) (err error) {
 	if l.input, err = openFile(l.path); err != nil {
 		return err
@@ -209,7 +207,6 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 	return l.settle(ctx, c, before)
 }
 
-// sayGrowing reports that a file's last line is left for the next load.
 func (l *fileLoad) sayGrowing(c *cutter) {
 	l.result.Finished, l.result.Unfinished = true, len(c.buf)
 	l.say("%s: line %d is incomplete, and the file is being written to: the next load reads it", l.path, c.line)
@@ -267,17 +264,14 @@ func (l *fileLoad) resume(ctx context.Context, c *cutter) error {
 	return l.lookBack(ctx)
 }
 
-// minute returns a time for messages.
 func minute(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") }
 
-// changed returns the error for a file whose loaded bytes have changed.
 func (l *fileLoad) changed(from, to int64) error {
 	return engine.Hinted(fmt.Errorf("it has changed since it was loaded: bytes %d to %d differ from those loaded on %s", from, to,
 		minute(l.source.Updated)),
 		"--source with another name if it is another file: all of it is loaded then, and rows whose key is in the table are skipped")
 }
 
-// shorter returns the error for a file that has lost its end.
 func shorter(is, was int64) error {
 	return engine.Hinted(fmt.Errorf("it is shorter than it was: %d bytes, of which %d had been loaded", is, was),
 		"the whole file; --source with another name if it is another file")
@@ -344,8 +338,7 @@ func (l *fileLoad) batches(ctx context.Context, c *cutter, t *target, out chan<-
 	return cmp.Or(err, failed)
 }
 
-// record passes batches on after recording their cuts, as many at a time as are
-// ready.
+// record passes batches on after recording their cuts, as many at a time as are ready.
 func (l *fileLoad) record(ctx context.Context, news <-chan *batch, out chan<- *batch) error {
 	for b := range news {
 		group := []*batch{b}
@@ -378,8 +371,7 @@ func (l *fileLoad) record(ctx context.Context, news <-chan *batch, out chan<- *b
 	return nil
 }
 
-// putCuts records the cuts of batches. Before the first of them it records the
-// source.
+// putCuts records the cuts of batches, before the first of them the source.
 func (l *fileLoad) putCuts(ctx context.Context, group []*batch) error {
 	s := l.source
 	cuts := make([]state.Cut, len(group))
@@ -431,7 +423,6 @@ func (l *fileLoad) countSettled() {
 	l.rejectedBefore.Store(r.BeforeRejected)
 }
 
-// handOut passes a batch to the senders.
 func (l *fileLoad) handOut(b *batch, out chan<- *batch) {
 	l.mu.Lock()
 	if l.out == nil {
@@ -443,7 +434,6 @@ func (l *fileLoad) handOut(b *batch, out chan<- *batch) {
 	out <- b
 }
 
-// countSent counts a batch that this load has committed.
 func (l *fileLoad) countSent(noted state.Batch, b *batch) {
 	l.mu.Lock()
 	if l.out != nil {
@@ -456,7 +446,6 @@ func (l *fileLoad) countSent(noted state.Batch, b *batch) {
 	l.count(noted.Counts, b.To-b.From, false)
 }
 
-// countFound counts a batch that was found in the ledger.
 func (l *fileLoad) countFound(noted state.Batch, b *batch) {
 	l.mu.Lock()
 	counted, own := l.out[noted.ID]
@@ -495,7 +484,6 @@ func (l *fileLoad) settle(ctx context.Context, c *cutter, before state.Source) e
 	return forgotten(l.retry(ctx, func() error { return l.state.Settle(ctx, s, l.toStore(extents)) }))
 }
 
-// tidy removes entries that are no longer needed.
 func (l *load) tidy(ctx context.Context) error {
 	return l.retry(ctx, func() error { return l.state.Tidy(ctx, l.source.Table, time.Now().Add(-ledgerKept)) })
 }

@@ -44,7 +44,6 @@ type Format struct {
 	Columns []string
 }
 
-// kindsByName maps file extensions to kinds.
 var kindsByName = map[string]Kind{".csv": CSV, ".tsv": TSV, ".tab": TSV, ".jsonl": JSONL, ".ndjson": JSONL}
 
 // KindOf returns the kind that a file's name implies, compressed or not; "" is
@@ -85,7 +84,6 @@ func (f *Format) null() string {
 	return f.Null
 }
 
-// header reports whether the first record contains column names.
 func (f *Format) header() bool { return f.Kind != JSONL && !f.NoHeader }
 
 const (
@@ -101,8 +99,6 @@ const (
 	maxQuoted = 1 << 20
 )
 
-// errLong is the error for records longer than maxLine, errEndless for those longer
-// than maxRecord.
 var (
 	errLong    = fmt.Errorf("it is longer than %d MiB", maxLine>>20)
 	errEndless = fmt.Errorf("it has no end within %d MiB", maxRecord>>20)
@@ -278,8 +274,7 @@ func (f *Format) split(record []byte, fields []field, buf []byte) ([]field, []by
 	}
 }
 
-// escapes maps the letter after a backslash to its meaning, where that is not the
-// letter itself.
+// escapes has the meaning of letters after a backslash, where that is not the letter itself.
 var escapes = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', 'Z': 26}
 
 func (f *Format) splitTSV(record []byte, fields []field, buf []byte) ([]field, []byte) {
@@ -325,16 +320,14 @@ func (f *Format) splitTSV(record []byte, fields []field, buf []byte) ([]field, [
 	}
 }
 
-// trimBreak returns a record without its line break.
 func trimBreak(record []byte) []byte {
 	record = bytes.TrimSuffix(record, []byte("\n"))
 	return bytes.TrimSuffix(record, []byte("\r"))
 }
 
-// byteOrderMark is written at the beginning of files by some programs.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// names returns the column names in a file's header, its first record.
+// names returns the column names in a header.
 func (f *Format) names(record []byte) ([]string, error) {
 	record = trimBreak(bytes.TrimPrefix(record, byteOrderMark))
 	var out []string

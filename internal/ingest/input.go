@@ -32,8 +32,7 @@ func (in *input) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// upTo converts a number of decompressed bytes to the corresponding number of
-// bytes on disk. The two are equal if the file isn't compressed.
+// upTo converts a number of decompressed bytes to the corresponding number of bytes on disk.
 func (in *input) upTo(passed int64) int64 {
 	// given is loaded before read, so that it never exceeds the bytes that read
 	// accounts for.
@@ -45,8 +44,7 @@ func (in *input) upTo(passed int64) int64 {
 	return int64(float64(read) * float64(passed) / float64(given))
 }
 
-// counted counts the bytes read from a file and detects that the file is
-// truncated while it is read.
+// counted counts the bytes read from a file and detects that it is truncated meanwhile.
 type counted struct {
 	file *os.File
 	n    *atomic.Int64
@@ -68,11 +66,8 @@ const (
 	growWait = 20 * time.Second
 )
 
-// errGrowing is returned at the end of a file that ends in the middle of a line
-// and is being written to.
 var errGrowing = errors.New("its last line is incomplete, and it is being written to")
 
-// errCutOff is returned if a file was truncated while it was read.
 var errCutOff = errors.New("it was truncated while it was read")
 
 func (c *counted) Read(p []byte) (int, error) {
@@ -110,8 +105,7 @@ func (c *counted) Read(p []byte) (int, error) {
 // truncated: even without content a compressed file has a header.
 var errEmptyPacked = errors.New("it is empty, and a compressed file never is")
 
-// openFile opens a file to be loaded. Files that end in .gz or .zst are
-// decompressed.
+// openFile opens a file, which is decompressed if its name ends in .gz or .zst.
 func openFile(path string) (*input, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -16,26 +16,18 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-func packGzip(t testing.TB, p []byte) []byte {
+// pack compresses p by the extension of a name.
+func pack(t testing.TB, name string, p []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
+	var w io.WriteCloser = gzip.NewWriter(&out)
+	if strings.HasSuffix(name, ".zst") {
+		z, err := zstd.NewWriter(&out)
+		must(t, err)
+		w = z
+	}
 	_, err := w.Write(p)
-	if err = errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
-
-func packZstd(t testing.TB, p []byte) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	w, err := zstd.NewWriter(&out)
-	must(t, err)
-	_, err = w.Write(p)
-	if err = errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, w.Close()))
 	return out.Bytes()
 }
 
@@ -53,9 +45,9 @@ func TestOpenFile(t *testing.T) {
 	dir := t.TempDir()
 	text := []byte(strings.Repeat("a,b\n1,2\n", 50000))
 	for name, content := range map[string][]byte{
-		"a.csv": text, "a.csv.gz": packGzip(t, text), "A.CSV.GZ": packGzip(t, text), "a.csv.zst": packZstd(t, text),
-		"two.csv.gz":  append(packGzip(t, text[:8000]), packGzip(t, text[8000:])...),
-		"two.csv.zst": append(packZstd(t, text[:8000]), packZstd(t, text[8000:])...),
+		"a.csv": text, "a.csv.gz": pack(t, ".gz", text), "A.CSV.GZ": pack(t, ".gz", text), "a.csv.zst": pack(t, ".zst", text),
+		"two.csv.gz":  append(pack(t, ".gz", text[:8000]), pack(t, ".gz", text[8000:])...),
+		"two.csv.zst": append(pack(t, ".zst", text[:8000]), pack(t, ".zst", text[8000:])...),
 	} {
 		path := filepath.Join(dir, name)
 		must(t, os.WriteFile(path, content, 0o600))
@@ -74,7 +66,7 @@ func TestOpenFile(t *testing.T) {
 	}
 	for _, name := range []string{"empty.csv", "empty.csv.gz", "empty.csv.zst"} {
 		path := filepath.Join(dir, name)
-		content := map[string][]byte{".csv": nil, ".gz": packGzip(t, nil), ".zst": packZstd(t, nil)}[filepath.Ext(name)]
+		content := map[string][]byte{".csv": nil, ".gz": pack(t, ".gz", nil), ".zst": pack(t, ".zst", nil)}[filepath.Ext(name)]
 		must(t, os.WriteFile(path, content, 0o600))
 		if got, err := readFile(path); err != nil || len(got) > 0 {
 			t.Errorf("%s: %q, %v", name, got, err)
@@ -93,7 +85,7 @@ func TestOpenFile(t *testing.T) {
 func TestBrokenPackedFiles(t *testing.T) {
 	dir := t.TempDir()
 	text := []byte("a,b\n1,2\n3,4\n5,6\n")
-	for name, content := range map[string][]byte{"a.csv.gz": packGzip(t, text), "a.csv.zst": packZstd(t, text)} {
+	for name, content := range map[string][]byte{"a.csv.gz": pack(t, ".gz", text), "a.csv.zst": pack(t, ".zst", text)} {
 		path := filepath.Join(dir, name)
 		check := func(what string, at int, broken []byte) {
 			t.Helper()

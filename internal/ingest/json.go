@@ -25,8 +25,7 @@ var (
 	errSurrogate = errors.New("it has half of a surrogate pair, which is not a character")
 )
 
-// parseObject returns a record's JSON object. Its strings refer to the record's
-// memory.
+// parseObject returns a record's object, whose strings refer to the record's memory.
 func parseObject(record []byte) (gjson.Result, error) {
 	if tooDeep(record) || !gjson.ValidBytes(record) {
 		return gjson.Result{}, errNoObject
@@ -120,7 +119,6 @@ func (p *parser) integral(number []byte) []byte {
 	return p.buf[from:len(p.buf):len(p.buf)]
 }
 
-// tooDeep reports whether values are nested more than maxDepth levels deep.
 func tooDeep(p []byte) bool {
 	if bytes.Count(p, []byte("[")) <= maxDepth/2 && bytes.Count(p, []byte("{")) <= maxDepth/2 {
 		return false
@@ -172,8 +170,6 @@ func halfSurrogate(raw string) bool {
 	return false
 }
 
-// unsafeString returns text as a string without a copy. The caller must not retain
-// it.
 func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
 // unsafeBytes returns text as bytes without a copy. The caller must not change them.

@@ -201,7 +201,6 @@ type load struct {
 	said           time.Time
 }
 
-// newLoad fills in the options' defaults.
 func newLoad(options *Options) (*load, error) {
 	o := *options
 	o.Rows, o.Bytes, o.Writers = cmp.Or(o.Rows, DefaultRows), cmp.Or(o.Bytes, DefaultBytes), cmp.Or(o.Writers, DefaultWriters)
@@ -239,15 +238,12 @@ func (l *load) hold(ctx context.Context, b *batch) error {
 	return err
 }
 
-// newKey returns a key for a source.
 func newKey() string { return fmt.Sprintf("%016x", rand.Uint64()) }
 
 func (l *load) say(format string, args ...any) { l.opt.Say(fmt.Sprintf(format, args...)) }
 
-// sayWaiting is the minimum interval between messages about waiting batches.
 const sayWaiting = 5 * time.Second
 
-// waiting reports why a batch is retried.
 func (l *load) waiting(why error) {
 	l.mu.Lock()
 	due := time.Since(l.said) >= sayWaiting
@@ -268,8 +264,6 @@ func (l *load) enough(rejected []Rejected) error {
 	return &TooManyError{Most: l.opt.MaxBad, Path: l.opt.Bad, First: rejected[0]}
 }
 
-// reject writes a batch's rejected rows to disk. It is called before the batch is
-// committed.
 func (l *load) reject(rows []Rejected, b *batch) error {
 	slices.SortFunc(rows, func(a, b Rejected) int { return int(a.Offset - b.Offset) })
 	return l.bad.add(l.source.Path, l.source.Key, b.From, b.To, rows)
@@ -367,7 +361,6 @@ func (l *load) run(ctx context.Context, drain bool, produce produce, done func(c
 	return err
 }
 
-// firstPause and lastPause limit the pause between two attempts.
 const (
 	firstPause = 20 * time.Millisecond
 	lastPause  = 2 * time.Second
@@ -393,13 +386,11 @@ func (l *load) retry(ctx context.Context, fn func() error) error {
 	}
 }
 
-// retried is retry for a function with a result.
 func retried[T any](ctx context.Context, l *load, fn func() (T, error)) (out T, err error) {
 	err = l.retry(ctx, func() (err error) { out, err = fn(); return err })
 	return out, err
 }
 
-// passes reports whether an error is transient.
 func passes(err error) bool {
 	return engine.Retryable(err) || errors.Is(err, engine.ErrUnreachable)
 }

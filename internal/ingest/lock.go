@@ -10,8 +10,6 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// errLockLost is returned if the connection that holds a source's lock is lost, for
-// example because the server was restarted.
 var errLockLost = errors.New("the lock on this source is lost")
 
 // ErrHeld is returned if another process is loading the file.
@@ -119,8 +117,7 @@ func (l *fileLoad) lockHead(ctx context.Context, head []byte) (unlock func(), er
 	return sync.OnceFunc(func() { _ = lease.Release() }), nil // a broken connection has already released it
 }
 
-// anyRecorded reports whether enough of the source is recorded to recognise its
-// bytes.
+// anyRecorded reports whether enough of the source is recorded to recognise its bytes.
 func (l *fileLoad) anyRecorded(ctx context.Context) (bool, error) {
 	if l.source.Started.IsZero() || l.source.Loaded > 0 {
 		return l.source.Loaded > 0, nil

@@ -65,7 +65,6 @@ func spanOf(g rolling.Grid, e state.Extent) rolling.Period {
 	return rolling.Period{From: first.From, To: last.To}
 }
 
-// mergeAt is the number of extents at which a load merges them.
 const mergeAt = 4096
 
 // lookFor limits how long to look for rows that were loaded earlier. The last query
@@ -146,7 +145,6 @@ func (l *fileLoad) recordedRows() []state.Extent {
 	return merged(l.opt.Table.Grid, all)
 }
 
-// lookBack looks for the rows of a file that were loaded earlier.
 func (l *fileLoad) lookBack(ctx context.Context) error {
 	if l.out != nil { // this load looked before it lost a lock
 		return nil
@@ -165,7 +163,6 @@ func (l *fileLoad) lookBack(ctx context.Context) error {
 	return nil
 }
 
-// accept stops looking for the rows that are missing.
 func (l *fileLoad) accept() {
 	l.say("%s: %s not in the table and no longer looked for", l.source.Path, figure.Plural(l.result.Missing, "loaded row is", "loaded rows are"))
 	l.accepted, l.result.Missing = true, 0
@@ -256,7 +253,6 @@ func (l *fileLoad) stillThere(ctx context.Context, none bool) ([]state.Extent, e
 	return f.found, nil
 }
 
-// toStore returns the extents to store for the source.
 func (l *fileLoad) toStore(all []state.Extent) []state.Extent {
 	if len(all) == 0 && l.accepted {
 		return []state.Extent{state.Accepted}
@@ -271,7 +267,6 @@ func (l *fileLoad) extents(ctx context.Context) (all []state.Extent, err error) 
 	return slices.DeleteFunc(all, func(e state.Extent) bool { return e == state.Accepted }), err
 }
 
-// lookTries is the number of attempts to count rows while periods are being moved.
 const lookTries = 3
 
 // A presence is a table's periods, and those that were or are being dropped.
@@ -325,7 +320,6 @@ func (p presence) has(r rolling.Period) bool {
 	return true
 }
 
-// rowsIn counts the rows of an extent, up to the number inserted.
 func (l *fileLoad) rowsIn(ctx context.Context, p presence, e state.Extent) (int64, error) {
 	t, w, by := l.opt.Table, l.db.Words(), l.db.Dialect().Quote(l.opt.Table.By)
 	n := int64(0)

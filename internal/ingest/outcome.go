@@ -116,7 +116,6 @@ func (l Outcome) Text() string {
 	return b.String()
 }
 
-// when returns the time at which earlier rows of a source were loaded.
 func (l Outcome) when() string {
 	if l.LoadedAt.IsZero() {
 		return ""

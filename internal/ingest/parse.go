@@ -61,7 +61,6 @@ func newParser(t *target) *parser {
 	return &parser{target: t, batch: engine.NewBatch(t.all.table.Columns), shapes: map[string]*shape{"": t.all}}
 }
 
-// parse reads the rows of a batch.
 func (p *parser) parse(b *batch) {
 	data, line := b.data, b.Line
 	p.from = b
@@ -115,7 +114,6 @@ func (p *parser) parse(b *batch) {
 	}
 }
 
-// reject records a row that can't be loaded.
 func (p *parser) reject(where place, column string, err error) {
 	p.rejected = append(p.rejected, Rejected{Line: where.line, Offset: p.from.From + int64(where.from), Column: column,
 		Reason: err.Error(), Row: slices.Clone(beginOf(trimBreak(p.from.data[where.from:where.to])))})
@@ -136,7 +134,6 @@ func beginOf(row []byte) []byte {
 	return row[:most]
 }
 
-// row appends a record to the batch, or returns the error and its column.
 func (p *parser) row(record []byte) (string, error) {
 	p.buf = p.buf[:0]
 	if p.format.Kind == JSONL {
@@ -207,7 +204,6 @@ func (p *parser) append(fields []field) (string, error) {
 // the user knows whether it means NULL or text.
 var errNullWord = errors.New(`NULL may be text, or mean that there is no value: --null NULL reads it as no value, --null '\N' as text`)
 
-// quoteValue adds the value to an error.
 func quoteValue(text []byte, err error) error {
 	const most = 60
 	if len(text) > most {
@@ -230,7 +226,6 @@ func (p *parser) position(i int) int64 {
 	return n * p.unit
 }
 
-// keep removes all rows except the given ones from the batch.
 func (p *parser) keep(rows []int) {
 	p.batch.Keep(rows)
 	p.places = kept(p.places, rows)
@@ -284,7 +279,6 @@ func (p *parser) shapeOf(absent []byte) *shape {
 	return s
 }
 
-// absentIn records that the current object has no value for a column.
 func (p *parser) absentIn(column int) {
 	for len(p.absent) < (len(p.columns)+7)/8 {
 		p.absent = append(p.absent, 0)

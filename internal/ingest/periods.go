@@ -12,8 +12,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// lookAgain is the minimum interval between two reads of the table's periods when
-// rows lie outside of them.
+// lookAgain is the minimum interval between two reads of the periods when rows lie outside of them.
 const lookAgain = time.Second
 
 // periods cache a table's periods for all senders.

@@ -129,7 +129,6 @@ func (b *badFile) note(load string, at int64) {
 	b.have[load][at] = true
 }
 
-// stale reports whether the file has rows of a source between two byte offsets.
 func (b *badFile) stale(load string, from, to int64) bool {
 	for at := range b.have[load] {
 		if at >= from && at < to {
@@ -226,7 +225,6 @@ func (b *badFile) add(source, load string, from, to int64, rows []Rejected) erro
 	return nil
 }
 
-// replace replaces the file's lines of a batch.
 func (b *badFile) replace(load string, from, to int64, lines []byte) error {
 	f, err := b.lock()
 	if err != nil {
@@ -317,7 +315,6 @@ func cutTorn(f *os.File, size int64) error {
 	}
 }
 
-// syncDir makes the directory entry of a new file durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

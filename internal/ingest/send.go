@@ -21,7 +21,6 @@ type sender struct {
 	parser  *parser
 }
 
-// parse reads the rows of a batch.
 func (s *sender) parse(b *batch) *parser {
 	p := s.parsers[b.target]
 	if p == nil {
@@ -40,7 +39,6 @@ func (s *sender) close() error {
 	return s.loader.Close()
 }
 
-// errDone is returned if a batch is already in the ledger.
 var errDone = errors.New("the batch is in the ledger")
 
 // send commits a batch together with its line of the ledger, which it returns. With Dry
@@ -84,7 +82,6 @@ func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
 	return out, err
 }
 
-// check rejects the rows of a batch that could not be sent.
 func (s *sender) check(ctx context.Context, b *batch, out *state.Batch) error {
 	p := s.parse(b)
 	if _, err := s.periods.check(ctx, p); err != nil {
@@ -105,7 +102,6 @@ func (s *sender) reset(ctx context.Context) error {
 	return s.loader.Reset(ctx)
 }
 
-// commit makes one attempt to commit a batch.
 func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 	p := s.parse(b)
 	ranges, err := s.periods.check(ctx, p)
@@ -168,7 +164,6 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 	return nil
 }
 
-// forgotten adds a hint to the error for a source that is no longer recorded.
 func forgotten(err error) error {
 	if !errors.Is(err, state.ErrForgotten) {
 		return err

@@ -100,7 +100,6 @@ func (l *fileLoad) reread(ctx context.Context) error {
 	return fmt.Errorf("the record of %s was removed a moment ago", l.source.Path)
 }
 
-// cutsOf returns a source's recorded cuts, in order.
 func (l *fileLoad) cutsOf(ctx context.Context, s *state.Source) ([]state.Cut, error) {
 	return retried(ctx, l.load, func() ([]state.Cut, error) { return l.state.Cuts(ctx, s.Table, s.Key) })
 }
@@ -148,7 +147,6 @@ func (l *fileLoad) agrees(ctx context.Context, s state.Source) (bool, error) {
 	return true, nil
 }
 
-// ended is a reader that ends when its context does.
 type ended struct {
 	ctx context.Context
 	io.Reader
@@ -177,7 +175,6 @@ func (l *fileLoad) optionsText() string {
 	return string(text)
 }
 
-// sameOptions refuses to load the rest of a file with different options.
 func (l *fileLoad) sameOptions() error {
 	s := l.source
 	is, was := map[string]string{}, map[string]string{}

@@ -51,7 +51,6 @@ type streamLoad struct {
 	gap   int64 // if the spool's first record follows a gap, the end of that gap; otherwise 0
 }
 
-// direct sends a stream without a spool.
 func (l *streamLoad) direct(ctx context.Context, r io.Reader) error {
 	if !l.opt.Dry {
 		if err := l.tidy(ctx); err != nil {
@@ -127,7 +126,6 @@ type spooled struct {
 	Lines int64 `json:"lines"`
 }
 
-// putZone stores a zone; nil means UTC.
 func (s *spooled) putZone(zone *time.Location) {
 	if zone == nil {
 		zone = time.UTC
@@ -139,7 +137,6 @@ func (s *spooled) putZone(zone *time.Location) {
 	}
 }
 
-// zone returns the stored zone.
 func (s *spooled) zone() (*time.Location, error) {
 	if s.Offset != nil {
 		return time.FixedZone(s.Zone, *s.Offset), nil
@@ -147,7 +144,6 @@ func (s *spooled) zone() (*time.Location, error) {
 	return time.LoadLocation(s.Zone)
 }
 
-// throughSpool writes the stream to a spool and loads from the spool.
 func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) {
 	sp, found, err := spool.Open(spool.Options{Dir: l.opt.Spool, Budget: l.opt.SpoolBytes})
 	if err != nil {
@@ -304,12 +300,10 @@ func (l *streamLoad) findSpool(ctx context.Context, sp *spool.Spool) error {
 	return sp.Release(l.source.Loaded)
 }
 
-// damaged records a part that the spool has set aside.
 func (l *streamLoad) damaged(bad spool.Bad) {
 	l.result.Damaged = append(l.result.Damaged, fmt.Sprintf("%s at %d: %s; set aside in %s", figure.Plural(bad.Bytes, "byte", "bytes"), bad.Offset, bad.Reason, bad.File))
 }
 
-// sayFound reports the state in which the spool was found.
 func (l *streamLoad) sayFound(f spool.Found) {
 	if f.Torn > 0 {
 		l.say("spool %s: %s removed, of a record that was never completed", l.opt.Spool, figure.Plural(f.Torn, "byte was", "bytes were"))
@@ -328,7 +322,6 @@ func (l *streamLoad) sayFound(f spool.Found) {
 // single row.
 const spoolShare = 8
 
-// spoolUp writes the stream's records to the spool.
 func (l *streamLoad) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io.Reader) error {
 	f := l.opt.Format
 	reading, stop := context.WithCancel(ctx)
@@ -387,7 +380,6 @@ func (l *streamLoad) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io
 	})
 }
 
-// unspool converts a spool record to a batch.
 func (l *streamLoad) unspool(rec spool.Record, targets map[string]*target) (*batch, error) {
 	first, data, _ := bytes.Cut(rec.Data, []byte("\n"))
 	var head spooled
@@ -456,14 +448,12 @@ type committed struct {
 	rows state.Counts
 }
 
-// expect registers the next batch, in order.
 func (s *acknowledger) expect(b *batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next = append(s.next, b.From)
 }
 
-// add records that a batch is committed.
 func (s *acknowledger) add(ctx context.Context, b *batch, noted state.Batch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

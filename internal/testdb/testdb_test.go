@@ -5,29 +5,17 @@ package testdb_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// endVariable makes the test binary use a server and end in the given way.
-const endVariable = "TESTDB_TEST_END"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(endVariable) != "" {
-		testdb.Main(m)
-	}
-	goleak.VerifyTestMain(testdb.Runner{M: m})
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testdb.Runner{M: m}) }
 
 func TestServerIsShared(t *testing.T) {
 	a := testdb.Server(t, "mariadb")
@@ -124,60 +112,6 @@ func TestRequire(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestEnds runs this binary in a separate process, which ends in several ways;
-// none may leave a server.
-func TestEnds(t *testing.T) {
-	testdb.Kinds(t, "mariadb") // skips if the kind is not allowed
-	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))
-	for _, end := range []string{"return", "panic", "exit", "timeout"} {
-		t.Run(end, func(t *testing.T) {
-			exe, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
-			cmd := exec.Command(exe, "-test.run=^TestEndHelper$", "-test.timeout=5s")
-			cmd.Env = append(os.Environ(), endVariable+"="+end)
-			out, err := cmd.CombinedOutput()
-			if (err == nil) != (end == "return") {
-				t.Errorf("%v: %s", err, out)
-			}
-			_, rest, _ := strings.Cut(string(out), "server ")
-			pid, err := strconv.Atoi(strings.Fields(rest + " none")[0])
-			if err != nil {
-				t.Fatalf("no server in %s", out)
-			}
-			for deadline := time.Now().Add(10 * time.Second); running(pid); time.Sleep(10 * time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatalf("server %d still runs", pid)
-				}
-			}
-		})
-	}
-}
-
-// TestEndHelper is not a test: it is executed by TestEnds.
-func TestEndHelper(t *testing.T) {
-	end := os.Getenv(endVariable)
-	if end == "" {
-		t.Skip("only for TestEnds")
-	}
-	fmt.Printf("server %d\n", testdb.Server(t, "mariadb?memory=16MB&redo=8MB").PID)
-	switch end {
-	case "panic":
-		panic("on purpose")
-	case "exit":
-		os.Exit(3)
-	case "timeout":
-		time.Sleep(time.Minute)
-	}
-}
-
-// running reports whether a process is running; a zombie is not.
-func running(pid int) bool {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	return err == nil && len(data) > 0
 }
 
 func TestOpen(t *testing.T) {

@@ -76,7 +76,6 @@ func (s *Spool) append(ctx context.Context, data []byte) (Record, error) {
 	return Record{From: at.from, To: at.to(), Data: data, Sum: xxhash.Sum64(data)}, nil
 }
 
-// fail makes all later Appends return an error.
 func (s *Spool) fail(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,7 +30,6 @@ func parseID(s string) (uint64, bool) {
 
 func segmentName(base int64) string { return fmt.Sprintf("%020d.seg", base) }
 
-// parseName returns the offset in a segment's name.
 func parseName(name string) (int64, bool) {
 	base, err := strconv.ParseInt(strings.TrimSuffix(name, ".seg"), 10, 64)
 	return base, err == nil && base >= 0 && segmentName(base) == name
@@ -46,7 +45,6 @@ func putSegmentHead(id uint64, base int64) []byte {
 	return p
 }
 
-// head is the content of a segment's head.
 type head struct {
 	version byte
 	id      uint64

@@ -86,7 +86,6 @@ func (s *Spool) find(offset int64) (*segment, int) {
 	return nil, 0
 }
 
-// gone reports whether a record was released.
 func (s *Spool) gone(at place) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -104,7 +104,6 @@ func (s *Spool) open() (Found, error) {
 	return found, nil
 }
 
-// takeLock locks the directory for as long as the lock file is open.
 func (s *Spool) takeLock() error {
 	f, err := os.OpenFile(filepath.Join(s.o.Dir, "lock"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -309,7 +308,6 @@ func (s *Spool) setAside(r io.ReaderAt, base int64, d damage, ext string) (Bad, 
 	}
 }
 
-// sameBytes reports whether a file contains exactly the n bytes of r.
 func sameBytes(path string, r io.Reader, n int64) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -336,7 +334,6 @@ func sameBytes(path string, r io.Reader, n int64) (bool, error) {
 	return true, nil
 }
 
-// writeFile writes a file atomically.
 func (s *Spool) writeFile(path string, r io.Reader) error {
 	f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -355,7 +352,6 @@ func (s *Spool) writeFile(path string, r io.Reader) error {
 	return s.syncDir(s.o.Dir)
 }
 
-// readStart reads up to n bytes from the beginning of a file.
 func readStart(path string, n int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"io"
 )
 
-// windowSize is the size of one read of a segment, in bytes.
 const windowSize = 256 << 10
 
 // window reads a segment and buffers one piece of it.
@@ -141,7 +140,6 @@ func scan(r io.ReaderAt, size int64, id uint64, base int64) (scanned, error) {
 	return out, err
 }
 
-// checksum returns the CRC of the bytes between two positions.
 func (w *window) checksum(from, to int64) (uint32, error) {
 	var sum uint32
 	for from < to {
@@ -155,8 +153,7 @@ func (w *window) checksum(from, to int64) (uint32, error) {
 	return sum, nil
 }
 
-// nextRecord returns the position of the first record head at or after pos, or the
-// segment's size.
+// nextRecord returns the position of the first record head from pos on, or the segment's size.
 func (w *window) nextRecord(pos int64, id uint64, base int64) (int64, error) {
 	for w.size-pos >= recordHead {
 		p, err := w.bytes(pos, windowSize)

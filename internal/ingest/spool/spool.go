@@ -192,7 +192,6 @@ type Spool struct {
 	bad      []Bad
 }
 
-// segment is one file.
 type segment struct {
 	base, end int64 // offsets
 	disk      int64 // size of the file in bytes

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -369,45 +368,4 @@ func TestTrapSpoolGoesOnWhereAcknowledged(t *testing.T) {
 		must(t, s.SeekTo(0))
 		sameRecords(t, rest(t, s), all[k+1:])
 	}
-}
-
-func TestSpoolConcurrent(t *testing.T) {
-	s, _ := open(t, Options{Dir: t.TempDir(), Budget: 20_000, Segment: 3000})
-	const n = 500
-	var wg sync.WaitGroup
-	released := make(chan int64, n)
-	wg.Go(func() {
-		for i := range n {
-			if _, err := s.Append(context.Background(), numbered(i, 800)); err != nil {
-				t.Error(err)
-				break
-			}
-		}
-		s.Finish()
-	})
-	wg.Go(func() {
-		for to := range released {
-			if err := s.Release(to); err != nil {
-				t.Error(err)
-			}
-			s.Size()
-			s.Full()
-		}
-	})
-	for i := 0; ; i++ {
-		rec, err := s.Next(context.Background())
-		if errors.Is(err, io.EOF) {
-			if i != n {
-				t.Errorf("%d records, want %d", i, n)
-			}
-			break
-		}
-		must(t, err)
-		if !bytes.Equal(rec.Data, numbered(i, 800)) {
-			t.Fatalf("record %d differs", i)
-		}
-		released <- rec.To
-	}
-	close(released)
-	wg.Wait()
 }
