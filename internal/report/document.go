@@ -198,7 +198,7 @@ func (t *table) filled() *table {
 	return out
 }
 
-// numeric reports whether a column contains only figures.
+// numeric reports whether a column contains only figures: neither words nor times.
 func (t *table) numeric(column int) bool {
 	some := false
 	for _, r := range t.Rows {
@@ -206,7 +206,7 @@ func (t *table) numeric(column int) bool {
 		if cell == "" {
 			continue
 		}
-		if cell[0] < '0' || cell[0] > '9' {
+		if cell[0] < '0' || cell[0] > '9' || strings.Contains(cell, ":") || len(cell) >= len(time.DateOnly) && cell[4] == '-' {
 			return false
 		}
 		some = true
@@ -269,17 +269,6 @@ func sentence(s string) string {
 		return s
 	}
 	return s + "."
-}
-
-// oneLine replaces characters that would break a line or control a terminal: names
-// and errors come from servers and files.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == '\u2028' || r == '\u2029' {
-			return ' '
-		}
-		return r
-	}, s)
 }
 
 // footer tells which rowmill measured, and when.

@@ -27,3 +27,5 @@ func ratio(f float64) string { return figures.Ratio(f) }
 func bytes[N int64 | float64](n N) string { return figures.Bytes(n) }
 
 func plural[N int | int64](n N, one, many string) string { return figures.Plural(n, one, many) }
+
+func oneLine(s string) string { return figures.OneLine(s) }

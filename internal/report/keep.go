@@ -40,28 +40,28 @@ const mostStalls = 40
 
 // Text writes the figures as lines, and the stalls as a table.
 func (f *KeepFigures) Text(w io.Writer) error {
-	var t terminal
+	var t textWriter
 	line := func(what, format string, args ...any) {
-		t.line("%-12s %s", what, figures.OneLine(fmt.Sprintf(format, args...)))
+		t.line("%-12s %s", what, oneLine(fmt.Sprintf(format, args...)))
 	}
 	s := &f.Summary
-	line("inserted", "%s in %s, %s rows/s", figures.Plural(f.Rows, "row"), figures.Duration(s.Seconds), figures.Rounded(s.RowsPerSecond))
+	line("inserted", "%s in %s, %s rows/s", plural(f.Rows, "row", "rows"), figures.Duration(s.Seconds), figures.Rounded(s.RowsPerSecond))
 	if f.Backlog > 0 {
-		line("behind", "%s inserts were due and not done", figures.Count(f.Backlog))
+		line("behind", "%s inserts were due and not done", count(f.Backlog))
 	}
 	if l, ok := s.LatencyUS["insert"]; ok {
-		line("insert", "p50 %s, p99 %s, p99.9 %s", figures.Micros(l.P50), figures.Micros(l.P99), figures.Micros(l.P999))
+		line("insert", "p50 %s, p99 %s, p99.9 %s", micros(l.P50), micros(l.P99), micros(l.P999))
 	}
 	if l, ok := s.ResponseUS["insert"]; ok {
-		line("from due", "p50 %s, p99 %s, p99.9 %s, longest %s", figures.Micros(l.P50), figures.Micros(l.P99), figures.Micros(l.P999), figures.Micros(l.Max))
+		line("from due", "p50 %s, p99 %s, p99.9 %s, longest %s", micros(l.P50), micros(l.P99), micros(l.P999), micros(l.Max))
 	}
 	disk := ""
 	if f.Longest.Sync > 0 {
-		disk = fmt.Sprintf("; syncing another file took %s then", latencyOf(f.Longest.Sync))
+		disk = fmt.Sprintf("; syncing another file took %s then", micros(1e6*f.Longest.Sync))
 	}
-	line("longest", "longest insert %s%s%s", latencyOf(f.Longest.Seconds), duringText(f.Longest.During), disk)
+	line("longest", "longest insert %s%s%s", micros(1e6*f.Longest.Seconds), duringText(f.Longest.During), disk)
 	if d := f.Disk; d != nil {
-		line("disk", "%s of another file, %d of them over 10 ms, longest %s", figures.Plural(d.Syncs, "sync"), d.Slow, latencyOf(d.Longest))
+		line("disk", "%s of another file, %d of them over 10 ms, longest %s", plural(d.Syncs, "sync", "syncs"), d.Slow, micros(1e6*d.Longest))
 		if d.Error != "" {
 			line("", "no more of them: %s", d.Error)
 		}
@@ -75,46 +75,39 @@ func (f *KeepFigures) Text(w io.Writer) error {
 	for _, n := range f.Errors {
 		total += n
 	}
-	line("errors", "%s", figures.Count(total))
+	line("errors", "%s", count(total))
 	for text, n := range f.Errors {
 		line("", "%dx %s", n, text)
 	}
+	limit := micros(f.StallMS * 1000)
 	if len(f.Stalls) == 0 {
-		line("stalls", "none over %s", figures.Micros(int64(f.StallMS*1000)))
+		line("stalls", "none over %s", limit)
 	} else {
-		line("stalls", "%d over %s, of %s", len(f.Stalls), figures.Micros(int64(f.StallMS*1000)), figures.Plural(f.Slow, "insert"))
-		t.table(f.table(), 1, 2, 3)
+		line("stalls", "%d over %s, of %s", len(f.Stalls), limit, plural(f.Slow, "insert", "inserts"))
+		t.statusTable(f.table())
 	}
-	_, err := io.WriteString(w, t.b.String())
-	return err
+	return t.writeTo(w)
 }
 
 // table lists the longest stalls in order of time; the sync column is for a disk that
 // was timed.
-func (f *KeepFigures) table() table {
-	listed := slices.SortedStableFunc(slices.Values(f.Stalls), func(a, b result.KeepStall) int { return cmp.Compare(b.Seconds, a.Seconds) })
-	listed = listed[:min(len(listed), mostStalls)]
+func (f *KeepFigures) table() *table {
+	listed := longest(f.Stalls, mostStalls, func(s result.KeepStall) float64 { return s.Seconds })
 	slices.SortFunc(listed, func(a, b result.KeepStall) int { return a.At.Compare(b.At) })
-	t := table{Header: []string{"AT (UTC)", "LONGEST", "SYNC", "INSERTS", "DURING"}}
+	t := &table{Header: []string{"AT (UTC)", "LONGEST", "SYNC", "INSERTS", "DURING"}}
 	for _, s := range listed {
-		t.add(s.At.Format("15:04:05.000"), latencyOf(s.Seconds), f.syncText(s.Sync), figures.Count(s.Inserts),
-			cmp.Or(strings.Join(s.During, "; "), "nothing of rowmill's"))
+		sync := none
+		switch {
+		case f.Disk == nil:
+			sync = ""
+		case s.Sync > 0:
+			sync = micros(1e6 * s.Sync)
+		case f.Disk.Error != "":
+			sync = "?"
+		}
+		t.add(s.At.Format("15:04:05.000"), micros(1e6*s.Seconds), sync, count(s.Inserts), cmp.Or(strings.Join(s.During, "; "), "nothing of rowmill's"))
 	}
 	return t
-}
-
-// syncText returns how long a sync took during a stall; "" for a disk that was not
-// timed.
-func (f *KeepFigures) syncText(s float64) string {
-	switch {
-	case f.Disk == nil:
-		return ""
-	case s > 0:
-		return latencyOf(s)
-	case f.Disk.Error != "":
-		return "?"
-	}
-	return "-"
 }
 
 // maintenance counts the actions.
@@ -135,9 +128,9 @@ func (f *KeepFigures) found() string {
 	if f.Found == nil {
 		return "not counted"
 	}
-	text := fmt.Sprintf("%s acknowledged, %s found", figures.Count(f.Rows), figures.Count(*f.Found))
+	text := fmt.Sprintf("%s acknowledged, %s found", count(f.Rows), count(*f.Found))
 	if f.Dropped > 0 {
-		text += fmt.Sprintf(", counting %s in periods dropped since", figures.Count(f.Dropped))
+		text += fmt.Sprintf(", counting %s in periods dropped since", count(f.Dropped))
 	}
 	return text
 }
@@ -154,6 +147,3 @@ func duringText(during []string) string {
 	}
 	return " during " + during[0] + " and " + strings.Join(during[1:], ", ")
 }
-
-// latencyOf formats a latency given in seconds.
-func latencyOf(s float64) string { return figures.Micros(int64(s * 1e6)) }

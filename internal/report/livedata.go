@@ -266,7 +266,7 @@ func (v *view) marks(d *runData) {
 			}
 		}
 	}
-	for _, s := range longest(v.stalled, maxStalls) {
+	for _, s := range v.longestStalls(maxStalls) {
 		d.Stalls = append(d.Stalls, stallData{v.markAt(s.From), v.markAt(s.To), s.Seconds(), oneLine(s.Why)})
 	}
 	// One line is enough for repeats: their knees are close to each other.
@@ -284,10 +284,15 @@ func (v *view) markAt(elapsed float64) markData {
 	return markData{math.Round(rowsAt(v.curve, elapsed)), thousandths(elapsed)}
 }
 
-// longest returns the n longest stalls, in order of time.
-func longest(stalls []result.Stall, n int) []result.Stall {
-	out := slices.SortedStableFunc(slices.Values(stalls), func(a, b result.Stall) int { return cmp.Compare(b.Seconds(), a.Seconds()) })
-	out = out[:min(n, len(out))]
+// longest returns the n longest of some stalls, the longest first.
+func longest[T any](stalls []T, n int, seconds func(T) float64) []T {
+	out := slices.SortedStableFunc(slices.Values(stalls), func(a, b T) int { return cmp.Compare(seconds(b), seconds(a)) })
+	return out[:min(n, len(out))]
+}
+
+// longestStalls returns the run's n longest stalls, in order of time.
+func (v *view) longestStalls(n int) []result.Stall {
+	out := longest(v.stalled, n, func(s result.Stall) float64 { return s.Seconds() })
 	slices.SortFunc(out, func(a, b result.Stall) int { return cmp.Compare(a.From, b.From) })
 	return out
 }

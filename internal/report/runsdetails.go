@@ -39,7 +39,7 @@ func runDetails(vs []view) []Part {
 
 func (v *view) stallTable() []Part {
 	t := &table{Header: []string{"at", "rows", "lasted", "rate, rows/s", "around it", "what moved"}}
-	for _, st := range longest(v.stalled, listedStalls) {
+	for _, st := range v.longestStalls(listedStalls) {
 		why := st.Why
 		if why == "" {
 			why = "no recorded figure moved with it"

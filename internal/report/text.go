@@ -5,7 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
 )
 
 // textWidth is the width at which text is wrapped; it fits a terminal of 120
@@ -18,7 +19,7 @@ const leastWrapped = 30
 // Text writes the document for a terminal: the results, what to know before believing
 // them, and then the figures.
 func (d *Document) Text(w io.Writer) error {
-	var t textWriter
+	t := textWriter{width: textWidth}
 	if !d.Untitled {
 		t.wrapped("", "  ", d.Title)
 		t.wrapped("", "  ", d.Subtitle)
@@ -29,27 +30,39 @@ func (d *Document) Text(w io.Writer) error {
 	}
 	t.notes("", d.Notes)
 	t.parts(shown(d.Parts, inText), 0)
-	if _, err := io.WriteString(w, t.out.String()); err != nil {
-		return fmt.Errorf("write text report: %w", err)
-	}
-	return nil
+	return t.writeTo(w)
 }
 
 // A textWriter writes blocks of lines, with an empty line between them.
 type textWriter struct {
 	out strings.Builder
 	gap bool
+	// width is that of wrapped lines, in columns; 0 means no limit. Others are cut to
+	// it if cut is set.
+	width int
+	cut   bool
+}
+
+func (t *textWriter) writeTo(w io.Writer) error {
+	if _, err := io.WriteString(w, t.out.String()); err != nil {
+		return fmt.Errorf("write text report: %w", err)
+	}
+	return nil
 }
 
 // block begins a block.
 func (t *textWriter) block() { t.gap = t.out.Len() > 0 }
 
-func (t *textWriter) line(line string) {
+func (t *textWriter) line(format string, args ...any) {
 	if t.gap {
 		t.out.WriteByte('\n')
 		t.gap = false
 	}
-	t.out.WriteString(strings.TrimRight(line, " "))
+	line := strings.TrimRight(fmt.Sprintf(format, args...), " ")
+	if t.cut {
+		line = runewidth.Truncate(line, t.width, "…")
+	}
+	t.out.WriteString(line)
 	t.out.WriteByte('\n')
 }
 
@@ -59,7 +72,7 @@ func (t *textWriter) parts(parts []Part, depth int) {
 		case *section:
 			t.block()
 			if p.Title != "" {
-				t.line(strings.Repeat("  ", depth) + oneLine(p.Title))
+				t.line("%s%s", strings.Repeat("  ", depth), oneLine(p.Title))
 			}
 			t.parts(p.Parts, 1)
 		case paragraph:
@@ -73,7 +86,7 @@ func (t *textWriter) parts(parts []Part, depth int) {
 		case facts:
 			t.facts(p)
 		case *table:
-			t.table(p.filled())
+			t.table(p.filled(), "  ")
 		case *columns:
 			t.columns(p)
 		}
@@ -87,7 +100,7 @@ func (t *textWriter) notes(indent string, all []Note) {
 			mark = indent + "!! "
 		}
 		if n.Label != "" {
-			mark += n.Label + ": "
+			mark += oneLine(n.Label) + ": "
 		}
 		t.wrapped(mark, indent+"   ", n.Text)
 	}
@@ -96,10 +109,10 @@ func (t *textWriter) notes(indent string, all []Note) {
 func (t *textWriter) facts(all []fact) {
 	width := 0
 	for _, f := range all {
-		width = max(width, utf8.RuneCountInString(f.Name))
+		width = max(width, runewidth.StringWidth(f.Name))
 	}
 	for _, f := range all {
-		t.wrapped(fmt.Sprintf("  %-*s  ", width, oneLine(f.Name)), strings.Repeat(" ", width+4), f.Value)
+		t.wrapped("  "+runewidth.FillRight(oneLine(f.Name), width+2), strings.Repeat(" ", width+4), f.Value)
 	}
 }
 
@@ -107,7 +120,7 @@ func (t *textWriter) columns(c *columns) {
 	shared := c.shared()
 	for _, i := range c.Shown {
 		t.block()
-		t.line(oneLine(c.Titles[i]))
+		t.line("%s", oneLine(c.Titles[i]))
 		t.facts(slices.DeleteFunc(slices.Clone(c.Facts[i]), func(f fact) bool { return slices.Contains(shared, f) }))
 	}
 	if len(shared) > 0 {
@@ -117,12 +130,13 @@ func (t *textWriter) columns(c *columns) {
 	}
 }
 
-func (t *textWriter) table(tb *table) {
+// table writes a table, its lines after an indent.
+func (t *textWriter) table(tb *table, indent string) {
 	rows := append([][]string{tb.Header}, tb.Rows...)
 	width := make([]int, len(tb.Header))
 	for _, r := range rows {
 		for i, cell := range r {
-			width[i] = max(width[i], utf8.RuneCountInString(oneLine(cell)))
+			width[i] = max(width[i], runewidth.StringWidth(oneLine(cell)))
 		}
 	}
 	// Words in the last column are wrapped if the table is too wide without that.
@@ -130,45 +144,44 @@ func (t *textWriter) table(tb *table) {
 	for _, n := range width {
 		total += n + 2
 	}
-	wrap := total > textWidth && textWidth-total+width[last] >= leastWrapped && !tb.numeric(last)
+	wrap := !t.cut && t.width > 0 && total > t.width && t.width-total+width[last] >= leastWrapped && !tb.numeric(last)
 	for _, r := range rows {
-		line := ""
+		line := indent
 		for i, cell := range r {
-			cell = oneLine(cell)
-			if i == last && wrap {
-				t.wrapped(line+"  ", strings.Repeat(" ", utf8.RuneCountInString(line)+2), cell)
-				break
+			if i > 0 {
+				line += "  "
 			}
-			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
-			if tb.numeric(i) {
-				cell, pad = pad+cell, ""
+			switch cell = oneLine(cell); {
+			case i == last && wrap:
+				t.wrapped(line, strings.Repeat(" ", runewidth.StringWidth(line)), cell)
+			case tb.numeric(i):
+				line += runewidth.FillLeft(cell, width[i])
+			default:
+				line += runewidth.FillRight(cell, width[i])
 			}
-			line += "  " + cell + pad
 		}
 		if !wrap {
-			t.line(line)
+			t.line("%s", line)
 		}
 	}
 	if tb.Note != "" {
-		t.wrapped("  ", "  ", tb.Note)
+		t.wrapped(indent, indent, tb.Note)
 	}
 }
 
 // wrapped writes text after the prefix first, broken between words; further lines
 // have the prefix rest.
 func (t *textWriter) wrapped(first, rest, text string) {
-	line := oneLine(first)
-	empty := true
+	line, empty := first, true
 	for _, word := range strings.Fields(oneLine(text)) {
-		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > textWidth {
-			t.line(line)
+		if !empty && t.width > 0 && runewidth.StringWidth(line)+1+runewidth.StringWidth(word) > t.width {
+			t.line("%s", line)
 			line, empty = rest, true
 		}
 		if !empty {
 			line += " "
 		}
-		line += word
-		empty = false
+		line, empty = line+word, false
 	}
-	t.line(line)
+	t.line("%s", line)
 }
