@@ -99,7 +99,6 @@ func disturbed(ivs []judged, i int) (float64, bool) {
 	return 0, true
 }
 
-// checkpointAge returns the checkpoint age as a fraction of its limit.
 func checkpointAge(ivs []judged, i int) (float64, bool) {
 	c := ivs[i].Counters
 	limit := c[figCheckpointMax]
@@ -126,7 +125,6 @@ const (
 	highQuantile  = 0.75
 )
 
-// explain fills in the conditions that coincided with the time below target.
 func (s *Steadiness) explain(ivs []judged) {
 	var values [][]float64 // of each candidate; nil means unknown
 	known := map[string]bool{}

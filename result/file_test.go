@@ -16,7 +16,6 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// full returns a record with a value in every field that a file contains.
 func full(t testing.TB) Record {
 	t.Helper()
 	checksum, cpu := true, 9.25

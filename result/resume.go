@@ -157,7 +157,6 @@ func (u *Used) add(r *Record) {
 	}
 }
 
-// pause formats the length of a pause.
 func pause(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	if d >= time.Minute {

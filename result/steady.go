@@ -162,7 +162,6 @@ func (r *Record) Steadiness() *Steadiness {
 	return s
 }
 
-// judge returns the intervals that are long enough for a verdict.
 func (r *Record) judge() []judged {
 	var out []judged
 	for i := range r.Intervals {
@@ -184,7 +183,6 @@ func (r *Record) judge() []judged {
 	return out
 }
 
-// hours divides the run at the full hours of its clock.
 func (s *Steadiness) hours(r *Record, ivs []judged) {
 	zone := r.Run.Steady.Location()
 	shift := time.Duration(r.Run.Steady.UTCOffsetSeconds) * time.Second

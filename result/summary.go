@@ -73,7 +73,6 @@ func (r *Record) Summary() Summary {
 	return s
 }
 
-// beside totals the loads that ran beside the main one.
 func (r *Record) beside(s *Summary) {
 	for _, iv := range r.Intervals {
 		for op, t := range iv.Beside {
@@ -127,7 +126,6 @@ func (r *Record) distributions(of func(*Interval) map[string]Histogram) (map[str
 	return sums, first
 }
 
-// latencies returns the percentiles of a distribution over all intervals.
 func (r *Record) latencies(of func(*Interval) map[string]Histogram) (map[string]Latency, error) {
 	sums, err := r.distributions(of)
 	out := map[string]Latency{}

@@ -41,7 +41,6 @@ type run struct {
 	summary         *result.Summary
 }
 
-// add adds an interval.
 func (r *run) add(iv result.Interval, at time.Time) {
 	r.last, r.lastAt = iv, at
 	r.intervals++
@@ -121,5 +120,4 @@ func (r *run) columns(n int, rows float64) []float64 {
 	return out
 }
 
-// lastOf returns the last n elements of s.
 func lastOf[T any](s []T, n int) []T { return s[max(0, len(s)-n):] }

@@ -102,7 +102,6 @@ func (s *screen) frame() string {
 	return s.fit(strings.Join(lines, "\n"))
 }
 
-// fit truncates each line to the width.
 func (s *screen) fit(text string) string {
 	if s.plain {
 		text = ansi.Strip(text)
@@ -184,7 +183,6 @@ func figures(r *run) (out []string) {
 	return out
 }
 
-// flow joins parts into lines of at most width columns.
 func flow(parts []string, width int) (lines []string) {
 	const gap = "   "
 	for _, p := range parts {
@@ -218,7 +216,6 @@ func (s *screen) status(r *run) string {
 	return bar + text
 }
 
-// verdict summarizes a run that has ended.
 func verdict(s *result.Summary) string {
 	text := fmt.Sprintf("%s in %s, %s rows/s", figure.Plural(s.Rows, "row"), figure.Clock(s.Seconds), figure.Rounded(s.RowsPerSecond))
 	asks := s.Step != nil && s.Step.Query != ""

@@ -224,7 +224,6 @@ func TestStatusPageInBrowser(t *testing.T) {
 	}
 }
 
-// oddStatuses returns statuses of tables at the limits of what is possible.
 func oddStatuses() map[string]*maintain.Status {
 	hostile := status()
 	const script = `"'><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">{{.}}`

@@ -14,7 +14,6 @@ import (
 	"github.com/rowmill/rowmill/internal/maintain"
 )
 
-// rowmillLines returns the samples of /metrics about the table.
 func rowmillLines(body string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(body) {
@@ -183,7 +182,6 @@ func TestHistory(t *testing.T) {
 
 var goVersion = runtime.Version()
 
-// gatherer returns a gatherer of the metrics of a monitor's table.
 func gatherer(m *Monitor) prometheus.Gatherer {
 	r := prometheus.NewRegistry()
 	r.MustRegister(m.counted.actions, m.counted.seconds, &scrape{m, newGauges(), m.look(context.Background())})

@@ -137,7 +137,6 @@ func (m *Monitor) look(ctx context.Context) look {
 	}
 }
 
-// fly does one look and records its result.
 func (m *Monitor) fly(ctx context.Context, done chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, m.o.LookTimeout)
 	defer cancel()
@@ -161,7 +160,6 @@ func (m *Monitor) fly(ctx context.Context, done chan struct{}) {
 	close(done)
 }
 
-// leads reports whether this process is the leader.
 func (m *Monitor) leads(s *maintain.Status) bool {
 	if m.o.Leads != nil {
 		return m.o.Leads()
@@ -169,7 +167,6 @@ func (m *Monitor) leads(s *maintain.Status) bool {
 	return s != nil && m.o.Self != "" && s.Leader == m.o.Self
 }
 
-// samples returns the rates of the last minutes.
 func (m *Monitor) samples() []sample {
 	m.mu.Lock()
 	defer m.mu.Unlock()

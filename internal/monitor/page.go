@@ -27,7 +27,6 @@ var pageCSS string
 //go:embed assets/page.js
 var pageJS string
 
-// routes returns the handler of all requests.
 func (m *Monitor) routes() http.Handler {
 	page := template.Must(template.New("page").Funcs(template.FuncMap{
 		"duration": figure.Duration, "bytes": figure.Bytes[int64], "count": countAny, "short": figure.Short, "at": at, "zone": zone, "due": due, "percent": func(p *float64) string { return fmt.Sprintf("%.0f%%", *p) },
@@ -56,7 +55,6 @@ func (m *Monitor) routes() http.Handler {
 	})
 }
 
-// source returns the content security policy's name of an inline script or style.
 func source(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
@@ -176,7 +174,6 @@ func (m *Monitor) page(w http.ResponseWriter, r *http.Request, page *template.Te
 	_, _ = w.Write(b.Bytes())
 }
 
-// fill derives the page's data from the status.
 func (v *view) fill() {
 	s := v.Status
 	v.Head = headroomOf(s)
@@ -225,7 +222,6 @@ func headroomOf(s *maintain.Status) headroom {
 // zone formats a time for the page's script, which converts it to the local time zone.
 func zone(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// countAny formats a template's integer.
 func countAny(n any) string {
 	switch n := n.(type) {
 	case int:

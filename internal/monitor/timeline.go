@@ -143,7 +143,6 @@ func runs(spans []span, least float64) [][]span {
 	return out
 }
 
-// tip returns the tooltip of a run of periods.
 func tip(run []span) string {
 	a, z := run[0], run[len(run)-1]
 	var rows, bytes int64
@@ -169,7 +168,6 @@ func tip(run []span) string {
 	return strings.Join(lines, "\n")
 }
 
-// round rounds to the precision of a screen.
 func round(v float64) float64 { return math.Round(v*100) / 100 }
 
 // A chart shows the rate of inserts over the last minutes.

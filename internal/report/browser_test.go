@@ -297,7 +297,6 @@ func TestPageInBrowser(t *testing.T) {
 	}
 }
 
-// rollingOf returns the record with a different setting.
 func rollingOf(rec result.Record) result.Record {
 	rec.Run.Settings = maps.Clone(rec.Run.Settings)
 	rec.Run.Settings["innodb_flush_log_at_trx_commit"] = "2"

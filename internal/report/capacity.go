@@ -49,7 +49,6 @@ func capacities(recs []result.Record) []capacity {
 	return out
 }
 
-// finding describes the result in a sentence.
 func (c *capacity) finding() string {
 	limit := "p99 <= " + micros(c.P99LimitUS)
 	if c.State == "found" {
@@ -141,7 +140,6 @@ func (c *capacity) verified() string {
 	return fmt.Sprintf("%s rows found of %s expected, %s", count(v.Found), count(v.Expected), sum)
 }
 
-// rule describes how a trial is judged.
 func (c *capacity) rule() string {
 	return fmt.Sprintf("A trial of %s holds when the backlog is bounded and 99 of 100 operations were done %s after they were due; its first %s don't count. "+
 		"The table was filled with %s in a closed loop before the first.",
@@ -177,7 +175,6 @@ func (c *capacity) trialTable() [][]string {
 	return out
 }
 
-// section reports the search.
 func (c *capacity) section() *section {
 	s := &section{Title: "Capacity of " + c.label, Parts: []Part{paragraph(c.rule())}}
 	if ch := c.chart(); len(ch.Lines[0].X)+len(ch.Lines[1].X) > 0 {

@@ -53,7 +53,6 @@ type trialCourse struct {
 
 var foundCourse = []trialCourse{{77e3, "bracket"}, {100e3, "bracket"}, {130e3, "bracket"}, {103e3, "halve"}, {103e3, "confirm"}, {123600, "above"}}
 
-// searchRecords returns the records of the golden files of searches.
 func searchRecords(t *testing.T) map[string][]result.Record {
 	found := searched(t, "plain", foundCourse, "found")
 	none := searched(t, "plain", []trialCourse{{150e3, "bracket"}, {140e3, "bracket"}}, "none")

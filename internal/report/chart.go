@@ -139,7 +139,6 @@ type box struct{ x0, y0, x1, y1 float64 }
 
 func (b box) overlaps(o box) bool { return b.x0 < o.x1 && o.x0 < b.x1 && b.y0 < o.y1 && o.y0 < b.y1 }
 
-// draw draws the chart into a place of the canvas.
 func (c *chart) draw(cv canvas, in box) {
 	p := &plotArea{c: c, cv: cv, at: in}
 	if c.Title != "" {
@@ -164,7 +163,6 @@ func (c *chart) draw(cv canvas, in box) {
 	p.knees()
 }
 
-// extent returns the least and the greatest figure of the lines and levels.
 func (c *chart) extent(of func(l *line) [][]float64, levels []level) (lo, hi float64) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for i := range c.Lines {
@@ -233,7 +231,6 @@ func (s *scale) share(v float64) float64 {
 func (p *plotArea) px(v float64) float64 { return p.at.x0 + (p.at.x1-p.at.x0)*p.x.share(v) }
 func (p *plotArea) py(v float64) float64 { return p.at.y1 - (p.at.y1-p.at.y0)*p.y.share(v) }
 
-// margins makes room for the labels of the axes and of the lines' ends.
 func (p *plotArea) margins() {
 	if !p.y.Bare {
 		widest := p.y.Room
@@ -264,7 +261,6 @@ func (p *plotArea) margins() {
 	p.at.x1 -= min(right, (p.at.x1-p.at.x0)/3)
 }
 
-// grid draws the axes.
 func (p *plotArea) grid() {
 	thin := pen{paint: "grid", width: 1}
 	for _, t := range p.y.Ticks {
@@ -419,7 +415,6 @@ func (p *plotArea) knees() {
 	}
 }
 
-// heightAt returns the height of a course at a position.
 func heightAt(course []xy, x float64) float64 {
 	i := slices.IndexFunc(course, func(pt xy) bool { return pt.x >= x })
 	switch {

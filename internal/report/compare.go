@@ -144,7 +144,6 @@ func NewComparison(a, b []result.Record) (Comparison, error) {
 	return c, nil
 }
 
-// runsOf returns the runs of each configuration.
 func runsOf(recs []result.Record) [][]*result.Record {
 	var out [][]*result.Record
 	for _, group := range grouped(recs) {
@@ -265,7 +264,6 @@ func newTwins(pairs [][2]*result.Record) (twins []twin, rows int64) {
 	return twins, rows
 }
 
-// comparePairs compares two groups of runs by the pairs that they form.
 func comparePairs(a, b []*result.Record, pairs [][2]*result.Record) Pair {
 	twins, rows := newTwins(pairs)
 	// each computes a figure over all runs.
@@ -312,7 +310,6 @@ func comparePairs(a, b []*result.Record, pairs [][2]*result.Record) Pair {
 	return p
 }
 
-// bounds sets the intervals and the verdict.
 func (p *Pair) bounds(twins []twin) {
 	var whole, last []float64
 	var splits []split
@@ -369,7 +366,6 @@ func upTo(r *result.Record, rows int64) result.Summary {
 	return part.Summary()
 }
 
-// latencies compares the percentiles of the operations that all runs have.
 func latencies(twins []twin, of func(*result.Summary) map[string]result.Latency) []LatencyVersus {
 	out := []LatencyVersus{}
 	for _, op := range ops(of(&twins[0].part[0])) {
@@ -445,7 +441,6 @@ type Flag struct {
 	Text string `json:"text"`
 }
 
-// flags compares the headers and ends of two runs.
 func flags(a, b *result.Record, sa, sb result.Summary) []Flag {
 	out := []Flag{}
 	// differ adds a flag if two values differ; an empty value is shown as "-".

@@ -51,7 +51,6 @@ func (p *Pair) notes() (out notes) {
 	return out
 }
 
-// parts returns the figures of the pair.
 func (p *Pair) parts() []Part {
 	if len(p.Windows) == 0 {
 		return nil
@@ -59,7 +58,6 @@ func (p *Pair) parts() []Part {
 	return []Part{later{inHTML, p.charts}, &section{Parts: []Part{p.table()}}}
 }
 
-// charts are the rates and the latencies of both sides.
 func (p *Pair) charts() []Part {
 	out := []Part{legend{{"A", sideStyle(0)}, {"B", sideStyle(1)}}, p.chart()}
 	var sets []distribution
@@ -73,7 +71,6 @@ func (p *Pair) charts() []Part {
 	return append(out, distributions(sets))
 }
 
-// table returns the figures of both sides.
 func (p *Pair) table() *table {
 	t := &table{Header: []string{"at equal rows", "A", "B", "B/A"}}
 	if len(p.Repeats) > 1 {
@@ -174,7 +171,6 @@ func (p *Pair) unequal() []string {
 	return out
 }
 
-// sideStyle is the style of a side's lines.
 func sideStyle(k int) style { return nthStyle(1 - k) }
 
 // chart plots the rate of both sides over their rows, up to those that all runs have.

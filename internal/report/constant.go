@@ -24,7 +24,6 @@ func constantSize(vs []view) *section {
 	return &section{Title: "Constant size", Parts: []Part{t}}
 }
 
-// constant returns the run's figures.
 func (v *view) constant() []fact {
 	r := v.rec
 	keep := float64(r.Run.KeepRows)

@@ -145,7 +145,6 @@ func (d *Document) add(parts ...Part) {
 	}
 }
 
-// say appends sentences to the results.
 func (d *Document) say(strong bool, lines ...string) {
 	for _, line := range lines {
 		d.Lines = append(d.Lines, Sentence{sentence(line), strong})
@@ -155,7 +154,6 @@ func (d *Document) say(strong bool, lines ...string) {
 // JSON writes the document's data as indented JSON.
 func (d *Document) JSON(w io.Writer) error { return writeJSON(w, d.Data()) }
 
-// shown returns the parts that a format shows.
 func shown(parts []Part, in medium) (out []Part) {
 	for _, p := range parts {
 		switch p := p.(type) {
@@ -258,7 +256,6 @@ func (c *columns) shared() []fact {
 	return out
 }
 
-// sentence capitalizes a text and adds a full stop.
 func sentence(s string) string {
 	if s == "" {
 		return ""

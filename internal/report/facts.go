@@ -9,7 +9,6 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// facts returns the most important facts of a run.
 func (v *view) facts() []fact {
 	var out []fact
 	add := func(name, value string) {
@@ -79,7 +78,6 @@ func called(name, value string) string {
 	return name + " " + value
 }
 
-// words joins the words of all parts.
 func words(parts ...string) string {
 	return strings.Join(strings.Fields(strings.Join(parts, " ")), " ")
 }
@@ -175,7 +173,6 @@ func (v *view) knee() string {
 	return ""
 }
 
-// openLoop describes the requested and the achieved rate of an open loop.
 func (v *view) openLoop() string {
 	o := v.loop
 	if o == nil {
@@ -193,7 +190,6 @@ func (v *view) openLoop() string {
 		verdict, rowsRate(o.Asked), rowsRate(o.Done), percent(o.Done/o.Asked), backlog, count(o.Peak), plural(o.Late, "operation", "operations"))
 }
 
-// beside describes a load beside the main one.
 func beside(d result.Done) string {
 	text := fmt.Sprintf("%s, %s operations/s", plural(d.Operations, "operation", "operations"), figure(d.PerSecond))
 	if d.Rows != d.Operations {

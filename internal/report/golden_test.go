@@ -20,7 +20,6 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// golden compares the output of write with a file of testdata.
 func golden(t *testing.T, name string, write func(io.Writer) error) {
 	t.Helper()
 	var got bytes.Buffer
@@ -52,7 +51,6 @@ var formats = map[string]func(*report.Document, io.Writer) error{
 	"png": func(d *report.Document, w io.Writer) error { return d.PNG(w, report.PNGOptions{}) },
 }
 
-// render returns the report of runs in a format.
 func render(t testing.TB, format string, recs []result.Record) string {
 	t.Helper()
 	return rendered(t, formats[format], recs)
@@ -71,7 +69,6 @@ func rendered(t testing.TB, write func(*report.Document, io.Writer) error, recs 
 	return b.String()
 }
 
-// picture draws with options.
 func picture(opts report.PNGOptions) func(*report.Document, io.Writer) error {
 	return func(d *report.Document, w io.Writer) error { return d.PNG(w, opts) }
 }
@@ -89,7 +86,6 @@ func pngOf(t testing.TB, opts report.PNGOptions, recs []result.Record, width, he
 	return img
 }
 
-// compared compares two records.
 func compared(t testing.TB, a, b []result.Record) report.Comparison {
 	t.Helper()
 	c, err := report.NewComparison(a, b)

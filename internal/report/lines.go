@@ -58,7 +58,6 @@ func Line(iv result.Interval, run *result.Run) string {
 	return line
 }
 
-// besideText describes the operations of a load beside the main one in an interval.
 func besideText(op string, iv *result.Interval) string {
 	t, text := iv.Beside[op], op
 	if iv.Seconds > 0 {

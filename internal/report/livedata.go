@@ -154,7 +154,6 @@ func liveRuns(vs []view) *live {
 	return l
 }
 
-// pageCounters lists the charts of counters for which any run has figures.
 func pageCounters(vs []view) []counterData {
 	out := []counterData{}
 	seen := map[string]bool{}
@@ -279,7 +278,6 @@ func (v *view) marks(d *runData) {
 	}
 }
 
-// markAt returns the position of a moment on both axes.
 func (v *view) markAt(elapsed float64) markData {
 	return markData{math.Round(rowsAt(v.curve, elapsed)), thousandths(elapsed)}
 }
@@ -462,7 +460,6 @@ func buckets(ivs []result.Interval) ([]bucket, int) {
 
 func (b bucket) last() *result.Interval { return &b[len(b)-1] }
 
-// rate returns the mean rate over the bucket in rows/s.
 func (b bucket) rate() float64 {
 	var rows int64
 	var secs float64
@@ -482,7 +479,6 @@ type spread struct{ mean, lo, hi float64 }
 
 func newSpread() spread { return spread{math.NaN(), math.NaN(), math.NaN()} }
 
-// span extends the spread to include a value.
 func (s *spread) span(v float64) {
 	if !(s.lo <= v) {
 		s.lo = v
@@ -492,7 +488,6 @@ func (s *spread) span(v float64) {
 	}
 }
 
-// counter returns the spread of a figure over the bucket.
 func (b bucket) counter(name string) spread {
 	var sum, weight float64
 	out := newSpread()

@@ -239,7 +239,6 @@ func (c *MatrixCell) rate() float64 {
 	return *c.Rate
 }
 
-// runs returns the complete runs of all cells.
 func (m *Matrix) runs() (out []*result.Record) {
 	for i := range m.Cells {
 		out = append(out, m.Cells[i].runs...)
@@ -404,7 +403,6 @@ func (m *Matrix) shares(v *variance) {
 // durabilities lists the durability levels, the strongest first.
 var durabilities = []string{"full", "relaxed", "none"}
 
-// recommend determines the recommended cells.
 func (m *Matrix) recommend() {
 	find := func(name string) int {
 		return slices.IndexFunc(m.Factors, func(f result.Factor) bool { return f.Name == name })

@@ -140,7 +140,6 @@ func chance(log float64, repeats []Versus, pooled sumOfSquares) float64 {
 	return tailT(log/math.Sqrt(2*s2/float64(len(repeats))), pooled.df)
 }
 
-// judge sets the verdicts and sorts the cells.
 func (c *MatrixComparison) judge(logs, p []float64) {
 	adjusted := holm(p)
 	for i := range c.Cells {
@@ -241,7 +240,6 @@ func (c *MatrixComparison) verdict() []string {
 	return out
 }
 
-// table returns the table of the cells.
 func (c *MatrixComparison) table() *table {
 	t := &table{Header: []string{"cell", "A, rows/s", "B, rows/s", "B/A", "p", "p, corrected", "verdict"}}
 	for _, cell := range c.Cells {

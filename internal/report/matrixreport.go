@@ -153,7 +153,6 @@ func (m *Matrix) Document() *Document {
 	return d
 }
 
-// effects returns the table of what each choice does.
 func (m *Matrix) effects() *table {
 	t := &table{Header: []string{"choice", "against", "ratio", "least", "most", "cells compared"},
 		Note: "Ratio is the geometric mean, all else equal; least and most are of two cells that differ in nothing else."}
@@ -211,7 +210,6 @@ func (c *MatrixComparison) notes() (out notes) {
 	return out
 }
 
-// parts returns the cells.
 func (c *MatrixComparison) parts() []Part {
 	out := []Part{facts{{"A", c.A}, {"B", c.B}}, c.table()}
 	for _, name := range c.Unpaired {

@@ -9,7 +9,6 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// card returns the text of a run's card in a page.
 func card(t *testing.T, page, label string) string {
 	t.Helper()
 	for _, c := range regexp.MustCompile(`(?s)<article class="card".*?</article>`).FindAllString(page, -1) {

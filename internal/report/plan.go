@@ -51,7 +51,6 @@ func Plan(w io.Writer, o *sizing.Output) error {
 
 type planText struct{ textWriter }
 
-// from writes where the figures above it are from.
 func (t *planText) from(text string) { t.wrapped("    ", "    ", text) }
 
 // figure writes a figure, right-aligned behind its name, and what to add.

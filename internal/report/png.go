@@ -219,7 +219,6 @@ func textStyle(size float64, bold bool) text.Style {
 	return text.Style{Font: f, Handler: plot.DefaultTextHandler}
 }
 
-// textWidthOf returns the width of a line of text in pixels.
 func textWidthOf(s string, size float64, bold bool) float64 {
 	return float64(textStyle(size, bold).Width(oneLine(s)) * dpi / vg.Inch)
 }
@@ -239,7 +238,6 @@ func fitted(s string, size float64, bold bool, room float64) string {
 
 var paints = map[string]string{"ink": "#1f2937", "muted": "#5b6573", "grid": "#e6e9ee", "ground": "#ffffff", "bad": "#a8200d", "accent": "#0b5cad"}
 
-// colourOf returns the colour of a paint on a light background.
 func colourOf(paint string, faint bool) color.Color {
 	hex, ok := paints[paint]
 	if n, err := strconv.Atoi(paint[1:]); !ok && err == nil {

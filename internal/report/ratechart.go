@@ -6,7 +6,6 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// ratePicture draws the rate of all runs against their rows.
 func ratePicture(vs []view, opts PNGOptions) *picture {
 	st := styles(vs)
 	p := &picture{}
@@ -130,7 +129,6 @@ func distributions(sets []distribution) *section {
 	return s
 }
 
-// line returns the outline of the distribution of an operation's latencies.
 func (d *distribution) line(op string) []line {
 	var m result.Merger
 	for _, r := range d.recs {

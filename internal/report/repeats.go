@@ -24,7 +24,6 @@ func Repeats(recs []result.Record) [][]result.Record {
 	return out
 }
 
-// grouped returns the indexes of the runs of each configuration.
 func grouped(recs []result.Record) [][]int {
 	at := map[string]int{}
 	var out [][]int
@@ -112,7 +111,6 @@ func matched(a, b []*result.Record) (pairs [][2]*result.Record, left []string) {
 	return whole, append(left, broken...)
 }
 
-// numbered reports whether each run has a distinct number.
 func numbered(runs []*result.Record) bool {
 	seen := map[int]bool{0: true}
 	for _, r := range runs {
@@ -272,7 +270,6 @@ func spreadOf(vs []view, group []int) string {
 		figure(slices.Min(rates)), figure(slices.Max(rates)), rowsRate(middle(rates)), percent(math.Sqrt(variance)/mean))
 }
 
-// ratioOfRepeats formats the ratio of the last rates of two bundles.
 func ratioOfRepeats(vs []view, plain, rolling *view) string {
 	runs := func(group []int) (out []*result.Record) {
 		for _, i := range group {
@@ -327,7 +324,6 @@ func allProblems(vs []view) []Note {
 	return out
 }
 
-// repeatSections lists the runs of each bundle.
 func repeatSections(vs []view) []Part {
 	var out []Part
 	for i := range vs {

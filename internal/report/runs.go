@@ -89,7 +89,6 @@ func insertParts(d *Document, vs []view, searches []capacity, scenarios []Scenar
 	d.add(runColumns(vs))
 }
 
-// runColumns arranges the facts of the runs.
 func runColumns(vs []view) *columns {
 	c := &columns{Shown: leaders(vs), Shared: conditions}
 	for i := range vs {
@@ -105,7 +104,6 @@ func runColumns(vs []view) *columns {
 	return c
 }
 
-// title describes what the runs did.
 func title(vs []view) string {
 	r := &vs[0].rec.Run
 	rows := int64(0)
@@ -127,7 +125,6 @@ func title(vs []view) string {
 	return fmt.Sprintf("Insert rate of %s as a table grows to %s rows", engine, short(float64(rows)))
 }
 
-// subtitle describes what all runs have in common.
 func subtitle(vs []view) string {
 	common := vs[0].circumstances()
 	for i := range vs[1:] {

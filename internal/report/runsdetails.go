@@ -276,7 +276,6 @@ func runCards(vs []view) cards {
 	return out
 }
 
-// capacityCards are the results of searches for a rate.
 func capacityCards(searches []capacity) (out cards) {
 	for i := range searches {
 		if c := &searches[i]; c.State == "found" {
@@ -287,7 +286,6 @@ func capacityCards(searches []capacity) (out cards) {
 	return out
 }
 
-// tiles returns the figures on a run's card.
 func (v *view) tiles() []tile {
 	s := &v.sum
 	var out []tile

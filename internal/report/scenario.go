@@ -147,7 +147,6 @@ func unitOf(figure string) string {
 	return ""
 }
 
-// deviations describes how the runs deviate from the scenario.
 func deviations(s *result.Scenario, runs map[string]*result.Record, missing []string) []string {
 	out := []string{}
 	if of := runs[s.MemoryOf]; s.MemoryShare > 0 && of != nil && of.End != nil && of.End.Size != nil && of.Run.CacheBytes > 0 && of.Run.Rows > 0 {
@@ -219,7 +218,6 @@ func bounds(c result.Check) string {
 // besideHeader names the columns of besideRows.
 var besideHeader = []string{"run", "what", "ours", "published", "unit", "ours to the first", "published to the first"}
 
-// besideRows formats the figures of a scenario as cells.
 func (s *Scenario) besideRows() [][]string {
 	optional := func(f *float64, write func(float64) string) string {
 		if f == nil {
@@ -246,7 +244,6 @@ func (s *Scenario) besideRows() [][]string {
 // besideHint explains how to read the figures.
 const besideHint = "Other machines, versions and sizes: rates don't compare, their ratios to the first one do."
 
-// tally describes the number of each verdict.
 func (s *Scenario) tally() string {
 	n := map[string]int64{}
 	for _, c := range s.Checks {
@@ -267,7 +264,6 @@ func (s *Scenario) outcome() string {
 	return fmt.Sprintf("%s, at scale %v: %s.", s.Name, s.Scale, s.tally())
 }
 
-// section reports the scenario.
 func (s *Scenario) section() *section {
 	out := &section{Title: s.Name + ": " + s.Title}
 	story := &section{In: inHTML}

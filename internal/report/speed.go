@@ -190,7 +190,6 @@ func (t *SpeedTest) contenders(recs []result.Record) []int {
 	return of
 }
 
-// label gives the contenders the shortest names that distinguish them.
 func (t *SpeedTest) label(files bool) {
 	of := func(name func(c *Contender) string) func(i int) string {
 		return func(i int) string {
@@ -313,7 +312,6 @@ func (o *SpeedOperation) cell(contender, clients int) *SpeedCell {
 	return nil
 }
 
-// clients returns all numbers of clients with which any contender was measured.
 func (o *SpeedOperation) clients() []int {
 	var out []int
 	for i := range o.Courses {

@@ -28,7 +28,6 @@ type madeCell struct {
 
 const cellSeconds = 10
 
-// record returns the record of a cell.
 func (m madeCell) record(t *testing.T) result.Record {
 	t.Helper()
 	main, counts, readers := m.operation, result.CountsQueries, m.clients
@@ -91,7 +90,6 @@ func (m madeCell) record(t *testing.T) result.Record {
 	return rec
 }
 
-// matrix returns a speed test of two servers.
 func matrix(t *testing.T) []result.Record {
 	t.Helper()
 	var out []result.Record

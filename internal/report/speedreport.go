@@ -224,10 +224,8 @@ func (c *SpeedCell) columns(o *SpeedOperation) []string {
 	return append(out, micros(deref(c.ServerCPU)), micros(deref(c.ClientCPU)), percent(c.ClientShare), strings.Join(notes, ", "))
 }
 
-// crowded reports whether other programs disturbed the cell.
 func (c *SpeedCell) crowded() bool { return c.OthersShare != nil && *c.OthersShare > crowded }
 
-// cells counts the cells that satisfy a condition.
 func (t *SpeedTest) cells(is func(c *SpeedCell) bool) (n int) {
 	for _, o := range t.Operations {
 		for _, s := range o.Courses {
@@ -271,7 +269,6 @@ func (c *Contender) describe() string {
 		called("durability", c.Durability), called("where the server then said", c.SettingValue), c.Target)
 }
 
-// document builds the report.
 func (t *SpeedTest) document() *Document {
 	d := &Document{Title: t.title(), Subtitle: t.subtitle(), Notes: t.notes(), Footer: footer(t.run), Data: func() any { return t }}
 	about := facts{}

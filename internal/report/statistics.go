@@ -131,7 +131,6 @@ func meanVariance(values []float64) (mean, variance float64) {
 	return mean, variance
 }
 
-// geometricMean returns the geometric mean.
 func geometricMean(values []float64) float64 {
 	var logs float64
 	for _, v := range values {

@@ -35,7 +35,6 @@ var worlds = []world{
 	{"long waves and runs", 0.9, 0.2, 0.05},
 }
 
-// run simulates the times of the parts of a run whose rate falls to a sixth.
 func (w world) run(rng *rand.Rand) (times [bootParts]float64) {
 	x, level := rng.NormFloat64()*w.within, rng.NormFloat64()*w.between
 	for i := range times {

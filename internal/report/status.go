@@ -47,7 +47,6 @@ func Status(w io.Writer, s *maintain.Status, width int) error {
 	return t.writeTo(w)
 }
 
-// statusTable writes a table as a block of its own.
 func (t *textWriter) statusTable(tb *table) {
 	if len(tb.Rows) > 0 {
 		t.block()

@@ -88,7 +88,6 @@ func (v *steadyView) target() string {
 	return s
 }
 
-// below describes how long the load was below target.
 func (v *steadyView) below() string {
 	if v.s.Seconds == 0 {
 		return "too short to judge"
@@ -126,7 +125,6 @@ func (v *steadyView) verdicts(several bool) []string {
 	return append(out, "Of the time below target, by what went with it: "+strings.Join(v.attributed(), ", ")+". That is association, not proof of a cause")
 }
 
-// attributed divides the time below target by what went with it.
 func (v *steadyView) attributed() []string {
 	var parts []string
 	for i := range v.s.Causes {
@@ -157,7 +155,6 @@ func shareRange(b *[2]float64) string {
 	return percent(max(0, b[0])) + ".." + percent(max(0, b[1]))
 }
 
-// causes returns the table of the conditions associated with the time below target.
 func (v *steadyView) causes() *table {
 	out := &table{Header: []string{"went with it", "below target", "on target", "explains", "95% interval", "attributed", "rank corr. with p99", "what it is"}}
 	for i := range v.s.Causes {
@@ -236,7 +233,6 @@ func (v *steadyView) hours() *table {
 	return out
 }
 
-// sideBySide returns the table that compares several machines.
 func sideBySide(vs []steadyView) *table {
 	c := &columns{}
 	for i := range vs {
@@ -295,7 +291,6 @@ func (v *steadyView) worst() string {
 	return fmt.Sprintf("%s: %s below, p99 %s", w.Start.In(v.zone).Format("2 Jan 15:04"), percent(w.BelowShare()), micros(w.P99US))
 }
 
-// zoneText describes the time zone in which hours are counted.
 func (v *steadyView) zoneText() string {
 	return v.rec.Run.Started.In(v.zone).Format("MST (UTC-07:00)") + ", as at the start"
 }
@@ -314,7 +309,6 @@ func (v *steadyView) absent() string {
 	return "recorded, and never there: " + strings.Join(names, ", ")
 }
 
-// missing lists the candidates for which the machine had no figures.
 func (v *steadyView) missing() string {
 	if len(v.s.Missing) == 0 {
 		return ""
@@ -322,7 +316,6 @@ func (v *steadyView) missing() string {
 	return "not recorded here, so that nothing can be said of it: " + strings.Join(v.s.Missing, ", ")
 }
 
-// steadiness returns the run's fact for a report of runs of several kinds.
 func (v *view) steadiness() string {
 	if v.sum.Steadiness == nil {
 		return ""

@@ -8,7 +8,6 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// steadyParts reports runs of constant loads.
 func steadyParts(d *Document, vs []view, ss []steadyView) {
 	d.Title = "A constant load of " + ss[0].target()
 	for i := range ss {
@@ -71,7 +70,6 @@ func newSteadyCharts(vs []view, ss []steadyView, elapsed bool) *steadyCharts {
 	return p
 }
 
-// begin returns the position of a run's start on the axis.
 func (p *steadyCharts) begin(i int) float64 {
 	if p.elapsed {
 		return 0
@@ -311,7 +309,6 @@ func (v *steadyView) axis(bs []bucket) axis {
 	return at
 }
 
-// steadyPanels returns the panels for which any of the runs has figures.
 func steadyPanels(vs []steadyView, bs [][]bucket) []steadyPanel {
 	rate := steadyPanel{Title: "rate", Unit: "rows/s", Target: vs[0].s.Asked, Least: vs[0].s.Asked * 1.2}
 	late := steadyPanel{Title: "latency from when inserts were due", Unit: "microseconds", Target: float64(vs[0].s.P99LimitUS)}

@@ -56,7 +56,6 @@ func only(recs []result.Record, is func(*result.Run) bool) []result.Record {
 	return out
 }
 
-// asks reports whether the run is a step that is judged by its queries.
 func (v *view) asks() bool { return v.sum.Step != nil && v.sum.Step.Query != "" }
 
 // stepName returns the name of a run's step, "" for other runs.
@@ -67,13 +66,11 @@ func stepName(r *result.Run) string {
 	return r.Step.Name
 }
 
-// title describes the benchmark and where it ran.
 func (b benchmark) title() string {
 	r := &b[0].rec.Run
 	return fmt.Sprintf("%s on %s", r.Step.Benchmark, b[0].server())
 }
 
-// verdicts describes the benchmark's results in a few sentences.
 func (b benchmark) verdicts() []string {
 	last := &b[len(b)-1]
 	first := b[0].rec.Run
@@ -276,7 +273,6 @@ func (b benchmark) did() *section {
 	return &section{Title: "Indexes and settling", Parts: g.parts()}
 }
 
-// facts describes the benchmark's conditions.
 func (b benchmark) facts() facts {
 	r := &b[0].rec.Run
 	out := facts{{"clients", fmt.Sprintf("%s of %s, method %s, seed %d", plural(r.Writers, "client", "clients"),

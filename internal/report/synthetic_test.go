@@ -235,7 +235,6 @@ func spread(t testing.TB, rng *rand.Rand, n int64, median, wait float64) result.
 
 func round3(f float64) float64 { return math.Round(f*1e3) / 1e3 }
 
-// failed turns the record into a run ended by an error of the server.
 func failed(rec result.Record) result.Record {
 	rec.End.Stopped = "failed"
 	rec.End.Failure = "insert batch 1204: Error 1114 (HY000): The table 'purchases' is full"

@@ -50,7 +50,6 @@ func (t *textWriter) writeTo(w io.Writer) error {
 	return nil
 }
 
-// block begins a block.
 func (t *textWriter) block() { t.gap = t.out.Len() > 0 }
 
 func (t *textWriter) line(format string, args ...any) {

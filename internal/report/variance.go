@@ -83,7 +83,6 @@ func analyse(obs []observation, size []int) variance {
 	return v
 }
 
-// leftBy returns the residual sum of squares of a model with the given terms.
 func leftBy(obs []observation, size []int, terms []term) sumOfSquares {
 	var s space
 	s.add(ones(len(obs)))
