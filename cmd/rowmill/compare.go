@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/result"
 )
@@ -221,8 +222,8 @@ func (f *compareFlags) split(recs []result.Record, path string) (before, after [
 			for _, g := range groups {
 				names = append(names, g[0].Run.Name)
 			}
-			return nil, nil, usagef("rowmill compare "+path+" --a layout=plain --b layout=rolling", "%s holds %d configurations (%s), not two: say which to compare",
-				path, len(groups), strings.Join(names, "; "))
+			return nil, nil, usagef("rowmill compare "+path+" --a layout=plain --b layout=rolling", "%s holds %s (%s), not two: say which to compare",
+				path, figure.Plural(len(groups), "configuration"), strings.Join(names, "; "))
 		}
 		a, b = sided, []condition{{"side", "B"}}
 	}
@@ -262,7 +263,7 @@ func (f *compareFlags) repeatPlan(again *experiment.Repetition) string {
 	n := len(again.A) + len(again.B)
 	fmt.Fprintf(&b, "Runs %d benchmarks, %d of each configuration, in turn, side A first in every other round:\n", n*f.repeat, f.repeat)
 	for _, c := range slices.Concat(again.A, again.B) {
-		fmt.Fprintf(&b, "\n  %s  %s layout %s, recorded as: rowmill %s\n", c.Side, c.Run.Preset, c.Run.Layout, experiment.ShellWords(c.Run.Command))
+		fmt.Fprintf(&b, "\n  %s  %s layout %s: %s\n", c.Side, c.Run.Preset, c.Run.Layout, c.Spec.Settings())
 		fmt.Fprintf(&b, "     on %s", c.Spec.Target())
 		if c.Private() {
 			fmt.Fprintln(&b, ", created for each run and removed afterwards")

@@ -71,7 +71,8 @@ func TestCompareCommand(t *testing.T) {
 		{"layouts of one record, by name", "two.jsonl --a layout=rolling --b layout=plain", 0, "B is slower by 51%", ""},
 		{"sides of one record", "sides.jsonl", 0, "B is faster by 11%", ""},
 		{"batches of one record", "batches.jsonl --a batch=1,layout=plain --b batch=100", 0, "B is slower by 20%", ""},
-		{"three in one record", "batches.jsonl", 2, "", "holds 3 configurations"},
+		{"three in one record", "batches.jsonl", 2, "", "holds 3 configurations (classic"},
+		{"one record of one", "before.jsonl", 2, "", "holds 1 configuration (classic"},
 		{"both sides", "batches.jsonl --a batch=1 --b layout=plain", 2, "", "would be on both sides"},
 		{"none chosen", "batches.jsonl --a batch=1 --b batch=7", 2, "", "--b batch=7: batches.jsonl holds no such run"},
 		{"one side of one record", "batches.jsonl --a batch=1", 2, "", "give both --a and --b"},
@@ -135,7 +136,7 @@ func TestCompareRepeat(t *testing.T) {
 	}
 	s := answered("y\n")
 	mustPass(t, s)
-	contains(t, s.stderr, "Runs 6 benchmarks, 3 of each", "DROPS there, with all rows, and creates again for each run: purchases",
+	contains(t, s.stderr, "Runs 6 benchmarks, 3 of each", "A  classic layout plain: batch=100 ", "B  classic layout plain: batch=20 ", " rows=2000 ", "DROPS there, with all rows, and creates again for each run: purchases",
 		"on sqlite:t.db", "created for each run and removed afterwards", "B: classic plain on sqlite #2 of 3")
 	contains(t, s.stdout, "3 pairs", "different batch: 100 against 20")
 	var order []string

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -162,6 +164,25 @@ func Recorded(run *result.Run) (*Spec, error) {
 		return nil, errors.New("its spec names no target")
 	}
 	return s, nil
+}
+
+// Settings lists what the Spec sets about a run, except for its target, preset and
+// layout: "batch=100 rows=2000".
+func (s *Spec) Settings() string {
+	rest := *s
+	rest.Workload, rest.Preset, rest.Targets, rest.Layouts, rest.DropExisting = "", "", nil, nil, false
+	text, err := json.Marshal(&rest)
+	var fields map[string]json.RawMessage
+	if err := errors.Join(err, json.Unmarshal(text, &fields)); err != nil {
+		return err.Error()
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if value := strings.Trim(string(fields[name]), `"`); value != "" && value != "null" {
+			out = append(out, name+"="+value)
+		}
+	}
+	return strings.Join(out, " ")
 }
 
 // ShellWords quotes arguments for a shell.

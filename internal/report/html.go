@@ -58,18 +58,12 @@ type liveKnee struct {
 
 func (l *live) Kind() string { return "live-" + l.Name }
 
-// A card has the figures of one run that are read first.
+// A card has the result of one run.
 type card struct {
 	Label string
 	Style style
 	// Big is the most important figure, of the given Unit; About says what it means.
 	Big, Unit, About string
-	Tiles            []tile
-}
-
-type tile struct {
-	Name, Value string
-	Bad         bool
 }
 
 type cards []card

@@ -252,7 +252,7 @@ func runCards(vs []view) cards {
 	var out cards
 	for i := range vs {
 		v := &vs[i]
-		c := card{Label: v.label, Style: st[i], Tiles: v.tiles()}
+		c := card{Label: v.label, Style: st[i]}
 		switch {
 		case v.asks():
 			c.Big, c.Unit, c.About = figure(v.sum.Step.QueriesPerSecond), "queries/s", "beside "+figure(v.sum.Step.InsertsPerSecond)+" rows/s inserted"
@@ -282,53 +282,6 @@ func capacityCards(searches []capacity) (out cards) {
 			out = append(out, card{Label: "Capacity of " + c.label, Style: nthStyle(len(palette) - 1), Big: figure(c.RowsPerSecond), Unit: "rows/s",
 				About: fmt.Sprintf("sustained at %s rows with p99 <= %s", short(float64(c.Rows)), micros(c.P99LimitUS))})
 		}
-	}
-	return out
-}
-
-func (v *view) tiles() []tile {
-	s := &v.sum
-	var out []tile
-	add := func(name, value string, bad bool) { out = append(out, tile{name, value, bad}) }
-	add("rows", count(s.Rows), v.rec.Run.Rows > 0 && s.Rows < v.rec.Run.Rows && v.incomplete() != "")
-	add("time", seconds(s.Seconds), false)
-	add("mean rate", rowsRate(s.RowsPerSecond), v.overloaded())
-	add("slowest tenth", rowsRate(s.Rate.Min), false)
-	if s.Knee != nil {
-		add("knee", "at "+short(float64(s.Knee.Rows))+" rows", true)
-	} else {
-		add("knee", "none", false)
-	}
-	for _, op := range ops(s.LatencyUS) {
-		add(op+" p99 / max", micros(s.LatencyUS[op].P99)+" / "+micros(s.LatencyUS[op].Max), false)
-	}
-	for _, op := range ops(s.ResponseUS) {
-		add(op+" response p99", micros(s.ResponseUS[op].P99), false)
-	}
-	add("stalled", figure(s.StallSeconds)+" s", false)
-	add("errors / retries", count(s.Errors)+" / "+count(s.Retries), s.Errors > 0)
-	switch c := s.Verified; {
-	case c == nil && v.whole() != "":
-		add("verified", v.whole(), false)
-	case c == nil:
-		add("verified", "no: rows not read", false)
-	case c.Sound() && c.Lost > 0:
-		add("verified", count(c.Lost)+" rows lost, as the settings allow; checksum", true)
-	case c.Sound() && c.Counted:
-		add("verified", "all rows, counted", false)
-	case c.Sound():
-		add("verified", "all rows, checksum", false)
-	default:
-		add("verified", "FAILED", true)
-	}
-	if s.SizeBytes != nil {
-		add("size", fmt.Sprintf("%s, %s B/row", bytes(s.SizeBytes.Data+s.SizeBytes.Index), figure(s.SizeBytes.PerRow)), false)
-	}
-	if s.Server.CPUSeconds != nil && s.Rows > 0 {
-		add("server CPU", micros(1e6**s.Server.CPUSeconds/float64(s.Rows))+"/row", false)
-	}
-	if s.Client.Bound {
-		add("client", "client-bound", true)
 	}
 	return out
 }
