@@ -17,7 +17,6 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// benchFlags are the flags of `rowmill bench insert`.
 type benchFlags struct {
 	spec     experiment.Spec
 	out      benchOutputs
@@ -253,7 +252,6 @@ func contradictions(given, recorded *pflag.FlagSet, free []string) (out []contra
 	return out
 }
 
-// printStatements prints statements, each preceded by its purpose.
 func (a *app) printStatements(what, engineName string, all []workload.Statement) {
 	fmt.Fprintf(a.stdout, "-- %s on %s\n", what, engineName)
 	purpose := ""

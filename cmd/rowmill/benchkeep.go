@@ -16,7 +16,6 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// keepFlags are the flags of `rowmill bench keep`.
 type keepFlags struct {
 	spec   experiment.Spec
 	keep   experiment.KeepSpec
@@ -76,7 +75,6 @@ func (a *app) benchKeepCommand() *cobra.Command {
 // errInsertsFailed is returned if an insert failed, also where a retry inserted the rows.
 var errInsertsFailed = errors.New("inserts failed")
 
-// benchKeep measures inserts into a declared table.
 func (a *app) benchKeep(ctx context.Context, file string, f *keepFlags) error {
 	if err := f.out.check("rowmill bench keep"); err != nil {
 		return err
@@ -95,7 +93,6 @@ func (a *app) benchKeep(ctx context.Context, file string, f *keepFlags) error {
 	return a.bench(ctx, measuring{spec: &f.spec, out: f.out, open: a.openSpecTable, write: func(recs []result.Record) error { return a.reportKeep(f, recs) }})
 }
 
-// openSpecTable opens the declared table of a Spec.
 func (a *app) openSpecTable(ctx context.Context, s *experiment.Spec) (*maintain.Table, *target.DB, error) {
 	d, err := rolling.ParseDeclarationFor(s.Keep.File, []byte(s.Keep.Declaration), s.Target())
 	if err != nil {
@@ -108,7 +105,6 @@ func (a *app) openSpecTable(ctx context.Context, s *experiment.Spec) (*maintain.
 	return k.Table, k.target, nil
 }
 
-// reportKeep prints the figures and writes the requested files.
 func (a *app) reportKeep(f *keepFlags, recs []result.Record) error {
 	rec := &recs[0]
 	if rec.End == nil {

@@ -83,7 +83,6 @@ func (a *app) bench(ctx context.Context, m measuring) error {
 	return errors.Join(err, a.writeReports(m.out.reports, recs))
 }
 
-// measure runs an experiment and returns its records.
 func (a *app) measure(ctx context.Context, m measuring) ([]result.Record, error) {
 	create := experiment.Create
 	if m.resumes {
@@ -107,7 +106,6 @@ func (a *app) measure(ctx context.Context, m measuring) ([]result.Record, error)
 	return recs, errors.Join(err, out.Close())
 }
 
-// printSpec prints the statements of an experiment and executes nothing.
 func (a *app) printSpec(s *experiment.Spec) error {
 	parts, err := s.Statements()
 	if err != nil {
@@ -119,7 +117,6 @@ func (a *app) printSpec(s *experiment.Spec) error {
 	return nil
 }
 
-// onlyFlags refuses arguments.
 func onlyFlags(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usagef(c.CommandPath()+" --help", "unexpected argument %q: everything is a flag", args[0])
@@ -133,7 +130,6 @@ func proofVar(flags *pflag.FlagSet, s *experiment.Spec, noVerify string) {
 	flags.BoolVar(&s.NoVerify, "no-verify", false, noVerify+" (default false)")
 }
 
-// seedVar defines --seed.
 func seedVar(flags *pflag.FlagSet, s *experiment.Spec, usage string) {
 	flags.Uint64Var((*uint64)(&s.Seed), "seed", 1, usage)
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// compareFlags are the flags of `rowmill compare`.
 type compareFlags struct {
 	json bool
 	// a and b select the runs of the two sides.
@@ -150,8 +149,7 @@ func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error
 	return f.judge(c)
 }
 
-// writeComparison writes the page, and the text or the JSON unless the page is on
-// standard output.
+// writeComparison writes the page, and the text or the JSON unless the page is on standard output.
 func (a *app) writeComparison(f compareFlags, d *report.Document) error {
 	if f.html != "" {
 		if err := a.writeOutput(f.html, d.HTML); err != nil || f.html == "-" {
@@ -164,7 +162,6 @@ func (a *app) writeComparison(f compareFlags, d *report.Document) error {
 	return d.Text(a.stdout)
 }
 
-// judge applies the threshold.
 func (f *compareFlags) judge(c report.Comparison) error {
 	if f.threshold < 0 {
 		return nil
@@ -239,7 +236,6 @@ func (f *compareFlags) split(recs []result.Record, path string) (before, after [
 	return before, after, err
 }
 
-// repetition returns the runs of both sides that are made again.
 func (f *compareFlags) repetition(before, after []result.Record) (*experiment.Repetition, error) {
 	if f.out != "" {
 		if st, err := os.Stat(filepath.Dir(f.out)); err != nil || !st.IsDir() {
@@ -291,7 +287,6 @@ func (f *compareFlags) repeatPlan(again *experiment.Repetition) string {
 	return b.String()
 }
 
-// repeat makes the runs and returns the records of those that began, by side.
 func (a *app) repeat(ctx context.Context, again *experiment.Repetition, path string) (before, after []result.Record, err error) {
 	recs, err := a.measure(ctx, measuring{out: benchOutputs{record: path}, run: again.Run})
 	for _, rec := range recs {

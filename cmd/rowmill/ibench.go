@@ -13,7 +13,6 @@ import (
 	"github.com/rowmill/rowmill/internal/workload"
 )
 
-// ibenchFlags are the flags of `rowmill bench ibench`.
 type ibenchFlags struct {
 	spec     experiment.Spec
 	ibench   experiment.IbenchSpec
@@ -83,7 +82,6 @@ func (f *ibenchFlags) define(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.printSQL, "print-sql", false, "print every statement that would be used and exit, touching nothing (default false)")
 }
 
-// benchIbench runs the steps.
 func (a *app) benchIbench(ctx context.Context, f *ibenchFlags) error {
 	if err := f.spec.Validate(); err != nil {
 		return err

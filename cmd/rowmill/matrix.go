@@ -21,7 +21,6 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// matrixFlags are the flags of `rowmill bench matrix`.
 type matrixFlags struct {
 	spec        experiment.Spec
 	levels      experiment.Levels
@@ -38,8 +37,7 @@ const (
 	// methods; tables that outgrow memory must be requested.
 	defaultMatrixRows = 100000
 	defaultCellTime   = 20 * time.Second
-	// manyRuns and longMatrix are the size beyond which a matrix asks for
-	// confirmation.
+	// manyRuns and longMatrix are the size beyond which a matrix asks for confirmation.
 	manyRuns   = 200
 	longMatrix = 2 * time.Hour
 )
@@ -148,8 +146,7 @@ func (f *matrixFlags) check() error {
 	return f.out.check("rowmill bench matrix")
 }
 
-// freeMatrixFlags may differ from the record that is resumed: they affect only what is
-// reported.
+// freeMatrixFlags may differ from the record that is resumed: they affect only what is reported.
 var freeMatrixFlags = []string{"resume", "retry-failed", "baseline", "threshold", "html", "png", "md", "json", "plan", "yes"}
 
 // prepare returns the runs to make, and those in the record that is resumed.
@@ -280,7 +277,6 @@ func (a *app) reportMatrix(f *matrixFlags, recs, baseline []result.Record, ended
 	return nil
 }
 
-// compareMatrices compares each cell of two matrices.
 func (a *app) compareMatrices(f compareFlags, before, after []result.Record) error {
 	old, err := report.NewMatrix(before)
 	if err != nil {
@@ -300,7 +296,6 @@ func (a *app) compareMatrices(f compareFlags, before, after []result.Record) err
 	return judgeMatrix(c, f.threshold)
 }
 
-// judgeMatrix applies the threshold.
 func judgeMatrix(c *report.MatrixComparison, threshold float64) error {
 	if threshold < 0 {
 		return nil

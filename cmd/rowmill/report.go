@@ -26,8 +26,7 @@ type reportFlags struct {
 	json          bool
 	title         string
 	log           bool
-	// elapsed selects time since the start as the axis on which constant loads are
-	// overlaid.
+	// elapsed selects time since the start as the axis on which constant loads are overlaid.
 	elapsed bool
 	// format, if set, prints the lines of the intervals instead of the text.
 	format intervalFormat
@@ -64,7 +63,6 @@ func (a *app) reportCommand() *cobra.Command {
 	return c
 }
 
-// An output is a file requested by a flag.
 type output struct {
 	flag, path string
 	write      func(*report.Document, io.Writer) error

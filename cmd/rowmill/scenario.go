@@ -14,7 +14,6 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// scenarioFlags are the flags of `rowmill bench scenario`.
 type scenarioFlags struct {
 	list, print bool
 	spec        experiment.Spec
@@ -83,7 +82,6 @@ func (f *scenarioFlags) define(flags *pflag.FlagSet) {
 	proofVar(flags, &f.spec, "don't read the tables back at the end of each run")
 }
 
-// complete fills in the Spec of a scenario.
 func (f *scenarioFlags) complete(d *experiment.Declaration, flags *pflag.FlagSet) {
 	f.script.Text, f.script.Source = d.Text, d.Source
 	if flags.Changed("max-time") {
@@ -123,7 +121,6 @@ func (f *scenarioFlags) checkArgs(args []string) error {
 	return nil
 }
 
-// listScenarios describes the built-in scenarios.
 func (a *app) listScenarios(ctx context.Context) error {
 	for i, name := range experiment.Scenarios() {
 		d, err := experiment.LoadScenario(ctx, name)
@@ -150,7 +147,6 @@ func (a *app) listScenarios(ctx context.Context) error {
 	return nil
 }
 
-// runScenario makes the runs of a scenario.
 func (a *app) runScenario(ctx context.Context, f *scenarioFlags) error {
 	p, err := experiment.PlanScenario(&f.spec)
 	if err == nil {
@@ -162,7 +158,6 @@ func (a *app) runScenario(ctx context.Context, f *scenarioFlags) error {
 	return a.bench(ctx, measuring{out: f.out, run: p.Run})
 }
 
-// resumeScenario makes the runs that a scenario's record lacks.
 func (a *app) resumeScenario(ctx context.Context, flags *pflag.FlagSet, f *scenarioFlags) error {
 	if f.out.record != "" {
 		return usagef("rowmill bench scenario --resume "+f.resume, "--out can't be used with --resume: the runs are added to the resumed record")

@@ -7,12 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -27,9 +24,7 @@ func speed(t *testing.T, s session) report.SpeedTest {
 	t.Helper()
 	mustPass(t, s)
 	var out report.SpeedTest
-	if err := json.Unmarshal([]byte(s.stdout), &out); err != nil {
-		t.Fatalf("stdout is no matrix: %v\n%s", err, s.stdout)
-	}
+	must(t, json.Unmarshal([]byte(s.stdout), &out))
 	return out
 }
 
@@ -38,9 +33,8 @@ func speed(t *testing.T, s session) report.SpeedTest {
 func TestBenchMixed(t *testing.T) {
 	maria, postgres := mariadb(t), testdb.Target(t, "postgres").String()
 	t.Chdir(t.TempDir())
-	s := rowmill(t.Context(), "bench", "mixed", "--target", "sqlite:?durability=none", "--target", maria, "--target", postgres,
-		"--rows", "3k", "--clients", "1,2", "--seconds", "0.2", "--mix", "60", "--json", "--out", "run.jsonl",
-		"--html", "run.html", "--png", "run.png", "--md", "run.md")
+	s := verb(t, "bench mixed --rows 3k --clients 1,2 --seconds 0.2 --mix 60 --json --out run.jsonl --html run.html --png run.png --md run.md",
+		"--target", "sqlite:?durability=none", "--target", maria, "--target", postgres)
 	got := speed(t, s)
 	if len(got.Contenders) != 3 || len(got.Operations) != 4 || got.Rows != 3000 || len(got.Failures) > 0 {
 		t.Fatalf("%+v", got)
@@ -84,28 +78,14 @@ func TestBenchMixed(t *testing.T) {
 			t.Errorf("%s began with %d rows in its table", rec.Run.Name, c.TableRows)
 		}
 	}
-	again := rowmill(t.Context(), "report", "run.jsonl", "--json")
-	if again.stdout != s.stdout {
+	if again := verb(t, "report run.jsonl --json"); again.stdout != s.stdout {
 		t.Errorf("report shows another matrix:\n%s\nthan the run:\n%s", again.stdout, s.stdout)
 	}
-	text := rowmill(t.Context(), "report", "run.jsonl")
-	for _, want := range []string{"Speed of inserts and selects: SQLite, MariaDB and PostgreSQL", "insert: ", "queries/s", "server CPU/op"} {
-		if !strings.Contains(text.stdout, want) {
-			t.Errorf("the report lacks %q:\n%s", want, text.stdout)
-		}
-	}
-	for _, name := range []string{"run.html", "run.png", "run.md"} {
-		if st, err := os.Stat(name); err != nil || st.Size() < 1000 {
-			t.Errorf("%s: %v, %v", name, st, err)
-		}
-	}
-	if s := rowmill(t.Context(), "compare", "run.jsonl", "run.jsonl"); s.code != exitFailed || !strings.Contains(s.stderr, "can't be compared by rows") {
-		t.Errorf("compare: exit %d, %s", s.code, s.stderr)
-	}
+	contains(t, verb(t, "report run.jsonl").stdout, "Speed of inserts and selects: SQLite, MariaDB and PostgreSQL", "insert: ", "queries/s", "server CPU/op")
+	filesWritten(t)
+	wantFailure(t, verb(t, "compare run.jsonl run.jsonl"), exitFailed, "can't be compared by rows")
 	// The tables still exist, and are not taken for a user's tables.
-	if s := rowmill(t.Context(), "bench", "mixed", "--target", maria, "--clients", "1", "--rows", "100", "--seconds", "0.2"); s.code != exitFailed || !strings.Contains(s.stderr, "table sbtest1 exists") {
-		t.Errorf("exit %d, %s", s.code, s.stderr)
-	}
+	wantFailure(t, verb(t, "bench mixed --clients 1 --rows 100 --seconds 0.2 --target "+maria), exitFailed, "table sbtest1 exists")
 	nothingLeft(t)
 }
 
@@ -124,11 +104,9 @@ func TestBenchMixedRowGone(t *testing.T) {
 		}
 	}}
 	var stdout bytes.Buffer
-	code := run(t.Context(), []string{"bench", "mixed", "--target", "sqlite:x.db", "--ops", "select-pk", "--clients", "1,2", "--rows", "500",
-		"--seconds", "0.2", "--out", "run.jsonl"}, strings.NewReader(""), &stdout, stderr)
-	if code != exitFailed || !strings.Contains(stderr.String(), "select-pk in sbtest1: 0 rows returned for [id] = [") {
-		t.Errorf("exit %d, %s", code, stderr.String())
-	}
+	code := run(t.Context(), strings.Fields("bench mixed --target sqlite:x.db --ops select-pk --clients 1,2 --rows 500 --seconds 0.2 --out run.jsonl"),
+		strings.NewReader(""), &stdout, stderr)
+	wantFailure(t, session{code, "", stderr.String()}, exitFailed, "select-pk in sbtest1: 0 rows returned for [id] = [")
 	if recs := records(t, "run.jsonl"); len(recs) != 2 || recs[1].End.Stopped != "failed" || !strings.Contains(stdout.String(), "!! select-pk with 2 clients on SQLite failed") {
 		t.Errorf("%d records, report: %s", len(recs), stdout.String())
 	}
@@ -164,8 +142,7 @@ func TestBenchPointsSet(t *testing.T) {
 				target = own(t, c.kind)
 				before = tuned(t, c.kind, target, c.set)
 			}
-			s := rowmill(t.Context(), "bench", "points", "--target", target, "--points", "5", "--set", c.set, "--repeat", "2",
-				"--rows", "2k", "--clients", "2", "--seconds", "0.2", "--out", "run.jsonl", "--json", "--yes")
+			s := verb(t, "bench points --points 5 --repeat 2 --rows 2k --clients 2 --seconds 0.2 --out run.jsonl --json --yes", "--target", target, "--set", c.set)
 			got := speed(t, s)
 			if len(got.Contenders) != 2 || len(got.Operations) != 1 || got.Operations[0].Points != 5 {
 				t.Fatalf("%+v", got)
@@ -188,9 +165,7 @@ func TestBenchPointsSet(t *testing.T) {
 				if after := tuned(t, c.kind, target, c.set); fmt.Sprint(after) != fmt.Sprint(before) {
 					t.Errorf("before %v, afterwards %v", before, after)
 				}
-				if !strings.Contains(s.stderr, "Changes settings of the whole server") {
-					t.Errorf("no plan was shown: %s", s.stderr)
-				}
+				contains(t, s.stderr, "Changes settings of the whole server")
 			}
 			nothingLeft(t)
 		})
@@ -208,7 +183,7 @@ func tuned(t *testing.T, kind, url, set string) map[string]string {
 	return out
 }
 
-// TestBenchPointsInterrupted checks that SIGINT during a measurement restores the
+// TestBenchPointsInterrupted checks that an interrupt during a measurement restores the
 // server's setting.
 func TestBenchPointsInterrupted(t *testing.T) {
 	kinds := testdb.Kinds(t, "mariadb", "postgres")
@@ -224,44 +199,23 @@ func TestBenchPointsInterrupted(t *testing.T) {
 			t.Chdir(t.TempDir())
 			set := c.name + "=" + c.value
 			before := settingNow(t, c.kind, target, c.name)
-			ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt)
-			defer stop()
-			done := make(chan session, 1)
-			var stdout, stderr bytes.Buffer
-			go func() {
-				code := run(ctx, []string{"bench", "points", "--target", target, "--set", set + "," + c.name + "=" + c.other, "--rows", "2k", "--clients", "1",
-					"--seconds", "60", "--out", "run.jsonl", "--yes"}, strings.NewReader(""), &stdout, &stderr)
-				done <- session{code, stdout.String(), stderr.String()}
+			during := ""
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			go func() { // the first interval is written during the measurement
+				for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+					if lineCount("run.jsonl") > 1 {
+						during = settingNow(t, c.kind, target, c.name)
+						interrupt()
+					}
+				}
 			}()
-			// The first interval is written during the measurement.
-			for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-				text, _ := os.ReadFile("run.jsonl")
-				if bytes.Contains(text, []byte(`"type":"interval"`)) {
-					break
-				}
-				select {
-				case s := <-done:
-					t.Fatalf("ended with exit %d: %s", s.code, s.stderr)
-				default:
-				}
-				if time.Now().After(end) {
-					t.Fatal("nothing is measured")
-				}
-			}
-			if during := settingNow(t, c.kind, target, c.name); during != c.value {
+			s := rowmill(ctx, "bench", "points", "--target", target, "--set", set+","+c.name+"="+c.other, "--rows", "2k", "--clients", "1",
+				"--seconds", "60", "--out", "run.jsonl", "--yes")
+			wantFailure(t, s, exitInterrupted)
+			contains(t, s.stdout, "interrupted")
+			if during != c.value {
 				t.Errorf("during the measurement %s is %s", c.name, during)
-			}
-			if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
-				t.Fatal(err)
-			}
-			var s session
-			select {
-			case s = <-done:
-			case <-time.After(time.Minute):
-				t.Fatal("it goes on")
-			}
-			if s.code != exitInterrupted || !strings.Contains(s.stdout, "interrupted") {
-				t.Errorf("exit %d\n%s\n%s", s.code, s.stdout, s.stderr)
 			}
 			if after := settingNow(t, c.kind, target, c.name); after != before {
 				t.Errorf("%s is %s afterwards, was %s", c.name, after, before)
@@ -274,14 +228,10 @@ func TestBenchPointsInterrupted(t *testing.T) {
 func settingNow(t *testing.T, kind, url, name string) string {
 	t.Helper()
 	db, err := target.Open(context.WithoutCancel(t.Context()), url, func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	settings, err := db.Catalog().Settings(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	v, ok := settings[name]
 	if !ok {
 		t.Fatalf("%s doesn't tell %s", kind, name)

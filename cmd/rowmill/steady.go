@@ -14,16 +14,14 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// steadyFlags are the flags of `rowmill bench steady`.
 type steadyFlags struct {
 	spec     experiment.Spec
 	out      benchOutputs
 	printSQL bool
 }
 
-// Defaults: a commit every tenth of a second detects every stall of that length, and
-// is a negligible load for a server. With intervals of 10 s, the record of a day has
-// about 25 MB.
+// Defaults: a commit every tenth of a second detects every stall of that length, and is a
+// negligible load for a server. With intervals of 10 s, the record of a day has about 25 MB.
 const (
 	steadyFor      = 24 * time.Hour
 	steadyRate     = 100

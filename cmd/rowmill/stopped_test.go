@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -60,17 +59,19 @@ func TestDryRunOfTheEnd(t *testing.T) {
 				}
 			}
 		}
-		for _, table := range []string{"readings", "readings__rowmill_old"} {
-			schema, err := db.Describe(t.Context(), table)
-			if err != nil || schema.Partitioned != (table == "readings") {
-				t.Errorf("%s afterwards: %+v, %v", table, schema, err)
-			}
-		}
-		mustPass(t, rowmill(t.Context(), "apply", file, "--undo", "--yes"))
-		if schema, err := db.Describe(t.Context(), "readings"); err != nil || schema.Partitioned {
-			t.Errorf("after --undo: %+v, %v", schema, err)
-		}
+		partitioned(t, db, "readings", true)
+		partitioned(t, db, "readings__rowmill_old", false)
+		mustPass(t, verb(t, "apply --undo --yes "+file))
+		partitioned(t, db, "readings", false)
 	})
+}
+
+// partitioned checks whether a table is a rolling one.
+func partitioned(t *testing.T, db engine.Keeper, table string, want bool) {
+	t.Helper()
+	if schema, err := db.Describe(t.Context(), table); err != nil || schema.Partitioned != want {
+		t.Errorf("%s: %+v, %v", table, schema, err)
+	}
 }
 
 // TestUndoWithRollups checks that --undo removes the rolling table although views of
@@ -79,8 +80,7 @@ func TestUndoWithRollups(t *testing.T) {
 	t.Parallel()
 	onEach(t, keepers, func(t *testing.T, kind string) {
 		file, db := plainTable(t, kind, 100)
-		text := readFile(t, file)
-		text = append(text, `
+		writeFile(t, file, string(readFile(t, file))+`
 [[rollup]]
 name   = "hourly"
 every  = "1h"
@@ -90,8 +90,7 @@ select = { n = "count(*)" }
 name  = "daily"
 from  = "hourly"
 every = "1d"
-`...)
-		must(t, os.WriteFile(file, text, 0o644))
+`)
 		for range 2 {
 			mustPass(t, rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates"))
 			var n int
@@ -103,10 +102,8 @@ every = "1d"
 			if drops := regexp.MustCompile(`DROP VIEW IF EXISTS "hourly_live", "daily_live"`).MatchString(planned.stdout); drops != (kind == "postgres") {
 				t.Errorf("the dry run drops the views: %t: %s", drops, planned.stdout)
 			}
-			mustPass(t, rowmill(t.Context(), "apply", file, "--undo", "--yes"))
-			if schema, err := db.Describe(t.Context(), "readings"); err != nil || schema.Partitioned {
-				t.Errorf("after --undo: %+v, %v", schema, err)
-			}
+			mustPass(t, verb(t, "apply --undo --yes "+file))
+			partitioned(t, db, "readings", false)
 		}
 	})
 }
@@ -141,16 +138,9 @@ func TestInterruptAdoption(t *testing.T) {
 	t.Parallel()
 	onEach(t, keepers, func(t *testing.T, kind string) {
 		file, db := plainTable(t, kind, 3000)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		stderr := &watched{find: regexp.MustCompile(`Z (copy|verify)`), found: func([]string) { cancel() }}
-		code := run(ctx, []string{"apply", file, "--yes", "--allow-duplicates"}, strings.NewReader(""), &bytes.Buffer{}, stderr)
-		if text := stderr.String(); code != exitInterrupted || !strings.Contains(text, "rowmill: interrupted") || !strings.Contains(text, "Try: rowmill apply "+file) {
-			t.Errorf("exit %d, stderr: %s", code, text)
-		}
+		s := interruptedAt(t, `Z (copy|verify)`, "apply", file, "--yes", "--allow-duplicates")
+		wantFailure(t, s, exitInterrupted, "rowmill: interrupted", "Try: rowmill apply "+file)
 		mustPass(t, rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates"))
-		if schema, err := db.Describe(t.Context(), "readings"); err != nil || !schema.Partitioned {
-			t.Errorf("afterwards: %+v, %v", schema, err)
-		}
+		partitioned(t, db, "readings", true)
 	})
 }

@@ -1,17 +1,14 @@
 // Package bench runs a workload with a number of clients and measures it.
 //
-// A Workload creates Clients; each of them executes one operation after the other.
-// Further loads may run beside this main load, each with its own operation, clients
-// and rate. In a closed loop a client begins the next operation when the last one is
-// done. In an open loop operations are due on a schedule of a fixed number per
-// second, which does not depend on their completion. An operation that is due while
-// all clients are busy begins late, and its response time counts from when it was
-// due, so that overload is visible in the response times. Timers begin an operation
-// up to a millisecond late; the response time includes this delay of the client.
+// A Workload creates Clients; each executes one operation after the other. Further loads may run
+// beside this main load, each with its own operation, clients and rate. In a closed loop a client
+// begins the next operation when the last one is done. In an open loop operations are due on a
+// schedule that does not depend on their completion: one that is due while all clients are busy
+// begins late, and its response time counts from when it was due, so that overload is visible.
+// Timers delay an operation by up to a millisecond, which the response time includes.
 //
-// The result is a result.Interval at each tick and, at the end, an Outcome. Only
-// acknowledged operations count. If a run can't continue, because its server or its
-// disk fails, it ends and keeps the measurements taken so far.
+// The result is a result.Interval at each tick and, at the end, an Outcome. Only acknowledged
+// operations count. A run that can't continue ends and keeps the measurements taken so far.
 package bench
 
 import (
@@ -28,17 +25,16 @@ import (
 type Workload interface {
 	// Client returns a new client, the n-th of the run.
 	Client(ctx context.Context, n int) (Client, error)
-	// Background runs the work beside the clients, such as creating partitions
-	// ahead, until ctx ends. It reports each action by event. Its error ends the
-	// run. Background must return soon after ctx has ended: the run waits for
-	// it, so that no event is lost.
+	// Background runs the work beside the clients, such as creating partitions ahead, and
+	// reports each action by event. Its error ends the run. It must return soon after ctx
+	// has ended: the run waits for it, so that no event is lost.
 	Background(ctx context.Context, event func(what, object string, began time.Time)) error
 }
 
 // A Client does operations. It is used by one goroutine.
 type Client interface {
-	// Prepare prepares the next operation, of the given number of rows. This is
-	// the client's own work and not part of the operation's time.
+	// Prepare prepares the next operation, of the given number of rows. It is not part of
+	// the operation's time.
 	Prepare(rows int)
 	// Do executes the prepared operation and returns once the database has
 	// acknowledged it. It must return soon after ctx has ended.
@@ -47,57 +43,47 @@ type Client interface {
 	// for which engine.Retryable is true. It is called again for the same error
 	// while it returns an error that is Retryable or ErrUnreachable.
 	Recover(ctx context.Context, failed error) error
-	// Close ends the client. An operation that was prepared and not acknowledged
-	// is in doubt from then on.
+	// Close ends the client. From then on, an operation that was prepared and not
+	// acknowledged is in doubt.
 	Close() error
 }
 
 // Config holds the parameters of a run.
 type Config struct {
-	// Operation is the name of the operation in records, such as "insert".
-	Operation string
-	// Clients is the number of concurrent clients, at least 1.
-	Clients int
-	// Batch is the number of rows of one operation, at least 1.
-	Batch int
-	// Rows ends the run after this number of rows; 0 is no limit.
-	Rows int64
-	// MaxTime ends the run; 0 is no limit.
-	MaxTime time.Duration
-	// Rate is the rate of an open loop, in rows per second; 0 is a closed loop.
-	Rate float64
-	// Beside are loads that run beside the main load, which the fields above
-	// describe. They end with it.
+	Operation string        // its name in records, such as "insert"
+	Clients   int           // concurrent ones, at least 1
+	Batch     int           // rows of one operation, at least 1
+	Rows      int64         // end the run; 0 is no limit
+	MaxTime   time.Duration // ends the run; 0 is no limit
+	Rate      float64       // of an open loop, in rows per second; 0 is a closed loop
+	// Beside are loads that run beside the main load, which the fields above describe.
+	// They end with it.
 	Beside []Load
 	// Interval is the length of a measurement interval; 0 is a second.
 	Interval time.Duration
-	// Grace is the time that operations in progress may take after the run is
-	// told to end, before they are cancelled; 0 is 10 seconds. It is at most 2
-	// seconds if the run has failed, and 0 if the server has died.
+	// Grace is the time after which operations in progress are cancelled when the run is
+	// told to end; 0 is 10 seconds. It is at most 2 seconds if the run has failed, and 0 if
+	// the server has died.
 	Grace time.Duration
-	// RetryFor is how long a failed operation is retried if it is retryable; 0
-	// is 15 seconds. Long runs need more than the time of a server's restart.
+	// RetryFor is how long a retryable operation is retried; 0 is 15 seconds. Long runs
+	// need more than the time of a server's restart.
 	RetryFor time.Duration
-	// Sample, if set, returns the figures of the interval that has just ended.
-	// ctx ends after the length of an interval, but at least 0.1 and at most 2
-	// seconds, so that a stuck server does not delay the run. Sample and Observe
-	// are never called at the same time.
+	// Sample, if set, returns the figures of the interval that has just ended. Its ctx ends
+	// after the length of an interval, but at least 0.1 and at most 2 seconds, so that a
+	// stuck server does not delay the run. It is never called at the same time as Observe.
 	Sample func(ctx context.Context, elapsed time.Duration) map[string]float64
-	// Observe receives each interval when it ends. Its error ends the run. The
-	// last interval is observed however the run ended.
+	// Observe receives each interval when it ends, also the last one of a failed run. Its
+	// error ends the run.
 	Observe func(result.Interval) error
-	// Died, if set, is closed when the server is gone; Death, if set, then
-	// returns the reason.
+	// Died, if set, is closed when the server is gone; Death, if set, then returns the reason.
 	Died  <-chan struct{}
 	Death func() error
-	// Outage, if set, returns nil while the server is up. While the server is
-	// known to be down and restarting, it returns a channel that is closed when
-	// it accepts connections again. Operations that fail in the meantime wait
-	// for that before they are retried, however long it takes.
+	// Outage, if set, returns nil while the server is up, and while it is known to be down
+	// a channel that is closed when it accepts connections again. Operations that fail in
+	// the meantime wait for that before they are retried, however long it takes.
 	Outage func() (back <-chan struct{})
 }
 
-// Defaults of a Config.
 const (
 	defaultInterval = time.Second
 	defaultGrace    = 10 * time.Second
@@ -147,25 +133,22 @@ const (
 
 // Outcome describes how a run ended.
 type Outcome struct {
-	// Stopped is one of the Stopped reasons.
-	Stopped string
-	// Err is the error of a failed run: errors.Join of all different failures,
-	// the server's death first.
+	Stopped string // one of the Stopped reasons
+	// Err holds all different failures, the server's death first.
 	Err error
 	// Rows is the number of acknowledged rows of the main load, in Elapsed.
 	Rows    int64
 	Elapsed time.Duration
-	// Backlog is the number of operations of an open loop that were due when the
-	// run stopped and have not been acknowledged.
+	// Backlog is the number of operations of an open loop that were due when the run
+	// stopped and have not been acknowledged.
 	Backlog int64
 	// BrokenOff is the number of operations in progress when the grace time
 	// expired. It is unknown whether the database has executed them.
 	BrokenOff int64
 }
 
-// Run runs the workload until its rows or its time are reached, ctx ends or an
-// operation fails. It returns an error only if the run could not begin; the
-// Outcome describes how it ended.
+// Run runs the workload until its rows or its time are reached, ctx ends or an operation
+// fails. Its error means that the run could not begin.
 func Run(ctx context.Context, w Workload, cfg Config) (Outcome, error) {
 	if err := cfg.Validate(); err != nil {
 		return Outcome{}, err

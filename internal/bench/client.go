@@ -9,11 +9,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// client executes operations until there are no more, or the run ends. It
-// reports whether its last operation was cancelled.
-//
-// Reading the clock is the most expensive step here, so each moment is read
-// once: the client's own time begins at the end of an operation.
+// client executes operations until there are no more, or the run ends. It reports whether
+// its last operation was cancelled. Reading the clock is the most expensive step, so each
+// moment is read once: the client's own time begins at the end of an operation.
 func (r *run) client(ctx context.Context, l *load, c Client, rec *recorder) (brokenOff bool) {
 	batch, ops := l.Batch, l.ops
 	waiter, _ := c.(Waiter)
@@ -92,9 +90,8 @@ func (r *run) wait(t *time.Timer, d time.Duration) bool {
 	}
 }
 
-// Limits of retrying an operation. A deadlock is resolved by the first or second
-// retry; a server that restarts is back after seconds. A longer RetryFor adds
-// one retry per pause.
+// Limits of retrying an operation. A deadlock is resolved by the first or second retry; a
+// server that restarts is back after seconds. A longer RetryFor adds one retry per pause.
 const (
 	maxRetries      = 100
 	defaultRetryFor = 15 * time.Second
@@ -103,9 +100,8 @@ const (
 	firstPauses     = 10 // shorter than longestWait
 )
 
-// retry retries a failed operation as long as that is allowed. It returns the
-// last error of the operation and the reason why it was not retried again. A try
-// that was cancelled is not an error of the database and is not counted as one.
+// retry retries a failed operation as long as that is allowed. It returns its last error and why it
+// was not retried again. A cancelled try is not counted as an error of the database.
 func (r *run) retry(ctx context.Context, c Client, rec *recorder, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -115,10 +111,10 @@ func (r *run) retry(ctx context.Context, c Client, rec *recorder, err error) err
 	began, pause := time.Now(), firstPause
 	tries := max(maxRetries, firstPauses+int(r.cfg.RetryFor/longestWait))
 	for try := 0; try < tries && engine.Retryable(err) && time.Since(began) < r.cfg.RetryFor; try++ {
-		if !sleep(ctx, pause) {
+		if engine.Sleep(ctx, pause) != nil {
 			break
 		}
-		if waited, ok := r.awaitServer(ctx); !ok {
+		if waited, up := AwaitServer(ctx, r.cfg.Outage); !up {
 			break
 		} else if waited {
 			began, pause, try = time.Now(), firstPause, 0 // the limits apply while the server is up
@@ -145,16 +141,13 @@ func (r *run) retry(ctx context.Context, c Client, rec *recorder, err error) err
 	return err
 }
 
-// awaitServer waits until a server that is known to be down is back. waited
-// reports whether it was down; ok is false if ctx ended first.
-func (r *run) awaitServer(ctx context.Context) (waited, ok bool) {
-	if r.cfg.Outage == nil {
-		return false, true
-	}
-	for {
-		back := r.cfg.Outage()
+// AwaitServer waits until a server that is known to be down is back, see Config.Outage.
+// waited reports whether it was down; up is false if ctx ended first.
+func AwaitServer(ctx context.Context, outage func() <-chan struct{}) (waited, up bool) {
+	for outage != nil {
+		back := outage()
 		if back == nil {
-			return waited, true
+			break
 		}
 		waited = true
 		select {
@@ -163,16 +156,5 @@ func (r *run) awaitServer(ctx context.Context) (waited, ok bool) {
 			return waited, false
 		}
 	}
-}
-
-// sleep waits for d and returns false if ctx ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return waited, true
 }

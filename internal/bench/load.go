@@ -9,31 +9,23 @@ import (
 	"time"
 )
 
-// A Load is one kind of operation with the clients that execute it. A run has a
-// main load, described by its Config, and any number of loads beside it.
+// A Load is one kind of operation with the clients that execute it.
 type Load struct {
-	// Operation is its name in records, such as "query", unique within the run.
-	Operation string
-	// Clients is the number of concurrent clients, at least 1.
-	Clients int
-	// Batch is the number of rows of one operation, at least 1.
-	Batch int
-	// Rows ends the load, but not the run, after this number of rows; 0 is no limit.
-	Rows int64
-	// Rate is the rate of an open loop, in rows per second of all clients
-	// together; 0 is a closed loop.
-	Rate float64
+	Operation string  // its name in records, unique within the run
+	Clients   int     // concurrent ones, at least 1
+	Batch     int     // rows of one operation, at least 1
+	Rows      int64   // end the load, but not the run; 0 is no limit
+	Rate      float64 // of an open loop, in rows per second of all clients together; 0 is a closed loop
 	// Client returns a new client, the n-th of the load.
 	Client func(ctx context.Context, n int) (Client, error)
 }
 
-// A Waiter is a Client whose operations must wait for a condition: a delete waits
-// for rows that may be deleted, an insert for deletes that have fallen behind.
+// A Waiter is a Client whose operations must wait for a condition: a delete for rows that
+// may be deleted, an insert for deletes that have fallen behind.
 type Waiter interface {
 	Client
-	// Await returns once the prepared operation may begin, or when ctx ends,
-	// which happens when the run stops. In a closed loop the wait is not
-	// counted; in an open loop it is part of the response time.
+	// Await returns once the prepared operation may begin, or when ctx ends, as the run
+	// does. The wait is not counted, except in the response time of an open loop.
 	Await(ctx context.Context) error
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -92,7 +93,7 @@ func TestWaiter(t *testing.T) {
 		slow := func(context.Context, int) (Client, error) {
 			return &waiting{actor: actor{s: &script{}}, await: func(ctx context.Context) error {
 				awaited.Add(1)
-				if !sleep(ctx, 100*time.Millisecond) {
+				if engine.Sleep(ctx, 100*time.Millisecond) != nil {
 					return ctx.Err()
 				}
 				return nil

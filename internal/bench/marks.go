@@ -33,9 +33,8 @@ func (m *marks) mark(i int) int64 {
 	return m.rows/hundredths*n + m.rows%hundredths*n/hundredths
 }
 
-// pass records that the number of rows has grown from one number to another, and
-// returns the number of rows at the next mark. A caller need not call again
-// until it reaches that number, because the number of rows only grows.
+// pass records that the number of rows, which only grows, has grown from one number to
+// another. The caller need not call again below the number that it returns.
 func (m *marks) pass(from, to int64, elapsed time.Duration) int64 {
 	i := sort.Search(len(m.at), func(i int) bool { return m.mark(i) > from })
 	for ; i < len(m.at); i++ {
@@ -47,9 +46,8 @@ func (m *marks) pass(from, to int64, elapsed time.Duration) int64 {
 	return math.MaxInt64
 }
 
-// take returns the marks reached up to a moment and not yet taken. A client may
-// be delayed between the end of an operation and the recording of its mark, so
-// no mark gets an earlier time than the mark before it.
+// take returns the marks reached up to a moment and not yet taken. A client may be delayed
+// before it records a mark, so none gets an earlier time than the one before it.
 func (m *marks) take(until time.Duration) [][2]float64 {
 	var out [][2]float64
 	for ; m.told < len(m.at); m.told++ {

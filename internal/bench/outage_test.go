@@ -64,3 +64,31 @@ func TestOutage(t *testing.T) {
 		})
 	}
 }
+
+// TestAwaitServer checks that the wait for a server that is known to be down ends when it is
+// back, or with the context.
+func TestAwaitServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		back := make(chan struct{})
+		outage := func() <-chan struct{} {
+			select {
+			case <-back:
+				return nil
+			default:
+				return back
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if waited, up := AwaitServer(ctx, nil); waited || !up {
+			t.Error("waited for a server of which nothing is known")
+		}
+		if waited, up := AwaitServer(ctx, outage); !waited || up {
+			t.Error("didn't wait for a server that stays down")
+		}
+		time.AfterFunc(time.Minute, func() { close(back) })
+		if waited, up := AwaitServer(t.Context(), outage); !waited || !up {
+			t.Error("didn't wait until the server was back")
+		}
+	})
+}

@@ -22,10 +22,9 @@ func (t tallies) any() bool {
 	return t != tallies{}
 }
 
-// latencies are one client's latencies between two ticks, in microseconds: the
-// first ones are kept as values, the others in a histogram. A histogram with 3
-// significant figures takes 220 KB, and iterating over it 0.1 ms; most clients
-// execute too few operations between two ticks to justify that.
+// latencies are one client's latencies between two ticks, in microseconds: the first ones
+// as values, the others in a histogram, which with 3 significant figures takes 220 KB, and
+// 0.1 ms to iterate over. Most clients execute too few operations to justify that.
 type latencies struct {
 	first    []int64
 	rest     *hdrhistogram.Histogram // nil until needed
@@ -133,7 +132,6 @@ func micros(d time.Duration) int64 {
 	return max(1, int64((d+time.Microsecond-1)/time.Microsecond))
 }
 
-// A collector merges the recorders of all clients at each tick.
 type collector struct {
 	recorders []*recorder
 	spare     *recorder // its latencies are swapped with each recorder's in turn
@@ -155,7 +153,6 @@ func newCollector(clients int, open bool) *collector {
 	return c
 }
 
-// collect returns the sums of all clients since the last call.
 func (c *collector) collect() tallies {
 	var sum tallies
 	c.overflow = 0

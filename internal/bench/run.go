@@ -11,15 +11,13 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A run is one execution of a workload.
 type run struct {
 	cfg   Config
 	loads []*load // the main one first
 	start time.Time
 
-	// stop is closed, once, when no further operation may begin; it also ends
-	// all waits. failed is closed, once, when the run ends by a failure or fails
-	// while it ends.
+	// stop is closed, once, when no further operation may begin; it also ends all waits.
+	// failed is closed, once, when the run fails.
 	stop     chan struct{}
 	waiting  context.Context
 	endWait  context.CancelFunc
@@ -61,8 +59,7 @@ func (r *run) open(ctx context.Context) error {
 
 // execute runs the clients, the background work and the ticker until they end.
 func (r *run) execute(ctx context.Context, w Workload) Outcome {
-	// Operations run with a context of their own: when ctx ends, those in
-	// progress may complete, and they are cancelled only after the grace time.
+	// When ctx ends, operations in progress may complete: they are cancelled after the grace time.
 	opCtx, breakOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer breakOff()
 	background, endBackground := context.WithCancel(opCtx)
@@ -114,7 +111,6 @@ func (r *run) execute(ctx context.Context, w Workload) Outcome {
 	return o
 }
 
-// outcome returns how the run ended.
 func (r *run) outcome() Outcome {
 	select {
 	case <-r.cfg.Died:
@@ -133,8 +129,8 @@ func (r *run) outcome() Outcome {
 	return o
 }
 
-// end keeps further operations from beginning. The first reason is kept, unless
-// the run fails before it is over.
+// end keeps further operations from beginning. The first reason is kept, unless the run
+// fails before it is over.
 func (r *run) end(why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,15 +147,13 @@ func (r *run) endLocked(why string) {
 	r.endWait()
 }
 
-// fail ends the run as failed. All failures are kept.
 func (r *run) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failLocked(err, len(r.failures))
 }
 
-// failLocked inserts a failure at an index, unless the same failure is already
-// in the list.
+// failLocked inserts a failure at an index, unless the same failure is already in the list.
 func (r *run) failLocked(err error, at int) {
 	if len(r.failures) == 0 {
 		close(r.failed)
@@ -174,9 +168,8 @@ func (r *run) known(err error) bool {
 	return slices.ContainsFunc(r.failures, func(f error) bool { return f.Error() == err.Error() })
 }
 
-// maxClientFailures is the number of different client failures that are kept.
-// Hundreds of clients can fail for the same cause within milliseconds, each with
-// a message about another row.
+// maxClientFailures is the number of different client failures that are kept: hundreds of
+// clients can fail for one cause, each with a message about another row.
 const maxClientFailures = 3
 
 // clientFailed ends the run because a client's operation failed.
@@ -207,14 +200,12 @@ func (r *run) die() {
 	}
 }
 
-// failureGrace is how long operations may take once the run has failed. On a
-// healthy server they need milliseconds; otherwise they hang for the same reason
-// and would only delay the message.
+// failureGrace is how long operations may take once the run has failed. Those that need
+// longer than milliseconds hang for the same reason, and would delay the message.
 const failureGrace = 2 * time.Second
 
-// watch ends the run for external reasons: its time is over, ctx has ended, or
-// the server has died. It cancels the operations still in progress after the
-// grace time, or at once if the server is gone.
+// watch ends the run when its time is over, ctx has ended, or the server has died. It cancels the
+// operations still in progress after the grace time, or at once if the server is gone.
 func (r *run) watch(ctx context.Context, done <-chan struct{}, breakOff func()) {
 	var timeUp <-chan time.Time
 	if r.cfg.MaxTime > 0 {
@@ -254,7 +245,6 @@ func (r *run) watch(ctx context.Context, done <-chan struct{}, breakOff func()) 
 	}
 }
 
-// event records an action of the background work.
 func (r *run) event(what, object string, began time.Time) {
 	now := time.Now()
 	r.mu.Lock()

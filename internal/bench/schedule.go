@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// A schedule computes when the operations of an open loop are due. It is pure
-// and uses no clock, so it does not depend on the progress of the clients.
+// A schedule computes when the operations of an open loop are due. It uses no clock.
 type schedule struct {
 	every float64 // nanoseconds between two operations; 0 is a closed loop
 	ops   int64   // number of operations; 0 is no limit
@@ -28,7 +27,6 @@ func newSchedule(rate float64, batch int, ops int64) schedule {
 	return schedule{every: min(float64(batch)/rate*1e9, tooLarge), ops: ops}
 }
 
-// open reports whether there is a schedule at all.
 func (s schedule) open() bool { return s.every > 0 }
 
 // due returns when operation n (from 0) is due, since the run's start.
@@ -40,8 +38,7 @@ func (s schedule) due(n int64) time.Duration {
 	return time.Duration(d)
 }
 
-// passed returns the number of operations that are due at elapsed, the time
-// since the start: those for which due is not later.
+// passed returns the number of operations that are due at elapsed, since the start.
 func (s schedule) passed(elapsed time.Duration) int64 {
 	if !s.open() || elapsed < 0 {
 		return 0
@@ -65,7 +62,7 @@ func (s schedule) passed(elapsed time.Duration) int64 {
 	return n
 }
 
-// lateAfter is the delay from which an operation counts as begun late, because
-// no client was free. Timers alone cause delays: a median of half a millisecond,
-// 2 ms at the 99th percentile and 5 ms at worst, on a busy machine with 2 cores.
+// lateAfter is the delay from which an operation counts as begun late, because no client
+// was free. Timers alone cause a median of half a millisecond, 2 ms at the 99th percentile
+// and 5 ms at worst, on a busy machine with 2 cores.
 const lateAfter = 10 * time.Millisecond

@@ -2,21 +2,18 @@ package bench
 
 import "math"
 
-// A Search finds the highest rate that passes a trial, where trials are noisy and
-// the database changes while its table grows. It is pure: Next returns the rate to
-// try and Tell takes the result, so an interrupted search is restored by replaying
-// the results of its trials.
+// A Search finds the highest rate that passes a trial, where trials are noisy and the
+// database changes while its table grows. It is pure: Next returns the rate to try and Tell
+// takes the result, so an interrupted search is restored by replaying its results.
 //
-// It begins at the start rate and goes up while trials pass, or down while they
-// fail, in growing steps, until one rate has passed and a higher one has failed.
-// Then it halves this bracket, at its geometric mean, until it is narrow. Some of
-// these results were obtained with a smaller table, or while the database was still
-// working off an overload. Therefore the search confirms them: it repeats the upper
-// end if that failed on the way down, then the rate found, which must pass, then a
-// rate a fifth higher, which must fail. If a confirmation has another result, the
-// search continues from there.
+// It goes up from the start rate while trials pass, or down while they fail, in growing
+// steps, until one rate has passed and a higher one has failed. Then it halves this bracket,
+// at its geometric mean, until it is narrow. Some results were obtained with a smaller
+// table, or behind an overload, so it confirms them: it repeats the upper end if that failed
+// on the way down, then the rate found, which must pass, then a rate a fifth higher, which
+// must fail. If a confirmation fails, the search continues from there.
 //
-// A trial with a close result is repeated, and the majority of three trials decides.
+// A trial with a close result is repeated, and the majority of three decides.
 type Search struct {
 	start, least float64
 
@@ -46,23 +43,20 @@ const (
 )
 
 const (
-	// searchWidth is the ratio of the ends of the final bracket. A narrower
-	// bracket costs more trials and no precision is gained: two trials of the
-	// same rate differ by more.
+	// searchWidth is the ratio of the ends of the final bracket. Two trials of the same rate
+	// differ by more, so a narrower one has no more precision.
 	searchWidth = 1.06
 	// SearchMargin is the factor above the result at which a rate must fail.
 	SearchMargin = 1.2
-	// The first step up or down: from the start rate, and from a rate that was
-	// recently correct. Each further step is the square of the one before, up to
-	// doubling.
+	// The first step up or down: from the start rate, and from a rate that was recently
+	// correct. Each further step is the square of the one before, up to searchLeap.
 	searchStep, searchNear, searchLeap = 1.3, 1.08, 2.0
-	// searchTrials is the maximum number of trials: a quarter of an hour at 15
-	// seconds each. A search on an idle machine takes 10 to 20.
+	// searchTrials is a quarter of an hour at 15 seconds each. A search on an idle machine
+	// takes 10 to 20.
 	searchTrials = 60
 )
 
-// NewSearch returns a search that begins at the rate start and gives up below
-// the rate least.
+// NewSearch returns a search that begins at the rate start and gives up below the rate least.
 func NewSearch(start, least float64) *Search {
 	return &Search{start: start, least: least, stage: SearchBracket, rate: max(start, least), step: searchStep, high: math.Inf(1)}
 }
@@ -84,14 +78,12 @@ func (s *Search) State() string {
 	return s.stage
 }
 
-// Bracket returns the highest rate known to pass, or 0, and the lowest rate
-// known to fail, or +Inf.
+// Bracket returns the highest rate known to pass, or 0, and the lowest rate known to fail, or +Inf.
 func (s *Search) Bracket() (low, high float64) { return s.low, s.high }
 
-// Tell records the result of the trial at the rate that Next returned. close
-// means that the result was near the limit and could have been different. done
-// is the rate achieved, 0 if unknown: the rate that an overloaded database
-// achieved is a better guess than the next step down.
+// Tell records the result of the trial at the rate that Next returned. close means that it
+// was near the limit. done is the rate achieved, 0 if unknown: after an overload, it is a
+// better guess than the next step down.
 func (s *Search) Tell(pass, close bool, done float64) {
 	if _, _, ok := s.Next(); !ok {
 		return
@@ -132,10 +124,8 @@ func (s *Search) advance(pass bool) {
 		s.stage = SearchFound
 		return
 	case s.stage == SearchConfirm && !pass:
-		// The rate does not pass again, so the lower rates that passed are
-		// unreliable, too. The answer is a slightly lower rate that passes at
-		// the present table size; with more halving, the search would never
-		// catch up with a growing table.
+		// The lower rates that passed are unreliable, too. The answer is a slightly lower rate that
+		// passes at the present table size: halving would never catch up with a growing table.
 		if s.low > 0 {
 			s.low, s.step = 0, searchNear
 		}

@@ -19,8 +19,7 @@ type ticker struct {
 	told bool          // an interval has been observed
 }
 
-// tick closes an interval at each tick until done. The last interval is left to
-// close.
+// tick closes an interval at each tick until done. The last interval is left to close.
 func (t *ticker) tick(ctx context.Context, done <-chan struct{}) {
 	clock := time.NewTicker(t.r.cfg.Interval)
 	defer clock.Stop()
@@ -103,14 +102,12 @@ func (t *ticker) interval(ctx context.Context, now time.Duration, final bool) {
 	}
 }
 
-// Limits of a sample: a stuck server must not cost intervals or delay the end of
-// the run.
+// Limits of a sample: a stuck server must not cost intervals or delay the end of the run.
 const (
 	shortestSample = 100 * time.Millisecond
 	longestSample  = 2 * time.Second
 )
 
-// sample returns the counters of the interval that ended at elapsed.
 func (r *run) sample(ctx context.Context, elapsed time.Duration) map[string]float64 {
 	if r.cfg.Sample == nil {
 		return nil
@@ -120,7 +117,6 @@ func (r *run) sample(ctx context.Context, elapsed time.Duration) map[string]floa
 	return r.cfg.Sample(ctx, elapsed)
 }
 
-// encode stores the collected distributions in an interval.
 func (r *run) encode(iv *result.Interval) error {
 	put := func(m *map[string]result.Histogram, operation string, h *hdrhistogram.Histogram) error {
 		if h == nil { // in a closed loop

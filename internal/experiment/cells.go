@@ -136,7 +136,6 @@ type cellsRun struct {
 	contenders []contender
 }
 
-// A database is an open target with its table.
 type database struct {
 	*target.DB
 	w      *workload.Mixed
@@ -145,8 +144,7 @@ type database struct {
 	warnings []string
 }
 
-// A contender is the subject of a line of the matrix: a database, or a database with a
-// setting.
+// A contender is the subject of a line of the matrix: a database, or a database with a setting.
 type contender struct {
 	db *database
 	// side is "A" or "B" if two settings are compared. setting is the setting, and how
@@ -156,7 +154,6 @@ type contender struct {
 	how     string
 }
 
-// cells opens the databases, fills their tables and measures all cells.
 func (e *Env) cells(ctx context.Context, s *Spec) (recs []result.Record, err error) {
 	r := &cellsRun{Env: e, spec: s}
 	defer func() { err = errors.Join(err, r.close()) }()
@@ -192,7 +189,6 @@ func (e *Env) cells(ctx context.Context, s *Spec) (recs []result.Record, err err
 	})
 }
 
-// openAll opens the contenders.
 func (r *cellsRun) openAll(ctx context.Context) error {
 	settings, err := r.spec.settings()
 	switch {
@@ -213,7 +209,6 @@ func (r *cellsRun) openAll(ctx context.Context) error {
 	return r.openTuned(ctx, settings)
 }
 
-// open opens a target with its workload.
 func (r *cellsRun) open(ctx context.Context, url string) (*database, error) {
 	t, err := target.Open(ctx, url, r.Show.Note)
 	if err != nil {
@@ -239,9 +234,8 @@ func (r *cellsRun) close() error {
 	return errors.Join(errs...)
 }
 
-// openTuned opens one server whose settings are changed for each cell. If a private
-// server's settings can't be changed at run time, it opens two that are started with
-// them.
+// openTuned opens one server whose settings are changed for each cell. If a private server's
+// settings can't be changed at run time, it opens two that are started with them.
 func (r *cellsRun) openTuned(ctx context.Context, settings []target.Setting) error {
 	db, err := r.open(ctx, r.spec.Target())
 	if err != nil {
@@ -271,7 +265,6 @@ func (r *cellsRun) openTuned(ctx context.Context, settings []target.Setting) err
 	return nil
 }
 
-// openStarted opens a database for each setting, on a server that is started with it.
 func (r *cellsRun) openStarted(ctx context.Context, settings []target.Setting) error {
 	r.contenders = nil
 	for i, setting := range settings {
@@ -288,7 +281,6 @@ func (r *cellsRun) openStarted(ctx context.Context, settings []target.Setting) e
 	return nil
 }
 
-// fill recreates and fills the table of a database.
 func (r *cellsRun) fill(ctx context.Context, db *database, dropExisting bool) (err error) {
 	name, total := db.Info().Engine, r.spec.Rows
 	r.Show.Note(fmt.Sprintf("%s: filling the table with %s", name, rows(total)))
@@ -486,5 +478,4 @@ func (w *idleWatch) settle(ctx context.Context) (warnings []string) {
 	return warnings
 }
 
-// stop returns a warning for each server that was not idle during the cell.
 func (w *idleWatch) stop(ctx context.Context) []string { return w.busy(ctx, "during the cell") }

@@ -29,8 +29,7 @@ type Declaration struct {
 	Name, Title, Story string
 	// Rows is the number of rows that each run inserts at scale 1.
 	Rows int64
-	// Takes is the approximate duration of all runs at scale 1 on two cores; 0 means
-	// unknown.
+	// Takes is the approximate duration of all runs at scale 1 on two cores; 0 means unknown.
 	Takes time.Duration
 	// Target is the database, without its memory and durability settings.
 	Target     string
@@ -75,8 +74,7 @@ func Scenarios() []string {
 	return files
 }
 
-// LoadScenario reads the built-in scenario of the given name, or a file if the name ends in
-// .toml.
+// LoadScenario reads the built-in scenario of the given name, or a file if the name ends in .toml.
 func LoadScenario(ctx context.Context, name string) (*Declaration, error) {
 	if slices.Contains(Scenarios(), name) {
 		text, err := builtin.ReadFile("builtin/" + name + ".toml")
@@ -161,7 +159,6 @@ func (r *scenarioReader) fail(at *tomlfile.Value, hint, format string, args ...a
 	}
 }
 
-// A scenarioKey is a key of a table.
 type scenarioKey struct {
 	name string
 	// into receives the value: a text, a number, a duration, or a list of numbers. A
@@ -199,7 +196,6 @@ func (r *scenarioReader) table(t *tomlfile.Value, keys ...scenarioKey) {
 	}
 }
 
-// kindOf describes the values that a key accepts.
 func kindOf(into any) string {
 	switch into.(type) {
 	case *string:
@@ -216,7 +212,6 @@ func kindOf(into any) string {
 	return "a number"
 }
 
-// written returns a value as it stands in the file.
 func written(v *tomlfile.Value) string {
 	switch v.Kind {
 	case tomlfile.Text:
@@ -276,12 +271,10 @@ func take(v *tomlfile.Value, into any) bool {
 
 var scenarioName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 
-// name returns the key of a name.
 func name(into *string) scenarioKey {
 	return scenarioKey{"name", into, func() bool { return scenarioName.MatchString(*into) }, "lower-case letters, digits and dashes"}
 }
 
-// choice returns the key of a text that is one of a few.
 func choice(key string, into *string, of ...string) scenarioKey {
 	return scenarioKey{key, into, func() bool { return slices.Contains(of, *into) }, "one of " + strings.Join(of, ", ")}
 }
@@ -330,7 +323,6 @@ func (r *scenarioReader) read(root *tomlfile.Value) {
 	}
 }
 
-// in returns the tables of a list, which may be missing.
 func in(list *tomlfile.Value) []*tomlfile.Value {
 	if list == nil {
 		return nil
@@ -346,7 +338,6 @@ func (r *scenarioReader) runNames() string {
 	return "one of " + strings.Join(all, ", ")
 }
 
-// settings returns the keys of a run besides its name.
 func settings(run *ScriptedRun) []scenarioKey {
 	s := &run.Spec
 	return []scenarioKey{
@@ -359,7 +350,6 @@ func settings(run *ScriptedRun) []scenarioKey {
 	}
 }
 
-// run reads a run, which begins as a copy of the defaults.
 func (r *scenarioReader) run(t *tomlfile.Value, run ScriptedRun) {
 	s := &run.Spec
 	s.Layouts = slices.Clone(s.Layouts)
@@ -400,7 +390,6 @@ func (r *scenarioReader) published(t *tomlfile.Value) {
 	r.d.Published = append(r.d.Published, p)
 }
 
-// figure refuses a run or a figure that doesn't exist.
 func (r *scenarioReader) figure(at *tomlfile.Value, run, figure string) {
 	var all []string
 	for _, k := range result.Figures() {

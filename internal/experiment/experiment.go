@@ -78,7 +78,6 @@ type Trial struct {
 	command []string
 }
 
-// layout returns the trial's only layout.
 func (t *Trial) layout() string { return t.Spec.Layouts[0] }
 
 // trials returns the runs of an insert experiment, in order.
@@ -137,7 +136,6 @@ func Run(ctx context.Context, env *Env, s *Spec) ([]result.Record, error) {
 	return env.trials(ctx, s.trials())
 }
 
-// trials makes insert trials.
 func (e *Env) trials(ctx context.Context, all []Trial) ([]result.Record, error) {
 	return each(ctx, all, func(t Trial) string { return t.Label }, func(t Trial) ([]result.Record, error) { return e.insert(ctx, t) })
 }

@@ -42,8 +42,7 @@ func Create(path string) (*File, error) {
 	return &File{Writer: result.NewWriter(f), f: f, Path: path, created: created}, nil
 }
 
-// Append opens the file of a record to append runs to it. It removes an incomplete last
-// line.
+// Append opens the file of a record to append runs to it. It removes an incomplete last line.
 func Append(path string) (*File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -58,9 +57,8 @@ func Append(path string) (*File, error) {
 	return &File{Writer: result.NewWriter(f), f: f, Path: path, written: true}, nil
 }
 
-// lock prevents two processes from writing the same record: a process that continues a
-// run must know that the other one has ended. The lock is released when the process
-// ends.
+// lock prevents two processes from writing the same record: a process that continues a run must
+// know that the other one has ended. The lock is released when the process ends.
 func lock(f *os.File) error {
 	st, err := f.Stat()
 	if err != nil || !st.Mode().IsRegular() {
@@ -100,7 +98,6 @@ func (o *File) Close() error {
 	return err
 }
 
-// failed reports whether the last write to the record failed.
 func (o *File) failed() bool { return o.f != nil && o.Writer.Failed() }
 
 // Read reads the runs of a record's file, or of a FIFO such as <(zcat FILE).

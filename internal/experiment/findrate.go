@@ -17,9 +17,8 @@ import (
 const (
 	// DefaultP99 is the response time that a search for a rate keeps to.
 	DefaultP99 = 20 * time.Millisecond
-	// DefaultTrial gives a 99th percentile of a thousand operations at 84 operations a
-	// second or more, and includes a few of the seconds in which a server writes back
-	// deferred changes.
+	// DefaultTrial gives a 99th percentile of a thousand operations at 84 operations a second or
+	// more, and includes a few of the seconds in which a server writes back deferred changes.
 	DefaultTrial = 15 * time.Second
 	// SearchBatch and SearchWriters are the defaults of a search. A response time is
 	// meant for a user's transaction, which is small. There must be more writers than
@@ -30,9 +29,8 @@ const (
 	// trialIntervals is the least number of intervals of a trial: the backlog is
 	// judged by quarters of them.
 	trialIntervals = 10
-	// rampShare is the initial part of a trial that is not judged: connections are
-	// opened, statements are prepared, and the server adjusts from one rate to
-	// another.
+	// rampShare is the initial part of a trial that is not judged: connections are opened,
+	// statements are prepared, and the server adjusts from one rate to another.
 	rampShare = 0.2
 	// guess is the share of the closed loop's last rate that is tried first: at its
 	// full throughput, a database responds late.
@@ -67,9 +65,12 @@ func newRateSearch(fill *insertRun) *rateSearch {
 	return &rateSearch{fill: fill, began: time.Now(), unsettled: true}
 }
 
-// run fills the table and searches. It returns the records of the runs that began.
 func (s *rateSearch) run(ctx context.Context) ([]result.Record, error) {
-	err := s.fill.open(ctx, func() error { return s.fillAndSearch(ctx) })
+	search := s.fillAndSearch
+	if s.fill.trial.resumes != nil {
+		search = s.resume
+	}
+	err := s.fill.open(ctx, func() error { return search(ctx) })
 	if len(s.recs) == 0 {
 		err = early(ctx, err)
 	}
@@ -91,15 +92,14 @@ func (s *rateSearch) fillAndSearch(ctx context.Context) error {
 		return err
 	}
 	err = r.measure(ctx, r.w, func(ctx context.Context, end *result.End) (err error) {
+		defer func() { end.Search = s.state() }()
 		s.inserted = r.rows()
 		if end.Stopped != bench.StoppedRows {
 			end.Warnings = append(end.Warnings, "the search for a rate never began: the table was not filled")
-			end.Search = s.state()
 			return nil
 		}
 		sum := r.rec.Summary()
 		s.search = newSearch(r.search, r.w.Options().Batch, &sum)
-		end.Search = s.state()
 		if end.Size, err = tableSize(ctx, r.w, max(1, s.inserted-r.w.DroppedRows())); err != nil {
 			return fmt.Errorf("measure the table's size: %w", err)
 		}
@@ -125,7 +125,6 @@ func (s *rateSearch) fillBatch() (int, error) {
 	return max(batch, w.Options().Batch), nil
 }
 
-// newSearch creates a search from the result of filling the table.
 func newSearch(head *result.Search, batch int, filled *result.Summary) *bench.Search {
 	return bench.NewSearch(guess*filled.Rate.Last, leastOperations*float64(batch)/(head.TrialSeconds-head.RampSeconds))
 }
@@ -149,14 +148,12 @@ func (s *rateSearch) timeUp() bool {
 	return most > 0 && time.Since(s.began) >= most
 }
 
-// header describes a run's place in the search.
 func (s *rateSearch) header(trial int, purpose string) *result.Search {
 	spec := s.fill.trial.Spec
 	return &result.Search{Trial: trial, Purpose: purpose, LimitUS: spec.P99.D().Microseconds(),
 		TrialSeconds: spec.Trial.D().Seconds(), RampSeconds: rampShare * spec.Trial.D().Seconds()}
 }
 
-// state returns the results of the search so far, for the record.
 func (s *rateSearch) state() *result.Searched {
 	out := &result.Searched{State: bench.SearchOngoing, Inserted: s.inserted}
 	if s.search != nil {
@@ -201,6 +198,7 @@ func (s *rateSearch) try(ctx context.Context, rate float64, purpose string) erro
 		}
 	}
 	err := r.measure(trying, w, func(_ context.Context, end *result.End) error {
+		defer func() { end.Search = s.state() }()
 		s.inserted += r.rows()
 		if decided && end.Stopped == bench.StoppedInterrupted && ctx.Err() == nil {
 			end.Stopped = result.StoppedDecided
@@ -209,26 +207,21 @@ func (s *rateSearch) try(ctx context.Context, rate float64, purpose string) erro
 		r.rec.End = end // for the verdict
 		t := r.rec.Trial()
 		if t.Verdict == result.VerdictNone {
-			end.Search = s.state()
 			s.over = s.timeUp()
 			return nil
 		}
 		s.unsettled = !t.Pass
 		s.search.Tell(t.Pass, t.Close, t.Done)
 		r.env.Show.Note(verdictNote(t, head.LimitUS) + "; " + s.known())
-		if s.over = s.search.State() != bench.SearchOngoing || s.timeUp(); !s.over {
-			end.Search = s.state()
-			return nil
+		if s.over = s.search.State() != bench.SearchOngoing || s.timeUp(); s.over {
+			return r.prove(ctx, end)
 		}
-		err := r.prove(ctx, end)
-		end.Search = s.state()
-		return err
+		return nil
 	})
 	s.recs = append(s.recs, *r.rec)
 	return err
 }
 
-// config returns how the table takes a rate for the time of a trial.
 func (s *rateSearch) config(rate float64) bench.Config {
 	cfg := s.fill.trial.Spec.config(s.fill.w.Options())
 	cfg.Rate, cfg.Rows, cfg.MaxTime = rate, 0, s.fill.trial.Spec.Trial.D()
@@ -242,12 +235,11 @@ const (
 	calmIntervals = 2
 )
 
-// settle lets the server complete the work that an excessive load has left: dirty
-// pages, redo to the next checkpoint, segments to be merged. The server isn't left
-// idle: it would begin the trial without any such work, and for a while sustain a rate
-// that is too high. At a quarter of the next rate it stays active and has room to
-// catch up. settle ends once two consecutive intervals have no backlog and a median
-// within the limit, or after the time of a trial.
+// settle lets the server complete the work that an excessive load has left: dirty pages, redo to
+// the next checkpoint, segments to be merged. The server isn't left idle: it would begin the trial
+// without any such work, and for a while sustain a rate that is too high. At a quarter of the next
+// rate it stays active and has room to catch up. settle ends once two consecutive intervals have no
+// backlog and a median within the limit, or after the time of a trial.
 func (s *rateSearch) settle(ctx context.Context, rate float64, head *result.Search) (calm bool, err error) {
 	r := s.fill
 	r.env.Show.Note(fmt.Sprintf("letting the server settle at %s rows/s", figure.Rounded(rate)))
@@ -282,8 +274,6 @@ func (s *rateSearch) settle(ctx context.Context, rate float64, head *result.Sear
 	return calm, nil
 }
 
-// shown returns the text after a trial's name: the rate that it tries, and the results
-// so far.
 func (s *rateSearch) shown() string {
 	rate, purpose, _ := s.search.Next()
 	return fmt.Sprintf(": %s rows/s (%s; %s)", figure.Rounded(rate), map[string]string{
@@ -291,7 +281,6 @@ func (s *rateSearch) shown() string {
 		bench.SearchConfirm: "confirming", bench.SearchAbove: "confirming that a higher rate breaks"}[purpose], s.known())
 }
 
-// known describes the results so far, and how long the rest may take.
 func (s *rateSearch) known() string {
 	low, high := s.search.Bracket()
 	text := "nothing known yet"
@@ -328,8 +317,7 @@ func ended(runs []*result.Record) bool {
 	return false
 }
 
-// resumedSearch reconstructs an interrupted search from its runs. It accesses no
-// database.
+// resumedSearch reconstructs an interrupted search from its runs. It accesses no database.
 func (e *Env) resumedSearch(t *Trial) (*rateSearch, error) {
 	fill, spec := t.resumes[0], t.Spec
 	if fill.End == nil || fill.End.Stopped != bench.StoppedRows || fill.End.Search == nil {
@@ -360,20 +348,8 @@ func (e *Env) resumedSearch(t *Trial) (*rateSearch, error) {
 	return s, nil
 }
 
-// resume takes over the table and continues the search. It returns the records of the
-// new runs.
-func (s *rateSearch) resume(ctx context.Context) ([]result.Record, error) {
-	err := s.fill.open(ctx, func() error {
-		if err := s.takeOver(ctx); err != nil {
-			return err
-		}
-		return s.goOn(ctx)
-	})
-	return s.recs, err
-}
-
-// takeOver reads what the table holds.
-func (s *rateSearch) takeOver(ctx context.Context) (err error) {
+// resume takes over the table and continues the search.
+func (s *rateSearch) resume(ctx context.Context) error {
 	r, runs := s.fill, s.fill.trial.resumes
 	// The last run that was completed has the latest results.
 	var known *result.Searched
@@ -382,15 +358,7 @@ func (s *rateSearch) takeOver(ctx context.Context) (err error) {
 			known = run.End.Search
 		}
 	}
-	o := r.trial.Spec.insertOptions(r.trial.layout())
-	o.PeriodRows = runs[0].Run.PeriodRows
-	if r.w, err = workload.NewInsert(r.db, o); err != nil {
-		return err
-	}
-	r.env.Show.Note("reading the table, to continue from there")
-	got, err := r.w.Resume(ctx, 0, r.env.noteRows(func(n int64) string {
-		return fmt.Sprintf("reading the table: %s of about %s", figure.Count(n), rows(known.Inserted))
-	}))
+	got, err := r.takeOver(ctx, runs[0], 0, " of about "+rows(known.Inserted))
 	if err != nil {
 		return err
 	}
@@ -399,5 +367,5 @@ func (s *rateSearch) takeOver(ctx context.Context) (err error) {
 	}
 	s.inserted = got.Rows
 	r.env.Show.Note(fmt.Sprintf("continuing after trial %d with %s rows; %s", s.trials, figure.Count(got.Rows), s.known()))
-	return nil
+	return s.goOn(ctx)
 }

@@ -41,7 +41,6 @@ func (b *IbenchSpec) QuerySteps() (n int) {
 	return n
 }
 
-// dryIbench returns the workload on a database that only renders statements.
 func (s *Spec) dryIbench() (*workload.Ibench, error) {
 	db, err := target.Dry(s.Target())
 	if err != nil {
@@ -94,7 +93,6 @@ func (e *Env) ibench(ctx context.Context, s *Spec) (recs []result.Record, err er
 	return recs, err
 }
 
-// An ibenchStep measures one step.
 type ibenchStep struct {
 	measurement
 	w          *workload.Ibench
@@ -146,7 +144,6 @@ func (s *ibenchStep) run(ctx context.Context, schema []string, before *result.Re
 	return s.measure(ctx, work, s.prove)
 }
 
-// otherSize returns a warning if existing tables are not of the requested size.
 func otherSize(held, asked int64) []string {
 	const tolerance = 0.01
 	if float64(max(held-asked, asked-held)) <= tolerance*float64(asked) {
@@ -155,7 +152,6 @@ func otherSize(held, asked int64) []string {
 	return []string{fmt.Sprintf("the tables held %s at the start, --rows says %s", rows(held), figure.Count(asked))}
 }
 
-// prove measures the tables' size and, after the last step, verifies them.
 func (s *ibenchStep) prove(ctx context.Context, end *result.End) error {
 	s.w.End()
 	if s.chores != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/bench"
@@ -14,7 +15,6 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// An insertRun measures inserts into the tables of one trial.
 type insertRun struct {
 	measurement
 	w *workload.Insert
@@ -42,11 +42,12 @@ func (e *Env) insert(ctx context.Context, t Trial) ([]result.Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		return s.resume(ctx)
+		return s.run(ctx)
 	case t.Spec.FindRate:
 		return newRateSearch(e.newInsert(&t)).run(ctx)
 	}
-	return recorded(e.newInsert(&t).run(ctx))
+	r := e.newInsert(&t)
+	return r.on(ctx, func(schema []string) error { return r.insert(ctx, schema, r.config()) })
 }
 
 // recorded returns a record that may be missing as a list.
@@ -66,29 +67,27 @@ func (m *measurement) open(ctx context.Context, use func() error) (err error) {
 	return use()
 }
 
-// run opens the target, measures and verifies. The record is nil if the measurement
-// never began.
-func (r *insertRun) run(ctx context.Context) (*result.Record, error) {
+// on opens the trial's target, prepares the tables, and measures there. The statements
+// that created the tables are passed to measure. There is a record once the measurement
+// has begun.
+func (r *insertRun) on(ctx context.Context, measure func(schema []string) error) ([]result.Record, error) {
 	err := r.open(ctx, func() error {
-		var schema []string
-		var err error
+		prepare := r.setup
 		if r.trial.resumes != nil {
-			schema, err = r.resume(ctx)
-		} else {
-			schema, err = r.setup(ctx)
+			prepare = r.resume
 		}
+		schema, err := prepare(ctx)
 		if err != nil {
 			return err
 		}
-		return r.insert(ctx, schema, r.config())
+		return measure(schema)
 	})
 	if r.rec == nil {
 		err = early(ctx, err)
 	}
-	return r.rec, err
+	return recorded(r.rec, err)
 }
 
-// config returns how the workload runs.
 func (r *insertRun) config() bench.Config {
 	cfg := r.trial.Spec.config(r.w.Options())
 	cfg.Beside = append(cfg.Beside, r.w.Beside()...)
@@ -110,7 +109,6 @@ func (r *insertRun) setup(ctx context.Context) (schema []string, err error) {
 	return r.w.Setup(ctx, s.DropExisting || r.trial.Again)
 }
 
-// insert measures the workload in the open tables.
 func (r *insertRun) insert(ctx context.Context, schema []string, cfg bench.Config) error {
 	if err := r.header(ctx, schema, cfg); err != nil {
 		return err
@@ -123,15 +121,13 @@ func (r *insertRun) insert(ctx context.Context, schema []string, cfg bench.Confi
 	if s.KillEvery == 0 {
 		return r.measure(ctx, r.w, r.prove)
 	}
-	var err error
-	if r.kill, err = newKiller(r.db.Server(), s.KillEvery.D(), r.w, r.env.Show.Note); err != nil {
+	r.kill = &killer{server: r.db.Server(), every: s.KillEvery.D(), w: r.w, note: r.env.Show.Note, follow: r.probe.Follow, died: make(chan struct{})}
+	if err := r.w.ExpectCrashes(r.kill.outage); err != nil {
 		return errors.Join(err, r.close())
 	}
-	r.kill.follow = r.probe.Follow
 	return r.measure(ctx, r.kill.workload(ctx), r.prove)
 }
 
-// header begins the measurement with all that the workload knows about itself.
 func (r *insertRun) header(ctx context.Context, schema []string, cfg bench.Config) error {
 	own, shown := r.describe(schema)
 	return r.begin(ctx, r.w.Tables(), cfg, own, shown)
@@ -164,6 +160,12 @@ func (r *insertRun) describe(schema []string) (own result.Run, shown string) {
 		if t.Side != "" {
 			shown = t.Side + ": " + shown
 		}
+	}
+	if t.Spec.Workload == Steady {
+		zone, offset := time.Now().Zone()
+		own.Steady = &result.SteadyGoal{P99LimitUS: t.Spec.P99.D().Microseconds(), Host: Host(), Zone: zone, UTCOffsetSeconds: offset}
+		own.Name = strings.TrimSpace(fmt.Sprintf("steady %g rows/s on %s %s", t.Spec.Rate, r.db.Info().Engine, own.Steady.Host))
+		shown = own.Name
 	}
 	if r.search != nil && r.search.Trial > 0 {
 		trial := fmt.Sprintf(", trial %d", r.search.Trial)
@@ -210,7 +212,6 @@ func tableSize(ctx context.Context, w *workload.Insert, held int64) (*result.Siz
 	return out, nil
 }
 
-// prove verifies the tables and measures their size, unless the run failed.
 func (r *insertRun) prove(ctx context.Context, end *result.End) error {
 	defer func() { end.Warnings = append(end.Warnings, r.w.Warnings()...) }()
 	if r.measuring {
@@ -232,9 +233,8 @@ func (r *insertRun) prove(ctx context.Context, end *result.End) error {
 	return nil
 }
 
-// verifyUnless compares the tables with the rows that the seed generates, unless the
-// Spec or the way the run ended rule that out. expected is the approximate number of
-// rows in the tables.
+// verifyUnless compares the tables with the rows that the seed generates, unless the Spec or the
+// way the run ended rule that out. expected is the approximate number of rows in the tables.
 func (m *measurement) verifyUnless(ctx context.Context, w *workload.Insert, expected int64, end *result.End) error {
 	skip := ""
 	switch {
@@ -254,7 +254,6 @@ func (m *measurement) verifyUnless(ctx context.Context, w *workload.Insert, expe
 	return m.verify(ctx, w, expected, end)
 }
 
-// verify compares the tables with the rows that the seed generates.
 func (m *measurement) verify(ctx context.Context, w *workload.Insert, expected int64, end *result.End) error {
 	if m.trial.Spec.Cells == nil { // a matrix would say it for each cell
 		m.env.Show.Note("verifying the table")
@@ -297,22 +296,23 @@ func (e *Env) noteRows(text func(n int64) string) func(n int64) {
 	}
 }
 
+// takeOver continues with the tables of a recorded run, which hold most rows at most; 0 is
+// unknown. of follows the number of rows read.
+func (r *insertRun) takeOver(ctx context.Context, was *result.Record, most int64, of string) (got workload.Resumed, err error) {
+	o := r.trial.Spec.insertOptions(r.trial.layout())
+	o.PeriodRows = was.Run.PeriodRows
+	if r.w, err = workload.NewInsert(r.db, o); err != nil {
+		return got, err
+	}
+	r.env.Show.Note("reading the table, to continue from there")
+	return r.w.Resume(ctx, most, r.env.noteRows(func(n int64) string { return "reading the table: " + rows(n) + of }))
+}
+
 // resume takes over the tables, records in the measurement where the run continues, and
 // returns the statements that created the tables.
 func (r *insertRun) resume(ctx context.Context) (schema []string, err error) {
 	was := r.trial.resumes[0]
-	o := r.trial.Spec.insertOptions(r.trial.layout())
-	if o.Layout == workload.Rolling {
-		o.PeriodRows = was.Run.PeriodRows
-	}
-	if r.w, err = workload.NewInsert(r.db, o); err != nil {
-		return nil, err
-	}
-	if err := r.w.Measure(ctx); err != nil {
-		return nil, err
-	}
-	r.env.Show.Note("reading the table, to continue from there")
-	got, err := r.w.Resume(ctx, o.Rows, r.env.noteRows(func(n int64) string { return "reading the table: " + rows(n) }))
+	got, err := r.takeOver(ctx, was, r.trial.Spec.Rows, "")
 	if err != nil {
 		return nil, err
 	}

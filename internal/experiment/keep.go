@@ -42,7 +42,6 @@ type KeepSpec struct {
 	Clock   string  `json:"clock,omitempty" toml:"clock,omitempty"`
 }
 
-// A keepRun measures one table.
 type keepRun struct {
 	measurement
 	spec  *Spec
@@ -55,7 +54,6 @@ type keepRun struct {
 	after  *rowCount // nil if not counted
 }
 
-// keep measures inserts into a declared table while it is kept.
 func (e *Env) keep(ctx context.Context, s *Spec) ([]result.Record, error) {
 	if e.OpenTable == nil {
 		return nil, errors.New("keep a table: the environment opens none")
@@ -157,8 +155,7 @@ func (r *keepRun) run(ctx context.Context) (err error) {
 		if err := clock.write(k.Clock); err != nil {
 			return err
 		}
-		stop := clock.writeOn(k.Clock)
-		defer stop()
+		defer clock.writeOn(ctx, k.Clock)()
 	}
 	r.w.Beside = r.watchKeeper
 	if k.WithRun {
@@ -192,14 +189,19 @@ func (r *keepRun) timeSyncs(ctx context.Context) (ends func()) {
 	if server == nil {
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var timing sync.WaitGroup
 	r.disk = &diskLog{}
-	timing.Go(func() { r.disk.err = probe.Syncs(ctx, server.Dir, r.disk.add) })
-	return sync.OnceFunc(func() {
+	return background(ctx, func(ctx context.Context) { r.disk.err = probe.Syncs(ctx, server.Dir, r.disk.add) })
+}
+
+// background runs a function until stop is called, which waits for its end.
+func background(ctx context.Context, fn func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() { fn(ctx) })
+	return func() {
 		cancel()
-		timing.Wait()
-	})
+		running.Wait()
+	}
 }
 
 // pollFor is the interval at which a keeper checks for unplanned work, on its clock.
@@ -207,7 +209,6 @@ const pollFor = 10 * time.Second
 
 type eventFunc = func(what, object string, began time.Time)
 
-// keepHere runs the table's maintenance in this process.
 func (r *keepRun) keepHere(ctx context.Context, event eventFunc) error {
 	r.table.Say = func(e maintain.Event) { r.saw(e.Action, e.Detail, e.At, e.Took, e.Err, event) }
 	poll := max(time.Duration(float64(pollFor)/r.spec.Keep.Speed), 200*time.Millisecond)
@@ -215,7 +216,6 @@ func (r *keepRun) keepHere(ctx context.Context, event eventFunc) error {
 	return nil
 }
 
-// saw records an action that is not known yet.
 func (r *keepRun) saw(action, detail string, end time.Time, took time.Duration, err error, event eventFunc) {
 	if r.done.add(action, detail, end, took, err) {
 		event(action, detail, end.Add(-took))
@@ -226,8 +226,7 @@ func (r *keepRun) saw(action, detail string, end time.Time, took time.Duration, 
 // are drawn with at most this delay.
 const watchEvery = 500 * time.Millisecond
 
-// watchKeeper follows the actions that a keeper in another process records in the
-// database.
+// watchKeeper follows the actions that a keeper in another process records in the database.
 func (r *keepRun) watchKeeper(ctx context.Context, event eventFunc) error {
 	since := time.Now()
 	for engine.Sleep(ctx, watchEvery) == nil {
@@ -258,7 +257,6 @@ func (r *keepRun) follow(ctx context.Context, since time.Time, event eventFunc) 
 	return nil
 }
 
-// prove counts the rows, including those in dropped periods.
 func (r *keepRun) prove(ctx context.Context, end *result.End) error {
 	end.Warnings = append(end.Warnings, r.w.Notes().Warnings...)
 	if end.Stopped == bench.StoppedFailed {
@@ -303,7 +301,6 @@ func (r *keepRun) prove(ctx context.Context, end *result.End) error {
 	}
 }
 
-// figures returns what the run saw of the inserts and of maintenance.
 func (r *keepRun) figures() *result.Keep {
 	notes := r.w.Notes()
 	f := &result.Keep{StallMS: float64(r.spec.Keep.Stall) / 1e6, Stalls: []result.KeepStall{}, Slow: notes.Slow,
@@ -367,7 +364,6 @@ func (c *fastClock) now() time.Time {
 	return c.start.Add(time.Duration(float64(time.Since(c.start)) * c.speed))
 }
 
-// write writes the present to a file, atomically.
 func (c *fastClock) write(file string) error {
 	next := file + ".next"
 	err := os.WriteFile(next, []byte(c.now().UTC().Format(time.RFC3339Nano)+"\n"), 0o644)
@@ -380,19 +376,14 @@ func (c *fastClock) write(file string) error {
 	return nil
 }
 
-// writeOn writes the present repeatedly until stop is called.
-func (c *fastClock) writeOn(file string) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var writing sync.WaitGroup
-	writing.Go(func() {
+func (c *fastClock) writeOn(ctx context.Context, file string) (stop func()) {
+	return background(ctx, func(ctx context.Context) {
 		for engine.Sleep(ctx, 50*time.Millisecond) == nil {
 			_ = c.write(file) // earlier writes succeeded, and the next one follows soon
 		}
 	})
-	return func() { cancel(); writing.Wait() }
 }
 
-// A rowCount is the number of rows in a table and in its dropped periods.
 type rowCount struct {
 	table, dropped int64
 	// moving: a period was being removed from the table during the count, so its rows
@@ -433,7 +424,6 @@ func countRows(ctx context.Context, t *maintain.Table) (c rowCount, err error) {
 	return c, err
 }
 
-// A doing is a maintenance action.
 type doing struct {
 	Action, Detail string
 	From, To       time.Time

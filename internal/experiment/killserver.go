@@ -2,10 +2,11 @@ package experiment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/sandbox"
@@ -23,36 +24,23 @@ type killer struct {
 
 	// died is closed when the server has ended without being killed.
 	died  chan struct{}
-	mu    sync.Mutex
-	back  chan struct{} // nil while the server is up
 	kills int
+
+	mu   sync.Mutex
+	back chan struct{} // nil while the server is up
 }
 
-func newKiller(server *sandbox.Server, every time.Duration, w *workload.Insert, note func(string)) (*killer, error) {
-	k := &killer{server: server, every: every, w: w, note: note, died: make(chan struct{})}
-	return k, w.ExpectCrashes(k.outage)
-}
-
-// outage returns nil while the server is up, and otherwise a channel that is closed
-// when it is back.
+// outage is that of bench.Config.
 func (k *killer) outage() <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.back
 }
 
-func (k *killer) down() {
+func (k *killer) setBack(back chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.back = make(chan struct{})
-	k.kills++
-}
-
-func (k *killer) up() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	close(k.back)
-	k.back = nil
+	k.back = back
 }
 
 // A killedInsert is the insert workload on a server that is killed during the run.
@@ -71,22 +59,10 @@ func (w *killedInsert) Background(ctx context.Context, event func(what, object s
 // completed, so that the table can be read.
 func (k *killer) workload(user context.Context) *killedInsert {
 	return &killedInsert{k.w, func(ctx context.Context, event func(what, object string, began time.Time)) error {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		var rolled, killed error
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if rolled = k.w.Background(ctx, event); rolled != nil {
-				cancel()
-			}
-		})
-		wg.Go(func() {
-			if killed = k.run(ctx, user, event); killed != nil {
-				cancel()
-			}
-		})
-		wg.Wait()
-		return errors.Join(rolled, killed)
+		both, ctx := errgroup.WithContext(ctx)
+		both.Go(func() error { return k.w.Background(ctx, event) })
+		both.Go(func() error { return k.run(ctx, user, event) })
+		return both.Wait()
 	}}
 }
 
@@ -116,10 +92,10 @@ func (k *killer) run(ctx, user context.Context, event func(what, object string, 
 	}
 }
 
-// once kills and restarts the server.
 func (k *killer) once(user context.Context, event func(what, object string, began time.Time)) error {
-	k.down()
-	killed := time.Now()
+	back, killed := make(chan struct{}), time.Now()
+	k.setBack(back)
+	k.kills++
 	pid := k.server.Process()
 	k.server.Kill()
 	k.w.Crashed(killed)
@@ -130,6 +106,7 @@ func (k *killer) once(user context.Context, event func(what, object string, bega
 	k.follow(k.server.Process())
 	event("server back", fmt.Sprintf("process %d", k.server.Process()), killed)
 	k.note(fmt.Sprintf("killed the server; it took connections again after %.2f s", time.Since(killed).Seconds()))
-	k.up()
+	k.setBack(nil)
+	close(back)
 	return nil
 }

@@ -20,8 +20,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// Levels are the choices of a matrix besides the layouts of its Spec: each combination
-// is a cell.
+// Levels are the choices of a matrix besides the layouts of its Spec: each combination is a cell.
 type Levels struct {
 	// Methods are the insert methods; nil are the common ones that the engine has.
 	Methods []string `json:"methods,omitempty" toml:"methods,omitempty"`
@@ -44,7 +43,6 @@ func Methods() (out []string) {
 	return out
 }
 
-// A factor is one list of a matrix.
 type factor struct {
 	name   string
 	levels []string
@@ -124,7 +122,6 @@ func PlanMatrix(s *Spec) (*MatrixPlan, error) {
 	return m, nil
 }
 
-// possible leaves out the levels that the engine doesn't support.
 func (m *MatrixPlan) possible(factors []factor) (out []factor, err error) {
 	db, err := target.Dry(m.Spec.Target())
 	if err != nil {
@@ -251,24 +248,20 @@ func ResumeMatrix(ctx context.Context, path string, retryFailed bool) (m *Matrix
 
 func sameFactor(x, y result.Factor) bool { return x.Name == y.Name && slices.Equal(x.Levels, y.Levels) }
 
-// cellEnd reports how a recorded run of a cell ended; both are false for an interrupted
-// one.
+// cellEnd reports how a recorded run of a cell ended; both are false for an interrupted one.
 func cellEnd(r *result.Record) (completed, failed bool) {
 	return !r.Broken() && r.End.Failure == "", r.End != nil && r.End.Stopped == bench.StoppedFailed
 }
 
-// perRun is the time of a run besides inserting: starting a private server, creating
-// and dropping tables, verifying a small one. On two cores, the servers start within
-// two seconds.
+// perRun is the time of a run besides inserting: starting a private server, creating and dropping
+// tables, verifying a small one. On two cores, the servers start within two seconds.
 const perRun = 3 * time.Second
 
-// Estimate returns how long the runs take, and says it with its basis. It uses earlier
-// runs of the same cells, in the records. A cell without one is assumed to take their
-// mean or, if there are none, the longest time of a run.
+// Estimate returns how long the runs take, and says it with its basis: the mean of earlier
+// runs in the records or, if there are none, the longest time of a run.
 func (m *MatrixPlan) Estimate(records ...[]result.Record) (took time.Duration, text string) {
-	known := map[string][]float64{}
-	var all []float64
-	most := m.Spec.MaxTime.D()
+	most := m.Spec.MaxTime.D().Seconds()
+	var sum, n float64
 	for _, r := range slices.Concat(records...) {
 		if completed, _ := cellEnd(&r); !completed || r.Run.Cell == nil {
 			continue
@@ -279,28 +272,19 @@ func (m *MatrixPlan) Estimate(records ...[]result.Record) (took time.Duration, t
 			seconds = float64(m.Spec.Rows) / s.RowsPerSecond
 		}
 		if most > 0 {
-			seconds = min(seconds, most.Seconds())
+			seconds = min(seconds, most)
 		}
-		name := r.Run.Cell.Name()
-		known[name], all = append(known[name], seconds), append(all, seconds)
+		sum, n = sum+seconds, n+1
 	}
 	text = "about %s, by the runs that are recorded"
-	if len(all) == 0 {
-		if most == 0 {
-			return 0, "the time is unknown without --max-time"
-		}
-		text, all = fmt.Sprintf("at most about %%s, by --max-time %v for each", most), []float64{most.Seconds()}
+	switch {
+	case n == 0 && most == 0:
+		return 0, "the time is unknown without --max-time"
+	case n == 0:
+		text = fmt.Sprintf("at most about %%s, by --max-time %v for each", m.Spec.MaxTime.D())
+		sum, n = most, 1
 	}
-	for _, t := range m.Trials {
-		seconds := known[t.Label]
-		if seconds == nil {
-			seconds = all
-		}
-		for _, s := range seconds {
-			took += time.Duration(s / float64(len(seconds)) * float64(time.Second))
-		}
-		took += perRun
-	}
+	took = time.Duration(len(m.Trials)) * (perRun + time.Duration(sum/n*float64(time.Second)))
 	return took, fmt.Sprintf(text, took.Round(time.Second))
 }
 
@@ -322,8 +306,7 @@ func (m *MatrixPlan) Run(ctx context.Context, env *Env, done []result.Record) (r
 	for i, t := range m.Trials {
 		note := fmt.Sprintf("run %d of %d: %s", t.Cell.Order, t.Cell.Runs, t.Label)
 		if i > 0 {
-			// The order is random, so that the past runs are representative of the
-			// rest.
+			// The order is random, so that the past runs are representative of the rest.
 			rest := time.Since(began) / time.Duration(i) * time.Duration(len(m.Trials)-i)
 			note += fmt.Sprintf("; about %s left", rest.Round(time.Second))
 		}
@@ -372,7 +355,6 @@ func notInterrupt(err error) error {
 	return err
 }
 
-// failedCell returns the header of a cell that failed before its measurement began.
 func (e *Env) failedCell(t *Trial) result.Run {
 	s := t.Spec
 	cfg := s.config(workload.InsertOptions{Writers: s.Writers, Batch: s.Batch})
@@ -384,19 +366,14 @@ func (e *Env) failedCell(t *Trial) result.Run {
 	return run
 }
 
-// runCell runs a cell. It first waits for the work that the previous cell left to the
-// server. On a permanent database, it drops the tables afterwards, so that each cell
-// starts from the same state.
+// runCell runs a cell. It first waits for the work that the previous cell left to the server. On a
+// permanent database, it drops the tables afterwards, so that each cell starts from the same state.
 func (e *Env) runCell(ctx context.Context, t *Trial) (*result.Record, error) {
 	if err := syncDisk(ctx); err != nil {
 		return nil, err
 	}
 	r := e.newInsert(t)
-	err := r.open(ctx, func() (err error) {
-		schema, err := r.setup(ctx)
-		if err != nil {
-			return err
-		}
+	_, err := r.on(ctx, func(schema []string) (err error) {
 		if !target.Private(t.Spec.Target()) {
 			defer func() {
 				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
@@ -416,10 +393,9 @@ func (e *Env) runCell(ctx context.Context, t *Trial) (*result.Record, error) {
 	return r.rec, err
 }
 
-// Settling, on a permanent server: the interval between readings of the dirty share of
-// its cache, the share below which it has settled, the longest wait, and the number of
-// readings without any decrease that ends the wait. The last limit is for servers that
-// flush nothing while idle.
+// Settling, on a permanent server: the interval between readings of the dirty share of its cache,
+// the share below which it has settled, the longest wait, and the number of readings without any
+// decrease that ends the wait. The last limit is for servers that flush nothing while idle.
 const (
 	settleEvery   = 500 * time.Millisecond
 	settledShare  = 0.05

@@ -42,9 +42,8 @@ type measurement struct {
 	known   int // warnings in the header
 }
 
-// begin opens the counters and writes the record's first line. own is what only the
-// workload knows of its header, cfg how it is run, and shown the run's name as shown to
-// users.
+// begin opens the counters and writes the record's first line. own is what only the workload knows
+// of its header, cfg how it is run, and shown the run's name as shown to users.
 func (m *measurement) begin(ctx context.Context, tables []*engine.Table, cfg bench.Config, own result.Run, shown string) error {
 	m.cfg = cfg
 	if err := m.openProbe(ctx, tables); err != nil {
@@ -221,7 +220,6 @@ func (m *measurement) shift(iv *result.Interval) {
 	}
 }
 
-// rows returns the number of acknowledged rows.
 func (m *measurement) rows() int64 {
 	if n := len(m.rec.Intervals); n > 0 {
 		return m.rec.Intervals[n-1].Rows

@@ -23,12 +23,10 @@ type Resumption struct {
 	left []Trial
 }
 
-// refuse refuses the resumption.
 func (r *Resumption) refuse(hint, format string, args ...any) error {
 	return refuse(hint, "--resume %s: %w", r.Path, fmt.Errorf(format, args...))
 }
 
-// readResumption reads the record of an experiment with the given workload.
 func readResumption(ctx context.Context, path, workload string) (r *Resumption, err error) {
 	r = &Resumption{Path: path}
 	if r.Recs, err = Read(ctx, path); err != nil {

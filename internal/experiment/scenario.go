@@ -15,8 +15,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// Script is what a Spec says of a scenario, besides its target, interval, seed and
-// proof.
+// Script is what a Spec says of a scenario, besides its target, interval, seed and proof.
 type Script struct {
 	// Text is the declaration, Source its name in errors.
 	Text   string `json:"text" toml:"text"`
@@ -79,7 +78,6 @@ func PlanScenario(s *Spec) (*ScenarioPlan, error) {
 // measurement shows mainly the start of a server.
 const minScenarioRows = 1000
 
-// spec returns the validated Spec of a run.
 func (p *ScenarioPlan) spec(r *ScriptedRun, s *Spec) (*Spec, error) {
 	tooFew := func(share float64, format string, args ...any) error {
 		return refuse(fmt.Sprintf("--scale %.2g", math.Ceil(1e4*minScenarioRows/share/float64(p.d.Rows))/1e4), "--scale %v: "+format, append([]any{p.scale}, args...)...)
@@ -145,9 +143,8 @@ func ResumeScenario(ctx context.Context, path string, dropExisting bool) (*Scena
 	return p, nil
 }
 
-// Run determines the memory and makes the runs in order, up to the first failure. It
-// returns the records of those that began, and of those already recorded, in the order
-// of the scenario.
+// Run determines the memory and makes the runs in order, up to the first failure. It returns the
+// records of those that began, and of those already recorded, in the order of the scenario.
 func (p *ScenarioPlan) Run(ctx context.Context, env *Env) ([]result.Record, error) {
 	for _, line := range p.describe() {
 		env.Show.Note(line)
@@ -174,10 +171,9 @@ func (p *ScenarioPlan) Run(ctx context.Context, env *Env) ([]result.Record, erro
 	return recs, err
 }
 
-// The sample has scenarioSample rows, or scenarioSampleShare of the rows if that is
-// less, but at least minScenarioSample. It is large enough that the first extents of
-// the table and its indexes don't dominate, and that pages have been split as in the
-// full table.
+// The sample has scenarioSample rows, or scenarioSampleShare of the rows if that is less, but at
+// least minScenarioSample. It is large enough that the first extents of the table and its indexes
+// don't dominate, and that pages have been split as in the full table.
 const (
 	scenarioSample      = 200_000
 	scenarioSampleShare = 0.1
@@ -232,7 +228,6 @@ func (p *ScenarioPlan) bytesPerRow(ctx context.Context, sample int64, env *Env) 
 	return perRow, err
 }
 
-// describe says which runs are made, and estimates how long they take.
 func (p *ScenarioPlan) describe() []string {
 	lines := []string{fmt.Sprintf("%s: %s", p.d.Name, p.d.Title),
 		fmt.Sprintf("%s of %s on %s", figure.Plural(len(p.trials), "run"), rows(p.rows), p.target)}

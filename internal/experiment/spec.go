@@ -24,8 +24,7 @@ import (
 // --resume and compare --repeat read it back. A zero field is the default of the
 // workload or of the engine, unless the field says otherwise.
 //
-// In JSON and TOML, keys are the names of the flags; durations are texts such as
-// "1m30s".
+// In JSON and TOML, keys are the names of the flags; durations are texts such as "1m30s".
 type Spec struct {
 	// Workload is the verb below `rowmill bench`, one of the constants below.
 	Workload string `json:"workload" toml:"workload"`
@@ -41,9 +40,8 @@ type Spec struct {
 	// Layouts are measured in turn, Repeat times.
 	Layouts []string `json:"layouts,omitempty" toml:"layouts,omitempty"`
 	Repeat  int      `json:"repeat,omitempty" toml:"repeat,omitempty"`
-	// PeriodRows is the number of rows in a period of a rolling table; 0 lets two
-	// periods fit into the database's cache. KeepPeriods and KeepRows limit what the
-	// table keeps; 0 keeps all.
+	// PeriodRows is the number of rows in a period of a rolling table; 0 lets two periods fit into
+	// the database's cache. KeepPeriods and KeepRows limit what the table keeps; 0 keeps all.
 	PeriodRows  int64 `json:"period-rows,omitempty" toml:"period-rows,omitempty"`
 	KeepPeriods int   `json:"keep-periods,omitempty" toml:"keep-periods,omitempty"`
 	KeepRows    int64 `json:"keep-rows,omitempty" toml:"keep-rows,omitempty"`
@@ -58,8 +56,7 @@ type Spec struct {
 	// Readers query the table beside the inserts, once it has ReadAfter rows.
 	Readers   int   `json:"readers,omitempty" toml:"readers,omitempty"`
 	ReadAfter int64 `json:"read-after,omitempty" toml:"read-after,omitempty"`
-	// KillEvery is the interval at which the private server is killed and restarted;
-	// 0 is never.
+	// KillEvery is the interval at which the private server is killed and restarted; 0 is never.
 	KillEvery Duration `json:"kill-server-every,omitzero" toml:"kill-server-every,omitzero"`
 	// RetryFor is how long an operation that failed is retried.
 	RetryFor Duration `json:"retry-for,omitzero" toml:"retry-for,omitzero"`
@@ -136,7 +133,6 @@ func (s *Seed) UnmarshalText(text []byte) error {
 // Target returns the target of a Spec with exactly one.
 func (s *Spec) Target() string { return s.Targets[0] }
 
-// encoded returns the Spec as it is stored in a run's header.
 func (s *Spec) encoded() json.RawMessage {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -210,8 +206,7 @@ func Hint(err error) string {
 	return ""
 }
 
-// dryInsert returns the insert workload of a layout on a database that only renders
-// statements.
+// dryInsert returns the insert workload of a layout on a database that only renders statements.
 func (s *Spec) dryInsert(layout string) (*workload.Insert, error) {
 	db, err := target.Dry(s.Target())
 	if err != nil {
@@ -220,7 +215,6 @@ func (s *Spec) dryInsert(layout string) (*workload.Insert, error) {
 	return workload.NewInsert(db, s.insertOptions(layout))
 }
 
-// insertOptions returns the options of the insert workload for a layout.
 func (s *Spec) insertOptions(layout string) workload.InsertOptions {
 	o := workload.InsertOptions{
 		Preset: s.Preset, Layout: layout, Seed: uint64(s.Seed), Rows: s.Rows, Writers: s.Writers, Batch: s.Batch,
@@ -234,8 +228,6 @@ func (s *Spec) insertOptions(layout string) workload.InsertOptions {
 	return o
 }
 
-// config returns the configuration with which the workload inserts. o are its complete
-// options.
 func (s *Spec) config(o workload.InsertOptions) bench.Config {
 	return bench.Config{
 		Operation: "insert", Clients: o.Writers, Batch: o.Batch, Rows: s.Rows, MaxTime: s.MaxTime.D(),

@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -18,9 +17,8 @@ const (
 	steadyPeriod = 10 * time.Minute
 	// steadyWork is the interval at which the fixed computation is timed.
 	steadyWork = time.Second
-	// leastPerInterval is the least number of commits per interval. A commit at the
-	// end of an interval may fall into the next one; with 20, that is no more than the
-	// tolerance of 5%.
+	// leastPerInterval is the least number of commits per interval. A commit at the end of an
+	// interval may fall into the next one; with 20, that is no more than the tolerance of 5%.
 	leastPerInterval = 20
 )
 
@@ -36,34 +34,20 @@ func (s *Spec) CompleteSteady() {
 	}
 }
 
-// steady holds a constant load on one target.
 func (e *Env) steady(ctx context.Context, s *Spec) ([]result.Record, error) {
 	r := e.newInsert(&Trial{Spec: s, Whole: s})
 	if !s.NoWork {
 		// At least two per interval, so that every interval has one.
 		r.workEvery = min(steadyWork, s.Interval.D()/2)
 	}
-	err := r.open(ctx, func() error {
-		schema, err := r.setup(ctx)
-		if err != nil {
-			return err
-		}
+	recs, err := r.on(ctx, func(schema []string) error {
 		e.Show.Note("recording to " + e.Out.Path + "; read it at any moment: rowmill report " + e.Out.Path)
-		own, _ := r.describe(schema)
-		zone, offset := time.Now().Zone()
-		own.Steady = &result.SteadyGoal{P99LimitUS: s.P99.D().Microseconds(), Host: Host(), Zone: zone, UTCOffsetSeconds: offset}
-		own.Name = strings.TrimSpace(fmt.Sprintf("steady %g rows/s on %s %s", s.Rate, r.db.Info().Engine, own.Steady.Host))
-		if err := r.begin(ctx, r.w.Tables(), r.config(), own, own.Name); err != nil {
-			return err
-		}
-		return r.measure(ctx, r.w, r.prove)
+		return r.insert(ctx, schema, r.config())
 	})
-	if r.rec == nil {
-		err = early(ctx, err)
-	} else if err == nil && ctx.Err() != nil {
+	if err == nil && ctx.Err() != nil {
 		err = ErrInterrupted
 	}
-	return recorded(r.rec, err)
+	return recs, err
 }
 
 // Host returns this machine's name without its domain.

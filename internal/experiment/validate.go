@@ -141,7 +141,6 @@ func (s *Spec) validateInsert() error {
 	return s.tryOut()
 }
 
-// validateSearch refuses what is invalid together with a search for a rate.
 func (s *Spec) validateSearch() error {
 	if !s.FindRate {
 		return nil
@@ -172,8 +171,7 @@ func (s *Spec) validateKills() error {
 			"--kill-server-every: %s is not a private server: rowmill kills only servers that it has started for the run", s.Target()))
 }
 
-// tryOut completes the options of each layout on a database that only renders
-// statements.
+// tryOut completes the options of each layout on a database that only renders statements.
 func (s *Spec) tryOut() error {
 	for _, layout := range s.Layouts {
 		w, err := s.dryInsert(layout)
@@ -285,7 +283,6 @@ func (s *Spec) validateCells() error {
 	return s.validateSettings()
 }
 
-// validateSettings checks whether the target can have the settings to compare.
 func (s *Spec) validateSettings() error {
 	settings, err := s.settings()
 	if err != nil || settings == nil {
@@ -335,7 +332,6 @@ func (s *Spec) validateFactors(factors []factor) error {
 		s.no(runs > maxCells, "shorter lists", "more than %d runs", maxCells))
 }
 
-// validateDurability refuses durabilities that the target doesn't support.
 func (s *Spec) validateDurability() error {
 	if s.Matrix.Durabilities == nil {
 		return nil

@@ -25,10 +25,8 @@ func (s span) within(o span) span {
 	return span{from, max(from, min(s.to, o.to))}
 }
 
-// byFirst orders spans.
 func byFirst(a, b span) int { return cmp.Compare(a.from, b.from) }
 
-// A client inserts into one table.
 type client struct {
 	w      *Insert
 	table  *table
@@ -38,11 +36,11 @@ type client struct {
 	sent   bool  // the writer has received them
 	lost   bool  // the last try may have been committed
 	epoch  int64 // of the last try: see recent
-	// again is the number of rows to prepare as soon as the writer is usable
-	// again; they replace as many that are in doubt.
+	// again is the number of rows to prepare once the writer is usable again, instead of as
+	// many that are in doubt.
 	again int
-	// pending is the first row that is prepared and not acknowledged. The roller
-	// drops no period at or after it.
+	// pending is the first row that is prepared and not acknowledged. No period at or after
+	// it is dropped.
 	pending atomic.Int64
 }
 
@@ -90,9 +88,8 @@ func (c *client) Do(ctx context.Context) error {
 	ack, err := c.write(ctx)
 	if err != nil {
 		if (c.lost || c.rows.from < c.table.late) && c.table.ServerKey == "" && errors.Is(err, engine.ErrDuplicateKey) {
-			// The previous try was committed after all, or the process that
-			// filled the table earlier has inserted the batch: a batch is one
-			// transaction, and no other client sends these keys.
+			// The previous try was committed after all, or an earlier process had inserted
+			// the batch, which is one transaction: no other client sends these keys.
 			c.acknowledged()
 			return nil
 		}
@@ -111,12 +108,12 @@ func (c *client) Do(ctx context.Context) error {
 	return nil
 }
 
-// maxCatchUp is how often a batch is sent again because the server's keys are
-// beyond all periods. Each time the room created is doubled.
+// maxCatchUp is how often a batch is sent again because the server's keys are beyond all
+// periods. Each time the room created is doubled.
 const maxCatchUp = 10
 
-// write sends the batch. Keys assigned by the server may be ahead of the sequence:
-// the server skips keys of failed statements, and may increment by more than one.
+// write sends the batch. Keys assigned by the server may be ahead of the sequence: it skips
+// keys of failed statements, and may increment by more than one.
 func (c *client) write(ctx context.Context) (engine.Ack, error) {
 	r := c.table.roller
 	for try := 0; ; try++ {
@@ -150,8 +147,8 @@ func (c *client) Recover(ctx context.Context, failed error) error {
 		if c.table.ServerKey == "" {
 			c.lost = true
 		} else if n := c.rows.rows(); n > 0 {
-			// If the server assigns the keys, a committed batch can't be told
-			// from a lost one: it stays in doubt, and is sent again as new rows.
+			// If the server assigns the keys, a committed batch can't be told from a lost
+			// one: it stays in doubt, and is sent again as new rows.
 			c.again = int(n)
 			c.letGo()
 		}
@@ -165,8 +162,7 @@ func (c *client) Recover(ctx context.Context, failed error) error {
 	return nil
 }
 
-// letGo records the state of rows that this client will get no acknowledgement
-// for. They stay pending.
+// letGo records that this client will get no acknowledgement for its rows. They stay pending.
 func (c *client) letGo() {
 	if c.rows.rows() == 0 {
 		return
@@ -191,7 +187,6 @@ func (c *client) Close() error {
 	return c.writer.Close()
 }
 
-// reset restarts the table's sequence.
 func (t *table) reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -204,15 +199,15 @@ func (t *table) reset() {
 	}
 }
 
-// sent returns the rows that were acknowledged and not deleted, in order, and
-// the batches in doubt. Rows that a client is inserting count as acknowledged.
+// sent returns the rows that were acknowledged and not deleted, in order, and the batches
+// in doubt. Rows that a client is inserting count as acknowledged.
 func (t *table) sent() (acked, doubt []span) {
 	acked, doubt = t.known()
 	return clip(acked, span{t.tail.going.Load(), math.MaxInt64}), doubt
 }
 
-// leaving returns the acknowledged rows whose delete was sent and not
-// acknowledged: either all of them exist or none.
+// leaving returns the acknowledged rows whose delete was sent and not acknowledged: all of
+// them exist or none.
 func (t *table) leaving() []span {
 	acked, _ := t.known()
 	return clip(acked, span{0, t.tail.going.Load()})
@@ -237,21 +232,12 @@ func (t *table) known() (acked, doubt []span) {
 	doubt = clip(t.doubt, span{gone, math.MaxInt64})
 	not := slices.Concat(t.doubt, t.unsent)
 	slices.SortFunc(not, byFirst)
-	at := gone
-	for _, s := range append(not, span{from: t.next.Load()}) {
-		if at < s.from {
-			acked = append(acked, span{at, s.from})
-		}
-		at = max(at, s.to)
-	}
-	return acked, doubt
+	return without([]span{{gone, t.next.Load()}}, not), doubt
 }
 
-// doubtRows returns the number of rows in doubt.
-func (t *table) doubtRows() int64 {
+func (t *table) doubtRows() (n int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var n int64
 	for _, s := range t.doubt {
 		n += s.rows()
 	}

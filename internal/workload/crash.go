@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,19 +11,16 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// Accounting for a server that crashes during the workload: the rows that it may
-// lose with the configured durability. These are the rows acknowledged within
-// engine.Info.CrashLoss before the crash. All other acknowledged rows must exist.
+// Accounting for a server that crashes during the workload: with its durability, it may
+// lose rows acknowledged within engine.Info.CrashLoss before. All others must exist.
 
-// crashSlack is added to engine.Info.CrashLoss: the servers' threads that write
-// the log are delayed on a busy machine, which their documentation allows ("not
-// guaranteed to happen every second").
+// crashSlack is added to engine.Info.CrashLoss: on a busy machine, the servers' threads that write
+// the log are delayed, which their documentation allows ("not guaranteed to happen every second").
 const crashSlack = 2 * time.Second
 
-// ExpectCrashes prepares the workload for a server that crashes and restarts. outage
-// returns nil while the server is up; while it is down, it returns a channel that is
-// closed when it accepts connections again. The caller reports each crash with
-// Crashed. A workload that can't be verified after a crash is refused.
+// ExpectCrashes prepares the workload for a server that crashes and restarts: outage is as
+// bench.Config.Outage, and the caller reports each crash with Crashed. A workload that can't
+// be verified after a crash is refused.
 func (w *Insert) ExpectCrashes(outage func() <-chan struct{}) error {
 	if w.preset.table.ServerKey != "" && w.opt.Layout == Rolling {
 		return engine.Hinted(fmt.Errorf("preset %s: the server assigns the keys, and after a crash continues with others, so that a row's period is unknown", w.preset.name),
@@ -43,8 +39,8 @@ func (w *Insert) ExpectCrashes(outage func() <-chan struct{}) error {
 	return nil
 }
 
-// lossWindow returns how long before a crash rows may have been acknowledged and
-// still be lost; 0 means that no row may be lost.
+// lossWindow returns how long before a crash rows may have been acknowledged and still be
+// lost; 0 means that none may.
 func (w *Insert) lossWindow() time.Duration {
 	if loss := w.db.Info().CrashLoss; loss > 0 {
 		return loss + crashSlack
@@ -52,8 +48,8 @@ func (w *Insert) lossWindow() time.Duration {
 	return 0
 }
 
-// Crashed records that the server was killed at a moment. It must be called
-// after the server's processes have ended and before the server is restarted.
+// Crashed records that the server was killed at a moment. It must be called after its
+// processes have ended and before it is restarted.
 func (w *Insert) Crashed(at time.Time) {
 	w.mu.Lock()
 	w.crashes++
@@ -63,33 +59,12 @@ func (w *Insert) Crashed(at time.Time) {
 	}
 }
 
-// awaitServer waits until a server that is down is up again, or ctx ends. It
-// reports whether the server was down.
-func (w *Insert) awaitServer(ctx context.Context) (waited bool) {
-	if w.outage == nil {
-		return false
-	}
-	for {
-		back := w.outage()
-		if back == nil {
-			return waited
-		}
-		waited = true
-		select {
-		case <-back:
-		case <-ctx.Done():
-			return waited
-		}
-	}
-}
-
-// recent keeps the batches that a crash may lose: those acknowledged within keep,
-// and those that previous crashes may have lost. The zero value keeps none.
+// recent keeps the batches that a crash may lose: those acknowledged within keep, and those
+// that previous crashes may have lost. The zero value keeps none.
 type recent struct {
 	keep time.Duration
-	// epoch counts the crashes. If a batch was sent before a crash and its
-	// acknowledgement is read after it, the acknowledgement is that of the
-	// crashed server.
+	// epoch counts the crashes. A batch that was sent in an earlier epoch was acknowledged by
+	// the crashed server.
 	epoch atomic.Int64
 
 	mu      sync.Mutex
@@ -118,14 +93,13 @@ func (r *recent) note(rows span, epoch int64) {
 	for r.first < len(r.batches) && now.Sub(r.batches[r.first].at) > r.keep {
 		r.first++
 	}
-	if r.first > len(r.batches)/2 { // remove the old ones once they are the majority
+	if r.first > len(r.batches)/2 {
 		r.batches = r.batches[:copy(r.batches, r.batches[r.first:])]
 		r.first = 0
 	}
 	r.batches = append(r.batches, acknowledgement{rows, now})
 }
 
-// crashed starts a new epoch.
 func (r *recent) crashed(at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,15 +121,14 @@ func (r *recent) risk() []span {
 	return risk
 }
 
-// reset removes all batches.
 func (r *recent) reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.batches, r.first, r.atRisk = nil, 0, nil
 }
 
-// without returns the rows of spans that are in none of others; both are in
-// order, and their spans do not overlap.
+// without returns the rows of spans that are in none of others; both are in order, and
+// don't overlap.
 func without(spans, others []span) []span {
 	var out []span
 	for _, s := range spans {

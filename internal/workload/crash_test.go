@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
@@ -89,32 +88,5 @@ func TestWithout(t *testing.T) {
 		if got := without(c.spans, c.others); !slices.Equal(got, c.want) {
 			t.Errorf("%v without %v is %v, want %v", c.spans, c.others, got, c.want)
 		}
-	}
-}
-
-// TestAwaitServer: while the server is known to be down, patience does not expire.
-func TestAwaitServer(t *testing.T) {
-	back := make(chan struct{})
-	w := &Insert{}
-	if w.awaitServer(t.Context()) {
-		t.Error("waited for a server of which nothing is known")
-	}
-	w.outage = func() <-chan struct{} {
-		select {
-		case <-back:
-			return nil
-		default:
-			return back
-		}
-	}
-	go func() { time.Sleep(20 * time.Millisecond); close(back) }()
-	if !w.awaitServer(t.Context()) || w.outage() != nil {
-		t.Error("didn't wait until the server was back")
-	}
-	back = make(chan struct{})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if !w.awaitServer(ctx) {
-		t.Error("the server was down")
 	}
 }

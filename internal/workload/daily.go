@@ -45,8 +45,7 @@ func daily() preset {
 }
 
 const (
-	// repeatsPerSecond is the number of rows in a simulated second that are sent
-	// twice.
+	// repeatsPerSecond is the number of rows in a simulated second that are sent twice.
 	repeatsPerSecond = readingsPerSecond / 100
 	freshPerSecond   = readingsPerSecond - repeatsPerSecond
 	// pathLength is the length of the varchar, without its length byte.
@@ -67,7 +66,6 @@ func repeatPlan(s stream, second int64) (first int64) {
 // freshStep spreads the repeated rows evenly over the second.
 const freshStep = freshPerSecond / repeatsPerSecond
 
-// twinDaily implements preset.twin.
 func twinDaily(s stream, seq int64) (other int64, repeat, ok bool) {
 	second, at := seq/readingsPerSecond, seq%readingsPerSecond
 	first := repeatPlan(s, second)
@@ -111,7 +109,6 @@ func fillDaily(b *engine.Batch, s stream, first int64, n int) {
 	b.EndRows(n)
 }
 
-// appendPath appends pathLength characters of the text alphabet.
 func appendPath(dst []byte, d *draws) []byte {
 	var r uint64
 	for i := range pathLength {
@@ -141,8 +138,7 @@ func has(spans []span, seq int64) bool {
 	return found && spans[i].from <= seq
 }
 
-// twice reports whether a row is the later of two equal rows, both of which were
-// acknowledged.
+// twice reports whether a row is the later of two equal rows, both of which were acknowledged.
 func (w *Insert) twice(t *table, acked []span, seq int64) bool {
 	if w.preset.twin == nil {
 		return false

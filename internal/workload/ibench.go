@@ -55,8 +55,7 @@ func IbenchSteps() []string {
 // dynamically, and with few rows a table could stay empty.
 const leastClient = 5000
 
-// The published numbers of rows of l.i0, l.i1 and l.i2: 30 million, 40 million
-// and 10 million.
+// The published numbers of rows of l.i0, l.i1 and l.i2: 30 million, 40 million and 10 million.
 const (
 	partsI0 = 30
 	partsI1 = 40
@@ -76,8 +75,7 @@ type IbenchOptions struct {
 	// Rows, RowsI1 and RowsI2 are the rows of l.i0, l.i1 and l.i2, of all clients
 	// together. If RowsI1 or RowsI2 is 0, it is proportional to Rows, as published.
 	Rows, RowsI1, RowsI2 int64
-	// Clients is the number of clients that insert, of those that delete, and of
-	// those that query.
+	// Clients is the number of clients that insert, of those that delete, and of those that query.
 	Clients     int
 	SharedTable bool // instead of one for each client
 	Method      engine.Method
@@ -100,13 +98,11 @@ type Ibench struct {
 // A Step is one step of the benchmark.
 type Step struct {
 	Name string
-	// Rows or Time ends the step; the other one is 0. Batch is the number of
-	// rows per transaction.
+	// Rows or Time ends the step; the other one is 0. Batch is the number of rows per transaction.
 	Rows  int64
 	Batch int
 	Time  time.Duration
-	// Rate is the insert rate of all clients together, in rows per second; 0 is
-	// unlimited.
+	// Rate is the insert rate of all clients together, in rows per second; 0 is unlimited.
 	Rate float64
 	// Deletes means that the oldest rows are deleted at the rate of the inserts.
 	// Query is the kind of queries that run at the same time: "", "qr" or "qp".
@@ -118,8 +114,7 @@ type Step struct {
 // Loads reports whether the step inserts rows, unlike l.x and settle.
 func (s *Step) Loads() bool { return s.Batch > 0 }
 
-// NewIbench checks the options and fills in defaults. It does not access the
-// database.
+// NewIbench checks the options and fills in defaults. It does not access the database.
 func NewIbench(db engine.DB, opt IbenchOptions) (*Ibench, error) {
 	if !db.Capabilities().Stores {
 		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("the %s engine stores nothing that could be indexed, deleted or queried", db.Info().Engine))
@@ -219,9 +214,8 @@ func (b *Ibench) Steps() []Step {
 	return out
 }
 
-// Begin prepares the tables for a step: the first step with deletes fixes the
-// number of rows to keep at the number it finds. It returns the workload of the
-// step and its configuration.
+// Begin prepares the tables for a step: the first step with deletes fixes the number of rows to
+// keep at the number it finds. It returns the workload of the step and its configuration.
 func (b *Ibench) Begin(s Step) (bench.Workload, bench.Config, error) {
 	b.Insert.opt.Batch = s.Batch
 	switch s.Name {
@@ -359,8 +353,7 @@ func (b *Ibench) goOn(ctx context.Context, q engine.Querier, t *table) error {
 	return nil
 }
 
-// Statements returns every statement that the steps execute, in order, like
-// Insert.Statements.
+// Statements returns every statement that the steps execute, in order, like Insert.Statements.
 func (b *Ibench) Statements(dropExisting, verify bool) ([]Statement, error) {
 	l := listing{w: b.Insert, dialect: b.db.Dialect()}
 	l.add("each connection", engine.Connect{})
@@ -394,7 +387,6 @@ func (b *Ibench) Statements(dropExisting, verify bool) ([]Statement, error) {
 	return l.out, l.err
 }
 
-// list adds the statements of a step on a table.
 func (b *Ibench) list(l *listing, s Step, t *table) {
 	if s.Name == "l.x" {
 		for _, ix := range b.indexes {
@@ -429,8 +421,7 @@ func (l *listing) queries(step string, all []query) {
 // server takes some time to cancel the build of an index.
 const choreGrace = 5 * time.Second
 
-// Chores is a workload of jobs that are executed once, one operation of a client
-// each.
+// Chores is a workload of jobs that are executed once, one operation of a client each.
 type Chores struct {
 	jobs []func(ctx context.Context, event rollEvent) error
 	next atomic.Int64
@@ -504,7 +495,6 @@ func (b *Ibench) buildIndexes() *Chores {
 	return c
 }
 
-// settle returns the step that completes the work that writes have deferred.
 func (b *Ibench) settle() *Chores {
 	c := newChores()
 	c.jobs = append(c.jobs, func(ctx context.Context, event rollEvent) error {

@@ -1,17 +1,15 @@
-// Package workload contains the operations of benchmarks, one file each; this one
-// contains the inserts.
+// Package workload contains the operations of benchmarks, one file each; this one contains
+// the inserts.
 //
-// The insert workload fills one of the published tables, plain or rolling. Every row
-// is a pure function of (seed, writer, sequence), so the expected contents of a
-// table can be recomputed and compared (verify.go). Presets and their generators are
-// in preset.go, creating and dropping partitions in roller.go, one connection's work
-// in client.go.
+// The insert workload fills one of the published tables, plain or rolling. Every row is a
+// pure function of (seed, writer, sequence), so the expected contents of a table can be
+// recomputed and compared (verify.go). Presets and their generators are in preset.go,
+// creating and dropping partitions in roller.go, one connection's work in client.go.
 //
 // The maximum rate of a client on one core of an AMD EPYC, in million rows/s, from
-// generating a batch of 1000 rows to its acknowledgement by an engine that only
-// counts: classic 50, ibench 30, timeseries 90, sbtest 5 (single rows: 20, 15, 25,
-// 5), without allocations. Verify compares classic 8, ibench 5, timeseries 13,
-// sbtest 3, in addition to the database's time to return the rows.
+// generating a batch of 1000 rows to its acknowledgement by an engine that only counts:
+// classic 50, ibench 30, timeseries 90, sbtest 5 (single rows: 20, 15, 25, 5), without
+// allocations. Verify compares classic 8, ibench 5, timeseries 13, sbtest 3.
 //
 //	go test ./internal/workload -run '^$' -bench . -cpu 1
 package workload
@@ -46,49 +44,42 @@ func Layouts() []string { return []string{Plain, Rolling} }
 // Creating a period takes milliseconds, filling one seconds or more.
 const periodsAhead = 2
 
-// InsertOptions are the parameters of an insert workload. The zero value of a field
-// is the preset's or the engine's default.
+// InsertOptions are the parameters of an insert workload. The zero value of a field is the
+// preset's or the engine's default.
 type InsertOptions struct {
-	Preset string
-	Layout string
-	Seed   uint64
-	// Rows is the total number of rows to insert; 0 is unknown.
-	Rows    int64
+	Preset  string
+	Layout  string
+	Seed    uint64
+	Rows    int64 // to insert in all; 0 is unknown
 	Writers int
 	Batch   int
 	Method  engine.Method
-	// Indexes is the number of the preset's secondary indexes that the table
-	// gets; nil is the preset's default.
-	Indexes *int
-	// TablePerWriter gives each writer a table of its own; nil is the preset's
-	// default.
+	Indexes *int // the preset's first secondary indexes
+	// TablePerWriter gives each writer a table of its own.
 	TablePerWriter *bool
-	// PeriodRows is the number of rows per period of a rolling table; 0 lets Measure
-	// determine it.
-	PeriodRows int64
-	// KeepPeriods is the number of periods to keep, including the newest; 0 is all.
+	// PeriodRows is the number of rows per period; 0 lets Measure determine it. KeepPeriods
+	// is the number of periods to keep, including the newest; 0 is all.
+	PeriodRows  int64
 	KeepPeriods int
-	// Patience is how long the creation or drop of periods is retried after a
-	// step failed because of a lock or the connection; 0 is 30 seconds.
+	// Patience is how long a step on periods is retried that failed because of a lock or the
+	// connection; 0 is 30 seconds.
 	Patience time.Duration
-	// KeepRows limits the size of all tables together, in rows: in a plain table the
-	// oldest rows are deleted beside the inserts, in a rolling table the oldest
-	// periods are dropped. 0 is no limit.
+	// KeepRows limits the size of all tables together: beside the inserts, the oldest rows of
+	// a plain table are deleted, the oldest periods of a rolling one dropped. 0 is no limit.
 	KeepRows int64
-	// Readers is the number of clients that run the preset's queries beside the
-	// inserts, once the tables hold ReadAfter rows.
+	// Readers is the number of clients that run the preset's queries beside the inserts, once
+	// the tables hold ReadAfter rows.
 	Readers   int
 	ReadAfter int64
 }
 
 // An Insert is the insert workload on one database.
 type Insert struct {
-	db     engine.DB
-	opt    InsertOptions
-	preset preset
-	tables []*table
-	// periodWhy is the reason for the length of the period.
-	periodWhy string
+	db        engine.DB
+	opt       InsertOptions
+	preset    preset
+	tables    []*table
+	periodWhy string // the reason for the length of the period
 
 	// wanted wakes the goroutine that creates periods before its next tick.
 	wanted chan struct{}
@@ -96,13 +87,11 @@ type Insert struct {
 	mu      sync.Mutex
 	clients []*client
 	outage  func() <-chan struct{} // see ExpectCrashes
-	// crashes is the number of server crashes during the workload.
 	crashes int
 	// warnings counts batches by the server's warning.
 	warnings map[string]int64
 }
 
-// A table is one table of the workload and the state of its rows.
 type table struct {
 	engine.Table
 	stream stream
@@ -116,18 +105,17 @@ type table struct {
 	doubt  []span // sent and not acknowledged: they may exist or not
 	unsent []span // prepared and never sent: they do not exist
 	recent recent // batches that a crash may lose
-	// resumed means that an earlier process filled the table, whose batches before
-	// row late may still arrive.
+	// resumed means that an earlier process filled the table. Its batches before row late may
+	// still arrive.
 	resumed bool
 	late    int64
-	// dropped is the number of rows in dropped periods, set by Verify if it cannot
-	// be computed; -1 before that.
+	// dropped is the number of rows in dropped periods, set by Verify if it can't be computed;
+	// -1 before that.
 	dropped int64
 }
 
-// NewInsert checks the options and fills in defaults. It does not access the
-// database. For a rolling layout without PeriodRows, Measure must be called
-// before Setup.
+// NewInsert checks the options and fills in defaults. It does not access the database. For a
+// rolling layout without PeriodRows, Measure must be called before Setup.
 func NewInsert(db engine.DB, opt InsertOptions) (*Insert, error) {
 	p, err := findPreset(opt.Preset)
 	if err != nil {
@@ -194,10 +182,20 @@ func NewInsert(db engine.DB, opt InsertOptions) (*Insert, error) {
 	return w, nil
 }
 
-// newInsert requires complete options.
+// newInsert requires complete options. It adds the shared table, or one per writer.
 func newInsert(db engine.DB, opt InsertOptions, p preset) *Insert {
 	w := &Insert{db: db, opt: opt, preset: p, wanted: make(chan struct{}, 1)}
-	w.addTables()
+	n := 1
+	if p.tablePerWriter {
+		n = opt.Writers
+	}
+	for i := range n {
+		t := &table{Table: p.table, stream: newStream(opt.Seed, i), dropped: -1}
+		if n > 1 {
+			t.Name = fmt.Sprintf("%s_%d", t.Name, i+1)
+		}
+		w.tables = append(w.tables, t)
+	}
 	return w
 }
 
@@ -211,7 +209,6 @@ func widen(t *engine.Table) {
 	}
 }
 
-// chooseMethod returns the insert method asked for, or the engine's default.
 func chooseMethod(db engine.DB, asked engine.Method) (engine.Method, error) {
 	methods := db.Capabilities().Methods
 	if asked == "" {
@@ -220,30 +217,20 @@ func chooseMethod(db engine.DB, asked engine.Method) (engine.Method, error) {
 	if slices.Contains(methods, asked) {
 		return asked, nil
 	}
-	names := make([]string, len(methods))
-	for i, m := range methods {
-		names[i] = string(m)
-	}
-	return "", fmt.Errorf("unknown insert method %q; %s has %s", asked, db.Info().Engine, strings.Join(names, ", "))
+	return "", fmt.Errorf("unknown insert method %q; %s has %s", asked, db.Info().Engine, Join(methods))
 }
 
-// addTables adds the shared table, or one table per writer.
-func (w *Insert) addTables() {
-	n := 1
-	if w.preset.tablePerWriter {
-		n = w.opt.Writers
+// Join returns names separated by commas.
+func Join[S ~string](names []S) string {
+	var out []string
+	for _, n := range names {
+		out = append(out, string(n))
 	}
-	for i := range n {
-		t := &table{Table: w.preset.table, stream: newStream(w.opt.Seed, i), dropped: -1}
-		if n > 1 {
-			t.Name = fmt.Sprintf("%s_%d", t.Name, i+1)
-		}
-		w.tables = append(w.tables, t)
-	}
+	return strings.Join(out, ", ")
 }
 
-// roll makes the tables rolling, with periods of the given number of rows; on a
-// time axis the period is rounded down to whole seconds.
+// roll makes the tables rolling, with periods of the given number of rows; on a time axis
+// the period is rounded down to whole seconds.
 func (w *Insert) roll(rows int64, why string) error {
 	var grid rolling.Grid
 	var err error
@@ -279,7 +266,7 @@ func (w *Insert) roll(rows int64, why string) error {
 	w.opt.PeriodRows, w.periodWhy = rows, why
 	for _, t := range w.tables {
 		t.Grid, t.By = grid, w.preset.by
-		t.roller = newRoller(w, t)
+		t.roller = &roller{w: w, t: t}
 		if err := t.Validate(); err != nil {
 			return err
 		}
@@ -298,8 +285,7 @@ func (w *Insert) fits(rows int64) error {
 	}
 	engineName := w.db.Info().Engine
 	perTable := w.opt.Rows / int64(len(w.tables))
-	// The first period may be shorter, and periods are created before old ones
-	// are dropped.
+	// The first period may be shorter, and periods are created before old ones are dropped.
 	all, kept := perTable/rows+1+periodsAhead, int64(w.opt.KeepPeriods)+1+periodsAhead
 	if w.opt.KeepPeriods > 0 && min(all, kept) > most {
 		return fmt.Errorf("keep %d periods: with those ahead they are %d, %s allows %d", w.opt.KeepPeriods, kept, engineName, most)
@@ -311,7 +297,6 @@ func (w *Insert) fits(rows int64) error {
 	return nil
 }
 
-// position returns the position of a row on the table's axis.
 func (w *Insert) position(seq int64) int64 {
 	if w.preset.axis == rolling.Time {
 		return virtualTime(seq, readingsPerSecond)
@@ -334,8 +319,7 @@ func (w *Insert) Options() InsertOptions { return w.opt }
 // Indexes returns the number of secondary indexes per table.
 func (w *Insert) Indexes() int { return len(w.preset.table.Indexes) }
 
-// Period returns the length of the tables' periods and the reason for it; empty
-// for plain tables.
+// Period returns the length of the tables' periods and the reason for it; empty for plain tables.
 func (w *Insert) Period() (period, why string) {
 	if t := w.tables[0]; t.Rolling() {
 		return t.Grid.String(), w.periodWhy
@@ -368,10 +352,10 @@ func (w *Insert) createStep(t *table) (engine.CreateTable, error) {
 	return step, nil
 }
 
-// Setup creates the tables, empty, and restarts their sequences. Existing tables
-// are refused, or dropped first if dropExisting is set. All tables are checked
-// before the first is changed, and if one fails, those created so far are
-// dropped again. It returns the statements that created the schema.
+// Setup creates the tables, empty, and restarts their sequences. Existing tables are
+// refused, or dropped first if dropExisting is set. All tables are checked before the first
+// is changed, and if one fails, those created so far are dropped again. It returns the
+// statements that created the schema.
 func (w *Insert) Setup(ctx context.Context, dropExisting bool) (schema []string, err error) {
 	if w.opt.Layout == Rolling && !w.tables[0].Rolling() {
 		return nil, errors.New("set up rolling tables: the period isn't known; measure first")
@@ -410,7 +394,6 @@ func (w *Insert) Setup(ctx context.Context, dropExisting bool) (schema []string,
 	return schema, nil
 }
 
-// create creates a table and returns the statements it executed.
 func (w *Insert) create(ctx context.Context, t *table) ([]string, error) {
 	step, err := w.createStep(t)
 	if err != nil {
@@ -475,8 +458,7 @@ func (w *Insert) warn(texts []string) {
 	}
 }
 
-// Warnings returns the server's warnings about batches, each with the number of
-// batches.
+// Warnings returns the server's warnings, each with the number of batches.
 func (w *Insert) Warnings() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -501,14 +483,14 @@ func (w *Insert) Sizes(ctx context.Context) (engine.Sizes, error) {
 	return sum, nil
 }
 
-// SkippedRows returns how many of the acknowledged rows the server skipped
-// because their keys existed.
+// SkippedRows returns how many of the acknowledged rows the server skipped because their
+// keys existed.
 func (w *Insert) SkippedRows() int64 {
 	return w.total(func(t *table) int64 { return t.skipped.Load() })
 }
 
-// DroppedRows returns the number of rows in dropped periods. If the server
-// assigns the keys, it is an estimate until Verify has counted.
+// DroppedRows returns the number of rows in dropped periods. If the server assigns the keys,
+// it is an estimate until Verify has counted.
 func (w *Insert) DroppedRows() int64 { return w.total(w.droppedRows) }
 
 func (w *Insert) droppedRows(t *table) int64 {
@@ -529,19 +511,17 @@ func (w *Insert) droppedRows(t *table) int64 {
 	return n
 }
 
-// DeletedRows returns the number of rows whose delete, to keep the tables' size,
-// was acknowledged.
+// DeletedRows returns the number of rows whose delete, to keep the tables' size, was acknowledged.
 func (w *Insert) DeletedRows() int64 {
 	return w.total(func(t *table) int64 { return t.tail.removed.Load() })
 }
 
-// RowsNow returns the acknowledged number of rows in all tables, if the options
-// ask for readers or for rows to keep.
+// RowsNow returns the acknowledged number of rows in all tables, if the options ask for
+// readers or for rows to keep.
 func (w *Insert) RowsNow() int64 {
 	return w.total(func(t *table) int64 { return t.held() - w.droppedRows(t) })
 }
 
-// total adds up a figure of all tables.
 func (w *Insert) total(of func(*table) int64) int64 {
 	var n int64
 	for _, t := range w.tables {
@@ -557,14 +537,12 @@ type transfer struct {
 	rows   span
 	batch  int64
 	method engine.Method
-	// patience is how long a batch is retried that fails because of a lock or the
-	// connection; 0 is not at all.
+	// patience is how long a batch is retried that fails because of a lock or the connection.
 	patience time.Duration
 	// done, if set, is called with each batch that was inserted, and the row after it.
 	done func(b *engine.Batch, next int64)
 }
 
-// load inserts rows in batches, each in one transaction.
 func (w *Insert) load(ctx context.Context, t transfer) (err error) {
 	writer, err := w.db.Writer(ctx, t.into, t.method)
 	if err != nil {

@@ -28,8 +28,7 @@ type KeepOptions struct {
 	// Keys is the size of the key space; 0 is a million. Rows of the same second
 	// have different keys, so the key space must exceed the rows of two seconds.
 	Keys int64
-	// Rate is the rate of the run in rows per second, used to check Keys; 0 is
-	// unknown.
+	// Rate is the rate of the run in rows per second, used to check Keys; 0 is unknown.
 	Rate float64
 	// Method is the insert method; "" is the engine's default.
 	Method engine.Method
@@ -48,10 +47,9 @@ const (
 	maxStalls = 10_000
 )
 
-// A Keep is the workload of a table under maintenance: rows with current times
-// and keys spread over the key space, inserted by statements as an application
-// does, on separate connections. The rows' values are generated from the types
-// of the table's columns.
+// A Keep is the workload of a table under maintenance: rows with current times and keys spread over
+// the key space, inserted by statements as an application does, on separate connections. The rows'
+// values are generated from the types of the table's columns.
 type Keep struct {
 	db    engine.Keeper
 	opt   KeepOptions
@@ -81,8 +79,7 @@ type KeepNotes struct {
 	Warnings []string
 }
 
-// A SlowInsert is an insert that took longer than KeepOptions.Stall, or the
-// longest insert.
+// A SlowInsert is an insert that took longer than KeepOptions.Stall, or the longest insert.
 type SlowInsert struct {
 	Began time.Time
 	Took  time.Duration
@@ -120,7 +117,6 @@ func NewKeep(db engine.Keeper, t *engine.Table, s *engine.Schema, o KeepOptions)
 	return w, w.table.Validate()
 }
 
-// columns selects the filler of each column.
 func (w *Keep) columns(t *engine.Table, s *engine.Schema) error {
 	counted, err := w.counted(t, s)
 	if err != nil {
@@ -336,8 +332,7 @@ const (
 	anyPrecision  = 10 // of a decimal without limits
 )
 
-// keySpace returns the number of different values that a column can have as part
-// of a key.
+// keySpace returns the number of different values that a column can have as part of a key.
 func keySpace(c engine.SchemaColumn) int64 {
 	switch {
 	case c.Logical == value.UUID:
@@ -352,7 +347,6 @@ func keySpace(c engine.SchemaColumn) int64 {
 	return 0
 }
 
-// greatestInt returns the greatest integer that a column holds.
 func greatestInt(t value.Type) int64 {
 	if t.Logical == value.Year {
 		return 0
@@ -368,7 +362,6 @@ func wholeNumbers(t value.Type) int64 {
 	return int64(math.Pow10(min(max(cmp.Or(t.Precision, anyPrecision)-t.Scale, 0), 18))) - 1
 }
 
-// byColumn returns the filler of the column that partitions the table.
 func (w *Keep) byColumn(t *engine.Table, c engine.SchemaColumn) (filler, engine.Column, error) {
 	col := engine.Column{Name: c.Name, Type: engine.Time}
 	switch {
@@ -448,7 +441,6 @@ func (w *Keep) column(c engine.SchemaColumn, counted bool) (filler, engine.Colum
 	return nil, col, errNoValues
 }
 
-// textOf returns the filler for types that are written as text.
 func textOf(t value.Type, counted bool, number func(int64) uint64, length int) (func([]byte, int64) []byte, error) {
 	switch {
 	case t.Logical == value.Enum || t.Logical == value.Set:

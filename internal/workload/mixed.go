@@ -113,9 +113,6 @@ func checkMixed(db engine.DB, opt MixedOptions) (_ MixedOptions, p preset, l loo
 	default:
 		return fail("unknown preset %q; there are %s", opt.Preset, strings.Join(MixedPresets(), ", "))
 	}
-	if opt.Points > 0 && len(l.on) != 1 {
-		return fail("points of preset %s: its index is of several columns", opt.Preset)
-	}
 	opt.Method, err = chooseMethod(db, opt.Method)
 	return opt, p, l, err
 }
@@ -142,9 +139,8 @@ func NewMixed(db engine.DB, opt MixedOptions) (*Mixed, error) {
 	return m, nil
 }
 
-// keyedSbtest is the table of sbtest with two differences: the client sends the
-// id, so that a select knows which ids exist, and k has as many values as there
-// are rows.
+// keyedSbtest is the table of sbtest with two differences: the client sends the id, so that a
+// select knows which ids exist, and k has as many values as there are rows.
 func keyedSbtest(rows int64) (preset, lookup) {
 	p := sbtest()
 	keys := uint64(rows)
@@ -191,8 +187,7 @@ func classicLookup(rows int64) lookup {
 	}
 }
 
-// purchase returns the values that fillClassic gives a row; it must draw in the
-// same order.
+// purchase returns the values that fillClassic gives a row; it must draw in the same order.
 func purchase(s stream, seq int64) (price float64, customer int64) {
 	d := s.row(seq)
 	customer = d.below(100000)
@@ -207,9 +202,8 @@ func (m *Mixed) Options() MixedOptions { return m.opt }
 // Rows returns the number of rows that the table may have: all rows that were sent.
 func (m *Mixed) Rows() int64 { return m.tables[0].next.Load() }
 
-// fillBatch is the number of rows per statement of the initial fill: so many
-// that the cost of the commit is negligible, and fewer than the statement limits
-// of servers.
+// fillBatch is the number of rows per statement of the initial fill: so many that the cost of the
+// commit is negligible, and fewer than the statement limits of servers.
 const fillBatch = 5000
 
 // Fill recreates the table with its initial rows, and lets the server complete
@@ -252,7 +246,6 @@ func (m *Mixed) Settle(ctx context.Context) ([]string, error) {
 	return m.db.Settle(ctx, engine.Settle{Tables: m.Tables()})
 }
 
-// count adds the rows of a batch to the counts per key.
 func (m *Mixed) count(counts []atomic.Int32, b *engine.Batch) {
 	for i := range b.Rows() {
 		counts[m.lookup.slot(b, i)].Add(1)
@@ -324,7 +317,6 @@ func (c *inserter) Do(ctx context.Context) error {
 	return err
 }
 
-// A reader is a client that selects existing rows.
 type reader struct {
 	m         *Mixed
 	operation string
@@ -353,7 +345,6 @@ func (c *reader) Prepare(int) {
 	}
 }
 
-// draw returns the number of a row.
 func (c *reader) draw() int64 { return c.random.below(uint64(c.m.opt.Rows)) }
 
 func (c *reader) Do(ctx context.Context) error {
@@ -371,8 +362,7 @@ func (c *reader) Do(ctx context.Context) error {
 	return nil
 }
 
-// sum returns the number of rows of the keys according to the counts; a primary
-// key has one row.
+// sum returns the number of rows of the keys according to the counts; a primary key has one row.
 func (c *reader) sum(counts []atomic.Int32) int64 {
 	if len(c.slots) == 0 {
 		return 1
@@ -384,7 +374,6 @@ func (c *reader) sum(counts []atomic.Int32) int64 {
 	return n
 }
 
-// wrong returns the error of a select with a wrong number of rows.
 func (c *reader) wrong(rows int, least, most int64) error {
 	want := fmt.Sprint(least)
 	if most > least {

@@ -152,27 +152,6 @@ func TestLookupValues(t *testing.T) {
 	}
 }
 
-func TestMixedRefused(t *testing.T) {
-	for name, c := range map[string]struct {
-		opt  MixedOptions
-		says string
-	}{
-		"no rows":        {MixedOptions{Preset: "sbtest"}, "0 rows"},
-		"too many rows":  {MixedOptions{Preset: "sbtest", Rows: MaxMixedRows + 1}, "100000000"},
-		"preset":         {MixedOptions{Preset: "ibench", Rows: 1}, "there are sbtest, classic"},
-		"points":         {MixedOptions{Preset: "sbtest", Rows: 1e6, Points: MaxPoints + 1}, "1001 points"},
-		"few rows":       {MixedOptions{Preset: "sbtest", Rows: 10, Points: 10}, "twice as many rows"},
-		"two columns":    {MixedOptions{Preset: "classic", Rows: 1000, Points: 10}, "several columns"},
-		"unknown method": {MixedOptions{Preset: "sbtest", Rows: 1, Method: "fast"}, "unknown insert method"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if _, err := NewMixed(testdb.Open(t, "null"), c.opt); err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v, want %q", err, c.says)
-			}
-		})
-	}
-}
-
 // BenchmarkMixed measures the client's own work and its allocations per
 // operation, on an engine that only counts. Use -cpu 1 for the rate of one core.
 func BenchmarkMixed(b *testing.B) {

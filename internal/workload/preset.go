@@ -11,8 +11,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A preset defines a published table, the generation of its rows, and its
-// partitioning.
+// A preset defines a published table, the generation of its rows, and its partitioning.
 type preset struct {
 	name  string
 	help  string
@@ -26,10 +25,9 @@ type preset struct {
 	// fill appends rows [first, first+n) of a writer's stream to an empty batch
 	// with the inserted columns.
 	fill func(b *engine.Batch, s stream, first int64, n int)
-	// twin returns the number of the row with the same values as a given row, if
-	// there is one, and whether the given row is the later of the two. Both are
-	// in the same second of the clock, hence in the same period. nil means that
-	// no two rows are equal.
+	// twin returns the number of the row with the same values as a given row, if there is one, and
+	// whether the given row is the later of the two. Both are in the same second of the clock,
+	// hence in the same period. nil means that no two rows are equal.
 	twin func(s stream, seq int64) (other int64, repeat, ok bool)
 	// sequence returns the sequence number in a writer's stream of a row read
 	// from the table, -1 if there is none; nil if rows don't contain it.
@@ -136,7 +134,6 @@ func fillClassic(b *engine.Batch, s stream, first int64, n int) {
 	b.EndRows(n)
 }
 
-// classicPrice draws the price of a customer's purchase.
 func classicPrice(d *draws, customer int64) float64 { return (d.float()*500 + float64(customer)) / 100 }
 
 // ibench is the table of the modern insert benchmark.
@@ -175,8 +172,7 @@ func ibench() preset {
 // The length of ibench's text is uniform in [minText, maxText].
 const minText, maxText = 10, 20
 
-// textAlphabet contains the characters of random text: printable, none that
-// needs escaping.
+// textAlphabet contains the characters of random text: printable, none that needs escaping.
 const textAlphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-"
 
 const textFill = "aaaaaaaaaaaaaaaaaaaa" // maxText long
@@ -324,11 +320,10 @@ func appendGroups(dst []byte, d *draws, groups int) []byte {
 	return dst
 }
 
-// digits8 returns the 8 decimal digits of v < 10^8 as text, the first in the
-// lowest byte. It splits all digits at once, in lanes of one word: halves into
-// hundreds by multiplying with 2^20/100, hundreds into digits with 2^10/10, both
-// rounded up, which is exact in these ranges. If computed digit by digit, the
-// texts of sbtest would take most of the time of a row.
+// digits8 returns the 8 decimal digits of v < 10^8 as text, the first in the lowest byte. It splits
+// all digits at once, in lanes of one word: halves into hundreds by multiplying with 2^20/100,
+// hundreds into digits with 2^10/10, both rounded up, which is exact in these ranges. If computed
+// digit by digit, the texts of sbtest would take most of the time of a row.
 func digits8(v uint64) uint64 {
 	v = v/10000 | v%10000<<32
 	q := v * 10486 >> 20 & 0x0000007f0000007f
@@ -338,11 +333,10 @@ func digits8(v uint64) uint64 {
 	return v | 0x3030303030303030
 }
 
-// Rows are drawn from a counter-based generator: every value is a hash of (seed,
-// writer, sequence, draw), so any row can be recomputed independently and in any
-// order. The hash is the finalizer of SplitMix64 (Steele, Lea, Flood: "Fast
-// Splittable Pseudorandom Number Generators", OOPSLA 2014), which passes
-// BigCrush if its input is a counter.
+// Rows are drawn from a counter-based generator: every value is a hash of (seed, writer, sequence,
+// draw), so any row can be recomputed independently and in any order. The hash is the finalizer of
+// SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014),
+// which passes BigCrush if its input is a counter.
 
 const (
 	golden      = 0x9e3779b97f4a7c15 // 2^64 / golden ratio, the counter's step
@@ -365,13 +359,11 @@ func newStream(seed uint64, writer int) stream {
 	return stream(mix(seed+golden) ^ mix(uint64(writer+1)*writerStep))
 }
 
-// row returns the random source of the row with a sequence number.
 func (s stream) row(seq int64) draws { return draws(mix(uint64(s) + uint64(seq)*golden)) }
 
 // draws are the random values of one row: the n-th value is a hash of n.
 type draws uint64
 
-// next returns 64 random bits and advances.
 func (d *draws) next() uint64 {
 	*d += golden
 	return mix(uint64(*d))

@@ -28,8 +28,8 @@ type asker struct {
 	w       *Insert
 	table   *table
 	queries []query
-	// turns selects the queries in turn, as in the classic benchmark; otherwise
-	// one is drawn at random each time, as in the modern one.
+	// turns selects the queries in turn, as in the classic benchmark; otherwise one is drawn
+	// at random, as in the modern one.
 	turns  bool
 	stream stream
 	asked  int64
@@ -39,8 +39,7 @@ type asker struct {
 	next   int // index of the next query
 }
 
-// queryStreams separates the readers' streams from the rows' streams, which are
-// numbered from 0.
+// queryStreams separates the readers' streams from the rows', which are numbered from 0.
 const queryStreams = 1 << 32
 
 // limit is the maximum number of rows returned by a query by an index.
@@ -49,8 +48,7 @@ const limit = 10
 // points is the number of primary keys in a query by primary keys.
 const points = 10
 
-// newAsker opens the n-th asker of a run. Runs with different numbers draw
-// different values.
+// newAsker opens the n-th asker of a run. Runs with different numbers draw different values.
 func (w *Insert) newAsker(ctx context.Context, n, run int, queries func(*engine.Table) []query, turns bool) (*asker, error) {
 	t := w.tables[n%len(w.tables)]
 	q, err := w.db.Querier(ctx)
@@ -76,12 +74,12 @@ func (r *asker) Prepare(int) {
 	q.values(&d, r.live(), r.values[:q.find.Values()])
 }
 
-// refreshEvery is the number of queries after which an asker refreshes the
-// number of inserted rows, which costs more than drawing the values.
+// refreshEvery is the number of queries after which an asker refreshes the number of inserted
+// rows, which costs more than drawing the values.
 const refreshEvery = 32
 
-// live returns the rows that certainly exist in the table, unless they are in
-// doubt; it is never empty.
+// live returns the rows that certainly exist in the table, unless they are in doubt; it is
+// never empty.
 func (r *asker) live() span {
 	t := r.table
 	if r.asked%refreshEvery == 1 {
@@ -95,8 +93,7 @@ func (r *asker) live() span {
 	return s
 }
 
-// Await implements bench.Waiter: queries on a table that is being filled wait
-// until it holds some rows.
+// Await implements bench.Waiter: queries wait until the table holds some rows.
 func (r *asker) Await(ctx context.Context) error {
 	if r.after == 0 {
 		return nil
@@ -114,7 +111,6 @@ func (r *asker) Do(ctx context.Context) error {
 	return err
 }
 
-// below returns a function that draws a value of an integer column.
 func below(n uint64) func(*draws, span, []engine.Value) {
 	return func(d *draws, _ span, out []engine.Value) { out[0].Int = d.below(n) }
 }
@@ -125,7 +121,6 @@ func byIndex(t *engine.Table, index int, how engine.Condition) *engine.Find {
 	return &engine.Find{Table: t, Columns: ix.Columns, Index: ix.Name, On: ix.Columns[:1], How: how, Order: ix.Columns, Limit: limit}
 }
 
-// ibenchRanges are the modern benchmark's queries by index ranges.
 func ibenchRanges(t *engine.Table) []query {
 	all := []query{}
 	for i, how := range []engine.Condition{engine.AtLeast, engine.Above, engine.AtLeast}[:len(t.Indexes)] {
@@ -134,7 +129,6 @@ func ibenchRanges(t *engine.Table) []query {
 	return all
 }
 
-// ibenchPoints is the modern benchmark's query by primary keys.
 func ibenchPoints(t *engine.Table) []query {
 	key := t.PrimaryKey[0]
 	return []query{{
@@ -181,32 +175,26 @@ func classicQueries(t *engine.Table) []query {
 	return all
 }
 
-// readers returns the load of the queries of `bench insert`.
-func (w *Insert) readers() bench.Load {
-	return bench.Load{Operation: opQuery, Clients: w.opt.Readers, Batch: 1,
-		Client: func(ctx context.Context, n int) (bench.Client, error) {
-			r, err := w.newAsker(ctx, n, 0, w.preset.queries, w.preset.turns)
-			if err == nil {
-				r.after = w.opt.ReadAfter / int64(len(w.tables))
-			}
-			return r, err
-		}}
-}
-
-// Beside returns the loads that the options require beside the inserts: queries,
-// and deletes that keep a plain table's size.
+// Beside returns the loads that the options require beside the inserts: queries, and deletes
+// that keep a plain table's size.
 func (w *Insert) Beside() []bench.Load {
 	var out []bench.Load
 	if w.opt.KeepRows > 0 && w.opt.Layout == Plain {
 		out = append(out, w.deletes(w.opt.Batch))
 	}
 	if w.opt.Readers > 0 {
-		out = append(out, w.readers())
+		out = append(out, bench.Load{Operation: opQuery, Clients: w.opt.Readers, Batch: 1,
+			Client: func(ctx context.Context, n int) (bench.Client, error) {
+				r, err := w.newAsker(ctx, n, 0, w.preset.queries, w.preset.turns)
+				if err == nil {
+					r.after = w.opt.ReadAfter / int64(len(w.tables))
+				}
+				return r, err
+			}})
 	}
 	return out
 }
 
-// follow prepares the tables for the loads beside the inserts.
 func (w *Insert) follow() error {
 	if w.opt.Readers > 0 && w.preset.queries == nil {
 		return engine.Hinted(fmt.Errorf("preset %s has no queries", w.preset.name), "--preset classic, or ibench")
@@ -243,9 +231,9 @@ func (w *Insert) perTable() int { return (w.opt.Writers + len(w.tables) - 1) / l
 // that a table exceeds them by at most a tenth.
 const keptParts = 10
 
-// keepPeriods makes a rolling table keep the required rows: as many periods as
-// hold them, and the one being filled. The period must divide the number of
-// rows; a measured length is reduced until it does.
+// keepPeriods makes a rolling table keep the required rows: as many periods as hold them, and
+// the one being filled. The period must divide the number of rows; a measured length is
+// reduced until it does.
 func (w *Insert) keepPeriods(period int64, measured bool) (int64, error) {
 	keep := w.opt.KeepRows / int64(len(w.tables))
 	if w.preset.axis == rolling.Time && keep%readingsPerSecond != 0 {
@@ -273,8 +261,8 @@ func (w *Insert) keepPeriods(period int64, measured bool) (int64, error) {
 	return 0, engine.Hinted(fmt.Errorf("keep %d rows: no period divides them into %d parts or more", keep, keptParts), "--keep-rows 1M, or another round number")
 }
 
-// HeldRows returns the minimum and maximum number of rows in all tables once
-// they have the size that the options require; 0 if the size is not limited.
+// HeldRows returns the least and the most rows in all tables once they have the size that the
+// options require; 0 if it is not limited.
 func (w *Insert) HeldRows() (least, most int64) {
 	if w.opt.KeepRows == 0 {
 		return 0, 0

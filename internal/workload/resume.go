@@ -19,8 +19,7 @@ import (
 type Resumed struct {
 	// Rows is the number of rows done: in the tables, or dropped with their periods.
 	Rows int64
-	// Found is the number of rows in the tables, Dropped of those dropped with
-	// periods.
+	// Found is the number of rows in the tables, Dropped of those dropped with periods.
 	Found, Dropped int64
 	// Refilled is the number of missing rows among those that were inserted again:
 	// of batches in progress when the load was interrupted, or lost in a crash.
@@ -40,16 +39,14 @@ func (w *Insert) CanResume() error {
 	return nil
 }
 
-// refillTries is how often the tables are read again because missing rows have
-// appeared in the meantime: the server had continued with a batch of a killed
-// client.
+// refillTries is how often the tables are read again because missing rows have appeared in the
+// meantime: the server had continued with a batch of a killed client.
 const refillTries = 10
 
-// Resume replaces Setup: it determines which rows the tables hold, inserts the
-// missing rows below the highest one, and lets the clients continue from there.
-// most is the maximum number of rows of the load, 0 if it was not limited.
-// progress, if set, is called with the number of rows read so far. Resume
-// refuses tables that do not exist, and rows that the load did not insert.
+// Resume replaces Setup: it determines which rows the tables hold, inserts the missing rows below
+// the highest one, and lets the clients continue from there. most is the maximum number of rows of
+// the load, 0 if it was not limited. progress, if set, is called with the number of rows read so
+// far. Resume refuses tables that do not exist, and rows that the load did not insert.
 func (w *Insert) Resume(ctx context.Context, most int64, progress func(rows int64)) (Resumed, error) {
 	if err := w.CanResume(); err != nil {
 		return Resumed{}, err
@@ -89,7 +86,6 @@ func (w *Insert) Resume(ctx context.Context, most int64, progress func(rows int6
 	return out, nil
 }
 
-// resume reads a table, inserts its missing rows, and continues its sequence.
 func (w *Insert) resume(ctx context.Context, t *table, most int64, progress func(rows int64)) (out Resumed, err error) {
 	t.reset()
 	low, err := w.resumePeriods(ctx, t)
@@ -154,7 +150,6 @@ func (w *Insert) resumePeriods(ctx context.Context, t *table) (low int64, err er
 // errForeign marks the error for a row that the load did not insert.
 var errForeign = errors.New("it holds a row that this load did not insert")
 
-// survey reads a table and returns which rows of the sequence it holds.
 func (w *Insert) survey(ctx context.Context, t *table, most int64, progress func(rows int64)) (*rowSet, error) {
 	there := &rowSet{}
 	want := engine.NewBatch(t.Columns)
@@ -211,7 +206,6 @@ func hinted(err error) error {
 // because of a lock or the connection.
 const refillFor = 30 * time.Second
 
-// refill inserts missing rows, in batches no larger than the load's.
 func (w *Insert) refill(ctx context.Context, t *table, hole span, refilled *int64) error {
 	return w.load(ctx, transfer{into: &t.Table, stream: t.stream, rows: hole, batch: int64(w.opt.Batch), method: w.opt.Method, patience: refillFor,
 		done: func(b *engine.Batch, _ int64) { *refilled += int64(b.Rows()) }})
@@ -257,7 +251,6 @@ func (r *rowSet) end() int64 {
 	return 0
 }
 
-// holes returns the rows in [from, to) that are not in the set.
 func (r *rowSet) holes(from, to int64) []span {
 	var out []span
 	for at := from; at < to; at++ {
@@ -277,8 +270,7 @@ func (r *rowSet) holes(from, to int64) []span {
 	return out
 }
 
-// keySequence is a preset's sequence if the table's first column is the sequence
-// number, from 1.
+// keySequence is a preset's sequence if the table's first column is the sequence number, from 1.
 func keySequence(b *engine.Batch, row int, _ stream) int64 { return b.Columns[0].Ints[row] - 1 }
 
 // readingsSequence inverts fillTimeseries: it computes the position within the

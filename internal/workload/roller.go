@@ -9,22 +9,22 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/rolling"
 )
 
 const (
-	// rollEvery is how often the roller checks the progress of the inserts.
-	// Clients that wait for a period wake it at once.
+	// rollEvery is how often the roller checks the progress of the inserts. Clients that wait
+	// for a period wake it at once.
 	rollEvery = 20 * time.Millisecond
-	// rollPatience is the default time for which a step that failed because of a
-	// lock or the connection is retried: twice as long as clients retry a batch.
-	// The engine has then already waited for a lock several times.
+	// rollPatience is the default time for which a step that failed because of a lock or the
+	// connection is retried: twice as long as clients retry a batch. The engine has then
+	// waited for a lock several times.
 	rollPatience = 30 * time.Second
 	rollPause    = 200 * time.Millisecond // between two retries
-	// rollLinger is how long a step in progress may take after the run has
-	// ended. If it were cancelled, the server could still complete it at any
-	// later time, while another process reads the table.
+	// rollLinger is how long a step in progress may take after the run has ended. If it were
+	// cancelled, the server could still complete it later, while another process reads the table.
 	rollLinger = 5 * time.Second
 )
 
@@ -40,25 +40,19 @@ type roller struct {
 	ready atomic.Int64 // positions below it have a partition
 	grown gate         // of clients that wait for ready
 
-	// drift is how far the keys assigned by the server are known to be ahead of
-	// the sequence.
+	// drift is how far the keys assigned by the server are known to be ahead of the sequence.
 	drift atomic.Int64
 	// Periods below dropping have been dropped, or their drop was tried; those
 	// below dropped are gone.
 	dropping, dropped atomic.Int64
 }
 
-func newRoller(w *Insert, t *table) *roller {
-	return &roller{w: w, t: t}
-}
-
-// policy returns how many periods to create and keep. Creation ignores
-// retention: a batch larger than the retained periods needs all of its periods.
+// policy returns how many periods to create and keep. Creation ignores retention: a batch
+// larger than the retained periods needs all of its periods.
 func (r *roller) policy(keep int) rolling.Policy {
 	return rolling.Policy{Grid: r.t.Grid, Ahead: periodsAhead, Keep: keep}
 }
 
-// reset records the partitions of a table that was just created.
 func (r *roller) reset(parts []rolling.Partition) {
 	r.ddl.Lock()
 	defer r.ddl.Unlock()
@@ -75,7 +69,6 @@ func (r *roller) have(parts []rolling.Partition) {
 	r.grown.signal()
 }
 
-// await waits until the partition of a position exists.
 func (r *roller) await(ctx context.Context, pos int64) error {
 	return r.grown.await(ctx, func() bool {
 		if pos < r.ready.Load() {
@@ -101,7 +94,6 @@ func (r *roller) catchUp(ctx context.Context, n int64) error {
 	}
 }
 
-// newest returns the position of the last row that was prepared.
 func (r *roller) newest() int64 { return r.w.position(max(r.t.next.Load()-1, 0)) }
 
 // A rollEvent reports an action, like the event of bench.Workload.
@@ -131,8 +123,7 @@ func (w *Insert) Background(ctx context.Context, event func(what, object string,
 	return errors.Join(created, dropped)
 }
 
-// roller executes a task for all tables repeatedly, until ctx ends or the task
-// fails permanently.
+// roller executes a task for all tables repeatedly, until ctx ends or the task fails permanently.
 func (w *Insert) roller(ctx context.Context, task func(*roller, context.Context, rollEvent) error, wanted <-chan struct{}, event rollEvent) error {
 	tick := time.NewTicker(rollEvery)
 	defer tick.Stop()
@@ -158,7 +149,7 @@ func (w *Insert) roller(ctx context.Context, task func(*roller, context.Context,
 			if ctx.Err() != nil {
 				return nil
 			}
-			if w.awaitServer(ctx) {
+			if waited, _ := bench.AwaitServer(ctx, w.outage); waited {
 				delete(failing, t) // patience applies while the server is up
 			}
 			was, known := failing[t]
@@ -177,16 +168,15 @@ func (w *Insert) roller(ctx context.Context, task func(*roller, context.Context,
 	}
 }
 
-// A trouble is the state of a failing task: since when it fails, and whether its
-// last failure was temporary. A failure of another kind right after a temporary one
-// may be its consequence: a step that the server completed after the connection was
-// lost can't be executed twice. In that case the task is retried once.
+// A trouble is the state of a failing task: since when it fails, and whether its last
+// failure was temporary. A failure of another kind right after a temporary one may be its
+// consequence, such as that of a step that the server had completed when the connection was
+// lost: the task is then retried once.
 type trouble struct {
 	since   time.Time
 	passing bool
 }
 
-// create creates the periods that are due.
 func (r *roller) create(ctx context.Context, event rollEvent) error {
 	r.ddl.Lock()
 	defer r.ddl.Unlock()
@@ -210,8 +200,8 @@ func (r *roller) create(ctx context.Context, event rollEvent) error {
 	return nil
 }
 
-// drop drops the periods beyond retention, one at a time, so that creation waits
-// for at most one drop.
+// drop drops the periods beyond retention, one at a time, so that creation waits for at most
+// one drop.
 func (r *roller) drop(ctx context.Context, event rollEvent) error {
 	for {
 		if more, err := r.dropOldest(ctx, event); err != nil || !more {
@@ -255,8 +245,8 @@ func (r *roller) apply(ctx context.Context, step engine.Step) error {
 	return err
 }
 
-// refresh reads the existing partitions from the server after a failed step,
-// which may have been executed nevertheless. r.ddl is held.
+// refresh reads the existing partitions from the server after a failed step, which may have
+// been executed nevertheless. r.ddl is held.
 func (r *roller) refresh(ctx context.Context) error {
 	if !r.stale {
 		return nil
@@ -273,8 +263,8 @@ func (r *roller) refresh(ctx context.Context) error {
 	return nil
 }
 
-// oldest returns the first row that is still needed: the oldest row that a
-// client is inserting, or else the newest row.
+// oldest returns the first row that is still needed: the oldest row that a client is
+// inserting, or else the newest row.
 func (r *roller) oldest() int64 {
 	// Read before the clients' rows: rows taken after this are not older.
 	first := max(r.t.next.Load()-1, 0)
@@ -286,8 +276,7 @@ func (r *roller) oldest() int64 {
 	}
 	r.w.mu.Unlock()
 	if r.t.ServerKey != "" {
-		// Rows in doubt may never have got a key, in which case later rows have
-		// theirs.
+		// Rows in doubt may never have got a key: later rows then have theirs.
 		first = max(first-r.t.doubtRows(), 0)
 	}
 	return first

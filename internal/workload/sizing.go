@@ -10,32 +10,28 @@ import (
 
 // Parameters by which Measure fits periods into a cache.
 const (
-	// sampleRows is large enough that a table's first extents, which servers
-	// allocate whole (1 MiB for InnoDB), don't dominate the measurement.
+	// sampleRows is large enough that a table's first extents, which servers allocate whole
+	// (1 MiB for InnoDB), don't dominate the measurement.
 	sampleRows = 50000
 	// sampleShare limits the sample to a small part of a short run.
 	sampleShare = 10
-	// cacheShare is the share of the cache that inserts may fill. The rest is
-	// for undo, the dictionary and pages waiting to be written.
+	// cacheShare is the share of the cache that inserts may fill. The rest is for undo, the
+	// dictionary and pages waiting to be written.
 	cacheShare = 0.8
-	// residentPeriods is the number of periods that must fit: the one being
-	// filled and the one before it, which receives late rows and is still being
-	// written back.
+	// residentPeriods must fit: the one being filled and the one before it, which receives
+	// late rows and is still being written back.
 	residentPeriods = 2
 	minPeriodRows   = 1000
-	// unknownPeriodRows is so large that the creation of periods does not affect
-	// the measurement of a run that stores nothing: about one period per second.
+	// unknownPeriodRows makes about one period per second of a run that stores nothing.
 	unknownPeriodRows = 10_000_000
 )
 
-// Measure determines the number of rows per period: it loads a sample into a
-// scratch table with the same schema, measures its bytes per row, including
-// indexes, and fits two periods into the database's cache. It does nothing for a
-// plain layout, or if the options set the number of rows.
+// Measure determines the number of rows per period: it loads a sample into a scratch table with the
+// same schema, measures its bytes per row, including indexes, and fits two periods into the
+// database's cache. It does nothing for a plain layout, or if the options set the number.
 //
-// The scratch table is named rowmill_sample_ and the name of the preset's table.
-// It is dropped at the end, also after errors and interrupts; after a killed
-// run, the next Measure drops it.
+// The scratch table is named rowmill_sample_ and the name of the preset's table. It is dropped at
+// the end, also after errors and interrupts; after a killed run, the next Measure drops it.
 func (w *Insert) Measure(ctx context.Context) (err error) {
 	if w.opt.Layout != Rolling || w.opt.PeriodRows > 0 {
 		return nil
@@ -71,9 +67,8 @@ func (w *Insert) Measure(ctx context.Context) (err error) {
 	return w.roll(fit, why)
 }
 
-// BytesPerRow measures the size of a row in the table with its indexes, on a
-// sample of the given number of rows, in a scratch table like that of Measure.
-// The layout affects the result only by the first extents of the periods.
+// BytesPerRow measures the size of a row in the table with its indexes, on a sample of the
+// given number of rows, in a scratch table like that of Measure.
 func (w *Insert) BytesPerRow(ctx context.Context, rows int64) (perRow float64, err error) {
 	scratch := w.scratch()
 	defer func() {
@@ -89,8 +84,7 @@ func (w *Insert) BytesPerRow(ctx context.Context, rows int64) (perRow float64, e
 	if err := w.db.Apply(ctx, engine.DropTable{Table: scratch}, engine.CreateTable{Table: scratch}); err != nil {
 		return 0, err
 	}
-	// The sample consists of the first rows of the first table. Single rows would take
-	// too long.
+	// Single rows would take too long.
 	load := transfer{into: scratch, stream: w.tables[0].stream, rows: span{0, rows}, batch: int64(max(w.opt.Batch, minPeriodRows)), method: w.opt.Method}
 	if err := w.load(ctx, load); err != nil {
 		return 0, err
@@ -105,8 +99,7 @@ func (w *Insert) BytesPerRow(ctx context.Context, rows int64) (perRow float64, e
 	return float64(s.Data+s.Index) / float64(rows), nil
 }
 
-// roundDown truncates a number to two leading digits: more would suggest a
-// precision that the measurement does not have.
+// roundDown truncates a number to the two leading digits that the measurement justifies.
 func roundDown(n int64) int64 {
 	unit := int64(1)
 	for n/unit >= 100 {
@@ -115,8 +108,8 @@ func roundDown(n int64) int64 {
 	return n / unit * unit
 }
 
-// scratch returns the table for the sample. Its name depends only on the preset,
-// so that the next run finds and drops the table of a killed run.
+// scratch returns the table for the sample. Its name depends only on the preset, so that the
+// next run finds and drops the table of a killed run.
 func (w *Insert) scratch() *engine.Table {
 	t := w.preset.table
 	t.Name = scratchPrefix + t.Name

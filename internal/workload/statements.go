@@ -17,13 +17,12 @@ type Statement struct {
 // shownRows is the number of rows of a batch in the SQL of Statements.
 const shownRows = 2
 
-// Statements returns every statement that a run executes, in order and rendered
-// by the same code; inserts with their first rows. It does not access the
-// database or change the workload. Periods that aren't measured yet are shown
-// with an assumed length. Statements of the engine's connections are left out:
-// transactions around batches of several statements, the reading of the
-// connection's id and the lock that identifies it, the server's settings for the
-// record, and refreshing the statistics of the partitions last written to.
+// Statements returns every statement that a run executes, in order and rendered by the same code;
+// inserts with their first rows. It does not access the database or change the workload. Periods
+// that aren't measured yet are shown with an assumed length. Statements of the engine's connections
+// are left out: transactions around batches of several statements, the reading of the connection's
+// id and the lock that identifies it, the server's settings for the record, and refreshing the
+// statistics of the partitions last written to.
 func (w *Insert) Statements(dropExisting, verify bool) ([]Statement, error) {
 	l := listing{w: w, dialect: w.db.Dialect()}
 	l.add("each connection", engine.Connect{})
@@ -70,7 +69,6 @@ func (l *listing) add(purpose string, steps ...engine.Step) {
 	}
 }
 
-// sample adds the statements of Measure.
 func (l *listing) sample() {
 	scratch := l.w.scratch()
 	l.add("measure bytes per row on a sample, to find the period", engine.DropTable{Table: scratch}, engine.CreateTable{Table: scratch})
@@ -78,7 +76,6 @@ func (l *listing) sample() {
 	l.add("measure bytes per row on a sample, to find the period", engine.Measure{Table: scratch}, engine.DropTable{Table: scratch})
 }
 
-// table adds the statements on a table from its creation to the last row.
 func (l *listing) table(t *table, dropExisting bool) {
 	create, err := l.w.createStep(t)
 	if err != nil {
@@ -112,7 +109,6 @@ func (l *listing) table(t *table, dropExisting bool) {
 	}
 }
 
-// end adds the statements on a table after it is filled.
 func (l *listing) end(t *table, verify bool) {
 	if verify && l.w.db.Capabilities().Stores {
 		sel := engine.Select{Table: &t.Table}
@@ -129,7 +125,6 @@ func (l *listing) end(t *table, verify bool) {
 // assumedPeriodRows is the assumed length of a period that is not measured yet.
 const assumedPeriodRows = 100000
 
-// insert adds the statements that insert a table's first batch of n rows.
 func (l *listing) insert(purpose string, t *engine.Table, from stream, n int) {
 	b := engine.NewBatch(t.Inserted())
 	shown := min(n, shownRows)

@@ -13,18 +13,16 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A tail is the old end of a table: the progress of the deletes, and the waits
-// between inserts and deletes. The zero value is for a table without deletes.
+// A tail is the old end of a table: the progress of the deletes, and the waits between inserts
+// and deletes. The zero value is for a table without deletes.
 type tail struct {
-	// keep is the number of rows that deletes leave, lead the number of rows in
-	// excess at which inserts wait for the deletes, and most the maximum number
-	// of rows. They do not change during a run.
+	// keep is the number of rows that deletes leave, lead the number of rows in excess at which
+	// inserts wait for the deletes, and most the maximum number of rows.
 	keep, lead, most int64
-	// Rows below gone are deleted. Rows from gone to going are being deleted: it
-	// is unknown whether they exist.
+	// Rows below gone are deleted. Rows from there to going are being deleted: it is unknown
+	// whether they exist.
 	gone, going atomic.Int64
-	// inserted and removed count acknowledged rows; inserted includes the rows
-	// of an earlier run.
+	// inserted and removed count acknowledged rows, also those of an earlier run.
 	inserted, removed atomic.Int64
 	// moved wakes goroutines that wait for inserts or deletes to be acknowledged.
 	moved   gate
@@ -34,16 +32,16 @@ type tail struct {
 	followed bool
 }
 
-// A gate lets goroutines wait for a condition that others change. They call
-// signal after each change, which costs one read while no goroutine waits.
+// A gate lets goroutines wait for a condition that others change, who call signal after each
+// change. It costs one read while no goroutine waits.
 type gate struct {
 	waiting atomic.Bool
 	mu      sync.Mutex
 	open    chan struct{} // closed by the next signal; nil while no goroutine waits
 }
 
-// await returns once ok returns true, or with the error of ctx. ok is called
-// again after each signal.
+// await returns once ok, which is called again after each signal, returns true, or with the
+// error of ctx.
 func (g *gate) await(ctx context.Context, ok func() bool) error {
 	for !ok() {
 		g.mu.Lock()
@@ -78,8 +76,8 @@ func (g *gate) signal() {
 	}
 }
 
-// acknowledgedBelow returns the row below which no row is being inserted: each
-// was acknowledged, is in doubt or was never sent.
+// acknowledgedBelow returns the row below which no row is being inserted: each was
+// acknowledged, is in doubt or was never sent.
 func (t *table) acknowledgedBelow() int64 {
 	// Read before the clients' rows: rows taken after this are not older.
 	below := t.next.Load()
@@ -105,13 +103,12 @@ func (t *tail) leave(c *client) {
 	t.moved.signal()
 }
 
-// held returns the acknowledged number of rows in the table.
 func (t *table) held() int64 {
 	return t.tail.inserted.Load() - t.tail.removed.Load()
 }
 
-// trim returns unsent rows at the end of the sequence, so that they leave no
-// gap. No client may be running.
+// trim returns unsent rows at the end of the sequence, so that they leave no gap. No client may
+// be running.
 func (t *table) trim() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,8 +119,7 @@ func (t *table) trim() {
 	}
 }
 
-// A heldClient is a client whose inserts wait for the deletes of its table, so
-// that the table keeps its size.
+// A heldClient is a client whose inserts wait for the deletes of its table, which keeps its size.
 type heldClient struct{ *client }
 
 func (c heldClient) Await(ctx context.Context) error {
@@ -131,18 +127,16 @@ func (c heldClient) Await(ctx context.Context) error {
 	return t.tail.moved.await(ctx, func() bool { return t.held() <= t.tail.keep+t.tail.lead })
 }
 
-// slackShare is the inverse of the excess of a table's size that is tolerated while
-// deletes follow inserts: the insert benchmark's tables should stay within 1%.
+// slackShare is the inverse of the tolerated excess of a table's size: the insert benchmark's
+// tables should stay within 1%.
 const slackShare = 100
 
-// leastKept is the minimum number of batches that a table must hold if deletes
-// are to keep it at its size.
+// leastKept is the least number of batches that deletes can keep in a table.
 const leastKept = 10
 
-// keepRows sets the number of rows that deletes leave in the table to n. batch
-// and clients are the batch size and the number of the clients that insert. The
-// batches that they are inserting are added to the number of rows at which they
-// wait, and a delete can only begin when there is a whole batch to delete.
+// keepRows sets the number of rows that deletes leave in the table to n. Batches that clients
+// are inserting are added to the number of rows at which they wait, and a delete can only begin
+// when there is a whole batch to delete.
 func (t *table) keepRows(n int64, batch, clients int) error {
 	if least := leastKept * int64(batch); n < least {
 		return fmt.Errorf("keep %d rows of table %s: want at least %d batches of %d rows", n, t.Name, leastKept, batch)
@@ -159,11 +153,9 @@ const (
 	opQuery  = "query"
 )
 
-// A deleter removes the oldest rows of one table, as many as were inserted. A table
-// has only one deleter, so the deleted rows are always those below one row.
-//
-// A delete that was sent and not acknowledged is in doubt once its deleter is
-// closed: its rows lie between the tail's gone and going.
+// A deleter removes the oldest rows of one table, as many as were inserted. A table has only
+// one, so the deleted rows are always those below one row. A delete that was sent and not
+// acknowledged is in doubt once its deleter is closed.
 type deleter struct {
 	connection
 	w     *Insert
@@ -173,8 +165,7 @@ type deleter struct {
 	lost  bool // the last try may have been committed
 }
 
-// deletes returns the load that deletes in batches of the given size: one client
-// per table.
+// deletes returns the load that deletes in batches of the given size: one client per table.
 func (w *Insert) deletes(batch int) bench.Load {
 	return bench.Load{Operation: opDelete, Clients: len(w.tables), Batch: batch, Client: w.deleter}
 }
@@ -191,8 +182,8 @@ func (w *Insert) checkDeletes(batch int) error {
 	return nil
 }
 
-// deleter returns the client that deletes from a table. A delete that an earlier
-// run left incomplete is repeated first, because its outcome is unknown.
+// deleter returns the client that deletes from a table. It first repeats a delete that an
+// earlier run left incomplete.
 func (w *Insert) deleter(ctx context.Context, n int) (bench.Client, error) {
 	t := w.tables[n]
 	q, err := w.db.Querier(ctx)
@@ -252,8 +243,8 @@ func atLeast(least, most int64) string {
 	return fmt.Sprintf("%d to %d", least, most)
 }
 
-// there returns the minimum and the maximum number of rows of a span in the
-// table: the rows of an insert in doubt may exist or not.
+// there returns the least and the most rows of a span in the table: those of an insert in
+// doubt may exist or not.
 func (t *table) there(s span) (least, most int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

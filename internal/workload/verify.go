@@ -14,9 +14,8 @@ import (
 
 // Proof is the result of Verify.
 type Proof struct {
-	// Expected is the number of rows that were acknowledged and not dropped
-	// since; Found is the number of rows in the tables. Both include the rows of
-	// batches in doubt that were committed.
+	// Expected is the number of rows that were acknowledged and not dropped since; Found is the
+	// number of rows in the tables. Both include the rows of batches in doubt that were committed.
 	Expected, Found int64
 	// Lost is the number of rows of Expected that are missing legitimately: they
 	// were acknowledged so shortly before the server was killed that its
@@ -27,8 +26,7 @@ type Proof struct {
 	Checksum bool
 	// Periods are the results by period, if the period of each row can be computed.
 	Periods []PeriodProof
-	// DroppedRows is the number of rows in dropped periods, DeletedRows of rows
-	// deleted one by one.
+	// DroppedRows is the number of rows in dropped periods, DeletedRows of rows deleted one by one.
 	DroppedRows, DeletedRows int64
 	Warnings                 []string
 }
@@ -45,14 +43,13 @@ type PeriodProof struct {
 // verifyChunk is the number of rows recomputed at a time.
 const verifyChunk = 1000
 
-// Verify reads the tables and compares them with the rows computed from the seed:
-// their number, and a checksum of each period. Rows without acknowledgement, and
-// rows acknowledged so shortly before a crash that they may be lost, may exist or
-// not, but only as whole batches; this takes some 50 bytes of memory per such row.
-// Rows of periods that the workload has dropped are not expected. If the server
-// assigned the keys, it is unknown which rows those are, so only their number is
-// checked, and a few dozen bytes are kept for each remaining row. progress, if set,
-// is called with the number of rows read so far.
+// Verify reads the tables and compares them with the rows computed from the seed: their number, and
+// a checksum of each period. Rows without acknowledgement, and rows acknowledged so shortly before
+// a crash that they may be lost, may exist or not, but only as whole batches; this takes some 50
+// bytes of memory per such row. Rows of periods that the workload has dropped are not expected. If
+// the server assigned the keys, it is unknown which rows those are, so only their number is
+// checked, and a few dozen bytes are kept for each remaining row. progress, if set, is called with
+// the number of rows read so far.
 //
 // Verify must be called after a run, when no client is running.
 func (w *Insert) Verify(ctx context.Context, progress func(rows int64)) (Proof, error) {
@@ -70,7 +67,6 @@ func (w *Insert) Verify(ctx context.Context, progress func(rows int64)) (Proof, 
 	return proof, nil
 }
 
-// A check compares one table with the rows that were sent.
 type check struct {
 	w        *Insert
 	t        *table
@@ -78,8 +74,7 @@ type check struct {
 	progress func(rows int64)
 
 	periods []rolling.Partition // of a rolling table
-	// sorted means that each row's period can be computed. Otherwise the table
-	// counts as one part.
+	// sorted means that each row's period can be computed. Otherwise the table counts as one part.
 	sorted bool
 	skip   []bool // columns to leave out: the key that the server assigned
 
@@ -88,9 +83,8 @@ type check struct {
 	read  int64        // number of rows so far
 	must  []engine.Sum // acknowledged rows, by part
 	found []engine.Sum // rows in the table except those in doubt, by part
-	// missing counts acknowledged rows that are in no period and not in a
-	// dropped one, dropped those in a dropped period, strayed rows whose key
-	// belongs to another period.
+	// missing counts acknowledged rows that are in no period and not in a dropped one, dropped
+	// those in a dropped period, strayed rows whose key belongs to another period.
 	missing, dropped, strayed int64
 
 	doubts  []*doubtful
@@ -119,13 +113,11 @@ type doubtful struct {
 	parts []doubtfulPart
 }
 
-// A doubtfulPart is the portion of a doubtful batch in one part.
 type doubtfulPart struct {
 	part int
 	tally
 }
 
-// A place is the batch and part of a row in doubt.
 type place struct {
 	batch *doubtful
 	part  int // index in batch.parts
@@ -182,7 +174,6 @@ func (c *check) compare(ctx context.Context) error {
 	return <-made
 }
 
-// expect adds up the rows that must exist.
 func (c *check) expect(ctx context.Context) error {
 	for _, s := range c.acked {
 		err := c.each(ctx, s, func(part int, s span, b *engine.Batch) {
@@ -210,7 +201,6 @@ func (c *check) outside(s span) {
 	c.missing += c.w.distinct(c.t, c.acked, s) - gone
 }
 
-// suspects records the rows of batches that may exist or not.
 func (c *check) suspects(ctx context.Context, batches []span, why doubt) error {
 	var scratch engine.Sum
 	for _, batch := range batches {
@@ -255,9 +245,8 @@ func hash(sum *engine.Sum, b *engine.Batch, row int, skip []bool) uint64 {
 	return sum.Hash - before
 }
 
-// each recomputes the rows of a span and passes them to fn in chunks, each
-// within one part. Rows that belong to no part are passed as part -1, without
-// being computed.
+// each recomputes the rows of a span and passes them to fn in chunks, each within one part. Rows
+// that belong to no part are passed as part -1, without being computed.
 func (c *check) each(ctx context.Context, s span, fn func(part int, s span, b *engine.Batch)) error {
 	b := engine.NewBatch(c.t.Inserted())
 	for at := s.from; at < s.to; {
@@ -300,7 +289,6 @@ func (c *check) part(seq int64) (part int, until int64) {
 	return i, c.w.firstAt(c.periods[i].To)
 }
 
-// readAll reads the table, part by part, and passes its rows to fn.
 func (c *check) readAll(ctx context.Context, fn func(part int, b *engine.Batch)) error {
 	if !c.t.Rolling() {
 		return c.readPart(ctx, nil, 0, fn)
@@ -342,7 +330,6 @@ func (c *check) readPart(ctx context.Context, p *rolling.Partition, part int, fn
 	})
 }
 
-// add adds up the rows in the table, those in doubt separately.
 func (c *check) add(part int, b *engine.Batch) {
 	sum := &c.found[part]
 	if len(c.suspect) == 0 {
@@ -362,7 +349,6 @@ func (c *check) add(part int, b *engine.Batch) {
 	}
 }
 
-// conclude adds the results to the proof.
 func (c *check) conclude() {
 	parts := make([]PeriodProof, len(c.must))
 	for i := range c.must {
@@ -429,7 +415,6 @@ func (c *check) warn(format string, args ...any) {
 	c.proof.Warnings = append(c.proof.Warnings, fmt.Sprintf("table %s: "+format, append([]any{c.t.Name}, args...)...))
 }
 
-// wrong describes how a number of rows or batches differs from what was sent.
 func (c *check) wrong(n int64, one, many, how string) {
 	if n > 0 {
 		c.proof.Checksum = false
@@ -446,10 +431,9 @@ func (c *check) setDropped(n int64) {
 	}
 }
 
-// runLeft checks a table whose keys the server assigned and whose oldest periods
-// were dropped. The rows of the dropped periods can't be computed, so each
-// remaining row is looked up among the rows that were sent, and the number of
-// rows not found must not exceed the keys of the dropped periods.
+// runLeft checks a table whose keys the server assigned and whose oldest periods were dropped. The
+// rows of the dropped periods can't be computed, so each remaining row is looked up among the rows
+// that were sent, and the number of rows not found must not exceed the keys of the dropped periods.
 func (c *check) runLeft(ctx context.Context) error {
 	left := map[uint64]struct{}{}
 	var sum engine.Sum
@@ -491,8 +475,7 @@ func (c *check) runLeft(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Keys begin at 1, so the number of keys below the first period is its lower
-	// bound less one.
+	// Keys begin at 1, so the number of keys below the first period is its lower bound less one.
 	keys := int64(0)
 	if len(c.periods) > 0 && c.t.roller.dropping.Load() > 0 {
 		keys = max(0, min(c.periods[0].From, c.t.roller.dropping.Load())-1)
