@@ -61,7 +61,7 @@ func (db *DB) layout(ctx context.Context, from querent, t *engine.Table) (layout
 		if err := r.Scan(&name, &bound); err != nil || !name.Valid { // a plain table has one row without a name
 			return err
 		}
-		to, err := parseBound(t, bound.String)
+		to, err := t.ParseBound(bound.String, boundUnit(t))
 		if err != nil {
 			return fmt.Errorf("partition %s: %w", name.String, err)
 		}

@@ -327,7 +327,7 @@ func (d dialect) createDeclared(s engine.CreateTable) ([]string, error) {
 // checkBy refuses a column by which the server can't partition a table with pruning.
 func (d dialect) checkBy(t *engine.Table) error {
 	c := t.Definition.Column(t.By)
-	if c == nil || kindOf(t) != byTimestamp || d.mariadb || value.ParseName(c.Type).Number(0, 0) == 0 {
+	if c == nil || kindOf(t) != engine.ByInstant || d.mariadb || value.ParseName(c.Type).Number(0, 0) == 0 {
 		return nil
 	}
 	return engine.Hinted(engine.Classed(engine.ErrUnsupported,

@@ -1,16 +1,16 @@
 // Package mysql is the engine for MariaDB and MySQL: range partitions, four insert
-// methods, and every storage engine of the server, by default InnoDB.
+// methods, and every storage engine of the server, by default InnoDB. docs/servers.md
+// lists the versions that it is tested with.
 //
 // A target is mariadb://USER@HOST:PORT/DB or mysql://...; both schemes mean the
-// same, because the server reports which of the two it is. The package is tested
-// with MariaDB 10.11, with InnoDB and MyRocks, and MySQL 8.0; docs/servers.md lists
-// the features that work on newer versions. Options: socket (the path of a Unix
-// socket, instead of the host), tls (false, true, skip-verify or preferred), engine
-// (the storage engine of new tables), password-file. The password is read from that
-// file, MYSQL_PWD or ~/.my.cnf, never from the target.
+// same, because the server reports which of the two it is. Options: socket (the path
+// of a Unix socket, instead of the host), tls (false, true, skip-verify or preferred),
+// engine (the storage engine of new tables), password-file. The password is read from
+// that file, MYSQL_PWD or ~/.my.cnf, never from the target.
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -58,26 +58,26 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := authenticate(ctx, cfg, t); err != nil {
+	option, err := clientOptions(ctx, t)
+	if err != nil {
 		return nil, err
 	}
+	cfg.User, cfg.Passwd = cmp.Or(cfg.User, option.user), option.password
 	db := &DB{target: t, config: cfg, lockTries: lockTries}
 	db.own.db = db
 	several := cfg.Clone()
 	several.MultiStatements = true
-	asking, err := db.connector(cfg, inserting)
-	if err != nil {
-		return nil, err
+	for _, p := range []struct {
+		pool   **sql.DB
+		config *mysql.Config
+		use    purpose
+	}{{&db.pool, cfg, inserting}, {&db.keep, cfg, maintaining}, {&db.changes, several, maintaining}} {
+		connector, err := db.connector(p.config, p.use)
+		if err != nil {
+			return nil, err
+		}
+		*p.pool = sql.OpenDB(connector)
 	}
-	keeping, err := db.connector(cfg, maintaining)
-	if err != nil {
-		return nil, err
-	}
-	changing, err := db.connector(several, maintaining)
-	if err != nil {
-		return nil, err
-	}
-	db.pool, db.keep, db.changes = sql.OpenDB(asking), sql.OpenDB(keeping), sql.OpenDB(changing)
 	db.keep.SetConnMaxIdleTime(maxIdle)
 	db.changes.SetConnMaxIdleTime(maxIdle)
 	if err := db.connect(ctx); err != nil {
@@ -87,8 +87,7 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 }
 
 // Dry checks the target like Open and returns a DB that renders the same statements,
-// but accesses neither a server nor a file. It derives the server's kind from the
-// target's scheme, and assumes InnoDB if the target names no storage engine.
+// but accesses neither a server nor a file. The target's scheme is the server's kind.
 func Dry(t engine.Target) (engine.DB, error) {
 	if _, err := configOf(t); err != nil {
 		return nil, err
@@ -145,19 +144,6 @@ func configOf(t engine.Target) (*mysql.Config, error) {
 	return cfg, nil
 }
 
-// authenticate adds the password, and the user if the target has none.
-func authenticate(ctx context.Context, cfg *mysql.Config, t engine.Target) error {
-	option, err := clientOptions(ctx, t)
-	if err != nil {
-		return err
-	}
-	if cfg.User == "" {
-		cfg.User = option.user
-	}
-	cfg.Passwd = option.password
-	return nil
-}
-
 // discard suppresses the driver's log messages: errors are returned.
 type discard struct{}
 
@@ -178,8 +164,7 @@ func (db *DB) connect(ctx context.Context) error {
 		db.info.Engine = "mariadb"
 	}
 	db.info.Version, _, _ = strings.Cut(full, "-")
-	storage := db.target.Query.Get("engine")
-	if db.info.Storage, err = db.storage(ctx, storage); err != nil {
+	if db.info.Storage, err = db.storage(ctx, db.target.Query.Get("engine")); err != nil {
 		return err
 	}
 	db.dialect = dialect{mariadb: db.info.Engine == "mariadb", storage: db.info.Storage, folds: folds != 0}
@@ -274,10 +259,8 @@ func (db *DB) unreachable(err error) error {
 		"a server of your own for the run, --target 'sandbox:mariadb?memory=64MB', or one that stays, rowmill sandbox start mariadb")
 }
 
-// Info implements engine.DB.
-func (db *DB) Info() engine.Info { return db.info }
-
-// Capabilities implements engine.DB.
+func (db *DB) Info() engine.Info                 { return db.info }
+func (db *DB) Dialect() engine.Dialect           { return db.dialect }
 func (db *DB) Capabilities() engine.Capabilities { return capabilities(db.dialect) }
 
 // swapRows is the number of rows that the server validates within about 200 ms when
@@ -301,12 +284,8 @@ func capabilities(d dialect) engine.Capabilities {
 	}
 }
 
-// Dialect implements engine.DB.
-func (db *DB) Dialect() engine.Dialect { return db.dialect }
-
-// lockTries is the number of attempts for a step whose lock was not granted. Each
-// attempt waits lockWait seconds, so a blocked step fails after about half a minute,
-// and new statements are never queued behind it for longer than one attempt.
+// lockTries is the number of attempts for a step whose lock was not granted, of lockWait
+// seconds each: new statements are not queued behind it for longer than one attempt.
 const lockTries = 20
 
 // Apply implements engine.DB. DDL runs on a separate connection with a short lock

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,16 +30,14 @@ func (d dialect) From(t *engine.Table, p rolling.Partition) string {
 // same rows.
 func (d dialect) Literal(t *engine.Table, pos int64) string {
 	switch kindOf(t) {
-	case bySequence:
-		return strconv.FormatInt(pos, 10)
-	case byEpoch:
-		unit := epochUnit(t)
+	case engine.ByInteger:
+		unit := t.ByUnit()
 		n := pos / unit
 		if pos%unit > 0 {
 			n++
 		}
 		return strconv.FormatInt(n, 10)
-	case byDate:
+	case engine.ByDate:
 		if text, err := bound(t, pos); err == nil {
 			return text
 		}
@@ -49,8 +48,8 @@ func (d dialect) Literal(t *engine.Table, pos int64) string {
 // zeroTime is the instant at position 0.
 const zeroTime = "TIMESTAMP'1970-01-01 00:00:00'"
 
-// The range of positions of a TIMESTAMP. Position 0 is its zero date, which isn't a
-// time: in MariaDB, from 11.7 on, FROM_UNIXTIME(0) is NULL.
+// The range of positions of a TIMESTAMP. Position 0 is its zero date: FROM_UNIXTIME(0)
+// is NULL in MariaDB from 11.7 on.
 const (
 	firstTimestamp int64 = 1
 	lastTimestamp  int64 = 2147483647_000000
@@ -59,33 +58,31 @@ const (
 // Position implements engine.Words. A TIMESTAMP is converted independently of the
 // session's time zone: triggers and views run in the sessions of other programs.
 func (d dialect) Position(t *engine.Table, expr string) string {
-	switch kindOf(t) {
-	case bySequence:
+	switch {
+	case t.CountsTime():
+		return "CAST(" + expr + " AS SIGNED) * " + strconv.FormatInt(t.ByUnit(), 10)
+	case kindOf(t) == engine.ByInteger:
 		return "CAST(" + expr + " AS SIGNED)"
-	case byEpoch:
-		return "CAST(" + expr + " AS SIGNED) * " + strconv.FormatInt(epochUnit(t), 10)
-	case byTimestamp:
+	case kindOf(t) == engine.ByInstant:
 		return "CAST(UNIX_TIMESTAMP(" + expr + ") * 1000000 AS SIGNED)"
 	}
 	return "TIMESTAMPDIFF(MICROSECOND, " + zeroTime + ", " + expr + ")"
 }
 
 func (d dialect) FromPosition(t *engine.Table, expr string) string {
-	switch kindOf(t) {
-	case bySequence:
-		return "(" + expr + ")"
-	case byEpoch:
+	at := "TIMESTAMPADD(MICROSECOND, " + expr + ", " + zeroTime + ")"
+	switch {
+	case t.CountsTime():
 		// The operator / returns a decimal and rounds.
-		return "((" + expr + ") DIV " + strconv.FormatInt(epochUnit(t), 10) + ")"
-	}
-	if kindOf(t) == byTimestamp {
+		return "((" + expr + ") DIV " + strconv.FormatInt(t.ByUnit(), 10) + ")"
+	case kindOf(t) == engine.ByInteger:
+		return "(" + expr + ")"
+	case kindOf(t) == engine.ByInstant:
 		// A position outside the range is clamped, because a comparison with NULL
 		// matches no row. It is multiplied, because the number of digits of a
 		// quotient depends on the session.
 		return fmt.Sprintf("FROM_UNIXTIME(LEAST(GREATEST(%s, %d), %d) * 0.000001)", expr, firstTimestamp, lastTimestamp)
-	}
-	at := "TIMESTAMPADD(MICROSECOND, " + expr + ", " + zeroTime + ")"
-	if kindOf(t) == byDate {
+	case kindOf(t) == engine.ByDate:
 		return "DATE(" + at + ")"
 	}
 	return at
@@ -97,9 +94,8 @@ func (d dialect) AsText(c engine.SchemaColumn) string {
 	case value.Text, value.Bytes:
 		return name
 	case value.Float:
-		// A FLOAT as text has six digits. As a DOUBLE, which has exactly the same
-		// value, it has all necessary digits. MySQL 9.7 returns those only in JSON;
-		// elsewhere, it returns what fits in 22 characters.
+		// A FLOAT as text has six digits, as a DOUBLE of the same value all of them.
+		// MySQL 9.7 returns those only in JSON, elsewhere what fits in 22 characters.
 		if d.mariadb {
 			return "CONCAT(" + name + " * 1e0)"
 		}
@@ -116,8 +112,8 @@ func (d dialect) CreateTemplate(t *engine.Table, name string, o engine.Storage) 
 	return append(out, d.compress(name, o)...)
 }
 
-// compress renders the page compression of an empty InnoDB table. In MariaDB such a
-// table can't be exchanged with a partition unless the whole table was created with
+// compress renders the page compression of an empty InnoDB table. In MariaDB it can't
+// then be exchanged with a partition unless the whole table was created with
 // compression: see createDeclared.
 func (d dialect) compress(name string, o engine.Storage) []string {
 	switch {
@@ -132,8 +128,7 @@ func (d dialect) compress(name string, o engine.Storage) []string {
 func (dialect) Text() string { return "LONGTEXT CHARACTER SET utf8mb4" }
 func (dialect) Blob() string { return "LONGBLOB" }
 
-// OwnTable implements engine.Words. It names the storage engine and character set,
-// because the defaults of the server and the database may be unsuitable.
+// OwnTable implements engine.Words. The server's and database's defaults may not do.
 func (d dialect) OwnTable() string {
 	storage, collation := "InnoDB", "utf8mb4_bin"
 	if d.rocksdb() {
@@ -145,8 +140,7 @@ func (d dialect) OwnTable() string {
 	return " ENGINE=" + storage + " DEFAULT CHARSET=utf8mb4 COLLATE=" + collation
 }
 
-// Compact implements engine.CompactWords: InnoDB rebuilds a table in key order, and
-// each of its indexes by sorting. MyRocks compacts by itself.
+// Compact implements engine.CompactWords. MyRocks compacts by itself.
 func (d dialect) Compact(table string) []string {
 	if d.rocksdb() {
 		return nil
@@ -154,52 +148,40 @@ func (d dialect) Compact(table string) []string {
 	return []string{"ALTER TABLE " + d.Quote(table) + " FORCE"}
 }
 
-// A byKind is the representation of positions in the column that a table is
-// partitioned by. It determines the partitioning expression and the form of a bound.
-type byKind int
-
-const (
-	bySequence  byKind = iota // an integer key: RANGE (c)
-	byEpoch                   // an integer that counts Table.Epoch: RANGE (c)
-	byDatetime                // DATETIME(n): RANGE COLUMNS (c)
-	byDate                    // DATE: RANGE COLUMNS (c)
-	byTimestamp               // TIMESTAMP(n): RANGE (UNIX_TIMESTAMP(c)), the only function allowed there
-)
-
-// kindOf returns the kind of t's column. A declared table has the column's type in
-// its definition.
-func kindOf(t *engine.Table) byKind {
-	if t.Grid.Axis() == rolling.Sequence {
-		return bySequence
-	}
-	if t.Epoch > 0 {
-		return byEpoch
-	}
-	if i := t.Column(t.By); i < 0 && t.Definition != nil {
-		for _, c := range t.Definition.Columns {
-			if !strings.EqualFold(c.Name, t.By) {
-				continue
-			}
-			switch typeName(c.Type) {
-			case "DATE":
-				return byDate
-			case "TIMESTAMP":
-				return byTimestamp
-			}
+// kindOf returns the kind of t's column, which determines the partitioning expression and
+// the form of a bound: RANGE (c) of an integer, RANGE COLUMNS (c) of a DATETIME or DATE,
+// RANGE (UNIX_TIMESTAMP(c)), the only function allowed there, of a TIMESTAMP.
+func kindOf(t *engine.Table) engine.ByKind {
+	return t.ByKind(func(native string) engine.ByKind {
+		switch typeName(native) {
+		case "DATE":
+			return engine.ByDate
+		case "TIMESTAMP":
+			return engine.ByInstant
 		}
-	}
-	return byDatetime
+		return engine.ByTimestamp
+	})
 }
 
-// epochUnit is the column's unit, in microseconds.
-func epochUnit(t *engine.Table) int64 { return max(t.Epoch.Microseconds(), 1) }
+// boundUnit is the unit of a bound, in units of a position.
+func boundUnit(t *engine.Table) int64 {
+	switch kindOf(t) {
+	case engine.ByInteger:
+		return t.ByUnit()
+	case engine.ByInstant:
+		return time.Second.Microseconds()
+	case engine.ByDate:
+		return (24 * time.Hour).Microseconds()
+	}
+	return 1
+}
 
 // partitionBy renders the partitioning expression.
 func (d dialect) partitionBy(t *engine.Table) string {
 	switch kindOf(t) {
-	case byDatetime, byDate:
+	case engine.ByTimestamp, engine.ByDate:
 		return "RANGE COLUMNS (" + d.Quote(t.By) + ")"
-	case byTimestamp:
+	case engine.ByInstant:
 		return "RANGE (UNIX_TIMESTAMP(" + d.Quote(t.By) + "))"
 	}
 	return "RANGE (" + d.Quote(t.By) + ")"
@@ -209,23 +191,13 @@ func (d dialect) partitionBy(t *engine.Table) string {
 // error for a bound between two values that the column or its partitioning can
 // represent.
 func bound(t *engine.Table, pos int64) (string, error) {
-	unit := int64(1)
-	switch kindOf(t) {
-	case bySequence:
-		return strconv.FormatInt(pos, 10), nil
-	case byEpoch:
-		unit = epochUnit(t)
-	case byTimestamp:
-		unit = time.Second.Microseconds()
-	case byDate:
-		unit = 24 * time.Hour.Microseconds()
-	case byDatetime:
+	unit := boundUnit(t)
+	switch {
+	case kindOf(t) == engine.ByTimestamp:
 		return datetimeText(pos), nil
-	}
-	if pos%unit != 0 {
+	case pos%unit != 0:
 		return "", fmt.Errorf("bound %s of table %s lies between two values of column %s", t.Grid.Format(pos), t.Name, t.By)
-	}
-	if kindOf(t) == byDate {
+	case kindOf(t) == engine.ByDate:
 		return "'" + rolling.Instant(pos).Format(time.DateOnly) + "'", nil
 	}
 	return strconv.FormatInt(pos/unit, 10), nil
@@ -239,40 +211,6 @@ func datetimeText(pos int64) string {
 		layout += ".000000"
 	}
 	return "'" + rolling.Instant(pos).Format(layout) + "'"
-}
-
-// parseBound parses an upper bound: a number, a time or a date in quotes, or
-// MAXVALUE, which tables not created by rowmill may have.
-func parseBound(t *engine.Table, s string) (int64, error) {
-	if s == "MAXVALUE" {
-		return t.Grid.Bounds().To, nil
-	}
-	if text, quoted := strings.CutPrefix(s, "'"); quoted {
-		text = strings.TrimSuffix(text, "'")
-		for _, layout := range []string{value.TimeLayout, time.DateOnly} {
-			if at, err := time.Parse(layout, text); err == nil { // also parses fractions
-				return rolling.Position(at), nil
-			}
-		}
-		return 0, fmt.Errorf("bound %s is not a time", s)
-	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("bound %s is not a number", s)
-	}
-	unit := int64(1)
-	switch kindOf(t) {
-	case byEpoch:
-		unit = epochUnit(t)
-	case byTimestamp:
-		unit = time.Second.Microseconds()
-	}
-	if unit == 1 {
-		return n, nil
-	}
-	// A bound outside the axis is clamped to its end.
-	b := t.Grid.Bounds()
-	return min(max(n, b.From/unit), b.To/unit) * unit, nil
 }
 
 var _ engine.SumWords = dialect{}
@@ -305,16 +243,15 @@ func (dialect) MonthStart(month string) string {
 // SkipLocked implements engine.SumWords. MariaDB supports it since 10.6.
 func (dialect) SkipLocked() string { return " FOR UPDATE SKIP LOCKED" }
 
-// InsertNew implements engine.SumWords. The tables it is used for have no
-// partitions and only integers and short names, so it ignores only duplicate keys.
+// InsertNew implements engine.SumWords. In the tables it is used for, of integers and
+// short names without partitions, IGNORE ignores only duplicate keys.
 func (dialect) InsertNew() (begin, end string) { return "INSERT IGNORE", "" }
 func (dialect) OnKey([]string) string          { return " ON DUPLICATE KEY UPDATE " }
 
 // Sent implements engine.SumWords. MariaDB has no other form.
 func (d dialect) Sent(column string) string { return "VALUES(" + d.Quote(column) + ")" }
 
-// Temporary implements engine.SumWords. It names the storage engine, because
-// MyRocks, if it is the default, has no temporary tables.
+// Temporary implements engine.SumWords. MyRocks has no temporary tables.
 func (d dialect) Temporary(name, body string) engine.TemporaryTable {
 	q := d.Quote(name)
 	return engine.TemporaryTable{
@@ -337,9 +274,8 @@ func (d dialect) ReplaceView(name, query string) []string {
 	return []string{"CREATE OR REPLACE VIEW " + d.Quote(name) + " AS\n" + query}
 }
 
-// Triggers implements engine.SumWords. Each row looks up its note, and the first
-// one of a connection writes it. The lookup locks the note, so that the consumer of
-// notes skips those of open transactions.
+// Triggers implements engine.SumWords. The first row of a connection writes its note,
+// the others look it up, which locks it: consumers skip notes of open transactions.
 func (d dialect) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engine.Trigger {
 	insert := func(row string) string {
 		return fmt.Sprintf("INSERT IGNORE INTO %s VALUES (%s, CONCAT('connection ', CONNECTION_ID()))",
@@ -356,9 +292,8 @@ func (d dialect) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engin
 	return out
 }
 
-// trigger returns a row trigger with two alternative names. MySQL can't replace a
-// trigger, and when MariaDB does, a crash of the server may lose it. The names have
-// the same length, which is limited to 64.
+// trigger returns a row trigger with two alternative names of the same length, which is
+// limited to 64. MySQL can't replace a trigger, and MariaDB may lose it in a crash.
 func (d dialect) trigger(t *engine.Table, name, when, body string) engine.Trigger {
 	named := func(name string) engine.Trigger {
 		return engine.Trigger{
@@ -372,8 +307,8 @@ func (d dialect) trigger(t *engine.Table, name, when, body string) engine.Trigge
 	return out
 }
 
-// unquoted removes quotes and backslashes from literals, because the catalog shows
-// them differently from the statement: MySQL shows the unescaped character.
+// unquoted removes quotes and backslashes from literals: MySQL's catalog shows the
+// unescaped characters.
 var unquoted = strings.NewReplacer("'", "", `\`, "")
 
 // HaveTriggers implements engine.SumWords. CHAR(39) and CHAR(92) are a quote and a
@@ -407,13 +342,11 @@ type hash struct {
 }
 
 // hashes are the functions that rows' checksums have been made with; the first one
-// is for new checksums. Every release of MySQL and MariaDB has SHA2(). MD5(), whose
-// checksums have no prefix, was used for older seals: newer MySQL (9.7) has it only
-// as a component, and a server in FIPS mode refuses it.
+// is for new checksums. MD5(), whose checksums have no prefix, was used for older seals:
+// MySQL 9.7 has it only as a component, and a server in FIPS mode refuses it.
 var hashes = []hash{
 	{"sha2", "SHA2()", func(expr string) string { return "SHA2(" + expr + ", 256)" },
-		// All digits, also in MySQL 9.7, which elsewhere returns only those that
-		// fit in 22 characters. NULL becomes a text that differs from every number.
+		// All digits, as in AsText. NULL becomes a text that differs from every number.
 		func(expr string) string { return "JSON_ARRAY(" + expr + " + 0e0)" }},
 	{"", "MD5()", func(expr string) string { return "MD5(" + expr + ")" },
 		func(expr string) string { return "CONCAT(" + expr + " + 0e0)" }},
@@ -436,24 +369,22 @@ func (db *DB) probeHashes(ctx context.Context) ([]hash, error) {
 	return have, nil
 }
 
+// RowHash implements engine.Words. A server without any of the functions reports that.
 func (d dialect) RowHash(cols []engine.SchemaColumn) string {
-	if len(d.hashes) == 0 { // a dry run, or a server that will report the missing function
-		return hashes[0].rows(d, cols)
+	h := hashes[0]
+	if len(d.hashes) > 0 {
+		h = d.hashes[0]
 	}
-	return d.hashes[0].rows(d, cols)
+	return h.rows(d, cols)
 }
 
 func (d dialect) RowHashLike(checksum string, cols []engine.SchemaColumn) (string, error) {
-	name := engine.HashName(checksum)
-	for _, h := range d.hashes {
-		if h.name == name {
-			return h.rows(d, cols), nil
-		}
+	is := func(h hash) bool { return h.name == engine.HashName(checksum) }
+	if i := slices.IndexFunc(d.hashes, is); i >= 0 {
+		return d.hashes[i].rows(d, cols), nil
 	}
-	for _, h := range hashes {
-		if h.name != name {
-			continue
-		}
+	if i := slices.IndexFunc(hashes, is); i >= 0 {
+		h := hashes[i]
 		err := engine.Classed(engine.ErrUnsupported, fmt.Errorf("the checksum %s is made with %s, which this server lacks", checksum, h.function))
 		if !d.mariadb {
 			return "", engine.Hinted(err, "INSTALL COMPONENT 'file://component_classic_hashing', which has %s", h.function)
@@ -463,9 +394,8 @@ func (d dialect) RowHashLike(checksum string, cols []engine.SchemaColumn) (strin
 	return "", engine.UnknownHash(checksum)
 }
 
-// rows renders the sum of the first 64 bits of each row's hash. Every value is
-// preceded by its length, and NULL has none, so that different rows have different
-// texts.
+// rows renders the sum of the first 64 bits of each row's hash. The length precedes
+// each value but NULL, so that different rows have different texts.
 func (h hash) rows(d dialect, cols []engine.SchemaColumn) string {
 	values := make([]string, len(cols))
 	for i, c := range cols {

@@ -3,6 +3,7 @@
 package null
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,7 +17,8 @@ import (
 
 // DB is an open null target.
 type DB struct {
-	rows atomic.Int64
+	engine.DB // that of a dry run, for the rest
+	rows      atomic.Int64
 
 	mu    sync.Mutex
 	parts map[string][]rolling.Partition // by table; has a key for every created table
@@ -30,26 +32,15 @@ func Open(t engine.Target) (*DB, error) {
 	if err := t.Options(); err != nil {
 		return nil, err
 	}
-	return &DB{parts: map[string][]rolling.Partition{}}, nil
-}
-
-// Info implements engine.DB.
-func (db *DB) Info() engine.Info {
-	return engine.Info{Engine: "null", Version: "1", Target: "null:"}
-}
-
-// Capabilities implements engine.DB.
-func (db *DB) Capabilities() engine.Capabilities {
-	return engine.Capabilities{
+	caps := engine.Capabilities{
 		Methods:  []engine.Method{engine.Multi, engine.Single, engine.Prepared, engine.Load},
 		Rolling:  true,
 		Gaps:     true,
 		Embedded: true,
 	}
+	dry := engine.Dry(engine.Info{Engine: "null", Version: "1", Target: "null:"}, caps, dialect{})
+	return &DB{DB: dry, parts: map[string][]rolling.Partition{}}, nil
 }
-
-// Dialect implements engine.DB.
-func (db *DB) Dialect() engine.Dialect { return dialect{} }
 
 // Catalog implements engine.DB.
 func (db *DB) Catalog() engine.Catalog { return catalog{db} }
@@ -73,7 +64,7 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 			if _, ok := db.parts[s.Table.Name]; ok {
 				return engine.Classed(engine.ErrTableExists, fmt.Errorf("create table %s: it exists", s.Table.Name))
 			}
-			db.parts[s.Table.Name] = append([]rolling.Partition{}, s.Partitions...)
+			db.parts[s.Table.Name] = slices.Clone(s.Partitions)
 		case engine.CreateIndexes:
 			if err := s.Validate(); err != nil {
 				return err
@@ -89,16 +80,10 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 			}
 			db.parts[s.Table.Name] = append(db.parts[s.Table.Name], s.New...)
 		case engine.DropPartition:
-			kept := []rolling.Partition{}
 			if len(db.parts[s.Table.Name]) == 1 {
 				return fmt.Errorf("drop partition %s of %s: it is the only partition", s.Drop.Name, s.Table.Name)
 			}
-			for _, p := range db.parts[s.Table.Name] {
-				if p.Name != s.Drop.Name {
-					kept = append(kept, p)
-				}
-			}
-			db.parts[s.Table.Name] = kept
+			db.parts[s.Table.Name] = slices.DeleteFunc(db.parts[s.Table.Name], func(p rolling.Partition) bool { return p.Name == s.Drop.Name })
 		}
 	}
 	return nil
@@ -126,7 +111,7 @@ func (db *DB) Querier(ctx context.Context) (engine.Querier, error) {
 // Settle implements engine.DB. It does nothing.
 func (db *DB) Settle(ctx context.Context, _ engine.Settle) ([]string, error) { return nil, ctx.Err() }
 
-// Scan implements engine.DB. It returns an error, because no rows are stored.
+// Scan implements engine.DB: no rows are stored.
 func (db *DB) Scan(context.Context, *engine.Table, *rolling.Partition, func(*engine.Batch) error) error {
 	return engine.Classed(engine.ErrUnsupported, fmt.Errorf("scan: the null engine stores nothing"))
 }
@@ -135,9 +120,6 @@ func (db *DB) Scan(context.Context, *engine.Table, *rolling.Partition, func(*eng
 func (db *DB) Counters(context.Context, ...*engine.Table) (engine.Counters, error) {
 	return counters{db}, nil
 }
-
-// Close implements engine.DB.
-func (db *DB) Close() error { return nil }
 
 type writer struct{ rows *atomic.Int64 }
 
@@ -167,20 +149,15 @@ func (q *querier) check(s interface{ Validate() error }) error {
 }
 
 func (q *querier) Find(ctx context.Context, f *engine.Find, values []engine.Value) (int, error) {
-	if err := q.check(f); err != nil {
-		return 0, err
+	err := q.check(f)
+	if err == nil {
+		err = f.Check(values)
 	}
-	if err := f.Check(values); err != nil {
-		return 0, err
-	}
-	return 0, ctx.Err()
+	return 0, cmp.Or(err, ctx.Err())
 }
 
 func (q *querier) Delete(ctx context.Context, d *engine.Delete, _, _ int64) (int64, error) {
-	if err := q.check(d); err != nil {
-		return 0, err
-	}
-	return 0, ctx.Err()
+	return 0, cmp.Or(q.check(d), ctx.Err())
 }
 
 func (q *querier) Reset(context.Context) error { return nil }
@@ -215,7 +192,7 @@ func (c catalog) Partitions(_ context.Context, t *engine.Table) ([]rolling.Parti
 	if !ok {
 		return nil, engine.Classed(engine.ErrNoTable, fmt.Errorf("table %s: no such table", t.Name))
 	}
-	return append([]rolling.Partition(nil), parts...), nil
+	return slices.Clone(parts), nil
 }
 
 func (c catalog) Sizes(context.Context, *engine.Table) (engine.Sizes, error) {
@@ -240,15 +217,9 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 	case engine.Insert:
 		return []string{fmt.Sprintf("-- count %d rows of %s", s.Batch.Rows(), d.Quote(s.Table.Name))}, nil
 	case engine.Find:
-		if err := s.Validate(); err != nil {
-			return nil, err
-		}
-		return []string{"-- find no rows of " + d.Quote(s.Table.Name)}, nil
+		return []string{"-- find no rows of " + d.Quote(s.Table.Name)}, s.Validate()
 	case engine.Delete:
-		if err := s.Validate(); err != nil {
-			return nil, err
-		}
-		return []string{"-- delete no rows of " + d.Quote(s.Table.Name)}, nil
+		return []string{"-- delete no rows of " + d.Quote(s.Table.Name)}, s.Validate()
 	}
 	return nil, nil
 }

@@ -7,12 +7,9 @@
 // omits come from PGHOST, PGUSER and the other variables of libpq. The password
 // comes from ?password-file=FILE, PGPASSWORD or ~/.pgpass, never from the target.
 //
-// Times are stored in columns of type timestamp without time zone, in UTC. Text
-// with a zero byte is refused, because PostgreSQL can't store it.
-//
-// A partition is a table in the same namespace as all others. It is named after
-// its table and its period, as in PURCHASES_P0. Index names begin with the
-// table's name, too: PURCHASES_MARKET_IDX.
+// Times are stored in columns of type timestamp without time zone, in UTC. A partition
+// is named after its table and its period, as in PURCHASES_P0, because it is a table
+// like all others; an index after its table, PURCHASES_MARKET_IDX.
 package postgres
 
 import (
@@ -56,9 +53,8 @@ type DB struct {
 	checked map[string]string
 }
 
-// Open connects to the target and reads the server's version and settings. If
-// the server does not answer, the error is engine.ErrUnreachable with the
-// address.
+// Open connects to the target and reads the server's version and settings. A server
+// that does not answer is engine.ErrUnreachable.
 func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	cfg, err := configOf(ctx, t)
 	if err != nil {
@@ -196,28 +192,22 @@ func probe(views []string) string {
 	return q
 }
 
-// Info implements engine.DB.
-func (db *DB) Info() engine.Info { return db.info }
-
-// Capabilities implements engine.DB.
+func (db *DB) Info() engine.Info                 { return db.info }
+func (db *DB) Dialect() engine.Dialect           { return db.dialect }
 func (db *DB) Capabilities() engine.Capabilities { return capabilities() }
 
 func capabilities() engine.Capabilities {
 	return engine.Capabilities{
-		Methods:     []engine.Method{engine.Multi, engine.Single, engine.Prepared, engine.Pipeline, engine.Load},
-		NoIgnore:    []engine.Method{engine.Load},
-		Rolling:     true,
-		Gaps:        true,
-		RowValues:   true,
-		Stores:      true,
-		NoZeroBytes: true,
-
+		Methods:         []engine.Method{engine.Multi, engine.Single, engine.Prepared, engine.Pipeline, engine.Load},
+		NoIgnore:        []engine.Method{engine.Load},
+		Rolling:         true,
+		Gaps:            true,
+		RowValues:       true,
+		Stores:          true,
+		NoZeroBytes:     true,
 		SharesSnapshots: true,
 	}
 }
-
-// Dialect implements engine.DB.
-func (db *DB) Dialect() engine.Dialect { return db.dialect }
 
 // Scan implements engine.DB. Numbers and times are read in the binary format,
 // so that they are exact.

@@ -25,13 +25,13 @@ func (words) Literal(t *engine.Table, pos int64) string { return byLiteral(t, po
 // represents both the whole seconds and the microseconds of a minute exactly.
 func (words) Position(t *engine.Table, expr string) string {
 	switch kindOf(t) {
-	case byDate:
+	case engine.ByDate:
 		return fmt.Sprintf("((%s - DATE '1970-01-01')::bigint * %d)", expr, microsPerDay)
-	case byTimestamp, byTimestampTZ:
+	case engine.ByTimestamp, engine.ByInstant:
 		return fmt.Sprintf("(date_part('epoch', date_trunc('second', %s))::bigint * 1000000 + date_part('microseconds', %[1]s)::bigint %% 1000000)", expr)
 	}
-	if t.Epoch > 0 && t.Grid.Axis() == rolling.Time {
-		return fmt.Sprintf("((%s)::bigint * %d)", expr, t.Epoch.Microseconds())
+	if t.CountsTime() {
+		return fmt.Sprintf("((%s)::bigint * %d)", expr, t.ByUnit())
 	}
 	return fmt.Sprintf("(%s)::bigint", expr)
 }
@@ -41,18 +41,18 @@ func (words) Position(t *engine.Table, expr string) string {
 func (words) FromPosition(t *engine.Table, expr string) string {
 	floor := func(unit int64) string { return fmt.Sprintf("floor((%s)::numeric / %d)", expr, unit) }
 	switch kindOf(t) {
-	case byDate:
+	case engine.ByDate:
 		return "(DATE '1970-01-01' + " + floor(microsPerDay) + "::integer)"
-	case byTimestamp, byTimestampTZ:
+	case engine.ByTimestamp, engine.ByInstant:
 		from := "TIMESTAMP '1970-01-01 00:00:00'"
-		if kindOf(t) == byTimestampTZ {
+		if kindOf(t) == engine.ByInstant {
 			from = "TIMESTAMPTZ '1970-01-01 00:00:00+00'"
 		}
 		// A whole number of seconds as a double is exact.
 		return fmt.Sprintf("(%s + (%s) / 1000000 * INTERVAL '1 second' + (%[2]s) %% 1000000 * INTERVAL '1 microsecond')", from, expr)
 	}
-	if t.Epoch > 0 && t.Grid.Axis() == rolling.Time {
-		return floor(t.Epoch.Microseconds()) + "::" + integerType(t)
+	if t.CountsTime() {
+		return floor(t.ByUnit()) + "::" + integerType(t)
 	}
 	return "(" + expr + ")::" + integerType(t)
 }

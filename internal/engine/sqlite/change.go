@@ -105,7 +105,7 @@ func (db *DB) try(s engine.Step) error {
 			continue
 		}
 		if err := db.exec(q); err != nil {
-			return fmt.Errorf("%s: %w", firstLine(q), err)
+			return fmt.Errorf("%s: %w", engine.FirstWords(q), err)
 		}
 	}
 	return nil

@@ -62,7 +62,7 @@ const defaultCache = 2000 << 10
 // process has the file locked.
 const busyTimeout = 10000
 
-// Open opens or creates the file of the target.
+// Open opens the target's file, or creates it.
 func Open(ctx context.Context, t engine.Target) (_ *DB, err error) {
 	info, pragmas, err := optionsOf(t)
 	if err != nil {
@@ -143,8 +143,7 @@ func (db *DB) connect(ctx context.Context, pragmas []string) (*connection, error
 	return db.connectWith(ctx, "", pragmas)
 }
 
-// connectWith is connect with driver options, which are appended to the file's
-// name.
+// connectWith is connect with driver options.
 func (db *DB) connectWith(ctx context.Context, options string, pragmas []string) (*connection, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -192,10 +191,8 @@ func (db *DB) lock(ctx context.Context) error {
 
 func (db *DB) unlock() { <-db.turn }
 
-// Info implements engine.DB.
-func (db *DB) Info() engine.Info { return db.info }
-
-// Capabilities implements engine.DB.
+func (db *DB) Info() engine.Info                 { return db.info }
+func (db *DB) Dialect() engine.Dialect           { return dialect{pragmas: db.pragmas} }
 func (db *DB) Capabilities() engine.Capabilities { return capabilities() }
 
 func capabilities() engine.Capabilities {
@@ -213,9 +210,6 @@ func capabilities() engine.Capabilities {
 		Untyped:      true,
 	}
 }
-
-// Dialect implements engine.DB.
-func (db *DB) Dialect() engine.Dialect { return dialect{pragmas: db.pragmas} }
 
 // Apply implements engine.DB. Each step is one transaction.
 func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
@@ -245,8 +239,7 @@ func (db *DB) apply(ctx context.Context, steps ...engine.Step) error {
 				return errors.Join(err, db.rollback())
 			}
 			if _, err := db.write.Exec(q, nil); err != nil {
-				err = fmt.Errorf("%s: %w", firstLine(q), classify(err))
-				return errors.Join(err, db.rollback())
+				return errors.Join(fmt.Errorf("%s: %w", engine.FirstWords(q), classify(err)), db.rollback())
 			}
 		}
 	}
@@ -261,11 +254,6 @@ func (db *DB) rollback() error {
 	}
 	_, err := db.write.Exec("ROLLBACK", nil)
 	return classify(err)
-}
-
-func firstLine(q string) string {
-	q, _, _ = strings.Cut(q, "\n")
-	return q
 }
 
 // Close implements engine.DB.

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/value"
@@ -29,7 +28,7 @@ func epochOf(t *engine.Table) int64 {
 	case t.Grid.Valid() && t.Grid.Axis() == rolling.Sequence:
 		return 1
 	case t.Epoch > 0:
-		return max(int64(t.Epoch/time.Microsecond), 1)
+		return max(t.Epoch.Microseconds(), 1)
 	case t.Grid.Valid():
 		return 0
 	}
@@ -37,10 +36,8 @@ func epochOf(t *engine.Table) int64 {
 		return 1
 	}
 	if t.Definition != nil {
-		for _, c := range t.Definition.Columns {
-			if strings.EqualFold(c.Name, t.By) && affinity(c.Type) == value.Int {
-				return 1
-			}
+		if c := t.Definition.Column(t.By); c != nil && affinity(c.Type) == value.Int {
+			return 1
 		}
 	}
 	return 0
@@ -61,7 +58,7 @@ const endOfTime = "'9999-12-31 24:00:00'"
 // functions, with microseconds if they are not zero.
 func (words) Literal(t *engine.Table, pos int64) string {
 	if unit := epochOf(t); unit > 0 {
-		return fmt.Sprint(floorDiv(pos, unit))
+		return fmt.Sprint(engine.FloorDiv(pos, unit))
 	}
 	if pos >= rolling.MaxTime {
 		return endOfTime
@@ -71,14 +68,6 @@ func (words) Literal(t *engine.Table, pos int64) string {
 		return at.Format("'2006-01-02 15:04:05'")
 	}
 	return at.Format("'2006-01-02 15:04:05.000000'")
-}
-
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
 }
 
 // Position implements engine.Words. The fraction is added separately, because
