@@ -22,8 +22,10 @@ import (
 //     Copy that are to be attached; in SQLite on each period's table. Each needs
 //     a name of its own there.
 type Definition struct {
-	// Text is the CREATE TABLE statement, without a terminator.
-	Text string
+	// Text is the CREATE TABLE statement, without a terminator. The list of columns and
+	// keys ends at itemsTo.
+	Text    string
+	itemsTo int
 	// Name is the table's name, unquoted; nameTo is where it ends in Text. Its place in
 	// the text that was read begins at nameLine and nameColumn, with the schema.
 	Name                         string
@@ -106,6 +108,12 @@ func (i *DefinedIndex) As(index, table string) string {
 // NOT EXISTS is omitted, so that the creation of an existing table is an error.
 func (d *Definition) As(quoted string) string {
 	return "CREATE TABLE " + quoted + d.Text[d.nameTo:]
+}
+
+// Split is As in two parts, between which PARTITION BY belongs in PostgreSQL: up to the
+// end of the list of columns and keys, and the options after it.
+func (d *Definition) Split(quoted string) (table, options string) {
+	return "CREATE TABLE " + quoted + d.Text[d.nameTo:d.itemsTo], d.Text[d.itemsTo:]
 }
 
 // Copy is As for a table in addition to the defined one: names of constraints are
@@ -243,6 +251,7 @@ func (r *definitionReader) read() *sqlError {
 	if err != nil {
 		return err
 	}
+	r.d.itemsTo = r.at(-1).to - r.start
 	end, err := r.tail()
 	if err != nil {
 		return err

@@ -222,3 +222,24 @@ func FuzzReadDefinition(f *testing.F) {
 		}
 	})
 }
+
+// TestSplit: the options begin after the list of columns, whatever parentheses are in it.
+func TestSplit(t *testing.T) {
+	t.Parallel()
+	for _, c := range [][2]string{
+		{"(a INT, PRIMARY KEY (a))", ""},
+		{"(a NUMERIC(10, 2))", " USING heap WITH (fillfactor=70)"},
+		{"(a TEXT DEFAULT ')''(')", " TABLESPACE t"},
+		{`(a TEXT DEFAULT E'\')' , b TEXT)`, " USING heap"},
+		{"(a TEXT DEFAULT $$)$$, b TEXT DEFAULT $f$)$$($f$)", " USING heap"},
+		{"(a INT /* ) /* ( */ ) */, \")\" INT)", " -- )\n USING heap"},
+	} {
+		d, err := rolling.ReadDefinition("CREATE TABLE x " + c[0] + c[1] + ";")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if table, options := d.Split("y"); table != "CREATE TABLE y "+c[0] || options != c[1] {
+			t.Errorf("%s is split into %q and %q", c, table, options)
+		}
+	}
+}

@@ -253,33 +253,8 @@ var (
 	compressOption = regexp.MustCompile(`(?i)\b(PAGE_COMPRESSED|ROW_FORMAT|KEY_BLOCK_SIZE)\b`)
 )
 
-// tableOptions returns the part of a CREATE TABLE statement after the parentheses,
-// without quoted text.
-func tableOptions(text string) string {
-	var out strings.Builder
-	depth, closed := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; c {
-		case '\'', '"', '`':
-			for i++; i < len(text) && text[i] != c; i++ {
-				if text[i] == '\\' && c != '`' {
-					i++
-				}
-			}
-			out.WriteByte(' ')
-		case '(':
-			depth++
-		case ')':
-			if depth--; depth == 0 && !closed {
-				closed = true
-				out.Reset()
-			}
-		default:
-			out.WriteByte(c)
-		}
-	}
-	return out.String()
-}
+// quotedText matches quoted text in the options of a table.
+var quotedText = regexp.MustCompile("(?s)'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`")
 
 // createDeclared renders a table as its owner declared it, with partitions.
 func (d dialect) createDeclared(s engine.CreateTable) ([]string, error) {
@@ -287,8 +262,9 @@ func (d dialect) createDeclared(s engine.CreateTable) ([]string, error) {
 	fail := func(format string, args ...any) ([]string, error) {
 		return nil, fmt.Errorf("create table %s: "+format, append([]any{t.Name}, args...)...)
 	}
-	q := t.Definition.As(d.Quote(t.Name))
-	options := tableOptions(q)
+	q, options := t.Definition.Split(d.Quote(t.Name))
+	q += options
+	options = quotedText.ReplaceAllString(options, " ")
 	innodb := innodbOption.MatchString(options)
 	if d.storage != "" && !storageOption.MatchString(options) {
 		q += " ENGINE=" + d.Quote(d.storage)

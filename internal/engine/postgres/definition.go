@@ -1,32 +1,9 @@
 package postgres
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 )
-
-// splitDefinition splits a CREATE TABLE statement after the list of its
-// columns, where PARTITION BY belongs: before WITH, TABLESPACE and USING.
-func splitDefinition(q string) (upTo, rest string, err error) {
-	depth := 0
-	for i := 0; i < len(q); {
-		if n := skipToken(q[i:]); n > 0 {
-			i += n
-			continue
-		}
-		switch q[i] {
-		case '(':
-			depth++
-		case ')':
-			if depth--; depth == 0 {
-				return q[:i+1], strings.TrimRight(q[i+1:], " \t\r\n;"), nil
-			}
-		}
-		i++
-	}
-	return "", "", errors.New("the list of columns in its declaration has no end")
-}
 
 // skipToken returns the length of the quoted identifier, literal or comment at
 // the start of q, and 0 if q starts with something else. An unterminated token

@@ -160,10 +160,7 @@ func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
 	}
 	q, rest := "", ""
 	if t.Definition != nil {
-		var err error
-		if q, rest, err = splitDefinition(t.Definition.As(d.Quote(t.Name))); err != nil {
-			return nil, fmt.Errorf("create table %s: %w", t.Name, err)
-		}
+		q, rest = t.Definition.Split(d.Quote(t.Name))
 	} else {
 		if err := t.Validate(); err != nil {
 			return nil, err

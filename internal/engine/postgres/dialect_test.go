@@ -46,7 +46,6 @@ func TestRender(t *testing.T) {
 	drop := engine.DropPartition{Table: byTime, Have: times, Drop: times[0]}
 	refused := enginetest.Refused(t, purchases, batch())
 	maps.Copy(refused, map[string]engine.Step{
-		"no list of columns":  engine.CreateTable{Table: &engine.Table{Name: "x", Definition: &rolling.Definition{Text: "CREATE TABLE x AS SELECT 1"}}},
 		"long name":           engine.CreateTable{Table: long, Partitions: rows},
 		"long name, later":    engine.CreatePartitions{Table: long, Have: rows[:1], New: rows[1:]},
 		"the only partition":  engine.DropPartition{Table: byRows, Have: rows[:1], Drop: rows[0]},

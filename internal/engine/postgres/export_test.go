@@ -53,7 +53,7 @@ func SetLongest(l engine.Loader, t *engine.Table, cut, longest int) {
 // statements are sent.
 func (db *DB) SetBefore(fn func(c *pgconn.PgConn, statements []string)) { db.before = fn }
 
-var Bind, SplitDefinition = bind, splitDefinition
+var Bind = bind
 
 // LingerInWrites delays the return of each write by d after the server has the
 // bytes, for connections opened later. This happens on a machine with more

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -334,110 +335,61 @@ func (r *router) delete(i int, group []rolling.Partition) string {
 	return r.trigger(fmt.Sprintf("delete_%d", i), "DELETE", r.when(r.old(), group), body...)
 }
 
-// clauses calls fn for each word of a column's definition outside quotes and
-// parentheses, with the text that follows it; fn returns false to stop.
-func clauses(text string, fn func(word, rest string) bool) {
-	for depth := 0; text != ""; {
-		n := tokenLength(text)
-		token := text[:n]
-		text = text[n:]
+// tokens matches comments, quoted texts and names, numbers, words, and single characters.
+var tokens = regexp.MustCompile("(?s)--[^\n]*\n?|/\\*.*?(?:\\*/|$)|\\[[^]]*(?:\\]|$)|[xX]?'(?:[^']|'')*(?:'|$)|\"(?:[^\"]|\"\")*(?:\"|$)|" +
+	"`(?:[^`]|``)*(?:`|$)|[0-9.](?:[eE][+-]|[\\w.\\x{80}-\\x{10FFFF}])*|[\\w\\x{80}-\\x{10FFFF}]+|.")
+
+// tokensOf returns the tokens of a column's definition. What is in parentheses is one
+// token; comments are left out.
+func tokensOf(text string) (out []string) {
+	depth := 0
+	for _, t := range tokens.FindAllString(text, -1) {
+		if strings.TrimSpace(t) == "" || strings.HasPrefix(t, "--") || strings.HasPrefix(t, "/*") {
+			t = " "
+		}
 		switch {
-		case token == "(":
+		case depth > 0:
+			out[len(out)-1] += t
+		case t != " ":
+			out = append(out, t)
+		}
+		switch t {
+		case "(":
 			depth++
-		case token == ")":
-			depth--
-		case depth == 0 && isWord(token[0]) && !fn(strings.ToUpper(token), text):
-			return
+		case ")":
+			depth = max(depth-1, 0)
 		}
 	}
-}
-
-func isWord(c byte) bool {
-	return c == '_' || c >= 0x80 || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-}
-
-// tokenLength returns the length of the first token: a comment, a quoted string or
-// name, a word, a number, or one character.
-func tokenLength(s string) int {
-	until := func(from int, end string) int {
-		if i := strings.Index(s[from:], end); i >= 0 {
-			return from + i + len(end)
-		}
-		return len(s)
-	}
-	switch c := s[0]; {
-	case strings.HasPrefix(s, "--"):
-		return until(2, "\n")
-	case strings.HasPrefix(s, "/*"):
-		return until(2, "*/")
-	case c == '[':
-		return until(1, "]")
-	case c == '\'' || c == '"' || c == '`':
-		n := until(1, string(c))
-		for n < len(s) && s[n] == c { // a doubled quote is part of the text
-			n = until(n+1, string(c))
-		}
-		return n
-	case (c == 'x' || c == 'X') && strings.HasPrefix(s[1:], "'"): // bytes
-		return until(2, "'")
-	case isWord(c) || c == '.':
-		n := 1
-		for n < len(s) && (isWord(s[n]) || s[n] == '.' || (s[n] == '+' || s[n] == '-') && '0' <= c && c <= '9' && (s[n-1] == 'e' || s[n-1] == 'E')) {
-			n++
-		}
-		return n
-	}
-	return 1
+	return out
 }
 
 // saysNotNull reports whether a column's definition contains NOT NULL.
-func saysNotNull(text string) (yes bool) {
-	clauses(text, func(word, rest string) bool {
-		yes = word == "NOT" && strings.HasPrefix(strings.ToUpper(strings.TrimSpace(rest)), "NULL")
-		return !yes
-	})
-	return yes
+func saysNotNull(text string) bool {
+	return strings.Contains(" "+strings.ToUpper(strings.Join(tokensOf(text), " "))+" ", " NOT NULL ")
 }
 
 // defaultOf returns the default of a column's definition as an expression, or ""
 // if it has none.
-func defaultOf(text string) (def string) {
-	clauses(text, func(word, rest string) bool {
-		if word != "DEFAULT" {
-			return true
-		}
-		for depth := 0; rest != ""; {
-			n := tokenLength(rest)
-			token := rest[:n]
-			rest = rest[n:]
-			switch {
-			case strings.TrimSpace(token) == "" || strings.HasPrefix(token, "--") || strings.HasPrefix(token, "/*"):
-				if depth == 0 {
-					continue
-				}
-				token = " "
-			case token == "(":
-				depth++
-			case token == ")":
-				depth--
-			}
-			if depth < 0 {
-				break
-			}
-			def += token
-			if depth == 0 && token != "+" && token != "-" {
-				break
-			}
-		}
-		return false
-	})
-	switch {
-	case strings.HasPrefix(def, `"`), def != "" && isWord(def[0]) && !strings.ContainsAny(def[:1], "0123456789") && !strings.Contains(def, "'") && !constants[strings.ToUpper(def)]:
+func defaultOf(text string) string {
+	all := tokensOf(text)
+	i := slices.IndexFunc(all, func(t string) bool { return strings.EqualFold(t, "DEFAULT") }) + 1
+	n := i
+	for n < len(all) && (all[n] == "+" || all[n] == "-") {
+		n++
+	}
+	if i == 0 || n == len(all) {
+		return ""
+	}
+	def := strings.Join(all[i:n+1], "")
+	if strings.HasPrefix(def, `"`) || named.MatchString(def) && !constants[strings.ToUpper(def)] {
 		// SQLite accepts a name as text in DEFAULT, but not in an expression.
 		def = quoteText(strings.ReplaceAll(strings.Trim(def, `"`), `""`, `"`))
 	}
 	return def
 }
+
+// named matches an unquoted name.
+var named = regexp.MustCompile(`^[A-Za-z_\x{80}-\x{10FFFF}][^']*$`)
 
 // constants are the words that, as a default, are not text.
 var constants = map[string]bool{"NULL": true, "TRUE": true, "FALSE": true, "CURRENT_TIME": true, "CURRENT_DATE": true, "CURRENT_TIMESTAMP": true}
