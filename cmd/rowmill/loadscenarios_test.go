@@ -334,10 +334,11 @@ var loadScenarios = map[string]scenario{
 	// The ledger of a killed load has the committed rows and their periods. A killed
 	// load with --again continues without that flag.
 	"missing rows of a killed load": {onKeepers, func(l *loading) {
-		path := l.write("day.csv", loadRows(0, 300, false).text)
+		l.write("day.csv", loadRows(0, 300, false).text)
 		// killed waits until the server has noticed that the connections are closed.
 		killed := func(args string) {
 			l.kill(6, "", args+" --batch 20 --writers 1")
+			path := filepath.Join(l.dir, strings.Fields(args)[0])
 			l.waits("released", func() bool {
 				lease, err := l.db.Lead(l.Context(), "readings/load/"+path)
 				if err == nil {
@@ -361,6 +362,13 @@ var loadScenarios = map[string]scenario{
 			l.Errorf("loading anew goes on: %+v", got)
 		}
 		l.hasRows(300)
+		// What a killed load has committed is loaded again, too.
+		l.write("part.csv", loadRows(1000, 300, false).text)
+		killed("part.csv")
+		if got := l.loads(exitDone, "Sent 300, Before 0", "part.csv --again")[0]; got.Duplicate == 0 || got.Duplicate+got.Inserted != 300 {
+			l.Errorf("again, of a part: %+v", got)
+		}
+		l.remove(" WHERE sensor >= 1000")
 		// Rows that all existed before the load are missing, too.
 		l.loads(exitDone, "Duplicate 300", "day.csv --again")
 		l.remove("")

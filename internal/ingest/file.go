@@ -73,25 +73,19 @@ type fileLoad struct {
 	// recorded releases the lock on files with the same head, once this one can be
 	// recognised by its recorded cuts.
 	recorded func()
-	// loaded is the offset up to which the file was loaded when last read.
-	loaded int64
-	// cuts are the recorded cuts after loaded, and noted those of them that are in the
-	// ledger.
+	// cuts are the recorded cuts after the part that is loaded, and noted those of them
+	// that are in the ledger.
 	cuts  []state.Cut
 	noted map[string]state.Batch
+	// before counts the rows that were recorded when this load began.
+	before *state.Counts
 	// settledIn, earlierIn and sentIn are the extents of the file's rows: the settled
-	// ones, those of batches that earlier loads committed without settling them, and
-	// those of this load. offered are the extents that this load has sent, duplicates
-	// included. earlier are the counts of earlierIn.
+	// ones, those of noted, and those sent since the file was opened. offered are the
+	// extents of the latter with duplicates.
 	settledIn, earlierIn, sentIn, offered []state.Extent
-	earlier                               state.Counts
-	// out contains the batches that this load has sent, and whether they are counted.
-	// own counts the rows sent by this load that are already in the source's totals.
-	out map[string]bool
-	own state.Counts
 	// accepted means that none of the rows is in the table, and that this is intended;
-	// anew that the file was forgotten, to be loaded again.
-	accepted, anew bool
+	// looked that the rows of earlier loads were looked for.
+	accepted, looked bool
 	// lookFor limits how long to look for rows that were loaded earlier.
 	lookFor time.Duration
 }
@@ -152,7 +146,7 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		}
 		return fmt.Errorf("%s: %w", l.path, err)
 	}
-	if !l.opt.Dry && (!l.opt.Again || l.anew) {
+	if !l.opt.Dry && !l.opt.Again {
 		if err := l.sameOptions(); err != nil {
 			return fail(err)
 		}
@@ -178,11 +172,13 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 			return fail(err)
 		}
 		l.source.Options = l.optionsText()
+		l.opt.Again = false // if a lock is lost, the load continues
 	}
+	l.countBefore()
 	if err := l.resume(ctx, c); err != nil {
 		return fail(err)
 	}
-	before := *l.source
+	was := *l.source
 	err = l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
 		return fail(l.batches(ctx, c, t, out))
 	}, func(_ context.Context, b *batch, noted state.Batch) error {
@@ -199,12 +195,16 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 	if l.opt.Dry {
 		return nil
 	}
-	if r := &l.result; r.Rejected+r.BeforeRejected > 0 && before.Inserted+before.Duplicate+r.Inserted+r.Duplicate+l.earlier.Inserted+l.earlier.Duplicate == 0 {
+	all := *l.before
+	if all.Add(l.result.Counts); all.Rejected > 0 && all.Inserted+all.Duplicate == 0 {
 		// No row was loaded. The user will repeat the load with other options, for
 		// which the file must count as new.
 		return l.retry(ctx, func() error { return l.state.Unload(ctx, l.source) })
 	}
-	return l.settle(ctx, c, before)
+	if was.Finished && was.Loaded == c.at {
+		return nil // nothing has changed
+	}
+	return l.settle(ctx, c, all)
 }
 
 func (l *fileLoad) sayGrowing(c *cutter) {
@@ -238,7 +238,6 @@ func (l *fileLoad) resume(ctx context.Context, c *cutter) error {
 	if l.opt.Dry || s.Started.IsZero() {
 		return nil
 	}
-	l.countSettled()
 	c.tornBy = fmt.Errorf("it is the rest of a line that was incomplete when it was loaded, on %s: check that row in the table", minute(s.Updated))
 	if s.Loaded > 0 {
 		hash, err := c.skip(ctx, s.Loaded, s.Lines)
@@ -280,11 +279,6 @@ func shorter(is, was int64) error {
 // batches produces the batches of a file: first the recorded cuts that are not in the
 // ledger, then new ones, after their cuts are recorded.
 func (l *fileLoad) batches(ctx context.Context, c *cutter, t *target, out chan<- *batch) error {
-	for _, done := range l.noted {
-		if _, own := l.out[done.ID]; !own {
-			l.rejectedBefore.Add(done.Rejected)
-		}
-	}
 	for _, cut := range l.cuts {
 		b, err := c.again(ctx, cut)
 		if errors.Is(err, errEnds) {
@@ -296,8 +290,9 @@ func (l *fileLoad) batches(ctx context.Context, c *cutter, t *target, out chan<-
 		if b.Hash != cut.Hash {
 			return l.changed(cut.From, cut.To)
 		}
-		if done, there := l.noted[cut.ID(l.source.Key)]; there {
-			l.countFound(done, b)
+		if _, there := l.noted[cut.ID(l.source.Key)]; there {
+			l.passed.Add(b.To - b.From)
+			l.skipped.Add(b.To - b.From)
 			continue
 		}
 		b.target = t
@@ -408,37 +403,34 @@ func (l *fileLoad) putCuts(ctx context.Context, group []*batch) error {
 	})
 }
 
-// countSettled initialises the counts of settled rows. Rows that this load has sent
-// itself don't count as earlier rows.
-func (l *fileLoad) countSettled() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s, r := l.source, &l.result
-	if l.out != nil && s.Loaded > l.loaded { // its own settle was committed
-		l.own, l.sentIn, l.offered = r.Counts, nil, nil
+// countBefore counts the rows that are recorded. If this load has lost a lock, those that
+// were not recorded when it began are its own, also where the answer to a commit was lost.
+func (l *fileLoad) countBefore() {
+	now, r := l.source.Counts, &l.result
+	l.earlierIn, l.sentIn, l.offered = nil, nil, nil
+	for _, b := range l.noted {
+		now.Add(b.Counts)
+		l.earlierIn = append(l.earlierIn, extentsOf(b)...)
 	}
-	l.loaded = s.Loaded
-	r.Before, r.BeforeRejected = s.Sent-l.own.Sent, s.Rejected-l.own.Rejected
-	l.earlier, l.earlierIn = state.Counts{}, nil
-	l.rejectedBefore.Store(r.BeforeRejected)
+	if l.before == nil {
+		l.before = &now
+		r.Before, r.BeforeRejected = now.Sent, now.Rejected
+		l.rejectedBefore.Store(now.Rejected)
+		return
+	}
+	was := l.before
+	r.Counts = state.Counts{Sent: now.Sent - was.Sent, Inserted: now.Inserted - was.Inserted, Duplicate: now.Duplicate - was.Duplicate, Rejected: now.Rejected - was.Rejected}
+	l.rows.Store(r.Sent)
+	l.rejected.Store(r.Rejected)
 }
 
 func (l *fileLoad) handOut(b *batch, out chan<- *batch) {
-	l.mu.Lock()
-	if l.out == nil {
-		l.out = map[string]bool{}
-	}
 	l.sending.CompareAndSwap(0, int64(max(time.Since(l.began), 1)))
-	l.out[b.ID(l.source.Key)] = false
-	l.mu.Unlock()
 	out <- b
 }
 
 func (l *fileLoad) countSent(noted state.Batch, b *batch) {
 	l.mu.Lock()
-	if l.out != nil {
-		l.out[b.ID(l.source.Key)] = true
-	}
 	l.passed.Add(b.To - b.From)
 	l.sentIn = l.gathered(l.sentIn, extentsOf(noted))
 	l.offered = l.gathered(l.offered, b.sent)
@@ -446,36 +438,12 @@ func (l *fileLoad) countSent(noted state.Batch, b *batch) {
 	l.count(noted.Counts, b.To-b.From, false)
 }
 
-func (l *fileLoad) countFound(noted state.Batch, b *batch) {
-	l.mu.Lock()
-	counted, own := l.out[noted.ID]
-	l.mu.Unlock()
-	if own && !counted { // it was committed when the lock was lost
-		l.countSent(noted, b)
-		return
-	}
-	l.passed.Add(b.To - b.From)
-	if !own {
-		l.skipped.Add(b.To - b.From)
-		l.count(noted.Counts, 0, true)
-		l.earlier.Add(noted.Counts)
-		l.earlierIn = append(l.earlierIn, extentsOf(noted)...)
-	}
-}
-
-// settle records that the whole file is loaded. before is its source as it was
-// recorded before this load.
-func (l *fileLoad) settle(ctx context.Context, c *cutter, before state.Source) error {
-	r, s := &l.result, l.source
-	s.Loaded, s.Lines, s.Hash, s.Finished = c.at, c.line-1, c.total(), true
+// settle records that the whole file is loaded, and all of its counts.
+func (l *fileLoad) settle(ctx context.Context, c *cutter, all state.Counts) error {
+	s := l.source
+	s.Loaded, s.Lines, s.Hash, s.Finished, s.Counts = c.at, c.line-1, c.total(), true, all
 	if head := c.head; int64(len(head)) > s.Head {
 		s.Head, s.HeadHash = int64(len(head)), hashOf(head)
-	}
-	s.Sent, s.Rejected = r.Before+r.Sent, r.BeforeRejected+r.Rejected
-	s.Inserted = before.Inserted + r.Inserted - l.own.Inserted + l.earlier.Inserted
-	s.Duplicate = before.Duplicate + r.Duplicate - l.own.Duplicate + l.earlier.Duplicate
-	if before.Finished && before.Loaded == c.at {
-		return nil // nothing has changed
 	}
 	extents, err := l.extentsNow(ctx)
 	if err != nil {

@@ -146,7 +146,7 @@ func (l *fileLoad) recordedRows() []state.Extent {
 }
 
 func (l *fileLoad) lookBack(ctx context.Context) error {
-	if l.out != nil { // this load looked before it lost a lock
+	if l.looked { // before a lock was lost
 		return nil
 	}
 	f, err := l.look(ctx, l.recordedRows())
@@ -154,6 +154,7 @@ func (l *fileLoad) lookBack(ctx context.Context) error {
 		return err
 	}
 	r, s := &l.result, l.source
+	l.looked = true
 	r.LoadedAt, r.Missing, r.Gone, r.Unlooked = s.Updated, f.missing, f.gone, f.unlooked
 	if r.Missing > 0 && l.opt.AcceptMissing && len(l.cuts) == 0 {
 		l.settledIn = f.found
@@ -212,7 +213,7 @@ func (l *fileLoad) gathered(all, more []state.Extent) []state.Extent {
 // in the table and no key would detect the duplicates.
 func (l *fileLoad) forget(ctx context.Context, t *target) error {
 	s := l.source
-	if l.anew || s.Started.IsZero() {
+	if s.Started.IsZero() {
 		return nil
 	}
 	there, err := l.stillThere(ctx, !t.hasKey(l.opt.Schema))
@@ -222,8 +223,7 @@ func (l *fileLoad) forget(ctx context.Context, t *target) error {
 	if err := l.retry(ctx, func() error { return l.state.ForgetSource(ctx, s, there) }); err != nil {
 		return err
 	}
-	l.settledIn, l.accepted = there, false
-	l.anew = true
+	l.settledIn, l.accepted, l.cuts, l.noted = there, false, nil, nil
 	l.say("%s was loaded on %s, %s of it: it is loaded again", s.Path, minute(s.Updated), figure.Plural(s.Sent, "row", "rows"))
 	// Keep the key, because it is locked.
 	l.source = &state.Source{Table: s.Table, Path: s.Path, Kind: s.Kind, Key: s.Key}
