@@ -2,8 +2,13 @@ package engine
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"slices"
 	"strings"
 )
 
@@ -54,6 +59,17 @@ type classed struct{ class, err error }
 
 func (e *classed) Error() string   { return e.err.Error() }
 func (e *classed) Unwrap() []error { return []error{e.class, e.err} }
+
+// Disconnected reports whether an error is one of a connection that is lost, in the
+// network or a driver. The end of a context is none.
+func Disconnected(err error) bool {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	var network net.Error
+	return errors.As(err, &network) || slices.ContainsFunc([]error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed},
+		func(lost error) bool { return errors.Is(err, lost) })
+}
 
 // A HintError carries a hint about the next step for the user.
 type HintError struct {

@@ -269,7 +269,7 @@ type conn struct {
 	// wrapped is set if the driver may encrypt the traffic on net.
 	wrapped bool
 	largest int // largest packet that is sent without the driver, in bytes
-	answer  answer
+	answers answers
 	warned  int // the number of warnings of the last send; -1 if unknown
 	// warnings is the number of warnings that the server keeps per statement: see
 	// keepWarnings.

@@ -1,12 +1,7 @@
 package mysql
 
 import (
-	"context"
-	"database/sql"
-	"database/sql/driver"
 	"errors"
-	"io"
-	"net"
 	"regexp"
 	"strings"
 
@@ -16,80 +11,54 @@ import (
 )
 
 // classes maps the server's error numbers to the error classes of package engine.
-var classes = map[uint16]error{
-	1062: engine.ErrDuplicateKey,
-	1213: engine.ErrDeadlock,
-	1205: engine.ErrLockTimeout,
-	1969: engine.ErrLockTimeout, // MariaDB: max_statement_time
-	3024: engine.ErrLockTimeout, // MySQL: max_execution_time
-	1526: engine.ErrNoPartition,
-	1114: engine.ErrDiskFull, // the table is full
-	1021: engine.ErrDiskFull,
-	1050: engine.ErrTableExists,
-	1146: engine.ErrNoTable,
-	1053: engine.ErrConnectionLost, // server shutdown in progress
-	1927: engine.ErrConnectionLost, // MariaDB: connection was killed
-	1158: engine.ErrConnectionLost, // errors of network packets
-	1159: engine.ErrConnectionLost,
-	1160: engine.ErrConnectionLost,
-	1161: engine.ErrConnectionLost,
-	1040: engine.ErrUnreachable, // too many connections
-	1286: engine.ErrUnsupported, // unknown storage engine
-	1148: engine.ErrUnsupported, // LOAD DATA LOCAL is disabled
-	3948: engine.ErrUnsupported, // the same in MySQL 8.0
-	4166: engine.ErrUnsupported, // the same in MariaDB
-}
+var classes = numbered(map[error][]uint16{
+	engine.ErrDuplicateKey: {1062},
+	engine.ErrDeadlock:     {1213},
+	// The second is max_statement_time in MariaDB, the third max_execution_time in MySQL.
+	engine.ErrLockTimeout: {1205, 1969, 3024},
+	engine.ErrNoPartition: {1526},
+	engine.ErrDiskFull:    {1021, 1114}, // the table is full
+	engine.ErrTableExists: {1050},
+	engine.ErrNoTable:     {1146},
+	// Server shutdown in progress; MariaDB: connection was killed; errors of network packets.
+	engine.ErrConnectionLost: {1053, 1927, 1158, 1159, 1160, 1161},
+	engine.ErrUnreachable:    {1040}, // too many connections
+	// Unknown storage engine; LOAD DATA LOCAL is disabled, also in MySQL 8.0 and in MariaDB.
+	engine.ErrUnsupported: {1286, 1148, 3948, 4166},
+})
 
 // refusals are the error numbers of refused rows: of errors, and of the warnings
 // that INSERT IGNORE makes of them, which have no SQLSTATE. A column without a
 // default (1364) isn't included: that is a mismatch with the table's definition.
-var refusals = map[uint16]bool{
-	1022: true, // duplicate key
-	1048: true, // NULL
-	1062: true, // duplicate key
-	1118: true, // row too large
-	1153: true, // packet too large
-	1169: true, // unique constraint
-	1216: true, // foreign key
-	1217: true,
-	1263: true, // NULL
-	1264: true, // out of range
-	1265: true, // truncated
-	1292: true, // incorrect value
-	1300: true, // invalid character string
-	1365: true, // division by zero
-	1366: true, // incorrect value
-	1367: true, // illegal value
-	1406: true, // too long
-	1411: true, // incorrect value for a function
-	1416: true, // geometry
-	1441: true, // time out of range
-	1451: true, // foreign key
-	1452: true,
-	1525: true, // incorrect value
-	1526: true, // no partition
-	1557: true, // foreign key, duplicate
-	1586: true, // duplicate key
-	1591: true, // no partition
-	1644: true, // SIGNAL
-	1690: true, // out of range
-	1748: true, // row not in the partition
-	1761: true, // foreign key, duplicate
-	1762: true,
-	1859: true, // duplicate key
-	1977: true, // MariaDB: characters that the column can't hold
-	3140: true, // JSON
-	3141: true,
-	3144: true,
-	3819: true, // MySQL: CHECK
-	3854: true, // MySQL: characters that the column can't hold
-	4025: true, // MariaDB: CHECK
+var refusals = numbered(map[string][]uint16{
+	"key that exists":       {1022, 1062, 1169, 1586, 1859},
+	"NULL":                  {1048, 1263},
+	"foreign key":           {1216, 1217, 1451, 1452, 1557, 1761, 1762},
+	"CHECK":                 {3819, 4025}, // MySQL's and MariaDB's
+	"SIGNAL":                {1644},
+	"partition":             {1526, 1591, 1748},
+	"too long":              {1118, 1153, 1406}, // a row, a packet, a value
+	"out of range":          {1264, 1441, 1690},
+	"truncated":             {1265},
+	"incorrect value":       {1292, 1365, 1366, 1367, 1411, 1416, 1525},
+	"invalid characters":    {1300, 1977, 3854}, // also those that the column can't hold
+	"invalid JSON document": {3140, 3141, 3144},
+})
+
+func numbered[K comparable](of map[K][]uint16) map[uint16]K {
+	out := map[uint16]K{}
+	for k, numbers := range of {
+		for _, n := range numbers {
+			out[n] = k
+		}
+	}
+	return out
 }
 
 // rowsRefused reports whether the error is caused by the rows: by their values,
 // keys or constraints, or by a trigger.
 func rowsRefused(e *mysql.MySQLError) bool {
-	if refusals[e.Number] {
+	if refusals[e.Number] != "" {
 		return true
 	}
 	if e.Number == 1052 { // an ambiguous column; its SQLSTATE has the class of key errors
@@ -128,13 +97,7 @@ func classify(err error) error {
 	if errors.Is(err, mysql.ErrPktTooLarge) { // it has not been sent
 		return engine.Classed(engine.ErrRefused, err)
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	var network net.Error
-	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, io.EOF) ||
-		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, sql.ErrConnDone) ||
-		errors.As(err, &network) || err.Error() == badConnection {
+	if errors.Is(err, mysql.ErrInvalidConn) || engine.Disconnected(err) || err.Error() == badConnection {
 		return engine.Classed(engine.ErrConnectionLost, err)
 	}
 	return err

@@ -5,17 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/go-sql-driver/mysql"
 )
 
-// The client's side of one command of the protocol of MariaDB and MySQL: a text
-// statement, answered by OK or an error. For single rows, the driver would use as
+// The client's side of the protocol of MariaDB and MySQL for text statements without a
+// result, and for the answers to prepared ones. For single rows, the driver would use as
 // much of the client's CPU time as encoding the row: it copies the statement and
 // allocates three objects for the answer. Here, a statement is sent from the buffer
 // in which it was encoded, and its answer is parsed in place. Everything else uses
 // the driver. The packets are documented at https://mariadb.com/kb/en/com_query/
-// and .../ok_packet/, .../err_packet/.
+// and .../ok_packet/, .../err_packet/, .../result-set-packets/.
 
 const (
 	// packetHead is the space before a statement for its packet's header: three
@@ -24,13 +25,18 @@ const (
 	comQuery   = 3
 	// maxPacket is the length from which the protocol splits packets.
 	maxPacket = 1<<24 - 1
+
+	// First bytes of packets. A row in the binary protocol begins with 0, like OK.
+	headOK, headRow  = 0x00, 0x00
+	headEnd, headErr = 0xfe, 0xff
+	// classicEnd is the length of the end packet of servers that also send one after
+	// the columns: before MySQL 5.7.5 and MariaDB 10.2. Later ones end with an OK
+	// packet with a different first byte, which is longer.
+	classicEnd = 5
 )
 
 // emptyHead is the space for a header.
 var emptyHead [packetHead]byte
-
-// An answer is a buffer for reading answers.
-type answer struct{ buf [1024]byte }
 
 // send sends a statement, which begins at packetHead of packet, and returns the
 // number of affected rows.
@@ -46,84 +52,52 @@ func (c *conn) send(packet []byte) (affected int64, err error) {
 	}
 	packet[0], packet[1], packet[2], packet[3], packet[4] = byte(body), byte(body>>8), byte(body>>16), 0, comQuery
 	if _, err := c.net.Write(packet); err != nil {
-		return 0, fmt.Errorf("%w: %w", mysql.ErrInvalidConn, err)
+		return 0, lost(err)
 	}
-	reply, err := c.answer.read(c.net)
+	affected, c.warned, err = c.answers.ok(c.net)
+	return affected, err
+}
+
+// lost is the error for a connection that is lost, and malformed that for an answer
+// that violates the protocol.
+func lost(err error) error { return fmt.Errorf("%w: %w", mysql.ErrInvalidConn, err) }
+func malformed() error     { return lost(errors.New("malformed answer of the server")) }
+
+// answers reads the server's answers to statements.
+type answers struct {
+	buf      [16 << 10]byte
+	at, have int  // the unread part of buf
+	seq      byte // the sequence number of the next packet
+}
+
+// ok reads the answer to a statement without a result: the number of rows that it has
+// affected, and its number of warnings, -1 if that is unknown.
+func (r *answers) ok(src io.Reader) (affected int64, warned int, err error) {
+	r.at, r.have, r.seq = 0, 0, 1
+	p, _, err := r.packet(src)
+	if err == nil && r.at != r.have {
+		err = malformed()
+	}
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", mysql.ErrInvalidConn, err)
+		return 0, -1, err
 	}
-	c.warned = warningsOf(reply)
-	return parseAnswer(reply)
+	return parseAnswer(p)
 }
 
-// warningsOf returns the number of warnings in an OK packet, which follows the
-// affected rows, the last key and the status; -1 if there is none.
-func warningsOf(p []byte) int {
-	if len(p) == 0 || p[0] != headOK {
-		return -1
-	}
-	at := 1
-	for range 2 {
-		if at >= len(p) {
-			return -1
-		}
-		switch p[at] {
-		case 0xfc:
-			at += 3
-		case 0xfd:
-			at += 4
-		case 0xfe:
-			at += 9
-		default:
-			at++
-		}
-	}
-	if len(p) < at+4 {
-		return -1
-	}
-	return int(binary.LittleEndian.Uint16(p[at+2:]))
-}
-
-// errMalformed is the error for an answer that violates the protocol.
-var errMalformed = errors.New("malformed answer of the server")
-
-// read reads one packet and returns its body. A body longer than the buffer is
-// truncated: only an error's text can be that long.
-func (a *answer) read(r io.Reader) ([]byte, error) {
-	n, err := io.ReadAtLeast(r, a.buf[:], 4)
-	if err != nil {
-		return nil, err
-	}
-	size := int(a.buf[0]) | int(a.buf[1])<<8 | int(a.buf[2])<<16
-	if a.buf[3] != 1 || size == 0 || n > 4+size {
-		return nil, errMalformed
-	}
-	whole := min(4+size, len(a.buf))
-	if n < whole {
-		if _, err := io.ReadFull(r, a.buf[n:whole]); err != nil {
-			return nil, err
-		}
-	}
-	if rest := int64(4 + size - whole); rest > 0 {
-		if _, err := io.CopyN(io.Discard, r, rest); err != nil {
-			return nil, err
-		}
-	}
-	return a.buf[4:whole], nil
-}
-
-// parseAnswer returns the affected rows of an OK packet, or the error of an
-// error packet.
-func parseAnswer(p []byte) (affected int64, err error) {
-	if len(p) == 0 {
-		return 0, fmt.Errorf("%w: %w", mysql.ErrInvalidConn, errMalformed)
-	}
+// parseAnswer parses an OK packet, for ok, or returns the error of an error packet.
+func parseAnswer(p []byte) (affected int64, warned int, err error) {
 	switch {
-	case p[0] == 0:
-		if n, ok := lengthEncoded(p[1:]); ok {
-			return n, nil
+	case len(p) > 0 && p[0] == headOK:
+		n, rest, ok := lengthEncoded(p[1:])
+		if !ok || n > math.MaxInt64 {
+			return 0, -1, malformed()
 		}
-	case p[0] == 0xff && len(p) >= 3:
+		warned = -1
+		if _, rest, ok = lengthEncoded(rest); ok && len(rest) >= 4 { // after the last key, the status
+			warned = int(binary.LittleEndian.Uint16(rest[2:]))
+		}
+		return int64(n), warned, nil
+	case len(p) >= 3 && p[0] == headErr:
 		e := &mysql.MySQLError{Number: binary.LittleEndian.Uint16(p[1:])}
 		p = p[3:]
 		if len(p) >= 6 && p[0] == '#' {
@@ -131,77 +105,48 @@ func parseAnswer(p []byte) (affected int64, err error) {
 			p = p[6:]
 		}
 		e.Message = string(p)
-		return 0, e
+		return 0, -1, e
 	}
-	return 0, fmt.Errorf("%w: %w", mysql.ErrInvalidConn, errMalformed)
+	return 0, -1, malformed()
 }
 
-// lengthEncoded reads an integer of 1, 3, 4 or 9 bytes.
-func lengthEncoded(p []byte) (n int64, ok bool) {
-	if len(p) == 0 {
-		return 0, false
+// lengthEncoded reads an integer of 1, 3, 4 or 9 bytes, and returns the bytes after it.
+func lengthEncoded(p []byte) (n uint64, rest []byte, ok bool) {
+	if len(p) == 0 || p[0] == 0xfb || p[0] == 0xff { // NULL, and an error's header
+		return 0, nil, false
 	}
-	size := 0
-	switch p[0] {
-	case 0xfb, 0xff:
-		return 0, false // NULL, and an error's header
-	case 0xfc:
-		size = 2
-	case 0xfd:
-		size = 3
-	case 0xfe:
-		size = 8
-	default:
-		return int64(p[0]), true
+	if p[0] < 0xfb {
+		return uint64(p[0]), p[1:], true
 	}
+	size := [...]int{2, 3, 8}[p[0]-0xfc]
 	if len(p) < 1+size {
-		return 0, false
+		return 0, nil, false
 	}
-	var v uint64
 	for i := size; i > 0; i-- {
-		v = v<<8 | uint64(p[i])
+		n = n<<8 | uint64(p[i])
 	}
-	return int64(v), v < 1<<63
+	return n, p[1+size:], true
 }
 
-// results reads the answer to a prepared statement: OK, an error, or a result set
-// (the number of columns, their definitions, and rows up to an end packet). Rows
-// are counted and otherwise skipped. The packets are documented at
-// https://mariadb.com/kb/en/result-set-packets/.
-type results struct {
-	buf      [16 << 10]byte
-	at, have int  // the unread part of buf
-	seq      byte // the sequence number of the next packet
-}
-
-// First bytes of packets. A row in the binary protocol begins with 0, like OK.
-const (
-	headOK, headRow  = 0x00, 0x00
-	headEnd, headErr = 0xfe, 0xff
-)
-
-// classicEnd is the length of the end packet of servers that also send one after
-// the columns: before MySQL 5.7.5 and MariaDB 10.2. Later ones end with an OK
-// packet with a different first byte, which is longer.
-const classicEnd = 5
-
-// count reads one whole answer and returns the rows affected or received.
-func (r *results) count(src io.Reader) (int64, error) {
+// count reads the whole answer to a prepared statement: OK, an error, or a result set (the
+// number of columns, their definitions, and rows up to an end packet). It returns the rows
+// affected or received; rows are counted and otherwise skipped.
+func (r *answers) count(src io.Reader) (int64, error) {
 	r.at, r.have, r.seq = 0, 0, 1
 	head, _, err := r.packet(src)
 	if err != nil {
 		return 0, err
 	}
 	if len(head) == 0 || head[0] == headOK || head[0] == headErr {
-		return parseAnswer(head)
+		n, _, err := parseAnswer(head)
+		return n, err
 	}
-	columns, ok := lengthEncoded(head)
+	columns, rest, ok := lengthEncoded(head)
 	if !ok || columns < 1 || columns > 1<<16 {
 		return 0, malformed()
 	}
 	// MariaDB reports here if it omits the metadata that the client has cached.
-	described := len(head) == 1 || head[len(head)-1] != 0
-	for ; described && columns > 0; columns-- {
+	for described := len(rest) == 0 || rest[len(rest)-1] != 0; described && columns > 0; columns-- {
 		if _, _, err := r.packet(src); err != nil {
 			return 0, err
 		}
@@ -222,24 +167,20 @@ func (r *results) count(src io.Reader) (int64, error) {
 				}
 			}
 		case head[0] == headEnd && first && size == classicEnd:
-		case head[0] == headEnd:
-			if r.at != r.have {
-				return 0, malformed()
-			}
+		case head[0] == headEnd && r.at == r.have:
 			return rows, nil
 		case head[0] == headErr:
-			return parseAnswer(head)
+			_, _, err := parseAnswer(head)
+			return 0, err
 		default:
 			return 0, malformed()
 		}
 	}
 }
 
-func malformed() error { return fmt.Errorf("%w: %w", mysql.ErrInvalidConn, errMalformed) }
-
 // packet reads one packet. It returns its size and the part of its body that fits
 // in the buffer, valid until the next call.
-func (r *results) packet(src io.Reader) (body []byte, size int, err error) {
+func (r *answers) packet(src io.Reader) (body []byte, size int, err error) {
 	if err := r.fill(src, 4); err != nil {
 		return nil, 0, err
 	}
@@ -262,14 +203,14 @@ func (r *results) packet(src io.Reader) (body []byte, size int, err error) {
 		// second half of the buffer and discarded.
 		n, err := src.Read(r.buf[len(r.buf)/2:][:min(rest, len(r.buf)/2)])
 		if rest -= n; err != nil && rest > 0 {
-			return nil, 0, fmt.Errorf("%w: %w", mysql.ErrInvalidConn, err)
+			return nil, 0, lost(err)
 		}
 	}
 	return body, size, nil
 }
 
 // fill reads until n bytes are available at r.at.
-func (r *results) fill(src io.Reader, n int) error {
+func (r *answers) fill(src io.Reader, n int) error {
 	if r.at+n > len(r.buf) {
 		r.have = copy(r.buf[:], r.buf[r.at:r.have])
 		r.at = 0
@@ -278,7 +219,7 @@ func (r *results) fill(src io.Reader, n int) error {
 		got, err := src.Read(r.buf[r.have:])
 		r.have += got
 		if err != nil && r.have-r.at < n {
-			return fmt.Errorf("%w: %w", mysql.ErrInvalidConn, err)
+			return lost(err)
 		}
 	}
 	return nil

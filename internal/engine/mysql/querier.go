@@ -29,7 +29,6 @@ import (
 type querier struct {
 	engine.Link[*conn]
 	db      *DB
-	results results
 	buf     []byte
 	binder  binder
 	finds   map[*engine.Find]*statement
@@ -125,9 +124,9 @@ func (q *querier) find(f *engine.Find, values []engine.Value) (int64, error) {
 	}
 	q.buf = s.appendExecute(q.buf[:0], values)
 	if _, err := q.Conn.net.Write(q.buf); err != nil {
-		return 0, fmt.Errorf("%w: %w", mysql.ErrInvalidConn, err)
+		return 0, lost(err)
 	}
-	return q.results.count(q.Conn.net)
+	return q.Conn.answers.count(q.Conn.net)
 }
 
 // delete sends a Delete as text.

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -63,19 +64,15 @@ func (d dialect) debts() []debt {
 	return []debt{old, dirty}
 }
 
-// oldDirty reads the settings that settle changes.
+// oldDirty reads the settings that settle changes, lowerDirty sets them to 0, and
+// restoreDirty restores them. The low-water mark must not exceed the maximum, so it is
+// set first when lowering and last when restoring.
 const oldDirty = "SELECT @@GLOBAL." + dirtyMax + ", @@GLOBAL." + dirtyLow
 
-// lowerDirty sets the settings to 0, and restoreDirty restores them. The low-water
-// mark must not exceed the maximum, so it is set first when lowering and last when
-// restoring.
-func lowerDirty() []string {
-	return []string{"SET GLOBAL " + dirtyLow + " = 0", "SET GLOBAL " + dirtyMax + " = 0"}
-}
-
-func restoreDirty() []string {
-	return []string{"SET GLOBAL " + dirtyMax + " = ?", "SET GLOBAL " + dirtyLow + " = ?"}
-}
+var (
+	lowerDirty   = []string{"SET GLOBAL " + dirtyLow + " = 0", "SET GLOBAL " + dirtyMax + " = 0"}
+	restoreDirty = []string{"SET GLOBAL " + dirtyMax + " = ?", "SET GLOBAL " + dirtyLow + " = ?"}
+)
 
 // analyze renders the first statements: they read the tables and dirty a few pages.
 func (d dialect) analyze(s engine.Settle) []string {
@@ -92,13 +89,13 @@ func (d dialect) settle(s engine.Settle) []string {
 	if d.rocksdb() {
 		out = append(out, flushRocksDB)
 	} else {
-		out = append(append(out, oldDirty), lowerDirty()...)
+		out = append(append(out, oldDirty), lowerDirty...)
 	}
 	for _, w := range d.debts() {
 		out = append(out, w.query)
 	}
 	if !d.rocksdb() {
-		out = append(out, restoreDirty()...)
+		out = append(out, restoreDirty...)
 	}
 	return out
 }
@@ -114,8 +111,8 @@ func (db *DB) Settle(ctx context.Context, s engine.Settle) (warnings []string, e
 	debts := db.dialect.debts()
 	if db.dialect.rocksdb() {
 		if _, err := db.pool.ExecContext(ctx, flushRocksDB); err != nil {
-			if warnings, err = db.denied(warnings, "memtables are written later", flushRocksDB, err); err != nil {
-				return warnings, err
+			if warnings, err = refusedAs("memtables are written later", flushRocksDB, err); err != nil {
+				return nil, err
 			}
 		}
 	} else {
@@ -123,8 +120,8 @@ func (db *DB) Settle(ctx context.Context, s engine.Settle) (warnings []string, e
 		// In any case, also if only one of the two was changed.
 		defer func() { err = errors.Join(err, restore(ctx)) }()
 		if failed != nil {
-			if warnings, err = db.denied(warnings, "dirty pages are written later", lowerDirty()[0], failed); err != nil {
-				return warnings, err
+			if warnings, err = refusedAs("dirty pages are written later", lowerDirty[0], failed); err != nil {
+				return nil, err
 			}
 			debts = debts[:1] // dirty pages are then written at the server's usual rate
 		}
@@ -159,13 +156,13 @@ func (db *DB) checkTable(ctx context.Context, q string) error {
 	return err
 }
 
-// denied converts the refusal of a setting to a warning.
-func (db *DB) denied(warnings []string, what, q string, err error) ([]string, error) {
+// refusedAs converts the refusal of a setting to a warning.
+func refusedAs(what, q string, err error) (warnings []string, _ error) {
 	var server *mysql.MySQLError
 	if errors.As(err, &server) && (server.Number == errPrivilege || server.Number == 1045) {
-		return append(warnings, fmt.Sprintf("settle: %s: %s: %s", what, q, server.Message)), nil
+		return []string{fmt.Sprintf("settle: %s: %s: %s", what, q, server.Message)}, nil
 	}
-	return warnings, fmt.Errorf("settle: %s: %w", q, classify(err))
+	return nil, fmt.Errorf("settle: %s: %w", q, classify(err))
 }
 
 // restoreWait limits the time to change settings, and to restore them after ctx has
@@ -184,7 +181,7 @@ func (db *DB) writeDirty(ctx context.Context) (restore func(context.Context) err
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreWait)
 		defer cancel()
 		var failed error
-		for i, q := range restoreDirty() {
+		for i, q := range restoreDirty {
 			if _, err := db.pool.ExecContext(ctx, q, old[i]); err != nil {
 				failed = errors.Join(failed, engine.Hinted(fmt.Errorf("settle: restore %v: %s: %w", old, q, classify(err)),
 					"SET GLOBAL %s = %v, GLOBAL %s = %v on the server", dirtyMax, old[0], dirtyLow, old[1]))
@@ -196,7 +193,7 @@ func (db *DB) writeDirty(ctx context.Context) (restore func(context.Context) err
 	// setting has changed, and the server might change it later.
 	setting, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreWait)
 	defer cancel()
-	for i, q := range lowerDirty() {
+	for i, q := range lowerDirty {
 		if _, err := db.pool.ExecContext(setting, q); err != nil {
 			var server *mysql.MySQLError
 			if i == 0 && errors.As(err, &server) {
@@ -210,24 +207,18 @@ func (db *DB) writeDirty(ctx context.Context) (restore func(context.Context) err
 
 // figure returns the number in the last column of a query's only row.
 func (db *DB) figure(ctx context.Context, q string) (n int64, err error) {
-	found := false
-	err = engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
-		found = true
-		columns, err := r.Columns()
-		if err != nil {
-			return err
-		}
+	err = sql.ErrNoRows
+	failed := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
+		columns, _ := r.Columns() // fails only if the rows are closed
 		to := make([]any, len(columns))
 		for i := range to {
 			to[i] = new(string)
 		}
 		to[len(to)-1] = &n
-		return r.Scan(to...)
+		err = r.Scan(to...)
+		return err
 	}, q)
-	if err == nil && !found {
-		err = sql.ErrNoRows
-	}
-	return n, err
+	return n, cmp.Or(failed, err)
 }
 
 // await waits until a figure is small or stops decreasing; in the latter case it
@@ -252,10 +243,8 @@ func (db *DB) await(ctx context.Context, w debt) (note string, err error) {
 		if time.Since(since) >= settleStall {
 			return fmt.Sprintf("settle: still %d %s, and no fewer after %v: %s", n, w.what, settleStall, w.hint), nil
 		}
-		select {
-		case <-time.After(settlePause):
-		case <-ctx.Done():
-			return "", ctx.Err()
+		if err := engine.Sleep(ctx, settlePause); err != nil {
+			return "", err
 		}
 	}
 }

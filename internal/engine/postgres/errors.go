@@ -1,13 +1,8 @@
 package postgres
 
 import (
-	"context"
-	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"regexp"
 	"strings"
 
@@ -40,15 +35,11 @@ var classes = map[string]error{
 // malformed or out of range (class 22), a violated constraint (23, 44), an
 // error raised by a trigger, or a row too long for a page or an index.
 func refused(server *pgconn.PgError) bool {
-	switch server.Code {
-	case "P0001", "54000": // raise_exception, program_limit_exceeded
-		return true
-	}
 	switch server.Code[:min(2, len(server.Code))] {
 	case "22", "23", "44":
 		return true
 	}
-	return false
+	return server.Code == "P0001" || server.Code == "54000" // raise_exception, program_limit_exceeded
 }
 
 // classify adds the error class to an error.
@@ -81,19 +72,8 @@ func classify(err error) error {
 	if errors.As(err, &connect) {
 		return engine.Classed(engine.ErrUnreachable, err)
 	}
-	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
-		return engine.Classed(engine.ErrConnectionLost, err)
-	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	var network net.Error
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
-		errors.As(err, &network) || errors.Is(err, errProtocol) {
-		return engine.Classed(engine.ErrConnectionLost, err)
-	}
 	// The error of pgconn for a connection that it has closed has no type.
-	if strings.Contains(err.Error(), "conn closed") {
+	if engine.Disconnected(err) || errors.Is(err, errProtocol) || strings.Contains(err.Error(), "conn closed") {
 		return engine.Classed(engine.ErrConnectionLost, err)
 	}
 	return err

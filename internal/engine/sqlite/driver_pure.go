@@ -87,10 +87,7 @@ func openConnection(url string) (*connection, error) {
 	if err != nil {
 		return nil, opening(err)
 	}
-	raw, ok := c.(driverConn)
-	if !ok {
-		return nil, errors.Join(errElsewhere, c.Close())
-	}
+	raw := c.(driverConn)
 	n, err := newNative(raw) // the connection's first statement, which reads the file
 	if err != nil {
 		return nil, errors.Join(opening(err), c.Close())
@@ -144,31 +141,30 @@ func (c *connection) own(err error) error {
 	if err == nil || !errors.As(err, &e) {
 		return err
 	}
-	f := &failure{codes: codes{result: e.Code()}, text: e.Error()}
 	if last, ok := c.native.last(e.Code()); ok {
-		f = last
+		return last
 	}
-	return f
+	return &failure{codes: codes{result: e.Code()}, text: e.Error()}
+}
+
+func (c *connection) result(r driver.Result, err error) (driver.Result, error) {
+	return r, c.own(err)
 }
 
 func (c *connection) Exec(query string, args []driver.Value) (driver.Result, error) {
-	r, err := c.raw.Exec(query, args)
-	return r, c.own(err)
+	return c.result(c.raw.Exec(query, args))
 }
 
 func (c *connection) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	r, err := c.raw.ExecContext(ctx, query, args)
-	return r, c.own(err)
+	return c.result(c.raw.ExecContext(ctx, query, args))
 }
 
 func (c *connection) Query(query string, args []driver.Value) (driver.Rows, error) {
-	r, err := c.raw.Query(query, args)
-	return c.rows(r, err)
+	return c.rows(c.raw.Query(query, args))
 }
 
 func (c *connection) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	r, err := c.raw.QueryContext(ctx, query, args)
-	return c.rows(r, err)
+	return c.rows(c.raw.QueryContext(ctx, query, args))
 }
 
 func (c *connection) Prepare(query string) (driver.Stmt, error) {
@@ -177,10 +173,7 @@ func (c *connection) Prepare(query string) (driver.Stmt, error) {
 
 func (c *connection) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	s, err := c.raw.PrepareContext(ctx, query)
-	if err != nil {
-		return nil, c.own(err)
-	}
-	return &pureStmt{s, c}, nil
+	return &pureStmt{s, c}, c.own(err)
 }
 
 func (c *connection) Begin() (driver.Tx, error) {
@@ -189,10 +182,7 @@ func (c *connection) Begin() (driver.Tx, error) {
 
 func (c *connection) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
 	tx, err := c.raw.BeginTx(ctx, o)
-	if err != nil {
-		return nil, c.own(err)
-	}
-	return &pureTx{tx, c}, nil
+	return &pureTx{tx, c}, c.own(err)
 }
 
 func (c *connection) Ping(ctx context.Context) error         { return c.own(c.raw.Ping(ctx)) }
@@ -227,18 +217,15 @@ type pureStmt struct {
 }
 
 func (s *pureStmt) Exec(args []driver.Value) (driver.Result, error) {
-	r, err := s.Stmt.Exec(args) //nolint:staticcheck // what has no context has none here
-	return r, s.c.own(err)
+	return s.c.result(s.Stmt.Exec(args)) //nolint:staticcheck // what has no context has none here
 }
 
 func (s *pureStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	r, err := s.Stmt.(driver.StmtExecContext).ExecContext(ctx, args)
-	return r, s.c.own(err)
+	return s.c.result(s.Stmt.(driver.StmtExecContext).ExecContext(ctx, args))
 }
 
 func (s *pureStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	r, err := s.Stmt.(driver.StmtQueryContext).QueryContext(ctx, args)
-	return s.c.rows(r, err)
+	return s.c.rows(s.Stmt.(driver.StmtQueryContext).QueryContext(ctx, args))
 }
 
 func (s *pureStmt) Close() error { return s.c.own(s.Stmt.Close()) }
@@ -294,7 +281,3 @@ func (r *pureRows) ColumnTypeDatabaseTypeName(i int) string {
 	}
 	return ""
 }
-
-// errElsewhere is returned if the driver's connections lack methods that this package
-// needs.
-var errElsewhere = errors.New("this version of the SQLite driver has other connections")

@@ -40,7 +40,7 @@ func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 }
 
 // takeLock locks the file at a path. It returns nil if the file was removed or
-// replaced meanwhile, because a lock on the removed file has no effect.
+// replaced meanwhile: a lock on it would have no effect.
 func takeLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
