@@ -102,8 +102,7 @@ func mariadb(t *testing.T) string {
 	return testdb.Target(t, "mariadb").String()
 }
 
-// interruptedAt runs a command line and interrupts it once its progress has a match of
-// the pattern.
+// interruptedAt runs a command line and interrupts it once its progress has a match of the pattern.
 func interruptedAt(t *testing.T, pattern string, args ...string) session {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

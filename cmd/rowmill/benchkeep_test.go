@@ -34,8 +34,7 @@ keep  = "3h"
 after = "1h"
 `
 
-// keepFile writes the declaration of a table that doesn't exist yet, and returns its
-// path.
+// keepFile writes the declaration of a table that doesn't exist yet, and returns its path.
 func keepFile(t *testing.T, ahead string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -58,8 +57,7 @@ func TestBenchKeep(t *testing.T) {
 	t.Parallel()
 	var rec result.Record
 	var f *report.KeepFigures
-	// Eight hours pass in four seconds, or in more if maintenance takes longer on a busy
-	// machine.
+	// Eight hours pass in four seconds, or in more if maintenance takes longer on a busy machine.
 	for speed := 7200; ; speed /= 4 {
 		file := keepFile(t, "4d")
 		record, page := filepath.Join(filepath.Dir(file), "run.jsonl"), filepath.Join(filepath.Dir(file), "run.html")

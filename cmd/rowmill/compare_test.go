@@ -13,9 +13,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// writeRuns writes one record of several runs. Each has its rate over 20k rows, with
-// small variations, and the hundred marks of a run. edit may change the header of the
-// i-th run.
+// writeRuns writes one record of several runs. Each has its rate over 20k rows, with small
+// variations, and the hundred marks of a run. edit may change the header of the i-th run.
 func writeRuns(t *testing.T, path string, rates []float64, edit func(i int, r *result.Run)) {
 	t.Helper()
 	f, err := os.Create(path)

@@ -13,9 +13,8 @@ const (
 	// crashVariable makes the test binary, run as rowmill, kill itself at the N-th
 	// point that its changes of several steps pass.
 	crashVariable = "ROWMILL_TEST_CRASH_AT"
-	// crashLogVariable names a file in which successive processes record the points
-	// that they pass. Each kills itself at a point that is passed for the first or for
-	// the third time.
+	// crashLogVariable names a file in which successive processes record the points that they pass.
+	// Each kills itself at a point that is passed for the first or for the third time.
 	crashLogVariable = "ROWMILL_TEST_CRASH_LOG"
 )
 

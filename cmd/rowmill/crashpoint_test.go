@@ -18,8 +18,7 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// crashDeclaration seals, merges, compresses, archives and drops periods within a few
-// hours.
+// crashDeclaration seals, merges, compresses, archives and drops periods within a few hours.
 const crashDeclaration = intsTable + `
 [period]
 every = "1h"
@@ -209,9 +208,8 @@ func copyFolder(t *testing.T, from, to string) {
 	must(t, os.CopyFS(to, os.DirFS(from)))
 }
 
-// TestKillAtOnePointAfterTheOther kills rowmill run repeatedly on one table of a
-// server, at each kind of point when it is passed for the first and for the third
-// time.
+// TestKillAtOnePointAfterTheOther kills rowmill run repeatedly on one table of a server, at each
+// kind of point when it is passed for the first and for the third time.
 func TestKillAtOnePointAfterTheOther(t *testing.T) {
 	t.Parallel()
 	onEach(t, servers, func(t *testing.T, server string) {

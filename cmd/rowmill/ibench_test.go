@@ -107,8 +107,7 @@ func TestIbenchGoesOn(t *testing.T) {
 	}
 }
 
-// TestIbenchInterrupted checks that an interrupt ends the step, and that its
-// measurements are kept.
+// TestIbenchInterrupted checks that an interrupt ends the step, and that its measurements are kept.
 func TestIbenchInterrupted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	s := interruptedAt(t, `ibench qr100 on.*\n.*\n.*\n`, strings.Fields("bench ibench --target sqlite:?durability=none --rows 5k --query-time 1m --interval 50ms --out run.jsonl")...)

@@ -34,8 +34,7 @@ func TestInterruptEarly(t *testing.T) {
 // TestHangUp checks that a closed terminal ends the work cleanly, even if SIGHUP
 // arrives several times.
 func TestHangUp(t *testing.T) {
-	// A second listener keeps this process alive, and reports the arrival of each
-	// signal.
+	// A second listener keeps this process alive, and reports the arrival of each signal.
 	arrived := make(chan os.Signal, 1)
 	signal.Notify(arrived, syscall.SIGHUP)
 	defer signal.Stop(arrived)
@@ -66,8 +65,7 @@ func TestNoPlaceForFile(t *testing.T) {
 	wantFailure(t, verb(t, "bench insert --rows 10"), exitFailed, "make a temporary SQLite file")
 }
 
-// TestPipeChild is rowmill in a separate process with its handling of signals, for
-// TestPipe.
+// TestPipeChild is rowmill in a separate process with its handling of signals, for TestPipe.
 func TestPipeChild(t *testing.T) {
 	args := os.Getenv("ROWMILL_TEST_PIPE")
 	if args == "" {
@@ -77,8 +75,7 @@ func TestPipeChild(t *testing.T) {
 	main()
 }
 
-// piped starts rowmill as TestPipeChild, and returns once it has written to standard
-// error.
+// piped starts rowmill as TestPipeChild, and returns once it has written to standard error.
 func piped(t *testing.T, line string) (*exec.Cmd, io.ReadCloser) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -92,8 +89,7 @@ func piped(t *testing.T, line string) (*exec.Cmd, io.ReadCloser) {
 	return c, progress
 }
 
-// TestPipe checks that the run continues if the reader of its progress closes the
-// pipe.
+// TestPipe checks that the run continues if the reader of its progress closes the pipe.
 func TestPipe(t *testing.T) {
 	c, progress := piped(t, "bench insert --target null: --max-time 300ms --interval 30ms --out run.jsonl")
 	must(t, progress.Close())

@@ -10,10 +10,9 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestKillServer checks that a server that is killed repeatedly has every row that it
-// acknowledged, except for those that its settings allow it to lose. Outside the
-// nightly run, it tests one target of each kind: one that may lose rows, and one that
-// may not.
+// TestKillServer checks that a server that is killed repeatedly has every row that it acknowledged,
+// except for those that its settings allow it to lose. Outside the nightly run, it tests one target
+// of each kind: one that may lose rows, and one that may not.
 func TestKillServer(t *testing.T) {
 	most, every := "3s", 800*time.Millisecond
 	if testdb.Nightly() {

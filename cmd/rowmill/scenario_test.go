@@ -122,8 +122,7 @@ figure = "slow.mean"
 above  = 5_000
 `
 
-// TestScenarioResume checks that an interrupted scenario continues with the missing
-// runs.
+// TestScenarioResume checks that an interrupted scenario continues with the missing runs.
 func TestScenarioResume(t *testing.T) {
 	t.Chdir(t.TempDir())
 	writeFile(t, "mine.toml", mine)

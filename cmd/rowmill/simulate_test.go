@@ -80,8 +80,7 @@ func TestSimulatedWeek(t *testing.T) {
 	})
 }
 
-// simulate runs a table for some days, beginning with first, and keeps the last keep
-// days.
+// simulate runs a table for some days, beginning with first, and keeps the last keep days.
 func simulate(t *testing.T, server string, first time.Time, days, keep int) {
 	m := &month{declared: declare(t, server, strings.Replace(monthDeclaration, "$KEEP", fmt.Sprint(keep), 1)),
 		rng: rand.New(rand.NewPCG(4, uint64(days))), first: rolling.Position(first), keep: keep, sent: map[string]int{}}
@@ -272,8 +271,7 @@ func (m *month) finish() {
 	}
 }
 
-// check counts every row that was sent: in the table or, if its period was dropped, in
-// the archive.
+// check counts every row that was sent: in the table or, if its period was dropped, in the archive.
 func (m *month) check(when string) {
 	t := m.T
 	t.Helper()

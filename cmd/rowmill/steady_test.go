@@ -13,8 +13,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// steadily executes a short run, checks its report and its record, and returns the
-// record.
+// steadily executes a short run, checks its report and its record, and returns the record.
 func steadily(t *testing.T, most time.Duration) result.Record {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -53,8 +52,7 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-// TestSteadyBesideHog checks that the machine's figures show processes that use all
-// processors.
+// TestSteadyBesideHog checks that the machine's figures show processes that use all processors.
 func TestSteadyBesideHog(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "TestSteady")
 	if runtime.GOOS != "linux" {

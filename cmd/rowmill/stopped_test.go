@@ -108,8 +108,7 @@ every = "1d"
 	})
 }
 
-// TestInterruptAtQuestion checks that an interrupt at a question ends the command at
-// once.
+// TestInterruptAtQuestion checks that an interrupt at a question ends the command at once.
 func TestInterruptAtQuestion(t *testing.T) {
 	t.Parallel()
 	file, _ := plainTable(t, "sqlite", 10)

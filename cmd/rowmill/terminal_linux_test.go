@@ -51,9 +51,8 @@ func onTerminal(theirs *os.File, args ...string) *exec.Cmd {
 	return c
 }
 
-// TestTerminalIsAskedNothing checks that no query is sent to the terminal: the command
-// would wait for its answer, or the shell would get it. A view of a run leaves the
-// terminal as it was.
+// TestTerminalIsAskedNothing checks that no query is sent to the terminal: the command would wait
+// for its answer, or the shell would get it. A view of a run leaves the terminal as it was.
 func TestTerminalIsAskedNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		args, want string

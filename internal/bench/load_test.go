@@ -33,8 +33,7 @@ func besideOf(ivs []result.Interval, op string) (ops int64, sum result.Tally) {
 	return ops, sum
 }
 
-// TestBeside checks that loads beside the main one have separate figures and end
-// with it.
+// TestBeside checks that loads beside the main one have separate figures and end with it.
 func TestBeside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queries, paced := &script{}, &script{}

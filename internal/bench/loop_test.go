@@ -157,8 +157,7 @@ func TestOverload(t *testing.T) {
 			t.Fatalf("%d intervals", len(ivs))
 		}
 		for i, iv := range ivs {
-			// Operations due by then, including the one at 0; one is completed
-			// every 30 ms.
+			// Operations due by then, including the one at 0; one is completed every 30 ms.
 			due := int64(min(iv.Elapsed, 3.001)*100+1e-6) + 1
 			if left := due - iv.Rows/10; iv.Backlog != left {
 				t.Errorf("interval %d: backlog %d, want %d", i, iv.Backlog, left)
@@ -167,8 +166,7 @@ func TestOverload(t *testing.T) {
 				t.Errorf("interval %d: response %+v", i, h.Latency)
 			}
 		}
-		// The second operation begins 20 ms late, each further one another 20 ms
-		// later.
+		// The second operation begins 20 ms late, each further one another 20 ms later.
 		if sum := sums(ivs); sum.Late != 100 {
 			t.Errorf("%d began late, want all but the first of 101", sum.Late)
 		}

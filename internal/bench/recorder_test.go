@@ -8,9 +8,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// TestCollect checks that the collected figures are those that clients record,
-// for few and for many operations, and that no interval contains figures of the
-// previous one.
+// TestCollect checks that the collected figures are those that clients record, for few and for many
+// operations, and that no interval contains figures of the previous one.
 func TestCollect(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	c := newCollector(3, true)

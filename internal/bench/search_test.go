@@ -69,8 +69,7 @@ func TestSearchCourse(t *testing.T) {
 	}
 }
 
-// TestSearchRepeats: a close trial is repeated at the same rate, and the
-// majority of three decides.
+// TestSearchRepeats: a close trial is repeated at the same rate, and the majority of three decides.
 func TestSearchRepeats(t *testing.T) {
 	type told struct{ pass, close bool }
 	for name, c := range map[string]struct {
@@ -185,8 +184,7 @@ func TestSearchEnds(t *testing.T) {
 	})
 }
 
-// TestSearchExact: without noise the rate found is the capacity, within the
-// width of the bracket.
+// TestSearchExact: without noise the rate found is the capacity, within the width of the bracket.
 func TestSearchExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.Float64Range(100, 1e6).Draw(t, "capacity")

@@ -26,8 +26,7 @@ func (w *instant) Recover(_ context.Context, failed error) error { return failed
 
 func (w *instant) Close() error { return nil }
 
-// BenchmarkClient measures the cost of one operation of a run, from Prepare to
-// Prepare.
+// BenchmarkClient measures the cost of one operation of a run, from Prepare to Prepare.
 func BenchmarkClient(b *testing.B) {
 	for _, c := range []struct {
 		name    string

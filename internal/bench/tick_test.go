@@ -48,8 +48,7 @@ func slowSample(t *testing.T) {
 	}
 }
 
-// TestSlowLastSample checks that the run waits at most 2 s for the sample of a
-// long interval.
+// TestSlowLastSample checks that the run waits at most 2 s for the sample of a long interval.
 func TestSlowLastSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -101,8 +100,7 @@ func TestLastInterval(t *testing.T) {
 	}
 }
 
-// TestLateMark checks that a tick between an operation's end and its mark does
-// not lose the mark.
+// TestLateMark checks that a tick between an operation's end and its mark does not lose the mark.
 func TestLateMark(t *testing.T) {
 	var ivs []result.Interval
 	r := newRun(t.Context(), &instant{}, Config{Clients: 1, Batch: 100, Rows: 100, Interval: time.Second,

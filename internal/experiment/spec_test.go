@@ -126,8 +126,7 @@ func openTable(ctx context.Context, s *Spec) (*maintain.Table, *target.DB, error
 	return table, db, nil
 }
 
-// A run can be made again from the Spec in the header of its record alone, for every
-// workload.
+// A run can be made again from the Spec in the header of its record alone, for every workload.
 func TestRun(t *testing.T) {
 	t.Chdir(t.TempDir()) // for temporary databases
 	second, target := Duration(time.Second), []string{"sqlite:?durability=none"}

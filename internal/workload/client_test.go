@@ -195,8 +195,7 @@ func TestKilledConnections(t *testing.T) {
 				t.Fatal(out.Err)
 			}
 			p := verify(t, w)
-			// This uses the remaining connections of the pool, which may have
-			// been killed last.
+			// This uses the remaining connections of the pool, which may have been killed last.
 			if _, err := w.Sizes(t.Context()); err != nil {
 				t.Error(err)
 			}

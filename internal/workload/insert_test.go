@@ -140,8 +140,7 @@ func TestSetupAgain(t *testing.T) {
 	}
 }
 
-// TestSetupFails checks that the tables created by a failing Setup are dropped
-// again.
+// TestSetupFails checks that the tables created by a failing Setup are dropped again.
 func TestSetupFails(t *testing.T) {
 	for _, kind := range stores {
 		t.Run(kind, func(t *testing.T) {
@@ -218,8 +217,7 @@ func TestOptions(t *testing.T) {
 	})
 }
 
-// TestKeepPeriods drops periods while several writers insert; no other row may
-// be missing.
+// TestKeepPeriods drops periods while several writers insert; no other row may be missing.
 func TestKeepPeriods(t *testing.T) {
 	for _, kind := range stores {
 		for _, preset := range []string{"classic", "timeseries", "daily", "sbtest"} {

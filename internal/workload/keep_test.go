@@ -29,8 +29,7 @@ var keptTables = map[string]string{
 		"raw BLOB, seen DATETIME, kind TEXT DEFAULT 'x', PRIMARY KEY (sensor, ts), UNIQUE (tag, ts))",
 }
 
-// keptTable creates a table and returns its descriptions by the engine and the
-// catalog.
+// keptTable creates a table and returns its descriptions by the engine and the catalog.
 func keptTable(t *testing.T, db engine.Keeper, create, by string, grid rolling.Grid) (*engine.Table, *engine.Schema) {
 	t.Helper()
 	if _, err := db.SQL().ExecContext(t.Context(), create); err != nil {
@@ -64,9 +63,8 @@ var simpleTable = map[string]string{
 	"postgres": "CREATE TABLE kept (sensor INTEGER NOT NULL, ts TIMESTAMP NOT NULL, value DOUBLE PRECISION NOT NULL, tag VARCHAR(20), PRIMARY KEY (sensor, ts))",
 }
 
-// TestKeepInserts checks that rows can be generated for every type of a server,
-// by every method, all in the same second, and that none is lost because of a
-// duplicate key.
+// TestKeepInserts checks that rows can be generated for every type of a server, by every method,
+// all in the same second, and that none is lost because of a duplicate key.
 func TestKeepInserts(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 123456000, time.UTC)
 	for _, kind := range []string{"sqlite", "mariadb", "mysql", "postgres"} {

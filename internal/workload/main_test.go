@@ -140,8 +140,7 @@ func mustHold(t testing.TB, w *Insert, rows int64) Proof {
 	return p
 }
 
-// faulty is a database with hooks by which a test makes it fail, or say something else
-// of itself.
+// faulty is a database with hooks by which a test makes it fail, or say something else of itself.
 type faulty struct {
 	engine.DB
 	apply  func(ctx context.Context, steps []engine.Step) error

@@ -96,8 +96,7 @@ func TestMixed(t *testing.T) {
 	}
 }
 
-// TestMixedFindsWhatIsWrong checks that a select that finds too few or too many
-// rows fails.
+// TestMixedFindsWhatIsWrong checks that a select that finds too few or too many rows fails.
 func TestMixedFindsWhatIsWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		preset, break1, operation, says string

@@ -64,8 +64,7 @@ func TestResume(t *testing.T) {
 					if got.Rows != 3000 || got.Found != 3000-missing || got.Refilled != missing {
 						t.Fatalf("%+v", got)
 					}
-					// A batch of the previous process that the server executes
-					// only now.
+					// A batch of the previous process that the server executes only now.
 					if r := again.tables[0].roller; r != nil {
 						ok(t, r.create(t.Context(), noEvent))
 					}

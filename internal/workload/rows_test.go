@@ -62,9 +62,8 @@ func TestRowsArePure(t *testing.T) {
 	}
 }
 
-// TestRowsStay checks that the rows of a seed are those of earlier versions;
-// otherwise their records and tables are not comparable. A difference here is a
-// change of format.
+// TestRowsStay checks that the rows of a seed are those of earlier versions; otherwise their
+// records and tables are not comparable. A difference here is a change of format.
 func TestRowsStay(t *testing.T) {
 	for name, want := range map[string]string{
 		// The checksum of the first 100000 rows, and row 99999.

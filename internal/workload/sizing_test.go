@@ -35,16 +35,14 @@ func TestMeasure(t *testing.T) {
 			sizes[name] = w.Options().PeriodRows
 			gone(t, w.db, w.scratch())
 		}
-		// With indexes a row takes about three times the space. Four tables
-		// share a cache.
+		// With indexes a row takes about three times the space. Four tables share a cache.
 		if sizes["classic bare"] < 2*sizes["classic"] || sizes["ibench"] > sizes["classic"]/2 || sizes["timeseries"]%1000 != 0 {
 			t.Errorf("rows of a period: %v", sizes)
 		}
 	})
 }
 
-// TestMeasureCleansUp checks that the scratch table is dropped after every
-// failure of Measure.
+// TestMeasureCleansUp checks that the scratch table is dropped after every failure of Measure.
 func TestMeasureCleansUp(t *testing.T) {
 	broken := errors.New("broken on purpose")
 	for _, kind := range stores {

@@ -33,16 +33,14 @@ func shape(q string) string {
 	return q
 }
 
-// unlisted are the statements that Statements omits according to its
-// documentation: transactions around a batch, the queries and settings of a
-// connection, the locks that identify it, and the statistics of partitions,
-// which only the server can name.
+// unlisted are the statements that Statements omits according to its documentation: transactions
+// around a batch, the queries and settings of a connection, the locks that identify it, and the
+// statistics of partitions, which only the server can name.
 var unlisted = regexp.MustCompile(`^(BEGIN|COMMIT|ROLLBACK|SELECT CONNECTION_ID\(\)|SHOW WARNINGS LIMIT V|SELECT @@max_allowed_packet|SET NAMES .*|SELECT @@innodb_page_size|` +
 	`SET SESSION (wait_timeout|max_error_count) = V|(DO|SELECT) .*GET_LOCK\(.*|ALTER TABLE .* ANALYZE PARTITION .*)$`)
 
-// TestStatementsAreWhatRuns checks that a run sends the statements that
-// Statements returns: the server's log of a small run contains no others, and
-// contains each of them.
+// TestStatementsAreWhatRuns checks that a run sends the statements that Statements returns: the
+// server's log of a small run contains no others, and contains each of them.
 func TestStatementsAreWhatRuns(t *testing.T) {
 	// The log is for the whole server, so this test needs its own server.
 	const server = "mariadb?memory=16MB&redo=16MB"

@@ -171,8 +171,7 @@ func TestDeleteInDoubt(t *testing.T) {
 	}
 }
 
-// TestDeleteFindsLess checks that a delete that removes other rows than expected
-// ends the run.
+// TestDeleteFindsLess checks that a delete that removes other rows than expected ends the run.
 func TestDeleteFindsLess(t *testing.T) {
 	db := testdb.Open(t, "sqlite")
 	w, cfg := keeping(t, db)
@@ -229,8 +228,7 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// TestPointsAreLive checks that primary keys are drawn from all existing rows,
-// and from no others.
+// TestPointsAreLive checks that primary keys are drawn from all existing rows, and from no others.
 func TestPointsAreLive(t *testing.T) {
 	w := newTestInsert(t, testdb.Open(t, "sqlite"), InsertOptions{Preset: "ibench", Layout: Plain, Rows: 100})
 	w.tables[0].next.Store(40)

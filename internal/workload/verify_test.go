@@ -125,9 +125,8 @@ func TestVerifyCatches(t *testing.T) {
 	}
 }
 
-// TestVerifyAfterDrops checks that rows of dropped periods aren't expected, but
-// all others are, also if the server assigned the keys and only the number of
-// rows is known.
+// TestVerifyAfterDrops checks that rows of dropped periods aren't expected, but all others are,
+// also if the server assigned the keys and only the number of rows is known.
 func TestVerifyAfterDrops(t *testing.T) {
 	for _, kind := range stores {
 		for _, preset := range []string{"classic", "sbtest"} {
@@ -163,9 +162,8 @@ func TestVerifyAfterDrops(t *testing.T) {
 	}
 }
 
-// TestVerifyDoubt checks that a batch in doubt must exist completely or not at
-// all, across any periods, for more batches than all of their combinations could
-// be tested for.
+// TestVerifyDoubt checks that a batch in doubt must exist completely or not at all, across any
+// periods, for more batches than all of their combinations could be tested for.
 func TestVerifyDoubt(t *testing.T) {
 	for _, layout := range Layouts() {
 		for _, preset := range []string{"classic", "timeseries", "sbtest"} {
