@@ -3,16 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/internal/experiment"
-	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
@@ -157,56 +153,14 @@ func (a *app) benchCells(ctx context.Context, f *cellFlags, yes bool) error {
 			return err
 		}
 	}
-	return a.bench(ctx, measuring{spec: &f.spec, out: f.out, show: func(context.Context) progress { return &cellProgress{w: a.stderr} }})
+	return a.bench(ctx, measuring{spec: &f.spec, out: f.out, show: func(context.Context) progress { return &cellProgress{lines{w: a.stderr}} }})
 }
 
-// A cellProgress shows the progress of a matrix: a line for each cell, with the time
-// left. It implements progress.
-type cellProgress struct {
-	mu          sync.Mutex
-	w           io.Writer
-	cells, done int
-	began       time.Time
-	run         result.Run
-}
+// A cellProgress prints a line for each cell of a matrix.
+type cellProgress struct{ lines }
 
-// Expect announces the number of cells to be measured, each taking the given number of
-// seconds. It is called before the tables are filled.
-func (p *cellProgress) Expect(cells int, seconds float64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cells = cells
-	least := time.Duration(seconds * float64(cells) * float64(time.Second))
-	fmt.Fprintf(p.w, "measuring %s of %v s each: at least %v, and before it the tables are filled\n", figure.Plural(cells, "cell"), seconds, least.Round(100*time.Millisecond))
-}
-
-func (p *cellProgress) Begin(run result.Run) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.run = run
-	if p.began.IsZero() {
-		p.began = time.Now()
-	}
-}
+func (p *cellProgress) Begin(run result.Run) { p.run = run }
 
 func (p *cellProgress) Interval(result.Interval) {}
 
-func (p *cellProgress) End(s result.Summary) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.done++
-	left := ""
-	if p.done < p.cells {
-		each := time.Since(p.began) / time.Duration(p.done)
-		left = fmt.Sprintf(", about %v left", (each * time.Duration(p.cells-p.done)).Round(time.Second))
-	}
-	fmt.Fprintf(p.w, "%d/%d  %s: %s%s\n", p.done, p.cells, p.run.Name, report.CellLine(s), left)
-}
-
-func (p *cellProgress) Note(text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	fmt.Fprintln(p.w, text)
-}
-
-func (p *cellProgress) Close() {}
+func (p *cellProgress) End(s result.Summary) { p.print(p.run.Name + ": " + report.CellLine(s)) }

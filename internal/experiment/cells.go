@@ -134,6 +134,7 @@ type cellsRun struct {
 	spec       *Spec
 	databases  []*database
 	contenders []contender
+	began      time.Time // the first cell
 }
 
 type database struct {
@@ -161,11 +162,9 @@ func (e *Env) cells(ctx context.Context, s *Spec) (recs []result.Record, err err
 		return nil, early(ctx, err)
 	}
 	turns := s.turns()
-	if p, ok := e.Show.(interface {
-		Expect(cells int, seconds float64)
-	}); ok {
-		p.Expect(s.Repeat*len(turns)*len(r.contenders), s.Cells.Seconds)
-	}
+	total := s.Repeat * len(turns) * len(r.contenders)
+	least := time.Duration(s.Cells.Seconds * float64(total) * float64(time.Second))
+	e.Show.Note(fmt.Sprintf("measuring %s of %v s each: at least %v, and before it the tables are filled", figure.Plural(total, "cell"), s.Cells.Seconds, least.Round(100*time.Millisecond)))
 	for _, db := range r.databases {
 		if err := r.fill(ctx, db, s.DropExisting); err != nil {
 			return nil, early(ctx, err)
@@ -176,10 +175,11 @@ func (e *Env) cells(ctx context.Context, s *Spec) (recs []result.Record, err err
 		for i, t := range turns {
 			number := round*len(turns) + i
 			for _, c := range inTurn(r.contenders, round+i) {
-				all = append(all, cell{turn: t, contender: c, number: number, round: round})
+				all = append(all, cell{turn: t, contender: c, number: number, round: round, order: len(all), of: total})
 			}
 		}
 	}
+	r.began = time.Now()
 	return each(ctx, all, cell.label, func(c cell) ([]result.Record, error) {
 		rec, err := r.measure(ctx, c)
 		if rec == nil {
@@ -300,6 +300,7 @@ type cell struct {
 	turn
 	contender
 	number, round int
+	order, of     int // its place among all cells, from 0
 }
 
 func (c cell) label() string {
@@ -342,7 +343,7 @@ func (r *cellsRun) measure(ctx context.Context, c cell) (_ *result.Record, err e
 		return nil, err
 	}
 	m := measurement{env: r.Env, trial: t, db: db.DB}
-	if err := m.begin(ctx, db.w.Tables(), cfg, own, own.Name); err != nil {
+	if err := m.begin(ctx, db.w.Tables(), cfg, own, r.place(c)+"  "+own.Name); err != nil {
 		return nil, err
 	}
 	idle.start(ctx)
@@ -364,6 +365,16 @@ func (r *cellsRun) measure(ctx context.Context, c cell) (_ *result.Record, err e
 		return err
 	})
 	return m.rec, err
+}
+
+// place returns a cell's place, and the time left if that is known.
+func (r *cellsRun) place(c cell) string {
+	text := fmt.Sprintf("%d/%d", c.order+1, c.of)
+	if c.order > 0 {
+		each := time.Since(r.began) / time.Duration(c.order)
+		text += fmt.Sprintf(", about %v left", (each * time.Duration(c.of-c.order)).Round(time.Second))
+	}
+	return text
 }
 
 func (r *cellsRun) name(c cell) string {

@@ -44,9 +44,8 @@ type Env struct {
 	OpenTable func(ctx context.Context, s *Spec) (*maintain.Table, *target.DB, error)
 }
 
-// Progress shows runs while they are in progress. Its methods may be called from
-// several goroutines. If it has a method Expect(cells int, seconds float64), a matrix of
-// cells calls it first, with the number of cells and the time of each.
+// Progress shows runs while they are in progress. Its methods may be called from several
+// goroutines.
 type Progress interface {
 	// Begin announces a run; its name is as shown to users.
 	Begin(result.Run)
