@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,40 +51,6 @@ func (c *counted) add(a maintain.ActionStatus) {
 	c.seconds.WithLabelValues(c.table, action).Observe(a.Seconds)
 }
 
-// gauges describes the metrics that are derived from a status.
-type gauges struct {
-	up, look, leader, headroom, headroomWanted, headroomRows, rows, bytes, periods, inserted,
-	lag, stale, rollupRows, problems, changes, tries, blockers, blockerAge, success, build *prometheus.Desc
-}
-
-func newGauges() gauges {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("rowmill_"+name, help, append([]string{"table"}, labels...), nil)
-	}
-	return gauges{
-		up:             desc("up", "1 when the last check of the table succeeded."),
-		look:           desc("look_seconds", "How long the last check of the table took."),
-		leader:         desc("leader", "1 when this process keeps the table, 0 when it stands by."),
-		headroom:       desc("headroom_seconds", "How long inserts still find a period if no further one is created."),
-		headroomWanted: desc("headroom_wanted_seconds", "The headroom that the declaration requires."),
-		headroomRows:   desc("headroom_rows", "Key values left in the periods of a sequence."),
-		rows:           desc("rows", "Rows in the table, as the server estimates."),
-		bytes:          desc("bytes", "Bytes of data and indexes of the table."),
-		periods:        desc("periods", "Periods by state.", "state"),
-		inserted:       desc("insert_rows_per_second", "Rate of inserts, derived from row counts that the server estimates."),
-		lag:            desc("rollup_lag_seconds", "How far a roll-up is behind its last whole bucket.", "rollup"),
-		stale:          desc("rollup_stale_buckets", "Buckets of a roll-up that must be computed again.", "rollup"),
-		rollupRows:     desc("rollup_rows", "Rows of a roll-up, as the server estimates.", "rollup"),
-		problems:       desc("problems", "Problems that require action, by code.", "code"),
-		changes:        desc("changes", "Changes of several steps that are under way."),
-		tries:          desc("change_failed_tries", "How often the current step has failed, of the change with the most failures."),
-		blockers:       desc("blockers", "Transactions that block due tasks."),
-		blockerAge:     desc("blocker_age_seconds", "Age of the oldest transaction that blocks due tasks; 0 without one."),
-		success:        desc("last_success_timestamp_seconds", "When an action of that kind last succeeded.", "action"),
-		build:          desc("build_info", "Always 1; the labels say what runs.", "version", "goversion"),
-	}
-}
-
 // scrapeWait is how long a scrape waits for a look if Prometheus doesn't send its
 // timeout: the default timeout of 10 s, minus the time for the response.
 const (
@@ -94,7 +61,6 @@ const (
 // metrics returns the handler of /metrics. If the database doesn't respond, rowmill_up
 // is 0 and the response is not an error: it still contains the other metrics.
 func (m *Monitor) metrics() http.Handler {
-	g := newGauges()
 	process := prometheus.NewRegistry()
 	process.MustRegister(m.counted.actions, m.counted.seconds,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -102,7 +68,7 @@ func (m *Monitor) metrics() http.Handler {
 		ctx, cancel := context.WithTimeout(r.Context(), waitOf(r))
 		defer cancel()
 		status := prometheus.NewRegistry()
-		status.MustRegister(&scrape{m, g, m.look(ctx)})
+		status.MustRegister(&scrape{m, m.look(ctx)})
 		promhttp.HandlerFor(prometheus.Gatherers{process, status}, promhttp.HandlerOpts{}).ServeHTTP(w, r)
 	})
 }
@@ -120,7 +86,6 @@ func waitOf(r *http.Request) time.Duration {
 // A scrape contains the metrics of one look.
 type scrape struct {
 	m *Monitor
-	gauges
 	l look
 }
 
@@ -130,43 +95,49 @@ func (s *scrape) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (s *scrape) Collect(ch chan<- prometheus.Metric) {
-	set := func(d *prometheus.Desc, v float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, append([]string{s.m.o.Table}, valid(labels)...)...)
+	// labels are names, each followed by its value.
+	set := func(name, help string, v float64, labels ...string) {
+		names, values := []string{"table"}, []string{s.m.o.Table}
+		for pair := range slices.Chunk(labels, 2) {
+			names, values = append(names, pair[0]), append(values, strings.ToValidUTF8(pair[1], "\uFFFD"))
+		}
+		ch <- prometheus.MustNewConstMetric(prometheus.NewDesc("rowmill_"+name, help, names, nil), prometheus.GaugeValue, v, values...)
 	}
 	st := s.l.status
-	set(s.build, 1, s.m.o.Version, runtime.Version())
-	set(s.up, truth(st != nil))
-	set(s.look, s.l.took.Seconds())
-	set(s.leader, truth(s.m.leads(st)))
+	set("build_info", "Always 1; the labels say what runs.", 1, "version", s.m.o.Version, "goversion", runtime.Version())
+	set("up", "1 when the last check of the table succeeded.", truth(st != nil))
+	set("look_seconds", "How long the last check of the table took.", s.l.took.Seconds())
+	set("leader", "1 when this process keeps the table, 0 when it stands by.", truth(s.m.leads(st)))
 	if st == nil {
 		return
 	}
-	for d, v := range map[*prometheus.Desc]*float64{s.headroom: st.Headroom, s.headroomWanted: st.HeadroomWanted} {
-		if v != nil {
-			set(d, *v)
-		}
+	if st.Headroom != nil {
+		set("headroom_seconds", "How long inserts still find a period if no further one is created.", *st.Headroom)
+	}
+	if st.HeadroomWanted != nil {
+		set("headroom_wanted_seconds", "The headroom that the declaration requires.", *st.HeadroomWanted)
 	}
 	if st.HeadroomRows != nil {
-		set(s.headroomRows, float64(*st.HeadroomRows))
+		set("headroom_rows", "Key values left in the periods of a sequence.", float64(*st.HeadroomRows))
 	}
-	set(s.rows, float64(st.Rows))
-	set(s.bytes, float64(st.Bytes))
+	set("rows", "Rows in the table, as the server estimates.", float64(st.Rows))
+	set("bytes", "Bytes of data and indexes of the table.", float64(st.Bytes))
 	if samples := s.m.samples(); len(samples) > 0 {
-		set(s.inserted, samples[len(samples)-1].Rate)
+		set("insert_rows_per_second", "Rate of inserts, derived from row counts that the server estimates.", samples[len(samples)-1].Rate)
 	}
 	for state, n := range count(states, st.Periods, func(p maintain.PeriodStatus) string { return p.State }) {
-		set(s.periods, n, state)
+		set("periods", "Periods by state.", n, "state", state)
 	}
 	for code, n := range count(codes, st.Problems, func(p maintain.Problem) string { return p.Code }) {
-		set(s.problems, n, code)
+		set("problems", "Problems that require action, by code.", n, "code", code)
 	}
 	rollups := map[string]bool{} // a duplicate name would invalidate the whole scrape
 	for _, r := range st.Rollups {
 		if !rollups[r.Name] {
 			rollups[r.Name] = true
-			set(s.lag, r.Lag, r.Name)
-			set(s.stale, float64(r.Stale), r.Name)
-			set(s.rollupRows, float64(r.Rows), r.Name)
+			set("rollup_lag_seconds", "How far a roll-up is behind its last whole bucket.", r.Lag, "rollup", r.Name)
+			set("rollup_stale_buckets", "Buckets of a roll-up that must be computed again.", float64(r.Stale), "rollup", r.Name)
+			set("rollup_rows", "Rows of a roll-up, as the server estimates.", float64(r.Rows), "rollup", r.Name)
 		}
 	}
 	tries, age := 0, 0.0
@@ -176,10 +147,10 @@ func (s *scrape) Collect(ch chan<- prometheus.Metric) {
 	for _, b := range st.Blockers {
 		age = max(age, b.Age)
 	}
-	set(s.changes, float64(len(st.Changes)))
-	set(s.tries, float64(tries))
-	set(s.blockers, float64(len(st.Blockers)))
-	set(s.blockerAge, age)
+	set("changes", "Changes of several steps that are under way.", float64(len(st.Changes)))
+	set("change_failed_tries", "How often the current step has failed, of the change with the most failures.", float64(tries))
+	set("blockers", "Transactions that block due tasks.", float64(len(st.Blockers)))
+	set("blocker_age_seconds", "Age of the oldest transaction that blocks due tasks; 0 without one.", age)
 	last := map[string]time.Time{}
 	for _, a := range st.Actions {
 		if a.Error == "" && a.At.After(last[a.Action]) {
@@ -187,7 +158,7 @@ func (s *scrape) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	for action, at := range last {
-		set(s.success, float64(at.UnixMicro())/1e6, action)
+		set("last_success_timestamp_seconds", "When an action of that kind last succeeded.", float64(at.UnixMicro())/1e6, "action", action)
 	}
 }
 
@@ -209,12 +180,4 @@ func truth(b bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-// valid makes labels valid UTF-8, as Prometheus requires.
-func valid(labels []string) []string {
-	for i, l := range labels {
-		labels[i] = strings.ToValidUTF8(l, "\uFFFD")
-	}
-	return labels
 }

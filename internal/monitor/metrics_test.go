@@ -1,7 +1,7 @@
 package monitor
 
 import (
-	"context"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -30,28 +30,28 @@ func TestMetrics(t *testing.T) {
 	_, body, _ := get(t, m, "/metrics")
 	got := rowmillLines(body)
 	for name, want := range map[string]string{
-		`rowmill_up{table="readings"}`:                                                       "1",
-		`rowmill_leader{table="readings"}`:                                                   "1",
-		`rowmill_headroom_seconds{table="readings"}`:                                         "171000",
-		`rowmill_headroom_wanted_seconds{table="readings"}`:                                  "172800",
-		`rowmill_periods{state="sealed",table="readings"}`:                                   "26",
-		`rowmill_periods{state="open",table="readings"}`:                                     "1",
-		`rowmill_periods{state="dropped",table="readings"}`:                                  "0",
-		`rowmill_rows{table="readings"}`:                                                     "7.325e+07",
-		`rowmill_rollup_lag_seconds{rollup="readings_1d",table="readings"}`:                  "86400",
-		`rowmill_rollup_stale_buckets{rollup="readings_1h",table="readings"}`:                "3",
-		`rowmill_rollup_rows{rollup="readings_1d",table="readings"}`:                         "30",
-		`rowmill_problems{code="blocked",table="readings"}`:                                  "1",
-		`rowmill_problems{code="headroom",table="readings"}`:                                 "0",
-		`rowmill_changes{table="readings"}`:                                                  "2",
-		`rowmill_change_failed_tries{table="readings"}`:                                      "3",
-		`rowmill_blockers{table="readings"}`:                                                 "1",
-		`rowmill_blocker_age_seconds{table="readings"}`:                                      "612",
-		`rowmill_actions_total{action="create",result="ok",table="readings"}`:                "1", // db2's is not ours
-		`rowmill_actions_total{action="drop",result="failed",table="readings"}`:              "1",
-		`rowmill_action_seconds_count{action="drop",table="readings"}`:                       "1",
-		`rowmill_last_success_timestamp_seconds{action="create",table="readings"}`:           "1.79517768e+09",
-		`rowmill_build_info{goversion="` + goVersion + `",table="readings",version="1.2.3"}`: "1",
+		`rowmill_up{table="readings"}`:                                                               "1",
+		`rowmill_leader{table="readings"}`:                                                           "1",
+		`rowmill_headroom_seconds{table="readings"}`:                                                 "171000",
+		`rowmill_headroom_wanted_seconds{table="readings"}`:                                          "172800",
+		`rowmill_periods{state="sealed",table="readings"}`:                                           "26",
+		`rowmill_periods{state="open",table="readings"}`:                                             "1",
+		`rowmill_periods{state="dropped",table="readings"}`:                                          "0",
+		`rowmill_rows{table="readings"}`:                                                             "7.325e+07",
+		`rowmill_rollup_lag_seconds{rollup="readings_1d",table="readings"}`:                          "86400",
+		`rowmill_rollup_stale_buckets{rollup="readings_1h",table="readings"}`:                        "3",
+		`rowmill_rollup_rows{rollup="readings_1d",table="readings"}`:                                 "30",
+		`rowmill_problems{code="blocked",table="readings"}`:                                          "1",
+		`rowmill_problems{code="headroom",table="readings"}`:                                         "0",
+		`rowmill_changes{table="readings"}`:                                                          "2",
+		`rowmill_change_failed_tries{table="readings"}`:                                              "3",
+		`rowmill_blockers{table="readings"}`:                                                         "1",
+		`rowmill_blocker_age_seconds{table="readings"}`:                                              "612",
+		`rowmill_actions_total{action="create",result="ok",table="readings"}`:                        "1", // db2's is not ours
+		`rowmill_actions_total{action="drop",result="failed",table="readings"}`:                      "1",
+		`rowmill_action_seconds_count{action="drop",table="readings"}`:                               "1",
+		`rowmill_last_success_timestamp_seconds{action="create",table="readings"}`:                   "1.79517768e+09",
+		`rowmill_build_info{goversion="` + runtime.Version() + `",table="readings",version="1.2.3"}`: "1",
 	} {
 		if got[name] != want {
 			t.Errorf("%s is %q, want %s", name, got[name], want)
@@ -62,7 +62,9 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s doesn't say of which table", name)
 		}
 	}
-	families, err := gatherer(m).Gather()
+	r := prometheus.NewRegistry()
+	r.MustRegister(m.counted.actions, m.counted.seconds, &scrape{m, m.look(t.Context())})
+	families, err := r.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,10 +182,37 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-var goVersion = runtime.Version()
-
-func gatherer(m *Monitor) prometheus.Gatherer {
-	r := prometheus.NewRegistry()
-	r.MustRegister(m.counted.actions, m.counted.seconds, &scrape{m, newGauges(), m.look(context.Background())})
-	return r
+// Every period lies within the drawing, in order, and the present is at its position.
+func TestTimelines(t *testing.T) {
+	whole, near := timelines(status())
+	if len(whole.Bars) != 137 || len(near.Bars) != 12+1+48 || whole.Now < 0 || near.Now < 0 || near.Now >= whole.Now {
+		t.Errorf("%d and %d bars, now at %v and %v", len(whole.Bars), len(near.Bars), whole.Now, near.Now)
+	}
+	for name, s := range oddStatuses() {
+		whole, near := timelines(s)
+		for _, line := range []timeline{whole, near} {
+			before := -1.0
+			for _, b := range line.Bars {
+				if !(b.X >= before && b.X >= 0 && b.X+b.W <= wide+1 && b.Y >= 0 && b.Y+b.H <= tall+.1 && b.W > 0 && b.H >= leastTall) {
+					t.Errorf("%s: bar %+v after %v", name, b, before)
+				}
+				before = b.X
+			}
+			if line.Now > wide {
+				t.Errorf("%s: the present is at %v", name, line.Now)
+			}
+		}
+	}
+	// With a clock of its own, or a sequence, the present is the table's.
+	s := &maintain.Status{At: noon.Add(1000 * time.Hour), Now: "2026-11-20 12:30:00"}
+	for i := range 4 {
+		from := noon.Truncate(time.Hour).Add(time.Duration(i-1) * time.Hour)
+		s.Periods = append(s.Periods, maintain.PeriodStatus{Name: fmt.Sprint(i), From: at(from), To: at(from.Add(time.Hour)), State: "open"})
+	}
+	if line, _ := timelines(s); line.Now != 375 {
+		t.Errorf("the present is at %v, want 375", line.Now)
+	}
+	if line, _ := timelines(oddStatuses()["sequence"]); line.Now != 750 {
+		t.Errorf("the highest key is at %v, want 750", line.Now)
+	}
 }

@@ -43,9 +43,6 @@ type Options struct {
 	// Leads reports whether this process is the leader. If it is nil, the process
 	// is the leader if the status names Self as such.
 	Leads func() bool
-	// Hosts are additional host names under which the page is available over loopback
-	// connections, besides addresses, localhost and the machine's own name.
-	Hosts []string
 	// Version is the version of rowmill.
 	Version string
 }
@@ -65,7 +62,6 @@ type Monitor struct {
 	o       Options
 	now     func() time.Time
 	handler http.Handler
-	hosts   []string
 	counted *counted
 
 	mu      sync.Mutex

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -247,14 +249,18 @@ func TestHangingDatabase(t *testing.T) {
 }
 
 func TestHosts(t *testing.T) {
-	m := New(Options{Table: "readings", Look: (&looker{s: status()}).look, Hosts: []string{"Rows.example.com"}})
+	m := New(Options{Table: "readings", Look: (&looker{s: status()}).look})
+	own, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
 	loopback, lan := "127.0.0.1:9187", "10.1.2.3:9187"
 	for _, c := range []struct {
 		local, host string
 		want        int
 	}{
 		{loopback, "localhost:9187", 200}, {loopback, "127.0.0.1:9187", 200}, {loopback, "[::1]:9187", 200}, {loopback, "::1", 200},
-		{loopback, "LOCALHOST.", 200}, {loopback, "rows.example.com", 200}, {loopback, "", 200},
+		{loopback, "LOCALHOST.", 200}, {loopback, strings.ToUpper(own), 200}, {loopback, "", 200},
 		{loopback, "evil.example:9187", 421}, {loopback, "localhost.evil.example", 421}, {loopback, "127.0.0.1.evil.example", 421},
 		{lan, "db1.example.com:9187", 200}, {lan, "10.1.2.3:9187", 200},
 	} {
@@ -284,7 +290,7 @@ func TestServe(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- ServeOn(ctx, listener, m) }()
-	if err := Serve(ctx, addr, m); err == nil || !strings.Contains(err.Error(), "listen on "+addr+": the port is taken") {
+	if _, err := Listen(addr); err == nil || !strings.Contains(err.Error(), "listen on "+addr+": the port is taken") {
 		t.Errorf("a port that is taken: %v", err)
 	}
 	// An open request is allowed to finish.
@@ -311,11 +317,6 @@ func TestServe(t *testing.T) {
 	}
 	if err := <-served; err != nil {
 		t.Errorf("served: %v", err)
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := Serve(ended, "127.0.0.1:0", m); err != nil {
-		t.Errorf("served when all had ended: %v", err)
 	}
 }
 
@@ -381,4 +382,48 @@ func TestTrapHeadroomAlarm(t *testing.T) {
 	if _, page, _ := get(t, m, "/"); !strings.Contains(page, `<p class="big bad">30m</p>`) || !strings.Contains(page, "Try: rowmill run FILE --once") {
 		t.Errorf("page:\n%.3000s", page)
 	}
+}
+
+// A pipes listener takes its connections from a channel, not from the system.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { close(p.closed); return nil }
+func (p *pipes) Addr() net.Addr { return address("pipes") }
+
+// Browsers open connections that they may use later: shutdown doesn't wait for a
+// request on them.
+func TestServeEndsBesideUnusedConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		listener := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		served := make(chan error, 1)
+		go func() { served <- ServeOn(ctx, listener, http.NotFoundHandler()) }()
+		client, server := net.Pipe()
+		defer client.Close()
+		listener.conns <- server
+		synctest.Wait()
+		began := time.Now()
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took >= time.Second {
+			t.Errorf("it took %v to end beside a connection without a request", took)
+		}
+		if _, err := client.Read(make([]byte, 1)); err == nil || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the connection is still open: %v", err)
+		}
+	})
 }

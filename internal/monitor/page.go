@@ -9,9 +9,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/figure"
@@ -31,7 +29,6 @@ func (m *Monitor) routes() http.Handler {
 	page := template.Must(template.New("page").Funcs(template.FuncMap{
 		"duration": figure.Duration, "bytes": figure.Bytes[int64], "count": countAny, "short": figure.Short, "at": at, "zone": zone, "due": due, "percent": func(p *float64) string { return fmt.Sprintf("%.0f%%", *p) },
 	}).Parse(pageText))
-	m.hosts = ownNames(m.o.Hosts)
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", m.metrics())
 	mux.HandleFunc("GET /healthz", m.healthz)
@@ -47,7 +44,7 @@ func (m *Monitor) routes() http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		if !m.knownHost(r) {
+		if !knownHost(r) {
 			http.Error(w, fmt.Sprintf("this is rowmill's monitor, and %q is not one of its names: use its address", r.Host), http.StatusMisdirectedRequest)
 			return
 		}
@@ -58,20 +55,6 @@ func (m *Monitor) routes() http.Handler {
 func source(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-}
-
-// ownNames returns the given names in lower case, and the machine's own.
-func ownNames(more []string) []string {
-	var out []string
-	for _, name := range more {
-		out = append(out, strings.ToLower(name))
-	}
-	if name, err := os.Hostname(); err == nil {
-		name = strings.ToLower(name)
-		short, _, _ := strings.Cut(name, ".")
-		out = append(out, name, short)
-	}
-	return out
 }
 
 // health is the response of /healthz.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -49,17 +49,8 @@ func Listen(addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// Serve serves requests at the address, in the format of Listen, until ctx ends. It
-// then lets open requests finish, and returns nil.
-func Serve(ctx context.Context, addr string, h http.Handler) error {
-	l, err := Listen(addr)
-	if err != nil {
-		return err
-	}
-	return ServeOn(ctx, l, h)
-}
-
-// ServeOn is Serve on a listener, which it closes.
+// ServeOn serves requests on a listener until ctx ends, closes it, and lets open requests
+// finish.
 func ServeOn(ctx context.Context, l net.Listener, h http.Handler) error {
 	s := &http.Server{
 		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
@@ -121,12 +112,11 @@ func (u *unused) close() {
 	}
 }
 
-// knownHost reports whether a request uses a host name that is known to be the
-// server's own. On loopback connections, other names belong to web pages that
-// resolve their own name to this address (DNS rebinding), in order to read private
-// data with a visitor's browser. On other addresses any name is accepted, as they
-// are open to the network anyway.
-func (m *Monitor) knownHost(r *http.Request) bool {
+// knownHost reports whether a request uses a host name of this machine. On loopback
+// connections, other names belong to web pages that resolve their own name to this address
+// (DNS rebinding) to read private data with a visitor's browser. Other addresses are open to
+// the network anyway.
+func knownHost(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if ok {
 		host, _, err := net.SplitHostPort(local.String())
@@ -142,5 +132,8 @@ func (m *Monitor) knownHost(r *http.Request) bool {
 	if name == "" || net.ParseIP(name) != nil || name == "localhost" || strings.HasSuffix(name, ".localhost") {
 		return true
 	}
-	return slices.Contains(m.hosts, name)
+	own, err := os.Hostname()
+	own = strings.ToLower(own)
+	short, _, _ := strings.Cut(own, ".")
+	return err == nil && (name == own || name == short)
 }
