@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -81,22 +82,15 @@ func (c *capacity) finding() string {
 	return s
 }
 
-// findings describes the result of each search, and compares them.
+// findings describes the result of each search, and compares the capacities of a rolling
+// and a plain table, and those of repeats by their medians.
 func findings(cs []capacity) []string {
-	var out []string
-	for i := range cs {
-		out = append(out, cs[i].finding())
-	}
-	return append(out, layoutsSideBySide(cs)...)
-}
-
-// layoutsSideBySide compares the capacities of a rolling and a plain table, and
-// those of repeats by their medians.
-func layoutsSideBySide(cs []capacity) []string {
 	var out []string
 	rates := map[string][]float64{}
 	for i := range cs {
-		if c := &cs[i]; c.State == "found" {
+		c := &cs[i]
+		out = append(out, c.finding())
+		if c.State == "found" {
 			rates[c.Layout] = append(rates[c.Layout], c.RowsPerSecond)
 		}
 	}
@@ -146,12 +140,11 @@ func (c *capacity) rule() string {
 		seconds(c.TrialSeconds), micros(c.P99LimitUS), seconds(c.RampSeconds), plural(c.FilledRows, "row", "rows"))
 }
 
-var trialHeader = []string{"trial", "for", "offered, rows/s", "done, rows/s", "p99", "over the limit", "service p99", "backlog", "rows in the table", "verdict"}
-
 var purposes = map[string]string{"bracket": "bracket", "halve": "halving", "confirm": "confirming", "above": "more must break"}
 
-func (c *capacity) trialTable() [][]string {
-	var out [][]string
+func (c *capacity) trialTable() *table {
+	out := &table{Header: []string{"trial", "for", "offered, rows/s", "done, rows/s", "p99", "over the limit", "service p99", "backlog", "rows in the table", "verdict"},
+		Bad: map[int]bool{}}
 	for i := range c.Trials {
 		t := &c.Trials[i]
 		verdict := t.Verdict
@@ -161,16 +154,13 @@ func (c *capacity) trialTable() [][]string {
 		if t.Overloaded {
 			verdict += ", overloaded"
 		}
-		purpose := t.Purpose
-		if p, ok := purposes[purpose]; ok {
-			purpose = p
-		}
 		p99, over, service := none, none, none
 		if t.Operations > 0 {
 			p99, over, service = micros(t.P99US), percent(t.Over), micros(t.ServiceP99US)
 		}
-		out = append(out, []string{fmt.Sprint(t.Number), oneLine(purpose), figure(t.Rate), figure(t.Done), p99, over, service, count(t.Backlog),
-			count(t.TableRows[1]), oneLine(verdict)})
+		out.add(fmt.Sprint(t.Number), cmp.Or(purposes[t.Purpose], t.Purpose), figure(t.Rate), figure(t.Done), p99, over, service,
+			count(t.Backlog), count(t.TableRows[1]), verdict)
+		out.Bad[i] = t.Verdict == result.VerdictBroke
 	}
 	return out
 }
@@ -180,13 +170,7 @@ func (c *capacity) section() *section {
 	if ch := c.chart(); len(ch.Lines[0].X)+len(ch.Lines[1].X) > 0 {
 		s.Parts = append(s.Parts, ch)
 	}
-	if len(c.Trials) > 0 {
-		t := &table{Header: trialHeader, Rows: c.trialTable(), Bad: map[int]bool{}}
-		for i := range c.Trials {
-			t.Bad[i] = c.Trials[i].Verdict == result.VerdictBroke
-		}
-		s.Parts = append(s.Parts, t)
-	}
+	s.Parts = append(s.Parts, c.trialTable().parts()...)
 	about := facts{{"verified", c.verified()}}
 	if z := c.SizeBytes; z != nil {
 		about = append(about, fact{"size", fmt.Sprintf("rows %s, indexes %s", bytes(z.Data), bytes(z.Index))})

@@ -19,11 +19,11 @@ func (c Comparison) Document() *Document {
 		if len(c.Pairs) == 1 {
 			d.Title, d.Subtitle = name, p.A.Source+" · "+p.B.Source
 			d.say(false, p.verdict())
-			d.Notes = p.notes()
+			d.Notes = flagged(p.Flags)
 			d.add(&section{Parts: append(parts, p.parts()...)})
 			break
 		}
-		parts = append(parts, p.notes(), paragraph(p.verdict()))
+		parts = append(parts, flagged(p.Flags), paragraph(p.verdict()))
 		d.add(&section{Title: name, Parts: append(parts, p.parts()...)})
 	}
 	var left section
@@ -43,9 +43,9 @@ func (c Comparison) Document() *Document {
 	return d
 }
 
-// notes returns what makes the two hard to compare.
-func (p *Pair) notes() (out notes) {
-	for _, f := range p.Flags {
+// flagged returns what makes two hard to compare.
+func flagged(flags []Flag) (out notes) {
+	for _, f := range flags {
 		out = append(out, Note{Text: f.Text})
 	}
 	return out
@@ -150,25 +150,21 @@ func (p *Pair) verdict() string {
 	if b := p.LastTenth; b != nil {
 		s += fmt.Sprintf(" (%s..%s)", ratio(b.Low), ratio(b.High))
 	}
-	s += "."
-	if kinds := p.unequal(); len(kinds) > 0 {
-		s += " Not like with like: unequal " + strings.Join(kinds, ", ") + "."
-	}
-	return s
+	return strings.TrimSpace(s + ". " + unequal(p.Flags))
 }
 
-// unequal names the kinds of flags that call the comparison itself into question.
-func (p *Pair) unequal() []string {
-	var out []string
+// unequal says which kinds of flags call the comparison itself into question.
+func unequal(flags []Flag) string {
+	var kinds []string
 	for _, kind := range []string{"durability", "engine", "server", "cache", "machine", "schema"} {
-		if slices.ContainsFunc(p.Flags, func(f Flag) bool { return f.Kind == kind }) {
-			out = append(out, map[string]string{"server": "server version"}[kind])
-			if out[len(out)-1] == "" {
-				out[len(out)-1] = kind
-			}
+		if slices.ContainsFunc(flags, func(f Flag) bool { return f.Kind == kind }) {
+			kinds = append(kinds, strings.Replace(kind, "server", "server version", 1))
 		}
 	}
-	return out
+	if len(kinds) == 0 {
+		return ""
+	}
+	return "Not like with like: unequal " + strings.Join(kinds, ", ") + "."
 }
 
 func sideStyle(k int) style { return nthStyle(1 - k) }

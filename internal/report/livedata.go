@@ -325,13 +325,8 @@ func (v *view) rateData(bs []bucket) rateData {
 	if len(bs) >= len(d.Time.At) || len(bs) >= fineWindows/2 {
 		d.Time = rateOver{}
 		for _, b := range bs {
-			s := newSpread()
-			for i := range b {
-				s.span(b[i].Rate())
-			}
-			s.mean = b.rate()
 			d.Time.At = d.Time.At.add(b.last().Elapsed)
-			d.Time.add(s, len(b) > 1 || d.Time.Lo != nil)
+			d.Time.add(b.rates(), len(b) > 1 || d.Time.Lo != nil)
 		}
 	}
 	d.Rows.Smooth, d.Time.Smooth = smoothed(d.Rows.Mean), smoothed(d.Time.Mean)
@@ -369,15 +364,17 @@ func percentiles(bs []bucket, of func(*result.Interval) map[string]result.Histog
 	var m result.Merger
 	out := map[string]map[string]series{}
 	for op := range names {
-		p50, p95, p99, worst := make(series, len(bs)), make(series, len(bs)), make(series, len(bs)), make(series, len(bs))
-		for i, b := range bs {
+		out[op] = map[string]series{}
+		for _, b := range bs {
 			l, ok := b.latency(&m, op, of)
-			p50[i], p95[i], p99[i], worst[i] = float64(l.P50), float64(l.P95), float64(l.P99), float64(l.Max)
-			if !ok {
-				p50[i], p95[i], p99[i], worst[i] = math.NaN(), math.NaN(), math.NaN(), math.NaN()
+			for name, us := range map[string]int64{"p50": l.P50, "p95": l.P95, "p99": l.P99, "max": l.Max} {
+				v := math.NaN()
+				if ok {
+					v = float64(us)
+				}
+				out[op][name] = append(out[op][name], v)
 			}
 		}
-		out[op] = map[string]series{"p50": p50, "p95": p95, "p99": p99, "max": worst}
 	}
 	return out
 }
@@ -471,6 +468,16 @@ func (b bucket) rate() float64 {
 		return math.NaN()
 	}
 	return float64(rows) / secs
+}
+
+// rates returns the spread of the intervals' rates.
+func (b bucket) rates() spread {
+	s := newSpread()
+	for i := range b {
+		s.span(b[i].Rate())
+	}
+	s.mean = b.rate()
+	return s
 }
 
 // A spread is the mean of a figure over a bucket, weighted by time, and its minimum

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/rowmill/rowmill/result"
 )
@@ -220,22 +219,17 @@ func (c *MatrixComparison) verdict() []string {
 	if c.NoiseRatio == nil {
 		out = append(out, "Single cells can't be judged: no cell of either was run twice, so the noise isn't known; --repeat 3 tells.")
 	} else {
-		var up, down int
+		n := map[string]int{}
 		for _, cell := range c.Cells {
-			switch cell.Verdict {
-			case Faster:
-				up++
-			case Slower:
-				down++
-			}
+			n[cell.Verdict]++
 		}
 		out = append(out, fmt.Sprintf("Beyond noise, %s faster and %d slower. Repeats differ by %s; Student's t for each cell, with Holm's correction for testing %d: "+
 			"if nothing had changed, the chance that any cell is listed as changed would be at most 5%%.",
-			map[bool]string{true: "1 cell is", false: fmt.Sprintf("%d cells are", up)}[up == 1], down, percent(deref(c.NoiseRatio)-1), len(c.Cells)))
+			plural(n[Faster], "cell is", "cells are"), n[Slower], percent(deref(c.NoiseRatio)-1), len(c.Cells)))
 	}
 	out = append(out, "The two were not made in turn: whatever else changed on the machine between them looks like a difference.")
-	if kinds := (&Pair{Flags: c.Flags}).unequal(); len(kinds) > 0 {
-		out = append(out, "Not like with like: unequal "+strings.Join(kinds, ", ")+".")
+	if text := unequal(c.Flags); text != "" {
+		out = append(out, text)
 	}
 	return out
 }

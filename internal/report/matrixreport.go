@@ -136,7 +136,7 @@ func (m *Matrix) Document() *Document {
 		d.Notes = append(d.Notes, Note{Text: "left out: " + l.Factor + "=" + l.Level + ": " + l.Why})
 	}
 	if c := m.Baseline; c != nil {
-		against := &section{Title: "Against " + c.A, Parts: []Part{c.notes()}}
+		against := &section{Title: "Against " + c.A, Parts: []Part{flagged(c.Flags)}}
 		for _, line := range c.verdict() {
 			against.Parts = append(against.Parts, paragraph(line))
 		}
@@ -196,18 +196,10 @@ func (c *MatrixCell) notes() []string {
 
 // Document builds the report of the comparison.
 func (c *MatrixComparison) Document() *Document {
-	d := &Document{Title: c.B + " against " + c.A, Untitled: true, Notes: c.notes(), Data: func() any { return c }}
+	d := &Document{Title: c.B + " against " + c.A, Untitled: true, Notes: flagged(c.Flags), Data: func() any { return c }}
 	d.say(false, c.verdict()...)
 	d.add(&section{Title: "Cells, the one that lost most first", Parts: c.parts()})
 	return d
-}
-
-// notes returns what makes the two hard to compare.
-func (c *MatrixComparison) notes() (out notes) {
-	for _, f := range c.Flags {
-		out = append(out, Note{Text: f.Text})
-	}
-	return out
 }
 
 func (c *MatrixComparison) parts() []Part {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -215,34 +216,18 @@ func bounds(c result.Check) string {
 	return figure(*c.Above) + " to " + figure(*c.Below)
 }
 
-// besideHeader names the columns of besideRows.
-var besideHeader = []string{"run", "what", "ours", "published", "unit", "ours to the first", "published to the first"}
-
-func (s *Scenario) besideRows() [][]string {
-	optional := func(f *float64, write func(float64) string) string {
-		if f == nil {
-			return none
-		}
-		return write(*f)
-	}
-	var rows [][]string
+func (s *Scenario) besideTable() *table {
+	t := &table{Header: []string{"run", "what", "ours", "published", "unit", "ours to the first", "published to the first"},
+		Note: "Other machines, versions and sizes: rates don't compare, their ratios to the first one do."}
 	for _, b := range s.Beside {
 		published := figure(b.Published)
 		if b.High > 0 {
 			published = figure(b.Low) + " to " + figure(b.High)
 		}
-		what := b.What
-		if what == "" {
-			what = b.Figure
-		}
-		rows = append(rows, []string{b.Run, what, optional(b.Ours, figure), published, b.Unit,
-			optional(b.OursToFirst, figure), figure(b.PublishedToFirst)})
+		t.add(b.Run, cmp.Or(b.What, b.Figure), figure(deref(b.Ours)), published, b.Unit, figure(deref(b.OursToFirst)), figure(b.PublishedToFirst))
 	}
-	return rows
+	return t
 }
-
-// besideHint explains how to read the figures.
-const besideHint = "Other machines, versions and sizes: rates don't compare, their ratios to the first one do."
 
 func (s *Scenario) tally() string {
 	n := map[string]int64{}
@@ -265,25 +250,17 @@ func (s *Scenario) outcome() string {
 }
 
 func (s *Scenario) section() *section {
-	out := &section{Title: s.Name + ": " + s.Title}
 	story := &section{In: inHTML}
 	for part := range strings.SplitSeq(s.Story, "\n\n") {
 		if part = strings.TrimSpace(part); part != "" {
 			story.Parts = append(story.Parts, paragraph(part))
 		}
 	}
-	out.Parts = append(out.Parts, story, list(s.Notes))
-	if len(s.Beside) > 0 {
-		out.Parts = append(out.Parts, &section{Title: "Beside the published figures",
-			Parts: []Part{&table{Header: besideHeader, Rows: s.besideRows(), Note: besideHint}}})
+	checks := &table{Header: []string{"verdict", "claim", "why"}, Bad: map[int]bool{}}
+	for i, c := range s.Checks {
+		checks.add(c.Verdict, c.Claim, c.Why)
+		checks.Bad[i] = c.Verdict == Differs
 	}
-	if len(s.Checks) > 0 {
-		t := &table{Header: []string{"verdict", "claim", "why"}, Bad: map[int]bool{}}
-		for i, c := range s.Checks {
-			t.add(c.Verdict, c.Claim, c.Why)
-			t.Bad[i] = c.Verdict == Differs
-		}
-		out.Parts = append(out.Parts, &section{Title: "Shape", Parts: []Part{t}})
-	}
-	return out
+	return &section{Title: s.Name + ": " + s.Title, Parts: []Part{story, list(s.Notes),
+		&section{Title: "Beside the published figures", Parts: s.besideTable().parts()}, &section{Title: "Shape", Parts: checks.parts()}}}
 }

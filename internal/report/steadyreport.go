@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/result"
@@ -309,69 +310,71 @@ func (v *steadyView) axis(bs []bucket) axis {
 	return at
 }
 
-func steadyPanels(vs []steadyView, bs [][]bucket) []steadyPanel {
-	rate := steadyPanel{Title: "rate", Unit: "rows/s", Target: vs[0].s.Asked, Least: vs[0].s.Asked * 1.2}
-	late := steadyPanel{Title: "latency from when inserts were due", Unit: "microseconds", Target: float64(vs[0].s.P99LimitUS)}
-	for i := range vs {
-		// Runs with different targets have no common target.
-		if vs[i].s.Asked != vs[0].s.Asked {
-			rate.Target = 0
+// A panelFigure is a figure of the panels: of a counter, with a counter of its peaks, or
+// of a function.
+type panelFigure struct {
+	label, counter, peak string
+	of                   func(b bucket, m *result.Merger) spread
+}
+
+// response returns a percentile of the time from when inserts were due.
+func response(percentile func(result.Latency) int64) func(b bucket, m *result.Merger) spread {
+	return func(b bucket, m *result.Merger) spread {
+		l, ok := b.latency(m, b[0].Operation(), func(iv *result.Interval) map[string]result.Histogram { return iv.Response })
+		if !ok {
+			return newSpread()
 		}
-		if vs[i].s.P99LimitUS != vs[0].s.P99LimitUS {
-			late.Target = 0
-		}
-		line := panelLine{Run: i, Label: label(vs, i, "rate")}
-		p50 := panelLine{Run: i, Label: label(vs, i, "p50"), Second: true}
-		p99 := panelLine{Run: i, Label: label(vs, i, "p99")}
-		var m result.Merger
-		for _, b := range bs[i] {
-			s := newSpread()
-			for k := range b {
-				s.span(b[k].Rate())
-			}
-			s.mean = b.rate()
-			line.add(s, true)
-			l, ok := b.latency(&m, b[0].Operation(), func(iv *result.Interval) map[string]result.Histogram { return iv.Response })
-			low, high := float64(l.P50), float64(l.P99)
-			if !ok {
-				low, high = math.NaN(), math.NaN()
-			}
-			p50.add(spread{low, low, low}, false)
-			p99.add(spread{high, high, high}, false)
-		}
-		rate.Lines = append(rate.Lines, line)
-		late.Lines = append(late.Lines, p99, p50)
+		return spread{mean: float64(percentile(l))}
 	}
-	out := []steadyPanel{rate, late}
+}
+
+// steadyPanels returns the panels for which any of the runs has figures.
+func steadyPanels(vs []steadyView, bs [][]bucket) []steadyPanel {
+	// Runs with different targets have no common target.
+	target := func(of func(s *result.Steadiness) float64) float64 {
+		if slices.ContainsFunc(vs, func(v steadyView) bool { return of(v.s) != of(vs[0].s) }) {
+			return 0
+		}
+		return of(vs[0].s)
+	}
+	rate := target(func(s *result.Steadiness) float64 { return s.Asked })
+	limit := target(func(s *result.Steadiness) float64 { return float64(s.P99LimitUS) })
+	var out []steadyPanel
 	for _, p := range []struct {
-		title, unit string
-		least       float64
-		figures     [2][2]string // name in the record, label
-		peak        string       // a figure of the maximum values
+		title, unit   string
+		target, least float64
+		figures       []panelFigure
 	}{
-		{"CPU time stolen by the host", "fraction", 0.02, [2][2]string{{"os_cpu_steal", "steal"}}, "os_cpu_steal_peak"},
-		{"pressure: time in which tasks waited", "fraction", 0.1, [2][2]string{{"pressure_cpu_some", "CPU"}, {"pressure_io_some", "I/O"}}, ""},
-		{"throttled by the control group's quota", "seconds/s", 0.02, [2][2]string{{"cgroup_throttled", "throttled"}}, ""},
-		{"frequency of the processors", "Hz", 0, [2][2]string{{"cpu_frequency", "frequency"}}, ""},
-		{"a fixed piece of computing", "seconds", 0, [2][2]string{{"work_seconds", "time taken"}}, "work_worst_seconds"},
+		{"rate", "rows/s", rate, vs[0].s.Asked * 1.2, []panelFigure{{label: "rate", of: func(b bucket, _ *result.Merger) spread { return b.rates() }}}},
+		{"latency from when inserts were due", "microseconds", limit, 0, []panelFigure{
+			{label: "p99", of: response(func(l result.Latency) int64 { return l.P99 })},
+			{label: "p50", of: response(func(l result.Latency) int64 { return l.P50 })}}},
+		{"CPU time stolen by the host", "fraction", 0, 0.02, []panelFigure{{label: "steal", counter: "os_cpu_steal", peak: "os_cpu_steal_peak"}}},
+		{"pressure: time in which tasks waited", "fraction", 0, 0.1, []panelFigure{
+			{label: "CPU", counter: "pressure_cpu_some"}, {label: "I/O", counter: "pressure_io_some"}}},
+		{"throttled by the control group's quota", "seconds/s", 0, 0.02, []panelFigure{{label: "throttled", counter: "cgroup_throttled"}}},
+		{"frequency of the processors", "Hz", 0, 0, []panelFigure{{label: "frequency", counter: "cpu_frequency"}}},
+		{"a fixed piece of computing", "seconds", 0, 0, []panelFigure{{label: "time taken", counter: "work_seconds", peak: "work_worst_seconds"}}},
 	} {
-		panel := steadyPanel{Title: p.title, Unit: p.unit, Least: p.least}
-		any := false
+		panel := steadyPanel{Title: p.title, Unit: p.unit, Target: p.target, Least: p.least}
+		some := false
 		for i := range vs {
 			for n, f := range p.figures {
-				if f[0] == "" {
-					continue
-				}
-				line := panelLine{Run: i, Label: label(vs, i, f[1]), Second: n == 1}
-				known := false
+				line := panelLine{Run: i, Label: label(vs, i, f.label), Second: n == 1}
+				known := f.of != nil
+				var m result.Merger
 				for _, b := range bs[i] {
-					s := b.counter(f[0])
-					if peak := b.counter(p.peak); p.peak != "" && n == 0 && peak.hi > s.hi {
-						s.hi = peak.hi
+					s := newSpread()
+					if f.of != nil {
+						s = f.of(b, &m)
+					} else {
+						s = b.counter(f.counter)
+						if peak := b.counter(f.peak); peak.hi > s.hi {
+							s.hi = peak.hi
+						}
 					}
-					known = known || !math.IsNaN(s.mean)
-					any = any || s.hi > 0
-					line.add(s, true)
+					known, some = known || !math.IsNaN(s.mean), some || s.hi > 0
+					line.add(s, p.unit != "microseconds")
 				}
 				if known {
 					panel.Lines = append(panel.Lines, line)
@@ -380,7 +383,7 @@ func steadyPanels(vs []steadyView, bs [][]bucket) []steadyPanel {
 		}
 		// A quota that never took effect gets no panel; steal that is always 0 is
 		// informative.
-		if len(panel.Lines) > 0 && (any || p.figures[0][0] != "cgroup_throttled") {
+		if len(panel.Lines) > 0 && (some || p.figures[0].counter != "cgroup_throttled") {
 			out = append(out, panel)
 		}
 	}

@@ -217,11 +217,7 @@ func (b benchmark) buckets() *section {
 			}
 			row := []string{b[i].sum.Step.Name + " " + op}
 			for _, n := range counts {
-				if n == 0 {
-					row = append(row, none)
-				} else {
-					row = append(row, count(n))
-				}
+				row = append(row, cmp.Or(countIfAny(n), none))
 			}
 			g.add(row...)
 		}
@@ -241,17 +237,18 @@ func (b benchmark) costs() *section {
 		if s.MemoryBytes > 0 {
 			memory = bytes(s.MemoryBytes)
 		}
-		row := []string{s.Name, none, none, none, none, none}
-		if c := s.Cost; c != nil {
-			of := func(v *float64, write func(float64) string) string {
-				if v == nil {
-					return none
-				}
-				return write(*v)
-			}
-			row = []string{s.Name, c.Per, of(c.ReadBytes, bytes), of(c.WrittenBytes, bytes), of(c.ClientMicros, micros), of(c.ServerMicros, micros)}
+		c := result.Cost{Per: none}
+		if s.Cost != nil {
+			c = *s.Cost
 		}
-		g.add(append(row, size, memory)...)
+		read, written := none, none
+		if c.ReadBytes != nil {
+			read = bytes(*c.ReadBytes)
+		}
+		if c.WrittenBytes != nil {
+			written = bytes(*c.WrittenBytes)
+		}
+		g.add(s.Name, c.Per, read, written, micros(deref(c.ClientMicros)), micros(deref(c.ServerMicros)), size, memory)
 	}
 	return &section{Title: "Cost of an operation", Parts: g.parts()}
 }
