@@ -20,7 +20,7 @@ func (a *app) adoptOptions(k *kept) adopt.Options {
 func (a *app) adopt(ctx context.Context, k *kept, plan *maintain.Application, f applyFlags) error {
 	o := a.adoptOptions(k)
 	o.AllowDuplicates, o.Before = f.duplicates, plan.Before
-	statements, notes, err := adopt.Plan(ctx, k.DB, k.State, k.Table.Table, k.Schema, k.Declared)
+	statements, notes, err := adopt.Plan(ctx, o)
 	if err != nil {
 		return err
 	}

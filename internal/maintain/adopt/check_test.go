@@ -1,14 +1,11 @@
 package adopt
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -21,8 +18,13 @@ func TestRunRefuses(t *testing.T) {
 		key    string   // of the declaration
 		change func(definition string) string
 		kinds  []string
+		only   bool // duplicates are not allowed
 		want   string
 	}{
+		"keys that are no longer unique": {before: []string{"CREATE UNIQUE INDEX by_name ON events (name, ver, id)"}, only: true,
+			want: "no longer unique afterwards: PRIMARY KEY (id), UNIQUE (name, ver, id)"},
+		"an expression that is no longer unique": {before: []string{"CREATE UNIQUE INDEX of_sums ON events ((ver + 0), name)"}, kinds: []string{"mysql"}, only: true,
+			want: "unique index of_sums"},
 		"rows share the new key": {key: "(ts)", want: "rows of the table may share it"},
 		"key without the time":   {key: "(id)", want: "lacks ts, by which the table rolls"},
 		"a foreign key": {before: []string{"CREATE TABLE other (event BIGINT, FOREIGN KEY (event) REFERENCES events (id))"},
@@ -65,7 +67,9 @@ func TestRunRefuses(t *testing.T) {
 				}
 				w.d = declareNow(text)
 				had := w.tables()
-				err := Run(t.Context(), w.options())
+				o := w.options()
+				o.AllowDuplicates = !c.only
+				err := Run(t.Context(), o)
 				if err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Fatalf("error %v, want %q", err, c.want)
 				}
@@ -187,35 +191,6 @@ func TestTrapOpenTransaction(t *testing.T) {
 	})
 }
 
-// TestPlan: the plan changes nothing, and lists the statements that are then
-// executed.
-func TestPlan(t *testing.T) {
-	onServers(t, func(t *testing.T, w *world) {
-		w.fill(300)
-		had := w.tables()
-		o := w.options()
-		statements, notes, err := Plan(t.Context(), o.DB, o.State, o.Table, o.Schema, o.Declared)
-		must(t, err)
-		w.wantTables(had...)
-		all := strings.Join(statements, ";\n")
-		for _, want := range []string{"events__rowmill_log", "CREATE TRIGGER", "INSERT", "p20260328", "events__rowmill_old", "DROP TRIGGER"} {
-			if !strings.Contains(all, want) {
-				t.Errorf("no %s in the plan:\n%s", want, all)
-			}
-		}
-		if len(notes) < 2 || !strings.Contains(notes[0], "300 rows are copied into") {
-			t.Errorf("notes %q", notes)
-		}
-		o.at = killedAt("copy: noted")
-		if err := Run(t.Context(), o); !errors.Is(err, errKilled) {
-			t.Fatal(err)
-		}
-		if _, notes, err := Plan(context.Background(), o.DB, state.New(w.db), o.Table, o.Schema, o.Declared); err != nil || len(notes) != 1 || !strings.Contains(notes[0], "at step verify") {
-			t.Errorf("under way: %q, %v", notes, err)
-		}
-	})
-}
-
 func TestAddedColumns(t *testing.T) {
 	schema := &engine.Schema{Name: "t", Columns: []engine.SchemaColumn{{Name: "id", Native: "bigint(20)"}, {Name: "ts", Native: "datetime"}, {Name: "v", Native: "double"}}}
 	const head = "CREATE TABLE t (id BIGINT NOT NULL, ts DATETIME NOT NULL, "
@@ -318,38 +293,4 @@ func TestLost(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestLostIsRefused: keys that would lose uniqueness are reported, and stop the
-// adoption before anything is changed, unless permitted.
-func TestLostIsRefused(t *testing.T) {
-	onServers(t, func(t *testing.T, w *world) {
-		w.fill(20)
-		w.exec("CREATE UNIQUE INDEX by_name ON events (name, ver, id)")
-		want := []string{"PRIMARY KEY (id)", "UNIQUE (name, ver, id)"}
-		switch w.kind {
-		case "sqlite", "postgres":
-			w.exec("CREATE UNIQUE INDEX of_some ON events (id, ver) WHERE ver > 5")
-			want = append(want, "unique index of_some")
-		case "mysql":
-			w.exec("CREATE UNIQUE INDEX of_sums ON events ((ver + 0), name)")
-			want = append(want, "unique index of_sums")
-		}
-		had, o := w.tables(), w.options()
-		_, notes, err := Plan(t.Context(), o.DB, o.State, o.Table, o.Schema, o.Declared)
-		must(t, err)
-		list := "no longer unique: " + strings.Join(want, ", ")
-		if !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, list) }) {
-			t.Errorf("the plan doesn't say %q: %q", list, notes)
-		}
-		o.AllowDuplicates = false
-		err = Run(t.Context(), o)
-		if err == nil || !strings.Contains(err.Error(), strings.Replace(list, "unique:", "unique afterwards:", 1)) {
-			t.Fatalf("not allowed: %v", err)
-		}
-		w.wantTables(had...)
-		o.AllowDuplicates = true
-		must(t, Run(t.Context(), o))
-		w.check("events")
-	})
 }

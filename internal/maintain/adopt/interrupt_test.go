@@ -165,26 +165,3 @@ func TestCutOff(t *testing.T) {
 		})
 	}
 }
-
-// TestCutOffReleasesLocks checks an assumption of the tests with a relay: the server
-// releases the locks of a client that is disconnected within a transaction.
-func TestCutOffReleasesLocks(t *testing.T) {
-	on(t, concurrent, func(t *testing.T, w *world) {
-		w.fill(10)
-		target, r := w.relayed()
-		defer r.Close()
-		db, err := openTarget(t.Context(), target)
-		must(t, err)
-		defer db.Close()
-		tx, err := db.(engine.Keeper).SQL().Begin()
-		must(t, err)
-		_, err = tx.Exec("UPDATE events SET ver = 7")
-		must(t, err)
-		r.Cut()
-		if err := tx.Commit(); err == nil {
-			t.Error("a transaction was committed that was cut off")
-		}
-		w.exec("UPDATE events SET v = 1 WHERE ver = 1")
-		w.wantNumber(10, "SELECT COUNT(*) FROM events WHERE v = 1")
-	})
-}

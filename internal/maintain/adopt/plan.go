@@ -9,20 +9,14 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/maintain/copier"
-	"github.com/rowmill/rowmill/internal/state"
-	"github.com/rowmill/rowmill/rolling"
 )
 
-// Plan checks whether the plain table t can be adopted, as Run does, and returns the
+// Plan checks whether the plain table can be adopted, as Run does, and returns the
 // statements that Run would execute, in order, and notes for the user. Statements
 // that run repeatedly, for example once for each chunk, are listed once, with
 // placeholders for the values. Comments begin with "--". If an adoption is in
 // progress, the plan consists of a note only.
-func Plan(ctx context.Context, db engine.Keeper, st *state.Store, t *engine.Table, schema *engine.Schema, d *rolling.Declaration) (statements, notes []string, err error) {
-	return plan(ctx, Options{DB: db, State: st, Table: t, Schema: schema, Declared: d})
-}
-
-func plan(ctx context.Context, o Options) (statements, notes []string, err error) {
+func Plan(ctx context.Context, o Options) (statements, notes []string, err error) {
 	j := &job{Options: o}
 	c, err := UnderWay(ctx, o.State, o.Table.Name)
 	if err != nil {

@@ -7,18 +7,33 @@ import (
 	"testing"
 )
 
-// TestPlanBack: the statements printed for an undo or a finish are those then
+// TestPlan: the statements printed for an adoption, an undo or a finish are those then
 // executed, and printing them changes nothing.
-func TestPlanBack(t *testing.T) {
+func TestPlan(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		w.fill(300)
-		if _, err := PlanFinish(t.Context(), w.options()); err == nil {
+		w.exec("CREATE UNIQUE INDEX by_name ON events (name, ver, id)")
+		had, o := w.tables(), w.options()
+		statements, notes, err := Plan(t.Context(), o)
+		all := w.planned(statements, err)
+		w.wantTables(had...)
+		for _, want := range []string{"events__rowmill_log", "CREATE TRIGGER", "INSERT", "p20260328", "events__rowmill_old", "DROP TRIGGER"} {
+			if !strings.Contains(all, want) {
+				t.Errorf("no %s in the plan:\n%s", want, all)
+			}
+		}
+		if said := strings.Join(notes, "\n"); !strings.HasPrefix(said, "300 rows are copied into") || !strings.Contains(said, "no longer unique: PRIMARY KEY (id), UNIQUE (name, ver, id)") {
+			t.Errorf("notes %q", notes)
+		}
+		if _, err := PlanFinish(t.Context(), o); err == nil {
 			t.Error("there is nothing to finish")
 		}
-		o := w.options()
 		o.at = killedAt("copy: noted")
 		if err := Run(t.Context(), o); !errors.Is(err, errKilled) {
 			t.Fatal(err)
+		}
+		if _, notes, err := Plan(t.Context(), o); err != nil || len(notes) != 1 || !strings.Contains(notes[0], "at step verify") {
+			t.Errorf("under way: %q, %v", notes, err)
 		}
 		before := w.tables()
 		cancel := w.planned(PlanUndo(t.Context(), w.options()))

@@ -98,7 +98,11 @@ func same(t testing.TB, c *Copy) {
 func TestRun(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		c := tables(t, db, 3000)
-		c.Chunk = 170
+		c.Where = "n > 1000"
+		if n, err := c.Run(t.Context()); n != 0 || err != nil {
+			t.Errorf("no rows: %d, %v", n, err)
+		}
+		c.Where, c.Chunk = "", 170
 		chunks := 0
 		c.Between = func(context.Context, []string, []string) error { chunks++; return nil }
 		n, err := c.Run(t.Context())
@@ -162,15 +166,6 @@ func TestRunGoesOn(t *testing.T) {
 			if n, err := c.Run(t.Context()); err != nil || n != int64(want) {
 				t.Errorf("%d rounds: %d rows, %v; want %d", again, n, err, want)
 			}
-		}
-	})
-}
-
-func TestRunEmpty(t *testing.T) {
-	onServers(t, func(t *testing.T, db engine.Keeper) {
-		c := tables(t, db, 0)
-		if n, err := c.Run(t.Context()); n != 0 || err != nil {
-			t.Errorf("%d, %v", n, err)
 		}
 	})
 }
@@ -516,5 +511,27 @@ func TestTrapChunksWithoutStatistics(t *testing.T) {
 	}
 	if text := plan.String(); rows.Err() != nil || strings.Contains(text, "Sort") || !strings.Contains(text, "a_pkey") {
 		t.Errorf("%s\n%s\n%v", s.query, text, rows.Err())
+	}
+}
+
+// TestTrapKeyDoesntReadBack: a key may be greater than the value that its text reads
+// back as, and is then found again after itself, as with bytes in a text column of
+// SQLite. A traversal of such keys must end.
+func TestTrapKeyDoesntReadBack(t *testing.T) {
+	db := testdb.Open(t, "sqlite").(engine.Keeper)
+	exec(t, db, "CREATE TABLE a (id TEXT NOT NULL PRIMARY KEY)")
+	exec(t, db, "INSERT INTO a VALUES ('b'), (x'63')")
+	keys, err := NewKeys(db, []engine.SchemaColumn{{Name: "id", Native: "TEXT", Type: value.Type{Kind: value.Text}}})
+	must(t, err)
+	var at []string
+	var seen []string
+	for range 5 {
+		if at, err = keys.Nth(t.Context(), db.SQL(), "a", "", at, nil, 1); err != nil || at == nil {
+			break
+		}
+		seen = append(seen, at...)
+	}
+	if err == nil || !strings.Contains(err.Error(), "key c of a doesn't read back as the same value") || !slices.Equal(seen, []string{"b", "c"}) {
+		t.Errorf("keys %q, error %v", seen, err)
 	}
 }
