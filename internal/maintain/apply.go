@@ -50,33 +50,17 @@ func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 	if err != nil {
 		return nil, err
 	}
+	plan := t.planChange
 	switch {
 	case t.Schema == nil:
-		if err := t.planTable(ctx, a, applied); err != nil {
-			return nil, err
-		}
+		plan = t.planTable
 	case !t.Schema.Partitioned:
-		if err := t.planAdoption(ctx, a, applied); err != nil {
+		plan = t.planAdoption
+	}
+	for _, plan := range []func(context.Context, *Application, *rolling.Declaration) error{plan, t.planLevels, t.planLate, t.planState} {
+		if err := plan(ctx, a, applied); err != nil {
 			return nil, err
 		}
-	default:
-		if applied != nil {
-			if err := t.sameAxis(applied); err != nil {
-				return nil, err
-			}
-		}
-		if err := t.planChange(a, applied); err != nil {
-			return nil, err
-		}
-	}
-	if err := t.planLevels(ctx, a, applied); err != nil {
-		return nil, err
-	}
-	if err := t.planLate(ctx, a); err != nil {
-		return nil, err
-	}
-	if err := t.planState(ctx, a); err != nil {
-		return nil, err
 	}
 	t.planProbe(a)
 	if len(a.Steps) > 0 || a.Adopt || applied == nil || !sameDeclaration(applied, t.Declared) {
@@ -100,7 +84,7 @@ func (t *Table) planProbe(a *Application) {
 
 // planState creates missing tables of rowmill's own first. An adoption does this
 // itself.
-func (t *Table) planState(ctx context.Context, a *Application) error {
+func (t *Table) planState(ctx context.Context, a *Application, _ *rolling.Declaration) error {
 	if a.Adopt {
 		return nil
 	}
@@ -181,7 +165,7 @@ func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.
 		run: func(ctx context.Context) error {
 			// The lock admits one apply at a time: a table created by another one
 			// may have rows already.
-			if err := t.declaring(ctx, func() error { return t.createTable(ctx, former, step) }); err != nil {
+			if err := t.declaring(ctx, applyWait, func(engine.Lease) error { return t.createTable(ctx, former, step) }); err != nil {
 				return err
 			}
 			return t.readSchema(ctx)
@@ -190,7 +174,12 @@ func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.
 }
 
 // planChange compares a rolling table with its declaration.
-func (t *Table) planChange(a *Application, applied *rolling.Declaration) error {
+func (t *Table) planChange(_ context.Context, a *Application, applied *rolling.Declaration) error {
+	if applied != nil {
+		if err := t.sameAxis(applied); err != nil {
+			return err
+		}
+	}
 	if t.Schema.By == "" {
 		return engine.Hinted(fmt.Errorf("table %s exists, partitioned in a way that rowmill can't keep: not by ranges of the values of one column", t.Table.Name),
 			"another name, or copy its rows into a plain table, which is adopted")
@@ -217,12 +206,11 @@ func (t *Table) planChange(a *Application, applied *rolling.Declaration) error {
 			return err
 		}
 		a.Steps = append(a.Steps, ApplyStep{What: fmt.Sprintf("add column %s", c.Name), SQL: sql, run: func(ctx context.Context) error {
-			have, err := t.DB.Catalog().Partitions(ctx, t.Table)
+			err := t.alter(ctx, func(have []rolling.Partition) engine.Step {
+				c.Have = have
+				return c
+			})
 			if err != nil {
-				return err
-			}
-			c.Have = have
-			if err := t.tryLocked(ctx, c); err != nil {
 				return t.blocked(ctx, err)
 			}
 			return t.readSchema(ctx)
@@ -299,7 +287,7 @@ func (t *Table) planLevels(ctx context.Context, a *Application, applied *rolling
 }
 
 // planLate creates or removes the triggers that reject late rows.
-func (t *Table) planLate(ctx context.Context, a *Application) error {
+func (t *Table) planLate(ctx context.Context, a *Application, _ *rolling.Declaration) error {
 	change, err := t.lateChange(ctx)
 	if err != nil || t.Schema != nil && len(change.SQL) == 0 || t.Schema == nil && t.Declared.Late != rolling.LateReject {
 		return err

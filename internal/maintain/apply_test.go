@@ -128,32 +128,3 @@ func TestApplyListsMissingTables(t *testing.T) {
 		}
 	})
 }
-
-// A drop begun by an older version of rowmill has no record of its declaration: no
-// change of declaration is reported.
-func TestDropOfOlderRowmill(t *testing.T) {
-	onPoint(t, "drop begun", func(t *testing.T, db engine.Keeper) {
-		w := applied(t, db, declare(t, db, func(d *rolling.Declaration) { d.Keep = span(time.Hour) }), at(0.2))
-		w.hours(0, 2)
-		w.now = at(2.6)
-		w.killed("drop begun")
-		changes, err := w.State.Changes(t.Context(), "readings")
-		if err != nil || len(changes) != 1 {
-			t.Fatal(changes, err)
-		}
-		var d dropping
-		must(t, changes[0].Load(&d))
-		d.Applied = mark{}
-		must(t, w.State.Advance(t.Context(), w.State.DB(), &changes[0], stepDetach, d))
-		w.keep()
-		actions := w.actions()
-		said := ""
-		for _, a := range actions {
-			said += a.Detail + "\n"
-		}
-		if strings.Contains(said, "another declaration") || !strings.Contains(said, "older rowmill") {
-			t.Errorf("the log says: %s", said)
-		}
-		w.wantParts("1-2 ")
-	})
-}

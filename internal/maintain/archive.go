@@ -1,6 +1,7 @@
 package maintain
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -107,24 +108,15 @@ func (t *Table) Archives(ctx context.Context) ([]archive.Info, error) {
 		out = append(out, i)
 	}
 	slices.SortStableFunc(out, func(a, b archive.Info) int {
-		switch {
-		case a.From != b.From && a.From < b.From:
-			return -1
-		case a.From != b.From:
-			return 1
-		}
-		return strings.Compare(a.Path, b.Path)
+		return cmp.Or(cmp.Compare(a.From, b.From), strings.Compare(a.Path, b.Path))
 	})
 	return out, nil
 }
 
 func samePath(a, b string) bool {
-	if a, err := filepath.Abs(a); err == nil {
-		if b, err := filepath.Abs(b); err == nil {
-			return a == b
-		}
-	}
-	return a == b
+	absA, errA := filepath.Abs(a)
+	absB, errB := filepath.Abs(b)
+	return a == b || errA == nil && errB == nil && absA == absB
 }
 
 // FindArchive returns the file of the named period.

@@ -1,6 +1,7 @@
 package maintain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,13 +96,7 @@ func (d *Daemon) lead(ctx context.Context, lane Lane) {
 	}
 }
 
-// poll is the interval of passes while no task becomes due.
-func (d *Daemon) poll() time.Duration {
-	if d.Poll > 0 {
-		return d.Poll
-	}
-	return 10 * time.Second
-}
+func (d *Daemon) poll() time.Duration { return cmp.Or(d.Poll, 10*time.Second) }
 
 // wanted reports whether a lane may have work. The declaration decides whether
 // there are roll-ups; one that can't be read may have them.
@@ -159,10 +154,7 @@ func (d *Daemon) work(ctx context.Context, lease engine.Lease, lane Lane) {
 // lockPause returns the pause after a lock was not granted. The creation of periods
 // is tried more often when more than half of the headroom is gone.
 func (d *Daemon) lockPause(ctx context.Context, lane Lane) time.Duration {
-	pause := d.LockPause
-	if pause <= 0 {
-		pause = lockPause
-	}
+	pause := cmp.Or(d.LockPause, lockPause)
 	if lane != Creating {
 		return engine.Jitter(pause)
 	}

@@ -283,7 +283,7 @@ func stripped(r rolling.Rollup) rolling.Rollup {
 // declare stores the declaration. A drop in progress either ends first, or sees the
 // new declaration before it removes anything.
 func (t *Table) declare(ctx context.Context) error {
-	return t.declaring(ctx, func() error {
+	return t.declaring(ctx, applyWait, func(engine.Lease) error {
 		return t.State.Declare(ctx, t.State.DB(), t.Table.Name, t.Declared.Text, t.Table.Grid.String())
 	})
 }
@@ -291,5 +291,5 @@ func (t *Table) declare(ctx context.Context) error {
 // Undeclare removes the applied declaration and all records of the table except the
 // log of actions.
 func (t *Table) Undeclare(ctx context.Context) error {
-	return t.declaring(ctx, func() error { return t.State.Undeclare(ctx, t.State.DB(), t.Table.Name) })
+	return t.declaring(ctx, applyWait, func(engine.Lease) error { return t.State.Undeclare(ctx, t.State.DB(), t.Table.Name) })
 }

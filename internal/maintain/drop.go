@@ -25,6 +25,14 @@ type dropping struct {
 	Applied mark
 }
 
+func (d *dropping) task() Task                        { return Task{Kind: Drop, Parts: []rolling.Partition{d.Part}} }
+func (d *dropping) period() (rolling.Partition, bool) { return d.Part, true }
+func (d *dropping) tables(string) (_, rows []string)  { return nil, []string{d.Table} }
+
+func (d *dropping) resume(ctx context.Context, t *Table, c *state.Change) (string, error) {
+	return t.continueDrop(ctx, c)
+}
+
 // Steps of a drop.
 const (
 	stepDetach = "detach"
@@ -118,10 +126,6 @@ func (t *Table) dropSteps(ctx context.Context, c *state.Change, d dropping) (str
 
 // detach turns the period into a table of its own.
 func (t *Table) detach(ctx context.Context, c *state.Change, d dropping) error {
-	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
-	if err != nil {
-		return err
-	}
 	// From here on no refresh computes its buckets: without the rows they would
 	// become empty.
 	if t.Rollups != nil {
@@ -130,7 +134,10 @@ func (t *Table) detach(ctx context.Context, c *state.Change, d dropping) error {
 		}
 	}
 	t.reach("drop levels sealed")
-	if err := t.tryLocked(ctx, engine.Detach{Table: t.Table, Have: have, Part: d.Part, Into: d.Table}); err != nil {
+	err := t.alter(ctx, func(have []rolling.Partition) engine.Step {
+		return engine.Detach{Table: t.Table, Have: have, Part: d.Part, Into: d.Table}
+	})
+	if err != nil {
 		return err
 	}
 	t.reach("detached")
@@ -164,10 +171,7 @@ func (t *Table) remove(ctx context.Context, c *state.Change, d dropping) error {
 // which it began. The next plan decides whether the period is due, and what must
 // happen before.
 func (t *Table) revertDrop(ctx context.Context, c *state.Change, d dropping) (string, error) {
-	why := "another declaration was applied since the drop began"
-	if d.Applied == (mark{}) {
-		why = "the drop was begun by an older rowmill, which did not record by which declaration: whether it is due is decided again"
-	}
+	const why = "another declaration was applied since the drop began"
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 	if err != nil {
 		return "", err
@@ -199,11 +203,10 @@ func (t *Table) revertDrop(ctx context.Context, c *state.Change, d dropping) (st
 // reattach attaches a detached period again. known becomes its record; nil breaks
 // its seal.
 func (t *Table) reattach(ctx context.Context, c *state.Change, d dropping, known *state.Period, why string) (string, error) {
-	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
+	err := t.alter(ctx, func(have []rolling.Partition) engine.Step {
+		return engine.Attach{Table: t.Table, Have: have, Part: d.Part, From: d.Table}
+	})
 	if err != nil {
-		return "", err
-	}
-	if err := t.tryLocked(ctx, engine.Attach{Table: t.Table, Have: have, Part: d.Part, From: d.Table}); err != nil {
 		return "", err
 	}
 	t.reach("put back")

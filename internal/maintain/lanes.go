@@ -29,7 +29,6 @@ const (
 // Lanes are all lanes.
 var Lanes = []Lane{Creating, Summing, Keeping, Rebuilding}
 
-// lane returns the lane of a kind of task.
 func (k Kind) lane() Lane {
 	switch k {
 	case Create:
@@ -38,6 +37,8 @@ func (k Kind) lane() Lane {
 		return Summing
 	case Rebuild, Merge:
 		return Rebuilding
+	case Restore:
+		return ""
 	}
 	return Keeping
 }
@@ -63,28 +64,48 @@ func (t *Table) View(ctx context.Context) (View, error) {
 	}
 	for _, c := range changes {
 		v.Adopting = v.Adopting || c.Kind == adopt.Kind
-		if p, ok := bounds(&c); ok {
-			v.Busy = append(v.Busy, p)
+		if p, ok := affected(&c); ok {
+			v.Busy = append(v.Busy, p.Period)
 		}
 	}
 	return v, nil
 }
 
-// bounds returns the range that a change in progress affects.
-func bounds(c *state.Change) (rolling.Period, bool) {
-	if Kind(c.Kind) == Restore {
-		var r restoring
-		err := c.Load(&r)
-		return r.Part.Period, err == nil && r.Into == ""
-	}
-	task, ok := taskOf(c)
-	switch task.Kind {
+// A changing is the state of a change in progress, as its steps record it.
+type changing interface {
+	task() Task // for which it was begun
+	// period is the one that it changes; false if that is no period of the table.
+	period() (rolling.Partition, bool)
+	// tables are those beside the table: mere copies, and those that may hold the only
+	// copy of rows.
+	tables(step string) (copies, rows []string)
+	// resume completes it from its current step.
+	resume(ctx context.Context, t *Table, c *state.Change) (string, error)
+}
+
+// load reads the state of a change; nil if it is none of a period.
+func load(c *state.Change) (changing, error) {
+	var d changing
+	switch Kind(c.Kind) {
 	case Drop:
-		return task.Parts[0].Period, ok
-	case Rebuild, Merge:
-		return task.New.Period, ok
+		d = &dropping{}
+	case Rebuild:
+		d = &rebuilding{}
+	case Restore:
+		d = &restoring{}
+	default:
+		return nil, nil
 	}
-	return rolling.Period{}, false
+	return d, c.Load(d)
+}
+
+// affected returns the period that a change in progress affects.
+func affected(c *state.Change) (rolling.Partition, bool) {
+	d, err := load(c)
+	if d == nil || err != nil {
+		return rolling.Partition{}, false
+	}
+	return d.period()
 }
 
 // Pass executes all due tasks of a lane in order, and returns when the next task
@@ -160,7 +181,7 @@ func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err
 	}
 }
 
-// begin returns the table as inLane does, after checking that it is unchanged.
+// begin returns the table as forLane does, after checking that it is unchanged.
 func (t *Table) begin(ctx context.Context, lane Lane) (*Table, error) {
 	now, err := t.forLane(ctx, lane)
 	if now == nil {
@@ -261,30 +282,23 @@ func (t *Table) finish(ctx context.Context, lane Lane) error {
 	var failed []error
 	for i := range changes {
 		c := &changes[i]
-		if Kind(c.Kind).lane() != lane {
+		d, err := load(c)
+		if d == nil || Kind(c.Kind).lane() != lane {
 			continue
 		}
 		var detail string
-		began := time.Now()
-		switch Kind(c.Kind) {
-		case Drop:
-			detail, err = t.continueDrop(ctx, c)
-		case Rebuild:
-			detail, err = t.continueRebuild(ctx, c)
-		default:
-			continue
+		began, action, what := time.Now(), c.Kind, c.ID
+		if err == nil {
+			// The entry has the task's name: the previous entry may report that the
+			// task failed.
+			action, what = string(d.task().Kind), label(d.task())
+			detail, err = d.resume(ctx, t, c)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if errors.Is(err, engine.ErrLockTimeout) {
 			err = t.blocked(ctx, err)
-		}
-		// The entry has the task's name: the previous entry may report that the
-		// task failed.
-		action, what := c.Kind, c.ID
-		if task, ok := taskOf(c); ok {
-			action, what = string(task.Kind), label(task)
 		}
 		if err != nil {
 			detail = what
@@ -296,26 +310,6 @@ func (t *Table) finish(ctx context.Context, lane Lane) error {
 		}
 	}
 	return errors.Join(failed...)
-}
-
-// taskOf returns the task for which a change was begun: its kind and its
-// partitions; false if there is none or it can't be read.
-func taskOf(c *state.Change) (Task, bool) {
-	switch Kind(c.Kind) {
-	case Drop:
-		var d dropping
-		err := c.Load(&d)
-		return Task{Kind: Drop, Parts: []rolling.Partition{d.Part}}, err == nil
-	case Rebuild:
-		var r rebuilding
-		err := c.Load(&r)
-		kind := Rebuild
-		if len(r.Old) > 1 {
-			kind = Merge
-		}
-		return Task{Kind: kind, Parts: r.Old, New: r.New}, err == nil
-	}
-	return Task{}, false
 }
 
 // blocked adds the blocking transaction to the error of a lock.

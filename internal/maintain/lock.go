@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/rolling"
 )
 
 const (
@@ -32,6 +33,15 @@ func (t *Table) tryLocked(ctx context.Context, step engine.Step) error {
 		_ = engine.Sleep(ctx, cmp.Or(t.breath, defaultBreath)) // err is the more useful error
 	}
 	return err
+}
+
+// alter is tryLocked for a step that depends on the existing partitions.
+func (t *Table) alter(ctx context.Context, step func(have []rolling.Partition) engine.Step) error {
+	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
+	if err != nil {
+		return err
+	}
+	return t.tryLocked(ctx, step(have))
 }
 
 // turn waits for the step's turn, and returns the function that ends it.
@@ -148,27 +158,25 @@ func (t *Table) lease(ctx context.Context, lock string, end time.Time) (lease en
 // withDeclarationLocked calls remove, which deletes rows or detaches them, while no process
 // can apply another declaration. If the declaration in force isn't the one of the
 // mark, it returns errChanged instead.
-func (t *Table) withDeclarationLocked(ctx context.Context, as mark, remove func(ctx context.Context) error) (err error) {
-	lease, err := t.declareLease(ctx, removeWait)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, lease.Release()) }()
-	stored, err := t.State.Declared(ctx, t.Table.Name)
-	if err != nil {
-		return err
-	}
-	if stored == nil || markOf(stored) != as {
-		return errChanged
-	}
-	return engine.WhileHeld(ctx, lease, context.Canceled, remove)
+func (t *Table) withDeclarationLocked(ctx context.Context, as mark, remove func(ctx context.Context) error) error {
+	return t.declaring(ctx, removeWait, func(lease engine.Lease) error {
+		stored, err := t.State.Declared(ctx, t.Table.Name)
+		if err != nil {
+			return err
+		}
+		if stored == nil || markOf(stored) != as {
+			return errChanged
+		}
+		return engine.WhileHeld(ctx, lease, context.Canceled, remove)
+	})
 }
 
-func (t *Table) declaring(ctx context.Context, write func() error) (err error) {
-	lease, err := t.declareLease(ctx, applyWait)
+// declaring runs fn while it holds the lock of the declaration.
+func (t *Table) declaring(ctx context.Context, patience time.Duration, fn func(engine.Lease) error) (err error) {
+	lease, err := t.declareLease(ctx, patience)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lease.Release()) }()
-	return write()
+	return fn(lease)
 }

@@ -30,6 +30,27 @@ type rebuilding struct {
 	Kept []string `json:",omitempty"`
 }
 
+func (r *rebuilding) task() Task {
+	kind := Rebuild
+	if len(r.Old) > 1 {
+		kind = Merge
+	}
+	return Task{Kind: kind, Parts: r.Old, New: r.New}
+}
+
+func (r *rebuilding) period() (rolling.Partition, bool) { return r.New, true }
+
+func (r *rebuilding) tables(step string) (copies, rows []string) {
+	if slices.Contains([]string{stepPrepare, stepCopy, stepCompact, stepCompare}, step) {
+		copies = []string{r.With}
+	}
+	return copies, append(slices.Clone(r.Out), r.With)
+}
+
+func (r *rebuilding) resume(ctx context.Context, t *Table, c *state.Change) (string, error) {
+	return t.continueRebuild(ctx, c)
+}
+
 // Steps of a rebuild.
 const (
 	stepPrepare   = "prepare"
@@ -70,7 +91,7 @@ func (t *Table) continueRebuild(ctx context.Context, c *state.Change) (string, e
 		next, err := "", error(nil)
 		switch c.Step {
 		case stepPrepare:
-			next, err = stepCopy, t.prepare(ctx, &r)
+			next, err = stepCopy, t.createCopy(ctx, r.With)
 		case stepCopy:
 			next, err = stepCompact, t.copyRows(ctx, c, &r)
 		case stepCompact:
@@ -100,14 +121,16 @@ func (t *Table) continueRebuild(ctx context.Context, c *state.Change) (string, e
 	}
 }
 
-// prepare creates the empty table for the rows.
-func (t *Table) prepare(ctx context.Context, r *rebuilding) error {
-	if err := t.DB.Try(ctx, engine.DropTables{Names: []string{r.With}}); err != nil {
+// createCopy creates an empty table for the rows of periods, in place of one that an
+// interrupted change has left.
+func (t *Table) createCopy(ctx context.Context, name string) error {
+	if err := t.DB.Try(ctx, engine.DropTables{Names: []string{name}}); err != nil {
 		return err
 	}
-	for _, q := range t.DB.Words().CreateTemplate(t.Table, r.With, engine.Storage{Compress: t.Declared.Seal.Compress}) {
+	t.reach("copy cleared")
+	for _, q := range t.DB.Words().CreateTemplate(t.Table, name, engine.Storage{Compress: t.Declared.Seal.Compress}) {
 		if _, err := t.DB.SQL().ExecContext(ctx, q); err != nil {
-			return fmt.Errorf("create table %s: %w", r.With, t.DB.Classify(err))
+			return fmt.Errorf("create table %s: %w", name, t.DB.Classify(err))
 		}
 	}
 	return nil
@@ -189,11 +212,9 @@ func (t *Table) abandonRebuild(ctx context.Context, c *state.Change, r *rebuildi
 
 // swap replaces the old partitions with the new table.
 func (t *Table) swap(ctx context.Context, r *rebuilding) error {
-	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
-	if err != nil {
-		return err
-	}
-	return t.tryLocked(ctx, engine.Replace{Table: t.Table, Have: have, Old: r.Old, New: r.New, With: r.With, Out: r.Out})
+	return t.alter(ctx, func(have []rolling.Partition) engine.Step {
+		return engine.Replace{Table: t.Table, Have: have, Old: r.Old, New: r.New, With: r.With, Out: r.Out}
+	})
 }
 
 // reconcile adds the rows that reached the old partitions between the comparison

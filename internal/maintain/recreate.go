@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
@@ -115,7 +114,7 @@ func (t *Table) planAdoption(ctx context.Context, a *Application, applied *rolli
 	}
 	a.BeforeSQL = n.rollups.SQL
 	a.Before = func(ctx context.Context, from int64) error {
-		return t.declaring(ctx, func() error {
+		return t.declaring(ctx, applyWait, func(engine.Lease) error {
 			n, err := t.planRecreation(ctx, applied, func() (int64, error) { return from, nil })
 			if err != nil {
 				return err
@@ -173,44 +172,25 @@ func (t *Table) endChanges(ctx context.Context) (ended []state.Change, said []st
 		return nil, nil, err
 	}
 	for _, c := range changes {
-		var name string
-		var copied, left []string
-		switch Kind(c.Kind) {
-		case Rebuild:
-			var r rebuilding
-			if err := c.Load(&r); err != nil {
-				return nil, nil, err
-			}
-			name, left = r.New.Name, append(slices.Clone(r.Out), r.With)
-			switch c.Step {
-			case stepPrepare, stepCopy, stepCompact, stepCompare:
-				copied = []string{r.With}
-			}
-		case Drop:
-			var d dropping
-			if err := c.Load(&d); err != nil {
-				return nil, nil, err
-			}
-			name, left = d.Part.Name, []string{d.Table}
-		case Restore:
-			var r restoring
-			if err := c.Load(&r); err != nil {
-				return nil, nil, err
-			}
-			if r.Into != "" {
-				continue // a table of its own; its rows are in the archive
-			}
-			name, copied = r.Part.Name, []string{r.Table}
-		default:
+		d, err := load(&c)
+		if err != nil {
+			return nil, nil, err
+		}
+		if d == nil {
 			continue
 		}
-		if len(copied) > 0 {
-			if err := t.DB.Try(ctx, engine.DropTables{Names: copied}); err != nil {
+		part, of := d.period()
+		if !of {
+			continue // a table of its own; its rows are in the archive
+		}
+		copies, rows := d.tables(c.Step)
+		if len(copies) > 0 {
+			if err := t.DB.Try(ctx, engine.DropTables{Names: copies}); err != nil {
 				return nil, nil, err
 			}
 		}
-		detail := name + ": ended, the table was dropped"
-		for _, name := range left {
+		detail := part.Name + ": ended, the table was dropped"
+		for _, name := range rows {
 			there, err := t.exists(ctx, name)
 			if err != nil {
 				return nil, nil, err

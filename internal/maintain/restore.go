@@ -52,6 +52,13 @@ type restoring struct {
 	Rows  int64
 }
 
+func (d *restoring) task() Task                         { return Task{Kind: Restore, Parts: []rolling.Partition{d.Part}} }
+func (d *restoring) period() (rolling.Partition, bool)  { return d.Part, d.Into == "" }
+func (d *restoring) tables(string) (copies, _ []string) { return []string{d.Table}, nil }
+
+// resume does nothing: the command line resumes it.
+func (d *restoring) resume(context.Context, *Table, *state.Change) (string, error) { return "", nil }
+
 // Steps of a restoration.
 const (
 	stepFill   = "fill"
@@ -227,14 +234,8 @@ func (t *Table) unsealLevels(ctx context.Context, p rolling.Period) error {
 // the period's seal.
 func (r *Restoration) fill(ctx context.Context, d restoring, note func(int64)) error {
 	t := r.t
-	if err := t.DB.Try(ctx, engine.DropTables{Names: []string{d.Table}}); err != nil {
+	if err := t.createCopy(ctx, d.Table); err != nil {
 		return err
-	}
-	t.reach("restore cleared")
-	for _, q := range t.DB.Words().CreateTemplate(t.Table, d.Table, engine.Storage{Compress: t.Declared.Seal.Compress}) {
-		if _, err := t.DB.SQL().ExecContext(ctx, q); err != nil {
-			return fmt.Errorf("create table %s: %w", d.Table, t.DB.Classify(err))
-		}
 	}
 	t.reach("restore created")
 	f, err := archive.Restore(ctx, t.DB, t.Table, t.Schema, d.Path, d.Table, note)

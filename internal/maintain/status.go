@@ -299,8 +299,8 @@ func (l *look) activity(ctx context.Context) error {
 	}
 	for _, c := range changes {
 		what := c.ID
-		if p, ok := bounds(&c); ok {
-			what = c.Kind + " " + l.Table.Table.Grid.Name(p)
+		if p, ok := affected(&c); ok {
+			what = c.Kind + " " + l.Table.Table.Grid.Name(p.Period)
 		}
 		cs, err := changeStatus(&c, what)
 		if err != nil {
