@@ -174,14 +174,6 @@ type LateWords interface {
 	HaveTriggers(table string) string
 }
 
-// RenderWords are Words of a server on which the text of a value, and so a checksum
-// of rows, depends on settings of the session that computes it.
-type RenderWords interface {
-	// Renderings returns statements that make one transaction render the columns
-	// differently from the pool: the account's settings first, then small differences.
-	Renderings(cols []SchemaColumn) [][]string
-}
-
 // CopyRows describes an INSERT of rows that exist.
 type CopyRows struct {
 	// Into is a table, quoted, From an item of FROM. Columns and Key are names.
@@ -192,9 +184,8 @@ type CopyRows struct {
 	// Where is a condition on the rows; "" is all of them. They are copied in the order
 	// of Key, if there is one.
 	Where string
-	// Lock makes the statement lock the rows that it reads against changes, as far
-	// as a server has such locks. Skip keeps a row of Into with the same key.
-	Lock, Skip bool
+	// Skip keeps a row of Into with the same key.
+	Skip bool
 }
 
 // SQL returns the statement with the parts in which servers differ: the verb, what

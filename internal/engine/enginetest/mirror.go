@@ -180,7 +180,7 @@ func (s keepers) keys(t *testing.T) {
 			t.Errorf("%s = %s, with %q: %d rows, error %v", c.Name, place, text, n, err)
 		}
 	}
-	rows := engine.CopyRows{Into: k.quote("copied"), From: k.Words().From(k.Table, k.parts[0]), Columns: k.schema(t, "kept").Names(), Key: []string{"id"}, Where: "id < 10", Lock: true}
+	rows := engine.CopyRows{Into: k.quote("copied"), From: k.Words().From(k.Table, k.parts[0]), Columns: k.schema(t, "kept").Names(), Key: []string{"id"}, Where: "id < 10"}
 	k.exec(t, db.SQL(), db.Words().CopyRows(rows))
 	if err := k.try(db.SQL(), db.Words().CopyRows(rows)); err == nil {
 		t.Error("rows whose keys exist were copied")

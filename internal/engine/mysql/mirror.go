@@ -375,12 +375,9 @@ func (dialect) KeyValue(c engine.SchemaColumn, text string) (placeholder string,
 // changes invalid values and drops rows without a partition.
 func (d dialect) CopyRows(c engine.CopyRows) string {
 	tail := ""
-	if c.Lock {
-		tail = " LOCK IN SHARE MODE"
-	}
 	if c.Skip {
 		first := d.Quote(c.Columns[0])
-		tail += " ON DUPLICATE KEY UPDATE " + first + " = " + c.Into + "." + first
+		tail = " ON DUPLICATE KEY UPDATE " + first + " = " + c.Into + "." + first
 	}
 	return c.SQL(d.Quote, "INSERT INTO", "", tail)
 }

@@ -302,11 +302,8 @@ func (words) KeyValue(_ engine.SchemaColumn, text string) (placeholder string, v
 // CopyRows implements engine.Words. Identity columns need OVERRIDING.
 func (w words) CopyRows(c engine.CopyRows) string {
 	tail := ""
-	if c.Lock {
-		tail = " FOR SHARE"
-	}
 	if c.Skip {
-		tail += " ON CONFLICT DO NOTHING"
+		tail = " ON CONFLICT DO NOTHING"
 	}
 	return c.SQL(w.d.Quote, "INSERT INTO", " OVERRIDING SYSTEM VALUE", tail)
 }

@@ -1,7 +1,7 @@
 // Package copier copies rows from one table into another with the same columns, in
-// chunks along the primary key. Each chunk is one transaction, which also records the
-// progress of the copy, so that the copy resumes after a crash without lost or
-// duplicate rows. Between chunks it waits while the server's load exceeds the limits.
+// chunks along the primary key. Each chunk is one transaction that locks no row it
+// reads, and also records the progress of the copy, so that the copy resumes after a
+// crash without lost or duplicate rows. Between chunks it waits while the server's load exceeds the limits.
 //
 // A copy ends at the highest key that exists when Run begins. Otherwise rows appended
 // during the copy could keep it running forever.
@@ -28,12 +28,6 @@ type Copy struct {
 	Columns, Key []engine.SchemaColumn
 	// Where, unless empty, is a condition on the rows to copy.
 	Where string
-	// Lock makes each chunk lock the rows that it reads, so that concurrent changes
-	// of these rows commit before or after the chunk. Without it no row is locked,
-	// and each chunk is a consistent snapshot.
-	Lock bool
-	// Replace first deletes the rows of Into in the chunk's range of keys.
-	Replace bool
 	// Skip keeps the row of Into if one with the same key exists.
 	Skip bool
 	// Each, unless nil, replaces the single INSERT of a chunk: it returns statements
@@ -196,11 +190,6 @@ func (c *Copy) chunk(ctx context.Context, conn *sql.Conn, keys *Keys, after, unt
 		if err != nil {
 			return err
 		}
-		if c.Replace {
-			if _, err := tx.ExecContext(ctx, c.DB.Bind("DELETE FROM "+c.Into+" WHERE "+where), args...); err != nil {
-				return fmt.Errorf("clear the chunk's place: %w", err)
-			}
-		}
 		for _, s := range statements {
 			r, err := tx.ExecContext(ctx, c.DB.Bind(s.Query), s.Args...)
 			if err != nil {
@@ -235,7 +224,7 @@ func (c *Copy) statements(ctx context.Context, tx state.Exec, where string, args
 
 // Insert returns the statement that copies the rows which satisfy a condition.
 func (c *Copy) Insert(where string) string {
-	rows := engine.CopyRows{Into: c.Into, From: c.From, Where: where, Lock: c.Lock, Skip: c.Skip}
+	rows := engine.CopyRows{Into: c.Into, From: c.From, Where: where, Skip: c.Skip}
 	for _, col := range engine.Writable(c.Columns) {
 		rows.Columns = append(rows.Columns, col.Name)
 	}
