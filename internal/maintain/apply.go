@@ -42,8 +42,7 @@ type Application struct {
 // Empty reports whether there is nothing to do.
 func (a *Application) Empty() bool { return len(a.Steps) == 0 && !a.Adopt }
 
-// PlanApply compares the declaration with the database, and returns the steps that
-// apply it.
+// PlanApply compares the declaration with the database and returns the steps that apply it.
 func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 	a := &Application{}
 	applied, err := t.Applied(ctx)
@@ -69,8 +68,7 @@ func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 	return a, nil
 }
 
-// planProbe tests the account's privileges before the first step that needs them.
-// An adoption does this itself.
+// planProbe tests privileges before the first step that needs them, as an adoption does itself.
 func (t *Table) planProbe(a *Application) {
 	words, ok := t.DB.Words().(engine.ProbeWords)
 	if !ok || a.Adopt || len(a.Steps) == 0 {
@@ -82,8 +80,7 @@ func (t *Table) planProbe(a *Application) {
 		run: func(ctx context.Context) error { return engine.Probe(ctx, t.DB, needs) }})
 }
 
-// planState creates missing tables of rowmill's own first. An adoption does this
-// itself.
+// planState creates missing tables of rowmill's own first, as an adoption does itself.
 func (t *Table) planState(ctx context.Context, a *Application, _ *rolling.Declaration) error {
 	if a.Adopt {
 		return nil
@@ -127,8 +124,7 @@ func sameDeclaration(a, b *rolling.Declaration) bool {
 	return reflect.DeepEqual(strip(a), strip(b)) && strings.Join(strings.Fields(a.Definition.Text), " ") == strings.Join(strings.Fields(b.Definition.Text), " ")
 }
 
-// planTable creates a missing table, with the periods for the present and those
-// ahead of it.
+// planTable creates a missing table, with periods for the present and ahead of it.
 func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.Declaration) error {
 	if left, err := t.DB.Catalog().Exists(ctx, t.Table); err != nil {
 		return err
@@ -163,8 +159,7 @@ func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.
 	}
 	a.Steps = append(a.Steps, ApplyStep{What: what, SQL: slices.Concat(former.rollups.SQL, sql),
 		run: func(ctx context.Context) error {
-			// The lock admits one apply at a time: a table created by another one
-			// may have rows already.
+			// The lock admits one apply at a time: the table of another may have rows already.
 			if err := t.declaring(ctx, applyWait, func(engine.Lease) error { return t.createTable(ctx, former, step) }); err != nil {
 				return err
 			}
@@ -173,7 +168,6 @@ func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.
 	return nil
 }
 
-// planChange compares a rolling table with its declaration.
 func (t *Table) planChange(_ context.Context, a *Application, applied *rolling.Declaration) error {
 	if applied != nil {
 		if err := t.sameAxis(applied); err != nil {
@@ -231,7 +225,6 @@ func (t *Table) planChange(_ context.Context, a *Application, applied *rolling.D
 	return nil
 }
 
-// planLevels creates missing roll-ups.
 func (t *Table) planLevels(ctx context.Context, a *Application, applied *rolling.Declaration) error {
 	if applied != nil {
 		for _, was := range applied.Rollups {
@@ -302,7 +295,6 @@ func (t *Table) planLate(ctx context.Context, a *Application, _ *rolling.Declara
 	return nil
 }
 
-// keysOf returns the indexes of a definition by name, as text.
 func keysOf(d *rolling.Definition) []string {
 	var out []string
 	for _, k := range d.Keys {
@@ -334,8 +326,7 @@ func (a *Application) Run(ctx context.Context, note func(ApplyStep)) error {
 	return nil
 }
 
-// CheckApplied returns an error unless the table exists and the declaration was
-// applied.
+// CheckApplied returns an error unless the table exists and the declaration was applied.
 func (t *Table) CheckApplied(ctx context.Context) error {
 	applied, err := t.Applied(ctx)
 	switch {

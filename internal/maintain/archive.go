@@ -18,8 +18,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// archiveDir returns the archive's directory as an absolute path: the path is
-// stored for processes with other working directories.
+// archiveDir is absolute: it is stored for processes with other working directories.
 func (t *Table) archiveDir() string {
 	dir := t.Declared.Seal.Archive
 	if !filepath.IsAbs(dir) {
@@ -31,8 +30,7 @@ func (t *Table) archiveDir() string {
 	return dir
 }
 
-// archive writes a sealed period to its file, reads the file back, and records the
-// result.
+// archive writes a sealed period to its file, reads that back, and records the result.
 func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Period) (string, error) {
 	if err := t.errIfChanged(ctx); err != nil {
 		return "", err
@@ -132,8 +130,7 @@ func (t *Table) FindArchive(ctx context.Context, period string) (string, error) 
 	}
 	if t.Declared.Seal.Archive != "" {
 		dir := t.archiveDir()
-		// A damaged file may not identify its contents, but its name contains the
-		// period's.
+		// A damaged file may not say what it holds, but its name has the period's.
 		if path := archive.Path(dir, t.Table.Name, period); slices.ContainsFunc(all, func(i archive.Info) bool { return samePath(i.Path, path) }) {
 			return path, nil
 		}

@@ -16,11 +16,9 @@ import (
 
 // Timing of the daemon.
 const (
-	// takeover is the interval between a follower's attempts to become the leader,
-	// and so about the time until a dead leader is replaced.
+	// takeover is how often a follower tries to lead, and so how soon a dead leader is replaced.
 	takeover = time.Second
-	// beat is the interval of a leader's heartbeat. Status reports a leader as gone
-	// after three times that.
+	// beat is a leader's heartbeat. Status reports it as gone after three times that.
 	beat = 5 * time.Second
 	// firstRetry and lastRetry bound the pause after a failure, which doubles.
 	// Inserts that queued behind a lock request must pass first.
@@ -34,8 +32,7 @@ const (
 // A Daemon keeps a table for as long as it runs.
 type Daemon struct {
 	Table *Table
-	// Poll is the interval of passes while no task becomes due; 0 is 10 s. Late
-	// rows are found within that time.
+	// Poll is the interval of passes while nothing becomes due, and to find late rows; 0 is 10 s.
 	Poll time.Duration
 	// LockPause is the pause after a lock was not granted; 0 is 10 s.
 	LockPause time.Duration
@@ -54,7 +51,6 @@ func (d *Daemon) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// pass makes one pass of a lane. It ends when the lock is lost.
 func (d *Daemon) pass(ctx context.Context, lease engine.Lease, lane Lane) (int64, bool, error) {
 	var next int64
 	var more bool
@@ -111,7 +107,6 @@ func (d *Daemon) wanted(ctx context.Context, lane Lane) bool {
 	return t.Rollups != nil
 }
 
-// work makes passes while the lock is held.
 func (d *Daemon) work(ctx context.Context, lease engine.Lease, lane Lane) {
 	var beats sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
@@ -151,8 +146,7 @@ func (d *Daemon) work(ctx context.Context, lease engine.Lease, lane Lane) {
 	}
 }
 
-// lockPause returns the pause after a lock was not granted. The creation of periods
-// is tried more often when more than half of the headroom is gone.
+// lockPause is shorter for the creation of periods when more than half of the headroom is gone.
 func (d *Daemon) lockPause(ctx context.Context, lane Lane) time.Duration {
 	pause := cmp.Or(d.LockPause, lockPause)
 	if lane != Creating {

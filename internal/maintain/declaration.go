@@ -15,8 +15,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Declaring is the log's action for a declaration that takes effect, or that can't
-// be followed.
+// Declaring is the log's action for a declaration that takes effect or can't be followed.
 const Declaring = "declaration"
 
 // A mark identifies an applied declaration. The zero mark identifies none.
@@ -55,8 +54,7 @@ func (s *shared) waits(task string) bool {
 	return waits
 }
 
-// An unfollowedError is the reason why a table can't be kept according to its
-// declaration.
+// An unfollowedError is why a table can't be kept according to its declaration.
 type unfollowedError struct {
 	why, try string
 	// gone means that the table, or its declaration, doesn't exist. Otherwise the
@@ -92,8 +90,7 @@ func (t *Table) Follow(ctx context.Context) (*Table, error) {
 	return t.by(f), nil
 }
 
-// lastFollowed returns the table according to the last declaration that could be
-// followed.
+// lastFollowed returns the table by the last declaration that could be followed.
 func (t *Table) lastFollowed() *Table {
 	if f := t.last.Load(); f != nil {
 		return t.by(f)
@@ -149,7 +146,6 @@ func (t *Table) changed(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// by returns a copy of the table according to a declaration.
 func (t *Table) by(f *followed) *Table {
 	n := *t
 	n.mark, n.Declared, n.Table, n.Schema, n.Rollups = f.mark, f.declared, f.table, f.schema, f.rollups
@@ -162,7 +158,6 @@ func (t *Table) by(f *followed) *Table {
 	return &n
 }
 
-// read parses an applied declaration and inspects its table.
 func (t *Table) read(ctx context.Context, stored *state.Declared) (*followed, error) {
 	name := stored.Name
 	unreadable := func(err error) error {
@@ -204,7 +199,6 @@ func noTable(name string) *unfollowedError {
 	return &unfollowedError{why: fmt.Sprintf("table %s is declared but does not exist", name), try: "rowmill apply FILE, which creates it, or find out who has dropped it", gone: true}
 }
 
-// declaredOf parses an applied declaration.
 func declaredOf(stored *state.Declared, target string) (*rolling.Declaration, error) {
 	d, err := rolling.ParseDeclarationFor("what was applied for "+stored.Name, []byte(stored.Text), target)
 	if err == nil && d.Auto {
@@ -213,13 +207,11 @@ func declaredOf(stored *state.Declared, target string) (*rolling.Declaration, er
 	return d, err
 }
 
-// tableOf returns a declared table as engines need it.
 func tableOf(d *rolling.Declaration) *engine.Table {
 	return &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Epoch: d.Epoch, Definition: d.Definition, Compress: d.Seal.Compress, PrimaryKey: d.Definition.PrimaryKey}
 }
 
-// declaredChanges lists the differences between two declarations that affect how a
-// table is kept.
+// declaredChanges lists the differences that affect how a table is kept.
 func declaredChanges(was, now *rolling.Declaration) []string {
 	var out []string
 	add := func(what, before, after string) {

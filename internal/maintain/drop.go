@@ -58,8 +58,7 @@ func (t *Table) drop(ctx context.Context, p rolling.Partition, k *state.Period) 
 	if t.Declared.Seal.Archive != "" {
 		read, err := archive.Verify(ctx, k.Archive, nil)
 		if err != nil && ctx.Err() == nil {
-			// The rows exist, and are as they were sealed: the archive is written
-			// again.
+			// The rows are there as they were sealed: the archive is written again.
 			again := *k
 			again.State, again.Archive, again.ArchiveSum = state.Sealed, "", ""
 			put := t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, again) })
@@ -124,10 +123,8 @@ func (t *Table) dropSteps(ctx context.Context, c *state.Change, d dropping) (str
 	return fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Known.Rows, "row")), t.State.End(ctx, t.State.DB(), c)
 }
 
-// detach turns the period into a table of its own.
 func (t *Table) detach(ctx context.Context, c *state.Change, d dropping) error {
-	// From here on no refresh computes its buckets: without the rows they would
-	// become empty.
+	// From here on no refresh computes its buckets, which would become empty.
 	if t.Rollups != nil {
 		if err := t.inTx(ctx, func(tx *sql.Tx) error { return t.Rollups.Seal(ctx, tx, d.Part.To) }); err != nil {
 			return err
@@ -200,8 +197,7 @@ func (t *Table) revertDrop(ctx context.Context, c *state.Change, d dropping) (st
 	return fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Known.Rows, "row")), t.State.End(ctx, t.State.DB(), c)
 }
 
-// reattach attaches a detached period again. known becomes its record; nil breaks
-// its seal.
+// reattach attaches a detached period again, with known as its record; nil breaks its seal.
 func (t *Table) reattach(ctx context.Context, c *state.Change, d dropping, known *state.Period, why string) (string, error) {
 	err := t.alter(ctx, func(have []rolling.Partition) engine.Step {
 		return engine.Attach{Table: t.Table, Have: have, Part: d.Part, From: d.Table}
@@ -214,7 +210,6 @@ func (t *Table) reattach(ctx context.Context, c *state.Change, d dropping, known
 	return d.Part.Name + ": " + why + "; it was reattached", err
 }
 
-// recordKept records that a period is still in the table.
 func (t *Table) recordKept(ctx context.Context, tx *sql.Tx, c *state.Change, d dropping, known *state.Period) error {
 	var err error
 	if known == nil {

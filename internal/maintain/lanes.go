@@ -118,8 +118,7 @@ func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err
 	}
 	failed := []error{err}
 	if was := t.passed.Load(); lane == Creating && (was == nil || *was != t.mark) {
-		// A process that created a period may have been killed before it created
-		// the triggers.
+		// A process may have been killed between creating a period and its triggers.
 		t.passed.Store(&t.mark)
 		if err := t.triggers(ctx); err != nil {
 			failed = append(failed, fmt.Errorf("triggers of the periods of %s: %w", t.Table.Name, err))
@@ -168,8 +167,7 @@ func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err
 		if err := t.Do(ctx, *task, v); err != nil {
 			failed = append(failed, err)
 			if errors.Is(err, engine.ErrLockTimeout) {
-				// The blocking transaction would block the other tasks too, and
-				// each attempt delays inserts.
+				// The blocking transaction would block the others too, and each attempt delays inserts.
 				return next, more, errors.Join(failed...)
 			}
 		}
@@ -231,7 +229,6 @@ func (t *Table) Do(ctx context.Context, task Task, v View) error {
 	return nil
 }
 
-// label describes what a task affects, for messages.
 func label(task Task) string {
 	names := make([]string, len(task.Parts))
 	for i, p := range task.Parts {
@@ -326,8 +323,7 @@ func (t *Table) blocked(ctx context.Context, err error) error {
 	return engine.Hinted(fmt.Errorf("%w: blocked by %s", err, who[0]), "end that transaction; the task is retried automatically")
 }
 
-// create adds the partitions one at a time, so that a blocked one doesn't affect
-// the others.
+// create adds the partitions one at a time, so that a blocked one doesn't affect the others.
 func (t *Table) create(ctx context.Context, task Task, v View) (string, error) {
 	have := v.Parts
 	for i, p := range task.Parts {

@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// turnWait is how long a step waits for its turn before it proceeds without it.
-	// It is longer than any turn should last.
+	// turnWait is how long a step waits for its turn: longer than any turn should last.
 	turnWait = 5 * time.Second
 	turnPoll = 20 * time.Millisecond
 	// defaultBreath is the pause between attempts to get the lock after one has
@@ -44,7 +43,6 @@ func (t *Table) alter(ctx context.Context, step func(have []rolling.Partition) e
 	return t.tryLocked(ctx, step(have))
 }
 
-// turn waits for the step's turn, and returns the function that ends it.
 func (t *Table) turn(ctx context.Context) (end func()) {
 	if t.DB.Capabilities().SerialWrites { // its transactions are serial anyway
 		return func() {}

@@ -74,8 +74,7 @@ type View struct {
 	Compacts bool
 }
 
-// known returns the record of a partition, or nil. It compares bounds and not
-// names, because an engine may use another name.
+// known returns the record of a partition, or nil, by its bounds: engines may use other names.
 func (v View) known(p rolling.Partition) *state.Period {
 	i, found := slices.BinarySearchFunc(v.Known, p.From, func(k state.Period, from int64) int { return cmp.Compare(k.From, from) })
 	if !found || v.Known[i].To != p.To || v.Known[i].State == state.Dropped {
@@ -114,15 +113,13 @@ func Plan(d *rolling.Declaration, v View) ([]Task, error) {
 	return out, nil
 }
 
-// busy reports whether a change in progress affects one of the partitions.
 func (v View) busy(parts []rolling.Partition) bool {
 	return slices.ContainsFunc(parts, func(p rolling.Partition) bool {
 		return slices.ContainsFunc(v.Busy, p.Overlaps)
 	})
 }
 
-// planCreate returns the partitions to create so that inserts find a period for as
-// long as declared, or when the next one is due.
+// planCreate returns the partitions that inserts will need, or when the next one is due.
 func planCreate(d *rolling.Declaration, v View) ([]Task, error) {
 	present, err := d.Period.At(v.Now)
 	if err != nil {
@@ -159,7 +156,6 @@ func planCreate(d *rolling.Declaration, v View) ([]Task, error) {
 	return []Task{t}, nil
 }
 
-// sealDue is the position at which a period is due to be sealed.
 func sealDue(d *rolling.Declaration, p rolling.Partition) int64 { return d.Seal.After.After(p.To) }
 
 // planSeals returns the unsealed periods that are over, and the next one that will be.
@@ -200,8 +196,7 @@ func planChecks(v View) []Task {
 	return out
 }
 
-// dropDue returns the position at which a period is due to be dropped, or false if
-// all are kept.
+// dropDue returns when a period is due to be dropped, or false if all are kept.
 func dropDue(d *rolling.Declaration, p rolling.Partition) (int64, bool) {
 	if d.Keep.IsZero() {
 		return 0, false
@@ -209,8 +204,7 @@ func dropDue(d *rolling.Declaration, p rolling.Partition) (int64, bool) {
 	return max(d.Keep.After(p.To), sealDue(d, p)), true
 }
 
-// planArchives returns the sealed periods that have no file yet and won't be merged
-// into a longer one before they are dropped.
+// planArchives returns the sealed periods without a file that no merge will replace before.
 func planArchives(d *rolling.Declaration, v View, rebuilds []Task) []Task {
 	if d.Seal.Archive == "" {
 		return nil
@@ -276,8 +270,7 @@ func planDrops(d *rolling.Declaration, v View) []Task {
 	return out
 }
 
-// planRebuilds returns the sealed periods to merge or to rebuild, without those
-// that are due to be dropped.
+// planRebuilds returns the sealed periods to merge or to rebuild, and not about to be dropped.
 func planRebuilds(d *rolling.Declaration, v View) []Task {
 	if v.Compacts || !d.Seal.Compress && !d.Seal.Merge.Valid() {
 		return nil
@@ -354,7 +347,6 @@ func (v View) rebuild(d *rolling.Declaration, group []rolling.Partition) []Task 
 	return out
 }
 
-// merged returns the partition that replaces the given ones.
 func merged(d *rolling.Declaration, parts []rolling.Partition) rolling.Partition {
 	p := rolling.Period{From: parts[0].From, To: parts[len(parts)-1].To}
 	if len(parts) == 1 {

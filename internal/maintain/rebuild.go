@@ -136,7 +136,6 @@ func (t *Table) createCopy(ctx context.Context, name string) error {
 	return nil
 }
 
-// copyRows copies the partitions one after the other.
 func (t *Table) copyRows(ctx context.Context, c *state.Change, r *rebuilding) error {
 	for r.Part < len(r.Old) {
 		cp := copier.Copy{
@@ -193,8 +192,7 @@ func (t *Table) compare(ctx context.Context, r *rebuilding) (bool, error) {
 	return true, nil
 }
 
-// abandonRebuild removes a copy that differs because rows arrived while it was made. It
-// breaks the seals, so that the rebuild starts again later.
+// abandonRebuild removes a copy that differs because rows arrived, and breaks the seals to start again.
 func (t *Table) abandonRebuild(ctx context.Context, c *state.Change, r *rebuilding) (string, error) {
 	if err := t.DB.Try(ctx, engine.DropTables{Names: []string{r.With}}); err != nil {
 		return "", err
@@ -210,15 +208,13 @@ func (t *Table) abandonRebuild(ctx context.Context, c *state.Change, r *rebuildi
 	return r.New.Name + ": rows arrived while it was rebuilt; it will be sealed again first", err
 }
 
-// swap replaces the old partitions with the new table.
 func (t *Table) swap(ctx context.Context, r *rebuilding) error {
 	return t.alter(ctx, func(have []rolling.Partition) engine.Step {
 		return engine.Replace{Table: t.Table, Have: have, Old: r.Old, New: r.New, With: r.With, Out: r.Out}
 	})
 }
 
-// reconcile adds the rows that reached the old partitions between the comparison
-// and the swap. Their contents no longer change.
+// reconcile adds the rows that reached the old partitions between the comparison and the swap.
 func (t *Table) reconcile(ctx context.Context, r *rebuilding) error {
 	quote := t.DB.Dialect().Quote
 	into := quote(t.Table.Name)
@@ -277,7 +273,6 @@ func (t *Table) reconcile(ctx context.Context, r *rebuilding) error {
 	return nil
 }
 
-// clean drops the old rows and records the new period.
 func (t *Table) clean(ctx context.Context, c *state.Change, r *rebuilding) (string, error) {
 	part, err := t.find(ctx, r.New.Period)
 	if err != nil {
@@ -318,7 +313,6 @@ func (t *Table) clean(ctx context.Context, c *state.Change, r *rebuilding) (stri
 	return fmt.Sprintf("%s: %s of %s", part.Name, figure.Plural(s.Rows, "row"), figure.Plural(len(r.Old), "period")), err
 }
 
-// find returns the partition with these bounds, whatever its name.
 func (t *Table) find(ctx context.Context, p rolling.Period) (rolling.Partition, error) {
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 	if err != nil {

@@ -28,8 +28,7 @@ type recreation struct {
 	notes []string
 }
 
-// planRecreation plans this for a table whose first period will begin at a position. It
-// relies on the records, which may exist without a declaration: applied may be nil.
+// planRecreation relies on the records, which may exist without a declaration: applied may be nil.
 func (t *Table) planRecreation(ctx context.Context, applied *rolling.Declaration, from func() (int64, error)) (*recreation, error) {
 	n := &recreation{rows: t.Schema == nil || applied != nil}
 	var err error
@@ -128,8 +127,7 @@ func (t *Table) planAdoption(ctx context.Context, a *Application, applied *rolli
 	return nil
 }
 
-// firstPeriod returns where the periods of a plain table will begin: at its first
-// row or at the present, whichever is earlier.
+// firstPeriod returns where a plain table's periods begin: at its first row, or the present if earlier.
 func (t *Table) firstPeriod(ctx context.Context) (int64, error) {
 	now, err := t.Now(ctx)
 	if err != nil {
@@ -148,7 +146,6 @@ func (t *Table) firstPeriod(ctx context.Context) (int64, error) {
 	return t.Table.Grid.Floor(now), nil
 }
 
-// createTable creates the table and starts a new ledger.
 func (t *Table) createTable(ctx context.Context, n *recreation, step engine.CreateTable) error {
 	// The records are reset while the table doesn't exist, so that no crash leaves
 	// a table with the records of another one.
@@ -204,9 +201,7 @@ func (t *Table) endChanges(ctx context.Context) (ended []state.Change, said []st
 	return ended, said, nil
 }
 
-// otherAxis describes how positions differ from those of the applied declaration,
-// and how to declare them as they were; "" if they don't differ. All records of a
-// table are by position: periods, seals, buckets.
+// otherAxis describes how positions differ, on which all records depend, and how they were declared.
 func (t *Table) otherAxis(applied *rolling.Declaration) (differs, as string) {
 	is := t.Declared
 	if was := applied.Period.Axis(); was != t.Table.Grid.Axis() {
@@ -232,8 +227,7 @@ func epochText(d *rolling.Declaration) string {
 	return fmt.Sprintf("%q", rolling.EpochName(d.Epoch))
 }
 
-// sameAxis rejects a declaration under which the table's existing periods would
-// have other bounds.
+// sameAxis rejects a declaration under which existing periods would have other bounds.
 func (t *Table) sameAxis(applied *rolling.Declaration) error {
 	differs, as := t.otherAxis(applied)
 	if differs == "" {

@@ -21,8 +21,7 @@ import (
 // completes one: it is started from the command line.
 const Restore Kind = "restore"
 
-// A Restoration restores the rows of an archive, as a period of their table or as a
-// table of their own.
+// A Restoration restores an archive's rows as a period of their table, or as a table of its own.
 type Restoration struct {
 	File archive.Info
 	// Into is the name of the table to create; "" attaches the rows as a period.
@@ -34,15 +33,13 @@ type Restoration struct {
 	Step  string
 	// Notes are for the owner.
 	Notes []string
-	// WithoutSeal accepts rows that match the file although their checksum differs
-	// from that of the period's seal.
+	// WithoutSeal accepts rows that match the file but not the checksum of the period's seal.
 	WithoutSeal bool
 
 	t *Table
 	c state.Change
 }
 
-// A restoring is the state of a restoration, as its steps record it.
 type restoring struct {
 	Part  rolling.Partition
 	Table string // holds the rows until they are in place
@@ -112,8 +109,7 @@ func (t *Table) PlanRestore(ctx context.Context, path, into string) (*Restoratio
 	return r, r.checkAttach(ctx)
 }
 
-// checkInto rejects an existing table, unless an earlier run of this restoration
-// made it.
+// checkInto rejects an existing table, unless an earlier run of this restoration made it.
 func (r *Restoration) checkInto(ctx context.Context) error {
 	there, err := r.t.exists(ctx, r.Into)
 	if err != nil {
@@ -125,7 +121,6 @@ func (r *Restoration) checkInto(ctx context.Context) error {
 	return nil
 }
 
-// checkAttach rejects a period that overlaps another one.
 func (r *Restoration) checkAttach(ctx context.Context) error {
 	have, err := r.t.DB.Catalog().Partitions(ctx, r.t.Table)
 	if err != nil {
@@ -230,8 +225,7 @@ func (t *Table) unsealLevels(ctx context.Context, p rolling.Period) error {
 	return t.inTx(ctx, func(tx *sql.Tx) error { return t.Rollups.Unseal(ctx, tx, p.From) })
 }
 
-// fill creates a table from the file and compares its rows with the file and with
-// the period's seal.
+// fill creates a table from the file and compares its rows with the file and the period's seal.
 func (r *Restoration) fill(ctx context.Context, d restoring, note func(int64)) error {
 	t := r.t
 	if err := t.createCopy(ctx, d.Table); err != nil {
@@ -278,7 +272,6 @@ func (r *Restoration) fill(ctx context.Context, d restoring, note func(int64)) e
 	})
 }
 
-// abandon removes the table of a failed restoration before it is in use.
 func (r *Restoration) abandon(ctx context.Context, d restoring) error {
 	if r.c.Step != stepFill {
 		return nil // recording the next step failed: run again
@@ -305,8 +298,7 @@ func (t *Table) sealed(ctx context.Context, p rolling.Period) (*state.Period, er
 	return nil, nil
 }
 
-// attach attaches the filled table as a period. It retries until ctx ends if the
-// lock isn't granted.
+// attach attaches the filled table as a period. It retries while the lock isn't granted.
 func (r *Restoration) attach(ctx context.Context, d restoring, waiting func(error)) error {
 	t := r.t
 	t.reach("restore attach")
@@ -329,7 +321,6 @@ func (r *Restoration) attach(ctx context.Context, d restoring, waiting func(erro
 	return err
 }
 
-// rename gives the filled table the requested name.
 func (r *Restoration) rename(ctx context.Context, d restoring) error {
 	t := r.t
 	t.reach("restore rename")

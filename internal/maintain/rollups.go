@@ -41,8 +41,7 @@ func (t *Table) present(ctx context.Context) ([]rolling.Period, error) {
 	return out, nil
 }
 
-// refresh refreshes the levels up to the present, including late rows that were not
-// recorded.
+// refresh refreshes the levels up to the present, with late rows that were not recorded.
 func (t *Table) refresh(ctx context.Context, now int64) (int, error) {
 	n, err := t.Rollups.Refresh(ctx, now)
 	if err != nil {

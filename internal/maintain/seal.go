@@ -36,8 +36,7 @@ func (t *Table) seal(ctx context.Context, p rolling.Partition) (detail string, e
 	return fmt.Sprintf("%s: %s", p.Name, figure.Plural(s.Rows, "row")), err
 }
 
-// rolledUp refreshes the levels up to a period's end and verifies that they contain
-// all of its rows.
+// rolledUp refreshes the levels up to a period's end and verifies that they have all its rows.
 func (t *Table) rolledUp(ctx context.Context, p rolling.Partition) error {
 	if t.Rollups == nil {
 		return nil
@@ -62,8 +61,7 @@ func (t *Table) rolledUp(ctx context.Context, p rolling.Partition) error {
 	return nil
 }
 
-// unseal deletes the record of a period whose rows have changed, so that it is
-// sealed again.
+// unseal deletes the record of a period whose rows have changed, to be sealed again.
 func (t *Table) unseal(ctx context.Context, p rolling.Partition, why string) error {
 	err := t.inTx(ctx, func(tx *sql.Tx) error {
 		if t.Rollups != nil {
@@ -98,7 +96,6 @@ func (t *Table) unchanged(ctx context.Context, p rolling.Partition, k *state.Per
 	return false, t.unseal(ctx, p, fmt.Sprintf("it had %s when it was sealed and has %s, with another checksum", figure.Plural(k.Rows, "row"), figure.Count(now.Rows)))
 }
 
-// check verifies that a sealed period's rows are unchanged.
 func (t *Table) check(ctx context.Context, p rolling.Partition, k *state.Period, now int64) (string, error) {
 	same, err := t.unchanged(ctx, p, k)
 	if err != nil || !same {
@@ -114,8 +111,7 @@ type waitError struct{ why string }
 
 func (e *waitError) Error() string { return e.why }
 
-// checksum returns the sum of the rows of a FROM clause, limited to a period if one is
-// given.
+// checksum returns the sum of the rows of a FROM clause, within a period if one is given.
 func (t *Table) checksum(ctx context.Context, x state.Exec, from string, within *rolling.Period) (engine.Checksum, error) {
 	where := "1 = 1"
 	if within != nil {
@@ -124,7 +120,6 @@ func (t *Table) checksum(ctx context.Context, x state.Exec, from string, within 
 	return engine.ReadChecksum(ctx, t.DB, x, t.columns(), from, where)
 }
 
-// periodChecksum returns the sum of a period of the table.
 func (t *Table) periodChecksum(ctx context.Context, p rolling.Partition) (engine.Checksum, error) {
 	defer t.gate.read()()
 	return t.checksum(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), nil)
@@ -153,11 +148,9 @@ func (t *Table) checksumLike(ctx context.Context, x state.Exec, from, noted stri
 	return like, fresh, nil
 }
 
-// within returns the condition that a row's position lies in the period.
 func (t *Table) within(p rolling.Period) string {
 	w, by := t.DB.Words(), t.DB.Dialect().Quote(t.Table.By)
 	return fmt.Sprintf("%s >= %s AND %s < %s", by, w.Literal(t.Table, p.From), by, w.Literal(t.Table, p.To))
 }
 
-// columns returns the columns of the table that can be written.
 func (t *Table) columns() []engine.SchemaColumn { return engine.Writable(t.Schema.Columns) }

@@ -284,7 +284,6 @@ func (l *look) levels(ctx context.Context) error {
 	return nil
 }
 
-// activity adds the leader, the changes in progress and the past actions.
 func (l *look) activity(ctx context.Context) error {
 	leaders, err := l.State.Leaders(ctx, l.s.Table)
 	if err != nil {
@@ -382,7 +381,6 @@ func (l *look) nextRefresh() (levels string, due int64) {
 	return strings.Join(first, ", "), due
 }
 
-// headroom adds for how long inserts have periods.
 func (l *look) headroom() {
 	s, end, last := l.s, l.v.Now, l.v.Now
 	for _, p := range l.v.Parts {
@@ -509,7 +507,6 @@ func (l *look) gaps(context.Context) error {
 	return nil
 }
 
-// outside counts rows that are older than every period.
 func (l *look) outside(ctx context.Context) error {
 	o, ok := l.DB.(engine.Outsider)
 	if !ok {
@@ -535,7 +532,6 @@ func (l *look) triggers(ctx context.Context) error {
 	return err
 }
 
-// delays adds what is due or behind.
 func (l *look) delays() {
 	due := slices.ContainsFunc(l.tasks, func(task Task) bool { return task.Kind != Rollup && task.Due <= l.v.Now && task.Waits == "" })
 	if l.s.Leader == "" && due {
@@ -618,7 +614,6 @@ func (t *Table) AdoptionStatus(ctx context.Context) (*Status, error) {
 	return s, nil
 }
 
-// changeStatus returns a change as it appears in a status.
 func changeStatus(c *state.Change, what string) (ChangeStatus, error) {
 	cs := ChangeStatus{What: what, Step: c.Step, Since: c.Started.UTC(), Tries: c.Tries, Error: c.Error}
 	if c.Kind != adopt.Kind {

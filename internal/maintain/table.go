@@ -22,19 +22,16 @@ type Table struct {
 	DB       engine.Keeper
 	Declared *rolling.Declaration
 	State    *state.Store
-	// Table describes it to engines. Schema is from the catalog, nil while the
-	// table doesn't exist.
+	// Table describes it to engines. Schema is nil while the table doesn't exist.
 	Table  *engine.Table
 	Schema *engine.Schema
-	// Now returns the position of the present: the clock, or for a sequence the
-	// highest key.
+	// Now returns the present: the clock, or for a sequence the highest key.
 	Now func(ctx context.Context) (int64, error)
 	// Rollups are its levels; nil if it has none.
 	Rollups *rollup.Set
 	// Limits are the limits on the server's load while rows are copied.
 	Limits copier.Limits
-	// Reached, unless nil, is called at each point of each change with several
-	// steps. Tests end the process there.
+	// Reached, unless nil, is called at each point of a change. Tests end the process there.
 	Reached func(point string)
 	// Say, unless nil, is called for each action, and for each failure.
 	Say func(Event)
@@ -42,11 +39,9 @@ type Table struct {
 	// Dir is the base of relative archive paths; "" is the working directory.
 	Dir string
 
-	// breath is the pause between attempts to get the lock after one has failed; 0
-	// is defaultBreath. Tests shorten it.
+	// breath replaces defaultBreath in tests.
 	breath time.Duration
-	// mark identifies the applied declaration in Declared; zero unless Follow
-	// returned the table.
+	// mark is that of Declared; zero unless Follow returned the table.
 	mark  mark
 	clock func(ctx context.Context) (int64, error)
 	*shared
@@ -74,8 +69,7 @@ func Clock(now func() time.Time) func(context.Context) (int64, error) {
 	return func(context.Context) (int64, error) { return rolling.Position(now()), nil }
 }
 
-// Open looks up the declared table in its database, and reads its schema if it
-// exists.
+// Open looks up the declared table, and reads its schema if it exists.
 func Open(ctx context.Context, db engine.Keeper, d *rolling.Declaration, now func() time.Time) (*Table, error) {
 	t := &Table{DB: db, Declared: d, State: state.New(db), Now: Clock(now), clock: Clock(now), shared: &shared{}}
 	if d.Auto && !d.Period.Valid() {
@@ -110,7 +104,6 @@ func inForce(d *state.Declared) (rolling.Grid, error) {
 	return g, nil
 }
 
-// readSchema reads the table's schema if the table exists.
 func (t *Table) readSchema(ctx context.Context) error {
 	s, err := t.DB.Describe(ctx, t.Table.Name)
 	if err != nil {
@@ -165,8 +158,7 @@ func (t *Table) Reload(ctx context.Context) error {
 	return t.openLevels()
 }
 
-// SetPeriod sets the period of a table declared with "auto", before anything is
-// planned.
+// SetPeriod sets the period of a table declared with "auto", before anything is planned.
 func (t *Table) SetPeriod(g rolling.Grid) error {
 	found := *t.Declared
 	found.Period = g
@@ -184,12 +176,10 @@ func (t *Table) exists(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-// inTx runs fn in a transaction.
 func (t *Table) inTx(ctx context.Context, fn func(*sql.Tx) error) error {
 	return engine.InTx(ctx, t.DB, t.DB.SQL(), nil, fn)
 }
 
-// reach calls Reached, with which tests end the process, before or after a step.
 func (t *Table) reach(point string) {
 	if t.Reached != nil {
 		t.Reached(point)

@@ -18,11 +18,9 @@ const (
 	exactTriggers = "the triggers of exact roll-ups"
 )
 
-// A triggerState lists declared triggers that are missing or outdated, by their
-// names in plans and status.
+// A triggerState lists declared triggers, by their names in plans and status.
 type triggerState struct {
-	// missing are absent. old would be replaced by apply: an earlier version of
-	// rowmill, or an earlier declaration, created them.
+	// old would be replaced by apply: an earlier version or declaration made them.
 	missing, old []string
 }
 
@@ -62,7 +60,6 @@ func (t *Table) readTriggers(ctx context.Context) (out triggerState, err error) 
 	return out, nil
 }
 
-// missed describes the missing triggers and the consequence.
 func (s triggerState) missed() string {
 	return strings.Join(s.missing, ", and ") + " are missing: rows are neither refused nor counted as declared"
 }
@@ -84,8 +81,7 @@ func (t *Table) MissingTriggers(ctx context.Context) error {
 // without them: a table without new periods would be worse.
 var ErrTriggers = errors.New("triggers are missing")
 
-// refusals returns the triggers that reject rows of sealed periods; none if late
-// rows are accepted.
+// refusals returns the triggers that reject rows of sealed periods.
 func (t *Table) refusals(ctx context.Context) ([]engine.Trigger, engine.LateWords, error) {
 	words, ok := t.DB.Words().(engine.LateWords)
 	if !ok {
@@ -125,7 +121,6 @@ func (t *Table) refuseLate(ctx context.Context) error {
 	return nil
 }
 
-// lateChange returns the change that refuseLate makes.
 func (t *Table) lateChange(ctx context.Context) (engine.TriggerChange, error) {
 	if t.Schema == nil {
 		return engine.TriggerChange{}, nil
@@ -137,8 +132,7 @@ func (t *Table) lateChange(ctx context.Context) (engine.TriggerChange, error) {
 	return engine.ChangeTriggers(ctx, t.DB, words.HaveTriggers, t.Table.Name, triggers, t.Declared.Late == rolling.LateReject)
 }
 
-// sealedTo records the position up to which every period is sealed: the triggers
-// reject rows below it.
+// sealedTo records up to where every period is sealed: the triggers reject rows below.
 func (t *Table) sealedTo(ctx context.Context, x state.Exec, sealed rolling.Partition) error {
 	if t.Declared.Late != rolling.LateReject {
 		return nil

@@ -132,7 +132,6 @@ func nameOf(create string) string {
 	return name
 }
 
-// exec executes a statement and returns the number of rows that it affected.
 func (s *Store) exec(ctx context.Context, x Exec, q string, args ...any) (int64, error) {
 	r, err := x.ExecContext(ctx, s.db.Bind(q), args...)
 	if err != nil {

@@ -34,8 +34,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Kind is the kind and the ID of an adoption in the journal: a table has at most one
-// at a time.
+// Kind is the kind and the ID of an adoption in the journal, of which a table has one at most.
 const Kind = "adopt"
 
 // Steps of an adoption, in order. The journal records the next step to do.
@@ -98,16 +97,14 @@ type Options struct {
 	Declared *rolling.Declaration
 	// AllowDuplicates permits the loss of unique keys of the plain table: see Lost.
 	AllowDuplicates bool
-	// Now returns the current position on a time axis; nil means the clock. On a
-	// sequence the current position is the highest key.
+	// Now returns the current position on a time axis; nil means the clock.
 	Now func(ctx context.Context) (int64, error)
 	// Before, unless nil, is called after the table has passed the checks and before
 	// an adoption begins, with the position from which there will be periods.
 	Before func(ctx context.Context, from int64) error
 	// Limits are the limits of the server's load.
 	Limits copier.Limits
-	// Chunk is the number of rows copied at a time; 0 means an adaptive number that
-	// takes a fraction of a second.
+	// Chunk is the number of rows copied at a time; 0 means as many as take a fraction of a second.
 	Chunk int
 	// Progress is called at least for each step and chunk.
 	Progress func(Progress)
@@ -164,8 +161,7 @@ type data struct {
 	// approximate total.
 	After    []string
 	Rows, Of int64
-	// First and Last are the positions of the first and the last row, if there are
-	// rows.
+	// First and Last are the positions of the first and the last row, if there are rows.
 	First, Last int64
 	// Checked is the last key compared, CheckedRows the number of rows compared, and
 	// Repaired the number of chunks that had to be copied again.
@@ -210,7 +206,6 @@ func Kept(c *state.Change) bool { return c != nil && c.Step == stepKept }
 // Undoing reports whether the adoption is being reverted.
 func Undoing(c *state.Change) bool { return c != nil && (c.Step == stepCancel || steps[c.Step].back) }
 
-// lockName returns the name of the lock held by the process that adopts a table.
 func lockName(table string) string { return "adopt " + table }
 
 // Done returns how many rows of an adoption's step are done, and the approximate
@@ -229,8 +224,7 @@ func Done(c *state.Change) (rows, of int64, err error) {
 	return d.CheckedRows, d.Of, nil
 }
 
-// Working reports whether a process is currently working on the adoption of a
-// table. It tries to take that process's lock, and releases it if it gets it.
+// Working reports whether a process holds the lock of those that adopt the table.
 func Working(ctx context.Context, db engine.Keeper, table string) (bool, error) {
 	lease, err := db.Lead(ctx, lockName(table))
 	if errors.Is(err, engine.ErrLockTimeout) {
@@ -242,14 +236,12 @@ func Working(ctx context.Context, db engine.Keeper, table string) (bool, error) 
 	return false, lease.Release()
 }
 
-// NeedsLock reports whether the adoption's current step takes a table lock that
-// other transactions may delay.
+// NeedsLock reports whether the current step takes a table lock, which others may delay.
 func NeedsLock(c *state.Change) bool { return steps[c.Step].locks }
 
 // Ended reports whether only the old table remains: it is kept, or being dropped.
 func Ended(c *state.Change) bool { return c != nil && (c.Step == stepKept || c.Step == stepDrop) }
 
-// open finds the adoption in progress.
 func open(ctx context.Context, o Options) (*job, error) {
 	j := &job{Options: o}
 	c, err := UnderWay(ctx, o.State, o.Table.Name)
@@ -268,8 +260,7 @@ func (j *job) use(d data) {
 	j.data, j.columns = d, engine.Writable(d.Columns)
 }
 
-// Run adopts the table, resuming an earlier call, and returns after the cut-over. The
-// old table is kept.
+// Run adopts the table, or continues to, until after the cut-over. The old table is kept.
 func Run(ctx context.Context, o Options) error {
 	return exclusively(ctx, o, func(ctx context.Context, j *job) error {
 		if Undoing(j.change) {
@@ -302,7 +293,6 @@ func Finish(ctx context.Context, o Options) error {
 	})
 }
 
-// mayFinish returns the reason why the adoption can't be finished.
 func (j *job) mayFinish() error {
 	switch {
 	case j.change == nil:
@@ -313,8 +303,7 @@ func (j *job) mayFinish() error {
 	return nil
 }
 
-// Undo reverts an adoption: the table becomes a plain table again, with all rows
-// inserted, changed and deleted since.
+// Undo makes the table a plain one again, with all rows inserted, changed and deleted since.
 func Undo(ctx context.Context, o Options) error {
 	return exclusively(ctx, o, func(ctx context.Context, j *job) error {
 		if err := j.mayUndo(); err != nil {
@@ -329,8 +318,7 @@ func Undo(ctx context.Context, o Options) error {
 				return err
 			}
 			if step == stepBack {
-				// The triggers and the log of the adoption must go before those of
-				// the undo are created.
+				// The adoption's triggers and log must go before those of the undo are created.
 				if err := j.clean(ctx, j.forward()); err != nil {
 					return err
 				}
@@ -357,7 +345,6 @@ func (j *job) undoFrom(ctx context.Context) (string, error) {
 	return stepBack, nil
 }
 
-// mayUndo returns the reason why the adoption can't be reverted.
 func (j *job) mayUndo() error {
 	switch {
 	case j.change == nil:
@@ -368,15 +355,13 @@ func (j *job) mayUndo() error {
 	return nil
 }
 
-// leadTries is the number of attempts to take the lock of the adopting process,
-// leadPause the pause between them.
+// The attempts to take the lock of the adopting process, and the pause between them.
 const (
 	leadTries = 4
 	leadPause = 100 * time.Millisecond
 )
 
-// exclusively runs fn while holding the lock that only one process at a time can hold for
-// the table.
+// exclusively runs fn while it holds the lock of the process that adopts the table.
 func exclusively(ctx context.Context, o Options, fn func(context.Context, *job) error) (err error) {
 	var lease engine.Lease
 	// Working takes this lock for a moment, to check whether it is held.
@@ -412,13 +397,11 @@ func exclusively(ctx context.Context, o Options, fn func(context.Context, *job) 
 // errKilled is returned where a test simulates the end of the process.
 var errKilled = errors.New("killed")
 
-// needs returns the privileges required by an adoption and by the subsequent
-// roll-ups.
+// needs returns the privileges that the adoption and the roll-ups after it need.
 func (j *job) needs() engine.Needs {
 	return engine.Needs{Triggers: true, Locks: true, Temporary: len(j.Declared.Rollups) > 0}
 }
 
-// begin checks the table and records the adoption.
 func (j *job) begin(ctx context.Context) error {
 	if err := MayDuplicate(j.Options); err != nil {
 		return err
@@ -517,8 +500,7 @@ func (j *job) progress(p Progress) {
 	j.Progress(p)
 }
 
-// paused returns a function that reports why the work waits, with the number of rows
-// done.
+// paused returns a function that reports why the work waits.
 func (j *job) paused(rows *int64) func(string) {
 	return func(why string) { j.progress(Progress{Rows: *rows, Of: j.data.Of, Paused: why}) }
 }

@@ -64,7 +64,6 @@ func pick(s *engine.Schema, names []string) []engine.SchemaColumn {
 	return out
 }
 
-// checkSchema compares the table with the declaration.
 func (j *job) checkSchema() (errs []error) {
 	s, t, d := j.Schema, j.Table, j.Declared.Definition
 	add := func(hint, format string, args ...any) {
@@ -100,8 +99,7 @@ func (j *job) checkSchema() (errs []error) {
 	if !slices.ContainsFunc(t.PrimaryKey, func(c string) bool { return strings.EqualFold(c, t.By) }) {
 		add("add it to the primary key", "the primary key of the declaration lacks %s, by which the table rolls", t.By)
 	}
-	// Rows that are distinct in the plain table must be distinct in the rolling
-	// one.
+	// Rows that are distinct in the plain table must be so in the rolling one.
 	unique := append(slices.Clone(s.Unique), s.PrimaryKey)
 	for _, key := range append(slices.Clone(d.Unique), t.PrimaryKey) {
 		if !slices.ContainsFunc(unique, func(u []string) bool { return len(u) > 0 && within(u, key) }) {
@@ -258,8 +256,7 @@ func (j *job) checkRows(ctx context.Context, key []engine.SchemaColumn) (extent,
 	return e, nil
 }
 
-// checkServer reports obstacles on the server. Privileges have already been tested by
-// engine.Probe.
+// checkServer reports obstacles on the server, other than privileges: see engine.Probe.
 func (j *job) checkServer(ctx context.Context) (errs []error) {
 	size, err := j.DB.Catalog().Sizes(ctx, &engine.Table{Name: j.Table.Name})
 	if err != nil {
@@ -293,8 +290,7 @@ func (m *mirror) obstacles(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// checkNew compares the columns of the plain table with those of the new rolling one,
-// as the server created it.
+// checkNew compares the columns of the plain table with those that the rolling one has got.
 func (j *job) checkNew(ctx context.Context) error {
 	created, err := j.DB.Describe(ctx, newName(j.Table.Name))
 	if err != nil {

@@ -55,7 +55,6 @@ func hasDefault(text string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, "DEFAULT") })
 }
 
-// sameColumn returns an error that describes how two columns differ.
 func sameColumn(a, b engine.SchemaColumn) error {
 	switch {
 	case !strings.EqualFold(a.Name, b.Name):
@@ -95,7 +94,6 @@ func otherType(a, b string) bool {
 	return len(size) > 0 && len(otherSize) > 0 && !slices.Equal(size, otherSize) || x.Has("unsigned") != y.Has("unsigned")
 }
 
-// familyOf returns the first name of a type's family, or "".
 func familyOf(n value.Name) string {
 	first := strings.TrimSuffix(n.First, "[]")
 	switch {

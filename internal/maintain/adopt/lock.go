@@ -13,8 +13,7 @@ import (
 // pauses in between, at least half an hour.
 const lockTries = 400
 
-// firstPause and lastPause limit the pause between attempts, in which other
-// statements can proceed.
+// The pause between attempts, in which other statements can proceed.
 const (
 	firstPause = 200 * time.Millisecond
 	lastPause  = 5 * time.Second
@@ -40,7 +39,6 @@ func (j *job) locked(ctx context.Context, table, what string, fn func() error) e
 	return err
 }
 
-// heldBy describes the blocking transactions.
 func heldBy(blockers []engine.Blocker) string {
 	if len(blockers) == 0 {
 		return ""

@@ -49,7 +49,6 @@ func (j *job) mirror(source, target engine.MirrorSide, aside string) *mirror {
 // on which the engine has no triggers.
 func (m *mirror) unlogged() bool { return m.Source.Rolls && m.DB.Capabilities().PeriodTables }
 
-// readPeriods reads the periods of the target, if it is the rolling table.
 func (m *mirror) readPeriods(ctx context.Context) error {
 	if !m.Target.Rolls {
 		return nil
@@ -62,7 +61,6 @@ func (m *mirror) readPeriods(ctx context.Context) error {
 	return err
 }
 
-// and joins conditions with AND.
 func and(cond string, more ...string) string {
 	for _, m := range more {
 		if m != "" {
@@ -72,7 +70,6 @@ func and(cond string, more ...string) string {
 	return cond
 }
 
-// copier returns a copy of the source's rows into the target.
 func (m *mirror) copier() *copier.Copy {
 	c := &copier.Copy{
 		DB: m.DB, From: m.Quote(m.Source.Name), Into: m.Quote(m.Target.Name), Columns: m.Columns, Key: m.Source.Key,
@@ -84,8 +81,7 @@ func (m *mirror) copier() *copier.Copy {
 	return c
 }
 
-// intoPeriods returns the statements of a chunk that copy rows into the tables of
-// their periods.
+// intoPeriods returns the statements that copy a chunk's rows into the tables of their periods.
 func (m *mirror) intoPeriods(c *copier.Copy) func(context.Context, state.Exec, string, []any) ([]copier.Statement, error) {
 	return func(ctx context.Context, x state.Exec, where string, args []any) ([]copier.Statement, error) {
 		by, w := m.Quote(m.Table.By), m.DB.Words()
@@ -167,7 +163,6 @@ func (m *mirror) replayAll(ctx context.Context) error {
 	return nil
 }
 
-// replayOnce applies one batch in a transaction.
 func (m *mirror) replayOnce(ctx context.Context) (n int, err error) {
 	limit := replayRows
 	replay := func(x state.Exec) (err error) {
@@ -236,8 +231,7 @@ func (m *mirror) logOutside(ctx context.Context, x state.Exec, inside string, af
 	return nil
 }
 
-// logFrom returns the statement that writes to the log the keys of a table's rows
-// that satisfy a condition.
+// logFrom is the statement that logs the keys of a table's rows that satisfy a condition.
 func (m *mirror) logFrom(table, where string) string {
 	cols := m.List(m.Logged(), "")
 	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s WHERE %s", m.Quote(m.Log), cols, cols, m.Quote(table), where)

@@ -137,7 +137,6 @@ func (p *planner) copied(context.Context) error {
 	return nil
 }
 
-// replayed adds the statements that apply the log.
 func (p *planner) replayed() {
 	p.say("between chunks, for the keys in the log that the work has passed", p.mirror.sql.ReplayStatements()...)
 }
@@ -174,7 +173,6 @@ func (p *planner) cleaned(context.Context) error {
 	return nil
 }
 
-// notes returns the notes for the user.
 func (p *planner) notes(rows extent) []string {
 	t := p.Table
 	out := []string{fmt.Sprintf("%s copied into %s while %s is written to; the old table stays as %s", figure.Plural(rows.count, "row is", "rows are"), figure.Plural(len(p.mirror.Target.Periods), "period"), t.Name, oldName(t.Name))}
@@ -251,7 +249,6 @@ func PlanUndo(ctx context.Context, o Options) ([]string, error) {
 	return p.out, nil
 }
 
-// cancelled adds the end of an adoption before the cut-over.
 func (p *planner) cancelled(ctx context.Context) error {
 	if err := p.dropped(ctx, p.Table.Name, "triggers and log"); err != nil {
 		return err
@@ -263,7 +260,6 @@ func (p *planner) cancelled(ctx context.Context) error {
 	return p.dropsNew(ctx, newName(p.Table.Name))
 }
 
-// cleanedBack adds the end of an undo.
 func (p *planner) cleanedBack(ctx context.Context) error {
 	if err := p.dropped(ctx, newName(p.Table.Name), "triggers and log"); err != nil {
 		return err
@@ -271,7 +267,6 @@ func (p *planner) cleanedBack(ctx context.Context) error {
 	return p.dropsNew(ctx, p.rollingNow(ctx))
 }
 
-// undoPrepared adds the log and the triggers on the rolling table.
 func (p *planner) undoPrepared(ctx context.Context) error {
 	p.say("a log of keys that change in the rolling table", p.mirror.sql.Tables()...)
 	if p.mirror.unlogged() {
@@ -280,7 +275,6 @@ func (p *planner) undoPrepared(ctx context.Context) error {
 	return p.triggers(ctx)
 }
 
-// comparedBack adds the statements that update the plain table.
 func (p *planner) comparedBack(ctx context.Context) error {
 	if p.mirror.unlogged() {
 		return nil // everything happens under the lock
@@ -299,7 +293,6 @@ func (p *planner) comparedBack(ctx context.Context) error {
 	return nil
 }
 
-// cutOverBack adds the cut-over back to the plain table.
 func (p *planner) cutOverBack(ctx context.Context) error {
 	parts, err := p.DB.Catalog().Partitions(ctx, p.mirror.Side(p.mirror.Source))
 	if err != nil {
@@ -309,8 +302,7 @@ func (p *planner) cutOverBack(ctx context.Context) error {
 	return p.cutOver(ctx)
 }
 
-// dropped adds the removal of the triggers and the log from the table that will have
-// that name by then.
+// dropped adds the removal of the triggers and the log; on is the table's name by then.
 func (p *planner) dropped(ctx context.Context, on, what string) error {
 	late, err := p.emptyLate(ctx)
 	if err != nil {
@@ -325,7 +317,6 @@ func (p *planner) dropsTriggers(on, what string, more ...string) {
 	p.say(what, slices.Concat(triggers, functions, []string{p.dropLog()}, more)...)
 }
 
-// rollingNow returns the current name of the rolling table.
 func (p *planner) rollingNow(ctx context.Context) string {
 	if swapped, err := p.swapped(ctx); err == nil && swapped {
 		return p.Table.Name

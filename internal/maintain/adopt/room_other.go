@@ -2,5 +2,4 @@
 
 package adopt
 
-// room is unknown on this platform.
 func room(string) (free int64, ok bool) { return 0, false }

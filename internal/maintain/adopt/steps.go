@@ -21,7 +21,6 @@ func (j *job) exists(ctx context.Context, name string) (*engine.Schema, error) {
 	return s, err
 }
 
-// create creates the objects that the copy needs beside the table.
 func (j *job) create(ctx context.Context, m *mirror) error {
 	if err := j.exec(ctx, m.sql.Tables()...); err != nil {
 		return err
@@ -80,7 +79,6 @@ func (j *job) addTriggers(ctx context.Context, m *mirror) error {
 	return nil
 }
 
-// copy copies all existing rows.
 func (j *job) copy(ctx context.Context, m *mirror) error {
 	if err := m.readPeriods(ctx); err != nil {
 		return err
@@ -126,8 +124,7 @@ func (j *job) copy(ctx context.Context, m *mirror) error {
 	return m.replayAll(ctx)
 }
 
-// follow applies logged changes and creates upcoming periods while rows are copied
-// and compared.
+// follow applies the log and creates upcoming periods, between chunks.
 func (j *job) follow(ctx context.Context, m *mirror) error {
 	if err := j.extend(ctx, m); err != nil {
 		return err
@@ -190,7 +187,6 @@ func (j *job) extend(ctx context.Context, m *mirror) error {
 // rolling table that will be dropped.
 func (j *job) clean(ctx context.Context, m *mirror) error { return j.dropTriggers(ctx, m, m.Aside) }
 
-// dropTriggers drops the triggers on a table, and the log.
 func (j *job) dropTriggers(ctx context.Context, m *mirror, on string) error {
 	triggers, functions := m.sql.DropTriggers(on)
 	if err := j.locked(ctx, on, "drop the triggers", func() error { return j.exec(ctx, triggers...) }); err != nil {
@@ -211,8 +207,7 @@ func (j *job) dropTriggers(ctx context.Context, m *mirror, on string) error {
 
 func (j *job) dropLog() string { return "DROP TABLE IF EXISTS " + j.quote(logName(j.Table.Name)) }
 
-// emptyLate returns the statement that drops the table for late rows if it exists and
-// is empty.
+// emptyLate returns the statement that drops the table for late rows, if that is empty.
 func (j *job) emptyLate(ctx context.Context) ([]string, error) {
 	name := lateName(j.Table.Name)
 	s, err := j.exists(ctx, name)
@@ -229,7 +224,6 @@ func (j *job) emptyLate(ctx context.Context) ([]string, error) {
 	return []string{"DROP TABLE IF EXISTS " + j.quote(name)}, nil
 }
 
-// cancel drops all objects created before the cut-over.
 func (j *job) cancel(ctx context.Context, m *mirror) error {
 	if err := j.dropTriggers(ctx, m, j.Table.Name); err != nil {
 		return err
@@ -278,8 +272,6 @@ func (j *job) dropOldStatement() string {
 	return "DROP TABLE IF EXISTS " + j.quote(oldName(j.Table.Name))
 }
 
-// prepareUndo creates the log and the triggers on the rolling table, to revert the
-// adoption.
 func (j *job) prepareUndo(ctx context.Context, m *mirror) error {
 	if err := j.exec(ctx, m.sql.Tables()...); err != nil || m.unlogged() {
 		return err

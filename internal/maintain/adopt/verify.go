@@ -103,8 +103,7 @@ func (j *job) verify(ctx context.Context, m *mirror) error {
 	return nil
 }
 
-// checkSize returns the number of rows of the next comparison, given the size and the
-// duration of the last.
+// checkSize returns the number of rows of the next comparison, from those and the time of the last.
 func checkSize(size int, took time.Duration) int {
 	next := float64(size) * min(2, float64(checkTime)/float64(max(took, time.Millisecond)))
 	return min(max(int(next), leastCheck), mostCheck)
@@ -175,7 +174,6 @@ func (m *mirror) compare(ctx context.Context, keys *copier.Keys, where string, a
 	return a.Rows, nil
 }
 
-// pending returns the logged keys within a range.
 func (m *mirror) pending(ctx context.Context, x state.Exec, keys *copier.Keys, cols []engine.SchemaColumn, where string, args []any) ([][]string, error) {
 	rows, err := x.QueryContext(ctx, m.DB.Bind(m.pendingQuery(keys, where)), args...)
 	if err != nil {
@@ -211,7 +209,6 @@ func (m *mirror) sum(ctx context.Context, x state.Exec, from, where string, args
 	return engine.ReadChecksum(ctx, m.DB, x, m.Columns, from, where, args...)
 }
 
-// repair copies the rows of a range again.
 func (m *mirror) repair(ctx context.Context, where string, args []any) error {
 	return m.locked(ctx, m.Source.Name, "copy rows that differ", func() error {
 		return m.inTransaction(ctx, func(x state.Exec) error { return m.recopy(ctx, x, where, args) })

@@ -23,8 +23,7 @@ type Copy struct {
 	// From is an item of a FROM clause, quoted: a table, or a period as returned by
 	// Words.From. Into is a quoted table name.
 	From, Into string
-	// Columns are the columns to copy, in order, without generated columns. Key
-	// contains the columns of the primary key.
+	// Columns are those to copy, in order, without generated ones. Key is the primary key.
 	Columns, Key []engine.SchemaColumn
 	// Where, unless empty, is a condition on the rows to copy.
 	Where string
@@ -37,14 +36,12 @@ type Copy struct {
 	// Chunk is the number of rows per chunk; 0 means an adaptive size of up to 20,000
 	// rows, so that a chunk takes a fraction of a second.
 	Chunk int
-	// After is the last key already copied, as passed to Done. Nil starts at the
-	// beginning.
+	// After is the last key already copied, as passed to Done; nil starts at the beginning.
 	After []string
 	// Done records, in the chunk's transaction, the last key and the number of rows
 	// copied by this call of Run.
 	Done func(ctx context.Context, tx state.Exec, last []string, rows int64) error
-	// Again is the number of times the copy continues, after reaching its end, with
-	// rows appended in the meantime.
+	// Again is how often the copy continues, after its end, with rows appended meanwhile.
 	Again int
 	// Between, unless nil, runs after each chunk, outside of any transaction. Its
 	// arguments delimit the keys that remain to be copied: those after one key, up to
@@ -164,8 +161,7 @@ func (c *Copy) paused(why string) {
 	}
 }
 
-// resize returns the number of rows of the next chunk, given the size and the
-// duration of the last one.
+// resize returns the number of rows of the next chunk, from those and the time of the last.
 func (c *Copy) resize(size int, took time.Duration) int {
 	if c.Chunk > 0 {
 		return c.Chunk

@@ -50,7 +50,6 @@ func (k *Keys) Texts() string {
 	return strings.Join(out, ", ")
 }
 
-// values returns the placeholders and the values to bind for the texts of a key.
 func (k *Keys) values(key []string) (places []string, values []any, err error) {
 	if len(key) != len(k.cols) {
 		return nil, nil, fmt.Errorf("a key of %d values for %d columns", len(key), len(k.cols))
@@ -134,8 +133,7 @@ func (k *Keys) order(way string) string {
 	return " ORDER BY " + strings.Join(out, ", ")
 }
 
-// scan reads a key that follows the columns of before. It returns nil if there is no
-// row.
+// scan reads a key that follows the columns of before; nil if there is no row.
 func (k *Keys) scan(row *sql.Row, before ...any) ([]string, error) {
 	key := make([]string, len(k.cols))
 	into := before

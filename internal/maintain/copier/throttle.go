@@ -25,8 +25,7 @@ type Throttle struct {
 }
 
 const (
-	// lookEvery is the minimum interval between queries of the server's load, which
-	// cost the server time.
+	// lookEvery is the minimum interval between queries of the load, which cost the server time.
 	lookEvery    = time.Second
 	defaultPause = 500 * time.Millisecond
 )
@@ -59,7 +58,6 @@ func (t *Throttle) Wait(ctx context.Context) error {
 	}
 }
 
-// exceeded describes the limit that the load exceeds, or returns "".
 func (l Limits) exceeded(load engine.ServerLoad) string {
 	switch {
 	case l.Running > 0 && load.Running > l.Running:
