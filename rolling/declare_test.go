@@ -17,6 +17,13 @@ import (
 
 var update = flag.Bool("update", false, "write golden files")
 
+func must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
+	}
+}
+
 const readings = `
 [table]
 name   = "readings"
@@ -54,17 +61,13 @@ every = "1d"
 func grid(t *testing.T, s string) rolling.Grid {
 	t.Helper()
 	g, err := rolling.Parse(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return g
 }
 
 func TestParseDeclaration(t *testing.T) {
 	d, err := rolling.ParseDeclaration("readings.toml", []byte(readings))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := []rolling.Aggregate{{Name: "n", Func: "count"}, {Name: "mean", Func: "avg", Column: "value"}, {Name: "peak", Func: "max", Column: "value"},
 		{Name: "p99", Func: "percentile", Column: "value", Percent: 99}}
 	want := &rolling.Declaration{
@@ -133,9 +136,7 @@ func TestParseDeclarationOfEachKind(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if !c.check(d) {
 				t.Errorf("%+v", d)
 			}
@@ -152,9 +153,7 @@ func TestDeclarationErrors(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".toml"), func(t *testing.T) {
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			d, err := rolling.ParseDeclaration(filepath.Base(file), text)
 			var got string
 			if err != nil {
@@ -178,15 +177,11 @@ func TestDeclarationErrors(t *testing.T) {
 			}
 			golden := strings.TrimSuffix(file, ".toml") + ".err"
 			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(golden, []byte(got), 0o644))
 				return
 			}
 			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(string(want), got); diff != "" {
 				t.Error(diff)
 			}
@@ -199,9 +194,7 @@ func FuzzParseDeclaration(f *testing.F) {
 	files, _ := filepath.Glob("testdata/declare/*.toml")
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, err)
 		f.Add(string(text))
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -89,9 +89,7 @@ func TestReadDefinition(t *testing.T) {
 	for _, c := range definitions {
 		t.Run(c.name, func(t *testing.T) {
 			d, err := rolling.ReadDefinition(c.text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got := shape(d); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
@@ -166,9 +164,7 @@ CREATE TABLE IF NOT EXISTS m.t (a int CONSTRAINT "a is" NOT NULL, b int,
   CONSTRAINT t_pkey PRIMARY KEY (a), CONSTRAINT CHECK (b > 0)) WITH (fillfactor=70) -- the end
 ;
 CREATE INDEX CONCURRENTLY by_b ON m.t USING btree (b) WHERE b > 0;`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range []struct{ name, got, want string }{
 		{"text", d.Text, "CREATE TABLE IF NOT EXISTS m.t (a int CONSTRAINT \"a is\" NOT NULL, b int,\n  CONSTRAINT t_pkey PRIMARY KEY (a), CONSTRAINT CHECK (b > 0)) WITH (fillfactor=70)"},
 		{"as", d.As(`"x"`), "CREATE TABLE \"x\" (a int CONSTRAINT \"a is\" NOT NULL, b int,\n  CONSTRAINT t_pkey PRIMARY KEY (a), CONSTRAINT CHECK (b > 0)) WITH (fillfactor=70)"},

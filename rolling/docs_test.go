@@ -14,9 +14,7 @@ func TestDocsDeclarations(t *testing.T) {
 	n := 0
 	for _, file := range []string{"../docs/declaration.md", "../docs/keeping.md", "../README.md"} {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, m := range regexp.MustCompile("(?s)```toml\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 			if !strings.Contains(m[1], "[table]") {
 				continue
@@ -38,9 +36,7 @@ func TestDocsDeclarations(t *testing.T) {
 // Every key of the file is in the docs.
 func TestDocsKeys(t *testing.T) {
 	text, err := os.ReadFile("../docs/declaration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for table, keys := range rolling.DeclarationKeys {
 		for _, key := range keys {
 			want := "| `" + key + "` |"

@@ -23,9 +23,7 @@ func kept(t *rapid.T, g Grid, pos int64, keep int) Period {
 			p, err = g.At(p.From - 1)
 		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 
@@ -45,13 +43,9 @@ func TestStepsOverALife(t *testing.T) {
 			p.Ahead = rapid.IntRange(0, 5).Draw(t, "ahead")
 			p.Keep = rapid.IntRange(0, 6).Draw(t, "keep")
 			present, err := p.Grid.At(pos)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			moved, err := p.Grid.shift(present, int64(rapid.IntRange(-3, 30).Draw(t, "moved by")))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			pos = rapid.Int64Range(moved.From, moved.To-1).Draw(t, "position")
 
 			s, err := p.Steps(have, pos)
@@ -160,9 +154,7 @@ func TestSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := slices.Clone(c.have)
 			s, err := c.policy.Steps(c.have, c.pos)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if !slices.Equal(before, c.have) {
 				t.Errorf("the caller's partitions were changed to %v", c.have)
 			}
@@ -212,9 +204,7 @@ func TestStepsAvoidNamesInUse(t *testing.T) {
 	from := at(t, "2026-11-20T00:00:00Z")
 	have := []Partition{{"P20261121", Period{from, from + day}}}
 	s, err := Policy{Grid: g}.Steps(have, from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(s.Create) != 1 || s.Create[0].Name != "p20261121x" {
 		t.Errorf("create %v, want one partition p20261121x", s.Create)
 	}

@@ -9,13 +9,18 @@ import (
 	"pgregory.net/rapid"
 )
 
+func must(t rapid.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
+	}
+}
+
 // mustParse returns the grid of s.
 func mustParse(t testing.TB, s string) Grid {
 	t.Helper()
 	g, err := Parse(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return g
 }
 
@@ -23,9 +28,7 @@ func mustParse(t testing.TB, s string) Grid {
 func at(t testing.TB, s string) int64 {
 	t.Helper()
 	tm, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return Position(tm)
 }
 
@@ -49,9 +52,7 @@ func drawGrid(t *rapid.T, axis Axis, label string) Grid {
 		).Draw(t, label+" seconds")
 		g, err = EveryDuration(time.Duration(secs) * time.Second)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return g
 }
 
@@ -66,9 +67,7 @@ func drawPos(t *rapid.T, g Grid, label string) int64 {
 		rapid.Int64Range(max(0, b.From), 4e15), // 1970 to 2096, or small keys
 	).Draw(t, label)
 	p, err := g.At(pos)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return rapid.SampledFrom([]int64{pos, p.From, p.To - 1}).Draw(t, label+" exactly")
 }
 
@@ -81,9 +80,7 @@ func TestPeriodsTile(t *testing.T) {
 		g := drawGrid(t, drawAxis(t), "grid")
 		pos := drawPos(t, g, "position")
 		p, err := g.At(pos)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !p.Contains(pos) {
 			t.Fatalf("At(%d) = %v, which doesn't hold it", pos, p)
 		}
@@ -118,9 +115,7 @@ func TestNamesSortAsPeriods(t *testing.T) {
 		draw := func(label string) Partition {
 			g := drawGrid(t, axis, label)
 			p, err := g.At(drawPos(t, g, label+" position"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if rapid.Bool().Draw(t, label+" off the grid") {
 				p.From = rapid.Int64Range(p.From, p.To-1).Draw(t, label+" from")
 			}
@@ -148,16 +143,12 @@ func TestCover(t *testing.T) {
 		to := from + 1
 		for range n {
 			p, err := g.At(min(to, b.To-1))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			to = p.To
 		}
 		to = rapid.Int64Range(from+1, to).Draw(t, "to")
 		got, err := g.Cover(Period{from, to}, n+1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !got[0].Contains(from) || !got[len(got)-1].Contains(to-1) {
 			t.Fatalf("Cover(%d, %d) = %v", from, to, got)
 		}
@@ -183,9 +174,7 @@ func TestShift(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawGrid(t, drawAxis(t), "grid")
 		p, err := g.At(drawPos(t, g, "position"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		n := rapid.IntRange(-40, 40).Draw(t, "by")
 		want := p
 		for range max(n, -n) {
@@ -213,9 +202,7 @@ func TestShiftFar(t *testing.T) {
 		b := g.Bounds()
 		first, err1 := g.At(b.From)
 		last, err2 := g.At(b.To - 1)
-		if err := errors.Join(err1, err2); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err1, err2))
 		for _, n := range []int64{math.MaxInt64, math.MaxInt64 / 7, 1 << 60} {
 			if got, err := g.shift(last, -n); err != nil || got != first {
 				t.Errorf("%s: %d before the last is %v, %v, want %v", every, n, got, err, first)
@@ -287,9 +274,7 @@ func TestSequence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, err := EveryRows(c.rows)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got, err := g.At(c.pos)
 			if err != nil || got != c.want {
 				t.Errorf("At(%d) = %v, %v, want %v", c.pos, got, err, c.want)

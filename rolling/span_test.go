@@ -18,9 +18,7 @@ func TestSpan(t *testing.T) {
 		{"1000y", "1000y", "1026-03-31 12:00:00", "3026-03-31 12:00:00"},
 	} {
 		s, err := rolling.ParseSpan(c.text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		g, _ := rolling.Parse("1s")
 		if s.String() != c.again || g.Format(s.Before(at)) != c.before || g.Format(s.After(at)) != c.after {
 			t.Errorf("%s: %s, %s, %s", c.text, s, g.Format(s.Before(at)), g.Format(s.After(at)))
@@ -53,13 +51,9 @@ func TestGridDivides(t *testing.T) {
 		{"10 rows", "100 rows", true}, {"30 rows", "100 rows", false}, {"1h", "100 rows", false},
 	} {
 		g, err := rolling.Parse(c.g)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		other, err := rolling.Parse(c.other)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := g.Divides(other); got != c.want {
 			t.Errorf("%s divides %s: %v", c.g, c.other, got)
 		}

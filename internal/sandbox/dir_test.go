@@ -34,7 +34,9 @@ func TestMatches(t *testing.T) {
 			state{Kind: "mariadb", DataDir: "/var/lib/mysql"}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			test.s.dir, test.s.kind = dir, must(kindOf(test.s.Kind))
+			k, err := kindOf(test.s.Kind)
+			must(t, err)
+			test.s.dir, test.s.kind = dir, k
 			if got := test.s.matches(test.argv); got != test.want {
 				t.Errorf("%v, want %v", got, test.want)
 			}
@@ -42,11 +44,11 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-func must[T any](v T, err error) T {
+func must(t testing.TB, err error) {
 	if err != nil {
-		panic(err)
+		t.Helper()
+		t.Fatal(err)
 	}
-	return v
 }
 
 // TestSweep: only provable leftovers in a root are removed.
@@ -74,36 +76,22 @@ func TestSweep(t *testing.T) {
 		{"other", leftover("other"), false},
 	}
 	for _, d := range dirs {
-		if err := os.Mkdir(filepath.Join(root, d.name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(filepath.Join(root, d.name), 0o700))
 		for name, text := range d.files {
 			path := filepath.Join(root, d.name, name)
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			must(t, os.WriteFile(path, []byte(text), 0o600))
 		}
 	}
 	held := filepath.Join(root, "sandbox-0000000000000007")
-	if err := os.Mkdir(held, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(held, 0o700))
 	lock, err := tryLock(held, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer lock.Close()
 	elsewhere := t.TempDir()
 	link := filepath.Join(root, "sandbox-0000000000000008")
-	if err := os.WriteFile(filepath.Join(elsewhere, "lock"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(elsewhere, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(elsewhere, "lock"), nil, 0o600))
+	must(t, os.Symlink(elsewhere, link))
 
 	sweep(t.Context(), root, t.Logf)
 
@@ -122,9 +110,7 @@ func TestSweep(t *testing.T) {
 func stateText(t *testing.T, s state) string {
 	t.Helper()
 	data, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(data)
 }
 
@@ -132,13 +118,9 @@ func stateText(t *testing.T, s state) string {
 // removed.
 func TestRemoveSocketDir(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "rowmill-0123456789abcdef")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o700))
 	precious := filepath.Join(dir, "precious")
-	if err := os.WriteFile(precious, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(precious, nil, 0o600))
 	if err := removeSocketDir(dir); err == nil {
 		t.Error("removed a directory with other files")
 	}
@@ -166,12 +148,8 @@ func TestTidyRoot(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			root := filepath.Join(t.TempDir(), "root")
 			lock, err := lockRoot(t.Context(), root)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := test.make(root); err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, test.make(root))
 			tidyRoot(root)
 			if _, err := os.Stat(root); err != nil {
 				t.Errorf("removed while it was locked: %v", err)
@@ -199,9 +177,7 @@ func TestSocketPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TMPDIR", test.tmp)
 			socket, dir, err := socketPlace(test.dir, "0123456789abcdef", socketName)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if (dir == "") != test.beside || len(socket) > maxSocketPath {
 				t.Errorf("socket %s in %q", socket, dir)
 			}
@@ -247,9 +223,7 @@ func FuzzParseState(f *testing.F) {
 			return
 		}
 		again, err := parseState([]byte(stateText(t, s)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if diff := cmp.Diff(stateText(t, s), stateText(t, again)); diff != "" {
 			t.Fatalf("-before +after:\n%s", diff)
 		}

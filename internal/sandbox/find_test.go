@@ -13,9 +13,7 @@ import (
 func program(t *testing.T, dir, name, answer string) {
 	t.Helper()
 	text := []byte("#!/bin/sh\n" + answer + "\n")
-	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, name), text, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, name), text, 0o755)))
 }
 
 const (

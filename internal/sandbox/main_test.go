@@ -77,6 +77,13 @@ func ownServer(options string) int {
 	return 0
 }
 
+func must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
+	}
+}
+
 // A child is a process of this test binary that owns a server.
 type child struct {
 	cmd    *exec.Cmd
@@ -88,27 +95,19 @@ type child struct {
 func startChild(t *testing.T, o sandbox.Options, each ...func(*exec.Cmd)) *child {
 	t.Helper()
 	options, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := &child{cmd: exec.Command(exe), stderr: &strings.Builder{}}
 	c.cmd.Env = append(os.Environ(), childVariable+"="+string(options))
 	c.cmd.Stderr = c.stderr
 	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.out = bufio.NewReader(out)
 	for _, f := range each {
 		f(c.cmd)
 	}
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.cmd.Start())
 	t.Cleanup(func() {
 		if c.cmd.ProcessState == nil {
 			c.cmd.Process.Kill()
@@ -129,9 +128,7 @@ func (c *child) info(t *testing.T) sandbox.Info {
 		t.Fatalf("child: %v: %s", err, c.stderr)
 	}
 	var info sandbox.Info
-	if err := json.Unmarshal(line, &info); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(line, &info))
 	return info
 }
 
@@ -169,9 +166,7 @@ func start(t *testing.T, o sandbox.Options) *sandbox.Server {
 	if errors.Is(err, sandbox.ErrNotInstalled) {
 		testdb.Require(t, o.Kind, err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := s.Stop(context.Background()); err != nil {
 			t.Error(err)
@@ -182,9 +177,7 @@ func start(t *testing.T, o sandbox.Options) *sandbox.Server {
 
 func stop(t *testing.T, s *sandbox.Server) {
 	t.Helper()
-	if err := s.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Stop(t.Context()))
 }
 
 // connect connects to the server's database, on its socket or on its port with a
@@ -194,9 +187,7 @@ func connect(t *testing.T, i sandbox.Info, password ...string) (*sql.DB, error) 
 	target, tcp := i.Target(), len(password) > 0
 	if i.Kind == "postgres" {
 		c, err := pgx.ParseConfig(target)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if tcp {
 			c.Host, c.Port, c.Password, c.TLSConfig = "127.0.0.1", uint16(i.Port), password[0], nil
 		}
@@ -209,9 +200,7 @@ func connect(t *testing.T, i sandbox.Info, password ...string) (*sql.DB, error) 
 		c.Net, c.Addr, c.Passwd = "tcp", fmt.Sprintf("127.0.0.1:%d", i.Port), password[0]
 	}
 	connector, err := mysql.NewConnector(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	db := sql.OpenDB(connector)
 	return db, db.PingContext(t.Context())
 }
@@ -220,9 +209,7 @@ func connect(t *testing.T, i sandbox.Info, password ...string) (*sql.DB, error) 
 func ask(t *testing.T, i sandbox.Info, query string) (value string) {
 	t.Helper()
 	db, err := connect(t, i)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	if err := db.QueryRowContext(t.Context(), query).Scan(&value); err != nil {
 		t.Fatalf("%s: %v", query, err)
@@ -243,9 +230,7 @@ func want(t *testing.T, i sandbox.Info, values map[string]string) {
 func execute(t *testing.T, i sandbox.Info, statements ...string) {
 	t.Helper()
 	db, err := connect(t, i)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	for _, s := range statements {
 		if _, err := db.ExecContext(t.Context(), s); err != nil {
@@ -289,9 +274,7 @@ func assertGone(t *testing.T, path string) {
 func serversIn(t *testing.T, path string) []string {
 	t.Helper()
 	processes, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var found []string
 	for _, p := range processes {
 		data, _ := os.ReadFile(p + "/cmdline")
@@ -306,9 +289,7 @@ func serversIn(t *testing.T, path string) []string {
 // killOwner kills a child whose server is up, and returns when that has ended, too.
 func killOwner(t *testing.T, c *child, i sandbox.Info) {
 	t.Helper()
-	if err := c.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.cmd.Process.Kill())
 	eventually(t, "the server dies", func() bool { return !alive(i.PID) })
 	if _, err := os.Stat(i.DataDir); err != nil {
 		t.Fatalf("nothing left to clean: %v", err)

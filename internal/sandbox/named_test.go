@@ -22,9 +22,7 @@ import (
 func only(t *testing.T, root string) sandbox.Instance {
 	t.Helper()
 	list, err := sandbox.List(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(list) != 1 {
 		t.Fatalf("sandboxes %v", list)
 	}
@@ -62,22 +60,16 @@ func TestNamed(t *testing.T) {
 		again := func() sandbox.Info {
 			t.Helper()
 			info, err := sandbox.StartNamed(t.Context(), "a", o, t.Logf)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return info
 		}
-		if err := sandbox.StopNamed(t.Context(), o.Root, "a", true); err != nil {
-			t.Fatal(err)
-		}
+		must(t, sandbox.StopNamed(t.Context(), o.Root, "a", true))
 		if in := only(t, o.Root); in.State != sandbox.Stopped || in.PID != 0 || alive(info.PID) {
 			t.Errorf("after a stop that keeps data: %+v", in)
 		}
 		info = again()
 		execute(t, info, "INSERT INTO a VALUES (1)")
-		if err := syscall.Kill(info.PID, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Kill(info.PID, syscall.SIGKILL))
 		eventually(t, "the crash is seen", func() bool { return only(t, o.Root).State == sandbox.Crashed })
 		want(t, again(), map[string]string{"SELECT COUNT(*) FROM a": "1"})
 
@@ -122,16 +114,12 @@ func TestNamedRefuses(t *testing.T) {
 func TestListForeign(t *testing.T) {
 	root := t.TempDir()
 	for _, name := range []string{"named-a", "other", "sandbox-0123456789abcdef"} {
-		if err := os.Mkdir(filepath.Join(root, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(filepath.Join(root, name), 0o700))
 	}
 	if list, err := sandbox.List(root); err != nil || len(list) != 0 {
 		t.Errorf("listed %v, %v", list, err)
 	}
-	if err := os.WriteFile(filepath.Join(root, "named-a", "sandbox.json"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(root, "named-a", "sandbox.json"), []byte("{"), 0o600))
 	if list, err := sandbox.List(root); err == nil || !strings.Contains(err.Error(), "named-a") {
 		t.Errorf("listed %v, %v", list, err)
 	}

@@ -49,9 +49,7 @@ func TestOwnerKilledEarly(t *testing.T) {
 	for i := range 12 {
 		c := startChild(t, o)
 		time.Sleep(time.Duration(i) * 20 * time.Millisecond)
-		if err := c.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.cmd.Process.Kill())
 		io.Copy(io.Discard, c.out)
 		c.cmd.Wait()
 	}
@@ -65,15 +63,11 @@ func TestOwnerTerminated(t *testing.T) {
 	c := startChild(t, o)
 	info := c.info(t)
 	pgid, err := syscall.Getpgid(info.PID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if own, err := syscall.Getpgid(c.cmd.Process.Pid); err != nil || pgid == own {
 		t.Errorf("the server is in its owner's process group %d: Ctrl-C reaches it (%v)", own, err)
 	}
-	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.cmd.Process.Signal(syscall.SIGTERM))
 	if err := c.cmd.Wait(); err != nil {
 		t.Errorf("%v: %s", err, c.stderr)
 	}
@@ -106,9 +100,7 @@ func TestStartTogether(t *testing.T) {
 		t.Errorf("templates %v, %v", templates, err)
 	}
 	for _, c := range children {
-		if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.cmd.Process.Signal(syscall.SIGTERM))
 	}
 	for _, c := range children {
 		if err := c.cmd.Wait(); err != nil {
@@ -130,18 +122,12 @@ func TestOrdinaryUser(t *testing.T) {
 		}
 		// Its parent is not accessible to other users, unlike that of t.TempDir.
 		home, err := os.MkdirTemp("", "sandbox-test-")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { os.RemoveAll(home) })
 		exe, err := os.ReadFile("/proc/self/exe")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		program := filepath.Join(home, "program")
-		if err := errors.Join(os.WriteFile(program, exe, 0o755), os.Chown(home, nobody, nobody)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.WriteFile(program, exe, 0o755), os.Chown(home, nobody, nobody)))
 		o.Root = filepath.Join(home, ".rowmill")
 		c := startChild(t, o, func(cmd *exec.Cmd) {
 			cmd.Path, cmd.Args, cmd.Dir = program, []string{program}, home
@@ -158,9 +144,7 @@ func TestOrdinaryUser(t *testing.T) {
 		if _, err := sandbox.Start(t.Context(), o, t.Logf); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
 			t.Errorf("root in a user's directory: %v", err)
 		}
-		if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.cmd.Process.Signal(syscall.SIGTERM))
 		if err := c.cmd.Wait(); err != nil {
 			t.Errorf("%v: %s", err, c.stderr)
 		}
@@ -191,13 +175,9 @@ func TestForeignServer(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			o := small(t, "mariadb")
 			dir := filepath.Join(o.Root, "sandbox-0123456789abcdef")
-			if err := os.CopyFS(filepath.Join(dir, "data"), os.DirFS(s.DataDir)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.CopyFS(filepath.Join(dir, "data"), os.DirFS(s.DataDir)))
 			for name, text := range test.files {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 			}
 			info := s.Info
 			info.Socket = filepath.Join(t.TempDir(), "s")
@@ -219,9 +199,7 @@ func TestForeignServer(t *testing.T) {
 					cmd.Wait()
 				}
 			}()
-			if err := <-started; err != nil {
-				t.Fatal(err)
-			}
+			must(t, <-started)
 			defer func() { cmd.Process.Kill(); <-ended }()
 			eventually(t, "the foreign server is up", func() bool {
 				db, err := connect(t, info)

@@ -18,9 +18,7 @@ import (
 func busyPostgres(t *testing.T, i sandbox.Info) {
 	t.Helper()
 	db, err := connect(t, i)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { db.Close() })
 	done := make(chan struct{})
 	go func() {
@@ -54,9 +52,7 @@ func TestPostgresKill(t *testing.T) {
 	o := small(t, "postgres")
 	s := start(t, o)
 	fi, err := os.Stat(s.DataDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	inode := fi.Sys().(*syscall.Stat_t).Ino
 	if sharedMemory(t, inode) != 1 {
 		t.Fatal("the server's shared memory is not found")

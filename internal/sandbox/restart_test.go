@@ -36,9 +36,7 @@ func TestRestart(t *testing.T) {
 			first, password := s.PID, ""
 			if s.Port != 0 {
 				p, err := os.ReadFile(s.PasswordFile)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				password = string(p)
 			}
 			for range 2 {
@@ -48,9 +46,7 @@ func TestRestart(t *testing.T) {
 				if s.Err() == nil {
 					t.Error("no error while it is gone")
 				}
-				if err := s.Restart(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.Restart(t.Context()))
 				if s.Process() == first || !alive(s.Process()) {
 					t.Errorf("process %d after %d", s.Process(), first)
 				}
@@ -81,12 +77,8 @@ func TestRestart(t *testing.T) {
 			default:
 				t.Errorf("process %d is left", s.Process())
 			}
-			if err := s.Restart(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Stop(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Restart(t.Context()))
+			must(t, s.Stop(t.Context()))
 			if err := s.Restart(t.Context()); err == nil {
 				t.Error("a stopped server was restarted")
 			}
@@ -105,9 +97,7 @@ func TestRestartOwnerKilled(t *testing.T) {
 				c := startChild(t, o, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, restartVariable+"=1") })
 				c.info(t)
 				time.Sleep(wait)
-				if err := c.cmd.Process.Kill(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, c.cmd.Process.Kill())
 				io.Copy(io.Discard, c.out)
 				c.cmd.Wait()
 				eventually(t, "the servers die", func() bool { return len(serversIn(t, o.Root)) == 0 })

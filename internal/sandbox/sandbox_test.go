@@ -184,9 +184,7 @@ func TestAccounts(t *testing.T) {
 		s := start(t, o)
 		want(t, s.Info, map[string]string{accounts[o.Kind][0]: accounts[o.Kind][1]})
 		text, err := os.ReadFile(s.PasswordFile)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		right := strings.TrimSpace(string(text))
 		for _, password := range []string{right, "wrong", ""} {
 			db, err := connect(t, s.Info, password)
@@ -228,9 +226,7 @@ func TestServerDies(t *testing.T) {
 func TestStopHanging(t *testing.T) {
 	o := small(t, "mariadb")
 	s := start(t, o)
-	if err := syscall.Kill(s.PID, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(s.PID, syscall.SIGSTOP))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if err := s.Stop(ctx); err != nil {
@@ -402,9 +398,7 @@ func TestKeepRefusesForeignDirectory(t *testing.T) {
 			o := small(t, "mariadb")
 			o.Keep = t.TempDir()
 			for name, text := range test.files {
-				if err := os.WriteFile(filepath.Join(o.Keep, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(filepath.Join(o.Keep, name), []byte(text), 0o600))
 			}
 			if _, err := sandbox.Start(t.Context(), o, t.Logf); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v", err)
@@ -426,9 +420,7 @@ func TestVersions(t *testing.T) {
 	} {
 		t.Run(target, func(t *testing.T) {
 			o, err := sandbox.ParseTarget("sandbox:" + target)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			testdb.Require(t, o.Kind+"-"+o.Version, sandbox.Installed(t.Context(), target))
 			o.Memory, o.Redo, o.Root = 32<<20, 32<<20, filepath.Join(t.TempDir(), "root")
 			s := start(t, o)

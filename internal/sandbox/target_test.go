@@ -32,16 +32,12 @@ func TestParseTarget(t *testing.T) {
 	} {
 		t.Run(test.target, func(t *testing.T) {
 			got, err := ParseTarget(test.target)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			again, err := ParseTarget(got.Target())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(got, again); diff != "" {
 				t.Errorf("after %s, -before +after:\n%s", got.Target(), diff)
 			}

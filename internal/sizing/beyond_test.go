@@ -19,9 +19,7 @@ func TestRateOfPeriods(t *testing.T) {
 		Reads: sizing.Figure{Value: 10000, From: "assumed"},
 	}
 	out, err := sizing.Plan(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if a := out.After; *a.Last != *a.First || !strings.Contains(a.From, "stay in memory") || len(out.Warnings) > 0 {
 		t.Errorf("%s: %s; %v", out.Period.Every, a.From, out.Warnings)
 	}

@@ -15,15 +15,20 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
+func must(t rapid.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
+	}
+}
+
 func span(t testing.TB, s string) rolling.Span {
 	t.Helper()
 	if s == "" {
 		return rolling.Span{}
 	}
 	out, err := rolling.ParseSpan(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 
@@ -33,9 +38,7 @@ func grid(t testing.TB, s string) (g rolling.Grid) {
 		return g
 	}
 	g, err := rolling.Parse(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return g
 }
 
@@ -48,9 +51,7 @@ func TestFieldEstimate(t *testing.T) {
 		Table: "field", Pieces: sizing.Estimate(102), PiecesFrom: "--row-bytes",
 		Memory: sizing.Figure{Value: 2 * gb}, Rate: sizing.Figure{Value: 44e6 / 86400}, Keep: span(t, "30d"), Ahead: span(t, "1d"),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if out.Period.Every != "2h" || out.Partitions.PerDay != 12 {
 		t.Errorf("%s, %v a day", out.Period.Every, out.Partitions.PerDay)
 	}
@@ -92,9 +93,7 @@ func TestPeriodThatFits(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			out, err := sizing.Plan(sizing.Input{Pieces: []sizing.Piece{{Name: "rows", BytesPerRow: c.perRow}}, Memory: sizing.Figure{Value: c.mem},
 				Rate: sizing.Figure{Value: c.rate}, Period: grid(t, c.declared), Keep: span(t, c.keep), Merge: grid(t, c.merge), WholeDays: c.days, MaxPeriods: c.limit, Ahead: span(t, "1m")})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			all := strings.Join(out.Warnings, "\n")
 			if c.name == "declared too long" {
 				c.warned = "take 1m"
@@ -110,9 +109,7 @@ func TestSequence(t *testing.T) {
 	in := sizing.Input{Pieces: []sizing.Piece{{Name: "rows", BytesPerRow: 100}}, Memory: sizing.Figure{Value: 64 << 20}, Axis: rolling.Sequence,
 		Keep: rolling.Span{Rows: 10_000_000}, Ahead: rolling.Span{Rows: 500_000}, After: rolling.Span{Rows: 100_000}, Compressed: sizing.Figure{Value: 25}}
 	out, err := sizing.Plan(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if out.Period.Every != "200000 rows" || len(out.Sizes) != 1 || out.Sizes[0].Rows != 10_200_000 || *out.Partitions.Total != 50+3+1 {
 		t.Errorf("%+v", out)
 	}
@@ -130,9 +127,7 @@ func TestSizesOverTime(t *testing.T) {
 	in := sizing.Input{Pieces: []sizing.Piece{{Name: "rows", BytesPerRow: 100}}, Memory: sizing.Figure{Value: 1 << 30}, Rate: sizing.Figure{Value: 100},
 		Period: grid(t, "1d"), After: span(t, "1d"), Keep: span(t, "90d"), Compressed: sizing.Figure{Value: 20}}
 	out, err := sizing.Plan(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	day := 8640000.0
 	for i, want := range []struct{ rows, bytes, compressed float64 }{
 		{day, day * 100, day * 100}, {30 * day, 30 * day * 100, 2*day*100 + 28*day*20}, {91 * day, 91 * day * 100, 2*day*100 + 89*day*20},
@@ -154,9 +149,7 @@ func TestPlainTable(t *testing.T) {
 		Reads: sizing.Figure{Value: 10000, From: "assumed"},
 	}
 	out, err := sizing.Plan(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if p := out.Plain; *p.KneeRows != 0.8e9/40 || *p.Seconds != 20000 || !strings.Contains(p.From, "index (a), index (b)") {
 		t.Errorf("%+v", p)
 	}
@@ -173,9 +166,7 @@ func TestPlainTable(t *testing.T) {
 	in.Plain = &result.Summary{Name: "classic plain", Engine: "mariadb", Rows: 4000000, Rate: result.Rate{First: 144000, Last: 4500}}
 	in.RunsFrom = "run.jsonl"
 	out, err = sizing.Plan(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if b := out.Before; !b.Measured || *b.Last != 4500 || !strings.Contains(b.From, "run.jsonl") || out.After.Measured {
 		t.Errorf("%+v", b)
 	}
@@ -277,9 +268,7 @@ func TestPlanProperties(t *testing.T) {
 			in.Merge, _ = rolling.Parse("1d")
 		}
 		g, fits, err := sizing.Fit(in)
-		if err != nil {
-			r.Fatal(err)
-		}
+		must(r, err)
 		rows := in.Rate.Value * float64(g.Span().Length()) / 1e6
 		if most := sizing.FitRows(in.Memory.Value, in.Pieces[0].BytesPerRow); fits && most > 1 && 2*rows*in.Pieces[0].BytesPerRow > 0.8*in.Memory.Value*1.0001 {
 			r.Fatalf("%s doesn't fit", g)
@@ -288,9 +277,7 @@ func TestPlanProperties(t *testing.T) {
 			r.Fatalf("%s doesn't fit, and isn't the shortest", g)
 		}
 		out, err := sizing.Plan(in)
-		if err != nil {
-			r.Fatal(err)
-		}
+		must(r, err)
 		if _, err := json.Marshal(out); err != nil {
 			r.Fatal(err, fmt.Sprintf("%+v", out))
 		}

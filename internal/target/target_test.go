@@ -10,6 +10,13 @@ import (
 	"github.com/rowmill/rowmill/internal/target"
 )
 
+func must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
+	}
+}
+
 func TestText(t *testing.T) {
 	type facts struct {
 		private, starts, stores, byOptions, takesDurability, durability bool
@@ -83,13 +90,9 @@ func TestWith(t *testing.T) {
 func TestOpenTemporary(t *testing.T) {
 	t.Chdir(t.TempDir())
 	left := filepath.Join(sandbox.DefaultRoot, "sqlite-999999999-1")
-	if err := os.MkdirAll(left, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(left, 0o755))
 	db, err := target.Open(t.Context(), target.Temporary("sqlite:a.db?cache=1MB"), func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if db.Info().CacheBytes != 1<<20 {
 		t.Errorf("the cache has %d bytes", db.Info().CacheBytes)
 	}
@@ -99,9 +102,7 @@ func TestOpenTemporary(t *testing.T) {
 	if _, err := os.Stat(left); err == nil {
 		t.Error("the file of a killed process remains")
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	if entries, err := os.ReadDir("."); err != nil || len(entries) != 0 {
 		t.Errorf("after Close: %v, %v", entries, err)
 	}
@@ -110,9 +111,7 @@ func TestOpenTemporary(t *testing.T) {
 func TestMissingFile(t *testing.T) {
 	dir := t.TempDir()
 	there := filepath.Join(dir, "there.db")
-	if err := os.WriteFile(there, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(there, nil, 0o600))
 	missing := filepath.Join(dir, "missing.db")
 	for text, want := range map[string]string{
 		"sqlite:" + there: "", "sqlite:" + missing: missing, "sqlite:": "", "sqlite:" + missing + "/deeper.db": "", "null:": "",

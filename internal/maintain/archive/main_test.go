@@ -105,9 +105,7 @@ func (w *world) hash(from string) string {
 	must(w, err)
 	var n int64
 	var h string
-	if err := w.db.SQL().QueryRowContext(w.Context(), "SELECT COUNT(*), "+w.db.Words().RowHash(cols)+" FROM "+from).Scan(&n, &h); err != nil {
-		w.Fatal(err)
-	}
+	must(w, w.db.SQL().QueryRowContext(w.Context(), "SELECT COUNT(*), "+w.db.Words().RowHash(cols)+" FROM "+from).Scan(&n, &h))
 	return fmt.Sprintf("%d rows %s", n, h)
 }
 
