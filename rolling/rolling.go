@@ -117,11 +117,15 @@ func EveryDuration(d time.Duration) (Grid, error) {
 	if d < time.Second || d%time.Second != 0 {
 		return Grid{}, fmt.Errorf("period %v: a period over time is a whole number of seconds, at least 1s", d)
 	}
-	g := Grid{axis: Time, step: d.Microseconds()}
-	if g.step%week == 0 {
+	return everyMicros(d.Microseconds()), nil
+}
+
+func everyMicros(step int64) Grid {
+	g := Grid{axis: Time, step: step}
+	if step%week == 0 {
 		g.origin = monday
 	}
-	return g, nil
+	return g
 }
 
 // EveryMonths returns a grid of periods of n calendar months over time, counted
@@ -436,11 +440,7 @@ func Parse(s string) (Grid, error) {
 			if n > 1000*366*day/u.us {
 				return tooLong()
 			}
-			g := Grid{axis: Time, step: n * u.us}
-			if g.step%week == 0 {
-				g.origin = monday
-			}
-			return g, nil
+			return everyMicros(n * u.us), nil
 		}
 	}
 	return bad()

@@ -193,22 +193,6 @@ func takeRecord(ctx context.Context, in *sizing.Input, file string) error {
 	return nil
 }
 
-// autoPeriod determines the period for every = "auto": the longest that fits into
-// memory (0: the server's own) at a rate (0: measured on the table).
-func (a *app) autoPeriod(ctx context.Context, k *kept, rate float64, memory int64) (rolling.Grid, string, error) {
-	in := sizing.Input{Rate: sizing.Figure{Value: rate, From: "--rate"}, Memory: sizing.Figure{Value: float64(memory), From: "--memory"}}
-	out, err := a.planKept(ctx, k, in, sizing.DefaultSample)
-	if err != nil {
-		return rolling.Grid{}, "", fmt.Errorf("find the period: %w", err)
-	}
-	why := fmt.Sprintf("%s holds %s rows of %.0f bytes at %s rows/s; two of them fit into %.0f%% of %s", out.Grid(), figure.Words(out.Period.Rows), out.PerRow.Value,
-		figure.Words(out.Rate.Value), 100*sizing.CacheShare, figure.Bytes(out.Memory.Value))
-	if len(out.Warnings) > 0 {
-		why += "; " + strings.Join(out.Warnings, "; ")
-	}
-	return out.Grid(), why, nil
-}
-
 // given returns the rate, in rows per second, and the memory, in bytes, from the
 // flags. 0 means not given.
 func (f *applyFlags) given() (rate float64, memory int64, err error) {
@@ -223,8 +207,8 @@ func (f *applyFlags) given() (rate float64, memory int64, err error) {
 	return rate, memory, err
 }
 
-// findPeriod fills in the period of a declaration with every = "auto", unless a period
-// is already in force.
+// findPeriod fills in the period of a declaration with every = "auto", unless one is already
+// in force: the longest that fits into memory at the rate.
 func (a *app) findPeriod(ctx context.Context, k *kept, f applyFlags) error {
 	if !k.Declared.Auto || k.Declared.Period.Valid() {
 		return nil
@@ -233,10 +217,13 @@ func (a *app) findPeriod(ctx context.Context, k *kept, f applyFlags) error {
 	if err != nil {
 		return err
 	}
-	g, why, err := a.autoPeriod(ctx, k, rate, memory)
+	in := sizing.Input{Rate: sizing.Figure{Value: rate, From: "--rate"}, Memory: sizing.Figure{Value: float64(memory), From: "--memory"}}
+	out, err := a.planKept(ctx, k, in, sizing.DefaultSample)
 	if err != nil {
-		return err
+		return fmt.Errorf("find the period: %w", err)
 	}
-	fmt.Fprintf(a.stderr, "every = \"auto\": %s\n", why)
-	return k.SetPeriod(g)
+	why := fmt.Sprintf("%s holds %s rows of %.0f bytes at %s rows/s; two of them fit into %.0f%% of %s", out.Grid(), figure.Words(out.Period.Rows), out.PerRow.Value,
+		figure.Words(out.Rate.Value), 100*sizing.CacheShare, figure.Bytes(out.Memory.Value))
+	fmt.Fprintf(a.stderr, "every = \"auto\": %s\n", strings.Join(append([]string{why}, out.Warnings...), "; "))
+	return k.SetPeriod(out.Grid())
 }

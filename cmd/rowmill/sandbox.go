@@ -106,8 +106,12 @@ options unless a target is given.`),
 				return usagef("rowmill sandbox stop "+name+" --keep-data", "keep= is for servers of one run: this one is kept until it is stopped")
 			}
 			if !c.Flags().Changed("target") {
-				if o, err = earlierOptions(name, o); err != nil {
+				list, err := sandbox.List("")
+				if err != nil {
 					return err
+				}
+				if i := slices.IndexFunc(list, func(in sandbox.Instance) bool { return in.Name == name }); i >= 0 {
+					o = list[i].Options
 				}
 			}
 			return a.startSandbox(c.Context(), name, o, asJSON)
@@ -116,21 +120,6 @@ options unless a target is given.`),
 	c.Flags().StringVar(&of, "target", target.DefaultServer, "what server, with which memory and settings")
 	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON (default false)")
 	return c
-}
-
-// earlierOptions returns the options with which a sandbox was last started, or o if
-// there are none.
-func earlierOptions(name string, o sandbox.Options) (sandbox.Options, error) {
-	list, err := sandbox.List("")
-	if err != nil {
-		return o, err
-	}
-	for _, in := range list {
-		if in.Name == name {
-			return in.Options, nil
-		}
-	}
-	return o, nil
 }
 
 func (a *app) startSandbox(ctx context.Context, name string, o sandbox.Options, asJSON bool) error {
@@ -179,13 +168,15 @@ func (a *app) sandboxListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			now := time.Now()
+			all := []sandboxJSON{}
+			for _, in := range list {
+				all = append(all, describeSandbox(in, time.Now()))
+			}
 			if asJSON {
-				out := sandboxesJSON{Format: "rowmill.sandboxes/1", Sandboxes: []sandboxJSON{}}
-				for _, in := range list {
-					out.Sandboxes = append(out.Sandboxes, describeSandbox(in, now))
-				}
-				return a.printJSON(out)
+				return a.printJSON(struct {
+					Format    string        `json:"format"`
+					Sandboxes []sandboxJSON `json:"sandboxes"`
+				}{"rowmill.sandboxes/1", all})
 			}
 			if len(list) == 0 {
 				fmt.Fprintln(a.stderr, "no sandboxes here; start one with: rowmill sandbox start")
@@ -193,8 +184,7 @@ func (a *app) sandboxListCommand() *cobra.Command {
 			}
 			w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
 			fmt.Fprintln(w, "NAME\tSTATE\tKIND\tVERSION\tPID\tMEMORY\tDISK\tUPTIME\tSOCKET")
-			for _, in := range list {
-				d := describeSandbox(in, now)
+			for _, d := range all {
 				pid, uptime := "-", "-"
 				if d.PID != 0 {
 					pid = fmt.Sprint(d.PID)
@@ -288,12 +278,7 @@ func (a *app) stopSandboxes(ctx context.Context, list []sandbox.Instance, yes, k
 	return errors.Join(errs...)
 }
 
-// sandboxesJSON is the JSON output of list. Sizes are in bytes.
-type sandboxesJSON struct {
-	Format    string        `json:"format"`
-	Sandboxes []sandboxJSON `json:"sandboxes"`
-}
-
+// sandboxJSON is a sandbox in the output of start and list. Sizes are in bytes.
 type sandboxJSON struct {
 	Name         string    `json:"name"`
 	State        string    `json:"state"`

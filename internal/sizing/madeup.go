@@ -27,7 +27,11 @@ func (s *Sample) makeUp(ctx context.Context, into string) error {
 	}
 	var batch [][]any
 	for i := range s.Rows {
-		if batch = append(batch, g.row(int64(i))); len(batch) == s.perStatement() || i == s.Rows-1 {
+		row := make([]any, len(g.makers))
+		for j, m := range g.makers {
+			row[j] = m(int64(i))
+		}
+		if batch = append(batch, row); len(batch) == s.perStatement() || i == s.Rows-1 {
 			if err := s.insert(ctx, into, columns, batch); err != nil {
 				return engine.Hinted(fmt.Errorf("insert made-up rows: %w", err), "put some %d rows into the table first, or --row-bytes N", fewestLive)
 			}
@@ -62,7 +66,9 @@ func (g *rowMaker) prepare() (columns []string, err error) {
 	for _, name := range schema.Names() {
 		c := *schema.Column(name)
 		if strings.EqualFold(name, g.table.By) {
-			columns, g.makers = append(columns, name), append(g.makers, g.position)
+			columns, g.makers = append(columns, name), append(g.makers, func(i int64) any {
+				return literal(g.s.DB.Words().Literal(g.table, g.start+i*g.step))
+			})
 			continue
 		}
 		m, n := g.maker(c, keyed[name])
@@ -103,18 +109,6 @@ func (g *rowMaker) spread(keys [][]string, distinct map[string]int64) {
 	// A TIMESTAMP can't hold earlier times.
 	g.start = max(now-g.step*int64(g.s.Rows), rolling.Position(time.Date(1971, 1, 1, 0, 0, 0, 0, time.UTC)))
 	g.start -= g.start % unit
-}
-
-func (g *rowMaker) position(i int64) any {
-	return literal(g.s.DB.Words().Literal(g.table, g.start+i*g.step))
-}
-
-func (g *rowMaker) row(i int64) []any {
-	out := make([]any, len(g.makers))
-	for j, m := range g.makers {
-		out[j] = m(i)
-	}
-	return out
 }
 
 // maker returns the generator of a column, nil if its type is not supported, and the number of

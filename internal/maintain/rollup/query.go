@@ -306,17 +306,15 @@ func (s *Set) viewQuery(l *level) string {
 	if root != l {
 		below += fmt.Sprintf(" AND %s >= %s AND %s >= %s", column, of(rootName, w.FromPosition(s.table, "sealed_to")), rawPos, of(rootName, "sealed_to"))
 	}
-	edge := func(fn, table, col, where string, map_ func(string) string) string {
-		return fmt.Sprintf("(SELECT %s FROM %s WHERE %s)", w.FromPosition(s.table, map_(fn+"("+col+")")), table, where)
+	edge := func(pos, from string) string {
+		return fmt.Sprintf("(SELECT %s FROM %s)", w.FromPosition(s.table, pos), from)
 	}
-	same := func(x string) string { return x }
-	ofStale := "rollup_name = " + name
+	ofStale := "rowmill_stale WHERE rollup_name = " + name
 	again := s.selectRows(&raw, fmt.Sprintf("%s >= %s AND %s < %s AND %s AND %s",
-		column, edge("MIN", "rowmill_stale", "bucket", ofStale, same),
-		column, edge("MAX", "rowmill_stale", "bucket", ofStale, func(x string) string { return s.endOf(l, x) }),
+		column, edge("MIN(bucket)", ofStale), column, edge(s.endOf(l, "MAX(bucket)"), ofStale),
 		below, stale(rawPos)), true)
 	late := s.selectRows(&raw, fmt.Sprintf("%s >= %s AND %s AND NOT %s AND %s",
-		column, edge("MIN", "rowmill_touched", "lower_pos", "table_name = "+table, func(x string) string { return s.bucketOf(l, x) }),
+		column, edge(s.bucketOf(l, "MIN(lower_pos)"), "rowmill_touched WHERE table_name = "+table),
 		below, stale(rawPos), noted(rawPos)), true)
 	return strings.Join([]string{rolled, newer, again, late}, "\nUNION ALL\n")
 }
