@@ -7,10 +7,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Dry returns a DB without a connection. It returns its Info and renders steps,
-// which is sufficient to show the statements of a run. Every method that needs the
-// database returns ErrUnsupported. Engines create it from a target, without
-// accessing a server or a file.
+// Dry returns a DB without a connection, which only renders steps; what needs the database returns
+// ErrUnsupported.
 func Dry(info Info, caps Capabilities, d Dialect) DB { return &dry{info, caps, d} }
 
 type dry struct {

@@ -11,48 +11,39 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// A Keeper is a DB that can maintain declared rolling tables for years. Every
-// operation that takes a table's lock waits for it for a limited time and is tried
-// once: the caller decides when to retry.
+// A Keeper is a DB that can maintain declared rolling tables for years. Operations that take a
+// table's lock wait for a limited time and are tried once: the caller decides when to retry.
 type Keeper interface {
 	DB
-	// SQL is a pool of connections prepared by Connect{Maintenance: true}: UTC,
-	// strict, limited waits for locks. Its statements have the placeholders that
-	// Bind produces. Times are returned as text or as time.Time, depending on the
-	// driver: use AsText to be certain.
+	// SQL is a pool of connections prepared by Connect{Maintenance: true}: UTC, strict, limited
+	// waits for locks. Its statements have the placeholders that Bind produces. Times are returned
+	// as text or as time.Time, depending on the driver: use AsText to be certain.
 	SQL() *sql.DB
-	// Bind replaces the question marks that are placeholders in a statement by those
-	// of the engine. None of them may be in a literal.
+	// Bind replaces question marks, none of them in a literal, by the engine's placeholders.
 	Bind(query string) string
 	// Classify adds its class to an error of SQL. Nil stays nil.
 	Classify(err error) error
 
 	// Session opens a connection of its own for statements and transactions.
 	Session(ctx context.Context) (*Session, error)
-	// Kill ends a connection by its id on the server, and waits until its
-	// transaction has ended; a connection that doesn't exist is no error. It is
-	// ErrUnsupported on an embedded engine.
+	// Kill ends a connection by its id on the server, and waits until its transaction has ended; a
+	// connection that doesn't exist is no error. It is ErrUnsupported on an embedded engine.
 	Kill(ctx context.Context, id int64) error
 	// Loader opens a connection of its own that can insert into any tables.
 	Loader(ctx context.Context) (Loader, error)
 
-	// Describe reads a table from the catalog: columns, keys, partitioning. It
-	// returns ErrNoTable if the table does not exist.
+	// Describe reads a table from the catalog, or returns ErrNoTable.
 	Describe(ctx context.Context, name string) (*Schema, error)
-	// PeriodSizes returns the rows (estimated) and bytes of each partition, by its
-	// name.
+	// PeriodSizes returns the rows (estimated) and bytes of each partition, by its name.
 	PeriodSizes(ctx context.Context, t *Table) (map[string]PeriodSize, error)
-	// Try applies steps as Apply does, but tries each once: it returns
-	// ErrLockTimeout as soon as the limited wait has passed. Detach, Attach and
-	// Replace check which part of them is already done, so that they may be repeated
-	// after a crash at any point.
+	// Try applies steps as Apply does, but tries each once: it returns ErrLockTimeout as soon as
+	// the limited wait has passed. Detach, Attach and Replace check which part of them is already
+	// done, so that they may be repeated after a crash at any point.
 	Try(ctx context.Context, steps ...Step) error
-	// Lead takes the lock of that name, in this database, for as long as its process
-	// and its connection live. It returns ErrLockTimeout at once if the lock is
-	// taken.
+	// Lead takes the lock of that name, in this database, for as long as its process and its
+	// connection live. It returns ErrLockTimeout at once if the lock is taken.
 	Lead(ctx context.Context, name string) (Lease, error)
-	// Blockers lists the transactions that hold a lock on the table, or use it,
-	// oldest first: those for which a lock request waits.
+	// Blockers lists the transactions for which a lock request on the table waits, oldest first.
 	Blockers(ctx context.Context, t *Table) ([]Blocker, error)
 	// Load reports how busy the server is, for work that can be postponed.
 	Load(ctx context.Context) (ServerLoad, error)
@@ -63,8 +54,7 @@ type Keeper interface {
 	Mirroring(m *Mirror) Mirroring
 }
 
-// An Outsider is a Keeper whose tables keep rows older than every period, because
-// its partitions have no lower bounds.
+// An Outsider is a Keeper whose partitions have no lower bounds: tables keep older rows.
 type Outsider interface {
 	// Outside returns the number of such rows.
 	Outside(ctx context.Context, t *Table) (int64, error)
@@ -80,23 +70,19 @@ type Lease interface {
 
 // A Blocker is a transaction that blocks a lock request.
 type Blocker struct {
-	// ID is the server's id of its connection: the argument of KILL and
-	// pg_terminate_backend.
+	// ID is the server's id of its connection: the argument of KILL and pg_terminate_backend.
 	ID int64
 	// User and Host are those of its connection.
 	User, Host string
 	// Age is the time since the transaction began.
 	Age time.Duration
-	// Statement is its current or last statement, if the server provides it; cut to
-	// some 200 characters.
+	// Statement is its current or last statement, if provided; cut to some 200 characters.
 	Statement string
-	// Own reports that the connection is one of SQL's, of this process or another:
-	// rowmill's maintenance, which ends it without intervention.
+	// Own reports that it is rowmill's maintenance, of any process, which ends by itself.
 	Own bool
 }
 
-// String describes the connection, its user and host, the age of its transaction,
-// and its statement.
+// String describes the connection, the age of its transaction, and its statement.
 func (b Blocker) String() string {
 	whose := ""
 	if b.Own {
@@ -107,11 +93,9 @@ func (b Blocker) String() string {
 
 // ServerLoad is the current load of a server.
 type ServerLoad struct {
-	// Running is the number of statements that are running now, without rowmill's
-	// own.
+	// Running is the number of statements that are running now, without rowmill's own.
 	Running int
-	// ReplicaLag is the lag of the slowest replica; -1 if there is none or it is
-	// unknown.
+	// ReplicaLag is the lag of the slowest replica; -1 if there is none or it is unknown.
 	ReplicaLag time.Duration
 }
 
@@ -129,13 +113,11 @@ type Schema struct {
 	PrimaryKey []string
 	// Unique holds the columns of each unique key except the primary key.
 	Unique [][]string
-	// UniqueOther names the unique indexes that are not in Unique: on expressions,
-	// or on some of the rows.
+	// UniqueOther names the other unique indexes: on expressions, or on some of the rows.
 	UniqueOther []string
 	// Indexes are the secondary indexes, including unique ones.
 	Indexes []Index
-	// ForeignKeys are the names of foreign keys of the table, and of others that
-	// reference it.
+	// ForeignKeys are the names of foreign keys of the table, and of others that reference it.
 	ForeignKeys []string
 	// Triggers are the names of triggers on the table.
 	Triggers []string
@@ -145,9 +127,8 @@ type Schema struct {
 	By          string
 	// View reports that the name is that of a view: in SQLite, of a rolling table.
 	View bool
-	// Compacts reports that its storage engine sorts and compresses rows by itself,
-	// and can't exchange tables with partitions: rebuilding a period has no effect,
-	// and merging several would move rows under the table's lock.
+	// Compacts: its storage engine sorts and compresses rows by itself and exchanges no tables, so
+	// that rebuilding has no effect, and merging would move rows under the table's lock.
 	Compacts bool
 	// Options are the other properties: storage engine, row format, access method.
 	Options map[string]string
@@ -156,8 +137,7 @@ type Schema struct {
 // A SchemaColumn is a column as described by the catalog.
 type SchemaColumn struct {
 	Name string
-	// Native is the type as written by the server, "decimal(10,2) unsigned", for
-	// messages and statements. Type is what it means.
+	// Native is the server's text, "decimal(10,2) unsigned"; Type is what it means.
 	Native string
 	value.Type
 	Null bool
@@ -165,8 +145,7 @@ type SchemaColumn struct {
 	Generated bool
 	// Auto columns are assigned values by the server if none is given.
 	Auto bool
-	// Collation is that of a text column, in the form used after COLLATE; "" is the
-	// default of the type or the server.
+	// Collation is in the form used after COLLATE; "" is the default of the type or server.
 	Collation string
 	// Default is the default as SQL text, "" if there is none.
 	Default string
@@ -182,8 +161,7 @@ func (s *Schema) Column(name string) *SchemaColumn {
 	return nil
 }
 
-// Find returns a column by the rules of SQL: an exact match, else one without regard
-// to case; nil if there is none.
+// Find returns a column by the rules of SQL: exactly, else without regard to case, else nil.
 func (s *Schema) Find(name string) *SchemaColumn {
 	if c := s.Column(name); c != nil {
 		return c
@@ -219,8 +197,7 @@ func Quoted(d Dialect, cols []SchemaColumn, prefix string) string {
 	return strings.Join(out, ", ")
 }
 
-// EqualIn returns a condition that rows of two aliases, such as "o.", have equal
-// values in columns.
+// EqualIn returns a condition that rows of two aliases, such as "o.", have equal values in columns.
 func EqualIn(d Dialect, cols []SchemaColumn, a, b string) string {
 	parts := make([]string, len(cols))
 	for i, c := range cols {
@@ -241,16 +218,14 @@ func (s *Schema) Names() []string {
 // A ServerSession is one connection to a server.
 type ServerSession struct {
 	ID int64
-	// Database is its default database, State its current state in the server's
-	// words, Statement its current statement; "" if there is none.
+	// Database is its default database, State the server's word, Statement the current one or "".
 	Database, State, Statement string
 }
 
 // A Sizer is a Keeper that can measure each part of a plain table.
 type Sizer interface {
 	Keeper
-	// Footprint measures a plain table now, to the page if the server reports that,
-	// and without preallocated space.
+	// Footprint measures a plain table, to the page if possible, without preallocated space.
 	Footprint(ctx context.Context, table string) (*Footprint, error)
 	// Named returns the tables whose names begin with a prefix.
 	Named(ctx context.Context, prefix string) ([]string, error)
@@ -258,20 +233,16 @@ type Sizer interface {
 
 // A Footprint is the sizes of the parts of a plain table, in bytes.
 type Footprint struct {
-	// Heap is the size of the rows. If Clustered is set, they are stored in the
-	// order of the primary key and are its index; otherwise in the order of
-	// insertion.
+	// Heap is the size of the rows. If Clustered is set, they are stored in the order of the
+	// primary key and are its index; otherwise in the order of insertion.
 	Heap      int64
 	Clustered bool
-	// Indexes are the other indexes, including that of the primary key if it is
-	// separate.
+	// Indexes are the other indexes, including that of the primary key if it is separate.
 	Indexes []IndexFootprint
-	// Saved is the space on disk saved by compression below the page level; it is
-	// included in the sizes above. -1 is unknown.
+	// Saved is space saved by compression below the page level, included above; -1 is unknown.
 	Saved int64
-	// Rough reports that the server provides only estimates of data and index,
-	// including preallocated space. Indexes then has one element without columns for
-	// all of them.
+	// Rough reports that the server provides only estimates of data and index, including
+	// preallocated space. Indexes then has one element without columns for all of them.
 	Rough bool
 }
 
@@ -291,8 +262,7 @@ func (f *Footprint) Total() int64 {
 	return n - max(f.Saved, 0)
 }
 
-// A Limited is a Keeper whose server hides some information from accounts without a
-// privilege that is needed for nothing else.
+// A Limited is a Keeper whose server hides information from accounts without a privilege.
 type Limited interface {
 	// Hidden returns the information hidden from the account.
 	Hidden(ctx context.Context) ([]Hidden, error)
@@ -300,16 +270,14 @@ type Limited interface {
 
 // Hidden is information that is hidden from an account.
 type Hidden struct {
-	// What is a list of the information, for users; Grant the statement that makes
-	// it visible.
+	// What is a list of the information, for users; Grant the statement that makes it visible.
 	What, Grant string
 }
 
 // ProbeTable is the scratch table on which privileges are tested.
 const ProbeTable = "rowmill_probe"
 
-// Needs are the privileges that an account must have in addition to creating,
-// changing and dropping tables and views, and reading and writing rows.
+// Needs are privileges in addition to those on tables, views and rows.
 type Needs struct {
 	// Triggers are needed by exact roll-ups, late = "reject", and adoption.
 	Triggers bool
@@ -319,8 +287,7 @@ type Needs struct {
 	Temporary bool
 }
 
-// Probe tests whether the account of db has the necessary privileges, so that a
-// change doesn't fail halfway because one is missing.
+// Probe tests the account's privileges, so that no change fails halfway.
 func Probe(ctx context.Context, db Keeper, n Needs) error {
 	words, ok := db.Words().(ProbeWords)
 	if !ok {
@@ -336,8 +303,7 @@ func Probe(ctx context.Context, db Keeper, n Needs) error {
 		if _, err := c.ExecContext(ctx, q); err != nil {
 			err = fmt.Errorf("check the account's privileges with the scratch table %s: %w", ProbeTable, db.Classify(err))
 			for _, q := range undo {
-				// An undo statement may fail because its object was not created or
-				// can't be dropped: the first error is returned.
+				// It may fail because its object was not created: the first error is returned.
 				_, _ = c.ExecContext(context.WithoutCancel(ctx), q)
 			}
 			return err

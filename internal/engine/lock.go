@@ -14,14 +14,12 @@ type Retry struct {
 	Tries int
 	// Until, unless zero, is the time after which no further attempt is made.
 	Until time.Time
-	// Waiting, unless nil, is called before each pause. An error that it returns
-	// ends the work.
+	// Waiting, unless nil, is called before each pause. An error that it returns ends the work.
 	Waiting func(err error) error
 }
 
-// Do calls fn until it succeeds, or fails for another reason than a lock that was
-// not granted or a deadlock, or no attempt is left. It returns the last error of fn,
-// or that of ctx if it ends during a pause.
+// Do calls fn until it succeeds, or fails for another reason than a lock or a deadlock, or no
+// attempt is left. It returns fn's last error, or that of ctx.
 func (r Retry) Do(ctx context.Context, fn func() error) error {
 	for try := 1; ; try++ {
 		err := fn()
@@ -41,8 +39,7 @@ func (r Retry) Do(ctx context.Context, fn func() error) error {
 	}
 }
 
-// WhileHeld calls fn with a context that ends, with that cause, when the lease is
-// lost.
+// WhileHeld calls fn with a context that ends, with that cause, when the lease is lost.
 func WhileHeld(ctx context.Context, lease Lease, cause error, fn func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := make(chan struct{})

@@ -28,11 +28,9 @@ type Mirror struct {
 	Source, Target MirrorSide
 	// Aside is the name that the source gets in the cut-over.
 	Aside string
-	// Log and Late are the names of the log and of the table for rows that no period
-	// of a rolling target accepts.
+	// Log and Late are the names of the log and of the table for rows outside of every period.
 	Log, Late string
-	// Columns are those to copy, without generated ones. Plain is the primary key of
-	// the plain table: late rows are told apart by it.
+	// Columns are those to copy. Plain is the plain table's key, which tells late rows apart.
 	Columns, Plain []SchemaColumn
 }
 
@@ -54,32 +52,26 @@ type Predicate struct {
 // LateReason is stored with each row of the table for late rows.
 const LateReason = "outside of every period, when the table was adopted"
 
-// Mirroring is an engine's implementation of a Mirror. Its methods that return SQL
-// text return what the others execute. An engine embeds the Mirror, whose methods of
-// the same names are the usual ones.
+// Mirroring is an engine's implementation of a Mirror, whose methods of the same names are the
+// usual ones. Methods that return SQL text return what the others execute.
 type Mirroring interface {
-	// Obstacles are the queries for properties of the source that prevent its
-	// replacement.
+	// Obstacles are the queries for properties of the source that prevent its replacement.
 	Obstacles() []Obstacle
 	// Notes tell the user what must not happen meanwhile.
 	Notes() []string
-	// NoPosition is a condition on rows of the source whose By value is within the
-	// bounds of the axis as the server compares it, and yet no position; "" if there
-	// are none.
+	// NoPosition is a condition on rows of the source whose By value is within the bounds of the
+	// axis as the server compares it, and yet no position; "" if there are none.
 	NoPosition() string
 
-	// Tables returns the statements that create the log, and the table for late rows
-	// unless the target is plain, where they don't exist.
+	// Tables creates the log, and the table for late rows if the target rolls.
 	Tables() []string
-	// Grants returns the statements that give the target the privileges of the
-	// source, if privileges don't belong to the name.
+	// Grants gives the target the privileges of the source, unless they belong to the name.
 	Grants(ctx context.Context) ([]string, error)
 	// Triggers returns the triggers on the source, sorted by name.
 	Triggers(ctx context.Context) ([]MirrorTrigger, error)
 	// CreateTrigger creates one, so that no prepared statement fails by it.
 	CreateTrigger(ctx context.Context, t MirrorTrigger) error
-	// DropTriggers returns the statements that remove the triggers from a table, and
-	// then their functions.
+	// DropTriggers removes the triggers from a table, and then their functions.
 	DropTriggers(table string) (triggers, functions []string)
 
 	// Snapshot begins a transaction that reads both tables as of one moment.
@@ -91,19 +83,16 @@ type Mirroring interface {
 	// satisfy the predicate later are discarded instead: the copy has yet to reach
 	// their rows. An engine with one writer at a time may apply them all the same.
 	//
-	// In the target an entry stands only for rows that have all of its values, those
-	// of both keys. So the order of entries doesn't matter, and no entry adds a row
-	// that the copy has yet to reach. In the table for late rows it stands for the
-	// row with the plain table's key.
+	// In the target an entry stands only for rows that have all of its values, those of both keys.
+	// So the order of entries doesn't matter, and no entry adds a row that the copy has yet to
+	// reach. In the table for late rows it stands for the row with the plain table's key.
 	Replay(ctx context.Context, x Exec, limit int, later Predicate) (int, error)
 	ReplayStatements() []string
 
-	// CutOver renames the source to Aside and the target to Table.Name, so that
-	// clients see one of the two tables at any moment. It waits a limited time for
-	// the lock (ErrLockTimeout).
+	// CutOver renames the source to Aside and the target to Table.Name, so that clients see one of
+	// the two tables at any moment. It waits a limited time for the lock (ErrLockTimeout).
 	CutOver(ctx context.Context, c CutOver) error
-	// CutOverStatements includes final among the statements under the lock. Remark
-	// says what they don't show.
+	// CutOverStatements has final under the lock. Remark says what they don't show.
 	CutOverStatements(final []string) (remark string, statements []string, err error)
 	// Recover completes or clears what a cut-over left whose process was killed.
 	Recover(ctx context.Context) error
@@ -123,8 +112,8 @@ func (m *Mirror) DropTriggers(string) (triggers, functions []string) {
 	return triggers, nil
 }
 
-// EventTriggers returns the triggers for a server whose triggers are for one event
-// each; begin and end enclose the statement that writes into the log.
+// EventTriggers returns the triggers of a server with one for each event; begin and end enclose the
+// statement that writes into the log.
 func (m *Mirror) EventTriggers(begin, end string) (out []MirrorTrigger) {
 	for _, t := range []struct {
 		event string
@@ -137,8 +126,7 @@ func (m *Mirror) EventTriggers(begin, end string) (out []MirrorTrigger) {
 	return out
 }
 
-// An Obstacle is a property of a table that prevents its replacement, if Query
-// returns rows of one column. Message has one %s, for their list.
+// An Obstacle prevents a table's replacement if Query returns rows; their list is Message's %s.
 type Obstacle struct {
 	Query         string
 	Args          []any
@@ -155,16 +143,13 @@ type MirrorTrigger struct {
 type CutOver struct {
 	// Final applies the last changes, under the lock.
 	Final func(ctx context.Context, x Exec) error
-	// Record records the cut-over in its transaction. It isn't called by engines
-	// whose changes of the schema are not transactional.
+	// Record records the cut-over in its transaction, if changes of the schema have one.
 	Record func(ctx context.Context, x Exec) error
-	// Point is called at each point at which a crash leaves a different state; an
-	// error ends the cut-over as a crash does.
+	// Point is called where a crash leaves another state; an error ends the cut-over as that does.
 	Point func(name string) error
 }
 
-// Finish does the cut-over in a transaction that holds the locks, for engines whose
-// changes of the schema are transactional; names are the statements that rename.
+// Finish does the cut-over in a transaction that holds the locks; names rename the tables.
 func (c CutOver) Finish(ctx context.Context, tx *sql.Tx, names []string) error {
 	if err := c.Point("swap: locked"); err != nil {
 		return err
@@ -218,8 +203,8 @@ func without(cols, others []SchemaColumn) []SchemaColumn {
 	})
 }
 
-// Inside returns a condition on rows of the source that the target has a period for
-// them; alias is "" or "o.". It returns "" if the target accepts every row.
+// Inside returns a condition that the target has a period for a row; alias is "" or "o.". It is ""
+// if every row is accepted.
 func (m *Mirror) Inside(alias string) string {
 	parts := m.Target.Periods
 	if len(parts) == 0 {
@@ -239,10 +224,9 @@ func (m *Mirror) SameKey(cols []SchemaColumn, a, b string) string {
 	return EqualIn(m.DB.Dialect(), cols, a, b)
 }
 
-// SameEntry returns a condition that rows of two aliases have equal values in all
-// columns of the log. Rows are to be found by the columns of key. The others are
-// compared in a form that no index supports: an index on the time may have as many
-// rows for one value as the table has.
+// SameEntry returns a condition that rows of two aliases have equal values in all columns of the
+// log. Rows are to be found by the columns of key. The others are compared in a form that no index
+// supports: an index on the time may have as many rows for one value as the table has.
 func (m *Mirror) SameEntry(key []SchemaColumn, a, b string) string {
 	cond := m.SameKey(key, a, b)
 	if rest := without(m.Logged(), key); len(rest) > 0 {
@@ -251,8 +235,7 @@ func (m *Mirror) SameEntry(key []SchemaColumn, a, b string) string {
 	return cond
 }
 
-// Definitions returns the definitions of columns in a table that only stores their
-// values.
+// Definitions returns the definitions of columns in a table that only stores their values.
 func (m *Mirror) Definitions(cols []SchemaColumn, typeOf func(SchemaColumn) string) string {
 	out := make([]string, len(cols))
 	for i, c := range cols {
@@ -261,8 +244,7 @@ func (m *Mirror) Definitions(cols []SchemaColumn, typeOf func(SchemaColumn) stri
 	return strings.Join(out, ", ")
 }
 
-// LateTables returns the statements that create the table of late rows and its index,
-// where the target rolls, for a server that creates an index by a statement of its own.
+// LateTables creates the table of late rows and its index, where the target rolls.
 func (m *Mirror) LateTables(typeOf func(SchemaColumn) string) []string {
 	if !m.Target.Rolls {
 		return nil
@@ -274,8 +256,7 @@ func (m *Mirror) LateTables(typeOf func(SchemaColumn) string) []string {
 	}
 }
 
-// LogValues returns the statement that writes one entry for each prefix into the log
-// whose quoted name is given.
+// LogValues returns the statement that writes an entry for each prefix into the log.
 func (m *Mirror) LogValues(log string, prefixes ...string) string {
 	rows := make([]string, len(prefixes))
 	for i, p := range prefixes {
@@ -284,8 +265,7 @@ func (m *Mirror) LogValues(log string, prefixes ...string) string {
 	return "INSERT INTO " + log + " (" + m.List(m.Logged(), "") + ") VALUES " + strings.Join(rows, ", ")
 }
 
-// RenameStatements returns statements that drop the triggers and rename both tables,
-// for engines whose changes of the schema are transactional.
+// RenameStatements drops the triggers and renames both tables in a transaction.
 func (m *Mirror) RenameStatements(sql Mirroring) ([]string, error) {
 	out, _ := sql.DropTriggers(m.Source.Name)
 	for _, r := range []struct {

@@ -14,9 +14,8 @@ type Queryer interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Each passes every row of a query to scan, and stops at scan's first error, which
-// it returns unchanged. With args, the query's placeholders are question marks: see
-// Keeper.Bind. Errors of the server are marked with their class.
+// Each passes every row to scan and stops at its error, which it returns unchanged. With args, the
+// placeholders are question marks: see Keeper.Bind. Errors of the server have their class.
 func Each(ctx context.Context, db Keeper, x Queryer, scan func(*sql.Rows) error, query string, args ...any) error {
 	if len(args) > 0 {
 		query = db.Bind(query)
@@ -50,12 +49,10 @@ type Beginner interface {
 	BeginTx(ctx context.Context, o *sql.TxOptions) (*sql.Tx, error)
 }
 
-// Committed are the options of a transaction in which each statement sees the rows
-// committed when it begins, and in which plain reads take no locks.
+// Committed: each statement sees the rows committed when it begins, and reads take no locks.
 var Committed = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 
-// InTx runs fn in a transaction, which it commits unless fn fails. Errors are marked
-// with their class.
+// InTx runs fn in a transaction, which it commits unless fn fails. Errors have their class.
 func InTx(ctx context.Context, db Keeper, on Beginner, o *sql.TxOptions, fn func(*sql.Tx) error) error {
 	tx, err := on.BeginTx(ctx, o)
 	if err != nil {
@@ -71,15 +68,13 @@ func InTx(ctx context.Context, db Keeper, on Beginner, o *sql.TxOptions, fn func
 	return db.Classify(tx.Commit())
 }
 
-// A Checksum is the number of rows of a set, and a checksum of their values that
-// doesn't depend on their order.
+// A Checksum is the number of rows of a set, and a checksum that doesn't depend on their order.
 type Checksum struct {
 	Rows int64
 	Hash string
 }
 
-// ChecksumQuery returns the query for the checksum of rows; from and where are the
-// operands of FROM and WHERE.
+// ChecksumQuery returns the query for a checksum; from and where are operands.
 func ChecksumQuery(w Words, cols []SchemaColumn, from, where string) string {
 	return "SELECT COUNT(*), " + w.RowHash(cols) + " FROM " + from + " WHERE " + where
 }
@@ -108,8 +103,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// RetryLocks calls fn up to tries times, while it fails with a lock timeout. It pauses
-// in between, to let the statements pass that queued behind the lock.
+// RetryLocks calls fn up to tries times, while a lock is not granted, with pauses in which the
+// statements pass that queued behind it.
 func RetryLocks(ctx context.Context, tries int, fn func() error) error {
 	for try := 1; ; try++ {
 		err := fn()
@@ -122,21 +117,18 @@ func RetryLocks(ctx context.Context, tries int, fn func() error) error {
 	}
 }
 
-// Jitter returns a random time between half and one and a half times d, so that
-// competitors for a lock don't collide again.
+// Jitter returns a random time between d/2 and 3d/2: competitors don't collide again.
 func Jitter(d time.Duration) time.Duration {
 	return d/2 + rand.N(d)
 }
 
-// Backoff returns the time to wait after try, counted from 0: first, doubled with
-// each try, at most most, with Jitter.
+// Backoff returns the wait after try, from 0: first, doubled with each, up to most, with Jitter.
 func Backoff(first, most time.Duration, try int) time.Duration {
 	return Jitter(min(first<<min(try, 16), most))
 }
 
-// Cached returns the value of a key in a cache, such as one of prepared statements, and
-// makes it if there is none. A cache of most values loses one for it, which drop, unless
-// nil, ends.
+// Cached returns the value of a key in a cache, such as one of prepared statements, and makes it if
+// there is none. A cache of most values loses one for it, which drop, unless nil, ends.
 func Cached[K comparable, V any](cache map[K]V, most int, key K, drop func(V) error, make func() (V, error)) (V, error) {
 	if v, ok := cache[key]; ok {
 		return v, nil

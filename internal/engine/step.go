@@ -8,37 +8,32 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Step is one request to a server, as data. Dialect.Render converts it to SQL
-// text; DB.Apply executes that text.
+// A Step is one request to a server, as data: Dialect.Render makes it SQL text, DB.Apply runs that.
 type Step interface{ step() }
 
 type (
-	// Connect prepares a new connection: time zone, SQL mode, lock waits.
-	// Maintenance connections run DDL, the others insert and query.
+	// Connect prepares a new connection. Maintenance runs DDL, the others insert and query.
 	Connect struct{ Maintenance bool }
 	// CreateTable creates t, its indexes and, if it rolls, its first partitions.
 	CreateTable struct {
 		Table      *Table
 		Partitions []rolling.Partition
 	}
-	// DropTable drops t and everything that belongs to it, if it exists. For a
-	// rolling table whose periods are tables of their own, Partitions names them.
-	// Views names views that may read it; they are dropped where the server would
-	// refuse to drop the table otherwise.
+	// DropTable drops t and everything that belongs to it, if it exists. For a rolling table whose
+	// periods are tables of their own, Partitions names them. Views names views that may read it;
+	// they are dropped where the server would refuse to drop the table otherwise.
 	DropTable struct {
 		Table      *Table
 		Partitions []rolling.Partition
 		Views      []string
 	}
-	// CreatePartitions adds partitions after the last one. Have lists the existing
-	// ones in order.
+	// CreatePartitions adds partitions after the last one. Have lists the existing ones in order.
 	CreatePartitions struct {
 		Table *Table
 		Have  []rolling.Partition
 		New   []rolling.Partition
 	}
-	// DropPartition drops one partition with its rows. Have lists the existing ones
-	// in order, including the dropped one.
+	// DropPartition drops one of the existing partitions, Have in order, with its rows.
 	DropPartition struct {
 		Table *Table
 		Have  []rolling.Partition
@@ -57,8 +52,7 @@ type (
 	}
 	// Inspect reads what Catalog.Exists and then Catalog.Partitions report.
 	Inspect struct{ Table *Table }
-	// Measure reads what Catalog.Sizes reports. The refresh of partition statistics
-	// is not rendered, because only the server knows which ones it affects.
+	// Measure reads what Catalog.Sizes reports, without the refresh of statistics.
 	Measure struct{ Table *Table }
 	// Sample reads what Counters reports.
 	Sample struct{ Tables []*Table }
@@ -75,9 +69,8 @@ func (Inspect) step()          {}
 func (Measure) step()          {}
 func (Sample) step()           {}
 
-// Rename renames a table, and its periods accordingly. It renders the statements of
-// a transaction that the caller begins, so that several tables can be renamed
-// together. Have lists the partitions of a rolling table, in order.
+// Rename renames a table, and its periods accordingly, in a transaction that the caller begins, so
+// that several tables can be renamed together. Have lists a rolling table's partitions in order.
 type Rename struct {
 	Table *Table
 	Have  []rolling.Partition
@@ -87,27 +80,25 @@ type Rename struct {
 func (Rename) step() {}
 
 type (
-	// Detach converts a partition to a standalone table, called Into. Have lists the
-	// existing partitions in order, including the detached one.
+	// Detach makes a partition, one of Have, a standalone table called Into.
 	Detach struct {
 		Table *Table
 		Have  []rolling.Partition
 		Part  rolling.Partition
 		Into  string
 	}
-	// Attach makes the table From a partition: before the first, after the last, or
-	// in a gap. The caller must have checked that its rows lie within the bounds.
+	// Attach makes the table From a partition, also in a gap. The caller must have checked its
+	// bounds.
 	Attach struct {
 		Table *Table
 		Have  []rolling.Partition
 		Part  rolling.Partition
 		From  string
 	}
-	// Replace puts the rows of the table With in the place of one or more adjacent
-	// partitions, Old, which become the one partition New, of the same bounds.
-	// Readers see each row exactly once. The rows of each old partition are moved to
-	// the table at the same index of Out. Out must not name With, because it can't
-	// be determined afterwards whether tables were exchanged. See
+	// Replace puts the rows of the table With in the place of one or more adjacent partitions, Old,
+	// which become the one partition New, of the same bounds. Readers see each row exactly once.
+	// The rows of each old partition are moved to the table at the same index of Out. Out must not
+	// name With, because it can't be determined afterwards whether tables were exchanged. See
 	// Capabilities.LastName for the name of New.
 	Replace struct {
 		Table *Table
@@ -119,9 +110,8 @@ type (
 	}
 	// DropTables drops the standalone tables that exist.
 	DropTables struct{ Names []string }
-	// AddColumn adds a column to a table and all of its periods, with the method
-	// that blocks inserts the least. Definition is the column as in CREATE TABLE,
-	// with its name, as its owner wrote it.
+	// AddColumn adds a column to a table and all of its periods, blocking inserts the least.
+	// Definition is as in CREATE TABLE, with its name, as its owner wrote it.
 	AddColumn struct {
 		Table      *Table
 		Have       []rolling.Partition

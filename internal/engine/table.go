@@ -34,8 +34,7 @@ type Column struct {
 	Null        bool
 	// Auto columns are AUTO_INCREMENT (or the engine's equivalent).
 	Auto bool
-	// Default is included in the declaration unless it is empty; it is SQL text and
-	// comes from code, never from a user.
+	// Default is SQL text of the declaration, from code, never from a user.
 	Default string
 }
 
@@ -51,26 +50,20 @@ type Table struct {
 	Columns    []Column
 	PrimaryKey []string
 	Indexes    []Index
-	// Grid and By make it a rolling table: periods of Grid over column By, which
-	// must be part of the primary key. The zero Grid makes a plain table.
+	// Grid and By, a column of the primary key, make it a rolling table; no Grid, a plain one.
 	Grid rolling.Grid
 	By   string
-	// Epoch is set if By is an integer on an axis of time: the unit it counts since
-	// 1970, time.Second, time.Millisecond or time.Microsecond.
+	// Epoch is the unit of an integer By that counts since 1970: a second, a milli- or microsecond.
 	Epoch time.Duration
-	// Definition is set for a table declared by a user: it is created from that
-	// text, and Columns, PrimaryKey and Indexes may be empty.
+	// Definition is a user's, whose text is executed: the columns and keys here may be empty.
 	Definition *rolling.Definition
-	// Compress requests compression of sealed periods, for engines where that is a
-	// property of the whole table.
+	// Compress asks for compressed sealed periods, where that belongs to the whole table.
 	Compress bool
-	// Ignore makes inserts skip rows whose primary key exists, in the table or
-	// earlier in the same batch: MySQL's INSERT IGNORE, elsewhere ON CONFLICT DO
-	// NOTHING. Everything else that a server may skip as a side effect, such as a
-	// row without a partition, is still an error.
+	// Ignore makes inserts skip rows whose primary key exists, in the table or earlier in the same
+	// batch: MySQL's INSERT IGNORE, elsewhere ON CONFLICT DO NOTHING. Everything else that a server
+	// may skip as a side effect, such as a row without a partition, is still an error.
 	Ignore bool
-	// ServerKey names the Auto column whose values the server assigns: batches don't
-	// contain it. If empty, every column comes from the batch.
+	// ServerKey names the Auto column that batches don't contain: the server assigns its values.
 	ServerKey string
 }
 
@@ -99,8 +92,7 @@ func Names(cols []Column) []string {
 	return names
 }
 
-// Declaration returns a column's definition in CREATE TABLE, without its name, with an
-// engine's names of types: those that take sizes have a verb for each.
+// Declaration returns the definition without the name; names of types have verbs for sizes.
 func (c Column) Declaration(types map[Type]string) string {
 	s := types[c.Type]
 	switch strings.Count(s, "%d") {

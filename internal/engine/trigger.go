@@ -6,43 +6,34 @@ import (
 	"strings"
 )
 
-// A Trigger is the definition of a trigger, with the statements to create and remove
-// it.
+// A Trigger is the definition of a trigger, with the statements to create and remove it.
 type Trigger struct {
-	// Name, Table and Body are the values that HaveTriggers returns for a trigger
-	// created by Statements.
+	// Name, Table and Body are what HaveTriggers returns for a trigger created by Statements.
 	Name, Table, Body string
 	Statements, Drop  []string
-	// Replace changes the body of an existing trigger on its table. If empty, the
-	// trigger is replaced by Drop and then Statements, in a transaction if the
-	// server supports that for schema changes.
+	// Replace changes the body of an existing trigger. If empty, Drop and then Statements do, in a
+	// transaction if the server supports that for schema changes.
 	Replace []string
-	// Other is the same trigger under another name, on servers where a trigger can't
-	// be replaced without a moment in which it is missing: the new trigger is
-	// created under the unused name, and then the old one is dropped. For a moment
-	// both are active.
+	// Other is the same trigger under another name, on servers where a trigger can't be replaced
+	// without a moment in which it is missing: the new trigger is created under the unused name,
+	// and then the old one is dropped. For a moment both are active.
 	Other *Trigger
 }
 
-// A TriggerChange is the difference between the existing and the required triggers
-// of a table.
+// A TriggerChange is the difference between the existing and the required triggers of a table.
 type TriggerChange struct {
-	// Missing and Old are the numbers of triggers to create and to replace, Unwanted
-	// the number to remove. Old triggers have a body that differs from that of this
-	// version of rowmill, or of the declaration.
+	// Missing, Old and Unwanted are the numbers of triggers to create, replace and remove. Old ones
+	// have a body of another version of rowmill, or of the declaration.
 	Missing, Old, Unwanted int
-	// Hidden is how many of the missing ones are there after all, and not shown to
-	// the account.
+	// Hidden is how many of the missing ones are there after all, and not shown to the account.
 	Hidden int
-	// SQL is to be run in order, in one transaction where the server has that for
-	// changes of the schema. Run again after it was broken off, what ChangeTriggers
-	// returns then completes it; no writer meets a moment without a trigger that is
-	// replaced.
+	// SQL is to be run in order, in one transaction where the server has that for changes of the
+	// schema. Run again after it was broken off, what ChangeTriggers returns then completes it; no
+	// writer meets a moment without a trigger that is replaced.
 	SQL []string
 }
 
-// What describes the change, "" if there is none; of is the description of the
-// triggers.
+// What describes the change, "" if there is none; of is the description of the triggers.
 func (c TriggerChange) What(of string) string {
 	var out []string
 	if c.Missing > 0 {
@@ -57,9 +48,8 @@ func (c TriggerChange) What(of string) string {
 	return strings.Join(out, "; ")
 }
 
-// ChangeTriggers returns what makes the triggers of a table that are wanted and
-// missing, replaces those that differ, and removes those that are there and not
-// wanted. Have is SumWords.HaveTriggers.
+// ChangeTriggers returns what creates, replaces or removes the triggers of a table, so that those
+// wanted exist as they should. Have is SumWords.HaveTriggers.
 func ChangeTriggers(ctx context.Context, db Keeper, have func(table string) string, table string, triggers []Trigger, wanted bool) (TriggerChange, error) {
 	if wanted {
 		// Mostly they are as they are to be, and no name needs to be found free.
@@ -109,16 +99,13 @@ func changes(ctx context.Context, db Keeper, have string, triggers []Trigger, wa
 	return out, there, nil
 }
 
-// A TriggerHider is an engine whose catalog leaves out triggers that the account
-// has no privilege for.
+// A TriggerHider is an engine whose catalog hides triggers from accounts without a privilege.
 type TriggerHider interface {
-	// TriggerExists reports whether the database has a trigger of that name,
-	// whether or not the account is shown it.
+	// TriggerExists reports whether a trigger exists, whether or not it is shown.
 	TriggerExists(ctx context.Context, name string) (bool, error)
 }
 
-// hides reports whether a trigger that isn't among those shown exists, under one
-// of its names.
+// hides reports whether a trigger that isn't among those shown exists, under one of its names.
 func hides(ctx context.Context, db TriggerHider, t *Trigger, shown map[string]Trigger) (bool, error) {
 	for x := t; x != nil; x = x.Other {
 		if _, found := shown[x.Name]; found {
@@ -182,8 +169,7 @@ func (c *TriggerChange) change(t *Trigger, there map[string]Trigger, wanted bool
 	}
 }
 
-// sameAs reports whether an existing trigger is the required one. A server may fold
-// the case of table names.
+// sameAs reports whether a trigger is the required one. A server may fold table names.
 func (t Trigger) sameAs(want *Trigger) bool {
 	return strings.EqualFold(t.Table, want.Table) && t.Body == want.Body
 }

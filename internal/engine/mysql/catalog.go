@@ -80,8 +80,7 @@ func (db *DB) layout(ctx context.Context, from querent, t *engine.Table) (layout
 // statsExpiry is the MySQL variable for how long, in seconds, sizes are cached.
 const statsExpiry = "information_schema_stats_expiry"
 
-// fresh renders the statements that prepare a session for reading sizes. MySQL 8.0
-// returns cached sizes for a day; MariaDB always reads them.
+// fresh prepares a session for reading sizes, which MySQL 8.0 caches for a day.
 func (d dialect) fresh() []string {
 	if !d.remembers {
 		return nil
@@ -89,8 +88,7 @@ func (d dialect) fresh() []string {
 	return []string{"SET SESSION " + statsExpiry + " = 0"}
 }
 
-// sizes renders the query for the size of tables. DATA_LENGTH and INDEX_LENGTH come
-// from the engine's statistics, which ANALYZE updates.
+// sizes renders the query for the size of tables, from statistics that ANALYZE updates.
 func (d dialect) sizes(tables ...*engine.Table) string {
 	names := make([]string, len(tables))
 	for i, t := range tables {
@@ -100,9 +98,7 @@ func (d dialect) sizes(tables ...*engine.Table) string {
 		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN (" + strings.Join(names, ", ") + ")"
 }
 
-// settings are the variables that are kept in a record: those that affect
-// durability, memory, flushing, logging and locking. Variables that a server
-// doesn't have are left out.
+// settings are kept in a record: durability, memory, flushing, logging, locking.
 var settings = []string{
 	"version", "version_comment", "autocommit", "binlog_format", "binlog_row_image", "sync_binlog", "log_bin",
 	statsExpiry, "innodb_adaptive_flushing", "innodb_adaptive_hash_index", "innodb_autoinc_lock_mode", "innodb_buffer_pool_chunk_size",
@@ -163,12 +159,10 @@ func durability(settings map[string]string, storage string) string {
 	return ""
 }
 
-// crashLoss returns for how long commits may be lost when the server's process is
-// killed. InnoDB with innodb_flush_log_at_trx_commit 0, and MyRocks with
-// rocksdb_flush_log_at_trx_commit 0 or 2, keep their log in the process's memory
-// until a thread writes it: InnoDB every innodb_flush_log_at_timeout seconds,
-// MyRocks every second. With InnoDB's 2, the operating system has the log at
-// commit, so that killing the process loses nothing.
+// crashLoss returns for how long commits may be lost when the server's process is killed. InnoDB
+// with 0, and MyRocks with 0 or 2, keep their log in memory until a thread writes it: InnoDB every
+// innodb_flush_log_at_timeout seconds, MyRocks every second. With InnoDB's 2, the operating system
+// has it.
 func crashLoss(settings map[string]string, storage string) time.Duration {
 	switch strings.ToLower(storage) {
 	case "innodb":
@@ -242,12 +236,10 @@ func (db *DB) describeColumns(ctx context.Context, s *engine.Schema) error {
 		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION", s.Name)
 }
 
-// expression matches a default that MySQL 8.0.15 returns without marking it as an
-// expression.
+// expression matches a default that MySQL 8.0.15 doesn't mark as an expression.
 var expression = regexp.MustCompile(`(?i)^(current_timestamp(\(\d?\))?|b'[01]*')$`)
 
-// defaultText converts a default of the catalog to SQL text. MariaDB stores SQL
-// text. MySQL stores values, and marks expressions.
+// defaultText returns a default as SQL text. MariaDB stores that; MySQL stores values.
 func (d dialect) defaultText(c engine.SchemaColumn, value sql.NullString, isExpression bool) string {
 	switch {
 	case !value.Valid || c.Generated:
@@ -310,8 +302,7 @@ func (db *DB) describeTriggers(ctx context.Context, s *engine.Schema) (err error
 	return err
 }
 
-// rangeColumn matches a partitioning expression that is a column, or UNIX_TIMESTAMP
-// of one, the only function by which a TIMESTAMP can be partitioned.
+// rangeColumn matches a column, or UNIX_TIMESTAMP of one, by which alone a TIMESTAMP rolls.
 var rangeColumn = regexp.MustCompile("(?i)^\\s*(?:unix_timestamp\\s*\\(\\s*)?(?:`((?:[^`]|``)+)`|([^`(),]+?))\\s*\\)?\\s*$")
 
 func (db *DB) describePartitions(ctx context.Context, s *engine.Schema) error {

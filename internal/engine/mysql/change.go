@@ -15,12 +15,11 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A change of a table's periods consists of several statements, and every DDL
-// statement commits. They run with the tables locked, so that no rows are inserted in
-// between, and are sent in one packet, so that the server executes all of them even if
-// the client is killed. After a failure of the server or the connection, the next
-// attempt continues from the current state: which tables and partitions exist, and
-// which of them have rows.
+// A change of a table's periods consists of several statements, and every DDL statement commits.
+// They run with the tables locked, so that no rows are inserted in between, and are sent in one
+// packet, so that the server executes all of them even if the client is killed. After a failure of
+// the server or the connection, the next attempt continues from the current state: which tables and
+// partitions exist, and which of them have rows.
 
 // Error numbers of the server.
 const (
@@ -30,8 +29,7 @@ const (
 	errSyntax         = 1064
 )
 
-// serverError reports whether an error is one of the server's errors with these
-// numbers.
+// serverError reports whether an error is one of the server's with these numbers.
 func serverError(err error, numbers ...uint16) bool {
 	var server *mysql.MySQLError
 	return errors.As(err, &server) && slices.Contains(numbers, server.Number)
@@ -107,13 +105,11 @@ func (c *changer) read(ctx context.Context, query string, into ...any) bool {
 	return err == nil
 }
 
-// locked locks tables and executes the statements that plan returns, again while it
-// returns more.
+// locked locks tables and executes the statements that plan returns, again while it returns more.
 //
-// MariaDB blocks itself when it exchanges a partition of a table whose triggers use
-// other tables, because LOCK TABLES locks those, too. There, for a table with triggers,
-// each statement therefore takes its own lock: readers may miss rows of the periods for
-// some milliseconds, and rows inserted in between are found like late rows.
+// MariaDB blocks itself when it exchanges a partition of a table whose triggers use other tables,
+// because LOCK TABLES locks those, too. There, each statement takes its own lock: readers may miss
+// rows of the periods for some milliseconds, and rows inserted in between are found like late rows.
 func (c *changer) locked(ctx context.Context, tables []string, plan func() (statements []string, more bool)) {
 	triggers := "information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = " + quoteText(c.t.Name)
 	if !c.mariadb || !c.filled(ctx, triggers) {
@@ -178,13 +174,12 @@ type standing struct {
 	comment, engine    string
 }
 
-// exchanges reports whether the table's storage engine supports EXCHANGE PARTITION.
-// With MyRocks, MariaDB always reports that the definitions differ.
+// exchanges reports whether the storage engine has EXCHANGE PARTITION. With MyRocks, MariaDB always
+// reports that the definitions differ.
 func (s standing) exchanges() bool { return !strings.EqualFold(s.engine, "rocksdb") }
 
-// checkName refuses a name with a slash in MariaDB: for a partitioned table of such
-// a name, MariaDB (10.11 too) doesn't find the database, and loses the table when
-// its partitions are changed.
+// checkName refuses a name with a slash: MariaDB (10.11 too) doesn't find the database of such a
+// table, and loses the table when its partitions are changed.
 func (d dialect) checkName(name string) error {
 	if d.mariadb && strings.Contains(name, "/") {
 		return engine.Classed(engine.ErrUnsupported, errors.New("MariaDB can't change the partitions of a table with a slash in its name"))
@@ -279,8 +274,7 @@ func (c *changer) transact(ctx context.Context, tables []string, statements ...s
 	c.run(ctx, statements...)
 }
 
-// moveRows moves all rows from one place to another in one transaction. One of the
-// places is in the changer's table, the other is the table named other.
+// moveRows moves all rows between the changer's table and the table other.
 func (c *changer) moveRows(ctx context.Context, other, from, to string) {
 	c.transact(ctx, []string{c.t.Name, other}, c.move(c.writable(ctx), from, to)...)
 }
@@ -322,9 +316,8 @@ func (c *changer) detach(ctx context.Context, s engine.Detach) {
 	}
 }
 
-// floorRows is the largest number of rows in the floor partition with which the
-// first period can be dropped: the rows are copied while the table is locked, which
-// takes about a second for this number.
+// floorRows is the largest number of rows in the floor with which the first period can be dropped:
+// they are copied under the lock, in about a second.
 const floorRows = 100_000
 
 func (c *changer) detachPlan(ctx context.Context, s engine.Detach) (statements []string) {
@@ -338,8 +331,7 @@ func (c *changer) detachPlan(ctx context.Context, s engine.Detach) (statements [
 	case has && !done:
 		statements = append(statements, c.exchange(c.t, l.parts[i].Name, s.Into))
 	case has && (i > 0 || !floored(c.t)):
-		// These rows were inserted after an interrupted exchange, and the floor
-		// doesn't accept them.
+		// Rows inserted after an interrupted exchange, which the floor doesn't accept.
 		statements = c.moveAtOnce(c.writable(ctx), p, c.Quote(s.Into))
 	}
 	if i == 0 && l.hasFloor && c.exceeds(ctx, floorName, floorRows) {
@@ -378,16 +370,15 @@ func (d dialect) dropTables(s engine.DropTables) []string {
 	return out
 }
 
-// algorithms are the clauses to try for adding a column, in ascending order of
-// blocking; the last one leaves the choice to the server.
+// algorithms are the clauses to try for adding a column; the last leaves the choice to the server.
 var algorithms = []string{", ALGORITHM=INSTANT", ", ALGORITHM=INPLACE, LOCK=NONE", ""}
 
 func (d dialect) addColumn(s engine.AddColumn, algorithm string) string {
 	return fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s%s", d.Quote(s.Table.Name), s.Definition, algorithm)
 }
 
-// tryChange executes a step that is a change of periods or columns, continuing from
-// its current state. It returns false if step isn't one.
+// tryChange executes a change of periods or columns from its current state; false means that step
+// isn't one.
 func (db *DB) tryChange(ctx context.Context, step engine.Step) (bool, error) {
 	var t *engine.Table
 	var what string
@@ -441,19 +432,15 @@ func (c *changer) addColumn(ctx context.Context, s engine.AddColumn) {
 	c.failed(errColumnExists) // it is there already
 }
 
-// tableHead matches the beginning of SHOW CREATE TABLE: the name as the server
-// stores it, in lower case on some, quoted by the session's rules. The text after
-// it is a period's complete definition, which the catalog views don't have.
+// tableHead matches the beginning of SHOW CREATE TABLE. The name is as stored, in lower case on
+// some servers; the rest is a period's definition, which the catalog views don't have.
 var tableHead = regexp.MustCompile("^CREATE TABLE `(?:[^`]|``)*`")
 
-// partitionClause matches the beginning of the partitioning clause in SHOW CREATE
-// TABLE, which is the last clause. A line break in a comment or a default is shown
-// as \n.
+// partitionClause matches the beginning of the last clause. Line breaks in texts are shown as \n.
 var partitionClause = regexp.MustCompile(`\n(/\*!\d+)? ?PARTITION BY `)
 
-// likePeriod returns the statement that creates an empty table with the definition
-// of a period of t. CREATE TABLE ... LIKE would first create all partitions of t,
-// which takes seconds for hundreds of them.
+// likePeriod returns the statement that creates an empty table like a period of t. CREATE TABLE ...
+// LIKE would first create all partitions, which takes seconds for hundreds of them.
 func (db *DB) likePeriod(ctx context.Context, from querent, t *engine.Table, name string) (string, error) {
 	var shown, text string
 	if err := from.QueryRowContext(ctx, "SHOW CREATE TABLE "+db.dialect.Quote(t.Name)).Scan(&shown, &text); err != nil {
@@ -479,8 +466,7 @@ type speaker struct {
 // likeTimeout limits the query of CreateTemplate.
 const likeTimeout = 5 * time.Second
 
-// CreateTemplate implements engine.Words. It reads the table's definition from the
-// server; if that fails, it returns the statements of a dry run.
+// CreateTemplate reads the table's definition from the server, or returns what a dry run shows.
 func (s speaker) CreateTemplate(t *engine.Table, name string, o engine.Storage) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), likeTimeout)
 	defer cancel()

@@ -36,24 +36,21 @@ func (d dialect) rocksdb() bool { return strings.EqualFold(d.storage, "rocksdb")
 // flushRocksDB makes MyRocks write its memtables to files: its sizes count only files.
 const flushRocksDB = "SET GLOBAL rocksdb_force_flush_memtable_now = ON"
 
-// lockWait is how long, in seconds, a statement of maintenance waits for a table's
-// metadata lock. Every new statement on the table queues behind the waiting one, so
-// this is also the longest delay of an insert. One second is the smallest value
-// that every server accepts, and much longer than transactions on a table that
-// takes inserts should last.
+// lockWait is how long, in seconds, maintenance waits for a table's metadata lock. Every new
+// statement on the table queues behind it, so this is the longest delay of an insert. One second is
+// the smallest value that every server accepts.
 const lockWait = 1
 
-// rowLockWait is how long, in seconds, such a statement waits for a row lock. With
-// the servers' default of 50, one table would delay the maintenance of the others;
-// maintenance can always be retried.
+// rowLockWait is the wait for a row lock, in seconds. With the servers' 50, one table would delay
+// the maintenance of the others.
 const rowLockWait = 5
 
 func (dialect) Quote(ident string) string {
 	return "`" + strings.ReplaceAll(ident, "`", "``") + "`"
 }
 
-// stored returns a database's or table's name as InnoDB and the performance schema
-// store it. In other views, the server compares names by its own rules.
+// stored returns a name as InnoDB and the performance schema store it; other views compare by the
+// server's rules.
 func (d dialect) stored(name string) string {
 	if d.folds {
 		return strings.ToLower(name)
@@ -172,8 +169,7 @@ func (d dialect) key(ix engine.Index) string {
 	return fmt.Sprintf("KEY %s (%s)", d.Quote(ix.Name), d.list(ix.Columns))
 }
 
-// partitions renders partition definitions. There is no MAXVALUE partition: inserts
-// of rows outside every period must fail.
+// partitions renders definitions. There is no MAXVALUE: rows outside every period must fail.
 func (d dialect) partitions(t *engine.Table, parts []rolling.Partition) (string, error) {
 	defs := make([]string, len(parts))
 	for i, p := range parts {
@@ -200,9 +196,8 @@ var typeNames = map[engine.Type]string{
 	engine.Varchar: "VARCHAR(%d)", engine.Char: "CHAR(%d)", engine.Decimal: "DECIMAL(%d,%d)",
 }
 
-// insert renders the statements that a writer sends for a batch. Writers use the
-// same encoder, so a dry run shows the exact text. Only a batch that exceeds the
-// server's limit, which a dry run doesn't know, is sent in parts.
+// insert renders what a writer sends for a batch, by the writers' encoder. Only a batch that
+// exceeds the server's limit is sent in parts.
 func (d dialect) insert(s engine.Insert) ([]string, error) {
 	e, rows := newEncoder(d, s.Table), s.Batch.Rows()
 	var out []string
@@ -233,9 +228,8 @@ func (d dialect) insert(s engine.Insert) ([]string, error) {
 		return nil, fmt.Errorf("mysql: no insert method %q", s.Method)
 	}
 	if e.ignore {
-		// After each statement, the warnings are read to determine which rows were
-		// skipped and why; after a statement of a single row, only if that row was
-		// skipped.
+		// Warnings tell which rows were skipped and why. They are read after each statement of
+		// several rows, and after one of a single row that was skipped.
 		for i := len(out); i > 0; i-- {
 			out = slices.Insert(out, i, allWarningQuery)
 		}
@@ -271,8 +265,7 @@ func (d dialect) createDeclared(s engine.CreateTable) ([]string, error) {
 		innodb = strings.EqualFold(d.storage, "innodb")
 	}
 	if t.Compress && d.mariadb && innodb && !compressOption.MatchString(options) {
-		// Only a table with the same options can be exchanged with a partition, so
-		// either all of a table's periods are compressed or none.
+		// Only tables with the same options can be exchanged: all periods are compressed, or none.
 		q += " PAGE_COMPRESSED=1"
 	}
 	if t.Rolling() {

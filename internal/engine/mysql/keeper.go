@@ -13,8 +13,8 @@ import (
 
 var _ engine.Keeper = (*DB)(nil)
 
-// maxIdle is how long an unused maintenance connection is kept: well below any
-// server's wait_timeout, and long enough for one round of maintenance.
+// maxIdle is how long an unused maintenance connection is kept: longer than a round of maintenance,
+// well below any wait_timeout.
 const maxIdle = time.Minute
 
 // SQL implements engine.Keeper.
@@ -44,13 +44,11 @@ func (db *DB) Load(ctx context.Context) (engine.ServerLoad, error) {
 
 // How long a lease may go unnoticed.
 const (
-	// leasePing is how often a lease checks that its lock is still held, and
-	// leaseTimeout limits the wait for the answer.
+	// leasePing is how often a lease is checked, and leaseTimeout limits the wait for the answer.
 	leasePing    = time.Second
 	leaseTimeout = 5 * time.Second
-	// leaseIdle is after how many seconds without a ping the server releases the
-	// lock, for example after a network failure: later than the holder has declared
-	// the lease lost.
+	// leaseIdle is after how many seconds without a ping the server releases the lock: later than
+	// the holder has declared it lost.
 	leaseIdle = 30
 	// maxLockName is the length of a lock's name in MySQL; MariaDB has 192.
 	maxLockName = 64
@@ -66,8 +64,7 @@ func lockName(database, name string) string {
 	return "rowmill." + hex.EncodeToString(sum[:16])
 }
 
-// Lead implements engine.Keeper with GET_LOCK, whose lock the server releases when
-// the connection ends.
+// Lead implements engine.Keeper with GET_LOCK, which the server releases with the connection.
 func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	lock := quoteText(lockName(db.dialect.stored(db.config.DBName), db.dialect.stored(name)))
 	return db.leases.Take(ctx, db, db.pool, name, engine.LockWords{

@@ -52,16 +52,14 @@ func (m mirror) Triggers(context.Context) ([]engine.MirrorTrigger, error) {
 	return m.EventTriggers("FOR EACH ROW", ""), nil
 }
 
-// triggerAhead is how far in the future, in seconds, the creation time of a trigger
-// in MariaDB is set. It exceeds the time for which the statement waits for the lock.
+// triggerAhead is how far ahead, in seconds, MariaDB's creation time of a trigger is set: more than
+// the wait for the lock.
 const triggerAhead = 10
 
-// CreateTrigger implements engine.Mirroring. To decide whether a prepared statement
-// is older than a trigger, MariaDB uses the time at which the statement that created
-// the trigger began. A statement prepared while CREATE TRIGGER waited for its lock
-// would run the trigger without the trigger's tables, and fail: "Table
-// ...__rowmill_log doesn't exist". The creation time is therefore set ahead. The only
-// effect is that statements are prepared again, once.
+// CreateTrigger sets the creation time ahead, by which MariaDB decides whether a prepared statement
+// is older than a trigger. It is that at which the statement began: one prepared while CREATE
+// TRIGGER waited for its lock would run the trigger without its tables, and fail ("Table
+// ...__rowmill_log doesn't exist"). Statements are only prepared again, once.
 func (m mirror) CreateTrigger(ctx context.Context, t engine.MirrorTrigger) error {
 	conn, err := m.db.SQL().Conn(ctx)
 	if err != nil {
@@ -84,8 +82,8 @@ func (m mirror) Snapshot(ctx context.Context) (*sql.Tx, error) {
 
 func (m mirror) ReplayStatements() []string { return m.replay("?") }
 
-// replay returns the statements of a batch, for the entries with these ids. They name
-// each table at most once, or by an alias, as LOCK TABLES requires.
+// replay returns the statements for entries with these ids. Each table is named at most once, or by
+// an alias, as LOCK TABLES requires.
 func (m mirror) replay(ids string) []string {
 	src, dst, log, late := m.Quote(m.Source.Name), m.Quote(m.Target.Name), m.Quote(m.Log), m.Quote(m.Late)
 	where := "rowmill_id IN (" + ids + ")"
@@ -97,9 +95,8 @@ func (m mirror) replay(ids string) []string {
 	if m.Target.Rolls {
 		out = append(out, fmt.Sprintf("DELETE r FROM %s AS l STRAIGHT_JOIN %s AS r ON %s WHERE l.%s", log, late, m.SameKey(m.Plain, "r.", "l."), where))
 	}
-	// REPLACE, because the target may still contain a row that was deleted in the
-	// source and has the same value of a unique key. The key of that row is in the
-	// log.
+	// REPLACE, because the target may still have a row that was deleted in the source and has the
+	// same value of a unique key. Its key is in the log.
 	insert := fmt.Sprintf("REPLACE INTO %s (%s) SELECT %s %s", dst, m.List(m.Columns, ""), m.List(m.Columns, "o."),
 		rows(m.Logged(), m.SameEntry(m.Source.Key, "o.", "l.")))
 	if inside != "" {
@@ -147,12 +144,10 @@ func (m mirror) Replay(ctx context.Context, x engine.Exec, limit int, later engi
 	return len(now) + len(discarded), nil
 }
 
-// sentryColumn is the column of the sentry, a table that blocks a premature rename by
-// occupying the new name.
+// sentryColumn marks the sentry, a table that blocks a premature rename by its name.
 const sentryColumn = "rowmill_sentry"
 
-// names returns the statements of the cut-over: sentry, lock and unsentry are for the
-// first session, rename is for the second.
+// names returns the statements of the cut-over; rename is for the second session.
 func (m mirror) names() (sentry, lock, rename, unsentry string) {
 	src, dst, aside, log := m.Quote(m.Source.Name), m.Quote(m.Target.Name), m.Quote(m.Aside), m.Quote(m.Log)
 	lock = fmt.Sprintf("LOCK TABLES %s WRITE, %s AS o WRITE, %s WRITE, %s AS n WRITE, %s WRITE, %s AS l WRITE, %s WRITE", src, src, dst, dst, log, log, aside)
@@ -172,11 +167,10 @@ func (m mirror) CutOverStatements(final []string) (remark string, statements []s
 		slices.Concat([]string{sentry, lock}, final, []string{rename, unsentry, "UNLOCK TABLES"}), nil
 }
 
-// CutOver implements engine.Mirroring by one RENAME, which is atomic. LOCK TABLES
-// blocks the writers, but MariaDB doesn't allow RENAME under it. A second connection
-// therefore queues its RENAME, ahead of all waiting writers, and runs first when the
-// locks are released. Until then, a sentry table occupies the new name: if the first
-// connection is lost, the RENAME fails and nothing has changed.
+// CutOver is one RENAME, which is atomic. LOCK TABLES blocks the writers, but MariaDB doesn't allow
+// RENAME under it. A second connection therefore queues its RENAME, ahead of all waiting writers.
+// Until then, a sentry table occupies the new name: if the first connection is lost, the RENAME
+// fails and nothing has changed.
 func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 	if err := m.dropSentries(ctx); err != nil {
 		return err
@@ -211,8 +205,7 @@ func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 	if err := m.continueCounter(ctx, holder); err != nil {
 		return err
 	}
-	// Not bound by ctx: whether the RENAME was done can be checked afterwards, but no
-	// lock must be left behind.
+	// Not bound by ctx: whether it was done can be checked afterwards, but no lock must stay.
 	renamed := make(chan error, 1)
 	go func() {
 		_, err := renamer.ExecContext(context.WithoutCancel(ctx), rename)
@@ -262,8 +255,7 @@ func (m mirror) waitsForLock(ctx context.Context, id int64, ended chan error) (b
 	return false, engine.Classed(engine.ErrLockTimeout, errors.New("the RENAME did not begin to wait for its lock"))
 }
 
-// continueCounter makes the target's AUTO_INCREMENT continue where the source's is,
-// if that is beyond the highest value.
+// continueCounter makes the target's AUTO_INCREMENT continue where the source's is.
 func (m mirror) continueCounter(ctx context.Context, x engine.Exec) error {
 	if !slices.ContainsFunc(m.Columns, func(c engine.SchemaColumn) bool { return c.Auto }) {
 		return nil
@@ -289,9 +281,8 @@ func (m mirror) continueCounter(ctx context.Context, x engine.Exec) error {
 	return err
 }
 
-// Recover implements engine.Mirroring: it waits for a RENAME that a killed process
-// has left running, because the server completes statements whose client is gone, and
-// then drops its sentry.
+// Recover waits for a RENAME that a killed process left running, because the server completes
+// statements whose client is gone, and then drops its sentry.
 func (m mirror) Recover(ctx context.Context) error {
 	var here string
 	if err := m.db.SQL().QueryRowContext(ctx, "SELECT DATABASE()").Scan(&here); err != nil {
@@ -313,8 +304,8 @@ func (m mirror) Recover(ctx context.Context) error {
 	}
 }
 
-// dropSentries drops a sentry left by a crash. It checks under the table's lock that
-// it is the sentry, because then no other table can take its name.
+// dropSentries drops a sentry left by a crash, under its lock, as no other table can take its name
+// then.
 func (m mirror) dropSentries(ctx context.Context) error {
 	for _, name := range []string{m.Aside, m.Target.Name} {
 		s, err := m.db.Describe(ctx, name)
@@ -350,8 +341,7 @@ func (d dialect) KeyText(c engine.SchemaColumn) string {
 	return d.AsText(c)
 }
 
-// KeyValue implements engine.Words. A DECIMAL is compared with text as binary floating
-// point unless the text is cast.
+// KeyValue casts a DECIMAL, which would be compared with text as binary floating point.
 func (dialect) KeyValue(c engine.SchemaColumn, text string) (placeholder string, arg any, err error) {
 	switch c.Kind {
 	case value.Bytes:
@@ -371,8 +361,7 @@ func (dialect) KeyValue(c engine.SchemaColumn, text string) (placeholder string,
 	return "?", arg, err
 }
 
-// CopyRows implements engine.Words. It doesn't use INSERT IGNORE, which silently
-// changes invalid values and drops rows without a partition.
+// CopyRows uses no INSERT IGNORE, which changes invalid values and drops rows without a partition.
 func (d dialect) CopyRows(c engine.CopyRows) string {
 	tail := ""
 	if c.Skip {

@@ -11,10 +11,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// floorName is the first partition of a declared table. It ends where the first
-// period begins, and should be empty. These servers store no lower bounds: without
-// the floor, rows older than every period would be in the oldest one, and be
-// sealed, archived and dropped with it. In the floor they are noticed.
+// floorName is the first partition of a declared table, which ends where the first period begins.
+// These servers store no lower bounds: without the floor, rows older than every period would be in
+// the oldest one, and be sealed, archived and dropped with it. In the floor they are noticed.
 const floorName = "rowmill_floor"
 
 // floored reports whether the table should have a floor.
@@ -28,8 +27,7 @@ func floorTo(pos int64) rolling.Partition {
 	return rolling.Partition{Name: floorName, Period: rolling.Period{To: pos}}
 }
 
-// reorganize renders the change of adjacent partitions to others of the same range.
-// It copies their rows.
+// reorganize renders the change of adjacent partitions to others of the same range, with a copy.
 func (d dialect) reorganize(t *engine.Table, old, now []rolling.Partition) (string, error) {
 	defs, err := d.partitions(t, now)
 	if err != nil {
@@ -38,8 +36,7 @@ func (d dialect) reorganize(t *engine.Table, old, now []rolling.Partition) (stri
 	return fmt.Sprintf("ALTER TABLE %s REORGANIZE PARTITION %s INTO (%s)", d.Quote(t.Name), d.list(partitionNames(old)), defs), nil
 }
 
-// add renders new partitions after the last one. If only the floor is left, its end
-// is moved to where they begin.
+// add renders new partitions after the last one. If only the floor is left, its end moves.
 func (d dialect) add(s engine.CreatePartitions) (string, error) {
 	if len(s.Have) == 0 && floored(s.Table) {
 		floor := floorTo(s.New[0].From)
@@ -57,8 +54,7 @@ type layout struct {
 	parts    []rolling.Partition
 }
 
-// find returns the index of the partition with p's upper bound, or -1: on these
-// servers, the upper bound identifies a partition.
+// find returns the index of the partition with p's upper bound, which identifies it, or -1.
 func (l layout) find(p rolling.Partition) int {
 	return slices.IndexFunc(l.parts, func(q rolling.Partition) bool { return q.To == p.To })
 }
@@ -69,8 +65,8 @@ type bounded struct {
 	to   int64
 }
 
-// layOut makes a layout of ordered partitions. A partition begins where its
-// predecessor ends; the first one begins at the floor's end, or where its period does.
+// layOut makes a layout of ordered partitions, each of which begins where the last one ends; the
+// first begins at the floor's end, or where its period does.
 func layOut(t *engine.Table, have []bounded) (layout, error) {
 	var l layout
 	for i, h := range have {
@@ -96,9 +92,8 @@ func layOut(t *engine.Table, have []bounded) (layout, error) {
 	return l, nil
 }
 
-// removal renders the removal of an empty partition. The range of the first one is
-// added to the floor, so that the next period keeps its lower bound. The range of
-// any other one is added to the next period.
+// removal renders the removal of an empty partition. The first one's range goes to the floor, so
+// that the next period keeps its lower bound, any other's to the next period.
 func (d dialect) removal(t *engine.Table, l layout, i int) (string, error) {
 	p := l.parts[i]
 	if i > 0 || !floored(t) {
@@ -111,8 +106,7 @@ func (d dialect) removal(t *engine.Table, l layout, i int) (string, error) {
 	return d.reorganize(t, old, []rolling.Partition{floorTo(p.To)})
 }
 
-// supposed returns the layout for a dry run: these partitions, and the floor if the
-// table is declared.
+// supposed returns the layout for a dry run.
 func supposed(t *engine.Table, have []rolling.Partition) layout {
 	l := layout{parts: have, hasFloor: floored(t)}
 	if len(have) > 0 {
@@ -134,9 +128,8 @@ func (d dialect) dropPartition(t *engine.Table, l layout, p rolling.Partition) (
 	return []string{fmt.Sprintf("ALTER TABLE %s TRUNCATE PARTITION %s", d.Quote(t.Name), d.Quote(p.Name)), q}, err
 }
 
-// alone renders changes of a declared table's partitions with the table locked.
-// Without the lock, when an ALTER TABLE's wait for its metadata lock fails, MariaDB
-// waits a second time.
+// alone renders changes of a declared table's partitions under a lock. Without it, MariaDB waits a
+// second time for a metadata lock that an ALTER TABLE did not get.
 func (d dialect) alone(t *engine.Table, statements ...string) []string {
 	if !floored(t) {
 		return statements
@@ -144,8 +137,7 @@ func (d dialect) alone(t *engine.Table, statements ...string) []string {
 	return slices.Concat([]string{d.lockTables([]string{t.Name})}, statements, []string{unlock})
 }
 
-// splitRows is the largest number of rows of a partition that is split for another:
-// they are copied while the table is locked.
+// splitRows is the largest partition to split for another: its rows are copied under the lock.
 const splitRows = 100_000
 
 // attach executes an Attach.
@@ -182,8 +174,7 @@ func (c *changer) attach(ctx context.Context, s engine.Attach) {
 	exchange()
 }
 
-// makeRoom renders the statement that creates an empty partition with p's bounds,
-// unless too many rows would have to be copied for it.
+// makeRoom is room, unless too many rows would have to be copied.
 func (c *changer) makeRoom(ctx context.Context, l layout, p rolling.Partition) string {
 	q, split, err := c.room(c.t, l, p)
 	c.fail(err)
@@ -215,8 +206,7 @@ func (c *changer) attachPlan(ctx context.Context, s engine.Attach) (statements [
 	return append(statements, "DROP TABLE "+c.Quote(s.From)), false
 }
 
-// room renders the statement that creates an empty partition with p's bounds, and
-// returns the name of the partition that is split for it, if any.
+// room renders the creation of an empty partition with p's bounds, and names the one split for it.
 func (d dialect) room(t *engine.Table, l layout, p rolling.Partition) (q, split string, err error) {
 	filler := func(from, to int64) []rolling.Partition {
 		if from >= to {

@@ -14,8 +14,7 @@ import (
 
 var _ engine.Limited = (*DB)(nil)
 
-// Hidden implements engine.Limited. Everything that rowmill reads and that may be
-// hidden from an account needs the privilege PROCESS.
+// Hidden implements engine.Limited: all that may be hidden needs the privilege PROCESS.
 func (db *DB) Hidden(ctx context.Context) ([]engine.Hidden, error) {
 	if db.dialect.rocksdb() {
 		return nil, nil // MyRocks has its own views, which need no privilege
@@ -47,10 +46,8 @@ func account(current string) string {
 	return quoteText(current[:i]) + "@" + quoteText(current[i+1:])
 }
 
-// TriggerExists implements engine.TriggerHider: the catalog shows triggers only to
-// accounts with the TRIGGER privilege. For an existing trigger, SHOW CREATE TRIGGER
-// checks that privilege before it opens the table; for a missing one, it reports
-// that it doesn't exist.
+// TriggerExists implements engine.TriggerHider. SHOW CREATE TRIGGER checks the TRIGGER privilege of
+// an existing trigger before it opens the table, and reports that a missing one doesn't exist.
 func (db *DB) TriggerExists(ctx context.Context, name string) (bool, error) {
 	rows, err := db.pool.QueryContext(ctx, "SHOW CREATE TRIGGER "+db.dialect.Quote(name))
 	if err == nil {
@@ -68,8 +65,7 @@ func (db *DB) TriggerExists(ctx context.Context, name string) (bool, error) {
 	return false, fmt.Errorf("look for trigger %s: %w", name, classify(err))
 }
 
-// Probe implements engine.ProbeWords. A process that is killed during the probe
-// leaves the scratch table, which the next probe drops.
+// Probe: a process killed here leaves the scratch table, which the next probe drops.
 func (d dialect) Probe(n engine.Needs) (statements, undo []string) {
 	const table, view = engine.ProbeTable, engine.ProbeTable + "_view"
 	// Another process may be using the same name.

@@ -13,11 +13,10 @@ import (
 
 // Comments of the replacement table during a Replace. They record its progress.
 const (
-	// exchangeMark is set with the table's identity, right before the exchange: if
-	// the identity of the table differs from its comment, it has been exchanged.
+	// exchangeMark is set with the table's identity before the exchange: if the table then has
+	// another identity, it has been exchanged.
 	exchangeMark = "rowmill: in exchange"
-	// moveMark is set before the table's rows are moved: if it is empty then, they
-	// have been moved.
+	// moveMark is set before the table's rows are moved: if it is empty then, they have been.
 	moveMark = "rowmill: its rows move into partitions"
 	// emptyMark is set instead of moveMark if the table has no rows to move.
 	emptyMark = "rowmill: it has no rows to move into partitions"
@@ -82,15 +81,13 @@ func (c *changer) replace(ctx context.Context, s engine.Replace) {
 	c.run(ctx, c.renameOut(s))
 }
 
-// renameOut renders the last step: the table holds the last partition's old rows.
-// No other session uses it, so it needs no lock.
+// renameOut renders the last step. No other session uses the table, so it needs no lock.
 func (d dialect) renameOut(s engine.Replace) string {
 	return "ALTER TABLE " + d.Quote(s.With) + " RENAME TO " + d.Quote(s.Out[len(s.Out)-1]) + ", COMMENT = ''"
 }
 
-// prepareOut prepares the tables for old rows. In MySQL, it creates all but the last
-// one. It drops the last one, and in MariaDB every one, if it is empty; the last one
-// must not have rows.
+// prepareOut creates, in MySQL, all but the last of the tables for old rows. It drops the last one,
+// and in MariaDB every one, if it is empty; the last one must be.
 func (c *changer) prepareOut(ctx context.Context, s engine.Replace) {
 	last := len(s.Out) - 1
 	for i, name := range s.Out {
@@ -102,7 +99,7 @@ func (c *changer) prepareOut(ctx context.Context, s engine.Replace) {
 	}
 }
 
-// absent drops a table if it is empty. If must is true, rows in it are an error.
+// absent drops a table if it is empty. Rows in it are an error if must is true.
 func (c *changer) absent(ctx context.Context, name string, must bool) {
 	switch {
 	case !c.look(ctx, name).there:
@@ -120,10 +117,9 @@ func (c *changer) replaced(ctx context.Context, s engine.Replace) {
 	}
 }
 
-// identity returns a string that distinguishes a table's rows from others': their
-// tablespace, if the user has the privilege PROCESS to read it, otherwise their
-// number and checksum. If like isn't empty, it is an identity, and the result is of
-// the same kind.
+// identity returns what distinguishes a table's rows from others': their tablespace, which needs
+// the privilege PROCESS, else their number and checksum. It is of the same kind as like, unless
+// that is empty.
 func (c *changer) identity(ctx context.Context, name, like string) string {
 	if c.err == nil && (like == "" || strings.HasPrefix(like, "tablespace ")) {
 		files, err := c.db.files(ctx, c.conn, name)
@@ -152,22 +148,21 @@ func (c *changer) identity(ctx context.Context, name, like string) string {
 	return fmt.Sprintf("%d rows %s", rows, hash)
 }
 
-// exchanged reports, by the comment of the table, whether its rows are already in
-// the partition.
+// exchanged reports, by the table's comment, whether its rows are in the partition already.
 func (c *changer) exchanged(ctx context.Context, s engine.Replace, comment string) bool {
 	before, marked := strings.CutPrefix(comment, exchangeMark)
 	if before = strings.TrimPrefix(before, ": "); marked && before != "" {
 		return c.identity(ctx, s.With, before) != before
 	}
-	// A mark of the statements that Render shows. Rows from several partitions
-	// include rows of the first ones.
+	// A mark of the statements that Render shows: rows of several partitions include the first
+	// ones'.
 	last := s.Old[len(s.Old)-1]
 	early := fmt.Sprintf("%s WHERE %s < %s", c.Quote(s.With), c.Quote(c.t.By), c.Literal(c.t, last.From))
 	return marked && len(s.Old) > 1 && !c.filled(ctx, early)
 }
 
-// toReplace returns those of the partitions to be replaced that still exist, and for
-// each the table for its rows; it returns at least one unless it fails.
+// toReplace returns those of the partitions that still exist, at least one unless it fails, and the
+// tables for their rows.
 func (c *changer) toReplace(ctx context.Context, s engine.Replace) (have []rolling.Partition, out []string) {
 	for _, p := range c.layout(ctx).parts {
 		if p.To > s.New.From && p.To <= s.New.To {
@@ -196,8 +191,7 @@ func (c *changer) replacePlan(ctx context.Context, s engine.Replace, identity *s
 	last := len(have) - 1
 	if !c.mariadb {
 		if late := c.lateRows(ctx, s.With, have[:last], out); len(late) > 0 {
-			// The table changes: its mark is removed first, because a mark of the
-			// old rows would mean that they have been exchanged.
+			// The table changes: a mark of the old rows would mean that they have been exchanged.
 			*identity = ""
 			return append([]string{c.mark(s.With, "")}, late...), true
 		}
@@ -210,9 +204,8 @@ func (c *changer) replacePlan(ctx context.Context, s engine.Replace, identity *s
 	return append(statements, c.exchange(c.t, have[last].Name, s.With)), false
 }
 
-// takeOut renders the statements that convert partitions to tables and remove the
-// partitions. In MySQL, the rows are first exchanged with empty tables, and the
-// partitions are dropped in one statement: each statement blocks other sessions
+// takeOut renders the statements that turn partitions into tables. In MySQL the rows are exchanged
+// with empty tables, and the partitions dropped in one statement: each one blocks other sessions
 // while the server writes its catalog.
 func (c *changer) takeOut(ctx context.Context, have []rolling.Partition, out []string) (statements []string) {
 	for i, p := range have {
@@ -246,9 +239,8 @@ func (d dialect) convert(t *engine.Table, p rolling.Partition, table string) str
 	return fmt.Sprintf("ALTER TABLE %s CONVERT PARTITION %s TO TABLE %s", d.Quote(t.Name), d.Quote(p.Name), d.Quote(table))
 }
 
-// lateRows renders the move of rows that were inserted into partitions after their
-// exchange and before this attempt, when a crash interrupted the change: they go
-// into the new partition, through the table with.
+// lateRows renders the move, through the table with, of rows that came between the exchange of
+// their partition and this attempt.
 func (c *changer) lateRows(ctx context.Context, with string, have []rolling.Partition, out []string) (statements []string) {
 	for i, p := range have {
 		from := c.partition(c.t, p.Name)
@@ -259,8 +251,8 @@ func (c *changer) lateRows(ctx context.Context, with string, have []rolling.Part
 	return statements
 }
 
-// replaceRows replaces the rows in one transaction, if partitions can't be exchanged.
-// Then it merges several partitions into one, which copies their rows under a lock.
+// replaceRows replaces the rows in one transaction, and then merges several partitions into one,
+// which copies their rows under a lock.
 func (c *changer) replaceRows(ctx context.Context, s engine.Replace) {
 	have, out := c.toReplace(ctx, s)
 	with, left := c.look(ctx, s.With), c.filled(ctx, c.Quote(s.With))
@@ -288,8 +280,7 @@ func (c *changer) replaceRows(ctx context.Context, s engine.Replace) {
 	c.run(ctx, q...)
 }
 
-// joined renders the end of a Replace by moving rows: the partitions become one, and
-// the empty table is dropped.
+// joined renders the end of a Replace by moving rows: one partition, and no table.
 func (d dialect) joined(s engine.Replace, have []rolling.Partition) ([]string, error) {
 	drop, n := "DROP TABLE "+d.Quote(s.With), len(have)
 	if n == 1 {
@@ -311,8 +302,7 @@ func (d dialect) replaceAll(s engine.Replace) ([]string, error) {
 	return slices.Concat(out, []string{d.mark(s.With, moveMark)}, d.moveLocked(append([]string{s.Table.Name, s.With}, s.Out...), moves), end), err
 }
 
-// replace renders a Replace from its initial state. The identity in the comment is
-// known only at execution.
+// replace renders a Replace from its initial state, without the identity in the comment.
 func (d dialect) replace(s engine.Replace) ([]string, error) {
 	if err := checkReplace(s); err != nil {
 		return nil, fmt.Errorf("replace by partition %s of table %s: %w", s.New.Name, s.Table.Name, err)

@@ -13,9 +13,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// lockTries is how many times a step is tried when its lock is not granted.
-// Each try waits lockWait, so a blocked step fails after about half a minute,
-// and new statements never queue behind it for longer than one try.
+// lockTries is how many times a step is tried for a lock, each for lockWait: half a minute in all,
+// and no new statement queues behind it for longer than one try.
 const lockTries = 15
 
 // Apply implements engine.DB. DDL runs on a separate connection with a short
@@ -24,13 +23,10 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 	return db.apply(ctx, db.lockTries, steps)
 }
 
-// Try implements engine.Keeper. Only Replace and AddColumn, and before version
-// 14 also a detach, take a lock that inserts or queries of the table wait for,
-// and they hold them up for at most exclusiveWait.
-//
-// Before a step changes a period, it waits up to quietWait for the transactions
-// that use the period, without holding a lock. A transaction that stays open
-// therefore blocks the step, but never inserts.
+// Try implements engine.Keeper. Only Replace, AddColumn and, before version 14, a detach take a
+// lock that inserts or queries wait for, for at most exclusiveWait. Before, they wait up to
+// quietWait without a lock for the transactions that use the period, so that one that stays open
+// blocks the step, but never inserts.
 func (db *DB) Try(ctx context.Context, steps ...engine.Step) error { return db.apply(ctx, 1, steps) }
 
 // apply tries each step up to the given number of times.
@@ -69,8 +65,7 @@ func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
 	return nil
 }
 
-// transactionLength returns how many statements, counted from the first, form
-// one transaction.
+// transactionLength returns how many of the first statements form one transaction.
 func transactionLength(statements []string) int {
 	if statements[0] != beginStatement {
 		return 1
@@ -109,9 +104,8 @@ func (c *changer) run(ctx context.Context, statements ...string) {
 	}
 }
 
-// atOnce sends statements as one message, so that the server does not wait for
-// rowmill while it holds a lock that others wait for. A newline ends each
-// statement, because it may end in a line comment.
+// atOnce sends statements as one message, so that the server does not wait for rowmill under a
+// lock. A newline ends each statement, because it may end in a line comment.
 func (c *changer) atOnce(ctx context.Context, statements ...string) {
 	if c.err != nil {
 		return
@@ -140,8 +134,7 @@ type statementError struct {
 func (e *statementError) Error() string { return engine.FirstWords(e.statement) + ": " + e.err.Error() }
 func (e *statementError) Unwrap() error { return e.err }
 
-// change makes one attempt at a step that can be resumed: it first checks which
-// parts of it are done. It reports false for other steps.
+// change makes one attempt at a step that can be resumed; false means that it can't be.
 func (c *changer) change(ctx context.Context, s engine.Step) bool {
 	what := ""
 	switch s := s.(type) {
@@ -175,8 +168,7 @@ func (c *changer) change(ctx context.Context, s engine.Step) bool {
 	return true
 }
 
-// detach completes a Detach. An earlier attempt may have been interrupted
-// during the detach, or before the rename.
+// detach completes a Detach, perhaps interrupted during the detach, or before the rename.
 func (c *changer) detach(ctx context.Context, s engine.Detach) {
 	statements, err := c.changeDetach(s)
 	child := childName(s.Table, s.Part)
@@ -217,9 +209,8 @@ func taken(name string) error {
 	return engine.Classed(engine.ErrTableExists, fmt.Errorf("there is a table %s already", name))
 }
 
-// setFree detaches a partition or finishes an interrupted detach. If the detach
-// is concurrent, it is the first of the statements: once it has begun, the
-// partition's rows are invisible until it is finished.
+// setFree detaches a partition, by a transaction or concurrently, whose rows are then invisible
+// until it is finished.
 func (c *changer) setFree(ctx context.Context, t *engine.Table, child string, statements []string) {
 	if !c.finishDetach(ctx, t, child) {
 		c.quiet(ctx, t.Name, child)
@@ -227,9 +218,8 @@ func (c *changer) setFree(ctx context.Context, t *engine.Table, child string, st
 	}
 }
 
-// finishDetach finishes the interrupted concurrent detaches of t: while one is
-// pending, no partition can be detached, not even by Replace. The detached
-// tables stay. It reports whether child was among them.
+// finishDetach finishes interrupted detaches of t: while one is pending, no partition can be
+// detached. The detached tables stay. It reports whether child was among them.
 func (c *changer) finishDetach(ctx context.Context, t *engine.Table, child string) (done bool) {
 	if !c.concurrent {
 		return false
@@ -302,8 +292,7 @@ func (c *changer) replace(ctx context.Context, s engine.Replace) {
 	c.atOnce(ctx, statements...)
 }
 
-// drop drops a partition, or the rest of it. It also drops the tables that
-// other interrupted steps have left behind.
+// drop drops a partition, and the tables that other interrupted steps have left behind.
 func (c *changer) drop(ctx context.Context, s engine.DropPartition) {
 	statements, err := c.dropPartition(s)
 	if c.err = err; err != nil {

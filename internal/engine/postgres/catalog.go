@@ -27,8 +27,7 @@ func (d dialect) exists(t *engine.Table) string {
 	return "SELECT COUNT(*) FROM pg_class WHERE relkind IN ('r', 'p') AND oid = " + d.regclass(t.Name)
 }
 
-// parts is the query for Partitions: one row for the table without partitions,
-// and one for each of its partitions.
+// parts is the query for Partitions: a row for the table without partitions, and one for each.
 func (d dialect) parts(t *engine.Table) string {
 	return "SELECT c.relname, pg_get_expr(c.relpartbound, c.oid) FROM pg_class p " +
 		"LEFT JOIN pg_inherits i ON i.inhparent = p.oid LEFT JOIN pg_class c ON c.oid = i.inhrelid AND c.relispartition " +
@@ -49,8 +48,7 @@ func (c catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
 	return string(rows[0][0]) != "0", nil
 }
 
-// Partitions implements engine.Catalog. A partition whose detach was
-// interrupted is included: DropPartition finishes it.
+// Partitions includes one whose detach was interrupted: DropPartition finishes it.
 func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
 	rows, err := c.db.query(ctx, c.db.dialect.parts(t))
 	if err != nil {
@@ -84,9 +82,7 @@ func (d dialect) relations(tables ...*engine.Table) string {
 		"OR c.oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent IN (" + strings.Join(names, ", ") + ")))"
 }
 
-// sizes is the query for the sizes of tables. The first size is the rows with
-// TOAST, the free space map, the visibility map and the primary key; the second
-// is all other indexes.
+// sizes is the query for two sizes: rows, TOAST, maps and primary key; and all other indexes.
 func (d dialect) sizes(tables ...*engine.Table) string {
 	return "SELECT " + sizeColumns + " FROM (" + d.relations(tables...) + ") r"
 }
@@ -110,9 +106,7 @@ func (c catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, erro
 	return s, nil
 }
 
-// settings are the parameters to keep in a run record: those that affect
-// durability, memory, writing, logging, vacuum and locking. A parameter that
-// the server does not have is omitted.
+// settings are kept in a run record: durability, memory, writing, logging, vacuum, locking.
 var settings = []string{
 	"autovacuum", "autovacuum_max_workers", "autovacuum_naptime", "autovacuum_vacuum_cost_delay", "autovacuum_vacuum_cost_limit",
 	"autovacuum_vacuum_insert_scale_factor", "autovacuum_vacuum_insert_threshold", "autovacuum_vacuum_scale_factor",
@@ -143,10 +137,9 @@ func (c catalog) Settings(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
-// durability describes the failures that a commit survives under the settings.
-// With synchronous_commit off the server writes commits up to three times
-// wal_writer_delay later, 0.6 s by default, so a crash of the server alone
-// loses that much, too.
+// durability describes the failures that a commit survives. With synchronous_commit off the server
+// writes commits up to 3 times wal_writer_delay later, so a crash of the server alone loses that
+// much.
 func durability(settings map[string]string) string {
 	switch {
 	case settings["fsync"] == "off":
@@ -157,14 +150,12 @@ func durability(settings map[string]string) string {
 	return "full"
 }
 
-// walWriterRounds is the maximum number of rounds of the WAL writer until an
-// asynchronous commit is written:
+// walWriterRounds is the most rounds of the WAL writer until an asynchronous commit is written:
 // https://www.postgresql.org/docs/current/wal-async-commit.html.
 const walWriterRounds = 3
 
-// crashLoss returns the time span whose commits may be lost when the server's
-// processes are killed. With fsync off nothing is lost in that case: the
-// operating system already has the WAL.
+// crashLoss returns the time span whose commits may be lost when the server's processes are killed;
+// with fsync off, none: the operating system has the WAL.
 func crashLoss(settings map[string]string) time.Duration {
 	if settings["synchronous_commit"] != "off" {
 		return 0
@@ -197,8 +188,7 @@ FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type b ON 
 LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
 
-// describeIndexes returns a row for each key column of each index. Columns that
-// are only included (INCLUDE) are not part of the key.
+// describeIndexes returns a row for each key column, not those of INCLUDE.
 const describeIndexes = `SELECT c.relname, i.indisprimary, i.indisunique, i.indpred IS NOT NULL, pg_get_indexdef(i.indexrelid, k, true),
 	COALESCE(a.attname, '')
 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid CROSS JOIN LATERAL generate_series(1, i.indnkeyatts) k
@@ -209,11 +199,10 @@ const describeForeignKeys = `SELECT conname FROM pg_constraint WHERE contype = '
 
 const describeTriggers = `SELECT tgname FROM pg_trigger WHERE tgrelid = $1::oid AND NOT tgisinternal ORDER BY tgname`
 
-// Describe implements engine.Keeper. Options contains those that apply of:
-// access_method, persistence (unlogged, temporary), reloptions, tablespace,
-// kind (foreign table, materialized view), identity (always: the identity
-// columns that accept a value only with OVERRIDING SYSTEM VALUE),
-// default_partition, parent, and children by inheritance.
+// Describe implements engine.Keeper. Options contains those that apply of: access_method,
+// persistence (unlogged, temporary), reloptions, tablespace, kind (foreign table, materialized
+// view), identity (always: the identity columns that accept a value only with OVERRIDING SYSTEM
+// VALUE), default_partition, parent, and children by inheritance.
 func (db *DB) Describe(ctx context.Context, name string) (*engine.Schema, error) {
 	s, err := db.describe(ctx, name)
 	if err != nil {

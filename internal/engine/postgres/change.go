@@ -10,14 +10,12 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// exclusiveWait bounds the total wait of a step that locks its table
-// exclusively, because new statements on the table queue behind it for that
-// long. Such a step requests the lock only after the transactions in its way
-// have ended, so it waits only for short transactions that began since.
+// exclusiveWait bounds the wait of a step for an exclusive lock, because new statements queue
+// behind it. It is requested only once the transactions in the way have ended.
 const exclusiveWait = "1s"
 
-// exclusive begins a transaction that locks tables in ACCESS EXCLUSIVE mode. The
-// timeouts also apply to the statements after the lock, which change only catalogs.
+// exclusive begins a transaction that locks tables. Its timeouts also bound the statements after
+// the lock, which change only catalogs.
 func (d dialect) exclusive(tables ...string) []string {
 	list := engine.QuoteList(tables, func(name string) string { return "ONLY " + d.Quote(name) })
 	return []string{
@@ -30,16 +28,14 @@ func (d dialect) renameTable(from, to string) string {
 	return fmt.Sprintf("ALTER TABLE %s RENAME TO %s", d.Quote(from), d.Quote(to))
 }
 
-// boundsCheck names the CHECK that proves to ATTACH that a table's rows lie
-// within a partition's bounds. The CHECK exists only while the table is detached.
+// boundsCheck names the CHECK of a detached table that proves to ATTACH that its rows fit.
 func boundsCheck(p rolling.Period) string {
 	return boundsPrefix + strings.ReplaceAll(fmt.Sprintf("%d_%d", p.From, p.To), "-", "m")
 }
 
 const boundsPrefix = "rowmill_bounds_"
 
-// addCheck renders that CHECK. Adding it reads the whole detached table under
-// an exclusive lock, which blocks no one. The literals are untyped and take the
+// addCheck renders that CHECK, for which the server reads the detached table. The literals take the
 // column's type, so that the server recognizes the partition constraint.
 func (d dialect) addCheck(t *engine.Table, name string, p rolling.Partition) string {
 	by := d.Quote(t.By)
@@ -55,8 +51,8 @@ func (d dialect) attach(t *engine.Table, p rolling.Partition) string {
 	return fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s %s", d.Quote(t.Name), d.Quote(childName(t, p)), bounds(t, p))
 }
 
-// changeDetach renders Detach. DETACH CONCURRENTLY can't be part of a
-// transaction. A server before 14 does not have it, so the table is locked there.
+// changeDetach renders Detach: CONCURRENTLY, which can't be part of a transaction, or under a lock
+// before version 14.
 func (d dialect) changeDetach(s engine.Detach) ([]string, error) {
 	if err := checkName("detach partition "+s.Part.Name+" of "+s.Table.Name, s.Into); err != nil {
 		return nil, err
@@ -89,8 +85,7 @@ func (d dialect) changeAttach(s engine.Attach) ([]string, error) {
 	return append([]string{d.addCheck(s.Table, s.From, s.Part)}, d.attachChecked(s)...), nil
 }
 
-// attachChecked attaches a table that has its CHECK, and drops the CHECK, which
-// a partition does not need.
+// attachChecked attaches a table that has its CHECK, which a partition does not need.
 func (d dialect) attachChecked(s engine.Attach) []string {
 	child := childName(s.Table, s.Part)
 	var out []string
@@ -100,8 +95,7 @@ func (d dialect) attachChecked(s engine.Attach) []string {
 	return transaction(append(out, d.attach(s.Table, s.Part), d.dropCheck(child, boundsCheck(s.Part.Period)))...)
 }
 
-// Table comments that record a table's fate, for an administrator after a
-// crash.
+// Comments on tables, also for an administrator after a crash.
 const replacedMark = "rowmill: replaced"
 
 func dropMark(t *engine.Table) string { return "rowmill: to be dropped, was a partition of " + t.Name }
@@ -110,8 +104,7 @@ func (d dialect) comment(table, text string) string {
 	return fmt.Sprintf("COMMENT ON TABLE %s IS %s", d.Quote(table), quoteText(text))
 }
 
-// changeReplace renders Replace, for a table that already has all indexes of
-// s.Table.
+// changeReplace renders Replace, for a table that has all indexes of s.Table.
 func (d dialect) changeReplace(s engine.Replace) ([]string, error) {
 	if err := checkReplace(s); err != nil {
 		return nil, fmt.Errorf("replace partitions of %s: %w", s.Table.Name, err)
@@ -131,9 +124,8 @@ func checkReplace(s engine.Replace) error {
 	return fits(s.Table, s.New)
 }
 
-// replaceChecked renders a single transaction, so that readers see either the
-// old partitions or the new one. With may also be listed in Out; it is then
-// renamed twice, since an old partition takes over its name.
+// replaceChecked renders one transaction, so that readers see either the old partitions or the new
+// one. With may also be in Out: it is then renamed twice.
 func (d dialect) replaceChecked(s engine.Replace) []string {
 	tables := []string{s.Table.Name, s.With}
 	for _, p := range s.Old {
@@ -167,9 +159,8 @@ func (d dialect) changeDropTables(s engine.DropTables) []string {
 	return out
 }
 
-// changeAddColumn renders AddColumn. A column without a default, or with a
-// constant one, changes only catalogs. Any other default would rewrite the
-// table; statement_timeout stops that.
+// changeAddColumn renders AddColumn. A default that is not constant would rewrite the table, which
+// statement_timeout stops.
 func (d dialect) changeAddColumn(s engine.AddColumn) ([]string, error) {
 	if strings.TrimSpace(s.Definition) == "" {
 		return nil, fmt.Errorf("add column %s to %s: it has no definition", s.Name, s.Table.Name)
@@ -196,18 +187,15 @@ func (d dialect) rename(s engine.Rename) ([]string, error) {
 	return out, nil
 }
 
-// likeTable lists what a detached table copies from the table that it will be
-// attached to. The identity is left out: the parent assigns the keys, and rows
-// are written to the detached table with their keys.
+// likeTable lists what a detached table copies. Rows are written to it with their keys, so it has
+// no identity.
 const likeTable = "INCLUDING ALL EXCLUDING IDENTITY EXCLUDING COMMENTS EXCLUDING STATISTICS"
 
-// compressedTarget is the toast_tuple_target of a compressed period. It is the
-// minimum of the server, so that TOAST compresses every compressible value of
-// the rows that it processes. It also marks a table as compressed.
+// compressedTarget marks a compressed period. It is the server's minimum: TOAST compresses every
+// compressible value of the rows that it processes.
 const compressedTarget = "toast_tuple_target=128"
 
-// createTemplate renders Words.CreateTemplate. The server chooses unique names
-// for the indexes, derived from the table's name.
+// createTemplate renders Words.CreateTemplate. The server chooses unique names for the indexes.
 func (d dialect) createTemplate(t *engine.Table, name string, o engine.Storage) []string {
 	quoted := d.Quote(name)
 	q := fmt.Sprintf("CREATE TABLE %s (LIKE %s %s)", quoted, d.Quote(t.Name), likeTable)
@@ -215,9 +203,8 @@ func (d dialect) createTemplate(t *engine.Table, name string, o engine.Storage) 
 		return []string{q}
 	}
 	out := []string{q + " WITH (fillfactor=100, " + compressedTarget + ")"}
-	// The server finds the columns: their types determine whether TOAST may
-	// compress them. STORAGE MAIN keeps compressed values in the row; with such a
-	// low target they would otherwise be moved out of it.
+	// The types of columns determine whether TOAST may compress them, so the server finds them.
+	// STORAGE MAIN keeps compressed values in the row in spite of the low target.
 	compression := ""
 	if d.lz4 {
 		compression = ", ALTER COLUMN %2$I SET COMPRESSION lz4"
@@ -232,10 +219,8 @@ func (d dialect) createTemplate(t *engine.Table, name string, o engine.Storage) 
 	return append(out, "DO "+quoteText(body))
 }
 
-// recompressed is a query for the columns of a table whose values TOAST may
-// compress, with their full types and an expression that returns a value
-// uncompressed. It returns nothing for a table with generated columns, which
-// can't be rewritten.
+// recompressed is a query for the columns whose values TOAST may compress, with an expression that
+// returns a value uncompressed. A table with generated columns can't be rewritten.
 const recompressed = `SELECT a.attname, format_type(a.atttypid, a.atttypmod) ||
 	CASE WHEN a.attcollation <> t.typcollation THEN ' COLLATE ' || quote_ident(n.nspname) || '.' || quote_ident(o.collname) ELSE '' END,
 	format_type(a.atttypid, a.atttypmod), CASE t.typname WHEN 'jsonb' THEN '%s::text' WHEN 'json' THEN '%s::text' WHEN 'bytea' THEN '%s || ''''::bytea' ELSE '%s || ''''' END
@@ -244,15 +229,12 @@ LEFT JOIN pg_collation o ON o.oid = a.attcollation LEFT JOIN pg_namespace n ON n
 WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped AND a.attstorage = 'm' AND t.typname IN ('text', 'varchar', 'bytea', 'jsonb', 'json')
 AND NOT EXISTS (SELECT FROM pg_attribute g WHERE g.attrelid = a.attrelid AND g.attgenerated <> '') ORDER BY a.attnum`
 
-// compress returns the statement that minimizes the size of a filled table that
-// is to be compressed.
+// compress returns the statement that minimizes the size of a filled table.
 //
-// TOAST stops compressing a row once it is below 2 kB, and does not process the
-// row again when it is copied. If the table has a compressed value, the
-// statement rewrites all rows from uncompressed values; TOAST then continues
-// down to the table's much lower target. Meanwhile the rewrite needs the table's
-// space a second time. Otherwise the statement only rebuilds the indexes: a load
-// in primary key order leaves the pages of the other indexes two thirds full.
+// TOAST stops compressing a row below 2 kB, and does not process it again when it is copied. If the
+// table has a compressed value, the statement rewrites all rows from uncompressed values, down to
+// the table's much lower target, which takes its space a second time. Otherwise it only rebuilds
+// the indexes: a load in primary key order leaves the others' pages two thirds full.
 func (c *changer) compress(ctx context.Context, name string) string {
 	reindex := "REINDEX TABLE " + c.Quote(name)
 	if !c.concurrent { // pg_column_compression is also new in 14

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// skipToken returns the length of the quoted identifier, literal or comment at
-// the start of q, and 0 if q starts with something else. An unterminated token
-// extends to the end of q.
+// skipToken returns the length of the quoted name, literal or comment at the start of q, or 0. One
+// that does not end extends to the end of q.
 func skipToken(q string) int {
 	until := func(from int, end string) int {
 		if i := strings.Index(q[from:], end); i >= 0 {
@@ -69,8 +68,8 @@ func isWord(c byte) bool {
 	return c == '_' || c >= 0x80 || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// bind rewrites question marks outside literals to $1, $2, ... It adds a space
-// where a placeholder would merge with the adjacent word.
+// bind makes question marks outside literals $1, $2, ..., with a space where one would merge with a
+// word.
 func bind(q string) string {
 	if !strings.Contains(q, "?") {
 		return q

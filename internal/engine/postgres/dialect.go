@@ -41,12 +41,10 @@ func transaction(statements ...string) []string {
 	return slices.Concat([]string{beginStatement}, statements, []string{commitStatement})
 }
 
-// lockWait is the lock timeout of maintenance statements. Statements that queue
-// behind a waiting one are delayed for up to as long.
+// lockWait is the lock timeout of maintenance, and so the most that statements queue behind it.
 const lockWait = "2s"
 
-// maxName is the longest name of a relation, in bytes. The server silently
-// truncates longer names.
+// maxName is the longest name of a relation in bytes; the server truncates longer ones silently.
 const maxName = 63
 
 func (dialect) Quote(ident string) string {
@@ -66,9 +64,8 @@ func childName(t *engine.Table, p rolling.Partition) string {
 	return t.Name + "_" + p.Name
 }
 
-// partitionName returns the name of the partition that a table holds. It is the
-// reverse of childName. A table that was attached by someone else keeps its
-// name, and the partition's name is then that name in quotes.
+// partitionName is the reverse of childName. A table attached by someone else is the partition of
+// its name in quotes.
 func partitionName(t *engine.Table, child string) string {
 	if name, ok := strings.CutPrefix(child, t.Name+"_"); ok && name != "" && name[0] != '"' {
 		return name
@@ -76,8 +73,7 @@ func partitionName(t *engine.Table, child string) string {
 	return dialect{}.Quote(child)
 }
 
-// indexName returns the name of an index. A name that would be too long is cut
-// and ends with a hash; no code looks up an index by its name.
+// indexName returns the name of an index; one that would be too long ends with a hash.
 func indexName(t *engine.Table, ix engine.Index) string {
 	name := t.Name + "_" + ix.Name + "_idx"
 	if len(name) <= maxName {
@@ -173,8 +169,8 @@ func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
 		q = fmt.Sprintf("CREATE TABLE %s (\n  %s\n)", d.Quote(t.Name), strings.Join(lines, ",\n  "))
 	}
 	if t.Rolling() {
-		// There is no DEFAULT partition: rows outside every period must be refused,
-		// not hidden, and a DEFAULT partition prevents DETACH CONCURRENTLY.
+		// A DEFAULT partition would hide rows outside every period, and prevent DETACH
+		// CONCURRENTLY.
 		q += fmt.Sprintf(" PARTITION BY RANGE (%s)", d.Quote(t.By))
 	}
 	out := []string{q + rest}
@@ -201,9 +197,7 @@ func (d dialect) createIndex(t *engine.Table, ix engine.Index) string {
 	return fmt.Sprintf("CREATE INDEX %s ON %s (%s)", d.Quote(indexName(t, ix)), d.Quote(t.Name), d.list(ix.Columns))
 }
 
-// createIndexes builds the indexes one after another. The server has no
-// statement for several, but sorts each one with parallel workers. An index of
-// a rolling table is built in every partition.
+// createIndexes builds the indexes one by one, each with parallel workers, in every partition.
 func (d dialect) createIndexes(s engine.CreateIndexes) ([]string, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -231,12 +225,10 @@ func (d dialect) dropTable(s engine.DropTable) []string {
 	return append([]string{"DROP VIEW IF EXISTS " + d.list(s.Views)}, drop...)
 }
 
-// createPartitions creates each partition as a separate table and attaches it.
-// CREATE TABLE ... PARTITION OF is a single statement, but takes an ACCESS
-// EXCLUSIVE lock on the table. ATTACH takes SHARE UPDATE EXCLUSIVE, which
-// allows inserts and queries. The new table is empty, so ATTACH scans nothing,
-// and it creates the table's indexes. Each partition has its own transaction,
-// so that no lock is held for longer than one partition takes.
+// createPartitions creates each partition as a table and attaches it. PARTITION OF takes an ACCESS
+// EXCLUSIVE lock on the table; ATTACH allows inserts and queries, scans nothing of an empty table,
+// and creates its indexes. Each partition has its own transaction, so that no lock is held for
+// longer.
 func (d dialect) createPartitions(s engine.CreatePartitions) ([]string, error) {
 	var out []string
 	for _, p := range s.New {
@@ -251,11 +243,10 @@ func (d dialect) createPartitions(s engine.CreatePartitions) ([]string, error) {
 	return out, nil
 }
 
-// dropPartition detaches the partition first: dropping an attached partition
-// takes an ACCESS EXCLUSIVE lock on the whole table for as long as the drop
-// takes. DETACH CONCURRENTLY waits for the transactions that use the table
-// without blocking new ones. It can't be part of a transaction. The comment on
-// the table marks it for dropping, in case a crash leaves it behind.
+// dropPartition detaches the partition first: dropping an attached one locks the whole table for as
+// long as that takes. DETACH CONCURRENTLY waits for the transactions that use the table without
+// blocking new ones, outside of a transaction. The comment marks the table in case a crash leaves
+// it behind.
 func (d dialect) dropPartition(s engine.DropPartition) ([]string, error) {
 	if len(s.Have) == 1 {
 		return nil, fmt.Errorf("drop partition %s of %s: it is the only partition", s.Drop.Name, s.Table.Name)
@@ -273,16 +264,15 @@ func (d dialect) detach(t *engine.Table, child string) string {
 	return fmt.Sprintf("ALTER TABLE %s DETACH PARTITION %s", d.Quote(t.Name), d.Quote(child))
 }
 
-// sequenceCache is how many keys a connection takes from a table's sequence at
-// a time. The value is that of the reference insert benchmark.
+// sequenceCache is how many keys a connection takes at a time, as in the reference insert
+// benchmark.
 const sequenceCache = 1000
 
 func columnType(t *engine.Table, c engine.Column) string {
 	s := c.Declaration(typeNames)
 	if c.Auto {
 		s += " GENERATED BY DEFAULT AS IDENTITY"
-		// With a cache, each new connection makes the key jump ahead. If the table
-		// is partitioned by the key, it could jump past the last partition.
+		// With a cache, each new connection makes the key jump, perhaps past the last partition.
 		if t.ServerKey == c.Name && !(t.Rolling() && t.By == c.Name) {
 			s += fmt.Sprintf(" (CACHE %d)", sequenceCache)
 		}
@@ -296,8 +286,7 @@ var typeNames = map[engine.Type]string{
 	engine.Varchar: "VARCHAR(%d)", engine.Char: "CHAR(%d)", engine.Decimal: "NUMERIC(%d,%d)",
 }
 
-// insert renders what a writer sends for a batch. Writers use the same encoder,
-// so a dry run shows exactly the text that is sent.
+// insert renders what a writer sends for a batch, by the writers' encoder.
 func (d dialect) insert(s engine.Insert) ([]string, error) {
 	e, rows := newEncoder(d, s.Table), s.Batch.Rows()
 	var out []string

@@ -25,18 +25,14 @@ const (
 	poolIdleTime = time.Minute
 )
 
-// maintenanceName returns the application_name of maintenance connections,
-// which Load excludes by it.
+// maintenanceName is the application_name of maintenance, which Load excludes.
 func maintenanceName(cfg *pgconn.Config) string {
 	return cfg.RuntimeParams["application_name"] + " maintenance"
 }
 
-// openPools creates the pools, which connect on first use.
-//
-// Statements use the extended protocol without a Describe or Prepare step
-// (QueryExecModeExec). Values are sent as text, and the server infers their
-// types, so text works for a column of any type. No cached plan or description
-// can become stale when a table changes.
+// openPools creates the pools, which connect on first use. Statements use QueryExecModeExec: values
+// are sent as text, whose type the server infers, and no cached plan or description becomes stale
+// when a table changes.
 func (db *DB) openPools() error {
 	open := func(config *pgconn.Config, session engine.Connect, o ...stdlib.OptionOpenDB) (*sql.DB, error) {
 		// pgx accepts only a configuration that it has parsed; all of it is replaced.
@@ -65,8 +61,7 @@ func (db *DB) maintenanceConfig() *pgconn.Config {
 	return cfg
 }
 
-// SQL implements engine.Keeper. Times are scanned as time.Time in UTC, and
-// values of types without an equivalent in Go as text.
+// SQL implements engine.Keeper. Times are time.Time in UTC; types that Go lacks are text.
 func (db *DB) SQL() *sql.DB { return db.pool }
 
 // Bind implements engine.Keeper.
@@ -78,8 +73,8 @@ func (db *DB) Classify(err error) error { return classify(err) }
 // Words implements engine.Keeper.
 func (db *DB) Words() engine.Words { return words{db.dialect} }
 
-// Load implements engine.Keeper. Without the role pg_read_all_stats an account
-// sees only its own statements, and no replication lag.
+// Load implements engine.Keeper. Without pg_read_all_stats an account sees only its own statements,
+// and no lag.
 func (db *DB) Load(ctx context.Context) (engine.ServerLoad, error) {
 	load := engine.ServerLoad{ReplicaLag: -1}
 	rows, err := db.query(ctx, "SELECT (SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend' "+
@@ -107,11 +102,9 @@ func (db *DB) Load(ctx context.Context) (engine.ServerLoad, error) {
 // mostStatement is the length to which a blocker's statement is cut, in characters.
 const mostStatement = "200"
 
-// blockers is the query for Blockers. It lists every transaction, idle or
-// prepared ones included, that holds a lock on the table or a partition. While
-// a detach is unfinished it also lists the transactions whose snapshot is older
-// than the detach, because the detach waits for them. The parameter own is the
-// application name of maintenance connections.
+// blockers is the query for Blockers: every transaction, also idle or prepared, with a lock on the
+// table or a partition, and while a detach is unfinished those with an older snapshot, for which it
+// waits. own is the application name of maintenance.
 func (d dialect) blockers(t *engine.Table, own string) string {
 	older := ""
 	if d.concurrent {
@@ -132,9 +125,8 @@ func (d dialect) blockers(t *engine.Table, own string) string {
 		"ORDER BY age DESC"
 }
 
-// Blockers implements engine.Keeper. A prepared transaction has the ID 0; COMMIT
-// PREPARED or ROLLBACK PREPARED ends it. Without the role pg_read_all_stats an
-// account sees neither the age nor the statement of other users' transactions.
+// Blockers implements engine.Keeper. A prepared transaction has the ID 0; COMMIT PREPARED or
+// ROLLBACK PREPARED ends it. Without pg_read_all_stats, age and statement of others are hidden.
 func (db *DB) Blockers(ctx context.Context, t *engine.Table) ([]engine.Blocker, error) {
 	rows, err := db.query(ctx, db.dialect.blockers(t, maintenanceName(db.config)))
 	if err != nil {
@@ -165,9 +157,8 @@ const (
 	leadWait = 3 * time.Second
 )
 
-// leadSession are the settings with which the server detects a dead client
-// within about 11 s, instead of two hours, and never closes an idle connection.
-// The server refuses a setting that it does not support, over a Unix socket or
+// leadSession are settings with which the server detects a dead client within about 11 s, instead
+// of two hours, and closes no idle connection. It refuses those it lacks, over a Unix socket or
 // before version 14.
 var leadSession = []string{
 	"SET tcp_keepalives_idle = 5", "SET tcp_keepalives_interval = 2", "SET tcp_keepalives_count = 3", "SET tcp_user_timeout = 11000",
@@ -181,8 +172,8 @@ func leadKey(name string) int64 {
 	return int64(h.Sum64())
 }
 
-// Lead implements engine.Keeper with a session-level advisory lock, which the server
-// releases when the connection ends. A connection pooler must be in session mode.
+// Lead implements engine.Keeper with a session's advisory lock; a connection pooler must be in
+// session mode.
 func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	return db.leases.Take(ctx, db, db.pool, name, engine.LockWords{
 		Begin:   leadSession,

@@ -19,8 +19,7 @@ type mirror struct {
 	db *DB
 }
 
-// Obstacles implements engine.Mirroring: objects that depend on the table, and not on
-// its name, would stay with the old table.
+// Obstacles: objects that depend on the table, and not on its name, would stay with it.
 func (m mirror) Obstacles() []engine.Obstacle {
 	const again = "drop them, and create them again afterwards"
 	name := m.Quote(m.Source.Name)
@@ -51,8 +50,7 @@ func (m mirror) NoPosition() string {
 	return m.Quote(m.Table.By) + " >= '9999-12-31 23:59:59.999999'"
 }
 
-// Tables implements engine.Mirroring. The log has no sequence, so that lastval() in
-// the client's session still returns the value of the table's own sequence.
+// Tables: the log has no sequence, so that lastval() of clients still is the table's own.
 func (m mirror) Tables() []string {
 	typeOf := words{}.SumColumn
 	out := []string{fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s)", m.Quote(m.Log), m.Definitions(m.Logged(), typeOf))}
@@ -79,10 +77,9 @@ func (m mirror) triggerNames() []string {
 	return []string{m.Table.Name + "__rowmill_log", m.Table.Name + "__rowmill_truncate"}
 }
 
-// Triggers implements engine.Mirroring. A row trigger only writes keys into the log,
-// so that no row can make it fail; another trigger refuses TRUNCATE. The functions
-// name the table's schema and run with the rights of their owner, so that clients
-// need no privileges on the log.
+// Triggers: one for rows only writes keys into the log, so that no row can make it fail; another
+// refuses TRUNCATE. The functions run with the rights of their owner, so that clients need none on
+// the log.
 func (m mirror) Triggers(ctx context.Context) ([]engine.MirrorTrigger, error) {
 	schema, err := engine.List[string](ctx, m.db, m.db.SQL(), "SELECT current_schema()::text")
 	if err == nil && len(schema) != 1 {
@@ -135,9 +132,8 @@ func (m mirror) Snapshot(ctx context.Context) (*sql.Tx, error) {
 	return tx, nil
 }
 
-// byIndex makes the planner find each key by its index. For a newly created table it
-// has no statistics: it would scan the whole table for a few hundred keys, or compile
-// a query that runs for a millisecond.
+// byIndex makes the planner find each key by its index. Without statistics of a new table it would
+// scan it for a few hundred keys, or compile a query of a millisecond.
 const byIndex = "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL enable_seqscan = off; SET LOCAL jit = off"
 
 func (m mirror) ReplayStatements() []string {
@@ -145,8 +141,8 @@ func (m mirror) ReplayStatements() []string {
 	return slices.Concat([]string{byIndex, take}, use)
 }
 
-// replay returns the statement that takes a batch out of the log, and the statements
-// that apply it. Their parameters are arrays of text, one for each column of the log.
+// replay returns the statement that takes a batch out of the log, and those that apply it, whose
+// parameters are an array of text for each column of the log.
 func (m mirror) replay(limit string, later engine.Predicate) (take string, use []string) {
 	cols := m.Logged()
 	log, late, dst := m.Quote(m.Log), m.Quote(m.Late), m.Quote(m.Target.Name)
@@ -157,25 +153,23 @@ func (m mirror) replay(limit string, later engine.Predicate) (take string, use [
 		names[i] = fmt.Sprintf("k%d", i+1)
 		native[i] = fmt.Sprintf("k%d::%s AS %s", i+1, c.Native, m.Quote(c.Name))
 	}
-	// The log has no order. The only requirement is that an entry of a row which the
-	// copy is still to reach is left to the copy after all earlier entries are
-	// applied. Otherwise the row's value of a second unique key might still be taken
-	// by a row that has given it up.
+	// The log has no order. Only an entry of a row that the copy is still to reach is left to the
+	// copy after all earlier entries: else the row's value of a second unique key might still be
+	// taken by a row that has given it up.
 	comes, first := "0", ""
 	if later.Text != "" {
 		comes = "CASE WHEN " + later.Text + " THEN 1 ELSE 0 END"
 		first = " ORDER BY " + comes
 	}
 	take = fmt.Sprintf("DELETE FROM %s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %s%s LIMIT %s)) RETURNING %s, %s", log, log, first, limit, comes, strings.Join(texts, ", "))
-	// The keys are a subquery, so that a volatile conversion runs once and not for
-	// each use.
+	// A subquery, so that a volatile conversion runs once.
 	keys := fmt.Sprintf("(SELECT %s FROM unnest(%s) AS u(%s))", strings.Join(native, ", "), strings.Join(arrays, ", "), strings.Join(names, ", "))
 	use = append(use, fmt.Sprintf("DELETE FROM %s AS n USING %s AS l WHERE %s", dst, keys, m.SameEntry(m.Target.Key, "n.", "l.")))
 	if m.Target.Rolls {
 		use = append(use, fmt.Sprintf("DELETE FROM %s AS n USING %s AS l WHERE %s", late, keys, m.SameKey(m.Plain, "n.", "l.")))
 	}
-	// OFFSET keeps the other conditions out of the subquery: with outdated
-	// statistics, the planner could prefer an index on the time to the key.
+	// OFFSET keeps the other conditions out: with outdated statistics, the planner could prefer an
+	// index on the time to the key.
 	rows := func(of []engine.SchemaColumn) string {
 		return fmt.Sprintf("FROM (SELECT DISTINCT %s FROM %s AS a) AS l CROSS JOIN LATERAL (SELECT * FROM %s AS s WHERE %s OFFSET 0) AS o",
 			m.List(of, ""), keys, m.Quote(m.Source.Name), m.SameKey(m.Source.Key, "s.", "l."))
@@ -186,8 +180,7 @@ func (m mirror) replay(limit string, later engine.Predicate) (take string, use [
 	if inside != "" {
 		insert += " AND " + inside
 	}
-	// The entries of one change may be in two batches, so the target may have a row
-	// that this batch doesn't name.
+	// Entries of one change may be in two batches: the target may have a row not named here.
 	use = append(use, insert+fmt.Sprintf(" ON CONFLICT (%s) DO UPDATE SET (%s) = ROW(%s)", m.List(m.Target.Key, ""), m.List(m.Columns, ""), m.List(m.Columns, "EXCLUDED.")))
 	if inside != "" {
 		use = append(use, fmt.Sprintf("INSERT INTO %s (%s, rowmill_reason, rowmill_at_us) SELECT %s, %s, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint %s WHERE (%s) IS NOT TRUE",
@@ -244,8 +237,8 @@ func (m mirror) CutOverStatements(final []string) (remark string, statements []s
 	return "", slices.Concat([]string{"BEGIN", m.lock()}, final, names, []string{"COMMIT"}), err
 }
 
-// CutOver implements engine.Mirroring in one transaction. Sessions waiting for the
-// lock resolve the name again afterwards, also for prepared statements.
+// CutOver is one transaction. Sessions waiting for the lock resolve the name again afterwards, also
+// for prepared statements.
 func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 	names, err := m.RenameStatements(m)
 	if err != nil {
@@ -270,8 +263,7 @@ func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 	return c.Finish(ctx, tx, slices.Concat(sequences, names))
 }
 
-// continueSequences returns statements that make the target's sequences continue
-// where the source's are.
+// continueSequences makes the target's sequences continue where the source's are.
 func (m mirror) continueSequences(ctx context.Context, x engine.Exec, target *engine.Schema) ([]string, error) {
 	var out []string
 	for _, c := range m.Columns {

@@ -18,8 +18,7 @@ type relation struct {
 	exists bool
 	// table reports whether it is an ordinary or partitioned table.
 	table bool
-	// of is the table that it is a partition of, or "". ours reports whether that
-	// is the table asked about.
+	// of is the table that it is a partition of, or ""; ours: it is the table asked about.
 	of   string
 	ours bool
 	// pending reports whether a concurrent detach of it was interrupted.
@@ -40,8 +39,7 @@ func ask(ctx context.Context, c *pgconn.PgConn, q string) ([][][]byte, error) {
 	return r.Rows, nil
 }
 
-// ask runs a query. Render shows only statements that change something, so it omits
-// these queries.
+// ask runs a query, which Render doesn't show.
 func (c *changer) ask(ctx context.Context, q string) (rows [][][]byte) {
 	if c.err == nil {
 		rows, c.err = ask(ctx, c.conn, q)
@@ -64,8 +62,7 @@ func (c *changer) yes(ctx context.Context, q string) bool {
 	return slices.Equal(c.texts(ctx, q), []string{"t"})
 }
 
-// look reads the relations with the given names, and whether they are
-// partitions of t.
+// look reads the relations with these names, and whether they are partitions of t.
 func (c *changer) look(ctx context.Context, t *engine.Table, names ...string) map[string]relation {
 	pending, parent := "false", "NULL"
 	if c.concurrent {
@@ -98,10 +95,8 @@ func (r relation) holds(t *engine.Table, p rolling.Period) bool {
 	return err == nil && from == p.From && to == p.To
 }
 
-// missingIndexes is a query for the statements that create the indexes of a
-// table t that the named table lacks. ATTACH uses existing indexes and builds
-// the others under its lock. Indexes are equal if their definitions are, apart
-// from names and storage parameters.
+// missingIndexes is a query for the statements that create the indexes of t that a table lacks, by
+// their definitions: ATTACH would build them under its lock.
 func (d dialect) missingIndexes(t *engine.Table, name string) string {
 	definitions := func(table string) string {
 		return "SELECT *, row_number() OVER (PARTITION BY kind, indisunique, plain) AS nth FROM (" +
@@ -118,9 +113,7 @@ func (d dialect) missingIndexes(t *engine.Table, name string) string {
 		"ORDER BY kind <> 'p', 1"
 }
 
-// prepare makes a detached table ready to be attached: it adds the missing
-// indexes and the CHECK that proves its bounds. Work that an earlier attempt
-// completed, before a crash or a lock timeout, is not repeated.
+// prepare adds the indexes and the CHECK of its bounds that a detached table still lacks.
 func (c *changer) prepare(ctx context.Context, t *engine.Table, name string, p rolling.Partition) {
 	statements, checked := c.texts(ctx, c.missingIndexes(t, name)), false
 	for _, check := range c.texts(ctx, "SELECT conname FROM pg_constraint WHERE contype = 'c' AND convalidated AND conname LIKE "+
@@ -141,9 +134,8 @@ func (c *changer) prepare(ctx context.Context, t *engine.Table, name string, p r
 	c.run(ctx, statements...)
 }
 
-// dropLeft adds to the transaction that attaches a table, as child, the removal of its
-// other CHECKs with the same condition as that of its bounds: DETACH CONCURRENTLY
-// leaves one behind.
+// dropLeft adds to the transaction that attaches a table, as child, the removal of its other CHECKs
+// with the same condition as that of its bounds: DETACH CONCURRENTLY leaves one behind.
 func (c *changer) dropLeft(ctx context.Context, name, child string, p rolling.Partition, statements []string) []string {
 	of := "conrelid = " + c.regclass(name) + " AND contype = 'c'"
 	bounds := quoteText(boundsCheck(p.Period))
@@ -156,17 +148,15 @@ func (c *changer) dropLeft(ctx context.Context, name, child string, p rolling.Pa
 	return statements
 }
 
-// quietWait is how long a step waits, without holding a lock, for the
-// transactions in its way.
+// quietWait is how long a step waits, without a lock, for the transactions in its way.
 const quietWait = 2 * time.Second
 
 // quietPause is the interval between two queries for the transactions in the way.
 const quietPause = 20 * time.Millisecond
 
-// quiet waits until the transactions that hold locks on the tables at the time of
-// the call have ended. It holds no lock that others could queue behind. If the
-// wait takes too long, it fails with ErrLockTimeout, which names the oldest of the
-// transactions. Autovacuum is ignored, because it yields its lock on request.
+// quiet waits until the transactions that now hold locks on the tables have ended, without a lock
+// that others could queue behind, or fails with ErrLockTimeout and the oldest of them. Autovacuum
+// yields its lock on request.
 func (c *changer) quiet(ctx context.Context, tables ...string) {
 	held := "l.locktype = 'relation' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) " +
 		"AND l.relation IN (" + engine.QuoteList(tables, c.regclass) + ")"
@@ -175,17 +165,14 @@ func (c *changer) quiet(ctx context.Context, tables ...string) {
 		"WHERE "+held+" AND l.pid IS DISTINCT FROM pg_backend_pid() AND a.backend_type IS DISTINCT FROM 'autovacuum worker'")
 }
 
-// seen waits until no transaction reads from a snapshot that is older than the
-// CHECK of a detached table, and so possibly older than its rows: such a
-// transaction would see neither the old partition nor these rows.
-// Single-statement transactions are excluded, because they hold their snapshot
-// no longer than the locks on the tables they read.
+// seen waits until no transaction reads from a snapshot older than the CHECK of a detached table,
+// which would see neither the old partition nor these rows. Transactions of a single statement hold
+// their snapshot no longer than their locks.
 //
-// backend_xmin alone is not enough: a long write transaction in any database of
-// the server makes new snapshots look as old as itself. Transactions that began
-// after this process first saw the CHECK are therefore excluded by their start time.
-// If such a transaction imports an older snapshot (SET TRANSACTION SNAPSHOT), seen
-// waits only for the transaction that exported it.
+// backend_xmin alone is not enough: a long write transaction in any database makes new snapshots
+// look as old as itself. Transactions that began after this process first saw the CHECK are
+// therefore excluded. If one imports an older snapshot, seen waits only for the transaction that
+// exported it.
 func (c *changer) seen(ctx context.Context, name string, p rolling.Partition) {
 	is := "o.conrelid = " + c.regclass(name) + " AND o.conname = " + quoteText(boundsCheck(p.Period))
 	rows := c.ask(ctx, "SELECT o.oid, clock_timestamp() FROM pg_constraint o WHERE "+is)
@@ -212,9 +199,8 @@ func (c *changer) seen(ctx context.Context, name string, p rolling.Partition) {
 	}
 }
 
-// await repeats a query until none of the transactions in its first result is
-// left. The query's first column identifies a transaction; the others are its
-// process, user and start.
+// await repeats a query until none of the transactions in its first result is left. Its columns are
+// an id, the process, user and start.
 func (c *changer) await(ctx context.Context, why, q string) {
 	q = "SELECT w.*, extract(epoch FROM clock_timestamp() - w.xact_start)::bigint FROM (" + q + ") w (id, pid, usename, xact_start) ORDER BY w.xact_start"
 	first := map[string]bool{}

@@ -64,9 +64,8 @@ func (c catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
 	} else if err != nil {
 		return false, fmt.Errorf("look for table %s: %w", t.Name, err)
 	}
-	// Without its view, a table exists if the table of one of its periods exists.
-	// The other rows of rowmill_periods are left from tables that their owner
-	// dropped.
+	// Without its view, a table exists if that of a period does. Other rows are left from tables
+	// that their owner dropped.
 	found, err := has(conn, "SELECT 1 FROM rowmill_periods WHERE table_name = ? AND "+hasStore+" LIMIT 1", t.Name)
 	if err != nil && !errors.Is(err, engine.ErrNoTable) {
 		return false, fmt.Errorf("look for periods of table %s: %w", t.Name, err)
@@ -215,8 +214,8 @@ func (d describer) describe(name string) (*engine.Schema, error) {
 	return s, err
 }
 
-// foreignKeys lists the foreign keys of the table and those that refer to it.
-// SQLite doesn't name them, so each is identified by its table and columns.
+// foreignKeys lists those of the table and those that refer to it, which SQLite doesn't name, by
+// table and columns.
 const foreignKeys = `SELECT m.name || '(' || group_concat(f."from", ', ') || ')' FROM sqlite_schema AS m, pragma_foreign_key_list(m.name) AS f
 WHERE m.type = 'table' AND (m.name = ?1 OR lower(f."table") IN (lower(?1), lower(?2))) GROUP BY m.name, f.id ORDER BY m.name, f.id`
 

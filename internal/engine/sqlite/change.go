@@ -16,8 +16,8 @@ import (
 // tryTimeout is how long, in milliseconds, Try waits for another writer.
 const tryTimeout = 2000
 
-// Try implements engine.Keeper. Every step is one transaction, so that after a
-// crash it is either complete or not begun.
+// Try implements engine.Keeper. Every step is one transaction: after a crash it is complete or not
+// begun.
 func (db *DB) Try(ctx context.Context, steps ...engine.Step) error {
 	if err := db.tryAll(ctx, steps); err != nil {
 		return err
@@ -69,8 +69,7 @@ func (db *DB) exec(q string, args ...driver.Value) error {
 	return classify(err)
 }
 
-// tryLock acquires the turn on the write connection, with the timeout that Try
-// uses for the file's lock.
+// tryLock acquires the turn on the write connection, with the timeout for the file's lock.
 func (db *DB) tryLock(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, tryTimeout*time.Millisecond)
 	defer cancel()
@@ -81,9 +80,8 @@ func (db *DB) tryLock(ctx context.Context) error {
 	return err
 }
 
-// try executes a step within a transaction. It reads the periods again, because
-// another process may have changed them since the caller read them, and the view
-// is recreated from them.
+// try executes a step in a transaction, in which it reads the periods again: another process may
+// have changed them since.
 func (db *DB) try(s engine.Step) error {
 	done, err := db.done(s)
 	if err != nil || done {
@@ -139,8 +137,7 @@ func (db *DB) fresh(s engine.Step) (engine.Step, error) {
 	return s, nil
 }
 
-// forgetDropped removes the rows of rowmill_periods for a table that was dropped
-// without rowmill and is about to be created.
+// forgetDropped removes the periods of a table that was dropped without rowmill.
 func (db *DB) forgetDropped(t *engine.Table) error {
 	if !t.Rolling() {
 		return nil
@@ -200,8 +197,7 @@ func (db *DB) tables(names ...string) (bool, error) {
 	return true, nil
 }
 
-// Blockers implements engine.Keeper. SQLite doesn't report which process has the
-// file locked.
+// Blockers implements engine.Keeper. SQLite doesn't tell which process locks the file.
 func (db *DB) Blockers(context.Context, *engine.Table) ([]engine.Blocker, error) { return nil, nil }
 
 // Load implements engine.Keeper. There is no server whose load it could report.
@@ -209,18 +205,16 @@ func (db *DB) Load(context.Context) (engine.ServerLoad, error) {
 	return engine.ServerLoad{ReplicaLag: -1}, nil
 }
 
-// hasIndex reports whether an index of that name exists. It returns false on an
-// error, which the creation of the index will then report.
+// hasIndex reports whether an index exists; an error will be that of its creation.
 func (db *DB) hasIndex(name string) bool {
 	var n int
 	err := db.pool.QueryRow("SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND lower(name) = lower(?)", name).Scan(&n)
 	return err == nil && n > 0
 }
 
-// doomedPrefix begins the temporary names of large dropped tables. DROP TABLE
-// reads every page of the table, which locks out other writers for half a second
-// per million rows. So a large table is renamed, which removes it for all users,
-// and then emptied in parts. After a crash the next DropTables continues.
+// doomedPrefix begins the names of large dropped tables. DROP TABLE reads every page, which locks
+// out other writers for half a second per million rows. So a large table is renamed, and then
+// emptied in parts, after a crash by the next DropTables.
 const doomedPrefix = "rowmill_doomed_"
 
 const (
@@ -230,8 +224,7 @@ const (
 	doomedPart = 50 * time.Millisecond
 )
 
-// dropTables drops small tables and renames large ones for clearDoomed, within a
-// transaction.
+// dropTables drops small tables and renames large ones for clearDoomed.
 func (db *DB) dropTables(names []string) error {
 	quote := dialect{}.Quote
 	for i, name := range names {
@@ -260,8 +253,7 @@ func (db *DB) dropTables(names []string) error {
 	return nil
 }
 
-// clearDoomed empties and drops the renamed tables, in separate transactions.
-// Other writers can write in the pauses between them.
+// clearDoomed empties and drops the renamed tables, in transactions with pauses for other writers.
 func (db *DB) clearDoomed(ctx context.Context) error {
 	var names []string
 	err := db.part(ctx, func() (err error) {
@@ -330,8 +322,8 @@ func (db *DB) clear(ctx context.Context, name string) error {
 	}
 }
 
-// clearPart deletes rows from the start of the key and returns the first
-// remaining key, or nil if the table is dropped.
+// clearPart deletes rows from the start of the key and returns the next key, or nil once it has
+// dropped the table.
 func (db *DB) clearPart(name string, key []string, rows int) (last []driver.Value, err error) {
 	table, list := dialect{}.Quote(name), strings.Join(key, ", ")
 	// Without the unary plus, the driver converts columns declared as times.
@@ -350,8 +342,7 @@ func (db *DB) clearPart(name string, key []string, rows int) (last []driver.Valu
 	return last, db.exec(fmt.Sprintf("DELETE FROM %s WHERE (%s) < (%s)", table, list, marks), last...)
 }
 
-// part runs fn in a transaction on the write connection. It first waits, so that
-// others can write.
+// part runs fn in a transaction on the write connection, after a pause for others.
 func (db *DB) part(ctx context.Context, fn func() error) error {
 	if err := db.pace.wait(ctx); err != nil {
 		return err

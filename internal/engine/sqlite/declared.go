@@ -54,8 +54,8 @@ func (d dialect) keep(s engine.Step) ([]string, error) {
 	return nil, fmt.Errorf("sqlite: no rendering of %T", s)
 }
 
-// replace renders Replace. The old stores are renamed first, because the new
-// store may have the name of one of them.
+// replace renders Replace. The new store may have the name of an old one, so these are renamed
+// first.
 func (d dialect) replace(s engine.Replace) ([]string, error) {
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("replace partitions of %s: %w", s.Table.Name, err)
@@ -87,9 +87,8 @@ func inOrder(parts []rolling.Partition) []rolling.Partition {
 	return parts
 }
 
-// relayout renders a change of periods, which leaves parts, as one transaction.
-// The view doesn't exist during the change. Other views may refer to it, and
-// without legacy_alter_table ALTER TABLE RENAME checks them and fails.
+// relayout renders a change of periods, which leaves parts, as one transaction, without the view.
+// Other views may refer to it, which ALTER TABLE RENAME checks unless legacy_alter_table is set.
 func (d dialect) relayout(t *engine.Table, parts []rolling.Partition, change ...string) []string {
 	out := slices.Concat([]string{"DROP VIEW " + d.Quote(t.Name)}, change, d.layout(t, parts))
 	return slices.Concat([]string{"PRAGMA legacy_alter_table = ON"}, transaction(out...), []string{"PRAGMA legacy_alter_table = OFF"})
@@ -110,9 +109,8 @@ func (d dialect) forget(t *engine.Table, p rolling.Partition) string {
 	return fmt.Sprintf("DELETE FROM rowmill_periods WHERE table_name = %s AND name = %s", quoteText(t.Name), quoteText(p.Name))
 }
 
-// layout renders the view of all periods, which has the table's own name, and,
-// for a declared table, the triggers that apply changes of the view. More are
-// columns in addition to those of the table.
+// layout renders the view of all periods, with the columns more, and the triggers of a declared
+// table.
 func (d dialect) layout(t *engine.Table, parts []rolling.Partition, more ...rolling.DefinedColumn) []string {
 	names := columnNames(t)
 	var columns []rolling.DefinedColumn
@@ -142,8 +140,7 @@ func columnNames(t *engine.Table) (names []string) {
 	return names
 }
 
-// viewComment begins the comment in the view of a declared table that names the
-// column By. Nothing else in the file records that column.
+// viewComment begins the comment in a view that names the column By, which nothing else records.
 const viewComment = "/* rowmill: rolls by "
 
 // inComment escapes characters that a comment can't contain; unComment unescapes.
@@ -174,12 +171,10 @@ func merged(parts []rolling.Partition) (out []rolling.Period) {
 	return out
 }
 
-// periodsPerTrigger is the number of periods for each trigger. A trigger contains
-// one statement per period, which SQLite evaluates for every row, and SQLite
-// initializes the memory of every trigger for every row. Measured with 500
-// periods, a row takes some 50 us with 16 or 32 periods per trigger, 100 us with
-// 4, and 5 ms with a single trigger. With 40 periods it takes 10 us; an insert
-// into the period's own table takes 5 us.
+// periodsPerTrigger is the number of periods for each trigger, which has a statement per period
+// that SQLite evaluates for every row; it also initializes every trigger for every row. With 500
+// periods, a row takes some 50 us with 16 or 32 per trigger, 100 us with 4, and 5 ms with one
+// trigger; with 40 periods it takes 10 us.
 const periodsPerTrigger = 16
 
 // Messages of the triggers. classify recognizes the first.
@@ -191,15 +186,13 @@ const (
 // ownTrigger reports whether a trigger on a table was rendered by triggers.
 func ownTrigger(table, name string) bool { return strings.HasPrefix(name, table+"_rowmill_") }
 
-// triggers renders the triggers that apply changes of the view to the tables of
-// the rows' periods. They use only SQL, so that any client can write.
+// triggers renders the triggers that apply changes of the view to the periods' tables, in SQL only,
+// so that any client can write.
 //
-// A row outside every period is refused, even by INSERT OR IGNORE. So is a value of
-// the column By that doesn't sort like its position: text instead of an integer, or
-// a time in a format other than that of the bounds. Fractional seconds are stored
-// in one format, whatever their number of digits. A trigger sees NULL for a column
-// that an INSERT omits: NULL is replaced by the default if the column is NOT NULL,
-// and is stored otherwise.
+// A row outside every period is refused, even by INSERT OR IGNORE, and a value of By that doesn't
+// sort like its position: text for an integer, or a time in another format. Fractional seconds are
+// stored in one format. A trigger sees NULL for a column that an INSERT omits: it becomes the
+// default if the column is NOT NULL.
 func (d dialect) triggers(t *engine.Table, columns []rolling.DefinedColumn, parts []rolling.Partition) []string {
 	r := router{d: d, t: t, key: t.PrimaryKey}
 	if len(r.key) == 0 {
@@ -226,14 +219,12 @@ func (d dialect) triggers(t *engine.Table, columns []rolling.DefinedColumn, part
 		i++
 		out = append(out, r.insert(i, group), r.update(i, group), r.delete(i, group))
 	}
-	// SQLite runs the last trigger first. The order determines only which error is
-	// reported for a row with several: any error undoes the whole statement.
+	// SQLite runs the last trigger first, which only decides which of several errors is reported.
 	return append(out, r.checks(parts)...)
 }
 
-// spelt returns the expression for a column's new value as it is stored. Times of
-// the column By are stored in the format of words.Literal: with six fractional
-// digits, or none. In different formats one instant would be two keys.
+// spelt returns a column's new value as it is stored. In different formats one instant would be two
+// keys: By has six fractional digits, or none, as in words.Literal.
 func (r *router) spelt(column, value string) string {
 	if !strings.EqualFold(column, r.t.By) || epochOf(r.t) != 0 {
 		return value
@@ -285,8 +276,7 @@ func (r *router) checks(parts []rolling.Partition) []string {
 	}
 }
 
-// when renders the condition that a value lies between the start of a group's
-// first period and the end of its last one. The group may have gaps.
+// when renders the condition that a value lies in the range of a group, which may have gaps.
 func (r *router) when(by string, group []rolling.Partition) string {
 	return r.within(by, rolling.Period{From: group[0].From, To: group[len(group)-1].To})
 }
@@ -339,8 +329,7 @@ func (r *router) delete(i int, group []rolling.Partition) string {
 var tokens = regexp.MustCompile("(?s)--[^\n]*\n?|/\\*.*?(?:\\*/|$)|\\[[^]]*(?:\\]|$)|[xX]?'(?:[^']|'')*(?:'|$)|\"(?:[^\"]|\"\")*(?:\"|$)|" +
 	"`(?:[^`]|``)*(?:`|$)|[0-9.](?:[eE][+-]|[\\w.\\x{80}-\\x{10FFFF}])*|[\\w\\x{80}-\\x{10FFFF}]+|.")
 
-// tokensOf returns the tokens of a column's definition. What is in parentheses is one
-// token; comments are left out.
+// tokensOf returns the tokens of a definition, without comments; what is in parentheses is one.
 func tokensOf(text string) (out []string) {
 	depth := 0
 	for _, t := range tokens.FindAllString(text, -1) {
@@ -368,8 +357,7 @@ func saysNotNull(text string) bool {
 	return strings.Contains(" "+strings.ToUpper(strings.Join(tokensOf(text), " "))+" ", " NOT NULL ")
 }
 
-// defaultOf returns the default of a column's definition as an expression, or ""
-// if it has none.
+// defaultOf returns the default of a column's definition as an expression, or "".
 func defaultOf(text string) string {
 	all := tokensOf(text)
 	i := slices.IndexFunc(all, func(t string) bool { return strings.EqualFold(t, "DEFAULT") }) + 1
@@ -394,9 +382,8 @@ var named = regexp.MustCompile(`^[A-Za-z_\x{80}-\x{10FFFF}][^']*$`)
 // constants are the words that, as a default, are not text.
 var constants = map[string]bool{"NULL": true, "TRUE": true, "FALSE": true, "CURRENT_TIME": true, "CURRENT_DATE": true, "CURRENT_TIMESTAMP": true}
 
-// renameTable renders engine.Rename. If other views or triggers refer to the
-// table, the connection needs PRAGMA legacy_alter_table = ON before the
-// transaction.
+// renameTable renders engine.Rename; with other views or triggers on the table, legacy_alter_table
+// must be ON.
 func (d dialect) renameTable(s engine.Rename) ([]string, error) {
 	if len(s.Have) == 0 {
 		return []string{d.rename(s.Table.Name, s.To)}, nil

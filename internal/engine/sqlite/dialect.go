@@ -13,8 +13,7 @@ import (
 // dialect renders steps for SQLite.
 type dialect struct{ pragmas []string }
 
-// createPeriods creates the table that stores the bounds of all rolling tables'
-// periods.
+// createPeriods creates the table of the bounds of all periods.
 const createPeriods = `CREATE TABLE IF NOT EXISTS rowmill_periods (
   table_name TEXT NOT NULL,
   name TEXT NOT NULL,
@@ -37,8 +36,7 @@ func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") 
 // store returns the name of the table that holds a period's rows.
 func store(t *engine.Table, p rolling.Partition) string { return t.Name + "_" + p.Name }
 
-// Render implements engine.Dialect. Each step that changes the schema is one
-// transaction.
+// Render implements engine.Dialect. Each step that changes the schema is one transaction.
 func (d dialect) Render(s engine.Step) ([]string, error) {
 	switch s := s.(type) {
 	case engine.Connect:
@@ -126,8 +124,7 @@ func (dialect) periods(t *engine.Table) string {
 	return fmt.Sprintf("SELECT name, lower, upper FROM rowmill_periods WHERE table_name = %s ORDER BY lower", quoteText(t.Name))
 }
 
-// maxPeriods is SQLite's limit on the terms of a compound SELECT, such as the
-// view (SQLITE_MAX_COMPOUND_SELECT in the default build of clients).
+// maxPeriods is SQLITE_MAX_COMPOUND_SELECT, the most terms of the view, in the default build.
 const maxPeriods = 500
 
 func fits(t *engine.Table, periods int) error {
@@ -138,8 +135,7 @@ func fits(t *engine.Table, periods int) error {
 	return nil
 }
 
-// validate returns an error if the table can't be created. A definition was
-// parsed when it was declared, and SQLite reports other errors in it.
+// validate returns an error if the table can't be created; a definition was parsed before.
 func validate(t *engine.Table) error {
 	if t.Definition == nil {
 		return t.Validate()
@@ -154,14 +150,12 @@ func transaction(statements ...string) []string {
 	return append(append([]string{"BEGIN IMMEDIATE"}, statements...), "COMMIT")
 }
 
-// createStore renders a table with t's columns and indexes and the given name.
-// Index names share one namespace with tables, so they contain the table's name.
+// createStore renders a table and its indexes, whose names are in one namespace with tables.
 func (d dialect) createStore(t *engine.Table, name string) []string {
 	return d.createFree(t, name, func(index string) string { return index })
 }
 
-// createFree is createStore with index names that free derives from the usual
-// names.
+// createFree is createStore with names of indexes that free derives.
 func (d dialect) createFree(t *engine.Table, name string, free func(index string) string) []string {
 	out := []string{d.createTable(t, name)}
 	if t.Definition != nil {
@@ -236,8 +230,7 @@ func (d dialect) view(t *engine.Table, names []string, parts []rolling.Partition
 	return fmt.Sprintf("CREATE VIEW %s AS%s\n%s", d.Quote(t.Name), comment, strings.Join(terms, "\nUNION ALL "))
 }
 
-// readable lists t's columns for reading. Times are cast to text, because the
-// driver converts values of columns that are declared as times.
+// readable lists t's columns, times as text, because the driver converts declared times.
 func (d dialect) readable(t *engine.Table) string {
 	cols := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
@@ -249,8 +242,7 @@ func (d dialect) readable(t *engine.Table) string {
 	return strings.Join(cols, ", ")
 }
 
-// typeNames are the names of the types. As NUMERIC, a decimal would be converted to a
-// binary fraction.
+// typeNames are the types. As NUMERIC, a decimal would be converted to a binary fraction.
 var typeNames = map[engine.Type]string{
 	engine.Int32: "INTEGER", engine.Int64: "INTEGER", engine.Float32: "REAL", engine.Float64: "REAL", engine.Time: "DATETIME",
 	engine.Varchar: "VARCHAR(%d)", engine.Char: "CHAR(%d)", engine.Decimal: "TEXT",

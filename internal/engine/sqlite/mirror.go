@@ -46,8 +46,8 @@ func (m mirror) Snapshot(ctx context.Context) (*sql.Tx, error) { return m.db.SQL
 
 func (m mirror) ReplayStatements() []string { return m.replay(m.Target.Periods) }
 
-// replay returns the statements of a batch: the entries up to an id, which is the
-// parameter of each statement. No other connection can write during the batch.
+// replay returns the statements of a batch: the entries up to an id, their parameter. Nothing else
+// can write meanwhile.
 func (m mirror) replay(parts []rolling.Partition) []string {
 	src, log, late, cols := m.Quote(m.Source.Name), m.Quote(m.Log), m.Quote(m.Late), m.List(m.Columns, "")
 	batch := func(key []engine.SchemaColumn) string {
@@ -71,8 +71,7 @@ func (m mirror) replay(parts []rolling.Partition) []string {
 	return append(out, "DELETE FROM "+log+" WHERE rowmill_id <= ?1")
 }
 
-// Replay implements engine.Mirroring. Entries of rows that the copy has yet to reach
-// are applied like the others.
+// Replay also applies entries of rows that the copy has yet to reach.
 func (m mirror) Replay(ctx context.Context, x engine.Exec, limit int, _ engine.Predicate) (int, error) {
 	by := m.Quote(m.Table.By)
 	var id, low, high sql.NullInt64
@@ -92,9 +91,8 @@ func (m mirror) Replay(ctx context.Context, x engine.Exec, limit int, _ engine.P
 	return n, engine.ExecEach(ctx, x, m.replay(parts), id.Int64)
 }
 
-// Renaming checks all views and triggers, one of which names a table that is
-// temporarily missing, unless this pragma is set. It can't be set within a
-// transaction.
+// Renaming checks all views and triggers, one of which names a table that is temporarily missing,
+// unless this pragma is set outside a transaction.
 const (
 	renameUnchecked = "PRAGMA legacy_alter_table = ON"
 	renameChecked   = "PRAGMA legacy_alter_table = OFF"
