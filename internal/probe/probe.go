@@ -8,25 +8,21 @@
 // second of the actual time between two readings. Times are in seconds, sizes in bytes;
 // fractions are between 0 and 1.
 //
-//   - Group "os" is the machine that rowmill runs on: CPU time by kind, the
-//     device that stores the data, memory, swapping, pressure (the time that
-//     tasks lost waiting), the processors' frequency, throttling by control
-//     groups. It describes the server's machine only if that is the same. A
-//     fixed computation can be timed as well (Config.WorkEvery).
+//   - Group "os" is the machine that rowmill runs on, which may not be the server's:
+//     CPU time, the device that stores the data, memory, swapping, pressure, the
+//     processors' frequency, throttling, and a fixed computation (Config.WorkEvery).
 //   - Group "client" is rowmill's process: CPU, garbage collection, the time
 //     that goroutines wait for a processor. With an embedded engine it includes
 //     the engine's work.
 //   - Group "server" is the server's process, and all counters of its engine.
 //
 // A counter that can't be read never fails a run: it is left out, and Warnings
-// returns its name and the reason. A figure that is undefined for an interval is
-// left out of that interval: a mean latency if there were no reads, a rate if
-// the counter went backwards because the server restarted.
+// has the reason. A figure that is undefined for an interval is left out of it: a mean
+// latency without reads, a rate if the counter went backwards.
 //
-// A stalled server does not answer queries either. Therefore a separate
-// goroutine queries its counters, and Sample waits for the answer for at most a
-// quarter of the interval; a late answer is discarded, and the next answer in time
-// covers both intervals. While a query is still in progress, Sample doesn't wait.
+// A stalled server does not answer queries either. Therefore a separate goroutine
+// queries its counters, and Sample waits for at most a quarter of the interval; the next
+// answer in time covers both intervals.
 //
 // A Sample costs about 0.14 ms of CPU time, with a server's process 0.2 ms
 // (BenchmarkSample, 2 cores). The cost of the engine's own query is extra.
@@ -82,28 +78,20 @@ type Node struct {
 	// Name distinguishes the nodes of a target; "" if there is only one. The figures
 	// of a named node are NAME/FIGURE.
 	Name string
-	// DB is the engine's counters; nil if there are none. Only the probe may use
-	// them until Close has returned; the caller that opened them closes them
-	// after that.
+	// DB is the engine's counters; nil if there are none. The caller closes them after
+	// Close; until then only the probe uses them.
 	DB engine.Counters
-	// ServerPID is the server's process on this machine; 0 if unknown or on
-	// another machine. Its child processes are included, because PostgreSQL has
-	// one per connection.
+	// ServerPID is the server's process on this machine, whose children are included;
+	// 0 if unknown or on another machine.
 	ServerPID int
-	// DataDir is the server's data directory on this machine, "" if it is on
-	// another machine. It determines the disk to watch.
-	DataDir string
-	// Embedded means that the engine runs in this process: there is no server
-	// process.
-	Embedded bool
+	// DataDir is the server's data directory, "" if it is on another machine.
+	DataDir  string
+	Embedded bool // the engine runs in this process
 }
 
-// Machine describes this machine for the header of a run record; fields that
-// can't be read are left empty. dataDir is the server's data directory, or "" if
-// that is on another machine.
-//
-// Disk has the form "vda: MODEL, rotational, write back cache": the device and
-// its own description. Virtual disks often report that they are rotational.
+// Machine describes this machine for the header of a run record; fields that can't be
+// read are left empty. dataDir is that of Node. Disk has the form "vda: MODEL,
+// rotational, write back cache"; virtual disks often report that they are rotational.
 func Machine(dataDir string) result.Machine { return hostSystem().machine(dataDir) }
 
 func (sys system) machine(dataDir string) result.Machine {
@@ -140,14 +128,11 @@ type source struct {
 // A node is a server with the sources of its figures.
 type node struct {
 	Node
-	// process is the source of the server's process, used the CPU time that the
-	// process has used since Start; newPID is the process last passed to Follow.
-	process *source
-	used    cpuTime
-	newPID  atomic.Int64
-	// poller is nil without counters.
-	poller *poller
-	gap    gap
+	process *source      // of the server's process
+	used    cpuTime      // of that process since Start
+	newPID  atomic.Int64 // last passed to Follow
+	poller  *poller      // nil without counters
+	gap     gap
 }
 
 // cpuTime is CPU time in seconds. known is set by each successful reading.
@@ -187,7 +172,7 @@ func New(ctx context.Context, cfg Config) *Probe {
 	for _, n := range p.nodes {
 		switch {
 		case n.DB != nil:
-			n.poller = newPoller(ctx, n, p.counters, p.warner(n))
+			n.poller = newPoller(ctx, n)
 			n.gap.what = n.figure("server counters")
 			p.counters = append(p.counters, n.poller.described...)
 		case !n.Embedded:
@@ -217,9 +202,7 @@ func (p *Probe) openProcess(sys system, n *node) {
 
 // Follow reports that the server of the only node was restarted with another process
 // id: from the next Sample on, the new process is watched, from its start on, and CPU
-// time accumulates. It may be called while Sample runs. The CPU time that the old
-// process used after the last Sample is lost. If the first process could not be
-// read, Follow has no effect.
+// time accumulates. It may be called while Sample runs.
 func (p *Probe) Follow(pid int) { p.nodes[0].newPID.Store(int64(pid)) }
 
 // follow switches to the process passed to Follow.
@@ -281,8 +264,8 @@ func (p *Probe) warner(n *node) func(string) {
 // Describe returns all figures that samples may contain, in a fixed order.
 func (p *Probe) Describe() []result.Counter { return slices.Clone(p.counters) }
 
-// Warnings returns the missing figures with reasons: those that were never
-// readable and, after samples, those that failed, with the number of samples.
+// Warnings returns the missing figures with reasons: those that were never readable, and
+// those that failed so far.
 func (p *Probe) Warnings() []string {
 	out := slices.Clone(p.warnings)
 	for _, s := range p.sources {
@@ -297,9 +280,8 @@ func (p *Probe) Warnings() []string {
 	return out
 }
 
-// Start takes the initial readings, which the first Sample is compared with and
-// from which ClientCPUSeconds and ServerCPUSeconds count. No interval is running
-// yet, so it may wait for the servers for a whole interval.
+// Start takes the initial readings, from which the first Sample, ClientCPUSeconds and
+// ServerCPUSeconds count. It may wait for the servers for a whole interval.
 func (p *Probe) Start(ctx context.Context) {
 	p.read(ctx, 0, p.interval)
 	p.client.used = 0
@@ -309,9 +291,9 @@ func (p *Probe) Start(ctx context.Context) {
 }
 
 // Sample returns the figures that could be read, by name: the changes since the
-// previous call, or since Start. The values are finite, as required by
-// result.Interval. elapsed is the time since the run's start, for warnings. Sample
-// returns within a quarter of the interval, and at once if ctx is done.
+// previous call, or since Start. The values are finite. elapsed is the time since the
+// run's start, for warnings. Sample returns within a quarter of the interval, and at
+// once if ctx is done.
 func (p *Probe) Sample(ctx context.Context, elapsed time.Duration) map[string]float64 {
 	return p.read(ctx, elapsed, p.interval/4)
 }
@@ -358,9 +340,8 @@ func (s *source) read(now time.Time, out figures) error {
 // from Start to the last Sample.
 func (p *Probe) ClientCPUSeconds() float64 { return p.client.used }
 
-// ServerCPUSeconds returns the CPU time of the servers' processes from Start to the
-// last Sample that could read them; false if none of a server's could be read, and for
-// embedded engines.
+// ServerCPUSeconds is that of the servers' processes; false if those of a server could
+// not be read, and for embedded engines.
 func (p *Probe) ServerCPUSeconds() (seconds float64, known bool) {
 	for _, n := range p.nodes {
 		if !n.used.known {
@@ -371,8 +352,7 @@ func (p *Probe) ServerCPUSeconds() (seconds float64, known bool) {
 	return seconds, len(p.nodes) > 0
 }
 
-// Close stops the probe and waits for its goroutines. If a query ignores its
-// context, the wait ends after a limit and Close returns an error. Totals and
+// Close stops the probe and waits for its goroutines, for a limited time. Totals and
 // warnings remain readable.
 func (p *Probe) Close() error {
 	if p.closed {

@@ -318,21 +318,6 @@ func TestUnreadableCounters(t *testing.T) {
 	})
 }
 
-func TestCounterNamesAreUnique(t *testing.T) {
-	heap := engine.Counter{Name: "client_heap_bytes", Unit: "bytes", Help: "not ours"}
-	p := newProbe(t, Config{Interval: time.Minute, Nodes: counting(func(_ context.Context, dst []float64) error {
-		dst[0], dst[1], dst[2] = -1, 5, -2
-		return nil
-	}, heap, indexSize, indexSize)})
-	s := p.Sample(t.Context(), time.Second)
-	want(t, s, indexSize.Name, 5)
-	if s[heap.Name] <= 0 {
-		t.Errorf("the server's %s took the client's place", heap.Name)
-	}
-	wantWarning(t, p.Warnings(), "server counter client_heap_bytes left out")
-	wantWarning(t, p.Warnings(), "server counter table_index_bytes left out")
-}
-
 // TestKneeIsExplained checks that figures have the names, and are the rates, by
 // which package result explains a knee.
 func TestKneeIsExplained(t *testing.T) {
@@ -372,33 +357,4 @@ func TestKneeIsExplained(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestMeter(t *testing.T) {
-	at := func(s int) time.Time { return time.Unix(1000+int64(s), 0) }
-	for _, c := range []struct {
-		name           string
-		first, second  float64
-		seconds        int
-		grown, elapsed float64
-		ok             bool
-	}{
-		{"grows", 10, 30, 4, 20, 4, true},
-		{"stands still", 10, 10, 1, 0, 1, true},
-		{"falls", 10, 9, 1, 0, 0, false},
-		{"no time between", 10, 20, 0, 0, 0, false},
-		{"unreadable", 10, math.NaN(), 1, 0, 0, false},
-		{"starts unreadable", math.NaN(), 10, 1, 0, 0, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			var m meter
-			if _, _, ok := m.advance(c.first, at(0)); ok {
-				t.Fatal("the first value has nothing to be compared with")
-			}
-			grown, seconds, ok := m.advance(c.second, at(c.seconds))
-			if ok != c.ok || ok && (grown != c.grown || seconds != c.elapsed) {
-				t.Errorf("got %v in %v s, %v; want %v in %v s, %v", grown, seconds, ok, c.grown, c.elapsed, c.ok)
-			}
-		})
-	}
 }

@@ -14,11 +14,8 @@ import (
 )
 
 const (
-	// queryLimit is the timeout of a query for the server's counters. It is much
-	// longer than Sample waits: most drivers close the connection when a query
-	// is cancelled, and a stall of some seconds shouldn't end the sampling. It
-	// limits how long the loss of a server that does not close the connection
-	// stays undetected.
+	// queryLimit is the timeout of a query for the server's counters, after which most
+	// drivers close the connection: a stall of some seconds shouldn't end the sampling.
 	queryLimit = 30 * time.Second
 	// closeLimit is how long Close waits for a cancelled query.
 	closeLimit = 5 * time.Second
@@ -43,23 +40,20 @@ type poller struct {
 	done     chan struct{}
 	asked    bool // by the present sample
 	answered bool // at least once
-	// resets is the number of samples in which a figure went backwards,
-	// resetName the first such figure.
+	// resets counts the samples in which a figure went backwards, first resetName.
 	resets    int
 	resetName string
 }
 
 type serverFigure struct {
-	name       string // "" if the figure is left out
+	name       string
 	cumulative bool
 	meter      meter
 	seen       bool // it had a value at least once
 }
 
 type answer struct {
-	// at is the middle of the query's duration, the best estimate of when the
-	// figures were valid.
-	at     time.Time
+	at     time.Time // the middle of the query's duration
 	values []float64
 	err    error
 }
@@ -72,7 +66,7 @@ func (p *poller) warnings() []string {
 			figure.Plural(p.resets, "time", "times"), p.resetName))
 	}
 	for _, f := range p.figures {
-		if p.answered && f.name != "" && !f.seen {
+		if p.answered && !f.seen {
 			unseen = append(unseen, f.name)
 		}
 	}
@@ -82,13 +76,8 @@ func (p *poller) warnings() []string {
 	return out
 }
 
-// newPoller starts the goroutine; close stops it. Figures whose names already
-// exist are left out.
-func newPoller(ctx context.Context, n *node, others []result.Counter, warn func(string)) *poller {
-	taken := map[string]bool{}
-	for _, c := range others {
-		taken[c.Name] = true
-	}
+// newPoller starts the goroutine; close stops it.
+func newPoller(ctx context.Context, n *node) *poller {
 	counters := n.DB.Describe()
 	p := &poller{
 		figures: make([]serverFigure, len(counters)),
@@ -99,11 +88,6 @@ func newPoller(ctx context.Context, n *node, others []result.Counter, warn func(
 	}
 	for i, c := range counters {
 		d := n.describe(result.Counter{Name: c.Name, Group: groupServer, Unit: c.Unit, Help: c.Help})
-		if taken[d.Name] {
-			warn(fmt.Sprintf("server counter %s left out: the name is taken by another figure", c.Name))
-			continue
-		}
-		taken[d.Name] = true
 		p.figures[i] = serverFigure{name: d.Name, cumulative: c.Cumulative}
 		if c.Cumulative {
 			d.Unit += "/s"
@@ -176,15 +160,14 @@ func (p *poller) await(ctx context.Context, out figures) error {
 	return a.err
 }
 
-// take converts an answer to figures. If one counter went backwards, the server
-// has restarted and all counters have restarted at 0, including those that have
-// since exceeded their old values, so the sample has no valid rate.
+// take converts an answer to figures. If one counter went backwards, the server has
+// restarted: all counters began at 0, also those above their old values.
 func (p *poller) take(a answer, out figures) {
 	p.answered = true
 	restarted := false
 	for i := range p.figures {
 		f := &p.figures[i]
-		if f.cumulative && f.name != "" && !f.meter.at.IsZero() && a.values[i] < f.meter.value {
+		if f.cumulative && !f.meter.at.IsZero() && a.values[i] < f.meter.value {
 			if p.resetName == "" {
 				p.resetName = f.name
 			}
@@ -198,7 +181,6 @@ func (p *poller) take(a answer, out figures) {
 		f := &p.figures[i]
 		f.seen = f.seen || !math.IsNaN(a.values[i])
 		switch {
-		case f.name == "":
 		case !f.cumulative:
 			put(out, f.name, a.values[i])
 		case restarted:
@@ -210,8 +192,7 @@ func (p *poller) take(a answer, out figures) {
 	}
 }
 
-// restarted discards the previous values of the counters: after a restart, counters
-// restart at 0, including those that have since exceeded their old values.
+// restarted discards the counters' values from before a restart.
 func (p *poller) restarted() {
 	for i := range p.figures {
 		p.figures[i].meter = meter{}

@@ -28,10 +28,9 @@ func workSteps(n int) uint64 {
 	return x
 }
 
-// A workSource repeatedly measures the time of the same work. The CPU time of
-// its thread shows the cause of a longer time: it waited for a processor, or the
-// processor was slow. Time stolen by the host appears as either, depending on
-// the accounting of the guest's kernel.
+// A workSource repeatedly measures the time of the same work. The CPU time of its
+// thread shows whether it waited for a processor, or the processor was slow. Time stolen
+// by the host appears as either, depending on the guest's kernel.
 type workSource struct {
 	mu     sync.Mutex
 	pieces []workPiece // since the last sample
