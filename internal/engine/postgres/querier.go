@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -41,66 +40,55 @@ func (db *DB) Querier(ctx context.Context) (engine.Querier, error) {
 	return q, q.Connect(ctx)
 }
 
+// Find implements engine.Querier.
 func (q *querier) Find(ctx context.Context, f *engine.Find, values []engine.Value) (int, error) {
+	if q.stmts[f] == nil {
+		if err := f.Validate(); err != nil {
+			return 0, err
+		}
+	}
+	if err := f.Check(values); err != nil {
+		return 0, err
+	}
 	r, err := q.run(ctx, f, values)
 	if err != nil {
-		return 0, about(ctx, "find in", f.Table, err)
+		return 0, engine.About(ctx, err, "find in "+f.Table.Name)
 	}
 	return r.came, nil
 }
 
 // Delete implements engine.Querier. Each statement is a transaction.
 func (q *querier) Delete(ctx context.Context, d *engine.Delete, from, to int64) (int64, error) {
+	if q.stmts[d] == nil {
+		if err := d.Validate(); err != nil {
+			return 0, err
+		}
+	}
 	values := [2]engine.Value{{Int: from}, {Int: to}}
 	r, err := q.run(ctx, d, values[:])
 	if err != nil {
-		return 0, about(ctx, "delete from", d.Table, err)
+		return 0, engine.About(ctx, err, "delete from "+d.Table.Name)
 	}
 	return r.rows, nil
 }
 
-// about adds the operation and the table to an error.
-func about(ctx context.Context, what string, t *engine.Table, err error) error {
-	if t == nil || errors.Is(err, errUnsent) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return err // it already names its subject
-	}
-	return fmt.Errorf("%s %s: %w", what, t.Name, classify(err))
-}
-
 // run executes a Find or a Delete.
-func (q *querier) run(ctx context.Context, of any, values []engine.Value) (reply, error) {
-	var r reply
-	if err := q.Enter(ctx); err != nil {
-		return r, err
-	}
-	sent, err := q.exchange(of, values, &r)
-	usable := !sent || r.tx == 'I'
-	return r, q.Leave(ctx, err, usable && !errors.Is(classify(err), engine.ErrConnectionLost))
-}
-
-// exchange sends the statement and reads the reply. It reports whether anything
-// was sent, and returns the error of the connection or of the encoding.
-func (q *querier) exchange(of any, values []engine.Value, r *reply) (sent bool, err error) {
+func (q *querier) run(ctx context.Context, of any, values []engine.Value) (r reply, err error) {
 	s, ok := q.stmts[of]
 	q.buf = q.buf[:0]
 	if !ok {
 		if s, err = q.parse(of); err != nil {
-			return false, engine.Classed(errUnsent, err)
-		}
-	}
-	if f, ok := of.(*engine.Find); ok {
-		if err := f.Check(values); err != nil {
-			return false, engine.Classed(errUnsent, err)
+			return r, err
 		}
 	}
 	if q.buf, err = s.appendBind(q.buf, values); err != nil {
-		return false, err
+		return r, err
 	}
-	if err := q.Conn.exchange(q.buf, r); err != nil {
-		return true, err
+	err = q.Do(ctx, func() error { return classify(q.Conn.exchange(q.buf, &r)) })
+	if err == nil {
+		q.stmts[of] = s
 	}
-	q.stmts[of] = s
-	return true, nil
+	return r, err
 }
 
 // parse appends the messages that prepare the statement. A failed call may have
