@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// A Watch interrupts an operation on a connection when a context ends, without a
-// goroutine or an allocation for each call. When the context ends, it sets a
-// deadline in the past, which must fail operations that wait on the connection.
+// A Watch interrupts an operation on a connection when a context ends, by a deadline in
+// the past, without a goroutine or an allocation for each call.
 type Watch struct {
 	conn interface{ SetDeadline(time.Time) error }
 
@@ -134,7 +133,7 @@ func (l *Link[C]) Lost() bool {
 	return l.Conn == none
 }
 
-// Enter makes the end of ctx interrupt operations on the connection, until Leave.
+// Enter makes the end of ctx interrupt operations on the connection, until Fail.
 func (l *Link[C]) Enter(ctx context.Context) error {
 	if l.Lost() {
 		return Classed(ErrConnectionLost, errors.New("the connection is lost"))
@@ -151,19 +150,14 @@ func (l *Link[C]) Do(ctx context.Context, fn func() error) error {
 	return l.Fail(ctx, fn())
 }
 
-// Fail is Leave for an operation that is rolled back if it has failed.
+// Fail ends an operation and returns its error, or that of ctx if ctx interrupted it. An
+// operation without an error has succeeded, even if ctx has ended since; another is rolled
+// back, and the connection is kept only if it is usable.
 func (l *Link[C]) Fail(ctx context.Context, err error) error {
-	usable := err == nil || !l.Lost() && l.Conn.Answered(err) && !errors.Is(err, ErrConnectionLost) && l.Conn.Rollback() == nil
-	return l.Leave(ctx, err, usable)
-}
-
-// Leave ends an operation and returns its error, or that of ctx if ctx interrupted it.
-// An operation without an error has succeeded, even if ctx has ended since. After an
-// error the connection is kept only if it is usable.
-func (l *Link[C]) Leave(ctx context.Context, err error, usable bool) error {
 	if l.Lost() {
 		return err
 	}
+	usable := err != nil && l.Conn.Answered(err) && !errors.Is(err, ErrConnectionLost) && l.Conn.Rollback() == nil
 	interrupted := l.Conn.Watch().End()
 	if err == nil {
 		return nil
