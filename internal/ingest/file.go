@@ -43,7 +43,7 @@ func File(ctx context.Context, o Options, path string) (Result, error) {
 			return Result{}, err
 		}
 	}
-	l := &fileLoad{load: common, path: path, format: o.Format, lookFor: lookFor}
+	l := &fileLoad{load: common, path: path, format: o.Format}
 	l.position = l.bytesDone
 	l.source = &state.Source{Table: o.Table.Name, Path: name, Kind: state.FileSource, Key: newKey()}
 	if o.Dry {
@@ -86,8 +86,6 @@ type fileLoad struct {
 	// accepted means that none of the rows is in the table, and that this is intended;
 	// looked that the rows of earlier loads were looked for.
 	accepted, looked bool
-	// lookFor limits how long to look for rows that were loaded earlier.
-	lookFor time.Duration
 }
 
 func (l *fileLoad) bytesDone(p *Progress) {

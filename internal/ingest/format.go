@@ -26,22 +26,22 @@ const (
 // Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{CSV, TSV, JSONL} }
 
-// A Format describes how to read a source.
+// A Format describes how to read a source. The tags are those of a spool's records.
 type Format struct {
-	Kind Kind
+	Kind Kind `json:"format"`
 	// Delimiter separates fields; 0 means a comma, for TSV a tab.
-	Delimiter byte
+	Delimiter byte `json:"delimiter,omitempty"`
 	// NoHeader means that the first line contains values, not column names.
-	NoHeader bool
+	NoHeader bool `json:"-"`
 	// Header means that the first line contains column names although Columns are
 	// given. Without it, a first line that is a row of values is refused, because it
 	// would be skipped.
-	Header bool
+	Header bool `json:"-"`
 	// Null is the unquoted text that means NULL; "" means \N.
-	Null string
+	Null string `json:"null,omitempty"`
 	// Columns are the columns of the fields, in order. If nil, they are taken from
 	// the header or, without a header, are all writable columns of the table.
-	Columns []string
+	Columns []string `json:"-"`
 }
 
 var kindsByName = map[string]Kind{".csv": CSV, ".tsv": TSV, ".tab": TSV, ".jsonl": JSONL, ".ndjson": JSONL}

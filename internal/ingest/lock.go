@@ -21,7 +21,7 @@ var ErrHeld = errors.New("another process is loading it")
 // detected the loss of its connection.
 func (l *fileLoad) locked(ctx context.Context, again bool) error {
 	return l.whileLocked(ctx, l.source.Path, again, func(ctx context.Context) error {
-		head, err := headOf(l.path)
+		head, err := headOf(ctx, l.path)
 		if err != nil {
 			return err
 		}
@@ -127,18 +127,13 @@ func (l *fileLoad) anyRecorded(ctx context.Context) (bool, error) {
 }
 
 // headOf reads the first bytes of a file, which distinguish it from other files.
-func headOf(path string) ([]byte, error) {
-	in, err := openFile(path)
-	if err != nil {
-		return nil, err
-	}
-	close(in.quit) // don't wait for a file that is being written
-	head, err := io.ReadAll(io.LimitReader(in, headBytes))
-	if errors.Is(err, errGrowing) {
-		err = nil
-	}
-	if err = errors.Join(err, in.Close()); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return head, nil
+func headOf(ctx context.Context, path string) (head []byte, err error) {
+	err = look(ctx, path, func(r io.Reader) error {
+		head, err = io.ReadAll(io.LimitReader(r, headBytes))
+		if errors.Is(err, errGrowing) {
+			return nil
+		}
+		return err
+	})
+	return head, err
 }

@@ -101,8 +101,8 @@ func (l *fileLoad) look(ctx context.Context, all []state.Extent) (finding, error
 			f.gone += wanted(e)
 			continue
 		}
-		if time.Since(began) >= l.lookFor {
-			f.unlooked = fmt.Sprintf("counting them takes longer than %s", l.lookFor)
+		if time.Since(began) >= lookFor {
+			f.unlooked = fmt.Sprintf("counting them takes longer than %s", lookFor)
 			break
 		}
 		var n int64

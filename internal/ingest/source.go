@@ -107,44 +107,46 @@ func (l *fileLoad) cutsOf(ctx context.Context, s *state.Source) ([]state.Cut, er
 // agrees reports whether the file contains the bytes of a source: the loaded part and
 // the recorded cuts after it.
 func (l *fileLoad) agrees(ctx context.Context, s state.Source) (bool, error) {
-	var cuts []state.Cut
-	if !s.Finished {
-		var err error
-		if cuts, err = l.cutsOf(ctx, &s); err != nil {
-			return false, err
-		}
-	}
-	if s.Loaded == 0 && len(cuts) == 0 {
-		return false, nil
-	}
-	in, err := openFile(l.path)
-	if err != nil {
-		return false, err
-	}
-	defer in.Close()
-	close(in.quit) // don't wait for a file that is being written
-	part := func(size int64, hash string) (bool, error) {
-		sum := xxhash.New()
-		_, err := io.CopyN(sum, ended{ctx, in}, size)
-		if errors.Is(err, io.EOF) {
-			return false, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("%s: %w", l.path, err)
-		}
-		return fmt.Sprintf("%016x", sum.Sum64()) == hash, nil
-	}
+	var parts []state.Cut
 	if s.Loaded > 0 {
-		if is, err := part(s.Loaded, s.Hash); !is {
+		parts = []state.Cut{{To: s.Loaded, Hash: s.Hash}}
+	}
+	if !s.Finished {
+		cuts, err := l.cutsOf(ctx, &s)
+		if err != nil {
 			return false, err
 		}
+		parts = append(parts, cuts...)
 	}
-	for _, cut := range cuts {
-		if is, err := part(cut.To-cut.From, cut.Hash); !is {
-			return false, err
+	agree := len(parts) > 0
+	err := look(ctx, l.path, func(r io.Reader) error {
+		for _, part := range parts {
+			sum := xxhash.New()
+			_, err := io.CopyN(sum, r, part.To-part.From)
+			if agree = err == nil && fmt.Sprintf("%016x", sum.Sum64()) == part.Hash; !agree {
+				if errors.Is(err, io.EOF) {
+					return nil
+				}
+				return err
+			}
 		}
+		return nil
+	})
+	return agree && err == nil, err
+}
+
+// look calls fn with a file's bytes. It doesn't wait for a file that is being written, and
+// ends with its context.
+func look(ctx context.Context, path string, fn func(io.Reader) error) error {
+	in, err := openFile(path)
+	if err != nil {
+		return err
 	}
-	return true, nil
+	close(in.quit)
+	if err := errors.Join(fn(ended{ctx, in}), in.Close()); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
 
 type ended struct {

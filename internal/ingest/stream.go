@@ -17,6 +17,7 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/ingest/spool"
 	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // Stream loads a source that can't be read twice, until it or ctx ends. When it
@@ -107,22 +108,16 @@ type spooled struct {
 	// Named means that the options named the columns: other keys of objects are
 	// skipped.
 	Named bool `json:"named,omitempty"`
-	Kind  Kind `json:"format"`
-	// Delimiter and Null are those of the format.
-	Delimiter byte   `json:"delimiter,omitempty"`
-	Null      string `json:"null,omitempty"`
-	// Zone, Offset, Unix, Bytes and Truncate determine how values are read,
-	// Duplicates the treatment of rows whose key is already in the table. Offset, in
-	// seconds, describes a zone that is only an offset.
+	Format
+	value.Notation
+	// Zone replaces that of the notation. Offset, in seconds, describes a zone that is
+	// only an offset. Duplicates is the treatment of rows whose key is in the table.
 	Zone       string `json:"zone"`
 	Offset     *int   `json:"offset,omitempty"`
-	Unix       string `json:"unix,omitempty"`
-	Bytes      string `json:"bytes,omitempty"`
-	Truncate   bool   `json:"truncate,omitempty"`
 	Duplicates string `json:"duplicates"`
-	// Line is the number of the first line, counted from the beginning of the stream.
-	Line int64 `json:"line"`
-	// Lines is the number of lines.
+	// Line is the number of the first line, counted from the beginning of the stream,
+	// and Lines how many there are.
+	Line  int64 `json:"line"`
 	Lines int64 `json:"lines"`
 }
 
@@ -336,8 +331,7 @@ func (l *streamLoad) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io
 	if err != nil || t == nil {
 		return err
 	}
-	head := spooled{Table: l.opt.Table.Name, Named: f.Columns != nil, Kind: f.Kind, Delimiter: f.Delimiter, Null: f.Null,
-		Unix: l.opt.Values.Unix, Bytes: l.opt.Values.Bytes, Truncate: l.opt.Values.TruncateTimes, Duplicates: l.opt.Duplicates}
+	head := spooled{Table: l.opt.Table.Name, Named: f.Columns != nil, Format: f, Notation: l.opt.Values, Duplicates: l.opt.Duplicates}
 	head.putZone(l.opt.Values.Zone)
 	for _, col := range t.columns {
 		head.Columns = append(head.Columns, col.Name)
@@ -397,7 +391,8 @@ func (l *streamLoad) unspool(rec spool.Record, targets map[string]*target) (*bat
 	}
 	t := targets[string(key)]
 	if t == nil {
-		f := &Format{Kind: head.Kind, Delimiter: head.Delimiter, Null: head.Null, NoHeader: true}
+		f := head.Format
+		f.NoHeader = true
 		if head.Named {
 			f.Columns = head.Columns
 		}
@@ -405,11 +400,11 @@ func (l *streamLoad) unspool(rec spool.Record, targets map[string]*target) (*bat
 			return nil, err
 		}
 		o := *l.opt
-		o.Duplicates, o.Values.Bytes, o.Values.TruncateTimes, o.Values.Unix = head.Duplicates, head.Bytes, head.Truncate, head.Unix
+		o.Duplicates, o.Values = head.Duplicates, head.Notation
 		if o.Values.Zone, err = head.zone(); err != nil {
 			return nil, fmt.Errorf("its time zone: %w", err)
 		}
-		if t, err = newTarget(l.db, l.opt.Table, l.opt.Schema, f, head.Columns, &o); err != nil {
+		if t, err = newTarget(l.db, l.opt.Table, l.opt.Schema, &f, head.Columns, &o); err != nil {
 			return nil, err
 		}
 		targets[string(key)] = t

@@ -27,18 +27,18 @@ const (
 // Encodings returns all encodings.
 func Encodings() []string { return []string{Hex, Base64, Raw} }
 
-// A Notation describes how values are written.
+// A Notation describes how values are written. It may be stored as JSON, without the zone.
 type Notation struct {
 	// Zone is the time zone of times without an offset; nil means UTC.
-	Zone *time.Location
+	Zone *time.Location `json:"-"`
 	// TruncateTimes truncates fractional digits of a second that a column doesn't
 	// store. Without it, such values are refused.
-	TruncateTimes bool
+	TruncateTimes bool `json:"truncate,omitempty"`
 	// Unix is the unit of numbers in time columns, counted since 1970: one of Units.
 	// If it is "", numbers are refused.
-	Unix string
+	Unix string `json:"unix,omitempty"`
 	// Bytes is the encoding of binary columns; "" means Hex.
-	Bytes string
+	Bytes string `json:"bytes,omitempty"`
 }
 
 // A Server says which checks are left to the reader of its values.
