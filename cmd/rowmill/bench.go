@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -213,9 +214,8 @@ func (a *app) resumeInsert(ctx context.Context, f *benchFlags, given *pflag.Flag
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	recorded.define(set)
 	recorded.spec = *r.Spec
-	for _, clash := range contradictions(given, set, ownFlags) {
-		return usagef("leave the flag out, or start another run with another --out", "--resume %s: --%s %s: the flags come from the record, where it is %s",
-			f.resume, clash.flag, clash.given, clash.recorded)
+	if err := contradicted(given, set, ownFlags); err != nil {
+		return err
 	}
 	f.out.record = f.resume
 	if err := f.out.check("rowmill bench insert --resume " + f.resume); err != nil {
@@ -228,28 +228,20 @@ func (a *app) resumeInsert(ctx context.Context, f *benchFlags, given *pflag.Flag
 	return a.bench(ctx, measuring{out: f.out, resumes: true, run: r.Run})
 }
 
-// A contradiction is a flag that differs from the record.
-type contradiction struct{ flag, given, recorded string }
-
-// contradictions compares the flags that were given with those that stand for a
-// recorded Spec. Free flags may differ.
-func contradictions(given, recorded *pflag.FlagSet, free []string) (out []contradiction) {
+// contradicted refuses flags that differ from those that stand for a recorded Spec. Free
+// flags may differ.
+func contradicted(given, recorded *pflag.FlagSet, free []string) (err error) {
 	given.Visit(func(g *pflag.Flag) {
-		if slices.Contains(free, g.Name) {
-			return
-		}
 		was := ""
 		if r := recorded.Lookup(g.Name); r != nil {
 			was = r.Value.String()
 		}
-		if was != g.Value.String() {
-			if was == "" {
-				was = "not given"
-			}
-			out = append(out, contradiction{g.Name, g.Value.String(), was})
+		if err == nil && was != g.Value.String() && !slices.Contains(free, g.Name) {
+			err = usagef("leave --"+g.Name+" out, or start another run with another --out", "--resume: --%s %s contradicts the record, which has %s",
+				g.Name, g.Value, cmp.Or(was, "none"))
 		}
 	})
-	return out
+	return err
 }
 
 func (a *app) printStatements(what, engineName string, all []workload.Statement) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -194,13 +195,17 @@ func TestBenchInsert(t *testing.T) {
 	}
 }
 
-// filesWritten checks that the reports run.html, run.png and run.md are there.
+// filesWritten checks that the reports run.html, run.png and run.md are there, and nothing
+// of the files that became them.
 func filesWritten(t *testing.T) {
 	t.Helper()
-	for _, name := range []string{"run.html", "run.png", "run.md"} {
-		if st, err := os.Stat(name); err != nil || st.Size() < 500 {
-			t.Errorf("%s: %v, %v", name, st, err)
+	for name, begin := range map[string]string{"run.html": "<!doctype html>", "run.png": "\x89PNG", "run.md": "# "} {
+		if p := readFile(t, name); !strings.HasPrefix(string(p), begin) || len(p) < 500 {
+			t.Errorf("%s begins with %.20q", name, p)
 		}
+	}
+	if left, err := filepath.Glob(".run.*"); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
 

@@ -165,8 +165,8 @@ func (f *matrixFlags) prepare(ctx context.Context, given *pflag.FlagSet) (m *exp
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	recorded.define(set)
 	recorded.spec, recorded.levels = *m.Spec, *m.Spec.Matrix
-	for _, clash := range contradictions(given, set, freeMatrixFlags) {
-		return nil, nil, usagef("leave --"+clash.flag+" out", "--resume: --%s %s contradicts the record, which has %s", clash.flag, clash.given, clash.recorded)
+	if err := contradicted(given, set, freeMatrixFlags); err != nil {
+		return nil, nil, err
 	}
 	return m, done, nil
 }

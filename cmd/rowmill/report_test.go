@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -63,21 +62,4 @@ func TestReportCommand(t *testing.T) {
 		{"no run record", "other.txt", 1, "", "other.txt:1: not a line of a run record"},
 		{"a directory to write to", "run.jsonl --html .", 1, "", "write .: is a directory"},
 	})
-}
-
-func TestReportWritesFiles(t *testing.T) {
-	dir := t.TempDir()
-	t.Chdir(dir)
-	writeRecord(t, dir, "run.jsonl", 1000)
-	if s := verb(t, "report run.jsonl --html run.html --png run.png --md run.md --json"); s.code != 0 || !json.Valid([]byte(s.stdout)) {
-		t.Fatalf("exit %d: %s%s", s.code, s.stdout, s.stderr)
-	}
-	for name, begin := range map[string]string{"run.html": "<!doctype html>", "run.png": "\x89PNG", "run.md": "# "} {
-		if p := readFile(t, name); !strings.HasPrefix(string(p), begin) {
-			t.Errorf("%s begins with %.20q", name, p)
-		}
-	}
-	if files, err := os.ReadDir("."); err != nil || len(files) != 4 {
-		t.Errorf("%v in the directory: %v", files, err)
-	}
 }

@@ -149,7 +149,7 @@ func TestResumeInterrupted(t *testing.T) {
 	cutOff(t, "run.jsonl")
 	forgetCommands(t, "run.jsonl")
 	for args, says := range map[string]string{
-		"--rows 50k":        "--rows 50000: the flags come from the record, where it is 40000",
+		"--rows 50k":        "--rows 50000 contradicts the record, which has 40000",
 		"--drop-existing":   "--drop-existing true",
 		"--out other.jsonl": "--out other.jsonl",
 	} {

@@ -13,21 +13,6 @@ import (
 
 const ms = time.Millisecond
 
-func TestMaxTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &script{do: func(context.Context, *actor) error {
-			time.Sleep(70 * ms)
-			return nil
-		}}
-		o, ivs := execute(t, t.Context(), s, Config{Clients: 2, Batch: 5, MaxTime: 2 * time.Second})
-		// Operations in progress are completed: 29 of each client in 2030 ms.
-		want(t, o, StoppedTime, 2030*ms, 290)
-		if o.Err != nil || o.BrokenOff != 0 || len(ivs) != 3 {
-			t.Errorf("%+v, %d intervals", o, len(ivs))
-		}
-	})
-}
-
 // TestMaxTimeHanging checks that a hanging operation is cancelled after the
 // grace time, and that the record shows the stall.
 func TestMaxTimeHanging(t *testing.T) {

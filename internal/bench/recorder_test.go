@@ -47,20 +47,9 @@ func TestCollect(t *testing.T) {
 }
 
 func TestMicros(t *testing.T) {
-	for name, c := range map[string]struct {
-		d    time.Duration
-		want int64
-	}{
-		"nothing":    {0, 1},
-		"1 ns":       {1, 1},
-		"1 us":       {time.Microsecond, 1},
-		"and a bit":  {time.Microsecond + 1, 2},
-		"a backward": {-time.Second, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := micros(c.d); got != c.want {
-				t.Errorf("got %d, want %d", got, c.want)
-			}
-		})
+	for d, want := range map[time.Duration]int64{0: 1, 1: 1, time.Microsecond: 1, time.Microsecond + 1: 2, -time.Second: 1} {
+		if got := micros(d); got != want {
+			t.Errorf("%d ns are %d us, want %d", d, got, want)
+		}
 	}
 }

@@ -274,7 +274,7 @@ func (s *Spec) validateCells() error {
 	for _, t := range s.Targets {
 		db, err := target.Dry(t)
 		if err == nil {
-			err = workload.CheckMixed(db, s.mixedOptions())
+			_, err = workload.NewMixed(db, s.mixedOptions())
 		}
 		if err != nil {
 			return s.refused(err)

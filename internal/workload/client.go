@@ -56,9 +56,6 @@ func (w *Insert) Client(ctx context.Context, n int) (bench.Client, error) {
 	}
 	c := &client{w: w, table: t, batch: engine.NewBatch(t.Inserted()), writer: writer}
 	c.pending.Store(idle)
-	w.mu.Lock()
-	w.clients = append(w.clients, c)
-	w.mu.Unlock()
 	t.tail.join(c)
 	if t.tail.keep > 0 {
 		return heldClient{c}, nil
@@ -180,9 +177,6 @@ func (c *client) letGo() {
 
 func (c *client) Close() error {
 	c.letGo()
-	c.w.mu.Lock()
-	c.w.clients = slices.DeleteFunc(c.w.clients, func(o *client) bool { return o == c })
-	c.w.mu.Unlock()
 	c.table.tail.leave(c)
 	return c.writer.Close()
 }

@@ -57,9 +57,7 @@ const (
 // repeatPlan returns the first row of a second that is sent twice; the others
 // follow at intervals of freshStep.
 func repeatPlan(s stream, second int64) (first int64) {
-	d := s.row(-1 - second)
-	d.next() // the draws of the key's permutation
-	d.next()
+	_, _, d := permutation(s, second)
 	return d.below(freshStep)
 }
 
@@ -84,9 +82,9 @@ func fillDaily(b *engine.Batch, s stream, first int64, n int) {
 	for seq := first; seq < first+int64(n); seq++ {
 		if seq/readingsPerSecond != second {
 			second = seq / readingsPerSecond
-			d := s.row(-1 - second) // see fillTimeseries
-			scale, shift = 1+d.below(sensors-1), d.below(sensors)
-			repeated = d.below(freshStep)
+			var rest draws
+			scale, shift, rest = permutation(s, second)
+			repeated = rest.below(freshStep)
 		}
 		at, source := seq%readingsPerSecond, seq
 		if at >= freshPerSecond {

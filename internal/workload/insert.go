@@ -85,7 +85,6 @@ type Insert struct {
 	wanted chan struct{}
 
 	mu      sync.Mutex
-	clients []*client
 	outage  func() <-chan struct{} // see ExpectCrashes
 	crashes int
 	// warnings counts batches by the server's warning.

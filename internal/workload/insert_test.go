@@ -126,20 +126,6 @@ func TestSetupRefusesExisting(t *testing.T) {
 	}
 }
 
-// TestSetupAgain checks that a second Setup restarts the workload.
-func TestSetupAgain(t *testing.T) {
-	w := newTestInsert(t, testdb.Open(t, "sqlite"), InsertOptions{Preset: "classic", Layout: Rolling, Rows: 5000, Writers: 2, PeriodRows: 500, KeepPeriods: 2, Batch: 50})
-	for range 2 {
-		if _, err := w.Setup(t.Context(), true); err != nil {
-			t.Fatal(err)
-		}
-		run(t, w, config(w))
-		if p := verify(t, w); !p.Checksum || p.Expected+p.DroppedRows != 5000 {
-			t.Errorf("%+v", p)
-		}
-	}
-}
-
 // TestSetupFails checks that the tables created by a failing Setup are dropped again.
 func TestSetupFails(t *testing.T) {
 	for _, kind := range stores {

@@ -84,49 +84,35 @@ type lookup struct {
 // MixedPresets returns the presets that Mixed supports.
 func MixedPresets() []string { return []string{"sbtest", "classic"} }
 
-// CheckMixed returns the error of NewMixed, but creates nothing.
-func CheckMixed(db engine.DB, opt MixedOptions) error {
-	_, _, _, err := checkMixed(db, opt)
-	return err
-}
-
-func checkMixed(db engine.DB, opt MixedOptions) (_ MixedOptions, p preset, l lookup, err error) {
-	fail := func(format string, args ...any) (MixedOptions, preset, lookup, error) {
-		return opt, p, l, fmt.Errorf(format, args...)
+// NewMixed checks the options. It does not access the database.
+func NewMixed(db engine.DB, opt MixedOptions) (*Mixed, error) {
+	switch {
+	case opt.Rows < 1 || opt.Rows > MaxMixedRows:
+		return nil, fmt.Errorf("%d rows to fill the table with: want 1 to %d", opt.Rows, MaxMixedRows)
+	case opt.Points < 0 || opt.Points > MaxPoints:
+		return nil, fmt.Errorf("%d points: want 1 to %d", opt.Points, MaxPoints)
+	case int64(opt.Points)*2 > opt.Rows: // two thirds of the keys have a row, and a select needs different keys
+		return nil, fmt.Errorf("%d points of %d rows: fill the table with at least twice as many rows", opt.Points, opt.Rows)
 	}
-	if opt.Rows < 1 || opt.Rows > MaxMixedRows {
-		return fail("%d rows to fill the table with: want 1 to %d", opt.Rows, MaxMixedRows)
-	}
-	if opt.Points < 0 || opt.Points > MaxPoints {
-		return fail("%d points: want 1 to %d", opt.Points, MaxPoints)
-	}
-	// Two thirds of the keys have a row, and a select needs different keys.
-	if int64(opt.Points)*2 > opt.Rows {
-		return fail("%d points of %d rows: fill the table with at least twice as many rows", opt.Points, opt.Rows)
-	}
-	opt.Batch = max(opt.Batch, 1)
+	var p preset
+	var l lookup
 	switch opt.Preset {
 	case "sbtest":
 		p, l = keyedSbtest(opt.Rows)
 	case "classic":
 		p, l = classic(), classicLookup(opt.Rows)
 	default:
-		return fail("unknown preset %q; there are %s", opt.Preset, strings.Join(MixedPresets(), ", "))
+		return nil, fmt.Errorf("unknown preset %q; there are %s", opt.Preset, strings.Join(MixedPresets(), ", "))
 	}
-	opt.Method, err = chooseMethod(db, opt.Method)
-	return opt, p, l, err
-}
-
-// NewMixed checks the options. It does not access the database.
-func NewMixed(db engine.DB, opt MixedOptions) (*Mixed, error) {
-	opt, p, l, err := checkMixed(db, opt)
-	if err != nil {
+	opt.Batch = max(opt.Batch, 1)
+	var err error
+	if opt.Method, err = chooseMethod(db, opt.Method); err != nil {
 		return nil, err
 	}
 	if 2*opt.Rows > 1<<31 {
 		widen(&p.table)
 	}
-	m := &Mixed{opt: opt, lookup: l, stores: db.Capabilities().Stores, sent: make([]atomic.Int32, l.slots), acked: make([]atomic.Int32, l.slots)}
+	m := &Mixed{opt: opt, lookup: l, stores: db.Capabilities().Stores}
 	m.Insert = newInsert(db, InsertOptions{Preset: opt.Preset, Layout: Plain, Seed: opt.Seed, Writers: 1, Batch: opt.Batch, Method: opt.Method}, p)
 	t := &m.tables[0].Table
 	m.finds = map[string]*engine.Find{
@@ -214,10 +200,7 @@ func (m *Mixed) Fill(ctx context.Context, dropExisting bool, progress func(rows 
 	if err != nil {
 		return nil, nil, err
 	}
-	for i := range m.sent {
-		m.sent[i].Store(0)
-		m.acked[i].Store(0)
-	}
+	m.sent, m.acked = make([]atomic.Int32, m.lookup.slots), make([]atomic.Int32, m.lookup.slots)
 	t := m.tables[0]
 	load := transfer{into: &t.Table, stream: t.stream, rows: span{0, m.opt.Rows}, batch: fillBatch, method: m.opt.Method,
 		done: func(b *engine.Batch, next int64) {

@@ -124,33 +124,6 @@ func TestMixedFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestLookupValues checks that the values a select looks for are those of the row.
-func TestLookupValues(t *testing.T) {
-	const rows = 500
-	for _, preset := range MixedPresets() {
-		m, err := NewMixed(testdb.Open(t, "null"), MixedOptions{Preset: preset, Seed: 9, Rows: rows})
-		ok(t, err)
-		table := m.tables[0]
-		b := engine.NewBatch(table.Inserted())
-		m.preset.fill(b, table.stream, 0, rows)
-		for i := range rows {
-			v, slot := m.lookup.values(table.stream, int64(i))
-			if got := m.lookup.slot(b, i); got != slot || slot < 0 || slot >= m.lookup.slots {
-				t.Fatalf("%s row %d: slot %d, its batch gives %d", preset, i, slot, got)
-			}
-			for j, name := range m.lookup.on {
-				at := table.Column(name)
-				if c := b.Columns[at]; c.Type == engine.Float32 && c.Floats[i] != v[j].Float || c.Type != engine.Float32 && c.Ints[i] != v[j].Int {
-					t.Fatalf("%s row %d: %s is looked for as %+v", preset, i, name, v[j])
-				}
-			}
-			if id := b.Columns[table.Column(m.lookup.key)].Ints[i]; id != int64(i)+1 {
-				t.Fatalf("%s row %d has key %d", preset, i, id)
-			}
-		}
-	}
-}
-
 // BenchmarkMixed measures the client's own work and its allocations per
 // operation, on an engine that only counts. Use -cpu 1 for the rate of one core.
 func BenchmarkMixed(b *testing.B) {

@@ -88,29 +88,35 @@ func findPreset(name string) (preset, error) {
 	return preset{}, fmt.Errorf("unknown preset %q; there are %s", name, strings.Join(names, ", "))
 }
 
+// purchases returns the table of both insert benchmarks, whose keys and prices are of
+// different types; segment and register are the columns of its first two indexes.
+func purchases(key, price engine.Type, segment, register []string, more ...engine.Column) engine.Table {
+	return engine.Table{
+		Name: "purchases",
+		Columns: append([]engine.Column{
+			{Name: "transactionid", Type: key, Auto: true},
+			{Name: "dateandtime", Type: engine.Time},
+			{Name: "cashregisterid", Type: engine.Int32},
+			{Name: "customerid", Type: engine.Int32},
+			{Name: "productid", Type: engine.Int32},
+			{Name: "price", Type: price},
+		}, more...),
+		PrimaryKey: []string{"transactionid"},
+		Indexes: []engine.Index{
+			{Name: "marketsegment", Columns: segment},
+			{Name: "registersegment", Columns: register},
+			{Name: "pdc", Columns: []string{"price", "dateandtime", "customerid"}},
+		},
+	}
+}
+
 // classic is the purchases table of iiBench (2008).
 func classic() preset {
 	return preset{
-		name: "classic",
-		help: "purchases of iiBench (2008): up to 3 secondary indexes on random columns",
-		table: engine.Table{
-			Name: "purchases",
-			Columns: []engine.Column{
-				{Name: "transactionid", Type: engine.Int32, Auto: true},
-				{Name: "dateandtime", Type: engine.Time},
-				{Name: "cashregisterid", Type: engine.Int32},
-				{Name: "customerid", Type: engine.Int32},
-				{Name: "productid", Type: engine.Int32},
-				{Name: "price", Type: engine.Float32},
-			},
-			PrimaryKey: []string{"transactionid"},
-			Indexes: []engine.Index{
-				{Name: "marketsegment", Columns: []string{"price", "customerid"}},
-				{Name: "registersegment", Columns: []string{"cashregisterid", "price", "customerid"}},
-				{Name: "pdc", Columns: []string{"price", "dateandtime", "customerid"}},
-			},
-		},
-		by: "transactionid", axis: rolling.Sequence,
+		name:  "classic",
+		help:  "purchases of iiBench (2008): up to 3 secondary indexes on random columns",
+		table: purchases(engine.Int32, engine.Float32, []string{"price", "customerid"}, []string{"cashregisterid", "price", "customerid"}),
+		by:    "transactionid", axis: rolling.Sequence,
 		indexes: 3, batch: 1000,
 		fill: fillClassic, sequence: keySequence, queries: classicQueries, turns: true,
 		deviations: []string{
@@ -141,24 +147,8 @@ func ibench() preset {
 	return preset{
 		name: "ibench",
 		help: "the modern insert benchmark's table, one for each writer, 3 secondary indexes on integers, a text",
-		table: engine.Table{
-			Name: "purchases",
-			Columns: []engine.Column{
-				{Name: "transactionid", Type: engine.Int64, Auto: true},
-				{Name: "dateandtime", Type: engine.Time},
-				{Name: "cashregisterid", Type: engine.Int32},
-				{Name: "customerid", Type: engine.Int32},
-				{Name: "productid", Type: engine.Int32},
-				{Name: "price", Type: engine.Int32},
-				{Name: "data", Type: engine.Varchar, Size: 4000},
-			},
-			PrimaryKey: []string{"transactionid"},
-			Indexes: []engine.Index{
-				{Name: "marketsegment", Columns: []string{"productid", "customerid", "price"}},
-				{Name: "registersegment", Columns: []string{"cashregisterid", "customerid", "price"}},
-				{Name: "pdc", Columns: []string{"price", "dateandtime", "customerid"}},
-			},
-		},
+		table: purchases(engine.Int64, engine.Int32, []string{"productid", "customerid", "price"}, []string{"cashregisterid", "customerid", "price"},
+			engine.Column{Name: "data", Type: engine.Varchar, Size: 4000}),
 		by: "transactionid", axis: rolling.Sequence,
 		indexes: 3, batch: 100, tablePerWriter: true,
 		fill: fillIbench, sequence: keySequence, queries: ibenchRanges,
@@ -230,10 +220,11 @@ func timeseries() preset {
 // sensors is the number of ids: a prime, so that a*i+b visits each id.
 const sensors = 1000003
 
-// permutation returns the coefficients of a second's ids.
-func permutation(s stream, second int64) (scale, shift int64) {
+// permutation returns the coefficients of a second's ids, and the draws after them.
+func permutation(s stream, second int64) (scale, shift int64, rest draws) {
 	d := s.row(-1 - second)
-	return 1 + d.below(sensors-1), d.below(sensors)
+	scale, shift = 1+d.below(sensors-1), d.below(sensors)
+	return scale, shift, d
 }
 
 func fillTimeseries(b *engine.Batch, s stream, first int64, n int) {
@@ -244,7 +235,7 @@ func fillTimeseries(b *engine.Batch, s stream, first int64, n int) {
 		// coefficients specific to that second: uniform and unique.
 		if seq/readingsPerSecond != second {
 			second = seq / readingsPerSecond
-			scale, shift = permutation(s, second)
+			scale, shift, _ = permutation(s, second)
 		}
 		d := s.row(seq)
 		c[0].Ints = append(c[0].Ints, (scale*(seq%readingsPerSecond)+shift)%sensors)
@@ -273,7 +264,7 @@ func sbtest() preset {
 		},
 		by: "id", axis: rolling.Sequence,
 		indexes: 1, batch: 1,
-		fill: fillSbtest,
+		fill: func(b *engine.Batch, s stream, first int64, n int) { fillSbtestKeys(b, s, first, n, sbtestKeys) },
 		deviations: []string{
 			"k is uniform in 1..10000, as sysbench has it with --rand-type=uniform and its default table size",
 			"the table begins empty; sysbench prepares it with rows",
@@ -287,10 +278,6 @@ const (
 	cGroups    = 10    // groups of 11 digits in c
 	padGroups  = 5     // groups of 11 digits in pad
 )
-
-func fillSbtest(b *engine.Batch, s stream, first int64, n int) {
-	fillSbtestKeys(b, s, first, n, sbtestKeys)
-}
 
 // fillSbtestKeys appends rows whose k is uniform in 1..keys.
 func fillSbtestKeys(b *engine.Batch, s stream, first int64, n int, keys uint64) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/big"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -281,23 +282,11 @@ func readingsSequence(b *engine.Batch, row int, s stream) int64 {
 		return -1
 	}
 	second := since / 1e6
-	scale, shift := permutation(s, second)
-	place := (id - shift + sensors) % sensors * inverse(scale) % sensors
+	scale, shift, _ := permutation(s, second)
+	inverse := new(big.Int).ModInverse(big.NewInt(scale), big.NewInt(sensors)).Int64()
+	place := (id - shift + sensors) % sensors * inverse % sensors
 	if place >= readingsPerSecond {
 		return -1
 	}
 	return second*readingsPerSecond + place
-}
-
-// inverse returns the inverse of n modulo sensors, a prime: n^(sensors-2), by
-// Fermat's little theorem.
-func inverse(n int64) int64 {
-	out := int64(1)
-	for e := sensors - 2; e > 0; e >>= 1 {
-		if e&1 == 1 {
-			out = out * n % sensors
-		}
-		n = n * n % sensors
-	}
-	return out
 }

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/rolling"
@@ -105,22 +107,12 @@ func (w *Insert) Background(ctx context.Context, event func(what, object string,
 	if !w.tables[0].Rolling() {
 		return nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var created, dropped error
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		defer cancel()
-		created = w.roller(ctx, (*roller).create, w.wanted, event)
-	})
+	both, ctx := errgroup.WithContext(ctx)
+	both.Go(func() error { return w.roller(ctx, (*roller).create, w.wanted, event) })
 	if w.opt.KeepPeriods > 0 {
-		wg.Go(func() {
-			defer cancel()
-			dropped = w.roller(ctx, (*roller).drop, nil, event)
-		})
+		both.Go(func() error { return w.roller(ctx, (*roller).drop, nil, event) })
 	}
-	wg.Wait()
-	return errors.Join(created, dropped)
+	return both.Wait()
 }
 
 // roller executes a task for all tables repeatedly, until ctx ends or the task fails permanently.
@@ -267,14 +259,8 @@ func (r *roller) refresh(ctx context.Context) error {
 // inserting, or else the newest row.
 func (r *roller) oldest() int64 {
 	// Read before the clients' rows: rows taken after this are not older.
-	first := max(r.t.next.Load()-1, 0)
-	r.w.mu.Lock()
-	for _, c := range r.w.clients {
-		if c.table == r.t {
-			first = min(first, c.pending.Load())
-		}
-	}
-	r.w.mu.Unlock()
+	newest := max(r.t.next.Load()-1, 0)
+	first := min(newest, r.t.acknowledgedBelow())
 	if r.t.ServerKey != "" {
 		// Rows in doubt may never have got a key: later rows then have theirs.
 		first = max(first-r.t.doubtRows(), 0)

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"encoding/binary"
 	"fmt"
 	"testing"
 
@@ -116,30 +115,6 @@ func TestDraws(t *testing.T) {
 		}
 		if chi > 160 { // p < 0.0001 at 99 degrees of freedom
 			t.Errorf("%s: chi-square %.0f", []string{"below", "float"}[i], chi)
-		}
-	}
-}
-
-// TestReadingsDiffer checks that no key of timeseries comes twice within a second.
-func TestReadingsDiffer(t *testing.T) {
-	const rows = 200000
-	c, keys := fill(timeseries(), newStream(1, 0), 0, rows).Columns, map[[2]int64]bool{}
-	for i := range rows {
-		keys[[2]int64{c[0].Ints[i], c[1].Ints[i]}] = true
-	}
-	if len(keys) != rows {
-		t.Errorf("%d different keys of %d rows", len(keys), rows)
-	}
-}
-
-func TestDigits(t *testing.T) {
-	var got [8]byte
-	for half := range uint64(10000) {
-		for _, v := range []uint64{half, half * 10000, half*10000 + 9999 - half} {
-			binary.LittleEndian.PutUint64(got[:], digits8(v))
-			if want := fmt.Sprintf("%08d", v); string(got[:]) != want {
-				t.Fatalf("%q, want %q", got, want)
-			}
 		}
 	}
 }

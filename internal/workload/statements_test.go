@@ -112,23 +112,6 @@ func TestStatementsAreWhatRuns(t *testing.T) {
 	}
 }
 
-// TestStatementsChangeNothing checks that Statements does not change the workload.
-func TestStatementsChangeNothing(t *testing.T) {
-	w := newTestInsert(t, testdb.Open(t, "sqlite"), InsertOptions{Preset: "classic", Layout: Rolling, Rows: 3000, KeepPeriods: 2})
-	before, err := w.Statements(false, true)
-	ok(t, err)
-	if period, _ := w.Period(); period != "" || w.Options().PeriodRows != 0 {
-		t.Errorf("the period is %q, of %d rows, before it was measured", period, w.Options().PeriodRows)
-	}
-	again, err := w.Statements(false, true)
-	if err != nil || fmt.Sprint(again) != fmt.Sprint(before) {
-		t.Errorf("other statements at the second time: %v", err)
-	}
-	setUp(t, w)
-	run(t, w, config(w))
-	mustHold(t, w, 3000)
-}
-
 // logged returns the statements in the server's log, except those that enable it.
 func logged(t *testing.T, db *sql.DB) []string {
 	t.Helper()
