@@ -82,3 +82,19 @@ func TestWatch(t *testing.T) {
 	cancelLast()
 	end(false)
 }
+
+// TestCached: a cache has at most so many values, and drops the others.
+func TestCached(t *testing.T) {
+	cache, made, dropped := map[int]int{}, 0, 0
+	for i := range 600 {
+		for range 2 {
+			v, err := engine.Cached(cache, 256, i, func(int) error { dropped++; return nil }, func() (int, error) { made++; return -i, nil })
+			if v != -i || err != nil || len(cache) > 256 {
+				t.Fatalf("%d: %d, %v, %d values", i, v, err, len(cache))
+			}
+		}
+	}
+	if made != 600 || dropped != 600-256 {
+		t.Errorf("%d made, %d dropped", made, dropped)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -200,4 +201,116 @@ func (s loaders) notRefused(t *testing.T) {
 		lo.reset()
 	}
 	lo.rows(0, 0)
+}
+
+// Refusals are rows that an engine refuses for reasons of its own, and others that fail for
+// reasons that are not the rows'.
+type Refusals struct {
+	// Setup are statements, which create Tables: no row may stay in those.
+	Setup  []string
+	Tables []string
+	// Refused are rows that only lead to a refusal, Ended those that end the transaction.
+	Refused, Ended []Refusal
+}
+
+// A Refusal is one row, with an error of the class, unless nil, that contains the text.
+// Around its insert, Before and After are called unless nil.
+type Refusal struct {
+	Name, Table   string
+	Row           []any // names and values of columns: text, int64 or nil
+	Class         error
+	Text          string
+	Before, After func()
+}
+
+// batch returns the table and the row as a loader needs them.
+func (r Refusal) batch() (*engine.Table, *engine.Batch) {
+	t := &engine.Table{Name: r.Table}
+	for i := 0; i < len(r.Row); i += 2 {
+		kind := engine.Varchar
+		if _, ok := r.Row[i+1].(int64); ok {
+			kind = engine.Int64
+		}
+		t.Columns = append(t.Columns, engine.Column{Name: r.Row[i].(string), Type: kind, Size: 1000, Null: true})
+	}
+	b := engine.NewBatch(t.Columns)
+	for i := range b.Columns {
+		switch v := r.Row[2*i+1].(type) {
+		case nil:
+			b.Columns[i].AppendNull()
+		case int64:
+			b.Columns[i].Ints = append(b.Columns[i].Ints, v)
+		case string:
+			b.Columns[i].AppendBytes([]byte(v))
+		}
+	}
+	b.EndRow()
+	return t, b
+}
+
+// Run checks that a refused row leaves the transaction as it was, whether it is the first
+// Insert or a later one, and that any other error ends the transaction.
+func (x Refusals) Run(t *testing.T, db engine.Keeper) {
+	lo := &loading{TB: t, kept: &kept{db: db}, l: OpenLoader(t, db)}
+	for _, q := range append(x.Setup, "CREATE TABLE entries (k VARCHAR(20) NOT NULL PRIMARY KEY, n INT NOT NULL)") {
+		lo.exec(lo, db.SQL(), q)
+	}
+	lo.notes = &engine.Table{Name: "entries", Columns: []engine.Column{{Name: "k", Type: engine.Varchar, Size: 20}, {Name: "n", Type: engine.Int32}}}
+	counts := func() (out []int) {
+		for _, table := range x.Tables {
+			out = append(out, lo.count(table))
+		}
+		return out
+	}
+	before := counts()
+	for i, r := range append(x.Refused, x.Ended...) {
+		t.Run(r.Name, func(t *testing.T) {
+			lo := *lo
+			lo.TB = t
+			table, b := r.batch()
+			for _, first := range []bool{true, false} {
+				there := lo.count("entries")
+				lo.begin()
+				if !first {
+					lo.insert(lo.notes, lo.entries(fmt.Sprint("before ", i)))
+				}
+				if i >= len(x.Refused) {
+					r.ends(&lo, table, b)
+					want(t, "rows", lo.count("entries"), there)
+					continue
+				}
+				lo.refuse(table, b, slices.DeleteFunc([]error{r.Class}, func(err error) bool { return err == nil })...)
+				lo.refuse(table, b)
+				lo.insert(lo.notes, lo.entries(fmt.Sprint("later ", i, first)))
+				lo.refuse(table, b)
+				lo.commit()
+				want(t, "rows", lo.count("entries"), there+map[bool]int{true: 1, false: 2}[first])
+			}
+			if after := counts(); !slices.Equal(after, before) {
+				t.Errorf("%d rows of %s, before %d", after, x.Tables, before)
+			}
+		})
+	}
+}
+
+// ends inserts a row whose error ends the transaction.
+func (r Refusal) ends(lo *loading, table *engine.Table, b *engine.Batch) {
+	lo.Helper()
+	if r.Before != nil {
+		r.Before()
+	}
+	_, err := lo.l.Insert(within(lo), table, b, 0, 1)
+	if r.After != nil {
+		r.After()
+	}
+	if err == nil || errors.Is(err, engine.ErrRefused) || engine.Retryable(err) || r.Class != nil && !errors.Is(err, r.Class) || !strings.Contains(err.Error(), r.Text) {
+		lo.Fatalf("got %v", err)
+	}
+	if _, err := lo.l.Insert(within(lo), lo.notes, lo.entries("over"), 0, 1); err == nil || errors.Is(err, engine.ErrRefused) {
+		lo.Errorf("in a transaction that is over: %v", err)
+	}
+	if err := lo.l.Commit(within(lo)); err == nil {
+		lo.Error("a transaction that is over was committed")
+	}
+	lo.reset()
 }

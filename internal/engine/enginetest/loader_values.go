@@ -146,7 +146,7 @@ func (s loaders) loadBinary(t *testing.T) {
 		one := lo.readings(int64(i))
 		one.Columns[6] = engine.Vector{Type: engine.Binary}
 		one.Columns[6].AppendBytes(p)
-		copyLoaded(b, one)
+		copyRows(b, one)
 	}
 	lo.begin()
 	lo.insert(lo.rolls, b)
@@ -160,24 +160,6 @@ func (s loaders) loadBinary(t *testing.T) {
 	if n := lo.count("readings WHERE raw IS NULL"); n != 0 {
 		t.Errorf("%d are NULL", n)
 	}
-}
-
-// copyLoaded appends the single row of src, a batch of a kept, to dst.
-func copyLoaded(dst, src *engine.Batch) {
-	for c := range src.Columns {
-		from, to := &src.Columns[c], &dst.Columns[c]
-		switch {
-		case from.Null(0):
-			to.AppendNull()
-		case to.Type == engine.Binary || to.Type == engine.Varchar || to.Type == engine.Decimal:
-			to.AppendBytes(from.Value(0))
-		case to.Type == engine.Float64:
-			to.Floats = append(to.Floats, from.Floats[0])
-		default:
-			to.Ints = append(to.Ints, from.Ints[0])
-		}
-	}
-	dst.EndRow()
 }
 
 // fractions checks that times are stored with microseconds, also before 1970.

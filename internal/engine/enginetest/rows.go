@@ -187,13 +187,20 @@ func copyRow(dst, src *engine.Batch, i int) {
 			to.AppendNull()
 		case from.Type == engine.Float32 || from.Type == engine.Float64:
 			to.Floats = append(to.Floats, from.Floats[i])
-		case from.Type == engine.Varchar || from.Type == engine.Char || from.Type == engine.Decimal:
+		case from.Type == engine.Varchar || from.Type == engine.Char || from.Type == engine.Decimal || from.Type == engine.Binary:
 			to.AppendBytes(from.Value(i))
 		default:
 			to.Ints = append(to.Ints, from.Ints[i])
 		}
 	}
 	dst.EndRow()
+}
+
+// copyRows appends all rows of src to dst.
+func copyRows(dst, src *engine.Batch) {
+	for i := range src.Rows() {
+		copyRow(dst, src, i)
+	}
 }
 
 // text returns a value as text for messages and comparison. Negative zero becomes

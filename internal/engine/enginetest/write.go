@@ -22,16 +22,29 @@ func (s suite) eachMethod(t *testing.T, run func(*testing.T, engine.DB, engine.M
 	}
 }
 
+// roundTrip writes batches of any values and any size, including empty ones, with one
+// writer. The context of each ends after its Write, which has no effect on the next.
 func (s suite) roundTrip(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
 		table := everyType("every type")
 		apply(t, db, engine.CreateTable{Table: table})
-		f, b := newFiller(table.Columns), engine.NewBatch(table.Columns)
+		w, f, all := writer(t, db, table, m), newFiller(table.Columns), engine.NewBatch(table.Columns)
 		f.noZero = db.Capabilities().NoZeroBytes
-		f.fillEdges(b, 0)
-		f.fill(b, int64(edges), 500)
-		write(t, writer(t, db, table, m), b)
-		wantRows(t, db, table, b)
+		for i, n := range []int{500, 1, 0, 1000, 2, 63, 64, 65, 1, 7, 1000, 999, 129, 0, 3} {
+			b := engine.NewBatch(table.Columns)
+			if i == 0 {
+				f.fillEdges(b, 0)
+			}
+			f.fill(b, int64(all.Rows()+b.Rows()), n)
+			ctx, cancel := context.WithCancel(within(t))
+			ack, err := w.Write(ctx, b)
+			cancel()
+			if err != nil || ack.Rows != int64(b.Rows()) || len(ack.Warnings) > 0 {
+				t.Fatalf("%d rows: %+v, %v", b.Rows(), ack, err)
+			}
+			copyRows(all, b)
+		}
+		wantRows(t, db, table, all)
 	})
 }
 
@@ -108,25 +121,6 @@ func (s suite) serverKey(t *testing.T) {
 	})
 }
 
-// batchSizes writes batches of any size, including empty ones, with one writer.
-func (s suite) batchSizes(t *testing.T) {
-	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
-		table := everyType("sizes")
-		apply(t, db, engine.CreateTable{Table: table})
-		w, f, all := writer(t, db, table, m), newFiller(table.Columns), engine.NewBatch(table.Columns)
-		b := engine.NewBatch(table.Columns)
-		for _, n := range []int{1, 0, 1000, 2, 63, 64, 65, 1, 7, 1000, 999, 129, 0, 3} {
-			b.Reset()
-			f.fill(b, int64(all.Rows()), n)
-			for i := range n {
-				copyRow(all, b, i)
-			}
-			write(t, w, b)
-		}
-		wantRows(t, db, table, all)
-	})
-}
-
 // largeBatch checks that a batch above any packet limit is one transaction.
 func (s suite) largeBatch(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
@@ -186,9 +180,7 @@ func (s suite) duplicate(t *testing.T) {
 				f.fill(b, first, n)
 				ack, err := w.Write(within(t), b)
 				if err == nil {
-					for i := range n {
-						copyRow(all, b, i)
-					}
+					copyRows(all, b)
 				} else if ack.Rows != 0 {
 					t.Errorf("%d rows acknowledged of a batch that failed", ack.Rows)
 				}
@@ -247,9 +239,7 @@ func (s suite) outside(t *testing.T) {
 		// The writer uses a partition that was created after it was opened.
 		apply(t, db, engine.CreatePartitions{Table: table, Have: parts, New: periods(t, table.Grid, parts[1].To, 1)})
 		write(t, w, b)
-		for i := range b.Rows() {
-			copyRow(all, b, i)
-		}
+		copyRows(all, b)
 		wantRows(t, db, table, all)
 	})
 }
@@ -301,9 +291,7 @@ func (s suite) cancel(t *testing.T) {
 						}
 						return next
 					}
-					for i := range b.Rows() {
-						copyRow(all, b, i)
-					}
+					copyRows(all, b)
 					next += int64(b.Rows())
 				}
 			}()
@@ -323,9 +311,7 @@ func (s suite) cancel(t *testing.T) {
 			switch there {
 			case 0:
 			case b.Rows():
-				for i := range b.Rows() {
-					copyRow(all, b, i)
-				}
+				copyRows(all, b)
 			default:
 				t.Fatalf("%d of the %d rows of the batch that was broken off are there", there, b.Rows())
 			}
@@ -338,6 +324,12 @@ func (s suite) cancel(t *testing.T) {
 		if _, err := w.Write(canceled(), b); !errors.Is(err, context.Canceled) {
 			t.Errorf("a write after the end: %v", err)
 		}
+		if err := db.Apply(canceled(), engine.CreateTable{Table: everyType("late")}); !errors.Is(err, context.Canceled) {
+			t.Errorf("apply after the end: %v", err)
+		}
+		if _, err := db.Writer(canceled(), table, m); !errors.Is(err, context.Canceled) {
+			t.Errorf("a writer after the end: %v", err)
+		}
 	})
 }
 
@@ -345,36 +337,6 @@ func canceled() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
-}
-
-// cancelOther checks that a context that ends after its Write has no effect on the
-// next Write with any context.
-func (s suite) cancelOther(t *testing.T) {
-	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
-		table := everyType("contexts")
-		apply(t, db, engine.CreateTable{Table: table})
-		w, f, all := writer(t, db, table, m), newFiller(table.Columns), engine.NewBatch(table.Columns)
-		for range 50 {
-			b := engine.NewBatch(table.Columns)
-			f.fill(b, int64(all.Rows()), 2)
-			ctx, cancel := context.WithCancel(t.Context())
-			_, err := w.Write(ctx, b)
-			cancel()
-			Must(t, err)
-			for i := range b.Rows() {
-				copyRow(all, b, i)
-			}
-		}
-		wantRows(t, db, table, all)
-		for _, err := range []error{
-			db.Apply(canceled(), engine.CreateTable{Table: everyType("late")}),
-			func() error { _, err := db.Writer(canceled(), table, m); return err }(),
-		} {
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("with a context that has ended: %v", err)
-			}
-		}
-	})
 }
 
 func (s suite) scan(t *testing.T) {
@@ -459,9 +421,7 @@ func (s suite) writersAndPartitions(t *testing.T) {
 						return
 					}
 					mu.Lock()
-					for i := range b.Rows() {
-						copyRow(all, b, i)
-					}
+					copyRows(all, b)
 					mu.Unlock()
 				}
 				mu.Lock()

@@ -88,6 +88,3 @@ func SendBy(w engine.Writer, driver, blocking bool) {
 
 // LoadByDriver makes a loader send through the driver, as with TLS.
 func LoadByDriver(l engine.Loader) { loaderOf(l).Conn.wrapped = true }
-
-// LoaderEncoders returns the number of tables in a loader's cache.
-func LoaderEncoders(l engine.Loader) int { return len(loaderOf(l).encoders) }

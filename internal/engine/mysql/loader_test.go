@@ -13,7 +13,6 @@ import (
 	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/internal/engine/mysql"
 	"github.com/rowmill/rowmill/internal/testdb"
-	"github.com/rowmill/rowmill/rolling"
 )
 
 // byDriver is a DB whose loaders and queriers send through the driver, as with TLS.
@@ -93,37 +92,6 @@ func countSmall(t *testing.T, db *mysql.DB) (n int) {
 	t.Helper()
 	must(t, db.SQL().QueryRowContext(within(t), "SELECT COUNT(*) FROM small").Scan(&n))
 	return n
-}
-
-// TestTrapBeginCommits: BEGIN commits an open transaction. A loader's Begin
-// doesn't, not even after an error.
-func TestTrapBeginCommits(t *testing.T) { onEach(t, testTrapBeginCommits) }
-
-func testTrapBeginCommits(t *testing.T, db *mysql.DB) {
-	table := createSmall(t, db)
-	c := session(t, db)
-	exec(t, c, "BEGIN", "INSERT INTO small VALUES (1, 1)", "BEGIN", "ROLLBACK")
-	if countSmall(t, db) != 1 {
-		t.Fatal("the server has mended its ways")
-	}
-	l := openLoader(t, db)
-	begin(t, l)
-	mustInsert(t, l, table, 2)
-	if err := l.Begin(within(t)); err == nil {
-		t.Error("begun twice")
-	}
-	must(t, l.Reset(within(t)))
-	begin(t, l)
-	mustInsert(t, l, table, 3)
-	if _, err := insert(t, l, &engine.Table{Name: "nowhere", Columns: table.Columns}, 4); !errors.Is(err, engine.ErrNoTable) {
-		t.Fatal(err)
-	}
-	if err := l.Begin(within(t)); err == nil {
-		commit(t, l)
-	}
-	if n := countSmall(t, db); n != 1 {
-		t.Errorf("%d rows, want 1", n)
-	}
 }
 
 // TestTrapDuplicateLocksGap: with REPEATABLE READ, a row refused as a duplicate
@@ -278,25 +246,6 @@ func testLoaderCancelCommit(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestLoaderEncoders: the encoders of new tables don't accumulate.
-func TestLoaderEncoders(t *testing.T) {
-	t.Parallel()
-	db := testdb.Open(t, "mariadb").(*mysql.DB)
-	createSmall(t, db)
-	l := openLoader(t, db)
-	begin(t, l)
-	for i := range int64(600) {
-		mustInsert(t, l, small(), i)
-	}
-	commit(t, l)
-	if n := mysql.LoaderEncoders(l); n > 256 {
-		t.Errorf("%d are kept", n)
-	}
-	if n := countSmall(t, db); n != 600 {
-		t.Errorf("%d rows", n)
-	}
-}
-
 // TestTrapInsertIgnoreBendsValues: INSERT IGNORE stores adjusted values, also for a
 // single row. A loader refuses them. Values that a strict INSERT accepts with a
 // note, such as a rounded decimal, are accepted in both cases.
@@ -415,20 +364,6 @@ func testLoaderLongRows(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestLoaderSmallerPacket: a loader uses the server's current limit.
-func TestLoaderSmallerPacket(t *testing.T) {
-	db := smallPackets(t, "mysql", 4096)
-	table := createSmall(t, db)
-	l := openLoader(t, db)
-	ids := make([]int64, 3000)
-	for i := range ids {
-		ids[i] = int64(i)
-	}
-	begin(t, l)
-	mustInsert(t, l, table, ids...)
-	commit(t, l)
-}
-
 // TestLoaderManyDuplicates: more rows are skipped than the server keeps warnings.
 func TestLoaderManyDuplicates(t *testing.T) { onEach(t, testLoaderManyDuplicates) }
 
@@ -533,52 +468,6 @@ func TestWriterRefusesBytes(t *testing.T) {
 	for _, m := range db.Capabilities().Methods {
 		if _, err := db.Writer(within(t), table, m); !errors.Is(err, engine.ErrUnsupported) {
 			t.Errorf("%s: %v", m, err)
-		}
-	}
-}
-
-// TestTrapInsertIgnoreOutsidePartitions: INSERT IGNORE, and LOAD DATA LOCAL with
-// IGNORE, skip a row outside every partition, with a warning at most. A writer that
-// skips duplicates refuses it with every method, and rolls back the whole batch.
-func TestTrapInsertIgnoreOutsidePartitions(t *testing.T) {
-	onEach(t, testTrapInsertIgnoreOutsidePartitions)
-}
-
-func testTrapInsertIgnoreOutsidePartitions(t *testing.T, db *mysql.DB) {
-	grid, err := rolling.EveryDuration(time.Hour)
-	must(t, err)
-	table := &engine.Table{Name: "ignores", PrimaryKey: []string{"id", "ts"}, Grid: grid, By: "ts", Ignore: true,
-		Columns: []engine.Column{{Name: "id", Type: engine.Int32}, {Name: "ts", Type: engine.Time}}}
-	first, err := grid.At(rolling.Position(time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC)))
-	must(t, err)
-	must(t, db.Apply(within(t), engine.CreateTable{Table: table, Partitions: []rolling.Partition{grid.Named(first)}}))
-	defer db.Apply(within(t), engine.DropTable{Table: table})
-	count := func() (n int) {
-		t.Helper()
-		must(t, db.SQL().QueryRowContext(within(t), "SELECT COUNT(*) FROM ignores").Scan(&n))
-		return n
-	}
-	// The server's behavior.
-	if _, err := db.SQL().ExecContext(within(t), "INSERT IGNORE INTO ignores VALUES (1, '2030-01-01 00:00:00')"); err != nil || count() != 0 {
-		t.Fatalf("the server has mended its ways: %v, %d rows", err, count())
-	}
-	for _, m := range db.Capabilities().Methods {
-		w, err := db.Writer(within(t), table, m)
-		must(t, err)
-		b := engine.NewBatch(table.Columns)
-		for i, at := range []int64{first.From, first.To} {
-			b.Columns[0].Ints = append(b.Columns[0].Ints, int64(i))
-			b.Columns[1].Ints = append(b.Columns[1].Ints, at)
-			b.EndRow()
-		}
-		if _, err := w.Write(within(t), b); !errors.Is(err, engine.ErrNoPartition) {
-			t.Errorf("%s: %v", m, err)
-		}
-		if n := count(); n != 0 {
-			t.Errorf("%s: %d rows of a batch that was refused", m, n)
-		}
-		if err := w.Close(); err != nil {
-			t.Error(err)
 		}
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/internal/engine/postgres"
@@ -79,144 +77,52 @@ func TestLoaderTypes(t *testing.T) {
 	}
 }
 
-// TestLoaderValues inserts vectors of all types as literals.
-func TestLoaderValues(t *testing.T) {
-	t.Parallel()
-	db := open(t)
-	run(t, db, "CREATE TABLE v (i int, l bigint, r real, d double precision, at timestamptz, day date, b bytea)")
-	table := &engine.Table{Name: "v", Columns: []engine.Column{{Name: "i", Type: engine.Int32}, {Name: "l", Type: engine.Int64}, {Name: "r", Type: engine.Float32},
-		{Name: "d", Type: engine.Float64}, {Name: "at", Type: engine.Time}, {Name: "day", Type: engine.Time}, {Name: "b", Type: engine.Binary}}}
-	b := engine.NewBatch(table.Columns)
-	for i := range 3 {
-		if i == 1 {
-			for c := range b.Columns {
-				b.Columns[c].AppendNull()
-			}
-			b.EndRow()
-			continue
-		}
-		b.Columns[0].Ints = append(b.Columns[0].Ints, -1<<31)
-		b.Columns[1].Ints = append(b.Columns[1].Ints, -1<<63)
-		b.Columns[2].Floats = append(b.Columns[2].Floats, float64(float32(0.1)))
-		b.Columns[3].Floats = append(b.Columns[3].Floats, 0.1)
-		b.Columns[4].Ints = append(b.Columns[4].Ints, 1774747800123456)
-		b.Columns[5].Ints = append(b.Columns[5].Ints, 1774742400000000)
-		b.Columns[6].AppendBytes([]byte{0, 255, '\'', '\\'}[:i*2])
-		b.EndRow()
-	}
-	l := loader(t, db)
-	begin(t, l)
-	insertAll(t, l, table, b)
-	commit(t, l)
-	const row = `(-2147483648,-9223372036854775808,0.1,0.1,"2026-03-29 01:30:00.123456+00",2026-03-29,"\\x%s")`
-	run(t, db, "SET TimeZone = 'UTC'")
-	want := fmt.Sprintf(row, "") + " (,,,,,,) " + fmt.Sprintf(row, "00ff275c")
-	if got := value(t, db, "SELECT string_agg(v::text, ' ' ORDER BY ctid) FROM v"); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-}
-
 // TestTrapRefusedRowEndsTransaction checks that an error about a row leaves the
-// transaction as it was, whether it is the first Insert or a later one, and
-// that any other error ends the transaction.
+// transaction as it was, and that any other error ends it.
 func TestTrapRefusedRowEndsTransaction(t *testing.T) {
 	t.Parallel()
-	db := open(t)
-	run(t, db, `CREATE TABLE plain (c1 text)`,
-		`CREATE TABLE r (c1 text NOT NULL PRIMARY KEY, c2 int CHECK (c2 <> 13), c3 varchar(5), c4 bytea, g int GENERATED ALWAYS AS (1) STORED, always bigint GENERATED ALWAYS AS IDENTITY)`,
-		`INSERT INTO r (c1) VALUES ('there')`,
-		`CREATE FUNCTION raise() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+	enginetest.Refusals{
+		Setup: []string{
+			`CREATE TABLE r (c1 text NOT NULL PRIMARY KEY, c2 int CHECK (c2 <> 13), c3 varchar(5), c4 bytea, flag boolean,
+				g int GENERATED ALWAYS AS (1) STORED, always bigint GENERATED ALWAYS AS IDENTITY)`,
+			`INSERT INTO r (c1) VALUES ('there')`,
+			`CREATE FUNCTION raise() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 			IF NEW.c1 = 'raise' THEN RAISE EXCEPTION 'not that one'; END IF;
 			IF NEW.c1 = 'assert' THEN RAISE EXCEPTION USING ERRCODE = 'XX001'; END IF;
 			RETURN NEW; END $$`,
-		`CREATE TRIGGER raise BEFORE INSERT ON r FOR EACH ROW EXECUTE FUNCTION raise()`,
-		`CREATE TABLE parent (c1 text PRIMARY KEY)`,
-		`CREATE TABLE child (c1 text REFERENCES parent DEFERRABLE INITIALLY DEFERRED)`,
-		`CREATE TABLE parts (c1 date) PARTITION BY RANGE (c1)`,
-		`CREATE VIEW checked AS SELECT * FROM plain WHERE c1 <> 'x' WITH CHECK OPTION`)
-	l := loader(t, db)
-	plain, one := texts("plain", []string{"kept"})
-	good, more := texts("r", []string{"a", "1", "abc", ""}, []string{"b", "2", "abc", ""})
-	for name, c := range map[string]struct {
-		table string
-		row   []string
-		class error
-	}{
-		"duplicate":   {"r", []string{"there"}, engine.ErrDuplicateKey},
-		"null":        {"r", []string{"NULL"}, engine.ErrRefused},
-		"no number":   {"r", []string{"k", "one"}, engine.ErrRefused},
-		"range":       {"r", []string{"k", "99999999999"}, engine.ErrRefused},
-		"check":       {"r", []string{"k", "13"}, engine.ErrRefused},
-		"long":        {"r", []string{"k", "1", "longer"}, engine.ErrRefused},
-		"bytes":       {"r", []string{"k", "1", "a", `\xf`}, engine.ErrRefused},
-		"index entry": {"r", []string{randomText(9000)}, engine.ErrRefused},
-		"not UTF-8":   {"r", []string{"\xff"}, engine.ErrRefused},
-		"zero byte":   {"r", []string{"a\x00b"}, engine.ErrRefused},
-		"trigger":     {"r", []string{"raise"}, engine.ErrRefused},
-		"parent":      {"child", []string{"orphan"}, engine.ErrRefused},
-		"partition":   {"parts", []string{"2026-01-01"}, engine.ErrNoPartition},
-		"view":        {"checked", []string{"x"}, engine.ErrRefused},
-	} {
-		t.Run(name, func(t *testing.T) {
-			run(t, db, "TRUNCATE plain", "DELETE FROM r WHERE c1 <> 'there'")
-			bad, b := texts(c.table, c.row)
-			begin(t, l)
-			refused(t, l, bad, b, c.class)
-			refused(t, l, bad, b, c.class)
-			insertAll(t, l, plain, one)
-			refused(t, l, bad, b, c.class)
-			refused(t, l, bad, b, c.class)
-			insertAll(t, l, good, more)
-			refused(t, l, bad, b, c.class)
-			commit(t, l)
-			if got := value(t, db, "SELECT (SELECT count(*) FROM plain) || ' ' || (SELECT count(*) FROM r) || ' ' || (SELECT count(*) FROM child)"); got != "1 3 0" {
-				t.Errorf("rows: %s", got)
-			}
-		})
-	}
-	none, lost := texts("nowhere", []string{"x"})
-	column, b5 := texts("plain", []string{"x", "y"})
-	generated := &engine.Table{Name: "r", Columns: []engine.Column{{Name: "c1", Type: engine.Varchar}, {Name: "always", Type: engine.Varchar}}}
-	_, b2 := texts("r", []string{"x", "1"})
-	computed := &engine.Table{Name: "r", Columns: []engine.Column{{Name: "c1", Type: engine.Varchar}, {Name: "g", Type: engine.Varchar}}}
-	mismatch := &engine.Table{Name: "plain", Columns: []engine.Column{{Name: "c1", Type: engine.Int64}}}
-	run(t, db, "ALTER TABLE plain ADD flag boolean")
-	mismatch.Columns[0].Name = "flag"
-	ints := engine.NewBatch(mismatch.Columns)
-	ints.Columns[0].Ints = append(ints.Columns[0].Ints, 1)
-	ints.EndRow()
-	broken, corrupt := texts("r", []string{"assert"})
-	for name, c := range map[string]struct {
-		table *engine.Table
-		b     *engine.Batch
-		code  string
-	}{
-		"no table": {none, lost, "42P01"}, "no column": {column, b5, "42703"}, "identity": {generated, b2, "428C9"}, "generated": {computed, b2, "428C9"},
-		"type": {mismatch, ints, "42804"}, "data corrupted": {broken, corrupt, "XX001"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			run(t, db, "TRUNCATE plain")
-			for _, first := range []bool{true, false} {
-				begin(t, l)
-				if !first {
-					insertAll(t, l, plain, one)
-				}
-				_, err := l.Insert(within(t), c.table, c.b, 0, c.b.Rows())
-				var server *pgconn.PgError
-				if errors.Is(err, engine.ErrRefused) || !errors.As(err, &server) || server.Code != c.code {
-					t.Fatalf("got %v", err)
-				}
-				if _, err := l.Insert(within(t), plain, one, 0, 1); err == nil || errors.Is(err, engine.ErrRefused) {
-					t.Errorf("in a transaction that is over: %v", err)
-				}
-				if err := l.Commit(within(t)); err == nil {
-					t.Error("a transaction that is over was committed")
-				}
-				must(t, l.Reset(within(t)))
-				wantValue(t, db, "SELECT count(*) FROM plain", "0")
-			}
-		})
-	}
+			`CREATE TRIGGER raise BEFORE INSERT ON r FOR EACH ROW EXECUTE FUNCTION raise()`,
+			`CREATE TABLE parent (c1 text PRIMARY KEY)`,
+			`CREATE TABLE child (c1 text REFERENCES parent DEFERRABLE INITIALLY DEFERRED)`,
+			`CREATE TABLE parts (c1 date) PARTITION BY RANGE (c1)`,
+			`CREATE TABLE plain (c1 text)`,
+			`CREATE VIEW checked AS SELECT * FROM plain WHERE c1 <> 'x' WITH CHECK OPTION`,
+		},
+		Tables: []string{"r", "child", "plain"},
+		Refused: []enginetest.Refusal{
+			{Name: "duplicate", Table: "r", Row: []any{"c1", "there"}, Class: engine.ErrDuplicateKey},
+			{Name: "null", Table: "r", Row: []any{"c1", nil}},
+			{Name: "no number", Table: "r", Row: []any{"c1", "k", "c2", "one"}},
+			{Name: "range", Table: "r", Row: []any{"c1", "k", "c2", "99999999999"}},
+			{Name: "check", Table: "r", Row: []any{"c1", "k", "c2", "13"}},
+			{Name: "long", Table: "r", Row: []any{"c1", "k", "c3", "longer"}},
+			{Name: "bytes", Table: "r", Row: []any{"c1", "k", "c4", `\xf`}},
+			{Name: "index entry", Table: "r", Row: []any{"c1", randomText(9000)}},
+			{Name: "not UTF-8", Table: "r", Row: []any{"c1", "\xff"}},
+			{Name: "zero byte", Table: "r", Row: []any{"c1", "a\x00b"}},
+			{Name: "trigger", Table: "r", Row: []any{"c1", "raise"}},
+			{Name: "parent", Table: "child", Row: []any{"c1", "orphan"}},
+			{Name: "partition", Table: "parts", Row: []any{"c1", "2026-01-01"}, Class: engine.ErrNoPartition},
+			{Name: "view", Table: "checked", Row: []any{"c1", "x"}},
+		},
+		Ended: []enginetest.Refusal{
+			{Name: "no table", Table: "nowhere", Row: []any{"c1", "x"}, Class: engine.ErrNoTable, Text: "42P01"},
+			{Name: "no column", Table: "plain", Row: []any{"c1", "x", "c2", "y"}, Text: "42703"},
+			{Name: "identity", Table: "r", Row: []any{"c1", "x", "always", "1"}, Text: "428C9"},
+			{Name: "generated", Table: "r", Row: []any{"c1", "x", "g", "1"}, Text: "428C9"},
+			{Name: "type", Table: "r", Row: []any{"c1", "x", "flag", int64(1)}, Text: "42804"},
+			{Name: "data corrupted", Table: "r", Row: []any{"c1", "assert"}, Text: "XX001"},
+		},
+	}.Run(t, open(t))
 }
 
 func randomText(n int) string {
@@ -275,9 +181,8 @@ func TestLoaderSplits(t *testing.T) {
 	wantValue(t, db, "SELECT string_agg(c1, '' ORDER BY c1) FROM v", "12345")
 }
 
-// TestLoaderSession checks the session's settings, and that no subtransaction
-// stays open after an Insert.
-func TestLoaderSession(t *testing.T) {
+// TestLoaderReleases checks that no subtransaction stays open after an Insert.
+func TestLoaderReleases(t *testing.T) {
 	t.Parallel()
 	db := open(t)
 	run(t, db, "CREATE TABLE v (c1 text)")
@@ -290,34 +195,6 @@ func TestLoaderSession(t *testing.T) {
 	if err := postgres.Run(l, "ROLLBACK TO rowmill"); err == nil {
 		t.Error("a savepoint is left")
 	}
-	must(t, l.Reset(within(t)))
-	begin(t, l)
-	const check = `DO $$ BEGIN IF current_setting('lock_timeout') <> '10s' OR current_setting('TimeZone') <> 'UTC' OR current_setting('transaction_isolation') <> 'read committed'
-		OR current_setting('standard_conforming_strings') <> 'on' OR (SELECT source FROM pg_settings WHERE name = 'synchronous_commit') = 'session' THEN RAISE 'the session is another'; END IF; END $$`
-	if err := postgres.Run(l, check); err != nil {
-		t.Error(err)
-	}
-	commit(t, l)
-	wantValue(t, db, "SELECT count(*) FROM v", "0")
-}
-
-// TestLoaderBlocked checks that a lock timeout ends the transaction at once.
-func TestLoaderBlocked(t *testing.T) {
-	t.Parallel()
-	db := open(t)
-	run(t, db, "CREATE TABLE small (c1 text PRIMARY KEY, c2 text)")
-	table, both := texts("small", []string{"1"}, []string{"2"})
-	l, other := loader(t, db), session(t, db)
-	exec(t, other, "BEGIN", "INSERT INTO small VALUES ('2', '')")
-	must(t, postgres.Run(l, "SET lock_timeout = '10ms'"))
-	begin(t, l)
-	if _, err := l.Insert(within(t), table, both, 0, 1); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.Insert(within(t), table, both, 1, 2); !errors.Is(err, engine.ErrLockTimeout) || !engine.Retryable(err) || errors.Is(err, engine.ErrRefused) {
-		t.Fatalf("got %v", err)
-	}
-	exec(t, other, "INSERT INTO small VALUES ('1', '')") // key 1 is free before Reset
 }
 
 // TestLoaderCommitCanceled checks that the outcome of a canceled COMMIT is

@@ -37,6 +37,41 @@ func beside(t *testing.T, db *DB, statements ...string) (end func()) {
 	return func() { t.Helper(); run("ROLLBACK") }
 }
 
+// purchases returns a table with the columns and the three secondary indexes of
+// the insert benchmark.
+func purchases() *engine.Table {
+	return &engine.Table{
+		Name: "purchases",
+		Columns: []engine.Column{
+			{Name: "transactionid", Type: engine.Int64}, {Name: "dateandtime", Type: engine.Time},
+			{Name: "cashregisterid", Type: engine.Int32}, {Name: "customerid", Type: engine.Int32},
+			{Name: "productid", Type: engine.Int32}, {Name: "price", Type: engine.Float32},
+			{Name: "data", Type: engine.Varchar, Size: 20},
+		},
+		PrimaryKey: []string{"transactionid"},
+		Indexes: []engine.Index{
+			{Name: "marketsegment", Columns: []string{"price", "customerid"}},
+			{Name: "registersegment", Columns: []string{"cashregisterid", "price", "customerid"}},
+			{Name: "pdc", Columns: []string{"price", "dateandtime", "customerid"}},
+		},
+	}
+}
+
+func fillPurchases(b *engine.Batch, rnd *rand.Rand, first int64, n int) {
+	b.Reset()
+	for i := range n {
+		b.Columns[0].Ints = append(b.Columns[0].Ints, first+int64(i))
+		b.Columns[1].Ints = append(b.Columns[1].Ints, 1795197600e6+int64(i)*1e6)
+		b.Columns[2].Ints = append(b.Columns[2].Ints, rnd.Int64N(1000))
+		customer := rnd.Int64N(100000)
+		b.Columns[3].Ints = append(b.Columns[3].Ints, customer)
+		b.Columns[4].Ints = append(b.Columns[4].Ints, rnd.Int64N(10000))
+		b.Columns[5].Floats = append(b.Columns[5].Floats, float64(float32((rnd.Float64()*500+float64(customer))/100)))
+		b.Columns[6].AppendBytes([]byte("aaaaaaaaaa0123456789"[:10+i%10]))
+		b.EndRow()
+	}
+}
+
 // purchasesOf creates the table purchases and returns a writer of it, and an empty batch.
 func purchasesOf(t testing.TB, db *DB, m engine.Method) (*writer, *engine.Batch) {
 	t.Helper()

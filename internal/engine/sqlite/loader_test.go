@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -210,14 +211,6 @@ func TestLoaderTurn(t *testing.T) {
 	freeTurn(t, db)
 	must(t, l.Reset(t.Context()))
 	end()
-	mustBegin(t, l)
-	mustInsert(t, l, notes.Table, notes.rows(1))
-	if err := l.Begin(t.Context()); err == nil || engine.Retryable(err) {
-		t.Errorf("begun twice: %v", err)
-	}
-	must(t, l.Reset(t.Context()))
-	freeTurn(t, db)
-	must(t, errors.Join(l.Reset(t.Context()), l.Reset(t.Context())))
 	// The turn of another loader is not released.
 	second := openLoader(t, db)
 	mustBegin(t, second)
@@ -318,16 +311,6 @@ func TestLoaderBesideWriter(t *testing.T) {
 	b := engine.NewBatch(keyed.Inserted())
 	b.Columns[0].Ints = append(b.Columns[0].Ints, 2)
 	b.EndRow()
-	// First in turn, then concurrently.
-	if _, err := w.Write(t.Context(), own); err != nil {
-		t.Fatal(err)
-	}
-	mustBegin(t, l)
-	mustInsert(t, l, &keyed, b)
-	mustCommit(t, l)
-	if _, err := w.Write(t.Context(), own); err != nil {
-		t.Fatal(err)
-	}
 	written := make(chan error, 1)
 	go func() {
 		var errs []error
@@ -346,7 +329,7 @@ func TestLoaderBesideWriter(t *testing.T) {
 	if err := <-written; err != nil {
 		t.Error(err)
 	}
-	wantLines(t, db, "SELECT n, count(*) FROM w GROUP BY n ORDER BY n", fmt.Sprintf("1|%d", (batches+2)*each), fmt.Sprintf("2|%d", 2*batches+1))
+	wantLines(t, db, "SELECT n, count(*) FROM w GROUP BY n ORDER BY n", fmt.Sprintf("1|%d", batches*each), fmt.Sprintf("2|%d", 2*batches))
 }
 
 // TestTrapLoaderKilled checks that kill -9 leaves only complete transactions.
@@ -405,22 +388,6 @@ func TestTrapWriterStarvesBesideLoader(t *testing.T) {
 	}
 }
 
-// BenchmarkLoaderPurchases is BenchmarkInsert with batches of 1000 and a loader.
-func BenchmarkLoaderPurchases(b *testing.B) {
-	db := openBench(b)
-	l, table, rnd := openLoader(b, db), purchases(), rand.New(rand.NewPCG(1, 2))
-	rows, next := engine.NewBatch(table.Columns), int64(0)
-	b.ReportAllocs()
-	for b.Loop() {
-		fillPurchases(rows, rnd, next, 1000)
-		next += 1000
-		mustBegin(b, l)
-		mustInsert(b, l, table, rows)
-		mustCommit(b, l)
-	}
-	b.ReportMetric(float64(1000*b.N)/b.Elapsed().Seconds(), "rows/s")
-}
-
 // BenchmarkLoader measures a transaction of a note and 1000 rows of a rolling
 // table, in the order of its periods or shuffled over 20 periods.
 func BenchmarkLoader(b *testing.B) {
@@ -464,78 +431,60 @@ const limitLength = 0
 func TestLoaderRefuses(t *testing.T) {
 	t.Parallel()
 	db := openTest(t, "")
-	if _, err := db.write.Exec("PRAGMA foreign_keys = ON", nil); err != nil {
-		t.Fatal(err)
-	}
-	l, notes, seq := loadingOf(t, db)
-	for _, q := range []string{
-		"CREATE TABLE log (x)",
-		"CREATE TABLE r (a INTEGER PRIMARY KEY, b TEXT NOT NULL DEFAULT 'b' CHECK (b <> 'no'), c TEXT UNIQUE, d TEXT REFERENCES parent (id))",
-		"CREATE TABLE parent (id TEXT PRIMARY KEY)",
-		"CREATE TRIGGER logs AFTER INSERT ON r BEGIN INSERT INTO log VALUES (1), (2), (3); END",
-		"CREATE TRIGGER raises BEFORE INSERT ON r BEGIN SELECT CASE NEW.c WHEN 'abort' THEN RAISE(ABORT, 'not this one') WHEN 'fail' THEN RAISE(FAIL, 'not this one') WHEN 'rollback' THEN RAISE(ROLLBACK, 'not this one') END; END",
-		"CREATE TABLE strictly (a INTEGER, b BLOB) STRICT",
-		"CREATE TABLE passes (a TEXT UNIQUE ON CONFLICT IGNORE)",
-		"INSERT INTO r VALUES (1, 'b', 'c', NULL)", "DELETE FROM log",
-	} {
-		mustExec(t, db, q)
-	}
-	sqliteLimit := db.write.SetLimit(limitLength, 1e6)
-	defer db.write.SetLimit(limitLength, sqliteLimit)
-	batch := func(table string, pairs ...string) (*engine.Table, *engine.Batch) {
-		to := &engine.Table{Name: table}
-		for i := 0; i < len(pairs); i += 2 {
-			to.Columns = append(to.Columns, engine.Column{Name: pairs[i], Type: engine.Varchar})
+	execute := func(q string) func() {
+		return func() {
+			_, err := db.write.Exec(q, nil)
+			must(t, err)
 		}
+	}
+	execute("PRAGMA foreign_keys = ON")()
+	longest := db.write.SetLimit(limitLength, 1e6)
+	defer db.write.SetLimit(limitLength, longest)
+	enginetest.Refusals{
+		Setup: []string{
+			"CREATE TABLE log (x)",
+			"CREATE TABLE r (a INTEGER PRIMARY KEY, b TEXT NOT NULL DEFAULT 'b' CHECK (b <> 'no'), c TEXT UNIQUE, d TEXT REFERENCES parent (id))",
+			"CREATE TABLE parent (id TEXT PRIMARY KEY)",
+			"CREATE TRIGGER logs AFTER INSERT ON r BEGIN INSERT INTO log VALUES (1), (2), (3); END",
+			"CREATE TRIGGER raises BEFORE INSERT ON r BEGIN SELECT CASE NEW.c WHEN 'abort' THEN RAISE(ABORT, 'not this one') WHEN 'fail' THEN RAISE(FAIL, 'not this one') WHEN 'rollback' THEN RAISE(ROLLBACK, 'not this one') END; END",
+			"CREATE TABLE strictly (a INTEGER, b BLOB) STRICT",
+			"CREATE TABLE passes (a TEXT UNIQUE ON CONFLICT IGNORE)",
+			"INSERT INTO r VALUES (1, 'b', 'c', NULL)", "DELETE FROM log",
+		},
+		Tables: []string{"r", "log", "strictly"},
+		Refused: []enginetest.Refusal{
+			{Name: "key", Table: "r", Row: []any{"a", "1"}, Class: engine.ErrDuplicateKey},
+			{Name: "unique", Table: "r", Row: []any{"c", "c"}, Class: engine.ErrDuplicateKey},
+			{Name: "null", Table: "r", Row: []any{"b", nil}},
+			{Name: "check", Table: "r", Row: []any{"b", "no"}},
+			{Name: "mismatch", Table: "r", Row: []any{"a", "one"}},
+			{Name: "parent", Table: "r", Row: []any{"d", "nobody"}},
+			{Name: "abort", Table: "r", Row: []any{"c", "abort"}},
+			{Name: "fail", Table: "r", Row: []any{"c", "fail"}},
+			{Name: "strict", Table: "strictly", Row: []any{"a", "one"}},
+			{Name: "too long", Table: "r", Row: []any{"c", strings.Repeat("x", 2e6)}},
+			{Name: "row length", Table: "r", Row: []any{"b", strings.Repeat("x", 6e5), "c", strings.Repeat("x", 6e5)}},
+		},
+		Ended: []enginetest.Refusal{
+			{Name: "no table", Table: "nowhere", Row: []any{"a", "1"}, Class: engine.ErrNoTable},
+			{Name: "no column", Table: "r", Row: []any{"nowhere", "1"}},
+			{Name: "read-only", Table: "r", Row: []any{"c", "z"}, Before: execute("PRAGMA query_only = ON"), After: execute("PRAGMA query_only = OFF")},
+			{Name: "disk full", Table: "r", Row: []any{"c", strings.Repeat("x", 9e5)}, Class: engine.ErrDiskFull,
+				Before: execute("PRAGMA max_page_count = 1"), After: execute("PRAGMA max_page_count = 1000000")},
+		},
+	}.Run(t, db)
+	freeTurn(t, db)
+
+	l, notes, _ := loadingOf(t, db)
+	one := func(table, column, value string) (*engine.Table, *engine.Batch) {
+		to := &engine.Table{Name: table, Columns: []engine.Column{{Name: column, Type: engine.Varchar}}}
 		b := engine.NewBatch(to.Columns)
-		for i := 1; i < len(pairs); i += 2 {
-			if pairs[i] == "NULL" {
-				b.Columns[i/2].AppendNull()
-			} else {
-				b.Columns[i/2].AppendBytes([]byte(pairs[i]))
-			}
-		}
+		b.Columns[0].AppendBytes([]byte(value))
 		b.EndRow()
 		return to, b
 	}
-	id := int64(0)
-	for name, c := range map[string]struct {
-		table string
-		pairs []string
-		class error
-	}{
-		"key":        {"r", []string{"a", "1"}, engine.ErrDuplicateKey},
-		"unique":     {"r", []string{"c", "c"}, engine.ErrDuplicateKey},
-		"null":       {"r", []string{"b", "NULL"}, engine.ErrRefused},
-		"check":      {"r", []string{"b", "no"}, engine.ErrRefused},
-		"mismatch":   {"r", []string{"a", "one"}, engine.ErrRefused},
-		"parent":     {"r", []string{"d", "nobody"}, engine.ErrRefused},
-		"abort":      {"r", []string{"c", "abort"}, engine.ErrRefused},
-		"fail":       {"r", []string{"c", "fail"}, engine.ErrRefused},
-		"strict":     {"strictly", []string{"a", "one"}, engine.ErrRefused},
-		"too long":   {"r", []string{"c", strings.Repeat("x", 2e6)}, engine.ErrRefused},
-		"row length": {"r", []string{"b", strings.Repeat("x", 6e5), "c", strings.Repeat("x", 6e5)}, engine.ErrRefused},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bad, b := batch(c.table, c.pairs...)
-			for _, first := range []bool{true, false} {
-				id += 10
-				mustBegin(t, l)
-				if !first {
-					mustInsert(t, l, notes.Table, notes.rows(id))
-				}
-				wantRefused(t, l, bad, b, c.class)
-				mustInsert(t, l, seq.Table, seq.rows(id, id+1))
-				wantRefused(t, l, bad, b, c.class)
-				mustCommit(t, l)
-				freeTurn(t, db)
-				wantLines(t, db, fmt.Sprintf("SELECT (SELECT count(*) FROM notes WHERE id = %d), (SELECT count(*) FROM seq WHERE id BETWEEN %d AND %d), (SELECT count(*) FROM r), (SELECT count(*) FROM log)", id, id, id+9),
-					fmt.Sprintf("%d|2|1|0", map[bool]int{false: 1}[first]))
-			}
-		})
-	}
 	t.Run("rollback", func(t *testing.T) {
-		bad, b := batch("r", "c", "rollback")
+		bad, b := one("r", "c", "rollback")
 		mustBegin(t, l)
 		wantRefused(t, l, bad, b, engine.ErrRefused)
 		mustInsert(t, l, notes.Table, notes.rows(9000))
@@ -546,8 +495,8 @@ func TestLoaderRefuses(t *testing.T) {
 		wantLines(t, db, "SELECT count(*) FROM notes WHERE id = 9000", "0")
 	})
 	t.Run("acknowledged", func(t *testing.T) { // without the trigger's rows and skipped rows
-		table, b := batch("r", "c", "new")
-		passes, p := batch("passes", "a", "x")
+		table, b := one("r", "c", "new")
+		passes, p := one("passes", "a", "x")
 		mustBegin(t, l)
 		mustInsert(t, l, table, b)
 		mustInsert(t, l, passes, p)
@@ -562,37 +511,4 @@ func TestLoaderRefuses(t *testing.T) {
 		mustCommit(t, l)
 		wantLines(t, db, "SELECT count(*) FROM log", "3")
 	})
-	for name, c := range map[string]struct {
-		table  string
-		pairs  []string
-		before string
-		after  string
-		class  error
-	}{
-		"no table":  {"nowhere", []string{"a", "1"}, "", "", engine.ErrNoTable},
-		"no column": {"r", []string{"nowhere", "1"}, "", "", nil},
-		"read-only": {"r", []string{"c", "z"}, "PRAGMA query_only = ON", "PRAGMA query_only = OFF", nil},
-		"disk full": {"r", []string{"c", strings.Repeat("x", 9e5)}, "PRAGMA max_page_count = 1", "PRAGMA max_page_count = 1000000", engine.ErrDiskFull},
-	} {
-		t.Run(name, func(t *testing.T) {
-			mustBegin(t, l)
-			mustInsert(t, l, notes.Table, notes.rows(9001))
-			if _, err := db.write.Exec(c.before, nil); err != nil {
-				t.Fatal(err)
-			}
-			table, b := batch(c.table, c.pairs...)
-			_, err := l.Insert(t.Context(), table, b, 0, 1)
-			if _, err := db.write.Exec(c.after, nil); err != nil {
-				t.Fatal(err)
-			}
-			if err == nil || errors.Is(err, engine.ErrRefused) || engine.Retryable(err) || c.class != nil && !errors.Is(err, c.class) {
-				t.Fatalf("got %v", err)
-			}
-			freeTurn(t, db)
-			if err := l.Commit(t.Context()); err == nil {
-				t.Error("a transaction that is over was committed")
-			}
-			wantLines(t, db, "SELECT count(*) FROM notes WHERE id = 9001", "0")
-		})
-	}
 }
