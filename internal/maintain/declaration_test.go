@@ -3,7 +3,6 @@ package maintain
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -34,6 +33,7 @@ func (w *world) hours(from, to int) {
 // A running keeper follows the declaration that was applied last, whatever has
 // changed in it.
 func TestFollow(t *testing.T) {
+	first, second := t.TempDir(), t.TempDir()
 	for _, c := range []struct {
 		name          string
 		before, after func(d *rolling.Declaration)
@@ -54,6 +54,14 @@ func TestFollow(t *testing.T) {
 			"3-4 4-5 5-6 6-7 7-8 8-9 9-10 10-11", func(t *testing.T, w *world) {
 				if got := w.number("SELECT SUM(n) FROM added"); got < 12 {
 					t.Errorf("the new roll-up has %d rows, want those of all periods that were there", got)
+				}
+			}},
+		{"archive", func(d *rolling.Declaration) { d.Keep, d.Seal.Archive = rolling.Span{}, first }, func(d *rolling.Declaration) { d.Keep, d.Seal.Archive = rolling.Span{}, second },
+			"0-1 1-2 2-3 3-4 4-5 5-6 6-7 7-8 8-9 9-10 10-11", func(t *testing.T, w *world) {
+				for _, k := range w.records() {
+					if dir := map[bool]string{true: first, false: second}[k.To <= at(5)]; !strings.HasPrefix(k.Archive, dir) {
+						t.Errorf("%s is archived as %s", k.Name, k.Archive)
+					}
 				}
 			}},
 		{"roll-up removed", func(d *rolling.Declaration) { d.Rollups = counts(t, "kept", "gone") }, func(d *rolling.Declaration) { d.Rollups = counts(t, "kept") },
@@ -105,28 +113,6 @@ func (w *world) number(q string) (n int64) {
 		w.t.Fatalf("%s: %v", q, err)
 	}
 	return n
-}
-
-// The directory of the archive follows the declaration, also after a column was added.
-func TestFollowArchive(t *testing.T) {
-	onServers(t, func(t *testing.T, db engine.Keeper) {
-		first, second := t.TempDir(), t.TempDir()
-		declared := func(dir string) *rolling.Declaration {
-			return declare(t, db, func(d *rolling.Declaration) { d.Seal.Archive = dir })
-		}
-		w := applied(t, db, declared(first), at(0.2))
-		w.hours(0, 3)
-		w.apply(declared(second))
-		w.hours(3, 5)
-		known := w.records()
-		var dirs []string
-		for _, k := range known {
-			dirs = append(dirs, fmt.Sprint(strings.HasPrefix(k.Archive, second)))
-		}
-		if got := strings.Join(dirs, " "); got != "false false true true" {
-			t.Errorf("archived in the second directory: %s, %+v", got, known)
-		}
-	})
 }
 
 // A row that reaches a sealed period during its archiving may or may not be in the file.

@@ -122,14 +122,9 @@ func (w *world) wantCount(want int64) {
 	}
 }
 
-func TestKeep(t *testing.T) {
-	onServers(t, func(t *testing.T, db engine.Keeper) {
-		d := declare(t, db, func(d *rolling.Declaration) { keepsHalfDay(t, d) })
-		w := applied(t, db, d, at(0.2))
-		w.wantParts("0-1 1-2 2-3 3-4")
-		w.halfDay()
-	})
-}
+// TestKeep: a table is created ahead, sealed, merged, rolled up and dropped. Its name has
+// capitals.
+func TestKeep(t *testing.T) { onServers(t, keepCapitals) }
 
 // keepsHalfDay sets the policies of the table for halfDay.
 func keepsHalfDay(t *testing.T, d *rolling.Declaration) {

@@ -23,16 +23,12 @@ const Restore Kind = "restore"
 
 // A Restoration restores an archive's rows as a period of their table, or as a table of its own.
 type Restoration struct {
+	restoring
 	File archive.Info
-	// Into is the name of the table to create; "" attaches the rows as a period.
-	Into string
-	// Part is the period with its name in the table.
-	Part rolling.Partition
 	// Begun means that an earlier run began it and stopped at Step.
 	Begun bool
 	Step  string
-	// Notes are for the owner.
-	Notes []string
+	Notes []string // for the owner
 	// WithoutSeal accepts rows that match the file but not the checksum of the period's seal.
 	WithoutSeal bool
 
@@ -40,21 +36,22 @@ type Restoration struct {
 	c state.Change
 }
 
+// A restoring is what the journal has of a restoration.
 type restoring struct {
-	Part  rolling.Partition
-	Table string // holds the rows until they are in place
-	Into  string
+	Part  rolling.Partition // with its name in the table
+	Table string            // holds the rows until they are in place
+	Into  string            // the table to create; "" attaches the rows as a period
 	Path  string
 	Sum   string
 	Rows  int64
 }
 
-func (d *restoring) task() Task                         { return Task{Kind: Restore, Parts: []rolling.Partition{d.Part}} }
-func (d *restoring) period() (rolling.Partition, bool)  { return d.Part, d.Into == "" }
-func (d *restoring) tables(string) (copies, _ []string) { return []string{d.Table}, nil }
+func (r *restoring) task() Task                         { return Task{Kind: Restore, Parts: []rolling.Partition{r.Part}} }
+func (r *restoring) period() (rolling.Partition, bool)  { return r.Part, r.Into == "" }
+func (r *restoring) tables(string) (copies, _ []string) { return []string{r.Table}, nil }
 
 // resume does nothing: the command line resumes it.
-func (d *restoring) resume(context.Context, *Table, *state.Change) (string, error) { return "", nil }
+func (r *restoring) resume(context.Context, *Table, *state.Change) (string, error) { return "", nil }
 
 // Steps of a restoration.
 const (
@@ -73,7 +70,7 @@ func (t *Table) PlanRestore(ctx context.Context, path, into string) (*Restoratio
 	if err != nil {
 		return nil, err
 	}
-	r := &Restoration{Into: into, t: t}
+	r := &Restoration{t: t}
 	if r.File, err = archive.Look(path); err != nil {
 		return nil, err
 	}
@@ -81,22 +78,25 @@ func (t *Table) PlanRestore(ctx context.Context, path, into string) (*Restoratio
 	if f.Table != t.Table.Name {
 		return nil, engine.Hinted(fmt.Errorf("restore %s: the file is of table %s, not of %s", path, f.Table, t.Table.Name), "the declaration of %s", f.Table)
 	}
-	r.Part = f.Partition()
+	part := f.Partition()
+	r.restoring = restoring{Part: part, Table: standalone(t.Table.Name, "back", part), Into: into, Path: f.Path, Sum: f.Sum, Rows: f.Rows}
 	r.c = state.Change{Table: t.Table.Name, ID: fmt.Sprintf("restore %d", f.From), Kind: string(Restore), Step: stepFill}
 	if into != "" {
+		r.Table = standalone(t.Table.Name, "into", part)
 		r.c.ID += " into " + into
 	}
-	if old, err := t.State.Change(ctx, t.Table.Name, r.c.ID); err != nil {
+	old, err := t.State.Change(ctx, t.Table.Name, r.c.ID)
+	if err != nil {
 		return nil, err
-	} else if old != nil {
-		var d restoring
-		if err := old.Load(&d); err != nil {
+	}
+	if old != nil {
+		if err := old.Load(&r.restoring); err != nil {
 			return nil, err
 		}
-		if d.Path != path || d.Sum != f.Sum || d.Part.Period != r.Part.Period {
-			return nil, engine.Hinted(fmt.Errorf("restore %s: a restoration of %s from %s is under way", path, d.Part.Name, d.Path), "that file, which completes it")
+		if r.Path != path || r.Sum != f.Sum || r.Part.Period != part.Period {
+			return nil, engine.Hinted(fmt.Errorf("restore %s: a restoration of %s from %s is under way", path, r.Part.Name, r.Path), "that file, which completes it")
 		}
-		r.c, r.Begun, r.Step, r.Part = *old, true, old.Step, d.Part
+		r.c, r.Begun, r.Step = *old, true, old.Step
 	}
 	for _, c := range t.Schema.Columns {
 		if !c.Generated && !slices.Contains(f.Columns(), c.Name) {
@@ -157,54 +157,57 @@ func (r *Restoration) Run(ctx context.Context, note func(rows int64), waiting fu
 	}
 	defer func() { err = errors.Join(err, lease.Release()) }()
 	began := time.Now()
-	d := restoring{Part: r.Part, Table: standalone(t.Table.Name, "back", r.Part), Into: r.Into, Path: r.File.Path, Sum: r.File.Sum, Rows: r.File.Rows}
-	if r.Into != "" {
-		d.Table = standalone(t.Table.Name, "into", r.Part)
-	}
 	t.reach("restore")
-	fresh, err := t.State.Begin(ctx, &r.c, d)
+	fresh, err := t.State.Begin(ctx, &r.c, r.restoring)
+	if err == nil && !fresh {
+		err = r.c.Load(&r.restoring)
+	}
 	if err != nil {
 		return err
 	}
-	if !fresh {
-		if err := r.c.Load(&d); err != nil {
-			return err
-		}
-	}
 	t.reach("restore begun")
 	if r.c.Step == stepFill {
-		if err := r.fill(ctx, d, note); err != nil {
-			return errors.Join(err, r.abandon(ctx, d))
+		if err := r.fill(ctx, note); err != nil {
+			return errors.Join(err, r.abandon(ctx))
 		}
 	}
-	detail := fmt.Sprintf("%s: %s from %s", d.Part.Name, figure.Plural(d.Rows, "row"), d.Path)
-	switch r.c.Step {
-	case stepAttach:
-		err = r.attach(ctx, d, waiting)
-	case stepRename:
-		detail += " into " + d.Into
-		err = r.rename(ctx, d)
-	default:
-		err = fmt.Errorf("journal of %s: %s is at step %q, which this version doesn't know", r.c.Table, r.c.ID, r.c.Step)
-	}
-	if err != nil {
+	if err := r.place(ctx, waiting); err != nil {
 		return errors.Join(err, t.State.Failed(context.WithoutCancel(ctx), &r.c, err))
-	}
-	t.reach("restore placed")
-	if d.Into == "" {
-		if err := t.triggers(ctx); err != nil {
-			return errors.Join(err, t.State.Failed(context.WithoutCancel(ctx), &r.c, err))
-		}
-		if err := t.unsealLevels(ctx, d.Part.Period); err != nil {
-			return errors.Join(err, t.State.Failed(context.WithoutCancel(ctx), &r.c, err))
-		}
 	}
 	if err := t.State.End(ctx, t.State.DB(), &r.c); err != nil {
 		return err
 	}
 	t.reach("restored")
+	detail := fmt.Sprintf("%s: %s from %s", r.Part.Name, figure.Plural(r.Rows, "row"), r.Path)
+	if r.Into != "" {
+		detail += " into " + r.Into
+	}
 	t.log(ctx, string(Restore), detail, time.Since(began), nil)
 	return nil
+}
+
+// place attaches or renames the filled table.
+func (r *Restoration) place(ctx context.Context, waiting func(error)) (err error) {
+	t := r.t
+	switch r.c.Step {
+	case stepAttach:
+		err = r.attach(ctx, waiting)
+	case stepRename:
+		err = r.rename(ctx)
+	default:
+		err = fmt.Errorf("journal of %s: %s is at step %q, which this version doesn't know", r.c.Table, r.c.ID, r.c.Step)
+	}
+	if err != nil {
+		return err
+	}
+	t.reach("restore placed")
+	if r.Into != "" {
+		return nil
+	}
+	if err := t.triggers(ctx); err != nil {
+		return err
+	}
+	return t.unsealLevels(ctx, r.Part.Period)
 }
 
 // unsealLevels allows the buckets of a restored period to be recomputed, unless a
@@ -226,44 +229,44 @@ func (t *Table) unsealLevels(ctx context.Context, p rolling.Period) error {
 }
 
 // fill creates a table from the file and compares its rows with the file and the period's seal.
-func (r *Restoration) fill(ctx context.Context, d restoring, note func(int64)) error {
+func (r *Restoration) fill(ctx context.Context, note func(int64)) error {
 	t := r.t
-	if err := t.createCopy(ctx, d.Table); err != nil {
+	if err := t.createCopy(ctx, r.Table); err != nil {
 		return err
 	}
 	t.reach("restore created")
-	f, err := archive.Restore(ctx, t.DB, t.Table, t.Schema, d.Path, d.Table, note)
+	f, err := archive.Restore(ctx, t.DB, t.Table, t.Schema, r.Path, r.Table, note)
 	if err != nil {
 		return err
 	}
 	t.reach("restore filled")
-	from := t.DB.Dialect().Quote(d.Table)
+	from := t.DB.Dialect().Quote(r.Table)
 	all, err := t.checksum(ctx, t.State.DB(), from, nil)
 	if err != nil {
 		return err
 	}
-	within, err := t.checksum(ctx, t.State.DB(), from, &d.Part.Period)
+	within, err := t.checksum(ctx, t.State.DB(), from, &r.Part.Period)
 	if err != nil {
 		return err
 	}
 	if within != all || all.Rows != f.Rows {
-		return fmt.Errorf("restore %s: of %s in it, %s outside of the period", d.Part.Name, figure.Plural(all.Rows, "row"), figure.Plural(all.Rows-within.Rows, "lies", "lie"))
+		return fmt.Errorf("restore %s: of %s in it, %s outside of the period", r.Part.Name, figure.Plural(all.Rows, "row"), figure.Plural(all.Rows-within.Rows, "lies", "lie"))
 	}
-	known, err := t.sealed(ctx, d.Part.Period)
+	known, err := t.sealed(ctx, r.Part.Period)
 	if err != nil {
 		return err
 	}
-	if err := r.compareWithSeal(ctx, d, f, known, len(r.File.Columns()) == len(t.columns())); err != nil {
+	if err := r.compareWithSeal(ctx, f, known, len(r.File.Columns()) == len(t.columns())); err != nil {
 		return err
 	}
-	if d.Into != "" {
+	if r.Into != "" {
 		return t.State.Advance(ctx, t.State.DB(), &r.c, stepRename, nil)
 	}
 	// The record precedes the period: a daemon that saw the period without it would
 	// drop the period again.
-	k := state.Period{Table: t.Table.Name, Partition: d.Part, State: state.Restored, Rows: all.Rows, Checksum: all.Hash,
+	k := state.Period{Table: t.Table.Name, Partition: r.Part, State: state.Restored, Rows: all.Rows, Checksum: all.Hash,
 		Rebuilt: true, // filled in the order of the key, and compressed
-		Archive: d.Path, ArchiveSum: f.Sum}
+		Archive: r.Path, ArchiveSum: f.Sum}
 	return t.inTx(ctx, func(tx *sql.Tx) error {
 		if err := t.State.Put(ctx, tx, k); err != nil {
 			return err
@@ -272,13 +275,13 @@ func (r *Restoration) fill(ctx context.Context, d restoring, note func(int64)) e
 	})
 }
 
-func (r *Restoration) abandon(ctx context.Context, d restoring) error {
+func (r *Restoration) abandon(ctx context.Context) error {
 	if r.c.Step != stepFill {
 		return nil // recording the next step failed: run again
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
-	if err := r.t.DB.Try(ctx, engine.DropTables{Names: []string{d.Table}}); err != nil {
+	if err := r.t.DB.Try(ctx, engine.DropTables{Names: []string{r.Table}}); err != nil {
 		return err
 	}
 	return r.t.State.End(ctx, r.t.State.DB(), &r.c)
@@ -299,7 +302,7 @@ func (t *Table) sealed(ctx context.Context, p rolling.Period) (*state.Period, er
 }
 
 // attach attaches the filled table as a period. It retries while the lock isn't granted.
-func (r *Restoration) attach(ctx context.Context, d restoring, waiting func(error)) error {
+func (r *Restoration) attach(ctx context.Context, waiting func(error)) error {
 	t := r.t
 	t.reach("restore attach")
 	var locked error
@@ -313,7 +316,7 @@ func (r *Restoration) attach(ctx context.Context, d restoring, waiting func(erro
 		if err != nil {
 			return err
 		}
-		return t.tryLocked(ctx, engine.Attach{Table: t.Table, Have: have, Part: d.Part, From: d.Table})
+		return t.tryLocked(ctx, engine.Attach{Table: t.Table, Have: have, Part: r.Part, From: r.Table})
 	})
 	if ctx.Err() != nil {
 		err = errors.Join(locked, err)
@@ -321,57 +324,57 @@ func (r *Restoration) attach(ctx context.Context, d restoring, waiting func(erro
 	return err
 }
 
-func (r *Restoration) rename(ctx context.Context, d restoring) error {
+func (r *Restoration) rename(ctx context.Context) error {
 	t := r.t
 	t.reach("restore rename")
-	filled, err := t.exists(ctx, d.Table)
+	filled, err := t.exists(ctx, r.Table)
 	if err != nil {
 		return err
 	}
-	there, err := t.exists(ctx, d.Into)
+	there, err := t.exists(ctx, r.Into)
 	if err != nil {
 		return err
 	}
 	switch {
 	case filled && there:
-		return fmt.Errorf("restore %s: table %s exists already; the rows are in %s", d.Part.Name, d.Into, d.Table)
+		return fmt.Errorf("restore %s: table %s exists already; the rows are in %s", r.Part.Name, r.Into, r.Table)
 	case !filled && there:
 		return nil // before a crash
 	}
 	quote := t.DB.Dialect().Quote
-	_, err = t.DB.SQL().ExecContext(ctx, "ALTER TABLE "+quote(d.Table)+" RENAME TO "+quote(d.Into))
+	_, err = t.DB.SQL().ExecContext(ctx, "ALTER TABLE "+quote(r.Table)+" RENAME TO "+quote(r.Into))
 	return t.DB.Classify(err)
 }
 
 // compareWithSeal compares the restored rows with the count and checksum of their seal.
 // The file's own checksums have already proven that it is what was archived. A seal
 // that this server can't compare is therefore no reason to withhold the rows.
-func (r *Restoration) compareWithSeal(ctx context.Context, d restoring, f archive.File, known *state.Period, sameColumns bool) error {
+func (r *Restoration) compareWithSeal(ctx context.Context, f archive.File, known *state.Period, sameColumns bool) error {
 	t := r.t
 	if known == nil || known.ArchiveSum != f.Sum || !sameColumns {
 		return nil
 	}
-	from := t.DB.Dialect().Quote(d.Table)
+	from := t.DB.Dialect().Quote(r.Table)
 	now, _, err := t.checksumLike(ctx, t.State.DB(), from, known.Checksum)
 	if errors.Is(err, engine.ErrUnsupported) {
-		t.log(ctx, string(Restore), fmt.Sprintf("%s: compared with its file only, not with its seal: %v", d.Part.Name, err), 0, nil)
+		t.log(ctx, string(Restore), fmt.Sprintf("%s: compared with its file only, not with its seal: %v", r.Part.Name, err), 0, nil)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	if now.Rows != known.Rows {
-		return fmt.Errorf("restore %s: the server has %d rows of it, and it had %d when it was sealed", d.Part.Name, now.Rows, known.Rows)
+		return fmt.Errorf("restore %s: the server has %d rows of it, and it had %d when it was sealed", r.Part.Name, now.Rows, known.Rows)
 	}
 	if now.Hash == known.Checksum {
 		return nil
 	}
 	differs := fmt.Sprintf("the checksum of its %d rows is %s on the server, and its seal has %s", now.Rows, now.Hash, known.Checksum)
 	if r.WithoutSeal {
-		t.log(ctx, string(Restore), fmt.Sprintf("%s: compared with its file only: %s", d.Part.Name, differs), 0, nil)
+		t.log(ctx, string(Restore), fmt.Sprintf("%s: compared with its file only: %s", r.Part.Name, differs), 0, nil)
 		return nil
 	}
 	return engine.Hinted(fmt.Errorf("restore %s: %s. The file is the one that was archived, and the server has its values; "+
-		"the seal was made by a session with other settings, or a value was another one when it was sealed", d.Part.Name, differs),
+		"the seal was made by a session with other settings, or a value was another one when it was sealed", r.Part.Name, differs),
 		"--without-seal, to trust the file alone; with --into TABLE the rows can be inspected first")
 }

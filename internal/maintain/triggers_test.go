@@ -339,6 +339,7 @@ func keepCapitals(t *testing.T, db engine.Keeper) {
 			Select: []rolling.Aggregate{{Name: "n", Func: "count"}, {Name: "mean", Func: "avg", Column: "value"}}}}
 	})
 	w := applied(t, db, d, at(0.2))
+	w.wantParts("0-1 1-2 2-3 3-4")
 	w.halfDay()
 	// Each of the 12 hours has three sensors; one of the first hours has another one.
 	quote := db.Dialect().Quote

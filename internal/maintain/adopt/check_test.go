@@ -86,30 +86,6 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-// TestTrapRowsOutsideEveryPeriod: a row inserted during the adoption with a time
-// outside of every period makes no insert fail and isn't lost.
-func TestTrapRowsOutsideEveryPeriod(t *testing.T) {
-	onServers(t, func(t *testing.T, w *world) {
-		w.fill(800)
-		o := w.options()
-		done := false
-		o.at = func(point string) error {
-			if point == "copy: chunk" && !done {
-				done = true
-				w.exec("INSERT INTO events (id, ts, ver) VALUES (9001, '2199-01-01 00:00:00', 1), (9002, '1700-01-01 00:00:00', 1), (9003, '2198-01-01 00:00:00', 1)")
-				w.exec("UPDATE events SET ts = '2199-01-01 00:00:00' WHERE id = 5")
-				w.exec("UPDATE events SET ts = '2026-03-29 00:00:00' WHERE id = 9003")
-			}
-			return nil
-		}
-		must(t, Run(t.Context(), o))
-		w.wantNumber(800, "SELECT COUNT(*) FROM events")
-		w.wantNumber(3, "SELECT COUNT(*) FROM events_late WHERE id IN (5, 9001, 9002) AND rowmill_reason LIKE 'outside%' AND rowmill_at_us > 0")
-		must(t, Finish(t.Context(), w.options()))
-		w.wantTables("events", "events_late")
-	})
-}
-
 // TestVerifyRepairs: changes that fire no trigger are found by the comparison, and
 // copied.
 func TestVerifyRepairs(t *testing.T) {
