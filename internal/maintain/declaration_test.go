@@ -3,6 +3,7 @@ package maintain
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -78,6 +79,9 @@ func TestFollow(t *testing.T) {
 						d.Keep = span(4 * time.Hour)
 						c.before(d)
 						change(d)
+						if d.Seal.Archive != "" {
+							d.Seal.Archive = filepath.Join(d.Seal.Archive, db.Info().Engine)
+						}
 					})
 				}
 				w := applied(t, db, declared(func(*rolling.Declaration) {}), at(0.2))
