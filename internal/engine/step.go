@@ -144,3 +144,20 @@ func (Attach) step()     {}
 func (Replace) step()    {}
 func (DropTables) step() {}
 func (AddColumn) step()  {}
+
+// One is the rendering of a step that is one statement.
+func One(statement string, err error) ([]string, error) {
+	if err != nil {
+		return nil, err
+	}
+	return []string{statement}, nil
+}
+
+// Statements drops the tables one at a time: each DROP removes a file.
+func (s DropTables) Statements(d Dialect) []string {
+	out := make([]string, len(s.Names))
+	for i, name := range s.Names {
+		out[i] = "DROP TABLE IF EXISTS " + d.Quote(name)
+	}
+	return out
+}

@@ -92,6 +92,15 @@ func Names(cols []Column) []string {
 	return names
 }
 
+// TableNames returns the names of tables.
+func TableNames(tables []*Table) []string {
+	names := make([]string, len(tables))
+	for i, t := range tables {
+		names[i] = t.Name
+	}
+	return names
+}
+
 // Declaration returns the definition without the name; names of types have verbs for sizes.
 func (c Column) Declaration(types map[Type]string) string {
 	s := types[c.Type]

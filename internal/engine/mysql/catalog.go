@@ -90,12 +90,8 @@ func (d dialect) fresh() []string {
 
 // sizes renders the query for the size of tables, from statistics that ANALYZE updates.
 func (d dialect) sizes(tables ...*engine.Table) string {
-	names := make([]string, len(tables))
-	for i, t := range tables {
-		names[i] = quoteText(t.Name)
-	}
 	return "SELECT COALESCE(SUM(DATA_LENGTH), 0), COALESCE(SUM(INDEX_LENGTH), 0) FROM information_schema.TABLES " +
-		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN (" + strings.Join(names, ", ") + ")"
+		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN (" + engine.QuoteList(engine.TableNames(tables), quoteText) + ")"
 }
 
 // settings are kept in a record: durability, memory, flushing, logging, locking.
@@ -118,17 +114,13 @@ var settings = []string{
 }
 
 func (c catalog) Settings(ctx context.Context) (map[string]string, error) {
-	quoted := make([]string, len(settings))
-	for i, s := range settings {
-		quoted[i] = quoteText(s)
-	}
 	out := map[string]string{}
 	err := engine.Each(ctx, c.db, c.db.pool, func(r *sql.Rows) error {
 		var name, value string
 		err := r.Scan(&name, &value)
 		out[name] = value
 		return err
-	}, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ("+strings.Join(quoted, ", ")+")")
+	}, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ("+engine.QuoteList(settings, quoteText)+")")
 	if err != nil {
 		return nil, fmt.Errorf("read settings: %w", err)
 	}
@@ -203,10 +195,15 @@ func (db *DB) Describe(ctx context.Context, name string) (*engine.Schema, error)
 	}
 	s.Compacts = strings.EqualFold(s.Options["engine"], "rocksdb")
 	for _, read := range []func(context.Context, *engine.Schema) error{
-		db.describeColumns, db.describeKeys, db.describeReferences, db.describeTriggers, db.describePartitions,
+		db.describeColumns, db.describeKeys, db.describePartitions,
 	} {
 		if err == nil {
 			err = read(ctx, s)
+		}
+	}
+	for q, to := range map[string]*[]string{describeReferences: &s.ForeignKeys, describeTriggers: &s.Triggers} {
+		if err == nil {
+			*to, err = engine.List[string](ctx, db, db.pool, q, name)
 		}
 	}
 	if err != nil {
@@ -290,17 +287,12 @@ func (db *DB) describeKeys(ctx context.Context, s *engine.Schema) error {
 	return err
 }
 
-func (db *DB) describeReferences(ctx context.Context, s *engine.Schema) (err error) {
-	s.ForeignKeys, err = engine.List[string](ctx, db, db.pool, "SELECT DISTINCT CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS "+
-		"WHERE CONSTRAINT_SCHEMA = DATABASE() AND (TABLE_NAME = ? OR REFERENCED_TABLE_NAME = ?) ORDER BY CONSTRAINT_NAME", s.Name, s.Name)
-	return err
-}
-
-func (db *DB) describeTriggers(ctx context.Context, s *engine.Schema) (err error) {
-	s.Triggers, err = engine.List[string](ctx, db, db.pool, "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS "+
-		"WHERE TRIGGER_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = ? ORDER BY TRIGGER_NAME", s.Name)
-	return err
-}
+const (
+	describeReferences = "SELECT DISTINCT CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS " +
+		"WHERE CONSTRAINT_SCHEMA = DATABASE() AND ? IN (TABLE_NAME, REFERENCED_TABLE_NAME) ORDER BY CONSTRAINT_NAME"
+	describeTriggers = "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS " +
+		"WHERE TRIGGER_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = ? ORDER BY TRIGGER_NAME"
+)
 
 // rangeColumn matches a column, or UNIX_TIMESTAMP of one, by which alone a TIMESTAMP rolls.
 var rangeColumn = regexp.MustCompile("(?i)^\\s*(?:unix_timestamp\\s*\\(\\s*)?(?:`((?:[^`]|``)+)`|([^`(),]+?))\\s*\\)?\\s*$")

@@ -362,14 +362,6 @@ func (d dialect) detach(s engine.Detach) ([]string, error) {
 		[]string{d.lockTables([]string{s.Table.Name, s.Into}), d.exchange(s.Table, l.parts[i].Name, s.Into), q, unlock}), err
 }
 
-func (d dialect) dropTables(s engine.DropTables) []string {
-	out := make([]string, len(s.Names)) // one at a time: each DROP removes a file
-	for i, name := range s.Names {
-		out[i] = "DROP TABLE IF EXISTS " + d.Quote(name)
-	}
-	return out
-}
-
 // algorithms are the clauses to try for adding a column; the last leaves the choice to the server.
 var algorithms = []string{", ALGORITHM=INSTANT", ", ALGORITHM=INPLACE, LOCK=NONE", ""}
 

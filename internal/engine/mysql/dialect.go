@@ -90,7 +90,7 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 	case engine.Replace:
 		return d.replace(s)
 	case engine.DropTables:
-		return d.dropTables(s), nil
+		return s.Statements(d), nil
 	case engine.AddColumn:
 		return []string{d.addColumn(s, algorithms[0])}, nil
 	case engine.Insert:
@@ -105,11 +105,11 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		return []string{d.exists(s.Table), d.parts(s.Table)}, nil
 	case engine.Find:
 		q, _, err := d.find(s)
-		return one(q, err)
+		return engine.One(q, err)
 	case engine.Delete:
-		return one(d.delete(s))
+		return engine.One(d.delete(s))
 	case engine.CreateIndexes:
-		return one(d.createIndexes(s))
+		return engine.One(d.createIndexes(s))
 	case engine.Settle:
 		return d.settle(s), nil
 	case engine.Rename:
@@ -120,14 +120,6 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		return append(d.fresh(), d.sample(s.Tables)...), nil
 	}
 	return nil, fmt.Errorf("mysql: no rendering of %T", s)
-}
-
-// one returns the rendering of a step that is one statement.
-func one(q string, err error) ([]string, error) {
-	if err != nil {
-		return nil, err
-	}
-	return []string{q}, nil
 }
 
 func (d dialect) createTable(s engine.CreateTable) ([]string, error) {

@@ -349,7 +349,7 @@ func (c *changer) dropTables(ctx context.Context, s engine.DropTables) {
 		return
 	}
 	r := c.look(ctx, nil, s.Names...)
-	for i, q := range c.changeDropTables(s) {
+	for i, q := range s.Statements(c) {
 		name := s.Names[i]
 		if r[name].of != "" {
 			c.fail(fmt.Errorf("%s is a partition of %s", name, r[name].of))

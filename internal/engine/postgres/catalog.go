@@ -74,12 +74,9 @@ func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Par
 
 // relations is a query for the OIDs of tables and their partitions.
 func (d dialect) relations(tables ...*engine.Table) string {
-	names := make([]string, len(tables))
-	for i, t := range tables {
-		names[i] = d.regclass(t.Name)
-	}
-	return "SELECT c.oid FROM pg_class c WHERE c.relkind = 'r' AND (c.oid IN (" + strings.Join(names, ", ") + ") " +
-		"OR c.oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent IN (" + strings.Join(names, ", ") + ")))"
+	list := engine.QuoteList(engine.TableNames(tables), d.regclass)
+	return "SELECT c.oid FROM pg_class c WHERE c.relkind = 'r' AND (c.oid IN (" + list + ") " +
+		"OR c.oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent IN (" + list + ")))"
 }
 
 // sizes is the query for two sizes: rows, TOAST, maps and primary key; and all other indexes.
@@ -122,11 +119,7 @@ var settings = []string{
 }
 
 func (c catalog) Settings(ctx context.Context) (map[string]string, error) {
-	quoted := make([]string, len(settings))
-	for i, s := range settings {
-		quoted[i] = quoteText(s)
-	}
-	rows, err := c.db.query(ctx, "SELECT name, current_setting(name) FROM pg_settings WHERE name IN ("+strings.Join(quoted, ", ")+")")
+	rows, err := c.db.query(ctx, "SELECT name, current_setting(name) FROM pg_settings WHERE name IN ("+engine.QuoteList(settings, quoteText)+")")
 	if err != nil {
 		return nil, fmt.Errorf("read settings: %w", err)
 	}

@@ -151,14 +151,6 @@ func (d dialect) replaceChecked(s engine.Replace) []string {
 	return append(out, d.attach(s.Table, s.New), d.dropCheck(child, boundsCheck(s.New.Period)), commitStatement)
 }
 
-func (d dialect) changeDropTables(s engine.DropTables) []string {
-	var out []string
-	for _, name := range s.Names {
-		out = append(out, "DROP TABLE IF EXISTS "+d.Quote(name))
-	}
-	return out
-}
-
 // changeAddColumn renders AddColumn. A default that is not constant would rewrite the table, which
 // statement_timeout stops.
 func (d dialect) changeAddColumn(s engine.AddColumn) ([]string, error) {

@@ -107,7 +107,7 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 	case engine.Replace:
 		return d.changeReplace(s)
 	case engine.DropTables:
-		return d.changeDropTables(s), nil
+		return s.Statements(d), nil
 	case engine.AddColumn:
 		return d.changeAddColumn(s)
 	case engine.Insert:
@@ -121,9 +121,9 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 	case engine.Inspect:
 		return []string{d.exists(s.Table), d.parts(s.Table)}, nil
 	case engine.Find:
-		return one(d.find(s))
+		return engine.One(d.find(s))
 	case engine.Delete:
-		return one(d.delete(s))
+		return engine.One(d.delete(s))
 	case engine.CreateIndexes:
 		return d.createIndexes(s)
 	case engine.Settle:
@@ -136,14 +136,6 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		return d.sample(s.Tables), nil
 	}
 	return nil, fmt.Errorf("postgres: no rendering of %T", s)
-}
-
-// one makes the rendering of a step that consists of one statement.
-func one(q string, err error) ([]string, error) {
-	if err != nil {
-		return nil, err
-	}
-	return []string{q}, nil
 }
 
 func (d dialect) createTable(s engine.CreateTable) ([]string, error) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -77,24 +76,18 @@ func (db *DB) Words() engine.Words { return words{db.dialect} }
 // and no lag.
 func (db *DB) Load(ctx context.Context) (engine.ServerLoad, error) {
 	load := engine.ServerLoad{ReplicaLag: -1}
-	rows, err := db.query(ctx, "SELECT (SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend' "+
+	var lag sql.NullInt64
+	err := db.plain.QueryRowContext(ctx, "SELECT (SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend' "+
 		"AND pid <> pg_backend_pid() AND application_name <> "+quoteText(maintenanceName(db.config))+"), "+
 		// The lag is NULL for a standby that has replayed everything, and so is the
 		// position of a receiver that replays nothing, such as pg_receivewal.
 		"(SELECT (max(COALESCE(extract(epoch FROM replay_lag), 0)) * 1000000)::bigint FROM pg_stat_replication "+
-		"WHERE state IN ('streaming', 'catchup') AND replay_lsn IS NOT NULL)")
+		"WHERE state IN ('streaming', 'catchup') AND replay_lsn IS NOT NULL)").Scan(&load.Running, &lag)
 	if err != nil {
-		return load, fmt.Errorf("load of the server: %w", err)
+		return load, fmt.Errorf("load of the server: %w", classifyIn(ctx, err))
 	}
-	if load.Running, err = strconv.Atoi(string(rows[0][0])); err != nil {
-		return load, fmt.Errorf("load of the server: %w", err)
-	}
-	if rows[0][1] != nil {
-		us, err := strconv.ParseInt(string(rows[0][1]), 10, 64)
-		if err != nil {
-			return load, fmt.Errorf("load of the server: %w", err)
-		}
-		load.ReplicaLag = time.Duration(us) * time.Microsecond
+	if lag.Valid {
+		load.ReplicaLag = time.Duration(lag.Int64) * time.Microsecond
 	}
 	return load, nil
 }
@@ -127,24 +120,17 @@ func (d dialect) blockers(t *engine.Table, own string) string {
 
 // Blockers implements engine.Keeper. A prepared transaction has the ID 0; COMMIT PREPARED or
 // ROLLBACK PREPARED ends it. Without pg_read_all_stats, age and statement of others are hidden.
-func (db *DB) Blockers(ctx context.Context, t *engine.Table) ([]engine.Blocker, error) {
-	rows, err := db.query(ctx, db.dialect.blockers(t, maintenanceName(db.config)))
-	if err != nil {
-		return nil, fmt.Errorf("transactions that use %s: %w", t.Name, err)
-	}
-	var out []engine.Blocker
-	for _, row := range rows {
-		b := engine.Blocker{User: string(row[1]), Host: string(row[2]), Statement: string(row[4]), Own: string(row[5]) == "t"}
-		b.ID, err = strconv.ParseInt(string(row[0]), 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("transactions that use %s: %w", t.Name, err)
-		}
-		age, err := strconv.ParseInt(string(row[3]), 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("transactions that use %s: %w", t.Name, err)
-		}
+func (db *DB) Blockers(ctx context.Context, t *engine.Table) (out []engine.Blocker, err error) {
+	err = engine.Each(ctx, db, db.plain, func(r *sql.Rows) error {
+		var b engine.Blocker
+		var age int64
+		err := r.Scan(&b.ID, &b.User, &b.Host, &age, &b.Statement, &b.Own)
 		b.Age = max(time.Duration(age)*time.Microsecond, 0)
 		out = append(out, b)
+		return err
+	}, db.dialect.blockers(t, maintenanceName(db.config)))
+	if err != nil {
+		return nil, fmt.Errorf("transactions that use %s: %w", t.Name, err)
 	}
 	return out, nil
 }

@@ -83,11 +83,8 @@ func (db *DB) tryLock(ctx context.Context) error {
 // try executes a step in a transaction, in which it reads the periods again: another process may
 // have changed them since.
 func (db *DB) try(s engine.Step) error {
-	done, err := db.done(s)
+	s, done, err := db.current(s)
 	if err != nil || done {
-		return err
-	}
-	if s, err = db.fresh(s); err != nil {
 		return err
 	}
 	db.epoch++
@@ -109,32 +106,45 @@ func (db *DB) try(s engine.Step) error {
 	return nil
 }
 
-// fresh returns the step with the current periods.
-func (db *DB) fresh(s engine.Step) (engine.Step, error) {
-	var err error
-	switch s := s.(type) {
-	case engine.CreateTable:
-		return s, db.forgetDropped(s.Table)
-	case engine.CreatePartitions:
-		s.Have, err = periods(db.write, s.Table)
-		return s, err
-	case engine.DropPartition:
-		s.Have, err = periods(db.write, s.Table)
-		return s, err
-	case engine.Detach:
-		s.Have, err = periods(db.write, s.Table)
-		return s, err
-	case engine.Attach:
-		s.Have, err = periods(db.write, s.Table)
-		return s, err
-	case engine.Replace:
-		s.Have, err = periods(db.write, s.Table)
-		return s, err
-	case engine.AddColumn:
-		s.Have, err = periods(db.write, s.Table)
-		return s, err
+// current returns a step with the present periods, and whether it has been executed.
+func (db *DB) current(step engine.Step) (now engine.Step, done bool, err error) {
+	have := func(t *engine.Table) (parts []rolling.Partition) {
+		parts, err = periods(db.write, t)
+		return parts
 	}
-	return s, nil
+	there := func(names ...string) (all bool) {
+		if err == nil {
+			all, err = db.tables(names...)
+		}
+		return all
+	}
+	now = step
+	switch s := step.(type) {
+	case engine.CreateTable:
+		err = db.forgetDropped(s.Table)
+	case engine.CreatePartitions:
+		s.Have = have(s.Table)
+		now = s
+	case engine.DropPartition:
+		s.Have = have(s.Table)
+		now = s
+	case engine.Detach:
+		s.Have = have(s.Table)
+		now, done = s, !slices.Contains(s.Have, s.Part) && there(s.Into)
+	case engine.Attach:
+		s.Have = have(s.Table)
+		now, done = s, slices.Contains(s.Have, s.Part) && !there(s.From)
+	case engine.Replace:
+		s.Have = have(s.Table)
+		now, done = s, slices.Contains(s.Have, s.New) && len(s.Out) > 0 && !there(s.With) && there(s.Out...)
+	case engine.AddColumn: // each period has the columns of the table
+		done, err = has(db.write, "SELECT 1 FROM pragma_table_xinfo(?) WHERE lower(name) = lower(?)", s.Table.Name, s.Name)
+		if err == nil && !done {
+			s.Have = have(s.Table)
+		}
+		now = s
+	}
+	return now, done, err
 }
 
 // forgetDropped removes the periods of a table that was dropped without rowmill.
@@ -148,43 +158,6 @@ func (db *DB) forgetDropped(t *engine.Table) error {
 		}
 	}
 	return nil
-}
-
-// done reports whether a step has already been executed.
-func (db *DB) done(s engine.Step) (bool, error) {
-	switch s := s.(type) {
-	case engine.Detach:
-		have, err := db.have(s.Table, s.Part)
-		if err != nil || have {
-			return false, err
-		}
-		return db.tables(s.Into)
-	case engine.Attach:
-		have, err := db.have(s.Table, s.Part)
-		if err != nil || !have {
-			return false, err
-		}
-		from, err := db.tables(s.From)
-		return !from, err
-	case engine.Replace:
-		have, err := db.have(s.Table, s.New)
-		if err != nil || !have || len(s.Out) == 0 {
-			return false, err
-		}
-		if with, err := db.tables(s.With); err != nil || with {
-			return false, err
-		}
-		return db.tables(s.Out...)
-	case engine.AddColumn: // each period has the columns of the table
-		return has(db.write, "SELECT 1 FROM pragma_table_xinfo(?) WHERE lower(name) = lower(?)", s.Table.Name, s.Name)
-	}
-	return false, nil
-}
-
-// have reports whether the table has a period with this name and these bounds.
-func (db *DB) have(t *engine.Table, p rolling.Partition) (bool, error) {
-	parts, err := periods(db.write, t)
-	return slices.Contains(parts, p), err
 }
 
 // tables reports whether all these tables exist.

@@ -32,11 +32,7 @@ func (d dialect) keep(s engine.Step) ([]string, error) {
 	case engine.Replace:
 		return d.replace(s)
 	case engine.DropTables:
-		var out []string
-		for _, name := range s.Names {
-			out = append(out, "DROP TABLE IF EXISTS "+d.Quote(name))
-		}
-		return out, nil
+		return s.Statements(d), nil
 	case engine.Rename:
 		return d.renameTable(s)
 	case engine.AddColumn:

@@ -90,11 +90,7 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 	case engine.Inspect:
 		return []string{d.exists(s.Table), d.periods(s.Table)}, nil
 	case engine.Find:
-		q, err := d.find(s)
-		if err != nil {
-			return nil, err
-		}
-		return []string{q}, nil
+		return engine.One(d.find(s))
 	case engine.Delete:
 		return d.delete(s)
 	case engine.CreateIndexes:
