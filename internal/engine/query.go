@@ -13,15 +13,13 @@ import (
 
 type (
 	// Find reads rows by an index, rendered with placeholders for its values. A
-	// Querier prepares it once, identified by its pointer: keep one for each shape
-	// of query, and don't change it.
+	// Querier prepares it once, by its pointer: keep one for each shape of query.
 	Find struct {
 		Table   *Table
 		Columns []string // to read; empty is all
 		// Index is the secondary index to use, "" the primary key. MySQL and MariaDB
-		// get FORCE INDEX, SQLite INDEXED BY on a plain table; SQLite reads a
-		// rolling table through a view, where its planner chooses. PostgreSQL has no
-		// such hint: its planner always chooses.
+		// get FORCE INDEX, SQLite INDEXED BY on a plain table; elsewhere the planner
+		// chooses.
 		Index  string
 		On     []string  // columns of the condition, in order; numbers or times
 		How    Condition // the condition on them
@@ -35,17 +33,15 @@ type (
 		Table *Table
 		By    string
 	}
-	// CreateIndexes builds secondary indexes on a table that may have rows.
-	// Concurrent writers to the table may have to wait. Partitions are those of a
-	// rolling table: in SQLite each is a table of its own.
+	// CreateIndexes builds secondary indexes on a table that may have rows, while
+	// writers may have to wait. Partitions are those of a rolling table.
 	CreateIndexes struct {
 		Table      *Table
 		Indexes    []Index
 		Partitions []rolling.Partition
 	}
-	// Settle completes work that writes have left for later: see DB.Settle, which
-	// runs it. Statements whose values come from the server's answers are rendered
-	// with placeholders.
+	// Settle is what DB.Settle runs. Values that come from the server's answers are
+	// rendered as placeholders.
 	Settle struct{ Tables []*Table }
 )
 
@@ -59,19 +55,14 @@ type Condition int
 
 // Conditions.
 const (
-	// AtLeast is a >= ?, of one column.
-	AtLeast Condition = iota
-	// Above is a > ?, of one column.
-	Above
-	// Equal is a = ? AND b = ? AND ...
-	Equal
+	AtLeast Condition = iota // a >= ?, of one column
+	Above                    // a > ?, of one column
+	Equal                    // a = ? AND b = ? AND ...
 	// Keyset is every row at or after a point of an index on the columns: (a = ? AND
-	// b >= ?) OR a > ?. PostgreSQL and SQLite do not convert that to an index range
-	// and would read the index from its start, so they get a >= ? AND in front of
-	// it, which changes no result.
+	// b >= ?) OR a > ?. PostgreSQL and SQLite would read the index from its start
+	// without a >= ? AND in front of it (Wording.Leading), which changes no result.
 	Keyset
-	// In is a IN (?, ...), of one column with Points values.
-	In
+	In // a IN (?, ...), of one column with Points values
 )
 
 // MaxPoints is the maximum number of values of a Find: SQLite binds no more than
@@ -79,9 +70,8 @@ const (
 const MaxPoints = 32766
 
 // A Value is one value bound to a column, whose type determines the field: Int for
-// integers and for times (microseconds since the epoch, UTC, whole seconds), Float
-// for floats. For a Float32 column it is rounded to a float32, so that it finds the
-// rows in which it was stored.
+// integers and times (microseconds since the epoch, UTC, whole seconds), Float for
+// floats, rounded for a Float32 column as the stored values are.
 type Value struct {
 	Int   int64
 	Float float64
@@ -91,11 +81,10 @@ type Value struct {
 // several goroutines at once. Each call is a separate transaction.
 type Querier interface {
 	// Find runs f with its values, f.Values() of them, and returns the number of
-	// rows. All of them are received, and none is decoded.
+	// rows, which are received but not decoded.
 	Find(ctx context.Context, f *Find, values []Value) (rows int, err error)
-	// Delete removes the rows whose By column lies in [from, to) and returns the
-	// number that the server reports as removed. After an error none counts as
-	// removed.
+	// Delete removes the rows whose By column lies in [from, to) and returns their
+	// number by the server. After an error none counts as removed.
 	Delete(ctx context.Context, d *Delete, from, to int64) (rows int64, err error)
 	// Reset makes the querier usable after an error, on a new connection if the old
 	// one was lost.
@@ -175,9 +164,8 @@ type Wording struct {
 	Quote func(ident string) string
 	// Value returns the placeholder of value i. It is called in the order of the
 	// placeholders, and for a Keyset several times for one value.
-	Value func(i int) string
-	// Leading puts a >= ? AND in front of a Keyset, as described there.
-	Leading bool
+	Value   func(i int) string
+	Leading bool // see Keyset
 }
 
 // Select returns the statement of a valid Find. from is the table in the engine's

@@ -23,8 +23,7 @@ type Target struct {
 	// User, Host and Path come from the //USER@HOST/PATH form, Host including the
 	// port. The form without slashes sets only Path.
 	User, Host, Path string
-	// Query holds the options after the question mark.
-	Query url.Values
+	Query            url.Values // the options after the question mark
 }
 
 // Errors of ParseTarget that have a remedy.
@@ -105,47 +104,37 @@ func validScheme(s string) bool {
 }
 
 // String returns the target in a form that may be printed and recorded, and that
-// ParseTarget reads. The value of an option with a password's name is omitted: no
-// engine accepts such an option, but an error would print it.
+// ParseTarget reads. The value of an option with a password's name, which no engine
+// accepts, is omitted.
 func (t Target) String() string {
-	var b strings.Builder
-	short := t.Scheme + ":" + t.Path
+	local := t.Host == "" && t.User == ""
+	text := t.Scheme + ":" + t.Path
 	// A path such as ":@p" would be read as a password if no "//" precedes it.
-	if t.Host == "" && t.User == "" && !strings.HasPrefix(t.Path, "//") && !strings.ContainsRune(t.Path, '?') && !rolling.HoldsPassword(short) {
-		b.WriteString(short)
-	} else {
+	if !local || strings.HasPrefix(t.Path, "//") || strings.ContainsRune(t.Path, '?') || rolling.HoldsPassword(text) {
 		u := url.URL{Scheme: t.Scheme, Host: t.Host, Path: "/" + t.Path}
 		if t.User != "" {
 			u.User = url.User(t.User)
 		}
-		text := u.String()
-		if t.Host == "" && t.User == "" {
-			// Package url is inconsistent about the slashes of an empty host.
+		text = u.String()
+		if local { // package url is inconsistent about the slashes of an empty host
 			text = t.Scheme + "://" + u.EscapedPath()
 		}
-		b.WriteString(text)
 	}
 	sep := "?"
 	for _, k := range slices.Sorted(maps.Keys(t.Query)) {
 		for _, v := range t.Query[k] {
-			if secret(k) {
+			if slices.Contains(secrets, strings.ToLower(k)) {
 				v = "..."
 			}
-			b.WriteString(sep + url.QueryEscape(k) + "=" + escapeValue(v))
+			text += sep + url.QueryEscape(k) + "=" + escapeValue(v)
 			sep = "&"
 		}
 	}
-	return b.String()
+	return text
 }
 
-// secret reports whether an option's name is a usual one for a password.
-func secret(option string) bool {
-	switch strings.ToLower(option) {
-	case "password", "passwd", "pass", "pwd", "secret", "token":
-		return true
-	}
-	return false
-}
+// secrets are the usual names of options for a password.
+var secrets = []string{"password", "passwd", "pass", "pwd", "secret", "token"}
 
 // FilePassword returns the password in the file that the option password-file
 // names, without the line end; given is false if the option is not set.
@@ -161,19 +150,17 @@ func (t Target) FilePassword(ctx context.Context) (password string, given bool, 
 	return strings.TrimRight(string(text), "\r\n"), true, nil
 }
 
-// escapeValue escapes an option's value. Characters that occur in paths and sizes
-// are not escaped, for readability.
+// escapeValue escapes an option's value, but no characters of paths and sizes.
 func escapeValue(v string) string {
-	const hex = "0123456789ABCDEF"
-	var b strings.Builder
+	var out []byte
 	for _, c := range []byte(v) {
 		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-_.~/:,@=*()", c) >= 0 {
-			b.WriteByte(c)
+			out = append(out, c)
 		} else {
-			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
+			out = fmt.Appendf(out, "%%%02X", c)
 		}
 	}
-	return b.String()
+	return string(out)
 }
 
 // Options checks that the target has only the named options.

@@ -192,17 +192,6 @@ func TestLiveDescribe(t *testing.T) {
 	}
 }
 
-func TestLiveMachine(t *testing.T) {
-	m := Machine(t.TempDir())
-	if m.Cores < 1 || m.MemoryBytes < 1<<20 || m.Kernel == "" || m.OS == "" || m.Arch == "" || m.Filesystem == "" {
-		t.Errorf("incomplete: %+v", m)
-	}
-	if m := Machine(""); m.Disk != "" || m.Filesystem != "" {
-		t.Errorf("a disk without a directory: %+v", m)
-	}
-	t.Logf("%+v", m)
-}
-
 // BenchmarkSample measures the cost of one sample. "all" adds a server process,
 // and counters that cost nothing themselves.
 func BenchmarkSample(b *testing.B) {

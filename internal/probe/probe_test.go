@@ -200,25 +200,8 @@ func TestHangingQueryIsCancelled(t *testing.T) {
 	})
 }
 
-func TestSampleReturnsWithContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newProbe(t, Config{Nodes: counting(func(ctx context.Context, _ []float64) error { <-ctx.Done(); return ctx.Err() }, indexSize)})
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		before := time.Now()
-		s := p.Sample(ctx, time.Second)
-		if d := time.Since(before); d != 0 {
-			t.Errorf("sample took %v after its context had ended", d)
-		}
-		want(t, s, indexSize.Name, math.NaN())
-		if _, ok := s["client_heap_bytes"]; !ok {
-			t.Error("the client's figures are missing, too")
-		}
-	})
-}
-
-// TestCloseEndsQuery checks that after Close no part of the probe runs, also if
-// a query was in progress.
+// TestCloseEndsQuery checks that a sample ends with its context, and that after Close no
+// part of the probe runs, also if a query was in progress.
 func TestCloseEndsQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := false
@@ -227,7 +210,13 @@ func TestCloseEndsQuery(t *testing.T) {
 			ended = true
 			return ctx.Err()
 		}, indexSize)})
-		p.Start(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		before := time.Now()
+		s := p.Sample(ctx, time.Second)
+		if d := time.Since(before); d != 0 || s["client_heap_bytes"] == 0 {
+			t.Errorf("after its context had ended, a sample took %v and gave %v", d, s)
+		}
 		if err := p.Close(); err != nil {
 			t.Fatal(err)
 		}

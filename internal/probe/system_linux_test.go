@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/rowmill/rowmill/result"
 )
 
 // tree is a root directory with files of /proc, /sys and /etc, and device numbers.
@@ -220,6 +222,8 @@ func TestDevice(t *testing.T) {
 	tr.disk(dev(8, 0), "sda", diskStat)
 	tr.disk(dev(8, 1), "sda/sda1", diskStat)
 	tr.disk(dev(8, 16), "sdb", diskStat)
+	tr.write("sys/fs/btrfs/6a/devices/sda1", "")
+	tr.write("sys/fs/btrfs/6a/devices/sdb1", "")
 	anonymous := [2]devNumber{dev(0, 50)}
 	tr.devices["/dev/sda1"] = [2]devNumber{dev(0, 5), dev(8, 1)}
 	tr.devices["/dev/sdb"] = [2]devNumber{dev(0, 5), dev(8, 16)}
@@ -232,14 +236,15 @@ func TestDevice(t *testing.T) {
 		name, mounts string
 		dir          string
 		holder       devNumber
-		want         string // the device's name
+		want, partOf string // the device's
 		fails        string
 	}{
 		{name: "partition", dir: real, holder: dev(8, 1), mounts: root, want: "sda1"},
 		{name: "device that /sys doesn't show", dir: real, holder: dev(9, 9), mounts: root, fails: "find block device 9:9"},
 		{name: "tmpfs", dir: real, mounts: root + "2 1 0:50 / " + at + " rw shared:3 - tmpfs tmpfs rw\n", fails: "no block device behind " + real + ": tmpfs"},
 		{name: "zfs", dir: real, mounts: root + "2 1 0:50 / " + at + " rw - zfs tank/data rw\n", fails: "zfs"},
-		{name: "btrfs", dir: real, mounts: root + "2 1 0:49 /@ " + at + " rw - btrfs /dev/sda1 rw,subvol=/@\n", want: "sda1"},
+		{name: "btrfs of several devices, of which one is read", dir: real, mounts: root + "2 1 0:49 /@ " + at + " rw - btrfs /dev/sda1 rw,subvol=/@\n",
+			want: "sda1", partOf: "a btrfs over 2"},
 		{name: "overlay", dir: real, mounts: root + "2 1 0:50 / " + at + " rw - overlay overlay rw,lowerdir=/a:/b,upperdir=/upper\\040dir,workdir=/w\n", want: "sda1"},
 		{name: "overlay from another namespace", dir: real, mounts: root + "2 1 0:50 / " + at + " rw - overlay overlay rw,upperdir=/elsewhere\n", fails: `upper layer "/elsewhere"`},
 		{name: "overlay without upper layer", dir: real, mounts: root + "2 1 0:50 / " + at + " ro - overlay overlay ro,lowerdir=/a\n", fails: "upper layer"},
@@ -262,30 +267,13 @@ func TestDevice(t *testing.T) {
 			switch {
 			case c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)):
 				t.Errorf("device %q, error %v; want one with %q", d.name, err, c.fails)
+			case c.partOf != "" && d.partOf != c.partOf:
+				t.Errorf("device of %q, want %q", d.partOf, c.partOf)
 			case c.fails == "" && (err != nil || d.name != c.want):
 				t.Errorf("device %q, error %v; want %q", d.name, err, c.want)
 			}
 		})
 	}
-}
-
-// TestDeviceOfSeveral: a btrfs may consist of several disks, of which one is
-// read; the description must state that.
-func TestDeviceOfSeveral(t *testing.T) {
-	tr := newTree(t)
-	dir := t.TempDir()
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tr.disk(dev(8, 1), "sda/sda1", diskStat)
-	tr.devices[dir] = [2]devNumber{dev(0, 50)}
-	tr.devices["/dev/sda1"] = [2]devNumber{dev(0, 5), dev(8, 1)}
-	tr.write("sys/fs/btrfs/6a/devices/sda1", "")
-	tr.write("sys/fs/btrfs/6a/devices/sdb1", "")
-	tr.write("proc/self/mountinfo", "2 1 0:49 / "+real+" rw - btrfs /dev/sda1 rw\n")
-	_, warnings := tr.system().opened(dir)
-	wantWarning(t, warnings, "disk figures are those of sda1 only, one of the devices of a btrfs over 2")
 }
 
 // TestMissingFiles checks that each missing figure causes a warning with its
@@ -338,17 +326,9 @@ func TestMachineFromFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := tr.system().machine(dir)
-	for _, c := range []struct{ name, got, want string }{
-		{"kernel", m.Kernel, "6.1.0-18"},
-		{"os", m.OS, "Debian GNU/Linux 12 (bookworm)"},
-		{"filesystem", m.Filesystem, "xfs"},
-		{"disk", m.Disk, "dm-0 on sda: SAMSUNG MZ7L3, not rotational, write through cache"},
-	} {
-		if c.got != c.want {
-			t.Errorf("%s is %q, want %q", c.name, c.got, c.want)
-		}
-	}
-	if m.MemoryBytes != 1000*1024 {
-		t.Errorf("memory is %d bytes, want %d", m.MemoryBytes, 1000*1024)
+	want := result.Machine{Cores: m.Cores, Arch: m.Arch, Kernel: "6.1.0-18", OS: "Debian GNU/Linux 12 (bookworm)", Filesystem: "xfs",
+		Disk: "dm-0 on sda: SAMSUNG MZ7L3, not rotational, write through cache", MemoryBytes: 1000 * 1024}
+	if m != want {
+		t.Errorf("got %+v, want %+v", m, want)
 	}
 }

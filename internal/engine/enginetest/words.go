@@ -92,10 +92,8 @@ func (s keepers) describe(t *testing.T) {
 	for value, restored := range map[string]bool{"5": true, "'text'": true, "NULL": true, "x'00ff'": false} {
 		k.exec(t, db.SQL(), "DELETE FROM rich")
 		k.exec(t, db.SQL(), "INSERT INTO rich (a, b) VALUES (1, "+value+")")
-		var wrong int
-		q := "SELECT " + words.Unrestorable(*rich.Column("b"), "b") + " FROM rich"
-		if err := db.SQL().QueryRowContext(within(t), q).Scan(&wrong); err != nil || (wrong == 0) != restored {
-			t.Errorf("%s in an integer column: unrestorable is %d, %v", value, wrong, err)
+		if wrong := number(t, db, "SELECT "+words.Unrestorable(*rich.Column("b"), "b")+" FROM rich"); (wrong == 0) != restored {
+			t.Errorf("%s in an integer column: unrestorable is %d", value, wrong)
 		}
 	}
 }
@@ -174,21 +172,14 @@ func (s keepers) positions(t *testing.T) {
 				list = append(list, start+1, start+999999, start+500000, start+59999999, 1, -1, -999999, -500000, start+120000, 4107542399e6+999999)
 			}
 			for _, pos := range list {
-				var back, literal int64
-				q := fmt.Sprintf("SELECT %s, %s", w.Position(k.Table, w.FromPosition(k.Table, fmt.Sprint(pos))), w.Position(k.Table, typed(k, w.Literal(k.Table, pos))))
-				if err := db.SQL().QueryRowContext(within(t), q).Scan(&back, &literal); err != nil {
-					t.Fatalf("%s: %v", q, err)
-				}
+				back := number(t, db, "SELECT "+w.Position(k.Table, w.FromPosition(k.Table, fmt.Sprint(pos))))
+				literal := number(t, db, "SELECT "+w.Position(k.Table, typed(k, w.Literal(k.Table, pos))))
 				if back != pos || literal != pos {
 					t.Errorf("position %d became a value and then %d; its literal %s is position %d", pos, back, w.Literal(k.Table, pos), literal)
 				}
 				// The literal equals the server's own value.
-				var same int
-				q = fmt.Sprintf("SELECT CASE WHEN %s = %s THEN 1 ELSE 0 END", w.FromPosition(k.Table, fmt.Sprint(pos)), w.Literal(k.Table, pos))
-				if err := db.SQL().QueryRowContext(within(t), q).Scan(&same); err != nil {
-					t.Fatalf("%s: %v", q, err)
-				}
-				if same != 1 {
+				q := fmt.Sprintf("SELECT CASE WHEN %s = %s THEN 1 ELSE 0 END", w.FromPosition(k.Table, fmt.Sprint(pos)), w.Literal(k.Table, pos))
+				if number(t, db, q) != 1 {
 					t.Errorf("position %d: %s is not the value of %s", pos, w.Literal(k.Table, pos), q)
 				}
 			}
@@ -196,20 +187,22 @@ func (s keepers) positions(t *testing.T) {
 			apply(t, db, engine.CreateTable{Table: k.Table, Partitions: k.parts})
 			k.insert(t, k.parts, 0, 100)
 			by := k.quote(k.By)
-			var bad int
 			q := fmt.Sprintf("SELECT COUNT(*) FROM readings WHERE %s <> %s OR %s < %d OR %s >= %d", by, w.FromPosition(k.Table, w.Position(k.Table, by)),
 				w.Position(k.Table, by), k.parts[0].From, w.Position(k.Table, by), k.parts[0].To)
-			if err := db.SQL().QueryRowContext(within(t), q).Scan(&bad); err != nil {
-				t.Fatalf("%s: %v", q, err)
-			}
-			want(t, "rows whose position isn't theirs", bad, 0)
+			want(t, "rows whose position isn't theirs", number(t, db, q), 0)
 			q = fmt.Sprintf("SELECT COUNT(*) FROM readings WHERE %s >= %s AND %s < %s", by, w.Literal(k.Table, k.at(k.parts[0], 10)), by, w.Literal(k.Table, k.at(k.parts[0], 30)))
-			if err := db.SQL().QueryRowContext(within(t), q).Scan(&bad); err != nil {
-				t.Fatalf("%s: %v", q, err)
-			}
-			want(t, "rows between two literals", bad, 20)
+			want(t, "rows between two literals", number(t, db, q), 20)
 		})
 	}
+}
+
+// number returns the result of a query for a number.
+func number(t *testing.T, db engine.Keeper, q string) (n int64) {
+	t.Helper()
+	if err := db.SQL().QueryRowContext(within(t), q).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", q, err)
+	}
+	return n
 }
 
 // typed casts a literal if the server can't infer its type.
@@ -324,18 +317,12 @@ func (s keepers) rowHashLike(t *testing.T, like string) {
 		{"price = 1.0002", "price = NULL"}, {"price = 0", "price = NULL"},
 		{"value = 0.33333333333333337", "value = 0.3333333333333333"}, {"value = NULL", "value = 0.3333333333333333"},
 		{"note = ''", "note = 'a'"}, {"note = NULL", "note = 'a'"}, {"note = 'A'", "note = 'a'"}, {"note = 'a '", "note = 'a'"}, {"note = 'NULL'", "note = 'a'"},
-		{"raw = note", ""},
 	} {
-		if c.undo == "" {
-			continue
-		}
 		id := 1
 		if strings.HasPrefix(c.set, "id") {
-			k.exec(t, db.SQL(), "UPDATE one SET "+c.set+" WHERE id = 1")
 			id = 77
-		} else {
-			k.exec(t, db.SQL(), "UPDATE one SET "+c.set+" WHERE id = 1")
 		}
+		k.exec(t, db.SQL(), "UPDATE one SET "+c.set+" WHERE id = 1")
 		got := k.of(t, one)
 		if before, ok := seen[got.Hash]; ok {
 			t.Errorf("%s has the checksum of: %s", c.set, before)

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,21 +18,16 @@ import (
 // statementLength is the maximum length, in characters, of a blocker's statement.
 const statementLength = 200
 
-// Ages. InnoDB reports a transaction's start in the system's time zone, but
+// trxAge is a transaction's age. InnoDB reports its start in the system's time zone, but
 // sessions are in UTC.
-const (
-	trxAge     = "TIMESTAMPDIFF(SECOND, x.trx_started, CONVERT_TZ(NOW(), '+00:00', 'SYSTEM'))"
-	blockedRow = "SELECT p.ID, p.USER, p.HOST, COALESCE(" + trxAge + ", p.TIME, 0) AS age, "
-	joinTrx    = "LEFT JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = p.ID "
-)
+const trxAge = "COALESCE(TIMESTAMPDIFF(SECOND, x.trx_started, CONVERT_TZ(NOW(), '+00:00', 'SYSTEM')), p.TIME, 0)"
 
 // A blockerView is one way to query the sessions that hold a table's lock.
 type blockerView struct {
 	// when is a query that returns 1 if the view is available; "" means always.
 	when string
-	// query takes the table's name names times.
+	// query takes the table's name for each placeholder.
 	query string
-	names int
 }
 
 // blockerViews returns the views, the most precise one first. The last two are
@@ -40,46 +36,41 @@ type blockerView struct {
 // with the database's name. The other lists only the statements, for accounts that
 // can't read transactions.
 func (d dialect) blockerViews() []blockerView {
-	const own = ", IS_USED_LOCK(CONCAT('" + ownLock + "', p.ID)) IS NOT NULL AS own FROM "
-	const last = "COALESCE(x.trx_query, p.INFO, %s) AS statement" + own
-	views := []blockerView{
-		{
-			when: "SELECT COUNT(*) FROM performance_schema.setup_instruments WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES' AND @@performance_schema = 1",
-			query: blockedRow + fmt.Sprintf(last, "e.SQL_TEXT") + d.sessions() + " p " +
-				"JOIN performance_schema.threads t ON t.PROCESSLIST_ID = p.ID JOIN performance_schema.metadata_locks m ON m.OWNER_THREAD_ID = t.THREAD_ID " +
-				"LEFT JOIN performance_schema.events_statements_current e ON e.THREAD_ID = t.THREAD_ID AND e.NESTING_EVENT_ID IS NULL " + joinTrx +
-				"WHERE m.OBJECT_TYPE = 'TABLE' AND m.OBJECT_SCHEMA = DATABASE() AND m.OBJECT_NAME = ? AND m.LOCK_STATUS = 'GRANTED' AND p.ID <> CONNECTION_ID()",
-			names: 1,
-		},
-		{
-			query: blockedRow + fmt.Sprintf(last, "''") + d.sessions() + " p JOIN information_schema.METADATA_LOCK_INFO m ON m.THREAD_ID = p.ID " + joinTrx +
-				"WHERE m.LOCK_TYPE = 'Table metadata lock' AND m.TABLE_SCHEMA = DATABASE() AND m.TABLE_NAME = ? AND p.ID <> CONNECTION_ID()",
-			names: 1,
-		},
+	query := func(age, statement, joins, where string) string {
+		return "SELECT p.ID, p.USER, p.HOST, " + age + " AS age, " + statement + " AS statement, " +
+			"IS_USED_LOCK(CONCAT('" + ownLock + "', p.ID)) IS NOT NULL AS own FROM " + d.sessions() + " p " + joins +
+			"WHERE " + where + " AND p.ID <> CONNECTION_ID() ORDER BY age DESC, ID"
 	}
-	if !d.mariadb {
-		views = views[:1]
+	const joinTrx = "LEFT JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = p.ID "
+	const statement = "COALESCE(x.trx_query, p.INFO, '')"
+	views := []blockerView{{
+		when: "SELECT COUNT(*) FROM performance_schema.setup_instruments WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES' AND @@performance_schema = 1",
+		query: query(trxAge, "COALESCE(x.trx_query, p.INFO, e.SQL_TEXT)",
+			"JOIN performance_schema.threads t ON t.PROCESSLIST_ID = p.ID JOIN performance_schema.metadata_locks m ON m.OWNER_THREAD_ID = t.THREAD_ID "+
+				"LEFT JOIN performance_schema.events_statements_current e ON e.THREAD_ID = t.THREAD_ID AND e.NESTING_EVENT_ID IS NULL "+joinTrx,
+			"m.OBJECT_TYPE = 'TABLE' AND m.OBJECT_SCHEMA = DATABASE() AND m.OBJECT_NAME = ? AND m.LOCK_STATUS = 'GRANTED'"),
+	}}
+	if d.mariadb {
+		views = append(views, blockerView{query: query(trxAge, statement,
+			"JOIN information_schema.METADATA_LOCK_INFO m ON m.THREAD_ID = p.ID "+joinTrx,
+			"m.LOCK_TYPE = 'Table metadata lock' AND m.TABLE_SCHEMA = DATABASE() AND m.TABLE_NAME = ?")})
 	}
 	if d.rocksdb() {
-		views = append(views, blockerView{query: "SELECT p.ID, p.USER, p.HOST, p.TIME AS age, COALESCE(p.INFO, '') AS statement" + own + d.sessions() + " p " +
-			"JOIN information_schema.ROCKSDB_TRX r ON r.THREAD_ID = p.ID WHERE p.DB = DATABASE() AND p.ID <> CONNECTION_ID()"})
+		views = append(views, blockerView{query: query("p.TIME", "COALESCE(p.INFO, '')",
+			"JOIN information_schema.ROCKSDB_TRX r ON r.THREAD_ID = p.ID ", "p.DB = DATABASE()")})
 	}
-	running := "p.COMMAND IN ('Query', 'Execute') AND LOCATE(?, p.INFO) > 0 AND (p.DB = DATABASE() OR LOCATE(DATABASE(), p.INFO) > 0)"
+	const running = "p.COMMAND IN ('Query', 'Execute') AND LOCATE(?, p.INFO) > 0 AND (p.DB = DATABASE() OR LOCATE(DATABASE(), p.INFO) > 0)"
 	return append(views,
-		blockerView{query: blockedRow + fmt.Sprintf(last, "''") + d.sessions() + " p " + joinTrx +
-			"WHERE (x.trx_id IS NOT NULL AND p.DB = DATABASE() OR " + running + ") AND p.ID <> CONNECTION_ID()", names: 1},
-		blockerView{query: "SELECT p.ID, p.USER, p.HOST, p.TIME AS age, p.INFO AS statement" + own + d.sessions() + " p " +
-			"WHERE " + running + " AND p.ID <> CONNECTION_ID()", names: 1})
+		blockerView{query: query(trxAge, statement, joinTrx, "(x.trx_id IS NOT NULL AND p.DB = DATABASE() OR "+running+")")},
+		blockerView{query: query("p.TIME", "p.INFO", "", running)})
 }
 
 // trxCache is slightly longer than the time for which INNODB_TRX returns a cached
 // result.
 const trxCache = 120 * time.Millisecond
 
-// Blockers implements engine.Keeper. The performance schema, or MariaDB's plugin
-// METADATA_LOCK_INFO, lists the holders of a table's metadata lock. Without either,
-// Blockers lists the transactions of sessions in this database, including those on
-// other tables.
+// Blockers implements engine.Keeper. Without the performance schema and MariaDB's plugin
+// METADATA_LOCK_INFO, it also lists transactions of this database on other tables.
 func (db *DB) Blockers(ctx context.Context, t *engine.Table) ([]engine.Blocker, error) {
 	select {
 	case <-time.After(trxCache):
@@ -130,8 +121,8 @@ const (
 // sessions returns the view of the list of sessions, for a FROM clause.
 func (d dialect) sessions() string { return cmp.Or(d.listed, processList) }
 
-// Sessions lists the sessions visible to the target's user. Unlike the view, the statement also
-// lists sessions with characters or bytes that the view's columns can't hold.
+// Sessions lists the sessions visible to the target's user. Unlike the view, the
+// statement also lists those with bytes that the view's columns can't hold.
 func (db *DB) Sessions(ctx context.Context) ([]engine.ServerSession, error) {
 	var out []engine.ServerSession
 	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
@@ -167,9 +158,8 @@ func (db *DB) Sessions(ctx context.Context) ([]engine.ServerSession, error) {
 	return out, nil
 }
 
-// probeSessions returns the view that lists sessions. MySQL 8.0.22 and later also
-// have the list in the performance schema, if it is enabled, without the limits of
-// the older view.
+// probeSessions returns the view that lists sessions. MySQL 8.0.22 and later have one
+// without the limits of the older, if the performance schema is enabled.
 func (db *DB) probeSessions(ctx context.Context) (string, error) {
 	if db.dialect.mariadb {
 		return processList, nil
@@ -187,10 +177,7 @@ func (db *DB) probeSessions(ctx context.Context) (string, error) {
 }
 
 func (db *DB) blockers(ctx context.Context, v blockerView, table string) ([]engine.Blocker, error) {
-	var args []any
-	for range v.names {
-		args = append(args, db.dialect.stored(table))
-	}
+	args := slices.Repeat([]any{db.dialect.stored(table)}, strings.Count(v.query, "?"))
 	var out []engine.Blocker
 	seen := map[int64]bool{}
 	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
@@ -214,6 +201,6 @@ func (db *DB) blockers(ctx context.Context, v blockerView, table string) ([]engi
 		b.Age = max(time.Duration(seconds)*time.Second, time.Millisecond)
 		out = append(out, b)
 		return nil
-	}, v.query+" ORDER BY age DESC, ID", args...)
+	}, v.query, args...)
 	return out, err
 }

@@ -14,9 +14,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// PeriodSizes implements engine.Keeper. If InnoDB's files can be read, the sizes
-// are those of the files on disk, divided between data and indexes by the
-// statistics, which may be outdated.
+// PeriodSizes implements engine.Keeper. If InnoDB's files can be read, the sizes are
+// theirs, divided between data and indexes by the statistics, which may be outdated.
 func (db *DB) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
 	out, err := db.periodSizes(ctx, t)
 	if err != nil {
@@ -100,8 +99,8 @@ func (db *DB) flushRocksDB(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// Outside counts the rows of a declared table that precede its first period, and so
-// are outside every period. The servers store no lower bounds: see floorName.
+// Outside counts the rows of a declared table before its first period. The servers store
+// no lower bounds: see floorName.
 func (db *DB) Outside(ctx context.Context, t *engine.Table) (int64, error) {
 	l, err := db.layout(ctx, db.pool, t)
 	if err != nil || !l.hasFloor {
@@ -119,9 +118,8 @@ func (db *DB) Outside(ctx context.Context, t *engine.Table) (int64, error) {
 type tablespace struct{ id, file, allocated int64 }
 
 // fileName encodes an identifier as in the names of files and of InnoDB: characters
-// other than ASCII letters, digits and underscores are written in hexadecimal. The
-// server encodes other letters by its own tables; for a table with such a name, no
-// tablespaces are found.
+// other than ASCII letters, digits and underscores are written in hexadecimal. Of names
+// with other letters, for which the server has tables, no tablespaces are found.
 func fileName(ident string) string {
 	var out strings.Builder
 	for _, r := range ident {
@@ -183,9 +181,7 @@ const mostAnalyzed = 4
 // A statistic is the server's statistics of a partition or a plain table.
 type statistic struct {
 	rows, data, index int64
-	// changed is the time of the last write, in Unix seconds; 0 means none since
-	// the server opened the table.
-	changed int64
+	changed           int64 // the last write since the server opened the table, in Unix seconds
 }
 
 // statistics renders the query for the statistics of a table.
@@ -335,10 +331,9 @@ func (db *DB) Named(ctx context.Context, prefix string) ([]string, error) {
 	return out, nil
 }
 
-// Footprint implements engine.Sizer. InnoDB's persistent statistics count the leaf
-// pages in use of each index; DATA_LENGTH and INDEX_LENGTH count whole extents,
-// which are megabytes for a small table. If the statistics can't be read, or with
-// another storage engine, DATA_LENGTH and INDEX_LENGTH are used.
+// Footprint implements engine.Sizer. InnoDB's persistent statistics count the leaf pages
+// in use of each index. DATA_LENGTH and INDEX_LENGTH count whole extents, megabytes for a
+// small table; they are used if there are no such statistics.
 func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, error) {
 	schema, err := db.Describe(ctx, table)
 	if err != nil {

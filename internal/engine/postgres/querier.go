@@ -12,10 +12,6 @@ import (
 
 // A querier reads and deletes on one connection through a wire. A call is one
 // write and one reply, which is read in place, and allocates nothing.
-//
-// The server plans a statement anew for its first five executions, and then
-// uses a generic plan if that costs no more (plan_cache_mode auto). For an
-// index range scan with a LIMIT the two plans are the same.
 type querier struct {
 	engine.Link[*wire]
 	db  *DB

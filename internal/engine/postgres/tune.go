@@ -46,7 +46,6 @@ func (db *DB) Tune(ctx context.Context, name, value string) (engine.Tuning, erro
 	case source == "command line":
 		return unsupported("it was given on the server's command line, which takes precedence")
 	}
-	// Undo restores the entry of this file, not the setting in effect.
 	rows, err = db.query(ctx, "SELECT setting FROM pg_file_settings WHERE name = "+quoteText(name)+
 		" AND sourcefile LIKE '%"+autoConf+"' ORDER BY seqno DESC LIMIT 1")
 	if err != nil {
@@ -70,14 +69,14 @@ func (db *DB) Tune(ctx context.Context, name, value string) (engine.Tuning, erro
 	if err := db.reconfigure(ctx, system+quoteText(value)); err != nil {
 		return fail(errors.Join(err, undo(context.WithoutCancel(ctx))))
 	}
-	now, source, err := db.newSetting(ctx, name)
-	if err == nil && source != "configuration file" {
-		err = engine.Classed(engine.ErrUnsupported, fmt.Errorf("new connections get it from another source: %s", source))
+	now, err := db.anew(ctx, "SELECT current_setting(name), source FROM pg_settings WHERE name = "+quoteText(name))
+	if err == nil && now[1] != "configuration file" {
+		err = engine.Classed(engine.ErrUnsupported, fmt.Errorf("new connections get it from another source: %s", now[1]))
 	}
 	if err != nil {
 		return fail(errors.Join(err, undo(context.WithoutCancel(ctx))))
 	}
-	return engine.Tuning{Before: before, Now: now, Undo: undo}, nil
+	return engine.Tuning{Before: before, Now: now[0], Undo: undo}, nil
 }
 
 // tuneTimeout bounds the change of a setting.
@@ -90,7 +89,8 @@ const reloadWait = 10 * time.Second
 // reconfigure runs a statement that writes the server's configuration, and
 // returns once new connections have read it.
 func (db *DB) reconfigure(ctx context.Context, statement string) error {
-	before, err := db.loaded(ctx)
+	const loaded = "SELECT pg_conf_load_time()"
+	before, err := db.anew(ctx, loaded)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (db *DB) reconfigure(ctx context.Context, statement string) error {
 		return err
 	}
 	for end := time.Now().Add(reloadWait); time.Now().Before(end); {
-		if now, err := db.loaded(ctx); err != nil || now != before {
+		if now, err := db.anew(ctx, loaded); err != nil || now[0] != before[0] {
 			return err
 		}
 		select {
@@ -111,24 +111,6 @@ func (db *DB) reconfigure(ctx context.Context, statement string) error {
 		}
 	}
 	return fmt.Errorf("the server has not reloaded its configuration within %v", reloadWait)
-}
-
-// loaded returns the time at which a new connection's configuration was loaded.
-func (db *DB) loaded(ctx context.Context) (string, error) {
-	row, err := db.anew(ctx, "SELECT pg_conf_load_time()")
-	if err != nil {
-		return "", err
-	}
-	return row[0], nil
-}
-
-// newSetting returns a setting and its source as a new connection sees them.
-func (db *DB) newSetting(ctx context.Context, name string) (value, source string, err error) {
-	row, err := db.anew(ctx, "SELECT current_setting(name), source FROM pg_settings WHERE name = "+quoteText(name))
-	if err != nil {
-		return "", "", err
-	}
-	return row[0], row[1], nil
 }
 
 // anew runs a query that returns one row on a new connection.

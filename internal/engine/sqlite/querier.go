@@ -13,10 +13,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A querier reads on its own connection, with a page cache of the target's size.
-// In WAL mode it and the writer don't wait for each other. It deletes on the DB's
-// write connection, taking turns with the writers. Each execution of a prepared
-// statement is one call of C, and allocates nothing.
+// A querier reads on its own connection, with a page cache of the target's size, and
+// deletes on the DB's write connection, taking turns with the writers. Each execution of
+// a prepared statement is one call of C, and allocates nothing.
 type querier struct {
 	db     *DB
 	conn   *connection // nil when closed
@@ -25,10 +24,9 @@ type querier struct {
 	watch  *engine.Watch
 	buf    []byte
 	finds  map[*engine.Find]*finder
-	// deletes are the prepared deletions; epoch is the DB's epoch when they were
-	// prepared.
+
 	deletes map[*engine.Delete]*deletion
-	epoch   int64
+	epoch   int64 // the DB's when deletes were prepared
 }
 
 // A finder is a prepared Find.
@@ -225,18 +223,14 @@ func (q *querier) deletion(ctx context.Context, d *engine.Delete) (*deletion, er
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
-	of, stores := &deletion{}, []string{d.Table.Name}
+	of := &deletion{}
 	if d.Table.Rolling() {
 		var err error
 		if of.parts, err = q.db.Catalog().Partitions(ctx, d.Table); err != nil {
 			return nil, err
 		}
-		stores = nil
-		for _, p := range of.parts {
-			stores = append(stores, store(d.Table, p))
-		}
 	}
-	for _, name := range stores {
+	for _, name := range stores(d.Table, of.parts) {
 		s, err := q.db.handle.prepare(dialect{}.deleteFrom(d, name))
 		if err != nil {
 			for _, s := range of.stmts {
@@ -248,6 +242,18 @@ func (q *querier) deletion(ctx context.Context, d *engine.Delete) (*deletion, er
 	}
 	q.deletes[d] = of
 	return of, nil
+}
+
+// stores returns the tables that hold t's rows.
+func stores(t *engine.Table, parts []rolling.Partition) []string {
+	if !t.Rolling() {
+		return []string{t.Name}
+	}
+	var out []string
+	for _, p := range parts {
+		out = append(out, store(t, p))
+	}
+	return out
 }
 
 // find renders a Find. INDEXED BY works only for a table, not for the view of a
@@ -287,18 +293,11 @@ func (d dialect) createIndexes(s engine.CreateIndexes) ([]string, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	stores := []string{s.Table.Name}
-	if s.Table.Rolling() {
-		stores = nil
-		for _, p := range s.Partitions {
-			stores = append(stores, store(s.Table, p))
-		}
-		if len(stores) == 0 {
-			return nil, fmt.Errorf("create indexes of %s: a rolling table needs its partitions named", s.Table.Name)
-		}
+	if s.Table.Rolling() && len(s.Partitions) == 0 {
+		return nil, fmt.Errorf("create indexes of %s: a rolling table needs its partitions named", s.Table.Name)
 	}
 	var out []string
-	for _, name := range stores {
+	for _, name := range stores(s.Table, s.Partitions) {
 		for _, ix := range s.Indexes {
 			out = append(out, d.createIndex(name, ix))
 		}

@@ -12,11 +12,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// Sizes implements engine.Catalog. SQLite keeps no sizes, and its dbstat table is
-// not available in every build. So it counts the pages of each b-tree in the
-// file. Only interior pages are read, which takes about a hundredth of the time of
-// reading the table. The layout is described in "Database File Format", section
-// 1.6, at sqlite.org.
+// Sizes implements engine.Catalog. SQLite keeps no sizes, and not every build has its
+// dbstat table. So it counts the pages of each b-tree in the file, reading only interior
+// pages ("Database File Format", section 1.6, at sqlite.org).
 func (c catalog) Sizes(ctx context.Context, t *engine.Table) (s engine.Sizes, err error) {
 	if err := c.db.lock(ctx); err != nil {
 		return s, err
@@ -171,9 +169,8 @@ func (t *treeFile) children(page int64) ([]int64, error) {
 	return append(out, int64(binary.BigEndian.Uint32(head[8:]))), nil
 }
 
-// sampleLeaves is about how many leaves of a b-tree are read to estimate its rows.
-// For trees with at most that many leaves the number is exact. For larger ones
-// with rows of similar lengths, the error is a few percent.
+// sampleLeaves is about how many leaves of a b-tree are read to estimate its rows: a few
+// percent of error for rows of similar lengths.
 const sampleLeaves = 32
 
 // PeriodSizes implements engine.Keeper. Rows are estimated from a sample of the
@@ -215,17 +212,13 @@ func (db *DB) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engi
 		name := store(t, p)
 		size := sizes[name]
 		if failed[name] || !whole {
-			if size.Rows, err = countOf(conn, name); err != nil {
+			if size.Rows, err = queryInt(conn, "SELECT count(*) FROM "+dialect{}.Quote(name)); err != nil {
 				return fail(err)
 			}
 		}
 		out[p.Name] = size
 	}
 	return out, nil
-}
-
-func countOf(conn *connection, name string) (int64, error) {
-	return queryInt(conn, "SELECT count(*) FROM "+dialect{}.Quote(name))
 }
 
 // add adds the size of a b-tree, and of the rows that it holds.
@@ -295,12 +288,8 @@ func (db *DB) Named(ctx context.Context, prefix string) ([]string, error) {
 	return out, nil
 }
 
-// Footprint implements engine.Sizer. It counts pages in the file, as Sizes does.
-// A table WITHOUT ROWID stores its rows in its primary key.
+// Footprint implements engine.Sizer. A table WITHOUT ROWID has its rows in its primary key.
 func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, error) {
-	fail := func(err error) (*engine.Footprint, error) {
-		return nil, fmt.Errorf("measure table %s: %w", table, err)
-	}
 	schema, err := db.Describe(ctx, table)
 	if err != nil {
 		return nil, err
@@ -333,7 +322,7 @@ func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, e
 		return nil
 	})
 	if err != nil {
-		return fail(err)
+		return nil, fmt.Errorf("measure table %s: %w", table, err)
 	}
 	slices.SortFunc(f.Indexes, func(a, b engine.IndexFootprint) int { return strings.Compare(a.Name, b.Name) })
 	return f, nil

@@ -1,9 +1,8 @@
 // Package sqlite is the engine for SQLite, embedded in rowmill.
 //
 // A rolling table consists of one table per period, TABLE_PERIOD, and a UNION
-// ALL view with the table's own name, all in the same file. Any SQLite client
-// can read the view. The table rowmill_periods stores the bounds of the periods.
-// A period is removed with DROP TABLE, and SQLite reuses its pages.
+// ALL view with the table's own name, which any SQLite client can read. The table
+// rowmill_periods stores the bounds of the periods.
 //
 // A target is sqlite:PATH; without a path it is a temporary file, removed by
 // Close. Options: cache (the page cache, 2MB by default, as in SQLite),
@@ -38,8 +37,7 @@ type DB struct {
 	info    engine.Info
 	pragmas []string
 
-	// write is the connection that changes the file. turn is the lock on it; a
-	// context can end the wait for it.
+	// write is the connection that changes the file, turn the lock on it.
 	write  *connection
 	handle handle // of write
 	turn   chan struct{}

@@ -9,9 +9,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// words implements engine.Words. Position, FromPosition and Literal use only
-// SQLite's built-in functions, so that any client can read a view that contains
-// them. AsText and RowHash use functions that only connections of DB.SQL have.
+// words implements engine.Words. Only AsText and RowHash use functions that other clients
+// lack: those of the connections of DB.SQL.
 type words struct {
 	dialect
 	// taken reports whether an index with that name exists; nil: none does.
@@ -128,9 +127,8 @@ func (w words) RowHashLike(checksum string, cols []engine.SchemaColumn) (string,
 	return w.RowHash(cols), nil
 }
 
-// CreateTemplate implements engine.Words. Indexes keep their names when their table
-// is renamed. So if an earlier template of the same name was renamed to become a
-// period, the indexes of the new one need different names.
+// CreateTemplate implements engine.Words. Indexes keep their names when an earlier
+// template is renamed to become a period, so those of the next need others.
 func (w words) CreateTemplate(t *engine.Table, name string, _ engine.Storage) []string {
 	if t.Definition == nil && len(t.Columns) == 0 {
 		// The columns and keys are unknown. This statement fails with a message.
@@ -161,9 +159,8 @@ func (words) Double() string              { return "REAL" }
 func (words) AsDouble(expr string) string { return "CAST(" + expr + " AS REAL)" }
 func (words) Variance(string) string      { return "" }
 
-// SquareRoot implements engine.SumWords with Newton's method, because not every
-// build of SQLite has sqrt. From a start above the root, the values decrease until
-// they reach it; 1100 iterations are sufficient for any double.
+// SquareRoot implements engine.SumWords with Newton's method, because not every build of
+// SQLite has sqrt. The values decrease to the root; 1100 steps suffice for any double.
 func (words) SquareRoot(expr string) string {
 	return fmt.Sprintf("(WITH RECURSIVE root(v, x, i) AS (SELECT v, max(v, 1.0), 0 FROM (SELECT CAST(%s AS REAL) AS v) "+
 		"UNION ALL SELECT v, (x + v / x) / 2, i + 1 FROM root WHERE v > 0 AND (x + v / x) / 2 < x AND i < 1100) "+
@@ -256,10 +253,9 @@ func (w words) trigger(name, table, text string) engine.Trigger {
 	return engine.Trigger{Name: name, Table: table, Body: q, Statements: []string{q}, Drop: []string{"DROP TRIGGER IF EXISTS " + w.Quote(name)}}
 }
 
-// Unrestorable implements engine.UntypedWords: in SQLite any value may have any
-// storage class, whatever the column's type is. Inserting a text converts it according
-// to the column's affinity, which restores the original class, except for bytes in a
-// column of another type and for columns without an affinity.
+// Unrestorable implements engine.UntypedWords. Any value may have any storage class.
+// Inserting its text restores that by the column's affinity, except for bytes in a column
+// of another type, and in columns without an affinity.
 func (words) Unrestorable(c engine.SchemaColumn, expr string) string {
 	class := "typeof(" + expr + ")"
 	switch {
