@@ -36,7 +36,7 @@ func TestTrapBucketOfAnySize(t *testing.T) {
 		f.set.SetBound(bound, 1) // sketches are stored after each piece
 		transactions, reads, pieces, most := 0, 0, 0, 0
 		raw := f.db.Dialect().Quote("readings")
-		f.set.Before(func(_ context.Context, q string) {
+		f.watched(start+day, func(_ context.Context, q string) {
 			switch {
 			case q == "COMMIT":
 				transactions, reads = transactions+1, 0
@@ -55,8 +55,6 @@ func TestTrapBucketOfAnySize(t *testing.T) {
 				}
 			}
 		})
-		f.refresh(start + day)
-		f.set.Before(nil)
 		if most > bound || pieces < len(m)/bound {
 			t.Errorf("%d statements read %d raw rows, %d at most; the bound is %d", pieces, len(m), most, bound)
 		}
@@ -70,14 +68,12 @@ func TestTrapBucketOfAnySize(t *testing.T) {
 		f.load(late)
 		m = append(m, late)
 		seen := map[string]bool{}
-		f.set.Before(func(_ context.Context, q string) {
+		f.watched(start+day, func(_ context.Context, q string) {
 			if q == "COMMIT" || strings.HasPrefix(q, "DELETE") {
 				state := f.one("SELECT COUNT(*) FROM r10m_live") + " groups, in the table " + f.one("SELECT COUNT(*) FROM r10m")
 				seen[state] = true
 			}
 		})
-		f.refresh(start + day)
-		f.set.Before(nil)
 		for state := range seen {
 			if !strings.HasPrefix(state, "91 groups") {
 				t.Errorf("the view has %s", state)
@@ -91,13 +87,11 @@ func TestTrapBucketOfAnySize(t *testing.T) {
 		}
 		must(t, f.st.Touch(context.Background(), f.db.SQL(), "readings", "a test", rolling.Period{From: start, To: start + day}))
 		transactions = 0
-		f.set.Before(func(_ context.Context, q string) {
+		f.watched(start+day, func(_ context.Context, q string) {
 			if q == "COMMIT" {
 				transactions++
 			}
 		})
-		f.refresh(start + day)
-		f.set.Before(nil)
 		if n := f.one("SELECT COUNT(*) FROM r10m"); n != "0" || transactions < 4 {
 			t.Errorf("%s rows are left, after %d transactions", n, transactions)
 		}
@@ -108,10 +102,7 @@ func TestTrapBucketOfAnySize(t *testing.T) {
 // correct, and the next one corrects the table.
 func TestTrapKilledBetweenChunks(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
-		f := open(t, kind, false, few(t))
-		m := crowd(60, 2)
-		f.load(m...)
-		f.refresh(start + day)
+		f, m := filled(t, kind, few(t), start+day, crowd(60, 2)...)
 		f.set.SetBound(20, 1<<20)
 		cut := 0
 		for stage := 1; ; stage++ {

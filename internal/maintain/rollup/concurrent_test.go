@@ -50,10 +50,7 @@ func some(at int64, n int) []row {
 // if a refresh remembered the last number it has read.
 func TestTrapNotesCommitOutOfOrder(t *testing.T) {
 	onServers(t, func(t *testing.T, kind string) {
-		f := open(t, kind, false, few(t))
-		m := model(some(start+hour, 5))
-		f.load(m...)
-		f.refresh(start + day)
+		f, m := filled(t, kind, few(t), start+day, some(start+hour, 5)...)
 		early, late := []row{{1, "a", start + 3*hour, 1, 1.0, 1, "x"}}, []row{{1, "a", start + 2*hour, 1, 1.0, 1, "x"}}
 		tx := f.begin()
 		f.bypass(tx, early...)
@@ -86,14 +83,12 @@ func TestTrapRowsCommittedWhileComputed(t *testing.T) {
 			f.note(tx, rows)
 			n := 0
 			committed = false
-			f.set.Before(func(context.Context, string) {
+			f.watched(at+10*minute, func(context.Context, string) {
 				if n++; n == stage {
 					f.commit(tx)
 					committed = true
 				}
 			})
-			f.refresh(at + 10*minute)
-			f.set.Before(nil)
 			if !committed {
 				f.commit(tx)
 			}
@@ -381,24 +376,5 @@ func TestTrapTriggersSeeWritersThatBypass(t *testing.T) {
 		}
 		f.refresh(start + 3*day)
 		f.checkTables(m, start+3*day)
-	})
-}
-
-// Triggers are removed when they are no longer declared.
-func TestTriggersGo(t *testing.T) {
-	onEach(t, func(t *testing.T, kind string) {
-		f := open(t, kind, true, few(t)[:1])
-		f.decl.Exact = false
-		f.reload()
-		must(t, f.set.Create(context.Background()))
-		f.bypass(f.db.SQL(), row{1, "a", start + hour, 1, 1.0, 1, "x"})
-		f.refresh(start + day)
-		f.bypass(f.db.SQL(), row{1, "a", start + hour, 2, 1.0, 1, "x"})
-		if n := f.one("SELECT COUNT(*) FROM rowmill_touched"); n != "0" {
-			t.Errorf("%s notes", n)
-		}
-		if n, err := f.set.Check(context.Background(), rolling.Period{From: start, To: start + day}); n != 1 || err != nil {
-			t.Errorf("Check = %d, %v; want 1", n, err)
-		}
 	})
 }

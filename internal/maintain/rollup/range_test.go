@@ -13,10 +13,7 @@ import (
 // unchanged.
 func TestRowsGoWhileSealedBucketsAreComputed(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
-		f := open(t, kind, false, few(t))
-		m := model(some(start+hour, 20))
-		f.load(m...)
-		f.refresh(start + 3*day)
+		f, _ := filled(t, kind, few(t), start+3*day, some(start+hour, 20)...)
 		before := f.rows(f.decl.Rollups[0], "r10m")
 		f.dropFirst()
 		asked := 0

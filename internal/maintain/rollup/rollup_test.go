@@ -128,6 +128,15 @@ func openOn(t testing.TB, db engine.Keeper, kind string, exact bool, rollups []r
 	return f
 }
 
+// filled is a table with rows that are in the roll-ups up to a position.
+func filled(t testing.TB, kind string, rollups []rolling.Rollup, upTo int64, rows ...row) (*fixture, model) {
+	t.Helper()
+	f := open(t, kind, false, rollups)
+	f.load(rows...)
+	f.refresh(upTo)
+	return f, rows
+}
+
 // reload creates the set again, as a newly started process does.
 func (f *fixture) reload() {
 	f.t.Helper()
@@ -234,6 +243,14 @@ func (f *fixture) commit(tx *sql.Tx) {
 func (f *fixture) refresh(upTo int64) int {
 	f.t.Helper()
 	return f.recompute(func() (int, error) { return f.set.Refresh(context.Background(), upTo) })
+}
+
+// watched is refresh with a function that is called before each statement.
+func (f *fixture) watched(upTo int64, fn func(ctx context.Context, q string)) {
+	f.t.Helper()
+	f.set.Before(fn)
+	f.refresh(upTo)
+	f.set.Before(nil)
 }
 
 // recompute repeats an operation on roll-ups until it keeps its lock, which it may lose

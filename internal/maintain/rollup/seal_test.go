@@ -30,11 +30,8 @@ func (f *fixture) dropFirst() {
 // of its rows.
 func TestTrapRefreshErasesNoSealedBucket(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
-		f := open(t, kind, false, few(t))
+		f, m := filled(t, kind, few(t), start+3*day, append(model(some(start+hour, 20)), some(start+30*hour, 20)...)...)
 		ctx := context.Background()
-		m := append(model(some(start+hour, 20)), some(start+30*hour, 20)...)
-		f.load(m...)
-		f.refresh(start + 3*day)
 		before := f.rows(f.decl.Rollups[0], "r10m")
 		f.dropFirst()
 		// A note in its range, a comparison of counts, a request by a user.
@@ -63,11 +60,8 @@ func TestTrapRefreshErasesNoSealedBucket(t *testing.T) {
 // Restored rows can be aggregated again.
 func TestUnseal(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
-		f := open(t, kind, false, few(t))
+		f, m := filled(t, kind, few(t), start+2*day, some(start+hour, 20)...)
 		ctx := context.Background()
-		m := model(some(start+hour, 20))
-		f.load(m...)
-		f.refresh(start + 2*day)
 		f.inTx(func(tx *sql.Tx) error { return f.set.Seal(ctx, tx, start+day) })
 		late := row{1, "b", start + hour, 900, 1.0, 1, "x"}
 		f.load(late)
@@ -123,10 +117,7 @@ func TestProof(t *testing.T) {
 // Rows of writers that bypass rowmill, and leave no note, are found by counting.
 func TestTrapBypassFoundByCounting(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
-		f := open(t, kind, false, few(t))
-		m := model(some(start+hour, 20))
-		f.load(m...)
-		f.refresh(start + day)
+		f, m := filled(t, kind, few(t), start+day, some(start+hour, 20)...)
 		rows := []row{{1, "b", start + hour, 900, 1.0, 1, "x"}, {1, "b", start + 5*hour, 900, 1.0, 1, "x"}} // one in a range that had no bucket
 		f.bypass(f.db.SQL(), rows...)
 		f.exec("DELETE FROM " + f.into(m[15].at) + " WHERE " + f.where(m[15]))
@@ -148,10 +139,7 @@ func TestTrapBypassFoundByCounting(t *testing.T) {
 // from stale buckets.
 func TestTrapCoarseLevelWaitsForFineOne(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
-		f := open(t, kind, false, few(t))
-		m := model(some(start+10*minute, 40)) // within the first hour
-		f.load(m...)
-		f.refresh(start + 50*minute)
+		f, m := filled(t, kind, few(t), start+50*minute, some(start+10*minute, 40)...) // within the first hour
 		if got := f.one("SELECT COUNT(*) FROM r1h"); got != "0" {
 			t.Errorf("%s hours from five of six buckets", got)
 		}
@@ -160,11 +148,9 @@ func TestTrapCoarseLevelWaitsForFineOne(t *testing.T) {
 		late := row{1, "a", start + 20*minute, 900, 1.0, 1, "x"}
 		f.load(late)
 		m = append(m, late)
-		f.set.Before(func(_ context.Context, q string) {
+		f.watched(start+hour, func(_ context.Context, q string) {
 			f.checkViews(m, q) // never an hour without the late row
 		})
-		f.refresh(start + hour)
-		f.set.Before(nil)
 		f.checkTables(m, start+hour)
 	})
 }
@@ -208,11 +194,8 @@ func TestExpire(t *testing.T) {
 // of an existing name can't change.
 func TestDeclarationChanges(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
-		f := open(t, kind, false, few(t))
+		f, m := filled(t, kind, few(t), start+2*day, append(model(some(start+hour, 20)), some(start+30*hour, 20)...)...)
 		ctx := context.Background()
-		m := append(model(some(start+hour, 20)), some(start+30*hour, 20)...)
-		f.load(m...)
-		f.refresh(start + 2*day)
 		more := slices.Clone(f.decl.Rollups)
 		for i := range more {
 			more[i].Select = append(slices.Clone(more[i].Select), all[6], all[14])
