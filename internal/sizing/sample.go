@@ -386,14 +386,6 @@ func (s *Sample) ArrivalRate(ctx context.Context, now int64) (Figure, error) {
 		From: fmt.Sprintf("the live table: the server's estimate of %s in its whole periods %s to %s", figure.Plural(rows, "row"), first, last)}, nil
 }
 
-// A slowCount is the error of a rate that takes too long to find out.
-type slowCount string
-
-func (e slowCount) Error() string {
-	return fmt.Sprintf("count the newest rows of %s: not done after %v", string(e), countTimeout)
-}
-func (slowCount) Is(target error) bool { return target == ErrNoRate }
-
 func (s *Sample) plainRate(ctx context.Context) (Figure, error) {
 	t := s.gridded()
 	w, by, name := s.DB.Words(), s.DB.Dialect().Quote(s.Table.By), s.DB.Dialect().Quote(s.Table.Name)
@@ -402,7 +394,7 @@ func (s *Sample) plainRate(ctx context.Context) (Figure, error) {
 	query := func(q string) (n *int64, err error) {
 		err = s.DB.SQL().QueryRowContext(timed, q).Scan(&n)
 		if err != nil && timed.Err() != nil && ctx.Err() == nil {
-			err = slowCount(t.Name)
+			err = engine.Classed(ErrNoRate, fmt.Errorf("count the newest rows of %s: not done after %v", t.Name, countTimeout))
 		} else if err != nil {
 			err = fmt.Errorf("count the newest rows of %s: %w", t.Name, s.DB.Classify(err))
 		}

@@ -19,15 +19,7 @@ import (
 // Verify reads a whole file back: first it checks the bytes against the seal, then it
 // reads every value and compares the row count and checksum with those recorded.
 // note, which may be nil, is called with the number of rows so far.
-func Verify(ctx context.Context, path string, note func(rows int64)) (File, error) {
-	i, err := verify(ctx, path, note)
-	if err != nil {
-		return File{}, err
-	}
-	return File{Path: path, Rows: i.Rows, Sum: i.Sum, Bytes: i.Bytes}, nil
-}
-
-func verify(ctx context.Context, path string, note func(rows int64)) (*Info, error) {
+func Verify(ctx context.Context, path string, note func(rows int64)) (Info, error) {
 	var total sum
 	i, err := read(ctx, path, func(_ *Info, row parquet.Row) error {
 		total.add(row)
@@ -36,26 +28,18 @@ func verify(ctx context.Context, path string, note func(rows int64)) (*Info, err
 		}
 		return nil
 	})
-	if err == nil {
-		err = i.compare(&total)
+	if err == nil && total.rows != i.Rows {
+		err = damaged("it holds %s, and had %s", figure.Plural(total.rows, "row", "rows"), figure.Count(i.Rows))
+	} else if err == nil && total.String() != i.Sum {
+		err = damaged("the checksum of its values is %s, and was %s", &total, i.Sum)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("verify archive %s: %w", path, err)
+		return Info{}, fmt.Errorf("verify archive %s: %w", path, err)
 	}
 	if note != nil {
 		note(total.rows)
 	}
-	return i, nil
-}
-
-func (i *Info) compare(got *sum) error {
-	if got.rows != i.Rows {
-		return damaged("it holds %s, and had %s", figure.Plural(got.rows, "row", "rows"), figure.Count(i.Rows))
-	}
-	if got.String() != i.Sum {
-		return damaged("the checksum of its values is %s, and was %s", got, i.Sum)
-	}
-	return nil
+	return *i, nil
 }
 
 // openFile refuses other files than regular ones: opening a FIFO would wait for a writer.

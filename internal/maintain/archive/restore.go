@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -13,10 +14,13 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// commitRows and commitBytes limit one transaction.
 const (
+	// commitRows and commitBytes limit one transaction.
 	commitRows  = 20_000
 	commitBytes = 16 << 20
+	// A row from largeRow bytes on is bound: as literals it may take twice that, and more
+	// than a server's packet.
+	largeRow = 1 << 20
 )
 
 // Restore inserts the rows of a file of t, in batches, into the standalone table
@@ -109,10 +113,18 @@ func (i *Info) fill(ctx context.Context, db engine.Keeper, into string, note fun
 		return err
 	}
 	_, err = read(ctx, i.Path, func(i *Info, row parquet.Row) error {
+		before := size
 		for n, v := range row {
 			size += i.columns[n].appendTo(&b.Columns[n], v)
 		}
-		if b.EndRow(); b.Rows() < commitRows && size < commitBytes {
+		b.EndRow()
+		switch {
+		case size-before >= largeRow:
+			err := insertLast(ctx, db, table, b)
+			b.Truncate(b.Rows() - 1)
+			size, total = before, total+1
+			return err
+		case b.Rows() < commitRows && size < commitBytes:
 			return nil
 		}
 		return flush()
@@ -121,6 +133,29 @@ func (i *Info) fill(ctx context.Context, db engine.Keeper, into string, note fun
 		err = flush()
 	}
 	return errors.Join(err, l.Close())
+}
+
+// insertLast inserts the last row of a batch with bound values.
+func insertLast(ctx context.Context, db engine.Keeper, t *engine.Table, b *engine.Batch) error {
+	places, args := make([]string, len(b.Columns)), make([]any, len(b.Columns))
+	for n := range b.Columns {
+		v, last := &b.Columns[n], b.Rows()-1
+		places[n] = "?"
+		switch {
+		case v.Null(last):
+		case v.Type == engine.Int64:
+			args[n] = v.Ints[last]
+		case v.Type == engine.Float64:
+			args[n] = v.Floats[last]
+		case v.Type == engine.Binary:
+			args[n] = append([]byte{}, v.Value(last)...)
+		default:
+			args[n] = string(v.Value(last))
+		}
+	}
+	q := db.Words().CopyRows(engine.CopyRows{Into: db.Dialect().Quote(t.Name), Columns: engine.Names(t.Columns), Values: "(" + strings.Join(places, ", ") + ")"})
+	_, err := db.SQL().ExecContext(ctx, db.Bind(q), args...)
+	return db.Classify(err)
 }
 
 // readBack computes the checksum that a file with the columns of i would have of a table.

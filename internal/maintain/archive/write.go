@@ -413,7 +413,7 @@ func (w *writing) publish(ctx context.Context, temp string, info *Info) (File, e
 // compare reports whether the existing file contains the same rows. One of another table, or of
 // more than the period, is an error; a damaged one, or one of a part, is not the same.
 func (w *writing) compare(ctx context.Context, info *Info) (bool, error) {
-	old, err := verify(ctx, info.Path, nil)
+	old, err := Verify(ctx, info.Path, nil)
 	if errors.Is(err, errDamaged) {
 		return false, nil
 	}
