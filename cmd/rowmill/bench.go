@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
-	"github.com/rowmill/rowmill/result"
 )
 
 type benchFlags struct {
@@ -98,7 +96,7 @@ func (a *app) benchInsertCommand() *cobra.Command {
 			if err := f.complete(c.Flags()); err != nil {
 				return err
 			}
-			return a.benchInsert(c.Context(), &f)
+			return a.bench(c.Context(), measuring{spec: &f.spec, out: f.out, printSQL: f.printSQL, note: announcement(&f.spec)})
 		},
 	}
 	f.define(c.Flags())
@@ -168,23 +166,6 @@ func (f *benchFlags) define(flags *pflag.FlagSet) {
 	f.out.define(flags, newRecord, " of the rate", "", "summaries as JSON instead of text")
 	proofVar(flags, s, "don't read the table back at the end")
 	flags.BoolVar(&f.printSQL, "print-sql", false, "print every statement that the run would use, and run nothing (default false)")
-}
-
-// benchInsert runs the layouts one after the other, and reports all measurements made,
-// even if the command fails.
-func (a *app) benchInsert(ctx context.Context, f *benchFlags) error {
-	if err := errors.Join(f.spec.Validate(), f.out.check("rowmill bench insert")); err != nil {
-		return err
-	}
-	if f.printSQL {
-		return a.printSpec(&f.spec)
-	}
-	return a.bench(ctx, measuring{out: f.out, run: func(ctx context.Context, env *experiment.Env) ([]result.Record, error) {
-		if text := announcement(&f.spec); text != "" {
-			env.Show.Note(text)
-		}
-		return experiment.Run(ctx, env, &f.spec)
-	}})
 }
 
 // announcement says how long the runs take, if that is known.

@@ -141,9 +141,6 @@ func (a *app) benchCells(ctx context.Context, f *cellFlags, yes bool) error {
 	if err := f.spec.Validate(); err != nil {
 		return err
 	}
-	if err := f.out.check("rowmill bench " + f.spec.Workload); err != nil {
-		return err
-	}
 	if settings := f.spec.ChangesServer(); settings != nil {
 		plan := fmt.Sprintf("Changes settings of the whole server for each measurement, and restores them after it:\n\n"+
 			"  %s\n  %s\n     on %s\n\n"+

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -57,8 +58,13 @@ func (o *benchOutputs) check(command string) error {
 
 // A measuring is an experiment with its outputs.
 type measuring struct {
+	// spec, unless nil, is checked first, with the outputs.
 	spec *experiment.Spec
 	out  benchOutputs
+	// printSQL means that the statements are printed and nothing is run.
+	printSQL bool
+	// note is shown before the first run.
+	note string
 	// resumes means that the records are added to those in the file.
 	resumes bool
 	// run makes the runs; nil is experiment.Run of the Spec.
@@ -73,6 +79,14 @@ type measuring struct {
 
 // bench runs an experiment, and reports all measurements made, even if it fails.
 func (a *app) bench(ctx context.Context, m measuring) error {
+	if m.spec != nil {
+		if err := cmp.Or(m.spec.Validate(), m.out.check("rowmill bench "+m.spec.Workload)); err != nil {
+			return err
+		}
+	}
+	if m.printSQL {
+		return a.printSpec(m.spec)
+	}
 	recs, err := a.measure(ctx, m)
 	switch {
 	case len(recs) == 0:
@@ -97,6 +111,9 @@ func (a *app) measure(ctx context.Context, m measuring) ([]result.Record, error)
 	}
 	show := m.show(ctx)
 	defer show.Close()
+	if m.note != "" {
+		show.Note(m.note)
+	}
 	if m.run == nil {
 		m.run = func(ctx context.Context, env *experiment.Env) ([]result.Record, error) {
 			return experiment.Run(ctx, env, m.spec)

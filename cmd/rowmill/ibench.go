@@ -83,22 +83,13 @@ func (f *ibenchFlags) define(flags *pflag.FlagSet) {
 }
 
 func (a *app) benchIbench(ctx context.Context, f *ibenchFlags) error {
-	if err := f.spec.Validate(); err != nil {
-		return err
-	}
-	if err := f.out.check("rowmill bench ibench"); err != nil {
-		return err
-	}
-	if f.printSQL {
-		return a.printSpec(&f.spec)
-	}
-	m := measuring{spec: &f.spec, out: f.out}
+	m := measuring{spec: &f.spec, out: f.out, printSQL: f.printSQL}
 	if f.format == formatIbench {
 		m.show = func(context.Context) progress { return &ibenchLines{lines: lines{w: a.stderr}} }
 	}
 	if n := f.ibench.QuerySteps(); n > 0 {
 		each := f.ibench.QueryTime.D()
-		fmt.Fprintf(a.stderr, "%s of %v %s %v, after the load\n", figure.Plural(n, "query step"), each, map[bool]string{true: "takes", false: "take"}[n == 1], time.Duration(n)*each)
+		m.note = fmt.Sprintf("%s of %v %s %v, after the load", figure.Plural(n, "query step"), each, map[bool]string{true: "takes", false: "take"}[n == 1], time.Duration(n)*each)
 	}
 	return a.bench(ctx, m)
 }

@@ -59,7 +59,7 @@ func (a *app) benchScenarioCommand() *cobra.Command {
 				return err
 			}
 			f.complete(d, c.Flags())
-			return a.runScenario(c.Context(), &f)
+			return a.bench(c.Context(), measuring{spec: &f.spec, out: f.out})
 		},
 	}
 	f.define(c.Flags())
@@ -145,17 +145,6 @@ func (a *app) listScenarios(ctx context.Context) error {
 		fmt.Fprintf(a.stdout, "\n  At scale 1 %s a run on %s, about %s on 2 cores.\n", figure.Plural(d.Rows, "row"), d.Target, figure.Duration(d.Takes.Seconds()))
 	}
 	return nil
-}
-
-func (a *app) runScenario(ctx context.Context, f *scenarioFlags) error {
-	p, err := experiment.PlanScenario(&f.spec)
-	if err == nil {
-		err = f.out.check("rowmill bench scenario")
-	}
-	if err != nil {
-		return err
-	}
-	return a.bench(ctx, measuring{out: f.out, run: p.Run})
 }
 
 func (a *app) resumeScenario(ctx context.Context, flags *pflag.FlagSet, f *scenarioFlags) error {

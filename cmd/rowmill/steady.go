@@ -98,20 +98,10 @@ func fileName(s string) string {
 func (a *app) benchSteady(ctx context.Context, f *steadyFlags) error {
 	s := &f.spec
 	s.CompleteSteady()
-	if err := s.Validate(); err != nil {
-		return err
-	}
 	if f.out.record == "" {
 		f.out.record = fmt.Sprintf("steady-%s-%s.jsonl", fileName(experiment.Host()), time.Now().Format("20060102-150405"))
 	}
-	if err := f.out.check("rowmill bench steady"); err != nil {
-		return err
-	}
-	if f.printSQL {
-		return a.printSpec(s)
-	}
-	fmt.Fprintf(a.stderr, "inserts take at most %v, plus the time to prepare and to verify all rows\n", s.MaxTime.D())
-	return a.bench(ctx, measuring{spec: s, out: f.out, show: func(ctx context.Context) progress {
+	return a.bench(ctx, measuring{spec: s, out: f.out, printSQL: f.printSQL, note: announcement(s), show: func(ctx context.Context) progress {
 		show := a.newProgress(ctx)
 		if _, ok := show.(*lines); ok {
 			return &summedUp{progress: show, every: time.Minute}
