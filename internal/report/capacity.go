@@ -10,8 +10,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// charted returns the runs that are shown one by one: all except the trials of
-// searches, which are shown together. If there are only trials, it returns these.
+// charted returns the runs shown one by one: all except the trials of searches, if any.
 func charted(recs []result.Record) []result.Record {
 	out := slices.DeleteFunc(slices.Clone(recs), func(r result.Record) bool { return r.IsTrial() })
 	if len(out) == 0 {
@@ -20,8 +19,7 @@ func charted(recs []result.Record) []result.Record {
 	return out
 }
 
-// A capacity is the result of a search, with a label that distinguishes it from
-// others.
+// A capacity is the result of a search, with a label that distinguishes it.
 type capacity struct {
 	result.Capacity
 	label string

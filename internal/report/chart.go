@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// A chart plots lines, dots and blocks over two axes. The picture and the HTML page
-// draw the same one.
+// A chart plots lines, dots and blocks over two axes, in a picture and in the page.
 type chart struct {
 	// Title says what is plotted and in which unit, Note what the marks mean.
 	Title, Note string
@@ -31,11 +30,10 @@ type scale struct {
 	// Ticks are fixed ticks; nil puts ticks at round numbers. Format writes the others.
 	Ticks  []tick
 	Format func(float64) string
-	// Margin is the space beyond the data: a share of the span, or a factor of a
-	// logarithmic scale.
+	// Margin is the space beyond the data: a share of the span, or a factor if it is logarithmic.
 	Margin float64
-	// Bare omits the labels. Room is the least width of the labels of figures, so that
-	// charts above each other have the same place for x.
+	// Bare omits the labels. Room is their least width, so that charts above each other have the
+	// same place for x.
 	Bare bool
 	Room float64
 }
@@ -427,8 +425,8 @@ func heightAt(course []xy, x float64) float64 {
 	return a.y + (b.y-a.y)*(x-a.x)/(b.x-a.x)
 }
 
-// label writes text beside a position, where it covers no line and no other label: to
-// the right or to the left of it, as near as possible.
+// label writes text to the right or to the left of a position, as near as possible without
+// covering a line or another label.
 func (p *plotArea) label(at xy, lines []string, paint string) {
 	const aside = 9
 	width, height := 0.0, labelRow*float64(len(lines))
@@ -522,9 +520,9 @@ func decadeTicks(lo, hi float64) []tick {
 	return out
 }
 
-// smoothed returns the moving mean of a line that goes up and down again and again, such
-// as the rate of a table whose indexes grow with each period: over about one of its
-// waves. It is nil for other lines, whose turns a mean would blur.
+// smoothed returns the moving mean, over about one wave, of a line that goes up and down again
+// and again, such as the rate of a table whose indexes grow with each period. It is nil for
+// other lines, whose turns a mean would blur.
 func smoothed(y []float64) []float64 {
 	mean, low, high := 0.0, math.Inf(1), math.Inf(-1)
 	for _, v := range y {

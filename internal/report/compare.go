@@ -23,28 +23,24 @@ type Comparison struct {
 	Unpaired []string `json:"unpaired"`
 }
 
-// A Pair is two configurations compared at equal row counts, each with one run or
-// with several repeats. Figures of a run that got further exclude what it did after
-// the common row count, except for sizes and CPU time, which are known only for
-// whole runs and are given per row. With repeats, figures are medians over the runs
-// of a side, and ratios are geometric means of the pairs' ratios.
+// A Pair is two configurations compared at equal row counts, each with one run or with
+// several repeats. Figures of a run that got further exclude what it did after the common
+// row count, except for sizes and CPU time, which are given per row. With repeats, figures
+// are medians, and ratios are geometric means of the pairs' ratios.
 type Pair struct {
 	A Side `json:"a"`
 	B Side `json:"b"`
 	// Rows is the row count up to which all runs are compared.
 	Rows int64 `json:"rows"`
-	// Repeats contains the mean rates up to Rows, run by run: the i-th run of A
-	// alternated with the i-th run of B.
+	// Repeats contains the mean rates up to Rows, pair by pair of runs that alternated.
 	Repeats []Versus `json:"repeats"`
 	// Seconds is the time each side took to reach Rows.
 	Seconds Versus `json:"seconds"`
 	// RowsPerSecond is the mean rate up to Rows.
 	RowsPerSecond Versus `json:"rows_per_second"`
-	// Interval is the 95% confidence interval of the ratio of the mean rates,
-	// LastTenth that of the rates over the last tenth of Rows; null if there is too
-	// little data. IntervalFrom is the basis of the intervals: "between runs", or
-	// "within runs" with one run per side, which does not include the variation
-	// between runs.
+	// Interval is the 95% confidence interval of the ratio of the mean rates, LastTenth that
+	// over the last tenth of Rows; null if there is too little data. IntervalFrom is
+	// "between runs", or "within runs" with one run per side.
 	Interval     *Bounds `json:"ratio_95"`
 	LastTenth    *Bounds `json:"last_tenth_ratio_95"`
 	IntervalFrom string  `json:"interval_from"`
@@ -52,8 +48,7 @@ type Pair struct {
 	Verdict string `json:"verdict"`
 	// Windows contains the mean rates over ten equal parts of Rows.
 	Windows []Window `json:"windows"`
-	// At contains the rates at round row counts that both sides reached: the mean
-	// over the preceding tenth of the rows.
+	// At contains the rates over the tenth of the rows before round row counts.
 	At []At `json:"at"`
 	// LatencyUS and ResponseUS are in microseconds, by operation.
 	LatencyUS  []LatencyVersus `json:"latency_us"`
@@ -71,8 +66,7 @@ type Pair struct {
 	twins []twin
 }
 
-// A Side identifies the runs of one side of a pair. Rows is the row count of the run
-// that got least far.
+// A Side identifies the runs of one side; Rows is that of the run that got least far.
 type Side struct {
 	Name   string `json:"name"`
 	Source string `json:"source"`
@@ -81,8 +75,7 @@ type Side struct {
 	Runs   int    `json:"runs"`
 }
 
-// Versus is one figure of both runs; null if a run doesn't have it. Ratio is B/A,
-// null if undefined.
+// Versus is one figure of both runs; null if unknown. Ratio is B/A.
 type Versus struct {
 	A     *float64 `json:"a"`
 	B     *float64 `json:"b"`
@@ -117,11 +110,11 @@ func versus(a, b float64) Versus {
 	return v
 }
 
-// NewComparison groups the runs of two records by configuration, pairs the groups
-// and compares each pair. Groups are paired if layout, preset and engine are equal;
-// then if layout and preset are; then if the layout is. A single group on each side
-// is always paired. A matrix's cells are paired with the same cells, ignoring
-// factors that have a single level on each side.
+// NewComparison groups the runs of two records by configuration, pairs the groups and
+// compares each pair. Groups are paired if layout, preset and engine are equal; then if
+// layout and preset are; then if the layout is. A single group on each side is always
+// paired. A matrix's cells are paired with the same cells, ignoring factors that have a
+// single level on each side.
 func NewComparison(a, b []result.Record) (Comparison, error) {
 	c := Comparison{Format: ComparisonFormat, Pairs: []Pair{}, Unpaired: []string{}}
 	if len(a) == 0 || len(b) == 0 {
@@ -156,10 +149,9 @@ func runsOf(recs []result.Record) [][]*result.Record {
 	return out
 }
 
-// Regressions returns the pairs that show a regression beyond the threshold, a
-// fraction: the interval of the ratio lies below 1, so that it is not due to chance,
-// and the ratio itself is below 1-threshold, so that it matters. untold contains the
-// pairs without an interval.
+// Regressions returns the pairs shown to be slower by more than the threshold, a fraction:
+// the interval of the ratio lies below 1, and the ratio itself below 1-threshold. untold
+// contains the pairs without an interval.
 func (c Comparison) Regressions(threshold float64) (shown, untold []*Pair) {
 	for i := range c.Pairs {
 		p := &c.Pairs[i]
@@ -173,8 +165,8 @@ func (c Comparison) Regressions(threshold float64) (shown, untold []*Pair) {
 	return shown, untold
 }
 
-// pairUp returns for each group of a the index of its partner in b, or -1, and the
-// names of the groups without a partner.
+// pairUp returns for each group of a the index of its partner in b, or -1, and the names
+// of the groups without one.
 func pairUp(a, b [][]*result.Record) (partner []int, left []string) {
 	partner = make([]int, len(a))
 	for i := range partner {
@@ -235,8 +227,7 @@ const windows = 10
 // roundRows are the row counts at which insert benchmarks are usually quoted.
 var roundRows = []int64{1e6, 10e6, 100e6, 1e9, 10e9}
 
-// maxRows is the largest number of rows that a float64 represents exactly; a record
-// with more is invalid.
+// maxRows is the largest number of rows that a float64 represents exactly.
 const maxRows = 1 << 53
 
 // A twin is one pair of runs with the figures derived from each.
@@ -354,8 +345,7 @@ func side(name string, twins []twin, k int) Side {
 	return s
 }
 
-// upTo summarizes a run until it had the given rows, in whole intervals: the
-// interval in which they were reached is included.
+// upTo summarizes a run until the interval in which it had the given rows.
 func upTo(r *result.Record, rows int64) result.Summary {
 	part := *r
 	part.End = nil
@@ -425,15 +415,13 @@ func deref(f *float64) float64 {
 	return *f
 }
 
-// A Flag is one difference between two runs, or one weakness of either, that a
-// reader must know before believing their comparison.
+// A Flag is a difference between two runs, or a weakness of either, that a reader must
+// know before believing their comparison.
 type Flag struct {
-	// Kind is "durability", "engine", "server", "settings", "cache",
-	// "machine", "schema", "workload", "verified", "client-bound",
-	// "incomplete" or "order".
+	// Kind is "durability", "engine", "server", "settings", "cache", "machine", "schema",
+	// "workload", "verified", "client-bound", "incomplete" or "order".
 	Kind string `json:"kind"`
-	// What is the thing that differs, such as "innodb_flush_log_at_trx_commit" or
-	// "cores"; empty if Kind suffices.
+	// What differs, such as "cores"; empty if Kind suffices.
 	What string `json:"what,omitempty"`
 	A    string `json:"a"`
 	B    string `json:"b"`
@@ -473,8 +461,7 @@ func flags(a, b *result.Record, sa, sb result.Summary) []Flag {
 		}
 	}
 	mx, my := x.Machine, y.Machine
-	// The memory reported by the kernel varies by a few pages from boot to boot: a
-	// difference of up to 1% is the same memory.
+	// The kernel's memory varies by a few pages from boot to boot.
 	if d := mx.MemoryBytes - my.MemoryBytes; max(d, -d) <= mx.MemoryBytes/100 {
 		my.MemoryBytes = mx.MemoryBytes
 	}
@@ -528,8 +515,7 @@ func flags(a, b *result.Record, sa, sb result.Summary) []Flag {
 	return out
 }
 
-// workloadOf are the properties of a run that two runs must share to have done the same
-// work.
+// workloadOf are the properties that two runs must share to have done the same work.
 func workloadOf(r *result.Run) []fact {
 	rate := "none"
 	if r.Rate != 0 {

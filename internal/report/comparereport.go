@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Document builds the report of the comparison. For each pair of runs, the verdict and
-// the differences in their conditions come first, then figures at equal row counts with
-// the ratio B/A.
+// Document builds the report: for each pair the verdict, the differences in the conditions,
+// and figures at equal row counts with the ratio B/A.
 func (c Comparison) Document() *Document {
 	d := &Document{Title: "Comparison", Untitled: true, Data: func() any { return c }}
 	for i := range c.Pairs {

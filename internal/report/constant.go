@@ -7,8 +7,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// constantSize compares the runs whose tables were kept at a number of rows: the
-// cost of removing the oldest rows, and what remained of them.
+// constantSize compares the runs whose tables were kept at a number of rows.
 func constantSize(vs []view) *section {
 	c := &columns{}
 	for i := range vs {

@@ -12,14 +12,12 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A Document is a report without a format: what it says, in order. Text, Markdown,
-// HTML, PNG and JSON render it, so that a family of runs only builds one.
+// A Document is a report without a format, which text, Markdown, HTML, PNG and JSON render.
 type Document struct {
 	Title, Subtitle string
 	// Untitled omits the title from text: the command line above it says what it is.
 	Untitled bool
-	// Lines are the results, in sentences; Notes are what a reader must know before
-	// any figure.
+	// Lines are the results; Notes are what a reader must know before any figure.
 	Lines []Sentence
 	Notes []Note
 	Parts []Part
@@ -40,8 +38,8 @@ type Sentence struct {
 	Strong bool
 }
 
-// A Note is a warning. Label names what it concerns; empty for the whole document. A
-// serious note means that the figures can't be taken at face value.
+// A Note is a warning, about what Label names. A serious one means that the figures can't
+// be taken at face value.
 type Note struct {
 	Label, Text string
 	Serious     bool
@@ -62,8 +60,8 @@ const (
 	inHTML
 )
 
-// A section has a title of its own and may contain sections. In limits it to some
-// formats; 0 means all. Folded ones are closed in HTML until the reader opens them.
+// A section has a title of its own. In limits it to some formats; 0 means all. Folded ones
+// are closed in HTML until the reader opens them.
 type section struct {
 	Title  string
 	In     medium
@@ -87,8 +85,7 @@ type facts []fact
 // A fact is one line of a run's summary, in words and with units.
 type fact struct{ Name, Value string }
 
-// A table has one line per row. Columns of figures are right-aligned, and columns
-// without a value are omitted.
+// A table has one line per row. Columns without a value are omitted.
 type table struct {
 	Header []string
 	Rows   [][]string
@@ -108,9 +105,8 @@ func (t *table) parts() []Part {
 
 func (t *table) add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// columns are the facts of several runs. Text shows the facts of the runs in Shown
-// one run after the other, with those that all runs share at the end; other formats
-// show all runs side by side.
+// columns are the facts of several runs. Text shows those of the runs in Shown one after
+// the other, with what all share at the end; other formats show all side by side.
 type columns struct {
 	Labels []string
 	Titles []string
@@ -212,8 +208,7 @@ func (t *table) numeric(column int) bool {
 	return some
 }
 
-// Sheet arranges the facts of all runs side by side: one row, beginning with its name,
-// for each fact that any run has.
+// Sheet arranges the facts of all runs side by side, one row for each.
 func (c *columns) Sheet() *table {
 	t := &table{Header: append([]string{""}, c.Labels...)}
 	var names []string

@@ -47,8 +47,7 @@ func (v *view) facts() []fact {
 	return out
 }
 
-// mainSettings are the server settings needed to judge an insert rate, in addition
-// to those of durability; a text report shows only these.
+// mainSettings are the server settings needed to judge an insert rate, beside durability.
 var mainSettings = []string{
 	"innodb_buffer_pool_size", "innodb_log_file_size", "innodb_log_files_in_group", "innodb_redo_log_capacity",
 	"innodb_page_size", "innodb_io_capacity", "innodb_change_buffering", "innodb_flush_neighbors", "unique_checks",
@@ -56,8 +55,7 @@ var mainSettings = []string{
 	"cache_size", "page_size", "mmap_size", "wal_autocheckpoint",
 }
 
-// durabilitySettings determine what a crash may lose. Two runs that differ in one of
-// them are not comparable.
+// durabilitySettings determine what a crash may lose: runs must not differ in them.
 var durabilitySettings = []string{
 	"innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "innodb_doublewrite", "innodb_flush_method",
 	"innodb_use_native_aio", "innodb_checksum_algorithm", "rocksdb_flush_log_at_trx_commit",

@@ -75,8 +75,7 @@ type legend []key
 
 func (legend) Kind() string { return "legend" }
 
-// HTML writes the document as a self-contained page. The page's policy forbids any
-// network access.
+// HTML writes the document as a self-contained page, whose policy forbids network access.
 func (d *Document) HTML(w io.Writer) error {
 	tmpl, err := template.New("page.html.tmpl").ParseFS(assets, "assets/*.tmpl")
 	if err != nil {

@@ -16,11 +16,9 @@ func LineHeader() string {
 	return fmt.Sprintf("%9s %15s %6s %12s %10s %10s %9s", "elapsed", "rows", "done", "rows/s", "p99", "max", "left")
 }
 
-// Line returns one line of progress for an interval of a run, without a newline:
-// elapsed time, rows so far, their share of the requested rows, the interval's rate
-// in rows/s (omitted for intervals too short for one), the 99th percentile and
-// maximum of its service time over all operations, the time left at that rate, and
-// backlog, errors and retries if there are any.
+// Line returns one line of progress for an interval of a run, without a newline: elapsed time,
+// rows and their share of those requested, rate, p99 and maximum of the service time, the time
+// left at that rate, and backlog, errors and retries if there are any.
 func Line(iv result.Interval, run *result.Run) string {
 	total := run.Rows
 	done, left, pace := none, none, none
@@ -86,12 +84,10 @@ var ibenchColumns = []string{
 // IbenchHeader returns the header line of these columns.
 func IbenchHeader() string { return strings.Join(ibenchColumns, "\t") }
 
-// IbenchLines formats the insert benchmark's interval lines of one run: 17
-// tab-separated columns, for all clients together. Columns i_ are for the interval
-// and t_ for the run so far: seconds, inserted and deleted rows and queries per
-// second. Columns max_ are the longest response times in the interval in
-// microseconds, from the intended start if a rate was requested. Columns t_ins,
-// t_del, t_query and retry_ are totals so far. The zero value is ready to use.
+// IbenchLines formats the insert benchmark's interval lines of one run, for all clients
+// together. Columns i_ are for the interval, t_ for the run so far: seconds, inserted and
+// deleted rows and queries per second, then totals. Columns max_ are the longest response times
+// in the interval in microseconds, from the intended start if a rate was requested.
 type IbenchLines struct {
 	deleted, queries, retries, retriedDeletes, retriedQueries int64
 }
@@ -124,8 +120,7 @@ func (l *IbenchLines) Line(iv *result.Interval) string {
 		l.retries, l.retriedDeletes, l.retriedQueries)
 }
 
-// Ibench writes the interval lines of the runs that insert, each preceded by a
-// comment with its name.
+// Ibench writes the interval lines of the runs that insert, each below its name.
 func Ibench(w io.Writer, recs []result.Record) error {
 	return intervalLines(w, recs, func(out io.Writer, r *result.Record) {
 		fmt.Fprintln(out, IbenchHeader())
@@ -136,8 +131,7 @@ func Ibench(w io.Writer, recs []result.Record) error {
 	})
 }
 
-// Intervals writes a progress line for each interval of the runs, identical to those
-// printed during the runs.
+// Intervals writes the progress lines printed during the runs.
 func Intervals(w io.Writer, recs []result.Record) error {
 	return intervalLines(w, recs, func(out io.Writer, r *result.Record) {
 		fmt.Fprintln(out, LineHeader())

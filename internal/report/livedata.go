@@ -12,18 +12,16 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A pageData is the data drawn by the page's script, embedded in the page as JSON.
+// A pageData is the data drawn by the page's script.
 type pageData struct {
 	Runs     []runData     `json:"runs"`
 	Counters []counterData `json:"counters"`
-	// Apart gives each run its own chart of the rate: the steps of a benchmark
-	// differ too much to share one.
+	// Apart gives each run its own chart of the rate, as for the steps of a benchmark.
 	Apart bool `json:"apart,omitempty"`
 }
 
-// A runData contains the series of one run. Rows and Time are the ends of the
-// intervals; every series of Latency, Response, Counters, Backlog, Errors and
-// Retries has one figure for each.
+// A runData contains the series of one run, with one figure for each interval's end in Rows
+// and Time.
 type runData struct {
 	Label string    `json:"label"`
 	Light string    `json:"light"`
@@ -47,8 +45,8 @@ type runData struct {
 	Asked float64 `json:"asked,omitempty"`
 }
 
-// A figureData is a figure over the points: its mean and, if points represent
-// several intervals, its minimum and maximum.
+// A figureData is a figure over the points: its mean and, if they represent several
+// intervals, its extremes.
 type figureData struct {
 	Mean series `json:"mean"`
 	Lo   series `json:"lo,omitempty"`
@@ -106,8 +104,8 @@ type counterData struct {
 	Telling bool `json:"telling,omitempty"`
 }
 
-// limits maps counters to those that bound them: drawn in one chart, they show when
-// an index outgrows the cache.
+// limits maps counters to those that bound them, drawn in one chart: they show when an index
+// outgrows the cache.
 var limits = map[string]string{
 	"cache_used_bytes":     "cache_bytes",
 	"cache_dirty_bytes":    "cache_bytes",
@@ -116,8 +114,8 @@ var limits = map[string]string{
 	"checkpoint_age_bytes": "checkpoint_max_bytes",
 }
 
-// perRow are the counters that are also shown per inserted row, which explains more
-// than their rate: it stays constant if only the insert rate changes.
+// perRow are the counters also shown per inserted row, which stays constant if only the insert
+// rate changes.
 var perRow = []struct{ of, name, unit, help string }{
 	{"page_reads", "page_reads_per_row", "pages/row", "pages read from disk for each inserted row"},
 	{"page_writes", "page_writes_per_row", "pages/row", "pages written to disk for each inserted row"},
@@ -126,8 +124,7 @@ var perRow = []struct{ of, name, unit, help string }{
 	{"disk_write_bytes", "disk_write_bytes_per_row", "bytes/row", "written to the disk for each inserted row"},
 }
 
-// telling lists the counters that explain most drops of a rate, in the order in
-// which to examine them; the others follow as recorded.
+// telling lists the counters that explain most drops of a rate, most important first.
 var telling = []string{
 	"page_reads_per_row", "table_index_bytes", "checkpoint_age_bytes", "page_reads", "table_data_bytes", "cache_used_bytes",
 	"page_writes_per_row", "page_writes", "cache_dirty_bytes", "redo_written_bytes_per_row", "redo_written_bytes",
@@ -295,18 +292,16 @@ func (v *view) longestStalls(n int) []result.Stall {
 	return out
 }
 
-// The number of points of a rate over rows: that of the run's course, which has a
-// mark at each hundredth of the rows in addition to the intervals, but at most
-// fineWindows, or longWindows if each window still contains longEnough intervals.
+// The number of points of a rate over rows: that of the run's course, but at most fineWindows,
+// or longWindows if each window still contains longEnough intervals.
 const (
 	fineWindows = 200
 	longWindows = 600
 	longEnough  = 20
 )
 
-// rateData returns the rate over equal parts of the rows, and over intervals. For a
-// run of few intervals it uses the former for both, because the marks give more
-// detail.
+// rateData returns the rate over equal parts of the rows, and over intervals; for a run of few
+// intervals the former for both, because the marks give more detail.
 func (v *view) rateData(bs []bucket) rateData {
 	var d rateData
 	most := fineWindows
@@ -333,8 +328,8 @@ func (v *view) rateData(bs []bucket) rateData {
 	return d
 }
 
-// rateSpreads returns the rate over n equal parts of the rows: the mean, and the
-// minimum and maximum of the intervals in each part.
+// rateSpreads returns the rate over n equal parts of the rows, with the extremes of the
+// intervals in each.
 func (v *view) rateSpreads(n int) []spread {
 	out := make([]spread, n)
 	for i, rate := range v.curve.Windows(n) {
@@ -379,13 +374,11 @@ func percentiles(bs []bucket, of func(*result.Interval) map[string]result.Histog
 	return out
 }
 
-// maxPoints is the maximum number of points of a series in a page: a chart is about
-// 1,100 pixels wide, so more points would overlap. If a point represents several
-// intervals, the page contains their minimum and maximum in addition to the mean.
+// maxPoints is the maximum number of points of a series: a chart is about 1,100 pixels wide.
 const maxPoints = 1000
 
-// A series is a list of figures for a chart, NaN for missing ones. In JSON, figures
-// have five significant digits, which is finer than a pixel, and NaN becomes null.
+// A series is a list of figures for a chart, NaN for missing ones. In JSON, figures have five
+// significant digits, finer than a pixel, and NaN becomes null.
 type series []float64
 
 // MarshalJSON implements json.Marshaler.
@@ -404,8 +397,7 @@ func (s series) MarshalJSON() ([]byte, error) {
 	return append(out, ']'), nil
 }
 
-// An axis is a list of strictly increasing positions for a chart. In JSON they have
-// three decimals: milliseconds, or thousandths of a row.
+// An axis is a list of strictly increasing positions; in JSON they have three decimals.
 type axis []float64
 
 // MarshalJSON implements json.Marshaler.
@@ -428,9 +420,8 @@ func thousandths(f float64) float64 {
 	return f
 }
 
-// add appends a position. An interval without rows ends at the row where it began;
-// it is placed a hundredth of a row further, because charts need increasing
-// positions.
+// add appends a position, a hundredth further than the last one at least: charts need
+// increasing positions, and an interval without rows ends where it began.
 func (a axis) add(f float64) axis {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		f = 0
@@ -444,8 +435,7 @@ func (a axis) add(f float64) axis {
 // A bucket is a list of consecutive intervals that share one point in the charts.
 type bucket []result.Interval
 
-// buckets divides intervals into at most maxPoints buckets and returns the number of
-// intervals in each.
+// buckets divides intervals into at most maxPoints buckets of a size.
 func buckets(ivs []result.Interval) ([]bucket, int) {
 	size := max(1, (len(ivs)+maxPoints-1)/maxPoints)
 	var out []bucket
@@ -480,8 +470,8 @@ func (b bucket) rates() spread {
 	return s
 }
 
-// A spread is the mean of a figure over a bucket, weighted by time, and its minimum
-// and maximum; all are NaN if no interval has the figure.
+// A spread is the mean of a figure over a bucket, weighted by time, and its extremes; all are
+// NaN if no interval has the figure.
 type spread struct{ mean, lo, hi float64 }
 
 func newSpread() spread { return spread{math.NaN(), math.NaN(), math.NaN()} }
@@ -514,10 +504,9 @@ func (b bucket) counter(name string) spread {
 	return out
 }
 
-// latency returns the distribution of an operation over the bucket; ok is false if
-// nothing was measured. The maximum is always that of the whole bucket. Percentiles
-// are those of the merged histograms; if one can't be decoded, the highest
-// percentile of the intervals is used, which never makes a server look better.
+// latency returns the distribution of an operation over the bucket; ok is false if nothing was
+// measured. Percentiles are those of the merged histograms; if one can't be decoded, the
+// highest of the intervals, which never makes a server look better.
 func (b bucket) latency(m *result.Merger, op string, of func(*result.Interval) map[string]result.Histogram) (out result.Latency, ok bool) {
 	m.Reset()
 	damaged := false

@@ -21,27 +21,23 @@ type Matrix struct {
 	Format  string          `json:"format"` // MatrixFormat
 	Source  string          `json:"source"`
 	Factors []result.Factor `json:"factors"`
-	// Asked is the number of runs that the matrix has, Done the number of complete
-	// runs, which are analysed.
+	// Asked counts the runs that the matrix has, Done the complete ones, which are analysed.
 	Asked int `json:"runs_asked"`
 	Done  int `json:"runs_done"`
 	// Problems lists what a reader must know before reading the figures.
 	Problems []string         `json:"problems"`
 	LeftOut  []result.LeftOut `json:"left_out"`
-	// Shares are the shares of the variance of the rate's logarithm (eta squared)
-	// explained by each choice, by each pair of choices beyond that, and the
-	// remainder; they add up to 1.
+	// Shares are the shares of the variance of the rate's logarithm (eta squared) explained by
+	// each choice, by each pair of choices beyond that, and the remainder; they add up to 1.
 	Shares []Share `json:"shares"`
-	// NoiseRatio is the variation between repeats of a cell: e to the power of their
-	// standard deviation, over all cells; null without repeats.
+	// NoiseRatio is e to the power of the standard deviation of repeats of a cell.
 	NoiseRatio *float64 `json:"noise_ratio"`
 	// Effects compares the levels of each choice with its first.
 	Effects []Effect `json:"effects"`
-	// Cells are the cells with runs: first those with complete runs, the fastest
-	// first, then the others.
+	// Cells are the cells with runs, the fastest first, those without complete runs last.
 	Cells []MatrixCell `json:"cells"`
-	// Recommended are the recommended cells, one for each number of indexes: which
-	// indexes a table needs depends on its queries, not on the loading.
+	// Recommended are the recommended cells, one for each number of indexes: which indexes a
+	// table needs depends on its queries.
 	Recommended []Recommendation  `json:"recommended"`
 	Baseline    *MatrixComparison `json:"baseline,omitempty"`
 
@@ -52,16 +48,14 @@ type Matrix struct {
 
 // A Share is one source of the variation between runs.
 type Share struct {
-	// Of is the choice or the pair of choices that the share belongs to; empty for
-	// remainders, which are identified by Name.
+	// Of is the choice or the pair of choices; empty for remainders, which Name identifies.
 	Of   []string `json:"of"`
 	Name string   `json:"name"`
-	// Share is a share of the total sum of squares. For unbalanced data, the part
-	// that several choices explain together may be negative.
+	// Share is a share of the total sum of squares. For unbalanced data, the part that several
+	// choices explain together may be negative.
 	Share float64 `json:"share"`
 	DF    int     `json:"degrees_of_freedom"`
-	// F and P test the share against Against, "noise" or "rest"; null if there is
-	// nothing to test against.
+	// F and P test the share against Against, "noise" or "rest".
 	F       *float64 `json:"f"`
 	P       *float64 `json:"p"`
 	Against string   `json:"against,omitempty"`
@@ -72,12 +66,11 @@ type Effect struct {
 	Factor string `json:"factor"`
 	Level  string `json:"level"`
 	Base   string `json:"base"`
-	// Ratio is the geometric mean of the rates relative to those of Base, all else
-	// being equal; if cells are missing, it is fitted without interactions. It is
-	// null if it can't be separated from the effects of other choices.
+	// Ratio is the geometric mean of the rates relative to those of Base, all else being equal;
+	// if cells are missing, it is fitted without interactions. It is null if it can't be
+	// separated from the effects of other choices.
 	Ratio *float64 `json:"ratio"`
-	// Low and High are the lowest and the highest ratio of two cells that differ in
-	// nothing else, Pairs the number of such pairs.
+	// Low and High are the extreme ratios of the Pairs of cells that differ in nothing else.
 	Low   *float64 `json:"low"`
 	High  *float64 `json:"high"`
 	Pairs int      `json:"pairs"`
@@ -87,11 +80,10 @@ type Effect struct {
 type MatrixCell struct {
 	Name   string   `json:"name"`
 	Levels []string `json:"levels"`
-	// Rate is the geometric mean of the rates of its runs in rows/s; null if no run
-	// is complete. Rates contains the runs' rates, in the order of their repeats.
+	// Rate is the geometric mean of Rates, of the complete runs; null without one.
 	Rate  *float64  `json:"rows_per_second"`
 	Rates []float64 `json:"rates"`
-	// ClientBound is true if rowmill itself limited the rate of one of the runs.
+	// ClientBound is true if rowmill itself limited one of the runs.
 	ClientBound bool `json:"client_bound,omitempty"`
 	// Failures are the errors of its failed runs.
 	Failures []string `json:"failures,omitempty"`
@@ -99,22 +91,20 @@ type MatrixCell struct {
 	runs []*result.Record // complete ones
 }
 
-// A Recommendation is the fastest cell at the strongest durability measured, for a
-// given number of indexes.
+// A Recommendation is the fastest cell at the strongest durability, of a number of indexes.
 type Recommendation struct {
 	Indexes string  `json:"indexes"`
 	Cell    string  `json:"cell"`
 	Rate    float64 `json:"rows_per_second"`
-	// Alike is the number of other cells with the same indexes and durability that
-	// are slower by no more than noise, by Student's t at 95% of the noise of all
-	// repeats; 0 without repeats.
+	// Alike counts the other cells with the same indexes and durability that are slower by no
+	// more than noise, by Student's t at 95%; 0 without repeats.
 	Alike int `json:"alike"`
-	// Weaker is the weakest durability measured, and Gain the ratio by which the
-	// same cell is faster with it; null with a single durability.
+	// Weaker is the weakest durability measured, and Gain the ratio by which the same cell is
+	// faster with it.
 	Weaker string   `json:"weaker,omitempty"`
 	Gain   *float64 `json:"gain"`
-	// Cheapest is the cell in which full durability costs least, among those at
-	// least half as fast as the recommended one, and CheapestGain its gain.
+	// Cheapest is the cell in which full durability costs least, among those at least half as
+	// fast, and CheapestGain its gain.
 	Cheapest     string   `json:"cheapest_durability,omitempty"`
 	CheapestGain *float64 `json:"cheapest_gain"`
 }
@@ -136,9 +126,8 @@ func sameFactors(a, b *result.Cell) bool {
 	})
 }
 
-// NewMatrix analyses the runs of one matrix. If there are several runs of the same
-// repeat of a cell, as after an interruption and a resume, the last complete one
-// counts.
+// NewMatrix analyses the runs of one matrix. Of several runs of a repeat of a cell, as after
+// an interruption and a resume, the last complete one counts.
 func NewMatrix(recs []result.Record) (*Matrix, error) {
 	if len(recs) == 0 {
 		return nil, errNoRuns

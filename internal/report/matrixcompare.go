@@ -13,30 +13,24 @@ import (
 // MatrixComparisonFormat is the format of the output of MatrixComparison.JSON.
 const MatrixComparisonFormat = "rowmill.matrix-comparison/1"
 
-// A MatrixComparison compares each cell of a matrix with the same cell of an older
-// one.
-//
-// A cell's runs are compared at equal row counts, as in every comparison. The
-// significance of a change is determined by Student's t of its mean log ratio
-// against the standard deviation of repeats: that pooled over all cells of both
-// matrices, which is well known from many repeats, or the cell's own if it is
-// greater. As many cells are tested at once, the p-values are adjusted by Holm's
-// method (1979): if nothing changed, the probability that any cell is reported as
-// changed is at most 5%.
+// A MatrixComparison compares each cell of a matrix with the same cell of an older one, at
+// equal row counts. A change is judged by Student's t of the mean log ratio against the
+// standard deviation of repeats: that pooled over all cells of both matrices, or the cell's
+// own if it is greater. The p-values are adjusted by Holm's method: if nothing changed, the
+// probability that any cell is reported as changed is at most 5%.
 type MatrixComparison struct {
 	Format string `json:"format"` // MatrixComparisonFormat
 	A      string `json:"a"`      // the files
 	B      string `json:"b"`
 	// Cells are the cells that both have, the largest loss first.
 	Cells []CellChange `json:"cells"`
-	// Overall is the geometric mean of the cells' ratios, Interval its 95%
-	// confidence interval, based on the variation between the cells' ratios.
+	// Overall is the geometric mean of the cells' ratios, Interval its 95% confidence interval,
+	// based on how these vary.
 	Overall  *float64 `json:"ratio"`
 	Interval *Bounds  `json:"ratio_95"`
 	Verdict  string   `json:"verdict"`
-	// NoiseRatio is e to the power of the pooled standard deviation of repeats,
-	// Freedom its degrees of freedom; null and 0 without repeats, in which case
-	// single cells can't be judged.
+	// NoiseRatio is e to the power of the pooled standard deviation of repeats, with Freedom
+	// degrees of freedom; null and 0 without repeats, when single cells can't be judged.
 	NoiseRatio *float64 `json:"noise_ratio"`
 	Freedom    int      `json:"degrees_of_freedom"`
 	// Flags contains the flags of all cells, each once.
@@ -48,15 +42,13 @@ type MatrixComparison struct {
 // A CellChange is one cell in both matrices.
 type CellChange struct {
 	Name string `json:"name"`
-	// Runs is the number of pairs of runs compared, Rows the row count up to which
-	// they are compared.
+	// Runs counts the pairs of runs compared, up to Rows.
 	Runs int   `json:"runs"`
 	Rows int64 `json:"rows"`
-	// RowsPerSecond contains medians; the ratio B/A is the geometric mean of the
-	// pairs' ratios.
+	// RowsPerSecond contains medians, and the geometric mean of the pairs' ratios.
 	RowsPerSecond Versus `json:"rows_per_second"`
-	// P is the probability of such a change by chance, Adjusted is P adjusted by
-	// Holm's method; null if the noise isn't known.
+	// P is the probability of such a change by chance, Adjusted that by Holm's method; null if
+	// the noise isn't known.
 	P        *float64 `json:"p"`
 	Adjusted *float64 `json:"p_adjusted"`
 	// Verdict is Faster or Slower if Adjusted is below 5%.
@@ -165,9 +157,8 @@ func (c *MatrixComparison) judge(logs, p []float64) {
 	})
 }
 
-// cellKeys returns the cells of two matrices that have a complete run, by what their
-// runs did. Durability is part of the key if either matrix varies it; otherwise it is a
-// property of the target, and a difference is flagged.
+// cellKeys returns the cells of two matrices that have a complete run, by what their runs
+// did. Durability is part of that if either matrix varies it; else a difference is flagged.
 func cellKeys(a, b *Matrix) (ofA, ofB []keyedCell) {
 	durable := slices.ContainsFunc(slices.Concat(a.Factors, b.Factors), func(f result.Factor) bool { return f.Name == "durability" && len(f.Levels) > 1 })
 	of := func(m *Matrix) (out []keyedCell) {
@@ -195,9 +186,8 @@ type keyedCell struct {
 	MatrixCell
 }
 
-// Regressions returns the cells shown to be slower by more than the threshold, a
-// fraction, and whether all cells together are. told is false if the noise isn't
-// known, so that no cell can be judged.
+// Regressions returns the cells shown to be slower by more than the threshold, a fraction,
+// and whether all together are. told is false if no cell can be judged for lack of noise.
 func (c *MatrixComparison) Regressions(threshold float64) (slower []CellChange, overall, told bool) {
 	for _, cell := range c.Cells {
 		if cell.Verdict == Slower && *cell.RowsPerSecond.Ratio < 1-threshold {
@@ -253,8 +243,8 @@ func chanceText(p *float64) string {
 	return fmt.Sprintf("%.3f", *p)
 }
 
-// sameCell returns a function that reports whether two cells have the same levels of
-// all factors that vary on either side.
+// sameCell returns whether two cells have the same levels of all factors that vary on either
+// side.
 func sameCell(a, b [][]*result.Record) func(x, y *result.Run) bool {
 	level := func(r *result.Run, name string) string {
 		i := slices.IndexFunc(r.Cell.Factors, func(f result.Factor) bool { return f.Name == name })

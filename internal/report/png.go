@@ -18,8 +18,7 @@ import (
 
 // PNGOptions contains the options of PNG. The zero value is the documented default.
 type PNGOptions struct {
-	// Width and Height are in pixels; 0 means 1200 by 675, or 1200 by 1000 for
-	// constant loads.
+	// Width and Height are in pixels; 0 means 1200 by 675, or by 1000 for constant loads.
 	Width, Height int
 	// Title replaces the title made from the first run's header.
 	Title string
@@ -27,8 +26,7 @@ type PNGOptions struct {
 	Log bool
 }
 
-// The minimum and maximum side of a picture in pixels: the text doesn't fit into
-// smaller pictures, and larger ones take too much memory.
+// The minimum and maximum side of a picture in pixels: text needs room, and pixels memory.
 const (
 	minSide = 300
 	maxSide = 8000

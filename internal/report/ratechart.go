@@ -36,8 +36,8 @@ func ratePicture(vs []view, opts PNGOptions) *picture {
 // are visible at 1200 pixels and the line stays thin.
 const pictureWindows = 150
 
-// partBatches is the minimum number of batches of each client per window: rows
-// arrive in whole batches, so the rate of a smaller window is arbitrary.
+// partBatches is the minimum number of batches of each client per window: rows arrive in whole
+// batches.
 const partBatches = 4
 
 // windows returns the number of windows, at most n, into which the run's rows can be
@@ -47,9 +47,8 @@ func (v *view) windows(n int) int {
 	return max(1, min(n, int(v.curve.Rows())/(partBatches*batch)))
 }
 
-// addRate adds a run's rate over n equal parts of its rows, each in the middle of its
-// part. A rate that goes up and down is pale, behind its moving mean. It returns the
-// index of the line to be labelled; -1 without a rate.
+// addRate adds a run's rate over n equal parts of its rows. A rate that goes up and down is
+// pale, behind its moving mean. It returns the index of the line to be labelled, or -1.
 func (c *chart) addRate(curve result.Curve, n int, l line) int {
 	total := curve.Rows()
 	n = min(n, len(curve)-1)
@@ -77,8 +76,8 @@ const mostDistributions = 6
 // perDecade is the number of bars of a latency distribution for each power of ten.
 const perDecade = 10
 
-// histograms shows how the latencies of each operation are distributed: from the
-// intended start where a rate was asked for, else from when the operation was sent.
+// histograms shows the distribution of each operation's latencies: from the intended start
+// where a rate was asked for, else from when it was sent.
 func histograms(vs []view) *section {
 	st := styles(vs)
 	var sets []distribution

@@ -10,8 +10,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// Repeats groups runs of one configuration, in the order of the first run of each:
-// the same workload, table, layout and flags on the same database.
+// Repeats groups runs of one configuration, in the order of the first run of each.
 func Repeats(recs []result.Record) [][]result.Record {
 	var out [][]result.Record
 	for _, group := range grouped(recs) {
@@ -40,10 +39,8 @@ func grouped(recs []result.Record) [][]int {
 	return out
 }
 
-// configuration identifies what the repeats of a run have in common. It excludes the
-// length of a rolling table's period, which may vary slightly from run to run if it
-// is fitted to the cache, and the seed: a run with other rows of the same kind is a
-// repeat too.
+// configuration identifies what the repeats of a run have in common. It excludes the seed,
+// and the length of a period, which varies if it is fitted to the cache.
 func configuration(r *result.Run) string {
 	keep := r.KeepPeriods
 	if r.KeepRows > 0 {
@@ -54,8 +51,7 @@ func configuration(r *result.Run) string {
 		r.KeepRows, r.ReadAfter, r.Readers, stepName(r)})
 }
 
-// groupName returns the name of a configuration's runs: that of the first, without
-// the number of the repeat.
+// groupName returns the name of the first run, without the number of the repeat.
 func groupName(runs []*result.Record) string {
 	r := &runs[0].Run
 	name := r.Name
@@ -65,9 +61,9 @@ func groupName(runs []*result.Record) string {
 	return name
 }
 
-// matched pairs the runs of two groups: by their repeat number if every run has a
-// distinct one, otherwise by position. If there are several pairs, those with an
-// unfinished run are left out. left lists what was left out, with the reason.
+// matched pairs the runs of two groups: by their repeat number if every run has a distinct
+// one, otherwise by position. Of several pairs, those with an unfinished run are left out.
+// left lists what was left out, with the reason.
 func matched(a, b []*result.Record) (pairs [][2]*result.Record, left []string) {
 	partner := func(i int) int {
 		if i < len(b) {
@@ -122,8 +118,7 @@ func numbered(runs []*result.Record) bool {
 	return true
 }
 
-// unfinished describes which run of a pair did not come to its end, and why; empty
-// if both did.
+// unfinished describes which run of a pair did not come to its end, and why; "" if both did.
 func unfinished(p [2]*result.Record) string {
 	for i, r := range p {
 		v := view{rec: r}
@@ -134,8 +129,8 @@ func unfinished(p [2]*result.Record) string {
 	return ""
 }
 
-// separate returns the side whose runs were all made before those of the other side;
-// empty if they alternated, or if the order is unknown.
+// separate returns the side whose runs were all made before those of the other; "" if they
+// alternated, or if the order is unknown.
 func separate(pairs [][2]*result.Record) (first, second string) {
 	if len(pairs) < 2 {
 		return "", ""
@@ -159,9 +154,8 @@ func separate(pairs [][2]*result.Record) (first, second string) {
 	return "", ""
 }
 
-// over combines a figure of both runs over several pairs: the medians, and as ratio
-// the geometric mean of the pairs' ratios, or the ratio of the medians if that is
-// undefined, as for a figure of 0.
+// over combines a figure over several pairs: the medians, and as ratio the geometric mean
+// of the pairs' ratios, or that of the medians if it is undefined, as for a figure of 0.
 func over(values [][2]float64) Versus {
 	var a, b []float64
 	var logs float64
@@ -190,8 +184,7 @@ func middle(values []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// bundles marks the repeats among the reported runs: runs of one configuration in one
-// file. Runs in different files are shown side by side, for comparison.
+// bundles marks the repeats among the reported runs: those of one configuration in one file.
 func bundles(vs []view, recs []result.Record) {
 	for _, group := range grouped(recs) {
 		byFile := map[string][]int{}
@@ -211,8 +204,7 @@ func bundles(vs []view, recs []result.Record) {
 	}
 }
 
-// leaders returns the indexes of the runs that represent themselves or their
-// repeats, in the order of the first run of each configuration.
+// leaders returns the indexes of the runs that represent themselves or their repeats.
 func leaders(vs []view) []int {
 	var out []int
 	for i := range vs {
@@ -242,8 +234,7 @@ func (v *view) configuration() string {
 	return name
 }
 
-// verdicts describes each run in a sentence; repeats are described by the median run
-// and their spread.
+// verdicts describes each run in a sentence, and repeats by the median run and their spread.
 func verdicts(vs []view) []string {
 	var out []string
 	for _, i := range leaders(vs) {
@@ -258,8 +249,7 @@ func verdicts(vs []view) []string {
 	return out
 }
 
-// spreadOf describes the mean rates of repeats: their median, their range, and the
-// standard deviation as a share of the mean.
+// spreadOf describes the mean rates of repeats.
 func spreadOf(vs []view, group []int) string {
 	var rates []float64
 	for _, i := range group {
@@ -294,8 +284,8 @@ func ratioOfRepeats(vs []view, plain, rolling *view) string {
 	return line + fmt.Sprintf(": median %s against %s in the last tenth of %s rows", rowsRate(deref(last.B)), rowsRate(deref(last.A)), short(float64(p.Rows)))
 }
 
-// allProblems collects the problems of all runs, each with the run's label if there
-// are several; a problem that several repeats share is listed once.
+// allProblems collects the problems of all runs, each with the run's label if there are
+// several; a problem that several repeats share is listed once.
 func allProblems(vs []view) []Note {
 	var out []Note
 	type key struct {

@@ -1,26 +1,16 @@
-// Package report renders run records: as text, Markdown, JSON, one self-contained
-// HTML file, or a PNG picture. It also renders the comparison of two records, and
-// the progress line of a running benchmark.
+// Package report renders run records: as text, Markdown, JSON, one self-contained HTML
+// file, or a PNG picture. It also renders comparisons, and the progress of a benchmark.
 //
-// Its input is records as read by package result; its output is bytes on an
-// io.Writer. Nothing here opens a database, a file or a connection. Everything is
-// derived from the record alone, so records of another machine, of a failed run or
-// of a killed one can be reported too: missing figures are omitted, and the report
-// states that it is incomplete. An empty list of records is refused.
+// Everything is derived from the record alone, so that of another machine, of a failed run
+// or of a killed one can be reported too; nothing here opens a database or a file.
 //
-//	recs, err := result.ReadFile("run.jsonl")
-//	if err != nil {
-//		return err
-//	}
 //	d, err := report.New(recs)
 //	if err != nil {
 //		return err
 //	}
 //	return d.Text(os.Stdout)
 //
-// Every figure has a unit: rows/s, seconds, µs or ms, and bytes with binary
-// prefixes. Rates over rows are defined by result.Rate: first and last are means
-// over the first and last tenth of the rows.
+// Every figure has a unit: rows/s, seconds, µs or ms, and bytes with binary prefixes.
 package report
 
 import (
@@ -40,8 +30,7 @@ var errNoRuns = errors.New("report: no runs to report")
 type Summaries struct {
 	Format string           `json:"format"` // result.SummaryFormat
 	Runs   []result.Summary `json:"runs"`
-	// Capacity contains the results of searches for a rate, each over several of the
-	// runs.
+	// Capacity contains the results of searches for a rate.
 	Capacity []result.Capacity `json:"capacity,omitempty"`
 	// Scenarios are the experiments that the runs belong to.
 	Scenarios []Scenario `json:"scenarios,omitempty"`

@@ -12,8 +12,7 @@ import (
 // conditions are the facts that runs made on one server have in common.
 var conditions = []string{"server", "settings", "machine", "target"}
 
-// runsDocument reports runs one by one: inserts of any kind, searches for a rate, the
-// steps of benchmarks, constant loads, and the runs of scenarios.
+// runsDocument reports runs one by one, of any kind.
 func runsDocument(recs []result.Record) (*Document, error) {
 	loads, err := views(loading(recs))
 	if err != nil {
@@ -152,8 +151,7 @@ func (v *view) circumstances() []string {
 	return parts
 }
 
-// A view is one run with everything that the reports derive from it, so that each
-// figure is derived only once.
+// A view is one run with what the reports derive from it once.
 type view struct {
 	rec   *result.Record
 	sum   result.Summary
@@ -163,9 +161,8 @@ type view struct {
 	stalled []result.Stall
 	// label distinguishes the run from the others of the same report.
 	label string
-	// repeats are the indexes, in the report, of the runs of the same configuration;
-	// nil if there is only one. minor is true for all of them except the run of
-	// median rate, which represents them.
+	// repeats are the indexes of the runs of the same configuration; nil if there is only one.
+	// minor is true for all of them except the run of median rate, which represents them.
 	repeats []int
 	minor   bool
 }
@@ -188,8 +185,7 @@ func views(recs []result.Record) ([]view, error) {
 	return out, nil
 }
 
-// labels returns the shortest names that distinguish the runs: the scenario's, the
-// layout, the run's name, or a name with its file.
+// labels returns the shortest names that distinguish the runs.
 func labels(recs []result.Record) []string {
 	file := func(i int) string { return " (" + filepath.Base(recs[i].Source) + ")" }
 	return distinct(len(recs),
@@ -213,8 +209,7 @@ func labels(recs []result.Record) []string {
 		func(i int) string { return recs[i].Run.Name + file(i) })
 }
 
-// distinct returns the first names that are distinct and not empty; without any, those
-// of the last kind with a number.
+// distinct returns the first names that are distinct and not empty, else numbered ones.
 func distinct(n int, kinds ...func(i int) string) []string {
 	out := make([]string, n)
 	for _, name := range kinds {
@@ -249,8 +244,7 @@ func (v *view) incomplete() string {
 	return ""
 }
 
-// problems returns what a reader must know before any figure, worst first: how the
-// run ended, whether its rows are verified, and the record's warnings.
+// problems returns what a reader must know before any figure, worst first.
 func (v *view) problems() []Note {
 	var out []Note
 	if how := v.incomplete(); how != "" {
@@ -279,8 +273,7 @@ func saidWhy(warnings []string) bool {
 	return slices.ContainsFunc(warnings, func(w string) bool { return strings.HasPrefix(w, "not verified: ") })
 }
 
-// whole tells when the rows of a run that is part of a longer one are verified; ""
-// if they are verified after the run itself.
+// whole tells when the rows of a part of a longer run are verified; "" for other runs.
 func (v *view) whole() string {
 	switch {
 	case v.rec.Run.Search != nil:
@@ -291,22 +284,20 @@ func (v *view) whole() string {
 	return ""
 }
 
-// midway reports whether the run is a step that others follow, so that its rows are
-// not verified yet.
+// midway reports whether the run is a step that others follow.
 func (v *view) midway() bool {
 	s := v.rec.Run.Step
 	return s != nil && s.Number < s.Of
 }
 
-// Flatness from keptFlatness on counts as a kept rate, above grownFlatness as a
-// risen one: repeated runs of a steady load differ by less than a tenth.
+// Flatness from keptFlatness on counts as a kept rate, above grownFlatness as a risen one:
+// repeated runs differ by less than a tenth.
 const (
 	keptFlatness  = 0.9
 	grownFlatness = 1.1
 )
 
-// mostPercent is the ratio above which a rate is described as a multiple of another
-// instead of a percentage.
+// mostPercent is the ratio above which a rate is a multiple instead of a percentage.
 const mostPercent = 10
 
 // share describes a rate as a share of another, or as a multiple if it is far above.
@@ -351,9 +342,8 @@ func (v *view) verdict() string {
 	return s
 }
 
-// ratios describes, for each rolling run, the ratio of its last rate to that of the
-// matching plain run: the same engine and preset, preferably from the same file.
-// Repeats are combined.
+// ratios describes, for each rolling run, the ratio of its last rate to that of the plain run
+// beside it: of the same engine and preset, preferably from the same file.
 func ratios(vs []view) []string {
 	var out []string
 	for i := range vs {

@@ -17,8 +17,7 @@ const (
 	listedStalls = 20
 )
 
-// runDetails are the parts that a reader opens on demand: what happened within each
-// run, and everything needed to repeat it.
+// runDetails are the parts that a reader opens on demand.
 func runDetails(vs []view) []Part {
 	tenths := &section{Title: "Rate and latency over each tenth of the rows", In: inHTML | inMarkdown, Fold: true, Folded: true}
 	stalls := &section{Title: "Stalls", In: inHTML, Fold: true, Folded: true, Parts: []Part{paragraph(
@@ -55,8 +54,7 @@ func (v *view) stallTable() []Part {
 	return []Part{t}
 }
 
-// partitions lists the deviations from the preset, the periods and the events of
-// partitions.
+// partitions lists the deviations from the preset, the periods and their events.
 func (v *view) partitions() *section {
 	s := &section{Title: "Periods and partition events: " + v.label, In: inHTML, Fold: true, Folded: true}
 	add := func(title string, p Part) { s.Parts = append(s.Parts, &section{Title: title, Parts: []Part{p}}) }
@@ -102,7 +100,7 @@ type settings struct {
 
 func (*settings) Kind() string { return "settings" }
 
-// A setting is one line of the table: a value for each run, and whether they differ.
+// A setting has a value for each run. Code values are shown verbatim.
 type setting struct {
 	Group, Name string
 	Values      []string
@@ -200,8 +198,7 @@ var settingLines = []struct {
 
 func sortedNames(names map[string]bool) []string { return slices.Sorted(maps.Keys(names)) }
 
-// tenths summarizes the run over each tenth of its rows: the rate, the latency and what
-// the server read per row.
+// tenths summarizes the run over each tenth of its rows.
 func (v *view) tenths() *table {
 	const tenths = 10
 	t := &table{Header: []string{"rows", "mean rate, rows/s"}}

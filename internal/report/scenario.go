@@ -34,8 +34,8 @@ type Beside struct {
 	Published float64  `json:"published"`
 	Low       float64  `json:"low,omitempty"`
 	High      float64  `json:"high,omitempty"`
-	// OursToFirst and PublishedToFirst are the ratios to the first figure with the
-	// same unit: rates of different machines are not comparable, ratios are.
+	// OursToFirst and PublishedToFirst are the ratios to the first figure with the same unit:
+	// rates of different machines are not comparable, ratios are.
 	OursToFirst      *float64 `json:"ours_to_first"`
 	PublishedToFirst float64  `json:"published_to_first"`
 	Source           string   `json:"source"`
@@ -61,9 +61,8 @@ type CheckVerdict struct {
 	Why string `json:"why"`
 }
 
-// Scenarios compares the runs of each experiment among the records with its
-// published results. If a run was repeated, the last record that came to its end
-// counts.
+// Scenarios compares the runs of each experiment with its published results. Of a repeated
+// run, the last record that came to its end counts.
 func Scenarios(recs []result.Record) []Scenario {
 	type key struct {
 		name  string

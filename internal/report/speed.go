@@ -15,16 +15,14 @@ import (
 // SpeedFormat is the format of the output of SpeedTest.JSON.
 const SpeedFormat = "rowmill.speed/1"
 
-// A SpeedTest is a matrix of operations, numbers of concurrent clients, and
-// contenders. It is derived from the records of `bench mixed` and `bench points`,
-// each of which is one measurement of one cell.
+// A SpeedTest is a matrix of operations, numbers of clients, and contenders, each cell of
+// which has records of `bench mixed` or `bench points`.
 type SpeedTest struct {
 	Format string `json:"format"` // SpeedFormat
 	// Workload is "mixed" or "points".
 	Workload string `json:"workload"`
 	Preset   string `json:"preset"`
-	// Rows is the number of rows that the table was filled with, Seconds the duration of
-	// a cell.
+	// Rows is what the table was filled with, Seconds the duration of a cell.
 	Rows       int64            `json:"rows"`
 	Seconds    float64          `json:"seconds"`
 	Machine    result.Machine   `json:"machine"`
@@ -58,8 +56,8 @@ type Contender struct {
 // A SpeedOperation is one operation of all contenders, in their order.
 type SpeedOperation struct {
 	Operation string `json:"operation"`
-	// Counts is the unit of rates: "rows", "queries" or, for mixed operations,
-	// "operations": transactions and queries together.
+	// Counts is the unit of rates: "rows", "queries" or, of transactions and queries together,
+	// "operations".
 	Counts string `json:"counts"`
 	Points int    `json:"points,omitempty"`
 	// Verdict names the fastest contender, or describes the effect of the settings.
@@ -71,9 +69,8 @@ type SpeedOperation struct {
 type SpeedCourse struct {
 	Contender string      `json:"contender"`
 	Cells     []SpeedCell `json:"cells"`
-	// Peak is the highest rate. Saturation is the smallest number of clients that
-	// reaches nine tenths of it; null if that takes the largest number measured, so
-	// that more clients may increase the rate further.
+	// Peak is the highest rate. Saturation is the smallest number of clients that reaches nine
+	// tenths of it; null if more clients than measured may increase the rate further.
 	Peak       float64 `json:"peak"`
 	Saturation *int    `json:"saturation_clients"`
 }
@@ -86,9 +83,8 @@ type SpeedCell struct {
 	// InsertedRows and Selects are the parts of a mixed rate.
 	InsertedRows *float64 `json:"inserted_rows_per_second,omitempty"`
 	Selects      *float64 `json:"selects_per_second,omitempty"`
-	// Ratio is relative to the first contender's rate, and Interval is its 95%
-	// confidence interval, based on the variation between runs; null with one run of
-	// each.
+	// Ratio is relative to the first contender's rate, and Interval is its 95% confidence
+	// interval, based on the variation between runs.
 	Ratio    *float64 `json:"ratio"`
 	Interval *Bounds  `json:"ratio_95"`
 	Verdict  string   `json:"verdict,omitempty"`
@@ -97,15 +93,13 @@ type SpeedCell struct {
 	// ClientCPU and ServerCPU are microseconds for each operation.
 	ClientCPU *float64 `json:"client_cpu_us_per_operation"`
 	ServerCPU *float64 `json:"server_cpu_us_per_operation"`
-	// ClientShare is the share of the clients' time spent on their own work instead
-	// of waiting. ClientBound is true if it was more than half; ClientHeavy is true
-	// if client and server used all of this machine's cores and the client took the
-	// larger part.
+	// ClientShare is the share of the clients' time spent on their own work. ClientBound is true
+	// above half; ClientHeavy if client and server used all of this machine's cores and the
+	// client took the larger part.
 	ClientShare float64 `json:"client_share"`
 	ClientBound bool    `json:"client_bound"`
 	ClientHeavy bool    `json:"client_heavy"`
-	// OthersShare is the share of all cores used by other programs of this machine,
-	// and by its host, during the cell; null if unknown.
+	// OthersShare is the share of all cores used by other programs and the host meanwhile.
 	OthersShare *float64 `json:"others_share"`
 	// Incomplete is true if no run of the cell came to its end.
 	Incomplete bool `json:"incomplete,omitempty"`
@@ -123,15 +117,14 @@ type SpeedLatency struct {
 // countsOperations is the unit of mixed rates.
 const countsOperations = "operations"
 
-// saturated is the share of the peak from which on more clients count as no
-// improvement: repeated cells differ by less than a tenth.
+// saturated is the share of the peak from which on more clients count as no improvement:
+// repeated cells differ by less than a tenth.
 const saturated = 0.9
 
-// machineFull is the share of all cores from which on the machine counts as full.
+// machineFull is the share of all cores at which the machine counts as full.
 const machineFull = 0.8
 
-// speedTest returns the matrix whose cells are the records; nil if none of them is a
-// cell.
+// speedTest returns the matrix whose cells are the records; nil if none of them is one.
 func speedTest(recs []result.Record) (*SpeedTest, error) {
 	cells := 0
 	for i := range recs {
@@ -165,8 +158,7 @@ func newSpeedTest(recs []result.Record) *SpeedTest {
 	return t
 }
 
-// contenders determines the contenders, and returns the index of each record's
-// contender.
+// contenders determines the contenders, and returns the index of each record's.
 func (t *SpeedTest) contenders(recs []result.Record) []int {
 	type identity struct{ source, target, setting, side string }
 	at := map[identity]int{}
@@ -301,8 +293,7 @@ func (t *SpeedTest) add(rec *result.Record, contender int) {
 	course.Cells[j].runs = append(course.Cells[j].runs, newSpeedRun(rec))
 }
 
-// cell returns a contender's cell with the given number of clients; nil if there is
-// none.
+// cell returns a contender's cell with the given number of clients; nil without one.
 func (o *SpeedOperation) cell(contender, clients int) *SpeedCell {
 	for i := range o.Courses[contender].Cells {
 		if c := &o.Courses[contender].Cells[i]; c.Clients == clients {
@@ -391,8 +382,7 @@ func (c *SpeedCell) finish(first *SpeedCell, isFirst bool) {
 	c.against(first)
 }
 
-// against sets the ratio to the first contender's cell, over the runs of the same
-// repeat.
+// against sets the ratio to the first contender's cell, over runs of the same repeat.
 func (c *SpeedCell) against(first *SpeedCell) {
 	var pairs [][2]float64
 	var logs []float64

@@ -69,8 +69,7 @@ func (o *SpeedOperation) name() string {
 	return o.Operation
 }
 
-// verdict names the fastest contender and where growth ends, or describes the
-// difference between two settings.
+// verdict names the fastest contender and where growth ends, or compares two settings.
 func (o *SpeedOperation) verdict(t *SpeedTest) string {
 	if len(t.Contenders) == 2 && t.Contenders[0].Setting != "" {
 		return o.settingVerdict()
@@ -110,8 +109,8 @@ func (o *SpeedOperation) verdict(t *SpeedTest) string {
 	return s
 }
 
-// mixedVerdict reports both parts of the rate at the largest number of clients. It
-// names no winner, because the sum is dominated by the faster operation.
+// mixedVerdict reports both parts of the rate at the largest number of clients. It names no
+// winner, because the faster operation dominates the sum.
 func (o *SpeedOperation) mixedVerdict() string {
 	numbers := o.clients()
 	n := numbers[len(numbers)-1]
@@ -132,8 +131,7 @@ func (s *SpeedCourse) growth() string {
 	return fmt.Sprintf("stops growing at %s", plural(*s.Saturation, "client", "clients"))
 }
 
-// settingVerdict compares the second setting with the first, for each number of
-// clients.
+// settingVerdict compares the second setting with the first, for each number of clients.
 func (o *SpeedOperation) settingVerdict() string {
 	var parts []string
 	for _, c := range o.Courses[1].Cells {
@@ -160,8 +158,7 @@ func (o *SpeedOperation) settingVerdict() string {
 
 func (o *SpeedOperation) rate(f float64) string { return figure(f) + " " + o.Counts + "/s" }
 
-// table returns the operation's part of the matrix: one row per number of clients
-// and contender.
+// table has a row for each number of clients and contender.
 func (o *SpeedOperation) table() *table {
 	t := &table{Header: []string{"clients", "", o.Counts + "/s", "ratio"}}
 	if o.Counts == countsOperations {
@@ -303,9 +300,8 @@ func (t *SpeedTest) document() *Document {
 // latencyHeight is the height of the latency's charts in a picture, of that of the rate.
 const latencyHeight = 0.7
 
-// charts plots the rate and the latency of an operation over the number of clients, a
-// line for each contender. The axis of clients is logarithmic because measurements
-// double their number.
+// charts plots the rate and the latency over the number of clients, a line for each contender,
+// on a logarithmic axis because measurements double the clients.
 func (o *SpeedOperation) charts() (rate, latency *chart) {
 	clients := scale{Log: true, Name: "clients", Margin: 1.2}
 	for _, n := range o.clients() {
@@ -346,8 +342,8 @@ func (l *line) point(clients int, v float64) {
 	}
 }
 
-// serverFlags are the kinds of flags that matter between contenders, which are
-// intended to be different servers, or settings, with the same work.
+// serverFlags are the kinds of flags that matter between contenders, which are different
+// servers on purpose.
 var serverFlags = []string{"durability", "cache", "machine", "settings", "server"}
 
 // flags compares the contenders with the first, using one run of each.
@@ -374,13 +370,11 @@ func (t *SpeedTest) flags(recs []result.Record, of []int) {
 	}
 }
 
-// crowded is the share of all cores above which other programs are reported to have
-// disturbed a cell; an idle machine uses up to this share.
+// crowded is the share of all cores that an idle machine may use.
 const crowded = 0.1
 
-// othersShare returns the share of all cores that was neither idle nor used by
-// rowmill or the server: that of other programs and the host. It is NaN if the
-// server's share is unknown.
+// othersShare returns the share of all cores used by neither rowmill nor the server; NaN if
+// the server's is unknown.
 func othersShare(rec *result.Record, s result.Summary) float64 {
 	own := s.Client.CPUSeconds
 	switch {
@@ -404,8 +398,8 @@ func othersShare(rec *result.Record, s result.Summary) float64 {
 	return max(0, used/seconds-own/s.Seconds/float64(rec.Run.Machine.Cores))
 }
 
-// compared reports whether a flag concerns the setting being compared: the server's
-// name for it may begin with that of the target's option.
+// compared reports whether a flag concerns the setting being compared: the server's name for
+// it may begin with that of the target's option.
 func (t *SpeedTest) compared(n int, f Flag) bool {
 	for _, c := range []Contender{t.Contenders[0], t.Contenders[n]} {
 		name, _, ok := strings.Cut(c.Setting, "=")
@@ -416,8 +410,7 @@ func (t *SpeedTest) compared(n int, f Flag) bool {
 	return false
 }
 
-// warnings collects the records' warnings, each text once with the cells that it
-// concerns.
+// warnings collects the records' warnings, each text once with its cells.
 func (t *SpeedTest) warnings(recs []result.Record, of []int) {
 	where := map[string][]string{}
 	var texts []string

@@ -24,11 +24,10 @@ const (
 	betweenRuns = "between runs"
 )
 
-// The block bootstrap: equal parts of the rows are drawn with replacement, in blocks
-// of neighbours because neighbouring rates depend on each other. A block is longer
-// than a checkpoint's stall, and there are enough blocks to draw from. A thousand
-// rounds settle the second digit of a 95% interval; two hundred settle a variance to
-// a tenth.
+// The block bootstrap: equal parts of the rows are drawn with replacement, in blocks of
+// neighbours, whose rates depend on each other. A block is longer than a checkpoint's
+// stall, and there are enough to draw from. A thousand rounds settle the second digit of a
+// 95% interval; two hundred settle a variance to a tenth.
 const (
 	bootParts      = 100
 	bootBlock      = 5
@@ -36,12 +35,10 @@ const (
 	varianceRounds = 200
 )
 
-// A split contains the seconds that the two runs of a pair took for each of equal
-// parts of the rows.
+// A split contains the seconds that two runs took for each of equal parts of the rows.
 type split struct{ a, b [bootParts]float64 }
 
-// newSplit divides two runs at the same rows. ok is false for runs with fewer points
-// than parts.
+// newSplit divides two runs; ok is false for runs with fewer points than parts.
 func newSplit(a, b result.Curve, rows int64) (s split, ok bool) {
 	if len(a) <= bootParts || len(b) <= bootParts {
 		return s, false
@@ -53,10 +50,9 @@ func newSplit(a, b result.Curve, rows int64) (s split, ok bool) {
 	return s, true
 }
 
-// resample returns the sorted logarithms of the ratio of the two mean rates in
-// rounds of Künsch's moving block bootstrap (1989); nil if one is not a finite
-// number. Blocks are drawn for both runs together, so that a rate that falls equally
-// in both adds nothing to the spread.
+// resample returns the sorted logarithms of the ratio of the two mean rates in rounds of
+// Künsch's moving block bootstrap (1989); nil if one is not a finite number. Blocks are
+// drawn for both runs together: a rate that falls equally in both adds nothing to the spread.
 func (s *split) resample(rounds int) []float64 {
 	// A constant seed, so that the same records always give the same report.
 	rng := rand.New(rand.NewPCG(1, 95))
@@ -79,19 +75,16 @@ func (s *split) resample(rounds int) []float64 {
 	return logs
 }
 
-// ratioBounds returns the 95% interval of the ratio of two mean rates, and its
-// basis. logs contains the logarithm of the ratio in each pair of runs; splits
-// contains the pairs' splits, possibly fewer.
+// ratioBounds returns the 95% interval of the ratio of two mean rates, and its basis. logs
+// contains the logarithm of the ratio in each pair of runs; splits their splits, possibly
+// fewer.
 //
-// With one pair it is the percentile interval of the block bootstrap within the
-// runs. With more pairs it is Student's interval over the pairs' logarithms: with
-// few pairs, the percentiles of a bootstrap are too narrow (Efron and Tibshirani
-// 1993, chapters 12 and 13), because a resampled variance is on average too small by
-// a factor of (n-1)/n and ignores its own uncertainty. The variance has two levels:
-// pairs, and blocks within them. The latter is already part of the variation between
-// pairs, so it isn't added; but it is known from many more values, and the variation
-// between pairs can't truly be smaller, so the greater of the two is used. This
-// prevents too narrow an interval from two or three pairs that are alike by chance.
+// With one pair it is the percentile interval of the block bootstrap within the runs. With
+// more it is Student's interval over the pairs' logarithms: with few pairs, the percentiles
+// of a bootstrap are too narrow (Efron and Tibshirani 1993, chapters 12 and 13). The
+// variation between pairs contains that of the blocks within them, which is known from many
+// more values: the greater of the two is used, so that two or three pairs that are alike by
+// chance don't make too narrow an interval.
 func ratioBounds(logs []float64, splits []split) (*Bounds, string) {
 	if len(logs) == 1 {
 		if len(splits) == 0 {
@@ -139,9 +132,9 @@ func geometricMean(values []float64) float64 {
 	return math.Exp(logs)
 }
 
-// student975 returns the 97.5% quantile of Student's t distribution: tabulated up to
-// ten degrees of freedom, beyond that an expansion about the normal quantile
-// (Abramowitz and Stegun 26.7.5), which is accurate to 0.0005 there.
+// student975 returns the 97.5% quantile of Student's t distribution: tabulated up to ten
+// degrees of freedom, then an expansion about the normal quantile (Abramowitz and Stegun
+// 26.7.5), accurate to 0.0005.
 func student975(freedom int) float64 {
 	table := []float64{12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281}
 	if freedom < 1 {
@@ -178,8 +171,7 @@ func verdictOf(b *Bounds) string {
 	return NoDifference
 }
 
-// tailF returns the probability that F with the given degrees of freedom is at
-// least f (Abramowitz and Stegun 26.6.2).
+// tailF returns the probability that F is at least f (Abramowitz and Stegun 26.6.2).
 func tailF(f float64, over, under int) float64 {
 	if math.IsNaN(f) || over < 1 || under < 1 {
 		return math.NaN()
@@ -191,14 +183,12 @@ func tailF(f float64, over, under int) float64 {
 	return incompleteBeta(float64(under)/(float64(under)+float64(over)*f), a, b)
 }
 
-// tailT returns the two-sided tail probability of Student's t distribution: of a
-// value at least as far from 0 as t.
+// tailT returns the probability of a value at least as far from 0 as t, of Student's t.
 func tailT(t float64, freedom int) float64 { return tailF(t*t, 1, freedom) }
 
-// incompleteBeta returns the regularized incomplete beta function I_x(a, b). It uses
-// the continued fraction 26.5.8 of Abramowitz and Stegun in Lentz's form, which
-// converges fast below the mean, and the symmetry I_x(a,b) = 1-I_{1-x}(b,a) above
-// it.
+// incompleteBeta returns the regularized incomplete beta function I_x(a, b), by the continued
+// fraction 26.5.8 of Abramowitz and Stegun in Lentz's form, which converges fast below the
+// mean, and the symmetry I_x(a,b) = 1-I_{1-x}(b,a) above it.
 func incompleteBeta(x, a, b float64) float64 {
 	switch {
 	case x <= 0:
@@ -235,10 +225,8 @@ func incompleteBeta(x, a, b float64) float64 {
 	return sum * math.Exp(lab-la-lb+a*math.Log(x)+b*math.Log(1-x)) / a
 }
 
-// holm adjusts the p-values of several simultaneous tests, so that the probability
-// of rejecting any true hypothesis by rejecting values below 5% is at most 5%,
-// whatever the dependence between the tests (Holm 1979). NaN stays NaN and doesn't
-// count.
+// holm adjusts the p-values of several simultaneous tests (Holm 1979): rejecting values below
+// 5% then rejects any true hypothesis with a probability of at most 5%. NaN doesn't count.
 func holm(p []float64) []float64 {
 	out := slices.Clone(p)
 	var order []int

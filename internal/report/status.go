@@ -89,9 +89,9 @@ func (t *textWriter) statusHead(s *maintain.Status) {
 	t.line("size      %s, about %s in %s", bytes(s.Bytes), plural(s.Rows, "row", "rows"), plural(len(s.Periods), "period", "periods"))
 }
 
-// statusPeriods lists the periods, oldest first. Long sequences of similar periods
-// become one line. If the lines exceed the width, the end of each period is omitted: it
-// is the beginning of the next.
+// statusPeriods lists the periods, oldest first, long sequences of similar ones in one line.
+// If the lines exceed the width, the end of each period is omitted: it is the beginning of
+// the next.
 func statusPeriods(s *maintain.Status, width int) *table {
 	c := &table{Header: []string{"PERIOD", "FROM", "TO", "STATE", "ROWS", "SIZE", "ARCHIVE"}}
 	cut := timeTail(s.Periods)

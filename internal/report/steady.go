@@ -10,19 +10,17 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A steadyView is a run of bench steady with the figures that its reports derive
-// from it.
+// A steadyView is a run of bench steady.
 type steadyView struct {
 	*view
 	s    *result.Steadiness
 	zone *time.Location
-	// shift converts elapsed seconds to the reports' common axis, on which 0 is
-	// midnight of the first run's first day.
+	// shift converts elapsed seconds to the reports' common axis, where 0 is midnight of the
+	// first run's first day.
 	shift float64
 }
 
-// steadies returns the views of records of bench steady. It is nil if one record is
-// of another workload; the report is then the general one.
+// steadies returns the views of records of bench steady; nil if one is of another workload.
 func steadies(vs []view) []steadyView {
 	var out []steadyView
 	for i := range vs {
@@ -51,8 +49,8 @@ func steadies(vs []view) []steadyView {
 
 const daySeconds = 86400
 
-// align aligns the runs by the time of day: each by the clock of its own machine,
-// shifted by whole days so that it begins as close as possible to the first.
+// align aligns the runs by the time of day of their own machine, shifted by whole days so
+// that each begins as close as possible to the first.
 func align(vs []steadyView) {
 	var first float64
 	for i := range vs {
@@ -70,8 +68,7 @@ func align(vs []steadyView) {
 	}
 }
 
-// clockAt formats a moment of the run, in seconds since its start, as local time,
-// with the date if the run lasts longer than a day.
+// clockAt formats a moment of the run, in seconds since its start, as local time.
 func (v *steadyView) clockAt(elapsed float64) string {
 	layout := "15:04:05"
 	if v.sum.Seconds > daySeconds {
@@ -104,8 +101,7 @@ func (v *steadyView) below() string {
 	return s
 }
 
-// verdicts describes in a sentence or two how the run fared, and how much of the
-// time below target is associated with steal.
+// verdicts describes how the run fared, and what went with the time below target.
 func (v *steadyView) verdicts(several bool) []string {
 	out := []string{fmt.Sprintf("On %s: %s, %s", v.label, v.target(), v.below())}
 	if !several {

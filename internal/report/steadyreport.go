@@ -44,8 +44,8 @@ func steadyParts(d *Document, vs []view, ss []steadyView) {
 	d.add(runColumns(vs), settingsOf(vs))
 }
 
-// steadyCharts are the charts of constant loads: panels above each other over the time
-// of day, and the hours, darker the longer the load was below target.
+// steadyCharts are panels above each other over the time of day, and the hours, darker the
+// longer the load was below target.
 type steadyCharts struct {
 	ss       []steadyView
 	styles   []style
@@ -228,8 +228,8 @@ func (p *steadyCharts) timeLabel(at, step float64) string {
 	return s
 }
 
-// heatColours are the colours of a share of time below target, light to dark; their
-// greys are distinguishable in print too. heatLimits are their upper limits.
+// heatColours are the colours of a share of time below target, light to dark, also in grey;
+// heatLimits are their upper limits.
 var (
 	heatColours = []string{"#d7ecd9", "#fdf0b5", "#fdc776", "#f08a4b", "#cc3d33", "#7a0f22"}
 	heatLimits  = []float64{0, 0.01, 0.05, 0.2, 0.5, 1}

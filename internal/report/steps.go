@@ -13,8 +13,7 @@ import (
 // A benchmark contains the steps of one benchmark, in order.
 type benchmark []view
 
-// splitSteps separates the runs that are steps of a longer benchmark from the
-// others, one list per benchmark.
+// splitSteps separates the steps of longer benchmarks, one list each, from other runs.
 func splitSteps(recs []result.Record) (others []result.Record, steps [][]result.Record) {
 	for i := range recs {
 		s := recs[i].Run.Step
@@ -35,14 +34,12 @@ func splitSteps(recs []result.Record) (others []result.Record, steps [][]result.
 	return others, steps
 }
 
-// loading returns the runs that are charted: those that insert, or all of them if
-// none does.
+// loading returns the runs that insert, or all of them if none does.
 func loading(recs []result.Record) []result.Record {
 	return only(recs, func(r *result.Run) bool { return r.Loads() })
 }
 
-// atFullSpeed returns the charted runs that share a picture: the steps that insert at full
-// speed, which are more informative than those at a fixed rate.
+// atFullSpeed returns the runs that share a picture: a fixed rate says less.
 func atFullSpeed(recs []result.Record) []result.Record {
 	return only(loading(recs), func(r *result.Run) bool { return r.Step == nil || r.Rate == 0 })
 }

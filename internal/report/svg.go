@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// svgWidths are the widths of a chart in its own units, by the number of charts beside
-// each other; the page scales it.
+// svgWidths are the widths of a chart, by the number of charts beside each other; the page
+// scales it.
 var svgWidths = []float64{1160, 560, 370}
 
 const svgHeight = 300
 
-// An svg is a canvas of a page. Colours are classes, so that they follow the theme:
-// the page's policy allows no inline styles.
+// An svg is a canvas of a page. Colours are classes that follow the theme: the page's policy
+// allows no inline styles.
 type svg struct{ strings.Builder }
 
 // SVG draws the chart for a page.
@@ -117,9 +117,8 @@ type style struct {
 	dash []float64
 }
 
-// palette is that of Okabe and Ito (2008), whose colours people with any common
-// colour blindness can distinguish, without its yellow, which is too faint on white.
-// The colours for a dark background are lighter shades of the same hues.
+// palette is that of Okabe and Ito (2008), which people with any common colour blindness can
+// distinguish, without its yellow, which is too faint on white; dark is for dark backgrounds.
 var palette = []struct{ light, dark string }{
 	{"#0072b2", "#56b4e9"}, // blue
 	{"#d55e00", "#ff8a3d"}, // vermilion
@@ -139,15 +138,13 @@ func (s style) Dash() string { return strings.Trim(fmt.Sprint(s.dash), "[]") }
 // Paint is the name of the colour, as a class of the page.
 func (s style) Paint() string { return s.paint() }
 
-// The palette indexes of the first run of each layout, so that a layout has the same
-// colour in every report.
+// The palette indexes of the first run of each layout, the same in every report.
 const (
 	rollingColour = 0
 	plainColour   = 1
 )
 
-// nthStyle returns the style of the n-th of several lines: a colour and, beyond the
-// palette, a dash.
+// nthStyle returns the style of the n-th line: a colour and, beyond the palette, a dash.
 func nthStyle(n int) style {
 	s := style{colour: n % len(palette)}
 	if round := n / len(palette); round > 0 {
@@ -156,8 +153,8 @@ func nthStyle(n int) style {
 	return s
 }
 
-// styles assigns each run its style: a colour for the run, a dash for its layout, so
-// that neither colour nor dash alone carries the meaning.
+// styles assigns each run a colour, and a dash for its layout, so that neither alone carries
+// the meaning.
 func styles(vs []view) []style {
 	out := make([]style, len(vs))
 	used := map[int]bool{}

@@ -5,14 +5,11 @@ import (
 	"slices"
 )
 
-// Analysis of variance by least squares, for data that may be unbalanced: cells may
-// be missing, and may have different numbers of values.
-//
-// The sums of squares are of type II (Yates 1934; Langsrud 2003). The sum of a
-// factor is what it explains beyond all terms that don't contain it; the sum of an
-// interaction of two factors is what it explains beyond all other terms of the
-// model. These sums don't depend on the coding or order of levels, respect
-// marginality, and equal the classical sums for balanced data.
+// Analysis of variance by least squares, for data that may be unbalanced. The sums of squares
+// are of type II (Yates 1934; Langsrud 2003): that of a factor is what it explains beyond all
+// terms that don't contain it, that of an interaction of two what it explains beyond all other
+// terms. They don't depend on the coding or order of levels, and equal the classical sums for
+// balanced data.
 
 // An observation is one value, with the index of its level of each factor.
 type observation struct {
