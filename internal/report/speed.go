@@ -403,3 +403,437 @@ func (c *SpeedCell) against(first *SpeedCell) {
 		c.Verdict = verdictOf(c.Interval)
 	}
 }
+
+func (t *SpeedTest) title() string {
+	var names []string
+	for _, c := range t.Contenders {
+		names = append(names, c.Label)
+	}
+	what := "Speed of inserts and selects"
+	if t.Workload == "points" {
+		what = "Speed of selects of points"
+	}
+	if t.Contenders[0].Setting != "" {
+		what += " on " + result.EngineName(t.Contenders[0].Engine)
+	}
+	if len(names) == 1 {
+		return what + ": " + names[0]
+	}
+	return what + ": " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+// subtitle describes the table, the cells and the machine.
+func (t *SpeedTest) subtitle() string {
+	parts := []string{t.Preset + " table of " + short(float64(t.Rows)) + " rows", seconds(t.Seconds) + " a cell"}
+	if n := t.runs(); n > 1 {
+		parts = append(parts, fmt.Sprintf("medians of %d runs", n))
+	}
+	first := t.Contenders[0]
+	differ := func(f func(c Contender) bool) bool { return slices.ContainsFunc(t.Contenders, f) }
+	if first.CacheBytes > 0 && !differ(func(c Contender) bool { return c.CacheBytes != first.CacheBytes }) {
+		parts = append(parts, bytes(first.CacheBytes)+" cache")
+	}
+	if !differ(func(c Contender) bool { return c.Durability != first.Durability }) {
+		parts = append(parts, called("durability", first.Durability))
+	}
+	parts = append(parts, some(t.Machine.Cores, "core", "cores"))
+	if t.cells((*SpeedCell).crowded) > 0 {
+		parts = append(parts, "DISTURBED by other programs")
+	}
+	return listed(" · ", parts...)
+}
+
+// runs returns the maximum number of runs per cell.
+func (t *SpeedTest) runs() int {
+	n := 0
+	for _, o := range t.Operations {
+		for _, s := range o.Courses {
+			for _, c := range s.Cells {
+				n = max(n, c.Runs)
+			}
+		}
+	}
+	return n
+}
+
+// name returns the operation's name, with its number of points.
+func (o *SpeedOperation) name() string {
+	if o.Points > 0 {
+		return fmt.Sprintf("select of %s", plural(o.Points, "point", "points"))
+	}
+	return o.Operation
+}
+
+// verdict names the fastest contender and where growth ends, or compares two settings.
+func (o *SpeedOperation) verdict(t *SpeedTest) string {
+	if len(t.Contenders) == 2 && t.Contenders[0].Setting != "" {
+		return o.settingVerdict()
+	}
+	if o.Counts == countsOperations {
+		return o.mixedVerdict()
+	}
+	best, second := -1, -1
+	for i := range o.Courses {
+		switch {
+		case o.Courses[i].Peak == 0:
+		case best < 0 || o.Courses[i].Peak > o.Courses[best].Peak:
+			best, second = i, best
+		case second < 0 || o.Courses[i].Peak > o.Courses[second].Peak:
+			second = i
+		}
+	}
+	if best < 0 {
+		return "nothing was measured"
+	}
+	b := &o.Courses[best]
+	at := b.Cells[slices.IndexFunc(b.Cells, func(c SpeedCell) bool { return c.Rate == b.Peak })]
+	s := fmt.Sprintf("%s reaches %s at %s", b.Contender, o.rate(b.Peak), plural(at.Clients, "client", "clients"))
+	if second >= 0 {
+		s = fmt.Sprintf("%s is fastest, %s at %s, %s the best of %s", b.Contender, o.rate(b.Peak), plural(at.Clients, "client", "clients"),
+			ratio(b.Peak/o.Courses[second].Peak), o.Courses[second].Contender)
+	}
+	var ends []string
+	for i := range o.Courses {
+		if c := &o.Courses[i]; len(c.Cells) > 1 && c.Peak > 0 {
+			ends = append(ends, c.Contender+" "+c.growth())
+		}
+	}
+	if len(ends) > 0 {
+		s += "; " + strings.Join(ends, ", ")
+	}
+	return s
+}
+
+// mixedVerdict reports both parts of the rate at the largest number of clients. It names no
+// winner, because the faster operation dominates the sum.
+func (o *SpeedOperation) mixedVerdict() string {
+	numbers := o.clients()
+	n := numbers[len(numbers)-1]
+	var parts []string
+	for i := range o.Courses {
+		if c := o.cell(i, n); c != nil {
+			parts = append(parts, fmt.Sprintf("%s inserts %s rows/s beside %s selects/s", o.Courses[i].Contender, figure(deref(c.InsertedRows)), figure(deref(c.Selects))))
+		}
+	}
+	return fmt.Sprintf("at %s %s", plural(n, "client", "clients"), strings.Join(parts, ", "))
+}
+
+// growth tells from which number of clients on the rate no longer grows.
+func (s *SpeedCourse) growth() string {
+	if s.Saturation == nil {
+		return "still grows at " + plural(s.Cells[len(s.Cells)-1].Clients, "client", "clients")
+	}
+	return fmt.Sprintf("stops growing at %s", plural(*s.Saturation, "client", "clients"))
+}
+
+// settingVerdict compares the second setting with the first, for each number of clients.
+func (o *SpeedOperation) settingVerdict() string {
+	var parts []string
+	for _, c := range o.Courses[1].Cells {
+		at := "at " + plural(c.Clients, "client", "clients")
+		if c.Ratio == nil {
+			continue
+		}
+		switch b := c.Interval; c.Verdict {
+		case NoDifference:
+			parts = append(parts, fmt.Sprintf("%s no difference shown (%s, 95%% interval %s..%s)", at, ratio(*c.Ratio), ratio(b.Low), ratio(b.High)))
+		case Faster:
+			parts = append(parts, fmt.Sprintf("%s faster by %s (%s..%s)", at, percent(*c.Ratio-1), percent(b.Low-1), percent(b.High-1)))
+		case Slower:
+			parts = append(parts, fmt.Sprintf("%s slower by %s (%s..%s)", at, percent(1-*c.Ratio), percent(1-b.High), percent(1-b.Low)))
+		default:
+			parts = append(parts, fmt.Sprintf("%s %s the rate, from one run of each: --repeat tells how sure that is", at, ratio(*c.Ratio)))
+		}
+	}
+	if len(parts) == 0 {
+		return "the settings can't be compared: no cell was measured with both"
+	}
+	return fmt.Sprintf("with %s against %s: %s", o.Courses[1].Contender, o.Courses[0].Contender, strings.Join(parts, "; "))
+}
+
+func (o *SpeedOperation) rate(f float64) string { return figure(f) + " " + o.Counts + "/s" }
+
+// table has a row for each number of clients and contender.
+func (o *SpeedOperation) table() *table {
+	t := &table{Header: []string{"clients", "", o.Counts + "/s", "ratio"}}
+	if o.Counts == countsOperations {
+		t.Header = append(t.Header, "rows/s inserted", "selects/s", "insert p50", "p99", "select p50", "p99")
+	} else {
+		t.Header = append(t.Header, "p50", "p99", "max")
+	}
+	t.Header = append(t.Header, "server CPU/op", "client CPU/op", "client busy", "")
+	for _, n := range o.clients() {
+		for i := range o.Courses {
+			if c := o.cell(i, n); c != nil {
+				t.add(append([]string{count(int64(n)), o.Courses[i].Contender}, c.columns(o)...)...)
+			}
+		}
+	}
+	return t
+}
+
+func (c *SpeedCell) columns(o *SpeedOperation) []string {
+	to := none
+	if len(o.Courses) == 1 {
+		to = ""
+	}
+	if c.Ratio != nil {
+		to = ratio(*c.Ratio)
+		if b := c.Interval; b != nil {
+			to += fmt.Sprintf(" (%s..%s)", ratio(b.Low), ratio(b.High))
+		}
+	}
+	out := []string{figure(c.Rate), to}
+	if o.Counts == countsOperations {
+		out = append(out, figure(deref(c.InsertedRows)), figure(deref(c.Selects)))
+		for _, op := range []string{"insert", "select-pk"} {
+			l, ok := c.LatencyUS[op]
+			if !ok {
+				l = SpeedLatency{math.NaN(), math.NaN(), math.NaN()}
+			}
+			out = append(out, micros(l.P50), micros(l.P99))
+		}
+	} else {
+		for _, l := range c.LatencyUS {
+			out = append(out, micros(l.P50), micros(l.P99), micros(l.Max))
+		}
+		if len(c.LatencyUS) == 0 {
+			out = append(out, none, none, none)
+		}
+	}
+	notes := []string{}
+	for _, n := range []struct {
+		is   bool
+		text string
+	}{{c.ClientBound, "CLIENT-BOUND"}, {c.ClientHeavy, "client-heavy"}, {c.Incomplete, "incomplete"}} {
+		if n.is {
+			notes = append(notes, n.text)
+		}
+	}
+	if c.crowded() {
+		notes = append(notes, "others "+percent(*c.OthersShare))
+	}
+	return append(out, micros(deref(c.ServerCPU)), micros(deref(c.ClientCPU)), percent(c.ClientShare), strings.Join(notes, ", "))
+}
+
+func (c *SpeedCell) crowded() bool { return c.OthersShare != nil && *c.OthersShare > crowded }
+
+func (t *SpeedTest) cells(is func(c *SpeedCell) bool) (n int) {
+	for _, o := range t.Operations {
+		for _, s := range o.Courses {
+			for i := range s.Cells {
+				if is(&s.Cells[i]) {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// notes returns what a reader must know before believing the figures.
+func (t *SpeedTest) notes() []Note {
+	var out []Note
+	add := func(serious bool, texts ...string) {
+		for _, text := range texts {
+			out = append(out, Note{Serious: serious, Text: text})
+		}
+	}
+	add(true, t.Failures...)
+	cells := func(is func(c *SpeedCell) bool, serious bool, text string) {
+		if n := t.cells(is); n > 0 {
+			add(serious, fmt.Sprintf(text, plural(n, "cell", "cells")))
+		}
+	}
+	cells(func(c *SpeedCell) bool { return c.ClientBound }, true,
+		"client-bound in %s: their clients spent most of their time on their own work, so the database could take more")
+	cells((*SpeedCell).crowded, true, "disturbed in %s: other programs or the host took more than 10%% of this machine's cores meanwhile, "+
+		"so these rates are too low; measure on a machine that does nothing else")
+	add(false, t.Flags...)
+	cells(func(c *SpeedCell) bool { return c.ClientHeavy }, false,
+		"client-heavy in %s: client and server filled this machine's cores, and the client took more of them; from another machine the server may be faster")
+	add(false, t.Warnings...)
+	return out
+}
+
+func (c *Contender) describe() string {
+	return listed(", ", words(c.Engine, c.ServerVersion), called("storage", c.Storage), called("cache", sizeOrNone(c.CacheBytes)),
+		called("durability", c.Durability), called("where the server then said", c.SettingValue), c.Target)
+}
+
+func (t *SpeedTest) document() *Document {
+	d := &Document{Title: t.title(), Subtitle: t.subtitle(), Notes: t.notes(), Footer: footer(t.run), Data: func() any { return t }}
+	about := facts{}
+	for i := range t.Contenders {
+		about = append(about, fact{t.Contenders[i].Label, t.Contenders[i].describe()})
+	}
+	var names legend
+	for i := range t.Contenders {
+		names = append(names, key{t.Contenders[i].Label, nthStyle(i)})
+	}
+	d.Parts = append(d.Parts, names)
+	d.picture = func(opts PNGOptions) *picture {
+		p := &picture{Legend: names, Rows: make([]charts, 2)}
+		for i := range t.Operations {
+			rate, latency := t.Operations[i].charts()
+			rate.Y.Log, rate.X.Bare = opts.Log, true
+			rate.Height, latency.Height = 1, latencyHeight
+			p.Rows[0], p.Rows[1] = append(p.Rows[0], rate), append(p.Rows[1], latency)
+		}
+		return p
+	}
+	for i := range t.Operations {
+		o := &t.Operations[i]
+		rate, latency := o.charts()
+		d.Lines = append(d.Lines, Sentence{Text: o.name() + ": " + sentence(o.Verdict)})
+		d.add(&section{Title: o.name(), Parts: []Part{charts{rate, latency}, o.table()}})
+	}
+	d.add(&section{Title: "Measured", Parts: []Part{append(about, fact{"machine", machine(t.Machine)})}})
+	return d
+}
+
+// latencyHeight is the height of the latency's charts in a picture, of that of the rate.
+const latencyHeight = 0.7
+
+// charts plots the rate and the latency over the number of clients, a line for each contender,
+// on a logarithmic axis because measurements double the clients.
+func (o *SpeedOperation) charts() (rate, latency *chart) {
+	clients := scale{Log: true, Name: "clients", Margin: 1.2}
+	for _, n := range o.clients() {
+		clients.Ticks = append(clients.Ticks, tick{float64(n), count(int64(n))})
+	}
+	rate = &chart{Title: o.name() + ", " + o.Counts + "/s", X: clients, Height: 250}
+	latency = &chart{Title: "p99, ms", Note: "logarithmic", X: clients, Y: scale{Log: true, Margin: 2}, Height: 250}
+	if o.Counts == countsOperations {
+		rate.Title, latency.Title = o.name()+", rows/s inserted", "p99 of inserts, ms"
+	}
+	for i := range o.Courses {
+		course := &o.Courses[i]
+		r := line{Name: course.Contender, Style: nthStyle(i), Dots: true}
+		l := r
+		for _, c := range course.Cells {
+			v := c.Rate
+			if c.InsertedRows != nil {
+				v = *c.InsertedRows // selects are only in the table
+			}
+			r.point(c.Clients, v)
+			for _, op := range []string{"insert", o.Operation} {
+				if lat, ok := c.LatencyUS[op]; ok {
+					l.point(c.Clients, lat.P99/1e3)
+					break
+				}
+			}
+		}
+		rate.Lines, latency.Lines = append(rate.Lines, r), append(latency.Lines, l)
+	}
+	return rate, latency
+}
+
+// point adds the figure of a number of clients, if there is one.
+func (l *line) point(clients int, v float64) {
+	if v > 0 && !math.IsInf(v, 0) {
+		l.X, l.Y = append(l.X, float64(clients)), append(l.Y, v)
+		l.Tips = append(l.Tips, fmt.Sprintf("%s, %s: %s", l.Name, plural(clients, "client", "clients"), figure(v)))
+	}
+}
+
+// serverFlags are the kinds of flags that matter between contenders, which are different
+// servers on purpose.
+var serverFlags = []string{"durability", "cache", "machine", "settings", "server"}
+
+// flags compares the contenders with the first, using one run of each.
+func (t *SpeedTest) flags(recs []result.Record, of []int) {
+	a := slices.Index(of, 0)
+	for n := 1; n < len(t.Contenders); n++ {
+		b := slices.Index(of, n)
+		x, y := &recs[a], &recs[b]
+		same := x.Run.Engine == y.Run.Engine
+		for _, f := range flags(x, y, x.Summary(), y.Summary()) {
+			switch {
+			case !slices.Contains(serverFlags, f.Kind), !same && f.Kind == "server", !same && f.What != "" && f.Kind != "machine":
+				continue // settings of other engines have different names
+			case t.Contenders[n].SettingHow == result.SettingRunning:
+				continue // the same server
+			case t.compared(n, f):
+				continue
+			}
+			t.Flags = append(t.Flags, fmt.Sprintf("%s against %s: %s", t.Contenders[0].Label, t.Contenders[n].Label, f.Text))
+		}
+		if x.Run.Speed.Filled != y.Run.Speed.Filled || x.Run.Preset != y.Run.Preset || x.Run.MaxTimeSeconds != y.Run.MaxTimeSeconds {
+			t.Flags = append(t.Flags, fmt.Sprintf("%s against %s: different tables, rows or durations", t.Contenders[0].Label, t.Contenders[n].Label))
+		}
+	}
+}
+
+// crowded is the share of all cores that an idle machine may use.
+const crowded = 0.1
+
+// othersShare returns the share of all cores used by neither rowmill nor the server; NaN if
+// the server's is unknown.
+func othersShare(rec *result.Record, s result.Summary) float64 {
+	own := s.Client.CPUSeconds
+	switch {
+	case rec.End == nil:
+		return math.NaN()
+	case s.Server.CPUSeconds != nil:
+		own += *s.Server.CPUSeconds
+	case !rec.Run.Embedded:
+		return math.NaN()
+	}
+	var used, seconds float64
+	for _, iv := range rec.Intervals {
+		if user, ok := iv.Counters["os_cpu_user"]; ok {
+			used += iv.Seconds * (user + iv.Counters["os_cpu_system"] + iv.Counters["os_cpu_steal"])
+			seconds += iv.Seconds
+		}
+	}
+	if seconds == 0 || s.Seconds == 0 || rec.Run.Machine.Cores == 0 {
+		return math.NaN()
+	}
+	return max(0, used/seconds-own/s.Seconds/float64(rec.Run.Machine.Cores))
+}
+
+// compared reports whether a flag concerns the setting being compared: the server's name for
+// it may begin with that of the target's option.
+func (t *SpeedTest) compared(n int, f Flag) bool {
+	for _, c := range []Contender{t.Contenders[0], t.Contenders[n]} {
+		name, _, ok := strings.Cut(c.Setting, "=")
+		if ok && (strings.HasPrefix(f.What, name) || f.Kind == name) {
+			return true
+		}
+	}
+	return false
+}
+
+// warnings collects the records' warnings, each text once with its cells.
+func (t *SpeedTest) warnings(recs []result.Record, of []int) {
+	where := map[string][]string{}
+	var texts []string
+	for i := range recs {
+		rec := &recs[i]
+		cell := fmt.Sprintf("%s with %s on %s", rec.Run.Speed.Operation, plural(rec.Run.Speed.Clients, "client", "clients"), t.Contenders[of[i]].Label)
+		v := view{rec: rec}
+		if how := v.incomplete(); how != "" {
+			t.Failures = append(t.Failures, cell+" "+how)
+		}
+		for _, w := range rec.Summary().Warnings {
+			if strings.HasPrefix(w, "client-bound:") || strings.HasPrefix(w, "the run was cut off") {
+				continue // the matrix shows it
+			}
+			if missing := "server counters missing"; strings.HasPrefix(w, missing) {
+				w = missing + " in some intervals" // their number differs from cell to cell
+			}
+			if where[w] == nil {
+				texts = append(texts, w)
+			}
+			where[w] = append(where[w], cell)
+		}
+	}
+	for _, w := range texts {
+		in := where[w][0]
+		if n := len(where[w]) - 1; n > 0 {
+			in += fmt.Sprintf(" and %d more", n)
+		}
+		t.Warnings = append(t.Warnings, fmt.Sprintf("%s (%s)", w, in))
+	}
+}

@@ -130,3 +130,136 @@ func TestPairsAlikeByChance(t *testing.T) {
 		t.Errorf("three equal ratios of runs without parts: %+v", bare)
 	}
 }
+
+func near(t *testing.T, what string, got, want, within float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= within) {
+		t.Errorf("%s is %v, want %v", what, got, want)
+	}
+}
+
+func data(rows ...[]float64) (obs []observation) {
+	for _, r := range rows {
+		n := len(r) - 1
+		o := observation{y: r[n]}
+		for _, l := range r[:n] {
+			o.levels = append(o.levels, int(l))
+		}
+		obs = append(obs, o)
+	}
+	return obs
+}
+
+// TestBalanced: two factors, two values in each cell. Calculated by hand: cell means
+// 1.5, 3.5, 5.5, 11.5; mean 5.5; A: 4*((2.5-5.5)²+(8.5-5.5)²) = 72; B:
+// 4*((3.5-5.5)²+ (7.5-5.5)²) = 32; both together 2*Σ(cell-5.5)² = 112, so AB is
+// 112-72-32 = 8; within cells 4*0.5 = 2.
+func TestBalanced(t *testing.T) {
+	v := analyse(data([]float64{0, 0, 1}, []float64{0, 0, 2}, []float64{0, 1, 3}, []float64{0, 1, 4},
+		[]float64{1, 0, 5}, []float64{1, 0, 6}, []float64{1, 1, 11}, []float64{1, 1, 12}), []int{2, 2})
+	for i, want := range []float64{72, 32, 8} {
+		near(t, "sum of squares", v.of[i].ss, want, 1e-9)
+		near(t, "degrees of freedom", float64(v.of[i].df), 1, 0)
+	}
+	near(t, "total", v.total.ss, 114, 1e-9)
+	near(t, "rest", v.rest.ss, 2, 1e-9)
+	near(t, "noise", v.noise.ss, 2, 1e-9)
+	if v.rest.df != 4 || v.noise.df != 4 || v.total.df != 7 {
+		t.Errorf("degrees of freedom: %+v", v)
+	}
+}
+
+// TestUnbalanced: values 1, 3 at (0,0), 4 at (0,1), 5 at (1,0), none at (1,1).
+// Calculated by hand: with both factors the fit is the cells' means, with a residual
+// of 2. Without A, B's means are 3 (of 1, 3, 5) and 4, with a residual of 8, so A
+// explains 6. Without B, A's are 8/3 and 5, with a residual of 14/3, so B explains
+// 8/3. The sum of squares about the mean 13/4 is 35/4.
+func TestUnbalanced(t *testing.T) {
+	obs := data([]float64{0, 0, 1}, []float64{0, 0, 3}, []float64{0, 1, 4}, []float64{1, 0, 5})
+	v := analyse(obs, []int{2, 2})
+	near(t, "A", v.of[0].ss, 6, 1e-9)
+	near(t, "B", v.of[1].ss, 8.0/3, 1e-9)
+	near(t, "total", v.total.ss, 35.0/4, 1e-9)
+	near(t, "rest", v.rest.ss, 2, 1e-9)
+	if v.of[2].df != 0 || v.of[2].ss > 1e-9 {
+		t.Errorf("the interaction, of which one cell is missing, has %+v", v.of[2])
+	}
+	e := effectsOf(obs, []int{2, 2})
+	near(t, "effect of A", e[0][1], 3, 1e-9) // 5 against 2
+	near(t, "effect of B", e[1][1], 2, 1e-9) // 4 against 2
+}
+
+// TestNoRepeats: without repeats, no degrees of freedom remain for the interaction
+// of two factors; with three factors, only for that of all three.
+func TestNoRepeats(t *testing.T) {
+	v := analyse(data([]float64{0, 0, 1}, []float64{0, 1, 3}, []float64{1, 0, 5}, []float64{1, 1, 11}), []int{2, 2})
+	if v.pairs || len(v.terms) != 2 || v.rest.df != 1 {
+		t.Errorf("%+v", v)
+	}
+	near(t, "rest", v.rest.ss, 4, 1e-9) // (1-3-5+11)²/4
+	var obs []observation
+	for i := range 8 {
+		obs = append(obs, observation{[]int{i & 1, i >> 1 & 1, i >> 2}, float64(i)})
+	}
+	if v = analyse(obs, []int{2, 2, 2}); !v.pairs || v.rest.df != 1 || v.noise.df != 0 {
+		t.Errorf("%+v", v)
+	}
+	near(t, "third factor", v.of[2].ss, 32, 1e-9)
+}
+
+// TestLevelOrder: type II sums don't depend on the numbering of levels.
+func TestLevelOrder(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	var a, b []observation
+	for range 40 {
+		l := []int{rng.IntN(3), rng.IntN(2), rng.IntN(4)}
+		y := float64(l[0]) + float64(l[0]*l[2]) + rng.NormFloat64()
+		a = append(a, observation{l, y})
+		b = append(b, observation{[]int{2 - l[0], 1 - l[1], (l[2] + 1) % 4}, y})
+	}
+	size := []int{3, 2, 4}
+	v, w := analyse(a, size), analyse(b, size)
+	for i := range v.of {
+		near(t, "sum", w.of[i].ss, v.of[i].ss, 1e-8)
+		if v.of[i].df != w.of[i].df {
+			t.Errorf("term %v has %d and %d degrees of freedom", v.terms[i], v.of[i].df, w.of[i].df)
+		}
+	}
+	near(t, "rest", w.rest.ss, v.rest.ss, 1e-8)
+}
+
+// TestUntold: a level that occurs only together with one of another factor has no
+// determinable effect.
+func TestUntold(t *testing.T) {
+	e := effectsOf(data([]float64{0, 0, 1}, []float64{1, 1, 5}), []int{2, 2})
+	if !math.IsNaN(e[1][1]) {
+		t.Errorf("effects %v", e)
+	}
+	if v := analyse(nil, []int{2, 2}); v.total.ss != 0 {
+		t.Errorf("of nothing: %+v", v)
+	}
+}
+
+// TestTails compares with quantiles from printed tables.
+func TestTails(t *testing.T) {
+	near(t, "t of 1", tailT(12.7062, 1), 0.05, 1e-6)
+	near(t, "t of 10", tailT(2.2281, 10), 0.05, 1e-5)
+	near(t, "t of 30", tailT(2.7500, 30), 0.01, 1e-5)
+	near(t, "F of 1, 4", tailF(7.7086, 1, 4), 0.05, 1e-5)
+	near(t, "F of 5, 20", tailF(4.1027, 5, 20), 0.01, 1e-5)
+	near(t, "F of 0", tailF(0, 3, 3), 1, 0)
+	near(t, "F far out", tailF(1e6, 2, 200), 0, 1e-12)
+}
+
+func TestHolm(t *testing.T) {
+	got := holm([]float64{0.01, math.NaN(), 0.04, 0.03, 0.005})
+	for i, want := range []float64{0.03, math.NaN(), 0.06, 0.06, 0.02} {
+		if i == 1 {
+			if !math.IsNaN(got[i]) {
+				t.Errorf("of none: %v", got[i])
+			}
+			continue
+		}
+		near(t, "adjusted p", got[i], want, 1e-12)
+	}
+}
