@@ -250,12 +250,7 @@ func (p *plotArea) margins() {
 	right := 10.0
 	if p.c.Ends {
 		for i := range p.c.Lines {
-			if l := &p.c.Lines[i]; l.End != nil {
-				right = max(right, textWidthOf(l.Name, labelSize, true)+14)
-				for _, s := range l.End {
-					right = max(right, textWidthOf(s, labelSize, false)+14)
-				}
-			}
+			right = max(right, p.c.Lines[i].endWidth()+14)
 		}
 	}
 	p.at.x1 -= min(right, (p.at.x1-p.at.x0)/3)
@@ -350,6 +345,18 @@ func (p *plotArea) line(i int) {
 	}
 }
 
+// endWidth returns the width of the label at the line's end, 0 without one.
+func (l *line) endWidth() float64 {
+	if l.End == nil {
+		return 0
+	}
+	width := textWidthOf(l.Name, labelSize, true)
+	for _, s := range l.End {
+		width = max(width, textWidthOf(s, labelSize, false))
+	}
+	return width
+}
+
 func (p *plotArea) levels() {
 	for _, l := range p.c.Levels {
 		y := p.py(l.At)
@@ -385,11 +392,7 @@ func (p *plotArea) ends() {
 		y := max(top, min(e.at.y, floor))
 		top, floor = y+height, floor+height
 		at := xy{e.at.x + 9, y - height/2 + labelRow/2}
-		width := textWidthOf(e.l.Name, labelSize, true)
-		for _, s := range e.l.End {
-			width = max(width, textWidthOf(s, labelSize, false))
-		}
-		place := box{at.x - 3, y - height/2, at.x + width + 3, y + height/2}
+		place := box{at.x - 3, y - height/2, at.x + e.l.endWidth() + 3, y + height/2}
 		p.cv.fill(xy{place.x0, place.y0}, xy{place.x1, place.y1}, "ground", "")
 		p.taken = append(p.taken, place)
 		p.cv.text(at, oneLine(e.l.Name), face{labelSize, e.l.Style.paint(), true, -1})

@@ -138,15 +138,7 @@ func NewComparison(a, b []result.Record) (Comparison, error) {
 }
 
 func runsOf(recs []result.Record) [][]*result.Record {
-	var out [][]*result.Record
-	for _, group := range grouped(recs) {
-		var runs []*result.Record
-		for _, i := range group {
-			runs = append(runs, &recs[i])
-		}
-		out = append(out, runs)
-	}
-	return out
+	return picked(recs, func(i int) *result.Record { return &recs[i] })
 }
 
 // Regressions returns the pairs shown to be slower by more than the threshold, a fraction:
@@ -294,9 +286,25 @@ func comparePairs(a, b []*result.Record, pairs [][2]*result.Record) Pair {
 	p.ResponseUS = latencies(twins, func(s *result.Summary) map[string]result.Latency { return s.ResponseUS })
 	p.StallSeconds = each(func(t *twin, k int) float64 { return t.part[k].StallSeconds })
 	p.Errors = each(func(t *twin, k int) float64 { return float64(t.part[k].Errors) })
-	p.BytesPerRow = each(func(t *twin, k int) float64 { return bytesPerRow(t.whole[k]) })
-	p.ClientCPU = each(func(t *twin, k int) float64 { return clientPerRow(t.rec[k], t.whole[k]) })
-	p.ServerCPU = each(func(t *twin, k int) float64 { return serverPerRow(t.whole[k]) })
+	p.BytesPerRow = each(func(t *twin, k int) float64 {
+		if z := t.whole[k].SizeBytes; z != nil {
+			return z.PerRow
+		}
+		return math.NaN()
+	})
+	perRow := func(cpu *float64, s *result.Summary) float64 {
+		if s.Rows == 0 {
+			return math.NaN()
+		}
+		return 1e6 * deref(cpu) / float64(s.Rows)
+	}
+	p.ClientCPU = each(func(t *twin, k int) float64 {
+		if t.rec[k].End == nil {
+			return math.NaN()
+		}
+		return perRow(&t.whole[k].Client.CPUSeconds, &t.whole[k])
+	})
+	p.ServerCPU = each(func(t *twin, k int) float64 { return perRow(t.whole[k].Server.CPUSeconds, &t.whole[k]) })
 	p.Flags = allFlags(pairs, twins)
 	return p
 }
@@ -384,27 +392,6 @@ func latencies(twins []twin, of func(*result.Summary) map[string]result.Latency)
 		}
 	}
 	return out
-}
-
-func bytesPerRow(s result.Summary) float64 {
-	if s.SizeBytes == nil {
-		return math.NaN()
-	}
-	return s.SizeBytes.PerRow
-}
-
-func clientPerRow(r *result.Record, s result.Summary) float64 {
-	if r.End == nil || s.Rows == 0 {
-		return math.NaN()
-	}
-	return 1e6 * s.Client.CPUSeconds / float64(s.Rows)
-}
-
-func serverPerRow(s result.Summary) float64 {
-	if s.Server.CPUSeconds == nil || s.Rows == 0 {
-		return math.NaN()
-	}
-	return 1e6 * *s.Server.CPUSeconds / float64(s.Rows)
 }
 
 // deref returns the figure, or NaN for nil.
@@ -549,12 +536,7 @@ func firstDifference(a, b []string) (x, y string) {
 	return plural(len(a), "statement", "statements"), plural(len(b), "statement", "statements") + ", other spaces"
 }
 
-func sizeOrNone(n int64) string {
-	if n <= 0 {
-		return ""
-	}
-	return bytes(n)
-}
+func sizeOrNone(n int64) string { return ifAny(n, bytes) }
 
 // Document builds the report: for each pair the verdict, the differences in the conditions,
 // and figures at equal row counts with the ratio B/A.
@@ -681,12 +663,8 @@ func (p *Pair) verdict() string {
 	case p.Verdict == NoDifference:
 		s = fmt.Sprintf("No difference shown over %s: B runs at %s the rate of A, and the 95%% interval, %s..%s, holds 1.",
 			rows, ratio(r), ratio(b.Low), ratio(b.High))
-	case p.Verdict == Slower:
-		s = fmt.Sprintf("B is slower by %s (95%% interval %s..%s) over %s.", percent(1-r), percent(1-b.High), percent(1-b.Low), rows)
-	case r > mostPercent:
-		s = fmt.Sprintf("B is faster: it runs at %s the rate of A (95%% interval %s..%s) over %s.", ratio(r), ratio(b.Low), ratio(b.High), rows)
 	default:
-		s = fmt.Sprintf("B is faster by %s (95%% interval %s..%s) over %s.", percent(r-1), percent(b.Low-1), percent(b.High-1), rows)
+		s = fmt.Sprintf("B is %s over %s.", b.change(r, "95% interval "), rows)
 	}
 	switch p.IntervalFrom {
 	case withinRuns:

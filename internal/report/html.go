@@ -29,11 +29,11 @@ func asset(name string) string {
 // page is the data of the template.
 type page struct {
 	*Document
-	Parts              []Part
-	CSP                string
-	CSS                template.CSS
-	Script, Data       template.JS
-	Strong, Plain      []string
+	Parts        []Part
+	CSP          string
+	CSS          template.CSS
+	Script, Data template.JS
+	// Failures and Warnings are the serious notes and the others.
 	Failures, Warnings []Note
 }
 
@@ -103,13 +103,6 @@ func (d *Document) HTML(w io.Writer) error {
 	}
 	p.CSS, p.Script = template.CSS(css), template.JS(script)
 	p.CSP = fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'", hashSource(script), hashSource(css))
-	for _, line := range d.Lines {
-		if line.Strong {
-			p.Strong = append(p.Strong, line.Text)
-		} else {
-			p.Plain = append(p.Plain, line.Text)
-		}
-	}
 	for _, n := range d.Notes {
 		n.Text = sentence(n.Text)
 		if n.Serious {

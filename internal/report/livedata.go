@@ -182,9 +182,9 @@ func pageCounters(vs []view) []counterData {
 		}
 		// Figures that the header doesn't describe are shown as well.
 		for _, name := range slices.Sorted(maps.Keys(has)) {
-			group := "server"
-			if before, _, ok := strings.Cut(name, "_"); ok && (before == "os" || before == "client") {
-				group = before
+			group, _, _ := strings.Cut(name, "_")
+			if group != "os" && group != "client" {
+				group = "server"
 			}
 			add(counterData{Name: name, Group: group, Limit: limits[name]})
 		}

@@ -12,11 +12,15 @@ import (
 
 // Repeats groups runs of one configuration, in the order of the first run of each.
 func Repeats(recs []result.Record) [][]result.Record {
-	var out [][]result.Record
+	return picked(recs, func(i int) result.Record { return recs[i] })
+}
+
+// picked returns something of the runs of each configuration.
+func picked[T any](recs []result.Record, of func(i int) T) (out [][]T) {
 	for _, group := range grouped(recs) {
-		var runs []result.Record
+		var runs []T
 		for _, i := range group {
-			runs = append(runs, recs[i])
+			runs = append(runs, of(i))
 		}
 		out = append(out, runs)
 	}

@@ -141,15 +141,11 @@ func (v *view) circumstances() []string {
 	if cache := sizeOrNone(r.CacheBytes); cache != "" {
 		parts = append(parts, cache+" cache")
 	}
-	cores := some(r.Machine.Cores, "core", "cores")
 	if r.Step != nil {
-		cores = ""
-		parts = append(parts, plural(r.Writers, "client", "clients"), plural(r.Step.Tables, "table", "tables"))
-	} else {
-		parts = append(parts, plural(r.Indexes, "secondary index", "secondary indexes"), r.Preset, plural(r.Writers, "writer", "writers"), "batches of "+count(r.Batch))
+		return append(parts, plural(r.Writers, "client", "clients"), plural(r.Step.Tables, "table", "tables"), called("durability", r.Durability))
 	}
-	parts = append(parts, called("durability", r.Durability), cores)
-	return parts
+	return append(parts, plural(r.Indexes, "secondary index", "secondary indexes"), r.Preset, plural(r.Writers, "writer", "writers"),
+		"batches of "+count(r.Batch), called("durability", r.Durability), some(r.Machine.Cores, "core", "cores"))
 }
 
 // A view is one run with what the reports derive from it once.
@@ -191,19 +187,18 @@ func labels(recs []result.Record) []string {
 	file := func(i int) string { return " (" + filepath.Base(recs[i].Source) + ")" }
 	return distinct(len(recs),
 		func(i int) string {
-			if recs[i].Run.Scenario == nil {
-				return ""
+			if s := recs[i].Run.Scenario; s != nil {
+				return s.Run
 			}
-			return recs[i].Run.Scenario.Run
+			return ""
 		},
 		func(i int) string { return stepName(&recs[i].Run) },
 		func(i int) string { return recs[i].Run.Layout },
 		func(i int) string {
-			r := &recs[i].Run
-			if r.Repeat == 0 {
-				return ""
+			if r := &recs[i].Run; r.Repeat > 0 {
+				return strings.TrimSpace(fmt.Sprintf("%s %s #%d", r.Side, r.Layout, r.Repeat))
 			}
-			return strings.TrimSpace(fmt.Sprintf("%s %s #%d", r.Side, r.Layout, r.Repeat))
+			return ""
 		},
 		func(i int) string { return recs[i].Run.Name },
 		func(i int) string { return recs[i].Run.Layout + file(i) },
@@ -312,6 +307,7 @@ func share(f float64) string {
 func (v *view) verdict() string {
 	s := v.label + " "
 	flat := v.sum.Rate.Flatness
+	over := fmt.Sprintf(" its first rate over %s rows", short(float64(v.sum.Rows)))
 	switch {
 	case v.sum.Rows == 0:
 		s += "inserted no rows"
@@ -325,13 +321,13 @@ func (v *view) verdict() string {
 		// The search chose the rates, so the first and the last are not comparable.
 		s += fmt.Sprintf("inserted %s rows, at the rates that the search tried", short(float64(v.sum.Rows)))
 	case flat > mostPercent:
-		s += fmt.Sprintf("rose to %s its first rate over %s rows", share(flat), short(float64(v.sum.Rows)))
+		s += "rose to " + share(flat) + over
 	case flat > grownFlatness:
-		s += fmt.Sprintf("rose to %s of its first rate over %s rows", percent(flat), short(float64(v.sum.Rows)))
+		s += "rose to " + percent(flat) + " of" + over
 	case flat >= keptFlatness:
-		s += fmt.Sprintf("kept %s of its first rate over %s rows", percent(flat), short(float64(v.sum.Rows)))
+		s += "kept " + percent(flat) + " of" + over
 	default:
-		s += fmt.Sprintf("fell to %s of its first rate over %s rows", percent(flat), short(float64(v.sum.Rows)))
+		s += "fell to " + percent(flat) + " of" + over
 	}
 	if v.overloaded() {
 		s += fmt.Sprintf(", and did only %s of the %s offered", percent(v.loop.Done/v.loop.Asked), rowsRate(v.loop.Asked))
@@ -393,41 +389,23 @@ func plainBeside(vs []view, r *view) *view {
 }
 
 func (v *view) facts() []fact {
-	var out []fact
-	add := func(name, value string) {
-		if value != "" {
-			out = append(out, fact{name, value})
-		}
-	}
-	add("status", v.incomplete())
-	add("rate", v.rate())
-	add("knee", v.knee())
-	add("rows", v.rows())
-	add("open loop", v.openLoop())
-	add("steadiness", v.steadiness())
+	out := []fact{{"status", v.incomplete()}, {"rate", v.rate()}, {"knee", v.knee()}, {"rows", v.rows()}, {"open loop", v.openLoop()},
+		{"steadiness", v.steadiness()}}
 	for _, op := range slices.Sorted(maps.Keys(v.sum.Beside)) {
-		add(op, beside(v.sum.Beside[op]))
+		out = append(out, fact{op, beside(v.sum.Beside[op])})
 	}
 	for _, op := range ops(v.sum.LatencyUS) {
-		add(op+" service", latency(v.sum.LatencyUS[op]))
+		out = append(out, fact{op + " service", latency(v.sum.LatencyUS[op])})
 	}
 	for _, op := range ops(v.sum.ResponseUS) {
-		add(op+" response", latency(v.sum.ResponseUS[op]))
+		out = append(out, fact{op + " response", latency(v.sum.ResponseUS[op])})
 	}
-	add("stalls", v.stalls())
-	add("errors", plural(v.sum.Errors, "error", "errors")+", "+plural(v.sum.Retries, "retry", "retries"))
-	add("kills", v.kills())
-	add("verified", v.verified())
-	add("size", v.size())
-	add("client", v.client())
-	add("server CPU", v.serverCPU())
-	add("server", v.server())
-	add("settings", v.settings())
-	add("workload", v.workload())
-	add("period", periodText(&v.rec.Run))
-	add("machine", machine(v.rec.Run.Machine))
-	add("target", v.rec.Run.Target)
-	return out
+	out = append(out, fact{"stalls", v.stalls()},
+		fact{"errors", plural(v.sum.Errors, "error", "errors") + ", " + plural(v.sum.Retries, "retry", "retries")},
+		fact{"kills", v.kills()}, fact{"verified", v.verified()}, fact{"size", v.size()}, fact{"client", v.client()},
+		fact{"server CPU", v.serverCPU()}, fact{"server", v.server()}, fact{"settings", v.settings()}, fact{"workload", v.workload()},
+		fact{"period", periodText(&v.rec.Run)}, fact{"machine", machine(v.rec.Run.Machine)}, fact{"target", v.rec.Run.Target})
+	return slices.DeleteFunc(out, func(f fact) bool { return f.Value == "" })
 }
 
 // mainSettings are the server settings needed to judge an insert rate, beside durability.
@@ -473,12 +451,8 @@ func some(n int, one, many string) string {
 
 func (v *view) server() string {
 	r := &v.rec.Run
-	embedded := ""
-	if r.Embedded {
-		embedded = "embedded"
-	}
 	return listed(", ", words(r.Engine, r.ServerVersion), called("storage", r.Storage), called("cache", sizeOrNone(r.CacheBytes)),
-		called("durability", r.Durability), embedded)
+		called("durability", r.Durability), map[bool]string{true: "embedded"}[r.Embedded])
 }
 
 func machine(m result.Machine) string {
@@ -650,10 +624,10 @@ func (v *view) verified() string {
 		s += fmt.Sprintf("; %s lost when the server was killed, as its settings allow", plural(c.Lost, "row", "rows"))
 	}
 	if end := v.rec.End; end != nil && end.DroppedRows > 0 {
-		s += fmt.Sprintf("; %s dropped with their periods", plural(end.DroppedRows, "row", "rows"))
+		s += "; " + plural(end.DroppedRows, "row", "rows") + " dropped with their periods"
 	}
 	if end := v.rec.End; end != nil && end.DeletedRows > 0 {
-		s += fmt.Sprintf("; %s deleted", plural(end.DeletedRows, "row", "rows"))
+		s += "; " + plural(end.DeletedRows, "row", "rows") + " deleted"
 	}
 	return s
 }
@@ -668,17 +642,17 @@ func (v *view) size() string {
 }
 
 func (v *view) client() string {
-	bound := "not the limit"
-	if v.sum.Client.Bound {
-		bound = "CLIENT-BOUND: the figures are rowmill's limit, not the database's"
-	}
 	if len(v.rec.Intervals) == 0 {
 		return ""
 	}
-	if v.rec.End == nil {
-		return bound
+	bound, cpu := "not the limit", ""
+	if v.sum.Client.Bound {
+		bound = "CLIENT-BOUND: the figures are rowmill's limit, not the database's"
 	}
-	return v.cpu(v.sum.Client.CPUSeconds) + "; " + bound
+	if v.rec.End != nil {
+		cpu = v.cpu(v.sum.Client.CPUSeconds)
+	}
+	return listed("; ", cpu, bound)
 }
 
 func (v *view) serverCPU() string {

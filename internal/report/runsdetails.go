@@ -137,13 +137,15 @@ func settingsOf(vs []view) *settings {
 	return out
 }
 
-// countIfAny formats a figure of a header, of which 0 means that there is none.
-func countIfAny[N int | int64](n N) string {
-	if n == 0 {
+// ifAny formats a figure of which 0 means that there is none.
+func ifAny[N int | int64 | float64](n N, format func(N) string) string {
+	if n <= 0 {
 		return ""
 	}
-	return count(n)
+	return format(n)
 }
+
+func countIfAny[N int | int64](n N) string { return ifAny(n, count) }
 
 var settingLines = []struct {
 	group, name string
@@ -159,18 +161,8 @@ var settingLines = []struct {
 	{"run", "layout", false, func(r *result.Run) string { return r.Layout }},
 	{"run", "period", false, periodText},
 	{"run", "rows asked for", false, func(r *result.Run) string { return countIfAny(r.Rows) }},
-	{"run", "time limit", false, func(r *result.Run) string {
-		if r.MaxTimeSeconds <= 0 {
-			return ""
-		}
-		return seconds(r.MaxTimeSeconds)
-	}},
-	{"run", "rate offered", false, func(r *result.Run) string {
-		if r.Rate <= 0 {
-			return ""
-		}
-		return rowsRate(r.Rate)
-	}},
+	{"run", "time limit", false, func(r *result.Run) string { return ifAny(r.MaxTimeSeconds, seconds) }},
+	{"run", "rate offered", false, func(r *result.Run) string { return ifAny(r.Rate, rowsRate) }},
 	{"run", "writers", false, func(r *result.Run) string { return countIfAny(r.Writers) }},
 	{"run", "rows a batch", false, func(r *result.Run) string { return countIfAny(r.Batch) }},
 	{"run", "method", false, func(r *result.Run) string { return r.Method }},
@@ -226,13 +218,11 @@ func (v *view) tenths() *table {
 		row := []string{short(total*float64(i)/tenths) + " to " + short(total*float64(i+1)/tenths), figure(rates[i])}
 		for _, op := range operations {
 			l, ok := b.latency(&m, op, func(iv *result.Interval) map[string]result.Histogram { return iv.Latency })
-			for _, us := range []int64{l.P50, l.P95, l.P99, l.Max} {
-				if ok {
-					row = append(row, micros(us))
-				} else {
-					row = append(row, none)
-				}
+			cells := []string{none, none, none, none}
+			if ok {
+				cells = []string{micros(l.P50), micros(l.P95), micros(l.P99), micros(l.Max)}
 			}
+			row = append(row, cells...)
 		}
 		reads := ""
 		if mean := b.counter("page_reads").mean; !math.IsNaN(mean) && b.rate() > 0 {

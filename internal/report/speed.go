@@ -126,22 +126,13 @@ const machineFull = 0.8
 
 // speedTest returns the matrix whose cells are the records; nil if none of them is one.
 func speedTest(recs []result.Record) (*SpeedTest, error) {
-	cells := 0
-	for i := range recs {
-		if recs[i].Run.Speed != nil {
-			cells++
-		}
-	}
-	switch {
-	case cells == 0:
+	cell := func(r result.Record) bool { return r.Run.Speed != nil }
+	if !slices.ContainsFunc(recs, cell) {
 		return nil, nil
-	case cells < len(recs):
+	}
+	if slices.ContainsFunc(recs, func(r result.Record) bool { return !cell(r) }) {
 		return nil, errors.New("report: some of these runs are cells of a speed test and others are not; report them apart")
 	}
-	return newSpeedTest(recs), nil
-}
-
-func newSpeedTest(recs []result.Record) *SpeedTest {
 	first := &recs[0].Run
 	t := &SpeedTest{Format: SpeedFormat, Workload: first.Workload, Preset: first.Preset, Rows: first.Speed.Filled,
 		Seconds: first.MaxTimeSeconds, Machine: first.Machine,
@@ -155,7 +146,7 @@ func newSpeedTest(recs []result.Record) *SpeedTest {
 	}
 	t.flags(recs, of)
 	t.warnings(recs, of)
-	return t
+	return t, nil
 }
 
 // contenders determines the contenders, and returns the index of each record's.
@@ -168,15 +159,13 @@ func (t *SpeedTest) contenders(recs []result.Record) []int {
 		r := &recs[i].Run
 		key := identity{recs[i].Source, r.Target, r.Speed.Setting, r.Side}
 		sources[recs[i].Source] = true
-		n, ok := at[key]
-		if !ok {
-			n = len(t.Contenders)
-			at[key] = n
+		if _, ok := at[key]; !ok {
+			at[key] = len(t.Contenders)
 			t.Contenders = append(t.Contenders, Contender{Engine: r.Engine, ServerVersion: r.ServerVersion, Storage: r.Storage,
 				Target: r.Target, Durability: r.Durability, CacheBytes: r.CacheBytes,
 				Setting: r.Speed.Setting, SettingValue: r.Speed.SettingValue, SettingHow: r.Speed.SettingHow, Source: recs[i].Source})
 		}
-		of = append(of, n)
+		of = append(of, at[key])
 	}
 	t.label(len(sources) > 1)
 	return of
@@ -330,13 +319,8 @@ func (s *SpeedCourse) saturation() {
 	for _, c := range s.Cells {
 		s.Peak = max(s.Peak, c.Rate)
 	}
-	for _, c := range s.Cells {
-		if c.Rate >= saturated*s.Peak {
-			if most := s.Cells[len(s.Cells)-1].Clients; c.Clients < most {
-				s.Saturation = &c.Clients
-			}
-			return
-		}
+	if i := slices.IndexFunc(s.Cells, func(c SpeedCell) bool { return c.Rate >= saturated*s.Peak }); i >= 0 && i < len(s.Cells)-1 {
+		s.Saturation = &s.Cells[i].Clients
 	}
 }
 
@@ -445,15 +429,12 @@ func (t *SpeedTest) subtitle() string {
 
 // runs returns the maximum number of runs per cell.
 func (t *SpeedTest) runs() int {
-	n := 0
-	for _, o := range t.Operations {
-		for _, s := range o.Courses {
-			for _, c := range s.Cells {
-				n = max(n, c.Runs)
-			}
-		}
-	}
-	return n
+	most := 0
+	t.cells(func(c *SpeedCell) bool {
+		most = max(most, c.Runs)
+		return false
+	})
+	return most
 }
 
 // name returns the operation's name, with its number of points.
@@ -472,36 +453,25 @@ func (o *SpeedOperation) verdict(t *SpeedTest) string {
 	if o.Counts == countsOperations {
 		return o.mixedVerdict()
 	}
-	best, second := -1, -1
-	for i := range o.Courses {
-		switch {
-		case o.Courses[i].Peak == 0:
-		case best < 0 || o.Courses[i].Peak > o.Courses[best].Peak:
-			best, second = i, best
-		case second < 0 || o.Courses[i].Peak > o.Courses[second].Peak:
-			second = i
-		}
-	}
-	if best < 0 {
+	ranked := slices.DeleteFunc(slices.Clone(o.Courses), func(c SpeedCourse) bool { return c.Peak == 0 })
+	if len(ranked) == 0 {
 		return "nothing was measured"
 	}
-	b := &o.Courses[best]
-	at := b.Cells[slices.IndexFunc(b.Cells, func(c SpeedCell) bool { return c.Rate == b.Peak })]
-	s := fmt.Sprintf("%s reaches %s at %s", b.Contender, o.rate(b.Peak), plural(at.Clients, "client", "clients"))
-	if second >= 0 {
-		s = fmt.Sprintf("%s is fastest, %s at %s, %s the best of %s", b.Contender, o.rate(b.Peak), plural(at.Clients, "client", "clients"),
-			ratio(b.Peak/o.Courses[second].Peak), o.Courses[second].Contender)
-	}
 	var ends []string
-	for i := range o.Courses {
-		if c := &o.Courses[i]; len(c.Cells) > 1 && c.Peak > 0 {
+	for _, c := range ranked {
+		if len(c.Cells) > 1 {
 			ends = append(ends, c.Contender+" "+c.growth())
 		}
 	}
-	if len(ends) > 0 {
-		s += "; " + strings.Join(ends, ", ")
+	slices.SortStableFunc(ranked, func(a, b SpeedCourse) int { return cmp.Compare(b.Peak, a.Peak) })
+	best := ranked[0]
+	at := best.Cells[slices.IndexFunc(best.Cells, func(c SpeedCell) bool { return c.Rate == best.Peak })]
+	peak := fmt.Sprintf("%s %s/s at %s", figure(best.Peak), o.Counts, plural(at.Clients, "client", "clients"))
+	s := best.Contender + " reaches " + peak
+	if len(ranked) > 1 {
+		s = fmt.Sprintf("%s is fastest, %s, %s the best of %s", best.Contender, peak, ratio(best.Peak/ranked[1].Peak), ranked[1].Contender)
 	}
-	return s
+	return listed("; ", s, strings.Join(ends, ", "))
 }
 
 // mixedVerdict reports both parts of the rate at the largest number of clients. It names no
@@ -537,12 +507,10 @@ func (o *SpeedOperation) settingVerdict() string {
 		switch b := c.Interval; c.Verdict {
 		case NoDifference:
 			parts = append(parts, fmt.Sprintf("%s no difference shown (%s, 95%% interval %s..%s)", at, ratio(*c.Ratio), ratio(b.Low), ratio(b.High)))
-		case Faster:
-			parts = append(parts, fmt.Sprintf("%s faster by %s (%s..%s)", at, percent(*c.Ratio-1), percent(b.Low-1), percent(b.High-1)))
-		case Slower:
-			parts = append(parts, fmt.Sprintf("%s slower by %s (%s..%s)", at, percent(1-*c.Ratio), percent(1-b.High), percent(1-b.Low)))
-		default:
+		case Unknown:
 			parts = append(parts, fmt.Sprintf("%s %s the rate, from one run of each: --repeat tells how sure that is", at, ratio(*c.Ratio)))
+		default:
+			parts = append(parts, at+" "+b.change(*c.Ratio, ""))
 		}
 	}
 	if len(parts) == 0 {
@@ -550,8 +518,6 @@ func (o *SpeedOperation) settingVerdict() string {
 	}
 	return fmt.Sprintf("with %s against %s: %s", o.Courses[1].Contender, o.Courses[0].Contender, strings.Join(parts, "; "))
 }
-
-func (o *SpeedOperation) rate(f float64) string { return figure(f) + " " + o.Counts + "/s" }
 
 // table has a row for each number of clients and contender.
 func (o *SpeedOperation) table() *table {
@@ -601,19 +567,15 @@ func (c *SpeedCell) columns(o *SpeedOperation) []string {
 			out = append(out, none, none, none)
 		}
 	}
-	notes := []string{}
-	for _, n := range []struct {
-		is   bool
-		text string
-	}{{c.ClientBound, "CLIENT-BOUND"}, {c.ClientHeavy, "client-heavy"}, {c.Incomplete, "incomplete"}} {
-		if n.is {
-			notes = append(notes, n.text)
+	flag := func(is bool, text string) string {
+		if is {
+			return text
 		}
+		return ""
 	}
-	if c.crowded() {
-		notes = append(notes, "others "+percent(*c.OthersShare))
-	}
-	return append(out, micros(deref(c.ServerCPU)), micros(deref(c.ClientCPU)), percent(c.ClientShare), strings.Join(notes, ", "))
+	notes := listed(", ", flag(c.ClientBound, "CLIENT-BOUND"), flag(c.ClientHeavy, "client-heavy"), flag(c.Incomplete, "incomplete"),
+		flag(c.crowded(), "others "+percent(deref(c.OthersShare))))
+	return append(out, micros(deref(c.ServerCPU)), micros(deref(c.ClientCPU)), percent(c.ClientShare), notes)
 }
 
 func (c *SpeedCell) crowded() bool { return c.OthersShare != nil && *c.OthersShare > crowded }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -147,6 +148,17 @@ func student975(freedom int) float64 {
 	v := float64(freedom)
 	z3, z5, z7 := math.Pow(z, 3), math.Pow(z, 5), math.Pow(z, 7)
 	return z + (z3+z)/(4*v) + (5*z5+16*z3+3*z)/(96*v*v) + (3*z7+19*z5+17*z3-15*z)/(384*v*v*v)
+}
+
+// change says by how much a ratio outside of 1 differs from it, with its named interval.
+func (b *Bounds) change(r float64, interval string) string {
+	switch {
+	case r < 1:
+		return fmt.Sprintf("slower by %s (%s%s..%s)", percent(1-r), interval, percent(1-b.High), percent(1-b.Low))
+	case r > mostPercent:
+		return fmt.Sprintf("%s as fast (%s%s..%s)", ratio(r), interval, ratio(b.Low), ratio(b.High))
+	}
+	return fmt.Sprintf("faster by %s (%s%s..%s)", percent(r-1), interval, percent(b.Low-1), percent(b.High-1))
 }
 
 // Verdicts of a comparison.
