@@ -174,6 +174,14 @@ type LateWords interface {
 	HaveTriggers(table string) string
 }
 
+// RenderWords are Words of a server on which the text of a value, and so a checksum
+// of rows, depends on settings of the session that computes it.
+type RenderWords interface {
+	// Renderings returns statements that make one transaction render the columns
+	// differently from the pool: the account's settings first, then small differences.
+	Renderings(cols []SchemaColumn) [][]string
+}
+
 // CopyRows describes an INSERT of rows that exist.
 type CopyRows struct {
 	// Into is a table, quoted, From an item of FROM. Columns and Key are names.
