@@ -287,53 +287,20 @@ func BenchmarkBatch(b *testing.B) {
 	}
 }
 
-// What is truncated leaves nothing behind, NULLs included.
-func TestTruncate(t *testing.T) {
-	cols := []engine.Column{{Name: "a", Type: engine.Int64}, {Name: "b", Type: engine.Varchar, Size: 9}, {Name: "c", Type: engine.Float64}}
-	fill := func(b *engine.Batch, rows int, null bool) {
-		for i := range rows {
-			if null && i%3 == 0 {
-				for c := range b.Columns {
-					b.Columns[c].AppendNull()
-				}
-			} else {
-				b.Columns[0].Ints = append(b.Columns[0].Ints, int64(i))
-				b.Columns[1].AppendBytes([]byte{byte('a' + i%26)})
-				b.Columns[2].Floats = append(b.Columns[2].Floats, float64(i))
-			}
-			b.EndRow()
-		}
-	}
-	for _, n := range []int{0, 1, 63, 64, 65, 128, 200, 300} {
-		want, got := engine.NewBatch(cols), engine.NewBatch(cols)
-		fill(want, min(n, 200), true)
-		fill(got, 200, true)
-		got.Columns[0].AppendNull() // of a row that isn't ended
-		got.Columns[1].AppendBytes([]byte("rest"))
-		got.Truncate(min(n, 200))
-		fill(want, 70, false)
-		fill(got, 70, false)
-		var a, b engine.Sum
-		a.Add(want, nil)
-		b.Add(got, nil)
-		if !a.Equal(&b) {
-			t.Errorf("truncated to %d rows, then filled: %d rows, another sum than without", n, got.Rows())
-		}
-	}
-}
-
-// What is kept is what would be there if nothing else had been appended.
-func TestKeep(t *testing.T) {
+// What is kept, or left when the rest is truncated, is what would be there if nothing else
+// had been appended; nothing of the rest appears in rows that follow.
+func TestKeepAndTruncate(t *testing.T) {
 	cols := []engine.Column{{Name: "a", Type: engine.Int64}, {Name: "b", Type: engine.Binary, Size: 9}, {Name: "c", Type: engine.Float64}}
 	rnd := rand.New(rand.NewPCG(7, 7))
-	for range 200 {
+	for round := range 300 {
 		want, got := engine.NewBatch(cols), engine.NewBatch(cols)
 		var keep []int
 		rows, nulls, most := rnd.IntN(300), rnd.IntN(300), rnd.Float64()
-		for i := range rows {
+		left := rnd.IntN(rows + 1)
+		add := func(i int, to ...*engine.Batch) {
 			value := []byte(strings.Repeat("x", rnd.IntN(5)) + strconv.Itoa(i))
 			null := i < nulls && rnd.IntN(2) == 0
-			fill := func(b *engine.Batch) {
+			for _, b := range to {
 				for c := range b.Columns {
 					switch v := &b.Columns[c]; {
 					case null:
@@ -348,22 +315,34 @@ func TestKeep(t *testing.T) {
 				}
 				b.EndRow()
 			}
-			fill(got)
-			if rnd.Float64() < most {
+		}
+		for i := range rows {
+			if round%2 == 0 && i < left || round%2 == 1 && rnd.Float64() < most {
 				keep = append(keep, i)
-				fill(want)
+				add(i, want, got)
+			} else {
+				add(i, got)
 			}
 		}
-		got.Keep(keep)
-		if got.Rows() != len(keep) {
-			t.Fatalf("%d rows are left of %d, want %d", got.Rows(), rows, len(keep))
+		if round%2 == 0 {
+			got.Columns[0].AppendNull() // of a row that isn't ended
+			got.Columns[1].AppendBytes([]byte("rest"))
+			got.Truncate(left)
+		} else {
+			got.Keep(keep)
 		}
-		for i := range keep { // one by one: a sum doesn't tell their order
+		for i := range 70 {
+			add(1000+i, want, got)
+		}
+		if got.Rows() != want.Rows() {
+			t.Fatalf("%d rows are left of %d, want %d", got.Rows()-70, rows, len(keep))
+		}
+		for i := range want.Rows() { // one by one: a sum doesn't tell their order
 			var a, b engine.Sum
 			a.AddRow(want, i, nil)
 			b.AddRow(got, i, nil)
 			if !a.Equal(&b) {
-				t.Fatalf("row %d of those kept, %d before, is another one", i, keep[i])
+				t.Fatalf("row %d of %d kept is another one", i, len(keep))
 			}
 		}
 	}

@@ -19,7 +19,6 @@ func RunLoader(t *testing.T, open func(testing.TB) engine.Keeper) {
 		{"Transactions", s.transactions},
 		{"Has", s.has},
 		{"Refused", s.refused},
-		{"RefusedFirst", s.refusedFirst},
 		{"RefusedByTrigger", s.refusedByTrigger},
 		{"NotRefused", s.notRefused},
 		{"Ignore", s.ignoring},
@@ -351,16 +350,6 @@ func (s loaders) transactions(t *testing.T) {
 	lo.rows(0, 0)
 	lo.begin()
 	lo.insert(lo.notes, lo.entries("c"))
-	// A transaction that ends in any other way isn't committed.
-	if _, err := lo.l.Insert(within(t), &engine.Table{Name: "nowhere", Columns: lo.notes.Columns}, lo.entries("d"), 0, 1); !errors.Is(err, engine.ErrNoTable) {
-		t.Errorf("an insert into no table: %v", err)
-	}
-	if err := lo.l.Commit(within(t)); err == nil {
-		t.Error("committed a transaction that is over")
-	}
-	if _, err := lo.l.Insert(within(t), lo.notes, lo.entries("e"), 0, 1); err == nil || errors.Is(err, engine.ErrRefused) {
-		t.Errorf("an insert after the transaction: %v", err)
-	}
 	lo.reset()
 	lo.rows(0, 0)
 	lo.begin()

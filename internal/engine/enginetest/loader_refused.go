@@ -10,40 +10,27 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A refusal is a batch of rows that a server refuses.
-type refusal struct {
-	name    string
-	table   *engine.Table
-	batch   *engine.Batch
-	classes []error
-}
-
 // strictTypes reports whether the engine checks a value against its column's type.
 // SQLite does not.
 func (lo *loading) strictTypes() bool { return !lo.db.Capabilities().Untyped }
 
-// refusals returns batches of which only the last row is refused.
-func (lo *loading) refusals() []refusal {
+// refusals returns inserts of which only the last row is refused.
+func (lo *loading) refusals() []Refusal {
 	lo.Helper()
 	null := engine.NewBatch(lo.notes.Columns)
-	for i := range 3 {
-		null.Columns[0].AppendBytes(fmt.Appendf(nil, "null %d", i))
-		if i == 2 {
-			null.Columns[1].AppendNull()
-		} else {
-			null.Columns[1].Ints = append(null.Columns[1].Ints, 1)
-		}
-		null.EndRow()
-	}
+	null.Columns[0].AppendBytes([]byte("null 1"))
+	null.Columns[0].AppendBytes([]byte("null 2"))
+	null.Columns[1].Ints = append(null.Columns[1].Ints, 1)
+	null.Columns[1].AppendNull()
+	null.EndRows(2)
 	outside := lo.readings(801, 802)
 	outside.Columns[1].Ints[1] = lo.parts[1].To + day
-	first := []string{"fresh 1", "1"}
-	out := []refusal{
-		{"a key that is there", lo.notes, lo.entries("fresh 2", "there"), []error{engine.ErrDuplicateKey}},
-		{"a key twice", lo.notes, lo.entries("fresh 3", "fresh 3"), []error{engine.ErrDuplicateKey}},
-		{"a key of a period that is there", lo.rolls, lo.readings(800, 7), []error{engine.ErrDuplicateKey}},
-		{"NULL where it can't be", lo.notes, null, nil},
-		{"outside every period", lo.rolls, outside, []error{engine.ErrNoPartition}},
+	out := []Refusal{
+		{Name: "a key that is there", of: lo.notes, rows: lo.entries("fresh 2", "there"), Class: engine.ErrDuplicateKey},
+		{Name: "a key twice", of: lo.notes, rows: lo.entries("fresh 3", "fresh 3"), Class: engine.ErrDuplicateKey},
+		{Name: "a key of a period that is there", of: lo.rolls, rows: lo.readings(800, 7), Class: engine.ErrDuplicateKey},
+		{Name: "NULL where it can't be", of: lo.notes, rows: null},
+		{Name: "outside every period", of: lo.rolls, rows: outside, Class: engine.ErrNoPartition},
 	}
 	if !lo.strictTypes() {
 		return out
@@ -52,94 +39,58 @@ func (lo *loading) refusals() []refusal {
 		"no number": {"x", "abc"}, "half a number": {"x", "12 apples"}, "empty text for a number": {"x", ""}, "a number that is too large": {"x", "3000000000"},
 		"text that is too long": {"a key of twenty-one c", "1"},
 	} {
-		table, b := texts("notes", []string{"k", "n"}, first, row)
-		out = append(out, refusal{name, table, b, nil})
+		table, b := texts("notes", []string{"k", "n"}, []string{"fresh 1", "1"}, row)
+		out = append(out, Refusal{Name: name, of: table, rows: b})
 	}
 	for name, at := range map[string]string{"no time": "yesterdayish", "a day that never was": "2026-02-30 00:00:00"} {
 		table, b := texts("notes", []string{"k", "n", "at"}, []string{"fresh 4", "1", "2026-02-28 00:00:00"}, []string{"x", "1", at})
-		out = append(out, refusal{name, table, b, nil})
+		out = append(out, Refusal{Name: name, of: table, rows: b})
 	}
 	table, b := texts("readings", []string{"id", "ts", "price"}, []string{"803", "2026-11-20 00:00:00", "12345678.1234"}, []string{"804", "2026-11-20 00:00:00", "123456789.1234"})
 	table.Grid, table.By = lo.rolls.Grid, lo.rolls.By
-	return append(out, refusal{"a decimal that is too large", table, b, nil})
+	return append(out, Refusal{Name: "a decimal that is too large", of: table, rows: b})
 }
 
-// eachRefusal runs fn for each refusal in turn, except those with the class
-// without. Each table has i+1 rows before fn, which must commit one more to each.
-func (s loaders) eachRefusal(t *testing.T, without error, fn func(lo *loading, i int, r refusal)) {
-	all := s.loading(t)
-	all.begin()
-	all.insert(all.notes, all.entries("there"))
-	all.insert(all.rolls, all.readings(7))
-	all.commit()
-	refusals := slices.DeleteFunc(all.refusals(), func(r refusal) bool { return without != nil && slices.Contains(r.classes, without) })
-	for i, r := range refusals {
-		t.Run(r.name, func(t *testing.T) {
-			lo := *all
-			lo.TB = t
-			fn(&lo, i, r)
-			lo.rows(i+2, i+2)
-		})
-	}
+// there is loading with a row in each table, of which refusals have the keys.
+func (s loaders) there(t *testing.T) *loading {
+	lo := s.loading(t)
+	lo.begin()
+	lo.insert(lo.notes, lo.entries("there"))
+	lo.insert(lo.rolls, lo.readings(7))
+	lo.commit()
+	return lo
 }
 
-// refused checks that a refused Insert doesn't undo earlier ones of the
-// transaction, and that later ones and Commit succeed.
 func (s loaders) refused(t *testing.T) {
-	s.eachRefusal(t, nil, func(lo *loading, i int, r refusal) {
-		lo.begin()
-		lo.insert(lo.notes, lo.entries(fmt.Sprint("before ", i)))
-		for range 2 {
-			lo.refuse(r.table, r.batch, r.classes...)
-		}
-		lo.insert(lo.rolls, lo.readings(int64(100+i)))
-		lo.refuse(r.table, r.batch, r.classes...)
-		lo.commit()
-		lo.rows(i+2, i+2)
-		// The whole transaction can still be rolled back.
-		lo.begin()
-		lo.insert(lo.notes, lo.entries(fmt.Sprint("after ", i)))
-		lo.refuse(r.table, r.batch, r.classes...)
-		lo.reset()
-	})
-}
-
-// refusedFirst is refused with the refused Insert as the first of the transaction.
-func (s loaders) refusedFirst(t *testing.T) {
-	s.eachRefusal(t, nil, func(lo *loading, i int, r refusal) {
-		lo.begin()
-		lo.refuse(r.table, r.batch, r.classes...)
-		lo.refuse(r.table, r.batch, r.classes...)
-		lo.insert(lo.notes, lo.entries(fmt.Sprint("later ", i)))
-		lo.insert(lo.rolls, lo.readings(int64(100+i)))
-		lo.rows(i+1, i+1)
-		lo.commit()
-		lo.rows(i+2, i+2)
-		lo.begin()
-		lo.refuse(r.table, r.batch, r.classes...)
-		lo.commit()
-	})
+	lo := s.there(t)
+	Refusals{Tables: []string{"notes", "readings"}, Refused: lo.refusals()}.Run(t, lo.db)
 }
 
 // ignoreRefused checks that Ignore skips only rows with existing keys, and that
 // other rows are refused even after some were skipped.
 func (s loaders) ignoreRefused(t *testing.T) {
-	s.eachRefusal(t, engine.ErrDuplicateKey, func(lo *loading, i int, r refusal) {
-		table, some, skips := *r.table, *lo.notes, *lo.rolls
+	lo := s.there(t)
+	for i, r := range lo.refusals() {
+		if r.Class == engine.ErrDuplicateKey {
+			continue
+		}
+		table, some, skips := *r.of, *lo.notes, *lo.rolls
 		table.Ignore, some.Ignore, skips.Ignore = true, true, true
 		lo.begin()
-		lo.refuse(&table, r.batch, r.classes...) // the first
+		lo.refuse(&table, r.rows) // the first
 		lo.insertSome(&some, lo.entries("there", fmt.Sprint("x", i)), 0, 2, engine.Ack{Rows: 1, Skipped: 1})
-		lo.refuse(&table, r.batch, r.classes...)
+		lo.refuse(&table, r.rows)
 		lo.insertSome(&skips, lo.readings(7, int64(100+i)), 0, 2, engine.Ack{Rows: 1, Skipped: 1})
-		lo.refuse(&table, r.batch, r.classes...)
+		lo.refuse(&table, r.rows)
 		// The refused row alone.
-		alone := r.batch.Rows() - 1
-		if _, err := lo.l.Insert(within(lo), &table, r.batch, alone, alone+1); !errors.Is(err, engine.ErrRefused) {
-			lo.Fatalf("alone: %v", err)
+		alone := r.rows.Rows() - 1
+		if _, err := lo.l.Insert(within(lo), &table, r.rows, alone, alone+1); !errors.Is(err, engine.ErrRefused) {
+			lo.Fatalf("%s, alone: %v", r.Name, err)
 		}
 		lo.commit()
-	})
+	}
+	n := len(lo.refusals()) - 3 + 1
+	lo.rows(n, n)
 }
 
 // refusedByTrigger checks that the error of a trigger that refuses rows of a sealed
@@ -221,10 +172,16 @@ type Refusal struct {
 	Class         error
 	Text          string
 	Before, After func()
+
+	of   *engine.Table // instead of Table and Row
+	rows *engine.Batch
 }
 
 // batch returns the table and the row as a loader needs them.
 func (r Refusal) batch() (*engine.Table, *engine.Batch) {
+	if r.of != nil {
+		return r.of, r.rows
+	}
 	t := &engine.Table{Name: r.Table}
 	for i := 0; i < len(r.Row); i += 2 {
 		kind := engine.Varchar

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -33,73 +34,41 @@ func classesOf(err error) string {
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	const refused = "rows refused"
-	for _, c := range []struct {
-		number      uint16
-		state, want string
-	}{
-		{1062, "23000", "duplicate key," + refused},
-		{1526, "HY000", "row outside every partition," + refused},
-		{1264, "22003", refused},
-		{1264, "", refused}, // a warning
-		{1265, "01000", refused},
-		{1292, "22007", refused},
-		{1366, "HY000", refused},
-		{1366, "22007", refused},
-		{1406, "22001", refused},
-		{1048, "23000", refused},
-		{3819, "HY000", refused},
-		{4025, "23000", refused},
-		{1690, "22003", refused},
-		{3140, "22032", refused},
-		{1411, "HY000", refused},
-		{1416, "22003", refused},
-		{1452, "23000", refused},
-		{1748, "HY000", refused},
-		{1118, "42000", refused},
-		{1525, "HY000", refused},
-		{1591, "HY000", refused},
-		{1300, "HY000", refused},
-		{1644, "45000", refused},
-		{1644, "HY000", refused},
-		{30001, "45000", refused}, // a SIGNAL with its own number
-		{9999, "22999", refused},
-		{9999, "23001", refused},
-
-		{1364, "HY000", ""}, // a column of the table has no value
-		{1052, "23000", ""}, // ambiguous column
-		{1064, "42000", ""}, // syntax
-		{1054, "42S22", ""}, // unknown column
-		{1136, "21S01", ""}, // number of columns
-		{1142, "42000", ""}, // privileges
-		{1290, "HY000", ""}, // read-only
-		{1317, "70100", ""}, // interrupted
-		{1105, "HY000", ""}, // anything
-		{1030, "HY000", ""}, // the storage engine
-		{1792, "25006", ""}, // read-only transaction
-		{9999, "HY000", ""}, // unknown
-		{9999, "", ""},      // unknown, without a state
-		{1213, "40001", "deadlock"},
-		{1205, "HY000", "lock wait timeout"},
-		{1205, "45000", "lock wait timeout"}, // a trigger that raises it
-		{1114, "HY000", "disk full"},
-		{1021, "HY000", "disk full"},
-		{1146, "42S02", "no such table"},
-		{1050, "42S01", "table exists"},
-		{1053, "08S01", "connection lost"},
-		{1927, "70100", "connection lost"},
-		{1040, "08004", "server not reachable"},
+	for want, errs := range map[string]string{ // numbers with SQLSTATE; a warning has none
+		"duplicate key," + refused:               "1062/23000",
+		"row outside every partition," + refused: "1526/HY000",
+		refused: "1264/22003 1264/ 1265/01000 1292/22007 1366/HY000 1366/22007 1406/22001 1048/23000 3819/HY000 4025/23000 1690/22003 3140/22032 " +
+			"1411/HY000 1416/22003 1452/23000 1748/HY000 1118/42000 1525/HY000 1591/HY000 1300/HY000 1644/45000 1644/HY000 " +
+			"30001/45000 9999/22999 9999/23001", // a SIGNAL with its own number; unknown numbers
+		// A column without a value; an ambiguous or unknown column; syntax; number of
+		// columns; privileges; read-only; interrupted; the storage engine; unknown.
+		"":                     "1364/HY000 1052/23000 1054/42S22 1064/42000 1136/21S01 1142/42000 1290/HY000 1317/70100 1105/HY000 1030/HY000 1792/25006 9999/HY000 9999/",
+		"deadlock":             "1213/40001",
+		"lock wait timeout":    "1205/HY000 1205/45000", // by a trigger that raises it
+		"disk full":            "1114/HY000 1021/HY000",
+		"no such table":        "1146/42S02",
+		"table exists":         "1050/42S01",
+		"connection lost":      "1053/08S01 1927/70100",
+		"server not reachable": "1040/08004",
 	} {
-		e := &mysql.MySQLError{Number: c.number, Message: "text"}
-		copy(e.SQLState[:], c.state)
-		err := classify(fmt.Errorf("insert: %w", e))
-		if got := classesOf(err); got != c.want {
-			t.Errorf("%d (%s) is %q, want %q", c.number, c.state, got, c.want)
-		}
-		if errors.Is(err, engine.ErrRefused) && engine.Retryable(err) {
-			t.Errorf("%d (%s) is refused and can be tried again", c.number, c.state)
-		}
-		if again := classify(err); classesOf(again) != c.want || again.Error() != err.Error() {
-			t.Errorf("%d, twice classified, is %q, %v", c.number, classesOf(again), again)
+		for _, text := range strings.Fields(errs) {
+			number, state, _ := strings.Cut(text, "/")
+			n, err := strconv.ParseUint(number, 10, 16)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := &mysql.MySQLError{Number: uint16(n), Message: "text"}
+			copy(e.SQLState[:], state)
+			err = classify(fmt.Errorf("insert: %w", e))
+			if got := classesOf(err); got != want {
+				t.Errorf("%s is %q, want %q", text, got, want)
+			}
+			if errors.Is(err, engine.ErrRefused) && engine.Retryable(err) {
+				t.Errorf("%s is refused and can be tried again", text)
+			}
+			if again := classify(err); classesOf(again) != want || again.Error() != err.Error() {
+				t.Errorf("%s, twice classified, is %q, %v", text, classesOf(again), again)
+			}
 		}
 	}
 	for _, c := range []struct {

@@ -88,12 +88,6 @@ func createSmall(t *testing.T, db *mysql.DB) *engine.Table {
 	return table
 }
 
-func countSmall(t *testing.T, db *mysql.DB) (n int) {
-	t.Helper()
-	must(t, db.SQL().QueryRowContext(within(t), "SELECT COUNT(*) FROM small").Scan(&n))
-	return n
-}
-
 // TestTrapDuplicateLocksGap: with REPEATABLE READ, a row refused as a duplicate
 // locks the keys around it until the transaction ends.
 func TestTrapDuplicateLocksGap(t *testing.T) { onEach(t, testTrapDuplicateLocksGap) }
@@ -148,7 +142,7 @@ func TestLoaderRepeats(t *testing.T) {
 			}
 		}
 		commit(t, l)
-		if n := countSmall(t, db); n != int(i+1)*4 {
+		if n := count(t, db); n != int(i+1)*4 {
 			t.Errorf("%d rows after %d transactions", n, i+1)
 		}
 	}
@@ -178,7 +172,7 @@ func TestLoaderRepeats(t *testing.T) {
 			t.Fatalf("the loader got %v, the other %v", err, other)
 		}
 	}
-	if n := countSmall(t, db); n != 12+10 {
+	if n := count(t, db); n != 12+10 {
 		t.Errorf("%d rows", n)
 	}
 }
@@ -211,7 +205,7 @@ func testLoaderKillQuery(t *testing.T, db *mysql.DB) {
 	begin(t, b)
 	mustInsert(t, b, table, 3)
 	commit(t, b)
-	if n := countSmall(t, db); n != 3 || mysql.ConnectionID(b) != id {
+	if n := count(t, db); n != 3 || mysql.ConnectionID(b) != id {
 		t.Errorf("%d rows, connection %d, before %d", n, mysql.ConnectionID(b), id)
 	}
 }
@@ -237,11 +231,11 @@ func testLoaderCancelCommit(t *testing.T, db *mysql.DB) {
 		t.Errorf("after %v: %v", took, err)
 	}
 	must(t, l.Reset(within(t)))
-	was := countSmall(t, db)
+	was := count(t, db)
 	begin(t, l)
 	mustInsert(t, l, table, 2)
 	commit(t, l)
-	if n := countSmall(t, db); n != was+1 {
+	if n := count(t, db); n != was+1 {
 		t.Errorf("%d rows, %d before", n, was)
 	}
 }
@@ -382,7 +376,7 @@ func testLoaderManyDuplicates(t *testing.T, db *mysql.DB) {
 		t.Errorf("%+v, %v", ack, err)
 	}
 	commit(t, l)
-	if n := countSmall(t, db); n != 70_001 {
+	if n := count(t, db); n != 70_001 {
 		t.Errorf("%d rows", n)
 	}
 }

@@ -94,36 +94,6 @@ func countRows(t *testing.T, db *DB) int64 {
 	return n
 }
 
-func TestDiskFull(t *testing.T) {
-	t.Parallel()
-	for _, m := range capabilities().Methods {
-		db := openTest(t, "")
-		w, b := purchasesOf(t, db, m)
-		rnd := rand.New(rand.NewPCG(1, 2))
-		fillPurchases(b, rnd, 0, 10)
-		if _, err := w.Write(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := db.write.Exec("PRAGMA max_page_count = 20", nil); err != nil {
-			t.Fatal(err)
-		}
-		fillPurchases(b, rnd, 10, 5000)
-		if _, err := w.Write(t.Context(), b); !errors.Is(err, engine.ErrDiskFull) || engine.Retryable(err) {
-			t.Fatalf("%s: got %v", m, err)
-		}
-		if n := countRows(t, db); n != 10 {
-			t.Errorf("%s: %d rows, want 10", m, n)
-		}
-		if _, err := db.write.Exec("PRAGMA max_page_count = 1000000", nil); err != nil {
-			t.Fatal(err)
-		}
-		must(t, w.Reset(t.Context()))
-		if _, err := w.Write(t.Context(), b); err != nil {
-			t.Errorf("%s: with room again: %v", m, err)
-		}
-	}
-}
-
 // expiring is a context that is canceled after left calls of Err.
 type expiring struct {
 	context.Context
@@ -137,43 +107,60 @@ func (c *expiring) Err() error {
 	return nil
 }
 
-// TestCancelInBatch cancels a context in the middle of a batch.
-func TestCancelInBatch(t *testing.T) {
+// TestFailedWrite checks the errors of batches for which the disk has no room, whose
+// context ends within them, or that another connection's lock stops. None of their rows
+// is stored, and the writer works again.
+func TestFailedWrite(t *testing.T) {
 	t.Parallel()
-	for _, m := range capabilities().Methods {
-		db := openTest(t, "")
-		w, b := purchasesOf(t, db, m)
-		fillPurchases(b, rand.New(rand.NewPCG(1, 2)), 0, 5000)
-		if _, err := w.Write(&expiring{t.Context(), 3}, b); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: got %v", m, err)
-		}
-		if n := countRows(t, db); n != 0 {
-			t.Errorf("%s: %d rows", m, n)
-		}
-		if _, err := w.Write(t.Context(), b); err != nil {
-			t.Errorf("%s: the next write: %v", m, err)
+	pages := func(n int) func(*testing.T, *DB) {
+		return func(t *testing.T, db *DB) {
+			_, err := db.write.Exec(fmt.Sprintf("PRAGMA max_page_count = %d", n), nil)
+			must(t, err)
 		}
 	}
-}
-
-// TestLocked writes while another connection has the file locked.
-func TestLocked(t *testing.T) {
-	t.Parallel()
-	db := openTest(t, "")
-	w, b := purchasesOf(t, db, engine.Prepared)
-	end := beside(t, db, "BEGIN IMMEDIATE")
-	for _, n := range []int{1, 10} {
-		fillPurchases(b, rand.New(rand.NewPCG(1, 2)), 0, n)
-		if _, err := w.Write(t.Context(), b); !errors.Is(err, engine.ErrLockTimeout) || !engine.Retryable(err) {
-			t.Errorf("%d rows: got %v", n, err)
+	var unlock func()
+	lock := func(t *testing.T, db *DB) { unlock = beside(t, db, "BEGIN IMMEDIATE") }
+	free := func(*testing.T, *DB) { unlock() }
+	for name, c := range map[string]struct {
+		rows          int
+		before, after func(*testing.T, *DB)
+		calls         int // of the context's Err, before it ends; 0 is no end
+		class         error
+		retryable     bool
+	}{
+		"disk full":     {rows: 5000, before: pages(20), after: pages(1e6), class: engine.ErrDiskFull},
+		"cancelled":     {rows: 5000, calls: 3, class: context.Canceled},
+		"locked, a row": {rows: 1, before: lock, after: free, class: engine.ErrLockTimeout, retryable: true},
+		"locked":        {rows: 10, before: lock, after: free, class: engine.ErrLockTimeout, retryable: true},
+	} {
+		for _, m := range capabilities().Methods {
+			db := openTest(t, "")
+			w, b := purchasesOf(t, db, m)
+			rnd := rand.New(rand.NewPCG(1, 2))
+			fillPurchases(b, rnd, 0, 10)
+			_, err := w.Write(t.Context(), b)
+			must(t, err)
+			if c.before != nil {
+				c.before(t, db)
+			}
+			ctx := t.Context()
+			if c.calls > 0 {
+				ctx = &expiring{ctx, c.calls}
+			}
+			fillPurchases(b, rnd, 10, c.rows)
+			if _, err := w.Write(ctx, b); !errors.Is(err, c.class) || engine.Retryable(err) != c.retryable {
+				t.Errorf("%s, %s: got %v", name, m, err)
+			}
+			if c.after != nil {
+				c.after(t, db)
+			}
+			if n := countRows(t, db); n != 10 {
+				t.Errorf("%s, %s: %d rows, want 10", name, m, n)
+			}
+			if _, err := w.Write(t.Context(), b); err != nil {
+				t.Errorf("%s, %s: then: %v", name, m, err)
+			}
 		}
-	}
-	if err := db.Apply(t.Context(), engine.CreateTable{Table: orders(t, "")}); !errors.Is(err, engine.ErrLockTimeout) {
-		t.Errorf("apply: got %v", err)
-	}
-	end()
-	if _, err := w.Write(t.Context(), b); err != nil {
-		t.Errorf("once the lock is free: %v", err)
 	}
 }
 

@@ -354,40 +354,6 @@ func TestTrapLoaderKilled(t *testing.T) {
 	}
 }
 
-// TestTrapWriterStarvesBesideLoader checks that a writer of another process can
-// write while a loader fills a table at full speed, and could not without the gaps.
-func TestTrapWriterStarvesBesideLoader(t *testing.T) {
-	t.Parallel()
-	for _, what := range []string{"fill", "greedy fill"} {
-		t.Run(what, func(t *testing.T) {
-			db := besideChild(t, what, "fills\n")
-			// Wait until the loader has committed its first batches.
-			for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-				filled, err := queryInt(db.write, "SELECT count(*) FROM notes")
-				if err == nil && filled >= 5 {
-					break
-				}
-				if time.Now().After(deadline) {
-					t.Fatalf("the other process has written %d times, %v", filled, err)
-				}
-			}
-			var longest time.Duration
-			for range 2 {
-				one := time.Now()
-				_, err := db.write.Exec("INSERT INTO r VALUES (1)", nil)
-				longest = max(longest, time.Since(one))
-				if err != nil && what == "fill" {
-					t.Fatal(err)
-				}
-			}
-			// Limit: the time between two gaps, and one interval of lock attempts.
-			if (longest > 2*time.Second) != (what == "greedy fill") {
-				t.Errorf("an insert took %v", longest)
-			}
-		})
-	}
-}
-
 // BenchmarkLoader measures a transaction of a note and 1000 rows of a rolling
 // table, in the order of its periods or shuffled over 20 periods.
 func BenchmarkLoader(b *testing.B) {
