@@ -114,23 +114,15 @@ func (l *loading) write(name, text string) string {
 // command returns rowmill load in a separate process, which kills itself at the n-th
 // point; 0 means never.
 func (l *loading) command(n int, args string) *exec.Cmd {
-	c := exec.Command(os.Args[0], append([]string{"load", l.file}, strings.Fields(args)...)...)
+	c := killable(n, append([]string{"load", l.file}, strings.Fields(args)...)...)
 	c.Dir = l.dir
-	c.Env = append(os.Environ(), processVariable+"=1", fmt.Sprintf("%s=%d", crashVariable, n))
 	return c
 }
 
 // exec runs command. The exit code is -1 if it was killed.
 func (l *loading) exec(n int, stdin, args string) session {
 	l.Helper()
-	c := l.command(n, args)
-	var stdout, stderr bytes.Buffer
-	c.Stdout, c.Stderr, c.Stdin = &stdout, &stderr, strings.NewReader(stdin)
-	var exit *exec.ExitError
-	if err := c.Run(); err != nil && !errors.As(err, &exit) {
-		l.Fatal(err)
-	}
-	return session{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	return ended(l.T, l.command(n, args), stdin)
 }
 
 // killed runs rowmill load so that it kills itself at the n-th point, and reports

@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -41,6 +43,26 @@ func rowmill(ctx context.Context, args ...string) session {
 	var stdout, stderr bytes.Buffer
 	code := run(ctx, args, strings.NewReader(""), &stdout, &stderr)
 	return session{code, stdout.String(), stderr.String()}
+}
+
+// killable returns a command line as a process, which kills itself at the n-th point; 0
+// means never.
+func killable(n int, args ...string) *exec.Cmd {
+	c := exec.Command(os.Args[0], args...)
+	c.Env = append(os.Environ(), processVariable+"=1", fmt.Sprintf("%s=%d", crashVariable, n))
+	return c
+}
+
+// ended runs a process. The exit code is -1 if it was killed.
+func ended(t *testing.T, c *exec.Cmd, stdin string) session {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	c.Stdout, c.Stderr, c.Stdin = &stdout, &stderr, strings.NewReader(stdin)
+	var exit *exec.ExitError
+	if err := c.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return session{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
 var must = enginetest.Must

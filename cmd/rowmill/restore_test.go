@@ -1,16 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -59,18 +57,11 @@ func (w *archived) state() string {
 // did.
 func (w *archived) killed(n int, verb string, args ...string) bool {
 	w.Helper()
-	c := exec.Command(os.Args[0], append([]string{verb, w.file, "--clock", w.clock}, args...)...)
-	c.Env = append(os.Environ(), processVariable+"=1", fmt.Sprintf("%s=%d", crashVariable, n))
-	var stderr bytes.Buffer
-	c.Stderr = &stderr
-	err := c.Run()
-	if err == nil {
-		return false
+	s := ended(w.T, killable(n, append([]string{verb, w.file, "--clock", w.clock}, args...)...), "")
+	if s.code > exitDone {
+		w.Fatalf("it was to be killed at point %d: %+v", n, s)
 	}
-	if st, ok := c.ProcessState.Sys().(syscall.WaitStatus); !ok || !st.Signaled() {
-		w.Fatalf("it was to be killed at point %d: %v\n%s", n, err, stderr.String())
-	}
-	return true
+	return s.code < 0
 }
 
 // firstArchive returns the oldest period that exists only in a file.
@@ -278,57 +269,31 @@ func TestRestoreWaits(t *testing.T) {
 			must(t, err)
 			var n int64
 			must(t, tx.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM readings").Scan(&n))
-			stderr, waiting := &overheard{want: "waiting for the table's lock", seen: make(chan struct{})}, false
-			done := make(chan int)
+			said, stderr := io.Pipe()
+			done := make(chan int, 1)
 			go func() {
 				done <- run(t.Context(), []string{"restore", w.file, "--clock", w.clock, period, "--yes"}, strings.NewReader(""), io.Discard, stderr)
+				stderr.Close()
 			}()
-			select {
-			case <-stderr.seen:
-				waiting = true
-			case code := <-done:
-				t.Errorf("it ended with %d under an open transaction: %s", code, stderr.text())
-			case <-time.After(time.Minute):
-				t.Error("it neither waits nor ends")
+			lines, text := bufio.NewReader(said), ""
+			for !strings.Contains(text, "waiting for the table's lock") {
+				line, err := lines.ReadString('\n')
+				if text += line; err != nil {
+					t.Fatalf("it ended with %d under an open transaction: %s", <-done, text)
+				}
 			}
 			must(t, tx.Rollback())
-			if !waiting {
-				return
-			}
+			rest, err := io.ReadAll(lines)
+			must(t, err)
 			if code := <-done; code != exitDone {
-				t.Errorf("afterwards it ended with %d: %s", code, stderr.text())
+				t.Errorf("afterwards it ended with %d: %s%s", code, text, rest)
 			}
-			if !strings.Contains(stderr.text(), "blocked by rowmill's own connection ") { // the test's own connection
-				t.Errorf("it doesn't say who is in the way: %s", stderr.text())
+			if !strings.Contains(text+string(rest), "blocked by rowmill's own connection ") { // the test's own connection
+				t.Errorf("it doesn't say who is in the way: %s%s", text, rest)
 			}
 			if got := count(t, w.db, "readings"); got != n+rows {
 				t.Errorf("%d rows, want %d", got, n+rows)
 			}
 		})
 	}
-}
-
-// An overheard writer reports when a text has been written.
-type overheard struct {
-	mu   sync.Mutex
-	buf  bytes.Buffer
-	want string
-	seen chan struct{}
-	once sync.Once
-}
-
-func (w *overheard) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.buf.Write(p)
-	if strings.Contains(w.buf.String(), w.want) {
-		w.once.Do(func() { close(w.seen) })
-	}
-	return len(p), nil
-}
-
-func (w *overheard) text() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.buf.String()
 }
