@@ -31,50 +31,8 @@ func declareFile(t *testing.T, path string) {
 	writeFile(t, "readings.toml", strings.Replace(fileDeclaration, "%s", path, 1))
 }
 
-// TestBadKeeping checks that invalid arguments of the verbs for a declared table are a
-// usage error, before anything is created.
-func TestBadKeeping(t *testing.T) {
-	for _, c := range []struct {
-		args string
-		says []string
-	}{
-		{"apply", []string{"rowmill apply needs ", "Try: rowmill apply FILE.toml"}},
-		{"status", []string{"rowmill status needs ", "Try: rowmill status FILE.toml..."}},
-		{"run", []string{"rowmill run needs "}},
-		{"plan", []string{"rowmill plan needs "}},
-		{"restore", []string{"Try: rowmill restore FILE.toml [PERIOD]"}},
-		{"rollup refresh", []string{"rowmill rollup refresh needs "}},
-		{"apply readings.toml other.toml", []string{`unexpected argument "other.toml"`}},
-		{"version now", []string{`got "now"`}},
-		{"help keep", []string{`no "keep"`, "there are apply, bench, ", "status"}},
-		{"help bench kep", []string{`rowmill bench has no "kep"`, "keep"}},
-		{"help version now", []string{`rowmill version has no "now"`}},
-		{"run readings.toml --max-running -1", []string{"--max-running -1"}},
-		{"run readings.toml --max-lag -1s", []string{"--max-lag -1s"}},
-		{"run readings.toml --once --listen nowhere:99999", []string{"--listen", "--once"}},
-		{"run readings.toml --clock nofile", []string{"--clock", "nofile", "Try: a file with a time"}},
-		{"run readings.toml --clock readings.toml", []string{"readings.toml holds no time"}},
-		{"plan readings.toml --rate 0/s", []string{"--rate", "measured on the table"}},
-		{"apply readings.toml --rate 0/s --dry-run", []string{"--rate: 0 rows/s", "measured on the table"}},
-		{"plan readings.toml --memory 2", []string{"--memory 2 is 2 bytes", "Try: --memory 2GB"}},
-		{"plan readings.toml --memory much", []string{`--memory "much" is not a size`}},
-		{"apply readings.toml --memory 2 --dry-run", []string{"--memory 2 is 2 bytes"}},
-	} {
-		t.Run(c.args, func(t *testing.T) {
-			t.Chdir(t.TempDir())
-			declareFile(t, "x.db")
-			s := rowmill(t.Context(), strings.Fields(c.args)...)
-			if s.code != exitUsage || s.stdout != "" {
-				t.Errorf("exit %d, want %d; stdout %q", s.code, exitUsage, s.stdout)
-			}
-			for _, want := range c.says {
-				if strings.Count(s.stderr, want) != 1 {
-					t.Errorf("stderr has %q not once:\n%s", want, s.stderr)
-				}
-			}
-			onlyDeclaration(t)
-		})
-	}
+// TestHelpOfTopics checks the help command.
+func TestHelpOfTopics(t *testing.T) {
 	for _, topic := range []string{"help", "help bench", "help bench insert"} {
 		if s := rowmill(t.Context(), strings.Fields(topic)...); s.code != exitDone || !strings.Contains(s.stdout, "Usage:") || s.stderr != "" {
 			t.Errorf("%s: exit %d, stderr %q", topic, s.code, s.stderr)

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -252,9 +251,7 @@ func TestSpoolSyncFails(t *testing.T) {
 			t.Fatalf("append after a sync that failed: %v", again)
 		}
 	}
-	rec, err := s.Next(context.Background())
-	must(t, err)
-	sameRecords(t, []Record{rec}, []Record{one})
+	sameRecords(t, []Record{next(t, s)}, []Record{one})
 	if _, err := s.Next(context.Background()); !errors.Is(err, syscall.EIO) {
 		t.Fatalf("read on: %v", err)
 	}
@@ -298,9 +295,8 @@ func TestSpoolDiskFull(t *testing.T) {
 			}
 			// The existing records are read, and nothing of the record that failed.
 			for i := range full {
-				rec, err := s.Next(context.Background())
-				if err != nil || !bytes.Equal(rec.Data, numbered(i, most)) {
-					t.Fatalf("record %d: %v", i, err)
+				if !bytes.Equal(next(t, s).Data, numbered(i, most)) {
+					t.Fatalf("record %d", i)
 				}
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
@@ -320,41 +316,25 @@ func TestSpoolDiskFull(t *testing.T) {
 			}
 			// Reading and releasing must work on a full disk.
 			s, _ = open(t, Options{Dir: dir, Segment: segment})
-			s.Finish()
-			for i := 0; ; i++ {
-				rec, err := s.Next(context.Background())
-				if errors.Is(err, io.EOF) {
-					break
-				}
-				if err == nil {
-					err = s.Release(rec.To)
-				}
-				must(t, err)
+			for range n {
+				must(t, s.Release(next(t, s).To))
 			}
 		})
 	}
 }
 
 func BenchmarkSpool(b *testing.B) {
-	for _, size := range []int{100 << 10, 1 << 20, 4 << 20} {
-		for _, mode := range []string{"sync", "nosync"} {
-			b.Run(fmt.Sprintf("%dKB/%s", size>>10, mode), func(b *testing.B) {
-				o := Options{Dir: b.TempDir()}
-				if mode == "nosync" {
-					o = quick(o.Dir)
-				}
+	for name, o := range map[string]Options{"sync": {}, "nosync": quick("")} {
+		for _, size := range []int{100 << 10, 1 << 20, 4 << 20} {
+			b.Run(fmt.Sprintf("%dKB/%s", size>>10, name), func(b *testing.B) {
+				o.Dir = b.TempDir()
 				s, _ := open(b, o)
 				data := make([]byte, size)
-				for i := range data {
-					data[i] = byte(rand.Uint32())
-				}
 				b.SetBytes(int64(size))
 				b.ReportAllocs()
 				for b.Loop() {
 					add(b, s, data)
-					rec, err := s.Next(context.Background())
-					must(b, err)
-					must(b, s.Release(rec.To))
+					must(b, s.Release(next(b, s).To))
 				}
 			})
 		}

@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -16,15 +17,8 @@ import (
 // records, truncates a torn tail, and sets damaged parts aside. Only one process at a
 // time can have a spool open.
 func Open(o Options) (*Spool, Found, error) {
-	if err := o.Validate(); err != nil {
-		return nil, Found{}, err
-	}
-	if o.Budget == 0 {
-		o.Budget = defaultBudget
-	}
-	if o.Segment == 0 {
-		o.Segment = min(defaultSegment, o.Budget/8)
-	}
+	o.Budget = cmp.Or(o.Budget, defaultBudget)
+	o.Segment = cmp.Or(o.Segment, min(defaultSegment, o.Budget/8))
 	if o.sync == nil {
 		o.sync = syncFile
 	}

@@ -82,7 +82,6 @@ const MaxRecord = 64 << 20
 const (
 	defaultBudget  = 1 << 30
 	defaultSegment = 64 << 20
-	maxSegment     = 1 << 30
 )
 
 // ErrClosed is returned after Close.
@@ -106,19 +105,6 @@ type Options struct {
 
 	// sync replaces fdatasync and, for directories, fsync in tests.
 	sync func(f *os.File, dir bool) error
-}
-
-// Validate checks the options.
-func (o Options) Validate() error {
-	switch {
-	case o.Dir == "":
-		return errors.New("spool: no directory")
-	case o.Budget < 0:
-		return fmt.Errorf("spool: a budget of %d bytes", o.Budget)
-	case o.Segment < 0 || o.Segment > maxSegment:
-		return fmt.Errorf("spool: segments of %d bytes: want at most %d", o.Segment, maxSegment)
-	}
-	return nil
 }
 
 // A Record is one batch of input, as stored in the spool.
