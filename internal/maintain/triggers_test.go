@@ -14,24 +14,20 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// TestTrapOldTriggers: status and plan detect triggers of an earlier version, which
-// used the time zone of the inserting session. The plan's statements replace them.
-// After each of these statements, where a crash could happen, late rows are
-// rejected and changes noted, and a new plan completes the rest.
+// TestTrapOldTriggers: status and plan detect triggers of an earlier version or
+// declaration. The plan's statements replace them. After each of these statements,
+// where a crash could happen, late rows are rejected and changes noted, and a new plan
+// completes the rest.
 func TestTrapOldTriggers(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
-		by := ""
-		if zoneless(db) {
-			by = "TIMESTAMP"
-		}
-		w, d := guardedTable(t, db, by)
+		w, d := guardedTable(t, db, "")
 		w.mustPlan(nil).mustRun(t) // the state after apply
 		if _, old := w.triggersOf(); old != "" {
 			t.Fatalf("of new triggers, status says: %s", old)
 		}
 
 		most := 1 // on other servers all is one transaction
-		if zoneless(db) {
+		if slices.Contains([]string{"mariadb", "mysql"}, db.Info().Engine) {
 			most = 20
 		}
 		for before := range most {
@@ -55,7 +51,6 @@ func TestTrapOldTriggers(t *testing.T) {
 				t.Fatalf("broken off before statement %d, and applied again: %q is left, status says %q", before, plan, problem)
 			}
 			w.guarded("replaced", 100*before+99)
-			w.foreignZone()
 		}
 
 		d.Exact = false
@@ -85,12 +80,6 @@ func guardedTable(t *testing.T, db engine.Keeper, by string) (*world, *rolling.D
 		w.insert(w.now, 1, 2)
 	}
 	return w, d
-}
-
-// zoneless reports whether a server's earlier triggers used time zones, and whether
-// each change of a trigger commits by itself.
-func zoneless(db engine.Keeper) bool {
-	return slices.Contains([]string{"mariadb", "mysql"}, db.Info().Engine)
 }
 
 // TestTriggersFound: the triggers of a table whose name has quotes, capitals and
@@ -140,29 +129,15 @@ func (w *world) triggersOf() (plan []string, problem string) {
 // earlier replaces the triggers with those of an earlier version.
 func (w *world) earlier() {
 	w.t.Helper()
-	old := strings.NewReplacer(
-		"CAST(UNIX_TIMESTAMP(NEW.`ts`) * 1000000 AS SIGNED)", "TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', NEW.`ts`)",
-		"CAST(UNIX_TIMESTAMP(OLD.`ts`) * 1000000 AS SIGNED)", "TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', OLD.`ts`)",
-		"MAX(sealed_to)", "MAX(sealed_to + 0)", "rowmill_touched (", "rowmill_touched  (")
-	run := func(statements []string) {
-		w.t.Helper()
-		for _, q := range statements {
-			exec(w.t, w.DB.SQL(), old.Replace(q))
-		}
+	w.dropTriggers(true, true)
+	late, err := w.lateChange(w.t.Context())
+	must(w.t, err)
+	exact, err := w.Rollups.TriggerChange(w.t.Context())
+	must(w.t, err)
+	old := strings.NewReplacer("MAX(sealed_to)", "MAX(sealed_to + 0)", "rowmill_touched (", "rowmill_touched  (")
+	for _, q := range slices.Concat(late.SQL, exact.SQL) {
+		w.exec(old.Replace(q))
 	}
-	change := func() {
-		w.t.Helper()
-		late, err := w.lateChange(w.t.Context())
-		must(w.t, err)
-		run(late.SQL)
-		exact, err := w.Rollups.TriggerChange(w.t.Context())
-		must(w.t, err)
-		run(exact.SQL)
-	}
-	w.Declared.Late, w.Declared.Exact = rolling.LateMerge, false
-	change()
-	w.Declared.Late, w.Declared.Exact = rolling.LateReject, true
-	change()
 }
 
 // guarded inserts a row of a sealed period, which must be rejected, and a row of an
@@ -179,24 +154,6 @@ func (w *world) guarded(when string, sensor int) {
 	if err := w.DB.SQL().QueryRowContext(w.t.Context(), "SELECT COUNT(*) FROM rowmill_touched").Scan(&n); err != nil || n == 0 {
 		w.t.Errorf("%s: a late row has %d notes, %v", when, n, err)
 	}
-}
-
-// foreignZone inserts a row of a sealed period from a session in another time zone,
-// in which its text is a time of an unsealed period.
-func (w *world) foreignZone() {
-	w.t.Helper()
-	if !zoneless(w.DB) {
-		return
-	}
-	conn, err := w.DB.SQL().Conn(w.t.Context())
-	must(w.t, err)
-	defer conn.Close()
-	exec(w.t, conn, "SET SESSION time_zone = '+05:30'")
-	text := rolling.Instant(at(0.7)).Add(330 * time.Minute).Format(time.DateTime)
-	if _, err := conn.ExecContext(w.t.Context(), "INSERT INTO readings (sensor, ts, value) VALUES (7, '"+text+"', 1)"); err == nil || !strings.Contains(err.Error(), "sealed") {
-		w.t.Errorf("a row of a sealed period, from a session in another time zone: %v", err)
-	}
-	exec(w.t, conn, "SET SESSION time_zone = '+00:00'")
 }
 
 // TestTrapMissingTriggers: if declared triggers are missing, for example because an
@@ -242,18 +199,23 @@ func (w *world) dropTriggers(late, exact bool) {
 	w.t.Helper()
 	reject := w.Declared.Late
 	defer func() { w.Declared.Late, w.Declared.Exact = reject, true }()
-	var of engine.TriggerChange
-	var err error
 	if late {
 		w.Declared.Late = rolling.LateMerge
-		of, err = w.lateChange(w.t.Context())
+		c, err := w.lateChange(w.t.Context())
+		must(w.t, err)
+		w.execAll(c.SQL)
 	}
 	if exact {
 		w.Declared.Exact = false
-		of, err = w.Rollups.TriggerChange(w.t.Context())
+		c, err := w.Rollups.TriggerChange(w.t.Context())
+		must(w.t, err)
+		w.execAll(c.SQL)
 	}
-	must(w.t, err)
-	for _, q := range of.SQL {
+}
+
+func (w *world) execAll(statements []string) {
+	w.t.Helper()
+	for _, q := range statements {
 		w.exec(q)
 	}
 }

@@ -46,8 +46,7 @@ type Dropping struct {
 	Part rolling.Partition
 }
 
-// Drops returns the partition that a change drops; false if it is a change of
-// another kind.
+// Drops returns the partition that a change drops; false if it is of another kind.
 func (c *Change) Drops() (rolling.Partition, bool) {
 	var d Dropping
 	if c.Kind != DropKind || c.Load(&d) != nil {
@@ -76,8 +75,7 @@ func (s *Store) Begin(ctx context.Context, c *Change, data any) (bool, error) {
 	return err == nil, because(fmt.Sprintf("journal of %s: begin %s", c.Table, c.ID), err)
 }
 
-// Advance records that the change is at another step, with data if it isn't nil, in
-// the transaction of x.
+// Advance records, in the transaction of x, that the change is at another step; data may be nil.
 func (s *Store) Advance(ctx context.Context, x Exec, c *Change, step string, data any) error {
 	if data != nil {
 		p, err := json.Marshal(data)

@@ -34,14 +34,12 @@ func (c *Counts) Add(o Counts) {
 // A Batch is a group of rows of a table that were sent together.
 type Batch struct {
 	Table string
-	// ID is unique within the table: the same rows of the same source have the same
-	// ID, whenever they are sent.
+	// ID is unique within the table, and the same for the same rows of a source.
 	ID string
 	// Lower and Upper are the lowest and the highest position of its rows.
 	Lower, Upper int64
 	Counts
-	// Touched are the ranges in which its rows lie, if known more precisely than
-	// from Lower to Upper. Roll-ups re-examine each range completely.
+	// Touched are the ranges in which its rows lie, if known better than by Lower and Upper.
 	Touched []rolling.Period
 	// Extents are the ranges in which its rows lie, with the minimum number inserted
 	// in each; nil means Inserted rows from Lower to Upper. They are not stored in
@@ -51,17 +49,27 @@ type Batch struct {
 
 // Tables for notes, in the form in which their rows are inserted.
 var (
-	ledgerTable = &engine.Table{Name: "rowmill_ledger", Columns: []engine.Column{
-		{Name: "table_name", Type: engine.Varchar}, {Name: "batch", Type: engine.Varchar},
-		{Name: "lower_pos", Type: engine.Int64}, {Name: "upper_pos", Type: engine.Int64},
-		{Name: "sent", Type: engine.Int64}, {Name: "inserted", Type: engine.Int64}, {Name: "duplicate", Type: engine.Int64},
-		{Name: "rejected", Type: engine.Int64}, {Name: "at_us", Type: engine.Int64}}}
-	touchedTable = &engine.Table{Name: "rowmill_touched", Columns: []engine.Column{
-		{Name: "table_name", Type: engine.Varchar}, {Name: "lower_pos", Type: engine.Int64}, {Name: "upper_pos", Type: engine.Int64},
-		{Name: "writer", Type: engine.Varchar}}}
-	rollupsOf = &engine.Table{Name: "rowmill_rollups", Columns: []engine.Column{{Name: "table_name", Type: engine.Varchar}}}
-	sourceOf  = &engine.Table{Name: "rowmill_sources", Columns: []engine.Column{{Name: "table_name", Type: engine.Varchar}, {Name: "source", Type: engine.Varchar}}}
+	ledgerTable  = noteTable("rowmill_ledger", []string{"table_name", "batch"}, "lower_pos", "upper_pos", "sent", "inserted", "duplicate", "rejected", "at_us")
+	touchedTable = noteTable("rowmill_touched", []string{"table_name", "writer"}, "lower_pos", "upper_pos")
+	rollupsOf    = noteTable("rowmill_rollups", []string{"table_name"})
+	sourceOf     = noteTable("rowmill_sources", []string{"table_name", "source"})
 )
+
+func noteTable(name string, texts []string, integers ...string) *engine.Table {
+	t := &engine.Table{Name: name}
+	for _, c := range texts {
+		t.Columns = append(t.Columns, engine.Column{Name: c, Type: engine.Varchar})
+	}
+	for _, c := range integers {
+		t.Columns = append(t.Columns, engine.Column{Name: c, Type: engine.Int64})
+	}
+	return t
+}
+
+// noteRows returns rows of such a table, without any.
+func noteRows(t *engine.Table) engine.Rows {
+	return engine.Rows{Table: t, Batch: engine.NewBatch(t.Columns)}
+}
 
 // Before reads the information that the transaction of a source's rows needs before
 // it records the batch: whether the table has roll-ups, and whether the source is
@@ -73,7 +81,7 @@ var (
 // dropped, and its sources are removed only if the table does not exist, so the
 // result is valid until the commit.
 func Before(ctx context.Context, l engine.Loader, f *Source) (rolled bool, err error) {
-	rows := []engine.Rows{{Table: rollupsOf, Batch: engine.NewBatch(rollupsOf.Columns)}, {Table: sourceOf, Batch: engine.NewBatch(sourceOf.Columns)}}
+	rows := []engine.Rows{noteRows(rollupsOf), noteRows(sourceOf)}
 	fill(rows[0].Batch, f.Table)
 	fill(rows[1].Batch, f.Table, f.Key)
 	has, err := l.Has(ctx, rows...)
@@ -94,7 +102,7 @@ func Before(ctx context.Context, l engine.Loader, f *Source) (rolled bool, err e
 // commit, so every batch is noted, also one that isn't late. Inserting a note never
 // waits for another transaction.
 func (b *Batch) Rows(rolled bool) []engine.Rows {
-	line := engine.Rows{Table: ledgerTable, Batch: engine.NewBatch(ledgerTable.Columns)}
+	line := noteRows(ledgerTable)
 	fill(line.Batch, b.Table, b.ID, b.Lower, b.Upper, b.Sent, b.Inserted, b.Duplicate, b.Rejected, time.Now().UnixMicro())
 	out := []engine.Rows{line}
 	if !rolled || b.Inserted == 0 {
@@ -104,14 +112,13 @@ func (b *Batch) Rows(rolled bool) []engine.Rows {
 	if ranges == nil {
 		ranges = []rolling.Period{{From: b.Lower, To: b.Upper + 1}}
 	}
-	notes := engine.Rows{Table: touchedTable, Batch: engine.NewBatch(touchedTable.Columns)}
+	notes := noteRows(touchedTable)
 	for _, r := range ranges {
-		fill(notes.Batch, b.Table, r.From, r.To-1, writerKey(b.ID))
+		fill(notes.Batch, b.Table, writerKey(b.ID), r.From, r.To-1)
 	}
 	return append(out, notes)
 }
 
-// fill appends a row of texts and integers.
 func fill(b *engine.Batch, values ...any) {
 	for i, v := range values {
 		switch v := v.(type) {
@@ -162,8 +169,7 @@ const (
 // A Source is a file or a stream whose rows are loaded into a table.
 type Source struct {
 	Table string
-	// Key identifies it among the table's sources; the ids of its batches begin with
-	// it.
+	// Key identifies it among the table's sources; the IDs of its batches begin with it.
 	Key string
 	// Path is its name for users, Kind one of the kinds of sources.
 	Path, Kind string
@@ -171,12 +177,10 @@ type Source struct {
 	// number of whole lines before that offset, and Hash the hash of those bytes.
 	Loaded, Lines int64
 	Hash          string
-	// Head is the number of leading bytes that HeadHash is computed from. They
-	// distinguish it from another file of the same name.
+	// HeadHash, of the first Head bytes, tells it from another file of the same name.
 	Head     int64
 	HeadHash string
-	// Options are the options that determine the meaning of its bytes, in the
-	// notation of the loader.
+	// Options are those that determine the meaning of its bytes, as the loader writes them.
 	Options string
 	// Counts are the counts of the rows up to Loaded.
 	Counts
@@ -200,16 +204,14 @@ func (c Cut) ID(source string) string {
 
 const sourceColumns = "source, path, kind, loaded, loaded_lines, loaded_hash, head, head_hash, options, sent, inserted, duplicate, rejected, finished, started_us, updated_us"
 
-// Sources returns the sources of a table, newest first. It is restricted to a kind
-// and a path unless these are empty.
+// Sources returns a table's sources, newest first, of a kind and a path unless these are empty.
 func (s *Store) Sources(ctx context.Context, table, kind, path string) ([]Source, error) {
 	all, err := list(ctx, s, "sources of "+table, func(r *sql.Rows, f *Source) error {
 		f.Table = table
 		return r.Scan(&f.Key, &f.Path, &f.Kind, &f.Loaded, &f.Lines, &f.Hash, &f.Head, &f.HeadHash, &f.Options,
 			&f.Sent, &f.Inserted, &f.Duplicate, &f.Rejected, &f.Finished, micros{&f.Started}, micros{&f.Updated})
 	}, "SELECT "+sourceColumns+" FROM rowmill_sources WHERE table_name = ? ORDER BY started_us DESC, source", table)
-	// Paths are compared here, because a server's collation may consider two different
-	// ones equal.
+	// Here, because a server's collation may consider two different paths equal.
 	return slices.DeleteFunc(all, func(f Source) bool { return kind != "" && f.Kind != kind || path != "" && f.Path != path }), err
 }
 
@@ -260,8 +262,7 @@ func (s *Store) PutCuts(ctx context.Context, table, source string, cuts []Cut) e
 // notedAtATime is how many batches one statement names.
 const notedAtATime = 500
 
-// batchesOf calls fn with portions of ids: the rest of a statement on their lines of
-// the ledger, and its values.
+// batchesOf calls fn with the rest of a statement on the lines of some batches, and its values.
 func batchesOf(table string, ids []string, fn func(from string, args []any) error) error {
 	for part := range slices.Chunk(ids, notedAtATime) {
 		args := []any{table}
@@ -319,8 +320,7 @@ func (s *Store) Settle(ctx context.Context, f *Source, extents []Extent) error {
 	})
 }
 
-// Unload removes all records about a source except the source itself. It is for a
-// source that has no row in the table.
+// Unload removes all records about a source without rows in the table, except the source itself.
 func (s *Store) Unload(ctx context.Context, f *Source) error {
 	fresh := Source{Table: f.Table, Key: f.Key, Path: f.Path, Kind: f.Kind, Head: f.Head, HeadHash: f.HeadHash, Started: f.Started}
 	return s.within(ctx, func(tx *sql.Tx) error {
@@ -416,8 +416,7 @@ func (s *Store) Extents(ctx context.Context, table, source string) ([]Extent, er
 // extentsAtATime is how many extents one statement inserts.
 const extentsAtATime = 200
 
-// putExtents replaces the extents of a source, in the transaction of x. No two
-// have the same bounds.
+// putExtents replaces the extents of a source, of which no two have the same bounds.
 func (s *Store) putExtents(ctx context.Context, x Exec, f *Source, all []Extent) error {
 	_, err := s.exec(ctx, x, "DELETE FROM rowmill_loaded WHERE table_name = ? AND source = ?", f.Table, f.Key)
 	for part := range slices.Chunk(all, extentsAtATime) {

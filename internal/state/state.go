@@ -26,8 +26,7 @@ type Store struct{ db engine.Keeper }
 // New returns the store of a database. Ensure creates its tables.
 func New(db engine.Keeper) *Store { return &Store{db} }
 
-// An Exec runs statements: a *sql.DB, *sql.Conn or *sql.Tx of the database, so that
-// a note can be committed together with its subject.
+// An Exec is engine.Exec: with a transaction, a record commits together with its subject.
 type Exec = engine.Exec
 
 // DB returns an Exec outside any transaction.
@@ -98,8 +97,7 @@ func (s *Store) Ensure(ctx context.Context) error {
 	return nil
 }
 
-// Statements returns the statements of Ensure, or those that create the given
-// tables, for a dry run.
+// Statements returns the statements of Ensure, or those that create the given tables.
 func (s *Store) Statements(of ...string) []string {
 	words := s.db.Words()
 	var out []string
@@ -126,7 +124,6 @@ func (s *Store) Missing(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// nameOf returns the name of the table that a statement of schema creates.
 func nameOf(create string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(create, "CREATE TABLE IF NOT EXISTS "), " ")
 	return name
@@ -179,7 +176,6 @@ func list[T any](ctx context.Context, s *Store, what string, scan func(*sql.Rows
 	return out, nil
 }
 
-// within runs fn in a transaction.
 func (s *Store) within(ctx context.Context, fn func(*sql.Tx) error) error {
 	return engine.InTx(ctx, s.db, s.db.SQL(), nil, fn)
 }

@@ -47,14 +47,12 @@ func (s *Store) Declare(ctx context.Context, x Exec, table, text, period string)
 	return because("record the declaration of "+table, err)
 }
 
-// RemoveDeclaration removes the declaration that was applied for a table. What is known of
-// its periods stays.
+// RemoveDeclaration removes a table's applied declaration, and keeps what is known of its periods.
 func (s *Store) RemoveDeclaration(ctx context.Context, x Exec, table string) error {
 	return s.run(ctx, x, "remove the declaration of "+table, "DELETE FROM rowmill_tables WHERE name = ?", table)
 }
 
-// Undeclare removes a table's applied declaration, and all other information about
-// it except the log of actions.
+// Undeclare removes all information about a table except the log of actions.
 func (s *Store) Undeclare(ctx context.Context, x Exec, table string) error {
 	err := s.RemoveDeclaration(ctx, x, table)
 	for _, from := range []string{"rowmill_states", "rowmill_leaders"} {
@@ -78,8 +76,7 @@ type Action struct {
 	By     string // host and process; Log fills it in
 }
 
-// keepActions is the number of actions kept per table, trimActions the number that
-// are removed at a time.
+// How many actions are kept for each table, and how many are removed at a time.
 const keepActions, trimActions = 1000, 10000
 
 // Log records an action of this process. The log is for users: nothing depends on it.
@@ -99,8 +96,7 @@ func (s *Store) Actions(ctx context.Context, table string, n int) ([]Action, err
 	}, fmt.Sprintf("SELECT at_us, action, detail, took_us, error, locked, by_whom FROM rowmill_actions WHERE table_name = ? ORDER BY at_us DESC, serial DESC LIMIT %d", n), table)
 }
 
-// TrimActions removes the oldest actions of a table, beyond the newest ones that are
-// kept.
+// TrimActions removes the oldest actions of a table, beyond those that are kept.
 func (s *Store) TrimActions(ctx context.Context, table string) error {
 	at := func(order string, offset int) (int64, error) {
 		pos := int64(math.MaxInt64)
@@ -153,8 +149,7 @@ func Me() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-// SealedTo notes that all periods up to a position are sealed. It never goes
-// back.
+// SealedTo records that all periods up to a position are sealed. It never goes back.
 func (s *Store) SealedTo(ctx context.Context, x Exec, table string, to int64) error {
 	return s.run(ctx, x, "record up to where "+table+" is sealed", "UPDATE rowmill_tables SET sealed_to = ? WHERE name = ? AND sealed_to < ?", to, table, to)
 }
@@ -175,8 +170,7 @@ const (
 	Archived = "archived"
 	// Dropped periods are removed from the table; their information is kept.
 	Dropped = "dropped"
-	// Restored periods were restored from their archive, and are not dropped again
-	// until their owner requests it.
+	// Restored periods came from their archive, and stay until their owner releases them.
 	Restored = "restored"
 )
 
@@ -185,8 +179,7 @@ type Period struct {
 	Table string
 	rolling.Partition
 	State string
-	// Rows and Checksum are the count and the checksum of its rows when it was
-	// sealed.
+	// Rows and Checksum are those of its rows when it was sealed.
 	Rows     int64
 	Checksum string
 	// Checked is the position at which they were last compared with the rows.
@@ -217,8 +210,7 @@ func (s *Store) periods(ctx context.Context, table, where string, args ...any) (
 	}, "SELECT "+periodColumns+" FROM rowmill_states WHERE table_name = ?"+where+" ORDER BY lower_pos", append([]any{table}, args...)...)
 }
 
-// Put records a period, in the transaction of x. It replaces the records of all
-// periods within its bounds.
+// Put records a period, in place of all within its bounds, in the transaction of x.
 func (s *Store) Put(ctx context.Context, x Exec, p Period) error {
 	if err := s.Forget(ctx, x, p.Table, p.Period); err != nil {
 		return err
