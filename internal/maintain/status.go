@@ -521,12 +521,12 @@ func (l *look) outside(ctx context.Context) error {
 }
 
 func (l *look) triggers(ctx context.Context) error {
-	triggers, err := l.triggerState(ctx)
-	if len(triggers.missing) > 0 {
-		l.s.problem("triggers", triggers.missed(), "rowmill apply FILE, which creates them")
+	missing, old, err := l.triggerState(ctx)
+	if len(missing) > 0 {
+		l.s.problem("triggers", missed(missing), "rowmill apply FILE, which creates them")
 	}
-	if len(triggers.old) > 0 {
-		l.s.problem("triggers", strings.Join(triggers.old, ", and ")+" were made by an earlier version or declaration: which rows they refuse or count may differ from the declaration",
+	if len(old) > 0 {
+		l.s.problem("triggers", strings.Join(old, ", and ")+" were made by an earlier version or declaration: which rows they refuse or count may differ from the declaration",
 			"rowmill apply FILE, which replaces them while inserts continue")
 	}
 	return err

@@ -220,19 +220,3 @@ func TestActionsAreTrimmed(t *testing.T) {
 		}
 	})
 }
-
-func BenchmarkView(b *testing.B) {
-	for _, n := range []int{0, 5000} {
-		b.Run(fmt.Sprintf("dropped=%d", n), func(b *testing.B) {
-			db := testdb.Open(b, "sqlite").(engine.Keeper)
-			w := applied(b, db, declare(b, db, nil), at(0.2))
-			w.dropped(n)
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := w.View(b.Context()); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}

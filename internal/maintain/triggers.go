@@ -18,50 +18,39 @@ const (
 	exactTriggers = "the triggers of exact roll-ups"
 )
 
-// A triggerState lists declared triggers, by their names in plans and status.
-type triggerState struct {
-	// old would be replaced by apply: an earlier version or declaration made them.
-	missing, old []string
-}
-
-// triggerState inspects the triggers. If some are missing it inspects them twice: a
-// period with triggers of its own may have been dropped in between.
-func (t *Table) triggerState(ctx context.Context) (triggerState, error) {
-	out, err := t.readTriggers(ctx)
-	if err == nil && len(out.missing) > 0 {
-		out, err = t.readTriggers(ctx)
-	}
-	return out, err
-}
-
-func (t *Table) readTriggers(ctx context.Context) (out triggerState, err error) {
-	note := func(name string, c engine.TriggerChange) {
+// triggerState returns the names of declared triggers that are missing, and of those
+// that apply would replace: an earlier version or declaration made them.
+func (t *Table) triggerState(ctx context.Context) (missing, old []string, err error) {
+	read := func(name string, change func(context.Context) (engine.TriggerChange, error)) {
+		if err != nil {
+			return
+		}
+		var c engine.TriggerChange
+		c, err = change(ctx)
 		if c.Missing > c.Hidden {
-			out.missing = append(out.missing, name)
+			missing = append(missing, name)
 		}
 		if c.Old > 0 {
-			out.old = append(out.old, name)
+			old = append(old, name)
 		}
 	}
-	if t.Declared.Late == rolling.LateReject {
-		c, err := t.lateChange(ctx)
-		if err != nil {
-			return out, err
+	// Twice if some are missing: a period with triggers of its own may have been dropped
+	// in between.
+	for try := 0; try == 0 || try == 1 && err == nil && len(missing) > 0; try++ {
+		missing, old = nil, nil
+		if t.Declared.Late == rolling.LateReject {
+			read(lateTriggers, t.lateChange)
 		}
-		note(lateTriggers, c)
-	}
-	if t.Rollups != nil && t.Declared.Exact {
-		c, err := t.Rollups.TriggerChange(ctx)
-		if err != nil {
-			return out, err
+		if t.Rollups != nil && t.Declared.Exact {
+			read(exactTriggers, t.Rollups.TriggerChange)
 		}
-		note(exactTriggers, c)
 	}
-	return out, nil
+	return missing, old, err
 }
 
-func (s triggerState) missed() string {
-	return strings.Join(s.missing, ", and ") + " are missing: rows are neither refused nor counted as declared"
+// missed describes missing triggers and the consequence.
+func missed(names []string) string {
+	return strings.Join(names, ", and ") + " are missing: rows are neither refused nor counted as declared"
 }
 
 // MissingTriggers returns an error that wraps ErrTriggers if declared triggers are
@@ -70,11 +59,11 @@ func (t *Table) MissingTriggers(ctx context.Context) error {
 	if t.Schema == nil || t.Schema.View {
 		return nil
 	}
-	s, err := t.triggerState(ctx)
-	if err != nil || len(s.missing) == 0 {
+	missing, _, err := t.triggerState(ctx)
+	if err != nil || len(missing) == 0 {
 		return err
 	}
-	return engine.Hinted(engine.Classed(ErrTriggers, fmt.Errorf("table %s: %s", t.Declared.Name, s.missed())), "rowmill apply %s, which creates them", t.Declared.Source)
+	return engine.Hinted(engine.Classed(ErrTriggers, fmt.Errorf("table %s: %s", t.Declared.Name, missed(missing))), "rowmill apply %s, which creates them", t.Declared.Source)
 }
 
 // ErrTriggers means that declared triggers are missing. Maintenance continues

@@ -159,22 +159,20 @@ func (j *job) extend(ctx context.Context, m *mirror) error {
 		return err
 	}
 	last := m.Target.Periods[len(m.Target.Periods)-1].To
-	if end-last > 0 {
-		cover, err := j.Table.Grid.Cover(rolling.Period{From: last, To: end}, maxPeriods)
-		if err != nil {
-			return err
-		}
-		var more []rolling.Partition
-		for _, p := range cover {
-			p.From = max(p.From, last)
-			more = append(more, j.Table.Grid.Named(p))
-		}
-		err = j.locked(ctx, m.Target.Name, "create periods", func() error {
-			return j.DB.Try(ctx, engine.CreatePartitions{Table: m.Side(m.Target), Have: m.Target.Periods, New: more})
-		})
-		if err != nil {
-			return err
-		}
+	cover, err := j.Table.Grid.Cover(rolling.Period{From: last, To: end}, maxPeriods)
+	if err != nil {
+		return err
+	}
+	var more []rolling.Partition
+	for _, p := range cover {
+		p.From = max(p.From, last)
+		more = append(more, j.Table.Grid.Named(p))
+	}
+	err = j.locked(ctx, m.Target.Name, "create periods", func() error {
+		return j.DB.Try(ctx, engine.CreatePartitions{Table: m.Side(m.Target), Have: m.Target.Periods, New: more})
+	})
+	if err != nil {
+		return err
 	}
 	if err := m.readPeriods(ctx); err != nil {
 		return err
