@@ -168,8 +168,6 @@ type data struct {
 	Checked     []string
 	CheckedRows int64
 	Repaired    int
-	// Verified is the number of rows found to be equal in both tables.
-	Verified int64
 }
 
 // A job is an adoption in this process.

@@ -111,16 +111,18 @@ func (m *mirror) intoPeriod(c *copier.Copy, p rolling.Partition, where string) s
 // these rows in their then current state. A row that has ceased to satisfy the
 // condition has another entry, which is applied.
 func (m *mirror) leave(after, until []string, where string) error {
+	text, args, err := m.between(after, until)
+	m.coming = engine.Predicate{Text: and(text, where, m.past.Text), Args: append(args, m.past.Args...)}
+	return err
+}
+
+// between returns the condition for the source's keys after one, up to another.
+func (m *mirror) between(after, until []string) (string, []any, error) {
 	keys, err := copier.NewKeys(m.DB, m.Source.Key)
 	if err != nil {
-		return err
+		return "", nil, err
 	}
-	text, args, err := keys.Range(after, until)
-	if err != nil {
-		return err
-	}
-	m.coming = engine.Predicate{Text: and(text, where, m.past.Text), Args: append(args, m.past.Args...)}
-	return nil
+	return keys.Range(after, until)
 }
 
 // arrived determines, before the first chunk, up to which key the target has rows. A
@@ -217,11 +219,7 @@ func (m *mirror) logOutside(ctx context.Context, x state.Exec, inside string, af
 	if inside == "" {
 		return nil
 	}
-	keys, err := copier.NewKeys(m.DB, m.Source.Key)
-	if err != nil {
-		return err
-	}
-	where, args, err := keys.Range(after, until)
+	where, args, err := m.between(after, until)
 	if err != nil {
 		return err
 	}

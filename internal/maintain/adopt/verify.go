@@ -2,6 +2,7 @@ package adopt
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -54,7 +55,8 @@ func (j *job) verify(ctx context.Context, m *mirror) error {
 	}
 	throttle := copier.Throttle{DB: j.DB, Limits: j.Limits, Paused: j.paused(&j.data.CheckedRows)}
 	step, size := j.change.Step, firstCheck
-	until, err := keys.Last(ctx, j.DB.SQL(), m.Quote(m.Source.Name), m.Inside(""))
+	from := m.Quote(m.Source.Name)
+	until, err := keys.Last(ctx, j.DB.SQL(), from, m.Inside(""))
 	if err != nil {
 		return err
 	}
@@ -63,13 +65,13 @@ func (j *job) verify(ctx context.Context, m *mirror) error {
 			return err
 		}
 		began := time.Now()
-		last, err := keys.Nth(ctx, j.DB.SQL(), m.Quote(m.Source.Name), m.Inside(""), j.data.Checked, until, size)
+		last, err := keys.Nth(ctx, j.DB.SQL(), from, m.Inside(""), j.data.Checked, until, size)
 		if err != nil {
 			return err
 		}
 		if last == nil && round < rounds {
 			round++
-			if until, err = keys.Last(ctx, j.DB.SQL(), m.Quote(m.Source.Name), m.Inside("")); err != nil {
+			if until, err = keys.Last(ctx, j.DB.SQL(), from, m.Inside("")); err != nil {
 				return err
 			}
 			continue
@@ -89,9 +91,6 @@ func (j *job) verify(ctx context.Context, m *mirror) error {
 		}
 		j.data.CheckedRows += n
 		j.data.Checked = last
-		if done {
-			j.data.Verified = j.data.CheckedRows
-		}
 		if err := j.State.Advance(ctx, j.State.DB(), j.change, step, j.data); err != nil {
 			return err
 		}
@@ -175,30 +174,20 @@ func (m *mirror) compare(ctx context.Context, keys *copier.Keys, where string, a
 }
 
 func (m *mirror) pending(ctx context.Context, x state.Exec, keys *copier.Keys, cols []engine.SchemaColumn, where string, args []any) ([][]string, error) {
-	rows, err := x.QueryContext(ctx, m.DB.Bind(m.pendingQuery(keys, where)), args...)
-	if err != nil {
-		return nil, m.DB.Classify(err)
-	}
-	defer rows.Close()
 	var out [][]string
-	for rows.Next() {
+	err := engine.Each(ctx, m.DB, x, func(r *sql.Rows) error {
 		key := make([]string, len(cols))
 		into := make([]any, len(key))
 		for i := range key {
 			into[i] = &key[i]
 		}
-		if err := rows.Scan(into...); err != nil {
-			return nil, err
-		}
 		out = append(out, key)
+		return r.Scan(into...)
+	}, m.pendingQuery(keys, where), args...)
+	if err == nil && len(out) > mostPending {
+		err = errPending
 	}
-	if err := rows.Err(); err != nil {
-		return nil, m.DB.Classify(err)
-	}
-	if len(out) > mostPending {
-		return nil, errPending
-	}
-	return out, nil
+	return out, err
 }
 
 func (m *mirror) pendingQuery(keys *copier.Keys, where string) string {
