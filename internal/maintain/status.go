@@ -285,12 +285,12 @@ func (l *look) levels(ctx context.Context) error {
 }
 
 func (l *look) activity(ctx context.Context) error {
-	leaders, err := l.State.Leaders(ctx, l.s.Table)
+	by, at, err := l.State.Leader(ctx, l.s.Table)
 	if err != nil {
 		return err
 	}
-	if len(leaders) > 0 && time.Since(leaders[0].At) < gone {
-		l.s.Leader = leaders[0].By
+	if time.Since(at) < gone {
+		l.s.Leader = by
 	}
 	changes, err := l.State.Changes(ctx, l.s.Table)
 	if err != nil {

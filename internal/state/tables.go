@@ -115,12 +115,6 @@ func (s *Store) TrimActions(ctx context.Context, table string) error {
 	return s.run(ctx, s.DB(), "log of "+table, "DELETE FROM rowmill_actions WHERE table_name = ? AND at_us < ?", table, min(kept, some))
 }
 
-// A Leader is a process that leads a lane of a table, or was the last to do so.
-type Leader struct {
-	Lane, By string
-	At       time.Time
-}
-
 // Beat records that this process leads a lane of a table.
 func (s *Store) Beat(ctx context.Context, table, lane string) error {
 	now := time.Now().UnixMicro()
@@ -134,10 +128,11 @@ func (s *Store) Beat(ctx context.Context, table, lane string) error {
 	return because("record the leader of "+table, err)
 }
 
-// Leaders returns the leaders of a table, newest first.
-func (s *Store) Leaders(ctx context.Context, table string) ([]Leader, error) {
-	return list(ctx, s, "leaders of "+table, func(r *sql.Rows, l *Leader) error { return r.Scan(&l.Lane, &l.By, micros{&l.At}) },
-		"SELECT lane, by_whom, at_us FROM rowmill_leaders WHERE table_name = ? ORDER BY at_us DESC", table)
+// Leader returns the process that recorded last that it leads a lane of a table, and when.
+func (s *Store) Leader(ctx context.Context, table string) (by string, at time.Time, err error) {
+	_, err = s.one(ctx, s.DB(), "leaders of "+table, []any{&by, micros{&at}},
+		"SELECT by_whom, at_us FROM rowmill_leaders WHERE table_name = ? ORDER BY at_us DESC LIMIT 1", table)
+	return by, at, err
 }
 
 // Me returns the name of this process in logs: host and process id.
