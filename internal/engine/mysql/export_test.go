@@ -40,7 +40,7 @@ func linked(of any) *conn {
 // CountersConnectionID returns the server's id of the counters' connection, 0 if it
 // is lost.
 func CountersConnectionID(ctx context.Context, c engine.Counters) (id int64) {
-	_ = c.(*counters).conn.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&id)
+	_ = c.(*engine.Sampler[*sql.Conn]).Conn.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&id)
 	return id
 }
 

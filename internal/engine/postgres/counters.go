@@ -2,9 +2,7 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -12,15 +10,6 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 )
-
-// A source defines one counter: the sum of columns of statistics views, each
-// given as view.column. The columns differ between server versions. A missing
-// column is left out of the sum, and a counter without any column is left out.
-type source struct {
-	engine.Counter
-	columns []string
-	scale   float64 // 0 means 1
-}
 
 // statViews are the statistics views that are read as a whole. Some versions of
 // the server lack some of them.
@@ -31,48 +20,48 @@ const (
 	usPerMs                                 = 1000
 )
 
-// sources are the counters that Sample reads. The server's statistics lag by up
-// to a second; WAL positions and sizes don't.
-var sources = []source{
-	{Counter: engine.Counter{Name: "tuples_inserted", Unit: unitRows, Cumulative: true, Help: "rows inserted into any table of the database"}, columns: []string{"pg_stat_database.tup_inserted"}},
-	{Counter: engine.Counter{Name: "transactions_committed", Unit: unitOps, Cumulative: true, Help: "transactions committed in the database"}, columns: []string{"pg_stat_database.xact_commit"}},
-	{Counter: engine.Counter{Name: engine.CounterPageReads, Unit: unitPages, Cumulative: true, Help: "pages not found in shared_buffers, read from the kernel's cache or from disk"}, columns: []string{"pg_stat_database.blks_read"}},
-	{Counter: engine.Counter{Name: engine.CounterPageRequests, Unit: unitPages, Cumulative: true, Help: "pages asked of shared_buffers"}, columns: []string{"pg_stat_database.blks_read", "pg_stat_database.blks_hit"}},
+// sources are the counters, as columns of statistics views, which differ between server
+// versions. The server's statistics lag by up to a second; WAL positions and sizes don't.
+var sources = []engine.Source{
+	{Counter: engine.Counter{Name: "tuples_inserted", Unit: unitRows, Cumulative: true, Help: "rows inserted into any table of the database"}, Of: []string{"pg_stat_database.tup_inserted"}},
+	{Counter: engine.Counter{Name: "transactions_committed", Unit: unitOps, Cumulative: true, Help: "transactions committed in the database"}, Of: []string{"pg_stat_database.xact_commit"}},
+	{Counter: engine.Counter{Name: engine.CounterPageReads, Unit: unitPages, Cumulative: true, Help: "pages not found in shared_buffers, read from the kernel's cache or from disk"}, Of: []string{"pg_stat_database.blks_read"}},
+	{Counter: engine.Counter{Name: engine.CounterPageRequests, Unit: unitPages, Cumulative: true, Help: "pages asked of shared_buffers"}, Of: []string{"pg_stat_database.blks_read", "pg_stat_database.blks_hit"}},
 	{Counter: engine.Counter{Name: engine.CounterPageWrites, Unit: unitPages, Cumulative: true, Help: "pages written by checkpoints, the background writer and (before 17) backends"},
-		columns: []string{"pg_stat_bgwriter.buffers_checkpoint", "pg_stat_checkpointer.buffers_written", "pg_stat_bgwriter.buffers_clean", "pg_stat_bgwriter.buffers_backend"}},
-	{Counter: engine.Counter{Name: "page_writes_backend", Unit: unitPages, Cumulative: true, Help: "pages that backends had to write themselves, also to make a table longer"}, columns: []string{"pg_stat_bgwriter.buffers_backend"}},
-	{Counter: engine.Counter{Name: "page_writes_bgwriter", Unit: unitPages, Cumulative: true, Help: "pages that the background writer wrote to make room"}, columns: []string{"pg_stat_bgwriter.buffers_clean"}},
-	{Counter: engine.Counter{Name: "cache_allocated_pages", Unit: unitPages, Cumulative: true, Help: "pages of shared_buffers taken for another page"}, columns: []string{"pg_stat_bgwriter.buffers_alloc"}},
-	{Counter: engine.Counter{Name: "checkpoints_timed", Unit: unitOps, Cumulative: true, Help: "checkpoints begun by checkpoint_timeout"}, columns: []string{"pg_stat_bgwriter.checkpoints_timed", "pg_stat_checkpointer.num_timed"}},
-	{Counter: engine.Counter{Name: "checkpoints_requested", Unit: unitOps, Cumulative: true, Help: "checkpoints begun by max_wal_size, or asked for"}, columns: []string{"pg_stat_bgwriter.checkpoints_req", "pg_stat_checkpointer.num_requested"}},
-	{Counter: engine.Counter{Name: "checkpoint_write_us", Unit: "us", Cumulative: true, Help: "time that checkpoints spent writing pages"}, columns: []string{"pg_stat_bgwriter.checkpoint_write_time", "pg_stat_checkpointer.write_time"}, scale: usPerMs},
-	{Counter: engine.Counter{Name: "checkpoint_sync_us", Unit: "us", Cumulative: true, Help: "time that checkpoints spent syncing files"}, columns: []string{"pg_stat_bgwriter.checkpoint_sync_time", "pg_stat_checkpointer.sync_time"}, scale: usPerMs},
-	{Counter: engine.Counter{Name: "wal_full_page_images", Unit: unitPages, Cumulative: true, Help: "whole pages written to the WAL, as the first change after a checkpoint does"}, columns: []string{"pg_stat_wal.wal_fpi"}},
-	{Counter: engine.Counter{Name: engine.CounterLogWaits, Unit: unitOps, Cumulative: true, Help: "writes because wal_buffers were full"}, columns: []string{"pg_stat_wal.wal_buffers_full"}},
-	{Counter: engine.Counter{Name: "wal_writes", Unit: unitOps, Cumulative: true, Help: "writes of the WAL"}, columns: []string{"pg_stat_wal.wal_write"}},
-	{Counter: engine.Counter{Name: engine.CounterFsyncs, Unit: unitOps, Cumulative: true, Help: "syncs of the WAL and, from 16 on, of tables"}, columns: []string{"pg_stat_wal.wal_sync", "pg_stat_io.fsyncs"}},
-	{Counter: engine.Counter{Name: "io_reads", Unit: unitOps, Cumulative: true, Help: "reads of tables and indexes, by pg_stat_io"}, columns: []string{"pg_stat_io.reads"}},
-	{Counter: engine.Counter{Name: "io_writes", Unit: unitOps, Cumulative: true, Help: "writes of tables and indexes, by pg_stat_io"}, columns: []string{"pg_stat_io.writes"}},
-	{Counter: engine.Counter{Name: "io_extends", Unit: unitOps, Cumulative: true, Help: "lengthenings of tables and indexes, by pg_stat_io"}, columns: []string{"pg_stat_io.extends"}},
-	{Counter: engine.Counter{Name: "io_evictions", Unit: unitOps, Cumulative: true, Help: "pages that had to leave shared_buffers for others, by pg_stat_io"}, columns: []string{"pg_stat_io.evictions"}},
-	{Counter: engine.Counter{Name: "deadlocks", Unit: unitOps, Cumulative: true, Help: "deadlocks in the database"}, columns: []string{"pg_stat_database.deadlocks"}},
-	{Counter: engine.Counter{Name: "temp_written_bytes", Unit: unitBytes, Cumulative: true, Help: "temporary files written by queries"}, columns: []string{"pg_stat_database.temp_bytes"}},
+		Of: []string{"pg_stat_bgwriter.buffers_checkpoint", "pg_stat_checkpointer.buffers_written", "pg_stat_bgwriter.buffers_clean", "pg_stat_bgwriter.buffers_backend"}},
+	{Counter: engine.Counter{Name: "page_writes_backend", Unit: unitPages, Cumulative: true, Help: "pages that backends had to write themselves, also to make a table longer"}, Of: []string{"pg_stat_bgwriter.buffers_backend"}},
+	{Counter: engine.Counter{Name: "page_writes_bgwriter", Unit: unitPages, Cumulative: true, Help: "pages that the background writer wrote to make room"}, Of: []string{"pg_stat_bgwriter.buffers_clean"}},
+	{Counter: engine.Counter{Name: "cache_allocated_pages", Unit: unitPages, Cumulative: true, Help: "pages of shared_buffers taken for another page"}, Of: []string{"pg_stat_bgwriter.buffers_alloc"}},
+	{Counter: engine.Counter{Name: "checkpoints_timed", Unit: unitOps, Cumulative: true, Help: "checkpoints begun by checkpoint_timeout"}, Of: []string{"pg_stat_bgwriter.checkpoints_timed", "pg_stat_checkpointer.num_timed"}},
+	{Counter: engine.Counter{Name: "checkpoints_requested", Unit: unitOps, Cumulative: true, Help: "checkpoints begun by max_wal_size, or asked for"}, Of: []string{"pg_stat_bgwriter.checkpoints_req", "pg_stat_checkpointer.num_requested"}},
+	{Counter: engine.Counter{Name: "checkpoint_write_us", Unit: "us", Cumulative: true, Help: "time that checkpoints spent writing pages"}, Of: []string{"pg_stat_bgwriter.checkpoint_write_time", "pg_stat_checkpointer.write_time"}, Scale: usPerMs},
+	{Counter: engine.Counter{Name: "checkpoint_sync_us", Unit: "us", Cumulative: true, Help: "time that checkpoints spent syncing files"}, Of: []string{"pg_stat_bgwriter.checkpoint_sync_time", "pg_stat_checkpointer.sync_time"}, Scale: usPerMs},
+	{Counter: engine.Counter{Name: "wal_full_page_images", Unit: unitPages, Cumulative: true, Help: "whole pages written to the WAL, as the first change after a checkpoint does"}, Of: []string{"pg_stat_wal.wal_fpi"}},
+	{Counter: engine.Counter{Name: engine.CounterLogWaits, Unit: unitOps, Cumulative: true, Help: "writes because wal_buffers were full"}, Of: []string{"pg_stat_wal.wal_buffers_full"}},
+	{Counter: engine.Counter{Name: "wal_writes", Unit: unitOps, Cumulative: true, Help: "writes of the WAL"}, Of: []string{"pg_stat_wal.wal_write"}},
+	{Counter: engine.Counter{Name: engine.CounterFsyncs, Unit: unitOps, Cumulative: true, Help: "syncs of the WAL and, from 16 on, of tables"}, Of: []string{"pg_stat_wal.wal_sync", "pg_stat_io.fsyncs"}},
+	{Counter: engine.Counter{Name: "io_reads", Unit: unitOps, Cumulative: true, Help: "reads of tables and indexes, by pg_stat_io"}, Of: []string{"pg_stat_io.reads"}},
+	{Counter: engine.Counter{Name: "io_writes", Unit: unitOps, Cumulative: true, Help: "writes of tables and indexes, by pg_stat_io"}, Of: []string{"pg_stat_io.writes"}},
+	{Counter: engine.Counter{Name: "io_extends", Unit: unitOps, Cumulative: true, Help: "lengthenings of tables and indexes, by pg_stat_io"}, Of: []string{"pg_stat_io.extends"}},
+	{Counter: engine.Counter{Name: "io_evictions", Unit: unitOps, Cumulative: true, Help: "pages that had to leave shared_buffers for others, by pg_stat_io"}, Of: []string{"pg_stat_io.evictions"}},
+	{Counter: engine.Counter{Name: "deadlocks", Unit: unitOps, Cumulative: true, Help: "deadlocks in the database"}, Of: []string{"pg_stat_database.deadlocks"}},
+	{Counter: engine.Counter{Name: "temp_written_bytes", Unit: unitBytes, Cumulative: true, Help: "temporary files written by queries"}, Of: []string{"pg_stat_database.temp_bytes"}},
 
-	{Counter: engine.Counter{Name: engine.CounterRedoWritten, Unit: unitBytes, Cumulative: true, Help: "WAL written, by its position"}, columns: []string{"now.wal"}},
-	{Counter: engine.Counter{Name: engine.CounterCheckpointAge, Unit: unitBytes, Help: "WAL written since where the last checkpoint began"}, columns: []string{"now.checkpoint_age"}},
-	{Counter: engine.Counter{Name: engine.CounterCheckpointMax, Unit: unitBytes, Help: "max_wal_size: the next checkpoint begins before this, and writes are not held up"}, columns: []string{"now.max_wal_size"}},
-	{Counter: engine.Counter{Name: engine.CounterCache, Unit: unitBytes, Help: "shared_buffers"}, columns: []string{"now.shared_buffers"}},
+	{Counter: engine.Counter{Name: engine.CounterRedoWritten, Unit: unitBytes, Cumulative: true, Help: "WAL written, by its position"}, Of: []string{"now.wal"}},
+	{Counter: engine.Counter{Name: engine.CounterCheckpointAge, Unit: unitBytes, Help: "WAL written since where the last checkpoint began"}, Of: []string{"now.checkpoint_age"}},
+	{Counter: engine.Counter{Name: engine.CounterCheckpointMax, Unit: unitBytes, Help: "max_wal_size: the next checkpoint begins before this, and writes are not held up"}, Of: []string{"now.max_wal_size"}},
+	{Counter: engine.Counter{Name: engine.CounterCache, Unit: unitBytes, Help: "shared_buffers"}, Of: []string{"now.shared_buffers"}},
 
-	{Counter: engine.Counter{Name: "backends_active", Help: "connections that execute a statement"}, columns: []string{"now.active"}},
-	{Counter: engine.Counter{Name: "backends_waiting_lock", Help: "connections that wait for a lock of another"}, columns: []string{"now.waiting_lock"}},
-	{Counter: engine.Counter{Name: "backends_waiting_lwlock", Help: "connections that wait for a lock inside the server, of the WAL or a page"}, columns: []string{"now.waiting_lwlock"}},
-	{Counter: engine.Counter{Name: "backends_waiting_io", Help: "connections that wait for a read, a write or a sync"}, columns: []string{"now.waiting_io"}},
-	{Counter: engine.Counter{Name: "autovacuum_workers", Help: "autovacuum's workers at work"}, columns: []string{"now.autovacuum_workers"}},
+	{Counter: engine.Counter{Name: "backends_active", Help: "connections that execute a statement"}, Of: []string{"now.active"}},
+	{Counter: engine.Counter{Name: "backends_waiting_lock", Help: "connections that wait for a lock of another"}, Of: []string{"now.waiting_lock"}},
+	{Counter: engine.Counter{Name: "backends_waiting_lwlock", Help: "connections that wait for a lock inside the server, of the WAL or a page"}, Of: []string{"now.waiting_lwlock"}},
+	{Counter: engine.Counter{Name: "backends_waiting_io", Help: "connections that wait for a read, a write or a sync"}, Of: []string{"now.waiting_io"}},
+	{Counter: engine.Counter{Name: "autovacuum_workers", Help: "autovacuum's workers at work"}, Of: []string{"now.autovacuum_workers"}},
 
-	{Counter: engine.Counter{Name: "dead_tuples", Unit: unitRows, Help: "rows of the tables that are dead and not yet vacuumed, by the server's estimate"}, columns: []string{"tables.dead"}},
-	{Counter: engine.Counter{Name: engine.CounterPartitionCount, Help: "tables, or the partitions of those that have them"}, columns: []string{"tables.count"}},
-	{Counter: engine.Counter{Name: engine.CounterTableData, Unit: unitBytes, Help: "rows, also those out of line, with the primary key"}, columns: []string{"tables.data"}},
-	{Counter: engine.Counter{Name: engine.CounterTableIndex, Unit: unitBytes, Help: "secondary indexes"}, columns: []string{"tables.index"}},
+	{Counter: engine.Counter{Name: "dead_tuples", Unit: unitRows, Help: "rows of the tables that are dead and not yet vacuumed, by the server's estimate"}, Of: []string{"tables.dead"}},
+	{Counter: engine.Counter{Name: engine.CounterPartitionCount, Help: "tables, or the partitions of those that have them"}, Of: []string{"tables.count"}},
+	{Counter: engine.Counter{Name: engine.CounterTableData, Unit: unitBytes, Help: "rows, also those out of line, with the primary key"}, Of: []string{"tables.data"}},
+	{Counter: engine.Counter{Name: engine.CounterTableIndex, Unit: unitBytes, Help: "secondary indexes"}, Of: []string{"tables.index"}},
 }
 
 // sample renders the queries that Counters sends as one message. Each returns
@@ -102,97 +91,33 @@ func (d dialect) sample(tables []*engine.Table) []string {
 		"COALESCE(sum(pg_stat_get_dead_tuples(r.oid)), 0) AS dead FROM ("+d.relations(tables...)+") r")
 }
 
-// counters reads the counters on its own connection.
-type counters struct {
-	db      *DB
-	conn    *pgconn.PgConn
-	sources []source
-	query   string
-	values  map[string]float64 // by view.column
-}
-
 // Counters implements engine.DB.
 func (db *DB) Counters(ctx context.Context, tables ...*engine.Table) (engine.Counters, error) {
-	conn, err := db.dial(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c := &counters{db: db, conn: conn, sources: sources, query: strings.Join(db.dialect.sample(tables), "; "), values: map[string]float64{}}
-	// Leave out the counters that this server does not have.
-	first := make([]float64, len(sources))
-	if err := c.Sample(ctx, first); err != nil {
-		discard(conn)
-		return nil, err
-	}
-	c.sources = nil
-	for i, s := range sources {
-		if !math.IsNaN(first[i]) {
-			c.sources = append(c.sources, s)
+	query := strings.Join(db.dialect.sample(tables), "; ")
+	s := &engine.Sampler[*pgconn.PgConn]{Sources: sources, Dial: db.dial, Discard: func(c *pgconn.PgConn) error {
+		discard(c)
+		return nil
+	}}
+	s.Read = func(ctx context.Context, conn *pgconn.PgConn, values map[string]float64) error {
+		results, err := conn.Exec(ctx, query).ReadAll()
+		if err != nil {
+			err = fmt.Errorf("sample server statistics: %w", classifyIn(ctx, err))
+			if conn.IsClosed() {
+				err = engine.Classed(engine.ErrConnectionLost, err)
+			}
+			return err
 		}
-	}
-	return c, nil
-}
-
-func (c *counters) Describe() []engine.Counter {
-	out := make([]engine.Counter, len(c.sources))
-	for i, s := range c.sources {
-		out[i] = s.Counter
-	}
-	return out
-}
-
-// Sample implements engine.Counters. If the connection is lost, it opens a new one.
-func (c *counters) Sample(ctx context.Context, dst []float64) error {
-	err := c.sample(ctx, dst)
-	if errors.Is(err, engine.ErrConnectionLost) || c.conn.IsClosed() {
-		if conn, failed := c.db.dial(ctx); failed == nil {
-			discard(c.conn)
-			c.conn = conn
-			return c.sample(ctx, dst)
-		}
-	}
-	return err
-}
-
-func (c *counters) sample(ctx context.Context, dst []float64) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	clear(c.values)
-	results, err := c.conn.Exec(ctx, c.query).ReadAll()
-	if err != nil {
-		return fmt.Errorf("sample server statistics: %w", classifyIn(ctx, err))
-	}
-	for _, r := range results {
-		for _, row := range r.Rows {
-			for i := 1; i < len(row); i++ {
-				v, err := strconv.ParseFloat(string(row[i]), 64)
-				if err == nil && row[i] != nil {
-					c.values[string(row[0])+"."+r.FieldDescriptions[i].Name] += v
+		for _, r := range results {
+			for _, row := range r.Rows {
+				for i := 1; i < len(row); i++ {
+					v, err := strconv.ParseFloat(string(row[i]), 64)
+					if err == nil && row[i] != nil {
+						values[string(row[0])+"."+r.FieldDescriptions[i].Name] += v
+					}
 				}
 			}
 		}
+		return nil
 	}
-	for i, s := range c.sources {
-		dst[i] = math.NaN()
-		for _, name := range s.columns {
-			v, ok := c.values[name]
-			switch {
-			case !ok:
-			case math.IsNaN(dst[i]):
-				dst[i] = v
-			default:
-				dst[i] += v
-			}
-		}
-		if s.scale != 0 {
-			dst[i] *= s.scale
-		}
-	}
-	return nil
-}
-
-func (c *counters) Close() error {
-	discard(c.conn)
-	return nil
+	return s.Open(ctx)
 }
