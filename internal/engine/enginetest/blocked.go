@@ -128,9 +128,8 @@ func wantRetryable(t testing.TB, err, class error) {
 
 func wantSmall(t testing.TB, db engine.Keeper, want int) {
 	t.Helper()
-	var n int
-	if err := db.SQL().QueryRowContext(within(t), "SELECT COUNT(*) FROM small").Scan(&n); err != nil || n != want {
-		t.Errorf("%d rows, %v, want %d", n, err, want)
+	if n := one[int](t, db, "SELECT COUNT(*) FROM small"); n != want {
+		t.Errorf("%d rows, want %d", n, want)
 	}
 }
 

@@ -9,8 +9,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// deletes deletes ranges of a key and of a time, from plain tables and across
-// periods.
+// deletes deletes ranges of a key and of a time, from plain tables and across periods.
 func (s suite) deletes(t *testing.T) {
 	s.eachSales(t, true, func(t *testing.T, db engine.DB, table *engine.Table, create engine.CreateTable) {
 		if !db.Capabilities().Stores {

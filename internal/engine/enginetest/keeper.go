@@ -13,9 +13,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// RunKeeper runs the suite for engines that keep declared tables. open returns an
-// empty database, which is closed and removed at the end of the test that it is
-// called for.
+// RunKeeper runs the suite for engines that keep declared tables. open returns an empty database,
+// which is closed and removed at the end of the test that it is called for.
 func RunKeeper(t *testing.T, open func(testing.TB) engine.Keeper) {
 	s := keepers{open}
 	beside(t, []test{
@@ -127,8 +126,7 @@ func (k *kept) at(p rolling.Partition, i int) int64 {
 	return p.From + int64(i)*(day/1000)/1000000*1000000
 }
 
-// insert inserts rows [from, to) of each period; to is at most 1000. Some values
-// are NULL.
+// insert inserts rows [from, to) of each period; to is at most 1000. Some values are NULL.
 func (k *kept) insert(t testing.TB, parts []rolling.Partition, from, to int) {
 	t.Helper()
 	tx, err := k.db.SQL().BeginTx(within(t), nil)
@@ -169,8 +167,7 @@ func values(i int) []any {
 // Words returns the Words of the table's engine.
 func (k *kept) Words() engine.Words { return k.db.Words() }
 
-// exec executes a statement with question marks as placeholders, in a transaction
-// or on the pool.
+// exec executes a statement with question marks as placeholders, in a transaction or on the pool.
 func (k *kept) exec(t testing.TB, x execer, q string, args ...any) {
 	t.Helper()
 	if err := k.try(x, q, args...); err != nil {

@@ -182,12 +182,8 @@ func (s keepers) oddNames(t *testing.T) {
 				t.Error(err)
 			}
 			by := k.quote(k.By)
-			var n int
-			q := fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE %s = %s", k.quote(odd), by, w.FromPosition(k.Table, w.Position(k.Table, by)))
-			if err := db.SQL().QueryRowContext(within(t), q).Scan(&n); err != nil {
-				t.Fatalf("%s: %v", q, err)
-			}
-			want(t, "rows by their position", n, 3)
+			q := fmt.Sprintf("%s WHERE %s = %s", k.quote(odd), by, w.FromPosition(k.Table, w.Position(k.Table, by)))
+			want(t, "rows by their position", countRows(t, db, q), 3)
 		})
 	}
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// mirror keeps a rolling table equal to a plain one, exchanges their names, and turns
-// back.
+// mirror keeps a rolling table equal to a plain one, exchanges their names, and turns back.
 func (s keepers) mirror(t *testing.T) {
 	db := s.open(t)
 	k := created(t, db, "kept_new", "time", 3)
@@ -78,8 +77,7 @@ func (s keepers) mirror(t *testing.T) {
 	replay(7, engine.Predicate{})
 	want(t, "rows of the target", k.of(t, "kept_new").Rows, 120)
 	equal()
-	// A row changes, moves to another period, is deleted, and lies outside of every
-	// period.
+	// A row changes, moves to another period, is deleted, and lies outside of every period.
 	id := func(i, row int) string { return fmt.Sprint(k.at(k.parts[i], row) / 1000) }
 	at := func(i, row int) string { return k.Words().Literal(&table, k.at(k.parts[i], row)) }
 	k.exec(t, db.SQL(), "UPDATE kept SET n = -1 WHERE id = "+id(0, 3))
@@ -167,17 +165,11 @@ func (s keepers) keys(t *testing.T) {
 		if !slices.Contains([]string{"id", "ts", "n", "price", "value", "note", "raw"}, c.Name) {
 			continue
 		}
-		var text string
-		q := "SELECT " + db.Words().KeyText(c) + " FROM kept WHERE id = 7"
-		if err := db.SQL().QueryRowContext(within(t), q).Scan(&text); err != nil {
-			t.Fatalf("%s: %v", q, err)
-		}
+		text := one[string](t, db, "SELECT "+db.Words().KeyText(c)+" FROM kept WHERE id = 7")
 		place, value, err := db.Words().KeyValue(c, text)
 		Must(t, err)
-		var n int
-		q = "SELECT COUNT(*) FROM kept WHERE id = 7 AND " + k.quote(c.Name) + " = " + place
-		if err := db.SQL().QueryRowContext(within(t), db.Bind(q), value).Scan(&n); err != nil || n != 1 {
-			t.Errorf("%s = %s, with %q: %d rows, error %v", c.Name, place, text, n, err)
+		if n := one[int](t, db, "SELECT COUNT(*) FROM kept WHERE id = 7 AND "+k.quote(c.Name)+" = "+place, value); n != 1 {
+			t.Errorf("%s = %s, with %q: %d rows", c.Name, place, text, n)
 		}
 	}
 	rows := engine.CopyRows{Into: k.quote("copied"), From: k.Words().From(k.Table, k.parts[0]), Columns: k.schema(t, "kept").Names(), Key: []string{"id"}, Where: "id < 10"}
@@ -196,10 +188,16 @@ func (s keepers) keys(t *testing.T) {
 }
 
 // countRows counts the rows of an operand of FROM.
-func countRows(t testing.TB, db engine.Keeper, from string) (n int64) {
+func countRows(t testing.TB, db engine.Keeper, from string) int64 {
 	t.Helper()
-	if err := db.SQL().QueryRowContext(within(t), "SELECT COUNT(*) FROM "+from).Scan(&n); err != nil {
-		t.Fatalf("count %s: %v", from, db.Classify(err))
+	return one[int64](t, db, "SELECT COUNT(*) FROM "+from)
+}
+
+// one returns the only value of a query's only row.
+func one[T any](t testing.TB, db engine.Keeper, q string, args ...any) (v T) {
+	t.Helper()
+	if err := db.SQL().QueryRowContext(within(t), db.Bind(q), args...).Scan(&v); err != nil {
+		t.Fatalf("%s: %v", q, db.Classify(err))
 	}
-	return n
+	return v
 }

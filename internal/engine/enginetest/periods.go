@@ -136,8 +136,7 @@ func (s keepers) replace(t *testing.T) {
 	}
 }
 
-// readers checks that queries see each row once while periods are rebuilt and
-// merged.
+// readers checks that queries see each row once while periods are rebuilt and merged.
 func (s keepers) readers(t *testing.T) {
 	db := s.open(t)
 	k := created(t, db, "readings", "time", 4)
@@ -214,9 +213,8 @@ func (s keepers) readers(t *testing.T) {
 // An Interrupter runs the tests of steps that are broken off and tried again.
 type Interrupter struct {
 	Open func(testing.TB) engine.Keeper
-	// Break makes the next step fail with ErrConnectionLost instead of sending its
-	// message n. The function that it returns ends that, and reports whether the step
-	// has so many messages.
+	// Break makes the next step fail with ErrConnectionLost instead of sending its message n. The
+	// function that it returns ends that, and reports whether the step has so many messages.
 	Break func(t testing.TB, db engine.Keeper, n int) (stop func() bool)
 	// Late also inserts a row between the two attempts, and Added adds a column first.
 	Late, Added bool
@@ -459,9 +457,7 @@ func (s keepers) addColumn(t *testing.T) {
 			if c := k.schema(t, k.Name).Column("extra col"); c == nil || c.Null || c.Kind != value.Int {
 				t.Fatalf("the column is %+v", c)
 			}
-			var n int64
-			Must(t, db.SQL().QueryRowContext(within(t), "SELECT COUNT(*) FROM readings WHERE "+k.quote("extra col")+" = 5").Scan(&n))
-			want(t, "rows with the default", n, before.Rows)
+			want(t, "rows with the default", countRows(t, db, "readings WHERE "+k.quote("extra col")+" = 5"), before.Rows)
 			// Use the definition with the new column, as its owner would write it.
 			text := strings.Replace(k.Definition.Text, ",\n  PRIMARY KEY", ",\n  "+step.Definition+",\n  PRIMARY KEY", 1)
 			d, err := rolling.ReadDefinition(text)
@@ -485,5 +481,34 @@ func (s keepers) addColumn(t *testing.T) {
 			k.exec(t, db.SQL(), fmt.Sprintf("INSERT INTO readings (id, ts, %s) VALUES (?, %s, 6)", k.quote("extra col"), ts), id)
 			want(t, "rows", k.whole(t).Rows, whole.Rows+1)
 		})
+	}
+}
+
+// Stall repeats two calls, until the function that it returns is called. That returns how much longer
+// the slowest call of the first took than of the second, whose delays are the machine's.
+func Stall(t testing.TB, call, beside func(n int) error) (stop func() time.Duration) {
+	quit, slowest := make(chan struct{}), [2]time.Duration{}
+	var running sync.WaitGroup
+	for i, fn := range []func(int) error{call, beside} {
+		running.Go(func() {
+			for n := 0; ; n++ {
+				began := time.Now()
+				if err := fn(n); err != nil {
+					t.Errorf("call %d: %v", n, err)
+					return
+				}
+				slowest[i] = max(slowest[i], time.Since(began))
+				select {
+				case <-quit:
+					return
+				case <-time.After(time.Millisecond):
+				}
+			}
+		})
+	}
+	return func() time.Duration {
+		close(quit)
+		running.Wait()
+		return slowest[0] - slowest[1]
 	}
 }

@@ -17,8 +17,7 @@ import (
 // Update is the flag -update: write the golden files.
 var Update = flag.Bool("update", false, "write the golden files")
 
-// Purchases returns a table with a column of each type, one of them with a name to
-// quote.
+// Purchases returns a table with a column of each type, one of them with a name to quote.
 func Purchases(quoted string) *engine.Table {
 	return &engine.Table{
 		Name: "purchases",

@@ -92,7 +92,7 @@ func (s keepers) describe(t *testing.T) {
 	for value, restored := range map[string]bool{"5": true, "'text'": true, "NULL": true, "x'00ff'": false} {
 		k.exec(t, db.SQL(), "DELETE FROM rich")
 		k.exec(t, db.SQL(), "INSERT INTO rich (a, b) VALUES (1, "+value+")")
-		if wrong := number(t, db, "SELECT "+words.Unrestorable(*rich.Column("b"), "b")+" FROM rich"); (wrong == 0) != restored {
+		if wrong := one[int64](t, db, "SELECT "+words.Unrestorable(*rich.Column("b"), "b")+" FROM rich"); (wrong == 0) != restored {
 			t.Errorf("%s in an integer column: unrestorable is %d", value, wrong)
 		}
 	}
@@ -172,14 +172,14 @@ func (s keepers) positions(t *testing.T) {
 				list = append(list, start+1, start+999999, start+500000, start+59999999, 1, -1, -999999, -500000, start+120000, 4107542399e6+999999)
 			}
 			for _, pos := range list {
-				back := number(t, db, "SELECT "+w.Position(k.Table, w.FromPosition(k.Table, fmt.Sprint(pos))))
-				literal := number(t, db, "SELECT "+w.Position(k.Table, typed(k, w.Literal(k.Table, pos))))
+				back := one[int64](t, db, "SELECT "+w.Position(k.Table, w.FromPosition(k.Table, fmt.Sprint(pos))))
+				literal := one[int64](t, db, "SELECT "+w.Position(k.Table, typed(k, w.Literal(k.Table, pos))))
 				if back != pos || literal != pos {
 					t.Errorf("position %d became a value and then %d; its literal %s is position %d", pos, back, w.Literal(k.Table, pos), literal)
 				}
 				// The literal equals the server's own value.
 				q := fmt.Sprintf("SELECT CASE WHEN %s = %s THEN 1 ELSE 0 END", w.FromPosition(k.Table, fmt.Sprint(pos)), w.Literal(k.Table, pos))
-				if number(t, db, q) != 1 {
+				if one[int64](t, db, q) != 1 {
 					t.Errorf("position %d: %s is not the value of %s", pos, w.Literal(k.Table, pos), q)
 				}
 			}
@@ -189,20 +189,11 @@ func (s keepers) positions(t *testing.T) {
 			by := k.quote(k.By)
 			q := fmt.Sprintf("SELECT COUNT(*) FROM readings WHERE %s <> %s OR %s < %d OR %s >= %d", by, w.FromPosition(k.Table, w.Position(k.Table, by)),
 				w.Position(k.Table, by), k.parts[0].From, w.Position(k.Table, by), k.parts[0].To)
-			want(t, "rows whose position isn't theirs", number(t, db, q), 0)
+			want(t, "rows whose position isn't theirs", one[int64](t, db, q), 0)
 			q = fmt.Sprintf("SELECT COUNT(*) FROM readings WHERE %s >= %s AND %s < %s", by, w.Literal(k.Table, k.at(k.parts[0], 10)), by, w.Literal(k.Table, k.at(k.parts[0], 30)))
-			want(t, "rows between two literals", number(t, db, q), 20)
+			want(t, "rows between two literals", one[int64](t, db, q), 20)
 		})
 	}
-}
-
-// number returns the result of a query for a number.
-func number(t *testing.T, db engine.Keeper, q string) (n int64) {
-	t.Helper()
-	if err := db.SQL().QueryRowContext(within(t), q).Scan(&n); err != nil {
-		t.Fatalf("%s: %v", q, err)
-	}
-	return n
 }
 
 // typed casts a literal if the server can't infer its type.

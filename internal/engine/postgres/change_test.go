@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,8 +17,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// rolls creates the table rolls with n periods. The first filled periods have
-// 100 rows each.
+// rolls creates the table rolls with n periods. The first filled periods have 100 rows each.
 func rolls(t testing.TB, db *postgres.DB, n, filled int) (*engine.Table, []rolling.Partition) {
 	t.Helper()
 	table, parts := rollingTable(t, "rolls", n)
@@ -43,6 +41,20 @@ func partitions(t testing.TB, db *postgres.DB, table *engine.Table) []rolling.Pa
 	got, err := db.Catalog().Partitions(within(t), table)
 	must(t, err)
 	return got
+}
+
+func wantParts(t testing.TB, db *postgres.DB, table *engine.Table, want []rolling.Partition) {
+	t.Helper()
+	if got := partitions(t, db, table); !slices.Equal(got, want) {
+		t.Errorf("partitions %v, want %v", got, want)
+	}
+}
+
+func wantTables(t testing.TB, db *postgres.DB, want string) {
+	t.Helper()
+	if got := tables(t, db); got != want {
+		t.Errorf("tables %s, want %s", got, want)
+	}
 }
 
 // tables returns the names of the database's tables, in order.
@@ -114,12 +126,8 @@ func TestKilledBetweenStatements(t *testing.T) {
 				},
 				Clean: func(t testing.TB, k engine.Keeper, parts []rolling.Partition) {
 					db := k.(*postgres.DB)
-					if got, want := tables(t, db), tablesOf(parts); got != want {
-						t.Errorf("tables %s, want %s", got, want)
-					}
-					if got := value(t, db, "SELECT count(*) FROM pg_constraint c JOIN pg_class r ON r.oid = c.conrelid AND r.relispartition WHERE contype = 'c'"); got != "0" {
-						t.Errorf("%s checks are left on partitions", got)
-					}
+					wantTables(t, db, tablesOf(parts))
+					wantValue(t, db, "SELECT count(*) FROM pg_constraint c JOIN pg_class r ON r.oid = c.conrelid AND r.relispartition WHERE contype = 'c'", "0")
 				},
 				Every: concurrent,
 			}.Run(t)
@@ -170,57 +178,28 @@ func TestPartitionsBesideTransactions(t *testing.T) {
 		}
 		exec(t, busy, "COMMIT")
 		step(t, db, s)
-		if got := partitions(t, db, table); !slices.Equal(got, after) {
-			t.Errorf("partitions %v, want %v", got, after)
-		}
-		if got, want := tables(t, db), tablesOf(after, left...); got != want {
-			t.Errorf("tables %s, want %s", got, want)
-		}
+		wantParts(t, db, table, after)
+		wantTables(t, db, tablesOf(after, left...))
 	})
 }
 
-// watchInserts upserts one row into a table, in a period that the steps do not touch,
-// until the returned function is called. That function
-// returns how much longer the slowest statement took than the slowest one on an
-// otherwise unused table, so delays of the machine are not counted.
+// watchInserts upserts one row into a table, in a period that the steps do not touch, until the
+// returned function is called, which returns how much longer the slowest statement took than the
+// slowest one on an unused table.
 func watchInserts(t testing.TB, db *postgres.DB, into string) (stop func() time.Duration) {
 	t.Helper()
-	admin := session(t, db)
-	exec(t, admin, "CREATE TABLE unused (id int PRIMARY KEY, n int)")
-	quit := make(chan struct{})
-	var done sync.WaitGroup
-	watch := func(into string) (longest *time.Duration, failed *error) {
+	run(t, db, "DROP TABLE IF EXISTS unused", "CREATE TABLE unused (id int PRIMARY KEY, n int)")
+	upsert := func(into string) func(int) error {
 		c := session(t, db)
-		longest, failed = new(time.Duration), new(error)
-		done.Go(func() {
-			for {
-				select {
-				case <-quit:
-					return
-				default:
-				}
-				began := time.Now()
-				if _, err := c.Exec(context.Background(), "INSERT INTO "+into+" DO UPDATE SET n = -1").ReadAll(); err != nil {
-					*failed = err
-					return
-				}
-				*longest = max(*longest, time.Since(began))
-				time.Sleep(time.Millisecond)
-			}
-		})
-		return longest, failed
-	}
-	longest, failed := watch(into)
-	unused, unusedFailed := watch("unused VALUES (399, -1) ON CONFLICT (id)")
-	return func() time.Duration {
-		t.Helper()
-		close(quit)
-		done.Wait()
-		exec(t, admin, "DROP TABLE unused")
-		if err := errors.Join(*failed, *unusedFailed); err != nil {
-			t.Errorf("an insert failed: %v", err)
+		return func(int) error {
+			_, err := c.Exec(context.Background(), "INSERT INTO "+into+" DO UPDATE SET n = -1").ReadAll()
+			return err
 		}
-		return *longest - *unused
+	}
+	longer := enginetest.Stall(t, upsert(into), upsert("unused VALUES (399, -1) ON CONFLICT (id)"))
+	return func() time.Duration {
+		defer run(t, db, "DROP TABLE unused")
+		return longer()
 	}
 }
 
@@ -281,17 +260,18 @@ func TestReplaceBesideSnapshots(t *testing.T) {
 	if err := db.Try(within(t), s); !errors.Is(err, engine.ErrLockTimeout) || !strings.Contains(err.Error(), "snapshot") {
 		t.Fatalf("beside an old snapshot: %v", err)
 	}
-	rows, err := reader.Exec(within(t), "SELECT count(*) FROM rolls").ReadAll()
-	if err != nil || string(rows[0].Rows[0][0]) != "200" {
-		t.Errorf("the reader sees %s rows, %v", rows[0].Rows[0][0], err)
+	sees := func() {
+		t.Helper()
+		rows, err := reader.Exec(within(t), "SELECT count(*) FROM rolls").ReadAll()
+		if err != nil || string(rows[0].Rows[0][0]) != "200" {
+			t.Errorf("the reader sees %s rows, %v", rows[0].Rows[0][0], err)
+		}
 	}
+	sees()
 	exec(t, reader, "COMMIT", "BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT * FROM other")
 	// This snapshot is newer than the table's rows.
 	step(t, db, s)
-	rows, err = reader.Exec(within(t), "SELECT count(*) FROM rolls").ReadAll()
-	if err != nil || string(rows[0].Rows[0][0]) != "200" {
-		t.Errorf("the reader sees %s rows, %v", rows[0].Rows[0][0], err)
-	}
+	sees()
 }
 
 // TestOrphans checks that a partition's table that a crash between DETACH and
@@ -314,9 +294,7 @@ func TestOrphans(t *testing.T) {
 	}
 	orphan(0)
 	must(t, db.Apply(within(t), engine.DropPartition{Table: table, Have: parts[1:], Drop: parts[1]}))
-	if got, want := tables(t, db), "rolls rolls_"+parts[2].Name+" rolls_"+parts[3].Name; got != want {
-		t.Errorf("tables %s, want %s", got, want)
-	}
+	wantTables(t, db, "rolls rolls_"+parts[2].Name+" rolls_"+parts[3].Name)
 	// An orphan that a later step needs is not dropped.
 	before(db, "DETACH", func(c *pgconn.PgConn) { value(t, db, fmt.Sprintf("SELECT pg_terminate_backend(%d, 5000)", c.PID())) })
 	if err := db.Apply(within(t), engine.DropPartition{Table: table, Have: parts[2:], Drop: parts[3]}); !errors.Is(err, engine.ErrConnectionLost) {
@@ -332,13 +310,10 @@ func TestOrphans(t *testing.T) {
 		t.Errorf("a table that was no partition is dropped: %v", err)
 	}
 	must(t, db.Apply(within(t), engine.DropTable{Table: table, Partitions: parts}))
-	if got, want := tables(t, db), "rolls_"+parts[1].Name+" wanted"; got != want {
-		t.Errorf("tables %s, want %s", got, want)
-	}
+	wantTables(t, db, "rolls_"+parts[1].Name+" wanted")
 }
 
-// TestPartitionsOfOthers checks that partitions created outside rowmill keep
-// their names.
+// TestPartitionsOfOthers checks that partitions created outside rowmill keep their names.
 func TestPartitionsOfOthers(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -351,16 +326,12 @@ func TestPartitionsOfOthers(t *testing.T) {
 	if sizes, err := db.PeriodSizes(within(t), table); err != nil || sizes[got[0].Name].Rows != 100 || sizes[got[0].Name].Data == 0 || sizes[got[0].Name].Index == 0 {
 		t.Errorf("sizes %v, %v", sizes, err)
 	}
-	if n := value(t, db, "SELECT count(*) FROM "+db.Words().From(table, got[0])); n != "100" {
-		t.Errorf("%s rows", n)
-	}
+	wantValue(t, db, "SELECT count(*) FROM "+db.Words().From(table, got[0]), "100")
 	apart(t, db, table, "apart", got[0])
 	step(t, db, engine.Replace{Table: table, Have: got, Old: got[:1], New: got[0], With: "apart", Out: []string{"out"}})
 	step(t, db, engine.Detach{Table: table, Have: got, Part: got[0], Into: "gone"})
 	step(t, db, engine.Attach{Table: table, Have: got, Part: got[0], From: "gone"})
-	if again := partitions(t, db, table); !slices.Equal(again, got) {
-		t.Errorf("partitions %v, want %v", again, got)
-	}
+	wantParts(t, db, table, got)
 }
 
 func TestChangesThatAreRefused(t *testing.T) {
@@ -413,12 +384,8 @@ func TestChangesThatAreRefused(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want an error with %q", err, c.want)
 			}
-			if got := partitions(t, db, table); !slices.Equal(got, parts) {
-				t.Errorf("partitions %v, want %v", got, parts)
-			}
+			wantParts(t, db, table, parts)
 		})
 	}
-	if got := value(t, db, "SELECT count(*) FROM rolls"); got != "300" {
-		t.Errorf("%s rows", got)
-	}
+	wantValue(t, db, "SELECT count(*) FROM rolls", "300")
 }

@@ -27,8 +27,7 @@ func TestBind(t *testing.T) {
 	}
 }
 
-// FuzzBind checks that bind changes only question marks and leaves none outside
-// quotes.
+// FuzzBind checks that bind changes only question marks and leaves none outside quotes.
 func FuzzBind(f *testing.F) {
 	f.Add("CREATE TABLE x (/* ) /* ( */ ) */ a TEXT DEFAULT E'\\')' , a$b$c TEXT DEFAULT $f$)$$($f$, größe INT DEFAULT name')')")
 	f.Add("a ? 'b?' \"c?\" $$?$$ -- ?")

@@ -24,9 +24,7 @@ func TestTrapDefaultPartition(t *testing.T) {
 	t.Parallel()
 	db := open(t)
 	table, parts := rolls(t, db, 2, 1)
-	if got := value(t, db, "SELECT partdefid FROM pg_partitioned_table WHERE partrelid = 'rolls'::regclass"); got != "0" {
-		t.Fatalf("the table has default partition %s", got)
-	}
+	wantValue(t, db, "SELECT partdefid FROM pg_partitioned_table WHERE partrelid = 'rolls'::regclass", "0")
 	_, err := db.SQL().ExecContext(within(t), "INSERT INTO rolls VALUES (5000, 1)")
 	if !errors.Is(db.Classify(err), engine.ErrNoPartition) {
 		t.Errorf("a row outside every period: %v", err)
@@ -80,9 +78,7 @@ func TestTrapPendingDetach(t *testing.T) {
 					t.Error("this server detaches two at a time")
 				}
 				// It is still there, and must be finished by the next try.
-				if got := partitions(t, db, table); !slices.Equal(got, parts) {
-					t.Errorf("partitions %v, want %v", got, parts)
-				}
+				wantParts(t, db, table, parts)
 				if err := db.Try(within(t), detach); !errors.Is(err, engine.ErrLockTimeout) {
 					t.Errorf("beside the transaction: %v", err)
 				}
@@ -107,20 +103,15 @@ func TestTrapPendingDetach(t *testing.T) {
 					left = left[1:]
 				}
 				step(t, db, detach)
-				if got := partitions(t, db, table); !slices.Equal(got, left) {
-					t.Errorf("partitions %v, want %v", got, left)
-				}
-				if got := value(t, db, "SELECT count(*) FROM gone"); got != "100" {
-					t.Errorf("%s rows in the detached table", got)
-				}
+				wantParts(t, db, table, left)
+				wantValue(t, db, "SELECT count(*) FROM gone", "100")
 			})
 		}
 	}
 }
 
-// TestTrapAttachScans checks that a filled table has all indexes and a CHECK
-// before ATTACH. Otherwise ATTACH reads the whole table to verify the bounds,
-// and builds the missing indexes.
+// TestTrapAttachScans checks that a filled table has all indexes and a CHECK before ATTACH.
+// Otherwise ATTACH reads the whole table to verify the bounds, and builds the missing indexes.
 func TestTrapAttachScans(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -152,9 +143,7 @@ func TestTrapAttachScans(t *testing.T) {
 		if after != indexes || strings.Count(after, " ") != 2 {
 			t.Errorf("indexes were built: %s, before %s", after, indexes)
 		}
-		if got := value(t, db, "SELECT count(*) FROM pg_constraint WHERE contype = 'c' AND conrelid = '"+child+"'::regclass"); got != "0" {
-			t.Errorf("%s checks are left", got)
-		}
+		wantValue(t, db, "SELECT count(*) FROM pg_constraint WHERE contype = 'c' AND conrelid = '"+child+"'::regclass", "0")
 	}
 	fill("apart", filled)
 	before(db, "ATTACH", look("apart"))
@@ -212,9 +201,8 @@ func TestTrapPartitionLocks(t *testing.T) {
 	}
 }
 
-// TestTrapLocalDays checks that bounds are in UTC, whatever time zone the
-// server, the database or the account has. Days of a zone with daylight saving
-// time have 23 or 25 hours.
+// TestTrapLocalDays checks that bounds are in UTC, whatever time zone the server, the database or
+// the account has. Days of a zone with daylight saving time have 23 or 25 hours.
 func TestTrapLocalDays(t *testing.T) {
 	t.Parallel()
 	// The days around the changes of 2026-03-29 and 2026-10-25.
@@ -242,27 +230,21 @@ func TestTrapLocalDays(t *testing.T) {
 			table.Definition = d
 			must(t, db.Apply(within(t), engine.CreateTable{Table: table, Partitions: parts[:2]}))
 			step(t, db, engine.CreatePartitions{Table: table, Have: parts[:2], New: parts[2:]})
-			if got := partitions(t, db, table); !slices.Equal(got, parts) {
-				t.Fatalf("partitions %v, want %v", got, parts)
-			}
+			wantParts(t, db, table, parts)
 			// Each hour is in the period of its UTC day.
 			w := db.Words()
 			for i, p := range parts {
 				for hour := range int64(24) {
 					run(t, db, fmt.Sprintf("INSERT INTO r VALUES (%d, %s)", i*24+int(hour), w.FromPosition(table, fmt.Sprint(p.From+hour*3600e6))))
 				}
-				if got := value(t, db, "SELECT count(*) FROM "+w.From(table, p)); got != "24" {
-					t.Errorf("%s hours in %s", got, p.Name)
-				}
+				wantValue(t, db, "SELECT count(*) FROM "+w.From(table, p), "24")
 			}
 			apart(t, db, table, "apart")
 			run(t, db, "INSERT INTO apart SELECT * FROM "+w.From(table, parts[1]))
 			step(t, db, engine.Replace{Table: table, Have: parts, Old: parts[1:2], New: parts[1], With: "apart", Out: []string{"out"}})
 			step(t, db, engine.Detach{Table: table, Have: parts, Part: parts[1], Into: "gone"})
 			step(t, db, engine.Attach{Table: table, Have: parts, Part: parts[1], From: "gone"})
-			if got := partitions(t, db, table); !slices.Equal(got, parts) {
-				t.Errorf("partitions %v, want %v", got, parts)
-			}
+			wantParts(t, db, table, parts)
 		})
 	}
 	// For comparison, a day of that zone.
@@ -276,8 +258,7 @@ func TestTrapLocalDays(t *testing.T) {
 	}
 }
 
-// TestBoundsOfCoarseColumns checks that a column of days refuses hourly
-// periods.
+// TestBoundsOfCoarseColumns checks that a column of days refuses hourly periods.
 func TestBoundsOfCoarseColumns(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -295,8 +276,7 @@ func TestBoundsOfCoarseColumns(t *testing.T) {
 	}
 }
 
-// TestRebuiltSizes compares a rebuilt period with a period whose rows arrived
-// in random order.
+// TestRebuiltSizes compares a rebuilt period with a period whose rows arrived in random order.
 func TestRebuiltSizes(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -361,9 +341,7 @@ func TestRebuiltSizes(t *testing.T) {
 			if got, want := len(after.Indexes), len(before.Indexes); got != want {
 				t.Errorf("%d secondary indexes, want %d", got, want)
 			}
-			if got := value(t, db, "SELECT count(*) FROM pg_attribute WHERE attrelid = 'rolls_p'::regclass AND attnum > 0 AND attstorage = 'x'"); got != "0" {
-				t.Errorf("%s columns may move their values out of the row", got)
-			}
+			wantValue(t, db, "SELECT count(*) FROM pg_attribute WHERE attrelid = 'rolls_p'::regclass AND attnum > 0 AND attstorage = 'x'", "0")
 		})
 	}
 }
