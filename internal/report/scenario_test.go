@@ -1,8 +1,6 @@
 package report_test
 
 import (
-	"fmt"
-	"math"
 	"strings"
 	"testing"
 
@@ -61,23 +59,7 @@ func TestScenarios(t *testing.T) {
 	if len(all) != 1 || len(all[0].Missing) != 1 || all[0].Missing[0] != "never" {
 		t.Fatalf("%+v", all)
 	}
-	var verdicts []string
-	for _, c := range all[0].Checks {
-		verdicts = append(verdicts, c.Verdict)
-	}
-	if got, want := fmt.Sprint(verdicts), fmt.Sprint([]string{report.Agrees, report.Agrees, report.Differs, report.NotMeasured}); got != want {
-		t.Errorf("verdicts %s, want %s", got, want)
-	}
 	b := all[0].Beside
-	if b[0].Ours == nil || *b[0].OursToFirst != 1 || b[1].PublishedToFirst != 0.015 || b[4].Ours != nil {
-		t.Errorf("%+v", b)
-	}
-	if got, want := *b[1].OursToFirst, *b[1].Ours / *b[0].Ours; math.Abs(got-want) > 1e-12 {
-		t.Errorf("ratio %v, want %v", got, want)
-	}
-	if b[3].PublishedToFirst != 1 {
-		t.Errorf("bytes are divided by rates: %+v", b[3])
-	}
 	// A run that was interrupted and repeated counts once, in either order.
 	cut := recs[1]
 	cut.End, cut.Intervals = nil, cut.Intervals[:3]

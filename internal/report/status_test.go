@@ -1,7 +1,6 @@
 package report_test
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -108,16 +107,3 @@ func TestStatusTextKeepsToTheWidth(t *testing.T) {
 		}
 	}
 }
-
-func TestStatusTextFails(t *testing.T) {
-	t.Parallel()
-	gone := errors.New("gone")
-	if err := report.Status(failing{gone}, statusFixture(), 0); !errors.Is(err, gone) {
-		t.Errorf("got %v", err)
-	}
-}
-
-// failing fails to write.
-type failing struct{ err error }
-
-func (w failing) Write([]byte) (int, error) { return 0, w.err }

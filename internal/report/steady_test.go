@@ -165,11 +165,3 @@ func TestSteadyBrowser(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkSteadyDay reports 86,400 intervals, as many as a day has seconds.
-func BenchmarkSteadyDay(b *testing.B) {
-	rec := steadyRecord(b, "db1", time.Date(2026, 5, 4, 10, 30, 0, 0, time.UTC), 240)
-	for b.Loop() {
-		render(b, "html", []result.Record{rec})
-	}
-}

@@ -1,8 +1,10 @@
 package report
 
 import (
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rowmill/rowmill/result"
 )
@@ -48,5 +50,29 @@ func TestLine(t *testing.T) {
 	}
 	if h, l := LineHeader(), Line(iv, &result.Run{Rows: 1e6}); len(h) != len(l) {
 		t.Errorf("the heading has %d columns, a line %d", len(h), len(l))
+	}
+}
+
+// TestKeepText checks that a stall shows how long a sync of another file took at the
+// same time.
+func TestKeepText(t *testing.T) {
+	t.Parallel()
+	at := func(ms int) time.Time { return time.Date(2026, 11, 20, 12, 0, 0, ms*1e6, time.UTC) }
+	f := KeepFigures{Keep: result.Keep{StallMS: 100, Disk: &result.KeepDisk{Syncs: 4, Slow: 2, Longest: .3}, Longest: result.KeepStall{Seconds: .31, Sync: .3},
+		Stalls: []result.KeepStall{{At: at(140), Seconds: .31, Sync: .3, Inserts: 2, During: []string{"merge p1"}}, {At: at(600), Seconds: .2, Inserts: 1, During: []string{"drop p1"}}}}}
+	var out strings.Builder
+	if err := f.Text(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"; syncing another file took 300 ms then\n", "disk         4 syncs of another file, 2 of them over 10 ms, longest 300 ms\n",
+		`LONGEST\s+SYNC\s+INSERTS\s+DURING`, `310 ms\s+300 ms\s+2\s+merge p1`, `200 ms\s+-\s+1\s+drop p1`} {
+		if !regexp.MustCompile(want).MatchString(out.String()) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	for want, during := range map[string][]string{", while rowmill did nothing": nil, " during drop p1": {"drop p1"}, ", 1s after drop p1": {"1s after drop p1"}, " during drop p1 and a, b": {"drop p1", "a", "b"}} {
+		if got := duringText(during); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
