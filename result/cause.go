@@ -147,10 +147,8 @@ func (s *Steadiness) explain(ivs []judged) {
 		}
 	}
 	below := 0
-	for i := range ivs {
-		if ivs[i].below() {
-			below++
-		}
+	for from, to := range belowTarget(ivs) {
+		below += to - from
 	}
 	switch {
 	case below == 0:
@@ -253,7 +251,7 @@ func (c *candidate) judge(ivs []judged, values, lateRanks []float64) (out Cause,
 	for i, v := range values {
 		has[i] = sign*v > threshold
 	}
-	for from, to := range stretches(ivs) {
+	for from, to := range belowTarget(ivs) {
 		if slices.Contains(has[from:to], true) {
 			out.Episodes++
 		}

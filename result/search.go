@@ -393,15 +393,11 @@ func (c *Capacity) warn(runs []*Record) {
 		if !r.IsTrial() {
 			continue // the filling has its own report
 		}
-		said := slices.Clone(r.Run.Warnings)
+		text := func(w string) string { return w }
+		c.Warnings = union(c.Warnings, r.Run.Warnings, text)
 		if r.End != nil {
 			// Counters missing in a trial don't affect any verdict.
-			said = append(said, slices.DeleteFunc(slices.Clone(r.End.Warnings), func(w string) bool { return strings.HasPrefix(w, "server counters missing") })...)
-		}
-		for _, w := range said {
-			if !slices.Contains(c.Warnings, w) {
-				c.Warnings = append(c.Warnings, w)
-			}
+			c.Warnings = union(c.Warnings, slices.DeleteFunc(slices.Clone(r.End.Warnings), func(w string) bool { return strings.HasPrefix(w, "server counters missing") }), text)
 		}
 	}
 }

@@ -71,14 +71,7 @@ func stallSeconds(ivs []Interval) float64 {
 func (r *Record) Stalls() []Stall {
 	medians := slow(r.Intervals)
 	var out []Stall
-	for i := 0; i < len(medians); i++ {
-		if medians[i] == 0 {
-			continue
-		}
-		end := i
-		for end < len(medians) && medians[end] > 0 {
-			end++
-		}
+	for i, end := range stretches(len(medians), func(i int) bool { return medians[i] > 0 }) {
 		part := r.Intervals[i:end]
 		s := Stall{From: part[0].Elapsed - part[0].Seconds, To: part[len(part)-1].Elapsed,
 			Rows: part[0].Rows - part[0].NewRows, Around: slices.Max(medians[i:end])}
@@ -93,7 +86,6 @@ func (r *Record) Stalls() []Stall {
 		}
 		s.Why = r.stallWhy(i, end, medians)
 		out = append(out, s)
-		i = end
 	}
 	return out
 }

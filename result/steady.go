@@ -103,12 +103,16 @@ type judged struct {
 
 func (j *judged) below() bool { return j.slow || j.late }
 
-// stretches yields the first interval of each stretch below target, and the one after.
-func stretches(ivs []judged) iter.Seq2[int, int] {
+func belowTarget(ivs []judged) iter.Seq2[int, int] {
+	return stretches(len(ivs), func(i int) bool { return ivs[i].below() })
+}
+
+// stretches yields the first index of each stretch with a condition, and the one after it.
+func stretches(n int, has func(i int) bool) iter.Seq2[int, int] {
 	return func(yield func(from, to int) bool) {
-		for i := 0; i < len(ivs); i++ {
+		for i := 0; i < n; i++ {
 			from := i
-			for i < len(ivs) && ivs[i].below() {
+			for i < n && has(i) {
 				i++
 			}
 			if i > from && !yield(from, i) {
@@ -143,7 +147,7 @@ func (r *Record) Steadiness() *Steadiness {
 			s.BelowSeconds += j.Seconds
 		}
 	}
-	for i, end := range stretches(ivs) {
+	for i, end := range belowTarget(ivs) {
 		s.Stretches++
 		from, to := ivs[i].Elapsed-ivs[i].Seconds, ivs[end-1].Elapsed
 		if s.Longest == nil || to-from > s.Longest.Seconds() {

@@ -1,9 +1,7 @@
 // Package live shows runs on a terminal while they are in progress: a chart of the rate
-// against the rows, the current figures, and the time left.
-//
-// A View is drawn below the existing output, without the alternate screen, and leaves
-// the last frame of each run there. It sends no query to the terminal and reads no
-// keys: Ctrl-C is a signal, whose first occurrence ends ctx.
+// against the rows, the current figures, and the time left. A View is drawn below the existing
+// output and leaves the last frame of each run there. It sends no query to the terminal and
+// reads no keys: Ctrl-C is a signal, whose first occurrence ends ctx.
 //
 //	view := live.New(ctx, os.Stderr)
 //	defer view.Close()
@@ -34,9 +32,8 @@ const (
 	// tick is the interval between frames: figures change once an interval of the run,
 	// and drawing takes CPU time from it.
 	tick = 250 * time.Millisecond
-	// closeTimeout bounds how long Close waits for a terminal that accepts no output,
-	// before it gives up drawing the last frame, and killTimeout how long the program
-	// may then take to end.
+	// closeTimeout bounds how long Close waits for a terminal that accepts no output, killTimeout
+	// how long the program may then take to end.
 	closeTimeout, killTimeout = 3 * time.Second, time.Second
 )
 
@@ -47,10 +44,9 @@ func IsTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb"
 }
 
-// A View shows the runs of one command on a terminal. Its methods return at once,
-// however slow the terminal is, so that drawing never delays the measurement. They may
-// be called from any goroutine. The caller must defer Close, so that the terminal is
-// restored even after a panic.
+// A View shows the runs of one command on a terminal. Its methods may be called from any
+// goroutine and return at once, so that drawing never delays the measurement. The caller must
+// defer Close, so that the terminal is restored even after a panic.
 type View struct {
 	program *tea.Program
 	restore func()        // turns on the echo of keys
@@ -135,8 +131,7 @@ func (v *View) Note(text string) {
 	v.note("·", text)
 }
 
-// Close leaves the last frame on the screen and restores the terminal. Further calls do
-// nothing.
+// Close leaves the last frame on the screen and restores the terminal. It may be repeated.
 func (v *View) Close() {
 	v.mu.Lock()
 	v.keep()
@@ -200,8 +195,7 @@ type program struct{ v *View }
 // Init implements tea.Model.
 func (p program) Init() tea.Cmd { return tea.Tick(tick, func(t time.Time) tea.Msg { return t }) }
 
-// Update prints the frames that are to stay above the view, in order, and ends a closed
-// view.
+// Update prints the frames that are to stay above the view, and ends a closed view.
 func (p program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	v := p.v
 	v.mu.Lock()

@@ -8,11 +8,10 @@ import (
 )
 
 const (
-	// curvePoints is the maximum number of points of a run's curve: beyond it,
-	// neighbours are merged. It is several times the columns of the widest chart.
+	// curvePoints is the maximum number of points of a run's curve, several times the columns of
+	// the widest chart: beyond it, neighbours are merged.
 	curvePoints = 4096
-	// recentPoints is the number of points from which the time left is estimated: when
-	// the rate falls, the rate of the whole run would be too high.
+	// recentPoints is the number of points from which the time left is estimated.
 	recentPoints = 10
 	// warmUp is the number of intervals required for that estimate.
 	warmUp = 3
@@ -68,9 +67,8 @@ func (r *run) elapsed(now time.Time) float64 {
 	return r.last.Elapsed + max(now.Sub(r.lastAt).Seconds(), 0)
 }
 
-// progress returns the completed part of the run, from 0 to 1, and the seconds left:
-// until the rows are inserted at the recent rate, or until the time limit, whichever
-// comes first. Both are NaN if they are unknown.
+// progress returns the completed part of the run, from 0 to 1, and the seconds left until the
+// rows at the recent rate or the time limit, whichever comes first; NaN if unknown.
 func (r *run) progress(now time.Time) (done, left float64) {
 	done, left = math.NaN(), math.NaN()
 	if r.Rows > 0 {
@@ -96,9 +94,8 @@ func (r *run) progress(now time.Time) (done, left float64) {
 	return min(done, 1), left
 }
 
-// columns returns the mean rate, in rows per second, in each of n columns between 0 and
-// a number of rows. Columns between two points are interpolated; those outside of the
-// curve are NaN.
+// columns returns the mean rate in each of n columns between 0 and a number of rows,
+// interpolated between points, NaN outside of the curve.
 func (r *run) columns(n int, rows float64) []float64 {
 	sums, out := make([]point, n), make([]float64, n)
 	for _, p := range r.curve {

@@ -79,9 +79,8 @@ const (
 	noted = 8
 )
 
-// frame draws the current run in at most s.height lines of s.width columns. Title and
-// progress are always shown. Figures, messages and chart share the remaining lines, so
-// that the chart stays readable on a terminal of 12 lines.
+// frame draws the current run in at most s.height lines of s.width columns. Title and progress
+// are always shown; figures, messages and chart share the other lines.
 func (s *screen) frame() string {
 	r := s.run()
 	lines := []string{strings.TrimSpace(bold.Styled(figure.OneLine(r.Name)) + " " + figure.OneLine(r.ServerVersion))}
@@ -119,8 +118,7 @@ var (
 	lineChars  = []asciigraph.CharSet{asciigraph.DefaultCharSet, {Horizontal: "╌", VerticalLine: "╎"}, asciigraph.CreateCharSet("·")}
 )
 
-// chart draws the runs' rates against their rows in a number of lines: a legend, the
-// plot, and an axis with numbers. The current run is on top.
+// chart draws the runs' rates against their rows: a legend, the plot, and an axis with numbers.
 func (s *screen) chart(lines int) string {
 	const margin = 10 // of numbers, on both sides
 	n := s.width - margin

@@ -6,22 +6,19 @@ import (
 	"github.com/rowmill/rowmill/internal/maintain"
 )
 
-// Limits of a history: half an hour at one look every 10 seconds. Looks that follow
-// the previous one by less than minGap are not kept, so that an open page, which
-// causes more looks, doesn't shorten that time.
+// Limits of a history: half an hour at one look every 10 seconds. Looks within minGap of the
+// previous one are not kept, so that an open page doesn't shorten that time.
 const (
 	keepSamples = 180
 	minGap      = 5 * time.Second
-	// rateOver is the averaging time of a rate: a server's estimates of row counts
-	// move in steps.
+	// rateOver is the averaging time of a rate: a server's estimates of row counts move in steps.
 	rateOver = 30 * time.Second
 )
 
 // A point is the contribution of one look to the history.
 type point struct {
 	at time.Time
-	// rows is the number of rows inserted since the first point, derived from the
-	// row counts of periods that take inserts.
+	// rows counts the rows inserted since the first point, by periods that take inserts.
 	rows int64
 }
 
@@ -37,8 +34,8 @@ type history struct {
 	rows   map[string]int64 // row counts of the periods that take inserts, by name
 }
 
-// takesInserts reports whether rows of a period in this state come from inserts.
-// Those of other periods change when they are counted, merged and dropped.
+// takesInserts reports whether rows of a period in this state come from inserts, not from
+// being counted, merged or dropped.
 func takesInserts(state string) bool {
 	return state == "ahead" || state == "open" || state == "closing"
 }
@@ -100,9 +97,8 @@ type seen struct {
 	last  map[maintain.ActionStatus]bool
 }
 
-// fresh returns the actions of self that are new since the last look, oldest first.
-// With self "", those of the first look are not counted, as they are older than the
-// process.
+// fresh returns the new actions of self, oldest first. With self "", those of the first look
+// are older than the process and not counted.
 func (s *seen) fresh(actions []maintain.ActionStatus, self string) []maintain.ActionStatus {
 	now := map[maintain.ActionStatus]bool{}
 	var out []maintain.ActionStatus

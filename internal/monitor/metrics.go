@@ -16,8 +16,7 @@ import (
 	"github.com/rowmill/rowmill/internal/maintain"
 )
 
-// States and codes that are exported even with a count of 0, so that alerts end and
-// graphs have no gaps.
+// States and codes that are exported with a count of 0 too, so that alerts end.
 var (
 	states = []string{"ahead", "open", "closing", "sealed", "archived", "restored", "dropped"}
 	codes  = []string{"headroom", "blocked", "gap", "stopped", "rollup", "failed", "outside", "declaration", "triggers"}
@@ -51,15 +50,15 @@ func (c *counted) add(a maintain.ActionStatus) {
 	c.seconds.WithLabelValues(c.table, action).Observe(a.Seconds)
 }
 
-// scrapeWait is how long a scrape waits for a look if Prometheus doesn't send its
-// timeout: the default timeout of 10 s, minus the time for the response.
+// scrapeWait is how long a scrape waits for a look if Prometheus doesn't send its timeout: the
+// default of 10 s, minus the time for the response.
 const (
 	scrapeWait   = 9 * time.Second
 	scrapeMargin = 500 * time.Millisecond
 )
 
-// metrics returns the handler of /metrics. If the database doesn't respond, rowmill_up
-// is 0 and the response is not an error: it still contains the other metrics.
+// metrics returns the handler of /metrics. If the database doesn't respond, rowmill_up is 0 and
+// the other metrics are still there.
 func (m *Monitor) metrics() http.Handler {
 	process := prometheus.NewRegistry()
 	process.MustRegister(m.counted.actions, m.counted.seconds,
@@ -89,8 +88,7 @@ type scrape struct {
 	l look
 }
 
-// Describe sends nothing, which makes the scrape an unchecked collector: its
-// metrics depend on the look.
+// Describe sends nothing, as for an unchecked collector: the metrics depend on the look.
 func (s *scrape) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -162,8 +160,7 @@ func (s *scrape) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// count returns the number of elements of list by key, with 0 for known keys that
-// have none.
+// count returns the number of elements by key, 0 for known keys that have none.
 func count[T any](known []string, list []T, key func(T) string) map[string]float64 {
 	out := map[string]float64{}
 	for _, k := range known {

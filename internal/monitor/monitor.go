@@ -1,17 +1,12 @@
-// Package monitor shows the status of a rolling table: metrics for Prometheus, a
-// check for load balancers and a page for people, based on a function that inspects
-// the table.
-//
-// The input is a maintain.Status, read on request, at most once every few seconds
-// however many requests there are. The output is /metrics, /healthz, /livez,
-// /status.json and a page at /. The package changes nothing, and its page loads
-// nothing from other servers. Everyone who can reach the address can see the
-// status: names of tables and statements of blocking transactions, but no
+// Package monitor shows the status of a rolling table, as a function reads it on request, at
+// most once every few seconds: /metrics for Prometheus, /healthz, /livez, /status.json and a
+// page at /. It changes nothing, and its page loads nothing from other servers. Everyone who
+// can reach the address sees names of tables and statements of blocking transactions, but no
 // passwords.
 //
 //	m := monitor.New(monitor.Options{Table: "readings", Look: look, Self: self})
 //	go m.Run(ctx)
-//	err := monitor.Serve(ctx, ":9187", m)
+//	err := monitor.ServeOn(ctx, listener, m)
 package monitor
 
 import (
@@ -28,8 +23,7 @@ import (
 type Options struct {
 	// Table is the table's name.
 	Table string
-	// Look returns the table's status. It is called by one goroutine at a time,
-	// with a context that ends after LookTimeout.
+	// Look returns the table's status. It is called by one goroutine at a time.
 	Look func(context.Context) (*maintain.Status, error)
 	// LookTimeout limits the duration of a look; 0 is 20 seconds.
 	LookTimeout time.Duration
@@ -37,11 +31,10 @@ type Options struct {
 	Fresh time.Duration
 	// Every is the interval of Run's looks; 0 is 10 seconds.
 	Every time.Duration
-	// Self is the name of this process in ActionStatus.By: its actions are counted.
-	// "" counts the actions of all processes, from the first look on.
+	// Self is the name of this process in ActionStatus.By: its actions are counted, or, with "",
+	// those of all processes, from the first look on.
 	Self string
-	// Leads reports whether this process is the leader. If it is nil, the process
-	// is the leader if the status names Self as such.
+	// Leads reports whether this process is the leader; nil asks the status whether Self is.
 	Leads func() bool
 	// Version is the version of rowmill.
 	Version string
@@ -51,9 +44,8 @@ type Options struct {
 const (
 	defaultFresh = 5 * time.Second
 	defaultEvery = 10 * time.Second
-	// A look reads the catalog, which takes a second or two with thousands of
-	// periods. Prometheus gives up after 10 s by default, and the look continues
-	// for the next scrape.
+	// A look reads the catalog, which takes a second or two with thousands of periods. If
+	// Prometheus gives up, after 10 s by default, it continues for the next scrape.
 	defaultLookTimeout = 20 * time.Second
 )
 
@@ -94,8 +86,8 @@ func New(o Options) *Monitor {
 // ServeHTTP answers a request.
 func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.handler.ServeHTTP(w, r) }
 
-// Run looks at the table every Every until ctx ends, so that the rate of inserts is
-// also known without requests, and actions are counted in time.
+// Run looks at the table every Every until ctx ends, so that the rate and the actions are also
+// known without requests.
 func (m *Monitor) Run(ctx context.Context) {
 	t := time.NewTicker(m.o.Every)
 	defer t.Stop()
@@ -109,8 +101,7 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// look returns a fresh look. All requests during a look wait for it, and it
-// continues if one of them is cancelled.
+// look returns a fresh look. Requests during a look wait for it; it outlives them.
 func (m *Monitor) look(ctx context.Context) look {
 	m.mu.Lock()
 	if !m.last.at.IsZero() && m.now().Sub(m.last.at) < m.o.Fresh {

@@ -104,8 +104,7 @@ type view struct {
 	Table, Version string
 	CSS            template.CSS
 	JS             template.JS
-	// Error is the error of the last look if that failed; the status is then an
-	// older one, nil if there is none.
+	// Error is the error of the last look; the status is then an older one, if any.
 	Error            string
 	Looked           time.Time
 	*maintain.Status // nil before the first successful look

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Limits of a connection. A scrape or a page takes at most the time of a look;
-// clients that send or read more slowly are cut off.
+// Limits of a connection, beyond which slow clients are cut off: a scrape or a page takes at
+// most the time of a look.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
@@ -26,8 +26,7 @@ const (
 	drainTimeout = 5 * time.Second
 )
 
-// Listen listens on an address: HOST:PORT, :PORT for all interfaces, or PORT for
-// loopback only.
+// Listen listens on HOST:PORT, :PORT for all interfaces, or PORT for loopback only.
 func Listen(addr string) (net.Listener, error) {
 	if _, err := strconv.ParseUint(addr, 10, 16); err == nil {
 		addr = net.JoinHostPort("127.0.0.1", addr)
@@ -79,8 +78,8 @@ func ServeOn(ctx context.Context, l net.Listener, h http.Handler) error {
 	return fmt.Errorf("serve on %s: %w", l.Addr(), err)
 }
 
-// unused are the connections on which no request has begun. Browsers open some in
-// advance, and Shutdown would wait 5 s for a request on each.
+// unused are the connections that browsers open in advance: Shutdown would wait 5 s for a
+// request on each.
 type unused struct {
 	mu    sync.Mutex
 	conns map[net.Conn]bool

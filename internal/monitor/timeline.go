@@ -20,8 +20,7 @@ const (
 	leastTall  = 6.0 // of a nearly empty period
 	leastWide  = 0.6
 	gapBetween = 0.8
-	// drawn is the maximum number of pieces in a timeline: more are
-	// indistinguishable, and make the page slow.
+	// drawn is the maximum number of pieces: more are indistinguishable, and slow.
 	drawn = 500
 	// around is the number of periods before the present in the second timeline.
 	around = 12
@@ -128,8 +127,8 @@ func draw(spans []span, now float64) timeline {
 	return t
 }
 
-// runs combines adjacent periods with the same state, up to a length of least, if
-// there are too many to draw individually.
+// runs combines adjacent periods with the same state, up to a length of least, if there are too
+// many.
 func runs(spans []span, least float64) [][]span {
 	var out [][]span
 	for i, p := range spans {
@@ -230,8 +229,7 @@ func at(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 // layouts are the formats of positions of time axes in a status.
 var layouts = []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999", "2006-01-02T15:04:05.999999", "2006-01-02 15:04", "2006-01-02"}
 
-// position parses a period's bound: seconds since 1970, or a key value. ok is false
-// if it is neither.
+// position parses a period's bound: seconds since 1970, or a key value.
 func position(s string) (v float64, isTime, ok bool) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return float64(n), false, true
