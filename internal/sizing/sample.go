@@ -2,6 +2,7 @@ package sizing
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -263,29 +264,21 @@ func (s *Sample) copyLive(ctx context.Context, into string) error {
 	if err != nil || from == "" || len(columns) == 0 {
 		return err
 	}
-	unread := func(err error) error { return fmt.Errorf("read rows of %s: %w", s.Table.Name, s.DB.Classify(err)) }
-	// A separate statement and connection: the copy must not lock the rows.
-	rows, err := s.DB.SQL().QueryContext(ctx, fmt.Sprintf("SELECT %s FROM %s LIMIT %d", strings.Join(exprs, ", "), from, s.Rows))
-	if err != nil {
-		return unread(err)
-	}
-	defer rows.Close()
 	s.source = "rows of the live table"
 	var batch [][]any
 	flush := func() error {
 		err := s.insert(ctx, into, columns, batch)
-		if batch = batch[:0]; err != nil {
-			return fmt.Errorf("copy rows of %s: %w", s.Table.Name, err)
-		}
-		return nil
+		batch = batch[:0]
+		return err
 	}
-	for rows.Next() {
+	// A separate statement and connection: the copy must not lock the rows.
+	err = engine.Each(ctx, s.DB, s.DB.SQL(), func(rows *sql.Rows) error {
 		row, to := make([]any, len(columns)), make([]any, len(columns))
 		for i := range row {
 			to[i] = &row[i]
 		}
 		if err := rows.Scan(to...); err != nil {
-			return unread(err)
+			return err
 		}
 		for i, v := range row {
 			if p, ok := v.([]byte); ok {
@@ -294,16 +287,18 @@ func (s *Sample) copyLive(ctx context.Context, into string) error {
 				}
 			}
 		}
-		if batch = append(batch, row); len(batch) == s.perStatement() {
-			if err := flush(); err != nil {
-				return err
-			}
+		if batch = append(batch, row); len(batch) < s.perStatement() {
+			return nil
 		}
+		return flush()
+	}, fmt.Sprintf("SELECT %s FROM %s LIMIT %d", strings.Join(exprs, ", "), from, s.Rows))
+	if err == nil {
+		err = flush()
 	}
-	if err := rows.Err(); err != nil {
-		return unread(err)
+	if err != nil {
+		return fmt.Errorf("copy rows of %s: %w", s.Table.Name, err)
 	}
-	return flush()
+	return nil
 }
 
 // gridded returns the table with a grid: with every = "auto" it has none yet, and only the axis

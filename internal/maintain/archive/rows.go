@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -98,32 +97,21 @@ func (r *reader) each(ctx context.Context, fn func(row []sql.RawBytes) error) er
 
 func (r *reader) quote(c engine.SchemaColumn) string { return "r." + r.db.Dialect().Quote(c.Name) }
 
+// run returns the number of rows. Names in q may have question marks: they are placeholders only
+// with args.
 func (r *reader) run(ctx context.Context, q string, args []any, width int, fn func([]sql.RawBytes) error) (n int, err error) {
-	// Placeholders are bound only if there are arguments, because the literals and
-	// names in q must not be searched for question marks.
-	if len(args) > 0 {
-		q = r.db.Bind(q)
-	}
-	rows, err := r.db.SQL().QueryContext(ctx, q, args...)
-	if err != nil {
-		return 0, r.db.Classify(err)
-	}
-	defer func() { err = errors.Join(err, r.db.Classify(rows.Close())) }()
-	row := make([]sql.RawBytes, width)
-	into := make([]any, width)
+	row, into := make([]sql.RawBytes, width), make([]any, width)
 	for i := range row {
 		into[i] = &row[i]
 	}
-	for rows.Next() {
-		if err := rows.Scan(into...); err != nil {
-			return n, err
-		}
-		if err := fn(row); err != nil {
-			return n, err
-		}
+	err = engine.Each(ctx, r.db, r.db.SQL(), func(rows *sql.Rows) error {
 		n++
-	}
-	return n, r.db.Classify(rows.Err())
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		return fn(row)
+	}, q, args...)
+	return n, err
 }
 
 func columnsOf(s *engine.Schema, names []string) ([]engine.SchemaColumn, error) {

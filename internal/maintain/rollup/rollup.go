@@ -439,38 +439,30 @@ func errTaken() error {
 // is changed.
 func (s *Set) Changes(ctx context.Context) (made, changed []string, err error) {
 	for _, l := range s.levels {
-		isNew, differs, err := s.planned(ctx, l)
+		want := s.specOf(l)
+		have, err := s.spec(ctx, l)
+		if errors.Is(err, engine.ErrNoTable) {
+			have, err = nil, nil
+		}
+		if err == nil {
+			err = fits(have, want)
+		}
+		var there *engine.Schema
+		if err == nil {
+			there, err = s.levelTable(ctx, l)
+		}
+		live := false
+		if err == nil && there != nil {
+			live, err = s.exists(ctx, l.view())
+		}
 		switch {
 		case err != nil:
 			return nil, nil, fmt.Errorf("create roll-up %s: %w", l.Name, err)
-		case isNew:
+		case there == nil || have == nil:
 			made = append(made, l.Name)
-		case differs:
+		case !live || have.View != want.View || !maps.Equal(have.Columns, want.Columns):
 			changed = append(changed, l.Name)
 		}
 	}
 	return made, changed, nil
-}
-
-func (s *Set) planned(ctx context.Context, l *level) (isNew, differs bool, err error) {
-	have, err := s.spec(ctx, l)
-	if errors.Is(err, engine.ErrNoTable) {
-		have, err = nil, nil
-	}
-	if err != nil {
-		return false, false, err
-	}
-	want := s.specOf(l)
-	if err := fits(have, want); err != nil {
-		return false, false, err
-	}
-	there, err := s.levelTable(ctx, l)
-	if err != nil || there == nil || have == nil {
-		return err == nil, false, err
-	}
-	if have.View != want.View || !maps.Equal(have.Columns, want.Columns) {
-		return false, true, nil
-	}
-	live, err := s.exists(ctx, l.view())
-	return false, !live, err
 }

@@ -260,17 +260,6 @@ func (k *sketches) read(ctx context.Context, x execer, where string, args []any)
 
 // each reads a bucket, the values of its groups, and a value for each of the sketches.
 func (k *sketches) each(ctx context.Context, x execer, q string, args []any, fn func(group, []sql.RawBytes) error) error {
-	if k.set.before != nil {
-		k.set.before(ctx, q)
-	}
-	if len(args) > 0 {
-		q = k.set.db.Bind(q)
-	}
-	rows, err := x.QueryContext(ctx, q, args...)
-	if err != nil {
-		return fmt.Errorf("read for sketches: %w", k.set.db.Classify(err))
-	}
-	defer rows.Close()
 	by, values := make([]sql.RawBytes, len(k.st.l.by)), make([]sql.RawBytes, len(k.aggs))
 	var bucket int64
 	dest := []any{&bucket}
@@ -282,7 +271,7 @@ func (k *sketches) each(ctx context.Context, x execer, q string, args []any, fn 
 	}
 	var key []byte
 	var last group
-	for rows.Next() {
+	return k.set.each(ctx, x, func(rows *sql.Rows) error {
 		if err := rows.Scan(dest...); err != nil {
 			return fmt.Errorf("read for sketches: %w", err)
 		}
@@ -293,14 +282,8 @@ func (k *sketches) each(ctx context.Context, x execer, q string, args []any, fn 
 		if last.bucket != bucket || last.by != string(key) {
 			last = group{bucket, string(key)}
 		}
-		if err := fn(last, values); err != nil {
-			return err
-		}
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return fmt.Errorf("read for sketches: %w", k.set.db.Classify(err))
-	}
-	return nil
+		return fn(last, values)
+	}, q, args...)
 }
 
 // selectSketched renders the query for the values to add to sketches, each with the bucket and the
