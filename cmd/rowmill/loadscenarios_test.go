@@ -98,7 +98,7 @@ var loadScenarios = map[string]scenario{
 	// After the connection with the lock is lost, as by a restart of the server, the
 	// load takes the lock again, continues, and counts its rows once.
 	"lost lock": {onNumbered, func(l *loading) {
-		f := loadRows(0, 1000, false)
+		f, g := loadRows(0, 1000, false), loadRows(10_000, 1000, false)
 		path := l.write("day.csv", f.text)
 		var mu sync.Mutex
 		var leases []chan struct{}
@@ -129,15 +129,21 @@ var loadScenarios = map[string]scenario{
 				lose()
 			}
 		}
-		r, err := ingest.File(l.Context(), o, path)
-		must(l, err)
-		if r.Sent != 1000 || r.Inserted != 1000 || r.Before != 0 || !r.Finished || said.Load() != 2 {
-			l.Errorf("loaded: %+v, said %d times", r, said.Load())
+		// With Again, a file that was not loaded before continues, too.
+		for i, path := range []string{path, l.write("new.csv", g.text)} {
+			o.Again = i == 1
+			steps.Store(0)
+			said.Store(0)
+			r, err := ingest.File(l.Context(), o, path)
+			must(l, err)
+			if r.Sent != 1000 || r.Inserted != 1000 || r.Before != 0 || !r.Finished || said.Load() != 2 {
+				l.Errorf("loaded: %+v, said %d times", r, said.Load())
+			}
 		}
-		l.check("bad.jsonl", f)
-		l.has("1000 1000 0 0", "SELECT sent, inserted, duplicate, rejected FROM rowmill_sources")
+		l.check("bad.jsonl", f, g)
+		l.has("1000 1000 0 0; 1000 1000 0 0", "SELECT sent, inserted, duplicate, rejected FROM rowmill_sources")
 		// Without time for retries, the load ends with the reason.
-		o.RetryFor, o.Reached = 0, func(string) {
+		o.Again, o.RetryFor, o.Reached = false, 0, func(string) {
 			time.Sleep(20 * time.Millisecond)
 			lose()
 		}
