@@ -224,16 +224,3 @@ func contradicted(given, recorded *pflag.FlagSet, free []string) (err error) {
 	})
 	return err
 }
-
-func (a *app) printStatements(what, engineName string, all []workload.Statement) {
-	fmt.Fprintf(a.stdout, "-- %s on %s\n", what, engineName)
-	purpose := ""
-	for _, s := range all {
-		if s.Purpose != purpose {
-			fmt.Fprintf(a.stdout, "\n-- %s\n", s.Purpose)
-			purpose = s.Purpose
-		}
-		fmt.Fprintf(a.stdout, "%s;\n", s.SQL)
-	}
-	fmt.Fprintln(a.stdout)
-}

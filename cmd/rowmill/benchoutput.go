@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -129,7 +130,16 @@ func (a *app) printSpec(s *experiment.Spec) error {
 		return err
 	}
 	for _, p := range parts {
-		a.printStatements(p.About, p.On, p.All)
+		fmt.Fprintf(a.stdout, "-- %s on %s\n", p.About, p.On)
+		purpose := ""
+		for _, q := range p.All {
+			if q.Purpose != purpose {
+				fmt.Fprintf(a.stdout, "\n-- %s\n", q.Purpose)
+				purpose = q.Purpose
+			}
+			fmt.Fprintf(a.stdout, "%s;\n", q.SQL)
+		}
+		fmt.Fprintln(a.stdout)
 	}
 	return nil
 }

@@ -20,6 +20,19 @@ type waiting struct {
 
 func (w *waiting) Await(ctx context.Context) error { return w.await(ctx) }
 
+// loaded runs a script with another load beside it, and returns the intervals.
+func loaded(t *testing.T, cfg Config, beside ...Load) (Outcome, []result.Interval) {
+	t.Helper()
+	var ivs []result.Interval
+	cfg.Operation, cfg.Beside = "insert", beside
+	cfg.Observe = func(iv result.Interval) error { ivs = append(ivs, iv); return nil }
+	o, err := Run(t.Context(), &script{}, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o, ivs
+}
+
 func besideOf(ivs []result.Interval, op string) (ops int64, sum result.Tally) {
 	for _, iv := range ivs {
 		t := iv.Beside[op]
@@ -37,18 +50,12 @@ func besideOf(ivs []result.Interval, op string) (ops int64, sum result.Tally) {
 func TestBeside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queries, paced := &script{}, &script{}
-		var ivs []result.Interval
-		o, err := Run(t.Context(), &script{}, Config{
-			Operation: "insert", Clients: 2, Batch: 10, Rows: 20000, Interval: 100 * time.Millisecond,
-			Observe: func(iv result.Interval) error { ivs = append(ivs, iv); return nil },
-			Beside: []Load{
-				{Operation: "query", Clients: 3, Batch: 1, Client: queries.Client},
-				{Operation: "delete", Clients: 1, Batch: 5, Rate: 500, Client: paced.Client},
-				{Operation: "short", Clients: 1, Batch: 4, Rows: 10, Client: (&script{}).Client},
-			},
-		})
-		if err != nil || o.Stopped != StoppedRows || o.Rows != 20000 || o.BrokenOff != 0 {
-			t.Fatalf("%+v, %v", o, err)
+		o, ivs := loaded(t, Config{Clients: 2, Batch: 10, Rows: 20000, Interval: 100 * time.Millisecond},
+			Load{Operation: "query", Clients: 3, Batch: 1, Client: queries.Client},
+			Load{Operation: "delete", Clients: 1, Batch: 5, Rate: 500, Client: paced.Client},
+			Load{Operation: "short", Clients: 1, Batch: 4, Rows: 10, Client: (&script{}).Client})
+		if o.Stopped != StoppedRows || o.Rows != 20000 || o.BrokenOff != 0 {
+			t.Fatalf("%+v", o)
 		}
 		// 1000 operations of 1 ms by each main client take one second.
 		if ops, sum := besideOf(ivs, "query"); ops < 2990 || ops > 3010 || sum.Rows != ops || ops != queries.ops.Load() {
@@ -76,10 +83,9 @@ func TestBeside(t *testing.T) {
 func TestBesideFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad := &script{do: func(context.Context, *actor) error { return errors.New("no such index") }}
-		o, err := Run(t.Context(), &script{}, Config{Operation: "insert", Clients: 1, Batch: 1, MaxTime: time.Hour,
-			Beside: []Load{{Operation: "query", Clients: 2, Batch: 1, Client: bad.Client}}})
-		if err != nil || o.Stopped != StoppedFailed || o.Err == nil || o.Err.Error() != "no such index" || o.Elapsed > time.Second {
-			t.Errorf("%+v, %v", o, err)
+		o, _ := loaded(t, Config{Clients: 1, Batch: 1, MaxTime: time.Hour}, Load{Operation: "query", Clients: 2, Batch: 1, Client: bad.Client})
+		if o.Stopped != StoppedFailed || o.Err == nil || o.Err.Error() != "no such index" || o.Elapsed > time.Second {
+			t.Errorf("%+v", o)
 		}
 	})
 }
@@ -98,12 +104,9 @@ func TestWaiter(t *testing.T) {
 				return nil
 			}}, nil
 		}
-		var ivs []result.Interval
-		o, err := Run(t.Context(), &script{}, Config{Operation: "insert", Clients: 1, Batch: 1, MaxTime: 950 * time.Millisecond,
-			Observe: func(iv result.Interval) error { ivs = append(ivs, iv); return nil },
-			Beside:  []Load{{Operation: "delete", Clients: 1, Batch: 1, Client: slow}}})
-		if err != nil || o.Stopped != StoppedTime || o.Err != nil || o.Elapsed > time.Second {
-			t.Fatalf("%+v, %v", o, err)
+		o, ivs := loaded(t, Config{Clients: 1, Batch: 1, MaxTime: 950 * time.Millisecond}, Load{Operation: "delete", Clients: 1, Batch: 1, Client: slow})
+		if o.Stopped != StoppedTime || o.Err != nil || o.Elapsed > time.Second {
+			t.Fatalf("%+v", o)
 		}
 		rec := result.Record{Intervals: ivs}
 		if s := rec.Summary(); s.LatencyUS["delete"].Max > 2000 || s.Beside["delete"].Operations != 9 || awaited.Load() != 10 {
@@ -113,10 +116,9 @@ func TestWaiter(t *testing.T) {
 		broken := func(context.Context, int) (Client, error) {
 			return &waiting{actor: actor{s: &script{}}, await: func(context.Context) error { return errors.New("out of luck") }}, nil
 		}
-		o, err = Run(t.Context(), &script{}, Config{Operation: "insert", Clients: 1, Batch: 1, MaxTime: time.Hour,
-			Beside: []Load{{Operation: "delete", Clients: 1, Batch: 1, Client: broken}}})
-		if err != nil || o.Stopped != StoppedFailed || o.Err == nil || o.Err.Error() != "out of luck" {
-			t.Errorf("%+v, %v", o, err)
+		o, _ = loaded(t, Config{Clients: 1, Batch: 1, MaxTime: time.Hour}, Load{Operation: "delete", Clients: 1, Batch: 1, Client: broken})
+		if o.Stopped != StoppedFailed || o.Err == nil || o.Err.Error() != "out of luck" {
+			t.Errorf("%+v", o)
 		}
 	})
 }

@@ -25,28 +25,25 @@ func TestLostConnections(t *testing.T) {
 			for _, layout := range Layouts() {
 				t.Run(fmt.Sprintf("%s/%s/%s", kind, preset, layout), func(t *testing.T) {
 					var n, resets atomic.Int64
-					db := &faulty{DB: testdb.Open(t, kind), writer: func(w engine.Writer) engine.Writer {
-						h := &hooked{Writer: w}
-						h.write = func(write func() (engine.Ack, error)) (engine.Ack, error) {
-							switch mix(uint64(n.Add(1))) % 6 { // random, but the same in every run
-							case 1:
-								return engine.Ack{}, errLost
-							case 2:
-								if _, err := write(); err != nil {
-									return engine.Ack{}, err
-								}
-								return engine.Ack{}, errLost
+					db := &faulty{DB: testdb.Open(t, kind)}
+					db.write = func(write func() (engine.Ack, error)) (engine.Ack, error) {
+						switch mix(uint64(n.Add(1))) % 6 { // random, but the same in every run
+						case 1:
+							return engine.Ack{}, errLost
+						case 2:
+							if _, err := write(); err != nil {
+								return engine.Ack{}, err
 							}
-							return write()
+							return engine.Ack{}, errLost
 						}
-						h.reset = func(reset func() error) error {
-							if mix(uint64(resets.Add(1)))%2 > 0 { // as for a server that restarts
-								return engine.Classed(engine.ErrUnreachable, errors.New("not yet"))
-							}
-							return reset()
+						return write()
+					}
+					db.reset = func(reset func() error) error {
+						if mix(uint64(resets.Add(1)))%2 > 0 { // as for a server that restarts
+							return engine.Classed(engine.ErrUnreachable, errors.New("not yet"))
 						}
-						return h
-					}}
+						return reset()
+					}
 					const rows, batch = 2500, 50
 					w := prepared(t, db, InsertOptions{Preset: preset, Layout: layout, Rows: rows, Batch: batch, Writers: 3, PeriodRows: 1000})
 					out := run(t, w, config(w))
@@ -77,14 +74,13 @@ func TestRecoverDoubtsOnce(t *testing.T) {
 	down := engine.Classed(engine.ErrUnreachable, errors.New("down"))
 	for _, again := range []bool{true, false} {
 		t.Run(fmt.Sprintf("again=%t", again), func(t *testing.T) {
-			h := &hooked{write: func(func() (engine.Ack, error)) (engine.Ack, error) { return engine.Ack{}, errLost }}
-			db := &faulty{DB: testdb.Open(t, "null"), writer: func(w engine.Writer) engine.Writer { h.Writer = w; return h }}
+			db := &faulty{DB: testdb.Open(t, "null"), write: func(func() (engine.Ack, error)) (engine.Ack, error) { return engine.Ack{}, errLost }}
 			w := prepared(t, db, InsertOptions{Preset: "sbtest", Layout: Plain})
 			c, err := w.Client(t.Context(), 0)
 			ok(t, err)
 			c.Prepare(10)
 			failed := c.Do(t.Context())
-			h.reset = func(func() error) error { return down }
+			db.reset = func(func() error) error { return down }
 			for range 3 {
 				if err := c.Recover(t.Context(), failed); !errors.Is(err, engine.ErrUnreachable) {
 					t.Fatalf("Recover returned %v", err)
@@ -92,7 +88,7 @@ func TestRecoverDoubtsOnce(t *testing.T) {
 			}
 			want := int64(10)
 			if again {
-				h.reset, h.write = nil, nil
+				db.reset, db.write = nil, nil
 				ok(t, c.Recover(t.Context(), failed))
 				ok(t, c.Do(t.Context()))
 				want = 20

@@ -111,7 +111,7 @@ func TestVerifyTwins(t *testing.T) {
 						there[rowText(b, i)] = true
 					}
 				}
-				p, err := w.Verify(t.Context(), nil)
+				p, err := w.Verify(t.Context(), unseen)
 				if err != nil || !p.Checksum || p.Expected != int64(len(there)) || p.Found != p.Expected {
 					rt.Fatalf("%d rows are there: %+v, %v", len(there), p, err)
 				}
@@ -134,7 +134,7 @@ func lose(rt *rapid.T, t *testing.T, w *Insert) {
 	if n := deleteRow(t, w, seq); n != 1 {
 		rt.Fatalf("%d rows deleted", n)
 	}
-	if p, err := w.Verify(t.Context(), nil); err != nil || p.Checksum {
+	if p, err := w.Verify(t.Context(), unseen); err != nil || p.Checksum {
 		rt.Fatalf("row %d is missing: %+v, %v", seq, p, err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -426,21 +425,16 @@ type Chores struct {
 	jobs []func(ctx context.Context, event rollEvent) error
 	next atomic.Int64
 	// event reports an action; it may be used once started is closed.
-	event   rollEvent
-	started chan struct{}
-
-	mu       sync.Mutex
-	warnings []string
+	event    rollEvent
+	started  chan struct{}
+	warnings []string // written by the only job of the step settle
 }
 
 func newChores() *Chores { return &Chores{started: make(chan struct{})} }
 
-// Warnings returns the parts of the jobs that the server could not do.
-func (c *Chores) Warnings() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.warnings)
-}
+// Warnings returns the parts of the jobs that the server could not do. It may be called
+// after the run.
+func (c *Chores) Warnings() []string { return c.warnings }
 
 // Background implements bench.Workload: the jobs report by its event.
 func (c *Chores) Background(ctx context.Context, event func(what, object string, began time.Time)) error {
@@ -500,9 +494,7 @@ func (b *Ibench) settle() *Chores {
 	c.jobs = append(c.jobs, func(ctx context.Context, event rollEvent) error {
 		began := time.Now()
 		warnings, err := b.db.Settle(ctx, engine.Settle{Tables: b.Tables()})
-		c.mu.Lock()
 		c.warnings = append(c.warnings, warnings...)
-		c.mu.Unlock()
 		if err == nil {
 			event("settle", "", began)
 		}

@@ -124,7 +124,7 @@ func run(t testing.TB, w *Insert, cfg bench.Config) bench.Outcome {
 
 func verify(t testing.TB, w *Insert) Proof {
 	t.Helper()
-	p, err := w.Verify(t.Context(), nil)
+	p, err := w.Verify(t.Context(), unseen)
 	ok(t, err)
 	return p
 }
@@ -140,15 +140,16 @@ func mustHold(t testing.TB, w *Insert, rows int64) Proof {
 	return p
 }
 
-// faulty is a database with hooks by which a test makes it fail, or say something else of itself.
+// faulty is a database with hooks by which a test makes it fail, or say something else
+// of itself. A hook around an operation calls it or not.
 type faulty struct {
 	engine.DB
-	apply  func(ctx context.Context, steps []engine.Step) error
-	writer func(engine.Writer) engine.Writer
-	// del is called around each delete of a querier.
-	del  func(del func() (int64, error)) (int64, error)
-	info func(*engine.Info)
-	caps func(*engine.Capabilities)
+	apply func(ctx context.Context, steps []engine.Step) error
+	write func(write func() (engine.Ack, error)) (engine.Ack, error)
+	reset func(reset func() error) error
+	del   func(del func() (int64, error)) (int64, error)
+	info  func(*engine.Info)
+	caps  func(*engine.Capabilities)
 }
 
 func (f *faulty) Info() engine.Info {
@@ -167,23 +168,6 @@ func (f *faulty) Capabilities() engine.Capabilities {
 	return caps
 }
 
-func (f *faulty) Querier(ctx context.Context) (engine.Querier, error) {
-	inner, err := f.DB.Querier(ctx)
-	return &hookedQuerier{inner, f}, err
-}
-
-type hookedQuerier struct {
-	engine.Querier
-	db *faulty
-}
-
-func (q *hookedQuerier) Delete(ctx context.Context, d *engine.Delete, from, to int64) (int64, error) {
-	if q.db.del == nil {
-		return q.Querier.Delete(ctx, d, from, to)
-	}
-	return q.db.del(func() (int64, error) { return q.Querier.Delete(ctx, d, from, to) })
-}
-
 func (f *faulty) Apply(ctx context.Context, steps ...engine.Step) error {
 	if f.apply != nil {
 		return f.apply(ctx, steps)
@@ -191,33 +175,48 @@ func (f *faulty) Apply(ctx context.Context, steps ...engine.Step) error {
 	return f.DB.Apply(ctx, steps...)
 }
 
+func (f *faulty) Querier(ctx context.Context) (engine.Querier, error) {
+	inner, err := f.DB.Querier(ctx)
+	return &faultyQuerier{inner, f}, err
+}
+
+type faultyQuerier struct {
+	engine.Querier
+	db *faulty
+}
+
+func (q *faultyQuerier) Delete(ctx context.Context, d *engine.Delete, from, to int64) (int64, error) {
+	del := func() (int64, error) { return q.Querier.Delete(ctx, d, from, to) }
+	if q.db.del == nil {
+		return del()
+	}
+	return q.db.del(del)
+}
+
 func (f *faulty) Writer(ctx context.Context, t *engine.Table, m engine.Method) (engine.Writer, error) {
-	w, err := f.DB.Writer(ctx, t, m)
-	if err == nil && f.writer != nil {
-		w = f.writer(w)
-	}
-	return w, err
+	inner, err := f.DB.Writer(ctx, t, m)
+	return &faultyWriter{inner, f}, err
 }
 
-// hooked is a writer with a hook before and one after each Write, and one for Reset.
-type hooked struct {
+type faultyWriter struct {
 	engine.Writer
-	write func(write func() (engine.Ack, error)) (engine.Ack, error)
-	reset func(reset func() error) error
+	db *faulty
 }
 
-func (h *hooked) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error) {
-	if h.write == nil {
-		return h.Writer.Write(ctx, b)
+func (w *faultyWriter) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error) {
+	write := func() (engine.Ack, error) { return w.Writer.Write(ctx, b) }
+	if w.db.write == nil {
+		return write()
 	}
-	return h.write(func() (engine.Ack, error) { return h.Writer.Write(ctx, b) })
+	return w.db.write(write)
 }
 
-func (h *hooked) Reset(ctx context.Context) error {
-	if h.reset == nil {
-		return h.Writer.Reset(ctx)
+func (w *faultyWriter) Reset(ctx context.Context) error {
+	reset := func() error { return w.Writer.Reset(ctx) }
+	if w.db.reset == nil {
+		return reset()
 	}
-	return h.reset(func() error { return h.Writer.Reset(ctx) })
+	return w.db.reset(reset)
 }
 
 func hasWarning(p Proof, part string) bool {
@@ -227,6 +226,9 @@ func hasWarning(p Proof, part string) bool {
 func ptr[T any](v T) *T { return &v }
 
 func noEvent(string, string, time.Time) {}
+
+// unseen is progress that nobody looks at.
+func unseen(int64) {}
 
 // gone fails the test if one of the tables exists.
 func gone(t *testing.T, db engine.DB, tables ...*engine.Table) {

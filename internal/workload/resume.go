@@ -46,14 +46,11 @@ const refillTries = 10
 
 // Resume replaces Setup: it determines which rows the tables hold, inserts the missing rows below
 // the highest one, and lets the clients continue from there. most is the maximum number of rows of
-// the load, 0 if it was not limited. progress, if set, is called with the number of rows read so
+// the load, 0 if it was not limited. progress is called with the number of rows read so
 // far. Resume refuses tables that do not exist, and rows that the load did not insert.
 func (w *Insert) Resume(ctx context.Context, most int64, progress func(rows int64)) (Resumed, error) {
 	if err := w.CanResume(); err != nil {
 		return Resumed{}, err
-	}
-	if progress == nil {
-		progress = func(int64) {}
 	}
 	for _, t := range w.tables {
 		exists, err := w.db.Catalog().Exists(ctx, &t.Table)

@@ -55,7 +55,7 @@ func TestResume(t *testing.T) {
 						}
 					}
 					again := newTestInsert(t, db, o)
-					got, err := again.Resume(t.Context(), 0, nil)
+					got, err := again.Resume(t.Context(), 0, unseen)
 					ok(t, err)
 					missing := int64(0)
 					if preset == "classic" {
@@ -74,7 +74,7 @@ func TestResume(t *testing.T) {
 					run(t, again, cfg)
 					mustHold(t, again, rows)
 					third := newTestInsert(t, db, o)
-					if got, err := third.Resume(t.Context(), 0, nil); err != nil || got.Rows != rows || got.Refilled != 0 {
+					if got, err := third.Resume(t.Context(), 0, unseen); err != nil || got.Rows != rows || got.Refilled != 0 {
 						t.Errorf("%+v, %v", got, err)
 					}
 				})

@@ -70,16 +70,14 @@ func TestMeasureCleansUp(t *testing.T) {
 					return err
 				}
 				n := 0
-				db.writer = func(w engine.Writer) engine.Writer {
-					return &hooked{Writer: w, write: func(write func() (engine.Ack, error)) (engine.Ack, error) {
-						if n++; n == test.at {
-							if test.want == broken {
-								return engine.Ack{}, broken
-							}
-							interrupt()
+				db.write = func(write func() (engine.Ack, error)) (engine.Ack, error) {
+					if n++; n == test.at {
+						if test.want == broken {
+							return engine.Ack{}, broken
 						}
-						return write()
-					}}
+						interrupt()
+					}
+					return write()
 				}
 				w := newTestInsert(t, db, InsertOptions{Preset: "sbtest", Layout: Rolling, Rows: 100000})
 				if err := w.Measure(ctx); !errors.Is(err, test.want) || !created {

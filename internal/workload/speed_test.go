@@ -105,7 +105,7 @@ func BenchmarkVerify(b *testing.B) {
 			t.next.Store(rows)
 			b.ResetTimer()
 			for range b.N {
-				if proof, err := w.Verify(b.Context(), nil); err != nil || !proof.Checksum || proof.Found != distinctRows(p.name, rows) {
+				if proof, err := w.Verify(b.Context(), unseen); err != nil || !proof.Checksum || proof.Found != distinctRows(p.name, rows) {
 					b.Fatalf("%+v, %v", proof, err)
 				}
 			}
