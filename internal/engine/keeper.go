@@ -183,6 +183,34 @@ func (s *Schema) Key() []SchemaColumn {
 	return out
 }
 
+// A KeyPart is one column of an index. Other marks an expression, or an index on some of the rows.
+type KeyPart struct {
+	Index, Column          string
+	Primary, Unique, Other bool
+}
+
+// SetKeys sets the keys from their columns, in order, index by index.
+func (s *Schema) SetKeys(parts []KeyPart) {
+	for i, p := range parts {
+		if i == 0 || parts[i-1].Index != p.Index {
+			s.Indexes = append(s.Indexes, Index{Name: p.Index})
+		}
+		ix := &s.Indexes[len(s.Indexes)-1]
+		ix.Columns = append(ix.Columns, p.Column)
+		p.Other = p.Other || len(ix.Columns) > 1 && parts[i-1].Other
+		parts[i] = p
+		switch {
+		case i+1 < len(parts) && parts[i+1].Index == p.Index: // not its last column
+		case p.Primary:
+			s.PrimaryKey, s.Indexes = ix.Columns, s.Indexes[:len(s.Indexes)-1]
+		case p.Unique && p.Other:
+			s.UniqueOther = append(s.UniqueOther, p.Index)
+		case p.Unique:
+			s.Unique = append(s.Unique, ix.Columns)
+		}
+	}
+}
+
 // Writable returns those of the columns that can be written to.
 func Writable(cols []SchemaColumn) []SchemaColumn {
 	return slices.DeleteFunc(slices.Clone(cols), func(c SchemaColumn) bool { return c.Generated })

@@ -252,38 +252,17 @@ func (d dialect) defaultText(c engine.SchemaColumn, value sql.NullString, isExpr
 }
 
 func (db *DB) describeKeys(ctx context.Context, s *engine.Schema) error {
-	unique, expression := map[string]bool{}, map[string]bool{}
-	var keys []engine.Index
+	var parts []engine.KeyPart
 	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
-		var key string
+		var p engine.KeyPart
 		var column sql.NullString // NULL for an expression
-		var notUnique int
-		if err := r.Scan(&key, &column, &notUnique); err != nil {
-			return err
-		}
-		if n := len(keys); n == 0 || keys[n-1].Name != key {
-			keys = append(keys, engine.Index{Name: key})
-			unique[key] = notUnique == 0
-		}
-		k := &keys[len(keys)-1]
-		k.Columns = append(k.Columns, column.String)
-		expression[key] = expression[key] || !column.Valid
-		return nil
-	}, "SELECT INDEX_NAME, COLUMN_NAME, NON_UNIQUE FROM information_schema.STATISTICS "+
+		err := r.Scan(&p.Index, &column, &p.Unique)
+		p.Column, p.Primary, p.Other = column.String, p.Index == "PRIMARY", !column.Valid
+		parts = append(parts, p)
+		return err
+	}, "SELECT INDEX_NAME, COLUMN_NAME, NON_UNIQUE = 0 FROM information_schema.STATISTICS "+
 		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY INDEX_NAME, SEQ_IN_INDEX", s.Name)
-	for _, k := range keys {
-		if k.Name == "PRIMARY" {
-			s.PrimaryKey = k.Columns
-			continue
-		}
-		s.Indexes = append(s.Indexes, k)
-		switch {
-		case unique[k.Name] && expression[k.Name]:
-			s.UniqueOther = append(s.UniqueOther, k.Name)
-		case unique[k.Name]:
-			s.Unique = append(s.Unique, k.Columns)
-		}
-	}
+	s.SetKeys(parts)
 	return err
 }
 

@@ -182,8 +182,8 @@ LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
 
 // describeIndexes returns a row for each key column, not those of INCLUDE.
-const describeIndexes = `SELECT c.relname, i.indisprimary, i.indisunique, i.indpred IS NOT NULL, pg_get_indexdef(i.indexrelid, k, true),
-	COALESCE(a.attname, '')
+const describeIndexes = `SELECT c.relname, i.indisprimary, i.indisunique, i.indpred IS NOT NULL,
+	COALESCE(a.attname, pg_get_indexdef(i.indexrelid, k, true))
 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid CROSS JOIN LATERAL generate_series(1, i.indnkeyatts) k
 LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[k - 1] AND a.attnum <> 0
 WHERE i.indrelid = $1::oid ORDER BY c.relname, k`
@@ -272,37 +272,13 @@ func (db *DB) readColumns(ctx context.Context, tx *sql.Tx, oid int64, s *engine.
 }
 
 func (db *DB) readIndexes(ctx context.Context, tx *sql.Tx, oid int64, s *engine.Schema) error {
-	last := ""
-	return engine.Each(ctx, db, tx, func(rows *sql.Rows) error {
-		var name, expr, column string
-		var primary, unique, partial bool
-		if err := rows.Scan(&name, &primary, &unique, &partial, &expr, &column); err != nil {
-			return err
-		}
-		if column == "" { // the key is an expression
-			column = expr
-		}
-		first := name != last
-		if unique && partial && first {
-			s.UniqueOther = append(s.UniqueOther, name)
-		}
-		unique = unique && !partial
-		last = name
-		switch {
-		case primary:
-			s.PrimaryKey = append(s.PrimaryKey, column)
-			return nil
-		case first:
-			s.Indexes = append(s.Indexes, engine.Index{Name: name})
-			if unique {
-				s.Unique = append(s.Unique, nil)
-			}
-		}
-		ix := &s.Indexes[len(s.Indexes)-1]
-		ix.Columns = append(ix.Columns, column)
-		if unique {
-			s.Unique[len(s.Unique)-1] = ix.Columns
-		}
-		return nil
+	var parts []engine.KeyPart
+	err := engine.Each(ctx, db, tx, func(rows *sql.Rows) error {
+		var p engine.KeyPart
+		err := rows.Scan(&p.Index, &p.Primary, &p.Unique, &p.Other, &p.Column)
+		parts = append(parts, p)
+		return err
 	}, describeIndexes, oid)
+	s.SetKeys(parts)
+	return err
 }
