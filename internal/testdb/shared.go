@@ -49,10 +49,7 @@ func (s *Shared) stop(ctx context.Context) error {
 }
 
 // start starts a server owned by this process.
-func start(o sandbox.Options) (*Shared, error) {
-	// Not a test's context, because the server outlives the test.
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
+func start(ctx context.Context, o sandbox.Options) (*Shared, error) {
 	s, err := sandbox.Start(ctx, o, nil)
 	if err != nil {
 		return nil, err
@@ -132,11 +129,10 @@ func serve(ctx context.Context, dir, kind string) (*Shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := sandbox.Start(ctx, o, nil)
+	s, err := start(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	s := &Shared{Info: server.Info, Params: server.Params(), own: server}
 	text, err := json.Marshal(s)
 	if err != nil {
 		return s, err
@@ -153,13 +149,4 @@ func TempDir() (string, error) {
 		return "", err
 	}
 	return dir, os.Chmod(dir, 0o777|os.ModeSticky)
-}
-
-// freeBytes returns the free space of the file system of dir.
-func freeBytes(dir string) (uint64, error) {
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(dir, &st); err != nil {
-		return 0, err
-	}
-	return st.Bavail * uint64(st.Bsize), nil
 }

@@ -30,6 +30,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -85,33 +86,20 @@ type Runner struct{ M *testing.M }
 // Run runs the tests, stops the servers that they started, and returns the exit
 // code.
 func (r Runner) Run() int {
-	servers.mu.Lock()
-	servers.owned = true
-	servers.mu.Unlock()
 	code := r.M.Run()
-	if err := servers.stop(); err != nil {
+	if err := stopServers(); err != nil {
 		fmt.Fprintf(os.Stderr, "testdb: %v\n", err)
 		code = max(code, 1)
 	}
 	return code
 }
 
-// pool holds the servers of this process.
-type pool struct {
-	mu sync.Mutex
-	// owned means that Runner runs, and will stop the servers.
-	owned   bool
-	entries map[string]*entry
-}
-
-var servers = pool{entries: map[string]*entry{}}
-
-// An entry is one server, found or started by the first test that needs it.
-type entry struct {
-	once   sync.Once
-	server *Shared
-	err    error
-}
+// servers are the servers of this process, found or started by the first test that needs
+// one of the kind.
+var (
+	serversLock sync.Mutex
+	servers     = map[string]func() (*Shared, error){}
+)
 
 // startTimeout is far longer than a start takes on an idle machine, a second.
 const startTimeout = 2 * time.Minute
@@ -132,32 +120,32 @@ func Server(t testing.TB, kind string) *Shared {
 	if err != nil {
 		t.Fatalf("test server: %v", err)
 	}
-	servers.mu.Lock()
-	if !servers.owned {
-		servers.mu.Unlock()
-		t.Fatalf("test server: the package needs func TestMain(m *testing.M) { testdb.Main(m) }")
+	serversLock.Lock()
+	server := servers[kind]
+	if server == nil {
+		server = sync.OnceValues(func() (*Shared, error) {
+			if s, err := find(kind); s != nil || err != nil {
+				return s, err
+			}
+			// Not a test's context, because the server outlives the test.
+			ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+			defer cancel()
+			return start(ctx, o)
+		})
+		servers[kind] = server
 	}
-	e := servers.entries[kind]
-	if e == nil {
-		e = &entry{}
-		servers.entries[kind] = e
+	serversLock.Unlock()
+	s, err := server()
+	if errors.Is(err, sandbox.ErrNotInstalled) {
+		Require(t, requirement(o), err)
 	}
-	servers.mu.Unlock()
-	e.once.Do(func() {
-		if e.server, e.err = find(kind); e.server == nil && e.err == nil {
-			e.server, e.err = start(o)
-		}
-	})
-	if errors.Is(e.err, sandbox.ErrNotInstalled) {
-		Require(t, requirement(o), e.err)
+	if err == nil {
+		err = s.Err()
 	}
-	if e.err != nil {
-		t.Fatalf("test server: %v", e.err)
-	}
-	if err := e.server.Err(); err != nil {
+	if err != nil {
 		t.Fatalf("test server: %v", err)
 	}
-	return e.server
+	return s
 }
 
 // unsafe are settings that avoid writes needed only after a crash. Tests that
@@ -203,26 +191,27 @@ func options(kind string) (sandbox.Options, error) {
 // whole run, else the directory for temporary files.
 func memoryDir() string {
 	const dir, room = "/dev/shm", 4 << 30
-	if free, err := freeBytes(dir); err == nil && free >= room {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err == nil && st.Bavail*uint64(st.Bsize) >= room {
 		return dir
 	}
 	return os.TempDir()
 }
 
-// stop ends the servers that this process started. It kills them, because their
+// stopServers ends the servers that this process started. It kills them, because their
 // data are not needed.
-func (p *pool) stop() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func stopServers() error {
+	serversLock.Lock()
+	defer serversLock.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var errs []error
-	for kind, e := range p.entries {
-		if e.server != nil {
-			errs = append(errs, e.server.stop(ctx))
+	for _, server := range servers {
+		if s, err := server(); err == nil { // it was called before
+			errs = append(errs, s.stop(ctx))
 		}
-		delete(p.entries, kind)
 	}
+	clear(servers)
 	return errors.Join(errs...)
 }
 

@@ -58,7 +58,6 @@ func bounded(r io.Reader, path string) ([]byte, error) {
 	return text, nil
 }
 
-// kind returns the name of a type of file that is not regular.
 func kind(m fs.FileMode) string {
 	switch {
 	case m.IsDir():

@@ -122,7 +122,6 @@ type treeReader struct {
 	text []byte
 }
 
-// keys returns the parts of an expression's key, each with its place.
 func (r treeReader) keys(e *unstable.Node) (out []*Value) {
 	for it := e.Key(); it.Next(); {
 		n := it.Node()
@@ -146,7 +145,6 @@ func under(in, step *Value) *Value {
 	return at
 }
 
-// table returns the table that a header begins.
 func (r treeReader) table(root *Value, e *unstable.Node) *Value {
 	path := r.keys(e)
 	at := root
@@ -180,7 +178,6 @@ func (r treeReader) keyValue(table *Value, e *unstable.Node) {
 	table.In = append(table.In, last)
 }
 
-// value fills in the value of a key.
 func (r treeReader) value(v *Value, n *unstable.Node) {
 	v.Kind, v.Text = n.Kind, string(n.Data)
 	switch n.Kind {

@@ -8,7 +8,6 @@ import (
 	"slices"
 )
 
-// errBits is the error for values of a BIT column.
 var errBits = errors.New("it is not a number of bits: want a decimal integer, b'1010', 0x0A, or as many binary digits as the column has bits")
 
 // bits returns the reader of a BIT column: an integer where the server has no such

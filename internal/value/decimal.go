@@ -48,7 +48,6 @@ func parseNumber(text []byte) (n number, err error) {
 	return n, nil
 }
 
-// leadingDigits splits p after the digits with which it begins.
 func leadingDigits(p []byte) (digits, rest []byte) {
 	i := 0
 	for i < len(p) && p[i]-'0' <= 9 {
@@ -57,8 +56,7 @@ func leadingDigits(p []byte) (digits, rest []byte) {
 	return p[:i], p[i:]
 }
 
-// scale returns the number of digits after the point that the value has; it is
-// negative if the value ends with zeros before the point.
+// scale returns the number of digits after the point; it is negative if the value ends with zeros before it.
 func (n number) scale() int {
 	if last := bytes.TrimRight(n.fraction, "0"); len(last) > 0 {
 		return len(last) - n.exponent

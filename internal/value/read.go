@@ -126,8 +126,7 @@ func (t Type) ints(s Server) func(text []byte) (int64, error) {
 	}
 }
 
-// isYear reports whether a text is four digits: servers read two of them as a year of
-// this century or the last.
+// isYear reports whether a text is four digits: servers read two as a year of this century or the last.
 func isYear(text []byte) bool { return len(text) == 4 && onlyDigits(text, '9') }
 
 // ParseInt reads a decimal integer.
@@ -177,8 +176,7 @@ func digits(p []byte) (n int, ok bool) {
 	return n, len(p) > 0
 }
 
-// onlyDigits reports whether a text is not empty and consists of the digits from 0 to
-// most.
+// onlyDigits reports whether a text is not empty and has only the digits from 0 to most.
 func onlyDigits(text []byte, most byte) bool {
 	for _, c := range text {
 		if c < '0' || c > most {
@@ -188,8 +186,7 @@ func onlyDigits(text []byte, most byte) bool {
 	return len(text) > 0
 }
 
-// unsafeString returns text as a string without a copy. The caller must not retain
-// it.
+// unsafeString returns text as a string without a copy. The caller must not retain it.
 func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
 // floats returns the reader of binary fractions. NaN and the infinities can only be
@@ -313,7 +310,6 @@ func (t Type) isMember(text []byte) bool {
 	return slices.ContainsFunc(t.Members, func(m string) bool { return strings.EqualFold(strings.TrimRight(m, " "), unsafeString(text)) })
 }
 
-// appendBool reads true and false, and writes them as 1 and 0.
 func appendBool(dst, text []byte) ([]byte, error) {
 	switch strings.ToLower(string(text)) {
 	case "1", "t", "true":

@@ -20,7 +20,6 @@ var (
 
 const microsPerDay = 24 * 3600e6
 
-// times returns the reader of times.
 func (t Type) times(n *Notation) func(text []byte) (int64, error) {
 	keeps := min(t.Digits, 6)
 	unit, zone := int64(1), n.Zone
@@ -53,7 +52,7 @@ func (t Type) times(n *Notation) func(text []byte) (int64, error) {
 	}
 }
 
-// dates returns the reader of dates that are sent as text, as YYYY-MM-DD.
+// dates returns the reader of dates that are sent as text.
 func dates(n *Notation) func(dst, text []byte) ([]byte, error) {
 	read := Type{Kind: Time, Logical: Date}.times(n)
 	return func(dst, text []byte) ([]byte, error) {
@@ -256,8 +255,7 @@ func ParseTime(p []byte, zone *time.Location) (us int64, exact bool, err error) 
 	return us - offset*1e6, exact, nil
 }
 
-// offsetOf reads Z, +02, +0200 or +02:00, with or without a blank before it, and
-// returns the offset in seconds.
+// offsetOf reads Z, +02, +0200 or +02:00, with or without a blank before it, in seconds.
 func offsetOf(p []byte) (int64, bool) {
 	if len(p) > 1 && p[0] == ' ' {
 		p = p[1:]
@@ -292,8 +290,7 @@ func offsetOf(p []byte) (int64, bool) {
 	return seconds, true
 }
 
-// local returns the instant of a civil time in a zone. The civil time is given as if
-// it were UTC. It refuses times that a clock change skips or repeats.
+// local returns the instant of a civil time, given as if it were UTC, unless a clock change skips or repeats it.
 func local(civil int64, zone *time.Location) (int64, error) {
 	// The offset changes at most once within the two days around the time.
 	before := offsetAt(civil-24*3600e6, zone)
@@ -313,7 +310,7 @@ func local(civil int64, zone *time.Location) (int64, error) {
 	return 0, errNoSuch
 }
 
-// offsetAt returns a zone's offset at an instant. Both are in microseconds.
+// offsetAt returns a zone's offset at an instant, both in microseconds.
 func offsetAt(us int64, zone *time.Location) int64 {
 	_, seconds := time.UnixMicro(us).In(zone).Zone()
 	return int64(seconds) * 1e6
