@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,27 +26,17 @@ func asideName(path string) string {
 // contain exactly the rows of the new file. The new file must have been read back.
 // Any other file is kept as .old, and returned. Existing .old files are not changed.
 func Supersede(dir, table string, p rolling.Period, f File) (kept []string, err error) {
-	folder := filepath.Join(dir, escape(table))
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return nil, fmt.Errorf("list archives of %s: %w", table, err)
-	}
 	whole, err := Look(f.Path)
 	if err != nil {
 		return nil, err
 	}
-	var parts []Info
-	for _, e := range entries {
-		path := filepath.Join(folder, e.Name())
-		if strings.HasPrefix(e.Name(), ".") || e.Name() == filepath.Base(f.Path) || filepath.Ext(e.Name()) != extension {
-			continue
-		}
-		old, err := Look(path)
-		if err != nil || old.Table != table || old.Target != whole.Target || old.From < p.From || old.To > p.To {
-			continue
-		}
-		parts = append(parts, old)
+	parts, err := List(dir, table)
+	if err != nil {
+		return nil, err
 	}
+	parts = slices.DeleteFunc(parts, func(i Info) bool {
+		return i.Problem != "" || filepath.Base(i.Path) == filepath.Base(f.Path) || i.Target != whole.Target || i.From < p.From || i.To > p.To
+	})
 	if len(parts) == 0 {
 		return nil, nil
 	}
@@ -66,7 +57,7 @@ func Supersede(dir, table string, p rolling.Period, f File) (kept []string, err 
 		}
 		kept = append(kept, aside)
 	}
-	return kept, syncFolder(folder)
+	return kept, syncFolder(filepath.Dir(f.Path))
 }
 
 func sameRows(a, b Info) bool {
@@ -80,7 +71,7 @@ func makeUp(parts []Info, whole Info) bool {
 	var a, b uint64
 	for i, p := range parts {
 		for _, q := range parts[:i] {
-			if p.From < q.To && q.From < p.To {
+			if p.Partition().Overlaps(q.Partition().Period) {
 				return false
 			}
 		}

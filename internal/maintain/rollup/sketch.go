@@ -36,15 +36,12 @@ type sketch interface {
 	result() (value any, blob []byte, err error)
 }
 
-func newSketch(a *aggregate) (sketch, error) {
+// newSketch returns an empty sketch; m are the bins of percentiles.
+func newSketch(a *aggregate, m mapping.IndexMapping) sketch {
 	if a.Func == "distinct" {
-		return &distinct{s: hyperloglog.New14()}, nil
+		return &distinct{s: hyperloglog.New14()}
 	}
-	m, err := mapping.NewLogarithmicMapping(Accuracy)
-	if err != nil {
-		return nil, err
-	}
-	return &percentile{percent: a.Percent, m: m}, nil
+	return &percentile{percent: a.Percent, m: m}
 }
 
 // distinct is a HyperLogLog of 2^14 registers: its standard error is 1.04/sqrt(2^14), 0.8 %, and
@@ -205,6 +202,7 @@ type sketches struct {
 	set    *Set
 	st     *stage
 	aggs   []*aggregate
+	bins   mapping.IndexMapping
 	found  map[group][]sketch
 	bytes  int  // approximate size of found
 	stored bool // some are in the stage
@@ -212,22 +210,19 @@ type sketches struct {
 
 const overhead = 150
 
-func (k *sketches) of(g group) ([]sketch, error) {
+func (k *sketches) of(g group) []sketch {
 	of := k.found[g]
 	if of != nil {
-		return of, nil
+		return of
 	}
 	for _, a := range k.aggs {
-		sk, err := newSketch(a)
-		if err != nil {
-			return nil, err
-		}
+		sk := newSketch(a, k.bins)
 		k.bytes += sk.bytes()
 		of = append(of, sk)
 	}
 	k.found[g] = of
 	k.bytes += overhead + len(g.by)
-	return of, nil
+	return of
 }
 
 // read adds the values of a piece of the source, whose rows are in the stage.
@@ -240,10 +235,7 @@ func (k *sketches) read(ctx context.Context, x execer, where string, args []any)
 		take = func(sk sketch, v []byte) error { return sk.merge(v) }
 	}
 	return k.each(ctx, x, k.set.selectSketched(k.st, k.aggs, where), args, func(g group, values []sql.RawBytes) error {
-		of, err := k.of(g)
-		if err != nil {
-			return err
-		}
+		of := k.of(g)
 		for i, v := range values {
 			if v == nil {
 				continue

@@ -9,14 +9,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/DataDog/sketches-go/ddsketch/mapping"
+
 	"github.com/rowmill/rowmill/rolling"
 )
 
 func sketchOf(t testing.TB, fn string, percent float64) sketch {
 	t.Helper()
-	s, err := newSketch(&aggregate{Aggregate: rolling.Aggregate{Func: fn, Percent: percent}})
+	m, err := mapping.NewLogarithmicMapping(Accuracy)
 	must(t, err)
-	return s
+	return newSketch(&aggregate{Aggregate: rolling.Aggregate{Func: fn, Percent: percent}}, m)
 }
 
 // Sketches merged in any order give the same estimate as one sketch of all values,

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/DataDog/sketches-go/ddsketch/mapping"
+
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain/copier"
 	"github.com/rowmill/rowmill/internal/state"
@@ -47,7 +49,11 @@ func (w *worker) compute(ctx context.Context, l *level, p rolling.Period) (rows 
 	if err != nil {
 		return fail(err)
 	}
-	sk := &sketches{set: w.Set, st: st, found: map[group][]sketch{}}
+	bins, err := mapping.NewLogarithmicMapping(Accuracy)
+	if err != nil {
+		return fail(err)
+	}
+	sk := &sketches{set: w.Set, st: st, bins: bins, found: map[group][]sketch{}}
 	for i := range l.aggs {
 		if l.aggs[i].sketched() {
 			sk.aggs = append(sk.aggs, &l.aggs[i])
