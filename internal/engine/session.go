@@ -19,10 +19,9 @@ import (
 // of an inserting connection (strict, UTC); SetState changes them for this session
 // alone. Only ID may be called while another method runs.
 //
-// An error that ends a transaction, such as ErrDeadlock, leaves it open in some
-// servers: call Rollback after any error. If ctx ends during a call, the connection
-// is ended on the server before the call returns, so that nothing of it runs on:
-// then, as after ErrConnectionLost, Reset makes a new one.
+// Call Rollback after any error: some servers leave the transaction open. If ctx ends
+// during a call, the connection is ended on the server before the call returns: then, as
+// after ErrConnectionLost, Reset makes a new one.
 type Session struct {
 	db    Keeper
 	pool  *sql.DB
@@ -206,8 +205,8 @@ func (s *Session) rows(ctx context.Context, c any, query string, args []any) (ro
 	return rows, stmt.Close, nil
 }
 
-// dynamicRows are rows of a server that returns a number for a column of text, or for
-// one whose type it didn't report, and truth values: these become text and integers.
+// dynamicRows are rows whose numbers in columns of text, or of a type that the server didn't
+// report, become text, and truth values integers.
 type dynamicRows struct {
 	driver.Rows
 	cols []Column
@@ -217,21 +216,20 @@ type dynamicRows struct {
 func (r dynamicRows) Next(dest []driver.Value) error {
 	err := r.Rows.Next(dest)
 	for i, c := range r.cols[:min(len(r.cols), len(dest))] {
-		text := c.Type == Varchar || c.Type == Char || c.Type == Decimal
-		switch v := dest[i].(type) {
-		case int64:
-			if text {
-				dest[i] = strconv.FormatInt(v, 10)
-			}
-		case float64:
-			if text {
-				dest[i] = strconv.FormatFloat(v, 'g', -1, 64)
-			}
-		case bool:
+		if v, ok := dest[i].(bool); ok {
 			dest[i] = int64(0)
 			if v {
 				dest[i] = int64(1)
 			}
+		}
+		if c.Type != Varchar && c.Type != Char && c.Type != Decimal {
+			continue
+		}
+		switch v := dest[i].(type) {
+		case int64:
+			dest[i] = strconv.FormatInt(v, 10)
+		case float64:
+			dest[i] = strconv.FormatFloat(v, 'g', -1, 64)
 		}
 	}
 	return err

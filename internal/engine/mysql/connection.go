@@ -19,11 +19,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// Every connection is made here and begins with the session settings that rowmill
-// relies on: defaults that an administrator has set for other programs must not
-// leave rows uncommitted, change the meaning of a statement, or truncate a result.
-// The user's own choices, such as auto_increment_increment and sql_log_bin, are not
-// changed.
+// Every connection is made here and begins with the session settings that rowmill relies
+// on, whatever an administrator has set for other programs. Choices such as
+// auto_increment_increment and sql_log_bin are not changed.
 
 // A purpose is what a connection is for.
 type purpose int
@@ -168,11 +166,10 @@ const usualPacket = 64 << 20
 
 // Connect implements driver.Connector.
 //
-// The driver gets the server's largest packet in its configuration. Otherwise it
-// would query it before any setting is made, and the server's limit on a
-// statement's time could end that query. The value is the last connection's. If it
-// was wrong, the connection is made again; from the second attempt on, only if it
-// was too large: servers behind one address may differ.
+// The driver gets the server's largest packet, as read by the last connection: it would
+// query it before the server's limit on a statement's time is lifted. If it was wrong, the
+// connection is made again; from the second attempt on, only if it was too large: servers
+// behind one address may differ.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	told := c.db.packet.Load()
 	if told == 0 {
@@ -254,12 +251,9 @@ func numberOf(ctx context.Context, conn driver.Conn, q string) (int64, error) {
 	return 0, fmt.Errorf("%s: got %T, want an integer", q, value[0])
 }
 
-// A conn is a driver's connection used without database/sql: one goroutine owns it,
-// and a statement costs two system calls and two small allocations.
-//
-// Calls pass the driver a context that can't be cancelled, because the driver wakes
-// a goroutine for every statement with a cancellable one. Instead, the end of the
-// context passed to watch.Begin fails all network calls until watch.End.
+// A conn is a driver's connection used without database/sql, by one goroutine. The driver
+// gets contexts that can't be cancelled, because it wakes a goroutine for every statement
+// with another one: watch fails the network calls instead.
 type conn struct {
 	db   *DB
 	conn driver.Conn
@@ -398,9 +392,7 @@ func (c *conn) hold() error {
 // killWait limits the wait for a killed connection.
 const killWait = 5 * time.Second
 
-// kill ends a connection on the server and waits until it is gone. While a
-// statement runs or waits for a lock, a server does not notice that the client has
-// disconnected: the statement would finish, and commit, at any later time.
+// kill ends a connection on the server and waits until it is gone: see engine.Linked.
 //
 // MySQL 9.7 removes a connection from the list as soon as it is killed, while its
 // commit may still be running; its lock is held until the commit ends.
@@ -430,16 +422,13 @@ func (db *DB) kill(ctx context.Context, id int64) error {
 // errNoThread is the error of KILL for a connection that doesn't exist.
 const errNoThread = 1094
 
-// ownLock is the prefix of the name of a lock that marks a connection as one of
-// maintenance; the connection's number follows. Any process can query the lock,
-// with any account and on any server. The alternatives are the account, which
-// applications may share, and connection attributes, which exist only if the
-// performance schema is enabled.
+// ownLock and the connection's number are the name of a lock that marks a connection as
+// one of maintenance. Any process can query it, with any account: applications may share
+// the account, and connection attributes need the performance schema.
 const ownLock = "rowmill.connection."
 
-// A signature holds these locks for all connections of a DB, on a connection of its
-// own without other statements: on the maintenance connections themselves, the locks
-// would interfere with LOCK TABLES.
+// A signature holds these locks for all connections of a DB on one connection: on the
+// maintenance connections themselves, they would interfere with LOCK TABLES.
 type signature struct {
 	db   *DB
 	mu   sync.Mutex

@@ -175,10 +175,9 @@ func (e *encoder) appendLine(dst []byte, b *engine.Batch, row int) []byte {
 	return append(dst, '\n')
 }
 
-// A binder converts rows to the driver's values without an allocation for each. An
-// interface that holds an int64 points to memory of its own; the binder provides
-// this memory and reuses it for the next batch. So the values are valid until the
-// next call of bind or reset, and the driver keeps none of them.
+// A binder converts rows to the driver's values without an allocation for each: it provides
+// the memory that an interface with an int64 points to, and reuses it for the next batch.
+// So the values are valid until the next call of bind or reset; the driver keeps none.
 type binder struct {
 	values []driver.Value
 	ints   []int64

@@ -20,14 +20,8 @@ const patience = 10 * time.Millisecond
 
 // A socket is a connection's network connection. It starts as an ordinary one;
 // block converts it to a file descriptor on which its goroutine's thread blocks
-// without notifying Go's scheduler.
-//
-// For single rows this saves two thirds of a client's CPU time: an ordinary connection
-// tries to read, finds no data, parks its goroutine, waits for the poller, wakes a
-// thread and reads again, while the runtime's monitor is woken to watch all this.
-// Here, a statement is a write, a wait and a read. The cost is that the thread keeps
-// its processor (a P of GOMAXPROCS) while it waits, so a program with N blocking
-// writers must raise GOMAXPROCS by N; engine capabilities report this.
+// without notifying Go's scheduler: see docs/decisions/0002. The thread keeps its
+// processor while it waits, so a program with N blocking writers must raise GOMAXPROCS by N.
 //
 // Only one goroutine may read, write, block and close. Any goroutine may call
 // SetDeadline, but not concurrently with block.

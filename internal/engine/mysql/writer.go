@@ -283,10 +283,9 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// INSERT IGNORE converts all errors of rows to warnings: a row whose key exists is
-// skipped, as intended; but rows outside every partition are skipped, too, and
-// invalid values are adjusted. The warnings distinguish these cases. So they are
-// read if rows are missing, and always after a statement of several rows.
+// INSERT IGNORE converts all errors of rows to warnings: rows outside every partition are
+// skipped, too, and invalid values are adjusted. So the warnings are read if rows are
+// missing, and always after a statement of several rows.
 
 const (
 	// mostWarnings is the largest number of warnings that a session can keep, and
@@ -299,9 +298,9 @@ const (
 	duplicateKey = 1062
 )
 
-// keepWarnings sets the number of warnings that the server keeps for the connection
-// to the maximum. In newer MySQL, this needs a privilege: other accounts keep the
-// server's value, 1024 by default, and send at most as many rows in a statement.
+// keepWarnings makes the server keep as many warnings as it can. In newer MySQL, this needs
+// a privilege: other accounts keep the server's value, 1024 by default, and send at most as
+// many rows in a statement.
 func (c *conn) keepWarnings() error {
 	_, err := c.run(allWarnings)
 	if err == nil {

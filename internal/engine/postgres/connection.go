@@ -102,9 +102,7 @@ func (db *DB) unreachable(ctx context.Context, err error) error {
 // killWait bounds the wait for a connection that was killed.
 const killWait = 5 * time.Second
 
-// kill terminates a connection on the server and waits until it is gone. While a
-// statement runs or waits for a lock, the server does not notice that the client
-// has disconnected: it would finish the statement, and commit, at any later time.
+// kill terminates a connection on the server and waits until it is gone: see engine.Linked.
 func (db *DB) kill(ctx context.Context, pid uint32) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
 	defer cancel()

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -148,37 +149,18 @@ func (e *encoder) copyStatement() string {
 	return fmt.Sprintf("COPY %s (%s) FROM STDIN (FORMAT binary)", e.table, e.names)
 }
 
-// oid returns the OID of a column's type. The OIDs are from pg_type.dat of the
-// server's source and never change. With the type named, the server converts
-// the value if the table's column is wider.
-func oid(t engine.Type) uint32 {
-	switch t {
-	case engine.Int32:
-		return 23
-	case engine.Float32:
-		return 700
-	case engine.Float64:
-		return 701
-	case engine.Time:
-		return 1114
-	case engine.Varchar:
-		return 1043
-	case engine.Char:
-		return 1042
-	case engine.Decimal:
-		return 1700
-	case engine.Binary:
-		return 17
-	}
-	return 20
+// oids are the OIDs of types, which never change (pg_type.dat of the server's source). With
+// the type named, the server converts the value if the table's column is wider.
+var oids = map[engine.Type]uint32{
+	engine.Int32: 23, engine.Int64: 20, engine.Float32: 700, engine.Float64: 701, engine.Time: 1114,
+	engine.Varchar: 1043, engine.Char: 1042, engine.Decimal: 1700, engine.Binary: 17,
 }
 
 // epoch is PostgreSQL's, 2000-01-01, in microseconds since 1970.
 const epoch = int64(946684800e6)
 
-// appendBinary appends a row's values in the binary format, which is the same
-// for COPY and for bound values: each value is preceded by its length, and NULL
-// has the length -1.
+// appendBinary appends a row's values in the binary format of COPY and of bound values,
+// each preceded by its length, which is -1 for NULL.
 func (e *encoder) appendBinary(dst []byte, b *engine.Batch, row int) []byte {
 	for c := range b.Columns {
 		v := &b.Columns[c]
@@ -217,9 +199,8 @@ func (e *encoder) appendBinary(dst []byte, b *engine.Batch, row int) []byte {
 	return dst
 }
 
-// appendNumeric appends decimal text, [-+]DIGITS[.DIGITS], in the server's
-// binary format. It is a sequence of 16-bit numbers: the count of base-10000
-// digits, the exponent of the first digit, the sign, the number of decimals
+// appendNumeric appends decimal text, [-+]DIGITS[.DIGITS], as 16-bit numbers: the count of
+// base-10000 digits, the exponent of the first digit, the sign, the number of decimals
 // shown, and the digits (numeric_recv in numeric.c).
 func appendNumeric(dst, text []byte) (_ []byte, ok bool) {
 	start := len(dst)
@@ -230,19 +211,11 @@ func appendNumeric(dst, text []byte) (_ []byte, ok bool) {
 		}
 		text = text[1:]
 	}
-	whole, frac := text, text[:0]
-	for i, c := range text {
-		if c == '.' {
-			whole, frac = text[:i], text[i+1:]
-			break
-		}
-	}
+	whole, frac, _ := bytes.Cut(text, []byte("."))
 	if len(whole)+len(frac) == 0 {
 		return dst, false
 	}
-	for len(whole) > 0 && whole[0] == '0' {
-		whole = whole[1:]
-	}
+	whole = bytes.TrimLeft(whole, "0")
 	groups := (len(whole) + 3) / 4
 	dst = append(dst, 0, 0, 0, 0, 0, 0, 0, 0)
 	weight := groups - 1
@@ -291,8 +264,7 @@ func appendNumeric(dst, text []byte) (_ []byte, ok bool) {
 // resultFormat returns the format in which values of a type are read: 1 for
 // binary, 0 for text.
 func resultFormat(t engine.Type) int16 {
-	switch t {
-	case engine.Varchar, engine.Char, engine.Decimal:
+	if t == engine.Varchar || t == engine.Char || t == engine.Decimal {
 		return 0
 	}
 	return 1
@@ -310,10 +282,7 @@ func appendResult(v *engine.Vector, p []byte) error {
 		v.AppendBytes(p)
 		return nil
 	case engine.Char: // padded with blanks to its size
-		for len(p) > 0 && p[len(p)-1] == ' ' {
-			p = p[:len(p)-1]
-		}
-		v.AppendBytes(p)
+		v.AppendBytes(bytes.TrimRight(p, " "))
 		return nil
 	}
 	float := v.Type == engine.Float32 || v.Type == engine.Float64

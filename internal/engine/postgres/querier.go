@@ -118,7 +118,7 @@ func (q *querier) parse(of any) (*statement, error) {
 	dst = append(append(append(append(dst, s.name...), 0), text...), 0)
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(s.types)))
 	for _, t := range s.types {
-		dst = binary.BigEndian.AppendUint32(dst, oid(t))
+		dst = binary.BigEndian.AppendUint32(dst, oids[t])
 	}
 	endMessage(dst, start)
 	q.buf = dst

@@ -15,14 +15,10 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A wire is the connection of a writer or querier. It implements the client's
-// side of the few protocol messages that they use. Messages are sent from the
-// buffer in which they were built and read in place, without an allocation.
-// pgconn establishes, encrypts and authenticates the connection. The message
-// formats are those of
+// A wire is the connection of a writer, a querier or a loader: the client's side of the
+// few messages that they use, which are sent and read in place, without an allocation.
+// pgconn establishes, encrypts and authenticates it. The formats are those of
 // https://www.postgresql.org/docs/current/protocol-message-formats.html.
-//
-// If its watch's context ends, the operation in progress fails.
 type wire struct {
 	db  *DB
 	net net.Conn

@@ -114,9 +114,8 @@ func (w *writer) writeText(b *engine.Batch, r *reply) error {
 const maxStatements = 4
 
 // window is how many bytes of a batch are sent before the replies to the previous
-// window are read. The server answers each row of a pipeline with 21 bytes, and
-// stops reading if its replies are not read. Two windows of 64 KiB, with rows of
-// at least 30 bytes, cause fewer bytes of replies than any socket buffer holds.
+// window are read: the server stops reading if they are not. With rows of at least 30
+// bytes, replies of 21 bytes to the rows of two windows fit into any socket buffer.
 const window = 64 << 10
 
 // writeBound sends the batch as values bound to prepared statements of per rows
@@ -199,7 +198,7 @@ func (w *writer) appendParse(dst []byte, n int) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, uint16(n*len(w.enc.columns)))
 	for range n {
 		for _, c := range w.enc.columns {
-			dst = binary.BigEndian.AppendUint32(dst, oid(c.Type))
+			dst = binary.BigEndian.AppendUint32(dst, oids[c.Type])
 		}
 	}
 	endMessage(dst, start)

@@ -16,10 +16,9 @@ import (
 )
 
 // Lead implements engine.Keeper. It locks a file beside the database,
-// PATH-rowmill-NAME.lock, with a lock of the operating system, which is released
-// when the process ends for any reason. Release keeps the file, except for the
-// lock of a source that is loaded, because their number is unlimited. On a network
-// file system the lock is as reliable as that system's locks.
+// PATH-rowmill-NAME.lock, with a lock of the operating system, which ends with the
+// process. Release keeps the file, except for the lock of a source that is loaded: their
+// number is unlimited. On a network file system the lock is as reliable as its locks.
 func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	path, err := lockPath(db.path, name)
 	if err != nil {

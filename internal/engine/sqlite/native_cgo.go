@@ -11,10 +11,8 @@ import (
 )
 
 /*
-// The driver contains SQLite's code, but binds each value with a call from Go to
-// C and an allocation, which takes longer than the insert. So inserts call SQLite
-// directly, once for many rows. The linker resolves its functions when it links
-// the program, not when cgo builds this package.
+// The driver contains SQLite's code. The linker resolves its functions when it links the
+// program, not when cgo builds this package.
 #cgo linux LDFLAGS: -Wl,--unresolved-symbols=ignore-in-object-files
 #cgo darwin LDFLAGS: -Wl,-undefined,dynamic_lookup
 #cgo noescape rowmill_exec

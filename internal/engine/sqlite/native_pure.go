@@ -17,11 +17,8 @@ import (
 )
 
 // A native is SQLite's own pointer to a connection, with the arguments that its
-// functions need. The driver takes each value as an interface, which takes longer
-// than the insert. So inserts call SQLite directly, as in native_cgo.go.
-//
-// SQLite may use addresses of Go memory during a call, because objects on the
-// heap don't move. text and out are on the heap because a native is.
+// functions need. SQLite may use addresses of Go memory during a call, because objects on
+// the heap don't move. text and out are on the heap because a native is.
 type native struct {
 	db  uintptr
 	tls *libc.TLS // separate from the driver's, which is closed with the connection

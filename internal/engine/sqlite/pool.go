@@ -24,8 +24,7 @@ const poolSize = 8
 
 // A connector opens the connections of SQL to the DB's file, with the same pragmas
 // and with the functions that Words needs. Its write transactions begin with BEGIN
-// IMMEDIATE. A transaction that first reads and then writes would otherwise fail
-// immediately with SQLITE_BUSY if another transaction has written in between.
+// IMMEDIATE: one that first reads would fail if another has written in between.
 type connector struct{ db *DB }
 
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -144,11 +143,9 @@ func appendRow(dst []byte, values []any) []byte {
 
 var _ engine.Keeper = (*DB)(nil)
 
-// SQLite has no queue for its lock. A process that finds it locked tries again
-// after at most 100 ms. Consecutive long transactions leave gaps of microseconds,
-// so that a writer in another process would reach its busy timeout without seeing
-// one. So each long transaction is followed by a gap that is longer than the
-// interval between two attempts.
+// SQLite has no queue for its lock. A process that finds it locked tries again after at
+// most 100 ms, and would not see the gaps of microseconds between long transactions. So
+// each of those is followed by a gap that is longer than the interval between attempts.
 //
 // Loaders can fill a table for hours at full speed. They leave a gap after they
 // have held the lock for longLoad in total, which costs a tenth of the time.
