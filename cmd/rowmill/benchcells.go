@@ -41,7 +41,7 @@ func newCellFlags(verb string) *cellFlags {
 // define defines the flags before those of the verb alone.
 func (f *cellFlags) define(flags *pflag.FlagSet) {
 	flags.IntSliceVar(&f.cells.Clients, "clients", []int{1, 2, 4, 8, 16}, "numbers of concurrent clients to measure with, `list`")
-	flags.Var(countValue{n: &f.spec.Rows}, "rows", "rows that the table is filled with first, such as 100k or 10M")
+	flags.Var(countOf(&f.spec.Rows), "rows", "rows that the table is filled with first, such as 100k or 10M")
 	flags.Float64Var(&f.cells.Seconds, "seconds", defaultCellSeconds, "how long each cell is measured, in `seconds`")
 }
 

@@ -56,12 +56,12 @@ func (a *app) benchKeepCommand() *cobra.Command {
 	*s = experiment.Spec{Workload: experiment.Keep, Keep: k, Layouts: []string{workload.Rolling}, Rate: 1000}
 	flags.SortFlags = false
 	flags.StringVar(&f.target, "target", "", "database to use instead of the declaration's `URL`")
-	flags.Var(rateValue{v: &s.Rate}, "rate", "rows per second to insert")
+	flags.Var(rateOf(&s.Rate, ""), "rate", "rows per second to insert")
 	durationVar(flags, &s.MaxTime, "time", time.Minute, "insert for this `time`")
 	intVar(flags, &s.Writers, "writers", 2, "clients that insert, each on a connection of its own; `N`")
 	intVar(flags, &s.Batch, "batch", 10, "rows in one transaction, `N`")
 	flags.StringVar(&s.Method, "method", "", "how to insert: `single`, multi, prepared, pipeline (PostgreSQL) or load (default multi; on SQLite prepared)")
-	flags.Var(countValue{n: &k.Keys}, "keys", "size of the key space (default 1M)")
+	flags.Var(countOf(&k.Keys), "keys", "size of the key space (default 1M)")
 	seedVar(flags, s, "`number` that all rows derive from")
 	flags.BoolVar(&k.WithRun, "with-run", false, "maintain the table in this process (default false: a separate rowmill run does)")
 	flags.Float64Var(&k.Speed, "speed", 1, "run the clock `N` times as fast")

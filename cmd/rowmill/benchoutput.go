@@ -164,5 +164,5 @@ func seedVar(flags *pflag.FlagSet, s *experiment.Spec, usage string) {
 // oneTarget defines --target of a verb with one target.
 func oneTarget(flags *pflag.FlagSet, s *experiment.Spec) {
 	s.Targets = []string{target.Default}
-	flags.Var(targetValue{&s.Targets}, "target", target.Help+"\n`URL`")
+	flags.Var(targetOf(&s.Targets), "target", target.Help+"\n`URL`")
 }

@@ -71,7 +71,7 @@ func (a *app) compareCommand() *cobra.Command {
 	flags.SortFlags = false
 	flags.Var(&f.a, "a", "which runs are side A, `FIELD=VALUE` of their header, such as layout=plain or batch=1000, several with commas (default all of A.jsonl)")
 	flags.Var(&f.b, "b", "which runs are side B, `FIELD=VALUE` likewise (default all of B.jsonl)")
-	flags.Var(fractionValue{&f.threshold}, "threshold", "exit with 3 when B is shown to be slower than A by more than this `share`, such as 5%: its mean rate is, and the interval lies below 1 (default never)")
+	flags.Var(fractionOf(&f.threshold), "threshold", "exit with 3 when B is shown to be slower than A by more than this `share`, such as 5%: its mean rate is, and the interval lies below 1 (default never)")
 	intVar(flags, &f.repeat, "repeat", 0, "run both sides again `N` times each, in turn, and compare those runs (default 0: compare what is recorded)")
 	flags.StringVar(&f.out, "out", "", "write the records of --repeat to this `file`, replacing it (default none)")
 	flags.BoolVar(&f.yes, "yes", false, "don't ask before --repeat drops and fills tables (default false)")
@@ -170,7 +170,7 @@ func (f *compareFlags) judge(c report.Comparison) error {
 	if len(shown) > 0 {
 		p := shown[0]
 		text := fmt.Sprintf("%q of %s inserts at %.3f of the rate of %q of %s, more than %s slower", p.B.Name, p.B.Source,
-			*p.RowsPerSecond.Ratio, p.A.Name, p.A.Source, fractionValue{&f.threshold})
+			*p.RowsPerSecond.Ratio, p.A.Name, p.A.Source, fractionOf(&f.threshold))
 		if len(p.Repeats) == 1 {
 			text += "; with one run on each side the difference may be chance: --repeat shows whether it is"
 		}
@@ -300,27 +300,23 @@ func (a *app) repeat(ctx context.Context, again *experiment.Repetition, path str
 	return before, after, err
 }
 
-// A fractionValue is a flag that holds a share: 5%, 0.05.
-type fractionValue struct{ v *float64 }
-
-func (f fractionValue) Set(s string) error {
-	number, percent := strings.CutSuffix(s, "%")
-	v, err := strconv.ParseFloat(number, 64)
-	if percent {
-		v /= 100
-	}
-	if err != nil || !(v >= 0 && v < 1) {
-		return fmt.Errorf("%q is not a share below 1; write it like 5%% or 0.05", s)
-	}
-	*f.v = v
-	return nil
+// fractionOf is a share: 5%, 0.05; below 0 is none.
+func fractionOf(share *float64) flagValue {
+	return flagValue{func(s string) error {
+		number, percent := strings.CutSuffix(s, "%")
+		v, err := strconv.ParseFloat(number, 64)
+		if percent {
+			v /= 100
+		}
+		if err != nil || !(v >= 0 && v < 1) {
+			return fmt.Errorf("%q is not a share below 1; write it like 5%% or 0.05", s)
+		}
+		*share = v
+		return nil
+	}, func() string {
+		if *share < 0 {
+			return ""
+		}
+		return strconv.FormatFloat(100**share, 'g', 4, 64) + "%"
+	}, "share"}
 }
-
-func (f fractionValue) String() string {
-	if f.v == nil || *f.v < 0 {
-		return ""
-	}
-	return strconv.FormatFloat(100**f.v, 'g', 4, 64) + "%"
-}
-
-func (f fractionValue) Type() string { return "share" }

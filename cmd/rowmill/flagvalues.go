@@ -38,148 +38,130 @@ func parseCount(s string) (float64, error) {
 	return v, nil
 }
 
-// A countValue is a flag that holds a whole number in the syntax of parseCount.
-type countValue struct {
-	n    *int64
-	auto bool // accepts "auto", as 0
+// A flagValue is the value of a flag: how it is read, its text, and the name of its type.
+type flagValue struct {
+	set  func(string) error
+	text func() string
+	of   string
 }
 
-func (c countValue) Set(s string) error {
-	if c.auto && s == "auto" {
-		*c.n = 0
-		return nil
-	}
-	v, err := parseCount(s)
-	if err != nil {
-		return err
-	}
-	// Beyond 2^53 a float64 can't represent every whole number.
-	if v != math.Trunc(v) || v > 1<<53 {
-		return fmt.Errorf("%s is not a whole number up to 2^53", s)
-	}
-	if c.auto && v == 0 {
-		return fmt.Errorf("0 makes no sense; give a number, or auto")
-	}
-	*c.n = int64(v)
-	return nil
-}
+func (v flagValue) Set(s string) error { return v.set(s) }
 
-func (c countValue) String() string {
-	if c.auto && *c.n == 0 {
-		return "auto"
-	}
-	return strconv.FormatInt(*c.n, 10)
-}
+func (v flagValue) String() string { return v.text() }
 
-func (c countValue) Type() string { return "N" }
+func (v flagValue) Type() string { return v.of }
 
-// A rateValue is a flag that holds a rate per second: 20000, 20k, 0.5.
-type rateValue struct {
-	v *float64
-	// without is the result of omitting the flag; "" means none.
-	without string
-}
-
-func (r rateValue) Set(s string) error {
-	v, err := parseCount(strings.TrimSuffix(s, "/s"))
-	if err != nil {
-		return err
-	}
-	if v == 0 {
-		if r.without != "" {
-			return fmt.Errorf("0 rows/s makes no sense; leave the flag out %s", r.without)
+// countOf is a whole number in the syntax of parseCount.
+func countOf(n *int64) flagValue {
+	return flagValue{func(s string) error {
+		v, err := parseCount(s)
+		if err != nil {
+			return err
 		}
-		return fmt.Errorf("0 rows/s never ends")
-	}
-	*r.v = v
-	return nil
+		// Beyond 2^53 a float64 can't represent every whole number.
+		if v != math.Trunc(v) || v > 1<<53 {
+			return fmt.Errorf("%s is not a whole number up to 2^53", s)
+		}
+		*n = int64(v)
+		return nil
+	}, func() string { return strconv.FormatInt(*n, 10) }, "N"}
 }
 
-func (r rateValue) String() string {
-	if *r.v == 0 {
-		return ""
-	}
-	return strconv.FormatFloat(*r.v, 'g', -1, 64)
+// countOrAuto is a count above 0, or "auto", which is 0.
+func countOrAuto(n *int64) flagValue {
+	v := countOf(n)
+	return flagValue{func(s string) error {
+		if s == "auto" {
+			*n = 0
+			return nil
+		}
+		var given int64
+		switch err := countOf(&given).Set(s); {
+		case err != nil:
+			return err
+		case given == 0:
+			return fmt.Errorf("0 makes no sense; give a number, or auto")
+		}
+		*n = given
+		return nil
+	}, func() string {
+		if *n == 0 {
+			return "auto"
+		}
+		return v.String()
+	}, v.of}
 }
 
-func (r rateValue) Type() string { return "R/s" }
+// rateOf is a rate per second: 20000, 20k, 0.5. without is the result of omitting the flag;
+// "" means none.
+func rateOf(v *float64, without string) flagValue {
+	return flagValue{func(s string) error {
+		rate, err := parseCount(strings.TrimSuffix(s, "/s"))
+		switch {
+		case err != nil:
+			return err
+		case rate == 0 && without != "":
+			return fmt.Errorf("0 rows/s makes no sense; leave the flag out %s", without)
+		case rate == 0:
+			return fmt.Errorf("0 rows/s never ends")
+		}
+		*v = rate
+		return nil
+	}, func() string {
+		if *v == 0 {
+			return ""
+		}
+		return strconv.FormatFloat(*v, 'g', -1, 64)
+	}, "R/s"}
+}
 
-// An intValue is a flag that holds a small whole number, also written as 10k. It
-// accepts negative numbers; the check of the flags refuses them.
-type intValue struct{ n *int }
+// intOf is a small whole number, also written as 10k. It accepts negative numbers; the
+// check of the flags refuses them.
+func intOf(n *int) flagValue {
+	return flagValue{func(s string) error {
+		if v, err := strconv.Atoi(s); err == nil {
+			*n = v
+			return nil
+		}
+		var v int64
+		if err := countOf(&v).Set(s); err != nil {
+			return err
+		}
+		if v > math.MaxInt32 {
+			return fmt.Errorf("%s is more than %d", s, math.MaxInt32)
+		}
+		*n = int(v)
+		return nil
+	}, func() string { return strconv.Itoa(*n) }, "N"}
+}
 
-// intVar defines an intValue flag with its default.
+// intVar defines a flag of intOf with its default.
 func intVar(flags *pflag.FlagSet, n *int, name string, value int, usage string) {
 	*n = value
-	flags.Var(intValue{n}, name, usage)
+	flags.Var(intOf(n), name, usage)
 }
 
-func (i intValue) Set(s string) error {
-	if n, err := strconv.Atoi(s); err == nil {
-		*i.n = n
-		return nil
-	}
-	var n int64
-	if err := (countValue{n: &n}).Set(s); err != nil {
-		return err
-	}
-	if n > math.MaxInt32 {
-		return fmt.Errorf("%s is more than %d", s, math.MaxInt32)
-	}
-	*i.n = int(n)
-	return nil
+// targetOf is the only target of a Spec.
+func targetOf(targets *[]string) flagValue {
+	return flagValue{func(s string) error { *targets = []string{s}; return nil }, func() string { return strings.Join(*targets, ",") }, "string"}
 }
 
-func (i intValue) String() string { return strconv.Itoa(*i.n) }
-
-func (i intValue) Type() string { return "N" }
-
-// A targetValue is a flag that holds the only target of a Spec.
-type targetValue struct{ targets *[]string }
-
-func (t targetValue) Set(s string) error {
-	*t.targets = []string{s}
-	return nil
+// optional is a value that is nil unless the flag is given.
+func optional[T any](p **T, of func(*T) flagValue) flagValue {
+	return flagValue{func(s string) error {
+		*p = new(T)
+		return of(*p).Set(s)
+	}, func() string {
+		if *p == nil {
+			return ""
+		}
+		return of(*p).String()
+	}, of(new(T)).of}
 }
 
-func (t targetValue) String() string { return strings.Join(*t.targets, ",") }
-
-func (t targetValue) Type() string { return "string" }
-
-// An optionalInt is a whole number that is nil unless the flag is given.
-type optionalInt struct{ n **int }
-
-func (o optionalInt) Set(s string) error {
-	*o.n = new(int)
-	return intValue{*o.n}.Set(s)
+func boolOf(b *bool) flagValue {
+	return flagValue{func(s string) (err error) { *b, err = strconv.ParseBool(s); return err }, func() string { return strconv.FormatBool(*b) }, "bool"}
 }
-
-func (o optionalInt) String() string {
-	if *o.n == nil {
-		return ""
-	}
-	return strconv.Itoa(**o.n)
-}
-
-func (o optionalInt) Type() string { return "N" }
-
-// An optionalBool is a bool that is nil unless the flag is given.
-type optionalBool struct{ b **bool }
-
-func (o optionalBool) Set(s string) error {
-	b, err := strconv.ParseBool(s)
-	*o.b = &b
-	return err
-}
-
-func (o optionalBool) String() string {
-	if *o.b == nil {
-		return ""
-	}
-	return strconv.FormatBool(**o.b)
-}
-
-func (o optionalBool) Type() string { return "bool" }
 
 // durationVar defines a flag that holds a duration of a Spec.
 func durationVar(flags *pflag.FlagSet, d *experiment.Duration, name string, value time.Duration, usage string) {

@@ -65,9 +65,9 @@ func (f *ibenchFlags) define(flags *pflag.FlagSet) {
 	f.format = formatRowmill
 	flags.SortFlags = false
 	oneTarget(flags, s)
-	flags.Var(countValue{n: &s.Rows}, "rows", "rows of l.i0, of all clients together")
-	flags.Var(countValue{n: &b.RowsI1, auto: true}, "rows-i1", "rows of l.i1; auto is 4/3 of --rows, as published")
-	flags.Var(countValue{n: &b.RowsI2, auto: true}, "rows-i2", "rows of l.i2; auto is 1/3 of --rows, as published")
+	flags.Var(countOf(&s.Rows), "rows", "rows of l.i0, of all clients together")
+	flags.Var(countOrAuto(&b.RowsI1), "rows-i1", "rows of l.i1; auto is 4/3 of --rows, as published")
+	flags.Var(countOrAuto(&b.RowsI2), "rows-i2", "rows of l.i2; auto is 1/3 of --rows, as published")
 	intVar(flags, &b.Clients, "clients", 1, "clients that insert; `N` tables, one for each")
 	flags.BoolVar(&b.SharedTable, "shared-table", false, "have all clients share one table (default one for each)")
 	flags.StringSliceVar(&b.Steps, "steps", workload.IbenchSteps(), "steps to run, `list` in their order; without l.i0, on the tables that an earlier run has left")

@@ -79,56 +79,46 @@ func (f *matrixFlags) define(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	oneTarget(flags, s)
 	flags.StringVar(&s.Preset, "preset", "classic", "`name` of the table and its rows: see rowmill bench insert --help")
-	flags.Var(countValue{n: &s.Rows}, "rows", "rows of each run; 0 is none but --max-time")
+	flags.Var(countOf(&s.Rows), "rows", "rows of each run; 0 is none but --max-time")
 	durationVar(flags, &s.MaxTime, "max-time", defaultCellTime, "end each run after this `time`; 0 is none")
 	flags.StringSliceVar(&l.Methods, "method", nil, "insert methods, `list` of single, multi, prepared, pipeline, load (default those of multi, prepared, load that the engine has)")
-	flags.Var(&countList{n: &l.Batches}, "batch", "rows in one transaction, `list`")
-	flags.Var(&countList{n: &l.Writers}, "writers", "clients that insert at once, `list`")
-	flags.Var(&countList{n: &l.Indexes}, "indexes", "secondary indexes, the preset's first, `list` (default the preset's)")
+	flags.Var(countsOf(&l.Batches), "batch", "rows in one transaction, `list`")
+	flags.Var(countsOf(&l.Writers), "writers", "clients that insert at once, `list`")
+	flags.Var(countsOf(&l.Indexes), "indexes", "secondary indexes, the preset's first, `list` (default the preset's)")
 	flags.StringSliceVar(&s.Layouts, "layout", []string{workload.Plain}, "layouts, `list` of "+strings.Join(workload.Layouts(), ", "))
 	flags.StringSliceVar(&l.Durabilities, "durability", nil, "what a commit survives, `list` of full, relaxed, none; for private servers and SQLite (default the target's)")
 	intVar(flags, &s.Repeat, "repeat", 1, "run each cell `N` times; 2 and more tell noise from what matters")
 	seedVar(flags, s, "`number` that all rows and the order of the cells derive from")
 	durationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
-	flags.Var(countValue{n: &s.PeriodRows, auto: true}, "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
+	flags.Var(countOrAuto(&s.PeriodRows), "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
 	flags.StringVar(&f.resume, "resume", "", "continue the matrix of this record `file`: run the cells that are not complete, with the recorded flags")
 	flags.BoolVar(&f.retryFailed, "retry-failed", false, "with --resume, also run again what failed (default false)")
 	flags.StringVar(&f.baseline, "baseline", "", "compare each cell with that of this older record `file` of a matrix (default none)")
-	flags.Var(fractionValue{&f.threshold}, "threshold", "with --baseline, exit with 3 when a cell, or all together, is shown to be slower by more than this `share`, such as 10% (default never)")
+	flags.Var(fractionOf(&f.threshold), "threshold", "with --baseline, exit with 3 when a cell, or all together, is shown to be slower by more than this `share`, such as 10% (default never)")
 	f.out.define(flags, "write the record of all runs to this `file`, replacing it (default none: can't be resumed)", " of what matters", "", "analysis as JSON instead of text")
 	proofVar(flags, s, "don't read the tables back")
 	flags.BoolVar(&f.plan, "plan", false, "print the cells, in their order, and how long they take, and run nothing (default false)")
 	flags.BoolVar(&f.yes, "yes", false, fmt.Sprintf("don't ask before more than %d runs, or more than %s (default false)", manyRuns, longMatrix))
 }
 
-// A countList is a flag that holds several whole numbers as text: 1,100,10k.
-type countList struct {
-	n     *[]string
-	given bool
-}
-
-func (c *countList) Set(s string) error {
-	if !c.given {
-		*c.n, c.given = nil, true
-	}
-	for part := range strings.SplitSeq(s, ",") {
-		var n int64
-		if err := (countValue{n: &n}).Set(strings.TrimSpace(part)); err != nil {
-			return err
+// countsOf are several whole numbers as text: 1,100,10k.
+func countsOf(all *[]string) flagValue {
+	given := false
+	return flagValue{func(s string) error {
+		if !given {
+			*all, given = nil, true
 		}
-		*c.n = append(*c.n, countValue{n: &n}.String())
-	}
-	return nil
+		for part := range strings.SplitSeq(s, ",") {
+			var n int64
+			count := countOf(&n)
+			if err := count.Set(strings.TrimSpace(part)); err != nil {
+				return err
+			}
+			*all = append(*all, count.String())
+		}
+		return nil
+	}, func() string { return strings.Join(*all, ",") }, "list"}
 }
-
-func (c *countList) String() string {
-	if c.n == nil {
-		return ""
-	}
-	return strings.Join(*c.n, ",")
-}
-
-func (c *countList) Type() string { return "list" }
 
 // check refuses invalid flags besides those of the Spec.
 func (f *matrixFlags) check() error {
@@ -301,7 +291,7 @@ func judgeMatrix(c *report.MatrixComparison, threshold float64) error {
 		return nil
 	}
 	slower, overall, told := c.Regressions(threshold)
-	limit := fractionValue{&threshold}
+	limit := fractionOf(&threshold)
 	switch {
 	case overall:
 		return &regressionError{fmt.Sprintf("all cells together insert at %.3f of the rate of %s, more than %s slower", *c.Overall, c.A, limit)}

@@ -52,7 +52,7 @@ func (a *app) planCommand() *cobra.Command {
 	flags := c.Flags()
 	flags.SortFlags = false
 	f.kept.define(flags)
-	flags.Var(rateValue{v: &f.rate, without: "to have it measured on the table"}, "rate", "rows inserted per second (from --record, or measured on the table)")
+	flags.Var(rateOf(&f.rate, "to have it measured on the table"), "rate", "rows inserted per second (from --record, or measured on the table)")
 	flags.StringVar(&f.record, "record", "", "take rates from this `RUN.jsonl` of bench insert")
 	flags.StringVar(&f.memory, "memory", "", "memory for pages of tables and indexes, a `SIZE` such as 8GB (the server's cache)")
 	intVar(flags, &f.rows, "sample-rows", sizing.DefaultSample, "rows of the sample")
@@ -197,7 +197,7 @@ func takeRecord(ctx context.Context, in *sizing.Input, file string) error {
 // flags. 0 means not given.
 func (f *applyFlags) given() (rate float64, memory int64, err error) {
 	if f.rate != "" {
-		if err := (rateValue{v: &rate, without: "to have it measured on the table"}).Set(f.rate); err != nil {
+		if err := rateOf(&rate, "to have it measured on the table").Set(f.rate); err != nil {
 			return 0, 0, usagef("--rate 5000/s", "--rate: %v", err)
 		}
 	}

@@ -71,7 +71,7 @@ func (f *scenarioFlags) define(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.BoolVar(&f.list, "list", false, "explain the scenarios that are built in, and run none (default false)")
 	flags.BoolVar(&f.print, "print", false, "print the scenario's declaration, and run nothing (default false)")
-	flags.Var(scaleValue{&f.script.Scale}, "scale", "multiply the rows, and with them memory and periods, by `S` (default 1, for 2 cores and some minutes)")
+	flags.Var(scaleOf(&f.script.Scale), "scale", "multiply the rows, and with them memory and periods, by `S` (default 1, for 2 cores and some minutes)")
 	flags.StringVar(&f.target, "target", "", "database to use, as `URL` (default the scenario's); memory and durability are added\nto a sandbox or SQLite that doesn't have them")
 	durationVar(flags, &f.maxTime, "max-time", 0, "end each run after this `time` (default the scenario's), 0 for never")
 	durationVar(flags, &f.spec.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
@@ -90,22 +90,19 @@ func (f *scenarioFlags) complete(d *experiment.Declaration, flags *pflag.FlagSet
 	f.spec.Workload, f.spec.Targets, f.spec.Scenario = experiment.Scenario, []string{cmp.Or(f.target, d.Target)}, &f.script
 }
 
-// A scaleValue is a flag that holds a positive factor.
-type scaleValue struct{ v *float64 }
-
-func (s scaleValue) Set(text string) error {
-	v, err := parseCount(text)
-	if err == nil && v == 0 {
-		err = errors.New("0 leaves no rows")
-	}
-	if err == nil {
-		*s.v = v
-	}
-	return err
+// scaleOf is a positive factor.
+func scaleOf(scale *float64) flagValue {
+	return flagValue{func(text string) error {
+		v, err := parseCount(text)
+		if err == nil && v == 0 {
+			err = errors.New("0 leaves no rows")
+		}
+		if err == nil {
+			*scale = v
+		}
+		return err
+	}, func() string { return "" }, "S"}
 }
-
-func (s scaleValue) String() string { return "" }
-func (s scaleValue) Type() string   { return "S" }
 
 func (f *scenarioFlags) checkArgs(args []string) error {
 	switch {
