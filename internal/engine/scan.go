@@ -89,16 +89,12 @@ func (v *Vector) appendValue(val driver.Value) error {
 			return nil
 		}
 	case float32:
-		if v.Type == Float32 || v.Type == Float64 {
-			v.Floats = append(v.Floats, float64(x))
-			return nil
-		}
+		return v.appendValue(float64(x))
 	case float64:
-		switch v.Type {
-		case Float32:
-			v.Floats = append(v.Floats, float64(float32(x)))
-			return nil
-		case Float64:
+		if v.Type == Float32 {
+			x = float64(float32(x))
+		}
+		if v.Type == Float32 || v.Type == Float64 {
 			v.Floats = append(v.Floats, x)
 			return nil
 		}

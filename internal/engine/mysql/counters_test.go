@@ -158,8 +158,9 @@ func testPasswords(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestFewPrivileges: an account with access to the tables only can load and
-// measure; figures that need more privileges are left out.
+// TestFewPrivileges: an account with access to the tables only can load, measure and
+// settle; figures that need more privileges are left out, and what isn't settled is a
+// warning.
 func TestFewPrivileges(t *testing.T) { onEachAlone(t, testFewPrivileges) }
 
 func testFewPrivileges(t *testing.T, db *mysql.DB) {
@@ -187,6 +188,14 @@ func testFewPrivileges(t *testing.T, db *mysql.DB) {
 	}
 	if got[engine.CounterRedoWritten] <= 0 {
 		t.Errorf("figures %v", got)
+	}
+	warnings, err := few.Settle(within(t), engine.Settle{Tables: []*engine.Table{small()}})
+	if err != nil || len(warnings) == 0 || !strings.Contains(warnings[0], "dirty pages are written later") {
+		t.Errorf("warnings %q, %v", warnings, err)
+	}
+	_, err = db.Settle(within(t), engine.Settle{Tables: []*engine.Table{{Name: "nowhere"}}})
+	if !errors.Is(err, engine.ErrNoTable) {
+		t.Errorf("of a table that is not there: %v", err)
 	}
 }
 

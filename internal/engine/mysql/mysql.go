@@ -140,14 +140,9 @@ func configOf(t engine.Target) (*mysql.Config, error) {
 	}
 	cfg.TLSConfig = tls
 	cfg.Timeout = connectTimeout
-	cfg.Logger = discard{}
+	cfg.Logger = &mysql.NopLogger{} // errors are returned
 	return cfg, nil
 }
-
-// discard suppresses the driver's log messages: errors are returned.
-type discard struct{}
-
-func (discard) Print(...any) {}
 
 // connect reads the server's version, settings and features.
 func (db *DB) connect(ctx context.Context) error {

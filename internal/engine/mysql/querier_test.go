@@ -64,21 +64,6 @@ func testSettleBrokenOff(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestSettleFewPrivileges: a missing privilege becomes a warning.
-func TestSettleFewPrivileges(t *testing.T) { onEachAlone(t, testSettleFewPrivileges) }
-
-func testSettleFewPrivileges(t *testing.T, db *mysql.DB) {
-	smallQuerier(t, db)
-	few := few(t, db, "ALL")
-	warnings, err := few.Settle(within(t), engine.Settle{Tables: []*engine.Table{small()}})
-	if err != nil || len(warnings) == 0 || !strings.Contains(warnings[0], "dirty pages are written later") {
-		t.Errorf("warnings %q, %v", warnings, err)
-	}
-	if _, err := db.Settle(within(t), engine.Settle{Tables: []*engine.Table{{Name: "nowhere"}}}); !errors.Is(err, engine.ErrNoTable) {
-		t.Errorf("of a table that is not there: %v", err)
-	}
-}
-
 // TestPlansOfFinds: the named index is used, for a range scan.
 func TestPlansOfFinds(t *testing.T) { onEach(t, testPlansOfFinds) }
 

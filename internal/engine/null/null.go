@@ -69,14 +69,14 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 			if err := s.Validate(); err != nil {
 				return err
 			}
-			if _, ok := db.parts[s.Table.Name]; !ok {
-				return engine.Classed(engine.ErrNoTable, fmt.Errorf("create indexes of %s: no such table", s.Table.Name))
+			if err := db.there("create indexes of", s.Table); err != nil {
+				return err
 			}
 		case engine.DropTable:
 			delete(db.parts, s.Table.Name)
 		case engine.CreatePartitions:
-			if _, ok := db.parts[s.Table.Name]; !ok {
-				return engine.Classed(engine.ErrNoTable, fmt.Errorf("create partitions of %s: no such table", s.Table.Name))
+			if err := db.there("create partitions of", s.Table); err != nil {
+				return err
 			}
 			db.parts[s.Table.Name] = append(db.parts[s.Table.Name], s.New...)
 		case engine.DropPartition:
@@ -85,6 +85,14 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 			}
 			db.parts[s.Table.Name] = slices.DeleteFunc(db.parts[s.Table.Name], func(p rolling.Partition) bool { return p.Name == s.Drop.Name })
 		}
+	}
+	return nil
+}
+
+// there returns an error unless a table exists; db.mu is held.
+func (db *DB) there(what string, t *engine.Table) error {
+	if _, ok := db.parts[t.Name]; !ok {
+		return engine.Classed(engine.ErrNoTable, fmt.Errorf("%s %s: no such table", what, t.Name))
 	}
 	return nil
 }
@@ -188,11 +196,7 @@ func (c catalog) Exists(_ context.Context, t *engine.Table) (bool, error) {
 func (c catalog) Partitions(_ context.Context, t *engine.Table) ([]rolling.Partition, error) {
 	c.db.mu.Lock()
 	defer c.db.mu.Unlock()
-	parts, ok := c.db.parts[t.Name]
-	if !ok {
-		return nil, engine.Classed(engine.ErrNoTable, fmt.Errorf("table %s: no such table", t.Name))
-	}
-	return slices.Clone(parts), nil
+	return slices.Clone(c.db.parts[t.Name]), c.db.there("table", t)
 }
 
 func (c catalog) Sizes(context.Context, *engine.Table) (engine.Sizes, error) {

@@ -32,10 +32,3 @@ func TestTarget(t *testing.T) {
 		}
 	}
 }
-
-func TestScanRefused(t *testing.T) {
-	db := testdb.Open(t, "null")
-	if err := db.Scan(t.Context(), &engine.Table{}, nil, nil); err == nil {
-		t.Error("the null engine returned rows")
-	}
-}
