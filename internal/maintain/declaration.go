@@ -26,13 +26,14 @@ type mark struct {
 
 func markOf(d *state.Declared) mark { return mark{d.Revision, d.Created.UnixMicro()} }
 
-// A followed is an applied declaration with its table. It is immutable.
+// A followed is a declaration with its table, by which that is kept.
 type followed struct {
-	mark
-	declared *rolling.Declaration
-	table    *engine.Table
-	schema   *engine.Schema
-	rollups  *rollup.Set
+	mark     // zero unless Follow returned the table
+	Declared *rolling.Declaration
+	// Table describes the table to engines. Schema is nil while it doesn't exist.
+	Table   *engine.Table
+	Schema  *engine.Schema
+	Rollups *rollup.Set // nil if it has none
 }
 
 // shared is the state that all copies of a Table share.
@@ -119,9 +120,9 @@ func (t *Table) forLane(ctx context.Context, lane Lane) (*Table, error) {
 	if before := t.said.Swap(is); before == nil || before.mark != is.mark {
 		was := t.Declared
 		if before != nil {
-			was = before.declared
+			was = before.Declared
 		}
-		if changes := declaredChanges(was, is.declared); len(changes) > 0 {
+		if changes := declaredChanges(was, is.Declared); len(changes) > 0 {
 			t.log(ctx, Declaring, fmt.Sprintf("now follows revision %d: %s", is.Revision, strings.Join(changes, "; ")), 0, nil)
 		}
 	}
@@ -148,8 +149,8 @@ func (t *Table) changed(ctx context.Context) (bool, error) {
 
 func (t *Table) by(f *followed) *Table {
 	n := *t
-	n.mark, n.Declared, n.Table, n.Schema, n.Rollups = f.mark, f.declared, f.table, f.schema, f.rollups
-	switch was, is := t.Table.Grid.Axis(), f.table.Grid.Axis(); {
+	n.followed = *f
+	switch was, is := t.Table.Grid.Axis(), f.Table.Grid.Axis(); {
 	case is == rolling.Sequence:
 		n.Now = n.highest
 	case was == rolling.Sequence:
@@ -168,9 +169,8 @@ func (t *Table) read(ctx context.Context, stored *state.Declared) (*followed, er
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	f := &followed{mark: markOf(stored), declared: d, table: tableOf(d)}
 	n := *t
-	n.Declared, n.Table, n.Schema, n.Rollups = f.declared, f.table, nil, nil
+	n.followed = followed{mark: markOf(stored), Declared: d, Table: tableOf(d)}
 	if err := n.readSchema(ctx); err != nil {
 		return nil, err
 	}
@@ -188,11 +188,10 @@ func (t *Table) read(ctx context.Context, stored *state.Declared) (*followed, er
 	}
 	if n.Rollups != nil {
 		n.Rollups.Guard = func(ctx context.Context, remove func(context.Context) error) error {
-			return t.withDeclarationLocked(ctx, f.mark, remove)
+			return t.withDeclarationLocked(ctx, markOf(stored), remove)
 		}
 	}
-	f.schema, f.rollups = n.Schema, n.Rollups
-	return f, nil
+	return &n.followed, nil
 }
 
 func noTable(name string) *unfollowedError {

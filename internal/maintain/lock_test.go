@@ -40,7 +40,7 @@ func TestTrapRequestsForTheLockQueueUp(t *testing.T) {
 		var all sync.WaitGroup
 		name := &engine.Table{Name: "readings"}
 		for range 2 {
-			table := &Table{DB: counted{db, &active, &most}, Table: name, shared: &shared{}}
+			table := &Table{DB: counted{db, &active, &most}, followed: followed{Table: name}, shared: &shared{}}
 			for range 3 {
 				all.Go(func() {
 					if err := table.tryLocked(t.Context(), engine.CreatePartitions{Table: name, New: []rolling.Partition{{Name: "p"}}}); err != nil {

@@ -21,16 +21,11 @@ import (
 
 // A Table is a declared table on its open database.
 type Table struct {
-	DB       engine.Keeper
-	Declared *rolling.Declaration
-	State    *state.Store
-	// Table describes it to engines. Schema is nil while the table doesn't exist.
-	Table  *engine.Table
-	Schema *engine.Schema
+	DB    engine.Keeper
+	State *state.Store
+	followed
 	// Now returns the present: the clock, or for a sequence the highest key.
 	Now func(ctx context.Context) (int64, error)
-	// Rollups are its levels; nil if it has none.
-	Rollups *rollup.Set
 	// Limits are the limits on the server's load while rows are copied.
 	Limits copier.Limits
 	// Reached, unless nil, is called at each point of a change. Tests end the process there.
@@ -43,9 +38,7 @@ type Table struct {
 
 	// breath replaces defaultBreath in tests.
 	breath time.Duration
-	// mark is that of Declared; zero unless Follow returned the table.
-	mark  mark
-	clock func(ctx context.Context) (int64, error)
+	clock  func(ctx context.Context) (int64, error)
 	*shared
 }
 
@@ -73,7 +66,7 @@ func Clock(now func() time.Time) func(context.Context) (int64, error) {
 
 // Open looks up the declared table, and reads its schema if it exists.
 func Open(ctx context.Context, db engine.Keeper, d *rolling.Declaration, now func() time.Time) (*Table, error) {
-	t := &Table{DB: db, Declared: d, State: state.New(db), Now: Clock(now), clock: Clock(now), shared: &shared{}}
+	t := &Table{DB: db, State: state.New(db), followed: followed{Declared: d}, Now: Clock(now), clock: Clock(now), shared: &shared{}}
 	if d.Auto && !d.Period.Valid() {
 		was, err := t.State.Declared(ctx, d.Name)
 		if err != nil && !isNoTable(err) {
