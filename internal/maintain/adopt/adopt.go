@@ -157,12 +157,10 @@ type data struct {
 	// Columns are the columns of both tables. Key is the primary key of the plain
 	// table, NewKey that of the rolling one.
 	Columns, Key, NewKey []engine.SchemaColumn
-	// After is the last key copied, Rows the number of rows copied, Of the
-	// approximate total.
-	After    []string
-	Rows, Of int64
-	// First and Last are the positions of the first and the last row, if there are rows.
-	First, Last int64
+	extent
+	// After is the last key copied, Rows the number of rows copied.
+	After []string
+	Rows  int64
 	// Checked is the last key compared, CheckedRows the number of rows compared, and
 	// Repaired the number of chunks that had to be copied again.
 	Checked     []string
@@ -415,7 +413,7 @@ func (j *job) begin(ctx context.Context) error {
 		return err
 	}
 	if j.Before != nil {
-		parts, err := j.periods(ctx, extent{d.Of, d.First, d.Last})
+		parts, err := j.periods(ctx, d.extent)
 		if err != nil {
 			return err
 		}

@@ -44,7 +44,7 @@ func (j *job) check(ctx context.Context) (*data, error) {
 	if err != nil {
 		return nil, fail(err)
 	}
-	d.Of, d.First, d.Last = rows.count, rows.from, rows.to
+	d.extent = rows
 	if _, err := j.periods(ctx, rows); err != nil {
 		return nil, fail(err)
 	}
@@ -179,10 +179,10 @@ func (j *job) checkKeys(ctx context.Context, x state.Exec, key []engine.SchemaCo
 	return nil
 }
 
-// extent describes the existing rows along the axis.
+// An extent describes the existing rows along the axis.
 type extent struct {
-	count    int64
-	from, to int64 // of the first and the last row
+	Of          int64 // about how many there are
+	First, Last int64 // positions, if there are rows
 }
 
 // checkRows reports rows that fit into no period. It reads the table along its
@@ -228,7 +228,7 @@ func (j *job) checkRows(ctx context.Context, key []engine.SchemaColumn) (extent,
 		if err := j.DB.SQL().QueryRowContext(ctx, j.DB.Bind(look+where), args...).Scan(&rows, &noTime, &beyond, &first, &end); err != nil {
 			return e, fmt.Errorf("count rows, and those outside of every period: %w", j.DB.Classify(err))
 		}
-		e.count, nulls, n = e.count+rows, nulls+noTime, n+beyond
+		e.Of, nulls, n = e.Of+rows, nulls+noTime, n+beyond
 		if first.Valid && (!lo.Valid || first.Int64 < lo.Int64) {
 			lo = first
 		}
@@ -237,7 +237,7 @@ func (j *job) checkRows(ctx context.Context, key []engine.SchemaColumn) (extent,
 		}
 		size = checkSize(size, time.Since(began))
 		if j.Progress != nil {
-			j.Progress(Progress{Step: stepCheck, Rows: e.count})
+			j.Progress(Progress{Step: stepCheck, Rows: e.Of})
 		}
 	}
 	if nulls > 0 {
@@ -246,13 +246,13 @@ func (j *job) checkRows(ctx context.Context, key []engine.SchemaColumn) (extent,
 	if n > 0 {
 		return e, engine.Hinted(fmt.Errorf("%s a %s that no period can hold", figure.Plural(n, "row has", "rows have"), t.By), "SELECT * FROM %s WHERE %s", t.Name, outside)
 	}
-	if e.count == 0 {
+	if e.Of == 0 {
 		return e, nil
 	}
 	if !lo.Valid || !hi.Valid {
 		return e, fmt.Errorf("column %s holds values that are not positions of a period", t.By)
 	}
-	e.from, e.to = lo.Int64, hi.Int64
+	e.First, e.Last = lo.Int64, hi.Int64
 	return e, nil
 }
 
@@ -325,7 +325,7 @@ func (j *job) checkNew(ctx context.Context) error {
 // now returns the current position. On a sequence it is the highest key.
 func (j *job) now(ctx context.Context, rows extent) (int64, error) {
 	if j.Table.Grid.Axis() == rolling.Sequence {
-		return max(rows.to, 0), nil
+		return max(rows.Last, 0), nil
 	}
 	if j.Now != nil {
 		return j.Now(ctx)
@@ -343,8 +343,8 @@ func (j *job) periods(ctx context.Context, rows extent) ([]rolling.Partition, er
 		return nil, err
 	}
 	span := rolling.Period{From: now, To: now + 1}
-	if rows.count > 0 {
-		span = rolling.Period{From: min(now, rows.from), To: max(now, rows.to) + 1}
+	if rows.Of > 0 {
+		span = rolling.Period{From: min(now, rows.First), To: max(now, rows.Last) + 1}
 	}
 	end, err := j.end(now)
 	if err != nil {

@@ -30,7 +30,7 @@ func Plan(ctx context.Context, o Options) (statements, notes []string, err error
 		return nil, nil, err
 	}
 	j.use(*found)
-	rows := extent{j.data.Of, j.data.First, j.data.Last}
+	rows := j.data.extent
 	m := j.forward()
 	if m.Target.Periods, err = j.periods(ctx, rows); err != nil {
 		return nil, nil, err
@@ -175,9 +175,9 @@ func (p *planner) cleaned(context.Context) error {
 
 func (p *planner) notes(rows extent) []string {
 	t := p.Table
-	out := []string{fmt.Sprintf("%s copied into %s while %s is written to; the old table stays as %s", figure.Plural(rows.count, "row is", "rows are"), figure.Plural(len(p.mirror.Target.Periods), "period"), t.Name, oldName(t.Name))}
-	if rows.count > 0 {
-		out = append(out, fmt.Sprintf("rows are from %s to %s", t.Grid.Format(rows.from), t.Grid.Format(rows.to)))
+	out := []string{fmt.Sprintf("%s copied into %s while %s is written to; the old table stays as %s", figure.Plural(rows.Of, "row is", "rows are"), figure.Plural(len(p.mirror.Target.Periods), "period"), t.Name, oldName(t.Name))}
+	if rows.Of > 0 {
+		out = append(out, fmt.Sprintf("rows are from %s to %s", t.Grid.Format(rows.First), t.Grid.Format(rows.Last)))
 	}
 	out = append(out, fmt.Sprintf("rows that come meanwhile and lie outside of every period go to %s", lateName(t.Name)))
 	if c := p.Schema.Find(t.By); c != nil && c.Null {

@@ -33,7 +33,7 @@ func (j *job) create(ctx context.Context, m *mirror) error {
 		return err
 	}
 	if have == nil {
-		parts, err := j.periods(ctx, extent{j.data.Of, j.data.First, j.data.Last})
+		parts, err := j.periods(ctx, j.data.extent)
 		if err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (j *job) extend(ctx context.Context, m *mirror) error {
 	var rows extent
 	if j.Table.Grid.Axis() == rolling.Sequence {
 		by := m.Quote(j.Table.By)
-		if err := j.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COALESCE(MAX(%s), 0) FROM %s", by, m.Quote(m.Source.Name))).Scan(&rows.to); err != nil {
+		if err := j.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COALESCE(MAX(%s), 0) FROM %s", by, m.Quote(m.Source.Name))).Scan(&rows.Last); err != nil {
 			return j.DB.Classify(err)
 		}
 	}
