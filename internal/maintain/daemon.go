@@ -220,11 +220,7 @@ func (d *Daemon) Once(ctx context.Context) error {
 // time, such as the seal of a period until the buckets with its rows are over.
 func (d *Daemon) left(ctx context.Context, lanes []Lane) ([]string, error) {
 	t := d.Table.lastFollowed()
-	v, err := t.View(ctx)
-	if err != nil {
-		return nil, err
-	}
-	tasks, err := Plan(t.Declared, v)
+	v, tasks, err := t.plan(ctx)
 	if err != nil {
 		return nil, err
 	}

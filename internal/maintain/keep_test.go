@@ -318,9 +318,7 @@ func (w *world) due() []string {
 	w.t.Helper()
 	now, err := w.Follow(w.t.Context())
 	must(w.t, err)
-	v, err := now.View(w.t.Context())
-	must(w.t, err)
-	tasks, err := Plan(now.Declared, v)
+	v, tasks, err := now.plan(w.t.Context())
 	must(w.t, err)
 	var out []string
 	for _, task := range tasks {

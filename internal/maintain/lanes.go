@@ -71,6 +71,14 @@ func (t *Table) View(ctx context.Context) (View, error) {
 	return v, nil
 }
 
+// plan returns the state of the table, and the tasks that follow from it.
+func (t *Table) plan(ctx context.Context) (v View, tasks []Task, err error) {
+	if v, err = t.View(ctx); err == nil {
+		tasks, err = Plan(t.Declared, v)
+	}
+	return v, tasks, err
+}
+
 // A changing is the state of a change in progress, as its steps record it.
 type changing interface {
 	task() Task // for which it was begun
@@ -135,11 +143,7 @@ func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err
 		if ctx.Err() != nil {
 			return 0, false, errors.Join(append(failed, ctx.Err())...)
 		}
-		v, err := t.View(ctx)
-		if err != nil {
-			return 0, false, errors.Join(append(failed, err)...)
-		}
-		tasks, err := Plan(t.Declared, v)
+		v, tasks, err := t.plan(ctx)
 		if err != nil {
 			return 0, false, errors.Join(append(failed, err)...)
 		}
@@ -212,19 +216,28 @@ func (t *Table) Do(ctx context.Context, task Task, v View) error {
 	case wait != nil:
 		t.say(Event{At: began, Action: string(task.Kind), Detail: wait.why, Waiting: true})
 		return nil
+	}
+	return t.ended(ctx, string(task.Kind), label(task), detail, began, err)
+}
+
+// ended reports and logs how an action on something ended. It returns the error as the
+// log has it, with the name of the action.
+func (t *Table) ended(ctx context.Context, action, what, detail string, began time.Time, err error) error {
+	switch {
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
-	case err != nil:
-		if detail = label(task); errors.Is(err, engine.ErrLockTimeout) {
-			err = t.blocked(ctx, err)
-		}
-		t.log(ctx, string(task.Kind), detail, time.Since(began), err)
-		return fmt.Errorf("%s %s: %w", task.Kind, detail, err)
-	case detail != "":
-		t.log(ctx, string(task.Kind), detail, time.Since(began), nil)
-	case t.failed.over(string(task.Kind)):
-		// There was nothing to do, but the log's last word would be the failure.
-		t.log(ctx, string(task.Kind), label(task), time.Since(began), nil)
+	case errors.Is(err, engine.ErrLockTimeout):
+		err = t.blocked(ctx, err)
+	case err == nil && detail == "" && !t.failed.over(action):
+		return nil
+	}
+	// Where there was nothing to do, the log's last word would be the failure before.
+	if err != nil || detail == "" {
+		detail = what
+	}
+	t.log(ctx, action, detail, time.Since(began), err)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", action, what, err)
 	}
 	return nil
 }
@@ -291,17 +304,13 @@ func (t *Table) finish(ctx context.Context, lane Lane) error {
 			action, what = string(d.task().Kind), label(d.task())
 			detail, err = d.resume(ctx, t, c)
 		}
+		err = t.ended(ctx, action, what, detail, began, err)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if errors.Is(err, engine.ErrLockTimeout) {
-			err = t.blocked(ctx, err)
-		}
 		if err != nil {
-			detail = what
-			failed = append(failed, fmt.Errorf("%s %s: %w", action, detail, err), t.State.Failed(context.WithoutCancel(ctx), c, err))
+			failed = append(failed, err, t.State.Failed(context.WithoutCancel(ctx), c, errors.Unwrap(err)))
 		}
-		t.log(ctx, action, detail, time.Since(began), err)
 		if errors.Is(err, engine.ErrLockTimeout) {
 			break
 		}

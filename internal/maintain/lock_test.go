@@ -154,9 +154,7 @@ func (r *refused) Try(ctx context.Context, steps ...engine.Step) error {
 // the bound, the periods created ahead accept them, status names the blocking
 // session, and all delayed steps are done once the transaction ends.
 func TestTrapOpenTransaction(t *testing.T) {
-	on(t, []string{"mariadb", "mysql", "postgres"}, func(t *testing.T, db engine.Keeper) {
-		openTransaction(t, db)
-	})
+	on(t, []string{"mariadb", "mysql", "postgres"}, openTransaction)
 }
 
 // An inserter inserts rows into a table, one after the other.
