@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// course makes a record from rates: each entry is the rate in rows/s over one tenth
-// of a million rows, in intervals of at most a second.
+// course makes a record from rates in rows/s, each over a tenth of a million rows.
 func course(rates ...float64) *Record {
 	r := &Record{}
 	part := 1e6 / float64(len(rates))

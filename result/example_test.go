@@ -7,8 +7,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A record is read from its file, also if the run was killed: figures are derived
-// from what was written.
+// A record is read from its file, also if the run was killed.
 func ExampleRead() {
 	recs, err := result.Read(strings.NewReader(`
 {"type":"run","format":"rowmill.run/1","name":"classic plain","workload":"insert","layout":"plain","engine":"mariadb","rows":3000}

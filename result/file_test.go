@@ -73,8 +73,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// A kill may cut the file anywhere: the rest is a record as soon as its header is
-// complete.
+// A kill may cut the file anywhere after its header.
 func TestReadCutAnywhere(t *testing.T) {
 	text := written(t, full(t))
 	header := strings.IndexByte(text, '\n')
@@ -180,8 +179,7 @@ func TestDamagedLatencyBecomesAWarning(t *testing.T) {
 	}
 }
 
-// For any file content, Read returns an error or records whose summaries can be
-// written as JSON and read again.
+// Read returns an error, or records whose summaries can be written as JSON and read again.
 func FuzzRead(f *testing.F) {
 	// Short seeds: the fuzzer spends its time minimizing long ones.
 	const header = `{"type":"run","format":"rowmill.run/1","rate":9,"counters":[{"name":"page_reads","unit":"pages/s"}]}`
@@ -233,8 +231,7 @@ func (f *tightFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// TestFullDisk checks that the part of a line written to a full disk is removed, so
-// that the end of the run, which fits, leaves a readable record.
+// TestFullDisk: the part of a line written to a full disk is removed, so that the end fits.
 func TestFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.jsonl")
 	f, err := os.Create(path)

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// pieces returns a run that was killed at 1.5 s, with rows that no interval
-// contains, and was resumed an hour later.
+// pieces returns a run killed at 1.5 s, with unrecorded rows, and resumed an hour later.
 func pieces(t *testing.T) string {
 	t.Helper()
 	var out strings.Builder

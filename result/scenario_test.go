@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// sawtooth returns a run of the given number of periods of 1000 rows: 100 rows/s
-// over the first half of each and 50 rows/s over the second.
+// sawtooth returns periods of 1000 rows: 100 rows/s over the first half, then 50.
 func sawtooth(periods int) *Record {
 	r := &Record{Run: Run{PeriodRows: 1000}}
 	var rows int64

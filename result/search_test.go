@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// trialRecord returns the record of a trial of the given rows/s in batches of 10,
-// with one interval per list of response times in microseconds.
+// trialRecord returns a trial with one interval per list of response times in microseconds.
 func trialRecord(t *testing.T, rate float64, purpose string, backlog int64, stopped string, intervals ...[]int64) *Record {
 	t.Helper()
 	r := &Record{Run: Run{Rate: rate, Batch: 10, Writers: 4, IntervalSeconds: 1,
@@ -75,8 +74,7 @@ func TestTrialVerdict(t *testing.T) {
 	}
 }
 
-// TestTrialStandstill: a server that finishes nothing has no slow operations in its
-// distribution, only waiting ones.
+// TestTrialStandstill: a server that finishes nothing has only waiting operations.
 func TestTrialStandstill(t *testing.T) {
 	ivs := [][]int64{times(100, 0), times(100, 0), times(100, 0), times(100, 0), nil}
 	got := trialRecord(t, 1000, "confirm", 100, "max-time", ivs...).Trial()
@@ -108,8 +106,7 @@ func TestTrialDecided(t *testing.T) {
 	}
 }
 
-// The result warns about a response time that was close to the limit at lower rates
-// too, because it hardly depends on the rate.
+// The result warns about a response time that hardly depends on the rate.
 func TestCapacityOfFlatResponse(t *testing.T) {
 	for name, c := range map[string]struct {
 		p99  int64

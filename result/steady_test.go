@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// A steadyCourse describes the record of a constant load of 100 rows/s in batches of
-// 10, in intervals of 10 s.
+// A steadyCourse describes a constant load of 100 rows/s in batches of 10, in intervals of 10 s.
 type steadyCourse struct {
 	n     int
 	limit int64 // of the p99
@@ -70,8 +69,7 @@ func cause(t *testing.T, s *Steadiness, name string) Cause {
 
 const day = 8640
 
-// troubled reports whether an interval is in a troubled time: 3 of 100 intervals, in
-// about 17 stretches over the day.
+// troubled reports whether an interval is in a troubled time: 3 of 100, in 17 stretches a day.
 func troubled(i int) bool { return i%500 >= 485 }
 
 // stolen adds stolen time to an interval.
@@ -162,8 +160,7 @@ func TestStealExplains(t *testing.T) {
 	}
 }
 
-// A busy process on the machine itself causes pressure without steal; a limit on the
-// p99 shows what the rate hides.
+// Pressure without steal; and a limit on the p99 shows what the rate hides.
 func TestPressureIsNoSteal(t *testing.T) {
 	s := steadyCourse{n: day, limit: 20_000, at: func(i int, iv *Interval, _ *rand.Rand) {
 		if troubled(i) {
@@ -179,8 +176,7 @@ func TestPressureIsNoSteal(t *testing.T) {
 	}
 }
 
-// A single stretch may be a coincidence: the association is reported, but no time is
-// attributed. An outage needs no association.
+// A single stretch may be a coincidence: no time is attributed. An outage needs no association.
 func TestOnce(t *testing.T) {
 	s := steadyCourse{n: day, at: func(i int, iv *Interval, rng *rand.Rand) {
 		if i >= 4000 && i < 4060 {
@@ -238,8 +234,7 @@ func TestSteadyTarget(t *testing.T) {
 	}
 }
 
-// Hours are those of the machine's clock, here with an offset of half an hour from
-// UTC's.
+// Hours are those of the machine's clock, here half an hour off UTC's.
 func TestSteadyHours(t *testing.T) {
 	r := steadyCourse{n: 720, at: func(i int, iv *Interval, rng *rand.Rand) {
 		if i >= 100 && i < 190 { // 22:31:40 to 22:46:40 UTC, 04:01:40 to 04:16:40 local time
@@ -299,8 +294,7 @@ func TestTooLittle(t *testing.T) {
 	}
 }
 
-// Conditions unrelated to the time below target are rarely shown as causes: the
-// lower end of a 95% interval is above zero in one of forty tries.
+// Unrelated conditions are rarely shown as causes: in one of forty tries.
 func TestFalseCauses(t *testing.T) {
 	const tries = 60
 	shown := 0

@@ -84,8 +84,7 @@ func TestFrame(t *testing.T) {
 	}
 }
 
-// TestRuns checks that the last frame of each run is kept, the second run's chart has
-// both lines, and notes are shown before and during a run.
+// TestRuns checks the kept frames, the chart of two runs, and the notes.
 func TestRuns(t *testing.T) {
 	c := newClocked(80, 24)
 	expect := func(when string, words ...string) {
@@ -185,8 +184,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestClose checks that a closed view has written the last frame of each run, and that
-// it asks the terminal nothing.
+// TestClose checks that the last frames are written, and the terminal is asked nothing.
 func TestClose(t *testing.T) {
 	var out bytes.Buffer
 	v := New(t.Context(), &out)

@@ -24,8 +24,7 @@ type tab struct {
 	url string
 }
 
-// opener starts a browser. Each call of the returned function opens a monitor's
-// status page in a new tab.
+// opener starts a browser; the returned function opens a monitor's page in a new tab.
 func opener(t *testing.T) func(t *testing.T, width, height int64, l *looker) *tab {
 	t.Helper()
 	b := testbrowser.Start(t)
@@ -77,8 +76,7 @@ func (b *tab) count(selector string) int {
 	return testbrowser.Eval[int](b.Tab, fmt.Sprintf(`document.querySelectorAll(%q).length`, selector))
 }
 
-// shown tells the page that its tab is visible again. It then updates at once
-// instead of after its interval of 5 seconds.
+// shown tells the page that its tab is visible again, so that it updates at once.
 func (b *tab) shown() {
 	b.t.Helper()
 	testbrowser.Eval[bool](b.Tab, `document.dispatchEvent(new Event("visibilitychange"))`)

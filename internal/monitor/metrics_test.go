@@ -159,8 +159,7 @@ func TestHistory(t *testing.T) {
 	look(0, p("old", "sealed", 5000), p("a", "open", 1000), p("b", "ahead", 0))
 	look(10, p("old", "sealed", 5000), p("a", "open", 2000), p("b", "ahead", 0))
 	look(12, p("a", "open", 2100), p("b", "ahead", 0)) // too soon
-	// Drops, seals and the move to the next period don't affect the rate: only
-	// inserted rows count.
+	// Only inserted rows count, not drops, seals and the move to the next period.
 	look(20, p("a", "closing", 2500), p("b", "open", 500), p("c", "ahead", 0))
 	look(30, p("a", "sealed", 9999), p("b", "open", 1500), p("c", "ahead", 0))
 	look(40, p("b", "open", 1000), p("c", "ahead", 0)) // the server has updated its estimate

@@ -29,8 +29,7 @@ var noon = time.Date(2026, 11, 20, 12, 30, 0, 0, time.UTC)
 
 const self = "db1:4711"
 
-// status returns the status of a table with hourly periods: merged days, hours, and
-// two days ahead. It contains an example of everything.
+// status returns the status of a table with hourly periods and an example of everything.
 func status() *maintain.Status {
 	s := &maintain.Status{
 		Format: "rowmill.status/1", Table: "readings", Target: "mysql://ingest@db1:3306/metrics", Engine: "mariadb", At: noon, Now: "2026-11-20 12:30:00",
@@ -364,8 +363,7 @@ func (m *Monitor) flying() bool {
 	return m.flight != nil
 }
 
-// Periods created ahead are only safe with an alarm: inserts fail once the last
-// period is over. The alarm is visible in every output.
+// Periods created ahead are only safe with an alarm, which is visible in every output.
 func TestTrapHeadroomAlarm(t *testing.T) {
 	s := status()
 	s.Headroom = new(1800.0)
@@ -402,8 +400,7 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { close(p.closed); return nil }
 func (p *pipes) Addr() net.Addr { return address("pipes") }
 
-// Browsers open connections that they may use later: shutdown doesn't wait for a
-// request on them.
+// Shutdown doesn't wait for a request on connections that browsers open in advance.
 func TestServeEndsBesideUnusedConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		listener := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}

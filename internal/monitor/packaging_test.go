@@ -12,8 +12,7 @@ import (
 // metricNames matches rowmill's metrics in a query.
 var metricNames = regexp.MustCompile(`\browmill_[a-z_]+`)
 
-// exported returns the names of all metrics, from a status that contains an example
-// of everything.
+// exported returns the names of all metrics.
 func exported(t *testing.T) map[string]bool {
 	t.Helper()
 	s := status()

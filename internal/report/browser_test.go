@@ -24,8 +24,7 @@ type tab struct {
 	t *testing.T
 }
 
-// opener starts a browser; each call of the returned function opens a report in its
-// own tab.
+// opener starts a browser; the returned function opens a report in its own tab.
 func opener(t *testing.T) func(t *testing.T, width, height int64, recs []result.Record) *tab {
 	t.Helper()
 	b := testbrowser.Start(t)
@@ -39,8 +38,7 @@ func opener(t *testing.T) func(t *testing.T, width, height int64, recs []result.
 	}
 }
 
-// drawn counts, for each chart, the pixels of about the given colour, allowing for
-// antialiasing.
+// drawn counts, for each chart, the pixels of about the given colour.
 func (b *tab) drawn(hex string) []int {
 	b.t.Helper()
 	return testbrowser.Eval[[]int](b.Tab, fmt.Sprintf(`Array.from(document.querySelectorAll("canvas"), c => {

@@ -11,8 +11,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// searched returns the records of a search: the filling, and trials of the rates, on
-// a server that sustains about 120,000 rows/s.
+// searched returns a search on a server that sustains about 120,000 rows/s.
 func searched(t *testing.T, layout string, trials []trialCourse, state string) []result.Record {
 	t.Helper()
 	name := "classic " + layout + " on mariadb"

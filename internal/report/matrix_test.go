@@ -98,8 +98,7 @@ func (g grid) records() []result.Record {
 	return out
 }
 
-// unlucky returns a matrix with a failed cell, one that was cut off, and one that
-// was interrupted and run again.
+// unlucky returns a matrix with a failed, a cut off, and an interrupted and repeated cell.
 func unlucky() []result.Record {
 	g := wide()
 	g.repeats = 1
@@ -162,8 +161,7 @@ func TestMatrixShares(t *testing.T) {
 	}
 }
 
-// TestMatrixMissing: with a tenth of the cells missing, the analysis still finds the
-// simulated effects.
+// TestMatrixMissing: without a tenth of the cells the simulated effects are still found.
 func TestMatrixMissing(t *testing.T) {
 	g := wide()
 	g.noise = 0
@@ -226,8 +224,7 @@ func TestMatrixBaseline(t *testing.T) {
 	}
 }
 
-// TestMatrixFalseAlarms: among 40 pairs of identical matrices, hardly any has a cell
-// reported as changed: with Holm's method, at most 5% of the pairs.
+// TestMatrixFalseAlarms: with Holm's method, at most 5% of the pairs have a false alarm.
 func TestMatrixFalseAlarms(t *testing.T) {
 	alarms := 0
 	for i := range uint64(40) {

@@ -12,8 +12,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// recorded reads testdata/recorded-runs.txt: for each run, in chronological order,
-// the seconds taken by each hundredth of the rows.
+// recorded reads the seconds that each hundredth of the rows took, for each run in order.
 func recorded(t *testing.T) (runs [][]float64) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/recorded-runs.txt")
@@ -43,8 +42,7 @@ func recorded(t *testing.T) (runs [][]float64) {
 	return runs
 }
 
-// recordOf returns the record of a run of 100,000 rows, with its rate multiplied by
-// a factor.
+// recordOf returns a run of 100,000 rows, with its rate multiplied by a factor.
 func recordOf(parts []float64, rate float64, nth int) result.Record {
 	iv := result.Interval{Rows: 100_000, NewRows: 100_000}
 	for i, s := range parts {
@@ -59,9 +57,8 @@ func recordOf(parts []float64, rate float64, nth int) result.Record {
 	}
 }
 
-// draw returns two groups of repeats of recorded runs: neighbours in time are a
-// pair, as with `--repeat`, and it is random which of the two is A. The rates of B
-// are multiplied by a factor.
+// draw returns two groups of recorded runs: neighbours in time are a pair, as with `--repeat`,
+// in a random order. The rates of B are multiplied by a factor.
 func draw(runs [][]float64, pairs int, rate float64, try uint64) (a, b []result.Record) {
 	rng := rand.New(rand.NewPCG(2012, try))
 	for n, p := range rng.Perm(len(runs) / 2)[:pairs] {
@@ -117,8 +114,7 @@ func TestRecordedRepeats(t *testing.T) {
 	}
 }
 
-// A comparison lists the repeats that it leaves out, and flags those that are
-// doubtful.
+// A comparison lists the repeats that it leaves out, and flags doubtful ones.
 func TestRepeatsLeftOut(t *testing.T) {
 	runs := recorded(t)
 	group := func(from, n int) (out []result.Record) {

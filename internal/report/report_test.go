@@ -63,8 +63,7 @@ func TestOddRecords(t *testing.T) {
 	}
 }
 
-// The page is a single file that forbids itself network access, and its policy
-// permits exactly the script and the style in it.
+// The page's policy forbids network access, and permits exactly its own script and style.
 func TestPageIsSelfContained(t *testing.T) {
 	page := render(t, "html", []result.Record{synthetic(t, rollingCourse())})
 	policy := regexp.MustCompile(`http-equiv="Content-Security-Policy" content="([^"]*)"`).FindStringSubmatch(page)
@@ -133,8 +132,7 @@ func TestPNG(t *testing.T) {
 	}
 }
 
-// steadyRun returns a run of the given number of rows at a constant rate, in
-// intervals of a second.
+// steadyRun returns a run at a constant rate, in intervals of a second.
 func steadyRun(rows int64, rate float64) result.Record {
 	r := result.Record{Source: "r", Run: result.Run{Name: "n", Layout: "plain", Engine: "mariadb", Machine: result.Machine{MemoryBytes: 1000}}}
 	for at := 0.0; at < float64(rows); {
@@ -146,8 +144,7 @@ func steadyRun(rows int64, rate float64) result.Record {
 	return r
 }
 
-// The longer run is cut to the rows of the other before the comparison: B's fast
-// second half must not count.
+// The longer run is cut to the rows of the other: B's fast second half must not count.
 func TestCompareAtEqualRows(t *testing.T) {
 	a, b := steadyRun(1000e3, 5000), steadyRun(1000e3, 4000)
 	for i := range 1000 {
@@ -290,8 +287,7 @@ func FuzzReport(f *testing.F) {
 	})
 }
 
-// A rate that goes up and down with the periods of a table is drawn with its moving
-// mean, and one that falls once is not: a mean would blur the fall.
+// A rate that goes up and down is drawn with its moving mean; one that falls once is not.
 func TestMovingMean(t *testing.T) {
 	saw := rollingCourse()
 	saw.name, saw.rate = "saw", func(rows float64) float64 { return 150e3 - 0.14*math.Mod(rows, 500e3) }
@@ -318,8 +314,7 @@ func card(t *testing.T, page, label string) string {
 	return ""
 }
 
-// TestQuerySteps: the headline of a query step is its query rate, on its card and
-// above all tables.
+// TestQuerySteps: the headline of a query step is its query rate.
 func TestQuerySteps(t *testing.T) {
 	t.Parallel()
 	recs := steps(t)
@@ -337,8 +332,7 @@ func TestQuerySteps(t *testing.T) {
 	}
 }
 
-// TestPartsAreCheckedWithTheWhole: a step that others follow, and a trial, state
-// when their rows are checked.
+// TestPartsAreCheckedWithTheWhole: a step says when its rows are checked.
 func TestPartsAreCheckedWithTheWhole(t *testing.T) {
 	t.Parallel()
 	recs := steps(t)
@@ -361,8 +355,7 @@ func TestPartsAreCheckedWithTheWhole(t *testing.T) {
 	}
 }
 
-// TestCountedRows: rows that were counted but not compared are sound, and the report
-// says that they were only counted.
+// TestCountedRows: rows that were only counted are sound, and the report says so.
 func TestCountedRows(t *testing.T) {
 	t.Parallel()
 	rec := steadyRun(100e3, 5000)
@@ -416,9 +409,8 @@ func day(t testing.TB, n int) result.Record {
 	return rec
 }
 
-// A day has too many intervals to draw, so points represent many intervals. A single
-// stalled second, and a single second in which a counter peaked, must still be in
-// the page, which stays small enough to mail.
+// A day's points represent many intervals each, and yet a single stalled second, or one in
+// which a counter peaked, must be in the page, which stays small enough to mail.
 func TestDayKeepsItsExtremes(t *testing.T) {
 	rec := day(t, dayIntervals)
 	const at = 43_210

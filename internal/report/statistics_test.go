@@ -35,8 +35,7 @@ func (w world) run(rng *rand.Rand) (times [bootParts]float64) {
 	return times
 }
 
-// cover returns the share of intervals that contain the true ratio, 1, and their
-// mean width, as a difference of logarithms.
+// cover returns the share of intervals that contain the true ratio, 1, and their mean width.
 func (w world) cover(pairs, tries int, rng *rand.Rand) (share, width float64) {
 	for range tries {
 		logs, splits := make([]float64, pairs), make([]split, pairs)
@@ -57,10 +56,8 @@ func (w world) cover(pairs, tries int, rng *rand.Rand) (share, width float64) {
 	return share, width
 }
 
-// From two pairs on, the 95% interval contains the true ratio in 95% of the cases,
-// within the error of the simulation. That of a single pair doesn't, so the report
-// states its limitation. docs/statistics.md quotes this table: go test -run
-// TestCoverage -v.
+// From two pairs on, the 95% interval contains the true ratio in 95% of the cases. That of a
+// single pair doesn't, as the report says. docs/statistics.md quotes this table.
 func TestCoverage(t *testing.T) {
 	const tries = 300
 	for _, w := range worlds {
@@ -78,8 +75,7 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// Pairs that are alike by chance don't make the interval narrower than the variation
-// within the runs.
+// Pairs alike by chance don't make the interval narrower than the variation within runs.
 func TestPairsAlikeByChance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	logs, splits := make([]float64, 3), make([]split, 3)
@@ -153,8 +149,7 @@ func TestUnbalanced(t *testing.T) {
 	near(t, "effect of B", e[1][1], 2, 1e-9) // 4 against 2
 }
 
-// TestNoRepeats: without repeats, no degrees of freedom remain for the interaction
-// of two factors; with three factors, only for that of all three.
+// TestNoRepeats: without repeats, only the highest interaction is left for testing.
 func TestNoRepeats(t *testing.T) {
 	v := analyse(data([]float64{0, 0, 1}, []float64{0, 1, 3}, []float64{1, 0, 5}, []float64{1, 1, 11}), []int{2, 2})
 	if v.pairs || len(v.terms) != 2 || v.rest.df != 1 {
@@ -192,8 +187,7 @@ func TestLevelOrder(t *testing.T) {
 	near(t, "rest", w.rest.ss, v.rest.ss, 1e-8)
 }
 
-// TestUntold: a level that occurs only together with one of another factor has no
-// determinable effect.
+// TestUntold: levels that occur only together have no determinable effects.
 func TestUntold(t *testing.T) {
 	e := effectsOf(data([]float64{0, 0, 1}, []float64{1, 1, 5}), []int{2, 2})
 	if !math.IsNaN(e[1][1]) {

@@ -13,8 +13,7 @@ import (
 	"github.com/rowmill/rowmill/internal/report"
 )
 
-// statusFixture returns the status of a table with hours and merged days, and with
-// problems.
+// statusFixture returns the status of a table with hours, merged days and problems.
 func statusFixture() *maintain.Status {
 	noon := time.Date(2026, 11, 20, 12, 30, 0, 0, time.UTC)
 	s := &maintain.Status{
@@ -88,8 +87,7 @@ func TestStatusText(t *testing.T) {
 	}
 }
 
-// TestStatusTextKeepsToTheWidth checks that no line is wider than the terminal, and
-// that no text from a server or a user breaks a line.
+// TestStatusTextKeepsToTheWidth: no line is too wide, and no text from a server breaks one.
 func TestStatusTextKeepsToTheWidth(t *testing.T) {
 	t.Parallel()
 	s := statusFixture()

@@ -14,9 +14,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// steadyRecord returns a constant load of 100 rows/s on a machine, beginning at the
-// given time of its clock. CPU time is stolen in a fifth of the intervals from 18:00
-// to 20:00.
+// steadyRecord returns a constant load of 100 rows/s on a machine, beginning at a time of its
+// clock. CPU time is stolen in a fifth of the intervals from 18:00 to 20:00.
 func steadyRecord(t testing.TB, host string, started time.Time, hours int) result.Record {
 	t.Helper()
 	zone, offset := started.Zone()
@@ -73,8 +72,7 @@ func TestSteadyGoldens(t *testing.T) {
 	}
 }
 
-// The page has the panels, a common axis, and the second machine's day shifted onto
-// the first one's.
+// The page has the panels, and the second machine's day shifted onto the first one's.
 func TestSteadyPage(t *testing.T) {
 	page := render(t, "html", steadyPair(t))
 	if n := len(page); n > 1<<20 {
@@ -140,8 +138,7 @@ func TestSteadyPicture(t *testing.T) {
 	}
 }
 
-// Records of several workloads are reported as usual, with the steadiness among the
-// facts.
+// Among other workloads, the steadiness is one of the facts.
 func TestSteadyAmongOthers(t *testing.T) {
 	recs := append(steadyPair(t)[:1], synthetic(t, rollingCourse()))
 	if text := render(t, "txt", recs); !strings.Contains(text, "steadiness") || !strings.Contains(text, "below target for 1.7% of the time") {
@@ -149,8 +146,7 @@ func TestSteadyAmongOthers(t *testing.T) {
 	}
 }
 
-// The page works in a browser, including a change of the axis, without an error and
-// without a request.
+// The page works in a browser, including a change of the axis.
 func TestSteadyBrowser(t *testing.T) {
 	open := opener(t)
 	b := open(t, 1240, 2000, steadyPair(t))

@@ -12,8 +12,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// An act is a step of a synthetic benchmark: a number of intervals of a second, and
-// the operations in each of them.
+// An act is a step of a synthetic benchmark, with the operations of each second.
 type act struct {
 	name             string
 	seconds          int
@@ -34,8 +33,7 @@ var acts = []act{
 	{name: "qp1000", seconds: 3, inserts: 900, deletes: 900, queries: 700, batch: 50, asked: 1000, keep: 200_000},
 }
 
-// steps returns the records of the synthetic benchmark, as `bench ibench`
-// writes them.
+// steps returns the records of the synthetic benchmark.
 func steps(t testing.TB) []result.Record {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(3, 7))
@@ -140,8 +138,7 @@ func TestConstantSizeGolden(t *testing.T) {
 	goldens(t, "constant", recs, "txt", "md")
 }
 
-// Every report handles steps alone, several benchmarks, and steps beside other runs,
-// including benchmarks that ended early at any point.
+// Every report handles steps alone, of several benchmarks, beside other runs, and cut off.
 func TestStepsAnywhere(t *testing.T) {
 	all := steps(t)
 	other := steps(t)

@@ -12,20 +12,17 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A course describes the server's behaviour in a synthetic run. The same course
-// always gives the same record.
+// A course describes a server; the same course always gives the same record.
 type course struct {
 	name, layout string
 	rows         int64
-	// rate returns the server's rate in rows/s when it holds the given number of
-	// rows.
+	// rate returns the rate in rows/s at a number of rows.
 	rate func(rows float64) float64
 	// asked is the requested rate of an open loop in rows/s; 0 means a closed loop.
 	asked float64
 	// period is the number of rows in a partition; 0 means no partitions.
 	period int64
-	// stop ends the run after the given number of intervals; 0 means at the last
-	// row.
+	// stop ends the run after a number of intervals; 0 means at the last row.
 	stop int
 	seed uint64
 }
@@ -35,8 +32,7 @@ const (
 	batch = 1000
 )
 
-// falling is the rate of a plain table that outgrows its cache at 560,000 rows: from
-// 144,000 rows/s to 4,500.
+// falling is the rate of a plain table that outgrows its cache at 560,000 rows.
 func falling(rows float64) float64 {
 	if rows < 560e3 {
 		return 144e3 - 0.012*rows
@@ -212,8 +208,7 @@ func figures(rng *rand.Rand, c course, rows, speed float64) map[string]float64 {
 	return out
 }
 
-// spread returns a latency distribution around a median in microseconds, with a long
-// tail as on real servers, after a given wait.
+// spread returns a latency distribution with a long tail around a median in microseconds.
 func spread(t testing.TB, rng *rand.Rand, n int64, median, wait float64) result.Histogram {
 	t.Helper()
 	h := result.NewHistogram()

@@ -53,8 +53,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestKeepText checks that a stall shows how long a sync of another file took at the
-// same time.
+// TestKeepText: a stall shows how long a sync of another file took at the same time.
 func TestKeepText(t *testing.T) {
 	t.Parallel()
 	at := func(ms int) time.Time { return time.Date(2026, 11, 20, 12, 0, 0, ms*1e6, time.UTC) }
