@@ -57,58 +57,59 @@ type FigureKind struct {
 	Name, Unit, Help string
 }
 
-// Figures lists the figures of a run that scenarios can refer to. Tenths of less than
-// four batches become larger parts; a run of less than eight batches has none.
-func Figures() []FigureKind {
-	return []FigureKind{
-		{"mean", "rows/s", "mean rate of the run"},
-		{"first", "rows/s", "mean rate over the first tenth of its rows"},
-		{"last", "rows/s", "mean rate over the last tenth of its rows"},
-		{"min", "rows/s", "mean rate over the slowest tenth of its rows"},
-		{"max", "rows/s", "mean rate over the fastest tenth of its rows"},
-		{"period-start", "rows/s", "rate over the first fifth of a period, the median of the periods from the second on"},
-		{"period-end", "rows/s", "rate over the last fifth of a period, the median of the same periods"},
-		{"rows", "rows", "rows inserted"},
-		{"bytes-per-row", "bytes/row", "size of the table with its indexes at the end, by its rows"},
+// figureKinds are the figures of a run that scenarios can refer to; NaN if the record
+// doesn't have one. Tenths of less than four batches become larger parts; a run of less
+// than eight batches has none.
+var figureKinds = []struct {
+	FigureKind
+	of func(r *Record, c Curve) float64
+}{
+	{FigureKind{"mean", "rows/s", "mean rate of the run"}, func(_ *Record, c Curve) float64 {
+		return c.Rows() / c[len(c)-1].Elapsed // NaN without a point
+	}},
+	{FigureKind{"first", "rows/s", "mean rate over the first tenth of its rows"}, ofTenths(func(w []float64) float64 { return w[0] })},
+	{FigureKind{"last", "rows/s", "mean rate over the last tenth of its rows"}, ofTenths(func(w []float64) float64 { return w[len(w)-1] })},
+	{FigureKind{"min", "rows/s", "mean rate over the slowest tenth of its rows"}, ofTenths(slices.Min[[]float64])},
+	{FigureKind{"max", "rows/s", "mean rate over the fastest tenth of its rows"}, ofTenths(slices.Max[[]float64])},
+	{FigureKind{"period-start", "rows/s", "rate over the first fifth of a period, the median of the periods from the second on"},
+		func(r *Record, c Curve) float64 { return r.periodRate(c, 0) }},
+	{FigureKind{"period-end", "rows/s", "rate over the last fifth of a period, the median of the same periods"},
+		func(r *Record, c Curve) float64 { return r.periodRate(c, 1-periodShare) }},
+	{FigureKind{"rows", "rows", "rows inserted"}, func(_ *Record, c Curve) float64 { return c.Rows() }},
+	{FigureKind{"bytes-per-row", "bytes/row", "size of the table with its indexes at the end, by its rows"}, func(r *Record, _ Curve) float64 {
+		if r.End != nil && r.End.Size != nil && r.End.Size.PerRow > 0 {
+			return r.End.Size.PerRow
+		}
+		return math.NaN()
+	}},
+}
+
+// Figures lists the figures of a run that scenarios can refer to.
+func Figures() (out []FigureKind) {
+	for _, k := range figureKinds {
+		out = append(out, k.FigureKind)
 	}
+	return out
 }
 
 // Figure returns a figure of the run by name; NaN if the record doesn't have it.
 func (r *Record) Figure(name string) float64 {
-	c := r.Curve()
-	switch name {
-	case "mean":
-		if n := len(c) - 1; n > 0 {
-			return c[n].Rows / c[n].Elapsed
-		}
-	case "first", "last", "min", "max":
-		w := c.Windows(r.parts(c))
-		if len(w) < 2 {
-			break
-		}
-		switch name {
-		case "first":
-			return w[0]
-		case "last":
-			return w[len(w)-1]
-		case "min":
-			return slices.Min(w)
-		}
-		return slices.Max(w)
-	case "period-start":
-		start, _ := r.periodRates(c)
-		return start
-	case "period-end":
-		_, end := r.periodRates(c)
-		return end
-	case "rows":
-		return c.Rows()
-	case "bytes-per-row":
-		if r.End != nil && r.End.Size != nil && r.End.Size.PerRow > 0 {
-			return r.End.Size.PerRow
+	for _, k := range figureKinds {
+		if k.Name == name {
+			return k.of(r, r.Curve())
 		}
 	}
 	return math.NaN()
+}
+
+// ofTenths returns a figure of the rates over the tenths, or larger parts, of the rows.
+func ofTenths(figure func(rates []float64) float64) func(*Record, Curve) float64 {
+	return func(r *Record, c Curve) float64 {
+		if w := c.Windows(r.parts(c)); len(w) > 1 {
+			return figure(w)
+		}
+		return math.NaN()
+	}
 }
 
 // partBatches is the minimum number of batches of each client per part of the rows,
@@ -125,20 +126,19 @@ func (r *Record) parts(c Curve) int {
 // periodShare is the share of a period that counts as its start, and as its end.
 const periodShare = 0.2
 
-// periodRates returns the median rates over the first and the last part of the complete
-// periods, which rows fill in order, without the first, whose table begins empty.
-func (r *Record) periodRates(c Curve) (start, end float64) {
+// periodRate returns the median rate over a part of the complete periods, which rows fill
+// in order, from a share of the period on; without the first, whose table begins empty.
+func (r *Record) periodRate(c Curve, at float64) float64 {
 	n := float64(r.Run.PeriodRows)
 	if n <= 0 {
-		return math.NaN(), math.NaN()
+		return math.NaN()
 	}
-	var starts, ends []float64
+	var rates []float64
 	for from := n; from+n <= c.Rows(); from += n {
-		starts = append(starts, c.RateBetween(from, from+periodShare*n))
-		ends = append(ends, c.RateBetween(from+(1-periodShare)*n, from+n))
+		rates = append(rates, c.RateBetween(from+at*n, from+(at+periodShare)*n))
 	}
-	if len(starts) == 0 {
-		return math.NaN(), math.NaN()
+	if len(rates) == 0 {
+		return math.NaN()
 	}
-	return median(starts), median(ends)
+	return median(rates)
 }
