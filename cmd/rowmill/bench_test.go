@@ -36,9 +36,7 @@ func summaries(t *testing.T, s session) []result.Summary {
 func records(t *testing.T, path string) []result.Record {
 	t.Helper()
 	recs, err := result.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return recs
 }
 

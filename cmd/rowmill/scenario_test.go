@@ -33,9 +33,7 @@ func scenarioOf(t *testing.T, s session) report.Scenario {
 	t.Helper()
 	mustPass(t, s)
 	var out report.Summaries
-	if err := json.Unmarshal([]byte(s.stdout), &out); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(s.stdout), &out))
 	if len(out.Scenarios) != 1 {
 		t.Fatalf("%d scenarios in %s", len(out.Scenarios), s.stdout)
 	}
