@@ -220,3 +220,21 @@ func TestActionsAreTrimmed(t *testing.T) {
 		}
 	})
 }
+
+// BenchmarkView shows that a look at a table costs by its live periods, not by all it
+// ever had.
+func BenchmarkView(b *testing.B) {
+	for _, n := range []int{0, 5000} {
+		b.Run(fmt.Sprintf("dropped=%d", n), func(b *testing.B) {
+			db := testdb.Open(b, "sqlite").(engine.Keeper)
+			w := applied(b, db, declare(b, db, nil), at(0.2))
+			w.dropped(n)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := w.View(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
