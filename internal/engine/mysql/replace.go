@@ -299,7 +299,8 @@ func (d dialect) replaceAll(s engine.Replace) ([]string, error) {
 	}
 	moves = append(moves, d.move("", d.Quote(s.With), d.Quote(s.Table.Name))...)
 	end, err := d.joined(s, s.Old)
-	return slices.Concat(out, []string{d.mark(s.With, moveMark)}, d.moveLocked(append([]string{s.Table.Name, s.With}, s.Out...), moves), end), err
+	locks := append([]string{s.Table.Name, s.With}, s.Out...)
+	return slices.Concat(out, []string{d.mark(s.With, moveMark)}, d.moveLocked(locks, moves), end), err
 }
 
 // replace renders a Replace from its initial state, without the identity in the comment.

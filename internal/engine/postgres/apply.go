@@ -365,7 +365,8 @@ func (c *changer) addColumn(ctx context.Context, s engine.AddColumn) {
 	statements, err := c.changeAddColumn(s)
 	c.fail(err)
 	of := c.regclass(s.Table.Name)
-	rows := c.ask(ctx, "SELECT "+of+" IS NULL, EXISTS (SELECT FROM pg_attribute WHERE NOT attisdropped AND attrelid = "+of+" AND attname = "+quoteText(s.Name)+")")
+	rows := c.ask(ctx, "SELECT "+of+" IS NULL, EXISTS (SELECT FROM pg_attribute "+
+		"WHERE NOT attisdropped AND attrelid = "+of+" AND attname = "+quoteText(s.Name)+")")
 	switch {
 	case c.err != nil:
 		return

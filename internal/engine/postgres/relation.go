@@ -76,12 +76,14 @@ func (c *changer) look(ctx context.Context, t *engine.Table, names ...string) ma
 		list[i] = fmt.Sprintf("(%s, %s)", quoteText(name), quoteText(c.Quote(name)))
 	}
 	out := map[string]relation{}
-	for _, row := range c.ask(ctx, "SELECT n.name, c.relkind IN ('r', 'p'), COALESCE(i.inhparent::regclass::text, ''), COALESCE(i.inhparent = "+parent+", false), "+pending+", "+
+	for _, row := range c.ask(ctx, "SELECT n.name, c.relkind IN ('r', 'p'), COALESCE(i.inhparent::regclass::text, ''), "+
+		"COALESCE(i.inhparent = "+parent+", false), "+pending+", "+
 		"COALESCE(pg_get_expr(c.relpartbound, c.oid), ''), COALESCE(obj_description(c.oid, 'pg_class'), '') "+
 		"FROM (VALUES "+strings.Join(list, ", ")+") n(name, quoted) JOIN pg_class c ON c.oid = to_regclass(n.quoted) "+
 		"LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND c.relispartition") {
 		text := func(i int) string { return string(row[i]) }
-		out[text(0)] = relation{exists: true, table: text(1) == "t", of: text(2), ours: text(3) == "t", pending: text(4) == "t", bounds: text(5), comment: text(6)}
+		out[text(0)] = relation{exists: true, table: text(1) == "t", of: text(2), ours: text(3) == "t",
+			pending: text(4) == "t", bounds: text(5), comment: text(6)}
 	}
 	return out
 }

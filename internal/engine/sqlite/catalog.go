@@ -209,7 +209,8 @@ func (d describer) describe(name string) (*engine.Schema, error) {
 	if s.ForeignKeys, err = texts(d.conn, foreignKeys, of, s.Name); err != nil {
 		return nil, err
 	}
-	s.Triggers, err = texts(d.conn, "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name IN (?, ?) ORDER BY name", of, s.Name)
+	const triggers = "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name IN (?, ?) ORDER BY name"
+	s.Triggers, err = texts(d.conn, triggers, of, s.Name)
 	s.Triggers = slices.DeleteFunc(s.Triggers, func(name string) bool { return ownTrigger(s.Name, name) })
 	return s, err
 }
@@ -221,7 +222,8 @@ WHERE m.type = 'table' AND (m.name = ?1 OR lower(f."table") IN (lower(?1), lower
 
 // newestStore returns the table of the last period, or "" if there are no periods.
 func (d describer) newestStore(name string) (string, error) {
-	newest, err := texts(d.conn, "SELECT table_name || '_' || name FROM rowmill_periods WHERE table_name = ? ORDER BY lower DESC LIMIT 1", name)
+	const last = "SELECT table_name || '_' || name FROM rowmill_periods WHERE table_name = ? ORDER BY lower DESC LIMIT 1"
+	newest, err := texts(d.conn, last, name)
 	if errors.Is(err, engine.ErrNoTable) || err == nil && len(newest) == 0 {
 		return "", nil
 	}

@@ -230,7 +230,8 @@ func (db *DB) dropTables(names []string) error {
 func (db *DB) clearDoomed(ctx context.Context) error {
 	var names []string
 	err := db.part(ctx, func() (err error) {
-		names, err = texts(db.write, "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, ?) = ?", int64(len(doomedPrefix)), doomedPrefix)
+		names, err = texts(db.write, "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, ?) = ?",
+			int64(len(doomedPrefix)), doomedPrefix)
 		return err
 	})
 	for _, name := range names {
@@ -255,7 +256,8 @@ func (db *DB) clear(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		if indexes, err = texts(db.write, "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL", name); err != nil {
+		const declared = "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL"
+		if indexes, err = texts(db.write, declared, name); err != nil {
 			return err
 		}
 		key, err = texts(db.write, "SELECT x.name FROM pragma_table_xinfo(?1) AS x, pragma_table_list AS l "+
