@@ -49,7 +49,8 @@ type Beginner interface {
 	BeginTx(ctx context.Context, o *sql.TxOptions) (*sql.Tx, error)
 }
 
-// Committed: each statement sees the rows committed when it begins, and reads take no locks.
+// Committed are the options of transactions in which each statement sees the rows
+// committed when it begins, and reads take no locks.
 var Committed = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 
 // InTx runs fn in a transaction, which it commits unless fn fails. Errors have their class.
