@@ -3,6 +3,7 @@
 package sqlite
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
@@ -53,6 +54,38 @@ func BenchmarkEncode(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batch), "ns/row")
 		})
+	}
+}
+
+// BenchmarkViewInsert compares an insert with a prepared statement into the view of
+// a declared table, whose triggers insert into the row's period, with an insert
+// into the period's own table.
+func BenchmarkViewInsert(b *testing.B) {
+	for _, periods := range []int{1, 40, 100, 500} {
+		for _, into := range []string{"view", "period"} {
+			b.Run(fmt.Sprintf("%s/%d", into, periods), func(b *testing.B) {
+				db := openTest(b, "")
+				table, parts := declared(b, "CREATE TABLE r (sensor INTEGER NOT NULL, ts DATETIME NOT NULL, value REAL, note TEXT, PRIMARY KEY (sensor, ts)) WITHOUT ROWID; CREATE INDEX by_ts ON r (ts)",
+					"ts", "1d", firstDay, periods)
+				mustTry(b, db, engine.CreateTable{Table: table, Partitions: parts})
+				name := `"r"`
+				if into == "period" {
+					name = db.Words().From(table, parts[0])
+				}
+				tx, err := db.SQL().Begin()
+				must(b, err)
+				defer tx.Rollback()
+				insert, err := tx.Prepare("INSERT INTO " + name + " VALUES (?, '2026-11-20 18:00:00', 1.5, 'note')")
+				must(b, err)
+				defer insert.Close()
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					if _, err := insert.Exec(i); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 	}
 }
 
