@@ -217,6 +217,7 @@ func TestCloseEndsQuery(t *testing.T) {
 		if d := time.Since(before); d != 0 || s["client_heap_bytes"] == 0 {
 			t.Errorf("after its context had ended, a sample took %v and gave %v", d, s)
 		}
+		synctest.Wait() // until the query has begun
 		if err := p.Close(); err != nil {
 			t.Fatal(err)
 		}
