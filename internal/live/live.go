@@ -2,9 +2,6 @@
 // against the rows, the current figures, and the time left. A View is drawn below the existing
 // output and leaves the last frame of each run there. It sends no query to the terminal and
 // reads no keys: Ctrl-C is a signal, whose first occurrence ends ctx.
-//
-//	view := live.New(ctx, os.Stderr)
-//	defer view.Close()
 package live
 
 import (
@@ -29,19 +26,16 @@ import (
 const SameSignal = 200 * time.Millisecond
 
 const (
-	// tick is the interval between frames: figures change once an interval of the run,
-	// and drawing takes CPU time from it.
+	// tick is the interval between frames; drawing takes CPU time from the run.
 	tick = 250 * time.Millisecond
-	// closeTimeout bounds how long Close waits for a terminal that accepts no output, killTimeout
-	// how long the program may then take to end.
+	// Close waits closeTimeout for a terminal that accepts no output, then killTimeout.
 	closeTimeout, killTimeout = 3 * time.Second, time.Second
 )
 
-// IsTerminal reports whether w is a terminal on which a View can be drawn. With
-// TERM=dumb, a terminal can't move its cursor.
+// IsTerminal reports whether w is a terminal on which a View can be drawn.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(term.File)
-	return ok && term.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb"
+	return ok && term.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb" // that can't move its cursor
 }
 
 // A View shows the runs of one command on a terminal. Its methods may be called from any
@@ -51,30 +45,23 @@ type View struct {
 	program *tea.Program
 	restore func()        // turns on the echo of keys
 	ended   chan struct{} // closed when the program has ended
-	close   context.CancelFunc
-	watched chan struct{} // closed when the watch for signals has ended
-
-	mu sync.Mutex
+	mu      sync.Mutex
 	screen
 }
 
 // New opens a view drawn on w. Once ctx ends, the view says that the runs are stopping,
 // and SIGINT or SIGTERM restores the terminal and ends the process.
 func New(ctx context.Context, w io.Writer) *View {
-	v := &View{restore: quieten(w), ended: make(chan struct{}), watched: make(chan struct{}),
-		screen: screen{width: 80, height: 24, plain: os.Getenv("NO_COLOR") != "", now: time.Now}}
+	v := &View{restore: quieten(w), ended: make(chan struct{}),
+		screen: screen{width: 80, height: 24, plain: os.Getenv("NO_COLOR") != ""}}
 	v.program = tea.NewProgram(program{v}, tea.WithOutput(w), tea.WithInput(nil), tea.WithoutSignalHandler())
 	go func() {
 		defer close(v.ended)
-		_, err := v.program.Run()
-		killed := errors.Is(err, tea.ErrProgramKilled) && !errors.Is(err, tea.ErrProgramPanic)
-		if err != nil && !killed {
+		if _, err := v.program.Run(); err != nil && (!errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, tea.ErrProgramPanic)) {
 			fmt.Fprintf(w, "rowmill: live view: %v; the run continues without it\r\n", err)
 		}
 	}()
-	var closed context.Context
-	closed, v.close = context.WithCancel(context.WithoutCancel(ctx))
-	go v.watch(ctx, closed)
+	go v.watch(ctx)
 	return v
 }
 
@@ -97,7 +84,7 @@ func (v *View) Begin(header result.Run) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.keep()
-	v.runs, v.showing = append(v.runs, &run{Run: header, lastAt: v.now()}), true
+	v.runs, v.showing = append(v.runs, &run{Run: header}), true
 	v.note("!", header.Warnings...)
 }
 
@@ -106,7 +93,7 @@ func (v *View) Interval(iv result.Interval) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.showing {
-		v.run().add(iv, v.now())
+		v.run().add(iv)
 	}
 	for _, e := range iv.Events {
 		v.note(figure.Clock(e.Elapsed), e.What+" "+e.Object)
@@ -137,14 +124,12 @@ func (v *View) Close() {
 	v.keep()
 	v.closed = true
 	v.mu.Unlock()
-	v.close()
 	select {
 	case <-v.ended:
 		v.restore()
 	case <-time.After(closeTimeout):
 		v.kill()
 	}
-	<-v.watched
 }
 
 // kill ends the program without its last frame, and restores the terminal.
@@ -157,11 +142,10 @@ func (v *View) kill() {
 	v.restore()
 }
 
-// watch waits for the end of ctx, and then for a signal, until closed ends.
-func (v *View) watch(ctx, closed context.Context) {
-	defer close(v.watched)
+// watch waits for the end of ctx, and then for a signal, until the program has ended.
+func (v *View) watch(ctx context.Context) {
 	select {
-	case <-closed.Done():
+	case <-v.ended:
 		return
 	case <-ctx.Done():
 	}
@@ -173,7 +157,7 @@ func (v *View) watch(ctx, closed context.Context) {
 	defer signal.Stop(again)
 	for since := time.Now(); ; {
 		select {
-		case <-closed.Done():
+		case <-v.ended:
 			return
 		case s := <-again:
 			if time.Since(since) < SameSignal {
@@ -188,11 +172,9 @@ func (v *View) watch(ctx, closed context.Context) {
 	}
 }
 
-// A program draws a view: its messages are the size of the terminal, and the time at
-// each tick.
+// A program draws a view: its messages are the terminal's size, and the time at each tick.
 type program struct{ v *View }
 
-// Init implements tea.Model.
 func (p program) Init() tea.Cmd { return tea.Tick(tick, func(t time.Time) tea.Msg { return t }) }
 
 // Update prints the frames that are to stay above the view, and ends a closed view.
@@ -219,7 +201,6 @@ func (p program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return p, nil
 }
 
-// View implements tea.Model.
 func (p program) View() tea.View {
 	p.v.mu.Lock()
 	defer p.v.mu.Unlock()

@@ -2,20 +2,12 @@ package live
 
 import (
 	"math"
-	"time"
 
 	"github.com/rowmill/rowmill/result"
 )
 
-const (
-	// curvePoints is the maximum number of points of a run's curve, several times the columns of
-	// the widest chart: beyond it, neighbours are merged.
-	curvePoints = 4096
-	// recentPoints is the number of points from which the time left is estimated.
-	recentPoints = 10
-	// warmUp is the number of intervals required for that estimate.
-	warmUp = 3
-)
+// The time left is estimated from recentPoints of the curve, once there are warmUp.
+const recentPoints, warmUp = 10, 3
 
 // A point of a run's curve holds the rows that one or several intervals added.
 type point struct {
@@ -34,15 +26,12 @@ type run struct {
 	result.Run
 	curve           []point
 	last            result.Interval
-	lastAt          time.Time
-	intervals       int
 	errors, retries int64
 	summary         *result.Summary
 }
 
-func (r *run) add(iv result.Interval, at time.Time) {
-	r.last, r.lastAt = iv, at
-	r.intervals++
+func (r *run) add(iv result.Interval) {
+	r.last = iv
 	r.errors += iv.Errors
 	r.retries += iv.Retries
 	p := point{iv.Rows, iv.NewRows, iv.Seconds}
@@ -50,48 +39,27 @@ func (r *run) add(iv result.Interval, at time.Time) {
 		r.curve[n-1] = r.curve[n-1].to(p)
 		return
 	}
-	if r.curve = append(r.curve, p); len(r.curve) < curvePoints {
-		return
-	}
-	for i := range curvePoints / 2 {
-		r.curve[i] = r.curve[2*i].to(r.curve[2*i+1])
-	}
-	r.curve = r.curve[:curvePoints/2]
+	r.curve = append(r.curve, p)
 }
 
-// elapsed returns the run's time in seconds at a moment after its last interval.
-func (r *run) elapsed(now time.Time) float64 {
-	if r.summary != nil {
-		return r.summary.Seconds
-	}
-	return r.last.Elapsed + max(now.Sub(r.lastAt).Seconds(), 0)
-}
-
-// progress returns the completed part of the run, from 0 to 1, and the seconds left until the
-// rows at the recent rate or the time limit, whichever comes first; NaN if unknown.
-func (r *run) progress(now time.Time) (done, left float64) {
-	done, left = math.NaN(), math.NaN()
+// progress returns the completed part of the run, 0 to 1, and the seconds left until the rows
+// at the recent rate or the time limit, whichever comes first; infinite if unknown.
+func (r *run) progress() (done, left float64) {
+	left = math.Inf(1)
 	if r.Rows > 0 {
 		done = float64(r.last.Rows) / float64(r.Rows)
 		var recent point
 		for _, p := range lastOf(r.curve, recentPoints) {
 			recent = recent.to(p)
 		}
-		if r.intervals >= warmUp && recent.newRows > 0 {
-			since := max(now.Sub(r.lastAt).Seconds(), 0)
-			left = max(float64(r.Rows-r.last.Rows)*recent.seconds/float64(recent.newRows)-since, 0)
+		if len(r.curve) >= warmUp && recent.newRows > 0 {
+			left = float64(r.Rows-r.last.Rows) * recent.seconds / float64(recent.newRows)
 		}
 	}
 	if limit := r.MaxTimeSeconds; limit > 0 {
-		t := r.elapsed(now)
-		if !(t/limit < done) { // also when done is NaN
-			done = t / limit
-		}
-		if rest := max(limit-t, 0); !(left < rest) {
-			left = rest
-		}
+		done, left = max(done, r.last.Elapsed/limit), min(left, limit-r.last.Elapsed)
 	}
-	return min(done, 1), left
+	return min(done, 1), max(left, 0)
 }
 
 // columns returns the mean rate in each of n columns between 0 and a number of rows,

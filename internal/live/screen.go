@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/guptarohit/asciigraph"
@@ -25,8 +24,7 @@ var (
 // A screen is what a View shows.
 type screen struct {
 	width, height int
-	plain         bool // without colours
-	now           func() time.Time
+	plain         bool     // without colours
 	runs          []*run   // the last one is shown, the earlier ones are in its chart
 	notes         []string // the last ones
 	showing       bool     // a run has begun, and its last frame isn't kept yet
@@ -35,13 +33,8 @@ type screen struct {
 	closed        bool
 }
 
-// run returns the current run, or nil.
-func (s *screen) run() *run {
-	if len(s.runs) == 0 {
-		return nil
-	}
-	return s.runs[len(s.runs)-1]
-}
+// run returns the current run.
+func (s *screen) run() *run { return s.runs[len(s.runs)-1] }
 
 // keep has the frame of the current run printed above the view, where it stays.
 func (s *screen) keep() {
@@ -50,10 +43,10 @@ func (s *screen) keep() {
 	}
 }
 
-// note adds lines of text, with a mark before each.
+// note adds lines of text, with a mark before each. The last eight are kept.
 func (s *screen) note(mark string, lines ...string) {
 	for _, l := range lines {
-		s.notes = lastOf(append(s.notes, faint.Styled(mark)+" "+figure.OneLine(l)), noted)
+		s.notes = lastOf(append(s.notes, faint.Styled(mark)+" "+figure.OneLine(l)), 8)
 	}
 }
 
@@ -70,14 +63,8 @@ func (s *screen) draw() string {
 	return s.fit(strings.Join(lastOf(s.notes, 1), ""))
 }
 
-const (
-	// leastChart is the fewest lines of a chart: legend, two of plot, axis, numbers.
-	leastChart = 5
-	// mostChart is the most: a taller chart shows no more detail.
-	mostChart = 20
-	// noted is how many notes are stored for the frame.
-	noted = 8
-)
+// Lines of a chart: at least legend, two of plot, axis, numbers.
+const leastChart, mostChart = 5, 20
 
 // frame draws the current run in at most s.height lines of s.width columns. Title and progress
 // are always shown; figures, messages and chart share the other lines.
@@ -95,10 +82,7 @@ func (s *screen) frame() string {
 		lines = append(lines, s.chart(min(free-len(figures)-len(notes), mostChart)))
 	}
 	lines = append(append(lines, figures...), s.status(r))
-	if s.height > 2 {
-		lines = append(lines, notes...)
-	}
-	return s.fit(strings.Join(lines, "\n"))
+	return s.fit(strings.Join(append(lines, notes...), "\n"))
 }
 
 func (s *screen) fit(text string) string {
@@ -120,8 +104,7 @@ var (
 
 // chart draws the runs' rates against their rows: a legend, the plot, and an axis with numbers.
 func (s *screen) chart(lines int) string {
-	const margin = 10 // of numbers, on both sides
-	n := s.width - margin
+	n := s.width - 10 // numbers on both sides
 	rows, runs := 1.0, lastOf(s.runs, len(lineColors))
 	for _, r := range runs {
 		rows = max(rows, float64(r.last.Rows))
@@ -165,32 +148,26 @@ func figures(r *run) (out []string) {
 	if errors > 0 {
 		out = append(out, alert.Styled("errors "+figure.Count(errors)))
 	}
-	for _, c := range []struct {
-		name, format string
-		per          float64
-	}{
-		{"os_cpu_user", "CPU user %.0f%%", 0.01}, {"os_cpu_system", "sys %.0f%%", 0.01},
-		{"os_cpu_iowait", "iowait %.0f%%", 0.01}, {"os_cpu_steal", "steal %.0f%%", 0.01},
-		{engine.CounterPageReads, "%.2f page reads/row", iv.Rate()},
-		{engine.CounterCacheDirty, "cache dirty %.0f%%", counters[engine.CounterCache] / 100},
-	} {
-		if v, ok := counters[c.name]; ok && c.per > 0 {
-			out = append(out, fmt.Sprintf(c.format, v/c.per))
+	add := func(counter, format string, per float64) {
+		if v, ok := counters[counter]; ok && per > 0 {
+			out = append(out, fmt.Sprintf(format, v/per))
 		}
 	}
+	add("os_cpu_user", "CPU user %.0f%%", 0.01)
+	add("os_cpu_system", "sys %.0f%%", 0.01)
+	add("os_cpu_iowait", "iowait %.0f%%", 0.01)
+	add("os_cpu_steal", "steal %.0f%%", 0.01)
+	add(engine.CounterPageReads, "%.2f page reads/row", iv.Rate())
+	add(engine.CounterCacheDirty, "cache dirty %.0f%%", counters[engine.CounterCache]/100)
 	return out
 }
 
-func flow(parts []string, width int) (lines []string) {
-	const gap = "   "
-	for _, p := range parts {
-		if n := len(lines) - 1; n >= 0 && ansi.StringWidth(lines[n]+gap+p) <= width {
-			lines[n] += gap + p
-			continue
-		}
-		lines = append(lines, p)
-	}
-	return lines
+// flow joins figures to lines; none is broken.
+func flow(figures []string, width int) []string {
+	const hard = "\u00a0" // a blank at which Wordwrap breaks no line
+	whole := strings.ReplaceAll(strings.Join(figures, "\n"), " ", hard)
+	lines := ansi.Wordwrap(strings.ReplaceAll(whole, "\n", "   "), max(width, 1), "")
+	return strings.Split(strings.ReplaceAll(lines, hard, " "), "\n")
 }
 
 // status returns the line that shows the progress, or how the run ended.
@@ -198,16 +175,16 @@ func (s *screen) status(r *run) string {
 	if r.summary != nil {
 		return verdict(r.summary)
 	}
-	now := s.now()
-	text, bar := figure.Clock(r.elapsed(now)), ""
-	done, left := r.progress(now)
-	if !math.IsNaN(done) {
+	text, bar := figure.Clock(r.last.Elapsed), ""
+	done, left := r.progress()
+	limited := r.Rows > 0 || r.MaxTimeSeconds > 0
+	if limited {
 		text = fmt.Sprintf("%3.0f%%  %s  %s left", math.Floor(100*done), text, figure.Clock(left))
 	}
 	if s.stopping {
 		text += "  " + alert.Styled("stopping…")
 	}
-	if width := min(s.width-ansi.StringWidth(text)-1, 60); width >= 5 && !math.IsNaN(done) {
+	if width := min(s.width-ansi.StringWidth(text)-1, 60); width >= 5 && limited {
 		full := int(done * float64(width))
 		bar = strings.Repeat("█", full) + faint.Styled(strings.Repeat("░", width-full)) + " "
 	}
@@ -216,16 +193,12 @@ func (s *screen) status(r *run) string {
 
 func verdict(s *result.Summary) string {
 	text := fmt.Sprintf("%s in %s, %s rows/s", figure.Plural(s.Rows, "row"), figure.Clock(s.Seconds), figure.Rounded(s.RowsPerSecond))
-	asks := s.Step != nil && s.Step.Query != ""
-	if asks {
+	if s.Step != nil && s.Step.Query != "" {
 		text = fmt.Sprintf("%s queries/s beside %s rows/s inserted, in %s", figure.Rounded(s.Step.QueriesPerSecond),
 			figure.Rounded(s.Step.InsertsPerSecond), figure.Clock(s.Seconds))
 	}
-	switch {
-	case s.Failure != "":
+	if s.Failure != "" {
 		return alert.Styled("failed after " + text + ": " + figure.OneLine(s.Failure))
-	case s.Rate.First > 0 && !asks:
-		text += fmt.Sprintf(", last/first tenth %.2f", s.Rate.Flatness)
 	}
 	return bold.Styled("done: " + text)
 }
