@@ -26,8 +26,9 @@ const (
 // behind both would wait for twice the lock timeout.
 func (t *Table) tryLocked(ctx context.Context, step engine.Step) error {
 	defer t.turn(ctx)()
-	defer t.gate.change(ctx)()
+	opened := t.gate.change(ctx)
 	err := t.DB.Try(ctx, step)
+	opened()
 	if errors.Is(err, engine.ErrLockTimeout) {
 		_ = engine.Sleep(ctx, cmp.Or(t.breath, defaultBreath)) // err is the more useful error
 	}
@@ -76,33 +77,56 @@ const gateWait = 5 * time.Second
 // reads the table blocks changes of its partitions until it ends, and inserts queue
 // behind a waiting change. A change therefore waits at the gate, where no insert
 // queues behind it, and new reading statements wait for the change.
-type gate struct{ mu sync.RWMutex }
+type gate struct {
+	mu               sync.Mutex
+	readers, changes int
+	ended            sync.Cond // a reader or a change has ended
+}
+
+// wait returns with mu locked once ok, which it calls with mu locked, or ctx has ended.
+func (g *gate) wait(ctx context.Context, ok func() bool) {
+	defer context.AfterFunc(ctx, func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.ended.Broadcast()
+	})()
+	g.mu.Lock()
+	g.ended.L = &g.mu
+	for !ok() && ctx.Err() == nil {
+		g.ended.Wait()
+	}
+}
+
+// end returns the function that ends a reader or a change.
+func (g *gate) end(count *int) func() {
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		*count--
+		g.ended.Broadcast()
+	}
+}
 
 // read begins a statement that reads the table, and returns the function that ends
 // it.
 func (g *gate) read() (end func()) {
-	g.mu.RLock()
-	return g.mu.RUnlock
+	g.wait(context.Background(), func() bool { return g.changes == 0 })
+	defer g.mu.Unlock()
+	g.readers++
+	return g.end(&g.readers)
 }
 
 // change begins a change of the table once no statement reads it, or after gateWait
-// at the latest, and returns the function that ends it. In the latter case the
-// goroutine that holds the gate ends with the statements that still read.
+// at the latest, and returns the function that ends it.
 func (g *gate) change(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithTimeout(ctx, gateWait)
 	defer cancel()
-	closed, over := make(chan struct{}), make(chan struct{})
-	go func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		close(closed)
-		<-over
-	}()
-	select {
-	case <-closed:
-	case <-ctx.Done():
-	}
-	return func() { close(over) }
+	g.mu.Lock()
+	g.changes++
+	g.mu.Unlock()
+	g.wait(ctx, func() bool { return g.readers == 0 })
+	defer g.mu.Unlock()
+	return g.end(&g.changes)
 }
 
 // Locks of a declaration. A process holds declareLock while it stores a
