@@ -176,6 +176,7 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 	if err := l.resume(ctx, c); err != nil {
 		return fail(err)
 	}
+	l.looked = true // after a lost lock, rows found are this load's own
 	was := *l.source
 	err = l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
 		return fail(l.batches(ctx, c, t, out))
@@ -417,6 +418,9 @@ func (l *fileLoad) countBefore() {
 		return
 	}
 	was := l.before
+	if now.Sent < was.Sent { // another process has loaded the file anew since
+		*was = now
+	}
 	r.Counts = state.Counts{Sent: now.Sent - was.Sent, Inserted: now.Inserted - was.Inserted, Duplicate: now.Duplicate - was.Duplicate, Rejected: now.Rejected - was.Rejected}
 	l.rows.Store(r.Sent)
 	l.rejected.Store(r.Rejected)

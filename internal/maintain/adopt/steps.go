@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -244,12 +245,16 @@ func (j *job) dropNew(ctx context.Context) error {
 		return err
 	}
 	m := j.forward()
-	if err := errors.Join(m.readPeriods(ctx), j.mirror(m.Target, m.Source, "").obstacles(ctx)); err != nil {
+	if err := m.readPeriods(ctx); err != nil {
 		return err
 	}
-	return j.locked(ctx, m.Target.Name, "drop the rolling table", func() error {
+	err = j.locked(ctx, m.Target.Name, "drop the rolling table", func() error {
 		return j.DB.Try(ctx, engine.DropTable{Table: m.Side(m.Target), Partitions: m.Target.Periods, Views: j.liveViews()})
 	})
+	if err != nil && !errors.Is(err, engine.ErrLockTimeout) { // such as a view that reads the table
+		err = cmp.Or(j.mirror(m.Target, m.Source, "").obstacles(ctx), err)
+	}
+	return err
 }
 
 // liveViews returns the names of the roll-ups' views, which read the rolling table.
