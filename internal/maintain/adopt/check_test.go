@@ -25,6 +25,8 @@ func TestRunRefuses(t *testing.T) {
 			want: "no longer unique afterwards: PRIMARY KEY (id), UNIQUE (name, ver, id)"},
 		"an expression that is no longer unique": {before: []string{"CREATE UNIQUE INDEX of_sums ON events ((ver + 0), name)"}, kinds: []string{"mysql"}, only: true,
 			want: "unique index of_sums"},
+		"a part that is no longer unique": {before: []string{"CREATE UNIQUE INDEX of_some ON events (id, ver) WHERE ver > 5"}, kinds: []string{"sqlite", "postgres"}, only: true,
+			want: "unique index of_some"},
 		"rows share the new key": {key: "(ts)", want: "rows of the table may share it"},
 		"key without the time":   {key: "(id)", want: "lacks ts, by which the table rolls"},
 		"a foreign key": {before: []string{"CREATE TABLE other (event BIGINT, FOREIGN KEY (event) REFERENCES events (id))"},
