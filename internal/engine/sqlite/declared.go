@@ -350,7 +350,13 @@ func tokensOf(text string) (out []string) {
 
 // saysNotNull reports whether a column's definition contains NOT NULL.
 func saysNotNull(text string) bool {
-	return strings.Contains(" "+strings.ToUpper(strings.Join(tokensOf(text), " "))+" ", " NOT NULL ")
+	all := tokensOf(text) // what is in parentheses or quoted is within a token
+	for i, word := range all[:max(len(all)-1, 0)] {
+		if strings.EqualFold(word, "NOT") && strings.EqualFold(all[i+1], "NULL") {
+			return true
+		}
+	}
+	return false
 }
 
 // defaultOf returns the default of a column's definition as an expression, or "".

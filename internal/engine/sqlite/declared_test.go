@@ -353,8 +353,11 @@ func TestDefaultOf(t *testing.T) {
 			t.Errorf("%s: default %q, want %q", text, got, want)
 		}
 	}
-	if !saysNotNull("x INT not  null") || saysNotNull("x INT CHECK (x is NOT NULL)") || saysNotNull("x INT NULL") {
-		t.Error("NOT NULL is not read right")
+	for text, want := range map[string]bool{"x INT not  null": true, "x INT NOT NULL CHECK (x > 0)": true, "x INT NULL": false, "": false,
+		"x INT CHECK (x is NOT NULL)": false, "x INT CHECK (x IS NOT NULL OR y)": false, "x TEXT DEFAULT 'a NOT NULL b'": false} {
+		if saysNotNull(text) != want {
+			t.Errorf("%s: NOT NULL is %v, want %v", text, !want, want)
+		}
 	}
 }
 

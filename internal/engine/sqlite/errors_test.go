@@ -151,6 +151,11 @@ func TestFailedWrite(t *testing.T) {
 			if _, err := w.Write(ctx, b); !errors.Is(err, c.class) || engine.Retryable(err) != c.retryable {
 				t.Errorf("%s, %s: got %v", name, m, err)
 			}
+			if c.class == engine.ErrLockTimeout {
+				if err := db.Apply(t.Context(), engine.CreateTable{Table: orders(t, "")}); !errors.Is(err, c.class) {
+					t.Errorf("%s: apply: %v", name, err)
+				}
+			}
 			if c.after != nil {
 				c.after(t, db)
 			}

@@ -427,10 +427,10 @@ func (w *worker) markAll(ctx context.Context, l *level, p rolling.Period) error 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := w.tx(ctx, func(tx *transaction) (err error) {
+		next := p.To
+		err := w.tx(ctx, func(tx *transaction) (err error) { // again after a deadlock, so that p stays
 			whole := w.computed(tx, l, p)
 			if whole.From >= whole.To {
-				p.From = p.To
 				return nil
 			}
 			first, err := w.firstOf(ctx, tx, l, whole)
@@ -441,14 +441,15 @@ func (w *worker) markAll(ctx context.Context, l *level, p rolling.Period) error 
 			if err != nil {
 				return err
 			}
-			if p.From = some.To; some.To >= whole.To {
-				p.From = p.To
+			if next = some.To; some.To >= whole.To {
+				next = p.To
 			}
 			return w.markTree(ctx, tx, l, some.Period)
 		})
 		if err != nil {
 			return err
 		}
+		p.From = next
 	}
 	return nil
 }

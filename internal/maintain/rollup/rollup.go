@@ -451,16 +451,16 @@ func (s *Set) Changes(ctx context.Context) (made, changed []string, err error) {
 		if err == nil {
 			there, err = s.levelTable(ctx, l)
 		}
-		live := false
-		if err == nil && there != nil {
-			live, err = s.exists(ctx, l.view())
+		same := have != nil && have.View == want.View && maps.Equal(have.Columns, want.Columns)
+		if err == nil && there != nil && same {
+			same, err = s.exists(ctx, l.view())
 		}
 		switch {
 		case err != nil:
 			return nil, nil, fmt.Errorf("create roll-up %s: %w", l.Name, err)
 		case there == nil || have == nil:
 			made = append(made, l.Name)
-		case !live || have.View != want.View || !maps.Equal(have.Columns, want.Columns):
+		case !same:
 			changed = append(changed, l.Name)
 		}
 	}

@@ -439,7 +439,7 @@ type checker struct {
 func checkPercentile(blob []byte, m mapping.IndexMapping) error {
 	c := &checker{lowest: m.Index(m.MinIndexableValue()), highest: m.Index(m.MaxIndexableValue())}
 	s, err := ddsketch.DecodeDDSketch(blob, func() store.Store { return c }, m)
-	if err == nil && !(s.GetZeroCount() >= 0) {
+	if err == nil && !(s.GetZeroCount() >= 0 && s.GetZeroCount() <= math.MaxInt64) {
 		err = fmt.Errorf("a count of %v", s.GetZeroCount())
 	}
 	return cmp.Or(c.err, err)

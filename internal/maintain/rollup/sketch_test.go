@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/DataDog/sketches-go/ddsketch/encoding"
 	"github.com/DataDog/sketches-go/ddsketch/mapping"
 
 	"github.com/rowmill/rowmill/rolling"
@@ -137,7 +138,10 @@ func TestDamagedPercentile(t *testing.T) {
 			t.Errorf("%d of %d beginnings are taken for a sketch", entire, len(blob))
 		}
 	}
-	for name, blob := range map[string]string{"far apart": "\xf1\r\x8c\x01" + strings.Repeat("\xee", 29), "no such flag": "\xfc"} {
+	var zeros []byte
+	encoding.EncodeFlag(&zeros, encoding.FlagZeroCountVarFloat)
+	encoding.EncodeVarfloat64(&zeros, math.Inf(1))
+	for name, blob := range map[string]string{"endless zeros": string(zeros), "far apart": "\xf1\r\x8c\x01" + strings.Repeat("\xee", 29), "no such flag": "\xfc"} {
 		if err := sketchOf(t, "percentile", 50).merge([]byte(blob)); err == nil || !strings.Contains(err.Error(), "stored DDSketch") {
 			t.Errorf("%s: %v", name, err)
 		}
