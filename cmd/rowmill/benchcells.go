@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -138,7 +139,7 @@ func (a *app) benchPointsCommand() *cobra.Command {
 // benchCells measures the cells, after it has asked whether settings of a server that
 // others may use may be changed.
 func (a *app) benchCells(ctx context.Context, f *cellFlags, yes bool) error {
-	if err := f.spec.Validate(); err != nil {
+	if err := cmp.Or(f.spec.Validate(), f.out.check("rowmill bench "+f.spec.Workload)); err != nil {
 		return err
 	}
 	if settings := f.spec.ChangesServer(); settings != nil {

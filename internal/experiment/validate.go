@@ -321,8 +321,9 @@ func (s *Spec) validateFactors(factors []factor) error {
 	}
 	most := int64(0)
 	for _, text := range s.Matrix.Batches {
-		n, _ := strconv.ParseInt(text, 10, 64) // 0 if it is no number, which setting it refuses
-		most = max(most, n)
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil { // setting it refuses others
+			most = max(most, n)
+		}
 	}
 	return cmp.Or(s.validateDurability(),
 		s.no(s.Rows == 0 && s.MaxTime == 0, "--rows 100k, or --max-time 20s", "--rows 0 and --max-time 0: a run needs an end"),

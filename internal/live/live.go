@@ -57,6 +57,7 @@ func New(ctx context.Context, w io.Writer) *View {
 	v.program = tea.NewProgram(program{v}, tea.WithOutput(w), tea.WithInput(nil), tea.WithoutSignalHandler())
 	go func() {
 		defer close(v.ended)
+		defer v.restore()
 		if _, err := v.program.Run(); err != nil && (!errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, tea.ErrProgramPanic)) {
 			fmt.Fprintf(w, "rowmill: live view: %v; the run continues without it\r\n", err)
 		}
@@ -126,7 +127,6 @@ func (v *View) Close() {
 	v.mu.Unlock()
 	select {
 	case <-v.ended:
-		v.restore()
 	case <-time.After(closeTimeout):
 		v.kill()
 	}

@@ -128,6 +128,23 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// TestLong checks that a long run keeps a bounded number of points.
+func TestLong(t *testing.T) {
+	c := newDrawn(80, 24)
+	c.Begin(result.Run{Name: "long"})
+	for i := range 3 * curvePoints {
+		c.Interval(result.Interval{Elapsed: float64(i + 1), Seconds: 1, Rows: int64(i+1) * 10, NewRows: 10})
+	}
+	var rows int64
+	curve := c.run().curve
+	for _, p := range curve {
+		rows += p.newRows
+	}
+	if len(curve) > curvePoints || rows != 3*curvePoints*10 {
+		t.Errorf("%d points with %d rows", len(curve), rows)
+	}
+}
+
 // TestProgress checks the completed part and the time left.
 func TestProgress(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -6,8 +6,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// The time left is estimated from recentPoints of the curve, once there are warmUp.
-const recentPoints, warmUp = 10, 3
+// The time left is estimated from recentPoints of the curve, once there are warmUp; it has curvePoints.
+const recentPoints, warmUp, curvePoints = 10, 3, 4096
 
 // A point of a run's curve holds the rows that one or several intervals added.
 type point struct {
@@ -17,9 +17,7 @@ type point struct {
 }
 
 // to returns the point that covers p and the one after it.
-func (p point) to(q point) point {
-	return point{q.rows, p.newRows + q.newRows, p.seconds + q.seconds}
-}
+func (p point) to(q point) point { return point{q.rows, p.newRows + q.newRows, p.seconds + q.seconds} }
 
 // A run is the state of one run.
 type run struct {
@@ -39,11 +37,15 @@ func (r *run) add(iv result.Interval) {
 		r.curve[n-1] = r.curve[n-1].to(p)
 		return
 	}
-	r.curve = append(r.curve, p)
+	if r.curve = append(r.curve, p); len(r.curve) == curvePoints {
+		for i := range curvePoints / 2 { // neighbours are merged
+			r.curve[i] = r.curve[2*i].to(r.curve[2*i+1])
+		}
+		r.curve = r.curve[:curvePoints/2]
+	}
 }
 
-// progress returns the completed part of the run, 0 to 1, and the seconds left until the rows
-// at the recent rate or the time limit, whichever comes first; infinite if unknown.
+// progress returns the completed part of the run, 0 to 1, and the seconds left, infinite if unknown.
 func (r *run) progress() (done, left float64) {
 	left = math.Inf(1)
 	if r.Rows > 0 {

@@ -14,7 +14,6 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// The styles of a frame.
 var (
 	bold  = ansi.Style{}.Bold()
 	faint = ansi.Style{}.Faint()
@@ -165,8 +164,7 @@ func figures(r *run) (out []string) {
 // flow joins figures to lines; none is broken.
 func flow(figures []string, width int) []string {
 	const hard = "\u00a0" // a blank at which Wordwrap breaks no line
-	whole := strings.ReplaceAll(strings.Join(figures, "\n"), " ", hard)
-	lines := ansi.Wordwrap(strings.ReplaceAll(whole, "\n", "   "), max(width, 1), "")
+	lines := ansi.Wordwrap(strings.NewReplacer(" ", hard, "\n", "   ").Replace(strings.Join(figures, "\n")), max(width, 1), "")
 	return strings.Split(strings.ReplaceAll(lines, hard, " "), "\n")
 }
 

@@ -104,6 +104,9 @@ func NewMixed(db engine.DB, opt MixedOptions) (*Mixed, error) {
 	default:
 		return nil, fmt.Errorf("unknown preset %q; there are %s", opt.Preset, strings.Join(MixedPresets(), ", "))
 	}
+	if opt.Points > 0 && len(l.on) != 1 {
+		return nil, fmt.Errorf("points of preset %s: its index is on several columns", opt.Preset)
+	}
 	opt.Batch = max(opt.Batch, 1)
 	var err error
 	if opt.Method, err = chooseMethod(db, opt.Method); err != nil {
@@ -200,7 +203,13 @@ func (m *Mixed) Fill(ctx context.Context, dropExisting bool, progress func(rows 
 	if err != nil {
 		return nil, nil, err
 	}
-	m.sent, m.acked = make([]atomic.Int32, m.lookup.slots), make([]atomic.Int32, m.lookup.slots)
+	if m.sent == nil {
+		m.sent, m.acked = make([]atomic.Int32, m.lookup.slots), make([]atomic.Int32, m.lookup.slots)
+	}
+	for i := range m.sent { // of a fill before; hundreds of megabytes for the largest tables
+		m.sent[i].Store(0)
+		m.acked[i].Store(0)
+	}
 	t := m.tables[0]
 	load := transfer{into: &t.Table, stream: t.stream, rows: span{0, m.opt.Rows}, batch: fillBatch, method: m.opt.Method,
 		done: func(b *engine.Batch, next int64) {
