@@ -68,7 +68,9 @@ func (t *Table) ParseBound(s string, unit int64) (int64, error) {
 	case "MAXVALUE", "infinity":
 		return ends.To, nil
 	}
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+	// MySQL keeps '20240101' as it was written: quoted digits are no number of a time column.
+	quotedTime := text != s && t.Grid.Axis() == rolling.Time && !t.CountsTime()
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && !quotedTime {
 		switch {
 		case unit == 1:
 			return n, nil

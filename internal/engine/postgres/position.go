@@ -43,7 +43,7 @@ func integerType(t *engine.Table) string {
 	if t.Definition == nil || t.Definition.Column(t.By) == nil {
 		return "bigint"
 	}
-	switch first, _, _ := strings.Cut(strings.ToLower(t.Definition.Column(t.By).Type), " "); first {
+	switch words := append(typeWords(t.Definition.Column(t.By).Type), ""); words[0] {
 	case "smallint", "int2", "smallserial", "serial2":
 		return "smallint"
 	case "int", "integer", "int4", "serial", "serial4":

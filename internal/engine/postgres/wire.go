@@ -259,13 +259,21 @@ func endMessage(p []byte, start int) {
 // Watch implements engine.Linked.
 func (c *wire) Watch() *engine.Watch { return c.watch }
 
+// rollbackWait bounds the wait for a ROLLBACK: the network may have failed with the statement.
+const rollbackWait = 5 * time.Second
+
 // Rollback implements engine.Linked. Without a transaction, it sends an empty statement:
 // the server would log a warning about ROLLBACK.
 func (c *wire) Rollback() error {
-	if c.tx == 'I' {
-		return c.run("")
+	limit := func(at time.Time) error { return c.watch.Hold(func() error { return c.net.SetDeadline(at) }) }
+	if err := limit(time.Now().Add(rollbackWait)); err != nil {
+		return err
 	}
-	return c.run(rollbackStatement)
+	statement := rollbackStatement
+	if c.tx == 'I' {
+		statement = ""
+	}
+	return errors.Join(c.run(statement), limit(time.Time{}))
 }
 
 // Answered implements engine.Linked.
