@@ -166,6 +166,9 @@ func TestKeysRunAhead(t *testing.T) {
 			}
 			exec(t, raw(t, db), "ALTER TABLE sbtest1 AUTO_INCREMENT = 5000")
 			run(t, w, config(w))
+			if keep > 0 { // the run may have ended before the roller's first look
+				ok(t, w.tables[0].roller.drop(t.Context(), noEvent))
+			}
 			p := verify(t, w)
 			if !p.Checksum || p.Expected != p.Found || p.Found+p.DroppedRows != rows {
 				t.Errorf("%+v", p)
