@@ -167,7 +167,7 @@ func deviations(s *result.Scenario, runs map[string]*result.Record, missing []st
 		case r == nil:
 		case r.End != nil && r.End.Stopped == byLimits:
 			sum := r.Summary()
-			out = append(out, fmt.Sprintf("%s was ended by its limit of %s at %s of %s rows: its last tenth is that of the rows it came to",
+			out = append(out, fmt.Sprintf("%s was ended by its limit of %s at %s of %s rows: its last tenth is the last tenth of the rows inserted",
 				name, seconds(r.Run.MaxTimeSeconds), count(sum.Rows), count(r.Run.Rows)))
 		case !finished(r):
 			out = append(out, name+" didn't come to its end: its figures cover what was written")

@@ -111,14 +111,14 @@ func (v *steadyView) verdicts(several bool) []string {
 		return out
 	}
 	if v.s.Unjudged != "" {
-		return append(out, "What goes with it can't be told: "+v.s.Unjudged)
+		return append(out, "What coincides with it can't be determined: "+v.s.Unjudged)
 	}
 	if i := slices.IndexFunc(v.s.Causes, func(c result.Cause) bool { return c.Name == "steal" }); i >= 0 {
 		out = append(out, v.steal(&v.s.Causes[i]))
 	} else {
-		out = append(out, "Whether steal goes with it is unknown: there are no figures of it")
+		out = append(out, "Whether steal coincides with it is unknown: steal was not measured")
 	}
-	return append(out, "Of the time below target, by what went with it: "+strings.Join(v.attributed(), ", ")+". That is association, not proof of a cause")
+	return append(out, "Of the time below target, by what coincided with it: "+strings.Join(v.attributed(), ", ")+". That is association, not proof of a cause")
 }
 
 func (v *steadyView) attributed() []string {
@@ -140,7 +140,7 @@ func (v *steadyView) steal(c *result.Cause) string {
 		return fmt.Sprintf("Steal was there in %s of it, but in no more than %s: that may be a coincidence",
 			percent(c.InBelow), plural(c.Episodes, "stretch", "stretches"))
 	}
-	return fmt.Sprintf("That steal goes with it is not shown: it was above %s in %s of the intervals below target, and in %s of the others",
+	return fmt.Sprintf("No association with steal is shown: it was above %s in %s of the intervals below target, and in %s of the others",
 		percent(c.Threshold), percent(c.InBelow), percent(c.InOn))
 }
 

@@ -362,3 +362,35 @@ func TestTrapSpoolGoesOnWhereAcknowledged(t *testing.T) {
 		sameRecords(t, rest(t, s), all[k+1:])
 	}
 }
+
+// TestSpoolConcurrent appends, reads and releases at the same time, so that the race
+// detector sees it, through many segments of a spool that is nearly full.
+func TestSpoolConcurrent(t *testing.T) {
+	const records, most = 300, 600
+	s, _ := open(t, Options{Dir: t.TempDir(), Budget: 16_000, Segment: 3000})
+	ctx := t.Context()
+	appended := make(chan error, 1)
+	go func() {
+		defer s.Finish()
+		for n := range records {
+			if _, err := s.Append(ctx, numbered(n, most)); err != nil {
+				appended <- err
+				return
+			}
+		}
+		appended <- nil
+	}()
+	for n := range records {
+		r := next(t, s)
+		if !bytes.Equal(r.Data, numbered(n, most)) {
+			t.Fatalf("record %d differs from what was appended", n)
+		}
+		if err := s.Release(r.To); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-appended; err != nil {
+		t.Error(err)
+	}
+	closeSpool(t, s)
+}
