@@ -12,7 +12,6 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
-	"github.com/rowmill/rowmill/internal/maintain/copier"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -200,7 +199,7 @@ func (j *job) checkRows(ctx context.Context, key []engine.SchemaColumn) (extent,
 	inside := "CASE WHEN " + outside + " THEN NULL ELSE " + by + " END"
 	look := fmt.Sprintf("SELECT COUNT(*), COALESCE(SUM(CASE WHEN %s IS NULL THEN 1 ELSE 0 END), 0), COALESCE(SUM(CASE WHEN %s THEN 1 ELSE 0 END), 0), %s, %s FROM %s WHERE ",
 		by, outside, j.DB.Words().Position(t, "MIN("+inside+")"), j.DB.Words().Position(t, "MAX("+inside+")"), from)
-	keys, err := copier.NewKeys(j.DB, key)
+	keys, err := engine.NewKeys(j.DB, key)
 	if err != nil {
 		return e, err
 	}

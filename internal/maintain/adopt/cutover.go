@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/maintain/copier"
 	"github.com/rowmill/rowmill/internal/state"
 )
 
@@ -103,7 +102,7 @@ func (j *job) catchUpBefore(ctx context.Context, m *mirror) error {
 		return err
 	}
 	// Log entries of rows that are being deleted may not be committed yet.
-	keys, err := copier.NewKeys(j.DB, j.data.Key)
+	keys, err := engine.NewKeys(j.DB, j.data.Key)
 	if err != nil {
 		return err
 	}

@@ -118,7 +118,7 @@ func (m *mirror) leave(after, until []string, where string) error {
 
 // between returns the condition for the source's keys after one, up to another.
 func (m *mirror) between(after, until []string) (string, []any, error) {
-	keys, err := copier.NewKeys(m.DB, m.Source.Key)
+	keys, err := engine.NewKeys(m.DB, m.Source.Key)
 	if err != nil {
 		return "", nil, err
 	}
@@ -131,7 +131,7 @@ func (m *mirror) between(after, until []string) (string, []any, error) {
 // them, so their entries must not be left to the copy.
 func (m *mirror) arrived(ctx context.Context) error {
 	m.past = engine.Predicate{}
-	keys, err := copier.NewKeys(m.DB, m.Source.Key)
+	keys, err := engine.NewKeys(m.DB, m.Source.Key)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
-	"github.com/rowmill/rowmill/internal/maintain/copier"
 )
 
 // Plan checks whether the plain table can be adopted, as Run does, and returns the
@@ -108,8 +107,8 @@ func (p *planner) triggers(ctx context.Context) error {
 
 // chunk returns the keys along which rows are processed, and the condition of a chunk
 // with an example key.
-func (p *planner) chunk() (keys *copier.Keys, where string, err error) {
-	if keys, err = copier.NewKeys(p.DB, p.data.Key); err != nil {
+func (p *planner) chunk() (keys *engine.Keys, where string, err error) {
+	if keys, err = engine.NewKeys(p.DB, p.data.Key); err != nil {
 		return nil, "", err
 	}
 	example := slices.Repeat([]string{"00"}, len(p.data.Key))

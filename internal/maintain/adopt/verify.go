@@ -49,7 +49,7 @@ func (j *job) verify(ctx context.Context, m *mirror) error {
 	if err := m.logReturned(ctx); err != nil {
 		return err
 	}
-	keys, err := copier.NewKeys(j.DB, j.data.Key)
+	keys, err := engine.NewKeys(j.DB, j.data.Key)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func checkSize(size int, took time.Duration) int {
 
 // compareAndRepair compares the rows after a key, up to and including another (nil means
 // unbounded), and copies them again if they differ.
-func (m *mirror) compareAndRepair(ctx context.Context, keys *copier.Keys, after, last []string) (rows int64, fixed bool, err error) {
+func (m *mirror) compareAndRepair(ctx context.Context, keys *engine.Keys, after, last []string) (rows int64, fixed bool, err error) {
 	where, args, err := keys.Range(after, last)
 	if err != nil {
 		return 0, false, err
@@ -143,7 +143,7 @@ func (m *mirror) compareAndRepair(ctx context.Context, keys *copier.Keys, after,
 
 // compare compares the rows that satisfy a condition, in one snapshot, except those
 // whose keys are in the log in that snapshot.
-func (m *mirror) compare(ctx context.Context, keys *copier.Keys, where string, args []any) (int64, error) {
+func (m *mirror) compare(ctx context.Context, keys *engine.Keys, where string, args []any) (int64, error) {
 	tx, err := m.sql.Snapshot(ctx)
 	if err != nil {
 		return 0, m.DB.Classify(err)
@@ -173,7 +173,7 @@ func (m *mirror) compare(ctx context.Context, keys *copier.Keys, where string, a
 	return a.Rows, nil
 }
 
-func (m *mirror) pending(ctx context.Context, x state.Exec, keys *copier.Keys, cols []engine.SchemaColumn, where string, args []any) ([][]string, error) {
+func (m *mirror) pending(ctx context.Context, x state.Exec, keys *engine.Keys, cols []engine.SchemaColumn, where string, args []any) ([][]string, error) {
 	var out [][]string
 	err := engine.Each(ctx, m.DB, x, func(r *sql.Rows) error {
 		key := make([]string, len(cols))
@@ -190,7 +190,7 @@ func (m *mirror) pending(ctx context.Context, x state.Exec, keys *copier.Keys, c
 	return out, err
 }
 
-func (m *mirror) pendingQuery(keys *copier.Keys, where string) string {
+func (m *mirror) pendingQuery(keys *engine.Keys, where string) string {
 	return fmt.Sprintf("SELECT DISTINCT %s FROM %s WHERE %s LIMIT %d", keys.Texts(), m.Quote(m.Log), where, mostPending+1)
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/maintain/copier"
 	"github.com/rowmill/rowmill/internal/value"
 )
 
@@ -46,7 +45,7 @@ func (r *reader) each(ctx context.Context, fn func(row []sql.RawBytes) error) er
 	// Qualified, because PostgreSQL names the text of a column like the column, and
 	// ORDER BY would then sort by the text.
 	from := " FROM " + r.from + " AS r"
-	keys, err := copier.NewKeys(r.db, r.key)
+	keys, err := engine.NewKeys(r.db, r.key)
 	if err != nil || slices.ContainsFunc(r.key, func(k engine.SchemaColumn) bool { return k.Null || !k.SortsByValue() }) {
 		_, err := r.run(ctx, "SELECT "+strings.Join(list, ", ")+from, nil, len(list), fn)
 		return err

@@ -91,7 +91,7 @@ func (c *Copy) Run(ctx context.Context) (int64, error) {
 }
 
 func (c *Copy) run(ctx context.Context) (int64, error) {
-	keys, err := NewKeys(c.DB, c.Key)
+	keys, err := engine.NewKeys(c.DB, c.Key)
 	if err != nil {
 		return 0, err
 	}
@@ -175,7 +175,7 @@ func (c *Copy) resize(size int, took time.Duration) int {
 
 // chunk copies at most size rows after a key in one transaction and returns the key
 // of the last one; nil if there were none.
-func (c *Copy) chunk(ctx context.Context, conn *sql.Conn, keys *Keys, after, until []string, size int, before int64) (last []string, n int64, err error) {
+func (c *Copy) chunk(ctx context.Context, conn *sql.Conn, keys *engine.Keys, after, until []string, size int, before int64) (last []string, n int64, err error) {
 	err = engine.InTx(ctx, c.DB, conn, engine.Committed, func(tx *sql.Tx) error {
 		if last, err = keys.Nth(ctx, tx, c.From, c.Where, after, until, size); err != nil || last == nil {
 			return err

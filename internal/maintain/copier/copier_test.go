@@ -281,7 +281,7 @@ func TestRangeUsesKey(t *testing.T) {
 			exec(t, db, "INSERT INTO a VALUES "+strings.Join(rows, ", "))
 		}
 		c := copyOf(t, db, "a", "b")
-		keys, err := NewKeys(db, c.Key)
+		keys, err := engine.NewKeys(db, c.Key)
 		must(t, err)
 		conn, err := db.SQL().Conn(t.Context())
 		must(t, err)
@@ -449,13 +449,13 @@ func TestThrottle(t *testing.T) {
 func TestNewKeysRefuses(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, "sqlite").(engine.Keeper)
-	if _, err := NewKeys(db, nil); err == nil {
+	if _, err := engine.NewKeys(db, nil); err == nil {
 		t.Error("no key")
 	}
-	if _, err := NewKeys(db, []engine.SchemaColumn{{Name: "e", Native: "enum('b','a')"}}); err == nil {
+	if _, err := engine.NewKeys(db, []engine.SchemaColumn{{Name: "e", Native: "enum('b','a')"}}); err == nil {
 		t.Error("an enumeration sorts by number and compares by name")
 	}
-	k, err := NewKeys(db, []engine.SchemaColumn{{Name: "e", Native: "int", Type: value.Type{Kind: value.Int}}})
+	k, err := engine.NewKeys(db, []engine.SchemaColumn{{Name: "e", Native: "int", Type: value.Type{Kind: value.Int}}})
 	must(t, err)
 	if _, _, err := k.Range([]string{"x"}, nil); err == nil {
 		t.Error("a key that is not a number")
@@ -487,7 +487,7 @@ func TestTrapChunksWithoutStatistics(t *testing.T) {
 	exec(t, db, "CREATE TABLE a (id BIGINT NOT NULL PRIMARY KEY, note VARCHAR(80)) WITH (autovacuum_enabled = off)")
 	exec(t, db, "INSERT INTO a SELECT i, repeat('x', 80) FROM generate_series(1, 200000) i")
 	c := copyOf(t, db, "a", "b")
-	keys, err := NewKeys(db, c.Key)
+	keys, err := engine.NewKeys(db, c.Key)
 	must(t, err)
 	s := &spy{Exec: db.SQL()}
 	last, err := keys.Nth(ctx, s, c.From, "", []string{"1000"}, []string{"200000"}, 5000)
@@ -515,7 +515,7 @@ func TestTrapKeyDoesntReadBack(t *testing.T) {
 	db := testdb.Open(t, "sqlite").(engine.Keeper)
 	exec(t, db, "CREATE TABLE a (id TEXT NOT NULL PRIMARY KEY)")
 	exec(t, db, "INSERT INTO a VALUES ('b'), (x'63')")
-	keys, err := NewKeys(db, []engine.SchemaColumn{{Name: "id", Native: "TEXT", Type: value.Type{Kind: value.Text}}})
+	keys, err := engine.NewKeys(db, []engine.SchemaColumn{{Name: "id", Native: "TEXT", Type: value.Type{Kind: value.Text}}})
 	must(t, err)
 	var at []string
 	var seen []string

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/maintain/copier"
 	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -25,7 +24,7 @@ type level struct {
 	children []*level
 	by       []engine.SchemaColumn
 	aggs     []aggregate
-	keys     *copier.Keys
+	keys     *engine.Keys
 	batch    int // buckets that are computed together; see paced
 	// Rows that a statement reads, that one counts, and that a transaction replaces.
 	reading, counting, writing *pace

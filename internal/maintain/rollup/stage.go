@@ -10,7 +10,6 @@ import (
 	"github.com/DataDog/sketches-go/ddsketch/mapping"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/maintain/copier"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -243,16 +242,16 @@ func (w *worker) chunk(ctx context.Context, l *level, own string, after []string
 
 // keysOf returns the keys in whose order a level's rows are processed: its primary key, without groups
 // that the server sorts in another order than their values.
-func (s *Set) keysOf(l *level) (*copier.Keys, error) {
+func (s *Set) keysOf(l *level) (*engine.Keys, error) {
 	bucket := *s.schema.Column(s.declared.Time)
 	bucket.Name = Bucket
 	cols := []engine.SchemaColumn{bucket}
 	for _, c := range l.by {
-		if _, err := copier.NewKeys(s.db, []engine.SchemaColumn{c}); err == nil {
+		if _, err := engine.NewKeys(s.db, []engine.SchemaColumn{c}); err == nil {
 			cols = append(cols, c)
 		}
 	}
-	return copier.NewKeys(s.db, cols)
+	return engine.NewKeys(s.db, cols)
 }
 
 // A source is a set of rows, those from which a level is computed or its own, and how to read them in
@@ -265,7 +264,7 @@ type source struct {
 	// byTime means that an index begins with the column. Otherwise rows are read in the order of keys.
 	byTime bool
 	// keys are the columns of the primary key; nil if rows can't be read in its order.
-	keys *copier.Keys
+	keys *engine.Keys
 }
 
 func (s *Set) sourceOf(l *level) source {
@@ -294,7 +293,7 @@ func (s *Set) rawRows() source {
 			cols = append(cols, *c)
 		}
 	}
-	if keys, err := copier.NewKeys(s.db, cols); err == nil {
+	if keys, err := engine.NewKeys(s.db, cols); err == nil {
 		out.keys = keys
 	}
 	return out

@@ -1,4 +1,4 @@
-package copier
+package engine
 
 import (
 	"context"
@@ -7,21 +7,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/state"
 )
 
 // Keys describe columns, in order, by which rows are traversed and found: a primary
 // key. Values are passed as text.
 type Keys struct {
-	db   engine.Keeper
-	cols []engine.SchemaColumn
+	db   Keeper
+	cols []SchemaColumn
 }
 
 // NewKeys returns the keys of the columns. It refuses columns whose sort order on the
 // server differs from the order of their values: enumerations, sets, bits.
-func NewKeys(db engine.Keeper, cols []engine.SchemaColumn) (*Keys, error) {
+func NewKeys(db Keeper, cols []SchemaColumn) (*Keys, error) {
 	if len(cols) == 0 {
 		return nil, errors.New("the table has no primary key in whose order rows can be read")
 	}
@@ -29,7 +26,7 @@ func NewKeys(db engine.Keeper, cols []engine.SchemaColumn) (*Keys, error) {
 		native := strings.ToLower(c.Native)
 		for _, bad := range []string{"enum", "set(", "bit", "json", "geometry"} {
 			if strings.HasPrefix(native, bad) {
-				return nil, engine.Hinted(fmt.Errorf("key column %s is %s: rows can't be read in the order of its values", c.Name, c.Native),
+				return nil, Hinted(fmt.Errorf("key column %s is %s: rows can't be read in the order of its values", c.Name, c.Native),
 					"a primary key of numbers, times or text")
 			}
 		}
@@ -152,7 +149,7 @@ func (k *Keys) scan(row *sql.Row, before ...any) ([]string, error) {
 
 // Last returns the highest key of the rows that satisfy a condition; nil if there are
 // none. from is an item of a FROM clause, quoted.
-func (k *Keys) Last(ctx context.Context, x state.Exec, from, where string) ([]string, error) {
+func (k *Keys) Last(ctx context.Context, x Exec, from, where string) ([]string, error) {
 	if where == "" {
 		where = "1 = 1"
 	}
@@ -173,16 +170,16 @@ func (k *Keys) Last(ctx context.Context, x state.Exec, from, where string) ([]st
 // The bound until is checked only after the row is found. Without statistics,
 // PostgreSQL estimates that a range condition with two bounds selects one row in 200,
 // and therefore sorts all remaining rows of the table for each chunk.
-func (k *Keys) Nth(ctx context.Context, x state.Exec, from, where string, after, until []string, n int) ([]string, error) {
+func (k *Keys) Nth(ctx context.Context, x Exec, from, where string, after, until []string, n int) ([]string, error) {
 	key, err := k.nth(ctx, x, from, where, after, until, n)
 	if err == nil && len(after) > 0 && slices.Equal(key, after) {
-		return nil, engine.Hinted(fmt.Errorf("key %s of %s doesn't read back as the same value, so that no row after it can be found", strings.Join(key, ", "), from),
+		return nil, Hinted(fmt.Errorf("key %s of %s doesn't read back as the same value, so that no row after it can be found", strings.Join(key, ", "), from),
 			"a primary key of integers, decimals, times or text")
 	}
 	return key, err
 }
 
-func (k *Keys) nth(ctx context.Context, x state.Exec, from, where string, after, until []string, n int) ([]string, error) {
+func (k *Keys) nth(ctx context.Context, x Exec, from, where string, after, until []string, n int) ([]string, error) {
 	fail := func(err error) error { return fmt.Errorf("find the end of a chunk of %s: %w", from, err) }
 	if where == "" {
 		where = "1 = 1"
