@@ -43,12 +43,13 @@ func (a *app) loadCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "load FILE.toml [SOURCE...]",
 		Short: "Load files and streams into a rolling table, without loss or duplicates",
-		Long: "Load files and streams into a rolling table: CSV, TSV or JSON lines, also\n" +
-			"compressed (.gz, .zst), and - for stdin. Each batch is one transaction with its\n" +
-			"line of the ledger, so that the same command continues after a crash, and a file\n" +
-			"that is loaded already changes nothing. A file that has grown is loaded from its\n" +
-			"earlier end. Rows that were loaded before are looked up in the table; if some are\n" +
-			"missing, the exit code is 1, and --again loads the file once more.\n\n" +
+		Long: "Load files and streams into a rolling table: CSV, TSV, JSON lines or\n" +
+			"InfluxDB's line protocol, also compressed (.gz, .zst), and - for stdin. Each\n" +
+			"batch is one transaction with its line of the ledger, so that the same command\n" +
+			"continues after a crash, and a file that is loaded already changes nothing. A\n" +
+			"file that has grown is loaded from its earlier end. Rows that were loaded before\n" +
+			"are looked up in the table; if some are missing, the exit code is 1, and --again\n" +
+			"loads the file once more.\n\n" +
 			"Values and periods are checked first. Rows that can't be loaded go to a file of\n" +
 			"JSON lines, with line, reason and the row; all others are loaded, and the exit\n" +
 			"code is 1. Rows whose key is in the table are counted and skipped.\n\n" +
@@ -67,14 +68,15 @@ func (a *app) loadCommand() *cobra.Command {
 	flags := c.Flags()
 	flags.SortFlags = false
 	f.kept.define(flags)
-	flags.StringVar((*string)(&f.Format.Kind), "format", "", "`FORMAT` of the sources, csv, tsv or jsonl (by their names)")
+	flags.StringVar((*string)(&f.Format.Kind), "format", "", "`FORMAT` of the sources, csv, tsv, jsonl or lineprotocol (by their names)")
 	flags.StringVar(&f.delimiter, "delimiter", "", "`CHARACTER` between fields, such as ';' or '\\t' (a comma in csv, a tab in tsv)")
 	flags.BoolVar(&f.header, "header", true, "the first line of csv and tsv has the columns' names")
 	flags.StringVar(&f.Format.Null, "null", "", "unquoted `TEXT` for NULL in csv and tsv; in csv an empty field is NULL, too (\\N)")
 	flags.StringSliceVar(&f.Format.Columns, "columns", nil, "`NAMES` of the fields' columns, in order (the header's, or the table's)")
+	flags.StringVar(&f.Format.Measurement, "measurement", "", "`NAME` of the measurement of line protocol that is loaded (the table's)")
 	flags.StringVar(&f.zone, "time-zone", "UTC", "`ZONE` of times without an offset, such as Europe/Berlin or +01:00")
 	flags.BoolVar(&f.Values.TruncateTimes, "truncate-times", false, "truncate fractions of a second to the precision of the column (default false)")
-	flags.StringVar(&f.Values.Unix, "unix-times", "", "read numbers in columns of times as `UNIT`s since 1970: s, ms, us or ns (refused)")
+	flags.StringVar(&f.Values.Unix, "unix-times", "", "read numbers in columns of times as `UNIT`s since 1970: s, ms, us or ns (refused; in line protocol ns)")
 	flags.StringVar(&f.Values.Bytes, "bytes", value.Hex, "how columns of bytes are written: `FORM` hex, base64 or raw")
 	flags.StringVar(&f.Name, "source", "", "`NAME` that identifies the source wherever it is (its path)")
 	flags.StringVar(&f.Duplicates, "duplicates", ingest.SkipDuplicates, "`WAY` to treat rows whose key is in the table: skip, or reject to the file of bad rows")
@@ -152,10 +154,10 @@ func (f *loadFlags) check(sources []string) (err error) {
 	switch {
 	case f.Format.Kind != "":
 		if err := f.Format.Validate(); err != nil {
-			return usagef("--format csv, tsv or jsonl", "--format, --delimiter: %w", err)
+			return usagef("--format csv, tsv, jsonl or lineprotocol", "--format, --delimiter: %w", err)
 		}
 	case streams > 0:
-		return usagef("--format csv, tsv or jsonl", "the format of stdin isn't known")
+		return usagef("--format csv, tsv, jsonl or lineprotocol", "the format of stdin isn't known")
 	case len(sources) == 0:
 		f.Format.Kind = ingest.JSONL // applies to no row: rows in the spool have their own format
 	}

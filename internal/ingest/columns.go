@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,12 +25,18 @@ type target struct {
 	byName  map[string]int
 	by      int   // index of the column that the table rolls by
 	unit    int64 // positions per unit of an integer column
+	points
 }
 
 // newTarget returns the target for rows with these columns. The catalog describes the
 // table t as s.
 func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, names []string, o *Options) (*target, error) {
 	out := &target{format: f, by: -1, unit: 1, byName: map[string]int{}}
+	notation := o.Values
+	if f.Kind == LineProtocol {
+		notation.Unix = cmp.Or(notation.Unix, pointsUnit)
+		out.points = f.points(t.Name, t.Grid.Axis(), t.Epoch, &notation)
+	}
 	table := *t
 	table.Columns, table.Ignore = nil, o.Duplicates != RejectDuplicates
 	var indexes []int
@@ -52,7 +59,7 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 		if strings.EqualFold(c.Name, t.By) && c.Kind == value.Text && t.Grid.Axis() == rolling.Time && t.Epoch == 0 {
 			typed.Type = value.Type{Kind: value.Time, Digits: 6} // stored without a type of its own
 		}
-		col, as, err := newColumn(typed, db.Capabilities(), &o.Values)
+		col, as, err := newColumn(typed, db.Capabilities(), &notation)
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", c.Name, err)
 		}
@@ -135,7 +142,7 @@ func (l *load) targetOf(ctx context.Context, c *cutter, f *Format) (*target, err
 		if names, err = f.names(record); err != nil {
 			return nil, fmt.Errorf("line 1, the header: %w", err)
 		}
-	case f.Kind == JSONL:
+	case f.Kind.keyed():
 		for _, name := range l.opt.Schema.Names() {
 			if !alwaysServer(l.opt.Schema, name) {
 				names = append(names, name)

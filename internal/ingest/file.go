@@ -105,7 +105,7 @@ func (l *fileLoad) bytesDone(p *Progress) {
 func (l *fileLoad) start(ctx context.Context) error {
 	if l.format.Kind == "" {
 		if l.format.Kind = KindOf(l.path); l.format.Kind == "" {
-			return engine.Hinted(fmt.Errorf("%s: its format can't be derived from its name", l.path), "--format csv, tsv or jsonl")
+			return engine.Hinted(fmt.Errorf("%s: its format can't be derived from its name", l.path), "--format csv, tsv, jsonl or lineprotocol")
 		}
 	}
 	if err := l.format.Validate(); err != nil {

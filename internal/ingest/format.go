@@ -21,10 +21,16 @@ const (
 	TSV Kind = "tsv"
 	// JSONL has one object per line, whose keys are column names.
 	JSONL Kind = "jsonl"
+	// LineProtocol is InfluxDB's line protocol: the measurement is the table, tags and
+	// fields are columns, and the timestamp is the column by which the table rolls.
+	LineProtocol Kind = "lineprotocol"
 )
 
+// keyed reports whether each row names its columns.
+func (k Kind) keyed() bool { return k == JSONL || k == LineProtocol }
+
 // Kinds returns all kinds.
-func Kinds() []Kind { return []Kind{CSV, TSV, JSONL} }
+func Kinds() []Kind { return []Kind{CSV, TSV, JSONL, LineProtocol} }
 
 // A Format describes how to read a source. The tags are those of a spool's records.
 type Format struct {
@@ -42,9 +48,12 @@ type Format struct {
 	// Columns are the columns of the fields, in order. If nil, they are taken from
 	// the header or, without a header, are all writable columns of the table.
 	Columns []string `json:"-"`
+	// Measurement is the measurement of line protocol that is loaded; "" is the
+	// table's name.
+	Measurement string `json:"measurement,omitempty"`
 }
 
-var kindsByName = map[string]Kind{".csv": CSV, ".tsv": TSV, ".tab": TSV, ".jsonl": JSONL, ".ndjson": JSONL}
+var kindsByName = map[string]Kind{".csv": CSV, ".tsv": TSV, ".tab": TSV, ".jsonl": JSONL, ".ndjson": JSONL, ".lp": LineProtocol}
 
 // KindOf returns the kind that a file's name implies, compressed or not; "" is
 // unknown.
@@ -61,7 +70,7 @@ func (f *Format) Validate() error {
 	if !slices.Contains(Kinds(), f.Kind) {
 		return fmt.Errorf("format %q is unknown: there are %v", f.Kind, Kinds())
 	}
-	if d := f.delimiter(); f.Kind != JSONL && (d == '"' || d == '\n' || d == '\r' || d == '\\' || d >= 0x80) {
+	if d := f.delimiter(); !f.Kind.keyed() && (d == '"' || d == '\n' || d == '\r' || d == '\\' || d >= 0x80) {
 		return fmt.Errorf("%q can't be a delimiter", d)
 	}
 	return nil
@@ -84,7 +93,7 @@ func (f *Format) null() string {
 	return f.Null
 }
 
-func (f *Format) header() bool { return f.Kind != JSONL && !f.NoHeader }
+func (f *Format) header() bool { return !f.Kind.keyed() && !f.NoHeader }
 
 const (
 	// maxLine is the length in bytes of the longest record that is loaded. A longer
@@ -118,12 +127,15 @@ func (f *Format) end(p []byte, final bool) (int, error) {
 			i += 1 + next
 		}
 	}
-	if f.Kind == CSV {
+	if f.Kind == CSV || f.Kind == LineProtocol {
 		line := p
 		if i >= 0 {
 			line = p[:i]
 		}
 		if bytes.IndexByte(line, '"') >= 0 {
+			if f.Kind == LineProtocol {
+				return f.pointEnd(p, i+1, final)
+			}
 			return f.quotedEnd(p, i+1, final)
 		}
 	}

@@ -252,7 +252,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestKindOf(t *testing.T) {
-	for path, want := range map[string]Kind{"a.csv": CSV, "A.CSV.GZ": CSV, "x/a.tsv.zst": TSV, "a.ndjson": JSONL, "a.jsonl.gz": JSONL, "a.gz": "", "csv": "", "a.csv.bz2": "", "": ""} {
+	for path, want := range map[string]Kind{"a.csv": CSV, "A.CSV.GZ": CSV, "x/a.tsv.zst": TSV, "a.ndjson": JSONL, "a.jsonl.gz": JSONL, "a.lp.gz": LineProtocol, "a.gz": "", "csv": "", "a.csv.bz2": "", "": ""} {
 		if got := KindOf(path); got != want {
 			t.Errorf("kind of %q: %q, want %q", path, got, want)
 		}
@@ -260,9 +260,9 @@ func TestKindOf(t *testing.T) {
 }
 
 func TestFormatValidate(t *testing.T) {
-	for kind, delimiters := range map[Kind]string{CSV: "|;\t", TSV: ",", JSONL: "\x00"} {
+	for kind, delimiters := range map[Kind]string{CSV: "|;\t", TSV: ",", JSONL: "\x00", LineProtocol: "\x00"} {
 		for _, d := range []byte(delimiters + "\"\n\r\\\x80\xff") {
-			good := strings.Contains(delimiters, string(rune(d))) || kind == JSONL
+			good := strings.Contains(delimiters, string(rune(d))) || kind.keyed()
 			if err := (&Format{Kind: kind, Delimiter: d}).Validate(); (err == nil) != good {
 				t.Errorf("%s with delimiter %q: %v", kind, d, err)
 			}
@@ -278,12 +278,13 @@ func FuzzEnd(f *testing.F) {
 		f.Add([]byte(s), byte(0))
 		f.Add([]byte(s), byte(1))
 		f.Add([]byte(s), byte(2))
+		f.Add([]byte(s), byte(4))
 	}
 	f.Fuzz(func(t *testing.T, p []byte, which byte) {
 		if len(p) > 600 {
 			return
 		}
-		format := []*Format{{Kind: CSV}, {Kind: TSV}, {Kind: JSONL}, {Kind: CSV, Delimiter: ';', Null: "x"}}[which%4]
+		format := []*Format{{Kind: CSV}, {Kind: TSV}, {Kind: JSONL}, {Kind: CSV, Delimiter: ';', Null: "x"}, {Kind: LineProtocol}}[which%5]
 		checkPrefixes(t, format, p)
 		cut, err := records(format, p)
 		if err != nil || strings.Join(cut, "") != string(p) {
@@ -292,7 +293,7 @@ func FuzzEnd(f *testing.F) {
 		for _, r := range cut {
 			line := trimBreak([]byte(r))
 			before := bytes.Clone(line)
-			if format.Kind == JSONL {
+			if format.Kind.keyed() {
 				_, _ = format.names(line)
 				continue
 			}

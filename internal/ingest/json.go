@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -21,7 +20,6 @@ const maxDepth = 1000
 
 var (
 	errNoObject  = errors.New("it is not a JSON object")
-	errMissing   = errors.New("it is missing")
 	errSurrogate = errors.New("it has half of a surrogate pair, which is not a character")
 )
 
@@ -38,39 +36,17 @@ func parseObject(record []byte) (gjson.Result, error) {
 }
 
 // object splits a JSON object into p.values, which refer to the record or to p.buf.
-// An absent key is NULL or, if the column has one, the default.
 func (p *parser) object(record []byte) (string, error) {
-	p.absent = p.absent[:0]
 	o, err := parseObject(record)
 	if err != nil {
 		return "", err
 	}
-	p.values = slices.Grow(p.values[:0], len(p.columns))[:len(p.columns)]
-	p.seen = slices.Grow(p.seen[:0], len(p.columns))[:len(p.columns)]
-	for i := range p.values {
-		p.values[i], p.seen[i] = field{null: true}, false
-	}
+	p.beginKeys()
 	o.ForEach(func(key, v gjson.Result) bool {
-		i, known := p.byName[key.Str]
-		if !known {
-			i = slices.IndexFunc(p.columns, func(c column) bool { return strings.EqualFold(c.Name, key.Str) })
+		var i int
+		if i, err = p.key(key.Str); i < 0 {
+			return err == nil
 		}
-		if i < 0 && p.format.Columns != nil {
-			return true // only the named columns are loaded
-		}
-		if i < 0 {
-			var names []string
-			for _, c := range p.columns {
-				names = append(names, c.Name)
-			}
-			err = fmt.Errorf("key %q isn't one of the columns that are loaded, %s (see --columns)", key.Str, strings.Join(names, ", "))
-			return false
-		}
-		if p.seen[i] {
-			err = fmt.Errorf("it has key %q twice", key.Str)
-			return false
-		}
-		p.seen[i] = true
 		switch {
 		case v.Type == gjson.Null:
 			p.values[i] = field{null: true}
@@ -90,18 +66,7 @@ func (p *parser) object(record []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for i, seen := range p.seen {
-		c := &p.columns[i]
-		switch {
-		case seen:
-		case i != p.by && (c.Default != "" || c.Auto):
-			p.values[i] = field{absent: true}
-			p.absentIn(i)
-		case i == p.by || !c.Null:
-			return c.Name, errMissing
-		}
-	}
-	return "", nil
+	return p.endKeys()
 }
 
 // integral converts a JSON number with a point or an exponent to an integer without

@@ -89,7 +89,7 @@ func (p *parser) parse(b *batch) {
 			header = false
 			continue
 		}
-		if len(record) == 0 {
+		if len(record) == 0 || p.format.Kind == LineProtocol && blankPoint(record) {
 			continue
 		}
 		p.rows++
@@ -108,7 +108,7 @@ func (p *parser) parse(b *batch) {
 		}
 		p.batch.EndRow()
 		p.places = append(p.places, where)
-		if p.format.Kind == JSONL {
+		if p.format.Kind.keyed() {
 			p.rowShapes = append(p.rowShapes, p.shapeOf(p.absent))
 		}
 	}
@@ -136,13 +136,19 @@ func beginOf(row []byte) []byte {
 
 func (p *parser) row(record []byte) (string, error) {
 	p.buf = p.buf[:0]
-	if p.format.Kind == JSONL {
-		if column, err := p.object(record); err != nil {
+	var err error
+	if p.format.Kind.keyed() {
+		column := ""
+		if p.format.Kind == JSONL {
+			column, err = p.object(record)
+		} else {
+			column, err = p.point(record)
+		}
+		if err != nil {
 			return column, err
 		}
 		return p.append(p.values)
 	}
-	var err error
 	if p.fields, p.buf, err = p.format.split(record, p.fields[:0], p.buf); err != nil {
 		return "", err
 	}

@@ -240,6 +240,7 @@ func FuzzRows(f *testing.F) {
 	f.Add([]byte("1,2026-03-29,2.5,\"x\"\"\n\",,00,1.5,{}\n"), byte(0))
 	f.Add([]byte("1\t2026-03-29\t\\N\tx\\\n\t\t\\\\x00\t1e1\t{}\n"), byte(1))
 	f.Add([]byte(`{"sensor":1,"ts":"2026-03-29","note":"\ud800","doc":{"a":[1]}}`), byte(2))
+	f.Add([]byte("m,note=a\\ b sensor=1i,value=1e3,more=\"x\ny\" 1774746000000000001\n#x\n"), byte(3))
 	db, table, schema := measurements(f)
 	var parsers []*parser
 	for _, kind := range Kinds() {

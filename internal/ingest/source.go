@@ -170,7 +170,10 @@ func (l *fileLoad) optionsText() string {
 	if v.Zone != nil {
 		m["time-zone"] = v.Zone.String()
 	}
-	if f.Kind != JSONL {
+	if f.Kind == LineProtocol {
+		m["measurement"] = f.Measurement
+	}
+	if !f.Kind.keyed() {
 		m["header"], m["delimiter"], m["null"] = strconv.FormatBool(f.header()), string(f.delimiter()), f.null()
 	}
 	text, _ := json.Marshal(m) // contains only strings

@@ -33,7 +33,7 @@ func Stream(ctx context.Context, o Options, r io.Reader) (Result, error) {
 	}
 	l := &streamLoad{load: common}
 	if o.Format.Kind == "" {
-		return l.finish(engine.Hinted(errors.New("the format of a stream can't be derived from a name"), "--format csv, tsv or jsonl"))
+		return l.finish(engine.Hinted(errors.New("the format of a stream can't be derived from a name"), "--format csv, tsv, jsonl or lineprotocol"))
 	}
 	if err := o.Format.Validate(); err != nil {
 		return l.finish(err)

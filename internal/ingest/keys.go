@@ -1,0 +1,61 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+var errMissing = errors.New("it is missing")
+
+// beginKeys begins a row whose values are named by keys.
+func (p *parser) beginKeys() {
+	p.absent = p.absent[:0]
+	p.values = slices.Grow(p.values[:0], len(p.columns))[:len(p.columns)]
+	p.seen = slices.Grow(p.seen[:0], len(p.columns))[:len(p.columns)]
+	for i := range p.values {
+		p.values[i], p.seen[i] = field{null: true}, false
+	}
+}
+
+// key returns the column of a key, for whose value there is room in p.values; -1
+// without an error means that the key isn't among the named columns.
+func (p *parser) key(name string) (int, error) {
+	i, known := p.byName[name]
+	if !known {
+		i = slices.IndexFunc(p.columns, func(c column) bool { return strings.EqualFold(c.Name, name) })
+	}
+	if i < 0 && p.format.Columns != nil {
+		return -1, nil // only the named columns are loaded
+	}
+	if i < 0 {
+		var names []string
+		for _, c := range p.columns {
+			names = append(names, c.Name)
+		}
+		return -1, fmt.Errorf("key %q isn't one of the columns that are loaded, %s (see --columns)", name, strings.Join(names, ", "))
+	}
+	if p.seen[i] {
+		return -1, fmt.Errorf("it has key %q twice", name)
+	}
+	p.seen[i] = true
+	return i, nil
+}
+
+// endKeys gives the columns without a key NULL or, if they have one, their default. It
+// returns the name of a column that allows neither.
+func (p *parser) endKeys() (string, error) {
+	for i, seen := range p.seen {
+		c := &p.columns[i]
+		switch {
+		case seen:
+		case i != p.by && (c.Default != "" || c.Auto):
+			p.values[i] = field{absent: true}
+			p.absentIn(i)
+		case i == p.by || !c.Null:
+			return c.Name, errMissing
+		}
+	}
+	return "", nil
+}
