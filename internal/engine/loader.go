@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // A Loader inserts rows of several tables in one transaction, on a connection of its
@@ -21,7 +22,7 @@ type Loader interface {
 	// for locks are limited.
 	Begin(ctx context.Context) error
 	// Insert inserts rows [from, to) of b. It uses t's name, columns (those of b, in
-	// order), Ignore, and its periods if the table rolls; t may have fewer columns
+	// order), Ignore or Update, and its periods if the table rolls; t may have fewer columns
 	// than the table on the server. Data derived from t is cached by its address: t
 	// must not change.
 	//
@@ -209,6 +210,9 @@ func checkHas(rows []Rows) error {
 func CheckRows(t *Table, b *Batch, from, to int) error {
 	if from < 0 || from > to || to > b.Rows() {
 		return fmt.Errorf("rows %d to %d of a batch of %d", from, to, b.Rows())
+	}
+	if t.Update && (len(t.PrimaryKey) == 0 || slices.ContainsFunc(t.PrimaryKey, func(k string) bool { return t.Column(k) < 0 })) {
+		return fmt.Errorf("rows without the primary key of %s, by which rows are updated", t.Name)
 	}
 	if want := len(t.Inserted()); want != len(b.Columns) || want == 0 {
 		return fmt.Errorf("a batch of %d columns, want %d", len(b.Columns), want)

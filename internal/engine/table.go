@@ -63,6 +63,11 @@ type Table struct {
 	// batch: MySQL's INSERT IGNORE, elsewhere ON CONFLICT DO NOTHING. Everything else that a server
 	// may skip as a side effect, such as a row without a partition, is still an error.
 	Ignore bool
+	// Update makes a Loader replace the values of a row whose primary key exists, in the table or
+	// earlier in the same batch, as if the rows were sent one by one: the last one wins. It needs
+	// PrimaryKey, whose columns keep the values they have, and replaces those of the other Columns.
+	// The primary key must be the table's only unique key: servers differ in what they do about others.
+	Update bool
 	// ServerKey names the Auto column that batches don't contain: the server assigns its values.
 	ServerKey string
 }
@@ -81,6 +86,15 @@ func (t *Table) Inserted() []Column {
 		return t.Columns
 	}
 	return slices.DeleteFunc(slices.Clone(t.Columns), func(c Column) bool { return c.Name == t.ServerKey })
+}
+
+// Replaced returns the columns whose values an insert with Update replaces: those outside of
+// the primary key.
+func (t *Table) Replaced() []Column {
+	if !t.Update {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(t.Inserted()), func(c Column) bool { return slices.Contains(t.PrimaryKey, c.Name) })
 }
 
 // Names returns the names of columns.

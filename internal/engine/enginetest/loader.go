@@ -23,6 +23,8 @@ func RunLoader(t *testing.T, open func(testing.TB) engine.Keeper) {
 		{"NotRefused", s.notRefused},
 		{"Ignore", s.ignoring},
 		{"IgnoreRefused", s.ignoreRefused},
+		{"Update", s.updating},
+		{"UpdateRefused", s.updateRefused},
 		{"RoundTrip", s.loadRoundTrip},
 		{"Text", s.loadText},
 		{"OddText", s.oddText},

@@ -25,21 +25,34 @@ type encoder struct {
 	// the server keeps per statement, which limits its rows.
 	ignore   bool
 	warnings int
+	// update encodes the same rows as updates of rows whose key exists; nil without Table.Update.
+	update *encoder
+	suffix string // after the rows
 }
 
 func newEncoder(d dialect, t *engine.Table) encoder {
 	cols := t.Inserted()
-	e := encoder{table: d.Quote(t.Name), names: d.list(engine.Names(cols)), columns: len(cols), ignore: t.Ignore, warnings: mostWarnings}
+	e := encoder{table: d.Quote(t.Name), names: d.list(engine.Names(cols)), columns: len(cols), ignore: t.Ignore || t.Update, warnings: mostWarnings}
 	names := e.names
 	if t.ServerKey != "" {
 		e.serverKey = true
 		names = d.Quote(t.ServerKey) + ", " + names
 	}
 	verb := "INSERT"
-	if t.Ignore {
+	if e.ignore {
 		verb = "INSERT IGNORE"
 	}
 	e.prefix = fmt.Sprintf("%s INTO %s (%s) VALUES ", verb, e.table, names)
+	if set := t.Replaced(); len(set) > 0 {
+		update := e
+		update.ignore, update.prefix = false, strings.Replace(e.prefix, verb, "INSERT", 1)
+		var to []string
+		for _, c := range set {
+			to = append(to, d.Quote(c.Name)+" = "+d.Sent(c.Name))
+		}
+		update.suffix = d.OnKey(t.PrimaryKey) + strings.Join(to, ", ")
+		e.update = &update
+	}
 	return e
 }
 
@@ -53,11 +66,11 @@ func (e *encoder) appendInsert(dst []byte, b *engine.Batch, row, to, limit int) 
 	for row++; row < last; row++ {
 		fits := len(dst)
 		dst = e.appendRow(append(dst, ','), b, row)
-		if len(dst)-start > limit {
-			return dst[:fits], row
+		if len(dst)-start > limit-len(e.suffix) {
+			return append(dst[:fits], e.suffix...), row
 		}
 	}
-	return dst, row
+	return append(dst, e.suffix...), row
 }
 
 // appendRow appends the row as a parenthesised list of literals.

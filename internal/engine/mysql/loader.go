@@ -149,7 +149,27 @@ func (l *loader) Insert(_ context.Context, t *engine.Table, b *engine.Batch, fro
 		l.journal.add(l.buf, affected)
 		row = next
 	}
+	if ack.Skipped > 0 && e.update != nil {
+		return ack, l.update(e.update, b, from, to, &ack)
+	}
 	return ack, nil
+}
+
+// update updates the rows of an Insert that has skipped some of them. The others have
+// been inserted with the same values, so that only skipped rows are changed, each of
+// which counts twice in the number of affected rows.
+func (l *loader) update(e *encoder, b *engine.Batch, from, to int, ack *engine.Ack) error {
+	for row := from; row < to; {
+		row = l.encode(e, b, row, to)
+		affected, err := l.Conn.send(l.buf)
+		if err != nil {
+			return err
+		}
+		ack.Updated += affected / 2
+		l.journal.add(l.buf, affected)
+	}
+	ack.Skipped -= ack.Updated
+	return nil
 }
 
 // Undo implements engine.LoaderConn.

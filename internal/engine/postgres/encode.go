@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,10 @@ type encoder struct {
 	columns []engine.Column
 	limit   int   // on the length of a statement of several rows, in bytes
 	err     error // the first value that can't be encoded
+	// update encodes the same rows as updates of rows whose key exists; nil without
+	// Table.Update. key are the columns of the primary key.
+	update *encoder
+	key    []int
 }
 
 // statementLimit is the maximum length of a statement of several rows, in
@@ -34,8 +39,16 @@ func newEncoder(d dialect, t *engine.Table) encoder {
 	cols := t.Inserted()
 	e := encoder{table: d.Quote(t.Name), names: d.list(engine.Names(cols)), columns: cols, limit: statementLimit}
 	e.prefix = fmt.Sprintf("INSERT INTO %s (%s) VALUES ", e.table, e.names)
-	if t.Ignore {
+	if t.Ignore || t.Update {
 		e.suffix = " ON CONFLICT DO NOTHING"
+	}
+	if set := t.Replaced(); len(set) > 0 {
+		update := e
+		update.suffix = d.onConflictUpdate(t, set)
+		e.update = &update
+		for _, name := range t.PrimaryKey {
+			e.key = append(e.key, slices.IndexFunc(cols, func(c engine.Column) bool { return c.Name == name }))
+		}
 	}
 	return e
 }

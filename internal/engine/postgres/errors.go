@@ -39,7 +39,11 @@ func refused(server *pgconn.PgError) bool {
 	case "22", "23", "44":
 		return true
 	}
-	return server.Code == "P0001" || server.Code == "54000" // raise_exception, program_limit_exceeded
+	switch server.Code {
+	case "P0001", "54000", "21000": // raise_exception, program_limit_exceeded, cardinality_violation
+		return true
+	}
+	return false
 }
 
 // classify adds the error class to an error.

@@ -66,7 +66,9 @@ func (l *loader) encoder(t *engine.Table) *encoder {
 		e := newEncoder(l.db.dialect, t)
 		return &e, nil
 	})
-	e.err = nil
+	if e.err = nil; e.update != nil {
+		e.update.err = nil
+	}
 	return e
 }
 
@@ -86,7 +88,7 @@ func (l *loader) Insert(_ context.Context, t *engine.Table, b *engine.Batch, fro
 		var start int
 		l.buf, start = beginMessage(l.buf, 'Q')
 		l.buf, row = e.appendInsert(l.buf, b, first, to)
-		if more && row == to {
+		if more && row == to && e.update == nil {
 			l.buf = append(l.buf, loadRelease...)
 		}
 		l.buf = append(l.buf, 0)
@@ -108,7 +110,11 @@ func (l *loader) Insert(_ context.Context, t *engine.Table, b *engine.Batch, fro
 			return engine.Ack{}, err
 		}
 	}
-	return r.ack(to-from, t.Ignore), nil
+	ack := r.ack(to-from, t.Ignore || t.Update)
+	if e.update == nil {
+		return ack, nil
+	}
+	return ack, l.update(e, b, from, to, more, &ack)
 }
 
 // Undo implements engine.LoaderConn.

@@ -125,6 +125,37 @@ func TestTrapRefusedRowEndsTransaction(t *testing.T) {
 	}.Run(t, open(t))
 }
 
+// TestUpdateKeysThatOnlyTheServerEquates checks that rows whose keys differ only in trailing
+// blanks, which CHAR ignores, are refused together, undone together, and updated one by one.
+func TestUpdateKeysThatOnlyTheServerEquates(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	run(t, db, "CREATE TABLE r (c1 char(5) PRIMARY KEY, c2 text)", "CREATE TABLE other (c1 text)")
+	table, b := texts("r", []string{"a", "one"}, []string{"b", "new"}, []string{"a ", "two"})
+	table.PrimaryKey, table.Update = []string{"c1"}, true
+	other, more := texts("other", []string{"x"})
+	l := enginetest.OpenLoader(t, db)
+	for _, first := range []bool{true, false} {
+		run(t, db, "INSERT INTO r VALUES ('a', 'zero')")
+		begin(t, l)
+		if !first {
+			insertAll(t, l, other, more)
+		}
+		enginetest.Refuse(t, l, table, b)
+		for row, want := range []engine.Ack{{Updated: 1}, {Rows: 1}, {Updated: 1}} {
+			ack, err := l.Insert(t.Context(), table, b, row, row+1)
+			if err != nil || ack.Rows != want.Rows || ack.Updated != want.Updated || ack.Skipped != want.Skipped {
+				t.Errorf("row %d: %+v, %v; want %+v", row, ack, err, want)
+			}
+		}
+		commit(t, l)
+		if got := value(t, db, "SELECT string_agg(c1 || c2, ' ' ORDER BY c1) FROM r"); got != "atwo bnew" {
+			t.Errorf("there are %s", got)
+		}
+		run(t, db, "DELETE FROM r")
+	}
+}
+
 func randomText(n int) string {
 	p := make([]byte, n)
 	x := uint32(1)

@@ -31,6 +31,8 @@ type destination struct {
 
 	tables map[string]*stored // by name
 	buf    []byte
+	// update updates rows whose key exists; nil without Table.Update.
+	update *destination
 }
 
 // stored is a table of a destination, with its prepared INSERT of one row if the method is
@@ -79,6 +81,9 @@ func (db *DB) destination(t *engine.Table, m engine.Method) (*destination, error
 
 // forget closes the prepared statements.
 func (d *destination) forget() {
+	if d.update != nil {
+		d.update.forget()
+	}
 	for _, s := range d.tables {
 		_ = d.drop(s)
 	}

@@ -27,7 +27,10 @@ func newEncoder(d dialect, t *engine.Table, name string) encoder {
 		names = append([]string{t.ServerKey}, names...)
 	}
 	suffix := ""
-	if t.Ignore {
+	switch set := t.Replaced(); {
+	case len(set) > 0 && !t.Ignore:
+		suffix = d.onConflictUpdate(t, name, set)
+	case t.Ignore || t.Update:
 		// INSERT OR IGNORE would also skip rows that violate other constraints.
 		suffix = " ON CONFLICT DO NOTHING"
 	}
@@ -37,6 +40,19 @@ func newEncoder(d dialect, t *engine.Table, name string) encoder {
 		key:     t.ServerKey != "",
 		columns: len(names),
 	}
+}
+
+// onConflictUpdate returns the end of an INSERT that replaces the values of some columns of
+// a row with the same primary key, if they are others. Values of other bytes are others,
+// whatever the column's collation.
+func (d dialect) onConflictUpdate(t *engine.Table, name string, set []engine.Column) string {
+	var to, differ []string
+	for _, c := range set {
+		sent := "excluded." + d.Quote(c.Name)
+		to = append(to, d.Quote(c.Name)+" = "+sent)
+		differ = append(differ, d.Quote(name)+"."+d.Quote(c.Name)+" COLLATE BINARY IS NOT "+sent)
+	}
+	return fmt.Sprintf(" ON CONFLICT (%s) DO UPDATE SET %s WHERE %s", d.list(t.PrimaryKey), strings.Join(to, ", "), strings.Join(differ, " OR "))
 }
 
 // appendInsert appends an INSERT of rows [from, to) of b with values as literals.

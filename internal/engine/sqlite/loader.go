@@ -142,7 +142,14 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 	d, err := engine.Cached(l.tables, mostTables, t, drop, func() (*destination, error) {
 		without := *t // SQLite assigns the key
 		without.Columns, without.ServerKey = t.Inserted(), ""
-		return l.db.destination(&without, engine.Prepared)
+		without.Ignore = t.Ignore || t.Update // at first
+		d, err := l.db.destination(&without, engine.Prepared)
+		if err == nil && len(t.Replaced()) > 0 {
+			updates := without
+			updates.Ignore = false
+			d.update, err = l.db.destination(&updates, engine.Prepared)
+		}
+		return d, err
 	})
 	if err == nil {
 		err = d.fits(b)
@@ -159,10 +166,16 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 		l.saved = true
 	}
 	n, err := d.insert(ctx, b, from, to, 0)
+	ack := ackOf(n, to-from, d.table)
+	if err == nil && ack.Skipped > 0 && d.update != nil {
+		// The rows just inserted have the values sent: only others are changed.
+		ack.Updated, err = d.update.insert(ctx, b, from, to, 0)
+		ack.Skipped -= ack.Updated
+	}
 	if err == nil && more {
 		err = l.db.run(releaseStatement)
 	}
-	return ackOf(n, to-from, t), err
+	return ack, err
 }
 
 // Undo implements engine.LoaderConn. Without a savepoint, it rolls back the transaction
