@@ -92,7 +92,8 @@ func startWrite(ctx context.Context, w engine.Writer, ids ...int64) <-chan error
 	return result
 }
 
-// blocked waits until a connection waits for a lock.
+// blocked waits until a connection waits for a lock. Its id is read before it is used in
+// the background.
 func (s Server) blocked(t testing.TB, db engine.Keeper, id int64) {
 	t.Helper()
 	// A server may refresh its view of locks only if it was not read for 100 ms.
@@ -146,8 +147,9 @@ const insertFirst, insertSecond = "INSERT INTO small VALUES (1, 1)", "INSERT INT
 func (s Server) deadlock(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.Keeper, w engine.Writer) {
 		other := transaction(t, db, append(s.Survive, insertSecond)...)
+		id := s.ID(w)
 		result := startWrite(t.Context(), w, 1, 2)
-		s.blocked(t, db, s.ID(w)) // holds 1, waits for 2
+		s.blocked(t, db, id) // holds 1, waits for 2
 		ended := make(chan error, 1)
 		go func() {
 			_, err := other.Exec(context.WithoutCancel(t.Context()), insertFirst)
@@ -183,8 +185,9 @@ func (s Server) cancelWhileBlocked(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.Keeper, w engine.Writer) {
 		other := transaction(t, db, insertSecond)
 		ctx, cancel := context.WithCancel(t.Context())
+		id := s.ID(w)
 		result := startWrite(ctx, w, 1, 2)
-		s.blocked(t, db, s.ID(w))
+		s.blocked(t, db, id)
 		cancel()
 		wantError(t, <-result, context.Canceled)
 		rollback(t, other)
@@ -203,22 +206,23 @@ func (s Server) cancelWhileBlocked(t *testing.T) {
 func (s Server) connectionKilled(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.Keeper, w engine.Writer) {
 		write(t, w, RowsOf(1))
-		kill := func() {
+		kill := func(id int64) {
 			t.Helper()
-			Must(t, db.Kill(within(t), s.ID(w)))
+			Must(t, db.Kill(within(t), id))
 		}
 		lost := func(err error) {
 			t.Helper()
 			wantRetryable(t, err, engine.ErrConnectionLost)
 			Must(t, w.Reset(within(t)))
 		}
-		kill()
+		kill(s.ID(w))
 		_, err := w.Write(within(t), RowsOf(2, 3))
 		lost(err)
 		other := transaction(t, db, "INSERT INTO small VALUES (3, 1)")
+		id := s.ID(w)
 		result := startWrite(t.Context(), w, 2, 3)
-		s.blocked(t, db, s.ID(w))
-		kill()
+		s.blocked(t, db, id)
+		kill(id)
 		lost(<-result)
 		rollback(t, other)
 		write(t, w, RowsOf(2, 3))
@@ -278,14 +282,14 @@ func (s Server) queryWhileBlocked(t *testing.T) {
 				other := transaction(t, db, s.Lock)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				result := make(chan error, 1)
+				id, result := s.ID(q), make(chan error, 1)
 				go func() { result <- call(ctx, q) }()
-				s.blocked(t, db, s.ID(q))
+				s.blocked(t, db, id)
 				want := engine.ErrConnectionLost
 				if end == "cancel" {
 					cancel()
 					want = context.Canceled
-				} else if err := db.Kill(within(t), s.ID(q)); err != nil {
+				} else if err := db.Kill(within(t), id); err != nil {
 					t.Fatal(err)
 				}
 				wantError(t, <-result, want)
