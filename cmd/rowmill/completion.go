@@ -38,6 +38,7 @@ func flagChoices() map[string][]string {
 		"format":                     kinds,
 		"unix-times":                 value.Units(),
 		"bytes":                      value.Encodings(),
+		"create-periods":             {createPeriods, createNoPeriods, createAnyPeriods},
 		"duplicates":                 {ingest.SkipDuplicates, ingest.RejectDuplicates},
 	}
 }

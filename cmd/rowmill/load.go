@@ -34,6 +34,7 @@ type loadFlags struct {
 	header     bool
 	zone       string
 	spoolBytes string
+	periods    string
 	list       bool
 	withJSON   bool
 }
@@ -85,6 +86,7 @@ func (a *app) loadCommand() *cobra.Command {
 	flags.DurationVar(&f.Flush, "flush", ingest.DefaultFlush, "how long rows of a stream wait for their batch to fill")
 	flags.DurationVar(&f.RetryFor, "retry", 5*time.Minute, "how long to retry when the server can't be reached or a lock is not granted; -1s is forever")
 	flags.StringVar(&f.Bad, "bad", "", "`PATH` of the file for rows that can't be loaded (SOURCE.bad.jsonl in the working directory)")
+	flags.StringVar(&f.periods, "create-periods", createPeriods, "create periods that rows lack and keep allows: `WAY` true, false, or always, also over 1,000 or in the far future")
 	flags.Int64Var(&f.MaxBad, "max-bad", 1000, "stop before more than `N` rows are rejected; -1 is never")
 	flags.StringVar(&f.Spool, "spool", "", "keep a stream's rows in `DIRECTORY` until they are loaded (nowhere)")
 	flags.StringVar(&f.spoolBytes, "spool-size", "1GiB", "`SIZE` of the spool at which the sender has to wait")
@@ -95,6 +97,13 @@ func (a *app) loadCommand() *cobra.Command {
 	flags.BoolVar(&f.withJSON, "json", false, "print JSON (default false)")
 	return c
 }
+
+// Values of --create-periods.
+const (
+	createPeriods    = "true"
+	createNoPeriods  = "false"
+	createAnyPeriods = "always"
+)
 
 // check returns an error if the flags are invalid, and completes the options with those
 // that are given as text.
@@ -134,7 +143,7 @@ func (f *loadFlags) check(sources []string) (err error) {
 		return usagef("--max-bad 1000", "--max-bad %d: want 0 or more, or -1 for any number", f.MaxBad)
 	}
 	choices := flagChoices()
-	for name, value := range map[string]string{"duplicates": f.Duplicates, "bytes": f.Values.Bytes, "unix-times": cmp.Or(f.Values.Unix, "s")} {
+	for name, value := range map[string]string{"duplicates": f.Duplicates, "create-periods": f.periods, "bytes": f.Values.Bytes, "unix-times": cmp.Or(f.Values.Unix, "s")} {
 		if !slices.Contains(choices[name], value) {
 			return usagef("--"+name+" "+choices[name][0], "--%s %q: want %s", name, value, strings.Join(choices[name], ", "))
 		}
@@ -235,6 +244,10 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 	}
 	o := f.Options
 	o.DB, o.Table, o.Schema, o.Late = k.DB, k.Table.Table, k.Schema, k.Declared.Late == rolling.LateReject
+	k.Table.Reached = a.reached
+	if o.AnyPeriods = f.periods == createAnyPeriods; f.periods != createNoPeriods {
+		o.Periods = k.Table
+	}
 	o.Say = func(line string) { a.logLine(stamp(time.Now()) + " " + line) }
 	o.Reached = a.reached
 	if len(sources) == 0 {

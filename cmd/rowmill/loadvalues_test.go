@@ -35,7 +35,7 @@ func TestLoadObjectsOfManyShapes(t *testing.T) {
 		l.has("2 2 k 2 two; 3 7 NULL 3 NULL; 4 4 x 4 NULL; 12 12 k 12 NULL; 16 7 last 16 NULL",
 			"SELECT sensor, n, COALESCE(kind, 'NULL'), must, COALESCE(note, 'NULL') FROM readings r WHERE sensor > 1 ORDER BY sensor")
 		l.refused("day.jsonl", map[int64]string{1: "not a JSON object", 3: "not a JSON object", 8: "must: it is missing", 9: "", 10: "", 11: "n: it is NULL",
-			12: "colour", 13: "ts: it is missing", 16: "twice", 17: "outside every period"})
+			12: "colour", 13: "ts: it is missing", 16: "twice", 17: "is older than keep"})
 		// Again with some of the columns: other keys are ignored.
 		l.loads(exitFailed, "Inserted 2, Duplicate 7, Rejected 8", "day.jsonl --columns=sensor,ts,must --source=again")
 	})

@@ -27,7 +27,8 @@ type (
 		Partitions []rolling.Partition
 		Views      []string
 	}
-	// CreatePartitions adds partitions after the last one. Have lists the existing ones in order.
+	// CreatePartitions adds partitions: after the last one, before the first one, or in gaps. New
+	// lists them and Have the existing ones, both in order.
 	CreatePartitions struct {
 		Table *Table
 		Have  []rolling.Partition

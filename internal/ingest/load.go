@@ -38,6 +38,7 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/value"
+	"github.com/rowmill/rowmill/rolling"
 )
 
 // Treatments of rows whose key is already in the table.
@@ -57,6 +58,10 @@ type Options struct {
 	// Late means that the table refuses rows below the position up to which all of
 	// its periods are sealed.
 	Late bool
+	// Periods creates the periods that rows lack; with nil, such rows are rejected.
+	// AnyPeriods also creates more than MaxCreated of them, and those in the far future.
+	Periods    Periods
+	AnyPeriods bool
 
 	// Format is the format of the source. If Kind is empty, it is derived from the
 	// file's name.
@@ -122,6 +127,17 @@ const (
 	DefaultEvery   = time.Second
 )
 
+// MaxCreated is the largest number of periods that a load creates, without AnyPeriods.
+const MaxCreated = 1000
+
+// Periods create missing periods of the table.
+type Periods interface {
+	// Creatable returns which periods may be created at present.
+	Creatable(ctx context.Context) (*rolling.Creatable, error)
+	// CreatePeriods creates those of the periods that overlap with no existing one.
+	CreatePeriods(ctx context.Context, parts []rolling.Partition) error
+}
+
 // endWait limits how long batches in flight may take after the load was asked to end.
 const endWait = 10 * time.Second
 
@@ -162,6 +178,11 @@ type Result struct {
 	Missing  int64     `json:"missing,omitempty"`
 	Gone     int64     `json:"gone_with_periods,omitempty"`
 	Unlooked string    `json:"not_looked,omitempty"`
+	// Created are the names of the periods that were created for rows, in order of
+	// creation; in a dry run, those that would be. TooOld is the number of rejected rows
+	// that have passed the table's retention.
+	Created []string `json:"periods_created,omitempty"`
+	TooOld  int64    `json:"older_than_keep,omitempty"`
 	// Batches and Bytes count the batches of this load and their bytes.
 	Batches int64 `json:"batches"`
 	Bytes   int64 `json:"bytes"`
@@ -216,7 +237,7 @@ func newLoad(options *Options) (*load, error) {
 		o.Reached = func(string) {}
 	}
 	st := state.New(o.DB)
-	l := &load{opt: &o, db: o.DB, state: st, periods: &periods{db: o.DB, state: st, table: o.Table, late: o.Late},
+	l := &load{opt: &o, db: o.DB, state: st, periods: newPeriods(&o, st),
 		began: time.Now(), ahead: semaphore.NewWeighted(aheadBytes)}
 	var err error
 	if l.bad, err = openBad(o.Bad); err == nil && len(l.bad.broken) > 0 {
@@ -397,6 +418,7 @@ func passes(err error) bool {
 
 func (l *load) finish(err error) (Result, error) {
 	l.result.Lost = l.lost.Load()
+	l.result.Created, l.result.TooOld = l.periods.created, l.periods.tooOld.Load()
 	l.result.Seconds = time.Since(l.began).Seconds()
 	if l.source != nil {
 		l.result.Source, l.result.Key = l.source.Path, l.source.Key

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,6 +103,16 @@ func (l Outcome) Text() string {
 		say(l.Before, "; %s rows were sent before", rows(l.Before))
 		say(l.Missing, ", %s of which aren't in the table any more", rows(l.Missing))
 	}
+	if n := len(l.Created); n > 0 {
+		would := ""
+		if l.DryRun {
+			would = "would be "
+		}
+		first, last := slices.Min(l.Created), slices.Max(l.Created)
+		fmt.Fprintf(&b, "; %s %screated, %s", figure.Plural(n, "period", "periods"), would, first)
+		say(int64(n-1), " to %s", last)
+	}
+	say(l.TooOld, "; %s older than the table's keep", figure.Plural(l.TooOld, "row is", "rows are"))
 	if l.Bad != "" {
 		fmt.Fprintf(&b, "; see %s", l.Bad)
 	}

@@ -41,6 +41,7 @@ type parser struct {
 	rejected []Rejected
 	rows     int64 // rows of the batch, including rejected ones
 	kept     []int // buffer of periods.check
+	tooOld   int64 // rows that periods.check rejected because they have passed retention
 
 	fields []field
 	buf    []byte

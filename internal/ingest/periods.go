@@ -2,12 +2,16 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -15,7 +19,7 @@ import (
 // lookAgain is the minimum interval between two reads of the periods when rows lie outside of them.
 const lookAgain = time.Second
 
-// periods cache a table's periods for all senders.
+// periods cache a table's periods for all senders, and create missing ones.
 type periods struct {
 	db    engine.Keeper
 	state *state.Store
@@ -23,11 +27,25 @@ type periods struct {
 	// late means that late rows, those below the position up to which all periods
 	// are sealed, are refused.
 	late bool
+	// creates creates the periods that rows lack, unless it is nil; any means without
+	// limit, dry that they are only listed.
+	creates  Periods
+	any, dry bool
+	// creating is held while periods are created.
+	creating sync.Mutex
+	created  []string // their names
+	tooOld   atomic.Int64
 
-	mu     sync.Mutex
-	parts  []rolling.Partition
-	upTo   int64
-	looked time.Time
+	mu        sync.Mutex
+	parts     []rolling.Partition
+	upTo      int64
+	looked    time.Time
+	creatable *rolling.Creatable
+	asked     time.Time // when creatable was read
+}
+
+func newPeriods(o *Options, st *state.Store) *periods {
+	return &periods{db: o.DB, state: st, table: o.Table, late: o.Late, creates: o.Periods, any: o.AnyPeriods, dry: o.Dry}
 }
 
 // look returns the periods and the position up to which they are sealed. With again, it
@@ -35,14 +53,19 @@ type periods struct {
 func (t *periods) look(ctx context.Context, again bool) ([]rolling.Partition, int64, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.parts != nil && !again || time.Since(t.looked) < lookAgain {
+	if t.parts != nil && (!again || t.dry || time.Since(t.looked) < lookAgain) {
 		return t.parts, t.upTo, nil
 	}
+	return t.read(ctx)
+}
+
+// read is look with mu held, without the interval.
+func (t *periods) read(ctx context.Context) ([]rolling.Partition, int64, error) {
 	parts, err := t.db.Catalog().Partitions(ctx, t.table)
 	if err != nil {
 		return nil, 0, err
 	}
-	upTo := int64(0)
+	upTo := int64(math.MinInt64)
 	if t.late {
 		if upTo, err = t.state.SealedUpTo(ctx, t.table.Name); err != nil {
 			return nil, 0, err
@@ -52,7 +75,99 @@ func (t *periods) look(ctx context.Context, again bool) ([]rolling.Partition, in
 	return parts, upTo, nil
 }
 
-func (t *periods) outside(parts []rolling.Partition, pos int64) error {
+// allowed returns which periods may be created; nil if none may be.
+func (t *periods) allowed(ctx context.Context) (*rolling.Creatable, error) {
+	if t.creates == nil {
+		return nil, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.creatable != nil && time.Since(t.asked) < lookAgain && t.table.Grid.Axis() == rolling.Time {
+		return t.creatable, nil
+	}
+	c, err := t.creates.Creatable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if t.any {
+		c.Range.To = c.Grid.Bounds().To
+	}
+	t.creatable, t.asked = c, time.Now()
+	return c, nil
+}
+
+// missing returns the periods to create for rows of a parsed batch that lie in none of the
+// parts.
+func (t *periods) missing(p *parser, c *rolling.Creatable, parts []rolling.Partition, upTo int64) (out []rolling.Partition) {
+	for i := range p.batch.Rows() {
+		pos := p.position(i)
+		if t.late && pos < upTo || rolling.Find(parts, pos) >= 0 {
+			continue
+		}
+		if part, err := c.For(parts, pos); err == nil {
+			parts, out = rolling.Insert(parts, part), append(out, part)
+		}
+	}
+	return out
+}
+
+// create creates the periods that rows of a parsed batch lack, and returns those that
+// there are then. A dry run notes them as created.
+func (t *periods) create(ctx context.Context, p *parser, c *rolling.Creatable, parts []rolling.Partition, upTo int64) ([]rolling.Partition, int64, error) {
+	if len(t.missing(p, c, parts, upTo)) == 0 {
+		return parts, upTo, nil
+	}
+	t.creating.Lock()
+	defer t.creating.Unlock()
+	for range createTries {
+		t.mu.Lock()
+		var err error
+		if t.dry {
+			parts, upTo = t.parts, t.upTo
+		} else {
+			parts, upTo, err = t.read(ctx)
+		}
+		t.mu.Unlock()
+		if err != nil {
+			return nil, 0, err
+		}
+		wanted := t.missing(p, c, parts, upTo)
+		if len(wanted) == 0 {
+			return parts, upTo, nil
+		}
+		if n := len(t.created) + len(wanted); n > MaxCreated && !t.any && !t.dry {
+			return nil, 0, engine.Hinted(fmt.Errorf("rows would have %s created, and a load creates at most %d; the last is for %s",
+				figure.Plural(n, "period", "periods"), MaxCreated, t.table.Grid.Format(wanted[len(wanted)-1].From)),
+				"--create-periods=always, if the times are right: --dry-run lists the periods")
+		}
+		if !t.dry {
+			if err := t.creates.CreatePeriods(ctx, wanted); err != nil {
+				return nil, 0, err
+			}
+		}
+		t.mu.Lock()
+		for _, w := range wanted {
+			t.created = append(t.created, w.Name)
+			if t.dry {
+				t.parts = rolling.Insert(t.parts, w)
+			}
+		}
+		t.mu.Unlock()
+	}
+	return nil, 0, engine.Classed(engine.ErrLockTimeout, errors.New("another process creates or drops the periods that rows need"))
+}
+
+// createTries is how often periods are created for one batch, and then looked for: another
+// process may create others in their place, or drop them.
+const createTries = 4
+
+// outside returns why a row outside of all periods is rejected.
+func (t *periods) outside(c *rolling.Creatable, parts []rolling.Partition, pos int64) error {
+	if c != nil {
+		if _, err := c.For(parts, pos); err != nil {
+			return err
+		}
+	}
 	at := t.table.Grid.Format(pos)
 	if len(parts) == 0 {
 		return fmt.Errorf("%s lies outside every period: the table has none", at)
@@ -60,22 +175,31 @@ func (t *periods) outside(parts []rolling.Partition, pos int64) error {
 	return fmt.Errorf("%s lies outside every period: they run from %s to %s", at, t.table.Grid.Format(parts[0].From), t.table.Grid.Format(parts[len(parts)-1].To))
 }
 
-// check keeps the rows of a parsed batch that can be sent and rejects the others. It
-// returns the range of the kept rows in each period.
+// check keeps the rows of a parsed batch that can be sent and rejects the others, after it
+// has created the periods that they lack. It returns the range of the kept rows in each
+// period.
 func (t *periods) check(ctx context.Context, p *parser) ([]state.Extent, error) {
 	parts, upTo, err := t.look(ctx, false)
 	if err != nil {
 		return nil, err
 	}
 	rows := p.batch.Rows()
+	var c *rolling.Creatable
 	for i := range rows {
 		if pos := p.position(i); rolling.Find(parts, pos) < 0 || t.late && pos < upTo {
-			if parts, upTo, err = t.look(ctx, true); err != nil {
+			if parts, upTo, err = t.look(ctx, true); err == nil {
+				c, err = t.allowed(ctx)
+			}
+			if err == nil && c != nil {
+				parts, upTo, err = t.create(ctx, p, c, parts, upTo)
+			}
+			if err != nil {
 				return nil, err
 			}
 			break
 		}
 	}
+	p.tooOld = 0
 	ranges := make([]state.Extent, len(parts))
 	keep := p.kept[:0]
 	last := -1
@@ -84,13 +208,16 @@ func (t *periods) check(ctx context.Context, p *parser) ([]state.Extent, error) 
 		if last < 0 || !parts[last].Contains(pos) {
 			last = rolling.Find(parts, pos)
 		}
-		if last < 0 {
-			p.reject(p.places[i], p.columns[p.by].Name, t.outside(parts, pos))
-			continue
-		}
 		if t.late && pos < upTo {
 			p.reject(p.places[i], p.columns[p.by].Name,
 				fmt.Errorf("%s is late: all before %s is sealed, and the table refuses late rows", t.table.Grid.Format(pos), t.table.Grid.Format(upTo)))
+			continue
+		}
+		if last < 0 {
+			if c != nil && pos < c.Range.From {
+				p.tooOld++
+			}
+			p.reject(p.places[i], p.columns[p.by].Name, t.outside(c, parts, pos))
 			continue
 		}
 		r := &ranges[last]

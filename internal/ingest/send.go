@@ -90,6 +90,7 @@ func (s *sender) check(ctx context.Context, b *batch, out *state.Batch) error {
 	if err := s.reject(p.rejected, b); err != nil {
 		return err
 	}
+	s.periods.tooOld.Add(p.tooOld)
 	out.Counts = state.Counts{Sent: p.rows, Inserted: int64(p.batch.Rows()), Rejected: int64(len(p.rejected))}
 	return s.enough(p.rejected)
 }
@@ -160,6 +161,7 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 	if err := s.loader.Commit(ctx); err != nil {
 		return err
 	}
+	s.periods.tooOld.Add(p.tooOld)
 	s.opt.Reached("after commit")
 	return nil
 }

@@ -25,6 +25,7 @@ func RunKeeper(t *testing.T, open func(testing.TB) engine.Keeper) {
 		{"AsText", s.asText},
 		{"RowHash", s.rowHash},
 		{"Detach", s.detach},
+		{"Older", s.older},
 		{"Replace", s.replace},
 		{"Readers", s.readers},
 		{"Interrupted", s.interrupted},

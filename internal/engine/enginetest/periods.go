@@ -53,6 +53,52 @@ func (s keepers) detach(t *testing.T) {
 	}
 }
 
+// older creates periods before the first one and in gaps.
+func (s keepers) older(t *testing.T) {
+	for _, kind := range []string{"time", "sequence"} {
+		t.Run(kind, func(t *testing.T) {
+			db := s.open(t)
+			k := keptTable(t, db, "readings", kind, 10)
+			all := k.parts
+			pick := func(indexes ...int) (out []rolling.Partition) {
+				for _, i := range indexes {
+					out = append(out, all[i])
+				}
+				return out
+			}
+			k.parts = pick(6, 7)
+			apply(t, db, engine.CreateTable{Table: k.Table, Partitions: k.parts})
+			k.insert(t, k.parts, 0, 10)
+			for _, c := range []struct{ created, after []rolling.Partition }{
+				{pick(1, 2, 4), pick(1, 2, 4, 6, 7)}, {pick(3), pick(1, 2, 3, 4, 6, 7)}, {pick(0, 9), pick(0, 1, 2, 3, 4, 6, 7, 9)},
+			} {
+				Must(t, db.Try(within(t), engine.CreatePartitions{Table: k.Table, Have: k.parts, New: c.created}))
+				k.parts = c.after
+				k.wantParts(t, k.parts)
+				k.insert(t, c.created, 0, 10)
+				for _, p := range c.created {
+					want(t, "rows of "+p.Name, k.part(t, p).Rows, 10)
+				}
+			}
+			want(t, "all rows", k.whole(t).Rows, 80)
+			for _, step := range []engine.Step{
+				engine.Detach{Table: k.Table, Have: k.parts, Part: all[0], Into: "gone"}, engine.Attach{Table: k.Table, Have: pick(1, 2, 3, 4, 6, 7, 9), Part: all[0], From: "gone"},
+			} {
+				k.step(t, step)
+			}
+			k.wantParts(t, k.parts)
+			if o, ok := db.(engine.Outsider); ok { // the others refuse the rows of gaps
+				k.insert(t, pick(5, 8), 0, 10)
+				n, err := o.Outside(within(t), k.Table)
+				Must(t, err)
+				want(t, "rows in gaps", n, 20)
+			}
+			Must(t, db.Try(within(t), engine.CreatePartitions{Table: k.Table, Have: k.parts, New: pick(5, 8)}))
+			k.wantParts(t, all)
+		})
+	}
+}
+
 // fill copies the rows of periods to a new table, as a rebuild does.
 func (k *kept) fill(t testing.TB, name string, parts []rolling.Partition) {
 	t.Helper()
@@ -286,6 +332,11 @@ var breakable = []struct {
 	{"CreatePartitions", 40, -1, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
 		next := periods(t, k.Grid, k.parts[3].To, 2)
 		return engine.CreatePartitions{Table: k.Table, Have: k.parts, New: next}, append(slices.Clone(k.parts), next...), nil
+	}},
+	{"CreatePartitionsBefore", 40, -1, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
+		older := periods(t, k.Grid, k.parts[0].From-7*day, 5)
+		older = []rolling.Partition{older[0], older[1], older[4]}
+		return engine.CreatePartitions{Table: k.Table, Have: k.parts, New: older}, append(older, k.parts...), nil
 	}},
 	{"DropTables", 40, -1, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
 		k.template(t, "with_it")

@@ -39,7 +39,7 @@ func (c catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
 	return n > 0, nil
 }
 
-// Partitions implements engine.Catalog. It leaves out the floor.
+// Partitions implements engine.Catalog. It leaves out the floor and gaps.
 func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
 	l, err := c.db.layout(ctx, c.db.pool, t)
 	return l.parts, err

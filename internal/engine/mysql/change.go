@@ -334,9 +334,11 @@ func (c *changer) detachPlan(ctx context.Context, s engine.Detach) (statements [
 		// Rows inserted after an interrupted exchange, which the floor doesn't accept.
 		statements = c.moveAtOnce(c.writable(ctx), p, c.Quote(s.Into))
 	}
-	if i == 0 && l.hasFloor && c.exceeds(ctx, floorName, floorRows) {
-		c.fail(engine.Hinted(fmt.Errorf("more than %d rows of %s lie before its first period, in partition %s", floorRows, c.t.Name, floorName),
-			"ALTER TABLE %s TRUNCATE PARTITION %s, once nobody needs them", c.Quote(c.t.Name), c.Quote(floorName)))
+	for _, free := range l.before(l.parts[i]) {
+		if i == 0 && c.exceeds(ctx, free.Name, floorRows) {
+			c.fail(engine.Hinted(fmt.Errorf("more than %d rows of %s lie before its first period, in partition %s", floorRows, c.t.Name, free.Name),
+				"ALTER TABLE %s TRUNCATE PARTITION %s, once nobody needs them", c.Quote(c.t.Name), c.Quote(free.Name)))
+		}
 	}
 	q, err := c.removal(c.t, l, i)
 	c.fail(err)
@@ -400,9 +402,10 @@ func (db *DB) tryChange(ctx context.Context, step engine.Step) (bool, error) {
 		}
 		t, what = s.Table, "create partitions"
 		run = func(c *changer) {
-			q, err := c.add(s)
+			statements, split, err := c.add(c.t, c.layout(ctx), s.New)
 			c.fail(err)
-			c.run(ctx, c.alone(c.t, q)...)
+			c.few(ctx, split)
+			c.run(ctx, c.alone(c.t, statements...)...)
 		}
 	default:
 		return false, nil

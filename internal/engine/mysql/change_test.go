@@ -229,15 +229,19 @@ func testFloor(t *testing.T, db *mysql.DB) {
 	k.run("INSERT INTO back VALUES (500, " + db.Words().Literal(k.Table, old.From) + ", 1)")
 	k.try(engine.Attach{Table: k.Table, Have: k.parts[1:], Part: old, From: "back"})
 	k.want(db.Words().From(k.Table, old), "4 rows, 803")
-	outside(2)
-	filler := k.parts[0] // the range between the old period and the first one
-	if got, want := k.have(), fmt.Sprint(append([]rolling.Partition{old, filler}, k.parts[1:]...)); got != want {
+	outside(3) // one of them in the gap between the old period and the first one
+	if got, want := k.have(), fmt.Sprint(append([]rolling.Partition{old}, k.parts[1:]...)); got != want {
 		t.Errorf("partitions %s, want %s", got, want)
 	}
-	k.want(db.Words().From(k.Table, filler), "1 rows, 300")
 	k.want("readings", "7 rows, 1504")
+	// A period that is created in a gap gets its rows from there.
+	between := k.Grid.Named(rolling.Period{From: first - day/2, To: k.parts[1].From})
+	between.From = k.parts[0].From
+	k.try(engine.CreatePartitions{Table: k.Table, New: []rolling.Partition{between}})
+	k.want(db.Words().From(k.Table, between), "1 rows, 300")
+	outside(2)
 	// All periods can be removed.
-	for _, p := range append([]rolling.Partition{old, filler}, k.parts[1:]...) {
+	for _, p := range append([]rolling.Partition{old, between}, k.parts[1:]...) {
 		k.try(engine.DropTables{Names: []string{"gone"}})
 		k.try(engine.Detach{Table: k.Table, Part: p, Into: "gone"})
 	}

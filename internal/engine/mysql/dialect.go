@@ -78,8 +78,8 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		if len(s.New) == 0 {
 			return nil, nil
 		}
-		q, err := d.add(s)
-		return d.alone(s.Table, q), err
+		q, _, err := d.add(s.Table, supposed(s.Table, s.Have), s.New)
+		return d.alone(s.Table, q...), err
 	case engine.DropPartition:
 		q, err := d.dropPartition(s.Table, supposed(s.Table, s.Have), s.Drop)
 		return d.alone(s.Table, q...), err

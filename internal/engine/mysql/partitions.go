@@ -1,10 +1,13 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -22,6 +25,18 @@ func floored(t *engine.Table) bool { return t.Definition != nil && t.Rolling() }
 // isFloor reports whether a partition is the floor.
 func isFloor(name string) bool { return strings.EqualFold(name, floorName) }
 
+// gapPrefix begins the names of partitions between periods, which are none themselves: they stand for
+// lower bounds, as the floor does. A period that is created later is split off one of them.
+const gapPrefix = "rowmill_gap_"
+
+// isGap reports whether a partition is a gap.
+func isGap(name string) bool {
+	return len(name) >= len(gapPrefix) && strings.EqualFold(name[:len(gapPrefix)], gapPrefix)
+}
+
+// outside reports whether a partition of a table is none of its periods.
+func outside(t *engine.Table, name string) bool { return floored(t) && (isFloor(name) || isGap(name)) }
+
 // floorTo returns the floor that ends at a position.
 func floorTo(pos int64) rolling.Partition {
 	return rolling.Partition{Name: floorName, Period: rolling.Period{To: pos}}
@@ -36,14 +51,34 @@ func (d dialect) reorganize(t *engine.Table, old, now []rolling.Partition) (stri
 	return fmt.Sprintf("ALTER TABLE %s REORGANIZE PARTITION %s INTO (%s)", d.Quote(t.Name), d.list(partitionNames(old)), defs), nil
 }
 
-// add renders new partitions after the last one. If only the floor is left, its end moves.
-func (d dialect) add(s engine.CreatePartitions) (string, error) {
-	if len(s.Have) == 0 && floored(s.Table) {
-		floor := floorTo(s.New[0].From)
-		return d.reorganize(s.Table, []rolling.Partition{floor}, slices.Concat([]rolling.Partition{floor}, s.New))
+// add renders the creation of partitions. If only the floor is left, its end moves. split names the
+// partitions whose rows are copied for them.
+func (d dialect) add(t *engine.Table, l layout, parts []rolling.Partition) (statements, split []string, err error) {
+	if !floored(t) {
+		defs, err := d.partitions(t, parts)
+		return []string{d.addPartitions(t, defs)}, nil, err
 	}
-	defs, err := d.partitions(s.Table, s.New)
-	return fmt.Sprintf("ALTER TABLE %s ADD PARTITION (%s)", d.Quote(s.Table.Name), defs), err
+	there := append(partitionNames(l.free()), partitionNames(l.parts)...)
+	for len(parts) > 0 && err == nil {
+		n := 1
+		if len(l.parts) > 0 || len(l.gaps) > 0 { // those after the last one, in one statement
+			for parts[0].From >= l.end() && n < len(parts) && parts[n].From == parts[n-1].To {
+				n++
+			}
+		}
+		var q string
+		var names []string
+		q, names, err = d.room(t, l, parts[0], parts[1:n]...)
+		statements, split = append(statements, q), append(split, names...)
+		l = l.with(parts[:n])
+		parts = parts[n:]
+	}
+	split = slices.DeleteFunc(split, func(name string) bool { return !slices.Contains(there, name) }) // not those that are split again
+	return statements, split, err
+}
+
+func (d dialect) addPartitions(t *engine.Table, defs string) string {
+	return fmt.Sprintf("ALTER TABLE %s ADD PARTITION (%s)", d.Quote(t.Name), defs)
 }
 
 // layout is the partitions of a table.
@@ -51,7 +86,69 @@ type layout struct {
 	// floor is the floor's upper bound; hasFloor is set if there is one.
 	floor    int64
 	hasFloor bool
-	parts    []rolling.Partition
+	// gaps are the partitions between the periods, which are parts.
+	gaps, parts []rolling.Partition
+}
+
+// end returns the upper bound of the last partition.
+func (l layout) end() int64 {
+	end := l.floor
+	for _, all := range [][]rolling.Partition{l.gaps, l.parts} {
+		if n := len(all); n > 0 {
+			end = max(end, all[n-1].To)
+		}
+	}
+	return end
+}
+
+// free returns the floor and the gaps, in order.
+func (l layout) free() []rolling.Partition {
+	if !l.hasFloor {
+		return slices.Clone(l.gaps)
+	}
+	floor := floorTo(l.floor)
+	floor.From = math.MinInt64
+	return slices.Concat([]rolling.Partition{floor}, l.gaps)
+}
+
+// with returns the layout after the creation of periods that follow one another.
+func (l layout) with(parts []rolling.Partition) layout {
+	from, to := parts[0].From, parts[len(parts)-1].To
+	var gaps []rolling.Partition
+	gap := func(p rolling.Period) {
+		if p.From < p.To {
+			gaps = append(gaps, gapIn(p))
+		}
+	}
+	end := l.end()
+	for _, g := range l.gaps {
+		if g.To <= from || g.From >= to {
+			gaps = append(gaps, g)
+			continue
+		}
+		gap(rolling.Period{From: g.From, To: from})
+		gap(rolling.Period{From: to, To: g.To})
+	}
+	if len(l.parts) == 0 && len(l.gaps) == 0 {
+		l.floor, l.hasFloor = from, true
+	}
+	if l.hasFloor && from < l.floor {
+		gap(rolling.Period{From: to, To: l.floor})
+		l.floor = from
+	}
+	if from > end && len(l.parts) > 0 {
+		gap(rolling.Period{From: end, To: from})
+	}
+	byFrom := func(a, b rolling.Partition) int { return cmp.Compare(a.From, b.From) }
+	l.gaps, l.parts = gaps, slices.Concat(l.parts, parts)
+	slices.SortFunc(l.gaps, byFrom)
+	slices.SortFunc(l.parts, byFrom)
+	return l
+}
+
+// gapIn returns the gap of a range.
+func gapIn(p rolling.Period) rolling.Partition {
+	return rolling.Partition{Name: gapPrefix + strings.ReplaceAll(strconv.FormatInt(p.From, 10), "-", "m"), Period: p}
 }
 
 // find returns the index of the partition with p's upper bound, which identifies it, or -1.
@@ -75,11 +172,9 @@ func layOut(t *engine.Table, have []bounded) (layout, error) {
 			continue
 		}
 		p := rolling.Partition{Name: h.name, Period: rolling.Period{To: h.to}}
-		switch n := len(l.parts); {
-		case n > 0:
-			p.From = l.parts[n-1].To
-		case l.hasFloor:
-			p.From = l.floor
+		switch {
+		case i > 0:
+			p.From = have[i-1].to
 		case t.Rolling():
 			first, err := t.Grid.At(h.to - 1)
 			if err != nil {
@@ -87,9 +182,18 @@ func layOut(t *engine.Table, have []bounded) (layout, error) {
 			}
 			p.From = first.From
 		}
-		l.parts = append(l.parts, p)
+		if outside(t, h.name) {
+			l.gaps = append(l.gaps, p)
+		} else {
+			l.parts = append(l.parts, p)
+		}
 	}
 	return l, nil
+}
+
+// before returns the floor, if there is one, and the gaps before a period.
+func (l layout) before(p rolling.Partition) []rolling.Partition {
+	return slices.DeleteFunc(l.free(), func(f rolling.Partition) bool { return f.To > p.From })
 }
 
 // removal renders the removal of an empty partition. The first one's range goes to the floor, so
@@ -99,11 +203,7 @@ func (d dialect) removal(t *engine.Table, l layout, i int) (string, error) {
 	if i > 0 || !floored(t) {
 		return d.drop(t, p), nil
 	}
-	old := []rolling.Partition{p}
-	if l.hasFloor {
-		old = []rolling.Partition{floorTo(l.floor), p}
-	}
-	return d.reorganize(t, old, []rolling.Partition{floorTo(p.To)})
+	return d.reorganize(t, append(l.before(p), p), []rolling.Partition{floorTo(p.To)})
 }
 
 // supposed returns the layout for a dry run.
@@ -111,6 +211,11 @@ func supposed(t *engine.Table, have []rolling.Partition) layout {
 	l := layout{parts: have, hasFloor: floored(t)}
 	if len(have) > 0 {
 		l.floor = have[0].From
+	}
+	for i := 1; i < len(have) && floored(t); i++ {
+		if p := (rolling.Period{From: have[i-1].To, To: have[i].From}); p.From < p.To {
+			l.gaps = append(l.gaps, gapIn(p))
+		}
 	}
 	return l
 }
@@ -178,11 +283,18 @@ func (c *changer) attach(ctx context.Context, s engine.Attach) {
 func (c *changer) makeRoom(ctx context.Context, l layout, p rolling.Partition) string {
 	q, split, err := c.room(c.t, l, p)
 	c.fail(err)
-	if split != "" && c.exceeds(ctx, split, splitRows) {
-		c.fail(engine.Classed(engine.ErrUnsupported,
-			fmt.Errorf("partition %s, which holds its range, has more than %d rows, too many to be copied under a lock", split, splitRows)))
-	}
+	c.few(ctx, split)
 	return q
+}
+
+// few fails the change if a partition that is to be split has too many rows.
+func (c *changer) few(ctx context.Context, split []string) {
+	for _, name := range split {
+		if c.exceeds(ctx, name, splitRows) {
+			c.fail(engine.Classed(engine.ErrUnsupported,
+				fmt.Errorf("partition %s, which holds its range, has more than %d rows, too many to be copied under a lock", name, splitRows)))
+		}
+	}
 }
 
 // index returns the index of the partition with p's bounds, or -1.
@@ -206,8 +318,9 @@ func (c *changer) attachPlan(ctx context.Context, s engine.Attach) (statements [
 	return append(statements, "DROP TABLE "+c.Quote(s.From)), false
 }
 
-// room renders the creation of an empty partition with p's bounds, and names the one split for it.
-func (d dialect) room(t *engine.Table, l layout, p rolling.Partition) (q, split string, err error) {
+// room renders the creation of an empty partition with p's bounds, with those of more that follow it
+// after the last one, and names the partitions that are split for it.
+func (d dialect) room(t *engine.Table, l layout, p rolling.Partition, more ...rolling.Partition) (q string, split []string, err error) {
 	filler := func(from, to int64) []rolling.Partition {
 		if from >= to {
 			return nil
@@ -218,28 +331,43 @@ func (d dialect) room(t *engine.Table, l layout, p rolling.Partition) (q, split 
 		}
 		return []rolling.Partition{f}
 	}
+	gap := func(from, to int64) []rolling.Partition {
+		if from >= to || !floored(t) {
+			return filler(from, to)
+		}
+		return []rolling.Partition{gapIn(rolling.Period{From: from, To: to})}
+	}
+	reorganize := func(old, now []rolling.Partition) (string, []string, error) {
+		q, err := d.reorganize(t, old, now)
+		return q, partitionNames(old), err
+	}
 	floor := []rolling.Partition{floorTo(p.From)}
-	n := len(l.parts)
-	switch {
-	case n == 0 && !l.hasFloor:
-		return "", "", errors.New("the table has no partition")
-	case n == 0:
-		q, err = d.reorganize(t, floor, append(floor, p))
-		return q, floorName, err
-	case p.From >= l.parts[n-1].To:
-		defs, err := d.partitions(t, append(filler(l.parts[n-1].To, p.From), p))
-		return fmt.Sprintf("ALTER TABLE %s ADD PARTITION (%s)", d.Quote(t.Name), defs), "", err
-	case p.To <= l.parts[0].From && l.hasFloor:
-		q, err = d.reorganize(t, floor, slices.Concat(floor, []rolling.Partition{p}, filler(p.To, l.floor)))
-		return q, floorName, err
-	case p.To <= l.parts[0].From:
-		first := l.parts[0]
-		now := slices.Concat([]rolling.Partition{p}, filler(p.To, first.From), []rolling.Partition{first})
+	switch free := l.free(); {
+	case len(l.parts) == 0 && !l.hasFloor:
+		return "", nil, errors.New("the table has no partition")
+	case len(l.parts) == 0 && len(free) == 1:
+		return reorganize(floor, slices.Concat(floor, []rolling.Partition{p}, more))
+	case p.From >= l.end():
+		defs, err := d.partitions(t, slices.Concat(gap(l.end(), p.From), []rolling.Partition{p}, more))
+		return d.addPartitions(t, defs), nil, err
+	default:
+		free = slices.DeleteFunc(free, func(f rolling.Partition) bool { return !f.Overlaps(p.Period) })
+		n := len(free)
+		if n == 0 || p.From < free[0].From || p.To > free[n-1].To && free[n-1].To < l.end() || slices.ContainsFunc(l.parts, func(q rolling.Partition) bool { return q.Overlaps(p.Period) }) {
+			break
+		}
+		before := floor
+		if !isFloor(free[0].Name) {
+			before = gap(free[0].From, p.From)
+		}
+		return reorganize(free, slices.Concat(before, []rolling.Partition{p}, gap(p.To, free[n-1].To)))
+	}
+	if first := l.parts[0]; p.To <= first.From {
+		now := slices.Concat([]rolling.Partition{p}, gap(p.To, first.From), []rolling.Partition{first})
 		if floored(t) {
 			now = slices.Concat(floor, now)
 		}
-		q, err = d.reorganize(t, []rolling.Partition{first}, now)
-		return q, first.Name, err
+		return reorganize([]rolling.Partition{first}, now)
 	}
 	for _, old := range l.parts {
 		if old.From <= p.From && p.To <= old.To {
@@ -247,11 +375,10 @@ func (d dialect) room(t *engine.Table, l layout, p rolling.Partition) (q, split 
 			if p.To < old.To {
 				now = append(now, rolling.Partition{Name: old.Name, Period: rolling.Period{From: p.To, To: old.To}})
 			}
-			q, err = d.reorganize(t, []rolling.Partition{old}, now)
-			return q, old.Name, err
+			return reorganize([]rolling.Partition{old}, now)
 		}
 	}
-	return "", "", fmt.Errorf("its range, %s to %s, covers several partitions", t.Grid.Format(p.From), t.Grid.Format(p.To))
+	return "", nil, fmt.Errorf("its range, %s to %s, covers several partitions", t.Grid.Format(p.From), t.Grid.Format(p.To))
 }
 
 // attach renders an Attach from its initial state.

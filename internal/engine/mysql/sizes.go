@@ -39,7 +39,7 @@ func (db *DB) periodSizes(ctx context.Context, t *engine.Table) (map[string]engi
 	}
 	out := map[string]engine.PeriodSize{}
 	for name, p := range stats {
-		if name != "" && !(floored(t) && isFloor(name)) {
+		if name != "" && !outside(t, name) {
 			out[name] = engine.PeriodSize{Rows: p.rows, Data: p.data, Index: p.index}
 		}
 	}
@@ -99,16 +99,17 @@ func (db *DB) flushRocksDB(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// Outside counts the rows of a declared table before its first period. The servers store
-// no lower bounds: see floorName.
+// Outside counts the rows of a declared table before its first period, and between periods. The
+// servers store no lower bounds: see floorName and gapPrefix.
 func (db *DB) Outside(ctx context.Context, t *engine.Table) (int64, error) {
 	l, err := db.layout(ctx, db.pool, t)
 	if err != nil || !l.hasFloor {
 		return 0, err
 	}
 	var n int64
-	if err := db.pool.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+db.dialect.partition(t, floorName)).Scan(&n); err != nil {
-		return 0, fmt.Errorf("rows of %s before its first period: %w", t.Name, classify(err))
+	from := db.dialect.Quote(t.Name) + " PARTITION (" + db.dialect.list(partitionNames(l.free())) + ")"
+	if err := db.pool.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+from).Scan(&n); err != nil {
+		return 0, fmt.Errorf("rows of %s outside of its periods: %w", t.Name, classify(err))
 	}
 	return n, nil
 }

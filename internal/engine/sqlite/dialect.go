@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -64,7 +65,9 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 			return nil, err
 		}
 		out := append(d.createStores(s.Table, s.New), "DROP VIEW "+d.Quote(s.Table.Name))
-		return transaction(append(out, d.layout(s.Table, slices.Concat(s.Have, s.New))...)...), nil
+		all := slices.Concat(s.Have, s.New)
+		slices.SortFunc(all, func(a, b rolling.Partition) int { return cmp.Compare(a.From, b.From) })
+		return transaction(append(out, d.layout(s.Table, all)...)...), nil
 	case engine.DropPartition:
 		left := slices.DeleteFunc(slices.Clone(s.Have), func(p rolling.Partition) bool { return p.Name == s.Drop.Name })
 		if len(left) == 0 {

@@ -1,0 +1,65 @@
+package rolling
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A Creatable determines which of the periods that a table lacks may be created for
+// rows that need them.
+type Creatable struct {
+	Grid Grid
+	// Range contains the positions of such rows. Periods before it have passed
+	// retention, which is Keep. Those after it lie further in the future than the table
+	// has them.
+	Range Period
+	Keep  Span
+	// Closed are ranges in which no period may be created, in order: their periods were
+	// dropped, and what roll-ups have of them can't be computed again.
+	Closed []Period
+}
+
+// For returns the period of the grid that contains pos, without what the partitions
+// have, which are in order, contain of it. None of them may contain pos. The error is the
+// reason why it may not be created.
+func (c *Creatable) For(have []Partition, pos int64) (Partition, error) {
+	at := c.Grid.Format(pos)
+	p, err := c.Grid.At(pos)
+	switch {
+	case err != nil:
+		return Partition{}, fmt.Errorf("%s lies outside of what any period can contain", at)
+	case pos < c.Range.From:
+		return Partition{}, fmt.Errorf("%s is older than keep = %q: retention drops periods before %s", at, c.Keep, c.Grid.Format(c.Range.From))
+	case pos >= c.Range.To:
+		return Partition{}, fmt.Errorf("%s lies too far in the future: periods are created up to %s", at, c.Grid.Format(c.Range.To))
+	}
+	i, _ := slices.BinarySearchFunc(have, pos, func(h Partition, pos int64) int {
+		if h.From <= pos {
+			return -1
+		}
+		return 1
+	})
+	if i > 0 {
+		p.From = max(p.From, have[i-1].To)
+	}
+	if i < len(have) {
+		p.To = min(p.To, have[i].From)
+	}
+	if slices.ContainsFunc(c.Closed, p.Overlaps) {
+		return Partition{}, fmt.Errorf("%s lies in a period that was dropped, and the roll-ups that have its rows would lose them", at)
+	}
+	named := c.Grid.Named(p)
+	named.Name = unused(named.Name, have)
+	return named, nil
+}
+
+// Insert returns the partitions, which are in order, with one more.
+func Insert(parts []Partition, p Partition) []Partition {
+	i, _ := slices.BinarySearchFunc(parts, p.From, func(h Partition, from int64) int {
+		if h.From < from {
+			return -1
+		}
+		return 1
+	})
+	return slices.Insert(slices.Clone(parts), i, p)
+}
