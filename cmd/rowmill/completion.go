@@ -39,6 +39,7 @@ func flagChoices() map[string][]string {
 		"unix-times":                 value.Units(),
 		"bytes":                      value.Encodings(),
 		"create-periods":             {createPeriods, createNoPeriods, createAnyPeriods},
+		"lane":                       ingest.Lanes,
 		"duplicates":                 {ingest.SkipDuplicates, ingest.RejectDuplicates},
 	}
 }

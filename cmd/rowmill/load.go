@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +36,7 @@ type loadFlags struct {
 	zone       string
 	spoolBytes string
 	periods    string
+	memory     string
 	list       bool
 	withJSON   bool
 }
@@ -83,6 +85,9 @@ func (a *app) loadCommand() *cobra.Command {
 	flags.StringVar(&f.Duplicates, "duplicates", ingest.SkipDuplicates, "`WAY` to treat rows whose key is in the table: skip, or reject to the file of bad rows")
 	intVar(flags, &f.Rows, "batch", ingest.DefaultRows, "rows of a batch")
 	intVar(flags, &f.Writers, "writers", ingest.DefaultWriters, "batches sent at a time; SQLite takes one")
+	flags.StringVar((*string)(&f.Lane), "lane", string(ingest.Auto), "how rows of files go in: `LANE` auto, live (inserted into their periods), or publish (empty periods are filled as a whole)")
+	flags.StringVar(&f.memory, "memory", "256MiB", "`SIZE` of rows kept in memory to be published; the others are in .rowmill in the working directory")
+	flags.IntVar(&f.Parallel, "parallel", 0, "periods published at a time; SQLite takes one (the number of processors)")
 	flags.DurationVar(&f.Flush, "flush", ingest.DefaultFlush, "how long rows of a stream wait for their batch to fill")
 	flags.DurationVar(&f.RetryFor, "retry", 5*time.Minute, "how long to retry when the server can't be reached or a lock is not granted; -1s is forever")
 	flags.StringVar(&f.Bad, "bad", "", "`PATH` of the file for rows that can't be loaded (SOURCE.bad.jsonl in the working directory)")
@@ -137,13 +142,17 @@ func (f *loadFlags) check(sources []string) (err error) {
 		return usagef("--batch 5000", "--batch %d: want 1 or more", f.Rows)
 	case f.Writers < 1 || f.Writers > 64:
 		return usagef("--writers 2", "--writers %d: want 1 to 64", f.Writers)
+	case f.Parallel < 0 || f.Parallel > 64:
+		return usagef("--parallel 2", "--parallel %d: want 1 to 64, or 0 for the number of processors", f.Parallel)
+	case f.Lane == ingest.Publish && (streams > 0 || len(sources) == 0):
+		return usagef("--lane publish with files", "--lane publish needs all rows of a period before the first is sent, and a stream is sent as it arrives")
 	case f.Flush <= 0:
 		return usagef("--flush 1s", "--flush %s: want more than 0s", f.Flush)
 	case f.MaxBad < -1:
 		return usagef("--max-bad 1000", "--max-bad %d: want 0 or more, or -1 for any number", f.MaxBad)
 	}
 	choices := flagChoices()
-	for name, value := range map[string]string{"duplicates": f.Duplicates, "create-periods": f.periods, "bytes": f.Values.Bytes, "unix-times": cmp.Or(f.Values.Unix, "s")} {
+	for name, value := range map[string]string{"duplicates": f.Duplicates, "create-periods": f.periods, "lane": string(f.Lane), "bytes": f.Values.Bytes, "unix-times": cmp.Or(f.Values.Unix, "s")} {
 		if !slices.Contains(choices[name], value) {
 			return usagef("--"+name+" "+choices[name][0], "--%s %q: want %s", name, value, strings.Join(choices[name], ", "))
 		}
@@ -180,6 +189,9 @@ func (f *loadFlags) check(sources []string) (err error) {
 	}
 	if f.SpoolBytes, err = engine.ParseBytes(f.spoolBytes); err != nil || f.SpoolBytes < 1<<20 {
 		return usagef("--spool-size 1GiB", "--spool-size %q: want a size of 1MiB or more", f.spoolBytes)
+	}
+	if f.Memory, err = engine.ParseBytes(f.memory); err != nil || f.Memory < 16<<20 {
+		return usagef("--memory 256MiB", "--memory %q: want a size of 16MiB or more", f.memory)
 	}
 	return nil
 }
@@ -227,6 +239,9 @@ func lookAt(sources []string) error {
 	return nil
 }
 
+// processMemory is the memory that a load needs besides the rows that it collects.
+const processMemory = 96 << 20
+
 func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err error) {
 	if err := f.check(sources); err != nil {
 		return err
@@ -250,6 +265,11 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 	}
 	o.Say = func(line string) { a.logLine(stamp(time.Now()) + " " + line) }
 	o.Reached = a.reached
+	k.Say = a.sayEvent
+	o.Publisher = k.Table
+	if o.Lane != ingest.Live {
+		debug.SetMemoryLimit(o.Memory + processMemory)
+	}
 	if len(sources) == 0 {
 		sources = []string{""}
 	}

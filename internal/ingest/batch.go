@@ -27,6 +27,10 @@ type batch struct {
 	torn error
 	// rows is the number of its rows as counted by the cutter.
 	rows int
+	// noted reports that it is in the ledger: only its rows that are published are read.
+	// single reports that only the rows of publications are sent that can't be
+	// published; routed that the published rows have been collected.
+	noted, single, routed bool
 	// sent are the extents of its rows that were sent, once a sender has done so.
 	sent []state.Extent
 }

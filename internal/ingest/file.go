@@ -77,6 +77,10 @@ type fileLoad struct {
 	// that are in the ledger.
 	cuts  []state.Cut
 	noted map[string]state.Batch
+	// published are the recorded publications.
+	published []*state.Publication
+	// written counts the rows that are written for each publication, by its period.
+	written map[int64]int64
 	// before counts the rows that were recorded when this load began.
 	before *state.Counts
 	// settledIn, earlierIn and sentIn are the extents of the file's rows: the settled
@@ -162,6 +166,11 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		l.result.Finished = true
 		return nil
 	}
+	if l.opt.Publisher != nil && !l.opt.Dry {
+		if err := l.retry(ctx, func() error { return l.opt.Publisher.FinishPublications(ctx) }); err != nil {
+			return fail(err)
+		}
+	}
 	if err := l.recall(ctx); err != nil {
 		return fail(err)
 	}
@@ -177,6 +186,12 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		return fail(err)
 	}
 	l.looked = true // after a lost lock, rows found are this load's own
+	lane, err := l.openLane(ctx, t)
+	if err != nil {
+		return fail(err)
+	}
+	l.lane = lane
+	defer func() { err = errors.Join(err, lane.close()) }()
 	was := *l.source
 	err = l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
 		return fail(l.batches(ctx, c, t, out))
@@ -184,6 +199,11 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		l.countSent(noted, b)
 		return nil
 	})
+	if err == nil && lane != nil {
+		if err = l.publishAll(ctx, lane, c.at); err == nil {
+			err = l.singly(ctx, lane, t, c.tornBy)
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -214,15 +234,13 @@ func (l *fileLoad) sayGrowing(c *cutter) {
 // recall reads what is recorded of the source: its cuts, those in the ledger, and where
 // its settled rows lie.
 func (l *fileLoad) recall(ctx context.Context) (err error) {
-	l.cuts, l.noted = nil, nil
+	l.cuts, l.noted, l.published = nil, nil, nil
 	if l.opt.Dry || l.source.Started.IsZero() {
 		return nil
 	}
-	if l.cuts, err = l.cutsOf(ctx, l.source); err != nil {
+	err = l.retry(ctx, func() (err error) {
+		l.cuts, l.published, l.noted, err = recordedOf(ctx, l.state, l.source)
 		return err
-	}
-	l.noted, err = retried(ctx, l.load, func() (map[string]state.Batch, error) {
-		return l.state.NotedOf(ctx, l.source.Table, l.source.Key, l.cuts)
 	})
 	if err == nil {
 		l.settledIn, err = l.extents(ctx)
@@ -289,12 +307,13 @@ func (l *fileLoad) batches(ctx context.Context, c *cutter, t *target, out chan<-
 		if b.Hash != cut.Hash {
 			return l.changed(cut.From, cut.To)
 		}
-		if _, there := l.noted[cut.ID(l.source.Key)]; there {
+		_, there := l.noted[cut.ID(l.source.Key)]
+		if there && !l.lane.collects(cut.From) {
 			l.passed.Add(b.To - b.From)
 			l.skipped.Add(b.To - b.From)
 			continue
 		}
-		b.target = t
+		b.target, b.noted = t, there
 		if err := l.hold(ctx, b); err != nil {
 			return err
 		}
@@ -410,6 +429,10 @@ func (l *fileLoad) countBefore() {
 	for _, b := range l.noted {
 		now.Add(b.Counts)
 		l.earlierIn = append(l.earlierIn, extentsOf(b)...)
+	}
+	for _, p := range l.published {
+		now.Add(p.Counts)
+		l.earlierIn = append(l.earlierIn, p.Extents()...)
 	}
 	if l.before == nil {
 		l.before = &now

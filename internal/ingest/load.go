@@ -17,7 +17,8 @@
 //	source  file.go, stream.go         opens, locks and recognises it; a new source is a file beside them
 //	cut     batch.go, FORMAT.go        at record boundaries; a new format is a file and an entry of formats (format.go)
 //	parse   parse.go, columns.go       into an engine.Batch, with values that package value reads
-//	send    send.go, periods.go        within the table's periods; a new lane is a file beside send.go
+//	send    send.go, periods.go        within the table's periods: the live lane
+//	publish lane.go, sorter.go         whole periods, sorted: the publish lane
 //	account missing.go, rejected.go    where the rows lie, which were refused; outcome.go describes the result
 package ingest
 
@@ -27,6 +28,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -76,6 +78,16 @@ type Options struct {
 	// Rows and Bytes limit a batch; 0 means DefaultRows and DefaultBytes. A record is
 	// never split.
 	Rows, Bytes int
+	// Lane is how rows reach the table; "" means Auto. Publisher, unless nil, publishes
+	// rows. Memory limits the rows that are collected for it in memory, in bytes; 0 means
+	// DefaultMemory. The others are in a temporary file in Dir; "" means .rowmill in the
+	// working directory. Parallel is the number of periods that are published at a time;
+	// 0 means the number of processors.
+	Lane      Lane
+	Publisher Publisher
+	Memory    int64
+	Dir       string
+	Parallel  int
 	// Writers is the number of batches sent concurrently; 0 means DefaultWriters.
 	// Engines with serial writes always use 1.
 	Writers int
@@ -211,6 +223,8 @@ type load struct {
 	began   time.Time
 	// ahead limits the bytes of batches that are cut but not yet taken by a sender.
 	ahead *semaphore.Weighted
+	// lane, unless nil, takes rows that are published.
+	lane *lane
 	// position adds to a Progress how far the source has come; it may be nil.
 	position func(*Progress)
 
@@ -227,8 +241,9 @@ func newLoad(options *Options) (*load, error) {
 	o.Rows, o.Bytes, o.Writers = cmp.Or(o.Rows, DefaultRows), cmp.Or(o.Bytes, DefaultBytes), cmp.Or(o.Writers, DefaultWriters)
 	o.Flush, o.Every = cmp.Or(o.Flush, DefaultFlush), cmp.Or(o.Every, DefaultEvery)
 	o.Duplicates = cmp.Or(o.Duplicates, SkipDuplicates)
+	o.Lane, o.Memory, o.Dir, o.Parallel = cmp.Or(o.Lane, Auto), cmp.Or(o.Memory, DefaultMemory), cmp.Or(o.Dir, spillDir), cmp.Or(o.Parallel, runtime.GOMAXPROCS(0))
 	if o.DB.Capabilities().SerialWrites {
-		o.Writers = 1
+		o.Writers, o.Parallel = 1, 1
 	}
 	if o.Say == nil {
 		o.Say = func(string) {}
@@ -287,7 +302,11 @@ func (l *load) enough(rejected []Rejected) error {
 
 func (l *load) reject(rows []Rejected, b *batch) error {
 	slices.SortFunc(rows, func(a, b Rejected) int { return int(a.Offset - b.Offset) })
-	return l.bad.add(l.source.Path, l.source.Key, b.From, b.To, rows)
+	key := l.source.Key
+	if b.single { // the other rows of the batch have entries, too
+		key += again
+	}
+	return l.bad.add(l.source.Path, key, b.From, b.To, rows)
 }
 
 // count adds a committed batch; before means that an earlier load committed it.
@@ -346,7 +365,7 @@ func (l *load) run(ctx context.Context, drain bool, produce produce, done func(c
 	}
 	for range l.opt.Writers {
 		all.Go(func() {
-			s := &sender{load: l, parsers: map[*target]*parser{}}
+			s := &sender{load: l, parsers: map[*target]*parser{}, lane: l.lane}
 			for b := range batches {
 				l.ahead.Release(b.held)
 				if work.Err() != nil || ctx.Err() != nil && !drain {

@@ -142,6 +142,9 @@ func (l *fileLoad) recordedRows() []state.Extent {
 	for _, b := range l.noted {
 		all = append(all, extentsOf(b)...)
 	}
+	for _, p := range l.published {
+		all = append(all, p.Extents()...)
+	}
 	return merged(l.opt.Table.Grid, all)
 }
 
@@ -223,7 +226,7 @@ func (l *fileLoad) forget(ctx context.Context, t *target) error {
 	if err := l.retry(ctx, func() error { return l.state.ForgetSource(ctx, s, there) }); err != nil {
 		return err
 	}
-	l.settledIn, l.accepted, l.cuts, l.noted = there, false, nil, nil
+	l.settledIn, l.accepted, l.cuts, l.noted, l.published = there, false, nil, nil, nil
 	l.say("%s was loaded on %s, %s of it: it is loaded again", s.Path, minute(s.Updated), figure.Plural(s.Sent, "row", "rows"))
 	// Keep the key, because it is locked.
 	l.source = &state.Source{Table: s.Table, Path: s.Path, Kind: s.Kind, Key: s.Key}

@@ -189,21 +189,24 @@ func Sources(ctx context.Context, st *state.Store, table string) ([]Known, error
 	out := []Known{}
 	for _, s := range all {
 		// Of a source that isn't loaded to its end, the counts lack the committed batches.
-		cuts, err := st.Cuts(ctx, s.Table, s.Key)
+		cuts, published, noted, err := recordedOf(ctx, st, &s)
 		if err != nil {
 			return nil, err
 		}
-		var noted map[string]state.Batch
-		if len(cuts) > 0 {
-			if noted, err = st.NotedOf(ctx, s.Table, s.Key, cuts); err != nil {
-				return nil, err
+		open := 0
+		for _, cut := range cuts {
+			if _, there := noted[cut.ID(s.Key)]; !there {
+				open++
 			}
+		}
+		for _, p := range published {
+			s.Add(p.Counts)
 		}
 		for _, b := range noted {
 			s.Add(b.Counts)
 		}
 		out = append(out, Known{Source: s.Path, Kind: s.Kind, Finished: s.Finished, Bytes: s.Loaded, Counts: s.Counts,
-			Open: len(cuts) - len(noted), Started: s.Started.UTC(), Updated: s.Updated.UTC()})
+			Open: open, Started: s.Started.UTC(), Updated: s.Updated.UTC()})
 	}
 	return out, nil
 }

@@ -19,6 +19,9 @@ type sender struct {
 	// batch.
 	parsers map[*target]*parser
 	parser  *parser
+	// lane, unless nil, takes the rows that are published, into sorter.
+	lane   *lane
+	sorter *sorter
 }
 
 func (s *sender) parse(b *batch) *parser {
@@ -45,6 +48,9 @@ var errDone = errors.New("the batch is in the ledger")
 // it only checks the batch.
 func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
 	out := state.Batch{Table: s.opt.Table.Name, ID: b.ID(s.source.Key)}
+	if b.single {
+		out.ID += again
+	}
 	if s.opt.Dry {
 		return out, s.check(ctx, b, &out)
 	}
@@ -105,9 +111,9 @@ func (s *sender) reset(ctx context.Context) error {
 
 func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 	p := s.parse(b)
-	ranges, err := s.periods.check(ctx, p)
-	if err != nil {
-		return err
+	ranges, err := s.divide(ctx, b, p)
+	if err != nil || s.lane != nil && p.rows == 0 {
+		return err // none of its rows is left to send
 	}
 	b.sent = ranges
 	if err := s.enough(p.rejected); err != nil {
@@ -164,6 +170,32 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 	s.periods.tooOld.Add(p.tooOld)
 	s.opt.Reached("after commit")
 	return nil
+}
+
+// divide leaves those rows in a parsed batch that are to be sent now: it rejects rows
+// that have no period, and passes those that are published to the lane. It returns the
+// ranges of the rows that are left.
+func (s *sender) divide(ctx context.Context, b *batch, p *parser) ([]state.Extent, error) {
+	if s.lane == nil {
+		return s.periods.check(ctx, p)
+	}
+	if b.single {
+		s.lane.only(b, p)
+		return s.periods.check(ctx, p)
+	}
+	if err := s.lane.take(s, b, p); err != nil {
+		return nil, err
+	}
+	if b.noted {
+		p.rows = 0
+		return nil, nil
+	}
+	ranges, err := s.periods.check(ctx, p)
+	if err == nil {
+		ranges, err = s.lane.route(ctx, s, b, p, ranges)
+	}
+	b.routed = b.routed || err == nil
+	return ranges, err
 }
 
 func forgotten(err error) error {

@@ -35,7 +35,7 @@ func (k Kind) lane() Lane {
 		return Creating
 	case Rollup:
 		return Summing
-	case Rebuild, Merge:
+	case Rebuild, Merge, Publish:
 		return Rebuilding
 	case Restore:
 		return ""
@@ -101,6 +101,8 @@ func load(c *state.Change) (changing, error) {
 		d = &rebuilding{}
 	case Restore:
 		d = &restoring{}
+	case Publish:
+		d = &publishing{}
 	default:
 		return nil, nil
 	}

@@ -278,11 +278,16 @@ func batchesOf(table string, ids []string, fn func(from string, args []any) erro
 
 // NotedOf returns the batches of a source that are in the ledger, by their ids.
 func (s *Store) NotedOf(ctx context.Context, table, source string, cuts []Cut) (map[string]Batch, error) {
-	out := map[string]Batch{}
 	ids := make([]string, len(cuts))
 	for i, c := range cuts {
 		ids[i] = c.ID(source)
 	}
+	return s.NotedWith(ctx, table, ids)
+}
+
+// NotedWith returns those of the batches with these ids that are in the ledger.
+func (s *Store) NotedWith(ctx context.Context, table string, ids []string) (map[string]Batch, error) {
+	out := map[string]Batch{}
 	err := batchesOf(table, ids, func(from string, args []any) error {
 		return engine.Each(ctx, s.db, s.DB(), func(r *sql.Rows) error {
 			b := Batch{Table: table}
@@ -305,7 +310,7 @@ const (
 )
 
 // Settle records the loaded offset of a source and the extents of its rows, and
-// removes the cuts up to there, in one transaction. Its lines of the ledger are
+// removes the cuts up to there and its publications, in one transaction. Its lines of the ledger are
 // kept: see Tidy.
 func (s *Store) Settle(ctx context.Context, f *Source, extents []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error {
@@ -313,6 +318,9 @@ func (s *Store) Settle(ctx context.Context, f *Source, extents []Extent) error {
 			return err
 		}
 		if err := s.putExtents(ctx, tx, f, extents); err != nil {
+			return err
+		}
+		if _, err := s.exec(ctx, tx, removePublications, f.Table, f.Key); err != nil {
 			return err
 		}
 		_, err := s.exec(ctx, tx, removeCuts+" AND upper_byte <= ?", f.Table, f.Key, f.Loaded)
@@ -328,6 +336,9 @@ func (s *Store) Unload(ctx context.Context, f *Source) error {
 			return err
 		}
 		if err := s.run(ctx, tx, "ledger of "+f.Table, removeBatches+" AND inserted = 0", f.Table, f.Key+"@%"); err != nil {
+			return err
+		}
+		if _, err := s.exec(ctx, tx, removePublications, f.Table, f.Key); err != nil {
 			return err
 		}
 		_, err := s.exec(ctx, tx, removeCuts, f.Table, f.Key)
@@ -442,7 +453,7 @@ func (s *Store) PutExtents(ctx context.Context, f *Source, all []Extent) error {
 func (s *Store) ForgetSource(ctx context.Context, f *Source, there []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error {
 		err := s.putExtents(ctx, tx, f, there)
-		for _, q := range []string{removeSource, removeCuts} {
+		for _, q := range []string{removeSource, removeCuts, removePublications} {
 			if err == nil {
 				err = s.run(ctx, tx, "remove the record of what was loaded of "+f.Path, q, f.Table, f.Key)
 			}
@@ -466,6 +477,7 @@ func (s *Store) ResetRows(ctx context.Context, x Exec, table string) error {
 	}{
 		{"DELETE FROM rowmill_sources WHERE table_name = ? AND kind <> ?", []any{table, SpoolSource}},
 		{"DELETE FROM rowmill_cuts WHERE table_name = ?", []any{table}},
+		{"DELETE FROM rowmill_publications WHERE table_name = ?", []any{table}},
 		{"DELETE FROM rowmill_loaded WHERE table_name = ?", []any{table}},
 		{"DELETE FROM rowmill_ledger WHERE table_name = ?", []any{table}},
 		{"DELETE FROM rowmill_states WHERE table_name = ? AND archive = ''", []any{table}},

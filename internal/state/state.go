@@ -70,6 +70,12 @@ func schema(text string) []string {
 		// Where a file was cut into batches, recorded before any of them is sent.
 		"CREATE TABLE IF NOT EXISTS rowmill_cuts (table_name " + name + ", source " + name + ", lower_byte BIGINT NOT NULL, upper_byte BIGINT NOT NULL, " +
 			"line BIGINT NOT NULL, line_count BIGINT NOT NULL, hash VARCHAR(40) NOT NULL, PRIMARY KEY (table_name, source, lower_byte))",
+		// The rows of a file for one period that are loaded as a whole, while the file
+		// is being loaded.
+		"CREATE TABLE IF NOT EXISTS rowmill_publications (table_name " + name + ", source " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
+			"lower_byte BIGINT NOT NULL, upper_byte BIGINT NOT NULL, state VARCHAR(20) NOT NULL, sent BIGINT NOT NULL, inserted BIGINT NOT NULL, " +
+			"duplicate BIGINT NOT NULL, rejected BIGINT NOT NULL, first_pos BIGINT NOT NULL, last_pos BIGINT NOT NULL, updated_us BIGINT NOT NULL, " +
+			"PRIMARY KEY (table_name, source, lower_pos))",
 		// Where the rows of loaded files lie: the minimum number of rows in each
 		// range of positions, both ends included.
 		"CREATE TABLE IF NOT EXISTS rowmill_loaded (table_name " + name + ", source " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +

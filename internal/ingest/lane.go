@@ -1,0 +1,726 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A Lane is how rows reach the table.
+type Lane string
+
+// Lanes.
+const (
+	// Auto publishes the rows of empty periods if that is worth it.
+	Auto Lane = "auto"
+	// Live inserts all rows into the periods.
+	Live Lane = "live"
+	// Publish publishes the rows of all empty periods, however few.
+	Publish Lane = "publish"
+)
+
+// Lanes are the names of all lanes.
+var Lanes = []string{string(Auto), string(Live), string(Publish)}
+
+// A Publisher makes the rows of a publication the rows of their period.
+type Publisher interface {
+	// Publishable returns an error if the account or the table doesn't permit it.
+	Publishable(ctx context.Context) error
+	// Publish creates a table with these columns, which fill fills, and replaces the
+	// period by it. fill may be called again, then with the rows in the order of the
+	// source. Publish sets p's state and counts, and records them in the transaction
+	// that ends the change. It returns state.ErrFilled if the period has got many rows,
+	// and engine.ErrRefused if the server refuses some of the rows; none of them is in
+	// the table then.
+	Publish(ctx context.Context, p *state.Publication, columns []engine.Column, fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) error
+	// FinishPublications completes the publications of processes that have died, or
+	// removes what they have left.
+	FinishPublications(ctx context.Context) error
+}
+
+const (
+	DefaultMemory = 256 << 20
+	// smallFile is the size of a file that is not worth a publication.
+	smallFile = 4 << 20
+	// expansion is a guess of how much larger a compressed file is.
+	expansion = 4
+	// fewRows is the number of rows of a period that are inserted in one transaction
+	// rather than published: a publication costs about ten statements.
+	fewRows = 20000
+)
+
+// A lane collects the rows of a file that are published, by period, while the other rows
+// are sent. Which rows it takes is recorded in the database before any batch with such
+// rows is recorded as loaded.
+type lane struct {
+	*load
+	target *target
+	layout *layout
+	file   *spillFile
+	// base is the offset from which rows of periods without a publication may get one.
+	// Batches before may be in the ledger with such rows.
+	base int64
+	// all are the publications in order, each with its index in the sorters; they are
+	// replaced as a whole.
+	all atomic.Pointer[[]*publication]
+
+	mu      sync.Mutex
+	sent    map[int64]bool // the first positions of periods whose rows are sent
+	sorters []*sorter
+	asked   bool   // whether the account may publish
+	refused string // why not
+}
+
+type publication struct {
+	*state.Publication
+	index int
+}
+
+// unfit returns the reason why no rows of a source can be published, or "".
+func (l *fileLoad) unfit(t *target) string {
+	s := l.opt.Schema
+	_, is := l.db.(engine.Stager)
+	own := func(name string) bool { return strings.HasPrefix(name, "rowmill_") }
+	switch {
+	case !is || l.opt.Publisher == nil:
+		return "this server has no bulk path that rowmill uses"
+	case s.Compacts:
+		return "its storage engine exchanges no tables"
+	case l.opt.Duplicates != SkipDuplicates:
+		return "rows whose key is there already are not skipped"
+	case slices.ContainsFunc(s.Triggers, func(name string) bool { return !own(name) }):
+		return "the table has triggers, which run for inserted rows only"
+	}
+	for _, c := range s.Columns {
+		if _, has := t.byName[c.Name]; c.Auto && !has {
+			return fmt.Sprintf("the server assigns the values of column %s", c.Name)
+		}
+	}
+	for _, c := range t.columns {
+		if l.format.Kind == JSONL && (c.Default != "" || c.Auto) && c.Name != t.columns[t.by].Name {
+			return fmt.Sprintf("column %s has a default, and JSON objects may lack it", c.Name)
+		}
+	}
+	return ""
+}
+
+// openLane begins the lane of a reading of the file, from the recorded publications. It
+// returns nil if all rows are sent.
+func (l *fileLoad) openLane(ctx context.Context, t *target) (*lane, error) {
+	if l.opt.Dry {
+		return nil, nil
+	}
+	why := l.unfit(t)
+	if why != "" && l.opt.Lane == Publish {
+		return nil, engine.Hinted(fmt.Errorf("rows of it can't be published: %s", why), "--lane auto")
+	}
+	base := l.source.Loaded
+	if n := len(l.cuts); n > 0 {
+		base = l.cuts[n-1].To
+	}
+	wanted := why == "" && l.opt.Lane != Live
+	size := l.input.size
+	if _, plain := l.input.Reader.(*counted); !plain {
+		size *= expansion
+	}
+	if l.opt.Lane == Auto && size < smallFile && !slices.ContainsFunc(l.published, routed) {
+		wanted = false
+	}
+	if !wanted && len(l.published) == 0 {
+		return nil, nil
+	}
+	n := &lane{load: l.load, target: t, layout: newLayout(t.all.table.Columns, l.opt.Schema.PrimaryKey), base: base, sent: map[int64]bool{},
+		file: &spillFile{dir: l.opt.Dir}}
+	var all []*publication
+	for i, p := range l.published {
+		if routed(p) && !wanted {
+			// Its rows are sent instead.
+			p.State = state.Single
+			if p.ToByte == 0 {
+				p.ToByte = base
+			}
+			if err := l.retry(ctx, func() error { return l.state.PutPublication(ctx, l.state.DB(), p) }); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, &publication{p, i})
+	}
+	if n.all.Store(&all); !wanted {
+		n.asked, n.refused = true, "all rows are sent"
+	}
+	return n, nil
+}
+
+func routed(p *state.Publication) bool { return p.State == state.Routed }
+
+// collects reports whether rows of a recorded batch are collected.
+func (n *lane) collects(from int64) bool {
+	return n != nil && slices.ContainsFunc(*n.all.Load(), func(p *publication) bool { return routed(p.Publication) && p.Has(p.From, from) })
+}
+
+// find returns the publication to which a row belongs, or nil.
+func find(all []*publication, pos, from int64) *publication {
+	i, there := slices.BinarySearchFunc(all, pos, func(p *publication, pos int64) int {
+		switch {
+		case p.To <= pos:
+			return -1
+		case p.From > pos:
+			return 1
+		}
+		return 0
+	})
+	if !there || !all[i].Has(pos, from) {
+		return nil
+	}
+	return all[i]
+}
+
+// newSorter returns the sorter of a sender.
+func (n *lane) newSorter() *sorter {
+	s := newSorter(n.layout, n.opt.Memory/int64(n.opt.Writers), n.file)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.sorters = append(n.sorters, s)
+	return s
+}
+
+// take removes the rows of publications from a parsed batch, and collects them unless
+// that was done before or they are in the table.
+func (n *lane) take(s *sender, b *batch, p *parser) error {
+	all := *n.all.Load()
+	if len(all) == 0 {
+		return nil
+	}
+	var last *publication
+	rows, keep := p.batch.Rows(), p.kept[:0]
+	for i := range rows {
+		pos := p.position(i)
+		if last == nil || !last.Contains(pos) {
+			last = find(all, pos, b.From)
+		}
+		if last == nil {
+			keep = append(keep, i)
+			continue
+		}
+		if b.routed || last.State != state.Routed {
+			continue
+		}
+		if s.sorter == nil {
+			s.sorter = n.newSorter()
+		}
+		if err := s.sorter.add(last.index, p.batch, i, pos, b.From+int64(p.places[i].from)); err != nil {
+			return err
+		}
+	}
+	p.kept = keep
+	if len(keep) < rows {
+		p.rows -= int64(rows - len(keep))
+		p.keep(keep)
+	}
+	return nil
+}
+
+// only leaves those rows in a parsed batch that belong to publications whose rows are
+// sent. Everything else about the batch is in the ledger already.
+func (n *lane) only(b *batch, p *parser) {
+	all, keep := *n.all.Load(), p.kept[:0]
+	for i := range p.batch.Rows() {
+		if f := find(all, p.position(i), b.From); f != nil && f.State == state.Single {
+			keep = append(keep, i)
+		}
+	}
+	p.kept = keep
+	p.keep(keep)
+	p.rows, p.rejected = int64(len(keep)), p.rejected[:0]
+}
+
+// route takes the rows of a batch that are published. The ranges are those of its rows,
+// which may be sent; it returns those that are left.
+func (n *lane) route(ctx context.Context, s *sender, b *batch, p *parser, ranges []state.Extent) ([]state.Extent, error) {
+	if b.From < n.base || b.routed {
+		return ranges, nil
+	}
+	left := ranges[:0]
+	for _, r := range ranges {
+		is, err := n.publishes(ctx, r.From)
+		if err != nil {
+			return nil, err
+		}
+		if !is {
+			left = append(left, r)
+		}
+	}
+	if len(left) == len(ranges) {
+		return left, nil
+	}
+	return left, n.take(s, b, p)
+}
+
+// publishes decides, once for each period of a reading, whether its rows are published.
+func (n *lane) publishes(ctx context.Context, pos int64) (bool, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := *n.all.Load()
+	if find(all, pos, n.base) != nil {
+		return true, nil
+	}
+	parts, _, err := n.periods.look(ctx, false)
+	if err != nil {
+		return false, err
+	}
+	i := rolling.Find(parts, pos)
+	if i < 0 {
+		return false, nil // gone a moment ago
+	}
+	part := parts[i]
+	if n.sent[part.From] {
+		return false, nil
+	}
+	is, err := n.decide(ctx, part, all)
+	if err != nil {
+		return false, err
+	}
+	if !is {
+		n.sent[part.From] = true
+	}
+	return is, nil
+}
+
+func (n *lane) decide(ctx context.Context, part rolling.Partition, all []*publication) (bool, error) {
+	if n.refused != "" || slices.ContainsFunc(all, func(p *publication) bool { return p.Overlaps(part.Period) }) {
+		return false, nil
+	}
+	var empty bool
+	err := n.retry(ctx, func() (err error) { empty, err = n.empty(ctx, part); return err })
+	if err != nil || !empty {
+		return false, err
+	}
+	if !n.asked {
+		n.asked = true
+		err := n.retry(ctx, func() error { return n.opt.Publisher.Publishable(ctx) })
+		if err != nil {
+			if ctx.Err() != nil || n.opt.Lane == Publish {
+				return false, err
+			}
+			n.refused = err.Error()
+			n.say("rows are inserted into the periods, because none can be published: %v", err)
+			return false, nil
+		}
+	}
+	p := &state.Publication{Table: n.source.Table, Source: n.source.Key, Period: part.Period, FromByte: n.base, State: state.Routed}
+	tried := false
+	err = n.retry(ctx, func() error {
+		err := n.state.AddPublications(ctx, n.state.DB(), []*state.Publication{p})
+		if tried && errors.Is(err, engine.ErrDuplicateKey) {
+			return nil // the connection broke after the commit
+		}
+		tried = true
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	n.opt.Reached("publication noted")
+	more := append(slices.Clone(all), &publication{p, len(all)})
+	slices.SortFunc(more, func(a, b *publication) int {
+		if a.From < b.From {
+			return -1
+		}
+		return 1
+	})
+	n.all.Store(&more)
+	return true, nil
+}
+
+// empty reports whether a period has no row.
+func (n *lane) empty(ctx context.Context, part rolling.Partition) (bool, error) {
+	var rows int64
+	err := n.state.DB().QueryRowContext(ctx, "SELECT COUNT(*) FROM (SELECT 1 AS one FROM "+n.db.Words().From(n.opt.Table, part)+" LIMIT 1) AS r").Scan(&rows)
+	if err != nil {
+		return false, fmt.Errorf("look whether period %s has rows: %w", part.Name, n.db.Classify(err))
+	}
+	return rows == 0, nil
+}
+
+// counts returns the number of rows of a publication, and their lowest and highest
+// position.
+func (n *lane) counts(p *publication) (rows, first, last int64) {
+	first, last = p.To, p.From
+	for _, s := range n.sorters {
+		rows += s.rows(p.index)
+		first, last = s.span(p.index, first, last)
+	}
+	return rows, first, last
+}
+
+// rowsOf passes the rows of a publication to write, in the order of the key or of the
+// source.
+func (n *lane) rowsOf(ctx context.Context, p *publication, sourceOrder bool, write func(*engine.Batch) error) (err error) {
+	buffer := n.runBuffer()
+	var all []cursor
+	for _, s := range n.sorters {
+		all = append(all, s.cursors(p.index, buffer)...)
+	}
+	if sourceOrder {
+		file := &spillFile{dir: n.opt.Dir}
+		defer func() { err = errors.Join(err, file.close()) }()
+		again := newSorter(n.layout.inFileOrder(), n.opt.Memory/8, file)
+		if err := n.each(ctx, n.layout, all, 1, func(b *engine.Batch, ordinal uint64) error {
+			return again.add(0, b, 0, 0, int64(ordinal))
+		}); err != nil {
+			return err
+		}
+		return n.each(ctx, again.layout, again.cursors(0, buffer), n.opt.Rows, func(b *engine.Batch, _ uint64) error { return write(b) })
+	}
+	return n.each(ctx, n.layout, all, n.opt.Rows, func(b *engine.Batch, _ uint64) error { return write(b) })
+}
+
+// each passes the merged rows of cursors on, in batches of at most that many rows, with
+// the ordinal of the last one.
+func (n *lane) each(ctx context.Context, l *layout, all []cursor, rows int, fn func(*engine.Batch, uint64) error) error {
+	m, err := newMerge(all)
+	if err != nil {
+		return err
+	}
+	b, size := engine.NewBatch(l.columns), 0
+	for {
+		row, more, err := m.next()
+		if err != nil {
+			return err
+		}
+		var ordinal uint64
+		if more {
+			if ordinal, err = l.decode(row, b); err != nil {
+				return err
+			}
+			size += len(row)
+		}
+		if b.Rows() > 0 && (!more || b.Rows() == rows || size >= n.opt.Bytes) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := fn(b, ordinal); err != nil {
+				return err
+			}
+			b.Reset()
+			size = 0
+		}
+		if !more {
+			return nil
+		}
+	}
+}
+
+// runBuffer is the size of the buffer with which a run is read. All of those that are
+// read at a time fit a fraction of the memory.
+func (n *lane) runBuffer() int {
+	runs := 1
+	for _, s := range n.sorters {
+		for _, g := range s.groups {
+			runs = max(runs, len(g.runs))
+		}
+	}
+	share := n.opt.Memory / 8 / int64(runs*len(n.sorters)*max(n.opt.Parallel, 1))
+	return int(min(max(share, 4<<10), 256<<10))
+}
+
+func (n *lane) close() error {
+	if n == nil {
+		return nil
+	}
+	return n.file.close()
+}
+
+// label names the period of a publication for users.
+func (n *lane) label(p *publication) string {
+	return "period " + n.opt.Table.Grid.Name(p.Period)
+}
+
+// publishAll puts all collected rows into the table. All batches up to byte to have been
+// read.
+func (l *fileLoad) publishAll(ctx context.Context, n *lane, to int64) error {
+	var due []*publication
+	for _, p := range *n.all.Load() {
+		if routed(p.Publication) {
+			due = append(due, p)
+		}
+	}
+	if len(due) == 0 {
+		return nil
+	}
+	err := l.retry(ctx, func() error { return l.state.EndPublications(ctx, l.source.Table, l.source.Key, to) })
+	if err != nil {
+		return err
+	}
+	l.opt.Reached("rows collected")
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	work := make(chan *publication)
+	var all sync.WaitGroup
+	for range min(l.opt.Parallel, len(due)) {
+		all.Go(func() {
+			for p := range work {
+				if ctx.Err() == nil {
+					if err := l.publishOne(ctx, n, p, to); err != nil {
+						fail(err)
+					}
+				}
+			}
+		})
+	}
+	for _, p := range due {
+		work <- p
+	}
+	close(work)
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+func (l *fileLoad) publishOne(ctx context.Context, n *lane, p *publication, to int64) error {
+	if p.ToByte == 0 {
+		p.ToByte = to
+	}
+	rows, first, last := n.counts(p)
+	if rows == 0 {
+		return nil
+	}
+	p.Counts, p.First, p.Last = state.Counts{Sent: rows}, first, last
+	var err error
+	if l.opt.Lane == Auto && rows < fewRows {
+		l.say("%s: live, %s", n.label(p), figure.Plural(rows, "row", "rows"))
+		err = l.insertFew(ctx, n, p)
+	} else {
+		l.say("%s: publish, %s", n.label(p), figure.Plural(rows, "row", "rows"))
+		err = l.retry(ctx, func() error {
+			l.publishing(p, 0)
+			return l.opt.Publisher.Publish(ctx, p.Publication, n.layout.columns, func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error {
+				l.publishing(p, 0)
+				return n.rowsOf(ctx, p, sourceOrder, func(b *engine.Batch) error {
+					err := write(b)
+					l.publishing(p, int64(b.Rows()))
+					return err
+				})
+			})
+		})
+		if err == nil {
+			l.mu.Lock()
+			l.sentIn = l.gathered(l.sentIn, p.Extents())
+			l.offered = l.gathered(l.offered, []state.Extent{{Period: rolling.Period{From: first, To: last + 1}, Rows: rows}})
+			l.mu.Unlock()
+			l.count(p.Counts, 0, false)
+		}
+	}
+	if !errors.Is(err, engine.ErrRefused) && !errors.Is(err, state.ErrFilled) && !errors.Is(err, engine.ErrUnsupported) || ctx.Err() != nil {
+		return err
+	}
+	l.say("%s: live, because its rows can't be published: %v", n.label(p), err)
+	p.Counts, p.State = state.Counts{}, state.Single
+	return l.retry(ctx, func() error { return l.state.PutPublication(ctx, l.state.DB(), p.Publication) })
+}
+
+// fewID is the id in the ledger of the rows of a publication that are inserted in one
+// transaction.
+func fewID(source string, p *state.Publication) string {
+	return fmt.Sprintf("%s@period %d", source, p.From)
+}
+
+// insertFew inserts the rows of a publication in one transaction with their line of the
+// ledger.
+func (l *fileLoad) insertFew(ctx context.Context, n *lane, p *publication) (err error) {
+	loader, err := retried(ctx, l.load, func() (engine.Loader, error) { return l.db.Loader(ctx) })
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, loader.Close()) }()
+	out := state.Batch{Table: l.source.Table, ID: fewID(l.source.Key, p.Publication), Lower: p.First, Upper: p.Last}
+	began := false
+	err = l.retry(ctx, func() error {
+		if began {
+			_ = loader.Reset(ctx) // if no connection can be opened, the attempt reports it
+			noted, err := l.state.Noted(ctx, l.state.DB(), out.Table, out.ID)
+			if err != nil {
+				return err
+			}
+			if noted != nil { // the connection broke after the commit
+				out.Counts = noted.Counts
+				return nil
+			}
+		}
+		began = true
+		return l.commitFew(ctx, loader, n, p, &out)
+	})
+	if err != nil {
+		return err
+	}
+	p.State, p.Counts = state.Published, out.Counts
+	within := rolling.Period{From: p.First, To: p.Last + 1}
+	l.mu.Lock()
+	l.sentIn = l.gathered(l.sentIn, []state.Extent{{Period: within, Rows: out.Inserted}})
+	l.offered = l.gathered(l.offered, []state.Extent{{Period: within, Rows: out.Sent}})
+	l.mu.Unlock()
+	l.count(out.Counts, 0, false)
+	return nil
+}
+
+func (l *fileLoad) commitFew(ctx context.Context, loader engine.Loader, n *lane, p *publication, out *state.Batch) error {
+	if err := loader.Begin(ctx); err != nil {
+		return err
+	}
+	out.Counts = state.Counts{}
+	err := n.rowsOf(ctx, p, true, func(b *engine.Batch) error {
+		ack, err := loader.Insert(ctx, n.target.all.table, b, 0, b.Rows())
+		if err == nil && ack.Rows+ack.Skipped != int64(b.Rows()) {
+			err = fmt.Errorf("%s sent; the server took %d and had %d: the numbers don't add up, and nothing was committed",
+				figure.Plural(int64(b.Rows()), "row was", "rows were"), ack.Rows, ack.Skipped)
+		}
+		out.Add(state.Counts{Sent: int64(b.Rows()), Inserted: ack.Rows, Duplicate: ack.Skipped})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	rolled, err := state.Before(ctx, loader, l.source)
+	if err != nil {
+		return forgotten(err)
+	}
+	for _, rows := range out.Rows(rolled) {
+		if _, err := loader.Insert(ctx, rows.Table, rows.Batch, 0, rows.Batch.Rows()); err != nil {
+			return fmt.Errorf("record the rows of %s: %w", n.label(p), err)
+		}
+	}
+	l.opt.Reached("before commit of few rows")
+	if err := loader.Commit(ctx); err != nil {
+		return err
+	}
+	l.opt.Reached("after commit of few rows")
+	return nil
+}
+
+// publishing notes the progress of a publication: rows more are written, 0 begins anew.
+func (l *fileLoad) publishing(p *publication, rows int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.written == nil {
+		l.written = map[int64]int64{}
+	}
+	if rows == 0 {
+		l.written[p.From] = 0
+	}
+	l.written[p.From] += rows
+}
+
+// singly sends the rows of publications that couldn't be published, in the batches of
+// the file, each with a second line of the ledger.
+func (l *fileLoad) singly(ctx context.Context, n *lane, t *target, torn error) (err error) {
+	if !slices.ContainsFunc(*n.all.Load(), func(p *publication) bool { return p.State == state.Single }) {
+		return nil
+	}
+	cuts, err := l.cutsOf(ctx, l.source)
+	if err != nil {
+		return err
+	}
+	ids := make([]string, len(cuts))
+	for i, cut := range cuts {
+		ids[i] = cut.ID(l.source.Key) + again
+	}
+	noted, err := retried(ctx, l.load, func() (map[string]state.Batch, error) { return l.state.NotedWith(ctx, l.source.Table, ids) })
+	if err != nil {
+		return err
+	}
+	in, err := openFile(l.path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	c := newCutter(reading, in, &l.format, l.opt.Rows, l.opt.Bytes, 0)
+	defer c.wait(stop)
+	defer close(in.quit)
+	c.tornBy = torn
+	if l.source.Loaded > 0 {
+		if _, err := c.skip(ctx, l.source.Loaded, l.source.Lines); err != nil {
+			return err
+		}
+	}
+	return l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
+		for i, cut := range cuts {
+			b, err := c.again(ctx, cut)
+			if errors.Is(err, errEnds) {
+				return shorter(c.at+int64(len(c.buf)), cut.To)
+			}
+			if err != nil {
+				return err
+			}
+			if b.Hash != cut.Hash {
+				return l.changed(cut.From, cut.To)
+			}
+			if _, there := noted[ids[i]]; there || !n.sends(cut.From) {
+				continue
+			}
+			b.target, b.single = t, true
+			if err := l.hold(ctx, b); err != nil {
+				return err
+			}
+			out <- b
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
+		return nil
+	}, func(_ context.Context, b *batch, noted state.Batch) error {
+		l.mu.Lock()
+		l.sentIn = l.gathered(l.sentIn, extentsOf(noted))
+		l.offered = l.gathered(l.offered, b.sent)
+		l.mu.Unlock()
+		l.count(noted.Counts, 0, false)
+		return nil
+	})
+}
+
+// again ends the id in the ledger of the second line of a batch.
+const again = "~"
+
+// sends reports whether rows of a batch belong to publications whose rows are sent.
+func (n *lane) sends(from int64) bool {
+	return slices.ContainsFunc(*n.all.Load(), func(p *publication) bool { return p.State == state.Single && p.Has(p.From, from) })
+}
+
+// recordedOf returns what is recorded of a source that is not loaded to its end: its
+// cuts, its publications, and the lines of the ledger of both.
+func recordedOf(ctx context.Context, st *state.Store, s *state.Source) (cuts []state.Cut, published []*state.Publication, noted map[string]state.Batch, err error) {
+	if cuts, err = st.Cuts(ctx, s.Table, s.Key); err != nil {
+		return nil, nil, nil, err
+	}
+	if published, err = st.Publications(ctx, s.Table, s.Key); err != nil {
+		return nil, nil, nil, err
+	}
+	var ids []string
+	for _, cut := range cuts {
+		ids = append(ids, cut.ID(s.Key))
+		if len(published) > 0 {
+			ids = append(ids, cut.ID(s.Key)+again)
+		}
+	}
+	for _, p := range published {
+		ids = append(ids, fewID(s.Key, p))
+	}
+	if noted, err = st.NotedWith(ctx, s.Table, ids); err != nil {
+		return nil, nil, nil, err
+	}
+	for _, p := range published {
+		if _, there := noted[fewID(s.Key, p)]; there {
+			p.State = state.Published // its counts are those of the ledger
+		}
+	}
+	return cuts, published, noted, nil
+}

@@ -1,0 +1,464 @@
+package maintain
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// Publish is the kind of change that makes a table filled by a load a period. A load
+// begins it; if that dies, the next load or maintenance completes it.
+const Publish Kind = "publish"
+
+// A publishing is the state of a publication, as its steps record it.
+type publishing struct {
+	state.Publication
+	Part rolling.Partition
+	With string // the table that is filled
+	Out  string // the rows that reached the period in the meantime
+	// Kept means that Out is kept for inspection.
+	Kept bool `json:",omitempty"`
+}
+
+func (d *publishing) task() Task                        { return Task{Kind: Publish, Parts: []rolling.Partition{d.Part}} }
+func (d *publishing) period() (rolling.Partition, bool) { return d.Part, true }
+
+func (d *publishing) tables(step string) (copies, rows []string) {
+	if step == stepStage {
+		return []string{d.With}, []string{d.Out}
+	}
+	return nil, []string{d.With, d.Out}
+}
+
+// resume completes a publication whose load has died.
+func (d *publishing) resume(ctx context.Context, t *Table, c *state.Change) (detail string, err error) {
+	lease, err := t.DB.Lead(ctx, d.lock())
+	if errors.Is(err, engine.ErrLockTimeout) {
+		return "", nil // the load is at it
+	}
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, lease.Release()) }()
+	now, err := t.State.Change(ctx, c.Table, c.ID)
+	if err != nil || now == nil {
+		return "", err // ended before the lock was granted
+	}
+	if err := now.Load(d); err != nil {
+		return "", err
+	}
+	return t.finishPublish(ctx, now, d)
+}
+
+func (d *publishing) lock() string { return fmt.Sprintf("%s/publish/%d", d.Table, d.From) }
+
+// Steps of a publication, before those of a rebuild.
+const stepStage = "stage"
+
+const (
+	// mostMeanwhile is the number of rows that may have reached a period before its
+	// publication. They are carried over, row by row.
+	mostMeanwhile = 10000
+	// busyWait limits how long a publication waits for other changes of its period.
+	busyWait = 30 * time.Second
+	busyPoll = 200 * time.Millisecond
+)
+
+// errPublishLost is the cause of the end of a publication whose lock was lost.
+var errPublishLost = engine.Classed(engine.ErrConnectionLost, errors.New("the lock on the period's publication is lost"))
+
+// Publishable returns an error if the account can't publish periods.
+func (t *Table) Publishable(ctx context.Context) error {
+	return engine.Probe(ctx, t.DB, engine.Needs{})
+}
+
+// FinishPublications completes the publications of loads that have died, or removes
+// what they have left.
+func (t *Table) FinishPublications(ctx context.Context) error {
+	if err := t.State.EnsurePublications(ctx); err != nil {
+		return err
+	}
+	changes, err := t.State.Changes(ctx, t.Table.Name)
+	if err != nil {
+		return err
+	}
+	for i := range changes {
+		c := &changes[i]
+		if Kind(c.Kind) != Publish {
+			continue
+		}
+		d := &publishing{}
+		if err := c.Load(d); err != nil {
+			return err
+		}
+		began := time.Now()
+		detail, err := d.resume(ctx, t, c)
+		if err := t.ended(ctx, string(Publish), d.Part.Name, detail, began, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Publish creates a table with these columns, which fill fills, and replaces the period
+// of a publication by it. Rows that have reached the period in the meantime are carried
+// over; they win over published rows with the same key. fill is called again, with
+// sourceOrder set, if keys occur twice: the first row of the source is kept.
+//
+// The period is replaced in a journalled change that holds a lock of its own, so that
+// only one process at a time publishes it, and any process completes it after a crash.
+func (t *Table) Publish(ctx context.Context, p *state.Publication, columns []engine.Column,
+	fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) (err error) {
+	d := &publishing{Publication: *p}
+	var lease engine.Lease
+	err = engine.Retry{First: busyPoll, Last: busyPoll}.Do(ctx, func() (err error) {
+		lease, err = t.DB.Lead(ctx, d.lock())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lease.Release()) }()
+	return engine.WhileHeld(ctx, lease, errPublishLost, func(ctx context.Context) error {
+		err := t.publish(ctx, d, columns, fill)
+		if cause := context.Cause(ctx); errors.Is(cause, errPublishLost) {
+			return cause
+		}
+		if err == nil {
+			*p = d.Publication
+		}
+		return err
+	})
+}
+
+func (t *Table) publish(ctx context.Context, d *publishing, columns []engine.Column,
+	fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) error {
+	began := time.Now()
+	c := &state.Change{Table: t.Table.Name, ID: fmt.Sprintf("publish %d", d.From), Kind: string(Publish), Step: stepStage}
+	old, err := t.State.Change(ctx, c.Table, c.ID)
+	if err != nil {
+		return err
+	}
+	if old != nil { // of a load that has died
+		left := &publishing{}
+		if err := old.Load(left); err != nil {
+			return err
+		}
+		if _, err := t.finishPublish(ctx, old, left); err != nil {
+			return err
+		}
+	}
+	now, err := t.State.Publication(ctx, &d.Publication)
+	if err != nil {
+		return err
+	}
+	if now.State == state.Published { // the answer to an earlier attempt was lost
+		d.Publication = *now
+		return nil
+	}
+	if d.Part, err = t.find(ctx, d.Period); err != nil {
+		return fmt.Errorf("%w: %v", state.ErrFilled, err)
+	}
+	once := fmt.Sprintf("_%x", time.Now().UnixMilli()&0xffffff)
+	d.With, d.Out = standalone(t.Table.Name, "load", d.Part), standalone(t.Table.Name, "out", d.Part)+once
+	if _, err := t.State.Begin(ctx, c, d); err != nil {
+		return err
+	}
+	t.reach("publish begun")
+	err = t.unbusy(ctx, c)
+	if err == nil {
+		err = t.stage(ctx, d, columns, fill)
+	}
+	if err == nil {
+		err = t.checkPublish(ctx, d)
+	}
+	if err == nil {
+		err = t.beginSwap(ctx, c, d)
+	}
+	if err != nil {
+		return errors.Join(err, t.abandonPublish(ctx, c, d))
+	}
+	if _, err := t.finishPublish(ctx, c, d); err != nil {
+		return err
+	}
+	t.log(ctx, string(Publish), fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Sent, "row")), time.Since(began), nil)
+	return nil
+}
+
+// unbusy waits until no other change of the period is under way. None begins while the
+// publication is recorded.
+func (t *Table) unbusy(ctx context.Context, c *state.Change) error {
+	for end := time.Now().Add(busyWait); ; {
+		changes, err := t.State.Changes(ctx, c.Table)
+		if err != nil {
+			return err
+		}
+		own, _ := affected(c)
+		i := slices.IndexFunc(changes, func(o state.Change) bool {
+			p, is := affected(&o)
+			return is && o.ID != c.ID && p.Overlaps(own.Period)
+		})
+		if i < 0 {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("%w: %s is under way", state.ErrFilled, changes[i].ID)
+		}
+		if err := engine.Sleep(ctx, busyPoll); err != nil {
+			return err
+		}
+	}
+}
+
+// stage fills a table with the rows, and verifies it.
+func (t *Table) stage(ctx context.Context, d *publishing, columns []engine.Column,
+	fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) error {
+	staged, err := t.fillStage(ctx, d, columns, false, fill)
+	if errors.Is(err, engine.ErrDuplicateKey) && ctx.Err() == nil {
+		staged, err = t.fillStage(ctx, d, columns, true, fill)
+		if errors.Is(err, engine.ErrDuplicateKey) {
+			err = engine.Classed(engine.ErrRefused, err)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("fill a table for %s: %w", d.Part.Name, err)
+	}
+	t.reach("publish staged")
+	var all, outside int64
+	err = t.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*), COALESCE(SUM(CASE WHEN %s THEN 0 ELSE 1 END), 0) FROM %s",
+		t.within(d.Part.Period), t.DB.Dialect().Quote(d.With))).Scan(&all, &outside)
+	if err != nil {
+		return fmt.Errorf("verify table %s: %w", d.With, t.DB.Classify(err))
+	}
+	if all != staged.Rows || staged.Rows+staged.Skipped != d.Sent || outside > 0 {
+		return fmt.Errorf("publish %s: %s sent; table %s has %d, of which %d lie outside of the period, and %d were skipped: the numbers don't add up, and nothing was published",
+			d.Part.Name, figure.Plural(d.Sent, "row was", "rows were"), d.With, all, outside, staged.Skipped)
+	}
+	d.Inserted, d.Duplicate = staged.Rows, staged.Skipped
+	return nil
+}
+
+func (t *Table) fillStage(ctx context.Context, d *publishing, columns []engine.Column, skip bool,
+	fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) (out engine.Staged, err error) {
+	db, is := t.DB.(engine.Stager)
+	if !is {
+		return out, engine.Classed(engine.ErrUnsupported, fmt.Errorf("%s has no bulk path", t.DB.Info().Engine))
+	}
+	s, err := db.Stage(ctx, t.Table, engine.StageOptions{Name: d.With, Columns: columns, Skip: skip, Storage: engine.Storage{Compress: t.Declared.Seal.Compress}})
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := fill(ctx, skip, func(b *engine.Batch) error { return s.Write(ctx, b) }); err != nil {
+		return out, err
+	}
+	return s.Finish(ctx)
+}
+
+// checkPublish returns state.ErrFilled if rows of the period can't be replaced any more.
+func (t *Table) checkPublish(ctx context.Context, d *publishing) error {
+	if t.Declared.Late == rolling.LateReject {
+		to, err := t.State.SealedUpTo(ctx, t.Table.Name)
+		if err != nil {
+			return err
+		}
+		if d.First < to {
+			return fmt.Errorf("%w: it has been sealed, and the table refuses late rows", state.ErrFilled)
+		}
+	}
+	var rows int64
+	err := t.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s LIMIT %d) AS r",
+		t.DB.Words().From(t.Table, d.Part), mostMeanwhile+1)).Scan(&rows)
+	if err != nil {
+		return fmt.Errorf("count rows of %s: %w", d.Part.Name, t.DB.Classify(err))
+	}
+	if rows > mostMeanwhile {
+		return fmt.Errorf("%w: more than %s have reached it", state.ErrFilled, figure.Plural(mostMeanwhile, "row"))
+	}
+	return nil
+}
+
+// beginSwap records that the filled table is about to become the period. The range is
+// noted before the rows are there, too, so that no crash leaves roll-ups without them.
+func (t *Table) beginSwap(ctx context.Context, c *state.Change, d *publishing) error {
+	return t.inTx(ctx, func(tx *sql.Tx) error {
+		known := d.Publication
+		known.Counts = state.Counts{}
+		if err := t.State.PutPublication(ctx, tx, &known); err != nil { // state.ErrForgotten
+			return err
+		}
+		if err := t.touch(ctx, tx, d); err != nil {
+			return err
+		}
+		return t.State.Advance(ctx, tx, c, stepSwap, d)
+	})
+}
+
+func (t *Table) touch(ctx context.Context, tx *sql.Tx, d *publishing) error {
+	if len(t.Declared.Rollups) == 0 {
+		return nil
+	}
+	return t.State.Touch(ctx, tx, t.Table.Name, "publish "+d.Source, rolling.Period{From: d.First, To: d.Last + 1})
+}
+
+// abandonWait limits the removal of what a failed publication has left.
+const abandonWait = 30 * time.Second
+
+// abandonPublish removes the table of a publication that can't be made.
+func (t *Table) abandonPublish(ctx context.Context, c *state.Change, d *publishing) error {
+	if c.Step != stepStage {
+		return nil // it can be completed
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonWait)
+	defer cancel()
+	// The server may not yet have ended the connection that filled it.
+	err := engine.Retry{First: firstRetry, Last: firstRetry}.Do(ctx, func() error { return t.DB.Try(ctx, engine.DropTables{Names: []string{d.With}}) })
+	if err != nil {
+		return err
+	}
+	t.reach("publish abandoned")
+	return t.State.End(ctx, t.State.DB(), c)
+}
+
+// finishPublish completes a publication from its current step.
+func (t *Table) finishPublish(ctx context.Context, c *state.Change, d *publishing) (string, error) {
+	for {
+		t.reach("publish " + c.Step)
+		var err error
+		switch c.Step {
+		case stepStage: // its rows are with a load that has died
+			if err := t.abandonPublish(ctx, c, d); err != nil {
+				return "", err
+			}
+			return d.Part.Name + ": the load ended before it was complete; the same load continues", nil
+		case stepSwap:
+			err = t.swapPublished(ctx, c, d)
+		case stepReconcile:
+			err = t.carryOver(ctx, c, d)
+		case stepClean:
+			if !d.Kept {
+				if err := t.DB.Try(ctx, engine.DropTables{Names: []string{d.Out}}); err != nil {
+					return "", err
+				}
+			}
+			t.reach("publish cleaned")
+			return fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Sent, "row")), t.State.End(ctx, t.State.DB(), c)
+		default:
+			return "", fmt.Errorf("journal of %s: %s is at step %q, which this version doesn't know", c.Table, c.ID, c.Step)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+}
+
+// swapPublished replaces the period, while others wait for as little as possible.
+func (t *Table) swapPublished(ctx context.Context, c *state.Change, d *publishing) error {
+	err := engine.Retry{First: firstRetry, Last: lockPause, Waiting: func(err error) error {
+		t.say(Event{At: time.Now(), Action: string(Publish), Detail: d.Part.Name, Err: t.blocked(ctx, err), Waiting: true})
+		return nil
+	}}.Do(ctx, func() error {
+		return t.alter(ctx, func(have []rolling.Partition) engine.Step {
+			return engine.Replace{Table: t.Table, Have: have, Old: []rolling.Partition{d.Part}, New: d.Part, With: d.With, Out: []string{d.Out}}
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("replace %s: %w", d.Part.Name, err)
+	}
+	t.reach("publish swapped")
+	if err := t.triggers(ctx); err != nil {
+		return err
+	}
+	d.State = state.Published
+	return t.inTx(ctx, func(tx *sql.Tx) error {
+		if err := t.State.Forget(ctx, tx, t.Table.Name, d.Part.Period); err != nil {
+			return err
+		}
+		if err := t.touch(ctx, tx, d); err != nil {
+			return err
+		}
+		// If the record of the source is gone, its table was created again: the rows
+		// are in it, and a load of the source finds them there.
+		if err := t.State.PutPublication(ctx, tx, &d.Publication); err != nil && !errors.Is(err, state.ErrForgotten) {
+			return err
+		}
+		return t.State.Advance(ctx, tx, c, stepReconcile, d)
+	})
+}
+
+// carryOver adds the rows that reached the period before it was replaced. They were
+// visible before the published ones, and take the place of those with the same key.
+func (t *Table) carryOver(ctx context.Context, c *state.Change, d *publishing) error {
+	quote := t.DB.Dialect().Quote
+	out := quote(d.Out)
+	there, err := t.exists(ctx, d.Out)
+	if err != nil {
+		return err
+	}
+	var rows int64
+	if there {
+		if err := t.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+out).Scan(&rows); err != nil {
+			return fmt.Errorf("look for late rows of %s: %w", d.Part.Name, t.DB.Classify(err))
+		}
+	}
+	if rows == 0 {
+		return t.State.Advance(ctx, t.State.DB(), c, stepClean, d)
+	}
+	part, err := t.find(ctx, d.Part.Period)
+	if err != nil {
+		return err
+	}
+	from, key := t.DB.Words().From(t.Table, part), t.Schema.Key()
+	cols, names := engine.Quoted(t.DB.Dialect(), t.columns(), ""), engine.Quoted(t.DB.Dialect(), key, "")
+	carried := *d
+	err = t.inTx(ctx, func(tx *sql.Tx) error {
+		carried = *d
+		var twice int64
+		if len(key) > 0 {
+			err := tx.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s o WHERE EXISTS (SELECT 1 FROM %s n WHERE %s)",
+				out, from, engine.EqualIn(t.DB.Dialect(), key, "o.", "n."))).Scan(&twice)
+			if err != nil {
+				return t.DB.Classify(err)
+			}
+		}
+		if twice > 0 {
+			if _, err := tx.ExecContext(ctx, fmt.Sprintf("DELETE FROM %s WHERE (%s) IN (SELECT %s FROM %s)", from, names, names, out)); err != nil {
+				return t.DB.Classify(err)
+			}
+			carried.Inserted -= twice
+			carried.Duplicate += twice
+			if err := t.State.PutPublication(ctx, tx, &carried.Publication); err != nil && !errors.Is(err, state.ErrForgotten) {
+				return err
+			}
+		}
+		if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s", quote(t.Table.Name), cols, cols, out)); err != nil {
+			return t.DB.Classify(err)
+		}
+		if len(t.Declared.Rollups) > 0 {
+			if err := t.State.Touch(ctx, tx, t.Table.Name, "publish "+d.Source, d.Part.Period); err != nil {
+				return err
+			}
+		}
+		return t.State.Advance(ctx, tx, c, stepClean, &carried)
+	})
+	switch {
+	case err == nil:
+		*d = carried
+		t.log(ctx, string(Publish), fmt.Sprintf("%s: %s arrived before it was published", d.Part.Name, figure.Plural(rows, "row")), 0, nil)
+		return nil
+	case errors.Is(err, engine.ErrRefused) || errors.Is(err, engine.ErrDuplicateKey):
+		d.Kept = true
+		t.log(ctx, string(Publish), fmt.Sprintf("%s: %s arrived before it was published, and can't be added to it: they are in table %s",
+			d.Part.Name, figure.Plural(rows, "row"), d.Out), 0, err)
+		return t.State.Advance(ctx, t.State.DB(), c, stepClean, d)
+	}
+	return fmt.Errorf("carry over rows to %s: %w", d.Part.Name, err)
+}

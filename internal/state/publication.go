@@ -1,0 +1,140 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A Publication is the rows that a source has for a period, which are in the table all
+// together or not at all: they are loaded into a table of their own, which then becomes
+// the period.
+//
+// It is recorded before the first batch that has such rows is recorded as loaded, so that
+// the ledger's line of a batch never counts them.
+type Publication struct {
+	Table, Source string
+	rolling.Period
+	// FromByte is the offset in the source from which rows of the period belong to it.
+	// ToByte is where they end, once all of them are collected; 0 before.
+	FromByte, ToByte int64
+	// State is Routed, Published or Single.
+	State string
+	// Counts are those of its rows once it is Published.
+	Counts
+	// First and Last are the lowest and the highest position of its rows, once it is
+	// Published.
+	First, Last int64
+}
+
+// States of a publication.
+const (
+	// Routed: none of its rows is in the table.
+	Routed = "routed"
+	// Published: its rows are in the table.
+	Published = "published"
+	// Single: the period can't be published, so that its rows are sent in batches, each
+	// with a line of the ledger.
+	Single = "single"
+)
+
+// ErrFilled is the error if a period can't be replaced by a publication any more: it has
+// many rows, or is gone.
+var ErrFilled = errors.New("the period is no longer empty")
+
+// Has reports whether a row at a position, in a batch of its source that begins at a
+// byte, belongs to the publication.
+func (p *Publication) Has(pos, atByte int64) bool {
+	return p.Contains(pos) && atByte >= p.FromByte && (p.ToByte == 0 || atByte < p.ToByte)
+}
+
+// Extents returns where its rows lie.
+func (p *Publication) Extents() []Extent {
+	if p.State != Published || p.Inserted+p.Duplicate == 0 {
+		return nil
+	}
+	return []Extent{{Period: rolling.Period{From: p.First, To: p.Last + 1}, Rows: p.Inserted}}
+}
+
+const publicationColumns = "lower_pos, upper_pos, lower_byte, upper_byte, state, sent, inserted, duplicate, rejected, first_pos, last_pos"
+
+// Publications returns those of a source that is not loaded to its end, in order.
+func (s *Store) Publications(ctx context.Context, table, source string) ([]*Publication, error) {
+	all, err := list(ctx, s, "publications of "+table, func(r *sql.Rows, p *Publication) error {
+		p.Table, p.Source = table, source
+		return r.Scan(&p.From, &p.To, &p.FromByte, &p.ToByte, &p.State, &p.Sent, &p.Inserted, &p.Duplicate, &p.Rejected, &p.First, &p.Last)
+	}, "SELECT "+publicationColumns+" FROM rowmill_publications WHERE table_name = ? AND source = ? ORDER BY lower_pos", table, source)
+	out := make([]*Publication, len(all))
+	for i := range all {
+		out[i] = &all[i]
+	}
+	return out, err
+}
+
+// Publication returns what is recorded of a publication, or ErrForgotten.
+func (s *Store) Publication(ctx context.Context, p *Publication) (*Publication, error) {
+	all, err := s.Publications(ctx, p.Table, p.Source)
+	if err != nil {
+		return nil, err
+	}
+	for _, is := range all {
+		if is.From == p.From {
+			return is, nil
+		}
+	}
+	return nil, because("publications of "+p.Table, ErrForgotten)
+}
+
+// EnsurePublications creates the table of publications, which a database of an earlier
+// version lacks.
+func (s *Store) EnsurePublications(ctx context.Context) error {
+	const table = "rowmill_publications"
+	_, err := s.db.Describe(ctx, table)
+	if !errors.Is(err, engine.ErrNoTable) {
+		return because("look for table "+table, err)
+	}
+	for _, q := range s.Statements(table) {
+		if err := s.run(ctx, s.DB(), "create table "+table, q); err != nil {
+			return engine.Hinted(err, "rowmill apply, with an account that may create tables")
+		}
+	}
+	return nil
+}
+
+// AddPublications records publications, none of whose rows is in the table.
+func (s *Store) AddPublications(ctx context.Context, x Exec, all []*Publication) error {
+	if len(all) == 0 {
+		return nil
+	}
+	rows := make([][]any, len(all))
+	for i, p := range all {
+		rows[i] = []any{p.Table, p.Source, p.From, p.To, p.FromByte, p.ToByte, p.State, p.Sent, p.Inserted, p.Duplicate, p.Rejected, p.First, p.Last, time.Now().UnixMicro()}
+	}
+	return because("record the publications of "+all[0].Table,
+		s.insert(ctx, x, "rowmill_publications (table_name, source, "+publicationColumns+", updated_us)", rows...))
+}
+
+// PutPublication records the state of a publication, in the transaction of x. It returns
+// ErrForgotten if the publication is no longer recorded.
+func (s *Store) PutPublication(ctx context.Context, x Exec, p *Publication) error {
+	n, err := s.exec(ctx, x, "UPDATE rowmill_publications SET upper_byte = ?, state = ?, sent = ?, inserted = ?, duplicate = ?, rejected = ?, "+
+		"first_pos = ?, last_pos = ?, updated_us = ? WHERE table_name = ? AND source = ? AND lower_pos = ?",
+		p.ToByte, p.State, p.Sent, p.Inserted, p.Duplicate, p.Rejected, p.First, p.Last, time.Now().UnixMicro(), p.Table, p.Source, p.From)
+	if err == nil && n == 0 {
+		err = ErrForgotten
+	}
+	return because("record a publication of "+p.Table, err)
+}
+
+const removePublications = "DELETE FROM rowmill_publications WHERE table_name = ? AND source = ?"
+
+// EndPublications records where those of a source end for which that isn't known: rows
+// from there on don't belong to them.
+func (s *Store) EndPublications(ctx context.Context, table, source string, to int64) error {
+	return s.run(ctx, s.DB(), "record the publications of "+table,
+		"UPDATE rowmill_publications SET upper_byte = ? WHERE table_name = ? AND source = ? AND upper_byte = 0", to, table, source)
+}
