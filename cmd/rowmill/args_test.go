@@ -147,7 +147,7 @@ func TestCompletion(t *testing.T) {
 		{"bench mixed --ops ", []string{"select-pk\n"}, nil},
 		{"bench scenario ", []string{"ec2-2012\n"}, nil},
 		{"load readings.toml --format ", []string{"csv\n", "tsv\n", "jsonl\n"}, nil},
-		{"load readings.toml --duplicates ", []string{"skip\n", "reject\n"}, nil},
+		{"load readings.toml --on-duplicate ", []string{"skip\n", "update\n", "error\n"}, nil},
 		{"load readings.toml --bytes ", []string{"base64\n"}, nil},
 		{"load readings.toml --unix-times ", []string{"ms\n"}, nil},
 		{"report run.jsonl --interval-format ", []string{"ibench\n"}, nil},

@@ -40,7 +40,7 @@ func flagChoices() map[string][]string {
 		"bytes":                      value.Encodings(),
 		"create-periods":             {createPeriods, createNoPeriods, createAnyPeriods},
 		"lane":                       ingest.Lanes,
-		"duplicates":                 {ingest.SkipDuplicates, ingest.RejectDuplicates},
+		"on-duplicate":               {ingest.Skip, ingest.Update, ingest.Reject},
 	}
 }
 

@@ -55,7 +55,8 @@ func (a *app) loadCommand() *cobra.Command {
 			"loads the file once more.\n\n" +
 			"Values and periods are checked first. Rows that can't be loaded go to a file of\n" +
 			"JSON lines, with line, reason and the row; all others are loaded, and the exit\n" +
-			"code is 1. Rows whose key is in the table are counted and skipped.\n\n" +
+			"code is 1. Rows whose key is in the table are counted and skipped, unless\n" +
+			"--on-duplicate has them update the table's row, or rejected.\n\n" +
 			"stdin can't be read again: with --spool its rows are written to disk first, and\n" +
 			"the next rowmill load with that spool loads what a crash left there. When the\n" +
 			"spool is full, the sender waits.",
@@ -82,7 +83,7 @@ func (a *app) loadCommand() *cobra.Command {
 	flags.StringVar(&f.Values.Unix, "unix-times", "", "read numbers in columns of times as `UNIT`s since 1970: s, ms, us or ns (refused; in line protocol ns)")
 	flags.StringVar(&f.Values.Bytes, "bytes", value.Hex, "how columns of bytes are written: `FORM` hex, base64 or raw")
 	flags.StringVar(&f.Name, "source", "", "`NAME` that identifies the source wherever it is (its path)")
-	flags.StringVar(&f.Duplicates, "duplicates", ingest.SkipDuplicates, "`WAY` to treat rows whose key is in the table: skip, or reject to the file of bad rows")
+	flags.StringVar(&f.OnDuplicate, "on-duplicate", ingest.Skip, "`WAY` to treat rows whose key is in the table: skip them, update the table's\nrow, or error: they are bad rows")
 	intVar(flags, &f.Rows, "batch", ingest.DefaultRows, "rows of a batch")
 	intVar(flags, &f.Writers, "writers", ingest.DefaultWriters, "batches sent at a time; SQLite takes one")
 	flags.StringVar((*string)(&f.Lane), "lane", string(ingest.Auto), "how rows of files go in: `LANE` auto, live (inserted into their periods), or publish (empty periods are filled as a whole)")
@@ -152,7 +153,7 @@ func (f *loadFlags) check(sources []string) (err error) {
 		return usagef("--max-bad 1000", "--max-bad %d: want 0 or more, or -1 for any number", f.MaxBad)
 	}
 	choices := flagChoices()
-	for name, value := range map[string]string{"duplicates": f.Duplicates, "create-periods": f.periods, "lane": string(f.Lane), "bytes": f.Values.Bytes, "unix-times": cmp.Or(f.Values.Unix, "s")} {
+	for name, value := range map[string]string{"on-duplicate": f.OnDuplicate, "create-periods": f.periods, "lane": string(f.Lane), "bytes": f.Values.Bytes, "unix-times": cmp.Or(f.Values.Unix, "s")} {
 		if !slices.Contains(choices[name], value) {
 			return usagef("--"+name+" "+choices[name][0], "--%s %q: want %s", name, value, strings.Join(choices[name], ", "))
 		}
@@ -434,10 +435,10 @@ func (a *app) listLoaded(ctx context.Context, k *kept, withJSON bool) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "UPDATED (UTC)\tSTATE\tROWS\tINSERTED\tTHERE ALREADY\tREJECTED\tSOURCE")
+	fmt.Fprintln(w, "LOADED (UTC)\tSTATE\tROWS\tINSERTED\tUPDATED\tTHERE ALREADY\tDIFFERENT\tTWICE\tREJECTED\tSOURCE")
 	for _, s := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Updated.Format("2006-01-02 15:04:05"), s.State(),
-			figure.Count(s.Sent), figure.Count(s.Inserted), figure.Count(s.Duplicate), figure.Count(s.Rejected), s.Source)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.LoadedAt.Format("2006-01-02 15:04:05"), s.State(), figure.Count(s.Sent), figure.Count(s.Inserted),
+			figure.Count(s.Updated), figure.Count(s.Duplicate), figure.Count(s.Different), figure.Count(s.Repeated), figure.Count(s.Rejected), s.Source)
 	}
 	return w.Flush()
 }

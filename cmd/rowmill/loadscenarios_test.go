@@ -594,7 +594,7 @@ func TestLoadBadInput(t *testing.T) {
 		{`good.csv --delimiter "`, exitUsage, []string{"can't be a delimiter"}},
 		{"good.csv --bytes octal", exitUsage, []string{"hex, base64, raw"}},
 		{"good.csv --unix-times days", exitUsage, []string{"s, ms, us, ns"}},
-		{"good.csv --duplicates replace", exitUsage, []string{"skip, reject"}},
+		{"good.csv --on-duplicate replace", exitUsage, []string{"skip, update, error"}},
 		{"good.csv --delimiter ;", exitFailed, []string{"isn't one of table readings", "Try: --delimiter ','"}},
 		{"good.csv --list", exitUsage, []string{"--list is about all"}},
 		{"good.csv --columns sensor,,ts", exitUsage, []string{"--columns: name 2 is empty"}},

@@ -234,7 +234,7 @@ func TestTrapFileChangedInTheMiddle(t *testing.T) {
 		l.write("day.csv", f.text)
 		l.loads(exitDone, "", "day.csv")
 		l.check("day.csv.bad.jsonl", f)
-		l.prints(exitDone, "--list", "loaded  400   400       0              0         "+path)
+		l.prints(exitDone, "--list", "loaded  400   400       0        0              0          0      0         "+path)
 	})
 }
 
@@ -326,7 +326,7 @@ func TestTrapDuplicateTakesItsBatchAlong(t *testing.T) {
 		l.write("b.csv", loadRows(100, 400, false).text+row+"\n")
 		l.write("c.csv", loadRows(600, 300, false).text+row+"\n")
 		l.loads(exitDone, "1.Sent 401, 1.Inserted 400, 1.Duplicate 1, 1.Rejected 0", "a.csv b.csv --batch 1000")
-		l.loads(exitFailed, "Sent 301, Inserted 300, Duplicate 0, Rejected 1", "c.csv --batch 1000 --duplicates reject")
+		l.loads(exitFailed, "Sent 301, Inserted 300, Duplicate 0, Rejected 1", "c.csv --batch 1000 --on-duplicate error")
 		if bad := l.bad("c.csv.bad.jsonl"); len(bad) != 1 || bad[0].Row != row {
 			l.Errorf("bad rows: %+v", bad)
 		}
@@ -611,7 +611,7 @@ func TestTrapSpoolForgetsHowToRead(t *testing.T) {
 			text = strings.Replace(text, ".75", "", 1)
 		}
 		for i, zone := range []string{"Europe/Berlin", "+02:00"} {
-			l.kill(1, text, "- --format csv --spool spool --truncate-times --duplicates reject --time-zone "+zone)
+			l.kill(1, text, "- --format csv --spool spool --truncate-times --on-duplicate error --time-zone "+zone)
 			l.loads(anyCode, "", "--spool spool")
 			if bad := l.bad("readings.bad.jsonl"); len(bad) != i+1+i { // the second time, both rows are already in the table
 				l.Errorf("%s: bad rows: %+v", zone, bad)

@@ -25,6 +25,7 @@ type target struct {
 	byName  map[string]int
 	by      int   // index of the column that the table rolls by
 	unit    int64 // positions per unit of an integer column
+	primary []int // indexes of the primary key's columns, if the source has all of them
 	points
 }
 
@@ -38,7 +39,8 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 		out.points = f.points(t.Name, t.Grid.Axis(), t.Epoch, &notation)
 	}
 	table := *t
-	table.Columns, table.Ignore = nil, o.Duplicates != RejectDuplicates
+	table.Columns, table.PrimaryKey = nil, s.PrimaryKey
+	table.Ignore, table.Update = o.OnDuplicate == Skip, o.OnDuplicate == Update
 	var indexes []int
 	for _, name := range names {
 		c := s.Find(name)
@@ -89,8 +91,42 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 	if t.Grid.Axis() == rolling.Time && t.Epoch > 0 {
 		out.unit = max(int64(t.Epoch/time.Microsecond), 1)
 	}
+	for _, name := range s.PrimaryKey {
+		i, has := out.byName[name]
+		if !has {
+			out.primary = nil
+			break
+		}
+		out.primary = append(out.primary, i)
+	}
+	if table.Update {
+		if err := out.updatable(s); err != nil {
+			return nil, err
+		}
+	}
 	out.all = newShape(&table, indexes)
 	return out, nil
+}
+
+// updatable returns an error if rows that are there can't be updated by their primary key.
+// Where another unique key decides which row is there, servers differ in what they do.
+func (t *target) updatable(s *engine.Schema) error {
+	other := slices.Clone(s.UniqueOther)
+	for _, key := range s.Unique {
+		other = append(other, "("+strings.Join(key, ", ")+")")
+	}
+	var err error
+	switch absent := slices.IndexFunc(s.PrimaryKey, func(name string) bool { _, has := t.byName[name]; return !has }); {
+	case len(s.PrimaryKey) == 0:
+		err = fmt.Errorf("table %s has no primary key, by which the row to update would be found", s.Name)
+	case absent >= 0:
+		err = fmt.Errorf("the source has no column %s, a part of the primary key of table %s, by which the row to update is found", s.PrimaryKey[absent], s.Name)
+	case len(other) > 0:
+		err = fmt.Errorf("table %s has another unique key besides its primary key, %s: a row could have the one key of one row and the other of another", s.Name, strings.Join(other, ", "))
+	default:
+		return nil
+	}
+	return engine.Hinted(fmt.Errorf("--on-duplicate update: %w", err), "--on-duplicate skip or error")
 }
 
 // hasKey reports whether the source has all columns of one of the table's keys, so

@@ -215,7 +215,7 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		return nil
 	}
 	all := *l.before
-	if all.Add(l.result.Counts); all.Rejected > 0 && all.Inserted+all.Duplicate == 0 {
+	if all.Add(l.result.Counts); all.Rejected > 0 && all.Inserted+all.Updated+all.Duplicate == 0 {
 		// No row was loaded. The user will repeat the load with other options, for
 		// which the file must count as new.
 		return l.retry(ctx, func() error { return l.state.Unload(ctx, l.source) })
@@ -255,7 +255,7 @@ func (l *fileLoad) resume(ctx context.Context, c *cutter) error {
 	if l.opt.Dry || s.Started.IsZero() {
 		return nil
 	}
-	c.tornBy = fmt.Errorf("it is the rest of a line that was incomplete when it was loaded, on %s: check that row in the table", minute(s.Updated))
+	c.tornBy = fmt.Errorf("it is the rest of a line that was incomplete when it was loaded, on %s: check that row in the table", minute(s.At))
 	if s.Loaded > 0 {
 		hash, err := c.skip(ctx, s.Loaded, s.Lines)
 		l.passed.Store(c.at)
@@ -284,7 +284,7 @@ func minute(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") }
 
 func (l *fileLoad) changed(from, to int64) error {
 	return engine.Hinted(fmt.Errorf("it has changed since it was loaded: bytes %d to %d differ from those loaded on %s", from, to,
-		minute(l.source.Updated)),
+		minute(l.source.At)),
 		"--source with another name if it is another file: all of it is loaded then, and rows whose key is in the table are skipped")
 }
 
@@ -444,7 +444,8 @@ func (l *fileLoad) countBefore() {
 	if now.Sent < was.Sent { // another process has loaded the file anew since
 		*was = now
 	}
-	r.Counts = state.Counts{Sent: now.Sent - was.Sent, Inserted: now.Inserted - was.Inserted, Duplicate: now.Duplicate - was.Duplicate, Rejected: now.Rejected - was.Rejected}
+	r.Counts = now
+	r.Sub(*was)
 	l.rows.Store(r.Sent)
 	l.rejected.Store(r.Rejected)
 }

@@ -44,13 +44,14 @@ func (p *parser) key(name string) (int, error) {
 }
 
 // endKeys gives the columns without a key NULL or, if they have one, their default. It
-// returns the name of a column that allows neither.
+// returns the name of a column that allows neither. If rows update others, columns
+// without a key are left out: an existing row keeps their values.
 func (p *parser) endKeys() (string, error) {
 	for i, seen := range p.seen {
 		c := &p.columns[i]
 		switch {
 		case seen:
-		case i != p.by && (c.Default != "" || c.Auto):
+		case i != p.by && (c.Default != "" || c.Auto || c.Null && p.all.table.Update):
 			p.values[i] = field{absent: true}
 			p.absentIn(i)
 		case i == p.by || !c.Null:

@@ -45,10 +45,12 @@ import (
 
 // Treatments of rows whose key is already in the table.
 const (
-	// SkipDuplicates keeps the table's row and counts the duplicate.
-	SkipDuplicates = "skip"
-	// RejectDuplicates writes duplicates to the file of bad rows.
-	RejectDuplicates = "reject"
+	// Skip keeps the table's row and counts the duplicate.
+	Skip = "skip"
+	// Update gives the table's row the values of the columns that the source has.
+	Update = "update"
+	// Reject writes the duplicate to the file of bad rows.
+	Reject = "error"
 )
 
 // Options describe the destination of a load and its settings.
@@ -72,8 +74,9 @@ type Options struct {
 	// Name, unless empty, identifies the source instead of its path, so that the file
 	// may be moved.
 	Name string
-	// Duplicates is SkipDuplicates (also if "") or RejectDuplicates.
-	Duplicates string
+	// OnDuplicate is Skip (also if ""), Update or Reject. Update needs all columns of the
+	// primary key, which must be the table's only unique key.
+	OnDuplicate string
 
 	// Rows and Bytes limit a batch; 0 means DefaultRows and DefaultBytes. A record is
 	// never split.
@@ -89,7 +92,7 @@ type Options struct {
 	Dir       string
 	Parallel  int
 	// Writers is the number of batches sent concurrently; 0 means DefaultWriters.
-	// Engines with serial writes always use 1.
+	// Engines with serial writes always use 1, and so does Update.
 	Writers int
 	// Flush limits how long rows of a stream wait for further rows before they are
 	// sent; 0 means DefaultFlush.
@@ -240,10 +243,13 @@ func newLoad(options *Options) (*load, error) {
 	o := *options
 	o.Rows, o.Bytes, o.Writers = cmp.Or(o.Rows, DefaultRows), cmp.Or(o.Bytes, DefaultBytes), cmp.Or(o.Writers, DefaultWriters)
 	o.Flush, o.Every = cmp.Or(o.Flush, DefaultFlush), cmp.Or(o.Every, DefaultEvery)
-	o.Duplicates = cmp.Or(o.Duplicates, SkipDuplicates)
+	o.OnDuplicate = cmp.Or(o.OnDuplicate, Skip)
 	o.Lane, o.Memory, o.Dir, o.Parallel = cmp.Or(o.Lane, Auto), cmp.Or(o.Memory, DefaultMemory), cmp.Or(o.Dir, spillDir), cmp.Or(o.Parallel, runtime.GOMAXPROCS(0))
 	if o.DB.Capabilities().SerialWrites {
 		o.Writers, o.Parallel = 1, 1
+	}
+	if o.OnDuplicate == Update { // the last row of a key wins
+		o.Writers = 1
 	}
 	if o.Say == nil {
 		o.Say = func(string) {}

@@ -30,7 +30,7 @@ func inserted(sent []state.Extent, there, refused int64) []state.Extent {
 // extentsOf returns the extents of the rows of a batch. A line of the ledger has only
 // their first and last position.
 func extentsOf(b state.Batch) []state.Extent {
-	if b.Extents == nil && b.Inserted+b.Duplicate > 0 {
+	if b.Extents == nil && b.Inserted+b.Updated+b.Duplicate > 0 {
 		return []state.Extent{{Period: rolling.Period{From: b.Lower, To: b.Upper + 1}, Rows: b.Inserted}}
 	}
 	return b.Extents
@@ -158,7 +158,7 @@ func (l *fileLoad) lookBack(ctx context.Context) error {
 	}
 	r, s := &l.result, l.source
 	l.looked = true
-	r.LoadedAt, r.Missing, r.Gone, r.Unlooked = s.Updated, f.missing, f.gone, f.unlooked
+	r.LoadedAt, r.Missing, r.Gone, r.Unlooked = s.At, f.missing, f.gone, f.unlooked
 	if r.Missing > 0 && l.opt.AcceptMissing && len(l.cuts) == 0 {
 		l.settledIn = f.found
 		l.accept()
@@ -186,7 +186,7 @@ func (l *fileLoad) extentsNow(ctx context.Context) ([]state.Extent, error) {
 		rows = f.found
 		l.accept()
 	}
-	if l.result.Duplicate == 0 {
+	if l.result.Updated+l.result.Duplicate == 0 {
 		return rows, nil
 	}
 	f, err := l.look(ctx, merged(grid, slices.Concat(before, l.offered)))
@@ -227,7 +227,7 @@ func (l *fileLoad) forget(ctx context.Context, t *target) error {
 		return err
 	}
 	l.settledIn, l.accepted, l.cuts, l.noted, l.published = there, false, nil, nil, nil
-	l.say("%s was loaded on %s, %s of it: it is loaded again", s.Path, minute(s.Updated), figure.Plural(s.Sent, "row", "rows"))
+	l.say("%s was loaded on %s, %s of it: it is loaded again", s.Path, minute(s.At), figure.Plural(s.Sent, "row", "rows"))
 	// Keep the key, because it is locked.
 	l.source = &state.Source{Table: s.Table, Path: s.Path, Kind: s.Kind, Key: s.Key}
 	return nil
@@ -245,7 +245,7 @@ func (l *fileLoad) stillThere(ctx context.Context, none bool) ([]state.Extent, e
 	if err != nil {
 		return nil, err
 	}
-	whole := f.unlooked == "" && (len(all) > 0 || l.accepted || l.source.Inserted+l.source.Duplicate == 0)
+	whole := f.unlooked == "" && (len(all) > 0 || l.accepted || l.source.Inserted+l.source.Updated+l.source.Duplicate == 0)
 	if none && (!whole || f.missing+f.gone < rows) {
 		return nil, engine.Hinted(fmt.Errorf("table %s has no key without NULL of which the source has all columns: rows of it that are in the table would be there twice", l.opt.Table.Name),
 			"DELETE the rows of the file first; then --again loads all of it")

@@ -98,8 +98,10 @@ func (l Outcome) Text() string {
 		say(l.Gone, "; %s lay in periods that the table no longer has", rows(l.Gone))
 		b.WriteString("; --again loads all of it once more")
 	default:
-		fmt.Fprintf(&b, "%s in %.1f s (%s rows/s): %s inserted, %s already present, %s rejected", figure.Plural(l.Sent, "row"), l.Seconds,
-			figure.Rounded(float64(l.Sent)/max(l.Seconds, 1e-3)), rows(l.Inserted), rows(l.Duplicate), rows(l.Rejected))
+		fmt.Fprintf(&b, "%s in %.1f s (%s rows/s): %s inserted, ", figure.Plural(l.Sent, "row"), l.Seconds,
+			figure.Rounded(float64(l.Sent)/max(l.Seconds, 1e-3)), rows(l.Inserted))
+		say(l.Updated, "%s updated, ", rows(l.Updated))
+		fmt.Fprintf(&b, "%s already present%s, %s rejected", rows(l.Duplicate), l.present(), rows(l.Rejected))
 		say(l.Before, "; %s rows were sent before", rows(l.Before))
 		say(l.Missing, ", %s of which aren't in the table any more", rows(l.Missing))
 	}
@@ -164,7 +166,8 @@ type Known struct {
 	// Open is the number of batches that were cut but not committed.
 	Open    int       `json:"open_batches"`
 	Started time.Time `json:"started"`
-	Updated time.Time `json:"updated"`
+	// LoadedAt is when its counts were last recorded.
+	LoadedAt time.Time `json:"loaded_at"`
 }
 
 // State says in a word or two how far the source is loaded.
@@ -206,7 +209,7 @@ func Sources(ctx context.Context, st *state.Store, table string) ([]Known, error
 			s.Add(b.Counts)
 		}
 		out = append(out, Known{Source: s.Path, Kind: s.Kind, Finished: s.Finished, Bytes: s.Loaded, Counts: s.Counts,
-			Open: open, Started: s.Started.UTC(), Updated: s.Updated.UTC()})
+			Open: open, Started: s.Started.UTC(), LoadedAt: s.At.UTC()})
 	}
 	return out, nil
 }

@@ -42,6 +42,8 @@ type parser struct {
 	rows     int64 // rows of the batch, including rejected ones
 	kept     []int // buffer of periods.check
 	tooOld   int64 // rows that periods.check rejected because they have passed retention
+	// keyBuf and text are buffers of keyHash.
+	keyBuf, text []byte
 
 	fields []field
 	buf    []byte
@@ -265,8 +267,11 @@ func newShape(t *engine.Table, columns []int) *shape {
 	for _, i := range columns {
 		table.Columns = append(table.Columns, t.Columns[i])
 	}
+	if slices.ContainsFunc(table.PrimaryKey, func(name string) bool { return table.Column(name) < 0 }) {
+		table.Update = false // the server assigns a key
+	}
 	plain := table
-	plain.Ignore = false
+	plain.Ignore, plain.Update = false, false
 	return &shape{&table, &plain, columns}
 }
 
@@ -310,12 +315,14 @@ func (p *part) place(row int) int {
 }
 
 // parts groups the batch's rows by their shapes, the largest group first, because
-// inserts after the first of a transaction cost more.
+// inserts after the first of a transaction cost more. Rows that update others stay in
+// order if one key occurs with different shapes.
 func (p *parser) parts() []*part {
 	by := map[*shape]*part{}
 	var out []*part
+	inOrder := p.all.table.Update && p.keyInShapes()
 	for i, s := range p.rowShapes {
-		if by[s] == nil {
+		if by[s] == nil || inOrder && p.rowShapes[i-1] != s {
 			by[s] = &part{shape: s}
 			out = append(out, by[s])
 		}
@@ -324,7 +331,9 @@ func (p *parser) parts() []*part {
 	if len(out) == 0 || len(out) == 1 && out[0].shape == p.all {
 		return []*part{{p.all, p.batch, nil}}
 	}
-	slices.SortStableFunc(out, func(a, b *part) int { return len(b.rows) - len(a.rows) })
+	if !inOrder {
+		slices.SortStableFunc(out, func(a, b *part) int { return len(b.rows) - len(a.rows) })
+	}
 	for _, part := range out {
 		part.batch = pick(p.batch, part.columns, part.rows)
 	}

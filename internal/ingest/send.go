@@ -134,15 +134,16 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 		if err != nil {
 			return err
 		}
-		ack.Rows, ack.Skipped = ack.Rows+more.Rows, ack.Skipped+more.Skipped
+		ack = sum(ack, more)
 	}
 	rejected := int64(len(p.rejected))
-	if refused := rejected - (p.rows - sent); ack.Rows+ack.Skipped+refused != sent {
-		return fmt.Errorf("%s sent; the server took %d, had %d and refused %d: the numbers don't add up, and nothing was committed",
-			figure.Plural(sent, "row was", "rows were"), ack.Rows, ack.Skipped, refused)
+	if refused := rejected - (p.rows - sent); ack.Rows+ack.Updated+ack.Skipped+refused != sent {
+		return fmt.Errorf("%s sent; the server took %d, updated %d, had %d and refused %d: the numbers don't add up, and nothing was committed",
+			figure.Plural(sent, "row was", "rows were"), ack.Rows, ack.Updated, ack.Skipped, refused)
 	}
-	out.Sent, out.Inserted, out.Duplicate, out.Rejected = p.rows, ack.Rows, ack.Skipped, rejected
-	out.Touched, out.Extents = nil, inserted(ranges, ack.Skipped, sent-ack.Rows-ack.Skipped)
+	out.Counts = state.Counts{Sent: p.rows, Inserted: ack.Rows, Updated: ack.Updated, Duplicate: ack.Skipped, Rejected: rejected}
+	there := ack.Updated + ack.Skipped
+	out.Touched, out.Extents = nil, inserted(ranges, there, sent-ack.Rows-there)
 	for _, r := range ranges {
 		out.Touched = append(out.Touched, r.Period)
 	}
@@ -225,7 +226,11 @@ func (s *sender) insert(ctx context.Context, b *batch, part *part, from, to int)
 		return ack, err
 	}
 	second, err := s.insert(ctx, b, part, middle, to)
-	return engine.Ack{Rows: first.Rows + second.Rows, Skipped: first.Skipped + second.Skipped}, err
+	return sum(first, second), err
+}
+
+func sum(a, b engine.Ack) engine.Ack {
+	return engine.Ack{Rows: a.Rows + b.Rows, Updated: a.Updated + b.Updated, Skipped: a.Skipped + b.Skipped}
 }
 
 // one rejects a row that the server has refused with err. If the insert ignores
@@ -234,7 +239,7 @@ func (s *sender) insert(ctx context.Context, b *batch, part *part, from, to int)
 // inserted again without ignoring duplicates, and that result decides.
 func (s *sender) one(ctx context.Context, b *batch, part *part, row int, err error) (engine.Ack, error) {
 	p := s.parser
-	if part.table.Ignore {
+	if part.table.Ignore || part.table.Update {
 		ack, plain := s.loader.Insert(ctx, part.plain, part.batch, row, row+1)
 		switch {
 		case plain == nil:

@@ -165,7 +165,7 @@ func (e ended) Read(p []byte) (int, error) {
 // rows. Other options would produce different rows from the rest of the file.
 func (l *fileLoad) optionsText() string {
 	f, v := &l.format, &l.opt.Values
-	m := map[string]string{"format": string(f.Kind), "columns": strings.Join(f.Columns, ","), "bytes": cmp.Or(v.Bytes, value.Hex),
+	m := map[string]string{"on-duplicate": l.opt.OnDuplicate, "format": string(f.Kind), "columns": strings.Join(f.Columns, ","), "bytes": cmp.Or(v.Bytes, value.Hex),
 		"time-zone": time.UTC.String(), "truncate-times": strconv.FormatBool(v.TruncateTimes), "unix-times": v.Unix}
 	if v.Zone != nil {
 		m["time-zone"] = v.Zone.String()
@@ -188,6 +188,9 @@ func (l *fileLoad) sameOptions() error {
 		if err := errors.Join(json.Unmarshal([]byte(now), &is), json.Unmarshal([]byte(s.Options), &was)); err != nil {
 			return fmt.Errorf("options with which %s was being loaded: %w", s.Path, err)
 		}
+	}
+	if was["on-duplicate"] == "" { // not recorded by the first release
+		was["on-duplicate"] = is["on-duplicate"]
 	}
 	s.Options = now
 	var differ []string

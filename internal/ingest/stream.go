@@ -111,7 +111,8 @@ type spooled struct {
 	Format
 	value.Notation
 	// Zone replaces that of the notation. Offset, in seconds, describes a zone that is
-	// only an offset. Duplicates is the treatment of rows whose key is in the table.
+	// only an offset. Duplicates is
+	// Options.OnDuplicate; older records have other words.
 	Zone       string `json:"zone"`
 	Offset     *int   `json:"offset,omitempty"`
 	Duplicates string `json:"duplicates"`
@@ -331,7 +332,7 @@ func (l *streamLoad) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io
 	if err != nil || t == nil {
 		return err
 	}
-	head := spooled{Table: l.opt.Table.Name, Named: f.Columns != nil, Format: f, Notation: l.opt.Values, Duplicates: l.opt.Duplicates}
+	head := spooled{Table: l.opt.Table.Name, Named: f.Columns != nil, Format: f, Notation: l.opt.Values, Duplicates: l.opt.OnDuplicate}
 	head.putZone(l.opt.Values.Zone)
 	for _, col := range t.columns {
 		head.Columns = append(head.Columns, col.Name)
@@ -400,7 +401,10 @@ func (l *streamLoad) unspool(rec spool.Record, targets map[string]*target) (*bat
 			return nil, err
 		}
 		o := *l.opt
-		o.Duplicates, o.Values = head.Duplicates, head.Notation
+		o.OnDuplicate, o.Values = head.Duplicates, head.Notation
+		if o.OnDuplicate == "reject" { // the word of the first release
+			o.OnDuplicate = Reject
+		}
 		if o.Values.Zone, err = head.zone(); err != nil {
 			return nil, fmt.Errorf("its time zone: %w", err)
 		}

@@ -14,22 +14,62 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Counts are the numbers of rows sent, and of their outcomes: inserted, skipped
-// because the key exists, or rejected.
+// Counts are the numbers of rows sent, and of their outcomes: Sent is the sum of
+// Inserted, Updated, Duplicate and Rejected.
 type Counts struct {
-	Sent      int64 `json:"sent"`
-	Inserted  int64 `json:"inserted"`
+	Sent     int64 `json:"sent"`
+	Inserted int64 `json:"inserted"`
+	// Updated rows have changed a row with the same key.
+	Updated int64 `json:"updated"`
+	// Duplicate rows have the key of another and changed nothing. Of those that were
+	// compared with the row in the table, Different have other values, and Repeated the
+	// key of another row of their own source; a row may be both.
 	Duplicate int64 `json:"duplicate"`
+	Different int64 `json:"different"`
+	Repeated  int64 `json:"repeated"`
 	Rejected  int64 `json:"rejected"`
 }
 
 // Add adds other counts.
 func (c *Counts) Add(o Counts) {
-	c.Sent += o.Sent
-	c.Inserted += o.Inserted
-	c.Duplicate += o.Duplicate
-	c.Rejected += o.Rejected
+	to, from := c.fields(), o.fields()
+	for i := range to {
+		*to[i] += *from[i]
+	}
 }
+
+// Sub subtracts other counts.
+func (c *Counts) Sub(o Counts) {
+	to, from := c.fields(), o.fields()
+	for i := range to {
+		*to[i] -= *from[i]
+	}
+}
+
+// fields are the counts in the order of countColumns.
+func (c *Counts) fields() []*int64 {
+	return []*int64{&c.Sent, &c.Inserted, &c.Updated, &c.Duplicate, &c.Different, &c.Repeated, &c.Rejected}
+}
+
+// into are the counts to scan, and args to bind.
+func (c *Counts) into() (out []any) {
+	for _, n := range c.fields() {
+		out = append(out, n)
+	}
+	return out
+}
+
+func (c *Counts) args() (out []any) {
+	for _, n := range c.fields() {
+		out = append(out, *n)
+	}
+	return out
+}
+
+const (
+	countColumns = "sent, inserted, updated, duplicate, different, repeated, rejected"
+	setCounts    = "sent = ?, inserted = ?, updated = ?, duplicate = ?, different = ?, repeated = ?, rejected = ?"
+)
 
 // A Batch is a group of rows of a table that were sent together.
 type Batch struct {
@@ -49,7 +89,7 @@ type Batch struct {
 
 // Tables for notes, in the form in which their rows are inserted.
 var (
-	ledgerTable  = noteTable("rowmill_ledger", []string{"table_name", "batch"}, "lower_pos", "upper_pos", "sent", "inserted", "duplicate", "rejected", "at_us")
+	ledgerTable  = noteTable("rowmill_ledger", []string{"table_name", "batch"}, "lower_pos", "upper_pos", "sent", "inserted", "updated", "duplicate", "different", "repeated", "rejected", "at_us")
 	touchedTable = noteTable("rowmill_touched", []string{"table_name", "writer"}, "lower_pos", "upper_pos")
 	rollupsOf    = noteTable("rowmill_rollups", []string{"table_name"})
 	sourceOf     = noteTable("rowmill_sources", []string{"table_name", "source"})
@@ -103,9 +143,9 @@ func Before(ctx context.Context, l engine.Loader, f *Source) (rolled bool, err e
 // waits for another transaction.
 func (b *Batch) Rows(rolled bool) []engine.Rows {
 	line := noteRows(ledgerTable)
-	fill(line.Batch, b.Table, b.ID, b.Lower, b.Upper, b.Sent, b.Inserted, b.Duplicate, b.Rejected, time.Now().UnixMicro())
+	fill(line.Batch, slices.Concat([]any{b.Table, b.ID, b.Lower, b.Upper}, b.args(), []any{time.Now().UnixMicro()})...)
 	out := []engine.Rows{line}
-	if !rolled || b.Inserted == 0 {
+	if !rolled || b.Inserted+b.Updated == 0 {
 		return out
 	}
 	ranges := b.Touched
@@ -143,10 +183,10 @@ func (s *Store) Touch(ctx context.Context, x Exec, table, writer string, r rolli
 		s.insert(ctx, x, "rowmill_touched (table_name, lower_pos, upper_pos, writer)", []any{table, r.From, r.To - 1, writerKey(writer)}))
 }
 
-const batchColumns = "batch, lower_pos, upper_pos, sent, inserted, duplicate, rejected"
+const batchColumns = "batch, lower_pos, upper_pos, " + countColumns
 
 func (b *Batch) fields() []any {
-	return []any{&b.ID, &b.Lower, &b.Upper, &b.Sent, &b.Inserted, &b.Duplicate, &b.Rejected}
+	return append([]any{&b.ID, &b.Lower, &b.Upper}, b.into()...)
 }
 
 // Noted returns the ledger's line of a batch, or nil.
@@ -185,8 +225,9 @@ type Source struct {
 	// Counts are the counts of the rows up to Loaded.
 	Counts
 	// Finished reports that all of its data was loaded.
-	Finished         bool
-	Started, Updated time.Time
+	Finished bool
+	// Started is when its load began, At when this was recorded.
+	Started, At time.Time
 }
 
 // A Cut is a batch of a file, as a range of bytes.
@@ -202,14 +243,14 @@ func (c Cut) ID(source string) string {
 	return fmt.Sprintf("%s@%d-%d#%s", source, c.From, c.To, c.Hash)
 }
 
-const sourceColumns = "source, path, kind, loaded, loaded_lines, loaded_hash, head, head_hash, options, sent, inserted, duplicate, rejected, finished, started_us, updated_us"
+const sourceColumns = "source, path, kind, loaded, loaded_lines, loaded_hash, head, head_hash, options, " + countColumns + ", finished, started_us, updated_us"
 
 // Sources returns a table's sources, newest first, of a kind and a path unless these are empty.
 func (s *Store) Sources(ctx context.Context, table, kind, path string) ([]Source, error) {
 	all, err := list(ctx, s, "sources of "+table, func(r *sql.Rows, f *Source) error {
 		f.Table = table
-		return r.Scan(&f.Key, &f.Path, &f.Kind, &f.Loaded, &f.Lines, &f.Hash, &f.Head, &f.HeadHash, &f.Options,
-			&f.Sent, &f.Inserted, &f.Duplicate, &f.Rejected, &f.Finished, micros{&f.Started}, micros{&f.Updated})
+		return r.Scan(slices.Concat([]any{&f.Key, &f.Path, &f.Kind, &f.Loaded, &f.Lines, &f.Hash, &f.Head, &f.HeadHash, &f.Options},
+			f.into(), []any{&f.Finished, micros{&f.Started}, micros{&f.At}})...)
 	}, "SELECT "+sourceColumns+" FROM rowmill_sources WHERE table_name = ? ORDER BY started_us DESC, source", table)
 	// Here, because a server's collation may consider two different paths equal.
 	return slices.DeleteFunc(all, func(f Source) bool { return kind != "" && f.Kind != kind || path != "" && f.Path != path }), err
@@ -222,20 +263,20 @@ var ErrForgotten = errors.New("its record was removed while it was loaded: its t
 // PutSource records a source, in the transaction of x. If the record of a partly
 // loaded file was removed meanwhile, it is not recorded again: ErrForgotten.
 func (s *Store) PutSource(ctx context.Context, x Exec, f *Source) error {
-	f.Updated = time.Now()
+	f.At = time.Now()
 	if f.Started.IsZero() {
-		f.Started = f.Updated
+		f.Started = f.At
 	}
-	now, what := f.Updated.UnixMicro(), "record how far "+f.Path+" is loaded"
-	n, err := s.exec(ctx, x, "UPDATE rowmill_sources SET loaded = ?, loaded_lines = ?, loaded_hash = ?, head = ?, head_hash = ?, options = ?, sent = ?, inserted = ?, "+
-		"duplicate = ?, rejected = ?, finished = ?, updated_us = ? WHERE table_name = ? AND source = ?",
-		f.Loaded, f.Lines, f.Hash, f.Head, f.HeadHash, f.Options, f.Sent, f.Inserted, f.Duplicate, f.Rejected, bit(f.Finished), now, f.Table, f.Key)
+	now, what := f.At.UnixMicro(), "record how far "+f.Path+" is loaded"
+	n, err := s.exec(ctx, x, "UPDATE rowmill_sources SET loaded = ?, loaded_lines = ?, loaded_hash = ?, head = ?, head_hash = ?, options = ?, "+
+		setCounts+", finished = ?, updated_us = ? WHERE table_name = ? AND source = ?",
+		slices.Concat([]any{f.Loaded, f.Lines, f.Hash, f.Head, f.HeadHash, f.Options}, f.args(), []any{bit(f.Finished), now, f.Table, f.Key})...)
 	if err == nil && n == 0 {
 		if f.Kind == FileSource && f.Loaded > 0 {
 			return because(what, ErrForgotten)
 		}
-		err = s.insert(ctx, x, "rowmill_sources (table_name, "+sourceColumns+")", []any{f.Table, f.Key, f.Path, f.Kind, f.Loaded, f.Lines, f.Hash,
-			f.Head, f.HeadHash, f.Options, f.Sent, f.Inserted, f.Duplicate, f.Rejected, bit(f.Finished), f.Started.UnixMicro(), now})
+		err = s.insert(ctx, x, "rowmill_sources (table_name, "+sourceColumns+")", slices.Concat([]any{f.Table, f.Key, f.Path, f.Kind, f.Loaded, f.Lines, f.Hash,
+			f.Head, f.HeadHash, f.Options}, f.args(), []any{bit(f.Finished), f.Started.UnixMicro(), now}))
 	}
 	return because(what, err)
 }
@@ -335,7 +376,7 @@ func (s *Store) Unload(ctx context.Context, f *Source) error {
 		if err := s.PutSource(ctx, tx, &fresh); err != nil {
 			return err
 		}
-		if err := s.run(ctx, tx, "ledger of "+f.Table, removeBatches+" AND inserted = 0", f.Table, f.Key+"@%"); err != nil {
+		if err := s.run(ctx, tx, "ledger of "+f.Table, removeBatches+" AND inserted + updated = 0", f.Table, f.Key+"@%"); err != nil {
 			return err
 		}
 		if _, err := s.exec(ctx, tx, removePublications, f.Table, f.Key); err != nil {
@@ -351,11 +392,11 @@ func (s *Store) Unload(ctx context.Context, f *Source) error {
 // one owner. It refuses to decrease the offset: in that case a copy of the spool is
 // also being loaded, as on a cloned machine.
 func (s *Store) Acknowledge(ctx context.Context, f *Source, ids []string) error {
-	f.Updated = time.Now()
+	f.At = time.Now()
 	return s.within(ctx, func(tx *sql.Tx) error {
-		n, err := s.exec(ctx, tx, "UPDATE rowmill_sources SET loaded = ?, sent = ?, inserted = ?, duplicate = ?, rejected = ?, updated_us = ? "+
+		n, err := s.exec(ctx, tx, "UPDATE rowmill_sources SET loaded = ?, "+setCounts+", updated_us = ? "+
 			"WHERE table_name = ? AND source = ? AND loaded <= ?",
-			f.Loaded, f.Sent, f.Inserted, f.Duplicate, f.Rejected, f.Updated.UnixMicro(), f.Table, f.Key, f.Loaded)
+			slices.Concat([]any{f.Loaded}, f.args(), []any{f.At.UnixMicro(), f.Table, f.Key, f.Loaded})...)
 		if err != nil {
 			return fmt.Errorf("record how far %s is loaded: %w", f.Path, err)
 		}
@@ -383,7 +424,7 @@ func (s *Store) Tidy(ctx context.Context, table string, before time.Time) error 
 		return err
 	}
 	for _, f := range all {
-		past := f.Updated.Before(before)
+		past := f.At.Before(before)
 		if slices.Contains(old, f.Key) && (f.Kind == StreamSource || f.Kind == FileSource && f.Finished && past) {
 			q, args := removeBatches+" AND at_us < ?", []any{table, f.Key + "@%", before.UnixMicro()}
 			if f.Kind == FileSource { // another load may have continued it meanwhile

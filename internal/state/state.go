@@ -36,6 +36,7 @@ func (s *Store) DB() Exec { return s.db.SQL() }
 // characters, so that a key of two fits InnoDB's 3072 bytes.
 func schema(text string) []string {
 	const name = "VARCHAR(191) NOT NULL"
+	counts := strings.ReplaceAll(countColumns+", ", ",", " BIGINT NOT NULL,")
 	return []string{
 		// The applied declaration of each rolling table, one row per table.
 		"CREATE TABLE IF NOT EXISTS rowmill_tables (name " + name + ", declaration " + text + " NOT NULL, period VARCHAR(40) NOT NULL, " +
@@ -59,13 +60,13 @@ func schema(text string) []string {
 		// Loaded batches, each recorded in the transaction of its rows, so that
 		// nothing is loaded twice.
 		"CREATE TABLE IF NOT EXISTS rowmill_ledger (table_name " + name + ", batch " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
-			"sent BIGINT NOT NULL, inserted BIGINT NOT NULL, duplicate BIGINT NOT NULL, rejected BIGINT NOT NULL, at_us BIGINT NOT NULL, " +
+			counts + "at_us BIGINT NOT NULL, " +
 			"PRIMARY KEY (table_name, batch))",
 		// Files and streams that are being or were loaded: the loaded offset of each
 		// and the hash of the bytes up to it, so that the same file is recognised.
 		"CREATE TABLE IF NOT EXISTS rowmill_sources (table_name " + name + ", source " + name + ", path " + text + " NOT NULL, kind VARCHAR(20) NOT NULL, " +
 			"loaded BIGINT NOT NULL, loaded_lines BIGINT NOT NULL, loaded_hash VARCHAR(40) NOT NULL, head BIGINT NOT NULL, head_hash VARCHAR(40) NOT NULL, " +
-			"options " + text + " NOT NULL, sent BIGINT NOT NULL, inserted BIGINT NOT NULL, duplicate BIGINT NOT NULL, rejected BIGINT NOT NULL, finished BIGINT NOT NULL, " +
+			"options " + text + " NOT NULL, " + counts + "finished BIGINT NOT NULL, " +
 			"started_us BIGINT NOT NULL, updated_us BIGINT NOT NULL, PRIMARY KEY (table_name, source))",
 		// Where a file was cut into batches, recorded before any of them is sent.
 		"CREATE TABLE IF NOT EXISTS rowmill_cuts (table_name " + name + ", source " + name + ", lower_byte BIGINT NOT NULL, upper_byte BIGINT NOT NULL, " +
