@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/state"
 )
 
 var errLockLost = errors.New("the lock on this source is lost")
@@ -57,7 +59,7 @@ func (l *fileLoad) locked(ctx context.Context, again bool) error {
 // whileLocked calls fn while holding a lock. If the lock is lost meanwhile, the error
 // wraps errLockLost.
 func (l *fileLoad) whileLocked(outer context.Context, name string, again bool, fn func(context.Context) error) error {
-	lease, err := l.lead(outer, l.opt.Table.Name+"/load/"+name, again)
+	lease, err := l.lead(outer, state.LoadLock(l.opt.Table.Name, name), again)
 	if err != nil {
 		return err
 	}
@@ -76,11 +78,19 @@ func (l *fileLoad) whileLocked(outer context.Context, name string, again bool, f
 	return err
 }
 
-// lead takes a lock. It waits for a lock held by another process only with again.
+// looks is how long a lock may be held by a process that only looks whether a load is
+// running: maintenance, which leaves alone what a load fills.
+const looks = time.Second
+
+// lead takes a lock. It waits for a lock held by another load only with again.
 func (l *fileLoad) lead(ctx context.Context, name string, again bool) (lease engine.Lease, err error) {
 	var held error
+	end := time.Now().Add(looks)
 	err = l.retry(ctx, func() (err error) {
-		lease, err = l.db.Lead(ctx, name)
+		err = engine.Retry{First: firstPause, Last: firstPause, Until: end}.Do(ctx, func() (err error) {
+			lease, err = l.db.Lead(ctx, name)
+			return err
+		})
 		if errors.Is(err, engine.ErrLockTimeout) && !again {
 			held, err = err, nil
 		}

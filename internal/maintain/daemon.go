@@ -224,7 +224,7 @@ func (d *Daemon) left(ctx context.Context, lanes []Lane) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	waits := slices.ContainsFunc(tasks, func(task Task) bool { return t.waits(task.ID()) })
+	waits := slices.ContainsFunc(tasks, func(task Task) bool { return t.waits(task.ID()) || task.PutOff })
 	var out []string
 	for _, task := range tasks {
 		if task.Kind == Rollup || task.Due > v.Now || task.PutOff || !slices.Contains(lanes, task.Kind.lane()) {

@@ -58,6 +58,9 @@ func (t *Table) View(ctx context.Context) (View, error) {
 			return v, err
 		}
 	}
+	if v.Loading, err = t.loading(ctx); err != nil {
+		return v, err
+	}
 	changes, err := t.State.Changes(ctx, t.Table.Name)
 	if err != nil {
 		return v, err

@@ -127,3 +127,57 @@ func (t *Table) CreatePeriods(ctx context.Context, parts []rolling.Partition) er
 	t.log(ctx, string(Create), label(Task{Parts: made})+", for rows that are loaded", time.Since(began), nil)
 	return nil
 }
+
+// A Loading is a file that a process is loading.
+type Loading struct {
+	Path string
+	// Period is the range of the rows that are loaded so far, which the rest may lie in,
+	// too; it is empty before the first batch.
+	rolling.Period
+}
+
+func (l *Loading) why() string { return l.Path + " is being loaded into it" }
+
+// loading returns the files that are being loaded. A load that was killed has lost its lock.
+// Streams, which may never end, are not among them.
+func (t *Table) loading(ctx context.Context) ([]Loading, error) {
+	files, err := t.State.Unfinished(ctx, t.Table.Name)
+	if err != nil {
+		return nil, err
+	}
+	var out []Loading
+	for i := range files {
+		lease, err := t.DB.Lead(ctx, state.LoadLock(t.Table.Name, files[i].Key))
+		switch {
+		case err == nil:
+			if err := lease.Release(); err != nil {
+				return nil, err
+			}
+		case errors.Is(err, engine.ErrLockTimeout):
+			reach, err := t.State.Reach(ctx, &files[i])
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, Loading{files[i].Path, reach})
+		default:
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// waitForLoads returns a waitError if a load fills a period that is about to be sealed with a
+// number of rows. One without rows may have been created for rows that are on their way.
+func (t *Table) waitForLoads(ctx context.Context, p rolling.Partition, rows int64) error {
+	loads, err := t.loading(ctx)
+	if err != nil {
+		return err
+	}
+	if load := (View{Loading: loads}).filling([]rolling.Partition{p}); load != nil {
+		return &waitError{fmt.Sprintf("%s is not sealed: %s", p.Name, load.why())}
+	}
+	if rows == 0 && len(loads) > 0 {
+		return &waitError{fmt.Sprintf("%s is not sealed: it has no rows, and %s is being loaded", p.Name, loads[0].Path)}
+	}
+	return nil
+}

@@ -39,7 +39,7 @@ type Task struct {
 	// Behind means that it waits for another task of the plan.
 	Behind bool
 	// PutOff means that it waits for its owner, who has to finish an adoption or to
-	// release a restored period.
+	// release a restored period, or for a load that is running.
 	PutOff bool
 }
 
@@ -62,6 +62,8 @@ type View struct {
 	// MaxPeriods and SwapRows are the engine's limits; 0 means no limit.
 	MaxPeriods int
 	SwapRows   int64
+	// Loading are the files that are being loaded at present.
+	Loading []Loading
 	// Gaps means that partitions have lower bounds. Without them, a period can't be
 	// dropped before those preceding it, as the next period would take over its range.
 	Gaps bool
@@ -106,11 +108,25 @@ func Plan(d *rolling.Declaration, v View) ([]Task, error) {
 	out = append(out, planDrops(d, v)...)
 	out = append(out, rebuilds...)
 	for i := range out {
-		if out[i].Kind != Create && v.busy(out[i].Parts) {
-			out[i].Waits = "a change of it is under way"
+		t := &out[i]
+		if t.Kind != Create && v.busy(t.Parts) {
+			t.Waits = "a change of it is under way"
+		}
+		if load := v.filling(t.Parts); load != nil && t.Kind != Create && t.Kind != Check && t.Due <= v.Now {
+			t.Waits, t.PutOff = load.why(), true
 		}
 	}
 	return out, nil
+}
+
+// filling returns the load that fills one of the periods, or nil.
+func (v View) filling(parts []rolling.Partition) *Loading {
+	for i := range v.Loading {
+		if slices.ContainsFunc(parts, func(p rolling.Partition) bool { return p.Overlaps(v.Loading[i].Period) }) {
+			return &v.Loading[i]
+		}
+	}
+	return nil
 }
 
 func (v View) busy(parts []rolling.Partition) bool {

@@ -24,6 +24,9 @@ func (t *Table) seal(ctx context.Context, p rolling.Partition) (detail string, e
 	if err != nil {
 		return "", err
 	}
+	if err := t.waitForLoads(ctx, p, s.Rows); err != nil {
+		return "", err
+	}
 	t.reach("seal summed")
 	now, err := t.Now(ctx)
 	if err != nil {

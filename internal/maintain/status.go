@@ -484,8 +484,9 @@ func ownAndOthers(who []engine.Blocker) (own, others []engine.Blocker) {
 	return own, others
 }
 
-// gaps adds those between the periods from the oldest one that stays. Those before it
-// are restored or due to be dropped.
+// gaps adds those between the periods from the oldest one that stays: those before it
+// are restored or due to be dropped. A gap that has long passed and had no period is no
+// problem: history was loaded, and only the periods that its rows need were created.
 func (l *look) gaps(context.Context) error {
 	i := slices.IndexFunc(l.v.Parts, func(p rolling.Partition) bool {
 		k := l.v.known(p)
@@ -501,6 +502,10 @@ func (l *look) gaps(context.Context) error {
 		return nil // Plan reports it
 	}
 	for _, g := range steps.Gaps {
+		had := slices.ContainsFunc(l.v.Known, func(k state.Period) bool { return k.State != state.Dropped && k.Overlaps(g) })
+		if !had && l.Declared.Seal.After.After(g.To) <= l.v.Now {
+			continue
+		}
 		l.s.problem("gap", fmt.Sprintf("no period from %s to %s: inserts with these times fail", grid.Format(g.From), grid.Format(g.To)),
 			"rowmill restore, or leave it if no such rows are to come")
 	}
@@ -514,8 +519,8 @@ func (l *look) outside(ctx context.Context) error {
 	}
 	n, err := o.Outside(ctx, l.Table.Table)
 	if n > 0 {
-		l.s.problem("outside", fmt.Sprintf("%s older than every period: kept, and neither rolled up nor archived", figure.Plural(n, "row is", "rows are")),
-			"look at them in the table's partition rowmill_floor; delete them, or restore their period")
+		l.s.problem("outside", fmt.Sprintf("%s older than every period or between periods: kept, and neither sealed nor archived", figure.Plural(n, "row is", "rows are")),
+			"look at them in the table's partitions rowmill_floor and rowmill_gap_*; delete them, or restore or create their period")
 	}
 	return err
 }

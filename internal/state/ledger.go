@@ -256,6 +256,29 @@ func (s *Store) Sources(ctx context.Context, table, kind, path string) ([]Source
 	return slices.DeleteFunc(all, func(f Source) bool { return kind != "" && f.Kind != kind || path != "" && f.Path != path }), err
 }
 
+// Unfinished returns the files whose load into a table has begun and not ended, with their
+// keys and paths only. Their loads may be running, or may have been killed.
+func (s *Store) Unfinished(ctx context.Context, table string) ([]Source, error) {
+	return list(ctx, s, "sources of "+table, func(r *sql.Rows, f *Source) error {
+		f.Table, f.Kind = table, FileSource
+		return r.Scan(&f.Key, &f.Path)
+	}, "SELECT source, path FROM rowmill_sources WHERE table_name = ? AND kind = ? AND finished = 0 ORDER BY source", table, FileSource)
+}
+
+// Reach returns the range of the rows that the ledger has of a source, empty if it has none.
+func (s *Store) Reach(ctx context.Context, f *Source) (p rolling.Period, err error) {
+	var from, to sql.NullInt64
+	_, err = s.one(ctx, s.DB(), "ledger of "+f.Table, []any{&from, &to},
+		"SELECT MIN(lower_pos), MAX(upper_pos) FROM rowmill_ledger WHERE table_name = ? AND batch LIKE ? AND inserted + duplicate > 0", f.Table, f.Key+"@%")
+	if !from.Valid {
+		return p, err
+	}
+	return rolling.Period{From: from.Int64, To: to.Int64 + 1}, err
+}
+
+// LoadLock is the name of the lock that the load of a source holds while it runs.
+func LoadLock(table, source string) string { return table + "/load/" + source }
+
 // ErrForgotten is the error if the information about a source was removed while it
 // was loaded, because its table was recreated.
 var ErrForgotten = errors.New("its record was removed while it was loaded: its table was dropped and created again")
