@@ -153,6 +153,41 @@ var loadScenarios = map[string]scenario{
 		}
 	}},
 
+	// Another process loads the rest after the lock is lost: each load counts its own rows.
+	"lost lock, and another load in between": {onNumbered, func(l *loading) {
+		f := loadRows(0, 1000, false)
+		path := l.write("day.csv", f.text)
+		lost, leads := make(chan struct{}), 0
+		var other ingest.Outcome
+		db := &faulty{Keeper: l.db, led: func(lease engine.Lease) engine.Lease { return &losingLease{lease, lost} }}
+		db.leading = func(string) {
+			select {
+			case <-lost:
+			default:
+				return
+			}
+			if leads++; leads == 1 {
+				lost = make(chan struct{})
+				other = l.loads(exitDone, "Finished true", "day.csv")[0]
+			}
+		}
+		o := l.options(db)
+		o.Rows, o.Writers = 20, 1
+		var steps atomic.Int64
+		o.Reached = func(string) {
+			if steps.Add(1) == 20 {
+				close(lost)
+			}
+		}
+		r, err := ingest.File(l.Context(), o, path)
+		must(l, err)
+		if leads == 0 || other.Sent == 0 || r.Sent == 0 || r.Sent+other.Sent != 1000 || r.Before != other.Sent || other.Before != r.Sent {
+			l.Errorf("this load has sent %d of 1000 rows after %d, the other one %d after %d", r.Sent, r.Before, other.Sent, other.Before)
+		}
+		l.check("bad.jsonl", f)
+		l.has("1000 1000", "SELECT sent, inserted FROM rowmill_sources")
+	}},
+
 	// A partly loaded file isn't continued with options that interpret its bytes
 	// differently; rows added to a complete file may be.
 	"other options": {onNumbered, func(l *loading) {

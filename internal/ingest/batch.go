@@ -31,8 +31,10 @@ type batch struct {
 	// single reports that only the rows of publications are sent that can't be
 	// published; routed that the published rows have been collected.
 	noted, single, routed bool
-	// sent are the extents of its rows that were sent, once a sender has done so.
+	// sent are the extents of its rows that were sent, once a sender has done so; own
+	// reports that this process has committed it.
 	sent []state.Extent
+	own  bool
 }
 
 // hashOf returns the hash of a batch's bytes: xxHash64 as 16 hexadecimal digits.

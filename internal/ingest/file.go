@@ -81,8 +81,10 @@ type fileLoad struct {
 	published []*state.Publication
 	// written counts the rows that are written for each publication, by its period.
 	written map[int64]int64
-	// before counts the rows that were recorded when this load began.
-	before *state.Counts
+	// before counts the recorded rows that this load has not sent itself. started is when
+	// the record of the source began that this load has used before it lost a lock.
+	before  *state.Counts
+	started time.Time
 	// settledIn, earlierIn and sentIn are the extents of the file's rows: the settled
 	// ones, those of noted, and those sent since the file was opened. offered are the
 	// extents of the latter with duplicates.
@@ -121,6 +123,9 @@ func (l *fileLoad) start(ctx context.Context) error {
 	fresh := *l.source
 	for again := false; ; again = true {
 		s := fresh
+		if l.source != nil {
+			l.started = l.source.Started
+		}
 		l.source = &s
 		err := l.locked(ctx, again)
 		if !errors.Is(err, errLockLost) || ctx.Err() != nil || l.opt.RetryFor == 0 {
@@ -181,7 +186,9 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		l.source.Options = l.optionsText()
 		l.opt.Again = false // if a lock is lost, the load continues
 	}
-	l.countBefore()
+	if err := l.countBefore(ctx); err != nil {
+		return fail(err)
+	}
 	if err := l.resume(ctx, c); err != nil {
 		return fail(err)
 	}
@@ -421,9 +428,10 @@ func (l *fileLoad) putCuts(ctx context.Context, group []*batch) error {
 	})
 }
 
-// countBefore counts the rows that are recorded. If this load has lost a lock, those that
-// were not recorded when it began are its own, also where the answer to a commit was lost.
-func (l *fileLoad) countBefore() {
+// countBefore counts the rows that are recorded. If this load has lost a lock, other
+// processes may have loaded some of them in between: its own are those that it has
+// counted, and batches in the ledger for whose commit it got no answer.
+func (l *fileLoad) countBefore(ctx context.Context) error {
 	now, r := l.source.Counts, &l.result
 	l.earlierIn, l.sentIn, l.offered = nil, nil, nil
 	for _, b := range l.noted {
@@ -434,20 +442,38 @@ func (l *fileLoad) countBefore() {
 		now.Add(p.Counts)
 		l.earlierIn = append(l.earlierIn, p.Extents()...)
 	}
-	if l.before == nil {
-		l.before = &now
-		r.Before, r.BeforeRejected = now.Sent, now.Rejected
-		l.rejectedBefore.Store(now.Rejected)
-		return
+	for _, b := range l.unanswered() {
+		noted, err := retried(ctx, l.load, func() (*state.Batch, error) {
+			return l.state.Noted(ctx, l.state.DB(), l.source.Table, b.ID(l.source.Key))
+		})
+		if err != nil {
+			return err
+		}
+		if noted != nil {
+			l.count(noted.Counts, b.To-b.From, false)
+		}
 	}
-	was := l.before
-	if now.Sent < was.Sent { // another process has loaded the file anew since
-		*was = now
+	if !l.started.IsZero() && l.started.UnixMicro() != l.source.Started.UnixMicro() { // another process has loaded the file anew since
+		r.Counts = state.Counts{}
+		l.rows.Store(0)
+		l.rejected.Store(0)
 	}
-	r.Counts = now
-	r.Sub(*was)
-	l.rows.Store(r.Sent)
-	l.rejected.Store(r.Rejected)
+	now.Sub(r.Counts)
+	l.before = &now
+	r.Before, r.BeforeRejected = now.Sent, now.Rejected
+	l.rejectedBefore.Store(now.Rejected)
+	return nil
+}
+
+// unanswered returns the batches for whose commit no answer came, and forgets them.
+func (l *fileLoad) unanswered() (out []state.Cut) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for cut := range l.committing {
+		out = append(out, cut)
+	}
+	clear(l.committing)
+	return out
 }
 
 func (l *fileLoad) handOut(b *batch, out chan<- *batch) {
@@ -460,8 +486,12 @@ func (l *fileLoad) countSent(noted state.Batch, b *batch) {
 	l.passed.Add(b.To - b.From)
 	l.sentIn = l.gathered(l.sentIn, extentsOf(noted))
 	l.offered = l.gathered(l.offered, b.sent)
+	others := !b.own && !l.opt.Dry // the ledger has it of another process
+	if others {
+		l.before.Add(noted.Counts)
+	}
 	l.mu.Unlock()
-	l.count(noted.Counts, b.To-b.From, false)
+	l.count(noted.Counts, b.To-b.From, others)
 }
 
 // settle records that the whole file is loaded, and all of its counts.

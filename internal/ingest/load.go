@@ -234,9 +234,11 @@ type load struct {
 	rows, rejected atomic.Int64
 	rejectedBefore atomic.Int64 // rows of a file that earlier loads rejected
 	lost           atomic.Int64 // see Result.Lost
-	mu             sync.Mutex
-	result         Result
-	said           time.Time
+	// committing are the batches whose commit was sent and whose result isn't known.
+	committing map[state.Cut]struct{}
+	mu         sync.Mutex
+	result     Result
+	said       time.Time
 }
 
 func newLoad(options *Options) (*load, error) {
@@ -259,7 +261,7 @@ func newLoad(options *Options) (*load, error) {
 	}
 	st := state.New(o.DB)
 	l := &load{opt: &o, db: o.DB, state: st, periods: newPeriods(&o, st),
-		began: time.Now(), ahead: semaphore.NewWeighted(aheadBytes)}
+		began: time.Now(), ahead: semaphore.NewWeighted(aheadBytes), committing: map[state.Cut]struct{}{}}
 	var err error
 	if l.bad, err = openBad(o.Bad); err == nil && len(l.bad.broken) > 0 {
 		l.say("file of bad rows %s: %s can't be read, the first is line %d; they are left unchanged", o.Bad, figure.Plural(len(l.bad.broken), "line", "lines"), l.bad.broken[0])

@@ -83,9 +83,23 @@ func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
 		return err
 	})
 	if err != nil {
-		err = fmt.Errorf("%s, %w", s.source.Path, err)
+		return out, fmt.Errorf("%s, %w", s.source.Path, err)
 	}
-	return out, err
+	b.own = s.commits(b, false)
+	return out, nil
+}
+
+// commits notes that the commit of a batch is sent, or that its result is known, and
+// reports whether it was noted before.
+func (s *sender) commits(b *batch, sent bool) (noted bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, noted = s.committing[b.Cut]; sent {
+		s.committing[b.Cut] = struct{}{}
+	} else {
+		delete(s.committing, b.Cut)
+	}
+	return noted
 }
 
 func (s *sender) check(ctx context.Context, b *batch, out *state.Batch) error {
@@ -165,7 +179,11 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 		return err
 	}
 	s.opt.Reached("before commit")
+	s.commits(b, true)
 	if err := s.loader.Commit(ctx); err != nil {
+		if !errors.Is(err, engine.ErrConnectionLost) {
+			s.commits(b, false)
+		}
 		return err
 	}
 	s.periods.tooOld.Add(p.tooOld)
