@@ -241,7 +241,7 @@ func lookAt(sources []string) error {
 }
 
 // processMemory is the memory that a load needs besides the rows that it collects.
-const processMemory = 96 << 20
+const processMemory = 64 << 20
 
 func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err error) {
 	if err := f.check(sources); err != nil {

@@ -33,7 +33,7 @@ type published struct {
 }
 
 // publishedRows returns a file of n shuffled rows. In hour 1 two rows have one key, in hour 2
-// the server refuses a row, in hour 3 one is invalid, and one lies outside every period.
+// the server refuses a row, in hour 3 one is invalid, and one lies outside every period that may be created.
 func publishedRows(n int) published {
 	var lines []string
 	p := published{bad: map[int64]string{}}
@@ -56,7 +56,7 @@ func publishedRows(n int) published {
 		{again[:strings.LastIndex(again, ",")] + ",twice", ""},
 		{"99999999999,2026-03-29 02:00:00,0.5,much too long", ""},
 		{"x,2026-03-29 03:00:00,0.5,n", "integer"},
-		{"-2,2027-03-29 03:00:00,0.5,n", "outside every period"},
+		{"-2,2027-03-29 03:00:00,0.5,n", "too far in the future"},
 	}
 	p.dups = 1
 	for i, m := range more {
