@@ -37,6 +37,7 @@ type loadFlags struct {
 	spoolBytes string
 	periods    string
 	memory     string
+	from       fromFlags
 	list       bool
 	withJSON   bool
 }
@@ -57,11 +58,14 @@ func (a *app) loadCommand() *cobra.Command {
 			"JSON lines, with line, reason and the row; all others are loaded, and the exit\n" +
 			"code is 1. Rows whose key is in the table are counted and skipped, unless\n" +
 			"--on-duplicate has them update the table's row, or rejected.\n\n" +
+			"--from loads the rows of another database's table, and with --since its last rows,\n" +
+			"each time anew.\n\n" +
 			"stdin can't be read again: with --spool its rows are written to disk first, and\n" +
 			"the next rowmill load with that spool loads what a crash left there. When the\n" +
 			"spool is full, the sender waits.",
 		Example: "  rowmill load readings.toml day1.csv day2.csv.gz\n" +
 			"  rowmill load readings.toml day1.csv --dry-run\n" +
+			"  rowmill load readings.toml --from mysql://reader@old-db/metrics\n" +
 			"  producer | rowmill load readings.toml - --format jsonl --spool /var/spool/readings",
 		Args: wantArgs(1, -1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -96,6 +100,7 @@ func (a *app) loadCommand() *cobra.Command {
 	flags.Int64Var(&f.MaxBad, "max-bad", 1000, "stop before more than `N` rows are rejected; -1 is never")
 	flags.StringVar(&f.Spool, "spool", "", "keep a stream's rows in `DIRECTORY` until they are loaded (nowhere)")
 	flags.StringVar(&f.spoolBytes, "spool-size", "1GiB", "`SIZE` of the spool at which the sender has to wait")
+	f.from.define(flags)
 	flags.BoolVar(&f.Again, "again", false, "load all of a file that is loaded already, skipping rows whose key is in the table (default false)")
 	flags.BoolVar(&f.AcceptMissing, "accept-missing", false, "no longer look for rows of a file that were loaded and aren't in the table any more (default false)")
 	flags.BoolVar(&f.Dry, "dry-run", false, "read and check all rows, and send none (default false)")
@@ -114,6 +119,9 @@ const (
 // check returns an error if the flags are invalid, and completes the options with those
 // that are given as text.
 func (f *loadFlags) check(sources []string) (err error) {
+	if err := f.checkFrom(sources); err != nil {
+		return err
+	}
 	streams := 0
 	for _, s := range sources {
 		if s == "-" {
@@ -123,7 +131,7 @@ func (f *loadFlags) check(sources []string) (err error) {
 	switch {
 	case f.list && (len(sources) > 0 || f.Spool != "" || f.Dry):
 		return usagef("rowmill load FILE.toml --list", "--list is about all that was loaded: it takes no source, and neither --spool nor --dry-run")
-	case len(sources) == 0 && f.Spool == "" && !f.list:
+	case len(sources) == 0 && f.Spool == "" && !f.list && f.from.url == "":
 		return usagef("rowmill load FILE.toml SOURCE..., or - for stdin", "no source is given")
 	case streams > 1 || streams == 1 && len(sources) > 1:
 		return usagef("rowmill load FILE.toml - alone", "- is stdin, and can't be combined with another source")
@@ -131,7 +139,7 @@ func (f *loadFlags) check(sources []string) (err error) {
 		return usagef("the file without --spool", "--spool is for stdin: a file can be read again")
 	case f.Spool != "" && f.Dry:
 		return usagef("--dry-run without --spool", "--spool keeps rows, and --dry-run sends none")
-	case (f.Again || f.AcceptMissing) && (len(sources) == 0 || streams > 0):
+	case (f.Again || f.AcceptMissing) && (len(sources) == 0 && f.from.url == "" || streams > 0):
 		return usagef("rowmill load FILE.toml SOURCE... with the files", "--again and --accept-missing are about files that are loaded already")
 	case f.Again && f.AcceptMissing:
 		return usagef("one of them", "--again loads what is missing, and --accept-missing leaves it")
@@ -271,6 +279,9 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 	if o.Lane != ingest.Live {
 		debug.SetMemoryLimit(o.Memory + processMemory)
 	}
+	if f.from.url != "" {
+		return a.loadFrom(ctx, k, f, o)
+	}
 	if len(sources) == 0 {
 		sources = []string{""}
 	}
@@ -298,18 +309,29 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 		fmt.Fprintf(a.stderr, "not begun: %s\n", strings.Join(rest, ", "))
 	}
 	if f.withJSON {
-		err := a.printJSON(struct {
-			Format  string           `json:"format"`
-			Sources []ingest.Outcome `json:"sources"`
-		}{"rowmill.load/1", results})
-		failed = errors.Join(failed, err)
+		failed = errors.Join(failed, a.printLoads(results))
 	}
-	var many *ingest.TooManyError
-	if errors.As(failed, &many) {
-		return engine.Hinted(failed, "rowmill load with --dry-run, which lists them all with --max-bad -1; or --max-bad with a higher number")
+	if many := tooMany(failed); many != nil {
+		return many
 	}
 	last := len(results) - 1
 	return stopped(ctx, failed, "%s", stoppedHint(results[last], sources[last], f.Spool))
+}
+
+func (a *app) printLoads(all []ingest.Outcome) error {
+	return a.printJSON(struct {
+		Format  string           `json:"format"`
+		Sources []ingest.Outcome `json:"sources"`
+	}{"rowmill.load/1", all})
+}
+
+// tooMany returns an error of too many bad rows with a hint, and nil for any other.
+func tooMany(err error) error {
+	var many *ingest.TooManyError
+	if !errors.As(err, &many) {
+		return nil
+	}
+	return engine.Hinted(err, "rowmill load with --dry-run, which lists them all with --max-bad -1; or --max-bad with a higher number")
 }
 
 // stoppedHint is the hint after an interrupted load, whose last source ended with last.
@@ -326,25 +348,31 @@ func stoppedHint(last ingest.Outcome, source, spool string) string {
 // openForLoad calls openApplied. While the server can't be reached, it retries for the
 // time given by --retry.
 func (a *app) openForLoad(ctx context.Context, f loadFlags) (*kept, error) {
+	return untilReached(ctx, a, f, func() (*kept, error) { return a.openApplied(ctx, f.file, f.kept) })
+}
+
+// untilReached calls open, again while its server can't be reached.
+func untilReached[T any](ctx context.Context, a *app, f loadFlags, open func() (T, error)) (_ T, err error) {
+	var none T
 	began, said := time.Now(), time.Time{}
 	for {
-		k, err := a.openApplied(ctx, f.file, f.kept)
+		opened, err := open()
 		switch {
 		case err == nil:
-			return k, nil
+			return opened, nil
 		case ctx.Err() != nil:
-			return nil, stopped(ctx, err, "")
+			return none, stopped(ctx, err, "")
 		case f.list || !errors.Is(err, engine.ErrUnreachable) && !errors.Is(err, engine.ErrConnectionLost):
-			return nil, err
+			return none, err
 		case f.RetryFor >= 0 && time.Since(began) >= f.RetryFor:
-			return nil, err
+			return none, err
 		}
 		if time.Since(said) >= openSaid {
 			said = time.Now()
 			a.logLine(stamp(said) + fmt.Sprintf(" will be tried again: %v", err))
 		}
 		if engine.Sleep(ctx, openPause) != nil {
-			return nil, stopped(ctx, err, "")
+			return none, stopped(ctx, err, "")
 		}
 	}
 }

@@ -31,6 +31,10 @@ type batch struct {
 	// single reports that only the rows of publications are sent that can't be
 	// published; routed that the published rows have been collected.
 	noted, single, routed bool
+	// numbered reports that its rows have numbers, and no offsets in bytes: From and To
+	// are numbers, too. chunk is what was recorded of it, if it was.
+	numbered bool
+	chunk    *chunk
 	// sent are the extents of its rows that were sent, once a sender has done so; own
 	// reports that this process has committed it.
 	sent []state.Extent

@@ -14,7 +14,8 @@
 //
 // The pipeline, and where an addition belongs:
 //
-//	source  file.go, stream.go         opens, locks and recognises it; a new source is a file beside them
+//	source  file.go, stream.go,        opens, locks and recognises it; a new source is a file beside them
+//	        server.go, fetch.go
 //	cut     batch.go, FORMAT.go        at record boundaries; a new format is a file and an entry of formats (format.go)
 //	parse   parse.go, columns.go       into an engine.Batch, with values that package value reads
 //	send    send.go, periods.go        within the table's periods: the live lane
@@ -166,6 +167,9 @@ type Progress struct {
 	Bytes, Size int64
 	Sent        int64
 	Sending     time.Duration
+	// Share is the part of a source without a size that is read, from 0 to 1, if it is
+	// known, and ShareBefore the part of it that earlier loads had sent.
+	Share, ShareBefore float64
 	// Waiting is the number of bytes in the spool; Full is how long the sender has
 	// been waiting for room in it.
 	Waiting int64
@@ -228,6 +232,10 @@ type load struct {
 	ahead *semaphore.Weighted
 	// lane, unless nil, takes rows that are published.
 	lane *lane
+	// unit is what the lines of the source are called: line, or row.
+	unit string
+	// badKey, unless empty, replaces the source's key in the file of bad rows.
+	badKey string
 	// position adds to a Progress how far the source has come; it may be nil.
 	position func(*Progress)
 
@@ -260,7 +268,7 @@ func newLoad(options *Options) (*load, error) {
 		o.Reached = func(string) {}
 	}
 	st := state.New(o.DB)
-	l := &load{opt: &o, db: o.DB, state: st, periods: newPeriods(&o, st),
+	l := &load{opt: &o, db: o.DB, state: st, periods: newPeriods(&o, st), unit: "line",
 		began: time.Now(), ahead: semaphore.NewWeighted(aheadBytes), committing: map[state.Cut]struct{}{}}
 	var err error
 	if l.bad, err = openBad(o.Bad); err == nil && len(l.bad.broken) > 0 {
@@ -305,12 +313,12 @@ func (l *load) enough(rejected []Rejected) error {
 	if l.opt.MaxBad < 0 || l.rejectedBefore.Load()+l.rejected.Load()+int64(len(rejected)) <= l.opt.MaxBad || len(rejected) == 0 {
 		return nil
 	}
-	return &TooManyError{Most: l.opt.MaxBad, Path: l.opt.Bad, First: rejected[0]}
+	return &TooManyError{Most: l.opt.MaxBad, Path: l.opt.Bad, First: rejected[0], unit: l.unit}
 }
 
 func (l *load) reject(rows []Rejected, b *batch) error {
 	slices.SortFunc(rows, func(a, b Rejected) int { return int(a.Offset - b.Offset) })
-	key := l.source.Key
+	key := cmp.Or(l.badKey, l.source.Key)
 	if b.single { // the other rows of the batch have entries, too
 		key += again
 	}

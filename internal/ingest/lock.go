@@ -58,7 +58,7 @@ func (l *fileLoad) locked(ctx context.Context, again bool) error {
 
 // whileLocked calls fn while holding a lock. If the lock is lost meanwhile, the error
 // wraps errLockLost.
-func (l *fileLoad) whileLocked(outer context.Context, name string, again bool, fn func(context.Context) error) error {
+func (l *load) whileLocked(outer context.Context, name string, again bool, fn func(context.Context) error) error {
 	lease, err := l.lead(outer, state.LoadLock(l.opt.Table.Name, name), again)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (l *fileLoad) whileLocked(outer context.Context, name string, again bool, f
 const looks = time.Second
 
 // lead takes a lock. It waits for a lock held by another load only with again.
-func (l *fileLoad) lead(ctx context.Context, name string, again bool) (lease engine.Lease, err error) {
+func (l *load) lead(ctx context.Context, name string, again bool) (lease engine.Lease, err error) {
 	var held error
 	end := time.Now().Add(looks)
 	err = l.retry(ctx, func() (err error) {

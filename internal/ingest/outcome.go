@@ -33,6 +33,12 @@ func (p Progress) Text(dry bool) string {
 			line += fmt.Sprintf(", %s left", time.Duration(float64(p.Sending)*float64(left)/float64(p.Sent)).Round(time.Second))
 		}
 	}
+	if done := p.Share; done > 0 && p.Size == 0 {
+		line += fmt.Sprintf(", about %d%% read", int64(100*done))
+		if part := done - p.ShareBefore; part > 0 && done < 1 && p.Sending >= time.Second {
+			line += fmt.Sprintf(", %s left", time.Duration(float64(p.Sending)*(1-done)/part).Round(time.Second))
+		}
+	}
 	if p.Waiting > 0 {
 		line += fmt.Sprintf(", %s in the spool", figure.Bytes(p.Waiting))
 	}
@@ -179,6 +185,9 @@ func (k Known) State() string {
 		return "loaded"
 	case k.Kind == state.StreamSource:
 		return "broken off"
+	}
+	if k.Kind == state.ServerSource {
+		return "begun"
 	}
 	return "begun, " + figure.Plural(k.Open, "batch", "batches") + " to send"
 }

@@ -118,7 +118,11 @@ func (p *parser) parse(b *batch) {
 }
 
 func (p *parser) reject(where place, column string, err error) {
-	p.rejected = append(p.rejected, Rejected{Line: where.line, Offset: p.from.From + int64(where.from), Column: column,
+	offset := p.from.From + int64(where.from)
+	if p.from.numbered { // a chunk may have got more rows than it had when it was planned
+		offset = min(p.from.From+where.line-p.from.Line, p.from.To-1)
+	}
+	p.rejected = append(p.rejected, Rejected{Line: where.line, Offset: offset, Column: column,
 		Reason: err.Error(), Row: slices.Clone(beginOf(trimBreak(p.from.data[where.from:where.to])))})
 }
 

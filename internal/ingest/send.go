@@ -78,7 +78,7 @@ func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
 			err = errors.Join(err, s.reset(ctx))
 		}
 		if err != nil {
-			err = fmt.Errorf("lines %d to %d: %w", b.Line, b.Line+b.Lines-1, err)
+			err = fmt.Errorf("%ss %d to %d: %w", s.unit, b.Line, b.Line+b.Lines-1, err)
 		}
 		return err
 	})
@@ -279,6 +279,8 @@ type TooManyError struct {
 	Path string
 	// First is one of the rejected rows.
 	First Rejected
+
+	unit string
 }
 
 func (e *TooManyError) Error() string {
@@ -286,5 +288,5 @@ func (e *TooManyError) Error() string {
 	if e.First.Column != "" {
 		what = "column " + e.First.Column + ": "
 	}
-	return fmt.Sprintf("more than %s can't be loaded; line %d: %s%s", figure.Plural(e.Most, "row", "rows"), e.First.Line, what, e.First.Reason)
+	return fmt.Sprintf("more than %s can't be loaded; %s %d: %s%s", figure.Plural(e.Most, "row", "rows"), e.unit, e.First.Line, what, e.First.Reason)
 }

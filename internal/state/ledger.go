@@ -128,7 +128,7 @@ func Before(ctx context.Context, l engine.Loader, f *Source) (rolled bool, err e
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("records of %s: %w", f.Path, err)
-	case f.Kind == FileSource && !has[1]:
+	case f.resumes() && !has[1]:
 		return false, ErrForgotten
 	}
 	return has[0], nil
@@ -202,6 +202,7 @@ func (s *Store) Noted(ctx context.Context, x Exec, table, id string) (*Batch, er
 // Kinds of sources.
 const (
 	FileSource   = "file"   // can be read again from its start
+	ServerSource = "server" // a table of another server, which is read in ranges of its key
 	SpoolSource  = "spool"  // a stream whose bytes are kept in a spool until they are loaded
 	StreamSource = "stream" // a stream that can't be read again
 )
@@ -230,6 +231,9 @@ type Source struct {
 	Started, At time.Time
 }
 
+// resumes reports whether an interrupted load of the source continues where it ended.
+func (f *Source) resumes() bool { return f.Kind == FileSource || f.Kind == ServerSource }
+
 // A Cut is a batch of a file, as a range of bytes.
 type Cut struct {
 	From, To int64
@@ -256,13 +260,13 @@ func (s *Store) Sources(ctx context.Context, table, kind, path string) ([]Source
 	return slices.DeleteFunc(all, func(f Source) bool { return kind != "" && f.Kind != kind || path != "" && f.Path != path }), err
 }
 
-// Unfinished returns the files whose load into a table has begun and not ended, with their
-// keys and paths only. Their loads may be running, or may have been killed.
+// Unfinished returns the files and the tables of other servers whose load into a table has begun and
+// not ended, with their keys and paths only. Their loads may be running, or may have been killed.
 func (s *Store) Unfinished(ctx context.Context, table string) ([]Source, error) {
 	return list(ctx, s, "sources of "+table, func(r *sql.Rows, f *Source) error {
-		f.Table, f.Kind = table, FileSource
-		return r.Scan(&f.Key, &f.Path)
-	}, "SELECT source, path FROM rowmill_sources WHERE table_name = ? AND kind = ? AND finished = 0 ORDER BY source", table, FileSource)
+		f.Table = table
+		return r.Scan(&f.Key, &f.Path, &f.Kind)
+	}, "SELECT source, path, kind FROM rowmill_sources WHERE table_name = ? AND kind IN (?, ?) AND finished = 0 ORDER BY source", table, FileSource, ServerSource)
 }
 
 // Reach returns the range of the rows that the ledger has of a source, empty if it has none.
@@ -295,7 +299,7 @@ func (s *Store) PutSource(ctx context.Context, x Exec, f *Source) error {
 		setCounts+", finished = ?, updated_us = ? WHERE table_name = ? AND source = ?",
 		slices.Concat([]any{f.Loaded, f.Lines, f.Hash, f.Head, f.HeadHash, f.Options}, f.args(), []any{bit(f.Finished), now, f.Table, f.Key})...)
 	if err == nil && n == 0 {
-		if f.Kind == FileSource && f.Loaded > 0 {
+		if f.resumes() && f.Loaded > 0 {
 			return because(what, ErrForgotten)
 		}
 		err = s.insert(ctx, x, "rowmill_sources (table_name, "+sourceColumns+")", slices.Concat([]any{f.Table, f.Key, f.Path, f.Kind, f.Loaded, f.Lines, f.Hash,
@@ -448,9 +452,9 @@ func (s *Store) Tidy(ctx context.Context, table string, before time.Time) error 
 	}
 	for _, f := range all {
 		past := f.At.Before(before)
-		if slices.Contains(old, f.Key) && (f.Kind == StreamSource || f.Kind == FileSource && f.Finished && past) {
+		if slices.Contains(old, f.Key) && (f.Kind == StreamSource || f.resumes() && f.Finished && past) {
 			q, args := removeBatches+" AND at_us < ?", []any{table, f.Key + "@%", before.UnixMicro()}
-			if f.Kind == FileSource { // another load may have continued it meanwhile
+			if f.resumes() { // another load may have continued it meanwhile
 				q += " AND EXISTS (SELECT 1 FROM rowmill_sources AS s WHERE s.table_name = ? AND s.source = ? AND s.finished = 1 AND s.updated_us < ?)"
 				args = append(args, table, f.Key, before.UnixMicro())
 			}

@@ -92,6 +92,10 @@ func textOf(v any) any {
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	case int64:
 		return strconv.FormatInt(v, 10)
+	case []byte:
+		if v != nil && len(v) == 0 { // NULL is a nil slice
+			return "" // an empty blob would become NULL on its way back
+		}
 	}
 	return v
 }

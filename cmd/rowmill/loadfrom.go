@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/live"
+	"github.com/rowmill/rowmill/internal/target"
+	"github.com/rowmill/rowmill/internal/value"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// fromFlags are the flags of `rowmill load` for the rows of another server.
+type fromFlags struct {
+	url, table   string
+	since, until string
+}
+
+func (f *fromFlags) define(flags *pflag.FlagSet) {
+	flags.StringVar(&f.url, "from", "", "load the rows of a table of another database, a `URL` as of --target")
+	flags.StringVar(&f.table, "from-table", "", "`NAME` of that table (the name of the declared one)")
+	flags.StringVar(&f.since, "since", "", "with --from, only rows since a `TIME`, or of the last 30m, 6h or 2d, each time anew (all)")
+	flags.StringVar(&f.until, "until", "", "with --since, only rows before a `TIME`, or older than 1m (all)")
+}
+
+// checkFrom returns an error if the flags contradict --from.
+func (f *loadFlags) checkFrom(sources []string) error {
+	switch {
+	case f.from.url == "" && f.from != (fromFlags{}):
+		return usagef("--from URL", "--from-table, --since and --until are about the rows of another database")
+	case f.from.url == "":
+		return nil
+	case len(sources) > 0:
+		return usagef("one rowmill load for each", "--from is the source: it can't be combined with %s", sources[0])
+	case f.from.until != "" && f.from.since == "":
+		return usagef("--since TIME --until TIME", "--until needs --since")
+	case f.list, f.Spool != "", f.AcceptMissing:
+		return usagef("--from without them", "--list, --spool and --accept-missing are about files and streams")
+	case f.Again && f.from.since != "":
+		return usagef("--since without --again", "--since loads its rows each time")
+	case f.Format.Kind != "" || f.delimiter != "" || !f.header || f.Format.Null != "" || f.Values.Bytes != value.Hex || f.zone != "UTC":
+		return usagef("--from without them", "--format, --delimiter, --header, --null, --bytes and --time-zone are about text, and --from reads values; times are in UTC")
+	}
+	return nil
+}
+
+// rangeOf returns the range of --since and --until. The zero value is all rows.
+func (f *fromFlags) rangeOf(d *rolling.Declaration, now time.Time) (r rolling.Period, err error) {
+	if f.since == "" {
+		return r, nil
+	}
+	if d.Period.Axis() != rolling.Time {
+		return r, usagef("--from without --since", "--since %s: table %s rolls by a sequence, and not by time", f.since, d.Name)
+	}
+	r = d.Period.Bounds()
+	if r.From, err = momentOf("since", f.since, now); err != nil {
+		return r, err
+	}
+	if f.until != "" {
+		if r.To, err = momentOf("until", f.until, now); err != nil {
+			return r, err
+		}
+	}
+	if r.From >= r.To {
+		return r, usagef("--since 1h --until 1m", "--since %s is not before --until %s", f.since, f.until)
+	}
+	return r, nil
+}
+
+// momentOf returns the position of a time, or of a span before the present.
+func momentOf(flag, text string, now time.Time) (int64, error) {
+	if span, err := rolling.ParseSpan(text); err == nil && span.Rows == 0 {
+		return span.Before(rolling.Position(now)), nil
+	}
+	us, _, err := value.ParseTime([]byte(text), time.UTC)
+	if err != nil {
+		return 0, usagef("--"+flag+" 30m, or --"+flag+" '2026-03-29 01:00:00', in UTC", "--%s %q: it is neither a length of time nor a time", flag, text)
+	}
+	return us, nil
+}
+
+// loadFrom loads the rows of another database's table.
+func (a *app) loadFrom(ctx context.Context, k *kept, f loadFlags, o ingest.Options) (err error) {
+	within, err := f.from.rangeOf(k.Declared, f.kept.present()())
+	if err != nil {
+		return err
+	}
+	source, err := a.openSource(ctx, f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	from := ingest.From{DB: source.DB.(engine.Keeper), Table: f.from.table, Range: within}
+	if from.Table == "" {
+		from.Table = k.Declared.Name
+	}
+	if from.Name, err = sourceName(source.Info().Target, from.Table); err != nil {
+		return err
+	}
+	if to, err := sourceName(k.DB.Info().Target, k.Declared.Name); err != nil {
+		return err
+	} else if to == from.Name {
+		return usagef("--from with the other database", "--from %s: it is the table into which it would be loaded", f.from.url)
+	}
+	o.Bad = f.badPath("", k.Declared.Name)
+	// A load of the last rows is run by cron, which sends what it prints.
+	if f.from.since == "" || live.IsTerminal(a.stderr) {
+		o.Progress = a.sayLoad("", f.Dry)
+	}
+	r, err := ingest.Server(ctx, o, from)
+	return a.sayLoaded(ctx, f, ingest.NewOutcome(o, from.Name, r, err), err)
+}
+
+// sayLoaded prints the outcome of a load from a server, and returns the error that describes it.
+func (a *app) sayLoaded(ctx context.Context, f loadFlags, one ingest.Outcome, err error) error {
+	if f.withJSON {
+		err = errors.Join(err, a.printLoads([]ingest.Outcome{one}))
+	} else {
+		fmt.Fprintln(a.stdout, one.Text())
+	}
+	if err == nil {
+		err = one.Err()
+	}
+	if many := tooMany(err); many != nil {
+		return many
+	}
+	return stopped(ctx, err, "the same command, which continues")
+}
+
+// openSource opens the database of --from. While it can't be reached, it retries for the time
+// given by --retry.
+func (a *app) openSource(ctx context.Context, f loadFlags) (*target.DB, error) {
+	if missing := target.MissingFile(f.from.url); missing != "" {
+		return nil, engine.Hinted(fmt.Errorf("--from: there is no file %s", missing), "the path of an existing database")
+	}
+	source, err := untilReached(ctx, a, f, func() (*target.DB, error) {
+		return target.Open(ctx, f.from.url, func(line string) { fmt.Fprintln(a.stderr, line) })
+	})
+	if err != nil {
+		return nil, fmt.Errorf("--from: %w", err)
+	}
+	if _, ok := source.DB.(engine.Keeper); !ok || !source.Capabilities().Stores {
+		err := usagef("--from mysql://USER@HOST/DB", "--from %s: it has no rows to read", f.from.url)
+		return nil, errors.Join(err, source.Close())
+	}
+	return source, nil
+}
+
+// sourceName returns the name of a table of a database, by which it is recognised: without the
+// user and the options that don't tell one database from another.
+func sourceName(printable, table string) (string, error) {
+	t, err := engine.ParseTarget(printable)
+	if err != nil {
+		return "", err
+	}
+	t.User = ""
+	for name := range t.Query {
+		if name != "socket" && name != "host" {
+			t.Query.Del(name)
+		}
+	}
+	return t.String() + " " + table, nil
+}

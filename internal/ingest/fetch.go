@@ -1,0 +1,312 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
+)
+
+// A fetch reads rows of another server's table as records of text: TSV without a
+// header, in which every value is as the server writes it. The records are then checked and
+// sent as those of a file.
+type fetch struct {
+	db   engine.Keeper
+	list string // the select list
+	want []engine.Column
+	// convert has for each column the conversion of its values; nil leaves them unchanged.
+	convert []func(dst, text []byte) []byte
+}
+
+// newFetch returns the fetch of columns for those of a target.
+func newFetch(db engine.Keeper, columns []engine.SchemaColumn, into []column) *fetch {
+	f := &fetch{db: db}
+	var list []string
+	for i, c := range columns {
+		as, text := engine.Varchar, db.Words().AsText(c)
+		// A server with types has bytes and bits as bytes, without a detour over text.
+		if c.Kind == value.Bytes && !db.Capabilities().Untyped {
+			as, text = engine.Binary, db.Dialect().Quote(c.Name)
+		}
+		list = append(list, text)
+		f.want = append(f.want, engine.Column{Name: c.Name, Type: as, Null: true})
+		f.convert = append(f.convert, conversion(c.Type, into[i].Type))
+	}
+	f.list = strings.Join(list, ", ")
+	return f
+}
+
+// conversion returns how the text of a value of one type becomes that of another, where
+// the text differs between servers; nil if it doesn't.
+func conversion(from, to value.Type) func(dst, text []byte) []byte {
+	switch {
+	case from.Logical == value.Bit && to.Kind == value.Bytes && to.Logical != value.Bit:
+		return nil
+	case from.Logical == value.Bit:
+		return func(dst, text []byte) []byte { return appendBits(dst, text, from, to) }
+	case from.Logical == value.Bool && (to.Numeric() || to.Logical == value.Bit):
+		return func(dst, text []byte) []byte {
+			switch string(text) {
+			case "t", "true":
+				return append(dst, '1')
+			case "f", "false":
+				return append(dst, '0')
+			}
+			return append(dst, text...)
+		}
+	case from.Kind == value.Float:
+		return func(dst, text []byte) []byte { return appendFloat(dst, text, from, to) }
+	}
+	return nil
+}
+
+// appendBits appends the text of a number of bits, which a server has as bytes, as binary
+// digits or, without such a type, as a number.
+func appendBits(dst, text []byte, from, to value.Type) []byte {
+	digits := string(text)
+	switch {
+	case from.Kind == value.Bytes:
+		digits = fmt.Sprintf("%0*b", from.Bits, new(big.Int).SetBytes(text))
+	case len(text) != from.Bits || len(strings.Trim(digits, "01")) > 0:
+		return append(dst, text...) // a number
+	}
+	switch {
+	case to.Logical == value.Bit:
+		return append(append(dst, "0b"...), digits...)
+	case to.Numeric() || to.Logical == value.Bool:
+		n, _ := new(big.Int).SetString(digits, 2) // they are binary digits
+		return n.Append(dst, 10)
+	}
+	return append(dst, digits...)
+}
+
+// appendFloat appends a binary fraction. One of 32 bits is the same fraction in a column of 64
+// bits, and has its shortest digits in a column of decimals or of text.
+func appendFloat(dst, text []byte, from, to value.Type) []byte {
+	switch string(text) {
+	case "9e999", "-9e999": // in a server whose SQL has no name for infinity
+		if to.NaN {
+			return append(append(dst, strings.TrimSuffix(string(text), "9e999")...), "Infinity"...)
+		}
+		return append(dst, text...)
+	}
+	if from.Bits != 32 || to.Kind == value.Float && to.Bits == 32 {
+		return append(dst, text...)
+	}
+	x, err := value.ParseFloat(text, 32)
+	switch {
+	case err != nil || x != x || x-x != 0: // not a number that can be written otherwise
+		return append(dst, text...)
+	case to.Kind == value.Float:
+		return strconv.AppendFloat(dst, float64(float32(x)), 'g', -1, 64)
+	}
+	return strconv.AppendFloat(dst, x, 'f', -1, 32)
+}
+
+// record appends row i of a result as a record.
+func (f *fetch) record(dst []byte, rows *engine.Batch, i int, buf []byte) (out, scratch []byte) {
+	for n := range rows.Columns {
+		if n > 0 {
+			dst = append(dst, '\t')
+		}
+		v := &rows.Columns[n]
+		if v.Null(i) {
+			dst = append(dst, `\N`...)
+			continue
+		}
+		text := v.Value(i)
+		if convert := f.convert[n]; convert != nil {
+			buf = convert(buf[:0], text)
+			text = buf
+		}
+		dst = appendEscaped(dst, text)
+	}
+	return append(dst, '\n'), buf
+}
+
+// appendEscaped appends a field of TSV.
+func appendEscaped(dst, text []byte) []byte {
+	for {
+		i := bytes.IndexAny(text, "\\\t\n\r")
+		if i < 0 {
+			return append(dst, text...)
+		}
+		dst = append(dst, text[:i]...)
+		letter := text[i]
+		switch letter {
+		case '\t':
+			letter = 't'
+		case '\n':
+			letter = 'n'
+		case '\r':
+			letter = 'r'
+		}
+		dst = append(dst, '\\', letter)
+		text = text[i+1:]
+	}
+}
+
+// errWide is returned for rows that exceed a limit of bytes together.
+var errWide = errors.New("the rows of a batch are too many bytes")
+
+// rows reads the rows of a query on a session and returns their records. With a limit
+// of bytes that more than one row exceed, it returns errWide and the number of rows within it.
+func (f *fetch) rows(ctx context.Context, s *engine.Session, most int, query string, args []any) (data []byte, rows int, err error) {
+	var buf []byte
+	err = s.Query(ctx, f.want, func(_ []engine.Column, b *engine.Batch) error {
+		for i := range b.Rows() {
+			data, buf = f.record(data, b, i, buf)
+			if rows++; rows > 1 && len(data) > most {
+				rows--
+				return errWide
+			}
+		}
+		return nil
+	}, query, args...)
+	return data, rows, err
+}
+
+// A reader is a connection to the server from which rows are read, and the snapshot
+// that several of them share.
+type reader struct {
+	shared  *snapshot
+	session *engine.Session
+}
+
+// ready opens the connection, within the snapshot if there is one.
+func (r *reader) ready(ctx context.Context) (err error) {
+	if r.session != nil {
+		return nil
+	}
+	if r.session, err = r.shared.db.Session(ctx); err != nil {
+		return err
+	}
+	if err = r.shared.enter(ctx, r.session); err != nil {
+		err = errors.Join(err, r.close())
+	}
+	return err
+}
+
+func (r *reader) close() error {
+	if r.session == nil {
+		return nil
+	}
+	s := r.session
+	r.session = nil
+	return s.Close()
+}
+
+// A snapshot is what all readers of a run see, on a server that can share it. On others
+// each query sees the rows that are committed when it begins.
+type snapshot struct {
+	db    engine.Keeper
+	lock  chan struct{} // holds one element while it is free
+	owner *engine.Session
+	name  string
+	// renewed is called if the snapshot was lost with its connection.
+	renewed func()
+}
+
+func newSnapshot(db engine.Keeper, renewed func()) *snapshot {
+	s := &snapshot{db: db, lock: make(chan struct{}, 1), renewed: renewed}
+	s.lock <- struct{}{}
+	return s
+}
+
+// enter begins a transaction of the session that sees the snapshot.
+func (s *snapshot) enter(ctx context.Context, session *engine.Session) error {
+	if !s.db.Capabilities().SharesSnapshots {
+		return nil
+	}
+	select {
+	case <-s.lock:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { s.lock <- struct{}{} }()
+	if s.owner != nil {
+		// The connection that holds the snapshot may be lost.
+		if _, err := s.owner.Exec(ctx, "SELECT 1"); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			_ = s.owner.Close() // it is lost in any case
+			s.owner = nil
+			s.renewed()
+		}
+	}
+	if s.owner == nil {
+		if err := s.take(ctx); err != nil {
+			return err
+		}
+	}
+	return session.Begin(ctx, engine.Transaction{ReadOnly: true, Snapshot: s.name})
+}
+
+func (s *snapshot) take(ctx context.Context) error {
+	owner, err := s.db.Session(ctx)
+	if err != nil {
+		return err
+	}
+	if err = owner.Begin(ctx, engine.Transaction{ReadOnly: true, Isolation: sql.LevelRepeatableRead}); err == nil {
+		s.name, err = owner.Snapshot(ctx)
+	}
+	if err != nil {
+		return errors.Join(err, owner.Close())
+	}
+	s.owner = owner
+	return nil
+}
+
+func (s *snapshot) close() error {
+	if s.owner == nil {
+		return nil
+	}
+	return s.owner.Close()
+}
+
+// sharedColumns returns the columns to load, by their names in the source: those given,
+// or all of the source that can be written to in the table.
+func sharedColumns(source, into *engine.Schema, named []string) (columns []engine.SchemaColumn, names []string, err error) {
+	if named != nil {
+		for _, name := range named {
+			c := source.Find(name)
+			if c == nil {
+				return nil, nil, fmt.Errorf("column %q isn't one of the source's table %s, whose columns are %s", name, source.Name, listed(source))
+			}
+			columns, names = append(columns, *c), append(names, name)
+		}
+		return columns, names, nil
+	}
+	var lacking []string
+	for _, c := range source.Columns {
+		switch is := into.Find(c.Name); {
+		case is == nil:
+			lacking = append(lacking, c.Name)
+		case !is.Generated:
+			columns, names = append(columns, c), append(names, is.Name)
+		}
+	}
+	if len(lacking) > 0 {
+		err := fmt.Errorf("the source's table %s has columns that table %s lacks: %s", source.Name, into.Name, strings.Join(lacking, ", "))
+		return nil, nil, engine.Hinted(err, "--columns %s, which leaves them out", strings.Join(names, ","))
+	}
+	return columns, names, nil
+}
+
+func listed(s *engine.Schema) string {
+	var names []string
+	for _, c := range s.Columns {
+		names = append(names, c.Name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}

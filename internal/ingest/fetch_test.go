@@ -1,0 +1,85 @@
+package ingest
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
+)
+
+// FuzzFetchedRecord: the values of a fetched row are those of its record, of which there is one.
+func FuzzFetchedRecord(f *testing.F) {
+	f.Add([]byte("a"), []byte("\\N"), []byte(""))
+	f.Add([]byte("\x00\t\n\r\\"), []byte("\r"), []byte("\\"))
+	f.Fuzz(func(t *testing.T, a, b, c []byte) {
+		want := [][]byte{a, nil, b, c}
+		columns := make([]engine.Column, len(want))
+		for i := range columns {
+			columns[i] = engine.Column{Type: engine.Binary, Null: true}
+		}
+		rows := engine.NewBatch(columns)
+		for i, v := range want {
+			if v == nil && i == 1 {
+				rows.Columns[i].AppendNull()
+				continue
+			}
+			rows.Columns[i].AppendBytes(v)
+		}
+		rows.EndRow()
+		fetched := &fetch{convert: make([]func(dst, text []byte) []byte, len(want))}
+		record, _ := fetched.record(nil, rows, 0, nil)
+		format := &Format{Kind: TSV, NoHeader: true, Null: `\N`}
+		if n, err := format.end(record, false); n != len(record) || err != nil {
+			t.Fatalf("%q ends at %d, %v", record, n, err)
+		}
+		fields, _, err := format.split(trimBreak(record), nil, nil)
+		if err != nil || len(fields) != len(want) {
+			t.Fatalf("%q: %d fields, %v", record, len(fields), err)
+		}
+		for i, v := range want {
+			if fields[i].null != (i == 1) || i != 1 && !bytes.Equal(fields[i].value, v) {
+				t.Errorf("field %d of %q: %q, null %t", i, record, fields[i].value, fields[i].null)
+			}
+		}
+	})
+}
+
+// TestConversion: values whose text differs between servers.
+func TestConversion(t *testing.T) {
+	t.Parallel()
+	bits := func(kind value.Kind, n int) value.Type { return value.Type{Kind: kind, Logical: value.Bit, Bits: n} }
+	float, double := value.Type{Kind: value.Float, Bits: 32}, value.Type{Kind: value.Float, Bits: 64}
+	nan := value.Type{Kind: value.Float, Bits: 64, NaN: true}
+	integer, boolean, text, decimal := value.Type{Kind: value.Int, Bits: 64}, value.Type{Logical: value.Bool}, value.Type{Kind: value.Text}, value.Type{Kind: value.Decimal}
+	for _, c := range []struct {
+		from, to   value.Type
+		text, want string
+	}{
+		{bits(value.Bytes, 9), bits(value.Other, 9), "\x01\x41", "0b101000001"},
+		{bits(value.Bytes, 9), integer, "\x01\x41", "321"},
+		{bits(value.Bytes, 9), text, "\x00\x02", "000000010"},
+		{bits(value.Bytes, 9), value.Type{Kind: value.Bytes}, "\x01\x41", "\x01\x41"},
+		{bits(value.Other, 9), integer, "000000010", "2"},
+		{bits(value.Other, 9), bits(value.Bytes, 9), "321", "321"},
+		{bits(value.Other, 1), boolean, "1", "1"},
+		{boolean, integer, "true", "1"},
+		{boolean, integer, "f", "0"},
+		{boolean, text, "true", "true"},
+		{float, double, "0.1", "0.10000000149011612"},
+		{float, decimal, "0.10000000149011612", "0.1"},
+		{float, decimal, "1e20", "100000000000000000000"},
+		{float, float, "0.1", "0.1"},
+		{float, nan, "NaN", "NaN"},
+		{double, nan, "-9e999", "-Infinity"},
+		{double, double, "5e-324", "5e-324"},
+	} {
+		got := c.text
+		if convert := conversion(c.from, c.to); convert != nil {
+			got = string(convert(nil, []byte(c.text)))
+		}
+		if got != c.want {
+			t.Errorf("%q of %+v to %+v: %q, want %q", c.text, c.from, c.to, got, c.want)
+		}
+	}
+}

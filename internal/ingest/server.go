@@ -1,0 +1,709 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/internal/value"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A From is a table of another server, whose rows are loaded.
+type From struct {
+	DB engine.Keeper
+	// Table is its name, Name that of the source: the server, the database and the table,
+	// without user and password.
+	Table, Name string
+	// Range, unless empty, limits the rows to those with positions on the axis of the
+	// destination within it. They are loaded as if for the first time each time: rows whose key is
+	// in the table are duplicates.
+	Range rolling.Period
+}
+
+// whole reports whether the rows are not limited.
+func (f *From) whole() bool { return f.Range == rolling.Period{} }
+
+// Server loads the rows of another server's table. All of a table is read in chunks along
+// its primary key, several at a time. A chunk is a batch: the keys at its ends are recorded before
+// it is sent, and its line of the ledger commits with its rows, so that an interrupted load goes on
+// with the same chunks. A table that was loaded before is read from its last key on.
+//
+// A table without a usable primary key, and the rows of From.Range, have no recorded
+// chunks: an interrupted load begins anew. That requires a key of the destination that
+// tells which rows are there.
+func Server(ctx context.Context, o Options, from From) (Result, error) {
+	o.Format = Format{Kind: TSV, NoHeader: true, Null: `\N`, Columns: o.Format.Columns}
+	o.Values.Bytes, o.Values.Zone = value.Raw, nil
+	common, err := newLoad(&o)
+	if err != nil {
+		return Result{}, err
+	}
+	l := &serverLoad{load: common, from: from}
+	l.unit = "row"
+	l.position = l.share
+	name := cmp.Or(o.Name, from.Name)
+	if !from.whole() {
+		grid := o.Table.Grid
+		name += " since " + grid.Format(from.Range.From)
+		if from.Range.To < grid.Bounds().To {
+			name += " until " + grid.Format(from.Range.To)
+		}
+	}
+	l.source = &state.Source{Table: o.Table.Name, Path: name, Kind: state.ServerSource, Key: newKey()}
+	return l.finish(l.start(ctx))
+}
+
+// A serverLoad is the load of another server's table.
+type serverLoad struct {
+	*load
+	from     From
+	fetch    *fetch
+	keys     *engine.Keys // nil without a usable primary key
+	first    engine.SchemaColumn
+	segments []segment
+	snapshot *snapshot
+	target   *target
+	// columns are the names of those that are loaded.
+	columns []string
+
+	mu   sync.Mutex
+	plan plan
+	done map[*chunk]state.Counts // of plan.Open
+	// read counts the records that were read, and their bytes.
+	readRows, readBytes atomic.Int64
+	// passed is the part of the rows up to the last planned chunk, in millionths, and
+	// skipped that of earlier loads.
+	passed, skipped, sending atomic.Int64
+}
+
+// A segment is a part of the source's table that is read on its own: a period of one
+// that is a view over its periods, otherwise all of it.
+type segment struct {
+	at    int64 // the start of the period, which identifies the segment
+	from  string
+	where string
+}
+
+// A plan is how far a table is loaded, as it is recorded with its source.
+type plan struct {
+	// Columns and Options are those with which the load began.
+	Columns []string `json:"columns"`
+	Options string   `json:"options"`
+	// Ends has, by segment, the key up to which all rows are loaded. The next row has the
+	// number Next.
+	Ends map[int64][]string `json:"ends"`
+	Next int64              `json:"next"`
+	// Open are chunks, in order, that follow.
+	Open []*chunk `json:"open,omitempty"`
+}
+
+// A chunk is the rows of a segment after one key, up to another. From and To are their
+// numbers, as far as these are known: they were counted when the chunk was planned.
+type chunk struct {
+	From    int64    `json:"from"`
+	To      int64    `json:"to"`
+	Segment int64    `json:"segment"`
+	After   []string `json:"after"`
+	Last    []string `json:"last"`
+}
+
+// cut returns the chunk as a cut of the source, which identifies its batch.
+func (c *chunk) cut() state.Cut {
+	text, _ := json.Marshal(c) // contains only numbers and strings
+	return state.Cut{From: c.From, To: c.To, Line: c.From + 1, Lines: c.To - c.From, Hash: hashOf(text)}
+}
+
+// share adds to a Progress how far the source has come.
+func (l *serverLoad) share(p *Progress) {
+	p.Share, p.ShareBefore = float64(l.passed.Load())/1e6, float64(l.skipped.Load())/1e6
+	if began := l.sending.Load(); began > 0 {
+		p.Sending = p.Elapsed - time.Duration(began)
+	}
+}
+
+// start looks at both tables and loads the rows.
+func (l *serverLoad) start(ctx context.Context) error {
+	if err := l.retry(ctx, func() error { return l.look(ctx) }); err != nil {
+		return fmt.Errorf("source %s: %w", l.source.Path, err)
+	}
+	l.snapshot = newSnapshot(l.from.DB, func() {
+		l.say("%s: the connection that held its snapshot was lost: what remains is read as it is now", l.source.Path)
+	})
+	err := l.loadAll(ctx)
+	if closed := l.snapshot.close(); !passes(closed) {
+		err = errors.Join(err, closed)
+	}
+	return err
+}
+
+func (l *serverLoad) loadAll(ctx context.Context) error {
+	resumes := l.keys != nil && l.from.whole()
+	if l.opt.Dry || !resumes {
+		// The bad rows of the run before are replaced: all of them are read again.
+		l.badKey = "anew " + hashOf([]byte(l.from.Name+l.opt.Name))
+		if err := l.bad.add(l.source.Path, l.badKey, 0, math.MaxInt64, nil); err != nil {
+			return err
+		}
+	}
+	switch {
+	case l.opt.Dry:
+		return l.send(ctx)
+	case resumes:
+		return l.resumable(ctx)
+	case !l.target.hasKey(l.opt.Schema):
+		err := fmt.Errorf("table %s has no key without NULL of which the source has all columns: a row that is loaded twice would be there twice", l.opt.Table.Name)
+		if l.from.whole() {
+			err = fmt.Errorf("%s can't be read in the order of a primary key, so that an interrupted load begins anew, and %w", l.from.Table, err)
+		}
+		return engine.Hinted(err, "a primary key of numbers, times or text in the source")
+	case l.from.whole():
+		l.say("%s has no primary key in whose order it can be read: it is read in one pass, and an interrupted load begins anew", l.from.Table)
+	}
+	l.source.Kind = state.StreamSource
+	if err := l.tidy(ctx); err != nil {
+		return err
+	}
+	if err := l.retry(ctx, func() error { return l.state.PutSource(ctx, l.state.DB(), l.source) }); err != nil {
+		return err
+	}
+	err := l.send(ctx)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWait)
+	defer cancel()
+	l.source.Finished, l.source.Counts = true, l.result.Counts // it is not needed any more, however the load ended
+	return errors.Join(err, l.state.PutSource(last, l.state.DB(), l.source))
+}
+
+// look reads the source's description.
+func (l *serverLoad) look(ctx context.Context) error {
+	db := l.from.DB
+	s, err := db.Describe(ctx, l.from.Table)
+	if err != nil {
+		return engine.Hinted(fmt.Errorf("look at table %s: %w", l.from.Table, err), "--from-table with the name of its table")
+	}
+	columns, names, err := sharedColumns(s, l.opt.Schema, l.opt.Format.Columns)
+	if err != nil {
+		return err
+	}
+	if l.target, err = newTarget(l.db, l.opt.Table, l.opt.Schema, &l.opt.Format, names, l.opt); err != nil {
+		return err
+	}
+	l.columns, l.fetch = names, newFetch(db, columns, l.target.columns)
+	key := s.Key()
+	if !slices.ContainsFunc(key, func(k engine.SchemaColumn) bool { return k.Null || !k.SortsByValue() }) {
+		if keys, err := engine.NewKeys(db, key); err == nil {
+			l.keys, l.first = keys, key[0]
+		}
+	}
+	return l.split(ctx, s)
+}
+
+// split finds the segments of the source.
+func (l *serverLoad) split(ctx context.Context, s *engine.Schema) error {
+	db := l.from.DB
+	t := *l.opt.Table
+	t.Name = l.from.Table
+	by := s.Find(t.By)
+	if by != nil {
+		t.By, t.Columns = by.Name, nil
+		t.Definition = &rolling.Definition{Columns: []rolling.DefinedColumn{{Name: by.Name, Type: by.Native}}}
+		if by.Kind != value.Int {
+			t.Epoch = 0
+		}
+	}
+	where := ""
+	if r := l.from.Range; !l.from.whole() {
+		if by == nil {
+			return fmt.Errorf("table %s has no column %s, by which table %s rolls", s.Name, l.opt.Table.By, l.opt.Table.Name)
+		}
+		if by.Kind == value.Int && t.Epoch == 0 {
+			return fmt.Errorf("column %s of table %s counts, and that of table %s has times: a range of time can't be selected", by.Name, s.Name, l.opt.Table.Name)
+		}
+		name := db.Dialect().Quote(by.Name)
+		where = name + " >= " + db.Words().Literal(&t, r.From)
+		if r.To < t.Grid.Bounds().To {
+			where += " AND " + name + " < " + db.Words().Literal(&t, r.To)
+		}
+	}
+	if !s.View || !s.Partitioned {
+		l.segments = []segment{{from: db.Dialect().Quote(s.Name), where: where}}
+		return nil
+	}
+	// A view is read as a whole for each chunk, and not by its key.
+	parts, err := db.Catalog().Partitions(ctx, &t)
+	if err != nil {
+		return err
+	}
+	l.segments = nil
+	for _, p := range parts {
+		if l.from.whole() || p.Overlaps(l.from.Range) {
+			l.segments = append(l.segments, segment{p.From, db.Words().From(&t, p), where})
+		}
+	}
+	return nil
+}
+
+// resumable loads the rows under the lock of the source, which is taken again if it is lost.
+func (l *serverLoad) resumable(ctx context.Context) error {
+	fresh := *l.source
+	for again := false; ; again = true {
+		s := fresh
+		l.source = &s
+		err := l.whileLocked(ctx, s.Path, again, func(ctx context.Context) error {
+			if err := l.find(ctx); err != nil {
+				return err
+			}
+			// Maintenance leaves alone what the holder of this lock fills.
+			return l.whileLocked(ctx, l.source.Key, again, l.recorded)
+		})
+		if !errors.Is(err, errLockLost) || ctx.Err() != nil || l.opt.RetryFor == 0 {
+			return err
+		}
+		l.say("%s: %v; the lock is taken again, and the load continues", s.Path, errLockLost)
+	}
+}
+
+// find finds the record of the source, if it has one.
+func (l *serverLoad) find(ctx context.Context) error {
+	if err := l.tidy(ctx); err != nil {
+		return err
+	}
+	known, err := retried(ctx, l.load, func() ([]state.Source, error) {
+		return l.state.Sources(ctx, l.source.Table, state.ServerSource, l.source.Path)
+	})
+	if err == nil && len(known) > 0 {
+		l.source = &known[0]
+	}
+	return err
+}
+
+// recorded loads the rows that are not loaded yet, and records its progress.
+func (l *serverLoad) recorded(ctx context.Context) error {
+	options := fmt.Sprintf("truncate-times=%t unix-times=%s", l.opt.Values.TruncateTimes, l.opt.Values.Unix)
+	l.plan, l.done = plan{Columns: l.columns, Options: options, Ends: map[int64][]string{}}, map[*chunk]state.Counts{}
+	if !l.source.Started.IsZero() {
+		if l.opt.Again {
+			if err := l.forget(ctx); err != nil {
+				return err
+			}
+		} else if err := l.recall(ctx, options); err != nil {
+			return fmt.Errorf("%s: %w", l.source.Path, err)
+		}
+	}
+	if err := l.send(ctx); err != nil {
+		return err
+	}
+	all := l.source.Counts
+	for _, c := range l.done {
+		all.Add(c)
+	}
+	if all.Rejected > 0 && all.Inserted+all.Duplicate == 0 {
+		// No row was loaded: the same command with other options loads all.
+		return l.retry(ctx, func() error { return l.state.Unload(ctx, l.source) })
+	}
+	l.source.Finished = true
+	return forgotten(l.record(ctx, nil, nil))
+}
+
+// recall reads the plan of an earlier load.
+func (l *serverLoad) recall(ctx context.Context, options string) error {
+	s, was := l.source, plan{}
+	if s.Options == "" {
+		return nil // all of its rows were rejected
+	}
+	if err := json.Unmarshal([]byte(s.Options), &was); err != nil {
+		return fmt.Errorf("the record of how far it is loaded: %w", err)
+	}
+	if !slices.Equal(was.Columns, l.plan.Columns) || was.Options != options {
+		return engine.Hinted(fmt.Errorf("it was loaded with other options: columns %s, %s; they are now %s, %s",
+			strings.Join(was.Columns, ","), was.Options, strings.Join(l.plan.Columns, ","), options),
+			"the same options; --again loads all of it, and skips rows whose key is in the table")
+	}
+	l.plan = was
+	cuts := make([]state.Cut, len(was.Open))
+	for i, c := range was.Open {
+		cuts[i] = c.cut()
+	}
+	noted, err := retried(ctx, l.load, func() (map[string]state.Batch, error) { return l.state.NotedOf(ctx, s.Table, s.Key, cuts) })
+	if err != nil {
+		return err
+	}
+	before := s.Counts
+	for i, c := range was.Open {
+		if b, there := noted[cuts[i].ID(s.Key)]; there {
+			l.done[c] = b.Counts
+			before.Add(b.Counts)
+		}
+	}
+	if l.result.Batches == 0 { // otherwise the lock was lost, and the rows are this load's own
+		l.result.Before, l.result.BeforeRejected = before.Sent, before.Rejected
+		l.rejectedBefore.Store(before.Rejected)
+		l.result.LoadedAt = s.At
+	}
+	if s.Finished {
+		l.say("%s was loaded on %s: only rows with a higher key than then are loaded; --again loads all of it, and skips rows whose key is in the table", s.Path, minute(s.At))
+	}
+	s.Finished = false
+	return nil
+}
+
+// forget makes a source that was loaded new again.
+func (l *serverLoad) forget(ctx context.Context) error {
+	if !l.target.hasKey(l.opt.Schema) {
+		return engine.Hinted(fmt.Errorf("table %s has no key without NULL of which the source has all columns: rows of it that are in the table would be there twice", l.opt.Table.Name),
+			"DELETE the rows of the source first, and --source with another name")
+	}
+	s := l.source
+	if err := l.retry(ctx, func() error { return l.state.ForgetSource(ctx, s, nil) }); err != nil {
+		return err
+	}
+	l.say("%s was loaded on %s: it is loaded again", s.Path, minute(s.At))
+	l.source = &state.Source{Table: s.Table, Path: s.Path, Kind: s.Kind, Key: s.Key}
+	l.opt.Again = false // if the lock is lost, the load continues
+	return nil
+}
+
+// record records chunks that are about to be sent, in place of one that they are parts of
+// if that is not nil. Chunks that are loaded, up to the first that isn't, leave the plan.
+func (l *serverLoad) record(ctx context.Context, group []*chunk, instead *chunk) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p, s := &l.plan, l.source
+	if i := slices.Index(p.Open, instead); instead != nil && i >= 0 {
+		p.Open = slices.Replace(p.Open, i, i+1, group...)
+	} else {
+		p.Open = append(p.Open, group...)
+	}
+	n := 0
+	for _, c := range p.Open {
+		counts, is := l.done[c]
+		if !is {
+			break
+		}
+		s.Add(counts)
+		delete(l.done, c)
+		p.Ends[c.Segment], p.Next = c.Last, c.To
+		n++
+	}
+	p.Open = slices.Clone(p.Open[n:])
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	s.Options, s.Loaded, s.Lines = string(text), p.Next, p.Next
+	return l.retry(ctx, func() error { return l.state.PutSource(ctx, l.state.DB(), s) })
+}
+
+// records reports whether the load records its progress.
+func (l *serverLoad) records() bool { return l.source.Kind == state.ServerSource && !l.opt.Dry }
+
+// send reads the rows and sends them.
+func (l *serverLoad) send(ctx context.Context) error {
+	err := l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
+		if l.keys == nil {
+			return l.onePass(ctx, out)
+		}
+		return l.chunks(ctx, out)
+	}, func(_ context.Context, b *batch, noted state.Batch) error {
+		if b.chunk != nil && l.records() {
+			l.mu.Lock()
+			l.done[b.chunk] = noted.Counts
+			l.mu.Unlock()
+		}
+		l.count(noted.Counts, int64(len(b.data)), false)
+		return nil
+	})
+	l.result.Finished = err == nil
+	return err
+}
+
+// planAhead is how many chunks are planned and recorded at a time for each reader.
+const planAhead = 4
+
+// wideBytes limits the bytes of a batch of several rows, by multiples of Options.Bytes. A
+// chunk whose rows turn out to be wider than those before is divided.
+const wideBytes = 4
+
+// chunks produces the batches of chunks: those that were recorded and not sent, then new ones.
+func (l *serverLoad) chunks(ctx context.Context, out chan<- *batch) error {
+	readers := l.opt.Writers
+	work := make(chan *chunk, readers*planAhead)
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var all sync.WaitGroup
+	for range readers {
+		all.Go(func() {
+			r := &reader{shared: l.snapshot}
+			for c := range work {
+				if ctx.Err() != nil {
+					continue // receive the rest, so that the planner doesn't block
+				}
+				if err := l.pass(ctx, r, c, out); err != nil {
+					fail(err)
+				}
+			}
+			if err := r.close(); err != nil && !passes(err) {
+				fail(err)
+			}
+		})
+	}
+	err := l.planAll(ctx, work)
+	close(work)
+	all.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// planAll passes on the recorded chunks that are not loaded, and then those that it plans.
+func (l *serverLoad) planAll(ctx context.Context, work chan<- *chunk) error {
+	l.mu.Lock()
+	open := slices.Clone(l.plan.Open)
+	ends, next := maps.Clone(l.plan.Ends), l.plan.Next
+	loaded := map[*chunk]bool{}
+	for c := range l.done {
+		loaded[c] = true
+	}
+	l.mu.Unlock()
+	for _, c := range open {
+		if !loaded[c] {
+			work <- c
+		}
+		ends[c.Segment], next = c.Last, c.To
+	}
+	for i, s := range l.segments {
+		var err error
+		if next, err = l.planSegment(ctx, i, ends[s.at], next, work); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// planSegment plans the chunks of a segment after a key.
+func (l *serverLoad) planSegment(ctx context.Context, i int, after []string, next int64, work chan<- *chunk) (int64, error) {
+	s, x := l.segments[i], l.from.DB.SQL()
+	until, err := retried(ctx, l.load, func() ([]string, error) { return l.keys.Last(ctx, x, s.from, s.where) })
+	if err != nil || until == nil {
+		return next, err
+	}
+	begin, err := retried(ctx, l.load, func() ([]string, error) { return l.keys.Nth(ctx, x, s.from, s.where, nil, until, 1) })
+	if err != nil {
+		return next, err
+	}
+	done := l.shareOf(i, begin, until, after)
+	l.passed.Store(done)
+	if l.sending.CompareAndSwap(0, int64(max(time.Since(l.began), 1))) {
+		l.skipped.Store(done)
+	}
+	for size := 1; ; size = l.opt.Writers * planAhead {
+		var group []*chunk
+		for range size {
+			n := l.rowsOfChunk()
+			last, err := retried(ctx, l.load, func() ([]string, error) { return l.keys.Nth(ctx, x, s.from, s.where, after, until, n) })
+			if err != nil {
+				return next, err
+			}
+			if last == nil {
+				break
+			}
+			group = append(group, &chunk{From: next, To: next + int64(n), Segment: s.at, After: after, Last: last})
+			after, next = last, next+int64(n)
+		}
+		if len(group) == 0 {
+			return next, nil
+		}
+		if l.records() {
+			if err := l.record(ctx, group, nil); err != nil {
+				return next, forgotten(err)
+			}
+			l.opt.Reached("cuts noted")
+		}
+		for _, c := range group {
+			work <- c
+			if ctx.Err() != nil {
+				return next, ctx.Err()
+			}
+		}
+		l.passed.Store(l.shareOf(i, begin, until, after))
+	}
+}
+
+// firstRows is the number of rows of chunks before the width of rows is known.
+const firstRows = 500
+
+// rowsOfChunk returns the number of rows of the next chunk: so many that it has about
+// Options.Bytes, up to Options.Rows.
+func (l *serverLoad) rowsOfChunk() int {
+	rows, bytes := l.readRows.Load(), l.readBytes.Load()
+	if rows == 0 {
+		return min(firstRows, l.opt.Rows)
+	}
+	return max(min(l.opt.Rows, int(float64(l.opt.Bytes)*float64(rows)/float64(max(bytes, 1)))), 1)
+}
+
+// shareOf returns the part of the rows up to a key, in millionths, as if keys were
+// spread evenly; 0 if that is unknown.
+func (l *serverLoad) shareOf(i int, begin, until, at []string) int64 {
+	number := func(key []string) (float64, bool) {
+		if key == nil {
+			return 0, false
+		}
+		switch text := []byte(key[0]); l.first.Kind {
+		case value.Int, value.Decimal:
+			x, err := value.ParseFloat(text, 64)
+			return x, err == nil
+		case value.Time:
+			us, _, err := value.ParseTime(text, nil)
+			return float64(us), err == nil
+		}
+		return 0, false
+	}
+	part := 0.0
+	a, is := number(begin)
+	b, is2 := number(until)
+	if c, is3 := number(at); is && is2 && is3 && b > a {
+		part = min(max((c-a)/(b-a), 0), 1)
+	}
+	return int64(1e6 * (float64(i) + part) / float64(len(l.segments)))
+}
+
+// pass reads a chunk and passes on its batch. A chunk that is too wide is divided.
+func (l *serverLoad) pass(ctx context.Context, r *reader, c *chunk, out chan<- *batch) error {
+	s := slices.IndexFunc(l.segments, func(s segment) bool { return s.at == c.Segment })
+	if s < 0 {
+		return engine.Hinted(fmt.Errorf("%s: the period of the source that begins at %s is gone, of which not all rows were loaded", l.source.Path, l.opt.Table.Grid.Format(c.Segment)),
+			"--again, which loads what there is")
+	}
+	seg := l.segments[s]
+	where, args, err := l.keys.Range(c.After, c.Last)
+	if err != nil {
+		return err
+	}
+	if seg.where != "" {
+		where = "(" + where + ") AND " + seg.where
+	}
+	query := "SELECT " + l.fetch.list + " FROM " + seg.from + " WHERE " + where
+	var data []byte
+	var rows int
+	err = l.retry(ctx, func() error {
+		err := r.ready(ctx)
+		if err == nil {
+			data, rows, err = l.fetch.rows(ctx, r.session, wideBytes*l.opt.Bytes, query, args)
+		}
+		if err != nil {
+			_ = r.close() // the next attempt has a connection of its own
+		}
+		return err
+	})
+	if errors.Is(err, errWide) {
+		return l.divide(ctx, r, c, rows, out)
+	}
+	if err != nil {
+		return fmt.Errorf("read rows of %s: %w", l.source.Path, err)
+	}
+	l.readRows.Add(int64(rows))
+	l.readBytes.Add(int64(len(data)))
+	b := &batch{Cut: c.cut(), data: data, target: l.target, rows: rows, chunk: c, numbered: true}
+	if err := l.hold(ctx, b); err != nil {
+		return err
+	}
+	select {
+	case out <- b:
+		return nil
+	case <-ctx.Done():
+		l.ahead.Release(b.held)
+		return ctx.Err()
+	}
+}
+
+// divide replaces a chunk by two, the first of which has at most so many rows, and passes on both.
+func (l *serverLoad) divide(ctx context.Context, r *reader, c *chunk, rows int, out chan<- *batch) error {
+	s := l.segments[slices.IndexFunc(l.segments, func(s segment) bool { return s.at == c.Segment })]
+	middle, err := retried(ctx, l.load, func() ([]string, error) {
+		return l.keys.Nth(ctx, l.from.DB.SQL(), s.from, s.where, c.After, c.Last, max(rows/2, 1))
+	})
+	if err != nil {
+		return err
+	}
+	if middle == nil || slices.Equal(middle, c.Last) {
+		return fmt.Errorf("%s: rows after the key %s can't be divided", l.source.Path, strings.Join(c.After, ", "))
+	}
+	at := min(c.From+int64(max(rows/2, 1)), c.To)
+	parts := []*chunk{{From: c.From, To: at, Segment: c.Segment, After: c.After, Last: middle},
+		{From: at, To: c.To, Segment: c.Segment, After: middle, Last: c.Last}}
+	if l.records() {
+		if err := l.record(ctx, parts, c); err != nil {
+			return forgotten(err)
+		}
+	}
+	for _, part := range parts {
+		if err := l.pass(ctx, r, part, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onePass reads all rows with one query for each segment, and cuts them into batches.
+func (l *serverLoad) onePass(ctx context.Context, out chan<- *batch) error {
+	r := &reader{shared: l.snapshot}
+	defer func() { _ = r.close() }() // nothing was written on it
+	if err := l.retry(ctx, func() error { return r.ready(ctx) }); err != nil {
+		return err
+	}
+	l.sending.Store(int64(max(time.Since(l.began), 1)))
+	var data, buf []byte
+	rows, from := 0, int64(0)
+	flush := func() error {
+		if rows == 0 {
+			return nil
+		}
+		b := &batch{Cut: state.Cut{From: from, To: from + int64(rows), Line: from + 1, Lines: int64(rows), Hash: hashOf(data)},
+			data: data, target: l.target, rows: rows, numbered: true}
+		data, from, rows = nil, from+int64(rows), 0
+		if err := l.hold(ctx, b); err != nil {
+			return err
+		}
+		select {
+		case out <- b:
+			return nil
+		case <-ctx.Done():
+			l.ahead.Release(b.held)
+			return ctx.Err()
+		}
+	}
+	for _, s := range l.segments {
+		query := "SELECT " + l.fetch.list + " FROM " + s.from
+		if s.where != "" {
+			query += " WHERE " + s.where
+		}
+		err := r.session.Query(ctx, l.fetch.want, func(_ []engine.Column, b *engine.Batch) error {
+			for i := range b.Rows() {
+				data, buf = l.fetch.record(data, b, i, buf)
+				if rows++; rows >= l.opt.Rows || len(data) >= l.opt.Bytes {
+					if err := flush(); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		}, query)
+		if err != nil {
+			return fmt.Errorf("read rows of %s: %w", l.source.Path, err)
+		}
+	}
+	return flush()
+}
