@@ -39,6 +39,7 @@ type loadFlags struct {
 	memory     string
 	from       fromFlags
 	list       bool
+	files      int
 	withJSON   bool
 }
 
@@ -93,6 +94,7 @@ func (a *app) loadCommand() *cobra.Command {
 	flags.StringVar((*string)(&f.Lane), "lane", string(ingest.Auto), "how rows of files go in: `LANE` auto, live (inserted into their periods), or publish (empty periods are filled as a whole)")
 	flags.StringVar(&f.memory, "memory", "256MiB", "`SIZE` of rows kept in memory to be published; the others are in .rowmill in the working directory")
 	flags.IntVar(&f.Parallel, "parallel", 0, "periods published at a time; SQLite takes one (the number of processors)")
+	intVar(flags, &f.files, "files", ingest.DefaultFiles, "sources read at a time, which share the --writers; SQLite takes one")
 	flags.DurationVar(&f.Flush, "flush", ingest.DefaultFlush, "how long rows of a stream wait for their batch to fill")
 	flags.DurationVar(&f.RetryFor, "retry", 5*time.Minute, "how long to retry when the server can't be reached or a lock is not granted; -1s is forever")
 	flags.StringVar(&f.Bad, "bad", "", "`PATH` of the file for rows that can't be loaded (SOURCE.bad.jsonl in the working directory)")
@@ -155,6 +157,8 @@ func (f *loadFlags) check(sources []string) (err error) {
 		return usagef("--parallel 2", "--parallel %d: want 1 to 64, or 0 for the number of processors", f.Parallel)
 	case f.Lane == ingest.Publish && (streams > 0 || len(sources) == 0):
 		return usagef("--lane publish with files", "--lane publish needs all rows of a period before the first is sent, and a stream is sent as it arrives")
+	case f.files < 1 || f.files > 64:
+		return usagef("--files 4", "--files %d: want 1 to 64", f.files)
 	case f.Flush <= 0:
 		return usagef("--flush 1s", "--flush %s: want more than 0s", f.Flush)
 	case f.MaxBad < -1:
@@ -229,25 +233,6 @@ func parseZone(s string) (*time.Location, error) {
 	return zone, nil
 }
 
-// lookAt returns an error for a missing source, before any source is loaded.
-func lookAt(sources []string) error {
-	for _, s := range sources {
-		if s == "-" {
-			continue
-		}
-		info, err := os.Stat(s)
-		switch {
-		case err != nil && (s == "true" || s == "false"):
-			return usagef("--header="+s, "source %s: there is no such file", s)
-		case err != nil:
-			return engine.Hinted(fmt.Errorf("source %w", err), "existing files, or - for stdin; nothing has been loaded")
-		case info.IsDir():
-			return engine.Hinted(fmt.Errorf("source %s is a directory", s), "its files: %s", filepath.Join(s, "*"))
-		}
-	}
-	return nil
-}
-
 // processMemory is the memory that a load needs besides the rows that it collects.
 const processMemory = 64 << 20
 
@@ -255,7 +240,7 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 	if err := f.check(sources); err != nil {
 		return err
 	}
-	if err := lookAt(sources); err != nil {
+	if sources, err = a.expand(sources, &f); err != nil {
 		return err
 	}
 	k, err := a.openForLoad(ctx, f)
@@ -282,40 +267,7 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 	if f.from.url != "" {
 		return a.loadFrom(ctx, k, f, o)
 	}
-	if len(sources) == 0 {
-		sources = []string{""}
-	}
-	var failed error
-	results := []ingest.Outcome{}
-	for _, s := range sources {
-		o.Progress = a.sayLoad(s, f.Dry)
-		o.Bad = f.badPath(s, k.Declared.Name)
-		r, err := a.loadOne(ctx, o, s)
-		one := ingest.NewOutcome(o, s, r, err)
-		results = append(results, one)
-		if !f.withJSON {
-			fmt.Fprintln(a.stdout, one.Text())
-		}
-		if err != nil {
-			failed = errors.Join(failed, err)
-			if one.Held {
-				continue
-			}
-			break // the next source would probably fail too
-		}
-		failed = errors.Join(failed, one.Err())
-	}
-	if rest := sources[len(results):]; len(rest) > 0 {
-		fmt.Fprintf(a.stderr, "not begun: %s\n", strings.Join(rest, ", "))
-	}
-	if f.withJSON {
-		failed = errors.Join(failed, a.printLoads(results))
-	}
-	if many := tooMany(failed); many != nil {
-		return many
-	}
-	last := len(results) - 1
-	return stopped(ctx, failed, "%s", stoppedHint(results[last], sources[last], f.Spool))
+	return a.loadAll(ctx, o, f, sources, k.Declared.Name)
 }
 
 func (a *app) printLoads(all []ingest.Outcome) error {
@@ -331,7 +283,7 @@ func tooMany(err error) error {
 	if !errors.As(err, &many) {
 		return nil
 	}
-	return engine.Hinted(err, "rowmill load with --dry-run, which lists them all with --max-bad -1; or --max-bad with a higher number")
+	return engine.Hinted(err, "the bad rows so far in %s; rowmill load with --dry-run, which lists them all with --max-bad -1; or --max-bad with a higher number", many.Path)
 }
 
 // stoppedHint is the hint after an interrupted load, whose last source ended with last.
@@ -383,21 +335,6 @@ const (
 	openPause = time.Second
 	openSaid  = 10 * time.Second
 )
-
-// badPath returns the path of the file for the rejected rows of a source.
-func (f *loadFlags) badPath(source, table string) string {
-	end := ".bad.jsonl"
-	if f.Dry {
-		end = ".dry.jsonl"
-	}
-	switch {
-	case f.Bad != "":
-		return f.Bad
-	case source == "-" || source == "":
-		return table + end
-	}
-	return filepath.Base(source) + end
-}
 
 // loadOne loads a source; "" is the contents of the spool. A source that isn't a file
 // on disk is read as a stream.

@@ -607,6 +607,7 @@ func TestLoadBadInput(t *testing.T) {
 	l := newLoading(t, "sqlite")
 	l.write("good.csv", loadRows(0, 10, false).text)
 	l.write("rows.csv", "1,2026-03-29 01:00:00,1,a\n2,2026-03-29 01:00:00,2,b\n")
+	must(t, os.Mkdir(filepath.Join(l.dir, "empty"), 0o755))
 	for _, c := range []struct {
 		args string
 		code int
@@ -614,7 +615,9 @@ func TestLoadBadInput(t *testing.T) {
 	}{
 		{"", exitUsage, []string{"no source is given"}},
 		{"good.csv missing.csv", exitFailed, []string{"missing.csv: no such file", "nothing has been loaded"}},
-		{".", exitFailed, []string{"is a directory", "*"}},
+		{"empty", exitFailed, []string{"is a directory without files of a known format", "Try: --format"}},
+		{"*.tsv", exitFailed, []string{"no file matches the pattern", "nothing has been loaded"}},
+		{"good.csv --files 0", exitUsage, []string{"--files 0"}},
 		{"--header false good.csv", exitUsage, []string{"Try: --header=false"}},
 		{"-", exitUsage, []string{"format of stdin"}},
 		{"- good.csv --format csv", exitUsage, []string{"another source"}},

@@ -72,6 +72,8 @@ type app struct {
 	reached func(point string)
 	// logs is held while a line of a log is written to stderr.
 	logs sync.Mutex
+	// lastLine is the last line on the terminal, if it is rewritten; guarded by logs.
+	lastLine string
 }
 
 // run executes one command line and returns its exit code. Results go to

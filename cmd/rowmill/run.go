@@ -158,7 +158,25 @@ func (a *app) sayEvent(e maintain.Event) {
 func (a *app) logLine(line string) {
 	a.logs.Lock()
 	defer a.logs.Unlock()
+	if a.lastLine != "" { // it is written again at its next change
+		line, a.lastLine = clearLine+line, ""
+	}
 	fmt.Fprintln(a.stderr, line)
+}
+
+// clearLine is what a terminal takes to clear the line.
+const clearLine = "\r\x1b[K"
+
+// statusLine rewrites the last line of a terminal, which stays until the next line of the
+// log; "" removes it.
+func (a *app) statusLine(text string) {
+	a.logs.Lock()
+	defer a.logs.Unlock()
+	if text == "" && a.lastLine == "" {
+		return
+	}
+	a.lastLine = text
+	fmt.Fprint(a.stderr, clearLine+text)
 }
 
 // serveStatus serves metrics, health and the page of a table until ctx ends. wait

@@ -410,28 +410,83 @@ type LockWords struct {
 	Every, Wait time.Duration
 }
 
+// leaseReuse is how long the connection of a released lease is kept for the next one: many
+// are taken one after the other by a load of many files, and connecting takes most of their
+// time. It is shorter than the servers' limits for idle connections.
+const leaseReuse = time.Second
+
 // Leases are the leases of a DB, which are released when it is closed.
 type Leases struct {
-	mu   sync.Mutex
-	held map[*lease]bool
+	mu     sync.Mutex
+	db     Keeper
+	held   map[*lease]bool
+	idle   map[*sql.Conn]*time.Timer // connections without a lock; the timer closes each
+	closed bool
 }
 
 // Close releases the leases.
 func (x *Leases) Close() error {
 	x.mu.Lock()
+	x.closed = true
 	held := slices.Collect(maps.Keys(x.held))
 	x.mu.Unlock()
 	var errs []error
 	for _, l := range held {
 		errs = append(errs, l.Release())
 	}
+	for conn := x.idleConn(); conn != nil; conn = x.idleConn() {
+		errs = append(errs, DiscardConn(x.db, conn))
+	}
 	return errors.Join(errs...)
+}
+
+// idleConn returns an idle connection, or nil.
+func (x *Leases) idleConn() *sql.Conn {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for conn, timer := range x.idle {
+		delete(x.idle, conn)
+		if timer.Stop() {
+			return conn
+		}
+	}
+	return nil
+}
+
+// keep makes a connection without a lock idle, and reports whether it did.
+func (x *Leases) keep(conn *sql.Conn) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return false
+	}
+	x.idle[conn] = time.AfterFunc(leaseReuse, func() {
+		x.mu.Lock()
+		delete(x.idle, conn)
+		x.mu.Unlock()
+		_ = DiscardConn(x.db, conn) // it holds nothing
+	})
+	return true
 }
 
 // Take takes a lock on a connection of a pool, and checks it until the lease is
 // lost or released.
 func (x *Leases) Take(ctx context.Context, db Keeper, pool *sql.DB, name string, w LockWords) (Lease, error) {
 	fail := func(err error) (Lease, error) { return nil, fmt.Errorf("take lock %s: %w", name, db.Classify(err)) }
+	x.mu.Lock()
+	if x.held == nil {
+		x.db, x.held, x.idle = db, map[*lease]bool{}, map[*sql.Conn]*time.Timer{}
+	}
+	x.mu.Unlock()
+	for conn := x.idleConn(); conn != nil; conn = x.idleConn() {
+		l, err := x.take(ctx, conn, w)
+		if l != nil {
+			return l, nil
+		}
+		if err = db.Classify(err); !errors.Is(err, ErrConnectionLost) {
+			return fail(err)
+		}
+	}
 	conn, err := pool.Conn(ctx)
 	if err != nil {
 		return fail(err)
@@ -441,19 +496,29 @@ func (x *Leases) Take(ctx context.Context, db Keeper, pool *sql.DB, name string,
 			return fail(errors.Join(err, DiscardConn(db, conn)))
 		}
 	}
+	l, err := x.take(ctx, conn, w)
+	if err != nil {
+		return fail(err)
+	}
+	return l, nil
+}
+
+// take takes a lock on a connection, which it closes or keeps if it fails.
+func (x *Leases) take(ctx context.Context, conn *sql.Conn, w LockWords) (*lease, error) {
 	var got sql.NullBool
 	if err := conn.QueryRowContext(ctx, w.Take).Scan(&got); err != nil {
-		return fail(errors.Join(err, DiscardConn(db, conn)))
+		return nil, errors.Join(err, DiscardConn(x.db, conn))
 	}
 	if !got.Bool {
-		return fail(errors.Join(Classed(ErrLockTimeout, errors.New("another process holds it")), DiscardConn(db, conn)))
+		err := Classed(ErrLockTimeout, errors.New("another process holds it"))
+		if !x.keep(conn) {
+			err = errors.Join(err, DiscardConn(x.db, conn))
+		}
+		return nil, err
 	}
-	l := &lease{of: x, db: db, conn: conn, words: w, lost: make(chan struct{}), stop: make(chan struct{}), released: make(chan struct{})}
+	l := &lease{of: x, db: x.db, conn: conn, words: w, lost: make(chan struct{}), stop: make(chan struct{}), released: make(chan struct{})}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.held == nil {
-		x.held = map[*lease]bool{}
-	}
 	x.held[l] = true
 	go l.watch()
 	return l, nil
@@ -475,6 +540,7 @@ type lease struct {
 // watch checks the lock until it is lost, or released by Release.
 func (l *lease) watch() {
 	defer close(l.released)
+	keep := false
 	tick := time.NewTicker(l.words.Every)
 	defer tick.Stop()
 	for held := true; held; {
@@ -487,10 +553,13 @@ func (l *lease) watch() {
 			ctx, cancel := context.WithTimeout(context.Background(), l.words.Wait)
 			_, l.err = l.conn.ExecContext(ctx, l.words.Release)
 			cancel()
-			held = false
+			held, keep = false, l.err == nil
 		}
 	}
 	close(l.lost)
+	if keep && l.of.keep(l.conn) {
+		return
+	}
 	if errors.Is(l.db.Classify(l.err), ErrConnectionLost) {
 		l.err = nil
 	}
@@ -507,8 +576,7 @@ func (l *lease) held() bool {
 
 func (l *lease) Lost() <-chan struct{} { return l.lost }
 
-// Release releases the lock and closes the connection. Its error is that of the
-// first call.
+// Release releases the lock. Its error is that of the first call.
 func (l *lease) Release() error {
 	l.stopping.Do(func() { close(l.stop) })
 	<-l.released

@@ -187,7 +187,7 @@ func (l *load) targetOf(ctx context.Context, c *cutter, f *Format) (*target, err
 	default:
 		names = l.opt.Schema.Names()
 	}
-	t, err := newTarget(l.db, l.opt.Table, l.opt.Schema, f, names, l.opt)
+	t, err := l.target(l, f, names)
 	if err != nil && f.header() && f.Columns == nil {
 		return nil, fmt.Errorf("line 1, the header: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/state"
 )
 
@@ -206,10 +207,12 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		l.countSent(noted, b)
 		return nil
 	})
+	if done := l.passed.Load(); err == nil && done != c.at {
+		err = fail(fmt.Errorf("the batches don't add up: they have %s of the %d that were read; this is an error of rowmill, please report it",
+			figure.Plural(done, "byte", "bytes"), c.at))
+	}
 	if err == nil && lane != nil {
-		if err = l.publishAll(ctx, lane, c.at); err == nil {
-			err = l.singly(ctx, lane, t, c.tornBy)
-		}
+		err = l.publish(ctx, lane, t, c)
 	}
 	if err != nil {
 		return err
@@ -231,6 +234,19 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		return nil // nothing has changed
 	}
 	return l.settle(ctx, c, all)
+}
+
+// publish publishes what the lane has collected, of one file at a time.
+func (l *fileLoad) publish(ctx context.Context, lane *lane, t *target, c *cutter) error {
+	unlock, err := l.shared.lock(ctx, "publications")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := l.publishAll(ctx, lane, c.at); err != nil {
+		return err
+	}
+	return l.singly(ctx, lane, t, c.tornBy)
 }
 
 func (l *fileLoad) sayGrowing(c *cutter) {
@@ -402,15 +418,14 @@ func (l *fileLoad) putCuts(ctx context.Context, group []*batch) error {
 		head := group[0].data[:min(headBytes, len(group[0].data))]
 		s.Head, s.HeadHash = int64(len(head)), hashOf(head)
 	}
+	put := func() error { return l.state.PutCuts(ctx, s.Table, s.Key, cuts) }
 	if s.Started.IsZero() || s.Finished {
 		s.Finished = false
-		if err := l.retry(ctx, func() error { return l.state.PutSource(ctx, l.state.DB(), s) }); err != nil {
-			return err
-		}
+		put = func() error { return l.state.BeginSource(ctx, s, cuts) }
 	}
 	tried := false
 	return l.retry(ctx, func() error {
-		err := l.state.PutCuts(ctx, s.Table, s.Key, cuts)
+		err := put()
 		if tried && errors.Is(err, engine.ErrDuplicateKey) {
 			// The connection may have broken after the commit.
 			have, haveErr := l.state.Cuts(ctx, s.Table, s.Key)
@@ -506,8 +521,4 @@ func (l *fileLoad) settle(ctx context.Context, c *cutter, all state.Counts) erro
 		return err
 	}
 	return forgotten(l.retry(ctx, func() error { return l.state.Settle(ctx, s, l.toStore(extents)) }))
-}
-
-func (l *load) tidy(ctx context.Context) error {
-	return l.retry(ctx, func() error { return l.state.Tidy(ctx, l.source.Table, time.Now().Add(-ledgerKept)) })
 }

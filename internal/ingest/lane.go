@@ -76,8 +76,10 @@ type lane struct {
 	mu      sync.Mutex
 	sent    map[int64]bool // the first positions of periods whose rows are sent
 	sorters []*sorter
-	asked   bool   // whether the account may publish
-	refused string // why not
+	// bySender has the same sorters.
+	bySender map[*sender]*sorter
+	asked    bool   // whether the account may publish
+	refused  string // why not
 }
 
 type publication struct {
@@ -138,7 +140,7 @@ func (l *fileLoad) openLane(ctx context.Context, t *target) (*lane, error) {
 	if !wanted && len(l.published) == 0 {
 		return nil, nil
 	}
-	n := &lane{load: l.load, target: t, layout: newLayout(t.all.table.Columns, l.opt.Schema.PrimaryKey), base: base, sent: map[int64]bool{},
+	n := &lane{load: l.load, target: t, layout: newLayout(t.all.table.Columns, l.opt.Schema.PrimaryKey), base: base, sent: map[int64]bool{}, bySender: map[*sender]*sorter{},
 		file: &spillFile{dir: l.opt.Dir}}
 	var all []*publication
 	for i, p := range l.published {
@@ -184,12 +186,16 @@ func find(all []*publication, pos, from int64) *publication {
 	return all[i]
 }
 
-// newSorter returns the sorter of a sender.
-func (n *lane) newSorter() *sorter {
-	s := newSorter(n.layout, n.opt.Memory/int64(n.opt.Writers), n.file)
+// sorterOf returns the sorter of a sender, which it alone uses.
+func (n *lane) sorterOf(of *sender) *sorter {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.sorters = append(n.sorters, s)
+	s := n.bySender[of]
+	if s == nil {
+		s = newSorter(n.layout, n.opt.Memory/int64(n.opt.Writers), n.file)
+		n.bySender[of] = s
+		n.sorters = append(n.sorters, s)
+	}
 	return s
 }
 
@@ -214,10 +220,7 @@ func (n *lane) take(s *sender, b *batch, p *parser) error {
 		if b.routed || last.State != state.Routed {
 			continue
 		}
-		if s.sorter == nil {
-			s.sorter = n.newSorter()
-		}
-		if err := s.sorter.add(last.index, p.batch, i, pos, b.From+int64(p.places[i].from)); err != nil {
+		if err := n.sorterOf(s).add(last.index, p.batch, i, pos, b.From+int64(p.places[i].from)); err != nil {
 			return err
 		}
 	}

@@ -35,8 +35,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/state"
@@ -133,6 +131,9 @@ type Options struct {
 	Every    time.Duration
 	// Reached, unless nil, is called at each point where a test simulates a crash.
 	Reached func(point string)
+
+	// shared is what the loads of a Many have in common; nil means that the load has its own.
+	shared *shared
 }
 
 const (
@@ -221,15 +222,15 @@ type Result struct {
 
 // A load is the common part of the load of a file and of a stream.
 type load struct {
-	opt     *Options
-	db      engine.Keeper
-	state   *state.Store
-	source  *state.Source
-	periods *periods
-	bad     *badFile
-	began   time.Time
-	// ahead limits the bytes of batches that are cut but not yet taken by a sender.
-	ahead *semaphore.Weighted
+	opt    *Options
+	db     engine.Keeper
+	state  *state.Store
+	source *state.Source
+	bad    *badFile
+	began  time.Time
+	// shared is that of all loads of a command; alone means that there are no others.
+	*shared
+	alone bool
 	// lane, unless nil, takes rows that are published.
 	lane *lane
 	// unit is what the lines of the source are called: line, or row.
@@ -267,11 +268,13 @@ func newLoad(options *Options) (*load, error) {
 	if o.Reached == nil {
 		o.Reached = func(string) {}
 	}
-	st := state.New(o.DB)
-	l := &load{opt: &o, db: o.DB, state: st, periods: newPeriods(&o, st), unit: "line",
-		began: time.Now(), ahead: semaphore.NewWeighted(aheadBytes), committing: map[state.Cut]struct{}{}}
-	var err error
-	if l.bad, err = openBad(o.Bad); err == nil && len(l.bad.broken) > 0 {
+	l := &load{opt: &o, db: o.DB, state: state.New(o.DB), began: time.Now(), shared: o.shared, alone: o.shared == nil,
+		unit: "line", committing: map[state.Cut]struct{}{}}
+	if l.alone {
+		l.shared = newShared(&o)
+	}
+	bad, first, err := l.badFile(o.Bad)
+	if l.bad = bad; err == nil && first && len(l.bad.broken) > 0 {
 		l.say("file of bad rows %s: %s can't be read, the first is line %d; they are left unchanged", o.Bad, figure.Plural(len(l.bad.broken), "line", "lines"), l.bad.broken[0])
 	}
 	return l, err
@@ -375,20 +378,25 @@ func (l *load) run(ctx context.Context, drain bool, produce produce, done func(c
 			l.lost.Add(int64(b.rows))
 		}
 	}
+	defer l.runs(l)()
 	var all, ticking sync.WaitGroup
 	if l.opt.Progress != nil {
 		ticking.Go(func() { l.progress(source) })
 	}
 	for range l.opt.Writers {
 		all.Go(func() {
-			s := &sender{load: l, parsers: map[*target]*parser{}, lane: l.lane}
 			for b := range batches {
+				s, err := l.take(work, l)
 				l.ahead.Release(b.held)
-				if work.Err() != nil || ctx.Err() != nil && !drain {
+				if err != nil || work.Err() != nil || ctx.Err() != nil && !drain {
+					if err == nil {
+						l.give(s, nil)
+					}
 					drop(b)
 					continue // receive the rest, so that produce doesn't block
 				}
 				noted, err := s.send(work, b)
+				l.give(s, err)
 				if err == nil {
 					err = done(work, b, noted)
 				}
@@ -398,14 +406,16 @@ func (l *load) run(ctx context.Context, drain bool, produce produce, done func(c
 					end()
 				}
 			}
-			if err := s.close(); err != nil && work.Err() == nil {
-				fail(err)
-			}
 		})
 	}
 	err := produce(source, batches)
 	close(batches)
 	all.Wait()
+	if l.alone {
+		if err := l.close(); err != nil && work.Err() == nil {
+			fail(err)
+		}
+	}
 	end()
 	ticking.Wait()
 	if cause := context.Cause(work); cause != nil {

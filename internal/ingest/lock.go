@@ -88,7 +88,7 @@ func (l *load) lead(ctx context.Context, name string, again bool) (lease engine.
 	end := time.Now().Add(looks)
 	err = l.retry(ctx, func() (err error) {
 		err = engine.Retry{First: firstPause, Last: firstPause, Until: end}.Do(ctx, func() (err error) {
-			lease, err = l.db.Lead(ctx, name)
+			lease, err = l.lease(ctx, name)
 			return err
 		})
 		if errors.Is(err, engine.ErrLockTimeout) && !again {
@@ -115,7 +115,7 @@ func (l *fileLoad) lockHead(ctx context.Context, head []byte) (unlock func(), er
 		return func() {}, nil
 	}
 	lease, err := retried(ctx, l.load, func() (engine.Lease, error) {
-		return l.db.Lead(ctx, l.opt.Table.Name+"/load/begun/"+hashOf(head))
+		return l.lease(ctx, l.opt.Table.Name+"/load/begun/"+hashOf(head))
 	})
 	if errors.Is(err, engine.ErrLockTimeout) {
 		held := engine.Classed(ErrHeld, fmt.Errorf("a file that begins as %s does is being loaded into %s by another process: %w", l.source.Path, l.opt.Table.Name, err))

@@ -53,6 +53,8 @@ type Outcome struct {
 	Table string `json:"table"`
 	Result
 	DryRun bool `json:"dry_run,omitempty"`
+	// Argument is the source as it was given.
+	Argument string `json:"-"`
 	// Bad is the file with the rejected rows of this load.
 	Bad string `json:"bad,omitempty"`
 	// Held reports that another process is loading the source.
@@ -63,9 +65,13 @@ type Outcome struct {
 // NewOutcome returns the outcome of a load that ended with r and err. source is its
 // name if the load found none.
 func NewOutcome(o Options, source string, r Result, err error) Outcome {
-	out := Outcome{Table: o.Table.Name, Result: r, DryRun: o.Dry}
+	out := Outcome{Table: o.Table.Name, Result: r, DryRun: o.Dry, Argument: source}
 	out.Source, out.LoadedAt = cmp.Or(r.Source, source), r.LoadedAt.UTC()
 	if r.Rejected > 0 {
+		out.Bad = o.Bad
+	}
+	var many *TooManyError
+	if errors.As(err, &many) {
 		out.Bad = o.Bad
 	}
 	if err != nil {
@@ -133,6 +139,12 @@ func (l Outcome) Text() string {
 		fmt.Fprintf(&b, "\ndamaged in the spool: %s", d)
 	}
 	return b.String()
+}
+
+// Unusual reports whether there is more to say than the numbers of rows.
+func (l Outcome) Unusual() bool {
+	return l.Error != "" || l.Rejected > 0 || l.BeforeRejected > 0 || l.Missing > 0 || l.Unlooked != "" || l.Gone > 0 || !l.Finished ||
+		l.Lost > 0 || l.Unfinished > 0 || len(l.Damaged) > 0
 }
 
 func (l Outcome) when() string {

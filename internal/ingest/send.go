@@ -13,20 +13,25 @@ import (
 
 // A sender commits batches, one after the other, on its own connection.
 type sender struct {
-	*load
+	*load  // of the current batch
 	loader engine.Loader
-	// parsers contains a parser for each target; parser is that of the current
-	// batch.
+	// parsers contains a parser for each of the last targets; parser is that of the
+	// current batch.
 	parsers map[*target]*parser
 	parser  *parser
-	// lane, unless nil, takes the rows that are published, into sorter.
-	lane   *lane
-	sorter *sorter
+	// lane, unless nil, takes the rows that are published.
+	lane *lane
 }
+
+// maxParsers limits the parsers of a sender, each of which has the memory of a batch.
+const maxParsers = 4
 
 func (s *sender) parse(b *batch) *parser {
 	p := s.parsers[b.target]
 	if p == nil {
+		if len(s.parsers) >= maxParsers || s.parsers == nil {
+			s.parsers = map[*target]*parser{}
+		}
 		p = newParser(b.target)
 		s.parsers[b.target] = p
 	}
@@ -35,11 +40,14 @@ func (s *sender) parse(b *batch) *parser {
 	return p
 }
 
+// close closes the connection; the next batch opens another.
 func (s *sender) close() error {
 	if s.loader == nil {
 		return nil
 	}
-	return s.loader.Close()
+	loader := s.loader
+	s.loader = nil
+	return loader.Close()
 }
 
 var errDone = errors.New("the batch is in the ledger")
@@ -52,7 +60,9 @@ func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
 		out.ID += again
 	}
 	if s.opt.Dry {
-		return out, s.check(ctx, b, &out)
+		err := s.check(ctx, b, &out)
+		s.reasons.add(s.source.Path, s.parser.rejected)
+		return out, err
 	}
 	began := false
 	err := s.retry(ctx, func() error {
@@ -77,6 +87,12 @@ func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
 		} else if err != nil && !passes(err) {
 			err = errors.Join(err, s.reset(ctx))
 		}
+		var many *TooManyError
+		if errors.As(err, &many) { // the user must see what is wrong with them
+			s.stopped.Add(int64(len(s.parser.rejected)))
+			s.reasons.add(s.source.Path, s.parser.rejected)
+			err = errors.Join(err, s.reject(s.parser.rejected, b))
+		}
 		if err != nil {
 			err = fmt.Errorf("%ss %d to %d: %w", s.unit, b.Line, b.Line+b.Lines-1, err)
 		}
@@ -84,6 +100,9 @@ func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
 	})
 	if err != nil {
 		return out, fmt.Errorf("%s, %w", s.source.Path, err)
+	}
+	if out.Rejected > 0 {
+		s.reasons.add(s.source.Path, s.parser.rejected)
 	}
 	b.own = s.commits(b, false)
 	return out, nil

@@ -28,7 +28,9 @@ func (l *fileLoad) findSource(ctx context.Context, head []byte) error {
 	var all []state.Source
 	err := l.tidy(ctx)
 	if err == nil {
-		all, err = l.sources(ctx)
+		all, err = retried(ctx, l.load, func() ([]state.Source, error) {
+			return l.state.FilesLike(ctx, s.Table, s.Path, int64(len(head)), func(n int64, hash string) bool { return hashOf(head[:n]) == hash })
+		})
 	}
 	if err != nil || len(all) == 0 {
 		return err
@@ -79,25 +81,16 @@ func (l *fileLoad) findSource(ctx context.Context, head []byte) error {
 	return nil
 }
 
-func (l *fileLoad) sources(ctx context.Context) ([]state.Source, error) {
-	return retried(ctx, l.load, func() ([]state.Source, error) {
-		return l.state.Sources(ctx, l.opt.Table.Name, state.FileSource, "")
-	})
-}
-
 // reread reads the recorded state of the source, once its lock is held.
 func (l *fileLoad) reread(ctx context.Context) error {
-	all, err := l.sources(ctx)
-	if err != nil {
-		return err
+	s, err := retried(ctx, l.load, func() (*state.Source, error) { return l.state.Source(ctx, l.source.Table, l.source.Key) })
+	if err == nil && s == nil {
+		err = fmt.Errorf("the record of %s was removed a moment ago", l.source.Path)
 	}
-	for i := range all {
-		if all[i].Key == l.source.Key {
-			l.source = &all[i]
-			return nil
-		}
+	if err == nil {
+		l.source = s
 	}
-	return fmt.Errorf("the record of %s was removed a moment ago", l.source.Path)
+	return err
 }
 
 func (l *fileLoad) cutsOf(ctx context.Context, s *state.Source) ([]state.Cut, error) {

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -251,13 +252,69 @@ const sourceColumns = "source, path, kind, loaded, loaded_lines, loaded_hash, he
 
 // Sources returns a table's sources, newest first, of a kind and a path unless these are empty.
 func (s *Store) Sources(ctx context.Context, table, kind, path string) ([]Source, error) {
-	all, err := list(ctx, s, "sources of "+table, func(r *sql.Rows, f *Source) error {
+	all, err := s.sources(ctx, table, "")
+	// Here, because a server's collation may consider two different paths equal.
+	return slices.DeleteFunc(all, func(f Source) bool { return kind != "" && f.Kind != kind || path != "" && f.Path != path }), err
+}
+
+func (s *Store) sources(ctx context.Context, table, where string, args ...any) ([]Source, error) {
+	return list(ctx, s, "sources of "+table, func(r *sql.Rows, f *Source) error {
 		f.Table = table
 		return r.Scan(slices.Concat([]any{&f.Key, &f.Path, &f.Kind, &f.Loaded, &f.Lines, &f.Hash, &f.Head, &f.HeadHash, &f.Options},
 			f.into(), []any{&f.Finished, micros{&f.Started}, micros{&f.At}})...)
-	}, "SELECT "+sourceColumns+" FROM rowmill_sources WHERE table_name = ? ORDER BY started_us DESC, source", table)
-	// Here, because a server's collation may consider two different paths equal.
-	return slices.DeleteFunc(all, func(f Source) bool { return kind != "" && f.Kind != kind || path != "" && f.Path != path }), err
+	}, "SELECT "+sourceColumns+" FROM rowmill_sources WHERE table_name = ?"+where+" ORDER BY started_us DESC, source", append([]any{table}, args...)...)
+}
+
+// Source returns a source of a table by its key, or nil.
+func (s *Store) Source(ctx context.Context, table, key string) (*Source, error) {
+	all, err := s.sources(ctx, table, " AND source = ?", key)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return &all[0], nil
+}
+
+// FilesLike returns the files of a table, newest first, of which a file may be a
+// continuation: those of its path, and those with rows whose first bytes it has. has reports
+// whether the file's first n bytes, at most up to the given number, have a hash. A table
+// that is loaded for years has many files, so that all of them are read only in the few
+// columns that this takes.
+func (s *Store) FilesLike(ctx context.Context, table, path string, most int64, has func(n int64, hash string) bool) ([]Source, error) {
+	var keys []string
+	err := engine.Each(ctx, s.db, s.DB(), func(r *sql.Rows) error {
+		var key, hash string
+		var n int64
+		err := r.Scan(&key, &n, &hash)
+		if err == nil && has(n, hash) {
+			keys = append(keys, key)
+		}
+		return err
+	}, "SELECT source, head, head_hash FROM rowmill_sources WHERE table_name = ? AND kind = ? AND head <= ? AND (sent > 0 OR finished = 0)", table, FileSource, most)
+	if err != nil {
+		return nil, fmt.Errorf("sources of %s: %w", table, err)
+	}
+	all, err := s.sources(ctx, table, " AND kind = ? AND path = ?", FileSource, path)
+	if err != nil {
+		return nil, err
+	}
+	// A server's collation may consider two different paths equal.
+	all = slices.DeleteFunc(all, func(f Source) bool { return f.Path != path })
+	for _, f := range all {
+		keys = slices.DeleteFunc(keys, func(key string) bool { return key == f.Key })
+	}
+	for part := range slices.Chunk(keys, notedAtATime) {
+		args := make([]any, len(part))
+		for i, key := range part {
+			args[i] = key
+		}
+		more, err := s.sources(ctx, table, " AND source IN "+places(len(part)), args...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+	}
+	slices.SortStableFunc(all, func(a, b Source) int { return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(a.Key, b.Key)) })
+	return all, nil
 }
 
 // Unfinished returns the files and the tables of other servers whose load into a table has begun and
@@ -316,6 +373,20 @@ func (s *Store) Cuts(ctx context.Context, table, source string) ([]Cut, error) {
 
 // PutCuts records cuts of a file. It returns once they are committed.
 func (s *Store) PutCuts(ctx context.Context, table, source string, cuts []Cut) error {
+	return s.putCuts(ctx, s.DB(), table, source, cuts)
+}
+
+// BeginSource records a file and its first cuts in one transaction.
+func (s *Store) BeginSource(ctx context.Context, f *Source, cuts []Cut) error {
+	return s.within(ctx, func(tx *sql.Tx) error {
+		if err := s.PutSource(ctx, tx, f); err != nil {
+			return err
+		}
+		return s.putCuts(ctx, tx, f.Table, f.Key, cuts)
+	})
+}
+
+func (s *Store) putCuts(ctx context.Context, x Exec, table, source string, cuts []Cut) error {
 	if len(cuts) == 0 {
 		return nil
 	}
@@ -324,7 +395,7 @@ func (s *Store) PutCuts(ctx context.Context, table, source string, cuts []Cut) e
 		rows[i] = []any{table, source, c.From, c.To, c.Line, c.Lines, c.Hash}
 	}
 	return because("record the batches of "+table,
-		s.insert(ctx, s.DB(), "rowmill_cuts (table_name, source, lower_byte, upper_byte, line, line_count, hash)", rows...))
+		s.insert(ctx, x, "rowmill_cuts (table_name, source, lower_byte, upper_byte, line, line_count, hash)", rows...))
 }
 
 // notedAtATime is how many batches one statement names.

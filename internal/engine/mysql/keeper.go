@@ -17,6 +17,9 @@ var _ engine.Keeper = (*DB)(nil)
 // well below any wait_timeout.
 const maxIdle = time.Minute
 
+// keepIdle is how many of them are kept: what a load of several files at a time uses.
+const keepIdle = 8
+
 // SQL implements engine.Keeper.
 func (db *DB) SQL() *sql.DB { return db.keep }
 

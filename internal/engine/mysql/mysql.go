@@ -79,6 +79,7 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 		*p.pool = sql.OpenDB(connector)
 	}
 	db.keep.SetConnMaxIdleTime(maxIdle)
+	db.keep.SetMaxIdleConns(keepIdle)
 	db.changes.SetConnMaxIdleTime(maxIdle)
 	if err := db.connect(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/live"
+)
+
+// maxLines is how many sources without anything unusual are listed on a terminal, and
+// how many files that are left out are named.
+const maxLines = 20
+
+// expand replaces directories and patterns by the files that they name.
+func (a *app) expand(sources []string, f *loadFlags) ([]string, error) {
+	for _, s := range sources {
+		if _, err := os.Stat(s); err != nil && (s == "true" || s == "false") {
+			return nil, usagef("--header="+s, "source %s: there is no such file", s)
+		}
+	}
+	e, err := ingest.Expand(sources, f.Format.Kind != "")
+	if err != nil {
+		return nil, err
+	}
+	for what, paths := range map[string][]string{"left out": e.Left, "named twice, and loaded once": e.Twice} {
+		for i, path := range paths {
+			if i == maxLines {
+				a.logLine(fmt.Sprintf("%s: %s more", what, figure.Count(len(paths)-i)))
+				break
+			}
+			a.logLine(what + ": " + path)
+		}
+	}
+	if f.Name != "" && len(e.Sources) > 1 {
+		return nil, usagef("one rowmill load for each", "--source names one source, and %d are given", len(e.Sources))
+	}
+	return e.Sources, nil
+}
+
+// badPaths returns the path of the file for the rejected rows of each source: that of
+// --bad for all, otherwise one for each in the working directory. Sources of the same
+// name in different directories get as much of their directories' names as tells them apart.
+func (f *loadFlags) badPaths(sources []string, table string) func(source string) string {
+	end := ".bad.jsonl"
+	if f.Dry {
+		end = ".dry.jsonl"
+	}
+	if f.Bad != "" {
+		return func(string) string { return f.Bad }
+	}
+	paths, users := map[string]string{}, map[string][]string{}
+	for _, s := range sources {
+		name := table
+		if s != "-" && s != "" {
+			name = filepath.Base(s)
+		}
+		users[name] = append(users[name], s)
+	}
+	for name, all := range users {
+		for _, s := range all {
+			paths[s] = name + end
+			if len(all) > 1 {
+				paths[s] = apart(s, all) + end
+			}
+		}
+	}
+	return func(source string) string { return paths[source] }
+}
+
+// apart returns the shortest end of a source's path that no other of the sources has,
+// with its directories joined to its name.
+func apart(source string, all []string) string {
+	ends := func(path string, n int) string {
+		if abs, err := filepath.Abs(path); err == nil {
+			path = abs
+		}
+		parts := strings.Split(strings.Trim(filepath.ToSlash(path), "/"), "/")
+		return strings.Join(parts[max(len(parts)-n, 0):], "_")
+	}
+	for n := 2; ; n++ {
+		mine, same := ends(source, n), 0
+		for _, other := range all {
+			if ends(other, n) == mine {
+				same++
+			}
+		}
+		if same <= 1 || mine == ends(source, n+1) {
+			return mine
+		}
+	}
+}
+
+// loadAll loads sources, prints what became of each and, of several, their summary.
+func (a *app) loadAll(ctx context.Context, o ingest.Options, f loadFlags, sources []string, table string) error {
+	if len(sources) == 0 {
+		sources = []string{""}
+	}
+	several := len(sources) > 1
+	m := ingest.Many{Options: o, Files: f.files, Bad: f.badPaths(sources, table), Load: a.loadOne}
+	m.Options.Progress = a.sayLoad(sources[0], f.Dry)
+	progress, clear := a.sayMany(f.Dry)
+	m.Progress = progress
+	quiet, usual := several && a.stdout.columns() > 0, 0
+	if !f.withJSON {
+		m.Done = func(one ingest.Outcome) {
+			if quiet && !one.Unusual() {
+				if usual++; usual > maxLines {
+					return
+				}
+			}
+			clear()
+			fmt.Fprintln(a.stdout, one.Text())
+		}
+	}
+	outcomes, errs, sum, failed := m.Run(ctx, sources)
+	clear()
+	wrong := 0
+	for i, one := range outcomes {
+		if err := cmp.Or(errs[i], one.Err()); err != nil {
+			if wrong++; wrong <= maxLines {
+				failed = errors.Join(failed, err)
+			}
+		}
+	}
+	if wrong > maxLines {
+		failed = errors.Join(failed, fmt.Errorf("%s more, each in its line above", figure.Plural(wrong-maxLines, "source", "sources")))
+	}
+	if !f.withJSON && several {
+		if usual > maxLines {
+			fmt.Fprintf(a.stdout, "... and %s without bad rows\n", figure.Plural(usual-maxLines, "other file", "other files"))
+		}
+		fmt.Fprintln(a.stdout, sum.Text())
+	}
+	a.sayNotBegun(sources, outcomes)
+	if f.withJSON {
+		failed = errors.Join(failed, a.printJSON(struct {
+			Format  string           `json:"format"`
+			Sources []ingest.Outcome `json:"sources"`
+			Summary ingest.Summary   `json:"summary"`
+		}{"rowmill.load/1", outcomes, sum}))
+	}
+	failed = errors.Join(failed, sum.Err())
+	if many := tooMany(failed); many != nil {
+		return many
+	}
+	last := ingest.Outcome{}
+	if len(outcomes) > 0 {
+		last = outcomes[len(outcomes)-1]
+	}
+	return stopped(ctx, failed, "%s", stoppedHint(last, sources[0], f.Spool))
+}
+
+// sayNotBegun names the sources that were not reached.
+func (a *app) sayNotBegun(sources []string, outcomes []ingest.Outcome) {
+	n := len(sources) - len(outcomes)
+	if n <= 0 {
+		return
+	}
+	begun := map[string]bool{}
+	for _, r := range outcomes {
+		begun[r.Argument] = true
+	}
+	var rest []string
+	for _, s := range sources {
+		if !begun[s] && len(rest) < maxLines {
+			rest = append(rest, s)
+		}
+	}
+	line := "not begun: " + strings.Join(rest, ", ")
+	if n > len(rest) {
+		line += fmt.Sprintf(" and %s more", figure.Count(n-len(rest)))
+	}
+	fmt.Fprintln(a.stderr, line)
+}
+
+// sayMany returns a function that prints the progress of several sources: on a terminal
+// one line that is rewritten every second, otherwise a line every ten seconds. clear
+// removes that line before other output.
+func (a *app) sayMany(dry bool) (say func(ingest.ManyProgress), clear func()) {
+	if live.IsTerminal(a.stderr) {
+		return func(p ingest.ManyProgress) {
+			line := p.Text(dry)
+			if width := (results{a.stderr}).columns(); width > 0 && len(line) >= width {
+				line = line[:width-1] // a wrapped line can't be rewritten
+			}
+			a.statusLine(line)
+		}, func() { a.statusLine("") }
+	}
+	n := 0
+	return func(p ingest.ManyProgress) {
+		if n++; n%10 == 0 {
+			a.logLine(p.Text(dry))
+		}
+	}, func() {}
+}

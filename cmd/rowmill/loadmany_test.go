@@ -1,0 +1,99 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/state"
+)
+
+// manyFiles writes files of ten rows each into a directory; the rows of file n have
+// sensor n.
+func (l *loading) manyFiles(dir string, n int) {
+	l.Helper()
+	must(l, os.MkdirAll(filepath.Join(l.dir, dir), 0o755))
+	for i := range n {
+		var b strings.Builder
+		b.WriteString("sensor,ts,value,note\n")
+		for row := range 10 {
+			fmt.Fprintf(&b, "%d,2026-03-29 0%d:%02d:00,1.5,n\n", i, row%7, row)
+		}
+		l.write(filepath.Join(dir, fmt.Sprintf("f%03d.csv", i)), b.String())
+	}
+}
+
+// summary runs rowmill load with --json and returns the summary.
+func (l *loading) summary(code int, args string) (out struct {
+	Sources []ingest.Outcome
+	Summary ingest.Summary
+}) {
+	l.Helper()
+	s := l.exec(0, "", args+" --json")
+	if s.code != code {
+		l.Fatalf("load %s: exit %d, want %d\n%s%s", args, s.code, code, s.stdout, s.stderr)
+	}
+	must(l, json.Unmarshal([]byte(s.stdout), &out))
+	return out
+}
+
+// TestLoadMany loads a directory, with bad files among good ones: those that fail don't
+// end the others, and the numbers add up.
+func TestLoadMany(t *testing.T) {
+	onKeepers(t, func(l *loading) {
+		l.manyFiles("in/a", 30)
+		header := "sensor,ts,value,note\n"
+		l.write("in/a/bad.csv", header+"x1,2026-03-29 01:00:00,1,a\n500,2026-03-29 01:00:00,1,a\nx2,2026-03-29 01:00:00,1,a\n501,2027-03-29 01:00:00,1,a\n")
+		must(l, os.MkdirAll(filepath.Join(l.dir, "in/b"), 0o755))
+		l.write("in/b/bad.csv", header+"y1,2026-03-29 01:00:00,1,a\n")
+		l.write("in/b/copy.csv", header+"500,2026-03-29 01:00:00,1,other\n")
+		l.write("in/b/header.csv", "no,such,columns\n1,2,3\n")
+		l.write("in/b/many.csv", header+strings.Repeat("z,2026-03-29 01:00:00,1,a\n", 7))
+		l.write("in/b/same.csv", header)
+		l.write("in/b/same2.csv", header)
+		got := l.summary(exitFailed, "in in/a/f000.csv in/a/*.csv --max-bad 5 --files 5")
+		sum := got.Summary
+		if sum.Files != 37 || sum.Loaded != 33 || sum.Same != 2 || sum.Failed != 2 || sum.Stopped != 7 || sum.Mismatch != "" || len(got.Sources) != 37 {
+			l.Errorf("summary %+v", sum)
+		}
+		if sum.Counts != (state.Counts{Sent: 306, Inserted: 301, Duplicate: 1, Rejected: 4}) {
+			l.Errorf("counts %+v", sum.Counts)
+		}
+		l.hasRows(301)
+		if len(sum.Reasons) != 2 || sum.Reasons[0].Rows != 10 || sum.Reasons[0].Column != "sensor" || sum.Reasons[1].Rows != 1 {
+			l.Errorf("reasons %+v", sum.Reasons)
+		}
+		// Files of bad rows don't mix, and have the rows at which a load ended.
+		for name, lines := range map[string]int{"a_bad.csv.bad.jsonl": 3, "b_bad.csv.bad.jsonl": 1, "many.csv.bad.jsonl": 7} {
+			text, err := os.ReadFile(filepath.Join(l.dir, name))
+			if must(l, err); strings.Count(string(text), "\n") != lines {
+				l.Errorf("%s: %s\nwant %d rows", name, text, lines)
+			}
+		}
+		again := l.summary(exitFailed, "in --max-bad 5 --bad all.jsonl").Summary
+		if again.Loaded != 1 || again.Sent != 1 || again.Same != 34 || again.Failed != 2 { // b/bad.csv has only bad rows
+			l.Errorf("again: %+v", again)
+		}
+		l.prints(exitFailed, "in --max-bad 5", "total: 37 files in ", "2 failed", " = 0 inserted", "bad rows by reason:", "7 of these ended their load", "--max-bad with a higher number")
+	})
+}
+
+// TestLoadManyKilled kills a load of several files at several points: the same command
+// loads the rest, each row once although no key tells.
+func TestLoadManyKilled(t *testing.T) {
+	onNumbered(t, func(l *loading) {
+		l.manyFiles("in", 12)
+		for _, n := range []int{3, 9, 17} {
+			l.kill(n, "", "in --batch 4 --files 3")
+		}
+		sum := l.summary(exitDone, "in --batch 4 --files 3").Summary
+		if sum.Mismatch != "" || sum.Before+sum.Sent != 120 {
+			l.Errorf("summary %+v", sum)
+		}
+		l.hasRows(120)
+	})
+}

@@ -1,0 +1,251 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// Expanded are the sources that patterns and directories name.
+type Expanded struct {
+	// Sources are paths in the order in which they were named, those of a pattern or a
+	// directory sorted. Each file is there once.
+	Sources []string
+	// Left are files below directories that are left out, with the reason, and Twice
+	// the other paths of files that are there already.
+	Left, Twice []string
+}
+
+// Expand returns the sources that arguments name: files, directories (all files below
+// them whose names imply a format, or with any all files), and patterns for shells that
+// don't expand them, in which ** stands for any number of directories. Hidden files,
+// and those that are being written or are rowmill's own, are left out of both. "-" is
+// returned unchanged.
+func Expand(args []string, any bool) (Expanded, error) {
+	e := &expander{any: any, seen: map[string]bool{}}
+	for _, arg := range args {
+		if err := e.add(arg); err != nil {
+			return Expanded{}, err
+		}
+	}
+	return e.Expanded, nil
+}
+
+type expander struct {
+	Expanded
+	any  bool
+	seen map[string]bool // real paths
+}
+
+func (e *expander) add(arg string) error {
+	info, err := os.Stat(arg)
+	switch {
+	case arg == "-":
+		e.Sources = append(e.Sources, arg)
+		return nil
+	case err == nil && info.IsDir():
+		before := len(e.Sources) + len(e.Twice)
+		if err := e.directory(arg); err != nil {
+			return fmt.Errorf("source %s: %w", arg, err)
+		}
+		if len(e.Sources)+len(e.Twice) == before {
+			return engine.Hinted(fmt.Errorf("source %s is a directory without files of a known format", arg), "--format, which loads all of its files")
+		}
+		return nil
+	case err == nil:
+		e.file(arg)
+		return nil
+	case !errors.Is(err, fs.ErrNotExist) || !strings.ContainsAny(arg, `*?[`):
+		return engine.Hinted(fmt.Errorf("source %w", err), "existing files, or - for stdin; nothing has been loaded")
+	}
+	found, err := matches(arg)
+	if err != nil {
+		return fmt.Errorf("source %s: %w", arg, err)
+	}
+	before := len(e.Sources) + len(e.Twice)
+	for _, path := range found {
+		if why := leftOut(path); why != "" {
+			e.left(path, why)
+		} else {
+			e.file(path)
+		}
+	}
+	if len(e.Sources)+len(e.Twice) == before {
+		return engine.Hinted(fmt.Errorf("source %s: no file matches the pattern", arg), "ls with the same pattern; nothing has been loaded")
+	}
+	return nil
+}
+
+func (e *expander) left(path, why string) { e.Left = append(e.Left, path+": "+why) }
+
+// file adds a file, unless it is there under another name.
+func (e *expander) file(path string) {
+	real := path
+	if abs, err := filepath.Abs(path); err == nil {
+		real = abs
+	}
+	if target, err := filepath.EvalSymlinks(real); err == nil {
+		real = target
+	}
+	if e.seen[real] {
+		e.Twice = append(e.Twice, path)
+		return
+	}
+	e.seen[real] = true
+	e.Sources = append(e.Sources, path)
+}
+
+// directory adds the files below a directory. It doesn't follow symbolic links to other
+// directories.
+func (e *expander) directory(root string) error {
+	return walk(root, func(path string, d fs.DirEntry) error {
+		if d.Type()&fs.ModeSymlink != 0 {
+			info, err := os.Stat(path)
+			switch {
+			case err != nil:
+				e.left(path, "a symbolic link to nothing")
+				return nil
+			case info.IsDir():
+				e.left(path, "a symbolic link to a directory")
+				return nil
+			}
+			d = fs.FileInfoToDirEntry(info)
+		}
+		switch why := leftOut(path); {
+		case d.IsDir():
+		case why != "":
+			e.left(path, why)
+		case !d.Type().IsRegular():
+			e.left(path, "not a regular file")
+		case KindOf(path) == "" && !e.any:
+			e.left(path, "of an unknown format")
+		default:
+			e.file(path)
+		}
+		return nil
+	})
+}
+
+// walk passes everything below a directory to fn, sorted, without hidden directories.
+func walk(root string, fn func(path string, d fs.DirEntry) error) error {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return err
+	}
+	for _, d := range entries {
+		path := filepath.Join(root, d.Name())
+		if err := fn(path, d); err != nil {
+			return err
+		}
+		if d.IsDir() && !strings.HasPrefix(d.Name(), ".") {
+			if err := walk(path, fn); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// unfinished are the ends of names of files that are being written, or that rowmill
+// writes itself, with what they are.
+var unfinished = map[string]string{
+	".tmp": "being written", ".part": "being written", ".partial": "being written", ".crdownload": "being written",
+	".bad.jsonl": "bad rows of a load", ".dry.jsonl": "bad rows of a dry run",
+}
+
+// leftOut returns why a file isn't a source unless it is named itself, "" if it is one.
+func leftOut(path string) string {
+	name := filepath.Base(path)
+	if strings.HasPrefix(name, ".") {
+		return "hidden"
+	}
+	for end, why := range unfinished {
+		if strings.HasSuffix(strings.ToLower(name), end) {
+			return why
+		}
+	}
+	return ""
+}
+
+// matches returns the files that match a pattern, sorted. An element ** matches any
+// number of directories that aren't hidden.
+func matches(pattern string) ([]string, error) {
+	if _, err := filepath.Match(pattern, ""); err != nil {
+		return nil, err
+	}
+	paths := []string{""}
+	if filepath.IsAbs(pattern) {
+		paths[0] = string(filepath.Separator)
+	}
+	elements := strings.FieldsFunc(pattern, func(r rune) bool { return r == filepath.Separator })
+	for i, element := range elements {
+		var next []string
+		for _, dir := range paths {
+			found, err := within(dir, element)
+			if err != nil {
+				return nil, err
+			}
+			next = append(next, found...)
+		}
+		slices.Sort(next)
+		paths = slices.Compact(next)
+		if last := i == len(elements)-1; last && element == "**" {
+			return nil, errors.New("** stands for directories: **/*.csv")
+		}
+	}
+	return slices.DeleteFunc(paths, func(path string) bool {
+		info, err := os.Stat(path)
+		return err != nil || info.IsDir()
+	}), nil
+}
+
+// within returns what an element of a pattern matches in a directory.
+func within(dir, element string) (out []string, err error) {
+	at := dir
+	if at == "" {
+		at = "."
+	}
+	if element == "**" {
+		out = append(out, dir)
+		err = walk(at, func(path string, d fs.DirEntry) error {
+			if d.IsDir() && !strings.HasPrefix(d.Name(), ".") {
+				out = append(out, path)
+			}
+			return nil
+		})
+		return out, ignored(err)
+	}
+	if !strings.ContainsAny(element, `*?[\`) {
+		path := filepath.Join(dir, element)
+		if element == ".." && dir == "" {
+			path = ".."
+		}
+		if _, err := os.Stat(path); err != nil {
+			return nil, nil
+		}
+		return []string{path}, nil
+	}
+	entries, err := os.ReadDir(at)
+	for _, d := range entries {
+		// As in shells, only a pattern that begins with a dot matches hidden names.
+		if is, _ := filepath.Match(element, d.Name()); is && strings.HasPrefix(d.Name(), ".") == strings.HasPrefix(element, ".") {
+			out = append(out, filepath.Join(dir, d.Name()))
+		}
+	}
+	return out, ignored(err)
+}
+
+// ignored returns an error unless it says that something isn't a directory, or not there:
+// then nothing in it matches.
+func ignored(err error) error {
+	if err == nil || errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "not a directory") {
+		return nil
+	}
+	return err
+}

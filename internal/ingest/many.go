@@ -1,0 +1,404 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/state"
+)
+
+// DefaultFiles is the number of sources that a Many reads at a time.
+const DefaultFiles = 4
+
+// A Many loads several sources, some at a time. All of them together use
+// Options.Writers connections for their rows, and memory as one load does apart from
+// what is read ahead of each source.
+type Many struct {
+	Options Options
+	// Files is the number of sources read at a time; 0 means DefaultFiles. Engines with
+	// serial writes always use 1.
+	Files int
+	// Bad returns the path of the file of bad rows of a source.
+	Bad func(source string) string
+	// Load loads one source with Options that are complete for it.
+	Load func(ctx context.Context, o Options, source string) (Result, error)
+	// Done, unless nil, is called after each source, one call at a time.
+	Done func(Outcome)
+	// Progress, unless nil, is called after each interval of Options.Every if there are
+	// several sources. With one, Options.Progress is called.
+	Progress func(ManyProgress)
+}
+
+// A ManyProgress describes how far a Many has come.
+type ManyProgress struct {
+	// Files of Of sources are done.
+	Files, Of int
+	// Progress adds up all sources: those that are done, in progress, or not begun.
+	Progress
+}
+
+// Text describes the progress.
+func (p ManyProgress) Text(dry bool) string {
+	return fmt.Sprintf("%s of %s, %s", figure.Count(p.Files), figure.Plural(p.Of, "file", "files"), p.Progress.Text(dry))
+}
+
+// A Summary is what a Many has done.
+type Summary struct {
+	// Files counts the sources: Loaded ones had new rows, Same ones had none. Failed ones
+	// ended with an error, Skipped ones are being loaded by another process, and NotBegun
+	// ones were not reached. Each source counts once.
+	Files    int `json:"files"`
+	Loaded   int `json:"loaded"`
+	Same     int `json:"nothing_new"`
+	Failed   int `json:"failed"`
+	Skipped  int `json:"held"`
+	NotBegun int `json:"not_begun"`
+	// Counts are the rows of this load of all sources.
+	state.Counts
+	Before  int64   `json:"before"`
+	Missing int64   `json:"missing,omitempty"`
+	Bytes   int64   `json:"bytes"`
+	Seconds float64 `json:"seconds"`
+	// Reasons say why rows were rejected, the most frequent first. Bad are the files that
+	// have them.
+	Reasons []Reason `json:"reasons,omitempty"`
+	// Stopped counts the bad rows at which loads ended because there were too many. They
+	// are among those of Reasons and Bad, and not among Counts.
+	Stopped int64    `json:"stopped_at,omitempty"`
+	Bad     []string `json:"bad,omitempty"`
+	// Mismatch says what doesn't add up, "" if all does.
+	Mismatch string `json:"mismatch,omitempty"`
+
+	dry bool
+}
+
+// A Reason is a reason for which rows were rejected.
+type Reason struct {
+	// Column is the column concerned, "" if it is unknown. Reason lacks the values of
+	// single rows.
+	Column string `json:"column,omitempty"`
+	Reason string `json:"reason"`
+	Rows   int64  `json:"rows"`
+	// Source and Line are those of one of these rows.
+	Source string `json:"source"`
+	Line   int64  `json:"line"`
+}
+
+// Run loads sources. It returns an outcome for each that was begun, in their order, and
+// their summary. A source that fails doesn't end the others, unless the server can't be
+// reached any more. The error is that of the connections: the outcomes have their own.
+func (m *Many) Run(ctx context.Context, sources []string) ([]Outcome, []error, Summary, error) {
+	o := m.Options
+	o.Writers, o.Every = cmp.Or(o.Writers, DefaultWriters), cmp.Or(o.Every, DefaultEvery)
+	files := cmp.Or(m.Files, DefaultFiles)
+	if o.DB.Capabilities().SerialWrites {
+		o.Writers, files = 1, 1
+	}
+	if n := int64(min(files, len(sources))); n > 1 {
+		o.Memory = cmp.Or(o.Memory, DefaultMemory) / n
+	}
+	o.shared = newShared(&o)
+	r := &manyRun{Many: m, shared: o.shared, began: time.Now(), sources: sources, outcomes: make([]*Outcome, len(sources)),
+		errs: make([]error, len(sources)), sizes: make([]int64, len(sources))}
+	for i, s := range sources {
+		if info, err := os.Stat(s); err == nil && info.Mode().IsRegular() {
+			r.sizes[i] = info.Size()
+			r.total += info.Size()
+		}
+	}
+	ticking, end := context.WithCancel(ctx)
+	defer end()
+	var tick, all sync.WaitGroup
+	if len(sources) > 1 {
+		o.Progress = nil
+	}
+	if m.Progress != nil && len(sources) > 1 {
+		tick.Go(func() {
+			for engine.Sleep(ticking, o.Every) == nil {
+				m.Progress(r.progress())
+			}
+		})
+	}
+	next := make(chan int)
+	for range min(files, len(sources)) {
+		all.Go(func() {
+			for i := range next {
+				r.one(ctx, o, i)
+			}
+		})
+	}
+	for i := range sources {
+		if ctx.Err() != nil || r.gone() {
+			break
+		}
+		next <- i
+	}
+	close(next)
+	all.Wait()
+	end()
+	tick.Wait()
+	err := o.shared.close()
+	outcomes, errs, sum := r.result()
+	return outcomes, errs, sum, err
+}
+
+// A manyRun is a Run in progress.
+type manyRun struct {
+	*Many
+	shared  *shared
+	began   time.Time
+	sources []string
+	sizes   []int64 // on disk; 0 is unknown
+	total   int64   // of sizes
+
+	mu         sync.Mutex
+	outcomes   []*Outcome // nil until the source is done
+	errs       []error
+	done       int
+	bytes      int64 // on disk, of the sources that are done
+	rows       int64
+	serverGone bool
+	doing      sync.Mutex // held during Done
+}
+
+// one loads a source.
+func (r *manyRun) one(ctx context.Context, o Options, i int) {
+	if ctx.Err() != nil || r.gone() {
+		return
+	}
+	source := r.sources[i]
+	o.Bad = r.Bad(source)
+	result, err := r.Load(ctx, o, source)
+	out := NewOutcome(o, source, result, err)
+	r.mu.Lock()
+	r.outcomes[i], r.errs[i] = &out, err
+	r.done++
+	r.rows += out.Sent
+	r.bytes += r.sizes[i]
+	// A lasting failure of the connection would repeat with each source, after its
+	// own time of retries.
+	if errors.Is(err, engine.ErrUnreachable) || errors.Is(err, engine.ErrConnectionLost) {
+		r.serverGone = true
+	}
+	r.mu.Unlock()
+	if r.Done != nil {
+		r.doing.Lock()
+		defer r.doing.Unlock()
+		r.Done(out)
+	}
+}
+
+func (r *manyRun) gone() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.serverGone
+}
+
+func (r *manyRun) progress() ManyProgress {
+	r.mu.Lock()
+	p := ManyProgress{Files: r.done, Of: len(r.sources)}
+	p.Rows, p.Bytes, p.Size, p.Elapsed = r.rows, r.bytes, r.total, time.Since(r.began)
+	r.mu.Unlock()
+	for _, l := range r.shared.running() {
+		var one Progress
+		if l.position != nil {
+			l.position(&one)
+		}
+		p.Rows += l.rows.Load()
+		p.Bytes += one.Bytes
+	}
+	p.Sent, p.Sending = p.Bytes, p.Elapsed
+	return p
+}
+
+// result adds up the outcomes.
+func (r *manyRun) result() (outcomes []Outcome, errs []error, sum Summary) {
+	outcomes = []Outcome{}
+	sum = Summary{Files: len(r.sources), Seconds: time.Since(r.began).Seconds(), dry: r.Options.Dry}
+	wrong := func(format string, args ...any) {
+		if sum.Mismatch == "" {
+			sum.Mismatch = fmt.Sprintf(format, args...)
+		}
+	}
+	for i, out := range r.outcomes {
+		if out == nil {
+			sum.NotBegun++
+			continue
+		}
+		outcomes, errs = append(outcomes, *out), append(errs, r.errs[i])
+		switch {
+		case out.Held:
+			sum.Skipped++
+		case out.Error != "":
+			sum.Failed++
+		case out.Sent > 0:
+			sum.Loaded++
+		default:
+			sum.Same++
+		}
+		if why := mismatch(out.Counts); why != "" {
+			wrong("%s: %s", out.Source, why)
+		}
+		sum.Add(out.Counts)
+		sum.Before += out.Before
+		sum.Missing += out.Missing
+		sum.Bytes += out.Result.Bytes
+		if out.Bad != "" && !slices.Contains(sum.Bad, out.Bad) {
+			sum.Bad = append(sum.Bad, out.Bad)
+		}
+	}
+	if why := mismatch(sum.Counts); why != "" {
+		wrong("all sources: %s", why)
+	}
+	sum.Reasons, sum.Stopped = r.shared.reasons.all(), r.shared.stopped.Load()
+	return outcomes, errs, sum
+}
+
+// mismatch says how counts don't add up, "" if they do.
+func mismatch(c state.Counts) string {
+	if c.Sent == c.Inserted+c.Updated+c.Duplicate+c.Rejected {
+		return ""
+	}
+	return fmt.Sprintf("%s read, but %s inserted + %s updated + %s already present + %s rejected", figure.Plural(c.Sent, "row was", "rows were"),
+		figure.Count(c.Inserted), figure.Count(c.Updated), figure.Count(c.Duplicate), figure.Count(c.Rejected))
+}
+
+// Err returns an error if the numbers don't add up.
+func (s Summary) Err() error {
+	if s.Mismatch == "" {
+		return nil
+	}
+	return engine.Hinted(fmt.Errorf("the numbers of the load don't add up: %s", s.Mismatch), "SELECT COUNT(*) in the table; this is an error of rowmill, please report it")
+}
+
+// Text describes the summary, in several lines.
+func (s Summary) Text() string {
+	var b strings.Builder
+	rows := figure.Count[int64]
+	fmt.Fprintf(&b, "total: %s in %.1f s", figure.Plural(s.Files, "file", "files"), s.Seconds)
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{s.Loaded, "with new rows"}, {s.Same, "without"}, {s.Failed, "failed"}, {s.Skipped, "being loaded by another process"}, {s.NotBegun, "not begun"}} {
+		if part.n > 0 {
+			fmt.Fprintf(&b, ", %s %s", figure.Count(part.n), part.what)
+		}
+	}
+	verb, inserted := "read", "inserted"
+	if s.dry {
+		verb, inserted = "checked", "could be sent"
+	}
+	sign := "="
+	if s.Mismatch != "" {
+		sign = "!="
+	}
+	updated := ""
+	if s.Updated > 0 {
+		updated = " + " + rows(s.Updated) + " updated"
+	}
+	fmt.Fprintf(&b, "\nrows: %s %s %s %s %s%s + %s already present + %s rejected (%s rows/s, %s/s)", rows(s.Sent), verb, sign, rows(s.Inserted), inserted, updated,
+		rows(s.Duplicate), rows(s.Rejected), figure.Rounded(float64(s.Sent)/max(s.Seconds, 1e-3)), figure.Bytes(int64(float64(s.Bytes)/max(s.Seconds, 1e-3))))
+	if s.Different > 0 {
+		fmt.Fprintf(&b, "\n%s of those already present have other values", rows(s.Different))
+	}
+	if s.Mismatch != "" {
+		fmt.Fprintf(&b, "\nTHE NUMBERS DON'T ADD UP: %s", s.Mismatch)
+	}
+	for i, reason := range s.Reasons {
+		if i == 0 {
+			b.WriteString("\nbad rows by reason:")
+		}
+		text := reason.Reason
+		if reason.Column != "" {
+			text = "column " + reason.Column + ": " + text
+		}
+		fmt.Fprintf(&b, "\n%12s  %s, as in %s, line %d", rows(reason.Rows), text, reason.Source, reason.Line)
+		if i == maxReasons-1 && len(s.Reasons) > maxReasons {
+			fmt.Fprintf(&b, "\n              and %s", figure.Plural(len(s.Reasons)-maxReasons, "other reason", "other reasons"))
+			break
+		}
+	}
+	if s.Stopped > 0 {
+		fmt.Fprintf(&b, "\n%s of these ended their load, and weren't counted as read (--max-bad)", rows(s.Stopped))
+	}
+	for i, bad := range s.Bad {
+		if i == maxReasons {
+			fmt.Fprintf(&b, "\nand %s", figure.Plural(len(s.Bad)-maxReasons, "other file", "other files"))
+			break
+		}
+		fmt.Fprintf(&b, "\nbad rows are in %s", bad)
+	}
+	return b.String()
+}
+
+const (
+	// maxReasons limits the reasons and files that are printed, keptReasons the reasons
+	// that are counted separately.
+	maxReasons  = 10
+	keptReasons = 1000
+)
+
+// reasons count rejected rows by reason.
+type reasons struct {
+	mu sync.Mutex
+	by map[[2]string]*Reason
+}
+
+var (
+	// leadingValue is the value with which the reader of a column begins a reason.
+	leadingValue = regexp.MustCompile(`^"(?:[^"\\]|\\.)*"(?:\.\.\.)?: `)
+	// serverValue is a value in a server's message.
+	serverValue = regexp.MustCompile(`(value:?|entry|syntax for type [a-z ]+:) (?:'[^']*'|"[^"]*")`)
+	numbers     = regexp.MustCompile(`[-+]?\b\d+(?:[-:., T+]*\d+)*Z?\b`)
+)
+
+// withoutValues returns a reason without the values of its row.
+func withoutValues(reason string) string {
+	reason, _, _ = strings.Cut(reason, "\n")
+	reason = leadingValue.ReplaceAllString(reason, "")
+	reason = serverValue.ReplaceAllString(reason, "$1 ...")
+	return numbers.ReplaceAllString(reason, "N")
+}
+
+func (r *reasons) add(source string, rows []Rejected) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.by == nil {
+		r.by = map[[2]string]*Reason{}
+	}
+	for _, row := range rows {
+		key := [2]string{row.Column, withoutValues(row.Reason)}
+		if r.by[key] == nil {
+			if len(r.by) >= keptReasons {
+				key = [2]string{"", "other reasons"}
+			}
+			if r.by[key] == nil {
+				r.by[key] = &Reason{Column: key[0], Reason: key[1], Source: source, Line: row.Line}
+			}
+		}
+		r.by[key].Rows++
+	}
+}
+
+func (r *reasons) all() []Reason {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []Reason
+	for _, one := range r.by {
+		out = append(out, *one)
+	}
+	slices.SortFunc(out, func(a, b Reason) int {
+		return cmp.Or(cmp.Compare(b.Rows, a.Rows), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Column, b.Column))
+	})
+	return out
+}

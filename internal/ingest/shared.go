@@ -1,0 +1,213 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/state"
+)
+
+// A shared is what the loads of one command have in common: connections, memory, the
+// table's periods, and descriptions that are the same for many sources.
+type shared struct {
+	periods *periods
+	// ahead limits the bytes of batches that are cut but not yet taken by a sender.
+	ahead *semaphore.Weighted
+	// idle has the senders that send no batch: Options.Writers in all.
+	idle    chan *sender
+	writers int
+
+	mu      sync.Mutex
+	targets map[string]*target
+	bad     map[string]*badFile
+	// held has the locks that loads of this process hold, each with a channel that is
+	// closed when it is released.
+	held  map[string]chan struct{}
+	loads map[*load]bool // that are sending
+
+	reasons reasons
+	// stopped counts the bad rows of batches that were not committed because of them.
+	stopped atomic.Int64
+
+	tidying sync.Mutex
+	tidied  bool
+}
+
+func newShared(o *Options) *shared {
+	s := &shared{
+		periods: newPeriods(o, state.New(o.DB)),
+		ahead:   semaphore.NewWeighted(aheadBytes),
+		idle:    make(chan *sender, o.Writers),
+		writers: o.Writers,
+		targets: map[string]*target{}, bad: map[string]*badFile{}, held: map[string]chan struct{}{}, loads: map[*load]bool{},
+	}
+	for range o.Writers {
+		s.idle <- &sender{}
+	}
+	return s
+}
+
+// take waits for an idle sender, and passes it to a load until give.
+func (s *shared) take(ctx context.Context, l *load) (*sender, error) {
+	select {
+	case out := <-s.idle:
+		out.load, out.lane = l, l.lane
+		return out, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// give makes a sender idle. Its connection is closed after an error: its state is
+// unknown.
+func (s *shared) give(out *sender, failed error) {
+	if failed != nil {
+		_ = out.close() // failed is the reason
+	}
+	out.load, out.lane, out.parser = nil, nil, nil
+	s.idle <- out
+}
+
+// close closes the connections of all senders, which remain usable.
+func (s *shared) close() error {
+	var errs []error
+	all := make([]*sender, s.writers)
+	for i := range all {
+		all[i] = <-s.idle
+		errs = append(errs, all[i].close())
+		all[i].parsers = nil
+	}
+	for _, out := range all {
+		s.idle <- out
+	}
+	return errors.Join(errs...)
+}
+
+// runs notes that a load is sending; stop ends that.
+func (s *shared) runs(l *load) (stop func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loads[l] = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.loads, l)
+	}
+}
+
+func (s *shared) running() []*load {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.loads))
+}
+
+// maxTargets limits the targets that are kept for further sources.
+const maxTargets = 64
+
+// target returns the target for rows in a format with these columns. Sources that agree
+// in both share it, and with it the parsers and the statements that are prepared for it.
+func (s *shared) target(l *load, f *Format, names []string) (*target, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := fmt.Sprintf("%q %+v", names, *f)
+	if t := s.targets[key]; t != nil {
+		return t, nil
+	}
+	own := *f
+	t, err := newTarget(l.db, l.opt.Table, l.opt.Schema, &own, names, l.opt)
+	if err == nil {
+		if len(s.targets) >= maxTargets {
+			clear(s.targets)
+		}
+		s.targets[key] = t
+	}
+	return t, err
+}
+
+// badFile opens a file of bad rows, once for all loads that name it.
+func (s *shared) badFile(path string) (b *badFile, first bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b = s.bad[path]; b != nil {
+		return b, false, nil
+	}
+	if b, err = openBad(path); err == nil {
+		s.bad[path] = b
+	}
+	return b, true, err
+}
+
+// lock waits until no other load of this process holds a lock of that name. The
+// database's own locks exclude other processes; between loads of one process
+// they would fail instead of waiting.
+func (s *shared) lock(ctx context.Context, name string) (unlock func(), err error) {
+	for {
+		s.mu.Lock()
+		other := s.held[name]
+		if other == nil {
+			mine := make(chan struct{})
+			s.held[name] = mine
+			s.mu.Unlock()
+			return sync.OnceFunc(func() {
+				s.mu.Lock()
+				delete(s.held, name)
+				s.mu.Unlock()
+				close(mine)
+			}), nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// A lease is a lock of the database that no other load of this process holds either.
+type lease struct {
+	engine.Lease
+	unlock func()
+}
+
+// Release implements engine.Lease.
+func (l lease) Release() error {
+	defer l.unlock()
+	return l.Lease.Release()
+}
+
+// lease takes a lock of the database, after it was released by other loads of this process.
+func (l *load) lease(ctx context.Context, name string) (engine.Lease, error) {
+	unlock, err := l.shared.lock(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	held, err := l.db.Lead(ctx, name)
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	return lease{held, unlock}, nil
+}
+
+// tidy removes outdated lines of the ledger, once for all loads.
+func (l *load) tidy(ctx context.Context) error {
+	s := l.shared
+	s.tidying.Lock()
+	defer s.tidying.Unlock()
+	if s.tidied {
+		return nil
+	}
+	err := l.retry(ctx, func() error { return l.state.Tidy(ctx, l.source.Table, time.Now().Add(-ledgerKept)) })
+	s.tidied = err == nil
+	return err
+}
