@@ -178,14 +178,8 @@ func (l *load) targetOf(ctx context.Context, c *cutter, f *Format) (*target, err
 		if names, err = f.names(record); err != nil {
 			return nil, fmt.Errorf("line 1, the header: %w", err)
 		}
-	case f.Kind.keyed():
-		for _, name := range l.opt.Schema.Names() {
-			if !alwaysServer(l.opt.Schema, name) {
-				names = append(names, name)
-			}
-		}
 	default:
-		names = l.opt.Schema.Names()
+		names = loadable(l.opt.Schema, f)
 	}
 	t, err := l.target(l, f, names)
 	if err != nil && f.header() && f.Columns == nil {
@@ -196,6 +190,15 @@ func (l *load) targetOf(ctx context.Context, c *cutter, f *Format) (*target, err
 			"--header=false if it is one; --header if it is the header")
 	}
 	return t, err
+}
+
+// loadable returns the columns of a source that doesn't name them.
+func loadable(s *engine.Schema, f *Format) []string {
+	names := s.Names()
+	if f.Kind.keyed() {
+		names = slices.DeleteFunc(names, func(name string) bool { return alwaysServer(s, name) })
+	}
+	return names
 }
 
 // alwaysServer reports whether a column is GENERATED ALWAYS AS IDENTITY.

@@ -65,12 +65,18 @@ func newParser(t *target) *parser {
 }
 
 func (p *parser) parse(b *batch) {
-	data, line := b.data, b.Line
 	p.from = b
 	p.batch.Reset()
 	p.places, p.rejected, p.rows, p.rowShapes = p.places[:0], p.rejected[:0], 0, p.rowShapes[:0]
+	for _, s := range b.parts() {
+		p.parseSpan(b, s)
+	}
+}
+
+func (p *parser) parseSpan(b *batch, s span) {
+	data, line := b.data[:s.end], s.Line
 	header := b.first && p.format.header()
-	for at := 0; at < len(data); {
+	for at := s.at; at < len(data); {
 		// A batch contains only complete records, so no further bytes are needed to
 		// find their ends.
 		n, err := p.format.end(data[at:], true)
@@ -118,7 +124,7 @@ func (p *parser) parse(b *batch) {
 }
 
 func (p *parser) reject(where place, column string, err error) {
-	offset := p.from.From + int64(where.from)
+	offset := p.from.offset(where.from)
 	if p.from.numbered { // a chunk may have got more rows than it had when it was planned
 		offset = min(p.from.From+where.line-p.from.Line, p.from.To-1)
 	}
