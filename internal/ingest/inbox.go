@@ -214,7 +214,11 @@ func (in *Inbox) put(post Post, sum string) (Receipt, error) {
 	head.putZone(post.Values.Zone)
 	pool, err := in.shape(&head)
 	if err != nil {
-		return Receipt{}, &PostError{Err: err}
+		refused := &PostError{Err: err}
+		if post.Format.header() && !head.Named {
+			refused.Line = 1
+		}
+		return Receipt{}, refused
 	}
 	if post.Format.header() && head.Named && !post.Format.Header && pool.target.hasValues(data[:skip]) {
 		return Receipt{}, &PostError{Line: 1, Err: engine.Hinted(errors.New("it would be skipped as a header, and is a row of values"), "header=false")}

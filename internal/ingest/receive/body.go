@@ -11,8 +11,6 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/tidwall/gjson"
-
-	"github.com/rowmill/rowmill/internal/ingest"
 )
 
 // zstdWindow limits the memory of a decompressor: it is the window of zstd's level 19.
@@ -53,21 +51,22 @@ func bodyError(err error) error {
 
 // jsonLines converts a body of JSON to one object per line: an array of objects, a single
 // object, JSON lines, or what Telegraf writes, whose tags, fields and timestamp become
-// keys of one object each.
-func jsonLines(body []byte, in *ingest.Inbox) (form, []byte, error) {
+// keys of one object each, the timestamp the one named by. has reports whether the table
+// has a column.
+func jsonLines(body []byte, has func(column string) bool, by string) (form, []byte) {
 	if !gjson.ValidBytes(body) {
-		return plainForm, body, nil // JSON lines, or each line is refused with its reason
+		return plainForm, body // JSON lines, or each line is refused with its reason
 	}
 	all := gjson.ParseBytes(body)
-	if metrics := all.Get("metrics"); all.IsObject() && metrics.IsArray() && !in.Has("metrics") {
+	if metrics := all.Get("metrics"); all.IsObject() && metrics.IsArray() && !has("metrics") {
 		all = metrics
 	}
 	as := plainForm
 	var out bytes.Buffer
 	line := func(o gjson.Result) bool {
-		if fields := o.Get("fields"); fields.IsObject() && o.Get("timestamp").Exists() && !in.Has("fields") {
+		if fields := o.Get("fields"); fields.IsObject() && o.Get("timestamp").Exists() && !has("fields") {
 			as = telegrafForm
-			flatten(&out, o, fields, in.TimeColumn())
+			flatten(&out, o, fields, by)
 		} else {
 			oneLine(&out, o.Raw)
 		}
@@ -79,7 +78,7 @@ func jsonLines(body []byte, in *ingest.Inbox) (form, []byte, error) {
 	} else {
 		line(all)
 	}
-	return as, out.Bytes(), nil
+	return as, out.Bytes()
 }
 
 // flatten writes a metric of Telegraf as one object.

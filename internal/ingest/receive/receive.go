@@ -275,11 +275,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, table string) err
 		return err
 	}
 	if form == jsonForm {
-		form, body, err = jsonLines(body, in)
-		if err != nil {
-			return err
-		}
-		if form == telegrafForm && post.Values.Unix == "" {
+		if form, body = jsonLines(body, in.Has, in.TimeColumn()); form == telegrafForm && post.Values.Unix == "" {
 			post.Values.Unix = "s"
 		}
 	}
