@@ -27,3 +27,7 @@ func TestLoader(t *testing.T) {
 func TestAlone(t *testing.T) {
 	enginetest.RunAlone(t, func(t testing.TB) engine.DB { return openAlone(t) })
 }
+
+func TestStager(t *testing.T) {
+	enginetest.RunStager(t, func(t testing.TB) engine.Stager { return testdb.Open(t, "postgres").(engine.Stager) })
+}
