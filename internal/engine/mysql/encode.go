@@ -23,6 +23,7 @@ type encoder struct {
 	columns   int // of a batch
 	// fields and set are the columns of LOAD DATA, and its SET clause.
 	fields, set string
+	loadable    *loadable // nil: not yet read
 	// ignore skips rows whose key exists; warnings is the number of warnings that
 	// the server keeps per statement, which limits its rows.
 	ignore   bool

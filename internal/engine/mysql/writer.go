@@ -54,7 +54,7 @@ func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (eng
 		}
 	}
 	w := &writer{db: db, table: t, method: m, enc: newEncoder(db.dialect, t), small: smallBatch}
-	// Half of the server's limit leaves room for the row that exceeds it.
+	// A longer row is sent alone, up to the server's limit.
 	w.limit = max(db.maxPacket/2, 1024)
 	switch m {
 	case engine.Single, engine.Multi, engine.Prepared:
