@@ -39,6 +39,7 @@ type loadFlags struct {
 	memory     string
 	from       fromFlags
 	list       bool
+	watch      string
 	files      int
 	withJSON   bool
 }
@@ -106,6 +107,7 @@ func (a *app) loadCommand() *cobra.Command {
 	flags.BoolVar(&f.Again, "again", false, "load all of a file that is loaded already, skipping rows whose key is in the table (default false)")
 	flags.BoolVar(&f.AcceptMissing, "accept-missing", false, "no longer look for rows of a file that were loaded and aren't in the table any more (default false)")
 	flags.BoolVar(&f.Dry, "dry-run", false, "read and check all rows, and send none (default false)")
+	flags.StringVar(&f.watch, "watch", "", "load the files that appear in `DIRECTORY`, each once, until Ctrl-C")
 	flags.BoolVar(&f.list, "list", false, "list what was loaded into the table, and how far, and change nothing (default false)")
 	flags.BoolVar(&f.withJSON, "json", false, "print JSON (default false)")
 	return c
@@ -237,11 +239,16 @@ func parseZone(s string) (*time.Location, error) {
 const processMemory = 64 << 20
 
 func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err error) {
+	if sources, err = f.checkWatch(sources); err != nil {
+		return err
+	}
 	if err := f.check(sources); err != nil {
 		return err
 	}
-	if sources, err = a.expand(sources, &f); err != nil {
-		return err
+	if f.watch == "" {
+		if sources, err = a.expand(sources, &f); err != nil {
+			return err
+		}
 	}
 	k, err := a.openForLoad(ctx, f)
 	if err != nil {
@@ -266,6 +273,9 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 	}
 	if f.from.url != "" {
 		return a.loadFrom(ctx, k, f, o)
+	}
+	if f.watch != "" {
+		return a.watch(ctx, o, f)
 	}
 	return a.loadAll(ctx, o, f, sources, k.Declared.Name)
 }

@@ -22,6 +22,9 @@ type Expanded struct {
 	Left, Twice []string
 }
 
+// ErrNoFiles is returned for a directory without files to load.
+var ErrNoFiles = errors.New("no files")
+
 // Expand returns the sources that arguments name: files, directories (all files below
 // them whose names imply a format, or with any all files), and patterns for shells that
 // don't expand them, in which ** stands for any number of directories. Hidden files,
@@ -55,7 +58,7 @@ func (e *expander) add(arg string) error {
 			return fmt.Errorf("source %s: %w", arg, err)
 		}
 		if len(e.Sources)+len(e.Twice) == before {
-			return engine.Hinted(fmt.Errorf("source %s is a directory without files of a known format", arg), "--format, which loads all of its files")
+			return engine.Hinted(engine.Classed(ErrNoFiles, fmt.Errorf("source %s is a directory without files of a known format", arg)), "--format, which loads all of its files")
 		}
 		return nil
 	case err == nil:
