@@ -38,6 +38,8 @@ func flagChoices() map[string][]string {
 		"format":                     kinds,
 		"unix-times":                 value.Units(),
 		"bytes":                      value.Encodings(),
+		"escape":                     {escapeDoubled, escapeBackslash},
+		"encoding":                   ingest.Encodings(),
 		"create-periods":             {createPeriods, createNoPeriods, createAnyPeriods},
 		"lane":                       ingest.Lanes,
 		"on-duplicate":               {ingest.Skip, ingest.Update, ingest.Reject},

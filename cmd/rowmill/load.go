@@ -1,16 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -22,18 +19,15 @@ import (
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/live"
 	"github.com/rowmill/rowmill/internal/textfile"
-	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
 // loadFlags are the flags of `rowmill load`.
 type loadFlags struct {
 	ingest.Options
-	file       string // the declaration's file
-	kept       keptFlags
-	delimiter  string
-	header     bool
-	zone       string
+	file string // the declaration's file
+	kept keptFlags
+	formatFlags
 	spoolBytes string
 	periods    string
 	memory     string
@@ -78,16 +72,7 @@ func (a *app) loadCommand() *cobra.Command {
 	flags := c.Flags()
 	flags.SortFlags = false
 	f.kept.define(flags)
-	flags.StringVar((*string)(&f.Format.Kind), "format", "", "`FORMAT` of the sources, csv, tsv, jsonl or lineprotocol (by their names)")
-	flags.StringVar(&f.delimiter, "delimiter", "", "`CHARACTER` between fields, such as ';' or '\\t' (a comma in csv, a tab in tsv)")
-	flags.BoolVar(&f.header, "header", true, "the first line of csv and tsv has the columns' names")
-	flags.StringVar(&f.Format.Null, "null", "", "unquoted `TEXT` for NULL in csv and tsv; in csv an empty field is NULL, too (\\N)")
-	flags.StringSliceVar(&f.Format.Columns, "columns", nil, "`NAMES` of the fields' columns, in order (the header's, or the table's)")
-	flags.StringVar(&f.Format.Measurement, "measurement", "", "`NAME` of the measurement of line protocol that is loaded (the table's)")
-	flags.StringVar(&f.zone, "time-zone", "UTC", "`ZONE` of times without an offset, such as Europe/Berlin or +01:00")
-	flags.BoolVar(&f.Values.TruncateTimes, "truncate-times", false, "truncate fractions of a second to the precision of the column (default false)")
-	flags.StringVar(&f.Values.Unix, "unix-times", "", "read numbers in columns of times as `UNIT`s since 1970: s, ms, us or ns (refused; in line protocol ns)")
-	flags.StringVar(&f.Values.Bytes, "bytes", value.Hex, "how columns of bytes are written: `FORM` hex, base64 or raw")
+	f.defineFormat(flags)
 	flags.StringVar(&f.Name, "source", "", "`NAME` that identifies the source wherever it is (its path)")
 	flags.StringVar(&f.OnDuplicate, "on-duplicate", ingest.Skip, "`WAY` to treat rows whose key is in the table: skip them, update the table's\nrow, or error: they are bad rows")
 	intVar(flags, &f.Rows, "batch", ingest.DefaultRows, "rows of a batch")
@@ -167,40 +152,13 @@ func (f *loadFlags) check(sources []string) (err error) {
 		return usagef("--max-bad 1000", "--max-bad %d: want 0 or more, or -1 for any number", f.MaxBad)
 	}
 	choices := flagChoices()
-	for name, value := range map[string]string{"on-duplicate": f.OnDuplicate, "create-periods": f.periods, "lane": string(f.Lane), "bytes": f.Values.Bytes, "unix-times": cmp.Or(f.Values.Unix, "s")} {
+	for name, value := range map[string]string{"on-duplicate": f.OnDuplicate, "create-periods": f.periods, "lane": string(f.Lane)} {
 		if !slices.Contains(choices[name], value) {
 			return usagef("--"+name+" "+choices[name][0], "--%s %q: want %s", name, value, strings.Join(choices[name], ", "))
 		}
 	}
-	if f.delimiter != "" {
-		d := strings.ReplaceAll(f.delimiter, `\t`, "\t")
-		if len(d) != 1 {
-			return usagef("--delimiter ';'", "--delimiter %q: want one character of ASCII", f.delimiter)
-		}
-		f.Format.Delimiter = d[0]
-		any := ingest.Format{Kind: ingest.CSV, Delimiter: d[0]}
-		if err := any.Validate(); err != nil {
-			return usagef("--delimiter ';'", "--delimiter: %w", err)
-		}
-	}
-	f.Format.Kind = ingest.Kind(strings.ToLower(string(f.Format.Kind)))
-	switch {
-	case f.Format.Kind != "":
-		if err := f.Format.Validate(); err != nil {
-			return usagef("--format csv, tsv, jsonl or lineprotocol", "--format, --delimiter: %w", err)
-		}
-	case streams > 0:
-		return usagef("--format csv, tsv, jsonl or lineprotocol", "the format of stdin isn't known")
-	case len(sources) == 0:
-		f.Format.Kind = ingest.JSONL // applies to no row: rows in the spool have their own format
-	}
-	for i, c := range f.Format.Columns {
-		if f.Format.Columns[i] = strings.TrimSpace(c); f.Format.Columns[i] == "" {
-			return usagef("--columns sensor,ts,value", "--columns: name %d is empty", i+1)
-		}
-	}
-	if f.Values.Zone, err = parseZone(f.zone); err != nil {
-		return usagef("--time-zone Europe/Berlin, UTC or +01:00", "--time-zone %q: %w", f.zone, err)
+	if err := f.checkFormat(); err != nil {
+		return err
 	}
 	if f.SpoolBytes, err = engine.ParseBytes(f.spoolBytes); err != nil || f.SpoolBytes < 1<<20 {
 		return usagef("--spool-size 1GiB", "--spool-size %q: want a size of 1MiB or more", f.spoolBytes)
@@ -209,30 +167,6 @@ func (f *loadFlags) check(sources []string) (err error) {
 		return usagef("--memory 256MiB", "--memory %q: want a size of 16MiB or more", f.memory)
 	}
 	return nil
-}
-
-// offset is a time zone offset in the form in which servers write it.
-var offset = regexp.MustCompile(`^([+-])(\d\d):?(\d\d)$`)
-
-// parseZone parses the name of a time zone, or its offset from UTC.
-func parseZone(s string) (*time.Location, error) {
-	if m := offset.FindStringSubmatch(s); m != nil {
-		hours, _ := strconv.Atoi(m[2]) // the pattern guarantees digits
-		minutes, _ := strconv.Atoi(m[3])
-		seconds := hours*3600 + minutes*60
-		if hours > 14 || minutes > 59 {
-			return nil, errors.New("there is no such offset")
-		}
-		if m[1] == "-" {
-			seconds = -seconds
-		}
-		return time.FixedZone(s, seconds), nil
-	}
-	zone, err := time.LoadLocation(s)
-	if err != nil || s == "" || s == "Local" {
-		return nil, errors.New("there is no such zone")
-	}
-	return zone, nil
 }
 
 // processMemory is the memory that a load needs besides the rows that it collects.
@@ -249,6 +183,9 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 		if sources, err = a.expand(sources, &f); err != nil {
 			return err
 		}
+	}
+	if f.Name != "" && len(sources) > 1 {
+		return usagef("one rowmill load for each", "--source names one source, and there are %s", strings.Join(sources, ", "))
 	}
 	k, err := a.openForLoad(ctx, f)
 	if err != nil {

@@ -44,8 +44,8 @@ func (f *loadFlags) checkFrom(sources []string) error {
 		return usagef("--from without them", "--list, --spool and --accept-missing are about files and streams")
 	case f.Again && f.from.since != "":
 		return usagef("--since without --again", "--since loads its rows each time")
-	case f.Format.Kind != "" || f.delimiter != "" || !f.header || f.Format.Null != "" || f.Values.Bytes != value.Hex || f.zone != "UTC":
-		return usagef("--from without them", "--format, --delimiter, --header, --null, --bytes and --time-zone are about text, and --from reads values; times are in UTC")
+	case f.aboutText():
+		return usagef("--from without them", "--format, --delimiter, --header, --null, --bytes, --time-zone and the like are about text, and --from reads values; times are in UTC")
 	}
 	return nil
 }

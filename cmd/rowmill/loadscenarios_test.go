@@ -91,7 +91,7 @@ var loadScenarios = map[string]scenario{
 	// If no row could be loaded, the file is known, but its contents are not.
 	"two paths begun at once after nothing of one was loaded": {onNumbered, func(l *loading) {
 		l.write("day.csv", loadRows(0, 200, false).text)
-		l.loads(exitFailed, "Rejected 200, Inserted 0", "day.csv --columns ts,sensor,value,note")
+		l.loads(exitFailed, "Rejected 200, Inserted 0", "day.csv --columns ts,sensor,value,note --header")
 		begunAtOnce(l)
 	}},
 
@@ -619,7 +619,6 @@ func TestLoadBadInput(t *testing.T) {
 		{"*.tsv", exitFailed, []string{"no file matches the pattern", "nothing has been loaded"}},
 		{"good.csv --files 0", exitUsage, []string{"--files 0"}},
 		{"--header false good.csv", exitUsage, []string{"Try: --header=false"}},
-		{"-", exitUsage, []string{"format of stdin"}},
 		{"- good.csv --format csv", exitUsage, []string{"another source"}},
 		{"good.csv --format xml", exitUsage, []string{`"xml" is unknown`, "csv tsv jsonl"}},
 		{"good.csv --spool .", exitUsage, []string{"--spool is for stdin"}},
@@ -636,6 +635,16 @@ func TestLoadBadInput(t *testing.T) {
 		{"good.csv --delimiter ;", exitFailed, []string{"isn't one of table readings", "Try: --delimiter ','"}},
 		{"good.csv --list", exitUsage, []string{"--list is about all"}},
 		{"good.csv --columns sensor,,ts", exitUsage, []string{"--columns: name 2 is empty"}},
+		{"good.csv --columns sensor,ts,note,value", exitFailed, []string{"the header, has sensor, ts, value, note, and --columns has sensor, ts, note, value", "--header to skip"}},
+		{"good.csv --encoding klingon", exitUsage, []string{`encoding "klingon" is unknown`, "windows-1252"}},
+		{"good.csv --escape slash", exitUsage, []string{"doubled, backslash"}},
+		{"good.csv --skip-lines -1", exitUsage, []string{"want 0 or more"}},
+		{"good.csv --format tsv --escape backslash", exitUsage, []string{"in tsv they always do"}},
+		{"good.csv --format json --comment #", exitUsage, []string{"lines of json can't be skipped"}},
+		{"good.csv --set note", exitUsage, []string{"COLUMN=VALUE"}},
+		{"good.csv --time-format ts=%d.%m", exitUsage, []string{"it must have a year"}},
+		{"good.csv --time-format %F --unix-times s", exitUsage, []string{"--unix-times and --time-format"}},
+		{"good.csv --time-format note=%F", exitFailed, []string{"--time-format note: it is not a column of times"}},
 		{"good.csv --columns sensor,when,value,note", exitFailed, []string{`column "when"`, "sensor, ts, value, note"}},
 		{"rows.csv --columns=sensor,ts,value,note", exitFailed, []string{"is a row of values", "--header=false"}},
 	} {

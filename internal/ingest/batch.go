@@ -35,8 +35,6 @@ type batch struct {
 	// are numbers, too. chunk is what was recorded of it, if it was.
 	numbered bool
 	chunk    *chunk
-	// spans are the records of a spool that it merges; nil if it is a single one.
-	spans []span
 	// sent are the extents of its rows that were sent, once a sender has done so; own
 	// reports that this process has committed it.
 	sent []state.Extent
@@ -68,21 +66,22 @@ type cutter struct {
 	rows, size int
 	flush      time.Duration
 
-	buf  []byte // read but not yet returned
-	ends error  // the stream's error, io.EOF at its end
-	at   int64  // the offset of buf
-	last byte   // the byte before buf
-	line int64  // the current line number, from 1
-	sum  *xxhash.Digest
-	open int    // bytes of the incomplete record at the end of buf already searched for its end
-	head []byte // the first bytes returned, at most headBytes
+	buf   []byte // read but not yet returned
+	ends  error  // the stream's error, io.EOF at its end
+	at    int64  // the offset of buf
+	last  byte   // the byte before buf
+	line  int64  // the current line number, from 1
+	sum   *xxhash.Digest
+	start int    // where the record that peek returned begins in buf
+	open  int    // bytes of the incomplete record at the end of buf already searched for its end
+	head  []byte // the first bytes returned, at most headBytes
 
 	// tornBy is the error for a row that begins in the middle of a line.
 	tornBy error
 }
 
 // torn reports whether the remaining bytes begin in the middle of a line: it was incomplete when it was cut.
-func (c *cutter) torn() bool { return c.at > 0 && c.last != '\n' }
+func (c *cutter) torn() bool { return c.at > 0 && c.last != '\n' && c.format.Kind != JSON }
 
 func (c *cutter) sums(p []byte) {
 	_, _ = c.sum.Write(p) // never fails
@@ -114,6 +113,9 @@ func (c *cutter) read(ctx context.Context, r io.Reader) {
 			p = make([]byte, blockSize)
 		}
 		n, err := r.Read(p)
+		if cause := ctx.Err(); cause != nil && errors.Is(err, cause) {
+			err = nil // it was broken off
+		}
 		select {
 		case c.blocks <- block{p[:n], err}:
 		case <-ctx.Done():
@@ -166,11 +168,15 @@ func (c *cutter) peek(ctx context.Context) ([]byte, error) {
 	for {
 		n, err := c.end(0)
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", c.line, err)
+			return nil, c.inLine(err)
 		}
 		switch {
 		case n > 0 || c.final():
-			return c.buf[:n], nil
+			c.start, _ = c.format.preamble(c.buf[:n], true)
+			if c.start == n && n > 0 && c.format.SkipLines > 0 {
+				return nil, fmt.Errorf("--skip-lines %d skips all of its lines", c.format.SkipLines)
+			}
+			return c.buf[c.start:n], nil
 		case c.ends != nil:
 			return nil, c.ends
 		}
@@ -184,9 +190,14 @@ func (c *cutter) peek(ctx context.Context) ([]byte, error) {
 // record only the bytes read since the last call are searched.
 func (c *cutter) end(n int) (int, error) {
 	p := c.buf[n:]
-	if c.open > maxQuoted && c.open <= len(p) && len(p) <= maxRecord && !c.final() && bytes.IndexByte(p[c.open:], '\n') < 0 {
-		c.open = len(p)
-		return 0, nil
+	if c.open > maxQuoted && c.open <= len(p) && len(p) <= maxRecord && !c.final() {
+		switch {
+		case c.format.Kind == JSON && len(p) < c.open+c.open/4: // searched again once it has grown enough
+			return 0, nil
+		case c.format.Kind != JSON && bytes.IndexByte(p[c.open:], '\n') < 0:
+			c.open = len(p)
+			return 0, nil
+		}
 	}
 	if n == 0 && c.torn() { // the rest of a line, whose quoting state is unknown
 		if i := bytes.IndexByte(p, '\n'); i >= 0 {
@@ -196,11 +207,39 @@ func (c *cutter) end(n int) (int, error) {
 		}
 		return 0, nil
 	}
-	more, err := c.format.end(p, c.final())
-	if c.open = 0; more == 0 {
-		c.open = len(p)
+	if c.format.Kind == JSON && c.final() && len(bytes.Trim(p, blanks)) == 0 && c.before(n) == ',' {
+		return 0, errOpenArray
 	}
-	return more, err
+	start := 0
+	if n == 0 && c.at == 0 {
+		known := false
+		if start, known = c.format.preamble(p, c.final()); !known {
+			return 0, nil
+		}
+	}
+	more, err := c.format.end(p[start:], c.final())
+	if c.open = 0; more == 0 && err == nil && !c.final() {
+		c.open = len(p)
+		return 0, nil
+	}
+	return start + more, err
+}
+
+// inLine adds to an error the line of the record at the beginning of buf.
+func (c *cutter) inLine(err error) error {
+	line := c.line
+	if c.format.Kind == JSON {
+		line += int64(bytes.Count(c.buf[:elementBegin(c.buf)], lineBreak))
+	}
+	return fmt.Errorf("line %d: %w", line, err)
+}
+
+// before returns the byte before place n of buf.
+func (c *cutter) before(n int) byte {
+	if n > 0 {
+		return c.buf[n-1]
+	}
+	return c.last
 }
 
 // take returns the next n > 0 bytes, which must have been read, as a batch.
@@ -236,7 +275,7 @@ func (c *cutter) next(ctx context.Context) (*batch, error) {
 			if n > 0 {
 				break
 			}
-			return nil, fmt.Errorf("line %d: %w", c.line, err)
+			return nil, c.inLine(err)
 		}
 		if more > 0 {
 			if rows > 0 && n+more > c.size {

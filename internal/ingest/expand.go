@@ -61,7 +61,7 @@ func (e *expander) add(arg string) error {
 			return engine.Hinted(engine.Classed(ErrNoFiles, fmt.Errorf("source %s is a directory without files of a known format", arg)), "--format, which loads all of its files")
 		}
 		return nil
-	case err == nil:
+	case err == nil || IsMember(arg):
 		e.file(arg)
 		return nil
 	case !errors.Is(err, fs.ErrNotExist) || !strings.ContainsAny(arg, `*?[`):
@@ -87,8 +87,19 @@ func (e *expander) add(arg string) error {
 
 func (e *expander) left(path, why string) { e.Left = append(e.Left, path+": "+why) }
 
-// file adds a file, unless it is there under another name.
+// file adds a file, or those of a .zip of several.
 func (e *expander) file(path string) {
+	members, err := Members(path)
+	if err != nil {
+		members = []string{path} // opening it returns the error
+	}
+	for _, m := range members {
+		e.one(m)
+	}
+}
+
+// one adds a source, unless it is there under another name.
+func (e *expander) one(path string) {
 	real := path
 	if abs, err := filepath.Abs(path); err == nil {
 		real = abs
@@ -103,6 +114,9 @@ func (e *expander) file(path string) {
 	e.seen[real] = true
 	e.Sources = append(e.Sources, path)
 }
+
+// byContent are the extensions of files whose format their content tells.
+var byContent = []string{".json", ".zip"}
 
 // directory adds the files below a directory. It doesn't follow symbolic links to other
 // directories.
@@ -126,7 +140,7 @@ func (e *expander) directory(root string) error {
 			e.left(path, why)
 		case !d.Type().IsRegular():
 			e.left(path, "not a regular file")
-		case KindOf(path) == "" && !e.any:
+		case KindOf(path) == "" && !e.any && !slices.Contains(byContent, strings.ToLower(filepath.Ext(path))):
 			e.left(path, "of an unknown format")
 		default:
 			e.file(path)

@@ -29,7 +29,7 @@ func FuzzFetchedRecord(f *testing.F) {
 		rows.EndRow()
 		fetched := &fetch{convert: make([]func(dst, text []byte) []byte, len(want))}
 		record, _ := fetched.record(nil, rows, 0, nil)
-		format := &Format{Kind: TSV, NoHeader: true, Null: `\N`}
+		format := &Format{Kind: TSV, NoHeader: true, Nulls: []string{`\N`}}
 		if n, err := format.end(record, false); n != len(record) || err != nil {
 			t.Fatalf("%q ends at %d, %v", record, n, err)
 		}

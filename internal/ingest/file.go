@@ -110,10 +110,9 @@ func (l *fileLoad) bytesDone(p *Progress) {
 // start loads the file while holding its locks, which are taken again if they are
 // lost.
 func (l *fileLoad) start(ctx context.Context) error {
-	if l.format.Kind == "" {
-		if l.format.Kind = KindOf(l.path); l.format.Kind == "" {
-			return engine.Hinted(fmt.Errorf("%s: its format can't be derived from its name", l.path), "--format csv, tsv, jsonl or lineprotocol")
-		}
+	var err error
+	if l.format, err = formatOf(ctx, l.path, l.format); err != nil {
+		return err
 	}
 	if err := l.format.Validate(); err != nil {
 		return err
@@ -137,9 +136,10 @@ func (l *fileLoad) start(ctx context.Context) error {
 }
 
 func (l *fileLoad) read(ctx context.Context) (err error) {
-	if l.input, err = openFile(l.path); err != nil {
+	if l.input, err = openFile(l.path, l.format.Encoding); err != nil {
 		return err
 	}
+	*l.input.array = l.format.Kind == JSON
 	defer func() { err = errors.Join(err, l.input.Close()) }()
 	l.passed.Store(0)
 	l.skipped.Store(0)

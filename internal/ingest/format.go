@@ -24,13 +24,15 @@ const (
 	// LineProtocol is InfluxDB's line protocol: the measurement is the table, tags and
 	// fields are columns, and the timestamp is the column by which the table rolls.
 	LineProtocol Kind = "lineprotocol"
+	// JSON is an array of such objects.
+	JSON Kind = "json"
 )
 
 // keyed reports whether each row names its columns.
-func (k Kind) keyed() bool { return k == JSONL || k == LineProtocol }
+func (k Kind) keyed() bool { return k == JSONL || k == JSON || k == LineProtocol }
 
 // Kinds returns all kinds.
-func Kinds() []Kind { return []Kind{CSV, TSV, JSONL, LineProtocol} }
+func Kinds() []Kind { return []Kind{CSV, TSV, JSONL, JSON, LineProtocol} }
 
 // A Format describes how to read a source. The tags are those of a spool's records.
 type Format struct {
@@ -43,14 +45,40 @@ type Format struct {
 	// given. Without it, a first line that is a row of values is refused, because it
 	// would be skipped.
 	Header bool `json:"-"`
-	// Null is the unquoted text that means NULL; "" means \N.
-	Null string `json:"null,omitempty"`
-	// Columns are the columns of the fields, in order. If nil, they are taken from
-	// the header or, without a header, are all writable columns of the table.
+	// Nulls are the texts that mean NULL; if there are none, it is \N. Quoted fields and
+	// JSON strings are compared with them only if NullQuoted is set.
+	Nulls      []string `json:"nulls,omitempty"`
+	NullQuoted bool     `json:"null_quoted,omitempty"`
+	// Escape means that a backslash in CSV escapes the next character, also a quote, as
+	// in MySQL's FIELDS ESCAPED BY.
+	Escape bool `json:"escape,omitempty"`
+	// Comment, unless empty, begins lines of CSV and TSV that are skipped.
+	Comment string `json:"comment,omitempty"`
+	// SkipLines is the number of lines before the header, or before the first row, that
+	// are skipped.
+	SkipLines int `json:"-"`
+	// Encoding is the encoding of the text, as Encoding returns it. Text with the byte
+	// order mark of UTF-16 is that without it.
+	Encoding string `json:"-"`
+	// Columns are the columns of the fields, in order, or Skipped. If nil, they are taken
+	// from the header or, without a header, are all writable columns of the table.
 	Columns []string `json:"-"`
 	// Measurement is the measurement of line protocol that is loaded; "" is the
 	// table's name.
 	Measurement string `json:"measurement,omitempty"`
+	// SkipColumns are the names in the header, or keys of objects, that are skipped.
+	SkipColumns []string `json:"skip_columns,omitempty"`
+	// Set gives columns the same value in each row.
+	Set []Constant `json:"set,omitempty"`
+}
+
+// Skipped stands in Format.Columns for a field that is not loaded.
+const Skipped = "-"
+
+// A Constant is a column's value in all rows of a source, as text.
+type Constant struct {
+	Column string `json:"column"`
+	Value  string `json:"value"`
 }
 
 var kindsByName = map[string]Kind{".csv": CSV, ".tsv": TSV, ".tab": TSV, ".jsonl": JSONL, ".ndjson": JSONL, ".lp": LineProtocol}
@@ -58,11 +86,10 @@ var kindsByName = map[string]Kind{".csv": CSV, ".tsv": TSV, ".tab": TSV, ".jsonl
 // KindOf returns the kind that a file's name implies, compressed or not; "" is
 // unknown.
 func KindOf(path string) Kind {
-	name := strings.ToLower(path)
-	for _, packed := range []string{".gz", ".zst"} {
-		name = strings.TrimSuffix(name, packed)
+	for packedName(path) != "" {
+		path = strings.TrimSuffix(path, filepath.Ext(path))
 	}
-	return kindsByName[filepath.Ext(name)]
+	return kindsByName[strings.ToLower(filepath.Ext(path))]
 }
 
 // Validate checks the format for contradictions.
@@ -72,6 +99,14 @@ func (f *Format) Validate() error {
 	}
 	if d := f.delimiter(); !f.Kind.keyed() && (d == '"' || d == '\n' || d == '\r' || d == '\\' || d >= 0x80) {
 		return fmt.Errorf("%q can't be a delimiter", d)
+	}
+	switch {
+	case f.Escape && f.Kind != CSV:
+		return fmt.Errorf("backslashes escape in csv only if asked for; in %s they always do", f.Kind)
+	case f.Kind.keyed() && (f.SkipLines > 0 || f.Comment != ""):
+		return fmt.Errorf("lines of %s can't be skipped", f.Kind)
+	case f.Comment != "" && strings.ContainsAny(f.Comment, "\"\r\n"):
+		return fmt.Errorf("a comment can't begin with %q", f.Comment)
 	}
 	return nil
 }
@@ -86,14 +121,62 @@ func (f *Format) delimiter() byte {
 	return ','
 }
 
-func (f *Format) null() string {
-	if f.Null == "" {
-		return `\N`
+// isNull reports whether a text, as written in the source, means NULL.
+func (f *Format) isNull(text []byte) bool {
+	if len(f.Nulls) == 0 {
+		return len(text) == 2 && text[0] == '\\' && text[1] == 'N'
 	}
-	return f.Null
+	for _, null := range f.Nulls {
+		if string(text) == null {
+			return true
+		}
+	}
+	return false
 }
 
 func (f *Format) header() bool { return !f.Kind.keyed() && !f.NoHeader }
+
+// preamble returns the length of what precedes the header or the first row: skipped lines,
+// and before a header also comments. known reports that no more bytes are needed.
+func (f *Format) preamble(p []byte, final bool) (n int, known bool) {
+	mark := 0
+	if bytes.HasPrefix(p, byteOrderMark) {
+		mark = len(byteOrderMark)
+	}
+	for lines := 0; ; lines++ {
+		if lines >= f.SkipLines && (f.Comment == "" || !f.header()) {
+			return n, true
+		}
+		at := max(n, mark)
+		i := bytes.IndexByte(p[at:], '\n')
+		if i < 0 && !final {
+			return 0, false
+		}
+		if lines >= f.SkipLines && !f.isComment(p[at:]) || at == len(p) {
+			return n, true
+		}
+		if i < 0 {
+			return len(p), true
+		}
+		n = at + i + 1
+	}
+}
+
+// beginning returns the length of what precedes the first row, with the header, of bytes
+// that contain all of it.
+func (f *Format) beginning(p []byte) int {
+	n, _ := f.preamble(p, true)
+	if f.header() {
+		if more, err := f.end(p[n:], true); err == nil {
+			n += more
+		}
+	}
+	return n
+}
+
+func (f *Format) isComment(record []byte) bool {
+	return f.Comment != "" && len(record) >= len(f.Comment) && string(record[:len(f.Comment)]) == f.Comment
+}
 
 const (
 	// maxLine is the length in bytes of the longest record that is loaded. A longer
@@ -116,26 +199,22 @@ var (
 // end returns the end of the first record of p, including its line break, or 0 if
 // more bytes are needed. final means that p is the end of the source.
 func (f *Format) end(p []byte, final bool) (int, error) {
-	i := bytes.IndexByte(p, '\n')
-	if f.Kind == TSV {
-		for i >= 0 && escaped(p[:i]) {
-			next := bytes.IndexByte(p[i+1:], '\n')
-			if next < 0 {
-				i = -1
-				break
-			}
-			i += 1 + next
-		}
+	if f.Kind == JSON {
+		return elementEnd(p, final)
 	}
-	if f.Kind == CSV || f.Kind == LineProtocol {
-		line := p
-		if i >= 0 {
-			line = p[:i]
+	i := bytes.IndexByte(p, '\n')
+	line := p
+	if i >= 0 {
+		line = p[:i]
+	}
+	if f.Kind != JSONL && !f.isComment(line) {
+		if f.Kind == TSV || f.Escape {
+			i, line = unescapedBreak(p, i)
 		}
-		if bytes.IndexByte(line, '"') >= 0 {
-			if f.Kind == LineProtocol {
-				return f.pointEnd(p, i+1, final)
-			}
+		if f.Kind == LineProtocol && bytes.IndexByte(line, '"') >= 0 {
+			return f.pointEnd(p, i+1, final)
+		}
+		if f.Kind == CSV && bytes.IndexByte(line, '"') >= 0 {
 			return f.quotedEnd(p, i+1, final)
 		}
 	}
@@ -148,6 +227,23 @@ func (f *Format) end(p []byte, final bool) (int, error) {
 		return len(p), nil
 	}
 	return 0, nil
+}
+
+// unescapedBreak returns the place of the first line break that isn't escaped, -1 if there
+// is none, and the line that it ends. i is the place of the first one.
+func unescapedBreak(p []byte, i int) (int, []byte) {
+	for i >= 0 && escaped(p[:i]) {
+		next := bytes.IndexByte(p[i+1:], '\n')
+		if next < 0 {
+			i = -1
+			break
+		}
+		i += 1 + next
+	}
+	if i < 0 {
+		return i, p
+	}
+	return i, p[:i]
 }
 
 // escaped reports whether a backslash at the end of p escapes the next byte.
@@ -172,7 +268,7 @@ func (f *Format) quotedEnd(p []byte, line int, final bool) (int, error) {
 	}
 	for {
 		if i < len(q) && q[i] == '"' {
-			if i = closingQuote(q, i+1); i < 0 {
+			if i = f.closing(q, i+1); i < 0 {
 				break
 			}
 			if i < len(q) && q[i] != delimiter && q[i] != '\n' && q[i] != '\r' {
@@ -181,9 +277,12 @@ func (f *Format) quotedEnd(p []byte, line int, final bool) (int, error) {
 			}
 		}
 		for i < len(q) && q[i] != delimiter && q[i] != '\n' {
+			if f.Escape && q[i] == '\\' {
+				i++
+			}
 			i++
 		}
-		if i == len(q) {
+		if i >= len(q) {
 			break
 		}
 		if q[i] == '\n' {
@@ -192,7 +291,7 @@ func (f *Format) quotedEnd(p []byte, line int, final bool) (int, error) {
 		i++
 	}
 	switch {
-	case i == len(p) && final: // the last line has no line break
+	case i >= len(q) && len(q) == len(p) && final: // the last line has no line break
 		return len(p), nil
 	case !stray && !final && len(p) <= maxQuoted:
 		return 0, nil
@@ -204,6 +303,24 @@ func (f *Format) quotedEnd(p []byte, line int, final bool) (int, error) {
 		return len(p), nil
 	}
 	return 0, nil
+}
+
+// closing is closingQuote for the format.
+func (f *Format) closing(p []byte, i int) int {
+	if !f.Escape {
+		return closingQuote(p, i)
+	}
+	for ; i < len(p); i++ {
+		switch {
+		case p[i] == '\\':
+			i++
+		case p[i] == '"' && i+1 < len(p) && p[i+1] == '"':
+			i++
+		case p[i] == '"':
+			return i + 1
+		}
+	}
+	return -1
 }
 
 // closingQuote returns the position after the quote that closes a field whose text
@@ -233,16 +350,17 @@ type field struct {
 var (
 	errUnclosed = errors.New("a quote isn't closed")
 	errBehind   = errors.New("text follows the quote that ends a field")
+	// errBackslash is errBehind after a backslash and a quote.
+	errBackslash = errors.New("text follows the quote that ends a field; --escape backslash, if a backslash escapes a quote")
 )
 
 // split splits a record, given without its line break, into fields. Values refer to
 // the record or to buf, which is returned grown.
 func (f *Format) split(record []byte, fields []field, buf []byte) ([]field, []byte, error) {
-	if f.Kind == TSV {
-		fields, buf = f.splitTSV(record, fields, buf)
-		return fields, buf, nil
+	if f.Kind == TSV || f.Escape {
+		return f.splitEscaped(record, fields, buf)
 	}
-	delimiter, null := f.delimiter(), f.null()
+	delimiter := f.delimiter()
 	for {
 		if len(record) > 0 && record[0] == '"' {
 			end := closingQuote(record, 1)
@@ -263,11 +381,14 @@ func (f *Format) split(record []byte, fields []field, buf []byte) ([]field, []by
 				buf = append(buf, value...)
 				value = buf[from:len(buf):len(buf)]
 			}
-			fields = append(fields, field{value: value, quoted: true})
+			fields = append(fields, field{value: value, quoted: true, null: f.NullQuoted && f.isNull(value)})
 			if end == len(record) {
 				return fields, buf, nil
 			}
 			if record[end] != delimiter {
+				if bytes.HasSuffix(value, []byte(`\`)) {
+					return fields, buf, errBackslash
+				}
 				return fields, buf, errBehind
 			}
 			record = record[end+1:]
@@ -278,7 +399,7 @@ func (f *Format) split(record []byte, fields []field, buf []byte) ([]field, []by
 		if i >= 0 {
 			value = record[:i]
 		}
-		fields = append(fields, field{value: value, null: string(value) == null})
+		fields = append(fields, field{value: value, null: f.isNull(value)})
 		if i < 0 {
 			return fields, buf, nil
 		}
@@ -289,47 +410,70 @@ func (f *Format) split(record []byte, fields []field, buf []byte) ([]field, []by
 // escapes has the meaning of letters after a backslash, where that is not the letter itself.
 var escapes = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', 'Z': 26}
 
-func (f *Format) splitTSV(record []byte, fields []field, buf []byte) ([]field, []byte) {
-	delimiter, null := f.delimiter(), f.null()
+// splitEscaped splits a record with backslash escapes; only those of CSV have quotes.
+func (f *Format) splitEscaped(record []byte, fields []field, buf []byte) ([]field, []byte, error) {
+	delimiter := f.delimiter()
 	for {
-		i := bytes.IndexByte(record, delimiter)
-		if i < 0 {
-			i = len(record)
-		}
+		quoted := f.Kind == CSV && len(record) > 0 && record[0] == '"'
+		var value []byte
+		var end int
 		plain := true
-		if first := bytes.IndexByte(record[:i], '\\'); first >= 0 { // it may escape the delimiter
-			for i = first; i < len(record) && record[i] != delimiter; i++ {
-				if record[i] == '\\' && i+1 < len(record) {
-					plain = false
-					i++
-				}
+		if quoted {
+			if end = f.closing(record, 1); end < 0 {
+				return fields, buf, errUnclosed
 			}
-		}
-		value := record[:i]
-		is := string(value) == null
-		if !plain && !is {
-			from := len(buf)
-			for j := 0; j < len(value); j++ {
-				c := value[j]
-				if c == '\\' && j+1 < len(value) {
-					j++
-					switch c = value[j]; {
-					case c == '0':
-						c = 0
-					case escapes[c] != 0:
-						c = escapes[c]
+			if end < len(record) && record[end] != delimiter {
+				return fields, buf, errBehind
+			}
+			value = record[1 : end-1]
+			plain = bytes.IndexByte(value, '\\') < 0 && bytes.IndexByte(value, '"') < 0
+		} else {
+			if end = bytes.IndexByte(record, delimiter); end < 0 {
+				end = len(record)
+			}
+			if first := bytes.IndexByte(record[:end], '\\'); first >= 0 { // it may escape the delimiter
+				for end = first; end < len(record) && record[end] != delimiter; end++ {
+					if record[end] == '\\' && end+1 < len(record) {
+						plain = false
+						end++
 					}
 				}
-				buf = append(buf, c)
 			}
+			value = record[:end]
+		}
+		null := (!quoted || f.NullQuoted) && f.isNull(value)
+		if !plain && !null {
+			from := len(buf)
+			buf = appendUnescaped(buf, value, quoted)
 			value = buf[from:len(buf):len(buf)]
 		}
-		fields = append(fields, field{value: value, null: is})
-		if i >= len(record) {
-			return fields, buf
+		fields = append(fields, field{value: value, quoted: quoted, null: null})
+		if end >= len(record) {
+			return fields, buf, nil
 		}
-		record = record[i+1:]
+		record = record[end+1:]
 	}
+}
+
+// appendUnescaped appends a field's value without its escapes.
+func appendUnescaped(dst, value []byte, quoted bool) []byte {
+	for i := 0; i < len(value); i++ {
+		c := value[i]
+		switch {
+		case c == '\\' && i+1 < len(value):
+			i++
+			switch c = value[i]; {
+			case c == '0':
+				c = 0
+			case escapes[c] != 0:
+				c = escapes[c]
+			}
+		case c == '"' && quoted:
+			i++ // it is doubled
+		}
+		dst = append(dst, c)
+	}
+	return dst
 }
 
 func trimBreak(record []byte) []byte {
@@ -348,21 +492,4 @@ func (f *Format) names(record []byte) ([]string, error) {
 		out = append(out, strings.TrimSpace(string(v.value)))
 	}
 	return out, err
-}
-
-// Records calls fn with each record of a text, its line break included, and the number of
-// its first line.
-func (f *Format) Records(p []byte, fn func(line int64, record []byte) error) error {
-	for line := int64(1); len(p) > 0; {
-		n, err := f.end(p, true)
-		if err == nil {
-			err = fn(line, p[:n])
-		}
-		if err != nil {
-			return err
-		}
-		line += int64(bytes.Count(p[:n], lineBreak))
-		p = p[n:]
-	}
-	return nil
 }

@@ -172,7 +172,7 @@ func TestEndLong(t *testing.T) {
 
 func TestSplit(t *testing.T) {
 	csv, tsv := &Format{Kind: CSV}, &Format{Kind: TSV}
-	null := &Format{Kind: CSV, Null: "NULL"}
+	null := &Format{Kind: CSV, Nulls: []string{"NULL"}}
 	for _, c := range []struct {
 		name string
 		f    *Format
@@ -252,7 +252,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestKindOf(t *testing.T) {
-	for path, want := range map[string]Kind{"a.csv": CSV, "A.CSV.GZ": CSV, "x/a.tsv.zst": TSV, "a.ndjson": JSONL, "a.jsonl.gz": JSONL, "a.lp.gz": LineProtocol, "a.gz": "", "csv": "", "a.csv.bz2": "", "": ""} {
+	for path, want := range map[string]Kind{"a.csv": CSV, "A.CSV.GZ": CSV, "x/a.tsv.zst": TSV, "a.ndjson": JSONL, "a.jsonl.gz": JSONL, "a.lp.gz": LineProtocol, "a.gz": "", "csv": "", "a.csv.bz2": CSV, "a.csv.xz": CSV, "a.csv.zip": CSV, "a.json": "", "a.zip/b.tsv": TSV, "": ""} {
 		if got := KindOf(path); got != want {
 			t.Errorf("kind of %q: %q, want %q", path, got, want)
 		}
@@ -284,7 +284,7 @@ func FuzzEnd(f *testing.F) {
 		if len(p) > 600 {
 			return
 		}
-		format := []*Format{{Kind: CSV}, {Kind: TSV}, {Kind: JSONL}, {Kind: CSV, Delimiter: ';', Null: "x"}, {Kind: LineProtocol}}[which%5]
+		format := []*Format{{Kind: CSV}, {Kind: TSV}, {Kind: JSONL}, {Kind: CSV, Delimiter: ';', Nulls: []string{"x"}}, {Kind: LineProtocol}, {Kind: CSV, Escape: true, Comment: "a"}}[which%6]
 		checkPrefixes(t, format, p)
 		cut, err := records(format, p)
 		if err != nil || strings.Join(cut, "") != string(p) {

@@ -2,27 +2,33 @@ package ingest
 
 import (
 	"bufio"
-	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
+	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
-
-	"github.com/klauspost/compress/zstd"
 )
 
-// An input is an open file, decompressed according to the extension of its name.
+// An input is an open file or stream, decompressed, and decoded to UTF-8. Offsets in a
+// source are those of the bytes that it returns.
 type input struct {
-	io.Reader
+	*bufio.Reader
+	name  string // the file's, or that of its only member
 	file  *os.File
 	size  int64        // bytes on disk, compressed or not; 0 is unknown
 	read  atomic.Int64 // bytes of the file read
 	given atomic.Int64 // bytes returned after decompression
-	close func()
-	quit  chan struct{} // closed when nobody waits for the file to grow
+	// wide means that the text was UTF-16, as spreadsheets write it.
+	wide   bool
+	packed bool // it is compressed
+	// array, unless nil, is set before the file is read if it is a JSON array.
+	array  *bool
+	closes []func()
+	quit   chan struct{} // closed when nobody waits for the file to grow
 }
 
 // Read implements io.Reader.
@@ -49,10 +55,12 @@ type counted struct {
 	file *os.File
 	n    *atomic.Int64
 	size int64 // when the file was opened; 0 is unknown
-	last byte  // the last byte read
+	// last are the last two bytes read: in UTF-16, a line break is two bytes.
+	last [2]byte
 	// packed means that the file is compressed: its format reveals whether it is
 	// complete.
 	packed bool
+	array  bool // the content is a JSON array
 	quit   <-chan struct{}
 }
 
@@ -74,8 +82,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	for began := time.Now(); ; {
 		n, err := c.file.Read(p)
 		read := c.n.Add(int64(n))
-		if n > 0 {
-			c.last = p[n-1]
+		for _, b := range p[max(n-2, 0):n] {
+			c.last = [2]byte{c.last[1], b}
 		}
 		if n > 0 || c.size == 0 || !errors.Is(err, io.EOF) {
 			return n, err
@@ -87,7 +95,7 @@ func (c *counted) Read(p []byte) (int, error) {
 		if info.Size() < max(read, c.size) {
 			return 0, errCutOff
 		}
-		if c.packed || c.last == '\n' || info.Size() == read && time.Since(info.ModTime()) >= settledAfter {
+		if c.packed || c.complete() || info.Size() == read && time.Since(info.ModTime()) >= settledAfter {
 			return 0, err
 		}
 		if time.Since(began) >= growWait {
@@ -105,56 +113,96 @@ func (c *counted) Read(p []byte) (int, error) {
 // truncated: even without content a compressed file has a header.
 var errEmptyPacked = errors.New("it is empty, and a compressed file never is")
 
-// openFile opens a file, which is decompressed if its name ends in .gz or .zst.
-func openFile(path string) (*input, error) {
-	f, err := os.Open(path)
+// complete reports whether the bytes read end with a line, or where an array does.
+func (c *counted) complete() bool {
+	last := c.last[1]
+	return last == '\n' || last == ']' && c.array || last == 0 && c.last[0] == '\n'
+}
+
+// openFile opens a file, or a member of a .zip, given as ARCHIVE.zip/MEMBER. It is
+// decompressed according to its content, and decoded from the encoding.
+func openFile(path, encoding string) (*input, error) {
+	archive, member := archiveOf(path)
+	f, err := os.Open(archive)
 	if err != nil {
 		return nil, err
 	}
-	in := &input{file: f, close: func() {}, quit: make(chan struct{})}
-	fail := func(err error) (*input, error) {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+	in := &input{name: filepath.Base(path), file: f, quit: make(chan struct{})}
+	if err := in.open(member, encoding); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), in.Close())
 	}
-	info, err := f.Stat()
+	return in, nil
+}
+
+func (in *input) open(member, encoding string) error {
+	info, err := in.file.Stat()
 	if err != nil {
-		return fail(err)
+		return err
 	}
 	if info.IsDir() {
-		return fail(errors.New("it is a directory"))
+		return errors.New("it is a directory")
 	}
 	if info.Mode().IsRegular() {
 		in.size = info.Size()
 	}
-	raw := &counted{file: f, n: &in.read, size: in.size, quit: in.quit}
-	in.Reader = raw
-	name := strings.ToLower(path)
-	gz, zst := strings.HasSuffix(name, ".gz"), strings.HasSuffix(name, ".zst")
-	if !gz && !zst {
-		return in, nil
-	}
-	raw.packed = true
-	packed := bufio.NewReaderSize(in.Reader, blockSize)
-	if _, err := packed.Peek(1); errors.Is(err, io.EOF) {
-		return fail(errEmptyPacked)
-	}
-	if gz {
-		z, err := gzip.NewReader(packed)
-		if err != nil {
-			return fail(err)
+	raw := &counted{file: in.file, n: &in.read, size: in.size, quit: in.quit}
+	in.array = &raw.array
+	source := io.Reader(raw)
+	switch {
+	case in.size > 0 && isZip(in.file):
+		raw.packed = true
+		if source, err = openMember(in.file, in.size, member, in); err != nil {
+			return err
 		}
-		in.Reader = z
-		return in, nil
+	case member != "":
+		return fmt.Errorf("%s is not a .zip", in.file.Name())
 	}
-	z, err := zstd.NewReader(packed)
-	if err != nil {
-		return fail(err)
+	zipped := raw.packed
+	raw.packed = zipped || packedName(in.name) != ""
+	return in.unpack(source, encoding, func(is bool) { in.packed = zipped || is; raw.packed = in.packed })
+}
+
+// unpack sets the reader of what is compressed and encoded in r. It tells is whether it is
+// compressed, before it is read to its end.
+func (in *input) unpack(r io.Reader, encoding string, is func(packed bool)) error {
+	content, closes, err := unpack(r, in.name, is)
+	in.closes = append(in.closes, closes)
+	if err == nil {
+		in.Reader, in.wide, err = decode(content, encoding)
 	}
-	in.Reader, in.close = z, z.Close
+	return err
+}
+
+// openStream returns what is compressed and encoded in a stream, whose reads end with
+// ctx where that is possible. The stream itself remains open.
+func openStream(ctx context.Context, r io.Reader, encoding string) (*input, error) {
+	in := &input{}
+	if err := in.unpack(polled{ctx, r}, encoding, func(bool) {}); err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
 	return in, nil
+}
+
+// A polled reader's reads end when ctx does, if it can be polled.
+type polled struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (p polled) Read(to []byte) (int, error) {
+	if !ready(p.ctx, p.Reader) {
+		return 0, p.ctx.Err()
+	}
+	return p.Reader.Read(to)
 }
 
 // Close closes the file.
 func (in *input) Close() error {
-	in.close()
+	for _, c := range slices.Backward(in.closes) {
+		c()
+	}
+	if in.file == nil {
+		return nil
+	}
 	return in.file.Close()
 }

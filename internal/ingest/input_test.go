@@ -33,7 +33,7 @@ func pack(t testing.TB, name string, p []byte) []byte {
 
 // readFile reads a file as a load does.
 func readFile(path string) ([]byte, error) {
-	in, err := openFile(path)
+	in, err := openFile(path, "")
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func TestOpenFile(t *testing.T) {
 		if err != nil || !bytes.Equal(got, text) {
 			t.Errorf("%s: %d bytes, %v; want %d", name, len(got), err, len(text))
 		}
-		in, err := openFile(path)
+		in, err := openFile(path, "")
 		must(t, err)
 		if _, err := io.Copy(io.Discard, in); err != nil || in.read.Load() != int64(len(content)) || in.size != int64(len(content)) {
 			t.Errorf("%s: %d of %d bytes were read, %v; want %d", name, in.read.Load(), in.size, err, len(content))
@@ -72,10 +72,10 @@ func TestOpenFile(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
-	if _, err := openFile(dir); err == nil || !strings.Contains(err.Error(), dir) {
+	if _, err := openFile(dir, ""); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("a directory: %v", err)
 	}
-	if _, err := openFile(filepath.Join(dir, "none.csv")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := openFile(filepath.Join(dir, "none.csv"), ""); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that isn't there: %v", err)
 	}
 }
@@ -84,8 +84,9 @@ func TestOpenFile(t *testing.T) {
 // byte: each must return an error.
 func TestBrokenPackedFiles(t *testing.T) {
 	dir := t.TempDir()
-	text := []byte("a,b\n1,2\n3,4\n5,6\n")
-	for name, content := range map[string][]byte{"a.csv.gz": pack(t, ".gz", text), "a.csv.zst": pack(t, ".zst", text)} {
+	text := []byte(packedText)
+	for _, name := range []string{"a.csv.gz", "a.csv.zst", "a.csv.bz2", "a.csv.xz", "a.csv.zip"} {
+		content := packedByName(t, name)
 		path := filepath.Join(dir, name)
 		check := func(what string, at int, broken []byte) {
 			t.Helper()
@@ -116,7 +117,7 @@ func TestHeadOf(t *testing.T) {
 	must(t, os.WriteFile(path, []byte("a,b\n1"), 0o600))
 	synctest.Test(t, func(t *testing.T) { // only waiting takes time
 		began := time.Now()
-		if head, err := headOf(t.Context(), path); err != nil || string(head) != "a,b\n1" || time.Since(began) > 0 {
+		if head, err := headOf(t.Context(), path, ""); err != nil || string(head) != "a,b\n1" || time.Since(began) > 0 {
 			t.Errorf("after %v: %q, %v", time.Since(began), head, err)
 		}
 	})

@@ -55,7 +55,8 @@ func (p *parser) object(record []byte) (string, error) {
 				err = fmt.Errorf("key %q: %w", key.Str, errSurrogate)
 				return false
 			}
-			p.values[i] = field{value: unsafeBytes(v.Str), quoted: true}
+			text := unsafeBytes(v.Str)
+			p.values[i] = field{value: text, quoted: true, null: p.format.NullQuoted && p.format.isNull(text)}
 		case v.Type == gjson.Number && p.columns[i].Kind == value.Int:
 			p.values[i] = field{value: p.integral(unsafeBytes(v.Raw))}
 		default: // a number, true, false, or JSON, unchanged
@@ -82,6 +83,27 @@ func (p *parser) integral(number []byte) []byte {
 	}
 	p.buf = out
 	return p.buf[from:len(p.buf):len(p.buf)]
+}
+
+// wrapping returns the key of an object's array of objects, if the object has no key that
+// is one of the columns: its rows are the elements of the array.
+func (t *target) wrapping(object []byte) string {
+	o, err := parseObject(object)
+	if err != nil {
+		return ""
+	}
+	array := ""
+	o.ForEach(func(key, v gjson.Result) bool {
+		if isNamed(t.names, key.Str) {
+			array = ""
+			return false
+		}
+		if array == "" && v.IsArray() && v.Get("0").IsObject() {
+			array = key.Str
+		}
+		return true
+	})
+	return array
 }
 
 func tooDeep(p []byte) bool {

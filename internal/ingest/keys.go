@@ -26,6 +26,10 @@ func (p *parser) key(name string) (int, error) {
 	if !known {
 		i = slices.IndexFunc(p.columns, func(c column) bool { return strings.EqualFold(c.Name, name) })
 	}
+	constant := i >= len(p.columns)-len(p.constants)
+	if (i < 0 || constant) && isNamed(p.format.SkipColumns, name) {
+		return -1, nil
+	}
 	if i < 0 && p.format.Columns != nil {
 		return -1, nil // only the named columns are loaded
 	}
@@ -35,6 +39,9 @@ func (p *parser) key(name string) (int, error) {
 			names = append(names, c.Name)
 		}
 		return -1, fmt.Errorf("key %q isn't one of the columns that are loaded, %s (see --columns)", name, strings.Join(names, ", "))
+	}
+	if constant {
+		return -1, fmt.Errorf("it has key %q, which --set gives a value", name)
 	}
 	if p.seen[i] {
 		return -1, fmt.Errorf("it has key %q twice", name)
@@ -47,7 +54,9 @@ func (p *parser) key(name string) (int, error) {
 // returns the name of a column that allows neither. If rows update others, columns
 // without a key are left out: an existing row keeps their values.
 func (p *parser) endKeys() (string, error) {
-	for i, seen := range p.seen {
+	constants := len(p.columns) - len(p.constants)
+	copy(p.values[constants:], p.constants)
+	for i, seen := range p.seen[:constants] {
 		c := &p.columns[i]
 		switch {
 		case seen:

@@ -108,8 +108,8 @@ func (l *fileLoad) unfit(t *target) string {
 		}
 	}
 	for _, c := range t.columns {
-		if l.format.Kind == JSONL && (c.Default != "" || c.Auto) && c.Name != t.columns[t.by].Name {
-			return fmt.Sprintf("column %s has a default, and JSON objects may lack it", c.Name)
+		if l.format.Kind.keyed() && (c.Default != "" || c.Auto) && c.Name != t.columns[t.by].Name {
+			return fmt.Sprintf("column %s has a default, and rows may lack it", c.Name)
 		}
 	}
 	return ""
@@ -131,7 +131,7 @@ func (l *fileLoad) openLane(ctx context.Context, t *target) (*lane, error) {
 	}
 	wanted := why == "" && l.opt.Lane != Live
 	size := l.input.size
-	if _, plain := l.input.Reader.(*counted); !plain {
+	if l.input.packed {
 		size *= expansion
 	}
 	if l.opt.Lane == Auto && size < smallFile && !slices.ContainsFunc(l.published, routed) {
@@ -639,7 +639,7 @@ func (l *fileLoad) singly(ctx context.Context, n *lane, t *target, torn error) (
 	if err != nil {
 		return err
 	}
-	in, err := openFile(l.path)
+	in, err := openFile(l.path, l.format.Encoding)
 	if err != nil {
 		return err
 	}

@@ -65,18 +65,16 @@ func newParser(t *target) *parser {
 }
 
 func (p *parser) parse(b *batch) {
+	data, line := b.data, b.Line
 	p.from = b
 	p.batch.Reset()
 	p.places, p.rejected, p.rows, p.rowShapes = p.places[:0], p.rejected[:0], 0, p.rowShapes[:0]
-	for _, s := range b.parts() {
-		p.parseSpan(b, s)
+	at := 0
+	if b.first {
+		at = p.format.beginning(data)
+		line += int64(bytes.Count(data[:at], lineBreak))
 	}
-}
-
-func (p *parser) parseSpan(b *batch, s span) {
-	data, line := b.data[:s.end], s.Line
-	header := b.first && p.format.header()
-	for at := s.at; at < len(data); {
+	for at < len(data) {
 		// A batch contains only complete records, so no further bytes are needed to
 		// find their ends.
 		n, err := p.format.end(data[at:], true)
@@ -94,12 +92,20 @@ func (p *parser) parseSpan(b *batch, s span) {
 			record = bytes.TrimPrefix(record, byteOrderMark)
 		}
 		record = trimBreak(record)
-		if header {
-			header = false
+		if len(record) == 0 || p.format.isComment(record) {
 			continue
 		}
-		if len(record) == 0 || p.format.Kind == LineProtocol && blankPoint(record) {
+		if p.format.Kind == LineProtocol && blankPoint(record) {
 			continue
+		}
+		if p.format.Kind == JSON {
+			from, to, empty := element(data[where.from:where.to])
+			if empty {
+				continue
+			}
+			record = data[where.from+from : where.from+to]
+			where.line += int64(bytes.Count(data[where.from:where.from+from], lineBreak))
+			where.from, where.to = where.from+from, where.from+to
 		}
 		p.rows++
 		if where.from == 0 && b.torn != nil {
@@ -124,7 +130,7 @@ func (p *parser) parseSpan(b *batch, s span) {
 }
 
 func (p *parser) reject(where place, column string, err error) {
-	offset := p.from.offset(where.from)
+	offset := p.from.From + int64(where.from)
 	if p.from.numbered { // a chunk may have got more rows than it had when it was planned
 		offset = min(p.from.From+where.line-p.from.Line, p.from.To-1)
 	}
@@ -152,7 +158,7 @@ func (p *parser) row(record []byte) (string, error) {
 	var err error
 	if p.format.Kind.keyed() {
 		column := ""
-		if p.format.Kind == JSONL {
+		if p.format.Kind != LineProtocol {
 			column, err = p.object(record)
 		} else {
 			column, err = p.point(record)
@@ -165,9 +171,13 @@ func (p *parser) row(record []byte) (string, error) {
 	if p.fields, p.buf, err = p.format.split(record, p.fields[:0], p.buf); err != nil {
 		return "", err
 	}
-	if len(p.fields) != len(p.columns) {
-		return "", fmt.Errorf("it has %s for %s", figure.Plural(len(p.fields), "field", "fields"), figure.Plural(len(p.columns), "column", "columns"))
+	if len(p.fields) != p.width {
+		return "", fmt.Errorf("it has %s for %s", figure.Plural(len(p.fields), "field", "fields"), figure.Plural(p.width, "column", "columns"))
 	}
+	if p.taken != nil {
+		p.fields = kept(p.fields, p.taken)
+	}
+	p.fields = append(p.fields, p.constants...)
 	return p.append(p.fields)
 }
 
@@ -192,23 +202,29 @@ func (p *parser) append(fields []field) (string, error) {
 		case len(f.value) == 0 && !isText && c.Kind != value.Bytes && c.Kind != value.Other:
 			return c.Name, errEmpty
 		}
-		if isText && c.Null && !f.quoted && p.format.Null == "" && string(f.value) == "NULL" {
+		if isText && c.Null && !f.quoted && len(p.format.Nulls) == 0 && string(f.value) == "NULL" {
 			return c.Name, errNullWord
 		}
+		text := f.value
 		var err error
+		if c.comma && (f.quoted || !p.format.Kind.keyed()) { // JSON's own numbers have a point
+			if text, err = p.decimalPoint(text); err != nil {
+				return c.Name, quoteValue(f.value, err)
+			}
+		}
 		switch {
 		case c.Int != nil:
 			var n int64
-			if n, err = c.Int(f.value); err == nil {
+			if n, err = c.Int(text); err == nil {
 				v.Ints = append(v.Ints, n)
 			}
 		case c.Append != nil:
-			if v.Bytes, err = c.Append(v.Bytes, f.value); err == nil {
+			if v.Bytes, err = c.Append(v.Bytes, text); err == nil {
 				v.EndBytes()
 			}
 		default:
 			var x float64
-			if x, err = c.Float(f.value); err == nil {
+			if x, err = c.Float(text); err == nil {
 				v.Floats = append(v.Floats, x)
 			}
 		}
@@ -217,6 +233,23 @@ func (p *parser) append(fields []field) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+var errPoint = errors.New("it has a point, and --decimal-comma reads a comma as the decimal sign")
+
+// decimalPoint returns a number that is written with a decimal comma with a point instead.
+func (p *parser) decimalPoint(text []byte) ([]byte, error) {
+	if bytes.IndexByte(text, '.') >= 0 {
+		return nil, errPoint
+	}
+	i := bytes.IndexByte(text, ',')
+	if i < 0 {
+		return text, nil
+	}
+	from := len(p.buf)
+	p.buf = append(p.buf, text...)
+	p.buf[from+i] = '.'
+	return p.buf[from:len(p.buf):len(p.buf)], nil
 }
 
 // errNullWord concerns the word that mysql -B and other programs write for NULL. Only

@@ -44,8 +44,8 @@ func (f *From) whole() bool { return f.Range == rolling.Period{} }
 // chunks: an interrupted load begins anew. That requires a key of the destination that
 // tells which rows are there.
 func Server(ctx context.Context, o Options, from From) (Result, error) {
-	o.Format = Format{Kind: TSV, NoHeader: true, Null: `\N`, Columns: o.Format.Columns}
-	o.Values.Bytes, o.Values.Zone = value.Raw, nil
+	o.Format = Format{Kind: TSV, NoHeader: true, Nulls: []string{`\N`}, Columns: o.Format.Columns}
+	o.Values = value.Notation{Bytes: value.Raw, TruncateTimes: o.Values.TruncateTimes, Unix: o.Values.Unix}
 	common, err := newLoad(&o)
 	if err != nil {
 		return Result{}, err

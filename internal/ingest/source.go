@@ -112,7 +112,7 @@ func (l *fileLoad) agrees(ctx context.Context, s state.Source) (bool, error) {
 		parts = append(parts, cuts...)
 	}
 	agree := len(parts) > 0
-	err := look(ctx, l.path, func(r io.Reader) error {
+	err := look(ctx, l.path, l.format.Encoding, func(_ *input, r io.Reader) error {
 		for _, part := range parts {
 			sum := xxhash.New()
 			_, err := io.CopyN(sum, r, part.To-part.From)
@@ -128,15 +128,15 @@ func (l *fileLoad) agrees(ctx context.Context, s state.Source) (bool, error) {
 	return agree && err == nil, err
 }
 
-// look calls fn with a file's bytes. It doesn't wait for a file that is being written, and
-// ends with its context.
-func look(ctx context.Context, path string, fn func(io.Reader) error) error {
-	in, err := openFile(path)
+// look calls fn with a file, and a reader of it that ends with the context. It doesn't wait
+// for a file that is being written.
+func look(ctx context.Context, path, encoding string, fn func(*input, io.Reader) error) error {
+	in, err := openFile(path, encoding)
 	if err != nil {
 		return err
 	}
 	close(in.quit)
-	if err := errors.Join(fn(ended{ctx, in}), in.Close()); err != nil {
+	if err := errors.Join(fn(in, ended{ctx, in}), in.Close()); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
@@ -166,11 +166,43 @@ func (l *fileLoad) optionsText() string {
 	if f.Kind == LineProtocol {
 		m["measurement"] = f.Measurement
 	}
+	// Each option is recorded, also one that isn't given, which an older version lacks.
+	m["encoding"], m["null-quoted"], m["decimal-comma"] = f.Encoding, isSet(f.NullQuoted), isSet(v.DecimalComma)
+	m["skip-columns"], m["set"], m["time-format"] = strings.Join(f.SkipColumns, ","), "", v.TimeFormatsText()
+	for _, c := range f.Set {
+		m["set"] += c.Column + "=" + c.Value + "\n"
+	}
+	if null := f.nullText(); !f.Kind.keyed() || f.NullQuoted {
+		m["null"] = null
+	}
 	if !f.Kind.keyed() {
-		m["header"], m["delimiter"], m["null"] = strconv.FormatBool(f.header()), string(f.delimiter()), f.null()
+		m["header"], m["delimiter"] = strconv.FormatBool(f.header()), string(f.delimiter())
+		m["comment"], m["escape"], m["skip-lines"] = f.Comment, isSet(f.Escape), ""
+		if f.SkipLines > 0 {
+			m["skip-lines"] = strconv.Itoa(f.SkipLines)
+		}
 	}
 	text, _ := json.Marshal(m) // contains only strings
 	return string(text)
+}
+
+// isSet returns the text of an option that older versions didn't have.
+func isSet(option bool) string {
+	if option {
+		return "true"
+	}
+	return ""
+}
+
+// nullText returns the texts that mean NULL, for the recorded options.
+func (f *Format) nullText() string {
+	switch len(f.Nulls) {
+	case 0:
+		return `\N`
+	case 1:
+		return f.Nulls[0]
+	}
+	return fmt.Sprintf("%q", f.Nulls)
 }
 
 func (l *fileLoad) sameOptions() error {

@@ -264,9 +264,7 @@ func (t *Table) do(ctx context.Context, task Task, v View) (string, error) {
 		return t.create(ctx, task, v)
 	case Rollup:
 		n, err := t.refresh(ctx, v.Now)
-		// A level that is computed from an expired one would lack the history that a load
-		// still brings.
-		if err == nil && len(v.Loading) == 0 {
+		if err == nil {
 			err = t.Rollups.Expire(ctx, v.Now)
 		}
 		if errors.Is(err, errChanged) {

@@ -39,6 +39,13 @@ type Notation struct {
 	Unix string `json:"unix,omitempty"`
 	// Bytes is the encoding of binary columns; "" means Hex.
 	Bytes string `json:"bytes,omitempty"`
+	// DecimalComma means that numbers have a comma as the decimal sign.
+	DecimalComma bool `json:"decimal_comma,omitempty"`
+	// TimeFormats are the forms of times and dates, by column name; "" is for all other
+	// columns. Without one, times have the form that ParseTime reads.
+	TimeFormats map[string]*TimeFormat `json:"time_formats,omitempty"`
+	// TimeFormat is the form for the column that is read, nil for that of ParseTime.
+	TimeFormat *TimeFormat `json:"-"`
 }
 
 // A Server says which checks are left to the reader of its values.
@@ -94,7 +101,7 @@ var (
 	errNoNumber = errors.New("it is not a number")
 	errRange    = errors.New("it is out of range")
 	errYear     = errors.New("it is not a year of four digits")
-	errUTF8     = errors.New("it isn't UTF-8; iconv -f LATIN1 -t UTF-8 converts Latin-1")
+	errUTF8     = errors.New("it has bytes that are not text in the source's encoding; --encoding latin1 reads Latin-1")
 	errZero     = errors.New("it has a zero byte, which text can't contain here")
 	errHex      = errors.New("it isn't in hexadecimal digits")
 	errBase64   = errors.New("it isn't in base64")

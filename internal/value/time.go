@@ -22,7 +22,7 @@ const microsPerDay = 24 * 3600e6
 
 func (t Type) times(n *Notation) func(text []byte) (int64, error) {
 	keeps := min(t.Digits, 6)
-	unit, zone := int64(1), n.Zone
+	unit, zone, form := int64(1), n.Zone, n.TimeFormat
 	for range 6 - keeps {
 		unit *= 10
 	}
@@ -31,8 +31,13 @@ func (t Type) times(n *Notation) func(text []byte) (int64, error) {
 		unit, zone, lost = microsPerDay, nil, errNotWhole // a date is the same in each zone
 	}
 	return func(text []byte) (int64, error) {
-		us, exact, err := ParseTime(text, zone)
-		if err != nil && n.Unix != "" {
+		us, exact, err := int64(0), false, error(nil)
+		if form == nil {
+			us, exact, err = ParseTime(text, zone)
+		} else {
+			us, exact, err = form.Parse(text, zone)
+		}
+		if err != nil && n.Unix != "" && form == nil {
 			us, exact, err = parseUnix(text, units[n.Unix])
 		}
 		if err != nil {

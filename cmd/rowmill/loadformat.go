@@ -1,0 +1,174 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/value"
+)
+
+// formatFlags are the flags of `rowmill load` that say how the bytes of a source become
+// rows, where ingest.Options have them in another form.
+type formatFlags struct {
+	delimiter   string
+	header      bool
+	escape      string
+	encoding    string
+	set         []string
+	zone        string
+	timeFormats []string
+}
+
+// Values of --escape.
+const (
+	escapeDoubled   = "doubled"
+	escapeBackslash = "backslash"
+)
+
+// defineFormat defines the flags on how a source is read.
+func (f *loadFlags) defineFormat(flags *pflag.FlagSet) {
+	flags.StringVar((*string)(&f.Format.Kind), "format", "", "`FORMAT` of the sources, csv, tsv, jsonl, json or lineprotocol (by their names, else by their contents)")
+	flags.StringVar(&f.encoding, "encoding", "", "`ENCODING` of the text, such as latin1 or utf-16le (UTF-8; UTF-16 by its byte order mark)")
+	flags.StringVar(&f.delimiter, "delimiter", "", "`CHARACTER` between fields, such as ';' or '\\t' (a comma in csv, a tab in tsv)")
+	flags.StringVar(&f.escape, "escape", escapeDoubled, "how csv writes a quote within quotes: `WAY` doubled, or backslash, which escapes other characters, too")
+	flags.BoolVar(&f.header, "header", true, "the first line of csv and tsv has the columns' names")
+	flags.IntVar(&f.Format.SkipLines, "skip-lines", 0, "skip the first `N` lines of csv and tsv, before the header")
+	flags.StringVar(&f.Format.Comment, "comment", "", "skip lines of csv and tsv that begin with `TEXT`, such as '#' (none)")
+	flags.StringArrayVar(&f.Format.Nulls, "null", nil, "unquoted `TEXT` for NULL in csv and tsv, also repeated; in csv an empty field is NULL, too (\\N)")
+	flags.BoolVar(&f.Format.NullQuoted, "null-quoted", false, "the texts for NULL mean it also in quotes and as JSON strings (default false)")
+	flags.StringSliceVar(&f.Format.Columns, "columns", nil, "`NAMES` of the fields' columns, in order, - for a field to skip (the header's, or the table's)")
+	flags.StringSliceVar(&f.Format.SkipColumns, "skip-columns", nil, "`NAMES` in the header, or keys, to skip (none)")
+	flags.StringArrayVar(&f.set, "set", nil, "`COLUMN=VALUE` for all rows, also repeated (none)")
+	flags.StringVar(&f.Format.Measurement, "measurement", "", "`NAME` of the measurement of line protocol that is loaded (the table's)")
+	flags.StringVar(&f.zone, "time-zone", "UTC", "`ZONE` of times without an offset, such as Europe/Berlin or +01:00")
+	flags.StringArrayVar(&f.timeFormats, "time-format", nil, "`FORM` of times and dates, such as '%d.%m.%Y %H:%M', or of one column, ts=FORM, also repeated (2026-03-29 01:00:00)")
+	flags.BoolVar(&f.Values.TruncateTimes, "truncate-times", false, "truncate fractions of a second to the precision of the column (default false)")
+	flags.StringVar(&f.Values.Unix, "unix-times", "", "read numbers in columns of times as `UNIT`s since 1970: s, ms, us or ns (refused; in line protocol ns)")
+	flags.BoolVar(&f.Values.DecimalComma, "decimal-comma", false, "numbers have a comma as the decimal sign, and no points (default false)")
+	flags.StringVar(&f.Values.Bytes, "bytes", value.Hex, "how columns of bytes are written: `FORM` hex, base64 or raw")
+}
+
+// aboutText reports whether flags are given that only apply to text.
+func (f *loadFlags) aboutText() bool {
+	t := &f.Format
+	return t.Kind != "" || f.encoding != "" || f.delimiter != "" || f.escape != escapeDoubled || !f.header || t.SkipLines != 0 || t.Comment != "" || t.Nulls != nil ||
+		t.NullQuoted || t.SkipColumns != nil || f.set != nil || f.zone != "UTC" || f.timeFormats != nil || f.Values.DecimalComma || f.Values.Bytes != value.Hex
+}
+
+// checkFormat returns an error if the flags on how a source is read are invalid, and
+// completes the options with those that are given as text.
+func (f *loadFlags) checkFormat() (err error) {
+	choices := flagChoices()
+	for name, value := range map[string]string{"bytes": f.Values.Bytes, "escape": f.escape, "unix-times": cmp.Or(f.Values.Unix, "s")} {
+		if !slices.Contains(choices[name], value) {
+			return usagef("--"+name+" "+choices[name][0], "--%s %q: want %s", name, value, strings.Join(choices[name], ", "))
+		}
+	}
+	f.Format.Escape = f.escape == escapeBackslash
+	if f.delimiter != "" {
+		d := strings.ReplaceAll(f.delimiter, `\t`, "\t")
+		if len(d) != 1 {
+			return usagef("--delimiter ';'", "--delimiter %q: want one character of ASCII", f.delimiter)
+		}
+		f.Format.Delimiter = d[0]
+		any := ingest.Format{Kind: ingest.CSV, Delimiter: d[0]}
+		if err := any.Validate(); err != nil {
+			return usagef("--delimiter ';'", "--delimiter: %w", err)
+		}
+	}
+	if f.encoding != "" {
+		if f.Format.Encoding, err = ingest.Encoding(f.encoding); err != nil {
+			return usagef("--encoding "+strings.Join(ingest.Encodings(), ", "), "--encoding: %w", err)
+		}
+	}
+	if f.Format.SkipLines < 0 {
+		return usagef("--skip-lines 3", "--skip-lines %d: want 0 or more", f.Format.SkipLines)
+	}
+	f.Format.Kind = ingest.Kind(strings.ToLower(string(f.Format.Kind)))
+	if f.Format.Kind != "" {
+		if err := f.Format.Validate(); err != nil {
+			return usagef("--format csv, tsv, jsonl, json or lineprotocol", "--format, --delimiter, --escape, --comment, --skip-lines: %w", err)
+		}
+	}
+	for i, c := range f.Format.Columns {
+		if f.Format.Columns[i] = strings.TrimSpace(c); f.Format.Columns[i] == "" {
+			return usagef("--columns sensor,ts,value", "--columns: name %d is empty", i+1)
+		}
+	}
+	for i, c := range f.Format.SkipColumns {
+		f.Format.SkipColumns[i] = strings.TrimSpace(c)
+	}
+	f.Format.Set = nil
+	for _, s := range f.set {
+		name, text, found := strings.Cut(s, "=")
+		if name = strings.TrimSpace(name); !found || name == "" {
+			return usagef("--set source=one", "--set %q: want COLUMN=VALUE", s)
+		}
+		f.Format.Set = append(f.Format.Set, ingest.Constant{Column: name, Value: text})
+	}
+	if f.Values.Zone, err = parseZone(f.zone); err != nil {
+		return usagef("--time-zone Europe/Berlin, UTC or +01:00", "--time-zone %q: %w", f.zone, err)
+	}
+	return f.checkTimeFormats()
+}
+
+// ofColumn is a form of times that is that of one column.
+var ofColumn = regexp.MustCompile(`^([^%=]+)=(.*)$`)
+
+func (f *loadFlags) checkTimeFormats() error {
+	forms := map[string]*value.TimeFormat{}
+	for _, text := range f.timeFormats {
+		column, layout := "", text
+		if m := ofColumn.FindStringSubmatch(text); m != nil {
+			column, layout = strings.ToLower(strings.TrimSpace(m[1])), m[2]
+		}
+		form, err := value.ParseTimeFormat(layout)
+		if err != nil {
+			return usagef("--time-format '%d.%m.%Y %H:%M:%S'; a column's own with its name and = before it", "--time-format %q: %w", text, err)
+		}
+		if _, twice := forms[column]; twice {
+			return usagef("one of them", "--time-format %q: there is another for the same columns", text)
+		}
+		forms[column] = form
+	}
+	if forms[""] != nil && f.Values.Unix != "" {
+		return usagef("--time-format COLUMN=FORM, for the columns that aren't numbers", "--unix-times and --time-format are both about all columns of times")
+	}
+	if f.Values.TimeFormats = nil; len(forms) > 0 {
+		f.Values.TimeFormats = maps.Clone(forms)
+	}
+	return nil
+}
+
+// offset is a time zone offset in the form in which servers write it.
+var offset = regexp.MustCompile(`^([+-])(\d\d):?(\d\d)$`)
+
+// parseZone parses the name of a time zone, or its offset from UTC.
+func parseZone(s string) (*time.Location, error) {
+	if m := offset.FindStringSubmatch(s); m != nil {
+		hours, _ := strconv.Atoi(m[2]) // the pattern guarantees digits
+		minutes, _ := strconv.Atoi(m[3])
+		seconds := hours*3600 + minutes*60
+		if hours > 14 || minutes > 59 {
+			return nil, errors.New("there is no such offset")
+		}
+		if m[1] == "-" {
+			seconds = -seconds
+		}
+		return time.FixedZone(s, seconds), nil
+	}
+	zone, err := time.LoadLocation(s)
+	if err != nil || s == "" || s == "Local" {
+		return nil, errors.New("there is no such zone")
+	}
+	return zone, nil
+}

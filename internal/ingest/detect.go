@@ -1,0 +1,133 @@
+package ingest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// isBinary reports whether bytes have some that no text has.
+func isBinary(head []byte) bool {
+	return bytes.ContainsFunc(head, func(r rune) bool {
+		return r < ' ' && r != '\t' && r != '\n' && r != '\r' && r != '\f' && r != '\v' && r != '\b' && r != 0x1b && r != 0x1a
+	})
+}
+
+// A content is a format that isn't text, by its first bytes.
+type content struct {
+	magic string
+	at    int
+	err   func() error
+}
+
+// contents are the formats that are refused.
+var contents = []content{
+	{"PAR1", 0, func() error { return errors.New("it is a Parquet file") }},
+	{"ustar", 257, func() error {
+		return engine.Hinted(errors.New("it is a tar archive"), "tar -xf, and its files as sources")
+	}},
+	{"7z\xbc\xaf\x27\x1c", 0, func() error { return errors.New("it is a 7z archive") }},
+	{"\xd0\xcf\x11\xe0", 0, errWorkbook},
+}
+
+func errWorkbook() error {
+	return engine.Hinted(errors.New("it is a workbook"), "the sheet saved as CSV UTF-8")
+}
+
+// detect sets the kind of a format, and the delimiter if the kind doesn't imply it, by the
+// first bytes of the text. wide means that it was UTF-16, which spreadsheets write with
+// tabs and with quotes as in CSV.
+func (f *Format) detect(head []byte, wide bool) error {
+	for _, c := range contents {
+		if len(head) >= c.at+len(c.magic) && string(head[c.at:c.at+len(c.magic)]) == c.magic {
+			return c.err()
+		}
+	}
+	if at := bytes.IndexByte(head, 0); at >= 0 {
+		return engine.Hinted(fmt.Errorf("it is not text: byte %d is zero", at), "--encoding utf-16le, if it is UTF-16 without a byte order mark")
+	}
+	text := bytes.TrimLeft(bytes.TrimPrefix(head, byteOrderMark), blanks)
+	line, _, whole := bytes.Cut(text, lineBreak)
+	_, err := parseObject(line)
+	switch {
+	case len(text) > 0 && text[0] == '[':
+		f.Kind = JSON
+	case len(text) > 0 && text[0] == '{' && whole && err != nil:
+		return notArray(text)
+	case len(text) > 0 && text[0] == '{':
+		f.Kind = JSONL
+	default:
+		f.Kind = CSV
+		tabs := bytes.Count(line, []byte("\t"))
+		if f.Delimiter != 0 || f.Escape || tabs == 0 || tabs < bytes.Count(line, []byte(",")) {
+			break
+		}
+		if f.Kind = TSV; wide || bytes.HasPrefix(line, []byte(`"`)) || bytes.Contains(line, []byte("\t\"")) {
+			f.Kind, f.Delimiter = CSV, '\t'
+		}
+	}
+	return nil
+}
+
+// notArray returns the error for JSON that is neither an array nor an object per line.
+func notArray(text []byte) error {
+	if len(text) == 0 || text[0] != '{' {
+		return errors.New("it is not a JSON array")
+	}
+	return engine.Hinted(errors.New("it begins with a JSON object that is neither in an array nor in one line"),
+		"jq -c '.KEY[]' if its rows are in an array under KEY, jq -c . if each object is a row; and what jq prints as the source")
+}
+
+// setKind sets a format's kind, if it isn't given, by the name of the source or else by
+// its content.
+func (f *Format) setKind(in *input, wait bool) error {
+	if f.Kind != "" {
+		return nil
+	}
+	if f.Kind = KindOf(in.name); f.Kind == TSV && in.wide && f.Delimiter == 0 {
+		f.Kind, f.Delimiter = CSV, '\t'
+	}
+	if f.Kind != "" {
+		return nil
+	}
+	head, err := peekHead(in.Reader, wait)
+	if err != nil {
+		return err
+	}
+	if err := f.detect(head, in.wide); err != nil {
+		return engine.Hinted(fmt.Errorf("its format isn't known: %w", err), "--format csv, tsv, jsonl or json")
+	}
+	return nil
+}
+
+// peekHead returns the first bytes of a text, headBytes of them or the first line that isn't
+// blank; with all, it doesn't stop at a line.
+func peekHead(r *bufio.Reader, all bool) ([]byte, error) {
+	for n := 1; ; n++ {
+		if all {
+			n = headBytes
+		}
+		head, err := r.Peek(n)
+		if head, _ = r.Peek(max(min(r.Buffered(), headBytes), len(head))); errors.Is(err, io.EOF) || errors.Is(err, errGrowing) {
+			return head, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		n = len(head)
+		if text := bytes.TrimLeft(head, blanks); n >= headBytes || bytes.IndexByte(text, '\n') >= 0 {
+			return head, nil
+		}
+	}
+}
+
+// formatOf returns a format with the kind of a file.
+func formatOf(ctx context.Context, path string, f Format) (Format, error) {
+	err := look(ctx, path, f.Encoding, func(in *input, _ io.Reader) error { return f.setKind(in, true) })
+	return f, err
+}
