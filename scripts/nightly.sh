@@ -59,6 +59,7 @@ part() {
       local failed=0
       ROWMILL_TEST_NIGHTLY=1 beside -skip "$kills|$servers" ./... || failed=1
       pure || failed=1
+      scripts/tutorial-flights.sh || failed=1
       return $failed
       ;;
     *)
