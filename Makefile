@@ -19,7 +19,7 @@ BENCH_PACKAGES ?= ./rolling/... ./internal/engine/... ./internal/workload/... ./
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test nightly check gofmt vet staticcheck imports pure race bench bench-sysbench fuzz clean
+.PHONY: help build demo test nightly check gofmt vet staticcheck imports pure race bench bench-load bench-sysbench fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ gcc:
 
 bench: ## run the Go benchmarks of the hot paths, with allocations
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCH_PACKAGES)
+
+bench-load: build ## compare rowmill load with the servers' own loaders on private servers
+	@scripts/bench-load.sh
 
 bench-sysbench: build ## compare rowmill with sysbench on a private server
 	@scripts/bench-sysbench.sh
