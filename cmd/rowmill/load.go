@@ -204,6 +204,7 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 	o.Say = func(line string) { a.logLine(stamp(time.Now()) + " " + line) }
 	o.Reached = a.reached
 	k.Say = a.sayEvent
+	o.ListSkipped = f.Bad != ""
 	o.Publisher = k.Table
 	if o.Lane != ingest.Live {
 		debug.SetMemoryLimit(o.Memory + processMemory)

@@ -60,7 +60,7 @@ func TestLoadMany(t *testing.T) {
 		if sum.Files != 37 || sum.Loaded != 33 || sum.Same != 2 || sum.Failed != 2 || sum.Stopped != 7 || sum.Mismatch != "" || len(got.Sources) != 37 {
 			l.Errorf("summary %+v", sum)
 		}
-		if sum.Counts != (state.Counts{Sent: 306, Inserted: 301, Duplicate: 1, Rejected: 4}) {
+		if sum.Counts != (state.Counts{Sent: 306, Inserted: 301, Duplicate: 1, Different: 1, Rejected: 4}) {
 			l.Errorf("counts %+v", sum.Counts)
 		}
 		l.hasRows(301)

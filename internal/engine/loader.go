@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // A Loader inserts rows of several tables in one transaction, on a connection of its
@@ -35,6 +37,13 @@ type Loader interface {
 	// within the transaction, and sees data committed before the first Has of the
 	// transaction began. After an error the transaction is over.
 	Has(ctx context.Context, rows ...Rows) ([]bool, error)
+	// Compare looks for the rows of the table that have the primary keys of rows [from,
+	// to) of b, within the transaction, and passes each to fn. cols describe the columns
+	// of t, in order; t.PrimaryKey must be among them. Values are compared as the server
+	// stores them: decimals with other zeros, CHAR with other blanks, or JSON with other
+	// spaces, are equal, text that only a collation equates is not. After an error the
+	// transaction is over.
+	Compare(ctx context.Context, t *Table, cols []SchemaColumn, b *Batch, from, to int, fn func(Compared)) error
 	// Commit commits. After ErrConnectionLost it may have been committed.
 	Commit(ctx context.Context) error
 	// Reset makes the loader usable after an error, on a new connection if the old
@@ -48,6 +57,20 @@ type Rows struct {
 	Table *Table
 	Batch *Batch
 }
+
+// A Compared is a row of a table that has the key of a row of a batch.
+type Compared struct {
+	Row int // of the batch
+	// Key is its primary key as it is stored, as text. Equal keys are the same row.
+	Key []string
+	// Column is the first column whose value differs, -1 if none does, and Stored its
+	// value in the table as text, cut off after MostStored characters; nil is NULL.
+	Column int
+	Stored *string
+}
+
+// MostStored is the maximum length of Compared.Stored in characters.
+const MostStored = 100
 
 // A LoaderConn is what differs between the loaders of the engines: a connection and
 // its statements. The transaction's own state, whether one is open and whether it has
@@ -68,6 +91,7 @@ type LoaderConn interface {
 	Insert(ctx context.Context, t *Table, b *Batch, from, to int, more bool) (Ack, error)
 	Undo() error
 	Has(ctx context.Context, rows []Rows) ([]bool, error)
+	Compare(ctx context.Context, t *Table, cols []SchemaColumn, b *Batch, from, to int, fn func(Compared)) error
 
 	Reset(ctx context.Context) error
 	Close() error
@@ -168,6 +192,92 @@ func (l *loader) Has(ctx context.Context, rows ...Rows) (has []bool, err error) 
 		return nil, About(ctx, err, "look for rows")
 	}
 	return has, nil
+}
+
+func (l *loader) Compare(ctx context.Context, t *Table, cols []SchemaColumn, b *Batch, from, to int, fn func(Compared)) error {
+	err := l.call(ctx, true, func() error {
+		err := CheckRows(t, b, from, to)
+		if err == nil && (len(cols) != len(t.Columns) || len(t.PrimaryKey) == 0 || len(t.PrimaryKey) != len(keyOf(t))) {
+			err = fmt.Errorf("compare rows of %s without its key, or without its columns", t.Name)
+		}
+		if err != nil {
+			return err
+		}
+		return l.conn.Compare(ctx, t, cols, b, from, to, fn)
+	})
+	return About(ctx, err, "compare rows with those of "+t.Name)
+}
+
+// keyOf returns the indexes of those columns of t that are in its primary key, in the key's order.
+func keyOf(t *Table) (out []int) {
+	for _, name := range t.PrimaryKey {
+		if i := t.Column(name); i >= 0 {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// A Comparison renders the parts of a query that compares rows sent with rows stored,
+// for engines' Compare. Expr are expressions by the number of a column.
+type Comparison struct {
+	Key    []int              // the columns of the primary key
+	Equal  func(i int) string // the condition that a key column is the one sent
+	Differ func(i int) string // the condition that a stored value isn't the one sent
+	Text   func(i int) string // the stored value as text
+	Short  func(i int) string // the same, cut off
+}
+
+// NewComparison returns a comparison of t's rows.
+func NewComparison(t *Table) Comparison { return Comparison{Key: keyOf(t)} }
+
+// On returns the condition that a row has the key that was sent.
+func (c Comparison) On() string {
+	on := make([]string, len(c.Key))
+	for i, k := range c.Key {
+		on[i] = c.Equal(k)
+	}
+	return strings.Join(on, " AND ")
+}
+
+// Results returns the results of the query, for Read: the key, the first column that
+// differs, and its value.
+func (c Comparison) Results(columns int) string {
+	var out []string
+	for _, k := range c.Key {
+		out = append(out, c.Text(k))
+	}
+	which, what := "-1", "NULL"
+	var first, value strings.Builder
+	for i := range columns {
+		if !slices.Contains(c.Key, i) {
+			fmt.Fprintf(&first, " WHEN %s THEN %d", c.Differ(i), i)
+			fmt.Fprintf(&value, " WHEN %s THEN %s", c.Differ(i), c.Short(i))
+		}
+	}
+	if first.Len() > 0 {
+		which, what = "CASE"+first.String()+" ELSE -1 END", "CASE"+value.String()+" END"
+	}
+	return strings.Join(append(out, which, what), ", ")
+}
+
+// Read returns what a row of Results says of row; nil is NULL.
+func (c Comparison) Read(row int, values [][]byte) (Compared, error) {
+	out := Compared{Row: row}
+	n := len(c.Key)
+	if len(values) != n+2 {
+		return out, fmt.Errorf("%d results of a comparison, want %d", len(values), n+2)
+	}
+	for _, v := range values[:n] {
+		out.Key = append(out.Key, string(v))
+	}
+	if values[n+1] != nil {
+		text := string(values[n+1])
+		out.Stored = &text
+	}
+	var err error
+	out.Column, err = strconv.Atoi(string(values[n]))
+	return out, err
 }
 
 func (l *loader) Reset(ctx context.Context) error {

@@ -33,6 +33,8 @@ type target struct {
 	by        int   // index of the column that the table rolls by
 	unit      int64 // positions per unit of an integer column
 	primary   []int // indexes of the primary key's columns, if the source has all of them
+	// comparable reports that a row that was inserted has the values that were sent.
+	comparable bool
 	points
 }
 
@@ -120,6 +122,7 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 		}
 		out.primary = append(out.primary, i)
 	}
+	out.comparable = len(out.primary) > 0 && table.Ignore && !slices.ContainsFunc(s.Triggers, func(name string) bool { return !strings.HasPrefix(name, "rowmill_") })
 	if table.Update {
 		if err := out.updatable(s); err != nil {
 			return nil, err

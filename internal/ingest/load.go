@@ -106,6 +106,9 @@ type Options struct {
 	// committed; negative means no limit.
 	Bad    string
 	MaxBad int64
+	// ListSkipped also writes rows to that file that were skipped and have other values
+	// than the row in the table, or the key of another row of their source.
+	ListSkipped bool
 
 	// Spool is the directory that stores a stream until it is loaded; if it is "",
 	// the stream is sent directly. SpoolBytes limits its size; 0 means the spool's
@@ -203,6 +206,8 @@ type Result struct {
 	// that have passed the table's retention.
 	Created []string `json:"periods_created,omitempty"`
 	TooOld  int64    `json:"older_than_keep,omitempty"`
+	// NotCompared is the number of duplicates that were not compared with the table's rows.
+	NotCompared int64 `json:"not_compared,omitempty"`
 	// Batches and Bytes count the batches of this load and their bytes.
 	Batches int64 `json:"batches"`
 	Bytes   int64 `json:"bytes"`
@@ -239,6 +244,14 @@ type load struct {
 	badKey string
 	// position adds to a Progress how far the source has come; it may be nil.
 	position func(*Progress)
+
+	// seen are keys of rows that were sent. compareOff ends the comparison of rows that are
+	// there already; the others count those compared so far, and the time it took.
+	seen         seen
+	compareOff   bool
+	comparedRows int
+	compareTime  time.Duration
+	compared     atomic.Int64 // duplicates in batches that were compared
 
 	rows, rejected atomic.Int64
 	rejectedBefore atomic.Int64 // rows of a file that earlier loads rejected
@@ -463,6 +476,9 @@ func passes(err error) bool {
 
 func (l *load) finish(err error) (Result, error) {
 	l.result.Lost = l.lost.Load()
+	if l.opt.OnDuplicate == Skip && !l.opt.Dry {
+		l.result.NotCompared = max(l.result.Duplicate-l.compared.Load(), 0)
+	}
 	l.result.Created, l.result.TooOld = l.periods.created, l.periods.tooOld.Load()
 	l.result.Seconds = time.Since(l.began).Seconds()
 	if l.source != nil {

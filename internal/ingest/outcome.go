@@ -67,7 +67,7 @@ type Outcome struct {
 func NewOutcome(o Options, source string, r Result, err error) Outcome {
 	out := Outcome{Table: o.Table.Name, Result: r, DryRun: o.Dry, Argument: source}
 	out.Source, out.LoadedAt = cmp.Or(r.Source, source), r.LoadedAt.UTC()
-	if r.Rejected > 0 {
+	if r.Rejected > 0 || o.ListSkipped && r.Different+r.Repeated > 0 {
 		out.Bad = o.Bad
 	}
 	var many *TooManyError

@@ -24,6 +24,8 @@ type Rejected struct {
 	// Row is the original row, or the beginning of a row that is too long to be
 	// loaded.
 	Row []byte
+	// Skipped reports that it was not rejected, but skipped: its key was there already.
+	Skipped bool
 }
 
 // A place is the location of a row within a batch's bytes.
@@ -39,11 +41,10 @@ type parser struct {
 	batch    *engine.Batch
 	places   []place // of the batch's rows
 	rejected []Rejected
-	rows     int64 // rows of the batch, including rejected ones
-	kept     []int // buffer of periods.check
-	tooOld   int64 // rows that periods.check rejected because they have passed retention
-	// keyBuf and text are buffers of keyHash.
-	keyBuf, text []byte
+	rows     int64  // rows of the batch, including rejected ones
+	kept     []int  // buffer of periods.check
+	tooOld   int64  // rows that periods.check rejected because they have passed retention
+	keyBuf   []byte // buffer of keyHash
 
 	fields []field
 	buf    []byte
@@ -130,12 +131,15 @@ func (p *parser) parse(b *batch) {
 }
 
 func (p *parser) reject(where place, column string, err error) {
+	p.rejected = append(p.rejected, p.rejectedAt(where, column, err.Error()))
+}
+
+func (p *parser) rejectedAt(where place, column, reason string) Rejected {
 	offset := p.from.From + int64(where.from)
 	if p.from.numbered { // a chunk may have got more rows than it had when it was planned
 		offset = min(p.from.From+where.line-p.from.Line, p.from.To-1)
 	}
-	p.rejected = append(p.rejected, Rejected{Line: where.line, Offset: offset, Column: column,
-		Reason: err.Error(), Row: slices.Clone(beginOf(trimBreak(p.from.data[where.from:where.to])))})
+	return Rejected{Line: where.line, Offset: offset, Column: column, Reason: reason, Row: slices.Clone(beginOf(trimBreak(p.from.data[where.from:where.to])))}
 }
 
 // beginOf returns a row, or the first KiB of a row that is too long, without

@@ -2,35 +2,183 @@ package ingest
 
 import (
 	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// keyHash returns a hash of the key of row i of the batch. Keys that differ only in
-// trailing blanks or in zeros after the point, which most servers equate, have the same.
-func (p *parser) keyHash(i int) uint64 {
+// A skipped row has the key of a row that was there. Such rows are found after an insert
+// has skipped some: which ones, servers don't tell. All rows of that insert are compared
+// with the table's rows of their keys. A row with other values was skipped, and so was a
+// row with the key of an earlier row of the source. Of the others it isn't known, and need
+// not be, whether they were inserted or were there with the same values.
+
+const (
+	// compareRows is how many rows are compared at any cost, and compareShare the part of
+	// a load's time that comparing more may take.
+	compareRows  = 100_000
+	compareShare = 0.1
+	// seenRows is the number of rows of which each of two generations knows the keys.
+	seenRows = 1 << 18
+)
+
+// seen knows the keys of the latest rows of a source: of seenRows at least, and of twice
+// as many at most.
+type seen struct {
+	mu          sync.Mutex
+	now, before map[uint64]int64 // the line of each key's hash, the first one
+}
+
+// add notes the keys of a batch's rows.
+func (s *seen) add(p *parser) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.now)+len(p.places) > seenRows || s.now == nil {
+		s.before, s.now = s.now, make(map[uint64]int64)
+	}
+	for i, where := range p.places {
+		if h := p.keyHash(i, nil); s.line(h) == 0 {
+			s.now[h] = where.line
+		}
+	}
+}
+
+func (s *seen) line(h uint64) int64 { return cmp.Or(s.now[h], s.before[h]) }
+
+// other returns the first line with a key, 0 if none is known, or if it is this one.
+func (s *seen) other(h uint64, line int64) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if was := s.line(h); was != line {
+		return was
+	}
+	return 0
+}
+
+// keyHash returns a hash of the key of row i of the batch, with the texts of stored, unless
+// it is nil, in place of its own: only text can differ in equal keys. Trailing blanks
+// don't count, which most servers ignore.
+func (p *parser) keyHash(i int, stored []string) uint64 {
 	p.keyBuf = p.keyBuf[:0]
-	for _, c := range p.primary {
-		p.text = p.batch.Columns[c].AppendText(p.text[:0], i)
-		p.keyBuf = append(appendKey(p.keyBuf, p.columns[c].Kind, p.text), 0xff)
+	for k, c := range p.primary {
+		v := &p.batch.Columns[c]
+		switch {
+		case len(v.Ints) > 0:
+			p.keyBuf = binary.LittleEndian.AppendUint64(p.keyBuf, uint64(v.Ints[i]))
+			continue
+		case p.columns[c].Kind == value.Text && stored != nil:
+			p.keyBuf = append(p.keyBuf, strings.TrimRight(stored[k], " ")...)
+		default:
+			from := len(p.keyBuf)
+			p.keyBuf = v.AppendText(p.keyBuf, i)
+			p.keyBuf = p.keyBuf[:from+len(bytes.TrimRight(p.keyBuf[from:], " "))]
+		}
+		p.keyBuf = append(p.keyBuf, 0xff) // in no UTF-8
 	}
 	return xxhash.Sum64(p.keyBuf)
 }
 
-// appendKey appends the text of a key's value without what servers ignore.
-func appendKey(dst []byte, kind value.Kind, text []byte) []byte {
-	switch {
-	case kind == value.Text:
-		text = bytes.TrimRight(text, " ")
-	case kind == value.Decimal && bytes.IndexByte(text, '.') >= 0:
-		text = bytes.TrimRight(bytes.TrimRight(text, "0"), ".")
+// errCompare is the error of a comparison that the server refuses.
+var errCompare = errors.New("rows that are there already can't be compared")
+
+// comparing reports whether the rows of a part may be compared, and takes them into account.
+func (l *load) comparing(rows int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.compareOff || l.comparedRows >= compareRows && float64(l.compareTime) > compareShare*float64(time.Since(l.began)) {
+		return false
 	}
-	return append(dst, text...)
+	l.comparedRows += rows
+	return true
+}
+
+// compare compares the rows of a part, of which its insert has skipped some, with those of
+// the table. It adds what it finds to counts, and returns the rows to list.
+func (s *sender) compare(ctx context.Context, part *part, skipped int64, counts *state.Counts) (list []Rejected, compared bool, err error) {
+	p, rows := s.parser, part.batch.Rows()
+	if !p.comparable || slices.ContainsFunc(part.table.PrimaryKey, func(name string) bool { return part.table.Column(name) < 0 }) || !s.comparing(rows) {
+		return nil, false, nil
+	}
+	began := time.Now()
+	defer func() {
+		s.mu.Lock()
+		s.compareTime += time.Since(began)
+		s.mu.Unlock()
+	}()
+	cols := make([]engine.SchemaColumn, len(part.shape.columns))
+	for i, c := range part.shape.columns {
+		cols[i] = p.columns[c].SchemaColumn
+	}
+	var all []engine.Compared
+	if err := s.loader.Compare(ctx, part.table, cols, part.batch, 0, rows, func(c engine.Compared) { all = append(all, c) }); err != nil {
+		if !passes(err) && ctx.Err() == nil {
+			err = fmt.Errorf("%w: %w", errCompare, err)
+		}
+		return nil, false, err
+	}
+	slices.SortFunc(all, func(a, b engine.Compared) int { return a.Row - b.Row })
+	first := make(map[string]int64, len(all)) // the line of each key's first row
+	var different, repeated, marked int64
+	for _, c := range all {
+		row := part.place(c.Row)
+		where, key := p.places[row], strings.Join(c.Key, "\xff")
+		line, again := first[key]
+		hash := p.keyHash(row, c.Key)
+		if !again {
+			first[key] = where.line
+			line = s.seen.other(hash, where.line)
+		}
+		var why []string
+		column := ""
+		if c.Column >= 0 {
+			different++
+			column = cols[c.Column].Name
+			why = append(why, fmt.Sprintf("the table's row with this key differs: column %s is %s in the table", column, storedText(c.Stored)))
+		}
+		if line > 0 {
+			repeated++
+			reason := fmt.Sprintf("it has the same key as line %d of this %s", line, s.source.Kind)
+			if hash != p.keyHash(row, nil) {
+				reason += " by the table's collation"
+			}
+			why = append(why, reason)
+		}
+		if len(why) > 0 {
+			marked++
+			if s.opt.ListSkipped {
+				r := p.rejectedAt(where, column, strings.Join(why, "; "))
+				r.Skipped = true
+				list = append(list, r)
+			}
+		}
+	}
+	if marked > skipped { // others change the rows at the same time
+		return nil, false, nil
+	}
+	counts.Different += different
+	counts.Repeated += repeated
+	return list, true, nil
+}
+
+func storedText(text *string) string {
+	if text == nil {
+		return "NULL"
+	}
+	return strconv.Quote(*text)
 }
 
 // keyInShapes reports whether a key occurs in rows of different shapes.
@@ -40,7 +188,7 @@ func (p *parser) keyInShapes() bool {
 	}
 	of := make(map[uint64]*shape, len(p.rowShapes))
 	for i, s := range p.rowShapes {
-		h := p.keyHash(i)
+		h := p.keyHash(i, nil)
 		if was, there := of[h]; there && was != s {
 			return true
 		}
@@ -56,7 +204,7 @@ func (l Outcome) present() string {
 	for _, p := range []struct {
 		n    int64
 		what string
-	}{{l.Different, "with other values"}, {l.Repeated, "twice in the source"}} {
+	}{{l.Different, "with other values"}, {l.Repeated, "twice in the source"}, {l.NotCompared, "not compared"}} {
 		if p.n > 0 {
 			parts = append(parts, figure.Count(p.n)+" "+p.what)
 		}

@@ -25,6 +25,8 @@ type badRow struct {
 	Byte   int64  `json:"byte"`
 	Column string `json:"column,omitempty"`
 	Reason string `json:"reason"`
+	// Skipped reports that the row wasn't refused: its key was there already.
+	Skipped bool `json:"skipped,omitempty"`
 	// Row is the original row; Bytes contains it, in base64, if it is not valid
 	// UTF-8.
 	Row   string `json:"row,omitempty"`
@@ -201,7 +203,7 @@ func (b *badFile) add(source, load string, from, to int64, rows []Rejected) erro
 	defer b.mu.Unlock()
 	var out bytes.Buffer
 	for _, r := range rows {
-		row := badRow{Source: source, Load: load, Line: r.Line, Byte: r.Offset, Column: r.Column, Reason: r.Reason}
+		row := badRow{Source: source, Load: load, Line: r.Line, Byte: r.Offset, Column: r.Column, Reason: r.Reason, Skipped: r.Skipped}
 		if utf8.Valid(r.Row) {
 			row.Row = string(r.Row)
 		} else {

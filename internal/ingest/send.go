@@ -71,6 +71,12 @@ func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
 		}
 		began = true
 		err := s.commit(ctx, b, &out)
+		if errors.Is(err, errCompare) {
+			s.dontCompare(err)
+			if err = s.reset(ctx); err == nil {
+				err = s.commit(ctx, b, &out)
+			}
+		}
 		if errors.Is(err, errDone) || errors.Is(err, engine.ErrConnectionLost) {
 			// The connection may have broken after the commit.
 			noted, lookErr := s.state.Noted(ctx, s.state.DB(), out.Table, out.ID)
@@ -161,13 +167,19 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 		return err
 	}
 	sent := int64(p.batch.Rows())
+	if len(p.primary) > 0 && s.opt.OnDuplicate != Update {
+		s.seen.add(p)
+	}
 	var ack engine.Ack
+	var skipping []skipped
 	for _, part := range p.parts() {
 		more, err := s.insert(ctx, b, part, 0, part.batch.Rows())
 		if err != nil {
 			return err
 		}
-		ack = sum(ack, more)
+		if ack = sum(ack, more); more.Skipped > 0 {
+			skipping = append(skipping, skipped{part, more.Skipped})
+		}
 	}
 	rejected := int64(len(p.rejected))
 	if refused := rejected - (p.rows - sent); ack.Rows+ack.Updated+ack.Skipped+refused != sent {
@@ -175,6 +187,19 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 			figure.Plural(sent, "row was", "rows were"), ack.Rows, ack.Updated, ack.Skipped, refused)
 	}
 	out.Counts = state.Counts{Sent: p.rows, Inserted: ack.Rows, Updated: ack.Updated, Duplicate: ack.Skipped, Rejected: rejected}
+	listed, compared := p.rejected, int64(0)
+	if rejected == p.rows-sent { // the server has refused none, which it might do again
+		for _, sk := range skipping {
+			list, done, err := s.compare(ctx, sk.part, sk.rows, &out.Counts)
+			if err != nil {
+				return err
+			}
+			if done {
+				compared += sk.rows
+			}
+			listed = append(listed, list...)
+		}
+	}
 	there := ack.Updated + ack.Skipped
 	out.Touched, out.Extents = nil, inserted(ranges, there, sent-ack.Rows-there)
 	for _, r := range ranges {
@@ -194,7 +219,7 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 			return fmt.Errorf("record the batch: %w", err)
 		}
 	}
-	if err := s.reject(p.rejected, b); err != nil {
+	if err := s.reject(listed, b); err != nil {
 		return err
 	}
 	s.opt.Reached("before commit")
@@ -206,8 +231,24 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 		return err
 	}
 	s.periods.tooOld.Add(p.tooOld)
+	s.compared.Add(compared)
 	s.opt.Reached("after commit")
 	return nil
+}
+
+// skipped are the rows of a part of which an insert has skipped some.
+type skipped struct {
+	part *part
+	rows int64 // how many
+}
+
+func (l *load) dontCompare(why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.compareOff {
+		l.say("from now on they are only counted: %v", why)
+	}
+	l.compareOff = true
 }
 
 // divide leaves those rows in a parsed batch that are to be sent now: it rejects rows
@@ -287,7 +328,13 @@ func (s *sender) one(ctx context.Context, b *batch, part *part, row int, err err
 			err = plain
 		}
 	}
-	p.reject(p.places[part.place(row)], "", errors.New(strings.TrimPrefix(err.Error(), "insert into "+part.table.Name+": ")))
+	where, reason := p.places[part.place(row)], strings.TrimPrefix(err.Error(), "insert into "+part.table.Name+": ")
+	if errors.Is(err, engine.ErrDuplicateKey) && len(p.primary) > 0 {
+		if line := s.seen.other(p.keyHash(part.place(row), nil), where.line); line > 0 {
+			reason = fmt.Sprintf("it has the same key as line %d of this %s: %s", line, s.source.Kind, reason)
+		}
+	}
+	p.reject(where, "", errors.New(reason))
 	return engine.Ack{}, s.enough(p.rejected)
 }
 

@@ -136,10 +136,10 @@ func (l *loader) forget() {
 	clear(l.tables)
 }
 
-// Insert implements engine.LoaderConn.
-func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, from, to int, more bool) (engine.Ack, error) {
+// destination returns the destination of a table's rows.
+func (l *loader) destination(t *engine.Table) (*destination, error) {
 	drop := func(d *destination) error { d.forget(); return nil }
-	d, err := engine.Cached(l.tables, mostTables, t, drop, func() (*destination, error) {
+	return engine.Cached(l.tables, mostTables, t, drop, func() (*destination, error) {
 		without := *t // SQLite assigns the key
 		without.Columns, without.ServerKey = t.Inserted(), ""
 		without.Ignore = t.Ignore || t.Update // at first
@@ -151,6 +151,11 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 		}
 		return d, err
 	})
+}
+
+// Insert implements engine.LoaderConn.
+func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, from, to int, more bool) (engine.Ack, error) {
+	d, err := l.destination(t)
 	if err == nil {
 		err = d.fits(b)
 	}
