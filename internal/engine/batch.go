@@ -134,6 +134,21 @@ func (v *Vector) Null(i int) bool {
 	return i/64 < len(v.nulls) && v.nulls[i/64]>>(i%64)&1 == 1
 }
 
+// HasNull reports whether any of the rows [from, to) is NULL.
+func (v *Vector) HasNull(from, to int) bool {
+	for i := from; i < to; i++ {
+		switch word := i / 64; {
+		case word >= len(v.nulls):
+			return false
+		case v.nulls[word] == 0:
+			i |= 63 // the last row of the word
+		case v.nulls[word]>>(i%64)&1 == 1:
+			return true
+		}
+	}
+	return false
+}
+
 // Value returns the bytes of row i of a byte type. They are valid until the
 // batch is reset.
 func (v *Vector) Value(i int) []byte {

@@ -1,6 +1,11 @@
 package engine
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
 
 // A Staging is a standalone table that is filled on the server's fastest path and then
 // becomes a period (Attach, Replace). Nobody else sees it until then. It must not be used
@@ -8,13 +13,17 @@ import "context"
 //
 // An implementation may leave indexes out until Finish, and may keep all rows in one
 // transaction. After any error except that of Close, the table must be dropped.
+//
+// Rows must lie within the bounds of the period, which only Attach and Replace may check.
+// Triggers of the rolling table are not executed.
 type Staging interface {
 	// Write appends the rows of b, whose columns are those of StageOptions. Rows in the
 	// order of the primary key are the fastest.
 	Write(ctx context.Context, b *Batch) error
 	// Finish commits the rows, and builds the indexes and constraints that a period has.
 	// Without StageOptions.Skip, two rows with one key, by the server's comparison, are
-	// ErrDuplicateKey. A value that the server refuses or would change is ErrRefused.
+	// ErrDuplicateKey, here or in Write. A value that the server refuses or would change
+	// is ErrRefused.
 	Finish(ctx context.Context) (Staged, error)
 	// Close closes the connection, in any case.
 	Close() error
@@ -43,6 +52,92 @@ type StageOptions struct {
 type Stager interface {
 	Keeper
 	// Stage creates the standalone table for a period of t, and opens a connection of
-	// its own to fill it.
+	// its own to fill it. It is ErrUnsupported if the server assigns the values of a
+	// column that rows don't have: each table would count from the start.
 	Stage(ctx context.Context, t *Table, o StageOptions) (Staging, error)
+}
+
+// Check returns an error if rows with the columns of o can't be staged for a table.
+func (o *StageOptions) Check(t *Table, s *Schema) error {
+	switch {
+	case o.Name == "" || o.Name == t.Name:
+		return fmt.Errorf("%q can't be the name of a standalone table for a period of %s", o.Name, t.Name)
+	case len(o.Columns) == 0:
+		return errors.New("the rows have no columns")
+	}
+	for _, c := range o.Columns {
+		if have := s.Find(c.Name); have == nil {
+			return fmt.Errorf("table %s has no column %s", t.Name, c.Name)
+		} else if have.Generated {
+			return fmt.Errorf("column %s of table %s is generated", c.Name, t.Name)
+		}
+	}
+	for _, c := range s.Columns {
+		if c.Auto && !slices.ContainsFunc(o.Columns, func(have Column) bool { return s.Find(have.Name).Name == c.Name }) {
+			return Classed(ErrUnsupported, fmt.Errorf("the server assigns the values of column %s of table %s", c.Name, t.Name))
+		}
+	}
+	return nil
+}
+
+// Table returns the standalone table as one of inserts.
+func (o *StageOptions) Table() *Table {
+	return &Table{Name: o.Name, Columns: o.Columns, Ignore: o.Skip}
+}
+
+// NewStaging returns a Staging that calls those of an engine's own, conn, as long as none
+// has failed. db classifies its errors.
+func NewStaging(db Keeper, o StageOptions, conn Staging) Staging {
+	return &staging{db: db, table: o.Table(), conn: conn}
+}
+
+type staging struct {
+	db    Keeper
+	table *Table
+	conn  Staging
+	ended error // why no call is possible any more
+}
+
+func (s *staging) call(ctx context.Context, fn func() error) error {
+	if s.ended != nil {
+		return fmt.Errorf("fill table %s: %w", s.table.Name, s.ended)
+	}
+	err := ctx.Err()
+	if err == nil {
+		err = s.db.Classify(fn())
+	}
+	if err != nil {
+		s.ended = errors.New("an earlier call failed")
+		if ctx.Err() != nil && !errors.Is(err, ctx.Err()) && !errors.Is(err, ErrRefused) {
+			err = ctx.Err()
+		}
+		return About(ctx, err, "fill table "+s.table.Name)
+	}
+	return nil
+}
+
+func (s *staging) Write(ctx context.Context, b *Batch) error {
+	return s.call(ctx, func() error {
+		if err := CheckRows(s.table, b, 0, b.Rows()); err != nil || b.Rows() == 0 {
+			return err
+		}
+		return s.conn.Write(ctx, b)
+	})
+}
+
+func (s *staging) Finish(ctx context.Context) (done Staged, err error) {
+	err = s.call(ctx, func() (err error) {
+		done, err = s.conn.Finish(ctx)
+		return err
+	})
+	if err != nil {
+		return Staged{}, err
+	}
+	s.ended = errors.New("it is finished")
+	return done, nil
+}
+
+func (s *staging) Close() error {
+	s.ended = errors.New("it is closed")
+	return s.conn.Close()
 }

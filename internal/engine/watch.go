@@ -116,6 +116,8 @@ type Link[C Linked] struct {
 	Conn C
 	// Dial makes and prepares a connection.
 	Dial func(ctx context.Context) (C, error)
+	// entered is set during an operation: see Enter.
+	entered bool
 }
 
 // Connect makes a connection.
@@ -138,7 +140,9 @@ func (l *Link[C]) Enter(ctx context.Context) error {
 	if l.Lost() {
 		return Classed(ErrConnectionLost, errors.New("the connection is lost"))
 	}
-	return l.Conn.Watch().Begin(ctx)
+	err := l.Conn.Watch().Begin(ctx)
+	l.entered = err == nil
+	return err
 }
 
 // Do runs an operation of a transaction on the connection, and rolls back one that
@@ -157,7 +161,9 @@ func (l *Link[C]) Fail(ctx context.Context, err error) error {
 	if l.Lost() {
 		return err
 	}
-	usable := err != nil && l.Conn.Answered(err) && !errors.Is(err, ErrConnectionLost) && l.Conn.Rollback() == nil
+	began := l.entered
+	l.entered = false
+	usable := err != nil && (!began || l.Conn.Answered(err)) && !errors.Is(err, ErrConnectionLost) && l.Conn.Rollback() == nil
 	interrupted := l.Conn.Watch().End()
 	if err == nil {
 		return nil

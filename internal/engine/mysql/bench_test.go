@@ -3,8 +3,12 @@
 package mysql_test
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"testing"
+
+	driver "github.com/go-sql-driver/mysql"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/engine/enginetest"
@@ -36,5 +40,41 @@ func BenchmarkSocket(b *testing.B) {
 				})
 			}
 		}
+	}
+}
+
+// loadData loads each element of lines by LOAD DATA LOCAL.
+func loadData(b *testing.B, db engine.DB, table, columns string, lines [][]byte) {
+	conn, err := db.(*mysql.DB).Pool().Conn(b.Context())
+	must(b, err)
+	defer conn.Close()
+	driver.RegisterReaderHandler("bare", func() io.Reader {
+		next := bytes.NewReader(lines[0])
+		lines = lines[1:]
+		return next
+	})
+	defer driver.DeregisterReaderHandler("bare")
+	for len(lines) > 0 {
+		_, err := conn.ExecContext(b.Context(), fmt.Sprintf("LOAD DATA LOCAL INFILE 'Reader::bare' INTO TABLE %s CHARACTER SET utf8mb4 (%s)", table, columns))
+		must(b, err)
+	}
+}
+
+func openStager(kind string) func(testing.TB) engine.Stager {
+	return func(t testing.TB) engine.Stager { return testdb.Open(t, kind).(engine.Stager) }
+}
+
+// BenchmarkStage fills a table with three secondary indexes, by a staging and by LOAD DATA
+// and ADD INDEX alone. The ceiling is the latter.
+func BenchmarkStage(b *testing.B) {
+	for _, kind := range []string{"mariadb", "mysql"} {
+		b.Run(kind, func(b *testing.B) { enginetest.BenchStage(b, openStager(kind), loadData) })
+	}
+}
+
+// BenchmarkLoader inserts rows with new keys, by a loader and by LOAD DATA alone.
+func BenchmarkLoader(b *testing.B) {
+	for _, kind := range []string{"mariadb", "mysql"} {
+		b.Run(kind, func(b *testing.B) { enginetest.BenchLoader(b, openStager(kind), loadData) })
 	}
 }

@@ -21,6 +21,9 @@ type encoder struct {
 	// the server assigns the next AUTO_INCREMENT value.
 	serverKey bool
 	columns   int // of a batch
+	// fields and set are the columns of LOAD DATA, and its SET clause.
+	fields, set string
+	loadable    *loadable // nil: not yet read
 	// ignore skips rows whose key exists; warnings is the number of warnings that
 	// the server keeps per statement, which limits its rows.
 	ignore   bool
@@ -33,6 +36,7 @@ type encoder struct {
 func newEncoder(d dialect, t *engine.Table) encoder {
 	cols := t.Inserted()
 	e := encoder{table: d.Quote(t.Name), names: d.list(engine.Names(cols)), columns: len(cols), ignore: t.Ignore || t.Update, warnings: mostWarnings}
+	e.fields, e.set = d.loadFields(cols)
 	names := e.names
 	if t.ServerKey != "" {
 		e.serverKey = true
@@ -153,7 +157,24 @@ func (e *encoder) load(name string) string {
 		ignore = "IGNORE " // LOCAL implies it; here it is explicit
 	}
 	return fmt.Sprintf(`LOAD DATA LOCAL INFILE 'Reader::%s' %sINTO TABLE %s CHARACTER SET utf8mb4 `+
-		`FIELDS TERMINATED BY '\t' ESCAPED BY '\\' LINES TERMINATED BY '\n' (%s)`, name, ignore, e.table, e.names)
+		`FIELDS TERMINATED BY '\t' ESCAPED BY '\\' LINES TERMINATED BY '\n' (%s)%s`, name, ignore, e.table, e.fields, e.set)
+}
+
+// loadFields renders the columns of LOAD DATA and its SET clause. Bytes are sent in
+// hexadecimal digits: in the character set of the text, they would be invalid.
+func (d dialect) loadFields(cols []engine.Column) (fields, set string) {
+	names, sets := make([]string, len(cols)), []string(nil)
+	for i, c := range cols {
+		if names[i] = d.Quote(c.Name); c.Type == engine.Binary {
+			variable := fmt.Sprintf("@rowmill_%d", i)
+			sets = append(sets, fmt.Sprintf("%s = UNHEX(%s)", names[i], variable))
+			names[i] = variable
+		}
+	}
+	if len(sets) > 0 {
+		set = " SET " + strings.Join(sets, ", ")
+	}
+	return strings.Join(names, ", "), set
 }
 
 // appendLine appends the row in the format that load declares.
@@ -167,25 +188,42 @@ func (e *encoder) appendLine(dst []byte, b *engine.Batch, row int) []byte {
 		case v.Null(row):
 			dst = append(dst, '\\', 'N')
 		case v.Type == engine.Varchar || v.Type == engine.Char || v.Type == engine.Decimal:
-			for _, ch := range v.Value(row) {
-				switch ch {
-				case '\t':
-					dst = append(dst, '\\', 't')
-				case '\n':
-					dst = append(dst, '\\', 'n')
-				case '\\':
-					dst = append(dst, '\\', '\\')
-				case 0:
-					dst = append(dst, '\\', '0')
-				default:
-					dst = append(dst, ch)
-				}
-			}
+			dst = appendField(dst, v.Value(row))
+		case v.Type == engine.Binary:
+			dst = hex.AppendEncode(dst, v.Value(row))
+		case (v.Type == engine.Float64 || v.Type == engine.Float32) && v.Floats[row] == 0:
+			dst = append(dst, '0') // as a literal, -0 is 0
 		default:
 			dst = v.AppendText(dst, row)
 		}
 	}
 	return append(dst, '\n')
+}
+
+// appendField appends text with the escapes of LOAD DATA.
+func appendField(dst, p []byte) []byte {
+	start := 0
+	for i, c := range p {
+		if c > '\n' && c != '\\' {
+			continue
+		}
+		var esc byte
+		switch c {
+		case '\t':
+			esc = 't'
+		case '\n':
+			esc = 'n'
+		case '\\':
+			esc = c
+		case 0:
+			esc = '0'
+		default:
+			continue
+		}
+		dst = append(append(dst, p[start:i]...), '\\', esc)
+		start = i + 1
+	}
+	return append(dst, p[start:]...)
 }
 
 // A binder converts rows to the driver's values without an allocation for each: it provides

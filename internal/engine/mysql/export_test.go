@@ -20,6 +20,7 @@ func (db *DB) Pool() *sql.DB         { return db.pool }
 func (db *DB) Changes() *sql.DB      { return db.changes }
 func (db *DB) Target() engine.Target { return db.target }
 func (db *DB) SetLockTries(n int)    { db.lockTries = n }
+func (db *DB) SetLoadRows(n int)     { db.loadRows = n }
 
 // ConnectionID returns the server's id of the connection of a writer, a querier or a
 // loader.

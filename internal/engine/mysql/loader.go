@@ -11,7 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A loader inserts rows of several tables in one transaction, with text statements.
+// A loader inserts rows of several tables in one transaction, with text statements and
+// LOAD DATA.
 //
 // A savepoint before each Insert makes it possible to roll back that Insert alone.
 // It is omitted if the transaction is still empty, or if the Insert is one
@@ -27,9 +28,14 @@ type loader struct {
 	buf      []byte
 	undo     []string // the statements that undo the current Insert
 	journal  journal
+	source   source
+	noLoad   bool // the server refuses LOAD DATA LOCAL
 }
 
 const (
+	// loadRows is the number of rows from which LOAD DATA is faster than a statement, in
+	// spite of two more round trips.
+	loadRows = 200
 	// loaderWait is how long, in seconds, a loader waits for a row lock and for a
 	// table lock. A change of a table's periods finishes within that time, and so
 	// does a transaction of another loader.
@@ -58,7 +64,14 @@ func (db *DB) Loader(ctx context.Context) (engine.Loader, error) {
 	if err := l.Connect(ctx); err != nil {
 		return nil, err
 	}
+	l.source.open()
 	return engine.NewLoader(db, l), nil
+}
+
+// Close implements engine.LoaderConn.
+func (l *loader) Close() error {
+	l.source.close()
+	return l.Link.Close()
 }
 
 func (l *loader) dial(ctx context.Context) (*conn, error) {
@@ -119,19 +132,79 @@ func (l *loader) Has(_ context.Context, rows []engine.Rows) ([]bool, error) {
 	return has, err
 }
 
-// Insert implements engine.LoaderConn: it sends the rows in as few statements as possible.
+// Insert implements engine.LoaderConn: by LOAD DATA if there are many rows and none is
+// refused, and otherwise in as few statements as possible.
 func (l *loader) Insert(_ context.Context, t *engine.Table, b *engine.Batch, from, to int, more bool) (engine.Ack, error) {
-	var ack engine.Ack
 	e := l.encoder(t)
 	l.undo, l.journal.marked = nil, len(l.journal.sent)
+	ack, done, err := l.load(e, t, b, from, to, more)
+	if err == nil && !done {
+		ack, err = l.insert(e, b, from, to, more)
+	}
+	if err == nil && ack.Skipped > 0 && e.update != nil {
+		err = l.update(e.update, b, from, to, &ack)
+	}
+	return ack, err
+}
+
+// savepoint makes it possible to undo the current Insert.
+func (l *loader) savepoint(more bool) error {
+	if l.undo = restart; !more || l.journal.on {
+		return nil
+	}
+	l.undo = toSavepoint
+	return l.Conn.runAll(savepoint)
+}
+
+// load inserts rows by LOAD DATA, or reports that they must be sent as statements: because
+// of their types, because they are few, or because the server has not accepted all of them
+// unchanged. Then nothing of them is left in the transaction, and the statements report
+// what is wrong. A statement of LOAD DATA can't be recorded in the journal.
+func (l *loader) load(e *encoder, t *engine.Table, b *engine.Batch, from, to int, more bool) (ack engine.Ack, done bool, err error) {
+	if to-from < l.db.loadRows || l.noLoad || l.journal.on {
+		return ack, false, nil
+	}
+	if e.loadable == nil {
+		loadable, err := l.Conn.loadable(t.Name, t.Inserted())
+		if err != nil {
+			return ack, false, err
+		}
+		e.loadable = &loadable
+	}
+	if !e.loadable.fits(b, from, to) {
+		return ack, false, nil
+	}
+	if err := l.savepoint(more); err != nil {
+		return ack, false, err
+	}
+	for row := from; row < to && err == nil; {
+		next := row + min(to-row, e.rowLimit())
+		var affected, skipped int64
+		if affected, err = l.source.load(l.Conn, e, b, row, next); err == nil {
+			skipped, err = l.Conn.loaded(next-row, affected, e.ignore)
+		}
+		ack.Rows += affected
+		ack.Skipped += skipped
+		row = next
+	}
+	if err == nil {
+		return ack, true, nil
+	}
+	class := classify(err)
+	l.noLoad = errors.Is(class, engine.ErrUnsupported)
+	if !l.noLoad && !errors.Is(class, engine.ErrRefused) {
+		return engine.Ack{}, false, err
+	}
+	return engine.Ack{}, false, l.Undo()
+}
+
+// insert inserts rows by statements.
+func (l *loader) insert(e *encoder, b *engine.Batch, from, to int, more bool) (ack engine.Ack, err error) {
 	for row := from; row < to; {
 		next := l.encode(e, b, row, to)
 		if row == from && (next < to || e.ignore) {
-			if l.undo = restart; more && !l.journal.on {
-				l.undo = toSavepoint
-				if err := l.Conn.runAll(savepoint); err != nil {
-					return ack, err
-				}
+			if err := l.savepoint(more); err != nil {
+				return ack, err
 			}
 		}
 		affected, err := l.Conn.send(l.buf)
@@ -148,9 +221,6 @@ func (l *loader) Insert(_ context.Context, t *engine.Table, b *engine.Batch, fro
 		ack.Rows += affected
 		l.journal.add(l.buf, affected)
 		row = next
-	}
-	if ack.Skipped > 0 && e.update != nil {
-		return ack, l.update(e.update, b, from, to, &ack)
 	}
 	return ack, nil
 }

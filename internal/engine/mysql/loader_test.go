@@ -67,6 +67,24 @@ func TestLoaderSmallStatements(t *testing.T) {
 	}
 }
 
+// TestLoaderLoads runs the suite with LOAD DATA wherever it is possible.
+func TestLoaderLoads(t *testing.T) {
+	t.Parallel()
+	list := []string{"mariadb"}
+	if testdb.Nightly() {
+		list = append(list, "mysql")
+	}
+	for _, kind := range list {
+		t.Run(kind, func(t *testing.T) {
+			enginetest.RunLoader(t, func(t testing.TB) engine.Keeper {
+				db := testdb.Open(t, kind).(*mysql.DB)
+				db.SetLoadRows(1)
+				return db
+			})
+		})
+	}
+}
+
 var openLoader, begin, commit = enginetest.OpenLoader, enginetest.Begin, enginetest.Commit
 
 func insert(t *testing.T, l engine.Loader, table *engine.Table, ids ...int64) (engine.Ack, error) {
@@ -300,6 +318,50 @@ func testTrapInsertIgnoreBendsValues(t *testing.T, db *mysql.DB) {
 	if err := c.QueryRowContext(within(t), "SELECT COUNT(*) FROM bent").Scan(&n); err != nil || n != "5" {
 		t.Errorf("%s rows, %v, want 5", n, err)
 	}
+	// It also skips a row outside every partition, like one whose key exists.
+	exec(t, c, "CREATE TABLE parted (id INT NOT NULL PRIMARY KEY) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (100))")
+	parted := &engine.Table{Name: "parted", Ignore: true, PrimaryKey: []string{"id"}, Columns: []engine.Column{{Name: "id", Type: engine.Int32}}}
+	for _, m := range db.Capabilities().Methods {
+		b := engine.NewBatch(parted.Columns)
+		b.Columns[0].Ints = append(b.Columns[0].Ints, 1, 500)
+		b.EndRows(2)
+		w, err := db.Writer(within(t), parted, m)
+		must(t, err)
+		if ack, err := w.Write(within(t), b); !errors.Is(err, engine.ErrNoPartition) {
+			t.Errorf("%s, a row outside every partition: %+v, %v", m, ack, err)
+		}
+		must(t, w.Close())
+		if err := c.QueryRowContext(within(t), "SELECT COUNT(*) FROM parted").Scan(&n); err != nil || n != "0" {
+			t.Errorf("%s left %s rows, %v", m, n, err)
+		}
+	}
+}
+
+// TestLoaderKeepsConnection checks that a loader keeps its connection if a context ends
+// between two calls.
+func TestLoaderKeepsConnection(t *testing.T) {
+	onEach(t, func(t *testing.T, db *mysql.DB) {
+		exec(t, session(t, db), "CREATE TABLE plain (id INT NOT NULL PRIMARY KEY, n INT)")
+		table := &engine.Table{Name: "plain", Columns: []engine.Column{{Name: "id", Type: engine.Int32}, {Name: "n", Type: engine.Int32}}}
+		l := openLoader(t, db)
+		id := mysql.ConnectionID(l)
+		begin(t, l)
+		_, err := insert(t, l, table, 1)
+		must(t, err)
+		over, end := context.WithCancel(within(t))
+		end()
+		if _, err := l.Insert(over, table, rowsOf(2), 0, 1); !errors.Is(err, context.Canceled) {
+			t.Errorf("insert: %v", err)
+		}
+		must(t, l.Reset(within(t)))
+		begin(t, l)
+		_, err = insert(t, l, table, 1)
+		must(t, err)
+		commit(t, l)
+		if now := mysql.ConnectionID(l); now != id {
+			t.Errorf("connection %d has become %d", id, now)
+		}
+	})
 }
 
 // TestLoaderLongRows: rows up to the server's limit are sent, each alone if

@@ -37,10 +37,7 @@ type writer struct {
 	// for the prepared method
 	stmts  map[int]driver.Stmt // by number of rows
 	binder binder
-	// for the load method
-	source string
-	load   string // the statement
-	stream stream
+	source source // for the load method
 }
 
 // sources numbers the streams of all writers: the driver identifies them by name.
@@ -57,14 +54,12 @@ func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (eng
 		}
 	}
 	w := &writer{db: db, table: t, method: m, enc: newEncoder(db.dialect, t), small: smallBatch}
-	// Half of the server's limit leaves room for the row that exceeds it.
+	// A longer row is sent alone, up to the server's limit.
 	w.limit = max(db.maxPacket/2, 1024)
 	switch m {
 	case engine.Single, engine.Multi, engine.Prepared:
 	case engine.Load:
-		w.source = fmt.Sprintf("rowmill-%d", sources.Add(1))
-		w.load = w.enc.load(w.source)
-		mysql.RegisterReaderHandler(w.source, func() io.Reader { return &w.stream })
+		w.source.open()
 	default:
 		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("mysql: no insert method %q", m))
 	}
@@ -89,9 +84,7 @@ func (w *writer) dial(ctx context.Context) (*conn, error) {
 
 func (w *writer) Close() error {
 	w.Drop()
-	if w.source != "" {
-		mysql.DeregisterReaderHandler(w.source)
-	}
+	w.source.close()
 	return nil
 }
 
@@ -173,11 +166,11 @@ func (w *writer) send(b *engine.Batch, from, to int) (affected int64, err error)
 	case engine.Prepared:
 		res, err = w.sendPrepared(b, from, to)
 	case engine.Load:
-		w.stream = stream{enc: &w.enc, batch: b, row: from, to: to, buf: w.stream.buf[:0]}
-		res, err = w.Conn.run(w.load)
+		affected, err = w.source.load(w.Conn, &w.enc, b, from, to)
 		if errors.Is(classify(err), engine.ErrUnsupported) {
 			err = engine.Hinted(err, "SET GLOBAL local_infile = ON on the server, or another insert method")
 		}
+		return affected, err
 	default:
 		return w.Conn.send(w.buf)
 	}
@@ -215,11 +208,7 @@ func (w *writer) check(sent int, affected int64) (skipped int64, err error) {
 	case w.method != engine.Load:
 		return 0, nil
 	}
-	warnings, err := w.Conn.listWarnings(warningsQuery)
-	if err == nil && (affected != int64(sent) || len(warnings) > 0) {
-		err = refused("load data", affected, sent, warnings)
-	}
-	return 0, err
+	return w.Conn.loaded(sent, affected, false)
 }
 
 // listWarnings returns warnings of the last statement.
@@ -266,6 +255,7 @@ type stream struct {
 	to    int
 	buf   []byte
 	off   int
+	sent  int // bytes
 }
 
 func (s *stream) Read(p []byte) (int, error) {
@@ -280,6 +270,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	}
 	n := copy(p, s.buf[s.off:])
 	s.off += n
+	s.sent += n
 	return n, nil
 }
 

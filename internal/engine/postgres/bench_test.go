@@ -3,6 +3,7 @@
 package postgres_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -32,3 +33,23 @@ func BenchmarkSocket(b *testing.B) {
 		b.Run(fmt.Sprintf("postgres/batch=%d/messages", batch), func(b *testing.B) { enginetest.BenchWriter(b, open(b), engine.Multi, batch, nil) })
 	}
 }
+
+// copyData loads each element of lines by COPY.
+func copyData(b *testing.B, db engine.DB, table, columns string, lines [][]byte) {
+	c, err := db.(*postgres.DB).Dial(b.Context())
+	must(b, err)
+	defer c.Close(b.Context())
+	for _, text := range lines {
+		_, err := c.CopyFrom(b.Context(), bytes.NewReader(text), fmt.Sprintf("COPY %s (%s) FROM STDIN", table, columns))
+		must(b, err)
+	}
+}
+
+func openStager(t testing.TB) engine.Stager { return open(t) }
+
+// BenchmarkStage fills a table with three secondary indexes, by a staging, and by COPY and
+// CREATE INDEX alone, which is the ceiling.
+func BenchmarkStage(b *testing.B) { enginetest.BenchStage(b, openStager, copyData) }
+
+// BenchmarkLoader inserts rows with new keys, by a loader and by COPY alone.
+func BenchmarkLoader(b *testing.B) { enginetest.BenchLoader(b, openStager, copyData) }

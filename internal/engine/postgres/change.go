@@ -187,10 +187,11 @@ const likeTable = "INCLUDING ALL EXCLUDING IDENTITY EXCLUDING COMMENTS EXCLUDING
 // compressible value of the rows that it processes.
 const compressedTarget = "toast_tuple_target=128"
 
-// createTemplate renders Words.CreateTemplate. The server chooses unique names for the indexes.
-func (d dialect) createTemplate(t *engine.Table, name string, o engine.Storage) []string {
+// createTemplate renders Words.CreateTemplate; like is appended to what a table copies. The server
+// chooses unique names for the indexes.
+func (d dialect) createTemplate(t *engine.Table, name string, o engine.Storage, like string) []string {
 	quoted := d.Quote(name)
-	q := fmt.Sprintf("CREATE TABLE %s (LIKE %s %s)", quoted, d.Quote(t.Name), likeTable)
+	q := fmt.Sprintf("CREATE TABLE %s (LIKE %s %s%s)", quoted, d.Quote(t.Name), likeTable, like)
 	if !o.Compress {
 		return []string{q}
 	}

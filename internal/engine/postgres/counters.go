@@ -102,7 +102,7 @@ func (db *DB) Counters(ctx context.Context, tables ...*engine.Table) (engine.Cou
 		results, err := conn.Exec(ctx, query).ReadAll()
 		if err != nil {
 			err = fmt.Errorf("sample server statistics: %w", classifyIn(ctx, err))
-			if conn.IsClosed() {
+			if conn.IsClosed() && ctx.Err() == nil {
 				err = engine.Classed(engine.ErrConnectionLost, err)
 			}
 			return err

@@ -22,8 +22,13 @@ type encoder struct {
 	table   string // quoted
 	names   string
 	columns []engine.Column
-	limit   int   // on the length of a statement of several rows, in bytes
-	err     error // the first value that can't be encoded
+	limit   int // on the length of a statement of several rows, in bytes
+	// copy is a loader's COPY statement, "" before it is known; noCopy is set if rows can't
+	// be sent by one, and pause is the number of Inserts that don't try it.
+	copy   string
+	noCopy bool
+	pause  int
+	err    error // the first value that can't be encoded
 	// update encodes the same rows as updates of rows whose key exists; nil without
 	// Table.Update. key are the columns of the primary key.
 	update *encoder

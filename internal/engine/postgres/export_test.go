@@ -18,6 +18,7 @@ const LockTries = lockTries
 func (db *DB) Target() engine.Target                                   { return db.target }
 func (db *DB) Config() *pgconn.Config                                  { return db.config.Copy() }
 func (db *DB) SetLockTries(n int)                                      { db.lockTries = n }
+func (db *DB) SetCopyRows(n int)                                       { db.copyRows = n }
 func (db *DB) SetQuietWait(d time.Duration)                            { db.quietWait = d }
 func (db *DB) SetConcurrent(on bool)                                   { db.dialect.concurrent = on }
 func (db *DB) SetNotice(fn pgconn.NoticeHandler)                       { db.config.OnNotice = fn }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -29,6 +30,9 @@ const (
 	// longestStatement is the longest message that the server accepts, less the
 	// overhead of the protocol (PQ_LARGE_MESSAGE_LIMIT in libpq.h).
 	longestStatement = 1<<30 - 1<<10
+	// copyRows is the number of rows from which COPY is faster than a statement, in spite
+	// of two more round trips.
+	copyRows = 200
 	// mostEncoders is the number of tables whose encoders are kept.
 	mostEncoders = 100
 )
@@ -72,12 +76,74 @@ func (l *loader) encoder(t *engine.Table) *encoder {
 	return e
 }
 
-// Insert implements engine.LoaderConn. The savepoint has a message of its own, so that
+// Insert implements engine.LoaderConn: by COPY if there are many rows and none of them is
+// refused or exists, and otherwise in as few statements as possible.
+func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, from, to int, more bool) (engine.Ack, error) {
+	e := l.encoder(t)
+	l.undo = ""
+	ack, done, err := l.copy(ctx, e, t, b, from, to, more)
+	if err != nil || done {
+		return ack, err
+	}
+	return l.insert(e, t, b, from, to, more)
+}
+
+// copyPause is the number of Inserts into a table that don't try COPY, once it has met a row
+// that exists: then rows are sent twice, and more are likely to follow.
+const copyPause = 16
+
+// copy inserts rows by COPY, or reports that they must be sent as statements: because of
+// their types, because they are few, or because the server has refused one, which may be to
+// skip. Then nothing of them is left in the transaction.
+func (l *loader) copy(ctx context.Context, e *encoder, t *engine.Table, b *engine.Batch, from, to int, more bool) (ack engine.Ack, done bool, err error) {
+	if to-from < l.db.copyRows || e.noCopy {
+		return ack, false, nil
+	}
+	if e.pause > 0 {
+		e.pause--
+		return ack, false, nil
+	}
+	if e.copy == "" {
+		schema, err := l.db.Describe(ctx, t.Name)
+		if err != nil || !copies(t.Inserted(), schema) {
+			e.noCopy = true // a table that isn't there is the INSERT's error
+			return ack, false, nil
+		}
+		e.copy = e.copyText("")
+	}
+	if l.undo = loadAgain; more {
+		l.undo = loadBack
+		if err := l.Conn.run(loadSavepoint); err != nil {
+			return ack, false, err
+		}
+	}
+	var r reply
+	err = l.Conn.copyRows(&l.buf, e.copy, e, b, from, to, &r)
+	if err == nil && more {
+		err = l.Conn.run(loadRelease[len("; "):])
+	}
+	if err == nil {
+		return r.ack(to-from, t.Ignore || t.Update), true, nil
+	}
+	class := classify(err)
+	if !l.Conn.Answered(err) || errors.Is(class, engine.ErrConnectionLost) || engine.Retryable(class) || errors.Is(class, engine.ErrDiskFull) {
+		return ack, false, err
+	}
+	switch {
+	case errors.Is(class, engine.ErrDuplicateKey):
+		e.pause = copyPause
+	case !errors.Is(class, engine.ErrRefused):
+		e.noCopy = true // of a view, or with row security
+	}
+	e.err = nil
+	return ack, false, l.Undo()
+}
+
+// insert inserts rows by statements. The savepoint has a message of its own, so that
 // it is set even if the server can't parse the first statement, with which it is sent.
 // The release is part of the last statement.
-func (l *loader) Insert(_ context.Context, t *engine.Table, b *engine.Batch, from, to int, more bool) (engine.Ack, error) {
+func (l *loader) insert(e *encoder, t *engine.Table, b *engine.Batch, from, to int, more bool) (engine.Ack, error) {
 	var r reply
-	e := l.encoder(t)
 	l.undo = ""
 	for row := from; row < to; {
 		first := row

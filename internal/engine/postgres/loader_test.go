@@ -259,3 +259,61 @@ func TestLoaderCommitCanceled(t *testing.T) {
 		t.Error("usable after Close")
 	}
 }
+
+// TestLoaderKeepsConnection checks that a loader keeps its connection if a context ends
+// between two calls.
+func TestLoaderKeepsConnection(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	run(t, db, "CREATE TABLE r (c1 text PRIMARY KEY)")
+	table, b := texts("r", []string{"a"})
+	l := enginetest.OpenLoader(t, db)
+	pid := postgres.PID(l)
+	begin(t, l)
+	insertAll(t, l, table, b)
+	over, end := context.WithCancel(t.Context())
+	end()
+	if _, err := l.Insert(over, table, b, 0, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("insert: %v", err)
+	}
+	if err := l.Reset(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	begin(t, l)
+	insertAll(t, l, table, b)
+	commit(t, l)
+	if now := postgres.PID(l); now != pid {
+		t.Errorf("connection %d has become %d", pid, now)
+	}
+}
+
+// TestLoaderCopyPauses checks that rows that exist are skipped, and that COPY is tried
+// again later.
+func TestLoaderCopyPauses(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	db.SetCopyRows(1)
+	run(t, db, "CREATE TABLE r (c1 text PRIMARY KEY)", "CREATE TABLE dates (d date)")
+	table, b := texts("r", []string{"a"}, []string{"b"})
+	table.Ignore = true
+	l := enginetest.OpenLoader(t, db)
+	begin(t, l)
+	for i := range 40 {
+		ack, err := l.Insert(t.Context(), table, b, 0, 2)
+		want := engine.Ack{Skipped: 2}
+		if i == 0 {
+			want = engine.Ack{Rows: 2}
+		}
+		if err != nil || ack.Rows != want.Rows || ack.Skipped != want.Skipped {
+			t.Fatalf("insert %d: %+v, %v", i, ack, err)
+		}
+	}
+	// COPY would read a number as a date.
+	dates := &engine.Table{Name: "dates", Columns: []engine.Column{{Name: "d", Type: engine.Int32}}}
+	days := engine.NewBatch(dates.Columns)
+	days.Columns[0].Ints = append(days.Columns[0].Ints, 20260101)
+	days.EndRow()
+	if ack, err := l.Insert(t.Context(), dates, days, 0, 1); err == nil {
+		t.Errorf("a number was inserted as a date: %+v", ack)
+	}
+}

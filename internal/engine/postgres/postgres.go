@@ -40,6 +40,7 @@ type DB struct {
 	info      engine.Info
 	dialect   dialect
 	lockTries int // the constant lockTries, except in tests
+	copyRows  int // the constant copyRows, except in tests
 
 	leases    engine.Leases
 	quietWait time.Duration // the constant quietWait, except in tests
@@ -60,7 +61,7 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{target: t, config: cfg, lockTries: lockTries, quietWait: quietWait, checked: map[string]string{}}
+	db := &DB{target: t, config: cfg, lockTries: lockTries, copyRows: copyRows, quietWait: quietWait, checked: map[string]string{}}
 	if err := db.connect(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

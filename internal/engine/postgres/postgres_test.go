@@ -7,6 +7,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/engine/enginetest"
+	"github.com/rowmill/rowmill/internal/engine/postgres"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -26,4 +27,17 @@ func TestLoader(t *testing.T) {
 
 func TestAlone(t *testing.T) {
 	enginetest.RunAlone(t, func(t testing.TB) engine.DB { return openAlone(t) })
+}
+
+// TestLoaderCopies runs the suite with COPY wherever it is possible.
+func TestLoaderCopies(t *testing.T) {
+	enginetest.RunLoader(t, func(t testing.TB) engine.Keeper {
+		db := testdb.Open(t, "postgres").(*postgres.DB)
+		db.SetCopyRows(1)
+		return db
+	})
+}
+
+func TestStager(t *testing.T) {
+	enginetest.RunStager(t, func(t testing.TB) engine.Stager { return testdb.Open(t, "postgres").(engine.Stager) })
 }

@@ -86,7 +86,7 @@ func (w words) RowHashLike(checksum string, cols []engine.SchemaColumn) (string,
 // does not compress shorter rows; for them a rebuilt period is smaller only
 // because its pages and indexes are fuller.
 func (w words) CreateTemplate(t *engine.Table, name string, o engine.Storage) []string {
-	return w.d.createTemplate(t, name, o)
+	return w.d.createTemplate(t, name, o, "")
 }
 
 func (words) Text() string     { return "TEXT" }

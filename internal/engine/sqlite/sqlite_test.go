@@ -27,3 +27,7 @@ func TestKeeper(t *testing.T) {
 func TestLoader(t *testing.T) {
 	enginetest.RunLoader(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "sqlite").(engine.Keeper) })
 }
+
+func TestStager(t *testing.T) {
+	enginetest.RunStager(t, func(t testing.TB) engine.Stager { return testdb.Open(t, "sqlite").(engine.Stager) })
+}

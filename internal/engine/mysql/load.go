@@ -1,0 +1,163 @@
+package mysql
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
+)
+
+// LOAD DATA LOCAL is the fastest way to send rows, but it implies IGNORE: the server skips
+// rows and changes values with a warning, and makes of a NULL for a column without NULL
+// another value, sometimes without a warning. So it is used only for columns whose values
+// it converts as the literals of an INSERT, no such NULL is sent, and its warnings are read.
+
+// A source is the stream of a connection's LOAD DATA statements: the driver knows it by its
+// name.
+type source struct {
+	name   string
+	stream stream
+}
+
+// open registers the source with the driver, until close.
+func (s *source) open() {
+	s.name = fmt.Sprintf("rowmill-%d", sources.Add(1))
+	mysql.RegisterReaderHandler(s.name, func() io.Reader { return &s.stream })
+}
+
+func (s *source) close() {
+	if s.name != "" {
+		mysql.DeregisterReaderHandler(s.name)
+	}
+}
+
+// load sends rows [from, to) of b, and returns the number that the server has inserted.
+func (s *source) load(c *conn, e *encoder, b *engine.Batch, from, to int) (affected int64, err error) {
+	c.warned = -1 // the driver doesn't report it
+	s.stream = stream{enc: e, batch: b, row: from, to: to, buf: s.stream.buf[:0]}
+	res, err := c.run(e.load(s.name))
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// A loadable is what decides whether LOAD DATA may send a batch.
+type loadable struct {
+	columns bool   // its columns can be sent
+	notNull []bool // for each column
+}
+
+// loadable reads the columns of a table on the server.
+func (c *conn) loadable(table string, cols []engine.Column) (loadable, error) {
+	s, err := c.describe(table)
+	l := loadable{columns: err == nil, notNull: make([]bool, len(cols))}
+	given := map[*engine.SchemaColumn]bool{}
+	for i, col := range cols {
+		have := s.Find(col.Name)
+		if have == nil || !sameByLoad(col.Type, have.Type) {
+			l.columns = false
+			break
+		}
+		given[have] = true
+		l.notNull[i] = !have.Null && !have.Auto
+	}
+	for i := range s.Columns {
+		// MySQL doesn't tell that a column without a default has got a value of its own choice.
+		if c := &s.Columns[i]; !given[c] && !c.Null && !c.Auto && !c.Generated && c.Default == "" {
+			l.columns = false
+		}
+	}
+	return l, err
+}
+
+// describe reads the columns of a table in the connection's transaction, which may have
+// locked it: another connection could wait for a change of the table that waits for this
+// transaction.
+func (c *conn) describe(table string) (*engine.Schema, error) {
+	s := &engine.Schema{Name: table}
+	rows, err := c.conn.(driver.QueryerContext).QueryContext(context.Background(), "SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, EXTRA, "+
+		"IF(COLUMN_DEFAULT IS NULL, '', 'default') "+
+		"FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = "+quoteText(table), nil)
+	if err != nil {
+		return s, err
+	}
+	values := make([]driver.Value, 5)
+	for {
+		if err = rows.Next(values); err != nil {
+			break
+		}
+		text := func(i int) string { p, _ := values[i].([]byte); return string(p) }
+		extra := strings.ToLower(text(3))
+		s.Columns = append(s.Columns, engine.SchemaColumn{
+			Name: text(0), Native: text(1), Type: typeOf(text(1)), Null: text(2) == "YES", Default: text(4),
+			Auto: strings.Contains(extra, "auto_increment"), Generated: strings.Contains(extra, " generated"),
+		})
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return s, errors.Join(err, rows.Close())
+}
+
+// sameByLoad reports whether LOAD DATA converts values of v for a column as a literal is
+// converted. It passes text to the column; a literal number is not text.
+func sameByLoad(v engine.Type, column value.Type) bool {
+	switch v {
+	case engine.Int32, engine.Int64: // for the others, a number is an index, or digits of a date
+		return column.Kind == value.Int && column.Logical != value.Year || column.Kind == value.Decimal || column.Kind == value.Float
+	case engine.Float32, engine.Float64: // a literal for a decimal is a decimal or a double by its form
+		return column.Kind == value.Float
+	case engine.Binary: // sent in hexadecimal digits
+		return column.Kind == value.Bytes && column.Logical != value.Spatial
+	}
+	switch column.Kind {
+	case value.Int, value.Float, value.Decimal, value.Time, value.Text:
+		return true
+	}
+	return column.Logical == value.Clock || column.Logical == value.UUID
+}
+
+// fits reports whether rows [from, to) of b have a NULL only where the table accepts it, and
+// valid text: MySQL takes the end of a field for a part of a character that is cut off.
+func (l *loadable) fits(b *engine.Batch, from, to int) bool {
+	if !l.columns {
+		return false
+	}
+	for c, notNull := range l.notNull {
+		v := &b.Columns[c]
+		if notNull && v.HasNull(from, to) {
+			return false
+		}
+		if v.Type != engine.Varchar && v.Type != engine.Char && v.Type != engine.Decimal {
+			continue
+		}
+		for row := from; row < to; row++ {
+			if !utf8.Valid(v.Value(row)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// loaded checks the answer to a LOAD DATA of so many rows, and returns how many of them
+// were skipped because their key exists, which only ignore permits.
+func (c *conn) loaded(sent int, affected int64, ignore bool) (skipped int64, err error) {
+	if ignore {
+		return c.skipped(sent, affected)
+	}
+	warnings, err := c.listWarnings(warningsQuery)
+	if err == nil && (affected != int64(sent) || len(warnings) > 0) {
+		err = refused("load data", affected, sent, warnings)
+	}
+	return 0, err
+}

@@ -1,0 +1,125 @@
+package postgres
+
+import (
+	"encoding/hex"
+	"fmt"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
+)
+
+// COPY in text format converts a value as the server converts a quoted literal: by the
+// input function of the column's type. So values end up the same by either way, except
+// numbers, which are not quoted in a statement.
+
+// copies reports whether COPY converts values of cols as an INSERT does.
+func copies(cols []engine.Column, s *engine.Schema) bool {
+	for _, c := range cols {
+		have := s.Find(c.Name)
+		if have == nil {
+			return false
+		}
+		if c.Type != engine.Int32 && c.Type != engine.Int64 {
+			continue
+		}
+		// COPY would read an integer as a date or a boolean, too.
+		switch have.Kind {
+		case value.Int, value.Float, value.Decimal, value.Text:
+		default:
+			return false
+		}
+		if have.Array {
+			return false
+		}
+	}
+	return true
+}
+
+// copyText returns the COPY statement that takes a stream in text format, with options.
+func (e *encoder) copyText(options string) string {
+	return fmt.Sprintf("COPY %s (%s) FROM STDIN (FORMAT text, ENCODING 'UTF8'%s)", e.table, e.names, options)
+}
+
+// appendLine appends the row as a line of the text format.
+func (e *encoder) appendLine(dst []byte, b *engine.Batch, row int) []byte {
+	for c := range b.Columns {
+		if c > 0 {
+			dst = append(dst, '\t')
+		}
+		v := &b.Columns[c]
+		switch {
+		case v.Null(row):
+			dst = append(dst, '\\', 'N')
+		case v.Type == engine.Varchar || v.Type == engine.Char || v.Type == engine.Decimal:
+			var ok bool
+			if dst, ok = appendField(dst, v.Value(row)); !ok {
+				e.fail(c, errZeroByte)
+			}
+		case v.Type == engine.Binary:
+			dst = hex.AppendEncode(append(dst, `\\x`...), v.Value(row))
+		default:
+			dst = v.AppendText(dst, row)
+		}
+	}
+	return append(dst, '\n')
+}
+
+// appendField appends text with the escapes of the text format. It reports false if p
+// contains a zero byte.
+func appendField(dst, p []byte) (_ []byte, ok bool) {
+	start := 0
+	for i, c := range p {
+		if c > '\r' && c != '\\' {
+			continue
+		}
+		var esc byte
+		switch c {
+		case '\t':
+			esc = 't'
+		case '\n':
+			esc = 'n'
+		case '\r':
+			esc = 'r'
+		case '\\':
+			esc = c
+		case 0:
+			return dst, false
+		default:
+			continue
+		}
+		dst = append(append(dst, p[start:i]...), '\\', esc)
+		start = i + 1
+	}
+	return append(dst, p[start:]...), true
+}
+
+// copyRows sends rows [from, to) of b with a COPY statement in text format, without
+// waiting for the server's CopyInResponse: after an error, it discards the stream. It
+// fails with errUnsent for a value that can't be encoded; the statement is canceled then.
+func (c *wire) copyRows(buf *[]byte, statement string, e *encoder, b *engine.Batch, from, to int, r *reply) error {
+	out, start := beginMessage(appendQuery((*buf)[:0], statement), 'd')
+	defer func() { *buf = out }()
+	for row := from; row < to && e.err == nil; row++ {
+		out = e.appendLine(out, b, row)
+		if len(out) < copyChunk {
+			continue
+		}
+		endMessage(out, start)
+		if err := c.send(out); err != nil {
+			return err
+		}
+		out, start = beginMessage(out[:0], 'd')
+	}
+	endMessage(out, start)
+	if e.err == nil {
+		out = append(out, 'c', 0, 0, 0, 4) // CopyDone
+		return c.exchange(out, r)
+	}
+	out, start = beginMessage(out, 'f') // CopyFail
+	out = append(append(out, "a value can't be encoded"...), 0)
+	endMessage(out, start)
+	if err := c.exchange(out, r); !c.Answered(err) {
+		return err
+	}
+	return engine.Classed(engine.ErrRefused, fmt.Errorf("%w: %w", errUnsent, e.err))
+}

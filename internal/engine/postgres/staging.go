@@ -1,0 +1,171 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A staging fills a table that has no index, by COPY, and then builds the indexes, all in
+// one transaction, so that the server may write the rows frozen and, with wal_level
+// minimal, without WAL. The table is created in a transaction before, because the lock on
+// the rolling table that this takes would be held until the end, and emptied in this one,
+// which gives the same freedom.
+type staging struct {
+	engine.Link[*wire]
+	o      engine.StageOptions
+	enc    encoder
+	buf    []byte
+	copies bool
+	// copy is the COPY statement, indexes those that create the indexes, the primary key
+	// first.
+	copy    string
+	indexes []string
+	// unique deletes all but the first of rows with one key; "" if rows that would
+	// violate a key are skipped while they are written, or not at all.
+	unique string
+	sent   int64
+	done   engine.Staged
+}
+
+var _ engine.Stager = (*DB)(nil)
+
+// Stage implements engine.Stager.
+func (db *DB) Stage(ctx context.Context, t *engine.Table, o engine.StageOptions) (engine.Staging, error) {
+	s, err := db.stage(ctx, t, o)
+	if err != nil {
+		return nil, engine.About(ctx, err, "create table "+o.Name)
+	}
+	return engine.NewStaging(db, o, s), nil
+}
+
+func (db *DB) stage(ctx context.Context, t *engine.Table, o engine.StageOptions) (*staging, error) {
+	schema, err := db.Describe(ctx, t.Name)
+	if err == nil {
+		err = o.Check(t, schema)
+	}
+	if err == nil {
+		err = checkName("a standalone table", o.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d := db.dialect
+	s := &staging{o: o, enc: newEncoder(d, o.Table()), copies: copies(o.Columns, schema)}
+	s.copy = s.enc.copyText(", FREEZE")
+	s.Dial = func(ctx context.Context) (*wire, error) {
+		return db.dialWire(ctx, "SET lock_timeout = '"+loadLockWait+"'")
+	}
+	if err := s.Connect(ctx); err != nil {
+		return nil, err
+	}
+	statements := append([]string{"DROP TABLE IF EXISTS " + d.Quote(o.Name)}, d.createTemplate(t, o.Name, o.Storage, " EXCLUDING INDEXES")...)
+	err = s.Do(ctx, func() error { return classify(s.runAll(statements...)) })
+	if err == nil {
+		var rows [][][]byte
+		rows, err = db.query(ctx, d.missingIndexes(t, o.Name))
+		for _, row := range rows {
+			s.indexes = append(s.indexes, string(row[0]))
+		}
+	}
+	begin := []string{beginStatement, "SET CONSTRAINTS ALL IMMEDIATE", "TRUNCATE " + d.Quote(o.Name)}
+	if keys := len(schema.Unique) + len(schema.UniqueOther); o.Skip && (keys > 0 || len(schema.PrimaryKey) == 0) {
+		// Which row is skipped by one key decides which ones are by the others.
+		begin = append(begin, s.indexes...)
+		s.indexes, s.copies = nil, false
+	} else if o.Skip {
+		q := d.Quote(o.Name)
+		s.unique = fmt.Sprintf("DELETE FROM %s t USING (SELECT ctid AS at, row_number() OVER (PARTITION BY %s ORDER BY ctid) AS nth FROM %s) d "+
+			"WHERE t.ctid = d.at AND d.nth > 1", q, d.list(schema.PrimaryKey), q)
+	}
+	if err == nil {
+		err = s.Do(ctx, func() error { return classify(s.runAll(begin...)) })
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// runAll executes statements in order, up to the first that fails.
+func (s *staging) runAll(statements ...string) error {
+	for _, q := range statements {
+		if err := s.Conn.run(q); err != nil {
+			return fmt.Errorf("%s: %w", engine.FirstWords(q), err)
+		}
+	}
+	return nil
+}
+
+func (s *staging) Write(ctx context.Context, b *engine.Batch) error {
+	return s.Do(ctx, func() error {
+		var r reply
+		if err := s.write(b, &r); err != nil {
+			return classify(err)
+		}
+		s.sent += int64(b.Rows())
+		s.done.Rows += r.rows
+		return nil
+	})
+}
+
+func (s *staging) write(b *engine.Batch, r *reply) error {
+	s.enc.err = nil
+	if s.copies {
+		return s.Conn.copyRows(&s.buf, s.copy, &s.enc, b, 0, b.Rows(), r)
+	}
+	for row := 0; row < b.Rows(); {
+		var start int
+		s.buf, start = beginMessage(s.buf[:0], 'Q')
+		s.buf, row = s.enc.appendInsert(s.buf, b, row, b.Rows())
+		s.buf = append(s.buf, 0)
+		endMessage(s.buf, start)
+		if s.enc.err != nil {
+			return engine.Classed(engine.ErrRefused, fmt.Errorf("%w: %w", errUnsent, s.enc.err))
+		}
+		if err := s.Conn.exchange(s.buf, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *staging) Finish(ctx context.Context) (engine.Staged, error) {
+	err := s.Do(ctx, func() error {
+		for _, q := range s.indexes {
+			if err := s.index(q); err != nil {
+				return classify(fmt.Errorf("%s: %w", engine.FirstWords(q), err))
+			}
+		}
+		return classify(s.Conn.run(commitStatement))
+	})
+	s.done.Skipped = s.sent - s.done.Rows
+	return s.done, err
+}
+
+// index builds an index, and skips rows with the key of another if it is to.
+func (s *staging) index(q string) error {
+	if s.unique == "" || !strings.Contains(q, " PRIMARY KEY ") {
+		return s.Conn.run(q)
+	}
+	if err := s.Conn.run(loadSavepoint); err != nil {
+		return err
+	}
+	err := s.Conn.run(q)
+	if !errors.Is(classify(err), engine.ErrDuplicateKey) {
+		return err
+	}
+	var r reply
+	err = s.runAll(loadBack)
+	if err == nil {
+		err = s.Conn.exchange(appendQuery(nil, s.unique), &r)
+	}
+	if err == nil {
+		s.done.Rows -= r.rows
+		err = s.Conn.run(q)
+	}
+	return err
+}
