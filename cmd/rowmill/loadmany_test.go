@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
 
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/state"
@@ -95,5 +99,70 @@ func TestLoadManyKilled(t *testing.T) {
 			l.Errorf("summary %+v", sum)
 		}
 		l.hasRows(120)
+	})
+}
+
+// TestLoadParquet loads Parquet files, killed in between, into a table whose key doesn't
+// tell which rows are there.
+func TestLoadParquet(t *testing.T) {
+	onNumbered(t, func(l *loading) {
+		type row struct {
+			Sensor int64    `parquet:"sensor"`
+			TS     int64    `parquet:"ts,timestamp(microsecond)"`
+			Value  *float32 `parquet:"value"`
+			Note   string   `parquet:"note"`
+			Tags   []string `parquet:"tags"`
+		}
+		value := float32(0.1)
+		write := func(name string, rows []row) {
+			var b bytes.Buffer
+			w := parquet.NewGenericWriter[row](&b, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(40))
+			for i := range rows {
+				_, err := w.Write(rows[i : i+1]) // or row groups would exceed the limit
+				must(l, err)
+			}
+			must(l, w.Close())
+			l.write(name, b.String())
+		}
+		var rows []row
+		for i := range 100 {
+			r := row{Sensor: int64(i), TS: loadStart.Add(time.Duration(i) * time.Minute).UnixMicro(), Note: "t\t\\N", Tags: []string{"a", "b"}}
+			if i%2 == 0 {
+				r.Value = &value
+			}
+			rows = append(rows, r)
+		}
+		rows[41].Note, rows[42].TS = "longer than sixteen characters", time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+		write("day.parquet", rows)
+		l.prints(exitFailed, "day.parquet", "column tags isn't one of table readings", "Try: --columns sensor,ts,value,note")
+		const args = "day.parquet --columns sensor,ts,value,note --batch 10"
+		for _, n := range []int{4, 11} {
+			l.kill(n, "", args)
+		}
+		out := l.loads(anyCode, "Finished true", args)
+		if r := out[0]; r.Before+r.Sent != 100 || r.BeforeRejected+r.Rejected != 2 {
+			l.Errorf("%+v", r)
+		}
+		l.hasRows(98)
+		text, err := os.ReadFile(filepath.Join(l.dir, "day.parquet.bad.jsonl"))
+		if must(l, err); !strings.Contains(string(text), `"line":42,`) || !strings.Contains(string(text), `"line":43,`) {
+			l.Errorf("bad rows by number: %s", text)
+		}
+		if got := l.query("SELECT COUNT(*) FROM readings WHERE value > 0.09 AND value < 0.11"); got[0] != "49" { // row 42 is bad
+			l.Errorf("%s values", got)
+		}
+		if got := l.rows()[3]; !strings.HasSuffix(got, "\t\\N") {
+			l.Errorf("row %q", got)
+		}
+		l.loads(exitDone, "Sent 0, Finished true", args)
+		write("day.parquet", append(rows, row{Sensor: 500, TS: rows[0].TS, Note: "more"}))
+		l.loads(exitDone, "Sent 1, Finished true", args)
+		write("none.parquet", nil)
+		l.loads(exitDone, "Sent 0, Finished true; none.parquet is empty", "none.parquet --columns sensor,ts")
+		s := l.exec(0, "PAR1", "- --format parquet")
+		if s.code == exitDone || !strings.Contains(s.stderr, "a stream can't be Parquet") {
+			l.Errorf("exit %d: %s", s.code, s.stderr)
+		}
+		l.hasRows(99)
 	})
 }

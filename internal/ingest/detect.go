@@ -27,7 +27,6 @@ type content struct {
 
 // contents are the formats that are refused.
 var contents = []content{
-	{"PAR1", 0, func() error { return errors.New("it is a Parquet file") }},
 	{"ustar", 257, func() error {
 		return engine.Hinted(errors.New("it is a tar archive"), "tar -xf, and its files as sources")
 	}},
@@ -43,6 +42,10 @@ func errWorkbook() error {
 // first bytes of the text. wide means that it was UTF-16, which spreadsheets write with
 // tabs and with quotes as in CSV.
 func (f *Format) detect(head []byte, wide bool) error {
+	if bytes.HasPrefix(head, []byte(parquetMagic)) {
+		f.Kind = Parquet
+		return nil
+	}
 	for _, c := range contents {
 		if len(head) >= c.at+len(c.magic) && string(head[c.at:c.at+len(c.magic)]) == c.magic {
 			return c.err()
@@ -128,6 +131,7 @@ func peekHead(r *bufio.Reader, all bool) ([]byte, error) {
 
 // formatOf returns a format with the kind of a file.
 func formatOf(ctx context.Context, path string, f Format) (Format, error) {
-	err := look(ctx, path, f.Encoding, func(in *input, _ io.Reader) error { return f.setKind(in, true) })
+	open := func() (*input, error) { return openFile(path, f.Encoding) }
+	err := look(ctx, path, open, func(in *input, _ io.Reader) error { return f.setKind(in, true) })
 	return f, err
 }

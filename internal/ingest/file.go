@@ -15,6 +15,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 const (
@@ -64,6 +65,8 @@ type fileLoad struct {
 	path   string
 	format Format
 	input  *input
+	// parquet means that format is that of the text of a Parquet file.
+	parquet bool
 
 	// passed counts the bytes of the current reading that are done: compared with
 	// earlier loads, or committed. skipped is the part of them that earlier loads had
@@ -117,6 +120,9 @@ func (l *fileLoad) start(ctx context.Context) error {
 	if err := l.format.Validate(); err != nil {
 		return err
 	}
+	if l.format.Kind == Parquet {
+		l.parquet, l.unit, l.opt.Values.Bytes = true, "row", value.Hex
+	}
 	if l.opt.Dry {
 		return l.read(ctx)
 	}
@@ -135,11 +141,23 @@ func (l *fileLoad) start(ctx context.Context) error {
 	}
 }
 
+// open opens the file.
+func (l *fileLoad) open() (*input, error) {
+	if !l.parquet {
+		return openFile(l.path, l.format.Encoding)
+	}
+	in, names, err := openParquet(l.path, l.opt.Schema, &l.opt.Format)
+	l.format = parquetFormat(&l.opt.Format, names)
+	return in, err
+}
+
 func (l *fileLoad) read(ctx context.Context) (err error) {
-	if l.input, err = openFile(l.path, l.format.Encoding); err != nil {
+	if l.input, err = l.open(); err != nil {
 		return err
 	}
-	*l.input.array = l.format.Kind == JSON
+	if l.input.array != nil {
+		*l.input.array = l.format.Kind == JSON
+	}
 	defer func() { err = errors.Join(err, l.input.Close()) }()
 	l.passed.Store(0)
 	l.skipped.Store(0)

@@ -26,13 +26,15 @@ const (
 	LineProtocol Kind = "lineprotocol"
 	// JSON is an array of such objects.
 	JSON Kind = "json"
+	// Parquet is a file of columns, with their names and types. It can't be a stream.
+	Parquet Kind = "parquet"
 )
 
 // keyed reports whether each row names its columns.
 func (k Kind) keyed() bool { return k == JSONL || k == JSON || k == LineProtocol }
 
 // Kinds returns all kinds.
-func Kinds() []Kind { return []Kind{CSV, TSV, JSONL, JSON, LineProtocol} }
+func Kinds() []Kind { return []Kind{CSV, TSV, JSONL, JSON, LineProtocol, Parquet} }
 
 // A Format describes how to read a source. The tags are those of a spool's records.
 type Format struct {
@@ -81,7 +83,7 @@ type Constant struct {
 	Value  string `json:"value"`
 }
 
-var kindsByName = map[string]Kind{".csv": CSV, ".tsv": TSV, ".tab": TSV, ".jsonl": JSONL, ".ndjson": JSONL, ".lp": LineProtocol}
+var kindsByName = map[string]Kind{".csv": CSV, ".tsv": TSV, ".tab": TSV, ".jsonl": JSONL, ".ndjson": JSONL, ".lp": LineProtocol, ".parquet": Parquet}
 
 // KindOf returns the kind that a file's name implies, compressed or not; "" is
 // unknown.

@@ -117,7 +117,7 @@ func TestHeadOf(t *testing.T) {
 	must(t, os.WriteFile(path, []byte("a,b\n1"), 0o600))
 	synctest.Test(t, func(t *testing.T) { // only waiting takes time
 		began := time.Now()
-		if head, err := headOf(t.Context(), path, ""); err != nil || string(head) != "a,b\n1" || time.Since(began) > 0 {
+		if head, err := headOf(t.Context(), path, func() (*input, error) { return openFile(path, "") }); err != nil || string(head) != "a,b\n1" || time.Since(began) > 0 {
 			t.Errorf("after %v: %q, %v", time.Since(began), head, err)
 		}
 	})

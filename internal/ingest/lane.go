@@ -639,7 +639,7 @@ func (l *fileLoad) singly(ctx context.Context, n *lane, t *target, torn error) (
 	if err != nil {
 		return err
 	}
-	in, err := openFile(l.path, l.format.Encoding)
+	in, err := l.open()
 	if err != nil {
 		return err
 	}

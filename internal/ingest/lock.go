@@ -23,7 +23,7 @@ var ErrHeld = errors.New("another process is loading it")
 // detected the loss of its connection.
 func (l *fileLoad) locked(ctx context.Context, again bool) error {
 	return l.whileLocked(ctx, l.source.Path, again, func(ctx context.Context) error {
-		head, err := headOf(ctx, l.path, l.format.Encoding)
+		head, err := headOf(ctx, l.path, l.open)
 		if err != nil {
 			return err
 		}
@@ -137,8 +137,8 @@ func (l *fileLoad) anyRecorded(ctx context.Context) (bool, error) {
 }
 
 // headOf reads the first bytes of a file, which distinguish it from other files.
-func headOf(ctx context.Context, path, encoding string) (head []byte, err error) {
-	err = look(ctx, path, encoding, func(_ *input, r io.Reader) error {
+func headOf(ctx context.Context, path string, open func() (*input, error)) (head []byte, err error) {
+	err = look(ctx, path, open, func(_ *input, r io.Reader) error {
 		head, err = io.ReadAll(io.LimitReader(r, headBytes))
 		if errors.Is(err, errGrowing) {
 			return nil

@@ -118,7 +118,7 @@ const maxTargets = 64
 func (s *shared) target(l *load, f *Format, names []string) (*target, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := fmt.Sprintf("%q %+v", names, *f)
+	key := fmt.Sprintf("%q %+v %s", names, *f, l.opt.Values.Bytes)
 	if t := s.targets[key]; t != nil {
 		return t, nil
 	}

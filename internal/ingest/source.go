@@ -112,7 +112,7 @@ func (l *fileLoad) agrees(ctx context.Context, s state.Source) (bool, error) {
 		parts = append(parts, cuts...)
 	}
 	agree := len(parts) > 0
-	err := look(ctx, l.path, l.format.Encoding, func(_ *input, r io.Reader) error {
+	err := look(ctx, l.path, l.open, func(_ *input, r io.Reader) error {
 		for _, part := range parts {
 			sum := xxhash.New()
 			_, err := io.CopyN(sum, r, part.To-part.From)
@@ -130,8 +130,8 @@ func (l *fileLoad) agrees(ctx context.Context, s state.Source) (bool, error) {
 
 // look calls fn with a file, and a reader of it that ends with the context. It doesn't wait
 // for a file that is being written.
-func look(ctx context.Context, path, encoding string, fn func(*input, io.Reader) error) error {
-	in, err := openFile(path, encoding)
+func look(ctx context.Context, path string, open func() (*input, error), fn func(*input, io.Reader) error) error {
+	in, err := open()
 	if err != nil {
 		return err
 	}
@@ -162,6 +162,9 @@ func (l *fileLoad) optionsText() string {
 		"time-zone": time.UTC.String(), "truncate-times": strconv.FormatBool(v.TruncateTimes), "unix-times": v.Unix}
 	if v.Zone != nil {
 		m["time-zone"] = v.Zone.String()
+	}
+	if l.parquet {
+		m["format"] = string(Parquet)
 	}
 	if f.Kind == LineProtocol {
 		m["measurement"] = f.Measurement

@@ -37,6 +37,9 @@ func Stream(ctx context.Context, o Options, r io.Reader) (Result, error) {
 			return l.finish(err)
 		}
 	}
+	if o.Format.Kind == Parquet {
+		return l.finish(errParquetStream())
+	}
 	if o.Spool != "" && !o.Dry {
 		return l.finish(l.throughSpool(ctx, r))
 	}
@@ -57,7 +60,10 @@ func (l *streamLoad) begin(ctx context.Context, r io.Reader, f *Format) (*input,
 	if err != nil {
 		return nil, err
 	}
-	if err = f.setKind(in, false); err == nil {
+	if err = f.setKind(in, false); err == nil && f.Kind == Parquet {
+		err = errParquetStream()
+	}
+	if err == nil {
 		err = f.Validate()
 	}
 	if err != nil {
