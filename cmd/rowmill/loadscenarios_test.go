@@ -666,6 +666,8 @@ func TestProgressOfLoad(t *testing.T) {
 		"1,000 rows, 100 rows/s, 75% of 4 MiB loaded, 10s left":                                    {Rows: 1000, Bytes: 3 * mb, Size: 4 * mb, Sent: mb, Sending: 10 * time.Second, Elapsed: time.Minute},
 		"1,000 rows, 100 rows/s, 99% of 4 MiB loaded, 0s left":                                     {Rows: 1000, Bytes: 4*mb - 1, Size: 4 * mb, Sent: 4*mb - 1, Sending: 10 * time.Second, Elapsed: 10 * time.Second},
 		"10 rows, 5 rows/s, 1 MiB in the spool, which is full: the sender has been waiting for 3s": {Rows: 10, Waiting: mb, Full: 3 * time.Second, Elapsed: 2 * time.Second},
+		"50 rows, 5 rows/s, 25% of 4 MiB loaded, 30s left, 1,000 rows collected to be published":   {Rows: 50, Bytes: mb, Size: 4 * mb, Sent: mb, Sending: 10 * time.Second, Collected: 1000},
+		"50 rows; publishing 250 of 1,000 collected rows, 12s left":                                {Rows: 50, Size: 4 * mb, Sending: 10 * time.Second, Collected: 1000, Written: 250, Publishing: 4 * time.Second},
 	} {
 		if got := p.Text(false); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -85,6 +85,7 @@ type fileLoad struct {
 	published []*state.Publication
 	// written counts the rows that are written for each publication, by its period.
 	written map[int64]int64
+	laneNow atomic.Pointer[lane] // that of load, for another goroutine
 	// before counts the recorded rows that this load has not sent itself. started is when
 	// the record of the source began that this load has used before it lost a lock.
 	before  *state.Counts
@@ -107,6 +108,19 @@ func (l *fileLoad) bytesDone(p *Progress) {
 	p.Sent = max(p.Bytes-skipped, 0)
 	if began := l.sending.Load(); began > 0 {
 		p.Sending = p.Elapsed - time.Duration(began)
+	}
+	n := l.laneNow.Load()
+	if n == nil {
+		return
+	}
+	p.Collected = n.collected.Load()
+	if began := n.publishing.Load(); began > 0 {
+		p.Publishing = p.Elapsed - time.Duration(began)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, rows := range l.written {
+		p.Written += rows
 	}
 }
 
@@ -216,7 +230,8 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 	if err != nil {
 		return fail(err)
 	}
-	l.lane = lane
+	l.lane, l.written = lane, nil
+	l.laneNow.Store(lane)
 	defer func() { err = errors.Join(err, lane.close()) }()
 	was := *l.source
 	err = l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
@@ -72,6 +73,10 @@ type lane struct {
 	// all are the publications in order, each with its index in the sorters; they are
 	// replaced as a whole.
 	all atomic.Pointer[[]*publication]
+
+	// collected counts the rows in the sorters, and publishing is when the first of them
+	// was passed on, as time.Since(began).
+	collected, publishing atomic.Int64
 
 	mu      sync.Mutex
 	sent    map[int64]bool // the first positions of periods whose rows are sent
@@ -207,7 +212,7 @@ func (n *lane) take(s *sender, b *batch, p *parser) error {
 		return nil
 	}
 	var last *publication
-	rows, keep := p.batch.Rows(), p.kept[:0]
+	rows, keep, collected := p.batch.Rows(), p.kept[:0], int64(0)
 	for i := range rows {
 		pos := p.position(i)
 		if last == nil || !last.Contains(pos) {
@@ -223,7 +228,9 @@ func (n *lane) take(s *sender, b *batch, p *parser) error {
 		if err := n.sorterOf(s).add(last.index, p.batch, i, pos, b.From+int64(p.places[i].from)); err != nil {
 			return err
 		}
+		collected++
 	}
+	n.collected.Add(collected)
 	p.kept = keep
 	if len(keep) < rows {
 		p.rows -= int64(rows - len(keep))
@@ -465,7 +472,13 @@ func (l *fileLoad) publishAll(ctx context.Context, n *lane, to int64) error {
 		return err
 	}
 	l.opt.Reached("rows collected")
+	n.publishing.Store(int64(max(time.Since(l.began), 1)))
 	ctx, fail := context.WithCancelCause(ctx)
+	var ticking sync.WaitGroup
+	if l.opt.Progress != nil {
+		ticking.Go(func() { l.progress(ctx) })
+	}
+	defer ticking.Wait()
 	defer fail(nil)
 	work := make(chan *publication)
 	var all sync.WaitGroup
@@ -564,6 +577,7 @@ func (l *fileLoad) insertFew(ctx context.Context, n *lane, p *publication) (err 
 	if err != nil {
 		return err
 	}
+	l.publishing(p, out.Sent)
 	p.State, p.Counts = state.Published, out.Counts
 	within := rolling.Period{From: p.First, To: p.Last + 1}
 	l.mu.Lock()

@@ -174,6 +174,11 @@ type Progress struct {
 	// Share is the part of a source without a size that is read, from 0 to 1, if it is
 	// known, and ShareBefore the part of it that earlier loads had sent.
 	Share, ShareBefore float64
+	// Collected is the number of rows that are published together, Written how many of
+	// them are in tables of their own or in their periods, and Publishing the time since
+	// all of them were collected.
+	Collected, Written int64
+	Publishing         time.Duration
 	// Waiting is the number of bytes in the spool; Full is how long the sender has
 	// been waiting for room in it.
 	Waiting int64

@@ -39,6 +39,15 @@ func (p Progress) Text(dry bool) string {
 			line += fmt.Sprintf(", %s left", time.Duration(float64(p.Sending)*(1-done)/part).Round(time.Second))
 		}
 	}
+	switch {
+	case p.Publishing > 0:
+		line = fmt.Sprintf("%s rows; publishing %s of %s collected rows", figure.Count(p.Rows), figure.Count(p.Written), figure.Count(p.Collected))
+		if left := p.Collected - p.Written; left > 0 && p.Written > 0 && p.Publishing >= time.Second {
+			line += fmt.Sprintf(", %s left", time.Duration(float64(p.Publishing)*float64(left)/float64(p.Written)).Round(time.Second))
+		}
+	case p.Collected > 0:
+		line += fmt.Sprintf(", %s rows collected to be published", figure.Count(p.Collected))
+	}
 	if p.Waiting > 0 {
 		line += fmt.Sprintf(", %s in the spool", figure.Bytes(p.Waiting))
 	}
