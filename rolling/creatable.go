@@ -14,9 +14,10 @@ type Creatable struct {
 	// has them.
 	Range Period
 	Keep  Span
-	// Closed are ranges in which no period may be created, in order: their periods were
-	// dropped, and what roll-ups have of them can't be computed again.
-	Closed []Period
+	// Sealed is the position below which roll-ups are never computed again, because their
+	// rows were dropped: they would lack new rows. The lowest position means that there is
+	// none.
+	Sealed int64
 }
 
 // For returns the period of the grid that contains pos, without what the partitions
@@ -32,6 +33,8 @@ func (c *Creatable) For(have []Partition, pos int64) (Partition, error) {
 		return Partition{}, fmt.Errorf("%s is older than keep = %q: retention drops periods before %s", at, c.Keep, c.Grid.Format(c.Range.From))
 	case pos >= c.Range.To:
 		return Partition{}, fmt.Errorf("%s lies too far in the future: periods are created up to %s", at, c.Grid.Format(c.Range.To))
+	case pos < c.Sealed:
+		return Partition{}, fmt.Errorf("%s lies before %s, up to where roll-ups are sealed, as rows before were dropped: they would lack this row", at, c.Grid.Format(c.Sealed))
 	}
 	i, _ := slices.BinarySearchFunc(have, pos, func(h Partition, pos int64) int {
 		if h.From <= pos {
@@ -44,9 +47,6 @@ func (c *Creatable) For(have []Partition, pos int64) (Partition, error) {
 	}
 	if i < len(have) {
 		p.To = min(p.To, have[i].From)
-	}
-	if slices.ContainsFunc(c.Closed, p.Overlaps) {
-		return Partition{}, fmt.Errorf("%s lies in a period that was dropped, and the roll-ups that have its rows would lose them", at)
 	}
 	named := c.Grid.Named(p)
 	named.Name = unused(named.Name, have)
@@ -62,4 +62,24 @@ func Insert(parts []Partition, p Partition) []Partition {
 		return 1
 	})
 	return slices.Insert(slices.Clone(parts), i, p)
+}
+
+// Missing returns the periods of the grid from a position up to another that may be created,
+// and that the partitions have, which are in order, lack. It refuses more than limit.
+func (c *Creatable) Missing(have []Partition, from, to int64, limit int) (out []Partition, err error) {
+	for pos := max(from, c.Range.From, c.Sealed); pos < to; {
+		if i := Find(have, pos); i >= 0 {
+			pos = have[i].To
+			continue
+		}
+		p, err := c.For(have, pos)
+		if err != nil {
+			return nil, err
+		}
+		if len(out) == limit {
+			return nil, fmt.Errorf("more than %d periods of %s from %s to %s", limit, c.Grid, c.Grid.Format(from), c.Grid.Format(to))
+		}
+		have, out, pos = Insert(have, p), append(out, p), p.To
+	}
+	return out, nil
 }

@@ -20,7 +20,7 @@ func TestCreatable(t *testing.T) {
 	}
 	start := Position(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC))
 	at := func(days float64) int64 { return start + int64(days*float64(day)) }
-	c := &Creatable{Grid: g, Keep: keep, Range: Period{at(-30), at(3)}, Closed: []Period{{at(-20), at(-19)}}}
+	c := &Creatable{Grid: g, Keep: keep, Range: Period{at(-30), at(3)}, Sealed: at(-30)}
 	have := []Partition{{"merged", Period{at(-10), at(-5.5)}}, {"p20261101", Period{at(0), at(1)}}}
 	for _, test := range []struct {
 		name     string
@@ -35,7 +35,6 @@ func TestCreatable(t *testing.T) {
 		{"the oldest", at(-30), -30, -29, "p20261002", ""},
 		{"older than keep", at(-30) - 1, 0, 0, "", `2026-10-01 23:59:59.999999 is older than keep = "30d": retention drops periods before 2026-10-02`},
 		{"the far future", at(3), 0, 0, "", "2026-11-04 00:00:00 lies too far in the future: periods are created up to 2026-11-04"},
-		{"a dropped one", at(-19.5), 0, 0, "", "lies in a period that was dropped"},
 		{"no axis has it", MaxTime, 0, 0, "", "outside of what any period can contain"},
 	} {
 		p, err := c.For(have, test.pos)
@@ -53,5 +52,19 @@ func TestCreatable(t *testing.T) {
 		if i := Find(all, test.pos); len(all) != 3 || i < 0 || all[i] != p {
 			t.Errorf("%s: it is not found in %v", test.name, all)
 		}
+	}
+	missing, err := c.Missing(have, at(-11.3), at(1), 8)
+	if err != nil || len(missing) != 8 || missing[0].Period != (Period{at(-12), at(-11)}) || missing[2].Period != (Period{at(-5.5), at(-5)}) {
+		t.Errorf("missing are %v, %v", missing, err)
+	}
+	if missing, err := c.Missing(have, at(-11.3), at(1), 7); err == nil || !strings.Contains(err.Error(), "more than 7 periods of 1d from 2026-10-20 16:48:00 to 2026-11-02") {
+		t.Errorf("missing are %v, %v", missing, err)
+	}
+	if missing, err := c.Missing(have, at(-40), at(-28), 8); err != nil || len(missing) != 2 {
+		t.Errorf("missing are %v, %v", missing, err)
+	}
+	c.Sealed = at(-7)
+	if _, err := c.For(nil, at(-7)-1); err == nil || !strings.Contains(err.Error(), "up to where roll-ups are sealed") {
+		t.Errorf("before what is sealed: %v", err)
 	}
 }

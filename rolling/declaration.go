@@ -26,6 +26,9 @@ type Declaration struct {
 	// which means that the period is to be determined by measuring.
 	Period Grid
 	Auto   bool
+	// From is the time from which the table has periods when it is created; the zero Time
+	// means the present.
+	From time.Time
 	// Ahead is how far ahead periods are created, Keep the retention; the zero Span
 	// keeps all.
 	Ahead, Keep Span
@@ -178,6 +181,9 @@ func (d *Declaration) String() string {
 		line("rows = %d", d.Period.step)
 	default:
 		line("every = %q", d.Period)
+	}
+	if !d.From.IsZero() {
+		line("from = %q", d.From.Format(time.RFC3339))
 	}
 	line("ahead = %q", d.Ahead)
 	if !d.Keep.IsZero() {

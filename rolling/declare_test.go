@@ -125,6 +125,11 @@ func TestParseDeclarationOfEachKind(t *testing.T) {
 				s := d.Rollups[0].Select
 				return s[0].String() == "sum(v)" && s[1].String() == "percentile(v, 99.9)" && s[0].Name == "z"
 			}},
+		{"from a date", declarationOf("sqlite:x.db", "CREATE TABLE t (at TEXT NOT NULL, PRIMARY KEY (at))", "at", "every = \"1w\"\nfrom = \"2013-01-02T01:00:00+01:00\"", ""),
+			func(d *rolling.Declaration) bool { return d.From.Equal(time.Date(2013, 1, 2, 0, 0, 0, 0, time.UTC)) }},
+		{"from no date", declarationOf("sqlite:x.db", "CREATE TABLE t (at TEXT NOT NULL, PRIMARY KEY (at))", "at", "every = \"1w\"\nfrom = \"1/2/2013\"", ""), nil},
+		{"from a year too early", declarationOf("sqlite:x.db", "CREATE TABLE t (at TEXT NOT NULL, PRIMARY KEY (at))", "at", "every = \"1w\"\nfrom = \"0999-01-02\"", ""), nil},
+		{"from of a sequence", declarationOf("postgres://h/d", "CREATE TABLE T (id bigserial PRIMARY KEY, v text)", "id", "rows = 500\nfrom = \"2013-01-02\"", ""), nil},
 		{"merged periods", declarationOf("sqlite:x.db", "CREATE TABLE t (at TEXT NOT NULL PRIMARY KEY)", "at", "every = \"1h\"\nkeep = \"1y\"\nahead = \"1d\"", "[seal]\nmerge = \"1d\"\nafter = \"1h\"\n"),
 			func(d *rolling.Declaration) bool { return d.Seal.Merge.String() == "1d" }},
 	} {

@@ -79,7 +79,7 @@ func (r *declarationReader) inDefinition(e *Error) *Error {
 var declarationKeys = map[string][]string{
 	"":       {"table", "period", "seal", "rollup"},
 	"table":  {"name", "target", "create", "time", "epoch", "exact"},
-	"period": {"every", "rows", "ahead", "keep", "late"},
+	"period": {"every", "rows", "from", "ahead", "keep", "late"},
 	"seal":   {"after", "compress", "merge", "archive"},
 	"rollup": {"name", "from", "every", "by", "select", "keep"},
 }
@@ -313,8 +313,34 @@ func (r *declarationReader) period(period *tomlfile.Value) {
 			r.fail(v, `"merge" lets late rows in, "reject" has their INSERT fail`, "late = %q is not a policy", text)
 		}
 	}
+	r.from(period)
 	r.d.Ahead, _ = r.span(period, "ahead")
 	r.d.Keep, r.keep = r.span(period, "keep")
+}
+
+// from reads the time from which the table has periods, in UTC.
+func (r *declarationReader) from(period *tomlfile.Value) {
+	const example = "2013-01-01"
+	text, v := r.text(period, "from", example)
+	if v == nil {
+		return
+	}
+	if r.d.Period.Axis() == Sequence {
+		r.fail(v, "leave it out: a sequence begins at 0", "from = %q is a time, and the table rolls by rows", text)
+		return
+	}
+	for _, layout := range []string{time.DateOnly, time.DateTime, time.RFC3339} {
+		at, err := time.Parse(layout, text)
+		if err != nil {
+			continue
+		}
+		if pos := Position(at); pos < MinTime || pos >= MaxTime || at.Nanosecond() != 0 {
+			break
+		}
+		r.d.From = at.UTC()
+		return
+	}
+	r.fail(v, fmt.Sprintf("from = %q, or %q", example, "2013-01-01 06:00:00"), "from = %q is not a time in UTC of the years 1000 to 9999", text)
 }
 
 func (r *declarationReader) everyOf(period *tomlfile.Value) {

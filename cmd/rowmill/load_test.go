@@ -24,6 +24,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -60,12 +61,19 @@ type loading struct{ *declared }
 // replaced by the second.
 func newLoading(t *testing.T, server string, replace ...string) *loading {
 	t.Helper()
+	return newLoadingAt(t, server, testdb.Target(t, server).String(), replace...)
+}
+
+// newLoadingAt creates the table in a database.
+func newLoadingAt(t *testing.T, server, url string, replace ...string) *loading {
+	t.Helper()
 	types := []string{"$FLOAT", "DOUBLE"}
 	if strings.HasPrefix(server, "postgres") {
 		types = []string{"$FLOAT", "DOUBLE PRECISION", "$TIME", "TIMESTAMP(0)"}
 	}
 	declaration := strings.NewReplacer(replace...).Replace(loadDeclaration)
-	l := &loading{declare(t, server, strings.NewReplacer(types...).Replace(declaration))}
+	l := &loading{declareAt(t, server, url, strings.NewReplacer(types...).Replace(declaration))}
+	l.db = openKeeper(t, l.target)
 	l.tick(loadStart)
 	mustPass(t, l.run("apply", "--yes"))
 	return l

@@ -162,7 +162,15 @@ func declare(t *testing.T, server, declaration string) *declared {
 // declareUnopened is declare without the test's own connection.
 func declareUnopened(t *testing.T, server, declaration string) *declared {
 	t.Helper()
-	at, dir := testdb.Target(t, server), t.TempDir()
+	return declareAt(t, server, testdb.Target(t, server).String(), declaration)
+}
+
+// declareAt is declareUnopened for a database of the caller.
+func declareAt(t *testing.T, server, url, declaration string) *declared {
+	t.Helper()
+	at, err := engine.ParseTarget(url)
+	must(t, err)
+	dir := t.TempDir()
 	d := &declared{T: t, server: server, at: at, target: at.String(), dir: dir, file: filepath.Join(dir, "readings.toml"),
 		clock: filepath.Join(dir, "clock")}
 	d.text = filled(declaration, d.target, dir)

@@ -24,6 +24,7 @@ type runFlags struct {
 	interval time.Duration
 	running  int
 	lag      time.Duration
+	ingest   ingestFlags
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -38,9 +39,14 @@ func (a *app) runCommand() *cobra.Command {
 			"Each lock is waited for at most one second and requested again later, so that\n" +
 			"inserts don't queue behind it. Several rowmill run may keep a table: one leads, by\n" +
 			"a lock in the database, and another takes over within seconds when it ends.\n" +
-			"SIGTERM ends the command cleanly; the next one completes what a killed one left.",
+			"SIGTERM ends the command cleanly; the next one completes what a killed one left.\n\n" +
+			"With --ingest, rows are taken over HTTP: POST /write/TABLE with CSV, JSON or line\n" +
+			"protocol, or InfluxDB's /api/v2/write. A request is acknowledged once its rows are\n" +
+			"on disk below --ingest-spool, from where each is loaded once; while the database is\n" +
+			"down they wait there.",
 		Example: "  rowmill run readings.toml --listen :9187\n" +
-			"  rowmill run readings.toml --once",
+			"  rowmill run readings.toml --once\n" +
+			"  rowmill run readings.toml --ingest :8186 --ingest-spool /var/spool/rowmill",
 		Args: wantArgs(1, -1),
 		RunE: func(c *cobra.Command, args []string) error { return a.keep(c.Context(), args, f) },
 	}
@@ -52,6 +58,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.DurationVar(&f.interval, "interval", 10*time.Second, "how often to look for late rows and other unplanned work")
 	flags.IntVar(&f.running, "max-running", 0, "copy rows only while fewer statements run on the server; 0 is any number (default 0)")
 	flags.DurationVar(&f.lag, "max-lag", 0, "copy rows only while no replica is further behind; 0s is any lag (default 0s)")
+	f.ingest.define(flags)
 	return c
 }
 
@@ -70,6 +77,9 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 	}
 	if f.listen != "" && len(files) > 1 {
 		return usagef("one rowmill run for each table", "--listen serves one table, and %d are given", len(files))
+	}
+	if err := f.ingest.check(f.once); err != nil {
+		return err
 	}
 	var tables []*kept
 	defer func() {
@@ -95,12 +105,27 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 	if f.once {
 		return a.keepOnce(ctx, tables)
 	}
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	received, err := a.openIngest(ctx, f.ingest, tables)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, received.close()) }()
 	var leads atomic.Int32 // lanes in which this process is the leader
-	served, err := a.serveStatus(ctx, f.listen, tables[0], func() bool { return leads.Load() > 0 })
+	served, err := a.serveStatus(ctx, f.listen, tables[0], received, func() bool { return leads.Load() > 0 })
 	if err != nil {
 		return err
 	}
 	var all sync.WaitGroup
+	var receiving error
+	if received != nil {
+		all.Go(func() {
+			if receiving = received.serve(ctx); receiving != nil {
+				fail(receiving)
+			}
+		})
+	}
 	for _, k := range tables {
 		a.logLine(fmt.Sprintf("%s keeps %s on %s: periods of %s", stamp(time.Now()), k.Declared.Name, k.DB.Info().Target, k.Table.Table.Grid))
 		d := &maintain.Daemon{Table: k.Table, Poll: f.interval, Leads: func(lane maintain.Lane, is bool) {
@@ -114,6 +139,9 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 		all.Go(func() { d.Run(ctx) })
 	}
 	all.Wait()
+	if receiving != nil {
+		return errors.Join(receiving, served())
+	}
 	fmt.Fprintf(a.stderr, "%s ended cleanly\n", stamp(time.Now()))
 	return served()
 }
@@ -181,7 +209,7 @@ func (a *app) statusLine(text string) {
 
 // serveStatus serves metrics, health and the page of a table until ctx ends. wait
 // waits for the server to end.
-func (a *app) serveStatus(ctx context.Context, addr string, k *kept, leads func() bool) (wait func() error, err error) {
+func (a *app) serveStatus(ctx context.Context, addr string, k *kept, received *received, leads func() bool) (wait func() error, err error) {
 	if addr == "" {
 		return func() error { return nil }, nil
 	}
@@ -189,7 +217,11 @@ func (a *app) serveStatus(ctx context.Context, addr string, k *kept, leads func(
 	if err != nil {
 		return nil, err
 	}
-	m := monitor.New(monitor.Options{Table: k.Declared.Name, Look: k.Status, Self: state.Me(), Leads: leads, Version: versionString()})
+	o := monitor.Options{Table: k.Declared.Name, Look: k.Status, Self: state.Me(), Leads: leads, Version: versionString()}
+	if received != nil {
+		o.Collectors = append(o.Collectors, received.handler)
+	}
+	m := monitor.New(o)
 	var all sync.WaitGroup
 	var served error
 	all.Go(func() { served = monitor.ServeOn(ctx, listener, m) })

@@ -35,6 +35,8 @@ type batch struct {
 	// are numbers, too. chunk is what was recorded of it, if it was.
 	numbered bool
 	chunk    *chunk
+	// spans are the records of a spool that it merges; nil if it is a single one.
+	spans []span
 	// sent are the extents of its rows that were sent, once a sender has done so; own
 	// reports that this process has committed it.
 	sent []state.Extent

@@ -249,18 +249,8 @@ func (l *load) targetOf(ctx context.Context, c *cutter, f *Format) (*target, err
 		if names, err = f.names(record); err != nil {
 			return nil, header(err)
 		}
-	case f.Kind.keyed():
-		for _, name := range l.opt.Schema.Names() {
-			if !alwaysServer(l.opt.Schema, name) && !isConstant(f, name) {
-				names = append(names, name)
-			}
-		}
 	default:
-		for _, name := range l.opt.Schema.Names() {
-			if !isConstant(f, name) {
-				names = append(names, name)
-			}
-		}
+		names = loadable(l.opt.Schema, f)
 	}
 	t, err := l.target(l, f, names)
 	switch {
@@ -322,6 +312,13 @@ func (t *target) checkObject(record []byte) error {
 			"jq -c '.%s[]', and what it prints as the source", key)
 	}
 	return nil
+}
+
+// loadable returns the columns of a source that doesn't name them.
+func loadable(s *engine.Schema, f *Format) []string {
+	return slices.DeleteFunc(s.Names(), func(name string) bool {
+		return isConstant(f, name) || f.Kind.keyed() && alwaysServer(s, name)
+	})
 }
 
 // alwaysServer reports whether a column is GENERATED ALWAYS AS IDENTITY.

@@ -495,3 +495,20 @@ func (f *Format) names(record []byte) ([]string, error) {
 	}
 	return out, err
 }
+
+// Records calls fn with each record of a text, its line break included, and the number of
+// its first line.
+func (f *Format) Records(p []byte, fn func(line int64, record []byte) error) error {
+	for line := int64(1); len(p) > 0; {
+		n, err := f.end(p, true)
+		if err == nil {
+			err = fn(line, p[:n])
+		}
+		if err != nil {
+			return err
+		}
+		line += int64(bytes.Count(p[:n], lineBreak))
+		p = p[n:]
+	}
+	return nil
+}

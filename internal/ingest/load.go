@@ -263,6 +263,7 @@ type load struct {
 	lost           atomic.Int64 // see Result.Lost
 	// committing are the batches whose commit was sent and whose result isn't known.
 	committing map[state.Cut]struct{}
+	pace       *pace // of a stream; nil for files
 	mu         sync.Mutex
 	result     Result
 	said       time.Time
@@ -413,7 +414,11 @@ func (l *load) run(ctx context.Context, drain bool, produce produce, done func(c
 					drop(b)
 					continue // receive the rest, so that produce doesn't block
 				}
+				began := time.Now()
 				noted, err := s.send(work, b)
+				if l.pace != nil && err == nil {
+					l.pace.sent(noted.Sent, time.Since(began), s.repeated)
+				}
 				l.give(s, err)
 				if err == nil {
 					err = done(work, b, noted)

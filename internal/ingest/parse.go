@@ -66,11 +66,16 @@ func newParser(t *target) *parser {
 }
 
 func (p *parser) parse(b *batch) {
-	data, line := b.data, b.Line
 	p.from = b
 	p.batch.Reset()
 	p.places, p.rejected, p.rows, p.rowShapes = p.places[:0], p.rejected[:0], 0, p.rowShapes[:0]
-	at := 0
+	for _, s := range b.parts() {
+		p.parseSpan(b, s)
+	}
+}
+
+func (p *parser) parseSpan(b *batch, s span) {
+	data, line, at := b.data[:s.end], s.Line, s.at
 	if b.first {
 		at = p.format.beginning(data)
 		line += int64(bytes.Count(data[:at], lineBreak))
@@ -135,7 +140,7 @@ func (p *parser) reject(where place, column string, err error) {
 }
 
 func (p *parser) rejectedAt(where place, column, reason string) Rejected {
-	offset := p.from.From + int64(where.from)
+	offset := p.from.offset(where.from)
 	if p.from.numbered { // a chunk may have got more rows than it had when it was planned
 		offset = min(p.from.From+where.line-p.from.Line, p.from.To-1)
 	}

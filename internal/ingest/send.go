@@ -21,6 +21,8 @@ type sender struct {
 	parser  *parser
 	// lane, unless nil, takes the rows that are published.
 	lane *lane
+	// repeated reports that the last batch had to be sent more than once.
+	repeated bool
 }
 
 // maxParsers limits the parsers of a sender, each of which has the memory of a batch.
@@ -52,21 +54,44 @@ func (s *sender) close() error {
 
 var errDone = errors.New("the batch is in the ledger")
 
+// errOverlap reports that some of the batches that were merged are in the ledger.
+var errOverlap = errors.New("some of the merged batches are in the ledger")
+
 // send commits a batch together with its line of the ledger, which it returns. With Dry
-// it only checks the batch.
+// it only checks the batch. If some of the batches that it merges turn out to be
+// committed, they are sent one by one.
 func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
-	out := state.Batch{Table: s.opt.Table.Name, ID: b.ID(s.source.Key)}
-	if b.single {
-		out.ID += again
+	out, err := s.sendOnce(ctx, b)
+	if !errors.Is(err, errOverlap) {
+		return out, err
 	}
+	out.Counts = state.Counts{}
+	for _, one := range b.split() {
+		noted, err := s.sendOnce(ctx, one)
+		if err != nil {
+			return out, err
+		}
+		out.Add(noted.Counts)
+	}
+	return out, nil
+}
+
+func (s *sender) sendOnce(ctx context.Context, b *batch) (state.Batch, error) {
+	ids := b.ids(s.source.Key)
+	if b.single {
+		ids[0] += again
+	}
+	out := state.Batch{Table: s.opt.Table.Name, ID: ids[0], Also: ids[1:]}
 	if s.opt.Dry {
 		err := s.check(ctx, b, &out)
 		s.reasons.add(s.source.Path, s.parser.rejected)
 		return out, err
 	}
 	began := false
+	s.repeated = false
 	err := s.retry(ctx, func() error {
 		if began {
+			s.repeated = true
 			_ = s.reset(ctx) // if no connection can be opened, the attempt reports it
 		}
 		began = true
@@ -79,14 +104,19 @@ func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
 		}
 		if errors.Is(err, errDone) || errors.Is(err, engine.ErrConnectionLost) {
 			// The connection may have broken after the commit.
-			noted, lookErr := s.state.Noted(ctx, s.state.DB(), out.Table, out.ID)
+			noted, lookErr := s.state.NotedWith(ctx, out.Table, ids)
 			switch {
 			case lookErr != nil:
 				err = errors.Join(err, lookErr)
-			case noted != nil:
-				out = *noted
+			case len(noted) == len(ids):
+				out = noted[ids[0]]
+				for _, id := range ids[1:] {
+					out.Add(noted[id].Counts)
+				}
 				_ = s.reset(ctx) // the batch is committed; a lasting failure surfaces with the next batch
 				return nil
+			case len(noted) > 0:
+				return errors.Join(errOverlap, s.reset(ctx))
 			case errors.Is(err, errDone):
 				err = errors.Join(errors.New("its line of the ledger was refused and is missing"), err)
 			}

@@ -32,6 +32,7 @@ func Stream(ctx context.Context, o Options, r io.Reader) (Result, error) {
 		return Result{}, err
 	}
 	l := &streamLoad{load: common}
+	l.pace = newPace(l.opt.Rows)
 	if o.Format.Kind != "" {
 		if err := o.Format.Validate(); err != nil {
 			return l.finish(err)
@@ -100,6 +101,7 @@ func (l *streamLoad) direct(ctx context.Context, r io.Reader) (err error) {
 		defer func() { l.result.Unfinished = c.unfinished() }()
 		return c.each(ctx, stop, func(b *batch) error {
 			b.target = t
+			c.rows = l.pace.limit() // this goroutine cuts
 			// Senders free room even after ctx has ended.
 			if err := l.hold(context.WithoutCancel(ctx), b); err != nil {
 				return err
@@ -147,6 +149,41 @@ type spooled struct {
 	Lines int64 `json:"lines"`
 	// Null is the only one of Format.Nulls in records of older versions.
 	Null string `json:"null,omitempty"`
+	// Key and Sum identify the Post that the record is; see Post.Key.
+	Key string `json:"key,omitempty"`
+	Sum string `json:"key_sum,omitempty"`
+}
+
+// shape returns the head without what differs between records that are read alike.
+func (s *spooled) shape() (string, error) {
+	shape := *s
+	shape.Line, shape.Lines, shape.Key, shape.Sum = 0, 0, "", ""
+	text, err := json.Marshal(shape)
+	return string(text), err
+}
+
+// target returns the target of a record's rows.
+func (s *spooled) target(options *Options) (_ *target, err error) {
+	f := s.Format
+	f.NoHeader = true
+	if s.Null != "" {
+		f.Nulls = []string{s.Null}
+	}
+	if f.Columns = nil; s.Named {
+		f.Columns = s.Columns
+	}
+	if err := f.Validate(); err != nil {
+		return nil, err
+	}
+	o := *options
+	o.OnDuplicate, o.Values = s.Duplicates, s.Notation
+	if o.OnDuplicate == "reject" { // the word of the first release
+		o.OnDuplicate = Reject
+	}
+	if o.Values.Zone, err = s.zone(); err != nil {
+		return nil, fmt.Errorf("its time zone: %w", err)
+	}
+	return newTarget(o.DB, o.Table, o.Schema, &f, s.Columns, &o)
 }
 
 func (s *spooled) putZone(zone *time.Location) {
@@ -173,6 +210,7 @@ func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) 
 		return err
 	}
 	l.spool = sp
+	end := sp.End()
 	l.position = func(p *Progress) {
 		_, p.Waiting = sp.Size()
 		p.Full = sp.Full()
@@ -210,7 +248,7 @@ func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) 
 	var ticking sync.WaitGroup
 	ticking.Go(func() { done.each(keeping) })
 	err = l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
-		return l.fromSpool(ctx, sp, found.Records, done, out)
+		return l.fromSpool(ctx, sp, end, done, out)
 	}, func(work context.Context, b *batch, noted state.Batch) error {
 		l.count(noted.Counts, b.To-b.From, false)
 		return done.add(work, b, noted)
@@ -231,46 +269,96 @@ func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) 
 	return errors.Join(err, readErr, done.acknowledge(last))
 }
 
-// fromSpool produces the batches of the spool's remaining records. The first old
-// records were there when the spool was opened, so they may already be in the ledger.
-func (l *streamLoad) fromSpool(ctx context.Context, sp *spool.Spool, old int64, done *acknowledger, out chan<- *batch) error {
+// fromSpool produces the batches of the spool's remaining records, as many at a time as
+// are there and as the pace allows. Records below an offset were there when the spool
+// was opened, so they may already be in the ledger.
+func (l *streamLoad) fromSpool(ctx context.Context, sp *spool.Spool, below int64, done *acknowledger, out chan<- *batch) error {
 	targets := map[string]*target{}
-	for n := int64(0); ; n++ {
-		rec, err := sp.Next(ctx)
-		if errors.Is(err, io.EOF) {
+	send := func(all []*batch) error {
+		if len(all) == 0 {
 			return nil
 		}
-		if err != nil {
-			return err
-		}
-		b, err := l.unspool(rec, targets)
-		if err != nil {
-			return fmt.Errorf("record %d-%d of spool %s: %w", rec.From, rec.To, l.opt.Spool, err)
-		}
+		b := join(all)
 		done.expect(b)
-		if n < old {
-			noted, err := retried(ctx, l.load, func() (*state.Batch, error) {
-				return l.state.Noted(ctx, l.state.DB(), l.source.Table, b.ID(l.source.Key))
-			})
-			if err != nil {
-				return err
-			}
-			if noted != nil { // committed, but not acknowledged before the crash
-				l.count(noted.Counts, 0, true)
-				if err := done.add(ctx, b, *noted); err != nil {
-					return err
-				}
-				continue
-			}
-		}
 		if err := l.hold(ctx, b); err != nil {
 			return err
 		}
 		out <- b
-		if ctx.Err() != nil {
-			return ctx.Err()
+		return ctx.Err()
+	}
+	var next *batch
+	read := func() (err error) {
+		rec, err := sp.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if next, err = l.unspool(rec, targets); err != nil {
+			return fmt.Errorf("record %d-%d of spool %s: %w", rec.From, rec.To, l.opt.Spool, err)
+		}
+		return nil
+	}
+	for {
+		var all []*batch
+		rows, size := int64(0), 0
+		for next != nil || len(all) == 0 || sp.Waiting() {
+			if next == nil {
+				if err := read(); errors.Is(err, io.EOF) {
+					return nil
+				} else if err != nil {
+					return errors.Join(send(all), err)
+				}
+			}
+			rows, size = rows+next.Lines, size+len(next.data)
+			if len(all) > 0 && (next.target != all[0].target || rows > int64(l.pace.limit()) || size > l.opt.Bytes || len(all) == mostMerged) {
+				break
+			}
+			all, next = append(all, next), nil
+		}
+		if all[0].From < below {
+			var err error
+			if all, err = l.unsent(ctx, all, done, send); err != nil {
+				return err
+			}
+		}
+		if err := send(all); err != nil {
+			return err
 		}
 	}
+}
+
+// mostMerged limits the lines of the ledger of one transaction.
+const mostMerged = 1000
+
+// unsent sends the batches before the last one that is in the ledger, was committed but
+// not acknowledged before a crash, and returns those after it.
+func (l *streamLoad) unsent(ctx context.Context, all []*batch, done *acknowledger, send func([]*batch) error) ([]*batch, error) {
+	var cuts []state.Cut
+	for _, b := range all {
+		cuts = append(cuts, b.Cut)
+	}
+	noted, err := retried(ctx, l.load, func() (map[string]state.Batch, error) {
+		return l.state.NotedOf(ctx, l.source.Table, l.source.Key, cuts)
+	})
+	if err != nil {
+		return nil, err
+	}
+	from := 0
+	for i, b := range all {
+		was, is := noted[b.ID(l.source.Key)]
+		if !is {
+			continue
+		}
+		if err := send(all[from:i]); err != nil {
+			return nil, err
+		}
+		from = i + 1
+		done.expect(b)
+		l.count(was.Counts, 0, true)
+		if err := done.add(ctx, b, was); err != nil {
+			return nil, err
+		}
+	}
+	return all[from:], nil
 }
 
 // emptySegments is a number of bytes that removed segments without records may take:
@@ -411,37 +499,19 @@ func (l *streamLoad) unspool(rec spool.Record, targets map[string]*target) (*bat
 	if head.Table != l.opt.Table.Name {
 		return nil, engine.Hinted(fmt.Errorf("its rows are for table %s, not for %s", head.Table, l.opt.Table.Name), "a spool of its own for each table")
 	}
-	shape := head
-	shape.Line, shape.Lines = 0, 0
-	key, err := json.Marshal(shape)
+	key, err := head.shape()
 	if err != nil {
 		return nil, err
 	}
-	t := targets[string(key)]
+	t := targets[key]
 	if t == nil {
-		f := head.Format
-		f.NoHeader = true
-		if head.Null != "" {
-			f.Nulls = []string{head.Null}
-		}
-		if head.Named {
-			f.Columns = head.Columns
-		}
-		if err := f.Validate(); err != nil {
+		if t, err = head.target(l.opt); err != nil {
 			return nil, err
 		}
-		o := *l.opt
-		o.OnDuplicate, o.Values = head.Duplicates, head.Notation
-		if o.OnDuplicate == "reject" { // the word of the first release
-			o.OnDuplicate = Reject
+		if len(targets) >= mostShapes { // senders may name any columns
+			clear(targets)
 		}
-		if o.Values.Zone, err = head.zone(); err != nil {
-			return nil, fmt.Errorf("its time zone: %w", err)
-		}
-		if t, err = newTarget(l.db, l.opt.Table, l.opt.Schema, &f, head.Columns, &o); err != nil {
-			return nil, err
-		}
-		targets[string(key)] = t
+		targets[key] = t
 	}
 	b := &batch{data: data, target: t}
 	b.From, b.To, b.Line, b.Lines, b.Hash = rec.From, rec.To, head.Line, head.Lines, fmt.Sprintf("%016x", rec.Sum)
@@ -467,13 +537,14 @@ type acknowledger struct {
 	done map[int64]committed // committed batches above at, by start offset
 	ids  []string            // IDs of batches below at that are still in the ledger
 	sums state.Counts        // the rows of those
+	n    int                 // batches among them
 	last time.Time
 }
 
 // A committed batch of the spool.
 type committed struct {
 	to   int64
-	id   string
+	ids  []string
 	rows state.Counts
 }
 
@@ -486,17 +557,18 @@ func (s *acknowledger) expect(b *batch) {
 func (s *acknowledger) add(ctx context.Context, b *batch, noted state.Batch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.done[b.From] = committed{b.To, b.ID(s.source.Key), noted.Counts}
+	s.done[b.From] = committed{b.To, b.ids(s.source.Key), noted.Counts}
 	for len(s.next) > 0 {
 		part, there := s.done[s.next[0]]
 		if !there {
 			break
 		}
 		delete(s.done, s.next[0])
-		s.next, s.at, s.ids = s.next[1:], part.to, append(s.ids, part.id)
+		s.next, s.at, s.ids = s.next[1:], part.to, append(s.ids, part.ids...)
+		s.n++
 		s.sums.Add(part.rows)
 	}
-	if len(s.ids) < acknowledgeEach && time.Since(s.last) < acknowledgeAfter {
+	if s.n < acknowledgeEach && time.Since(s.last) < acknowledgeAfter {
 		return nil
 	}
 	return s.acknowledgeLocked(ctx)
@@ -528,7 +600,7 @@ func (s *acknowledger) acknowledgeLocked(ctx context.Context) error {
 		return err
 	}
 	s.source.Loaded, s.source.Counts = f.Loaded, f.Counts
-	s.ids, s.sums = s.ids[:0], state.Counts{}
+	s.ids, s.sums, s.n = s.ids[:0], state.Counts{}, 0
 	s.opt.Reached("acknowledged")
 	return s.sp.Release(f.Loaded)
 }

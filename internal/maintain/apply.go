@@ -144,16 +144,32 @@ func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.
 		return errors.New(tasks[0].Waits)
 	}
 	step := engine.CreateTable{Table: t.Table, Partitions: tasks[0].Parts}
-	former, err := t.planRecreation(ctx, applied, func() (int64, error) { return step.Partitions[0].From, nil })
+	former, err := t.planRecreation(ctx, applied, func() (int64, error) { return tasks[0].Parts[0].From, nil })
 	if err != nil {
 		return err
 	}
 	a.Notes = append(a.Notes, former.notes...)
+	c, err := t.creatable(ctx, now)
+	if err != nil {
+		return err
+	}
+	if len(former.rollups.SQL) > 0 {
+		c.Sealed = step.Partitions[0].From // they keep what they have of the former table
+	}
+	earlier, notes, err := t.planFrom(step.Partitions, c, now, true)
+	if err != nil {
+		return err
+	}
+	a.Notes = append(a.Notes, notes...)
+	step.Partitions = slices.Concat(earlier, step.Partitions)
 	sql, err := t.DB.Dialect().Render(step)
 	if err != nil {
 		return err
 	}
 	what := fmt.Sprintf("create table %s with %s of %s", t.Table.Name, figure.Plural(len(step.Partitions), "period"), t.Table.Grid)
+	if len(earlier) > 0 {
+		what += fmt.Sprintf(", from %s", t.Table.Grid.Format(earlier[0].From))
+	}
 	if len(former.rollups.SQL) > 0 {
 		what += ", and restart the roll-ups of the former table"
 	}
@@ -168,7 +184,7 @@ func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.
 	return nil
 }
 
-func (t *Table) planChange(_ context.Context, a *Application, applied *rolling.Declaration) error {
+func (t *Table) planChange(ctx context.Context, a *Application, applied *rolling.Declaration) error {
 	if applied != nil {
 		if err := t.sameAxis(applied); err != nil {
 			return err
@@ -209,6 +225,9 @@ func (t *Table) planChange(_ context.Context, a *Application, applied *rolling.D
 			}
 			return t.readSchema(ctx)
 		}})
+	}
+	if err := t.planEarlier(ctx, a, applied); err != nil {
+		return err
 	}
 	if applied == nil {
 		a.Notes = append(a.Notes, fmt.Sprintf("%s is a rolling table already: it is kept from now on as it is", t.Table.Name))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain/rollup"
@@ -219,6 +220,7 @@ func declaredChanges(was, now *rolling.Declaration) []string {
 		}
 	}
 	add("period", was.Period.String(), now.Period.String())
+	add("from", fromText(was), fromText(now))
 	add("ahead", was.Ahead.String(), now.Ahead.String())
 	add("keep", was.Keep.String(), now.Keep.String())
 	add("late", was.Late.String(), now.Late.String())
@@ -240,6 +242,13 @@ func declaredChanges(was, now *rolling.Declaration) []string {
 		}
 	}
 	return out
+}
+
+func fromText(d *rolling.Declaration) string {
+	if d.From.IsZero() {
+		return ""
+	}
+	return d.From.Format(time.DateTime)
 }
 
 func orNone(s string) string {

@@ -264,7 +264,9 @@ func (t *Table) do(ctx context.Context, task Task, v View) (string, error) {
 		return t.create(ctx, task, v)
 	case Rollup:
 		n, err := t.refresh(ctx, v.Now)
-		if err == nil {
+		// A level that is computed from an expired one would lack the history that a load
+		// still brings.
+		if err == nil && len(v.Loading) == 0 {
 			err = t.Rollups.Expire(ctx, v.Now)
 		}
 		if errors.Is(err, errChanged) {

@@ -20,18 +20,23 @@ func (t *Table) Creatable(ctx context.Context) (*rolling.Creatable, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := t.Declared
-	c := &rolling.Creatable{Grid: d.Period, Keep: d.Keep, Range: d.Period.Bounds()}
 	now, err := t.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return t.creatable(ctx, now)
+}
+
+// creatable is Creatable by the declaration that t has.
+func (t *Table) creatable(ctx context.Context, now int64) (c *rolling.Creatable, err error) {
+	d := t.Declared
+	c = &rolling.Creatable{Grid: d.Period, Keep: d.Keep, Range: d.Period.Bounds()}
 	if c.Range.From, err = oldest(d, now); err != nil {
 		return nil, err
 	}
 	// A sequence is filled from its beginning: what follows the last period is near.
 	newest := now
-	if d.Period.Axis() == rolling.Sequence {
+	if d.Period.Axis() == rolling.Sequence && t.Schema != nil {
 		have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 		if err != nil {
 			return nil, err
@@ -41,19 +46,73 @@ func (t *Table) Creatable(ctx context.Context) (*rolling.Creatable, error) {
 		}
 	}
 	c.Range.To = d.Period.Span().After(d.Period.Ceil(d.Ahead.After(newest)))
-	if t.Rollups == nil {
-		return c, nil
+	c.Sealed = c.Range.From
+	if t.Rollups != nil {
+		c.Sealed, err = t.Rollups.SealedTo(ctx, now)
 	}
-	known, err := t.State.Periods(ctx, t.Table.Name)
+	return c, err
+}
+
+// mostFrom limits the periods of a declaration's from on a server without a limit of its own.
+const mostFrom = 8192
+
+// planFrom returns the periods that a declaration's from wants before those that begin at
+// present, of a table that has some, and notes for the owner.
+func (t *Table) planFrom(have []rolling.Partition, c *rolling.Creatable, now int64, changed bool) (out []rolling.Partition, notes []string, err error) {
+	d := t.Declared
+	if d.From.IsZero() || len(have) == 0 {
+		return nil, nil, nil
+	}
+	from := rolling.Position(d.From)
+	if from < c.Range.From && changed {
+		return nil, nil, engine.Hinted(fmt.Errorf("from = %q is older than keep = %q allows: retention would drop the periods before %s", d.From.Format(time.DateTime), d.Keep, c.Grid.Format(c.Range.From)),
+			"a longer keep, or from = %q", rolling.Instant(c.Range.From).Format(time.DateOnly))
+	}
+	if from > now {
+		notes = append(notes, fmt.Sprintf("from = %q lies in the future: periods begin at present", d.From.Format(time.DateTime)))
+	}
+	if c.Sealed > max(from, c.Range.From) {
+		notes = append(notes, fmt.Sprintf("no periods are created before %s, up to where roll-ups are sealed", c.Grid.Format(c.Sealed)))
+	}
+	limit := mostFrom
+	if most := t.DB.Capabilities().MaxPeriods; most > 0 {
+		limit = most - spareFor(most) - len(have)
+	}
+	out, err = c.Missing(have, from, min(now, have[len(have)-1].To), max(limit, 0))
 	if err != nil {
-		return nil, err
+		return nil, nil, engine.Hinted(fmt.Errorf("from = %q: %w", d.From.Format(time.DateTime), err), "a longer period; or leave from out: rowmill load creates the periods that its rows need")
 	}
-	for _, k := range known {
-		if k.State == state.Dropped {
-			c.Closed = append(c.Closed, k.Period)
-		}
+	return out, notes, nil
+}
+
+// planEarlier adds the step that creates the missing periods since the declaration's from.
+func (t *Table) planEarlier(ctx context.Context, a *Application, applied *rolling.Declaration) error {
+	if t.Declared.From.IsZero() {
+		return nil
 	}
-	return c, nil
+	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
+	if err != nil {
+		return err
+	}
+	now, err := t.Now(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := t.creatable(ctx, now)
+	if err != nil {
+		return err
+	}
+	parts, notes, err := t.planFrom(have, c, now, applied == nil || !applied.From.Equal(t.Declared.From))
+	if a.Notes = append(a.Notes, notes...); err != nil || len(parts) == 0 {
+		return err
+	}
+	sql, err := t.DB.Dialect().Render(engine.CreatePartitions{Table: t.Table, Have: have, New: parts})
+	if err != nil {
+		return err
+	}
+	a.Steps = append(a.Steps, ApplyStep{What: fmt.Sprintf("create %s, %s", figure.Plural(len(parts), "earlier period", "earlier periods"), label(Task{Parts: parts})), SQL: sql,
+		run: func(ctx context.Context) error { return t.CreatePeriods(ctx, parts) }})
+	return nil
 }
 
 // oldest returns the beginning of the oldest period that retention would not drop.

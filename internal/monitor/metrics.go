@@ -63,6 +63,7 @@ func (m *Monitor) metrics() http.Handler {
 	process := prometheus.NewRegistry()
 	process.MustRegister(m.counted.actions, m.counted.seconds,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	process.MustRegister(m.o.Collectors...)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), waitOf(r))
 		defer cancel()

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/rowmill/rowmill/internal/maintain"
 )
 
@@ -36,6 +38,8 @@ type Options struct {
 	Self string
 	// Leads reports whether this process is the leader; nil asks the status whether Self is.
 	Leads func() bool
+	// Collectors have further metrics of this process.
+	Collectors []prometheus.Collector
 	// Version is the version of rowmill.
 	Version string
 }

@@ -77,6 +77,9 @@ type Batch struct {
 	Table string
 	// ID is unique within the table, and the same for the same rows of a source.
 	ID string
+	// Also are the IDs of further batches whose rows are committed with it and counted in
+	// it. They get lines of their own, with counts of 0.
+	Also []string
 	// Lower and Upper are the lowest and the highest position of its rows.
 	Lower, Upper int64
 	Counts
@@ -145,6 +148,10 @@ func Before(ctx context.Context, l engine.Loader, f *Source) (rolled bool, err e
 func (b *Batch) Rows(rolled bool) []engine.Rows {
 	line := noteRows(ledgerTable)
 	fill(line.Batch, slices.Concat([]any{b.Table, b.ID, b.Lower, b.Upper}, b.args(), []any{time.Now().UnixMicro()})...)
+	for _, id := range b.Also {
+		none := Counts{}
+		fill(line.Batch, slices.Concat([]any{b.Table, id, b.Lower, b.Upper}, none.args(), []any{time.Now().UnixMicro()})...)
+	}
 	out := []engine.Rows{line}
 	if !rolled || b.Inserted+b.Updated == 0 {
 		return out

@@ -18,62 +18,90 @@ import (
 // unwritten data. Nothing more is then appended, and Append returns that error
 // until the spool is opened again. The record may or may not be present then.
 func (s *Spool) Append(ctx context.Context, data []byte) (Record, error) {
-	rec, err := s.append(ctx, data)
-	return rec, s.wrap("append", err)
+	all, err := s.AppendAll(ctx, [][]byte{data})
+	if err != nil {
+		return Record{}, err
+	}
+	return all[0], nil
 }
 
-func (s *Spool) append(ctx context.Context, data []byte) (Record, error) {
-	size := int64(recordHead + len(data))
-	if len(data) > MaxRecord {
-		return Record{}, fmt.Errorf("a record of %d bytes: at most %d are allowed", len(data), MaxRecord)
+// AppendAll adds records as Append does, with one sync for all of them. After an error
+// none of them is there. After a crash in between, each may be there or not, and a
+// power loss may leave one damaged before an intact one. Together they must fit into
+// the budget.
+func (s *Spool) AppendAll(ctx context.Context, all [][]byte) ([]Record, error) {
+	out, err := s.append(ctx, all)
+	return out, s.wrap("append", err)
+}
+
+func (s *Spool) append(ctx context.Context, all [][]byte) ([]Record, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	size := int64(0)
+	for _, data := range all {
+		if len(data) > MaxRecord {
+			return nil, fmt.Errorf("a record of %d bytes: at most %d are allowed", len(data), MaxRecord)
+		}
+		size += int64(recordHead + len(data))
 	}
 	if segmentHead+size > s.o.Budget {
-		return Record{}, fmt.Errorf("a record of %d bytes is larger than the spool's budget of %d (with %d for heads)",
-			len(data), s.o.Budget, segmentHead+recordHead)
+		return nil, fmt.Errorf("%w: %d bytes to append are more than the spool's budget of %d (with %d for heads)",
+			ErrTooLarge, size-int64(len(all)*recordHead), s.o.Budget, segmentHead+recordHead)
 	}
 	s.appending.Lock()
 	defer s.appending.Unlock()
 	roll, err := s.room(ctx, size)
 	if err != nil {
-		return Record{}, err
+		return nil, err
 	}
 	if roll {
 		if err := s.roll(); err != nil {
-			return Record{}, err
+			return nil, err
 		}
 	}
 	last := s.lastSegment()
-	at := place{last.end, int32(size)}
-	var head [recordHead]byte
-	putRecordHead(&head, s.id, at.from, data)
-	pos := at.from - last.base
-	_, err = s.tail.WriteAt(head[:], pos)
-	if err == nil {
-		_, err = s.tail.WriteAt(data, pos+recordHead)
+	start := last.end - last.base
+	out := make([]Record, 0, len(all))
+	pos := start
+	for _, data := range all {
+		var head [recordHead]byte
+		putRecordHead(&head, s.id, last.base+pos, data)
+		if _, err = s.tail.WriteAt(head[:], pos); err == nil {
+			_, err = s.tail.WriteAt(data, pos+recordHead)
+		}
+		if err != nil {
+			break
+		}
+		next := pos + recordHead + int64(len(data))
+		out = append(out, Record{From: last.base + pos, To: last.base + next, Data: data, Sum: xxhash.Sum64(data)})
+		pos = next
 	}
 	if err != nil {
-		cut := s.tail.Truncate(pos)
+		cut := s.tail.Truncate(start)
 		if cut == nil {
 			cut = s.o.sync(s.tail, false)
 		}
 		if cut != nil {
-			return Record{}, errors.Join(err, s.fail(fmt.Errorf("cut the record off again: %w", cut)))
+			return nil, errors.Join(err, s.fail(fmt.Errorf("cut the record off again: %w", cut)))
 		}
-		return Record{}, err
+		return nil, err
 	}
 	if err := s.o.sync(s.tail, false); err != nil {
-		return Record{}, s.fail(err)
+		return nil, s.fail(err)
 	}
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last.records = append(last.records, at)
-	last.end, last.disk = at.to(), last.disk+size
+	for _, rec := range out {
+		last.records = append(last.records, place{rec.From, int32(rec.To - rec.From)})
+	}
+	last.end, last.disk = last.base+pos, last.disk+size
 	s.total += size
-	s.records++
+	s.records += int64(len(out))
 	s.bytes += size
 	s.notify()
-	return Record{From: at.from, To: at.to(), Data: data, Sum: xxhash.Sum64(data)}, nil
+	return out, nil
 }
 
 func (s *Spool) fail(err error) error {
@@ -123,6 +151,9 @@ func (s *Spool) room(ctx context.Context, size int64) (roll bool, err error) {
 		// exists.
 		if s.records == 0 && (used || s.tail == nil) {
 			return true, nil
+		}
+		if s.o.NoWait {
+			return false, ErrFull
 		}
 		if s.full.IsZero() {
 			s.full = time.Now()

@@ -74,6 +74,14 @@ func (s *Spool) await(ctx context.Context) (base int64, at place, err error) {
 	}
 }
 
+// Waiting reports whether there is a record that Next returns without waiting.
+func (s *Spool) Waiting() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g, _ := s.find(max(s.next, s.released))
+	return g != nil
+}
+
 // find returns the first record at or after an offset. The caller holds mu.
 func (s *Spool) find(offset int64) (*segment, int) {
 	k := sort.Search(len(s.segments), func(k int) bool { return s.segments[k].end > offset })

@@ -4,7 +4,7 @@
 // caller. Its offset in the spool identifies it, so a batch's boundaries are on
 // disk before any of it is sent.
 //
-// One goroutine appends, one reads, and any may release:
+// Any number of goroutines may append and release, and one reads:
 //
 //	s, found, err := spool.Open(spool.Options{Dir: dir})
 //	...
@@ -87,6 +87,12 @@ const (
 // ErrClosed is returned after Close.
 var ErrClosed = errors.New("the spool is closed")
 
+// ErrFull is returned by Append and AppendAll with Options.NoWait if there is no room.
+var ErrFull = errors.New("the spool is full")
+
+// ErrTooLarge is returned for records that don't fit into the spool even if it is empty.
+var ErrTooLarge = errors.New("too large for the spool")
+
 // ErrBeyond is returned for an offset after the spool's end: either the spool has
 // lost records, or the offset belongs to another spool.
 var ErrBeyond = errors.New("beyond the spool's end")
@@ -102,6 +108,8 @@ type Options struct {
 	// segment by segment. 0 means 64 MiB or an eighth of Budget, whichever is
 	// smaller. A larger record gets a segment of its own.
 	Segment int64
+	// NoWait makes Append return ErrFull instead of waiting for room.
+	NoWait bool
 
 	// sync replaces fdatasync and, for directories, fsync in tests.
 	sync func(f *os.File, dir bool) error
@@ -150,7 +158,7 @@ type Bad struct {
 }
 
 // Spool is an open spool. Its methods may be called by several goroutines, of
-// which one appends and one reads.
+// which one reads.
 type Spool struct {
 	o    Options
 	id   uint64
@@ -218,6 +226,20 @@ func (s *Spool) First() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.segments[0].base
+}
+
+// Released returns the offset up to which records were released.
+func (s *Spool) Released() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.released
+}
+
+// End returns the offset after the last record.
+func (s *Spool) End() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last().end
 }
 
 // Full returns how long an Append has been waiting for room, 0 if none is waiting.

@@ -65,6 +65,24 @@ func (s *Set) seal(ctx context.Context, x execer, l *level, to int64) error {
 	return nil
 }
 
+// SealedTo returns the position below which new rows would be missing from a level, the lowest one
+// of the axis if there is none. Buckets that have only passed their own retention are not missed.
+func (s *Set) SealedTo(ctx context.Context, now int64) (int64, error) {
+	to := s.table.Grid.Bounds().From
+	marks, err := s.marks(ctx, s.db.SQL())
+	if err != nil {
+		return to, err
+	}
+	for _, l := range s.levels {
+		m, ok := marks[l.Name]
+		expired := len(l.children) == 0 && !l.Keep.IsZero() && m.sealedTo <= l.Every.Floor(l.Keep.Before(now))
+		if ok && !expired {
+			to = max(to, m.sealedTo)
+		}
+	}
+	return to, nil
+}
+
 // Unseal records, in the transaction of x, that all raw rows from a position on
 // exist: buckets that begin at it or later may be computed again.
 func (s *Set) Unseal(ctx context.Context, x state.Exec, from int64) error {

@@ -1,0 +1,452 @@
+package ingest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/ingest/spool"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/internal/value"
+)
+
+// A Post is a group of rows that is kept whole, such as the body of a request.
+type Post struct {
+	Format Format
+	Values value.Notation
+	Body   []byte
+	// Key, unless empty, identifies the post: one with a key that was taken before is
+	// acknowledged without being taken again.
+	Key string
+}
+
+// A Receipt describes a post that was taken.
+type Receipt struct {
+	// Rows counts its rows, Bad those whose values can't be loaded, which go to the file
+	// of bad rows; First are some of these.
+	Rows, Bad int64
+	First     []Rejected
+	// Repeated reports that a post with the same key had been taken before.
+	Repeated bool
+}
+
+// A PostError is the reason why nothing of a post was taken: its content.
+type PostError struct {
+	Line   int64 // 0 if unknown
+	Column string
+	Err    error
+}
+
+func (e *PostError) Error() string {
+	text := e.Err.Error()
+	if e.Column != "" {
+		text = "column " + e.Column + ": " + text
+	}
+	if e.Line > 0 {
+		text = fmt.Sprintf("line %d: %s", e.Line, text)
+	}
+	return text
+}
+
+func (e *PostError) Unwrap() error { return e.Err }
+
+// Reasons not to take a post.
+var (
+	ErrManyRows  = fmt.Errorf("a request may have at most %d lines", MaxPostLines)
+	ErrKeyReused = errors.New("the key was used for other rows")
+)
+
+const (
+	// MaxPostLines limits the lines of a post, and so the size of a transaction.
+	MaxPostLines = 100_000
+	// firstBad is the number of bad rows in a Receipt.
+	firstBad = 5
+	// mostBadBytes limits the file of bad rows of an inbox. Beyond it, posts with bad
+	// rows are refused as a whole.
+	mostBadBytes = 64 << 20
+	// mostShapes limits the cached targets: clients may name any columns.
+	mostShapes = 200
+)
+
+// An Inbox takes posts into a spool, and loads them from there into a table, each row
+// once. Put may be called by any number of goroutines, Run by one.
+type Inbox struct {
+	opt   Options
+	spool *spool.Spool
+	keys  *keys
+
+	appending appender
+	shapes    struct {
+		sync.Mutex
+		schema *engine.Schema
+		pools  map[string]*shapePool
+	}
+	marks struct {
+		sync.Mutex
+		times []mark
+	}
+	loadedRows struct {
+		sync.Mutex
+		state.Counts
+	}
+	failure atomic.Pointer[string]
+}
+
+// A mark says when the records before an offset were taken.
+type mark struct {
+	to int64
+	at time.Time
+}
+
+// A shapePool has the parsers for posts of one shape.
+type shapePool struct {
+	target *target
+	idle   sync.Pool
+}
+
+// OpenInbox opens the inbox of a table, whose spool is o.Spool, and records the spool in
+// the database. All fields that concern files and single streams are ignored.
+func OpenInbox(ctx context.Context, o Options) (*Inbox, error) {
+	o.MaxBad, o.Again, o.Dry, o.Progress, o.Name = -1, false, false, nil, ""
+	o.Bytes, o.Rows = cmp.Or(o.Bytes, DefaultBytes), cmp.Or(o.Rows, DefaultRows)
+	o.OnDuplicate = cmp.Or(o.OnDuplicate, Skip)
+	if o.Say == nil {
+		o.Say = func(string) {}
+	}
+	if o.Reached == nil {
+		o.Reached = func(string) {}
+	}
+	sp, found, err := spool.Open(spool.Options{Dir: o.Spool, Budget: o.SpoolBytes, NoWait: true})
+	if err != nil {
+		return nil, err
+	}
+	in := &Inbox{opt: o, spool: sp, keys: newKeys()}
+	in.shapes.schema, in.shapes.pools = o.Schema, map[string]*shapePool{}
+	fail := func(err error) (*Inbox, error) { return nil, errors.Join(err, sp.Close()) }
+	if err := in.recall(); err != nil {
+		return fail(err)
+	}
+	if found.Records > 0 {
+		in.mark(sp.End())
+	}
+	if _, err := in.begin(ctx, func(l *streamLoad) { l.sayFound(found) }); err != nil {
+		return fail(err)
+	}
+	return in, nil
+}
+
+// begin returns a load that continues where the database has the spool.
+func (in *Inbox) begin(ctx context.Context, first func(*streamLoad)) (*streamLoad, error) {
+	o := in.opt
+	in.shapes.Lock()
+	o.Schema = in.shapes.schema
+	in.shapes.Unlock()
+	common, err := newLoad(&o)
+	if err != nil {
+		return nil, err
+	}
+	l := &streamLoad{load: common, spool: in.spool}
+	l.pace = newPace(l.opt.Rows)
+	dir, err := filepath.Abs(o.Spool)
+	if err != nil {
+		return nil, err
+	}
+	first(l)
+	l.source = &state.Source{Table: o.Table.Name, Path: dir, Kind: state.SpoolSource, Key: in.spool.ID()}
+	err = l.findSpool(ctx, in.spool)
+	for _, d := range l.result.Damaged {
+		l.say("spool %s: damaged: %s", o.Spool, d)
+	}
+	return l, err
+}
+
+// recall reads the keys of the records that are still on disk.
+func (in *Inbox) recall() error {
+	for in.spool.Waiting() {
+		rec, err := in.spool.Next(context.Background())
+		if err != nil {
+			return err
+		}
+		first, _, _ := bytes.Cut(rec.Data, []byte("\n"))
+		var head spooled
+		if json.Unmarshal(first, &head) == nil && head.Key != "" {
+			in.keys.recall(head.Key, head.Sum)
+		}
+	}
+	return nil
+}
+
+// Put takes a post and returns once it is on disk. It returns a PostError for a post that
+// can't be loaded, ErrManyRows, ErrKeyReused, spool.ErrFull, spool.ErrTooLarge, or an
+// error of the disk; then nothing of it is taken.
+func (in *Inbox) Put(ctx context.Context, post Post) (Receipt, error) {
+	if post.Key == "" {
+		return in.put(post, "")
+	}
+	sum := hashOf(post.Body)
+	return in.keys.once(ctx, post.Key, sum, func() (Receipt, error) { return in.put(post, sum) })
+}
+
+func (in *Inbox) put(post Post, sum string) (Receipt, error) {
+	if bytes.Count(post.Body, lineBreak) > MaxPostLines {
+		return Receipt{}, ErrManyRows
+	}
+	if err := post.Format.Validate(); err != nil {
+		return Receipt{}, &PostError{Err: err}
+	}
+	data, line := bytes.TrimPrefix(post.Body, byteOrderMark), int64(1)
+	names, skip, err := in.columns(&post.Format, data)
+	if err != nil {
+		return Receipt{}, &PostError{Line: 1, Err: err}
+	}
+	line += int64(bytes.Count(data[:skip], lineBreak))
+	head := spooled{Table: in.opt.Table.Name, Columns: names, Named: post.Format.Columns != nil, Format: post.Format, Notation: post.Values, Duplicates: in.opt.OnDuplicate}
+	head.putZone(post.Values.Zone)
+	pool, err := in.shape(&head)
+	if err != nil {
+		refused := &PostError{Err: err}
+		if post.Format.header() && !head.Named {
+			refused.Line = 1
+		}
+		return Receipt{}, refused
+	}
+	if post.Format.header() && head.Named && !post.Format.Header && pool.target.hasValues(data[:skip]) {
+		return Receipt{}, &PostError{Line: 1, Err: engine.Hinted(errors.New("it would be skipped as a header, and is a row of values"), "header=false")}
+	}
+	data = data[skip:]
+	receipt, err := in.check(pool, data, line)
+	if err != nil {
+		return Receipt{}, err
+	}
+	head.Line, head.Lines, head.Key, head.Sum = line, int64(bytes.Count(data, lineBreak)), post.Key, sum
+	if data[len(data)-1] != '\n' {
+		head.Lines++
+	}
+	first, err := json.Marshal(head)
+	if err != nil {
+		return Receipt{}, err
+	}
+	record := make([]byte, 0, len(first)+1+len(data)+1)
+	record = append(append(append(record, first...), '\n'), data...)
+	if record[len(record)-1] != '\n' {
+		record = append(record, '\n')
+	}
+	to, err := in.appending.append(in.spool, record)
+	if err != nil {
+		return Receipt{}, err
+	}
+	in.mark(to)
+	in.opt.Reached("received")
+	return receipt, nil
+}
+
+// columns returns the columns of a post's fields, and the length of its header.
+func (in *Inbox) columns(f *Format, data []byte) (names []string, header int, err error) {
+	if f.header() {
+		if header, err = f.end(data, true); err != nil {
+			return nil, 0, err
+		}
+		if names, err = f.names(data[:header]); err != nil {
+			return nil, 0, err
+		}
+	}
+	if f.Columns != nil {
+		return f.Columns, header, nil
+	}
+	if !f.header() {
+		in.shapes.Lock()
+		defer in.shapes.Unlock()
+		names = loadable(in.shapes.schema, f)
+	}
+	return names, header, nil
+}
+
+// shape returns the parsers for posts with a head.
+func (in *Inbox) shape(head *spooled) (*shapePool, error) {
+	key, err := head.shape()
+	if err != nil {
+		return nil, err
+	}
+	in.shapes.Lock()
+	defer in.shapes.Unlock()
+	if pool := in.shapes.pools[key]; pool != nil {
+		return pool, nil
+	}
+	o := in.opt
+	o.Schema = in.shapes.schema
+	t, err := head.target(&o)
+	if err != nil {
+		return nil, err
+	}
+	if len(in.shapes.pools) >= mostShapes {
+		clear(in.shapes.pools)
+	}
+	pool := &shapePool{target: t, idle: sync.Pool{New: func() any { return newParser(t) }}}
+	in.shapes.pools[key] = pool
+	return pool, nil
+}
+
+// check parses the rows of a post, some of which must be good.
+func (in *Inbox) check(pool *shapePool, data []byte, line int64) (Receipt, error) {
+	p, _ := pool.idle.Get().(*parser)
+	defer pool.idle.Put(p)
+	b := &batch{data: data, target: pool.target}
+	b.Line = line
+	p.parse(b)
+	p.from = nil // it refers to the body
+	out := Receipt{Rows: p.rows, Bad: int64(len(p.rejected))}
+	if out.Rows == 0 {
+		return out, &PostError{Err: errors.New("it has no rows")}
+	}
+	for _, r := range p.rejected[:min(len(p.rejected), firstBad)] {
+		r.Row = nil
+		out.First = append(out.First, r)
+	}
+	clear(p.rejected) // they hold copies of rows
+	if out.Bad == 0 {
+		return out, nil
+	}
+	bad := &PostError{Line: out.First[0].Line, Column: out.First[0].Column, Err: errors.New(out.First[0].Reason)}
+	if out.Bad == out.Rows {
+		return out, bad
+	}
+	if info, err := os.Stat(in.opt.Bad); err == nil && info.Size() > mostBadBytes {
+		return out, fmt.Errorf("%w; rows that can't be loaded are no longer kept, as %s has %s", bad, in.opt.Bad, figure.Bytes(info.Size()))
+	}
+	return out, nil
+}
+
+func (in *Inbox) mark(to int64) {
+	in.marks.Lock()
+	defer in.marks.Unlock()
+	const most = 10_000 // coarser beyond: the newest mark moves
+	if n := len(in.marks.times); n >= most {
+		in.marks.times[n-1].to = max(in.marks.times[n-1].to, to)
+		return
+	}
+	in.marks.times = append(in.marks.times, mark{to, time.Now()})
+}
+
+// An InboxStatus describes an inbox.
+type InboxStatus struct {
+	// Records and Bytes are in the spool and not known to be in the table, Lag the age of
+	// the oldest of them.
+	Records, Bytes int64
+	Lag            time.Duration
+	// Rows counts what this process has loaded.
+	Rows state.Counts
+	// Failure is the reason why nothing is loaded at present, or "".
+	Failure string
+}
+
+// Status returns the present status.
+func (in *Inbox) Status() InboxStatus {
+	out := InboxStatus{}
+	out.Records, out.Bytes = in.spool.Size()
+	in.marks.Lock()
+	released := in.spool.Released()
+	for len(in.marks.times) > 0 && in.marks.times[0].to <= released {
+		in.marks.times = in.marks.times[1:]
+	}
+	if out.Records > 0 && len(in.marks.times) > 0 {
+		out.Lag = time.Since(in.marks.times[0].at)
+	}
+	in.marks.Unlock()
+	in.loadedRows.Lock()
+	out.Rows = in.loadedRows.Counts
+	in.loadedRows.Unlock()
+	if why := in.failure.Load(); why != nil {
+		out.Failure = *why
+	}
+	return out
+}
+
+// Finish declares that nothing more is put: Run returns once all is loaded.
+func (in *Inbox) Finish() { in.spool.Finish() }
+
+// Close closes the spool, whose records are kept. Run must have returned.
+func (in *Inbox) Close() error { return in.spool.Close() }
+
+const (
+	firstFailure = time.Second
+	lastFailure  = 30 * time.Second
+)
+
+// Run loads what is put until ctx ends, or until Finish was called and all is loaded.
+// After an error it starts again, with the table's present columns: no error of the
+// database or of the disk is lasting, as the rows are kept.
+func (in *Inbox) Run(ctx context.Context) error {
+	for try := 0; ; try++ {
+		began := time.Now()
+		err := in.load(ctx)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if time.Since(began) > lastFailure {
+			try = 0
+		}
+		text := err.Error()
+		in.failure.Store(&text)
+		pause := engine.Backoff(firstFailure, lastFailure, try)
+		in.opt.Say(fmt.Sprintf("%s: rows that were received are kept and not loaded, will be tried again in %s: %v", in.opt.Table.Name, pause.Round(time.Second), err))
+		if err := engine.Sleep(ctx, pause); err != nil {
+			return err
+		}
+		if s, err := in.opt.DB.Describe(ctx, in.opt.Table.Name); err == nil {
+			in.shapes.Lock()
+			in.shapes.schema, in.shapes.pools = s, map[string]*shapePool{}
+			in.shapes.Unlock()
+		}
+	}
+}
+
+// load loads the spool's records until an error.
+func (in *Inbox) load(ctx context.Context) error {
+	l, err := in.begin(ctx, func(*streamLoad) {})
+	if err != nil {
+		return err
+	}
+	in.failure.Store(nil)
+	done := &acknowledger{load: l.load, sp: in.spool, at: max(l.source.Loaded, l.gap), done: map[int64]committed{}}
+	acknowledging, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var ticking sync.WaitGroup
+	ticking.Go(func() { done.each(acknowledging) })
+	// Records of an earlier process, or that an earlier call sent, may be in the ledger.
+	old := in.spool.End()
+	err = l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
+		return l.fromSpool(ctx, in.spool, old, done, out)
+	}, func(work context.Context, b *batch, noted state.Batch) error {
+		in.loadedRows.Lock()
+		in.loadedRows.Add(noted.Counts)
+		in.loadedRows.Unlock()
+		return done.add(work, b, noted)
+	})
+	stop()
+	ticking.Wait()
+	for _, bad := range in.spool.Bad() {
+		l.say("spool %s: damaged: %s at %d: %s; set aside in %s", in.opt.Spool, figure.Plural(bad.Bytes, "byte", "bytes"), bad.Offset, bad.Reason, bad.File)
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWait)
+	defer cancel()
+	return errors.Join(err, done.acknowledge(last))
+}
+
+// Has reports whether the table has a column of that name.
+func (in *Inbox) Has(column string) bool {
+	in.shapes.Lock()
+	defer in.shapes.Unlock()
+	return in.shapes.schema.Find(column) != nil
+}
+
+// TimeColumn returns the column by which the table rolls.
+func (in *Inbox) TimeColumn() string { return in.opt.Table.By }

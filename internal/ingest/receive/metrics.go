@@ -1,0 +1,84 @@
+package receive
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/rowmill/rowmill/internal/ingest"
+)
+
+// counted contains the counters that accumulate during the process's life.
+type counted struct {
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	taken    *prometheus.CounterVec
+	bad      *prometheus.CounterVec
+	bytes    *prometheus.CounterVec
+}
+
+func newCounted() *counted {
+	return &counted{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rowmill_ingest_requests_total",
+			Help: "Requests answered, by route and status code."}, []string{"route", "code"}),
+		// From a request that waits for one sync (1 ms) to the time limit of a request.
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rowmill_ingest_request_seconds",
+			Help: "How long requests took.", Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30, 90}}, []string{"route"}),
+		taken: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rowmill_ingest_received_rows_total",
+			Help: "Rows that were received and are on disk."}, []string{"table"}),
+		bad: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rowmill_ingest_bad_rows_total",
+			Help: "Rows among those received whose values can't be loaded."}, []string{"table"}),
+		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rowmill_ingest_received_bytes_total",
+			Help: "Bytes of these rows, decompressed."}, []string{"table"}),
+	}
+}
+
+func (c *counted) answered(route string, status int, took time.Duration) {
+	c.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	c.seconds.WithLabelValues(route).Observe(took.Seconds())
+}
+
+func (c *counted) rows(table string, r ingest.Receipt, size int) {
+	if r.Repeated {
+		return
+	}
+	c.taken.WithLabelValues(table).Add(float64(r.Rows))
+	c.bad.WithLabelValues(table).Add(float64(r.Bad))
+	c.bytes.WithLabelValues(table).Add(float64(size))
+}
+
+// Describe sends nothing, as for an unchecked collector.
+func (s *Server) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (s *Server) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range []prometheus.Collector{s.counted.requests, s.counted.seconds, s.counted.taken, s.counted.bad, s.counted.bytes} {
+		c.Collect(ch)
+	}
+	for name, in := range s.o.Tables {
+		st := in.Status()
+		set := func(metric, help string, kind prometheus.ValueType, v float64) {
+			ch <- prometheus.MustNewConstMetric(prometheus.NewDesc("rowmill_ingest_"+metric, help, []string{"table"}, nil), kind, v, name)
+		}
+		failing := 0.0
+		if st.Failure != "" {
+			failing = 1
+		}
+		set("spool_bytes", "Bytes on disk that aren't known to be in the table.", prometheus.GaugeValue, float64(st.Bytes))
+		set("spool_records", "Requests on disk that aren't known to be in the table.", prometheus.GaugeValue, float64(st.Records))
+		set("lag_seconds", "Age of the oldest of them.", prometheus.GaugeValue, st.Lag.Seconds())
+		set("failing", "1 while nothing can be loaded from the spool.", prometheus.GaugeValue, failing)
+		set("inserted_rows_total", "Rows that this process has inserted.", prometheus.CounterValue, float64(st.Rows.Inserted))
+		set("duplicate_rows_total", "Rows whose key was in the table.", prometheus.CounterValue, float64(st.Rows.Duplicate))
+		set("rejected_rows_total", "Rows that went to the file of bad rows.", prometheus.CounterValue, float64(st.Rows.Rejected))
+	}
+}
+
+func (s *Server) metricsHandler() http.Handler {
+	own := prometheus.NewRegistry()
+	own.MustRegister(s)
+	return promhttp.HandlerFor(own, promhttp.HandlerOpts{})
+}
