@@ -105,7 +105,7 @@ func onEach(t *testing.T, kinds []string, fn func(t *testing.T, kind string)) {
 }
 
 // openKeeper opens a target for the duration of the test.
-func openKeeper(t *testing.T, url string) engine.Keeper {
+func openKeeper(t testing.TB, url string) engine.Keeper {
 	t.Helper()
 	opened, err := target.Open(t.Context(), url, func(string) {})
 	must(t, err)

@@ -19,7 +19,7 @@ type pace struct {
 	mu          sync.Mutex
 	rows        int
 	least, most int
-	rate        float64 // rows/s that the present size has reached
+	rate        float64 // rows/s of the batch after which it last grew
 }
 
 func newPace(rows int) *pace {
@@ -45,7 +45,5 @@ func (p *pace) sent(rows int64, took time.Duration, repeated bool) {
 		p.rows, p.rate = max(min(p.rows, int(rows))/2, p.least), 0
 	case full && took < slowCommit/2 && rate > p.rate*1.02:
 		p.rows, p.rate = min(p.rows+max(p.rows/4, 1), p.most), rate
-	default:
-		p.rate *= 0.99 // the server may have become faster
 	}
 }
