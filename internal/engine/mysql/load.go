@@ -20,11 +20,12 @@ import (
 // another value, sometimes without a warning. So it is used only for columns whose values
 // it converts as the literals of an INSERT, no such NULL is sent, and its warnings are read.
 
-// A source is the stream of a connection's LOAD DATA statements: the driver knows it by its
-// name.
+// A source is the stream of a connection's LOAD DATA statements. The driver, which sends
+// them on an encrypted connection, knows it by its name.
 type source struct {
-	name   string
-	stream stream
+	name      string
+	stream    stream
+	statement []byte
 }
 
 // open registers the source with the driver, until close.
@@ -41,8 +42,15 @@ func (s *source) close() {
 
 // load sends rows [from, to) of b, and returns the number that the server has inserted.
 func (s *source) load(c *conn, e *encoder, b *engine.Batch, from, to int) (affected int64, err error) {
-	c.warned = -1 // the driver doesn't report it
 	s.stream = stream{enc: e, batch: b, row: from, to: to, buf: s.stream.buf[:0]}
+	if !c.wrapped {
+		s.statement = append(append(s.statement[:0], emptyHead[:]...), e.load(s.name)...)
+		return c.sendData(s.statement, func() []byte {
+			s.stream.buf = s.stream.fill(append(s.stream.buf[:0], emptyHead[:dataHead]...))
+			return s.stream.buf
+		})
+	}
+	c.warned = -1 // the driver doesn't report it
 	res, err := c.run(e.load(s.name))
 	if err != nil {
 		return 0, err
@@ -154,6 +162,9 @@ func (l *loadable) fits(b *engine.Batch, from, to int) bool {
 func (c *conn) loaded(sent int, affected int64, ignore bool) (skipped int64, err error) {
 	if ignore {
 		return c.skipped(sent, affected)
+	}
+	if affected == int64(sent) && c.warned == 0 {
+		return 0, nil
 	}
 	warnings, err := c.listWarnings(warningsQuery)
 	if err == nil && (affected != int64(sent) || len(warnings) > 0) {

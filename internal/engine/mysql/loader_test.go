@@ -527,3 +527,37 @@ func TestWriterRefusesBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestLocalInfileOff checks that loaders and stagings send statements if the server refuses
+// LOAD DATA LOCAL, also in the middle of a transaction.
+func TestLocalInfileOff(t *testing.T) {
+	onEachOwn(t, func(t *testing.T, db *mysql.DB) {
+		c := session(t, db)
+		exec(t, c, "CREATE TABLE plain (id INT NOT NULL PRIMARY KEY, n INT)")
+		db.SetLoadRows(1)
+		table := &engine.Table{Name: "plain", Columns: []engine.Column{{Name: "id", Type: engine.Int32}, {Name: "n", Type: engine.Int32}}}
+		l := openLoader(t, db)
+		begin(t, l)
+		mustInsert(t, l, table, 1)
+		exec(t, c, "SET GLOBAL local_infile = 0")
+		defer exec(t, c, "SET GLOBAL local_infile = 1")
+		mustInsert(t, l, table, 2, 3)
+		mustInsert(t, l, table, 4)
+		commit(t, l)
+		s, err := db.Stage(within(t), table, engine.StageOptions{Name: "staged", Columns: table.Columns})
+		must(t, err)
+		defer s.Close()
+		must(t, s.Write(within(t), rowsOf(1, 2, 3)))
+		must(t, s.Write(within(t), rowsOf(4)))
+		done, err := s.Finish(within(t))
+		if want := (engine.Staged{Rows: 4}); err != nil || done != want {
+			t.Errorf("staged %+v, %v; want %+v", done, err, want)
+		}
+		for _, name := range []string{"plain", "staged"} {
+			var n int
+			if err := c.QueryRowContext(within(t), "SELECT COUNT(*) FROM "+name).Scan(&n); err != nil || n != 4 {
+				t.Errorf("%s has %d rows, %v; want 4", name, n, err)
+			}
+		}
+	})
+}

@@ -28,6 +28,7 @@ const (
 
 	// First bytes of packets. A row in the binary protocol begins with 0, like OK.
 	headOK, headRow  = 0x00, 0x00
+	headFile         = 0xfb // the request for the data of LOAD DATA LOCAL
 	headEnd, headErr = 0xfe, 0xff
 	// classicEnd is the length of the end packet of servers that also send one after
 	// the columns: before MySQL 5.7.5 and MariaDB 10.2. Later ones end with an OK
@@ -58,6 +59,53 @@ func (c *conn) send(packet []byte) (affected int64, err error) {
 	return affected, err
 }
 
+// dataHead is the length of the header of a packet with data of LOAD DATA LOCAL, and
+// mostData the longest of them, far below any server's max_allowed_packet.
+const (
+	dataHead = 4
+	mostData = 128 << 10
+)
+
+// sendData sends a LOAD DATA LOCAL statement, which begins at packetHead of packet, and
+// its data, which fill returns in turn, after dataHead bytes for a header, until there is
+// none. It returns the number of affected rows. The answer comes after all of the data, also
+// if it is an error.
+func (c *conn) sendData(packet []byte, fill func() []byte) (affected int64, err error) {
+	body := len(packet) - (packetHead - 1)
+	c.warned = -1
+	packet[0], packet[1], packet[2], packet[3], packet[4] = byte(body), byte(body>>8), byte(body>>16), 0, comQuery
+	if _, err := c.net.Write(packet); err != nil {
+		return 0, lost(err)
+	}
+	asked, err := c.answers.asks(c.net)
+	if err != nil || !asked {
+		if err == nil {
+			err = malformed()
+		}
+		return 0, err
+	}
+	seq := c.answers.seq
+	for more := true; more; {
+		data := fill()
+		more = len(data) > dataHead
+		for at := dataHead; at < len(data) || !more; {
+			to := min(at+mostData, len(data))
+			head := data[at-dataHead : to] // over bytes that were sent
+			n := to - at
+			head[0], head[1], head[2], head[3] = byte(n), byte(n>>8), byte(n>>16), seq
+			seq++
+			if _, err := c.net.Write(head); err != nil {
+				return 0, lost(err)
+			}
+			if at = to; !more {
+				break // an empty packet ends the data
+			}
+		}
+	}
+	affected, c.warned, err = c.answers.next(c.net, seq)
+	return affected, err
+}
+
 // lost is the error for a connection that is lost, and malformed that for an answer
 // that violates the protocol.
 func lost(err error) error { return fmt.Errorf("%w: %w", mysql.ErrInvalidConn, err) }
@@ -73,15 +121,36 @@ type answers struct {
 // ok reads the answer to a statement without a result: the number of rows that it has
 // affected, and its number of warnings, -1 if that is unknown.
 func (r *answers) ok(src io.Reader) (affected int64, warned int, err error) {
-	r.at, r.have, r.seq = 0, 0, 1
-	p, _, err := r.packet(src)
-	if err == nil && r.at != r.have {
-		err = malformed()
-	}
+	return r.next(src, 1)
+}
+
+// next is ok for an answer with a sequence number.
+func (r *answers) next(src io.Reader, seq byte) (affected int64, warned int, err error) {
+	p, err := r.only(src, seq)
 	if err != nil {
 		return 0, -1, err
 	}
 	return parseAnswer(p)
+}
+
+// asks reads the answer to LOAD DATA LOCAL and reports whether it asks for the data.
+func (r *answers) asks(src io.Reader) (bool, error) {
+	p, err := r.only(src, 1)
+	if err != nil || len(p) > 0 && p[0] == headFile {
+		return err == nil, err
+	}
+	_, _, err = parseAnswer(p)
+	return false, err
+}
+
+// only reads an answer that is one packet.
+func (r *answers) only(src io.Reader, seq byte) ([]byte, error) {
+	r.at, r.have, r.seq = 0, 0, seq
+	p, _, err := r.packet(src)
+	if err == nil && r.at != r.have {
+		err = malformed()
+	}
+	return p, err
 }
 
 // parseAnswer parses an OK packet, for ok, or returns the error of an error packet.

@@ -260,18 +260,24 @@ type stream struct {
 
 func (s *stream) Read(p []byte) (int, error) {
 	if s.off == len(s.buf) {
-		s.buf, s.off = s.buf[:0], 0
-		for ; s.row < s.to && len(s.buf) < streamChunk; s.row++ {
-			s.buf = s.enc.appendLine(s.buf, s.batch, s.row)
-		}
+		s.buf, s.off = s.fill(s.buf[:0]), 0
 		if len(s.buf) == 0 {
 			return 0, io.EOF
 		}
 	}
 	n := copy(p, s.buf[s.off:])
 	s.off += n
-	s.sent += n
 	return n, nil
+}
+
+// fill appends the next rows to dst, and nothing after the last one.
+func (s *stream) fill(dst []byte) []byte {
+	from := len(dst)
+	for ; s.row < s.to && len(dst)-from < streamChunk; s.row++ {
+		dst = s.enc.appendLine(dst, s.batch, s.row)
+	}
+	s.sent += len(dst) - from
+	return dst
 }
 
 // INSERT IGNORE converts all errors of rows to warnings: rows outside every partition are
