@@ -259,6 +259,7 @@ type load struct {
 	compared     atomic.Int64 // duplicates in batches that were compared
 
 	rows, rejected atomic.Int64
+	tooOld         atomic.Int64 // see Result.TooOld
 	rejectedBefore atomic.Int64 // rows of a file that earlier loads rejected
 	lost           atomic.Int64 // see Result.Lost
 	// committing are the batches whose commit was sent and whose result isn't known.
@@ -489,7 +490,7 @@ func (l *load) finish(err error) (Result, error) {
 	if l.opt.OnDuplicate == Skip && !l.opt.Dry {
 		l.result.NotCompared = max(l.result.Duplicate-l.compared.Load(), 0)
 	}
-	l.result.Created, l.result.TooOld = l.periods.created, l.periods.tooOld.Load()
+	l.result.TooOld = l.tooOld.Load()
 	l.result.Seconds = time.Since(l.began).Seconds()
 	if l.source != nil {
 		l.result.Source, l.result.Key = l.source.Path, l.source.Key

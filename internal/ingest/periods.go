@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -33,8 +32,7 @@ type periods struct {
 	any, dry bool
 	// creating is held while periods are created.
 	creating sync.Mutex
-	created  []string // their names
-	tooOld   atomic.Int64
+	created  int
 
 	mu        sync.Mutex
 	parts     []rolling.Partition
@@ -113,7 +111,7 @@ func (t *periods) missing(p *parser, c *rolling.Creatable, parts []rolling.Parti
 
 // create creates the periods that rows of a parsed batch lack, and returns those that
 // there are then. A dry run notes them as created.
-func (t *periods) create(ctx context.Context, p *parser, c *rolling.Creatable, parts []rolling.Partition, upTo int64) ([]rolling.Partition, int64, error) {
+func (t *periods) create(ctx context.Context, l *load, p *parser, c *rolling.Creatable, parts []rolling.Partition, upTo int64) ([]rolling.Partition, int64, error) {
 	if len(t.missing(p, c, parts, upTo)) == 0 {
 		return parts, upTo, nil
 	}
@@ -135,7 +133,7 @@ func (t *periods) create(ctx context.Context, p *parser, c *rolling.Creatable, p
 		if len(wanted) == 0 {
 			return parts, upTo, nil
 		}
-		if n := len(t.created) + len(wanted); n > MaxCreated && !t.any && !t.dry {
+		if n := t.created + len(wanted); n > MaxCreated && !t.any && !t.dry {
 			return nil, 0, engine.Hinted(fmt.Errorf("rows would have %s created, and a load creates at most %d; the last is for %s",
 				figure.Plural(n, "period", "periods"), MaxCreated, t.table.Grid.Format(wanted[len(wanted)-1].From)),
 				"--create-periods=always, if the times are right: --dry-run lists the periods")
@@ -145,14 +143,19 @@ func (t *periods) create(ctx context.Context, p *parser, c *rolling.Creatable, p
 				return nil, 0, err
 			}
 		}
-		t.mu.Lock()
+		t.created += len(wanted)
+		l.mu.Lock()
 		for _, w := range wanted {
-			t.created = append(t.created, w.Name)
-			if t.dry {
+			l.result.Created = append(l.result.Created, w.Name)
+		}
+		l.mu.Unlock()
+		if t.dry {
+			t.mu.Lock()
+			for _, w := range wanted {
 				t.parts = rolling.Insert(t.parts, w)
 			}
+			t.mu.Unlock()
 		}
-		t.mu.Unlock()
 	}
 	return nil, 0, engine.Classed(engine.ErrLockTimeout, errors.New("another process creates or drops the periods that rows need"))
 }
@@ -176,9 +179,9 @@ func (t *periods) outside(c *rolling.Creatable, parts []rolling.Partition, pos i
 }
 
 // check keeps the rows of a parsed batch that can be sent and rejects the others, after it
-// has created the periods that they lack. It returns the range of the kept rows in each
-// period.
-func (t *periods) check(ctx context.Context, p *parser) ([]state.Extent, error) {
+// has created the periods that they lack for the load. It returns the range of the kept rows
+// in each period.
+func (t *periods) check(ctx context.Context, l *load, p *parser) ([]state.Extent, error) {
 	parts, upTo, err := t.look(ctx, false)
 	if err != nil {
 		return nil, err
@@ -191,7 +194,7 @@ func (t *periods) check(ctx context.Context, p *parser) ([]state.Extent, error) 
 				c, err = t.allowed(ctx)
 			}
 			if err == nil && c != nil {
-				parts, upTo, err = t.create(ctx, p, c, parts, upTo)
+				parts, upTo, err = t.create(ctx, l, p, c, parts, upTo)
 			}
 			if err != nil {
 				return nil, err

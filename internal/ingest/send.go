@@ -159,13 +159,13 @@ func (s *sender) commits(b *batch, sent bool) (noted bool) {
 
 func (s *sender) check(ctx context.Context, b *batch, out *state.Batch) error {
 	p := s.parse(b)
-	if _, err := s.periods.check(ctx, p); err != nil {
+	if _, err := s.periods.check(ctx, s.load, p); err != nil {
 		return err
 	}
 	if err := s.reject(p.rejected, b); err != nil {
 		return err
 	}
-	s.periods.tooOld.Add(p.tooOld)
+	s.tooOld.Add(p.tooOld)
 	out.Counts = state.Counts{Sent: p.rows, Inserted: int64(p.batch.Rows()), Rejected: int64(len(p.rejected))}
 	return s.enough(p.rejected)
 }
@@ -260,7 +260,7 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 		}
 		return err
 	}
-	s.periods.tooOld.Add(p.tooOld)
+	s.tooOld.Add(p.tooOld)
 	s.compared.Add(compared)
 	s.opt.Reached("after commit")
 	return nil
@@ -286,11 +286,11 @@ func (l *load) dontCompare(why error) {
 // ranges of the rows that are left.
 func (s *sender) divide(ctx context.Context, b *batch, p *parser) ([]state.Extent, error) {
 	if s.lane == nil {
-		return s.periods.check(ctx, p)
+		return s.periods.check(ctx, s.load, p)
 	}
 	if b.single {
 		s.lane.only(b, p)
-		return s.periods.check(ctx, p)
+		return s.periods.check(ctx, s.load, p)
 	}
 	if err := s.lane.take(s, b, p); err != nil {
 		return nil, err
@@ -299,7 +299,7 @@ func (s *sender) divide(ctx context.Context, b *batch, p *parser) ([]state.Exten
 		p.rows = 0
 		return nil, nil
 	}
-	ranges, err := s.periods.check(ctx, p)
+	ranges, err := s.periods.check(ctx, s.load, p)
 	if err == nil {
 		ranges, err = s.lane.route(ctx, s, b, p, ranges)
 	}

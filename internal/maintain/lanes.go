@@ -130,10 +130,8 @@ func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err
 		return 0, false, err
 	}
 	failed := []error{err}
-	if was := t.passed.Load(); lane == Creating && (was == nil || *was != t.mark) {
-		// A process may have been killed between creating a period and its triggers.
-		t.passed.Store(&t.mark)
-		if err := t.triggers(ctx); err != nil {
+	if lane == Creating {
+		if err := t.missedTriggers(ctx); err != nil {
 			failed = append(failed, fmt.Errorf("triggers of the periods of %s: %w", t.Table.Name, err))
 		}
 	}

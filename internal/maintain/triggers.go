@@ -143,6 +143,23 @@ func (t *Table) sealedTo(ctx context.Context, x state.Exec, sealed rolling.Parti
 	return t.State.SealedTo(ctx, x, t.Table.Name, to)
 }
 
+// missedTriggers creates the triggers of periods whose creator was killed before it created
+// them: a process that keeps or loads the table. It makes sure of all under each declaration
+// once.
+func (t *Table) missedTriggers(ctx context.Context) error {
+	if !t.Schema.View {
+		return nil
+	}
+	if was := t.passed.Load(); was != nil && *was == t.mark {
+		missing, _, err := t.triggerState(ctx)
+		if err != nil || len(missing) == 0 {
+			return err
+		}
+	}
+	t.passed.Store(&t.mark)
+	return t.triggers(ctx)
+}
+
 // triggers creates the triggers of new periods, if triggers belong to periods.
 func (t *Table) triggers(ctx context.Context) error {
 	if !t.Schema.View {
