@@ -124,3 +124,23 @@ func TestCreateTogether(t *testing.T) {
 		w.wantParts("-30--29 ")
 	})
 }
+
+// TestTriggersOfCreated: maintenance creates the triggers of a period whose loader was killed before it
+// created them.
+func TestTriggersOfCreated(t *testing.T) {
+	on(t, []string{"sqlite"}, func(t *testing.T, db engine.Keeper) {
+		w := applied(t, db, declare(t, db, func(d *rolling.Declaration) { d.Late = rolling.LateReject }), at(0.2))
+		w.keep() // its process goes on
+		p, err := w.Table.Table.Grid.At(at(-3.5))
+		must(t, err)
+		must(t, db.Try(t.Context(), engine.CreatePartitions{Table: w.Table.Table, Have: w.partitions(), New: []rolling.Partition{w.Table.Table.Grid.Named(p)}}))
+		if missing, _, err := w.triggerState(t.Context()); err != nil || len(missing) == 0 {
+			t.Fatalf("no triggers are missing: %v", err)
+		}
+		_, _, err = w.Pass(t.Context(), Creating)
+		must(t, err)
+		if missing, _, err := w.triggerState(t.Context()); err != nil || len(missing) > 0 {
+			t.Errorf("missing are %v, %v", missing, err)
+		}
+	})
+}
