@@ -122,7 +122,7 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 		}
 		out.primary = append(out.primary, i)
 	}
-	out.comparable = len(out.primary) > 0 && table.Ignore && !slices.ContainsFunc(s.Triggers, func(name string) bool { return !strings.HasPrefix(name, "rowmill_") })
+	out.comparable = len(out.primary) > 0 && table.Ignore && !foreignTriggers(s)
 	if table.Update {
 		if err := out.updatable(s); err != nil {
 			return nil, err

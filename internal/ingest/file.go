@@ -96,7 +96,11 @@ type fileLoad struct {
 	settledIn, earlierIn, sentIn, offered []state.Extent
 	// accepted means that none of the rows is in the table, and that this is intended;
 	// looked that the rows of earlier loads were looked for.
-	accepted, looked bool
+	// anew means that all of the file is sent in this reading, although it was loaded.
+	accepted, looked, anew bool
+	// readAlike reports that the file was loaded with the options of this load, as far as
+	// they determine its rows.
+	readAlike bool
 }
 
 func (l *fileLoad) bytesDone(p *Progress) {
@@ -222,7 +226,7 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 	if err := l.countBefore(ctx); err != nil {
 		return fail(err)
 	}
-	if err := l.resume(ctx, c); err != nil {
+	if err := l.resume(ctx, c, t); err != nil {
 		return fail(err)
 	}
 	l.looked = true // after a lost lock, rows found are this load's own
@@ -290,7 +294,7 @@ func (l *fileLoad) sayGrowing(c *cutter) {
 // recall reads what is recorded of the source: its cuts, those in the ledger, and where
 // its settled rows lie.
 func (l *fileLoad) recall(ctx context.Context) (err error) {
-	l.cuts, l.noted, l.published = nil, nil, nil
+	l.cuts, l.noted, l.published, l.anew = nil, nil, nil, false
 	if l.opt.Dry || l.source.Started.IsZero() {
 		return nil
 	}
@@ -306,7 +310,7 @@ func (l *fileLoad) recall(ctx context.Context) (err error) {
 
 // resume skips the part of the file that is loaded, after comparing its hash, and looks
 // whether the rows loaded earlier are in the table.
-func (l *fileLoad) resume(ctx context.Context, c *cutter) error {
+func (l *fileLoad) resume(ctx context.Context, c *cutter, t *target) error {
 	s := l.source
 	if l.opt.Dry || s.Started.IsZero() {
 		return nil
@@ -333,7 +337,7 @@ func (l *fileLoad) resume(ctx context.Context, c *cutter) error {
 		}
 		at = cut.To
 	}
-	return l.lookBack(ctx)
+	return l.lookBack(ctx, t)
 }
 
 func minute(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") }

@@ -148,7 +148,7 @@ func (l *fileLoad) recordedRows() []state.Extent {
 	return merged(l.opt.Table.Grid, all)
 }
 
-func (l *fileLoad) lookBack(ctx context.Context) error {
+func (l *fileLoad) lookBack(ctx context.Context, t *target) error {
 	if l.looked { // before a lock was lost
 		return nil
 	}
@@ -158,7 +158,14 @@ func (l *fileLoad) lookBack(ctx context.Context) error {
 	}
 	r, s := &l.result, l.source
 	l.looked = true
-	r.LoadedAt, r.Missing, r.Gone, r.Unlooked = s.At, f.missing, f.gone, f.unlooked
+	accepted := l.before.Sent - l.before.Rejected // rows that may be there, whoever inserted them
+	r.LoadedAt, r.Missing, r.Gone, r.Unlooked = s.At, min(f.missing, accepted), f.gone, f.unlooked
+	if f.missing == 0 {
+		if r.Missing, err = l.sample(ctx, t); err != nil {
+			return err
+		}
+		f.found = lessBy(f.found, r.Missing) // if it is accepted, no sample is looked for again
+	}
 	if r.Missing > 0 && l.opt.AcceptMissing && len(l.cuts) == 0 {
 		l.settledIn = f.found
 		l.accept()
@@ -177,6 +184,9 @@ func (l *fileLoad) accept() {
 // table are counted, too.
 func (l *fileLoad) extentsNow(ctx context.Context) ([]state.Extent, error) {
 	grid, before := l.opt.Table.Grid, slices.Concat(l.settledIn, l.earlierIn)
+	if l.anew { // its rows were all offered again
+		before = nil
+	}
 	rows := merged(grid, slices.Concat(before, l.sentIn))
 	if l.result.Missing > 0 && l.opt.AcceptMissing {
 		f, err := l.look(ctx, rows)
@@ -226,7 +236,7 @@ func (l *fileLoad) forget(ctx context.Context, t *target) error {
 	if err := l.retry(ctx, func() error { return l.state.ForgetSource(ctx, s, there) }); err != nil {
 		return err
 	}
-	l.settledIn, l.accepted, l.cuts, l.noted, l.published = there, false, nil, nil, nil
+	l.settledIn, l.accepted, l.cuts, l.noted, l.published, l.anew = there, false, nil, nil, nil, true
 	l.say("%s was loaded on %s, %s of it: it is loaded again", s.Path, minute(s.At), figure.Plural(s.Sent, "row", "rows"))
 	// Keep the key, because it is locked.
 	l.source = &state.Source{Table: s.Table, Path: s.Path, Kind: s.Kind, Key: s.Key}

@@ -110,7 +110,7 @@ func (l *load) comparing(rows int) bool {
 // the table. It adds what it finds to counts, and returns the rows to list.
 func (s *sender) compare(ctx context.Context, part *part, skipped int64, counts *state.Counts) (list []Rejected, compared bool, err error) {
 	p, rows := s.parser, part.batch.Rows()
-	if !p.comparable || slices.ContainsFunc(part.table.PrimaryKey, func(name string) bool { return part.table.Column(name) < 0 }) || !s.comparing(rows) {
+	if !p.comparable || !part.hasKey() || !s.comparing(rows) {
 		return nil, false, nil
 	}
 	began := time.Now()
@@ -119,10 +119,7 @@ func (s *sender) compare(ctx context.Context, part *part, skipped int64, counts 
 		s.compareTime += time.Since(began)
 		s.mu.Unlock()
 	}()
-	cols := make([]engine.SchemaColumn, len(part.shape.columns))
-	for i, c := range part.shape.columns {
-		cols[i] = p.columns[c].SchemaColumn
-	}
+	cols := p.schemaOf(part)
 	var all []engine.Compared
 	if err := s.loader.Compare(ctx, part.table, cols, part.batch, 0, rows, func(c engine.Compared) { all = append(all, c) }); err != nil {
 		if !passes(err) && ctx.Err() == nil {
@@ -172,6 +169,20 @@ func (s *sender) compare(ctx context.Context, part *part, skipped int64, counts 
 	counts.Different += different
 	counts.Repeated += repeated
 	return list, true, nil
+}
+
+// hasKey reports whether the rows have all columns of the primary key.
+func (s *shape) hasKey() bool {
+	return len(s.table.PrimaryKey) > 0 && !slices.ContainsFunc(s.table.PrimaryKey, func(name string) bool { return s.table.Column(name) < 0 })
+}
+
+// schemaOf returns the columns of a part.
+func (p *parser) schemaOf(part *part) []engine.SchemaColumn {
+	cols := make([]engine.SchemaColumn, len(part.shape.columns))
+	for i, c := range part.shape.columns {
+		cols[i] = p.columns[c].SchemaColumn
+	}
+	return cols
 }
 
 func storedText(text *string) string {

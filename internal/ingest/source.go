@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -208,6 +209,17 @@ func (f *Format) nullText() string {
 	return fmt.Sprintf("%q", f.Nulls)
 }
 
+// readAlike reports whether two texts of options make the same rows of a file's bytes.
+func readAlike(one, other string) bool {
+	a, b := map[string]string{}, map[string]string{}
+	if json.Unmarshal([]byte(one), &a) != nil || json.Unmarshal([]byte(other), &b) != nil {
+		return false
+	}
+	delete(a, "on-duplicate")
+	delete(b, "on-duplicate")
+	return maps.Equal(a, b)
+}
+
 func (l *fileLoad) sameOptions() error {
 	s := l.source
 	is, was := map[string]string{}, map[string]string{}
@@ -220,6 +232,7 @@ func (l *fileLoad) sameOptions() error {
 	if was["on-duplicate"] == "" { // not recorded by the first release
 		was["on-duplicate"] = is["on-duplicate"]
 	}
+	l.readAlike = readAlike(s.Options, now)
 	s.Options = now
 	var differ []string
 	for name, now := range is {
