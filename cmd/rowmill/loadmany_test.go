@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -164,5 +165,35 @@ func TestLoadParquet(t *testing.T) {
 			l.Errorf("exit %d: %s", s.code, s.stderr)
 		}
 		l.hasRows(99)
+	})
+}
+
+// TestLoadManyInterrupted interrupts a load of many files: the summary says what is
+// loaded and what isn't, and the same command loads the rest.
+func TestLoadManyInterrupted(t *testing.T) {
+	onNumbered(t, func(l *loading) {
+		l.manyFiles("in", 100)
+		ctx, interrupt := context.WithCancel(l.Context())
+		defer interrupt()
+		ends := make(chan session, 1)
+		go func() { ends <- rowmill(ctx, "load", l.file, filepath.Join(l.dir, "in"), "--json") }()
+		l.waits("the first rows", func() bool { return len(l.rows()) > 50 })
+		interrupt()
+		s := <-ends
+		var out struct{ Summary ingest.Summary }
+		must(l, json.Unmarshal([]byte(s.stdout), &out))
+		first := out.Summary
+		if s.code != exitInterrupted || first.NotBegun == 0 || first.Mismatch != "" || first.Loaded == 0 {
+			l.Errorf("exit %d, %+v\n%s", s.code, first, s.stderr)
+		}
+		if !strings.Contains(s.stderr, "not begun: ") || !strings.Contains(s.stderr, "the same command, which continues") {
+			l.Errorf("%s", s.stderr)
+		}
+		l.hasRows(int(first.Inserted))
+		second := l.summary(exitDone, "in").Summary
+		if second.Inserted+first.Inserted != 1000 || second.Before != first.Sent {
+			l.Errorf("%+v after %+v", second, first)
+		}
+		l.hasRows(1000)
 	})
 }
