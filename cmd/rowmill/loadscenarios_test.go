@@ -219,7 +219,8 @@ var loadScenarios = map[string]scenario{
 		l.write("day.csv", f.text)
 		l.kill(4, "", "day.csv --batch 20 --writers 1")
 		for _, option := range []string{"--time-zone Europe/Berlin", "--delimiter ;", "--null NULL", "--truncate-times", "--bytes raw", "--unix-times ms",
-			"--columns sensor,ts,value,note", "--header=false"} {
+			"--columns sensor,ts,value,note", "--header=false", "--encoding latin1", "--skip-lines 1", "--comment x", "--escape backslash", "--null-quoted",
+			"--skip-columns note", "--set note=x", "--decimal-comma", "--time-format %F"} {
 			name := strings.FieldsFunc(option, func(r rune) bool { return r == ' ' || r == '=' })[0]
 			l.loads(exitFailed, "; was begun with other options: "+name+"; --source with another name", "day.csv "+option)
 		}

@@ -92,7 +92,7 @@ func TestLoadBits(t *testing.T) {
 		for i, row := range []string{"1,10,9223372036854775807,1", "0,b'10',0x10,2", "0,00001010,100,3", ",255,0,4",
 			"2,1,1,5", // too many bits
 			"1,256,1,6",
-			"t,1,1,7", // COPY refuses it as an integer
+			"u,1,1,7", // neither bits nor a boolean
 			"1,1,1,t", "1,1,1,true"} {
 			rows += fmt.Sprintf("%d,2026-03-29 00:40:01,%s\n", i+1, row)
 		}

@@ -195,7 +195,7 @@ func TestDetect(t *testing.T) {
 		"\"a\"\tb\n": "csv tab", "a\t\"b\"\n": "csv tab", "\xff\xfea\x00\t\x00b\x00\n\x00": "csv tab",
 		" \n[ {": "json", "\xef\xbb\xbf[]": "json", "{\"a\":1}\n": "jsonl", "{\"a\":1": "jsonl",
 		"{\n\"a\": [": "neither in an array nor in one line", "PAR1\x15": "parquet", "a\x00b": "byte 1 is zero",
-		"SQLite format 3\x00": "it is an SQLite database", strings.Repeat("x", 257) + "ustar": "it is a tar archive",
+		strings.Repeat("x", 257) + "ustar": "it is a tar archive",
 	} {
 		for _, packed := range []bool{false, true} {
 			path := filepath.Join(t.TempDir(), "day")

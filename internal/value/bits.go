@@ -16,6 +16,12 @@ func (t Type) bits(s Server) Reader {
 	tooMany := fmt.Errorf("it has more than the %d bits that the column stores", t.Bits)
 	read := func(text []byte) (*big.Int, error) {
 		digits, base, is := bitDigits(text, t.Bits)
+		if set, ok := Truth(text); !is && ok && t.Bits == 1 {
+			digits, base, is = []byte("0"), 2, true
+			if set {
+				digits = []byte("1")
+			}
+		}
 		if !is {
 			return nil, errBits
 		}

@@ -106,7 +106,7 @@ var (
 	errHex      = errors.New("it isn't in hexadecimal digits")
 	errBase64   = errors.New("it isn't in base64")
 	errMember   = errors.New("it is not a member of the column's type, and the server would read it as the position of one")
-	errNoBool   = errors.New("it is neither true nor false, t nor f, 1 nor 0")
+	errNoBool   = errors.New("it is not a boolean: want true, t, yes, y, on or 1, or false, f, no, n, off or 0")
 	errNoJSON   = errors.New("it is not JSON")
 )
 
@@ -116,6 +116,25 @@ func (t Type) ints(s Server) func(text []byte) (int64, error) {
 	from, to := int64(math.MinInt64), int64(math.MaxInt64)
 	if s.Untyped {
 		from, to = t.IntRange()
+	}
+	if t.Logical == Bool {
+		plain := t
+		plain.Logical = Plain
+		numbers := plain.ints(s)
+		return func(text []byte) (int64, error) {
+			v, err := numbers(text)
+			if !errors.Is(err, errNoInt) {
+				return v, err
+			}
+			is, ok := Truth(text)
+			if !ok {
+				return 0, errNoBool
+			}
+			if is {
+				return 1, nil
+			}
+			return 0, nil
+		}
 	}
 	if t.Logical != Year && from == math.MinInt64 && to == math.MaxInt64 {
 		return ParseInt
@@ -290,7 +309,7 @@ func (t Type) texts(n *Notation, s Server) func(dst, text []byte) ([]byte, error
 		return t.fractions(n, plain)
 	case t.Logical == Date && s.Untyped:
 		return dates(n)
-	case t.Logical == Bool && s.Untyped:
+	case t.Logical == Bool && !t.Array:
 		return appendBool
 	case t.Logical == JSON && s.Untyped:
 		return checked(errNoJSON, gjson.ValidBytes)
@@ -317,12 +336,33 @@ func (t Type) isMember(text []byte) bool {
 	return slices.ContainsFunc(t.Members, func(m string) bool { return strings.EqualFold(strings.TrimRight(m, " "), unsafeString(text)) })
 }
 
-func appendBool(dst, text []byte) ([]byte, error) {
-	switch strings.ToLower(string(text)) {
-	case "1", "t", "true":
-		return append(dst, '1'), nil
-	case "0", "f", "false":
-		return append(dst, '0'), nil
+// Truth reads a boolean in any case: true, t, yes, y, on and 1, or false, f, no, n, off
+// and 0. These are the words of PostgreSQL, whole.
+func Truth(text []byte) (is, ok bool) {
+	if len(text) > 5 {
+		return false, false
 	}
-	return dst, errNoBool
+	var buf [5]byte
+	for i, c := range text {
+		if buf[i] = c; c >= 'A' && c <= 'Z' {
+			buf[i] = c + 'a' - 'A'
+		}
+	}
+	switch string(buf[:len(text)]) {
+	case "1", "t", "true", "y", "yes", "on":
+		return true, true
+	case "0", "f", "false", "n", "no", "off":
+		return false, true
+	}
+	return false, false
+}
+
+func appendBool(dst, text []byte) ([]byte, error) {
+	switch is, ok := Truth(text); {
+	case !ok:
+		return dst, errNoBool
+	case is:
+		return append(dst, '1'), nil
+	}
+	return append(dst, '0'), nil
 }

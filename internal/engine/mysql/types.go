@@ -47,6 +47,8 @@ func typeOf(native string) value.Type {
 		t.Bits = n.Number(0, 1)
 	case t.Logical == value.Enum || t.Logical == value.Set:
 		t.Members = n.Members
+	case t.Bits == 8 && n.Number(0, 0) == 1: // what BOOLEAN becomes
+		t.Logical = value.Bool
 	case t.Kind == value.Int && t.Bits == 64 && t.Unsigned:
 		t.Kind, t.Precision = value.Decimal, 20
 	case t.Kind == value.Decimal:

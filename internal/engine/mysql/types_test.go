@@ -10,7 +10,8 @@ import (
 
 func TestTypeOf(t *testing.T) {
 	for native, want := range map[string]value.Type{
-		"tinyint(1)":             {Kind: value.Int, Bits: 8},
+		"tinyint(1)":             {Kind: value.Int, Bits: 8, Logical: value.Bool},
+		"tinyint(4)":             {Kind: value.Int, Bits: 8},
 		"int(10) unsigned":       {Kind: value.Int, Bits: 32, Unsigned: true},
 		"bigint(20)":             {Kind: value.Int, Bits: 64},
 		"bigint unsigned":        {Kind: value.Decimal, Bits: 64, Unsigned: true, Precision: 20},

@@ -18,6 +18,9 @@ func typeOf(native string) value.Type {
 	case value.Int:
 		t.Bits = intBits[n.First]
 		t.Unsigned = t.Bits > 0 && n.Has("unsigned")
+		if t.Bits == 8 && n.Number(0, 0) == 1 { // what BOOLEAN becomes elsewhere
+			t.Logical = value.Bool
+		}
 	case value.Float:
 		t.Bits = 64
 	case value.Decimal:
