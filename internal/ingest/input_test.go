@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // pack compresses p by the extension of a name.
@@ -80,7 +82,7 @@ func TestOpenFile(t *testing.T) {
 	}
 }
 
-// TestBrokenPackedFiles truncates compressed files at each byte, and changes a
+// TestBrokenPackedFiles truncates compressed files at many bytes, and changes a
 // byte: each must return an error.
 func TestBrokenPackedFiles(t *testing.T) {
 	dir := t.TempDir()
@@ -91,6 +93,7 @@ func TestBrokenPackedFiles(t *testing.T) {
 		check := func(what string, at int, broken []byte) {
 			t.Helper()
 			must(t, os.WriteFile(path, broken, 0o600))
+			must(t, os.Chtimes(path, time.Now(), time.Now().Add(-time.Hour))) // nobody is writing it
 			got, err := readFile(path)
 			if err == nil && !bytes.Equal(got, text) {
 				t.Errorf("%s, %s at byte %d of %d: %q without an error", name, what, at, len(content), got)
@@ -100,6 +103,9 @@ func TestBrokenPackedFiles(t *testing.T) {
 			}
 		}
 		for at := range content {
+			if at > 12 && at%5 > 0 && !testdb.Nightly() {
+				continue // the magic and a fifth of the others
+			}
 			check("cut", at, content[:at])
 			broken := bytes.Clone(content)
 			broken[at] ^= 0x10

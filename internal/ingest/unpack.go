@@ -121,10 +121,10 @@ func unpack(r io.Reader, name string, is func(packed bool)) (_ *bufio.Reader, cl
 		case err != nil:
 			return in, closed, err
 		case p == nil:
-			is(depth > 0)
 			if named := packedName(name); depth == 0 && named != "" {
 				err = notPacked(in, named, begun)
 			}
+			is(depth > 0)
 			return in, closed, err
 		case p.open == nil:
 			err := engine.Hinted(errZipStream, "the file as SOURCE; or unzip -p FILE.zip | rowmill load FILE.toml -")
