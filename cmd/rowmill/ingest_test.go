@@ -142,7 +142,7 @@ func TestIngestRequests(t *testing.T) {
 			{name: "no time column", path: "/write/readings", headers: csv, body: "sensor\n1\n", status: 400, want: "there is no column ts"},
 			{name: "header that is a row", path: "/write/readings?columns=sensor,ts", headers: csv, body: "1," + at(1) + "\n2," + at(2) + "\n", status: 400, want: "row of values"},
 			{name: "not json", path: "/write/readings?format=json", body: "<html>", status: 400, want: "line 1: it is not a JSON object"},
-			{name: "invalid UTF-8", path: "/write/readings", headers: csv, body: "sensor,ts,note\n1," + at(1) + ",\xff\n", status: 400, want: "UTF-8"},
+			{name: "invalid UTF-8", path: "/write/readings", headers: csv, body: "sensor,ts,note\n1," + at(1) + ",\xff\n", status: 400, want: "not text in the source's encoding"},
 			{name: "empty", path: "/write/readings", headers: csv, status: 400},
 			{name: "header alone", path: "/write/readings", headers: csv, body: header, status: 400, want: "it has no rows"},
 			{name: "truncated gzip", path: "/write/readings", headers: csv + "Content-Encoding: gzip", body: gzipped(header + row(1))[:30], status: 400, want: "unexpected EOF"},
