@@ -4,7 +4,7 @@
 # from its later suites. Both are unpacked into the user's cache directory.
 # Starts no service and changes no existing one.
 #
-#   scripts/install.sh WHAT...      WHAT: gcc mariadb rocksdb mysql postgres sysbench chromium
+#   scripts/install.sh WHAT...      WHAT: gcc mariadb rocksdb mysql postgres sysbench chromium mydumper
 #                                         mysql-new mariadb-new postgres-new
 set -euo pipefail
 
@@ -24,6 +24,7 @@ declare -A why=(
   [postgres]="the PostgreSQL server, for private throw-away servers"
   [sysbench]="sysbench, to compare with"
   [chromium]="a browser, for the tests of the HTML report"
+  [mydumper]="mydumper, for the tests that load its dumps"
   [mysql-new]="MySQL 9.7, for sandbox:mysql?version=9.7"
   [mariadb-new]="MariaDB 11.8, for sandbox:mariadb?version=11.8"
   [postgres-new]="PostgreSQL 18, or 17 where there is none, for sandbox:postgres?version=18"
@@ -36,6 +37,7 @@ declare -A packages=(
   [postgres]="postgresql"
   [sysbench]="sysbench"
   [chromium]="chromium"
+  [mydumper]="mydumper"
 )
 PATH=$PATH:/usr/sbin:/sbin
 has() {
@@ -46,6 +48,7 @@ has() {
     mysql) has_mysql ;;
     postgres) command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null ;;
     sysbench) command -v sysbench >/dev/null ;;
+    mydumper) command -v mydumper >/dev/null ;;
     mysql-new | mariadb-new | postgres-new) has_newer "$1" ;;
     chromium) command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ;;
   esac

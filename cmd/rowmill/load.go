@@ -18,6 +18,7 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/live"
+	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/textfile"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -196,6 +197,7 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 		return a.listLoaded(ctx, k, f.withJSON)
 	}
 	o := f.Options
+	o.FromTable, o.Format.Dumps = f.from.table, target.Dumps()
 	o.DB, o.Table, o.Schema, o.Late = k.DB, k.Table.Table, k.Schema, k.Declared.Late == rolling.LateReject
 	k.Table.Reached = a.reached
 	if o.AnyPeriods = f.periods == createAnyPeriods; f.periods != createNoPeriods {

@@ -36,7 +36,7 @@ const (
 
 // defineFormat defines the flags on how a source is read.
 func (f *loadFlags) defineFormat(flags *pflag.FlagSet) {
-	flags.StringVar((*string)(&f.Format.Kind), "format", "", "`FORMAT` of the sources, csv, tsv, jsonl, json or lineprotocol (by their names, else by their contents)")
+	flags.StringVar((*string)(&f.Format.Kind), "format", "", "`FORMAT` of the sources, csv, tsv, jsonl, json, lineprotocol or dump (by their names, else by their contents)")
 	flags.StringVar(&f.encoding, "encoding", "", "`ENCODING` of the text, such as latin1 or utf-16le (UTF-8; UTF-16 by its byte order mark)")
 	flags.StringVar(&f.delimiter, "delimiter", "", "`CHARACTER` between fields, such as ';' or '\\t' (a comma in csv, a tab in tsv)")
 	flags.StringVar(&f.escape, "escape", escapeDoubled, "how csv writes a quote within quotes: `WAY` doubled, or backslash, which escapes other characters, too")
@@ -96,7 +96,7 @@ func (f *loadFlags) checkFormat() (err error) {
 	f.Format.Kind = ingest.Kind(strings.ToLower(string(f.Format.Kind)))
 	if f.Format.Kind != "" {
 		if err := f.Format.Validate(); err != nil {
-			return usagef("--format csv, tsv, jsonl, json or lineprotocol", "--format, --delimiter, --escape, --comment, --skip-lines: %w", err)
+			return usagef("--format csv, tsv, jsonl, json, lineprotocol or dump", "--format, --delimiter, --escape, --comment, --skip-lines: %w", err)
 		}
 	}
 	for i, c := range f.Format.Columns {

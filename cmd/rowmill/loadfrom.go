@@ -24,7 +24,7 @@ type fromFlags struct {
 
 func (f *fromFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.url, "from", "", "load the rows of a table of another database, a `URL` as of --target")
-	flags.StringVar(&f.table, "from-table", "", "`NAME` of that table (the name of the declared one)")
+	flags.StringVar(&f.table, "from-table", "", "`NAME` of that table, or of the one in a dump (the name of the declared one)")
 	flags.StringVar(&f.since, "since", "", "with --from, only rows since a `TIME`, or of the last 30m, 6h or 2d, each time anew (all)")
 	flags.StringVar(&f.until, "until", "", "with --since, only rows before a `TIME`, or older than 1m (all)")
 }
@@ -32,8 +32,8 @@ func (f *fromFlags) define(flags *pflag.FlagSet) {
 // checkFrom returns an error if the flags contradict --from.
 func (f *loadFlags) checkFrom(sources []string) error {
 	switch {
-	case f.from.url == "" && f.from != (fromFlags{}):
-		return usagef("--from URL", "--from-table, --since and --until are about the rows of another database")
+	case f.from.url == "" && f.from.since+f.from.until != "":
+		return usagef("--from URL", "--since and --until are about the rows of another database")
 	case f.from.url == "":
 		return nil
 	case len(sources) > 0:

@@ -46,6 +46,9 @@ func (f *Format) detect(head []byte, wide bool) error {
 		f.Kind = Parquet
 		return nil
 	}
+	if err := f.setDump(bytes.TrimLeft(head, blanks)); err != nil || f.Kind != "" {
+		return err
+	}
 	for _, c := range contents {
 		if len(head) >= c.at+len(c.magic) && string(head[c.at:c.at+len(c.magic)]) == c.magic {
 			return c.err()
@@ -89,6 +92,13 @@ func notArray(text []byte) error {
 // setKind sets a format's kind, if it isn't given, by the name of the source or else by
 // its content.
 func (f *Format) setKind(in *input, wait bool) error {
+	if f.Kind == Dump && f.dump == nil {
+		head, err := peekHead(in.Reader, wait)
+		if err == nil {
+			err = f.setDump(bytes.TrimLeft(head, blanks))
+		}
+		return err
+	}
 	if f.Kind != "" {
 		return nil
 	}
@@ -103,7 +113,11 @@ func (f *Format) setKind(in *input, wait bool) error {
 		return err
 	}
 	if err := f.detect(head, in.wide); err != nil {
-		return engine.Hinted(fmt.Errorf("its format isn't known: %w", err), "--format csv, tsv, jsonl or json")
+		err = fmt.Errorf("its format isn't known: %w", err)
+		if hint := (*engine.HintError)(nil); errors.As(err, &hint) {
+			return err
+		}
+		return engine.Hinted(err, "--format csv, tsv, jsonl or json")
 	}
 	return nil
 }

@@ -67,6 +67,10 @@ type fileLoad struct {
 	input  *input
 	// parquet means that format is that of the text of a Parquet file.
 	parquet bool
+	// dump, unless nil, describes which rows of a dump are read.
+	dump *dumpFormat
+	// reading is the dump that was opened last.
+	reading *dump
 
 	// passed counts the bytes of the current reading that are done: compared with
 	// earlier loads, or committed. skipped is the part of them that earlier loads had
@@ -135,6 +139,9 @@ func (l *fileLoad) start(ctx context.Context) error {
 	if l.format, err = formatOf(ctx, l.path, l.format); err != nil {
 		return err
 	}
+	if l.format.Kind.isDump() {
+		l.dump = newDumpFormat(l.opt, &l.format)
+	}
 	if err := l.format.Validate(); err != nil {
 		return err
 	}
@@ -159,10 +166,14 @@ func (l *fileLoad) start(ctx context.Context) error {
 	}
 }
 
-// open opens the file.
+// open opens the file. The rows of a dump are read as TSV.
 func (l *fileLoad) open() (*input, error) {
 	if !l.parquet {
-		return openFile(l.path, l.format.Encoding)
+		in, err := openFile(l.path, l.format.Encoding)
+		if err == nil && l.dump != nil {
+			l.reading = in.readDump(l.dump)
+		}
+		return in, err
 	}
 	in, names, err := openParquet(l.path, l.opt.Schema, &l.opt.Format)
 	l.format = parquetFormat(&l.opt.Format, names)
@@ -255,6 +266,9 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		return err
 	}
 	l.result.Finished = true
+	if l.dump != nil && c.final() {
+		l.reading.saySkipped(l.say)
+	}
 	if errors.Is(c.ends, errGrowing) {
 		l.sayGrowing(c)
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
 )
 
 // A Kind is a file format.
@@ -28,13 +30,16 @@ const (
 	JSON Kind = "json"
 	// Parquet is a file of columns, with their names and types. It can't be a stream.
 	Parquet Kind = "parquet"
+	// Dump is SQL that a program has written which dumps a server's tables; the rows of one
+	// table are read.
+	Dump Kind = "dump"
 )
 
 // keyed reports whether each row names its columns.
 func (k Kind) keyed() bool { return k == JSONL || k == JSON || k == LineProtocol }
 
 // Kinds returns all kinds.
-func Kinds() []Kind { return []Kind{CSV, TSV, JSONL, JSON, LineProtocol, Parquet} }
+func Kinds() []Kind { return []Kind{CSV, TSV, JSONL, JSON, LineProtocol, Parquet, Dump} }
 
 // A Format describes how to read a source. The tags are those of a spool's records.
 type Format struct {
@@ -65,6 +70,9 @@ type Format struct {
 	// Columns are the columns of the fields, in order, or Skipped. If nil, they are taken
 	// from the header or, without a header, are all writable columns of the table.
 	Columns []string `json:"-"`
+	// Dumps are the kinds of dumps that can be read; dump is that of the source.
+	Dumps []engine.Dump `json:"-"`
+	dump  *engine.Dump
 	// Measurement is the measurement of line protocol that is loaded; "" is the
 	// table's name.
 	Measurement string `json:"measurement,omitempty"`

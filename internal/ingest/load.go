@@ -70,6 +70,9 @@ type Options struct {
 	// file's name.
 	Format Format
 	Values value.Notation
+	// FromTable is the table of a dump whose rows are loaded, if it isn't called as Table:
+	// its name, or a pattern of path.Match.
+	FromTable string
 	// Name, unless empty, identifies the source instead of its path, so that the file
 	// may be moved.
 	Name string

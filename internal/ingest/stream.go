@@ -70,6 +70,9 @@ func (l *streamLoad) begin(ctx context.Context, r io.Reader, f *Format) (*input,
 	if err != nil {
 		return nil, errors.Join(err, in.Close())
 	}
+	if f.Kind.isDump() {
+		in.readDump(newDumpFormat(l.opt, f))
+	}
 	return in, nil
 }
 

@@ -1,0 +1,619 @@
+package ingest
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/value"
+)
+
+// A dumpFormat describes which rows of a dump are read, and into what.
+type dumpFormat struct {
+	of engine.Dump
+	// table is the table whose rows are read: its name without a schema, or a pattern
+	// of path.Match.
+	table string
+	// schema is the table into which they are loaded.
+	schema *engine.Schema
+	// offset is the offset from UTC with which times are read, as a dump has it: "+00:00"; "" if
+	// it changes.
+	offset string
+}
+
+// A dump reads a dump of SQL and returns the rows of one table as TSV, with a header.
+// The same dump always gives the same text, whose bytes and lines therefore identify batches and
+// bad rows: the row on line n is the (n-1)th of the table.
+type dump struct {
+	*dumpFormat
+	r   *bufio.Reader
+	out []byte // what is read; the part before at has been returned
+	at  int
+	err error // of the reader, after out
+
+	// columns are those of the header, once it is written; created those of the table's
+	// CREATE TABLE, and convert how the values of each column are written.
+	columns, created []string
+	convert          []func(dst []byte, v *literal) []byte
+	// from has the place in the statement of each column; nil if they are the same.
+	from []int
+	// rows reports that the next bytes are tuples of an INSERT, copying that they are rows of a COPY.
+	rows, copying bool
+	values        []literal
+	count         int64 // of rows
+
+	plain    bool // strings have no backslash escapes
+	began    bool // the dump says how it ends: complete says that it has
+	complete bool
+	zone     string // the session's time zone, "" if the dump doesn't set it
+	// tables are others whose rows were skipped, up to mostTables of them, and skipped the number
+	// of statements that were.
+	tables  []string
+	skipped int64
+}
+
+// newDumpFormat returns the format of a dump as the options describe it, and gives the
+// options the format of its rows.
+func newDumpFormat(o *Options, f *Format) *dumpFormat {
+	d := &dumpFormat{of: *f.dump, table: cmp.Or(o.FromTable, o.Table.Name), schema: o.Schema, offset: "+00:00"}
+	if zone := o.Values.Zone; zone != nil && zone.String() != time.UTC.String() {
+		d.offset = ""
+		if strings.ContainsAny(zone.String()[:1], "+-") {
+			d.offset = zone.String()
+		}
+	}
+	*f = Format{Kind: TSV, Nulls: []string{`\N`}, Header: true, Columns: f.Columns, SkipColumns: f.SkipColumns, Set: f.Set, Encoding: f.Encoding}
+	o.Values.Bytes = value.Raw
+	return d
+}
+
+// isDump reports whether the rows are those of a dump.
+func (k Kind) isDump() bool { return k == Dump }
+
+// mostTables limits the tables that an error lists.
+const mostTables = 20
+
+// A literal is a value of a statement.
+type literal struct {
+	form byte // a quote of a string, x of bytes, b of bits, w of a word or number, 0 of NULL
+	text []byte
+}
+
+func newDump(f *dumpFormat, r io.Reader) *dump {
+	return &dump{dumpFormat: f, r: bufio.NewReaderSize(r, blockSize), plain: f.of.Standard}
+}
+
+// Read implements io.Reader.
+func (d *dump) Read(p []byte) (int, error) {
+	if d.at == len(d.out) {
+		d.out, d.at = d.out[:0], 0
+	}
+	for len(d.out) < len(p) && d.at == 0 && d.err == nil {
+		if d.err = d.step(); errors.Is(d.err, io.EOF) {
+			d.err = d.end()
+		} else if d.err != nil {
+			d.err = fmt.Errorf("the dump, after row %d of table %s: %w", d.count, d.table, d.err)
+		}
+	}
+	n := copy(p, d.out[d.at:])
+	if d.at += n; n > 0 {
+		return n, nil
+	}
+	return 0, d.err
+}
+
+// end returns the error at the end of the dump.
+func (d *dump) end() error {
+	switch {
+	case d.began && !d.complete:
+		return errors.New("the dump is not complete: its last line is missing")
+	case d.columns == nil && d.created == nil:
+		err := fmt.Errorf("the dump has no rows of a table %s", d.table)
+		if len(d.tables) > 0 {
+			return engine.Hinted(fmt.Errorf("%w; it has rows of %s", err, strings.Join(d.tables, ", ")), "--from-table with one of them")
+		}
+		return err
+	}
+	return io.EOF
+}
+
+var errCutShort = errors.New("it ends in the middle of a statement")
+
+// cutShort is the error of a read within a statement.
+func cutShort(err error) error {
+	if errors.Is(err, io.EOF) {
+		return errCutShort
+	}
+	return err
+}
+
+// saySkipped says what was not read of a dump.
+func (d *dump) saySkipped(say func(format string, args ...any)) {
+	of := ""
+	if len(d.tables) > 0 {
+		of = ", with the rows of " + strings.Join(d.tables, ", ")
+	}
+	if d.skipped > 0 {
+		say("%s skipped in the dump%s", figure.Plural(d.skipped, "statement was", "statements were"), of)
+	}
+}
+
+// step reads a tuple, a row of a COPY, or a statement.
+func (d *dump) step() error {
+	switch {
+	case d.rows:
+		return cutShort(d.tuple())
+	case d.copying:
+		return cutShort(d.copyRow())
+	}
+	if err := d.blank(); err != nil {
+		return err
+	}
+	c, err := d.peek()
+	if err != nil {
+		return err
+	}
+	if c == ';' {
+		_, err := d.r.Discard(1)
+		return err
+	}
+	if c == '\\' { // a command of psql
+		_, err := d.line()
+		return err
+	}
+	word, err := d.word()
+	if err != nil {
+		return cutShort(err)
+	}
+	d.skipped++
+	switch word {
+	case "INSERT", "REPLACE":
+		err = d.insert()
+	case "COPY":
+		err = d.copyFrom()
+	case "CREATE":
+		err = d.create()
+	case "DELIMITER":
+		err = d.delimiter()
+	case "SET", "SELECT":
+		var text string
+		if text, err = d.skip(); err == nil {
+			d.setting(text)
+		}
+	default:
+		_, err = d.skip()
+	}
+	return cutShort(err)
+}
+
+// delimiter skips statements that end in another way than with a semicolon: triggers and routines.
+func (d *dump) delimiter() error {
+	text, err := d.line()
+	for err == nil && strings.TrimSpace(text) != ";" {
+		text, err = d.line()
+		rest, is := strings.CutPrefix(text, "DELIMITER")
+		if text = "more"; is {
+			text = rest
+		}
+	}
+	return err
+}
+
+// wanted reports whether a table's rows are read.
+func (d *dump) wanted(table string) bool {
+	if table == d.table {
+		return true
+	}
+	is, err := path.Match(d.table, table)
+	return err == nil && is
+}
+
+func (d *dump) other(table string) {
+	if len(d.tables) < mostTables && !slices.Contains(d.tables, table) {
+		d.tables = append(d.tables, table)
+	}
+}
+
+// create reads CREATE TABLE, which has the names of columns.
+func (d *dump) create() error {
+	var err error
+	word := ""
+	for range 3 { // CREATE GLOBAL TEMPORARY TABLE
+		if err = d.blank(); err != nil {
+			return err
+		}
+		if word, err = d.word(); err != nil {
+			return err
+		}
+		if word == "TABLE" || word != "UNLOGGED" && word != "FOREIGN" && word != "OR" && word != "REPLACE" {
+			break
+		}
+	}
+	if word != "TABLE" {
+		_, err := d.skip()
+		return err
+	}
+	name, err := d.name()
+	if err == nil && strings.EqualFold(name, "IF") { // IF NOT EXISTS
+		for range 2 {
+			if _, err = d.name(); err != nil {
+				return err
+			}
+		}
+		name, err = d.name()
+	}
+	if err != nil {
+		return err
+	}
+	if err = d.blank(); err != nil {
+		return err
+	}
+	if c, err := d.peek(); err != nil || c != '(' || !d.wanted(name) {
+		if err == nil {
+			_, err = d.skip()
+		}
+		return err
+	}
+	d.created = []string{}
+	return d.items()
+}
+
+// notColumns are words that begin an item of CREATE TABLE that is no column.
+var notColumns = []string{"PRIMARY", "KEY", "UNIQUE", "CONSTRAINT", "FULLTEXT", "SPATIAL", "INDEX", "CHECK", "FOREIGN", "PERIOD", "EXCLUDE", "LIKE"}
+
+// items reads the columns of CREATE TABLE, from its parenthesis on, and skips the rest.
+func (d *dump) items() error {
+	depth, begin := 0, true
+	for {
+		if begin && depth == 1 {
+			begin = false
+			if err := d.blank(); err != nil {
+				return err
+			}
+			c, err := d.peek()
+			if err != nil {
+				return err
+			}
+			if c != ')' {
+				name, err := d.name()
+				if err != nil {
+					return err
+				}
+				if c == '`' || c == '"' || !slices.Contains(notColumns, strings.ToUpper(name)) {
+					d.created = append(d.created, name)
+				}
+			}
+		}
+		if err := d.blank(); err != nil {
+			return err
+		}
+		c, err := d.r.ReadByte()
+		if err != nil {
+			return err
+		}
+		switch c {
+		case '(':
+			depth++
+			begin = depth == 1
+		case ')':
+			if depth--; depth == 0 {
+				_, err := d.skip() // its options and partitions
+				return err
+			}
+		case ',':
+			begin = depth == 1
+		case '\'', '"', '`':
+			var none []byte
+			err = d.skipQuoted(c, &none)
+		case ';':
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// insert reads an INSERT up to its first tuple.
+func (d *dump) insert() error {
+	for {
+		if err := d.blank(); err != nil {
+			return err
+		}
+		word, err := d.word()
+		if err != nil {
+			return err
+		}
+		if word == "INTO" {
+			break
+		}
+		if word == "" || !slices.Contains([]string{"IGNORE", "DELAYED", "LOW_PRIORITY", "HIGH_PRIORITY"}, word) {
+			return fmt.Errorf("INSERT %s: there is no INTO", word)
+		}
+	}
+	name, err := d.name()
+	if err != nil {
+		return err
+	}
+	if !d.wanted(name) {
+		d.other(name)
+		_, err := d.skip()
+		return err
+	}
+	columns, err := d.list()
+	if err != nil {
+		return err
+	}
+	for overriding := false; ; { // OVERRIDING SYSTEM VALUE VALUES
+		if err := d.blank(); err != nil {
+			return err
+		}
+		word, err := d.word()
+		if err != nil {
+			return err
+		}
+		if word == "VALUES" || word == "VALUE" && !overriding {
+			break
+		}
+		overriding = overriding && word != "VALUE" || word == "OVERRIDING"
+		if word != "VALUE" && !slices.Contains([]string{"OVERRIDING", "SYSTEM", "USER"}, word) {
+			return fmt.Errorf("INSERT INTO %s: %q, want VALUES", name, word)
+		}
+	}
+	d.rows = true
+	return d.begin(columns)
+}
+
+// copyFrom reads COPY t (columns) FROM stdin;
+func (d *dump) copyFrom() error {
+	name, err := d.name()
+	if err != nil {
+		return err
+	}
+	columns, err := d.list()
+	if err != nil {
+		return err
+	}
+	text, err := d.skip()
+	if err != nil || !strings.EqualFold(strings.Join(strings.Fields(text), " "), "FROM stdin;") {
+		if err == nil {
+			err = fmt.Errorf("COPY %s %.40s: want FROM stdin", name, text)
+		}
+		return err
+	}
+	if _, err := d.line(); err != nil {
+		return err
+	}
+	if d.wanted(name) {
+		d.copying = true
+		return d.begin(columns)
+	}
+	d.other(name)
+	for {
+		text, err := d.line()
+		if err != nil || strings.TrimRight(text, "\r\n") == `\.` {
+			return err
+		}
+	}
+}
+
+// begin sets the columns of a statement; nil are all of the table.
+func (d *dump) begin(columns []string) error {
+	switch {
+	case columns != nil:
+	case d.created != nil:
+		columns = d.created
+	default:
+		columns = d.schema.Names()
+	}
+	d.from = nil
+	d.skipped--
+	if utc := d.zone == "+00:00" || d.zone == "UTC"; d.zone != "" && d.zone != "SYSTEM" && d.zone != d.offset && !(utc && d.offset == "+00:00") {
+		return engine.Hinted(fmt.Errorf("its times are in the time zone %s, and --time-zone is another", d.zone), "--time-zone %s", d.zone)
+	}
+	if d.columns == nil {
+		d.columns = columns
+		var header []byte
+		for i, name := range columns {
+			if i > 0 {
+				header = append(header, '\t')
+			}
+			header = appendEscaped(header, []byte(name))
+			var t value.Type
+			if c := d.schema.Find(name); c != nil {
+				t = c.Type
+			}
+			d.convert = append(d.convert, d.conversion(t))
+		}
+		d.out = append(append(d.out, header...), '\n')
+		return nil
+	}
+	if slices.Equal(columns, d.columns) {
+		return nil
+	}
+	for _, name := range d.columns {
+		i := slices.Index(columns, name)
+		if i < 0 || len(columns) != len(d.columns) || d.copying {
+			return fmt.Errorf("the rows have the columns %s, and those before %s", strings.Join(columns, ", "), strings.Join(d.columns, ", "))
+		}
+		d.from = append(d.from, i)
+	}
+	return nil
+}
+
+// conversion returns how values of a column are written.
+func (d *dump) conversion(t value.Type) func(dst []byte, v *literal) []byte {
+	return func(dst []byte, v *literal) []byte {
+		text := v.text
+		switch {
+		case v.form == 0:
+			return append(dst, `\N`...)
+		case t.Logical == value.Bit && v.form == 'x':
+			return append(dst, "0x"+hex.EncodeToString(text)...)
+		case t.Logical == value.Bit && v.form == 'b':
+			return append(append(dst, "0b"...), text...)
+		case t.Logical == value.Bit && !d.of.Standard && v.form == '\'':
+			return append(dst, "0x"+hex.EncodeToString(text)...)
+		case t.Kind == value.Bytes && t.Logical != value.Bit && d.of.Standard && bytes.HasPrefix(text, []byte(`\x`)):
+			if p, err := hex.DecodeString(string(text[2:])); err == nil {
+				text = p
+			}
+		case t.Numeric() && d.of.Standard && (string(text) == "t" || strings.EqualFold(string(text), "true")):
+			return append(dst, '1')
+		case t.Numeric() && d.of.Standard && (string(text) == "f" || strings.EqualFold(string(text), "false")):
+			return append(dst, '0')
+		}
+		return appendEscaped(dst, text)
+	}
+}
+
+// tuple reads a tuple of an INSERT, and the comma or the end of the statement after it.
+func (d *dump) tuple() error {
+	if err := d.expect('('); err != nil {
+		return err
+	}
+	d.values = d.values[:0]
+	size := 0
+	for {
+		v, err := d.value()
+		if err != nil {
+			return err
+		}
+		if d.values = append(d.values, v); len(d.values) > 1<<16 {
+			return errors.New("a row has more than 65,536 values")
+		}
+		if size += len(v.text); size > maxRecord {
+			return errEndless
+		}
+		if err := d.blank(); err != nil {
+			return err
+		}
+		c, err := d.r.ReadByte()
+		if err != nil {
+			return err
+		}
+		if c == ')' {
+			break
+		}
+		if c != ',' {
+			return fmt.Errorf("%q follows the value %.40q", c, v.text)
+		}
+	}
+	d.write()
+	if err := d.blank(); err != nil {
+		return err
+	}
+	c, err := d.r.ReadByte()
+	switch {
+	case err != nil:
+		return err
+	case c == ',':
+		return nil
+	case c == ';':
+		d.rows = false
+		return nil
+	}
+	if err := d.r.UnreadByte(); err != nil {
+		return err
+	}
+	d.rows = false // ON CONFLICT DO NOTHING, AS new ON DUPLICATE KEY UPDATE
+	_, err = d.skip()
+	return err
+}
+
+// write writes the values as a row. One with too few or too many is a bad row.
+func (d *dump) write() {
+	d.count++
+	for i := range d.values {
+		at := i
+		if d.from != nil && len(d.values) == len(d.from) {
+			at = d.from[i]
+		}
+		if i > 0 {
+			d.out = append(d.out, '\t')
+		}
+		convert := d.convert[min(i, len(d.convert)-1)]
+		d.out = convert(d.out, &d.values[at])
+	}
+	d.out = append(d.out, '\n')
+}
+
+// copyRow reads a row of a COPY, which is a record of TSV.
+func (d *dump) copyRow() error {
+	var row []byte
+	for {
+		p, err := d.r.ReadSlice('\n')
+		row = append(row, p...)
+		if len(row) > maxRecord {
+			return errEndless
+		}
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return err
+		}
+	}
+	row = trimBreak(row)
+	if string(row) == `\.` {
+		d.copying = false
+		return nil
+	}
+	tsv := Format{Kind: TSV, Nulls: []string{`\N`}}
+	fields, _, err := tsv.split(row, nil, nil)
+	if err != nil {
+		return err
+	}
+	d.values = d.values[:0]
+	for _, f := range fields {
+		v := literal{form: 'w', text: f.value}
+		if f.null {
+			v = literal{}
+		}
+		d.values = append(d.values, v)
+	}
+	d.write()
+	return nil
+}
+
+// dumpBegins are the beginnings of dumps.
+var dumpBegins = []string{"--", "/*", "\\restrict", "SET ", "SELECT ", "USE `", "DROP TABLE", "CREATE TABLE", "INSERT INTO", "COPY ", "LOCK TABLES", "BEGIN;", "START TRANSACTION;"}
+
+// setDump recognises a dump by its beginning. If the kind of the format is Dump already, it is one
+// in any case.
+func (f *Format) setDump(head []byte) error {
+	text := string(head)
+	for _, d := range f.Dumps {
+		if d.Packed != "" && strings.HasPrefix(text, d.Packed) {
+			return engine.Hinted(errors.New("it is a dump in a format of its own"), "%s", d.Unpack)
+		}
+	}
+	if f.Kind != Dump && !slices.ContainsFunc(dumpBegins, func(p string) bool { return strings.HasPrefix(text, p) }) {
+		return nil
+	}
+	for i, d := range f.Dumps {
+		is := slices.ContainsFunc(d.Marks, func(p string) bool { return strings.Contains(text, p) })
+		if is || f.Kind == Dump && i == len(f.Dumps)-1 {
+			f.Kind, f.dump = Dump, &f.Dumps[i]
+			return nil
+		}
+	}
+	return nil
+}
+
+// readDump has the input return the rows of a dump as TSV.
+func (in *input) readDump(f *dumpFormat) *dump {
+	d := newDump(f, in.Reader)
+	in.Reader = bufio.NewReaderSize(d, blockSize)
+	return d
+}
