@@ -325,7 +325,7 @@ func TestTrapDuplicateTakesItsBatchAlong(t *testing.T) {
 		l.write("a.csv", first.text)
 		l.write("b.csv", loadRows(100, 400, false).text+row+"\n")
 		l.write("c.csv", loadRows(600, 300, false).text+row+"\n")
-		l.loads(exitDone, "1.Sent 401, 1.Inserted 400, 1.Duplicate 1, 1.Rejected 0", "a.csv b.csv --batch 1000")
+		l.loads(exitDone, "1.Sent 401, 1.Inserted 400, 1.Duplicate 1, 1.Rejected 0", "a.csv b.csv --batch 1000 --files 1")
 		l.loads(exitFailed, "Sent 301, Inserted 300, Duplicate 0, Rejected 1", "c.csv --batch 1000 --on-duplicate error")
 		if bad := l.bad("c.csv.bad.jsonl"); len(bad) != 1 || bad[0].Row != row {
 			l.Errorf("bad rows: %+v", bad)

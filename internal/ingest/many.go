@@ -26,7 +26,7 @@ const DefaultFiles = 4
 type Many struct {
 	Options Options
 	// Files is the number of sources read at a time; 0 means DefaultFiles. Engines with
-	// serial writes always use 1.
+	// serial writes always use 1, and so do loads that update rows, in which the order counts.
 	Files int
 	// Bad returns the path of the file of bad rows of a source.
 	Bad func(source string) string
@@ -103,6 +103,9 @@ func (m *Many) Run(ctx context.Context, sources []string) ([]Outcome, []error, S
 	files := cmp.Or(m.Files, DefaultFiles)
 	if o.DB.Capabilities().SerialWrites {
 		o.Writers, files = 1, 1
+	}
+	if o.OnDuplicate == Update {
+		files = 1 // the last source with a key decides
 	}
 	if n := int64(min(files, len(sources))); n > 1 {
 		o.Memory = cmp.Or(o.Memory, DefaultMemory) / n
