@@ -1,14 +1,20 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -81,7 +87,7 @@ func (p published) check(l *loading, name string) {
 		l.Errorf("%d rows, want %d", len(got), len(want))
 	}
 	l.refused(name, p.bad)
-	l.prints(exitDone, "--list", fmt.Sprintf("loaded  %d", p.sent()))
+	l.prints(exitDone, "--list", "loaded  "+figure.Count(p.sent()))
 	l.has("", "SELECT lower_pos FROM rowmill_publications")
 	l.has("", "SELECT id FROM rowmill_journal")
 	l.tick(loadStart.Add(6 * time.Hour))
@@ -138,4 +144,76 @@ func TestPublishKilled(t *testing.T) {
 			l = newLoading(t, l.server)
 		}
 	})
+}
+
+// TestLoadBesideKilledServer kills the loader, its server, or both at random times, in both
+// lanes. Then every row must be in the table once, and the roll-ups must have all of them.
+func TestLoadBesideKilledServer(t *testing.T) {
+	testdb.SkipUnlessNightly(t, "TestPublishKilled and TestKillServer")
+	const kills = 20
+	for _, server := range testdb.Kinds(t, servers...) {
+		for _, lane := range []string{"live", "publish"} {
+			t.Run(server+" "+lane, func(t *testing.T) {
+				t.Parallel()
+				private, err := sandbox.Start(t.Context(), sandbox.Options{Kind: server, Memory: 64 << 20, Redo: 64 << 20, Root: t.TempDir()}, nil)
+				must(t, err)
+				t.Cleanup(func() {
+					if err := private.Stop(context.Background()); err != nil {
+						t.Error(err)
+					}
+				})
+				l := newLoadingAt(t, server, private.Target())
+				p := publishedRows(30000)
+				l.write("all.csv", p.text)
+				r := rand.New(rand.NewPCG(5, uint64(len(server+lane))))
+				args := "all.csv --batch 500 --retry 60s --lane " + lane
+				took := 4 * time.Second
+				for n, finished := 0, 0; n < kills || finished == 0; {
+					c := l.command(0, args)
+					var said bytes.Buffer
+					c.Stdout, c.Stderr = &said, &said
+					began := time.Now()
+					must(t, c.Start())
+					ended := make(chan error, 1)
+					go func() { ended <- c.Wait() }()
+					select {
+					case <-ended:
+					case <-time.After(time.Duration(r.Int64N(int64(took)))):
+						victim := r.IntN(3)
+						if n >= kills {
+							victim = -1
+						}
+						if victim == 0 || victim == 2 {
+							must(t, c.Process.Kill())
+						}
+						if victim > 0 {
+							private.Kill()
+							must(t, private.Restart(t.Context()))
+						}
+						if victim >= 0 {
+							n++
+						}
+						<-ended
+					}
+					if code := c.ProcessState.ExitCode(); code == exitDone || code == exitFailed && strings.Contains(said.String(), "couldn't be loaded") {
+						if victimless := time.Since(began); victimless < took {
+							took = max(victimless, 200*time.Millisecond)
+						}
+						finished++
+						l.loads(exitDone, "Finished true", args)
+						p.check(l, "all.csv")
+						must(t, l.db.Apply(t.Context(), engine.DropTable{Table: l.table, Views: []string{"readings_15m_live"}}))
+						must(t, os.Remove(filepath.Join(l.dir, "all.csv.bad.jsonl")))
+						l.tick(loadStart)
+						mustPass(t, l.run("apply", "--yes"))
+					} else if code >= 0 && !strings.Contains(said.String(), "not reachable") {
+						t.Logf("exit %d: %.500s", code, said.String())
+					}
+					if t.Failed() {
+						t.Fatalf("after %d kills", n)
+					}
+				}
+			})
+		}
+	}
 }

@@ -29,8 +29,10 @@ type batch struct {
 	rows int
 	// noted reports that it is in the ledger: only its rows that are published are read.
 	// single reports that only the rows of publications are sent that can't be
-	// published; routed that the published rows have been collected.
-	noted, single, routed bool
+	// published.
+	noted, single bool
+	// taken are the publications, by their indexes, whose rows have been collected.
+	taken []int
 	// numbered reports that its rows have numbers, and no offsets in bytes: From and To
 	// are numbers, too. chunk is what was recorded of it, if it was.
 	numbered bool

@@ -204,33 +204,44 @@ func (n *lane) sorterOf(of *sender) *sorter {
 	return s
 }
 
-// take removes the rows of publications from a parsed batch, and collects them unless
-// that was done before or they are in the table.
+// take removes the rows of publications from a parsed batch. It collects them, unless they
+// are in the table, or an earlier attempt to send the batch has collected them.
 func (n *lane) take(s *sender, b *batch, p *parser) error {
 	all := *n.all.Load()
 	if len(all) == 0 {
 		return nil
 	}
 	var last *publication
+	var taken []int
+	var into *sorter
+	collects := false
 	rows, keep, collected := p.batch.Rows(), p.kept[:0], int64(0)
 	for i := range rows {
 		pos := p.position(i)
 		if last == nil || !last.Contains(pos) {
-			last = find(all, pos, b.From)
+			if last = find(all, pos, b.From); last != nil {
+				if collects = last.State == state.Routed && !slices.Contains(b.taken, last.index); collects && !slices.Contains(taken, last.index) {
+					taken = append(taken, last.index)
+				}
+			}
 		}
 		if last == nil {
 			keep = append(keep, i)
 			continue
 		}
-		if b.routed || last.State != state.Routed {
+		if !collects {
 			continue
 		}
-		if err := n.sorterOf(s).add(last.index, p.batch, i, pos, b.From+int64(p.places[i].from)); err != nil {
+		if into == nil {
+			into = n.sorterOf(s)
+		}
+		if err := into.add(last.index, p.batch, i, pos, b.From+int64(p.places[i].from)); err != nil {
 			return err
 		}
 		collected++
 	}
 	n.collected.Add(collected)
+	b.taken = append(b.taken, taken...)
 	p.kept = keep
 	if len(keep) < rows {
 		p.rows -= int64(rows - len(keep))
@@ -256,7 +267,7 @@ func (n *lane) only(b *batch, p *parser) {
 // route takes the rows of a batch that are published. The ranges are those of its rows,
 // which may be sent; it returns those that are left.
 func (n *lane) route(ctx context.Context, s *sender, b *batch, p *parser, ranges []state.Extent) ([]state.Extent, error) {
-	if b.From < n.base || b.routed {
+	if b.From < n.base {
 		return ranges, nil
 	}
 	left := ranges[:0]

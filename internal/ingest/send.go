@@ -303,7 +303,6 @@ func (s *sender) divide(ctx context.Context, b *batch, p *parser) ([]state.Exten
 	if err == nil {
 		ranges, err = s.lane.route(ctx, s, b, p, ranges)
 	}
-	b.routed = b.routed || err == nil
 	return ranges, err
 }
 
