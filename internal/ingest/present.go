@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -37,34 +36,87 @@ const (
 )
 
 // seen knows the keys of the latest rows of a source: of seenRows at least, and of twice
-// as many at most.
+// as many at most, in 16 MB.
 type seen struct {
 	mu          sync.Mutex
-	now, before map[uint64]int64 // the line of each key's hash, the first one
+	now, before keyLines
+}
+
+// keyLines are the hashes of keys with their first lines, in a table with open addressing
+// that is at most half full: a map takes several times as long.
+type keyLines struct {
+	slots []keyLine // a power of two
+	n     int       // the number of those in use
+}
+
+type keyLine struct {
+	hash uint64
+	line int64 // 0 if the slot is free
+}
+
+// slot returns the slot with a hash, or else the free one for it.
+func (k *keyLines) slot(hash uint64) *keyLine {
+	for i := hash; ; i++ {
+		s := &k.slots[i&uint64(len(k.slots)-1)]
+		if s.line == 0 || s.hash == hash {
+			return s
+		}
+	}
+}
+
+// grow makes room for n more.
+func (k *keyLines) grow(n int) {
+	size := max(len(k.slots), 1<<10)
+	for size < 2*(k.n+n) {
+		size *= 2
+	}
+	if size == len(k.slots) {
+		return
+	}
+	was := k.slots
+	k.slots = make([]keyLine, size)
+	for _, s := range was {
+		if s.line != 0 {
+			*k.slot(s.hash) = s
+		}
+	}
 }
 
 // add notes the keys of a batch's rows.
 func (s *seen) add(p *parser) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.now)+len(p.places) > seenRows || s.now == nil {
-		s.before, s.now = s.now, make(map[uint64]int64)
+	if s.now.n+len(p.places) > seenRows {
+		s.now, s.before = s.before, s.now
+		clear(s.now.slots)
+		s.now.n = 0
 	}
+	s.now.grow(len(p.places))
 	for i, where := range p.places {
-		if h := p.keyHash(i, nil); s.line(h) == 0 {
-			s.now[h] = where.line
+		h := p.keyHash(i, nil)
+		slot := s.now.slot(h)
+		if slot.line == 0 {
+			*slot = keyLine{h, where.line}
+			s.now.n++
 		}
 	}
 }
 
-func (s *seen) line(h uint64) int64 { return cmp.Or(s.now[h], s.before[h]) }
+func (k *keyLines) line(h uint64) int64 {
+	if len(k.slots) == 0 {
+		return 0
+	}
+	return k.slot(h).line
+}
 
 // other returns the first line with a key, 0 if none is known, or if it is this one.
 func (s *seen) other(h uint64, line int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if was := s.line(h); was != line {
-		return was
+	for _, k := range []*keyLines{&s.before, &s.now} {
+		if was := k.line(h); was != 0 && was != line {
+			return was
+		}
 	}
 	return 0
 }
