@@ -143,19 +143,23 @@ func (s stagers) becomes(t *testing.T) {
 				}
 			}
 
-			// In a gap.
-			b.step(t, engine.Detach{Table: b.Table, Have: b.parts, Part: b.parts[1], Into: "gone"})
-			fill(b.parts[1])
-			b.step(t, engine.Attach{Table: b.Table, Have: b.without(b.parts, 1), Part: b.parts[1], From: staged})
-			b.wantParts(t, b.parts)
-			// Instead of an empty period.
-			for _, i := range []int{0, 3} {
-				fill(b.parts[i])
-				r := b.merge(t, i, 1, b.parts[i].Name, staged)
-				b.step(t, r)
-				b.parts = replaced(b.parts, r)
+			compare := []int{4}
+			if kind == "time" { // the kind of column By makes no difference to the ways
+				compare = []int{0, 1, 3, 4}
+				// In a gap.
+				b.step(t, engine.Detach{Table: b.Table, Have: b.parts, Part: b.parts[1], Into: "gone"})
+				fill(b.parts[1])
+				b.step(t, engine.Attach{Table: b.Table, Have: b.without(b.parts, 1), Part: b.parts[1], From: staged})
 				b.wantParts(t, b.parts)
-				b.step(t, engine.DropTables{Names: r.Out})
+				// Instead of an empty period.
+				for _, i := range []int{0, 3} {
+					fill(b.parts[i])
+					r := b.merge(t, i, 1, b.parts[i].Name, staged)
+					b.step(t, r)
+					b.parts = replaced(b.parts, r)
+					b.wantParts(t, b.parts)
+					b.step(t, engine.DropTables{Names: r.Out})
+				}
 			}
 			// After the last one.
 			fill(after)
@@ -163,7 +167,7 @@ func (s stagers) becomes(t *testing.T) {
 			b.parts = append(b.parts, after)
 			b.wantParts(t, b.parts)
 
-			for _, i := range []int{0, 1, 3, 4} {
+			for _, i := range compare {
 				want(t, "a period", b.part(t, b.parts[i]), a.part(t, a.parts[i]))
 			}
 			if left := b.tables(t, staged); len(left) > 0 {
@@ -173,7 +177,7 @@ func (s stagers) becomes(t *testing.T) {
 			l := OpenLoader(t, db)
 			table := &engine.Table{Name: "b", Columns: b.columnsOf(), Grid: b.Grid, By: b.By, Epoch: b.Epoch}
 			Begin(t, l)
-			_, err := l.Insert(within(t), table, b.batch(b.parts[3], 7, 8), 0, 1)
+			_, err := l.Insert(within(t), table, b.batch(b.parts[4], 7, 8), 0, 1)
 			wantError(t, err, engine.ErrDuplicateKey)
 			if _, err := l.Insert(within(t), table, b.batch(b.parts[4], 200, 210), 0, 10); err != nil {
 				t.Fatal(err)
