@@ -265,3 +265,19 @@ func TestTwoSites(t *testing.T) {
 		b.prints(exitDone, load(b, a), "!rows/s,", "0 rejected")
 	})
 }
+
+// TestLoadFromWideRows: a chunk whose rows are wider than those before is divided, and a load
+// that is killed afterwards continues with its parts.
+func TestLoadFromWideRows(t *testing.T) {
+	t.Parallel()
+	source, l := newLoading(t, "sqlite", withColumns("body TEXT,")...), newLoading(t, "sqlite", append(withColumns("body TEXT,"), numbered("sqlite", "")...)...)
+	source.insertRows("readings", 0, 1460)
+	source.does("INSERT INTO readings (sensor, ts, body) WITH RECURSIVE n(i) AS (SELECT 1460 UNION ALL SELECT i + 1 FROM n WHERE i < 1499) SELECT i, '2026-03-29 00:59:59', hex(zeroblob(500000)) FROM n")
+	flags := "--writers 1 --from " + source.target
+	l.kill(8, "", flags)
+	if got := l.loads(exitDone, "Finished true, Rejected 0", flags)[0]; got.Sent+got.Before != 1500 || got.Before == 0 || got.Batches < 4 {
+		t.Errorf("%+v", got)
+	}
+	l.same(source)
+	l.has("40 1000000", "SELECT COUNT(body), MAX(length(body)) FROM readings r")
+}
