@@ -370,7 +370,7 @@ func (f *Format) split(record []byte, fields []field, buf []byte) ([]field, []by
 	if f.Kind == TSV || f.Escape {
 		return f.splitEscaped(record, fields, buf)
 	}
-	delimiter := f.delimiter()
+	delimiter, given := f.delimiter(), len(f.Nulls) > 0
 	for {
 		if len(record) > 0 && record[0] == '"' {
 			end := closingQuote(record, 1)
@@ -409,7 +409,12 @@ func (f *Format) split(record []byte, fields []field, buf []byte) ([]field, []by
 		if i >= 0 {
 			value = record[:i]
 		}
-		fields = append(fields, field{value: value, null: f.isNull(value)})
+		// isNull isn't inlined, and this is called for each field.
+		null := len(value) == 2 && value[0] == '\\' && value[1] == 'N'
+		if given {
+			null = f.isNull(value)
+		}
+		fields = append(fields, field{value: value, null: null})
 		if i < 0 {
 			return fields, buf, nil
 		}

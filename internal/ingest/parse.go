@@ -186,7 +186,9 @@ func (p *parser) row(record []byte) (string, error) {
 	if p.taken != nil {
 		p.fields = kept(p.fields, p.taken)
 	}
-	p.fields = append(p.fields, p.constants...)
+	if len(p.constants) > 0 {
+		p.fields = append(p.fields, p.constants...)
+	}
 	return p.append(p.fields)
 }
 
