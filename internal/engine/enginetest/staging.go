@@ -526,25 +526,18 @@ func (s stagers) refused(t *testing.T) {
 	db := s.open(t)
 	e := db.Info().Engine
 	k := declaredTable(t, db, "readings", valueColumns(db))
-	cases := []struct {
+	type refusal struct {
 		column string
 		kind   engine.Type
 		value  any
-	}{
-		{"def", engine.Int32, nil}, {"ts", engine.Time, nil},
 	}
+	cases := []refusal{{"def", engine.Int32, nil}, {"ts", engine.Time, nil}}
 	if e != "sqlite" {
-		for _, c := range []struct {
-			column string
-			kind   engine.Type
-			value  any
-		}{
+		cases = append(cases, []refusal{
 			{"small", engine.Int32, 40000}, {"small", engine.Varchar, "x"}, {"small", engine.Varchar, "1x"}, {"small", engine.Varchar, ""},
 			{"price", engine.Decimal, "123456789.5"}, {"price", engine.Decimal, "x"}, {"note", engine.Varchar, "\xff\xfe"}, {"note", engine.Varchar, "a\xe0"},
 			{"d", engine.Varchar, "2026-02-30"}, {"at", engine.Varchar, "soon"}, {"single", engine.Float64, 1e300}, {"doc", engine.Varchar, "{"},
-		} {
-			cases = append(cases, c)
-		}
+		}...)
 	}
 	if e == "postgres" {
 		for column, value := range map[string]string{"note10": "01234567890", "bits": "10", "u": "x", "ok": "maybe", "amount": "0", "note": "a\x00"} {
