@@ -80,18 +80,18 @@ func (t *Table) planProbe(a *Application) {
 		run: func(ctx context.Context) error { return engine.Probe(ctx, t.DB, needs) }})
 }
 
-// planState creates missing tables of rowmill's own first, as an adoption does itself.
+// planState creates missing tables and columns of rowmill's own first, as an adoption does itself.
 func (t *Table) planState(ctx context.Context, a *Application, _ *rolling.Declaration) error {
 	if a.Adopt {
 		return nil
 	}
-	missing, err := t.State.Missing(ctx)
+	missing, sql, err := t.State.Missing(ctx)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	what, sql := "create rowmill's own tables", t.State.Statements(missing...)
+	what := "create rowmill's own tables"
 	if len(sql) < len(t.State.Statements()) {
-		what = "create those of rowmill's own tables that are missing: " + strings.Join(missing, ", ")
+		what = "create those of rowmill's own tables and their columns that are missing: " + strings.Join(missing, ", ")
 	}
 	a.Steps = slices.Insert(a.Steps, 0, ApplyStep{What: what, SQL: sql, run: t.State.Ensure})
 	return nil

@@ -265,11 +265,12 @@ func (s *Store) Sources(ctx context.Context, table, kind, path string) ([]Source
 }
 
 func (s *Store) sources(ctx context.Context, table, where string, args ...any) ([]Source, error) {
-	return list(ctx, s, "sources of "+table, func(r *sql.Rows, f *Source) error {
+	all, err := list(ctx, s, "sources of "+table, func(r *sql.Rows, f *Source) error {
 		f.Table = table
 		return r.Scan(slices.Concat([]any{&f.Key, &f.Path, &f.Kind, &f.Loaded, &f.Lines, &f.Hash, &f.Head, &f.HeadHash, &f.Options},
 			f.into(), []any{&f.Finished, micros{&f.Started}, micros{&f.At}})...)
 	}, "SELECT "+sourceColumns+" FROM rowmill_sources WHERE table_name = ?"+where+" ORDER BY started_us DESC, source", append([]any{table}, args...)...)
+	return all, s.outdated(ctx, err)
 }
 
 // Source returns a source of a table by its key, or nil.
@@ -337,7 +338,7 @@ func (s *Store) Unfinished(ctx context.Context, table string) ([]Source, error) 
 func (s *Store) Reach(ctx context.Context, f *Source) (p rolling.Period, err error) {
 	var from, to sql.NullInt64
 	_, err = s.one(ctx, s.DB(), "ledger of "+f.Table, []any{&from, &to},
-		"SELECT MIN(lower_pos), MAX(upper_pos) FROM rowmill_ledger WHERE table_name = ? AND batch LIKE ? AND inserted + duplicate > 0", f.Table, f.Key+"@%")
+		"SELECT MIN(lower_pos), MAX(upper_pos) FROM rowmill_ledger WHERE table_name = ? AND batch LIKE ? AND sent > rejected", f.Table, f.Key+"@%")
 	if !from.Valid {
 		return p, err
 	}

@@ -13,6 +13,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -94,14 +95,65 @@ func schema(text string) []string {
 	}
 }
 
-// Ensure creates missing tables.
+// laterColumns are columns that a table of an earlier version lacks: numbers, 0 in the rows
+// that it has.
+var laterColumns = map[string][]string{
+	"rowmill_ledger":  {"updated", "different", "repeated"},
+	"rowmill_sources": {"updated", "different", "repeated"},
+}
+
+// Ensure creates missing tables and columns.
 func (s *Store) Ensure(ctx context.Context) error {
 	for _, q := range s.Statements() {
 		if err := s.run(ctx, s.DB(), "create rowmill's own tables: "+strings.SplitN(q, " (", 2)[0], q); err != nil {
 			return err
 		}
 	}
-	return nil
+	_, statements, err := s.lacking(ctx)
+	for _, q := range statements {
+		if err := s.run(ctx, s.DB(), "add to rowmill's own tables: "+q, q); err != nil {
+			// Another process may have added the column meanwhile.
+			if _, left, lookErr := s.lacking(ctx); lookErr != nil || slices.Contains(left, q) {
+				return err
+			}
+		}
+	}
+	return err
+}
+
+// lacking returns the columns that tables of an earlier version lack, as TABLE.COLUMN, and the
+// statements that add them.
+func (s *Store) lacking(ctx context.Context) (columns, statements []string, err error) {
+	for _, table := range slices.Sorted(maps.Keys(laterColumns)) {
+		is, err := s.db.Describe(ctx, table)
+		if errors.Is(err, engine.ErrNoTable) {
+			continue
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("look for the columns of %s: %w", table, err)
+		}
+		for _, c := range laterColumns[table] {
+			if is.Find(c) == nil {
+				columns = append(columns, table+"."+c)
+				statements = append(statements, "ALTER TABLE "+table+" ADD COLUMN "+c+" BIGINT NOT NULL DEFAULT 0")
+			}
+		}
+	}
+	return columns, statements, nil
+}
+
+// outdated explains the error of a statement if tables are of an earlier version. It is not for
+// statements in a transaction, which may have the only connection.
+func (s *Store) outdated(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil || engine.Retryable(err) {
+		return err
+	}
+	columns, _, lookErr := s.lacking(ctx)
+	if lookErr != nil || len(columns) == 0 {
+		return err
+	}
+	return engine.Hinted(fmt.Errorf("rowmill's own tables are those of an earlier version, without %s: %w", strings.Join(columns, ", "), err),
+		"rowmill apply FILE, which adds them")
 }
 
 // Statements returns the statements of Ensure, or those that create the given tables.
@@ -116,19 +168,20 @@ func (s *Store) Statements(of ...string) []string {
 	return out
 }
 
-// Missing returns the names of the missing tables.
-func (s *Store) Missing(ctx context.Context) ([]string, error) {
-	var out []string
+// Missing returns the names of the missing tables and columns, the latter as TABLE.COLUMN, and the
+// statements that create them.
+func (s *Store) Missing(ctx context.Context) (names, statements []string, err error) {
 	for _, q := range schema("") {
 		name := nameOf(q)
 		_, err := s.db.Describe(ctx, name)
 		if errors.Is(err, engine.ErrNoTable) {
-			out = append(out, name)
+			names, statements = append(names, name), append(statements, s.Statements(name)...)
 		} else if err != nil {
-			return nil, fmt.Errorf("look for table %s: %w", name, err)
+			return nil, nil, fmt.Errorf("look for table %s: %w", name, err)
 		}
 	}
-	return out, nil
+	columns, more, err := s.lacking(ctx)
+	return append(names, columns...), append(statements, more...), err
 }
 
 func nameOf(create string) string {

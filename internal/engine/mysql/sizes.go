@@ -103,7 +103,7 @@ func (db *DB) flushRocksDB(ctx context.Context, conn *sql.Conn) error {
 // servers store no lower bounds: see floorName and gapPrefix.
 func (db *DB) Outside(ctx context.Context, t *engine.Table) (int64, error) {
 	l, err := db.layout(ctx, db.pool, t)
-	if err != nil || !l.hasFloor {
+	if err != nil || len(l.free()) == 0 {
 		return 0, err
 	}
 	var n int64

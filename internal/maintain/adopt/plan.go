@@ -69,12 +69,12 @@ func (p *planner) created(ctx context.Context) error {
 		statements, _ := words.Probe(p.needs())
 		p.say("check the account's privileges with a scratch table", statements...)
 	}
-	missing, err := p.State.Missing(ctx)
+	_, missing, err := p.State.Missing(ctx)
 	if err != nil {
 		return err
 	}
 	if len(missing) > 0 {
-		p.say("create rowmill's own tables", p.State.Statements(missing...)...)
+		p.say("create rowmill's own tables", missing...)
 	}
 	m := p.mirror
 	p.say("a log of keys that change, and a table for rows outside of every period", m.sql.Tables()...)
