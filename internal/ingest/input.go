@@ -58,8 +58,8 @@ type counted struct {
 	// last are the last two bytes read: in UTF-16, a line break is two bytes.
 	last [2]byte
 	// packed means that the file is compressed: its format reveals whether it is
-	// complete.
-	packed bool
+	// complete. Decompressors read ahead in goroutines of their own.
+	packed atomic.Bool
 	array  bool // the content is a JSON array
 	quit   <-chan struct{}
 }
@@ -95,7 +95,7 @@ func (c *counted) Read(p []byte) (int, error) {
 		if info.Size() < max(read, c.size) {
 			return 0, errCutOff
 		}
-		if c.packed || c.complete() || info.Size() == read && time.Since(info.ModTime()) >= settledAfter {
+		if c.packed.Load() || c.complete() || info.Size() == read && time.Since(info.ModTime()) >= settledAfter {
 			return 0, err
 		}
 		if time.Since(began) >= growWait {
@@ -150,16 +150,16 @@ func (in *input) open(member, encoding string) error {
 	source := io.Reader(raw)
 	switch {
 	case in.size > 0 && isZip(in.file):
-		raw.packed = true
+		raw.packed.Store(true)
 		if source, err = openMember(in.file, in.size, member, in); err != nil {
 			return err
 		}
 	case member != "":
 		return fmt.Errorf("%s is not a .zip", in.file.Name())
 	}
-	zipped := raw.packed
-	raw.packed = zipped || packedName(in.name) != ""
-	return in.unpack(source, encoding, func(is bool) { in.packed = zipped || is; raw.packed = in.packed })
+	zipped := raw.packed.Load()
+	raw.packed.Store(zipped || packedName(in.name) != "")
+	return in.unpack(source, encoding, func(is bool) { in.packed = zipped || is; raw.packed.Store(in.packed) })
 }
 
 // unpack sets the reader of what is compressed and encoded in r. It tells is whether it is
