@@ -53,8 +53,9 @@ type kind struct {
 	// of the server's targets that specifies the socket, whose name is socketName.
 	client, socketQuery func(socket string) string
 	socketName          string
-	// stopSignal is the signal for an orderly shutdown.
-	stopSignal syscall.Signal
+	// stopSignal is the signal for an orderly shutdown, deathSignal that which the kernel sends
+	// the first process when its owner ends: it ends the server at once, whatever it executes.
+	stopSignal, deathSignal syscall.Signal
 	// account returns the user that the server and its tools run as; nil is the
 	// caller.
 	account func() (*account, error)

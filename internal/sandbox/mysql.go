@@ -60,6 +60,7 @@ func mysqlFamily(program string, args func(*launch) []string) *kind {
 		socketQuery: func(socket string) string { return "socket=" + escape(socket) },
 		socketName:  socketName,
 		stopSignal:  syscall.SIGTERM,
+		deathSignal: syscall.SIGKILL,
 		account:     func() (*account, error) { return nil, nil },
 		args: func(l *launch) []string {
 			// The variables of Options.Set come last and therefore take precedence.

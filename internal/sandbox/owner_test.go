@@ -17,8 +17,9 @@ import (
 	"github.com/rowmill/rowmill/internal/sandbox"
 )
 
-// TestOwnerKilled: the server of a killed process ends with it, and the next
-// start removes its files, inside and outside the root.
+// TestOwnerKilled: the server of a killed process ends with it, also while it
+// executes a statement, and the next start removes its files, inside and outside
+// the root, and processes that outlived a killed server.
 func TestOwnerKilled(t *testing.T) {
 	for name, deep := range map[string]string{"short path": "", "long path": strings.Repeat("long/", 30)} {
 		t.Run(name, func(t *testing.T) {
@@ -29,7 +30,13 @@ func TestOwnerKilled(t *testing.T) {
 				if o.Kind == "postgres" {
 					busyPostgres(t, info)
 				}
+				if deep != "" { // a server that can't end its other processes any more
+					must(t, syscall.Kill(info.PID, syscall.SIGKILL))
+				}
 				killOwner(t, c, info)
+				if deep == "" {
+					eventually(t, "all of its processes end", func() bool { return len(serversIn(t, info.Dir)) == 0 })
+				}
 				s := start(t, o)
 				for _, p := range serversIn(t, info.Dir) {
 					t.Errorf("process %s is left", p)

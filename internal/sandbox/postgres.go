@@ -64,7 +64,10 @@ func postgres() *kind {
 		account:    postgresAccount,
 		children:   true,
 		stopSignal: syscall.SIGINT, // SIGTERM waits for the clients to disconnect
-		socketName: postgresSocket,
+		// Sessions notice the end of a killed postmaster only when they wait, so a statement
+		// would run on. At SIGQUIT it ends them at once, and kills them after 5 s.
+		deathSignal: syscall.SIGQUIT,
+		socketName:  postgresSocket,
 		// Otherwise PGPORT would apply.
 		socketQuery: func(socket string) string { return "host=" + escape(filepath.Dir(socket)) + "&port=5432" },
 		client: func(socket string) string {

@@ -24,14 +24,14 @@ type process struct {
 	endOthers func() error
 }
 
-// startProcess starts cmd. Unless it is detached, in a session of its own, the kernel kills it
+// startProcess starts cmd. Unless it is detached, in a session of its own, the kernel ends it
 // when this process ends, however it ends.
 func startProcess(cmd *exec.Cmd, k *kind, detached bool) (*process, error) {
 	as, err := k.account()
 	if err != nil {
 		return nil, err
 	}
-	cmd.SysProcAttr = serverAttr(detached)
+	cmd.SysProcAttr = serverAttr(k, detached)
 	p := &process{cmd: cmd, ask: k.stopSignal, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {

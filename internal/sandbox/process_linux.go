@@ -21,11 +21,11 @@ const inheritLock = false
 
 // serverAttr puts the server into a separate process group, so that it does not
 // receive a terminal's Ctrl-C.
-func serverAttr(detached bool) *syscall.SysProcAttr {
+func serverAttr(k *kind, detached bool) *syscall.SysProcAttr {
 	if detached {
 		return &syscall.SysProcAttr{Setsid: true}
 	}
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: k.deathSignal}
 }
 
 // startPassing starts a command that does not run as root with the capability to pass through,

@@ -11,7 +11,7 @@ import (
 // its owner. It then holds the lock of its sandbox, which is not removed.
 const inheritLock = true
 
-func serverAttr(detached bool) *syscall.SysProcAttr {
+func serverAttr(_ *kind, detached bool) *syscall.SysProcAttr {
 	if detached {
 		return &syscall.SysProcAttr{Setsid: true}
 	}
