@@ -93,7 +93,7 @@ func notArray(text []byte) error {
 // its content.
 func (f *Format) setKind(in *input, wait bool) error {
 	if f.Kind == Dump && f.dump == nil {
-		head, err := peekHead(in.Reader, wait)
+		head, err := peekHead(in.Reader, true) // the first line of a dump may be empty but for --
 		if err == nil {
 			err = f.setDump(bytes.TrimLeft(head, blanks))
 		}
@@ -109,6 +109,9 @@ func (f *Format) setKind(in *input, wait bool) error {
 		return nil
 	}
 	head, err := peekHead(in.Reader, wait)
+	if err == nil && !wait && len(f.Dumps) > 0 && beginsDump(string(bytes.TrimLeft(head, blanks))) {
+		head, err = peekHead(in.Reader, true)
+	}
 	if err != nil {
 		return err
 	}

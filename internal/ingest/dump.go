@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -26,8 +27,7 @@ type dumpFormat struct {
 	table string
 	// schema is the table into which they are loaded.
 	schema *engine.Schema
-	// offset is the offset from UTC with which times are read, as a dump has it: "+00:00"; "" if
-	// it changes.
+	// offset is the time zone with which times are read: "+00:00", or another offset or name.
 	offset string
 }
 
@@ -36,10 +36,11 @@ type dumpFormat struct {
 // bad rows: the row on line n is the (n-1)th of the table.
 type dump struct {
 	*dumpFormat
-	r   *bufio.Reader
-	out []byte // what is read; the part before at has been returned
-	at  int
-	err error // of the reader, after out
+	source *ended // what r reads
+	r      *bufio.Reader
+	out    []byte // what is read; the part before at has been returned
+	at     int
+	err    error // of the reader, after out
 
 	// columns are those of the header, once it is written; created those of the table's
 	// CREATE TABLE, and convert how the values of each column are written.
@@ -53,6 +54,7 @@ type dump struct {
 	count         int64 // of rows
 
 	plain    bool // strings have no backslash escapes
+	wasPlain bool // before the dump last set that
 	began    bool // the dump says how it ends: complete says that it has
 	complete bool
 	zone     string // the session's time zone, "" if the dump doesn't set it
@@ -67,10 +69,7 @@ type dump struct {
 func newDumpFormat(o *Options, f *Format) *dumpFormat {
 	d := &dumpFormat{of: *f.dump, table: cmp.Or(o.FromTable, o.Table.Name), schema: o.Schema, offset: "+00:00"}
 	if zone := o.Values.Zone; zone != nil && zone.String() != time.UTC.String() {
-		d.offset = ""
-		if strings.ContainsAny(zone.String()[:1], "+-") {
-			d.offset = zone.String()
-		}
+		d.offset = zone.String()
 	}
 	*f = Format{Kind: TSV, Nulls: []string{`\N`}, Header: true, Columns: f.Columns, SkipColumns: f.SkipColumns, Set: f.Set, Encoding: f.Encoding}
 	o.Values.Bytes = value.Raw
@@ -90,7 +89,8 @@ type literal struct {
 }
 
 func newDump(f *dumpFormat, r io.Reader) *dump {
-	return &dump{dumpFormat: f, r: bufio.NewReaderSize(r, blockSize), plain: f.of.Standard}
+	source := &ended{context.Background(), r}
+	return &dump{dumpFormat: f, source: source, r: bufio.NewReaderSize(source, blockSize), plain: f.of.Standard, wasPlain: f.of.Standard}
 }
 
 // Read implements io.Reader.
@@ -589,6 +589,10 @@ func (d *dump) copyRow() error {
 // dumpBegins are the beginnings of dumps.
 var dumpBegins = []string{"--", "/*", "\\restrict", "SET ", "SELECT ", "USE `", "DROP TABLE", "CREATE TABLE", "INSERT INTO", "COPY ", "LOCK TABLES", "BEGIN;", "START TRANSACTION;"}
 
+func beginsDump(text string) bool {
+	return slices.ContainsFunc(dumpBegins, func(p string) bool { return strings.HasPrefix(text, p) })
+}
+
 // setDump recognises a dump by its beginning. If the kind of the format is Dump already, it is one
 // in any case.
 func (f *Format) setDump(head []byte) error {
@@ -598,7 +602,7 @@ func (f *Format) setDump(head []byte) error {
 			return engine.Hinted(errors.New("it is a dump in a format of its own"), "%s", d.Unpack)
 		}
 	}
-	if f.Kind != Dump && !slices.ContainsFunc(dumpBegins, func(p string) bool { return strings.HasPrefix(text, p) }) {
+	if f.Kind != Dump && !beginsDump(text) {
 		return nil
 	}
 	for i, d := range f.Dumps {

@@ -41,7 +41,9 @@ func TestDump(t *testing.T) {
 		"other statements": {backslashed, "-- INSERT INTO t VALUES (1);\n/* ; ' */ DROP TABLE IF EXISTS `t`; # it's\nCREATE TABLE `t` (`b` text COMMENT 'x, (y'';', `a` int(3), KEY `k` (`a`,`b`), CONSTRAINT `z` CHECK (`a` in (1,2))) PARTITION BY RANGE (`a`) (PARTITION `p;` VALUES LESS THAN (3));\n" +
 			"LOCK TABLES `t` WRITE;\nINSERT INTO `u` VALUES (1,'INSERT INTO t VALUES (1);\\'');INSERT INTO `x`.`t` VALUES ('b',1);\nDELIMITER ;;\nCREATE TRIGGER x INSERT INTO t VALUES (9,9);\nEND ;;\nDELIMITER ;\nUNLOCK TABLES;INSERT IGNORE INTO t VALUES('c',2) ON DUPLICATE KEY UPDATE a=';';",
 			"b\ta\nb\t1\nc\t2\n", ""},
-		"converted": {backslashed, "INSERT INTO t(b) VALUES (CONVERT('{\"a\": 1}' USING UTF8MB4)),(convert(0x7b7d using utf8))", "b\n{\"a\": 1}\n{}\n", "middle"},
+		"modes of a trigger":       {backslashed, "INSERT INTO t (b) VALUES ('\\'');SET sql_mode = 'NO_BACKSLASH_ESCAPES';SET sql_mode = @saved_sql_mode;INSERT INTO t (b) VALUES ('\\'x');", "b\n'\n'x\n", ""},
+		"letters of other lengths": {backslashed, "/* " + strings.Repeat("\u0250", 30) + " time_zone */INSERT INTO t (a) VALUES (1);", "a\n1\n", ""},
+		"converted":                {backslashed, "INSERT INTO t(b) VALUES (CONVERT('{\"a\": 1}' USING UTF8MB4)),(convert(0x7b7d using utf8))", "b\n{\"a\": 1}\n{}\n", "middle"},
 		"copy": {standard, "SET standard_conforming_strings = on;\nCREATE FUNCTION f() AS $x$ BEGIN; INSERT INTO t VALUES ('x'); $x$;\nCOPY public.u (a) FROM stdin;\nt;\n\\.\n" +
 			"COPY public.t (b, c, a) FROM stdin;\nx\\ty\\\\\t\\\\x00ff\tt\n\\N\t\\N\t\\N\n\\.\n", "b\tc\ta\nx\\ty\\\\\t\x00\xff\t1\n\\N\t\\N\t\\N\n", ""},
 		"inserts of postgres": {standard, "\\restrict x\nINSERT INTO public.t OVERRIDING SYSTEM VALUE VALUES (true, 'a\\n''b', '\\x4d4d', B'101'), (-1, E'a\\n\\'', '', NULL);\n",

@@ -78,9 +78,14 @@ func (d *dump) remark(line string) {
 
 // setting takes note of settings that change what values mean.
 func (d *dump) setting(text string) {
-	upper := strings.ToUpper(text)
-	if i := strings.Index(upper, "SQL_MODE"); i >= 0 && !d.of.Standard && strings.Contains(upper[i:], "'") {
-		d.plain = strings.Contains(upper[i:], "NO_BACKSLASH_ESCAPES")
+	upper := string(upperASCII([]byte(text)))
+	if i := strings.Index(upper, "SQL_MODE"); i >= 0 && !d.of.Standard {
+		switch rest := upper[i:]; {
+		case strings.Contains(rest, "'"):
+			d.plain, d.wasPlain = strings.Contains(rest, "NO_BACKSLASH_ESCAPES"), d.plain
+		case strings.Contains(rest, "@") && !strings.Contains(rest, "@@"): // SET sql_mode = @saved_sql_mode
+			d.plain = d.wasPlain
+		}
 	}
 	if i := strings.Index(upper, "STANDARD_CONFORMING_STRINGS"); i >= 0 && d.of.Standard {
 		d.plain = !strings.Contains(upper[i:], "OFF")
@@ -90,6 +95,17 @@ func (d *dump) setting(text string) {
 			d.zone = parts[1]
 		}
 	}
+}
+
+// upperASCII returns a text, in its place, with letters of ASCII in upper case: other letters
+// may have as many bytes only in one case.
+func upperASCII(text []byte) []byte {
+	for i, c := range text {
+		if c >= 'a' && c <= 'z' {
+			text[i] = c - 'a' + 'A'
+		}
+	}
+	return text
 }
 
 // mostText limits the text of a comment or statement that is kept.
