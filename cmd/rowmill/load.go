@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
@@ -44,13 +45,16 @@ func (a *app) loadCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "load FILE.toml [SOURCE...]",
 		Short: "Load files and streams into a rolling table, without loss or duplicates",
-		Long: "Load files and streams into a rolling table: CSV, TSV, JSON lines or\n" +
-			"InfluxDB's line protocol, also compressed (.gz, .zst), and - for stdin. Each\n" +
-			"batch is one transaction with its line of the ledger, so that the same command\n" +
-			"continues after a crash, and a file that is loaded already changes nothing. A\n" +
-			"file that has grown is loaded from its earlier end. Rows that were loaded before\n" +
-			"are looked up in the table; if some are missing, the exit code is 1, and --again\n" +
-			"loads the file once more.\n\n" +
+		Long: "Load files and streams into a rolling table: CSV, TSV, JSON lines and arrays,\n" +
+			"InfluxDB's line protocol, Parquet, and dumps of mysqldump, mydumper and pg_dump,\n" +
+			"also compressed (gz, zst, bz2, xz, zip). A SOURCE is a file, a directory, a\n" +
+			"pattern in quotes, or - for stdin, which can be neither Parquet nor zip.\n\n" +
+			"Each batch is one transaction with its line of the ledger, so that the same\n" +
+			"command continues after a crash, and a file that is loaded already changes\n" +
+			"nothing. A file that has grown is loaded from its earlier end. Rows that were\n" +
+			"loaded before are looked up in the table; if some are missing, the exit code is\n" +
+			"1, and --again loads the file once more. Rows of empty periods are published as\n" +
+			"whole periods, and periods that rows lack are created.\n\n" +
 			"Values and periods are checked first. Rows that can't be loaded go to a file of\n" +
 			"JSON lines, with line, reason and the row; all others are loaded, and the exit\n" +
 			"code is 1. Rows whose key is in the table are counted and skipped, unless\n" +
@@ -70,33 +74,69 @@ func (a *app) loadCommand() *cobra.Command {
 			return a.load(c.Context(), args[1:], f)
 		},
 	}
-	flags := c.Flags()
-	flags.SortFlags = false
-	f.kept.define(flags)
-	f.defineFormat(flags)
-	flags.StringVar(&f.Name, "source", "", "`NAME` that identifies the source wherever it is (its path)")
-	flags.StringVar(&f.OnDuplicate, "on-duplicate", ingest.Skip, "`WAY` to treat rows whose key is in the table: skip them, update the table's\nrow, or error: they are bad rows")
-	intVar(flags, &f.Rows, "batch", ingest.DefaultRows, "rows of a batch")
-	intVar(flags, &f.Writers, "writers", ingest.DefaultWriters, "batches sent at a time; SQLite takes one")
-	flags.StringVar((*string)(&f.Lane), "lane", string(ingest.Auto), "how rows of files go in: `LANE` auto, live (inserted into their periods), or publish (empty periods are filled as a whole)")
-	flags.StringVar(&f.memory, "memory", "256MiB", "`SIZE` of rows kept in memory to be published; the others are in .rowmill in the working directory")
-	flags.IntVar(&f.Parallel, "parallel", 0, "periods published at a time; SQLite takes one (the number of processors)")
-	intVar(flags, &f.files, "files", ingest.DefaultFiles, "sources read at a time, which share the --writers; SQLite takes one")
-	flags.DurationVar(&f.Flush, "flush", ingest.DefaultFlush, "how long rows of a stream wait for their batch to fill")
-	flags.DurationVar(&f.RetryFor, "retry", 5*time.Minute, "how long to retry when the server can't be reached or a lock is not granted; -1s is forever")
-	flags.StringVar(&f.Bad, "bad", "", "`PATH` of the file for rows that can't be loaded (SOURCE.bad.jsonl in the working directory)")
-	flags.StringVar(&f.periods, "create-periods", createPeriods, "create periods that rows lack and keep allows: `WAY` true, false, or always, also over 1,000 or in the far future")
-	flags.Int64Var(&f.MaxBad, "max-bad", 1000, "stop before more than `N` rows are rejected; -1 is never")
-	flags.StringVar(&f.Spool, "spool", "", "keep a stream's rows in `DIRECTORY` until they are loaded (nowhere)")
-	flags.StringVar(&f.spoolBytes, "spool-size", "1GiB", "`SIZE` of the spool at which the sender has to wait")
-	f.from.define(flags)
-	flags.BoolVar(&f.Again, "again", false, "load all of a file that is loaded already, skipping rows whose key is in the table (default false)")
-	flags.BoolVar(&f.AcceptMissing, "accept-missing", false, "no longer look for rows of a file that were loaded and aren't in the table any more (default false)")
-	flags.BoolVar(&f.Dry, "dry-run", false, "read and check all rows, and send none (default false)")
-	flags.StringVar(&f.watch, "watch", "", "load the files that appear in `DIRECTORY`, each once, until Ctrl-C")
-	flags.BoolVar(&f.list, "list", false, "list what was loaded into the table, and how far, and change nothing (default false)")
-	flags.BoolVar(&f.withJSON, "json", false, "print JSON (default false)")
+	flagGroups(c, []flagGroup{
+		{"Where the rows are", func(flags *pflag.FlagSet) {
+			f.kept.define(flags)
+			flags.StringVar(&f.watch, "watch", "", "load the files that appear in `DIRECTORY`, each once, until Ctrl-C")
+			f.from.define(flags)
+			flags.StringVar(&f.Name, "source", "", "`NAME` that identifies the source wherever it is (its path)")
+		}},
+		{"How they are written", f.defineFormat},
+		{"What happens to them", func(flags *pflag.FlagSet) {
+			flags.StringVar(&f.OnDuplicate, "on-duplicate", ingest.Skip, "`WAY` to treat rows whose key is in the table: skip them, update the table's\nrow, or error: they are bad rows")
+			flags.StringVar(&f.periods, "create-periods", createPeriods, "create periods that rows lack and keep allows: `WAY` true, false, or always, also over 1,000 or in the far future")
+			flags.StringVar(&f.Bad, "bad", "", "`PATH` of the file for rows that can't be loaded (SOURCE.bad.jsonl in the working directory)")
+			flags.Int64Var(&f.MaxBad, "max-bad", 1000, "stop before more than `N` rows are rejected; -1 is never")
+			flags.BoolVar(&f.Dry, "dry-run", false, "read and check all rows, and send none (default false)")
+			flags.BoolVar(&f.Again, "again", false, "load all of a file that is loaded already, skipping rows whose key is in the table (default false)")
+			flags.BoolVar(&f.AcceptMissing, "accept-missing", false, "no longer look for rows of a file that were loaded and aren't in the table any more (default false)")
+		}},
+		{"How fast", func(flags *pflag.FlagSet) {
+			flags.StringVar((*string)(&f.Lane), "lane", string(ingest.Auto), "how rows of files go in: `LANE` auto, live (inserted into their periods), or publish (empty periods are filled as a whole)")
+			flags.StringVar(&f.memory, "memory", "256MiB", "`SIZE` of rows kept in memory to be published; the others are in .rowmill in the working directory")
+			flags.IntVar(&f.Parallel, "parallel", 0, "periods published at a time; SQLite takes one (the number of processors)")
+			intVar(flags, &f.files, "files", ingest.DefaultFiles, "sources read at a time, which share the --writers; SQLite takes one")
+			intVar(flags, &f.Writers, "writers", ingest.DefaultWriters, "batches sent at a time; SQLite takes one")
+			intVar(flags, &f.Rows, "batch", ingest.DefaultRows, "rows of a batch")
+			flags.DurationVar(&f.RetryFor, "retry", 5*time.Minute, "how long to retry when the server can't be reached or a lock is not granted; -1s is forever")
+		}},
+		{"Streams", func(flags *pflag.FlagSet) {
+			flags.DurationVar(&f.Flush, "flush", ingest.DefaultFlush, "how long rows of a stream wait for their batch to fill")
+			flags.StringVar(&f.Spool, "spool", "", "keep a stream's rows in `DIRECTORY` until they are loaded (nowhere)")
+			flags.StringVar(&f.spoolBytes, "spool-size", "1GiB", "`SIZE` of the spool at which the sender has to wait")
+		}},
+		{"Output", func(flags *pflag.FlagSet) {
+			flags.BoolVar(&f.list, "list", false, "list what was loaded into the table, and how far, and change nothing (default false)")
+			flags.BoolVar(&f.withJSON, "json", false, "print JSON (default false)")
+		}},
+	})
 	return c
+}
+
+// A flagGroup is flags of a command that its help lists together.
+type flagGroup struct {
+	title  string
+	define func(*pflag.FlagSet)
+}
+
+// flagGroups defines the flags of a command, and has its help list them by group.
+func flagGroups(c *cobra.Command, groups []flagGroup) {
+	sets := make([]*pflag.FlagSet, len(groups))
+	c.Flags().SortFlags = false
+	for i, g := range groups {
+		sets[i] = pflag.NewFlagSet(g.title, pflag.ContinueOnError)
+		sets[i].SortFlags = false
+		g.define(sets[i])
+		c.Flags().AddFlagSet(sets[i])
+	}
+	c.SetUsageFunc(func(c *cobra.Command) error {
+		out := c.OutOrStderr()
+		fmt.Fprintf(out, "Usage:\n  %s\n\nExamples:\n%s\n", c.UseLine(), c.Example)
+		for i, g := range groups {
+			fmt.Fprintf(out, "\n%s:\n%s", g.title, sets[i].FlagUsages())
+		}
+		return nil
+	})
 }
 
 // Values of --create-periods.
@@ -297,6 +337,9 @@ func (a *app) loadOne(ctx context.Context, o ingest.Options, source string) (ing
 	}
 	if info, err := os.Stat(source); err != nil || info.Mode().IsRegular() {
 		return ingest.File(ctx, o, source)
+	}
+	if o.Again || o.AcceptMissing || o.Lane == ingest.Publish {
+		return ingest.Result{}, usagef("the file itself as SOURCE", "source %s isn't a file on disk: --again, --accept-missing and --lane publish need one that can be read again", source)
 	}
 	in, err := textfile.Open(ctx, source)
 	if err != nil {

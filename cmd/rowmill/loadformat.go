@@ -36,7 +36,7 @@ const (
 
 // defineFormat defines the flags on how a source is read.
 func (f *loadFlags) defineFormat(flags *pflag.FlagSet) {
-	flags.StringVar((*string)(&f.Format.Kind), "format", "", "`FORMAT` of the sources, csv, tsv, jsonl, json, lineprotocol or dump (by their names, else by their contents)")
+	flags.StringVar((*string)(&f.Format.Kind), "format", "", "`FORMAT` of the sources, csv, tsv, jsonl, json, lineprotocol, parquet or dump (by their names, else by their contents)")
 	flags.StringVar(&f.encoding, "encoding", "", "`ENCODING` of the text, such as latin1 or utf-16le (UTF-8; UTF-16 by its byte order mark)")
 	flags.StringVar(&f.delimiter, "delimiter", "", "`CHARACTER` between fields, such as ';' or '\\t' (a comma in csv, a tab in tsv)")
 	flags.StringVar(&f.escape, "escape", escapeDoubled, "how csv writes a quote within quotes: `WAY` doubled, or backslash, which escapes other characters, too")
@@ -60,7 +60,7 @@ func (f *loadFlags) defineFormat(flags *pflag.FlagSet) {
 // aboutText reports whether flags are given that only apply to text.
 func (f *loadFlags) aboutText() bool {
 	t := &f.Format
-	return t.Kind != "" || f.encoding != "" || f.delimiter != "" || f.escape != escapeDoubled || !f.header || t.SkipLines != 0 || t.Comment != "" || t.Nulls != nil ||
+	return t.Kind != "" || f.encoding != "" || f.delimiter != "" || f.escape != escapeDoubled || !f.header || t.Header || t.Measurement != "" || t.SkipLines != 0 || t.Comment != "" || t.Nulls != nil ||
 		t.NullQuoted || t.SkipColumns != nil || f.set != nil || f.zone != "UTC" || f.timeFormats != nil || f.Values.DecimalComma || f.Values.Bytes != value.Hex
 }
 
@@ -96,7 +96,7 @@ func (f *loadFlags) checkFormat() (err error) {
 	f.Format.Kind = ingest.Kind(strings.ToLower(string(f.Format.Kind)))
 	if f.Format.Kind != "" {
 		if err := f.Format.Validate(); err != nil {
-			return usagef("--format csv, tsv, jsonl, json, lineprotocol or dump", "--format, --delimiter, --escape, --comment, --skip-lines: %w", err)
+			return usagef("--format csv, tsv, jsonl, json, lineprotocol, parquet or dump", "--format, --delimiter, --escape, --comment, --skip-lines: %w", err)
 		}
 	}
 	for i, c := range f.Format.Columns {
@@ -113,12 +113,22 @@ func (f *loadFlags) checkFormat() (err error) {
 		if name = strings.TrimSpace(name); !found || name == "" {
 			return usagef("--set source=one", "--set %q: want COLUMN=VALUE", s)
 		}
+		if slices.ContainsFunc(f.Format.Set, func(c ingest.Constant) bool { return strings.EqualFold(c.Column, name) }) {
+			return usagef("one of them", "--set %q: there is another for the same column", s)
+		}
 		f.Format.Set = append(f.Format.Set, ingest.Constant{Column: name, Value: text})
 	}
 	if f.Values.Zone, err = parseZone(f.zone); err != nil {
 		return usagef("--time-zone Europe/Berlin, UTC or +01:00", "--time-zone %q: %w", f.zone, err)
 	}
-	return f.checkTimeFormats()
+	if err := f.checkTimeFormats(); err != nil || f.Format.Kind == "" {
+		return err
+	}
+	f.FromTable = f.from.table
+	if err := f.Unused(f.Format.Kind); err != nil {
+		return usagef(hintOf(err), "%w", err)
+	}
+	return nil
 }
 
 // ofColumn is a form of times that is that of one column.

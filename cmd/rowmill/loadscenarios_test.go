@@ -632,6 +632,7 @@ func TestLoadBadInput(t *testing.T) {
 	l := newLoading(t, "sqlite")
 	l.write("good.csv", loadRows(0, 10, false).text)
 	l.write("rows.csv", "1,2026-03-29 01:00:00,1,a\n2,2026-03-29 01:00:00,2,b\n")
+	l.write("dump.sql", "/*!40103 SET TIME_ZONE='+00:00' */;INSERT INTO `readings` (ts, sensor) VALUES ('2026-03-29 01:00:00',8);\n")
 	must(t, os.Mkdir(filepath.Join(l.dir, "empty"), 0o755))
 	for _, c := range []struct {
 		args string
@@ -666,6 +667,13 @@ func TestLoadBadInput(t *testing.T) {
 		{"good.csv --skip-lines -1", exitUsage, []string{"want 0 or more"}},
 		{"good.csv --format tsv --escape backslash", exitUsage, []string{"in tsv they always do"}},
 		{"good.csv --format json --comment #", exitUsage, []string{"lines of json can't be skipped"}},
+		{"good.csv --format jsonl --null NA", exitUsage, []string{"--null without --null-quoted is for csv, tsv, and has no meaning for jsonl", "without it"}},
+		{"good.csv --format lineprotocol --time-format %F", exitUsage, []string{"--time-format for timestamps is for csv"}},
+		{"good.csv --measurement m", exitFailed, []string{"good.csv: --measurement is for lineprotocol, and has no meaning for csv"}},
+		{"good.csv --from-table u", exitFailed, []string{"--from-table is for dump"}},
+		{"dump.sql --null NA", exitFailed, []string{"--null without --null-quoted is for csv, tsv, and has no meaning for dump"}},
+		{"dump.sql --time-zone Europe/Berlin", exitFailed, []string{"--time-zone +00:00"}},
+		{"good.csv --set note=x --set Note=y", exitUsage, []string{"another for the same column"}},
 		{"good.csv --set note", exitUsage, []string{"COLUMN=VALUE"}},
 		{"good.csv --time-format ts=%d.%m", exitUsage, []string{"it must have a year"}},
 		{"good.csv --time-format %F --unix-times s", exitUsage, []string{"--unix-times and --time-format"}},
@@ -676,6 +684,9 @@ func TestLoadBadInput(t *testing.T) {
 		l.prints(c.code, c.args, c.says...)
 	}
 	l.hasRows(0)
+	l.loadsFrom("", exitDone, "Sent 0, Finished true", "- --format csv")
+	l.write("berlin.sql", "/*!40103 SET TIME_ZONE='Europe/Berlin' */;INSERT INTO `readings` (ts, sensor) VALUES ('2026-03-29 03:00:00',1);\n")
+	l.loads(exitDone, "Duplicate 0", "berlin.sql --time-zone Europe/Berlin --dry-run")
 	l.loads(exitDone, "Inserted 1", "rows.csv --columns=sensor,ts,value,note --header")
 	l.loads(exitDone, "Inserted 1, Duplicate 1", "rows.csv --columns=sensor,ts,value,note --header=false --source=again")
 	l.prints(exitDone, "good.csv --time-zone -01:00")

@@ -139,6 +139,9 @@ func (l *fileLoad) start(ctx context.Context) error {
 	if l.format, err = formatOf(ctx, l.path, l.format); err != nil {
 		return err
 	}
+	if err := l.opt.Unused(l.format.Kind); err != nil {
+		return fmt.Errorf("%s: %w", l.path, err)
+	}
 	if l.format.Kind.isDump() {
 		l.dump = newDumpFormat(l.opt, &l.format)
 	}
@@ -192,6 +195,9 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 	l.skipped.Store(0)
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
+	if l.reading != nil {
+		l.reading.source.ctx = reading
+	}
 	c := newCutter(reading, l.input, &l.format, l.opt.Rows, l.opt.Bytes, 0)
 	defer c.wait(stop)
 	defer close(l.input.quit)

@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"golang.org/x/text/encoding/htmlindex"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // TestRowsByOptions reads rows with the options on how they are written.
@@ -66,6 +69,47 @@ func TestDecimalComma(t *testing.T) {
 		p.parse(bytesOf([]byte(c.in), 1, 0, true))
 		if got := rowsOf(p, 0); len(got) != 1 || !strings.Contains(got[0].text, c.want) {
 			t.Errorf("%s: %v, want %s", c.in, got, c.want)
+		}
+	}
+}
+
+// TestUnused: no option on how rows are written is ignored.
+func TestUnused(t *testing.T) {
+	t.Parallel()
+	any, err := value.ParseTimeFormat("%F")
+	must(t, err)
+	at := value.Notation{TimeFormats: map[string]*value.TimeFormat{"ts": any}}
+	table := &engine.Table{By: "TS"}
+	for name, c := range map[string]struct {
+		o    Options
+		used string // by these kinds
+	}{
+		"none":               {Options{Values: value.Notation{Bytes: value.Hex, Unix: "ms"}}, "csv tsv jsonl json lineprotocol parquet dump"},
+		"delimiter":          {Options{Format: Format{Delimiter: ';'}}, "csv tsv"},
+		"no header":          {Options{Format: Format{NoHeader: true}}, "csv tsv"},
+		"header":             {Options{Format: Format{Header: true}}, "csv tsv"},
+		"skipped lines":      {Options{Format: Format{SkipLines: 1}}, "csv tsv"},
+		"comments":           {Options{Format: Format{Comment: "#"}}, "csv tsv"},
+		"escapes":            {Options{Format: Format{Escape: true}}, "csv"},
+		"NULL":               {Options{Format: Format{Nulls: []string{""}}}, "csv tsv"},
+		"quoted NULL":        {Options{Format: Format{Nulls: []string{""}, NullQuoted: true}}, "csv tsv jsonl json"},
+		"quoted":             {Options{Format: Format{NullQuoted: true}}, "csv tsv jsonl json"},
+		"comma":              {Options{Values: value.Notation{DecimalComma: true}}, "csv tsv jsonl json lineprotocol"},
+		"bytes":              {Options{Values: value.Notation{Bytes: value.Raw}}, "csv tsv jsonl json lineprotocol"},
+		"encoding":           {Options{Format: Format{Encoding: "utf-16le"}}, "csv tsv jsonl json lineprotocol dump"},
+		"times of a column":  {Options{Values: at}, "csv tsv jsonl json lineprotocol"},
+		"times of the table": {Options{Values: at, Table: table}, "csv tsv jsonl json"},
+		"measurement":        {Options{Format: Format{Measurement: "m"}}, "lineprotocol"},
+		"table of a dump":    {Options{FromTable: "u"}, "dump"},
+	} {
+		var used []string
+		for _, k := range Kinds() {
+			if c.o.Unused(k) == nil {
+				used = append(used, string(k))
+			}
+		}
+		if got := strings.Join(used, " "); got != c.used {
+			t.Errorf("%s: used by %s, want %s", name, got, c.used)
 		}
 	}
 }

@@ -52,6 +52,7 @@ func Stream(ctx context.Context, o Options, r io.Reader) (Result, error) {
 type streamLoad struct {
 	*load
 	spool *spool.Spool
+	dump  *dump // that is read, if it is one
 	gap   int64 // if the spool's first record follows a gap, the end of that gap; otherwise 0
 }
 
@@ -65,15 +66,25 @@ func (l *streamLoad) begin(ctx context.Context, r io.Reader, f *Format) (*input,
 		err = errParquetStream()
 	}
 	if err == nil {
+		err = l.opt.Unused(f.Kind)
+	}
+	if err == nil {
 		err = f.Validate()
 	}
 	if err != nil {
 		return nil, errors.Join(err, in.Close())
 	}
 	if f.Kind.isDump() {
-		in.readDump(newDumpFormat(l.opt, f))
+		l.dump = in.readDump(newDumpFormat(l.opt, f))
 	}
 	return in, nil
+}
+
+// saySkipped says what was not read of a dump that was read to its end.
+func (l *streamLoad) saySkipped(err error) {
+	if err == nil && l.dump != nil {
+		l.dump.saySkipped(l.say)
+	}
 }
 
 func (l *streamLoad) direct(ctx context.Context, r io.Reader) (err error) {
@@ -92,8 +103,13 @@ func (l *streamLoad) direct(ctx context.Context, r io.Reader) (err error) {
 	c := newCutter(reading, in, &l.opt.Format, l.opt.Rows, l.opt.Bytes, l.opt.Flush)
 	defer func() { l.lost.Add(c.abandon(stop)) }()
 	t, err := l.targetOf(ctx, c, &l.opt.Format)
-	if err != nil || t == nil {
+	if err != nil {
 		return err
+	}
+	if t == nil {
+		l.say("%s is empty", l.source.Path)
+		l.result.Finished = true
+		return nil
 	}
 	if !l.opt.Dry {
 		if err := l.retry(ctx, func() error { return l.state.PutSource(ctx, l.state.DB(), l.source) }); err != nil {
@@ -117,6 +133,7 @@ func (l *streamLoad) direct(ctx context.Context, r io.Reader) (err error) {
 		return nil
 	})
 	l.result.Finished = err == nil
+	l.saySkipped(err)
 	if l.opt.Dry {
 		return err
 	}
@@ -484,13 +501,15 @@ func (l *streamLoad) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io
 		return nil
 	}
 	defer func() { l.result.Unfinished = c.unfinished() }()
-	return c.each(ctx, stop, func(b *batch) error {
+	err = c.each(ctx, stop, func(b *batch) error {
 		if err := put(b); err != nil {
 			return err
 		}
 		l.opt.Reached("spooled")
 		return nil
 	})
+	l.saySkipped(err)
+	return err
 }
 
 func (l *streamLoad) unspool(rec spool.Record, targets map[string]*target) (*batch, error) {

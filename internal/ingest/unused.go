@@ -1,0 +1,62 @@
+package ingest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
+)
+
+// Unused returns an error if an option is given that has no meaning for sources of a kind:
+// it would be ignored.
+func (o *Options) Unused(k Kind) error {
+	f, v := &o.Format, &o.Values
+	lines, objects := []Kind{CSV, TSV}, []Kind{JSONL, JSON}
+	quoted := append(objects, lines...)
+	written := append(quoted, LineProtocol)
+	for _, c := range []struct {
+		given bool
+		flag  string
+		kinds []Kind
+	}{
+		{f.Delimiter != 0, "delimiter", lines},
+		{f.NoHeader || f.Header, "header", lines},
+		{f.SkipLines > 0, "skip-lines", lines},
+		{f.Comment != "", "comment", lines},
+		{f.Escape, "escape backslash", lines[:1]},
+		{len(f.Nulls) > 0 && !f.NullQuoted, "null without --null-quoted", lines},
+		{len(f.Nulls) > 0, "null", quoted},
+		{f.NullQuoted, "null-quoted", quoted},
+		{v.DecimalComma, "decimal-comma", written},
+		{v.Bytes != "" && v.Bytes != value.Hex, "bytes " + v.Bytes, written},
+		{f.Encoding != "", "encoding", append(written, Dump)},
+		{o.stampFormat(), "time-format for timestamps", quoted},
+		{len(v.TimeFormats) > 0, "time-format", written},
+		{f.Measurement != "", "measurement", []Kind{LineProtocol}},
+		{o.FromTable != "", "from-table", []Kind{Dump}},
+	} {
+		if c.given && !slices.Contains(c.kinds, k) {
+			var names []string
+			for _, kind := range Kinds() {
+				if slices.Contains(c.kinds, kind) {
+					names = append(names, string(kind))
+				}
+			}
+			return engine.Hinted(fmt.Errorf("--%s is for %s, and has no meaning for %s", c.flag, strings.Join(names, ", "), k), "the command without it for sources of this format")
+		}
+	}
+	return nil
+}
+
+// stampFormat reports whether a form of times is given for the column that line protocol's
+// timestamps are for, which are numbers.
+func (o *Options) stampFormat() bool {
+	for name := range o.Values.TimeFormats {
+		if name == "" || o.Table != nil && strings.EqualFold(name, o.Table.By) {
+			return true
+		}
+	}
+	return false
+}
