@@ -1,6 +1,7 @@
 package maintain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,9 +158,13 @@ func (t *Table) CreatePeriods(ctx context.Context, parts []rolling.Partition) er
 		if len(missing) == 0 {
 			break
 		}
-		if most := t.DB.Capabilities().MaxPeriods; most > 0 && len(have)+len(missing) > most-spareFor(most) {
-			return engine.Hinted(fmt.Errorf("the rows need %s more, and the table has %d: the server allows %d, of which a tenth is left to new rows",
-				figure.Plural(len(missing), "period", "periods"), len(have), most), "a longer period, or merge = \"1mo\" below [seal]; or only the rows of fewer periods")
+		byFrom := func(a, b rolling.Partition) int { return cmp.Compare(a.From, b.From) }
+		slices.SortFunc(missing, byFrom)
+		all := slices.Concat(have, missing)
+		slices.SortFunc(all, byFrom)
+		if most, n := t.DB.Capabilities().MaxPeriods, (View{Gaps: t.DB.Capabilities().Gaps}).partitions(all); most > 0 && n > most-spareFor(most) {
+			return engine.Hinted(fmt.Errorf("the rows need %s more, and the table would have %d partitions: the server allows %d, of which a tenth is left to new rows",
+				figure.Plural(len(missing), "period", "periods"), n, most), "a longer period, or merge = \"1mo\" below [seal]; or only the rows of fewer periods")
 		}
 		some := missing[:min(len(missing), createAtOnce)]
 		t.reach("create period")

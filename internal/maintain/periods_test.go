@@ -125,6 +125,33 @@ func TestCreateTogether(t *testing.T) {
 	})
 }
 
+// TestAheadOfLaterPeriods: a period far in the future, which a load has created, doesn't keep maintenance
+// from creating those of the present and ahead of it.
+func TestAheadOfLaterPeriods(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		w := applied(t, db, declare(t, db, nil), at(0.2))
+		p, err := w.Table.Table.Grid.At(at(400))
+		must(t, err)
+		must(t, w.CreatePeriods(t.Context(), []rolling.Partition{w.Table.Table.Grid.Named(p)}))
+		v, tasks, err := w.plan(t.Context())
+		must(t, err)
+		if tasks[0].Kind != Create || tasks[0].Due != at(1) || tasks[0].Parts[0].From != at(4) {
+			t.Errorf("next is %v; %v", tasks[0], v.Parts)
+		}
+		w.now = at(5.5)
+		if got := w.problem("headroom"); !strings.Contains(got, "no period covers the present: inserts fail") || strings.Contains(got, "clock") {
+			t.Errorf("status: %q", got)
+		}
+		w.keep()
+		w.wantParts("0-1 1-2 2-3 3-4 5-6 6-7 7-8 8-9 400-401")
+		w.insert(at(5.5), 1)
+		w.insert(at(8.5), 1)
+		if got := w.problem("headroom"); got != "" {
+			t.Errorf("afterwards: %s", got)
+		}
+	})
+}
+
 // TestTriggersOfCreated: maintenance creates the triggers of a period whose loader was killed before it
 // created them.
 func TestTriggersOfCreated(t *testing.T) {

@@ -153,23 +153,60 @@ func planCreate(d *rolling.Declaration, v View) ([]Task, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A load may have created later periods, before those that are wanted.
+	if have := len(v.Parts); have > 0 && v.Parts[0].From <= present.From {
+		b := d.Period.Bounds()
+		fill := rolling.Creatable{Grid: d.Period, Range: b, Sealed: b.From}
+		missing, err := fill.Missing(v.Parts, present.From, min(max(d.Ahead.After(v.Now), present.To+1), v.Parts[have-1].From), 8192)
+		if err != nil {
+			return nil, fmt.Errorf("create ahead: %w", err)
+		}
+		steps.Create = append(missing, steps.Create...)
+	}
 	if len(steps.Create) == 0 {
-		last := v.Parts[len(v.Parts)-1]
-		next, err := d.Period.At(last.To)
+		end := covered(v.Parts, v.Now)
+		if end == v.Now { // all of them lie in the future
+			end = v.Parts[len(v.Parts)-1].To
+		}
+		next, err := d.Period.At(end)
 		if err != nil {
 			return nil, nil // the end of the axis
 		}
 		due := present.To
 		if !d.Ahead.IsZero() {
-			due = max(d.Ahead.Before(last.To), present.From)
+			due = max(d.Ahead.Before(end), present.From)
 		}
 		return []Task{{Kind: Create, Parts: []rolling.Partition{d.Period.Named(next)}, Due: max(due, v.Now+1)}}, nil
 	}
 	t := Task{Kind: Create, Parts: steps.Create, Due: v.Now}
-	if have := len(v.Parts) + len(steps.Create); v.MaxPeriods > 0 && have > v.MaxPeriods {
+	if have := v.partitions(v.Parts) + len(steps.Create); v.MaxPeriods > 0 && have > v.MaxPeriods {
 		t.Waits = fmt.Sprintf("the table would have %d periods and the server allows %d: merge or drop some, or take a longer period", have, v.MaxPeriods)
 	}
 	return []Task{t}, nil
+}
+
+// covered returns the position up to which inserts of present rows find a period: the end of
+// the last one before the first gap, or now.
+func covered(parts []rolling.Partition, now int64) int64 {
+	end := now
+	for _, p := range parts {
+		if p.From <= end && p.To > end {
+			end = p.To
+		}
+	}
+	return end
+}
+
+// partitions returns how many partitions the server has for these periods, which are in order.
+// Where it stores no lower bounds, each gap between them takes one.
+func (v View) partitions(parts []rolling.Partition) int {
+	n := len(parts)
+	for i := 1; i < len(parts) && !v.Gaps; i++ {
+		if parts[i].From > parts[i-1].To {
+			n++
+		}
+	}
+	return n
 }
 
 func sealDue(d *rolling.Declaration, p rolling.Partition) int64 { return d.Seal.After.After(p.To) }

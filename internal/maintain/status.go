@@ -382,13 +382,7 @@ func (l *look) nextRefresh() (levels string, due int64) {
 }
 
 func (l *look) headroom() {
-	s, end, last := l.s, l.v.Now, l.v.Now
-	for _, p := range l.v.Parts {
-		if p.From <= end && p.To > end { // up to the first gap
-			end = p.To
-		}
-		last = max(last, p.To)
-	}
+	s, parts, end := l.s, l.v.Parts, covered(l.v.Parts, l.v.Now)
 	left := end - l.v.Now
 	if l.Table.Table.Grid.Axis() == rolling.Sequence {
 		s.HeadroomRows = &left
@@ -397,9 +391,9 @@ func (l *look) headroom() {
 	seconds, wanted := float64(left)/1e6, float64(l.wanted(l.v)-l.v.Now)/1e6
 	s.Headroom, s.HeadroomWanted = &seconds, &wanted
 	switch {
-	case left == 0 && last > l.v.Now:
-		s.problem("headroom", "no period covers the present: inserts fail. The last one ends at "+l.Table.Table.Grid.Format(last)+
-			", by a clock that ran ahead, and rowmill run creates periods after the last one only",
+	case left == 0 && len(parts) > 0 && parts[0].From > l.v.Now:
+		s.problem("headroom", "no period covers the present: inserts fail. The first one begins at "+l.Table.Table.Grid.Format(parts[0].From)+
+			", by a clock that ran ahead, and rowmill run creates none before it",
 			"set the clock right, if it is wrong now; otherwise apply the declaration under another name, as docs/operations.md says")
 	case left == 0:
 		s.problem("headroom", "no period covers the present: inserts fail", "rowmill run FILE --once, and read its output")
