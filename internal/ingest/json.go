@@ -14,10 +14,6 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// maxDepth limits the nesting of an object's values. Reading uses stack space for
-// each level, and a line has room for millions of levels.
-const maxDepth = 1000
-
 var (
 	errNoObject  = errors.New("it is not a JSON object")
 	errSurrogate = errors.New("it has half of a surrogate pair, which is not a character")
@@ -25,7 +21,7 @@ var (
 
 // parseObject returns a record's object, whose strings refer to the record's memory.
 func parseObject(record []byte) (gjson.Result, error) {
-	if tooDeep(record) || !gjson.ValidBytes(record) {
+	if !value.ValidJSON(record) {
 		return gjson.Result{}, errNoObject
 	}
 	o := gjson.Parse(unsafeString(record))
@@ -104,29 +100,6 @@ func (t *target) wrapping(object []byte) string {
 		return true
 	})
 	return array
-}
-
-func tooDeep(p []byte) bool {
-	if bytes.Count(p, []byte("[")) <= maxDepth/2 && bytes.Count(p, []byte("{")) <= maxDepth/2 {
-		return false
-	}
-	depth, quoted := 0, false
-	for i := 0; i < len(p); i++ {
-		switch c := p[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '[' || c == '{':
-			if depth++; depth > maxDepth {
-				return true
-			}
-		case c == ']' || c == '}':
-			depth--
-		}
-	}
-	return false
 }
 
 // halfSurrogate reports whether a valid JSON string escapes one half of a surrogate

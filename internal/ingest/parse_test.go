@@ -211,7 +211,7 @@ func TestDeepObjects(t *testing.T) {
 	in := func(depth int) string {
 		return `{"sensor":1,"ts":"2026-01-01","note":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + "}\n"
 	}
-	for depth, good := range map[int]bool{10: true, maxDepth - 1: true, maxDepth: false, 7 << 20: false} {
+	for depth, good := range map[int]bool{10: true, value.MaxJSONDepth - 1: true, value.MaxJSONDepth: false, 7 << 20: false} {
 		p.parse(bytesOf([]byte(in(depth)), 1, 0, true))
 		if p.rows != 1 || (len(p.rejected) == 0) != good {
 			t.Errorf("%d deep: %d rows, rejected: %v", depth, p.rows, len(p.rejected) > 0)

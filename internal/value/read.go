@@ -13,8 +13,6 @@ import (
 	"time"
 	"unicode/utf8"
 	"unsafe"
-
-	"github.com/tidwall/gjson"
 )
 
 // Encodings of bytes in text.
@@ -312,7 +310,7 @@ func (t Type) texts(n *Notation, s Server) func(dst, text []byte) ([]byte, error
 	case t.Logical == Bool && !t.Array:
 		return appendBool
 	case t.Logical == JSON && s.Untyped:
-		return checked(errNoJSON, gjson.ValidBytes)
+		return checked(errNoJSON, ValidJSON)
 	case t.Kind == Text && t.Length > 0:
 		return checked(fmt.Errorf("it has more than the %d characters that the column stores", t.Length), func(text []byte) bool {
 			return len(text) <= t.Length || utf8.RuneCount(text) <= t.Length

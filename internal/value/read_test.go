@@ -324,7 +324,7 @@ var untyped = []struct {
 	{Type{Kind: Bytes, Logical: Bit, Bits: 1}, map[string]string{"true": "1", "no": "0", "1": "1", "b'0'": "0", "2": bad, "tru": bad}},
 	{Type{Kind: Bytes, Logical: Bit, Bits: 2}, map[string]string{"true": bad, "t": bad, "2": "2"}},
 	{Type{Logical: Year}, map[string]string{"2024": "2024", "24": bad}},
-	{Type{Logical: JSON}, map[string]string{`{"a": 1}`: `{"a": 1}`, "{": bad}},
+	{Type{Logical: JSON}, map[string]string{`{"a": 1}`: `{"a": 1}`, "{": bad, strings.Repeat("[", MaxJSONDepth+1) + strings.Repeat("]", MaxJSONDepth+1): bad}},
 	{Type{Logical: Bit, Bits: 8}, map[string]string{"10": "10", "256": bad, "b'11'": "3"}},
 	{Type{Kind: Time, Digits: 6}, map[string]string{"1970-01-01 00:00:00.123": "123000", "12/31/2024": bad}},
 }

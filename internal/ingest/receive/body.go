@@ -11,6 +11,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/tidwall/gjson"
+
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // zstdWindow limits the memory of a decompressor: it is the window of zstd's level 19.
@@ -54,7 +56,7 @@ func bodyError(err error) error {
 // keys of one object each, the timestamp the one named by. has reports whether the table
 // has a column.
 func jsonLines(body []byte, has func(column string) bool, by string) (form, []byte) {
-	if !gjson.ValidBytes(body) {
+	if !value.ValidJSON(body) {
 		return plainForm, body // JSON lines, or each line is refused with its reason
 	}
 	all := gjson.ParseBytes(body)
