@@ -457,3 +457,46 @@ func TestIngestSlowSender(t *testing.T) {
 		t.Errorf("after %s: %v", time.Since(began), err)
 	}
 }
+
+// TestIngestKeyKept checks that a key is known after a restart, by each kind of request,
+// and what is refused without a token.
+func TestIngestKeyKept(t *testing.T) {
+	onSQLite(t, func(l *loading) {
+		csv := call{path: "/write/readings", headers: "Content-Type: text/csv\nIdempotency-Key: k", body: "sensor,ts,value\n1," + at(1) + ",1\n", status: 202}
+		points := call{path: "/api/v2/write", headers: "Idempotency-Key: k", body: "readings sensor=2i " + ns(2), status: 204}
+		nulls := csv
+		nulls.path, nulls.body, nulls.headers = "/write/readings?format=csv&null=NA&null=-", "sensor,ts,value\n3,"+at(3)+",NA\n4,"+at(4)+",-\n", "Idempotency-Key: n"
+		for range 2 {
+			r := receives(l)
+			for _, c := range []call{csv, points, nulls,
+				{path: "/api/v2/write", headers: "Idempotency-Key: " + strings.Repeat("k", 256), body: points.body, status: 400, want: "more than 255"},
+				{path: "/write/readings?format=csv&format=tsv", body: csv.body, status: 400, want: "given twice"},
+				{path: "/api/v2/write", headers: "Origin: http://example.com", body: points.body, status: 403, want: "another site"},
+				{path: "/write/readings?format=json", body: strings.Repeat("[", 8<<20), status: 400, want: "not a JSON object"},
+			} {
+				if status, answer, _, err := c.send(l.Context(), r.url); err != nil || status != c.status || !strings.Contains(answer, c.want) {
+					l.Errorf("%s %.60s: %d %v %.200s", c.path, c.headers, status, err, answer)
+				}
+			}
+			wantDone(l.T, r.stop())
+		}
+		l.has("1; 2; 3; 4", "SELECT sensor FROM readings ORDER BY sensor")
+	})
+}
+
+// TestIngestWaitsForDatabase checks that rowmill run waits for a server that is down, and
+// ends at once when it is told to.
+func TestIngestWaitsForDatabase(t *testing.T) {
+	onSQLite(t, func(l *loading) {
+		args := []string{"run", l.file, "--target", "mysql://root@" + freePort(l.T) + "/none"}
+		if s := rowmill(l.Context(), args...); s.code != exitFailed {
+			l.Errorf("without --ingest: exit %d, %s", s.code, s.stderr)
+		}
+		ctx, cancel := context.WithTimeout(l.Context(), 500*time.Millisecond)
+		defer cancel()
+		s := rowmill(ctx, append(args, "--ingest", freePort(l.T), "--ingest-spool", filepath.Join(l.dir, "spool"))...)
+		if ctx.Err() == nil || s.code != exitDone || !strings.Contains(s.stderr, "will be tried again") {
+			l.Errorf("exit %d, %s", s.code, s.stderr)
+		}
+	})
+}

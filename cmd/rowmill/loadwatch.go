@@ -87,25 +87,24 @@ func (a *app) watch(ctx context.Context, o ingest.Options, f loadFlags) error {
 			}
 			o.Progress, o.Bad = a.sayLoad(path, false), bad(path)
 			r, err := a.loadOne(ctx, o, path)
-			if ctx.Err() != nil && err != nil {
-				break // the next rowmill load continues it
-			}
 			if errors.Is(err, fs.ErrNotExist) {
 				delete(seen, path)
 				continue
 			}
 			one := ingest.NewOutcome(o, path, r, err)
-			passes := one.Held || errors.Is(err, engine.ErrUnreachable) || errors.Is(err, engine.ErrConnectionLost) || engine.Retryable(err)
+			stopped := ctx.Err() != nil && err != nil // the next rowmill load continues it
+			passes := stopped || one.Held || errors.Is(err, engine.ErrUnreachable) || errors.Is(err, engine.ErrConnectionLost) || engine.Retryable(err)
 			if w.done = !passes; passes {
 				w.again = time.Now().Add(watchAgain)
 			}
-			if err := errors.Join(err, one.Err()); err != nil {
+			if err := errors.Join(err, one.Err()); err != nil && !stopped {
 				if w.done {
 					failed++
 				}
 				a.logLine(fmt.Sprintf("%s %s: %v", stamp(time.Now()), path, err))
 			}
 			switch {
+			case stopped && one.Sent == 0: // nothing was loaded
 			case one.Sent == 0 && one.Finished && one.Before > 0 && one.Err() == nil: // loaded before
 			case f.withJSON:
 				if err := a.printLoads([]ingest.Outcome{one}); err != nil {

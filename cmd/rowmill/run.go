@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/monitor"
 	"github.com/rowmill/rowmill/internal/state"
@@ -88,7 +89,11 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 		}
 	}()
 	for _, file := range files {
-		k, err := a.openApplied(ctx, file, f.kept)
+		k, err := a.openForRun(ctx, file, f)
+		if errors.Is(err, errStopped) {
+			fmt.Fprintf(a.stderr, "%s ended before the database could be reached\n", stamp(time.Now()))
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -144,6 +149,16 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 	}
 	fmt.Fprintf(a.stderr, "%s ended cleanly\n", stamp(time.Now()))
 	return served()
+}
+
+// openForRun opens a table. With --ingest it waits for a server that can't be reached:
+// senders expect an address that comes back.
+func (a *app) openForRun(ctx context.Context, file string, f runFlags) (*kept, error) {
+	open := func() (*kept, error) { return a.openApplied(ctx, file, f.kept) }
+	if f.ingest.addr == "" {
+		return open()
+	}
+	return untilReached(ctx, a, loadFlags{Options: ingest.Options{RetryFor: -1}}, open)
 }
 
 // keepOnce executes the due maintenance once, and prints a message if a table was

@@ -52,6 +52,7 @@ func (g *appender) append(sp *spool.Spool, record []byte) (int64, error) {
 	g.mu.Unlock()
 	appendTo(sp, all)
 	for _, one := range all {
+		one.record = nil // waiting's array may keep it for long
 		close(one.done)
 	}
 	g.mu.Lock()

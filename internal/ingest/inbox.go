@@ -330,11 +330,22 @@ func (in *Inbox) mark(to int64) {
 	in.marks.Lock()
 	defer in.marks.Unlock()
 	const most = 10_000 // coarser beyond: the newest mark moves
+	if len(in.marks.times) >= most {
+		in.unmarkLocked()
+	}
 	if n := len(in.marks.times); n >= most {
 		in.marks.times[n-1].to = max(in.marks.times[n-1].to, to)
 		return
 	}
 	in.marks.times = append(in.marks.times, mark{to, time.Now()})
+}
+
+// unmarkLocked forgets the marks of records that are loaded.
+func (in *Inbox) unmarkLocked() {
+	released := in.spool.Released()
+	for len(in.marks.times) > 0 && in.marks.times[0].to <= released {
+		in.marks.times = in.marks.times[1:]
+	}
 }
 
 // An InboxStatus describes an inbox.
@@ -354,10 +365,7 @@ func (in *Inbox) Status() InboxStatus {
 	out := InboxStatus{}
 	out.Records, out.Bytes = in.spool.Size()
 	in.marks.Lock()
-	released := in.spool.Released()
-	for len(in.marks.times) > 0 && in.marks.times[0].to <= released {
-		in.marks.times = in.marks.times[1:]
-	}
+	in.unmarkLocked()
 	if out.Records > 0 && len(in.marks.times) > 0 {
 		out.Lag = time.Since(in.marks.times[0].at)
 	}

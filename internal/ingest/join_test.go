@@ -148,6 +148,12 @@ func TestPostKeys(t *testing.T) {
 		t.Errorf("recalled: %+v %v", r, err)
 	}
 	for i := range mostKeys {
+		_, _ = k.once(ctx, fmt.Sprint("refused ", i), "1", func() (Receipt, error) { return Receipt{}, fail })
+	}
+	if len(k.known) != 2 || k.known["a"] == nil {
+		t.Errorf("refused posts displaced others: %d keys are known", len(k.known))
+	}
+	for i := range mostKeys {
 		k.recall(fmt.Sprint(i), "x")
 	}
 	if len(k.known) != mostKeys || len(k.order) != mostKeys || k.known["b"] != nil {

@@ -29,11 +29,14 @@ var taken = func() chan struct{} { c := make(chan struct{}); close(c); return c 
 func (k *keys) recall(key, sum string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.addLocked(key, &keyed{sum: sum, done: taken})
+	again := k.known[key] != nil
+	if k.known[key] = (&keyed{sum: sum, done: taken}); !again {
+		k.keepLocked(key)
+	}
 }
 
-func (k *keys) addLocked(key string, e *keyed) {
-	k.known[key] = e
+// keepLocked notes that a known key's post was taken, and forgets the oldest beyond mostKeys.
+func (k *keys) keepLocked(key string) {
 	if len(k.order) < mostKeys {
 		k.order = append(k.order, key)
 		return
@@ -51,11 +54,13 @@ func (k *keys) once(ctx context.Context, key, sum string, put func() (Receipt, e
 		e := k.known[key]
 		if e == nil {
 			e = &keyed{sum: sum, done: make(chan struct{})}
-			k.addLocked(key, e)
+			k.known[key] = e
 			k.mu.Unlock()
 			receipt, err := put()
 			k.mu.Lock()
-			if e.receipt = receipt; err != nil && k.known[key] == e {
+			if e.receipt = receipt; err == nil {
+				k.keepLocked(key)
+			} else { // only keys that were taken displace others
 				delete(k.known, key)
 			}
 			k.mu.Unlock()

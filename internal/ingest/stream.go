@@ -323,6 +323,9 @@ func (l *streamLoad) fromSpool(ctx context.Context, sp *spool.Spool, below int64
 		for next != nil || len(all) == 0 || sp.Waiting() {
 			if next == nil {
 				if err := read(); errors.Is(err, io.EOF) {
+					if len(all) > 0 {
+						break // the records after these turned out to be damaged
+					}
 					return nil
 				} else if err != nil {
 					return errors.Join(send(all), err)

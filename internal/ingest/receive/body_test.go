@@ -3,6 +3,7 @@ package receive
 import (
 	"bytes"
 	"encoding/json"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -23,16 +24,30 @@ func TestJSONLines(t *testing.T) {
 		{"telegraf", `{"metrics":[{"fields":{"v":1.5,"s":"a"},"name":"m","tags":{"host":"h"},"timestamp":12}]}`, `{"host":"h","v":1.5,"s":"a","ts":12}` + "\n"},
 		{"telegraf without tags", `{"fields":{"v":1},"name":"m","tags":{},"timestamp":12}`, `{"v":1,"ts":12}` + "\n"},
 		{"fields without a timestamp", `{"fields":{"v":1}}`, `{"fields":{"v":1}}` + "\n"},
+		{"nested too deeply", strings.Repeat("[", 8<<20), strings.Repeat("[", 8<<20)}, // reading it would overflow the stack
 		{"metrics that aren't a list", `{"metrics":5}`, `{"metrics":5}` + "\n"},
 	} {
 		if _, got := jsonLines([]byte(c.in), none, "ts"); string(got) != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+			t.Errorf("%s: %.200q, want %.200q", c.name, got, c.want)
 		}
 	}
 	// Columns of these names mean that the objects are rows.
 	in := `{"fields":{"v":1},"timestamp":12}`
 	if as, got := jsonLines([]byte(in), func(c string) bool { return c == "fields" }, "ts"); as != plainForm || string(got) != in+"\n" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestSmallBodies checks that as many requests as are allowed at a time have memory for
+// small bodies, however small the limit of a body is.
+func TestSmallBodies(t *testing.T) {
+	s := New(Options{Body: 1 << 10})
+	for i := range int(DefaultRequests) {
+		_, release, err := s.body(httptest.NewRecorder(), httptest.NewRequest("POST", "/write/t", strings.NewReader("a\n1\n")))
+		defer release()
+		if err != nil {
+			t.Fatalf("request %d: %v", i+1, err)
+		}
 	}
 }
 

@@ -66,7 +66,9 @@ type Server struct {
 	o        Options
 	tokens   [][sha256.Size]byte
 	requests *semaphore.Weighted
+	memory   int64 // the size of bytes
 	bytes    *semaphore.Weighted
+	origin   *http.CrossOriginProtection
 	counted  *counted
 	stopping atomic.Bool
 	metrics  http.Handler
@@ -75,7 +77,8 @@ type Server struct {
 // New returns a Server.
 func New(o Options) *Server {
 	o.Body, o.Requests = cmp.Or(o.Body, DefaultBody), cmp.Or(o.Requests, DefaultRequests)
-	s := &Server{o: o, requests: semaphore.NewWeighted(o.Requests), bytes: semaphore.NewWeighted(max(memory*o.Body, memory*readBlock)), counted: newCounted()}
+	s := &Server{o: o, requests: semaphore.NewWeighted(o.Requests), memory: max(memory*o.Body, o.Requests*readBlock), counted: newCounted()}
+	s.bytes, s.origin = semaphore.NewWeighted(s.memory), http.NewCrossOriginProtection()
 	for _, t := range o.Tokens {
 		s.tokens = append(s.tokens, sha256.Sum256([]byte(t)))
 	}
@@ -98,7 +101,7 @@ func refuse(status int, format string, args ...any) error {
 
 // codes are InfluxDB's names of status codes.
 var codes = map[int]string{
-	http.StatusBadRequest: "invalid", http.StatusUnauthorized: "unauthorized", http.StatusNotFound: "not found",
+	http.StatusBadRequest: "invalid", http.StatusUnauthorized: "unauthorized", http.StatusForbidden: "forbidden", http.StatusNotFound: "not found",
 	http.StatusMethodNotAllowed: "method not allowed", http.StatusRequestEntityTooLarge: "request too large",
 	http.StatusUnsupportedMediaType: "unsupported media type", http.StatusUnprocessableEntity: "unprocessable entity",
 	http.StatusTooManyRequests: "too many requests", http.StatusServiceUnavailable: "unavailable", http.StatusRequestTimeout: "timeout",
@@ -219,9 +222,13 @@ func (s *Server) taken(w http.ResponseWriter, r *http.Request, fn func() error) 
 	return fn()
 }
 
-// authorize compares the request's token with all tokens, each in constant time.
+// authorize compares the request's token with all tokens, each in constant time. Without
+// tokens, it refuses what a browser on this host sends for a page of another site.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request) error {
 	if len(s.tokens) == 0 {
+		if s.origin.Check(r) != nil {
+			return refuse(http.StatusForbidden, "a page of another site sent it: want a token for that")
+		}
 		return nil
 	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
@@ -327,6 +334,10 @@ func (s *Server) points(w http.ResponseWriter, r *http.Request, units map[string
 	if kind, _, err := mime.ParseMediaType(cmp.Or(r.Header.Get("Content-Type"), "text/plain")); err != nil || kind == "application/json" || kind == "text/csv" {
 		return refuse(http.StatusUnsupportedMediaType, "content type %q: want text/plain with line protocol", r.Header.Get("Content-Type"))
 	}
+	key, err := keyOf(r)
+	if err != nil {
+		return err
+	}
 	body, release, err := s.body(w, r)
 	defer release()
 	if err != nil {
@@ -357,7 +368,7 @@ func (s *Server) points(w http.ResponseWriter, r *http.Request, units map[string
 			continue
 		}
 		post := ingest.Post{Format: format, Body: part.text, Values: value.Notation{Unix: unit, TruncateTimes: s.o.TruncateTimes}}
-		if key := r.Header.Get("Idempotency-Key"); key != "" {
+		if key != "" {
 			post.Key = part.measurement + " " + key
 		}
 		receipt, err := in.Put(r.Context(), post)
@@ -378,7 +389,7 @@ func (s *Server) points(w http.ResponseWriter, r *http.Request, units map[string
 		}
 	}
 	switch {
-	case rejected == 0 && rows == 0:
+	case rejected == 0 && !taken:
 		return refuse(http.StatusBadRequest, "writing requires points")
 	case rejected > 0 && taken:
 		return refuse(http.StatusBadRequest, "partial write: %d of %d rows can't be loaded, the others were taken: %s", rejected, rows, strings.Join(bad[:min(len(bad), 5)], "; "))
@@ -445,15 +456,22 @@ var kindsByType = map[string]string{
 	"application/json": "json", "application/vnd.influxdata.lineprotocol": "lineprotocol",
 }
 
+func keyOf(r *http.Request) (string, error) {
+	key := r.Header.Get("Idempotency-Key")
+	if len(key) > 255 {
+		return "", refuse(http.StatusBadRequest, "Idempotency-Key: it has more than 255 characters")
+	}
+	return key, nil
+}
+
 // postOf returns how a request for a table describes its body.
 func postOf(r *http.Request) (post ingest.Post, as form, err error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return post, 0, refuse(http.StatusBadRequest, "query: %w", err)
 	}
-	post.Key = r.Header.Get("Idempotency-Key")
-	if len(post.Key) > 255 {
-		return post, 0, refuse(http.StatusBadRequest, "Idempotency-Key: it has more than 255 characters")
+	if post.Key, err = keyOf(r); err != nil {
+		return post, 0, err
 	}
 	f, kind := &post.Format, ""
 	for name, values := range query {
@@ -476,7 +494,7 @@ func postOf(r *http.Request) (post ingest.Post, as form, err error) {
 			f.Header, bad = strconv.ParseBool(v)
 			f.NoHeader = !f.Header
 		case "null":
-			f.Nulls = append(f.Nulls, v)
+			f.Nulls = values
 		case "measurement":
 			f.Measurement = v
 		case "unix-times":
@@ -487,6 +505,9 @@ func postOf(r *http.Request) (post ingest.Post, as form, err error) {
 			post.Values.TruncateTimes, bad = strconv.ParseBool(v)
 		default:
 			bad = errors.New("it is unknown")
+		}
+		if bad == nil && len(values) > 1 && name != "null" {
+			bad = errors.New("it is given twice")
 		}
 		if bad != nil {
 			return post, 0, refuse(http.StatusBadRequest, "parameter %s=%q: %w", name, v, bad)
@@ -527,7 +548,7 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) (out []byte, relea
 	var buf bytes.Buffer
 	for {
 		if !s.bytes.TryAcquire(readBlock) {
-			return nil, release, refuse(http.StatusTooManyRequests, "the requests that are being read take all of %d bytes: try again later", memory*s.o.Body)
+			return nil, release, refuse(http.StatusTooManyRequests, "the requests that are being read take all of %d bytes: try again later", s.memory)
 		}
 		reserved += readBlock
 		n, err := io.CopyN(&buf, in, readBlock)

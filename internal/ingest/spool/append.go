@@ -41,7 +41,7 @@ func (s *Spool) append(ctx context.Context, all [][]byte) ([]Record, error) {
 	size := int64(0)
 	for _, data := range all {
 		if len(data) > MaxRecord {
-			return nil, fmt.Errorf("a record of %d bytes: at most %d are allowed", len(data), MaxRecord)
+			return nil, fmt.Errorf("%w: a record of %d bytes: at most %d are allowed", ErrTooLarge, len(data), MaxRecord)
 		}
 		size += int64(recordHead + len(data))
 	}

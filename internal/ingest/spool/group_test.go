@@ -86,8 +86,8 @@ func TestSpoolAppendAllUndone(t *testing.T) {
 	dir := t.TempDir()
 	s, _ := open(t, Options{Dir: dir})
 	want := []Record{add(t, s, []byte("first"))}
-	if _, err := s.AppendAll(t.Context(), [][]byte{[]byte("second"), make([]byte, MaxRecord+1)}); err == nil {
-		t.Error("a record beyond the maximum was taken")
+	if _, err := s.AppendAll(t.Context(), [][]byte{[]byte("second"), make([]byte, MaxRecord+1)}); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a record beyond the maximum: %v", err)
 	}
 	real := s.tail
 	closed, err := os.Open(s.path(0)) // can't be written
