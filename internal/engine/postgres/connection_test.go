@@ -161,7 +161,7 @@ func TestHostileSessions(t *testing.T) {
 	}
 	for range 2 { // the second time on a new connection
 		check("writer", "("+sessionSettings+") = '"+settings+"'", "", is(func(q string) error { return postgres.Run(w, q) }))
-		check("loader", "("+sessionSettings+") = '"+settings+"'", "", is(func(q string) error { return postgres.Run(l, q) }))
+		check("loader", "("+sessionSettings+") = '"+strings.Replace(settings, "notice", "error", 1)+"'", "", is(func(q string) error { return postgres.Run(l, q) }))
 		check("loader", "("+wait+") = '10s'", "", is(func(q string) error { return postgres.Run(l, q) }))
 		db.Kill(within(t), postgres.PID(w))
 		db.Kill(within(t), postgres.PID(l))

@@ -37,6 +37,11 @@ const (
 	mostEncoders = 100
 )
 
+// loadSession are the settings of a loader's connection. It reads no answer while it sends
+// rows by COPY: messages, which triggers and functions can raise for each row, would fill the
+// buffers of the connection, and both sides would wait for each other.
+var loadSession = []string{"SET lock_timeout = '" + loadLockWait + "'", "SET client_min_messages = 'error'"}
+
 // Statements of a loader's transaction. Deferred constraints are checked by
 // each INSERT, because an error at COMMIT could not be attributed to a row.
 const (
@@ -51,7 +56,7 @@ const (
 func (db *DB) Loader(ctx context.Context) (engine.Loader, error) {
 	l := &loader{db: db, encoders: map[*engine.Table]*encoder{}, longest: longestStatement}
 	l.Dial = func(ctx context.Context) (*wire, error) {
-		return db.dialWire(ctx, "SET lock_timeout = '"+loadLockWait+"'")
+		return db.dialWire(ctx, loadSession...)
 	}
 	if err := l.Connect(ctx); err != nil {
 		return nil, err

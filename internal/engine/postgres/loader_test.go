@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/engine/enginetest"
@@ -315,5 +316,31 @@ func TestLoaderCopyPauses(t *testing.T) {
 	days.EndRow()
 	if ack, err := l.Insert(t.Context(), dates, days, 0, 1); err == nil {
 		t.Errorf("a number was inserted as a date: %+v", ack)
+	}
+}
+
+// TestLoaderNotices: a trigger that raises a message for each row answers while the rows are
+// sent, more than the buffers of the connection hold.
+func TestLoaderNotices(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	run(t, db, "CREATE TABLE noisy (c1 text, c2 text)",
+		"CREATE FUNCTION noise() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE WARNING '%', repeat('n', 8000); RETURN NEW; END $$",
+		"CREATE TRIGGER noisy BEFORE INSERT ON noisy FOR EACH ROW EXECUTE FUNCTION noise()")
+	rows := make([][]string, 2000)
+	for i := range rows {
+		rows[i] = []string{fmt.Sprint(i), strings.Repeat("x", 8000)}
+	}
+	table, b := texts("noisy", rows...)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	l := loader(t, db)
+	must(t, l.Begin(ctx))
+	if _, err := l.Insert(ctx, table, b, 0, b.Rows()); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, l)
+	if got := value(t, db, "SELECT COUNT(*) FROM noisy"); got != "2000" {
+		t.Errorf("%s rows", got)
 	}
 }

@@ -57,7 +57,7 @@ func (db *DB) stage(ctx context.Context, t *engine.Table, o engine.StageOptions)
 	s := &staging{o: o, enc: newEncoder(d, o.Table()), copies: copies(o.Columns, schema)}
 	s.copy = s.enc.copyText(", FREEZE")
 	s.Dial = func(ctx context.Context) (*wire, error) {
-		return db.dialWire(ctx, "SET lock_timeout = '"+loadLockWait+"'")
+		return db.dialWire(ctx, loadSession...)
 	}
 	if err := s.Connect(ctx); err != nil {
 		return nil, err
