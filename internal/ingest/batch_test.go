@@ -16,6 +16,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/internal/value"
 )
 
@@ -410,4 +411,31 @@ func TestFlush(t *testing.T) {
 		t.Errorf("rest: %q", rest)
 	}
 	c.wait(stop)
+}
+
+// TestBatchesDropped ends a load while batches of it wait to be sent: the room that they took
+// is free for other loads of the same command.
+func TestBatchesDropped(t *testing.T) {
+	db := testdb.Open(t, "sqlite").(engine.Keeper)
+	o := &Options{DB: db, Dry: true, Writers: 1}
+	l := &fileLoad{load: &load{opt: o, shared: newShared(o), source: &state.Source{}}}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := newCutter(t.Context(), strings.NewReader(strings.Repeat("1\n", 1000)), &Format{Kind: CSV, NoHeader: true}, 1, 4<<20, 0)
+	out, taken := make(chan *batch), make(chan bool)
+	go func() {
+		defer close(taken)
+		for b := range out {
+			cancel() // the first one failed
+			l.ahead.Release(b.held)
+		}
+	}()
+	if err := l.batches(ctx, c, nil, out); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	close(out)
+	<-taken
+	if !l.ahead.TryAcquire(aheadBytes) {
+		t.Error("batches that are not sent take room")
+	}
 }

@@ -426,7 +426,8 @@ func (l *fileLoad) batches(ctx context.Context, c *cutter, t *target, out chan<-
 	}()
 	err := l.record(ctx, news, out)
 	enough()
-	for range news { // until the cutting goroutine ends
+	for b := range news { // until the cutting goroutine ends
+		l.unhold(b)
 	}
 	return cmp.Or(err, failed)
 }
@@ -449,13 +450,15 @@ func (l *fileLoad) record(ctx context.Context, news <-chan *batch, out chan<- *b
 		}
 		if !l.opt.Dry {
 			if err := l.putCuts(ctx, group); err != nil {
+				l.unhold(group...)
 				return err
 			}
 			l.recorded()
 			l.opt.Reached("cuts noted")
 		}
-		for _, b := range group {
+		for i, b := range group {
 			if ctx.Err() != nil {
+				l.unhold(group[i:]...)
 				return ctx.Err()
 			}
 			l.handOut(b, out)

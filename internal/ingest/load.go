@@ -316,6 +316,13 @@ func (l *load) hold(ctx context.Context, b *batch) error {
 	return err
 }
 
+// unhold frees the room of batches that no sender takes.
+func (l *load) unhold(all ...*batch) {
+	for _, b := range all {
+		l.ahead.Release(b.held)
+	}
+}
+
 func newKey() string { return fmt.Sprintf("%016x", rand.Uint64()) }
 
 func (l *load) say(format string, args ...any) { l.opt.Say(fmt.Sprintf(format, args...)) }
