@@ -87,6 +87,19 @@ func TestLoadMany(t *testing.T) {
 	})
 }
 
+// TestLoadReasons: rows that are skipped are listed, and not among the reasons of bad rows.
+func TestLoadReasons(t *testing.T) {
+	onSQLite(t, func(l *loading) {
+		const header = "sensor,ts,value,note\n"
+		l.write("a.csv", header+"500,2026-03-29 01:00:00,1,a\n")
+		l.write("b.csv", header+"500,2026-03-29 01:00:00,1,other\n"+strings.Repeat("x,2026-03-29 01:00:00,1,a\n", 3))
+		sum := l.summary(exitFailed, "a.csv b.csv --bad all.jsonl").Summary
+		if sum.Rejected != 3 || sum.Different != 1 || len(sum.Reasons) != 1 || sum.Reasons[0].Rows != 3 {
+			l.Errorf("%+v", sum)
+		}
+	})
+}
+
 // TestLoadManyKilled kills a load of several files at several points: the same command
 // loads the rest, each row once although no key tells.
 func TestLoadManyKilled(t *testing.T) {

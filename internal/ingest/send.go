@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -217,8 +218,9 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 			figure.Plural(sent, "row was", "rows were"), ack.Rows, ack.Updated, ack.Skipped, refused)
 	}
 	out.Counts = state.Counts{Sent: p.rows, Inserted: ack.Rows, Updated: ack.Updated, Duplicate: ack.Skipped, Rejected: rejected}
-	listed, compared := p.rejected, int64(0)
-	if rejected == p.rows-sent { // the server has refused none, which it might do again
+	listed, compared := slices.Clip(p.rejected), int64(0) // a copy, if rows are added: they are sorted for the file
+	if rejected == p.rows-sent {
+		// The server has refused none, which it might do again.
 		for _, sk := range skipping {
 			list, done, err := s.compare(ctx, sk.part, sk.rows, &out.Counts)
 			if err != nil {

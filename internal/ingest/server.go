@@ -308,7 +308,7 @@ func (l *serverLoad) recorded(ctx context.Context) error {
 	for _, c := range l.done {
 		all.Add(c)
 	}
-	if all.Rejected > 0 && all.Inserted+all.Duplicate == 0 {
+	if all.Rejected > 0 && all.Inserted+all.Updated+all.Duplicate == 0 {
 		// No row was loaded: the same command with other options loads all.
 		return l.retry(ctx, func() error { return l.state.Unload(ctx, l.source) })
 	}
