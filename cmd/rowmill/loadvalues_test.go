@@ -205,14 +205,15 @@ func TestLoadOverLongLine(t *testing.T) {
 }
 
 // TestLoadLineWithoutEnd checks that a line that doesn't end within the limit, such as
-// from a faulty program, ends a load after the rows before it are loaded.
+// from a faulty program, ends a load after the rows before it are loaded, unless they
+// were collected to be published.
 func TestLoadLineWithoutEnd(t *testing.T) {
 	onSQLite(t, func(l *loading) {
 		f, more, streamed := loadRows(0, 70, false), loadRows(100, 30, false), loadRows(200, 70, false)
 		long := strings.Repeat("x", 129<<20)
 		line := strings.Count(f.text, "\n") + 1
 		l.write("day.csv", f.text+long+"\n")
-		l.loads(exitFailed, fmt.Sprintf("; day.csv: line %d: it has no end within", line), "day.csv --batch 50")
+		l.loads(exitFailed, fmt.Sprintf("; day.csv: line %d: it has no end within", line), "day.csv --batch 50 --lane live")
 		l.check("day.csv.bad.jsonl", f)
 		l.write("day.csv", f.text+more.body())
 		l.loads(exitDone, "", "day.csv")
