@@ -146,8 +146,10 @@ func TestAheadOfLaterPeriods(t *testing.T) {
 		w.wantParts("0-1 1-2 2-3 3-4 5-6 6-7 7-8 8-9 400-401")
 		w.insert(at(5.5), 1)
 		w.insert(at(8.5), 1)
-		if got := w.problem("headroom"); got != "" {
-			t.Errorf("afterwards: %s", got)
+		for _, code := range []string{"headroom", "gap"} {
+			if got := w.problem(code); got != "" {
+				t.Errorf("afterwards: %s", got)
+			}
 		}
 	})
 }

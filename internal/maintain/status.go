@@ -480,7 +480,8 @@ func ownAndOthers(who []engine.Blocker) (own, others []engine.Blocker) {
 
 // gaps adds those between the periods from the oldest one that stays: those before it
 // are restored or due to be dropped. A gap that has long passed and had no period is no
-// problem: history was loaded, and only the periods that its rows need were created.
+// problem: history was loaded, and only the periods that its rows need were created. Nor is one
+// after all that are due to exist, before a period that a load has created in the future.
 func (l *look) gaps(context.Context) error {
 	i := slices.IndexFunc(l.v.Parts, func(p rolling.Partition) bool {
 		k := l.v.known(p)
@@ -497,10 +498,14 @@ func (l *look) gaps(context.Context) error {
 	}
 	for _, g := range steps.Gaps {
 		had := slices.ContainsFunc(l.v.Known, func(k state.Period) bool { return k.State != state.Dropped && k.Overlaps(g) })
-		if !had && l.Declared.Seal.After.After(g.To) <= l.v.Now {
+		if !had && l.Declared.Seal.After.After(g.To) <= l.v.Now || g.From >= l.wanted(l.v) {
 			continue
 		}
-		l.s.problem("gap", fmt.Sprintf("no period from %s to %s: inserts with these times fail", grid.Format(g.From), grid.Format(g.To)),
+		what := "inserts with these times fail"
+		if !l.v.Gaps {
+			what = "rows with these times are kept, and neither sealed nor archived"
+		}
+		l.s.problem("gap", fmt.Sprintf("no period from %s to %s: %s", grid.Format(g.From), grid.Format(g.To), what),
 			"rowmill restore, or leave it if no such rows are to come")
 	}
 	return nil
