@@ -173,10 +173,14 @@ func (l *fileLoad) start(ctx context.Context) error {
 func (l *fileLoad) open() (*input, error) {
 	if !l.parquet {
 		in, err := openFile(l.path, l.format.Encoding)
-		if err == nil && l.dump != nil {
+		if err != nil {
+			return nil, err
+		}
+		*in.array = l.format.Kind == JSON
+		if l.dump != nil {
 			l.reading = in.readDump(l.dump)
 		}
-		return in, err
+		return in, nil
 	}
 	in, names, err := openParquet(l.path, l.opt.Schema, &l.opt.Format)
 	l.format = parquetFormat(&l.opt.Format, names)
@@ -186,9 +190,6 @@ func (l *fileLoad) open() (*input, error) {
 func (l *fileLoad) read(ctx context.Context) (err error) {
 	if l.input, err = l.open(); err != nil {
 		return err
-	}
-	if l.input.array != nil {
-		*l.input.array = l.format.Kind == JSON
 	}
 	defer func() { err = errors.Join(err, l.input.Close()) }()
 	l.passed.Store(0)
@@ -226,7 +227,7 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		return nil
 	}
 	if l.opt.Publisher != nil && !l.opt.Dry {
-		if err := l.retry(ctx, func() error { return l.opt.Publisher.FinishPublications(ctx) }); err != nil {
+		if err := l.retry(ctx, func() error { return l.opt.Publisher.FinishPublications(ctx, l.source.Key) }); err != nil {
 			return fail(err)
 		}
 	}

@@ -44,8 +44,8 @@ type Publisher interface {
 	// the table then.
 	Publish(ctx context.Context, p *state.Publication, columns []engine.Column, fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) error
 	// FinishPublications completes the publications of processes that have died, or
-	// removes what they have left.
-	FinishPublications(ctx context.Context) error
+	// removes what they have left. On return, none of the source is under way.
+	FinishPublications(ctx context.Context, source string) error
 }
 
 const (
@@ -493,12 +493,18 @@ func (l *fileLoad) publishAll(ctx context.Context, n *lane, to int64) error {
 	defer fail(nil)
 	work := make(chan *publication)
 	var all sync.WaitGroup
+	var few, fewRows atomic.Int64
 	for range min(l.opt.Parallel, len(due)) {
 		all.Go(func() {
 			for p := range work {
 				if ctx.Err() == nil {
-					if err := l.publishOne(ctx, n, p, to); err != nil {
+					rows, err := l.publishOne(ctx, n, p, to)
+					if err != nil {
 						fail(err)
+					}
+					if rows > 0 {
+						few.Add(1)
+						fewRows.Add(rows)
 					}
 				}
 			}
@@ -509,24 +515,28 @@ func (l *fileLoad) publishAll(ctx context.Context, n *lane, to int64) error {
 	}
 	close(work)
 	all.Wait()
+	if few.Load() > 0 {
+		l.say("%s with few rows: live, %s", figure.Plural(few.Load(), "period", "periods"), figure.Plural(fewRows.Load(), "row", "rows"))
+	}
 	return context.Cause(ctx)
 }
 
-func (l *fileLoad) publishOne(ctx context.Context, n *lane, p *publication, to int64) error {
+// publishOne puts the rows of a publication into the table. few is their number if they
+// were too few to be published.
+func (l *fileLoad) publishOne(ctx context.Context, n *lane, p *publication, to int64) (few int64, err error) {
 	if p.ToByte == 0 {
 		p.ToByte = to
 	}
 	rows, first, last := n.counts(p)
 	if rows == 0 {
-		return nil
+		return 0, nil
 	}
 	p.Counts, p.First, p.Last = state.Counts{Sent: rows}, first, last
-	var err error
 	if l.opt.Lane == Auto && rows < fewRows {
-		l.say("%s: live, %s", n.label(p), figure.Plural(rows, "row", "rows"))
-		err = l.insertFew(ctx, n, p)
+		if err = l.insertFew(ctx, n, p); err == nil {
+			few = rows
+		}
 	} else {
-		l.say("%s: publish, %s", n.label(p), figure.Plural(rows, "row", "rows"))
 		err = l.retry(ctx, func() error {
 			l.publishing(p, 0)
 			return l.opt.Publisher.Publish(ctx, p.Publication, n.layout.columns, func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error {
@@ -544,14 +554,15 @@ func (l *fileLoad) publishOne(ctx context.Context, n *lane, p *publication, to i
 			l.offered = l.gathered(l.offered, []state.Extent{{Period: rolling.Period{From: first, To: last + 1}, Rows: rows}})
 			l.mu.Unlock()
 			l.count(p.Counts, 0, false)
+			l.say("%s: published, %s", n.label(p), figure.Plural(rows, "row", "rows"))
 		}
 	}
 	if !errors.Is(err, engine.ErrRefused) && !errors.Is(err, state.ErrFilled) && !errors.Is(err, engine.ErrUnsupported) || ctx.Err() != nil {
-		return err
+		return few, err
 	}
 	l.say("%s: live, because its rows can't be published: %v", n.label(p), err)
 	p.Counts, p.State = state.Counts{}, state.Single
-	return l.retry(ctx, func() error { return l.state.PutPublication(ctx, l.state.DB(), p.Publication) })
+	return 0, l.retry(ctx, func() error { return l.state.PutPublication(ctx, l.state.DB(), p.Publication) })
 }
 
 // fewID is the id in the ledger of the rows of a publication that are inserted in one
@@ -573,17 +584,30 @@ func (l *fileLoad) insertFew(ctx context.Context, n *lane, p *publication) (err 
 	err = l.retry(ctx, func() error {
 		if began {
 			_ = loader.Reset(ctx) // if no connection can be opened, the attempt reports it
-			noted, err := l.state.Noted(ctx, l.state.DB(), out.Table, out.ID)
-			if err != nil {
+			if there, err := l.notedFew(ctx, &out); there || err != nil {
 				return err
-			}
-			if noted != nil { // the connection broke after the commit
-				out.Counts = noted.Counts
-				return nil
 			}
 		}
 		began = true
-		return l.commitFew(ctx, loader, n, p, &out)
+		if l.opt.Late {
+			_, upTo, err := n.periods.look(ctx, true)
+			if err != nil {
+				return err
+			}
+			if p.First < upTo {
+				return fmt.Errorf("%w: it has been sealed, and the table refuses late rows", state.ErrFilled)
+			}
+		}
+		err := l.commitFew(ctx, loader, n, p, &out)
+		if errors.Is(err, errDone) {
+			// A commit whose answer was lost has ended since the ledger was read.
+			_ = loader.Reset(ctx)
+			there, lookErr := l.notedFew(ctx, &out)
+			if there || lookErr != nil {
+				return lookErr
+			}
+		}
+		return err
 	})
 	if err != nil {
 		return err
@@ -597,6 +621,15 @@ func (l *fileLoad) insertFew(ctx context.Context, n *lane, p *publication) (err 
 	l.mu.Unlock()
 	l.count(out.Counts, 0, false)
 	return nil
+}
+
+// notedFew reports whether the line of a batch is in the ledger, and sets its counts.
+func (l *fileLoad) notedFew(ctx context.Context, out *state.Batch) (bool, error) {
+	noted, err := l.state.Noted(ctx, l.state.DB(), out.Table, out.ID)
+	if noted != nil {
+		out.Counts = noted.Counts
+	}
+	return noted != nil, err
 }
 
 func (l *fileLoad) commitFew(ctx context.Context, loader engine.Loader, n *lane, p *publication, out *state.Batch) error {
@@ -621,7 +654,10 @@ func (l *fileLoad) commitFew(ctx context.Context, loader engine.Loader, n *lane,
 		return forgotten(err)
 	}
 	for _, rows := range out.Rows(rolled) {
-		if _, err := loader.Insert(ctx, rows.Table, rows.Batch, 0, rows.Batch.Rows()); err != nil {
+		// Without its class: the rows themselves were not refused.
+		if _, err := loader.Insert(ctx, rows.Table, rows.Batch, 0, rows.Batch.Rows()); errors.Is(err, engine.ErrDuplicateKey) {
+			return fmt.Errorf("record the rows of %s: %w: %v", n.label(p), errDone, err)
+		} else if err != nil {
 			return fmt.Errorf("record the rows of %s: %w", n.label(p), err)
 		}
 	}

@@ -47,11 +47,17 @@ func (d *publishing) resume(ctx context.Context, t *Table, c *state.Change) (det
 	if err != nil {
 		return "", err
 	}
+	return d.finish(ctx, t, c, lease)
+}
+
+// finish is resume with the lock on the period, which it releases.
+func (d *publishing) finish(ctx context.Context, t *Table, c *state.Change, lease engine.Lease) (detail string, err error) {
 	defer func() { err = errors.Join(err, lease.Release()) }()
 	now, err := t.State.Change(ctx, c.Table, c.ID)
 	if err != nil || now == nil {
 		return "", err // ended before the lock was granted
 	}
+	*d = publishing{} // an absent field of the new record must not keep its old value
 	if err := now.Load(d); err != nil {
 		return "", err
 	}
@@ -81,8 +87,9 @@ func (t *Table) Publishable(ctx context.Context) error {
 }
 
 // FinishPublications completes the publications of loads that have died, or removes
-// what they have left.
-func (t *Table) FinishPublications(ctx context.Context) error {
+// what they have left. On return, none of the source is under way: it waits for another
+// process that completes one. Failures to complete those of others are only logged.
+func (t *Table) FinishPublications(ctx context.Context, source string) error {
 	if err := t.State.EnsurePublications(ctx); err != nil {
 		return err
 	}
@@ -99,9 +106,16 @@ func (t *Table) FinishPublications(ctx context.Context) error {
 		if err := c.Load(d); err != nil {
 			return err
 		}
-		began := time.Now()
-		detail, err := d.resume(ctx, t, c)
-		if err := t.ended(ctx, string(Publish), d.Part.Name, detail, began, err); err != nil {
+		began, own, detail := time.Now(), d.Source == source, ""
+		if own {
+			var lease engine.Lease
+			if lease, err = t.lead(ctx, d); err == nil {
+				detail, err = d.finish(ctx, t, c, lease)
+			}
+		} else {
+			detail, err = d.resume(ctx, t, c)
+		}
+		if err := t.ended(ctx, string(Publish), d.Part.Name, detail, began, err); err != nil && (own || ctx.Err() != nil) {
 			return err
 		}
 	}
@@ -118,11 +132,7 @@ func (t *Table) FinishPublications(ctx context.Context) error {
 func (t *Table) Publish(ctx context.Context, p *state.Publication, columns []engine.Column,
 	fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) (err error) {
 	d := &publishing{Publication: *p}
-	var lease engine.Lease
-	err = engine.Retry{First: busyPoll, Last: busyPoll}.Do(ctx, func() (err error) {
-		lease, err = t.DB.Lead(ctx, d.lock())
-		return err
-	})
+	lease, err := t.lead(ctx, d)
 	if err != nil {
 		return err
 	}
@@ -139,6 +149,24 @@ func (t *Table) Publish(ctx context.Context, p *state.Publication, columns []eng
 	})
 }
 
+// lead waits for the lock on the period.
+func (t *Table) lead(ctx context.Context, d *publishing) (lease engine.Lease, err error) {
+	err = engine.Retry{First: busyPoll, Last: busyPoll}.Do(ctx, func() (err error) {
+		lease, err = t.DB.Lead(ctx, d.lock())
+		return err
+	})
+	return lease, err
+}
+
+// unfinished is an error of a change that is completed later: its rows must not be sent in
+// another way, whatever the class of the error.
+func unfinished(err error) error {
+	if errors.Is(err, engine.ErrRefused) || errors.Is(err, engine.ErrUnsupported) || errors.Is(err, state.ErrFilled) {
+		return engine.Hinted(errors.New(err.Error()), "rowmill status, which shows the change; the same command, once its cause is removed")
+	}
+	return err
+}
+
 func (t *Table) publish(ctx context.Context, d *publishing, columns []engine.Column,
 	fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) error {
 	began := time.Now()
@@ -153,7 +181,7 @@ func (t *Table) publish(ctx context.Context, d *publishing, columns []engine.Col
 			return err
 		}
 		if _, err := t.finishPublish(ctx, old, left); err != nil {
-			return err
+			return unfinished(err)
 		}
 	}
 	now, err := t.State.Publication(ctx, &d.Publication)
@@ -175,6 +203,9 @@ func (t *Table) publish(ctx context.Context, d *publishing, columns []engine.Col
 	t.reach("publish begun")
 	err = t.unbusy(ctx, c)
 	if err == nil {
+		err = t.checkPublish(ctx, d)
+	}
+	if err == nil {
 		err = t.stage(ctx, d, columns, fill)
 	}
 	if err == nil {
@@ -187,7 +218,7 @@ func (t *Table) publish(ctx context.Context, d *publishing, columns []engine.Col
 		return errors.Join(err, t.abandonPublish(ctx, c, d))
 	}
 	if _, err := t.finishPublish(ctx, c, d); err != nil {
-		return err
+		return unfinished(err)
 	}
 	t.log(ctx, string(Publish), fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Sent, "row")), time.Since(began), nil)
 	return nil
@@ -295,18 +326,18 @@ func (t *Table) beginSwap(ctx context.Context, c *state.Change, d *publishing) e
 		if err := t.State.PutPublication(ctx, tx, &known); err != nil { // state.ErrForgotten
 			return err
 		}
-		if err := t.touch(ctx, tx, d); err != nil {
+		if err := t.touch(ctx, tx, d, rolling.Period{From: d.First, To: d.Last + 1}); err != nil {
 			return err
 		}
 		return t.State.Advance(ctx, tx, c, stepSwap, d)
 	})
 }
 
-func (t *Table) touch(ctx context.Context, tx *sql.Tx, d *publishing) error {
+func (t *Table) touch(ctx context.Context, tx *sql.Tx, d *publishing, r rolling.Period) error {
 	if len(t.Declared.Rollups) == 0 {
 		return nil
 	}
-	return t.State.Touch(ctx, tx, t.Table.Name, "publish "+d.Source, rolling.Period{From: d.First, To: d.Last + 1})
+	return t.State.Touch(ctx, tx, t.Table.Name, "publish "+d.Source, r)
 }
 
 // abandonWait limits the removal of what a failed publication has left.
@@ -382,7 +413,9 @@ func (t *Table) swapPublished(ctx context.Context, c *state.Change, d *publishin
 		if err := t.State.Forget(ctx, tx, t.Table.Name, d.Part.Period); err != nil {
 			return err
 		}
-		if err := t.touch(ctx, tx, d); err != nil {
+		// All of the period: rows that others inserted before it had its triggers lie
+		// anywhere in it.
+		if err := t.touch(ctx, tx, d, d.Part.Period); err != nil {
 			return err
 		}
 		// If the record of the source is gone, its table was created again: the rows
@@ -442,10 +475,8 @@ func (t *Table) carryOver(ctx context.Context, c *state.Change, d *publishing) e
 		if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s", quote(t.Table.Name), cols, cols, out)); err != nil {
 			return t.DB.Classify(err)
 		}
-		if len(t.Declared.Rollups) > 0 {
-			if err := t.State.Touch(ctx, tx, t.Table.Name, "publish "+d.Source, d.Part.Period); err != nil {
-				return err
-			}
+		if err := t.touch(ctx, tx, d, d.Part.Period); err != nil {
+			return err
 		}
 		return t.State.Advance(ctx, tx, c, stepClean, &carried)
 	})

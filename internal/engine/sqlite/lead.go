@@ -17,8 +17,8 @@ import (
 
 // Lead implements engine.Keeper. It locks a file beside the database,
 // PATH-rowmill-NAME.lock, with a lock of the operating system, which ends with the
-// process. Release keeps the file, except for the lock of a source that is loaded: their
-// number is unlimited. On a network file system the lock is as reliable as its locks.
+// process. Release keeps the file, except for the locks of a source that is loaded and of
+// a period that is published: their number is unlimited. On a network file system the lock is as reliable as its locks.
 func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	path, err := lockPath(db.path, name)
 	if err != nil {
@@ -33,7 +33,7 @@ func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 			return nil, fmt.Errorf("take the lock %s: %w", name, err)
 		}
 		if f != nil {
-			return &lease{file: f, remove: strings.Contains(name, "/load/"), lost: make(chan struct{})}, nil
+			return &lease{file: f, remove: strings.Contains(name, "/load/") || strings.Contains(name, "/publish/"), lost: make(chan struct{})}, nil
 		}
 	}
 }

@@ -28,7 +28,7 @@ func TestLeadOfLongNames(t *testing.T) {
 	db, dir := leading(t)
 	long := "readings/load//" + strings.Repeat("ä", 1000)
 	var held []engine.Lease
-	for _, name := range []string{long, long + "x", "readings/" + strings.Repeat("x", 300), "readings/tidy"} {
+	for _, name := range []string{long, long + "x", "readings/publish/1783296000000000", "readings/" + strings.Repeat("x", 300), "readings/tidy"} {
 		lease, err := db.Lead(t.Context(), name)
 		must(t, err)
 		held = append(held, lease)
@@ -46,7 +46,7 @@ func TestLeadOfLongNames(t *testing.T) {
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "*.lock"))
 	if err != nil || len(left) != 2 || strings.Contains(strings.Join(left, ""), "load") {
-		t.Errorf("%v is left, %v; want those of no load", left, err)
+		t.Errorf("%v is left, %v; want those of no load and no publication", left, err)
 	}
 }
 
