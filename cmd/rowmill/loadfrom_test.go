@@ -1,13 +1,19 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -280,4 +286,79 @@ func TestLoadFromWideRows(t *testing.T) {
 	}
 	l.same(source)
 	l.has("40 1000000", "SELECT COUNT(body), MAX(length(body)) FROM readings r")
+}
+
+// TestLoadFromKilledServers kills the server that is read, the one that is loaded into, or the
+// load, at random times. Only the ledger prevents duplicates.
+func TestLoadFromKilledServers(t *testing.T) {
+	testdb.SkipUnlessNightly(t, "TestLoadFrom")
+	const kills, rows = 12, 6000
+	for _, p := range [][2]string{{"postgres", "mariadb"}, {"mysql", "postgres"}} {
+		t.Run(p[0]+" to "+p[1], func(t *testing.T) {
+			t.Parallel()
+			var private [2]*sandbox.Server
+			for i, kind := range p {
+				var err error
+				private[i], err = sandbox.Start(t.Context(), sandbox.Options{Kind: kind, Memory: 64 << 20, Redo: 64 << 20, Root: t.TempDir()}, nil)
+				must(t, err)
+				t.Cleanup(func() {
+					if err := private[i].Stop(context.Background()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			source := newLoadingAt(t, p[0], private[0].Target())
+			l := newLoadingAt(t, p[1], private[1].Target(), numbered(p[1], "")...)
+			source.insertRows("readings", 0, rows)
+			r := rand.New(rand.NewPCG(7, uint64(len(t.Name()))))
+			took := 4 * time.Second
+			for n, run := 0, 0; n < kills || run == 0; {
+				args := fmt.Sprintf("--batch 100 --retry 60s --source %d --from %s", run, source.target)
+				c := l.command(0, args)
+				var said bytes.Buffer
+				c.Stdout, c.Stderr = &said, &said
+				began := time.Now()
+				must(t, c.Start())
+				ended := make(chan error, 1)
+				go func() { ended <- c.Wait() }()
+				killed := false
+				select {
+				case <-ended:
+				case <-time.After(time.Duration(r.Int64N(int64(took)))):
+					n++
+					switch victim := r.IntN(5); victim {
+					case 0, 1, 2, 3:
+						private[victim%2].Kill()
+						must(t, private[victim%2].Restart(t.Context()))
+					case 4:
+						killed = true
+						must(t, c.Process.Kill())
+					}
+					select {
+					case <-ended:
+					case <-time.After(2 * time.Minute):
+						_ = c.Process.Signal(syscall.SIGQUIT)
+						<-ended
+						t.Fatalf("it hangs:\n%s", said.String())
+					}
+				}
+				if code := c.ProcessState.ExitCode(); code > 0 {
+					t.Fatalf("after %d kills: exit %d\n%s", n, code, said.String())
+				}
+				if killed {
+					continue
+				}
+				took = min(took, time.Since(began))
+				for _, db := range []engine.Keeper{source.db, l.db} {
+					_, _ = db.Describe(t.Context(), "readings") // a connection may be lost
+				}
+				l.same(source)
+				l.does("DELETE FROM readings")
+				run++
+				if t.Failed() {
+					t.Fatalf("after %d kills:\n%s", n, said.String())
+				}
+			}
+		})
+	}
 }

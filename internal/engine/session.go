@@ -120,6 +120,25 @@ func (s *Session) do(ctx context.Context, what string, fn func() error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
+// on returns what runs statements. Package sql closes a connection on which a statement meets
+// driver.ErrBadConn, and waits for the end of its transaction before, unless the statement is
+// the transaction's.
+func (s *Session) on() Exec {
+	if s.tx != nil {
+		return s.tx
+	}
+	return s.conn
+}
+
+// raw passes the driver's connection to fn, whose error doesn't close it: see on.
+func (s *Session) raw(fn func(c any) error) error {
+	var failed error
+	if err := s.conn.Raw(func(c any) error { failed = fn(c); return nil }); err != nil {
+		return err
+	}
+	return failed
+}
+
 // kill ends the connection on the server. It fails if the server is gone, and the
 // connection with it.
 func (s *Session) kill(ctx context.Context) {
@@ -135,7 +154,7 @@ func (s *Session) Exec(ctx context.Context, query string, args ...any) (affected
 		if len(args) > 0 {
 			query = s.db.Bind(query)
 		}
-		r, err := s.conn.ExecContext(ctx, query, args...)
+		r, err := s.on().ExecContext(ctx, query, args...)
 		if err == nil {
 			affected, err = r.RowsAffected()
 		}
@@ -154,7 +173,7 @@ func (s *Session) Query(ctx context.Context, want []Column, fn func(cols []Colum
 		if len(args) > 0 {
 			query = s.db.Bind(query)
 		}
-		return s.conn.Raw(func(c any) error {
+		return s.raw(func(c any) error {
 			rows, end, err := s.rows(ctx, c, query, args)
 			if err != nil {
 				return err
@@ -342,7 +361,7 @@ func (s *Session) Snapshot(ctx context.Context) (name string, err error) {
 	if s.tx == nil && s.conn != nil {
 		return "", fmt.Errorf("%s: no transaction is open", what)
 	}
-	err = s.do(ctx, what, func() error { return s.conn.QueryRowContext(ctx, s.words.Export).Scan(&name) })
+	err = s.do(ctx, what, func() error { return s.on().QueryRowContext(ctx, s.words.Export).Scan(&name) })
 	return name, err
 }
 
@@ -353,7 +372,7 @@ func (s *Session) State(ctx context.Context, name string) (string, error) {
 		return "", fmt.Errorf("setting %s: %w", name, err)
 	}
 	var v sql.NullString
-	err = s.do(ctx, "setting "+name, func() error { return s.conn.QueryRowContext(ctx, q).Scan(&v) })
+	err = s.do(ctx, "setting "+name, func() error { return s.on().QueryRowContext(ctx, q).Scan(&v) })
 	return v.String, err
 }
 
@@ -364,7 +383,7 @@ func (s *Session) SetState(ctx context.Context, name, value string) error {
 		return fmt.Errorf("set %s=%s: %w", name, value, err)
 	}
 	return s.do(ctx, "set "+name+"="+value, func() error {
-		_, err := s.conn.ExecContext(ctx, q)
+		_, err := s.on().ExecContext(ctx, q)
 		return err
 	})
 }
