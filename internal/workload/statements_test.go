@@ -103,8 +103,8 @@ func TestStatementsAreWhatRuns(t *testing.T) {
 				}
 			}
 			for s, sent := range shown {
-				// Measured periods are longer than the run.
-				if !sent && (o.PeriodRows > 0 || !strings.Contains(s, "ADD PARTITION")) {
+				// Measured periods are longer than the run; warnings are read only if there are any.
+				if !sent && s != "SHOW WARNINGS LIMIT V" && (o.PeriodRows > 0 || !strings.Contains(s, "ADD PARTITION")) {
 					t.Errorf("shown, and not sent: %.300s", s)
 				}
 			}
