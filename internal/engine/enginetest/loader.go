@@ -441,19 +441,7 @@ func (k *kept) batch(p rolling.Partition, from, to int) *engine.Batch {
 		b.Columns[0].Ints = append(b.Columns[0].Ints, id)
 		b.Columns[1].Ints = append(b.Columns[1].Ints, ts)
 		for c, x := range values(i) {
-			v := &b.Columns[c+2]
-			switch x := x.(type) {
-			case nil:
-				v.AppendNull()
-			case int:
-				v.Ints = append(v.Ints, int64(x))
-			case float64:
-				v.Floats = append(v.Floats, x)
-			case string:
-				v.AppendBytes([]byte(x))
-			case []byte:
-				v.AppendBytes(x)
-			}
+			appendAny(&b.Columns[c+2], x)
 		}
 		b.EndRow()
 	}

@@ -397,25 +397,29 @@ func anyBatch(cols []engine.Column, rows [][]any) *engine.Batch {
 	b := engine.NewBatch(cols)
 	for _, row := range rows {
 		for c, x := range row {
-			v := &b.Columns[c]
-			switch x := x.(type) {
-			case nil:
-				v.AppendNull()
-			case int:
-				v.Ints = append(v.Ints, int64(x))
-			case int64:
-				v.Ints = append(v.Ints, x)
-			case float64:
-				v.Floats = append(v.Floats, x)
-			case string:
-				v.AppendBytes([]byte(x))
-			case []byte:
-				v.AppendBytes(x)
-			}
+			appendAny(&b.Columns[c], x)
 		}
 		b.EndRow()
 	}
 	return b
+}
+
+// appendAny appends a value of such a type.
+func appendAny(v *engine.Vector, x any) {
+	switch x := x.(type) {
+	case nil:
+		v.AppendNull()
+	case int:
+		v.Ints = append(v.Ints, int64(x))
+	case int64:
+		v.Ints = append(v.Ints, x)
+	case float64:
+		v.Floats = append(v.Floats, x)
+	case string:
+		v.AppendBytes([]byte(x))
+	case []byte:
+		v.AppendBytes(x)
+	}
 }
 
 // valueColumns returns the columns of a table of values.
