@@ -374,19 +374,27 @@ func shorter(is, was int64) error {
 		"the whole file; --source with another name if it is another file")
 }
 
+// recut returns the bytes of a recorded cut, which must be those that were loaded.
+func (l *fileLoad) recut(ctx context.Context, c *cutter, cut state.Cut) (*batch, error) {
+	b, err := c.again(ctx, cut)
+	switch {
+	case errors.Is(err, errEnds):
+		return nil, shorter(c.at+int64(len(c.buf)), cut.To)
+	case err != nil:
+		return nil, err
+	case b.Hash != cut.Hash:
+		return nil, l.changed(cut.From, cut.To)
+	}
+	return b, nil
+}
+
 // batches produces the batches of a file: first the recorded cuts that are not in the
 // ledger, then new ones, after their cuts are recorded.
 func (l *fileLoad) batches(ctx context.Context, c *cutter, t *target, out chan<- *batch) error {
 	for _, cut := range l.cuts {
-		b, err := c.again(ctx, cut)
-		if errors.Is(err, errEnds) {
-			return shorter(c.at+int64(len(c.buf)), cut.To)
-		}
+		b, err := l.recut(ctx, c, cut)
 		if err != nil {
 			return err
-		}
-		if b.Hash != cut.Hash {
-			return l.changed(cut.From, cut.To)
 		}
 		_, there := l.noted[cut.ID(l.source.Key)]
 		if there && !l.lane.collects(cut.From) {

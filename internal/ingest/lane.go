@@ -718,15 +718,9 @@ func (l *fileLoad) singly(ctx context.Context, n *lane, t *target, torn error) (
 	}
 	return l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
 		for i, cut := range cuts {
-			b, err := c.again(ctx, cut)
-			if errors.Is(err, errEnds) {
-				return shorter(c.at+int64(len(c.buf)), cut.To)
-			}
+			b, err := l.recut(ctx, c, cut)
 			if err != nil {
 				return err
-			}
-			if b.Hash != cut.Hash {
-				return l.changed(cut.From, cut.To)
 			}
 			if _, there := noted[ids[i]]; there || !n.sends(cut.From) {
 				continue

@@ -617,6 +617,11 @@ func (l *serverLoad) pass(ctx context.Context, r *reader, c *chunk, out chan<- *
 	l.readRows.Add(int64(rows))
 	l.readBytes.Add(int64(len(data)))
 	b := &batch{Cut: c.cut(), data: data, target: l.target, rows: rows, chunk: c, numbered: true}
+	return l.give(ctx, b, out)
+}
+
+// give passes a batch on once there is room for it.
+func (l *serverLoad) give(ctx context.Context, b *batch, out chan<- *batch) error {
 	if err := l.hold(ctx, b); err != nil {
 		return err
 	}
@@ -674,16 +679,7 @@ func (l *serverLoad) onePass(ctx context.Context, out chan<- *batch) error {
 		b := &batch{Cut: state.Cut{From: from, To: from + int64(rows), Line: from + 1, Lines: int64(rows), Hash: hashOf(data)},
 			data: data, target: l.target, rows: rows, numbered: true}
 		data, from, rows = nil, from+int64(rows), 0
-		if err := l.hold(ctx, b); err != nil {
-			return err
-		}
-		select {
-		case out <- b:
-			return nil
-		case <-ctx.Done():
-			l.ahead.Release(b.held)
-			return ctx.Err()
-		}
+		return l.give(ctx, b, out)
 	}
 	for _, s := range l.segments {
 		query := "SELECT " + l.fetch.list + " FROM " + s.from
