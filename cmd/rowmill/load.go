@@ -211,7 +211,7 @@ func (f *loadFlags) check(sources []string) (err error) {
 }
 
 // processMemory is the memory that a load needs besides the rows that it collects.
-const processMemory = 64 << 20
+const processMemory = 48 << 20
 
 func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err error) {
 	if sources, err = f.checkWatch(sources); err != nil {
@@ -248,9 +248,11 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 	k.Say = a.sayEvent
 	o.ListSkipped = f.Bad != ""
 	o.Publisher = k.Table
+	memory := int64(processMemory)
 	if o.Lane != ingest.Live {
-		debug.SetMemoryLimit(o.Memory + processMemory)
+		memory += o.Memory
 	}
+	debug.SetMemoryLimit(memory)
 	if f.from.url != "" {
 		return a.loadFrom(ctx, k, f, o)
 	}
