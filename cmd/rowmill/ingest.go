@@ -147,8 +147,8 @@ const (
 	idleTimeout    = 2 * time.Minute
 	headerBytes    = 16 << 10
 	// finishTimeout is how long requests may continue after Ctrl-C, and drainTimeout
-	// how long rows in the spool are loaded after that.
-	finishTimeout = 10 * time.Second
+	// how long rows in the spool are loaded after that, unless the database can't be reached.
+	finishTimeout = 5 * time.Second
 	drainTimeout  = 10 * time.Second
 )
 
@@ -200,7 +200,8 @@ func (a *app) openIngest(ctx context.Context, f ingestFlags, tables []*kept) (_ 
 			return nil, err
 		}
 	}
-	r.handler = receive.New(receive.Options{Tables: r.inboxes, Tokens: tokens, Body: f.bodyBytes, TruncateTimes: f.truncate, Version: versionString()})
+	r.handler = receive.New(receive.Options{Tables: r.inboxes, Tokens: tokens, Body: f.bodyBytes, TruncateTimes: f.truncate, Version: versionString(),
+		Say: func(text string) { r.say("%s", text) }})
 	if r.listener, err = monitor.Listen(f.addr); err != nil {
 		return nil, err
 	}
@@ -216,7 +217,7 @@ func (r *received) serve(ctx context.Context) error {
 	server := &http.Server{
 		Handler: r.handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: headerBytes, ErrorLog: log.New(io.Discard, "", 0),
-		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) }, ConnState: r.handler.Connection,
 	}
 	loading, give := context.WithCancel(context.WithoutCancel(ctx))
 	defer give()

@@ -154,6 +154,7 @@ func TestIngestRequests(t *testing.T) {
 			{name: "unknown encoding", path: "/write/readings", headers: csv + "Content-Encoding: br", body: header + row(1), status: 415},
 			{name: "unknown type", path: "/write/readings", headers: text, body: header + row(1), status: 415, want: "add ?format="},
 			{name: "unknown format", path: "/write/readings?format=xml", body: header, status: 415},
+			{name: "format for files", path: "/write/readings?format=dump", body: header, status: 415, want: "it is for files"},
 			{name: "unknown parameter", path: "/write/readings?formt=csv", body: header, status: 400, want: "it is unknown"},
 			{name: "broken query", path: "/write/readings?a=%zz", body: header, status: 400},
 			{name: "json for influxdb", path: influx, headers: "Content-Type: application/json", body: "{}", status: 415},

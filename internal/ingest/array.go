@@ -13,9 +13,9 @@ var (
 	errOpenString = errors.New("a string of the JSON array isn't closed in its line")
 )
 
-// elementEnd returns the end of the first record of p, a part of a JSON array, or 0 if more
-// bytes are needed. A record is an element with the comma or the bracket that follows it,
-// the first also with the bracket before it. What follows the array is a record, too.
+// elementEnd returns the end of the first record of p, a part of a JSON array behind its first
+// bracket, or 0 if more bytes are needed. A record is an element with the comma or the bracket
+// that follows it. What follows the array is a record, too.
 func elementEnd(p []byte, final bool) (int, error) {
 	i := elementBegin(p)
 	if i == len(p) {
@@ -61,12 +61,20 @@ func unended(p []byte, final bool) (int, error) {
 	return 0, nil
 }
 
-// elementBegin returns where the first element of p begins, behind blanks and the bracket
-// of the array.
-func elementBegin(p []byte) int {
-	rest := bytes.TrimLeft(bytes.TrimPrefix(p, byteOrderMark), blanks)
-	rest = bytes.TrimLeft(bytes.TrimPrefix(rest, []byte("[")), blanks)
-	return len(p) - len(rest)
+// elementBegin returns where the first element of p begins, behind blanks.
+func elementBegin(p []byte) int { return len(p) - len(bytes.TrimLeft(p, blanks)) }
+
+// bracketEnd returns the end of the bracket with which a source that is a JSON array begins, 0 if
+// it isn't one. known reports that no more bytes are needed.
+func bracketEnd(p []byte, final bool) (end int, known bool) {
+	text := bytes.TrimLeft(bytes.TrimPrefix(p, byteOrderMark), blanks)
+	switch {
+	case len(text) == 0:
+		return 0, final
+	case text[0] != '[':
+		return 0, true
+	}
+	return len(p) - len(text) + 1, true
 }
 
 // stringEnd returns the place of the quote that closes a JSON string, or of the line break

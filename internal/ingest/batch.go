@@ -43,6 +43,8 @@ type batch struct {
 	// reports that this process has committed it.
 	sent []state.Extent
 	own  bool
+	// unkept is the number of its rejected rows that the file of bad rows has no room for.
+	unkept int64
 }
 
 // hashOf returns the hash of a batch's bytes: xxHash64 as 16 hexadecimal digits.
@@ -211,15 +213,15 @@ func (c *cutter) end(n int) (int, error) {
 		}
 		return 0, nil
 	}
-	if c.format.Kind == JSON && c.final() && len(bytes.Trim(p, blanks)) == 0 && c.before(n) == ',' {
-		return 0, errOpenArray
-	}
 	start := 0
 	if n == 0 && c.at == 0 {
 		known := false
 		if start, known = c.format.preamble(p, c.final()); !known {
 			return 0, nil
 		}
+	}
+	if c.format.Kind == JSON && c.final() && len(bytes.Trim(p[start:], blanks)) == 0 && bytes.IndexByte([]byte(",["), c.before(n+start)) >= 0 {
+		return 0, errOpenArray
 	}
 	more, err := c.format.end(p[start:], c.final())
 	if c.open = 0; more == 0 && err == nil && !c.final() {
@@ -233,7 +235,11 @@ func (c *cutter) end(n int) (int, error) {
 func (c *cutter) inLine(err error) error {
 	line := c.line
 	if c.format.Kind == JSON {
-		line += int64(bytes.Count(c.buf[:elementBegin(c.buf)], lineBreak))
+		start := 0
+		if c.at == 0 {
+			start, _ = c.format.preamble(c.buf, true)
+		}
+		line += int64(bytes.Count(c.buf[:start+elementBegin(c.buf[start:])], lineBreak))
 	}
 	return fmt.Errorf("line %d: %w", line, err)
 }

@@ -46,7 +46,7 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 	if err != nil {
 		return nil, err
 	}
-	notation := o.Values
+	notation := f.notation(o)
 	if f.Kind == LineProtocol {
 		notation.Unix = cmp.Or(notation.Unix, pointsUnit)
 		out.points = f.points(t.Name, t.Grid.Axis(), t.Epoch, &notation)
@@ -132,6 +132,15 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 	return out, out.constant(&table)
 }
 
+// notation returns how values are written in the format.
+func (f *Format) notation(o *Options) value.Notation {
+	n := o.Values
+	if f.raw {
+		n.Bytes = value.Raw
+	}
+	return n
+}
+
 // take returns the names of the columns that are loaded, and sets which fields they are.
 func (t *target) take() ([]string, error) {
 	var names []string
@@ -139,7 +148,7 @@ func (t *target) take() ([]string, error) {
 	f := t.format
 	for _, name := range f.SkipColumns {
 		if !f.Kind.keyed() && !isNamed(t.names, name) {
-			return nil, fmt.Errorf("--skip-columns %s: the columns of the source are %s", name, strings.Join(t.names, ", "))
+			return nil, errSkipped(name, t.names)
 		}
 	}
 	for i, name := range t.names {
@@ -154,6 +163,11 @@ func (t *target) take() ([]string, error) {
 		names = append(names, c.Column)
 	}
 	return names, nil
+}
+
+// errSkipped is the error for a column that is to be skipped and that the source doesn't have.
+func errSkipped(name string, have []string) error {
+	return fmt.Errorf("--skip-columns %s: the columns of the source are %s", name, strings.Join(have, ", "))
 }
 
 // constant checks the values that are the same in each row.
@@ -259,7 +273,7 @@ func (l *load) targetOf(ctx context.Context, c *cutter, f *Format) (*target, err
 	case err != nil:
 		return nil, err
 	case f.Kind == JSONL || f.Kind == JSON:
-		return t, t.checkObject(record)
+		return t, t.checkObject(c.buf[:c.start], record)
 	case f.header() && f.Columns != nil && !f.Header:
 		return t, t.checkHeader(record, line)
 	}
@@ -289,12 +303,13 @@ func (t *target) checkHeader(record []byte, line int) error {
 		"--header to skip the header whatever it has; --header=false if there is none; or --columns in its order, with %s for a field that is not loaded", Skipped)
 }
 
-// checkObject returns an error if a source's first record shows that its rows are elsewhere.
-func (t *target) checkObject(record []byte) error {
+// checkObject returns an error if a source's first record, or what precedes it, shows that its
+// rows are elsewhere.
+func (t *target) checkObject(preamble, record []byte) error {
 	object := bytes.TrimPrefix(record, byteOrderMark)
 	begin := bytes.TrimLeft(object, blanks)
 	if t.format.Kind == JSON {
-		if len(begin) == 0 || begin[0] != '[' {
+		if !bytes.HasSuffix(preamble, []byte("[")) {
 			return notArray(begin)
 		}
 		from, to, empty := element(record)

@@ -57,8 +57,13 @@ func (f *Format) detect(head []byte, wide bool) error {
 	if at := bytes.IndexByte(head, 0); at >= 0 {
 		return engine.Hinted(fmt.Errorf("it is not text: byte %d is zero", at), "--encoding utf-16le, if it is UTF-16 without a byte order mark")
 	}
-	text := bytes.TrimLeft(bytes.TrimPrefix(head, byteOrderMark), blanks)
+	text := f.behindSkipped(head)
 	line, _, whole := bytes.Cut(text, lineBreak)
+	point := line
+	for rest := text; bytes.HasPrefix(rest, []byte("#")); { // line protocol has comments
+		_, rest, _ = bytes.Cut(rest, lineBreak)
+		point, _, _ = bytes.Cut(rest, lineBreak)
+	}
 	_, err := parseObject(line)
 	switch {
 	case len(text) > 0 && text[0] == '[':
@@ -67,6 +72,8 @@ func (f *Format) detect(head []byte, wide bool) error {
 		return notArray(text)
 	case len(text) > 0 && text[0] == '{':
 		f.Kind = JSONL
+	case f.Delimiter == 0 && !f.Escape && isPoint(trimBreak(point)):
+		f.Kind = LineProtocol
 	default:
 		f.Kind = CSV
 		tabs := bytes.Count(line, []byte("\t"))
@@ -78,6 +85,13 @@ func (f *Format) detect(head []byte, wide bool) error {
 		}
 	}
 	return nil
+}
+
+// behindSkipped returns what follows the lines that are skipped, from its first character on.
+func (f *Format) behindSkipped(head []byte) []byte {
+	lines := Format{SkipLines: f.SkipLines, Comment: f.Comment}
+	n, _ := lines.preamble(head, true)
+	return bytes.TrimLeft(bytes.TrimPrefix(head[n:], byteOrderMark), blanks)
 }
 
 // notArray returns the error for JSON that is neither an array nor an object per line.
@@ -92,8 +106,14 @@ func notArray(text []byte) error {
 // setKind sets a format's kind, if it isn't given, by the name of the source or else by
 // its content.
 func (f *Format) setKind(in *input, wait bool) error {
+	if f.Kind == "" {
+		if f.Kind = KindOf(in.name); f.Kind == TSV && in.wide && f.Delimiter == 0 {
+			f.Kind, f.Delimiter = CSV, '\t'
+		}
+	}
+	all := func([]byte) bool { return false }
 	if f.Kind == Dump && f.dump == nil {
-		head, err := peekHead(in.Reader, true) // the first line of a dump may be empty but for --
+		head, err := peekHead(in.Reader, all) // the first line of a dump may be empty but for --
 		if err == nil {
 			err = f.setDump(bytes.TrimLeft(head, blanks))
 		}
@@ -102,15 +122,13 @@ func (f *Format) setKind(in *input, wait bool) error {
 	if f.Kind != "" {
 		return nil
 	}
-	if f.Kind = KindOf(in.name); f.Kind == TSV && in.wide && f.Delimiter == 0 {
-		f.Kind, f.Delimiter = CSV, '\t'
+	enough := all
+	if !wait {
+		enough = func(head []byte) bool { return bytes.IndexByte(f.behindSkipped(head), '\n') >= 0 }
 	}
-	if f.Kind != "" {
-		return nil
-	}
-	head, err := peekHead(in.Reader, wait)
+	head, err := peekHead(in.Reader, enough)
 	if err == nil && !wait && len(f.Dumps) > 0 && beginsDump(string(bytes.TrimLeft(head, blanks))) {
-		head, err = peekHead(in.Reader, true)
+		head, err = peekHead(in.Reader, all)
 	}
 	if err != nil {
 		return err
@@ -125,13 +143,9 @@ func (f *Format) setKind(in *input, wait bool) error {
 	return nil
 }
 
-// peekHead returns the first bytes of a text, headBytes of them or the first line that isn't
-// blank; with all, it doesn't stop at a line.
-func peekHead(r *bufio.Reader, all bool) ([]byte, error) {
+// peekHead returns the first bytes of a text, headBytes of them or what is enough.
+func peekHead(r *bufio.Reader, enough func(head []byte) bool) ([]byte, error) {
 	for n := 1; ; n++ {
-		if all {
-			n = headBytes
-		}
 		head, err := r.Peek(n)
 		if head, _ = r.Peek(max(min(r.Buffered(), headBytes), len(head))); errors.Is(err, io.EOF) || errors.Is(err, errGrowing) {
 			return head, nil
@@ -139,8 +153,7 @@ func peekHead(r *bufio.Reader, all bool) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		n = len(head)
-		if text := bytes.TrimLeft(head, blanks); n >= headBytes || bytes.IndexByte(text, '\n') >= 0 {
+		if n = len(head); n >= headBytes || enough(head) {
 			return head, nil
 		}
 	}

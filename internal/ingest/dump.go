@@ -64,15 +64,14 @@ type dump struct {
 	skipped int64
 }
 
-// newDumpFormat returns the format of a dump as the options describe it, and gives the
-// options the format of its rows.
+// newDumpFormat returns the format of a dump as the options describe it, and changes f to the
+// format of its rows.
 func newDumpFormat(o *Options, f *Format) *dumpFormat {
 	d := &dumpFormat{of: *f.dump, table: cmp.Or(o.FromTable, o.Table.Name), schema: o.Schema, offset: "+00:00"}
 	if zone := o.Values.Zone; zone != nil && zone.String() != time.UTC.String() {
 		d.offset = zone.String()
 	}
-	*f = Format{Kind: TSV, Nulls: []string{`\N`}, Header: true, Columns: f.Columns, SkipColumns: f.SkipColumns, Set: f.Set, Encoding: f.Encoding}
-	o.Values.Bytes = value.Raw
+	*f = Format{Kind: TSV, Nulls: []string{`\N`}, Header: true, Columns: f.Columns, SkipColumns: f.SkipColumns, Set: f.Set, Encoding: f.Encoding, raw: true}
 	return d
 }
 

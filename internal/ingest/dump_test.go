@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bufio"
 	"bytes"
 	"io"
 	"strings"
@@ -72,9 +73,49 @@ func TestDump(t *testing.T) {
 	}
 }
 
+// TestCutDumps cuts dumps at each byte before their last line: none is taken for a dump without rows.
+func TestCutDumps(t *testing.T) {
+	t.Parallel()
+	postgres := engine.Dump{Standard: true, Marks: []string{"-- PostgreSQL database dump"}, Begin: []string{"-- PostgreSQL database dump\n"}, End: []string{"-- PostgreSQL database dump complete"}}
+	mysql := backslashed
+	mysql.Marks = mysql.Begin
+	for end, whole := range map[string]string{
+		"-- Dump completed":                    "-- MySQL dump 10.13  Distrib 5.7\n--\n/*!40101 SET NAMES utf8 */;\n\nDROP TABLE IF EXISTS `t`;\nCREATE TABLE `t` (`a` int, `b` text);\nINSERT INTO `t` VALUES (1,'a'),(2,'b');\n-- Dump completed on 2026-03-29\n",
+		"-- PostgreSQL database dump complete": "--\n-- PostgreSQL database dump\n--\n\nSET x = 1;\nCREATE TABLE public.t (a int, b text);\nCOPY public.t (a, b) FROM stdin;\n1\ta\n2\tb\n\\.\n\n--\n-- PostgreSQL database dump complete\n--\n",
+	} {
+		for n := range strings.Index(whole, end) + len(end) {
+			f := Format{Dumps: []engine.Dump{mysql, postgres}}
+			must(t, f.setKind(&input{name: "day.sql", Reader: bufio.NewReader(strings.NewReader(whole[:n]))}, true))
+			if f.Kind != Dump {
+				t.Fatalf("%q is %s", whole[:n], f.Kind)
+			}
+			if _, err := readDump(*f.dump, strings.NewReader(whole[:n])); err == nil {
+				t.Errorf("%q is a whole dump", whole[:n])
+			}
+		}
+		if _, err := readDump(map[bool]engine.Dump{true: postgres, false: mysql}[strings.Contains(whole, "COPY")], strings.NewReader(whole)); err != nil {
+			t.Errorf("%q: %v", whole, err)
+		}
+	}
+}
+
+// TestDumpOptions: a dump on stdin is opened while records of the spool are read with the same options.
+func TestDumpOptions(t *testing.T) {
+	t.Parallel()
+	o := &Options{Table: &engine.Table{Name: "t"}}
+	f := &Format{Kind: Dump, dump: &backslashed}
+	_ = newDumpFormat(o, f)
+	if o.Values.Bytes != "" || f.notation(o).Bytes != value.Raw {
+		t.Errorf("%+v", o.Values)
+	}
+}
+
 // FuzzDump: a dump that arrives in pieces has the same rows.
 func FuzzDump(f *testing.F) {
 	f.Add([]byte("-- MySQL dump\n/*!40103 SET TIME_ZONE='+00:00' */;INSERT INTO `t` VALUES (1,'a\\'',0x00,b'1'),(2,NULL,_binary 'x',NULL);\n"), false)
+	f.Add([]byte("/*!40101 SET NAMES binary*/;\n/*!40014 SET FOREIGN_KEY_CHECKS=0*/;\nINSERT INTO `t` VALUES(1,\"a\\\"\\n\",CONVERT(\"{}\" USING UTF8MB4),0x01)\n,(2,NULL,NULL,\"\\0\");\n"), false)
+	f.Add([]byte("CREATE TABLE `t` (`a` int, `b` text) /* ; */;\nDELIMITER ;;\nCREATE TRIGGER x;;\nDELIMITER ;\nREPLACE INTO t VALUES (1,'x');-- end"), false)
+	f.Add([]byte("SET standard_conforming_strings = on;\nINSERT INTO public.t OVERRIDING SYSTEM VALUE VALUES (true, E'a\\n', '\\x4d', B'1') ON CONFLICT DO NOTHING;\n"), true)
 	f.Add([]byte("COPY t (a, b) FROM stdin;\n1\t\\N\n\\.\nINSERT INTO t (b,a) VALUES ('x', 1);CREATE TABLE t (a int, b text);$$;$$;"), true)
 	f.Fuzz(func(t *testing.T, text []byte, pg bool) {
 		kind := backslashed

@@ -115,9 +115,6 @@ func (e *expander) one(path string) {
 	e.Sources = append(e.Sources, path)
 }
 
-// byContent are the extensions of files whose format their content tells.
-var byContent = []string{".json", ".zip"}
-
 // directory adds the files below a directory. It doesn't follow symbolic links to other
 // directories.
 func (e *expander) directory(root string) error {
@@ -140,7 +137,7 @@ func (e *expander) directory(root string) error {
 			e.left(path, why)
 		case !d.Type().IsRegular():
 			e.left(path, "not a regular file")
-		case KindOf(path) == "" && !e.any && !slices.Contains(byContent, strings.ToLower(filepath.Ext(path))):
+		case KindOf(path) == "" && !e.any && extension(path) != ".json" && packedName(path) != "zip": // the content of these tells
 			e.left(path, "of an unknown format")
 		default:
 			e.file(path)

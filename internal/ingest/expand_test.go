@@ -13,7 +13,7 @@ func TestExpand(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	for _, path := range []string{"a.csv", "b.csv", "readme.md", ".hidden.csv", "c.csv.tmp", "c.csv.part", "a.csv.bad.jsonl", "odd[1].csv",
-		"in/x.jsonl", "in/2026/y.csv.gz", "in/.git/z.csv", "in/2026/01/w.tsv"} {
+		"in/x.jsonl", "in/d.json.gz", "in/e.sql.xz", "in/f.parquet", "in/g.txt", "in/2026/y.csv.gz", "in/.git/z.csv", "in/2026/01/w.tsv"} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -35,13 +35,13 @@ func TestExpand(t *testing.T) {
 		{"a.csv ./a.csv " + filepath.Join(dir, "a.csv") + " link.csv", false, "a.csv; ; ./a.csv DIR/a.csv link.csv"},
 		{"*.csv", false, "a.csv b.csv odd[1].csv; ; link.csv"},
 		{"odd[1].csv", false, "odd[1].csv; ; "},
-		{"in", false, "in/2026/01/w.tsv in/2026/y.csv.gz in/x.jsonl; in/gone.csv:a symbolic link to nothing in/up:a symbolic link to a directory; "},
+		{"in", false, "in/2026/01/w.tsv in/2026/y.csv.gz in/d.json.gz in/e.sql.xz in/f.parquet in/x.jsonl; in/g.txt:of an unknown format in/gone.csv:a symbolic link to nothing in/up:a symbolic link to a directory; "},
 		{"in/**/*.csv.gz", false, "in/2026/y.csv.gz; ; "},
 		{"**/*.tsv", false, "in/2026/01/w.tsv; ; "},
 		{"in/*/*.gz", false, "in/2026/y.csv.gz; ; "},
 		{"../" + filepath.Base(dir) + "/in/x.*", false, "../DIR/in/x.jsonl; ; "},
-		{".", false, "a.csv b.csv in/2026/01/w.tsv in/2026/y.csv.gz in/x.jsonl odd[1].csv; .hidden.csv:hidden a.csv.bad.jsonl:bad rows of a load c.csv.part:being written " +
-			"c.csv.tmp:being written in/gone.csv:a symbolic link to nothing in/up:a symbolic link to a directory readme.md:of an unknown format; link.csv"},
+		{".", false, "a.csv b.csv in/2026/01/w.tsv in/2026/y.csv.gz in/d.json.gz in/e.sql.xz in/f.parquet in/x.jsonl odd[1].csv; .hidden.csv:hidden a.csv.bad.jsonl:bad rows of a load c.csv.part:being written " +
+			"c.csv.tmp:being written in/g.txt:of an unknown format in/gone.csv:a symbolic link to nothing in/up:a symbolic link to a directory readme.md:of an unknown format; link.csv"},
 		{"*.md", true, "readme.md; ; "},
 		{"- a.csv", false, "- a.csv; ; "},
 		{".hidden.csv c.csv.tmp", false, ".hidden.csv c.csv.tmp; ; "}, // named

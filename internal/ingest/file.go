@@ -144,6 +144,7 @@ func (l *fileLoad) start(ctx context.Context) error {
 	}
 	if l.format.Kind.isDump() {
 		l.dump = newDumpFormat(l.opt, &l.format)
+		l.opt.Values.Bytes = value.Raw
 	}
 	if err := l.format.Validate(); err != nil {
 		return err

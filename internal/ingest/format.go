@@ -73,6 +73,8 @@ type Format struct {
 	// Dumps are the kinds of dumps that can be read; dump is that of the source.
 	Dumps []engine.Dump `json:"-"`
 	dump  *engine.Dump
+	// raw means that bytes are written as they are: the rows are those of a dump.
+	raw bool
 	// Measurement is the measurement of line protocol that is loaded; "" is the
 	// table's name.
 	Measurement string `json:"measurement,omitempty"`
@@ -91,15 +93,19 @@ type Constant struct {
 	Value  string `json:"value"`
 }
 
-var kindsByName = map[string]Kind{".csv": CSV, ".tsv": TSV, ".tab": TSV, ".jsonl": JSONL, ".ndjson": JSONL, ".lp": LineProtocol, ".parquet": Parquet}
+var kindsByName = map[string]Kind{".csv": CSV, ".tsv": TSV, ".tab": TSV, ".jsonl": JSONL, ".ndjson": JSONL, ".lp": LineProtocol, ".parquet": Parquet, ".sql": Dump}
 
 // KindOf returns the kind that a file's name implies, compressed or not; "" is
 // unknown.
-func KindOf(path string) Kind {
+func KindOf(path string) Kind { return kindsByName[extension(path)] }
+
+// extension returns the extension of a file's name, in lower case, without those of what it is
+// compressed by.
+func extension(path string) string {
 	for packedName(path) != "" {
 		path = strings.TrimSuffix(path, filepath.Ext(path))
 	}
-	return kindsByName[strings.ToLower(filepath.Ext(path))]
+	return strings.ToLower(filepath.Ext(path))
 }
 
 // Validate checks the format for contradictions.
@@ -147,8 +153,12 @@ func (f *Format) isNull(text []byte) bool {
 func (f *Format) header() bool { return !f.Kind.keyed() && !f.NoHeader }
 
 // preamble returns the length of what precedes the header or the first row: skipped lines,
-// and before a header also comments. known reports that no more bytes are needed.
+// and before a header also comments; of a JSON array its first bracket. known reports that no
+// more bytes are needed.
 func (f *Format) preamble(p []byte, final bool) (n int, known bool) {
+	if f.Kind == JSON {
+		return bracketEnd(p, final)
+	}
 	mark := 0
 	if bytes.HasPrefix(p, byteOrderMark) {
 		mark = len(byteOrderMark)
@@ -228,11 +238,16 @@ func (f *Format) end(p []byte, final bool) (int, error) {
 			return f.quotedEnd(p, i+1, final)
 		}
 	}
+	return lineEnd(p, i+1, final)
+}
+
+// lineEnd is end for a record that ends with its line. line is the end of that, 0 if unknown.
+func lineEnd(p []byte, line int, final bool) (int, error) {
 	switch {
-	case i >= maxRecord || i < 0 && len(p) > maxRecord:
+	case line > maxRecord || line == 0 && len(p) > maxRecord:
 		return 0, errEndless
-	case i >= 0:
-		return i + 1, nil
+	case line > 0:
+		return line, nil
 	case final:
 		return len(p), nil
 	}
@@ -305,14 +320,8 @@ func (f *Format) quotedEnd(p []byte, line int, final bool) (int, error) {
 		return len(p), nil
 	case !stray && !final && len(p) <= maxQuoted:
 		return 0, nil
-	case line > maxRecord || line == 0 && len(p) > maxRecord:
-		return 0, errEndless
-	case line > 0:
-		return line, nil
-	case final:
-		return len(p), nil
 	}
-	return 0, nil
+	return lineEnd(p, line, final)
 }
 
 // closing is closingQuote for the format.

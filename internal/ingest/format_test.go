@@ -252,7 +252,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestKindOf(t *testing.T) {
-	for path, want := range map[string]Kind{"a.csv": CSV, "A.CSV.GZ": CSV, "x/a.tsv.zst": TSV, "a.ndjson": JSONL, "a.jsonl.gz": JSONL, "a.lp.gz": LineProtocol, "a.gz": "", "csv": "", "a.csv.bz2": CSV, "a.csv.xz": CSV, "a.csv.zip": CSV, "a.json": "", "a.zip/b.tsv": TSV, "": ""} {
+	for path, want := range map[string]Kind{"a.csv": CSV, "A.CSV.GZ": CSV, "x/a.tsv.zst": TSV, "a.ndjson": JSONL, "a.jsonl.gz": JSONL, "a.lp.gz": LineProtocol, "a.gz": "", "csv": "", "a.csv.bz2": CSV, "a.csv.xz": CSV, "a.csv.zip": CSV, "a.json": "", "a.zip/b.tsv": TSV, "a.sql.zst": Dump, "": ""} {
 		if got := KindOf(path); got != want {
 			t.Errorf("kind of %q: %q, want %q", path, got, want)
 		}
@@ -279,14 +279,20 @@ func FuzzEnd(f *testing.F) {
 		f.Add([]byte(s), byte(1))
 		f.Add([]byte(s), byte(2))
 		f.Add([]byte(s), byte(4))
+		f.Add([]byte(s), byte(6))
 	}
+	f.Add([]byte("{\"a\":\"]\"}\n, [1,{}],5]\n"), byte(7))
 	f.Fuzz(func(t *testing.T, p []byte, which byte) {
 		if len(p) > 600 {
 			return
 		}
-		format := []*Format{{Kind: CSV}, {Kind: TSV}, {Kind: JSONL}, {Kind: CSV, Delimiter: ';', Nulls: []string{"x"}}, {Kind: LineProtocol}, {Kind: CSV, Escape: true, Comment: "a"}}[which%6]
+		format := []*Format{{Kind: CSV}, {Kind: TSV}, {Kind: JSONL}, {Kind: CSV, Delimiter: ';', Nulls: []string{"x"}}, {Kind: LineProtocol}, {Kind: CSV, Escape: true, Comment: "a"},
+			{Kind: TSV, Delimiter: '|', Comment: "#"}, {Kind: JSON}}[which%8]
 		checkPrefixes(t, format, p)
 		cut, err := records(format, p)
+		if format.Kind == JSON && err != nil {
+			return
+		}
 		if err != nil || strings.Join(cut, "") != string(p) {
 			t.Fatalf("records of %q: %q, %v", p, cut, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -76,6 +77,14 @@ const (
 	mostBadBytes = 64 << 20
 	// mostShapes limits the cached targets: clients may name any columns.
 	mostShapes = 200
+	// lookEvery is how often the columns of the table are read again. They are also read
+	// if a post doesn't fit them, at most every lookLeast, for at most lookTimeout.
+	lookEvery   = time.Minute
+	lookLeast   = time.Second
+	lookTimeout = 2 * time.Second
+	// inboxPatience is how long batches in flight may take once an inbox ends: the spool
+	// has their rows.
+	inboxPatience = time.Second
 )
 
 // An Inbox takes posts into a spool, and loads them from there into a table, each row
@@ -88,8 +97,13 @@ type Inbox struct {
 	appending appender
 	shapes    struct {
 		sync.Mutex
-		schema *engine.Schema
-		pools  map[string]*shapePool
+		schema  *engine.Schema
+		changed chan struct{} // closed when the schema is replaced
+		pools   map[string]*shapePool
+	}
+	looking struct {
+		sync.Mutex
+		last time.Time
 	}
 	marks struct {
 		sync.Mutex
@@ -98,8 +112,11 @@ type Inbox struct {
 	loadedRows struct {
 		sync.Mutex
 		state.Counts
+		unkept int64
 	}
 	failure atomic.Pointer[string]
+	ending  chan struct{} // closed by Finish
+	finish  func()
 }
 
 // A mark says when the records before an offset were taken.
@@ -130,8 +147,9 @@ func OpenInbox(ctx context.Context, o Options) (*Inbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &Inbox{opt: o, spool: sp, keys: newKeys()}
-	in.shapes.schema, in.shapes.pools = o.Schema, map[string]*shapePool{}
+	in := &Inbox{opt: o, spool: sp, keys: newKeys(), ending: make(chan struct{})}
+	in.finish = sync.OnceFunc(func() { close(in.ending); sp.Finish() })
+	in.shapes.schema, in.shapes.pools, in.shapes.changed = o.Schema, map[string]*shapePool{}, make(chan struct{})
 	fail := func(err error) (*Inbox, error) { return nil, errors.Join(err, sp.Close()) }
 	if err := in.recall(); err != nil {
 		return fail(err)
@@ -156,7 +174,7 @@ func (in *Inbox) begin(ctx context.Context, first func(*streamLoad)) (*streamLoa
 		return nil, err
 	}
 	l := &streamLoad{load: common, spool: in.spool}
-	l.pace = newPace(l.opt.Rows)
+	l.pace, l.hurry, l.patience, l.bad.most = newPace(l.opt.Rows), in.ending, inboxPatience, mostBadBytes
 	dir, err := filepath.Abs(o.Spool)
 	if err != nil {
 		return nil, err
@@ -191,13 +209,13 @@ func (in *Inbox) recall() error {
 // error of the disk; then nothing of it is taken.
 func (in *Inbox) Put(ctx context.Context, post Post) (Receipt, error) {
 	if post.Key == "" {
-		return in.put(post, "")
+		return in.put(ctx, post, "")
 	}
 	sum := hashOf(post.Body)
-	return in.keys.once(ctx, post.Key, sum, func() (Receipt, error) { return in.put(post, sum) })
+	return in.keys.once(ctx, post.Key, sum, func() (Receipt, error) { return in.put(ctx, post, sum) })
 }
 
-func (in *Inbox) put(post Post, sum string) (Receipt, error) {
+func (in *Inbox) put(ctx context.Context, post Post, sum string) (Receipt, error) {
 	if bytes.Count(post.Body, lineBreak) > MaxPostLines {
 		return Receipt{}, ErrManyRows
 	}
@@ -213,6 +231,9 @@ func (in *Inbox) put(post Post, sum string) (Receipt, error) {
 	head := spooled{Table: in.opt.Table.Name, Columns: names, Named: post.Format.Columns != nil, Format: post.Format, Notation: post.Values, Duplicates: in.opt.OnDuplicate}
 	head.putZone(post.Values.Zone)
 	pool, err := in.shape(&head)
+	if err != nil && in.look(ctx) == nil {
+		pool, err = in.shape(&head)
+	}
 	if err != nil {
 		refused := &PostError{Err: err}
 		if post.Format.header() && !head.Named {
@@ -299,7 +320,9 @@ func (in *Inbox) shape(head *spooled) (*shapePool, error) {
 // check parses the rows of a post, some of which must be good.
 func (in *Inbox) check(pool *shapePool, data []byte, line int64) (Receipt, error) {
 	p, _ := pool.idle.Get().(*parser)
-	defer pool.idle.Put(p)
+	if len(data) <= in.opt.Bytes { // the memory of larger ones isn't kept
+		defer pool.idle.Put(p)
+	}
 	b := &batch{data: data, target: pool.target}
 	b.Line = line
 	p.parse(b)
@@ -320,7 +343,7 @@ func (in *Inbox) check(pool *shapePool, data []byte, line int64) (Receipt, error
 	if out.Bad == out.Rows {
 		return out, bad
 	}
-	if info, err := os.Stat(in.opt.Bad); err == nil && info.Size() > mostBadBytes {
+	if info, err := os.Stat(in.opt.Bad); err == nil && info.Size() >= mostBadBytes {
 		return out, fmt.Errorf("%w; rows that can't be loaded are no longer kept, as %s has %s", bad, in.opt.Bad, figure.Bytes(info.Size()))
 	}
 	return out, nil
@@ -354,8 +377,10 @@ type InboxStatus struct {
 	// the oldest of them.
 	Records, Bytes int64
 	Lag            time.Duration
-	// Rows counts what this process has loaded.
-	Rows state.Counts
+	// Rows counts what this process has loaded. Unkept are the rejected rows that the file
+	// of bad rows has no room for.
+	Rows   state.Counts
+	Unkept int64
 	// Failure is the reason why nothing is loaded at present, or "".
 	Failure string
 }
@@ -371,7 +396,7 @@ func (in *Inbox) Status() InboxStatus {
 	}
 	in.marks.Unlock()
 	in.loadedRows.Lock()
-	out.Rows = in.loadedRows.Counts
+	out.Rows, out.Unkept = in.loadedRows.Counts, in.loadedRows.unkept
 	in.loadedRows.Unlock()
 	if why := in.failure.Load(); why != nil {
 		out.Failure = *why
@@ -379,8 +404,9 @@ func (in *Inbox) Status() InboxStatus {
 	return out
 }
 
-// Finish declares that nothing more is put: Run returns once all is loaded.
-func (in *Inbox) Finish() { in.spool.Finish() }
+// Finish declares that nothing more is put: Run returns once all is loaded, or at once if the
+// database can't be reached.
+func (in *Inbox) Finish() { in.finish() }
 
 // Close closes the spool, whose records are kept. Run must have returned.
 func (in *Inbox) Close() error { return in.spool.Close() }
@@ -390,40 +416,93 @@ const (
 	lastFailure  = 30 * time.Second
 )
 
+// look reads the columns of the table again, unless that was done just now. Posts that come
+// meanwhile wait for it.
+func (in *Inbox) look(ctx context.Context) error {
+	in.looking.Lock()
+	defer in.looking.Unlock()
+	if time.Since(in.looking.last) < lookLeast {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	s, err := in.opt.DB.Describe(ctx, in.opt.Table.Name)
+	in.looking.last = time.Now()
+	if err != nil {
+		return err
+	}
+	in.shapes.Lock()
+	defer in.shapes.Unlock()
+	if !reflect.DeepEqual(s, in.shapes.schema) {
+		close(in.shapes.changed)
+		in.shapes.schema, in.shapes.pools, in.shapes.changed = s, map[string]*shapePool{}, make(chan struct{})
+	}
+	return nil
+}
+
 // Run loads what is put until ctx ends, or until Finish was called and all is loaded.
-// After an error it starts again, with the table's present columns: no error of the
-// database or of the disk is lasting, as the rows are kept.
+// After an error it starts again: no error of the database or of the disk is lasting, as the
+// rows are kept. It also does so with the table's present columns, if they have changed.
 func (in *Inbox) Run(ctx context.Context) error {
+	watching, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer stop()
+	watch.Go(func() {
+		for engine.Sleep(watching, lookEvery) == nil {
+			_ = in.look(watching) // the load reports that the database can't be reached
+		}
+	})
 	for try := 0; ; try++ {
 		began := time.Now()
-		err := in.load(ctx)
+		in.shapes.Lock()
+		changed := in.shapes.changed
+		in.shapes.Unlock()
+		err := in.load(ctx, changed)
 		if err == nil || ctx.Err() != nil {
 			return err
+		}
+		if isClosed(changed) {
+			continue
 		}
 		if time.Since(began) > lastFailure {
 			try = 0
 		}
 		text := err.Error()
 		in.failure.Store(&text)
-		pause := engine.Backoff(firstFailure, lastFailure, try)
-		in.opt.Say(fmt.Sprintf("%s: rows that were received are kept and not loaded, will be tried again in %s: %v", in.opt.Table.Name, pause.Round(time.Second), err))
-		if err := engine.Sleep(ctx, pause); err != nil {
+		if isClosed(in.ending) {
 			return err
 		}
-		if s, err := in.opt.DB.Describe(ctx, in.opt.Table.Name); err == nil {
-			in.shapes.Lock()
-			in.shapes.schema, in.shapes.pools = s, map[string]*shapePool{}
-			in.shapes.Unlock()
+		pause := engine.Backoff(firstFailure, lastFailure, try)
+		in.opt.Say(fmt.Sprintf("%s: rows that were received are kept and not loaded, will be tried again in %s: %v", in.opt.Table.Name, pause.Round(time.Second), err))
+		if sleepUnless(ctx, in.ending, pause) != nil || isClosed(in.ending) {
+			return err
 		}
+		_ = in.look(ctx) // if the database can't be reached, the load reports it
 	}
 }
 
-// load loads the spool's records until an error.
-func (in *Inbox) load(ctx context.Context) error {
+// load loads the spool's records until an error, or until the columns of the table have changed.
+func (in *Inbox) load(ctx context.Context, changed <-chan struct{}) error {
 	l, err := in.begin(ctx, func(*streamLoad) {})
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer cancel()
+	watch.Go(func() {
+		select {
+		case <-in.ending:
+			if !l.failing.Load() {
+				return
+			}
+		case <-changed:
+		case <-ctx.Done():
+		}
+		cancel()
+	})
 	in.failure.Store(nil)
 	done := &acknowledger{load: l.load, sp: in.spool, at: max(l.source.Loaded, l.gap), done: map[int64]committed{}}
 	acknowledging, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -436,6 +515,7 @@ func (in *Inbox) load(ctx context.Context) error {
 	}, func(work context.Context, b *batch, noted state.Batch) error {
 		in.loadedRows.Lock()
 		in.loadedRows.Add(noted.Counts)
+		in.loadedRows.unkept += b.unkept
 		in.loadedRows.Unlock()
 		return done.add(work, b, noted)
 	})
@@ -444,8 +524,8 @@ func (in *Inbox) load(ctx context.Context) error {
 	for _, bad := range in.spool.Bad() {
 		l.say("spool %s: damaged: %s at %d: %s; set aside in %s", in.opt.Spool, figure.Plural(bad.Bytes, "byte", "bytes"), bad.Offset, bad.Reason, bad.File)
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWait)
-	defer cancel()
+	last, end := context.WithTimeout(context.WithoutCancel(ctx), inboxPatience)
+	defer end()
 	return errors.Join(err, done.acknowledge(last))
 }
 

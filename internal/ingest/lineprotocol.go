@@ -61,17 +61,10 @@ func (f *Format) pointEnd(p []byte, line int, final bool) (int, error) {
 		}
 		break
 	}
-	switch {
-	case !broken && !final && len(p) <= maxQuoted:
+	if !broken && !final && len(p) <= maxQuoted {
 		return 0, nil
-	case line > maxRecord || line == 0 && len(p) > maxRecord:
-		return 0, errEndless
-	case line > 0:
-		return line, nil
-	case final:
-		return len(p), nil
 	}
-	return 0, nil
+	return lineEnd(p, line, final)
 }
 
 func skipPointSpace(p []byte, i int) int {
@@ -109,6 +102,39 @@ func takeQuoted(p []byte, i int) int {
 func blankPoint(record []byte) bool {
 	record = bytes.TrimLeft(record, " ")
 	return len(record) == 0 || record[0] == '#'
+}
+
+// isPoint reports whether a line is a point with a timestamp, which a line of another format is not.
+func isPoint(line []byte) bool {
+	d := lineprotocol.NewDecoderWithBytes(line)
+	if !d.Next() {
+		return false
+	}
+	if _, err := d.Measurement(); err != nil {
+		return false
+	}
+	for {
+		key, _, err := d.NextTag()
+		if err != nil {
+			return false
+		}
+		if key == nil {
+			break
+		}
+	}
+	fields := 0
+	for {
+		key, _, err := d.NextField()
+		if err != nil {
+			return false
+		}
+		if key == nil {
+			break
+		}
+		fields++
+	}
+	at, err := d.TimeBytes()
+	return err == nil && fields > 0 && len(at) > 0 && !d.Next()
 }
 
 // Measurement returns the measurement of a line of line protocol; "" if it has none.

@@ -268,9 +268,16 @@ type load struct {
 	// committing are the batches whose commit was sent and whose result isn't known.
 	committing map[state.Cut]struct{}
 	pace       *pace // of a stream; nil for files
-	mu         sync.Mutex
-	result     Result
-	said       time.Time
+	// hurry, unless nil, is closed when transient errors end the load: its rows are kept
+	// elsewhere. failing reports that the last attempt to reach the database has failed, and
+	// patience how long batches in flight may take after the load was asked to end.
+	hurry    <-chan struct{}
+	failing  atomic.Bool
+	patience time.Duration
+	mu       sync.Mutex
+	result   Result
+	said     time.Time
+	saidFull time.Time
 }
 
 func newLoad(options *Options) (*load, error) {
@@ -292,7 +299,7 @@ func newLoad(options *Options) (*load, error) {
 		o.Reached = func(string) {}
 	}
 	l := &load{opt: &o, db: o.DB, state: state.New(o.DB), began: time.Now(), shared: o.shared, alone: o.shared == nil,
-		unit: "line", committing: map[state.Cut]struct{}{}}
+		unit: "line", committing: map[state.Cut]struct{}{}, patience: endWait}
 	if l.alone {
 		l.shared = newShared(&o)
 	}
@@ -355,7 +362,29 @@ func (l *load) reject(rows []Rejected, b *batch) error {
 	if b.single { // the other rows of the batch have entries, too
 		key += again
 	}
-	return l.bad.add(l.source.Path, key, b.From, b.To, rows)
+	b.unkept = 0
+	err := l.bad.add(l.source.Path, key, b.From, b.To, rows)
+	if errors.Is(err, errBadFull) {
+		b.unkept, err = int64(len(rows)), nil
+		l.sayFull(rows)
+	}
+	return err
+}
+
+const sayFullEvery = time.Minute
+
+// sayFull says now and then that rejected rows are not kept.
+func (l *load) sayFull(rows []Rejected) {
+	l.mu.Lock()
+	due := time.Since(l.saidFull) >= sayFullEvery
+	if due {
+		l.saidFull = time.Now()
+	}
+	l.mu.Unlock()
+	if due {
+		l.say("%s: rows that can't be loaded are counted and no longer kept, as %s has %s: move it away; the first of them now: %s", l.opt.Table.Name,
+			l.opt.Bad, figure.Bytes(l.bad.most), rows[0].Reason)
+	}
 }
 
 // count adds a committed batch; before means that an earlier load committed it.
@@ -393,11 +422,11 @@ type produce func(ctx context.Context, out chan<- *batch) error
 // completed; with drain, also those already produced, and rows of batches that can't
 // be sent are counted as lost.
 func (l *load) run(ctx context.Context, drain bool, produce produce, done func(context.Context, *batch, state.Batch) error) error {
-	// Sending continues for up to endWait after ctx has ended.
+	// Sending continues for up to l.patience after ctx has ended.
 	work, fail := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer fail(nil)
 	stop := context.AfterFunc(ctx, func() {
-		time.AfterFunc(endWait, func() { fail(ctx.Err()) })
+		time.AfterFunc(l.patience, func() { fail(ctx.Err()) })
 	})
 	defer stop()
 	source, end := context.WithCancel(ctx)
@@ -471,18 +500,40 @@ func (l *load) retry(ctx context.Context, fn func() error) error {
 	began := time.Now()
 	for try := 0; ; try++ {
 		err := fn()
+		l.failing.Store(err != nil)
 		if err == nil || !passes(err) || ctx.Err() != nil {
 			return err
 		}
-		if l.opt.RetryFor >= 0 && time.Since(began) >= l.opt.RetryFor {
+		if l.opt.RetryFor >= 0 && time.Since(began) >= l.opt.RetryFor || isClosed(l.hurry) {
 			return err
 		}
 		if try > 0 {
 			l.waiting(err)
 		}
-		if err := engine.Sleep(ctx, engine.Backoff(firstPause, lastPause, try)); err != nil {
+		if err := sleepUnless(ctx, l.hurry, engine.Backoff(firstPause, lastPause, try)); err != nil {
 			return err
 		}
+	}
+}
+
+// sleepUnless waits for a time, until ctx ends, whose error it returns, or until a channel is
+// closed.
+func sleepUnless(ctx context.Context, hurry <-chan struct{}, d time.Duration) error {
+	pause, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	select {
+	case <-pause.Done():
+	case <-hurry:
+	}
+	return ctx.Err()
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 

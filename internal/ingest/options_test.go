@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bufio"
 	"bytes"
 	"io"
 	"math/rand/v2"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"golang.org/x/text/encoding/htmlindex"
 
@@ -133,6 +135,8 @@ func TestBeginnings(t *testing.T) {
 		{Format{Kind: JSON}, "\xef\xbb\xbf\n [\n {\"a\":1,\n \"b\":\"a]},\\\"\"},\n\n{\"a\":{\"x\":\"]}\"}}\n , {\"a\":null} ]\n\n", "3:1 6:{\"x\":\"]}\"} 7:NULL "},
 		{Format{Kind: JSON}, "[]", ""},
 		{Format{Kind: JSON}, "[{\"a\":1},5,{\"a\":2},]", "1:1 1:rejected: it is not a JSON object 1:2 "},
+		{Format{Kind: JSON}, "[{\"a\":1},[{\"a\":5},{\"a\":6}],{\"a\":2}] [{\"a\":3}]", "1:1 1:rejected: it is not a JSON object 1:2 1:rejected: it is not a JSON object "},
+		{Format{Kind: JSON}, "[[{\"a\":1}],{\"a\":2}]", "1:rejected: it is not a JSON object 1:2 "},
 		{Format{Kind: JSON}, "[{\"a\":1}{\"a\":2},,{\"a\":3}]", "1:rejected: it is not a JSON object 1:rejected: it is not a JSON object 1:3 "},
 	} {
 		for range 20 {
@@ -232,13 +236,37 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
+// TestDetectBehind: lines that are skipped don't tell the format, of files and of streams.
+func TestDetectBehind(t *testing.T) {
+	for _, c := range []struct {
+		f        Format
+		in, want string
+	}{
+		{Format{SkipLines: 1}, "report, of, march\na\tb\n1\t2\n", "tsv"},
+		{Format{SkipLines: 2}, "{\n\"a\nx,y\n", "csv"},
+		{Format{Comment: "#"}, "# a, b, c\n#\nx\ty\n", "tsv"},
+		{Format{Comment: "#", SkipLines: 1, NoHeader: true}, "a,b\n# c,d\n1\t2\n", "tsv"},
+		{Format{SkipLines: 9}, "a\tb\n", "csv"},
+	} {
+		file := c.f
+		must(t, file.setKind(&input{Reader: bufio.NewReaderSize(strings.NewReader(c.in), blockSize)}, true))
+		stream := c.f
+		must(t, stream.setKind(&input{Reader: bufio.NewReaderSize(iotest.OneByteReader(strings.NewReader(c.in)), blockSize)}, false))
+		if string(file.Kind) != c.want || string(stream.Kind) != c.want {
+			t.Errorf("%q: %s, %s as a stream, want %s", c.in, file.Kind, stream.Kind, c.want)
+		}
+	}
+}
+
 func TestDetect(t *testing.T) {
 	for in, want := range map[string]string{
 		"a,b\n1,2\n": "csv", "a\n": "csv", "": "csv", "a;b\n": "csv", "a\tb\n": "tsv", "a\tb,c\n": "tsv", "a\tb,c,d\n": "csv",
 		"\"a\"\tb\n": "csv tab", "a\t\"b\"\n": "csv tab", "\xff\xfea\x00\t\x00b\x00\n\x00": "csv tab",
 		" \n[ {": "json", "\xef\xbb\xbf[]": "json", "{\"a\":1}\n": "jsonl", "{\"a\":1": "jsonl",
 		"{\n\"a\": [": "neither in an array nor in one line", "PAR1\x15": "parquet", "a\x00b": "byte 1 is zero",
-		strings.Repeat("x", 257) + "ustar": "it is a tar archive",
+		strings.Repeat("x", 257) + "ustar":          "it is a tar archive",
+		"m,a=b c=1,d=\"e f\" 1774746000000000000\n": "lineprotocol", "# note\nm c=1i 5\r\nm c=2i 6": "lineprotocol",
+		"m c=1\n": "csv", "m,a=b 5\n": "csv", "a b,c=d e\n": "csv", "sensor,ts=x,value\n": "csv",
 	} {
 		for _, packed := range []bool{false, true} {
 			path := filepath.Join(t.TempDir(), "day")
@@ -260,4 +288,53 @@ func TestDetect(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzDetect: the format of a content is one that can be read, and the same however it arrives.
+func FuzzDetect(f *testing.F) {
+	for _, s := range []string{"a,b\n", "a\tb\n", "\"a\"\tb\n", "[{\"a\":1}]", "{\"a\":1}\n", "m a=1 5\n", "#x\nm a=\"b\n\" 5\n", "PAR1", "PGDMP", "-- MySQL dump \n", "PK\x03\x04",
+		"\xff\xfea\x00\t\x00", "a\x00", "\xd0\xcf\x11\xe0"} {
+		f.Add([]byte(s), 0, "")
+		f.Add([]byte("x\n# y\n"+s), 1, "#")
+	}
+	f.Fuzz(func(t *testing.T, p []byte, skip int, comment string) {
+		given := Format{SkipLines: max(skip, 0) % 100, Comment: comment, Dumps: []engine.Dump{backslashed, standard}}
+		detected := func(r io.Reader) (Format, error) {
+			own := given
+			return own, own.setKind(&input{Reader: bufio.NewReaderSize(r, blockSize)}, true)
+		}
+		one, err := detected(bytes.NewReader(p))
+		other, otherErr := detected(iotest.OneByteReader(bytes.NewReader(p)))
+		if one.Kind != other.Kind || one.Delimiter != other.Delimiter || (err == nil) != (otherErr == nil) {
+			t.Fatalf("%q: %s %v, in pieces %s %v", p, one.Kind, err, other.Kind, otherErr)
+		}
+		if err == nil && (KindOf("x."+string(one.Kind)) == "" && one.Kind != JSON && one.Kind != Dump && one.Kind != LineProtocol || one.Kind == Dump && one.dump == nil) {
+			t.Errorf("%q: %q", p, one.Kind)
+		}
+	})
+}
+
+// FuzzEncoding: text in an encoding becomes UTF-8, the same however it arrives.
+func FuzzEncoding(f *testing.F) {
+	for i := range Encodings() {
+		f.Add([]byte("a\xe9\x80\xff\xfe\x00b\r\n\xd8\x00\x81\x30"), byte(i))
+	}
+	f.Fuzz(func(t *testing.T, p []byte, which byte) {
+		name, err := Encoding(Encodings()[int(which)%len(Encodings())])
+		must(t, err)
+		read := func(r io.Reader) []byte {
+			in, _, err := decode(bufio.NewReader(r), name)
+			must(t, err)
+			out, err := io.ReadAll(in)
+			must(t, err)
+			return out
+		}
+		want := read(bytes.NewReader(p))
+		if got := read(iotest.OneByteReader(bytes.NewReader(p))); !bytes.Equal(got, want) {
+			t.Errorf("%q as %s: %q, in pieces %q", p, name, want, got)
+		}
+		if bytes.Contains(want, replacement) && name != "" {
+			t.Errorf("%q as %s has a replacement character: %q", p, name, want)
+		}
+	})
 }

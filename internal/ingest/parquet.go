@@ -66,7 +66,7 @@ func openParquet(path string, s *engine.Schema, selected *Format) (_ *input, nam
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &parquetReader{in: in, groups: p.RowGroups(), rows: max(p.NumRows(), 1)}
+	r := newParquetReader(in, f, p)
 	if names, err = r.choose(p.Root(), s, selected); err != nil {
 		return nil, nil, err
 	}
@@ -84,7 +84,10 @@ func parquetFile(f io.ReaderAt, size int64) (_ *parquet.File, err error) {
 	if string(begin) != parquetMagic {
 		return nil, engine.Hinted(fmt.Errorf("it isn't a Parquet file: it doesn't begin with %s", parquetMagic), "--format with its format; a packed file has to be unpacked first")
 	}
-	p, err := parquet.OpenFile(f, size, &parquet.FileConfig{SkipPageIndex: true, SkipBloomFilters: true})
+	var p *parquet.File
+	if err = checkFooter(f, size); err == nil {
+		p, err = parquet.OpenFile(f, size, &parquet.FileConfig{SkipPageIndex: true, SkipBloomFilters: true})
+	}
 	if err != nil {
 		return nil, engine.Hinted(fmt.Errorf("its description, which is at its end, can't be read: %w", err), "the whole file; it may be truncated, or still being written")
 	}
@@ -101,7 +104,9 @@ func parquetPanic(err *error) {
 // A parquetReader renders the rows of a file.
 type parquetReader struct {
 	in      *input
-	groups  []parquet.RowGroup // that follow
+	file    io.ReaderAt
+	of      *parquet.File
+	group   int // that follows
 	columns []*parquetColumn
 	rows    int64 // of the file
 	done    int64 // rows rendered
@@ -131,12 +136,21 @@ const (
 	parquetBytes = 1 << 20
 )
 
+func newParquetReader(in *input, f io.ReaderAt, p *parquet.File) *parquetReader {
+	return &parquetReader{in: in, file: f, of: p, rows: max(p.NumRows(), 1)}
+}
+
 // choose selects the columns to read.
 func (r *parquetReader) choose(root *parquet.Column, s *engine.Schema, selected *Format) ([]string, error) {
 	fields := root.Columns()
 	var have []string
 	for _, c := range fields {
 		have = append(have, c.Name())
+	}
+	for _, name := range selected.SkipColumns {
+		if !isNamed(have, name) {
+			return nil, errSkipped(name, have)
+		}
 	}
 	names := selected.Columns
 	if names == nil {
@@ -191,15 +205,21 @@ func (r *parquetReader) fill() (err error) {
 	defer parquetPanic(&err)
 	for r.left == 0 {
 		r.closePages()
-		if len(r.groups) == 0 {
+		groups := r.of.RowGroups()
+		if r.group == len(groups) {
 			return io.EOF
 		}
-		group := r.groups[0]
-		r.groups, r.left = r.groups[1:], group.NumRows()
-		chunks := group.ColumnChunks()
+		chunks, described := groups[r.group].ColumnChunks(), r.of.Metadata().RowGroups[r.group].Columns
+		if r.left = groups[r.group].NumRows(); r.left < 0 {
+			return errThrift
+		}
 		for _, c := range r.columns {
+			if err := checkPages(r.file, r.of.Size(), &described[c.index].MetaData, chunks[c.index].Type(), r.left); err != nil {
+				return fmt.Errorf("row group %d, column %s: %w", r.group+1, c.name, err)
+			}
 			c.pages = chunks[c.index].Pages()
 		}
+		r.group++
 	}
 	n := int(min(r.left, int64(r.block)))
 	for _, c := range r.columns {

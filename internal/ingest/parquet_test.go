@@ -2,18 +2,23 @@ package ingest
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math/big"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/value"
@@ -86,6 +91,24 @@ func TestParquetOfAnotherWriter(t *testing.T) {
 		}
 		if _, err := textOf("testdata/pyarrow.parquet", s, c.names); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %q", c.names, err, c.want)
+		}
+	}
+}
+
+// TestParquetSkipped: columns that are to be skipped must be there.
+func TestParquetSkipped(t *testing.T) {
+	path := writeParquet(t, 1, &parquet.Snappy, 1)
+	for name, want := range map[string]string{"NOTE": "", "colour": "--skip-columns colour: the columns of the source are sensor, ts, note"} {
+		in, names, err := openParquet(path, schemaOf(writtenColumns), &Format{SkipColumns: []string{name}})
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		must(t, err)
+		if must(t, in.Close()); !slices.Equal(names, []string{"sensor", "ts"}) {
+			t.Errorf("%s: %v", name, names)
 		}
 	}
 }
@@ -184,6 +207,56 @@ func TestDamagedParquet(t *testing.T) {
 	}
 }
 
+// TestHostileParquet: what a file says that it has is compared with the file before memory is
+// reserved for it.
+func TestHostileParquet(t *testing.T) {
+	whole, err := os.ReadFile(writeParquet(t, 5, &parquet.Snappy, 100))
+	must(t, err)
+	path := filepath.Join(t.TempDir(), "hostile.parquet")
+	// The first page begins behind the magic. Its header is written anew in each case, which
+	// leaves the description at the end as it is.
+	var protocol thrift.CompactProtocol
+	n, err := thriftEnd(whole[len(parquetMagic):])
+	must(t, err)
+	var head format.PageHeader
+	must(t, thrift.Unmarshal(&protocol, whole[len(parquetMagic):len(parquetMagic)+n], &head))
+	page := func(change func(h *format.PageHeader)) []byte {
+		h := head
+		change(&h)
+		written, err := thrift.Marshal(&protocol, h)
+		must(t, err)
+		return slices.Concat(whole[:len(parquetMagic)], written, whole[len(parquetMagic)+n:])
+	}
+	footer := func(text string) []byte {
+		out := append([]byte(parquetMagic), text...)
+		return append(binary.LittleEndian.AppendUint32(out, uint32(len(text))), parquetMagic...)
+	}
+	for name, c := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"compressed":   {page(func(h *format.PageHeader) { h.CompressedPageSize = 1 << 30 }), "damaged"},
+		"uncompressed": {page(func(h *format.PageHeader) { h.UncompressedPageSize = 1 << 30 }), "damaged"},
+		"values": {page(func(h *format.PageHeader) {
+			h.DataPageHeader.V.NumValues, h.DataPageHeaderV2.V.NumValues, h.DictionaryPageHeader.V.NumValues = 1<<30, 1<<30, 1<<30
+		}), "damaged"},
+		"list":         {footer("\x15\x02\x29\xfc\x80\x80\x80\x80\x04" + strings.Repeat("\x00", 100)), "can't be read"},
+		"text":         {footer("\x15\x02\x18\x80\x80\x80\x80\x04"), "can't be read"},
+		"nested":       {footer(strings.Repeat("\x1c", 1<<20)), "can't be read"},
+		"footer":       {append(append([]byte(parquetMagic), 0xff, 0xff, 0xff, 0x7f), parquetMagic...), "can't be read"},
+		"only a magic": {[]byte(parquetMagic), "can't be read"},
+	} {
+		must(t, os.WriteFile(path, c.data, 0o600))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := textOf(path, schemaOf(writtenColumns), nil)
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; err == nil || !strings.Contains(err.Error(), c.want) || used > 64<<20 {
+			t.Errorf("%s: %d MiB, %v", name, used>>20, err)
+		}
+	}
+}
+
 // FuzzParquet reads damaged files.
 func FuzzParquet(f *testing.F) {
 	for _, n := range []int{0, 5} {
@@ -201,7 +274,7 @@ func FuzzParquet(f *testing.F) {
 		}
 		func() {
 			defer parquetPanic(&err)
-			r := &parquetReader{in: &input{}, groups: p.RowGroups(), rows: 1}
+			r := newParquetReader(&input{}, bytes.NewReader(data), p)
 			if _, err := r.choose(p.Root(), s, &Format{}); err != nil {
 				return
 			}

@@ -237,17 +237,37 @@ func TestPosition(t *testing.T) {
 }
 
 func FuzzRows(f *testing.F) {
-	f.Add([]byte("1,2026-03-29,2.5,\"x\"\"\n\",,00,1.5,{}\n"), byte(0))
-	f.Add([]byte("1\t2026-03-29\t\\N\tx\\\n\t\t\\\\x00\t1e1\t{}\n"), byte(1))
-	f.Add([]byte(`{"sensor":1,"ts":"2026-03-29","note":"\ud800","doc":{"a":[1]}}`), byte(2))
-	f.Add([]byte("m,note=a\\ b sensor=1i,value=1e3,more=\"x\ny\" 1774746000000000001\n#x\n"), byte(3))
+	for i, s := range []string{
+		"1,2026-03-29,2.5,\"x\"\"\n\",,00,1.5,{}\n",
+		"1\t2026-03-29\t\\N\tx\\\n\t\t\\\\x00\t1e1\t{}\n",
+		`{"sensor":1,"ts":"2026-03-29","note":"\ud800","doc":{"a":[1]}}`,
+		"[{\"sensor\":1,\n\"ts\":\"2026-03-29\",\"note\":\"]\"} , [{\"a\":1}],{}\n]\n",
+		"m,note=a\\ b sensor=1i,value=1e3,more=\"x\ny\" 1774746000000000001\n#x\n",
+		"#x\n1;29.03.2026 01:02;2,5;\"a\\\"\\N\";-;\"\";1,50;\\N\n",
+		"x\ny\n#1\t2\n1\t1774746000000\tNA\tQUJD\t\tQUJD\t-1,5\tNULL\n",
+		`{"sensor":"1.0","ts":1774746000,"note":"NA","price":"1,5","colour":1}`,
+	} {
+		f.Add([]byte(s), byte(i))
+	}
+	day, err := value.ParseTimeFormat("%d.%m.%Y %H:%M")
+	must(f, err)
 	db, table, schema := measurements(f)
 	var parsers []*parser
-	for _, kind := range Kinds() {
-		target, err := newTarget(db, table, schema, &Format{Kind: kind, NoHeader: true}, schema.Names(), &Options{Values: value.Notation{TruncateTimes: true}})
+	add := func(format *Format, n value.Notation, names []string) {
+		n.TruncateTimes = true
+		target, err := newTarget(db, table, schema, format, names, &Options{Values: n})
 		must(f, err)
 		parsers = append(parsers, newParser(target))
 	}
+	names := schema.Names()
+	for _, kind := range []Kind{CSV, TSV, JSONL, JSON, LineProtocol} {
+		add(&Format{Kind: kind, NoHeader: true}, value.Notation{}, names)
+	}
+	add(&Format{Kind: CSV, NoHeader: true, Delimiter: ';', Escape: true, Comment: "#", Nulls: []string{"-", ""}, NullQuoted: true},
+		value.Notation{DecimalComma: true, TimeFormats: map[string]*value.TimeFormat{"ts": day}}, names)
+	add(&Format{Kind: TSV, NoHeader: true, SkipLines: 2, Comment: "#", Nulls: []string{"NA", "NULL"}, SkipColumns: []string{"more"}, Set: []Constant{{"more", "x"}}},
+		value.Notation{Unix: "ms", Bytes: value.Base64, DecimalComma: true}, names)
+	add(&Format{Kind: JSONL, Nulls: []string{"NA"}, NullQuoted: true, SkipColumns: []string{"colour"}}, value.Notation{Unix: "s", DecimalComma: true, Bytes: value.Raw}, names)
 	f.Fuzz(func(t *testing.T, data []byte, which byte) {
 		p := parsers[int(which)%len(parsers)]
 		p.parse(bytesOf(data, 1, 0, true))

@@ -46,6 +46,24 @@ func (k *keys) keepLocked(key string) {
 	k.next = (k.next + 1) % mostKeys
 }
 
+// first calls put for the first post with a key. put may panic.
+func (k *keys) first(key string, e *keyed, put func() (Receipt, error)) (receipt Receipt, err error) {
+	ok := false
+	defer func() {
+		k.mu.Lock()
+		if e.receipt = receipt; ok {
+			k.keepLocked(key)
+		} else { // only keys that were taken displace others
+			delete(k.known, key)
+		}
+		k.mu.Unlock()
+		close(e.done)
+	}()
+	receipt, err = put()
+	ok = err == nil
+	return receipt, err
+}
+
 // once calls put unless a post with the same key was taken before. A post whose first
 // copy is being taken waits for that.
 func (k *keys) once(ctx context.Context, key, sum string, put func() (Receipt, error)) (Receipt, error) {
@@ -56,16 +74,7 @@ func (k *keys) once(ctx context.Context, key, sum string, put func() (Receipt, e
 			e = &keyed{sum: sum, done: make(chan struct{})}
 			k.known[key] = e
 			k.mu.Unlock()
-			receipt, err := put()
-			k.mu.Lock()
-			if e.receipt = receipt; err == nil {
-				k.keepLocked(key)
-			} else { // only keys that were taken displace others
-				delete(k.known, key)
-			}
-			k.mu.Unlock()
-			close(e.done)
-			return receipt, err
+			return k.first(key, e, put)
 		}
 		k.mu.Unlock()
 		if e.sum != sum {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -42,9 +43,11 @@ const badBegin = `{"source":`
 // same file, so it is locked during each change.
 type badFile struct {
 	path string
+	// most limits its size in bytes: once it has that, further rows are not kept. 0 is no limit.
+	most int64
 	mu   sync.Mutex
-	// have contains the rows in the file: their byte offsets, by the source's key.
-	have map[string]map[int64]bool
+	// have contains the rows in the file: their byte offsets, in order, by the source's key.
+	have map[string][]int64
 	// broken contains the numbers of unreadable lines between readable ones.
 	broken []int
 }
@@ -54,18 +57,21 @@ func openBad(path string) (*badFile, error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target // so that the link remains when the file is replaced
 	}
-	b := &badFile{path: path, have: map[string]map[int64]bool{}}
+	b := &badFile{path: path, have: map[string][]int64{}}
 	n := 0
 	err := b.each(func(row *badRow, _ []byte) error {
 		if n++; row == nil {
 			b.broken = append(b.broken, n)
 		} else {
-			b.note(row.Load, row.Byte)
+			b.have[row.Load] = append(b.have[row.Load], row.Byte)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("file of bad rows: %w", err)
+	}
+	for _, offsets := range b.have {
+		slices.Sort(offsets)
 	}
 	return b, nil
 }
@@ -124,20 +130,16 @@ func (b *badFile) each(fn func(row *badRow, line []byte) error) error {
 	}
 }
 
-func (b *badFile) note(load string, at int64) {
-	if b.have[load] == nil {
-		b.have[load] = map[int64]bool{}
-	}
-	b.have[load][at] = true
+// within returns which of the rows of a source lie between two byte offsets, as indexes of have.
+func (b *badFile) within(load string, from, to int64) (first, end int) {
+	first, _ = slices.BinarySearch(b.have[load], from)
+	end, _ = slices.BinarySearch(b.have[load], to)
+	return first, end
 }
 
 func (b *badFile) stale(load string, from, to int64) bool {
-	for at := range b.have[load] {
-		if at >= from && at < to {
-			return true
-		}
-	}
-	return false
+	first, end := b.within(load, from, to)
+	return first < end
 }
 
 // prune removes the rows of a source between two byte offsets. The caller holds the
@@ -156,11 +158,8 @@ func (b *badFile) prune(load string, from, to int64) error {
 	if err := replaceFile(b.path, out.Bytes()); err != nil {
 		return err
 	}
-	for at := range b.have[load] {
-		if at >= from && at < to {
-			delete(b.have[load], at)
-		}
-	}
+	first, end := b.within(load, from, to)
+	b.have[load] = slices.Delete(b.have[load], first, end)
 	return nil
 }
 
@@ -196,8 +195,11 @@ func replaceFile(path string, content []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// add writes the rejected rows of a batch, given by the byte range of its source, and
-// returns once they are on disk. It replaces the lines of an earlier attempt.
+// errBadFull is returned for rows that are not kept, because the file has its largest size.
+var errBadFull = errors.New("the file of bad rows is full")
+
+// add writes the rejected rows of a batch, given by the byte range of its source and in their
+// order there, and returns once they are on disk. It replaces the lines of an earlier attempt.
 func (b *badFile) add(source, load string, from, to int64, rows []Rejected) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -221,9 +223,12 @@ func (b *badFile) add(source, load string, from, to int64, rows []Rejected) erro
 	if err := b.replace(load, from, to, out.Bytes()); err != nil {
 		return fmt.Errorf("file of bad rows: %w", err)
 	}
-	for _, r := range rows {
-		b.note(load, r.Offset)
+	offsets := make([]int64, len(rows))
+	for i, r := range rows {
+		offsets[i] = r.Offset
 	}
+	first, _ := b.within(load, from, to)
+	b.have[load] = slices.Insert(b.have[load], first, offsets...)
 	return nil
 }
 
@@ -248,6 +253,9 @@ func (b *badFile) write(f *os.File, p []byte) error {
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err
+	}
+	if b.most > 0 && end >= b.most && len(p) > 0 {
+		return errBadFull
 	}
 	if _, err = f.Write(p); err == nil {
 		err = f.Sync()

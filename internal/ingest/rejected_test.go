@@ -128,6 +128,25 @@ func TestBadRowsAsTheyWere(t *testing.T) {
 	}
 }
 
+// TestFullBadFile: a file with a limit takes no more rows once it has that size, but its rows of an
+// earlier attempt are still replaced.
+func TestFullBadFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bad.jsonl")
+	b := newBad(t, path)
+	put(t, b, "k1", 0, 10, 20)
+	b.most = 1
+	rows := []Rejected{{Line: 1, Offset: 110, Reason: "r", Row: []byte("row")}}
+	if err := b.add("source.csv", "k1", 100, 200, rows); !errors.Is(err, errBadFull) {
+		t.Errorf("a full file: %v", err)
+	}
+	if err := b.add("source.csv", "k1", 0, 100, nil); err != nil || len(badRows(t, path)) != 0 {
+		t.Errorf("the rows of an attempt without bad rows: %v, %v", badRows(t, path), err)
+	}
+	if err := b.add("source.csv", "k1", 100, 200, rows); err != nil || len(badRows(t, path)) != 1 {
+		t.Errorf("there is room again: %v, %v", badRows(t, path), err)
+	}
+}
+
 // TestTornBadFile truncates a file's last line at each byte, as a crash may, with and
 // without the zeros that some file systems leave.
 func TestTornBadFile(t *testing.T) {
@@ -308,4 +327,45 @@ func TestBadFileOnAFullDisk(t *testing.T) {
 	if got := badRows(t, path); !slices.Equal(got, []string{"k:210", "k:20"}) {
 		t.Errorf("with room again: %v", got)
 	}
+}
+
+// BenchmarkBadFile adds the bad row of one batch to a file that has many of the same source. The
+// ceiling is the sync.
+func BenchmarkBadFile(b *testing.B) {
+	const rows = 500_000
+	f := &badFile{path: filepath.Join(b.TempDir(), "bad.jsonl"), have: map[string][]int64{}}
+	for i := range int64(rows) {
+		f.have["k"] = append(f.have["k"], i)
+	}
+	b.ReportAllocs()
+	for at := int64(rows); b.Loop(); at++ {
+		must(b, f.add("source.csv", "k", at, at+1, []Rejected{{Offset: at, Reason: "r"}}))
+	}
+}
+
+// FuzzBadFile: a file of bad rows with any content is refused, or its readable rows are kept and
+// one can be added.
+func FuzzBadFile(f *testing.F) {
+	const line = `{"source":"a","load":"k","line":1,"byte":5,"reason":"r","row":"x"}` + "\n"
+	for _, s := range []string{"", line, line + "{}\n" + line, line + `{"source":"b","lo`, line + "\x00\x00", "sensor,ts\n", `{"sou`, line + "\n"} {
+		f.Add([]byte(s), int64(0), int64(10))
+	}
+	f.Fuzz(func(t *testing.T, p []byte, from, to int64) {
+		path := filepath.Join(t.TempDir(), "bad.jsonl")
+		must(t, os.WriteFile(path, p, 0o600))
+		b, err := openBad(path)
+		if err != nil || len(b.broken) > 0 || from < 0 || to <= from {
+			return // unreadable lines are kept, also as the first one, with which the file is not known any more
+		}
+		must(t, b.add("source.csv", "k", from, to, []Rejected{{Line: 1, Offset: from, Reason: "r"}}))
+		again := newBad(t, path)
+		for load, offsets := range b.have {
+			if !slices.Equal(offsets, again.have[load]) {
+				t.Fatalf("%q, and a row at %d: %s has %v, read again %v", p, from, load, offsets, again.have[load])
+			}
+		}
+		if first, end := again.within("k", from, to); end-first != 1 {
+			t.Errorf("%q has %d rows from %d to %d", p, end-first, from, to)
+		}
+	})
 }

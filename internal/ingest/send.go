@@ -66,13 +66,14 @@ func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
 	if !errors.Is(err, errOverlap) {
 		return out, err
 	}
-	out.Counts = state.Counts{}
+	out.Counts, b.unkept = state.Counts{}, 0
 	for _, one := range b.split() {
 		noted, err := s.sendOnce(ctx, one)
 		if err != nil {
 			return out, err
 		}
 		out.Add(noted.Counts)
+		b.unkept += one.unkept
 	}
 	return out, nil
 }

@@ -475,7 +475,7 @@ func (l *streamLoad) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io
 	if err != nil || t == nil {
 		return err
 	}
-	head := spooled{Table: l.opt.Table.Name, Named: f.Columns != nil, Format: f, Notation: l.opt.Values, Duplicates: l.opt.OnDuplicate}
+	head := spooled{Table: l.opt.Table.Name, Named: f.Columns != nil, Format: f, Notation: f.notation(l.opt), Duplicates: l.opt.OnDuplicate}
 	head.putZone(l.opt.Values.Zone)
 	head.Columns = t.names
 	put := func(b *batch) error {

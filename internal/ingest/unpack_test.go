@@ -170,7 +170,17 @@ func FuzzUnpack(f *testing.F) {
 	for _, packing := range []string{"gz", "zst", "bz2", "xz"} {
 		f.Add(packedByName(f, "."+packing))
 	}
+	f.Add(packedByName(f, ".zip"))
+	f.Add(zipped(f, "a.csv", packedText, "b/c.csv.gz", packedText))
 	f.Fuzz(func(t *testing.T, p []byte) {
+		if all, err := zipMembers(bytes.NewReader(p), int64(len(p))); err == nil {
+			for _, m := range all {
+				if r, err := m.Open(); err == nil {
+					_, _ = io.Copy(io.Discard, io.LimitReader(r, 1<<20))
+					must(t, errors.Join(r.Close()))
+				}
+			}
+		}
 		if in, err := openStream(t.Context(), bytes.NewReader(p), ""); err == nil {
 			_, _ = io.Copy(io.Discard, io.LimitReader(in, 1<<20))
 			must(t, in.Close())

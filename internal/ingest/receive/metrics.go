@@ -18,6 +18,7 @@ type counted struct {
 	taken    *prometheus.CounterVec
 	bad      *prometheus.CounterVec
 	bytes    *prometheus.CounterVec
+	refused  prometheus.Counter
 }
 
 func newCounted() *counted {
@@ -33,6 +34,8 @@ func newCounted() *counted {
 			Help: "Rows among those received whose values can't be loaded."}, []string{"table"}),
 		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rowmill_ingest_received_bytes_total",
 			Help: "Bytes of these rows, decompressed."}, []string{"table"}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{Name: "rowmill_ingest_refused_connections_total",
+			Help: "Connections that were closed at once, because there were too many."}),
 	}
 }
 
@@ -55,9 +58,10 @@ func (s *Server) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (s *Server) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range []prometheus.Collector{s.counted.requests, s.counted.seconds, s.counted.taken, s.counted.bad, s.counted.bytes} {
+	for _, c := range []prometheus.Collector{s.counted.requests, s.counted.seconds, s.counted.taken, s.counted.bad, s.counted.bytes, s.counted.refused} {
 		c.Collect(ch)
 	}
+	ch <- prometheus.MustNewConstMetric(prometheus.NewDesc("rowmill_ingest_connections", "Open connections.", nil, nil), prometheus.GaugeValue, float64(s.open.Load()))
 	for name, in := range s.o.Tables {
 		st := in.Status()
 		set := func(metric, help string, kind prometheus.ValueType, v float64) {
@@ -73,7 +77,8 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 		set("failing", "1 while nothing can be loaded from the spool.", prometheus.GaugeValue, failing)
 		set("inserted_rows_total", "Rows that this process has inserted.", prometheus.CounterValue, float64(st.Rows.Inserted))
 		set("duplicate_rows_total", "Rows whose key was in the table.", prometheus.CounterValue, float64(st.Rows.Duplicate))
-		set("rejected_rows_total", "Rows that went to the file of bad rows.", prometheus.CounterValue, float64(st.Rows.Rejected))
+		set("rejected_rows_total", "Rows that went to the file of bad rows, or were not kept.", prometheus.CounterValue, float64(st.Rows.Rejected))
+		set("unkept_rows_total", "Those of them that were not kept, because that file is full.", prometheus.CounterValue, float64(st.Unkept))
 	}
 }
 

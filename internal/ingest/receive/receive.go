@@ -21,8 +21,10 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,15 +50,23 @@ type Options struct {
 	Requests int64
 	// TruncateTimes truncates timestamps of line protocol to the precision of the column.
 	TruncateTimes bool
+	// Connections limits the connections that Connection counts; 0 is DefaultConnections.
+	Connections int64
 	// Version is the version of rowmill.
 	Version string
+	// Say, unless nil, receives messages for the log.
+	Say func(text string)
 }
 
 const (
-	DefaultBody     = 32 << 20
-	DefaultRequests = 64
-	// memory limits the bodies that are read at a time, in multiples of Options.Body.
-	memory = 4
+	DefaultBody        = 32 << 20
+	DefaultRequests    = 64
+	DefaultConnections = 4096
+	// copies is how often the rows of a body are in memory until they are on disk: as they
+	// were sent, decompressed or converted, parsed, and as a record of the spool.
+	copies = 4
+	// memory limits what the requests of a moment take, in multiples of Options.Body.
+	memory = 2 * copies
 	// retryAfter is the number of seconds after which a sender should try again.
 	retryAfter = 5
 )
@@ -68,6 +78,7 @@ type Server struct {
 	requests *semaphore.Weighted
 	memory   int64 // the size of bytes
 	bytes    *semaphore.Weighted
+	open     atomic.Int64 // connections
 	origin   *http.CrossOriginProtection
 	counted  *counted
 	stopping atomic.Bool
@@ -76,8 +87,8 @@ type Server struct {
 
 // New returns a Server.
 func New(o Options) *Server {
-	o.Body, o.Requests = cmp.Or(o.Body, DefaultBody), cmp.Or(o.Requests, DefaultRequests)
-	s := &Server{o: o, requests: semaphore.NewWeighted(o.Requests), memory: max(memory*o.Body, o.Requests*readBlock), counted: newCounted()}
+	o.Body, o.Requests, o.Connections = cmp.Or(o.Body, DefaultBody), cmp.Or(o.Requests, DefaultRequests), cmp.Or(o.Connections, DefaultConnections)
+	s := &Server{o: o, requests: semaphore.NewWeighted(o.Requests), memory: max(memory*o.Body, o.Requests*copies*readBlock) + copies*zstdWindow, counted: newCounted()}
 	s.bytes, s.origin = semaphore.NewWeighted(s.memory), http.NewCrossOriginProtection()
 	for _, t := range o.Tokens {
 		s.tokens = append(s.tokens, sha256.Sum256([]byte(t)))
@@ -111,21 +122,59 @@ var codes = map[int]string{
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	counting := &statusWriter{ResponseWriter: w, status: http.StatusOK}
-	route, err := s.route(counting, r)
+	route, err := s.routeSafely(counting, r)
 	if err != nil {
 		s.refuse(counting, err)
 	}
 	s.counted.answered(route, counting.status, time.Since(began))
 }
 
+// routeSafely is route, but a panic is logged and becomes an error.
+func (s *Server) routeSafely(w *statusWriter, r *http.Request) (route string, err error) {
+	route = "other"
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if s.o.Say != nil {
+			s.o.Say(fmt.Sprintf("%s %q: panic: %v; this is an error of rowmill, please report it\n%s", r.Method, r.URL.Path, p, debug.Stack()))
+		}
+		if w.begun {
+			panic(http.ErrAbortHandler) // closes the connection
+		}
+		err = refuse(http.StatusInternalServerError, "an error of rowmill, which its log describes")
+	}()
+	return s.route(w, r)
+}
+
 type statusWriter struct {
 	http.ResponseWriter
 	status int
+	begun  bool // the answer
+}
+
+func (w *statusWriter) Write(p []byte) (int, error) {
+	w.begun = true
+	return w.ResponseWriter.Write(p)
 }
 
 func (w *statusWriter) WriteHeader(status int) {
-	w.status = status
+	w.status, w.begun = status, true
 	w.ResponseWriter.WriteHeader(status)
+}
+
+// Connection is for http.Server.ConnState: it closes connections beyond Options.Connections.
+func (s *Server) Connection(c net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		if s.open.Add(1) > s.o.Connections {
+			s.counted.refused.Inc()
+			_ = c.Close() // the sender has an error in any case
+		}
+	case http.StateClosed, http.StateHijacked:
+		s.open.Add(-1)
+	}
 }
 
 func (s *Server) refuse(w http.ResponseWriter, err error) {
@@ -523,13 +572,17 @@ func postOf(r *http.Request) (post ingest.Post, as form, err error) {
 		kind, as = "jsonl", jsonForm
 	}
 	f.Kind = ingest.Kind(kind)
-	if err := f.Validate(); err != nil {
+	err = f.Validate()
+	if err == nil && (f.Kind == ingest.Parquet || f.Kind == ingest.Dump) {
+		err = fmt.Errorf("format %s can't be sent: it is for files", kind)
+	}
+	if err != nil {
 		return post, 0, refuse(http.StatusUnsupportedMediaType, "%w", err)
 	}
 	return post, as, nil
 }
 
-// readBlock is the number of bytes for which memory is reserved at a time.
+// readBlock is the number of bytes of a body for which memory is reserved at a time.
 const readBlock = 256 << 10
 
 // body reads a request's body. release frees the memory that is reserved for it.
@@ -539,18 +592,27 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) (out []byte, relea
 	if r.ContentLength > s.o.Body {
 		return nil, release, refuse(http.StatusRequestEntityTooLarge, "%d bytes: a request may have at most %d", r.ContentLength, s.o.Body)
 	}
+	encoding := r.Header.Get("Content-Encoding")
+	full := func() error {
+		return refuse(http.StatusTooManyRequests, "the requests that are being read take all of %d bytes: try again later", s.memory)
+	}
+	window := windowOf(encoding)
+	if !s.bytes.TryAcquire(window) {
+		return nil, release, full()
+	}
+	defer s.bytes.Release(window)
 	packed := http.MaxBytesReader(w, r.Body, s.o.Body)
-	in, closer, err := decompress(packed, r.Header.Get("Content-Encoding"))
+	in, closer, err := decompress(packed, encoding)
 	if err != nil {
 		return nil, release, err
 	}
 	defer closer()
 	var buf bytes.Buffer
 	for {
-		if !s.bytes.TryAcquire(readBlock) {
-			return nil, release, refuse(http.StatusTooManyRequests, "the requests that are being read take all of %d bytes: try again later", s.memory)
+		if !s.bytes.TryAcquire(copies * readBlock) {
+			return nil, release, full()
 		}
-		reserved += readBlock
+		reserved += copies * readBlock
 		n, err := io.CopyN(&buf, in, readBlock)
 		if int64(buf.Len()) > s.o.Body {
 			return nil, release, refuse(http.StatusRequestEntityTooLarge, "a request may have at most %d bytes, decompressed", s.o.Body)
