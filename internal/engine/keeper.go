@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/value"
+	"github.com/rowmill/rowmill/rolling"
 )
 
 // A Keeper is a DB that can maintain declared rolling tables for years. Operations that take a
@@ -54,10 +55,30 @@ type Keeper interface {
 	Mirroring(m *Mirror) Mirroring
 }
 
-// An Outsider is a Keeper whose partitions have no lower bounds: tables keep older rows.
+// An Outsider is a Keeper whose partitions have no lower bounds: tables keep rows outside of their
+// periods, in partitions for what lies before and between these.
 type Outsider interface {
 	// Outside returns the number of such rows.
 	Outside(ctx context.Context, t *Table) (int64, error)
+	// Enclose makes such rows those of a new period, within one of these partitions, however many
+	// they are: they change places with those of an empty table, with, and none is copied but those of the
+	// partition that lie outside of the period, which must be few. It tries once, and may be repeated
+	// after a crash at any point; until then, with may hold the rows. After ErrUnsupported,
+	// nothing has changed.
+	Enclose(ctx context.Context, t *Table, period rolling.Partition, with string) error
+}
+
+// A CrowdedError is returned if periods can't be created because the partition that has their range
+// would be split, and has so many rows that copying them would make inserts wait for long.
+type CrowdedError struct {
+	// Part is the partition, Rows the range of its rows; empty if none is a position of the grid.
+	Part rolling.Partition
+	Rows rolling.Period
+	Most int // rows that are copied
+}
+
+func (e *CrowdedError) Error() string {
+	return fmt.Sprintf("partition %s, which holds its range, has more than %d rows, too many to be copied under a lock", e.Part.Name, e.Most)
 }
 
 // A Lease is a lock held by a leader.

@@ -31,7 +31,7 @@ var Lanes = []Lane{Creating, Summing, Keeping, Rebuilding}
 
 func (k Kind) lane() Lane {
 	switch k {
-	case Create:
+	case Create, Enclose:
 		return Creating
 	case Rollup:
 		return Summing
@@ -106,6 +106,8 @@ func load(c *state.Change) (changing, error) {
 		d = &restoring{}
 	case Publish:
 		d = &publishing{}
+	case Enclose:
+		d = &enclosing{}
 	default:
 		return nil, nil
 	}
@@ -341,12 +343,12 @@ func (t *Table) blocked(ctx context.Context, err error) error {
 func (t *Table) create(ctx context.Context, task Task, v View) (string, error) {
 	have := v.Parts
 	for i, p := range task.Parts {
-		err := t.tryLocked(ctx, engine.CreatePartitions{Table: t.Table, Have: have, New: []rolling.Partition{p}})
-		if err != nil {
+		enclosed, err := t.createIn(ctx, engine.CreatePartitions{Table: t.Table, Have: have, New: []rolling.Partition{p}})
+		if enclosed != "" || err != nil {
 			if i > 0 {
 				t.log(ctx, string(Create), label(Task{Parts: task.Parts[:i]}), 0, nil)
 			}
-			return "", err
+			return enclosed, err // the next look finds what is missing beside the enclosed one
 		}
 		t.reach("created")
 		have = append(have[:len(have):len(have)], p)

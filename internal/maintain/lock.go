@@ -25,9 +25,14 @@ const (
 // turns across all lanes and processes: if two were queued for the lock, an insert
 // behind both would wait for twice the lock timeout.
 func (t *Table) tryLocked(ctx context.Context, step engine.Step) error {
+	return t.waitTurn(ctx, func() error { return t.DB.Try(ctx, step) })
+}
+
+// waitTurn is tryLocked for any change under the table's lock.
+func (t *Table) waitTurn(ctx context.Context, change func() error) error {
 	defer t.turn(ctx)()
 	opened := t.gate.change(ctx)
-	err := t.DB.Try(ctx, step)
+	err := change()
 	opened()
 	if errors.Is(err, engine.ErrLockTimeout) {
 		_ = engine.Sleep(ctx, cmp.Or(t.breath, defaultBreath)) // err is the more useful error

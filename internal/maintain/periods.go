@@ -168,7 +168,12 @@ func (t *Table) CreatePeriods(ctx context.Context, parts []rolling.Partition) er
 		}
 		some := missing[:min(len(missing), createAtOnce)]
 		t.reach("create period")
-		if err := t.tryLocked(ctx, engine.CreatePartitions{Table: t.Table, Have: have, New: some}); err != nil {
+		enclosed, err := t.createIn(ctx, engine.CreatePartitions{Table: t.Table, Have: have, New: some})
+		if enclosed != "" {
+			t.log(ctx, string(Enclose), enclosed, time.Since(began), err)
+			continue
+		}
+		if err != nil {
 			now, lookErr := t.DB.Catalog().Partitions(ctx, t.Table)
 			if lookErr != nil || len(now) == len(have) { // no other process has created it meanwhile
 				if errors.Is(err, engine.ErrLockTimeout) {

@@ -390,13 +390,17 @@ func (l *look) headroom() {
 	}
 	seconds, wanted := float64(left)/1e6, float64(l.wanted(l.v)-l.v.Now)/1e6
 	s.Headroom, s.HeadroomWanted = &seconds, &wanted
+	now := "no period covers the present: inserts fail"
+	if n := len(parts); !l.v.Gaps && n > 0 && parts[n-1].To > l.v.Now {
+		now = "no period covers the present: new rows are kept, and neither sealed nor archived"
+	}
 	switch {
 	case left == 0 && len(parts) > 0 && parts[0].From > l.v.Now:
-		s.problem("headroom", "no period covers the present: inserts fail. The first one begins at "+l.Table.Table.Grid.Format(parts[0].From)+
+		s.problem("headroom", now+". The first one begins at "+l.Table.Table.Grid.Format(parts[0].From)+
 			", by a clock that ran ahead, and rowmill run creates none before it",
 			"set the clock right, if it is wrong now; otherwise apply the declaration under another name, as docs/operations.md says")
 	case left == 0:
-		s.problem("headroom", "no period covers the present: inserts fail", "rowmill run FILE --once, and read its output")
+		s.problem("headroom", now, "rowmill run FILE --once, and read its output")
 	case seconds < wanted/2:
 		s.problem("headroom", fmt.Sprintf("inserts have periods for %s more; %s is declared", inSeconds(seconds), l.Declared.Ahead), "rowmill run FILE --once, and read its output")
 	}

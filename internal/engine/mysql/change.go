@@ -402,9 +402,10 @@ func (db *DB) tryChange(ctx context.Context, step engine.Step) (bool, error) {
 		}
 		t, what = s.Table, "create partitions"
 		run = func(c *changer) {
-			statements, split, err := c.add(c.t, c.layout(ctx), s.New)
+			l := c.layout(ctx)
+			statements, split, err := c.add(c.t, l, s.New)
 			c.fail(err)
-			c.few(ctx, split)
+			c.few(ctx, l, split, statements...)
 			c.run(ctx, c.alone(c.t, statements...)...)
 		}
 	default:

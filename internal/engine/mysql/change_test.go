@@ -254,6 +254,88 @@ func testFloor(t *testing.T, db *mysql.DB) {
 	}
 }
 
+// TestPartitionsBesideChange: a transaction with rows of a table can read its partitions on another connection while a
+// change of the table waits for that transaction.
+func TestPartitionsBesideChange(t *testing.T) { onEach(t, testPartitionsBesideChange) }
+
+func testPartitionsBesideChange(t *testing.T, db *mysql.DB) {
+	k := keep(t, db, "DATETIME", 0, 2)
+	for _, change := range []string{"ALTER TABLE readings ADD COLUMN x INT, ALGORITHM=COPY", "LOCK TABLES readings WRITE"} {
+		tx, err := db.SQL().BeginTx(within(t), nil)
+		must(t, err)
+		_, err = tx.ExecContext(within(t), "INSERT INTO readings (id, ts, v) VALUES (1, "+db.Words().Literal(k.Table, first)+", 1)")
+		must(t, err)
+		other, err := db.Pool().Conn(within(t))
+		must(t, err)
+		done := make(chan error, 1)
+		go func() {
+			_, err := other.ExecContext(within(t), change)
+			done <- err
+		}()
+		for waits := 0; waits == 0; time.Sleep(5 * time.Millisecond) {
+			must(t, db.Pool().QueryRowContext(within(t), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table metadata lock%' AND DB = DATABASE()").Scan(&waits))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		if parts, err := db.Catalog().Partitions(ctx, k.Table); err != nil || len(parts) != 2 {
+			t.Errorf("beside %s: %v, %v", change, parts, err)
+		}
+		cancel()
+		must(t, tx.Rollback())
+		must(t, <-done)
+		must(t, engine.DiscardConn(db, other))
+	}
+}
+
+// TestEnclose: rows in a gap, too many to be copied, become those of a period, wherever that is broken off.
+func TestEnclose(t *testing.T) { onEach(t, testEnclose) }
+
+func testEnclose(t *testing.T, db *mysql.DB) {
+	for n, broken := 0, true; broken; n++ {
+		k := keep(t, db, "DATETIME", 0, 1)
+		far := k.Grid.Named(rolling.Period{From: first + 20*day, To: first + 21*day})
+		k.try(engine.CreatePartitions{Table: k.Table, New: []rolling.Partition{far}})
+		k.insert(first, 1, 10)
+		k.insert(first+3*day+5e6, 100, 10)
+		k.insert(first+5*day, 200, 10)
+		k.insert(first+9*day, 300, 3)
+		db.SetSplitRows(12)
+		next := k.Grid.Named(rolling.Period{From: first + 4*day, To: first + 5*day})
+		err := db.Try(within(t), engine.CreatePartitions{Table: k.Table, New: []rolling.Partition{next}})
+		var crowd *engine.CrowdedError
+		var hint *engine.HintError
+		if !errors.As(err, &crowd) || crowd.Rows != (rolling.Period{From: first + 3*day + 5e6, To: first + 9*day + 1}) ||
+			crowd.Part.Period != (rolling.Period{From: first + day, To: far.From}) || !errors.As(err, &hint) || !strings.Contains(hint.Hint, "REORGANIZE PARTITION `rowmill_gap_") {
+			t.Fatalf("%v, %+v, %v", err, crowd, hint)
+		}
+		narrow := k.Grid.Named(rolling.Period{From: first + 3*day, To: first + 4*day})
+		if err := db.Enclose(within(t), k.Table, narrow, "rows"); !errors.Is(err, engine.ErrUnsupported) {
+			t.Errorf("with too many rows beside it: %v", err)
+		}
+		wide := k.Grid.Named(rolling.Period{From: first + 3*day, To: first + 6*day})
+		stop := breakOff(t, db, n)
+		err = db.Enclose(within(t), k.Table, wide, "rows")
+		if broken = stop(); broken != (err != nil) {
+			t.Fatalf("before statement %d: %v", n, err)
+		}
+		k.insert(first+4*day, 400, 1)
+		for range 2 {
+			must(t, db.Enclose(within(t), k.Table, wide, "rows"))
+		}
+		k.want("readings", "34 rows, 4448")
+		k.want(db.Words().From(k.Table, wide), "21 rows, 3490")
+		if n, err := db.Outside(within(t), k.Table); n != 3 || err != nil {
+			t.Errorf("%d rows are left outside of the periods: %v", n, err)
+		}
+		if got, want := k.have(), fmt.Sprint([]rolling.Partition{k.parts[0], wide, far}); got != want {
+			t.Errorf("partitions %s, want %s", got, want)
+		}
+		if _, err := db.Describe(within(t), "rows"); !errors.Is(err, engine.ErrNoTable) {
+			t.Errorf("the table of its rows: %v", err)
+		}
+		k.run("DROP TABLE readings")
+	}
+}
+
 // TestTrapBrokenOffTwice: a merge that is interrupted, gets a late row, and is interrupted again at
 // any statement ends with all rows, also if tables are distinguished by their rows.
 func TestTrapBrokenOffTwice(t *testing.T) {

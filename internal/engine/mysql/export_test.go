@@ -21,6 +21,7 @@ func (db *DB) Changes() *sql.DB      { return db.changes }
 func (db *DB) Target() engine.Target { return db.target }
 func (db *DB) SetLockTries(n int)    { db.lockTries = n }
 func (db *DB) SetLoadRows(n int)     { db.loadRows = n }
+func (db *DB) SetSplitRows(n int)    { db.splitRows = n }
 
 // ConnectionID returns the server's id of the connection of a writer, a querier or a
 // loader.

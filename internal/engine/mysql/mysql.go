@@ -47,6 +47,7 @@ type DB struct {
 	packet    atomic.Int64 // max_allowed_packet, as read by the latest connection
 	lockTries int          // the constant lockTries, except in tests
 	loadRows  int          // the constant loadRows, except in tests
+	splitRows int          // likewise
 	// interrupt is called before each statement of a change, in tests. If it
 	// returns an error, the change fails with it and its connection is discarded.
 	interrupt func(statement string) error
@@ -64,7 +65,7 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 		return nil, err
 	}
 	cfg.User, cfg.Passwd = cmp.Or(cfg.User, option.user), option.password
-	db := &DB{target: t, config: cfg, lockTries: lockTries, loadRows: loadRows}
+	db := &DB{target: t, config: cfg, lockTries: lockTries, loadRows: loadRows, splitRows: splitRows}
 	db.own.db = db
 	several := cfg.Clone()
 	several.MultiStatements = true

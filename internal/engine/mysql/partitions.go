@@ -3,6 +3,7 @@ package mysql
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math"
@@ -283,16 +284,96 @@ func (c *changer) attach(ctx context.Context, s engine.Attach) {
 func (c *changer) makeRoom(ctx context.Context, l layout, p rolling.Partition) string {
 	q, split, err := c.room(c.t, l, p)
 	c.fail(err)
-	c.few(ctx, split)
+	c.few(ctx, l, split, q)
 	return q
 }
 
-// few fails the change if a partition that is to be split has too many rows.
-func (c *changer) few(ctx context.Context, split []string) {
-	for _, name := range split {
-		if c.exceeds(ctx, name, splitRows) {
-			c.fail(engine.Classed(engine.ErrUnsupported,
-				fmt.Errorf("partition %s, which holds its range, has more than %d rows, too many to be copied under a lock", name, splitRows)))
+// few fails the change if a partition that is to be split by statements has too many rows.
+func (c *changer) few(ctx context.Context, l layout, split []string, statements ...string) {
+	for _, p := range slices.Concat(l.free(), l.parts) {
+		if !slices.Contains(split, p.Name) || !c.exceeds(ctx, p.Name, c.db.splitRows) {
+			continue
+		}
+		crowd := &engine.CrowdedError{Part: p, Most: c.db.splitRows}
+		if outside(c.t, p.Name) {
+			crowd.Rows = c.span(ctx, p)
+		}
+		c.fail(engine.Classed(engine.ErrUnsupported, engine.Hinted(crowd, "%s, at a time when inserts may wait until it has copied them", strings.Join(statements, "; "))))
+	}
+}
+
+// span returns the range of a partition's rows, as far as their positions are those of the grid.
+func (c *changer) span(ctx context.Context, p rolling.Partition) (r rolling.Period) {
+	by := c.Quote(c.t.By)
+	var first, last sql.NullInt64
+	c.read(ctx, fmt.Sprintf("SELECT %s, %s FROM %s WHERE %s >= %s", c.Position(c.t, "MIN("+by+")"), c.Position(c.t, "MAX("+by+")"),
+		c.partition(c.t, p.Name), by, c.Literal(c.t, c.t.Grid.Bounds().From)), &first, &last)
+	if first.Valid && last.Valid {
+		r = rolling.Period{From: first.Int64, To: last.Int64 + 1}
+	}
+	return r
+}
+
+// Enclose implements engine.Outsider.
+func (db *DB) Enclose(ctx context.Context, t *engine.Table, period rolling.Partition, with string) error {
+	if err := db.change(ctx, t, func(c *changer) { c.enclose(ctx, period, with) }); err != nil {
+		return fmt.Errorf("make rows of table %s outside of its periods those of period %s: %w", t.Name, period.Name, err)
+	}
+	return nil
+}
+
+// enclose exchanges the rows of the partition that holds p's range with an empty table, splits the
+// partition, and exchanges them again, into p.
+func (c *changer) enclose(ctx context.Context, p rolling.Partition, with string) {
+	by := c.Quote(c.t.By)
+	strays := fmt.Sprintf(" WHERE %s < %s OR %s >= %s", by, c.Literal(c.t, p.From), by, c.Literal(c.t, p.To))
+	holder := func(l layout) string {
+		for _, f := range l.free() {
+			if f.From <= p.From && p.To <= f.To {
+				return f.Name
+			}
+		}
+		c.fail(engine.Classed(engine.ErrUnsupported,
+			fmt.Errorf("no partition outside of the periods holds its range, %s to %s", c.t.Grid.Format(p.From), c.t.Grid.Format(p.To))))
+		return ""
+	}
+	l, there := c.layout(ctx), c.look(ctx, with).there
+	switch created := l.index(p) >= 0; {
+	case created && !there:
+		return // done
+	case !created && !(there && c.filled(ctx, c.Quote(with))):
+		name := holder(l)
+		if !c.look(ctx, c.t.Name).exchanges() {
+			c.fail(engine.Classed(engine.ErrUnsupported, errors.New("its storage engine exchanges no partitions")))
+		}
+		if c.read(ctx, fmt.Sprintf("SELECT 1 FROM %s LIMIT 1 OFFSET %d", c.partition(c.t, name)+strays, c.db.splitRows), new(int)) {
+			c.fail(engine.Classed(engine.ErrUnsupported, fmt.Errorf("more than %d rows of partition %s lie outside of %s", c.db.splitRows, name, p.Name)))
+		}
+	}
+	c.clone(ctx, with)
+	exchange := func() {
+		c.locked(ctx, []string{c.t.Name, with}, func() ([]string, bool) {
+			l, has := c.layout(ctx), c.filled(ctx, c.Quote(with))
+			switch created := l.index(p) >= 0; {
+			case !created && !has:
+				return []string{c.exchange(c.t, holder(l), with)}, true
+			case created && c.filled(ctx, c.Quote(with)+strays):
+				return c.moveAtOnce(c.writable(ctx), c.Quote(with)+strays, c.Quote(c.t.Name)), true
+			}
+			return c.attachPlan(ctx, engine.Attach{Table: c.t, Part: p, From: with})
+		})
+	}
+	exchange()
+	if c.failed(errTablesDiffer) {
+		c.renew(ctx, with)
+		exchange()
+	}
+	if err := c.err; c.failed(errExchangeOption) || errors.Is(err, engine.ErrUnsupported) {
+		c.err = nil
+		if c.absent(ctx, with, false); c.look(ctx, with).there || c.err != nil { // it has rows
+			c.err = errors.New(err.Error())
+		} else {
+			c.err = engine.Classed(engine.ErrUnsupported, err)
 		}
 	}
 }

@@ -1,0 +1,103 @@
+package maintain
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// Enclose is the kind of change that makes rows outside of all periods those of a new one. Where
+// partitions have no lower bounds, the rows of other programs are kept between the periods, for
+// example after maintenance has not run for longer than periods are created ahead. A few are copied into the
+// periods that are created there; more would make inserts wait for long.
+const Enclose Kind = "enclose"
+
+const stepEnclose = "enclose"
+
+// An enclosing is the state of such a change.
+type enclosing struct {
+	Part rolling.Partition // as many periods of the grid as the rows need, as one
+	With string            // the table that holds the rows for a moment
+}
+
+func (d *enclosing) task() Task                            { return Task{Kind: Enclose, Parts: []rolling.Partition{d.Part}} }
+func (d *enclosing) period() (rolling.Partition, bool)     { return d.Part, true }
+func (d *enclosing) tables(string) (copies, rows []string) { return nil, []string{d.With} }
+
+// createIn creates periods. If the partition that has their range has too many rows to be split, its rows
+// become those of one long period, which takes the place of those created within its range; the caller looks
+// again which are missing. enclosed is that period, "" if there was none.
+func (t *Table) createIn(ctx context.Context, step engine.CreatePartitions) (enclosed string, err error) {
+	err = t.tryLocked(ctx, step)
+	var crowd *engine.CrowdedError
+	if !errors.As(err, &crowd) {
+		return "", err
+	}
+	part, boundsErr := t.enclosure(ctx, crowd)
+	if boundsErr != nil || part.Name == "" {
+		return "", errors.Join(err, boundsErr)
+	}
+	d := &enclosing{part, standalone(t.Table.Name, "rows", part)}
+	c := &state.Change{Table: t.Table.Name, ID: fmt.Sprintf("enclose %d", part.From), Kind: string(Enclose), Step: stepEnclose}
+	fresh, beginErr := t.State.Begin(ctx, c, d)
+	if beginErr == nil && !fresh {
+		beginErr = c.Load(d)
+	}
+	if beginErr != nil {
+		return "", errors.Join(err, beginErr)
+	}
+	t.reach("enclose begun")
+	detail, encloseErr := d.resume(ctx, t, c)
+	if errors.Is(encloseErr, engine.ErrUnsupported) {
+		return "", err // with the statements that would split the partition
+	}
+	return detail, encloseErr
+}
+
+// enclosure returns the period that the rows of a crowded partition make: those that retention would
+// not drop, up to the end of the present period. It has no name if there are none.
+func (t *Table) enclosure(ctx context.Context, crowd *engine.CrowdedError) (p rolling.Partition, err error) {
+	now, err := t.Now(ctx)
+	if err != nil {
+		return p, err
+	}
+	first, err := oldest(t.Declared, now)
+	if err != nil {
+		return p, err
+	}
+	g, last := t.Table.Grid, crowd.Rows.To
+	if crowd.Part.Contains(now) {
+		last = min(last, now+1) // a row of the future would make the period as long
+	}
+	r := rolling.Period{From: max(crowd.Part.From, g.Floor(max(crowd.Rows.From, first))), To: min(crowd.Part.To, g.Ceil(last))}
+	if crowd.Rows.From < crowd.Rows.To && r.From < r.To {
+		p = g.Named(r)
+	}
+	return p, nil
+}
+
+// resume completes the change, or ends it if the server can't make it.
+func (d *enclosing) resume(ctx context.Context, t *Table, c *state.Change) (string, error) {
+	err := t.waitTurn(ctx, func() error { return t.DB.(engine.Outsider).Enclose(ctx, t.Table, d.Part, d.With) })
+	if err != nil && !errors.Is(err, engine.ErrUnsupported) {
+		return "", err
+	}
+	t.reach("enclosed")
+	endErr := t.inTx(ctx, func(tx *sql.Tx) error {
+		if t.Rollups != nil && err == nil {
+			if err := t.State.Touch(ctx, tx, t.Table.Name, string(Enclose), d.Part.Period); err != nil {
+				return err
+			}
+		}
+		return t.State.End(ctx, tx, c)
+	})
+	if err = errors.Join(err, endErr); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s, of rows that were outside of the periods", d.Part.Name), nil
+}
