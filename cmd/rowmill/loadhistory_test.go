@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/rolling"
@@ -180,5 +183,36 @@ func TestHistoryStays(t *testing.T) {
 		l.tick(loadStart.Add(5 * time.Hour))
 		mustPass(l.T, l.run("run", "--once"))
 		l.has("0", "SELECT COUNT(*) FROM readings WHERE sensor = 2 AND ts < '2026-03-28 17:00:00'")
+	})
+}
+
+// TestTrapRowsOfDroppedPeriod: a sender that has seen a period sends rows to it after retention has dropped
+// it. They are bad rows, also where the server would store them in the next period.
+func TestTrapRowsOfDroppedPeriod(t *testing.T) {
+	onKeepers(t, func(l *loading) {
+		c := l.command(0, "- --format csv --flush 10ms --clock "+l.clock)
+		in, err := c.StdinPipe()
+		must(l, err)
+		var said bytes.Buffer
+		c.Stdout, c.Stderr = &said, &said
+		must(l, c.Start())
+		_, err = io.WriteString(in, historyHeader+history(1, -7*days+30*time.Minute, time.Minute))
+		must(l, err)
+		l.waits("the first rows", func() bool { return len(l.rows()) == 2 })
+		l.tick(loadStart.Add(2 * time.Hour))
+		mustPass(l.T, l.run("run", "--once"))
+		l.hasRows(1)
+		_, err = io.WriteString(in, history(2, -7*days+31*time.Minute, 2*time.Minute))
+		must(l, err)
+		must(l, in.Close())
+		_ = c.Wait() // the exit code says it
+		if code := c.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(said.String(), "3 inserted, 0 already present, 1 rejected") {
+			l.Errorf("exit %d: %s", code, said.String())
+		}
+		l.hasRows(2)
+		_, keeps := l.db.(engine.Outsider) // other servers refuse the row
+		if bad := l.bad("readings.bad.jsonl"); len(bad) != 1 || bad[0].Line != 4 || keeps && !strings.Contains(bad[0].Reason, "older than keep") {
+			l.Errorf("bad rows: %+v", bad)
+		}
 	})
 }

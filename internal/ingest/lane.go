@@ -649,9 +649,12 @@ func (l *fileLoad) commitFew(ctx context.Context, loader engine.Loader, n *lane,
 	if err != nil {
 		return err
 	}
-	rolled, err := state.Before(ctx, loader, l.source)
+	rolled, err := n.periods.before(ctx, loader, l.source, []state.Extent{{Period: rolling.Period{From: p.First, To: p.Last + 1}}})
+	if errors.Is(err, errDropped) {
+		return fmt.Errorf("%w: %v", state.ErrFilled, err)
+	}
 	if err != nil {
-		return forgotten(err)
+		return err
 	}
 	for _, rows := range out.Rows(rolled) {
 		// Without its class: the rows themselves were not refused.

@@ -37,6 +37,7 @@ type periods struct {
 	mu        sync.Mutex
 	parts     []rolling.Partition
 	upTo      int64
+	dropped   int64 // up to where retention dropped periods, read before the parts
 	looked    time.Time
 	creatable *rolling.Creatable
 	asked     time.Time // when creatable was read
@@ -59,6 +60,12 @@ func (t *periods) look(ctx context.Context, again bool) ([]rolling.Partition, in
 
 // read is look with mu held, without the interval.
 func (t *periods) read(ctx context.Context) ([]rolling.Partition, int64, error) {
+	if t.passesOn() {
+		var err error
+		if t.dropped, err = t.state.DroppedTo(ctx, t.table.Name); err != nil {
+			return nil, 0, err
+		}
+	}
 	parts, err := t.db.Catalog().Partitions(ctx, t.table)
 	if err != nil {
 		return nil, 0, err
@@ -71,6 +78,39 @@ func (t *periods) read(ctx context.Context) ([]rolling.Partition, int64, error) 
 	}
 	t.parts, t.upTo, t.looked = parts, upTo, time.Now()
 	return parts, upTo, nil
+}
+
+// passesOn reports that the server stores rows of a dropped period in the next partition: it
+// stores no lower bounds.
+func (t *periods) passesOn() bool { return !t.db.Capabilities().Gaps }
+
+// errDropped is returned for a transaction whose rows are not in their periods: retention has
+// dropped one since the periods were read. The next attempt rejects its rows.
+var errDropped = engine.Classed(engine.ErrLockTimeout, errors.New("retention has dropped a period to which rows were sent"))
+
+// before reads what is needed to record inserted rows, before their commit: see state.Before. Until
+// then no partition of the table can be dropped, so that rows in these ranges are in their periods,
+// or the result is errDropped.
+func (t *periods) before(ctx context.Context, loader engine.Loader, source *state.Source, ranges []state.Extent) (rolled bool, err error) {
+	if !t.passesOn() {
+		rolled, _, err = state.Before(ctx, loader, source, nil)
+		return rolled, forgotten(err)
+	}
+	t.mu.Lock()
+	parts, dropped := t.parts, t.dropped
+	t.mu.Unlock()
+	rolled, moved, err := state.Before(ctx, loader, source, &dropped)
+	if err == nil && (moved || len(ranges) > 0 && ranges[0].From < dropped) {
+		t.mu.Lock()
+		parts, _, err = t.read(ctx)
+		t.mu.Unlock()
+	}
+	for _, r := range ranges {
+		if i := rolling.Find(parts, r.From); err == nil && (i < 0 || !parts[i].Contains(r.To-1)) {
+			err = errDropped
+		}
+	}
+	return rolled, forgotten(err)
 }
 
 // allowed returns which periods may be created; nil if none may be.

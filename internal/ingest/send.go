@@ -104,6 +104,11 @@ func (s *sender) sendOnce(ctx context.Context, b *batch) (state.Batch, error) {
 				err = s.commit(ctx, b, &out)
 			}
 		}
+		if errors.Is(err, errDropped) {
+			if err = s.reset(ctx); err == nil {
+				err = s.commit(ctx, b, &out)
+			}
+		}
 		if errors.Is(err, errDone) || errors.Is(err, engine.ErrConnectionLost) {
 			// The connection may have broken after the commit.
 			noted, lookErr := s.state.NotedWith(ctx, out.Table, ids)
@@ -148,13 +153,13 @@ func (s *sender) sendOnce(ctx context.Context, b *batch) (state.Batch, error) {
 
 // commits notes that the commit of a batch is sent, or that its result is known, and
 // reports whether it was noted before.
-func (s *sender) commits(b *batch, sent bool) (noted bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, noted = s.committing[b.Cut]; sent {
-		s.committing[b.Cut] = struct{}{}
+func (l *load) commits(b *batch, sent bool) (noted bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, noted = l.committing[b.Cut]; sent {
+		l.committing[b.Cut] = struct{}{}
 	} else {
-		delete(s.committing, b.Cut)
+		delete(l.committing, b.Cut)
 	}
 	return noted
 }
@@ -241,9 +246,9 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 	if n := len(ranges); n > 0 {
 		out.Lower, out.Upper = ranges[0].From, ranges[n-1].To-1
 	}
-	rolled, err := state.Before(ctx, s.loader, s.source)
+	rolled, err := s.periods.before(ctx, s.loader, s.source, ranges)
 	if err != nil {
-		return forgotten(err)
+		return err
 	}
 	for _, rows := range out.Rows(rolled) {
 		if _, err := s.loader.Insert(ctx, rows.Table, rows.Batch, 0, rows.Batch.Rows()); errors.Is(err, engine.ErrDuplicateKey) {

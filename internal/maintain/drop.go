@@ -131,6 +131,10 @@ func (t *Table) detach(ctx context.Context, c *state.Change, d dropping) error {
 		}
 	}
 	t.reach("drop levels sealed")
+	// From here on no load takes the period for one that it has seen.
+	if err := t.State.DropTo(ctx, t.Table.Name, d.Part.To); err != nil {
+		return err
+	}
 	err := t.alter(ctx, func(have []rolling.Partition) engine.Step {
 		return engine.Detach{Table: t.Table, Have: have, Part: d.Part, Into: d.Table}
 	})

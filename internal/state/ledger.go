@@ -97,6 +97,7 @@ var (
 	touchedTable = noteTable("rowmill_touched", []string{"table_name", "writer"}, "lower_pos", "upper_pos")
 	rollupsOf    = noteTable("rowmill_rollups", []string{"table_name"})
 	sourceOf     = noteTable("rowmill_sources", []string{"table_name", "source"})
+	droppedOf    = noteTable("rowmill_tables", []string{"name"}, "dropped_to")
 )
 
 func noteTable(name string, texts []string, integers ...string) *engine.Table {
@@ -123,19 +124,25 @@ func noteRows(t *engine.Table) engine.Rows {
 //
 // It is called after the rows are inserted. From then on their table can't be
 // dropped, and its sources are removed only if the table does not exist, so the
-// result is valid until the commit.
-func Before(ctx context.Context, l engine.Loader, f *Source) (rolled bool, err error) {
+// result is valid until the commit. The same holds for its partitions: with dropped, what
+// DroppedTo returned before the caller read them, moved reports that it has changed since. Periods
+// beyond dropped are still there if it hasn't.
+func Before(ctx context.Context, l engine.Loader, f *Source, dropped *int64) (rolled, moved bool, err error) {
 	rows := []engine.Rows{noteRows(rollupsOf), noteRows(sourceOf)}
 	fill(rows[0].Batch, f.Table)
 	fill(rows[1].Batch, f.Table, f.Key)
+	if dropped != nil {
+		rows = append(rows, noteRows(droppedOf))
+		fill(rows[2].Batch, f.Table, *dropped)
+	}
 	has, err := l.Has(ctx, rows...)
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("records of %s: %w", f.Path, err)
+		return false, false, fmt.Errorf("records of %s: %w", f.Path, err)
 	case f.resumes() && !has[1]:
-		return false, ErrForgotten
+		return false, false, ErrForgotten
 	}
-	return has[0], nil
+	return has[0], dropped != nil && !has[2], nil
 }
 
 // Rows returns the rows to insert in the transaction of the batch's rows, so that
@@ -629,7 +636,7 @@ func (s *Store) ResetRows(ctx context.Context, x Exec, table string) error {
 		{"DELETE FROM rowmill_ledger WHERE table_name = ?", []any{table}},
 		{"DELETE FROM rowmill_states WHERE table_name = ? AND archive = ''", []any{table}},
 		{"UPDATE rowmill_states SET state = ?, updated_us = ? WHERE table_name = ?", []any{Dropped, time.Now().UnixMicro(), table}},
-		{"UPDATE rowmill_tables SET sealed_to = ? WHERE name = ?", []any{int64(math.MinInt64), table}},
+		{"UPDATE rowmill_tables SET sealed_to = ?, dropped_to = 0 WHERE name = ?", []any{int64(math.MinInt64), table}},
 	} {
 		if err := s.run(ctx, x, "begin a new ledger for "+table, q.text, q.args...); err != nil {
 			return err
