@@ -2,9 +2,12 @@ package ingest
 
 import (
 	"bytes"
+	"path/filepath"
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/internal/value"
 )
 
@@ -81,5 +84,37 @@ func TestConversion(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%q of %+v to %+v: %q, want %q", c.text, c.from, c.to, got, c.want)
 		}
+	}
+}
+
+// TestRecallCounts: of the chunks that are in the ledger after the lock was lost, those whose commit had no answer
+// count as this load's, and those of an earlier load don't.
+func TestRecallCounts(t *testing.T) {
+	db := testdb.Open(t, "sqlite").(engine.Keeper)
+	st := state.New(db)
+	must(t, st.Ensure(t.Context()))
+	common, err := newLoad(&Options{DB: db, Table: &engine.Table{Name: "readings"}, Bad: filepath.Join(t.TempDir(), "bad")})
+	must(t, err)
+	l := &serverLoad{load: common, done: map[*chunk]state.Counts{}, plan: plan{Columns: []string{"a"}, Ends: map[int64][]string{}}}
+	for i := range int64(3) {
+		l.plan.Open = append(l.plan.Open, &chunk{From: 10 * i, To: 10*i + 10, Last: []string{"x"}})
+	}
+	l.source = &state.Source{Table: "readings", Path: "p", Kind: state.ServerSource, Key: newKey()}
+	must(t, l.record(t.Context(), nil, nil))
+	for i, c := range l.plan.Open[:2] {
+		line := state.Batch{Table: "readings", ID: c.cut().ID(l.source.Key), Counts: state.Counts{Sent: int64(10 - i), Inserted: int64(10 - i)}}
+		loader, err := db.Loader(t.Context())
+		must(t, err)
+		must(t, loader.Begin(t.Context()))
+		rows := line.Rows(false)[0]
+		_, err = loader.Insert(t.Context(), rows.Table, rows.Batch, 0, 1)
+		must(t, err)
+		must(t, loader.Commit(t.Context()))
+		must(t, loader.Close())
+	}
+	l.commits(&batch{Cut: l.plan.Open[1].cut()}, true)
+	must(t, l.recall(t.Context(), ""))
+	if r := l.result; r.Sent != 9 || r.Before != 10 || len(l.done) != 2 {
+		t.Errorf("%+v, %d chunks are loaded", r, len(l.done))
 	}
 }

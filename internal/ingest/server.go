@@ -335,18 +335,25 @@ func (l *serverLoad) recall(ctx context.Context, options string) error {
 	for i, c := range was.Open {
 		cuts[i] = c.cut()
 	}
+	mayCount := l.result.Batches == 0 // otherwise the lock was lost, and the rows are this load's own
 	noted, err := retried(ctx, l.load, func() (map[string]state.Batch, error) { return l.state.NotedOf(ctx, s.Table, s.Key, cuts) })
 	if err != nil {
 		return err
 	}
 	before := s.Counts
 	for i, c := range was.Open {
-		if b, there := noted[cuts[i].ID(s.Key)]; there {
-			l.done[c] = b.Counts
+		b, there := noted[cuts[i].ID(s.Key)]
+		if !there {
+			continue
+		}
+		l.done[c] = b.Counts
+		if l.commits(&batch{Cut: cuts[i]}, false) { // it was committed when the lock was lost, and the answer too
+			l.count(b.Counts, 0, false)
+		} else {
 			before.Add(b.Counts)
 		}
 	}
-	if l.result.Batches == 0 { // otherwise the lock was lost, and the rows are this load's own
+	if mayCount {
 		l.result.Before, l.result.BeforeRejected = before.Sent, before.Rejected
 		l.rejectedBefore.Store(before.Rejected)
 		l.result.LoadedAt = s.At

@@ -45,6 +45,9 @@ const (
 	keepMode = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO'"
 )
 
+// netWrite is for how long, in seconds, the server waits for a client that doesn't read its result.
+const netWrite = "3600"
+
 // names sets the character set of statements and results, and the collation in
 // which literals are compared.
 const names = "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci"
@@ -69,6 +72,8 @@ func common() []setting {
 		{"foreign_key_checks", "1"},
 		// Quotients, such as averages, have four more digits than the dividend.
 		{"div_precision_increment", "4"},
+		// A reader of many rows may pause while what it does with them waits for another server.
+		{"net_write_timeout", netWrite},
 		// SHOW CREATE TABLE quotes names.
 		{"sql_quote_show_create", "1"},
 	}

@@ -50,7 +50,7 @@ func testHostileSessions(t *testing.T, db *mysql.DB) {
 		"@@sql_mode LIKE '%NO_ENGINE_SUBSTITUTION%'",
 		"@@character_set_client = 'utf8mb4'", "@@character_set_results = 'utf8mb4'", "@@collation_connection = 'utf8mb4_general_ci'",
 		"@@sql_auto_is_null = 0", "@@sql_safe_updates = 0", "@@sql_select_limit > 1000000", "@@sql_big_selects = 1", "@@unique_checks = 1",
-		"@@foreign_key_checks = 1", "@@div_precision_increment = 4", "@@explicit_defaults_for_timestamp = 1",
+		"@@foreign_key_checks = 1", "@@div_precision_increment = 4", "@@net_write_timeout = 3600", "@@explicit_defaults_for_timestamp = 1",
 	}
 	writing := append(slices.Clone(base), isolation+" = 'REPEATABLE-READ'")
 	keeping := append(slices.Clone(base), isolation+" = 'READ-COMMITTED'", "@@lock_wait_timeout = 1", "@@innodb_lock_wait_timeout = 5",

@@ -20,8 +20,9 @@ var classes = numbered(map[error][]uint16{
 	engine.ErrDiskFull:    {1021, 1114}, // the table is full
 	engine.ErrTableExists: {1050},
 	engine.ErrNoTable:     {1146},
-	// Server shutdown in progress; MariaDB: connection was killed; errors of network packets.
-	engine.ErrConnectionLost: {1053, 1927, 1158, 1159, 1160, 1161},
+	// Server shutdown in progress; MariaDB: connection was killed; errors of network packets; MySQL:
+	// closed after wait_timeout.
+	engine.ErrConnectionLost: {1053, 1927, 1158, 1159, 1160, 1161, 4031},
 	engine.ErrUnreachable:    {1040}, // too many connections
 	// Unknown storage engine; LOAD DATA LOCAL is disabled, also in MySQL 8.0 and in MariaDB.
 	engine.ErrUnsupported: {1286, 1148, 3948, 4166},

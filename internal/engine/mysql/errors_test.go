@@ -48,7 +48,7 @@ func TestClassify(t *testing.T) {
 		"disk full":            "1114/HY000 1021/HY000",
 		"no such table":        "1146/42S02",
 		"table exists":         "1050/42S01",
-		"connection lost":      "1053/08S01 1927/70100",
+		"connection lost":      "1053/08S01 1927/70100 4031/HY000",
 		"server not reachable": "1040/08004",
 	} {
 		for _, text := range strings.Fields(errs) {
