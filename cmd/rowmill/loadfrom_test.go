@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -298,14 +296,7 @@ func TestLoadFromKilledServers(t *testing.T) {
 			t.Parallel()
 			var private [2]*sandbox.Server
 			for i, kind := range p {
-				var err error
-				private[i], err = sandbox.Start(t.Context(), sandbox.Options{Kind: kind, Memory: 64 << 20, Redo: 64 << 20, Root: t.TempDir()}, nil)
-				must(t, err)
-				t.Cleanup(func() {
-					if err := private[i].Stop(context.Background()); err != nil {
-						t.Error(err)
-					}
-				})
+				private[i] = privateServer(t, kind)
 			}
 			source := newLoadingAt(t, p[0], private[0].Target())
 			l := newLoadingAt(t, p[1], private[1].Target(), numbered(p[1], "")...)
@@ -314,38 +305,20 @@ func TestLoadFromKilledServers(t *testing.T) {
 			took := 4 * time.Second
 			for n, run := 0, 0; n < kills || run == 0; {
 				args := fmt.Sprintf("--batch 100 --retry 60s --source %d --from %s", run, source.target)
-				c := l.command(0, args)
-				var said bytes.Buffer
-				c.Stdout, c.Stderr = &said, &said
 				began := time.Now()
-				must(t, c.Start())
-				ended := make(chan error, 1)
-				go func() { ended <- c.Wait() }()
-				killed := false
-				select {
-				case <-ended:
-				case <-time.After(time.Duration(r.Int64N(int64(took)))):
+				s := l.disturbed(0, args, time.Duration(r.Int64N(int64(took))), func(load *os.Process) {
 					n++
-					switch victim := r.IntN(5); victim {
-					case 0, 1, 2, 3:
+					if victim := r.IntN(5); victim < 4 {
 						private[victim%2].Kill()
 						must(t, private[victim%2].Restart(t.Context()))
-					case 4:
-						killed = true
-						must(t, c.Process.Kill())
+					} else {
+						_ = load.Kill() // it may have ended
 					}
-					select {
-					case <-ended:
-					case <-time.After(2 * time.Minute):
-						_ = c.Process.Signal(syscall.SIGQUIT)
-						<-ended
-						t.Fatalf("it hangs:\n%s", said.String())
-					}
+				})
+				if s.code > 0 {
+					t.Fatalf("after %d kills: exit %d\n%s", n, s.code, s.stderr)
 				}
-				if code := c.ProcessState.ExitCode(); code > 0 {
-					t.Fatalf("after %d kills: exit %d\n%s", n, code, said.String())
-				}
-				if killed {
+				if s.code < 0 {
 					continue
 				}
 				took = min(took, time.Since(began))
@@ -356,7 +329,7 @@ func TestLoadFromKilledServers(t *testing.T) {
 				l.does("DELETE FROM readings")
 				run++
 				if t.Failed() {
-					t.Fatalf("after %d kills:\n%s", n, said.String())
+					t.Fatalf("after %d kills:\n%s", n, s.stderr)
 				}
 			}
 		})

@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -23,36 +21,6 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
 )
-
-// TestTrapLoadKilledAnyTime kills a loader at any time, not only between its steps.
-func TestTrapLoadKilledAnyTime(t *testing.T) {
-	onKeepers(t, func(l *loading) {
-		rows, tries := 25_000, 10
-		if testdb.Nightly() {
-			rows, tries = 40_000, 25
-		}
-		f := loadRows(0, rows, true)
-		l.write("day.csv", f.text)
-		rnd := rand.New(rand.NewPCG(1, 1))
-		kills := 0
-		for range tries {
-			c := l.command(0, fmt.Sprintf("day.csv --batch %d", 20+rnd.IntN(200)))
-			must(l, c.Start())
-			time.Sleep(time.Duration(10+rnd.IntN(60)) * time.Millisecond)
-			_ = c.Process.Signal(syscall.SIGKILL) // it may have ended
-			_ = c.Wait()                          // the table shows how it ended
-			if c.ProcessState.ExitCode() < 0 {
-				kills++
-			}
-		}
-		if kills < 3 {
-			l.Errorf("it was killed %d times only", kills)
-		}
-		l.Logf("killed %d times", kills)
-		l.loads(anyCode, "", "day.csv")
-		l.check("day.csv.bad.jsonl", f)
-	})
-}
 
 // TestTrapLoadKilledWithOtherBatchSizes kills a load at any point, repeatedly, and
 // continues it with other batch sizes. A loader that counts rows to find its position

@@ -1,12 +1,8 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,8 +10,6 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
-	"github.com/rowmill/rowmill/internal/sandbox"
-	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // onStagers runs a test on the servers that have stagings.
@@ -46,7 +40,7 @@ func publishedRows(n int) published {
 	at := time.Date(2026, 3, 29, 0, 0, 0, 0, time.UTC)
 	for i := range n {
 		hour := i * 6 / n
-		ts := at.Add(time.Duration(hour)*time.Hour + time.Duration(i%3600)*time.Second).Format("2006-01-02 15:04:05")
+		ts := at.Add(time.Duration(hour)*time.Hour + time.Duration(i*7%3600)*time.Second).Format("2006-01-02 15:04:05")
 		lines = append(lines, fmt.Sprintf("%d,%s,0.5,n%d", i, ts, i%10))
 		p.want = append(p.want, fmt.Sprintf("%d %s n%d", i, ts, i%10))
 	}
@@ -90,9 +84,27 @@ func (p published) check(l *loading, name string) {
 	l.prints(exitDone, "--list", "loaded  "+figure.Count(p.sent()))
 	l.has("", "SELECT lower_pos FROM rowmill_publications")
 	l.has("", "SELECT id FROM rowmill_journal")
+	l.has(fmt.Sprintf("%d %d %d %d", p.sent(), len(p.want), p.dups, len(p.bad)), "SELECT sent, inserted, duplicate, rejected FROM rowmill_sources")
 	l.tick(loadStart.Add(6 * time.Hour))
 	mustPass(l.T, l.run("run", "--once"))
-	l.has(fmt.Sprint(len(p.want)), "SELECT SUM(n) FROM readings_15m")
+	buckets := map[string]int{}
+	for _, row := range p.want {
+		at, err := time.Parse(time.DateTime, strings.Join(strings.Fields(row)[1:3], " "))
+		must(l, err)
+		buckets[at.Truncate(15*time.Minute).Format("2006-01-02 15:04")]++
+	}
+	level, err := l.db.Describe(l.Context(), "readings_15m")
+	must(l, err)
+	for _, row := range l.query("SELECT " + l.db.Words().AsText(*level.Column("bucket")) + ", n FROM readings_15m") {
+		at, n := row[:len("2006-01-02 15:04")], row[strings.LastIndex(row, " ")+1:]
+		if fmt.Sprint(buckets[at]) != n {
+			l.Errorf("the roll-up has %s rows at %s, want %d", n, at, buckets[at])
+		}
+		delete(buckets, at)
+	}
+	if len(buckets) > 0 {
+		l.Errorf("the roll-up lacks %v", buckets)
+	}
 	l.prints(exitDone, name, "nothing to do")
 }
 
@@ -121,99 +133,4 @@ func TestPublish(t *testing.T) {
 		l.has("", "SELECT id FROM rowmill_journal")
 		l.prints(exitDone, "all.csv", "nothing to do")
 	})
-}
-
-// TestPublishKilled kills rowmill load at random points. Then every row must be in the
-// table once, and the roll-ups must have all of them.
-func TestPublishKilled(t *testing.T) {
-	onStagers(t, func(l *loading) {
-		kills, most := 0, 8
-		if testdb.Nightly() {
-			most = 60
-		}
-		r := rand.New(rand.NewPCG(3, uint64(len(l.server))))
-		p := publishedRows(600)
-		const args = "all.csv --lane publish --batch 100 --parallel 2"
-		for kills < most {
-			l.write("all.csv", p.text)
-			for kills < most && l.killed(1+r.IntN(20), "", args) {
-				kills++
-			}
-			l.loads(anyCode, "Finished true", args)
-			p.check(l, "all.csv")
-			l = newLoading(t, l.server)
-		}
-	})
-}
-
-// TestLoadBesideKilledServer kills the loader, its server, or both at random times, in both
-// lanes. Then every row must be in the table once, and the roll-ups must have all of them.
-func TestLoadBesideKilledServer(t *testing.T) {
-	testdb.SkipUnlessNightly(t, "TestPublishKilled and TestKillServer")
-	const kills = 20
-	for _, server := range testdb.Kinds(t, servers...) {
-		for _, lane := range []string{"live", "publish"} {
-			t.Run(server+" "+lane, func(t *testing.T) {
-				t.Parallel()
-				private, err := sandbox.Start(t.Context(), sandbox.Options{Kind: server, Memory: 64 << 20, Redo: 64 << 20, Root: t.TempDir()}, nil)
-				must(t, err)
-				t.Cleanup(func() {
-					if err := private.Stop(context.Background()); err != nil {
-						t.Error(err)
-					}
-				})
-				l := newLoadingAt(t, server, private.Target())
-				p := publishedRows(30000)
-				l.write("all.csv", p.text)
-				r := rand.New(rand.NewPCG(5, uint64(len(server+lane))))
-				args := "all.csv --batch 500 --retry 60s --lane " + lane
-				took := 4 * time.Second
-				for n, finished := 0, 0; n < kills || finished == 0; {
-					c := l.command(0, args)
-					var said bytes.Buffer
-					c.Stdout, c.Stderr = &said, &said
-					began := time.Now()
-					must(t, c.Start())
-					ended := make(chan error, 1)
-					go func() { ended <- c.Wait() }()
-					select {
-					case <-ended:
-					case <-time.After(time.Duration(r.Int64N(int64(took)))):
-						victim := r.IntN(3)
-						if n >= kills {
-							victim = -1
-						}
-						if victim == 0 || victim == 2 {
-							must(t, c.Process.Kill())
-						}
-						if victim > 0 {
-							private.Kill()
-							must(t, private.Restart(t.Context()))
-						}
-						if victim >= 0 {
-							n++
-						}
-						<-ended
-					}
-					if code := c.ProcessState.ExitCode(); code == exitDone || code == exitFailed && strings.Contains(said.String(), "couldn't be loaded") {
-						if victimless := time.Since(began); victimless < took {
-							took = max(victimless, 200*time.Millisecond)
-						}
-						finished++
-						l.loads(exitDone, "Finished true", args)
-						p.check(l, "all.csv")
-						must(t, l.db.Apply(t.Context(), engine.DropTable{Table: l.table, Views: []string{"readings_15m_live"}}))
-						must(t, os.Remove(filepath.Join(l.dir, "all.csv.bad.jsonl")))
-						l.tick(loadStart)
-						mustPass(t, l.run("apply", "--yes"))
-					} else if code >= 0 && !strings.Contains(said.String(), "not reachable") {
-						t.Logf("exit %d: %.500s", code, said.String())
-					}
-					if t.Failed() {
-						t.Fatalf("after %d kills", n)
-					}
-				}
-			})
-		}
-	}
 }

@@ -40,42 +40,43 @@ func (l *loading) publisher(reached func(point string)) ingest.Options {
 	return o
 }
 
-// collect loads a file up to where its rows are collected, and ends there.
-func (l *loading) collect(path string) {
+// stop loads a file up to a point of the load or its publication, and ends there.
+func (l *loading) stop(path, at string) {
 	l.Helper()
 	ctx, end := context.WithCancel(l.Context())
 	defer end()
+	rows := len(l.rows())
 	o := l.publisher(func(point string) {
-		if point == "rows collected" {
+		if point == at {
 			end()
 		}
 	})
 	if _, err := ingest.File(ctx, o, path); !errors.Is(err, context.Canceled) {
 		l.Fatalf("the load ended with %v", err)
 	}
-	l.hasRows(0)
+	l.hasRows(rows)
 }
 
 // TestPublishCarriesOver inserts rows into a period that is about to be published, before
-// and after it is counted. Those with a key of the file win, and exact roll-ups beyond
+// and after it is counted. Those with a key of the file win, also with its second key, and exact roll-ups beyond
 // whose watermark the period lies have all rows.
 func TestPublishCarriesOver(t *testing.T) {
 	onStagers(t, func(l *loading) {
-		l = newLoading(l.T, l.server, `time   = "ts"`, "time   = \"ts\"\nexact  = true")
+		l = newLoading(l.T, l.server, `time   = "ts"`, "time   = \"ts\"\nexact  = true", "PRIMARY KEY (sensor, ts)", "PRIMARY KEY (sensor, ts), UNIQUE (value, ts)")
 		l.tick(loadStart.Add(6 * time.Hour))
 		mustPass(l.T, l.run("run", "--once"))
 		path := l.write("a.csv", hourOf(100))
-		there := map[string]string{"rows collected": "(5, '2026-03-29 01:00:50', 'there'), (500, '2026-03-29 01:50:00', 'there')",
-			"publish swap": "(6, '2026-03-29 01:01:00', 'there'), (501, '2026-03-29 01:55:00', 'there')"}
+		there := map[string]string{"rows collected": "(5, '2026-03-29 01:00:50', 1, 'there'), (500, '2026-03-29 01:50:00', 1, 'there')",
+			"publish swap": "(6, '2026-03-29 01:01:00', 1, 'there'), (501, '2026-03-29 01:55:00', 1, 'there'), (502, '2026-03-29 01:02:00', 0.5, 'there')"}
 		r, err := ingest.File(l.Context(), l.publisher(func(point string) {
 			if rows, is := there[point]; is {
-				l.does("INSERT INTO " + l.db.Dialect().Quote("readings") + " (sensor, ts, note) VALUES " + rows)
+				l.does("INSERT INTO " + l.db.Dialect().Quote("readings") + " (sensor, ts, value, note) VALUES " + rows)
 				mustPass(l.T, l.run("run", "--once"))
 				delete(there, point)
 			}
 		}), path)
 		must(l, err)
-		if want := (state.Counts{Sent: 100, Inserted: 98, Duplicate: 2}); r.Counts != want || len(there) > 0 {
+		if want := (state.Counts{Sent: 100, Inserted: 97, Duplicate: 3}); r.Counts != want || len(there) > 0 {
 			t.Errorf("the counts are %+v, want %+v; points not reached: %v", r.Counts, want, there)
 		}
 		l.hasRows(102)
@@ -85,8 +86,8 @@ func TestPublishCarriesOver(t *testing.T) {
 				won++
 			}
 		}
-		if won != 4 {
-			t.Errorf("%d rows that were there are in the table, want 4", won)
+		if won != 5 {
+			t.Errorf("%d rows that were there are in the table, want 5", won)
 		}
 		l.has("", "SELECT id FROM rowmill_journal")
 		mustPass(l.T, l.run("run", "--once"))
@@ -96,13 +97,72 @@ func TestPublishCarriesOver(t *testing.T) {
 	})
 }
 
+// TestPublishAltered alters the table before a filled table becomes a period. The load fills
+// another one; after the end of the load, maintenance gives it up, and the next load fills another.
+func TestPublishAltered(t *testing.T) {
+	onStagers(t, func(l *loading) {
+		alter := func(column string) {
+			l.text = strings.Replace(l.text, "PRIMARY KEY", column+" INT, PRIMARY KEY", 1)
+			writeFile(l, l.file, l.text)
+			mustPass(l.T, l.run("apply", "--yes"))
+		}
+		path, filled := l.write("a.csv", hourOf(100)), 0
+		r, err := ingest.File(l.Context(), l.publisher(func(point string) {
+			switch {
+			case point == "publish staged":
+				filled++
+			case point == "publish swap" && filled == 1:
+				alter("more")
+			}
+		}), path)
+		must(l, err)
+		if want := (state.Counts{Sent: 100, Inserted: 100}); r.Counts != want || filled != 2 {
+			t.Errorf("the counts are %+v, want %+v; %d tables were filled", r.Counts, want, filled)
+		}
+		path = l.write("b.csv", strings.ReplaceAll(hourOf(100), " 01:", " 02:"))
+		l.stop(path, "publish swap")
+		alter("other")
+		mustPass(l.T, l.run("run", "--once"))
+		l.has("", "SELECT id FROM rowmill_journal")
+		if log := l.query("SELECT detail FROM rowmill_actions WHERE action = 'publish'"); !strings.Contains(strings.Join(log, "\n"), "given up, because the table was altered meanwhile") {
+			t.Errorf("the log has %q", log)
+		}
+		l.prints(exitDone, "b.csv --lane publish", "100 inserted", "p20260329_02: published")
+		l.hasRows(200)
+		l.has("0", "SELECT COUNT(more) + COUNT(other) FROM readings")
+	})
+}
+
+// TestPublishLocked: maintenance doesn't wait for the lock that completes a publication, and says
+// what blocks it.
+func TestPublishLocked(t *testing.T) {
+	t.Parallel()
+	onEach(t, servers, func(t *testing.T, server string) {
+		l := newLoading(t, server)
+		l.stop(l.write("a.csv", hourOf(100)), "publish swap")
+		tx, err := l.db.SQL().BeginTx(t.Context(), nil)
+		must(t, err)
+		defer tx.Rollback()
+		var n int
+		must(t, tx.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+l.db.Dialect().Quote("readings")).Scan(&n))
+		table := l.publisher(nil).Publisher.(*maintain.Table)
+		if _, _, err := table.Pass(t.Context(), maintain.Rebuilding); !errors.Is(err, engine.ErrLockTimeout) || !strings.Contains(err.Error(), "publish p20260329_01") || !strings.Contains(err.Error(), "blocked by") {
+			t.Errorf("the pass ends with %v", err)
+		}
+		must(t, tx.Rollback())
+		mustPass(t, l.run("run", "--once"))
+		l.hasRows(100)
+		l.loads(exitDone, "Finished true, Sent 0, Before 100", "a.csv")
+	})
+}
+
 // TestFewRowsOfSealedPeriod continues a load whose rows were collected before their period,
 // without rows, was sealed, and which the table refuses since.
 func TestFewRowsOfSealedPeriod(t *testing.T) {
 	onStagers(t, func(l *loading) {
 		l = newLoading(l.T, l.server, `keep  = "7d"`, "keep  = \"7d\"\nlate  = \"reject\"", "[[rollup]]", "[seal]\nafter = \"1h\"\n\n[[rollup]]")
 		path := l.write("a.csv", hourOf(100))
-		l.collect(path)
+		l.stop(path, "rows collected")
 		l.tick(loadStart.Add(6 * time.Hour))
 		mustPass(l.T, l.run("run", "--once"))
 		for _, lane := range []ingest.Lane{ingest.Auto, ingest.Publish} {
@@ -127,7 +187,7 @@ func TestFewRowsOfSealedPeriod(t *testing.T) {
 func TestFewRowsCommittedTwice(t *testing.T) {
 	onStagers(t, func(l *loading) {
 		path := l.write("a.csv", hourOf(100))
-		l.collect(path)
+		l.stop(path, "rows collected")
 		o := l.publisher(func(point string) {
 			if point != "rows collected" {
 				return
@@ -153,7 +213,7 @@ func TestFewRowsCommittedTwice(t *testing.T) {
 func TestFinishWaitsForOwn(t *testing.T) {
 	onSQLite(t, func(l *loading) {
 		path := l.write("a.csv", hourOf(100))
-		l.collect(path)
+		l.stop(path, "rows collected")
 		source := l.query("SELECT source FROM rowmill_publications")[0]
 		table := l.publisher(func(string) {}).Publisher
 		from := l.query("SELECT lower_pos FROM rowmill_publications")[0]

@@ -34,6 +34,9 @@ var (
 	ErrTableExists = errors.New("table exists")
 	// ErrNoTable: the table does not exist.
 	ErrNoTable = errors.New("no such table")
+	// ErrDiffers: a table can't become a period, because it lacks columns or indexes that
+	// the periods have, or has others.
+	ErrDiffers = errors.New("definitions differ")
 	// ErrRefused: the server refuses the rows themselves: a value, a key, a
 	// constraint, a trigger. Sending them again would fail again.
 	ErrRefused = errors.New("rows refused")

@@ -100,7 +100,8 @@ type (
 	// which become the one partition New, of the same bounds. Readers see each row exactly once.
 	// The rows of each old partition are moved to the table at the same index of Out. Out must not
 	// name With, because it can't be determined afterwards whether tables were exchanged. See
-	// Capabilities.LastName for the name of New.
+	// Capabilities.LastName for the name of New. After ErrDiffers and ErrRefused, the one partition
+	// of Old has all of its rows, and With has its own.
 	Replace struct {
 		Table *Table
 		Have  []rolling.Partition

@@ -47,11 +47,11 @@ func (d *publishing) resume(ctx context.Context, t *Table, c *state.Change) (det
 	if err != nil {
 		return "", err
 	}
-	return d.finish(ctx, t, c, lease)
+	return d.finish(ctx, t, c, lease, 0) // the next pass tries again
 }
 
 // finish is resume with the lock on the period, which it releases.
-func (d *publishing) finish(ctx context.Context, t *Table, c *state.Change, lease engine.Lease) (detail string, err error) {
+func (d *publishing) finish(ctx context.Context, t *Table, c *state.Change, lease engine.Lease, patience time.Duration) (detail string, err error) {
 	defer func() { err = errors.Join(err, lease.Release()) }()
 	now, err := t.State.Change(ctx, c.Table, c.ID)
 	if err != nil || now == nil {
@@ -61,7 +61,12 @@ func (d *publishing) finish(ctx context.Context, t *Table, c *state.Change, leas
 	if err := now.Load(d); err != nil {
 		return "", err
 	}
-	return t.finishPublish(ctx, now, d)
+	detail, err = t.finishPublish(ctx, now, d, patience)
+	var given givenUp
+	if errors.As(err, &given) {
+		return given.Error(), nil
+	}
+	return detail, err
 }
 
 func (d *publishing) lock() string { return fmt.Sprintf("%s/publish/%d", d.Table, d.From) }
@@ -73,9 +78,13 @@ const (
 	// mostMeanwhile is the number of rows that may have reached a period before its
 	// publication. They are carried over, row by row.
 	mostMeanwhile = 10000
-	// busyWait limits how long a publication waits for other changes of its period.
+	// busyWait limits how long a load waits for other changes of a period, and for the lock that
+	// replaces it.
 	busyWait = 30 * time.Second
 	busyPoll = 200 * time.Millisecond
+	// mostFills is how often a table is filled for a period if the rolling table is altered
+	// each time before it can become one.
+	mostFills = 3
 )
 
 // errPublishLost is the cause of the end of a publication whose lock was lost.
@@ -110,7 +119,7 @@ func (t *Table) FinishPublications(ctx context.Context, source string) error {
 		if own {
 			var lease engine.Lease
 			if lease, err = t.lead(ctx, d); err == nil {
-				detail, err = d.finish(ctx, t, c, lease)
+				detail, err = d.finish(ctx, t, c, lease, busyWait)
 			}
 		} else {
 			detail, err = d.resume(ctx, t, c)
@@ -138,7 +147,7 @@ func (t *Table) Publish(ctx context.Context, p *state.Publication, columns []eng
 	}
 	defer func() { err = errors.Join(err, lease.Release()) }()
 	return engine.WhileHeld(ctx, lease, errPublishLost, func(ctx context.Context) error {
-		err := t.publish(ctx, d, columns, fill)
+		err := t.publishAsDeclared(ctx, d, columns, fill)
 		if cause := context.Cause(ctx); errors.Is(cause, errPublishLost) {
 			return cause
 		}
@@ -147,6 +156,25 @@ func (t *Table) Publish(ctx context.Context, p *state.Publication, columns []eng
 		}
 		return err
 	})
+}
+
+// publishAsDeclared publishes by the declaration in force, and once more if the table has been
+// altered meanwhile.
+func (t *Table) publishAsDeclared(ctx context.Context, d *publishing, columns []engine.Column,
+	fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) error {
+	for n := 1; ; n++ {
+		now, err := t.Follow(ctx)
+		if err == nil {
+			err = now.publish(ctx, d, columns, fill)
+		}
+		if !errors.Is(err, engine.ErrDiffers) {
+			return err
+		}
+		if n == mostFills {
+			return engine.Classed(engine.ErrUnsupported, err)
+		}
+		t.stale.Store(true)
+	}
 }
 
 // lead waits for the lock on the period.
@@ -158,10 +186,22 @@ func (t *Table) lead(ctx context.Context, d *publishing) (lease engine.Lease, er
 	return lease, err
 }
 
+// A givenUp error is why a publication was given up. Nothing of it is left: its rows may be sent
+// in another way.
+type givenUp struct{ error }
+
+func (e givenUp) Unwrap() error { return e.error }
+
 // unfinished is an error of a change that is completed later: its rows must not be sent in
 // another way, whatever the class of the error.
-func unfinished(err error) error {
-	if errors.Is(err, engine.ErrRefused) || errors.Is(err, engine.ErrUnsupported) || errors.Is(err, state.ErrFilled) {
+func (t *Table) unfinished(ctx context.Context, err error) error {
+	var given givenUp
+	switch {
+	case errors.As(err, &given):
+		t.log(ctx, string(Publish), given.Error(), 0, nil)
+	case errors.Is(err, engine.ErrLockTimeout):
+		return engine.Hinted(t.blocked(ctx, err), "end the transaction that blocks it; the same command, or rowmill run, then completes it")
+	case errors.Is(err, engine.ErrRefused) || errors.Is(err, engine.ErrUnsupported) || errors.Is(err, state.ErrFilled):
 		return engine.Hinted(errors.New(err.Error()), "rowmill status, which shows the change; the same command, once its cause is removed")
 	}
 	return err
@@ -180,8 +220,11 @@ func (t *Table) publish(ctx context.Context, d *publishing, columns []engine.Col
 		if err := old.Load(left); err != nil {
 			return err
 		}
-		if _, err := t.finishPublish(ctx, old, left); err != nil {
-			return unfinished(err)
+		if _, err := t.finishPublish(ctx, old, left, busyWait); err != nil {
+			var given givenUp
+			if err = t.unfinished(ctx, err); !errors.As(err, &given) {
+				return err
+			}
 		}
 	}
 	now, err := t.State.Publication(ctx, &d.Publication)
@@ -196,7 +239,8 @@ func (t *Table) publish(ctx context.Context, d *publishing, columns []engine.Col
 		return fmt.Errorf("%w: %v", state.ErrFilled, err)
 	}
 	once := fmt.Sprintf("_%x", time.Now().UnixMilli()&0xffffff)
-	d.With, d.Out = standalone(t.Table.Name, "load", d.Part), standalone(t.Table.Name, "out", d.Part)+once
+	// Names that no other attempt has: a process whose lock was lost doesn't touch its tables.
+	d.With, d.Out = standalone(t.Table.Name, "in", d.Part)+once, standalone(t.Table.Name, "out", d.Part)+once
 	if _, err := t.State.Begin(ctx, c, d); err != nil {
 		return err
 	}
@@ -217,8 +261,8 @@ func (t *Table) publish(ctx context.Context, d *publishing, columns []engine.Col
 	if err != nil {
 		return errors.Join(err, t.abandonPublish(ctx, c, d))
 	}
-	if _, err := t.finishPublish(ctx, c, d); err != nil {
-		return unfinished(err)
+	if _, err := t.finishPublish(ctx, c, d, busyWait); err != nil {
+		return t.unfinished(ctx, err)
 	}
 	t.log(ctx, string(Publish), fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Sent, "row")), time.Since(began), nil)
 	return nil
@@ -348,6 +392,10 @@ func (t *Table) abandonPublish(ctx context.Context, c *state.Change, d *publishi
 	if c.Step != stepStage {
 		return nil // it can be completed
 	}
+	return t.removePublish(ctx, c, d)
+}
+
+func (t *Table) removePublish(ctx context.Context, c *state.Change, d *publishing) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonWait)
 	defer cancel()
 	// The server may not yet have ended the connection that filled it.
@@ -359,8 +407,28 @@ func (t *Table) abandonPublish(ctx context.Context, c *state.Change, d *publishi
 	return t.State.End(ctx, t.State.DB(), c)
 }
 
-// finishPublish completes a publication from its current step.
-func (t *Table) finishPublish(ctx context.Context, c *state.Change, d *publishing) (string, error) {
+// giveUp ends a publication whose table the server refuses as a period. It returns a givenUp.
+func (t *Table) giveUp(ctx context.Context, c *state.Change, d *publishing, cause error) error {
+	var rows int64
+	if err := t.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+t.DB.Dialect().Quote(d.With)).Scan(&rows); err != nil {
+		return errors.Join(cause, t.DB.Classify(err))
+	}
+	if rows != d.Inserted {
+		return fmt.Errorf("%w; table %s has %s, and %d were published", cause, d.With, figure.Plural(rows, "row"), d.Inserted)
+	}
+	if err := t.removePublish(ctx, c, d); err != nil {
+		return errors.Join(cause, err)
+	}
+	why := "the server refuses its rows as a period"
+	if errors.Is(cause, engine.ErrDiffers) {
+		why = "the table was altered meanwhile"
+	}
+	return givenUp{fmt.Errorf("%s: given up, because %s (%w); the same load continues", d.Part.Name, why, cause)}
+}
+
+// finishPublish completes a publication from its current step. It waits for the lock that
+// replaces the period for as long as patience, and tries once at least.
+func (t *Table) finishPublish(ctx context.Context, c *state.Change, d *publishing, patience time.Duration) (string, error) {
 	for {
 		t.reach("publish " + c.Step)
 		var err error
@@ -371,7 +439,7 @@ func (t *Table) finishPublish(ctx context.Context, c *state.Change, d *publishin
 			}
 			return d.Part.Name + ": the load ended before it was complete; the same load continues", nil
 		case stepSwap:
-			err = t.swapPublished(ctx, c, d)
+			err = t.swapPublished(ctx, c, d, patience)
 		case stepReconcile:
 			err = t.carryOver(ctx, c, d)
 		case stepClean:
@@ -392,8 +460,8 @@ func (t *Table) finishPublish(ctx context.Context, c *state.Change, d *publishin
 }
 
 // swapPublished replaces the period, while others wait for as little as possible.
-func (t *Table) swapPublished(ctx context.Context, c *state.Change, d *publishing) error {
-	err := engine.Retry{First: firstRetry, Last: lockPause, Waiting: func(err error) error {
+func (t *Table) swapPublished(ctx context.Context, c *state.Change, d *publishing, patience time.Duration) error {
+	err := engine.Retry{First: firstRetry, Last: lockPause, Until: time.Now().Add(patience), Waiting: func(err error) error {
 		t.say(Event{At: time.Now(), Action: string(Publish), Detail: d.Part.Name, Err: t.blocked(ctx, err), Waiting: true})
 		return nil
 	}}.Do(ctx, func() error {
@@ -401,6 +469,9 @@ func (t *Table) swapPublished(ctx context.Context, c *state.Change, d *publishin
 			return engine.Replace{Table: t.Table, Have: have, Old: []rolling.Partition{d.Part}, New: d.Part, With: d.With, Out: []string{d.Out}}
 		})
 	})
+	if errors.Is(err, engine.ErrDiffers) || errors.Is(err, engine.ErrRefused) {
+		return t.giveUp(ctx, c, d, err)
+	}
 	if err != nil {
 		return fmt.Errorf("replace %s: %w", d.Part.Name, err)
 	}
@@ -427,8 +498,50 @@ func (t *Table) swapPublished(ctx context.Context, c *state.Change, d *publishin
 	})
 }
 
+// carried describes the former table of a period, and returns those of its columns that the
+// rolling table has, quoted: it may have been altered meanwhile.
+func (t *Table) carried(ctx context.Context, name string) (was *engine.Schema, columns string, err error) {
+	if was, err = t.DB.Describe(ctx, name); err != nil {
+		return nil, "", err
+	}
+	now, err := t.DB.Describe(ctx, t.Table.Name)
+	if err != nil {
+		return nil, "", err
+	}
+	both := slices.DeleteFunc(engine.Writable(was.Columns), func(c engine.SchemaColumn) bool {
+		have := now.Column(c.Name)
+		return have == nil || have.Generated
+	})
+	return was, engine.Quoted(t.DB.Dialect(), both, ""), nil
+}
+
+// removeTwice deletes the rows of from that have the key of a row of the table out, and returns
+// their number.
+func (t *Table) removeTwice(ctx context.Context, tx *sql.Tx, from, out string, key []string) (n int64, err error) {
+	if len(key) == 0 {
+		return 0, nil
+	}
+	cols := make([]engine.SchemaColumn, len(key))
+	for i, name := range key {
+		cols[i].Name = name
+	}
+	// Only if there are some: the DELETE may read all rows.
+	err = tx.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s o WHERE EXISTS (SELECT 1 FROM %s n WHERE %s)",
+		out, from, engine.EqualIn(t.DB.Dialect(), cols, "o.", "n."))).Scan(&n)
+	if err != nil || n == 0 {
+		return 0, t.DB.Classify(err)
+	}
+	names := engine.Quoted(t.DB.Dialect(), cols, "")
+	res, err := tx.ExecContext(ctx, fmt.Sprintf("DELETE FROM %s WHERE (%s) IN (SELECT %s FROM %s)", from, names, names, out))
+	if err != nil {
+		return 0, t.DB.Classify(err)
+	}
+	return res.RowsAffected()
+}
+
 // carryOver adds the rows that reached the period before it was replaced. They were
-// visible before the published ones, and take the place of those with the same key.
+// visible before the published ones, and take the place of those with the same value of the
+// primary key or of another unique key, which then count as duplicates.
 func (t *Table) carryOver(ctx context.Context, c *state.Change, d *publishing) error {
 	quote := t.DB.Dialect().Quote
 	out := quote(d.Out)
@@ -449,25 +562,23 @@ func (t *Table) carryOver(ctx context.Context, c *state.Change, d *publishing) e
 	if err != nil {
 		return err
 	}
-	from, key := t.DB.Words().From(t.Table, part), t.Schema.Key()
-	cols, names := engine.Quoted(t.DB.Dialect(), t.columns(), ""), engine.Quoted(t.DB.Dialect(), key, "")
+	from := t.DB.Words().From(t.Table, part)
+	was, cols, err := t.carried(ctx, d.Out)
+	if err != nil {
+		return err
+	}
 	carried := *d
 	err = t.inTx(ctx, func(tx *sql.Tx) error {
 		carried = *d
-		var twice int64
-		if len(key) > 0 {
-			err := tx.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s o WHERE EXISTS (SELECT 1 FROM %s n WHERE %s)",
-				out, from, engine.EqualIn(t.DB.Dialect(), key, "o.", "n."))).Scan(&twice)
+		for _, key := range append([][]string{was.PrimaryKey}, was.Unique...) {
+			twice, err := t.removeTwice(ctx, tx, from, out, key)
 			if err != nil {
-				return t.DB.Classify(err)
-			}
-		}
-		if twice > 0 {
-			if _, err := tx.ExecContext(ctx, fmt.Sprintf("DELETE FROM %s WHERE (%s) IN (SELECT %s FROM %s)", from, names, names, out)); err != nil {
-				return t.DB.Classify(err)
+				return err
 			}
 			carried.Inserted -= twice
 			carried.Duplicate += twice
+		}
+		if carried.Inserted != d.Inserted {
 			if err := t.State.PutPublication(ctx, tx, &carried.Publication); err != nil && !errors.Is(err, state.ErrForgotten) {
 				return err
 			}

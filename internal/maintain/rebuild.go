@@ -99,11 +99,14 @@ func (t *Table) continueRebuild(ctx context.Context, c *state.Change) (string, e
 		case stepCompare:
 			var same bool
 			if same, err = t.compare(ctx, &r); err == nil && !same {
-				return t.abandonRebuild(ctx, c, &r)
+				return t.abandonRebuild(ctx, c, &r, "rows arrived while it was rebuilt")
 			}
 			next = stepSwap
 		case stepSwap:
 			next, err = stepReconcile, t.swap(ctx, &r)
+			if errors.Is(err, engine.ErrDiffers) && len(r.Old) == 1 { // the period is as it was
+				return t.abandonRebuild(ctx, c, &r, "the table was altered while it was rebuilt")
+			}
 		case stepReconcile:
 			next, err = stepClean, t.reconcile(ctx, &r)
 		case stepClean:
@@ -192,8 +195,8 @@ func (t *Table) compare(ctx context.Context, r *rebuilding) (bool, error) {
 	return true, nil
 }
 
-// abandonRebuild removes a copy that differs because rows arrived, and breaks the seals to start again.
-func (t *Table) abandonRebuild(ctx context.Context, c *state.Change, r *rebuilding) (string, error) {
+// abandonRebuild removes a copy that differs, and breaks the seals to start again.
+func (t *Table) abandonRebuild(ctx context.Context, c *state.Change, r *rebuilding, why string) (string, error) {
 	if err := t.DB.Try(ctx, engine.DropTables{Names: []string{r.With}}); err != nil {
 		return "", err
 	}
@@ -205,7 +208,7 @@ func (t *Table) abandonRebuild(ctx context.Context, c *state.Change, r *rebuildi
 		}
 		return t.State.End(ctx, tx, c)
 	})
-	return r.New.Name + ": rows arrived while it was rebuilt; it will be sealed again first", err
+	return r.New.Name + ": " + why + "; it will be sealed again first", err
 }
 
 func (t *Table) swap(ctx context.Context, r *rebuilding) error {

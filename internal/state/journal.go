@@ -84,8 +84,8 @@ func (s *Store) Advance(ctx context.Context, x Exec, c *Change, step string, dat
 		}
 		c.Data = p
 	}
-	n, err := s.exec(ctx, x, "UPDATE rowmill_journal SET step = ?, data = ?, updated_us = ?, tries = 0, error = '' WHERE table_name = ? AND id = ?",
-		step, string(c.Data), time.Now().UnixMicro(), c.Table, c.ID)
+	n, err := s.exec(ctx, x, "UPDATE rowmill_journal SET step = ?, data = ?, updated_us = ?, tries = 0, error = ''"+begun,
+		append([]any{step, string(c.Data), time.Now().UnixMicro()}, c.begun()...)...)
 	if err != nil {
 		return because(c.name(), err)
 	}
@@ -100,14 +100,20 @@ func (s *Store) Advance(ctx context.Context, x Exec, c *Change, step string, dat
 func (s *Store) Failed(ctx context.Context, c *Change, cause error) error {
 	c.Tries++
 	c.Error = cause.Error()
-	return s.run(ctx, s.DB(), c.name(), "UPDATE rowmill_journal SET tries = ?, error = ?, updated_us = ? WHERE table_name = ? AND id = ?",
-		c.Tries, c.Error, time.Now().UnixMicro(), c.Table, c.ID)
+	return s.run(ctx, s.DB(), c.name(), "UPDATE rowmill_journal SET tries = ?, error = ?, updated_us = ?"+begun,
+		append([]any{c.Tries, c.Error, time.Now().UnixMicro()}, c.begun()...)...)
 }
 
 // End removes a completed change, in the transaction of x.
 func (s *Store) End(ctx context.Context, x Exec, c *Change) error {
-	return s.run(ctx, x, fmt.Sprintf("journal of %s: end %s", c.Table, c.ID), "DELETE FROM rowmill_journal WHERE table_name = ? AND id = ?", c.Table, c.ID)
+	return s.run(ctx, x, fmt.Sprintf("journal of %s: end %s", c.Table, c.ID), "DELETE FROM rowmill_journal"+begun, c.begun()...)
 }
+
+// begun is the condition for a change that began when c did: a process whose lock was lost
+// doesn't touch the change of the same ID that another one has begun since.
+const begun = " WHERE table_name = ? AND id = ? AND started_us = ?"
+
+func (c *Change) begun() []any { return []any{c.Table, c.ID, c.Started.UnixMicro()} }
 
 const changeColumns = "table_name, id, kind, step, data, started_us, tries, error"
 

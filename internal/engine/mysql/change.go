@@ -25,6 +25,7 @@ import (
 const (
 	errExchangeOption = 1731 // for example after columns were added instantly
 	errTablesDiffer   = 1736
+	errNoColumn       = 1054
 	errColumnExists   = 1060
 	errSyntax         = 1064
 )

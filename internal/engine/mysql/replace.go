@@ -42,6 +42,11 @@ func checkReplace(s engine.Replace) error {
 // validates the rows in a transaction that other locks would keep open; it has
 // CONVERT PARTITION for the other partitions.
 func (c *changer) replace(ctx context.Context, s engine.Replace) {
+	defer func() {
+		if serverError(c.err, errTablesDiffer, errNoColumn) {
+			c.err = engine.Classed(engine.ErrDiffers, c.err)
+		}
+	}()
 	c.fail(checkReplace(s))
 	with, table := c.look(ctx, s.With), c.look(ctx, c.t.Name)
 	switch {

@@ -290,7 +290,15 @@ func (c *changer) replace(ctx context.Context, s engine.Replace) {
 	c.seen(ctx, s.With, s.New)
 	c.quiet(ctx, tables...)
 	c.atOnce(ctx, statements...)
+	var server *pgconn.PgError
+	if errors.As(c.err, &server) && slices.Contains(differing, server.Code) {
+		c.err = engine.Classed(engine.ErrDiffers, c.err)
+	}
 }
+
+// differing are the SQLSTATEs of a table whose columns differ from a partition's: a column that
+// is missing, has another type or constraint, or another collation; one of an index that is missing.
+var differing = []string{"42804", "42P21", "42703"}
 
 // drop drops a partition, and the tables that other interrupted steps have left behind.
 func (c *changer) drop(ctx context.Context, s engine.DropPartition) {

@@ -136,7 +136,11 @@ func (db *DB) current(step engine.Step) (now engine.Step, done bool, err error) 
 		now, done = s, slices.Contains(s.Have, s.Part) && !there(s.From)
 	case engine.Replace:
 		s.Have = have(s.Table)
-		now, done = s, slices.Contains(s.Have, s.New) && len(s.Out) > 0 && !there(s.With) && there(s.Out...)
+		ready := there(s.With)
+		now, done = s, slices.Contains(s.Have, s.New) && len(s.Out) > 0 && !ready && there(s.Out...)
+		if ready && len(s.Old) > 0 {
+			err = db.alike(s.With, store(s.Table, s.Old[0]))
+		}
 	case engine.AddColumn: // each period has the columns of the table
 		done, err = has(db.write, "SELECT 1 FROM pragma_table_xinfo(?) WHERE lower(name) = lower(?)", s.Table.Name, s.Name)
 		if err == nil && !done {
@@ -145,6 +149,16 @@ func (db *DB) current(step engine.Step) (now engine.Step, done bool, err error) 
 		now = s
 	}
 	return now, done, err
+}
+
+// alike returns ErrDiffers unless two tables have columns of the same names: the view reads them all.
+func (db *DB) alike(a, b string) error {
+	only, err := texts(db.write, "SELECT a.name FROM pragma_table_xinfo(?1) AS a WHERE lower(a.name) NOT IN (SELECT lower(name) FROM pragma_table_xinfo(?2)) "+
+		"UNION SELECT b.name FROM pragma_table_xinfo(?2) AS b WHERE lower(b.name) NOT IN (SELECT lower(name) FROM pragma_table_xinfo(?1))", a, b)
+	if err == nil && len(only) > 0 {
+		err = engine.Classed(engine.ErrDiffers, fmt.Errorf("only one of the tables %s and %s has column %s", a, b, strings.Join(only, ", ")))
+	}
+	return err
 }
 
 // forgetDropped removes the periods of a table that was dropped without rowmill.
