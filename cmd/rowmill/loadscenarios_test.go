@@ -108,31 +108,34 @@ var loadScenarios = map[string]scenario{
 			leases = append(leases, make(chan struct{}))
 			return &losingLease{lease, leases[len(leases)-1]}
 		}}
-		lose := func() {
+		lose := func() (some bool) {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, c := range leases {
 				close(c)
 			}
-			leases = nil
+			some, leases = len(leases) > 0, nil
+			return some
 		}
 		o := l.options(db)
 		o.Rows = 20
-		var steps, said atomic.Int64
+		var steps, lost, said atomic.Int64
 		o.Say = func(line string) {
 			if strings.Contains(line, "the lock on this source is lost") {
 				said.Add(1)
 			}
 		}
 		o.Reached = func(string) {
-			if n := steps.Add(1); n == 20 || n == 60 {
-				lose()
+			// The second time once the lock has been taken again.
+			if n := lost.Load(); n < 2 && steps.Add(1) >= 20+40*n && lose() {
+				lost.Add(1)
 			}
 		}
 		// With Again, a file that was not loaded before continues, too.
 		for i, path := range []string{path, l.write("new.csv", g.text)} {
 			o.Again = i == 1
 			steps.Store(0)
+			lost.Store(0)
 			said.Store(0)
 			r, err := ingest.File(l.Context(), o, path)
 			must(l, err)

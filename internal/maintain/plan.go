@@ -289,9 +289,12 @@ func planArchives(d *rolling.Declaration, v View, rebuilds []Task) []Task {
 // planDrops returns the periods that have passed retention, oldest first, and the
 // next one that will. A period waits until it is sealed and, if so declared,
 // archived. The last partition stays, because a table needs one.
+//
+// With roll-ups, a period also waits for the end of the older ones: a drop seals the
+// buckets of all time below, and late rows of an older period would be missing from them.
 func planDrops(d *rolling.Declaration, v View) []Task {
 	var out []Task
-	older, restored := "an older period is due first", false
+	older, restored, left := "an older period is due first", false, false
 	for i, p := range v.Parts {
 		due, drops := dropDue(d, p)
 		if !drops || i == len(v.Parts)-1 {
@@ -303,6 +306,8 @@ func planDrops(d *rolling.Declaration, v View) []Task {
 			continue
 		}
 		t := Task{Kind: Drop, Parts: []rolling.Partition{p}, Due: due}
+		first := !left && !slices.ContainsFunc(v.Busy, func(b rolling.Period) bool { return b.From < p.From })
+		left = true
 		switch {
 		case due > v.Now:
 		case v.Adopting:
@@ -310,6 +315,8 @@ func planDrops(d *rolling.Declaration, v View) []Task {
 			t.Waits = "the adoption of the table is not finished: rowmill apply FILE --finish, which can't be undone"
 		case i > 0 && !v.Gaps:
 			t.Waits, t.PutOff, t.Behind = older, restored, true
+		case len(d.Rollups) > 0 && !first:
+			t.Waits, t.Behind = "an older period is due first", true
 		case k == nil:
 			t.Waits, t.Behind = "not sealed", true
 		case d.Seal.Archive != "" && k.State != state.Archived:

@@ -92,6 +92,7 @@ func TestPlan(t *testing.T) {
 		return &d
 	}
 	keeping := func(d *rolling.Declaration) { d.Keep = span(4 * time.Hour); d.Seal.After = span(time.Hour) }
+	rolledUp := func(d *rolling.Declaration) { keeping(d); d.Rollups = []rolling.Rollup{{Name: "readings_1h"}} }
 	for _, test := range []struct {
 		name string
 		d    *rolling.Declaration
@@ -116,6 +117,14 @@ func TestPlan(t *testing.T) {
 		{"oldest first, where the next takes its range", with(keeping), View{Now: at(6), Parts: hourly(t, 0, 9), Known: known(state.Sealed, 10, hourly(t, 0, 5)...), Gaps: true},
 			"create p20260328_09 at 2026-03-28 07:00:00\nseal p20260328_05 at 2026-03-28 07:00:00\n" +
 				"drop p20260328_00\ndrop p20260328_01 (an older period is due first)\ndrop p20260328_02 at 2026-03-28 07:00:00\n"},
+		{"oldest first, as a drop seals the roll-ups of all time below", with(rolledUp), View{Now: at(7), Parts: hourly(t, 0, 10),
+			Known: append(known(state.Restored, 10, hourly(t, 0, 1)...), known(state.Sealed, 10, hourly(t, 2, 6)...)...)},
+			"create p20260328_10 at 2026-03-28 08:00:00\nrollup \nseal p20260328_01\nseal p20260328_06 at 2026-03-28 08:00:00\n" +
+				"drop p20260328_01 (not sealed)\ndrop p20260328_02 (an older period is due first)\ndrop p20260328_03 at 2026-03-28 08:00:00\n"},
+		{"not before an older one has ended", with(rolledUp), View{Now: at(6), Parts: hourly(t, 1, 9), Known: known(state.Sealed, 10, hourly(t, 1, 5)...),
+			Busy: []rolling.Period{{From: at(0), To: at(1)}}},
+			"create p20260328_09 at 2026-03-28 07:00:00\nrollup \nseal p20260328_05 at 2026-03-28 07:00:00\n" +
+				"drop p20260328_01 (an older period is due first)\ndrop p20260328_02 at 2026-03-28 07:00:00\n"},
 		{"archived before dropped", with(func(d *rolling.Declaration) { keeping(d); d.Seal.Archive = "archive" }),
 			View{Now: at(6), Parts: hourly(t, 0, 9), Known: known(state.Sealed, 10, hourly(t, 0, 5)...)},
 			"create p20260328_09 at 2026-03-28 07:00:00\nseal p20260328_05 at 2026-03-28 07:00:00\n" +

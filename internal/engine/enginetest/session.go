@@ -215,7 +215,7 @@ func (s keepers) sessionErrors(t *testing.T) {
 		"no period":     {engine.ErrNoPartition, insert, []any{100000, at}},
 		"NULL":          {engine.ErrRefused, insert, []any{nil, at}},
 		"no table":      {engine.ErrNoTable, "DELETE FROM nix", nil},
-		"table exists":  {engine.ErrTableExists, "CREATE TABLE " + name + " (a INT)", nil},
+		"table exists":  {engine.ErrTableExists, "CREATE TABLE " + name + " (a INT PRIMARY KEY)", nil},
 	} {
 		Must(t, c.Begin(within(t), engine.Transaction{}))
 		run(t, c, -1, insert, 2, at)

@@ -72,10 +72,8 @@ const trxCache = 120 * time.Millisecond
 // Blockers implements engine.Keeper. Without the performance schema and MariaDB's plugin
 // METADATA_LOCK_INFO, it also lists transactions of this database on other tables.
 func (db *DB) Blockers(ctx context.Context, t *engine.Table) ([]engine.Blocker, error) {
-	select {
-	case <-time.After(trxCache):
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := engine.Sleep(ctx, trxCache); err != nil {
+		return nil, err
 	}
 	var out []engine.Blocker
 	for _, v := range db.dialect.blockerViews() {
@@ -90,6 +88,13 @@ func (db *DB) Blockers(ctx context.Context, t *engine.Table) ([]engine.Blocker, 
 			}
 		}
 		found, err := db.blockers(ctx, v, t.Name)
+		if err == nil && len(found) == 0 && v.when == "" {
+			// Others may have read INNODB_TRX, and so prolonged the life of the cached result.
+			if err := engine.Sleep(ctx, trxCache); err != nil {
+				return nil, err
+			}
+			found, err = db.blockers(ctx, v, t.Name)
+		}
 		if missing(err) {
 			continue
 		}

@@ -42,7 +42,7 @@ func (m mirror) Tables() []string {
 	out := []string{fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (rowmill_id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, %s)",
 		m.Quote(m.Log), m.Definitions(m.Logged(), typeOf))}
 	if m.Target.Rolls {
-		out = append(out, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s, rowmill_reason VARCHAR(200), rowmill_at_us BIGINT, KEY %s (%s))",
+		out = append(out, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (rowmill_id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, %s, rowmill_reason VARCHAR(200), rowmill_at_us BIGINT, KEY %s (%s))",
 			m.Quote(m.Late), m.Definitions(m.Columns, typeOf), m.Quote(m.Late+"__rowmill"), m.List(m.Plain, "")))
 	}
 	return out
