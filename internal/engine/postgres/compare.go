@@ -17,6 +17,9 @@ const comparedRows = 500
 // server converts to the types of the columns; both sides are compared as text, which
 // every type has. The subquery has a limit so that each row is looked up by the key.
 func (l *loader) Compare(_ context.Context, t *engine.Table, cols []engine.SchemaColumn, b *engine.Batch, from, to int, fn func(engine.Compared)) error {
+	if err := l.begun(); err != nil {
+		return err
+	}
 	e, d, c := l.encoder(t), l.db.dialect, engine.NewComparison(t)
 	stored := func(i int) string { return "t." + d.Quote(cols[i].Name) }
 	c.Equal = func(i int) string { return fmt.Sprintf("%s = x.c%d", stored(i), i) }

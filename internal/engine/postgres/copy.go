@@ -93,14 +93,22 @@ func appendField(dst, p []byte) (_ []byte, ok bool) {
 	return append(dst, p[start:]...), true
 }
 
-// copyRows sends rows [from, to) of b with a COPY statement in text format, without
-// waiting for the server's CopyInResponse: after an error, it discards the stream. It
-// fails with errUnsent for a value that can't be encoded; the statement is canceled then.
-func (c *wire) copyRows(buf *[]byte, statement string, e *encoder, b *engine.Batch, from, to int, r *reply) error {
+// copyRows sends rows [from, to) of b with a COPY statement, in text format, or in binary
+// format with these forms, without waiting for the server's CopyInResponse: after an error, it
+// discards the stream. It fails with errUnsent for a value that can't be encoded; the statement
+// is canceled then.
+func (c *wire) copyRows(buf *[]byte, statement string, e *encoder, forms []binaryForm, b *engine.Batch, from, to int, r *reply) error {
 	out, start := beginMessage(appendQuery((*buf)[:0], statement), 'd')
 	defer func() { *buf = out }()
+	if forms != nil {
+		out = append(out, copyHeader...)
+	}
 	for row := from; row < to && e.err == nil; row++ {
-		out = e.appendLine(out, b, row)
+		if forms != nil {
+			out = e.appendForms(out, forms, b, row)
+		} else {
+			out = e.appendLine(out, b, row)
+		}
 		if len(out) < copyChunk {
 			continue
 		}
@@ -109,6 +117,9 @@ func (c *wire) copyRows(buf *[]byte, statement string, e *encoder, b *engine.Bat
 			return err
 		}
 		out, start = beginMessage(out[:0], 'd')
+	}
+	if forms != nil && e.err == nil {
+		out = append(out, 0xff, 0xff) // no more rows
 	}
 	endMessage(out, start)
 	if e.err == nil {

@@ -40,14 +40,27 @@ func linked(of any) *wire {
 	return engine.ConnOf(of.(engine.Loader)).(*loader).Conn
 }
 
-// Run runs a statement on such a connection.
-func Run(of any, q string) error { return linked(of).run(q) }
+// Run runs a statement on such a connection, within a loader's transaction.
+func Run(of any, q string) error {
+	if l, is := of.(engine.Loader); is {
+		if err := engine.ConnOf(l).(*loader).begun(); err != nil {
+			return err
+		}
+	}
+	return linked(of).run(q)
+}
 
 // SetLongest sets the lengths, in bytes, at which a loader splits and refuses
 // statements.
 func SetLongest(l engine.Loader, t *engine.Table, cut, longest int) {
 	of := engine.ConnOf(l).(*loader)
 	of.encoder(t).limit, of.longest = cut, longest
+}
+
+// Binary reports whether a loader sends rows of a table by COPY in binary format at present.
+func Binary(l engine.Loader, t *engine.Table) bool {
+	e := engine.ConnOf(l).(*loader).encoder(t)
+	return e.forms != nil && e.plain == 0 && !e.noCopy
 }
 
 // SetBefore sets the hook that is called with a step's connection before its

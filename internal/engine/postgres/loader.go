@@ -21,6 +21,8 @@ type loader struct {
 	buf      []byte
 	longest  int    // maximum length of a statement, in bytes
 	undo     string // the statement that undoes the current Insert; "" if nothing was sent
+	// pending means that the BEGIN is yet to be sent: with the first COPY, or alone.
+	pending bool
 }
 
 const (
@@ -67,8 +69,27 @@ func (db *DB) Loader(ctx context.Context) (engine.Loader, error) {
 // Leave implements engine.LoaderConn.
 func (l *loader) Leave(ctx context.Context, err error) error { return l.Fail(ctx, err) }
 
-func (l *loader) Begin(context.Context) error  { return l.Conn.run(loadBegin) }
-func (l *loader) Commit(context.Context) error { return l.Conn.run(commitStatement) }
+// Begin implements engine.LoaderConn. It sends nothing: the first COPY saves a round trip.
+func (l *loader) Begin(context.Context) error {
+	l.pending = true
+	return nil
+}
+
+// begun sends the BEGIN unless it was sent.
+func (l *loader) begun() error {
+	if !l.pending {
+		return nil
+	}
+	l.pending = false
+	return l.Conn.run(loadBegin)
+}
+
+func (l *loader) Commit(context.Context) error {
+	if err := l.begun(); err != nil {
+		return err
+	}
+	return l.Conn.run(commitStatement)
+}
 
 func (l *loader) encoder(t *engine.Table) *encoder {
 	e, _ := engine.Cached(l.encoders, mostEncoders, t, nil, func() (*encoder, error) {
@@ -90,11 +111,15 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 	if err != nil || done {
 		return ack, err
 	}
+	if err := l.begun(); err != nil {
+		return ack, err
+	}
 	return l.insert(e, t, b, from, to, more)
 }
 
 // copyPause is the number of Inserts into a table that don't try COPY, once it has met a row
-// that exists: then rows are sent twice, and more are likely to follow.
+// that exists, or its binary format, once it has met a value without one: then rows are sent
+// twice, and more are likely to follow.
 const copyPause = 16
 
 // copy inserts rows by COPY, or reports that they must be sent as statements: because of
@@ -114,7 +139,8 @@ func (l *loader) copy(ctx context.Context, e *encoder, t *engine.Table, b *engin
 			e.noCopy = true // a table that isn't there is the INSERT's error
 			return ack, false, nil
 		}
-		e.copy = e.copyText("")
+		e.copy, e.forms = e.copyText(""), binaryForms(t.Inserted(), schema)
+		e.verify = e.sameTypes(schema)
 	}
 	if l.undo = loadAgain; more {
 		l.undo = loadBack
@@ -122,8 +148,25 @@ func (l *loader) copy(ctx context.Context, e *encoder, t *engine.Table, b *engin
 			return ack, false, err
 		}
 	}
+	statement, forms := e.copy, e.forms
+	if e.plain > 0 {
+		e.plain--
+		forms = nil
+	}
+	if forms != nil {
+		statement = e.copyStatement() + "; " + e.verify
+	}
+	if l.pending { // in one message, so that without a transaction there is no COPY
+		statement, l.pending = loadBegin+"; "+statement, false
+	}
 	var r reply
-	err = l.Conn.copyRows(&l.buf, e.copy, e, b, from, to, &r)
+	err = l.Conn.copyRows(&l.buf, statement, e, forms, b, from, to, &r)
+	if err == nil && r.came > 0 { // the types of the columns have changed
+		if e.forms, err = nil, l.Undo(); err != nil {
+			return ack, false, err
+		}
+		return l.copy(ctx, e, t, b, from, to, more)
+	}
 	if err == nil && more {
 		err = l.Conn.run(loadRelease[len("; "):])
 	}
@@ -141,7 +184,11 @@ func (l *loader) copy(ctx context.Context, e *encoder, t *engine.Table, b *engin
 		e.noCopy = true // of a view, or with row security
 	}
 	e.err = nil
-	return ack, false, l.Undo()
+	if err := l.Undo(); err != nil || !errors.Is(class, errText) {
+		return ack, false, err
+	}
+	e.plain = copyPause
+	return l.copy(ctx, e, t, b, from, to, more)
 }
 
 // insert inserts rows by statements. The savepoint has a message of its own, so that
@@ -198,6 +245,9 @@ func (l *loader) Undo() error {
 
 // Has implements engine.LoaderConn. It sends one message with a statement for each row.
 func (l *loader) Has(_ context.Context, rows []engine.Rows) ([]bool, error) {
+	if err := l.begun(); err != nil {
+		return nil, err
+	}
 	q, start := beginMessage(nil, 'Q')
 	for _, r := range rows {
 		e := newEncoder(l.db.dialect, r.Table)

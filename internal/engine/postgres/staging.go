@@ -115,7 +115,7 @@ func (s *staging) Write(ctx context.Context, b *engine.Batch) error {
 func (s *staging) write(b *engine.Batch, r *reply) error {
 	s.enc.err = nil
 	if s.copies {
-		return s.Conn.copyRows(&s.buf, s.copy, &s.enc, b, 0, b.Rows(), r)
+		return s.Conn.copyRows(&s.buf, s.copy, &s.enc, nil, b, 0, b.Rows(), r)
 	}
 	for row := 0; row < b.Rows(); {
 		var start int
