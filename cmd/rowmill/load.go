@@ -97,7 +97,7 @@ func (a *app) loadCommand() *cobra.Command {
 			flags.IntVar(&f.Parallel, "parallel", 0, "periods published at a time; SQLite takes one (the number of processors)")
 			intVar(flags, &f.files, "files", ingest.DefaultFiles, "sources read at a time, which share the --writers; SQLite takes one")
 			intVar(flags, &f.Writers, "writers", ingest.DefaultWriters, "batches sent at a time; SQLite takes one")
-			intVar(flags, &f.Rows, "batch", ingest.DefaultRows, "rows of a batch")
+			intVar(flags, &f.Rows, "batch", 0, "rows of a batch; 0 begins with 5000, and adapts to the server")
 			flags.DurationVar(&f.RetryFor, "retry", 5*time.Minute, "how long to retry when the server can't be reached or a lock is not granted; -1s is forever")
 		}},
 		{"Streams", func(flags *pflag.FlagSet) {
@@ -177,8 +177,8 @@ func (f *loadFlags) check(sources []string) (err error) {
 		return usagef("one rowmill load for each", "--source names one source, and %d are given", len(sources))
 	case f.Bad == "-":
 		return usagef("--bad FILE", "--bad - : bad rows go to a file")
-	case f.Rows < 1:
-		return usagef("--batch 5000", "--batch %d: want 1 or more", f.Rows)
+	case f.Rows < 0:
+		return usagef("--batch 5000", "--batch %d: want 1 or more, or 0", f.Rows)
 	case f.Writers < 1 || f.Writers > 64:
 		return usagef("--writers 2", "--writers %d: want 1 to 64", f.Writers)
 	case f.Parallel < 0 || f.Parallel > 64:

@@ -652,7 +652,7 @@ func TestLoadBadInput(t *testing.T) {
 		{"good.csv --format xml", exitUsage, []string{`"xml" is unknown`, "csv tsv jsonl"}},
 		{"good.csv --spool .", exitUsage, []string{"--spool is for stdin"}},
 		{"good.csv good.csv --source x", exitUsage, []string{"names one source"}},
-		{"good.csv --batch 0", exitUsage, []string{"--batch 0"}},
+		{"good.csv --batch -1", exitUsage, []string{"--batch -1"}},
 		{"good.csv --writers -1", exitUsage, []string{"--writers -1"}},
 		{"good.csv --time-zone Europe/Nowhere", exitUsage, []string{"no such zone", "Europe/Berlin"}},
 		{"good.csv --time-zone +25:00", exitUsage, []string{"no such offset"}},

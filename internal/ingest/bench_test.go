@@ -6,7 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
+	"github.com/rowmill/rowmill/rolling"
 )
 
 // benchRows returns rows of sensor, ts, value and note; in CSV, one note in four
@@ -114,6 +120,39 @@ func BenchmarkSeen(b *testing.B) {
 			p.batch.Columns[0].Ints[i] += 1000 // other keys
 		}
 		s.add(p)
+	}
+	report(b, rows)
+}
+
+// BenchmarkParseClassic parses CSV of the insert benchmark's rows: integers, a time and a number.
+func BenchmarkParseClassic(b *testing.B) {
+	const rows = 5000
+	db, _, _ := measurements(b)
+	grid, err := rolling.EveryDuration(24 * time.Hour)
+	must(b, err)
+	s := &engine.Schema{PrimaryKey: []string{"transactionid"}}
+	for _, name := range []string{"transactionid", "cashregisterid", "customerid", "productid"} {
+		s.Columns = append(s.Columns, engine.SchemaColumn{Name: name, Type: value.Type{Kind: value.Int}})
+	}
+	s.Columns = append(s.Columns, engine.SchemaColumn{Name: "dateandtime", Type: value.Type{Kind: value.Time}},
+		engine.SchemaColumn{Name: "price", Type: value.Type{Kind: value.Float}})
+	t, err := newTarget(db, &engine.Table{Name: "purchases", Grid: grid, By: "dateandtime"}, s, &Format{Kind: CSV, NoHeader: true},
+		[]string{"transactionid", "dateandtime", "cashregisterid", "customerid", "productid", "price"}, &Options{})
+	must(b, err)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var data []byte
+	for i := range rows {
+		data = fmt.Appendf(data, "%d,2026-01-01 %02d:%02d:%02d,%d,%d,%d,%.2f\n", i, i/3600, i/60%60, i%60,
+			rnd.IntN(1000), rnd.IntN(100_000), rnd.IntN(10_000), float64(rnd.IntN(50_000))/100)
+	}
+	p := newParser(t)
+	if p.parse(bytesOf(data, 1, 0, false)); p.batch.Rows() != rows {
+		b.Fatalf("%d rows, and %v", p.batch.Rows(), p.rejected[0].Reason)
+	}
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		p.parse(bytesOf(data, 1, 0, false))
 	}
 	report(b, rows)
 }

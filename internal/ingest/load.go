@@ -80,8 +80,8 @@ type Options struct {
 	// primary key, which must be the table's only unique key.
 	OnDuplicate string
 
-	// Rows and Bytes limit a batch; 0 means DefaultRows and DefaultBytes. A record is
-	// never split.
+	// Rows and Bytes limit a batch; 0 means DefaultBytes, and DefaultRows at first, which
+	// then adapt to the server (see pace). A record is never split.
 	Rows, Bytes int
 	// Lane is how rows reach the table; "" means Auto. Publisher, unless nil, publishes
 	// rows. Memory limits the rows that are collected for it in memory, in bytes; 0 means
@@ -267,7 +267,7 @@ type load struct {
 	lost           atomic.Int64 // see Result.Lost
 	// committing are the batches whose commit was sent and whose result isn't known.
 	committing map[state.Cut]struct{}
-	pace       *pace // of a stream; nil for files
+	pace       *pace // nil if all batches have Options.Rows rows
 	// hurry, unless nil, is closed when transient errors end the load: its rows are kept
 	// elsewhere. failing reports that the last attempt to reach the database has failed, and
 	// patience how long batches in flight may take after the load was asked to end.
@@ -300,6 +300,9 @@ func newLoad(options *Options) (*load, error) {
 	}
 	l := &load{opt: &o, db: o.DB, state: state.New(o.DB), began: time.Now(), shared: o.shared, alone: o.shared == nil,
 		unit: "line", committing: map[state.Cut]struct{}{}, patience: endWait}
+	if options.Rows == 0 {
+		l.pace = newPace(o.Rows)
+	}
 	if l.alone {
 		l.shared = newShared(&o)
 	}
@@ -310,8 +313,9 @@ func newLoad(options *Options) (*load, error) {
 	return l, err
 }
 
-// aheadBytes limits load.ahead. A larger batch is admitted alone.
-const aheadBytes = 32 << 20
+// aheadBytes limits load.ahead: what is cut early has the size that the pace had then. A larger
+// batch is admitted alone.
+const aheadBytes = DefaultBytes
 
 // hold waits for room for a batch, which the sender that takes it frees.
 func (l *load) hold(ctx context.Context, b *batch) error {

@@ -12,9 +12,9 @@ const slowCommit = 200 * time.Millisecond
 // paceRange is how many times larger or smaller than Options.Rows batches may become.
 const paceRange = 8
 
-// A pace adapts the size of batches to the server. It grows them by a quarter as long as
-// that raises the rate and a transaction takes less than half of slowCommit, and halves
-// them if one takes longer than slowCommit or had to be repeated.
+// A pace adapts the size of batches to the server. It doubles them as long as that raises the
+// rate and a transaction takes less than half of slowCommit, and halves them if one takes
+// longer than slowCommit or had to be repeated.
 type pace struct {
 	mu          sync.Mutex
 	rows        int
@@ -41,9 +41,10 @@ func (p *pace) sent(rows int64, took time.Duration, repeated bool) {
 	rate := float64(rows) / max(took.Seconds(), 1e-6)
 	full := rows >= int64(p.rows)*9/10
 	switch {
+	case rows > int64(p.rows): // it was cut before batches became smaller
 	case repeated, took > slowCommit && rows > int64(p.least):
-		p.rows, p.rate = max(min(p.rows, int(rows))/2, p.least), 0
+		p.rows, p.rate = max(int(rows)/2, p.least), 0
 	case full && took < slowCommit/2 && rate > p.rate*1.02:
-		p.rows, p.rate = min(p.rows+max(p.rows/4, 1), p.most), rate
+		p.rows, p.rate = min(2*p.rows, p.most), rate
 	}
 }

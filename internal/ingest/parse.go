@@ -87,8 +87,10 @@ func (p *parser) parseSpan(b *batch, s span) {
 		if err != nil || n == 0 {
 			n = len(data) - at
 		}
-		if i := bytes.IndexByte(data, '\n'); at == 0 && b.torn != nil && i >= 0 {
-			n = i + 1
+		if at == 0 && b.torn != nil {
+			if i := bytes.IndexByte(data, '\n'); i >= 0 {
+				n = i + 1
+			}
 		}
 		record := data[at : at+n]
 		where := place{line, at, at + n}
