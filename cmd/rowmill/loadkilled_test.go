@@ -91,7 +91,7 @@ func TestTrapLoadKilled(t *testing.T) {
 }
 
 // killedUntil loads files until there were so many kills, of the first of the victims loader,
-// server, and both.
+// server, and both, and the last file is loaded.
 func (l *loading) killedUntil(kills, victims int, args string, r *rand.Rand, private *sandbox.Server) {
 	l.Helper()
 	restart := func() {
@@ -106,7 +106,7 @@ func (l *loading) killedUntil(kills, victims int, args string, r *rand.Rand, pri
 		}
 	}()
 	l.write("all.csv", p.text)
-	for n := 0; n < kills || finished == 0; {
+	for n := 0; n < kills || len(history) > 0; {
 		victim, point, at := -1, 0, 2*time.Minute
 		if n < kills {
 			victim, at = r.IntN(victims), time.Duration(r.Int64N(int64(took)))
