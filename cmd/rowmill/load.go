@@ -92,7 +92,7 @@ func (a *app) loadCommand() *cobra.Command {
 			flags.BoolVar(&f.AcceptMissing, "accept-missing", false, "no longer look for rows of a file that were loaded and aren't in the table any more (default false)")
 		}},
 		{"How fast", func(flags *pflag.FlagSet) {
-			flags.StringVar((*string)(&f.Lane), "lane", string(ingest.Auto), "how rows of files go in: `LANE` auto, live (inserted into their periods), or publish (empty periods are filled as a whole)")
+			flags.StringVar((*string)(&f.Lane), "lane", string(ingest.Auto), "how rows of files go in: `LANE` auto, live (inserted into their periods), publish (empty periods are filled as a whole), or merge (others, too, that are over)")
 			flags.StringVar(&f.memory, "memory", "256MiB", "`SIZE` of rows kept in memory to be published; the others are in .rowmill in the working directory")
 			flags.IntVar(&f.Parallel, "parallel", 0, "periods published at a time; SQLite takes one (the number of processors)")
 			intVar(flags, &f.files, "files", ingest.DefaultFiles, "sources read at a time, which share the --writers; SQLite takes one")
@@ -183,8 +183,8 @@ func (f *loadFlags) check(sources []string) (err error) {
 		return usagef("--writers 2", "--writers %d: want 1 to 64", f.Writers)
 	case f.Parallel < 0 || f.Parallel > 64:
 		return usagef("--parallel 2", "--parallel %d: want 1 to 64, or 0 for the number of processors", f.Parallel)
-	case f.Lane == ingest.Publish && (streams > 0 || len(sources) == 0):
-		return usagef("--lane publish with files", "--lane publish needs all rows of a period before the first is sent, and a stream is sent as it arrives")
+	case (f.Lane == ingest.Publish || f.Lane == ingest.Merge) && (streams > 0 || len(sources) == 0):
+		return usagef("--lane "+string(f.Lane)+" with files", "--lane %s needs all rows of a period before the first is sent, and a stream is sent as it arrives", f.Lane)
 	case f.files < 1 || f.files > 64:
 		return usagef("--files 4", "--files %d: want 1 to 64", f.files)
 	case f.Flush <= 0:
@@ -340,8 +340,8 @@ func (a *app) loadOne(ctx context.Context, o ingest.Options, source string) (ing
 	if info, err := os.Stat(source); err != nil || info.Mode().IsRegular() {
 		return ingest.File(ctx, o, source)
 	}
-	if o.Again || o.AcceptMissing || o.Lane == ingest.Publish {
-		return ingest.Result{}, usagef("the file itself as SOURCE", "source %s isn't a file on disk: --again, --accept-missing and --lane publish need one that can be read again", source)
+	if o.Again || o.AcceptMissing || o.Lane == ingest.Publish || o.Lane == ingest.Merge {
+		return ingest.Result{}, usagef("the file itself as SOURCE", "source %s isn't a file on disk: --again, --accept-missing, --lane publish and --lane merge need one that can be read again", source)
 	}
 	in, err := textfile.Open(ctx, source)
 	if err != nil {

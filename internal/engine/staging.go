@@ -20,6 +20,10 @@ type Staging interface {
 	// Write appends the rows of b, whose columns are those of StageOptions. Rows in the
 	// order of the primary key are the fastest.
 	Write(ctx context.Context, b *Batch) error
+	// Run executes a statement that copies rows into the table, or changes another table
+	// with regard to its rows, and returns the number of rows affected. It is
+	// ErrUnsupported on an engine without MergeWords.
+	Run(ctx context.Context, statement string) (rows int64, err error)
 	// Finish commits the rows, and builds the indexes and constraints that a period has.
 	// Without StageOptions.Skip, two rows with one key, by the server's comparison, are
 	// ErrDuplicateKey, here or in Write. A value that the server refuses or would change
@@ -45,6 +49,8 @@ type StageOptions struct {
 	Columns []Column
 	// Skip keeps the first of several rows with one key, at the cost of speed.
 	Skip bool
+	// Bare leaves out indexes that are not unique: the table never becomes a period.
+	Bare bool
 	Storage
 }
 
@@ -85,16 +91,23 @@ func (o *StageOptions) Table() *Table {
 	return &Table{Name: o.Name, Columns: o.Columns, Ignore: o.Skip}
 }
 
+// A StagingConn is what differs between the stagings of the engines. It may have Run.
+type StagingConn interface {
+	Write(ctx context.Context, b *Batch) error
+	Finish(ctx context.Context) (Staged, error)
+	Close() error
+}
+
 // NewStaging returns a Staging that calls those of an engine's own, conn, as long as none
 // has failed. db classifies its errors.
-func NewStaging(db Keeper, o StageOptions, conn Staging) Staging {
+func NewStaging(db Keeper, o StageOptions, conn StagingConn) Staging {
 	return &staging{db: db, table: o.Table(), conn: conn}
 }
 
 type staging struct {
 	db    Keeper
 	table *Table
-	conn  Staging
+	conn  StagingConn
 	ended error // why no call is possible any more
 }
 
@@ -123,6 +136,20 @@ func (s *staging) Write(ctx context.Context, b *Batch) error {
 		}
 		return s.conn.Write(ctx, b)
 	})
+}
+
+func (s *staging) Run(ctx context.Context, statement string) (rows int64, err error) {
+	err = s.call(ctx, func() (err error) {
+		conn, is := s.conn.(interface {
+			Run(ctx context.Context, statement string) (int64, error)
+		})
+		if !is {
+			return Classed(ErrUnsupported, errors.New("this engine's tables are filled by rows alone"))
+		}
+		rows, err = conn.Run(ctx, statement)
+		return err
+	})
+	return rows, err
 }
 
 func (s *staging) Finish(ctx context.Context) (done Staged, err error) {

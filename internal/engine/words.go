@@ -89,6 +89,14 @@ type CompactWords interface {
 	Compact(table string) []string
 }
 
+// MergeWords are those of an engine on which a table of rows and a period can be merged into
+// another table while others write to the period: see Staging.Run.
+type MergeWords interface {
+	// Differs is a condition that two values of a column, given as expressions, are not
+	// the same as the server stores them: see Loader.Compare. NULL is the same as NULL.
+	Differs(c SchemaColumn, a, b string) string
+}
+
 // ProbeWords are the Words of an engine with privileges.
 type ProbeWords interface {
 	// Probe returns statements that use the needed privileges on a table called

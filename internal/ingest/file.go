@@ -281,7 +281,7 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		l.sayGrowing(c)
 	}
 	if l.opt.Dry {
-		return nil
+		return l.sayLanes(ctx, t)
 	}
 	all := *l.before
 	if all.Add(l.result.Counts); all.Rejected > 0 && all.Inserted+all.Updated+all.Duplicate == 0 {

@@ -3,9 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,24 +19,31 @@ type Lane string
 
 // Lanes.
 const (
-	// Auto publishes the rows of empty periods if that is worth it.
+	// Auto publishes the rows of empty periods, and merges those of others that are over,
+	// if that is worth it.
 	Auto Lane = "auto"
 	// Live inserts all rows into the periods.
 	Live Lane = "live"
 	// Publish publishes the rows of all empty periods, however few.
 	Publish Lane = "publish"
+	// Merge publishes those, and merges the rows of all other periods that are over,
+	// however few.
+	Merge Lane = "merge"
 )
 
 // Lanes are the names of all lanes.
-var Lanes = []string{string(Auto), string(Live), string(Publish)}
+var Lanes = []string{string(Auto), string(Live), string(Publish), string(Merge)}
 
 // A Publisher makes the rows of a publication the rows of their period.
 type Publisher interface {
 	// Publishable returns an error if the account or the table doesn't permit it.
 	Publishable(ctx context.Context) error
+	// Mergeable returns the reason why rows can't be merged with those of a period.
+	Mergeable(ctx context.Context, p rolling.Period) error
 	// Publish creates a table with these columns, which fill fills, and replaces the
 	// period by it. fill may be called again, then with the rows in the order of the
-	// source. Publish sets p's state and counts, and records them in the transaction
+	// source. If p.Merges, rows that the period has are merged with them, of which they
+	// are those that stay. Publish sets p's state and counts, and records them in the transaction
 	// that ends the change. It returns state.ErrFilled if the period has got many rows,
 	// and engine.ErrRefused if the server refuses some of the rows; none of them is in
 	// the table then.
@@ -57,6 +62,13 @@ const (
 	// fewRows is the number of rows of a period that are inserted in one transaction
 	// rather than published: a publication costs about ten statements.
 	fewRows = 20000
+	// mergeShare is how many rows that a period has are copied for each row merged with
+	// them; beyond, they are inserted. A merge writes a new row twice and copies each old
+	// one, on the sorted path: n rows take the time of 2n + old of them. Inserts take five
+	// times as long as that path writes a row while the period's indexes are in memory, and
+	// more than forty times as long once they are not (docs/loading.md): the share lies
+	// between the two.
+	mergeShare = 10
 )
 
 // A lane collects the rows of a file that are published, by period, while the other rows
@@ -92,61 +104,26 @@ type publication struct {
 	index int
 }
 
-// unfit returns the reason why no rows of a source can be published, or "".
-func (l *fileLoad) unfit(t *target) string {
-	s := l.opt.Schema
-	_, is := l.db.(engine.Stager)
-	own := func(name string) bool { return strings.HasPrefix(name, "rowmill_") }
-	switch {
-	case !is || l.opt.Publisher == nil:
-		return "this server has no bulk path that rowmill uses"
-	case s.Compacts:
-		return "its storage engine exchanges no tables"
-	case l.opt.OnDuplicate != Skip:
-		return "rows whose key is there already are not skipped"
-	case slices.ContainsFunc(s.Triggers, func(name string) bool { return !own(name) }):
-		return "the table has triggers, which run for inserted rows only"
-	}
-	for _, c := range s.Columns {
-		if _, has := t.byName[c.Name]; c.Auto && !has {
-			return fmt.Sprintf("the server assigns the values of column %s", c.Name)
-		}
-	}
-	for _, c := range t.columns {
-		if l.format.Kind.keyed() && (c.Default != "" || c.Auto) && c.Name != t.columns[t.by].Name {
-			return fmt.Sprintf("column %s has a default, and rows may lack it", c.Name)
-		}
-	}
-	return ""
-}
-
 // openLane begins the lane of a reading of the file, from the recorded publications. It
 // returns nil if all rows are sent.
 func (l *fileLoad) openLane(ctx context.Context, t *target) (*lane, error) {
 	if l.opt.Dry {
 		return nil, nil
 	}
-	why := l.unfit(t)
-	if why != "" && l.opt.Lane == Publish {
-		return nil, engine.Hinted(fmt.Errorf("rows of it can't be published: %s", why), "--lane auto")
+	why, err := l.sendsAll(t)
+	if err != nil {
+		return nil, err
 	}
 	base := l.source.Loaded
 	if n := len(l.cuts); n > 0 {
 		base = l.cuts[n-1].To
 	}
-	wanted := why == "" && l.opt.Lane != Live
-	size := l.input.size
-	if l.input.packed {
-		size *= expansion
-	}
-	if l.opt.Lane == Auto && size < smallFile && !slices.ContainsFunc(l.published, routed) {
-		wanted = false
-	}
+	wanted := why == ""
 	if !wanted && len(l.published) == 0 {
 		return nil, nil
 	}
-	n := &lane{load: l.load, target: t, layout: newLayout(t.all.table.Columns, l.opt.Schema.PrimaryKey), base: base, sent: map[int64]bool{}, bySender: map[*sender]*sorter{},
-		file: &spillFile{dir: l.opt.Dir}}
+	n := l.newLane(t)
+	n.base = base
 	var all []*publication
 	for i, p := range l.published {
 		if routed(p) && !wanted {
@@ -166,6 +143,9 @@ func (l *fileLoad) openLane(ctx context.Context, t *target) (*lane, error) {
 	}
 	return n, nil
 }
+
+// forced reports that a load fails if the lane can't be taken.
+func (l Lane) forced() bool { return l == Publish || l == Merge }
 
 func routed(p *state.Publication) bool { return p.State == state.Routed }
 
@@ -320,16 +300,24 @@ func (n *lane) decide(ctx context.Context, part rolling.Partition, all []*public
 	if n.refused != "" || slices.ContainsFunc(all, func(p *publication) bool { return p.Overlaps(part.Period) }) {
 		return false, nil
 	}
-	var empty bool
-	err := n.retry(ctx, func() (err error) { empty, err = n.empty(ctx, part); return err })
-	if err != nil || !empty {
+	rows, err := n.rowsIn(ctx, part, 1)
+	if err != nil {
 		return false, err
+	}
+	if rows > 0 {
+		why, err := n.unmerged(ctx, part.Period)
+		if why != "" && n.opt.Lane == Merge {
+			n.say("period %s: live, because its rows can't be merged: %s", part.Name, why)
+		}
+		if err != nil || why != "" {
+			return false, err
+		}
 	}
 	if !n.asked {
 		n.asked = true
 		err := n.retry(ctx, func() error { return n.opt.Publisher.Publishable(ctx) })
 		if err != nil {
-			if ctx.Err() != nil || n.opt.Lane == Publish {
+			if ctx.Err() != nil || n.opt.Lane.forced() {
 				return false, err
 			}
 			n.refused = err.Error()
@@ -360,16 +348,6 @@ func (n *lane) decide(ctx context.Context, part rolling.Partition, all []*public
 	})
 	n.all.Store(&more)
 	return true, nil
-}
-
-// empty reports whether a period has no row.
-func (n *lane) empty(ctx context.Context, part rolling.Partition) (bool, error) {
-	var rows int64
-	err := n.state.DB().QueryRowContext(ctx, "SELECT COUNT(*) FROM (SELECT 1 AS one FROM "+n.db.Words().From(n.opt.Table, part)+" LIMIT 1) AS r").Scan(&rows)
-	if err != nil {
-		return false, fmt.Errorf("look whether period %s has rows: %w", part.Name, n.db.Classify(err))
-	}
-	return rows == 0, nil
 }
 
 // counts returns the number of rows of a publication, and their lowest and highest
@@ -532,11 +510,20 @@ func (l *fileLoad) publishOne(ctx context.Context, n *lane, p *publication, to i
 		return 0, nil
 	}
 	p.Counts, p.First, p.Last = state.Counts{Sent: rows}, first, last
-	if l.opt.Lane == Auto && rows < fewRows {
+	lane, why, err := n.choose(ctx, p.Period, rows)
+	if err != nil {
+		return 0, err
+	}
+	p.Merges, p.Compared = lane == Merge, 0
+	switch {
+	case why == tooFew:
 		if err = l.insertFew(ctx, n, p); err == nil {
 			few = rows
 		}
-	} else {
+	case lane == Live:
+		l.say("%s: live, %s: %s", n.label(p), figure.Plural(rows, "row", "rows"), why)
+		return 0, n.single(ctx, p)
+	default:
 		err = l.retry(ctx, func() error {
 			l.publishing(p, 0)
 			return l.opt.Publisher.Publish(ctx, p.Publication, n.layout.columns, func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error {
@@ -554,122 +541,25 @@ func (l *fileLoad) publishOne(ctx context.Context, n *lane, p *publication, to i
 			l.offered = l.gathered(l.offered, []state.Extent{{Period: rolling.Period{From: first, To: last + 1}, Rows: rows}})
 			l.mu.Unlock()
 			l.count(p.Counts, 0, false)
-			l.say("%s: published, %s", n.label(p), figure.Plural(rows, "row", "rows"))
+			l.compared.Add(p.Compared)
+			what := "published"
+			if lane == Merge {
+				what = "merged"
+			}
+			l.say("%s: %s, %s", n.label(p), what, figure.Plural(rows, "row", "rows"))
 		}
 	}
 	if !errors.Is(err, engine.ErrRefused) && !errors.Is(err, state.ErrFilled) && !errors.Is(err, engine.ErrUnsupported) || ctx.Err() != nil {
 		return few, err
 	}
 	l.say("%s: live, because its rows can't be published: %v", n.label(p), err)
+	return 0, n.single(ctx, p)
+}
+
+// single records that the rows of a publication are sent in batches.
+func (n *lane) single(ctx context.Context, p *publication) error {
 	p.Counts, p.State = state.Counts{}, state.Single
-	return 0, l.retry(ctx, func() error { return l.state.PutPublication(ctx, l.state.DB(), p.Publication) })
-}
-
-// fewID is the id in the ledger of the rows of a publication that are inserted in one
-// transaction.
-func fewID(source string, p *state.Publication) string {
-	return fmt.Sprintf("%s@period %d", source, p.From)
-}
-
-// insertFew inserts the rows of a publication in one transaction with their line of the
-// ledger.
-func (l *fileLoad) insertFew(ctx context.Context, n *lane, p *publication) (err error) {
-	loader, err := retried(ctx, l.load, func() (engine.Loader, error) { return l.db.Loader(ctx) })
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, loader.Close()) }()
-	out := state.Batch{Table: l.source.Table, ID: fewID(l.source.Key, p.Publication), Lower: p.First, Upper: p.Last}
-	began := false
-	err = l.retry(ctx, func() error {
-		if began {
-			_ = loader.Reset(ctx) // if no connection can be opened, the attempt reports it
-			if there, err := l.notedFew(ctx, &out); there || err != nil {
-				return err
-			}
-		}
-		began = true
-		if l.opt.Late {
-			_, upTo, err := n.periods.look(ctx, true)
-			if err != nil {
-				return err
-			}
-			if p.First < upTo {
-				return fmt.Errorf("%w: it has been sealed, and the table refuses late rows", state.ErrFilled)
-			}
-		}
-		err := l.commitFew(ctx, loader, n, p, &out)
-		if errors.Is(err, errDone) {
-			// A commit whose answer was lost has ended since the ledger was read.
-			_ = loader.Reset(ctx)
-			there, lookErr := l.notedFew(ctx, &out)
-			if there || lookErr != nil {
-				return lookErr
-			}
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	l.publishing(p, out.Sent)
-	p.State, p.Counts = state.Published, out.Counts
-	within := rolling.Period{From: p.First, To: p.Last + 1}
-	l.mu.Lock()
-	l.sentIn = l.gathered(l.sentIn, []state.Extent{{Period: within, Rows: out.Inserted}})
-	l.offered = l.gathered(l.offered, []state.Extent{{Period: within, Rows: out.Sent}})
-	l.mu.Unlock()
-	l.count(out.Counts, 0, false)
-	return nil
-}
-
-// notedFew reports whether the line of a batch is in the ledger, and sets its counts.
-func (l *fileLoad) notedFew(ctx context.Context, out *state.Batch) (bool, error) {
-	noted, err := l.state.Noted(ctx, l.state.DB(), out.Table, out.ID)
-	if noted != nil {
-		out.Counts = noted.Counts
-	}
-	return noted != nil, err
-}
-
-func (l *fileLoad) commitFew(ctx context.Context, loader engine.Loader, n *lane, p *publication, out *state.Batch) error {
-	if err := loader.Begin(ctx); err != nil {
-		return err
-	}
-	out.Counts = state.Counts{}
-	err := n.rowsOf(ctx, p, true, func(b *engine.Batch) error {
-		ack, err := loader.Insert(ctx, n.target.all.table, b, 0, b.Rows())
-		if err == nil && ack.Rows+ack.Skipped != int64(b.Rows()) {
-			err = fmt.Errorf("%s sent; the server took %d and had %d: the numbers don't add up, and nothing was committed",
-				figure.Plural(int64(b.Rows()), "row was", "rows were"), ack.Rows, ack.Skipped)
-		}
-		out.Add(state.Counts{Sent: int64(b.Rows()), Inserted: ack.Rows, Duplicate: ack.Skipped})
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	rolled, err := n.periods.before(ctx, loader, l.source, []state.Extent{{Period: rolling.Period{From: p.First, To: p.Last + 1}}})
-	if errors.Is(err, errDropped) {
-		return fmt.Errorf("%w: %v", state.ErrFilled, err)
-	}
-	if err != nil {
-		return err
-	}
-	for _, rows := range out.Rows(rolled) {
-		// Without its class: the rows themselves were not refused.
-		if _, err := loader.Insert(ctx, rows.Table, rows.Batch, 0, rows.Batch.Rows()); errors.Is(err, engine.ErrDuplicateKey) {
-			return fmt.Errorf("record the rows of %s: %w: %v", n.label(p), errDone, err)
-		} else if err != nil {
-			return fmt.Errorf("record the rows of %s: %w", n.label(p), err)
-		}
-	}
-	l.opt.Reached("before commit of few rows")
-	if err := loader.Commit(ctx); err != nil {
-		return err
-	}
-	l.opt.Reached("after commit of few rows")
-	return nil
+	return n.retry(ctx, func() error { return n.state.PutPublication(ctx, n.state.DB(), p.Publication) })
 }
 
 // publishing notes the progress of a publication: rows more are written, 0 begins anew.

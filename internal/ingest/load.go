@@ -19,7 +19,8 @@
 //	cut     batch.go, FORMAT.go        at record boundaries; a new format is a file and an entry of formats (format.go)
 //	parse   parse.go, columns.go       into an engine.Batch, with values that package value reads
 //	send    send.go, periods.go        within the table's periods: the live lane
-//	publish lane.go, sorter.go         whole periods, sorted: the publish lane
+//	publish lane.go, sorter.go,        whole periods, sorted: the publish and merge lanes;
+//	        choose.go, few.go          which one, and rows that are too few
 //	account missing.go, rejected.go    where the rows lie, which were refused; outcome.go describes the result
 package ingest
 

@@ -26,6 +26,7 @@ type publishing struct {
 	Out  string // the rows that reached the period in the meantime
 	// Kept means that Out is kept for inspection.
 	Kept bool `json:",omitempty"`
+	merging
 }
 
 func (d *publishing) task() Task                        { return Task{Kind: Publish, Parts: []rolling.Partition{d.Part}} }
@@ -33,9 +34,9 @@ func (d *publishing) period() (rolling.Partition, bool) { return d.Part, true }
 
 func (d *publishing) tables(step string) (copies, rows []string) {
 	if step == stepStage {
-		return []string{d.With}, []string{d.Out}
+		return append(d.aside(), d.With), []string{d.Out}
 	}
-	return nil, []string{d.With, d.Out}
+	return d.aside(), []string{d.With, d.Out}
 }
 
 // resume completes a publication whose load has died.
@@ -82,6 +83,9 @@ const (
 	// replaces it.
 	busyWait = 30 * time.Second
 	busyPoll = 200 * time.Millisecond
+	// countTries is how often a period's rows are counted while a lock is not granted,
+	// before all of its publication is tried again.
+	countTries = 30
 	// mostFills is how often a table is filled for a period if the rolling table is altered
 	// each time before it can become one.
 	mostFills = 3
@@ -241,21 +245,32 @@ func (t *Table) publish(ctx context.Context, d *publishing, columns []engine.Col
 	once := fmt.Sprintf("_%x", time.Now().UnixMilli()&0xffffff)
 	// Names that no other attempt has: a process whose lock was lost doesn't touch its tables.
 	d.With, d.Out = standalone(t.Table.Name, "in", d.Part)+once, standalone(t.Table.Name, "out", d.Part)+once
+	if d.Merges {
+		d.Rows = standalone(t.Table.Name, "rows", d.Part) + once
+	}
 	if _, err := t.State.Begin(ctx, c, d); err != nil {
 		return err
 	}
 	t.reach("publish begun")
 	err = t.unbusy(ctx, c)
 	if err == nil {
+		err = t.beginMerge(ctx, d)
+	}
+	if err == nil {
 		err = t.checkPublish(ctx, d)
 	}
 	if err == nil {
 		err = t.stage(ctx, d, columns, fill)
 	}
+	if err == nil && d.Into {
+		err = t.merge(ctx, d, columns)
+	}
 	if err == nil {
 		err = t.checkPublish(ctx, d)
 	}
-	if err == nil {
+	if err == nil && d.Into && d.Inserted == 0 {
+		err = t.endMerge(ctx, c, d) // the period has all of the rows
+	} else if err == nil {
 		err = t.beginSwap(ctx, c, d)
 	}
 	if err != nil {
@@ -264,8 +279,17 @@ func (t *Table) publish(ctx context.Context, d *publishing, columns []engine.Col
 	if _, err := t.finishPublish(ctx, c, d, busyWait); err != nil {
 		return t.unfinished(ctx, err)
 	}
-	t.log(ctx, string(Publish), fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Sent, "row")), time.Since(began), nil)
+	t.log(ctx, string(Publish), d.detail(), time.Since(began), nil)
 	return nil
+}
+
+// detail describes a publication that is complete.
+func (d *publishing) detail() string {
+	out := fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Sent, "row"))
+	if d.Into {
+		out += fmt.Sprintf(" merged with the %s that it had", figure.Count(d.Had))
+	}
+	return out
 }
 
 // unbusy waits until no other change of the period is under way. None begins while the
@@ -310,20 +334,20 @@ func (t *Table) stage(ctx context.Context, d *publishing, columns []engine.Colum
 	// Two queries: a server counts all rows, and finds those outside by an index, faster than
 	// it looks at each row.
 	var all, outside int64
-	x, with, by := t.DB.SQL(), t.DB.Dialect().Quote(d.With), t.DB.Dialect().Quote(t.Table.By)
+	x, with, by := t.DB.SQL(), t.DB.Dialect().Quote(d.staged()), t.DB.Dialect().Quote(t.Table.By)
 	err = x.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+with).Scan(&all)
 	if err == nil {
 		err = x.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE %s < %s OR %s >= %s OR %s IS NULL", with,
 			by, t.DB.Words().Literal(t.Table, d.Part.From), by, t.DB.Words().Literal(t.Table, d.Part.To), by)).Scan(&outside)
 	}
 	if err != nil {
-		return fmt.Errorf("verify table %s: %w", d.With, t.DB.Classify(err))
+		return fmt.Errorf("verify table %s: %w", d.staged(), t.DB.Classify(err))
 	}
 	if all != staged.Rows || staged.Rows+staged.Skipped != d.Sent || outside > 0 {
 		return fmt.Errorf("publish %s: %s sent; table %s has %d, of which %d lie outside of the period, and %d were skipped: the numbers don't add up, and nothing was published",
-			d.Part.Name, figure.Plural(d.Sent, "row was", "rows were"), d.With, all, outside, staged.Skipped)
+			d.Part.Name, figure.Plural(d.Sent, "row was", "rows were"), d.staged(), all, outside, staged.Skipped)
 	}
-	d.Inserted, d.Duplicate = staged.Rows, staged.Skipped
+	d.Inserted, d.Duplicate, d.Different = staged.Rows, staged.Skipped, 0
 	return nil
 }
 
@@ -333,7 +357,8 @@ func (t *Table) fillStage(ctx context.Context, d *publishing, columns []engine.C
 	if !is {
 		return out, engine.Classed(engine.ErrUnsupported, fmt.Errorf("%s has no bulk path", t.DB.Info().Engine))
 	}
-	s, err := db.Stage(ctx, t.Table, engine.StageOptions{Name: d.With, Columns: columns, Skip: skip, Storage: engine.Storage{Compress: t.Declared.Seal.Compress}})
+	s, err := db.Stage(ctx, t.Table, engine.StageOptions{Name: d.staged(), Columns: columns, Skip: skip, Bare: d.Into,
+		Storage: engine.Storage{Compress: t.Declared.Seal.Compress}})
 	if err != nil {
 		return out, err
 	}
@@ -355,13 +380,19 @@ func (t *Table) checkPublish(ctx context.Context, d *publishing) error {
 			return fmt.Errorf("%w: it has been sealed, and the table refuses late rows", state.ErrFilled)
 		}
 	}
-	var rows int64
-	err := t.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s LIMIT %d) AS r",
-		t.DB.Words().From(t.Table, d.Part), mostMeanwhile+1)).Scan(&rows)
-	if err != nil {
-		return fmt.Errorf("count rows of %s: %w", d.Part.Name, t.DB.Classify(err))
+	if d.Into && d.Sum.Hash == "" {
+		return nil // its rows are still to be copied
 	}
-	if rows > mostMeanwhile {
+	var rows int64
+	// Another period of the table may be replaced at this moment.
+	err := engine.RetryLocks(ctx, countTries, func() error {
+		return t.DB.Classify(t.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s LIMIT %d) AS r",
+			t.DB.Words().From(t.Table, d.Part), d.Had+mostMeanwhile+1)).Scan(&rows))
+	})
+	if err != nil {
+		return fmt.Errorf("count rows of %s: %w", d.Part.Name, err)
+	}
+	if rows > d.Had+mostMeanwhile {
 		return fmt.Errorf("%w: more than %s have reached it", state.ErrFilled, figure.Plural(mostMeanwhile, "row"))
 	}
 	return nil
@@ -405,7 +436,7 @@ func (t *Table) removePublish(ctx context.Context, c *state.Change, d *publishin
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonWait)
 	defer cancel()
 	// The server may not yet have ended the connection that filled it.
-	err := engine.Retry{First: firstRetry, Last: firstRetry}.Do(ctx, func() error { return t.DB.Try(ctx, engine.DropTables{Names: []string{d.With}}) })
+	err := engine.Retry{First: firstRetry, Last: firstRetry}.Do(ctx, func() error { return t.DB.Try(ctx, engine.DropTables{Names: append(d.aside(), d.With)}) })
 	if err != nil {
 		return err
 	}
@@ -419,8 +450,8 @@ func (t *Table) giveUp(ctx context.Context, c *state.Change, d *publishing, caus
 	if err := t.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+t.DB.Dialect().Quote(d.With)).Scan(&rows); err != nil {
 		return errors.Join(cause, t.DB.Classify(err))
 	}
-	if rows != d.Inserted {
-		return fmt.Errorf("%w; table %s has %s, and %d were published", cause, d.With, figure.Plural(rows, "row"), d.Inserted)
+	if rows != d.Had+d.Inserted {
+		return fmt.Errorf("%w; table %s has %s, and %d were published", cause, d.With, figure.Plural(rows, "row"), d.Had+d.Inserted)
 	}
 	if err := t.removePublish(ctx, c, d); err != nil {
 		return errors.Join(cause, err)
@@ -449,13 +480,15 @@ func (t *Table) finishPublish(ctx context.Context, c *state.Change, d *publishin
 		case stepReconcile:
 			err = t.carryOver(ctx, c, d)
 		case stepClean:
+			names := d.aside()
 			if !d.Kept {
-				if err := t.DB.Try(ctx, engine.DropTables{Names: []string{d.Out}}); err != nil {
-					return "", err
-				}
+				names = append(names, d.Out)
+			}
+			if err := t.DB.Try(ctx, engine.DropTables{Names: names}); err != nil {
+				return "", err
 			}
 			t.reach("publish cleaned")
-			return fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Sent, "row")), t.State.End(ctx, t.State.DB(), c)
+			return d.detail(), t.sealAgain(ctx, c, d)
 		default:
 			return "", fmt.Errorf("journal of %s: %s is at step %q, which this version doesn't know", c.Table, c.ID, c.Step)
 		}
@@ -567,6 +600,9 @@ func (t *Table) carryOver(ctx context.Context, c *state.Change, d *publishing) e
 	part, err := t.find(ctx, d.Part.Period)
 	if err != nil {
 		return err
+	}
+	if d.Into {
+		return t.carryInto(ctx, c, d, part)
 	}
 	from := t.DB.Words().From(t.Table, part)
 	was, cols, err := t.carried(ctx, d.Out)

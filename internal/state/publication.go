@@ -29,6 +29,12 @@ type Publication struct {
 	// First and Last are the lowest and the highest position of its rows, once it is
 	// Published.
 	First, Last int64
+	// Merges permits that its rows are merged with those of the period. It is not recorded
+	// with the publication.
+	Merges bool
+	// Compared is how many of its duplicates were compared with the period's rows; it isn't
+	// recorded either.
+	Compared int64
 }
 
 // States of a publication.
@@ -60,13 +66,13 @@ func (p *Publication) Extents() []Extent {
 	return []Extent{{Period: rolling.Period{From: p.First, To: p.Last + 1}, Rows: p.Inserted}}
 }
 
-const publicationColumns = "lower_pos, upper_pos, lower_byte, upper_byte, state, sent, inserted, duplicate, rejected, first_pos, last_pos"
+const publicationColumns = "lower_pos, upper_pos, lower_byte, upper_byte, state, sent, inserted, duplicate, different, rejected, first_pos, last_pos"
 
 // Publications returns those of a source that is not loaded to its end, in order.
 func (s *Store) Publications(ctx context.Context, table, source string) ([]*Publication, error) {
 	all, err := list(ctx, s, "publications of "+table, func(r *sql.Rows, p *Publication) error {
 		p.Table, p.Source = table, source
-		return r.Scan(&p.From, &p.To, &p.FromByte, &p.ToByte, &p.State, &p.Sent, &p.Inserted, &p.Duplicate, &p.Rejected, &p.First, &p.Last)
+		return r.Scan(&p.From, &p.To, &p.FromByte, &p.ToByte, &p.State, &p.Sent, &p.Inserted, &p.Duplicate, &p.Different, &p.Rejected, &p.First, &p.Last)
 	}, "SELECT "+publicationColumns+" FROM rowmill_publications WHERE table_name = ? AND source = ? ORDER BY lower_pos", table, source)
 	out := make([]*Publication, len(all))
 	for i := range all {
@@ -112,7 +118,7 @@ func (s *Store) AddPublications(ctx context.Context, x Exec, all []*Publication)
 	}
 	rows := make([][]any, len(all))
 	for i, p := range all {
-		rows[i] = []any{p.Table, p.Source, p.From, p.To, p.FromByte, p.ToByte, p.State, p.Sent, p.Inserted, p.Duplicate, p.Rejected, p.First, p.Last, time.Now().UnixMicro()}
+		rows[i] = []any{p.Table, p.Source, p.From, p.To, p.FromByte, p.ToByte, p.State, p.Sent, p.Inserted, p.Duplicate, p.Different, p.Rejected, p.First, p.Last, time.Now().UnixMicro()}
 	}
 	return because("record the publications of "+all[0].Table,
 		s.insert(ctx, x, "rowmill_publications (table_name, source, "+publicationColumns+", updated_us)", rows...))
@@ -121,9 +127,9 @@ func (s *Store) AddPublications(ctx context.Context, x Exec, all []*Publication)
 // PutPublication records the state of a publication, in the transaction of x. It returns
 // ErrForgotten if the publication is no longer recorded.
 func (s *Store) PutPublication(ctx context.Context, x Exec, p *Publication) error {
-	n, err := s.exec(ctx, x, "UPDATE rowmill_publications SET upper_byte = ?, state = ?, sent = ?, inserted = ?, duplicate = ?, rejected = ?, "+
+	n, err := s.exec(ctx, x, "UPDATE rowmill_publications SET upper_byte = ?, state = ?, sent = ?, inserted = ?, duplicate = ?, different = ?, rejected = ?, "+
 		"first_pos = ?, last_pos = ?, updated_us = ? WHERE table_name = ? AND source = ? AND lower_pos = ?",
-		p.ToByte, p.State, p.Sent, p.Inserted, p.Duplicate, p.Rejected, p.First, p.Last, time.Now().UnixMicro(), p.Table, p.Source, p.From)
+		p.ToByte, p.State, p.Sent, p.Inserted, p.Duplicate, p.Different, p.Rejected, p.First, p.Last, time.Now().UnixMicro(), p.Table, p.Source, p.From)
 	if err == nil && n == 0 {
 		err = ErrForgotten
 	}

@@ -76,7 +76,7 @@ func schema(text string) []string {
 		// is being loaded.
 		"CREATE TABLE IF NOT EXISTS rowmill_publications (table_name " + name + ", source " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
 			"lower_byte BIGINT NOT NULL, upper_byte BIGINT NOT NULL, state VARCHAR(20) NOT NULL, sent BIGINT NOT NULL, inserted BIGINT NOT NULL, " +
-			"duplicate BIGINT NOT NULL, rejected BIGINT NOT NULL, first_pos BIGINT NOT NULL, last_pos BIGINT NOT NULL, updated_us BIGINT NOT NULL, " +
+			"duplicate BIGINT NOT NULL, different BIGINT NOT NULL, rejected BIGINT NOT NULL, first_pos BIGINT NOT NULL, last_pos BIGINT NOT NULL, updated_us BIGINT NOT NULL, " +
 			"PRIMARY KEY (table_name, source, lower_pos))",
 		// Where the rows of loaded files lie: the minimum number of rows in each
 		// range of positions, both ends included.
@@ -98,9 +98,10 @@ func schema(text string) []string {
 // laterColumns are columns that a table of an earlier version lacks: numbers, 0 in the rows
 // that it has.
 var laterColumns = map[string][]string{
-	"rowmill_ledger":  {"updated", "different", "repeated"},
-	"rowmill_sources": {"updated", "different", "repeated"},
-	"rowmill_tables":  {"dropped_to"},
+	"rowmill_ledger":       {"updated", "different", "repeated"},
+	"rowmill_sources":      {"updated", "different", "repeated"},
+	"rowmill_tables":       {"dropped_to"},
+	"rowmill_publications": {"different"},
 }
 
 // Ensure creates missing tables and columns.

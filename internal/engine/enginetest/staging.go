@@ -19,6 +19,7 @@ func RunStager(t *testing.T, open func(testing.TB) engine.Stager) {
 		{"Becomes", s.becomes},
 		{"Duplicates", s.duplicates},
 		{"SkipTwoKeys", s.skipTwoKeys},
+		{"Merges", s.merges},
 		{"Values", s.values},
 		{"Columns", s.columns},
 		{"Refused", s.refused},
@@ -620,6 +621,53 @@ func (s stagers) refused(t *testing.T) {
 	if left := k.tables(t, staged); len(left) > 0 {
 		t.Errorf("tables %q are left", left)
 	}
+}
+
+// merges stages rows and copies those of another table, after it has removed the ones that
+// differ.
+func (s stagers) merges(t *testing.T) {
+	db := s.open(t)
+	k, o, b := s.keyed(t, db, "b", "a", "d", "f")
+	o.Bare = true
+	fill(t, db, k.Table, o, b)
+	if has := k.schema(t, staged); len(has.PrimaryKey) != 2 || db.Info().Engine != "sqlite" && len(has.Indexes) > 0 {
+		t.Errorf("a bare table has the primary key %v and the indexes %v", has.PrimaryKey, has.Indexes)
+	}
+	const own = "readings_own"
+	k.exec(t, db.SQL(), "CREATE TABLE "+own+" AS SELECT * FROM "+staged)
+	o.Bare = false
+	st := stage(t, db, k.Table, o)
+	words, is := db.Words().(engine.MergeWords)
+	if !is {
+		_, err := st.Run(within(t), "DELETE FROM "+own)
+		wantError(t, err, engine.ErrUnsupported)
+		return
+	}
+	Must(t, st.Write(within(t), keyedRows(k, o, 5, "a", "D", "f", "h")))
+	schema := k.schema(t, "readings")
+	var differ []string
+	for _, c := range schema.Columns {
+		differ = append(differ, words.Differs(c, "s."+c.Name, own+"."+c.Name))
+	}
+	run := func(what, q string, rows int64) {
+		t.Helper()
+		n, err := st.Run(within(t), q)
+		Must(t, err)
+		want(t, what, n, rows)
+	}
+	same := int64(3) // a, d, f
+	if db.Info().Engine == "postgres" {
+		same--
+	}
+	run("rows changed", "UPDATE "+staged+" SET n = 4 WHERE k = 'f'", 1)
+	there := "DELETE FROM " + own + " WHERE EXISTS (SELECT 1 FROM " + staged + " s WHERE s.k = " + own + ".k AND s.ts = " + own + ".ts"
+	run("rows that differ", there+" AND ("+strings.Join(differ, " OR ")+"))", same-1)
+	run("rows that are the same", there+")", 1)
+	run("rows copied", k.Words().CopyRows(engine.CopyRows{Into: staged, From: own, Columns: schema.Names()}), 4-same)
+	_, err := st.Finish(within(t))
+	Must(t, err)
+	want(t, "its rows", k.of(t, staged).Rows, 8-same)
+	want(t, "its indexes", len(k.schema(t, staged).Indexes), 1)
 }
 
 // misuse makes calls that a caller must not make.

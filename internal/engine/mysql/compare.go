@@ -145,3 +145,11 @@ func (d dialect) differs(c engine.SchemaColumn, expr string) string {
 	}
 	return "NOT (" + same + ")"
 }
+
+// Differs implements engine.MergeWords.
+func (d dialect) Differs(c engine.SchemaColumn, a, b string) string {
+	if c.Kind == value.Text && c.Logical != value.Enum && c.Logical != value.Set && c.Logical != value.JSON {
+		a, b = "CAST("+a+" AS BINARY)", "CAST("+b+" AS BINARY)"
+	}
+	return "NOT (" + a + " <=> " + b + ")"
+}

@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"regexp"
@@ -60,7 +61,9 @@ func (db *DB) stage(ctx context.Context, t *engine.Table, o engine.StageOptions)
 	}
 	s := &staging{db: db, enc: newEncoder(db.dialect, o.Table())}
 	if strings.EqualFold(schema.Options["engine"], "InnoDB") {
-		create, s.indexes = laterIndexes(create, schema, o.Skip)
+		if create, s.indexes = laterIndexes(create, schema, o.Skip); o.Bare {
+			s.indexes = ""
+		}
 	}
 	s.Dial = func(ctx context.Context) (*conn, error) { return db.dialWith(ctx, loading, (*conn).keepWarnings) }
 	if err := s.Connect(ctx); err != nil {
@@ -184,6 +187,24 @@ func (s *staging) send(b *engine.Batch, from, rows int) (to int, affected, skipp
 		skipped, err = s.Conn.skipped(to-from, affected)
 	}
 	return to, affected, skipped, err
+}
+
+// Run executes a statement as a transaction of its own.
+func (s *staging) Run(ctx context.Context, statement string) (rows int64, err error) {
+	err = s.Do(ctx, func() (err error) {
+		if s.open {
+			err = s.commit()
+		}
+		var done driver.Result
+		if err == nil {
+			done, err = s.Conn.run(statement)
+		}
+		if err == nil {
+			rows, err = done.RowsAffected()
+		}
+		return classify(err)
+	})
+	return rows, err
 }
 
 func (s *staging) Finish(ctx context.Context) (engine.Staged, error) {

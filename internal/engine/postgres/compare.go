@@ -122,3 +122,11 @@ func dataRow(dst [][]byte, body []byte) ([][]byte, error) {
 	}
 	return dst, nil
 }
+
+// Differs implements engine.MergeWords.
+func (words) Differs(c engine.SchemaColumn, a, b string) string {
+	if c.Kind == value.Decimal {
+		return a + " IS DISTINCT FROM " + b
+	}
+	return a + "::text IS DISTINCT FROM " + b + "::text"
+}

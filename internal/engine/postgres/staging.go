@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -81,6 +82,9 @@ func (db *DB) stage(ctx context.Context, t *engine.Table, o engine.StageOptions)
 		s.unique = fmt.Sprintf("DELETE FROM %s t USING (SELECT ctid AS at, row_number() OVER (PARTITION BY %s ORDER BY ctid) AS nth FROM %s) d "+
 			"WHERE t.ctid = d.at AND d.nth > 1", q, d.list(schema.PrimaryKey), q)
 	}
+	if o.Bare {
+		s.indexes = slices.DeleteFunc(s.indexes, func(q string) bool { return !strings.Contains(q, " PRIMARY KEY ") && !strings.Contains(q, "UNIQUE") })
+	}
 	if err == nil {
 		err = s.Do(ctx, func() error { return classify(s.runAll(begin...)) })
 	}
@@ -131,6 +135,17 @@ func (s *staging) write(b *engine.Batch, r *reply) error {
 		}
 	}
 	return nil
+}
+
+// Run executes a statement in the staging's transaction.
+func (s *staging) Run(ctx context.Context, statement string) (rows int64, err error) {
+	err = s.Do(ctx, func() error {
+		var r reply
+		err := s.Conn.exchange(appendQuery(nil, statement), &r)
+		rows = r.rows
+		return classify(err)
+	})
+	return rows, err
 }
 
 func (s *staging) Finish(ctx context.Context) (engine.Staged, error) {

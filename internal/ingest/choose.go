@@ -1,0 +1,168 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// unfit returns the reason why no rows of a source can be published, or "".
+func (l *fileLoad) unfit(t *target) string {
+	s := l.opt.Schema
+	_, is := l.db.(engine.Stager)
+	own := func(name string) bool { return strings.HasPrefix(name, "rowmill_") }
+	switch {
+	case !is || l.opt.Publisher == nil:
+		return "this server has no bulk path that rowmill uses"
+	case s.Compacts:
+		return "its storage engine exchanges no tables"
+	case l.opt.OnDuplicate != Skip:
+		return "rows whose key is there already are not skipped"
+	case slices.ContainsFunc(s.Triggers, func(name string) bool { return !own(name) }):
+		return "the table has triggers, which run for inserted rows only"
+	}
+	for _, c := range s.Columns {
+		if _, has := t.byName[c.Name]; c.Auto && !has {
+			return fmt.Sprintf("the server assigns the values of column %s", c.Name)
+		}
+	}
+	for _, c := range t.columns {
+		if l.format.Kind.keyed() && (c.Default != "" || c.Auto) && c.Name != t.columns[t.by].Name {
+			return fmt.Sprintf("column %s has a default, and rows may lack it", c.Name)
+		}
+	}
+	return ""
+}
+
+// sendsAll returns the reason why all rows of a file are sent, or "".
+func (l *fileLoad) sendsAll(t *target) (why string, err error) {
+	why = l.unfit(t)
+	if why != "" && l.opt.Lane.forced() {
+		return "", engine.Hinted(fmt.Errorf("rows of it can't be published: %s", why), "--lane auto")
+	}
+	size := l.input.size
+	if l.input.packed {
+		size *= expansion
+	}
+	switch {
+	case why != "":
+	case l.opt.Lane == Live:
+		why = "--lane live"
+	case l.opt.Lane == Auto && size < smallFile && !slices.ContainsFunc(l.published, routed):
+		why = "the file is small"
+	}
+	return why, nil
+}
+
+func (l *fileLoad) newLane(t *target) *lane {
+	return &lane{load: l.load, target: t, layout: newLayout(t.all.table.Columns, l.opt.Schema.PrimaryKey), sent: map[int64]bool{}, bySender: map[*sender]*sorter{},
+		file: &spillFile{dir: l.opt.Dir}}
+}
+
+// sayLanes says how the rows of a file that was only checked would go in.
+func (l *fileLoad) sayLanes(ctx context.Context, t *target) error {
+	all, err := l.sendsAll(t)
+	if err != nil {
+		return err
+	}
+	parts, _, err := l.periods.look(ctx, false)
+	if err != nil {
+		return err
+	}
+	rows := make([]int64, len(parts))
+	for _, e := range l.offered {
+		if i := rolling.Find(parts, e.From); i >= 0 {
+			rows[i] += e.Rows
+		}
+	}
+	n := l.newLane(t)
+	for i, p := range parts {
+		if rows[i] == 0 {
+			continue
+		}
+		lane, why := Live, all
+		if why == "" {
+			lane, why, err = n.choose(ctx, p.Period, rows[i])
+		}
+		if err != nil {
+			return err
+		}
+		did := map[Lane]string{Publish: "published", Merge: "merged"}[lane]
+		if did == "" || why != "" {
+			did = "live, " + why
+		}
+		l.say("period %s: %s, %s", p.Name, figure.Plural(rows[i], "row", "rows"), did)
+	}
+	return nil
+}
+
+// rowsIn returns the number of rows of a period, most at the most.
+func (n *lane) rowsIn(ctx context.Context, part rolling.Partition, most int64) (rows int64, err error) {
+	return retried(ctx, n.load, func() (rows int64, err error) {
+		q := fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s LIMIT %d) AS r", n.db.Words().From(n.opt.Table, part), most)
+		if err = n.state.DB().QueryRowContext(ctx, q).Scan(&rows); err != nil {
+			err = fmt.Errorf("look whether period %s has rows: %w", part.Name, n.db.Classify(err))
+		}
+		return rows, err
+	})
+}
+
+// unmerged returns the reason why rows of a period with rows are not merged with them, or "".
+func (n *lane) unmerged(ctx context.Context, p rolling.Period) (why string, err error) {
+	switch {
+	case n.opt.Lane == Publish:
+		return "it has rows", nil
+	case n.opt.ListSkipped:
+		return "--bad lists the rows that are skipped, as only inserts can", nil
+	case len(n.target.primary) == 0:
+		return "the source lacks a column of the primary key", nil
+	}
+	err = n.retry(ctx, func() error {
+		err := n.opt.Publisher.Mergeable(ctx, p)
+		if err == nil || passes(err) || ctx.Err() != nil {
+			return err
+		}
+		why = err.Error()
+		return nil
+	})
+	return why, err
+}
+
+// choose decides how the collected rows of a period go in. why is the reason why they are
+// inserted, or why they can't be merged with rows that the period has.
+func (n *lane) choose(ctx context.Context, p rolling.Period, rows int64) (_ Lane, why string, err error) {
+	if n.opt.Lane == Auto && rows < fewRows {
+		return Live, tooFew, nil
+	}
+	parts, _, err := n.periods.look(ctx, false)
+	if err != nil {
+		return "", "", err
+	}
+	i := rolling.Find(parts, p.From)
+	if i < 0 || parts[i].Period != p {
+		return Publish, "", nil // the publisher finds out what has happened
+	}
+	if n.opt.Dry && slices.Contains(n.result.Created, parts[i].Name) {
+		return Publish, "", nil
+	}
+	had, err := n.rowsIn(ctx, parts[i], rows*mergeShare+1)
+	if err != nil || had == 0 {
+		return Publish, "", err
+	}
+	why, err = n.unmerged(ctx, p)
+	switch {
+	case err != nil || why != "":
+		return Publish, why, err
+	case n.opt.Lane == Auto && had > rows*mergeShare:
+		return Live, fmt.Sprintf("its rows are few beside more than %s that it has", figure.Count(rows*mergeShare)), nil
+	}
+	return Merge, "", nil
+}
+
+// tooFew is the reason why rows are inserted in one transaction.
+const tooFew = "its rows are few"

@@ -1,0 +1,161 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// fewID is the id in the ledger of the rows of a publication that are inserted in one
+// transaction.
+func fewID(source string, p *state.Publication) string {
+	return fmt.Sprintf("%s@period %d", source, p.From)
+}
+
+// insertFew inserts the rows of a publication in one transaction with their line of the
+// ledger.
+func (l *fileLoad) insertFew(ctx context.Context, n *lane, p *publication) (err error) {
+	loader, err := retried(ctx, l.load, func() (engine.Loader, error) { return l.db.Loader(ctx) })
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, loader.Close()) }()
+	out := state.Batch{Table: l.source.Table, ID: fewID(l.source.Key, p.Publication), Lower: p.First, Upper: p.Last}
+	began := false
+	err = l.retry(ctx, func() error {
+		if began {
+			_ = loader.Reset(ctx) // if no connection can be opened, the attempt reports it
+			if there, err := l.notedFew(ctx, &out); there || err != nil {
+				return err
+			}
+		}
+		began = true
+		if l.opt.Late {
+			_, upTo, err := n.periods.look(ctx, true)
+			if err != nil {
+				return err
+			}
+			if p.First < upTo {
+				return fmt.Errorf("%w: it has been sealed, and the table refuses late rows", state.ErrFilled)
+			}
+		}
+		err := l.commitFew(ctx, loader, n, p, &out)
+		if errors.Is(err, errCompare) {
+			l.dontCompare(err)
+			if err = loader.Reset(ctx); err == nil {
+				err = l.commitFew(ctx, loader, n, p, &out)
+			}
+		}
+		if errors.Is(err, errDone) {
+			// A commit whose answer was lost has ended since the ledger was read.
+			_ = loader.Reset(ctx)
+			there, lookErr := l.notedFew(ctx, &out)
+			if there || lookErr != nil {
+				return lookErr
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	l.publishing(p, out.Sent)
+	l.compared.Add(p.Compared)
+	p.State, p.Counts = state.Published, out.Counts
+	within := rolling.Period{From: p.First, To: p.Last + 1}
+	l.mu.Lock()
+	l.sentIn = l.gathered(l.sentIn, []state.Extent{{Period: within, Rows: out.Inserted}})
+	l.offered = l.gathered(l.offered, []state.Extent{{Period: within, Rows: out.Sent}})
+	l.mu.Unlock()
+	l.count(out.Counts, 0, false)
+	return nil
+}
+
+// notedFew reports whether the line of a batch is in the ledger, and sets its counts.
+func (l *fileLoad) notedFew(ctx context.Context, out *state.Batch) (bool, error) {
+	noted, err := l.state.Noted(ctx, l.state.DB(), out.Table, out.ID)
+	if noted != nil {
+		out.Counts = noted.Counts
+	}
+	return noted != nil, err
+}
+
+func (l *fileLoad) commitFew(ctx context.Context, loader engine.Loader, n *lane, p *publication, out *state.Batch) error {
+	if err := loader.Begin(ctx); err != nil {
+		return err
+	}
+	out.Counts = state.Counts{}
+	err := n.rowsOf(ctx, p, true, func(b *engine.Batch) error {
+		ack, err := loader.Insert(ctx, n.target.all.table, b, 0, b.Rows())
+		if err == nil && ack.Rows+ack.Skipped != int64(b.Rows()) {
+			err = fmt.Errorf("%s sent; the server took %d and had %d: the numbers don't add up, and nothing was committed",
+				figure.Plural(int64(b.Rows()), "row was", "rows were"), ack.Rows, ack.Skipped)
+		}
+		out.Add(state.Counts{Sent: int64(b.Rows()), Inserted: ack.Rows, Duplicate: ack.Skipped})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if p.Compared, err = l.compareFew(ctx, loader, n, p, out); err != nil {
+		return err
+	}
+	rolled, err := n.periods.before(ctx, loader, l.source, []state.Extent{{Period: rolling.Period{From: p.First, To: p.Last + 1}}})
+	if errors.Is(err, errDropped) {
+		return fmt.Errorf("%w: %v", state.ErrFilled, err)
+	}
+	if err != nil {
+		return err
+	}
+	for _, rows := range out.Rows(rolled) {
+		// Without its class: the rows themselves were not refused.
+		if _, err := loader.Insert(ctx, rows.Table, rows.Batch, 0, rows.Batch.Rows()); errors.Is(err, engine.ErrDuplicateKey) {
+			return fmt.Errorf("record the rows of %s: %w: %v", n.label(p), errDone, err)
+		} else if err != nil {
+			return fmt.Errorf("record the rows of %s: %w", n.label(p), err)
+		}
+	}
+	l.opt.Reached("before commit of few rows")
+	if err := loader.Commit(ctx); err != nil {
+		return err
+	}
+	l.opt.Reached("after commit of few rows")
+	return nil
+}
+
+// compareFew compares the rows of a publication with those of the table, if some were skipped,
+// and returns how many skipped ones it has compared.
+func (l *fileLoad) compareFew(ctx context.Context, loader engine.Loader, n *lane, p *publication, out *state.Batch) (compared int64, err error) {
+	all := n.target.all
+	if out.Duplicate == 0 || !n.target.comparable || !all.hasKey() || !l.comparing(int(out.Sent)) {
+		return 0, nil
+	}
+	cols := make([]engine.SchemaColumn, len(n.layout.columns))
+	for i, c := range n.layout.columns {
+		cols[i] = *l.opt.Schema.Find(c.Name)
+	}
+	keys := map[string]bool{}
+	err = n.rowsOf(ctx, p, true, func(b *engine.Batch) error {
+		err := loader.Compare(ctx, all.table, cols, b, 0, b.Rows(), func(c engine.Compared) {
+			if c.Column >= 0 {
+				out.Different++
+			}
+			key := strings.Join(c.Key, "\xff")
+			if keys[key] {
+				out.Repeated++
+			}
+			keys[key] = true
+		})
+		if err != nil && !passes(err) && ctx.Err() == nil {
+			err = fmt.Errorf("%w: %w", errCompare, err)
+		}
+		return err
+	})
+	return out.Duplicate, err
+}

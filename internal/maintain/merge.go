@@ -1,0 +1,277 @@
+package maintain
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A merging is what a publication records whose rows are merged with those of its period. Its
+// rows are first loaded into a table of their own. Another table gets the period's rows and
+// then those with other keys, and replaces the period as that of any publication does.
+type merging struct {
+	// Rows is the table of the publication's own rows, "" if it may not merge. Into means
+	// that the period had rows.
+	Rows string `json:",omitempty"`
+	Into bool   `json:",omitempty"`
+	// Had is how many rows were copied from the period, and Sum their checksum.
+	Had int64           `json:",omitempty"`
+	Sum engine.Checksum `json:",omitzero"`
+	// Sealed is the period's record if it was sealed.
+	Sealed *state.Period `json:",omitempty"`
+}
+
+// aside returns the tables that are only needed until the period is replaced.
+func (m *merging) aside() []string {
+	if m.Rows == "" {
+		return nil
+	}
+	return []string{m.Rows}
+}
+
+// staged returns the table that gets the rows of a publication.
+func (d *publishing) staged() string {
+	if d.Into {
+		return d.Rows
+	}
+	return d.With
+}
+
+// Mergeable returns an error if rows can't be merged with those of a period.
+func (t *Table) Mergeable(ctx context.Context, p rolling.Period) error {
+	_, is := t.DB.Words().(engine.MergeWords)
+	switch s := t.Schema; {
+	case !is:
+		return errors.New("only one client at a time writes to this database")
+	case len(s.PrimaryKey) == 0:
+		return errors.New("the table has no primary key")
+	case len(s.Unique)+len(s.UniqueOther) > 0:
+		return errors.New("the table has a unique key besides its primary key")
+	}
+	now, err := t.Now(ctx)
+	if err != nil {
+		return err
+	}
+	if p.To > now {
+		return errors.New("it is not over")
+	}
+	_, err = t.sealedRecord(ctx, p)
+	return err
+}
+
+// sealedRecord returns the record of a period, nil if it isn't sealed, and an error if its rows
+// must stay as they are.
+func (t *Table) sealedRecord(ctx context.Context, p rolling.Period) (*state.Period, error) {
+	all, err := t.State.PeriodsFrom(ctx, t.Table.Name, p.From)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(k state.Period) bool { return k.Overlaps(p) })
+	switch {
+	case i < 0:
+		return nil, nil
+	case all[i].State != state.Sealed:
+		return nil, fmt.Errorf("it is %s", all[i].State)
+	}
+	return &all[i], nil
+}
+
+// beginMerge decides whether the rows of a publication are merged with others.
+func (t *Table) beginMerge(ctx context.Context, d *publishing) (err error) {
+	d.Into, d.Had, d.Sum = false, 0, engine.Checksum{}
+	if !d.Merges {
+		return nil
+	}
+	if d.Sealed, err = t.sealedRecord(ctx, d.Part.Period); err != nil {
+		return fmt.Errorf("%w: %v", state.ErrFilled, err)
+	}
+	err = t.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) > 0 FROM (SELECT 1 AS one FROM "+t.DB.Words().From(t.Table, d.Part)+" LIMIT 1) AS r").Scan(&d.Into)
+	if err != nil {
+		return fmt.Errorf("look whether %s has rows: %w", d.Part.Name, t.DB.Classify(err))
+	}
+	return nil
+}
+
+// merge fills the table that replaces the period with its rows and those of the publication
+// that it doesn't have, and removes the others from the publication's table.
+func (t *Table) merge(ctx context.Context, d *publishing, columns []engine.Column) (err error) {
+	db, isStager := t.DB.(engine.Stager)
+	words, is := t.DB.Words().(engine.MergeWords)
+	if !is || !isStager {
+		return engine.Classed(engine.ErrUnsupported, fmt.Errorf("%s merges no periods", t.DB.Info().Engine))
+	}
+	var names []string
+	all := make([]engine.Column, 0, len(t.Schema.Columns))
+	for _, c := range t.columns() {
+		names, all = append(names, c.Name), append(all, engine.Column{Name: c.Name})
+	}
+	s, err := db.Stage(ctx, t.Table, engine.StageOptions{Name: d.With, Columns: all, Storage: engine.Storage{Compress: t.Declared.Seal.Compress}})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	quote := t.DB.Dialect().Quote
+	with, own := quote(d.With), quote(d.Rows)
+	var differ []string
+	for _, c := range columns {
+		if is := t.Schema.Find(c.Name); is != nil {
+			differ = append(differ, words.Differs(*is, "n."+quote(is.Name), own+"."+quote(is.Name)))
+		}
+	}
+	there := "DELETE FROM " + own + " WHERE EXISTS (SELECT 1 FROM " + with + " n WHERE " + engine.EqualIn(t.DB.Dialect(), t.Schema.Key(), "n.", own+".")
+	var equal, added int64
+	for _, step := range []struct {
+		statement string
+		rows      *int64
+	}{
+		{t.DB.Words().CopyRows(engine.CopyRows{Into: with, From: t.DB.Words().From(t.Table, d.Part), Columns: names}), &d.Had},
+		{there + " AND (" + strings.Join(differ, " OR ") + "))", &d.Different},
+		{there + ")", &equal},
+		{t.DB.Words().CopyRows(engine.CopyRows{Into: with, From: own, Columns: names}), &added},
+	} {
+		if *step.rows, err = s.Run(ctx, step.statement); err != nil {
+			return fmt.Errorf("merge rows with %s: %w", d.Part.Name, err)
+		}
+		t.reach("publish merging")
+	}
+	if _, err := s.Finish(ctx); err != nil {
+		return fmt.Errorf("merge rows with %s: %w", d.Part.Name, err)
+	}
+	d.Inserted -= d.Different + equal
+	d.Duplicate += d.Different + equal
+	d.Compared = d.Different + equal
+	if d.Sealed != nil && d.Sealed.Rebuilt {
+		if err := t.compact(ctx, &rebuilding{With: d.With}); err != nil {
+			return err
+		}
+	}
+	var rows int64
+	if err := t.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+with+" WHERE "+t.within(d.Part.Period)).Scan(&rows); err != nil {
+		return fmt.Errorf("verify table %s: %w", d.With, t.DB.Classify(err))
+	}
+	d.Sum, err = engine.ReadChecksum(ctx, t.DB, t.State.DB(), t.columns(), with+" n",
+		"NOT EXISTS (SELECT 1 FROM "+own+" WHERE "+engine.EqualIn(t.DB.Dialect(), t.Schema.Key(), own+".", "n.")+")")
+	if err != nil {
+		return err
+	}
+	if added != d.Inserted || rows != d.Had+added || d.Sum.Rows != d.Had || d.Inserted+d.Duplicate != d.Sent {
+		return fmt.Errorf("merge rows with %s: it had %d, and %s sent, %d of them there already; %d were added, and table %s has %d: the numbers don't add up, and nothing was changed",
+			d.Part.Name, d.Had, figure.Plural(d.Sent, "row was", "rows were"), d.Duplicate, added, d.With, rows)
+	}
+	t.reach("publish merged")
+	return nil
+}
+
+// endMerge records a publication all of whose rows were in the period.
+func (t *Table) endMerge(ctx context.Context, c *state.Change, d *publishing) error {
+	d.Out, d.Sealed, d.State = d.With, nil, state.Published
+	return t.inTx(ctx, func(tx *sql.Tx) error {
+		if err := t.State.PutPublication(ctx, tx, &d.Publication); err != nil { // state.ErrForgotten
+			return err
+		}
+		return t.State.Advance(ctx, tx, c, stepClean, d)
+	})
+}
+
+// carryInto adds the rows that reached the period after it was copied, in the place of those of
+// the publication with the same key.
+func (t *Table) carryInto(ctx context.Context, c *state.Change, d *publishing, part rolling.Partition) error {
+	dialect, key := t.DB.Dialect(), t.Schema.Key()
+	out, own, from := dialect.Quote(d.Out), dialect.Quote(d.Rows), t.DB.Words().From(t.Table, part)
+	like, now, err := t.checksumLike(ctx, t.State.DB(), out, d.Sum.Hash)
+	if err != nil {
+		return err
+	}
+	if like == d.Sum {
+		return t.State.Advance(ctx, t.State.DB(), c, stepClean, d)
+	}
+	names := engine.Quoted(dialect, key, "")
+	lose := fmt.Sprintf("SELECT %s FROM %s s WHERE EXISTS (SELECT 1 FROM %s o WHERE %s)", engine.Quoted(dialect, key, "s."), own, out, engine.EqualIn(dialect, key, "s.", "o."))
+	var carried publishing
+	var added int64
+	err = t.inTx(ctx, func(tx *sql.Tx) error {
+		carried = *d
+		var twice int64
+		if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM ("+lose+") AS r").Scan(&twice); err != nil {
+			return t.DB.Classify(err)
+		}
+		if twice > 0 {
+			if _, err := tx.ExecContext(ctx, fmt.Sprintf("DELETE FROM %s WHERE (%s) IN (%s)", from, names, lose)); err != nil {
+				return t.DB.Classify(err)
+			}
+			carried.Inserted -= twice
+			carried.Duplicate += twice
+			if err := t.State.PutPublication(ctx, tx, &carried.Publication); err != nil && !errors.Is(err, state.ErrForgotten) {
+				return err
+			}
+		}
+		res, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s o WHERE NOT EXISTS (SELECT 1 FROM %s n WHERE %s)",
+			dialect.Quote(t.Table.Name), engine.Quoted(dialect, t.columns(), ""), engine.Quoted(dialect, t.columns(), "o."), out, from, engine.EqualIn(dialect, key, "o.", "n.")))
+		if err != nil {
+			return t.DB.Classify(err)
+		}
+		added, _ = res.RowsAffected()
+		// Rows that were changed or deleted there: what they are now can't be told from
+		// what others have written since.
+		same, err := engine.ReadChecksum(ctx, t.DB, tx, t.columns(), from+" n", "EXISTS (SELECT 1 FROM "+out+" o WHERE "+engine.EqualIn(dialect, key, "o.", "n.")+")")
+		if err != nil {
+			return err
+		}
+		carried.Kept = same != now || now.Rows != d.Had+added
+		if err := t.touch(ctx, tx, d, d.Part.Period); err != nil {
+			return err
+		}
+		return t.State.Advance(ctx, tx, c, stepClean, &carried)
+	})
+	if errors.Is(err, engine.ErrRefused) || errors.Is(err, engine.ErrDuplicateKey) {
+		d.Kept = true
+		t.log(ctx, string(Publish), fmt.Sprintf("%s: rows arrived while it was merged, and can't be added to it: table %s has them, and all that it had", d.Part.Name, d.Out), 0, err)
+		return t.State.Advance(ctx, t.State.DB(), c, stepClean, d)
+	}
+	if err != nil {
+		return fmt.Errorf("carry over rows to %s: %w", d.Part.Name, err)
+	}
+	*d = carried
+	detail := fmt.Sprintf("%s: %s arrived while it was merged", d.Part.Name, figure.Plural(added, "row"))
+	if d.Kept {
+		err = errors.New("rows of the period were changed while it was merged")
+		detail += "; others were changed or deleted at that moment: their last state is in table " + d.Out
+	}
+	t.log(ctx, string(Publish), detail, 0, err)
+	return nil
+}
+
+// sealAgain ends a publication. A period that was sealed is sealed as it is now: its roll-ups
+// are refreshed as after any late row, and proven before it is dropped.
+func (t *Table) sealAgain(ctx context.Context, c *state.Change, d *publishing) error {
+	if d.Sealed == nil {
+		return t.State.End(ctx, t.State.DB(), c)
+	}
+	part, err := t.find(ctx, d.Part.Period)
+	if err != nil {
+		return err
+	}
+	s, err := t.periodChecksum(ctx, part)
+	if err != nil {
+		return err
+	}
+	k := *d.Sealed
+	k.Partition, k.Rows, k.Checksum = part, s.Rows, s.Hash
+	if k.Checked, err = t.Now(ctx); err != nil {
+		return err
+	}
+	return t.inTx(ctx, func(tx *sql.Tx) error {
+		if err := t.State.Put(ctx, tx, k); err != nil {
+			return err
+		}
+		return t.State.End(ctx, tx, c)
+	})
+}
