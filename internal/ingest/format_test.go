@@ -281,18 +281,14 @@ func FuzzEnd(f *testing.F) {
 		f.Add([]byte(s), byte(4))
 		f.Add([]byte(s), byte(6))
 	}
-	f.Add([]byte("{\"a\":\"]\"}\n, [1,{}],5]\n"), byte(7))
 	f.Fuzz(func(t *testing.T, p []byte, which byte) {
 		if len(p) > 600 {
 			return
 		}
 		format := []*Format{{Kind: CSV}, {Kind: TSV}, {Kind: JSONL}, {Kind: CSV, Delimiter: ';', Nulls: []string{"x"}}, {Kind: LineProtocol}, {Kind: CSV, Escape: true, Comment: "a"},
-			{Kind: TSV, Delimiter: '|', Comment: "#"}, {Kind: JSON}}[which%8]
+			{Kind: TSV, Delimiter: '|', Comment: "#"}}[which%7]
 		checkPrefixes(t, format, p)
 		cut, err := records(format, p)
-		if format.Kind == JSON && err != nil {
-			return
-		}
 		if err != nil || strings.Join(cut, "") != string(p) {
 			t.Fatalf("records of %q: %q, %v", p, cut, err)
 		}
