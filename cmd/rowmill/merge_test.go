@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/state"
-	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // onMergers runs a test on the servers whose periods can be merged with rows: not on SQLite.
@@ -126,30 +124,6 @@ func TestMergeCarriesOver(t *testing.T) {
 		now, at["publish begun"] = loadStart, "a period that is not over is merged"
 		load(l.write("d.csv", hourOf(120)))
 		l.hasRows(123)
-	})
-}
-
-// TestMergeKilled kills rowmill load at random points while it merges rows, half of which the
-// periods have. Then every row must be in the table once, and the roll-ups must have all of them.
-func TestMergeKilled(t *testing.T) {
-	onMergers(t, func(l *loading) {
-		kills, most := 0, 8
-		if testdb.Nightly() {
-			most = 60
-		}
-		r := rand.New(rand.NewPCG(9, uint64(len(l.server))))
-		p := publishedRows(600)
-		p.there = 300
-		const args = "all.csv --lane merge --batch 100 --parallel 2"
-		for kills < most {
-			l.halfThere(p)
-			for kills < most && l.killed(1+r.IntN(30), "", args) {
-				kills++
-			}
-			l.loads(anyCode, "Finished true", args)
-			p.check(l, "all.csv")
-			l = newLoading(l.T, l.server)
-		}
 	})
 }
 

@@ -127,10 +127,10 @@ func (c *changer) replaced(ctx context.Context, s engine.Replace) {
 // that is empty.
 func (c *changer) identity(ctx context.Context, name, like string) string {
 	if c.err == nil && (like == "" || strings.HasPrefix(like, "tablespace ")) {
-		files, err := c.db.files(ctx, c.conn, name)
+		space, err := c.db.tablespace(ctx, c.conn, name)
 		c.fail(err)
-		if f, ok := files[""]; ok && len(files) == 1 {
-			return fmt.Sprintf("tablespace %d", f.id)
+		if space > 0 {
+			return fmt.Sprintf("tablespace %d", space)
 		}
 		if like != "" {
 			c.fail(errors.New("the server no longer tells which tablespace it is in: the privilege PROCESS is missing"))
