@@ -630,7 +630,9 @@ func (s stagers) merges(t *testing.T) {
 	k, o, b := s.keyed(t, db, "b", "a", "d", "f")
 	o.Bare = true
 	fill(t, db, k.Table, o, b)
-	if has := k.schema(t, staged); len(has.PrimaryKey) != 2 || db.Info().Engine != "sqlite" && len(has.Indexes) > 0 {
+	// Where indexes aren't built sorted afterwards, they are there from the beginning.
+	kept := db.Info().Engine == "sqlite" || strings.EqualFold(db.Info().Storage, "rocksdb")
+	if has := k.schema(t, staged); len(has.PrimaryKey) != 2 || !kept && len(has.Indexes) > 0 {
 		t.Errorf("a bare table has the primary key %v and the indexes %v", has.PrimaryKey, has.Indexes)
 	}
 	const own = "readings_own"
