@@ -8,6 +8,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/value"
 )
@@ -131,6 +133,13 @@ func (e *encoder) appendForms(dst []byte, forms []binaryForm, b *engine.Batch, r
 		}
 	}
 	return dst
+}
+
+// mistyped reports whether the server has read more or fewer bytes than were sent for a value:
+// protocol_violation, which is no loss of the connection here, or invalid_binary_representation.
+func mistyped(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) && (server.Code == "08P01" || server.Code == "22P03")
 }
 
 // sameTypes returns a query with a result if the columns don't have the types that a schema has

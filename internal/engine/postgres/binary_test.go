@@ -127,3 +127,32 @@ func TestCopyBinaryOfChangedTable(t *testing.T) {
 		t.Error("rows are sent in the binary format of other types")
 	}
 }
+
+// TestCopyBinaryOfResizedTable: an integer column becomes wider, or narrower, while a loader fills the table. The server
+// calls the bytes that it misses a violation of the protocol, as if the connection were lost.
+func TestCopyBinaryOfResizedTable(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	db.SetCopyRows(1)
+	for _, types := range [][2]string{{"integer", "bigint"}, {"bigint", "integer"}, {"integer", "numeric"}} {
+		run(t, db, "DROP TABLE IF EXISTS v", "CREATE TABLE v (c1 "+types[0]+", c2 "+types[0]+")")
+		table := &engine.Table{Name: "v", Columns: []engine.Column{{Name: "c1", Type: engine.Int64}, {Name: "c2", Type: engine.Int64}}}
+		b := engine.NewBatch(table.Columns)
+		for c := range 2 {
+			b.Columns[c].Ints = append(b.Columns[c].Ints, 1000)
+		}
+		b.EndRow()
+		l := enginetest.OpenLoader(t, db)
+		for range 2 {
+			begin(t, l)
+			insertAll(t, l, table, b)
+			insertAll(t, l, table, b)
+			commit(t, l)
+			run(t, db, "ALTER TABLE v ALTER c1 TYPE "+types[1]+", ALTER c2 TYPE "+types[1])
+		}
+		wantValue(t, db, "SELECT string_agg(c1::text || c2, ' ') FROM v", "10001000 10001000 10001000 10001000")
+		if postgres.Binary(l, table) {
+			t.Errorf("%s, now %s: rows are sent in the binary format of the old type", types[0], types[1])
+		}
+	}
+}

@@ -161,7 +161,7 @@ func (l *loader) copy(ctx context.Context, e *encoder, t *engine.Table, b *engin
 	}
 	var r reply
 	err = l.Conn.copyRows(&l.buf, statement, e, forms, b, from, to, &r)
-	if err == nil && r.came > 0 { // the types of the columns have changed
+	if err == nil && r.came > 0 || forms != nil && mistyped(err) { // the types of the columns have changed
 		if e.forms, err = nil, l.Undo(); err != nil {
 			return ack, false, err
 		}
