@@ -88,6 +88,37 @@ var loadScenarios = map[string]scenario{
 	}},
 
 	"two paths begun at once": {onNumbered, begunAtOnce},
+	// The lock on their first bytes is lost before anything is recorded.
+	"two paths begun at once, and a lock is lost": {onNumbered, func(l *loading) {
+		f := loadRows(0, 200, false)
+		path := l.write("day.csv", f.text)
+		l.write("copy.csv", f.text)
+		inside, open := make(chan bool), make(chan bool)
+		var once sync.Once
+		var name string
+		var begun *losingLease
+		db := &faulty{Keeper: l.db, leading: func(next string) {
+			if name = next; !strings.Contains(name, path) && !strings.Contains(name, "/begun/") {
+				once.Do(func() {
+					_ = begun.Release()
+					close(begun.lost)
+					close(inside)
+					<-open
+				})
+			}
+		}, led: func(lease engine.Lease) engine.Lease {
+			if begun == nil && strings.Contains(name, "/begun/") {
+				begun = &losingLease{lease, make(chan struct{})}
+				return begun
+			}
+			return lease
+		}}
+		end := l.begin(l.options(db), path, inside)
+		l.loads(exitDone, "Sent 200", "copy.csv")
+		close(open)
+		must(l, end())
+		l.check("bad.jsonl", f)
+	}},
 	// If no row could be loaded, the file is known, but its contents are not.
 	"two paths begun at once after nothing of one was loaded": {onNumbered, func(l *loading) {
 		l.write("day.csv", loadRows(0, 200, false).text)

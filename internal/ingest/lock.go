@@ -27,32 +27,43 @@ func (l *fileLoad) locked(ctx context.Context, again bool) error {
 		if err != nil {
 			return err
 		}
-		if l.recorded, err = l.lockHead(ctx, head); err != nil {
+		locked, lose := context.WithCancelCause(ctx)
+		defer lose(nil)
+		if l.recorded, err = l.lockHead(locked, head, lose); err != nil {
 			return err
 		}
 		defer func() { l.recorded() }()
-		err = l.findSource(ctx, head)
-		if errors.Is(err, errGrowing) {
-			l.result.Finished = true
-			l.say("%s is being written to, and may become a copy of a file that was loaded already: it is left for the next load", l.path)
-			return nil
+		err = l.found(locked, head, again)
+		if errors.Is(context.Cause(locked), errLockLost) {
+			err = lostLock(ctx, err)
 		}
-		if err != nil {
-			return err
-		}
-		if is, err := l.anyRecorded(ctx); err != nil {
-			return err
-		} else if is && !l.opt.Again { // a load with Again records it anew
-			l.recorded()
-		}
-		return l.whileLocked(ctx, l.source.Key, again, func(ctx context.Context) error {
-			if !l.source.Started.IsZero() {
-				if err := l.reread(ctx); err != nil {
-					return err
-				}
+		return err
+	})
+}
+
+// found finds the record of the file, and loads the file while holding the lock on its source's key.
+func (l *fileLoad) found(ctx context.Context, head []byte, again bool) error {
+	err := l.findSource(ctx, head)
+	if errors.Is(err, errGrowing) {
+		l.result.Finished = true
+		l.say("%s is being written to, and may become a copy of a file that was loaded already: it is left for the next load", l.path)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if is, err := l.anyRecorded(ctx); err != nil {
+		return err
+	} else if is && !l.opt.Again { // a load with Again records it anew
+		l.recorded()
+	}
+	return l.whileLocked(ctx, l.source.Key, again, func(ctx context.Context) error {
+		if !l.source.Started.IsZero() {
+			if err := l.reread(ctx); err != nil {
+				return err
 			}
-			return l.read(ctx)
-		})
+		}
+		return l.read(ctx)
 	})
 }
 
@@ -72,7 +83,15 @@ func (l *load) whileLocked(outer context.Context, name string, again bool, fn fu
 	if released := lease.Release(); !lost && !passes(released) { // a broken connection has already released it
 		err = errors.Join(err, released)
 	}
-	if lost && err != nil && outer.Err() == nil && (passes(err) || errors.Is(err, context.Canceled)) {
+	if lost {
+		err = lostLock(outer, err)
+	}
+	return err
+}
+
+// lostLock returns the error of work that was ended because a lock was lost, but not ctx.
+func lostLock(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() == nil && (passes(err) || errors.Is(err, context.Canceled)) {
 		err = fmt.Errorf("%w: %w", errLockLost, err)
 	}
 	return err
@@ -109,8 +128,8 @@ func (l *load) lead(ctx context.Context, name string, again bool) (lease engine.
 // lockHead takes a lock that excludes other loads of files with the same head, and
 // returns a function that releases it. It is released once the file's first
 // batches are recorded: until then, the same bytes can't be recognised under
-// another name.
-func (l *fileLoad) lockHead(ctx context.Context, head []byte) (unlock func(), err error) {
+// another name. If it is lost before, lose is called.
+func (l *fileLoad) lockHead(ctx context.Context, head []byte, lose context.CancelCauseFunc) (unlock func(), err error) {
 	if len(head) == 0 {
 		return func() {}, nil
 	}
@@ -124,7 +143,20 @@ func (l *fileLoad) lockHead(ctx context.Context, head []byte) (unlock func(), er
 	if err != nil {
 		return nil, err
 	}
-	return sync.OnceFunc(func() { _ = lease.Release() }), nil // a broken connection has already released it
+	release, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-lease.Lost():
+			lose(errLockLost)
+		case <-release:
+		}
+	}()
+	return sync.OnceFunc(func() {
+		close(release)
+		<-watched
+		_ = lease.Release() // a broken connection has already released it
+	}), nil
 }
 
 // anyRecorded reports whether enough of the source is recorded to recognise its bytes.

@@ -60,7 +60,7 @@ func (l *fileLoad) findSource(ctx context.Context, head []byte) error {
 		return nil
 	}
 	for _, was := range append(slices.Clone(same), other...) {
-		is, err := l.agrees(ctx, was)
+		is, err := l.agrees(ctx, &was)
 		if err != nil {
 			return err
 		}
@@ -99,18 +99,28 @@ func (l *fileLoad) cutsOf(ctx context.Context, s *state.Source) ([]state.Cut, er
 }
 
 // agrees reports whether the file contains the bytes of a source: the loaded part and
-// the recorded cuts after it.
-func (l *fileLoad) agrees(ctx context.Context, s state.Source) (bool, error) {
-	var parts []state.Cut
+// the recorded cuts after it. Of one that another process may be loading, it reads the cuts
+// first, and then the source anew, because the end of that load replaces them by the loaded part.
+func (l *fileLoad) agrees(ctx context.Context, s *state.Source) (bool, error) {
+	var parts, cuts []state.Cut
+	if !s.Finished {
+		var err error
+		if cuts, err = l.cutsOf(ctx, s); err != nil {
+			return false, err
+		}
+		now, err := retried(ctx, l.load, func() (*state.Source, error) { return l.state.Source(ctx, s.Table, s.Key) })
+		if err != nil || now == nil {
+			return false, err
+		}
+		*s = *now
+	}
 	if s.Loaded > 0 {
 		parts = []state.Cut{{To: s.Loaded, Hash: s.Hash}}
 	}
-	if !s.Finished {
-		cuts, err := l.cutsOf(ctx, &s)
-		if err != nil {
-			return false, err
+	for _, cut := range cuts {
+		if cut.From >= s.Loaded {
+			parts = append(parts, cut)
 		}
-		parts = append(parts, cuts...)
 	}
 	agree := len(parts) > 0
 	err := look(ctx, l.path, l.open, func(_ *input, r io.Reader) error {
