@@ -69,6 +69,9 @@ func (t *Table) View(ctx context.Context) (View, error) {
 		v.Adopting = v.Adopting || c.Kind == adopt.Kind
 		if p, ok := affected(&c); ok {
 			v.Busy = append(v.Busy, p.Period)
+			if Kind(c.Kind) == Restore {
+				v.Restoring = append(v.Restoring, p.Period)
+			}
 		}
 	}
 	return v, nil

@@ -59,6 +59,8 @@ type View struct {
 	Known []state.Period
 	// Busy are the bounds of changes in progress, which end first.
 	Busy []rolling.Period
+	// Restoring are those of Busy that only the command line completes.
+	Restoring []rolling.Period
 	// MaxPeriods and SwapRows are the engine's limits; 0 means no limit.
 	MaxPeriods int
 	SwapRows   int64
@@ -291,7 +293,8 @@ func planArchives(d *rolling.Declaration, v View, rebuilds []Task) []Task {
 // archived. The last partition stays, because a table needs one.
 //
 // With roll-ups, a period also waits for the end of the older ones: a drop seals the
-// buckets of all time below, and late rows of an older period would be missing from them.
+// buckets of all time below, and late rows of an older period would be missing from them. A
+// restored period, or one that is being restored, was dropped before.
 func planDrops(d *rolling.Declaration, v View) []Task {
 	var out []Task
 	older, restored, left := "an older period is due first", false, false
@@ -306,7 +309,7 @@ func planDrops(d *rolling.Declaration, v View) []Task {
 			continue
 		}
 		t := Task{Kind: Drop, Parts: []rolling.Partition{p}, Due: due}
-		first := !left && !slices.ContainsFunc(v.Busy, func(b rolling.Period) bool { return b.From < p.From })
+		first := !left && !slices.ContainsFunc(v.Busy, func(b rolling.Period) bool { return b.From < p.From && !slices.Contains(v.Restoring, b) })
 		left = true
 		switch {
 		case due > v.Now:

@@ -125,6 +125,10 @@ func TestPlan(t *testing.T) {
 			Busy: []rolling.Period{{From: at(0), To: at(1)}}},
 			"create p20260328_09 at 2026-03-28 07:00:00\nrollup \nseal p20260328_05 at 2026-03-28 07:00:00\n" +
 				"drop p20260328_01 (an older period is due first)\ndrop p20260328_02 at 2026-03-28 07:00:00\n"},
+		{"before an older one is restored", with(rolledUp), View{Now: at(6), Parts: hourly(t, 1, 9), Known: known(state.Sealed, 10, hourly(t, 1, 5)...),
+			Busy: []rolling.Period{{From: at(0), To: at(1)}}, Restoring: []rolling.Period{{From: at(0), To: at(1)}}},
+			"create p20260328_09 at 2026-03-28 07:00:00\nrollup \nseal p20260328_05 at 2026-03-28 07:00:00\n" +
+				"drop p20260328_01\ndrop p20260328_02 at 2026-03-28 07:00:00\n"},
 		{"archived before dropped", with(func(d *rolling.Declaration) { keeping(d); d.Seal.Archive = "archive" }),
 			View{Now: at(6), Parts: hourly(t, 0, 9), Known: known(state.Sealed, 10, hourly(t, 0, 5)...)},
 			"create p20260328_09 at 2026-03-28 07:00:00\nseal p20260328_05 at 2026-03-28 07:00:00\n" +
