@@ -146,5 +146,12 @@ func TestApplyListsMissingTables(t *testing.T) {
 		if _, err := w.State.Sources(t.Context(), "readings", "", ""); err != nil {
 			t.Error(err)
 		}
+
+		// A load adds what the table of publications lacks.
+		w.exec("ALTER TABLE rowmill_publications DROP COLUMN different")
+		must(t, w.State.EnsurePublications(t.Context()))
+		if _, err := w.State.Publications(t.Context(), "readings", "a"); err != nil {
+			t.Error(err)
+		}
 	})
 }

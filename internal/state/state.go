@@ -134,14 +134,20 @@ func (s *Store) lacking(ctx context.Context) (columns, statements []string, err 
 		if err != nil {
 			return nil, nil, fmt.Errorf("look for the columns of %s: %w", table, err)
 		}
-		for _, c := range laterColumns[table] {
-			if is.Find(c) == nil {
-				columns = append(columns, table+"."+c)
-				statements = append(statements, "ALTER TABLE "+table+" ADD COLUMN "+c+" BIGINT NOT NULL DEFAULT 0")
-			}
-		}
+		more, adding := lackingIn(table, is)
+		columns, statements = append(columns, more...), append(statements, adding...)
 	}
 	return columns, statements, nil
+}
+
+func lackingIn(table string, is *engine.Schema) (columns, statements []string) {
+	for _, c := range laterColumns[table] {
+		if is.Find(c) == nil {
+			columns = append(columns, table+"."+c)
+			statements = append(statements, "ALTER TABLE "+table+" ADD COLUMN "+c+" BIGINT NOT NULL DEFAULT 0")
+		}
+	}
+	return columns, statements
 }
 
 // outdated explains the error of a statement if tables are of an earlier version. It is not for
