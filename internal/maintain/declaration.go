@@ -42,6 +42,9 @@ type shared struct {
 	failed failures
 	turns  sync.Mutex
 	gate   gate
+	// copying is held for reading while all rows of a period are copied in one statement, which
+	// keeps the lock that replaces another one for longer than anybody waits for it.
+	copying sync.RWMutex
 	// waiting are the IDs of the tasks that were not yet possible at their last attempt,
 	// for example because a bucket of a roll-up isn't over.
 	waiting sync.Map

@@ -16,6 +16,7 @@ import (
 	mysqldriver "github.com/go-sql-driver/mysql"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -53,6 +54,30 @@ func TestTrapRequestsForTheLockQueueUp(t *testing.T) {
 		all.Wait()
 		if n := most.Load(); n != 1 {
 			t.Errorf("%d steps asked for the lock at a time", n)
+		}
+	})
+}
+
+// TestReplaceWaitsForCopy checks that a period is not replaced while this process copies the rows
+// of another one, which keeps the table's lock.
+func TestReplaceWaitsForCopy(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		w := applied(t, db, declare(t, db, nil), at(0.5))
+		var active, most atomic.Int32
+		w.Table.DB = counted{db, &active, &most}
+		w.copying.RLock()
+		var all sync.WaitGroup
+		all.Go(func() {
+			_ = w.swapPublished(t.Context(), &state.Change{Table: "readings"}, &publishing{}, 0) // nothing is recorded of it
+		})
+		time.Sleep(50 * time.Millisecond)
+		if n := most.Load(); n != 0 {
+			t.Error("the period is replaced during the copy")
+		}
+		w.copying.RUnlock()
+		all.Wait()
+		if n := most.Load(); n != 1 {
+			t.Errorf("%d attempts after the copy, want 1", n)
 		}
 	})
 }

@@ -93,9 +93,12 @@ func (t *Table) beginMerge(ctx context.Context, d *publishing) (err error) {
 	if d.Sealed, err = t.sealedRecord(ctx, d.Part.Period); err != nil {
 		return fmt.Errorf("%w: %v", state.ErrFilled, err)
 	}
-	err = t.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) > 0 FROM (SELECT 1 AS one FROM "+t.DB.Words().From(t.Table, d.Part)+" LIMIT 1) AS r").Scan(&d.Into)
+	err = engine.RetryLocks(ctx, countTries, func() error {
+		defer t.gate.read()()
+		return t.DB.Classify(t.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) > 0 FROM (SELECT 1 AS one FROM "+t.DB.Words().From(t.Table, d.Part)+" LIMIT 1) AS r").Scan(&d.Into))
+	})
 	if err != nil {
-		return fmt.Errorf("look whether %s has rows: %w", d.Part.Name, t.DB.Classify(err))
+		return fmt.Errorf("look whether %s has rows: %w", d.Part.Name, err)
 	}
 	return nil
 }
@@ -128,14 +131,23 @@ func (t *Table) merge(ctx context.Context, d *publishing, columns []engine.Colum
 	}
 	there := "DELETE FROM " + own + " WHERE EXISTS (SELECT 1 FROM " + with + " n WHERE " + engine.EqualIn(t.DB.Dialect(), t.Schema.Key(), "n.", own+".")
 	var equal, added int64
+	copyRows := func(into, from string) string {
+		return t.DB.Words().CopyRows(engine.CopyRows{Into: into, From: from, Columns: names})
+	}
+	t.copying.RLock()
+	d.Had, err = s.Run(ctx, copyRows(with, t.DB.Words().From(t.Table, d.Part)))
+	t.copying.RUnlock()
+	if err != nil {
+		return fmt.Errorf("copy the rows of %s: %w", d.Part.Name, err)
+	}
+	t.reach("publish merging")
 	for _, step := range []struct {
 		statement string
 		rows      *int64
 	}{
-		{t.DB.Words().CopyRows(engine.CopyRows{Into: with, From: t.DB.Words().From(t.Table, d.Part), Columns: names}), &d.Had},
 		{there + " AND (" + strings.Join(differ, " OR ") + "))", &d.Different},
 		{there + ")", &equal},
-		{t.DB.Words().CopyRows(engine.CopyRows{Into: with, From: own, Columns: names}), &added},
+		{copyRows(with, own), &added},
 	} {
 		if *step.rows, err = s.Run(ctx, step.statement); err != nil {
 			return fmt.Errorf("merge rows with %s: %w", d.Part.Name, err)

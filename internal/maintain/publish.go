@@ -386,6 +386,7 @@ func (t *Table) checkPublish(ctx context.Context, d *publishing) error {
 	var rows int64
 	// Another period of the table may be replaced at this moment.
 	err := engine.RetryLocks(ctx, countTries, func() error {
+		defer t.gate.read()()
 		return t.DB.Classify(t.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s LIMIT %d) AS r",
 			t.DB.Words().From(t.Table, d.Part), d.Had+mostMeanwhile+1)).Scan(&rows))
 	})
@@ -500,6 +501,7 @@ func (t *Table) finishPublish(ctx context.Context, c *state.Change, d *publishin
 
 // swapPublished replaces the period, while others wait for as little as possible.
 func (t *Table) swapPublished(ctx context.Context, c *state.Change, d *publishing, patience time.Duration) error {
+	t.copying.Lock()
 	err := engine.Retry{First: firstRetry, Last: lockPause, Until: time.Now().Add(patience), Waiting: func(err error) error {
 		t.say(Event{At: time.Now(), Action: string(Publish), Detail: d.Part.Name, Err: t.blocked(ctx, err), Waiting: true})
 		return nil
@@ -508,6 +510,7 @@ func (t *Table) swapPublished(ctx context.Context, c *state.Change, d *publishin
 			return engine.Replace{Table: t.Table, Have: have, Old: []rolling.Partition{d.Part}, New: d.Part, With: d.With, Out: []string{d.Out}}
 		})
 	})
+	t.copying.Unlock()
 	if errors.Is(err, engine.ErrDiffers) || errors.Is(err, engine.ErrRefused) {
 		return t.giveUp(ctx, c, d, err)
 	}
