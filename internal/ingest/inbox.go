@@ -241,7 +241,9 @@ func (in *Inbox) put(ctx context.Context, post Post, sum string) (Receipt, error
 		}
 		return Receipt{}, refused
 	}
-	if post.Format.header() && head.Named && !post.Format.Header && pool.target.hasValues(data[:skip]) {
+	// Telegraf with csv_header = true writes the header only in its first request: also
+	// where the sender says that there is one, a row of values isn't skipped.
+	if post.Format.header() && head.Named && pool.target.hasValues(data[:skip]) {
 		return Receipt{}, &PostError{Line: 1, Err: engine.Hinted(errors.New("it would be skipped as a header, and is a row of values"), "header=false")}
 	}
 	data = data[skip:]
