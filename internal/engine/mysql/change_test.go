@@ -336,6 +336,25 @@ func testEnclose(t *testing.T, db *mysql.DB) {
 	}
 }
 
+// TestEncloseNothing: the rows of a gap were deleted before they become those of a period, as after a crash: it is empty.
+func TestEncloseNothing(t *testing.T) { onEach(t, testEncloseNothing) }
+
+func testEncloseNothing(t *testing.T, db *mysql.DB) {
+	k := keep(t, db, "DATETIME", 0, 1)
+	far := k.Grid.Named(rolling.Period{From: first + 20*day, To: first + 21*day})
+	k.try(engine.CreatePartitions{Table: k.Table, New: []rolling.Partition{far}})
+	wide := k.Grid.Named(rolling.Period{From: first + 3*day, To: first + 6*day})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	must(t, db.Enclose(ctx, k.Table, wide, "rows"))
+	if got, want := k.have(), fmt.Sprint([]rolling.Partition{k.parts[0], wide, far}); got != want {
+		t.Errorf("partitions %s, want %s", got, want)
+	}
+	if _, err := db.Describe(within(t), "rows"); !errors.Is(err, engine.ErrNoTable) {
+		t.Errorf("the table of its rows: %v", err)
+	}
+}
+
 // TestTrapBrokenOffTwice: a merge that is interrupted, gets a late row, and is interrupted again at
 // any statement ends with all rows, also if tables are distinguished by their rows.
 func TestTrapBrokenOffTwice(t *testing.T) {

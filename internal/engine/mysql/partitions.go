@@ -356,7 +356,9 @@ func (c *changer) enclose(ctx context.Context, p rolling.Partition, with string)
 			l, has := c.layout(ctx), c.filled(ctx, c.Quote(with))
 			switch created := l.index(p) >= 0; {
 			case !created && !has:
-				return []string{c.exchange(c.t, holder(l), with)}, true
+				if name := holder(l); c.err == nil && c.filled(ctx, c.partition(c.t, name)) { // not if its rows were deleted
+					return []string{c.exchange(c.t, name, with)}, true
+				}
 			case created && c.filled(ctx, c.Quote(with)+strays):
 				return c.moveAtOnce(c.writable(ctx), c.Quote(with)+strays, c.Quote(c.t.Name)), true
 			}
