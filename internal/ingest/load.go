@@ -500,11 +500,15 @@ const (
 	lastPause  = 2 * time.Second
 )
 
-// retry repeats fn after transient errors.
+// retry repeats fn after transient errors. RetryFor begins with the first of them: fn may have
+// worked for longer, a publication for example.
 func (l *load) retry(ctx context.Context, fn func() error) error {
-	began := time.Now()
+	var began time.Time
 	for try := 0; ; try++ {
 		err := fn()
+		if try == 0 {
+			began = time.Now()
+		}
 		l.failing.Store(err != nil)
 		if err == nil || !passes(err) || ctx.Err() != nil {
 			return err
