@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
 )
 
 // hourOf returns a file of n rows in hour 1, of sensors from 0 on, one per ten seconds.
@@ -130,6 +132,30 @@ func TestPublishAltered(t *testing.T) {
 		l.prints(exitDone, "b.csv --lane publish", "100 inserted", "p20260329_02: published")
 		l.hasRows(200)
 		l.has("0", "SELECT COUNT(more) + COUNT(other) FROM readings")
+	})
+}
+
+// TestPublishOfDroppedPeriod drops a period just before it is replaced. The publication is given
+// up, and its rows are sent: where partitions have no lower bounds, the next one takes them.
+func TestPublishOfDroppedPeriod(t *testing.T) {
+	onStagers(t, func(l *loading) {
+		path := l.write("a.csv", hourOf(100))
+		r, err := ingest.File(l.Context(), l.publisher(func(point string) {
+			if point != "publish swap" {
+				return
+			}
+			table := l.publisher(nil).Publisher.(*maintain.Table).Table
+			have, err := l.db.Catalog().Partitions(l.Context(), table)
+			must(l, err)
+			i := slices.IndexFunc(have, func(p rolling.Partition) bool { return p.Name == "p20260329_01" })
+			must(l, l.db.Try(l.Context(), engine.Detach{Table: table, Have: have, Part: have[i], Into: "gone"}))
+		}), path)
+		must(l, err)
+		if r.Sent != 100 || r.Inserted+r.Rejected != 100 || r.Rejected%100 != 0 {
+			t.Errorf("the counts are %+v", r.Counts)
+		}
+		l.hasRows(int(r.Inserted))
+		l.has("", "SELECT id FROM rowmill_journal")
 	})
 }
 

@@ -415,6 +415,19 @@ func (t *Table) beginSwap(ctx context.Context, c *state.Change, d *publishing) e
 	})
 }
 
+// gone reports that the period was dropped, or became a part of another, before it was replaced.
+func (t *Table) gone(ctx context.Context, d *publishing) (bool, error) {
+	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
+	if err != nil {
+		return false, err
+	}
+	if i := rolling.Find(have, d.Part.From); i >= 0 && have[i].Period == d.Part.Period {
+		return false, nil
+	}
+	replaced, err := t.exists(ctx, d.Out)
+	return !replaced && err == nil, err
+}
+
 func (t *Table) touch(ctx context.Context, tx *sql.Tx, d *publishing, r rolling.Period) error {
 	if len(t.Declared.Rollups) == 0 {
 		return nil
@@ -460,6 +473,8 @@ func (t *Table) giveUp(ctx context.Context, c *state.Change, d *publishing, caus
 	why := "the server refuses its rows as a period"
 	if errors.Is(cause, engine.ErrDiffers) {
 		why = "the table was altered meanwhile"
+	} else if errors.Is(cause, state.ErrFilled) {
+		why = "the period was dropped meanwhile"
 	}
 	return givenUp{fmt.Errorf("%s: given up, because %s (%w); the same load continues", d.Part.Name, why, cause)}
 }
@@ -515,7 +530,11 @@ func (t *Table) swapPublished(ctx context.Context, c *state.Change, d *publishin
 		return t.giveUp(ctx, c, d, err)
 	}
 	if err != nil {
-		return fmt.Errorf("replace %s: %w", d.Part.Name, err)
+		gone, lookErr := t.gone(ctx, d)
+		if gone {
+			return t.giveUp(ctx, c, d, fmt.Errorf("%w: %v", state.ErrFilled, err))
+		}
+		return errors.Join(fmt.Errorf("replace %s: %w", d.Part.Name, err), lookErr)
 	}
 	t.reach("publish swapped")
 	if err := t.triggers(ctx); err != nil {
