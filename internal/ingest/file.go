@@ -419,9 +419,7 @@ func (l *fileLoad) batches(ctx context.Context, c *cutter, t *target, out chan<-
 	go func() {
 		defer close(news)
 		for {
-			if l.pace != nil {
-				c.rows = l.pace.limit()
-			}
+			c.rows = l.pace.limit()
 			b, err := c.next(cutting)
 			if errors.Is(err, io.EOF) || errors.Is(err, errGrowing) {
 				return

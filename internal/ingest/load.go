@@ -268,7 +268,7 @@ type load struct {
 	lost           atomic.Int64 // see Result.Lost
 	// committing are the batches whose commit was sent and whose result isn't known.
 	committing map[state.Cut]struct{}
-	pace       *pace // nil if all batches have Options.Rows rows
+	pace       *pace
 	// hurry, unless nil, is closed when transient errors end the load: its rows are kept
 	// elsewhere. failing reports that the last attempt to reach the database has failed, and
 	// patience how long batches in flight may take after the load was asked to end.
@@ -301,8 +301,8 @@ func newLoad(options *Options) (*load, error) {
 	}
 	l := &load{opt: &o, db: o.DB, state: state.New(o.DB), began: time.Now(), shared: o.shared, alone: o.shared == nil,
 		unit: "line", committing: map[state.Cut]struct{}{}, patience: endWait}
-	if options.Rows == 0 {
-		l.pace = newPace(o.Rows)
+	if l.pace = newPace(o.Rows); options.Rows > 0 {
+		l.pace.least, l.pace.most = o.Rows, o.Rows
 	}
 	if l.alone {
 		l.shared = newShared(&o)
@@ -461,7 +461,7 @@ func (l *load) run(ctx context.Context, drain bool, produce produce, done func(c
 				}
 				began := time.Now()
 				noted, err := s.send(work, b)
-				if l.pace != nil && err == nil {
+				if err == nil {
 					l.pace.sent(noted.Sent, time.Since(began), s.repeated)
 				}
 				l.give(s, err)

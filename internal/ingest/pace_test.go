@@ -1,8 +1,12 @@
 package ingest
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // TestPace simulates servers, and checks that the size of batches settles where it should.
@@ -36,5 +40,18 @@ func TestPace(t *testing.T) {
 	p.sent(5000, 5*time.Millisecond, true)
 	if n := p.limit(); n != 2500 {
 		t.Errorf("after a deadlock: %d rows", n)
+	}
+}
+
+// TestPaceOfOptions: batches of a number of rows that was asked for don't adapt.
+func TestPaceOfOptions(t *testing.T) {
+	db := testdb.Open(t, "sqlite").(engine.Keeper)
+	for rows, want := range map[int]int{0: 2 * DefaultRows, 100: 100} {
+		l, err := newLoad(&Options{DB: db, Table: &engine.Table{Name: "readings"}, Bad: filepath.Join(t.TempDir(), "bad"), Rows: rows})
+		must(t, err)
+		l.pace.sent(int64(l.pace.limit()), time.Millisecond, false)
+		if n := l.pace.limit(); n != want {
+			t.Errorf("with %d rows asked for, batches have %d, want %d", rows, n, want)
+		}
 	}
 }

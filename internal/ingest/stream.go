@@ -32,7 +32,6 @@ func Stream(ctx context.Context, o Options, r io.Reader) (Result, error) {
 		return Result{}, err
 	}
 	l := &streamLoad{load: common}
-	l.pace = newPace(l.opt.Rows)
 	if o.Format.Kind != "" {
 		if err := o.Format.Validate(); err != nil {
 			return l.finish(err)
