@@ -115,6 +115,7 @@ func (l *loading) killedUntil(kills, victims int, args string, half bool, r *ran
 	}()
 	l.write("all.csv", p.text)
 	if half {
+		p.there = len(p.want) / 2
 		l.halfThere(p)
 	}
 	for n := 0; n < kills || len(history) > 0; {

@@ -184,7 +184,7 @@ func (db *DB) tablespace(ctx context.Context, from querent, table string) (space
 	if missing(err) {
 		return 0, nil
 	}
-	return space, err
+	return space, classify(err)
 }
 
 // fileKey returns a partition's key among files: servers differ in the case in
