@@ -156,3 +156,29 @@ func TestCopyBinaryOfResizedTable(t *testing.T) {
 		}
 	}
 }
+
+// TestCopyAfterNoDescription: a table that can't be described at first, here because it isn't there, is filled by COPY later.
+func TestCopyAfterNoDescription(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	db.SetCopyRows(1)
+	table := &engine.Table{Name: "v", Columns: []engine.Column{{Name: "c1", Type: engine.Int64}}}
+	b := engine.NewBatch(table.Columns)
+	b.Columns[0].Ints = append(b.Columns[0].Ints, 1000)
+	b.EndRow()
+	l := enginetest.OpenLoader(t, db)
+	begin(t, l)
+	if _, err := l.Insert(within(t), table, b, 0, 1); !errors.Is(err, engine.ErrNoTable) {
+		t.Fatal(err)
+	}
+	run(t, db, "CREATE TABLE v (c1 bigint)")
+	begin(t, l)
+	for range 20 {
+		insertAll(t, l, table, b)
+	}
+	commit(t, l)
+	wantValue(t, db, "SELECT count(*)::text FROM v", "20")
+	if !postgres.Binary(l, table) {
+		t.Error("rows are never sent by COPY")
+	}
+}

@@ -135,8 +135,12 @@ func (l *loader) copy(ctx context.Context, e *encoder, t *engine.Table, b *engin
 	}
 	if e.copy == "" {
 		schema, err := l.db.Describe(ctx, t.Name)
-		if err != nil || !copies(t.Inserted(), schema) {
-			e.noCopy = true // a table that isn't there is the INSERT's error
+		if err != nil {
+			e.pause = copyPause // the INSERT may have the same error, as of a table that isn't there
+			return ack, false, nil
+		}
+		if !copies(t.Inserted(), schema) {
+			e.noCopy = true
 			return ack, false, nil
 		}
 		e.copy, e.forms = e.copyText(""), binaryForms(t.Inserted(), schema)
