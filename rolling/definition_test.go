@@ -135,6 +135,7 @@ func TestReadDefinitionErrors(t *testing.T) {
 		{"two primary keys", "create table t (a int primary key,\nb int, primary key (b))", 2, "two primary keys"},
 		{"key of no column", "create table t (a int,\n primary key (a, b))", 2, "column b"},
 		{"a column twice", "create table t (a int,\n a text)", 2, "two columns"},
+		{"end within an executable comment", "create table t (\na int /*!1 )  ;*/ create index i on t (a)", 2, "a statement ends within a comment"},
 		{"text without end", "create table t (\na text default 'x)", 2, "doesn't end"},
 		{"parenthesis without end", "create table t (a int", 1, "never closed"},
 		{"no items", "create table t ()", 1, "before"},

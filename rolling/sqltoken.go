@@ -100,6 +100,8 @@ func (l *sqlLexer) next() *sqlError {
 		}
 	case strings.HasPrefix(rest, "*/"):
 		return &sqlError{l.pos, "a comment ends that never began", ""}
+	case l.inline > 0 && c == ';':
+		return &sqlError{l.pos, "a statement ends within a comment that begins with /*!", "*/ before the semicolon"}
 	case strings.HasPrefix(rest, "/*"):
 		return l.comment(rest)
 	case strings.HasPrefix(rest, "--"), c == '#' && l.hashComments:

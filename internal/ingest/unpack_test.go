@@ -177,7 +177,7 @@ func FuzzUnpack(f *testing.F) {
 			for _, m := range all {
 				if r, err := m.Open(); err == nil {
 					_, _ = io.Copy(io.Discard, io.LimitReader(r, 1<<20))
-					must(t, errors.Join(r.Close()))
+					_ = r.Close() // fails if the data are damaged
 				}
 			}
 		}

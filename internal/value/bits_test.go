@@ -57,7 +57,8 @@ func FuzzBits(f *testing.F) {
 		f.Add(s, 64)
 	}
 	f.Fuzz(func(t *testing.T, s string, width int) {
-		if width < 1 || width > 200 {
+		// BIT(1) is also read from words.
+		if width < 1 || width > 200 || width == 1 && !strings.ContainsAny(s, "0123456789") {
 			return
 		}
 		b := bitsOf(t, width, Other, false)
