@@ -116,7 +116,7 @@ func (db *DB) Outside(ctx context.Context, t *engine.Table) (int64, error) {
 
 // A tablespace is an InnoDB file: its id, its size in bytes, and that on disk without the holes of
 // compressed pages.
-type tablespace struct{ file, allocated int64 }
+type tablespace struct{ id, file, allocated int64 }
 
 // fileName encodes an identifier as in the names of files and of InnoDB: characters
 // other than ASCII letters, digits and underscores are written in hexadecimal. Of names
@@ -141,7 +141,7 @@ func (d dialect) files(database, table string) string {
 	}
 	name := "/" + d.stored(fileName(table))
 	begin := "CONCAT(" + database + ", " + quoteText(name+"#p#") + ")"
-	return fmt.Sprintf("SELECT NAME, FILE_SIZE, ALLOCATED_SIZE FROM information_schema.%s WHERE NAME = CONCAT(%s, %s) OR LEFT(NAME, CHAR_LENGTH(%s)) = %s",
+	return fmt.Sprintf("SELECT SPACE, NAME, FILE_SIZE, ALLOCATED_SIZE FROM information_schema.%s WHERE NAME = CONCAT(%s, %s) OR LEFT(NAME, CHAR_LENGTH(%s)) = %s",
 		view, database, quoteText(name), begin, begin)
 }
 
@@ -155,7 +155,7 @@ func (db *DB) files(ctx context.Context, from querent, table string) (map[string
 	err := engine.Each(ctx, db, from, func(r *sql.Rows) error {
 		var s tablespace
 		var full string
-		if err := r.Scan(&full, &s.file, &s.allocated); err != nil {
+		if err := r.Scan(&s.id, &full, &s.file, &s.allocated); err != nil {
 			return err
 		}
 		partition := ""
@@ -172,9 +172,13 @@ func (db *DB) files(ctx context.Context, from querent, table string) (map[string
 }
 
 // tablespace returns the number of the tablespace that only this table has, or 0 if there is none
-// or it can't be read, which needs the privilege PROCESS. It is read from the dictionary: after a
-// crash of MySQL the list of tablespaces may name one as before an exchange of partitions.
+// or it can't be read, which needs the privilege PROCESS. After a crash MySQL's list of tablespaces
+// may lack it; the dictionary has it, but is slow to read.
 func (db *DB) tablespace(ctx context.Context, from querent, table string) (space int64, err error) {
+	files, err := db.files(ctx, from, table)
+	if f, ok := files[""]; err != nil || ok && len(files) == 1 {
+		return f.id, err
+	}
 	view := "INNODB_TABLES"
 	if db.dialect.mariadb {
 		view = "INNODB_SYS_TABLES"
