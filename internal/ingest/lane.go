@@ -64,10 +64,9 @@ const (
 	fewRows = 20000
 	// mergeShare is how many rows that a period has are copied for each row merged with
 	// them; beyond, they are inserted. A merge writes a new row twice and copies each old
-	// one, on the sorted path: n rows take the time of 2n + old of them. Inserts take five
-	// times as long as that path writes a row while the period's indexes are in memory, and
-	// more than forty times as long once they are not (docs/loading.md): the share lies
-	// between the two.
+	// one, on the sorted path: n rows take the time of 2n + old of them. Inserts took a
+	// fifth of a merge's time while the period's indexes were in memory, and seven times
+	// as long where they were not (docs/loading.md).
 	mergeShare = 10
 )
 
