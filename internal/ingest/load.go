@@ -341,14 +341,19 @@ func (l *load) say(format string, args ...any) { l.opt.Say(fmt.Sprintf(format, a
 
 const sayWaiting = 5 * time.Second
 
-func (l *load) waiting(why error) {
+// due reports whether a message that was last said at a time is to be said again, and sets that time.
+func (l *load) due(last *time.Time, every time.Duration) bool {
 	l.mu.Lock()
-	due := time.Since(l.said) >= sayWaiting
-	if due {
-		l.said = time.Now()
+	defer l.mu.Unlock()
+	if time.Since(*last) < every {
+		return false
 	}
-	l.mu.Unlock()
-	if due {
+	*last = time.Now()
+	return true
+}
+
+func (l *load) waiting(why error) {
+	if l.due(&l.said, sayWaiting) {
 		l.say("will be tried again: %v", why)
 	}
 }
@@ -380,13 +385,7 @@ const sayFullEvery = time.Minute
 
 // sayFull says now and then that rejected rows are not kept.
 func (l *load) sayFull(rows []Rejected) {
-	l.mu.Lock()
-	due := time.Since(l.saidFull) >= sayFullEvery
-	if due {
-		l.saidFull = time.Now()
-	}
-	l.mu.Unlock()
-	if due {
+	if l.due(&l.saidFull, sayFullEvery) {
 		l.say("%s: rows that can't be loaded are counted and no longer kept, as %s has %s: move it away; the first of them now: %s", l.opt.Table.Name,
 			l.opt.Bad, figure.Bytes(l.bad.most), rows[0].Reason)
 	}

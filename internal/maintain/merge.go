@@ -93,14 +93,9 @@ func (t *Table) beginMerge(ctx context.Context, d *publishing) (err error) {
 	if d.Sealed, err = t.sealedRecord(ctx, d.Part.Period); err != nil {
 		return fmt.Errorf("%w: %v", state.ErrFilled, err)
 	}
-	err = engine.RetryLocks(ctx, countTries, func() error {
-		defer t.gate.read()()
-		return t.DB.Classify(t.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) > 0 FROM (SELECT 1 AS one FROM "+t.DB.Words().From(t.Table, d.Part)+" LIMIT 1) AS r").Scan(&d.Into))
-	})
-	if err != nil {
-		return fmt.Errorf("look whether %s has rows: %w", d.Part.Name, err)
-	}
-	return nil
+	rows, err := t.rowsUpTo(ctx, d.Part, 1)
+	d.Into = rows > 0
+	return err
 }
 
 // merge fills the table that replaces the period with its rows and those of the publication

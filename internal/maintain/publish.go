@@ -383,20 +383,28 @@ func (t *Table) checkPublish(ctx context.Context, d *publishing) error {
 	if d.Into && d.Sum.Hash == "" {
 		return nil // its rows are still to be copied
 	}
-	var rows int64
-	// Another period of the table may be replaced at this moment.
-	err := engine.RetryLocks(ctx, countTries, func() error {
-		defer t.gate.read()()
-		return t.DB.Classify(t.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s LIMIT %d) AS r",
-			t.DB.Words().From(t.Table, d.Part), d.Had+mostMeanwhile+1)).Scan(&rows))
-	})
+	rows, err := t.rowsUpTo(ctx, d.Part, d.Had+mostMeanwhile+1)
 	if err != nil {
-		return fmt.Errorf("count rows of %s: %w", d.Part.Name, err)
+		return err
 	}
 	if rows > d.Had+mostMeanwhile {
 		return fmt.Errorf("%w: more than %s have reached it", state.ErrFilled, figure.Plural(mostMeanwhile, "row"))
 	}
 	return nil
+}
+
+// rowsUpTo returns the number of rows of a period, at most a number. Another period of the
+// table may be replaced at this moment.
+func (t *Table) rowsUpTo(ctx context.Context, p rolling.Partition, most int64) (rows int64, err error) {
+	err = engine.RetryLocks(ctx, countTries, func() error {
+		defer t.gate.read()()
+		return t.DB.Classify(t.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s LIMIT %d) AS r",
+			t.DB.Words().From(t.Table, p), most)).Scan(&rows))
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count rows of %s: %w", p.Name, err)
+	}
+	return rows, nil
 }
 
 // beginSwap records that the filled table is about to become the period. The range is
