@@ -1,0 +1,240 @@
+package engine
+
+import (
+	"context"
+	"time"
+)
+
+// A Reader is a Keeper whose server can answer one query in pieces, on several sessions.
+// Package query splits the query and merges the answers; what differs between servers is
+// here: the lexical rules of their statements, the description and the plan of a query, the
+// partitions of any table, the settings that change an answer, and one snapshot for
+// several sessions.
+type Reader interface {
+	Keeper
+	// Syntax returns the lexical rules of statements in sessions with these settings.
+	Syntax(State) Syntax
+	// ReadSession opens a session with these settings. Nil settings are those that the
+	// server gives to any client, and not rowmill's own.
+	ReadSession(ctx context.Context, st State) (*Session, error)
+	// ReadState reads all settings of a session that can change the answer to a query, in
+	// the order in which they have to be set.
+	ReadState(ctx context.Context, s *Session) (State, error)
+	// DescribeQuery returns the columns of the result of a query without running it.
+	DescribeQuery(ctx context.Context, s *Session, query string) ([]ResultColumn, error)
+	// ExplainQuery returns what the server plans for a query. An error of the server is
+	// that which the query itself would have: a syntax error, a missing privilege.
+	ExplainQuery(ctx context.Context, s *Session, query string) (*QueryPlan, error)
+	// TableParts reads a table from the catalog with its partitions, of any kind. Its error
+	// is ErrNoTable if there is no such table, or the name is that of a view; in an engine with
+	// Capabilities.PeriodTables, the view of a rolling table is that table.
+	TableParts(ctx context.Context, s *Session, database, table string) (*TableParts, error)
+	// PartFrom returns the operand of FROM, without an alias, that reads some partitions of a
+	// table, one or more, and nothing else.
+	PartFrom(t *TableParts, parts []string) string
+	// OneSnapshot begins a read-only transaction in each session, so that all of them see the
+	// same rows. Lock permits a brief lock against writes, where there is no way without one.
+	// proof says in plain words why the snapshot is one; it is "" if that can't be had, and
+	// the transactions are begun nevertheless.
+	OneSnapshot(ctx context.Context, sessions []*Session, lock bool) (proof string, err error)
+	// Aggregate returns how a call of an aggregate function is computed from parts, or false if
+	// it can't be. name is in lower case, args are the texts of its arguments.
+	Aggregate(name string, distinct bool, args []string) (Recipe, bool)
+	// Function reports whether a function, in lower case, is one of the server's own that
+	// always returns the same for the same arguments within one statement and the same settings.
+	Function(name string) FunctionKind
+	// Cores returns the number of processor cores for queries: of this machine if
+	// the server is on it, else 0.
+	Cores() int
+}
+
+// A State is the settings of a session, in the order in which they have to be set.
+type State []Setting
+
+// A Setting is one of a State: the server's name for it and its value, as Session.State returns it
+// and Session.SetState takes it.
+type Setting struct{ Name, Value string }
+
+// Get returns the value of a setting, "" if there is none of that name.
+func (st State) Get(name string) string {
+	for _, s := range st {
+		if s.Name == name {
+			return s.Value
+		}
+	}
+	return ""
+}
+
+// Syntax is the lexical rules of a server's statements. The zero value is standard SQL: 'text'
+// with doubled quotes, "identifier", -- comment, /* comment */.
+type Syntax struct {
+	Backslash    bool // \ escapes within strings
+	DoubleQuoted bool // "x" is a string, not an identifier
+	Backquoted   bool // `x` is an identifier
+	Bracketed    bool // [x] is an identifier
+	Dollar       bool // $tag$text$tag$ is a string, $1 a parameter
+	Prefixed     bool // E'..', B'..', X'..', U&'..' are strings
+	Introducer   bool // _utf8mb4'..', N'..', x'..', b'..', 0x.., 0b.. are literals, and adjacent strings are one
+	Hash         bool // # begins a comment
+	DashSpace    bool // -- begins a comment only before white space
+	Executable   bool // /*! begins text that is executed
+	Nested       bool // comments nest
+	ConcatPipes  bool // || concatenates; otherwise it is OR
+	Casts        bool // x::type
+	GroupOrder   bool // numbers in GROUP BY are positions of the result
+	Rollup       bool // GROUP BY ... WITH ROLLUP
+	LimitComma   bool // LIMIT offset, count
+	UserVars     bool // @x and @@x are variables
+}
+
+// A ResultColumn is one column of a result, as the server describes it.
+type ResultColumn struct {
+	Name string
+	// Native is the server's name of the type, as much of it as the protocol has.
+	Native string
+	Class  ResultClass
+	// Scale is the number of digits after the point of a ClassDecimal, or of a second.
+	Scale int
+	// Unsigned integers reach 2^64-1.
+	Unsigned bool
+	// Packet is the column's description in the protocol of the server, for a front
+	// that speaks the same; nil if there is none.
+	Packet []byte
+}
+
+// A ResultClass is what may be done with the texts of a column's values outside the server.
+type ResultClass int
+
+// Classes of result columns.
+const (
+	// ClassOther: nothing but passing them on.
+	ClassOther ResultClass = iota
+	// ClassInt: integers of at most 64 bits, in decimal.
+	ClassInt
+	// ClassDecimal: exact decimal numbers, each with Scale digits after the point.
+	ClassDecimal
+	// ClassFloat: binary fractions. Sums depend on the order of addition.
+	ClassFloat
+	// ClassBytes: texts and bytes that are equal only if their bytes are, and ordered as bytes.
+	ClassBytes
+	// ClassTime: dates, times and durations whose texts have one fixed form, which order as bytes.
+	ClassTime
+	// ClassText: characters, compared by a collation that only the server knows.
+	ClassText
+)
+
+// A QueryPlan is what a server plans for a query.
+type QueryPlan struct {
+	// Tables are the tables that are read, in the server's order.
+	Tables []PlannedTable
+	// Parallel is the number of the server's own processes for the query, 1 if it uses one.
+	Parallel int
+	// Rows is the estimated number of rows that are read; -1 is unknown.
+	Rows int64
+}
+
+// A PlannedTable is a table of a QueryPlan.
+type PlannedTable struct {
+	// Alias is the name by which the query calls it.
+	Alias string
+	// Parts are the partitions that are read, after pruning; nil if it has none, or the
+	// server doesn't tell.
+	Parts []string
+	Rows  int64
+}
+
+// TableParts is a table with its partitions.
+type TableParts struct {
+	Database, Name string
+	Columns        []SchemaColumn
+	// PrimaryKey names its columns in order.
+	PrimaryKey []string
+	// Parts are its partitions in the server's order; none if it isn't partitioned.
+	Parts []TablePart
+	// By are the columns that decide about a row's partition; nil if that is not known
+	// to depend on columns alone. Rows with equal values of By (by ByExact: with the same
+	// bytes) lie in one partition.
+	By []string
+	// Refusal says why partitions can't be read one by one: a storage engine that ignores
+	// the choice, a missing privilege, row security. "" if they can.
+	Refusal string
+	// Period reports that it is partitioned by ranges of one column, that is a table that
+	// rowmill may know as a rolling table.
+	Period bool
+	// Created identifies the definition: it changes whenever the table's columns do.
+	Created string
+}
+
+// A TablePart is one partition.
+type TablePart struct {
+	Name string
+	// Rows and Bytes are the server's estimates; -1 is unknown.
+	Rows, Bytes int64
+	// Version changes whenever rows of the partition have changed; "" if that is not known.
+	Version string
+}
+
+// A FunctionKind is what a function's name stands for.
+type FunctionKind int
+
+// Kinds of functions.
+const (
+	// UnknownFunction is a user's, or one that is not known to be safe in pieces.
+	UnknownFunction FunctionKind = iota
+	// PureFunction depends on its arguments and on carried settings alone. That includes
+	// the current time where a statement's is frozen for all pieces.
+	PureFunction
+	// AggregateFunction computes one value from many rows.
+	AggregateFunction
+	// WindowFunction needs OVER.
+	WindowFunction
+)
+
+// A Recipe says how an aggregate is computed from parts. The texts are SQL: $1, $2 and so
+// on in Parts are the call's arguments, in Merge they are the results of Parts, as columns.
+type Recipe struct {
+	// Parts are computed by each piece, per group.
+	Parts []string
+	// Merge computes the aggregate from the Parts of all pieces, per group. Its value is stored in a
+	// column of the aggregate's own type.
+	Merge string
+	// Steps, one for each of Parts, say how values are merged outside the server; nil if that
+	// would not be exact. Final says how the aggregate follows from them.
+	Steps []MergeStep
+	Final FinalStep
+	// Group are expressions by which pieces have to group in addition, "$1": the values of a
+	// DISTINCT aggregate, or the rows of a list. Then Parts refer to them as well.
+	Group []string
+	// Rows reports that pieces have to return rows and not groups.
+	Rows bool
+	// Order reports that the result depends on the order of additions, in its last digits.
+	Order bool
+}
+
+// A MergeStep merges two partial values of one group into one. NULL and x are x.
+type MergeStep int
+
+// Merge steps.
+const (
+	MergeSum MergeStep = iota // exactly, of ClassInt and ClassDecimal
+	MergeMin                  // the lesser by the order of their class
+	MergeMax
+	MergeBitAnd // of unsigned 64-bit integers
+	MergeBitOr
+	MergeBitXor
+)
+
+// A FinalStep computes an aggregate's value from merged parts.
+type FinalStep int
+
+// Final steps.
+const (
+	// FinalFirst is the first part itself.
+	FinalFirst FinalStep = iota
+	// FinalQuotient is the first part divided by the second, with the digits of the result's
+	// column, rounded half away from zero; NULL if the second is 0.
+	FinalQuotient
+)
+
+// WaitForLock is how long OneSnapshot waits for a lock before it does without.
+const WaitForLock = time.Second

@@ -1,0 +1,173 @@
+// Package parse reads the structure of a query: which tables, columns, functions and clauses it
+// has, and where each of them stands in its text.
+//
+// It is not a validator. The server has accepted the statement before anything depends on
+// its structure. Parse must never take a statement for another one than the server does:
+// whatever it does not know with certainty is an error, and the caller passes such a statement to the
+// server as it is. Texts are never written again from the tree: callers replace spans of the
+// original text, so that literals, names and types remain as they were.
+//
+// In: the text of one statement, and the lexical rules of the server and session that it is for
+// (engine.Syntax). Out: a *Query. Package query is its caller.
+package parse
+
+// A Span is a part of the text, in bytes: it includes From and excludes To.
+type Span struct{ From, To int }
+
+// A Query is a complete query expression: of a statement, a CTE, a derived table or a subquery.
+type Query struct {
+	Span
+	With      []CTE
+	Recursive bool
+	// Body is the first SELECT. If there are several, joined by UNION, INTERSECT or EXCEPT, then
+	// Rest has the others in order.
+	Body *Select
+	Rest []Branch
+	// OrderBy, Limit and Offset are those of the whole.
+	OrderBy       []Order
+	Limit, Offset *Expr
+	// Tail is the span of ORDER BY, LIMIT and OFFSET together; empty at the end if there are none.
+	Tail Span
+}
+
+// A Branch is a further SELECT of a set operation.
+type Branch struct {
+	Op  string // "UNION", "INTERSECT" or "EXCEPT"
+	All bool
+	// Query is the branch; one in parentheses may have clauses of its own.
+	Query *Query
+}
+
+// A CTE is one query of WITH.
+type CTE struct {
+	Span
+	Name    string
+	Columns []string
+	Query   *Query
+}
+
+// A Select is one SELECT with its clauses, without ORDER BY and LIMIT, which are the Query's.
+type Select struct {
+	Span
+	Distinct bool
+	// Options are keywords after SELECT such as SQL_NO_CACHE, in upper case.
+	Options []string
+	Items   []Item
+	// ItemsSpan is the text between SELECT (with its options) and FROM.
+	ItemsSpan Span
+	From      []*From
+	FromSpan  Span // the operand of FROM
+	Where     *Expr
+	GroupBy   []*Expr
+	// GroupSpan is the operand of GROUP BY, without WITH ROLLUP.
+	GroupSpan Span
+	Rollup    bool
+	Having    *Expr
+	Windows   []Window
+}
+
+// An Item is an element of the select list.
+type Item struct {
+	Span
+	Expr  *Expr  // nil for a star
+	Star  bool   // * or t.*
+	Table string // of t.*
+	Alias string // "" if there is none
+}
+
+// A Window is a named window.
+type Window struct {
+	Name string
+	Over *Over
+}
+
+// A From is an operand of FROM: a table, a derived table, or a join of two.
+type From struct {
+	Span
+	// Database and Table are the names of a table, unquoted; Name is their span.
+	Database, Table string
+	Name            Span
+	Partitions      []string // of PARTITION (p, ...)
+	Hinted          bool     // it has index hints, or a sample, or FOR SYSTEM_TIME: don't rewrite it
+	Query           *Query   // of a derived table
+	Lateral         bool
+	Alias           string // "" if there is none
+	Columns         []string
+
+	// Join is the kind of a join: "INNER", "LEFT", "RIGHT", "FULL", "CROSS"; "" if this is none.
+	// A comma is a CROSS join.
+	Join        string
+	Natural     bool
+	Left, Right *From
+	On          *Expr
+	Using       []string
+}
+
+// An Order is an element of ORDER BY.
+type Order struct {
+	Span
+	Expr *Expr
+	Desc bool
+	// Nulls is "FIRST" or "LAST" if it is given.
+	Nulls string
+}
+
+// A Kind is the kind of an expression.
+type Kind int
+
+// Kinds of expressions.
+const (
+	Literal    Kind = iota // a number, a string, NULL, TRUE, DATE '...'
+	Column                 // Names: [database.][table.]column
+	Param                  // ? or $1
+	Call                   // Name(Args)
+	Unary                  // Name is the operator: "-", "NOT", "~", "BINARY", ...
+	Binary                 // Name is the operator in upper case: "+", "AND", "LIKE", "IS", ...
+	Between                // Args: x, low, high; Not
+	In                     // Args: x and the elements, or Query; Not
+	Exists                 // Query; Not is by a Unary around it
+	Subquery               // Query, of one value, row or with ANY and ALL
+	Case                   // Args in the order of the text
+	Cast                   // CAST, CONVERT, x::type: Args[0]; Type
+	Row                    // (a, b): Args
+	Paren                  // (a): Args[0]
+	IsTest                 // x IS [NOT] NULL, TRUE, FALSE, UNKNOWN, DISTINCT FROM y: Args; Name is the test
+	IntervalOf             // INTERVAL x unit: Args[0]
+	Collate                // x COLLATE name: Args[0]; Name is the collation
+	Array                  // ARRAY[...] and x[i]: Args
+	Variable               // @x, @@x
+)
+
+// An Expr is an expression.
+type Expr struct {
+	Span
+	Kind Kind
+	// Name is the operator, or the function in lower case; see Kind.
+	Name string
+	// Names are the parts of a Column's name, unquoted.
+	Names []string
+	Args  []*Expr
+	Not   bool
+	// Star, Distinct, OrderBy, Separator and Filter are of a Call: COUNT(*),
+	// COUNT(DISTINCT x), GROUP_CONCAT(x ORDER BY y SEPARATOR z), FILTER (WHERE c).
+	Star, Distinct bool
+	OrderBy        []Order
+	Separator      string // its text with quotes, "" if there is none
+	Limited        bool   // LIMIT within the call
+	Filter         *Expr
+	Over           *Over
+	// Qualified reports a function with a schema before its name.
+	Qualified bool
+	// Type is the text of the type of a Cast.
+	Type  string
+	Query *Query
+}
+
+// An Over is the window of a window function.
+type Over struct {
+	Span
+	Name        string // of a named window that it refers to
+	PartitionBy []*Expr
+	OrderBy     []Order
+	Frame       Span
+}

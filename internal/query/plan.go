@@ -1,0 +1,103 @@
+package query
+
+import "github.com/rowmill/rowmill/internal/engine"
+
+// A Plan says how a statement is answered. It is data: Explain prints it, execute runs it.
+type Plan struct {
+	// Text is the statement.
+	Text string
+	// Whole is why the statement is passed to the server whole; "" if it is split.
+	Whole string
+	// Columns describe the answer.
+	Columns []engine.ResultColumn
+	// Table is the table that is cut, Alias its name in the query.
+	Table *engine.TableParts
+	Alias string
+	// Pieces are the parts of the table, in the table's order; Pruned is the number of partitions that are not read.
+	Pieces []Piece
+	Pruned int
+	// Partial is the query of a piece: before and after the operand of FROM that is replaced.
+	Partial [2]string
+	// PartialColumns describe the result of a piece: first the keys, then the parts of the aggregates.
+	PartialColumns []engine.ResultColumn
+	// Keys is the number of key columns of a partial.
+	Keys  int
+	Merge Merge
+	// EstimatedRows is the server's estimate of the rows that are read; -1 is unknown.
+	EstimatedRows int64
+}
+
+// A Piece is some partitions of the table, read by one statement.
+type Piece struct {
+	Parts []string
+	// Where is a condition on the rows in place of partitions, of a table that is cut by ranges of its
+	// primary key; "" if there is none.
+	Where string
+	// Node is the index of the server that has them; 0 on a single server.
+	Node int
+	// Rows is the estimated number of rows, -1 if unknown.
+	Rows int64
+}
+
+// A MergeKind is how the results of pieces become the answer.
+type MergeKind int
+
+// Kinds of merges.
+const (
+	// Concatenate passes the rows of the pieces on, in the order of the pieces: no group is in two pieces,
+	// and no order is asked for.
+	Concatenate MergeKind = iota
+	// InMemory merges groups in a hash table, by typed values.
+	InMemory
+	// OnServer merges in temporary tables of the server.
+	OnServer
+)
+
+// A Merge is how partials become the answer.
+//
+// On the server there are two temporary tables. The first has the rows of the partials, with the
+// types of their columns. Groups fills the second, with one row per group and a column for each key and
+// aggregate of the types that the server itself gives them. Final reads the answer from it: expressions,
+// HAVING as WHERE, windows, ORDER BY, LIMIT.
+type Merge struct {
+	Kind MergeKind
+	// Outputs are the columns of the answer in terms of a group, for InMemory.
+	Outputs []Output
+	// OrderBy and Limit are for InMemory: outputs to sort by, of classes whose order is known.
+	OrderBy       []SortKey
+	Limit, Offset int64 // Limit -1 is none
+
+	// Typed is a query whose result columns have the types of the second table; it is only described, with
+	// LIMIT 0. Groups and Final are the statements of the server's merge, with the names PartialTable and
+	// GroupTable for the two tables. Groups is "" if the partials are groups already.
+	Typed, Groups, Final string
+	// Ties is a query that returns a row if the answer is not determined by SQL, with the same names of tables; ""
+	// if there is no need.
+	Ties string
+}
+
+// Names of the temporary tables in the statements of a Merge.
+const (
+	PartialTable = "rowmill_partial"
+	GroupTable   = "rowmill_group"
+)
+
+// An Output is one column of the answer of an InMemory merge.
+type Output struct {
+	// Key is the index of a key column, or -1.
+	Key int
+	// Parts are the indexes of partial columns, Steps how each is merged, Final how the value follows.
+	Parts []int
+	Steps []engine.MergeStep
+	Final engine.FinalStep
+	// Zero reports that no value is 0 and not NULL: a count.
+	Zero bool
+}
+
+// A SortKey is an output to sort by.
+type SortKey struct {
+	Output int
+	Desc   bool
+	// NullsLast sorts NULL after all values; otherwise before them. Desc doesn't reverse it.
+	NullsLast bool
+}

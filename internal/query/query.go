@@ -1,0 +1,75 @@
+// Package query answers one query over a partitioned table with several sessions: it splits the
+// query into pieces, one or several partitions each, with the aggregation in the pieces, runs them in parallel
+// in one snapshot, and merges their results.
+//
+// Exactness comes before speed: the answer has the values, types, names and order of the server's
+// own. A query for which that is not certain is passed through whole, and Plan.Whole says why.
+//
+//	parse -> split -> execute -> merge
+//
+// In: the text of a statement, an engine.Reader and the settings of the session that it is for. Out: rows as
+// texts of the server, passed to a Sink as they come. The package doesn't print, and
+// knows no server by its name.
+package query
+
+import (
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// Options are those of a Runner. The zero value is the default.
+type Options struct {
+	// Parallel is the number of sessions that run pieces; 0 is the number of cores of the
+	// server's machine if it is this one, else 4.
+	Parallel int
+	// Memory limits the memory for merging, in bytes; 0 is DefaultMemory. Beyond it, the server merges, in a
+	// temporary table.
+	Memory int64
+	// Always splits a query that can be split, even if it is small or the server's own plan is expected
+	// to be as fast.
+	Always bool
+	// Inexact also splits aggregates whose last digits depend on the order of additions:
+	// sums, averages and deviations of binary fractions.
+	Inexact bool
+	// Lock permits a brief lock against writes for a common snapshot: see engine.Reader.OneSnapshot.
+	Lock bool
+	// Require passes a query through whole unless all pieces provably see one snapshot.
+	Require bool
+	// ByRange also splits a table without partitions, by ranges of its primary key.
+	ByRange bool
+	// NoRollups doesn't read roll-ups, NoCache doesn't use cached partials.
+	NoRollups, NoCache bool
+}
+
+// DefaultMemory is the limit of the memory for merging.
+const DefaultMemory = 256 << 20
+
+// DefaultParallel is the number of sessions for a server on another machine.
+const DefaultParallel = 4
+
+// A Sink takes the answer. Calls come from one goroutine.
+type Sink interface {
+	// Columns is called once, before the rows, with the columns as the server describes them.
+	Columns(cols []engine.ResultColumn) error
+	// Row takes a row: the texts of the server, nil for NULL. They are valid during the call.
+	Row(values [][]byte) error
+}
+
+// A Report says how a query was answered.
+type Report struct {
+	Plan *Plan
+	// Rows is the number of rows of the answer, Moved that of rows that pieces returned.
+	Rows, Moved int64
+	// Proof is why all pieces saw one snapshot; "" if they may not have, which Warnings say.
+	Proof string
+	// Cached is the number of periods whose partials came from the cache.
+	Cached int
+	// Rerun is why the query was run whole after its pieces had been: an answer that SQL
+	// doesn't determine, such as rows that tie at a limit. "" if it wasn't.
+	Rerun string
+	// Server reports that the merge was finished in a temporary table of the server.
+	Server   bool
+	Took     time.Duration
+	Warnings []string
+}
