@@ -95,6 +95,11 @@ type ResultColumn struct {
 	Class  ResultClass
 	// Scale is the number of digits after the point of a ClassDecimal, or of a second.
 	Scale int
+	// Precision is the largest number of digits of a ClassDecimal; 0 is unknown.
+	Precision int
+	// Binary reports that values are bytes and not characters; Hex that their texts are \x and
+	// two hexadecimal digits for each byte, and not the bytes themselves.
+	Binary, Hex bool
 	// Unsigned integers reach 2^64-1.
 	Unsigned bool
 	// Packet is the column's description in the protocol of the server, for a front
