@@ -38,8 +38,11 @@ type Reader interface {
 	// the transactions are begun nevertheless.
 	OneSnapshot(ctx context.Context, sessions []*Session, lock bool) (proof string, err error)
 	// Aggregate returns how a call of an aggregate function is computed from parts, or false if
-	// it can't be. name is in lower case, args are the texts of its arguments.
-	Aggregate(name string, distinct bool, args []string) (Recipe, bool)
+	// it can't be.
+	Aggregate(AggregateCall) (Recipe, bool)
+	// Bytes is an expression that has the same value for two values of a column of a result only if the
+	// server returns the same text for both: groups of texts that are equal but not the same.
+	Bytes(expr string) string
 	// Function reports whether a function, in lower case, is one of the server's own that
 	// always returns the same for the same arguments within one statement and the same settings.
 	Function(name string) FunctionKind
@@ -195,23 +198,47 @@ const (
 	WindowFunction
 )
 
-// A Recipe says how an aggregate is computed from parts. The texts are SQL: $1, $2 and so
-// on in Parts are the call's arguments, in Merge they are the results of Parts, as columns.
+// An AggregateCall is a call of an aggregate function.
+type AggregateCall struct {
+	Name           string // in lower case
+	Distinct, Star bool
+	// Args are the texts of its arguments, Inputs describe them as columns of a result.
+	Args   []string
+	Inputs []ResultColumn
+	// Rest is the text within the parentheses after the arguments, such as ORDER BY; "" if there
+	// is none. SelfOrdered reports that it is no more than an order by the first argument.
+	Rest        string
+	SelfOrdered bool
+	// Result describes the call.
+	Result ResultColumn
+}
+
+// A Recipe says how an aggregate is computed from parts. The texts are SQL with $1, $2 and so on.
 type Recipe struct {
-	// Parts are computed by each piece, per group.
+	// Parts are computed by each piece, per group; $1 is the call's first argument.
 	Parts []string
-	// Merge computes the aggregate from the Parts of all pieces, per group. Its value is stored in a
-	// column of the aggregate's own type.
-	Merge string
+	// Merge, one for each of Parts, computes it from those of all pieces, per group; $1 is that part, a
+	// column. The result is stored in a column of the part's own type.
+	Merge []string
+	// Value is the aggregate in terms of its merged parts, $1 being the first of them, with all digits that
+	// the server computes with.
+	Value string
+	// Tie is a condition on merged parts, under which SQL doesn't determine the
+	// aggregate's value; "" if it always does.
+	Tie string
 	// Steps, one for each of Parts, say how values are merged outside the server; nil if that
 	// would not be exact. Final says how the aggregate follows from them.
 	Steps []MergeStep
 	Final FinalStep
-	// Group are expressions by which pieces have to group in addition, "$1": the values of a
-	// DISTINCT aggregate, or the rows of a list. Then Parts refer to them as well.
+	// Zero reports that the aggregate of no rows is 0 and not NULL.
+	Zero bool
+	// Group are expressions by which pieces have to group in addition: the values of a DISTINCT
+	// aggregate. Then there are no Parts, the only Merge computes the aggregate from the groups of all
+	// pieces, $1 being the first of Group, and is stored in a column of the aggregate's own type.
 	Group []string
-	// Rows reports that pieces have to return rows and not groups.
-	Rows bool
+	// Keyed reports a function of the keys of groups with subtotals: there are no Parts, the arguments
+	// have to be keys, and $1 in the only Merge is the first of them.
+	Keyed bool
 	// Order reports that the result depends on the order of additions, in its last digits.
 	Order bool
 }

@@ -13,14 +13,17 @@ type Plan struct {
 	// Table is the table that is cut, Alias its name in the query.
 	Table *engine.TableParts
 	Alias string
-	// Pieces are the parts of the table, in the table's order; Pruned is the number of partitions that are not read.
+	// Parts are the partitions that the server would read, in the table's order; Pruned is the number of the others.
+	// Pieces are made of them.
+	Parts  []string
 	Pieces []Piece
 	Pruned int
-	// Partial is the query of a piece: before and after the operand of FROM that is replaced.
+	// Partial is the query of a piece: before and after the operand of FROM that is replaced, without its alias. A derived
+	// table in parentheses may stand in its place.
 	Partial [2]string
 	// PartialColumns describe the result of a piece: first the keys, then the parts of the aggregates.
 	PartialColumns []engine.ResultColumn
-	// Keys is the number of key columns of a partial.
+	// Keys is the number of key columns of a partial; if partials are rows, the number of columns of the answer.
 	Keys  int
 	Merge Merge
 	// EstimatedRows is the server's estimate of the rows that are read; -1 is unknown.
@@ -55,25 +58,34 @@ const (
 
 // A Merge is how partials become the answer.
 //
-// On the server there are two temporary tables. The first has the rows of the partials, with the
-// types of their columns. Groups fills the second, with one row per group and a column for each key and
-// aggregate of the types that the server itself gives them. Final reads the answer from it: expressions,
-// HAVING as WHERE, windows, ORDER BY, LIMIT.
+// On the server there are two temporary tables. The first, PartialTable, has the rows of the partials, with the
+// names and types of their columns. Groups fills the second, GroupTable, with one row per group and the columns
+// of Typed. Final reads the answer from it: expressions, HAVING as WHERE, windows, ORDER BY, LIMIT.
+// No statement names a temporary table twice.
 type Merge struct {
 	Kind MergeKind
+	// Rows reports that partials are rows of the answer, with columns to sort by after them, and not
+	// groups. Then there is no second table, and Final reads the first.
+	Rows bool
+	// Steps, one for each column of a partial after its keys, say how two partial groups whose keys have the
+	// same bytes may be made one, before anything else; nil if they must not be.
+	Steps []engine.MergeStep
+
 	// Outputs are the columns of the answer in terms of a group, for InMemory.
 	Outputs []Output
 	// OrderBy and Limit are for InMemory: outputs to sort by, of classes whose order is known.
 	OrderBy       []SortKey
 	Limit, Offset int64 // Limit -1 is none
+	// Unique reports that no two groups are equal in all of OrderBy. Otherwise the answer is not determined if the
+	// groups on both sides of an end of the limit are equal in OrderBy.
+	Unique bool
 
-	// Typed is a query whose result columns have the types of the second table; it is only described, with
-	// LIMIT 0. Groups and Final are the statements of the server's merge, with the names PartialTable and
-	// GroupTable for the two tables. Groups is "" if the partials are groups already.
+	// Typed is a query whose result columns have the names and types of the second table; it is only described, with
+	// LIMIT 0. Groups and Final are the statements of the server's merge: Groups is a query for the rows of the second
+	// table, in the order of its columns.
 	Typed, Groups, Final string
-	// Ties is a query that returns a row if the answer is not determined by SQL, with the same names of tables; ""
-	// if there is no need.
-	Ties string
+	// Ties are queries over the same tables, each of which returns a row if SQL doesn't determine the answer.
+	Ties []string
 }
 
 // Names of the temporary tables in the statements of a Merge.
