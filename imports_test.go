@@ -50,7 +50,7 @@ var mayImport = map[string][]string{
 	"internal/state":            {"internal/engine", "rolling"},
 	"internal/maintain/copier":  {"internal/engine", "rolling", "internal/value", "internal/state", "internal/figure"},
 	"internal/maintain/rollup":  {"internal/engine", "rolling", "internal/value", "internal/state", "internal/maintain/copier", "internal/figure"},
-	"internal/maintain/archive": {"internal/engine", "rolling", "internal/value", "internal/figure"},
+	"internal/maintain/archive": {"internal/engine", "rolling", "internal/value", "internal/tabular", "internal/figure"},
 	"internal/maintain/adopt":   {"internal/engine", "rolling", "internal/value", "internal/state", "internal/maintain/copier", "internal/figure"},
 	"internal/monitor":          {"internal/maintain", "internal/figure"},
 	"internal/query":            {"internal/engine", "rolling", "internal/value", "internal/state", "internal/figure", "internal/query/parse"},

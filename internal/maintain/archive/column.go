@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math/big"
 	"strconv"
 	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/tabular"
 	"github.com/rowmill/rowmill/internal/value"
 )
 
@@ -49,7 +49,7 @@ type column struct {
 
 var errUnfit = errors.New("doesn't fit")
 
-const maxPrecision = 38
+const maxPrecision = tabular.MaxPrecision
 
 func columnOf(c engine.SchemaColumn) column {
 	out := column{Name: c.Name, Native: c.Native, Kind: c.Kind.String(), Null: c.Null, Form: formText}
@@ -100,7 +100,7 @@ func (c *column) node() parquet.Node {
 	case formFloat:
 		n = parquet.Leaf(parquet.FloatType)
 	case formDecimal:
-		n = parquet.Decimal(c.Scale, c.Precision, decimalStorage(c.Precision))
+		n = tabular.Decimal(c.Precision, c.Scale)
 	case formTimestamp:
 		n = parquet.Encoded(parquet.Timestamp(parquet.Microsecond), &parquet.DeltaBinaryPacked)
 	case formDate:
@@ -114,21 +114,6 @@ func (c *column) node() parquet.Node {
 		n = parquet.Optional(n)
 	}
 	return n
-}
-
-func decimalStorage(precision int) parquet.Type {
-	switch {
-	case precision <= 9:
-		return parquet.Int32Type
-	case precision <= 18:
-		return parquet.Int64Type
-	}
-	return parquet.FixedLenByteArrayType(decimalBytes(precision))
-}
-
-func decimalBytes(precision int) int {
-	limit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(precision)), nil)
-	return limit.BitLen()/8 + 1
 }
 
 // encode converts the server's text to a value, which may refer to the text. It returns errUnfit
@@ -189,28 +174,14 @@ func (c *column) encodeDecimal(text []byte) (parquet.Value, error) {
 		return parquet.Value{}, errUnfit
 	}
 	digits, exact := value.AppendUnscaled(buf[:0], text, c.Scale)
-	if !exact || len(bytes.TrimLeft(digits, "-0")) > c.Precision {
+	if !exact {
 		return parquet.Value{}, errUnfit
 	}
-	if c.Precision <= 18 {
-		v, err := strconv.ParseInt(string(digits), 10, 64)
-		if err != nil {
-			return parquet.Value{}, errUnfit
-		}
-		if c.Precision <= 9 {
-			return parquet.Int32Value(int32(v)), nil
-		}
-		return parquet.Int64Value(v), nil
-	}
-	v, ok := new(big.Int).SetString(string(digits), 10)
-	out := make([]byte, decimalBytes(c.Precision))
-	if !ok {
+	v, fits := tabular.DecimalValue(digits, c.Precision)
+	if !fits {
 		return parquet.Value{}, errUnfit
 	}
-	if v.Sign() < 0 { // two's complement
-		v.Add(v, new(big.Int).Lsh(big.NewInt(1), uint(len(out)*8)))
-	}
-	return parquet.FixedLenByteArrayValue(v.FillBytes(out)), nil
+	return v, nil
 }
 
 // boundAs is the type of the column of a batch from which it is restored.
@@ -261,21 +232,7 @@ func (c *column) appendTo(to *engine.Vector, v parquet.Value) int {
 }
 
 func (c *column) decimalText(v parquet.Value) string {
-	var digits string
-	switch {
-	case c.Precision <= 9:
-		digits = strconv.FormatInt(int64(v.Int32()), 10)
-	case c.Precision <= 18:
-		digits = strconv.FormatInt(v.Int64(), 10)
-	default:
-		b := v.ByteArray()
-		n := new(big.Int).SetBytes(b)
-		if len(b) > 0 && b[0]&0x80 != 0 {
-			n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(len(b)*8)))
-		}
-		digits = n.String()
-	}
-	return value.FormatUnscaled(digits, c.Scale)
+	return value.FormatUnscaled(tabular.DecimalDigits(v, c.Precision), c.Scale)
 }
 
 func (c *column) check() error {

@@ -9,15 +9,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"reflect"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/compress"
 	"github.com/parquet-go/parquet-go/compress/zstd"
-	"github.com/parquet-go/parquet-go/encoding"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/tabular"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -269,7 +267,7 @@ func (c *column) value(row sql.RawBytes, i int, text *[]byte) (parquet.Value, er
 
 func options(info *Info) []parquet.WriterOption {
 	opts := []parquet.WriterOption{
-		parquet.NewSchema("period", &group{columns: info.columns}),
+		tabular.NewSchema("period", info.fields()),
 		parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}),
 		parquet.CreatedBy("rowmill", "1", "period"),
 		parquet.DictionaryMaxBytes(dictionaryBytes),
@@ -293,6 +291,14 @@ func options(info *Info) []parquet.WriterOption {
 		}
 	}
 	return opts
+}
+
+func (i *Info) fields() []tabular.Field {
+	out := make([]tabular.Field, len(i.columns))
+	for n := range i.columns {
+		out[n] = tabular.Field{Name: i.columns[n].Name, Node: i.columns[n].node()}
+	}
+	return out
 }
 
 func (i *Info) find(name string) int {
@@ -323,44 +329,6 @@ func (c *column) sortsAlike() bool {
 		return true
 	}
 	return false
-}
-
-// A group is the root of a Parquet schema whose columns keep their order.
-type group struct {
-	parquet.Group // for methods that don't depend on columns
-	columns       []column
-}
-
-// Fields returns the columns in the order of the table.
-func (g *group) Fields() []parquet.Field {
-	out := make([]parquet.Field, len(g.columns))
-	for i := range g.columns {
-		out[i] = &field{g.columns[i].node(), g.columns[i].Name}
-	}
-	return out
-}
-
-// GoType is not used.
-func (g *group) GoType() reflect.Type { return reflect.TypeFor[map[string]any]() }
-
-// String is for messages.
-func (g *group) String() string { return fmt.Sprintf("group of %d columns", len(g.columns)) }
-
-// Encoding is set for each column.
-func (g *group) Encoding() encoding.Encoding { return nil }
-
-// Compression is set in the writer's options.
-func (g *group) Compression() compress.Codec { return nil }
-
-type field struct {
-	parquet.Node
-	name string
-}
-
-func (f *field) Name() string { return f.name }
-
-func (f *field) Value(base reflect.Value) reflect.Value {
-	return base.MapIndex(reflect.ValueOf(f.name))
 }
 
 // publish renames a complete file, unless its name already has a file with the same rows.

@@ -1,0 +1,107 @@
+package tabular
+
+import (
+	"bytes"
+	"io"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// flushAt is how much is collected before it is written.
+const flushAt = 64 << 10
+
+// lines writes CSV and TSV.
+type lines struct {
+	out      io.Writer
+	noHeader bool
+	// field appends a value as a field; nil is NULL.
+	field   func(dst, value []byte) []byte
+	between byte
+
+	forms []form
+	buf   []byte
+	hex   []byte
+}
+
+func (l *lines) Columns(cols []engine.ResultColumn) error {
+	for i, c := range cols {
+		l.forms = append(l.forms, formOf(c))
+		if l.noHeader {
+			continue
+		}
+		if i > 0 {
+			l.buf = append(l.buf, l.between)
+		}
+		l.buf = l.field(l.buf, append([]byte{}, c.Name...))
+	}
+	if !l.noHeader {
+		l.buf = append(l.buf, '\n')
+	}
+	return nil
+}
+
+func (l *lines) Row(values [][]byte) error {
+	for i, v := range values {
+		if i > 0 {
+			l.buf = append(l.buf, l.between)
+		}
+		if v != nil && l.forms[i].binary() {
+			l.hex = l.forms[i].appendHex(l.hex[:0], v)
+			v = l.hex
+		}
+		l.buf = l.field(l.buf, v)
+	}
+	if l.buf = append(l.buf, '\n'); len(l.buf) < flushAt {
+		return nil
+	}
+	return l.flush()
+}
+
+func (l *lines) flush() error {
+	_, err := l.out.Write(l.buf)
+	l.buf = l.buf[:0]
+	return err
+}
+
+func (l *lines) Close() error { return l.flush() }
+
+// appendCSV quotes what would otherwise be another field, the empty text, which is not
+// NULL, and \N, which readers take for it. White space at the ends is quoted because
+// some readers trim it.
+func appendCSV(dst, value []byte) []byte {
+	if value == nil {
+		return dst
+	}
+	n := len(value)
+	plain := n > 0 && bytes.IndexAny(value, ",\"\r\n") < 0 && string(value) != `\N` &&
+		value[0] != ' ' && value[0] != '\t' && value[n-1] != ' ' && value[n-1] != '\t'
+	if plain {
+		return append(dst, value...)
+	}
+	dst = append(dst, '"')
+	for {
+		i := bytes.IndexByte(value, '"')
+		if i < 0 {
+			return append(append(dst, value...), '"')
+		}
+		dst = append(append(dst, value[:i+1]...), '"')
+		value = value[i+1:]
+	}
+}
+
+// tsvEscapes are the bytes that are escaped, and how.
+var tsvEscapes = [256]byte{0: '0', '\t': 't', '\n': 'n', '\\': '\\'}
+
+func appendTSV(dst, value []byte) []byte {
+	if value == nil {
+		return append(dst, `\N`...)
+	}
+	from := 0
+	for i, c := range value {
+		if e := tsvEscapes[c]; e != 0 {
+			dst = append(append(dst, value[from:i]...), '\\', e)
+			from = i + 1
+		}
+	}
+	return append(dst, value[from:]...)
+}

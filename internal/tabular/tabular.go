@@ -1,0 +1,222 @@
+// Package tabular writes the rows of an answer in one of five formats: a table for people, CSV, TSV,
+// NDJSON and Parquet.
+//
+// In: the columns of a result as the server describes them (engine.ResultColumn), and rows as its
+// texts. Out: bytes on an io.Writer. Values are passed on exactly: numbers are never
+// converted to binary fractions unless they are such. What a format can't hold, such as a text that isn't UTF-8 in JSON, is
+// an error that names row and column. A Writer needs memory for one row, and for
+// a sample of rows (Table) or a row group (Parquet).
+//
+//	w, err := tabular.New(tabular.CSV, os.Stdout, tabular.Options{})
+//	err = w.Columns(columns)
+//	err = w.Row(values) // for each row
+//	err = w.Close()
+package tabular
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A Format is how rows are written.
+type Format string
+
+// Formats.
+const (
+	// Table is boxes around columns that are as wide as their values, numbers to the right.
+	Table Format = "table"
+	// CSV is RFC 4180 with lines that end in a line feed. NULL is an empty field, the empty text "".
+	CSV Format = "csv"
+	// TSV has \t, \n, \0 and \\ for a tab, line feed, zero byte and backslash, and \N for NULL.
+	TSV Format = "tsv"
+	// NDJSON is a JSON object for each row, on a line of its own.
+	NDJSON Format = "ndjson"
+	// Parquet is a Parquet file with columns of native types.
+	Parquet Format = "parquet"
+)
+
+// Formats returns all formats.
+func Formats() []Format { return []Format{Table, CSV, TSV, NDJSON, Parquet} }
+
+// FormatOf returns the format that the ending of a file's name stands for, "" if it is none.
+func FormatOf(path string) Format {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".csv":
+		return CSV
+	case ".tsv", ".tab":
+		return TSV
+	case ".ndjson", ".jsonl":
+		return NDJSON
+	case ".parquet":
+		return Parquet
+	case ".txt":
+		return Table
+	}
+	return ""
+}
+
+// HasHeader reports whether a format has a line with the columns' names, which Options.NoHeader omits.
+func (f Format) HasHeader() bool { return f == Table || f == CSV || f == TSV }
+
+// Options are those of a Writer. The zero value is the default.
+type Options struct {
+	// NoHeader omits the line with the columns' names.
+	NoHeader bool
+}
+
+// A Writer writes one answer: Columns once, then Row for each row, then Close, which writes what is
+// left and does not close the io.Writer. An answer that was not closed is incomplete.
+type Writer interface {
+	Columns(cols []engine.ResultColumn) error
+	// Row takes the texts of the server, nil for NULL, which are not used after the call.
+	Row(values [][]byte) error
+	Close() error
+}
+
+// New returns a Writer of a format.
+func New(f Format, w io.Writer, o Options) (Writer, error) {
+	switch f {
+	case Table:
+		return &table{w: w, noHeader: o.NoHeader}, nil
+	case CSV:
+		return &lines{out: w, noHeader: o.NoHeader, field: appendCSV, between: ','}, nil
+	case TSV:
+		return &lines{out: w, noHeader: o.NoHeader, field: appendTSV, between: '\t'}, nil
+	case NDJSON:
+		return &ndjson{out: w}, nil
+	case Parquet:
+		return &parquetWriter{out: w}, nil
+	}
+	return nil, fmt.Errorf("unknown format %q: there are %s", f, list(Formats()))
+}
+
+func list(all []Format) string {
+	names := make([]string, len(all))
+	for i, f := range all {
+		names[i] = string(f)
+	}
+	return strings.Join(names, ", ")
+}
+
+// A form is what the texts of a column are to a format.
+type form int
+
+const (
+	formText form = iota
+	formInt
+	formDecimal
+	formFloat
+	formBool    // t or f
+	formBytes   // the bytes themselves
+	formHex     // \x and two digits for each byte
+	formDate    // 2006-01-02
+	formTime    // date and time of day without a zone
+	formInstant // date and time of day with an offset
+)
+
+// typeForms are the forms of types whose class says less, by the server's names for them.
+var typeForms = map[string]form{
+	"bool": formBool, "date": formDate,
+	"datetime": formTime, "timestamp": formTime, "timestamp without time zone": formTime,
+	"timestamptz": formInstant, "timestamp with time zone": formInstant,
+	"numeric": formDecimal, // without a fixed scale
+}
+
+func formOf(c engine.ResultColumn) form {
+	switch {
+	case c.Hex:
+		return formHex
+	case c.Binary:
+		return formBytes
+	}
+	switch c.Class {
+	case engine.ClassInt:
+		return formInt
+	case engine.ClassDecimal:
+		return formDecimal
+	case engine.ClassFloat:
+		return formFloat
+	case engine.ClassOther, engine.ClassTime:
+		native, _, _ := strings.Cut(strings.ToLower(c.Native), "(")
+		return typeForms[strings.TrimSpace(native)]
+	}
+	return formText
+}
+
+// number reports whether the values are numbers.
+func (f form) number() bool { return f == formInt || f == formDecimal || f == formFloat }
+
+// binary reports whether the values are bytes.
+func (f form) binary() bool { return f == formBytes || f == formHex }
+
+// appendHex appends the hexadecimal digits of a value of bytes.
+func (f form) appendHex(dst, text []byte) []byte {
+	if f == formHex {
+		return append(dst, strings.TrimPrefix(string(text), `\x`)...)
+	}
+	return hex.AppendEncode(dst, text)
+}
+
+// keys returns names for the columns in a format in which they have to be distinct and not empty: a
+// column whose name is taken gets a number after it.
+func keys(cols []engine.ResultColumn) []string {
+	names := make([]string, len(cols))
+	for i, c := range cols {
+		names[i] = c.Name
+	}
+	out := make([]string, len(cols))
+	for i, name := range names {
+		if name == "" {
+			name = "column_" + strconv.Itoa(i+1)
+		}
+		taken := func(s string) bool { return slices.Contains(out[:i], s) || s != names[i] && slices.Contains(names, s) }
+		out[i] = name
+		for n := 2; taken(out[i]); n++ {
+			out[i] = name + "_" + strconv.Itoa(n)
+		}
+	}
+	return out
+}
+
+// A cellError is a value that a format can't hold.
+type cellError struct {
+	row    int64 // from 1
+	column string
+	why    string
+	hint   string
+}
+
+func (e *cellError) Error() string {
+	return fmt.Sprintf("row %d, column %s: %s", e.row, e.column, e.why)
+}
+
+func unfit(row int64, column, why, hint string) error {
+	return engine.Hinted(&cellError{row: row, column: column, why: why}, "%s", hint)
+}
+
+// notUTF8 refuses a text that has bytes outside of UTF-8.
+func notUTF8(row int64, column, format string) error {
+	return unfit(row, column, "it has bytes that aren't UTF-8, which "+format+" can't hold", "--format csv, or select HEX of the column")
+}
+
+// preview shortens a value for a message.
+func preview(text []byte) string {
+	const most = 40
+	if len(text) <= most {
+		return strconv.Quote(string(text))
+	}
+	for n := most; n > most-utf8.UTFMax; n-- {
+		if utf8.RuneStart(text[n]) {
+			return strconv.Quote(string(text[:n])) + "..."
+		}
+	}
+	return strconv.Quote(string(text[:most])) + "..."
+}
