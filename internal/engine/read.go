@@ -205,10 +205,10 @@ type AggregateCall struct {
 	// Args are the texts of its arguments, Inputs describe them as columns of a result.
 	Args   []string
 	Inputs []ResultColumn
-	// Rest is the text within the parentheses after the arguments, such as ORDER BY; "" if there
-	// is none. SelfOrdered reports that it is no more than an order by the first argument.
-	Rest        string
-	SelfOrdered bool
+	// Ordered reports ORDER BY within the parentheses; SelfOrdered that it is by the first argument
+	// alone, and Order the words after this, such as DESC. Separator is the text of one, with its quotes.
+	Ordered, SelfOrdered bool
+	Order, Separator     string
 	// Result describes the call.
 	Result ResultColumn
 }

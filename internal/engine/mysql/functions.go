@@ -1,0 +1,216 @@
+package mysql
+
+import (
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// Syntax implements engine.Reader: sql_mode decides about some of it.
+func (db *DB) Syntax(st engine.State) engine.Syntax {
+	mode := map[string]bool{}
+	for m := range strings.SplitSeq(strings.ToUpper(st.Get("sql_mode")), ",") {
+		mode[strings.TrimSpace(m)] = true
+	}
+	// The server returns a combination, such as ANSI, together with the modes that it stands for.
+	return engine.Syntax{
+		Backslash:    !mode["NO_BACKSLASH_ESCAPES"],
+		DoubleQuoted: !mode["ANSI_QUOTES"],
+		ConcatPipes:  mode["PIPES_AS_CONCAT"],
+		Backquoted:   true, Introducer: true, Hash: true, DashSpace: true, Executable: true,
+		GroupOrder: true, Rollup: true, LimitComma: true, UserVars: true,
+	}
+}
+
+// pureFunctions always return the same for the same arguments and settings. The current time
+// is among them: executing a query in pieces sets TIMESTAMP. Not among them are
+// functions of the session (CONNECTION_ID, LAST_INSERT_ID, USER, FOUND_ROWS, locks), of chance, of
+// files and plugins, SYSDATE, which TIMESTAMP doesn't set, and those whose result depends on how
+// an argument was computed (COERCIBILITY, CHARSET, COLLATION).
+var pureFunctions = wordSet(`
+	abs acos asin atan atan2 ceil ceiling conv cos cot crc32 degrees exp floor ln log log10 log2 mod pi pow power
+	radians round sign sin sqrt tan truncate
+	ascii bin bit_length char char_length character_length chr concat concat_ws elt export_set field find_in_set
+	format from_base64 hex insert instr lcase left length lengthb locate lower lpad ltrim make_set mid oct
+	octet_length ord position quote repeat replace reverse right rpad rtrim soundex space strcmp substr
+	substring substring_index to_base64 to_char trim ucase unhex upper
+	natural_sort_key sformat regexp_instr regexp_like regexp_replace regexp_substr
+	adddate addtime add_months convert_tz curdate current_date current_time current_timestamp curtime date
+	date_add date_format date_sub datediff day dayname dayofmonth dayofweek dayofyear extract from_days
+	from_unixtime get_format hour last_day localtime localtimestamp makedate maketime microsecond minute
+	month monthname now period_add period_diff quarter sec_to_time second str_to_date subdate subtime time
+	time_format time_to_sec timediff timestamp timestampadd timestampdiff to_days to_seconds
+	unix_timestamp utc_date utc_time utc_timestamp week weekday weekofyear year yearweek
+	if ifnull nullif coalesce greatest least isnull interval nvl nvl2
+	cast convert bit_count
+	md5 sha sha1 sha2 crc32c uncompressed_length
+	inet_aton inet_ntoa inet6_aton inet6_ntoa is_ipv4 is_ipv6 is_ipv4_compat is_ipv4_mapped is_uuid uuid_to_bin
+	bin_to_uuid
+	json_array json_array_append json_array_insert json_compact json_contains json_contains_path json_depth json_detailed
+	json_equals json_exists json_extract json_insert json_keys json_length json_loose json_merge json_merge_patch
+	json_merge_preserve json_normalize json_object json_overlaps json_pretty json_query json_quote json_remove
+	json_replace json_search json_set json_storage_size json_type json_unquote json_valid json_value`)
+
+// aggregateFunctions compute one value from many rows. A name that is not in Aggregate's switch makes a
+// query whole.
+var aggregateFunctions = wordSet(`
+	count sum avg min max bit_and bit_or bit_xor std stddev stddev_pop stddev_samp var_pop var_samp variance
+	group_concat json_arrayagg json_objectagg any_value st_collect grouping median percentile_cont percentile_disc`)
+
+var windowFunctions = wordSet(`
+	row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value`)
+
+// wordSet is the set of the words of a text.
+func wordSet(text string) map[string]bool {
+	set := map[string]bool{}
+	for _, w := range strings.Fields(text) {
+		set[w] = true
+	}
+	return set
+}
+
+// Function implements engine.Reader.
+func (db *DB) Function(name string) engine.FunctionKind {
+	switch {
+	case pureFunctions[name]:
+		return engine.PureFunction
+	case aggregateFunctions[name]:
+		return engine.AggregateFunction
+	case windowFunctions[name]:
+		return engine.WindowFunction
+	}
+	return engine.UnknownFunction
+}
+
+// Bytes implements engine.Reader.
+func (db *DB) Bytes(expr string) string { return "CAST(" + expr + " AS BINARY)" }
+
+// Aggregate implements engine.Reader.
+func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
+	if c.Distinct {
+		return distinctRecipe(c)
+	}
+	if c.Ordered || c.Separator != "" || len(c.Args) > 1 && c.Name != "grouping" {
+		return engine.Recipe{}, false
+	}
+	call := strings.ToUpper(c.Name) + "($1)"
+	same := engine.Recipe{Parts: []string{call}, Merge: []string{call}, Value: "$1"}
+	step := func(s engine.MergeStep) (engine.Recipe, bool) {
+		same.Steps = []engine.MergeStep{s}
+		return same, true
+	}
+	switch c.Name {
+	case "count":
+		r := engine.Recipe{Parts: []string{"COUNT($1)"}, Merge: []string{"SUM($1)"}, Value: "$1", Steps: []engine.MergeStep{engine.MergeSum}, Zero: true}
+		if c.Star {
+			r.Parts[0] = "COUNT(*)"
+		}
+		return r, true
+	case "sum":
+		switch c.Result.Class {
+		case engine.ClassDecimal, engine.ClassInt:
+			return step(engine.MergeSum)
+		case engine.ClassFloat:
+			same.Order = true
+			return same, true
+		}
+	case "avg":
+		r := engine.Recipe{Parts: []string{"SUM($1)", "COUNT($1)"}, Merge: []string{"SUM($1)", "SUM($1)"}, Value: "($1 / $2)"}
+		switch {
+		case c.Result.Class == engine.ClassFloat && numeric(c.Inputs):
+			r.Order = true
+			return r, true
+		case c.Result.Class == engine.ClassDecimal && numeric(c.Inputs):
+			if quotientRounds(c.Inputs[0].Scale, c.Result.Scale) {
+				r.Steps, r.Final = []engine.MergeStep{engine.MergeSum, engine.MergeSum}, engine.FinalQuotient
+			}
+			return r, true
+		}
+	case "min", "max":
+		return extremeRecipe(c, same)
+	case "bit_and", "bit_or", "bit_xor":
+		if c.Result.Class == engine.ClassInt {
+			return step(map[string]engine.MergeStep{"bit_and": engine.MergeBitAnd, "bit_or": engine.MergeBitOr, "bit_xor": engine.MergeBitXor}[c.Name])
+		}
+	case "grouping":
+		args := make([]string, len(c.Args))
+		for i := range args {
+			args[i] = "$" + string(rune('1'+i))
+		}
+		return engine.Recipe{Keyed: true, Merge: []string{"GROUPING(" + strings.Join(args, ", ") + ")"}}, len(args) < 10
+	}
+	return engine.Recipe{}, false
+}
+
+// numeric reports whether the argument is a number, exact or not, and no time or text that is converted.
+func numeric(inputs []engine.ResultColumn) bool {
+	switch inputs[0].Class {
+	case engine.ClassInt, engine.ClassDecimal, engine.ClassFloat:
+		return true
+	}
+	return false
+}
+
+// quotientRounds reports whether the server's quotient of a decimal with scale digits and a count is
+// rounded to result digits. It computes whole words of nine digits and cuts the rest off: if that leaves
+// result digits and no more, then they are not rounded. See do_div_mod in strings/decimal.c.
+func quotientRounds(scale, result int) bool {
+	up := func(n int) int { return (n + 8) / 9 * 9 }
+	digits := up(up(scale) + max(0, result-scale-(up(scale)-scale)))
+	return digits > result
+}
+
+// extremeRecipe is that of MIN and MAX. Of texts that are equal under a collation, and of 0 and -0, the server
+// returns the one that it meets first.
+func extremeRecipe(c engine.AggregateCall, same engine.Recipe) (engine.Recipe, bool) {
+	switch c.Result.Class {
+	case engine.ClassInt, engine.ClassDecimal, engine.ClassBytes, engine.ClassTime:
+		same.Steps = []engine.MergeStep{engine.MergeMin}
+		if c.Name == "max" {
+			same.Steps[0] = engine.MergeMax
+		}
+		return same, true
+	case engine.ClassFloat:
+		same.Parts = append(same.Parts, "MAX($1 = 0 AND CAST($1 AS CHAR) = '-0')")
+		same.Merge = append(same.Merge, "MAX($1)")
+		same.Tie = "$1 = 0 AND $2 = 1"
+		return same, true
+	}
+	return engine.Recipe{}, false
+}
+
+// distinctRecipe is that of COUNT, SUM and AVG(DISTINCT ...) and of lists of distinct values in their own order.
+func distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
+	var args []string
+	for i, in := range c.Inputs {
+		if in.Class == engine.ClassOther || in.Class == engine.ClassFloat {
+			return engine.Recipe{}, false // its text may stand for several values
+		}
+		args = append(args, "$"+string(rune('1'+i)))
+	}
+	if len(args) == 0 || len(args) > 9 || c.Name != "group_concat" && (c.Ordered || c.Separator != "") {
+		return engine.Recipe{}, false
+	}
+	r := engine.Recipe{Group: c.Args, Merge: []string{strings.ToUpper(c.Name) + "(DISTINCT " + strings.Join(args, ", ") + ")"}, Zero: c.Name == "count"}
+	switch c.Name {
+	case "min", "max", "bit_and", "bit_or":
+		c.Distinct = false
+		return (*DB)(nil).Aggregate(c)
+	case "count":
+		return r, true
+	case "sum", "avg":
+		return r, c.Result.Class == engine.ClassDecimal && numeric(c.Inputs)
+	case "group_concat":
+		// group_concat_max_len cuts the text of the merge as it does that of the whole.
+		if !c.SelfOrdered || len(args) != 1 || c.Inputs[0].Class == engine.ClassText {
+			return engine.Recipe{}, false
+		}
+		r.Merge[0] = "GROUP_CONCAT(DISTINCT $1 ORDER BY $1 " + c.Order
+		if c.Separator != "" {
+			r.Merge[0] += " SEPARATOR " + c.Separator
+		}
+		r.Merge[0] += ")"
+		return r, true
+	}
+	return engine.Recipe{}, false
+}

@@ -1,0 +1,211 @@
+package postgres
+
+import (
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// Syntax implements engine.Reader.
+func (db *DB) Syntax(st engine.State) engine.Syntax {
+	return engine.Syntax{
+		Backslash: st.Get("standard_conforming_strings") == "off",
+		Dollar:    true, Prefixed: true, Nested: true, ConcatPipes: true, Casts: true, GroupOrder: true,
+	}
+}
+
+// pureFunctions always return the same for the same arguments and settings: those of pg_proc that are
+// immutable, and stable ones that depend on settings alone. now() and its like are not among them: they are
+// the time at which a transaction began.
+var pureFunctions = wordSet(`
+	abs acos acosd acosh asin asind asinh atan atan2 atan2d atand atanh cbrt ceil ceiling cos cosd cosh cot cotd
+	degrees div erf erfc exp factorial floor gcd lcm ln log log10 min_scale mod pi pow power radians round scale sign sin
+	sind sinh sqrt tan tand tanh trim_scale trunc width_bucket
+	ascii bit_length btrim char_length character_length chr concat concat_ws convert convert_from convert_to
+	decode encode format get_bit get_byte initcap left length lower lpad ltrim md5 normalize octet_length
+	overlay parse_ident position quote_ident quote_literal quote_nullable regexp_count regexp_instr regexp_like
+	regexp_match regexp_replace regexp_split_to_array regexp_substr repeat replace reverse right rpad rtrim
+	set_bit set_byte sha224 sha256 sha384 sha512 split_part starts_with string_to_array strpos substr substring to_ascii
+	to_bin to_hex to_oct translate trim unicode_assigned unistr upper bit_count casefold crc32 crc32c
+	date_bin date_part date_trunc extract isfinite justify_days justify_hours justify_interval make_date
+	make_interval make_time make_timestamp make_timestamptz timezone to_char to_date to_number to_timestamp
+	date time timestamp timestamptz interval overlaps date_add date_subtract
+	coalesce nullif greatest least num_nonnulls num_nulls
+	array_append array_cat array_dims array_fill array_length array_lower array_ndims array_position array_positions
+	array_prepend array_remove array_replace array_to_string array_upper cardinality trim_array
+	array_to_json row_to_json to_json to_jsonb json_array_length json_build_array json_build_object
+	json_extract_path json_extract_path_text json_object json_strip_nulls json_typeof jsonb_array_length
+	jsonb_build_array jsonb_build_object jsonb_extract_path jsonb_extract_path_text jsonb_insert jsonb_object
+	jsonb_path_exists jsonb_path_match jsonb_path_query_array jsonb_path_query_first jsonb_pretty jsonb_set
+	jsonb_set_lax jsonb_strip_nulls jsonb_typeof json_value json_query json_exists json_scalar
+	abbrev broadcast family host hostmask inet_merge inet_same_family masklen netmask network set_masklen text
+	lower_inc upper_inc lower_inf upper_inf isempty range_merge
+	int4range int8range numrange tsrange tstzrange daterange
+	int2 int4 int8 float4 float8 numeric bool varchar bpchar bytea
+	num_nulls cast row`)
+
+var aggregateFunctions = wordSet(`
+	count sum avg min max bit_and bit_or bit_xor bool_and bool_or every any_value string_agg array_agg json_agg jsonb_agg
+	json_object_agg jsonb_object_agg json_agg_strict jsonb_agg_strict json_object_agg_strict json_object_agg_unique
+	json_objectagg json_arrayagg range_agg range_intersect_agg xmlagg
+	corr covar_pop covar_samp regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy
+	stddev stddev_pop stddev_samp variance var_pop var_samp mode percentile_cont percentile_disc grouping`)
+
+var windowFunctions = wordSet(`
+	row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value`)
+
+// wordSet is the set of the words of a text.
+func wordSet(text string) map[string]bool {
+	set := map[string]bool{}
+	for _, w := range strings.Fields(text) {
+		set[w] = true
+	}
+	return set
+}
+
+// Function implements engine.Reader.
+func (db *DB) Function(name string) engine.FunctionKind {
+	switch {
+	case pureFunctions[name]:
+		return engine.PureFunction
+	case aggregateFunctions[name]:
+		return engine.AggregateFunction
+	case windowFunctions[name]:
+		return engine.WindowFunction
+	}
+	return engine.UnknownFunction
+}
+
+// Bytes implements engine.Reader.
+func (db *DB) Bytes(expr string) string { return "(" + expr + ")::text" }
+
+// Aggregate implements engine.Reader.
+func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
+	if c.Distinct {
+		return distinctRecipe(c)
+	}
+	if c.Ordered && !(c.Name == "sum" || c.Name == "min" || c.Name == "max") || c.Separator != "" || len(c.Args) > 1 && c.Name != "grouping" {
+		return engine.Recipe{}, false
+	}
+	call := c.Name + "($1)"
+	same := engine.Recipe{Parts: []string{call}, Merge: []string{call}, Value: "$1"}
+	switch c.Name {
+	case "count":
+		r := engine.Recipe{Parts: []string{"count($1)"}, Merge: []string{"sum($1)"}, Value: "$1", Steps: []engine.MergeStep{engine.MergeSum}, Zero: true}
+		if c.Star {
+			r.Parts[0] = "count(*)"
+		}
+		return r, true
+	case "sum":
+		switch {
+		case c.Result.Class == engine.ClassFloat:
+			same.Order = true
+			return same, true
+		case c.Result.Class == engine.ClassInt || c.Result.Class == engine.ClassDecimal:
+			same.Steps = []engine.MergeStep{engine.MergeSum}
+			return same, true
+		case exactNumber(c.Result):
+			return same, true
+		}
+	case "avg":
+		r := engine.Recipe{Parts: []string{"sum($1)", "count($1)"}, Merge: []string{"sum($1)", "sum($1)"}, Value: "($1::numeric / $2::numeric)"}
+		if c.Result.Class == engine.ClassFloat {
+			r.Value, r.Order = "($1::double precision / nullif($2, 0))", true
+			return r, c.Inputs[0].Class == engine.ClassFloat
+		}
+		return r, exactNumber(c.Result) && exactNumber(c.Inputs[0])
+	case "min", "max":
+		return extremeRecipe(c, same)
+	case "bit_and", "bit_or", "bit_xor":
+		return same, c.Result.Class == engine.ClassInt
+	case "bool_and", "bool_or", "every":
+		return same, true
+	case "var_pop", "var_samp", "variance", "stddev", "stddev_pop", "stddev_samp":
+		if exactNumber(c.Result) && exactNumber(c.Inputs[0]) {
+			return varianceRecipe(c.Name), true
+		}
+	case "grouping":
+		args := make([]string, len(c.Args))
+		for i := range args {
+			args[i] = "$" + string(rune('1'+i))
+		}
+		return engine.Recipe{Keyed: true, Merge: []string{"grouping(" + strings.Join(args, ", ") + ")"}}, len(args) < 10
+	}
+	return engine.Recipe{}, false
+}
+
+// exactNumber reports an integer or a numeric, of any scale.
+func exactNumber(c engine.ResultColumn) bool {
+	return c.Class == engine.ClassInt || c.Class == engine.ClassDecimal || strings.HasPrefix(strings.ToLower(c.Native), "numeric")
+}
+
+// varianceRecipe is that of exact numbers, for which the server computes with numeric sums: see
+// numeric_stddev_internal in its numeric.c.
+func varianceRecipe(name string) engine.Recipe {
+	below, none := "$1 * ($1 - 1)", "$1 <= 1"
+	if strings.HasSuffix(name, "_pop") {
+		below, none = "$1 * $1", "$1 = 0"
+	}
+	value := "($1 * $3 - $2 * $2) / nullif(" + below + ", 0)"
+	if strings.HasPrefix(name, "stddev") {
+		value = "sqrt(" + value + ")"
+	}
+	return engine.Recipe{
+		Parts: []string{"count($1)::numeric", "sum($1)::numeric", "sum($1::numeric * $1::numeric)"},
+		Merge: []string{"sum($1)", "sum($1)", "sum($1)"},
+		Value: "(CASE WHEN " + none + " THEN NULL WHEN $1 * $3 - $2 * $2 <= 0 THEN 0::numeric ELSE " + value + " END)",
+	}
+}
+
+// extremeRecipe is that of min and max. Numbers may be equal with different numbers of digits, and 0 is equal to -0:
+// then the server returns the one that it meets first.
+func extremeRecipe(c engine.AggregateCall, same engine.Recipe) (engine.Recipe, bool) {
+	in := c.Inputs[0]
+	switch {
+	case c.Result.Class == engine.ClassInt || c.Result.Class == engine.ClassDecimal || c.Result.Class == engine.ClassBytes || c.Result.Class == engine.ClassTime:
+		same.Steps = []engine.MergeStep{engine.MergeMin}
+		if c.Name == "max" {
+			same.Steps[0] = engine.MergeMax
+		}
+		return same, true
+	case c.Result.Class == engine.ClassText || in.Class == engine.ClassDecimal:
+		return same, true
+	case exactNumber(c.Result):
+		same.Parts = append(same.Parts, "min(scale($1))", "max(scale($1))")
+		same.Merge = append(same.Merge, "min($1)", "max($1)")
+		same.Tie = "$2 <> $3"
+		return same, true
+	case c.Result.Class == engine.ClassFloat:
+		same.Parts = append(same.Parts, "bool_or($1 = 0 AND ($1)::text = '-0')")
+		same.Merge = append(same.Merge, "bool_or($1)")
+		same.Tie = "$1 = 0 AND $2"
+		return same, true
+	}
+	return engine.Recipe{}, false
+}
+
+// distinctRecipe is that of aggregates of distinct values. Texts of this server stand for one value each,
+// but several values may be equal.
+func distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
+	if len(c.Args) != 1 {
+		return engine.Recipe{}, false
+	}
+	in := c.Inputs[0]
+	if native := strings.ToLower(in.Native); native == "record" || native == "unknown" {
+		return engine.Recipe{}, false
+	}
+	switch c.Name {
+	case "min", "max", "bit_and", "bit_or", "bool_and", "bool_or", "every":
+		c.Distinct = false
+		return (*DB)(nil).Aggregate(c)
+	case "count":
+		return engine.Recipe{Group: c.Args, Merge: []string{"count(DISTINCT $1)"}, Zero: true}, !c.Ordered
+	case "sum", "avg":
+		return engine.Recipe{Group: c.Args, Merge: []string{c.Name + "(DISTINCT $1)"}},
+			!c.Ordered && exactNumber(c.Result) && (in.Class == engine.ClassInt || in.Class == engine.ClassDecimal)
+	case "array_agg":
+		return engine.Recipe{Group: c.Args, Merge: []string{"array_agg(DISTINCT $1 ORDER BY $1 " + c.Order + ")"}},
+			c.SelfOrdered && c.Separator == "" && (in.Class == engine.ClassInt || in.Class == engine.ClassDecimal || in.Class == engine.ClassText || in.Class == engine.ClassBytes || in.Class == engine.ClassTime)
+	}
+	return engine.Recipe{}, false
+}

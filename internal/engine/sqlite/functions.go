@@ -1,0 +1,96 @@
+package sqlite
+
+import (
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// Syntax implements engine.Reader.
+func (db *DB) Syntax(engine.State) engine.Syntax {
+	return engine.Syntax{Backquoted: true, Bracketed: true, Introducer: true, ConcatPipes: true, GroupOrder: true, LimitComma: true}
+}
+
+// pureFunctions always return the same for the same arguments. Functions of dates are not among them: "now" among their
+// arguments is the time of the call.
+var pureFunctions = wordSet(`
+	abs char coalesce concat concat_ws format glob hex if ifnull iif instr length like likelihood likely lower ltrim
+	max min nullif octet_length printf quote replace round rtrim sign soundex substr substring trim typeof unhex
+	unicode unistr unistr_quote unlikely upper zeroblob cast
+	acos acosh asin asinh atan atan2 atanh ceil ceiling cos cosh degrees exp floor ln log log10 log2 mod pi pow power
+	radians sin sinh sqrt tan tanh trunc
+	json json_array json_array_length json_error_position json_extract json_insert json_object json_patch json_pretty
+	json_quote json_remove json_replace json_set json_type json_valid`)
+
+var aggregateFunctions = wordSet(`
+	count sum avg min max total group_concat string_agg json_group_array json_group_object median percentile
+	percentile_cont percentile_disc`)
+
+var windowFunctions = wordSet(`
+	row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value`)
+
+// wordSet is the set of the words of a text.
+func wordSet(text string) map[string]bool {
+	set := map[string]bool{}
+	for _, w := range strings.Fields(text) {
+		set[w] = true
+	}
+	return set
+}
+
+// Function implements engine.Reader. min and max of one argument are aggregates, of several they are not: the names stand
+// for the aggregates.
+func (db *DB) Function(name string) engine.FunctionKind {
+	switch {
+	case aggregateFunctions[name]:
+		return engine.AggregateFunction
+	case pureFunctions[name]:
+		return engine.PureFunction
+	case windowFunctions[name]:
+		return engine.WindowFunction
+	}
+	return engine.UnknownFunction
+}
+
+// Bytes implements engine.Reader.
+func (db *DB) Bytes(expr string) string { return "quote(" + expr + ")" }
+
+// Aggregate implements engine.Reader. A column may hold values of any type: the sum is exact only if all of
+// them are integers, which the type of the sum tells.
+func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
+	if c.Ordered || c.Separator != "" || len(c.Args) > 1 {
+		return engine.Recipe{}, false
+	}
+	const other = "max(typeof($1) NOT IN ('integer', 'null'))"
+	switch c.Name {
+	case "count":
+		if c.Distinct {
+			return engine.Recipe{}, false
+		}
+		r := engine.Recipe{Parts: []string{"count($1)"}, Merge: []string{"sum($1)"}, Value: "$1", Steps: []engine.MergeStep{engine.MergeSum}, Zero: true}
+		if c.Star {
+			r.Parts[0] = "count(*)"
+		}
+		return r, true
+	case "sum":
+		return engine.Recipe{Parts: []string{"sum($1)", other}, Merge: []string{"sum($1)", "max($1)"}, Value: "$1", Tie: "$2 = 1"}, !c.Distinct
+	case "avg":
+		return engine.Recipe{
+			Parts: []string{"sum($1)", "count($1)", other}, Merge: []string{"sum($1)", "sum($1)", "max($1)"},
+			Value: "(CAST($1 AS REAL) / $2)", Tie: "$3 = 1",
+		}, !c.Distinct
+	case "min", "max":
+		// 1 is equal to 1.0, 0.0 to -0.0, and a collation may make texts equal.
+		call := c.Name + "($1)"
+		r := engine.Recipe{
+			Parts: []string{call, "max(typeof($1) = 'integer')", "max(typeof($1) = 'real')", "max(typeof($1) = 'text')"},
+			Merge: []string{call, "max($1)", "max($1)", "max($1)"},
+			Value: "$1", Tie: "$3 = 1 AND ($2 = 1 OR $1 = 0)",
+		}
+		if c.Result.Class != engine.ClassBytes && c.Result.Class != engine.ClassTime {
+			r.Tie += " OR $4 = 1"
+		}
+		return r, true
+	}
+	return engine.Recipe{}, false
+}
