@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -20,6 +21,12 @@ type Reader interface {
 	// ReadState reads all settings of a session that can change the answer to a query, in
 	// the order in which they have to be set.
 	ReadState(ctx context.Context, s *Session) (State, error)
+	// StateRefusal returns why no query of a session with these settings can be split, such as texts
+	// that aren't UTF-8; "" if it can.
+	StateRefusal(State) string
+	// Freeze returns settings that stop the clock: in all sessions that have them, NOW() is what it is now in this
+	// one, or what its client has set. None means that the server can't.
+	Freeze(ctx context.Context, s *Session) (State, error)
 	// DescribeQuery returns the columns of the result of a query without running it.
 	DescribeQuery(ctx context.Context, s *Session, query string) ([]ResultColumn, error)
 	// ExplainQuery returns what the server plans for a query. An error of the server is
@@ -115,19 +122,23 @@ type ResultClass int
 
 // Classes of result columns.
 const (
-	// ClassOther: nothing but passing them on.
+	// ClassOther: nothing but passing them on, not even storing them in a table: the text doesn't have
+	// all of the value.
 	ClassOther ResultClass = iota
 	// ClassInt: integers of at most 64 bits, in decimal.
 	ClassInt
-	// ClassDecimal: exact decimal numbers, each with Scale digits after the point.
+	// ClassDecimal: exact decimal numbers. Values of an expression may have fewer digits after the point than
+	// Scale; -1 is a different number of digits for each value.
 	ClassDecimal
-	// ClassFloat: binary fractions. Sums depend on the order of addition.
+	// ClassFloat: binary fractions. Sums depend on the order of addition. Different values may have the same
+	// text, but texts are ordered as values are: extremes are exact, keys are not.
 	ClassFloat
 	// ClassBytes: texts and bytes that are equal only if their bytes are, and ordered as bytes.
 	ClassBytes
 	// ClassTime: dates, times and durations whose texts have one fixed form, which order as bytes.
 	ClassTime
-	// ClassText: characters, compared by a collation that only the server knows.
+	// ClassText: characters, compared by a collation that only the server knows, and other values that only the
+	// server compares. A column of the same type holds them exactly.
 	ClassText
 )
 
@@ -160,8 +171,7 @@ type TableParts struct {
 	// Parts are its partitions in the server's order; none if it isn't partitioned.
 	Parts []TablePart
 	// By are the columns that decide about a row's partition; nil if that is not known
-	// to depend on columns alone. Rows with equal values of By (by ByExact: with the same
-	// bytes) lie in one partition.
+	// to depend on columns alone. Rows with equal values of By, by the columns' own collations, lie in one partition.
 	By []string
 	// Refusal says why partitions can't be read one by one: a storage engine that ignores
 	// the choice, a missing privilege, row security. "" if they can.
@@ -169,13 +179,48 @@ type TableParts struct {
 	// Period reports that it is partitioned by ranges of one column, that is a table that
 	// rowmill may know as a rolling table.
 	Period bool
-	// Created identifies the definition: it changes whenever the table's columns do.
+	// Created identifies the definition: it changes whenever the table's columns or partitions do.
 	Created string
+	// Versioned reports that a transaction has a snapshot of the rows.
+	Versioned bool
+}
+
+// Read returns the indexes of the partitions that a plan reads: all if it doesn't tell, or if one of
+// its names is not that of a partition.
+func (t *TableParts) Read(planned []string) []int {
+	byName := map[string]int{}
+	for i, p := range t.Parts {
+		byName[p.Name] = i
+		for _, name := range p.Planned {
+			byName[name] = i
+		}
+	}
+	var out []int
+	for _, name := range planned {
+		i, ok := byName[name]
+		if !ok {
+			out = nil
+			break
+		}
+		if !slices.Contains(out, i) {
+			out = append(out, i)
+		}
+	}
+	if out == nil {
+		out = make([]int, len(t.Parts))
+		for i := range out {
+			out[i] = i
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // A TablePart is one partition.
 type TablePart struct {
 	Name string
+	// Planned are the names by which a QueryPlan calls it, in addition to Name: its subpartitions.
+	Planned []string
 	// Rows and Bytes are the server's estimates; -1 is unknown.
 	Rows, Bytes int64
 	// Version changes whenever rows of the partition have changed; "" if that is not known.

@@ -29,6 +29,7 @@ type Session struct {
 	conn  *sql.Conn // nil if it is lost
 	tx    *sql.Tx   // nil outside of a transaction
 	id    int64
+	ended TextEnd
 }
 
 // SessionWords are an engine's statements for the sessions of its connections.
@@ -46,6 +47,15 @@ type SessionWords struct {
 	Import func(snapshot string) string
 	// Prepares reports that only prepared statements return numbers exactly.
 	Prepares bool
+	// Text and Describe are Session.Text and Session.Describe on the driver's connection; nil for sessions
+	// without them. An error of head or row ends Text, which returns it.
+	Text     func(ctx context.Context, conn any, query string, head func([]ResultColumn) error, row func(values [][]byte) error) (TextEnd, error)
+	Describe func(ctx context.Context, conn any, query string) ([]ResultColumn, error)
+	// SetAll returns the statements that set all settings of a State; nil is one by one.
+	SetAll func(State) ([]string, error)
+	// Consistent is the statement that makes an open transaction see, from then on, what is committed when
+	// it runs; "" if there is none.
+	Consistent string
 }
 
 // A Transaction describes how a transaction is begun.

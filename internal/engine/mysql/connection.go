@@ -30,6 +30,7 @@ const (
 	inserting   purpose = iota // and querying
 	maintaining                // engine.Connect{Maintenance: true}
 	loading                    // a loader's
+	reading                    // engine.Reader: a query of a client
 )
 
 // A setting is a session variable and its value, in SET syntax.
@@ -81,6 +82,9 @@ func common() []setting {
 
 // session renders the statements that prepare a new connection.
 func (d dialect) session(p purpose) []string {
+	if p == reading {
+		return readSettings()
+	}
 	set := common()
 	isolation := "REPEATABLE READ"
 	// With REPEATABLE READ, INSERT ... SELECT in roll-ups and rebuilds would lock the

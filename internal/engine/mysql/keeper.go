@@ -82,7 +82,11 @@ func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 
 // Session implements engine.Keeper.
 func (db *DB) Session(ctx context.Context) (*engine.Session, error) {
-	return engine.OpenSession(ctx, db, db.pool, engine.SessionWords{
+	return engine.OpenSession(ctx, db, db.pool, db.sessionWords())
+}
+
+func (db *DB) sessionWords() engine.SessionWords {
+	return engine.SessionWords{
 		ID:       "SELECT CONNECTION_ID()",
 		Prepares: true, // as text, a FLOAT loses digits
 		Get: func(name string) (string, error) {
@@ -93,7 +97,7 @@ func (db *DB) Session(ctx context.Context) (*engine.Session, error) {
 			name, err := variable(name)
 			return "SET SESSION " + name + " = " + variableValue(value), err
 		},
-	})
+	}
 }
 
 // Kill implements engine.Keeper.

@@ -39,6 +39,7 @@ type DB struct {
 	pool      *sql.DB       // for the catalog and counters
 	keep      *sql.DB       // for maintenance: Connect{Maintenance: true}
 	changes   *sql.DB       // for changes of periods: several statements in a packet
+	reads     *sql.DB       // for queries in pieces
 	leases    engine.Leases
 	own       signature // marks the connections of keep and changes
 	info      engine.Info
@@ -51,6 +52,9 @@ type DB struct {
 	// interrupt is called before each statement of a change, in tests. If it
 	// returns an error, the change fails with it and its connection is discarded.
 	interrupt func(statement string) error
+	states    lazily[[]string] // of stateVariables, those that the server has
+	exact     lazily[[]uint16] // see exactCollations
+	logged    lazily[logging]  // see logsAll
 }
 
 // Open connects to the target and reads the server's version and settings. If the
@@ -80,6 +84,7 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 		}
 		*p.pool = sql.OpenDB(connector)
 	}
+	db.reads = sql.OpenDB(readConnector{db})
 	db.keep.SetConnMaxIdleTime(maxIdle)
 	db.keep.SetMaxIdleConns(keepIdle)
 	db.changes.SetConnMaxIdleTime(maxIdle)
@@ -330,7 +335,7 @@ func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
 // Close implements engine.DB.
 func (db *DB) Close() error {
 	db.own.end()
-	return errors.Join(db.leases.Close(), unlessLost(db.changes.Close()), unlessLost(db.keep.Close()), unlessLost(db.pool.Close()))
+	return errors.Join(db.leases.Close(), unlessLost(db.reads.Close()), unlessLost(db.changes.Close()), unlessLost(db.keep.Close()), unlessLost(db.pool.Close()))
 }
 
 // unlessLost ignores the error of closing a connection that the server has ended:

@@ -20,6 +20,7 @@ func TestSuites(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Run("Engine", func(t *testing.T) { enginetest.Run(t, func(t testing.TB) engine.DB { return open(t) }) })
 			t.Run("Keeper", func(t *testing.T) { enginetest.RunKeeper(t, open) })
+			t.Run("Reader", func(t *testing.T) { enginetest.RunReader(t, open) })
 			t.Run("Loader", func(t *testing.T) { enginetest.RunLoader(t, open) })
 			t.Run("Stager", func(t *testing.T) {
 				enginetest.RunStager(t, func(t testing.TB) engine.Stager { return open(t).(engine.Stager) })

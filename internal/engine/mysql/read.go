@@ -1,0 +1,219 @@
+package mysql
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A readConnector makes connections for reading, whose settings are those of any client.
+type readConnector struct{ db *DB }
+
+func (readConnector) Driver() driver.Driver { return mysql.MySQLDriver{} }
+
+// Connect implements driver.Connector.
+func (r readConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	c := &readConn{}
+	cfg := r.db.config.Clone()
+	cfg.DialFunc = func(ctx context.Context, network, addr string) (nc net.Conn, err error) {
+		d := net.Dialer{Timeout: connectTimeout}
+		c.net, err = d.DialContext(ctx, network, addr)
+		return c.net, err
+	}
+	connector, err := r.db.connector(cfg, reading)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.driverConn = conn.(driverConn)
+	c.watch, c.in.src = engine.NewWatch(c.net), c.net
+	if err := c.interruptible(ctx, c.probe); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// readSettings are the settings of a session for reading that don't change answers: each statement is a transaction
+// by itself, and a reader of many rows may pause.
+func readSettings() []string {
+	return []string{
+		"SET NAMES utf8mb4", // with the server's own collation
+		"SET SESSION autocommit = 1, completion_type = 'NO_CHAIN', net_write_timeout = " + netWrite,
+		"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE",
+	}
+}
+
+// ReadSession implements engine.Reader.
+func (db *DB) ReadSession(ctx context.Context, st engine.State) (*engine.Session, error) {
+	if db.config.TLSConfig != "false" {
+		return nil, engine.Classed(engine.ErrUnsupported, errors.New("open a session for reading: not over TLS"))
+	}
+	words := db.sessionWords()
+	words.Prepares = false
+	words.Text, words.Describe, words.SetAll = text, describe, setAll
+	words.Consistent = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+	s, err := engine.OpenSession(ctx, db, db.reads, words)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.SetStates(ctx, st); err != nil {
+		return nil, errors.Join(fmt.Errorf("open a session for reading: %w", err), s.Close())
+	}
+	return s, nil
+}
+
+// currentDatabase is the name of the current database in a State.
+const currentDatabase = "database"
+
+// stateVariables are the variables of a session that can change an answer, in the order in which they are set. A
+// server may not have all of them.
+var stateVariables = []string{
+	"sql_mode", "old_mode", "time_zone", "character_set_client", "character_set_results", "collation_connection", "character_set_collations",
+	"div_precision_increment", "group_concat_max_len", "sql_select_limit", "lc_time_names", "lc_messages", "default_week_format",
+	"sql_auto_is_null", "max_sort_length", "sql_big_selects", "max_join_size", "block_encryption_mode", "windowing_use_high_precision", "default_regex_flags",
+	"cte_max_recursion_depth", "max_recursive_iterations", "max_execution_time", "max_statement_time", "system_versioning_asof", "wsrep_sync_wait",
+}
+
+// stateNames returns those of stateVariables that the server has.
+func (db *DB) stateNames(ctx context.Context) ([]string, error) {
+	return db.states.once(func() ([]string, error) {
+		quoted := make([]string, len(stateVariables))
+		for i, v := range stateVariables {
+			quoted[i] = "'" + v + "'"
+		}
+		rows, err := db.pool.QueryContext(ctx, "SHOW SESSION VARIABLES WHERE Variable_name IN ("+strings.Join(quoted, ", ")+")")
+		if err != nil {
+			return nil, classify(err)
+		}
+		defer rows.Close()
+		have := map[string]bool{}
+		for rows.Next() {
+			var name, value string
+			if err := rows.Scan(&name, &value); err != nil {
+				return nil, classify(err)
+			}
+			have[strings.ToLower(name)] = true
+		}
+		return slices.DeleteFunc(slices.Clone(stateVariables), func(v string) bool { return !have[v] }), classify(rows.Err())
+	})
+}
+
+// ReadState implements engine.Reader. The values are read as bytes, because the session may convert texts.
+func (db *DB) ReadState(ctx context.Context, s *engine.Session) (engine.State, error) {
+	names, err := db.stateNames(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the settings of a session: %w", err)
+	}
+	st := engine.State{{Name: currentDatabase}}
+	list := []string{asBytes("DATABASE()")}
+	for _, name := range names {
+		st = append(st, engine.Setting{Name: name})
+		list = append(list, asBytes("@@SESSION."+name))
+	}
+	err = s.Text(ctx, "SELECT "+strings.Join(list, ", ")+" LIMIT 1", nil, func(values [][]byte) error {
+		for i, v := range values {
+			st[i].Value = string(v)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the settings of a session: %w", err)
+	}
+	return st, nil
+}
+
+// asBytes renders a value that isn't converted to the character set of the session's results.
+func asBytes(expr string) string { return "CAST(CONVERT(" + expr + " USING utf8mb4) AS BINARY)" }
+
+// setAll is engine.SessionWords.SetAll.
+func setAll(st engine.State) ([]string, error) {
+	var list, out []string
+	for _, x := range st {
+		if x.Name == currentDatabase {
+			if x.Value != "" {
+				out = append(out, "USE "+dialect{}.Quote(x.Value))
+			}
+			continue
+		}
+		name, err := variable(x.Name)
+		if err != nil {
+			return nil, fmt.Errorf("set %s=%s: %w", x.Name, x.Value, err)
+		}
+		value := variableValue(x.Value)
+		if x.Value == "" && name == "character_set_results" {
+			value = "NULL"
+		}
+		if x.Value == "DEFAULT" && name == "system_versioning_asof" { // its value has no quotes
+			value = x.Value
+		}
+		list = append(list, name+" = "+value)
+	}
+	if len(list) > 0 {
+		// In literals, a backslash escapes from here on.
+		out = append(out, "SET NAMES utf8mb4", "SET SESSION sql_mode = ''", "SET SESSION "+strings.Join(list, ", "))
+	}
+	return out, nil
+}
+
+// Freeze implements engine.Reader.
+func (db *DB) Freeze(ctx context.Context, s *engine.Session) (engine.State, error) {
+	at := ""
+	err := s.Text(ctx, "SELECT "+asBytes("@@SESSION.timestamp")+" LIMIT 1", nil, func(v [][]byte) error {
+		at = string(v[0])
+		return nil
+	})
+	return engine.State{{Name: "timestamp", Value: at}}, err
+}
+
+// StateRefusal implements engine.Reader.
+func (db *DB) StateRefusal(st engine.State) string {
+	for _, name := range []string{"character_set_client", "character_set_results"} {
+		if v := st.Get(name); v != "utf8mb4" && v != "utf8mb3" && v != "utf8" {
+			return fmt.Sprintf("%s of the session is %q, and not utf8mb4", name, v)
+		}
+	}
+	if v := st.Get("system_versioning_asof"); v != "" && !strings.EqualFold(v, "DEFAULT") {
+		return "the session reads the rows of another time: system_versioning_asof is " + v
+	}
+	return ""
+}
+
+// Cores implements engine.Reader.
+func (db *DB) Cores() int {
+	if db.info.DataDir == "" {
+		return 0
+	}
+	return runtime.NumCPU()
+}
+
+// A lazily is a value that is read when it is first needed.
+type lazily[T any] struct {
+	mu   sync.Mutex
+	have bool
+	v    T
+}
+
+// once returns the value. After an error it is read again by the next call.
+func (l *lazily[T]) once(read func() (T, error)) (T, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.have {
+		return l.v, nil
+	}
+	v, err := read()
+	l.v, l.have = v, err == nil
+	return v, err
+}

@@ -1,0 +1,203 @@
+package mysql
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A fieldType is a type in the protocol, and its name in SQL for a text result.
+type fieldType struct {
+	name  string
+	class engine.ResultClass
+}
+
+// fieldTypes are the types of columns in results. Those of characters are binary if their character set is, and
+// ENUM or SET by their flags. A TIME of more than 99 hours, or a negative one, has a text of
+// another length. A JSON value of MySQL can have types that its text doesn't have.
+var fieldTypes = map[byte]fieldType{
+	0: {"DECIMAL", engine.ClassDecimal}, 246: {"DECIMAL", engine.ClassDecimal},
+	1: {"TINYINT", engine.ClassInt}, 2: {"SMALLINT", engine.ClassInt}, 9: {"MEDIUMINT", engine.ClassInt},
+	3: {"INT", engine.ClassInt}, 8: {"BIGINT", engine.ClassInt},
+	4: {"FLOAT", engine.ClassFloat}, 5: {"DOUBLE", engine.ClassFloat},
+	6: {"NULL", engine.ClassOther},
+	7: {"TIMESTAMP", engine.ClassTime}, 10: {"DATE", engine.ClassTime}, 14: {"DATE", engine.ClassTime},
+	11: {"TIME", engine.ClassText}, 12: {"DATETIME", engine.ClassTime}, 13: {"YEAR", engine.ClassTime},
+	15: {"VARCHAR", engine.ClassText}, 253: {"VARCHAR", engine.ClassText}, 254: {"CHAR", engine.ClassText},
+	249: {"TINYTEXT", engine.ClassText}, 252: {"TEXT", engine.ClassText},
+	250: {"MEDIUMTEXT", engine.ClassText}, 251: {"LONGTEXT", engine.ClassText},
+	16: {"BIT", engine.ClassText}, 245: {"JSON", engine.ClassOther},
+	247: {"ENUM", engine.ClassText}, 248: {"SET", engine.ClassText}, 255: {"GEOMETRY", engine.ClassText},
+}
+
+// binaryNames are the names of types of characters in the character set binary.
+var binaryNames = map[string]string{
+	"VARCHAR": "VARBINARY", "CHAR": "BINARY", "TINYTEXT": "TINYBLOB", "TEXT": "BLOB", "MEDIUMTEXT": "MEDIUMBLOB", "LONGTEXT": "LONGBLOB",
+}
+
+// Types and flags of columns.
+const (
+	typeTimestamp = 7
+	binaryCharset = 63
+
+	flagUnsigned = 32
+	flagZerofill = 64
+	flagEnum     = 256
+	flagSet      = 2048
+)
+
+// A field is the part of a column's packet after the names.
+type field struct {
+	charset, flags uint16
+	length         uint32
+	kind, decimals byte
+}
+
+// parseField returns the name of a column and the part after the names.
+func parseField(p []byte) (name string, f field, err error) {
+	for i := range 6 { // catalog, database, table and its own name, column and its own name
+		n, rest, ok := lengthEncoded(p)
+		if !ok || n > uint64(len(rest)) {
+			return "", f, malformed()
+		}
+		if i == 4 {
+			name = string(rest[:n])
+		}
+		p = rest[n:]
+	}
+	if len(p) < 11 {
+		return "", f, malformed()
+	}
+	return name, field{
+		charset: binary.LittleEndian.Uint16(p[1:]), length: binary.LittleEndian.Uint32(p[3:]),
+		kind: p[7], flags: binary.LittleEndian.Uint16(p[8:]), decimals: p[10],
+	}, nil
+}
+
+// parseColumn parses the packet of a column. It keeps the packet.
+func parseColumn(p []byte) (engine.ResultColumn, error) {
+	name, f, err := parseField(p)
+	if err != nil {
+		return engine.ResultColumn{}, err
+	}
+	t := fieldTypes[f.kind]
+	c := engine.ResultColumn{Name: name, Native: t.name, Class: t.class, Packet: p}
+	switch {
+	case f.flags&flagEnum != 0:
+		c.Native = "ENUM"
+	case f.flags&flagSet != 0:
+		c.Native = "SET"
+	case f.charset == binaryCharset && binaryNames[t.name] != "":
+		c.Native, c.Class, c.Binary = binaryNames[t.name], engine.ClassBytes, true
+	}
+	c.Binary = c.Binary || c.Native == "BIT" || c.Native == "GEOMETRY"
+	switch c.Class {
+	case engine.ClassInt:
+		c.Unsigned = f.flags&flagUnsigned != 0
+	case engine.ClassDecimal, engine.ClassTime, engine.ClassFloat:
+		if c.Scale = int(f.decimals); f.decimals > 38 || c.Class == engine.ClassFloat && f.decimals >= 31 {
+			c.Scale = -1
+		}
+	}
+	if c.Class == engine.ClassDecimal { // its length includes a point and a sign
+		c.Unsigned = f.flags&flagUnsigned != 0
+		c.Precision = int(f.length)
+		if c.Scale > 0 {
+			c.Precision--
+		}
+		if !c.Unsigned {
+			c.Precision--
+		}
+	}
+	// Leading zeros are part of the text.
+	if f.flags&flagZerofill != 0 && (c.Class == engine.ClassInt || c.Class == engine.ClassDecimal || c.Class == engine.ClassFloat) {
+		c.Class = engine.ClassOther
+	}
+	return c, nil
+}
+
+// DescribeQuery implements engine.Reader by preparing the query. In the result of a text, the character set of a
+// column is that of the session: the collations are those of a result that isn't converted.
+func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string) ([]engine.ResultColumn, error) {
+	cols, err := s.Describe(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	stamps, texts := false, false
+	for _, c := range cols {
+		stamps = stamps || c.Native == "TIMESTAMP"
+		texts = texts || c.Class == engine.ClassText && binaryNames[c.Native] != ""
+	}
+	if stamps {
+		zone, err := s.State(ctx, "time_zone")
+		if err != nil {
+			return nil, err
+		}
+		for i := range cols {
+			if cols[i].Native == "TIMESTAMP" && !fixedZone(zone) {
+				cols[i].Class = engine.ClassOther
+			}
+		}
+	}
+	if !texts {
+		return cols, nil
+	}
+	exact, err := db.exactCollations(ctx)
+	if err != nil || len(exact) == 0 {
+		return cols, err
+	}
+	results, err := s.State(ctx, "character_set_results")
+	if err != nil || results != "utf8mb4" {
+		return cols, err
+	}
+	if _, err := s.Exec(ctx, "SET SESSION character_set_results = NULL"); err != nil {
+		return nil, err
+	}
+	own, err := s.Describe(ctx, query)
+	if _, back := s.Exec(ctx, "SET SESSION character_set_results = "+results); err == nil {
+		err = back
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(own) != len(cols) {
+		return nil, fmt.Errorf("describe a query: %d columns, then %d", len(cols), len(own))
+	}
+	for i, c := range own {
+		_, f, err := parseField(c.Packet)
+		if err != nil {
+			return nil, err
+		}
+		if c.Class == engine.ClassText && binaryNames[c.Native] != "" && slices.Contains(exact, f.charset) {
+			cols[i].Class = engine.ClassBytes
+		}
+	}
+	return cols, nil
+}
+
+// fixedZone reports whether different instants have different local times in a time zone.
+func fixedZone(zone string) bool {
+	return zone == "UTC" || len(zone) == 6 && (zone[0] == '+' || zone[0] == '-')
+}
+
+// exactCollations returns the ids of collations under which texts are equal only if their bytes are, and
+// ordered as they are in UTF-8. Others that compare bytes ignore trailing blanks.
+func (db *DB) exactCollations(ctx context.Context) ([]uint16, error) {
+	return db.exact.once(func() (ids []uint16, err error) {
+		list, err := engine.List[string](ctx, db, db.pool, "SELECT ID FROM information_schema.COLLATIONS WHERE ID IS NOT NULL AND COLLATION_NAME IN "+
+			"('utf8mb4_0900_bin', 'utf8mb4_nopad_bin', 'utf8mb3_nopad_bin', 'utf8_nopad_bin', 'ascii_nopad_bin')")
+		for _, id := range list {
+			n, err := strconv.ParseUint(strings.TrimSpace(id), 10, 16)
+			if err != nil {
+				return nil, fmt.Errorf("collation %q: %w", id, err)
+			}
+			ids = append(ids, uint16(n))
+		}
+		return ids, err
+	})
+}

@@ -1,0 +1,244 @@
+package mysql
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
+)
+
+// Queries of the catalog in a client's session don't depend on its settings: names are hexadecimal literals,
+// texts come as bytes, and a limit replaces that of the session.
+
+// whole is the clause without which sql_select_limit applies.
+const whole = " LIMIT 18446744073709551615"
+
+// hexText renders a text as a literal in any SQL mode and character set.
+func hexText(s string) string {
+	if s == "" {
+		return "''"
+	}
+	return "_utf8mb4 X'" + hex.EncodeToString([]byte(s)) + "'"
+}
+
+// bytesOf lists columns of the catalog as bytes.
+func bytesOf(columns ...string) string {
+	list := make([]string, len(columns))
+	for i, c := range columns {
+		list[i] = asBytes(c)
+	}
+	return strings.Join(list, ", ")
+}
+
+// explain is the statement before a query whose result has partitions.
+func (d dialect) explain() string {
+	if d.mariadb {
+		return "EXPLAIN PARTITIONS "
+	}
+	return "EXPLAIN FORMAT=TRADITIONAL "
+}
+
+// ExplainQuery implements engine.Reader. The names of partitions are joined by commas, which a name may have: then it
+// is none of the table.
+func (db *DB) ExplainQuery(ctx context.Context, s *engine.Session, query string) (*engine.QueryPlan, error) {
+	plan := &engine.QueryPlan{Parallel: 1}
+	at := map[string]int{}
+	err := s.Text(ctx, db.dialect.explain()+query, func(cols []engine.ResultColumn) error {
+		for i, c := range cols {
+			at[c.Name] = i
+		}
+		for _, name := range []string{"table", "partitions", "rows"} {
+			if _, ok := at[name]; !ok {
+				return fmt.Errorf("the server's plan has no column %s", name)
+			}
+		}
+		return nil
+	}, func(v [][]byte) error {
+		if v[at["table"]] == nil {
+			return nil
+		}
+		t := engine.PlannedTable{Alias: string(v[at["table"]]), Rows: -1}
+		if p := v[at["partitions"]]; p != nil {
+			t.Parts = strings.Split(string(p), ",")
+		}
+		if n, err := strconv.ParseInt(string(v[at["rows"]]), 10, 64); err == nil {
+			t.Rows = n
+			plan.Rows += n
+		}
+		plan.Tables = append(plan.Tables, t)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return plan, nil
+}
+
+// partitioned are the storage engines whose partitioned tables are read by partition, by the kind of
+// their transactions. Others, such as CONNECT, have partitions of their own.
+var partitioned = map[string]struct{ versioned bool }{
+	"innodb": {true}, "rocksdb": {true},
+	"myisam": {}, "aria": {}, "archive": {}, "memory": {}, "csv": {}, "spider": {},
+}
+
+// TableParts implements engine.Reader.
+func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
+	t := &engine.TableParts{Database: database, Name: table}
+	fail := func(err error) (*engine.TableParts, error) {
+		return nil, fmt.Errorf("read table %s from the catalog: %w", db.qualified(t), err)
+	}
+	schema := hexText(database)
+	if database == "" {
+		schema = "DATABASE()"
+	}
+	where := " WHERE TABLE_SCHEMA = " + schema + " AND TABLE_NAME = " + hexText(table)
+	var kind, storage, created string
+	found := false
+	err := s.Text(ctx, "SELECT "+bytesOf("TABLE_SCHEMA", "TABLE_NAME", "TABLE_TYPE", "ENGINE", "CREATE_TIME")+
+		" FROM information_schema.TABLES"+where+whole, nil, func(v [][]byte) error {
+		if found = string(v[2]) != "VIEW" && string(v[2]) != "SYSTEM VIEW"; found {
+			t.Database, t.Name = string(v[0]), string(v[1])
+			kind, storage, created = string(v[2]), strings.ToLower(string(v[3])), string(v[4])
+		}
+		return nil
+	})
+	if err != nil {
+		return fail(err)
+	}
+	if !found {
+		return fail(engine.Classed(engine.ErrNoTable, errors.New("no such table")))
+	}
+	where = " WHERE TABLE_SCHEMA = " + hexText(t.Database) + " AND TABLE_NAME = " + hexText(t.Name)
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q %q %q\n", kind, storage, created)
+	err = s.Text(ctx, "SELECT "+bytesOf("COLUMN_NAME", "COLUMN_TYPE", "IS_NULLABLE", "EXTRA", "COLLATION_NAME")+
+		" FROM information_schema.COLUMNS"+where+" ORDER BY ORDINAL_POSITION"+whole, nil, func(v [][]byte) error {
+		fmt.Fprintf(sum, "%q\n", v)
+		extra := strings.ToLower(string(v[3]))
+		c := engine.SchemaColumn{Name: string(v[0]), Native: string(v[1]), Null: string(v[2]) == "YES", Collation: string(v[4])}
+		c.Type = typeOf(c.Native)
+		c.Auto = strings.Contains(extra, "auto_increment")
+		c.Generated = strings.Contains(extra, "virtual generated") || strings.Contains(extra, "stored generated")
+		t.Columns = append(t.Columns, c)
+		return nil
+	})
+	if err != nil {
+		return fail(err)
+	}
+	err = s.Text(ctx, "SELECT "+bytesOf("COLUMN_NAME")+" FROM information_schema.STATISTICS"+where+
+		" AND INDEX_NAME = 'PRIMARY' ORDER BY SEQ_IN_INDEX"+whole, nil, func(v [][]byte) error {
+		t.PrimaryKey = append(t.PrimaryKey, string(v[0]))
+		return nil
+	})
+	if err != nil {
+		return fail(err)
+	}
+	var method, expression string
+	err = s.Text(ctx, "SELECT "+bytesOf("PARTITION_NAME", "SUBPARTITION_NAME", "PARTITION_METHOD", "PARTITION_EXPRESSION",
+		"PARTITION_DESCRIPTION", "SUBPARTITION_METHOD", "SUBPARTITION_EXPRESSION")+
+		", TABLE_ROWS, DATA_LENGTH + INDEX_LENGTH FROM information_schema.PARTITIONS"+where+
+		" AND PARTITION_NAME IS NOT NULL ORDER BY PARTITION_ORDINAL_POSITION, SUBPARTITION_ORDINAL_POSITION"+whole, nil, func(v [][]byte) error {
+		fmt.Fprintf(sum, "%q\n", v[:7])
+		name := string(v[0])
+		method, expression = string(v[2]), string(v[3])
+		if n := len(t.Parts); n == 0 || t.Parts[n-1].Name != name {
+			t.Parts = append(t.Parts, engine.TablePart{Name: name})
+		}
+		p := &t.Parts[len(t.Parts)-1]
+		if v[1] != nil {
+			p.Planned = append(p.Planned, name+"_"+string(v[1]))
+		}
+		add := func(to *int64, text []byte) {
+			if n, err := strconv.ParseInt(string(text), 10, 64); err == nil && *to >= 0 {
+				*to += n
+			} else {
+				*to = -1
+			}
+		}
+		add(&p.Rows, v[7])
+		add(&p.Bytes, v[8])
+		return nil
+	})
+	if err != nil {
+		return fail(err)
+	}
+	t.Created = hex.EncodeToString(sum.Sum(nil)[:16])
+	hidden, err := shadowed(ctx, s, db.qualified(t))
+	if err != nil {
+		return fail(err)
+	}
+	known, ok := partitioned[storage]
+	t.Versioned = known.versioned
+	switch {
+	case hidden:
+		t.Refusal = "a temporary table of the session has its name"
+	case method == "SYSTEM_TIME" || strings.Contains(strings.ToUpper(kind), "VERSIONED"):
+		t.Refusal = "it is system-versioned"
+	case len(t.Parts) > 0 && !ok:
+		t.Refusal = fmt.Sprintf("its storage engine is %s, of which it isn't known that it reads single partitions", cmp.Or(storage, "unknown"))
+	}
+	t.By = partitionColumns(method, expression, t)
+	t.Period = strings.HasPrefix(method, "RANGE") && len(t.By) == 1
+	return t, nil
+}
+
+// shadowed reports whether the session has a temporary table of that name, which hides the table.
+func shadowed(ctx context.Context, s *engine.Session, table string) (hidden bool, err error) {
+	err = s.Text(ctx, "SHOW CREATE TABLE "+table, nil, func(v [][]byte) error {
+		hidden = len(v) < 2 || strings.HasPrefix(strings.ToUpper(string(v[1])), "CREATE TEMPORARY ")
+		return nil
+	})
+	return hidden, err
+}
+
+// qualified returns a table's quoted name.
+func (db *DB) qualified(t *engine.TableParts) string {
+	if t.Database == "" {
+		return db.dialect.Quote(t.Name)
+	}
+	return db.dialect.Quote(t.Database) + "." + db.dialect.Quote(t.Name)
+}
+
+// quotedName matches a name in a partitioning expression, which the catalog always quotes.
+var quotedName = regexp.MustCompile("`(?:[^`]|``)+`")
+
+// partitionColumns returns the columns that decide about a row's partition. The server allows only functions of
+// columns that are the same in every session. A hash of the bytes of a binary fraction
+// differs between 0 and -0, which are equal.
+func partitionColumns(method, expression string, t *engine.TableParts) []string {
+	if method == "" || method == "SYSTEM_TIME" {
+		return nil
+	}
+	names := quotedName.FindAllString(expression, -1)
+	for i, n := range names {
+		names[i] = strings.ReplaceAll(n[1:len(n)-1], "``", "`")
+	}
+	if strings.HasSuffix(method, "KEY") && strings.TrimSpace(expression) == "" {
+		names = t.PrimaryKey
+	}
+	var by []string
+	for _, name := range names {
+		i := slices.IndexFunc(t.Columns, func(c engine.SchemaColumn) bool { return strings.EqualFold(c.Name, name) })
+		if i < 0 || t.Columns[i].Kind == value.Float {
+			return nil
+		}
+		if !slices.Contains(by, t.Columns[i].Name) {
+			by = append(by, t.Columns[i].Name)
+		}
+	}
+	return by
+}
+
+// PartFrom implements engine.Reader.
+func (db *DB) PartFrom(t *engine.TableParts, parts []string) string {
+	return db.qualified(t) + " PARTITION (" + db.dialect.list(parts) + ")"
+}

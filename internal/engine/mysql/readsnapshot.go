@@ -1,0 +1,188 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// snapshotTries is how often transactions are begun until all of them have the same position of the binary log. An
+// attempt takes about a millisecond; between two commits with durability there is more.
+const snapshotTries = 40
+
+// OneSnapshot implements engine.Reader.
+//
+// MariaDB tells the position of the binary log at which a transaction WITH CONSISTENT SNAPSHOT began. Every commit
+// moves it, if all changes are logged: then equal positions are equal snapshots. Otherwise a global
+// read lock stops commits while the transactions begin.
+//
+// The tables that a transaction has used can't be changed by DDL until it ends. One that was changed after its
+// begin is refused by the server.
+func (db *DB) OneSnapshot(ctx context.Context, sessions []*engine.Session, lock bool) (proof string, err error) {
+	defer func() {
+		if err != nil {
+			for _, s := range sessions {
+				_ = s.Rollback(context.WithoutCancel(ctx)) // the first error is returned
+			}
+		}
+	}()
+	if err := each(sessions, func(s *engine.Session) error { return s.Begin(ctx, engine.Transaction{ReadOnly: true}) }); err != nil {
+		return "", err
+	}
+	begin := func(s *engine.Session) error { return s.Consistent(ctx) }
+	if len(sessions) == 1 {
+		return "one session reads all rows", begin(sessions[0])
+	}
+	logged, err := db.logsAll(ctx)
+	if err != nil {
+		return "", err
+	}
+	for range snapshotTries {
+		if !logged {
+			break
+		}
+		if err := each(sessions, begin); err != nil {
+			return "", err
+		}
+		positions := make([]string, len(sessions))
+		err := eachIndexed(sessions, func(i int, s *engine.Session) (err error) {
+			positions[i], err = snapshotPosition(ctx, s)
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+		same := positions[0] != ""
+		for _, p := range positions {
+			same = same && p == positions[0]
+		}
+		if same {
+			return "all sessions began at the same position of the binary log, " + positions[0], nil
+		}
+	}
+	if lock {
+		var began error
+		err := db.withoutCommits(ctx, func() { began = each(sessions, begin) })
+		if began != nil {
+			return "", began
+		}
+		if err == nil {
+			return "all sessions began under a global read lock", nil
+		}
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+	}
+	return "", each(sessions, begin)
+}
+
+// withoutCommits calls fn under a global read lock. If it returns an error, fn may not have been called,
+// or not under the lock.
+func (db *DB) withoutCommits(ctx context.Context, fn func()) (err error) {
+	conn, err := db.pool.Conn(ctx)
+	if err != nil {
+		return classify(err)
+	}
+	// The end of the connection releases the lock, whatever happens.
+	defer func() { err = errors.Join(err, engine.DiscardConn(db, conn)) }()
+	for _, q := range []string{
+		fmt.Sprintf("SET SESSION lock_wait_timeout = %d", int(engine.WaitForLock.Seconds())),
+		"FLUSH TABLES WITH READ LOCK",
+	} {
+		if _, err := conn.ExecContext(ctx, q); err != nil {
+			return classify(err)
+		}
+	}
+	fn()
+	_, err = conn.ExecContext(context.WithoutCancel(ctx), "UNLOCK TABLES")
+	return classify(err)
+}
+
+// logging is what the binary log has.
+type logging struct {
+	all      bool // changes of clients in all databases
+	replicas bool // changes that come from other servers
+}
+
+// logsAll reports whether the binary log has the position of snapshots and every change of rows. A session with
+// sql_log_bin = 0 is left out, which needs a privilege of its own.
+func (db *DB) logsAll(ctx context.Context) (bool, error) {
+	l, err := db.logged.once(func() (l logging, err error) {
+		if !db.dialect.mariadb {
+			return l, nil
+		}
+		if err := db.pool.QueryRowContext(ctx, "SELECT @@GLOBAL.log_bin, @@GLOBAL.log_slave_updates").Scan(&l.all, &l.replicas); err != nil || !l.all {
+			return l, classify(err)
+		}
+		filtered, err := db.filtered(ctx)
+		l.all = !filtered
+		return l, err
+	})
+	if err != nil || !l.all || l.replicas {
+		return l.all, err
+	}
+	// Neither a replica nor a node of a cluster.
+	var name, running, cluster string
+	if err := db.pool.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Slaves_running'").Scan(&name, &running); err != nil {
+		return false, classify(err)
+	}
+	err = db.pool.QueryRowContext(ctx, "SHOW GLOBAL VARIABLES LIKE 'wsrep_on'").Scan(&name, &cluster)
+	if errors.Is(err, sql.ErrNoRows) {
+		cluster, err = "OFF", nil
+	}
+	return running == "0" && cluster == "OFF", classify(err)
+}
+
+// filtered reports whether the binary log leaves out databases, or that can't be known.
+func (db *DB) filtered(ctx context.Context) (bool, error) {
+	rows, err := db.pool.QueryContext(ctx, "SHOW MASTER STATUS")
+	if err != nil {
+		return true, nil // without the privilege it isn't known
+	}
+	defer rows.Close()
+	var file, position, do, ignore string
+	for rows.Next() {
+		if err := rows.Scan(&file, &position, &do, &ignore); err != nil {
+			return true, classify(err)
+		}
+	}
+	return do != "" || ignore != "" || file == "", classify(rows.Err())
+}
+
+// snapshotPosition returns the position of the binary log at which a session's snapshot was made, "" if it has none.
+func snapshotPosition(ctx context.Context, s *engine.Session) (string, error) {
+	var file, position string
+	err := s.Text(ctx, "SHOW STATUS LIKE 'binlog_snapshot_%'", nil, func(v [][]byte) error {
+		switch strings.ToLower(string(v[0])) {
+		case "binlog_snapshot_file":
+			file = string(v[1])
+		case "binlog_snapshot_position":
+			position = string(v[1])
+		}
+		return nil
+	})
+	if file == "" || position == "" {
+		return "", err
+	}
+	return file + ":" + position, err
+}
+
+// each calls fn for all sessions at the same time.
+func each(sessions []*engine.Session, fn func(*engine.Session) error) error {
+	return eachIndexed(sessions, func(_ int, s *engine.Session) error { return fn(s) })
+}
+
+func eachIndexed(sessions []*engine.Session, fn func(int, *engine.Session) error) error {
+	errs := make([]error, len(sessions))
+	var all sync.WaitGroup
+	for i, s := range sessions {
+		all.Go(func() { errs[i] = fn(i, s) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}

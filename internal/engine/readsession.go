@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// TextEnd is what the server says at the end of a statement that Session.Text has run.
+type TextEnd struct {
+	// Affected is the number of rows that a statement without a result has changed.
+	Affected int64
+	// Warnings is the number of the server's warnings; -1 is unknown.
+	Warnings int
+	// Status are the status flags in the protocol of the server; 0 if there are none.
+	Status uint16
+}
+
+// Text runs a statement and passes on its result as the server's own texts. Head gets the columns,
+// before the first row, unless the statement has no result. Row gets each row; values are nil for
+// NULL, and valid during the call. Head may be nil. The result is never in memory as a whole, and a row costs no allocation.
+//
+// The first error of head or row ends the statement on the server, and is returned; unless the engine is
+// embedded, the connection is lost then, as it is if ctx ends.
+//
+// Only a session of Reader.ReadSession has texts; others return ErrUnsupported.
+func (s *Session) Text(ctx context.Context, query string, head func([]ResultColumn) error, row func(values [][]byte) error) error {
+	s.ended = TextEnd{Warnings: -1}
+	if s.words.Text == nil {
+		return Classed(ErrUnsupported, fmt.Errorf("%s: this session has no texts", FirstWords(query)))
+	}
+	var own error
+	err := s.do(ctx, FirstWords(query), func() error {
+		return s.raw(func(c any) (err error) {
+			s.ended, err = s.words.Text(ctx, c, query,
+				func(cols []ResultColumn) error {
+					if head != nil {
+						own = head(cols)
+					}
+					return own
+				},
+				func(values [][]byte) error { own = row(values); return own })
+			if own != nil {
+				return nil
+			}
+			return err
+		})
+	})
+	if own == nil {
+		return err
+	}
+	if s.id != 0 {
+		s.kill(ctx)
+		err = errors.Join(err, s.discard())
+	}
+	if err == nil {
+		return own
+	}
+	return errors.Join(own, err)
+}
+
+// TextEnd returns what the server said at the end of the last Text.
+func (s *Session) TextEnd() TextEnd { return s.ended }
+
+// Describe returns the columns of a query's result as the server describes them, without running it and
+// without their collations: Reader.DescribeQuery is complete.
+func (s *Session) Describe(ctx context.Context, query string) (cols []ResultColumn, err error) {
+	if s.words.Describe == nil {
+		return nil, Classed(ErrUnsupported, fmt.Errorf("%s: this session describes no queries", FirstWords(query)))
+	}
+	err = s.do(ctx, FirstWords(query), func() error {
+		return s.raw(func(c any) (err error) {
+			cols, err = s.words.Describe(ctx, c, query)
+			return err
+		})
+	})
+	return cols, err
+}
+
+// SetStates sets the settings of a State in order.
+func (s *Session) SetStates(ctx context.Context, st State) error {
+	if s.words.SetAll == nil {
+		for _, x := range st {
+			if err := s.SetState(ctx, x.Name, x.Value); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	statements, err := s.words.SetAll(st)
+	if err != nil {
+		return err
+	}
+	for _, q := range statements {
+		if _, err := s.Exec(ctx, q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Consistent makes the open transaction see, from now on, what is committed now. It is ErrUnsupported on
+// a server without such a statement.
+func (s *Session) Consistent(ctx context.Context) error {
+	if s.words.Consistent == "" {
+		return Classed(ErrUnsupported, errors.New("take a snapshot: this server can't"))
+	}
+	_, err := s.Exec(ctx, s.words.Consistent)
+	return err
+}
