@@ -19,10 +19,12 @@ type Query struct {
 	Span
 	With      []CTE
 	Recursive bool
-	// Body is the first SELECT. If there are several, joined by UNION, INTERSECT or EXCEPT, then
-	// Rest has the others in order.
-	Body *Select
-	Rest []Branch
+	// Body is the first SELECT. If it is in parentheses, and more follows than their end, then First has it with
+	// its own clauses and Body is nil. If there are several, joined by UNION, INTERSECT or EXCEPT, then
+	// Rest has the others in the order of the text: which of them bind more tightly is up to the server.
+	Body  *Select
+	First *Query
+	Rest  []Branch
 	// OrderBy, Limit and Offset are those of the whole.
 	OrderBy       []Order
 	Limit, Offset *Expr
@@ -30,15 +32,16 @@ type Query struct {
 	Tail Span
 }
 
-// A Branch is a further SELECT of a set operation.
+// A Branch is a further SELECT of a set operation. Its span includes its parentheses.
 type Branch struct {
+	Span
 	Op  string // "UNION", "INTERSECT" or "EXCEPT"
 	All bool
 	// Query is the branch; one in parentheses may have clauses of its own.
 	Query *Query
 }
 
-// A CTE is one query of WITH.
+// A CTE is one query of WITH. Its span begins at the name and ends after the parentheses.
 type CTE struct {
 	Span
 	Name    string
@@ -50,20 +53,25 @@ type CTE struct {
 type Select struct {
 	Span
 	Distinct bool
-	// Options are keywords after SELECT such as SQL_NO_CACHE, in upper case.
+	// Options are keywords after SELECT such as SQL_NO_CACHE, in upper case, and the text of an
+	// optimizer hint, which begins with "/*+".
 	Options []string
 	Items   []Item
 	// ItemsSpan is the text between SELECT (with its options) and FROM.
 	ItemsSpan Span
 	From      []*From
-	FromSpan  Span // the operand of FROM
-	Where     *Expr
-	GroupBy   []*Expr
+	// FromSpan is the operand of FROM: From[0] to the last, which commas separate.
+	FromSpan Span
+	Where    *Expr
+	GroupBy  []*Expr
 	// GroupSpan is the operand of GROUP BY, without WITH ROLLUP.
 	GroupSpan Span
-	Rollup    bool
-	Having    *Expr
-	Windows   []Window
+	Rollup    bool // WITH ROLLUP
+	// Sets reports elements of GROUP BY that aren't expressions: ROLLUP (...), CUBE (...), GROUPING SETS (...), (). They
+	// are Calls of these names, and Rows.
+	Sets    bool
+	Having  *Expr
+	Windows []Window
 }
 
 // An Item is an element of the select list.
@@ -88,14 +96,15 @@ type From struct {
 	Database, Table string
 	Name            Span
 	Partitions      []string // of PARTITION (p, ...)
-	Hinted          bool     // it has index hints, or a sample, or FOR SYSTEM_TIME: don't rewrite it
+	Hinted          bool     // it has index hints, or a sample, or FOR SYSTEM_TIME, or is a STRAIGHT_JOIN: don't rewrite it
 	Query           *Query   // of a derived table
 	Lateral         bool
 	Alias           string // "" if there is none
 	Columns         []string
 
 	// Join is the kind of a join: "INNER", "LEFT", "RIGHT", "FULL", "CROSS"; "" if this is none.
-	// A comma is a CROSS join.
+	// A comma between operands of FROM makes them elements of Select.From, or a CROSS join where the rules of the
+	// server, or parentheses, make one operand of them.
 	Join        string
 	Natural     bool
 	Left, Right *From
@@ -117,25 +126,25 @@ type Kind int
 
 // Kinds of expressions.
 const (
-	Literal    Kind = iota // a number, a string, NULL, TRUE, DATE '...'
+	Literal    Kind = iota // a number, a string, NULL, TRUE, DATE '...': Name is its text
 	Column                 // Names: [database.][table.]column
 	Param                  // ? or $1
 	Call                   // Name(Args)
 	Unary                  // Name is the operator: "-", "NOT", "~", "BINARY", ...
-	Binary                 // Name is the operator in upper case: "+", "AND", "LIKE", "IS", ...
+	Binary                 // Name is the operator in upper case: "+", "AND", "LIKE", ...; Not for NOT LIKE and its kind
 	Between                // Args: x, low, high; Not
 	In                     // Args: x and the elements, or Query; Not
 	Exists                 // Query; Not is by a Unary around it
-	Subquery               // Query, of one value, row or with ANY and ALL
+	Subquery               // Query, of one value or row; Name is "ANY" or "ALL" if it follows one of them
 	Case                   // Args in the order of the text
 	Cast                   // CAST, CONVERT, x::type: Args[0]; Type
 	Row                    // (a, b): Args
 	Paren                  // (a): Args[0]
-	IsTest                 // x IS [NOT] NULL, TRUE, FALSE, UNKNOWN, DISTINCT FROM y: Args; Name is the test
-	IntervalOf             // INTERVAL x unit: Args[0]
+	IsTest                 // x IS [NOT] NULL, TRUE, FALSE, UNKNOWN, DISTINCT FROM y: Args; Name is the test; Not
+	IntervalOf             // INTERVAL x unit: Args[0]; Unit
 	Collate                // x COLLATE name: Args[0]; Name is the collation
-	Array                  // ARRAY[...] and x[i]: Args
-	Variable               // @x, @@x
+	Array                  // ARRAY[...]: Args
+	Index                  // x[i], x[i:j]: Args
 )
 
 // An Expr is an expression.
@@ -144,7 +153,8 @@ type Expr struct {
 	Kind Kind
 	// Name is the operator, or the function in lower case; see Kind.
 	Name string
-	// Names are the parts of a Column's name, unquoted.
+	// Names are the parts of a Column's name, unquoted. Where Syntax.Casts holds, names without quotes are in
+	// lower case, as the server takes them.
 	Names []string
 	Args  []*Expr
 	Not   bool
@@ -158,8 +168,11 @@ type Expr struct {
 	Over           *Over
 	// Qualified reports a function with a schema before its name.
 	Qualified bool
-	// Type is the text of the type of a Cast.
-	Type  string
+	// Type is the text of the type of a Cast, or of the character set of CONVERT ... USING.
+	Type string
+	// Unit is the word in upper case that takes the place of an argument: DAY of INTERVAL, EXTRACT and
+	// TIMESTAMPDIFF, BOTH of TRIM.
+	Unit  string
 	Query *Query
 }
 

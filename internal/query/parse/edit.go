@@ -1,0 +1,126 @@
+package parse
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// An Edit replaces a span of a text.
+type Edit struct {
+	Span
+	Text string
+}
+
+// Replace returns the text with spans replaced. They are in any order and must not overlap, which is an error of
+// the caller's: Replace panics. Several insertions at one place, of empty spans, are in the order of the list.
+func Replace(text string, edits []Edit) string {
+	if !slices.IsSortedFunc(edits, byPlace) {
+		edits = slices.Clone(edits)
+		slices.SortStableFunc(edits, byPlace)
+	}
+	var b strings.Builder
+	at := 0
+	for _, e := range edits {
+		if e.From < at || e.To < e.From || e.To > len(text) {
+			panic(fmt.Sprintf("parse: replace %d to %d after %d in a text of %d bytes", e.From, e.To, at, len(text)))
+		}
+		b.WriteString(text[at:e.From])
+		b.WriteString(e.Text)
+		at = e.To
+	}
+	b.WriteString(text[at:])
+	return b.String()
+}
+
+func byPlace(a, b Edit) int {
+	if a.From != b.From {
+		return a.From - b.From
+	}
+	return a.To - b.To
+}
+
+// Of returns the part of the text that a span is.
+func (s Span) Of(text string) string { return text[s.From:s.To] }
+
+// Statements returns the spans of the statements of a text, which semicolons separate, without them
+// and without the ones that are empty. It is an error if one may be a compound statement, whose end
+// the parser doesn't know, or if the lexical rules leave an end uncertain.
+func Statements(text string, syntax engine.Syntax) ([]Span, error) {
+	var list []Span
+	var first, second string
+	var at Span
+	n := 0
+	routine, compound := false, false
+	for s := NewScanner(text, syntax); ; {
+		t, err := s.Next()
+		if err != nil {
+			return nil, err
+		}
+		if t.Kind == End || t.is(";") {
+			if n > 0 {
+				list = append(list, at)
+			}
+			if n > 0 && t.Kind != End && (routine && compound || compoundFirst[first] || first == "BEGIN" && second == "NOT") {
+				return nil, errorAt(text, at.From, "a compound statement")
+			}
+			if t.Kind == End {
+				return list, nil
+			}
+			n, routine, compound, first, second = 0, false, false, "", ""
+			continue
+		}
+		switch n++; n {
+		case 1:
+			at.From, first = t.From, t.Word
+		case 2:
+			second = t.Word
+		}
+		at.To = t.To
+		if t.Kind == Word && (first == "CREATE" || first == "ALTER") {
+			routine = routine || t.isOne("PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE")
+			compound = compound || t.isOne("BEGIN", "IF", "CASE", "LOOP", "REPEAT", "WHILE", "DECLARE", "FOR")
+		}
+	}
+}
+
+// compoundFirst are first words of statements that contain statements.
+var compoundFirst = map[string]bool{"IF": true, "CASE": true, "LOOP": true, "WHILE": true, "REPEAT": true, "FOR": true, "DECLARE": true}
+
+// Normal returns a form of a statement that is the same for statements that differ in white space, in
+// comments, in the case of reserved words and in a semicolon at the end only. Statements of one form have the
+// same answer; the names of columns that the server makes from the text of expressions may differ.
+func Normal(text string, syntax engine.Syntax) (string, error) {
+	var b strings.Builder
+	b.Grow(len(text))
+	var prev Token
+	semicolon := false
+	for s := NewScanner(text, syntax); ; {
+		t, err := s.Next()
+		if err != nil {
+			return "", err
+		}
+		if t.Kind == End {
+			return b.String(), nil
+		}
+		if semicolon {
+			return "", errorAt(text, t.From, "several statements")
+		}
+		if semicolon = t.is(";"); semicolon {
+			continue
+		}
+		// Two signs in a row would begin a comment where white space comes after them.
+		if b.Len() > 0 && (t.From > prev.To || t.is("-") && prev.is("-")) {
+			b.WriteByte(' ')
+		}
+		switch reserved := t.Kind == Word && keyword(t.Word).reserved; {
+		case reserved && !prev.is(".") && !prev.is("AS"):
+			b.WriteString(t.Word)
+		default:
+			b.WriteString(text[t.From:t.To])
+		}
+		prev = t
+	}
+}

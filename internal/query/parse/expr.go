@@ -1,0 +1,693 @@
+package parse
+
+import "strings"
+
+// new returns an expression that begins at a place and ends after the last token.
+func (p *parser) new(kind Kind, from int, args ...*Expr) *Expr {
+	if len(p.slab) == 0 {
+		p.slab = make([]Expr, 8)
+	}
+	e := &p.slab[0]
+	p.slab = p.slab[1:]
+	e.Span, e.Kind, e.Args = Span{from, p.end()}, kind, args
+	return e
+}
+
+// prec returns the precedence of an operator, 0 if it is none.
+func (p *parser) prec(op string) int {
+	switch {
+	case p.syn.Introducer:
+		if op == "||" && !p.syn.ConcatPipes {
+			return precIntroducer["OR"]
+		}
+		return precIntroducer[op]
+	case p.syn.Casts:
+		if n := precCasts[op]; n > 0 || op == "" {
+			return n
+		}
+		if chars[op[0]]&charOp != 0 {
+			return precCasts["other"]
+		}
+		return 0
+	}
+	return precPlain[op]
+}
+
+func (p *parser) expr() *Expr { return p.operand(1) }
+
+// operand reads an expression of operators that bind at least as tightly as min.
+func (p *parser) operand(min int) *Expr {
+	p.enter()
+	defer p.leave()
+	left := p.prefix(min)
+	predicate := false // the last operator was one that can't be followed by another of its kind with certainty
+	for {
+		t := p.peek()
+		op, not := t.Word, false
+		if op == "" {
+			return left
+		}
+		if op == "NOT" {
+			op, not = p.at(1).Word, true
+			if !p.at(1).isOne("BETWEEN", "LIKE", "IN", "REGEXP", "RLIKE", "ILIKE", "SIMILAR", "GLOB") {
+				return left
+			}
+		}
+		prec := p.prec(op)
+		if prec == 0 || prec < min {
+			return left
+		}
+		if predicates[op] {
+			if predicate {
+				p.fail(t, "a condition such as LIKE or BETWEEN as the operand of another, without parentheses")
+			}
+			predicate = true
+		} else {
+			predicate = false
+		}
+		if not {
+			p.next()
+		}
+		p.next()
+		left = p.infix(left, op, not, prec)
+	}
+}
+
+// predicates are operators whose precedences among each other differ between versions of servers.
+var predicates = map[string]bool{
+	"BETWEEN": true, "LIKE": true, "IN": true, "REGEXP": true, "RLIKE": true, "ILIKE": true, "SIMILAR": true, "GLOB": true, "SOUNDS": true, "MEMBER": true,
+}
+
+// infix reads what follows an operator.
+func (p *parser) infix(left *Expr, op string, not bool, prec int) *Expr {
+	from := left.From
+	name := op
+	var args []*Expr
+	kind := Binary
+	e := (*Expr)(nil)
+	switch op {
+	case "&&":
+		if p.syn.Introducer {
+			name = "AND"
+		}
+		args = []*Expr{left, p.operand(prec + 1)}
+	case "||":
+		if !p.syn.ConcatPipes {
+			name = "OR"
+		}
+		args = []*Expr{left, p.operand(prec + 1)}
+	case "IS":
+		return p.is(left, prec)
+	case "ISNULL", "NOTNULL":
+		kind, name, not, args = IsTest, "NULL", op == "NOTNULL", []*Expr{left}
+	case "COLLATE":
+		t := p.peek()
+		if t.Kind == String && p.syn.Introducer {
+			p.next()
+			name = unquote(p.of(t))
+		} else if name = p.collation(); p.syn.Introducer {
+			name = strings.ToLower(name)
+		}
+		kind, args = Collate, []*Expr{left}
+	case "BETWEEN":
+		low := p.operand(prec + 1)
+		p.expect("AND")
+		kind, name, args = Between, "", []*Expr{left, low, p.operand(prec + 1)}
+	case "IN":
+		return p.in(left, not)
+	case "SIMILAR", "SOUNDS":
+		name += " " + p.expect(map[string]string{"SIMILAR": "TO", "SOUNDS": "LIKE"}[op]).Word
+		args = p.pattern(left, prec)
+	case "LIKE", "ILIKE":
+		args = p.pattern(left, prec)
+	case "MEMBER":
+		p.accept("OF")
+		name = "MEMBER OF"
+		p.expect("(")
+		args = []*Expr{left, p.expr()}
+		p.expect(")")
+	case "AT":
+		if p.peek().Kind != Word || !strings.EqualFold(p.of(p.peek()), "TIME") {
+			p.unexpected()
+		}
+		p.next()
+		p.expect("ZONE")
+		name = "AT TIME ZONE"
+		args = []*Expr{left, p.operand(prec + 1)}
+	case "::":
+		kind, name, args = Cast, "", []*Expr{left}
+		text := p.castType()
+		e = p.new(kind, from, args...)
+		e.Type = text
+		return e
+	case "[":
+		kind, name, args = Index, "", []*Expr{left}
+		for !p.accept("]") {
+			if !p.accept(":") {
+				args = append(args, p.expr())
+			} else {
+				name = ":"
+			}
+		}
+	case "->", "->>":
+		if p.syn.Introducer && (p.peek().Kind != String || left.Kind != Column) {
+			p.unexpected()
+		}
+		args = []*Expr{left, p.operand(prec + 1)}
+	case "=", "==", "<=>", ">=", ">", "<=", "<", "<>", "!=":
+		args = []*Expr{left, p.compared(prec)}
+	default:
+		args = []*Expr{left, p.operand(prec + 1)}
+	}
+	e = p.new(kind, from, args...)
+	e.Name, e.Not = name, not
+	return e
+}
+
+// pattern reads the right operand of LIKE and what may follow it.
+func (p *parser) pattern(left *Expr, prec int) []*Expr {
+	args := []*Expr{left, p.operand(prec + 1)}
+	if p.accept("ESCAPE") {
+		args = append(args, p.operand(prec+1))
+	}
+	return args
+}
+
+// compared reads the right operand of a comparison.
+func (p *parser) compared(prec int) *Expr {
+	t := p.peek()
+	if !t.isOne("ANY", "SOME", "ALL") || !p.at(1).is("(") {
+		return p.operand(prec + 1)
+	}
+	name := t.Word
+	if name == "SOME" {
+		name = "ANY"
+	}
+	p.next()
+	if p.isQuery(p.i + 1) {
+		q := p.parenthesized()
+		e := p.new(Subquery, t.From)
+		e.Name, e.Query = name, q
+		return e
+	}
+	if !p.syn.Casts {
+		p.unexpected()
+	}
+	p.next()
+	arg := p.expr()
+	p.expect(")")
+	e := p.new(Call, t.From, arg)
+	e.Name = strings.ToLower(name)
+	return e
+}
+
+// is reads what follows IS.
+func (p *parser) is(left *Expr, prec int) *Expr {
+	not := p.accept("NOT")
+	t := p.peek()
+	args := []*Expr{left}
+	kind, name := IsTest, t.Word
+	switch {
+	case t.isOne("NULL", "TRUE", "FALSE"), t.is("UNKNOWN") && (p.syn.Introducer || p.syn.Casts):
+		p.next()
+		if next := p.peek(); !p.syn.Introducer && !p.syn.Casts && p.prec(next.Word) > prec {
+			p.fail(next, "an operator after IS "+name)
+		}
+	case t.is("DISTINCT") && p.at(1).is("FROM") && !p.syn.Introducer:
+		p.next()
+		p.next()
+		name = "DISTINCT FROM"
+		args = append(args, p.operand(prec+1))
+	case !p.syn.Introducer && !p.syn.Casts:
+		kind, name = Binary, "IS"
+		args = append(args, p.operand(prec+1))
+	default:
+		p.unexpected()
+	}
+	e := p.new(kind, left.From, args...)
+	e.Name, e.Not = name, not
+	return e
+}
+
+// in reads what follows IN.
+func (p *parser) in(left *Expr, not bool) *Expr {
+	t := p.peek()
+	if !t.is("(") {
+		p.fail(t, "IN without (")
+	}
+	args := []*Expr{left}
+	var q *Query
+	if p.at(1).is("(") && p.isQuery(p.i+1) && p.closing(p.i+1) == p.closing(p.i)-1 {
+		p.fail(t, "IN with a query in double parentheses")
+	}
+	if p.isQuery(p.i + 1) {
+		q = p.parenthesized()
+	} else {
+		p.next()
+		for {
+			args = append(args, p.expr())
+			if !p.accept(",") {
+				break
+			}
+		}
+		p.expect(")")
+	}
+	e := p.new(In, left.From, args...)
+	e.Not, e.Query = not, q
+	return e
+}
+
+// collation reads the name of a collation.
+func (p *parser) collation() string {
+	var name string
+	if p.peek().is("BINARY") {
+		name = p.next().Word
+	} else {
+		name = p.name()
+	}
+	for p.accept(".") {
+		name += "." + p.member()
+	}
+	return name
+}
+
+// prefix reads an operand with the operators before it.
+func (p *parser) prefix(min int) *Expr {
+	t := p.peek()
+	prec := p.prec("unary")
+	switch op := t.Word; {
+	case op == "":
+		return p.primary()
+	case op == "NOT":
+		prec = p.prec("NOT")
+		if min > prec {
+			p.fail(t, "NOT within an expression")
+		}
+	case op == "-", op == "+", op == "~" && !p.syn.Casts, op == "!" && p.syn.Introducer, op == "BINARY" && p.syn.Introducer:
+	case p.syn.Casts && t.Kind == Operator && chars[op[0]]&charOp != 0 && precCasts[op] == 0:
+		prec = precCasts["other"] + 1
+	default:
+		return p.primary()
+	}
+	p.next()
+	arg := p.operand(prec)
+	e := p.new(Unary, t.From, arg)
+	e.Name = t.Word
+	return e
+}
+
+// literal returns the literal from a place to the last token.
+func (p *parser) literal(from int) *Expr {
+	e := p.new(Literal, from)
+	e.Name = p.text[from:e.To]
+	return e
+}
+
+// primary reads an operand without operators.
+func (p *parser) primary() *Expr {
+	t := p.peek()
+	switch t.Kind {
+	case Number:
+		p.next()
+		return p.literal(t.From)
+	case Parameter:
+		p.next()
+		return p.new(Param, t.From)
+	case String:
+		p.next()
+		return p.strings(t.From, t)
+	case Quoted:
+		return p.column()
+	case Operator:
+		if t.Word == "(" {
+			return p.parentheses()
+		}
+	case Word:
+		return p.wordOperand()
+	}
+	p.unexpected()
+	return nil
+}
+
+// strings reads the strings that follow one and belong to it. The literal begins at from.
+func (p *parser) strings(from int, first Token) *Expr {
+	next := p.peek()
+	if next.Kind == String {
+		switch c := p.text[first.From]; {
+		case p.syn.Casts:
+			p.fail(next, "adjacent strings")
+		case p.syn.Introducer && c != 'x' && c != 'X' && c != 'b' && c != 'B':
+			for p.peek().Kind == String && chars[p.text[p.peek().From]]&charWord == 0 {
+				p.next()
+			}
+		}
+	}
+	return p.literal(from)
+}
+
+// parentheses reads a query, a row or an expression in parentheses.
+func (p *parser) parentheses() *Expr {
+	t := p.peek()
+	if p.isQuery(p.i + 1) {
+		q := p.parenthesized()
+		e := p.new(Subquery, t.From)
+		e.Query = q
+		return e
+	}
+	args := p.args()
+	kind := Paren
+	if len(args) != 1 {
+		kind = Row
+	}
+	return p.new(kind, t.From, args...)
+}
+
+// args reads (x, ...): one expression or more.
+func (p *parser) args() (args []*Expr) {
+	p.expect("(")
+	for {
+		args = append(args, p.expr())
+		if !p.accept(",") {
+			break
+		}
+	}
+	p.expect(")")
+	return args
+}
+
+// wordOperand reads an operand that begins with a word.
+func (p *parser) wordOperand() *Expr {
+	t, next := p.peek(), p.at(1)
+	called := next.is("(")
+	if next.is(".") {
+		return p.column()
+	}
+	switch t.Word {
+	case "":
+		switch {
+		case p.syn.Introducer && p.text[t.From] == '_' && (next.Kind == String || next.Kind == Number) && charsets[strings.ToLower(p.of(t))]:
+			p.next()
+			p.next()
+			return p.strings(t.From, next)
+		case p.syn.Introducer && p.text[t.From] == '_' && (next.Kind == String || next.Kind == Number):
+			p.fail(t, "an unknown character set")
+		case p.syn.Casts && next.Kind == String:
+			return p.typedLiteral()
+		}
+	case "NULL", "TRUE", "FALSE":
+		p.next()
+		return p.literal(t.From)
+	case "CASE":
+		return p.caseWhen()
+	case "EXISTS":
+		p.next()
+		if !p.isQuery(p.i+1) || !called {
+			p.unexpected()
+		}
+		q := p.parenthesized()
+		e := p.new(Exists, t.From)
+		e.Query = q
+		return e
+	case "CAST":
+		if called {
+			return p.cast()
+		}
+	case "CONVERT":
+		if called && p.syn.Introducer {
+			return p.cast()
+		}
+	case "INTERVAL":
+		if p.syn.Introducer {
+			return p.interval()
+		}
+		if p.syn.Casts && next.Kind == String {
+			return p.typedLiteral()
+		}
+	case "DATE", "TIME", "TIMESTAMP":
+		if next.Kind == String && (p.syn.Introducer || p.syn.Casts) || p.syn.Casts && next.isOne("WITH", "WITHOUT") && p.at(2).is("TIME") {
+			return p.typedLiteral()
+		}
+	case "DOUBLE":
+		if p.syn.Casts && next.is("PRECISION") {
+			p.fail(t, "DOUBLE PRECISION before a value")
+		}
+	case "ROW":
+		if called {
+			p.next()
+			args := p.args()
+			return p.new(Row, t.From, args...)
+		}
+	case "ARRAY":
+		if p.syn.Casts {
+			return p.array()
+		}
+	case "EXTRACT":
+		if called && p.at(3).is("FROM") {
+			return p.extract()
+		}
+	case "TRIM", "SUBSTRING", "SUBSTR", "MID", "OVERLAY":
+		if called {
+			return p.textCall()
+		}
+	case "POSITION":
+		if called {
+			return p.position()
+		}
+	case "TIMESTAMPDIFF", "TIMESTAMPADD", "GET_FORMAT":
+		if called && p.syn.Introducer {
+			return p.unitCall()
+		}
+	case "MATCH":
+		if called {
+			p.fail(t, "MATCH ... AGAINST")
+		}
+	case "NEXT":
+		if !called && next.Kind == Word && strings.EqualFold(p.of(next), "VALUE") {
+			p.fail(t, "NEXT VALUE")
+		}
+	}
+	word := keyword(t.Word)
+	switch {
+	case called && (!word.reserved || callable[t.Word]):
+		return p.call()
+	case word.reserved:
+		p.unexpected()
+	case t.Word != "" && (bare[t.Word] || p.syn.Introducer && bareIntroducer[t.Word] || p.syn.Casts && bareCasts[t.Word]):
+		p.next()
+		e := p.new(Call, t.From)
+		e.Name = strings.ToLower(t.Word)
+		return p.windowed(e)
+	case p.syn.Casts && next.Kind == String:
+		p.fail(t, "an unknown type before a string")
+	}
+	return p.column()
+}
+
+// column reads the name of a column, or the call of a function with a schema.
+func (p *parser) column() *Expr {
+	from := p.peek().From
+	if p.at(1).is("(") {
+		p.fail(p.peek(), "a function's name in quotes")
+	}
+	names := make([]string, 1, 2)
+	names[0] = p.name()
+	for p.accept(".") {
+		names = append(names, p.member())
+	}
+	if p.peek().is("(") {
+		if len(names) < 2 {
+			p.unexpected()
+		}
+		return p.callArgs(from, strings.ToLower(names[len(names)-1]), true)
+	}
+	if len(names) > 3 {
+		p.fail(Token{Span: Span{From: from}}, "a name of more than three parts")
+	}
+	e := p.new(Column, from)
+	e.Names = names
+	return e
+}
+
+// typedLiteral reads DATE '...' and its kind.
+func (p *parser) typedLiteral() *Expr {
+	t := p.next()
+	if p.syn.Casts && !literalTypes[strings.ToLower(p.of(t))] {
+		p.fail(t, "an unknown type before a string")
+	}
+	if p.peek().isOne("WITH", "WITHOUT") {
+		p.next()
+		p.expect("TIME")
+		p.expect("ZONE")
+	}
+	if p.peek().Kind != String {
+		p.unexpected()
+	}
+	p.next()
+	if next := p.peek(); next.Kind == String {
+		p.fail(next, "adjacent strings")
+	}
+	if t.is("INTERVAL") && units[p.peek().Word] {
+		p.next()
+		if p.accept("TO") {
+			p.next()
+		}
+		if p.peek().is("(") {
+			p.fail(t, "an interval with a precision")
+		}
+	}
+	return p.literal(t.From)
+}
+
+// interval reads INTERVAL x unit, or a call of the function of that name.
+func (p *parser) interval() *Expr {
+	t := p.peek()
+	if p.at(1).is("(") {
+		after := p.tokens[p.closing(p.i+1)+1]
+		if !units[after.Word] {
+			e := p.call()
+			if len(e.Args) < 2 {
+				p.fail(t, "an unknown form of INTERVAL")
+			}
+			return e
+		}
+	}
+	p.next()
+	x := p.expr()
+	unit := p.next()
+	if !units[unit.Word] {
+		p.fail(unit, "an unknown unit of INTERVAL")
+	}
+	e := p.new(IntervalOf, t.From, x)
+	e.Unit = unit.Word
+	return e
+}
+
+func (p *parser) caseWhen() *Expr {
+	t := p.next()
+	var args []*Expr
+	name := "CASE WHEN"
+	if !p.peek().is("WHEN") {
+		args = append(args, p.expr())
+		name = "CASE x WHEN"
+	}
+	for {
+		p.expect("WHEN")
+		args = append(args, p.expr())
+		p.expect("THEN")
+		args = append(args, p.expr())
+		if !p.peek().is("WHEN") {
+			break
+		}
+	}
+	if p.accept("ELSE") {
+		args = append(args, p.expr())
+	}
+	p.expect("END")
+	e := p.new(Case, t.From, args...)
+	e.Name = name
+	return e
+}
+
+// cast reads CAST (x AS type), CONVERT (x, type) and CONVERT (x USING name).
+func (p *parser) cast() *Expr {
+	t := p.next()
+	p.adjacent(t)
+	closing := p.closing(p.i)
+	p.next()
+	x := p.expr()
+	switch {
+	case t.is("CAST"):
+		p.expect("AS")
+	case !p.accept("USING"):
+		p.expect(",")
+	}
+	from := p.peek().From
+	for p.i < closing {
+		if t := p.next(); t.Kind != Word && t.Kind != Number && t.Kind != Quoted && t.Kind != String && !t.isOne("(", ")", ",", ".", "[", "]") {
+			p.i--
+			p.unexpected()
+		}
+	}
+	text := p.text[from:p.end()]
+	if from > p.end() {
+		p.unexpected()
+	}
+	p.expect(")")
+	e := p.new(Cast, t.From, x)
+	e.Name, e.Type = strings.ToLower(t.Word), text
+	return e
+}
+
+// castType reads the type after ::.
+func (p *parser) castType() string {
+	from := p.peek().From
+	numbers := func() {
+		if p.accept("(") {
+			for {
+				if p.peek().Kind != Number {
+					p.unexpected()
+				}
+				p.next()
+				if !p.accept(",") {
+					break
+				}
+			}
+			p.expect(")")
+		}
+	}
+	t := p.peek()
+	switch {
+	case t.is("DOUBLE"):
+		p.next()
+		p.expect("PRECISION")
+	case t.is("INTERVAL"):
+		p.next()
+		if units[p.peek().Word] {
+			p.fail(t, "an interval with fields as a type")
+		}
+	default:
+		p.name()
+		for p.accept(".") {
+			p.member()
+		}
+		p.accept("VARYING")
+	}
+	numbers()
+	if t.isOne("TIME", "TIMESTAMP") && p.peek().isOne("WITH", "WITHOUT") && p.at(1).is("TIME") {
+		p.next()
+		p.next()
+		p.expect("ZONE")
+	}
+	for p.accept("[") {
+		if p.peek().Kind == Number {
+			p.next()
+		}
+		p.expect("]")
+	}
+	if p.peek().is("ARRAY") {
+		p.fail(p.peek(), "ARRAY after a type")
+	}
+	return p.text[from:p.end()]
+}
+
+func (p *parser) array() *Expr {
+	t := p.next()
+	if p.peek().is("(") && p.isQuery(p.i+1) {
+		q := p.parenthesized()
+		e := p.new(Array, t.From)
+		e.Query = q
+		return e
+	}
+	p.expect("[")
+	var args []*Expr
+	for !p.accept("]") {
+		if p.peek().is("[") {
+			p.fail(p.peek(), "an array of arrays")
+		}
+		args = append(args, p.expr())
+		if !p.peek().is("]") {
+			p.expect(",")
+		}
+	}
+	return p.new(Array, t.From, args...)
+}

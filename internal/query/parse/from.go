@@ -1,0 +1,253 @@
+package parse
+
+// fromList reads the operand of FROM.
+func (p *parser) fromList() (list []*From) {
+	for {
+		left := p.factor()
+		if len(list) > 0 && p.syn.Bracketed && p.joins() {
+			// A comma and JOIN bind alike, from the left.
+			for _, f := range list[1:] {
+				list[0] = p.cross(list[0], f)
+			}
+			left = p.cross(list[0], left)
+			list = nil
+		}
+		list = append(list, p.joined(left))
+		if !p.accept(",") {
+			return list
+		}
+	}
+}
+
+func (p *parser) cross(left, right *From) *From {
+	return &From{Span: Span{left.From, right.To}, Join: "CROSS", Left: left, Right: right}
+}
+
+// joins reports whether a JOIN follows.
+func (p *parser) joins() bool {
+	return p.peek().isOne("JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "NATURAL", "STRAIGHT_JOIN")
+}
+
+// joined reads the joins that follow an operand.
+func (p *parser) joined(left *From) *From {
+	// bare reports a join before this one that has no condition. Where a condition isn't required, the server takes the next join as
+	// the right operand of that one, which makes a difference for some.
+	bare := false
+	for p.joins() {
+		t := p.peek()
+		j := &From{Left: left}
+		j.Span.From = left.Span.From
+		j.Natural = p.accept("NATURAL")
+		straight := false
+		switch t := p.peek(); {
+		case t.is("STRAIGHT_JOIN") && p.syn.Introducer && !j.Natural:
+			p.next()
+			j.Join, straight, j.Hinted = "INNER", true, true
+		case t.is("CROSS") && !j.Natural:
+			p.next()
+			j.Join = "CROSS"
+		case t.isOne("LEFT", "RIGHT"), t.is("FULL") && !p.syn.Introducer:
+			p.next()
+			p.accept("OUTER")
+			j.Join = t.Word
+		case t.is("FULL"):
+			p.unexpected()
+		default:
+			p.accept("INNER")
+			j.Join = "INNER"
+		}
+		if !straight {
+			p.expect("JOIN")
+		}
+		j.Right = p.factor()
+		conditional := true
+		switch {
+		case j.Natural:
+		case p.accept("ON"):
+			j.On = p.expr()
+		case p.accept("USING"):
+			j.Using = p.names()
+			if p.peek().is("AS") {
+				p.fail(p.peek(), "an alias of USING")
+			}
+		case j.Join == "CROSS":
+			conditional = false
+		case j.Join == "INNER" && !p.syn.Casts:
+			conditional = false
+			if p.joins() {
+				p.fail(p.peek(), "a join without a condition before another join")
+			}
+			if !p.syn.Introducer || !straight {
+				j.Join = "CROSS"
+			}
+		default:
+			p.unexpected()
+		}
+		if conditional && j.Join == "CROSS" {
+			if p.syn.Casts {
+				p.fail(t, "CROSS JOIN with a condition")
+			}
+			j.Join = "INNER"
+		}
+		if bare && p.syn.Introducer && (j.Natural || j.Using != nil || j.Join == "RIGHT") {
+			p.fail(t, "a join after one without a condition")
+		}
+		bare = bare || !conditional
+		if p.peek().is("ON") || p.peek().is("USING") {
+			p.fail(p.peek(), "a join within the operand of a join, without parentheses")
+		}
+		j.To = p.end()
+		left = j
+	}
+	return left
+}
+
+// factor reads an operand of a join.
+func (p *parser) factor() *From {
+	p.enter()
+	defer p.leave()
+	f := &From{Span: Span{From: p.peek().From}}
+	if p.accept("LATERAL") {
+		f.Lateral = true
+		if !p.peek().is("(") {
+			p.fail(p.peek(), "a function in FROM")
+		}
+	}
+	switch t := p.peek(); {
+	case t.is("(") && p.isQuery(p.i+1):
+		f.Query = p.parenthesized()
+		f.Alias = p.alias(false)
+		if p.peek().is("(") && f.Alias != "" {
+			f.Columns = p.names()
+		}
+	case t.is("(") && !f.Lateral:
+		p.next()
+		list := p.fromList()
+		p.expect(")")
+		f = list[0]
+		for _, right := range list[1:] {
+			f = p.cross(f, right)
+		}
+		f.Span = Span{t.From, p.end()}
+		if a := p.alias(false); a != "" {
+			p.fail(t, "an alias of a join")
+		}
+		return f
+	default:
+		p.table(f)
+	}
+	f.To = p.end()
+	return f
+}
+
+// table reads a table with what may stand beside its name.
+func (p *parser) table(f *From) {
+	t := p.peek()
+	if t.is("ONLY") {
+		p.fail(t, "ONLY")
+	}
+	f.Table = p.name()
+	if p.accept(".") {
+		f.Database, f.Table = f.Table, p.member()
+	}
+	f.Name = Span{t.From, p.end()}
+	if p.peek().is(".") {
+		p.fail(t, "a table's name of three parts")
+	}
+	if p.peek().is("(") {
+		p.fail(t, "a function in FROM")
+	}
+	if p.peek().is("*") {
+		p.fail(p.peek(), "* after a table")
+	}
+	if p.peek().is("PARTITION") {
+		p.next()
+		f.Partitions = p.names()
+	}
+	if p.peek().is("FOR") && p.at(1).is("SYSTEM_TIME") {
+		p.systemTime()
+		f.Hinted = true
+	}
+	f.Alias = p.alias(false)
+	if f.Alias != "" && p.peek().is("(") && p.syn.Casts {
+		f.Columns = p.names()
+	}
+	for {
+		switch t := p.peek(); {
+		case t.isOne("USE", "FORCE", "IGNORE") && p.at(1).isOne("INDEX", "KEY"):
+			p.indexHint()
+		case t.is("INDEXED") && p.at(1).is("BY"):
+			p.next()
+			p.next()
+			p.name()
+		case t.is("NOT") && p.at(1).is("INDEXED"):
+			p.next()
+			p.next()
+		case t.is("TABLESAMPLE"):
+			p.next()
+			p.name()
+			p.skipParentheses()
+			if p.accept("REPEATABLE") {
+				p.skipParentheses()
+			}
+		default:
+			return
+		}
+		f.Hinted = true
+	}
+}
+
+// skipParentheses moves over ( ... ) of simple values.
+func (p *parser) skipParentheses() {
+	p.expect("(")
+	for {
+		p.expr()
+		if !p.accept(",") {
+			break
+		}
+	}
+	p.expect(")")
+}
+
+func (p *parser) indexHint() {
+	p.next()
+	p.next()
+	if p.accept("FOR") {
+		switch {
+		case p.accept("JOIN"):
+		case p.accept("ORDER"), p.accept("GROUP"):
+			p.expect("BY")
+		default:
+			p.unexpected()
+		}
+	}
+	p.expect("(")
+	for !p.accept(")") {
+		p.name()
+		if !p.peek().is(")") {
+			p.expect(",")
+		}
+	}
+}
+
+// systemTime reads FOR SYSTEM_TIME.
+func (p *parser) systemTime() {
+	p.next()
+	p.next()
+	switch {
+	case p.accept("ALL"):
+	case p.accept("AS"):
+		p.expect("OF")
+		p.operand(p.prec("BETWEEN") + 1)
+	case p.accept("BETWEEN"):
+		p.operand(p.prec("BETWEEN") + 1)
+		p.expect("AND")
+		p.operand(p.prec("BETWEEN") + 1)
+	case p.accept("FROM"):
+		p.operand(p.prec("BETWEEN") + 1)
+		p.expect("TO")
+		p.operand(p.prec("BETWEEN") + 1)
+	default:
+		p.unexpected()
+	}
+}
