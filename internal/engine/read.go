@@ -50,9 +50,17 @@ type Reader interface {
 	// Bytes is an expression that has the same value for two values of a column of a result only if the
 	// server returns the same text for both: groups of texts that are equal but not the same.
 	Bytes(expr string) string
-	// Function reports whether a function, in lower case, with this number of arguments is one of the server's own that
+	// Function reports whether a function, in lower case, is one of the server's own that
 	// always returns the same for the same arguments within one statement and the same settings.
-	Function(name string, args int) FunctionKind
+	Function(name string) FunctionKind
+	// MergeState returns st changed such that temporary tables take the values of any result as they are: nothing is
+	// refused, cut or replaced. Statements are parsed as with st.
+	MergeState(st State) State
+	// TempTable creates a temporary table, whose columns have the names and types of a query that it doesn't
+	// run, and returns what inserts rows. The session is one of ReadSession with the settings of MergeState; the end of its
+	// connection removes the table. cols describe the query's result; they may be nil if no rows are inserted by
+	// texts. It is ErrUnsupported if a column can't hold the values that its texts stand for.
+	TempTable(ctx context.Context, s *Session, name, query string, cols []ResultColumn) (*TempTable, error)
 	// Cores returns the number of processor cores for queries: of this machine if
 	// the server is on it, else 0.
 	Cores() int
@@ -95,7 +103,6 @@ type Syntax struct {
 	Rollup       bool // GROUP BY ... WITH ROLLUP
 	LimitComma   bool // LIMIT offset, count
 	UserVars     bool // @x and @@x are variables
-	NullsLast    bool // ORDER BY sorts NULL after all values, and with DESC before them
 }
 
 // A ResultColumn is one column of a result, as the server describes it.
@@ -228,6 +235,15 @@ type TablePart struct {
 	Version string
 }
 
+// A TempTable inserts rows of texts into a temporary table.
+type TempTable struct {
+	// Append appends a row, nil for NULL, to rows that Insert inserts. It may be called from several goroutines, each with
+	// its own rows.
+	Append func(rows []byte, values [][]byte) ([]byte, error)
+	// Insert inserts rows. It is an error if the server has changed a value, or warns of one.
+	Insert func(ctx context.Context, rows []byte) error
+}
+
 // A FunctionKind is what a function's name stands for.
 type FunctionKind int
 
@@ -254,9 +270,7 @@ type AggregateCall struct {
 	// Ordered reports ORDER BY within the parentheses; SelfOrdered that it is by the first argument
 	// alone, and Order the words after this, such as DESC. Separator is the text of one, with its quotes.
 	Ordered, SelfOrdered bool
-	// Divided reports that an argument has a division, whose value may have more digits than its type.
-	Divided          bool
-	Order, Separator string
+	Order, Separator     string
 	// Result describes the call.
 	Result ResultColumn
 }

@@ -4,8 +4,9 @@ import "github.com/rowmill/rowmill/internal/engine"
 
 // A Plan says how a statement is answered. It is data: Explain prints it, execute runs it.
 type Plan struct {
-	// Text is the statement.
-	Text string
+	// Text is the statement, State the settings of the session that it is for.
+	Text  string
+	State engine.State
 	// Whole is why the statement is passed to the server whole; "" if it is split.
 	Whole string
 	// Columns describe the answer.
@@ -28,6 +29,8 @@ type Plan struct {
 	Merge Merge
 	// EstimatedRows is the server's estimate of the rows that are read; -1 is unknown.
 	EstimatedRows int64
+	// Parallel is the number of processes that the server itself would use.
+	Parallel int
 }
 
 // A Piece is some partitions of the table, read by one statement.
@@ -68,7 +71,7 @@ type Merge struct {
 	// groups. Then there is no second table, and Final reads the first.
 	Rows bool
 	// Steps, one for each column of a partial after its keys, say how two partial groups whose keys have the
-	// same bytes may be made one, before anything else; nil if they must not be.
+	// same bytes may be made one, before anything else; nil if they must not be, which excludes InMemory.
 	Steps []engine.MergeStep
 
 	// Outputs are the columns of the answer in terms of a group, for InMemory.
@@ -98,9 +101,8 @@ const (
 type Output struct {
 	// Key is the index of a key column, or -1.
 	Key int
-	// Parts are the indexes of partial columns, Steps how each is merged, Final how the value follows.
+	// Parts are the indexes of partial columns, which Merge.Steps merges; Final is how the value follows from them.
 	Parts []int
-	Steps []engine.MergeStep
 	Final engine.FinalStep
 	// Zero reports that no value is 0 and not NULL: a count.
 	Zero bool

@@ -38,6 +38,8 @@ type Options struct {
 	Require bool
 	// ByRange also splits a table without partitions, by ranges of its primary key.
 	ByRange bool
+	// Progress is called while pieces run, one call at a time; nil if nobody looks.
+	Progress func(Progress)
 	// NoRollups doesn't read roll-ups, NoCache doesn't use cached partials.
 	NoRollups, NoCache bool
 }
@@ -47,6 +49,15 @@ const DefaultMemory = 256 << 20
 
 // DefaultParallel is the number of sessions for a server on another machine.
 const DefaultParallel = 4
+
+// A Progress says how far the pieces of a query are.
+type Progress struct {
+	Done, Pieces int
+	// Moved is the number of rows that finished pieces have returned.
+	Moved int64
+	// Took is the time since the first piece began, Left what the rest is expected to take; 0 is unknown.
+	Took, Left time.Duration
+}
 
 // A Sink takes the answer. Calls come from one goroutine.
 type Sink interface {

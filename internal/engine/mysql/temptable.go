@@ -1,0 +1,133 @@
+package mysql
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// refusingModes are those of sql_mode that refuse or replace values which a table may nevertheless have: it was
+// filled under another mode. EMPTY_STRING_IS_NULL also changes ”.
+var refusingModes = []string{"STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "TRADITIONAL", "NO_ZERO_IN_DATE", "NO_ZERO_DATE",
+	"ERROR_FOR_DIVISION_BY_ZERO", "EMPTY_STRING_IS_NULL", "ALLOW_INVALID_DATES"}
+
+// MergeState implements engine.Reader.
+func (db *DB) MergeState(st engine.State) engine.State {
+	out := slices.Clone(st)
+	for i, x := range out {
+		if x.Name != "sql_mode" {
+			continue
+		}
+		modes := slices.DeleteFunc(strings.Split(strings.ToUpper(x.Value), ","), func(m string) bool {
+			return m == "" || slices.Contains(refusingModes, m)
+		})
+		out[i].Value = strings.Join(append(modes, "ALLOW_INVALID_DATES"), ",")
+	}
+	return out
+}
+
+// TempTable implements engine.Reader with literals. A query with LIMIT 0 is optimized and not executed.
+func (db *DB) TempTable(ctx context.Context, s *engine.Session, name, query string, cols []engine.ResultColumn) (*engine.TempTable, error) {
+	literals := make([]func(b, text []byte) ([]byte, error), len(cols))
+	for i, c := range cols {
+		var why string
+		if literals[i], why = literalOf(c); why != "" {
+			return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("create temporary table %s: column %s: %s", name, c.Name, why))
+		}
+	}
+	quoted := dialect{}.Quote(name)
+	if err := s.Text(ctx, "CREATE TEMPORARY TABLE "+quoted+" AS SELECT * FROM ("+query+") AS rowmill_rows LIMIT 0", nil, noRow); err != nil {
+		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
+	}
+	return &engine.TempTable{
+		Append: func(rows []byte, values [][]byte) ([]byte, error) {
+			if len(values) != len(literals) {
+				return rows, fmt.Errorf("a row of %s has %d values, and not %d", name, len(values), len(literals))
+			}
+			var err error
+			for i, text := range values {
+				sep := byte(',')
+				if i == 0 {
+					sep = '('
+				}
+				rows = append(rows, sep)
+				if text == nil {
+					rows = append(rows, "NULL"...)
+				} else if rows, err = literals[i](rows, text); err != nil {
+					return rows, fmt.Errorf("column %s: %w", cols[i].Name, err)
+				}
+			}
+			return append(rows, "),"...), nil
+		},
+		Insert: func(ctx context.Context, rows []byte) error {
+			rows = bytes.TrimSuffix(rows, []byte(","))
+			if err := s.Text(ctx, "INSERT INTO "+quoted+" VALUES "+string(rows), nil, noRow); err != nil {
+				return err
+			}
+			if n := s.TextEnd().Warnings; n != 0 {
+				return fmt.Errorf("insert into %s: %d warnings", name, n)
+			}
+			return nil
+		},
+	}, nil
+}
+
+func noRow([][]byte) error { return nil }
+
+// literalOf returns what appends a value of a column, as the server wrote it, as a literal; or why that would not be
+// the same value.
+func literalOf(c engine.ResultColumn) (literal func(b, text []byte) ([]byte, error), refusal string) {
+	switch {
+	case c.Native == "NULL":
+		return quotedLiteral, ""
+	case c.Class == engine.ClassOther:
+		return nil, "a " + c.Native + " can't be made from its text"
+	case c.Class == engine.ClassFloat && (c.Native != "DOUBLE" || c.Scale >= 0):
+		return nil, "the text of a " + c.Native + " doesn't have all digits"
+	case c.Class == engine.ClassInt, c.Class == engine.ClassDecimal, c.Class == engine.ClassFloat:
+		return numericLiteral, ""
+	case c.Binary:
+		return hexLiteral, ""
+	}
+	return quotedLiteral, ""
+}
+
+func numericLiteral(b, text []byte) ([]byte, error) {
+	for _, c := range text {
+		if (c < '0' || c > '9') && c != '-' && c != '.' && c != 'e' && c != '+' {
+			return b, fmt.Errorf("%q is no number", text)
+		}
+	}
+	if len(text) == 0 {
+		return b, errors.New("a number without digits")
+	}
+	return append(b, text...), nil
+}
+
+func hexLiteral(b, text []byte) ([]byte, error) {
+	b = append(b, "X'"...)
+	b = hex.AppendEncode(b, text)
+	return append(b, '\''), nil
+}
+
+// quotedLiteral has the same meaning whether or not a backslash escapes.
+func quotedLiteral(b, text []byte) ([]byte, error) {
+	if bytes.IndexByte(text, '\\') >= 0 {
+		return hexLiteral(append(b, "_utf8mb4 "...), text)
+	}
+	b = append(b, '\'')
+	for rest := text; ; {
+		i := bytes.IndexByte(rest, '\'')
+		if i < 0 {
+			return append(append(b, rest...), '\''), nil
+		}
+		b = append(append(b, rest[:i+1]...), '\'')
+		rest = rest[i+1:]
+	}
+}

@@ -1,0 +1,216 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// longestFirst orders pieces by their estimated rows, so that none of the long ones begins last.
+func longestFirst(order []int, pieces []Piece) {
+	slices.SortStableFunc(order, func(a, b int) int { return int(min(1, max(-1, pieces[b].Rows-pieces[a].Rows))) })
+}
+
+// sessions is the number of sessions of all servers.
+func (x *execution) sessions() (n int) {
+	for _, run := range x.runs {
+		n += len(run.sessions)
+	}
+	return n
+}
+
+// run runs all pieces. Each session is used by one worker, whose number is passed to row with the number of the piece; ended is
+// called at the end of a piece. After the first error, the others are ended on the server, and run returns that
+// error when all have ended.
+func (x *execution) run(row func(worker, piece int, values [][]byte) error, ended func(worker, piece int) error) error {
+	var wg sync.WaitGroup
+	worker := 0
+	for _, run := range x.runs {
+		next := make(chan int, len(run.pieces))
+		for _, piece := range run.pieces {
+			next <- piece
+		}
+		close(next)
+		for _, s := range run.sessions {
+			w := worker
+			worker++
+			wg.Go(func() {
+				for piece := range next {
+					if x.ctx.Err() != nil {
+						return
+					}
+					if err := x.piece(run.node, s, w, piece, row, ended); err != nil {
+						x.cancel(err) // the first cause stays
+						return
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	return context.Cause(x.ctx)
+}
+
+func (x *execution) piece(n *node, s *session, worker, piece int, row func(worker, piece int, values [][]byte) error, ended func(worker, piece int) error) error {
+	var rows int64
+	columns := len(x.p.PartialColumns)
+	err := s.Text(x.ctx, x.p.pieceText(n.Reader, piece),
+		func(cols []engine.ResultColumn) error {
+			if columns > 0 && len(cols) != columns {
+				return fmt.Errorf("the piece has %d columns, and not %d", len(cols), columns)
+			}
+			return nil
+		},
+		func(values [][]byte) error {
+			rows++
+			return row(worker, piece, values)
+		})
+	if err == nil {
+		err = ended(worker, piece)
+	}
+	if err != nil {
+		if _, ok := errors.AsType[*inexactError](err); ok {
+			return err
+		}
+		return fmt.Errorf("read %s: %w", x.p.pieceName(piece), err)
+	}
+	x.progress(piece, rows)
+	return nil
+}
+
+// progress counts a piece that is done.
+func (x *execution) progress(piece int, rows int64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.moved += rows
+	x.report.Moved = x.moved
+	x.done++
+	x.rows += max(1, x.p.Pieces[piece].Rows)
+	if x.r.o.Progress == nil {
+		return
+	}
+	now := Progress{Done: x.done, Pieces: len(x.p.Pieces), Moved: x.moved, Took: time.Since(x.begun)}
+	var all int64
+	for _, p := range x.p.Pieces {
+		all += max(1, p.Rows)
+	}
+	now.Left = time.Duration(float64(now.Took) * float64(all-x.rows) / float64(x.rows))
+	x.r.o.Progress(now)
+}
+
+// pieceText is the query of a piece.
+func (p *Plan) pieceText(reader engine.Reader, piece int) string {
+	return p.Partial[0] + p.operand(reader, p.Pieces[piece]) + p.Partial[1]
+}
+
+// operand is what stands in the place of the table in the query of a piece.
+func (p *Plan) operand(reader engine.Reader, piece Piece) string {
+	if piece.Where == "" {
+		return reader.PartFrom(p.Table, piece.Parts)
+	}
+	// All columns are named, because * omits invisible ones.
+	d := reader.Dialect()
+	names := make([]string, len(p.Table.Columns))
+	for i, c := range p.Table.Columns {
+		names[i] = d.Quote(c.Name)
+	}
+	from := d.Quote(p.Table.Name)
+	if p.Table.Database != "" {
+		from = d.Quote(p.Table.Database) + "." + from
+	}
+	return "(SELECT " + strings.Join(names, ", ") + " FROM " + from + " WHERE " + piece.Where + ")"
+}
+
+// mostNamed is how many partitions a message names.
+const mostNamed = 3
+
+func (p *Plan) pieceName(piece int) string {
+	at := p.Pieces[piece]
+	where := ""
+	if len(p.Pieces) > 0 && at.Node > 0 {
+		where = fmt.Sprintf(" on server %d", at.Node+1)
+	}
+	switch n := len(at.Parts); {
+	case at.Where != "":
+		return "the rows of " + p.Table.Name + " with " + at.Where + where
+	case n == 0:
+		return p.Table.Name + where
+	case n == 1:
+		return "partition " + at.Parts[0] + " of " + p.Table.Name + where
+	case n <= mostNamed:
+		return "partitions " + strings.Join(at.Parts, ", ") + " of " + p.Table.Name + where
+	default:
+		return fmt.Sprintf("partitions %s to %s (%d) of %s%s", at.Parts[0], at.Parts[n-1], n, p.Table.Name, where)
+	}
+}
+
+// concatenate passes the rows of the pieces to sink, in the order of the pieces.
+func (x *execution) concatenate(sink Sink) error {
+	q := newOrdered(len(x.p.Pieces), x.r.memory()/2)
+	defer context.AfterFunc(x.ctx, func() { q.fail(context.Cause(x.ctx)) })()
+	blocks := make([][]byte, x.sessions())
+	columns := len(x.p.PartialColumns)
+	ran := make(chan error, 1)
+	go func() {
+		err := x.run(
+			func(worker, piece int, values [][]byte) (err error) {
+				if len(values) != columns {
+					return fmt.Errorf("the piece has %d columns, and not %d", len(values), columns)
+				}
+				b := appendRow(blocks[worker], values)
+				if len(b) >= blockSize {
+					b, err = q.put(piece, b)
+				}
+				blocks[worker] = b
+				return err
+			},
+			func(worker, piece int) (err error) {
+				if len(blocks[worker]) > 0 {
+					if blocks[worker], err = q.put(piece, blocks[worker]); err != nil {
+						return err
+					}
+				}
+				q.finish(piece)
+				return nil
+			})
+		ran <- err
+	}()
+	err := x.pass(q, sink, columns)
+	if err != nil {
+		x.cancel(err)
+	}
+	if ranErr := <-ran; ranErr != nil {
+		return ranErr
+	}
+	return err
+}
+
+// pass passes rows to sink.
+func (x *execution) pass(q *ordered, sink Sink, columns int) error {
+	block, err := q.next(nil) // before the columns: the first pieces may fail
+	if err != nil {
+		return err
+	}
+	if err := sink.Columns(x.p.Columns); err != nil {
+		return err
+	}
+	row := make([][]byte, columns)
+	for block != nil {
+		for b := block; len(b) > 0; {
+			b = nextRow(b, row)
+			if err := sink.Row(row); err != nil {
+				return err
+			}
+		}
+		if block, err = q.next(block); err != nil {
+			return err
+		}
+	}
+	return nil
+}

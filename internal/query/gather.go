@@ -1,0 +1,290 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A gather merges partials in temporary tables of the server. Its session is not one of the pool: closing it
+// removes the tables in any case.
+type gather struct {
+	x       *execution
+	s       *engine.Session
+	table   *engine.TempTable
+	pending chan []byte
+	done    chan error // the error of the goroutine that inserts
+	free    sync.Pool
+}
+
+// insertSize is the number of bytes of rows of one INSERT: below every server's default limit of a statement.
+const insertSize = 512 << 10
+
+// gatherRows opens the session, creates both tables, so that a missing privilege is noticed before the pieces run, and begins to
+// insert. Its errors are inexactErrors, unless ctx has ended: the query is then run whole.
+func (x *execution) gatherRows() (_ *gather, err error) {
+	if x.p.Merge.Final == "" {
+		return nil, inexact("the merge doesn't fit in memory, and the server can't do it")
+	}
+	reader := x.r.nodes[0].Reader
+	g := &gather{x: x}
+	if g.s, err = reader.ReadSession(x.ctx, reader.MergeState(x.state)); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(x.unmerged("create temporary tables", err), g.s.Close())
+		}
+	}()
+	if g.table, err = reader.TempTable(x.ctx, g.s, PartialTable, x.p.pieceText(reader, 0), x.p.PartialColumns); err != nil {
+		return nil, err
+	}
+	if x.p.Merge.Groups != "" {
+		if _, err = reader.TempTable(x.ctx, g.s, GroupTable, x.p.Merge.Typed, nil); err != nil {
+			return nil, err
+		}
+	}
+	x.report.Server = true
+	g.pending, g.done = make(chan []byte, x.sessions()), make(chan error, 1)
+	go func() {
+		var failed error
+		for rows := range g.pending {
+			if failed == nil {
+				if failed = g.table.Insert(x.ctx, rows); failed != nil {
+					failed = x.unmerged("insert partial rows", failed)
+					x.cancel(failed)
+				}
+			}
+			rows = rows[:0]
+			g.free.Put(&rows)
+		}
+		g.done <- failed
+	}()
+	return g, nil
+}
+
+// unmerged makes an error of the server's merge one after which the query is run whole.
+func (x *execution) unmerged(what string, err error) error {
+	if x.ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost) {
+		return fmt.Errorf("merge on the server: %s: %w", what, err)
+	}
+	return inexact(fmt.Sprintf("merge on the server: %s: %v", what, err))
+}
+
+// A gatherer collects the rows of one worker.
+type gatherer struct {
+	g    *gather
+	rows []byte
+}
+
+func (w *gatherer) row(values [][]byte) error {
+	var err error
+	if w.rows, err = w.g.table.Append(w.rows, values); err != nil {
+		return inexact("merge on the server: " + err.Error())
+	}
+	if len(w.rows) < insertSize {
+		return nil
+	}
+	return w.flush()
+}
+
+func (w *gatherer) flush() error {
+	if len(w.rows) == 0 {
+		return nil
+	}
+	select {
+	case w.g.pending <- w.rows:
+	case <-w.g.x.ctx.Done():
+		return context.Cause(w.g.x.ctx)
+	}
+	w.rows = nil
+	if b, ok := w.g.free.Get().(*[]byte); ok {
+		w.rows = *b
+	}
+	return nil
+}
+
+// inserted waits until all rows are inserted.
+func (g *gather) inserted() error {
+	close(g.pending)
+	g.pending = nil
+	return <-g.done
+}
+
+// close ends the session, and with it the tables.
+func (g *gather) close() error {
+	var err error
+	if g.pending != nil {
+		err = g.inserted()
+	}
+	return errors.Join(err, g.s.Close())
+}
+
+// answer merges the rows and passes the answer to sink.
+func (g *gather) answer(sink Sink) error {
+	if err := g.inserted(); err != nil {
+		return err
+	}
+	x, m := g.x, &g.x.p.Merge
+	if m.Groups != "" {
+		statement := "INSERT INTO " + GroupTable + " " + m.Groups
+		if err := g.s.Text(x.ctx, statement, nil, func([][]byte) error { return nil }); err != nil {
+			return x.unmerged("merge groups", err)
+		}
+		if n := g.s.TextEnd().Warnings; n > 0 {
+			return inexact(fmt.Sprintf("merge on the server: merging groups gave %d warnings", n))
+		}
+	}
+	if err := g.s.SetStates(x.ctx, x.state); err != nil {
+		return x.unmerged("set the session's settings", err)
+	}
+	for _, q := range m.Ties {
+		tie := false
+		if err := g.s.Text(x.ctx, q, nil, func([][]byte) error { tie = true; return nil }); err != nil {
+			return x.unmerged("look for ties", err)
+		}
+		if tie {
+			return inexact("SQL doesn't determine the answer: rows tie")
+		}
+	}
+	want := x.p.Columns
+	err := g.s.Text(x.ctx, m.Final,
+		func(cols []engine.ResultColumn) error {
+			if len(cols) != len(want) {
+				return inexact(fmt.Sprintf("merge on the server: it returns %d columns, and not %d", len(cols), len(want)))
+			}
+			for i, c := range cols {
+				if !sameTexts(c, want[i]) {
+					return inexact("merge on the server: column " + want[i].Name + " has type " + c.Native + ", and not " + want[i].Native)
+				}
+			}
+			return sink.Columns(want)
+		},
+		sink.Row)
+	if err == nil || isInexact(err) {
+		return err
+	}
+	return x.unmerged("read the answer", err)
+}
+
+func isInexact(err error) bool {
+	_, ok := errors.AsType[*inexactError](err)
+	return ok
+}
+
+// sameTexts reports whether equal values of two columns have equal texts.
+func sameTexts(a, b engine.ResultColumn) bool {
+	switch {
+	case a.Binary != b.Binary || a.Hex != b.Hex:
+		return false
+	case isText(a) && isText(b), a.Class == engine.ClassInt && b.Class == engine.ClassInt:
+		return true
+	}
+	return a.Native == b.Native && a.Scale == b.Scale
+}
+
+// isText reports characters. Whether they are compared by a collation is only known if a query is described.
+func isText(c engine.ResultColumn) bool {
+	return !c.Binary && (c.Class == engine.ClassText || c.Class == engine.ClassBytes)
+}
+
+// group merges the rows of the pieces, in memory as long as they fit, otherwise on the server.
+func (x *execution) group(sink Sink) (err error) {
+	workers := make([]groupingWorker, x.sessions())
+	var g *gather
+	var once sync.Mutex
+	// The tables may use half of the memory: the collector lets the heap grow to twice of what is used.
+	m, err := newMemoryMerge(x.p, x.r.memory()/2/int64(len(workers)))
+	switch {
+	case x.p.Merge.Kind == InMemory && err != nil:
+		return err
+	case err != nil:
+		m = nil // rows go to the server as they are
+	}
+	if x.p.Merge.Kind == OnServer {
+		if g, err = x.gatherRows(); err != nil {
+			return err
+		}
+	}
+	defer func() {
+		if g != nil {
+			err = errors.Join(err, g.close())
+		}
+	}()
+	spill := func(w *groupingWorker) error {
+		once.Lock()
+		if g == nil {
+			var err error
+			if g, err = x.gatherRows(); err != nil {
+				once.Unlock()
+				return err
+			}
+		}
+		once.Unlock()
+		w.out.g = g
+		if err := w.groups.spill(w.out.row); err != nil {
+			return err
+		}
+		return w.out.flush()
+	}
+	for i := range workers {
+		if m != nil {
+			workers[i].groups = m.worker()
+		}
+		workers[i].out.g = g
+	}
+	err = x.run(
+		func(worker, _ int, values [][]byte) error {
+			w := &workers[worker]
+			if w.groups == nil {
+				return w.out.row(values)
+			}
+			if err := w.groups.row(values); err != nil {
+				return err
+			}
+			if w.groups.budget.full() {
+				return spill(w)
+			}
+			return nil
+		},
+		func(worker, _ int) error { return nil })
+	if err != nil {
+		return err
+	}
+	if g == nil {
+		return x.inMemory(m, workers, sink)
+	}
+	for i := range workers {
+		w := &workers[i]
+		if w.groups != nil {
+			err = spill(w)
+		} else {
+			err = w.out.flush()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return g.answer(sink)
+}
+
+// A groupingWorker is what one session's rows go to.
+type groupingWorker struct {
+	groups *groupWorker
+	out    gatherer
+}
+
+func (x *execution) inMemory(m *memoryMerge, workers []groupingWorker, sink Sink) error {
+	list := make([]*groupWorker, len(workers))
+	for i := range workers {
+		list[i] = workers[i].groups
+	}
+	if err := m.finish(x.ctx, list); err != nil {
+		return err
+	}
+	_, err := m.answer(x.ctx, sink)
+	return err
+}

@@ -1,0 +1,539 @@
+package query
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// An inexactError says why an answer can't be computed from pieces with certainty: the query is then run whole.
+type inexactError struct{ why string }
+
+func (e *inexactError) Error() string { return e.why }
+
+func inexact(why string) error { return &inexactError{why} }
+
+// A budget limits the memory of all group tables of a query. Its bytes are those that are allocated, used or not.
+type budget struct {
+	used  atomic.Int64
+	limit int64
+}
+
+func (b *budget) add(bytes int) { b.used.Add(int64(bytes)) }
+
+func (b *budget) full() bool { return b.used.Load() > b.limit }
+
+// A slot is a partial column with the way its values are merged.
+type slot struct {
+	column int
+	step   engine.MergeStep
+	class  engine.ResultClass
+	scale  int
+}
+
+// Kinds of a slot's value in a group, in the group's flags.
+const (
+	slotNull  = iota
+	slotInt   // an integer in units of the last digit
+	slotWide  // a place in the arena with a wide
+	slotBytes // a place in the arena with a text
+	slotWord  // 64 bits
+)
+
+// A groupTable is a hash table from the keys of groups to their slots. Keys are the texts of the key columns.
+//
+// Each group is a record of words: the place of its key, the kinds of its slots (eight to a word), and its slots. Records,
+// keys and texts lie in large blocks without pointers, which the garbage collector doesn't look into and a
+// growing table doesn't copy. All are counted in the budget.
+type groupTable struct {
+	slots  []slot
+	budget *budget
+	// index holds a number of a group, plus 1, in the lower half of each word and the upper half of its hash in the upper.
+	index   []uint64
+	count   int
+	stride  int // words of a record
+	flagged int // the first of its slots
+	records [][]uint64
+	arena   arena
+}
+
+// Sizes of a table. recordsPerBlock is a power of two.
+const (
+	firstIndex      = 256
+	recordsPerBlock = 256
+)
+
+func newGroupTable(slots []slot, b *budget) *groupTable {
+	t := &groupTable{slots: slots, budget: b, flagged: 1 + (len(slots)+7)/8}
+	t.stride = t.flagged + len(slots)
+	t.arena.budget = b
+	return t
+}
+
+// release gives the table's memory back to the budget. The table must not be used afterwards.
+func (t *groupTable) release() {
+	t.budget.add(-8 * len(t.index))
+	t.budget.add(-8 * t.stride * recordsPerBlock * len(t.records))
+	t.arena.release()
+	t.index, t.records, t.count = nil, nil, 0
+}
+
+// clear removes all groups and keeps the memory.
+func (t *groupTable) clear() {
+	clear(t.index)
+	t.count = 0
+	t.arena.clear()
+}
+
+func (t *groupTable) record(group int) []uint64 {
+	at := group % recordsPerBlock * t.stride
+	return t.records[group/recordsPerBlock][at : at+t.stride : at+t.stride]
+}
+
+func (t *groupTable) key(record []uint64) []byte { return t.arena.at(record[0]) }
+
+func (t *groupTable) kind(record []uint64, slot int) int {
+	return int(record[1+slot/8] >> (slot % 8 * 8) & 0xff)
+}
+
+func (t *groupTable) set(record []uint64, slot, kind int, value uint64) {
+	shift := slot % 8 * 8
+	w := &record[1+slot/8]
+	*w = *w&^(0xff<<shift) | uint64(kind)<<shift
+	record[t.flagged+slot] = value
+}
+
+// find returns the record of a key, which it adds with NULL in all slots if it is new.
+func (t *groupTable) find(key []byte, hash uint64) ([]uint64, error) {
+	if t.count >= len(t.index)*3/4 {
+		if err := t.grow(); err != nil {
+			return nil, err
+		}
+	}
+	mask := uint64(len(t.index) - 1)
+	tag := hash >> 32
+	at := tag & mask
+	for ; t.index[at] != 0; at = (at + 1) & mask {
+		if t.index[at]>>32 != tag {
+			continue
+		}
+		if r := t.record(int(uint32(t.index[at])) - 1); bytes.Equal(t.key(r), key) {
+			return r, nil
+		}
+	}
+	place, err := t.arena.put(key)
+	if err != nil {
+		return nil, err
+	}
+	if t.count == len(t.records)*recordsPerBlock {
+		t.records = append(t.records, make([]uint64, t.stride*recordsPerBlock))
+		t.budget.add(8 * t.stride * recordsPerBlock)
+	}
+	r := t.record(t.count)
+	clear(r)
+	r[0] = place
+	t.count++
+	t.index[at] = tag<<32 | uint64(t.count)
+	return r, nil
+}
+
+// mostGroups is the number of groups of one table, by the bits of its index.
+const mostGroups = 1 << 31
+
+func (t *groupTable) grow() error {
+	if t.count >= mostGroups {
+		return inexact("there are too many groups for one table")
+	}
+	old := t.index
+	t.index = make([]uint64, max(firstIndex, 2*len(old)))
+	t.budget.add(8 * (len(t.index) - len(old)))
+	mask := uint64(len(t.index) - 1)
+	for _, e := range old {
+		if e == 0 {
+			continue
+		}
+		at := e >> 32 & mask
+		for t.index[at] != 0 {
+			at = (at + 1) & mask
+		}
+		t.index[at] = e
+	}
+	return nil
+}
+
+// merge adds the texts of a partial row to a group.
+func (t *groupTable) merge(r []uint64, row [][]byte) error {
+	for i := range t.slots {
+		text := row[t.slots[i].column]
+		if text == nil {
+			continue
+		}
+		if err := t.mergeText(r, i, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *groupTable) mergeText(r []uint64, i int, text []byte) error {
+	s := &t.slots[i]
+	switch s.step {
+	case engine.MergeBitAnd, engine.MergeBitOr, engine.MergeBitXor:
+		word, err := strconv.ParseUint(string(text), 10, 64)
+		if err != nil {
+			return t.unexpected(s, text)
+		}
+		return t.mergeWord(r, i, word)
+	}
+	switch s.class {
+	case engine.ClassInt, engine.ClassDecimal:
+		n, w, large, ok := parseNumber(text, s.scale)
+		switch {
+		case !ok:
+			return t.unexpected(s, text)
+		case large:
+			return t.mergeWide(r, i, w)
+		}
+		return t.mergeInt(r, i, n)
+	case engine.ClassTime:
+		if !ordersAsBytes(text) {
+			return t.unexpected(s, text)
+		}
+	}
+	return t.mergeBytes(r, i, text)
+}
+
+func (t *groupTable) unexpected(s *slot, text []byte) error {
+	return inexact("column " + strconv.Itoa(s.column+1) + " of a piece has the value " + strconv.QuoteToASCII(string(text[:min(len(text), 40)])) +
+		", which is not in the form that merging in memory is certain of")
+}
+
+// ordersAsBytes reports whether the text of a time has the form whose order is that of its bytes: a
+// year of four digits, or hours of two.
+func ordersAsBytes(text []byte) bool {
+	if bytes.HasSuffix(text, []byte("BC")) {
+		return false
+	}
+	for i, c := range text {
+		if c >= '0' && c <= '9' {
+			continue
+		}
+		return i == 4 && c == '-' || i == 2 && c == ':'
+	}
+	return len(text) == 4 // a year
+}
+
+// mergeInt merges an integer in units of the last digit.
+func (t *groupTable) mergeInt(r []uint64, i int, n int64) error {
+	s := &t.slots[i]
+	at := &r[t.flagged+i]
+	switch t.kind(r, i) {
+	case slotNull:
+		t.set(r, i, slotInt, uint64(n))
+		return nil
+	case slotWide:
+		return t.mergeWide(r, i, wideOf(n))
+	}
+	old := int64(*at)
+	switch s.step {
+	case engine.MergeSum:
+		sum := old + n
+		if (sum > old) == (n > 0) {
+			*at = uint64(sum)
+			return nil
+		}
+		return t.mergeWide(r, i, wideOf(n))
+	case engine.MergeMin:
+		*at = uint64(min(old, n))
+	case engine.MergeMax:
+		*at = uint64(max(old, n))
+	}
+	return nil
+}
+
+// mergeWide merges a number that may not fit in 64 bits.
+func (t *groupTable) mergeWide(r []uint64, i int, w wide) error {
+	s := &t.slots[i]
+	kind := t.kind(r, i)
+	if kind == slotNull {
+		return t.putWide(r, i, kind, w)
+	}
+	old := t.number(r, i)
+	switch s.step {
+	case engine.MergeSum:
+		var ok bool
+		if w, ok = old.add(w); !ok || !w.fits() {
+			return inexact("a sum has more than " + strconv.Itoa(mostDigits) + " digits")
+		}
+	case engine.MergeMin:
+		if old.compare(w) <= 0 {
+			return nil
+		}
+	case engine.MergeMax:
+		if old.compare(w) >= 0 {
+			return nil
+		}
+	}
+	return t.putWide(r, i, kind, w)
+}
+
+func (t *groupTable) putWide(r []uint64, i, kind int, w wide) error {
+	if kind != slotWide {
+		var b [32]byte
+		place, err := t.arena.put(b[:])
+		if err != nil {
+			return err
+		}
+		t.set(r, i, slotWide, place)
+	}
+	b := t.arena.at(r[t.flagged+i])
+	for k, word := range w {
+		binary.LittleEndian.PutUint64(b[8*k:], word)
+	}
+	return nil
+}
+
+// number returns the value of a slot that isn't NULL and has a number.
+func (t *groupTable) number(r []uint64, i int) (w wide) {
+	if t.kind(r, i) != slotWide {
+		return wideOf(int64(r[t.flagged+i]))
+	}
+	b := t.arena.at(r[t.flagged+i])
+	for k := range w {
+		w[k] = binary.LittleEndian.Uint64(b[8*k:])
+	}
+	return w
+}
+
+func (t *groupTable) mergeWord(r []uint64, i int, word uint64) error {
+	at := &r[t.flagged+i]
+	if t.kind(r, i) == slotNull {
+		t.set(r, i, slotWord, word)
+		return nil
+	}
+	switch t.slots[i].step {
+	case engine.MergeBitAnd:
+		*at &= word
+	case engine.MergeBitOr:
+		*at |= word
+	case engine.MergeBitXor:
+		*at ^= word
+	}
+	return nil
+}
+
+// mergeBytes merges the lesser or the greater of texts that order as bytes, or as binary fractions.
+func (t *groupTable) mergeBytes(r []uint64, i int, text []byte) error {
+	s := &t.slots[i]
+	at := &r[t.flagged+i]
+	if t.kind(r, i) == slotNull {
+		place, err := t.arena.put(text)
+		t.set(r, i, slotBytes, place)
+		return err
+	}
+	old := t.arena.at(*at)
+	order := bytes.Compare(text, old)
+	if s.class == engine.ClassFloat && order != 0 {
+		x, errX := strconv.ParseFloat(string(text), 64)
+		y, errY := strconv.ParseFloat(string(old), 64)
+		if order = compareFloats(x, y); errX != nil || errY != nil || order == 0 {
+			return t.unexpected(s, text)
+		}
+	}
+	if order == 0 || (order < 0) != (s.step == engine.MergeMin) {
+		return nil
+	}
+	if len(text) <= len(old) {
+		copy(old, text)
+		*at = shorter(*at, len(text))
+		return nil
+	}
+	place, err := t.arena.put(text)
+	*at = place
+	return err
+}
+
+// compareFloats returns 0 for numbers that it can't order.
+func compareFloats(x, y float64) int {
+	switch {
+	case x < y:
+		return -1
+	case x > y:
+		return 1
+	}
+	return 0
+}
+
+// absorbAll merges all groups of another table with the same slots, and releases it.
+func (t *groupTable) absorbAll(from *groupTable) error {
+	defer from.release()
+	for _, e := range from.index {
+		if e == 0 {
+			continue
+		}
+		if err := t.absorb(from, int(uint32(e))-1, e&^math.MaxUint32); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// absorb merges a group of another table.
+func (t *groupTable) absorb(from *groupTable, group int, hash uint64) error {
+	other := from.record(group)
+	r, err := t.find(from.key(other), hash)
+	if err != nil {
+		return err
+	}
+	for i := range t.slots {
+		switch from.kind(other, i) {
+		case slotInt:
+			err = t.mergeInt(r, i, int64(other[from.flagged+i]))
+		case slotWide:
+			err = t.mergeWide(r, i, from.number(other, i))
+		case slotWord:
+			err = t.mergeWord(r, i, other[from.flagged+i])
+		case slotBytes:
+			err = t.mergeBytes(r, i, from.arena.at(other[from.flagged+i]))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendSlot appends the text of a slot, as a server writes it; ok is false for NULL.
+func (t *groupTable) appendSlot(b []byte, r []uint64, i int) (text []byte, ok bool) {
+	value := r[t.flagged+i]
+	switch t.kind(r, i) {
+	case slotInt:
+		return appendNumber(b, int64(value), t.slots[i].scale), true
+	case slotWide:
+		return appendWide(b, t.number(r, i), t.slots[i].scale), true
+	case slotWord:
+		return strconv.AppendUint(b, value, 10), true
+	case slotBytes:
+		return append(b, t.arena.at(value)...), true
+	}
+	return b, false
+}
+
+// An arena holds bytes in blocks, at places that are words: the block (20 bits), the offset (20 bits) and the length (24 bits).
+type arena struct {
+	budget *budget
+	blocks [][]byte
+	last   int // the block that is being filled
+}
+
+const (
+	firstBlock = 4 << 10
+	largeBlock = 256 << 10
+	mostBlocks = 1 << 20
+	mostOffset = 1 << 20
+	mostLength = 1<<24 - 1
+)
+
+func place(block, offset, length int) uint64 {
+	return uint64(block)<<44 | uint64(offset)<<24 | uint64(length)
+}
+
+// shorter returns a place with a length that is less.
+func shorter(p uint64, length int) uint64 { return p&^uint64(mostLength) | uint64(length) }
+
+func (a *arena) at(p uint64) []byte {
+	offset := int(p >> 24 & (mostOffset - 1))
+	end := offset + int(p&mostLength)
+	return a.blocks[p>>44][offset:end:end]
+}
+
+func (a *arena) put(b []byte) (uint64, error) {
+	if len(b) > mostLength {
+		return 0, inexact("a key has " + strconv.Itoa(len(b)) + " bytes, too many for merging in memory")
+	}
+	for ; a.last < len(a.blocks); a.last++ {
+		if block := a.blocks[a.last]; cap(block)-len(block) >= len(b) && len(block) < mostOffset {
+			a.blocks[a.last] = append(block, b...)
+			return place(a.last, len(block), len(b)), nil
+		}
+	}
+	if len(a.blocks) == mostBlocks {
+		return 0, inexact("the keys need too much memory for one table")
+	}
+	size := max(len(b), min(largeBlock, firstBlock<<min(16, len(a.blocks))))
+	a.budget.add(size)
+	a.blocks = append(a.blocks, append(make([]byte, 0, size), b...))
+	return place(a.last, 0, len(b)), nil
+}
+
+func (a *arena) clear() {
+	for i, block := range a.blocks {
+		a.blocks[i] = block[:0]
+	}
+	a.last = 0
+}
+
+func (a *arena) release() {
+	for _, block := range a.blocks {
+		a.budget.add(-cap(block))
+	}
+	a.blocks, a.last = nil, 0
+}
+
+// A keyCoder encodes the key columns of partial rows: for each the length plus 1, 0 for NULL, and the text.
+type keyCoder struct {
+	columns []engine.ResultColumn
+	key     []byte
+	// compared reports that equal values must have equal keys.
+	compared bool
+}
+
+// encode returns the key of a row, valid until the next call. A text of which it isn't certain that equal values
+// have it is an inexactError.
+func (k *keyCoder) encode(row [][]byte) ([]byte, error) {
+	k.key = k.key[:0]
+	for i := range k.columns {
+		text := row[i]
+		if text == nil {
+			k.key = append(k.key, 0)
+			continue
+		}
+		if k.compared && k.columns[i].Class == engine.ClassDecimal {
+			if _, _, _, ok := parseNumber(text, k.columns[i].Scale); !ok {
+				return nil, inexact("column " + k.columns[i].Name + " has a decimal in a form of its own: " + strconv.QuoteToASCII(string(text[:min(len(text), 40)])))
+			}
+		}
+		k.key = binary.AppendUvarint(k.key, uint64(len(text))+1)
+		k.key = append(k.key, text...)
+	}
+	return k.key, nil
+}
+
+// decodeKey appends the texts of a key to row, nil for NULL.
+func decodeKey(row [][]byte, key []byte) ([][]byte, error) {
+	for len(key) > 0 {
+		n, size := binary.Uvarint(key)
+		if size <= 0 || n > uint64(len(key)-size)+1 {
+			return nil, errors.New("merge: a key is damaged")
+		}
+		key = key[size:]
+		if n == 0 {
+			row = append(row, nil)
+			continue
+		}
+		row = append(row, key[:n-1:n-1])
+		key = key[n-1:]
+	}
+	return row, nil
+}
+
+// shards is the number of tables of a worker, by the lowest bits of the hash: each is merged with those of the other
+// workers independently.
+const shards = 8
+
+func shardOf(hash uint64) int { return int(hash & (shards - 1)) }

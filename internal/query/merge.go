@@ -1,0 +1,608 @@
+package query
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A memoryMerge merges partial rows in hash tables. Each worker has tables of its own, which finish merges; if they need
+// more memory than the budget permits, workers spill them as partial rows, each a merged group.
+type memoryMerge struct {
+	plan    *Plan
+	slots   []slot
+	outputs []memoryOutput
+	keys    []engine.ResultColumn
+	seed    maphash.Seed
+	limit   int64         // of the tables of each worker, in bytes
+	tables  []*groupTable // one for each shard, after finish
+}
+
+// A memoryOutput is an Output with the numbers of its slots.
+type memoryOutput struct {
+	Output
+	slots []int
+	// class and scale are those of the text.
+	class engine.ResultClass
+	scale int
+}
+
+// keyClasses are the classes of which values are equal if, and only if, their texts are.
+var keyClasses = []engine.ResultClass{engine.ClassInt, engine.ClassDecimal, engine.ClassBytes, engine.ClassTime}
+
+// newMemoryMerge returns a merge with the limit of the memory of each worker's tables, in bytes, or an inexactError if the plan's columns aren't of classes whose values
+// can be merged in memory. For a merge on the server it only merges groups whose keys have the same bytes, before they are sent.
+func newMemoryMerge(p *Plan, limit int64) (*memoryMerge, error) {
+	m := &memoryMerge{plan: p, keys: p.PartialColumns[:p.Keys], seed: maphash.MakeSeed(), limit: limit}
+	if len(p.Merge.Steps) != len(p.PartialColumns)-p.Keys {
+		return nil, inexact("it is not known how the columns of pieces are merged")
+	}
+	for i, step := range p.Merge.Steps {
+		if err := m.addSlot(p.Keys+i, step); err != nil {
+			return nil, err
+		}
+	}
+	if p.Merge.Kind != InMemory {
+		return m, nil
+	}
+	for _, c := range m.keys {
+		if !slices.Contains(keyClasses, c.Class) {
+			return nil, inexact("groups of column " + c.Name + " can't be told apart by their texts")
+		}
+	}
+	if len(p.Merge.Outputs) != len(p.Columns) {
+		return nil, inexact("it is not known how the columns of the answer follow from those of pieces")
+	}
+	for i, o := range p.Merge.Outputs {
+		out := memoryOutput{Output: o, class: p.Columns[i].Class, scale: p.Columns[i].Scale}
+		if o.Key >= 0 {
+			out.class, out.scale = m.keys[o.Key].Class, m.keys[o.Key].Scale
+		} else if err := m.checkFinal(&out, p.Columns[i].Name); err != nil {
+			return nil, err
+		}
+		m.outputs = append(m.outputs, out)
+	}
+	return m, nil
+}
+
+// addSlot adds the slot of a partial column.
+func (m *memoryMerge) addSlot(column int, step engine.MergeStep) error {
+	c := m.plan.PartialColumns[column]
+	s := slot{column: column, step: step, class: c.Class}
+	known := false
+	switch c.Class {
+	case engine.ClassDecimal:
+		s.scale = c.Scale
+		known = step <= engine.MergeMax
+	case engine.ClassInt:
+		known = true
+	case engine.ClassBytes, engine.ClassTime, engine.ClassFloat:
+		known = step == engine.MergeMin || step == engine.MergeMax
+	}
+	if !known {
+		return inexact("values of column " + c.Name + " can't be merged outside of the server")
+	}
+	m.slots = append(m.slots, s)
+	return nil
+}
+
+// checkFinal completes an output that isn't a key.
+func (m *memoryMerge) checkFinal(out *memoryOutput, name string) error {
+	parts := 1
+	if out.Final == engine.FinalQuotient {
+		parts = 2
+	}
+	if len(out.Parts) != parts {
+		return inexact("it is not known how column " + name + " follows from its parts")
+	}
+	for _, column := range out.Parts {
+		out.slots = append(out.slots, column-m.plan.Keys)
+	}
+	first := m.slots[out.slots[0]]
+	switch {
+	case out.Final == engine.FinalQuotient:
+		if out.class != engine.ClassDecimal || out.scale < first.scale || !numeric(first.class) || m.slots[out.slots[1]].class != engine.ClassInt {
+			return inexact("the digits of column " + name + " aren't known")
+		}
+	case out.class != first.class && !(numeric(out.class) && numeric(first.class)) || numeric(out.class) && scaleOf(out.class, out.scale) != first.scale:
+		return inexact("column " + name + " has another type than its parts")
+	}
+	return nil
+}
+
+func numeric(c engine.ResultClass) bool { return c == engine.ClassInt || c == engine.ClassDecimal }
+
+func scaleOf(c engine.ResultClass, scale int) int {
+	if c == engine.ClassInt {
+		return 0
+	}
+	return scale
+}
+
+// A groupWorker has the tables of one worker.
+type groupWorker struct {
+	m      *memoryMerge
+	tables [shards]*groupTable
+	budget budget
+	coder  keyCoder
+}
+
+func (m *memoryMerge) worker() *groupWorker {
+	return &groupWorker{m: m, budget: budget{limit: m.limit}, coder: keyCoder{columns: m.keys, compared: m.plan.Merge.Kind == InMemory}}
+}
+
+// row merges a partial row.
+func (w *groupWorker) row(row [][]byte) error {
+	key, err := w.coder.encode(row)
+	if err != nil {
+		return err
+	}
+	hash := maphash.Bytes(w.m.seed, key)
+	t := w.tables[shardOf(hash)]
+	if t == nil {
+		t = newGroupTable(w.m.slots, &w.budget)
+		w.tables[shardOf(hash)] = t
+	}
+	r, err := t.find(key, hash)
+	if err != nil {
+		return err
+	}
+	return t.merge(r, row)
+}
+
+// spill passes all groups to fn, as partial rows, and forgets them.
+func (w *groupWorker) spill(fn func(row [][]byte) error) error {
+	for _, t := range w.tables {
+		if t == nil {
+			continue
+		}
+		if err := w.m.partials(t, fn); err != nil {
+			return err
+		}
+		t.release()
+	}
+	w.tables = [shards]*groupTable{}
+	return nil
+}
+
+// partials passes the groups of a table to fn, as partial rows.
+func (m *memoryMerge) partials(t *groupTable, fn func(row [][]byte) error) error {
+	row := make([][]byte, 0, len(m.plan.PartialColumns))
+	texts := make([]byte, 0, 128) // not nil, which is NULL
+	for group := range t.count {
+		r := t.record(group)
+		var err error
+		if row, err = decodeKey(row[:0], t.key(r)); err != nil {
+			return err
+		}
+		row = row[:len(m.plan.PartialColumns)]
+		texts = texts[:0]
+		for i, s := range t.slots {
+			start := len(texts)
+			var ok bool
+			row[s.column] = nil
+			if texts, ok = t.appendSlot(texts, r, i); ok {
+				row[s.column] = texts[start:]
+			}
+		}
+		if err := fn(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish merges the tables of all workers. Shards are merged in parallel.
+func (m *memoryMerge) finish(ctx context.Context, workers []*groupWorker) error {
+	m.tables = make([]*groupTable, shards)
+	errs := make([]error, shards)
+	next := make(chan int, shards)
+	for s := range shards {
+		next <- s
+	}
+	close(next)
+	var wg sync.WaitGroup
+	for range min(shards, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for s := range next {
+				errs[s] = m.mergeShard(ctx, workers, s)
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *memoryMerge) mergeShard(ctx context.Context, workers []*groupWorker, s int) error {
+	for _, w := range workers {
+		t := w.tables[s]
+		w.tables[s] = nil
+		switch {
+		case t == nil:
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case m.tables[s] == nil:
+			m.tables[s] = t
+		default:
+			if err := m.tables[s].absorbAll(t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// A sorted is a group with what orders it among the others.
+type sorted struct {
+	key   []byte
+	table *groupTable
+	group int
+}
+
+// answer passes the rows of the answer to sink, in order and within the limit. It returns an inexactError, before
+// the first row, if groups that tie at the limit make the answer undetermined.
+func (m *memoryMerge) answer(ctx context.Context, sink Sink) (rows int64, err error) {
+	merge := &m.plan.Merge
+	emit := emitter{m: m, sink: sink, values: make([][]byte, len(m.outputs)), texts: make([]byte, 0, 128)} // texts: not nil, which is NULL
+	groups := 0
+	for _, t := range m.tables {
+		if t != nil {
+			groups += t.count
+		}
+	}
+	if groups == 0 && m.plan.Keys == 0 {
+		if merge.Limit == 0 || merge.Offset > 0 {
+			return 0, sink.Columns(m.plan.Columns)
+		}
+		if err := sink.Columns(m.plan.Columns); err != nil {
+			return 0, err
+		}
+		return 1, emit.none()
+	}
+	if err := m.check(); err != nil {
+		return 0, err
+	}
+	cut := merge.Offset > 0 || merge.Limit >= 0 && merge.Limit < int64(groups)
+	if len(merge.OrderBy) == 0 {
+		if cut && merge.Limit != 0 && merge.Offset < int64(groups) {
+			return 0, inexact("LIMIT without an order of the groups")
+		}
+		if err := sink.Columns(m.plan.Columns); err != nil || cut {
+			return 0, err
+		}
+		for _, t := range m.tables {
+			for group := 0; t != nil && group < t.count; group++ {
+				if rows++; rows%1024 == 0 && ctx.Err() != nil {
+					return rows, ctx.Err()
+				}
+				if err := emit.row(t, group); err != nil {
+					return rows, err
+				}
+			}
+		}
+		return rows, nil
+	}
+	list, err := m.sort(ctx, groups)
+	if err != nil {
+		return 0, err
+	}
+	from, to := min(merge.Offset, int64(len(list))), int64(len(list))
+	if merge.Limit >= 0 {
+		to = min(to, from+merge.Limit)
+	}
+	for _, at := range []int64{from, to} {
+		if !merge.Unique && from < to && at > 0 && at < int64(len(list)) && bytes.Equal(list[at-1].key, list[at].key) {
+			return 0, inexact("groups tie at the limit")
+		}
+	}
+	if err := sink.Columns(m.plan.Columns); err != nil {
+		return 0, err
+	}
+	for _, g := range list[from:to] {
+		if rows++; rows%1024 == 0 && ctx.Err() != nil {
+			return rows, ctx.Err()
+		}
+		if err := emit.row(g.table, g.group); err != nil {
+			return rows, err
+		}
+	}
+	return rows, nil
+}
+
+// check computes what may fail for large numbers, before the first row.
+func (m *memoryMerge) check() error {
+	e := emitter{m: m}
+	for i := range m.outputs {
+		o := &m.outputs[i]
+		if o.Key >= 0 || o.Final != engine.FinalQuotient {
+			continue
+		}
+		for _, t := range m.tables {
+			for group := 0; t != nil && group < t.count; group++ {
+				if r := t.record(group); t.kind(r, o.slots[0]) == slotWide || t.kind(r, o.slots[1]) == slotWide {
+					if _, _, err := e.quotient(o, t, r); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// sort returns the groups in order: all of them, or those up to the limit and one more.
+func (m *memoryMerge) sort(ctx context.Context, groups int) ([]sorted, error) {
+	merge := &m.plan.Merge
+	most := groups
+	if merge.Limit >= 0 && merge.Limit < int64(groups) && merge.Offset < int64(groups)-merge.Limit {
+		most = int(merge.Limit + merge.Offset + 1)
+	}
+	list := make([]sorted, 0, most)
+	e := emitter{m: m}
+	var key []byte
+	byKey := func(a, b sorted) int { return bytes.Compare(a.key, b.key) }
+	keep := arena{budget: new(budget)} // of the keys
+	defer keep.release()
+	for _, t := range m.tables {
+		for group := 0; t != nil && group < t.count; group++ {
+			if group%1024 == 0 && ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			var err error
+			if key, err = e.sortKey(key[:0], t, group); err != nil {
+				return nil, err
+			}
+			if len(list) < most {
+				p, err := keep.put(key)
+				if err != nil {
+					return nil, err
+				}
+				list = append(list, sorted{keep.at(p), t, group})
+				if len(list) == most && most < groups {
+					heapify(list)
+				}
+				continue
+			}
+			if bytes.Compare(key, list[0].key) < 0 { // list is a heap, its greatest first
+				list[0] = sorted{append(list[0].key[:0:min(len(list[0].key), len(key))], key...), t, group}
+				siftDown(list, 0)
+			}
+		}
+	}
+	slices.SortFunc(list, byKey)
+	return list, nil
+}
+
+func heapify(list []sorted) {
+	for i := len(list)/2 - 1; i >= 0; i-- {
+		siftDown(list, i)
+	}
+}
+
+func siftDown(list []sorted, i int) {
+	for {
+		c := 2*i + 1
+		if c >= len(list) {
+			return
+		}
+		if c+1 < len(list) && bytes.Compare(list[c+1].key, list[c].key) > 0 {
+			c++
+		}
+		if bytes.Compare(list[i].key, list[c].key) >= 0 {
+			return
+		}
+		list[i], list[c] = list[c], list[i]
+		i = c
+	}
+}
+
+// An emitter computes outputs of groups.
+type emitter struct {
+	m      *memoryMerge
+	sink   Sink
+	keys   [][]byte
+	texts  []byte
+	values [][]byte
+}
+
+func (e *emitter) row(t *groupTable, group int) (err error) {
+	r := t.record(group)
+	if e.keys, err = decodeKey(e.keys[:0], t.key(r)); err != nil {
+		return err
+	}
+	e.texts = e.texts[:0]
+	for i := range e.m.outputs {
+		o := &e.m.outputs[i]
+		if o.Key >= 0 {
+			e.values[i] = e.keys[o.Key]
+			continue
+		}
+		start := len(e.texts)
+		var ok bool
+		if e.texts, ok, err = e.appendOutput(e.texts, o, t, r); err != nil {
+			return err
+		}
+		e.values[i] = nil
+		if ok {
+			e.values[i] = e.texts[start:len(e.texts):len(e.texts)]
+		}
+	}
+	return e.sink.Row(e.values)
+}
+
+// none is the answer over no rows at all, without GROUP BY.
+func (e *emitter) none() error {
+	for i, o := range e.m.outputs {
+		e.values[i] = nil
+		if o.Zero {
+			e.values[i] = []byte("0")
+		}
+	}
+	return e.sink.Row(e.values)
+}
+
+// appendOutput appends the text of an output that isn't a key; ok is false for NULL.
+func (e *emitter) appendOutput(b []byte, o *memoryOutput, t *groupTable, r []uint64) (text []byte, ok bool, err error) {
+	if o.Final == engine.FinalQuotient {
+		q, ok, err := e.quotient(o, t, r)
+		if !ok || err != nil {
+			return b, false, err
+		}
+		return appendWide(b, q, o.scale), true, nil
+	}
+	b, ok = t.appendSlot(b, r, o.slots[0])
+	if !ok && o.Zero {
+		b, ok = append(b, '0'), true
+	}
+	return b, ok, nil
+}
+
+func (e *emitter) quotient(o *memoryOutput, t *groupTable, r []uint64) (q wide, ok bool, err error) {
+	if t.kind(r, o.slots[0]) == slotNull || t.kind(r, o.slots[1]) == slotNull {
+		return q, false, nil
+	}
+	count, narrow := t.number(r, o.slots[1]).narrow()
+	if count == 0 && narrow {
+		return q, false, nil
+	}
+	q, ok = quotient(t.number(r, o.slots[0]), uint64(count), t.slots[o.slots[0]].scale, o.scale)
+	if !ok || !narrow || count < 0 {
+		return q, false, inexact("a quotient has more digits than merging in memory can compute")
+	}
+	return q, true, nil
+}
+
+// sortKey appends bytes whose order is that of the groups.
+func (e *emitter) sortKey(b []byte, t *groupTable, group int) (_ []byte, err error) {
+	r := t.record(group)
+	if e.keys, err = decodeKey(e.keys[:0], t.key(r)); err != nil {
+		return nil, err
+	}
+	for _, by := range e.m.plan.Merge.OrderBy {
+		o := &e.m.outputs[by.Output]
+		start := len(b)
+		b = append(b, 1)
+		var null bool
+		if b, null, err = e.appendOrder(b, o, t, r); err != nil {
+			return nil, err
+		}
+		if null {
+			b = append(b[:start], 0)
+			if by.NullsLast {
+				b[start] = 2
+			}
+			continue
+		}
+		if by.Desc {
+			for i := start + 1; i < len(b); i++ {
+				b[i] = ^b[i]
+			}
+		}
+	}
+	return b, nil
+}
+
+// appendOrder appends an output in a form whose bytes have the order of the values, and of which none is the beginning of another.
+func (e *emitter) appendOrder(b []byte, o *memoryOutput, t *groupTable, r []uint64) (_ []byte, null bool, err error) {
+	if o.Final == engine.FinalQuotient && o.Key < 0 {
+		q, ok, err := e.quotient(o, t, r)
+		if !ok || err != nil {
+			return b, true, err
+		}
+		return appendOrderedNumber(b, q), false, nil
+	}
+	var text []byte
+	class := o.class
+	if o.Key >= 0 {
+		if text = e.keys[o.Key]; text == nil {
+			return b, true, nil
+		}
+		if numeric(class) {
+			n, w, large, ok := parseNumber(text, scaleOf(class, o.scale))
+			if !ok {
+				return nil, false, inexact("a key is a number in an unknown form: " + strconv.QuoteToASCII(string(text)))
+			}
+			if !large {
+				w = wideOf(n)
+			}
+			return appendOrderedNumber(b, w), false, nil
+		}
+	} else {
+		switch value := r[t.flagged+o.slots[0]]; t.kind(r, o.slots[0]) {
+		case slotNull:
+			if !o.Zero {
+				return b, true, nil
+			}
+			return appendOrderedNumber(b, wide{}), false, nil
+		case slotInt, slotWide:
+			return appendOrderedNumber(b, t.number(r, o.slots[0])), false, nil
+		case slotWord:
+			return appendOrderedNumber(b, wide{value}), false, nil
+		default:
+			text = t.arena.at(value)
+		}
+	}
+	switch class {
+	case engine.ClassTime:
+		if !ordersAsBytes(text) {
+			return nil, false, inexact("a time has an unknown form: " + strconv.QuoteToASCII(string(text)))
+		}
+	case engine.ClassFloat:
+		f, err := strconv.ParseFloat(string(text), 64)
+		if err != nil || math.IsNaN(f) {
+			return nil, false, inexact("a binary fraction has an unknown form: " + strconv.QuoteToASCII(string(text)))
+		}
+		u := math.Float64bits(f + 0) // -0 becomes 0
+		if u>>63 != 0 {
+			u = ^u
+		} else {
+			u |= 1 << 63
+		}
+		return binary.BigEndian.AppendUint64(b, u), false, nil
+	case engine.ClassBytes:
+	default:
+		return nil, false, fmt.Errorf("merge: sort by an output of class %d", class)
+	}
+	for _, c := range text {
+		if b = append(b, c); c == 0 {
+			b = append(b, 0xff)
+		}
+	}
+	return append(b, 0, 0), false, nil
+}
+
+// appendOrderedNumber appends the number of bytes of the magnitude, with the sign, and the magnitude.
+func appendOrderedNumber(b []byte, w wide) []byte {
+	start := len(b)
+	negative := w.negative()
+	if negative {
+		w = w.negate()
+	}
+	var be [32]byte
+	for i, word := range w {
+		binary.BigEndian.PutUint64(be[8*(3-i):], word)
+	}
+	magnitude := bytes.TrimLeft(be[:], "\x00")
+	b = append(append(b, 0x80+byte(len(magnitude))), magnitude...)
+	if negative {
+		b[start] = 0x80 - byte(len(magnitude))
+		for i := start + 1; i < len(b); i++ {
+			b[i] = ^b[i]
+		}
+	}
+	return b
+}

@@ -1,0 +1,109 @@
+package query
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// SmallRows is the estimated number of rows below which a query is passed through whole: one session reads as many
+// in less than a few dozen milliseconds, and pieces cost some five milliseconds.
+const SmallRows = 50_000
+
+// piecesPerSession is how many pieces each session gets on average: several, so that all sessions end at about the same time though
+// estimates are wrong, and few, because each is a statement.
+const piecesPerSession = 4
+
+// Plan decides how a statement is answered in sessions with these settings. It is an error if the server refuses
+// the statement.
+func (r *Runner) Plan(ctx context.Context, statement string, st engine.State) (*Plan, error) {
+	n := r.nodes[0]
+	s, err := n.plain.get(ctx, st)
+	if err != nil {
+		return nil, fmt.Errorf("query: plan: %w", err)
+	}
+	p, err := r.plan(ctx, s.Session, statement, st)
+	if perr := n.plain.put(ctx, s, err != nil); err == nil {
+		err = perr
+	}
+	if err != nil {
+		return nil, fmt.Errorf("query: plan: %w", err)
+	}
+	return p, nil
+}
+
+func (r *Runner) plan(ctx context.Context, s *engine.Session, statement string, st engine.State) (*Plan, error) {
+	p, err := split(ctx, r.nodes[0].Reader, s, statement, st, r.o)
+	if err != nil {
+		return nil, err
+	}
+	p.Text, p.State = statement, st
+	if p.Whole != "" {
+		return p, nil
+	}
+	if p.Whole = r.refusal(p); p.Whole != "" {
+		return p, nil
+	}
+	sessions := r.parallel(r.nodes[0].Reader)
+	if len(p.Table.Parts) == 0 {
+		p.Pieces, err = r.ranges(ctx, s, p, sessions*piecesPerSession)
+	} else {
+		p.Pieces = groupParts(p.Table, p.Parts, sessions*piecesPerSession)
+	}
+	if err == nil && len(p.Pieces) < 2 && !(r.o.Always && len(p.Pieces) == 1) {
+		p.Whole = "there is only one piece"
+	}
+	return p, err
+}
+
+// refusal returns why a query that can be split is nevertheless better, or necessarily, run whole; "" if not.
+func (r *Runner) refusal(p *Plan) string {
+	switch {
+	case len(p.Table.Parts) == 0 && !r.o.ByRange:
+		return "table " + p.Table.Name + " has no partitions"
+	case len(p.Table.Parts) > 0 && len(p.Parts) == 0:
+		return "no partition is left to be read"
+	case r.o.Always:
+		return ""
+	case len(p.Table.Parts) > 0 && len(p.Parts) == 1:
+		return "only one partition is read: " + p.Parts[0]
+	case p.EstimatedRows >= 0 && p.EstimatedRows < SmallRows:
+		return fmt.Sprintf("it reads only about %d rows", p.EstimatedRows)
+	case p.Parallel > 1 && p.Parallel >= r.parallel(r.nodes[0].Reader):
+		return fmt.Sprintf("the server itself uses %d processes for it", p.Parallel)
+	}
+	return ""
+}
+
+// groupParts makes at most most pieces of partitions that are adjacent, with about the same estimated number of rows.
+func groupParts(t *engine.TableParts, parts []string, most int) []Piece {
+	rows := map[string]int64{}
+	for _, p := range t.Parts {
+		rows[p.Name] = p.Rows
+	}
+	weights := make([]int64, len(parts))
+	var total int64
+	for i, name := range parts {
+		weights[i] = 1 + max(0, rows[name]) // an empty partition costs something, too
+		total += weights[i]
+	}
+	var out []Piece
+	var sum, before int64
+	for i, name := range parts {
+		// A piece ends where the sum of all until then passes a multiple of the average.
+		if n := int64(len(out)); i == 0 || before+weights[i]/2 >= n*total/int64(most) && len(out) < most {
+			out = append(out, Piece{})
+		}
+		at := &out[len(out)-1]
+		at.Parts = append(at.Parts, name)
+		sum += weights[i]
+		before = sum
+		if rows[name] < 0 || at.Rows < 0 {
+			at.Rows = -1
+		} else {
+			at.Rows += rows[name]
+		}
+	}
+	return out
+}

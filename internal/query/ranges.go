@@ -1,0 +1,229 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A keyRange is the first column of a primary key as a range of integers: of integers, of decimals in units of their last
+// digit, or of microseconds.
+type keyRange struct {
+	column string // quoted
+	table  string // quoted
+	null   bool   // the column may be NULL
+	class  engine.ResultClass
+	scale  int
+	layout string // of times
+
+	min, max int64
+}
+
+// Layouts of times in results, and of literals. A literal with more digits than the column has is compared exactly.
+var layouts = []string{"2006-01-02", "2006-01-02 15:04:05.999999"}
+
+// ranges cuts a table without partitions by ranges of its primary key with about the same number of rows. p.Whole says why
+// that can't be done.
+func (r *Runner) ranges(ctx context.Context, s *engine.Session, p *Plan, most int) ([]Piece, error) {
+	n := r.nodes[0]
+	if len(p.Table.PrimaryKey) == 0 {
+		p.Whole = "table " + p.Table.Name + " has neither partitions nor a primary key"
+		return nil, nil
+	}
+	k, why, err := keyOf(ctx, n.Reader, s, p.Table)
+	if err != nil || why != "" {
+		p.Whole = why
+		return nil, err
+	}
+	cuts, err := k.cuts(most, func(from, to int64) (int64, error) {
+		plan, err := n.ExplainQuery(ctx, s, "SELECT "+k.column+" FROM "+k.table+" WHERE "+k.column+" >= "+k.literal(from)+" AND "+k.column+" < "+k.literal(to))
+		if err != nil {
+			return 0, err
+		}
+		return plan.Rows, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(cuts) == 0 {
+		p.Whole = "the first column of the primary key of " + p.Table.Name + " has too few values for ranges"
+		return nil, nil
+	}
+	each := int64(-1)
+	if p.EstimatedRows >= 0 {
+		each = p.EstimatedRows / int64(len(cuts)+1)
+	}
+	var out []Piece
+	for i := range len(cuts) + 1 {
+		out = append(out, Piece{Where: k.where(cuts, i), Rows: each})
+	}
+	return out, nil
+}
+
+// keyOf reads the range of the first column of a primary key.
+func keyOf(ctx context.Context, reader engine.Reader, s *engine.Session, t *engine.TableParts) (k keyRange, why string, err error) {
+	d, name := reader.Dialect(), t.PrimaryKey[0]
+	k.column, k.table = d.Quote(name), d.Quote(t.Name)
+	if t.Database != "" {
+		k.table = d.Quote(t.Database) + "." + k.table
+	}
+	for _, c := range t.Columns {
+		if c.Name == name {
+			k.null = c.Null
+		}
+	}
+	// Two queries with a limit use the key on every server.
+	var ends [2]string
+	found := 0
+	for i, order := range []string{"", " DESC"} {
+		cols, err := reader.DescribeQuery(ctx, s, "SELECT "+k.column+" FROM "+k.table)
+		if err != nil {
+			return k, "", err
+		}
+		k.class, k.scale = cols[0].Class, cols[0].Scale
+		q := "SELECT " + k.column + " FROM " + k.table + " WHERE " + k.column + " IS NOT NULL ORDER BY " + k.column + order + " LIMIT 1"
+		if err := s.Text(ctx, q, nil, func(values [][]byte) error {
+			ends[i] = string(values[0])
+			found++
+			return nil
+		}); err != nil {
+			return k, "", fmt.Errorf("range of the primary key of %s: %w", t.Name, err)
+		}
+	}
+	if found < 2 {
+		return k, "table " + t.Name + " is empty", nil
+	}
+	ok := false
+	if k.min, ok = k.parse(ends[0]); ok {
+		k.max, ok = k.parse(ends[1])
+	}
+	if !ok || k.min > k.max {
+		return k, "ranges of column " + name + ", the first of the primary key, aren't certain: only those of integers, decimals of 64 bits, dates and times are", nil
+	}
+	return k, "", nil
+}
+
+// parse returns the integer of a text of the column.
+func (k *keyRange) parse(text string) (int64, bool) {
+	switch k.class {
+	case engine.ClassInt, engine.ClassDecimal:
+		scale := 0
+		if k.class == engine.ClassDecimal {
+			scale = k.scale
+		}
+		n, _, large, ok := parseNumber([]byte(text), scale)
+		return n, ok && !large
+	case engine.ClassTime:
+		for _, layout := range layouts {
+			if at, err := time.Parse(layout, text); err == nil {
+				k.layout = layout
+				return at.UnixMicro(), true
+			}
+		}
+	}
+	return 0, false
+}
+
+// literal returns an integer as a literal.
+func (k *keyRange) literal(n int64) string {
+	if k.class == engine.ClassTime {
+		return "'" + time.UnixMicro(n).UTC().Format(k.layout) + "'"
+	}
+	if k.class == engine.ClassInt {
+		return string(appendNumber(nil, n, 0))
+	}
+	return string(appendNumber(nil, n, k.scale))
+}
+
+// where is the condition of piece i: from a cut to the next one, half-open, so that each row is in exactly one piece, wherever
+// the ends of the key lie by now.
+func (k *keyRange) where(cuts []int64, i int) string {
+	var list []string
+	if i > 0 {
+		list = append(list, k.column+" >= "+k.literal(cuts[i-1]))
+	}
+	if i < len(cuts) {
+		list = append(list, k.column+" < "+k.literal(cuts[i]))
+	}
+	where := strings.Join(list, " AND ")
+	if i == 0 && k.null {
+		where += " OR " + k.column + " IS NULL"
+	}
+	return where
+}
+
+// How a cut is searched: at most maxProbes estimates, until a part is within a quarter of what it should be.
+const (
+	maxProbes = 12
+	tolerance = 4
+)
+
+// unit is the difference of two cuts that have different literals.
+func (k *keyRange) unit() int64 {
+	if k.layout == layouts[0] {
+		return 24 * 3600 * 1e6
+	}
+	return 1
+}
+
+// cuts returns up to most-1 values, ascending, between which there are about as many rows by the server's estimates;
+// an estimate below 0 is unknown, then the values are equidistant.
+func (k *keyRange) cuts(most int, estimate func(from, to int64) (int64, error)) (out []int64, err error) {
+	lo, hi := k.min, k.max
+	span := uint64(hi) - uint64(lo) // at most 2^64 - 1
+	if span/uint64(k.unit()) < 1 {
+		return nil, nil
+	}
+	end := hi
+	if hi < 1<<63-1-k.unit() {
+		end = hi + k.unit()
+	}
+	total, err := estimate(lo, end)
+	if err != nil {
+		return nil, err
+	}
+	// at returns the cut after that share of the values.
+	at := func(from, to int64, share, of uint64) int64 {
+		width := uint64(to) - uint64(from)
+		q, rem := width/of, width%of
+		v := int64(uint64(from) + q*share + rem*share/of)
+		return v - mod(v, k.unit())
+	}
+	from := lo
+	for piece := 1; piece < most; piece++ {
+		cut := at(from, end, 1, uint64(most-piece+1))
+		if want := total / int64(most); total > int64(most) {
+			low, high := from, end
+			for range maxProbes {
+				if cut <= low || cut >= high {
+					break
+				}
+				got, err := estimate(from, cut)
+				if err != nil {
+					return nil, err
+				}
+				if got < 0 || got >= want-want/tolerance && got <= want+want/tolerance {
+					break
+				}
+				if got < want {
+					low = cut
+				} else {
+					high = cut
+				}
+				cut = at(low, high, 1, 2)
+			}
+		}
+		if cut <= from || cut > hi {
+			continue
+		}
+		out = append(out, cut)
+		from = cut
+	}
+	return out, nil
+}
+
+// mod is the remainder that is never negative.
+func mod(n, d int64) int64 { return ((n % d) + d) % d }

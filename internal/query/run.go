@@ -1,0 +1,255 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A Runner answers queries with several sessions of one server. It may be used by several goroutines; each query has
+// sessions of its own, which are kept for the next one.
+type Runner struct {
+	o     Options
+	nodes []*node // the first plans, merges, and runs whole queries
+}
+
+// A node is a server with its idle sessions.
+type node struct {
+	engine.Reader
+	// plain are sessions for planning and for whole queries, pieces those for pieces, whose clock stands.
+	plain, pieces *pool
+}
+
+// New returns a Runner for queries to one server. Close it.
+func New(reader engine.Reader, o Options) *Runner {
+	r := &Runner{o: o}
+	r.add(reader)
+	return r
+}
+
+func (r *Runner) add(reader engine.Reader) {
+	n := &node{Reader: reader}
+	n.plain = &pool{reader: reader, most: 2}
+	n.pieces = &pool{reader: reader, most: r.parallel(reader)}
+	r.nodes = append(r.nodes, n)
+}
+
+// parallel is the number of sessions for pieces of one server.
+func (r *Runner) parallel(reader engine.Reader) int {
+	if r.o.Parallel > 0 {
+		return r.o.Parallel
+	}
+	if n := reader.Cores(); n > 0 {
+		return n
+	}
+	return DefaultParallel
+}
+
+func (r *Runner) memory() int64 {
+	if r.o.Memory > 0 {
+		return r.o.Memory
+	}
+	return DefaultMemory
+}
+
+// Close closes idle sessions. No query may be running.
+func (r *Runner) Close() error {
+	var errs []error
+	for _, n := range r.nodes {
+		errs = append(errs, n.plain.close(), n.pieces.close())
+	}
+	return errors.Join(errs...)
+}
+
+// Run answers a query as planned, and passes the answer to sink. If it returns an error, the rows that sink has got are not
+// the answer. When it returns, nothing of it runs on the server any more, also if ctx has ended.
+//
+// A query whose pieces turn out not to determine the answer exactly is run again, whole: see Report.Rerun.
+func (r *Runner) Run(ctx context.Context, p *Plan, sink Sink) (*Report, error) {
+	begin := time.Now()
+	report := &Report{Plan: p}
+	counted := &counter{Sink: sink}
+	err := r.answer(ctx, p, counted, report)
+	report.Rows = counted.rows
+	report.Took = time.Since(begin)
+	if err != nil {
+		return report, fmt.Errorf("query: %w", err)
+	}
+	return report, nil
+}
+
+func (r *Runner) answer(ctx context.Context, p *Plan, sink *counter, report *Report) error {
+	if p.Whole != "" {
+		return r.whole(ctx, p, sink)
+	}
+	err := r.split(ctx, p, nil, sink, report)
+	if e, ok := errors.AsType[*inexactError](err); ok && !sink.begun && ctx.Err() == nil {
+		report.Rerun, report.Server, report.Proof, report.Warnings = e.why, false, "", nil
+		return r.whole(ctx, p, sink)
+	}
+	return err
+}
+
+// A counter counts the rows of an answer.
+type counter struct {
+	Sink
+	begun bool
+	rows  int64
+}
+
+func (c *counter) Columns(cols []engine.ResultColumn) error {
+	c.begun = true
+	return c.Sink.Columns(cols)
+}
+
+func (c *counter) Row(values [][]byte) error {
+	c.rows++
+	return c.Sink.Row(values)
+}
+
+// whole runs the statement as it is.
+func (r *Runner) whole(ctx context.Context, p *Plan, sink Sink) error {
+	n := r.nodes[0]
+	s, err := n.plain.get(ctx, p.State)
+	if err != nil {
+		return err
+	}
+	err = s.Text(ctx, p.Text, sink.Columns, sink.Row)
+	return errors.Join(err, s.Close()) // the statement may have left anything in the session
+}
+
+// split runs the pieces and merges their answers. clock are settings that stop the clock of all sessions; nil for now.
+func (r *Runner) split(ctx context.Context, p *Plan, clock engine.State, sink Sink, report *Report) (err error) {
+	if len(p.Pieces) == 0 {
+		return inexact("no partition is left to be read")
+	}
+	x, err := r.begin(ctx, p, clock, report)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, x.end(err != nil)) }()
+	switch p.Merge.Kind {
+	case Concatenate:
+		return x.concatenate(sink)
+	case InMemory, OnServer:
+		return x.group(sink)
+	}
+	return fmt.Errorf("unknown kind of merge %d", p.Merge.Kind)
+}
+
+// An execution is a query while its pieces run.
+type execution struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	r      *Runner
+	p      *Plan
+	state  engine.State // of all sessions: that of the plan, with the clock
+	report *Report
+	runs   []nodeRun
+
+	mu    sync.Mutex
+	moved int64
+	done  int
+	rows  int64 // estimated, of pieces that are done
+	begun time.Time
+}
+
+// A nodeRun are the sessions and the pieces of one server.
+type nodeRun struct {
+	*node
+	sessions []*session
+	pieces   []int // indexes, in the order in which they begin
+}
+
+// begin opens the sessions, in one snapshot for each server.
+func (r *Runner) begin(ctx context.Context, p *Plan, clock engine.State, report *Report) (_ *execution, err error) {
+	if clock == nil {
+		if clock, err = r.freeze(ctx, p.State); err != nil {
+			return nil, err
+		}
+	}
+	x := &execution{r: r, p: p, report: report, begun: time.Now()}
+	x.ctx, x.cancel = context.WithCancelCause(ctx)
+	x.state = append(append(engine.State(nil), p.State...), clock...)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, x.end(true))
+		}
+	}()
+	for i, n := range r.nodes {
+		run := nodeRun{node: n}
+		for k, piece := range p.Pieces {
+			if piece.Node == i {
+				run.pieces = append(run.pieces, k)
+			}
+		}
+		if len(run.pieces) == 0 {
+			continue
+		}
+		if p.Merge.Kind != Concatenate {
+			longestFirst(run.pieces, p.Pieces)
+		}
+		if run.sessions, err = n.pieces.getAll(ctx, x.state, min(len(run.pieces), r.parallel(n.Reader))); err != nil {
+			return nil, err
+		}
+		x.runs = append(x.runs, run)
+		if err := x.snapshot(&run); err != nil {
+			return nil, err
+		}
+	}
+	if len(x.runs) > 1 {
+		x.unproven("several servers have no common snapshot")
+	}
+	if report.Proof == "" && r.o.Require {
+		return nil, inexact("it can't be proven that all pieces see the same rows: " + report.Warnings[0])
+	}
+	return x, nil
+}
+
+// freeze returns settings that stop the clock, for all sessions of a query.
+func (r *Runner) freeze(ctx context.Context, st engine.State) (clock engine.State, err error) {
+	n := r.nodes[0]
+	s, err := n.plain.get(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	clock, err = n.Freeze(ctx, s.Session)
+	return clock, errors.Join(err, n.plain.put(ctx, s, err != nil))
+}
+
+func (x *execution) snapshot(run *nodeRun) error {
+	list := make([]*engine.Session, len(run.sessions))
+	for i, s := range run.sessions {
+		list[i] = s.Session
+	}
+	proof, err := run.OneSnapshot(x.ctx, list, x.r.o.Lock)
+	if err != nil {
+		return fmt.Errorf("begin one snapshot for %d sessions: %w", len(list), err)
+	}
+	x.report.Proof = proof
+	if proof == "" {
+		x.unproven("there is no common snapshot for several sessions")
+	}
+	return nil
+}
+
+func (x *execution) unproven(why string) {
+	x.report.Proof = ""
+	x.report.Warnings = append(x.report.Warnings, why+": rows that are committed while the query runs may be in the answer of one piece and not in that of another")
+}
+
+// end gives the sessions back.
+func (x *execution) end(failed bool) error {
+	x.cancel(nil)
+	var errs []error
+	for _, run := range x.runs {
+		for _, s := range run.sessions {
+			errs = append(errs, run.node.pieces.put(x.ctx, s, failed))
+		}
+	}
+	return errors.Join(errs...)
+}
