@@ -50,9 +50,9 @@ type Reader interface {
 	// Bytes is an expression that has the same value for two values of a column of a result only if the
 	// server returns the same text for both: groups of texts that are equal but not the same.
 	Bytes(expr string) string
-	// Function reports whether a function, in lower case, is one of the server's own that
+	// Function reports whether a function, in lower case, with this number of arguments is one of the server's own that
 	// always returns the same for the same arguments within one statement and the same settings.
-	Function(name string) FunctionKind
+	Function(name string, args int) FunctionKind
 	// MergeState returns st changed such that temporary tables take the values of any result as they are: nothing is
 	// refused, cut or replaced. Statements are parsed as with st.
 	MergeState(st State) State
@@ -103,6 +103,7 @@ type Syntax struct {
 	Rollup       bool // GROUP BY ... WITH ROLLUP
 	LimitComma   bool // LIMIT offset, count
 	UserVars     bool // @x and @@x are variables
+	NullsLast    bool // ORDER BY sorts NULL after all values, and with DESC before them
 }
 
 // A ResultColumn is one column of a result, as the server describes it.
@@ -270,7 +271,9 @@ type AggregateCall struct {
 	// Ordered reports ORDER BY within the parentheses; SelfOrdered that it is by the first argument
 	// alone, and Order the words after this, such as DESC. Separator is the text of one, with its quotes.
 	Ordered, SelfOrdered bool
-	Order, Separator     string
+	// Divided reports that an argument has a division, whose value may have more digits than its type.
+	Divided          bool
+	Order, Separator string
 	// Result describes the call.
 	Result ResultColumn
 }

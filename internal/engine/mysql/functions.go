@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -70,7 +71,7 @@ func wordSet(text string) map[string]bool {
 }
 
 // Function implements engine.Reader.
-func (db *DB) Function(name string) engine.FunctionKind {
+func (db *DB) Function(name string, _ int) engine.FunctionKind {
 	switch {
 	case pureFunctions[name]:
 		return engine.PureFunction
@@ -87,6 +88,10 @@ func (db *DB) Bytes(expr string) string { return "CAST(" + expr + " AS BINARY)" 
 
 // Aggregate implements engine.Reader.
 func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
+	// The server computes with digits beyond those of the type of a quotient, which no result shows.
+	if c.Divided && (c.Result.Class == engine.ClassDecimal || slices.ContainsFunc(c.Inputs, func(in engine.ResultColumn) bool { return in.Class == engine.ClassDecimal })) && (c.Name != "count" || c.Distinct) {
+		return engine.Recipe{}, false
+	}
 	if c.Distinct {
 		return distinctRecipe(c)
 	}
@@ -101,7 +106,7 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	}
 	switch c.Name {
 	case "count":
-		r := engine.Recipe{Parts: []string{"COUNT($1)"}, Merge: []string{"SUM($1)"}, Value: "$1", Steps: []engine.MergeStep{engine.MergeSum}, Zero: true}
+		r := engine.Recipe{Parts: []string{"COUNT($1)"}, Merge: []string{"COALESCE(SUM($1), 0)"}, Value: "$1", Steps: []engine.MergeStep{engine.MergeSum}, Zero: true}
 		if c.Star {
 			r.Parts[0] = "COUNT(*)"
 		}
@@ -115,7 +120,7 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 			return same, true
 		}
 	case "avg":
-		r := engine.Recipe{Parts: []string{"SUM($1)", "COUNT($1)"}, Merge: []string{"SUM($1)", "SUM($1)"}, Value: "($1 / $2)"}
+		r := engine.Recipe{Parts: []string{"SUM($1)", "COUNT($1)"}, Merge: []string{"SUM($1)", "COALESCE(SUM($1), 0)"}, Value: "($1 / $2)"}
 		switch {
 		case c.Result.Class == engine.ClassFloat && numeric(c.Inputs):
 			r.Order = true

@@ -10,7 +10,7 @@ import (
 func (db *DB) Syntax(st engine.State) engine.Syntax {
 	return engine.Syntax{
 		Backslash: st.Get("standard_conforming_strings") == "off",
-		Dollar:    true, Prefixed: true, Nested: true, ConcatPipes: true, Casts: true, GroupOrder: true,
+		Dollar:    true, Prefixed: true, Nested: true, ConcatPipes: true, Casts: true, GroupOrder: true, NullsLast: true,
 	}
 }
 
@@ -64,9 +64,9 @@ func wordSet(text string) map[string]bool {
 }
 
 // Function implements engine.Reader.
-func (db *DB) Function(name string) engine.FunctionKind {
+func (db *DB) Function(name string, args int) engine.FunctionKind {
 	switch {
-	case pureFunctions[name]:
+	case pureFunctions[name], name == "age" && args == 2:
 		return engine.PureFunction
 	case aggregateFunctions[name]:
 		return engine.AggregateFunction
@@ -77,7 +77,7 @@ func (db *DB) Function(name string) engine.FunctionKind {
 }
 
 // Bytes implements engine.Reader.
-func (db *DB) Bytes(expr string) string { return "(" + expr + ")::text" }
+func (db *DB) Bytes(expr string) string { return "(" + expr + ")::text COLLATE \"C\"" }
 
 // Aggregate implements engine.Reader.
 func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
@@ -91,7 +91,7 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	same := engine.Recipe{Parts: []string{call}, Merge: []string{call}, Value: "$1"}
 	switch c.Name {
 	case "count":
-		r := engine.Recipe{Parts: []string{"count($1)"}, Merge: []string{"sum($1)"}, Value: "$1", Steps: []engine.MergeStep{engine.MergeSum}, Zero: true}
+		r := engine.Recipe{Parts: []string{"count($1)"}, Merge: []string{"coalesce(sum($1), 0)"}, Value: "$1", Steps: []engine.MergeStep{engine.MergeSum}, Zero: true}
 		if c.Star {
 			r.Parts[0] = "count(*)"
 		}
@@ -108,7 +108,7 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 			return same, true
 		}
 	case "avg":
-		r := engine.Recipe{Parts: []string{"sum($1)", "count($1)"}, Merge: []string{"sum($1)", "sum($1)"}, Value: "($1::numeric / $2::numeric)"}
+		r := engine.Recipe{Parts: []string{"sum($1)", "count($1)"}, Merge: []string{"sum($1)", "coalesce(sum($1), 0)"}, Value: "($1::numeric / $2::numeric)"}
 		if c.Result.Class == engine.ClassFloat {
 			r.Value, r.Order = "($1::double precision / nullif($2, 0))", true
 			return r, c.Inputs[0].Class == engine.ClassFloat
@@ -152,7 +152,7 @@ func varianceRecipe(name string) engine.Recipe {
 	}
 	return engine.Recipe{
 		Parts: []string{"count($1)::numeric", "sum($1)::numeric", "sum($1::numeric * $1::numeric)"},
-		Merge: []string{"sum($1)", "sum($1)", "sum($1)"},
+		Merge: []string{"coalesce(sum($1), 0)", "sum($1)", "sum($1)"},
 		Value: "(CASE WHEN " + none + " THEN NULL WHEN $1 * $3 - $2 * $2 <= 0 THEN 0::numeric ELSE " + value + " END)",
 	}
 }

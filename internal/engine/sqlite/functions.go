@@ -8,14 +8,13 @@ import (
 
 // Syntax implements engine.Reader.
 func (db *DB) Syntax(engine.State) engine.Syntax {
-	return engine.Syntax{Backquoted: true, Bracketed: true, Introducer: true, ConcatPipes: true, GroupOrder: true, LimitComma: true}
+	return engine.Syntax{Backquoted: true, Bracketed: true, ConcatPipes: true, GroupOrder: true, LimitComma: true}
 }
 
-// pureFunctions always return the same for the same arguments. Functions of dates are not among them: "now" among their
-// arguments is the time of the call.
+// pureFunctions always return the same for the same arguments.
 var pureFunctions = wordSet(`
 	abs char coalesce concat concat_ws format glob hex if ifnull iif instr length like likelihood likely lower ltrim
-	max min nullif octet_length printf quote replace round rtrim sign soundex substr substring trim typeof unhex
+	nullif octet_length printf quote replace round rtrim sign soundex substr substring trim typeof unhex
 	unicode unistr unistr_quote unlikely upper zeroblob cast
 	acos acosh asin asinh atan atan2 atanh ceil ceiling cos cosh degrees exp floor ln log log10 log2 mod pi pow power
 	radians sin sinh sqrt tan tanh trunc
@@ -38,14 +37,18 @@ func wordSet(text string) map[string]bool {
 	return set
 }
 
-// Function implements engine.Reader. min and max of one argument are aggregates, of several they are not: the names stand
-// for the aggregates.
-func (db *DB) Function(name string) engine.FunctionKind {
+// timeFunctions are pure if they have a time among their arguments, that is at least this number of arguments: else they
+// return the current time.
+var timeFunctions = map[string]int{"date": 1, "time": 1, "datetime": 1, "julianday": 1, "unixepoch": 1, "strftime": 2, "timediff": 2}
+
+// Function implements engine.Reader. min and max of several arguments aren't aggregates.
+func (db *DB) Function(name string, args int) engine.FunctionKind {
+	least, isTime := timeFunctions[name]
 	switch {
+	case (name == "min" || name == "max") && args > 1, isTime && args >= least, pureFunctions[name]:
+		return engine.PureFunction
 	case aggregateFunctions[name]:
 		return engine.AggregateFunction
-	case pureFunctions[name]:
-		return engine.PureFunction
 	case windowFunctions[name]:
 		return engine.WindowFunction
 	}
@@ -67,7 +70,7 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 		if c.Distinct {
 			return engine.Recipe{}, false
 		}
-		r := engine.Recipe{Parts: []string{"count($1)"}, Merge: []string{"sum($1)"}, Value: "$1", Steps: []engine.MergeStep{engine.MergeSum}, Zero: true}
+		r := engine.Recipe{Parts: []string{"count($1)"}, Merge: []string{"coalesce(sum($1), 0)"}, Value: "$1", Steps: []engine.MergeStep{engine.MergeSum}, Zero: true}
 		if c.Star {
 			r.Parts[0] = "count(*)"
 		}
@@ -76,7 +79,7 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 		return engine.Recipe{Parts: []string{"sum($1)", other}, Merge: []string{"sum($1)", "max($1)"}, Value: "$1", Tie: "$2 = 1"}, !c.Distinct
 	case "avg":
 		return engine.Recipe{
-			Parts: []string{"sum($1)", "count($1)", other}, Merge: []string{"sum($1)", "sum($1)", "max($1)"},
+			Parts: []string{"sum($1)", "count($1)", other}, Merge: []string{"sum($1)", "coalesce(sum($1), 0)", "max($1)"},
 			Value: "(CAST($1 AS REAL) / $2)", Tie: "$3 = 1",
 		}, !c.Distinct
 	case "min", "max":
