@@ -230,6 +230,8 @@ type TablePart struct {
 	Name string
 	// Planned are the names by which a QueryPlan calls it, in addition to Name: its subpartitions.
 	Planned []string
+	// Reordered reports that it has the table's columns in another order.
+	Reordered bool
 	// Rows and Bytes are the server's estimates; -1 is unknown.
 	Rows, Bytes int64
 	// Version changes whenever rows of the partition have changed; "" if that is not known.

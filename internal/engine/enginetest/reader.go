@@ -123,6 +123,29 @@ var readCases = map[string][]struct {
 		{"BIT(9)", "b'100000001'", "\x01\x01", engine.ClassText},
 		{"POINT", "POINT(0, 0)", "\x00\x00\x00\x00\x01\x01" + strings.Repeat("\x00", 19), engine.ClassText},
 	},
+	"postgres": {
+		{"SMALLINT", "-32768", "-32768", engine.ClassInt},
+		{"BIGINT", "9223372036854775807", "9223372036854775807", engine.ClassInt},
+		{"REAL", "0.1", "0.1", engine.ClassFloat},
+		{"DOUBLE PRECISION", "0.1::float8 + 0.2::float8", "0.30000000000000004", engine.ClassFloat},
+		{"NUMERIC", "1.10", "1.10", engine.ClassDecimal},
+		{"NUMERIC(38,10)", "-1234567890123456789012345678.0000000001", "-1234567890123456789012345678.0000000001", engine.ClassDecimal},
+		{"NUMERIC(5,2)", "'NaN'", "NaN", engine.ClassDecimal},
+		{"BOOLEAN", "true", "t", engine.ClassBytes},
+		{"VARCHAR(20)", "'a '", "a ", engine.ClassText},
+		{"TEXT", "''", "", engine.ClassText},
+		{"CHAR(3)", "'a'", "a  ", engine.ClassText},
+		{"BYTEA", `'\x00ff'`, `\x00ff`, engine.ClassBytes},
+		{"UUID", "'A0EEBC99-9c0b-4ef8-bb6d-6bb9bd380a11'", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", engine.ClassBytes},
+		{"DATE", "'2026-11-20'", "2026-11-20", engine.ClassTime},
+		{"TIMESTAMP", "'2026-11-20 18:00:00.5'", "2026-11-20 18:00:00.5", engine.ClassTime},
+		{"TIME", "'18:00:00'", "18:00:00", engine.ClassTime},
+		{"INTERVAL", "'1 month'", "1 mon", engine.ClassText},
+		{"JSONB", `'{"a": 1.0}'`, `{"a": 1.0}`, engine.ClassText},
+		{"INT[]", "ARRAY[1,NULL]", "{1,NULL}", engine.ClassText},
+		{"BIT(3)", "B'101'", "101", engine.ClassText},
+		{"INET", "'10.0.0.1'", "10.0.0.1", engine.ClassText},
+	},
 }
 
 // caseName returns the key of tables of cases.
@@ -186,6 +209,9 @@ func (s readers) texts(t *testing.T) {
 		if x.native == "POINT" {
 			continue
 		}
+		if db.Info().Engine == "postgres" && slices.Contains([]string{"BOOLEAN", "BYTEA", "UUID", "JSONB", "BIT(3)"}, x.native) {
+			continue // it has no greatest value
+		}
 		Must(t, c.Text(within(t), "SELECT MAX("+list[i]+") FROM "+name+" WHERE c0 IS NULL", nil, func(values [][]byte) error {
 			if values[0] != nil {
 				t.Errorf("%s: %q, want NULL", x.native, values[0])
@@ -208,7 +234,7 @@ func (s readers) largeTexts(t *testing.T) {
 	db := s.open(t)
 	c := readSession(t, db, nil)
 	repeat := map[string]string{"mysql": "REPEAT('x', %d)", "postgres": "repeat('x', %d)", "sqlite": "replace(hex(zeroblob(%d/2)), '0', 'x')"}[caseName(db)]
-	for _, n := range []int{1 << 16, 1<<24 - 6, 1<<24 - 4, 1 << 24, 3 << 23} {
+	for _, n := range []int{1 << 16, 1<<24 - 6, 1<<24 - 4, 1 << 24} {
 		n &^= 1
 		Must(t, c.Text(within(t), "SELECT 1, "+fmt.Sprintf(repeat, n)+", 2", nil, func(v [][]byte) error {
 			if len(v[1]) != n || strings.Trim(string(v[1]), "x") != "" || string(v[0])+string(v[2]) != "12" {
@@ -270,7 +296,7 @@ func (s readers) endOfText(t *testing.T) {
 		t.Errorf("it took %s", took)
 	}
 	Must(t, c.Reset(within(t)))
-	for _, q := range []string{"SELECT", "SELECT * FROM nix", "SELECT 1; SELECT 2"} {
+	for _, q := range []string{"SELECT FROM FROM", "SELECT * FROM nix", "SELECT 1; SELECT 2"} {
 		err := c.Text(within(t), q, nil, func([][]byte) error { return nil })
 		if err == nil && (db.Info().Engine != "sqlite" || q != "SELECT 1; SELECT 2") {
 			t.Errorf("%s: no error", q)

@@ -51,7 +51,7 @@ func (db *DB) openPools() error {
 	always := func(context.Context, stdlib.ShouldPingParams) bool { return true } // the server may have closed it while it was idle
 	db.plain, failed[0] = open(db.config.Copy(), engine.Connect{}, stdlib.OptionShouldPing(always))
 	db.pool, failed[1] = open(db.maintenanceConfig(), engine.Connect{Maintenance: true})
-	return errors.Join(failed[:]...)
+	return errors.Join(failed[0], failed[1], db.openReads())
 }
 
 func (db *DB) maintenanceConfig() *pgconn.Config {
@@ -173,7 +173,11 @@ func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 
 // Session implements engine.Keeper.
 func (db *DB) Session(ctx context.Context) (*engine.Session, error) {
-	return engine.OpenSession(ctx, db, db.plain, engine.SessionWords{
+	return engine.OpenSession(ctx, db, db.plain, sessionWords())
+}
+
+func sessionWords() engine.SessionWords {
+	return engine.SessionWords{
 		ID:  "SELECT pg_backend_pid()",
 		Get: func(name string) (string, error) { return "SELECT current_setting(" + quoteText(name) + ")", nil },
 		Set: func(name, value string) (string, error) {
@@ -181,7 +185,7 @@ func (db *DB) Session(ctx context.Context) (*engine.Session, error) {
 		},
 		Export: "SELECT pg_export_snapshot()",
 		Import: func(snapshot string) string { return "SET TRANSACTION SNAPSHOT " + quoteText(snapshot) },
-	})
+	}
 }
 
 // Kill implements engine.Keeper.

@@ -46,6 +46,7 @@ type DB struct {
 	quietWait time.Duration // the constant quietWait, except in tests
 	plain     *sql.DB       // for the catalog and sessions
 	pool      *sql.DB       // for maintenance: Connect{Maintenance: true}
+	reads     *sql.DB       // for queries in pieces
 	// before is a hook for tests, called before the statements of a step are sent.
 	before func(c *pgconn.PgConn, statements []string)
 
@@ -256,7 +257,7 @@ const scanBatch = 1000
 // Close implements engine.DB.
 func (db *DB) Close() error {
 	err := db.leases.Close()
-	for _, pool := range []*sql.DB{db.plain, db.pool} {
+	for _, pool := range []*sql.DB{db.plain, db.pool, db.reads} {
 		if pool != nil {
 			err = errors.Join(err, pool.Close())
 		}

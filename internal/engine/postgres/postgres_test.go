@@ -21,6 +21,10 @@ func TestKeeper(t *testing.T) {
 	enginetest.RunKeeper(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "postgres").(engine.Keeper) })
 }
 
+func TestReader(t *testing.T) {
+	enginetest.RunReader(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "postgres").(engine.Keeper) })
+}
+
 func TestLoader(t *testing.T) {
 	enginetest.RunLoader(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "postgres").(engine.Keeper) })
 }

@@ -1,0 +1,263 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// readSettings are the settings of a session for reading that don't change answers: a transaction waits for those of
+// other sessions, temporary tables can be made, and texts are UTF-8.
+var readSettings = []string{
+	"SET client_encoding = 'UTF8'", "SET default_transaction_isolation = 'read committed'", "SET default_transaction_read_only = off",
+	"SET default_transaction_deferrable = off", "SET idle_in_transaction_session_timeout = 0",
+}
+
+// openReads creates the pool of connections for reading, whose settings are otherwise those of any client.
+func (db *DB) openReads() error {
+	cfg, err := pgx.ParseConfig("sslmode=disable")
+	if err != nil {
+		return fmt.Errorf("target %s: %w", db.target, err)
+	}
+	cfg.Config, cfg.DefaultQueryExecMode = *db.config.Copy(), pgx.QueryExecModeExec
+	db.reads = stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
+		if _, err := c.PgConn().Exec(ctx, strings.Join(readSettings, "; ")).ReadAll(); err != nil {
+			return fmt.Errorf("prepare session: %w", classifyIn(ctx, err))
+		}
+		return nil
+	}))
+	return nil
+}
+
+// ReadSession implements engine.Reader.
+func (db *DB) ReadSession(ctx context.Context, st engine.State) (*engine.Session, error) {
+	words := sessionWords()
+	words.Text, words.Describe, words.SetAll = text, describe, setAll
+	s, err := engine.OpenSession(ctx, db, db.reads, words)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.SetStates(ctx, st); err != nil {
+		return nil, errors.Join(fmt.Errorf("open a session for reading: %w", err), s.Close())
+	}
+	return s, nil
+}
+
+// text is engine.SessionWords.Text.
+func text(ctx context.Context, conn any, query string, head func([]engine.ResultColumn) error, row func([][]byte) error) (end engine.TextEnd, err error) {
+	end.Warnings = -1
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	c := conn.(*stdlib.Conn).Conn().PgConn()
+	r := c.ExecParams(ctx, query, nil, nil, nil, nil)
+	if fields := r.FieldDescriptions(); fields != nil {
+		err = head(columnsOf(c, fields))
+	}
+	for err == nil && r.NextRow() {
+		err = row(r.Values())
+	}
+	if err != nil {
+		stop() // else the rest would be read
+	}
+	tag, closed := r.Close()
+	if err == nil {
+		err = closed
+	}
+	if !tag.Select() {
+		end.Affected = tag.RowsAffected()
+	}
+	return end, err
+}
+
+// describe is engine.SessionWords.Describe.
+func describe(ctx context.Context, conn any, query string) ([]engine.ResultColumn, error) {
+	c := conn.(*stdlib.Conn).Conn().PgConn()
+	d, err := c.Prepare(ctx, "", query, nil)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(d.ParamOIDs); n > 0 {
+		return nil, fmt.Errorf("the query has %d parameters", n)
+	}
+	return columnsOf(c, d.Fields), nil
+}
+
+// stateSettings are the settings of a session that can change an answer, in the order in which they are set.
+var stateSettings = []string{
+	"standard_conforming_strings", "backslash_quote", "search_path", "role", "datestyle", "intervalstyle", "timezone", "timezone_abbreviations",
+	"extra_float_digits", "bytea_output", "lc_messages", "lc_monetary", "lc_numeric", "lc_time", "default_text_search_config",
+	"xmlbinary", "xmloption", "transform_null_equals", "array_nulls", "row_security", "gin_fuzzy_search_limit", "quote_all_identifiers", "statement_timeout",
+}
+
+// ReadState implements engine.Reader.
+func (db *DB) ReadState(ctx context.Context, s *engine.Session) (engine.State, error) {
+	st := make(engine.State, len(stateSettings))
+	list := make([]string, len(stateSettings))
+	for i, name := range stateSettings {
+		st[i].Name = name
+		list[i] = "pg_catalog.current_setting(" + quoteText(name) + ")"
+	}
+	err := s.Text(ctx, "SELECT "+strings.Join(list, ", "), nil, func(values [][]byte) error {
+		for i, v := range values {
+			st[i].Value = string(v)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the settings of a session: %w", err)
+	}
+	return st, nil
+}
+
+// setAll is engine.SessionWords.SetAll.
+func setAll(st engine.State) ([]string, error) {
+	if len(st) == 0 {
+		return nil, nil
+	}
+	list := make([]string, len(st))
+	for i, x := range st {
+		list[i] = "pg_catalog.set_config(" + escaped(x.Name) + ", " + escaped(x.Value) + ", false)"
+	}
+	return []string{"SELECT " + strings.Join(list, ", ")}, nil
+}
+
+// escaped renders a literal that doesn't depend on standard_conforming_strings and backslash_quote.
+func escaped(s string) string {
+	return "E'" + strings.NewReplacer(`\`, `\\`, "'", "''").Replace(s) + "'"
+}
+
+// Freeze implements engine.Reader. now() is the time at which a transaction began, which can't be set.
+func (db *DB) Freeze(context.Context, *engine.Session) (engine.State, error) { return nil, nil }
+
+// StateRefusal implements engine.Reader. The driver reads only texts in UTF-8.
+func (db *DB) StateRefusal(engine.State) string { return "" }
+
+// Cores implements engine.Reader.
+func (db *DB) Cores() int {
+	if db.info.DataDir == "" {
+		return 0
+	}
+	return runtime.NumCPU()
+}
+
+// A sqlType is a type of results by its OID: its name, and what may be done with its texts.
+type sqlType struct {
+	name  string
+	class engine.ResultClass
+}
+
+// sqlTypes are the types of which more is known than that only the server compares their texts. A numeric
+// without digits has as many as each value.
+var sqlTypes = map[uint32]sqlType{
+	16: {"boolean", engine.ClassBytes}, 17: {"bytea", engine.ClassBytes}, 19: {"name", engine.ClassText}, 2950: {"uuid", engine.ClassBytes},
+	21: {"smallint", engine.ClassInt}, 23: {"integer", engine.ClassInt}, 20: {"bigint", engine.ClassInt}, 26: {"oid", engine.ClassInt},
+	1700: {"numeric", engine.ClassDecimal}, 700: {"real", engine.ClassFloat}, 701: {"double precision", engine.ClassFloat},
+	1082: {"date", engine.ClassTime}, 1083: {"time", engine.ClassTime}, 1114: {"timestamp", engine.ClassTime}, 1184: {"timestamptz", engine.ClassTime},
+	25: {"text", engine.ClassText}, 1043: {"varchar", engine.ClassText}, 1042: {"char", engine.ClassText},
+	1186: {"interval", engine.ClassText}, 1266: {"timetz", engine.ClassText}, 114: {"json", engine.ClassText}, 3802: {"jsonb", engine.ClassText},
+	1560: {"bit", engine.ClassText}, 1562: {"varbit", engine.ClassText}, 705: {"unknown", engine.ClassText},
+}
+
+// columnsOf describes the columns of a result.
+func columnsOf(c *pgconn.PgConn, fields []pgconn.FieldDescription) []engine.ResultColumn {
+	cols := make([]engine.ResultColumn, len(fields))
+	for i, f := range fields {
+		t, ok := sqlTypes[f.DataTypeOID]
+		if !ok {
+			t = sqlType{fmt.Sprintf("type %d", f.DataTypeOID), engine.ClassText}
+		}
+		cols[i] = engine.ResultColumn{Name: f.Name, Native: t.name, Class: t.class}
+		switch f.DataTypeOID {
+		case 17:
+			cols[i].Binary, cols[i].Hex = true, true
+		case 26:
+			cols[i].Unsigned = true
+		case 1700:
+			if cols[i].Scale = -1; f.TypeModifier >= 4 {
+				digits := f.TypeModifier - 4
+				cols[i].Precision = int(digits >> 16)
+				cols[i].Scale = int((digits&0x7ff)^1024) - 1024 // a signed number of 11 bits
+			}
+		}
+	}
+	return cols
+}
+
+// DescribeQuery implements engine.Reader. The order of texts of dates is that of the dates only in the ISO style,
+// and the order of instants only where the offset from UTC never changes.
+func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string) ([]engine.ResultColumn, error) {
+	cols, err := s.Describe(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	need := map[string]string{}
+	for _, c := range cols {
+		switch {
+		case c.Hex:
+			need["bytea_output"] = ""
+		case c.Class == engine.ClassTime:
+			need["datestyle"], need["timezone"] = "", ""
+		}
+	}
+	for name := range need {
+		if need[name], err = s.State(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	for i := range cols {
+		c := &cols[i]
+		switch {
+		case c.Hex && need["bytea_output"] != "hex":
+			c.Hex, c.Class = false, engine.ClassText
+		case c.Class != engine.ClassTime || c.Native == "time":
+		case !strings.HasPrefix(need["datestyle"], "ISO"), c.Native == "timestamptz" && !fixedZone(need["timezone"]):
+			c.Class = engine.ClassText
+		}
+	}
+	return cols, nil
+}
+
+// fixedZone reports whether a time zone is UTC.
+func fixedZone(zone string) bool {
+	switch strings.ToUpper(zone) {
+	case "UTC", "GMT", "ETC/UTC", "ETC/GMT", "UCT", "ZULU":
+		return true
+	}
+	return false
+}
+
+// OneSnapshot implements engine.Reader: the first session shares its snapshot with the others.
+func (db *DB) OneSnapshot(ctx context.Context, sessions []*engine.Session, _ bool) (proof string, err error) {
+	defer func() {
+		if err != nil {
+			for _, s := range sessions {
+				_ = s.Rollback(context.WithoutCancel(ctx)) // the first error is returned
+			}
+		}
+	}()
+	if err := sessions[0].Begin(ctx, engine.Transaction{Isolation: sql.LevelRepeatableRead, ReadOnly: true}); err != nil {
+		return "", err
+	}
+	if len(sessions) == 1 {
+		return "one session reads all rows", nil
+	}
+	name, err := sessions[0].Snapshot(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range sessions[1:] {
+		if err := s.Begin(ctx, engine.Transaction{ReadOnly: true, Snapshot: name}); err != nil {
+			return "", err
+		}
+	}
+	return "all sessions share the exported snapshot " + name, nil
+}

@@ -1,0 +1,288 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// Queries of the catalog in a client's session name its schema, because the search path is the client's.
+
+// A planNode is a node of EXPLAIN (FORMAT JSON).
+type planNode struct {
+	Relation string     `json:"Relation Name"`
+	Schema   string     `json:"Schema"`
+	Alias    string     `json:"Alias"`
+	Rows     float64    `json:"Plan Rows"`
+	Workers  int        `json:"Workers Planned"`
+	Plans    []planNode `json:"Plans"`
+}
+
+// childAlias matches the alias that the server gives a partition in a plan: that of its table, and a number.
+var childAlias = regexp.MustCompile(`^(.*)_\d+$`)
+
+// ExplainQuery implements engine.Reader. The plan has the partitions themselves, with aliases that the server
+// makes from that of the table.
+func (db *DB) ExplainQuery(ctx context.Context, s *engine.Session, query string) (*engine.QueryPlan, error) {
+	var text []byte
+	if err := s.Text(ctx, "EXPLAIN (FORMAT JSON, VERBOSE) "+query, nil, func(v [][]byte) error {
+		text = append(text, v[0]...)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	var top []struct{ Plan planNode }
+	if err := json.Unmarshal(text, &top); err != nil || len(top) != 1 {
+		return nil, fmt.Errorf("read the server's plan: %w", err)
+	}
+	scans, workers := scansOf(&top[0].Plan)
+	known, err := relationsOf(ctx, s, scans)
+	if err != nil {
+		return nil, err
+	}
+	plan := &engine.QueryPlan{Parallel: workers + 1}
+	for _, n := range scans {
+		name := quoted(n.Schema, n.Relation)
+		r := known[name]
+		rows := int64(n.Rows)
+		if r.rows > rows {
+			rows = r.rows
+		}
+		plan.Rows += rows
+		alias, parts := n.Alias, []string(nil)
+		if m := childAlias.FindStringSubmatch(alias); r.part && m != nil {
+			alias, parts = m[1], []string{name}
+		}
+		i := slices.IndexFunc(plan.Tables, func(t engine.PlannedTable) bool { return t.Alias == alias })
+		if i < 0 || parts == nil || plan.Tables[i].Parts == nil {
+			plan.Tables = append(plan.Tables, engine.PlannedTable{Alias: alias, Parts: parts, Rows: rows})
+			continue
+		}
+		plan.Tables[i].Parts = append(plan.Tables[i].Parts, name)
+		plan.Tables[i].Rows += rows
+	}
+	return plan, nil
+}
+
+// scansOf returns the nodes that read a relation, and the largest number of parallel workers.
+func scansOf(n *planNode) (scans []*planNode, workers int) {
+	workers = n.Workers
+	if n.Relation != "" {
+		scans = append(scans, n)
+	}
+	for i := range n.Plans {
+		more, w := scansOf(&n.Plans[i])
+		scans, workers = append(scans, more...), max(workers, w)
+	}
+	return scans, workers
+}
+
+// quoted returns a qualified name with quotes.
+func quoted(schema, name string) string { return dialect{}.Quote(schema) + "." + dialect{}.Quote(name) }
+
+// A plannedRelation is what the catalog knows of a relation in a plan.
+type plannedRelation struct {
+	part bool  // it is a partition
+	rows int64 // the estimate of the last ANALYZE
+}
+
+// relationsOf reads the relations of a plan, by their quoted names.
+func relationsOf(ctx context.Context, s *engine.Session, scans []*planNode) (map[string]plannedRelation, error) {
+	out := map[string]plannedRelation{}
+	if len(scans) == 0 {
+		return out, nil
+	}
+	list := make([]string, len(scans))
+	for i, n := range scans {
+		list[i] = "(" + escaped(n.Schema) + ", " + escaped(n.Relation) + ")"
+	}
+	err := s.Text(ctx, "SELECT n.nspname, c.relname, c.relispartition, c.reltuples::bigint FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "+
+		"WHERE (n.nspname, c.relname) IN ("+strings.Join(list, ", ")+")", nil, func(v [][]byte) error {
+		rows, err := strconv.ParseInt(string(v[3]), 10, 64)
+		out[quoted(string(v[0]), string(v[1]))] = plannedRelation{string(v[2]) == "t", rows}
+		return err
+	})
+	return out, err
+}
+
+// TableParts implements engine.Reader. Partitions are the table's children, by their quoted names with
+// their schemas; one that is partitioned itself is read with all its own. Database is the schema.
+func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
+	name := dialect{}.Quote(table)
+	if database != "" {
+		name = quoted(database, table)
+	}
+	fail := func(err error) (*engine.TableParts, error) {
+		return nil, fmt.Errorf("read table %s from the catalog: %w", name, err)
+	}
+	t := &engine.TableParts{}
+	var oid, kind, temporary, guarded, strategy, key string
+	err := s.Text(ctx, "SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence = 't', pg_catalog.row_security_active(c.oid), COALESCE(p.partstrat::text, ''), "+
+		// The key as numbers of columns, or nothing if it has an expression, or compares values by other rules than
+		// their column.
+		"COALESCE((SELECT pg_catalog.string_agg(a.attname::text, E'\\x01' ORDER BY k.i) FROM pg_catalog.generate_series(0, p.partnatts - 1) k(i) "+
+		"JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = p.partattrs[k.i] AND a.attcollation = p.partcollation[k.i] "+
+		"JOIN pg_catalog.pg_opclass o ON o.oid = p.partclass[k.i] AND o.opcdefault "+
+		"HAVING pg_catalog.count(*) = p.partnatts), '') "+
+		"FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "+
+		"LEFT JOIN pg_catalog.pg_partitioned_table p ON p.partrelid = c.oid "+
+		"WHERE c.oid = pg_catalog.to_regclass("+escaped(name)+") AND c.relkind IN ('r', 'p', 'f')", nil, func(v [][]byte) error {
+		oid, t.Database, t.Name, kind = string(v[0]), string(v[1]), string(v[2]), string(v[3])
+		temporary, guarded, strategy, key = string(v[4]), string(v[5]), string(v[6]), string(v[7])
+		return nil
+	})
+	if err == nil && oid == "" {
+		err = engine.Classed(engine.ErrNoTable, errors.New("no such table"))
+	}
+	if err != nil {
+		return fail(err)
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q %q %q\n", oid, kind, strategy)
+	err = s.Text(ctx, "SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), NOT a.attnotnull, COALESCE(b.typname, t.typname), a.attgenerated <> '', a.attidentity <> '', "+
+		"COALESCE((SELECT pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(co.collname) FROM pg_catalog.pg_collation co "+
+		"JOIN pg_catalog.pg_namespace n ON n.oid = co.collnamespace WHERE co.oid = a.attcollation AND a.attcollation <> t.typcollation), '') "+
+		"FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid LEFT JOIN pg_catalog.pg_type b ON t.typtype = 'd' AND b.oid = t.typbasetype "+
+		"WHERE a.attrelid = "+oid+" AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum", nil, func(v [][]byte) error {
+		fmt.Fprintf(sum, "%q\n", v)
+		c := engine.SchemaColumn{
+			Name: string(v[0]), Native: string(v[1]), Null: string(v[2]) == "t", Type: typeOf(string(v[3]), string(v[1])),
+			Generated: string(v[4]) == "t", Auto: string(v[5]) == "t", Collation: string(v[6]),
+		}
+		t.Columns = append(t.Columns, c)
+		return nil
+	})
+	if err != nil {
+		return fail(err)
+	}
+	err = s.Text(ctx, "SELECT a.attname FROM pg_catalog.pg_index i CROSS JOIN LATERAL pg_catalog.generate_series(1, i.indnkeyatts) k "+
+		"JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[k - 1] WHERE i.indisprimary AND i.indrelid = "+oid+" ORDER BY k", nil, func(v [][]byte) error {
+		t.PrimaryKey = append(t.PrimaryKey, string(v[0]))
+		return nil
+	})
+	if err != nil {
+		return fail(err)
+	}
+	t.Versioned = kind != "f"
+	children, err := db.dialect.childrenOf(ctx, s, t, oid, kind)
+	if err != nil {
+		return fail(err)
+	}
+	for _, c := range children {
+		fmt.Fprintf(sum, "%q\n", c)
+	}
+	t.Created = hex.EncodeToString(sum.Sum(nil)[:16])
+	switch {
+	case temporary == "t":
+		t.Refusal = "it is a temporary table, which only its session can read"
+	case guarded == "t":
+		t.Refusal = "it has row security, whose policies hold for the table and not for its partitions"
+	case kind != "p" && len(children) > 0:
+		t.Refusal = "other tables inherit from it"
+	}
+	if kind == "p" && key != "" {
+		t.By = strings.Split(key, "\x01")
+	}
+	t.Period = strategy == "r" && len(t.By) == 1
+	return t, nil
+}
+
+// childrenOf fills in the partitions, and returns what identifies each child. The order is that of the texts of
+// their bounds, the default partition last.
+func (d dialect) childrenOf(ctx context.Context, s *engine.Session, t *engine.TableParts, oid, kind string) (identities [][]string, err error) {
+	order := map[string]bool{} // whether a child has the columns in the table's order
+	at := map[string]int{}
+	names := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = c.Name
+	}
+	attached := ""
+	if d.concurrent { // what is being detached is no longer read
+		attached = " AND NOT i.inhdetachpending"
+	}
+	err = s.Text(ctx, "WITH RECURSIVE tree (child, oid) AS (SELECT i.inhrelid, i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent = "+oid+attached+" "+
+		"UNION SELECT tree.child, i.inhrelid FROM tree JOIN pg_catalog.pg_inherits i ON i.inhparent = tree.oid"+attached+") "+
+		"SELECT tree.child = tree.oid, tree.child, tn.nspname, top.relname, n.nspname, c.relname, c.relkind, c.reltuples::bigint, c.relpages::bigint * 8192, "+
+		"pg_catalog.has_table_privilege(c.oid, 'SELECT'), pg_catalog.row_security_active(c.oid), pg_catalog.pg_get_expr(top.relpartbound, top.oid), "+
+		"CASE WHEN tree.child = tree.oid THEN (SELECT pg_catalog.string_agg(a.attname::text, E'\\x01' ORDER BY a.attnum) FROM pg_catalog.pg_attribute a "+
+		"WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) END "+
+		"FROM tree JOIN pg_catalog.pg_class c ON c.oid = tree.oid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "+
+		"JOIN pg_catalog.pg_class top ON top.oid = tree.child JOIN pg_catalog.pg_namespace tn ON tn.oid = top.relnamespace "+
+		"ORDER BY pg_catalog.pg_get_expr(top.relpartbound, top.oid) = 'DEFAULT', pg_catalog.pg_get_expr(top.relpartbound, top.oid) COLLATE \"C\", tree.child, tree.oid <> tree.child", nil,
+		func(v [][]byte) error {
+			name, leaf := quoted(string(v[2]), string(v[3])), quoted(string(v[4]), string(v[5]))
+			if string(v[0]) == "t" {
+				identities = append(identities, []string{string(v[1]), name, string(v[11])})
+				order[name] = string(v[12]) == strings.Join(names, "\x01")
+				at[name] = len(t.Parts)
+				t.Parts = append(t.Parts, engine.TablePart{Name: name})
+			}
+			p := &t.Parts[at[name]]
+			if leaf != name {
+				p.Planned = append(p.Planned, leaf)
+			}
+			if string(v[6]) == "f" {
+				t.Versioned = false
+			}
+			if string(v[6]) != "p" {
+				add(&p.Rows, v[7])
+				add(&p.Bytes, v[8])
+			}
+			switch {
+			case string(v[9]) != "t" && name == leaf: // what lies below is read through it
+				t.Refusal = "the account may not read its partition " + name + " by itself: GRANT SELECT ON " + name
+			case string(v[10]) == "t":
+				t.Refusal = "its partition " + leaf + " has row security"
+			}
+			return nil
+		})
+	if kind != "p" {
+		t.Parts = nil
+	}
+	for i := range t.Parts {
+		t.Parts[i].Reordered = !order[t.Parts[i].Name]
+	}
+	return identities, err
+}
+
+// add adds an estimate, -1 if it is unknown, to another.
+func add(to *int64, text []byte) {
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil || n < 0 || *to < 0 {
+		*to = -1
+		return
+	}
+	*to += n
+}
+
+// PartFrom implements engine.Reader. A partition may have the table's columns in another order.
+func (db *DB) PartFrom(t *engine.TableParts, parts []string) string {
+	plain := len(parts) == 1
+	for _, p := range t.Parts {
+		if plain && p.Name == parts[0] {
+			plain = !p.Reordered
+		}
+	}
+	if plain {
+		return parts[0]
+	}
+	names := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = c.Name
+	}
+	list := engine.QuoteList(names, dialect{}.Quote)
+	selects := make([]string, len(parts))
+	for i, p := range parts {
+		selects[i] = "SELECT " + list + " FROM " + p
+	}
+	return "(" + strings.Join(selects, " UNION ALL ") + ")"
+}
