@@ -98,6 +98,7 @@ type Syntax struct {
 	Executable   bool // /*! begins text that is executed
 	Nested       bool // comments nest
 	ConcatPipes  bool // || concatenates; otherwise it is OR
+	HighNot      bool // NOT binds as tightly as unary operators
 	Casts        bool // x::type
 	GroupOrder   bool // numbers in GROUP BY are positions of the result
 	Rollup       bool // GROUP BY ... WITH ROLLUP

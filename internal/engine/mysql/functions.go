@@ -18,6 +18,7 @@ func (db *DB) Syntax(st engine.State) engine.Syntax {
 		Backslash:    !mode["NO_BACKSLASH_ESCAPES"],
 		DoubleQuoted: !mode["ANSI_QUOTES"],
 		ConcatPipes:  mode["PIPES_AS_CONCAT"],
+		HighNot:      mode["HIGH_NOT_PRECEDENCE"],
 		Backquoted:   true, Introducer: true, Hash: true, DashSpace: true, Executable: true,
 		GroupOrder: true, Rollup: true, LimitComma: true, UserVars: true,
 	}

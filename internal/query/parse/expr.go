@@ -283,6 +283,9 @@ func (p *parser) prefix(min int) *Expr {
 		if min > prec {
 			p.fail(t, "NOT within an expression")
 		}
+		if p.syn.HighNot {
+			p.fail(t, "NOT as HIGH_NOT_PRECEDENCE has it")
+		}
 	case op == "-", op == "+", op == "~" && !p.syn.Casts, op == "!" && p.syn.Introducer, op == "BINARY" && p.syn.Introducer:
 	case p.syn.Casts && t.Kind == Operator && chars[op[0]]&charOp != 0 && precCasts[op] == 0:
 		prec = precCasts["other"] + 1

@@ -485,7 +485,7 @@ func (p *parser) name() string {
 	switch {
 	case t.Kind == Word && !keyword(t.Word).reserved:
 		p.next()
-		return p.fold(p.of(t))
+		return p.limited(t, p.fold(p.of(t)))
 	case t.Kind == Quoted:
 		p.next()
 		return p.limited(t, unquote(p.of(t)))

@@ -14,7 +14,7 @@ var (
 		GroupOrder: true, Rollup: true, LimitComma: true, UserVars: true}
 	pgSyntax   = engine.Syntax{Dollar: true, Prefixed: true, Nested: true, ConcatPipes: true, Casts: true, GroupOrder: true}
 	liteSyntax = engine.Syntax{Backquoted: true, Bracketed: true, ConcatPipes: true, GroupOrder: true, LimitComma: true}
-	syntaxes   = map[string]engine.Syntax{"my": mySyntax, "pg": pgSyntax, "lite": liteSyntax}
+	syntaxes   = map[string]engine.Syntax{"my": mySyntax, "pg": pgSyntax, "lite": liteSyntax, "high": {HighNot: true}}
 )
 
 // dump writes a tree with its spans as text.

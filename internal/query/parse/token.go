@@ -209,12 +209,12 @@ func (s *Scanner) skip() error {
 			s.at++
 		case c == '#' && s.syn.Hash, c == '-' && strings.HasPrefix(rest, "--") && (!s.syn.DashSpace || len(rest) == 2 || rest[2] <= ' ' || rest[2] == 127):
 			i := strings.IndexByte(rest, '\n')
-			if cr := strings.IndexByte(rest, '\r'); cr >= 0 && (i < 0 || cr < i-1) {
-				// Some servers end the comment here and others do not.
-				return errorAt(s.text, s.at+cr, "a carriage return within a comment")
-			}
 			if i < 0 {
 				i = len(rest)
+			}
+			if cr := strings.IndexByte(rest[:i], '\r'); cr >= 0 && (cr < i-1 || i == len(rest)) {
+				// Some servers end the comment here and others do not.
+				return errorAt(s.text, s.at+cr, "a carriage return within a comment")
 			}
 			s.at += i
 		case c == '/' && strings.HasPrefix(rest, "/*") && !strings.HasPrefix(rest, "/*+") && !s.executable(s.at):

@@ -31,7 +31,8 @@ func (o *Over) walk(visit func(*Expr) bool) {
 }
 
 // Walk calls query for a query and, if it returns true, expr for each expression in it as Walk does, and itself for the
-// queries within it: of WITH, of the branches of a set operation, of FROM and of expressions. Either function may be nil.
+// queries within it: of WITH, of the branches of a set operation, of FROM and of expressions, before their operands. Either
+// function may be nil.
 func (q *Query) Walk(query func(*Query) bool, expr func(*Expr) bool) {
 	if q == nil || query != nil && !query(q) {
 		return
