@@ -55,6 +55,9 @@ type Table struct {
 	By   string
 	// Epoch is the unit of an integer By that counts since 1970: a second, a milli- or microsecond.
 	Epoch time.Duration
+	// Values, if it isn't 0, divides the table by By, an integer column of the primary key with values from 0 to
+	// Values-1: each value has a partition of its own. Such a table is not rolling.
+	Values int
 	// Definition is a user's, whose text is executed: the columns and keys here may be empty.
 	Definition *rolling.Definition
 	// Compress asks for compressed sealed periods, where that belongs to the whole table.
@@ -173,13 +176,22 @@ func (t *Table) Validate() error {
 			return fmt.Errorf("table %s: the server assigns new keys, so no row can be skipped because its key exists", t.Name)
 		}
 	}
-	if !t.Rolling() {
+	if t.Values < 0 || t.Values > 0 && t.Rolling() {
+		return fmt.Errorf("table %s: %d partitions by value of a table that rolls, or less than one", t.Name, t.Values)
+	}
+	if !t.Rolling() && t.Values == 0 {
 		return nil
 	}
 	if !slices.Contains(t.PrimaryKey, t.By) {
-		return fmt.Errorf("table %s: the primary key must contain %s, by which the table rolls", t.Name, t.By)
+		return fmt.Errorf("table %s: the primary key must contain %s, by which the table is divided", t.Name, t.By)
 	}
 	fits := []Type{Int32, Int64}
+	if by := t.Columns[t.Column(t.By)]; t.Values > 0 {
+		if by.Null || !slices.Contains(fits, by.Type) {
+			return fmt.Errorf("table %s: column %s is not an integer, which may not be NULL", t.Name, t.By)
+		}
+		return nil
+	}
 	if t.Grid.Axis() == rolling.Time {
 		fits = []Type{Time}
 	}

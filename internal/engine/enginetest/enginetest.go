@@ -48,6 +48,7 @@ func Run(t *testing.T, open func(testing.TB) engine.DB) {
 		{"Info", s.info},
 		{"Tables", s.tables},
 		{"Partitions", s.partitions},
+		{"Values", s.values},
 		{"Identifiers", s.identifiers},
 		{"Refusals", s.refusals},
 		{"RoundTrip", s.roundTrip},

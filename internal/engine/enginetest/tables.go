@@ -104,6 +104,48 @@ func (s suite) tables(t *testing.T) {
 	wantExists(t, db, table, false)
 }
 
+// values checks a table that is divided by the values of a column.
+func (s suite) values(t *testing.T) {
+	db := s.open(t)
+	caps := db.Capabilities()
+	if !caps.Stores {
+		t.Skip("the engine stores nothing")
+	}
+	table := sequenceTable(t, "by value", 1)
+	table.Grid, table.Values, table.PrimaryKey, table.By = rolling.Grid{}, 3, []string{"id", "customer"}, "customer"
+	if caps.PeriodTables {
+		wantError(t, db.Apply(within(t), engine.CreateTable{Table: table}), engine.ErrUnsupported)
+		return
+	}
+	apply(t, db, engine.DropTable{Table: table}, engine.CreateTable{Table: table})
+	b := engine.NewBatch(table.Columns)
+	for i := range 9 {
+		b.Columns[0].Ints, b.Columns[1].Ints, b.Columns[2].Floats = append(b.Columns[0].Ints, int64(i)), append(b.Columns[1].Ints, int64(i%3)), append(b.Columns[2].Floats, 0.5)
+		b.Columns[3].AppendNull()
+	}
+	b.EndRows(9)
+	w, err := db.Writer(within(t), table, caps.Methods[0])
+	Must(t, err)
+	_, err = w.Write(within(t), b)
+	Must(t, errors.Join(err, w.Close()))
+	wantRows(t, db, table, b)
+	if r, ok := db.(engine.Reader); ok {
+		session, err := r.ReadSession(within(t), nil)
+		Must(t, err)
+		parts, err := r.TableParts(within(t), session, "", table.Name)
+		Must(t, errors.Join(err, session.Close()))
+		if len(parts.Parts) != 3 {
+			t.Errorf("the table has the partitions %v, want 3", parts.Parts)
+		}
+	}
+	apply(t, db, engine.DropTable{Table: table})
+	wantExists(t, db, table, false)
+	table.Columns[1].Null = true
+	if err := db.Apply(within(t), engine.CreateTable{Table: table}); err == nil {
+		t.Error("a table was divided by a column with NULL")
+	}
+}
+
 func (s suite) partitions(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -154,6 +154,9 @@ func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
 		}
 		q += fmt.Sprintf("\nPARTITION BY %s (%s)", d.partitionBy(t), defs)
 	}
+	if t.Values > 0 {
+		q += fmt.Sprintf("\nPARTITION BY HASH (%s) PARTITIONS %d", d.Quote(t.By), t.Values)
+	}
 	return []string{q}, nil
 }
 

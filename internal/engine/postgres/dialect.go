@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -160,6 +161,9 @@ func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
 		lines = append(lines, fmt.Sprintf("PRIMARY KEY (%s)", d.list(t.PrimaryKey)))
 		q = fmt.Sprintf("CREATE TABLE %s (\n  %s\n)", d.Quote(t.Name), strings.Join(lines, ",\n  "))
 	}
+	if t.Values > 0 {
+		q += fmt.Sprintf(" PARTITION BY LIST (%s)", d.Quote(t.By))
+	}
 	if t.Rolling() {
 		// A DEFAULT partition would hide rows outside every period, and prevent DETACH
 		// CONCURRENTLY.
@@ -171,6 +175,13 @@ func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
 	}
 	if !t.Rolling() {
 		s.Partitions = nil
+	}
+	for v := range t.Values {
+		name := childName(t, rolling.Partition{Name: "p" + strconv.Itoa(v)})
+		if len(name) > maxName {
+			return nil, fmt.Errorf("create table %s: the name of its partition %s is longer than %d bytes", t.Name, name, maxName)
+		}
+		out = append(out, fmt.Sprintf("CREATE TABLE %s PARTITION OF %s FOR VALUES IN (%d)", d.Quote(name), d.Quote(t.Name), v))
 	}
 	for _, p := range s.Partitions {
 		if err := fits(t, p); err != nil {

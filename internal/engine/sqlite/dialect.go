@@ -46,6 +46,9 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		if err := validate(s.Table); err != nil {
 			return nil, err
 		}
+		if s.Table.Values > 0 {
+			return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("create table %s: this engine divides tables by periods alone", s.Table.Name))
+		}
 		if !s.Table.Rolling() {
 			return transaction(d.createStore(s.Table, s.Table.Name)...), nil
 		}
