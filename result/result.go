@@ -40,6 +40,8 @@ type Run struct {
 	Layout   string `json:"layout"` // "plain" or "rolling"
 	// Speed is set in a cell of `bench mixed` or `bench points`; Rows may count queries.
 	Speed *Speed `json:"speed,omitempty"`
+	// Scan is set in a run of `bench scan`, whose rows count queries.
+	Scan *Scan `json:"scan,omitempty"`
 	// Repeat numbers the runs of one configuration that alternated with others, from
 	// 1. Side is "A" or "B" in runs made for comparison with each other.
 	Repeat int    `json:"repeat,omitempty"`
@@ -219,7 +221,7 @@ type Event struct {
 	Elapsed float64 `json:"elapsed"`
 	Seconds float64 `json:"seconds"`
 	// What is "create partitions", "drop partition", "kill server", "server back"
-	// (Seconds since the kill), or an action of a step.
+	// (Seconds since the kill), an action of a step, or ScanEvent.
 	What   string `json:"what"`
 	Object string `json:"object"`
 }
@@ -245,7 +247,9 @@ type Summary struct {
 	// Beside contains the loads that ran beside the main one, by operation.
 	Beside map[string]Done `json:"beside,omitempty"`
 	// Step is the result of a step of a longer benchmark.
-	Step         *StepSummary `json:"step,omitempty"`
+	Step *StepSummary `json:"step,omitempty"`
+	// Scan is the result of a run of `bench scan`.
+	Scan         *ScanSummary `json:"scan,omitempty"`
 	StallSeconds float64      `json:"stall_seconds"`
 	// Errors and Retries are totals over all loads.
 	Errors  int64 `json:"errors"`

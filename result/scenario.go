@@ -82,6 +82,12 @@ var figureKinds = []struct {
 		}
 		return math.NaN()
 	}},
+	{FigureKind{"scan-all", "s", "response time of the query over all partitions, the median"}, func(r *Record, _ Curve) float64 {
+		return r.scanSeconds(func(p []ScanPoint) ScanPoint { return p[len(p)-1] })
+	}},
+	{FigureKind{"scan-one", "s", "response time of the query over one partition, the median"}, func(r *Record, _ Curve) float64 {
+		return r.scanSeconds(func(p []ScanPoint) ScanPoint { return p[0] })
+	}},
 }
 
 // Figures lists the figures of a run that scenarios can refer to.

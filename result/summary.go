@@ -70,6 +70,9 @@ func (r *Record) Summary() Summary {
 	}
 	round(&s)
 	s.Step = r.step(&s)
+	if r.Run.Scan != nil {
+		s.Scan = &ScanSummary{Scan: *r.Run.Scan, Points: ScanPoints(r)}
+	}
 	return s
 }
 

@@ -34,12 +34,19 @@ type Summaries struct {
 	Capacity []result.Capacity `json:"capacity,omitempty"`
 	// Scenarios are the experiments that the runs belong to.
 	Scenarios []Scenario `json:"scenarios,omitempty"`
+	// Scans compare the ways of partition scans.
+	Scans []ScanComparison `json:"scans,omitempty"`
 }
 
 // New builds the report of the runs: a sentence on each run, what to know before
 // believing it, and then the figures of each run. The runs of an insert-method matrix
 // are reported together, as by NewMatrix, and so are the cells of a speed test.
 func New(recs []result.Record) (*Document, error) {
+	if all, err := scans(recs); err != nil {
+		return nil, err
+	} else if all != nil {
+		return scanDocument(recs, all)
+	}
 	switch speed, err := speedTest(recs); {
 	case len(recs) == 0:
 		return nil, errNoRuns

@@ -218,19 +218,25 @@ func (m *Mixed) Fill(ctx context.Context, dropExisting bool, progress func(rows 
 			t.next.Store(next)
 			progress(next)
 		}}
-	if slices.Contains(m.db.Capabilities().Methods, engine.Load) {
-		load.method = engine.Load
-	}
-	err = m.load(ctx, load)
-	if errors.Is(err, engine.ErrUnsupported) && load.method != m.opt.Method && m.Rows() == 0 {
-		load.method = m.opt.Method // the server may forbid the bulk method
-		err = m.load(ctx, load)
-	}
-	if err != nil {
+	if err := m.loadFast(ctx, load); err != nil {
 		return schema, nil, fmt.Errorf("fill table %s: %w", t.Name, err)
 	}
 	warnings, err = m.Settle(ctx)
 	return schema, warnings, err
+}
+
+// loadFast loads rows into the workload's first table by the bulk method, if the server has it and permits it.
+func (w *Insert) loadFast(ctx context.Context, t transfer) error {
+	usual := t.method
+	if slices.Contains(w.db.Capabilities().Methods, engine.Load) {
+		t.method = engine.Load
+	}
+	err := w.load(ctx, t)
+	if errors.Is(err, engine.ErrUnsupported) && t.method != usual && w.tables[0].next.Load() == 0 {
+		t.method = usual
+		err = w.load(ctx, t)
+	}
+	return err
 }
 
 // Settle lets the server complete the work that writes have deferred.

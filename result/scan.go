@@ -1,0 +1,84 @@
+package result
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// A Scan is what a run of `bench scan` asks, and in which way.
+type Scan struct {
+	// Way is one of the Ways.
+	Way string `json:"way"`
+	// Partitions is the number of partitions of the table, TableRows its rows.
+	Partitions int   `json:"partitions"`
+	TableRows  int64 `json:"table_rows"`
+	// Sessions is the number of sessions that read; Ways are those of the experiment.
+	Sessions int      `json:"sessions"`
+	Ways     []string `json:"ways"`
+	// Query is the query over all partitions.
+	Query string `json:"query"`
+	// Whole is why the query over all partitions isn't split in this way; "" if it is.
+	Whole string `json:"whole,omitempty"`
+}
+
+// Ways of a Scan.
+const (
+	// ScanSerial is one connection, as any client has it.
+	ScanSerial = "serial"
+	// ScanParallel is the queries split by rowmill, in its own process.
+	ScanParallel = "parallel"
+	// ScanServe is a client's connection to `rowmill serve`.
+	ScanServe = "serve"
+)
+
+// ScanWays returns the ways in order.
+func ScanWays() []string { return []string{ScanSerial, ScanParallel, ScanServe} }
+
+// A ScanSummary is a run of `bench scan`, with its response times.
+type ScanSummary struct {
+	Scan
+	Points []ScanPoint `json:"points"`
+}
+
+// ScanEvent is the Event.What of a query of a Scan, whose Object is the number of partitions.
+const ScanEvent = "scan"
+
+// A ScanPoint is the response time of the query over some partitions.
+type ScanPoint struct {
+	Partitions int `json:"partitions"`
+	// Seconds is the median of Times, Low and High are the extremes.
+	Seconds float64 `json:"seconds"`
+	Low     float64 `json:"low"`
+	High    float64 `json:"high"`
+	Times   int     `json:"times"`
+}
+
+// ScanPoints returns the response times of runs of a Scan, together, by the number of partitions.
+func ScanPoints(recs ...*Record) []ScanPoint {
+	times := map[int][]float64{}
+	for _, r := range recs {
+		for i := range r.Intervals {
+			for _, e := range r.Intervals[i].Events {
+				if n, err := strconv.Atoi(e.Object); err == nil && e.What == ScanEvent {
+					times[n] = append(times[n], e.Seconds)
+				}
+			}
+		}
+	}
+	var out []ScanPoint
+	for n, all := range times {
+		out = append(out, ScanPoint{Partitions: n, Seconds: median(all), Low: slices.Min(all), High: slices.Max(all), Times: len(all)})
+	}
+	slices.SortFunc(out, func(a, b ScanPoint) int { return cmp.Compare(a.Partitions, b.Partitions) })
+	return out
+}
+
+// scanSeconds returns the time of one of the points, of which there are at least two; NaN without.
+func (r *Record) scanSeconds(which func([]ScanPoint) ScanPoint) float64 {
+	if points := ScanPoints(r); len(points) > 1 {
+		return which(points).Seconds
+	}
+	return math.NaN()
+}
