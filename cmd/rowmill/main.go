@@ -172,6 +172,7 @@ years, so that inserts touch only pages in memory (plan, apply, run, status).`),
 	root.AddCommand(a.runCommand())
 	root.AddCommand(a.loadCommand())
 	root.AddCommand(a.statusCommand())
+	root.AddCommand(a.serveCommand())
 	root.AddCommand(a.restoreCommand())
 	root.AddCommand(a.rollupCommand())
 	root.AddCommand(a.versionCommand())

@@ -1,0 +1,20 @@
+package engine
+
+import "crypto/tls"
+
+// A Wired is a DB whose connections a front can relay byte by byte: see package query/mysqlfront.
+type Wired interface {
+	// Wire returns where the server is.
+	Wire() Wire
+}
+
+// A Wire is how clients reach a server.
+type Wire struct {
+	// Network and Address are as in package net: "tcp" and HOST:PORT, or "unix" and a path.
+	Network, Address string
+	// TLS is the configuration for encrypted connections to the server; it verifies the server if the target
+	// asks for that, and nil if the target forbids TLS.
+	TLS *tls.Config
+	// Encrypted reports that the target asks for TLS for every connection.
+	Encrypted bool
+}

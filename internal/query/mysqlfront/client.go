@@ -1,0 +1,398 @@
+package mysqlfront
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A client is one session: a client's connection and its own connection to the server. One goroutine
+// runs it. A command goes to the server, and the response comes back, before the next command is read; so a
+// statement costs two reads and two writes, and no hand-over between goroutines.
+type client struct {
+	front *Front
+	// user is the client's side, server the server's.
+	user, server side
+	sockets      sockets   // of both, below TLS
+	links        [2]hanger // the same, for the sweep
+
+	id      uint32 // of the connection on the server
+	name    string // of the account, as the client gave it
+	caps    uint32
+	secured bool // the client's connection is encrypted
+	shift   int  // of sequence numbers during the authentication
+	lastSeq byte
+	reply   reply
+
+	// phase is what the session does, with a number that grows: see the sweep.
+	phase atomic.Uint64
+	// gone is set by the sweep: the server has closed an idle connection.
+	gone atomic.Bool
+	// The session on its loop, if it has one: see step. mu is held by the loop and by whoever changes these fields.
+	mu     sync.Mutex
+	socks  [2]*sock        // the client's and the server's; nil without a loop
+	wake   chan wakeReason // the loop hands the session over
+	owned  bool            // by the session's goroutine
+	busy   bool            // a response is awaited
+	final  bool            // the response is complete, but for
+	partly int             // bytes that are not passed on
+	ready  [2]bool         // something may be read
+	cause  error           // why the loop can't go on
+
+	// inTransaction reports an open transaction.
+	inTransaction atomic.Bool
+}
+
+// sockets are the network connections of a session, which any goroutine may close.
+type sockets struct {
+	mu     sync.Mutex
+	conns  []net.Conn
+	closed bool
+}
+
+// add notes a connection, and closes it if the session has been cut off.
+func (s *sockets) add(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns = append(s.conns, c)
+	if s.closed {
+		_ = c.Close()
+	}
+}
+
+// list returns the connections. Those that follow are closed.
+func (s *sockets) list() []net.Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return s.conns
+}
+
+// examines reports a command that the session's goroutine has to look at.
+func (c *client) examines([]byte) bool { return false }
+
+// interrupt ends the pieces of the query that the session is running.
+func (c *client) interrupt(error) {}
+
+// Commands: first bytes of packets from clients.
+const (
+	comQuit           = 0x01
+	comInitDB         = 0x02
+	comQuery          = 0x03
+	comFieldList      = 0x04
+	comProcessKill    = 0x0C
+	comChangeUser     = 0x11
+	comBinlogDump     = 0x12
+	comTableDump      = 0x13
+	comStmtPrepare    = 0x16
+	comStmtExecute    = 0x17
+	comStmtLongData   = 0x18
+	comStmtClose      = 0x19
+	comStmtReset      = 0x1A
+	comStmtFetch      = 0x1C
+	comBinlogDumpGTID = 0x1E
+	comReset          = 0x1F
+	comBulkExecute    = 0xFA
+)
+
+// expected is which response a command has. Every command that is not listed has a response of one packet, or is
+// not known: see opaque.
+var expected = [256]expectation{
+	comQuery: expectFirst, comStmtExecute: expectFirst, comBulkExecute: expectFirst,
+	comStmtPrepare: expectPrepared, comFieldList: expectFields, comStmtFetch: expectRows,
+	comInitDB: expectOne, 0x05: expectOne, 0x06: expectOne, 0x07: expectOne, 0x08: expectOne, 0x09: expectOne, 0x0A: expectFirst,
+	comProcessKill: expectOne, 0x0D: expectOne, 0x0E: expectOne, 0x15: expectOne,
+	comStmtReset: expectOne, 0x1B: expectOne, comReset: expectOne,
+}
+
+// silent are the commands without a response.
+func silent(command byte) bool { return command == comStmtLongData || command == comStmtClose }
+
+// opaque reports a command after which the connection carries something else, such as a binary log, or one that is not known: bytes are
+// then passed in both directions until the end.
+func opaque(command byte) bool { return expected[command] == expectNothing }
+
+// The phases of a session.
+const (
+	phaseIdle    = iota // waits for a command
+	phaseServer         // waits for the server
+	phaseUser           // writes to the client
+	phasePieces         // waits for pieces of a query
+	phaseOther          // connects, or passes bytes without looking at them
+	phaseLoop           // is the loop's
+	phaseBits    = 3
+	phasesOfSize = 1 << phaseBits
+)
+
+func (c *client) enter(phase uint64) {
+	c.phase.Store((c.phase.Load()>>phaseBits+1)<<phaseBits | phase)
+}
+
+// run serves the client until it or the server ends the connection.
+func (c *client) run(ctx context.Context) error {
+	if err := c.handshake(ctx); err != nil {
+		return err
+	}
+	defer c.release()
+	if err := c.front.loops.adopt(c); err != nil {
+		return err
+	}
+	for !c.front.closing.Load() || c.inTransaction.Load() {
+		more, err := c.command(ctx)
+		if err != nil || !more {
+			return err
+		}
+		if in := c.reply.status&statusInTransaction != 0; in != c.inTransaction.Load() {
+			c.inTransaction.Store(in)
+		}
+	}
+	return errGone
+}
+
+// errGone ends a session whose client or server has closed its connection, which is not an error.
+var errGone = errors.New("closed")
+
+// command takes one command from the client through to its response. It reports whether the session goes on.
+func (c *client) command(ctx context.Context) (more bool, err error) {
+	u := &c.user
+	if u.r == u.w && c.socks[0] != nil {
+		c.user.shrink()
+		c.server.shrink()
+		switch why := c.await(); {
+		case why == wakeEnd:
+			return false, c.ended(c.cause)
+		case c.cause != nil:
+			return false, c.lost(c.cause)
+		case why == wakeSend:
+			if _, err := c.server.Write(u.buf[u.r:u.w]); err != nil {
+				return false, c.lost(err)
+			}
+			if u.r = u.w; !c.busy {
+				return true, nil
+			}
+			return true, c.respond()
+		case why == wakeRespond:
+			return true, c.resume()
+		}
+	}
+	for u.w-u.r < headerSize+1 {
+		c.enter(phaseIdle)
+		err := u.fill()
+		c.enter(phaseOther)
+		if err != nil {
+			return false, c.ended(err)
+		}
+		if length(u.buf[u.r:]) == 0 && u.w-u.r >= headerSize {
+			return false, errPacket
+		}
+	}
+	what := u.buf[u.r+headerSize]
+	switch {
+	case what == comQuit:
+		_, _ = c.server.Write(u.buf[u.r:u.w]) // it closes the connection in any case
+		return false, nil
+	case silent(what):
+		return true, c.send()
+	case what == comChangeUser:
+		if err := c.send(); err != nil {
+			return false, err
+		}
+		return true, c.exchange(0)
+	case opaque(what):
+		return false, c.pass()
+	}
+	c.reply.start(expected[what])
+	if err := c.send(); err != nil {
+		return false, err
+	}
+	return true, c.respond()
+}
+
+// send passes the command on that begins the buffer, which may be incomplete. Commands without a response that
+// follow each other go in one piece.
+func (c *client) send() error {
+	u := &c.user
+	end := u.r
+	for {
+		p := u.buf[end:u.w]
+		if len(p) < headerSize+1 {
+			break
+		}
+		n := headerSize + length(p)
+		if n > len(p) || n == headerSize+maxPayload {
+			if end == u.r {
+				return c.sendLong()
+			}
+			break
+		}
+		end += n
+		if !silent(p[headerSize]) {
+			break
+		}
+		if next := u.buf[end:u.w]; len(next) <= headerSize || !silent(next[headerSize]) {
+			break
+		}
+	}
+	if _, err := c.server.Write(u.buf[u.r:end]); err != nil {
+		return c.lost(err)
+	}
+	u.r = end
+	return nil
+}
+
+// sendLong passes on a command that is not in the buffer as a whole.
+func (c *client) sendLong() error {
+	for {
+		if size, err := c.copyPacket(); err != nil || size < maxPayload {
+			return err
+		}
+	}
+}
+
+// respond passes the server's response on.
+func (c *client) respond() error {
+	s := &c.server
+	for {
+		n, ended := c.reply.feed(s.buf[s.r:s.w])
+		if n > 0 {
+			c.enter(phaseUser)
+			if _, err := c.user.Write(s.buf[s.r : s.r+n]); err != nil {
+				return c.ended(err)
+			}
+			s.r += n
+		}
+		switch {
+		case ended && c.reply.expect == expectFile:
+			if err := c.file(); err != nil {
+				return err
+			}
+			c.reply.expect = expectFirst
+		case ended:
+			s.shrink()
+			c.user.shrink()
+			return nil
+		}
+		if s.r == s.w && s.w == usualBuffer && len(s.buf) == usualBuffer {
+			s.buf = make([]byte, largeBuffer) // a long result
+		}
+		c.enter(phaseServer)
+		if err := s.fill(); err != nil {
+			return c.ended(err)
+		}
+	}
+}
+
+// resume continues a response that the loop has begun.
+func (c *client) resume() error {
+	s := &c.server
+	c.enter(phaseUser)
+	if _, err := c.user.Write(s.buf[s.r : s.r+c.partly]); err != nil {
+		return c.ended(err)
+	}
+	s.r += c.partly
+	if c.final && c.reply.expect != expectFile {
+		return nil
+	}
+	return c.respond()
+}
+
+// file passes on what the client sends for LOAD DATA LOCAL: packets up to an empty one.
+func (c *client) file() error {
+	for continued := false; ; {
+		size, err := c.copyPacket()
+		if err != nil || size == 0 && !continued {
+			return err
+		}
+		continued = size == maxPayload
+	}
+}
+
+// copyPacket passes one packet on from the client, and returns the size of its payload.
+func (c *client) copyPacket() (size int, err error) {
+	u := &c.user
+	if err := u.want(headerSize); err != nil {
+		return 0, c.ended(err)
+	}
+	size = length(u.buf[u.r:])
+	for left := headerSize + size; left > 0; {
+		if u.r == u.w {
+			if err := u.fill(); err != nil {
+				return 0, c.ended(err)
+			}
+		}
+		n := min(left, u.w-u.r)
+		if _, err := c.server.Write(u.buf[u.r : u.r+n]); err != nil {
+			return 0, c.lost(err)
+		}
+		u.r += n
+		left -= n
+	}
+	return size, nil
+}
+
+// pass copies bytes in both directions until one side ends.
+func (c *client) pass() error {
+	if _, err := c.server.Write(c.user.buf[c.user.r:c.user.w]); err != nil {
+		return err
+	}
+	if _, err := c.user.Write(c.server.buf[c.server.r:c.server.w]); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(c.server.Conn, c.user.Conn)
+		_ = c.server.SetReadDeadline(past)
+	}()
+	_, _ = io.Copy(c.user.Conn, c.server.Conn)
+	_ = c.user.SetReadDeadline(past)
+	<-done
+	return nil
+}
+
+// lost returns the error of a write to the server, after passing on what the server still said: that a packet
+// is too large, for instance.
+func (c *client) lost(err error) error {
+	c.gone.Store(true)
+	return c.ended(err)
+}
+
+// lastWords is how long a server that has closed a connection is listened to, where that isn't known to be there
+// already.
+const lastWords = 100 * time.Millisecond
+
+// ended returns the error of a read or write: errGone if the other side has closed the connection, after
+// passing on what the server still said.
+func (c *client) ended(err error) error {
+	if c.gone.Load() {
+		_ = c.server.SetReadDeadline(time.Now().Add(lastWords))
+		for c.server.r == c.server.w {
+			if c.server.fill() != nil {
+				return errGone
+			}
+		}
+		_, _ = c.user.Write(c.server.buf[c.server.r:c.server.w])
+		return errGone
+	}
+	if c.front.closing.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
+		return errGone
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || isReset(err) || errors.Is(err, net.ErrClosed) {
+		return errGone
+	}
+	return err
+}
+
+// statementID reads the id of a prepared statement from a command.
+func statementID(p []byte) uint32 {
+	if len(p) < 5 {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(p[1:])
+}

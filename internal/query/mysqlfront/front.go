@@ -1,0 +1,215 @@
+// Package mysqlfront is the MySQL protocol in front of a MariaDB or MySQL server: each client has a connection of its own to the
+// server, on which everything is passed on as it is, the handshake included, so that users, passwords,
+// transactions, prepared statements and errors are the server's own.
+//
+// In: connections of clients, and the address of a server. Out: the server's bytes. It refuses protocols
+// older than 4.1, and doesn't offer compression.
+//
+//	client -> session (client.go) -> the client's own connection -> server
+//	             |  reply.go: where a response ends
+package mysqlfront
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// Protocol is the protocol's name, in flags.
+const Protocol = "mysql"
+
+// Options are those of a Front.
+type Options struct {
+	// Wire is where the server is.
+	Wire engine.Wire
+	// TLS is for connections of clients; nil doesn't offer it.
+	TLS *tls.Config
+	// MaxConnections limits the number of clients; 0 is any number.
+	MaxConnections int
+	// Say receives lines for a log. Calls come from several goroutines.
+	Say func(line string)
+}
+
+// A Front serves clients.
+type Front struct {
+	o       Options
+	mu      sync.Mutex
+	clients map[*client]bool
+	closing atomic.Bool
+	loops   *loops
+	counts  counts
+}
+
+// keepAlive is the interval of probes by which dead hosts are noticed.
+const keepAlive = 30 * time.Second
+
+// drainTime is how long statements and transactions may go on when a front ends.
+const drainTime = 30 * time.Second
+
+// New returns a front.
+func New(o Options) (*Front, error) {
+	if o.TLS != nil && o.Wire.TLS == nil {
+		return nil, engine.Hinted(errors.New("clients with TLS need TLS to the server, and the target doesn't say how the server is verified"),
+			"?tls=true in the target; or ?tls=skip-verify, which believes any server")
+	}
+	if o.Say == nil {
+		o.Say = func(string) {}
+	}
+	return &Front{o: o, clients: map[*client]bool{}}, nil
+}
+
+// Serve serves clients of a listener until ctx ends, and closes it. Then sessions that wait for a command are closed at
+// once, others when they have had their response and are outside of a transaction, and all of them
+// after drainTime.
+func (f *Front) Serve(ctx context.Context, l net.Listener) (err error) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	if f.loops, err = startLoops(runtime.GOMAXPROCS(0)); err != nil {
+		return fmt.Errorf("serve on %s: %w", l.Addr(), err)
+	}
+	defer func() { err = errors.Join(err, f.loops.stop()) }()
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	all.Go(func() { f.sweep(work) })
+	closed := context.AfterFunc(ctx, func() { l.Close() })
+	defer closed()
+	var sessions sync.WaitGroup
+	var failed error
+	for pause := 5 * time.Millisecond; ; {
+		conn, err := l.Accept()
+		if err != nil {
+			if ctx.Err() != nil {
+				break
+			}
+			if errors.Is(err, net.ErrClosed) {
+				failed = fmt.Errorf("accept clients on %s: %w", l.Addr(), err)
+				break
+			}
+			// Out of descriptors, for instance: sessions that end will free some.
+			f.o.Say(fmt.Sprintf("accept clients on %s: %v", l.Addr(), err))
+			pause = min(2*pause, time.Second)
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+			}
+			continue
+		}
+		pause = 5 * time.Millisecond
+		sessions.Go(func() { f.serve(work, conn) })
+	}
+	f.drain(&sessions)
+	return failed
+}
+
+// drain ends the sessions.
+func (f *Front) drain(sessions *sync.WaitGroup) {
+	f.closing.Store(true)
+	done := make(chan struct{})
+	go func() {
+		sessions.Wait()
+		close(done)
+	}()
+	limit := time.After(drainTime)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		for _, c := range f.connected() {
+			// A session that is idle outside of a transaction is ended; it notices closing otherwise.
+			if c.phase.Load()%phasesOfSize == phaseIdle && !c.inTransaction.Load() {
+				_ = c.user.SetReadDeadline(past)
+			}
+			c.recall()
+		}
+		select {
+		case <-done:
+			return
+		case <-limit:
+			for _, c := range f.connected() {
+				c.cut()
+			}
+			<-done
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// serve serves one connection.
+func (f *Front) serve(ctx context.Context, conn net.Conn) {
+	c := &client{front: f}
+	c.user.Conn = conn
+	c.sockets.add(conn)
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetKeepAlivePeriod(keepAlive) // it only helps
+	}
+	defer c.close()
+	c.phase.Store(phaseOther)
+	if f.closing.Load() {
+		c.refuse(&serverError{codeShutdown, "08S01", "rowmill serve: it is shutting down"}, 0)
+		return
+	}
+	if n := f.add(c); f.o.MaxConnections > 0 && n > f.o.MaxConnections {
+		f.counts.refused.Add(1)
+		c.refuse(&serverError{codeTooManyConnections, "08004", fmt.Sprintf("Too many connections (rowmill serve: --max-connections %d)", f.o.MaxConnections)}, 0)
+		return
+	}
+	f.counts.accepted.Add(1)
+	err := c.run(ctx)
+	if err != nil && !errors.Is(err, errGone) && !errors.Is(err, errRefused) {
+		f.o.Say(fmt.Sprintf("client %s (connection %d of the server): %v", conn.RemoteAddr(), c.id, err))
+	}
+}
+
+// add notes a session and returns how many there are.
+func (f *Front) add(c *client) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.clients[c] = true
+	return len(f.clients)
+}
+
+func (f *Front) holds(c *client) (n int, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.clients), f.clients[c]
+}
+
+// connected returns the sessions.
+func (f *Front) connected() []*client {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := make([]*client, 0, len(f.clients))
+	for c := range f.clients {
+		list = append(list, c)
+	}
+	return list
+}
+
+// close closes both connections, without the farewell of TLS, which could wait for the other side.
+func (c *client) close() {
+	c.front.mu.Lock()
+	delete(c.front.clients, c)
+	c.front.mu.Unlock()
+	c.cut()
+}
+
+// cut closes the network connections, from any goroutine.
+func (c *client) cut() {
+	c.interrupt(errGone)
+	for _, conn := range c.sockets.list() {
+		_ = conn.Close() // nothing follows
+	}
+}
+
+// counts are the figures of a front since it began.
+type counts struct {
+	accepted, refused atomic.Int64
+}
