@@ -3,9 +3,7 @@ package query
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(testdb.Runner{M: m}) }
+func TestMain(m *testing.M) { testdb.Main(m) }

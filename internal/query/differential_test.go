@@ -1,0 +1,446 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// TestDifferential runs each query of testdata/differential, and random ones, whole and split: the answers have to be the same
+// byte for byte.
+//
+// A query is its text after these lines:
+//
+//	-- name: what it is about
+//	-- on: the kinds of servers that it is for; before the first name: for all of the file
+//	-- expect: split, or whole with a part of the reason
+//	-- set: setting = value, of the session
+//	-- order: numbers of the columns of the answer that ORDER BY fixes, if it isn't total
+func TestDifferential(t *testing.T) {
+	for _, kind := range []string{"mariadb", "mysql", "postgres"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			d := newDifferential(t, kind)
+			t.Run("written", func(t *testing.T) { d.written(t) })
+			t.Run("generated", func(t *testing.T) { d.generated(t) })
+		})
+	}
+}
+
+// A differential compares the answers of one server.
+type differential struct {
+	kind   string
+	reader engine.Reader
+	state  engine.State
+	// split merges in memory where it can, spilled always on the server.
+	split, spilled *Runner
+}
+
+func newDifferential(t *testing.T, kind string) *differential {
+	t.Helper()
+	ctx := context.Background()
+	d := &differential{kind: kind, reader: testdb.Open(t, kind).(engine.Reader)}
+	s, err := d.reader.ReadSession(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.state, err = d.reader.ReadState(ctx, s); err != nil {
+		t.Fatal(err)
+	}
+	dialect := "mysql"
+	if kind == "postgres" {
+		dialect = kind
+	}
+	text, err := os.ReadFile(filepath.Join("testdata", "differential", "schema."+dialect+".sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for statement := range strings.SplitSeq(string(text), ";\n") {
+		_, rest, marked := strings.Cut("\n"+statement, "\n-- on: ")
+		if on, _, _ := strings.Cut(rest, "\n"); strings.TrimSpace(statement) == "" || marked && !slices.Contains(strings.Fields(on), kind) {
+			continue
+		}
+		if err := s.Text(ctx, statement, nil, func([][]byte) error { return nil }); err != nil {
+			t.Fatalf("%v in:\n%s", err, statement)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d.split = New(d.reader, Options{Parallel: 3, Always: true, NoCache: true, NoRollups: true})
+	d.spilled = New(d.reader, Options{Parallel: 2, Always: true, NoCache: true, NoRollups: true, Memory: 1})
+	t.Cleanup(func() {
+		if err := errors.Join(d.split.Close(), d.spilled.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// A written query is one of testdata/differential.
+type written struct {
+	file, name, text string
+	on               []string
+	expect           string
+	settings         engine.State
+	order            []int
+}
+
+// readWritten reads the queries for a kind of server.
+func readWritten(t *testing.T, kind string) (out []written) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "differential", "*.sql"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no queries: %v", err)
+	}
+	for _, file := range files {
+		if strings.HasPrefix(filepath.Base(file), "schema.") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, rest, _ := strings.Cut("\n"+string(text), "\n-- name: ")
+		var all written
+		for line := range strings.SplitSeq(head, "\n") {
+			all.line(line)
+		}
+		for part := range strings.SplitSeq(rest, "\n-- name: ") {
+			q := written{file: strings.TrimSuffix(filepath.Base(file), ".sql"), on: all.on}
+			q.name, part, _ = strings.Cut(part, "\n")
+			for {
+				line, after, _ := strings.Cut(part, "\n")
+				if !q.line(line) {
+					break
+				}
+				part = after
+			}
+			q.text = strings.TrimSuffix(strings.TrimSpace(part), ";")
+			if q.on == nil || slices.Contains(q.on, kind) {
+				out = append(out, q)
+			}
+		}
+	}
+	return out
+}
+
+// line reads a line before the text of a query. It returns false if it is of the text.
+func (q *written) line(line string) bool {
+	key, value, ok := strings.Cut(strings.TrimPrefix(line, "-- "), ": ")
+	if !ok || !strings.HasPrefix(line, "-- ") {
+		return false
+	}
+	switch key {
+	case "on":
+		q.on = strings.Fields(value)
+	case "expect":
+		q.expect = value
+	case "set":
+		name, v, _ := strings.Cut(value, " = ")
+		q.settings = append(q.settings, engine.Setting{Name: name, Value: v})
+	case "order":
+		for _, f := range strings.Fields(value) {
+			n, err := strconv.Atoi(f)
+			if err != nil {
+				panic(err) // in a file of ours
+			}
+			q.order = append(q.order, n-1)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// leastSplit is the least part of the written queries that has to be split.
+const leastSplit = 0.6
+
+func (d *differential) written(t *testing.T) {
+	queries := readWritten(t, d.kind)
+	var tally tally
+	t.Run("query", func(t *testing.T) {
+		for _, q := range queries {
+			t.Run(q.file+"/"+q.name, func(t *testing.T) {
+				t.Parallel()
+				how, err := d.compare(context.Background(), q.text, q.settings, q.order)
+				if err != nil {
+					t.Fatalf("%v\n%s", err, q.text)
+				}
+				tally.add(how)
+				split := how.whole == ""
+				if strings.Contains(how.whole, "statements aren't split") {
+					t.Skip("there is no splitter yet")
+				}
+				switch want, reason, _ := strings.Cut(q.expect, ": "); {
+				case want == "split" && !split:
+					t.Errorf("it isn't split: %s\n%s", how.whole, q.text)
+				case want == "whole" && (split || !strings.Contains(how.whole, reason)):
+					t.Errorf("it is split, or whole for another reason than %q: %q\n%s", reason, how.whole, q.text)
+				}
+			})
+		}
+	})
+	t.Logf("%s, written: %s", d.kind, &tally)
+	// A run of some of the queries doesn't have to.
+	if n := tally.queries(); n == len(queries) && tally.split > 0 && float64(tally.split) < leastSplit*float64(n) {
+		t.Errorf("%d of %d queries are split: want at least %.0f%%", tally.split, n, leastSplit*100)
+	}
+}
+
+// A how says how a query was answered.
+type how struct {
+	whole string // why it wasn't split; "" if it was
+	merge string
+}
+
+// A tally counts how queries were answered.
+type tally struct {
+	mu     sync.Mutex
+	split  int
+	merges map[string]int
+	whole  map[string]int
+}
+
+func (c *tally) add(h how) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.whole == nil {
+		c.merges, c.whole = map[string]int{}, map[string]int{}
+	}
+	if h.whole != "" {
+		c.whole[h.whole]++
+		return
+	}
+	c.split++
+	c.merges[h.merge]++
+}
+
+func (c *tally) queries() int {
+	n := c.split
+	for _, w := range c.whole {
+		n += w
+	}
+	return n
+}
+
+func (c *tally) String() string {
+	var b strings.Builder
+	n := c.queries()
+	fmt.Fprintf(&b, "%d queries, %d (%.0f%%) split: %v; the others whole:", n, c.split, 100*float64(c.split)/float64(max(1, n)), c.merges)
+	for _, why := range slices.SortedFunc(maps.Keys(c.whole), func(x, y string) int { return c.whole[y] - c.whole[x] }) {
+		fmt.Fprintf(&b, "\n%6d  %s", c.whole[why], why)
+	}
+	return b.String()
+}
+
+// An answer is what a server answers.
+type answer struct {
+	columns []engine.ResultColumn
+	rows    []string
+	err     error
+}
+
+// Columns implements Sink.
+func (a *answer) Columns(cols []engine.ResultColumn) error { a.columns = cols; return nil }
+
+// Row implements Sink.
+func (a *answer) Row(values [][]byte) error {
+	a.rows = append(a.rows, string(appendRow(nil, values)))
+	return nil
+}
+
+// row returns a row's values.
+func (a *answer) row(i int) [][]byte {
+	values := make([][]byte, len(a.columns))
+	nextRow([]byte(a.rows[i]), values)
+	return values
+}
+
+// errUnstable is of a query to which the server itself has several answers.
+var errUnstable = errors.New("the server gives different answers to it: the query is not fit for a comparison")
+
+// compare runs a query whole and split. Its error says what differs.
+func (d *differential) compare(ctx context.Context, text string, settings engine.State, order []int) (how, error) {
+	st := slices.Clone(d.state)
+	for _, x := range settings {
+		if i := slices.IndexFunc(st, func(s engine.Setting) bool { return s.Name == x.Name }); i >= 0 {
+			st[i] = x
+		} else {
+			st = append(st, x)
+		}
+	}
+	whole := d.whole(ctx, text, st)
+	ordered := order != nil || d.ordered(text, st)
+	h, split, err := runSplit(ctx, d.split, text, st)
+	if err != nil {
+		return h, err
+	}
+	if diff := differ(whole, split, ordered, order); diff != "" {
+		if again := d.whole(ctx, text, st); differ(whole, again, ordered, order) != "" {
+			return h, errUnstable
+		}
+		return h, fmt.Errorf("whole and split (%s%s) differ: %s", h.merge, h.whole, diff)
+	}
+	if h.merge != inMemory || spill(text)%4 != 0 {
+		return h, nil
+	}
+	h2, spilled, err := runSplit(ctx, d.spilled, text, st)
+	if err != nil {
+		return h, err
+	}
+	if diff := differ(whole, spilled, ordered, order); diff != "" {
+		return h, fmt.Errorf("whole and split with little memory (%s%s) differ: %s", h2.merge, h2.whole, diff)
+	}
+	return h, nil
+}
+
+const inMemory = "in memory"
+
+// spill chooses queries by their text.
+func spill(text string) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(text))
+	return h.Sum32()
+}
+
+func (d *differential) whole(ctx context.Context, text string, st engine.State) *answer {
+	a := &answer{}
+	s, err := d.reader.ReadSession(ctx, st)
+	if err != nil {
+		a.err = err
+		return a
+	}
+	a.err = s.Text(ctx, text, a.Columns, a.Row)
+	if err := s.Close(); err != nil {
+		a.err = errors.Join(a.err, err)
+	}
+	return a
+}
+
+// runSplit answers a query by a Runner.
+func runSplit(ctx context.Context, r *Runner, text string, st engine.State) (how, *answer, error) {
+	a := &answer{}
+	plan, err := r.Plan(ctx, text, st)
+	if err != nil {
+		a.err = err
+		return how{whole: "the server refuses it"}, a, nil
+	}
+	report, err := r.Run(ctx, plan, a)
+	a.err = err
+	h := how{whole: plan.Whole}
+	switch {
+	case plan.Whole != "":
+	case report.Rerun != "":
+		h.whole = "run again: " + report.Rerun
+	case plan.Merge.Kind == Concatenate:
+		h.merge = "concatenated"
+	case report.Server:
+		h.merge = "on the server"
+	default:
+		h.merge = inMemory
+	}
+	if err == nil && report.Rows != int64(len(a.rows)) {
+		return h, a, fmt.Errorf("%d rows reported of %d", report.Rows, len(a.rows))
+	}
+	if h.whole == "" && err == nil && report.Proof == "" {
+		return h, a, fmt.Errorf("no proof of one snapshot: %v", report.Warnings)
+	}
+	return h, a, nil
+}
+
+// ordered reports whether a query has an ORDER BY of its own. What the parser doesn't know is run whole in any case.
+func (d *differential) ordered(text string, st engine.State) bool {
+	q, err := parse.Parse(text, d.reader.Syntax(st))
+	return err == nil && len(q.OrderBy) > 0
+}
+
+// serverError is the server's own part of an error's text.
+var serverError = regexp.MustCompile(`(Error \d+ \(\w+\): |ERROR: )(?s:.*)`)
+
+// differ returns how two answers differ; "" if they are the same. If the rows are ordered by some columns, only these have an
+// order.
+func differ(want, got *answer, ordered bool, order []int) string {
+	if want.err != nil || got.err != nil {
+		if want.err == nil || got.err == nil {
+			return fmt.Sprintf("error %v, and %v", want.err, got.err)
+		}
+		if w, g := serverError.FindString(want.err.Error()), serverError.FindString(got.err.Error()); w != g || w == "" {
+			return fmt.Sprintf("error %v, and %v", want.err, got.err)
+		}
+		return ""
+	}
+	if len(want.columns) != len(got.columns) {
+		return fmt.Sprintf("%d columns, and %d", len(want.columns), len(got.columns))
+	}
+	for i, w := range want.columns {
+		g := got.columns[i]
+		if fmt.Sprintf("%+v", w) != fmt.Sprintf("%+v", g) {
+			return fmt.Sprintf("column %d: %+v (%q), and %+v (%q)", i+1, w, w.Packet, g, g.Packet)
+		}
+	}
+	if len(want.rows) != len(got.rows) {
+		return fmt.Sprintf("%d rows, and %d", len(want.rows), len(got.rows)) + firstDifference(want, got)
+	}
+	if ordered && order == nil || slices.Equal(want.rows, got.rows) {
+		return firstDifference(want, got)
+	}
+	for i := range want.rows {
+		w, g := want.row(i), got.row(i)
+		for _, c := range order {
+			if (w[c] == nil) != (g[c] == nil) || string(w[c]) != string(g[c]) {
+				return fmt.Sprintf("order of row %d: %s, and %s", i+1, showRow(w), showRow(g))
+			}
+		}
+	}
+	w, g := &answer{columns: want.columns, rows: slices.Sorted(slices.Values(want.rows))}, &answer{columns: want.columns, rows: slices.Sorted(slices.Values(got.rows))}
+	return firstDifference(w, g)
+}
+
+// firstDifference describes the first difference between rows.
+func firstDifference(want, got *answer) string {
+	for i := range max(len(want.rows), len(got.rows)) {
+		w, g := "none", "none"
+		if i < len(want.rows) {
+			w = showRow(want.row(i))
+		}
+		if i < len(got.rows) {
+			g = showRow(got.row(i))
+		}
+		if w != g {
+			return fmt.Sprintf(" row %d of %d: %s, and %s", i+1, len(want.rows), w, g)
+		}
+	}
+	return ""
+}
+
+// mostShown is how much of a value is shown.
+const mostShown = 120
+
+func showRow(values [][]byte) string {
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = "NULL"
+		if v != nil {
+			texts[i] = strconv.Quote(string(v[:min(len(v), mostShown)]))
+			if len(v) > mostShown {
+				texts[i] += fmt.Sprintf("(%d bytes, %08x)", len(v), spill(string(v)))
+			}
+		}
+	}
+	return "(" + strings.Join(texts, ", ") + ")"
+}

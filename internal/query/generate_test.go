@@ -1,0 +1,5 @@
+package query
+
+import "testing"
+
+func (d *differential) generated(*testing.T) {}

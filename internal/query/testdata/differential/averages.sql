@@ -1,0 +1,55 @@
+-- AVG: sum and count in the pieces, one division at the end, with the server's digits.
+
+-- name: average of integers
+-- expect: split
+SELECT AVG(i) FROM events;
+-- name: average of small integers
+SELECT AVG(si), AVG(host_id) FROM events;
+-- name: average of large integers
+SELECT AVG(b) FROM events;
+-- name: average of decimals
+-- expect: split
+SELECT AVG(d) FROM events;
+-- name: average of decimals of 30 digits
+SELECT AVG(d0) FROM events;
+-- name: average of DECIMAL(65,30)
+SELECT AVG(d65) FROM events WHERE id < 5000;
+-- name: average of DECIMAL(65,30) with the extremes
+SELECT AVG(d65) FROM events;
+-- name: average by host
+-- expect: split
+SELECT host_id, AVG(i), AVG(d), AVG(d0) FROM events WHERE id < 5000 GROUP BY host_id ORDER BY host_id;
+-- name: averages that end in a half
+SELECT AVG(x) FROM (SELECT CASE WHEN id % 2 = 0 THEN 0.00001 ELSE 0 END AS x FROM events) y;
+-- name: average of thirds
+SELECT AVG(d / 3), AVG(i / 7) FROM events WHERE id < 5000;
+-- name: average of binary fractions
+-- expect: whole
+SELECT AVG(g), AVG(f) FROM events WHERE id < 5000;
+-- name: average of no rows
+-- expect: split
+SELECT AVG(i), AVG(d), COUNT(*) FROM events WHERE id = 0;
+-- name: average of one row
+SELECT AVG(i), AVG(d) FROM single;
+-- name: average of only NULL
+SELECT AVG(i), AVG(d), AVG(g) FROM nulls;
+-- name: average of a constant
+SELECT AVG(1), AVG(1.5), AVG(2.000) FROM events;
+-- name: average of a condition
+SELECT AVG(CASE WHEN i > 0 THEN 1 ELSE 0 END) FROM events;
+-- name: average in an expression
+SELECT AVG(d) * 2, AVG(d) + AVG(i), ROUND(AVG(d), 3), AVG(i) / 3 FROM events WHERE id < 5000;
+-- name: average beside sum and count
+SELECT SUM(d), COUNT(d), AVG(d), SUM(d) / COUNT(d) FROM events;
+-- name: average in a condition
+SELECT host_id FROM events GROUP BY host_id HAVING AVG(d) > 0 ORDER BY host_id;
+-- name: average in the order
+SELECT host_id, COUNT(*) FROM events WHERE id < 5000 GROUP BY host_id ORDER BY AVG(d), host_id;
+-- name: average of values near 1e9
+SELECT AVG(value), AVG(value - 1000000000) FROM metrics;
+-- name: average by day and host
+SELECT day, host, AVG(value), AVG(cnt) FROM metrics GROUP BY day, host ORDER BY day, host;
+-- name: average compared
+SELECT host_id, AVG(i) > 0, AVG(d) BETWEEN -10 AND 10 FROM events WHERE id < 5000 GROUP BY host_id ORDER BY host_id;
+-- name: average of negative values
+SELECT AVG(-d), AVG(-i), AVG(-d65) FROM events WHERE id < 5000;
