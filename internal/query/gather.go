@@ -151,6 +151,7 @@ func (g *gather) answer(sink Sink) error {
 		}
 	}
 	want := x.p.Columns
+	var own error // of sink
 	err := g.s.Text(x.ctx, m.Final,
 		func(cols []engine.ResultColumn) error {
 			if len(cols) != len(want) {
@@ -161,10 +162,14 @@ func (g *gather) answer(sink Sink) error {
 					return inexact("merge on the server: column " + want[i].Name + " has type " + c.Native + ", and not " + want[i].Native)
 				}
 			}
-			return sink.Columns(want)
+			own = sink.Columns(want)
+			return own
 		},
-		sink.Row)
-	if err == nil || isInexact(err) {
+		func(values [][]byte) error {
+			own = sink.Row(values)
+			return own
+		})
+	if err == nil || isInexact(err) || own != nil {
 		return err
 	}
 	return x.unmerged("read the answer", err)

@@ -3,7 +3,9 @@ package query
 import (
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-func TestMain(m *testing.M) { testdb.Main(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testdb.Runner{M: m}) }

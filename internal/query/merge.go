@@ -105,6 +105,9 @@ func (m *memoryMerge) checkFinal(out *memoryOutput, name string) error {
 		return inexact("it is not known how column " + name + " follows from its parts")
 	}
 	for _, column := range out.Parts {
+		if column < m.plan.Keys || column >= len(m.plan.PartialColumns) {
+			return fmt.Errorf("merge: output %s has part %d of %d columns", name, column, len(m.plan.PartialColumns))
+		}
 		out.slots = append(out.slots, column-m.plan.Keys)
 	}
 	first := m.slots[out.slots[0]]

@@ -185,6 +185,9 @@ func (db *DB) StateRefusal(st engine.State) string {
 			return fmt.Sprintf("%s of the session is %q, and not utf8mb4", name, v)
 		}
 	}
+	if v := st.Get("sql_select_limit"); v != "" && v != "18446744073709551615" && !strings.EqualFold(v, "DEFAULT") {
+		return "the session cuts each answer after sql_select_limit = " + v + " rows"
+	}
 	if v := st.Get("system_versioning_asof"); v != "" && !strings.EqualFold(v, "DEFAULT") {
 		return "the session reads the rows of another time: system_versioning_asof is " + v
 	}

@@ -1,0 +1,320 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// servers are the kinds whose tables a plan by hand can cut.
+var servers = []string{"mariadb", "mysql"}
+
+// openReader opens a private database.
+func openReader(t *testing.T, kind string) engine.Reader {
+	t.Helper()
+	db, ok := testdb.Open(t, kind).(engine.Reader)
+	if !ok {
+		t.Fatalf("%s can't be read in pieces", kind)
+	}
+	return db
+}
+
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// do runs statements.
+func do(t *testing.T, db engine.Reader, statements ...string) {
+	t.Helper()
+	for _, q := range statements {
+		if _, err := db.SQL().ExecContext(within(t), q); err != nil {
+			t.Fatalf("%s: %v", q, err)
+		}
+	}
+}
+
+// A fixture is a table of ten partitions of 100 rows, on a server, with what plans by hand need.
+type fixture struct {
+	engine.Reader
+	t     *testing.T
+	state engine.State
+	table *engine.TableParts
+	s     *engine.Session
+}
+
+// newFixture creates the table t (id, g, d, s): g is a text of 7 values, d a decimal or NULL, s a text.
+func newFixture(t *testing.T, kind string) *fixture {
+	t.Helper()
+	f := &fixture{Reader: openReader(t, kind), t: t}
+	parts := make([]string, 10)
+	for i := range parts {
+		parts[i] = fmt.Sprintf("PARTITION p%d VALUES LESS THAN (%d)", i, 100*(i+1))
+	}
+	rows := make([]string, 1000)
+	for i := range rows {
+		d := "NULL"
+		if i%5 > 0 {
+			d = fmt.Sprintf("%d.%02d", i*37%1000, i%100)
+		}
+		rows[i] = fmt.Sprintf("(%d, 'g%d', %s, 'it''s \\\\ %d')", i, i%7, d, i%13)
+	}
+	do(t, f.Reader, "CREATE TABLE t (id INT NOT NULL PRIMARY KEY, g VARCHAR(10) CHARACTER SET ascii COLLATE ascii_general_ci, d DECIMAL(10,2), s VARCHAR(30)) PARTITION BY RANGE (id) ("+
+		strings.Join(parts, ", ")+")",
+		"INSERT INTO t VALUES "+strings.Join(rows, ", "))
+	ctx := within(t)
+	var err error
+	if f.s, err = f.ReadSession(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.s.Close() })
+	if f.state, err = f.ReadState(ctx, f.s); err != nil {
+		t.Fatal(err)
+	}
+	if f.table, err = f.TableParts(ctx, f.s, "", "t"); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// plan completes a plan, whose partial has the table at $: a piece for every two partitions.
+func (f *fixture) plan(text, partial string, keys int, m Merge) *Plan {
+	f.t.Helper()
+	p := &Plan{Text: text, State: f.state, Table: f.table, Keys: keys, Merge: m}
+	p.Partial[0], p.Partial[1], _ = strings.Cut(partial, "$")
+	for i := 0; i < len(f.table.Parts); i += 2 {
+		p.Pieces = append(p.Pieces, Piece{Parts: []string{f.table.Parts[i].Name, f.table.Parts[i+1].Name}, Rows: int64(100 + i)})
+	}
+	p.Columns = f.describe(text)
+	p.PartialColumns = f.describe(p.pieceText(f.Reader, 0))
+	return p
+}
+
+func (f *fixture) describe(q string) []engine.ResultColumn {
+	f.t.Helper()
+	cols, err := f.DescribeQuery(within(f.t), f.s, q)
+	if err != nil {
+		f.t.Fatalf("describe %s: %v", q, err)
+	}
+	return cols
+}
+
+// runner returns a Runner that is closed when the test ends.
+func (f *fixture) runner(o Options) *Runner {
+	if o.Parallel == 0 {
+		o.Parallel = 3
+	}
+	r := New(f.Reader, o)
+	f.t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			f.t.Errorf("close: %v", err)
+		}
+	})
+	return r
+}
+
+// same runs a plan and its statement whole, and compares: in order if ordered.
+func (f *fixture) same(r *Runner, p *Plan, ordered bool) *Report {
+	f.t.Helper()
+	var whole, pieces rowsSink
+	if _, err := r.Run(within(f.t), &Plan{Text: p.Text, State: p.State, Whole: "to compare"}, &whole); err != nil {
+		f.t.Fatalf("whole: %v", err)
+	}
+	report, err := r.Run(within(f.t), p, &pieces)
+	if err != nil {
+		f.t.Fatalf("in pieces: %v", err)
+	}
+	if int(report.Rows) != len(pieces.rows) {
+		f.t.Errorf("%d rows are reported, %d were passed on", report.Rows, len(pieces.rows))
+	}
+	if !ordered {
+		slices.Sort(whole.rows)
+		slices.Sort(pieces.rows)
+	}
+	if !slices.Equal(whole.rows, pieces.rows) {
+		f.t.Errorf("%s:\nwhole  %q\npieces %q", p.Text, whole.rows, pieces.rows)
+	}
+	if len(whole.columns) != len(pieces.columns) {
+		f.t.Fatalf("%d columns and %d", len(whole.columns), len(pieces.columns))
+	}
+	for i, c := range whole.columns {
+		if got := pieces.columns[i]; got.Name != c.Name || got.Native != c.Native {
+			f.t.Errorf("column %d is %s %s, and not %s %s", i+1, got.Name, got.Native, c.Name, c.Native)
+		}
+	}
+	return report
+}
+
+var twoSums = []engine.MergeStep{engine.MergeSum, engine.MergeSum}
+
+// Plans that a splitter makes of typical statements.
+func (f *fixture) concatenated() *Plan {
+	return f.plan("SELECT id, s, d FROM t WHERE id % 3 = 0", "SELECT id, s, d FROM $ AS t WHERE id % 3 = 0", 0, Merge{Kind: Concatenate, Limit: -1})
+}
+
+func (f *fixture) inMemory() *Plan {
+	return f.plan("SELECT id % 11 AS k, SUM(d), COUNT(d) AS n, AVG(d) FROM t GROUP BY k ORDER BY n DESC, k",
+		"SELECT id % 11 AS k, SUM(d) AS p1, COUNT(d) AS p2 FROM $ AS t GROUP BY 1", 1, Merge{
+			Kind: InMemory, Limit: -1, Steps: twoSums,
+			Outputs: []Output{{Key: 0}, {Key: -1, Parts: []int{1}}, {Key: -1, Parts: []int{2}, Zero: true}, {Key: -1, Parts: []int{1, 2}, Final: engine.FinalQuotient}},
+			OrderBy: []SortKey{{Output: 2, Desc: true}, {Output: 0}},
+			Typed:   "SELECT id % 11 AS k, SUM(d) AS p1, COUNT(d) AS p2 FROM t GROUP BY k",
+			Groups:  "SELECT k, SUM(p1), SUM(p2) FROM rowmill_partial GROUP BY k",
+			Final:   "SELECT k, p1, p2, p1 / p2 FROM rowmill_group ORDER BY p2 DESC, k",
+		})
+}
+
+func (f *fixture) onServer() *Plan {
+	return f.plan("SELECT g, SUM(d) AS x, COUNT(*) FROM t GROUP BY g HAVING x > 1000 ORDER BY g",
+		"SELECT g AS k1, SUM(d) AS p1, COUNT(*) AS p2 FROM $ AS t GROUP BY g", 1, Merge{
+			Kind: OnServer, Limit: -1, Steps: twoSums,
+			Typed:  "SELECT g AS k1, SUM(d) AS p1, COUNT(*) AS p2 FROM t GROUP BY g",
+			Groups: "SELECT k1, SUM(p1), SUM(p2) FROM rowmill_partial GROUP BY k1",
+			Final:  "SELECT k1 AS g, p1, p2 FROM rowmill_group WHERE p1 > 1000 ORDER BY k1",
+		})
+}
+
+func TestRun(t *testing.T) {
+	testdb.OnKinds(t, servers, func(t *testing.T, kind string) {
+		f := newFixture(t, kind)
+		var done []Progress
+		r := f.runner(Options{Progress: func(p Progress) { done = append(done, p) }})
+		for range 2 { // the second time with idle sessions
+			done = nil
+			if report := f.same(r, f.concatenated(), false); report.Rerun != "" || report.Moved != 334 {
+				t.Errorf("concatenated: %+v", report)
+			}
+			if n := len(done); n != 5 || done[4].Done != 5 || done[4].Pieces != 5 || done[4].Moved != 334 || done[4].Left != 0 {
+				t.Errorf("progress %+v", done)
+			}
+			if report := f.same(r, f.inMemory(), true); report.Rerun != "" || report.Server || report.Moved != 55 {
+				t.Errorf("in memory: %+v", report)
+			}
+			if report := f.same(r, f.onServer(), true); report.Rerun != "" || !report.Server || report.Moved != 35 {
+				t.Errorf("on the server: %+v", report)
+			}
+		}
+		tiny := f.runner(Options{Memory: 1}) // every row is spilled
+		if report := f.same(tiny, f.inMemory(), true); report.Rerun != "" || !report.Server {
+			t.Errorf("in little memory: %+v", report)
+		}
+		if report := f.same(tiny, f.concatenated(), false); report.Rerun != "" {
+			t.Errorf("in little memory: %+v", report)
+		}
+	})
+}
+
+func TestRunAgainWhole(t *testing.T) {
+	testdb.OnKinds(t, servers, func(t *testing.T, kind string) {
+		f := newFixture(t, kind)
+		r := f.runner(Options{})
+		for _, c := range []struct {
+			name, want string
+			change     func(*Plan)
+			plan       *Plan
+		}{
+			{name: "ties", want: "tie", plan: f.onServer(), change: func(p *Plan) { p.Merge.Ties = []string{"SELECT 1 FROM rowmill_group LIMIT 1"} }},
+			{name: "another type", want: "column x has type", plan: f.onServer(), change: func(p *Plan) { p.Merge.Final = "SELECT k1, p2, p1 FROM rowmill_group" }},
+			{name: "fewer columns", want: "returns 1 columns", plan: f.onServer(), change: func(p *Plan) { p.Merge.Final = "SELECT k1 FROM rowmill_group" }},
+			{name: "an error of the server", want: "merge groups", plan: f.onServer(), change: func(p *Plan) { p.Merge.Groups = "SELECT nothing FROM rowmill_partial" }},
+			{name: "a value that doesn't fit", want: "warnings", plan: f.onServer(), change: func(p *Plan) {
+				p.Merge.Groups = "SELECT k1, 1e60, SUM(p2) FROM rowmill_partial GROUP BY k1"
+			}},
+			{name: "no memory and no statements", want: "doesn't fit in memory", plan: f.inMemory(), change: func(p *Plan) { p.Merge.Final = "" }},
+			{name: "no pieces", want: "no partition", plan: f.inMemory(), change: func(p *Plan) { p.Pieces = nil }},
+		} {
+			c.change(c.plan)
+			if strings.Contains(c.name, "memory") {
+				r = f.runner(Options{Memory: 1})
+			}
+			if report := f.same(r, c.plan, true); !strings.Contains(report.Rerun, c.want) || report.Server {
+				t.Errorf("%s: run again because %q, want %q", c.name, report.Rerun, c.want)
+			}
+		}
+	})
+}
+
+// TestFailedPieceEndsTheOthers: its error names it, and nothing runs on.
+func TestFailedPieceEndsTheOthers(t *testing.T) {
+	testdb.OnKinds(t, servers, func(t *testing.T, kind string) {
+		f := newFixture(t, kind)
+		r := f.runner(Options{})
+		for _, p := range []*Plan{f.concatenated(), f.inMemory(), f.onServer()} {
+			for i := range p.Pieces {
+				p.Pieces[i] = Piece{Where: "SLEEP(60) = 0"}
+			}
+			p.Pieces[1] = Piece{Parts: []string{"p2", "no such"}}
+			begin := time.Now()
+			_, err := r.Run(within(t), p, &rowsSink{})
+			if err == nil || !strings.Contains(err.Error(), "read partitions p2, no such of t") {
+				t.Errorf("error %v", err)
+			}
+			if took := time.Since(begin); took > 30*time.Second {
+				t.Errorf("it took %s", took)
+			}
+			f.idle()
+		}
+		f.same(r, f.concatenated(), false)
+	})
+}
+
+// TestEndedQueryRunsNowhere: when ctx ends, so has everything on the server when Run returns.
+func TestEndedQueryRunsNowhere(t *testing.T) {
+	testdb.OnKinds(t, servers, func(t *testing.T, kind string) {
+		f := newFixture(t, kind)
+		r := f.runner(Options{})
+		plans := []*Plan{f.concatenated(), f.inMemory(), f.onServer(), {Text: "SELECT SLEEP(60)", State: f.state, Whole: "sleep"}}
+		for i, p := range plans {
+			for k := range p.Pieces {
+				p.Pieces[k] = Piece{Where: "SLEEP(60) = 0"}
+			}
+			ctx, cancel := context.WithTimeout(within(t), 300*time.Millisecond)
+			_, err := r.Run(ctx, p, &rowsSink{})
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("plan %d: error %v", i, err)
+			}
+			f.idle()
+		}
+	})
+}
+
+// idle checks that no statement of another session runs on the server in this database.
+func (f *fixture) idle() {
+	f.t.Helper()
+	var n int
+	if err := f.SQL().QueryRowContext(within(f.t), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND ID <> CONNECTION_ID() AND INFO IS NOT NULL").Scan(&n); err != nil {
+		f.t.Fatal(err)
+	}
+	if n > 0 {
+		f.t.Errorf("%d statements run on", n)
+	}
+}
+
+// TestErrorOfSinkEndsTheQuery: such as a pager that was closed.
+func TestErrorOfSinkEndsTheQuery(t *testing.T) {
+	testdb.OnKinds(t, servers, func(t *testing.T, kind string) {
+		f := newFixture(t, kind)
+		r := f.runner(Options{})
+		for _, p := range []*Plan{f.concatenated(), f.inMemory(), f.onServer(), {Text: "SELECT id FROM t", State: f.state, Whole: "to see"}} {
+			full := errors.New("the disk is full")
+			if _, err := r.Run(within(t), p, failingSink{full}); !errors.Is(err, full) {
+				t.Errorf("error %v", err)
+			}
+			f.idle()
+		}
+	})
+}
+
+type failingSink struct{ err error }
+
+func (failingSink) Columns([]engine.ResultColumn) error { return nil }
+func (s failingSink) Row([][]byte) error                { return s.err }
