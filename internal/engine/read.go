@@ -231,6 +231,8 @@ type TablePart struct {
 	Name string
 	// Planned are the names by which a QueryPlan calls it, in addition to Name: its subpartitions.
 	Planned []string
+	// Period is the name of the rolling.Partition that it is, if TableParts.Period.
+	Period string
 	// Reordered reports that it has the table's columns in another order.
 	Reordered bool
 	// Rows and Bytes are the server's estimates; -1 is unknown.

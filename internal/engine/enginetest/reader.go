@@ -146,6 +146,16 @@ var readCases = map[string][]struct {
 		{"BIT(3)", "B'101'", "101", engine.ClassText},
 		{"INET", "'10.0.0.1'", "10.0.0.1", engine.ClassText},
 	},
+	"sqlite": {
+		{"INTEGER", "-9223372036854775808", "-9223372036854775808", engine.ClassInt},
+		{"REAL", "0.5 + 0.25", "0.75", engine.ClassFloat},
+		{"REAL", "1e100", "1.0e+100", engine.ClassFloat},
+		{"TEXT", "'it''s'", "it's", engine.ClassBytes},
+		{"TEXT", "''", "", engine.ClassBytes},
+		{"BLOB", "X'00ff'", "\x00\xff", engine.ClassBytes},
+		{"BLOB", "X''", "", engine.ClassBytes},
+		{"ANY", "1.5", "1.5", engine.ClassOther},
+	},
 }
 
 // caseName returns the key of tables of cases.
@@ -168,7 +178,11 @@ func (s readers) typed(t testing.TB, db reader) (name string, list, want []strin
 	}
 	name = db.Dialect().Quote("typed values")
 	w := session(t, db)
-	run(t, w, -1, "CREATE TABLE "+name+" ("+strings.Join(defs, ", ")+")")
+	options := ""
+	if db.Info().Engine == "sqlite" {
+		options = " STRICT"
+	}
+	run(t, w, -1, "CREATE TABLE "+name+" ("+strings.Join(defs, ", ")+")"+options)
 	run(t, w, 1, "INSERT INTO "+name+" VALUES ("+strings.Join(values, ", ")+")")
 	run(t, w, 1, "INSERT INTO "+name+" (c0) VALUES (NULL)")
 	return name, list, want

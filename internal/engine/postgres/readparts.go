@@ -224,7 +224,8 @@ func (d dialect) childrenOf(ctx context.Context, s *engine.Session, t *engine.Ta
 				identities = append(identities, []string{string(v[1]), name, string(v[11])})
 				order[name] = string(v[12]) == strings.Join(names, "\x01")
 				at[name] = len(t.Parts)
-				t.Parts = append(t.Parts, engine.TablePart{Name: name})
+				part := partitionName(&engine.Table{Name: t.Name}, string(v[3]))
+				t.Parts = append(t.Parts, engine.TablePart{Name: name, Period: part})
 			}
 			p := &t.Parts[at[name]]
 			if leaf != name {

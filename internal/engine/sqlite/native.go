@@ -57,6 +57,8 @@ const (
 // Result codes of SQLite (sqlite3.h). The lowest byte of an extended code is its
 // primary code.
 const (
+	codeRow        = 100
+	codeDone       = 101
 	codeBusy       = 5
 	codeLocked     = 6
 	codeIOErr      = 10

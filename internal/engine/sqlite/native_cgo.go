@@ -17,6 +17,7 @@ import (
 #cgo darwin LDFLAGS: -Wl,-undefined,dynamic_lookup
 #cgo noescape rowmill_exec
 #cgo noescape rowmill_run
+#cgo noescape rowmill_texts
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,12 @@ int sqlite3_reset(void *stmt);
 int sqlite3_finalize(void *stmt);
 int sqlite3_clear_bindings(void *stmt);
 int sqlite3_column_count(void *stmt);
+int sqlite3_column_type(void *stmt, int i);
+int sqlite3_column_bytes(void *stmt, int i);
+const void *sqlite3_column_blob(void *stmt, int i);
+const unsigned char *sqlite3_column_text(void *stmt, int i);
+const char *sqlite3_column_name(void *stmt, int i);
+const char *sqlite3_column_decltype(void *stmt, int i);
 int sqlite3_bind_null(void *stmt, int i);
 int sqlite3_bind_int64(void *stmt, int i, long long v);
 int sqlite3_bind_double(void *stmt, int i, double v);
@@ -124,6 +131,53 @@ static int rowmill_connected(void *db, char **error, const void *api) {
 
 static int rowmill_begin(void) { return sqlite3_auto_extension((void (*)(void))rowmill_connected); }
 
+// rowmill_prepare_first also returns the number of bytes that follow the first statement.
+static void *rowmill_prepare_first(void *db, const char *sql, int bytes, int *rest, int *rc) {
+	void *stmt = 0;
+	const char *tail = sql + bytes;
+	*rc = sqlite3_prepare_v2(db, sql, bytes, &stmt, &tail);
+	*rest = (int)(sql + bytes - tail);
+	return stmt;
+}
+
+// rowmill_texts writes rows to buf: for each value its length, -1 for NULL, and its text. It returns the number of
+// bytes. *state is that of the statement before and after the call: a row is pending, because it didn't fit, or not; or an error
+// code, such as DONE. A row that is larger than buf returns its negated size.
+enum { TEXTS_READY = 0, TEXTS_PENDING = ROW };
+static long long rowmill_texts(void *stmt, unsigned char *buf, long long size, int *state) {
+	long long used = 0;
+	int columns = sqlite3_column_count(stmt);
+	for (;;) {
+		if (*state != TEXTS_PENDING) {
+			int rc = sqlite3_step(stmt);
+			if (rc != ROW) { *state = rc; return used; }
+			*state = TEXTS_PENDING;
+		}
+		long long need = 0;
+		for (int i = 0; i < columns; i++) {
+			int type = sqlite3_column_type(stmt, i);
+			need += 4;
+			if (type == 5) continue;
+			if (type == 4) sqlite3_column_blob(stmt, i); else sqlite3_column_text(stmt, i);
+			need += sqlite3_column_bytes(stmt, i);
+		}
+		if (need > size - used) return used ? used : -need;
+		for (int i = 0; i < columns; i++) {
+			int type = sqlite3_column_type(stmt, i);
+			int32_t n = -1;
+			const void *p = 0;
+			if (type != 5) {
+				p = type == 4 ? sqlite3_column_blob(stmt, i) : (const void *)sqlite3_column_text(stmt, i);
+				n = sqlite3_column_bytes(stmt, i);
+			}
+			memcpy(buf + used, &n, 4);
+			used += 4;
+			if (n > 0) { memcpy(buf + used, p, n); used += n; }
+		}
+		*state = TEXTS_READY;
+	}
+}
+
 static void *rowmill_pointer(long long p) { return (void *)(intptr_t)p; }
 
 static void *rowmill_prepare(void *db, const char *sql, int bytes, int *rc) {
@@ -169,6 +223,39 @@ func (s stmt) run(bound []byte, values, times int) (int64, error) {
 }
 
 func (s stmt) close() { C.sqlite3_finalize(s.p) }
+
+// prepareFirst prepares the first statement of a text. rest is the number of bytes after it.
+func (h handle) prepareFirst(sql string) (s stmt, rest int, err error) {
+	var rc, left C.int
+	p := C.rowmill_prepare_first(h.p, (*C.char)(unsafe.Pointer(unsafe.StringData(sql))), C.int(len(sql)), &left, &rc)
+	if rc != 0 {
+		return stmt{}, 0, h.failure(rc)
+	}
+	return stmt{h, p}, int(left), nil
+}
+
+// empty reports a text without a statement: blanks, or a comment.
+func (s stmt) empty() bool { return s.p == nil }
+
+// columns returns the names and the declared types, "" for an expression, of a statement's result.
+func (s stmt) columns() (names, types []string) {
+	for i := range int(C.sqlite3_column_count(s.p)) {
+		names = append(names, C.GoString(C.sqlite3_column_name(s.p, C.int(i))))
+		types = append(types, C.GoString(C.sqlite3_column_decltype(s.p, C.int(i))))
+	}
+	return names, types
+}
+
+// texts writes the next rows to buf: see rowmill_texts.
+func (s stmt) texts(buf []byte, state *int32) int {
+	return int(C.rowmill_texts(s.p, (*C.uchar)(unsafe.SliceData(buf)), C.longlong(len(buf)), (*C.int)(state)))
+}
+
+// failed returns the error of a statement's last step.
+func (s stmt) failed(code int32) error { return s.db.failure(C.int(code)) }
+
+// changed returns the number of rows that the connection's last statement has changed.
+func (h handle) changed() int64 { return int64(C.sqlite3_changes64(h.p)) }
 
 func (h handle) execute(sql []byte) (int64, error) {
 	return h.counted(C.rowmill_exec(h.p, (*C.char)(unsafe.Pointer(unsafe.SliceData(sql))), C.int(len(sql))))

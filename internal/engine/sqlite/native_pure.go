@@ -25,7 +25,7 @@ type native struct {
 
 	text []byte // a statement, or values, during a call
 	out  struct {
-		stmt             uintptr
+		stmt, tail       uintptr
 		current, highest int32
 	}
 
@@ -194,6 +194,86 @@ func (s stmt) close() {
 	sqlite3lib.Xsqlite3_finalize(s.db.tls, s.p)
 	s.db.release()
 }
+
+// prepareFirst prepares the first statement of a text. rest is the number of bytes after it.
+func (h handle) prepareFirst(sql string) (s stmt, rest int, err error) {
+	at := h.hold([]byte(sql))
+	h.out.stmt, h.out.tail = 0, at
+	rc := sqlite3lib.Xsqlite3_prepare_v2(h.tls, h.db, at, int32(len(sql)+1), uintptr(unsafe.Pointer(&h.out.stmt)), uintptr(unsafe.Pointer(&h.out.tail)))
+	runtime.KeepAlive(h.native)
+	if rc != 0 {
+		return stmt{}, 0, h.failure(rc)
+	}
+	h.uses.Add(1)
+	return stmt{h, h.out.stmt}, max(0, len(sql)-int(h.out.tail-at)), nil
+}
+
+// empty reports a text without a statement: blanks, or a comment.
+func (s stmt) empty() bool { return s.p == 0 }
+
+// columns returns the names and the declared types, "" for an expression, of a statement's result.
+func (s stmt) columns() (names, types []string) {
+	t := s.db.tls
+	for i := range sqlite3lib.Xsqlite3_column_count(t, s.p) {
+		names = append(names, libc.GoString(sqlite3lib.Xsqlite3_column_name(t, s.p, i)))
+		types = append(types, libc.GoString(sqlite3lib.Xsqlite3_column_decltype(t, s.p, i)))
+	}
+	return names, types
+}
+
+// texts writes rows to buf: for each value its length, -1 for NULL, and its text. It returns the number of bytes.
+// *state is that of the statement before and after the call: a row is pending, because it didn't fit, or not; or an error code, such as
+// codeDone. A row that is larger than buf returns its negated size.
+func (s stmt) texts(buf []byte, state *int32) int {
+	t, used := s.db.tls, 0
+	columns := sqlite3lib.Xsqlite3_column_count(t, s.p)
+	value := func(i int32) (p uintptr, n int32) {
+		switch sqlite3lib.Xsqlite3_column_type(t, s.p, i) {
+		case sqlite3lib.SQLITE_NULL:
+			return 0, -1
+		case sqlite3lib.SQLITE_BLOB:
+			p = sqlite3lib.Xsqlite3_column_blob(t, s.p, i)
+		default:
+			p = sqlite3lib.Xsqlite3_column_text(t, s.p, i)
+		}
+		return p, sqlite3lib.Xsqlite3_column_bytes(t, s.p, i)
+	}
+	for {
+		if *state != codeRow {
+			if rc := sqlite3lib.Xsqlite3_step(t, s.p); rc != codeRow {
+				*state = rc
+				return used
+			}
+			*state = codeRow
+		}
+		need := 0
+		for i := range columns {
+			_, n := value(i)
+			need += 4 + max(0, int(n))
+		}
+		if need > len(buf)-used {
+			if used > 0 {
+				return used
+			}
+			return -need
+		}
+		for i := range columns {
+			p, n := value(i)
+			binary.NativeEndian.PutUint32(buf[used:], uint32(n))
+			used += 4
+			if n > 0 {
+				used += copy(buf[used:], unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&p))), n))
+			}
+		}
+		*state = 0
+	}
+}
+
+// failed returns the error of a statement's last step.
+func (s stmt) failed(code int32) error { return s.db.failure(code) }
+
+// changed returns the number of rows that the connection's last statement has changed.
+func (h handle) changed() int64 { return sqlite3lib.Xsqlite3_changes64(h.tls, h.db) }
 
 func (h handle) execute(sql []byte) (int64, error) {
 	p, rc := h.prepared(sql)

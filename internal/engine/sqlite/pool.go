@@ -45,19 +45,23 @@ func (db *DB) SQL() *sql.DB { return db.pool }
 
 // Session implements engine.Keeper. The settings are pragmas.
 func (db *DB) Session(ctx context.Context) (*engine.Session, error) {
+	return engine.OpenSession(ctx, db, db.pool, sessionWords())
+}
+
+func sessionWords() engine.SessionWords {
 	pragma := func(name string) (string, error) {
 		if name == "" || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz_") != "" {
 			return "", errors.New("that is not a name of a pragma")
 		}
 		return "PRAGMA " + name, nil
 	}
-	return engine.OpenSession(ctx, db, db.pool, engine.SessionWords{
+	return engine.SessionWords{
 		Get: pragma,
 		Set: func(name, value string) (string, error) {
 			q, err := pragma(name)
 			return q + " = " + quoteText(value), err
 		},
-	})
+	}
 }
 
 // Kill implements engine.Keeper.
@@ -69,6 +73,7 @@ func (db *DB) openPool() {
 	db.pool = sql.OpenDB(connector{db})
 	db.pool.SetMaxOpenConns(poolSize)
 	db.pool.SetMaxIdleConns(2)
+	db.reads = sql.OpenDB(connector{db})
 }
 
 // Bind implements engine.Keeper. SQLite's placeholders are question marks.

@@ -48,6 +48,7 @@ type DB struct {
 	epoch   int64
 
 	pool   *sql.DB       // returned by SQL
+	reads  *sql.DB       // for queries in pieces
 	txTurn chan struct{} // lock for its write transactions
 	pace   pace
 	loads  pace // for loaders
@@ -258,7 +259,7 @@ func (db *DB) rollback() error {
 func (db *DB) Close() error {
 	var err error
 	if db.pool != nil {
-		err = classify(db.pool.Close())
+		err = errors.Join(classify(db.reads.Close()), classify(db.pool.Close()))
 	}
 	db.turn <- struct{}{}
 	defer db.unlock()

@@ -31,3 +31,7 @@ func TestLoader(t *testing.T) {
 func TestStager(t *testing.T) {
 	enginetest.RunStager(t, func(t testing.TB) engine.Stager { return testdb.Open(t, "sqlite").(engine.Stager) })
 }
+
+func TestReader(t *testing.T) {
+	enginetest.RunReader(t, func(t testing.TB) engine.Keeper { return testdb.Open(t, "sqlite").(engine.Keeper) })
+}

@@ -1,0 +1,279 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// ReadSession implements engine.Reader. No pragma changes an answer that others rely on: there are no settings.
+func (db *DB) ReadSession(ctx context.Context, st engine.State) (*engine.Session, error) {
+	words := sessionWords()
+	words.Text, words.Describe = textResult, describe
+	s, err := engine.OpenSession(ctx, db, db.reads, words)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.SetStates(ctx, st); err != nil {
+		return nil, errors.Join(fmt.Errorf("open a session for reading: %w", err), s.Close())
+	}
+	return s, nil
+}
+
+// ReadState implements engine.Reader.
+func (db *DB) ReadState(context.Context, *engine.Session) (engine.State, error) {
+	return engine.State{}, nil
+}
+
+// StateRefusal implements engine.Reader.
+func (db *DB) StateRefusal(engine.State) string { return "" }
+
+// Freeze implements engine.Reader: the time is that of the machine.
+func (db *DB) Freeze(context.Context, *engine.Session) (engine.State, error) { return nil, nil }
+
+// Cores implements engine.Reader.
+func (db *DB) Cores() int { return runtime.NumCPU() }
+
+// textBuffer is the size of the buffer for rows.
+const textBuffer = 64 << 10
+
+// textResult is engine.SessionWords.Text. The texts are those of SQLite's own conversion, as its shell prints them; a blob is its
+// bytes.
+func textResult(ctx context.Context, conn any, query string, head func([]engine.ResultColumn) error, row func([][]byte) error) (end engine.TextEnd, err error) {
+	end.Warnings = -1
+	h, err := handleOf(conn.(*pooled).connection)
+	if err != nil {
+		return end, err
+	}
+	s, err := only(h, query)
+	if err != nil {
+		return end, err
+	}
+	defer s.close()
+	stop := newStopper()
+	defer stop.free()
+	watch := engine.NewWatch(stop)
+	defer watch.Close()
+	if err := watch.Begin(ctx); err != nil {
+		return end, err
+	}
+	stop.attach(h)
+	defer detach(h)
+	names, types := s.columns()
+	if len(names) > 0 {
+		if err := head(columnsOf(names, types)); err != nil {
+			return end, err
+		}
+	}
+	values := make([][]byte, len(names))
+	buf, state := make([]byte, textBuffer), int32(0)
+	for {
+		n := s.texts(buf, &state)
+		if n < 0 {
+			buf = make([]byte, -n)
+			continue
+		}
+		for at := 0; at < n; {
+			for i := range values {
+				length := int32(binary.NativeEndian.Uint32(buf[at:]))
+				at += 4
+				if values[i] = nil; length >= 0 {
+					values[i] = buf[at : at+int(length) : at+int(length)]
+					at += int(length)
+				}
+			}
+			if err := row(values); err != nil {
+				return end, err
+			}
+		}
+		switch state {
+		case 0, codeRow:
+			continue
+		case codeDone:
+			if len(names) == 0 {
+				end.Affected = h.changed()
+			}
+			return end, nil
+		}
+		err := s.failed(state)
+		if watch.End() {
+			err = errors.Join(ctx.Err(), err)
+		}
+		return end, err
+	}
+}
+
+// only prepares the only statement of a text.
+func only(h handle, query string) (stmt, error) {
+	s, rest, err := h.prepareFirst(query)
+	if err != nil {
+		return stmt{}, err
+	}
+	if s.empty() {
+		return stmt{}, errors.New("there is no statement")
+	}
+	if rest > 0 {
+		next, _, err := h.prepareFirst(query[len(query)-rest:])
+		if err != nil || !next.empty() {
+			if err == nil {
+				next.close()
+			}
+			s.close()
+			return stmt{}, errors.New("there are several statements")
+		}
+		next.close()
+	}
+	return s, nil
+}
+
+// describe is engine.SessionWords.Describe.
+func describe(_ context.Context, conn any, query string) ([]engine.ResultColumn, error) {
+	h, err := handleOf(conn.(*pooled).connection)
+	if err != nil {
+		return nil, err
+	}
+	s, err := only(h, query)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	names, types := s.columns()
+	return columnsOf(names, types), nil
+}
+
+// columnsOf describes columns by their declared types. What a value is depends on the value: its text isn't enough.
+func columnsOf(names, types []string) []engine.ResultColumn {
+	cols := make([]engine.ResultColumn, len(names))
+	for i, name := range names {
+		cols[i] = engine.ResultColumn{Name: name, Native: strings.ToUpper(types[i]), Class: engine.ClassOther}
+	}
+	return cols
+}
+
+// strictClasses are the types of columns in STRICT tables, whose values have no others.
+var strictClasses = map[string]engine.ResultClass{
+	"INT": engine.ClassInt, "INTEGER": engine.ClassInt, "REAL": engine.ClassFloat, "TEXT": engine.ClassBytes, "BLOB": engine.ClassBytes,
+}
+
+// strict returns a row if a table of the file isn't STRICT, except those of rowmill, or has a collation: from which
+// table a column of a result comes is not known.
+const strict = `SELECT 1 FROM pragma_table_list AS l JOIN sqlite_schema AS s ON s.name = l.name
+WHERE l.schema = 'main' AND l.type <> 'view' AND l.name NOT LIKE 'sqlite\_%' ESCAPE '\' AND l.name NOT LIKE 'rowmill\_%' ESCAPE '\'
+AND (l.strict = 0 OR s.sql LIKE '%collate%') UNION ALL SELECT 1 FROM sqlite_temp_schema LIMIT 1`
+
+// DescribeQuery implements engine.Reader.
+func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string) ([]engine.ResultColumn, error) {
+	cols, err := s.Describe(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	typed := true
+	if err := s.Text(ctx, strict, nil, func([][]byte) error { typed = false; return nil }); err != nil {
+		return nil, err
+	}
+	for i, c := range cols {
+		if class, ok := strictClasses[c.Native]; ok && typed {
+			cols[i].Class, cols[i].Binary = class, c.Native == "BLOB"
+		}
+	}
+	return cols, nil
+}
+
+// ExplainQuery implements engine.Reader. SQLite reads all tables of a rolling table's view.
+func (db *DB) ExplainQuery(ctx context.Context, s *engine.Session, query string) (*engine.QueryPlan, error) {
+	plan := &engine.QueryPlan{Parallel: 1, Rows: -1}
+	err := s.Text(ctx, "EXPLAIN QUERY PLAN "+query, nil, func([][]byte) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	return plan, nil
+}
+
+// snapshotTries is how often transactions are begun until no other connection has written meanwhile.
+const snapshotTries = 20
+
+// OneSnapshot implements engine.Reader. A transaction sees what is committed at its first read. Another connection
+// knows whether anything was committed meanwhile; a lock prevents it.
+func (db *DB) OneSnapshot(ctx context.Context, sessions []*engine.Session, lock bool) (proof string, err error) {
+	rollback := func() error {
+		var errs []error
+		for _, s := range sessions {
+			errs = append(errs, s.Rollback(context.WithoutCancel(ctx)))
+		}
+		return errors.Join(errs...)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, rollback())
+		}
+	}()
+	begin := func() error {
+		for _, s := range sessions {
+			if err := s.Begin(ctx, engine.Transaction{ReadOnly: true}); err != nil {
+				return err
+			}
+			if err := s.Text(ctx, "SELECT 1 FROM sqlite_schema LIMIT 1", nil, func([][]byte) error { return nil }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(sessions) == 1 {
+		return "one session reads all rows", begin()
+	}
+	monitor, err := db.reads.Conn(ctx)
+	if err != nil {
+		return "", classify(err)
+	}
+	defer func() { err = errors.Join(err, engine.DiscardConn(db, monitor)) }()
+	for try := range snapshotTries {
+		if try > 0 {
+			if err := rollback(); err != nil {
+				return "", err
+			}
+		}
+		before, err := version64(ctx, monitor)
+		if err != nil {
+			return "", err
+		}
+		if err := begin(); err != nil {
+			return "", err
+		}
+		after, err := version64(ctx, monitor)
+		if err != nil {
+			return "", err
+		}
+		if before == after {
+			return "nothing was committed while all sessions began", nil
+		}
+	}
+	if !lock {
+		return "", nil
+	}
+	if err := rollback(); err != nil {
+		return "", err
+	}
+	if _, err := monitor.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		if errors.Is(classify(err), engine.ErrLockTimeout) {
+			return "", begin()
+		}
+		return "", classify(err)
+	}
+	failed := begin()
+	_, err = monitor.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+	return "all sessions began while the file was locked against writes", errors.Join(failed, classify(err))
+}
+
+// version64 returns a number that is another one after a commit of any other connection.
+func version64(ctx context.Context, c *sql.Conn) (v int64, err error) {
+	return v, classify(c.QueryRowContext(ctx, "PRAGMA data_version").Scan(&v))
+}
+
+var _ driver.Conn = (*pooled)(nil)

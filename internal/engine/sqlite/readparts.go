@@ -1,0 +1,118 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// TableParts implements engine.Reader. The partitions of a rolling table, which is a view, are the tables of its periods.
+// No other table has partitions.
+func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
+	t := &engine.TableParts{Database: "main", Name: table, Versioned: true}
+	fail := func(err error) (*engine.TableParts, error) {
+		return nil, fmt.Errorf("read table %s from the catalog: %w", table, err)
+	}
+	if database != "" && !strings.EqualFold(database, "main") {
+		return fail(engine.Classed(engine.ErrNoTable, errors.New("it isn't in the database main")))
+	}
+	kind, body := "", ""
+	err := s.Text(ctx, "SELECT type, name, sql FROM sqlite_schema WHERE lower(name) = lower("+quoteText(table)+") AND type IN ('table', 'view')", nil,
+		func(v [][]byte) error {
+			kind, t.Name, body = string(v[0]), string(v[1]), string(v[2])
+			return nil
+		})
+	if err != nil {
+		return fail(err)
+	}
+	if kind == "" {
+		return fail(engine.Classed(engine.ErrNoTable, errors.New("no such table")))
+	}
+	if err := s.Text(ctx, "SELECT 1 FROM sqlite_temp_schema WHERE lower(name) = lower("+quoteText(table)+") AND type IN ('table', 'view')", nil,
+		func([][]byte) error { t.Refusal = "a temporary table or view of the session has its name"; return nil }); err != nil {
+		return fail(err)
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q\n", body)
+	var stores, names []string
+	if kind == "view" {
+		if stores, err = storesOf(ctx, s, t); err != nil {
+			return fail(err)
+		}
+		if len(stores) == 0 {
+			return fail(engine.Classed(engine.ErrNoTable, errors.New("it is a view")))
+		}
+	}
+	for _, of := range append([]string{t.Name}, stores...) {
+		keys := map[string]string{}
+		cols := []engine.SchemaColumn{}
+		err := s.Text(ctx, `SELECT name, type, "notnull", pk, hidden FROM pragma_table_xinfo(`+quoteText(of)+")", nil, func(v [][]byte) error {
+			fmt.Fprintf(sum, "%q\n", v)
+			c := engine.SchemaColumn{Name: string(v[0]), Native: string(v[1]), Null: string(v[2]) == "0", Type: typeOf(string(v[1]))}
+			c.Generated = string(v[4]) == "2" || string(v[4]) == "3"
+			if string(v[3]) != "0" {
+				keys[string(v[3])] = c.Name
+			}
+			if string(v[4]) != "1" {
+				cols = append(cols, c)
+			}
+			return nil
+		})
+		if err != nil {
+			return fail(err)
+		}
+		t.PrimaryKey = nil // the same of each store; a view has none
+		for i := 1; keys[fmt.Sprint(i)] != ""; i++ {
+			t.PrimaryKey = append(t.PrimaryKey, keys[fmt.Sprint(i)])
+		}
+		if of == t.Name {
+			t.Columns = cols
+			for _, c := range cols {
+				names = append(names, c.Name)
+			}
+		}
+	}
+	if kind == "view" {
+		terms := make([]string, len(stores))
+		for i, store := range stores {
+			terms[i] = fmt.Sprintf("SELECT %s FROM %s", dialect{}.list(names), dialect{}.Quote(store))
+		}
+		if !strings.HasSuffix(strings.TrimSpace(body), "\n"+strings.Join(terms, "\nUNION ALL ")) {
+			t.Refusal = "its view isn't the one that rowmill makes of its periods"
+		}
+		t.Period = true
+	}
+	t.Created = hex.EncodeToString(sum.Sum(nil)[:16])
+	return t, nil
+}
+
+// storesOf fills in the partitions, which are periods, and returns their tables.
+func storesOf(ctx context.Context, s *engine.Session, t *engine.TableParts) (stores []string, err error) {
+	err = s.Text(ctx, "SELECT name FROM rowmill_periods WHERE table_name = "+quoteText(t.Name)+" ORDER BY lower", nil, func(v [][]byte) error {
+		stores = append(stores, t.Name+"_"+string(v[0]))
+		t.Parts = append(t.Parts, engine.TablePart{Name: string(v[0]), Period: string(v[0]), Rows: -1, Bytes: -1})
+		return nil
+	})
+	if errors.Is(err, engine.ErrNoTable) {
+		return nil, nil
+	}
+	return stores, err
+}
+
+// PartFrom implements engine.Reader.
+func (db *DB) PartFrom(t *engine.TableParts, parts []string) string {
+	names := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = c.Name
+	}
+	selects := make([]string, len(parts))
+	for i, p := range parts {
+		selects[i] = fmt.Sprintf("SELECT %s FROM %s", dialect{}.list(names), dialect{}.Quote(t.Name+"_"+p))
+	}
+	return "(" + strings.Join(selects, " UNION ALL ") + ")"
+}
