@@ -41,7 +41,7 @@ demo: ## install missing dependencies, build, and compare two layouts on the emb
 check: gofmt vet staticcheck imports pure race ## lint, import rules, the build without cgo, and -race on SQLite for concurrent packages
 
 test: ## install missing servers and the browser, and run the whole suite (10 minutes on 2 cores)
-	@scripts/install.sh gcc mariadb rocksdb postgres chromium mydumper
+	@scripts/install.sh gcc mariadb rocksdb spider postgres chromium mydumper
 	@scripts/install.sh mysql || echo 'the tests of MySQL are skipped'
 	$(GO) run ./internal/testservers $(GO) test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 

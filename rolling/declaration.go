@@ -38,6 +38,8 @@ type Declaration struct {
 	// roll-ups are correct even if writers bypass rowmill.
 	Exact bool
 	Seal  Seal
+	// Shards are the servers that the rows are on, unless it is the target alone.
+	Shards Shards
 	// Rollups are in the order of the file; each comes after the one named by its
 	// From.
 	Rollups []Rollup
@@ -196,6 +198,12 @@ func (d *Declaration) String() string {
 	}
 	if d.Seal.Archive != "" {
 		line("archive = %s", tomlText(d.Seal.Archive))
+	}
+	if len(d.Shards.Nodes) > 0 {
+		line("\n[shards]\nby = %s\n\n[shards.nodes]", tomlText(d.Shards.By))
+		for _, n := range d.Shards.Nodes {
+			line("%s = %s", n.Name, tomlText(n.Target))
+		}
 	}
 	for _, l := range d.Rollups {
 		line("\n[[rollup]]\nname = %s", tomlText(l.Name))

@@ -132,6 +132,15 @@ func TestParseDeclarationOfEachKind(t *testing.T) {
 		{"from of a sequence", declarationOf("postgres://h/d", "CREATE TABLE T (id bigserial PRIMARY KEY, v text)", "id", "rows = 500\nfrom = \"2013-01-02\"", ""), nil},
 		{"merged periods", declarationOf("sqlite:x.db", "CREATE TABLE t (at TEXT NOT NULL PRIMARY KEY)", "at", "every = \"1h\"\nkeep = \"1y\"\nahead = \"1d\"", "[seal]\nmerge = \"1d\"\nafter = \"1h\"\n"),
 			func(d *rolling.Declaration) bool { return d.Seal.Merge.String() == "1d" }},
+		{"shards", declarationOf("mariadb://h/d", "CREATE TABLE t (at DATETIME NOT NULL, K INT(10) UNSIGNED NOT NULL, PRIMARY KEY (k, at))", "at", "every = \"1d\"", "") +
+			"[shards]\nby = \"k\"\nnodes = { b = \"mariadb://h1/d\", a = \"mysql://h2/d?password-file=x\" }\n",
+			func(d *rolling.Declaration) bool {
+				again, err := rolling.ParseDeclaration("t.toml", []byte(d.String()))
+				want := rolling.Shards{By: "K", Nodes: []rolling.Node{{"b", "mariadb://h1/d"}, {"a", "mysql://h2/d?password-file=x"}}}
+				return err == nil && cmp.Equal(d.Shards, want) && cmp.Equal(again.Shards, want)
+			}},
+		{"shards without a column", declarationOf("mariadb://h/d", "CREATE TABLE t (at DATETIME NOT NULL, k INT NOT NULL, PRIMARY KEY (k, at))", "at", "every = \"1d\"", "") +
+			"[shards]\nnodes = { b = \"mariadb://h1/d\", a = \"mysql://h2/d\" }\n", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, err := rolling.ParseDeclaration("t.toml", []byte(c.text))

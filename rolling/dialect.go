@@ -26,6 +26,8 @@ type dialect struct {
 	// untyped columns are possible. keysMayBeNull unless a column says NOT NULL or is
 	// an INTEGER.
 	untyped, keysMayBeNull bool
+	// headed servers can present tables of other servers as one.
+	headed bool
 	// shortKeys can't contain columns of long texts. Keys from a counter are worth a
 	// warning.
 	shortKeys, countedKeys bool
@@ -49,6 +51,9 @@ type dialect struct {
 const (
 	targetForms   = "mysql://USER@HOST:PORT/DB, mariadb://..., postgres://..., sqlite:PATH"
 	targetExample = "mysql://ingest@db1:3306/metrics"
+	headForms     = "a target of MariaDB or PostgreSQL"
+	nodeForm      = `"mariadb://ingest@db1:3306/metrics"`
+	nodesForm     = `nodes = { n1 = "mariadb://ingest@db1/metrics", n2 = "mariadb://ingest@db2/metrics" }`
 	passwordForms = "?password-file=FILE, or MYSQL_PWD and ~/.my.cnf, PGPASSWORD and ~/.pgpass"
 )
 
@@ -76,16 +81,16 @@ var dialects = []*dialect{
 	{
 		servers: "MySQL and MariaDB", schemes: []string{"mysql", "mariadb"},
 		hashComments: true, backslashes: true, executableComments: true, backquotes: true,
-		tableKeys: true, shortKeys: true, countedKeys: true,
+		tableKeys: true, shortKeys: true, countedKeys: true, headed: true,
 		mostPeriods: maxPartitions, why: fmt.Sprintf("MySQL and MariaDB have at most %d partitions of a table", maxPartitions),
 		times:    timeTypes(map[string]timeClass{"serial": timeOfInteger /* BIGINT UNSIGNED */, "datetime": timeOfTime}),
 		bestTime: "DATETIME(6) NOT NULL in UTC, or a BIGINT that counts since 1970 and epoch = \"s\"",
 	}, {
 		servers: "PostgreSQL", schemes: []string{"postgres", "postgresql"},
 		nestedComments: true, dollarTexts: true, escapeTexts: true, exactNames: true,
-		longestName: maxPeriodTable,
-		times:       timeTypes(map[string]timeClass{"timestamptz": timeOfTime}),
-		bestTime:    "timestamptz NOT NULL, or a bigint that counts since 1970 and epoch = \"s\"",
+		longestName: maxPeriodTable, headed: true,
+		times:    timeTypes(map[string]timeClass{"timestamptz": timeOfTime}),
+		bestTime: "timestamptz NOT NULL, or a bigint that counts since 1970 and epoch = \"s\"",
 	}, {
 		servers: "SQLite", schemes: []string{"sqlite"}, file: true,
 		backquotes: true, brackets: true, untyped: true, keysMayBeNull: true,

@@ -45,7 +45,8 @@ type declarationReader struct {
 	errs   Errors
 	d      *Declaration
 	dialect
-	instead string
+	instead string // replaces the target as written
+	written string
 	create  *tomlfile.Value
 	columns []string
 	// Keys of the file, nil if missing.
@@ -77,10 +78,11 @@ func (r *declarationReader) inDefinition(e *Error) *Error {
 
 // declarationKeys are the keys of each table of the file.
 var declarationKeys = map[string][]string{
-	"":       {"table", "period", "seal", "rollup"},
+	"":       {"table", "period", "seal", "shards", "rollup"},
 	"table":  {"name", "target", "create", "time", "epoch", "exact"},
 	"period": {"every", "rows", "from", "ahead", "keep", "late"},
 	"seal":   {"after", "compress", "merge", "archive"},
+	"shards": {"by", "nodes"},
 	"rollup": {"name", "from", "every", "by", "select", "keep"},
 }
 
@@ -225,11 +227,13 @@ func (r *declarationReader) file(root *tomlfile.Value) {
 	r.defaults()
 	r.counts(period)
 	r.rollups(root.Find("rollup"))
+	r.shards(r.section(root, "shards"))
 	r.names()
 }
 
 func (r *declarationReader) target(table *tomlfile.Value) {
 	text, v := r.text(table, "target", targetExample)
+	r.written = text
 	if r.instead != "" {
 		text, v = r.instead, table
 	}

@@ -4,7 +4,7 @@
 # from its later suites. Both are unpacked into the user's cache directory.
 # Starts no service and changes no existing one.
 #
-#   scripts/install.sh WHAT...      WHAT: gcc mariadb rocksdb mysql postgres sysbench chromium mydumper
+#   scripts/install.sh WHAT...      WHAT: gcc mariadb rocksdb spider mysql postgres sysbench chromium mydumper
 #                                         mysql-new mariadb-new postgres-new
 set -euo pipefail
 
@@ -20,6 +20,7 @@ declare -A why=(
   [gcc]="a C compiler, for the embedded SQLite and for -race"
   [mariadb]="the MariaDB server, for private throw-away servers"
   [rocksdb]="MariaDB's RocksDB storage engine"
+  [spider]="MariaDB's Spider storage engine, for tables on several servers"
   [mysql]="the MySQL 8.0 server, for private throw-away servers"
   [postgres]="the PostgreSQL server, for private throw-away servers"
   [sysbench]="sysbench, to compare with"
@@ -33,6 +34,7 @@ declare -A packages=(
   [gcc]="gcc libc6-dev"
   [mariadb]="mariadb-server"
   [rocksdb]="mariadb-plugin-rocksdb"
+  [spider]="mariadb-plugin-spider"
   [mysql]="" # the libraries that the fetched server lacks: see lacks_mysql
   [postgres]="postgresql"
   [sysbench]="sysbench"
@@ -45,6 +47,7 @@ has() {
     gcc) printf '#include <stdlib.h>\nint main(void) { return 0; }\n' | "${CC:-gcc}" -x c -S -o - - >/dev/null 2>&1 ;;
     mariadb) command -v mariadbd >/dev/null && command -v mariadb-install-db >/dev/null ;;
     rocksdb) compgen -G '/usr/lib*/mysql/plugin/ha_rocksdb.so' >/dev/null ;;
+    spider) compgen -G '/usr/lib*/mysql/plugin/ha_spider.so' >/dev/null ;;
     mysql) has_mysql ;;
     postgres) command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null ;;
     sysbench) command -v sysbench >/dev/null ;;
@@ -108,8 +111,8 @@ trap restore EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 case " ${missing[*]} " in
-  *" mariadb "* | *" rocksdb "* | *" postgres "*)
-    case " ${missing[*]} " in *" mariadb "* | *" rocksdb "*) has mariadb || new_services+=(mariadb) ;; esac
+  *" mariadb "* | *" rocksdb "* | *" spider "* | *" postgres "*)
+    case " ${missing[*]} " in *" mariadb "* | *" rocksdb "* | *" spider "*) has mariadb || new_services+=(mariadb) ;; esac
     case " ${missing[*]} " in *" postgres "*) new_services+=(postgresql) ;; esac
     if [ ! -e "$policy" ]; then
       wrote_policy=1

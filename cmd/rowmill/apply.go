@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/maintain/adopt"
+	"github.com/rowmill/rowmill/rolling"
 )
 
 // applyFlags are the flags of `rowmill apply`.
@@ -34,6 +35,8 @@ func (a *app) applyCommand() *cobra.Command {
 			"a rolling one while it is written to: its rows are copied in chunks, triggers\n" +
 			"repeat its changes, and then the two tables are swapped. The old table is kept\n" +
 			"until --finish; --undo reverses the adoption.\n\n" +
+			"With [shards] in the declaration, each node gets the table, and then the head\n" +
+			"presents them as one.\n\n" +
 			"The command shows its plan and asks for confirmation. It stores its state beside\n" +
 			"the table, in tables rowmill_*. Ctrl-C is safe at any time: apply continues.",
 		Example: "  rowmill apply readings.toml --dry-run\n" +
@@ -62,7 +65,17 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 		return err
 	}
 	f.file, f.kept.dry = file, f.dry
-	k, err := a.openKept(ctx, file, f.kept)
+	if err := f.kept.check(); err != nil {
+		return err
+	}
+	d, err := f.kept.declaration(ctx, file)
+	if err != nil {
+		return err
+	}
+	if f.kept.sharded(d) {
+		return a.applyShards(ctx, file, d, f)
+	}
+	k, err := a.openDeclared(ctx, file, d, f.kept)
 	if err != nil {
 		return err
 	}
@@ -85,25 +98,30 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 	if plan.Adopt || under != nil && !adopt.Kept(under) {
 		return a.adopt(ctx, k, plan, f)
 	}
+	return a.applyPlan(ctx, plan, k.Declared, k.DB.Info().Target, f)
+}
+
+// applyPlan prints a plan, asks, and runs it.
+func (a *app) applyPlan(ctx context.Context, plan *maintain.Application, d *rolling.Declaration, where string, f applyFlags) error {
 	if f.dry {
 		printStatements(a.stdout, plan)
 		if plan.Empty() {
-			fmt.Fprintf(a.stdout, "-- %s matches %s: nothing to do\n", k.Declared.Name, file)
+			fmt.Fprintf(a.stdout, "-- %s matches %s: nothing to do\n", d.Name, f.file)
 		}
 		return nil
 	}
-	for _, w := range k.Declared.Warnings {
+	for _, w := range d.Warnings {
 		fmt.Fprintln(a.stderr, "warning:", w)
 	}
 	for _, n := range plan.Notes {
 		fmt.Fprintln(a.stderr, "note:", n)
 	}
 	if plan.Empty() {
-		fmt.Fprintf(a.stdout, "%s matches %s: nothing to do\n", k.Declared.Name, file)
+		fmt.Fprintf(a.stdout, "%s matches %s: nothing to do\n", d.Name, f.file)
 		return nil
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "On %s:\n", k.DB.Info().Target)
+	fmt.Fprintf(&b, "On %s:\n", where)
 	for i, s := range plan.Steps {
 		fmt.Fprintf(&b, "%3d. %s\n", i+1, s.What)
 	}
@@ -111,9 +129,9 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 		return err
 	}
 	if err := plan.Run(ctx, func(s maintain.ApplyStep) { fmt.Fprintln(a.stderr, s.What) }); err != nil {
-		return stopped(ctx, err, "rowmill apply %s, which continues", file)
+		return stopped(ctx, err, "rowmill apply %s, which continues", f.file)
 	}
-	fmt.Fprintf(a.stdout, "%s is applied: rowmill run %s keeps it\n", k.Declared.Name, file)
+	fmt.Fprintf(a.stdout, "%s is applied: rowmill run %s keeps it\n", d.Name, f.file)
 	return nil
 }
 

@@ -23,6 +23,9 @@ import (
 type keptFlags struct {
 	target string
 	clock  string
+	// node is the name of the node whose table is meant, of a table on several; "" is all of them, or the only
+	// server.
+	node string
 	// dry verbs change nothing: a missing SQLite file isn't created.
 	dry bool
 	// applied verbs require a table that has been applied.
@@ -30,7 +33,7 @@ type keptFlags struct {
 }
 
 func (f *keptFlags) define(flags *pflag.FlagSet) {
-	flags.StringVar(&f.target, "target", "", "database to use instead of the declaration's `URL`")
+	flags.StringVar(&f.target, "target", "", "database to use instead of the declaration's `URL`; of a table with [shards] also the name of one node")
 	flags.StringVar(&f.clock, "clock", "", "read the current time from this `FILE`, as 2026-03-29T01:00:00Z, again and again; for tests")
 	_ = flags.MarkHidden("clock") // the flag was defined on the line before
 }
@@ -116,7 +119,7 @@ func (a *app) openKept(ctx context.Context, file string, f keptFlags) (_ *kept, 
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	d, _, err := readDeclaration(ctx, file, f.target)
+	d, err := f.declaration(ctx, file)
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +130,9 @@ func (a *app) openKept(ctx context.Context, file string, f keptFlags) (_ *kept, 
 func (a *app) openDeclared(ctx context.Context, file string, d *rolling.Declaration, f keptFlags) (_ *kept, err error) {
 	if _, err := declaredTarget(file, d); err != nil {
 		return nil, err
+	}
+	if f.sharded(d) {
+		return nil, usagef("--target "+d.Shards.Nodes[0].Name+", for one of them", "table %s is on the nodes %s, and this is about one server", d.Name, nodeNames(d))
 	}
 	text := d.Target
 	if missing := target.MissingFile(text); missing != "" && f.applied {
@@ -151,7 +157,7 @@ func (a *app) openDeclared(ctx context.Context, file string, d *rolling.Declarat
 	if err != nil {
 		return nil, err
 	}
-	table.Dir = filepath.Dir(file)
+	table.Dir, table.Node = filepath.Dir(file), f.node
 	named := db.Info().Target
 	if text != d.Target {
 		named = d.Target
@@ -162,8 +168,19 @@ func (a *app) openDeclared(ctx context.Context, file string, d *rolling.Declarat
 // openApplied opens a table according to the declaration that was applied. A file that
 // differs from it is refused.
 func (a *app) openApplied(ctx context.Context, file string, f keptFlags) (_ *kept, err error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	d, err := f.declaration(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	return a.openAppliedOf(ctx, file, d, f)
+}
+
+func (a *app) openAppliedOf(ctx context.Context, file string, d *rolling.Declaration, f keptFlags) (*kept, error) {
 	f.applied = true
-	k, err := a.openKept(ctx, file, f)
+	k, err := a.openDeclared(ctx, file, d, f)
 	if err != nil {
 		return nil, err
 	}

@@ -59,6 +59,8 @@ func (a *app) loadCommand() *cobra.Command {
 			"JSON lines, with line, reason and the row; all others are loaded, and the exit\n" +
 			"code is 1. Rows whose key is in the table are counted and skipped, unless\n" +
 			"--on-duplicate has them update the table's row, or rejected.\n\n" +
+			"With [shards] in the declaration, each node gets its rows, in a load with a ledger of\n" +
+			"its own: the same command continues for a node that was down.\n\n" +
 			"--from loads the rows of another database's table, and with --since its last rows,\n" +
 			"each time anew.\n\n" +
 			"stdin can't be read again: with --spool its rows are written to disk first, and\n" +
@@ -220,6 +222,11 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 	if err := f.check(sources); err != nil {
 		return err
 	}
+	memory := int64(processMemory)
+	if f.Lane != ingest.Live {
+		memory += f.Memory
+	}
+	debug.SetMemoryLimit(memory)
 	if f.watch == "" {
 		if sources, err = a.expand(sources, &f); err != nil {
 			return err
@@ -228,7 +235,19 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 	if f.Name != "" && len(sources) > 1 {
 		return usagef("one rowmill load for each", "--source names one source, and there are %s", strings.Join(sources, ", "))
 	}
-	k, err := a.openForLoad(ctx, f)
+	d, err := f.kept.declaration(ctx, f.file)
+	if err != nil {
+		return err
+	}
+	if f.kept.sharded(d) {
+		return a.loadShards(ctx, sources, f, d)
+	}
+	return a.loadInto(ctx, sources, f, d)
+}
+
+// loadInto loads sources into the table of one server.
+func (a *app) loadInto(ctx context.Context, sources []string, f loadFlags, d *rolling.Declaration) (err error) {
+	k, err := a.openForLoad(ctx, f, d)
 	if err != nil {
 		return err
 	}
@@ -239,6 +258,7 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 	o := f.Options
 	o.FromTable, o.Format.Dumps = f.from.table, target.Dumps()
 	o.DB, o.Table, o.Schema, o.Late = k.DB, k.Table.Table, k.Schema, k.Declared.Late == rolling.LateReject
+	o.Share = shareOf(k)
 	k.Table.Reached = a.reached
 	if o.AnyPeriods = f.periods == createAnyPeriods; f.periods != createNoPeriods {
 		o.Periods = k.Table
@@ -248,11 +268,6 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 	k.Say = a.sayEvent
 	o.ListSkipped = f.Bad != ""
 	o.Publisher = k.Table
-	memory := int64(processMemory)
-	if o.Lane != ingest.Live {
-		memory += o.Memory
-	}
-	debug.SetMemoryLimit(memory)
 	if f.from.url != "" {
 		return a.loadFrom(ctx, k, f, o)
 	}
@@ -291,8 +306,11 @@ func stoppedHint(last ingest.Outcome, source, spool string) string {
 
 // openForLoad calls openApplied. While the server can't be reached, it retries for the
 // time given by --retry.
-func (a *app) openForLoad(ctx context.Context, f loadFlags) (*kept, error) {
-	return untilReached(ctx, a, f, func() (*kept, error) { return a.openApplied(ctx, f.file, f.kept) })
+func (a *app) openForLoad(ctx context.Context, f loadFlags, d *rolling.Declaration) (*kept, error) {
+	return untilReached(ctx, a, f, func() (*kept, error) {
+		k, err := a.openAppliedOf(ctx, f.file, d, f.kept)
+		return k, err
+	})
 }
 
 // untilReached calls open, again while its server can't be reached.

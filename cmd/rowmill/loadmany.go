@@ -52,8 +52,15 @@ func (f *loadFlags) badPaths(sources []string, table string) func(source string)
 	if f.Dry {
 		end = ".dry.jsonl"
 	}
-	if f.Bad != "" {
-		return func(string) string { return f.Bad }
+	given := f.Bad
+	if f.kept.node != "" { // each node has rows of its own that can't be loaded
+		end = "." + f.kept.node + end
+		if given != "" {
+			given += "." + f.kept.node
+		}
+	}
+	if given != "" {
+		return func(string) string { return given }
 	}
 	paths, users := map[string]string{}, map[string][]string{}
 	for _, s := range sources {

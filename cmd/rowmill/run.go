@@ -88,27 +88,32 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 			err = errors.Join(err, k.Close())
 		}
 	}()
-	for _, file := range files {
-		k, err := a.openForRun(ctx, file, f)
+	units, err := a.unitsOfRun(ctx, files, f)
+	if err != nil {
+		return err
+	}
+	var away []unit // nodes that can't be reached yet
+	var missing []error
+	for _, u := range units {
+		k, err := a.openForRun(ctx, u, f)
 		if errors.Is(err, errStopped) {
 			fmt.Fprintf(a.stderr, "%s ended before the database could be reached\n", stamp(time.Now()))
 			return nil
+		}
+		if err != nil && u.node != "" && errors.Is(err, engine.ErrUnreachable) {
+			away, missing = append(away, u), append(missing, err)
+			continue
 		}
 		if err != nil {
 			return err
 		}
 		tables = append(tables, k)
-		if err := k.MissingTriggers(ctx); errors.Is(err, maintain.ErrTriggers) {
-			a.logLine(fmt.Sprintf("%s warning: %v. Try: %s", stamp(time.Now()), err, hintOf(err)))
-		} else if err != nil {
+		if err := a.prepareForRun(ctx, k, f); err != nil {
 			return err
 		}
-		k.Say = a.sayEvent
-		k.Limits.Running, k.Limits.ReplicaLag = f.running, f.lag
-		k.Reached = a.reached
 	}
 	if f.once {
-		return a.keepOnce(ctx, tables)
+		return errors.Join(a.keepOnce(ctx, tables), errors.Join(missing...))
 	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -118,7 +123,7 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 	}
 	defer func() { err = errors.Join(err, received.close()) }()
 	var leads atomic.Int32 // lanes in which this process is the leader
-	served, err := a.serveStatus(ctx, f.listen, tables[0], received, func() bool { return leads.Load() > 0 })
+	served, err := a.serveStatus(ctx, f.listen, tables, received, func() bool { return leads.Load() > 0 })
 	if err != nil {
 		return err
 	}
@@ -131,17 +136,24 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 			}
 		})
 	}
-	for _, k := range tables {
-		a.logLine(fmt.Sprintf("%s keeps %s on %s: periods of %s", stamp(time.Now()), k.Declared.Name, k.DB.Info().Target, k.Table.Table.Grid))
+	daemon := func(k *kept) {
+		a.logLine(fmt.Sprintf("%s keeps %s on %s: periods of %s", stamp(time.Now()), k.title(), k.DB.Info().Target, k.Table.Table.Grid))
 		d := &maintain.Daemon{Table: k.Table, Poll: f.interval, Leads: func(lane maintain.Lane, is bool) {
 			word, change := "leads", int32(1)
 			if !is {
 				word, change = "no longer leads", -1
 			}
 			leads.Add(change)
-			a.logLine(fmt.Sprintf("%s %s %s: %s", stamp(time.Now()), word, k.Declared.Name, lane))
+			a.logLine(fmt.Sprintf("%s %s %s: %s", stamp(time.Now()), word, k.title(), lane))
 		}}
-		all.Go(func() { d.Run(ctx) })
+		d.Run(ctx)
+	}
+	for _, k := range tables {
+		all.Go(func() { daemon(k) })
+	}
+	for i, u := range away {
+		a.logLine(fmt.Sprintf("%s will be tried again: %v", stamp(time.Now()), missing[i]))
+		all.Go(func() { a.runLater(ctx, u, f, daemon) })
 	}
 	all.Wait()
 	if receiving != nil {
@@ -153,12 +165,23 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 
 // openForRun opens a table. With --ingest it waits for a server that can't be reached:
 // senders expect an address that comes back.
-func (a *app) openForRun(ctx context.Context, file string, f runFlags) (*kept, error) {
-	open := func() (*kept, error) { return a.openApplied(ctx, file, f.kept) }
+func (a *app) openForRun(ctx context.Context, u unit, f runFlags) (*kept, error) {
 	if f.ingest.addr == "" {
-		return open()
+		return u.open()
 	}
-	return untilReached(ctx, a, loadFlags{Options: ingest.Options{RetryFor: -1}}, open)
+	return untilReached(ctx, a, loadFlags{Options: ingest.Options{RetryFor: -1}}, u.open)
+}
+
+func (a *app) prepareForRun(ctx context.Context, k *kept, f runFlags) error {
+	if err := k.MissingTriggers(ctx); errors.Is(err, maintain.ErrTriggers) {
+		a.logLine(fmt.Sprintf("%s warning: %v. Try: %s", stamp(time.Now()), err, hintOf(err)))
+	} else if err != nil {
+		return err
+	}
+	k.Say = a.sayEventOf(k.Node)
+	k.Limits.Running, k.Limits.ReplicaLag = f.running, f.lag
+	k.Reached = a.reached
+	return nil
 }
 
 // keepOnce executes the due maintenance once, and prints a message if a table was
@@ -168,9 +191,9 @@ func (a *app) keepOnce(ctx context.Context, tables []*kept) error {
 	for _, k := range tables {
 		err := (&maintain.Daemon{Table: k.Table}).Once(ctx)
 		if errors.Is(err, engine.ErrLockTimeout) {
-			fmt.Fprintf(a.stderr, "%s: another rowmill run keeps it, or a lock was not granted\n", k.Declared.Name)
+			fmt.Fprintf(a.stderr, "%s: another rowmill run keeps it, or a lock was not granted\n", k.title())
 		}
-		failed = append(failed, err)
+		failed = append(failed, k.inNode(err))
 	}
 	return errors.Join(failed...)
 }
@@ -224,7 +247,7 @@ func (a *app) statusLine(text string) {
 
 // serveStatus serves metrics, health and the page of a table until ctx ends. wait
 // waits for the server to end.
-func (a *app) serveStatus(ctx context.Context, addr string, k *kept, received *received, leads func() bool) (wait func() error, err error) {
+func (a *app) serveStatus(ctx context.Context, addr string, tables []*kept, received *received, leads func() bool) (wait func() error, err error) {
 	if addr == "" {
 		return func() error { return nil }, nil
 	}
@@ -232,6 +255,7 @@ func (a *app) serveStatus(ctx context.Context, addr string, k *kept, received *r
 	if err != nil {
 		return nil, err
 	}
+	k := tables[0] // the only one
 	o := monitor.Options{Table: k.Declared.Name, Look: k.Status, Self: state.Me(), Leads: leads, Version: versionString()}
 	if received != nil {
 		o.Collectors = append(o.Collectors, received.handler)

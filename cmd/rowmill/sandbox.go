@@ -47,17 +47,20 @@ func (a *app) sandboxStartCommand() *cobra.Command {
 	var of string
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "start [NAME]",
+		Use:   "start [NAME | KIND?OPTIONS]",
 		Short: "Start a private server that keeps running",
 		Long: strings.TrimSpace(`
 Start a private database server in the background, and print how to connect.
 
 It gets its memory, redo log and durability from the target:
 
-  sandbox:mariadb?memory=64MB&redo=512MB&durability=full&engine=rocksdb&port=auto&set=name=value,...
+  sandbox:mariadb?memory=64MB&redo=512MB&durability=full&engine=rocksdb&port=auto&spider=3&set=name=value,...
   sandbox:mysql?memory=64MB&redo=512MB&durability=full&port=auto&set=name=value,...
-  sandbox:postgres?memory=64MB&redo=512MB&durability=full&port=auto&set=name=value,...
+  sandbox:postgres?memory=64MB&redo=512MB&durability=full&port=auto&fdw=3&set=name=value,...
 
+  spider      with MariaDB, N further servers NAME-1 to NAME-N, whose tables this one
+              can present as its own by Spider; they are started and stopped with it (0)
+  fdw         the same with PostgreSQL, by postgres_fdw (0)
   version     9.7, 11.8 or 18, of the servers that are installed (the first found)
   memory      buffer pool, RocksDB's block cache, or PostgreSQL's shared_buffers,
               beside which the kernel caches its files, too: it has no direct I/O
@@ -81,16 +84,27 @@ ROWMILL_MYSQLD=/path/to/mysqld takes precedence. As PostgreSQL refuses
 to run as root, root has it run as the account postgres or nobody.
 
 NAME is "default" unless given; one called mysql or postgres is of that kind
-where no target is given. A sandbox that was stopped with --keep-data, or
+where no target is given, and mariadb?spider=3 is a short form of --target
+sandbox:mariadb?spider=3 with the name mariadb. A sandbox that was stopped with --keep-data, or
 whose server has crashed, is started again with its data, and with its earlier
 options unless a target is given.`),
 		Example: "  rowmill sandbox start\n" +
-			"  rowmill sandbox start small --target 'sandbox:mariadb?memory=64MB&redo=512MB'",
+			"  rowmill sandbox start small --target 'sandbox:mariadb?memory=64MB&redo=512MB'\n" +
+			"  rowmill sandbox start 'mariadb?spider=3'",
 		Args: wantArgs(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			name := defaultSandbox
 			if len(args) > 0 {
 				name = args[0]
+			}
+			if kind, _, short := strings.Cut(name, "?"); short {
+				if c.Flags().Changed("target") {
+					return usagef("rowmill sandbox start NAME --target TARGET", "%s and --target both say which server", name)
+				}
+				if err := c.Flags().Set("target", "sandbox:"+name); err != nil {
+					return err
+				}
+				name = kind
 			}
 			if err := sandbox.ValidName(name); err != nil {
 				return usagef("rowmill sandbox start small", "%w", err)
@@ -133,8 +147,16 @@ func (a *app) startSandbox(ctx context.Context, name string, o sandbox.Options, 
 		return err
 	}
 	in := sandbox.Instance{Name: name, State: sandbox.Running, Info: info}
+	nodes, err := nodesOf(name)
+	if err != nil {
+		return err
+	}
 	if asJSON {
-		return a.printJSON(describeSandbox(in, time.Now()))
+		d := describeSandbox(in, time.Now())
+		for _, n := range nodes {
+			d.Nodes = append(d.Nodes, describeSandbox(n, time.Now()))
+		}
+		return a.printJSON(d)
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(w, "name\t%s\n", name)
@@ -148,8 +170,17 @@ func (a *app) startSandbox(ctx context.Context, name string, o sandbox.Options, 
 		fmt.Fprintf(w, "port\t127.0.0.1:%d, password in %s\n", info.Port, info.PasswordFile)
 		fmt.Fprintf(w, "\t%s\n", info.TCPTarget())
 	}
+	for i, n := range nodes {
+		fmt.Fprintf(w, "node %d\t%s\n", i+1, n.Info.Target())
+	}
 	fmt.Fprintf(w, "stop\trowmill sandbox stop %s\n", name)
 	return w.Flush()
+}
+
+// nodesOf returns the nodes of a named sandbox.
+func nodesOf(name string) ([]sandbox.Instance, error) {
+	list, err := sandbox.List("")
+	return slices.DeleteFunc(list, func(in sandbox.Instance) bool { return in.Head != name }), err
 }
 
 func (a *app) sandboxListCommand() *cobra.Command {
@@ -228,7 +259,7 @@ func (a *app) sandboxStopCommand() *cobra.Command {
 				for _, in := range list {
 					names = append(names, in.Name)
 				}
-				list = slices.DeleteFunc(list, func(in sandbox.Instance) bool { return in.Name != args[0] })
+				list = slices.DeleteFunc(list, func(in sandbox.Instance) bool { return in.Name != args[0] && in.Head != args[0] })
 				if len(list) == 0 {
 					there := "there are " + strings.Join(names, ", ")
 					if len(names) == 0 {
@@ -264,7 +295,11 @@ func (a *app) stopSandboxes(ctx context.Context, list []sandbox.Instance, yes, k
 		}
 	}
 	var errs []error
+	with := map[string]bool{} // the heads whose nodes are stopped with them
 	for _, in := range list {
+		if with[in.Name] = true; with[in.Head] {
+			continue
+		}
 		if err := sandbox.StopNamed(ctx, "", in.Name, keepData); err != nil {
 			errs = append(errs, err)
 			continue
@@ -295,13 +330,16 @@ type sandboxJSON struct {
 	PasswordFile string    `json:"password_file,omitempty"`
 	Target       string    `json:"target"`
 	Sandbox      string    `json:"sandbox"`
+	// Head is the sandbox of which it is a node. Nodes are its own, after start.
+	Head  string        `json:"head,omitempty"`
+	Nodes []sandboxJSON `json:"nodes,omitempty"`
 }
 
 func describeSandbox(in sandbox.Instance, now time.Time) sandboxJSON {
 	d := sandboxJSON{
 		Name: in.Name, State: in.State, Kind: in.Kind, Version: in.Version, PID: in.PID, Memory: in.Options.Memory,
 		Disk: in.Bytes, Started: in.Started, DataDir: in.DataDir, Port: in.Port, PasswordFile: in.PasswordFile,
-		Sandbox: in.Options.Target(),
+		Sandbox: in.Options.Target(), Head: in.Head,
 	}
 	if in.State == sandbox.Running {
 		d.Socket, d.Target, d.Uptime = in.Socket, in.Info.Target(), now.Sub(in.Started).Seconds()

@@ -40,11 +40,15 @@ func (a *app) statusCommand() *cobra.Command {
 
 func (a *app) status(ctx context.Context, files []string, f keptFlags, asJSON bool) error {
 	problems := 0
-	for i, file := range files {
-		s, err := a.statusOf(ctx, file, f)
+	var all []*maintain.Status
+	for _, file := range files {
+		more, err := a.statusesOf(ctx, file, f)
 		if err != nil {
 			return err
 		}
+		all = append(all, more...)
+	}
+	for i, s := range all {
 		problems += len(s.Problems)
 		if asJSON {
 			if err := a.printJSON(s); err != nil {
@@ -63,6 +67,22 @@ func (a *app) status(ctx context.Context, files []string, f keptFlags, asJSON bo
 		return errActionRequired
 	}
 	return nil
+}
+
+// statusesOf returns the status of a table, or of each of its nodes.
+func (a *app) statusesOf(ctx context.Context, file string, f keptFlags) ([]*maintain.Status, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	d, err := f.declaration(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	if f.sharded(d) {
+		return a.statusOfShards(ctx, file, d, f)
+	}
+	s, err := a.statusOf(ctx, file, f)
+	return []*maintain.Status{s}, err
 }
 
 func (a *app) statusOf(ctx context.Context, file string, f keptFlags) (_ *maintain.Status, err error) {

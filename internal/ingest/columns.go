@@ -33,6 +33,9 @@ type target struct {
 	by        int   // index of the column that the table rolls by
 	unit      int64 // positions per unit of an integer column
 	primary   []int // indexes of the primary key's columns, if the source has all of them
+	// share, unless nil, decides by column shareBy which rows are read.
+	share   *Share
+	shareBy int
 	// comparable reports that a row that was inserted has the values that were sent.
 	comparable bool
 	points
@@ -127,6 +130,9 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 		if err := out.updatable(s); err != nil {
 			return nil, err
 		}
+	}
+	if err := out.setShare(o.Share, &table); err != nil {
+		return nil, err
 	}
 	out.all = newShape(&table, indexes)
 	return out, out.constant(&table)

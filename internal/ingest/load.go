@@ -67,6 +67,9 @@ type Options struct {
 	Periods    Periods
 	AnyPeriods bool
 
+	// Share, unless nil, restricts the load to some rows.
+	Share *Share
+
 	// Format is the format of the source. If Kind is empty, it is derived from the
 	// file's name.
 	Format Format

@@ -117,16 +117,25 @@ func (p *parser) parseSpan(b *batch, s span) {
 		}
 		p.rows++
 		if where.from == 0 && b.torn != nil {
-			p.reject(where, "", b.torn)
+			p.unread(where, "", b.torn)
 			continue
 		}
 		if len(record) > maxLine {
-			p.reject(where, "", errLong)
+			p.unread(where, "", errLong)
 			continue
 		}
-		if column, err := p.row(record); err != nil {
+		column, err := p.row(record)
+		if err == nil {
+			column, err = p.shared()
+		}
+		if err != nil {
 			p.batch.Truncate(len(p.places))
-			p.reject(where, column, err)
+			p.unread(where, column, err)
+			continue
+		}
+		if p.share != nil && p.others() {
+			p.batch.Truncate(len(p.places))
+			p.rows--
 			continue
 		}
 		p.batch.EndRow()
@@ -135,6 +144,15 @@ func (p *parser) parseSpan(b *batch, s span) {
 			p.rowShapes = append(p.rowShapes, p.shapeOf(p.absent))
 		}
 	}
+}
+
+// unread rejects a row that can't be read, unless another share has it.
+func (p *parser) unread(where place, column string, err error) {
+	if p.share != nil && !p.share.Rest {
+		p.rows--
+		return
+	}
+	p.reject(where, column, err)
 }
 
 func (p *parser) reject(where place, column string, err error) {

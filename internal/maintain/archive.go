@@ -24,6 +24,7 @@ func (t *Table) archiveDir() string {
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(t.Dir, dir)
 	}
+	dir = filepath.Join(dir, t.Node)
 	if abs, err := filepath.Abs(dir); err == nil {
 		return abs
 	}

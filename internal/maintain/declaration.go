@@ -232,6 +232,7 @@ func declaredChanges(was, now *rolling.Declaration) []string {
 	add("seal.compress", fmt.Sprint(was.Seal.Compress), fmt.Sprint(now.Seal.Compress))
 	add("seal.merge", gridText(was.Seal.Merge), gridText(now.Seal.Merge))
 	add("seal.archive", was.Seal.Archive, now.Seal.Archive)
+	add("shards", fmt.Sprint(was.Shards), fmt.Sprint(now.Shards))
 	for _, name := range namesOf(now) {
 		if old, is := levelOf(was, name), levelOf(now, name); old == nil {
 			out = append(out, "roll-up "+name+" added")

@@ -18,9 +18,13 @@ import (
 // A Status describes the state of a rolling table, for people and programs. Times
 // are UTC; durations are in seconds; positions of time axes are given as times.
 type Status struct {
-	Format string    `json:"format"` // rowmill.status/1
-	Table  string    `json:"table"`
-	Target string    `json:"target"`
+	Format string `json:"format"` // rowmill.status/1
+	Table  string `json:"table"`
+	Target string `json:"target"`
+	// Node is the name of the server if the table is on several, and Head reports that it is the one
+	// that presents them.
+	Node   string    `json:"node,omitempty"`
+	Head   bool      `json:"head,omitempty"`
 	Engine string    `json:"engine"`
 	At     time.Time `json:"at"`
 	// Now is the present on the table's axis: At, or a clock's time, or for a
@@ -138,7 +142,7 @@ type HiddenStatus struct {
 // A Problem requires action.
 type Problem struct {
 	// Code is one of headroom, blocked, gap, stopped, rollup, failed, outside,
-	// declaration, triggers.
+	// declaration, triggers, node.
 	Code string `json:"code"`
 	Text string `json:"text"`
 	Try  string `json:"try,omitempty"`
@@ -180,12 +184,20 @@ func (t *Table) Status(ctx context.Context) (*Status, error) {
 func (t *Table) describe(s *Status) {
 	d, info := t.Declared, t.DB.Info()
 	s.Format, s.Table, s.Target, s.Engine = "rowmill.status/1", d.Name, info.Target, info.Engine
-	s.At = time.Now().UTC()
+	s.Node, s.At = t.Node, time.Now().UTC()
 	s.Now = s.At.Format(time.DateTime)
 	s.Every, s.Ahead, s.Periods = t.Table.Grid.String(), d.Ahead.String(), []PeriodStatus{}
 	if !d.Keep.IsZero() {
 		s.Keep = d.Keep.String()
 	}
+}
+
+// Unreached returns the status of a node whose status can't be read, or of the head if node is "".
+func Unreached(d *rolling.Declaration, node, target string, why error, try string) *Status {
+	s := &Status{Format: "rowmill.status/1", Table: d.Name, Target: target, Node: node, Head: node == "", At: time.Now().UTC(), Every: d.Period.String(), Ahead: d.Ahead.String()}
+	s.Now = s.At.Format(time.DateTime)
+	s.problem("node", why.Error(), try)
+	return s
 }
 
 func (s *Status) problem(code, text, try string) {

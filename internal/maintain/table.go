@@ -33,6 +33,9 @@ type Table struct {
 	// Say, unless nil, is called for each action, and for each failure.
 	Say func(Event)
 
+	// Node is the name of the server if the table is on several: it has the rows of some keys. Its archive is a
+	// directory of that name.
+	Node string
 	// Dir is the base of relative archive paths; "" is the working directory.
 	Dir string
 

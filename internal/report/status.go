@@ -72,7 +72,18 @@ func (t *textWriter) statusHead(s *maintain.Status) {
 			by += ", and no process works on it"
 		}
 	}
-	t.wrapped("", "  ", fmt.Sprintf("%s on %s (%s): a period every %s, %s ahead, %s", s.Table, s.Target, s.Engine, s.Every, s.Ahead, kept))
+	node := ""
+	switch {
+	case s.Head:
+		node = "head: "
+	case s.Node != "":
+		node = "node " + oneLine(s.Node) + ": "
+	}
+	if s.Engine == "" { // it can't be reached
+		t.wrapped("", "  ", fmt.Sprintf("%s%s on %s", node, s.Table, s.Target))
+		return
+	}
+	t.wrapped("", "  ", node+fmt.Sprintf("%s on %s (%s): a period every %s, %s ahead, %s", s.Table, s.Target, s.Engine, s.Every, s.Ahead, kept))
 	t.line("%s, at %s UTC", oneLine(by), when(s.At))
 	if s.Adopting {
 		return

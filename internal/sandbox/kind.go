@@ -62,6 +62,9 @@ type kind struct {
 
 	// The following fields are optional.
 
+	// nodesKey is the parameter for the number of nodes: see Options.Nodes.
+	nodesKey string
+
 	// variable is the environment variable that names the program to use.
 	variable string
 	// libraries are the packages of shared libraries that the program needs.

@@ -85,7 +85,9 @@ func mariadb() *kind {
 	k.hint = "install it, on Debian and Ubuntu with: apt install mariadb-server " +
 		"(in rowmill's source, scripts/install.sh mariadb-new fetches 11.8)"
 	k.installer = func(server string) (string, error) { return installerOfMariaDB(server, k.hint) }
-	k.install, k.check, k.explain = installMariaDB, checkMemory, explainMariaDB
+	k.install, k.check, k.explain = installMariaDB, checkMariaDB, explainMariaDB
+	k.nodesKey = "spider"
+	k.reported = append(k.reported, spiderVariable)
 	return k
 }
 
@@ -311,6 +313,9 @@ func gcd(a, b int64) int64 {
 
 func argsMariaDB(l *launch) []string {
 	args := []string{"--innodb-log-file-size=" + strconv.FormatInt(l.Redo, 10)}
+	if l.Nodes > 0 {
+		args = append(args, "--plugin-load-add=ha_spider")
+	}
 	pool := l.Memory
 	if l.Storage == RocksDB {
 		// InnoDB then contains only the server's own tables.
@@ -437,6 +442,16 @@ func checkMemory(l *launch, settings map[string]string) error {
 		return fmt.Errorf("the server has set %s to %s instead of the requested %d; request memory=%s", variable, got, l.Memory, got)
 	}
 	return nil
+}
+
+// spiderVariable is one that a server has only with Spider.
+const spiderVariable = "spider_bgs_mode"
+
+func checkMariaDB(l *launch, settings map[string]string) error {
+	if _, has := settings[spiderVariable]; l.Nodes > 0 && !has {
+		return fmt.Errorf("the Spider plugin is %w; install it, on Debian and Ubuntu with: apt install mariadb-plugin-spider", ErrNotInstalled)
+	}
+	return checkMemory(l, settings)
 }
 
 func checkMySQL(l *launch, settings map[string]string) error {

@@ -34,6 +34,8 @@ type Instance struct {
 	State string
 	// Bytes is the size of its directory on disk.
 	Bytes int64
+	// Head is the name of the sandbox of which it is a node, "" for others.
+	Head string
 	Info
 }
 
@@ -47,7 +49,8 @@ func ValidName(name string) error {
 
 // StartNamed starts a server that keeps running after the calling process has ended,
 // until StopNamed. A stopped or crashed sandbox of that name is started again with
-// its data. o.Keep must be empty, because a named sandbox is always kept.
+// its data, and its nodes with it: see NodeNames. o.Keep must be empty, because a
+// named sandbox is always kept.
 func StartNamed(ctx context.Context, name string, o Options, logf func(format string, args ...any)) (Info, error) {
 	if logf == nil {
 		logf = func(string, ...any) {}
@@ -59,12 +62,19 @@ func StartNamed(ctx context.Context, name string, o Options, logf func(format st
 	if o.Keep != "" {
 		return fail(errors.New("keep applies to throwaway servers; a named server is kept until it is stopped"))
 	}
+	if err := o.Validate(); err != nil {
+		return fail(err)
+	}
+	undo, err := startNamedNodes(ctx, name, o, logf)
+	if err != nil {
+		return fail(errors.Join(err, undo()))
+	}
 	s, err := start(ctx, o, name, logf)
 	if errors.Is(err, errLocked) {
-		return fail(ErrRunning)
+		return fail(ErrRunning) // its nodes run with it
 	}
 	if err != nil {
-		return fail(err)
+		return fail(errors.Join(err, undo()))
 	}
 	// From here on the server holds the lock. The goroutine that waits for the
 	// server reaps it if it ends before this process.
@@ -105,6 +115,7 @@ func List(root string) ([]Instance, error) {
 		in.Options.Root = root
 		list = append(list, in)
 	}
+	setHeads(list)
 	return list, errors.Join(errs...)
 }
 
@@ -155,13 +166,13 @@ func diskUsage(dir string) int64 {
 }
 
 // StopNamed shuts down a named sandbox under root ("" is DefaultRoot) and
-// removes it with its data, unless keepData is set.
+// removes it with its data, unless keepData is set. Its nodes are stopped with it.
 func StopNamed(ctx context.Context, root, name string, keepData bool) error {
 	list, err := List(root)
 	var names []string
 	for _, in := range list {
 		if in.Name == name {
-			if err := stopNamed(ctx, in, keepData); err != nil {
+			if err := errors.Join(stopNamed(ctx, in, keepData), stopNamedNodes(ctx, list, name, keepData)); err != nil {
 				return fmt.Errorf("stop sandbox %s: %w", name, err)
 			}
 			tidyRoot(in.Options.Root)

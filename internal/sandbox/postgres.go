@@ -58,6 +58,7 @@ func postgres() *kind {
 		dataDirArg: "-D",
 		query:      queryPostgres,
 		setup:      setupPostgres,
+		nodesKey:   "fdw",
 		reported:   reportedPostgres,
 		settings:   "SELECT name, current_setting(name) FROM pg_settings WHERE name IN (%s)",
 		check:      checkPostgres,
@@ -250,10 +251,14 @@ var reportedPostgres = []string{
 }
 
 func setupPostgres(l *launch) []string {
-	if l.port == 0 {
-		return nil
+	var statements []string
+	if l.Nodes > 0 {
+		statements = append(statements, "CREATE EXTENSION IF NOT EXISTS postgres_fdw")
 	}
-	return []string{"ALTER ROLE " + User + " PASSWORD '" + l.password + "'"}
+	if l.port != 0 {
+		statements = append(statements, "ALTER ROLE "+User+" PASSWORD '"+l.password+"'")
+	}
+	return statements
 }
 
 func queryPostgres(ctx context.Context, socket string, statements ...string) (map[string]string, error) {

@@ -111,6 +111,9 @@ type Options struct {
 	Keep string
 	// Root is the directory of the sandboxes; "" is DefaultRoot.
 	Root string
+	// Nodes is the number of further servers of the same options, whose tables the server can
+	// present as its own: by Spider in MariaDB, by postgres_fdw in PostgreSQL.
+	Nodes int
 	// Set holds further server variables by name.
 	Set map[string]string
 }
@@ -148,6 +151,12 @@ func (o Options) Validate() error {
 	}
 	if err := oneOf("engine", o.Storage, k.storages...); err != nil {
 		return err
+	}
+	switch {
+	case o.Nodes != 0 && k.nodesKey == "":
+		return fmt.Errorf("%s can't present tables of other servers", o.Kind)
+	case o.Nodes < 0 || o.Nodes > maxNodes:
+		return fmt.Errorf("%s %d: want 1 to %d", k.nodesKey, o.Nodes, maxNodes)
 	}
 	if o.Port != "" {
 		if err := oneOf("port", o.Port, PortAuto); err != nil {

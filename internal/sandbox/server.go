@@ -93,6 +93,8 @@ func (i Info) Execute(ctx context.Context, statements ...string) error {
 // the first start; after a Restart its process id is different: see Process.
 type Server struct {
 	Info
+	// Nodes are the servers of Options.Nodes, which Stop stops as well.
+	Nodes    []*Server
 	state    state
 	plan     *launch
 	detached bool
@@ -121,6 +123,11 @@ func Start(ctx context.Context, o Options, logf func(format string, args ...any)
 		logf = func(string, ...any) {}
 	}
 	s, err := start(ctx, o, "", logf)
+	if err == nil {
+		if err = s.startNodes(ctx); err != nil {
+			err = errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", o.withDefaults().Kind, err)
 	}
@@ -241,7 +248,7 @@ func (s *Server) Stop(ctx context.Context) error {
 		close(s.stopping)
 		s.life.Lock()
 		defer s.life.Unlock()
-		s.stopErr = s.stop(ctx)
+		s.stopErr = errors.Join(s.stop(ctx), s.stopNodes(ctx))
 	})
 	return s.stopErr
 }

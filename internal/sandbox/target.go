@@ -14,24 +14,29 @@ import (
 
 const targetPrefix = "sandbox:"
 
-// A parameter of a target is a text, a size in bytes or, without both, set.
+// A parameter of a target is a text, a size in bytes, a number or, without these, set.
 type parameter struct {
-	key  string
-	text *string
-	size *int64
+	key    string
+	text   *string
+	size   *int64
+	number *int
 }
 
 // parameters returns the parameters of a target, in the order of its text form.
 func (o *Options) parameters() []parameter {
-	return []parameter{
-		{"version", &o.Version, nil}, {"memory", nil, &o.Memory}, {"redo", nil, &o.Redo}, {"durability", &o.Durability, nil},
-		{"engine", &o.Storage, nil}, {"port", &o.Port, nil}, {"keep", &o.Keep, nil}, {"set", nil, nil},
+	all := []parameter{
+		{key: "version", text: &o.Version}, {key: "memory", size: &o.Memory}, {key: "redo", size: &o.Redo}, {key: "durability", text: &o.Durability},
+		{key: "engine", text: &o.Storage}, {key: "port", text: &o.Port}, {key: "keep", text: &o.Keep},
 	}
+	if k, err := kindOf(cmp.Or(o.Kind, kinds()[0].name)); err == nil && k.nodesKey != "" {
+		all = append(all, parameter{key: k.nodesKey, number: &o.Nodes})
+	}
+	return append(all, parameter{key: "set"})
 }
 
 // ParseTarget parses the text form of Options:
 //
-//	sandbox:mariadb?version=11.8&memory=64MB&redo=512MB&durability=full&engine=rocksdb&port=auto&keep=DIR&set=name=value,name=value
+//	sandbox:mariadb?version=11.8&memory=64MB&redo=512MB&durability=full&engine=rocksdb&port=auto&keep=DIR&spider=3&set=name=value,name=value
 //
 // Everything after the kind is optional. Percent-encoding is decoded, so a comma
 // inside a value of set is written %2C. The result is valid.
@@ -95,6 +100,12 @@ func (p parameter) parse(o *Options, encoded string) error {
 		*p.text = value
 		return nil
 	}
+	if p.number != nil {
+		if *p.number, err = strconv.Atoi(value); err != nil || *p.number == 0 {
+			return fmt.Errorf("%s: %q is not a number of nodes", p.key, value)
+		}
+		return nil
+	}
 	*p.size, err = ParseSize(value)
 	if err == nil && *p.size == 0 {
 		err = errors.New("must be more than 0")
@@ -140,6 +151,10 @@ func (o Options) Target() string {
 		switch {
 		case p.text != nil:
 			value = escape(*p.text)
+		case p.number != nil:
+			if *p.number != 0 {
+				value = strconv.Itoa(*p.number)
+			}
 		case p.size == nil:
 			var set []string
 			for _, name := range slices.Sorted(maps.Keys(o.Set)) {

@@ -75,6 +75,11 @@ func Open(ctx context.Context, text string, note func(string)) (_ *DB, err error
 	info := d.Info()
 	n := &d.Nodes[0]
 	n.Target, n.Engine, n.PID, n.DataDir = info.Target, info.Engine, info.PID, info.DataDir
+	if n.Server != nil {
+		for _, s := range n.Server.Nodes {
+			d.Nodes = append(d.Nodes, Node{Target: s.Target(), Engine: s.Kind, PID: s.PID, DataDir: s.DataDir, Server: s})
+		}
+	}
 	return d, nil
 }
 

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/target"
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// A cluster is a private server with nodes, and a declaration of a table on them.
+type cluster struct {
+	*testing.T
+	*target.DB
+	dir, file, clock string
+	text             string // of the declaration
+}
+
+const shardsTable = `
+[table]
+name   = "readings"
+target = "$TARGET"
+create = '''
+CREATE TABLE readings (
+  sensor BIGINT NOT NULL, ts $TIME NOT NULL, value INT NOT NULL,
+  PRIMARY KEY (sensor, ts))'''
+time   = "ts"
+
+[period]
+every = "1d"
+from  = "2026-03-26"
+keep  = "30d"
+
+[shards]
+by = "sensor"
+
+[shards.nodes]
+n1 = "$1"
+n2 = "$2"
+n3 = "$3"
+`
+
+func openCluster(t *testing.T, kind string) *cluster {
+	t.Helper()
+	option := map[string]string{"mariadb": "spider=3&memory=16MB&redo=8MB&port=auto&set=general_log=1", "postgres": "fdw=3&memory=16MB&redo=32MB&port=auto&set=log_statement=all"}[kind]
+	dir := t.TempDir()
+	t.Chdir(dir)
+	db, err := target.Open(t.Context(), "sandbox:"+kind+"?"+option, func(string) {})
+	if err != nil {
+		testdb.Require(t, kind, err)
+	}
+	must(t, err)
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c := &cluster{T: t, DB: db, dir: dir, file: filepath.Join(dir, "readings.toml"), clock: filepath.Join(dir, "clock")}
+	var replace []string
+	for i, n := range db.Nodes[1:] {
+		to := n.Target
+		if i == 2 { // with a password
+			to = n.Server.TCPTarget()
+		}
+		replace = append(replace, fmt.Sprintf("$%d", i+1), to)
+	}
+	c.text = strings.NewReplacer(replace...).Replace(filled(shardsTable, db.Nodes[0].Target, dir))
+	c.declare(c.text)
+	writeFile(t, c.clock, "2026-03-29T12:00:00Z")
+	return c
+}
+
+func (c *cluster) declare(text string) {
+	c.Helper()
+	c.text = text
+	writeFile(c, c.file, text)
+}
+
+// run runs a verb, which must end with a code and say these texts.
+func (c *cluster) run(code int, says []string, verb string, args ...string) session {
+	c.Helper()
+	return c.runIn(code, "", says, verb, args...)
+}
+
+func (c *cluster) runIn(code int, stdin string, says []string, verb string, args ...string) session {
+	c.Helper()
+	var stdout, stderr bytes.Buffer
+	got := run(c.Context(), append([]string{verb, c.file, "--clock", c.clock}, args...), strings.NewReader(stdin), &stdout, &stderr)
+	s := session{got, stdout.String(), stderr.String()}
+	if s.code != code {
+		c.Fatalf("%s %q: exit %d, want %d\n%s%s", verb, args, s.code, code, s.stdout, s.stderr)
+	}
+	for _, text := range says {
+		if !strings.Contains(s.stdout+s.stderr, text) {
+			c.Errorf("%s %q doesn't say %q:\n%s%s", verb, args, text, s.stdout, s.stderr)
+		}
+	}
+	return s
+}
+
+// rows returns the number of rows and their sum on a server: 0 is the head.
+func (c *cluster) rows(server int) (out string, err error) {
+	c.Helper()
+	db := c.DB.DB
+	if server > 0 {
+		db = openKeeper(c, c.Nodes[server].Target)
+	}
+	var n, sum int64
+	err = db.(engine.Keeper).SQL().QueryRowContext(c.Context(), "SELECT COUNT(*), COALESCE(SUM(value), 0) FROM readings").Scan(&n, &sum)
+	return fmt.Sprint(n, " ", sum), err
+}
+
+func (c *cluster) wantRows(server int, want string) {
+	c.Helper()
+	if got, err := c.rows(server); err != nil || got != want {
+		c.Errorf("server %d has rows %q, error %v, want %q", server, got, err, want)
+	}
+}
+
+// Rows of 99 sensors are on the nodes that the servers themselves choose. A node that is killed is named,
+// there is no partial answer, and it catches up.
+func TestShards(t *testing.T) {
+	for _, kind := range testdb.Kinds(t, "mariadb", "postgres") {
+		t.Run(kind, func(t *testing.T) {
+			c := openCluster(t, kind)
+			c.run(exitDone, []string{"-- node n3: create table readings", "-- head: create "}, "apply", "--dry-run")
+			// Whatever stops it, the next one continues.
+			for n := 0; ; n++ {
+				ctx, cancel := context.WithCancel(t.Context())
+				a := &app{stdin: strings.NewReader(""), stdout: results{&bytes.Buffer{}}, stderr: &stepped{after: n + 2, do: cancel}, args: []string{"apply", c.file, "--yes", "--clock", c.clock}}
+				if code := a.run(ctx); code == exitDone {
+					break
+				}
+				if n > 30 {
+					t.Fatal("apply doesn't advance")
+				}
+			}
+			c.run(exitDone, []string{"nothing to do"}, "apply")
+			c.run(exitFailed, []string{"node n1: readings", "node n3: readings", "stopped:"}, "status")
+			c.wantSecret()
+
+			head := c.DB.DB.(engine.Presenter)
+			keys := []int64{-1 << 63, 1<<63 - 1, -1, 0, 1, 2, 3, -7, 1 << 31, -1 << 31, 1 << 32, -1<<32 - 1, 123456789012345678}
+			for i, key := range keys {
+				execSQL(t, head, "INSERT INTO readings (sensor, ts, value) VALUES (?, '2026-03-29 06:00:00', ?)", key, i)
+			}
+			for i, key := range keys {
+				node := openKeeper(t, c.Nodes[1+head.NodeOf(key, 3)].Target)
+				var value int
+				if err := node.SQL().QueryRowContext(t.Context(), node.Bind("SELECT value FROM readings WHERE sensor = ?"), key).Scan(&value); err != nil || value != i {
+					t.Errorf("the row with key %d isn't on the node of NodeOf: %v", key, err)
+				}
+			}
+			execSQL(t, head, "DELETE FROM readings")
+
+			// Two rows of the file can't be read, and one has no period: each is rejected once.
+			c.file1("day1.csv", "x,2026-03-29 00:00:00,1\n5,2026-03-29 25:00:00,1\n7,2001-03-29 00:00:00,1\n")
+			c.run(exitFailed, []string{"n1: ", "n2: ", "n3: "}, "load", "day1.csv", "--retry", "0s")
+			c.wantRows(0, "990 489555")
+			if bad := c.badRows("day1.csv"); bad != 3 {
+				t.Errorf("%d bad rows, want 3", bad)
+			}
+			sum := int64(0)
+			for server := 1; server <= 3; server++ {
+				got, err := c.rows(server)
+				must(t, err)
+				var n, s int64
+				fmt.Sscan(got, &n, &s)
+				if sum += s; n < 200 {
+					t.Errorf("node %d has %d rows", server, n)
+				}
+			}
+			if sum != 489555 {
+				t.Errorf("the nodes have a sum of %d", sum)
+			}
+			c.run(exitDone, []string{"n3: ", "nothing to do"}, "load", "day1.csv", "--max-bad", "0")
+
+			c.Nodes[2].Server.Kill()
+			if got, err := c.rows(0); err == nil || !strings.Contains(err.Error(), map[string]string{"mariadb": "rowmill_n2_", "postgres": "rowmill_n2_"}[kind]) {
+				t.Errorf("a query while node 2 is down: %s, %v", got, err)
+			}
+			c.file1("day2.csv", "")
+			s := c.run(exitFailed, []string{"node n2: ", "no answer from"}, "load", "day2.csv", "--source", "second", "--again", "--retry", "0s")
+			if strings.Contains(s.stderr, "node n1:") {
+				t.Errorf("other nodes: %s", s.stderr)
+			}
+			c.run(exitFailed, []string{"node n2: ", "no answer from"}, "apply")
+			c.run(exitFailed, []string{"node n2: readings", "! node: node n2: no answer from", "node n3: readings"}, "status")
+			c.run(exitFailed, []string{"node n2: no answer from", "n1: seal p20260326", "n3: seal p20260326"}, "run", "--once")
+			must(t, c.Nodes[2].Server.Restart(t.Context()))
+			c.wantRows(0, "990 489555")
+			c.run(exitDone, []string{"n2: seal p20260326"}, "run", "--once")
+			c.run(exitDone, nil, "load", "day2.csv", "--source", "second")
+			c.wantRows(0, "990 489555")
+
+			// stdin, which is read once; a spool for each node; one node alone gets its own rows only.
+			c.runIn(exitDone, "sensor,ts,value\n1,2026-03-29 09:30:00,1\n2,2026-03-29 09:30:00,1\n3,2026-03-29 09:30:00,1\n", nil, "load", "-", "--spool", "spool")
+			c.wantRows(0, "993 489558")
+			writeFile(t, "few.csv", "sensor,ts,value\n1,2026-03-29 10:30:00,1\n2,2026-03-29 10:30:00,1\n3,2026-03-29 10:30:00,1\n4,2026-03-29 10:30:00,1\n5,2026-03-29 10:30:00,1\n6,2026-03-29 10:30:00,1\n")
+			for _, n := range []string{"n1", "n2", "n3"} {
+				c.run(exitDone, nil, "load", "few.csv", "--target", n)
+			}
+			c.wantRows(0, "999 489564")
+
+			// A new column is on the nodes first, then on the head.
+			before := c.text
+			c.declare(strings.Replace(c.text, "value INT NOT NULL,", "value INT NOT NULL, note VARCHAR(20),", 1))
+			c.run(exitDone, []string{"node n1: add column note"}, "apply", "--yes")
+			execSQL(t, head, "UPDATE readings SET note = 'n' WHERE sensor = 5")
+			c.run(exitDone, []string{"nothing to do"}, "apply")
+			c.wantRows(0, "999 489564")
+
+			// Nothing is done for nodes in another order, and for a head that has rows of its own.
+			c.declare(strings.NewReplacer("n1 = ", "n2 = ", "n2 = ", "n1 = ").Replace(c.text))
+			c.run(exitFailed, []string{"rows would be on the wrong nodes"}, "apply", "--yes")
+			c.declare(before)
+			c.run(exitUsage, []string{"is on the nodes n1, n2, n3", "--target n1"}, "plan")
+			c.run(exitUsage, []string{"is on the nodes n1, n2, n3", "--target n1"}, "restore", "p20260326")
+			c.run(exitUsage, []string{"no node of that name, but n1, n2, n3"}, "status", "--target", "n4")
+		})
+	}
+}
+
+// wantSecret checks that the password of node 3 is in no log of the head.
+func (c *cluster) wantSecret() {
+	c.Helper()
+	password := strings.TrimSpace(string(readFile(c, c.Nodes[3].Server.PasswordFile)))
+	logged := 0
+	must(c, filepath.WalkDir(c.Nodes[0].Server.Dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || filepath.Ext(path) != ".log" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if bytes.Contains(text, []byte(password)) {
+			c.Errorf("%s has the password", path)
+		}
+		logged += bytes.Count(text, []byte("readings"))
+		return err
+	}))
+	if logged == 0 {
+		c.Error("the head logs no statements")
+	}
+}
+
+// file1 writes a file of 990 rows of 99 sensors, and of others.
+func (c *cluster) file1(name, others string) {
+	c.Helper()
+	var b strings.Builder
+	b.WriteString("sensor,ts,value\n")
+	for i := range 990 {
+		at := time.Date(2026, 3, 26+i%4, i/99, 0, 0, 0, time.UTC)
+		fmt.Fprintf(&b, "%d,%s,%d\n", i%99-30, at.Format(time.DateTime), i)
+	}
+	writeFile(c, name, b.String()+others)
+}
+
+func (c *cluster) badRows(source string) (n int) {
+	c.Helper()
+	files, err := filepath.Glob(source + ".n?.bad.jsonl")
+	must(c, err)
+	for _, f := range files {
+		n += bytes.Count(readFile(c, f), []byte("\n"))
+	}
+	return n
+}
+
+// A stepped writer calls a function once it was written to so often.
+type stepped struct {
+	after int
+	do    func()
+}
+
+func (s *stepped) Write(p []byte) (int, error) {
+	if bytes.HasPrefix(p, []byte("node ")) || bytes.HasPrefix(p, []byte("head: ")) {
+		if s.after--; s.after == 0 {
+			s.do()
+		}
+	}
+	return len(p), nil
+}

@@ -1,0 +1,312 @@
+package mysql
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A head is a table of MariaDB's storage engine Spider, partitioned BY HASH of a column, with one
+// partition per node. Each partition names a server (CREATE SERVER), which has the node's
+// address and account.
+
+var _ engine.Presenter = (*DB)(nil)
+
+// NodeOf implements engine.Presenter with the rule of PARTITION BY HASH.
+func (db *DB) NodeOf(key int64, nodes int) int {
+	n := key % int64(nodes)
+	if n < 0 {
+		n = -n
+	}
+	return int(n)
+}
+
+// A link is what a head needs to connect to a node.
+type link struct {
+	node, server string // server is its name in mysql.servers
+	options      [][2]string
+	password     string
+}
+
+// Present implements engine.Presenter.
+func (db *DB) Present(ctx context.Context, h *engine.Head) ([]engine.HeadStep, error) {
+	if err := db.needSpider(ctx, h.Table.Name); err != nil {
+		return nil, err
+	}
+	links := make([]link, len(h.Nodes))
+	for i, n := range h.Nodes {
+		var err error
+		if links[i], err = db.linkOf(ctx, n); err != nil {
+			return nil, err
+		}
+	}
+	steps, err := db.presentServers(ctx, links)
+	if err != nil {
+		return nil, err
+	}
+	there, current, err := db.presents(ctx, h, links)
+	if err != nil {
+		return nil, err
+	}
+	create := db.dialect.spiderTable(h, links)
+	switch {
+	case !current:
+		what := "create"
+		if there {
+			what = "create anew"
+		}
+		steps = append(steps, engine.HeadStep{What: fmt.Sprintf("%s the Spider table %s, which presents its nodes", what, h.Table.Name), SQL: []string{create},
+			Run: func(ctx context.Context) error {
+				// What is there now may be a table with rows, which OR REPLACE would drop.
+				if _, _, err := db.presents(ctx, h, links); err != nil {
+					return err
+				}
+				if _, err := db.keep.ExecContext(ctx, create); err != nil {
+					return classify(err)
+				}
+				return db.checkPresents(ctx, h, links)
+			}})
+	case len(steps) > 0: // the head keeps its connections until then
+		flush := "FLUSH TABLES " + db.dialect.Quote(h.Table.Name)
+		steps = append(steps, engine.HeadStep{What: "have the Spider table connect anew", SQL: []string{flush}, Run: func(ctx context.Context) error {
+			if _, err := db.keep.ExecContext(ctx, flush); err != nil {
+				return classify(err)
+			}
+			return db.checkPresents(ctx, h, links)
+		}})
+	}
+	return steps, nil
+}
+
+func (db *DB) needSpider(ctx context.Context, table string) error {
+	if strings.ContainsAny(table, `"'\`) {
+		return fmt.Errorf("table %s: Spider can't present a table whose name has quotes or backslashes", table)
+	}
+	_, err := db.storage(ctx, "SPIDER")
+	if err == nil {
+		return nil
+	}
+	if !db.dialect.mariadb {
+		return engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("%s can't present tables of other servers: MariaDB's storage engine Spider does", db.info.Target)), "a target of MariaDB as the head; the nodes may stay")
+	}
+	return engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("%s has no storage engine Spider, which presents tables of other servers", db.info.Target)),
+		"apt install mariadb-plugin-spider, then INSTALL SONAME 'ha_spider'; or rowmill sandbox start 'mariadb?spider=3'")
+}
+
+// linkOf returns how the head connects to a node: as rowmill does.
+func (db *DB) linkOf(ctx context.Context, n engine.HeadNode) (link, error) {
+	cfg, err := configOf(n.Target)
+	if err != nil {
+		return link{}, fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	option, err := clientOptions(ctx, n.Target)
+	if err != nil {
+		return link{}, fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	if t := n.Target.Query.Get("tls"); t == "true" || t == "skip-verify" {
+		return link{}, engine.Hinted(fmt.Errorf("node %s: tls=%s, and the connection from the head to it is not encrypted", n.Name, t),
+			"a private network or a tunnel between the servers, and the node's target without tls")
+	}
+	l := link{node: n.Name, password: option.password}
+	if cfg.Net == "unix" {
+		l.options = append(l.options, [2]string{"SOCKET", cfg.Addr})
+	} else {
+		host, port, err := net.SplitHostPort(cfg.Addr)
+		if err != nil {
+			return link{}, fmt.Errorf("node %s: %w", n.Name, err)
+		}
+		l.options = append(l.options, [2]string{"HOST", host}, [2]string{"PORT", port})
+	}
+	l.options = append(l.options, [2]string{"USER", cmp.Or(cfg.User, option.user)}, [2]string{"DATABASE", cfg.DBName})
+	// Servers have no schema: one of another address is another server.
+	sum := sha256.Sum256(fmt.Append(nil, l.options))
+	l.server = "rowmill_" + n.Name + "_" + hex.EncodeToString(sum[:4])
+	return l, nil
+}
+
+// statement returns CREATE SERVER, or ALTER SERVER for another password.
+func (l *link) statement(verb, password string) string {
+	var options []string
+	if verb == "CREATE" {
+		for _, o := range l.options {
+			value := quoteText(o[1])
+			if o[0] == "PORT" {
+				value = o[1]
+			}
+			options = append(options, o[0]+" "+value)
+		}
+	}
+	if l.password != "" || verb == "ALTER" {
+		options = append(options, "PASSWORD "+quoteText(password))
+	}
+	wrapper := ""
+	if verb == "CREATE" {
+		wrapper = " FOREIGN DATA WRAPPER mysql"
+	}
+	return fmt.Sprintf("%s SERVER %s%s OPTIONS (%s)", verb, dialect{}.Quote(l.server), wrapper, strings.Join(options, ", "))
+}
+
+// presentServers returns the steps for servers that are missing or have another password.
+func (db *DB) presentServers(ctx context.Context, links []link) ([]engine.HeadStep, error) {
+	have := map[string]string{}
+	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
+		var name, password string
+		err := r.Scan(&name, &password)
+		have[name] = password
+		return err
+	}, "SELECT Server_name, Password FROM mysql.servers")
+	if err != nil {
+		return nil, engine.Hinted(fmt.Errorf("read the servers that %s knows: %w", db.info.Target, err),
+			"GRANT SELECT ON mysql.servers and GRANT FEDERATED ADMIN ON *.* to the account of the head")
+	}
+	var steps []engine.HeadStep
+	for i := range links {
+		l := &links[i]
+		password, there := have[l.server]
+		verb, what := "CREATE", "create server %s for node %s"
+		switch {
+		case there && password == l.password:
+			continue
+		case there:
+			verb, what = "ALTER", "change the password of server %s for node %s"
+		}
+		steps = append(steps, engine.HeadStep{What: fmt.Sprintf(what, l.server, l.node), SQL: []string{l.statement(verb, engine.HiddenPassword)},
+			Run: func(ctx context.Context) error { return db.execSecret(ctx, l.statement(verb, l.password), l.password) }})
+	}
+	return steps, nil
+}
+
+// execSecret executes a statement with a password, which no log of the server may get.
+func (db *DB) execSecret(ctx context.Context, statement, password string) (err error) {
+	conn, err := db.keep.Conn(ctx)
+	if err != nil {
+		return db.unreachable(err)
+	}
+	defer func() { err = errors.Join(err, engine.DiscardConn(db, conn)) }()
+	if _, err := conn.ExecContext(ctx, "SET SESSION sql_log_off = 1"); err != nil && password != "" {
+		var logged bool
+		if readErr := conn.QueryRowContext(ctx, "SELECT @@GLOBAL.general_log").Scan(&logged); readErr != nil || logged {
+			return engine.Hinted(fmt.Errorf("the general log of %s would get the node's password: %w", db.info.Target, classify(errors.Join(err, readErr))),
+				"SET GLOBAL general_log = 0 meanwhile, or GRANT BINLOG ADMIN ON *.* to the account of the head")
+		}
+	}
+	_, err = conn.ExecContext(ctx, statement)
+	if err = classify(err); err != nil && password != "" && strings.Contains(err.Error(), password) {
+		err = errors.New(strings.ReplaceAll(err.Error(), password, engine.HiddenPassword))
+	}
+	return err
+}
+
+// presents reports whether a table of the head's name is there, and whether it is as h says. It is an
+// error if it isn't a head of the same nodes.
+func (db *DB) presents(ctx context.Context, h *engine.Head, links []link) (there, current bool, err error) {
+	is, err := db.Describe(ctx, h.Table.Name)
+	if errors.Is(err, engine.ErrNoTable) {
+		return false, false, nil
+	}
+	if err != nil {
+		return false, false, err
+	}
+	if storage := is.Options["engine"]; is.View || !strings.EqualFold(storage, "SPIDER") {
+		return true, false, engine.Hinted(fmt.Errorf("%s has a table %s of its own, which is not replaced: %s", db.info.Target, h.Table.Name, cmp.Or(storage, "a view")),
+			"another database as target; or RENAME TABLE first")
+	}
+	var names, comments []string
+	same := true
+	err = engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
+		var name, method, expression, comment sql.NullString
+		err := r.Scan(&name, &method, &expression, &comment)
+		names, comments = append(names, name.String), append(comments, comment.String)
+		same = same && method.String == "HASH" && strings.Trim(expression.String, "`") == h.By
+		return err
+	}, "SELECT PARTITION_NAME, PARTITION_METHOD, PARTITION_EXPRESSION, PARTITION_COMMENT FROM information_schema.PARTITIONS "+
+		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY PARTITION_ORDINAL_POSITION", h.Table.Name)
+	if err != nil {
+		return true, false, err
+	}
+	var want, servers []string
+	for _, l := range links {
+		want, servers = append(want, l.node), append(servers, l.comment())
+	}
+	if !same || !slices.Equal(names, want) {
+		return true, false, engine.Hinted(fmt.Errorf("the Spider table %s of %s has the nodes %s by another rule or in another order than declared: rows would be looked for on the wrong nodes", h.Table.Name, db.info.Target, strings.Join(names, ", ")),
+			"the nodes and by as they were; or, if the nodes have no rows, DROP TABLE %s on the head", h.Table.Name)
+	}
+	declared := slices.EqualFunc(is.Columns, h.Table.Definition.Columns, func(a engine.SchemaColumn, b rolling.DefinedColumn) bool { return strings.EqualFold(a.Name, b.Name) })
+	return true, declared && slices.Equal(comments, servers) && (h.Schema == nil || alike(is, h.Schema) == ""), nil
+}
+
+// alike returns the first difference between the columns and keys of two tables, "" if there is none.
+func alike(head, node *engine.Schema) string {
+	for i, c := range node.Columns {
+		if i >= len(head.Columns) || !reflect.DeepEqual(head.Columns[i], c) {
+			return "column " + c.Name
+		}
+	}
+	switch {
+	case len(head.Columns) != len(node.Columns):
+		return "the number of columns"
+	case !slices.Equal(head.PrimaryKey, node.PrimaryKey):
+		return "the primary key"
+	case !reflect.DeepEqual(head.Indexes, node.Indexes):
+		return "the indexes"
+	}
+	return ""
+}
+
+// checkPresents proves that the head reaches each node, and has their columns.
+func (db *DB) checkPresents(ctx context.Context, h *engine.Head, links []link) error {
+	is, err := db.Describe(ctx, h.Table.Name)
+	if err != nil {
+		return err
+	}
+	if h.Schema != nil {
+		if what := alike(is, h.Schema); what != "" {
+			return engine.Hinted(fmt.Errorf("%s of %s differs between the head and its nodes", what, h.Table.Name),
+				"DEFAULT CHARSET and COLLATE within create, so that the defaults of the databases don't decide")
+		}
+	}
+	for _, l := range links {
+		rows, err := db.keep.QueryContext(ctx, fmt.Sprintf("SELECT 1 FROM %s PARTITION (%s) LIMIT 1", db.dialect.Quote(h.Table.Name), db.dialect.Quote(l.node)))
+		if err == nil {
+			err = errors.Join(rows.Close(), rows.Err())
+		}
+		if err != nil {
+			return engine.Hinted(fmt.Errorf("the head can't read node %s: %w", l.node, classify(err)),
+				"check that the server of the head reaches the node at the address in its target, with the same account and password")
+		}
+	}
+	return nil
+}
+
+func (l *link) comment() string { return `srv "` + l.server + `"` }
+
+// tableCharset matches the character set and the collation in the options of a table.
+var tableCharset = regexp.MustCompile(`(?i)\b(?:(?:DEFAULT\s+)?(?:CHARSET|CHARACTER\s+SET)|(?:DEFAULT\s+)?COLLATE)\s*=?\s*\w+`)
+
+// spiderTable returns the statement for a head: what the owner declared, without the options of storage.
+func (d dialect) spiderTable(h *engine.Head, links []link) string {
+	q, options := h.Table.Definition.Split(d.Quote(h.Table.Name))
+	q = "CREATE OR REPLACE TABLE" + strings.TrimPrefix(q, "CREATE TABLE")
+	for _, o := range tableCharset.FindAllString(quotedText.ReplaceAllString(options, " "), -1) {
+		q += " " + o
+	}
+	parts := make([]string, len(links))
+	for i := range links {
+		parts[i] = fmt.Sprintf("PARTITION %s COMMENT = %s", d.Quote(links[i].node), quoteText(links[i].comment()))
+	}
+	return fmt.Sprintf("%s ENGINE=SPIDER COMMENT=%s\nPARTITION BY HASH (%s) (\n  %s\n)", q,
+		quoteText(fmt.Sprintf(`wrapper "mysql", table "%s"`, h.Table.Name)), d.Quote(h.By), strings.Join(parts, ",\n  "))
+}

@@ -1,0 +1,115 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+// maxNodes limits Options.Nodes: each is a server of its own.
+const maxNodes = 16
+
+// NodeNames returns the names of the sandboxes that are the nodes of a named one.
+func NodeNames(name string, o Options) []string {
+	var names []string
+	for i := range o.Nodes {
+		names = append(names, fmt.Sprintf("%s-%d", name, i+1))
+	}
+	return names
+}
+
+// node returns the options of a node.
+func (o Options) node(i int) Options {
+	o.Nodes = 0
+	if o.Keep != "" {
+		o.Keep = fmt.Sprintf("%s-%d", strings.TrimRight(o.Keep, "/"), i+1)
+	}
+	return o
+}
+
+// startNodes starts the nodes of a throwaway server.
+func (s *Server) startNodes(ctx context.Context) error {
+	for i := range s.Options.Nodes {
+		n, err := start(ctx, s.Options.node(i), "", s.logf)
+		if err != nil {
+			return fmt.Errorf("node %d: %w", i+1, err)
+		}
+		s.Nodes = append(s.Nodes, n)
+	}
+	return nil
+}
+
+func (s *Server) stopNodes(ctx context.Context) error {
+	var errs []error
+	for i, n := range s.Nodes {
+		if err := n.Stop(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("node %d: %w", i+1, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// startNamedNodes starts those nodes of a named sandbox that don't run. undo stops them again.
+func startNamedNodes(ctx context.Context, name string, o Options, logf func(string, ...any)) (undo func() error, err error) {
+	var started []*Server
+	undo = func() error {
+		var errs []error
+		for _, s := range started {
+			errs = append(errs, stopNamed(context.WithoutCancel(ctx), Instance{State: Running, Info: s.Info}, !s.fresh))
+		}
+		return errors.Join(errs...)
+	}
+	if o.Nodes == 0 {
+		return undo, nil
+	}
+	list, err := List(o.Root)
+	if err != nil {
+		return undo, err
+	}
+	again := slices.ContainsFunc(list, func(in Instance) bool { return in.Name == name && in.Options.Nodes >= o.Nodes })
+	for i, node := range NodeNames(name, o) {
+		if there := slices.ContainsFunc(list, func(in Instance) bool { return in.Name == node }); there && !again {
+			return undo, fmt.Errorf("its node would be called %s, and there is a sandbox of that name", node)
+		}
+		s, err := start(ctx, o.node(i), node, logf)
+		if errors.Is(err, errLocked) {
+			continue // it runs
+		}
+		if err != nil {
+			return undo, fmt.Errorf("node %s: %w", node, err)
+		}
+		started = append(started, s)
+		if err := s.lock.Close(); err != nil {
+			return undo, err
+		}
+	}
+	return undo, nil
+}
+
+// setHeads sets Instance.Head.
+func setHeads(list []Instance) {
+	for _, head := range list {
+		for _, node := range NodeNames(head.Name, head.Options) {
+			if i := slices.IndexFunc(list, func(in Instance) bool { return in.Name == node }); i >= 0 {
+				list[i].Head = head.Name
+			}
+		}
+	}
+}
+
+// stopNamedNodes stops the nodes of a named sandbox.
+func stopNamedNodes(ctx context.Context, list []Instance, head string, keepData bool) error {
+	var errs []error
+	for _, in := range list {
+		if in.Head != head {
+			continue
+		}
+		if err := stopNamed(ctx, in, keepData); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("node %s: %w", in.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}

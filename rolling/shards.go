@@ -1,0 +1,153 @@
+package rolling
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/tomlfile"
+)
+
+// Shards says on which servers the rows of a table are. The zero value is a table on one server.
+type Shards struct {
+	// By is the integer column whose hash decides about a row's node. It is part of each
+	// unique key.
+	By string
+	// Nodes are the servers in the order that the hash counts them.
+	Nodes []Node
+}
+
+// A Node is a server that has some of a table's rows, in a table of the same name.
+type Node struct {
+	// Name identifies it in messages, and in the head's partitions. Target is its database as a URL.
+	Name, Target string
+}
+
+const (
+	// maxNodes limits the connections that a single query through the head opens.
+	maxNodes = 64
+	// maxNodeName leaves room in the names of partitions and foreign tables.
+	maxNodeName = 16
+)
+
+// shards reads [shards], after all other sections.
+func (r *declarationReader) shards(shards *tomlfile.Value) {
+	if shards == nil {
+		return
+	}
+	if !r.headed && r.servers != "" {
+		r.fail(shards, headForms, "%s can't present tables of other servers as one", r.servers)
+		return
+	}
+	if r.d.Auto {
+		r.fail(r.every, `every = "1d", or another length`, "every = \"auto\" measures one server, and [shards] has several")
+	}
+	r.shardColumn(shards)
+	nodes := shards.Find("nodes")
+	switch {
+	case nodes == nil:
+		r.fail(shards, nodesForm, "[shards] has no nodes")
+		return
+	case nodes.Kind != tomlfile.Table:
+		r.fail(nodes, nodesForm, "nodes is %s; want a table of names and targets", nodes.What())
+		return
+	case len(nodes.In) < 2 || len(nodes.In) > maxNodes:
+		r.fail(nodes, nodesForm, "nodes has %d; want 2 to %d", len(nodes.In), maxNodes)
+	}
+	for _, n := range nodes.In {
+		r.node(n)
+	}
+}
+
+func (r *declarationReader) node(v *tomlfile.Value) {
+	switch why := badNodeName(v.Key); {
+	case why != "":
+		r.fail(v, "n1, n2 and so on: at most 16 small letters, digits and _", "a node can't be called %q: %s", v.Key, why)
+		return
+	case v.Kind != tomlfile.Text:
+		r.fail(v, v.Key+" = "+nodeForm, "%s is %s; want a target as a quoted string", v.Key, v.What())
+		return
+	}
+	scheme, rest, ok := strings.Cut(v.Text, ":")
+	scheme = strings.ToLower(scheme)
+	u, err := url.Parse(v.Text)
+	has := false
+	if err == nil {
+		_, has = u.User.Password() // also of no user
+	}
+	switch {
+	case HoldsPassword(v.Text) || has:
+		r.fail(v, passwordForms, "the target of node %s holds a password, which would be stored and printed", v.Key)
+	case !ok || err != nil || !strings.HasPrefix(rest, "//"):
+		r.fail(v, v.Key+" = "+nodeForm, "the target of node %s is not the URL of a server", v.Key)
+	case r.servers != "" && !slices.Contains(r.schemes, scheme):
+		r.fail(v, r.schemes[0]+"://USER@HOST/DB", "node %s has scheme %q, and the table's target is of %s", v.Key, scheme, r.servers)
+	case v.Text == r.written: // a node's own declaration has its target instead
+		r.fail(v, "another server, or another database of it", "node %s is the table's own target, where all nodes are presented under the table's name", v.Key)
+	default:
+		for _, n := range r.d.Shards.Nodes {
+			if n.Target == v.Text {
+				r.fail(v, "a server, or a database, of its own for each", "nodes %s and %s have the same target", n.Name, v.Key)
+			}
+		}
+		r.d.Shards.Nodes = append(r.d.Shards.Nodes, Node{v.Key, v.Text})
+	}
+}
+
+func badNodeName(name string) string {
+	if len(name) > maxNodeName {
+		return fmt.Sprintf("it has %d bytes", len(name))
+	}
+	for i, c := range []byte(name) {
+		if c != '_' && (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {
+			return fmt.Sprintf("it has %q", c)
+		}
+	}
+	if name == "" {
+		return "it is empty"
+	}
+	return ""
+}
+
+// shardColumn reads the column that decides about a row's node.
+func (r *declarationReader) shardColumn(shards *tomlfile.Value) {
+	by, v := r.must(shards, "[shards]", "by", "sensor")
+	def := r.d.Definition
+	if v == nil || def == nil {
+		return
+	}
+	c := def.Column(by)
+	if c == nil || c.Name != by && r.exactNames {
+		r.fail(v, tomlfile.DidYouMean(by, r.columns), "by = %q is not a column of %s", by, def.Name)
+		return
+	}
+	r.d.Shards.By = c.Name
+	words := strings.Fields(strings.ToLower(strings.ReplaceAll(c.Type, "(", " ")))
+	switch {
+	case c.Auto:
+		r.failDefinition(c.Line, 0, "a column that rows bring", "column %s counts up on each node, and decides about a row's node", c.Name)
+	case c.Generated:
+		r.failDefinition(c.Line, 0, "a column that rows bring", "column %s is computed by the server, and decides about a row's node", c.Name)
+	case len(words) == 0 || !slices.Contains([]string{"tinyint", "smallint", "mediumint", "int", "integer", "bigint", "int2", "int4", "int8"}, words[0]) ||
+		slices.Contains(words, "unsigned") && (words[0] == "bigint" || words[0] == "int8"):
+		r.failDefinition(c.Line, 0, "an integer column of at most 64 bits with a sign", "column %s is of type %s, and rows are distributed by the hash of an integer", c.Name, c.Type)
+	}
+	has := func(columns []string) bool {
+		return slices.ContainsFunc(columns, func(name string) bool { return r.sameName(name, c.Name) })
+	}
+	const why = "each node checks its own rows only"
+	if def.PrimaryKey != nil && !has(def.PrimaryKey) {
+		r.failDefinition(def.primaryLine, 0, "a primary key with it", "the primary key doesn't contain %s, by which rows are distributed: %s", c.Name, why)
+	}
+	for _, k := range append(slices.Clone(def.Keys), def.Indexes...) {
+		if k.Unique && !has(k.Columns) {
+			r.failDefinition(k.Line, 0, "a unique key with it, or none", "the unique key on %s doesn't contain %s, by which rows are distributed: %s", strings.Join(k.Columns, ", "), c.Name, why)
+		}
+	}
+	for _, other := range def.Columns {
+		if other.Auto {
+			r.failDefinition(other.Line, 0, "a column that rows bring", "column %s counts up on each node, so that its values are not unique", other.Name)
+		}
+	}
+}
