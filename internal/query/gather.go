@@ -203,13 +203,13 @@ func (x *execution) group(sink Sink) (err error) {
 	var once sync.Mutex
 	// The tables may use half of the memory: the collector lets the heap grow to twice of what is used.
 	m, err := newMemoryMerge(x.p, x.r.memory()/2/int64(len(workers)))
-	switch {
-	case x.p.Merge.Kind == InMemory && err != nil:
-		return err
-	case err != nil:
+	if err != nil {
+		if x.p.Merge.Final == "" {
+			return err
+		}
 		m = nil // rows go to the server as they are
 	}
-	if x.p.Merge.Kind == OnServer {
+	if x.p.Merge.Kind == OnServer || m == nil {
 		if g, err = x.gatherRows(); err != nil {
 			return err
 		}

@@ -33,16 +33,22 @@ type slot struct {
 	column int
 	step   engine.MergeStep
 	class  engine.ResultClass
-	scale  int
+	// scale is the number of digits after the point; -1 if values differ in it. Then each group has that of
+	// the value with the most, in its flags.
+	scale int
 }
 
-// Kinds of a slot's value in a group, in the group's flags.
+// Kinds of a slot's value in a group, in the lowest three bits of its flags. The others are the number of digits after the
+// point, if that isn't the slot's.
 const (
 	slotNull  = iota
 	slotInt   // an integer in units of the last digit
 	slotWide  // a place in the arena with a wide
 	slotBytes // a place in the arena with a text
 	slotWord  // 64 bits
+
+	kindBits  = 3
+	mostScale = 1<<(8-kindBits) - 1
 )
 
 // A groupTable is a hash table from the keys of groups to their slots. Keys are the texts of the key columns.
@@ -97,8 +103,20 @@ func (t *groupTable) record(group int) []uint64 {
 
 func (t *groupTable) key(record []uint64) []byte { return t.arena.at(record[0]) }
 
-func (t *groupTable) kind(record []uint64, slot int) int {
+func (t *groupTable) flags(record []uint64, slot int) int {
 	return int(record[1+slot/8] >> (slot % 8 * 8) & 0xff)
+}
+
+func (t *groupTable) kind(record []uint64, slot int) int {
+	return t.flags(record, slot) & (1<<kindBits - 1)
+}
+
+// scale is the number of digits after the point of a number.
+func (t *groupTable) scale(record []uint64, slot int) int {
+	if s := t.slots[slot].scale; s >= 0 {
+		return s
+	}
+	return t.flags(record, slot) >> kindBits
 }
 
 func (t *groupTable) set(record []uint64, slot, kind int, value uint64) {
@@ -192,10 +210,19 @@ func (t *groupTable) mergeText(r []uint64, i int, text []byte) error {
 	}
 	switch s.class {
 	case engine.ClassInt, engine.ClassDecimal:
-		n, w, large, ok := parseNumber(text, s.scale)
+		scale := s.scale
+		if scale < 0 {
+			scale = scaleIn(text)
+		}
+		n, w, large, ok := parseNumber(text, scale)
 		switch {
 		case !ok:
 			return t.unexpected(s, text)
+		case s.scale < 0:
+			if !large {
+				w = wideOf(n)
+			}
+			return t.mergeScaled(r, i, w, scale)
 		case large:
 			return t.mergeWide(r, i, w)
 		}
@@ -226,6 +253,45 @@ func ordersAsBytes(text []byte) bool {
 		return i == 4 && c == '-' || i == 2 && c == ':'
 	}
 	return len(text) == 4 // a year
+}
+
+// mergeScaled merges a number of a slot whose values differ in the number of digits after the point. A sum has as many as
+// the value with the most.
+func (t *groupTable) mergeScaled(r []uint64, i int, w wide, scale int) error {
+	s := &t.slots[i]
+	if scale > mostScale {
+		return inexact("a number has " + strconv.Itoa(scale) + " digits after the point")
+	}
+	kind, ok := t.kind(r, i), true
+	if kind != slotNull {
+		old, oldScale := t.number(r, i), t.scale(r, i)
+		most := max(scale, oldScale)
+		a, okA := old.shift(most - oldScale)
+		b, okB := w.shift(most - scale)
+		if !okA || !okB {
+			return inexact("a sum has more than " + strconv.Itoa(mostDigits) + " digits")
+		}
+		switch order := a.compare(b); {
+		case s.step == engine.MergeSum:
+			if w, ok = a.add(b); !ok || !w.fits() {
+				return inexact("a sum has more than " + strconv.Itoa(mostDigits) + " digits")
+			}
+			scale = most
+		case order == 0 && scale != oldScale:
+			return inexact("two equal numbers have different numbers of digits")
+		case (order <= 0) == (s.step == engine.MergeMin) || order == 0:
+			return nil
+		}
+	}
+	if n, narrow := w.narrow(); narrow && kind != slotWide {
+		t.set(r, i, slotInt|scale<<kindBits, uint64(n))
+		return nil
+	}
+	if err := t.putWide(r, i, kind, w); err != nil {
+		return err
+	}
+	t.set(r, i, slotWide|scale<<kindBits, r[t.flagged+i])
+	return nil
 }
 
 // mergeInt merges an integer in units of the last digit.
@@ -391,7 +457,14 @@ func (t *groupTable) absorb(from *groupTable, group int, hash uint64) error {
 		return err
 	}
 	for i := range t.slots {
-		switch from.kind(other, i) {
+		kind := from.kind(other, i)
+		if t.slots[i].scale < 0 && kind != slotNull {
+			if err := t.mergeScaled(r, i, from.number(other, i), from.scale(other, i)); err != nil {
+				return err
+			}
+			continue
+		}
+		switch kind {
 		case slotInt:
 			err = t.mergeInt(r, i, int64(other[from.flagged+i]))
 		case slotWide:
@@ -413,9 +486,9 @@ func (t *groupTable) appendSlot(b []byte, r []uint64, i int) (text []byte, ok bo
 	value := r[t.flagged+i]
 	switch t.kind(r, i) {
 	case slotInt:
-		return appendNumber(b, int64(value), t.slots[i].scale), true
+		return appendNumber(b, int64(value), t.scale(r, i)), true
 	case slotWide:
-		return appendWide(b, t.number(r, i), t.slots[i].scale), true
+		return appendWide(b, t.number(r, i), t.scale(r, i)), true
 	case slotWord:
 		return strconv.AppendUint(b, value, 10), true
 	case slotBytes:

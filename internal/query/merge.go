@@ -55,7 +55,7 @@ func newMemoryMerge(p *Plan, limit int64) (*memoryMerge, error) {
 		return m, nil
 	}
 	for _, c := range m.keys {
-		if !slices.Contains(keyClasses, c.Class) {
+		if !slices.Contains(keyClasses, c.Class) || c.Class == engine.ClassDecimal && c.Scale < 0 {
 			return nil, inexact("groups of column " + c.Name + " can't be told apart by their texts")
 		}
 	}
@@ -113,7 +113,7 @@ func (m *memoryMerge) checkFinal(out *memoryOutput, name string) error {
 	first := m.slots[out.slots[0]]
 	switch {
 	case out.Final == engine.FinalQuotient:
-		if out.class != engine.ClassDecimal || out.scale < first.scale || !numeric(first.class) || m.slots[out.slots[1]].class != engine.ClassInt {
+		if out.class != engine.ClassDecimal || first.scale < 0 || out.scale < first.scale || !numeric(first.class) || m.slots[out.slots[1]].class != engine.ClassInt {
 			return inexact("the digits of column " + name + " aren't known")
 		}
 	case out.class != first.class && !(numeric(out.class) && numeric(first.class)) || numeric(out.class) && scaleOf(out.class, out.scale) != first.scale:
@@ -552,7 +552,14 @@ func (e *emitter) appendOrder(b []byte, o *memoryOutput, t *groupTable, r []uint
 			}
 			return appendOrderedNumber(b, wide{}), false, nil
 		case slotInt, slotWide:
-			return appendOrderedNumber(b, t.number(r, o.slots[0])), false, nil
+			w := t.number(r, o.slots[0])
+			if t.slots[o.slots[0]].scale < 0 {
+				var ok bool
+				if w, ok = w.shift(mostScale - t.scale(r, o.slots[0])); !ok {
+					return nil, false, inexact("a number has too many digits to be sorted by")
+				}
+			}
+			return appendOrderedNumber(b, w), false, nil
 		case slotWord:
 			return appendOrderedNumber(b, wide{value}), false, nil
 		default:

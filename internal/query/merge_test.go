@@ -150,7 +150,16 @@ func TestMergeInMemory(t *testing.T) {
 		{name: "a count of no rows", plan: steps(intColumn, engine.MergeSum), want: `\N`},
 		{name: "a number with leading zeros", plan: steps(intColumn, engine.MergeSum), rows: []string{"007"}, refused: "form"},
 		{name: "a decimal with fewer digits", plan: steps(decimalColumn(3), engine.MergeSum), rows: []string{"1.5"}, refused: "form"},
+		{name: "sums of numbers with different digits", plan: sumPlan(decimalColumn(-1)),
+			rows: []string{"a|1.5|1", "a|-1.500|1", "a|3|1", `a|\N|1`, "b|9223372036854775807|1", "b|0.1|1", "c|7|1"}, want: "a|3.000|4 b|9223372036854775807.1|2 c|7|1"},
+		{name: "extremes of numbers with different digits", plan: steps(decimalColumn(-1), engine.MergeMin, engine.MergeMax),
+			rows: []string{"9|9", "9.25|9.25", "10|10", "-3.125|-3.125"}, want: "-3.125|10"},
+		{name: "equal numbers with different digits", plan: steps(decimalColumn(-1), engine.MergeMin), rows: []string{"1.5", "1.50"}, refused: "different numbers of digits"},
+		{name: "an order of numbers with different digits", plan: ordered(sumPlan(decimalColumn(-1)), -1, 0, SortKey{Output: 1}),
+			rows: []string{"a|10|1", "b|9.99|1", "c|-1.5|1", "d|-1.25|1"}, want: "c|-1.5|1 d|-1.25|1 b|9.99|1 a|10|1"},
+		{name: "no number", plan: sumPlan(decimalColumn(-1)), rows: []string{"a|NaN|1"}, refused: "form"},
 		{name: "sums of fractions", plan: steps(engine.ResultColumn{Class: engine.ClassFloat}, engine.MergeSum), refused: "can't be merged"},
+		{name: "numeric keys with different digits", plan: &Plan{Keys: 1, PartialColumns: []engine.ResultColumn{decimalColumn(-1)}, Merge: Merge{Kind: InMemory}}, refused: "told apart"},
 		{name: "texts with a collation", plan: &Plan{Keys: 1, PartialColumns: []engine.ResultColumn{{Class: engine.ClassText}}, Merge: Merge{Kind: InMemory}}, refused: "told apart"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"math"
 	"math/bits"
 )
@@ -137,6 +138,31 @@ func parseNumber(text []byte, scale int) (n int64, w wide, large, ok bool) {
 	return 0, w, true, true
 }
 
+// scaleIn returns the number of digits after the point of a number's text.
+func scaleIn(text []byte) int {
+	if point := bytes.IndexByte(text, '.'); point >= 0 {
+		return len(text) - point - 1
+	}
+	return 0
+}
+
+// shift returns w * 10^digits, and false if that doesn't fit.
+func (w wide) shift(digits int) (_ wide, ok bool) {
+	negative := w.negative()
+	if negative {
+		w = w.negate()
+	}
+	for ; digits > 0; digits -= min(digits, chunk) {
+		if w, ok = w.times(power10[min(digits, chunk)], 0); !ok {
+			return w, false
+		}
+	}
+	if negative {
+		w = w.negate()
+	}
+	return w, true
+}
+
 // appendNumber appends a number in units of its last digit, with scale digits after the point.
 func appendNumber(b []byte, n int64, scale int) []byte {
 	u := uint64(n)
@@ -223,10 +249,8 @@ func quotient(sum wide, count uint64, fromScale, toScale int) (q wide, ok bool) 
 	if negative {
 		sum = sum.negate()
 	}
-	for more := toScale - fromScale; more > 0; more -= min(more, chunk) {
-		if sum, ok = sum.times(power10[min(more, chunk)], 0); !ok {
-			return q, false
-		}
+	if sum, ok = sum.shift(toScale - fromScale); !ok {
+		return q, false
 	}
 	q, rem := sum.over(count)
 	if quotientDigits(fromScale, toScale) > toScale && rem >= count-rem {

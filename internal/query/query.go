@@ -38,6 +38,8 @@ type Options struct {
 	Require bool
 	// ByRange also splits a table without partitions, by ranges of its primary key.
 	ByRange bool
+	// ReadOnly runs whole statements in read-only transactions, as pieces are in any case.
+	ReadOnly bool
 	// Progress is called while pieces run, one call at a time; nil if nobody looks.
 	Progress func(Progress)
 	// NoRollups doesn't read roll-ups, NoCache doesn't use cached partials.

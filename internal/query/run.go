@@ -118,7 +118,12 @@ func (r *Runner) whole(ctx context.Context, p *Plan, sink Sink) error {
 	if err != nil {
 		return err
 	}
-	err = s.Text(ctx, p.Text, sink.Columns, sink.Row)
+	if r.o.ReadOnly {
+		err = s.Begin(ctx, engine.Transaction{ReadOnly: true})
+	}
+	if err == nil {
+		err = s.Text(ctx, p.Text, sink.Columns, sink.Row)
+	}
 	return errors.Join(err, s.Close()) // the statement may have left anything in the session
 }
 
