@@ -206,12 +206,15 @@ func (d *differential) written(t *testing.T) {
 type how struct {
 	whole string // why it wasn't split; "" if it was
 	merge string
+	// failed is that both are the same error.
+	failed bool
 }
 
 // A tally counts how queries were answered.
 type tally struct {
 	mu     sync.Mutex
 	split  int
+	failed int
 	merges map[string]int
 	whole  map[string]int
 }
@@ -221,6 +224,9 @@ func (c *tally) add(h how) {
 	defer c.mu.Unlock()
 	if c.whole == nil {
 		c.merges, c.whole = map[string]int{}, map[string]int{}
+	}
+	if h.failed {
+		c.failed++
 	}
 	if h.whole != "" {
 		c.whole[h.whole]++
@@ -241,7 +247,7 @@ func (c *tally) queries() int {
 func (c *tally) String() string {
 	var b strings.Builder
 	n := c.queries()
-	fmt.Fprintf(&b, "%d queries, %d (%.0f%%) split: %v; the others whole:", n, c.split, 100*float64(c.split)/float64(max(1, n)), c.merges)
+	fmt.Fprintf(&b, "%d queries, %d with an error; %d (%.0f%%) split: %v; the others whole:", n, c.failed, c.split, 100*float64(c.split)/float64(max(1, n)), c.merges)
 	for _, why := range slices.SortedFunc(maps.Keys(c.whole), func(x, y string) int { return c.whole[y] - c.whole[x] }) {
 		fmt.Fprintf(&b, "\n%6d  %s", c.whole[why], why)
 	}
@@ -296,6 +302,7 @@ func (d *differential) compare(ctx context.Context, text string, settings engine
 		}
 		return h, fmt.Errorf("whole and split (%s%s) differ: %s", h.merge, h.whole, diff)
 	}
+	h.failed = whole.err != nil
 	if h.merge != inMemory || spill(text)%4 != 0 {
 		return h, nil
 	}

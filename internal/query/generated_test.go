@@ -1,0 +1,76 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+const (
+	// seedVariable sets the seed of random queries.
+	seedVariable = "ROWMILL_TEST_SEED"
+	// generatedQueries is how many random queries each server gets, nightlyQueries in the nightly run.
+	generatedQueries = 500
+	nightlyQueries   = 20_000
+	// mostFailures is how many random queries with another answer are made shorter and reported.
+	mostFailures = 5
+)
+
+// generated runs random queries.
+func (d *differential) generated(t *testing.T) {
+	seed, queries := uint64(14), generatedQueries
+	if testdb.Nightly() {
+		seed, queries = rand.Uint64(), nightlyQueries
+	}
+	if v := os.Getenv(seedVariable); v != "" {
+		var err error
+		if seed, err = strconv.ParseUint(v, 10, 64); err != nil {
+			t.Fatalf("%s: %v", seedVariable, err)
+		}
+	}
+	var (
+		tally tally
+		next  atomic.Int64
+		wg    sync.WaitGroup
+		fails atomic.Int64
+	)
+	ctx := context.Background()
+	for range 4 {
+		wg.Go(func() {
+			for n := int(next.Add(1)); n <= queries && fails.Load() < mostFailures; n = int(next.Add(1)) {
+				q := generate(d.kind, seed, n)
+				how, err := d.compare(ctx, q.String(), nil, q.sortedBy())
+				if err == nil {
+					tally.add(how)
+					continue
+				}
+				fails.Add(1)
+				q, err = d.shrink(ctx, q, err)
+				t.Errorf("query %d of %s=%d: %v\n%s", n, seedVariable, seed, err, q)
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%s, generated with %s=%d: %s", d.kind, seedVariable, seed, &tally)
+}
+
+// shrink makes a query whose answers differ as short as it can.
+func (d *differential) shrink(ctx context.Context, q *random, err error) (*random, error) {
+	for again := true; again; {
+		again = false
+		for _, c := range q.shorter() {
+			if _, e := d.compare(ctx, c.String(), nil, c.sortedBy()); e != nil && errors.Is(e, errUnstable) == errors.Is(err, errUnstable) {
+				q, err, again = c, e, true
+				break
+			}
+		}
+	}
+	return q, err
+}
