@@ -10,6 +10,7 @@ import (
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/sandbox"
+	"github.com/rowmill/rowmill/internal/tabular"
 	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/internal/workload"
 )
@@ -25,6 +26,10 @@ func flagChoices() map[string][]string {
 	var kinds []string
 	for _, k := range ingest.Kinds() {
 		kinds = append(kinds, string(k))
+	}
+	var formats []string
+	for _, f := range tabular.Formats() {
+		formats = append(formats, string(f))
 	}
 	return map[string][]string{
 		"preset":                     presets,
@@ -42,6 +47,8 @@ func flagChoices() map[string][]string {
 		"encoding":                   ingest.Encodings(),
 		"create-periods":             {createPeriods, createNoPeriods, createAnyPeriods},
 		"lane":                       ingest.Lanes,
+		"snapshot":                   snapshots(),
+		"rowmill query format":       formats,
 		"on-duplicate":               {ingest.Skip, ingest.Update, ingest.Reject},
 	}
 }

@@ -171,6 +171,7 @@ years, so that inserts touch only pages in memory (plan, apply, run, status).`),
 	root.AddCommand(a.applyCommand())
 	root.AddCommand(a.runCommand())
 	root.AddCommand(a.loadCommand())
+	root.AddCommand(a.queryCommand())
 	root.AddCommand(a.statusCommand())
 	root.AddCommand(a.serveCommand())
 	root.AddCommand(a.restoreCommand())

@@ -230,7 +230,7 @@ func here(t *testing.T) string {
 }
 
 func TestHelp(t *testing.T) {
-	for _, verb := range []string{"", "bench", "bench ibench", "bench insert", "bench keep", "bench matrix", "bench mixed", "bench points", "bench scenario", "bench steady", "report", "compare", "plan", "apply", "run", "status", "load", "restore", "sandbox", "sandbox start", "sandbox stop", "sandbox list", "version"} {
+	for _, verb := range []string{"", "bench", "bench ibench", "bench insert", "bench keep", "bench matrix", "bench mixed", "bench points", "bench scenario", "bench steady", "report", "compare", "plan", "apply", "run", "status", "load", "query", "restore", "sandbox", "sandbox start", "sandbox stop", "sandbox list", "version"} {
 		name := "help-" + strings.ReplaceAll(verb, " ", "-") + ".txt"
 		if verb == "" {
 			name = "help.txt"
@@ -316,6 +316,19 @@ func TestBadInput(t *testing.T) {
 		{"bench scenario time-partitions-2012 --target sqlite:", []string{"time-partitions-2012.toml:19:1: run plain", `insert method "load"`, "Try: another --target"}},
 		{"bench scenario daily-2009 --target sandbox:postgres?memory=1KB", []string{"--target", "memory"}},
 		{"report", []string{"no run records given"}},
+		{"query SELECT", []string{"--target is missing", "Try: rowmill query --target mariadb://"}},
+		{"query SELECT --target sqlite: --file x.sql", []string{"the argument and --file"}},
+		{"query --target sqlite: --explain --check", []string{"--explain runs nothing"}},
+		{"query --target sqlite: --explain --format csv", []string{"--format, --out and --no-header"}},
+		{"query --target sqlite: --json", []string{"--json is for", "Try: --format ndjson"}},
+		{"query --target sqlite: --parallel -1", []string{"--parallel -1"}},
+		{"query --target sqlite: --memory 5", []string{`--memory "5"`, "1MiB"}},
+		{"query --target sqlite: --snapshot never", []string{`--snapshot "never"`, "auto, lock, require"}},
+		{"query --target sqlite: --format xml", []string{`unknown format "xml"`, "parquet"}},
+		{"query --target sqlite: --format ndjson --no-header", []string{"ndjson has no header"}},
+		{"query --target sqlite: --out x.parquet --no-header", []string{"parquet has no header"}},
+		{"query SELECT --target null:", []string{"can't answer queries"}},
+		{"query a b --target sqlite:", []string{`unexpected argument "b"`}},
 		{"explode", []string{`unknown command "explode"`, "there are apply, bench, "}},
 		{"apply", []string{"rowmill apply needs ", "Try: rowmill apply FILE.toml"}},
 		{"status", []string{"rowmill status needs ", "Try: rowmill status FILE.toml..."}},

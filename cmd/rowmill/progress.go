@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/live"
+	"github.com/rowmill/rowmill/internal/query"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/result"
 )
@@ -102,3 +106,56 @@ func (l *ibenchLines) Begin(run result.Run) {
 func (l *ibenchLines) Interval(iv result.Interval) { l.print(l.ibench.Line(&iv)) }
 
 func (l *ibenchLines) Note(text string) { l.print("# " + text) }
+
+// A queryProgress shows on a terminal how far a query is.
+type queryProgress struct {
+	a     *app
+	mu    sync.Mutex
+	began time.Time
+	last  query.Progress
+}
+
+func (p *queryProgress) note(now query.Progress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = now
+}
+
+// begin shows a query every second until the returned function is called. A nil p shows nothing.
+func (p *queryProgress) begin() (end func()) {
+	if p == nil {
+		return func() {}
+	}
+	p.began, p.last = time.Now(), query.Progress{}
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				p.a.statusLine("")
+				return
+			case <-tick.C:
+				p.a.statusLine(p.text())
+			}
+		}
+	})
+	return func() { close(stop); all.Wait() }
+}
+
+func (p *queryProgress) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	took := time.Since(p.began)
+	line := figure.Duration(math.Floor(took.Seconds()))
+	if p.last.Pieces > 0 {
+		line += fmt.Sprintf(": %d of %s", p.last.Done, figure.Plural(p.last.Pieces, "piece"))
+	}
+	// The time left was computed when a piece ended.
+	if left := p.last.Left - (took - p.last.Took); p.last.Left > 0 && left > 0 {
+		line += fmt.Sprintf(", about %s left", figure.Duration(math.Ceil(left.Seconds())))
+	}
+	return line
+}

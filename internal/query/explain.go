@@ -65,9 +65,9 @@ type ExplainedColumn struct {
 // 1 and 4 million for a query with a few columns on the machines where rowmill was measured.
 const nominalRate = 2e6
 
-// Explain describes a plan that a Runner with these options made; sessions is the number of its
-// sessions.
-func Explain(p *Plan, o Options, sessions int) *Explanation {
+// Explain describes a plan of this Runner.
+func (r *Runner) Explain(p *Plan) *Explanation {
+	o := r.o
 	e := &Explanation{Format: ExplanationFormat, Statement: p.Text, Split: p.Whole == "", Why: p.Whole, RowsRead: estimate(p.EstimatedRows)}
 	for _, c := range p.Columns {
 		e.Columns = append(e.Columns, ExplainedColumn{c.Name, c.Native})
@@ -85,7 +85,19 @@ func Explain(p *Plan, o Options, sessions int) *Explanation {
 		e.Pieces = append(e.Pieces, ExplainedPiece{piece.Parts, piece.Where, piece.Node, estimate(piece.Rows)})
 		largest = max(largest, piece.Rows)
 	}
-	e.Sessions = max(min(sessions, len(p.Pieces)), 1)
+	for i, n := range r.nodes {
+		of := 0
+		for _, piece := range p.Pieces {
+			if piece.Node == i {
+				of++
+			}
+		}
+		e.Sessions += min(of, r.parallel(n.Reader))
+	}
+	e.Sessions = max(e.Sessions, 1)
+	if len(p.Pieces) > 0 {
+		e.Partial = p.pieceText(r.nodes[p.Pieces[0].Node].Reader, 0)
+	}
 	e.Merge, e.MergeText = p.merge(o)
 	e.Moved, e.MovedText = p.moved()
 	e.Snapshot = o.snapshot()
@@ -192,4 +204,24 @@ func (e *Explanation) skew() string {
 		return ""
 	}
 	return fmt.Sprintf("; the largest has %s of the rows, which limits the gain", figure.Percent(share))
+}
+
+// Text says in a line how a query was answered.
+func (r *Report) Text() string {
+	out := fmt.Sprintf("%s in %s", figure.Plural(r.Rows, "row"), figure.Duration(r.Took.Seconds()))
+	switch p := r.Plan; {
+	case p.Whole != "":
+		return out + ", not split: " + p.Whole
+	case r.Rerun != "":
+		return out + ", run again whole: " + r.Rerun
+	default:
+		out += fmt.Sprintf(", split into %s, which returned %s", figure.Plural(len(p.Pieces), "piece"), figure.Plural(r.Moved, "row"))
+		if r.Cached > 0 {
+			out += fmt.Sprintf(", %s from the cache", figure.Plural(r.Cached, "period"))
+		}
+		if r.Server {
+			out += ", merged by the server"
+		}
+		return out
+	}
 }

@@ -1,6 +1,8 @@
 package query
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,9 +11,42 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// Statements divides a text into its statements, without the semicolons between them. A text that has
+// A Batch is the statements of a text, and the settings of the session that they are for: those that the
+// server gives to any client.
+type Batch struct {
+	Texts []string
+	State engine.State
+}
+
+// Statements divides a text into statements, and refuses one that isn't a query before the first is run.
+func (r *Runner) Statements(ctx context.Context, text string) (*Batch, error) {
+	n := r.nodes[0]
+	s, err := n.ReadSession(ctx, nil)
+	if err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	st, err := n.ReadState(ctx, s)
+	if err := errors.Join(err, s.Close()); err != nil {
+		return nil, fmt.Errorf("query: read the session's settings: %w", err)
+	}
+	b := &Batch{State: st, Texts: divide(text, n.Syntax(st))}
+	if len(b.Texts) == 0 {
+		return nil, errors.New("query: the text has no statement")
+	}
+	for i, one := range b.Texts {
+		if err := checkReads(one, n.Syntax(st)); err != nil {
+			if len(b.Texts) > 1 {
+				err = fmt.Errorf("statement %d of %d: %w", i+1, len(b.Texts), err)
+			}
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// divide divides a text into its statements, without the semicolons between them. A text that has
 // lexical elements that the parser doesn't know is one statement: the server judges it.
-func Statements(text string, syntax engine.Syntax) []string {
+func divide(text string, syntax engine.Syntax) []string {
 	spans, err := parse.Statements(text, syntax)
 	if err != nil {
 		text = strings.TrimRight(text, "; \t\r\n")
@@ -27,30 +62,52 @@ func Statements(text string, syntax engine.Syntax) []string {
 	return out
 }
 
-// reading are the words with which statements begin that read and change nothing.
-var reading = []string{"SELECT", "WITH", "VALUES", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "ANALYZE", "CHECKSUM", "HELP"}
+// reading are the words with which statements begin that read and change nothing, main those of the statement after
+// WITH.
+var (
+	reading = []string{"SELECT", "WITH", "VALUES", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "ANALYZE", "CHECKSUM", "HELP"}
+	main    = []string{"SELECT", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE"}
+)
 
-// CheckReads refuses a statement that isn't a query. It judges by the first word alone: what
-// a query calls or changes beside that is for the server's read-only transaction, and for privileges.
-func CheckReads(text string, syntax engine.Syntax) error {
-	first := ""
+// checkReads refuses a statement that isn't a query, and one that stores its answer on the server. What functions and
+// subqueries change is refused by the read-only transaction.
+func checkReads(text string, syntax engine.Syntax) error {
+	first, verb, into, depth := "", "", false, 0
 	for s := parse.NewScanner(text, syntax); ; {
 		t, err := s.Next()
-		if err != nil {
-			first = strings.ToUpper(engine.FirstWords(text))
-			break
+		if err != nil || t.Kind == parse.End {
+			break // the server judges the rest
 		}
-		if t.Word == "(" {
-			continue
-		}
+		word := ""
 		if t.Kind == parse.Word {
-			first = strings.ToUpper(t.Of(text))
+			word = strings.ToUpper(t.Of(text))
 		}
-		break
+		switch {
+		case t.Word == "(":
+			depth++
+			continue
+		case t.Word == ")":
+			depth--
+		case first == "" && word == "":
+			first = "?" // an executable comment, or no statement
+		case first == "":
+			first = word
+		case depth > 0:
+		case word == "INTO":
+			into = true
+		case first == "WITH" && verb == "" && slices.Contains(main, word):
+			verb = word
+		}
 	}
-	first, _, _ = strings.Cut(strings.TrimLeft(first, "( \t\r\n"), " ")
-	if slices.Contains(reading, first) {
-		return nil
+	name := engine.FirstWords(text)
+	const try = "a client of the server for statements that change something"
+	switch {
+	case !slices.Contains(reading, first):
+		return engine.Hinted(fmt.Errorf("%s: it is not a query, and nothing else is run", name), try)
+	case verb != "" && !slices.Contains(reading, verb):
+		return engine.Hinted(fmt.Errorf("%s: its main statement is %s, and nothing but queries is run", name, verb), try)
+	case into && (first == "SELECT" || verb == "SELECT"):
+		return engine.Hinted(fmt.Errorf("%s: INTO stores the answer on the server", name), "--out FILE without INTO")
 	}
-	return engine.Hinted(fmt.Errorf("%s is not a query, and nothing else is run", engine.FirstWords(text)), "a client of the server for statements that change something")
+	return nil
 }

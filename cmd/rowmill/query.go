@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/live"
+	"github.com/rowmill/rowmill/internal/query"
+	"github.com/rowmill/rowmill/internal/tabular"
+	"github.com/rowmill/rowmill/internal/target"
+	"github.com/rowmill/rowmill/internal/textfile"
+)
+
+// queryFlags are the flags of `rowmill query`.
+type queryFlags struct {
+	target, file, out string
+	format, snapshot  string
+	memory            string
+	noHeader, json    bool
+	explain, check    bool
+	options           query.Options
+	tabular           tabular.Options
+}
+
+// Values of --snapshot.
+const (
+	snapshotAuto    = "auto"
+	snapshotLock    = "lock"
+	snapshotRequire = "require"
+)
+
+func snapshots() []string { return []string{snapshotAuto, snapshotLock, snapshotRequire} }
+
+func (a *app) queryCommand() *cobra.Command {
+	var f queryFlags
+	c := &cobra.Command{
+		Use:   "query [SQL]",
+		Short: "Answer a query over a partitioned table on several connections",
+		Long: "Answer a query over a partitioned table on several connections: it is split into one\n" +
+			"query for some partitions each, with the aggregation in them, which run in parallel\n" +
+			"and in one snapshot; their results are merged exactly. A query for which it isn't\n" +
+			"certain that the answer is the server's own, byte for byte, is passed to the server\n" +
+			"whole: --explain says why, and --check proves the others.\n\n" +
+			"The query is the argument, or comes from --file, or from standard input; several\n" +
+			"statements, with semicolons between them, are run in turn. Only queries are run, in\n" +
+			"read-only transactions: nothing is changed on the server. Ctrl-C ends them there.\n\n" +
+			"Formats:\n" +
+			"  table    boxes as the mysql client draws them; what a terminal gets by default\n" +
+			"  tsv      as mysql --batch, except that NULL is \\N; the default elsewhere\n" +
+			"  csv      RFC 4180; NULL is an empty field, the empty text is \"\"\n" +
+			"  ndjson   a JSON object for each row; numbers have all their digits\n" +
+			"  parquet  native types; with --out, or into a pipe",
+		Example: "  rowmill query --target mariadb://report@db1/metrics \\\n" +
+			"      'SELECT sensor, COUNT(*), MAX(value) FROM readings GROUP BY sensor ORDER BY 2 DESC LIMIT 10'\n" +
+			"  rowmill query --target mariadb://report@db1/metrics --file month.sql --out month.parquet",
+		Args: wantArgs(0, 1),
+		RunE: func(c *cobra.Command, args []string) error { return a.query(c.Context(), args, f) },
+	}
+	flagGroups(c, []flagGroup{
+		{"What is asked", func(flags *pflag.FlagSet) {
+			flags.StringVar(&f.target, "target", "", "the database, as a `URL`, such as mariadb://USER@HOST/DB")
+			flags.StringVar(&f.file, "file", "", "read the statements from `FILE`, - for standard input (the argument)")
+			flags.BoolVar(&f.explain, "explain", false, "say how the query would be answered, and run nothing (default false)")
+			flags.BoolVar(&f.check, "check", false, "answer it whole and split, compare byte for byte; exit code 1 if they differ (default false)")
+		}},
+		{"How it is answered", func(flags *pflag.FlagSet) {
+			intVar(flags, &f.options.Parallel, "parallel", 0, "connections that read; 0 is one for each core of the server if it is on\nthis machine, else 4")
+			flags.StringVar(&f.memory, "memory", "256MiB", "`SIZE` of the memory for merging; beyond it the server merges, in a temporary table")
+			flags.BoolVar(&f.options.Inexact, "inexact", false, "also split sums and averages of binary fractions, whose last digits then differ (default false)")
+			flags.BoolVar(&f.options.ByRange, "by-range", false, "also split a table without partitions, by ranges of its primary key (default false)")
+			flags.StringVar(&f.snapshot, "snapshot", snapshotAuto, "all connections see the same rows: `HOW` auto (if the server can without a lock, else there\nis a warning), lock (a brief lock against writes if need be), or require (else not split)")
+			flags.BoolVar(&f.options.NoRollups, "no-rollups", false, "don't read roll-ups in place of the table (default false)")
+			flags.BoolVar(&f.options.NoCache, "no-cache", false, "don't use cached results of sealed periods (default false)")
+		}},
+		{"Output", func(flags *pflag.FlagSet) {
+			flags.StringVar(&f.format, "format", "", "`FORMAT` table, tsv, csv, ndjson or parquet (by the name of --out; table on a terminal, else tsv)")
+			flags.StringVar(&f.out, "out", "", "write the answer to `FILE`, completely or not at all (standard output)")
+			flags.BoolVar(&f.noHeader, "no-header", false, "omit the line with the columns' names (default false)")
+			flags.BoolVar(&f.json, "json", false, "print JSON, with --explain or --check (default false)")
+		}},
+	})
+	return c
+}
+
+// complete returns an error if the flags are invalid, and fills in those that are given as text.
+func (f *queryFlags) complete(args []string, terminal bool) (err error) {
+	const try = "rowmill query --target mariadb://USER@HOST/DB 'SELECT ...'"
+	switch {
+	case f.target == "":
+		return usagef(try, "--target is missing: the database")
+	case len(args) > 0 && f.file != "":
+		return usagef("one of them", "the argument and --file both are the query")
+	case f.explain && f.check:
+		return usagef("one of them", "--explain runs nothing, and --check does")
+	case (f.explain || f.check) && (f.out != "" || f.format != "" || f.noHeader):
+		return usagef("--explain or --check, with --json or without", "--format, --out and --no-header are for an answer, and --explain and --check print none")
+	case f.json && !f.explain && !f.check:
+		return usagef("--format ndjson", "--json is for --explain and --check")
+	case f.options.Parallel < 0 || f.options.Parallel > 256:
+		return usagef("--parallel 4", "--parallel %d: want 1 to 256, or 0", f.options.Parallel)
+	case !slices.Contains(snapshots(), f.snapshot):
+		return usagef("--snapshot auto", "--snapshot %q: want %s", f.snapshot, strings.Join(snapshots(), ", "))
+	}
+	f.options.Always = f.check
+	f.options.Lock, f.options.Require, f.options.ReadOnly = f.snapshot == snapshotLock, f.snapshot == snapshotRequire, true
+	if f.options.Memory, err = engine.ParseBytes(f.memory); err != nil || f.options.Memory < 1<<20 {
+		return usagef("--memory 256MiB", "--memory %q: want a size of 1MiB or more", f.memory)
+	}
+	if f.format == "" {
+		f.format = string(tabular.FormatOf(f.out))
+	}
+	if f.format == "" {
+		f.format = string(tabular.TSV)
+		if terminal && f.out == "" {
+			f.format = string(tabular.Table)
+		}
+	}
+	format := tabular.Format(f.format)
+	switch {
+	case !slices.Contains(tabular.Formats(), format):
+		return usagef("--format table, tsv, csv, ndjson or parquet", "--format: unknown format %q", f.format)
+	case f.noHeader && !format.HasHeader():
+		return usagef("--format csv --no-header", "--no-header: %s has no header", f.format)
+	case format == tabular.Parquet && terminal && f.out == "":
+		return usagef("--out FILE.parquet", "--format parquet: a terminal can't show it")
+	}
+	f.tabular.NoHeader = f.noHeader
+	return nil
+}
+
+// statements reads the text of the statements.
+func (a *app) statements(ctx context.Context, args []string, file string) (string, error) {
+	switch {
+	case len(args) > 0 && args[0] != "-":
+		return args[0], nil
+	case file != "" && file != "-":
+		text, err := textfile.Read(ctx, file)
+		return string(text), err
+	}
+	type input struct {
+		text []byte
+		err  error
+	}
+	read := make(chan input, 1)
+	go func() { // an interrupt doesn't end the read, but the process
+		text, err := io.ReadAll(io.LimitReader(a.stdin, textfile.Limit+1))
+		read <- input{text, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return "", stopped(ctx, ctx.Err(), "")
+	case in := <-read:
+		if in.err == nil && len(in.text) > textfile.Limit {
+			in.err = fmt.Errorf("it has more than %s, the most that is read", figure.Bytes(int64(textfile.Limit)))
+		}
+		if in.err != nil {
+			return "", fmt.Errorf("read the statements from standard input: %w", in.err)
+		}
+		return string(in.text), nil
+	}
+}
+
+func (a *app) query(ctx context.Context, args []string, f queryFlags) (err error) {
+	if err := f.complete(args, a.stdout.columns() > 0); err != nil {
+		return err
+	}
+	text, err := a.statements(ctx, args, f.file)
+	if err != nil {
+		return err
+	}
+	t, err := target.Open(ctx, f.target, a.logLine)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	reader, ok := t.DB.(engine.Reader)
+	if !ok {
+		return usagef("--target mariadb://USER@HOST/DB", "--target %s can't answer queries", f.target)
+	}
+	var shown *queryProgress
+	if live.IsTerminal(a.stderr) {
+		shown = &queryProgress{a: a}
+		f.options.Progress = shown.note
+	}
+	r := query.New(reader, f.options)
+	defer func() { err = errors.Join(err, r.Close()) }()
+	batch, err := r.Statements(ctx, text)
+	if err != nil {
+		return err
+	}
+	if format := tabular.Format(f.format); format == tabular.Parquet && len(batch.Texts) > 1 {
+		return usagef("one rowmill query for each", "--format parquet: a file has one answer, and there are %d statements", len(batch.Texts))
+	}
+	one := func(w io.Writer) func(text string) error {
+		return func(text string) error {
+			defer shown.begin()()
+			return a.queryOne(ctx, r, text, batch.State, f, w)
+		}
+	}
+	if f.out == "" {
+		return queryAll(ctx, batch.Texts, one(a.stdout))
+	}
+	return a.writeOutput(f.out, func(w io.Writer) error { return queryAll(ctx, batch.Texts, one(w)) })
+}
+
+// queryAll runs the statements in turn, up to the first that fails; one whose answers differ doesn't.
+func queryAll(ctx context.Context, texts []string, one func(text string) error) error {
+	differ := false
+	for n, text := range texts {
+		err := one(text)
+		if errors.Is(err, errAnswersDiffer) {
+			differ = true
+			continue
+		}
+		if err != nil && len(texts) > 1 {
+			err = fmt.Errorf("statement %d of %d: %w", n+1, len(texts), err)
+		}
+		if err != nil {
+			return stopped(ctx, err, "")
+		}
+	}
+	if differ {
+		return errAnswersDiffer
+	}
+	return nil
+}
+
+// errAnswersDiffer is returned by --check.
+var errAnswersDiffer = errors.New("the answers of the whole query and of the split one differ")
+
+func (a *app) queryOne(ctx context.Context, r *query.Runner, text string, st engine.State, f queryFlags, w io.Writer) error {
+	plan, err := r.Plan(ctx, text, st)
+	switch {
+	case err != nil:
+		return err
+	case f.explain:
+		return a.show(w, f.json, r.Explain(plan))
+	case f.check:
+		checked, err := r.Check(ctx, plan)
+		if err != nil {
+			return err
+		}
+		if err := a.show(w, f.json, checked); err != nil || checked.Same() {
+			return err
+		}
+		return errAnswersDiffer
+	}
+	out, err := tabular.New(tabular.Format(f.format), w, f.tabular)
+	if err != nil {
+		return err
+	}
+	report, err := r.Run(ctx, plan, out)
+	if err == nil {
+		err = out.Close()
+	}
+	if err != nil {
+		return err
+	}
+	for _, warning := range report.Warnings {
+		a.logLine("warning: " + warning)
+	}
+	if f.options.Progress != nil {
+		a.logLine(report.Text())
+	}
+	return nil
+}
+
+// show prints what --explain and --check have found.
+func (a *app) show(w io.Writer, asJSON bool, v interface{ Text(io.Writer) error }) error {
+	if asJSON {
+		return a.printJSON(v)
+	}
+	return v.Text(w)
+}

@@ -1,0 +1,416 @@
+package query
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/query/parse"
+)
+
+// A Checked is the comparison of a statement's answers, whole and in pieces.
+type Checked struct {
+	Plan *Plan
+	// Rows is the number of rows of the whole answer.
+	Rows int64
+	// Differences are the first of them, and All is their number; none means that all columns and rows are the same.
+	Differences []Difference
+	All         int64
+	// Stopped reports that there were so many that the comparison was ended.
+	Stopped bool
+	// Reordered reports that the rows of the pieces came in another order that ORDER BY permits.
+	Reordered bool
+	// Report says how the pieces were run.
+	Report *Report
+}
+
+// A Difference is where the two answers differ. Values are nil for NULL.
+type Difference struct {
+	// What is the difference if it isn't a value: "column 2", "missing", "added" or "order".
+	What string
+	// Row counts from 1, in the whole answer, and for an added row in that of the pieces.
+	Row    int64
+	Column string
+	// Whole and Split are the two values, of a row that is missing or added all of its values as one text.
+	Whole, Split []byte
+}
+
+// Values of Difference.What.
+const (
+	DiffersInColumn = "column" // of the description of the result
+	DiffersInValue  = "value"
+	DiffersMissing  = "missing"
+	DiffersAdded    = "added"
+	DiffersInOrder  = "order"
+)
+
+// mostDifferences is how many of them a Checked has.
+const mostDifferences = 20
+
+// Check answers a statement that is split whole and in pieces, in one snapshot, and compares the answers byte for
+// byte. The whole answer is kept in memory: one of more than Options.Memory is an error.
+//
+// Without ORDER BY, rows are compared in any order. With it, the columns that it names, if it names
+// columns of the answer, have to come in the same order.
+func (r *Runner) Check(ctx context.Context, p *Plan) (*Checked, error) {
+	c := &Checked{Plan: p, Report: &Report{Plan: p}}
+	if p.Whole != "" {
+		return c, nil
+	}
+	x, err := r.begin(ctx, p, nil, c.Report)
+	if err != nil {
+		return nil, fmt.Errorf("check: %w", err)
+	}
+	whole := &kept{most: r.memory()}
+	// The session is one of those that then run the pieces, and so it sees the same rows.
+	err = x.runs[0].sessions[0].Text(x.ctx, p.Text, whole.Columns, whole.Row)
+	var got *compared
+	if err == nil {
+		got = &compared{whole: whole, checked: c, order: orderColumns(p.Text, r.nodes[0].Syntax(p.State), whole.cols), left: map[uint64][]int{}}
+		switch p.Merge.Kind {
+		case Concatenate:
+			err = x.concatenate(got)
+		default:
+			err = x.group(got)
+		}
+	}
+	if c.Stopped = errors.Is(err, errStopComparing); c.Stopped {
+		err = nil
+		x.cancel(errStopComparing)
+	}
+	err = errors.Join(err, x.end(err != nil || c.Stopped))
+	c.Rows = int64(len(whole.rows))
+	if e, ok := errors.AsType[*inexactError](err); ok && ctx.Err() == nil {
+		c.Report.Rerun = e.why // it would be run whole
+		return c, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("check: %w", err)
+	}
+	got.finish()
+	return c, nil
+}
+
+// kept is a Sink that keeps an answer in memory.
+type kept struct {
+	cols []engine.ResultColumn
+	rows [][]byte // as appendRow has them
+	size int64
+	most int64
+}
+
+func (k *kept) Columns(cols []engine.ResultColumn) error {
+	k.cols = slices.Clone(cols)
+	return nil
+}
+
+func (k *kept) Row(values [][]byte) error {
+	row := appendRow(nil, values)
+	k.rows = append(k.rows, row)
+	if k.size += int64(len(row)) + 48; k.size > k.most {
+		return engine.Hinted(fmt.Errorf("the answer needs more than %s to be kept for the comparison", figure.Bytes(k.most)), "--memory with more, or a LIMIT in the query")
+	}
+	return nil
+}
+
+// compared is a Sink that compares an answer with one that was kept. Rows that are at the same place in both need no
+// search.
+type compared struct {
+	whole   *kept
+	checked *Checked
+	// order are the columns that ORDER BY names; nil if they aren't known.
+	order []int
+
+	n       int // rows so far
+	buf     []byte
+	seed    maphash.Seed
+	differs bool // from some row on, rows are searched
+	left    map[uint64][]int
+	used    []bool
+	extra   []extraRow
+	values  [2][][]byte
+}
+
+// An extraRow is one that the whole answer doesn't have.
+type extraRow struct {
+	at  int
+	row []byte
+}
+
+func (c *compared) add(d Difference) {
+	c.checked.All++
+	if len(c.checked.Differences) < mostDifferences {
+		d.Whole, d.Split = bytes.Clone(d.Whole), bytes.Clone(d.Split)
+		c.checked.Differences = append(c.checked.Differences, d)
+	}
+}
+
+func (c *compared) Columns(cols []engine.ResultColumn) error {
+	for i := range max(len(cols), len(c.whole.cols)) {
+		text := func(list []engine.ResultColumn) []byte {
+			if i >= len(list) {
+				return nil
+			}
+			k := list[i]
+			return fmt.Appendf(nil, "%s %s scale %d unsigned %v", k.Name, k.Native, k.Scale, k.Unsigned)
+		}
+		if a, b := text(c.whole.cols), text(cols); !bytes.Equal(a, b) {
+			c.add(Difference{What: DiffersInColumn, Column: fmt.Sprint(i + 1), Whole: a, Split: b})
+		}
+	}
+	if len(cols) != len(c.whole.cols) {
+		return errStopComparing
+	}
+	c.values = [2][][]byte{make([][]byte, len(cols)), make([][]byte, len(cols))}
+	c.used = make([]bool, len(c.whole.rows))
+	c.seed = maphash.MakeSeed()
+	return nil
+}
+
+// errStopComparing ends a comparison of answers with different columns.
+var errStopComparing = errors.New("the answers have different numbers of columns")
+
+func (c *compared) Row(values [][]byte) error {
+	at := c.n
+	c.n++
+	c.buf = appendRow(c.buf[:0], values)
+	if !c.differs {
+		if at < len(c.whole.rows) && bytes.Equal(c.whole.rows[at], c.buf) {
+			c.used[at] = true
+			return nil
+		}
+		c.differs = true
+		for i := at; i < len(c.whole.rows); i++ {
+			h := maphash.Bytes(c.seed, c.whole.rows[i])
+			c.left[h] = append(c.left[h], i)
+		}
+	}
+	if c.order != nil && at < len(c.whole.rows) {
+		c.compareOrder(at, values)
+	}
+	h := maphash.Bytes(c.seed, c.buf)
+	for k, i := range c.left[h] {
+		if bytes.Equal(c.whole.rows[i], c.buf) {
+			c.used[i] = true
+			c.checked.Reordered = c.checked.Reordered || i != at
+			c.left[h] = slices.Delete(c.left[h], k, k+1)
+			return nil
+		}
+	}
+	c.extra = append(c.extra, extraRow{at, bytes.Clone(c.buf)})
+	if len(c.extra) > maxExtra {
+		return errStopComparing
+	}
+	return nil
+}
+
+// orderColumns returns the columns that ORDER BY of a statement names first, as long as their values have one
+// text each: a collation may let texts come in any order.
+func orderColumns(text string, syntax engine.Syntax, cols []engine.ResultColumn) (out []int) {
+	q, err := parse.Parse(text, syntax)
+	if err != nil {
+		return nil
+	}
+	for _, o := range q.OrderBy {
+		at := -1
+		switch e := parse.Bare(o.Expr); {
+		case e.Kind == parse.Literal:
+			if n, err := strconv.Atoi(e.Of(text)); err == nil && n <= len(cols) {
+				at = n - 1
+			}
+		case e.Kind == parse.Column && len(e.Names) == 1:
+			same := func(c engine.ResultColumn) bool { return strings.EqualFold(c.Name, e.Names[0]) }
+			if at = slices.IndexFunc(cols, same); at >= 0 && slices.ContainsFunc(cols[at+1:], same) {
+				at = -1
+			}
+		}
+		if at < 0 || cols[at].Class == engine.ClassOther || cols[at].Class == engine.ClassText {
+			break
+		}
+		out = append(out, at)
+	}
+	return out
+}
+
+// maxExtra is how many rows that the whole answer doesn't have end the comparison.
+const maxExtra = 10_000
+
+// compareOrder compares the columns that ORDER BY names with those of the row at the same place.
+func (c *compared) compareOrder(at int, values [][]byte) {
+	nextRow(c.whole.rows[at], c.values[0])
+	for _, i := range c.order {
+		if a := c.values[0][i]; !bytes.Equal(a, values[i]) || (a == nil) != (values[i] == nil) {
+			c.add(Difference{What: DiffersInOrder, Row: int64(at) + 1, Column: c.whole.cols[i].Name, Whole: a, Split: values[i]})
+			return
+		}
+	}
+}
+
+// finish pairs rows of which each answer has one that the other lacks: at first those at the same place, then in order.
+func (c *compared) finish() {
+	var missing []int
+	for i, is := range c.used {
+		if !is {
+			missing = append(missing, i)
+		}
+	}
+	// A difference of order is one of values then.
+	if len(missing) > 0 || len(c.extra) > 0 {
+		c.checked.Differences = slices.DeleteFunc(c.checked.Differences, func(d Difference) bool { return d.What == DiffersInOrder })
+		c.checked.All = int64(len(c.checked.Differences))
+	}
+	if c.checked.Stopped { // the rest of the rows was not seen
+		missing = missing[:min(len(missing), len(c.extra))]
+	}
+	for n := 0; n < len(missing) || n < len(c.extra); n++ {
+		switch {
+		case n >= len(c.extra):
+			c.add(Difference{What: DiffersMissing, Row: int64(missing[n]) + 1, Whole: c.text(c.whole.rows[missing[n]])})
+		case n >= len(missing):
+			c.add(Difference{What: DiffersAdded, Row: int64(c.extra[n].at) + 1, Split: c.text(c.extra[n].row)})
+		default:
+			c.pair(missing[n], c.extra[n].row)
+		}
+	}
+}
+
+// pair adds a difference for each value in which two rows differ.
+func (c *compared) pair(at int, row []byte) {
+	nextRow(c.whole.rows[at], c.values[0])
+	nextRow(row, c.values[1])
+	for i, a := range c.values[0] {
+		if b := c.values[1][i]; !bytes.Equal(a, b) || (a == nil) != (b == nil) {
+			c.add(Difference{What: DiffersInValue, Row: int64(at) + 1, Column: c.whole.cols[i].Name, Whole: a, Split: b})
+		}
+	}
+}
+
+// text is a row as one text.
+func (c *compared) text(row []byte) []byte {
+	nextRow(row, c.values[0])
+	var out []byte
+	for i, v := range c.values[0] {
+		if i > 0 {
+			out = append(out, ", "...)
+		}
+		if v == nil {
+			out = append(out, "NULL"...)
+		} else {
+			out = append(out, v...)
+		}
+	}
+	return out
+}
+
+// Same reports whether the answers are the same.
+func (c *Checked) Same() bool { return c.All == 0 }
+
+// Text writes the result as lines for people.
+func (c *Checked) Text(w io.Writer) error {
+	var b strings.Builder
+	switch {
+	case c.Report.Rerun != "":
+		fmt.Fprintf(&b, "nothing to compare: the query would be run again whole, because %s\n", c.Report.Rerun)
+	case c.Plan.Whole != "":
+		fmt.Fprintf(&b, "nothing to compare: the query is not split: %s\n", c.Plan.Whole)
+	case c.Same():
+		fmt.Fprintf(&b, "the same: %s of %s, whole and from %s\n", figure.Plural(c.Rows, "row"), figure.Plural(len(c.Plan.Columns), "column"), figure.Plural(len(c.Plan.Pieces), "piece"))
+		if c.Reordered {
+			b.WriteString("in another order, which the query leaves open\n")
+		}
+	default:
+		more := ""
+		if c.Stopped {
+			more = "at least "
+		}
+		fmt.Fprintf(&b, "DIFFERENT: %s%s\n", more, figure.Plural(c.All, "difference"))
+		for _, d := range c.Differences {
+			b.WriteString("  " + d.text() + "\n")
+		}
+		if n := c.All - int64(len(c.Differences)); n > 0 {
+			fmt.Fprintf(&b, "  and %s more\n", figure.Count(n))
+		}
+	}
+	if !c.Same() || c.Report.Proof == "" {
+		for _, warning := range c.Report.Warnings {
+			fmt.Fprintf(&b, "warning: %s\n", warning)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (d Difference) text() string {
+	switch d.What {
+	case DiffersInColumn:
+		return fmt.Sprintf("column %s: whole %s, split %s", d.Column, quoted(d.Whole), quoted(d.Split))
+	case DiffersMissing:
+		return fmt.Sprintf("row %d: only in the whole answer: %s", d.Row, quoted(d.Whole))
+	case DiffersAdded:
+		return fmt.Sprintf("row %d: only in the split answer: %s", d.Row, quoted(d.Split))
+	case DiffersInOrder:
+		return fmt.Sprintf("row %d, column %s, in the order: whole %s, split %s", d.Row, d.Column, quoted(d.Whole), quoted(d.Split))
+	}
+	return fmt.Sprintf("row %d, column %s: whole %s, split %s", d.Row, d.Column, quoted(d.Whole), quoted(d.Split))
+}
+
+// quoted is a value in quotes, with escapes for what isn't printable, or NULL.
+func quoted(v []byte) string {
+	const most = 200
+	switch {
+	case v == nil:
+		return "NULL"
+	case len(v) > most:
+		return strconv.Quote(string(v[:most])) + fmt.Sprintf("... (%d bytes)", len(v))
+	}
+	return strconv.Quote(string(v))
+}
+
+// CheckedFormat is the format of a Checked as JSON.
+const CheckedFormat = "rowmill.check/1"
+
+// MarshalJSON implements json.Marshaler.
+func (c *Checked) MarshalJSON() ([]byte, error) {
+	type difference struct {
+		What   string  `json:"what"`
+		Row    int64   `json:"row,omitempty"`
+		Column string  `json:"column,omitempty"`
+		Whole  *string `json:"whole"`
+		Split  *string `json:"split"`
+	}
+	text := func(v []byte) *string {
+		if v == nil {
+			return nil
+		}
+		s := string(v)
+		return &s
+	}
+	out := struct {
+		Format      string       `json:"format"`
+		Statement   string       `json:"statement"`
+		Same        bool         `json:"same"`
+		Compared    bool         `json:"compared"`
+		Why         string       `json:"why,omitempty"`
+		Rows        int64        `json:"rows"`
+		Pieces      int          `json:"pieces"`
+		Differences int64        `json:"differences"`
+		First       []difference `json:"first_differences"`
+		Snapshot    string       `json:"snapshot"`
+		Warnings    []string     `json:"warnings,omitempty"`
+	}{CheckedFormat, c.Plan.Text, c.Same(), true, cmp.Or(c.Plan.Whole, c.Report.Rerun), c.Rows, len(c.Plan.Pieces), c.All, []difference{}, c.Report.Proof, c.Report.Warnings}
+	out.Compared = out.Why == ""
+	for _, d := range c.Differences {
+		out.First = append(out.First, difference{d.What, d.Row, d.Column, text(d.Whole), text(d.Split)})
+	}
+	return json.Marshal(out)
+}
