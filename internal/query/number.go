@@ -100,23 +100,22 @@ func parseNumber(text []byte, scale int) (n int64, w wide, large, ok bool) {
 	}
 	var word uint64
 	count := 0
-	for i, c := range digits {
-		if i == whole { // the point
-			continue
-		}
-		if c -= '0'; c > 9 {
-			return 0, w, false, false
-		}
-		if count == chunk {
-			if !large {
-				w, large = wide{word}, true
-			} else if w, ok = w.times(power10[chunk], word); !ok {
-				return 0, w, true, false
+	for _, part := range [2][]byte{digits[:whole], digits[min(len(digits), whole+1):]} {
+		for _, c := range part {
+			if c -= '0'; c > 9 {
+				return 0, w, false, false
 			}
-			word, count = 0, 0
+			if count == chunk {
+				if !large {
+					w, large = wide{word}, true
+				} else if w, ok = w.times(power10[chunk], word); !ok {
+					return 0, w, true, false
+				}
+				word, count = 0, 0
+			}
+			word = word*10 + uint64(c)
+			count++
 		}
-		word = word*10 + uint64(c)
-		count++
 	}
 	if !large && word <= math.MaxInt64 {
 		if negative {
