@@ -112,6 +112,9 @@ func (p *Plan) pieceText(reader engine.Reader, piece int) string {
 // operand is what stands in the place of the table in the query of a piece.
 func (p *Plan) operand(reader engine.Reader, piece Piece) string {
 	if piece.Where == "" {
+		if piece.Table != nil {
+			return reader.PartFrom(piece.Table, piece.Parts)
+		}
 		return reader.PartFrom(p.Table, piece.Parts)
 	}
 	// All columns are named, because * omits invisible ones.
@@ -133,8 +136,8 @@ const mostNamed = 3
 func (p *Plan) pieceName(piece int) string {
 	at := p.Pieces[piece]
 	where := ""
-	if len(p.Pieces) > 0 && at.Node > 0 {
-		where = fmt.Sprintf(" on server %d", at.Node+1)
+	if at.Server != "" {
+		where = " on node " + at.Server
 	}
 	switch n := len(at.Parts); {
 	case at.Where != "":

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/rowmill/rowmill/internal/engine"
 )
@@ -42,6 +43,20 @@ func (r *Runner) plan(ctx context.Context, s *engine.Session, statement string, 
 	if p.Whole != "" {
 		return p, nil
 	}
+	if !r.estimated(p) {
+		p.EstimatedRows = -1
+	}
+	pieces, why, err := r.shards(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	p.Through = why
+	if p.Pieces = pieces; len(pieces) > 0 {
+		if p.EstimatedRows >= 0 && p.EstimatedRows < SmallRows && !r.o.Always {
+			p.Pieces, p.Whole = nil, fmt.Sprintf("it reads only about %d rows", p.EstimatedRows)
+		}
+		return p, nil
+	}
 	if p.Whole = r.refusal(p); p.Whole != "" {
 		return p, nil
 	}
@@ -55,6 +70,11 @@ func (r *Runner) plan(ctx context.Context, s *engine.Session, statement string, 
 		p.Whole = "there is only one piece"
 	}
 	return p, err
+}
+
+// estimated reports whether the server has an estimate of the rows of some partition that is read.
+func (r *Runner) estimated(p *Plan) bool {
+	return len(p.Parts) == 0 || slices.ContainsFunc(p.Table.Parts, func(part engine.TablePart) bool { return part.Rows >= 0 && slices.Contains(p.Parts, part.Name) })
 }
 
 // refusal returns why a query that can be split is nevertheless better, or necessarily, run whole; "" if not.

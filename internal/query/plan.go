@@ -14,6 +14,8 @@ type Plan struct {
 	// Table is the table that is cut, Alias its name in the query.
 	Table *engine.TableParts
 	Alias string
+	// Alone reports that the statement reads no other table, and this one once.
+	Alone bool
 	// Parts are the partitions that the server would read, in the table's order; Pruned is the number of the others.
 	// Pieces are made of them.
 	Parts  []string
@@ -27,6 +29,8 @@ type Plan struct {
 	// Keys is the number of key columns of a partial; if partials are rows, the number of columns of the answer.
 	Keys  int
 	Merge Merge
+	// Through is why the rows of a table on several servers are read through the head; "" if they aren't, or if it is on one.
+	Through string
 	// EstimatedRows is the server's estimate of the rows that are read; -1 is unknown.
 	EstimatedRows int64
 	// Parallel is the number of processes that the server itself would use.
@@ -39,8 +43,11 @@ type Piece struct {
 	// Where is a condition on the rows in place of partitions, of a table that is cut by ranges of its
 	// primary key; "" if there is none.
 	Where string
-	// Node is the index of the server that has them; 0 on a single server.
-	Node int
+	// Node is the index of the server that has them; 0 on a single server. Server is its name, and Table the
+	// table there, if they are not those of the plan.
+	Node   int
+	Server string
+	Table  *engine.TableParts
 	// Rows is the estimated number of rows, -1 if unknown.
 	Rows int64
 }

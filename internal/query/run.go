@@ -15,11 +15,14 @@ import (
 type Runner struct {
 	o     Options
 	nodes []*node // the first plans, merges, and runs whole queries
+	// sharded is the table whose rows the other nodes have.
+	sharded string
 }
 
 // A node is a server with its idle sessions.
 type node struct {
 	engine.Reader
+	name string // "" of the first
 	// plain are sessions for planning and for whole queries, pieces those for pieces, whose clock stands.
 	plain, pieces *pool
 }
@@ -75,6 +78,9 @@ func (r *Runner) Run(ctx context.Context, p *Plan, sink Sink) (*Report, error) {
 	counted := &counter{Sink: sink}
 	err := r.answer(ctx, p, counted, report)
 	report.Rows = counted.rows
+	if p.Through != "" {
+		report.Warnings = append(report.Warnings, "read through the head, and not from the nodes: "+p.Through)
+	}
 	report.Took = time.Since(begin)
 	if err != nil {
 		return report, fmt.Errorf("query: %w", err)
@@ -205,6 +211,9 @@ func (r *Runner) begin(ctx context.Context, p *Plan, clock engine.State, report 
 		if err := x.snapshot(&run); err != nil {
 			return nil, err
 		}
+	}
+	if p.Table != nil && !p.Table.Versioned && len(p.Pieces) > 0 && p.Pieces[0].Table == nil { // its rows are on other servers, or its storage engine has no transactions
+		x.unproven("a transaction has no snapshot of the rows of " + p.Table.Name)
 	}
 	if len(x.runs) > 1 {
 		x.unproven("several servers have no common snapshot")

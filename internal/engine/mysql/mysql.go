@@ -53,6 +53,7 @@ type DB struct {
 	// returns an error, the change fails with it and its connection is discarded.
 	interrupt func(statement string) error
 	states    lazily[[]string] // of stateVariables, those that the server has
+	spider    lazily[bool]     // whether it has the variable by which Spider leaves a query to the server
 	exact     lazily[[]uint16] // see exactCollations
 	logged    lazily[logging]  // see logsAll
 }

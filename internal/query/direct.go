@@ -1,0 +1,105 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A Shard is a server that has a part of a table's rows, in a table of the same name in a database of the same
+// name. The Runner's first server, the head, presents it as a partition of that name.
+type Shard struct {
+	Name   string
+	Reader engine.Reader
+}
+
+// ReadShards makes the Runner read a table's rows from these servers themselves, and not through the head, where a query
+// reads no other table. Each of them reads its own periods in parallel. The head plans, merges, and answers
+// all else. It is called before the first Plan.
+func (r *Runner) ReadShards(table string, shards []Shard) {
+	r.sharded = table
+	for _, s := range shards {
+		r.add(s.Reader)
+		r.nodes[len(r.nodes)-1].name = s.Name
+	}
+}
+
+// shards returns the pieces of a table that are read from its nodes; none, with the reason, if the head has to read
+// it. The estimate of the plan becomes that of the nodes, of which the head has none.
+func (r *Runner) shards(ctx context.Context, p *Plan) (pieces []Piece, why string, err error) {
+	switch {
+	case r.sharded == "" || p.Table.Name != r.sharded || len(p.Parts) == 0:
+		return nil, "", nil
+	case !p.Alone:
+		return nil, "the nodes of " + p.Table.Name + " have no other table, which it reads as well", nil
+	}
+	var rows int64
+	for _, part := range p.Table.Parts {
+		if !slices.Contains(p.Parts, part.Name) {
+			continue
+		}
+		i := slices.IndexFunc(r.nodes, func(n *node) bool { return n.name != "" && (n.name == part.Name || n.name == part.Period) })
+		if i < 0 {
+			return nil, fmt.Sprintf("partition %s of %s is not one of the declared nodes", part.Name, p.Table.Name), nil
+		}
+		of, estimate, why, err := r.shard(ctx, p, i)
+		if err != nil || why != "" {
+			return nil, why, err
+		}
+		pieces = append(pieces, of...)
+		if rows += estimate; estimate < 0 {
+			rows = -1 << 62
+		}
+	}
+	p.EstimatedRows = max(rows, -1)
+	return pieces, "", nil
+}
+
+// shard returns the pieces of one node, and its estimate of the rows that are read.
+func (r *Runner) shard(ctx context.Context, p *Plan, i int) (pieces []Piece, rows int64, why string, err error) {
+	n := r.nodes[i]
+	s, err := n.plain.get(ctx, p.State)
+	if err != nil {
+		if ctx.Err() == nil && !errors.Is(err, engine.ErrUnreachable) && !errors.Is(err, engine.ErrConnectionLost) {
+			return nil, 0, fmt.Sprintf("node %s doesn't have the session's settings: %v", n.name, err), nil
+		}
+		return nil, 0, "", fmt.Errorf("node %s: %w", n.name, err)
+	}
+	defer func() { err = errors.Join(err, n.plain.put(ctx, s, err != nil)) }()
+	t, err := n.TableParts(ctx, s.Session, p.Table.Database, p.Table.Name)
+	if err != nil {
+		return nil, 0, "", fmt.Errorf("node %s: %w", n.name, err)
+	}
+	same := slices.EqualFunc(t.Columns, p.Table.Columns, func(a, b engine.SchemaColumn) bool {
+		return a.Name == b.Name && a.Native == b.Native && a.Null == b.Null && a.Collation == b.Collation
+	})
+	switch {
+	case !same:
+		return nil, 0, fmt.Sprintf("%s has other columns on node %s than on the head", t.Name, n.name), nil
+	case t.Refusal != "":
+		return nil, 0, fmt.Sprintf("%s on node %s: %s", t.Name, n.name, t.Refusal), nil
+	case len(t.Parts) == 0:
+		return nil, 0, fmt.Sprintf("%s on node %s has no periods", t.Name, n.name), nil
+	}
+	planned, err := n.ExplainQuery(ctx, s.Session, p.Text)
+	if err != nil {
+		return nil, 0, "", fmt.Errorf("node %s: %w", n.name, err)
+	}
+	var read []string
+	rows = -1
+	if len(planned.Tables) == 1 {
+		read, rows = planned.Tables[0].Parts, planned.Tables[0].Rows
+	}
+	var parts []string
+	for _, k := range t.Read(read) {
+		parts = append(parts, t.Parts[k].Name)
+	}
+	pieces = groupParts(t, parts, r.parallel(n.Reader)*piecesPerSession)
+	for k := range pieces {
+		pieces[k].Node, pieces[k].Server, pieces[k].Table = i, n.name, t
+	}
+	return pieces, rows, "", nil
+}
