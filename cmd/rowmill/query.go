@@ -23,6 +23,7 @@ import (
 // queryFlags are the flags of `rowmill query`.
 type queryFlags struct {
 	target, file, out string
+	shards            string
 	format, snapshot  string
 	memory            string
 	noHeader, json    bool
@@ -68,6 +69,7 @@ func (a *app) queryCommand() *cobra.Command {
 	flagGroups(c, []flagGroup{
 		{"What is asked", func(flags *pflag.FlagSet) {
 			flags.StringVar(&f.target, "target", "", "the database, as a `URL`, such as mariadb://USER@HOST/DB")
+			flags.StringVar(&f.shards, "shards", "", "the declaration `FILE.toml` of a table with [shards], whose nodes are then read directly;\nits target is the default of --target")
 			flags.StringVar(&f.file, "file", "", "read the statements from `FILE`, - for standard input (the argument)")
 			flags.BoolVar(&f.explain, "explain", false, "say how the query would be answered, and run nothing (default false)")
 			flags.BoolVar(&f.check, "check", false, "answer it whole and split, compare byte for byte; exit code 1 if they differ (default false)")
@@ -95,7 +97,7 @@ func (a *app) queryCommand() *cobra.Command {
 func (f *queryFlags) complete(args []string, terminal bool) (err error) {
 	const try = "rowmill query --target mariadb://USER@HOST/DB 'SELECT ...'"
 	switch {
-	case f.target == "":
+	case f.target == "" && f.shards == "":
 		return usagef(try, "--target is missing: the database")
 	case len(args) > 0 && f.file != "":
 		return usagef("one of them", "the argument and --file both are the query")
@@ -177,6 +179,11 @@ func (a *app) query(ctx context.Context, args []string, f queryFlags) (err error
 	if err != nil {
 		return err
 	}
+	shards, err := a.openShards(ctx, &f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, shards.close()) }()
 	t, err := target.Open(ctx, f.target, a.logLine)
 	if err != nil {
 		return err
@@ -193,6 +200,7 @@ func (a *app) query(ctx context.Context, args []string, f queryFlags) (err error
 	}
 	r := query.New(reader, f.options)
 	defer func() { err = errors.Join(err, r.Close()) }()
+	shards.readBy(r)
 	batch, err := r.Statements(ctx, text)
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/query"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -366,4 +367,64 @@ func shareOf(k *kept) *ingest.Share {
 	at := slices.IndexFunc(shards.Nodes, func(n rolling.Node) bool { return n.Name == k.Node })
 	rule := k.DB.(engine.Presenter) // planning has checked that
 	return &ingest.Share{By: shards.By, Rest: at == 0, Has: func(key int64) bool { return rule.NodeOf(key, len(shards.Nodes)) == at }}
+}
+
+// openedShards are the nodes of --shards.
+type openedShards struct {
+	table  string
+	shards []query.Shard
+	opened []*target.DB
+}
+
+// openShards opens the nodes of --shards, and sets the default of --target. A node that can't be reached is an error only
+// of the queries that need it.
+func (a *app) openShards(ctx context.Context, f *queryFlags) (*openedShards, error) {
+	out := &openedShards{}
+	if f.shards == "" {
+		return out, nil
+	}
+	d, _, err := readDeclaration(ctx, f.shards, "")
+	if err != nil {
+		return nil, err
+	}
+	if len(d.Shards.Nodes) == 0 {
+		return nil, usagef("--target alone", "--shards %s: table %s has no [shards]", f.shards, d.Name)
+	}
+	if f.target == "" {
+		f.target = d.Target
+	}
+	if f.target == "" {
+		_, err := declaredTarget(f.shards, d)
+		return nil, err
+	}
+	out.table = d.Name
+	for _, n := range d.Shards.Nodes {
+		t, err := target.Open(ctx, n.Target, a.logLine)
+		if err != nil {
+			out.shards = append(out.shards, query.Shard{Name: n.Name, Err: err})
+			continue
+		}
+		out.opened = append(out.opened, t)
+		reader, ok := t.DB.(engine.Reader)
+		if !ok {
+			err = fmt.Errorf("node %s can't answer queries", n.Name)
+			return nil, errors.Join(err, out.close())
+		}
+		out.shards = append(out.shards, query.Shard{Name: n.Name, Reader: reader})
+	}
+	return out, nil
+}
+
+func (o *openedShards) readBy(r *query.Runner) {
+	if o.table != "" {
+		r.ReadShards(o.table, o.shards)
+	}
+}
+
+func (o *openedShards) close() error {
+	var errs []error
+	for _, t := range o.opened {
+		errs = append(errs, t.Close())
+	}
+	return errors.Join(errs...)
 }

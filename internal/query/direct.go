@@ -14,6 +14,8 @@ import (
 type Shard struct {
 	Name   string
 	Reader engine.Reader
+	// Err is why it can't be reached: a query that needs it fails. Then Reader is nil.
+	Err error
 }
 
 // ReadShards makes the Runner read a table's rows from these servers themselves, and not through the head, where a query
@@ -22,8 +24,12 @@ type Shard struct {
 func (r *Runner) ReadShards(table string, shards []Shard) {
 	r.sharded = table
 	for _, s := range shards {
-		r.add(s.Reader)
-		r.nodes[len(r.nodes)-1].name = s.Name
+		n := &node{name: s.Name, err: s.Err}
+		if s.Err == nil {
+			n = r.newNode(s.Reader)
+			n.name = s.Name
+		}
+		r.nodes = append(r.nodes, n)
 	}
 }
 
@@ -61,6 +67,9 @@ func (r *Runner) shards(ctx context.Context, p *Plan) (pieces []Piece, why strin
 // shard returns the pieces of one node, and its estimate of the rows that are read.
 func (r *Runner) shard(ctx context.Context, p *Plan, i int) (pieces []Piece, rows int64, why string, err error) {
 	n := r.nodes[i]
+	if n.err != nil {
+		return nil, 0, "", fmt.Errorf("node %s: %w", n.name, n.err)
+	}
 	s, err := n.plain.get(ctx, p.State)
 	if err != nil {
 		if ctx.Err() == nil && !errors.Is(err, engine.ErrUnreachable) && !errors.Is(err, engine.ErrConnectionLost) {

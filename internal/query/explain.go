@@ -23,17 +23,20 @@ type Explanation struct {
 	// What follows is of a statement that is split.
 	Table string `json:"table,omitempty"`
 	// Partitions is the number of partitions of the table, Pruned that of those that are not read.
-	Partitions int               `json:"partitions,omitempty"`
-	Pruned     int               `json:"partitions_pruned,omitempty"`
-	Pieces     []ExplainedPiece  `json:"pieces,omitempty"`
-	Sessions   int               `json:"sessions,omitempty"`
-	Merge      string            `json:"merge,omitempty"`
-	MergeText  string            `json:"merge_text,omitempty"`
-	Snapshot   string            `json:"snapshot,omitempty"`
-	Seconds    *ExpectedSeconds  `json:"seconds_expected,omitempty"`
-	Moved      *int64            `json:"rows_moved"`
-	MovedText  string            `json:"rows_moved_text,omitempty"`
-	Columns    []ExplainedColumn `json:"columns,omitempty"`
+	Partitions int              `json:"partitions,omitempty"`
+	Pruned     int              `json:"partitions_pruned,omitempty"`
+	Pieces     []ExplainedPiece `json:"pieces,omitempty"`
+	// Nodes are the servers that are read directly, of a table on several, and Through is why they are not.
+	Nodes     []string          `json:"nodes,omitempty"`
+	Through   string            `json:"through_head,omitempty"`
+	Sessions  int               `json:"sessions,omitempty"`
+	Merge     string            `json:"merge,omitempty"`
+	MergeText string            `json:"merge_text,omitempty"`
+	Snapshot  string            `json:"snapshot,omitempty"`
+	Seconds   *ExpectedSeconds  `json:"seconds_expected,omitempty"`
+	Moved     *int64            `json:"rows_moved"`
+	MovedText string            `json:"rows_moved_text,omitempty"`
+	Columns   []ExplainedColumn `json:"columns,omitempty"`
 	// Partial is the statement of the first piece.
 	Partial string `json:"partial,omitempty"`
 }
@@ -45,7 +48,7 @@ const ExplanationFormat = "rowmill.explain/1"
 type ExplainedPiece struct {
 	Partitions []string `json:"partitions,omitempty"`
 	Where      string   `json:"where,omitempty"`
-	Node       int      `json:"node,omitempty"`
+	Node       string   `json:"node,omitempty"`
 	Rows       *int64   `json:"rows"`
 }
 
@@ -79,10 +82,13 @@ func (r *Runner) Explain(p *Plan) *Explanation {
 	if p.Table.Database != "" {
 		e.Table = p.Table.Database + "." + e.Table
 	}
-	e.Partitions, e.Pruned = len(p.Table.Parts), p.Pruned
+	e.Partitions, e.Pruned, e.Through = len(p.Table.Parts), p.Pruned, p.Through
 	largest := int64(0)
 	for _, piece := range p.Pieces {
-		e.Pieces = append(e.Pieces, ExplainedPiece{piece.Parts, piece.Where, piece.Node, estimate(piece.Rows)})
+		e.Pieces = append(e.Pieces, ExplainedPiece{piece.Parts, piece.Where, piece.Server, estimate(piece.Rows)})
+		if piece.Server != "" && !slices.Contains(e.Nodes, piece.Server) {
+			e.Nodes = append(e.Nodes, piece.Server)
+		}
 		largest = max(largest, piece.Rows)
 	}
 	for i, n := range r.nodes {
@@ -92,7 +98,9 @@ func (r *Runner) Explain(p *Plan) *Explanation {
 				of++
 			}
 		}
-		e.Sessions += min(of, r.parallel(n.Reader))
+		if of > 0 {
+			e.Sessions += min(of, r.parallel(n.Reader))
+		}
 	}
 	e.Sessions = max(e.Sessions, 1)
 	if len(p.Pieces) > 0 {
@@ -169,6 +177,12 @@ func (e *Explanation) Text(w io.Writer) error {
 	line("split", "yes: table %s", e.Table)
 	if e.Partitions > 0 {
 		line("partitions", "%s of %s, %s pruned by the server", figure.Count(e.Partitions-e.Pruned), figure.Count(e.Partitions), figure.Count(e.Pruned))
+	}
+	switch {
+	case len(e.Nodes) > 0:
+		line("nodes", "%s, each read directly", strings.Join(e.Nodes, ", "))
+	case e.Through != "":
+		line("nodes", "read through the head: %s", e.Through)
 	}
 	line("pieces", "%s on %s%s", figure.Plural(len(e.Pieces), "piece"), figure.Plural(e.Sessions, "session"), e.skew())
 	if e.RowsRead != nil {

@@ -23,6 +23,7 @@ type Runner struct {
 type node struct {
 	engine.Reader
 	name string // "" of the first
+	err  error  // why there is no Reader
 	// plain are sessions for planning and for whole queries, pieces those for pieces, whose clock stands.
 	plain, pieces *pool
 }
@@ -30,15 +31,15 @@ type node struct {
 // New returns a Runner for queries to one server. Close it.
 func New(reader engine.Reader, o Options) *Runner {
 	r := &Runner{o: o}
-	r.add(reader)
+	r.nodes = append(r.nodes, r.newNode(reader))
 	return r
 }
 
-func (r *Runner) add(reader engine.Reader) {
+func (r *Runner) newNode(reader engine.Reader) *node {
 	n := &node{Reader: reader}
 	n.plain = &pool{reader: reader, most: 2}
 	n.pieces = &pool{reader: reader, most: r.parallel(reader)}
-	r.nodes = append(r.nodes, n)
+	return n
 }
 
 // parallel is the number of sessions for pieces of one server.
@@ -63,7 +64,9 @@ func (r *Runner) memory() int64 {
 func (r *Runner) Close() error {
 	var errs []error
 	for _, n := range r.nodes {
-		errs = append(errs, n.plain.close(), n.pieces.close())
+		if n.err == nil {
+			errs = append(errs, n.plain.close(), n.pieces.close())
+		}
 	}
 	return errors.Join(errs...)
 }
