@@ -160,6 +160,8 @@ type QueryPlan struct {
 	Parallel int
 	// Rows is the estimated number of rows that are read; -1 is unknown.
 	Rows int64
+	// Result is the estimated number of rows of the result; 0 if the server doesn't tell.
+	Result int64
 }
 
 // A PlannedTable is a table of a QueryPlan.

@@ -43,6 +43,9 @@ func (r *Runner) ranges(ctx context.Context, s *engine.Session, p *Plan, most in
 		if err != nil {
 			return 0, err
 		}
+		if plan.Result > 0 {
+			return plan.Result, nil
+		}
 		return plan.Rows, nil
 	})
 	if err != nil {
@@ -155,9 +158,10 @@ func (k *keyRange) where(cuts []int64, i int) string {
 	return where
 }
 
-// How a cut is searched: at most maxProbes estimates, until a part is within a quarter of what it should be.
+// How a cut is searched: at most maxProbes estimates, for 64 bits, until a part is within a quarter of what it should be. Values that
+// are evenly distributed need one.
 const (
-	maxProbes = 12
+	maxProbes = 64
 	tolerance = 4
 )
 
