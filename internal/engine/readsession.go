@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // TextEnd is what the server says at the end of a statement that Session.Text has run.
@@ -26,6 +28,9 @@ type TextEnd struct {
 // Only a session of Reader.ReadSession has texts; others return ErrUnsupported.
 func (s *Session) Text(ctx context.Context, query string, head func([]ResultColumn) error, row func(values [][]byte) error) error {
 	s.ended = TextEnd{Warnings: -1}
+	if first, _, _ := strings.Cut(query, " "); !slices.Contains(readsOnly, strings.ToUpper(first)) {
+		s.known = nil
+	}
 	if s.words.Text == nil {
 		return Classed(ErrUnsupported, fmt.Errorf("%s: this session has no texts", FirstWords(query)))
 	}
@@ -77,7 +82,7 @@ func (s *Session) Describe(ctx context.Context, query string) (cols []ResultColu
 	return cols, err
 }
 
-// SetStates sets the settings of a State in order.
+// SetStates sets the settings of a State in order, but those that the session is known to have.
 func (s *Session) SetStates(ctx context.Context, st State) error {
 	if s.words.SetAll == nil {
 		for _, x := range st {
@@ -87,17 +92,43 @@ func (s *Session) SetStates(ctx context.Context, st State) error {
 		}
 		return nil
 	}
-	statements, err := s.words.SetAll(st)
+	known := s.known
+	statements, err := s.words.SetAll(st, known)
 	if err != nil {
 		return err
 	}
 	for _, q := range statements {
-		if _, err := s.Exec(ctx, q); err != nil {
+		if _, err := s.Exec(ctx, q); err != nil { // which forgets what is known
 			return err
 		}
 	}
+	s.known = known.With(st)
 	return nil
 }
+
+// Knows tells the session which settings it has, so that SetStates need not set them.
+func (s *Session) Knows(st State) { s.known = slices.Clone(st) }
+
+// With returns the State with the values of another one in place of its own, and those that it doesn't have at its end.
+func (st State) With(other State) State {
+	out := slices.Clone(st)
+	for _, x := range other {
+		if i := slices.IndexFunc(out, func(y Setting) bool { return y.Name == x.Name }); i >= 0 {
+			out[i] = x
+		} else {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// Changed returns the settings that another State has not, or with another value.
+func (st State) Changed(from State) State {
+	return slices.DeleteFunc(slices.Clone(st), func(x Setting) bool { return slices.Contains(from, x) })
+}
+
+// readsOnly are the first words of statements that change no setting.
+var readsOnly = []string{"SELECT", "WITH", "SHOW", "EXPLAIN"}
 
 // Consistent makes the open transaction see, from now on, what is committed now. It is ErrUnsupported on
 // a server without such a statement.

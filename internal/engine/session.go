@@ -30,6 +30,7 @@ type Session struct {
 	tx    *sql.Tx   // nil outside of a transaction
 	id    int64
 	ended TextEnd
+	known State // settings that the session has; others are not known
 }
 
 // SessionWords are an engine's statements for the sessions of its connections.
@@ -51,8 +52,9 @@ type SessionWords struct {
 	// without them. An error of head or row ends Text, which returns it.
 	Text     func(ctx context.Context, conn any, query string, head func([]ResultColumn) error, row func(values [][]byte) error) (TextEnd, error)
 	Describe func(ctx context.Context, conn any, query string) ([]ResultColumn, error)
-	// SetAll returns the statements that set all settings of a State; nil is one by one.
-	SetAll func(State) ([]string, error)
+	// SetAll returns the statements that set the settings of a State in a session that has those of another, if it is
+	// not nil; SetAll nil is one by one.
+	SetAll func(st, from State) ([]string, error)
 	// Consistent is the statement that makes an open transaction see, from then on, what is committed when
 	// it runs; "" if there is none.
 	Consistent string
@@ -100,7 +102,7 @@ func (s *Session) discard() error {
 		_ = s.tx.Rollback() // the end of the connection does it in any case
 	}
 	conn := s.conn
-	s.conn, s.tx = nil, nil
+	s.conn, s.tx, s.known = nil, nil, nil
 	if conn == nil {
 		return nil
 	}
@@ -160,6 +162,7 @@ func (s *Session) kill(ctx context.Context) {
 // Exec runs a statement and returns the number of rows that it affected. Values of
 // args take the places of question marks: see Keeper.Bind.
 func (s *Session) Exec(ctx context.Context, query string, args ...any) (affected int64, err error) {
+	s.known = nil
 	err = s.do(ctx, FirstWords(query), func() error {
 		if len(args) > 0 {
 			query = s.db.Bind(query)
@@ -392,6 +395,7 @@ func (s *Session) SetState(ctx context.Context, name, value string) error {
 	if err != nil {
 		return fmt.Errorf("set %s=%s: %w", name, value, err)
 	}
+	s.known = nil
 	return s.do(ctx, "set "+name+"="+value, func() error {
 		_, err := s.on().ExecContext(ctx, q)
 		return err

@@ -595,21 +595,23 @@ func (s suite) ignoreOn(t *testing.T, db engine.DB, table *engine.Table, m engin
 // statement of each kind on a connection of each kind. open is as for RunKeeper.
 func RunHostile(t *testing.T, whole bool, open func(testing.TB) engine.Keeper) {
 	plain := func(t testing.TB) engine.DB { return open(t) }
+	r := readers{func(t testing.TB) reader { return open(t).(reader) }}
 	if whole {
 		t.Run("Engine", func(t *testing.T) { Run(t, plain) })
 		t.Run("Keeper", func(t *testing.T) { RunKeeper(t, open) })
 		t.Run("Loader", func(t *testing.T) { RunLoader(t, open) })
+		t.Run("Reader", func(t *testing.T) { beside(t, r.hostile()) })
 		return
 	}
 	s, k := suite{plain}, keepers{open}
-	for _, test := range []test{
+	for _, test := range append([]test{
 		{"RoundTrip", s.roundTrip},
 		{"Ignore", s.ignore},
 		{"Delete", s.deletes},
 		{"Detach", k.detach},
 		{"AsText", k.asText},
 		{"Loader", loaders{k}.together},
-	} {
+	}, r.hostile()...) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			test.run(t)

@@ -69,7 +69,16 @@ func (db *DB) ReadSession(ctx context.Context, st engine.State) (*engine.Session
 	if err != nil {
 		return nil, err
 	}
-	if err := s.SetStates(ctx, st); err != nil {
+	if len(st) == 0 {
+		return s, nil
+	}
+	// Most clients have the server's own settings, of which a server may refuse some.
+	own, err := db.ReadState(ctx, s)
+	if err == nil {
+		s.Knows(own)
+		err = s.SetStates(ctx, st)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open a session for reading: %w", err), s.Close())
 	}
 	return s, nil
@@ -139,9 +148,24 @@ func (db *DB) ReadState(ctx context.Context, s *engine.Session) (engine.State, e
 func asBytes(expr string) string { return "CAST(CONVERT(" + expr + " USING utf8mb4) AS BINARY)" }
 
 // setAll is engine.SessionWords.SetAll.
-func setAll(st engine.State) ([]string, error) {
-	var list, out []string
-	for _, x := range st {
+func setAll(st, from engine.State) ([]string, error) {
+	var out, list []string
+	changed := st.Changed(from)
+	plain := true
+	for _, x := range changed {
+		plain = plain && strings.IndexFunc(x.Value, func(r rune) bool { return r >= 0x80 || r == '\\' || r == '\'' || r == '"' }) < 0
+	}
+	if !plain {
+		// How a literal is read depends on these two, which are then set as well.
+		changed = st
+		out = []string{"SET NAMES utf8mb4", "SET SESSION sql_mode = ''"}
+		for _, x := range from {
+			if st.Get(x.Name) == "" && (x.Name == "sql_mode" || strings.HasPrefix(x.Name, "character_set_") || x.Name == "collation_connection") {
+				changed = append(slices.Clone(changed), x)
+			}
+		}
+	}
+	for _, x := range changed {
 		if x.Name == currentDatabase {
 			if x.Value != "" {
 				out = append(out, "USE "+dialect{}.Quote(x.Value))
@@ -162,8 +186,7 @@ func setAll(st engine.State) ([]string, error) {
 		list = append(list, name+" = "+value)
 	}
 	if len(list) > 0 {
-		// In literals, a backslash escapes from here on.
-		out = append(out, "SET NAMES utf8mb4", "SET SESSION sql_mode = ''", "SET SESSION "+strings.Join(list, ", "))
+		out = append(out, "SET SESSION "+strings.Join(list, ", "))
 	}
 	return out, nil
 }
@@ -187,6 +210,12 @@ func (db *DB) StateRefusal(st engine.State) string {
 	}
 	if v := st.Get("sql_select_limit"); v != "" && v != "18446744073709551615" && !strings.EqualFold(v, "DEFAULT") {
 		return "the session cuts each answer after sql_select_limit = " + v + " rows"
+	}
+	if v := st.Get("sql_big_selects"); v == "0" || v == "OFF" {
+		return "the session limits the rows that a query may examine: sql_big_selects is 0"
+	}
+	if v := st.Get("sql_auto_is_null"); v == "1" || v == "ON" {
+		return "IS NULL finds the last row that the session has inserted: sql_auto_is_null is 1"
 	}
 	if v := st.Get("system_versioning_asof"); v != "" && !strings.EqualFold(v, "DEFAULT") {
 		return "the session reads the rows of another time: system_versioning_asof is " + v

@@ -155,11 +155,11 @@ func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string
 	if err != nil || results != "utf8mb4" {
 		return cols, err
 	}
-	if _, err := s.Exec(ctx, "SET SESSION character_set_results = NULL"); err != nil {
+	if err := s.SetStates(ctx, engine.State{{Name: "character_set_results"}}); err != nil {
 		return nil, err
 	}
 	own, err := s.Describe(ctx, query)
-	if _, back := s.Exec(ctx, "SET SESSION character_set_results = "+results); err == nil {
+	if back := s.SetStates(ctx, engine.State{{Name: "character_set_results", Value: results}}); err == nil {
 		err = back
 	}
 	if err != nil {

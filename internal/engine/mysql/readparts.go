@@ -222,8 +222,9 @@ func (db *DB) qualified(t *engine.TableParts) string {
 	return db.dialect.Quote(t.Database) + "." + db.dialect.Quote(t.Name)
 }
 
-// quotedName matches a name in a partitioning expression, which the catalog always quotes.
-var quotedName = regexp.MustCompile("`(?:[^`]|``)+`")
+// partitionWord matches a name in a partitioning expression, which is quoted as the session's settings say, or another
+// word, such as a function's with its parenthesis.
+var partitionWord = regexp.MustCompile("`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\"|[\\pL\\pN_$]+\\s*\\(?")
 
 // partitionColumns returns the columns that decide about a row's partition. The server allows only functions of
 // columns that are the same in every session. A hash of the bytes of a binary fraction
@@ -232,20 +233,26 @@ func partitionColumns(method, expression string, t *engine.TableParts) []string 
 	if method == "" || method == "SYSTEM_TIME" {
 		return nil
 	}
-	names := quotedName.FindAllString(expression, -1)
-	for i, n := range names {
-		names[i] = strings.ReplaceAll(n[1:len(n)-1], "``", "`")
-	}
-	if strings.HasSuffix(method, "KEY") && strings.TrimSpace(expression) == "" {
-		names = t.PrimaryKey
+	names := partitionWord.FindAllString(expression, -1)
+	if strings.HasSuffix(method, "KEY") && len(names) == 0 {
+		for _, name := range t.PrimaryKey {
+			names = append(names, dialect{}.Quote(name))
+		}
 	}
 	var by []string
 	for _, name := range names {
-		i := slices.IndexFunc(t.Columns, func(c engine.SchemaColumn) bool { return strings.EqualFold(c.Name, name) })
-		if i < 0 || t.Columns[i].Kind == value.Float {
-			return nil
+		quote := name[:1]
+		if quote == "`" || quote == "\"" {
+			name = strings.ReplaceAll(name[1:len(name)-1], quote+quote, quote)
+		} else {
+			quote = ""
 		}
-		if !slices.Contains(by, t.Columns[i].Name) {
+		i := slices.IndexFunc(t.Columns, func(c engine.SchemaColumn) bool { return strings.EqualFold(c.Name, strings.TrimSpace(name)) })
+		switch {
+		case i < 0 && quote == "": // a function, a number, a keyword
+		case i < 0 || t.Columns[i].Kind == value.Float:
+			return nil
+		case !slices.Contains(by, t.Columns[i].Name):
 			by = append(by, t.Columns[i].Name)
 		}
 	}

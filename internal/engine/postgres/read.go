@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime"
 	"strings"
 
@@ -98,6 +99,9 @@ var stateSettings = []string{
 	"xmlbinary", "xmloption", "transform_null_equals", "array_nulls", "row_security", "gin_fuzzy_search_limit", "quote_all_identifiers", "statement_timeout",
 }
 
+// plainName matches a name that needs no quotes, with them.
+var plainName = regexp.MustCompile(`"([a-z_][a-z0-9_]*)"`)
+
 // ReadState implements engine.Reader.
 func (db *DB) ReadState(ctx context.Context, s *engine.Session) (engine.State, error) {
 	st := make(engine.State, len(stateSettings))
@@ -108,7 +112,9 @@ func (db *DB) ReadState(ctx context.Context, s *engine.Session) (engine.State, e
 	}
 	err := s.Text(ctx, "SELECT "+strings.Join(list, ", "), nil, func(values [][]byte) error {
 		for i, v := range values {
-			st[i].Value = string(v)
+			if st[i].Value = string(v); st[i].Name == "default_text_search_config" {
+				st[i].Value = plainName.ReplaceAllString(st[i].Value, "$1") // the server adds quotes if quote_all_identifiers is on
+			}
 		}
 		return nil
 	})
@@ -119,8 +125,8 @@ func (db *DB) ReadState(ctx context.Context, s *engine.Session) (engine.State, e
 }
 
 // setAll is engine.SessionWords.SetAll.
-func setAll(st engine.State) ([]string, error) {
-	if len(st) == 0 {
+func setAll(st, from engine.State) ([]string, error) {
+	if st = st.Changed(from); len(st) == 0 {
 		return nil, nil
 	}
 	list := make([]string, len(st))

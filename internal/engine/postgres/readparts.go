@@ -27,7 +27,8 @@ type planNode struct {
 	Plans    []planNode `json:"Plans"`
 }
 
-// childAlias matches the alias that the server gives a partition in a plan: that of its table, and a number.
+// childAlias matches the alias that the server gives a partition in a plan: that of its table and a number, unless there is only
+// one. If a query itself has such an alias, the plan has more partitions than it reads, or doesn't tell.
 var childAlias = regexp.MustCompile(`^(.*)_\d+$`)
 
 // ExplainQuery implements engine.Reader. The plan has the partitions themselves, with aliases that the server
@@ -59,8 +60,11 @@ func (db *DB) ExplainQuery(ctx context.Context, s *engine.Session, query string)
 		}
 		plan.Rows += rows
 		alias, parts := n.Alias, []string(nil)
-		if m := childAlias.FindStringSubmatch(alias); r.part && m != nil {
-			alias, parts = m[1], []string{name}
+		if r.part {
+			parts = []string{name}
+			if m := childAlias.FindStringSubmatch(alias); m != nil {
+				alias = m[1]
+			}
 		}
 		i := slices.IndexFunc(plan.Tables, func(t engine.PlannedTable) bool { return t.Alias == alias })
 		if i < 0 || parts == nil || plan.Tables[i].Parts == nil {
