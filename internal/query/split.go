@@ -1,0 +1,329 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/parse"
+)
+
+// A refusal is why a statement is passed to the server whole.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
+
+// A splitter makes the plan of one statement.
+type splitter struct {
+	ctx     context.Context
+	reader  engine.Reader
+	session *engine.Session
+	options Options
+	syntax  engine.Syntax
+	text    string
+	query   *parse.Query
+	plan    *Plan
+	uses    []*use
+	ctes    []*cte
+	limited []*parse.Query // with LIMIT, below the whole
+	tables  map[string]*engine.TableParts
+}
+
+// split makes the plan of a statement for a session that has the given settings. What it is not certain about
+// makes the statement whole, and Plan.Whole says why. An error is one of the connection or of the context.
+func split(ctx context.Context, r engine.Reader, s *engine.Session, text string, st engine.State, o Options) (*Plan, error) {
+	p := &Plan{Text: text, State: st, EstimatedRows: -1}
+	p.Merge.Limit = -1
+	x := &splitter{ctx: ctx, reader: r, session: s, options: o, syntax: r.Syntax(st), text: text, plan: p, tables: map[string]*engine.TableParts{}}
+	err := x.split()
+	var why refusal
+	if errors.As(err, &why) {
+		p.Whole = string(why)
+		return p, nil
+	}
+	return p, err
+}
+
+func (x *splitter) split() (err error) {
+	if why := x.reader.StateRefusal(x.plan.State); why != "" {
+		return refuse("%s", why)
+	}
+	if strings.ContainsRune(x.text, hole) {
+		return refuse("it has a zero byte")
+	}
+	x.text = strings.TrimRight(x.text, "; \t\r\n")
+	if x.query, err = parse.Parse(x.text, x.syntax); err != nil {
+		return refuse("%s", err)
+	}
+	if err := x.scan(x.query, nil, false); err != nil {
+		return err
+	}
+	if len(x.uses) == 0 {
+		return refuse("it reads no table")
+	}
+	for _, u := range x.uses {
+		if u.cte == nil {
+			if u.table, err = x.describeTable(u.from); err != nil {
+				return err
+			}
+		}
+	}
+	b, err := x.choose()
+	if err != nil {
+		return err
+	}
+	for _, q := range x.limited {
+		if q != b.query {
+			return refuse("a subquery has LIMIT: which rows it has is up to the server")
+		}
+	}
+	if err := x.explain(b); err != nil {
+		return err
+	}
+	if x.plan.Columns, err = x.describe(x.text); err != nil {
+		return err
+	}
+	return b.split()
+}
+
+// failed returns what an error of the server makes of the statement: the server's own answer to the whole of it, if
+// the connection is usable.
+func (x *splitter) failed(what string, err error) error {
+	if x.ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost) || errors.Is(err, engine.ErrUnreachable) {
+		return err
+	}
+	return refuse("%s: %s", what, err)
+}
+
+func (x *splitter) describe(query string) ([]engine.ResultColumn, error) {
+	cols, err := x.reader.DescribeQuery(x.ctx, x.session, query)
+	if err != nil {
+		return nil, x.failed("the server doesn't describe it", err)
+	}
+	return cols, nil
+}
+
+func (x *splitter) describeTable(f *parse.From) (*engine.TableParts, error) {
+	name := f.Database + "\x00" + f.Table
+	if t := x.tables[name]; t != nil {
+		return t, nil
+	}
+	t, err := x.reader.TableParts(x.ctx, x.session, f.Database, f.Table)
+	switch {
+	case errors.Is(err, engine.ErrNoTable):
+		return nil, refuse("%s is a view, or no table", f.Table)
+	case err != nil:
+		return nil, x.failed("the catalog doesn't describe "+f.Table, err)
+	}
+	x.tables[name] = t
+	return t, nil
+}
+
+// explain asks the server for its plan: which partitions it reads, and whether pieces are expected to be faster.
+func (x *splitter) explain(b *block) error {
+	planned, err := x.reader.ExplainQuery(x.ctx, x.session, x.text)
+	if err != nil {
+		return x.failed("the server refuses it", err)
+	}
+	t := b.cut.table
+	var mine []engine.PlannedTable
+	for _, pt := range planned.Tables {
+		if strings.EqualFold(pt.Alias, b.alias) {
+			mine = append(mine, pt)
+		}
+	}
+	p := x.plan
+	p.Table, p.Alias = t, b.alias
+	var read []string
+	switch {
+	case len(planned.Tables) == 0:
+		return refuse("the server answers it without reading a table")
+	case len(mine) == 1:
+		read, p.EstimatedRows = mine[0].Parts, mine[0].Rows
+	}
+	if len(t.Parts) > 0 {
+		for _, i := range t.Read(read) {
+			p.Parts = append(p.Parts, t.Parts[i].Name)
+		}
+		p.Pruned = len(t.Parts) - len(p.Parts)
+	}
+	p.Parallel = planned.Parallel
+	if x.options.Always {
+		return nil
+	}
+	for _, pt := range planned.Tables {
+		if !strings.EqualFold(pt.Alias, b.alias) && p.EstimatedRows > 0 && pt.Rows > p.EstimatedRows/4 {
+			return refuse("each piece would read %s again, about %d rows", pt.Alias, pt.Rows)
+		}
+	}
+	return nil
+}
+
+// A use is an occurrence of a table or of a CTE.
+type use struct {
+	from  *parse.From
+	cte   *cte // nil for a table
+	table *engine.TableParts
+}
+
+// A cte is a CTE that is in scope, with the number of its occurrences.
+type cte struct {
+	*parse.CTE
+	recursive bool
+	uses      int
+}
+
+// scan reads the whole statement: it finds the tables, and refuses what may give another answer in a piece. Exists
+// reports the operand of EXISTS.
+func (x *splitter) scan(q *parse.Query, scope []*cte, exists bool) error {
+	scope = slices.Clip(scope)
+	for i := range q.With {
+		c := &cte{CTE: &q.With[i], recursive: q.Recursive}
+		x.ctes = append(x.ctes, c)
+		inner := scope
+		if q.Recursive {
+			inner = append(scope, c)
+		}
+		if err := x.scan(c.Query, inner, false); err != nil {
+			return err
+		}
+		scope = append(scope, c)
+	}
+	if q.Limit != nil && q != x.query && !exists {
+		x.limited = append(x.limited, q)
+	}
+	if q.First != nil {
+		if err := x.scan(q.First, scope, false); err != nil {
+			return err
+		}
+	}
+	if q.Body != nil {
+		if err := x.scanSelect(q.Body, scope); err != nil {
+			return err
+		}
+	}
+	for _, b := range q.Rest {
+		if err := x.scan(b.Query, scope, false); err != nil {
+			return err
+		}
+	}
+	for _, o := range q.OrderBy {
+		if err := x.scanExpr(o.Expr, scope); err != nil {
+			return err
+		}
+	}
+	return errors.Join(x.scanExpr(q.Limit, scope), x.scanExpr(q.Offset, scope))
+}
+
+func (x *splitter) scanSelect(s *parse.Select, scope []*cte) error {
+	for _, o := range s.Options {
+		if o != "SQL_NO_CACHE" {
+			return refuse("SELECT has the option %s", o)
+		}
+	}
+	for _, f := range s.From {
+		if err := x.scanFrom(f, scope); err != nil {
+			return err
+		}
+	}
+	list := slices.Concat(s.GroupBy, []*parse.Expr{s.Where, s.Having})
+	for _, it := range s.Items {
+		list = append(list, it.Expr)
+	}
+	for _, w := range s.Windows {
+		list = append(list, w.Over.PartitionBy...)
+		for _, o := range w.Over.OrderBy {
+			list = append(list, o.Expr)
+		}
+	}
+	for _, e := range list {
+		if err := x.scanExpr(e, scope); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *splitter) scanFrom(f *parse.From, scope []*cte) error {
+	switch {
+	case f.Left != nil:
+		if err := x.scanFrom(f.Left, scope); err != nil {
+			return err
+		}
+		if err := x.scanFrom(f.Right, scope); err != nil {
+			return err
+		}
+		return x.scanExpr(f.On, scope)
+	case f.Query != nil:
+		return x.scan(f.Query, scope, false)
+	}
+	u := &use{from: f}
+	x.uses = append(x.uses, u)
+	if f.Database != "" {
+		return nil
+	}
+	for _, c := range slices.Backward(scope) {
+		if strings.EqualFold(c.Name, f.Table) {
+			if c.Name != f.Table {
+				return refuse("the name %s differs in case from that of a CTE", f.Table)
+			}
+			u.cte = c
+			c.uses++
+			break
+		}
+	}
+	return nil
+}
+
+// scanExpr refuses functions that may return something else in a piece.
+func (x *splitter) scanExpr(e *parse.Expr, scope []*cte) (err error) {
+	parse.Walk(e, func(e *parse.Expr) bool {
+		if err != nil {
+			return false
+		}
+		switch e.Kind {
+		case parse.Param:
+			err = refuse("it has a parameter")
+		case parse.Column:
+			if len(e.Names) > 2 {
+				err = refuse("the column %s is written with the name of its database", strings.Join(e.Names, "."))
+			}
+		case parse.Literal:
+			switch strings.ToLower(strings.Trim(e.Name, "' ")) {
+			case "now", "today", "tomorrow", "yesterday":
+				if !x.syntax.Introducer {
+					err = refuse("%s may be the current time, which differs between sessions", e.Name)
+				}
+			}
+		case parse.Call:
+			switch {
+			case e.Qualified:
+				err = refuse("%s has a schema before its name, and may be a function of a user", e.Name)
+			case e.Limited:
+				err = refuse("%s has LIMIT", e.Name)
+			case grouping[e.Name]:
+			case x.reader.Function(e.Name, len(e.Args)) == engine.UnknownFunction:
+				err = refuse("%s is not known to return the same in every piece", strings.ToUpper(e.Name))
+			}
+		}
+		if err == nil && e.Query != nil {
+			err = x.scan(e.Query, scope, e.Kind == parse.Exists)
+		}
+		return err == nil
+	})
+	return err
+}
+
+// grouping are the elements of GROUP BY that the parser returns as calls.
+var grouping = map[string]bool{"rollup": true, "cube": true, "grouping sets": true}
+
+// of returns the text of a span with spans within it replaced.
+func (x *splitter) of(s parse.Span, edits ...parse.Edit) string {
+	edits = slices.DeleteFunc(slices.Clone(edits), func(e parse.Edit) bool { return e.From < s.From || e.To > s.To })
+	return parse.Replace(x.text[:s.To], edits)[s.From:]
+}

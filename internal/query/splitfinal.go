@@ -1,0 +1,413 @@
+package query
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/parse"
+)
+
+// write writes the statements of the plan.
+func (g *grouped) write() error {
+	p, m := g.plan, &g.plan.Merge
+	if g.limit >= 0 && len(g.query.OrderBy) == 0 && len(g.keys) > 0 {
+		return refuse("it has LIMIT without ORDER BY: which rows it returns is up to the server")
+	}
+	items, err := g.items()
+	if err != nil {
+		return err
+	}
+	final := "SELECT "
+	if g.sel.Distinct && (len(g.sel.GroupBy) > 0 || g.hasAggregates()) {
+		for _, c := range p.Columns {
+			if c.Class == engine.ClassText || c.Class == engine.ClassFloat || c.Class == engine.ClassOther {
+				return refuse("it has DISTINCT of groups, and which of the equal texts of %s it returns is up to the server", c.Name)
+			}
+		}
+		final += "DISTINCT "
+	}
+	having := ""
+	if g.sel.Having != nil {
+		text, err := g.render(g.sel.Having, inHaving)
+		if err != nil {
+			return err
+		}
+		having = " WHERE " + text
+	}
+	final += strings.Join(items, ", ") + " FROM " + GroupTable + having
+	orders, unique, err := g.orders()
+	if err != nil {
+		return err
+	}
+	if len(orders) > 0 {
+		final += " ORDER BY " + strings.Join(orders, ", ")
+	}
+	final += g.limitText(g.limit, g.offset)
+	m.Final, m.Unique, m.Kind = final, unique, OnServer
+	if err := g.writePartial(); err != nil {
+		return err
+	}
+	if err := g.writeTies(items, having, unique); err != nil {
+		return err
+	}
+	g.inMemory()
+	if g.nested {
+		m.Final = g.outside(final)
+	}
+	return nil
+}
+
+// limitText is the clause LIMIT; "" if limit is -1.
+func (b *block) limitText(limit, offset int64) string {
+	if limit < 0 {
+		return ""
+	}
+	s := " LIMIT " + strconv.FormatInt(limit, 10)
+	if offset > 0 {
+		s += " OFFSET " + strconv.FormatInt(offset, 10)
+	}
+	return s
+}
+
+// items is the select list in terms of the groups' columns.
+func (g *grouped) items() (list []string, err error) {
+	var named []engine.ResultColumn
+	if g.nested {
+		if named, err = g.describe(g.of(g.query.Span)); err != nil {
+			return nil, err
+		}
+	}
+	for i, it := range g.sel.Items {
+		if it.Star {
+			return nil, refuse("it has a star over groups")
+		}
+		g.window = false
+		text, err := g.render(it.Expr, inItems)
+		if err != nil {
+			return nil, err
+		}
+		if g.window && !g.nested && i < len(g.plan.Columns) {
+			if c := g.plan.Columns[i].Class; c == engine.ClassText || c == engine.ClassOther {
+				return nil, refuse("which of equal texts %s returns is up to the server", g.of(it.Span))
+			}
+		}
+		if g.nested {
+			if i >= len(named) {
+				return nil, refuse("the server describes %d columns in nameUse of %d", len(named), len(g.sel.Items))
+			}
+			text += " AS " + g.quote(named[i].Name)
+		}
+		list = append(list, text)
+	}
+	return list, nil
+}
+
+// render returns an expression in terms of the groups' columns.
+func (g *grouped) render(e *parse.Expr, in nameUse) (string, error) {
+	var edits []parse.Edit
+	var err error
+	whole := e
+	parse.Walk(e, func(e *parse.Expr) bool {
+		if err != nil {
+			return false
+		}
+		replace := func(text string) { edits = append(edits, parse.Edit{Span: e.Span, Text: text}) }
+		var r *parse.Expr
+		if r, err = g.resolve(e, in); err != nil {
+			return false
+		}
+		if r != nil {
+			var text string
+			if text, err = g.render(r, inItems); err == nil {
+				replace("(" + text + ")")
+			}
+			return false
+		}
+		if i := g.keyOf(e); i >= 0 {
+			g.keys[i].used = true
+			replace(keyName + strconv.Itoa(i+1))
+			return false
+		}
+		switch {
+		case e.Query != nil:
+			err = refuse("it has a subquery over groups")
+		case g.isAggregate(e):
+			replace(g.value(g.aggregateOf(e)))
+			return false
+		case e.Over != nil:
+			err = g.checkWindow(e, whole)
+		case e.Kind == parse.Column:
+			err = refuse("%s is neither grouped by nor aggregated", g.of(e.Span))
+		}
+		return err == nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return g.of(e.Span, edits...), nil
+}
+
+// value is an aggregate in terms of the groups' columns.
+func (g *grouped) value(a *aggregate) string {
+	var columns []string
+	for _, i := range a.parts {
+		columns = append(columns, g.parts[i].name)
+	}
+	if a.recipe.Value == "" {
+		return columns[0]
+	}
+	return fill(a.recipe.Value, columns)
+}
+
+// checkWindow refuses window functions whose result depends on the order of rows that are equal in their order.
+func (g *grouped) checkWindow(e, whole *parse.Expr) error {
+	g.window = true
+	o := e.Over
+	if o.Name != "" {
+		return refuse("%s has a named window", e.Name)
+	}
+	list := slices.Clone(o.PartitionBy)
+	for _, x := range o.OrderBy {
+		list = append(list, x.Expr)
+	}
+	unique := !g.super
+	for _, k := range g.keys {
+		unique = unique && slices.ContainsFunc(list, func(e *parse.Expr) bool { return g.equal(e, k.expr) })
+	}
+	peers := map[string]bool{"rank": true, "dense_rank": true, "percent_rank": true, "cume_dist": true}[e.Name]
+	if r := g.reader.Function(e.Name, len(e.Args)); r == engine.AggregateFunction {
+		peers = o.Frame.From == o.Frame.To && map[string]bool{"count": true, "sum": true, "avg": true, "min": true, "max": true}[e.Name]
+		for i, it := range g.sel.Items {
+			if it.Expr == whole && (g.nested || i < len(g.plan.Columns) && g.plan.Columns[i].Class == engine.ClassFloat) && e.Name != "count" {
+				return refuse("the last digits of %s may depend on the order of the additions", g.of(e.Span))
+			}
+		}
+		if len(e.Args) > 1 || e.Distinct {
+			return refuse("%s is not known to be certain over groups", g.of(e.Span))
+		}
+	}
+	if !unique && !peers {
+		return refuse("%s depends on the order of groups that are equal in its order", g.of(e.Span))
+	}
+	return nil
+}
+
+// orders is ORDER BY in terms of the groups' columns. unique reports that no two groups are equal in it.
+func (g *grouped) orders() (list []string, unique bool, err error) {
+	if len(g.keys) == 0 {
+		return nil, true, nil
+	}
+	var by []*parse.Expr
+	for _, o := range g.query.OrderBy {
+		e, item, err := g.element(o.Expr, inOrderBy)
+		if err != nil {
+			return nil, false, err
+		}
+		text := strconv.Itoa(item + 1)
+		if item < 0 {
+			if text, err = g.render(e, inHaving); err != nil {
+				return nil, false, err
+			}
+		}
+		by = append(by, e)
+		list = append(list, text+direction(o))
+	}
+	unique = !g.super
+	for _, k := range g.keys {
+		unique = unique && slices.ContainsFunc(by, func(e *parse.Expr) bool { return g.equal(e, k.expr) })
+	}
+	return list, unique, nil
+}
+
+// direction is what follows the expression in an element of ORDER BY.
+func direction(o parse.Order) string {
+	s := ""
+	if o.Desc {
+		s = " DESC"
+	}
+	if o.Nulls != "" {
+		s += " NULLS " + o.Nulls
+	}
+	return s
+}
+
+// writePartial writes the query of a piece, and what makes groups of the partials.
+func (g *grouped) writePartial() error {
+	m := &g.plan.Merge
+	var partial, typed, groups []string
+	for i, k := range g.keys {
+		name := keyName + strconv.Itoa(i+1)
+		partial = append(partial, k.text+" AS "+name)
+		typed = append(typed, k.text+" AS "+name)
+		groups = append(groups, name)
+	}
+	for i, v := range g.values {
+		partial = append(partial, fmt.Sprintf("%s AS %s%d", v, valueName, i+1))
+	}
+	for _, p := range g.parts {
+		if p.text != "" {
+			partial = append(partial, p.text+" AS "+p.name)
+		}
+		typed = append(typed, p.whole+" AS "+p.name)
+		groups = append(groups, p.merge+" AS "+p.name)
+	}
+	by := positions(len(g.keys) + len(g.values))
+	for _, k := range g.keys {
+		if !k.exact() {
+			by = append(by, g.reader.Bytes(k.text))
+		}
+	}
+	if len(partial) == 0 {
+		return refuse("it has nothing to compute")
+	}
+	query := g.with() + "SELECT " + strings.Join(partial, ", ") + g.rows()
+	if len(by) > 0 {
+		query += " GROUP BY " + strings.Join(by, ", ")
+	}
+	if err := g.setPartial(query); err != nil {
+		return err
+	}
+	g.plan.Keys = len(g.keys) + len(g.values)
+	if g.merges {
+		m.Steps = []engine.MergeStep{}
+		for _, p := range g.parts {
+			if p.text != "" {
+				m.Steps = append(m.Steps, p.step)
+			}
+		}
+	}
+	var texts []string
+	for _, k := range g.keys {
+		texts = append(texts, k.text)
+	}
+	by1 := g.groupBy(nil)
+	if g.super {
+		by1 = g.groupBy(texts)
+	}
+	m.Typed = g.unhole(g.with() + "SELECT " + strings.Join(typed, ", ") + g.rows() + by1)
+	m.Groups = "SELECT " + strings.Join(groups, ", ") + " FROM " + PartialTable + g.groupBy(names(keyName, len(g.keys)))
+	return nil
+}
+
+// writeTies writes the queries that find out whether SQL determines the answer.
+func (g *grouped) writeTies(items []string, having string, unique bool) error {
+	m := &g.plan.Merge
+	var several []string
+	for i, k := range g.keys {
+		if k.used && !k.exact() {
+			text := g.reader.Bytes(keyName + strconv.Itoa(i+1))
+			several = append(several, "MIN("+text+") <> MAX("+text+")")
+		}
+	}
+	if len(several) > 0 {
+		m.Ties = append(m.Ties, "SELECT 1 FROM "+PartialTable+" GROUP BY "+strings.Join(names(keyName, len(g.keys)), ", ")+
+			" HAVING "+strings.Join(several, " OR ")+" LIMIT 1")
+	}
+	var ties []string
+	for _, a := range g.aggregates {
+		if a.recipe.Tie == "" {
+			continue
+		}
+		var columns []string
+		for _, i := range a.parts {
+			columns = append(columns, g.parts[i].name)
+		}
+		ties = append(ties, "("+fill(a.recipe.Tie, columns)+")")
+	}
+	if len(ties) > 0 {
+		m.Ties = append(m.Ties, "SELECT 1 FROM "+GroupTable+" WHERE "+strings.Join(ties, " OR ")+" LIMIT 1")
+	}
+	if g.limit < 0 || unique {
+		return nil
+	}
+	var by, sorts []string
+	for i, o := range g.query.OrderBy {
+		e, item, err := g.element(o.Expr, inOrderBy)
+		if err != nil {
+			return err
+		}
+		text := ""
+		if item >= 0 {
+			text = items[item]
+			if g.nested {
+				text = text[:strings.LastIndex(text, " AS ")]
+			}
+		} else if text, err = g.render(e, inHaving); err != nil {
+			return err
+		}
+		by = append(by, fmt.Sprintf("%s AS %s%d", text, sortName, i+1))
+		sorts = append(sorts, strconv.Itoa(i+1)+direction(o))
+	}
+	m.Ties = append(m.Ties, g.limitTies(strings.Join(by, ", ")+" FROM "+GroupTable+having, sorts)...)
+	return nil
+}
+
+// limitTies are queries that return a row if the rows on both sides of an end of the limit are equal in the order.
+func (b *block) limitTies(query string, sorts []string) (list []string) {
+	ends := []int64{b.offset + b.limit}
+	if b.offset > 0 {
+		ends = append(ends, b.offset)
+	}
+	for _, end := range ends {
+		list = append(list, "SELECT 1 FROM (SELECT "+query+" ORDER BY "+strings.Join(sorts, ", ")+b.limitText(2, end-1)+") rowmill_t GROUP BY "+
+			strings.Join(names(sortName, len(sorts)), ", ")+" HAVING COUNT(*) > 1")
+	}
+	return list
+}
+
+// inMemory makes the merge one in memory if all of it is known outside of the server.
+func (g *grouped) inMemory() {
+	m := &g.plan.Merge
+	if !g.merges || g.super || g.nested || g.sel.Having != nil || len(m.Ties) > 0 && g.limit < 0 || g.sel.Distinct && len(g.sel.GroupBy) > 0 {
+		return
+	}
+	for _, k := range g.keys {
+		if !k.exact() {
+			return
+		}
+	}
+	var outputs []Output
+	var classes []engine.ResultClass
+	for _, it := range g.sel.Items {
+		if i := g.keyOf(it.Expr); i >= 0 {
+			outputs, classes = append(outputs, Output{Key: i}), append(classes, g.keys[i].col.Class)
+			continue
+		}
+		e := parse.Bare(it.Expr)
+		if !g.isAggregate(e) {
+			return
+		}
+		a := g.aggregateOf(e)
+		if a.recipe.Steps == nil || a.recipe.Tie != "" {
+			return
+		}
+		o := Output{Key: -1, Final: a.recipe.Final, Zero: a.recipe.Zero}
+		for _, i := range a.parts {
+			o.Parts = append(o.Parts, len(g.keys)+i)
+		}
+		outputs, classes = append(outputs, o), append(classes, a.result.Class)
+	}
+	var sorts []SortKey
+	if len(g.keys) > 0 {
+		for _, o := range g.query.OrderBy {
+			_, item, err := g.element(o.Expr, inOrderBy)
+			if err != nil || item < 0 {
+				return
+			}
+			switch classes[item] {
+			case engine.ClassInt, engine.ClassDecimal, engine.ClassBytes, engine.ClassTime:
+			default:
+				return
+			}
+			k := SortKey{Output: item, Desc: o.Desc, NullsLast: g.syntax.NullsLast != o.Desc}
+			if o.Nulls != "" {
+				k.NullsLast = o.Nulls == "LAST"
+			}
+			sorts = append(sorts, k)
+		}
+	}
+	m.Kind, m.Outputs, m.OrderBy, m.Limit, m.Offset = InMemory, outputs, sorts, g.limit, g.offset
+}

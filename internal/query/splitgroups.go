@@ -1,0 +1,579 @@
+package query
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/parse"
+)
+
+// Names of columns of the temporary tables, before their numbers: keys of groups, values of DISTINCT aggregates, parts of aggregates, and
+// aggregates.
+const (
+	keyName   = "rowmill_k"
+	valueName = "rowmill_v"
+	partName  = "rowmill_p"
+	wholeName = "rowmill_a"
+	sortName  = "rowmill_s"
+	itemName  = "rowmill_c"
+)
+
+// A key is an expression that the block groups by.
+type key struct {
+	expr *parse.Expr
+	text string
+	col  engine.ResultColumn
+	used bool // something of the answer depends on it, beyond which groups there are
+}
+
+// exact reports that equal values have the same text.
+func (k *key) exact() bool {
+	switch k.col.Class {
+	case engine.ClassInt, engine.ClassDecimal, engine.ClassBytes, engine.ClassTime:
+		return true
+	}
+	return false
+}
+
+// An aggregate is a call of an aggregate function in the block.
+type aggregate struct {
+	call   *parse.Expr
+	args   []string
+	inputs []engine.ResultColumn
+	result engine.ResultColumn
+	recipe engine.Recipe
+	// parts are the indexes of its parts among those of the block, or of its own column if it has Group or is Keyed.
+	parts []int
+}
+
+// A part is a column of the groups after the keys.
+type part struct {
+	name  string
+	text  string // in the piece; "" if there the column isn't
+	whole string // of the type of the column, in terms of the block's rows
+	merge string
+	step  engine.MergeStep
+	steps bool
+}
+
+// A grouped is the state of splitting a block with groups.
+type grouped struct {
+	*block
+	super  bool // subtotals
+	parts  []part
+	values []string // expressions by which pieces group in addition
+	merges bool     // every part has a step
+	window bool
+}
+
+func (b *block) splitGroups() error {
+	g := &grouped{block: b, merges: true}
+	s := b.sel
+	g.super = s.Rollup || s.Sets
+	switch {
+	case len(s.Windows) > 0:
+		return refuse("it has a named window over groups")
+	case s.Having != nil && len(s.GroupBy) == 0 && !b.hasAggregates():
+		return refuse("it has HAVING without groups")
+	}
+	if err := g.findKeys(); err != nil {
+		return err
+	}
+	if err := g.findAggregates(); err != nil {
+		return err
+	}
+	if err := g.describeGroups(); err != nil {
+		return err
+	}
+	if g.disjoint() {
+		return b.splitRows()
+	}
+	if err := g.makeParts(); err != nil {
+		return err
+	}
+	return g.write()
+}
+
+// hasAggregates reports whether the select list, HAVING or ORDER BY has an aggregate.
+func (b *block) hasAggregates() bool {
+	found := false
+	for _, e := range append(outputs(b.query), b.sel.Having) {
+		parse.Walk(e, func(e *parse.Expr) bool {
+			found = found || b.isAggregate(e)
+			return !found
+		})
+	}
+	return found
+}
+
+// findKeys finds what the block groups by: DISTINCT without groups is GROUP BY of the select list.
+func (g *grouped) findKeys() error {
+	s := g.sel
+	if len(s.GroupBy) == 0 && s.Distinct && !g.hasAggregates() {
+		for _, it := range s.Items {
+			switch {
+			case it.Star:
+				return refuse("it has DISTINCT of a star")
+			case constant(it.Expr):
+				continue
+			}
+			if _, err := g.addKey(it.Expr); err != nil {
+				return err
+			}
+		}
+		if len(g.keys) == 0 {
+			return refuse("it has DISTINCT of constants")
+		}
+		return nil
+	}
+	for _, e := range s.GroupBy {
+		if err := g.eachKey(e, func(e *parse.Expr) error {
+			r, _, err := g.element(e, inGroupBy)
+			if err == nil {
+				_, err = g.addKey(r)
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// constant reports an expression that has the same value for all rows, whatever they are.
+func constant(e *parse.Expr) bool {
+	yes := true
+	parse.Walk(e, func(e *parse.Expr) bool {
+		yes = yes && e.Kind != parse.Column && e.Query == nil && e.Over == nil && (e.Kind != parse.Call || len(e.Args) > 0)
+		return yes
+	})
+	return yes
+}
+
+// eachKey calls fn for the expressions in an element of GROUP BY.
+func (g *grouped) eachKey(e *parse.Expr, fn func(*parse.Expr) error) error {
+	if g.sel.Sets && (e.Kind == parse.Call && grouping[e.Name] || e.Kind == parse.Row) {
+		for _, a := range e.Args {
+			if err := g.eachKey(a, fn); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return fn(e)
+}
+
+func (g *grouped) addKey(e *parse.Expr) (int, error) {
+	if i := g.keyOf(e); i >= 0 {
+		return i, nil
+	}
+	if e == nil {
+		return 0, refuse("GROUP BY has the position of a star")
+	}
+	var err error
+	parse.Walk(e, func(e *parse.Expr) bool {
+		switch {
+		case err != nil:
+		case e.Query != nil:
+			err = refuse("it groups by a subquery")
+		case e.Kind == parse.Row:
+			err = refuse("it groups by a row")
+		case e.Over != nil || g.isAggregate(e):
+			err = refuse("it groups by an aggregate or a window function")
+		case e.Kind == parse.Column && len(e.Names) == 1:
+			err = g.onlyColumn(e)
+		}
+		return err == nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	g.keys = append(g.keys, &key{expr: e, text: g.of(e.Span)})
+	return len(g.keys) - 1, nil
+}
+
+// onlyColumn refuses a name within an expression that may be an alias.
+func (b *block) onlyColumn(e *parse.Expr) error {
+	for _, it := range b.sel.Items {
+		if it.Alias == "" || !strings.EqualFold(it.Alias, e.Names[0]) || b.equal(it.Expr, e) {
+			continue
+		}
+		if column, err := b.isColumn(e.Names[0]); err != nil {
+			return err
+		} else if !column {
+			return refuse("the alias %s is used within an expression", e.Names[0])
+		}
+	}
+	return nil
+}
+
+func (g *grouped) keyOf(e *parse.Expr) int {
+	return slices.IndexFunc(g.keys, func(k *key) bool { return e != nil && (k.expr == e || g.equal(k.expr, e)) })
+}
+
+// findAggregates finds the calls in the select list, HAVING and ORDER BY.
+func (g *grouped) findAggregates() error {
+	list := append(outputs(g.query), g.sel.Having)
+	items := 0
+	for _, it := range g.sel.Items {
+		if it.Expr != nil {
+			items++
+		}
+	}
+	var err error
+	for i, e := range list {
+		parse.Walk(e, func(e *parse.Expr) bool {
+			switch {
+			case err != nil:
+				return false
+			case g.keyOf(e) >= 0:
+				return false
+			case g.isAggregate(e):
+				err = g.addAggregate(e, i >= items)
+				return false
+			}
+			return true
+		})
+	}
+	return err
+}
+
+func (g *grouped) addAggregate(e *parse.Expr, later bool) error {
+	if g.aggregateOf(e) != nil {
+		return nil
+	}
+	var err error
+	for _, a := range append(slices.Clone(e.Args), e.Filter) {
+		parse.Walk(a, func(a *parse.Expr) bool {
+			switch {
+			case err != nil:
+			case a.Query != nil:
+				err = refuse("%s has a subquery", strings.ToUpper(e.Name))
+			case a.Kind == parse.Column && later && len(a.Names) == 1:
+				for _, it := range g.sel.Items {
+					if it.Alias != "" && strings.EqualFold(it.Alias, a.Names[0]) && !g.equal(it.Expr, a) {
+						err = refuse("the name %s stands for several expressions", a.Names[0])
+					}
+				}
+			}
+			return err == nil
+		})
+	}
+	if err != nil {
+		return err
+	}
+	a := &aggregate{call: e}
+	for _, arg := range e.Args {
+		text := g.of(arg.Span)
+		if e.Filter != nil {
+			text = "CASE WHEN " + g.of(e.Filter.Span) + " THEN " + text + " END"
+		}
+		a.args = append(a.args, text)
+	}
+	if e.Star && e.Filter != nil {
+		a.args = []string{"CASE WHEN " + g.of(e.Filter.Span) + " THEN 1 END"}
+	}
+	g.aggregates = append(g.aggregates, a)
+	return nil
+}
+
+func (g *grouped) aggregateOf(e *parse.Expr) *aggregate {
+	for _, a := range g.aggregates {
+		if a.call == e || g.equal(a.call, e) {
+			return a
+		}
+	}
+	return nil
+}
+
+// describeGroups asks the server for the types of keys, aggregates and their arguments.
+func (g *grouped) describeGroups() error {
+	var list, inputs []string
+	for i, k := range g.keys {
+		list = append(list, fmt.Sprintf("%s AS %s%d", k.text, keyName, i+1))
+	}
+	for i, a := range g.aggregates {
+		if g.isKeyed(a) {
+			continue
+		}
+		list = append(list, fmt.Sprintf("%s AS %s%d", g.of(a.call.Span), wholeName, i+1))
+		for _, arg := range a.args {
+			inputs = append(inputs, fmt.Sprintf("%s AS %s%d", arg, valueName, len(inputs)+1))
+		}
+	}
+	if len(list) == 0 {
+		return refuse("it has groups without a key and without an aggregate")
+	}
+	cols, err := g.describe(g.unhole(g.with() + "SELECT " + strings.Join(list, ", ") + g.rows() + g.groupBy(nil)))
+	if err != nil {
+		return err
+	}
+	if len(cols) != len(list) {
+		return refuse("the server describes %d columns in nameUse of %d", len(cols), len(list))
+	}
+	for i, k := range g.keys {
+		k.col = cols[i]
+	}
+	n := len(g.keys)
+	var in []engine.ResultColumn
+	if len(inputs) > 0 {
+		if in, err = g.describe(g.unhole(g.with() + "SELECT " + strings.Join(inputs, ", ") + g.rows())); err != nil {
+			return err
+		}
+		if len(in) != len(inputs) {
+			return refuse("the server describes %d columns in nameUse of %d", len(in), len(inputs))
+		}
+	}
+	for _, a := range g.aggregates {
+		if g.isKeyed(a) {
+			continue
+		}
+		a.result, n = cols[n], n+1
+		a.inputs, in = in[:len(a.args)], in[len(a.args):]
+	}
+	for _, k := range g.keys {
+		if err := g.checkKey(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkKey refuses keys whose text is not enough to tell which group a row belongs to.
+func (g *grouped) checkKey(k *key) error {
+	switch k.col.Class {
+	case engine.ClassOther:
+		return refuse("it groups by %s, whose text may stand for several values", k.text)
+	case engine.ClassFloat:
+		return refuse("it groups by %s, a binary fraction, whose text may stand for several values", k.text)
+	case engine.ClassDecimal:
+		// The server may compute an expression with more digits than its type has, and group by them.
+		if k.expr.Kind != parse.Column || g.merged || k.col.Scale < 0 {
+			if g.syntax.Introducer || k.col.Scale < 0 {
+				return refuse("it groups by %s, a decimal number that may have more digits than its text", k.text)
+			}
+		}
+	}
+	return nil
+}
+
+// isKeyed reports the function that tells subtotals from groups.
+func (g *grouped) isKeyed(a *aggregate) bool { return a.call.Name == "grouping" }
+
+// groupBy is the clause GROUP BY of a query that begins with the keys: plain groups, or those with subtotals
+// if names are given for the keys.
+func (g *grouped) groupBy(names []string) string {
+	if len(g.keys) == 0 {
+		return ""
+	}
+	if names == nil {
+		return " GROUP BY " + strings.Join(positions(len(g.keys)), ", ")
+	}
+	if !g.super {
+		return " GROUP BY " + strings.Join(names, ", ")
+	}
+	var edits []parse.Edit
+	for _, e := range g.sel.GroupBy {
+		_ = g.eachKey(e, func(e *parse.Expr) error {
+			r, _, _ := g.element(e, inGroupBy) // known since findKeys
+			edits = append(edits, parse.Edit{Span: e.Span, Text: names[g.keyOf(r)]})
+			return nil
+		})
+	}
+	text := " GROUP BY " + g.of(g.sel.GroupSpan, edits...)
+	if g.sel.Rollup {
+		text += " WITH ROLLUP"
+	}
+	return text
+}
+
+// positions returns "1", "2" and so on.
+func positions(n int) (list []string) {
+	for i := range n {
+		list = append(list, strconv.Itoa(i+1))
+	}
+	return list
+}
+
+// names returns names with numbers.
+func names(prefix string, n int) (list []string) {
+	for i := range n {
+		list = append(list, prefix+strconv.Itoa(i+1))
+	}
+	return list
+}
+
+// disjoint reports whether no group has rows in two pieces, so that pieces compute all of it: the columns that decide about
+// a row's partition are keys.
+func (g *grouped) disjoint() bool {
+	t := g.cut.table
+	if len(t.By) == 0 || len(t.Parts) == 0 || !g.direct || g.super || g.sel.Distinct || g.nested || g.hasWindows(g.query) {
+		return false
+	}
+	for _, k := range g.keys {
+		if !k.exact() {
+			return false
+		}
+	}
+	for _, by := range t.By {
+		if !slices.ContainsFunc(g.keys, func(k *key) bool {
+			names := k.expr.Names
+			return k.expr.Kind == parse.Column && strings.EqualFold(names[len(names)-1], by) &&
+				(len(names) == 2 && strings.EqualFold(names[0], g.alias) || len(names) == 1 && len(g.uses) == 1)
+		}) {
+			return false
+		}
+	}
+	for _, a := range g.aggregates {
+		if r, ok := g.recipe(a); !ok || r.Order && !g.options.Inexact || r.Tie != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// recipe returns how an aggregate is computed from parts.
+func (g *grouped) recipe(a *aggregate) (engine.Recipe, bool) {
+	e := a.call
+	c := engine.AggregateCall{
+		Name: e.Name, Distinct: e.Distinct, Star: e.Star && e.Filter == nil, Args: a.args, Inputs: a.inputs,
+		Ordered: len(e.OrderBy) > 0, Separator: e.Separator, Result: a.result, Divided: g.merged && g.divides(),
+	}
+	if len(e.OrderBy) == 1 && len(e.Args) > 0 && g.equal(e.OrderBy[0].Expr, e.Args[0]) {
+		c.SelfOrdered = true
+		c.Order = strings.TrimSpace(g.of(parse.Span{From: e.OrderBy[0].Expr.To, To: e.OrderBy[0].To}))
+	}
+	for _, arg := range e.Args {
+		c.Divided = c.Divided || divided(arg)
+	}
+	if e.Filter != nil && (c.Ordered || c.Separator != "") {
+		return engine.Recipe{}, false
+	}
+	return g.reader.Aggregate(c)
+}
+
+// divided reports a division in an expression.
+func divided(e *parse.Expr) bool {
+	yes := false
+	parse.Walk(e, func(e *parse.Expr) bool {
+		yes = yes || e.Kind == parse.Binary && e.Name == "/"
+		return !yes
+	})
+	return yes
+}
+
+// divides reports a division in any expression of the statement.
+func (x *splitter) divides() bool {
+	yes := false
+	x.query.Walk(nil, func(e *parse.Expr) bool {
+		yes = yes || e.Kind == parse.Binary && e.Name == "/"
+		return !yes
+	})
+	return yes
+}
+
+// makeParts makes the columns of the groups after their keys.
+func (g *grouped) makeParts() error {
+	for _, a := range g.aggregates {
+		name := strings.ToUpper(a.call.Name)
+		r, ok := g.recipe(a)
+		switch {
+		case !ok:
+			return refuse("%s can't be computed from parts with certainty", g.of(a.call.Span))
+		case r.Order && !g.options.Inexact:
+			return refuse("the last digits of %s depend on the order of the additions", g.of(a.call.Span))
+		}
+		a.recipe = r
+		switch {
+		case r.Keyed:
+			if !g.super {
+				return refuse("%s has no subtotals", name)
+			}
+			var keys []string
+			for _, arg := range a.call.Args {
+				i := g.keyOf(arg)
+				if i < 0 {
+					return refuse("%s has an argument that isn't a key", name)
+				}
+				keys = append(keys, keyName+strconv.Itoa(i+1))
+			}
+			var texts []string
+			for _, arg := range a.call.Args {
+				texts = append(texts, g.keys[g.keyOf(arg)].text)
+			}
+			g.addPart(a, part{name: wholeName, whole: fill(r.Merge[0], texts), merge: fill(r.Merge[0], keys)})
+		case len(r.Group) > 0:
+			var values []string
+			for _, v := range r.Group {
+				i := slices.Index(g.values, v)
+				if i < 0 {
+					i = len(g.values)
+					g.values = append(g.values, v)
+				}
+				values = append(values, valueName+strconv.Itoa(i+1))
+			}
+			g.merges = false
+			g.addPart(a, part{name: wholeName, whole: g.of(a.call.Span), merge: fill(r.Merge[0], values)})
+		default:
+			for i, text := range r.Parts {
+				p := part{name: partName, text: fill(text, a.args)}
+				p.whole = p.text
+				if g.merges = g.merges && r.Steps != nil; r.Steps != nil {
+					p.step, p.steps = r.Steps[i], true
+				}
+				p.merge = r.Merge[i]
+				g.addPart(a, p)
+			}
+		}
+	}
+	return nil
+}
+
+// addPart adds a column for an aggregate, unless there is one already.
+func (g *grouped) addPart(a *aggregate, p part) {
+	for i, q := range g.parts {
+		if p.text != "" && q.text == p.text && p.steps == q.steps && p.step == q.step && (q.merge == p.merge || q.merge == fill(p.merge, []string{q.name})) {
+			a.parts = append(a.parts, i)
+			return
+		}
+	}
+	p.name += strconv.Itoa(len(g.parts) + 1)
+	if p.text != "" {
+		p.merge = fill(p.merge, []string{p.name})
+	}
+	a.parts = append(a.parts, len(g.parts))
+	g.parts = append(g.parts, p)
+}
+
+// fill replaces $1, $2 and so on. An argument that is not alone in parentheses is put into some.
+func fill(text string, args []string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '$' && i+1 < len(text) && text[i+1] >= '1' && text[i+1] <= '9' {
+			if n := int(text[i+1] - '1'); n < len(args) {
+				alone := i > 0 && text[i-1] == '(' && i+2 < len(text) && text[i+2] == ')'
+				if i++; alone || isName(args[n]) {
+					b.WriteString(args[n])
+				} else {
+					b.WriteString("(" + args[n] + ")")
+				}
+				continue
+			}
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}
+
+// isName reports a name without quotes, which needs no parentheses.
+func isName(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,238 @@
+package query
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/parse"
+)
+
+// nestedBlock returns the block of a derived table or CTE with groups, if all else that the statement reads is
+// computed from its rows: then pieces compute that block, and the server the rest of the statement.
+func (x *splitter) nestedBlock() *block {
+	for _, q := range x.inner(x.query) {
+		b, err := x.block(q)
+		if err != nil || !x.isGrouped(q) || !x.alone(q) {
+			continue
+		}
+		b.nested = true
+		return b
+	}
+	return nil
+}
+
+// inner returns the queries that a query reads from, each once.
+func (x *splitter) inner(q *parse.Query) (list []*parse.Query) {
+	if q.Body == nil {
+		return nil
+	}
+	for _, f := range q.Body.From {
+		for _, leaf := range f.Tables() {
+			from := leaf.Query
+			if u := x.useOf(leaf); u != nil && u.cte != nil && u.cte.uses == 1 && !u.cte.recursive {
+				from = u.cte.Query
+			}
+			if from != nil && !leaf.Lateral {
+				list = append(append(list, from), x.inner(from)...)
+			}
+		}
+	}
+	return list
+}
+
+// alone reports whether only this query reads tables, and refers to no CTE outside of it.
+func (x *splitter) alone(q *parse.Query) bool {
+	for _, u := range x.uses {
+		in := inside(u.from.Span, q.Span)
+		if !in && u.cte == nil || in && u.cte != nil && !inside(u.cte.Span, q.Span) {
+			return false
+		}
+	}
+	return true
+}
+
+func inside(s, of parse.Span) bool { return s.From >= of.From && s.To <= of.To }
+
+// checkOuter refuses a statement in which what surrounds the block may have another result if the block's rows come in
+// another order.
+func (b *block) checkOuter() (err error) {
+	b.splitter.query.Walk(func(q *parse.Query) bool {
+		if err == nil && q != b.query {
+			err = b.checkOuterQuery(q)
+		}
+		return err == nil && q != b.query
+	}, nil)
+	return err
+}
+
+func (b *block) checkOuterQuery(q *parse.Query) error {
+	x := b.splitter
+	switch {
+	case q.First != nil || len(q.Rest) > 0:
+		return refuse("it has a set operation around the query of %s", b.alias)
+	case len(q.Body.From) == 0:
+		return nil
+	case x.hasWindows(q):
+		return refuse("it has window functions over the rows of a derived table or CTE")
+	case q.Limit != nil:
+		if err := b.checkOuterLimit(q); err != nil {
+			return err
+		}
+	}
+	if !x.isGrouped(q) {
+		return nil
+	}
+	s := q.Body
+	if q != x.query && len(x.query.With) > 0 {
+		return refuse("it has groups in several CTEs")
+	}
+	o := &block{splitter: x, query: q, sel: s, limit: -1, merged: true}
+	var list, inputs []string
+	var calls []*parse.Expr
+	for _, e := range append(outputs(q), s.Having) {
+		parse.Walk(e, func(e *parse.Expr) bool {
+			if x.isAggregate(e) {
+				calls = append(calls, e)
+				return false
+			}
+			return true
+		})
+	}
+	from := " FROM " + x.of(s.FromSpan)
+	with := x.of(parse.Span{From: q.From, To: s.Span.From})
+	for _, e := range calls {
+		if e.Filter != nil || len(e.OrderBy) > 0 || e.Separator != "" {
+			return refuse("%s is not known to be certain over the rows of a derived table or CTE", x.of(e.Span))
+		}
+		list = append(list, x.of(e.Span))
+		for _, a := range e.Args {
+			inputs = append(inputs, x.of(a.Span))
+		}
+	}
+	var keys []string
+	for _, e := range s.GroupBy {
+		r, _, err := o.element(e, inGroupBy)
+		if err != nil {
+			return err
+		}
+		if r != nil {
+			keys = append(keys, x.of(r.Span))
+		}
+	}
+	if s.Sets {
+		return refuse("it has subtotals over the rows of a derived table or CTE")
+	}
+	if s.Distinct {
+		for _, it := range s.Items {
+			if it.Star {
+				return refuse("it has DISTINCT of a star")
+			}
+			if len(calls) == 0 && len(s.GroupBy) == 0 {
+				keys = append(keys, x.of(it.Expr.Span))
+			}
+		}
+	}
+	var in, results []engine.ResultColumn
+	if n := len(keys) + len(inputs); n > 0 {
+		var err error
+		if in, err = x.describe(with + "SELECT " + strings.Join(append(slices.Clone(keys), inputs...), ", ") + from); err != nil {
+			return err
+		}
+		if len(in) != n {
+			return refuse("the server describes %d columns in nameUse of %d", len(in), n)
+		}
+	}
+	if len(list) > 0 {
+		var err error
+		if results, err = x.describe(with + "SELECT " + strings.Join(list, ", ") + from); err != nil {
+			return err
+		}
+		if len(results) != len(list) {
+			return refuse("the server describes %d columns in nameUse of %d", len(results), len(list))
+		}
+	}
+	for i, k := range keys {
+		if !(&key{col: in[i]}).exact() {
+			return refuse("which of the equal values of %s it returns is up to the server", k)
+		}
+	}
+	in = in[len(keys):]
+	for i, e := range calls {
+		c := engine.AggregateCall{Name: e.Name, Distinct: e.Distinct, Star: e.Star, Inputs: in[:len(e.Args)], Result: results[i]}
+		for _, a := range e.Args {
+			c.Args = append(c.Args, x.of(a.Span))
+		}
+		in = in[len(e.Args):]
+		switch r, ok := x.reader.Aggregate(c); {
+		case !ok || r.Tie != "" || r.Keyed:
+			return refuse("%s is not known to be certain over the rows of a derived table or CTE", x.of(e.Span))
+		case r.Order && !x.options.Inexact:
+			return refuse("the last digits of %s depend on the order of the additions", x.of(e.Span))
+		}
+	}
+	return nil
+}
+
+// checkOuterLimit refuses a limit unless the order before it tells all rows of the block apart.
+func (b *block) checkOuterLimit(q *parse.Query) error {
+	why := refuse("which rows its LIMIT returns is up to the server")
+	s := q.Body
+	if b.isGrouped(q) || len(s.From) != 1 || s.From[0].Left != nil || b.sel.Rollup || b.sel.Sets {
+		return why
+	}
+	leaf := s.From[0]
+	columns := leaf.Columns
+	if u := b.useOf(leaf); u != nil && u.cte != nil {
+		columns = u.cte.Columns
+		if u.cte.Query != b.query {
+			return why
+		}
+	} else if leaf.Query != b.query {
+		return why
+	}
+	g := &grouped{block: b}
+	if err := g.findKeys(); err != nil {
+		return err
+	}
+	keys := b.keys
+	b.keys = nil
+	o := &block{splitter: b.splitter, query: q, sel: s, limit: -1}
+	ordered := map[string]bool{}
+	for _, e := range q.OrderBy {
+		r, _, err := o.element(e.Expr, inOrderBy)
+		if err != nil {
+			return err
+		}
+		if r != nil && r.Kind == parse.Column {
+			ordered[r.Names[len(r.Names)-1]] = true
+		}
+	}
+	for _, k := range keys {
+		found := false
+		for i, it := range b.sel.Items {
+			name := it.Alias
+			if name == "" && it.Expr != nil && it.Expr.Kind == parse.Column {
+				name = it.Expr.Names[len(it.Expr.Names)-1]
+			}
+			if i < len(columns) {
+				name = columns[i]
+			}
+			found = found || it.Expr != nil && b.equal(it.Expr, k.expr) && ordered[name]
+		}
+		if !found {
+			return why
+		}
+	}
+	return nil
+}
+
+// outside is the statement with the block's rows in nameUse of its query. The limit keeps the server from computing with
+// more digits than the columns of a derived table have.
+func (b *block) outside(final string) string {
+	if b.limit < 0 {
+		final += b.limitText(math.MaxInt64, 0)
+	}
+	return b.of(parse.Span{From: 0, To: len(b.text)}, parse.Edit{Span: b.query.Span, Text: final})
+}

@@ -1,0 +1,205 @@
+package query
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/parse"
+)
+
+// splitRows splits a block whose rows are those of its pieces: without groups, or with groups none of which has rows in
+// two pieces.
+func (b *block) splitRows() error {
+	p := b.plan
+	switch {
+	case b.hasWindows(b.query):
+		return refuse("it has window functions over rows")
+	case b.nested:
+		return refuse("its rows are computed further")
+	case len(b.query.OrderBy) == 0 && b.limit >= 0:
+		return refuse("it has LIMIT without ORDER BY: which rows it returns is up to the server")
+	case len(b.query.OrderBy) > 0 && b.limit < 0 && !b.isGrouped(b.query):
+		return refuse("it sorts all rows")
+	}
+	p.Merge.Rows, p.Keys = true, len(p.Columns)
+	if len(b.query.OrderBy) == 0 {
+		p.Merge.Kind = Concatenate
+		return b.setPartial(b.of(parse.Span{From: b.query.From, To: len(b.text)}, b.edit))
+	}
+	return b.splitOrdered()
+}
+
+// splitOrdered splits a block with an order and, where it isn't of groups, a limit. Pieces return one row more than
+// the limit, which shows whether the rows on both sides of its end are equal in the order.
+func (b *block) splitOrdered() error {
+	p := b.plan
+	names, list, err := b.rowItems()
+	if err != nil {
+		return err
+	}
+	var sorts, inner, hidden []string
+	exact := true // all columns are sorted by, and the same if they are equal
+	sorted := map[string]bool{}
+	for _, o := range b.query.OrderBy {
+		e, item, err := b.element(o.Expr, inOrderBy)
+		if err != nil {
+			return err
+		}
+		name := ""
+		switch {
+		case item >= 0:
+			name = names[b.column(item)]
+			inner = append(inner, strconv.Itoa(b.column(item)+1)+direction(o))
+		default:
+			text, err := b.rowSort(e)
+			if err != nil {
+				return err
+			}
+			hidden = append(hidden, text)
+			name = sortName + strconv.Itoa(len(hidden))
+			list = append(list, text+" AS "+name)
+			inner = append(inner, strconv.Itoa(len(p.Columns)+len(hidden))+direction(o))
+		}
+		sorted[name] = true
+		sorts = append(sorts, name+direction(o))
+	}
+	for i, name := range names {
+		switch p.Columns[i].Class {
+		case engine.ClassOther:
+			return refuse("the column %s can't be stored in between with certainty", p.Columns[i].Name)
+		case engine.ClassFloat, engine.ClassText:
+			exact = false
+		}
+		exact = exact && sorted[name]
+	}
+	query := b.with() + "SELECT " + distinct(b.sel) + strings.Join(list, ", ") + b.rows()
+	if len(b.sel.GroupBy) > 0 {
+		query += " GROUP BY " + b.groupTexts()
+	}
+	if b.sel.Having != nil {
+		having, err := b.rowSort(b.sel.Having)
+		if err != nil {
+			return err
+		}
+		query += " HAVING " + having
+	}
+	query += " ORDER BY " + strings.Join(inner, ", ")
+	if b.limit >= 0 {
+		query += b.limitText(b.offset+b.limit+1, 0)
+	}
+	if err := b.setPartial(query); err != nil {
+		return err
+	}
+	for i, c := range p.PartialColumns {
+		if c.Class == engine.ClassOther {
+			return refuse("it sorts by what can't be stored in between with certainty")
+		}
+		if long := strings.ToUpper(c.Native); (strings.HasSuffix(long, "TEXT") || strings.HasSuffix(long, "BLOB")) && b.syntax.Introducer && (i >= len(names) || sorted[names[i]]) {
+			return refuse("it sorts by a long text, of which the server compares the beginning only")
+		}
+	}
+	m := &p.Merge
+	m.Kind = OnServer
+	m.Final = "SELECT " + strings.Join(names, ", ") + " FROM " + PartialTable + " ORDER BY " + strings.Join(sorts, ", ") + b.limitText(b.limit, b.offset)
+	if b.limit >= 0 && !exact {
+		var by, numbered []string
+		for i, o := range b.query.OrderBy {
+			by = append(by, strings.TrimSuffix(sorts[i], direction(o))+" AS "+sortName+strconv.Itoa(i+1))
+			numbered = append(numbered, strconv.Itoa(i+1)+direction(o))
+		}
+		m.Ties = b.limitTies(strings.Join(by, ", ")+" FROM "+PartialTable, numbered)
+	}
+	return nil
+}
+
+func distinct(s *parse.Select) string {
+	if s.Distinct {
+		return "DISTINCT "
+	}
+	return ""
+}
+
+// rowItems returns the names of the columns of the answer in the partials, quoted, and the select list of a piece.
+func (b *block) rowItems() (columns, list []string, err error) {
+	p := b.plan
+	stars := 0
+	for _, it := range b.sel.Items {
+		if it.Star {
+			stars++
+		}
+	}
+	if stars > 1 {
+		return nil, nil, refuse("it has several stars")
+	}
+	seen := map[string]bool{}
+	for i, it := range b.sel.Items {
+		if it.Star {
+			list = append(list, b.of(it.Span))
+			for range len(p.Columns) - len(b.sel.Items) + 1 {
+				name := p.Columns[len(columns)].Name
+				if low := strings.ToLower(name); seen[low] || strings.HasPrefix(low, "rowmill_") {
+					return nil, nil, refuse("two columns of its result are called %s", name)
+				} else {
+					seen[low] = true
+				}
+				columns = append(columns, b.quote(name))
+			}
+			continue
+		}
+		// A quotient has digits that its type doesn't have; other values may have fewer.
+		if n := len(columns); n < len(p.Columns) && p.Columns[n].Class == engine.ClassDecimal && b.syntax.Introducer && (b.merged || parse.Bare(it.Expr).Kind != parse.Column) && !b.isAggregate(parse.Bare(it.Expr)) {
+			return nil, nil, refuse("%s is a decimal number that may have other digits than its type", b.of(it.Span))
+		}
+		name := itemName + strconv.Itoa(i+1)
+		list = append(list, b.of(it.Expr.Span)+" AS "+name)
+		columns = append(columns, name)
+	}
+	if len(columns) != len(p.Columns) {
+		return nil, nil, refuse("the server describes %d columns in nameUse of %d", len(p.Columns), len(columns))
+	}
+	return columns, list, nil
+}
+
+// column returns the index of the column of the answer that an element of the select list is.
+func (b *block) column(item int) int {
+	for _, it := range b.sel.Items[:item] {
+		if it.Star {
+			return item + len(b.plan.Columns) - len(b.sel.Items)
+		}
+	}
+	return item
+}
+
+// rowSort is the text of an expression to sort by, in terms of the block's rows.
+func (b *block) rowSort(e *parse.Expr) (string, error) {
+	var edits []parse.Edit
+	var err error
+	parse.Walk(e, func(e *parse.Expr) bool {
+		if err != nil {
+			return false
+		}
+		if e.Query != nil {
+			err = refuse("HAVING or ORDER BY has a subquery")
+			return false
+		}
+		r, rerr := b.resolve(e, inHaving)
+		if err = rerr; r != nil {
+			edits = append(edits, parse.Edit{Span: e.Span, Text: "(" + b.of(r.Span) + ")"})
+		}
+		return r == nil && err == nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return b.of(e.Span, edits...), nil
+}
+
+// groupTexts is GROUP BY with the expressions themselves in nameUse of positions and aliases.
+func (b *block) groupTexts() string {
+	var list []string
+	for _, k := range b.keys {
+		list = append(list, k.text)
+	}
+	return strings.Join(list, ", ")
+}

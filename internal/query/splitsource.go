@@ -1,0 +1,433 @@
+package query
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/parse"
+)
+
+// hole stands for the operand of FROM that pieces replace, while the query of a piece is written.
+const hole = '\x00'
+
+// A block is the SELECT that is split, and the occurrence of a table that is cut in it.
+type block struct {
+	*splitter
+	query *parse.Query
+	sel   *parse.Select
+	cut   *use
+	// alias is the name by which the query calls the table, edit puts the hole in its place.
+	alias string
+	edit  parse.Edit
+	// direct reports that the table is an operand of the block's own FROM, and not of a derived table's or a CTE's.
+	direct bool
+	// merged reports that columns of the block's FROM may be expressions: those of a derived table or a CTE.
+	merged bool
+	// nested reports that the block is within the statement, whose other parts the server computes from the block's rows.
+	nested bool
+
+	fromColumns map[string]bool // in lower case; nil until they are asked for
+	offset      int64
+	limit       int64 // -1 is none
+	keys        []*key
+	aggregates  []*aggregate
+}
+
+// choose finds the SELECT that is split: that of the statement itself, or one that it reads from.
+func (x *splitter) choose() (*block, error) {
+	b, err := x.block(x.query)
+	if err == nil {
+		return b, nil
+	}
+	if b := x.nestedBlock(); b != nil {
+		return b, nil
+	}
+	return nil, err
+}
+
+// block returns the block of a query, with the largest table with partitions whose rows its rows come from.
+func (x *splitter) block(q *parse.Query) (*block, error) {
+	switch {
+	case q.First != nil || len(q.Rest) > 0:
+		op := "its clauses are outside of the parentheses around it"
+		if len(q.Rest) > 0 {
+			op = "it has " + q.Rest[0].Op
+		}
+		return nil, refuse("%s", op)
+	case len(q.Body.From) == 0:
+		return nil, refuse("it has no FROM")
+	}
+	var list []*use
+	for _, f := range q.Body.From {
+		x.collect(f, &list)
+	}
+	var best *use
+	size := func(u *use) (rows int64) {
+		for _, p := range u.table.Parts {
+			rows += max(p.Rows, 0)
+		}
+		return rows
+	}
+	for _, u := range list {
+		switch t := u.table; {
+		case t.Refusal != "" || len(t.Parts) == 0:
+		case best == nil || size(u) > size(best):
+			best = u
+		}
+	}
+	if best == nil && x.options.ByRange {
+		for _, u := range list {
+			if t := u.table; best == nil && t.Refusal == "" && len(t.Parts) == 0 && len(t.PrimaryKey) > 0 {
+				best = u
+			}
+		}
+	}
+	if best == nil {
+		return nil, x.uncut(list)
+	}
+	b := &block{splitter: x, query: q, sel: q.Body, cut: best, limit: -1}
+	name := lastName(x.text[best.from.Span.From:best.from.Span.To])
+	if b.alias = best.from.Alias; b.alias == "" {
+		b.alias = best.from.Table
+	}
+	if name == "" {
+		return nil, refuse("the name of %s is not written in a simple way", best.from.Table)
+	}
+	b.edit = parse.Edit{Span: best.from.Span, Text: string(hole) + " AS " + name}
+	for _, f := range q.Body.From {
+		for _, leaf := range f.Tables() {
+			b.direct = b.direct || leaf == best.from
+			u := x.useOf(leaf)
+			b.merged = b.merged || u == nil || u.cte != nil
+		}
+	}
+	return b, b.limits()
+}
+
+// uncut says why no table can be cut.
+func (x *splitter) uncut(list []*use) error {
+	for _, u := range list {
+		if u.table.Refusal != "" {
+			return refuse("%s: %s", u.table.Name, u.table.Refusal)
+		}
+	}
+	for _, u := range x.uses {
+		if u.cte == nil && len(u.table.Parts) > 0 {
+			return refuse("%s is read where its rows can't be read in pieces: by a subquery, by a derived table or CTE with groups or a limit, "+
+				"by a CTE that is used several times, with a hint, or on the side of an outer join that may be missing", u.table.Name)
+		}
+	}
+	return refuse("no table that it reads has partitions")
+}
+
+// collect appends the tables each of whose rows makes rows of the result by itself.
+func (x *splitter) collect(f *parse.From, list *[]*use) {
+	switch {
+	case f.Left != nil:
+		if f.Join != "RIGHT" && f.Join != "FULL" {
+			x.collect(f.Left, list)
+		}
+		if f.Join != "LEFT" && f.Join != "FULL" {
+			x.collect(f.Right, list)
+		}
+	case f.Query != nil:
+		if !f.Lateral && x.plain(f.Query) {
+			for _, inner := range f.Query.Body.From {
+				x.collect(inner, list)
+			}
+		}
+	default:
+		u := x.useOf(f)
+		switch {
+		case u == nil:
+		case u.cte != nil:
+			if c := u.cte; c.uses == 1 && !c.recursive && x.plain(c.Query) {
+				for _, inner := range c.Query.Body.From {
+					x.collect(inner, list)
+				}
+			}
+		case !f.Hinted && len(f.Partitions) == 0 && len(f.Columns) == 0:
+			*list = append(*list, u)
+		}
+	}
+}
+
+func (x *splitter) useOf(f *parse.From) *use {
+	for _, u := range x.uses {
+		if u.from == f {
+			return u
+		}
+	}
+	return nil
+}
+
+// plain reports whether a query only joins, filters and computes row by row.
+func (x *splitter) plain(q *parse.Query) bool {
+	return q.First == nil && len(q.Rest) == 0 && len(q.With) == 0 && q.Limit == nil && q.Offset == nil && len(q.Body.From) > 0 &&
+		!x.isGrouped(q) && !x.hasWindows(q)
+}
+
+// isGrouped reports whether a query has groups, of which the absence of GROUP BY makes one.
+func (x *splitter) isGrouped(q *parse.Query) bool {
+	s := q.Body
+	if s.Distinct || len(s.GroupBy) > 0 || s.Having != nil {
+		return true
+	}
+	found := false
+	for _, e := range outputs(q) {
+		parse.Walk(e, func(e *parse.Expr) bool {
+			found = found || x.isAggregate(e)
+			return !found
+		})
+	}
+	return found
+}
+
+func (x *splitter) hasWindows(q *parse.Query) bool {
+	found := len(q.Body.Windows) > 0
+	for _, e := range outputs(q) {
+		parse.Walk(e, func(e *parse.Expr) bool {
+			found = found || e.Over != nil
+			return !found
+		})
+	}
+	return found
+}
+
+// outputs returns the expressions of the select list and of ORDER BY.
+func outputs(q *parse.Query) (list []*parse.Expr) {
+	for _, it := range q.Body.Items {
+		if it.Expr != nil {
+			list = append(list, it.Expr)
+		}
+	}
+	for _, o := range q.OrderBy {
+		list = append(list, o.Expr)
+	}
+	return list
+}
+
+// isAggregate reports a call of an aggregate function that isn't one of a window.
+func (x *splitter) isAggregate(e *parse.Expr) bool {
+	return e.Kind == parse.Call && e.Over == nil && x.reader.Function(e.Name, len(e.Args)) == engine.AggregateFunction
+}
+
+// limits reads LIMIT and OFFSET.
+func (b *block) limits() error {
+	for _, l := range []struct {
+		expr *parse.Expr
+		into *int64
+	}{{b.query.Limit, &b.limit}, {b.query.Offset, &b.offset}} {
+		if l.expr == nil {
+			continue
+		}
+		n, err := strconv.ParseInt(l.expr.Name, 10, 64)
+		if l.expr.Kind != parse.Literal || err != nil || n < 0 || n > 1<<40 {
+			return refuse("the limit is not a number")
+		}
+		*l.into = n
+	}
+	switch {
+	case b.limit < 0 && b.query.Offset != nil:
+		return refuse("it has OFFSET without LIMIT")
+	case b.limit == 0:
+		return refuse("its limit is 0")
+	}
+	return nil
+}
+
+// split completes the plan.
+func (b *block) split() error {
+	if err := b.checkJoins(); err != nil {
+		return err
+	}
+	grouped := b.isGrouped(b.query)
+	if b.nested {
+		if err := b.checkOuter(); err != nil {
+			return err
+		}
+	}
+	if grouped {
+		return b.splitGroups()
+	}
+	return b.splitRows()
+}
+
+// checkJoins refuses what makes a column's name stand for columns of two tables.
+func (b *block) checkJoins() error {
+	for _, f := range b.sel.From {
+		for list := []*parse.From{f}; len(list) > 0; list = list[1:] {
+			if j := list[0]; j.Left != nil {
+				if j.Natural || len(j.Using) > 0 {
+					return refuse("it has a join with USING or NATURAL")
+				}
+				list = append(list, j.Left, j.Right)
+			}
+		}
+	}
+	return nil
+}
+
+// with is the text before the block's SELECT: WITH and its queries.
+func (b *block) with() string {
+	return b.of(parse.Span{From: b.query.From, To: b.sel.Span.From}, b.edit)
+}
+
+// rows is the text from FROM to the end of WHERE.
+func (b *block) rows() string {
+	s := " FROM " + b.of(b.sel.FromSpan, b.edit)
+	if b.sel.Where != nil {
+		s += " WHERE " + b.of(b.sel.Where.Span)
+	}
+	return s
+}
+
+// unhole returns a query in which the hole is the table itself.
+func (b *block) unhole(query string) string {
+	return strings.Replace(query, string(hole), b.of(b.cut.from.Name), 1)
+}
+
+// setPartial sets the query of a piece, and describes it.
+func (b *block) setPartial(query string) (err error) {
+	before, after, found := strings.Cut(query, string(hole))
+	if !found || strings.ContainsRune(after, hole) {
+		return refuse("the place of %s in it is not certain", b.alias)
+	}
+	b.plan.Partial = [2]string{before, after}
+	b.plan.PartialColumns, err = b.describe(b.unhole(query))
+	return err
+}
+
+// lastName returns the last name of an operand of FROM as it is written, "" if that is not simple.
+func lastName(text string) string {
+	quote := text[len(text)-1]
+	if quote == ']' {
+		quote = '['
+	}
+	if strings.IndexByte("`\"[", quote) >= 0 {
+		i := strings.LastIndexByte(text[:len(text)-1], quote)
+		if i < 0 || i > 0 && text[i-1] == quote {
+			return ""
+		}
+		return text[i:]
+	}
+	i := strings.LastIndexFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n./*`\"])", r) })
+	return text[i+1:]
+}
+
+func (x *splitter) quote(name string) string { return x.reader.Dialect().Quote(name) }
+
+// sameNames reports whether two names stand for the same column. A name without a table is that of the only column so called.
+func (x *splitter) sameNames(a, b []string) bool {
+	if !x.sameName(a[len(a)-1], b[len(b)-1]) {
+		return false
+	}
+	return len(a) == 1 || len(b) == 1 || x.sameName(a[0], b[0])
+}
+
+func (x *splitter) sameName(a, b string) bool {
+	if x.syntax.Casts {
+		return a == b
+	}
+	return strings.EqualFold(a, b)
+}
+
+func (x *splitter) equal(a, b *parse.Expr) bool { return parse.Equal(a, b, x.sameNames) }
+
+// isColumn reports whether the operand of FROM has a column of that name.
+func (b *block) isColumn(name string) (bool, error) {
+	if b.fromColumns == nil {
+		cols, err := b.describe(b.unhole(b.with() + "SELECT * FROM " + b.of(b.sel.FromSpan, b.edit)))
+		if err != nil {
+			return false, err
+		}
+		b.fromColumns = map[string]bool{}
+		for _, c := range cols {
+			b.fromColumns[strings.ToLower(c.Name)] = true
+		}
+	}
+	return b.fromColumns[strings.ToLower(name)], nil
+}
+
+// A nameUse is where a name stands, which decides whether it may be an alias of the select list.
+type nameUse int
+
+const (
+	inItems   nameUse = iota // and within aggregates: a column
+	inGroupBy                // a column, else an alias
+	inOrderBy                // as a whole element: an alias, else a column
+	inHaving                 // and within elements of ORDER BY: an alias or a column
+)
+
+// resolve returns the expression of the select list that a name stands for, nil if it is a column.
+func (b *block) resolve(e *parse.Expr, in nameUse) (*parse.Expr, error) {
+	if e.Kind != parse.Column || len(e.Names) != 1 || in == inItems {
+		return nil, nil
+	}
+	var found []*parse.Expr
+	for _, it := range b.sel.Items {
+		if it.Alias != "" && strings.EqualFold(it.Alias, e.Names[0]) && it.Expr != nil {
+			found = append(found, it.Expr)
+		}
+	}
+	if len(found) == 0 || !slices.ContainsFunc(found, func(f *parse.Expr) bool { return !b.equal(f, e) }) {
+		return nil, nil
+	}
+	column := false
+	if in != inOrderBy {
+		var err error
+		if column, err = b.isColumn(e.Names[0]); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case column && in == inGroupBy:
+		return nil, nil
+	case column, len(found) > 1:
+		return nil, refuse("the name %s stands for several expressions", e.Names[0])
+	}
+	return found[0], nil
+}
+
+// element resolves an element of GROUP BY or ORDER BY, which may be a position or an alias. item is its index in the select
+// list, or -1.
+func (b *block) element(e *parse.Expr, in nameUse) (_ *parse.Expr, item int, err error) {
+	what := map[nameUse]string{inGroupBy: "GROUP BY", inOrderBy: "ORDER BY"}[in]
+	if e.Kind == parse.Literal {
+		n, err := strconv.Atoi(e.Name)
+		if err != nil || n < 1 || n > len(b.sel.Items) || !b.syntax.GroupOrder {
+			return nil, -1, refuse("%s has a constant", what)
+		}
+		for _, it := range b.sel.Items[:n] {
+			if it.Star {
+				return nil, -1, refuse("%s has a position after a star", what)
+			}
+		}
+		return b.sel.Items[n-1].Expr, n - 1, nil
+	}
+	bare := parse.Bare(e)
+	if bare.Kind == parse.Literal {
+		return nil, -1, refuse("%s has a constant", what)
+	}
+	r, err := b.resolve(bare, in)
+	if err != nil {
+		return nil, -1, err
+	}
+	if r != nil {
+		if e != bare && b.syntax.NullsLast {
+			return nil, -1, refuse("%s has an alias in parentheses", what)
+		}
+		bare = r
+	}
+	for i, it := range b.sel.Items {
+		if it.Expr != nil && (it.Expr == bare || b.equal(it.Expr, bare)) {
+			return bare, i, nil
+		}
+	}
+	if r != nil {
+		return r, -1, nil
+	}
+	return e, -1, nil
+}
