@@ -42,8 +42,9 @@ func (a *app) benchCommand() *cobra.Command {
 			"rate changes as it grows; ibench runs the complete modern insert benchmark; matrix\n" +
 			"inserts with every combination of method, batch, writers and so on, and reports which\n" +
 			"of them matter; scenario runs a named experiment and compares it with published\n" +
-			"figures; mixed and points measure selects; steady holds a small constant load for a\n" +
-			"day and shows when the machine or the server did not keep up; keep measures what the\n" +
+			"figures; mixed and points measure selects; scan measures a sum over many partitions,\n" +
+			"on one connection and on several; steady holds a small constant load for a day and\n" +
+			"shows when the machine or the server did not keep up; keep measures what the\n" +
 			"maintenance of a declared table costs its inserts.",
 		Example: "  rowmill bench insert --layout plain,rolling --html run.html\n" +
 			"  rowmill bench insert --help",
@@ -58,6 +59,7 @@ func (a *app) benchCommand() *cobra.Command {
 	c.AddCommand(a.benchScenarioCommand())
 	c.AddCommand(a.benchIbenchCommand())
 	c.AddCommand(a.benchKeepCommand())
+	c.AddCommand(a.benchScanCommand())
 	return c
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/rowmill/rowmill/internal/tabular"
 	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/result"
 )
 
 // flagChoices returns the values of flags that take one of a few values, or a list of
@@ -37,6 +38,7 @@ func flagChoices() map[string][]string {
 		"layout":                     workload.Layouts(),
 		"method":                     experiment.Methods(),
 		"durability":                 {sandbox.Full, sandbox.Relaxed, sandbox.None},
+		"ways":                       result.ScanWays(),
 		"ops":                        workload.MixedOperations(),
 		"steps":                      workload.IbenchSteps(),
 		"interval-format":            {string(formatRowmill), string(formatIbench)},

@@ -230,7 +230,7 @@ func here(t *testing.T) string {
 }
 
 func TestHelp(t *testing.T) {
-	for _, verb := range []string{"", "bench", "bench ibench", "bench insert", "bench keep", "bench matrix", "bench mixed", "bench points", "bench scenario", "bench steady", "report", "compare", "plan", "apply", "run", "status", "load", "query", "restore", "sandbox", "sandbox start", "sandbox stop", "sandbox list", "version"} {
+	for _, verb := range []string{"", "bench", "bench ibench", "bench insert", "bench keep", "bench matrix", "bench mixed", "bench points", "bench scan", "bench scenario", "bench steady", "report", "compare", "plan", "apply", "run", "status", "load", "query", "restore", "sandbox", "sandbox start", "sandbox stop", "sandbox list", "version"} {
 		name := "help-" + strings.ReplaceAll(verb, " ", "-") + ".txt"
 		if verb == "" {
 			name = "help.txt"
@@ -297,6 +297,12 @@ func TestBadInput(t *testing.T) {
 		{"bench insert --kill-server-every 2s --target sandbox:mariadb --preset sbtest --layout rolling", []string{"the server assigns the keys", "--layout plain"}},
 		{"bench insert --resume no/such.jsonl", []string{"--resume no/such.jsonl", "no such file"}},
 		{"bench insert --nosuch", []string{"unknown flag: --nosuch", "Try: rowmill bench insert --help"}},
+		{"bench scan --partitions 0", []string{"--partitions 0", "at least 1"}},
+		{"bench scan --rows 100", []string{"100 rows in 100 partitions", "1000 to"}},
+		{"bench scan --step 0", []string{"--step 0"}},
+		{"bench scan --ways sequential", []string{`unknown way "sequential"`, "serial, parallel, serve"}},
+		{"bench scan --ways serve", []string{"--ways serve", "sqlite doesn't have them"}},
+		{"bench scan --target null:", []string{"null has no partitions to read"}},
 		{"bench scenario", []string{"which scenario?", "ec2-2012", "Try: rowmill bench scenario --list"}},
 		{"bench scenario ec2-1812", []string{`no scenario "ec2-1812"`, "daily-2009, ec2-2012", "Try: rowmill bench scenario --list"}},
 		{"bench scenario mine.toml", []string{`no scenario "mine.toml"`, "Try: rowmill bench scenario --list"}},

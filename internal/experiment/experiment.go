@@ -117,6 +117,8 @@ func Run(ctx context.Context, env *Env, s *Spec) ([]result.Record, error) {
 		return env.cells(ctx, s)
 	case Keep:
 		return env.keep(ctx, s)
+	case Scan:
+		return env.scan(ctx, s)
 	case Steady:
 		return env.steady(ctx, s)
 	case Matrix:

@@ -84,6 +84,7 @@ type Spec struct {
 	Ibench   *IbenchSpec `json:"ibench,omitempty" toml:"ibench,omitempty"`
 	Cells    *CellsSpec  `json:"cells,omitempty" toml:"cells,omitempty"`
 	Keep     *KeepSpec   `json:"keep,omitempty" toml:"keep,omitempty"`
+	Scan     *ScanSpec   `json:"scan,omitempty" toml:"scan,omitempty"`
 	Matrix   *Levels     `json:"matrix,omitempty" toml:"matrix,omitempty"`
 	Scenario *Script     `json:"scenario,omitempty" toml:"scenario,omitempty"`
 }
@@ -95,6 +96,7 @@ const (
 	Mixed    = "mixed"
 	Points   = "points"
 	Keep     = "keep"
+	Scan     = "scan"
 	Steady   = "steady"
 	Matrix   = "matrix"
 	Scenario = "scenario"

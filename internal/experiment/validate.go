@@ -85,6 +85,8 @@ func (s *Spec) Validate() error {
 		lacks, validate = s.Cells == nil, s.validateCells
 	case Keep:
 		lacks, validate = s.Keep == nil, s.validateKeep
+	case Scan:
+		lacks, validate = s.Scan == nil, s.validateScan
 	case Steady:
 		validate = s.validateSteady
 	default:

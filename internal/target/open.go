@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -28,7 +29,8 @@ type DB struct {
 	// without a topology has one.
 	Nodes []Node
 
-	clean func() error
+	opened engine.Target // what was connected to
+	clean  func() error
 }
 
 // A Node is one server of a target.
@@ -72,6 +74,7 @@ func Open(ctx context.Context, text string, note func(string)) (_ *DB, err error
 	if d.DB, err = Connect(ctx, p.Target); err != nil {
 		return nil, err
 	}
+	d.opened = p.Target
 	info := d.Info()
 	n := &d.Nodes[0]
 	n.Target, n.Engine, n.PID, n.DataDir = info.Target, info.Engine, info.PID, info.DataDir
@@ -150,6 +153,15 @@ func notInstalled(err error, kind string) error {
 		return engine.Hinted(err, "apt-get install --no-install-recommends %s, or --target sqlite:", name)
 	}
 	return engine.Hinted(err, "--target sqlite:")
+}
+
+// At opens the same database with the same account at another address, HOST:PORT, where a front of the server listens. The
+// caller closes it.
+func (d *DB) At(ctx context.Context, address string) (engine.DB, error) {
+	t := d.opened
+	t.Host, t.Query = address, maps.Clone(t.Query)
+	t.Query.Del("socket")
+	return Connect(ctx, t)
 }
 
 // Server returns the first private server; nil if the target has none.

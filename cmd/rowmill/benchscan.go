@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/result"
+)
+
+const (
+	defaultScanRows       = 4_000_000
+	defaultScanPartitions = 100
+	defaultScanStep       = 10
+	// defaultScanRepeats is the least from which a disturbed run is told from the others.
+	defaultScanRepeats = 3
+)
+
+func (a *app) benchScanCommand() *cobra.Command {
+	var scan experiment.ScanSpec
+	var out benchOutputs
+	spec := experiment.Spec{Workload: experiment.Scan, Scan: &scan, Layouts: []string{workload.Plain}}
+	c := &cobra.Command{
+		Use:   "scan",
+		Short: "Measure a sum over 1 to N partitions, on one connection and on several",
+		Long: "Measure a sum over 1 to N partitions of a table, GROUP BY the partition, as Shard-Query\n" +
+			"did in 2010: on one connection (serial), split by rowmill query (parallel), and for\n" +
+			"a client of rowmill serve (serve, on MariaDB and MySQL). The ways take turns; each\n" +
+			"reads the table once before it is measured. Every answer is compared with what\n" +
+			"follows from the rows: one that differs in a byte fails the run.\n\n" +
+			"On the server, it creates the table fact with its partitions, fills it, and leaves it\n" +
+			"there. An existing table is refused, unless --drop-existing is given. Give a private\n" +
+			"server enough memory for the table, or the disk is measured.\n\n" +
+			"Ctrl-C ends it and reports what was measured. `rowmill report` shows a record again.",
+		Example: "  rowmill bench scan --target 'sandbox:mariadb?memory=1GB' --png scan.png --out scan.jsonl\n" +
+			"  rowmill bench scan --rows 100k --partitions 20 --step 5 --repeat 1",
+		Args: onlyFlags,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.bench(c.Context(), measuring{spec: &spec, out: out, show: func(context.Context) progress { return &scanProgress{lines{w: a.stderr}} }})
+		},
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	oneTarget(flags, &spec)
+	spec.Rows = defaultScanRows
+	flags.Var(countOf(&spec.Rows), "rows", "rows of the table, such as 100k or 40M")
+	intVar(flags, &scan.Partitions, "partitions", defaultScanPartitions, "partitions of the table, each with one value of its column")
+	intVar(flags, &scan.Step, "step", defaultScanStep, "measure at 1 partition and at each multiple of `N`, up to all")
+	flags.StringSliceVar(&scan.Ways, "ways", result.ScanWays(), "ways of asking, `list`: "+strings.Join(result.ScanWays(), ", "))
+	intVar(flags, &scan.Sessions, "parallel", 0, "connections that read, if the query is split; 0 is one for each core of\nthe server if it is on this machine, else 4")
+	intVar(flags, &spec.Repeat, "repeat", defaultScanRepeats, "measure each way `N` times, in turn")
+	durationVar(flags, &spec.Interval, "interval", defaultInterval, "time between two readings of all counters")
+	seedVar(flags, &spec, "`number` that all rows derive from")
+	out.define(flags, newRecord, " of response times", "", "results as JSON instead of text")
+	flags.BoolVar(&spec.DropExisting, "drop-existing", false, "drop a table of this name that exists, with all its rows (default false)")
+	return c
+}
+
+// A scanProgress prints a line for each run of a partition scan.
+type scanProgress struct{ lines }
+
+func (p *scanProgress) Begin(run result.Run) { p.run = run }
+
+func (p *scanProgress) Interval(result.Interval) {}
+
+func (p *scanProgress) End(s result.Summary) { p.print(p.run.Name + ": " + report.ScanLine(s)) }

@@ -1,0 +1,312 @@
+package experiment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query"
+	"github.com/rowmill/rowmill/internal/query/mysqlfront"
+	"github.com/rowmill/rowmill/internal/target"
+	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/result"
+)
+
+// A ScanSpec is what only the partition scan has: each way asks for the sums over 1, Step, 2*Step and so on up to
+// all Partitions.
+type ScanSpec struct {
+	Partitions int      `json:"partitions" toml:"partitions"`
+	Step       int      `json:"step" toml:"step"`
+	Ways       []string `json:"ways" toml:"ways"`
+	// Sessions is the number of connections that read in parallel; 0 is that of query.Options.
+	Sessions int `json:"sessions,omitempty" toml:"sessions,omitempty"`
+}
+
+// scanRounds is how often a run asks each query.
+const scanRounds = 3
+
+// numbers are the numbers of partitions that are read, in order.
+func (s *ScanSpec) numbers() []int {
+	out := []int{1}
+	for n := s.Step; n < s.Partitions; n += s.Step {
+		if n > 1 {
+			out = append(out, n)
+		}
+	}
+	if s.Partitions > 1 {
+		out = append(out, s.Partitions)
+	}
+	return out
+}
+
+func (s *Spec) scanOptions() workload.ScanOptions {
+	return workload.ScanOptions{Seed: uint64(s.Seed), Rows: s.Rows, Partitions: s.Scan.Partitions}
+}
+
+func (s *Spec) validateScan() error {
+	c := s.Scan
+	if err := cmp.Or(s.validateTargets(1),
+		s.validateInterval(),
+		s.limits("repeat", s.Repeat, 1, 0),
+		s.limits("partitions", c.Partitions, 1, workload.MaxScanPartitions),
+		s.limits("step", c.Step, 1, 0),
+		s.limits("sessions", c.Sessions, 0, maxSessions),
+		list(s, "ways", "way", c.Ways, result.ScanWays())); err != nil {
+		return err
+	}
+	db, err := target.Dry(s.Target())
+	if err == nil {
+		_, err = workload.NewScan(db, s.scanOptions())
+	}
+	return s.refused(err)
+}
+
+// maxSessions is more than a server has cores.
+const maxSessions = 256
+
+// A scanRun makes the runs of a Spec on one table.
+type scanRun struct {
+	*Env
+	spec *Spec
+	db   *target.DB
+	w    *workload.Scan
+	// schema and warnings are those of filling the table.
+	schema, warnings []string
+}
+
+// scan fills the table, and asks in each way in turn, Repeat times.
+func (e *Env) scan(ctx context.Context, s *Spec) (recs []result.Record, err error) {
+	r := &scanRun{Env: e, spec: s}
+	m := measurement{env: e, trial: &Trial{Spec: s}}
+	err = m.open(ctx, func() error {
+		r.db = m.db
+		reader, ok := r.db.DB.(engine.Reader)
+		if !ok {
+			return refuse("--target "+target.ExampleServer, "--target %s: its queries can't be split", s.Target())
+		}
+		ways := r.ways()
+		if len(ways) == 0 {
+			return refuse("--ways serial,parallel", "--ways %s: %s doesn't have them", strings.Join(s.Scan.Ways, ","), r.db.Info().Engine)
+		}
+		if r.w, err = workload.NewScan(r.db, s.scanOptions()); err != nil {
+			return err
+		}
+		e.Show.Note(fmt.Sprintf("filling the table with %s in %d partitions", rows(s.Rows), s.Scan.Partitions))
+		r.schema, r.warnings, err = r.w.Fill(ctx, s.DropExisting, e.noteRows(func(n int64) string { return fmt.Sprintf("filled %d of %d rows", n, s.Rows) }))
+		if err != nil {
+			return err
+		}
+		var all []scanTrial
+		for round := range s.Repeat {
+			for _, way := range inTurn(ways, round) {
+				all = append(all, scanTrial{way, round})
+			}
+		}
+		recs, err = each(ctx, all, func(t scanTrial) string { return "way " + t.way }, func(t scanTrial) ([]result.Record, error) {
+			rec, err := r.measure(ctx, reader, t)
+			return recorded(rec, err)
+		})
+		return err
+	})
+	if len(recs) == 0 {
+		err = early(ctx, err)
+	}
+	return recs, err
+}
+
+type scanTrial struct {
+	way   string
+	round int
+}
+
+// ways are those of the Spec that the database has.
+func (r *scanRun) ways() (out []string) {
+	_, wired := r.db.DB.(engine.Wired)
+	for _, way := range r.spec.Scan.Ways {
+		if way == result.ScanServe && !wired {
+			r.Show.Note(fmt.Sprintf("! %s is left out: rowmill serve has no protocol for %s", way, r.db.Info().Engine))
+			continue
+		}
+		out = append(out, way)
+	}
+	return out
+}
+
+// measure makes one run.
+func (r *scanRun) measure(ctx context.Context, reader engine.Reader, t scanTrial) (_ *result.Record, err error) {
+	s := r.spec
+	asker, err := r.asker(ctx, reader, t.way)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, asker.Close()) }()
+	numbers := s.Scan.numbers()
+	most := r.w.Query(numbers[len(numbers)-1])
+	// The table is read once before, so that no run pays for bringing it into memory.
+	if _, err := asker.Ask(ctx, most); err != nil {
+		return nil, fmt.Errorf("way %s: %w", t.way, err)
+	}
+	run := r.w.Run(asker, numbers, scanRounds)
+	own := result.Run{
+		Name: fmt.Sprintf("scan %s on %s", t.way, r.db.Info().Engine), Deviations: r.w.Deviations(), Schema: r.schema, Warnings: r.warnings, Indexes: 0,
+		Scan: &result.Scan{Way: t.way, Partitions: s.Scan.Partitions, TableRows: s.Rows, Ways: s.Scan.Ways, Query: most, Sessions: 1},
+	}
+	trial := &Trial{Spec: s, Whole: s}
+	if s.Repeat > 1 {
+		trial.Repeat, trial.Repeats = t.round+1, s.Repeat
+		own.Name += fmt.Sprintf(" #%d", trial.Repeat)
+	}
+	if split, ok := asker.(*splitAsker); ok {
+		if own.Scan.Sessions, own.Scan.Whole, err = split.explain(ctx, most); err != nil {
+			return nil, err
+		}
+	}
+	cfg := bench.Config{Operation: workload.OpScan, Clients: 1, Batch: 1, Rows: int64(run.Queries()), Interval: s.Interval.D()}
+	m := measurement{env: r.Env, trial: trial, db: r.db, note: func(iv *result.Interval) {
+		for _, took := range run.Took() {
+			iv.Events = append(iv.Events, result.Event{Elapsed: took.Elapsed, Seconds: took.Seconds, What: result.ScanEvent, Object: fmt.Sprint(took.Partitions)})
+		}
+	}}
+	if err := m.begin(ctx, r.w.Tables(), cfg, own, own.Name); err != nil {
+		return nil, err
+	}
+	err = m.measure(ctx, run, nil)
+	return m.rec, err
+}
+
+// asker opens a way of asking.
+func (r *scanRun) asker(ctx context.Context, reader engine.Reader, way string) (workload.Asker, error) {
+	switch way {
+	case result.ScanSerial:
+		s, err := reader.ReadSession(ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		return &sessionAsker{s}, nil
+	case result.ScanParallel:
+		return newSplitAsker(ctx, reader, r.options())
+	}
+	return r.serve(ctx, reader)
+}
+
+func (r *scanRun) options() query.Options { return query.Options{Parallel: r.spec.Scan.Sessions} }
+
+// answer is a query.Sink that makes lines of the rows.
+type answer struct{ rows []string }
+
+func (a *answer) Columns([]engine.ResultColumn) error { return nil }
+
+func (a *answer) Row(values [][]byte) error {
+	var line strings.Builder
+	for i, v := range values {
+		if i > 0 {
+			line.WriteByte('\t')
+		}
+		line.Write(v)
+	}
+	a.rows = append(a.rows, line.String())
+	return nil
+}
+
+// A sessionAsker is one connection.
+type sessionAsker struct{ s *engine.Session }
+
+func (a *sessionAsker) Ask(ctx context.Context, q string) ([]string, error) {
+	var got answer
+	err := a.s.Text(ctx, q, got.Columns, got.Row)
+	return got.rows, err
+}
+
+func (a *sessionAsker) Close() error { return a.s.Close() }
+
+// A splitAsker is a query.Runner with the settings of an ordinary session.
+type splitAsker struct {
+	r     *query.Runner
+	state engine.State
+}
+
+func newSplitAsker(ctx context.Context, reader engine.Reader, o query.Options) (*splitAsker, error) {
+	s, err := reader.ReadSession(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	st, err := reader.ReadState(ctx, s)
+	if err := errors.Join(err, s.Close()); err != nil {
+		return nil, err
+	}
+	return &splitAsker{query.New(reader, o), st}, nil
+}
+
+func (a *splitAsker) Ask(ctx context.Context, q string) ([]string, error) {
+	var got answer
+	p, err := a.r.Plan(ctx, q, a.state)
+	if err != nil {
+		return nil, err
+	}
+	_, err = a.r.Run(ctx, p, &got)
+	return got.rows, err
+}
+
+// explain returns the number of sessions for a query, and why it isn't split.
+func (a *splitAsker) explain(ctx context.Context, q string) (sessions int, whole string, err error) {
+	p, err := a.r.Plan(ctx, q, a.state)
+	if err != nil {
+		return 0, "", err
+	}
+	return max(a.r.Explain(p).Sessions, 1), p.Whole, nil
+}
+
+func (a *splitAsker) Close() error { return a.r.Close() }
+
+// A serveAsker is a client of a front in this process, on loopback.
+type serveAsker struct {
+	sessionAsker
+	db    engine.DB
+	stop  context.CancelFunc
+	ended chan error
+}
+
+func (r *scanRun) serve(ctx context.Context, reader engine.Reader) (_ workload.Asker, err error) {
+	wired := r.db.DB.(engine.Wired)
+	front, err := mysqlfront.New(mysqlfront.Options{Wire: wired.Wire()})
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for the client of serve: %w", err)
+	}
+	a := &serveAsker{ended: make(chan error, 1)}
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	a.stop = stop
+	go func() { a.ended <- front.Serve(serving, l) }()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+	if a.db, err = r.db.At(ctx, l.Addr().String()); err != nil {
+		return nil, fmt.Errorf("connect to serve: %w", err)
+	}
+	if a.s, err = a.db.(engine.Reader).ReadSession(ctx, nil); err != nil {
+		return nil, fmt.Errorf("connect to serve: %w", err)
+	}
+	return a, nil
+}
+
+func (a *serveAsker) Close() error {
+	var errs []error
+	if a.s != nil {
+		errs = append(errs, a.s.Close())
+	}
+	if a.db != nil {
+		errs = append(errs, a.db.Close())
+	}
+	a.stop()
+	return errors.Join(append(errs, <-a.ended)...)
+}
