@@ -200,7 +200,11 @@ func (d *Declaration) String() string {
 		line("archive = %s", tomlText(d.Seal.Archive))
 	}
 	if len(d.Shards.Nodes) > 0 {
-		line("\n[shards]\nby = %s\n\n[shards.nodes]", tomlText(d.Shards.By))
+		line("\n[shards]\nby = %s", tomlText(d.Shards.By))
+		if d.Shards.Every.Valid() {
+			line("every = %q", d.Shards.Every)
+		}
+		line("\n[shards.nodes]")
 		for _, n := range d.Shards.Nodes {
 			line("%s = %s", n.Name, tomlText(n.Target))
 		}

@@ -82,7 +82,7 @@ var declarationKeys = map[string][]string{
 	"table":  {"name", "target", "create", "time", "epoch", "exact"},
 	"period": {"every", "rows", "from", "ahead", "keep", "late"},
 	"seal":   {"after", "compress", "merge", "archive"},
-	"shards": {"by", "nodes"},
+	"shards": {"by", "every", "nodes"},
 	"rollup": {"name", "from", "every", "by", "select", "keep"},
 }
 

@@ -12,8 +12,10 @@ import (
 // Shards says on which servers the rows of a table are. The zero value is a table on one server.
 type Shards struct {
 	// By is the integer column whose hash decides about a row's node. It is part of each
-	// unique key.
-	By string
+	// unique key. With Every it is the column by which the table rolls: slices of that length, each of whole
+	// periods, are on one node each, in turn as the server's hash of their number says.
+	By    string
+	Every Grid
 	// Nodes are the servers in the order that the hash counts them.
 	Nodes []Node
 }
@@ -43,7 +45,10 @@ func (r *declarationReader) shards(shards *tomlfile.Value) {
 	if r.d.Auto {
 		r.fail(r.every, `every = "1d", or another length`, "every = \"auto\" measures one server, and [shards] has several")
 	}
-	r.shardColumn(shards)
+	every, everyAt := r.length(shards, "every")
+	r.d.Shards.Every = every
+	r.shardColumn(shards, everyAt)
+	r.slices(everyAt)
 	nodes := shards.Find("nodes")
 	switch {
 	case nodes == nil:
@@ -110,8 +115,22 @@ func badNodeName(name string) string {
 	return ""
 }
 
+// slices checks the length of slices, each of which is on one node.
+func (r *declarationReader) slices(every *tomlfile.Value) {
+	g, p := r.d.Shards.Every, r.d.Period
+	switch {
+	case every == nil || !g.Valid():
+	case g.months > 0:
+		r.fail(every, `every = "4w", or another length in weeks, days or hours`, "every = %q has no fixed length, by which nodes take turns", g)
+	case p.Valid() && !p.Divides(g):
+		r.fail(every, "a multiple of the period, such as "+multiple(p), "every = %q isn't made of whole periods of %s: one would be on two nodes", g, p)
+	case r.d.WholeDays() && !dayGrid.Divides(g):
+		r.fail(every, `every = "1d" or longer`, "every = %q is shorter than the resolution of column %s: whole days", g, r.d.Time)
+	}
+}
+
 // shardColumn reads the column that decides about a row's node.
-func (r *declarationReader) shardColumn(shards *tomlfile.Value) {
+func (r *declarationReader) shardColumn(shards, every *tomlfile.Value) {
 	by, v := r.must(shards, "[shards]", "by", "sensor")
 	def := r.d.Definition
 	if v == nil || def == nil {
@@ -123,15 +142,21 @@ func (r *declarationReader) shardColumn(shards *tomlfile.Value) {
 		return
 	}
 	r.d.Shards.By = c.Name
+	if every != nil {
+		if !r.sameName(c.Name, r.d.Time) {
+			r.fail(v, fmt.Sprintf("by = %q, or leave every out", r.d.Time), "by = %q isn't the column by which the table rolls, and every divides that into slices", by)
+		}
+	}
 	words := strings.Fields(strings.ToLower(strings.ReplaceAll(c.Type, "(", " ")))
 	switch {
 	case c.Auto:
 		r.failDefinition(c.Line, 0, "a column that rows bring", "column %s counts up on each node, and decides about a row's node", c.Name)
 	case c.Generated:
 		r.failDefinition(c.Line, 0, "a column that rows bring", "column %s is computed by the server, and decides about a row's node", c.Name)
+	case every != nil: // the type is that of a column by which a table rolls
 	case len(words) == 0 || !slices.Contains([]string{"tinyint", "smallint", "mediumint", "int", "integer", "bigint", "int2", "int4", "int8"}, words[0]) ||
 		slices.Contains(words, "unsigned") && (words[0] == "bigint" || words[0] == "int8"):
-		r.failDefinition(c.Line, 0, "an integer column of at most 64 bits with a sign", "column %s is of type %s, and rows are distributed by the hash of an integer", c.Name, c.Type)
+		r.failDefinition(c.Line, 0, "an integer column of at most 64 bits with a sign", "column %s is of type %s, and rows are distributed by the hash of an integer, or with every by slices of the column by which the table rolls", c.Name, c.Type)
 	}
 	has := func(columns []string) bool {
 		return slices.ContainsFunc(columns, func(name string) bool { return r.sameName(name, c.Name) })

@@ -258,7 +258,9 @@ func (a *app) loadInto(ctx context.Context, sources []string, f loadFlags, d *ro
 	o := f.Options
 	o.FromTable, o.Format.Dumps = f.from.table, target.Dumps()
 	o.DB, o.Table, o.Schema, o.Late = k.DB, k.Table.Table, k.Schema, k.Declared.Late == rolling.LateReject
-	o.Share = shareOf(k)
+	if o.Share, err = shareOf(k); err != nil {
+		return err
+	}
 	k.Table.Reached = a.reached
 	if o.AnyPeriods = f.periods == createAnyPeriods; f.periods != createNoPeriods {
 		o.Periods = k.Table

@@ -359,14 +359,18 @@ func (p *prefixed) Write(text []byte) (int, error) {
 }
 
 // shareOf returns the share of a node in the rows that are loaded; nil for a table on one server.
-func shareOf(k *kept) *ingest.Share {
+func shareOf(k *kept) (*ingest.Share, error) {
 	shards := k.Declared.Shards
 	if k.Node == "" {
-		return nil
+		return nil, nil
+	}
+	h, err := engine.NewHead(k.Table.Table, &shards)
+	if err != nil {
+		return nil, err
 	}
 	at := slices.IndexFunc(shards.Nodes, func(n rolling.Node) bool { return n.Name == k.Node })
 	rule := k.DB.(engine.Presenter) // planning has checked that
-	return &ingest.Share{By: shards.By, Rest: at == 0, Has: func(key int64) bool { return rule.NodeOf(key, len(shards.Nodes)) == at }}
+	return &ingest.Share{By: shards.By, Positions: h.Slice > 0, Rest: at == 0, Has: func(key int64) bool { return rule.NodeOf(h, key) == at }}, nil
 }
 
 // openedShards are the nodes of --shards.

@@ -14,6 +14,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/rolling"
 )
 
 // A cluster is a private server with nodes, and a declaration of a table on them.
@@ -152,8 +153,9 @@ func TestShards(t *testing.T) {
 			for i, key := range keys {
 				execSQL(t, head, "INSERT INTO readings (sensor, ts, value) VALUES (?, '2026-03-29 06:00:00', ?)", key, i)
 			}
+			h := &engine.Head{Nodes: make([]engine.HeadNode, 3)}
 			for i, key := range keys {
-				node := openKeeper(t, c.Nodes[1+head.NodeOf(key, 3)].Target)
+				node := openKeeper(t, c.Nodes[1+head.NodeOf(h, key)].Target)
 				var value int
 				if err := node.SQL().QueryRowContext(t.Context(), node.Bind("SELECT value FROM readings WHERE sensor = ?"), key).Scan(&value); err != nil || value != i {
 					t.Errorf("the row with key %d isn't on the node of NodeOf: %v", key, err)
@@ -218,6 +220,8 @@ func TestShards(t *testing.T) {
 			c.run(exitDone, []string{"nothing to do"}, "apply")
 			c.wantRows(0, "999 489564")
 
+			c.slices(kind)
+
 			// Nothing is done for nodes in another order, and for a head that has rows of its own.
 			c.declare(strings.NewReplacer("n1 = ", "n2 = ", "n2 = ", "n1 = ").Replace(c.text))
 			c.run(exitFailed, []string{"rows would be on the wrong nodes"}, "apply", "--yes")
@@ -226,6 +230,81 @@ func TestShards(t *testing.T) {
 			c.run(exitUsage, []string{"is on the nodes n1, n2, n3", "--target n1"}, "restore", "p20260326")
 			c.run(exitUsage, []string{"no node of that name, but n1, n2, n3"}, "status", "--target", "n4")
 		})
+	}
+}
+
+// slices puts whole periods on one node each, by all types of a column of time, and finds the rows where the servers
+// put them.
+func (c *cluster) slices(kind string) {
+	c.Helper()
+	before := c.text
+	defer func() { c.declare(before) }()
+	type column struct{ native, epoch, every, period string }
+	columns := map[string][]column{
+		"mariadb":  {{"DATETIME(6)", "", "1d", "1d"}, {"TIMESTAMP", "", "1w", "1d"}, {"DATE", "", "2d", "1d"}, {"BIGINT", "ms", "1w", "1w"}, {"INT UNSIGNED", "s", "6h", "1h"}},
+		"postgres": {{"timestamptz", "", "1w", "1d"}, {"timestamp(3)", "", "6h", "1h"}, {"date", "", "2d", "1d"}, {"bigint", "us", "1w", "1w"}},
+	}[kind]
+	if !testdb.Nightly() {
+		columns = columns[:1]
+	}
+	head := c.DB.DB.(engine.Presenter)
+	for i, col := range columns {
+		name := fmt.Sprintf("t%d", i)
+		text := strings.NewReplacer("readings", name, "sensor BIGINT NOT NULL, ts "+timeType(c.Nodes[0].Target), "sensor INT NOT NULL, ts "+col.native, `by = "sensor"`, fmt.Sprintf("by = \"ts\"\nevery = %q", col.every),
+			`every = "1d"`, fmt.Sprintf("every = %q", col.period), `from  = "2026-03-26"`, `from = "2026-03-23"`).Replace(strings.Replace(before, ", note VARCHAR(20)", "", 1))
+		if col.epoch != "" {
+			text = strings.Replace(text, `time   = "ts"`, fmt.Sprintf("time = \"ts\"\nepoch = %q", col.epoch), 1)
+		}
+		c.declare(text)
+		c.run(exitDone, nil, "apply", "--yes")
+		c.run(exitDone, []string{"nothing to do"}, "apply")
+		d, err := rolling.ParseDeclaration(c.file, []byte(text))
+		must(c, err)
+		table := &engine.Table{Name: name, Grid: d.Period, By: "ts", Epoch: d.Epoch, Definition: d.Definition}
+		h, err := engine.NewHead(table, &d.Shards)
+		must(c, err)
+		step := 6 * int64(time.Hour/time.Microsecond)
+		if d.WholeDays() {
+			step *= 4
+		}
+		nodes, n := map[int]bool{}, 0
+		begin := rolling.Position(time.Date(2026, 3, 23, 0, 0, 0, 0, time.UTC))
+		var csv strings.Builder
+		csv.WriteString("sensor,ts,value\n")
+		for pos := begin; pos < begin+7*24*int64(time.Hour/time.Microsecond); pos += step {
+			for _, at := range []int64{pos, pos - 1e6} {
+				if at < begin || d.WholeDays() && at != pos {
+					continue
+				}
+				n++
+				nodes[head.NodeOf(h, at)] = true
+				if n%2 == 0 { // half of them through the head, half of them by rowmill
+					execSQL(c, head, fmt.Sprintf("INSERT INTO %s (sensor, ts, value) VALUES (%d, %s, %d)", name, n, head.Words().Literal(table, at), at/1e6))
+				} else if col.epoch != "" {
+					fmt.Fprintf(&csv, "%d,%d,%d\n", n, at/table.ByUnit(), at/1e6)
+				} else {
+					fmt.Fprintf(&csv, "%d,%s,%d\n", n, rolling.Instant(at).Format(time.DateTime), at/1e6)
+				}
+			}
+		}
+		writeFile(c, name+".csv", csv.String())
+		c.run(exitDone, nil, "load", name+".csv")
+		for node := range 3 {
+			db := openKeeper(c, c.Nodes[1+node].Target)
+			values, err := engine.List[int64](c.Context(), db, db.SQL(), "SELECT value FROM "+name)
+			must(c, err)
+			for _, at := range values {
+				if want := head.NodeOf(h, at*1e6); want != node {
+					c.Errorf("%s: the row of %s is on node %d, and NodeOf says %d", col.native, rolling.Instant(at*1e6), node, want)
+				}
+			}
+			if n -= len(values); len(values) == 0 && nodes[node] {
+				c.Errorf("%s: node %d has no rows", col.native, node)
+			}
+		}
+		if n != 0 || len(nodes) < 2 && col.every != "1w" {
+			c.Errorf("%s: %d rows are missing, %d nodes", col.native, n, len(nodes))
+		}
 	}
 }
 

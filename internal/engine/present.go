@@ -1,14 +1,19 @@
 package engine
 
-import "context"
+import (
+	"context"
+	"fmt"
+
+	"github.com/rowmill/rowmill/rolling"
+)
 
 // A Presenter is a Keeper whose server can present tables of other servers as one: its nodes have
 // the rows, in tables of one name, and the server, their head, has none.
 type Presenter interface {
 	Keeper
-	// NodeOf returns the index of the node, of so many, that has the rows with a key: what
-	// the server itself computes.
-	NodeOf(key int64, nodes int) int
+	// NodeOf returns the index of the node that has the rows with a key: what the server itself
+	// computes. The key is the value of By or, with slices, the row's position.
+	NodeOf(h *Head, key int64) int
 	// Present returns the steps after which the head presents its nodes; none if it does. It refuses to
 	// replace a table with rows of its own, and one whose nodes have another order. It is ErrUnsupported if the
 	// server lacks what it takes.
@@ -20,9 +25,58 @@ type Head struct {
 	Table *Table // with its Definition
 	// Schema is that of the nodes' tables; nil while they don't exist.
 	Schema *Schema
-	// By is the integer column whose hash decides about a row's node.
-	By    string
-	Nodes []HeadNode
+	// By is the integer column whose hash decides about a row's node. If Slice is not 0, it is the column of the
+	// table's positions, and the hash is that of the number of a slice of the axis of that length, in units of
+	// a position; one of them begins at Origin.
+	By            string
+	Slice, Origin int64
+	Nodes         []HeadNode
+}
+
+// NewHead returns the head of a declared table.
+func NewHead(t *Table, s *rolling.Shards) (*Head, error) {
+	h := &Head{Table: t, By: s.By}
+	if s.Every.Valid() {
+		b := s.Every.Bucketing()
+		h.Slice, h.Origin = b.Step, b.Origin
+	}
+	for _, n := range s.Nodes {
+		to, err := ParseTarget(n.Target)
+		if err != nil {
+			return nil, fmt.Errorf("node %s: %w", n.Name, err)
+		}
+		h.Nodes = append(h.Nodes, HeadNode{Name: n.Name, Target: to})
+	}
+	return h, nil
+}
+
+// Units returns the length and the offset of slices of an integer column that counts units: the number of the slice
+// of a value v is (v - offset) / length, rounded towards 0.
+func (h *Head) Units(unit int64) (length, offset int64) { return h.Slice / unit, h.Origin / unit }
+
+// YearZero is the number of seconds from the year 0 of the Gregorian calendar until 1970.
+const YearZero = 62167219200
+
+// Seconds returns the length and the offset of slices of a column of times, in seconds: the number of the slice of a
+// time that is v seconds after a base is (v - offset) / length, where base seconds lie before 1970.
+func (h *Head) Seconds(base int64) (length, offset int64) {
+	const second = 1e6
+	length = h.Slice / second
+	offset = (base + h.Origin/second) % length
+	if offset < 0 {
+		offset += length
+	}
+	return length, offset
+}
+
+// SliceOf returns the number of the slice of a position: of an integer column if base is -1, else of a column of
+// times, see Seconds.
+func (h *Head) SliceOf(position, base int64) int64 {
+	if base < 0 {
+		return (position - h.Origin) / h.Slice
+	}
+	length, offset := h.Seconds(base)
+	return (FloorDiv(position, 1e6) + base - offset) / length
 }
 
 // A HeadNode is one server with a part of the rows.

@@ -14,10 +14,11 @@ import (
 // A Share is the rows of a source that one load is for, while other loads of the same source, of the
 // other nodes of a table, have the others. Each load has a ledger of its own on its node.
 type Share struct {
-	// By is the integer column that decides, and Has reports whether a row with this value belongs to
-	// the share.
-	By  string
-	Has func(key int64) bool
+	// By is the column that decides, and Has reports whether a row with this value, or with Positions at this
+	// position of the table's axis, belongs to the share.
+	By        string
+	Positions bool
+	Has       func(key int64) bool
 	// Rest adds the rows that can't be read, which belong to no share. One load has it, so that
 	// each of them is rejected once.
 	Rest bool
@@ -32,7 +33,7 @@ func (t *target) setShare(s *Share, table *engine.Table) error {
 	if !has {
 		return fmt.Errorf("there is no column %s, by which the rows of table %s are distributed over its nodes", s.By, table.Name)
 	}
-	if table.Columns[i].Type != engine.Int64 {
+	if table.Columns[i].Type != engine.Int64 && !s.Positions {
 		return fmt.Errorf("column %s, by which the rows of table %s are distributed over its nodes, is no integer", s.By, table.Name)
 	}
 	t.shareBy = i
@@ -44,6 +45,9 @@ var errNoShare = errors.New("it has no value, which decides about the row's node
 // others reports whether a row that was just read belongs to another share.
 func (p *parser) others() bool {
 	keys := p.batch.Columns[p.shareBy].Ints
+	if p.share.Positions {
+		return !p.share.Has(p.position(len(keys) - 1))
+	}
 	return !p.share.Has(keys[len(keys)-1])
 }
 

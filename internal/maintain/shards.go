@@ -33,14 +33,11 @@ func PlanShards(ctx context.Context, d *rolling.Declaration, head engine.Keeper,
 			all.Notes = append(all.Notes, "node "+n.Node+": "+note)
 		}
 	}
-	h := &engine.Head{Table: nodes[0].Table, Schema: nodes[0].Schema, By: d.Shards.By}
-	for _, n := range d.Shards.Nodes {
-		t, err := engine.ParseTarget(n.Target)
-		if err != nil {
-			return nil, InNode(n.Name, err)
-		}
-		h.Nodes = append(h.Nodes, engine.HeadNode{Name: n.Name, Target: t})
+	h, err := engine.NewHead(nodes[0].Table, &d.Shards)
+	if err != nil {
+		return nil, err
 	}
+	h.Schema = nodes[0].Schema
 	steps, err := presenter.Present(ctx, h)
 	if err != nil {
 		return nil, fmt.Errorf("head: %w", err)
@@ -85,9 +82,9 @@ func (t *Table) planNode(ctx context.Context) (*Application, error) {
 	}
 	switch {
 	case t.Schema == nil: // there are no rows
-	case len(was.Nodes) > 0 && (was.By != now.By || !reflect.DeepEqual(nodeNames(was), nodeNames(now))):
+	case len(was.Nodes) > 0 && (was.By != now.By || was.Every != now.Every || !reflect.DeepEqual(nodeNames(was), nodeNames(now))):
 		return nil, engine.Hinted(fmt.Errorf("table %s was applied with its rows by %s on %s, and by %s on %s is declared: rows would be on the wrong nodes",
-			t.Table.Name, was.By, strings.Join(nodeNames(was), ", "), now.By, strings.Join(nodeNames(now), ", ")),
+			t.Table.Name, byText(was), strings.Join(nodeNames(was), ", "), byText(now), strings.Join(nodeNames(now), ", ")),
 			"[shards] as it was; or a new table with the other nodes, loaded from this one by rowmill load --from")
 	case len(was.Nodes) == 0:
 		// A former apply may have been killed before it recorded the declaration.
@@ -106,6 +103,13 @@ func (t *Table) planNode(ctx context.Context) (*Application, error) {
 		err = engine.Hinted(fmt.Errorf("table %s exists as a plain table, which can't become a node's", t.Table.Name), "DROP TABLE %s, as it has no rows", t.Table.Name)
 	}
 	return a, err
+}
+
+func byText(s rolling.Shards) string {
+	if s.Every.Valid() {
+		return s.By + " every " + s.Every.String()
+	}
+	return s.By
 }
 
 func nodeNames(s rolling.Shards) (names []string) {

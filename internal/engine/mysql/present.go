@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/rolling"
@@ -25,12 +26,59 @@ import (
 var _ engine.Presenter = (*DB)(nil)
 
 // NodeOf implements engine.Presenter with the rule of PARTITION BY HASH.
-func (db *DB) NodeOf(key int64, nodes int) int {
-	n := key % int64(nodes)
+func (db *DB) NodeOf(h *engine.Head, key int64) int {
+	if h.Slice > 0 {
+		key = h.SliceOf(key, baseOf(h))
+	}
+	n := key % int64(len(h.Nodes))
 	if n < 0 {
 		n = -n
 	}
 	return int(n)
+}
+
+// baseOf returns what Head.SliceOf takes: times of TO_SECONDS begin with year 0, those of UNIX_TIMESTAMP 1970.
+func baseOf(h *engine.Head) int64 {
+	switch kindOf(h.Table) {
+	case engine.ByInteger:
+		return -1
+	case engine.ByInstant:
+		return 0
+	}
+	return engine.YearZero
+}
+
+// hashed returns the expression whose hash decides about a row's node.
+func (d dialect) hashed(h *engine.Head) string {
+	by := d.Quote(h.By)
+	if h.Slice == 0 {
+		return by
+	}
+	var length, offset int64
+	switch base := baseOf(h); base {
+	case -1:
+		length, offset = h.Units(h.Table.ByUnit())
+	case 0:
+		length, offset = h.Seconds(base)
+		by = "UNIX_TIMESTAMP(" + by + ")"
+	default:
+		length, offset = h.Seconds(base)
+		by = "TO_SECONDS(" + by + ")"
+	}
+	if offset != 0 {
+		by = fmt.Sprintf("(%s - %d)", by, offset)
+	}
+	return fmt.Sprintf("%s DIV %d", by, length)
+}
+
+// plain returns an expression without what the server adds or omits.
+func plain(expression string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(" `()", r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, expression)
 }
 
 // A link is what a head needs to connect to a node.
@@ -229,7 +277,7 @@ func (db *DB) presents(ctx context.Context, h *engine.Head, links []link) (there
 		var name, method, expression, comment sql.NullString
 		err := r.Scan(&name, &method, &expression, &comment)
 		names, comments = append(names, name.String), append(comments, comment.String)
-		same = same && method.String == "HASH" && strings.Trim(expression.String, "`") == h.By
+		same = same && method.String == "HASH" && plain(expression.String) == plain(db.dialect.hashed(h))
 		return err
 	}, "SELECT PARTITION_NAME, PARTITION_METHOD, PARTITION_EXPRESSION, PARTITION_COMMENT FROM information_schema.PARTITIONS "+
 		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY PARTITION_ORDINAL_POSITION", h.Table.Name)
@@ -308,5 +356,5 @@ func (d dialect) spiderTable(h *engine.Head, links []link) string {
 		parts[i] = fmt.Sprintf("PARTITION %s COMMENT = %s", d.Quote(links[i].node), quoteText(links[i].comment()))
 	}
 	return fmt.Sprintf("%s ENGINE=SPIDER COMMENT=%s\nPARTITION BY HASH (%s) (\n  %s\n)", q,
-		quoteText(fmt.Sprintf(`wrapper "mysql", table "%s"`, h.Table.Name)), d.Quote(h.By), strings.Join(parts, ",\n  "))
+		quoteText(fmt.Sprintf(`wrapper "mysql", table "%s"`, h.Table.Name)), d.hashed(h), strings.Join(parts, ",\n  "))
 }

@@ -22,13 +22,43 @@ var _ engine.Presenter = (*DB)(nil)
 
 // NodeOf implements engine.Presenter with the rule of PARTITION BY HASH: compute_partition_hash_value of the
 // server's partbounds.c, for smallint, integer and bigint alike.
-func (db *DB) NodeOf(key int64, nodes int) int {
+func (db *DB) NodeOf(h *engine.Head, key int64) int {
+	if h.Slice > 0 {
+		key = h.SliceOf(key, baseOf(h))
+	}
 	const seed, combine = 0x7A5B22367996DCFD, 0x49a0f4dd15e5a8e3 // HASH_PARTITION_SEED, hash_combine64 of 0
 	low, high := uint32(key), uint32(uint64(key)>>32)
 	if key < 0 {
 		high = ^high
 	}
-	return int((hashUint32(low^high, seed) + combine) % uint64(nodes))
+	return int((hashUint32(low^high, seed) + combine) % uint64(len(h.Nodes)))
+}
+
+// baseOf returns what Head.SliceOf takes: times are counted from a base before all of them, because the division
+// rounds towards 0.
+func baseOf(h *engine.Head) int64 {
+	if kindOf(h.Table) == engine.ByInteger {
+		return -1
+	}
+	return engine.YearZero
+}
+
+// hashed returns the expression whose hash decides about a row's node.
+func (d dialect) hashed(h *engine.Head) string {
+	by := d.Quote(h.By)
+	switch {
+	case h.Slice == 0:
+		return by
+	case baseOf(h) < 0:
+		length, offset := h.Units(h.Table.ByUnit())
+		return fmt.Sprintf("((%s::bigint - %d) / %d)", by, offset, length)
+	case kindOf(h.Table) == engine.ByInstant:
+		by += " AT TIME ZONE 'UTC'"
+	default:
+		by += "::timestamp"
+	}
+	length, offset := h.Seconds(engine.YearZero)
+	return fmt.Sprintf("((floor(extract(epoch FROM %s))::bigint + %d) / %d)", by, engine.YearZero-offset, length)
 }
 
 // hashUint32 is hash_bytes_uint32_extended of the server's hashfn.c, by Bob Jenkins.
@@ -261,7 +291,7 @@ func (db *DB) presents(ctx context.Context, h *engine.Head, links []link) (*engi
 	if err != nil {
 		return nil, err
 	}
-	if by, err = engine.List[string](ctx, db, db.plain, "SELECT pg_get_partkeydef("+of+")"); err != nil {
+	if by, err = engine.List[string](ctx, db, db.plain, "SELECT COALESCE(obj_description("+of+", 'pg_class'), '')"); err != nil {
 		return nil, err
 	}
 	if !foreign || len(found) == 0 {
@@ -277,7 +307,7 @@ func (db *DB) presents(ctx context.Context, h *engine.Head, links []link) (*engi
 	}
 	slices.Sort(found)
 	slices.Sort(want)
-	if !slices.Equal(found, want) || by[0] != "HASH ("+h.By+")" && by[0] != "HASH ("+db.dialect.Quote(h.By)+")" {
+	if !slices.Equal(found, want) || by[0] != ruleOf(h) {
 		return nil, engine.Hinted(fmt.Errorf("table %s of %s has its nodes by another rule or in another order than declared: rows would be looked for on the wrong nodes", h.Table.Name, db.info.Target),
 			"the nodes and by as they were; or, if the nodes have no rows, DROP TABLE %s on the head", h.Table.Name)
 	}
@@ -285,6 +315,14 @@ func (db *DB) presents(ctx context.Context, h *engine.Head, links []link) (*engi
 		is.Options["servers"] = "current"
 	}
 	return is, nil
+}
+
+// ruleOf is the comment of a head: by which it has rows on which node. The server rewrites the expression.
+func ruleOf(h *engine.Head) string {
+	if h.Slice == 0 {
+		return "rowmill: rows on nodes by " + h.By
+	}
+	return fmt.Sprintf("rowmill: rows on nodes by %s, in slices of %d from %d", h.By, h.Slice, h.Origin)
 }
 
 // headColumns returns the columns of the nodes' tables: as declared while there are none, or while columns are
@@ -343,7 +381,8 @@ func (db *DB) headStatements(h *engine.Head, links []link, columns []engine.Sche
 	for _, c := range columns {
 		defs = append(defs, define(c))
 	}
-	statements = append(statements, fmt.Sprintf("CREATE TABLE %s (\n  %s\n) PARTITION BY HASH (%s)", table, strings.Join(defs, ",\n  "), quote(h.By)))
+	statements = append(statements, fmt.Sprintf("CREATE TABLE %s (\n  %s\n) PARTITION BY HASH (%s)", table, strings.Join(defs, ",\n  "), db.dialect.hashed(h)),
+		fmt.Sprintf("COMMENT ON TABLE %s IS %s", table, quoteText(ruleOf(h))))
 	for i, l := range links {
 		statements = append(statements, fmt.Sprintf("CREATE FOREIGN TABLE %s PARTITION OF %s FOR VALUES WITH (MODULUS %d, REMAINDER %d) SERVER %s OPTIONS (table_name %s)",
 			quote(l.table), table, len(links), i, quote(l.server), quoteText(h.Table.Name)))
