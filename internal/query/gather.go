@@ -49,9 +49,10 @@ func (x *execution) gatherRows() (_ *gather, err error) {
 	}
 	x.report.Server = true
 	g.pending, g.done = make(chan []byte, x.sessions()), make(chan error, 1)
+	pending := g.pending // which inserted clears, perhaps before the goroutine runs
 	go func() {
 		var failed error
-		for rows := range g.pending {
+		for rows := range pending {
 			if failed == nil {
 				if failed = g.table.Insert(x.ctx, rows); failed != nil {
 					failed = x.unmerged("insert partial rows", failed)
