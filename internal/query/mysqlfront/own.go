@@ -1,0 +1,139 @@
+package mysqlfront
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// The front's own statements on the client's connection: they read the session's settings and prove its privileges. They
+// are sent between two commands of the client, and their responses are read here.
+
+// mostOwn limits the answers to own statements.
+const mostOwn = 16 << 20
+
+// An ownResult is the answer to an own statement. Values are texts; nil is NULL.
+type ownResult struct {
+	definitions [][]byte // payloads of the columns' definitions
+	rows        [][][]byte
+}
+
+// ask runs a query of the front's own on the client's connection. Its error is a *serverError if the server refuses it.
+func (c *client) ask(text string) (*ownResult, error) {
+	p := append(begin(nil, 0), comQuery)
+	if c.caps&capAttributes != 0 {
+		p = append(p, 0, 1) // no parameters, in one set
+	}
+	p, _ = end(append(p, text...), 0)
+	c.reply.start(expectFirst)
+	r := &ownResult{}
+	err := c.converse(p, func(expect expectation, payload []byte) error {
+		switch expect {
+		case expectSkip:
+			r.definitions = append(r.definitions, bytes.Clone(payload))
+		case expectRows:
+			row, err := textRow(payload, len(r.definitions))
+			if err != nil {
+				return err
+			}
+			r.rows = append(r.rows, row)
+		case expectFirst:
+			if len(payload) > 0 && payload[0] == respFile {
+				return errPacket
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%.40s: %w", text, err)
+	}
+	return r, nil
+}
+
+// describe returns the definitions of a query's columns, as the server describes them to this client when it prepares
+// the query.
+func (c *client) describe(text string) ([][]byte, error) {
+	p, _ := end(append(append(begin(nil, 0), comStmtPrepare), text...), 0)
+	c.reply.start(expectPrepared)
+	var definitions [][]byte
+	err := c.converse(p, func(expect expectation, payload []byte) error {
+		if expect == expectSkip {
+			definitions = append(definitions, bytes.Clone(payload))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	id := c.reply.statement
+	drop, _ := end(append(begin(nil, 0), comStmtClose, byte(id), byte(id>>8), byte(id>>16), byte(id>>24)), 0)
+	if _, err := c.server.Write(drop); err != nil {
+		return nil, err
+	}
+	if c.reply.params > 0 {
+		definitions = definitions[min(len(definitions), c.reply.params+min(1, c.reply.eofPackets())):]
+	}
+	return definitions[:min(len(definitions), c.reply.columns)], nil
+}
+
+// eofPackets returns the number of EOF packets after definitions.
+func (r *reply) eofPackets() int {
+	if r.eofs {
+		return 1
+	}
+	return 0
+}
+
+// converse sends a command and passes the payloads of its response to fn, with what the reply expected. An error packet
+// is returned as a *serverError. After an error of another kind the connection can't be used.
+func (c *client) converse(command []byte, fn func(expectation, []byte) error) error {
+	if _, err := c.server.Write(command); err != nil {
+		return err
+	}
+	var failed error
+	for size := 0; c.reply.expect != expectNothing; {
+		expect := c.reply.expect
+		p, err := c.server.packet(mostOwn)
+		if err != nil {
+			return err
+		}
+		if size += len(p); size > mostOwn || len(p) == headerSize+maxPayload {
+			return fmt.Errorf("an answer of more than %d bytes: %w", mostOwn, errPacket)
+		}
+		if n, _ := c.reply.feed(p); n != len(p) {
+			return errPacket
+		}
+		payload := p[headerSize:]
+		switch {
+		case c.reply.failed:
+			failed = errors.Join(failed, readError(payload))
+		case expect == expectRows && c.reply.expect != expectRows:
+		default:
+			if err := fn(expect, payload); err != nil {
+				return err
+			}
+		}
+	}
+	return failed
+}
+
+// textRow divides a row of the text protocol into its values, which are copies.
+func textRow(p []byte, columns int) ([][]byte, error) {
+	p = bytes.Clone(p)
+	row := make([][]byte, 0, columns)
+	for len(p) > 0 {
+		if p[0] == 0xFB {
+			row, p = append(row, nil), p[1:]
+			continue
+		}
+		value, rest, ok := lenencBytes(p)
+		if !ok {
+			return nil, errPacket
+		}
+		row, p = append(row, value[:len(value):len(value)]), rest
+	}
+	if len(row) != columns {
+		return nil, errPacket
+	}
+	return row, nil
+}
