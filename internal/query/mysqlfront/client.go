@@ -45,6 +45,21 @@ type client struct {
 	ready  [2]bool         // something may be read
 	cause  error           // why the loop can't go on
 
+	// What the session has done that decides whether a query may be split: see inspect.go.
+	statements map[uint32]*statement
+	preparing  *statement // the statement whose response is awaited
+	locked     bool       // LOCK TABLES, or something that may contain it
+	oneShot    bool       // SET TRANSACTION for the next one
+	timestamp  string     // when settings were last read
+	answered   *answered  // the last command, if it was a query in pieces
+	last       []byte     // the end of the last response to the front's own statement
+	broken     bool       // the connection can't be used after such a response
+	stopMu     sync.Mutex
+	stop       context.CancelCauseFunc // of the query in pieces that is running
+
+	in, out atomic.Int64 // bytes from and to the client
+	count   atomic.Int64 // commands
+
 	// inTransaction reports an open transaction.
 	inTransaction atomic.Bool
 }
@@ -74,11 +89,21 @@ func (s *sockets) list() []net.Conn {
 	return s.conns
 }
 
-// examines reports a command that the session's goroutine has to look at.
-func (c *client) examines([]byte) bool { return false }
+// setCancel notes what ends the pieces of a query; nil if none are running.
+func (c *client) setCancel(stop context.CancelCauseFunc) {
+	c.stopMu.Lock()
+	defer c.stopMu.Unlock()
+	c.stop = stop
+}
 
-// interrupt ends the pieces of the query that the session is running.
-func (c *client) interrupt(error) {}
+// interrupt ends the pieces of the query that the session is running, if it is.
+func (c *client) interrupt(why error) {
+	c.stopMu.Lock()
+	defer c.stopMu.Unlock()
+	if c.stop != nil {
+		c.stop(why)
+	}
+}
 
 // Commands: first bytes of packets from clients.
 const (
@@ -148,9 +173,6 @@ func (c *client) run(ctx context.Context) error {
 		if err != nil || !more {
 			return err
 		}
-		if in := c.reply.status&statusInTransaction != 0; in != c.inTransaction.Load() {
-			c.inTransaction.Store(in)
-		}
 	}
 	return errGone
 }
@@ -176,9 +198,17 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 			if u.r = u.w; !c.busy {
 				return true, nil
 			}
-			return true, c.respond()
+			if err := c.respond(); err != nil {
+				return false, err
+			}
+			c.after()
+			return true, nil
 		case why == wakeRespond:
-			return true, c.resume()
+			if err := c.resume(); err != nil {
+				return false, err
+			}
+			c.after()
+			return true, nil
 		}
 	}
 	for u.w-u.r < headerSize+1 {
@@ -192,7 +222,22 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 			return false, errPacket
 		}
 	}
-	what := u.buf[u.r+headerSize]
+	p := u.buf[u.r:u.w]
+	if complete := len(p) >= headerSize+length(p); !complete && length(p) <= mostText+16 && c.examines(p[headerSize:]) {
+		if err := u.want(headerSize + length(p)); err != nil {
+			return false, c.ended(err)
+		}
+		p = u.buf[u.r:u.w]
+	}
+	what := p[headerSize]
+	if size := headerSize + length(p); len(p) >= size && c.examines(p[headerSize:size]) {
+		handled, err := c.handle(ctx, p[:size])
+		if handled || err != nil {
+			u.r += size
+			return err == nil, err
+		}
+	}
+	c.note(p)
 	switch {
 	case what == comQuit:
 		_, _ = c.server.Write(u.buf[u.r:u.w]) // it closes the connection in any case
@@ -211,7 +256,19 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 	if err := c.send(); err != nil {
 		return false, err
 	}
-	return true, c.respond()
+	if err := c.respond(); err != nil {
+		return false, err
+	}
+	c.after()
+	return true, nil
+}
+
+// note notes a command that is passed on. p is what has come of it, with its header.
+func (c *client) note(p []byte) {
+	size := headerSize + length(p)
+	c.in.Add(int64(size))
+	c.count.Add(1)
+	c.before(p[headerSize:min(size, len(p))], len(p) >= size)
 }
 
 // send passes the command on that begins the buffer, which may be incomplete. Commands without a response that
@@ -266,6 +323,7 @@ func (c *client) respond() error {
 				return c.ended(err)
 			}
 			s.r += n
+			c.out.Add(int64(n))
 		}
 		switch {
 		case ended && c.reply.expect == expectFile:

@@ -34,6 +34,13 @@ type Options struct {
 	TLS *tls.Config
 	// MaxConnections limits the number of clients; 0 is any number.
 	MaxConnections int
+	// Reader and Answer are for queries in pieces; nil passes everything on. Reader is of the account
+	// that runs them.
+	Reader engine.Reader
+	Answer Answerer
+	// MaxPieces limits the sessions that run pieces of all queries at once, Parallel those of one query. Both are positive if
+	// Answer is set.
+	MaxPieces, Parallel int
 	// Say receives lines for a log. Calls come from several goroutines.
 	Say func(line string)
 }
@@ -45,7 +52,15 @@ type Front struct {
 	clients map[*client]bool
 	closing atomic.Bool
 	loops   *loops
-	counts  counts
+	metrics *metrics
+	queue   *queue
+	shapes  shapes
+	clock   atomic.Uint64 // milliseconds, as of the last sweep
+	names   struct {      // of the settings that the client's connections are asked for
+		sync.Mutex
+		list []string
+	}
+	isolation string // the variable with the isolation level
 }
 
 // keepAlive is the interval of probes by which dead hosts are noticed.
@@ -63,7 +78,7 @@ func New(o Options) (*Front, error) {
 	if o.Say == nil {
 		o.Say = func(string) {}
 	}
-	return &Front{o: o, clients: map[*client]bool{}}, nil
+	return &Front{o: o, clients: map[*client]bool{}, metrics: newMetrics(), queue: newQueue(o.MaxPieces)}, nil
 }
 
 // Serve serves clients of a listener until ctx ends, and closes it. Then sessions that wait for a command are closed at
@@ -157,11 +172,11 @@ func (f *Front) serve(ctx context.Context, conn net.Conn) {
 		return
 	}
 	if n := f.add(c); f.o.MaxConnections > 0 && n > f.o.MaxConnections {
-		f.counts.refused.Add(1)
+		f.metrics.refused.Inc()
 		c.refuse(&serverError{codeTooManyConnections, "08004", fmt.Sprintf("Too many connections (rowmill serve: --max-connections %d)", f.o.MaxConnections)}, 0)
 		return
 	}
-	f.counts.accepted.Add(1)
+	f.metrics.accepted.Inc()
 	err := c.run(ctx)
 	if err != nil && !errors.Is(err, errGone) && !errors.Is(err, errRefused) {
 		f.o.Say(fmt.Sprintf("client %s (connection %d of the server): %v", conn.RemoteAddr(), c.id, err))
@@ -196,7 +211,12 @@ func (f *Front) connected() []*client {
 // close closes both connections, without the farewell of TLS, which could wait for the other side.
 func (c *client) close() {
 	c.front.mu.Lock()
-	delete(c.front.clients, c)
+	if c.front.clients[c] {
+		delete(c.front.clients, c)
+		c.front.metrics.in.Add(c.in.Load())
+		c.front.metrics.out.Add(c.out.Load())
+		c.front.metrics.count.Add(c.count.Load())
+	}
 	c.front.mu.Unlock()
 	c.cut()
 }
@@ -207,9 +227,4 @@ func (c *client) cut() {
 	for _, conn := range c.sockets.list() {
 		_ = conn.Close() // nothing follows
 	}
-}
-
-// counts are the figures of a front since it began.
-type counts struct {
-	accepted, refused atomic.Int64
 }

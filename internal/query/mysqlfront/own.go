@@ -27,7 +27,7 @@ func (c *client) ask(text string) (*ownResult, error) {
 	p, _ = end(append(p, text...), 0)
 	c.reply.start(expectFirst)
 	r := &ownResult{}
-	err := c.converse(p, func(expect expectation, payload []byte) error {
+	err := c.converse(p, mostOwn, func(expect expectation, payload []byte) error {
 		switch expect {
 		case expectSkip:
 			r.definitions = append(r.definitions, bytes.Clone(payload))
@@ -50,55 +50,23 @@ func (c *client) ask(text string) (*ownResult, error) {
 	return r, nil
 }
 
-// describe returns the definitions of a query's columns, as the server describes them to this client when it prepares
-// the query.
-func (c *client) describe(text string) ([][]byte, error) {
-	p, _ := end(append(append(begin(nil, 0), comStmtPrepare), text...), 0)
-	c.reply.start(expectPrepared)
-	var definitions [][]byte
-	err := c.converse(p, func(expect expectation, payload []byte) error {
-		if expect == expectSkip {
-			definitions = append(definitions, bytes.Clone(payload))
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	id := c.reply.statement
-	drop, _ := end(append(begin(nil, 0), comStmtClose, byte(id), byte(id>>8), byte(id>>16), byte(id>>24)), 0)
-	if _, err := c.server.Write(drop); err != nil {
-		return nil, err
-	}
-	if c.reply.params > 0 {
-		definitions = definitions[min(len(definitions), c.reply.params+min(1, c.reply.eofPackets())):]
-	}
-	return definitions[:min(len(definitions), c.reply.columns)], nil
-}
-
-// eofPackets returns the number of EOF packets after definitions.
-func (r *reply) eofPackets() int {
-	if r.eofs {
-		return 1
-	}
-	return 0
-}
-
 // converse sends a command and passes the payloads of its response to fn, with what the reply expected. An error packet
-// is returned as a *serverError. After an error of another kind the connection can't be used.
-func (c *client) converse(command []byte, fn func(expectation, []byte) error) error {
+// is returned as a *serverError. After an error of another kind, such as a response of more than limit bytes, the connection can't be used. The payload
+// of the packet that ends rows is c.last.
+func (c *client) converse(command []byte, limit int, fn func(expectation, []byte) error) error {
+	c.last = nil
 	if _, err := c.server.Write(command); err != nil {
 		return err
 	}
 	var failed error
 	for size := 0; c.reply.expect != expectNothing; {
 		expect := c.reply.expect
-		p, err := c.server.packet(mostOwn)
+		p, err := c.server.packet(maxPayload)
 		if err != nil {
 			return err
 		}
-		if size += len(p); size > mostOwn || len(p) == headerSize+maxPayload {
-			return fmt.Errorf("an answer of more than %d bytes: %w", mostOwn, errPacket)
+		if size += len(p); size > limit {
+			return fmt.Errorf("an answer of more than %d bytes: %w", limit, errPacket)
 		}
 		if n, _ := c.reply.feed(p); n != len(p) {
 			return errPacket
@@ -108,6 +76,7 @@ func (c *client) converse(command []byte, fn func(expectation, []byte) error) er
 		case c.reply.failed:
 			failed = errors.Join(failed, readError(payload))
 		case expect == expectRows && c.reply.expect != expectRows:
+			c.last = bytes.Clone(payload)
 		default:
 			if err := fn(expect, payload); err != nil {
 				return err

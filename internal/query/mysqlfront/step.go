@@ -91,6 +91,7 @@ func (c *client) stepUser() (goOn bool) {
 		c.giveBack(wakeCommand, nil)
 		return false
 	}
+	c.note(p)
 	c.reply.start(expected[p[headerSize]])
 	c.busy = !silent(p[headerSize])
 	n, err = c.socks[1].write(p)
@@ -131,6 +132,7 @@ func (c *client) stepServer() (goOn bool) {
 		k, err := c.socks[0].write(s.buf[s.r : s.r+n])
 		s.r += k
 		n -= k
+		c.out.Add(int64(k))
 		if err == errAgain {
 			c.partly, c.final = n, ended
 			c.giveBack(wakeRespond, nil)
@@ -150,7 +152,7 @@ func (c *client) stepServer() (goOn bool) {
 		return false
 	}
 	c.busy = false
-	c.inTransaction.Store(c.reply.status&statusInTransaction != 0)
+	c.after()
 	return true
 }
 

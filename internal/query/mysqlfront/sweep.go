@@ -53,6 +53,7 @@ func (f *Front) sweep(ctx context.Context) {
 		since time.Time
 	}
 	last := map[*client]seen{}
+	f.clock.Store(uint64(time.Now().UnixMilli()))
 	for {
 		select {
 		case <-ctx.Done():
@@ -60,6 +61,7 @@ func (f *Front) sweep(ctx context.Context) {
 		case <-tick.C:
 		}
 		now := time.Now()
+		f.clock.Store(uint64(now.UnixMilli()))
 		clients := f.connected()
 		for _, c := range clients {
 			phase := c.phase.Load()

@@ -1,0 +1,418 @@
+package mysqlfront
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query"
+	"github.com/rowmill/rowmill/internal/query/parse"
+)
+
+// An Answerer answers queries in pieces: a *query.Runner.
+type Answerer interface {
+	Plan(ctx context.Context, statement string, st engine.State) (*query.Plan, error)
+	Run(ctx context.Context, p *query.Plan, sink query.Sink) (*query.Report, error)
+}
+
+// Reasons for which a query that could be split is passed on whole, in metrics.
+const (
+	whyState    = "session"     // settings of the session
+	whyRefused  = "refused"     // the server doesn't accept it from this client, or at all
+	whySmall    = "small"       // few rows, or one partition
+	whyForm     = "form"        // it can't be split
+	whyTable    = "table"       // a view, a temporary table, a table with columns that depend on the user
+	whyPlan     = "plan"        // the server plans it in another way for a part than for the whole
+	whyBusy     = "busy"        // no sessions were free
+	whyFailed   = "failed"      // pieces or the merge failed, or can't determine the answer
+	whyWarnings = "warnings"    // the query has warnings, which pieces would repeat
+	whyGone     = "interrupted" // killed, or the client has left
+)
+
+// queueWait is how long a query waits for sessions, after which it is passed on whole.
+const queueWait = 2 * time.Second
+
+// A whole is why a query is passed on whole.
+type whole struct{ reason, detail string }
+
+func (w *whole) Error() string { return w.reason + ": " + w.detail }
+
+// answered is the query that was split just before.
+type answered struct {
+	text  string
+	notes []note
+}
+
+// A note is a row of SHOW WARNINGS.
+type note struct{ level, code, text string }
+
+// errKilled ends pieces on behalf of KILL.
+var errKilled = errors.New("killed")
+
+// split answers a query in pieces. handled is false if it is to be passed on.
+func (c *client) split(ctx context.Context, shape uint64, run *execution) (handled bool, err error) {
+	f := c.front
+	begin := time.Now()
+	ctx, cancel := context.WithCancelCause(ctx)
+	c.setCancel(cancel)
+	c.enter(phasePieces)
+	defer func() {
+		c.setCancel(nil)
+		cancel(nil)
+		c.enter(phaseOther)
+	}()
+	err = c.inPieces(ctx, run)
+	cause := context.Cause(ctx)
+	var why *whole
+	switch {
+	case err == nil:
+		f.metrics.split.Inc()
+		f.metrics.seconds.Observe(time.Since(begin).Seconds())
+		return true, nil
+	case errors.Is(cause, errKilled):
+		f.metrics.whole.WithLabelValues(whyGone).Inc()
+		interrupted := &serverError{codeInterrupted, "70100", "Query execution was interrupted"}
+		_, err := c.user.Write(interrupted.packet(run.seq))
+		return true, err
+	case cause != nil:
+		f.metrics.whole.WithLabelValues(whyGone).Inc()
+		return true, errGone
+	case run.begun:
+		// Rows have been passed on already.
+		f.metrics.whole.WithLabelValues(whyFailed).Inc()
+		_, err := c.user.Write((&serverError{codeUnknown, "HY000", "rowmill serve: " + err.Error()}).packet(run.seq))
+		return true, err
+	case errors.As(err, &why):
+		f.metrics.whole.WithLabelValues(why.reason).Inc()
+	case c.broken:
+		return true, errGone
+	default:
+		f.metrics.whole.WithLabelValues(whyFailed).Inc()
+		f.o.Say(fmt.Sprintf("client %s: a query is passed on whole: %v", c.user.RemoteAddr(), err))
+	}
+	// The cost of looking is at most half a percent of the time, if statements of this shape come one after the other.
+	pause := min(max(200*time.Since(begin), time.Second), 30*time.Second)
+	f.shapes.rest(shape, f.clock.Load()+uint64(pause.Milliseconds()))
+	return false, nil
+}
+
+// inPieces plans the query, proves that this client may have its answer, runs it, and passes the answer on. Its error is a
+// *whole for a query that is better passed on.
+func (c *client) inPieces(ctx context.Context, run *execution) error {
+	f := c.front
+	st, err := c.settings()
+	if err != nil {
+		return err
+	}
+	syntax := f.o.Reader.Syntax(st.State)
+	if run.literal = run.text; run.prepared != nil {
+		if err := run.insert(syntax, st.State); err != nil {
+			return err
+		}
+	}
+	text := run.literal
+	// The client's own connection has to accept it before anything is done with another account.
+	want, err := c.explain(text)
+	if err != nil {
+		return err
+	}
+	plan, err := f.o.Answer.Plan(ctx, text, st.State)
+	if err != nil {
+		return &whole{whyRefused, err.Error()}
+	}
+	if plan.Whole != "" {
+		reason := whyForm
+		if strings.HasPrefix(plan.Whole, "it reads only") || strings.HasPrefix(plan.Whole, "only one p") || strings.HasPrefix(plan.Whole, "there is only one") || strings.HasPrefix(plan.Whole, "no partition") {
+			reason = whySmall
+		}
+		return &whole{reason, plan.Whole}
+	}
+	part, err := c.prove(text, plan, st.State)
+	if err != nil {
+		return err
+	}
+	partText := part(text)
+	have, err := c.explain(partText)
+	if err != nil {
+		return err
+	}
+	if want != have {
+		return &whole{whyPlan, "the server plans it in another way for a partition"}
+	}
+	give, ok := f.queue.take(ctx, c.name, min(len(plan.Pieces), f.o.Parallel), queueWait)
+	if !ok {
+		return &whole{whyBusy, "no sessions are free"}
+	}
+	defer give()
+	// The query over one small partition, on the client's own connection, gives the definitions of the columns: they
+	// depend on how the server executes a query, and its description differs from them.
+	sample := make(chan *sampled, 1)
+	go func() {
+		s, err := c.sample(run, part)
+		if err != nil {
+			s = &sampled{err: err}
+		}
+		sample <- s
+	}()
+	sink := &sink{c: c, run: run, sample: sample, notes: st.notes}
+	report, err := f.o.Answer.Run(ctx, plan, sink)
+	if sink.got == nil {
+		sink.got = <-sample
+	}
+	if err == nil && sink.got.err != nil {
+		err = sink.got.err
+	}
+	if err != nil {
+		return err
+	}
+	f.metrics.pieces.Add(float64(len(plan.Pieces)))
+	f.metrics.cached.Add(float64(report.Cached))
+	return sink.end(report)
+}
+
+// prove checks that the tables of the query are what pieces read: no views, whose rows may depend on the user, no temporary tables of
+// the session, no columns that are computed from the session. It returns what puts one small partition in the place of the table that is cut.
+func (c *client) prove(text string, plan *query.Plan, st engine.State) (part func(string) string, err error) {
+	reader := c.front.o.Reader
+	syntax := reader.Syntax(st)
+	q, err := parse.Parse(text, syntax)
+	if err != nil {
+		return nil, &whole{whyForm, err.Error()}
+	}
+	var cut []*parse.From
+	var tables []*parse.From
+	ctes := map[string]bool{}
+	collect := func(f *parse.From) {
+		for _, t := range f.Tables() {
+			if t.Query == nil && t.Table != "" {
+				tables = append(tables, t)
+			}
+		}
+	}
+	q.Walk(func(q *parse.Query) bool {
+		for _, w := range q.With {
+			ctes[strings.ToLower(w.Name)] = true
+		}
+		if q.Body != nil {
+			for _, f := range q.Body.From {
+				collect(f)
+			}
+		}
+		return true
+	}, nil)
+	checked := map[string]bool{}
+	for _, t := range tables {
+		if t.Database == "" && ctes[strings.ToLower(t.Table)] {
+			continue
+		}
+		if t.Table == plan.Table.Name && len(t.Partitions) == 0 && !t.Hinted && (t.Alias == plan.Alias || t.Alias == "" && plan.Alias == t.Table) {
+			cut = append(cut, t)
+		}
+		name := quote(t.Table)
+		if t.Database != "" {
+			name = quote(t.Database) + "." + name
+		}
+		if checked[name] {
+			continue
+		}
+		checked[name] = true
+		if err := c.baseTable(name); err != nil {
+			return nil, err
+		}
+	}
+	name, fewest := "", int64(-1)
+	for _, p := range plan.Table.Parts {
+		if slices.Contains(plan.Parts, p.Name) && (fewest < 0 || fewest == 0 && p.Rows > 0 || p.Rows > 0 && p.Rows < fewest) {
+			name, fewest = p.Name, p.Rows
+		}
+	}
+	if len(cut) != 1 || name == "" {
+		return nil, &whole{whyForm, "the place of the partitions isn't known"}
+	}
+	span := cut[0].Name
+	operand := reader.PartFrom(plan.Table, []string{name})
+	tail := len(text) - span.To // of a text with parameters, too, which stand behind the table
+	head := text[:span.From]
+	return func(t string) string {
+		if strings.HasPrefix(t, head) {
+			return t[:span.From] + operand + t[span.To:]
+		}
+		return t[:len(t)-tail-(span.To-span.From)] + operand + t[len(t)-tail:]
+	}, nil
+}
+
+func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
+
+// ofSession are functions that a virtual column can call, and whose value depends on the session.
+var ofSession = []string{"user", "role", "connection_id", "database", "schema", "last_insert_id", "found_rows", "row_count", "sysdate", "@"}
+
+// baseTable refuses what isn't a table whose rows are the same for everybody.
+func (c *client) baseTable(name string) error {
+	r, err := c.ask("SHOW CREATE TABLE " + name)
+	if err != nil {
+		return c.refusal(err)
+	}
+	if len(r.rows) != 1 || len(r.rows[0]) != 2 || !bytes.HasPrefix(r.rows[0][1], []byte("CREATE TABLE ")) {
+		return &whole{whyTable, name + " is a view or a temporary table"}
+	}
+	if ddl := r.rows[0][1]; containsFold(ddl, "virtual") || containsFold(ddl, "generated") {
+		for _, word := range ofSession {
+			if containsFold(ddl, word) {
+				return &whole{whyTable, name + " has a column that may depend on the session"}
+			}
+		}
+	}
+	return nil
+}
+
+// refusal makes an error of the server a reason to pass the query on.
+func (c *client) refusal(err error) error {
+	var e *serverError
+	if errors.As(err, &e) {
+		return &whole{whyRefused, e.Error()}
+	}
+	c.broken = true
+	return err
+}
+
+// explain asks the server for the plan of a query, as this client, and returns what decides about the form of
+// the result: which tables are read in which order, and whether rows go through temporary tables.
+func (c *client) explain(text string) (string, error) {
+	r, err := c.ask("EXPLAIN " + text)
+	if err != nil {
+		return "", c.refusal(err)
+	}
+	column := func(name string) int {
+		return slices.IndexFunc(r.definitions, func(d []byte) bool { return columnName(d) == name })
+	}
+	kind, table, access, extra := column("select_type"), column("table"), column("type"), column("Extra")
+	if kind < 0 || table < 0 || access < 0 || extra < 0 {
+		return "", &whole{whyPlan, "EXPLAIN has another form"}
+	}
+	var out strings.Builder
+	for _, row := range r.rows {
+		fmt.Fprintf(&out, "%s %s", row[kind], row[table])
+		if a := string(row[access]); a == "const" || a == "system" {
+			out.WriteString(" " + a)
+		}
+		for _, word := range []string{"temporary", "filesort", "optimized away", "mpossible", "for group-by", "no matching", "Distinct", "Materialize", "join buffer"} {
+			if bytes.Contains(row[extra], []byte(word)) {
+				out.WriteString(" " + word)
+			}
+		}
+		out.WriteByte('\n')
+	}
+	return out.String(), nil
+}
+
+// columnName returns the name of a column by its definition.
+func columnName(definition []byte) string {
+	p := definition
+	for range 4 { // catalog, database, table, its own name
+		var ok bool
+		if _, p, ok = lenencBytes(p); !ok {
+			return ""
+		}
+	}
+	name, _, _ := lenencBytes(p)
+	return string(name)
+}
+
+// A sessionState is what the client's connection has set.
+type sessionState struct {
+	engine.State
+	notes bool // SHOW WARNINGS has notes
+}
+
+// settings reads the settings of the client's connection.
+func (c *client) settings() (*sessionState, error) {
+	names, err := c.front.stateNames()
+	if err != nil {
+		return nil, &whole{whyState, err.Error()}
+	}
+	var list strings.Builder
+	list.WriteString("SELECT ")
+	for _, name := range names {
+		if name == "database" {
+			list.WriteString("CAST(CONVERT(DATABASE() USING utf8mb4) AS BINARY), ")
+		} else {
+			fmt.Fprintf(&list, "CAST(CONVERT(@@SESSION.%s USING utf8mb4) AS BINARY), ", name)
+		}
+	}
+	list.WriteString("CAST(@@SESSION.timestamp AS CHAR), @@SESSION.sql_notes, @@SESSION." + c.front.isolation)
+	read := func() (*sessionState, string, error) {
+		r, err := c.ask(list.String())
+		if err != nil {
+			return nil, "", c.refusal(err)
+		}
+		if len(r.rows) != 1 || len(r.rows[0]) != len(names)+3 {
+			c.broken = true
+			return nil, "", errPacket
+		}
+		st, row := &sessionState{}, r.rows[0]
+		for i, name := range names {
+			st.State = append(st.State, engine.Setting{Name: name, Value: string(row[i])})
+		}
+		own := row[len(names):]
+		if level := string(own[2]); level == "READ-UNCOMMITTED" || level == "SERIALIZABLE" {
+			return nil, "", &whole{whyState, "the isolation level is " + level}
+		}
+		st.notes = string(own[1]) == "1"
+		return st, string(own[0]), nil
+	}
+	st, at, err := read()
+	if err != nil {
+		return nil, err
+	}
+	before := c.timestamp
+	if before == "" {
+		if st, before, err = read(); err != nil {
+			return nil, err
+		}
+	}
+	if c.timestamp = at; at == before {
+		return nil, &whole{whyState, "the session has set the time"}
+	}
+	if why := c.front.o.Reader.StateRefusal(st.State); why != "" {
+		return nil, &whole{whyState, why}
+	}
+	return st, nil
+}
+
+// stateNames returns the names of the settings that can change an answer, in the order in which they have to be
+// set. It asks the server once.
+func (f *Front) stateNames() ([]string, error) {
+	f.names.Lock()
+	defer f.names.Unlock()
+	if f.names.list != nil {
+		return f.names.list, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+	defer cancel()
+	s, err := f.o.Reader.ReadSession(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.o.Reader.ReadState(ctx, s)
+	isolation := "transaction_isolation"
+	if err == nil {
+		// MariaDB has had the standard's name since 11.1, and MySQL no other one since 8.0.
+		if _, missing := s.State(ctx, isolation); missing != nil {
+			isolation = "tx_isolation"
+		}
+	}
+	if err = errors.Join(err, s.Close()); err != nil {
+		return nil, err
+	}
+	names := make([]string, len(st))
+	for i, x := range st {
+		names[i] = x.Name
+	}
+	f.names.list, f.isolation = names, isolation
+	return names, nil
+}

@@ -1,0 +1,271 @@
+package mysqlfront
+
+import (
+	"bytes"
+	"strings"
+	"sync/atomic"
+)
+
+// A kind is what the front has to know about a statement.
+type kind int
+
+const (
+	plain   kind = iota
+	selects      // a query that may be split
+	kills
+	locks      // LOCK TABLES, or what may contain it: from now on queries wait for locks of the session itself
+	unlocks    // UNLOCK TABLES
+	nextBegins // SET TRANSACTION, which is about the next one only
+	shows
+)
+
+// mostText limits the texts of statements that are looked at.
+const mostText = 64 << 10
+
+// kindOf classifies a statement by its first words.
+func kindOf(text []byte) kind {
+	rest := skipBlank(text)
+	if bytes.HasPrefix(rest, []byte("/*")) { // executable, or not ended
+		if containsFold(rest, "lock") {
+			return locks
+		}
+		return plain
+	}
+	k := plain
+	switch word, rest := firstWord(rest); {
+	case equalFold(word, "select"), equalFold(word, "with"):
+		k = selects
+	case equalFold(word, "kill"):
+		return kills
+	case equalFold(word, "lock"), equalFold(word, "execute"):
+		return locks
+	case equalFold(word, "unlock"):
+		return unlocks
+	case equalFold(word, "show"):
+		return shows
+	case equalFold(word, "set") && containsFold(rest, "transaction"):
+		k = nextBegins
+	}
+	// Another statement behind a semicolon.
+	if i := bytes.IndexByte(rest, ';'); i >= 0 && i < len(rest)-1 && containsFold(rest[i:], "lock") {
+		return locks
+	}
+	return k
+}
+
+// skipBlank skips white space, parentheses, and comments that aren't executed.
+func skipBlank(p []byte) []byte {
+	for {
+		p = bytes.TrimLeft(p, " \t\r\n\v\f(")
+		end := -1
+		switch {
+		case bytes.HasPrefix(p, []byte("/*")) && len(p) > 3 && p[2] != '!' && (p[2] != 'M' || p[3] != '!'):
+			if end = bytes.Index(p[2:], []byte("*/")); end >= 0 {
+				end += 4
+			}
+		case len(p) > 0 && p[0] == '#', len(p) > 2 && p[0] == '-' && p[1] == '-' && p[2] <= ' ':
+			if end = bytes.IndexByte(p, '\n'); end >= 0 {
+				end++
+			}
+		default:
+			return p
+		}
+		if end < 0 {
+			return p
+		}
+		p = p[end:]
+	}
+}
+
+func firstWord(p []byte) (word, rest []byte) {
+	i := 0
+	for i < len(p) && (p[i]|0x20 >= 'a' && p[i]|0x20 <= 'z' || p[i] == '_') {
+		i++
+	}
+	return p[:i], p[i:]
+}
+
+func equalFold(p []byte, lower string) bool {
+	return len(p) == len(lower) && strings.EqualFold(string(p), lower)
+}
+
+// containsFold looks for a word in lower case.
+func containsFold(p []byte, lower string) bool {
+	for i := 0; i+len(lower) <= len(p); i++ {
+		if p[i]|0x20 == lower[0] && strings.EqualFold(string(p[i:i+len(lower)]), lower) {
+			return true
+		}
+	}
+	return false
+}
+
+// shapeOf returns a hash of a statement without its numbers and strings, so that a statement with other values has the
+// same.
+func shapeOf(p []byte) uint64 {
+	const offset, prime = 14695981039346656037, 1099511628211
+	h := uint64(offset)
+	inName := false
+	for i := 0; i < len(p); i++ {
+		b := p[i]
+		switch {
+		case b == '\'' || b == '"':
+			for i++; i < len(p) && p[i] != b; i++ {
+				if p[i] == '\\' {
+					i++
+				}
+			}
+			b = '?'
+		case b >= '0' && b <= '9' && !inName:
+			for i+1 < len(p) && (p[i+1] >= '0' && p[i+1] <= '9' || p[i+1] == '.') {
+				i++
+			}
+			b = '?'
+		}
+		inName = b|0x20 >= 'a' && b|0x20 <= 'z' || b >= '0' && b <= '9' || b == '_' || b == '`' || b >= 0x80
+		h = (h ^ uint64(b)) * prime
+	}
+	return max(1, h)
+}
+
+// shapes remember until when statements of a shape needn't be looked at, because they are passed on whole. A shape
+// may lose its place to another one; it is then looked at once more.
+type shapes [1 << 12]struct{ shape, until atomic.Uint64 }
+
+// due reports that a statement is to be looked at. now is in milliseconds.
+func (s *shapes) due(shape, now uint64) bool {
+	at := &s[shape%uint64(len(s))]
+	return at.shape.Load() != shape || at.until.Load() <= now
+}
+
+// rest says that statements of a shape needn't be looked at until a time.
+func (s *shapes) rest(shape, until uint64) {
+	at := &s[shape%uint64(len(s))]
+	at.until.Store(until)
+	at.shape.Store(shape)
+}
+
+// text returns the text of a COM_QUERY or COM_STMT_PREPARE; nil if it is long, or has parameters of its own.
+func (c *client) text(p []byte) []byte {
+	t := p[1:]
+	if p[0] == comQuery && c.caps&capAttributes != 0 {
+		if len(t) < 2 || t[0] != 0 || t[1] != 1 {
+			return nil
+		}
+		t = t[2:]
+	}
+	if len(t) > mostText {
+		return nil
+	}
+	return t
+}
+
+// A statement is a prepared query that may be split.
+type statement struct {
+	text   string
+	shape  uint64
+	params int
+	types  []byte // of its parameters, as the client last sent them
+	long   bool   // a value was sent in parts
+}
+
+// before notes what a command changes about the session. p is its payload, or the beginning of a long one.
+func (c *client) before(p []byte, complete bool) {
+	if c.front.o.Answer == nil {
+		return
+	}
+	c.preparing = nil
+	switch p[0] {
+	case comQuery:
+		c.oneShot = false
+		switch t := p[1:min(len(p), mostText)]; kindOf(c.attributeless(t)) {
+		case locks:
+			c.locked = true
+		case unlocks:
+			c.locked = false
+		case nextBegins:
+			c.oneShot = true
+		}
+	case comStmtPrepare:
+		t := c.text(p)
+		if containsFold(t, "found_rows") || containsFold(t, "warning_count") || containsFold(t, "error_count") || containsFold(t, "lock") && kindOf(t) == locks {
+			c.locked = true
+		}
+		if complete && t != nil && kindOf(t) == selects && len(c.statements) < mostStatements {
+			c.preparing = &statement{text: string(t), shape: shapeOf(t)}
+		}
+	case comStmtExecute, comBulkExecute:
+		c.oneShot = false
+		if s := c.statements[statementID(p)]; s != nil && complete {
+			s.noteTypes(p)
+		}
+	case comStmtLongData:
+		if s := c.statements[statementID(p)]; s != nil {
+			s.long = true
+		}
+	case comStmtReset:
+		if s := c.statements[statementID(p)]; s != nil {
+			s.long = false
+		}
+	case comStmtClose:
+		delete(c.statements, statementID(p))
+	case comReset, comChangeUser:
+		c.locked, c.oneShot = false, false
+		clear(c.statements)
+	}
+}
+
+// attributeless skips the head of a COM_QUERY that may have parameters.
+func (c *client) attributeless(t []byte) []byte {
+	if c.caps&capAttributes != 0 && len(t) > 2 && t[0] == 0 {
+		return t[2:]
+	}
+	return t
+}
+
+// mostStatements limits the prepared statements that a session remembers; further ones are passed on whole.
+const mostStatements = 1024
+
+// after notes what a response says about the session.
+func (c *client) after() {
+	c.inTransaction.Store(c.reply.status&statusInTransaction != 0)
+	if s := c.preparing; s != nil && !c.reply.failed {
+		s.params = c.reply.params
+		if c.statements == nil {
+			c.statements = map[uint32]*statement{}
+		}
+		c.statements[c.reply.statement] = s
+	}
+	c.preparing = nil
+}
+
+// examines reports a command that the session's goroutine has to look at. p may be the beginning of its payload.
+func (c *client) examines(p []byte) bool {
+	if c.front.o.Answer == nil {
+		return false
+	}
+	if c.answered != nil {
+		return true
+	}
+	switch p[0] {
+	case comQuery:
+		t := c.text(p)
+		switch k := kindOf(t); k {
+		case selects:
+			return c.maySplit() && c.front.shapes.due(shapeOf(t), c.front.clock.Load())
+		case kills:
+			return true
+		}
+	case comStmtExecute:
+		s := c.statements[statementID(p)]
+		return s != nil && !s.long && c.maySplit() && c.front.shapes.due(s.shape, c.front.clock.Load())
+	case comProcessKill:
+		return true
+	}
+	return false
+}
+
+// maySplit reports that the session is in a state in which a query may be split: outside of a transaction, and without
+// locks.
+func (c *client) maySplit() bool {
+	return c.reply.status&(statusInTransaction|statusAutocommit) == statusAutocommit && !c.locked && !c.oneShot
+}

@@ -1,0 +1,131 @@
+package mysqlfront
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// handle looks at a command before it is passed on. handled is set if it isn't to be passed on any more. p is the packet.
+func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error) {
+	what, body := p[headerSize], p[headerSize:]
+	t := c.text(body)
+	if done := c.answered; done != nil {
+		rows, count := false, false
+		if what == comQuery {
+			rows, count = showsWarnings(t)
+		}
+		if rows || count {
+			return true, c.warnings(string(t), count)
+		}
+		if c.answered = nil; what == comQuery && asksAboutLast(t) {
+			if err := c.repeat(done.text); err != nil {
+				return true, err
+			}
+		}
+	}
+	if !c.examines(body) {
+		return false, nil
+	}
+	switch {
+	case what == comProcessKill && len(body) >= 5:
+		return true, c.kill(p, killed{id: uint64(binary.LittleEndian.Uint32(body[1:])), hard: true})
+	case what == comQuery && kindOf(t) == kills:
+		if k, ok := parseKill(string(t)); ok {
+			return true, c.kill(p, k)
+		}
+	case what == comQuery && kindOf(t) == selects:
+		return c.split(ctx, shapeOf(t), &execution{seq: p[3] + 1, text: string(t)})
+	case what == comStmtExecute && c.caps&capAttributes == 0:
+		s := c.statements[statementID(body)]
+		s.noteTypes(body)
+		return c.split(ctx, s.shape, &execution{seq: p[3] + 1, text: s.text, prepared: s, values: append([]byte(nil), body...)})
+	}
+	return false, nil
+}
+
+// asksAboutLast reports a statement whose answer depends on the statement before it.
+func asksAboutLast(t []byte) bool {
+	for _, word := range []string{"found_rows", "warning_count", "error_count", "diagnostics", "show", "row_count"} {
+		if containsFold(t, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// repeat runs a query that was answered in pieces on the client's own connection, for a statement that asks about it.
+func (c *client) repeat(text string) error {
+	p := append(begin(nil, 0), comQuery)
+	if c.caps&capAttributes != 0 {
+		p = append(p, 0, 1)
+	}
+	p, _ = end(append(p, text...), 0)
+	c.reply.start(expectFirst)
+	err := c.converse(p, math.MaxInt, func(expectation, []byte) error { return nil })
+	if c.refusal(err); c.broken {
+		return err
+	}
+	return nil
+}
+
+// A killed says what a KILL is about.
+type killed struct {
+	id   uint64
+	user string // of KILL USER, which names no connection
+	hard bool   // the connection, and not only what it runs
+}
+
+// parseKill reads KILL. Another form than these is passed on, and ends no pieces.
+func parseKill(text string) (k killed, ok bool) {
+	words := strings.Fields(strings.TrimRight(string(skipBlank([]byte(text))), "; \t\r\n"))
+	if len(words) == 0 || !strings.EqualFold(words[0], "kill") {
+		return k, false
+	}
+	k.hard = true
+	last := words[len(words)-1]
+	for i, w := range words[1 : len(words)-1] {
+		switch {
+		case strings.EqualFold(w, "hard"), strings.EqualFold(w, "soft"), strings.EqualFold(w, "connection"):
+		case strings.EqualFold(w, "query"):
+			k.hard = false
+		case strings.EqualFold(w, "id") && strings.EqualFold(words[i], "query"):
+		case strings.EqualFold(w, "user"):
+			name, _, _ := strings.Cut(last, "@")
+			k.user = strings.Trim(name, "'`\"")
+		default:
+			return k, false
+		}
+	}
+	if k.user != "" {
+		return k, true
+	}
+	var err error
+	k.id, err = strconv.ParseUint(last, 10, 64)
+	return k, err == nil && len(words) > 1
+}
+
+// kill passes a KILL on. If the server accepts it, it has checked the privileges: then pieces of queries of that connection, which
+// the server doesn't know, end as well.
+func (c *client) kill(p []byte, k killed) error {
+	c.note(p)
+	c.reply.start(expectFirst)
+	if _, err := c.server.Write(p); err != nil {
+		return c.lost(err)
+	}
+	if err := c.respond(); err != nil {
+		return err
+	}
+	c.after()
+	if c.reply.failed {
+		return nil
+	}
+	for _, other := range c.front.connected() {
+		if other != c && (k.user != "" && other.name == k.user || k.user == "" && uint64(other.id) == k.id) {
+			other.interrupt(errKilled)
+		}
+	}
+	return nil
+}
