@@ -42,6 +42,8 @@ type Options struct {
 	ReadOnly bool
 	// Progress is called while pieces run, one call at a time; nil if nobody looks.
 	Progress func(Progress)
+	// NoRerun returns an error where a query whose pieces don't determine the answer would be run whole.
+	NoRerun bool
 	// NoRollups doesn't read roll-ups, NoCache doesn't use cached partials.
 	NoRollups, NoCache bool
 }

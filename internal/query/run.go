@@ -96,7 +96,7 @@ func (r *Runner) answer(ctx context.Context, p *Plan, sink *counter, report *Rep
 		return r.whole(ctx, p, sink)
 	}
 	err := r.split(ctx, p, nil, sink, report)
-	if e, ok := errors.AsType[*inexactError](err); ok && !sink.begun && ctx.Err() == nil {
+	if e, ok := errors.AsType[*inexactError](err); ok && !sink.begun && !r.o.NoRerun && ctx.Err() == nil {
 		report.Rerun, report.Server, report.Proof, report.Warnings = e.why, false, "", nil
 		return r.whole(ctx, p, sink)
 	}

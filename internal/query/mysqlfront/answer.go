@@ -61,8 +61,19 @@ func (c *client) split(ctx context.Context, shape uint64, run *execution) (handl
 	ctx, cancel := context.WithCancelCause(ctx)
 	c.setCancel(cancel)
 	c.enter(phasePieces)
+	ended := make(chan struct{})
+	unwatch := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		if errors.Is(context.Cause(ctx), errGone) {
+			// A statement of the client's own connection may be running. Without the privilege, it ends by itself.
+			_ = f.o.Reader.Kill(context.WithoutCancel(ctx), int64(c.id))
+		}
+	})
 	defer func() {
 		c.setCancel(nil)
+		if !unwatch() {
+			<-ended
+		}
 		cancel(nil)
 		c.enter(phaseOther)
 	}()
@@ -159,7 +170,7 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 		}
 		sample <- s
 	}()
-	sink := &sink{c: c, run: run, sample: sample, notes: st.notes}
+	sink := &sink{c: c, run: run, seq: run.seq, sample: sample, notes: st.notes}
 	report, err := f.o.Answer.Run(ctx, plan, sink)
 	if sink.got == nil {
 		sink.got = <-sample

@@ -42,7 +42,7 @@ func start(t testing.TB, kind string, change func(*Options)) *fixture {
 		t.Fatal(err)
 	}
 	x := &fixture{db: db, wire: db.(engine.Wired).Wire(), name: at.Path}
-	o := Options{Wire: x.wire, Say: func(line string) { t.Log(line) }}
+	o := Options{Wire: x.wire, Reader: db.(engine.Reader), Say: func(line string) { t.Log(line) }}
 	if change != nil {
 		change(&o)
 	}

@@ -43,8 +43,10 @@ func kindOf(text []byte) kind {
 		return unlocks
 	case equalFold(word, "show"):
 		return shows
-	case equalFold(word, "set") && containsFold(rest, "transaction"):
-		k = nextBegins
+	case equalFold(word, "set"):
+		if word, _ := firstWord(skipBlank(rest)); equalFold(word, "transaction") {
+			k = nextBegins
+		}
 	}
 	// Another statement behind a semicolon.
 	if i := bytes.IndexByte(rest, ';'); i >= 0 && i < len(rest)-1 && containsFold(rest[i:], "lock") {
@@ -187,8 +189,8 @@ func (c *client) before(p []byte, complete bool) {
 		}
 	case comStmtPrepare:
 		t := c.text(p)
-		if containsFold(t, "found_rows") || containsFold(t, "warning_count") || containsFold(t, "error_count") || containsFold(t, "lock") && kindOf(t) == locks {
-			c.locked = true
+		if asksAboutLast(t) || kindOf(t) == locks {
+			c.locked = true // whenever it is executed
 		}
 		if complete && t != nil && kindOf(t) == selects && len(c.statements) < mostStatements {
 			c.preparing = &statement{text: string(t), shape: shapeOf(t)}

@@ -3,6 +3,7 @@ package mysqlfront
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -36,6 +37,8 @@ func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error)
 		if k, ok := parseKill(string(t)); ok {
 			return true, c.kill(p, k)
 		}
+	case what == comQuery && kindOf(t) == selects && asksAboutLast(t):
+		// The front's own statements would change the answer.
 	case what == comQuery && kindOf(t) == selects:
 		return c.split(ctx, shapeOf(t), &execution{seq: p[3] + 1, text: string(t)})
 	case what == comStmtExecute && c.caps&capAttributes == 0:
@@ -48,7 +51,7 @@ func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error)
 
 // asksAboutLast reports a statement whose answer depends on the statement before it.
 func asksAboutLast(t []byte) bool {
-	for _, word := range []string{"found_rows", "warning_count", "error_count", "diagnostics", "show", "row_count"} {
+	for _, word := range []string{"found_rows", "warning_count", "error_count", "row_count", "diagnostics"} {
 		if containsFold(t, word) {
 			return true
 		}
@@ -65,10 +68,11 @@ func (c *client) repeat(text string) error {
 	p, _ = end(append(p, text...), 0)
 	c.reply.start(expectFirst)
 	err := c.converse(p, math.MaxInt, func(expectation, []byte) error { return nil })
-	if c.refusal(err); c.broken {
-		return err
+	var refused *serverError
+	if errors.As(err, &refused) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // A killed says what a KILL is about.

@@ -13,7 +13,7 @@ import (
 
 // An execution is how the client asked for a query, which decides about the form of the answer.
 type execution struct {
-	seq   byte // of the next packet of the answer
+	seq   byte // of the next packet behind what has been passed on
 	begun bool // something has been passed on
 	// prepared is nil for a query as text.
 	prepared *statement
@@ -40,6 +40,7 @@ type columnType struct {
 func (c *client) sample(run *execution, part func(string) string) (*sampled, error) {
 	s := &sampled{}
 	var command []byte
+	var prepared []columnType // as described before the execution
 	if run.prepared == nil {
 		command = append(begin(nil, 0), comQuery)
 		if c.caps&capAttributes != 0 {
@@ -49,7 +50,25 @@ func (c *client) sample(run *execution, part func(string) string) (*sampled, err
 	} else {
 		p, _ := end(append(append(begin(nil, 0), comStmtPrepare), part(run.text)...), 0)
 		c.reply.start(expectPrepared)
-		if err := c.converse(p, mostOwn, func(expectation, []byte) error { return nil }); err != nil {
+		skip := 0 // definitions of parameters
+		err := c.converse(p, mostOwn, func(expect expectation, payload []byte) error {
+			if expect == expectPrepared && c.reply.params > 0 {
+				skip = c.reply.params
+				if c.reply.eofs {
+					skip++
+				}
+			}
+			if expect != expectSkip {
+				return nil
+			}
+			if skip--; skip >= 0 || len(prepared) == c.reply.columns {
+				return nil
+			}
+			t, err := typeOf(payload)
+			prepared = append(prepared, t)
+			return err
+		})
+		if err != nil {
 			return nil, c.refusal(err)
 		}
 		id := c.reply.statement
@@ -64,7 +83,6 @@ func (c *client) sample(run *execution, part func(string) string) (*sampled, err
 		command, _ = end(append(command, run.values...), 0)
 	}
 	c.reply.start(expectFirst)
-	columns := 0
 	err := c.converse(command, math.MaxInt, func(expect expectation, payload []byte) error {
 		if expect == expectRows {
 			return nil
@@ -75,7 +93,6 @@ func (c *client) sample(run *execution, part func(string) string) (*sampled, err
 				return err
 			}
 			s.types = append(s.types, t)
-			columns++
 		}
 		s.head = append(s.head, append([]byte(nil), payload...))
 		return nil
@@ -86,7 +103,10 @@ func (c *client) sample(run *execution, part func(string) string) (*sampled, err
 	if c.reply.warnings > 0 {
 		return nil, &whole{whyWarnings, "the query has warnings"}
 	}
-	if s.last = c.last; columns == 0 || len(s.last) == 0 {
+	if s.types == nil { // definitions that the client has are not repeated
+		s.types = prepared
+	}
+	if s.last = c.last; len(s.types) == 0 || len(s.last) == 0 {
 		return nil, &whole{whyForm, "the result of a partition has no columns"}
 	}
 	return s, nil
@@ -120,8 +140,8 @@ type sink struct {
 	sample chan *sampled
 	got    *sampled
 	notes  bool
-	buf    []byte
-	rows   int64
+	buf    []byte // not passed on yet
+	seq    byte   // of the next packet
 }
 
 // flushAt is how much of an answer is collected before it is written.
@@ -151,14 +171,14 @@ func (s *sink) Columns(cols []engine.ResultColumn) error {
 
 func (s *sink) packet(payload []byte) {
 	start := len(s.buf)
-	s.buf = append(begin(s.buf, s.run.seq), payload...)
-	s.buf, s.run.seq = end(s.buf, start)
+	s.buf = append(begin(s.buf, s.seq), payload...)
+	s.buf, s.seq = end(s.buf, start)
 }
 
 // Row implements query.Sink.
 func (s *sink) Row(values [][]byte) error {
 	start := len(s.buf)
-	s.buf = begin(s.buf, s.run.seq)
+	s.buf = begin(s.buf, s.seq)
 	if s.run.prepared != nil {
 		var err error
 		if s.buf, err = appendBinaryRow(s.buf, values, s.got.types); err != nil {
@@ -173,8 +193,7 @@ func (s *sink) Row(values [][]byte) error {
 			s.buf = append(appendLenenc(s.buf, uint64(len(v))), v...)
 		}
 	}
-	s.buf, s.run.seq = end(s.buf, start)
-	s.rows++
+	s.buf, s.seq = end(s.buf, start)
 	if len(s.buf) < flushAt {
 		return nil
 	}
@@ -182,7 +201,7 @@ func (s *sink) Row(values [][]byte) error {
 }
 
 func (s *sink) flush() error {
-	s.run.begun = true
+	s.run.begun, s.run.seq = true, s.seq
 	_, err := s.c.user.Write(s.buf)
 	s.c.out.Add(int64(len(s.buf)))
 	s.buf = s.buf[:0]
