@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,9 +18,13 @@ import (
 
 // serveFlags are the flags of `rowmill serve`.
 type serveFlags struct {
-	listen, target string
-	cert, key      string
-	maxConnections int
+	listen, target, metrics string
+	cert, key               string
+	maxConnections          int
+	parallel, maxPieces     int
+	memory                  string
+	memoryBytes             int64
+	noRollups, noCache      bool
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -29,12 +34,16 @@ func (a *app) serveCommand() *cobra.Command {
 		Short: "Serve the MySQL protocol in front of a server",
 		Long: "Serve the MySQL protocol in front of a MariaDB or MySQL server. Each client has\n" +
 			"a connection of its own to the server, with its own user and password; everything\n" +
-			"is passed on as it is.\n\n" +
+			"is passed on as it is. A SELECT that can be split is answered in pieces, in parallel,\n" +
+			"by connections of the account of --target, and only if the client's own connection\n" +
+			"has accepted it; SHOW WARNINGS then says so. All other statements, and queries in\n" +
+			"transactions, are passed on whole.\n\n" +
 			"SIGTERM ends the command: new clients are refused, statements and transactions may\n" +
 			"go on for 30 s.",
-		Example: "  rowmill serve --mysql :4406 --target mariadb://rowmill@db1:3306/metrics",
-		Args:    wantArgs(0, 0),
-		RunE:    func(c *cobra.Command, _ []string) error { return a.serve(c.Context(), f) },
+		Example: "  rowmill serve --mysql :4406 --target mariadb://rowmill@db1:3306/metrics\n" +
+			"  rowmill serve --mysql 0.0.0.0:4406 --target mariadb://rowmill@db1/metrics?tls=true --tls-cert serve.pem --tls-key serve.key",
+		Args: wantArgs(0, 0),
+		RunE: func(c *cobra.Command, _ []string) error { return a.serve(c.Context(), f) },
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
@@ -42,7 +51,13 @@ func (a *app) serveCommand() *cobra.Command {
 	flags.StringVar(&f.target, "target", "", "the server, as a `URL`, with the account for pieces of queries")
 	flags.StringVar(&f.cert, "tls-cert", "", "`FILE` with the certificate for clients, in PEM (no TLS)")
 	flags.StringVar(&f.key, "tls-key", "", "`FILE` with the certificate's key")
-	flags.IntVar(&f.maxConnections, "max-connections", 0, "the most clients; 0 is as many as the server takes (default 0)")
+	intVar(flags, &f.maxConnections, "max-connections", 0, "the most clients; 0 is as many as the server takes")
+	intVar(flags, &f.parallel, "parallel", 0, "connections for the pieces of one query; 0 is one for each core of the server if it\nis on this machine, else 4")
+	intVar(flags, &f.maxPieces, "max-pieces", 0, "connections for the pieces of all queries, which wait for them in turn; 0 is\nfour times --parallel")
+	flags.StringVar(&f.memory, "memory", "256MiB", "`SIZE` of the memory for merging, of all queries; beyond it the server merges")
+	flags.BoolVar(&f.noRollups, "no-rollups", false, "don't read roll-ups in place of the table (default false)")
+	flags.BoolVar(&f.noCache, "no-cache", false, "don't use cached results of sealed periods (default false)")
+	flags.StringVar(&f.metrics, "metrics", "", "serve /metrics at `ADDRESS`: :9188 is on loopback, 0.0.0.0:9188 on all interfaces (nowhere)")
 	return c
 }
 
@@ -58,6 +73,18 @@ func (f *serveFlags) check() (err error) {
 		return usagef("both of them", "--tls-cert and --tls-key belong together")
 	case f.maxConnections < 0:
 		return usagef("--max-connections 200", "--max-connections %d: want 0, which is any number, or more", f.maxConnections)
+	case f.parallel < 0 || f.parallel > 256:
+		return usagef("--parallel 4", "--parallel %d: want 1 to 256, or 0", f.parallel)
+	case f.maxPieces < 0 || f.maxPieces > 4096:
+		return usagef("--max-pieces 16", "--max-pieces %d: want 1 to 4096, or 0", f.maxPieces)
+	}
+	if f.memoryBytes, err = engine.ParseBytes(f.memory); err != nil || f.memoryBytes < 1<<20 {
+		return usagef("--memory 256MiB", "--memory %q: want a size of 1MiB or more", f.memory)
+	}
+	if f.metrics != "" {
+		if f.metrics, err = loopback(f.metrics); err != nil {
+			return usagef("--metrics :9188", "--metrics: %w", err)
+		}
 	}
 	if f.listen, err = loopback(f.listen); err != nil {
 		return usagef("--mysql :4406", "--mysql: %w", err)
@@ -86,8 +113,10 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 	if !ok {
 		return usagef("--target mariadb://USER@HOST/DB", "--target %s: it doesn't speak the MySQL protocol", t.Info().Target)
 	}
+	reader, _ := t.DB.(engine.Reader)
 	front, err := mysqlfront.New(mysqlfront.Options{
 		Wire: wired.Wire(), TLS: secure, MaxConnections: f.maxConnections,
+		Reader: reader, Parallel: f.parallel, MaxPieces: f.maxPieces, Memory: f.memoryBytes, NoRollups: f.noRollups, NoCache: f.noCache,
 		Say: func(line string) { a.logLine(stamp(time.Now()) + " " + line) },
 	})
 	if err != nil {
@@ -102,7 +131,21 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 		where = "other hosts can connect"
 	}
 	a.logLine(fmt.Sprintf("%s serves %s at %s: %s", stamp(time.Now()), t.Info().Target, l.Addr(), where))
-	if err := front.Serve(ctx, l); err != nil {
+	ctx, stop := context.WithCancel(ctx)
+	var metrics sync.WaitGroup
+	var failed error
+	if f.metrics != "" {
+		ml, err := monitor.Listen(f.metrics)
+		if err != nil {
+			stop()
+			return errors.Join(err, l.Close())
+		}
+		metrics.Go(func() { failed = monitor.ServeOn(ctx, ml, front.Handler()) })
+	}
+	err = front.Serve(ctx, l)
+	stop()
+	metrics.Wait()
+	if err = errors.Join(err, failed); err != nil {
 		return err
 	}
 	a.logLine(stamp(time.Now()) + " ended cleanly")

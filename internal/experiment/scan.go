@@ -273,7 +273,7 @@ type serveAsker struct {
 
 func (r *scanRun) serve(ctx context.Context, reader engine.Reader) (_ workload.Asker, err error) {
 	wired := r.db.DB.(engine.Wired)
-	front, err := mysqlfront.New(mysqlfront.Options{Wire: wired.Wire()})
+	front, err := mysqlfront.New(mysqlfront.Options{Wire: wired.Wire(), Reader: reader, Parallel: r.spec.Scan.Sessions})
 	if err != nil {
 		return nil, err
 	}

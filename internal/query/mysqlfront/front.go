@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query"
 )
 
 // Protocol is the protocol's name, in flags.
@@ -34,13 +35,17 @@ type Options struct {
 	TLS *tls.Config
 	// MaxConnections limits the number of clients; 0 is any number.
 	MaxConnections int
-	// Reader and Answer are for queries in pieces; nil passes everything on. Reader is of the account
-	// that runs them.
+	// Reader is the server with the account that runs pieces of queries; nil passes all queries on whole.
 	Reader engine.Reader
+	// Parallel limits the sessions that run the pieces of one query: see query.Options. MaxPieces limits those of all
+	// queries at once; 0 is four times as many.
+	Parallel, MaxPieces int
+	// Memory limits the memory for merging of all queries together, in bytes; 0 is query.DefaultMemory.
+	Memory int64
+	// NoRollups and NoCache are those of query.Options.
+	NoRollups, NoCache bool
+	// Answer answers queries in the place of a query.Runner, in tests.
 	Answer Answerer
-	// MaxPieces limits the sessions that run pieces of all queries at once, Parallel those of one query. Both are positive if
-	// Answer is set.
-	MaxPieces, Parallel int
 	// Say receives lines for a log. Calls come from several goroutines.
 	Say func(line string)
 }
@@ -78,7 +83,36 @@ func New(o Options) (*Front, error) {
 	if o.Say == nil {
 		o.Say = func(string) {}
 	}
-	return &Front{o: o, clients: map[*client]bool{}, metrics: newMetrics(), queue: newQueue(o.MaxPieces)}, nil
+	if o.Reader != nil {
+		o.complete()
+	}
+	f := &Front{o: o, clients: map[*client]bool{}, metrics: newMetrics(), queue: newQueue(o.MaxPieces)}
+	return f, nil
+}
+
+// complete sets the limits that are not given.
+func (o *Options) complete() {
+	if o.Parallel <= 0 {
+		o.Parallel = o.Reader.Cores()
+	}
+	if o.Parallel <= 0 {
+		o.Parallel = query.DefaultParallel
+	}
+	if o.MaxPieces <= 0 {
+		o.MaxPieces = piecesPerQuery * o.Parallel
+	}
+	if o.Memory <= 0 {
+		o.Memory = query.DefaultMemory
+	}
+}
+
+// piecesPerQuery is how many queries may run in pieces at once, by default.
+const piecesPerQuery = 4
+
+// runner returns what answers queries of a front that has been given nothing else.
+func (o *Options) runner() *query.Runner {
+	atOnce := int64((o.MaxPieces + o.Parallel - 1) / o.Parallel)
+	return query.New(o.Reader, query.Options{Parallel: o.Parallel, Memory: o.Memory / atOnce, NoRerun: true, NoRollups: o.NoRollups, NoCache: o.NoCache})
 }
 
 // Serve serves clients of a listener until ctx ends, and closes it. Then sessions that wait for a command are closed at
@@ -87,6 +121,11 @@ func New(o Options) (*Front, error) {
 func (f *Front) Serve(ctx context.Context, l net.Listener) (err error) {
 	var all sync.WaitGroup
 	defer all.Wait()
+	if f.o.Reader != nil && f.o.Answer == nil {
+		r := f.o.runner()
+		f.o.Answer = r
+		defer func() { err = errors.Join(err, r.Close()) }()
+	}
 	if f.loops, err = startLoops(runtime.GOMAXPROCS(0)); err != nil {
 		return fmt.Errorf("serve on %s: %w", l.Addr(), err)
 	}
