@@ -302,3 +302,26 @@ func TestQueryExplain(t *testing.T) {
 		}
 	})
 }
+
+// TestQueryChecks checks that --check compares a query that is split, however small it is.
+func TestQueryChecks(t *testing.T) {
+	onEach(t, servers, func(t *testing.T, kind string) {
+		_, url := parted(t, kind)
+		s := verb(t, "query --parallel 2 --check --target "+url, grouped)
+		if s.code != exitDone || !strings.HasPrefix(s.stdout, "the same: 10 rows of 3 columns, whole and from ") {
+			t.Errorf("exit %d, %s%s", s.code, s.stdout, s.stderr)
+		}
+		s = verb(t, "query --check --json --target "+url, grouped)
+		var c struct {
+			Same, Compared bool
+			Rows           int64
+		}
+		if err := json.Unmarshal([]byte(s.stdout), &c); err != nil || !c.Same || !c.Compared || c.Rows != 10 {
+			t.Errorf("%v: exit %d, %s%s", err, s.code, s.stdout, s.stderr)
+		}
+		s = verb(t, "query --check --target "+url, "SELECT 1")
+		if s.code != exitDone || !strings.HasPrefix(s.stdout, "nothing to compare: ") {
+			t.Errorf("exit %d, %s%s", s.code, s.stdout, s.stderr)
+		}
+	})
+}
