@@ -251,7 +251,11 @@ func (a *app) queryOne(ctx context.Context, r *query.Runner, text string, st eng
 	case err != nil:
 		return err
 	case f.explain:
-		return a.show(w, f.json, r.Explain(plan))
+		e, err := r.Explain(ctx, plan)
+		if err != nil {
+			return err
+		}
+		return a.show(w, f.json, e)
 	case f.check:
 		checked, err := r.Check(ctx, plan)
 		if err != nil {

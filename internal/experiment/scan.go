@@ -258,7 +258,11 @@ func (a *splitAsker) explain(ctx context.Context, q string) (sessions int, whole
 	if err != nil {
 		return 0, "", err
 	}
-	return max(a.r.Explain(p).Sessions, 1), p.Whole, nil
+	e, err := a.r.Explain(ctx, p)
+	if err != nil {
+		return 0, "", err
+	}
+	return max(e.Sessions, 1), p.Whole, nil
 }
 
 func (a *splitAsker) Close() error { return a.r.Close() }

@@ -2,6 +2,8 @@ package query
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -68,15 +70,16 @@ type ExplainedColumn struct {
 // 1 and 4 million for a query with a few columns on the machines where rowmill was measured.
 const nominalRate = 2e6
 
-// Explain describes a plan of this Runner.
-func (r *Runner) Explain(p *Plan) *Explanation {
+// Explain describes a plan of this Runner. For one that is split it opens the sessions and their snapshot, but takes no lock
+// for it, and runs nothing in them.
+func (r *Runner) Explain(ctx context.Context, p *Plan) (*Explanation, error) {
 	o := r.o
 	e := &Explanation{Format: ExplanationFormat, Statement: p.Text, Split: p.Whole == "", Why: p.Whole, RowsRead: estimate(p.EstimatedRows)}
 	for _, c := range p.Columns {
 		e.Columns = append(e.Columns, ExplainedColumn{c.Name, c.Native})
 	}
 	if !e.Split {
-		return e
+		return e, nil
 	}
 	e.Table = p.Table.Name
 	if p.Table.Database != "" {
@@ -108,11 +111,14 @@ func (r *Runner) Explain(p *Plan) *Explanation {
 	}
 	e.Merge, e.MergeText = p.merge(o)
 	e.Moved, e.MovedText = p.moved()
-	e.Snapshot = o.snapshot()
+	var err error
+	if e.Snapshot, err = r.snapshotOf(ctx, p); err != nil {
+		return nil, fmt.Errorf("explain: %w", err)
+	}
 	if p.EstimatedRows >= 0 {
 		e.Seconds = &ExpectedSeconds{Whole: float64(p.EstimatedRows) / nominalRate, Split: max(float64(p.EstimatedRows)/float64(e.Sessions), float64(largest)) / nominalRate}
 	}
-	return e
+	return e, nil
 }
 
 // estimate returns a pointer to a number of rows, nil if it is unknown.
@@ -149,14 +155,26 @@ func (p *Plan) moved() (n *int64, text string) {
 	return nil, "at most one for each group and piece"
 }
 
-func (o Options) snapshot() string {
-	switch {
-	case o.Require:
-		return "required: if the sessions provably can't see one snapshot, the statement is passed whole"
-	case o.Lock:
-		return "one for all sessions, if need be by a brief lock against writes"
+// snapshotOf says whether the sessions see the same rows.
+func (r *Runner) snapshotOf(ctx context.Context, p *Plan) (string, error) {
+	if r.o.Lock {
+		return "one for all sessions, if need be by a brief lock against writes, which is taken when the query runs", nil
 	}
-	return "one for all sessions if the server has it without a lock; otherwise the answer has a warning"
+	report := &Report{Plan: p}
+	x, err := r.begin(ctx, p, nil, report)
+	if e, ok := errors.AsType[*inexactError](err); ok && ctx.Err() == nil {
+		return "none, and so the query would be run whole: " + e.why, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := x.end(false); err != nil {
+		return "", err
+	}
+	if report.Proof != "" {
+		return "one for all sessions: " + report.Proof, nil
+	}
+	return "none: " + strings.Join(report.Warnings, "; "), nil
 }
 
 // Text writes the explanation as lines for people.
