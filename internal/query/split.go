@@ -147,8 +147,13 @@ func (x *splitter) explain(b *block) error {
 		read, p.EstimatedRows = mine[0].Parts, mine[0].Rows
 	}
 	if len(t.Parts) > 0 {
+		chosen := b.cut.from.Partitions
 		for _, i := range t.Read(read) {
-			p.Parts = append(p.Parts, t.Parts[i].Name)
+			name := t.Parts[i].Name
+			if len(chosen) > 0 && !slices.ContainsFunc(chosen, func(c string) bool { return strings.EqualFold(c, name) }) {
+				return refuse("which of the partitions that it names are read is not certain")
+			}
+			p.Parts = append(p.Parts, name)
 		}
 		p.Pruned = len(t.Parts) - len(p.Parts)
 	}
@@ -290,8 +295,11 @@ func (x *splitter) scanExpr(e *parse.Expr, scope []*cte) (err error) {
 		case parse.Param:
 			err = refuse("it has a parameter")
 		case parse.Column:
-			if len(e.Names) > 2 {
+			switch {
+			case len(e.Names) > 2:
 				err = refuse("the column %s is written with the name of its database", strings.Join(e.Names, "."))
+			case x.syntax.Casts && systemColumns[e.Names[len(e.Names)-1]]:
+				err = refuse("%s is not the same in a partition as in the table", e.Names[len(e.Names)-1])
 			}
 		case parse.Literal:
 			switch strings.ToLower(strings.Trim(e.Name, "' ")) {
@@ -318,6 +326,9 @@ func (x *splitter) scanExpr(e *parse.Expr, scope []*cte) (err error) {
 	})
 	return err
 }
+
+// systemColumns are those of tables that no catalog lists, where Syntax.Casts holds.
+var systemColumns = map[string]bool{"tableoid": true, "ctid": true, "xmin": true, "xmax": true, "cmin": true, "cmax": true}
 
 // grouping are the elements of GROUP BY that the parser returns as calls.
 var grouping = map[string]bool{"rollup": true, "cube": true, "grouping sets": true}

@@ -16,6 +16,9 @@ func (g *grouped) write() error {
 	if g.limit >= 0 && len(g.query.OrderBy) == 0 && len(g.keys) > 0 {
 		return refuse("it has LIMIT without ORDER BY: which rows it returns is up to the server")
 	}
+	if g.offset > 0 && len(g.keys) == 0 {
+		return refuse("it has OFFSET of a single row")
+	}
 	items, err := g.items()
 	if err != nil {
 		return err

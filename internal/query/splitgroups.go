@@ -32,7 +32,9 @@ type key struct {
 // exact reports that equal values have the same text.
 func (k *key) exact() bool {
 	switch k.col.Class {
-	case engine.ClassInt, engine.ClassDecimal, engine.ClassBytes, engine.ClassTime:
+	case engine.ClassDecimal:
+		return k.col.Scale >= 0
+	case engine.ClassInt, engine.ClassBytes, engine.ClassTime:
 		return true
 	}
 	return false
@@ -348,13 +350,14 @@ func (g *grouped) checkKey(k *key) error {
 	case engine.ClassOther:
 		return refuse("it groups by %s, whose text may stand for several values", k.text)
 	case engine.ClassFloat:
+		if g.syntax.Casts {
+			return nil // the text has all digits
+		}
 		return refuse("it groups by %s, a binary fraction, whose text may stand for several values", k.text)
 	case engine.ClassDecimal:
 		// The server may compute an expression with more digits than its type has, and group by them.
-		if k.expr.Kind != parse.Column || g.merged || k.col.Scale < 0 {
-			if g.syntax.Introducer || k.col.Scale < 0 {
-				return refuse("it groups by %s, a decimal number that may have more digits than its text", k.text)
-			}
+		if g.syntax.Introducer && (k.expr.Kind != parse.Column || g.merged || k.col.Scale < 0) {
+			return refuse("it groups by %s, a decimal number that may have more digits than its text", k.text)
 		}
 	}
 	return nil

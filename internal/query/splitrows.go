@@ -19,8 +19,8 @@ func (b *block) splitRows() error {
 		return refuse("its rows are computed further")
 	case len(b.query.OrderBy) == 0 && b.limit >= 0:
 		return refuse("it has LIMIT without ORDER BY: which rows it returns is up to the server")
-	case len(b.query.OrderBy) > 0 && b.limit < 0 && !b.isGrouped(b.query):
-		return refuse("it sorts all rows")
+	case len(b.query.OrderBy) > 0 && b.limit < 0 && !b.isGrouped(b.query) && !b.options.Always:
+		return refuse("it sorts all rows, which pieces don't make faster")
 	}
 	p.Merge.Rows, p.Keys = true, len(p.Columns)
 	if len(b.query.OrderBy) == 0 {

@@ -88,10 +88,11 @@ func (x *splitter) block(q *parse.Query) (*block, error) {
 		return nil, x.uncut(list)
 	}
 	b := &block{splitter: x, query: q, sel: q.Body, cut: best, limit: -1}
-	name := lastName(x.text[best.from.Span.From:best.from.Span.To])
+	written := best.from.Span
 	if b.alias = best.from.Alias; b.alias == "" {
-		b.alias = best.from.Table
+		b.alias, written = best.from.Table, best.from.Name
 	}
+	name := x.asWritten(x.of(written), b.alias)
 	if name == "" {
 		return nil, refuse("the name of %s is not written in a simple way", best.from.Table)
 	}
@@ -148,7 +149,7 @@ func (x *splitter) collect(f *parse.From, list *[]*use) {
 					x.collect(inner, list)
 				}
 			}
-		case !f.Hinted && len(f.Partitions) == 0 && len(f.Columns) == 0:
+		case !f.Hinted && len(f.Columns) == 0:
 			*list = append(*list, u)
 		}
 	}
@@ -300,21 +301,24 @@ func (b *block) setPartial(query string) (err error) {
 	return err
 }
 
-// lastName returns the last name of an operand of FROM as it is written, "" if that is not simple.
-func lastName(text string) string {
-	quote := text[len(text)-1]
-	if quote == ']' {
-		quote = '['
+// asWritten returns the end of a text that is a name, with its quotes if it has some; "" if that is not certain.
+func (x *splitter) asWritten(text, name string) string {
+	quote := text[len(text)-1:]
+	if quote == "]" {
+		quote = "["
 	}
-	if strings.IndexByte("`\"[", quote) >= 0 {
-		i := strings.LastIndexByte(text[:len(text)-1], quote)
-		if i < 0 || i > 0 && text[i-1] == quote {
-			return ""
+	if strings.Contains("`\"[", quote) {
+		for i := len(text) - 2; i >= 0; i-- {
+			if text[i:i+1] == quote && strings.ReplaceAll(text[i+1:len(text)-1], quote+quote, quote) == name {
+				return text[i:]
+			}
 		}
-		return text[i:]
+		return ""
 	}
-	i := strings.LastIndexFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n./*`\"])", r) })
-	return text[i+1:]
+	if n := len(text) - len(name); n >= 0 && strings.EqualFold(text[n:], name) {
+		return text[n:]
+	}
+	return ""
 }
 
 func (x *splitter) quote(name string) string { return x.reader.Dialect().Quote(name) }

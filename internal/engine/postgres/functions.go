@@ -42,7 +42,7 @@ var pureFunctions = wordSet(`
 	lower_inc upper_inc lower_inf upper_inf isempty range_merge
 	int4range int8range numrange tsrange tstzrange daterange
 	int2 int4 int8 float4 float8 numeric bool varchar bpchar bytea
-	num_nulls cast row`)
+	cast row pg_typeof`)
 
 var aggregateFunctions = wordSet(`
 	count sum avg min max bit_and bit_or bit_xor bool_and bool_or every any_value string_agg array_agg json_agg jsonb_agg
@@ -148,7 +148,8 @@ func varianceRecipe(name string) engine.Recipe {
 	}
 	value := "($1 * $3 - $2 * $2) / nullif(" + below + ", 0)"
 	if strings.HasPrefix(name, "stddev") {
-		value = "sqrt(" + value + ")"
+		// The server rounds the root to the digits of the variance, where sqrt() chooses more.
+		value = "round(sqrt(round(" + value + ", scale(" + value + ") + 30)), scale(" + value + "))"
 	}
 	return engine.Recipe{
 		Parts: []string{"count($1)::numeric", "sum($1)::numeric", "sum($1::numeric * $1::numeric)"},
@@ -156,6 +157,10 @@ func varianceRecipe(name string) engine.Recipe {
 		Value: "(CASE WHEN " + none + " THEN NULL WHEN $1 * $3 - $2 * $2 <= 0 THEN 0::numeric ELSE " + value + " END)",
 	}
 }
+
+// distinctTexts are types that only the server compares, whose values are equal only if their texts are. Of
+// an interval, a month is equal to 30 days.
+var distinctTexts = wordSet("text varchar bpchar char name date time timestamp timestamptz oid inet cidr")
 
 // extremeRecipe is that of min and max. Numbers may be equal with different numbers of digits, and 0 is equal to -0:
 // then the server returns the one that it meets first.
@@ -168,7 +173,7 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe) (engine.Recipe, b
 			same.Steps[0] = engine.MergeMax
 		}
 		return same, true
-	case c.Result.Class == engine.ClassText || in.Class == engine.ClassDecimal:
+	case c.Result.Class == engine.ClassText && distinctTexts[strings.ToLower(c.Result.Native)], in.Class == engine.ClassDecimal && in.Scale >= 0:
 		return same, true
 	case exactNumber(c.Result):
 		same.Parts = append(same.Parts, "min(scale($1))", "max(scale($1))")
