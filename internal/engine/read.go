@@ -50,6 +50,9 @@ type Reader interface {
 	// Bytes is an expression that has the same value for two values of a column of a result only if the
 	// server returns the same text for both: groups of texts that are equal but not the same.
 	Bytes(expr string) string
+	// Ambiguous is a condition on a column that is true where its text may stand for another value as well, or, for the values
+	// of a DISTINCT aggregate, where that may count it in another way; "" if there is no such value.
+	Ambiguous(c ResultColumn, expr string, distinct bool) string
 	// Function reports whether a function, in lower case, with this number of arguments is one of the server's own that
 	// always returns the same for the same arguments within one statement and the same settings.
 	Function(name string, args int) FunctionKind

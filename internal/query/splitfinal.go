@@ -23,6 +23,9 @@ func (g *grouped) write() error {
 	if err != nil {
 		return err
 	}
+	if err := g.onlyCounts(); err != nil {
+		return err
+	}
 	final := "SELECT "
 	if g.sel.Distinct && (len(g.sel.GroupBy) > 0 || g.hasAggregates()) {
 		for _, c := range p.Columns {
@@ -59,6 +62,27 @@ func (g *grouped) write() error {
 	g.inMemory()
 	if g.nested {
 		m.Final = g.outside(final)
+	}
+	return nil
+}
+
+// onlyCounts refuses an expression of counts of all rows and nothing else. There are servers, such as 8.0.15, that take COUNT(x) for COUNT(*)
+// if a query of all rows selects counts alone, as a piece would, but not within an expression.
+func (g *grouped) onlyCounts() error {
+	if len(g.keys) > 0 || g.sel.Where != nil || !g.syntax.Executable {
+		return nil
+	}
+	several := false
+	for _, a := range g.aggregates {
+		if a.call.Name != "count" || a.call.Distinct {
+			return nil
+		}
+		several = several || !a.call.Star
+	}
+	for _, it := range g.sel.Items {
+		if several && it.Expr != nil && !g.isAggregate(parse.Bare(it.Expr)) {
+			return refuse("it computes with counts alone, which some versions of the server count in another way")
+		}
 	}
 	return nil
 }
@@ -308,6 +332,19 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 	if len(several) > 0 {
 		m.Ties = append(m.Ties, "SELECT 1 FROM "+PartialTable+" GROUP BY "+strings.Join(names(keyName, len(g.keys)), ", ")+
 			" HAVING "+strings.Join(several, " OR ")+" LIMIT 1")
+	}
+	var ambiguous []string
+	for i, c := range g.plan.PartialColumns[:g.plan.Keys] {
+		name, distinct := keyName+strconv.Itoa(i+1), i >= len(g.keys)
+		if distinct {
+			name = valueName + strconv.Itoa(i-len(g.keys)+1)
+		}
+		if a := g.reader.Ambiguous(c, name, distinct); a != "" {
+			ambiguous = append(ambiguous, a)
+		}
+	}
+	if len(ambiguous) > 0 {
+		m.Ties = append(m.Ties, "SELECT 1 FROM "+PartialTable+" WHERE "+strings.Join(ambiguous, " OR ")+" LIMIT 1")
 	}
 	var ties []string
 	for _, a := range g.aggregates {

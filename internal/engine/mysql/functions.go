@@ -87,6 +87,18 @@ func (db *DB) Function(name string, _ int) engine.FunctionKind {
 // Bytes implements engine.Reader.
 func (db *DB) Bytes(expr string) string { return "CAST(" + expr + " AS BINARY)" }
 
+// Ambiguous implements engine.Reader. An enumeration has an empty text for invalid values, and may have one for a valid one. Where
+// sql_mode refuses dates without a month, a DISTINCT aggregate takes them for NULL.
+func (db *DB) Ambiguous(c engine.ResultColumn, expr string, distinct bool) string {
+	switch {
+	case c.Native == "ENUM" || c.Native == "SET":
+		return expr + " = ''"
+	case distinct && (c.Native == "DATE" || c.Native == "DATETIME" || c.Native == "TIMESTAMP"):
+		return "MONTH(" + expr + ") = 0 OR DAYOFMONTH(" + expr + ") = 0"
+	}
+	return ""
+}
+
 // Aggregate implements engine.Reader.
 func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	// The server computes with digits beyond those of the type of a quotient, which no result shows.

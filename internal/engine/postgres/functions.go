@@ -79,6 +79,9 @@ func (db *DB) Function(name string, args int) engine.FunctionKind {
 // Bytes implements engine.Reader.
 func (db *DB) Bytes(expr string) string { return "(" + expr + ")::text COLLATE \"C\"" }
 
+// Ambiguous implements engine.Reader.
+func (db *DB) Ambiguous(engine.ResultColumn, string, bool) string { return "" }
+
 // Aggregate implements engine.Reader.
 func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	if c.Distinct {

@@ -58,6 +58,9 @@ func (db *DB) Function(name string, args int) engine.FunctionKind {
 // Bytes implements engine.Reader.
 func (db *DB) Bytes(expr string) string { return "quote(" + expr + ")" }
 
+// Ambiguous implements engine.Reader.
+func (db *DB) Ambiguous(engine.ResultColumn, string, bool) string { return "" }
+
 // Aggregate implements engine.Reader. A column may hold values of any type: the sum is exact only if all of
 // them are integers, which the type of the sum tells.
 func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
