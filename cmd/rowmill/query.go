@@ -14,6 +14,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/live"
+	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/query"
 	"github.com/rowmill/rowmill/internal/tabular"
 	"github.com/rowmill/rowmill/internal/target"
@@ -198,6 +199,7 @@ func (a *app) query(ctx context.Context, args []string, f queryFlags) (err error
 		shown = &queryProgress{a: a}
 		f.options.Progress = shown.note
 	}
+	f.options.Rollups = maintain.NewRolled(reader)
 	r := query.New(reader, f.options)
 	defer func() { err = errors.Join(err, r.Close()) }()
 	shards.readBy(r)

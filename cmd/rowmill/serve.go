@@ -11,7 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/monitor"
+	"github.com/rowmill/rowmill/internal/query"
 	"github.com/rowmill/rowmill/internal/query/mysqlfront"
 	"github.com/rowmill/rowmill/internal/target"
 )
@@ -114,9 +116,13 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 		return usagef("--target mariadb://USER@HOST/DB", "--target %s: it doesn't speak the MySQL protocol", t.Info().Target)
 	}
 	reader, _ := t.DB.(engine.Reader)
+	var rollups query.Rollups
+	if reader != nil {
+		rollups = maintain.NewRolled(reader)
+	}
 	front, err := mysqlfront.New(mysqlfront.Options{
 		Wire: wired.Wire(), TLS: secure, MaxConnections: f.maxConnections,
-		Reader: reader, Parallel: f.parallel, MaxPieces: f.maxPieces, Memory: f.memoryBytes, NoRollups: f.noRollups, NoCache: f.noCache,
+		Reader: reader, Parallel: f.parallel, MaxPieces: f.maxPieces, Memory: f.memoryBytes, Rollups: rollups, NoRollups: f.noRollups, NoCache: f.noCache,
 		Say: func(line string) { a.logLine(stamp(time.Now()) + " " + line) },
 	})
 	if err != nil {

@@ -157,7 +157,7 @@ const (
 
 // A QueryPlan is what a server plans for a query.
 type QueryPlan struct {
-	// Tables are the tables that are read, in the server's order.
+	// Tables are the tables that are read, in the server's order; nil if the server doesn't tell.
 	Tables []PlannedTable
 	// Parallel is the number of the server's own processes for the query, 1 if it uses one.
 	Parallel int

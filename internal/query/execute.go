@@ -106,6 +106,9 @@ func (x *execution) progress(piece int, rows int64) {
 
 // pieceText is the query of a piece.
 func (p *Plan) pieceText(reader engine.Reader, piece int) string {
+	if text := p.Pieces[piece].Query; text != "" {
+		return text
+	}
 	return p.Partial[0] + p.operand(reader, p.Pieces[piece]) + p.Partial[1]
 }
 
@@ -124,6 +127,10 @@ func (p *Plan) operand(reader engine.Reader, piece Piece) string {
 		names[i] = d.Quote(c.Name)
 	}
 	from := d.Quote(p.Table.Name)
+	if len(piece.Parts) > 0 {
+		// A derived table must have an alias.
+		return "(SELECT " + strings.Join(names, ", ") + " FROM " + reader.PartFrom(p.Table, piece.Parts) + " AS rowmill_part WHERE " + piece.Where + ")"
+	}
 	if p.Table.Database != "" {
 		from = d.Quote(p.Table.Database) + "." + from
 	}
@@ -140,6 +147,8 @@ func (p *Plan) pieceName(piece int) string {
 		where = " on node " + at.Server
 	}
 	switch n := len(at.Parts); {
+	case at.Query != "":
+		return "roll-up " + p.Rollup.Name
 	case at.Where != "":
 		return "the rows of " + p.Table.Name + " with " + at.Where + where
 	case n == 0:

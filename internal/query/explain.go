@@ -39,6 +39,9 @@ type Explanation struct {
 	Moved     *int64            `json:"rows_moved"`
 	MovedText string            `json:"rows_moved_text,omitempty"`
 	Columns   []ExplainedColumn `json:"columns,omitempty"`
+	// Rollup is the roll-up that the first piece reads in the place of rows, RollupWhy why none of the table's is read.
+	Rollup    *ExplainedRollup `json:"rollup,omitempty"`
+	RollupWhy string           `json:"rollup_why,omitempty"`
 	// Partial is the statement of the first piece.
 	Partial string `json:"partial,omitempty"`
 }
@@ -58,6 +61,37 @@ type ExplainedPiece struct {
 type ExpectedSeconds struct {
 	Whole float64 `json:"whole"`
 	Split float64 `json:"split"`
+}
+
+// An ExplainedRollup is a roll-up that is read. Ranges are times in UTC: from, and before which.
+type ExplainedRollup struct {
+	Name   string      `json:"name"`
+	Every  string      `json:"every"`
+	Ranges [][2]string `json:"ranges"`
+}
+
+// rollup describes the roll-up that a plan reads.
+func (p *Plan) rollup() *ExplainedRollup {
+	if p.Rollup == nil {
+		return nil
+	}
+	e := &ExplainedRollup{Name: p.Rollup.Name, Every: p.Rollup.Every.String()}
+	for _, x := range p.Rollup.Ranges {
+		e.Ranges = append(e.Ranges, [2]string{p.Rollup.Every.Format(x.From), p.Rollup.Every.Format(x.To)})
+	}
+	return e
+}
+
+// text says what the roll-up stands for.
+func (e *ExplainedRollup) text() string {
+	times := make([]string, len(e.Ranges))
+	for i, x := range e.Ranges {
+		times[i] = x[0] + " to " + x[1]
+	}
+	if n := len(times); n > mostNamed {
+		times = append(times[:mostNamed:mostNamed], fmt.Sprintf("%d more ranges", n-mostNamed))
+	}
+	return fmt.Sprintf("%s, in buckets of %s, in place of the rows from %s", e.Name, e.Every, strings.Join(times, ", "))
 }
 
 // An ExplainedColumn is a column of the answer.
@@ -86,6 +120,7 @@ func (r *Runner) Explain(ctx context.Context, p *Plan) (*Explanation, error) {
 		e.Table = p.Table.Database + "." + e.Table
 	}
 	e.Partitions, e.Pruned, e.Through = len(p.Table.Parts), p.Pruned, p.Through
+	e.Rollup, e.RollupWhy = p.rollup(), p.NoRollup
 	largest := int64(0)
 	for _, piece := range p.Pieces {
 		e.Pieces = append(e.Pieces, ExplainedPiece{piece.Parts, piece.Where, piece.Server, estimate(piece.Rows)})
@@ -201,6 +236,12 @@ func (e *Explanation) Text(w io.Writer) error {
 		line("nodes", "%s, each read directly", strings.Join(e.Nodes, ", "))
 	case e.Through != "":
 		line("nodes", "read through the head: %s", e.Through)
+	}
+	switch {
+	case e.Rollup != nil:
+		line("roll-up", "%s", e.Rollup.text())
+	case e.RollupWhy != "":
+		line("roll-up", "none: %s", e.RollupWhy)
 	}
 	line("pieces", "%s on %s%s", figure.Plural(len(e.Pieces), "piece"), figure.Plural(e.Sessions, "session"), e.skew())
 	if e.RowsRead != nil {

@@ -64,6 +64,12 @@ func (r *Runner) plan(ctx context.Context, s *engine.Session, statement string, 
 	if len(p.Table.Parts) == 0 {
 		p.Pieces, err = r.ranges(ctx, s, p, sessions*piecesPerSession)
 	} else {
+		if err := r.useRollup(ctx, s, p); err != nil {
+			return nil, err
+		}
+		if p.Rollup != nil {
+			return p, nil
+		}
 		p.Pieces = groupParts(p.Table, p.Parts, sessions*piecesPerSession)
 	}
 	if err == nil && len(p.Pieces) < 2 && !(r.o.Always && len(p.Pieces) == 1) {

@@ -44,6 +44,8 @@ type Options struct {
 	Progress func(Progress)
 	// NoRerun returns an error where a query whose pieces don't determine the answer would be run whole.
 	NoRerun bool
+	// Rollups tells what the roll-ups of tables have; nil reads none.
+	Rollups Rollups
 	// NoRollups doesn't read roll-ups, NoCache doesn't use cached partials.
 	NoRollups, NoCache bool
 }

@@ -214,6 +214,13 @@ func (r *Runner) begin(ctx context.Context, p *Plan, clock engine.State, report 
 		if err := x.snapshot(&run); err != nil {
 			return nil, err
 		}
+		for _, s := range run.sessions {
+			if p.Rollup != nil {
+				if err := p.Rollup.prove(x.ctx, s.Session); err != nil {
+					return nil, err
+				}
+			}
+		}
 	}
 	if p.Table != nil && !p.Table.Versioned && len(p.Pieces) > 0 && p.Pieces[0].Table == nil { // its rows are on other servers, or its storage engine has no transactions
 		x.unproven("a transaction has no snapshot of the rows of " + p.Table.Name)

@@ -141,7 +141,7 @@ func (x *splitter) explain(b *block) error {
 	p.Table, p.Alias = t, b.alias
 	var read []string
 	switch {
-	case len(planned.Tables) == 0:
+	case planned.Tables != nil && len(planned.Tables) == 0:
 		return refuse("the server answers it without reading a table")
 	case len(mine) == 1:
 		read, p.EstimatedRows = mine[0].Parts, mine[0].Rows

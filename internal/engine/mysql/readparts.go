@@ -50,7 +50,7 @@ func (d dialect) explain() string {
 // ExplainQuery implements engine.Reader. The names of partitions are joined by commas, which a name may have: then it
 // is none of the table.
 func (db *DB) ExplainQuery(ctx context.Context, s *engine.Session, query string) (*engine.QueryPlan, error) {
-	plan := &engine.QueryPlan{Parallel: 1}
+	plan := &engine.QueryPlan{Tables: []engine.PlannedTable{}, Parallel: 1}
 	spider, err := db.spider.once(func() (has bool, err error) {
 		return has, s.Text(ctx, "SHOW SESSION VARIABLES WHERE Variable_name = 'spider_disable_group_by_handler'", nil, func([][]byte) error { has = true; return nil })
 	})

@@ -50,7 +50,7 @@ func (db *DB) ExplainQuery(ctx context.Context, s *engine.Session, query string)
 	if err != nil {
 		return nil, err
 	}
-	plan := &engine.QueryPlan{Parallel: workers + 1, Result: int64(top[0].Plan.Rows)}
+	plan := &engine.QueryPlan{Tables: []engine.PlannedTable{}, Parallel: workers + 1, Result: int64(top[0].Plan.Rows)}
 	for _, n := range scans {
 		name := quoted(n.Schema, n.Relation)
 		r := known[name]

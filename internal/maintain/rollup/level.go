@@ -13,9 +13,9 @@ import (
 // Columns of a roll-up's table in addition to its groups and its aggregates.
 const (
 	// Bucket is the start of the bucket, of the type of the raw time column.
-	Bucket = "bucket"
+	Bucket = engine.RolledBucket
 	// RawRows is the number of raw rows that a row aggregates.
-	RawRows = "raw_rows"
+	RawRows = engine.RolledRows
 )
 
 type level struct {
@@ -38,13 +38,13 @@ type aggregate struct {
 
 // Suffixes of the columns with the state from which an aggregate is merged.
 const (
-	sufN    = "__n"    // avg, stddev, variance: the number of values
-	sufSum  = "__sum"  // avg: their sum
-	sufMean = "__mean" // stddev, variance
-	sufM2   = "__m2"   // stddev, variance: the sum of squared distances from the mean
-	sufAt   = "__at"   // first, last: the time
-	sufHLL  = "__hll"  // distinct: HyperLogLog
-	sufDD   = "__dd"   // percentile: DDSketch
+	sufN    = engine.RolledNumber // avg, stddev, variance: the number of values
+	sufSum  = engine.RolledSum    // avg: their sum
+	sufMean = "__mean"            // stddev, variance
+	sufM2   = "__m2"              // stddev, variance: the sum of squared distances from the mean
+	sufAt   = "__at"              // first, last: the time
+	sufHLL  = "__hll"             // distinct: HyperLogLog
+	sufDD   = "__dd"              // percentile: DDSketch
 )
 
 type column struct{ name, typ string }

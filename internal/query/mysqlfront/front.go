@@ -42,6 +42,8 @@ type Options struct {
 	Parallel, MaxPieces int
 	// Memory limits the memory for merging of all queries together, in bytes; 0 is query.DefaultMemory.
 	Memory int64
+	// Rollups tells what the roll-ups of tables have; nil reads none.
+	Rollups query.Rollups
 	// NoRollups and NoCache are those of query.Options.
 	NoRollups, NoCache bool
 	// Answer answers queries in the place of a query.Runner, in tests.
@@ -112,7 +114,7 @@ const piecesPerQuery = 4
 // runner returns what answers queries of a front that has been given nothing else.
 func (o *Options) runner() *query.Runner {
 	atOnce := int64((o.MaxPieces + o.Parallel - 1) / o.Parallel)
-	return query.New(o.Reader, query.Options{Parallel: o.Parallel, Memory: o.Memory / atOnce, NoRerun: true, NoRollups: o.NoRollups, NoCache: o.NoCache})
+	return query.New(o.Reader, query.Options{Parallel: o.Parallel, Memory: o.Memory / atOnce, NoRerun: true, Rollups: o.Rollups, NoRollups: o.NoRollups, NoCache: o.NoCache})
 }
 
 // Serve serves clients of a listener until ctx ends, and closes it. Then sessions that wait for a command are closed at

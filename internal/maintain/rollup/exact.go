@@ -1,0 +1,180 @@
+package rollup
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// Limits of what Exact reads: beyond them, a level is being computed again as a whole.
+const (
+	mostMarks  = 1000 // stale buckets, and notes
+	mostRanges = 64
+)
+
+// Exact returns the ranges of each level in which its buckets have the aggregates of exactly the rows that the
+// table has, whoever wrote them. That is certain only of a table with exact = true: its triggers note every row, in
+// its transaction. Buckets of which raw rows were removed are not among them.
+//
+// It fills in Why and Levels of t, whose Periods are those of the catalog; applied is the declaration that is in force.
+// The present is read here without a transaction. A query uses the ranges only if their Proof holds in its own snapshot.
+func (s *Set) Exact(ctx context.Context, t *engine.RolledTable, applied *state.Declared) error {
+	if !s.declared.Exact {
+		t.Why = "without exact = true, roll-ups may lack rows that other programs changed late"
+		return nil
+	}
+	change, err := s.TriggerChange(ctx)
+	if err != nil {
+		return err
+	}
+	if change.Missing+change.Old > 0 {
+		t.Why = "the triggers of exact = true are not all there"
+		return nil
+	}
+	marks, err := s.marks(ctx, s.db.SQL())
+	if err != nil {
+		return err
+	}
+	// A period that is neither of the declared length nor of the length of merged ones may have taken the place of one
+	// that was dropped by hand.
+	var runs []rolling.Period
+	for _, p := range t.Periods {
+		if !of(s.declared.Period, p.Period) && !of(s.declared.Seal.Merge, p.Period) {
+			continue
+		}
+		if n := len(runs); n > 0 && runs[n-1].To == p.From {
+			runs[n-1].To = p.To
+		} else {
+			runs = append(runs, p.Period)
+		}
+	}
+	for _, l := range s.levels {
+		r := engine.RolledLevel{Rollup: l.Rollup}
+		if err := s.exactLevel(ctx, l, marks, runs, applied, &r); err != nil {
+			return fmt.Errorf("roll-up %s: %w", l.Name, err)
+		}
+		t.Levels = append(t.Levels, r)
+	}
+	return nil
+}
+
+// of reports whether a grid has this period.
+func of(g rolling.Grid, p rolling.Period) bool {
+	if !g.Valid() {
+		return false
+	}
+	q, err := g.At(p.From)
+	return err == nil && p == q
+}
+
+func (s *Set) exactLevel(ctx context.Context, l *level, marks map[string]mark, runs []rolling.Period, applied *state.Declared, r *engine.RolledLevel) error {
+	m, ok := marks[l.Name]
+	have, err := s.spec(ctx, l)
+	if err != nil {
+		return err
+	}
+	want := newSpec(l.Rollup)
+	switch {
+	case !ok || have == nil:
+		r.Why = "it isn't there yet"
+		return nil
+	case fits(have, want) != nil || added(have, want):
+		r.Why = "it isn't as the declaration has it"
+		return nil
+	}
+	sealed := m.sealedTo
+	for up := l.from; up != nil; up = up.from {
+		sealed = max(sealed, marks[up.Name].sealedTo)
+	}
+	// Before 1970, divisions of a time round in the other direction.
+	within := rolling.Period{From: l.Every.Ceil(max(sealed, 0)), To: min(m.watermark, l.Every.Bounds().To)}
+	var inexact []rolling.Period
+	n := 0
+	add := func(p rolling.Period) { n++; inexact = append(inexact, p) }
+	err = s.each(ctx, s.db.SQL(), func(rows *sql.Rows) error {
+		var b int64
+		if err := rows.Scan(&b); err != nil {
+			return err
+		}
+		p, err := l.Every.At(b)
+		add(p)
+		return err
+	}, fmt.Sprintf("SELECT bucket FROM rowmill_stale WHERE rollup_name = ? ORDER BY bucket LIMIT %d", mostMarks), l.Name)
+	if err == nil {
+		err = s.each(ctx, s.db.SQL(), func(rows *sql.Rows) error {
+			var p rolling.Period
+			if err := rows.Scan(&p.From, &p.To); err != nil {
+				return err
+			}
+			add(rolling.Period{From: l.Every.Floor(p.From), To: l.Every.Ceil(p.To + 1)})
+			return nil
+		}, fmt.Sprintf("SELECT DISTINCT lower_pos, upper_pos FROM rowmill_touched WHERE table_name = ? ORDER BY lower_pos LIMIT %d", mostMarks), s.table.Name)
+	}
+	if err != nil {
+		return err
+	}
+	if n >= mostMarks {
+		r.Why = "too many of its buckets are to be computed again"
+		return nil
+	}
+	slices.SortFunc(inexact, func(a, b rolling.Period) int { return cmp.Compare(a.From, b.From) })
+	for _, run := range runs {
+		at := max(within.From, l.Every.Ceil(run.From))
+		to := l.Every.Floor(min(within.To, run.To))
+		for _, x := range inexact {
+			if x.To <= at || x.From >= to {
+				continue
+			}
+			if at < x.From {
+				r.Ranges = append(r.Ranges, rolling.Period{From: at, To: x.From})
+			}
+			at = x.To
+		}
+		if at < to {
+			r.Ranges = append(r.Ranges, rolling.Period{From: at, To: to})
+		}
+	}
+	switch {
+	case len(r.Ranges) == 0:
+		r.Why = "no bucket of rows that are all there is computed"
+	case len(r.Ranges) > mostRanges:
+		r.Why, r.Ranges = "too many of its buckets are to be computed again", nil
+	}
+	r.Proof = func(database string, ranges []rolling.Period) string { return s.proof(l, applied, database, ranges) }
+	return nil
+}
+
+// proof renders the query of engine.RolledLevel.Proof.
+func (s *Set) proof(l *level, applied *state.Declared, database string, ranges []rolling.Period) string {
+	in := func(table string) string {
+		if database == "" {
+			return table
+		}
+		return s.quote(database) + "." + table
+	}
+	table := quoteText(s.table.Name)
+	first, last := ranges[0].From, ranges[len(ranges)-1].To
+	var names []string
+	for up := l; up != nil; up = up.from {
+		names = append(names, quoteText(up.Name))
+	}
+	var stale, noted []string
+	for _, p := range ranges {
+		stale = append(stale, fmt.Sprintf("bucket >= %d AND bucket < %d", p.From, p.To))
+		noted = append(noted, fmt.Sprintf("lower_pos < %d AND upper_pos >= %d", p.To, p.From))
+	}
+	either := func(list []string) string { return "(" + strings.Join(list, " OR ") + ")" }
+	// A declaration that is applied changes the revision; a level that is begun again loses its watermark.
+	return fmt.Sprintf("SELECT (SELECT COUNT(*) FROM %s WHERE table_name = %s AND name = %s AND watermark >= %d)", in("rowmill_rollups"), table, quoteText(l.Name), last) +
+		fmt.Sprintf(", (SELECT 1 - COUNT(*) FROM %s WHERE table_name = %s AND name IN (%s) AND sealed_to > %d)", in("rowmill_rollups"), table, strings.Join(names, ", "), first) +
+		fmt.Sprintf(", (SELECT 1 - COUNT(*) FROM %s WHERE rollup_name = %s AND %s)", in("rowmill_stale"), quoteText(l.Name), either(stale)) +
+		fmt.Sprintf(", (SELECT 1 - COUNT(*) FROM %s WHERE table_name = %s AND %s)", in("rowmill_touched"), table, either(noted)) +
+		fmt.Sprintf(", (SELECT COUNT(*) FROM %s WHERE name = %s AND revision = %d AND created_us = %d)", in("rowmill_tables"), table, applied.Revision, applied.Created.UnixMicro())
+}

@@ -1,0 +1,466 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/value"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// Rollups tells what the roll-ups of tables have.
+type Rollups interface {
+	// RolledTable returns a table with its roll-ups, nil if it has none.
+	RolledTable(ctx context.Context, t *engine.TableParts) (*engine.RolledTable, error)
+}
+
+// A RollupUse is the roll-up that a plan reads in place of rows.
+type RollupUse struct {
+	// Name is that of the roll-up, Every the length of its buckets.
+	Name  string
+	Every rolling.Grid
+	// Ranges are the time that it stands for: whole buckets, in order.
+	Ranges []rolling.Period
+	// Proof returns 1 in every column as long as its buckets have exactly the rows of the table.
+	Proof string
+}
+
+// useRollup replaces pieces of a plan by one that reads a roll-up, if one answers a part of the query exactly.
+// Otherwise NoRollup of the plan says why not. It is called before there are pieces, and makes none if no roll-up is used.
+func (r *Runner) useRollup(ctx context.Context, s *engine.Session, p *Plan) error {
+	if r.o.Rollups == nil || r.o.NoRollups || !p.Table.Period || len(r.nodes) > 1 {
+		return nil
+	}
+	t, err := r.o.Rollups.RolledTable(ctx, p.Table)
+	if err != nil || t == nil {
+		return err
+	}
+	why := ""
+	switch {
+	case t.Why != "":
+		why = t.Why
+	case p.Merge.Kind == Concatenate || p.Merge.Rows:
+		why = "its pieces return rows, and not groups"
+	default:
+		why, err = r.chooseLevel(ctx, s, p, t)
+	}
+	p.NoRollup = why
+	return err
+}
+
+// chooseLevel uses the level that stands for most of the time, of several the one with the longest buckets.
+func (r *Runner) chooseLevel(ctx context.Context, s *engine.Session, p *Plan, t *engine.RolledTable) (why string, err error) {
+	u, why := newRolledUp(r.nodes[0].Reader, p, t)
+	if why != "" {
+		return why, nil
+	}
+	type choice struct {
+		use    *RollupUse
+		text   string
+		length int64
+	}
+	var found []choice
+	for i := range t.Levels {
+		use, text, not := u.level(&t.Levels[i])
+		if not != "" {
+			why = t.Levels[i].Name + ": " + not
+			continue
+		}
+		c := choice{use, text, 0}
+		for _, x := range use.Ranges {
+			c.length += x.To - x.From
+		}
+		found = append(found, c)
+	}
+	slices.SortStableFunc(found, func(a, b choice) int {
+		switch {
+		case a.length != b.length:
+			return sign(b.length - a.length)
+		}
+		return sign(b.use.Every.Span().Length() - a.use.Every.Span().Length())
+	})
+	for _, c := range found {
+		cols, err := r.nodes[0].DescribeQuery(ctx, s, c.text)
+		if err != nil {
+			if ctx.Err() != nil {
+				return "", err
+			}
+			why = fmt.Sprintf("%s: the server doesn't describe its query: %v", c.use.Name, err)
+			continue
+		}
+		if why = u.differs(cols); why != "" {
+			why = c.use.Name + ": " + why
+			continue
+		}
+		p.Rollup = c.use
+		p.Pieces = append([]Piece{{Query: c.text, Rows: -1}}, u.rest(c.use, r.parallel(r.nodes[0].Reader)*piecesPerSession)...)
+		return "", nil
+	}
+	return why, nil
+}
+
+func sign(n int64) int { return int(max(-1, min(1, n))) }
+
+// A rolledUp reads the query of a plan's pieces in order to answer it from roll-ups.
+type rolledUp struct {
+	reader engine.Reader
+	plan   *Plan
+	table  *engine.RolledTable
+	syn    engine.Syntax
+	utc    bool
+	text   string // of a piece that reads the table itself
+	sel    *parse.Select
+	// within is the time that the query asks for.
+	within rolling.Period
+	// counts are the indexes of partial columns that a roll-up computes as sums of integers.
+	counts map[int]bool
+}
+
+func newRolledUp(reader engine.Reader, p *Plan, t *engine.RolledTable) (*rolledUp, string) {
+	u := &rolledUp{reader: reader, plan: p, table: t, syn: reader.Syntax(p.State), counts: map[int]bool{}}
+	u.text = p.Partial[0] + reader.Dialect().Quote(p.Table.Name) + p.Partial[1]
+	for _, st := range p.State {
+		if name := strings.ToLower(st.Name); name == "time_zone" || name == "timezone" {
+			u.utc = slices.Contains([]string{"utc", "+00:00", "etc/utc"}, strings.ToLower(st.Value))
+		}
+	}
+	q, err := parse.Parse(u.text, u.syn)
+	switch {
+	case err != nil:
+		return nil, "its pieces aren't understood: " + err.Error()
+	case q.Body == nil || q.With != nil || q.Rest != nil || len(q.OrderBy) > 0 || q.Limit != nil || q.Offset != nil:
+		return nil, "its pieces are more than one simple query"
+	case len(q.Body.From) != 1 || q.Body.From[0].Table == "" || q.Body.From[0].Join != "":
+		return nil, "it reads several tables"
+	case q.Body.Having != nil || q.Body.Rollup || q.Body.Sets || q.Body.Windows != nil || q.Body.Distinct || q.Body.From[0].Hinted || q.Body.From[0].Partitions != nil:
+		return nil, "its pieces are more than groups"
+	case t.Zoned && !u.utc:
+		return nil, "the session's time zone is not UTC"
+	case t.Untyped && t.Unit == 0:
+		return nil, "times are text, of which the server doesn't check the form"
+	case t.Time.Null:
+		return nil, "the time may be NULL"
+	case p.Keys > len(q.Body.Items) || len(q.Body.Items) != len(p.PartialColumns):
+		return nil, "its pieces have other columns than expected"
+	}
+	u.sel = q.Body
+	u.within = u.bounds()
+	return u, ""
+}
+
+// sameName compares names of columns as the server does.
+func (u *rolledUp) sameName(a, b string) bool {
+	if u.syn.Casts {
+		return a == b
+	}
+	return strings.EqualFold(a, b)
+}
+
+func (u *rolledUp) times(l *engine.RolledLevel) *rolledTime {
+	return &rolledTime{table: u.table, level: l, utc: u.utc, same: u.sameName, syn: u.syn}
+}
+
+// bounds returns the time that the conditions of the query leave.
+func (u *rolledUp) bounds() rolling.Period {
+	p := rolling.Period{From: math.MinInt64, To: math.MaxInt64}
+	t := u.times(nil)
+	for _, c := range parse.Conjuncts(u.sel.Where) {
+		if from, to, ok := t.bounded(c); ok {
+			p.From, p.To = max(p.From, from), min(p.To, to)
+		}
+	}
+	return p
+}
+
+// bounded returns the range of times that a condition leaves: the whole times in it. False is another condition.
+func (t *rolledTime) bounded(c *parse.Expr) (from, to int64, ok bool) {
+	from, to = math.MinInt64, math.MaxInt64
+	switch {
+	case c.Kind == parse.Between && !c.Not && t.isTime(c.Args[0]):
+		low, ok1 := t.bound(c.Args[1])
+		high, ok2 := t.bound(c.Args[2])
+		return low, high + 1, ok1 && ok2
+	case c.Kind != parse.Binary || len(c.Args) != 2:
+		return from, to, false
+	}
+	op, x, y := c.Name, c.Args[0], c.Args[1]
+	if t.isTime(y) {
+		x, y = y, x
+		op = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<="}[op]
+	}
+	if !t.isTime(x) {
+		return from, to, false
+	}
+	at, ok := t.bound(y)
+	switch op {
+	case "<":
+		to = at
+	case "<=":
+		to = at + 1
+	case ">":
+		from = at + 1
+	case ">=":
+		from = at
+	default:
+		ok = false
+	}
+	return from, to, ok
+}
+
+// level returns how a level is used, with the query that reads it, or why it can't be.
+func (u *rolledUp) level(l *engine.RolledLevel) (use *RollupUse, text, why string) {
+	if l.Why != "" {
+		return nil, "", l.Why
+	}
+	t := u.times(l)
+	for _, c := range parse.Conjuncts(u.sel.Where) {
+		if _, _, bounded := t.bounded(c); !bounded && !t.fixed(c) {
+			return nil, "", "it doesn't have what the condition " + c.Of(u.text) + " asks for"
+		}
+	}
+	var edits []parse.Edit
+	for i, it := range u.sel.Items {
+		if it.Star {
+			return nil, "", "it doesn't have the columns of *"
+		}
+		more, why := u.derive(t, it.Expr, i)
+		if why != "" {
+			return nil, "", why
+		}
+		edits = append(edits, more...)
+	}
+	for _, e := range u.sel.GroupBy {
+		if !t.fixed(e) {
+			return nil, "", "its groups don't tell apart " + e.Of(u.text)
+		}
+	}
+	use = &RollupUse{Name: l.Name, Every: l.Every}
+	for _, x := range l.Ranges {
+		from, to := max(x.From, l.Every.Ceil(u.within.From)), min(x.To, l.Every.Floor(u.within.To))
+		if from < to {
+			use.Ranges = append(use.Ranges, rolling.Period{From: from, To: to})
+		}
+	}
+	if len(use.Ranges) == 0 {
+		return nil, "", "none of its buckets lies in the time that is asked for, with all its rows"
+	}
+	use.Proof = l.Proof(u.plan.Table.Database, use.Ranges)
+	edits = append(edits, parse.Edit{Span: u.sel.From[0].Name, Text: u.operand(l, use.Ranges)})
+	return use, parse.Replace(u.text, edits), ""
+}
+
+// operand is a derived table with the rows of a level, whose bucket is called as the time column.
+func (u *rolledUp) operand(l *engine.RolledLevel, ranges []rolling.Period) string {
+	quote := u.reader.Dialect().Quote
+	bucket := quote(engine.RolledBucket)
+	cols := []string{bucket + " AS " + quote(u.table.Time.Name)}
+	for _, name := range l.By {
+		cols = append(cols, quote(name))
+	}
+	cols = append(cols, quote(engine.RolledRows))
+	for _, a := range l.Select {
+		switch a.Func {
+		case "count", "sum", "min", "max":
+			cols = append(cols, quote(a.Name))
+		case "avg":
+			cols = append(cols, quote(a.Name+engine.RolledNumber), quote(a.Name+engine.RolledSum))
+		}
+	}
+	var where []string
+	for _, x := range ranges {
+		where = append(where, fmt.Sprintf("%s >= %s AND %s < %s", bucket, u.table.Literal(x.From), bucket, u.table.Literal(x.To)))
+	}
+	from := quote(l.Name)
+	if u.plan.Table.Database != "" {
+		from = quote(u.plan.Table.Database) + "." + from
+	}
+	return "(SELECT " + strings.Join(cols, ", ") + " FROM " + from + " WHERE " + strings.Join(where, " OR ") + ")"
+}
+
+// derive returns the edits that make an element of the select list one over the rows of a level; item is its index.
+func (u *rolledUp) derive(t *rolledTime, e *parse.Expr, item int) ([]parse.Edit, string) {
+	if e.Kind == parse.Call && u.reader.Function(e.Name, len(e.Args)) == engine.AggregateFunction {
+		text, count := u.aggregate(t, e)
+		if text == "" {
+			return nil, "it doesn't have " + e.Of(u.text)
+		}
+		if count {
+			u.counts[item] = true
+		}
+		return []parse.Edit{{Span: e.Span, Text: text}}, ""
+	}
+	aggregates := false
+	parse.Walk(e, func(x *parse.Expr) bool {
+		aggregates = aggregates || x.Kind == parse.Call && u.reader.Function(x.Name, len(x.Args)) == engine.AggregateFunction
+		return !aggregates
+	})
+	switch {
+	case !aggregates && t.fixed(e):
+		return nil, ""
+	case !aggregates:
+		return nil, "its groups don't tell apart " + e.Of(u.text)
+	case e.Query != nil || e.Over != nil || e.Filter != nil || e.OrderBy != nil:
+		return nil, "it doesn't have " + e.Of(u.text)
+	}
+	var edits []parse.Edit
+	for _, a := range e.Args {
+		more, why := u.derive(t, a, item)
+		if why != "" {
+			return nil, why
+		}
+		edits = append(edits, more...)
+	}
+	return edits, ""
+}
+
+// aggregate returns a call in terms of a level's columns, "" if it has none for it. Count reports a sum of integers in
+// the place of a count.
+func (u *rolledUp) aggregate(t *rolledTime, e *parse.Expr) (text string, count bool) {
+	if e.Distinct || e.Filter != nil || e.Over != nil || e.OrderBy != nil || e.Qualified || e.Separator != "" || !e.Star && len(e.Args) != 1 {
+		return "", false
+	}
+	quote := u.reader.Dialect().Quote
+	sum := func(column string) string { return "COALESCE(SUM(" + quote(column) + "), 0)" }
+	if e.Star {
+		return sum(engine.RolledRows), e.Name == "count"
+	}
+	arg := parse.Bare(e.Args[0])
+	if e.Name == "count" && arg.Kind == parse.Literal && !strings.EqualFold(arg.Name, "NULL") {
+		return sum(engine.RolledRows), true
+	}
+	if arg.Kind != parse.Column {
+		return "", false
+	}
+	name := arg.Names[len(arg.Names)-1]
+	i := slices.IndexFunc(u.table.Columns, func(c engine.SchemaColumn) bool { return u.sameName(c.Name, name) })
+	if i < 0 {
+		return "", false
+	}
+	col := u.table.Columns[i]
+	if e.Name == "count" && !col.Null {
+		return sum(engine.RolledRows), true
+	}
+	if (e.Name == "min" || e.Name == "max") && t.group(arg) != "" {
+		return e.Of(u.text), false
+	}
+	for _, a := range t.level.Select {
+		if a.Column != col.Name {
+			continue
+		}
+		switch {
+		case a.Func == "count" && e.Name == "count":
+			return sum(a.Name), true
+		case a.Func == "avg" && e.Name == "count":
+			return sum(a.Name + engine.RolledNumber), true
+		case (a.Func == "min" || a.Func == "max") && a.Func == e.Name:
+			return strings.ToUpper(e.Name) + "(" + quote(a.Name) + ")", false
+		case u.table.Untyped && e.Name == "sum":
+			// A sum of values of several types would be stored as one type.
+		case a.Func == "sum" && e.Name == "sum":
+			return "SUM(" + quote(a.Name) + ")", col.Kind == value.Int
+		case a.Func == "avg" && e.Name == "sum":
+			return "SUM(" + quote(a.Name+engine.RolledSum) + ")", col.Kind == value.Int
+		}
+	}
+	return "", false
+}
+
+// differs returns why the columns of a level's query don't have the texts of those of the table's; "" if they do.
+func (u *rolledUp) differs(cols []engine.ResultColumn) string {
+	want := u.plan.PartialColumns
+	if len(cols) != len(want) {
+		return "its query has another number of columns"
+	}
+	for i, w := range want {
+		c := cols[i]
+		whole := func(c engine.ResultColumn) bool {
+			return c.Class == engine.ClassInt || c.Class == engine.ClassDecimal && c.Scale <= 0
+		}
+		switch {
+		case u.counts[i] && whole(w) && whole(c):
+		case w.Class != c.Class || w.Scale != c.Scale || w.Binary != c.Binary || w.Hex != c.Hex:
+			return fmt.Sprintf("its column %d is %s, and that of the table %s", i+1, c.Native, w.Native)
+		}
+	}
+	return ""
+}
+
+// rest returns the pieces that read what the roll-up doesn't stand for.
+func (u *rolledUp) rest(use *RollupUse, most int) []Piece {
+	byName := map[string]rolling.Partition{}
+	for _, p := range u.table.Periods {
+		byName[p.Name] = p
+	}
+	periods := map[string]rolling.Period{}
+	rows := map[string]int64{}
+	for _, part := range u.plan.Table.Parts {
+		rows[part.Name] = part.Rows
+		p, ok := byName[part.Period]
+		if !ok {
+			if p, ok = byName[part.Name]; !ok {
+				continue
+			}
+		}
+		x := p.Period
+		if p.Name == u.table.Periods[0].Name {
+			x.From = math.MinInt64 // where partitions have no lower bound
+		}
+		if p.Name == u.table.Periods[len(u.table.Periods)-1].Name {
+			x.To = math.MaxInt64
+		}
+		periods[part.Name] = x
+	}
+	var whole []string
+	var cut []Piece
+	for _, name := range u.plan.Parts {
+		x, ok := periods[name]
+		if !ok {
+			x = rolling.Period{From: math.MinInt64, To: math.MaxInt64}
+		}
+		asked := rolling.Period{From: max(x.From, u.within.From), To: min(x.To, u.within.To)}
+		covered := false
+		var not []string
+		for _, r := range use.Ranges {
+			covered = covered || r.From <= asked.From && asked.To <= r.To
+			if r.Overlaps(x) {
+				time := u.reader.Dialect().Quote(u.table.Time.Name)
+				not = append(not, fmt.Sprintf("(%s < %s OR %s >= %s)", time, u.table.Literal(r.From), time, u.table.Literal(r.To)))
+			}
+		}
+		switch {
+		case covered && asked.From < asked.To:
+		case len(not) == 0:
+			whole = append(whole, name)
+		default:
+			cut = append(cut, Piece{Parts: []string{name}, Where: strings.Join(not, " AND "), Rows: rows[name]})
+		}
+	}
+	if len(whole) > 0 {
+		cut = append(cut, groupParts(u.plan.Table, whole, most)...)
+	}
+	return cut
+}
+
+// prove makes sure that in the snapshot of a session, the roll-up has exactly the rows of the table.
+func (u *RollupUse) prove(ctx context.Context, s *engine.Session) error {
+	holds := false
+	err := s.Text(ctx, u.Proof, nil, func(values [][]byte) error {
+		holds = len(values) > 0
+		for _, v := range values {
+			holds = holds && string(v) == "1"
+		}
+		return nil
+	})
+	if err == nil && !holds {
+		return inexact("rows of the time that roll-up " + u.Name + " stands for have changed meanwhile")
+	}
+	if err != nil && ctx.Err() == nil {
+		return inexact("it can't be proven that roll-up " + u.Name + " is up to date: " + err.Error())
+	}
+	return err
+}
