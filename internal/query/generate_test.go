@@ -27,7 +27,7 @@ type random struct {
 
 type randomItem struct {
 	text, alias string
-	// loose values are equal for the server though their texts differ.
+	// loose values are equal for the server though their someTexts differ.
 	loose bool
 }
 
@@ -147,10 +147,10 @@ func (q *random) shorter() (out []*random) {
 }
 
 // A class of values, by which the generator chooses functions.
-type class int
+type randomClass int
 
 const (
-	intClass class = iota
+	intClass randomClass = iota
 	decimalClass
 	floatClass
 	textClass
@@ -181,14 +181,14 @@ type randomJoin struct {
 }
 
 var (
-	numbers  = []string{"0", "1", "2", "3", "5", "7", "10", "-1", "-20", "50", "99", "1000"}
-	decimals = []string{"0", "0.5", "-0.25", "10.00", "123.456", "-999.99", "1e3", "0.000001"}
-	texts    = []string{"'abc'", "'a'", "''", "'0123'", "'123'", "'beta'", "'x'", "'ü'", "'a '", "'t1'", "'E'"}
-	times    = []string{"'2024-01-01'", "'2024-02-29'", "'2024-06-01 00:00:00'", "'2023-12-05 10:30:00'", "'2024-10-15'", "'2025-05-05'"}
+	someNumbers  = []string{"0", "1", "2", "3", "5", "7", "10", "-1", "-20", "50", "99", "1000"}
+	someDecimals = []string{"0", "0.5", "-0.25", "10.00", "123.456", "-999.99", "1e3", "0.000001"}
+	someTexts    = []string{"'abc'", "'a'", "''", "'0123'", "'123'", "'beta'", "'x'", "'ü'", "'a '", "'t1'", "'E'"}
+	someTimes    = []string{"'2024-01-01'", "'2024-02-29'", "'2024-06-01 00:00:00'", "'2023-12-05 10:30:00'", "'2024-10-15'", "'2025-05-05'"}
 )
 
 func literals() [classes][]string {
-	return [classes][]string{intClass: numbers, decimalClass: decimals, floatClass: decimals, textClass: texts, timeClass: times}
+	return [classes][]string{intClass: someNumbers, decimalClass: someDecimals, floatClass: someDecimals, textClass: someTexts, timeClass: someTimes}
 }
 
 // randomTables returns the partitioned tables of a kind of server.
@@ -342,8 +342,8 @@ func (g *generator) source() *random {
 	return q
 }
 
-// column returns a column of a class, and whether it is loose; false if no table has one.
-func (g *generator) column(c class) (text string, loose, ok bool) {
+// column returns a column of a randomClass, and whether it is loose; false if no table has one.
+func (g *generator) column(c randomClass) (text string, loose, ok bool) {
 	t := g.table
 	if g.chance(25) {
 		t = pick(g, g.tables)
@@ -359,7 +359,7 @@ func (g *generator) column(c class) (text string, loose, ok bool) {
 }
 
 // number returns an expression of a number: exact unless floats are allowed.
-func (g *generator) numeric(depth int) (text string, c class) {
+func (g *generator) numeric(depth int) (text string, c randomClass) {
 	c = intClass
 	if g.chance(40) {
 		c = decimalClass
@@ -402,7 +402,7 @@ func (g *generator) numeric(depth int) (text string, c class) {
 	case 9:
 		return col + " / " + pick(g, []string{"3", "7", "0.3", "100"}), max(c, decimalClass)
 	case 10:
-		return "NULLIF(" + col + ", " + pick(g, numbers) + ")", c
+		return "NULLIF(" + col + ", " + pick(g, someNumbers) + ")", c
 	default:
 		if text, _, ok := g.column(timeClass); ok {
 			return "EXTRACT(" + pick(g, []string{"MONTH", "DAY", "YEAR"}) + " FROM " + text + ")", intClass
@@ -412,7 +412,7 @@ func (g *generator) numeric(depth int) (text string, c class) {
 }
 
 // exact makes a binary fraction a decimal where the function wants one.
-func (g *generator) exact(text string, c class) string {
+func (g *generator) exact(text string, c randomClass) string {
 	if c == floatClass {
 		return "CAST(" + text + " AS DECIMAL(30,6))"
 	}
@@ -433,7 +433,7 @@ func (g *generator) text(depth int) (text string, loose bool) {
 	case 0:
 		return "UPPER(" + col + ")", loose
 	case 1:
-		return "CONCAT(" + col + ", " + pick(g, texts) + ")", loose
+		return "CONCAT(" + col + ", " + pick(g, someTexts) + ")", loose
 	case 2:
 		return "SUBSTRING(" + col + ", 1, 2)", true
 	case 3:
@@ -444,7 +444,7 @@ func (g *generator) text(depth int) (text string, loose bool) {
 }
 
 // value returns an expression of any class.
-func (g *generator) value(depth int) (text string, c class, loose bool) {
+func (g *generator) value(depth int) (text string, c randomClass, loose bool) {
 	switch g.IntN(10) {
 	case 0, 1, 2, 3:
 		text, c = g.numeric(depth)
@@ -468,7 +468,7 @@ func (g *generator) value(depth int) (text string, c class, loose bool) {
 	return text, c, c == floatClass || g.kind == "postgres" && c == decimalClass
 }
 
-var comparisons = []string{"=", "<>", "<", "<=", ">", ">="}
+var someComparisons = []string{"=", "<>", "<", "<=", ">", ">="}
 
 // condition returns a condition.
 func (g *generator) condition(depth int) string {
@@ -479,7 +479,7 @@ func (g *generator) condition(depth int) string {
 	if depth > 1 && g.chance(20) {
 		return g.subquery()
 	}
-	c := pick(g, []class{intClass, intClass, intClass, decimalClass, decimalClass, floatClass, textClass, textClass, timeClass})
+	c := pick(g, []randomClass{intClass, intClass, intClass, decimalClass, decimalClass, floatClass, textClass, textClass, timeClass})
 	col, _, ok := g.column(c)
 	if !ok {
 		c = intClass
@@ -501,11 +501,11 @@ func (g *generator) condition(depth int) string {
 	case 4:
 		if c == intClass {
 			other, _, _ := g.column(c)
-			return col + " " + pick(g, comparisons) + " " + other
+			return col + " " + pick(g, someComparisons) + " " + other
 		}
 		fallthrough
 	default:
-		return col + " " + pick(g, comparisons) + " " + pick(g, lits)
+		return col + " " + pick(g, someComparisons) + " " + pick(g, lits)
 	}
 }
 
@@ -525,7 +525,7 @@ func (g *generator) subquery() string {
 	case 2:
 		return pick(g, []string{"", "NOT "}) + "EXISTS (SELECT 1 FROM " + dimension + " z WHERE z.id = " + col + " AND z." + limit + ")"
 	default:
-		return col + " " + pick(g, comparisons) + " (SELECT " + pick(g, []string{"MIN", "MAX", "COUNT"}) + "(id) FROM " + dimension + " WHERE " + limit + ")"
+		return col + " " + pick(g, someComparisons) + " (SELECT " + pick(g, []string{"MIN", "MAX", "COUNT"}) + "(id) FROM " + dimension + " WHERE " + limit + ")"
 	}
 }
 
@@ -585,7 +585,7 @@ func (g *generator) aggregate() (text string, loose bool) {
 		if strings.Contains(m, "CONCAT") || strings.Contains(m, "STRING_AGG") || strings.Contains(m, "M(") && !strings.HasPrefix(m, "SUM(") {
 			m = "COUNT(*)"
 		}
-		return "CASE WHEN COUNT(*) > " + pick(g, numbers) + " THEN " + "SUM(" + n + ")" + " ELSE 0 END", floats
+		return "CASE WHEN COUNT(*) > " + pick(g, someNumbers) + " THEN " + "SUM(" + n + ")" + " ELSE 0 END", floats
 	case 19:
 		return pick(g, []string{"COALESCE(SUM(" + n + "), 0)", "SUM(" + n + ") * 2", "SUM(" + n + ") / COUNT(*)", "MAX(" + n + ") - MIN(" + n + ")", "ROUND(AVG(" + g.exact(n, c) + "), 2)"}), floats
 	default:
@@ -610,7 +610,7 @@ func (g *generator) total() *random {
 		q.items = append(q.items, randomItem{text: text, alias: g.alias(), loose: loose})
 	}
 	if g.chance(10) {
-		q.having = append(q.having, "COUNT(*) "+pick(g, comparisons)+" "+pick(g, numbers))
+		q.having = append(q.having, "COUNT(*) "+pick(g, someComparisons)+" "+pick(g, someNumbers))
 	}
 	return q
 }
@@ -625,7 +625,7 @@ func (g *generator) grouped() *random {
 	}
 	for g.chance(20) {
 		n, _ := g.numeric(0)
-		q.having = append(q.having, pick(g, []string{"COUNT(*)", "SUM(" + n + ")", "MAX(" + n + ")", "COUNT(DISTINCT " + n + ")"})+" "+pick(g, comparisons)+" "+pick(g, numbers))
+		q.having = append(q.having, pick(g, []string{"COUNT(*)", "SUM(" + n + ")", "MAX(" + n + ")", "COUNT(DISTINCT " + n + ")"})+" "+pick(g, someComparisons)+" "+pick(g, someNumbers))
 	}
 	g.ordered(q)
 	return q

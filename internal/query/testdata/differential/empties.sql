@@ -2,7 +2,9 @@
 
 -- name: aggregates of an empty table
 -- expect: split
-SELECT COUNT(*), COUNT(i), SUM(i), MIN(d), MAX(v), AVG(d) FROM empties;
+SELECT COUNT(*), COUNT(i), SUM(i), MIN(d), AVG(d) FROM empties;
+-- name: extremes of texts of an empty table
+SELECT COUNT(*), MIN(v), MAX(v) FROM empties;
 -- name: groups of an empty table
 SELECT i, COUNT(*), SUM(d) FROM empties GROUP BY i;
 -- name: groups of an empty table in order
@@ -25,14 +27,18 @@ SELECT COUNT(*) FROM empties HAVING COUNT(*) > 0;
 SELECT SUM(i) FROM empties HAVING COUNT(*) = 0;
 -- name: aggregates of one row
 -- expect: split
-SELECT COUNT(*), COUNT(i), SUM(i), MIN(d), MAX(v), AVG(d), SUM(d), MIN(day) FROM single;
+SELECT COUNT(*), COUNT(i), SUM(i), MIN(d), AVG(d), SUM(d), MIN(day) FROM single;
+-- name: extremes of texts of one row
+SELECT MIN(v), MAX(v), MIN(g), SUM(g) FROM single;
 -- name: groups of one row
 SELECT v, day, COUNT(*), SUM(d), AVG(i) FROM single GROUP BY v, day;
 -- name: rows of one row
 SELECT * FROM single ORDER BY id;
 -- name: aggregates of NULLs
 -- expect: split
-SELECT COUNT(*), COUNT(i), SUM(i), MIN(d), MAX(v), AVG(d), SUM(g) FROM nulls;
+SELECT COUNT(*), COUNT(i), SUM(i), MIN(d), AVG(d), MAX(day) FROM nulls;
+-- name: sums and extremes of NULLs of other types
+SELECT SUM(g), MIN(v), MAX(v), AVG(g) FROM nulls;
 -- name: groups of NULLs
 SELECT i, d, v, day, COUNT(*), COUNT(i), SUM(i), AVG(d) FROM nulls GROUP BY i, d, v, day;
 -- name: distinct NULLs

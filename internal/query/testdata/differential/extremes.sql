@@ -46,7 +46,6 @@ SELECT MIN(en), MAX(en) FROM events WHERE id < 5000;
 -- expect: split
 SELECT host_id, MIN(i), MAX(i), MIN(d), MAX(d), MIN(at), MAX(at) FROM events GROUP BY host_id ORDER BY host_id;
 -- name: extremes of no rows
--- expect: split
 SELECT MIN(i), MAX(d), MIN(at), MAX(v), COUNT(*) FROM events WHERE id = 0;
 -- name: extremes of only NULL
 SELECT MIN(i), MAX(d), MIN(g), MAX(v), MIN(day) FROM nulls;

@@ -1,7 +1,6 @@
 -- Every kind of partitioning, whole and pruned.
 
 -- name: LIST
--- expect: split
 SELECT page, COUNT(*), SUM(ms), AVG(price) FROM visits GROUP BY page ORDER BY page, 2;
 -- name: LIST of texts
 -- expect: split

@@ -2,10 +2,8 @@
 -- on: mariadb mysql
 
 -- name: list in order
--- expect: split
 SELECT GROUP_CONCAT(id ORDER BY id) FROM events WHERE i = 5;
 -- name: list in order by host
--- expect: split
 SELECT host_id, GROUP_CONCAT(id ORDER BY id) FROM events WHERE i > 90 GROUP BY host_id ORDER BY host_id;
 -- name: list in descending order
 SELECT GROUP_CONCAT(id ORDER BY id DESC) FROM events WHERE i = 5;

@@ -16,7 +16,7 @@ SELECT host_id, AVG(i), AVG(d), AVG(d0) / 3 FROM events WHERE id < 5000 GROUP BY
 SELECT "host_id", COUNT(*) AS "n" FROM "events" GROUP BY "host_id" ORDER BY "host_id";
 -- name: quotes around texts
 -- expect: split
-SELECT COUNT(*), "a 'text'", MAX(v) FROM events WHERE vb = "abc" OR v = "x\\y";
+SELECT COUNT(*), "a 'text'", MAX(i) FROM events WHERE vb = "abc" OR v = "x\\y";
 -- name: backslashes that are none
 -- set: sql_mode = NO_BACKSLASH_ESCAPES
 SELECT COUNT(*), '\', MIN(v) FROM events WHERE v = 'x\y' OR v = '\';

@@ -54,7 +54,6 @@ SELECT st, id FROM events ORDER BY st DESC, id LIMIT 300;
 -- name: group by JSON
 SELECT js, COUNT(*) FROM events WHERE id < 5000 GROUP BY js ORDER BY COUNT(*), MIN(id);
 -- name: a value from JSON
--- expect: split
 SELECT JSON_EXTRACT(js, '$.a') AS a, COUNT(*) FROM events WHERE id < 5000 GROUP BY JSON_EXTRACT(js, '$.a') ORDER BY COUNT(*), MIN(id);
 -- name: a text from JSON
 SELECT JSON_UNQUOTE(JSON_EXTRACT(js, '$.b[2]')) AS t, COUNT(*), SUM(JSON_EXTRACT(js, '$.a')) FROM events WHERE id < 5000 GROUP BY JSON_UNQUOTE(JSON_EXTRACT(js, '$.b[2]')) ORDER BY COUNT(*);
@@ -105,7 +104,7 @@ SELECT MIN(at), MAX(at), MIN(ts), MAX(ts), MAX(MICROSECOND(at)) FROM events;
 -- name: group by a timestamp
 SELECT ts, COUNT(*) FROM events WHERE ts < '2023-11-25' OR ts > '2025-01-01' GROUP BY ts ORDER BY ts;
 -- name: fixed texts lose their blanks
-SELECT c, LENGTH(c), COUNT(*) FROM events WHERE c LIKE 'a%' GROUP BY c, LENGTH(c) ORDER BY c;
+SELECT c, LENGTH(c), COUNT(*) FROM events WHERE c LIKE 'a%' GROUP BY c, LENGTH(c) ORDER BY c, LENGTH(c);
 -- name: minus zero
 SELECT g, f, COUNT(*) FROM events WHERE g = 0 GROUP BY g, f;
 -- name: huge and tiny fractions

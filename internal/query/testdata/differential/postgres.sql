@@ -111,7 +111,6 @@ SELECT bt, count(*) FROM events WHERE bt < B'0000101000' GROUP BY bt ORDER BY bt
 -- name: group by varying bit strings
 SELECT vbt, count(*) FROM events GROUP BY vbt ORDER BY vbt LIMIT 60;
 -- name: lists in order
--- expect: split
 SELECT string_agg(id::text, ',' ORDER BY id) FROM events WHERE i = 5;
 -- name: lists in order by host
 SELECT host_id, string_agg(v, '/' ORDER BY id), array_agg(i ORDER BY id) FROM events WHERE i > 90 AND id < 5000 GROUP BY host_id ORDER BY host_id;
@@ -159,6 +158,8 @@ SELECT id FROM orders ORDER BY id LIMIT ALL OFFSET 380;
 SELECT id FROM orders ORDER BY id LIMIT 2 + 3;
 -- name: an enumeration
 -- expect: split
+SELECT en, count(*) FROM events GROUP BY en ORDER BY en;
+-- name: extremes of an enumeration by itself
 SELECT en, count(*), min(en), max(en) FROM events GROUP BY en ORDER BY en;
 -- name: an enumeration in the condition
 SELECT count(*), sum(id) FROM events WHERE en > 'alpha';
