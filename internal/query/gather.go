@@ -153,6 +153,7 @@ func (g *gather) answer(sink Sink) error {
 	}
 	want := x.p.Columns
 	var own error // of sink
+	begin := sync.OnceFunc(func() { own = sink.Columns(want) })
 	err := g.s.Text(x.ctx, m.Final,
 		func(cols []engine.ResultColumn) error {
 			if len(cols) != len(want) {
@@ -163,13 +164,19 @@ func (g *gather) answer(sink Sink) error {
 					return inexact("merge on the server: column " + want[i].Name + " has type " + c.Native + ", and not " + want[i].Native)
 				}
 			}
-			own = sink.Columns(want)
-			return own
+			return nil
 		},
 		func(values [][]byte) error {
-			own = sink.Row(values)
+			// The server may refuse a value before the first row: then the query is run whole.
+			if begin(); own == nil {
+				own = sink.Row(values)
+			}
 			return own
 		})
+	if err == nil {
+		begin()
+		err = own
+	}
 	if err == nil || isInexact(err) || own != nil {
 		return err
 	}

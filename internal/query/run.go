@@ -100,6 +100,11 @@ func (r *Runner) answer(ctx context.Context, p *Plan, sink *counter, report *Rep
 		report.Rerun, report.Server, report.Proof, report.Warnings = e.why, false, "", nil
 		return r.whole(ctx, p, sink)
 	}
+	if errors.Is(err, engine.ErrRefused) && !sink.begun && !r.o.NoRerun && ctx.Err() == nil {
+		// Which value the server refuses first, and in which words, is known only from the whole.
+		report.Rerun, report.Server, report.Proof, report.Warnings = err.Error(), false, "", nil
+		return r.whole(ctx, p, sink)
+	}
 	return err
 }
 
