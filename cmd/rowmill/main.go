@@ -154,7 +154,8 @@ Measure, and keep, the insert rate of SQL tables that outgrow memory.
 rowmill fills a table, plain and partitioned into periods, records the insert rate
 as the table grows, and explains where and why it falls (bench, report, compare).
 It keeps tables that are declared in a file partitioned into periods by time, for
-years, so that inserts touch only pages in memory (plan, apply, run, status).`),
+years, so that inserts touch only pages in memory (plan, apply, run, status). It
+answers queries over partitioned tables on all cores (query, serve).`),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,

@@ -161,8 +161,8 @@ func (r *scanRun) measure(ctx context.Context, reader engine.Reader, t scanTrial
 		trial.Repeat, trial.Repeats = t.round+1, s.Repeat
 		own.Name += fmt.Sprintf(" #%d", trial.Repeat)
 	}
-	if split, ok := asker.(*splitAsker); ok {
-		if own.Scan.Sessions, own.Scan.Whole, err = split.explain(ctx, most); err != nil {
+	if t.way != result.ScanSerial {
+		if own.Scan.Sessions, own.Scan.Whole, err = r.explain(ctx, reader, most); err != nil {
 			return nil, err
 		}
 	}
@@ -252,8 +252,13 @@ func (a *splitAsker) Ask(ctx context.Context, q string) ([]string, error) {
 	return got.rows, err
 }
 
-// explain returns the number of sessions for a query, and why it isn't split.
-func (a *splitAsker) explain(ctx context.Context, q string) (sessions int, whole string, err error) {
+// explain returns the number of sessions for a query, and why it isn't split; a front plans as a Runner does.
+func (r *scanRun) explain(ctx context.Context, reader engine.Reader, q string) (sessions int, whole string, err error) {
+	a, err := newSplitAsker(ctx, reader, r.options())
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
 	p, err := a.r.Plan(ctx, q, a.state)
 	if err != nil {
 		return 0, "", err
