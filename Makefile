@@ -19,7 +19,7 @@ BENCH_PACKAGES ?= ./rolling/... ./internal/engine/... ./internal/workload/... ./
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test nightly check gofmt vet staticcheck imports pure race bench bench-load bench-sysbench fuzz clean
+.PHONY: help build demo test nightly check gofmt vet staticcheck imports pure race bench bench-load bench-sysbench bench-serve fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,7 @@ check: gofmt vet staticcheck imports pure race ## lint, import rules, the build 
 test: ## install missing servers and the browser, and run the whole suite (10 minutes on 2 cores)
 	@scripts/install.sh gcc mariadb rocksdb spider postgres chromium mydumper
 	@scripts/install.sh mysql || echo 'the tests of MySQL are skipped'
+	@scripts/install.sh connectors || echo 'the tests of Java and Python clients are skipped'
 	$(GO) run ./internal/testservers $(GO) test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
 nightly: ## run the tests that CI omits: PART=kills|servers|race|fuzz|long, or all parts in turn
@@ -80,6 +81,9 @@ bench-load: build ## compare rowmill load with the servers' own loaders on priva
 
 bench-sysbench: build ## compare rowmill with sysbench on a private server
 	@scripts/bench-sysbench.sh
+
+bench-serve: build ## compare rowmill serve with HAProxy in TCP mode and with the server directly
+	@scripts/bench-serve.sh
 
 fuzz: gcc ## run each fuzz target for FUZZ_TIME (20s)
 	@scripts/fuzz.sh $(FUZZ_TIME)

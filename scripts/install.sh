@@ -4,7 +4,7 @@
 # from its later suites. Both are unpacked into the user's cache directory.
 # Starts no service and changes no existing one.
 #
-#   scripts/install.sh WHAT...      WHAT: gcc mariadb rocksdb spider mysql postgres sysbench chromium mydumper
+#   scripts/install.sh WHAT...      WHAT: gcc mariadb rocksdb spider mysql postgres sysbench haproxy chromium mydumper connectors
 #                                         mysql-new mariadb-new postgres-new
 set -euo pipefail
 
@@ -24,6 +24,8 @@ declare -A why=(
   [mysql]="the MySQL 8.0 server, for private throw-away servers"
   [postgres]="the PostgreSQL server, for private throw-away servers"
   [sysbench]="sysbench, to compare with"
+  [haproxy]="HAProxy, to compare rowmill serve with"
+  [connectors]="connectors for Java and Python, for the tests of rowmill serve"
   [chromium]="a browser, for the tests of the HTML report"
   [mydumper]="mydumper, for the tests that load its dumps"
   [mysql-new]="MySQL 9.7, for sandbox:mysql?version=9.7"
@@ -38,6 +40,8 @@ declare -A packages=(
   [mysql]="" # the libraries that the fetched server lacks: see lacks_mysql
   [postgres]="postgresql"
   [sysbench]="sysbench"
+  [haproxy]="haproxy"
+  [connectors]="default-jdk-headless maven python3-pymysql"
   [chromium]="chromium"
   [mydumper]="mydumper"
 )
@@ -51,6 +55,8 @@ has() {
     mysql) has_mysql ;;
     postgres) command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null ;;
     sysbench) command -v sysbench >/dev/null ;;
+    haproxy) command -v haproxy >/dev/null ;;
+    connectors) has_connectors ;;
     mydumper) command -v mydumper >/dev/null ;;
     mysql-new | mariadb-new | postgres-new) has_newer "$1" ;;
     chromium) command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ;;
@@ -59,6 +65,8 @@ has() {
 
 # shellcheck source=scripts/mysql.sh
 . "$(dirname "${BASH_SOURCE[0]}")/mysql.sh"
+# shellcheck source=scripts/connectors.sh
+. "$(dirname "${BASH_SOURCE[0]}")/connectors.sh"
 # shellcheck source=scripts/newer.sh
 . "$(dirname "${BASH_SOURCE[0]}")/newer.sh"
 
@@ -80,6 +88,10 @@ for what in "$@"; do
       fetch_mysql
       has mysql && continue
       packages[mysql]=$(lacks_mysql)
+    fi
+    if [ "$what" = connectors ]; then
+      fetch_connectors
+      has connectors && continue
     fi
     missing+=("$what")
     read -ra names <<<"${packages[$what]}"
@@ -111,9 +123,10 @@ trap restore EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 case " ${missing[*]} " in
-  *" mariadb "* | *" rocksdb "* | *" spider "* | *" postgres "*)
+  *" mariadb "* | *" rocksdb "* | *" spider "* | *" postgres "* | *" haproxy "*)
     case " ${missing[*]} " in *" mariadb "* | *" rocksdb "* | *" spider "*) has mariadb || new_services+=(mariadb) ;; esac
     case " ${missing[*]} " in *" postgres "*) new_services+=(postgresql) ;; esac
+    case " ${missing[*]} " in *" haproxy "*) new_services+=(haproxy) ;; esac
     if [ ! -e "$policy" ]; then
       wrote_policy=1
       printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
@@ -146,6 +159,7 @@ if command -v systemctl >/dev/null; then
 fi
 for what in "${missing[@]}"; do
   [ "$what" != mysql ] || rename_libaio
+  [ "$what" != connectors ] || fetch_connectors
   has "$what" || fail "$what was installed and still can't be used: see above"
 done
 say "done: ${missing[*]}"

@@ -127,6 +127,13 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 		}
 	}
 	text := run.literal
+	q, err := parse.Parse(text, syntax)
+	if err != nil {
+		return &whole{whyForm, err.Error()}
+	}
+	if why := effects(q, f.o.Reader); why != "" {
+		return &whole{whyForm, why}
+	}
 	// The client's own connection has to accept it before anything is done with another account.
 	want, err := c.explain(text)
 	if err != nil {
@@ -143,7 +150,7 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 		}
 		return &whole{reason, plan.Whole}
 	}
-	part, err := c.prove(text, plan, st.State)
+	part, err := c.prove(text, q, plan)
 	if err != nil {
 		return err
 	}
@@ -170,7 +177,7 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 		}
 		sample <- s
 	}()
-	sink := &sink{c: c, run: run, seq: run.seq, sample: sample, notes: st.notes}
+	sink := &sink{c: c, run: run, seq: run.seq, sample: sample, notes: st.notes, unconverted: st.unconverted}
 	report, err := f.o.Answer.Run(ctx, plan, sink)
 	if sink.got == nil {
 		sink.got = <-sample
@@ -186,15 +193,22 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 	return sink.end(report)
 }
 
+// effects returns what EXPLAIN might do more than explain: it evaluates constants, and calls of functions among them. Such a query is
+// passed on before anything is asked about it. A text with several statements isn't parsed at all.
+func effects(q *parse.Query, reader engine.Reader) (why string) {
+	q.Walk(nil, func(e *parse.Expr) bool {
+		if e.Kind == parse.Call && (e.Qualified || reader.Function(e.Name, len(e.Args)) == engine.UnknownFunction) {
+			why = "function " + e.Name + " isn't known"
+		}
+		return why == ""
+	})
+	return why
+}
+
 // prove checks that the tables of the query are what pieces read: no views, whose rows may depend on the user, no temporary tables of
 // the session, no columns that are computed from the session. It returns what puts one small partition in the place of the table that is cut.
-func (c *client) prove(text string, plan *query.Plan, st engine.State) (part func(string) string, err error) {
+func (c *client) prove(text string, q *parse.Query, plan *query.Plan) (part func(string) string, err error) {
 	reader := c.front.o.Reader
-	syntax := reader.Syntax(st)
-	q, err := parse.Parse(text, syntax)
-	if err != nil {
-		return nil, &whole{whyForm, err.Error()}
-	}
 	var cut []*parse.From
 	var tables []*parse.From
 	ctes := map[string]bool{}
@@ -338,7 +352,13 @@ func columnName(definition []byte) string {
 type sessionState struct {
 	engine.State
 	notes bool // SHOW WARNINGS has notes
+	// unconverted reports that the server returns texts in the character sets of their columns. Pieces return UTF-8, which is the
+	// same if those are UTF-8.
+	unconverted bool
 }
+
+// resultsSetting is the character set to which texts of results are converted; "" is none.
+const resultsSetting = "character_set_results"
 
 // settings reads the settings of the client's connection.
 func (c *client) settings() (*sessionState, error) {
@@ -367,7 +387,11 @@ func (c *client) settings() (*sessionState, error) {
 		}
 		st, row := &sessionState{}, r.rows[0]
 		for i, name := range names {
-			st.State = append(st.State, engine.Setting{Name: name, Value: string(row[i])})
+			value := string(row[i])
+			if name == resultsSetting && value == "" {
+				st.unconverted, value = true, "utf8mb4"
+			}
+			st.State = append(st.State, engine.Setting{Name: name, Value: value})
 		}
 		own := row[len(names):]
 		if level := string(own[2]); level == "READ-UNCOMMITTED" || level == "SERIALIZABLE" {

@@ -24,19 +24,9 @@ func (a *counting) Run(ctx context.Context, p *query.Plan, s query.Sink) (*query
 // of the result included: they depend on how the server executes a query.
 func TestExact(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
-		a := &counting{}
-		x := start(t, kind, func(o *Options) {
-			a.Runner = query.New(o.Reader, query.Options{Parallel: 2, NoRerun: true, Always: true})
-			o.Answer, o.MaxPieces, o.Parallel = a, 4, 2
-		})
-		t.Cleanup(func() {
-			x.stop()
-			if err := a.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		x, a := startCounting(t, kind, nil)
 		table(t, x)
-		exec(t, x.client(t),
+		execute(t, x.client(t),
 			"CREATE TABLE m (k INT NOT NULL, d DATE NOT NULL, host VARCHAR(40) NOT NULL, v DECIMAL(10,2), n BIGINT, w DOUBLE, s VARCHAR(20), j JSON, PRIMARY KEY (k, d)) "+
 				"PARTITION BY RANGE (TO_DAYS(d)) (PARTITION p1 VALUES LESS THAN (TO_DAYS('2024-02-01')), PARTITION p2 VALUES LESS THAN (TO_DAYS('2024-03-01')), PARTITION p3 VALUES LESS THAN MAXVALUE)",
 			"CREATE TABLE h (host VARCHAR(40) PRIMARY KEY, site VARCHAR(20))", "INSERT INTO h VALUES ('h0', 'here'), ('h1', 'there'), ('h2', NULL)")
@@ -45,7 +35,7 @@ func TestExact(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		exec(t, x.client(t), "ANALYZE TABLE m")
+		execute(t, x.client(t), "ANALYZE TABLE m")
 		split := 0
 		queries := []string{
 			"SELECT COUNT(*) FROM m",

@@ -128,7 +128,7 @@ func (f *Front) Serve(ctx context.Context, l net.Listener) (err error) {
 		f.o.Answer = r
 		defer func() { err = errors.Join(err, r.Close()) }()
 	}
-	if f.loops, err = startLoops(runtime.GOMAXPROCS(0)); err != nil {
+	if f.loops, err = startLoops(runtime.NumCPU()); err != nil {
 		return fmt.Errorf("serve on %s: %w", l.Addr(), err)
 	}
 	defer func() { err = errors.Join(err, f.loops.stop()) }()

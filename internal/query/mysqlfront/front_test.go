@@ -96,7 +96,7 @@ func connect(t testing.TB, c *mysql.Config) *sql.DB {
 
 func (x *fixture) client(t testing.TB) *sql.DB { return connect(t, x.config(false)) }
 
-func exec(t testing.TB, db *sql.DB, statements ...string) {
+func execute(t testing.TB, db *sql.DB, statements ...string) {
 	t.Helper()
 	for _, q := range statements {
 		if _, err := db.Exec(q); err != nil {
@@ -152,7 +152,7 @@ func TestPassesOn(t *testing.T) {
 		c := x.config(false)
 		c.MultiStatements, c.AllowAllFiles, c.MaxAllowedPacket = true, true, 60<<20
 		through := connect(t, c)
-		exec(t, through,
+		execute(t, through,
 			"CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(50), body LONGTEXT)",
 			"INSERT INTO t VALUES (1, 'one', NULL), (2, '', 'x'), (3, NULL, REPEAT('y', 300000))")
 		for _, test := range []struct {
@@ -193,11 +193,11 @@ func TestPassesOn(t *testing.T) {
 				t.Errorf("%.60s: got %.200q, %v; want %.200q, %v", test.query, got, err, want, wantErr)
 			}
 		}
-		exec(t, through, "BEGIN", "INSERT INTO t VALUES (4, 'four', NULL)")
+		execute(t, through, "BEGIN", "INSERT INTO t VALUES (4, 'four', NULL)")
 		if got, _ := answer(through, "SELECT COUNT(*) FROM t"); !strings.Contains(got, "4|") {
 			t.Errorf("in the transaction: %s", got)
 		}
-		exec(t, through, "ROLLBACK")
+		execute(t, through, "ROLLBACK")
 		if got, _ := answer(through, "SELECT COUNT(*) FROM t"); !strings.Contains(got, "3|") {
 			t.Errorf("after the rollback: %s", got)
 		}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -30,13 +31,28 @@ type loop struct {
 type loops struct {
 	list []*loop
 	next int
-	mu   sync.Mutex
-	all  sync.WaitGroup
+	// procs is what GOMAXPROCS has been raised by.
+	procs int
+	mu    sync.Mutex
+	all   sync.WaitGroup
+}
+
+// procs is held while GOMAXPROCS is changed.
+var procs sync.Mutex
+
+// addProcs changes GOMAXPROCS. A loop waits in a system call, for less than a statement takes: as long as another processor is idle, Go's
+// scheduler lets it keep the one that it has, and doesn't look every 20 us for what it could run there.
+func addProcs(n int) {
+	procs.Lock()
+	defer procs.Unlock()
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n)
 }
 
 // startLoops starts n loops.
 func startLoops(n int) (*loops, error) {
 	ls := &loops{}
+	addProcs(n)
+	ls.procs = n
 	for range n {
 		fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 		if err != nil {
@@ -59,6 +75,7 @@ func startLoops(n int) (*loops, error) {
 // stop ends the loops, when no session is left.
 func (ls *loops) stop() error {
 	var errs []error
+	addProcs(-ls.procs)
 	for _, l := range ls.list {
 		_, err := unix.Write(l.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 		errs = append(errs, err)

@@ -30,10 +30,22 @@ type sampled struct {
 	err   error
 }
 
-// A columnType is what decides about the binary form of a value.
+// A columnType is what decides about the form of a value.
 type columnType struct {
-	kind  byte
-	flags uint16
+	kind      byte
+	flags     uint16
+	collation uint16
+}
+
+// plainText reports a column whose bytes are the same in UTF-8: one of UTF-8, ASCII, bytes or numbers.
+func (t columnType) plainText() bool {
+	switch c := t.collation; {
+	case c == 63, c == 11, c == 65, c == 33, c == 45, c == 46, c == 83: // bytes, ASCII, the usual ones of UTF-8
+		return true
+	default:
+		// By the order of weights of UCA 4 and 5, UCA 9, and UCA 14.
+		return c >= 192 && c <= 215 || c >= 224 && c <= 247 || c >= 255 && c <= 323 || c >= 2048 && c <= 2559
+	}
 }
 
 // sample runs the query over one partition on the client's own connection, without passing its rows on.
@@ -130,7 +142,7 @@ func typeOf(definition []byte) (t columnType, err error) {
 	if len(p) < 11 || p[0] != 12 {
 		return t, errPacket
 	}
-	return columnType{p[7], binary.LittleEndian.Uint16(p[8:])}, nil
+	return columnType{p[7], binary.LittleEndian.Uint16(p[8:]), binary.LittleEndian.Uint16(p[1:])}, nil
 }
 
 // A sink passes the answer of pieces on to the client.
@@ -140,8 +152,11 @@ type sink struct {
 	sample chan *sampled
 	got    *sampled
 	notes  bool
-	buf    []byte // not passed on yet
-	seq    byte   // of the next packet
+	// unconverted is that of a sessionState.
+	unconverted bool
+
+	buf []byte // not passed on yet
+	seq byte   // of the next packet
 }
 
 // flushAt is how much of an answer is collected before it is written.
@@ -156,11 +171,12 @@ func (s *sink) Columns(cols []engine.ResultColumn) error {
 	if len(cols) != len(s.got.types) {
 		return &whole{whyForm, fmt.Sprintf("the server returns %d columns, and not %d", len(s.got.types), len(cols))}
 	}
-	if s.run.prepared != nil {
-		for _, t := range s.got.types {
-			if !encodable(t) {
-				return &whole{whyForm, "values of a column have no exact binary form"}
-			}
+	for _, t := range s.got.types {
+		switch {
+		case s.run.prepared != nil && !encodable(t):
+			return &whole{whyForm, "values of a column have no exact binary form"}
+		case s.unconverted && !t.plainText():
+			return &whole{whyState, "texts aren't converted, and a column isn't in UTF-8"}
 		}
 	}
 	for _, p := range s.got.head {

@@ -93,7 +93,7 @@ func startSplitting(t testing.TB, kind string, change func(*Options)) (*fixture,
 // table creates a table with columns of all types.
 func table(t testing.TB, x *fixture) {
 	t.Helper()
-	exec(t, x.client(t),
+	execute(t, x.client(t),
 		"CREATE TABLE t (id INT NOT NULL PRIMARY KEY, ti TINYINT, si SMALLINT UNSIGNED, mi MEDIUMINT, bi BIGINT UNSIGNED, de DECIMAL(12,3), "+
 			"vc VARCHAR(300), tx TEXT, bl BLOB, en ENUM('a','b'), se SET('x','y'), bt BIT(9), dt DATE, dm DATETIME(3), ts TIMESTAMP NULL, tm TIME(2), ye YEAR, js JSON, fl DOUBLE, "+
 			"zf INT(6) ZEROFILL) CHARACTER SET utf8mb4 PARTITION BY HASH (id) PARTITIONS 4",
@@ -181,7 +181,7 @@ func TestPassedOnWhole(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x, a := startSplitting(t, kind, nil)
 		table(t, x)
-		exec(t, x.client(t),
+		execute(t, x.client(t),
 			"CREATE VIEW v AS SELECT * FROM t WHERE vc <> USER()", "CREATE TABLE plain (id INT PRIMARY KEY, a INT)",
 			fmt.Sprintf("CREATE TABLE own (id INT PRIMARY KEY, b INT) PARTITION BY HASH (id) PARTITIONS 2"), "INSERT INTO own VALUES (1, 1), (2, 2)")
 		n := 0
@@ -201,12 +201,17 @@ func TestPassedOnWhole(t *testing.T) {
 			{"read uncommitted", []string{"SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"}, "SELECT id FROM t", []string{"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"}},
 			{"a clock that stands", []string{"SET timestamp = 1000000000"}, "SELECT id, NOW() FROM t", []string{"SET timestamp = DEFAULT"}},
 			{"latin1", []string{"SET NAMES latin1"}, "SELECT id FROM t", []string{"SET NAMES utf8mb4"}},
+			{"two statements", nil, "SELECT id FROM t; SELECT id FROM t", nil},
+			{"a function of the user", []string{"CREATE FUNCTION twice (x INT) RETURNS INT DETERMINISTIC RETURN 2 * x"}, "SELECT twice(id) FROM t", nil},
+			{"a variable", nil, "SELECT @a := id FROM t", nil},
 			{"an error", nil, "SELECT nothing FROM t", nil},
 			{"no partitions", nil, "SELECT id FROM plain", nil},
 		} {
 			n++
-			db := x.client(t)
-			exec(t, db, test.before...)
+			c := x.config(false)
+			c.MultiStatements = true
+			db := connect(t, c)
+			execute(t, db, test.before...)
 			ran := a.ran.Load()
 			q := strings.Replace(test.query, "id", strings.Repeat(" ", n)+"id", 1)
 			got, err := answer(db, q)
@@ -216,7 +221,7 @@ func TestPassedOnWhole(t *testing.T) {
 			if test.name == "a temporary table" && !strings.Contains(got, "7|7") {
 				t.Errorf("%s: %s, %v", test.name, got, err)
 			}
-			exec(t, db, test.after...)
+			execute(t, db, test.after...)
 			if test.after == nil {
 				continue
 			}
@@ -239,8 +244,8 @@ func TestPrivileges(t *testing.T) {
 		if kind == "mysql" {
 			native = "IDENTIFIED WITH mysql_native_password BY 'secret'"
 		}
-		exec(t, x.client(t), "CREATE TABLE u LIKE t", "CREATE USER "+user+" "+native, "GRANT SELECT ON "+x.name+".t TO "+user, "GRANT SELECT (id, ti) ON "+x.name+".u TO "+user)
-		t.Cleanup(func() { exec(t, connect(t, x.config(true)), "DROP USER "+user) })
+		execute(t, x.client(t), "CREATE TABLE u LIKE t", "CREATE USER "+user+" "+native, "GRANT SELECT ON "+x.name+".t TO "+user, "GRANT SELECT (id, ti) ON "+x.name+".u TO "+user)
+		t.Cleanup(func() { execute(t, connect(t, x.config(true)), "DROP USER "+user) })
 		c := x.config(false)
 		c.User, c.Passwd, c.AllowNativePasswords = user, "secret", true
 		db := connect(t, c)
@@ -289,9 +294,19 @@ func TestShowWarnings(t *testing.T) {
 	})
 }
 
+// A sleepy reader lets queries sleep in pieces.
+type sleepy struct{ engine.Reader }
+
+func (s sleepy) Function(name string, args int) engine.FunctionKind {
+	if name == "sleep" {
+		return engine.PureFunction
+	}
+	return s.Reader.Function(name, args)
+}
+
 func TestKillEndsPieces(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
-		x, a := startSplitting(t, kind, nil)
+		x, a := startSplitting(t, kind, func(o *Options) { o.Reader = sleepy{o.Reader} })
 		table(t, x)
 		db, other := x.client(t), x.client(t)
 		id, err := answer(db, "SELECT CONNECTION_ID()")
@@ -316,12 +331,10 @@ func TestKillEndsPieces(t *testing.T) {
 				}
 				done <- err
 			}()
-			for a.ran.Load() <= int64(i) {
-				time.Sleep(5 * time.Millisecond)
-			}
+			until(t, "the query is in pieces", func() bool { return a.ran.Load() > int64(i) })
 			time.Sleep(100 * time.Millisecond)
 			if end != "" {
-				exec(t, other, end)
+				execute(t, other, end)
 			} else {
 				cancel()
 			}
@@ -356,4 +369,33 @@ func until(t *testing.T, what string, is func() bool) {
 			t.Fatalf("waited for: %s", what)
 		}
 	}
+}
+
+// TestUnconverted reads as MySQL's connector for Java does: without a character set of results.
+func TestUnconverted(t *testing.T) {
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
+		x, a := startSplitting(t, kind, nil)
+		table(t, x)
+		execute(t, x.client(t), "CREATE TABLE l (id INT PRIMARY KEY, s VARCHAR(10) CHARACTER SET latin1, g VARCHAR(5) CHARACTER SET ascii, u VARCHAR(5) CHARACTER SET utf8mb3 COLLATE utf8mb3_unicode_ci) PARTITION BY HASH (id) PARTITIONS 2",
+			"INSERT INTO l VALUES (1, 'é', 'e', 'ü'), (2, 'ß', 's', 'ö')")
+		direct := dialRaw(t, x.wire.Network, x.wire.Address, x.name, 0, 0)
+		through := dialRaw(t, "tcp", x.address, x.name, 0, 0)
+		for _, test := range []struct {
+			query string
+			split bool
+		}{{"SELECT id, vc, js, en FROM t", true}, {"SELECT s FROM l", false}, {"SELECT g, u FROM l", true}} {
+			before := a.ran.Load()
+			for _, c := range []*rawClient{direct, through} {
+				c.command(comQuery, "SET character_set_results = NULL, sql_notes = 0")
+			}
+			got, want := through.command(comQuery, test.query), direct.command(comQuery, test.query)
+			if !sameAnswer(got, want) {
+				t.Errorf("%s:\n got %q\nwant %q", test.query, got, want)
+			}
+			// The pieces have run before the column is known.
+			if test.split && a.ran.Load() == before {
+				t.Errorf("%s: not in pieces", test.query)
+			}
+		}
+	})
 }
