@@ -72,8 +72,7 @@ func (r *Runner) Check(ctx context.Context, p *Plan) (*Checked, error) {
 		return nil, fmt.Errorf("check: %w", err)
 	}
 	whole := &kept{most: r.memory()}
-	// The session is one of those that then run the pieces, and so it sees the same rows.
-	err = x.runs[0].sessions[0].Text(x.ctx, p.Text, whole.Columns, whole.Row)
+	err = x.asWhole(whole)
 	var got *compared
 	if err == nil {
 		got = &compared{whole: whole, checked: c, order: orderColumns(p.Text, r.nodes[0].Syntax(p.State), whole.cols), left: map[uint64][]int{}}
@@ -99,6 +98,21 @@ func (r *Runner) Check(ctx context.Context, p *Plan) (*Checked, error) {
 	}
 	got.finish()
 	return c, nil
+}
+
+// asWhole runs the statement on one of the sessions that then run the pieces, and that so see the same rows; or on the head,
+// if these are on other servers.
+func (x *execution) asWhole(sink Sink) error {
+	run, n := x.runs[0], x.r.nodes[0]
+	if run.node == n {
+		return run.sessions[0].Text(x.ctx, x.p.Text, sink.Columns, sink.Row)
+	}
+	s, err := n.pieces.get(x.ctx, x.state)
+	if err != nil {
+		return err
+	}
+	err = s.Text(x.ctx, x.p.Text, sink.Columns, sink.Row)
+	return errors.Join(err, n.pieces.put(x.ctx, s, err != nil))
 }
 
 // kept is a Sink that keeps an answer in memory.

@@ -106,7 +106,11 @@ func (r *Runner) shard(ctx context.Context, p *Plan, i int) (pieces []Piece, row
 	for _, k := range t.Read(read) {
 		parts = append(parts, t.Parts[k].Name)
 	}
-	pieces = groupParts(t, parts, r.parallel(n.Reader)*piecesPerSession)
+	most := r.parallel(n.Reader) * piecesPerSession
+	if p.Disjoint { // the groups of a node are in all of its periods
+		most = 1
+	}
+	pieces = groupParts(t, parts, most)
 	for k := range pieces {
 		pieces[k].Node, pieces[k].Server, pieces[k].Table = i, n.name, t
 	}

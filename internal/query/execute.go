@@ -112,6 +112,15 @@ func (p *Plan) pieceText(reader engine.Reader, piece int) string {
 	return p.Partial[0] + p.operand(reader, p.Pieces[piece]) + p.Partial[1]
 }
 
+// headText is the query of a piece that the first server can run, for the types of its columns.
+func (p *Plan) headText(reader engine.Reader) string {
+	piece := p.Pieces[0]
+	if piece.Table != nil {
+		piece = Piece{Parts: p.Parts[:1]}
+	}
+	return p.Partial[0] + p.operand(reader, piece) + p.Partial[1]
+}
+
 // operand is what stands in the place of the table in the query of a piece.
 func (p *Plan) operand(reader engine.Reader, piece Piece) string {
 	if piece.Where == "" {

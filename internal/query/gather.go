@@ -39,7 +39,7 @@ func (x *execution) gatherRows() (_ *gather, err error) {
 			err = errors.Join(x.unmerged("create temporary tables", err), g.s.Close())
 		}
 	}()
-	if g.table, err = reader.TempTable(x.ctx, g.s, PartialTable, x.p.pieceText(reader, 0), x.p.PartialColumns); err != nil {
+	if g.table, err = reader.TempTable(x.ctx, g.s, PartialTable, x.p.headText(reader), x.p.PartialColumns); err != nil {
 		return nil, err
 	}
 	if x.p.Merge.Groups != "" {

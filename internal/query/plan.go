@@ -33,6 +33,8 @@ type Plan struct {
 	// Keys is the number of key columns of a partial; if partials are rows, the number of columns of the answer.
 	Keys  int
 	Merge Merge
+	// Disjoint reports that no group is in two of the Parts, on which the merge relies: a part is not cut any further.
+	Disjoint bool
 	// Through is why the rows of a table on several servers are read through the head; "" if they aren't, or if it is on one.
 	Through string
 	// EstimatedRows is the server's estimate of the rows that are read; -1 is unknown.

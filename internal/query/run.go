@@ -231,6 +231,7 @@ func (r *Runner) begin(ctx context.Context, p *Plan, clock engine.State, report 
 		x.unproven("a transaction has no snapshot of the rows of " + p.Table.Name)
 	}
 	if len(x.runs) > 1 {
+		report.Warnings = nil // what is said of single servers follows
 		x.unproven("several servers have no common snapshot")
 	}
 	if report.Proof == "" && r.o.Require {

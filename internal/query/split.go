@@ -66,8 +66,10 @@ func (x *splitter) split() (err error) {
 	if len(x.uses) == 0 {
 		return refuse("it reads no table")
 	}
+	tables := 0
 	for _, u := range x.uses {
 		if u.cte == nil {
+			tables++
 			if u.table, err = x.describeTable(u.from); err != nil {
 				return err
 			}
@@ -77,6 +79,7 @@ func (x *splitter) split() (err error) {
 	if err != nil {
 		return err
 	}
+	x.plan.Alone = tables == 1
 	for _, q := range x.limited {
 		if q != b.query {
 			return refuse("a subquery has LIMIT: which rows it has is up to the server")

@@ -91,6 +91,7 @@ func (b *block) splitGroups() error {
 		return err
 	}
 	if g.disjoint() {
+		b.plan.Disjoint = true
 		return b.splitRows()
 	}
 	if err := g.makeParts(); err != nil {
