@@ -209,8 +209,8 @@ func (x *execution) group(sink Sink) (err error) {
 	workers := make([]groupingWorker, x.sessions())
 	var g *gather
 	var once sync.Mutex
-	// The tables may use half of the memory: the collector lets the heap grow to twice of what is used.
-	m, err := newMemoryMerge(x.p, x.r.memory()/2/int64(len(workers)))
+	// The tables may use less than half of the memory: the collector lets the heap grow to twice of what is used.
+	m, err := newMemoryMerge(x.p, x.r.memory()*2/5/int64(len(workers)))
 	if err != nil || x.p.Merge.Rows {
 		if x.p.Merge.Final == "" {
 			return err

@@ -1,0 +1,140 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/target"
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// Variables of the process in which a merge of many groups is measured.
+const (
+	memoryTarget = "ROWMILL_QUERY_TEST_TARGET"
+	memoryGroups = "ROWMILL_QUERY_TEST_GROUPS"
+	memoryLimit  = "ROWMILL_QUERY_TEST_MEMORY"
+)
+
+// TestMemoryIsBounded merges more groups than fit in the limit, in a process of its own, whose largest resident memory is
+// measured.
+func TestMemoryIsBounded(t *testing.T) {
+	if os.Getenv(memoryTarget) != "" {
+		measureMerge(t)
+		return
+	}
+	t.Parallel()
+	mergeInProcess(t, 200_000, 8<<20, 64<<20)
+}
+
+// TestMemoryOfTenMillionGroups is the same at full size: 10 million groups with 256 MB need less than 300 MB.
+func TestMemoryOfTenMillionGroups(t *testing.T) {
+	testdb.SkipUnlessNightly(t, "TestMemoryIsBounded")
+	mergeInProcess(t, 10_000_000, 256<<20, 300<<20)
+}
+
+func mergeInProcess(t *testing.T, groups, limit, most int64) {
+	at := testdb.Target(t, "mariadb")
+	c := exec.Command(os.Args[0], "-test.run", "^TestMemoryIsBounded$", "-test.v")
+	c.Env = append(os.Environ(), memoryTarget+"="+at.String(), fmt.Sprintf("%s=%d", memoryGroups, groups), fmt.Sprintf("%s=%d", memoryLimit, limit))
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	_, rest, _ := strings.Cut(string(out), "VmHWM:")
+	fields := strings.Fields(rest)
+	if len(fields) < 2 || fields[1] != "kB" {
+		t.Fatalf("no figure in %s", out)
+	}
+	kb, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d groups with %d MB: %d MB", groups, limit>>20, kb>>10)
+	t.Log(string(out))
+	if kb<<10 > most {
+		t.Errorf("the process needed %d kB, and not less than %d", kb, most>>10)
+	}
+}
+
+// measureMerge is what the process does.
+func measureMerge(t *testing.T) {
+	ctx := context.Background()
+	number := func(name string) int64 {
+		n, err := strconv.ParseInt(os.Getenv(name), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	at, err := engine.ParseTarget(os.Getenv(memoryTarget))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := target.Connect(ctx, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	groups := number(memoryGroups)
+	f := &fixture{Reader: db.(engine.Reader), t: t, kind: "mariadb"}
+	if f.s, err = f.ReadSession(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer f.s.Close()
+	if f.state, err = f.ReadState(ctx, f.s); err != nil {
+		t.Fatal(err)
+	}
+	// A sequence of MariaDB is a table without storage; its pieces are ranges, and overlap by a tenth.
+	f.table = &engine.TableParts{Name: fmt.Sprintf("seq_1_to_%d", groups), Columns: []engine.SchemaColumn{{Name: "seq"}}, Parts: []engine.TablePart{{}, {}}}
+	p := &Plan{
+		Text: "SELECT COUNT(*)", State: f.state, Table: f.table, Keys: 1,
+		Partial: [2]string{"SELECT seq AS k1, COUNT(*) AS p1, SUM(seq) AS p2 FROM ", " AS t GROUP BY seq"},
+		Merge: Merge{
+			Kind: InMemory, Limit: -1, Steps: twoSums,
+			Outputs: []Output{{Key: 0}, {Key: -1, Parts: []int{1}, Zero: true}, {Key: -1, Parts: []int{2}}},
+			Typed:   "SELECT seq AS k1, COUNT(*) AS p1, SUM(seq) AS p2 FROM " + f.table.Name + " GROUP BY seq",
+			Groups:  "SELECT k1, SUM(p1), SUM(p2) FROM rowmill_partial GROUP BY k1",
+			Final:   "SELECT k1 AS seq, p1 AS n, p2 AS s FROM rowmill_group",
+		},
+	}
+	for i := range int64(8) {
+		p.Pieces = append(p.Pieces, Piece{Where: fmt.Sprintf("seq > %d AND seq <= %d", max(0, groups/8*i-groups/80), groups/8*(i+1))})
+	}
+	p.Columns = f.describe("SELECT seq, COUNT(*) AS n, SUM(seq) AS s FROM " + f.table.Name + " GROUP BY seq")
+	p.PartialColumns = f.describe(p.pieceText(f.Reader, 0))
+	r := New(f.Reader, Options{Parallel: 2, Memory: number(memoryLimit)})
+	defer r.Close()
+	sum := &summing{}
+	report, err := r.Run(ctx, p, sum)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum.rows != groups/8*8 || sum.counted != report.Moved || !report.Server || report.Rerun != "" {
+		t.Errorf("%d groups of %d rows; %+v", sum.rows, sum.counted, report)
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Skip("the resident memory isn't known here: ", err)
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	line, _, _ := strings.Cut(rest, "\n")
+	t.Logf("%s for %d groups; VmHWM:%s", report.Took, sum.rows, line)
+}
+
+// A summing counts rows, and adds the second column.
+type summing struct{ rows, counted int64 }
+
+func (*summing) Columns([]engine.ResultColumn) error { return nil }
+
+func (s *summing) Row(v [][]byte) error {
+	n, err := strconv.ParseInt(string(v[1]), 10, 64)
+	s.rows++
+	s.counted += n
+	return err
+}
