@@ -10,13 +10,11 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // Variables of the process in which a merge of many groups is measured.
 const (
-	memoryTarget = "ROWMILL_QUERY_TEST_TARGET"
 	memoryGroups = "ROWMILL_QUERY_TEST_GROUPS"
 	memoryLimit  = "ROWMILL_QUERY_TEST_MEMORY"
 )
@@ -24,7 +22,7 @@ const (
 // TestMemoryIsBounded merges more groups than fit in the limit, in a process of its own, whose largest resident memory is
 // measured.
 func TestMemoryIsBounded(t *testing.T) {
-	if os.Getenv(memoryTarget) != "" {
+	if os.Getenv(memoryGroups) != "" {
 		measureMerge(t)
 		return
 	}
@@ -39,9 +37,9 @@ func TestMemoryOfTenMillionGroups(t *testing.T) {
 }
 
 func mergeInProcess(t *testing.T, groups, limit, most int64) {
-	at := testdb.Target(t, "mariadb")
+	t.Helper()
 	c := exec.Command(os.Args[0], "-test.run", "^TestMemoryIsBounded$", "-test.v")
-	c.Env = append(os.Environ(), memoryTarget+"="+at.String(), fmt.Sprintf("%s=%d", memoryGroups, groups), fmt.Sprintf("%s=%d", memoryLimit, limit))
+	c.Env = append(os.Environ(), fmt.Sprintf("%s=%d", memoryGroups, groups), fmt.Sprintf("%s=%d", memoryLimit, limit))
 	out, err := c.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -72,17 +70,9 @@ func measureMerge(t *testing.T) {
 		}
 		return n
 	}
-	at, err := engine.ParseTarget(os.Getenv(memoryTarget))
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := target.Connect(ctx, at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
 	groups := number(memoryGroups)
-	f := &fixture{Reader: db.(engine.Reader), t: t, kind: "mariadb"}
+	f := &fixture{Reader: openReader(t, "mariadb"), t: t, kind: "mariadb"}
+	var err error
 	if f.s, err = f.ReadSession(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
