@@ -51,7 +51,7 @@ type Reader interface {
 	// server returns the same text for both: groups of texts that are equal but not the same.
 	Bytes(expr string) string
 	// Ambiguous is a condition on a column that is true where its text may stand for another value as well, or, for the values
-	// of a DISTINCT aggregate, where that may count it in another way; "" if there is no such value.
+	// of a DISTINCT aggregate, where that may count it in another way; "" if there is no such value, "TRUE" if all are.
 	Ambiguous(c ResultColumn, expr string, distinct bool) string
 	// Function reports whether a function, in lower case, with this number of arguments is one of the server's own that
 	// always returns the same for the same arguments within one statement and the same settings.
@@ -123,6 +123,8 @@ type ResultColumn struct {
 	// Binary reports that values are bytes and not characters; Hex that their texts are \x and
 	// two hexadecimal digits for each byte, and not the bytes themselves.
 	Binary, Hex bool
+	// Folded reports texts that may be equal though they aren't the same, by their collation. Not all engines tell.
+	Folded bool
 	// Unsigned integers reach 2^64-1.
 	Unsigned bool
 	// Packet is the column's description in the protocol of the server, for a front

@@ -347,6 +347,9 @@ func (g *grouped) describeGroups() error {
 
 // checkKey refuses keys whose text is not enough to tell which group a row belongs to.
 func (g *grouped) checkKey(k *key) error {
+	if g.reader.Ambiguous(k.col, k.text, false) == "TRUE" {
+		return refuse("it groups by %s, whose text may stand for several values", k.text)
+	}
 	switch k.col.Class {
 	case engine.ClassOther:
 		return refuse("it groups by %s, whose text may stand for several values", k.text)

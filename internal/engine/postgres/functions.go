@@ -176,7 +176,7 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe) (engine.Recipe, b
 			same.Steps[0] = engine.MergeMax
 		}
 		return same, true
-	case c.Result.Class == engine.ClassText && distinctTexts[strings.ToLower(c.Result.Native)], in.Class == engine.ClassDecimal && in.Scale >= 0:
+	case c.Result.Class == engine.ClassText && !c.Result.Folded && distinctTexts[strings.ToLower(c.Result.Native)], in.Class == engine.ClassDecimal && in.Scale >= 0:
 		return same, true
 	case exactNumber(c.Result):
 		same.Parts = append(same.Parts, "min(scale($1))", "max(scale($1))")

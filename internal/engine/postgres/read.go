@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -219,8 +220,13 @@ func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string
 			return nil, err
 		}
 	}
+	folding, err := foldingCollations(ctx, s, cols)
+	if err != nil {
+		return nil, err
+	}
 	for i := range cols {
 		c := &cols[i]
+		c.Folded = folding && c.Class == engine.ClassText
 		switch {
 		case c.Hex && need["bytea_output"] != "hex":
 			c.Hex, c.Class = false, engine.ClassText
@@ -230,6 +236,19 @@ func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string
 		}
 	}
 	return cols, nil
+}
+
+// foldingCollations reports whether the database has collations under which different texts are equal, if there are texts among
+// the columns. Which collation a column has, a result doesn't tell.
+func foldingCollations(ctx context.Context, s *engine.Session, cols []engine.ResultColumn) (folding bool, err error) {
+	if !slices.ContainsFunc(cols, func(c engine.ResultColumn) bool { return c.Class == engine.ClassText }) {
+		return false, nil
+	}
+	err = s.Text(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_collation WHERE NOT collisdeterministic)", nil, func(v [][]byte) error {
+		folding = string(v[0]) == "t"
+		return nil
+	})
+	return folding, err
 }
 
 // fixedZone reports whether a time zone is UTC.
