@@ -69,6 +69,17 @@ type Reader interface {
 	Cores() int
 }
 
+// A PartVersioner is a Reader that can tell that the rows of a partition have not changed.
+type PartVersioner interface {
+	Reader
+	// PartVersions returns a version for each partition whose rows change only with their version, or with a note
+	// of the change that commits together with it: a row in the table into. They are read for the open transaction of a session, during
+	// which they don't change. why says why there are none: no triggers write notes, a missing privilege.
+	PartVersions(ctx context.Context, s *Session, t *TableParts, into string) (versions map[string]string, why string, err error)
+	// TimeWords are names of functions that return the current time.
+	TimeWords() []string
+}
+
 // A State is the settings of a session, in the order in which they have to be set.
 type State []Setting
 
@@ -240,6 +251,8 @@ type TablePart struct {
 	Planned []string
 	// Period is the name of the rolling.Partition that it is, if TableParts.Period.
 	Period string
+	// Outside reports that it is rowmill's own partition for rows that lie in no period.
+	Outside bool
 	// Reordered reports that it has the table's columns in another order.
 	Reordered bool
 	// Rows and Bytes are the server's estimates; -1 is unknown.

@@ -60,6 +60,19 @@ func (x *execution) run(row func(worker, piece int, values [][]byte) error, ende
 func (x *execution) piece(n *node, s *session, worker, piece int, row func(worker, piece int, values [][]byte) error, ended func(worker, piece int) error) error {
 	var rows int64
 	columns := len(x.p.PartialColumns)
+	if x.cached != nil {
+		if _, ok := x.cached.rows[piece]; ok {
+			err := x.cached.replay(piece, columns, func(values [][]byte) error { return row(worker, piece, values) })
+			if err == nil {
+				err = ended(worker, piece)
+			}
+			if err == nil {
+				x.progress(piece, 0)
+			}
+			return err
+		}
+	}
+	recorded := x.cached.record(piece)
 	err := s.Text(x.ctx, x.p.pieceText(n.Reader, piece),
 		func(cols []engine.ResultColumn) error {
 			if columns > 0 && len(cols) != columns {
@@ -69,9 +82,11 @@ func (x *execution) piece(n *node, s *session, worker, piece int, row func(worke
 		},
 		func(values [][]byte) error {
 			rows++
+			recorded.row(values)
 			return row(worker, piece, values)
 		})
 	if err == nil {
+		recorded.done()
 		err = ended(worker, piece)
 	}
 	if err != nil {

@@ -80,8 +80,10 @@ type Report struct {
 	Rows, Moved int64
 	// Proof is why all pieces saw one snapshot; "" if they may not have, which Warnings say.
 	Proof string
-	// Cached is the number of periods whose partials came from the cache.
-	Cached int
+	// Cached is the number of periods whose partials came from the cache. Uncached is why none could have; "" if some
+	// could.
+	Cached   int
+	Uncached string
 	// Rerun is why the query was run whole after its pieces had been: an answer that SQL
 	// doesn't determine, such as rows that tie at a limit. "" if it wasn't.
 	Rerun string

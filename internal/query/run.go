@@ -15,6 +15,7 @@ import (
 type Runner struct {
 	o     Options
 	nodes []*node // the first plans, merges, and runs whole queries
+	cache cache
 	// sharded is the table whose rows the other nodes have.
 	sharded string
 }
@@ -169,6 +170,7 @@ type execution struct {
 	state  engine.State // of all sessions: that of the plan, with the clock
 	report *Report
 	runs   []nodeRun
+	cached *caching // nil without
 
 	mu    sync.Mutex
 	moved int64
@@ -199,7 +201,17 @@ func (r *Runner) begin(ctx context.Context, p *Plan, clock engine.State, report 
 			err = errors.Join(err, x.end(true))
 		}
 	}()
+	x.cached = r.caching(p, report)
+	if x.cached != nil {
+		if err := x.beginCached(); err != nil {
+			return nil, err
+		}
+		p = x.p
+	}
 	for i, n := range r.nodes {
+		if x.cached != nil {
+			break
+		}
 		run := nodeRun{node: n}
 		for k, piece := range p.Pieces {
 			if piece.Node == i {
@@ -238,6 +250,49 @@ func (r *Runner) begin(ctx context.Context, p *Plan, clock engine.State, report 
 		return nil, inexact("it can't be proven that all pieces see the same rows: " + report.Warnings[0])
 	}
 	return x, nil
+}
+
+// beginCached opens the sessions, and makes pieces of the partitions whose partial rows aren't cached.
+func (x *execution) beginCached() (err error) {
+	r, n := x.r, x.r.nodes[0]
+	sessions := r.parallel(n.Reader)
+	run := nodeRun{node: n}
+	// If all but a few are cached, few sessions are needed.
+	if run.sessions, err = n.pieces.getAll(x.ctx, x.state, max(1, min(sessions, x.cached.missing(x.p.Parts)))); err != nil {
+		return err
+	}
+	x.runs = append(x.runs, run)
+	if err := x.unlessRefused(x.cached.look(x.ctx, n, run.sessions[0].Session, x.p, x.report)); err != nil {
+		return err
+	}
+	if err := x.snapshot(&run); err != nil {
+		return err
+	}
+	if err := x.unlessRefused(x.cached.settle(x.ctx, n, run.sessions[0].Session, x.p, x.report)); err != nil {
+		return err
+	}
+	p := *x.p
+	if len(x.cached.versions) > 0 {
+		p.Pieces = x.cached.pieces(x.p, sessions*piecesPerSession, x.report)
+	}
+	x.p, x.report.Plan = &p, &p
+	for k := range p.Pieces {
+		run.pieces = append(run.pieces, k)
+	}
+	if p.Merge.Kind != Concatenate {
+		longestFirst(run.pieces, p.Pieces)
+	}
+	x.runs[0] = run
+	return nil
+}
+
+// unlessRefused makes an error of the cache, such as a missing privilege, the reason why there is none.
+func (x *execution) unlessRefused(err error) error {
+	if err == nil || x.ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost) {
+		return err
+	}
+	x.report.Uncached, x.cached.versions = err.Error(), nil
+	return nil
 }
 
 // freeze returns settings that stop the clock, for all sessions of a query.

@@ -1,12 +1,14 @@
 package state
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"math"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -239,6 +241,47 @@ func (s *Store) Put(ctx context.Context, x Exec, p Period) error {
 	err := s.insert(ctx, x, "rowmill_states (table_name, "+periodColumns+", updated_us)",
 		[]any{p.Table, p.From, p.To, p.Name, p.State, p.Rows, p.Checksum, p.Checked, bit(p.Rebuilt), p.Archive, p.ArchiveSum, time.Now().UnixMicro()})
 	return because(fmt.Sprintf("period %s of %s", p.Name, p.Table), err)
+}
+
+// NotesInto is the table of notes of changed rows with its columns, as triggers write it.
+const NotesInto = "rowmill_touched (table_name, lower_pos, upper_pos, writer)"
+
+// Changed records that rows of periods have changed, in the transaction that consumes the notes of the changes. A
+// period that is sealed stays so until its seal is checked.
+func (s *Store) Changed(ctx context.Context, x Exec, table string, ranges []rolling.Period) error {
+	for _, r := range ranges {
+		if err := s.run(ctx, x, "changed periods of "+table, "UPDATE rowmill_states SET updated_us = updated_us + 1 "+
+			"WHERE table_name = ? AND lower_pos < ? AND upper_pos > ? AND state <> ?", table, r.To, r.From, Dropped); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A Seal is what identifies the state of a period's rows, as SealsQuery returns it.
+type Seal struct {
+	rolling.Partition
+	// ID changes whenever the period is sealed, and when notes of its changed rows are consumed.
+	ID string
+}
+
+// SealsQuery is a query of the sealed periods of a table, by the quoted names of the table of states and the
+// quoted name of the table: see ParseSeal.
+func SealsQuery(states, table string) string {
+	return "SELECT lower_pos, upper_pos, name, row_count, checksum, updated_us FROM " + states + " WHERE table_name = " + table +
+		" AND state IN ('" + Sealed + "', '" + Archived + "', '" + Restored + "') ORDER BY lower_pos"
+}
+
+// ParseSeal reads a row of SealsQuery.
+func ParseSeal(row [][]byte) (s Seal, err error) {
+	if len(row) != 6 {
+		return s, fmt.Errorf("a period has %d values", len(row))
+	}
+	if s.From, err = strconv.ParseInt(string(row[0]), 10, 64); err == nil {
+		s.To, err = strconv.ParseInt(string(row[1]), 10, 64)
+	}
+	s.Name, s.ID = string(row[2]), string(bytes.Join(row, []byte{' '}))
+	return s, err
 }
 
 // Forget removes the records of periods within the bounds: they are open.

@@ -161,7 +161,7 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 		name := string(v[0])
 		method, expression = string(v[2]), string(v[3])
 		if n := len(t.Parts); n == 0 || t.Parts[n-1].Name != name {
-			t.Parts = append(t.Parts, engine.TablePart{Name: name, Period: name})
+			t.Parts = append(t.Parts, engine.TablePart{Name: name, Period: name, Outside: isFloor(name) || isGap(name)})
 		}
 		p := &t.Parts[len(t.Parts)-1]
 		if v[1] != nil {

@@ -84,6 +84,13 @@ func (w *worker) consume(ctx context.Context) error {
 			}
 			more = len(notes) == notesAtOnce
 			marked := 0
+			var changed []rolling.Period
+			for _, n := range notes {
+				changed = append(changed, rolling.Period{From: n.lower, To: n.upper + 1})
+			}
+			if err := w.st.Changed(ctx, tx, w.table.Name, joined(changed)); err != nil {
+				return err
+			}
 			for _, n := range notes {
 				if marked >= maxBuckets {
 					more = true
@@ -112,6 +119,22 @@ func (w *worker) consume(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// mostChanged is how many ranges of changed rows one transaction records.
+const mostChanged = 20
+
+// joined joins ranges, in order, that overlap or are adjacent, and all of them if they are too many.
+func joined(ranges []rolling.Period) []rolling.Period {
+	var out []rolling.Period
+	for _, r := range ranges {
+		if n := len(out); n > 0 && (r.From <= out[n-1].To || n == mostChanged) {
+			out[n-1].To = max(out[n-1].To, r.To)
+		} else {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // markStale marks the computed, unsealed buckets of all levels that overlap a range of raw rows. In

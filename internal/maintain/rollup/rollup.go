@@ -117,7 +117,7 @@ func (s *Set) note() engine.NoteRow {
 	}
 	return engine.NoteRow{
 		Name: triggerName,
-		Into: "rowmill_touched (table_name, lower_pos, upper_pos, writer)",
+		Into: state.NotesInto,
 		Values: func(by string) []string {
 			b := s.bucketOf(finest, s.db.Words().Position(s.table, by))
 			return []string{quoteText(s.table.Name), b, s.endOf(finest, b) + " - 1"}

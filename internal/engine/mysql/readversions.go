@@ -1,0 +1,136 @@
+package mysql
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// TimeWords implements engine.PartVersioner: the functions of pureFunctions that return the current time, some of them only
+// without arguments.
+func (db *DB) TimeWords() []string {
+	return []string{"now", "curdate", "current_date", "current_time", "current_timestamp", "curtime", "localtime", "localtimestamp",
+		"unix_timestamp", "utc_date", "utc_time", "utc_timestamp", "sysdate"}
+}
+
+// settled is how long ago, in seconds, a table must have been changed by DDL: the catalog has that time in seconds, and another
+// change in the same second would not be noticed.
+const settled = 2
+
+// PartVersions implements engine.PartVersioner. The rows of a partition change by DML, which the triggers note, or by DDL:
+// after TRUNCATE, EXCHANGE or REBUILD, InnoDB has another table for it. Values that a column gets without
+// a new table come with another time of creation. The triggers have theirs, with hundredths of a second.
+func (db *DB) PartVersions(ctx context.Context, s *engine.Session, t *engine.TableParts, into string) (versions map[string]string, why string, err error) {
+	fail := func(err error) (map[string]string, string, error) {
+		return nil, "", fmt.Errorf("read versions of the partitions of %s: %w", db.qualified(t), err)
+	}
+	// The transaction keeps others from changing the table by DDL from here on. The time of day is in implicit
+	// conversions: the day is part of a version.
+	common := sha256.New()
+	err = s.Text(ctx, "SELECT "+asBytes("CURRENT_DATE")+" FROM (SELECT 1 FROM "+db.qualified(t)+" LIMIT 0) AS x RIGHT JOIN (SELECT 1) AS y ON 1 = 1"+whole, nil,
+		func(v [][]byte) error { fmt.Fprintf(common, "%s\n", v[0]); return nil })
+	if err != nil {
+		return fail(err)
+	}
+	why, err = db.notes(ctx, t, into, func(what string) { fmt.Fprintf(common, "%s\n", what) })
+	if err != nil || why != "" {
+		return nil, why, err
+	}
+	var created sql.NullString
+	var age sql.NullInt64
+	err = db.pool.QueryRowContext(ctx, "SELECT CREATE_TIME, TIMESTAMPDIFF(SECOND, CREATE_TIME, SYSDATE()) FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?",
+		t.Database, t.Name).Scan(&created, &age)
+	if err != nil {
+		return fail(classify(err))
+	}
+	if !created.Valid || age.Int64 < settled {
+		return nil, "its definition has just been changed", nil
+	}
+	fmt.Fprintf(common, "%s %s\n", created.String, t.Created)
+	tables, err := db.innodbTables(ctx, t)
+	if missing(err) {
+		return nil, "the account may not read InnoDB's tables: GRANT PROCESS ON *.* TO it", nil
+	}
+	if err != nil {
+		return fail(err)
+	}
+	base := hex.EncodeToString(common.Sum(nil)[:16])
+	versions = map[string]string{}
+	for _, p := range t.Parts {
+		if id := tables[fileKey(p.Name)]; id != "" && len(p.Planned) == 0 {
+			versions[p.Name] = base + " " + id
+		}
+	}
+	return versions, "", nil
+}
+
+// notes checks that the table has triggers that note all changes of rows, and passes what identifies them to fn. into is
+// the beginning of the statement of each trigger.
+func (db *DB) notes(ctx context.Context, t *engine.TableParts, into string, fn func(string)) (why string, err error) {
+	want := map[string][]string{"INSERT": {"NEW."}, "UPDATE": {"OLD.", "NEW."}, "DELETE": {"OLD."}}
+	err = engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
+		var event, body, created string
+		if err := r.Scan(&event, &body, &created); err != nil {
+			return err
+		}
+		rest := strings.TrimPrefix(strings.TrimSpace(body), "BEGIN ")
+		for _, row := range want[event] {
+			statement, after, _ := strings.Cut(rest, ";")
+			if !strings.HasPrefix(strings.TrimSpace(statement), "INSERT IGNORE INTO "+into+" ") || !strings.Contains(statement, row) {
+				return nil
+			}
+			rest = after
+		}
+		if strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(rest), "END")) != "" {
+			return nil
+		}
+		delete(want, event)
+		fn(event + created + body)
+		return nil
+	}, "SELECT EVENT_MANIPULATION, ACTION_STATEMENT, CREATED FROM information_schema.TRIGGERS "+
+		"WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = ? AND ACTION_TIMING = 'AFTER' AND CREATED IS NOT NULL ORDER BY EVENT_MANIPULATION, CREATED", t.Database, t.Name)
+	if err == nil && len(want) > 0 {
+		why = "no triggers note all changes of its rows: declare exact = true for its roll-ups"
+	}
+	return why, err
+}
+
+// innodbTables returns all that InnoDB has about the tables of partitions, by fileKey.
+func (db *DB) innodbTables(ctx context.Context, t *engine.TableParts) (map[string]string, error) {
+	view := "INNODB_TABLES"
+	if db.dialect.mariadb {
+		view = "INNODB_SYS_TABLES"
+	}
+	name := db.dialect.stored(fileName(t.Database)) + "/" + db.dialect.stored(fileName(t.Name))
+	rows, err := db.pool.QueryContext(ctx, "SELECT NAME, x.* FROM information_schema."+view+" AS x WHERE LOWER(LEFT(NAME, ?)) = LOWER(?)", len(name)+3, name+"#p#")
+	if err != nil {
+		return nil, classify(err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, classify(err)
+	}
+	values := make([]sql.NullString, len(columns))
+	into := make([]any, len(columns))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	out := map[string]string{}
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return nil, classify(err)
+		}
+		var id strings.Builder
+		for _, v := range values[1:] {
+			id.WriteString(v.String + ",")
+		}
+		out[strings.ToLower(values[0].String[len(name)+3:])] = id.String()
+	}
+	return out, classify(rows.Err())
+}

@@ -1,0 +1,330 @@
+package query
+
+import (
+	"container/list"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/state"
+)
+
+// CacheBytes limits the memory of cached partials, and mostPartial that of the partial rows of one period.
+const (
+	CacheBytes  = 64 << 20
+	mostPartial = CacheBytes / 16
+)
+
+// CacheStats are the figures of the cache of partials since the Runner was made.
+type CacheStats struct {
+	// Hits is the number of periods that were not read because their partial rows were in the cache; Misses is that of
+	// periods that could have been.
+	Hits, Misses int64
+	// Periods and Bytes are the size of the cache.
+	Periods int
+	Bytes   int64
+}
+
+// CacheStats returns the figures of the cache.
+func (r *Runner) CacheStats() CacheStats { return r.cache.figures() }
+
+// A cache keeps the partial rows of sealed periods, of which the least recently used are dropped.
+type cache struct {
+	mu      sync.Mutex
+	entries map[cacheKey]*list.Element
+	order   list.List // of *cacheEntry, the last used first
+	stats   CacheStats
+}
+
+// A cacheKey is a query of a piece, with all that its answer depends on but the rows, and a partition.
+type cacheKey struct {
+	query [sha256.Size]byte
+	part  string
+}
+
+// A cacheEntry is the partial rows of a partition whose rows are identified by version.
+type cacheEntry struct {
+	key     cacheKey
+	version string
+	rows    []byte // see appendRow
+}
+
+// entryBytes is the memory of an entry besides its rows.
+const entryBytes = 300
+
+func (e *cacheEntry) bytes() int64 {
+	return int64(len(e.rows)+len(e.version)+len(e.key.part)) + entryBytes
+}
+
+// get returns the rows of an entry of a version.
+func (c *cache) get(key cacheKey, version string) (rows []byte, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[key]
+	if e == nil || e.Value.(*cacheEntry).version != version {
+		c.stats.Misses++
+		return nil, false
+	}
+	c.stats.Hits++
+	c.order.MoveToFront(e)
+	return e.Value.(*cacheEntry).rows, true
+}
+
+// has reports whether there is an entry of any version.
+func (c *cache) has(key cacheKey) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.entries[key] != nil
+}
+
+// put adds an entry in place of another version.
+func (c *cache) put(e *cacheEntry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old := c.entries[e.key]; old != nil {
+		c.drop(old)
+	}
+	if c.entries == nil {
+		c.entries = map[cacheKey]*list.Element{}
+	}
+	c.entries[e.key] = c.order.PushFront(e)
+	c.stats.Bytes += e.bytes()
+	for c.stats.Bytes > CacheBytes {
+		c.drop(c.order.Back())
+	}
+}
+
+func (c *cache) drop(e *list.Element) {
+	entry := c.order.Remove(e).(*cacheEntry)
+	delete(c.entries, entry.key)
+	c.stats.Bytes -= entry.bytes()
+}
+
+func (c *cache) figures() CacheStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.stats
+	s.Periods = len(c.entries)
+	return s
+}
+
+// uncached returns why the partials of a plan can't be cached, whatever the state of the table; "" if they can.
+func (r *Runner) uncached(p *Plan) string {
+	versioner, ok := r.nodes[0].Reader.(engine.PartVersioner)
+	switch {
+	case r.o.NoCache:
+		return "it is turned off"
+	case len(r.nodes) > 1:
+		return "the table lies on several servers"
+	case !ok:
+		return "this server doesn't tell whether rows that rowmill hasn't written have changed"
+	case !p.Alone:
+		return "the query reads another table, too, or this one twice"
+	case !p.Table.Period || !p.Table.Versioned || len(p.Table.Parts) == 0:
+		return "it is no rolling table"
+	}
+	text, err := parse.Normal(p.Partial[0]+"?"+p.Partial[1], r.nodes[0].Syntax(p.State))
+	if err != nil {
+		return "the query has no normal form: " + err.Error()
+	}
+	for _, word := range strings.FieldsFunc(strings.ToLower(text), func(c rune) bool { return (c < 'a' || c > 'z') && c != '_' }) {
+		if slices.Contains(versioner.TimeWords(), word) {
+			return "the query depends on the time: " + word
+		}
+	}
+	return ""
+}
+
+// A caching is the use of the cache by one query.
+type caching struct {
+	cache *cache
+	query [sha256.Size]byte
+	// before are the versions of partitions before the snapshot, versions those of sealed periods in it, both
+	// by partition.
+	before, versions map[string]string
+	// rows are the cached partial rows of pieces; store are the partitions of pieces whose rows are to be cached.
+	rows  map[int][]byte
+	store map[int]string
+}
+
+// caching returns nil if the plan's partials can't be cached, which the report then says.
+func (r *Runner) caching(p *Plan, report *Report) *caching {
+	if report.Uncached = r.uncached(p); report.Uncached != "" {
+		return nil
+	}
+	c := &caching{cache: &r.cache, rows: map[int][]byte{}, store: map[int]string{}}
+	text, _ := parse.Normal(p.Partial[0]+"?"+p.Partial[1], r.nodes[0].Syntax(p.State)) // which uncached has found
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q %q %q %q\n", text, p.Table.Database, p.Table.Name, p.Table.Created)
+	for _, x := range p.State {
+		fmt.Fprintf(sum, "%q\n", x)
+	}
+	for _, col := range p.PartialColumns {
+		fmt.Fprintf(sum, "%q %v %v %v\n", col.Native, col.Class, col.Scale, col.Unsigned)
+	}
+	sum.Sum(c.query[:0])
+	return c
+}
+
+// missing is the number of partitions that have no entry.
+func (c *caching) missing(parts []string) (n int) {
+	for _, part := range parts {
+		if !c.cache.has(cacheKey{c.query, part}) {
+			n++
+		}
+	}
+	return n
+}
+
+// look reads the versions before the snapshot: a partition that is replaced by DDL is another one afterwards.
+func (c *caching) look(ctx context.Context, n *node, s *engine.Session, p *Plan, report *Report) (err error) {
+	c.before, report.Uncached, err = n.Reader.(engine.PartVersioner).PartVersions(ctx, s, p.Table, state.NotesInto)
+	return err
+}
+
+// settle finds the sealed periods whose rows are known, in the snapshot of a session: a period whose seal is that of an entry, whose
+// partition is the same, and of whose rows no change is noted that has not been consumed. Consuming
+// notes changes the seal in the same transaction.
+func (c *caching) settle(ctx context.Context, n *node, s *engine.Session, p *Plan, report *Report) (err error) {
+	c.versions = map[string]string{}
+	if report.Uncached != "" {
+		return nil
+	}
+	now, why, err := n.Reader.(engine.PartVersioner).PartVersions(ctx, s, p.Table, state.NotesInto)
+	if report.Uncached = why; err != nil || why != "" {
+		return err
+	}
+	d := n.Dialect()
+	name := func(table string) string { return d.Quote(p.Table.Database) + "." + d.Quote(table) }
+	literal := "'" + strings.ReplaceAll(p.Table.Name, "'", "''") + "'"
+	if strings.ContainsAny(p.Table.Name, `\`) {
+		report.Uncached = "the table's name has a backslash"
+		return nil
+	}
+	seals := map[string]state.Seal{}
+	err = s.Text(ctx, state.SealsQuery(name("rowmill_states"), literal), nil, func(row [][]byte) error {
+		seal, err := state.ParseSeal(row)
+		seals[seal.Name] = seal
+		return err
+	})
+	var notes [][2]int64
+	if err == nil {
+		err = s.Text(ctx, "SELECT lower_pos, upper_pos FROM "+name("rowmill_touched")+" WHERE table_name = "+literal, nil, func(row [][]byte) error {
+			var note [2]int64
+			_, err := fmt.Sscan(string(row[0])+" "+string(row[1]), &note[0], &note[1])
+			notes = append(notes, note)
+			return err
+		})
+	}
+	if errors.Is(err, engine.ErrNoTable) {
+		report.Uncached, err = "rowmill doesn't keep the table", nil
+	}
+	if err != nil || report.Uncached != "" {
+		return err
+	}
+	for i, part := range p.Table.Parts {
+		seal, ok := seals[part.Period]
+		switch {
+		case !ok || i == 0 || now[part.Name] == "" || now[part.Name] != c.before[part.Name]:
+			continue
+		case slices.ContainsFunc(notes, func(n [2]int64) bool { return n[0] < seal.To && n[1] >= seal.From }):
+			continue
+		}
+		// The partition has no rows before its period: what lies there is in another one, which ends where it begins.
+		last := p.Table.Parts[i-1]
+		if before, sealed := seals[last.Period]; sealed && before.To != seal.From || !sealed && !last.Outside {
+			continue
+		}
+		c.versions[part.Name] = now[part.Name] + " " + seal.ID
+	}
+	if len(c.versions) == 0 {
+		report.Uncached = "none of its periods is sealed"
+	}
+	return nil
+}
+
+// pieces makes a piece of each sealed period, unless they are too many, and others of the rest. Those that are in the cache come first.
+func (c *caching) pieces(p *Plan, most int, report *Report) []Piece {
+	var cached, single []Piece
+	var rest []string
+	sizes := map[string]int64{}
+	for _, part := range p.Table.Parts {
+		sizes[part.Name] = part.Rows
+	}
+	for _, part := range p.Parts {
+		key := cacheKey{c.query, part}
+		version := c.versions[part]
+		switch rows, ok := []byte(nil), false; {
+		case version == "":
+			rest = append(rest, part)
+		default:
+			if rows, ok = c.cache.get(key, version); ok {
+				c.rows[len(cached)] = rows
+				cached = append(cached, Piece{Parts: []string{part}})
+			} else if len(single) < mostFilled {
+				single = append(single, Piece{Parts: []string{part}, Rows: sizes[part]})
+			} else {
+				rest = append(rest, part)
+			}
+		}
+	}
+	report.Cached = len(cached)
+	out := append(cached, single...)
+	for i := range single {
+		c.store[len(cached)+i] = single[i].Parts[0]
+	}
+	return append(out, groupParts(p.Table, rest, most)...)
+}
+
+// mostFilled is how many periods one query adds to the cache: each is a statement of its own.
+const mostFilled = 500
+
+// replay passes the cached rows of a piece to row.
+func (c *caching) replay(piece, columns int, row func(values [][]byte) error) error {
+	values := make([][]byte, columns)
+	for b := c.rows[piece]; len(b) > 0; {
+		b = nextRow(b, values)
+		if err := row(values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A recording collects the rows of a piece for the cache; nil collects nothing.
+type recording struct {
+	c    *caching
+	part string
+	rows []byte
+	full bool // they are too large
+}
+
+func (c *caching) record(piece int) *recording {
+	if c == nil || c.store[piece] == "" {
+		return nil
+	}
+	return &recording{c: c, part: c.store[piece]}
+}
+
+func (r *recording) row(values [][]byte) {
+	if r == nil || r.full {
+		return
+	}
+	if r.rows = appendRow(r.rows, values); len(r.rows) > mostPartial {
+		r.full, r.rows = true, nil
+	}
+}
+
+// done adds the rows to the cache.
+func (r *recording) done() {
+	if r == nil || r.full {
+		return
+	}
+	r.c.cache.put(&cacheEntry{key: cacheKey{r.c.query, r.part}, version: r.c.versions[r.part], rows: slices.Clip(r.rows)})
+}
