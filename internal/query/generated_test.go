@@ -20,7 +20,7 @@ const (
 	generatedQueries = 500
 	nightlyQueries   = 20_000
 	// mostFailures is how many random queries with another answer are made shorter and reported.
-	mostFailures = 5
+	mostFailures = 12
 )
 
 // generated runs random queries.
