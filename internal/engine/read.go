@@ -138,6 +138,9 @@ type ResultColumn struct {
 	Folded bool
 	// Unsigned integers reach 2^64-1.
 	Unsigned bool
+	// Provisional reports that the type may be another one when the query runs, which depends on how the server computes
+	// it: only DescribeQuery sets it.
+	Provisional bool
 	// Packet is the column's description in the protocol of the server, for a front
 	// that speaks the same; nil if there is none.
 	Packet []byte

@@ -399,7 +399,7 @@ func differ(want, got *answer, ordered bool, order []int) string {
 // charset is the character set in the packet of a column of a result of MariaDB or MySQL; numbers and times have none.
 func charset(c engine.ResultColumn) int {
 	p := c.Packet
-	if c.Class != engine.ClassText {
+	if c.Class != engine.ClassText && c.Class != engine.ClassBytes || c.Native == "TIME" {
 		return 0
 	}
 	for i := 0; i < 6 && len(p) > 0; i++ { // names, of fewer than 251 bytes

@@ -25,6 +25,9 @@ func (r *Runner) Plan(ctx context.Context, statement string, st engine.State) (*
 		return nil, fmt.Errorf("query: plan: %w", err)
 	}
 	p, err := r.plan(ctx, s.Session, statement, st)
+	if err == nil {
+		err = r.sample(ctx, s.Session, p)
+	}
 	if perr := n.plain.put(ctx, s, err != nil); err == nil {
 		err = perr
 	}

@@ -91,6 +91,7 @@ func (x *splitter) split() (err error) {
 	if x.plan.Columns, err = x.describe(x.text); err != nil {
 		return err
 	}
+	x.plan.Sample[0], x.plan.Sample[1], _ = strings.Cut(x.of(parse.Span{To: len(x.text)}, b.edit), string(hole))
 	return b.split()
 }
 

@@ -60,20 +60,34 @@ type field struct {
 
 // parseField returns the name of a column and the part after the names.
 func parseField(p []byte) (name string, f field, err error) {
+	name, _, f, err = parseNames(p)
+	return name, f, err
+}
+
+// computedField reports whether a column is an expression and not one of a table.
+func computedField(p []byte) (computed bool, f field, err error) {
+	_, computed, f, err = parseNames(p)
+	return computed, f, err
+}
+
+func parseNames(p []byte) (name string, computed bool, f field, err error) {
 	for i := range 6 { // catalog, database, table and its own name, column and its own name
 		n, rest, ok := lengthEncoded(p)
 		if !ok || n > uint64(len(rest)) {
-			return "", f, malformed()
+			return "", false, f, malformed()
 		}
-		if i == 4 {
+		switch i {
+		case 3:
+			computed = n == 0
+		case 4:
 			name = string(rest[:n])
 		}
 		p = rest[n:]
 	}
 	if len(p) < 11 {
-		return "", f, malformed()
+		return "", false, f, malformed()
 	}
-	return name, field{
+	return name, computed, field{
 		charset: binary.LittleEndian.Uint16(p[1:]), length: binary.LittleEndian.Uint32(p[3:]),
 		kind: p[7], flags: binary.LittleEndian.Uint16(p[8:]), decimals: p[10],
 	}, nil
@@ -129,7 +143,8 @@ func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string
 		return nil, err
 	}
 	stamps, texts := false, false
-	for _, c := range cols {
+	for i, c := range cols {
+		cols[i].Provisional = db.provisional(c)
 		stamps = stamps || c.Native == "TIMESTAMP"
 		texts = texts || c.Class == engine.ClassText && binaryNames[c.Native] != ""
 	}
@@ -178,6 +193,20 @@ func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string
 		}
 	}
 	return cols, nil
+}
+
+// provisional reports whether the result of a query may have another type for a computed column than its
+// description: one that is kept in a table on the way gets that table's type. An integer of fewer than ten digits becomes an
+// INT in MySQL, and a text has the size that it needs.
+func (db *DB) provisional(c engine.ResultColumn) bool {
+	computed, f, err := computedField(c.Packet)
+	switch {
+	case err != nil || !computed:
+		return false
+	case c.Native == "BIGINT":
+		return !db.dialect.mariadb && f.length < 12
+	}
+	return c.Native == "LONGTEXT" || c.Native == "MEDIUMTEXT" || c.Native == "TEXT"
 }
 
 // fixedZone reports whether different instants have different local times in a time zone.

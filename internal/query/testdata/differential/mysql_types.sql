@@ -24,7 +24,6 @@ SELECT y, COUNT(*) FROM events WHERE y < 1994 OR y > 2027 GROUP BY y ORDER BY y;
 -- name: aggregates of a year
 SELECT MIN(y), MAX(y), SUM(y), AVG(y), COUNT(DISTINCT y) FROM events;
 -- name: group by an enumeration in its order
--- expect: split
 SELECT en, COUNT(*) FROM events GROUP BY en ORDER BY en;
 -- name: an enumeration's two empty values
 SELECT en, en + 0, COUNT(*) FROM events WHERE en = '' GROUP BY en, en + 0 ORDER BY en + 0;
@@ -41,7 +40,6 @@ SELECT status, COUNT(*), SUM(amount) FROM orders GROUP BY status ORDER BY status
 -- name: status by its text
 SELECT status, COUNT(*) FROM orders GROUP BY status ORDER BY CONCAT(status);
 -- name: group by a set
--- expect: split
 SELECT st, COUNT(*) FROM events GROUP BY st ORDER BY st;
 -- name: extremes of a set
 SELECT MIN(st), MAX(st), COUNT(DISTINCT st), SUM(st) FROM events WHERE id < 5000;
