@@ -196,15 +196,15 @@ func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string
 }
 
 // provisional reports whether the result of a query may have another type for a computed column than its
-// description: one that is kept in a table on the way gets that table's type. An integer of fewer than ten digits becomes an
-// INT in MySQL, and a text has the size that it needs.
+// description: one that is kept in a table on the way gets that table's type. In MySQL, an integer becomes an INT or a
+// BIGINT by the digits that it may have; and a text has the size that it needs.
 func (db *DB) provisional(c engine.ResultColumn) bool {
 	computed, f, err := computedField(c.Packet)
 	switch {
 	case err != nil || !computed:
 		return false
-	case c.Native == "BIGINT":
-		return !db.dialect.mariadb && f.length < 12
+	case c.Class == engine.ClassInt:
+		return !db.dialect.mariadb && (f.length < 12 || c.Native != "BIGINT")
 	}
 	return c.Native == "LONGTEXT" || c.Native == "MEDIUMTEXT" || c.Native == "TEXT"
 }
