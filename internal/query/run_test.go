@@ -17,7 +17,7 @@ import (
 var servers = []string{"mariadb", "mysql", "postgres"}
 
 // openReader opens a private database.
-func openReader(t *testing.T, kind string) engine.Reader {
+func openReader(t testing.TB, kind string) engine.Reader {
 	t.Helper()
 	db, ok := testdb.Open(t, kind).(engine.Reader)
 	if !ok {
@@ -33,7 +33,7 @@ func within(t testing.TB) context.Context {
 }
 
 // do runs statements.
-func do(t *testing.T, db engine.Reader, statements ...string) {
+func do(t testing.TB, db engine.Reader, statements ...string) {
 	t.Helper()
 	for _, q := range statements {
 		if _, err := db.SQL().ExecContext(within(t), q); err != nil {
@@ -45,7 +45,7 @@ func do(t *testing.T, db engine.Reader, statements ...string) {
 // A fixture is a table of ten partitions of 100 rows, on a server, with what plans by hand need.
 type fixture struct {
 	engine.Reader
-	t     *testing.T
+	t     testing.TB
 	kind  string
 	sleep string // a condition that takes a minute
 	state engine.State
@@ -54,7 +54,7 @@ type fixture struct {
 }
 
 // newFixture creates the table t (id, g, d, s): g is a text of 7 values, d a decimal or NULL, s a text.
-func newFixture(t *testing.T, kind string) *fixture {
+func newFixture(t testing.TB, kind string) *fixture {
 	t.Helper()
 	f := &fixture{Reader: openReader(t, kind), t: t, kind: kind, sleep: "SLEEP(60) = 0"}
 	create := []string{"CREATE TABLE t (id INT NOT NULL PRIMARY KEY, g VARCHAR(10), d DECIMAL(10,2), s VARCHAR(30)) PARTITION BY RANGE (id)"}
