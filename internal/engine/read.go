@@ -47,9 +47,9 @@ type Reader interface {
 	// Aggregate returns how a call of an aggregate function is computed from parts, or false if
 	// it can't be.
 	Aggregate(AggregateCall) (Recipe, bool)
-	// Bytes is an expression that has the same value for two values of a column of a result only if the
-	// server returns the same text for both: groups of texts that are equal but not the same.
-	Bytes(expr string) string
+	// Bytes is an expression that is the same for two values of a column only if the server returns the same text for
+	// both, given an expression for the values; "" if equal values always have the same text.
+	Bytes(c ResultColumn, expr string) string
 	// Ambiguous is a condition on a column that is true where its text may stand for another value as well, or, for the values
 	// of a DISTINCT aggregate, where that may count it in another way; "" if there is no such value, "TRUE" if all are.
 	Ambiguous(c ResultColumn, expr string, distinct bool) string

@@ -32,6 +32,8 @@ type splitter struct {
 	ctes    []*cte
 	limited []*parse.Query // with LIMIT, below the whole
 	tables  map[string]*engine.TableParts
+	// obstacle is why a table or what reads it can't be cut.
+	obstacle string
 }
 
 // split makes the plan of a statement for a session that has the given settings. What it is not certain about

@@ -283,8 +283,8 @@ func (g *grouped) writePartial() error {
 	}
 	by := positions(len(g.keys) + len(g.values))
 	for _, k := range g.keys {
-		if !k.exact() {
-			by = append(by, g.reader.Bytes(k.text))
+		if k.bytes != "" {
+			by = append(by, k.bytes)
 		}
 	}
 	if len(partial) == 0 {
@@ -324,8 +324,8 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 	m := &g.plan.Merge
 	var several []string
 	for i, k := range g.keys {
-		if k.used && !k.exact() {
-			text := g.reader.Bytes(keyName + strconv.Itoa(i+1))
+		if k.used && k.bytes != "" {
+			text := g.reader.Bytes(k.col, keyName+strconv.Itoa(i+1))
 			several = append(several, "MIN("+text+") <> MAX("+text+")")
 		}
 	}

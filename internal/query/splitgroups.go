@@ -27,9 +27,11 @@ type key struct {
 	text string
 	col  engine.ResultColumn
 	used bool // something of the answer depends on it, beyond which groups there are
+	// bytes is an expression that tells equal values with other texts apart; "" if there are none.
+	bytes string
 }
 
-// exact reports that equal values have the same text.
+// exact reports that values outside of the server are equal and ordered as they are there.
 func (k *key) exact() bool {
 	switch k.col.Class {
 	case engine.ClassDecimal:
@@ -318,7 +320,7 @@ func (g *grouped) describeGroups() error {
 		return refuse("the server describes %d columns in nameUse of %d", len(cols), len(list))
 	}
 	for i, k := range g.keys {
-		k.col = cols[i]
+		k.col, k.bytes = cols[i], g.reader.Bytes(cols[i], k.text)
 	}
 	n := len(g.keys)
 	var in []engine.ResultColumn
@@ -421,7 +423,7 @@ func (g *grouped) disjoint() bool {
 		return false
 	}
 	for _, k := range g.keys {
-		if !k.exact() {
+		if k.bytes != "" {
 			return false
 		}
 	}

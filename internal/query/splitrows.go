@@ -92,6 +92,13 @@ func (b *block) splitOrdered() error {
 		return err
 	}
 	for i, c := range p.PartialColumns {
+		name := sortName + strconv.Itoa(i-len(names)+1)
+		if i < len(names) {
+			name = names[i]
+		}
+		if a := b.reader.Ambiguous(c, name, false); a != "" && (i >= len(names) || sorted[name]) {
+			p.Merge.Ties = append(p.Merge.Ties, "SELECT 1 FROM "+PartialTable+" WHERE "+a+" LIMIT 1")
+		}
 		if c.Class == engine.ClassOther {
 			return refuse("it sorts by what can't be stored in between with certainty")
 		}
@@ -108,7 +115,7 @@ func (b *block) splitOrdered() error {
 			by = append(by, strings.TrimSuffix(sorts[i], direction(o))+" AS "+sortName+strconv.Itoa(i+1))
 			numbered = append(numbered, strconv.Itoa(i+1)+direction(o))
 		}
-		m.Ties = b.limitTies(strings.Join(by, ", ")+" FROM "+PartialTable, numbered)
+		m.Ties = append(m.Ties, b.limitTies(strings.Join(by, ", ")+" FROM "+PartialTable, numbered)...)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,40 +117,70 @@ func (x *splitter) uncut(list []*use) error {
 	}
 	for _, u := range x.uses {
 		if u.cte == nil && len(u.table.Parts) > 0 {
-			return refuse("%s is read where its rows can't be read in pieces: by a subquery, by a derived table or CTE with groups or a limit, "+
-				"by a CTE that is used several times, with a hint, or on the side of an outer join that may be missing", u.table.Name)
+			if x.obstacle == "" {
+				return refuse("only a subquery reads %s", u.table.Name)
+			}
+			return refuse("%s", x.obstacle)
 		}
 	}
 	return refuse("no table that it reads has partitions")
 }
 
+// called is the name of an operand of FROM in messages.
+func called(f *parse.From) string {
+	if f.Alias != "" {
+		return f.Alias
+	}
+	return f.Table
+}
+
 // collect appends the tables each of whose rows makes rows of the result by itself.
 func (x *splitter) collect(f *parse.From, list *[]*use) {
+	obstacle := func(format string, args ...any) {
+		if x.obstacle == "" {
+			x.obstacle = fmt.Sprintf(format, args...)
+		}
+	}
 	switch {
 	case f.Left != nil:
-		if f.Join != "RIGHT" && f.Join != "FULL" {
-			x.collect(f.Left, list)
-		}
-		if f.Join != "LEFT" && f.Join != "FULL" {
-			x.collect(f.Right, list)
+		for _, side := range []struct {
+			from   *parse.From
+			absent string
+		}{{f.Left, "RIGHT"}, {f.Right, "LEFT"}} {
+			if f.Join == side.absent || f.Join == "FULL" {
+				obstacle("%s is on the side of an outer join whose rows may be missing", called(side.from.Tables()[0]))
+				continue
+			}
+			x.collect(side.from, list)
 		}
 	case f.Query != nil:
-		if !f.Lateral && x.plain(f.Query) {
-			for _, inner := range f.Query.Body.From {
-				x.collect(inner, list)
-			}
+		if f.Lateral || !x.plain(f.Query) {
+			obstacle("the derived table %s has groups, a limit, window functions or a set operation", called(f))
+			return
+		}
+		for _, inner := range f.Query.Body.From {
+			x.collect(inner, list)
 		}
 	default:
 		u := x.useOf(f)
 		switch {
 		case u == nil:
 		case u.cte != nil:
-			if c := u.cte; c.uses == 1 && !c.recursive && x.plain(c.Query) {
+			switch c := u.cte; {
+			case c.uses > 1:
+				obstacle("the CTE %s is read several times", c.Name)
+			case c.recursive:
+				obstacle("the CTE %s is recursive", c.Name)
+			case !x.plain(c.Query):
+				obstacle("the CTE %s has groups, a limit, window functions or a set operation", c.Name)
+			default:
 				for _, inner := range c.Query.Body.From {
 					x.collect(inner, list)
 				}
 			}
-		case !f.Hinted && len(f.Columns) == 0:
+		case f.Hinted || len(f.Columns) > 0:
+			obstacle("%s is read with a hint, a sample or other names for its columns", called(f))
+		default:
 			*list = append(*list, u)
 		}
 	}

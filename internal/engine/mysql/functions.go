@@ -85,7 +85,13 @@ func (db *DB) Function(name string, _ int) engine.FunctionKind {
 }
 
 // Bytes implements engine.Reader.
-func (db *DB) Bytes(expr string) string { return "CAST(" + expr + " AS BINARY)" }
+func (db *DB) Bytes(c engine.ResultColumn, expr string) string {
+	switch c.Class {
+	case engine.ClassInt, engine.ClassDecimal, engine.ClassBytes, engine.ClassTime:
+		return ""
+	}
+	return "CAST(" + expr + " AS BINARY)"
+}
 
 // Ambiguous implements engine.Reader. An enumeration has an empty text for invalid values, and may have one for a valid one. Where
 // sql_mode refuses dates without a month, a DISTINCT aggregate takes them for NULL.
@@ -187,14 +193,16 @@ func quotientRounds(scale, result int) bool {
 // extremeRecipe is that of MIN and MAX. Of texts that are equal under a collation, and of 0 and -0, the server
 // returns the one that it meets first.
 func extremeRecipe(c engine.AggregateCall, same engine.Recipe) (engine.Recipe, bool) {
-	switch c.Result.Class {
-	case engine.ClassInt, engine.ClassDecimal, engine.ClassBytes, engine.ClassTime:
+	switch {
+	case c.Result.Native == "FLOAT":
+		return engine.Recipe{}, false // its text doesn't have all digits
+	case c.Result.Class == engine.ClassInt || c.Result.Class == engine.ClassDecimal || c.Result.Class == engine.ClassBytes || c.Result.Class == engine.ClassTime:
 		same.Steps = []engine.MergeStep{engine.MergeMin}
 		if c.Name == "max" {
 			same.Steps[0] = engine.MergeMax
 		}
 		return same, true
-	case engine.ClassFloat:
+	case c.Result.Class == engine.ClassFloat:
 		same.Parts = append(same.Parts, "MAX($1 = 0 AND CAST($1 AS CHAR) = '-0')")
 		same.Merge = append(same.Merge, "MAX($1)")
 		same.Tie = "$1 = 0 AND $2 = 1"

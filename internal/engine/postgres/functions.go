@@ -77,7 +77,21 @@ func (db *DB) Function(name string, args int) engine.FunctionKind {
 }
 
 // Bytes implements engine.Reader.
-func (db *DB) Bytes(expr string) string { return "(" + expr + ")::text COLLATE \"C\"" }
+func (db *DB) Bytes(c engine.ResultColumn, expr string) string {
+	switch c.Class {
+	case engine.ClassInt, engine.ClassBytes, engine.ClassTime:
+		return ""
+	case engine.ClassDecimal:
+		if c.Scale >= 0 {
+			return ""
+		}
+	case engine.ClassText:
+		if !c.Folded && distinctTexts[strings.ToLower(c.Native)] {
+			return ""
+		}
+	}
+	return "(" + expr + ")::text COLLATE \"C\""
+}
 
 // Ambiguous implements engine.Reader.
 func (db *DB) Ambiguous(engine.ResultColumn, string, bool) string { return "" }
@@ -170,7 +184,7 @@ var distinctTexts = wordSet("text varchar bpchar char name date time timestamp t
 func extremeRecipe(c engine.AggregateCall, same engine.Recipe) (engine.Recipe, bool) {
 	in := c.Inputs[0]
 	switch {
-	case c.Result.Class == engine.ClassInt || c.Result.Class == engine.ClassDecimal || c.Result.Class == engine.ClassBytes || c.Result.Class == engine.ClassTime:
+	case c.Result.Class == engine.ClassInt || c.Result.Class == engine.ClassDecimal && c.Result.Scale >= 0 || c.Result.Class == engine.ClassBytes || c.Result.Class == engine.ClassTime:
 		same.Steps = []engine.MergeStep{engine.MergeMin}
 		if c.Name == "max" {
 			same.Steps[0] = engine.MergeMax

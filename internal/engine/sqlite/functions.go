@@ -56,7 +56,7 @@ func (db *DB) Function(name string, args int) engine.FunctionKind {
 }
 
 // Bytes implements engine.Reader.
-func (db *DB) Bytes(expr string) string { return "quote(" + expr + ")" }
+func (db *DB) Bytes(_ engine.ResultColumn, expr string) string { return "quote(" + expr + ")" }
 
 // Ambiguous implements engine.Reader.
 func (db *DB) Ambiguous(engine.ResultColumn, string, bool) string { return "" }

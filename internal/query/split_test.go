@@ -1,0 +1,147 @@
+package query
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/parse"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// splitTables are the tables of TestSplitWritesPlans: t has partitions by time, k by another column, dim has none.
+var splitTables = map[string][]string{
+	"mariadb": {
+		`CREATE TABLE t (id INT NOT NULL, at DATETIME NOT NULL, host INT, name VARCHAR(20) COLLATE utf8mb4_general_ci, code VARBINARY(8), d DECIMAL(12,2), g DOUBLE, f FLOAT,
+			n INT, e ENUM('a', 'b'), b BIT(3), long_text TEXT, PRIMARY KEY (id, at)) PARTITION BY RANGE COLUMNS (at) (PARTITION p1 VALUES LESS THAN ('2024-01-01'),
+			PARTITION p2 VALUES LESS THAN ('2024-02-01'), PARTITION p3 VALUES LESS THAN ('2024-03-01'), PARTITION p4 VALUES LESS THAN (MAXVALUE))`,
+		"CREATE TABLE k (id INT NOT NULL, region INT NOT NULL, n INT, PRIMARY KEY (id, region)) PARTITION BY HASH (region) PARTITIONS 4",
+		"CREATE TABLE dim (id INT PRIMARY KEY, name VARCHAR(20), n INT)",
+		"CREATE VIEW v AS SELECT * FROM t",
+		"INSERT INTO t (id, at, host, n) VALUES (1, '2023-12-01', 1, 1), (2, '2024-01-02', 1, 2), (3, '2024-02-03', 2, 3), (4, '2024-03-04', 2, 4)",
+		"INSERT INTO k VALUES (1, 1, 1), (2, 2, 1), (3, 3, 1), (4, 4, 1)",
+		"INSERT INTO dim VALUES (1, 'a', 1), (2, 'b', 2)",
+	},
+	"postgres": {
+		`CREATE TABLE t (id int NOT NULL, at timestamp NOT NULL, host int, name text, d numeric(12,2), g double precision, n int, PRIMARY KEY (id, at)) PARTITION BY RANGE (at)`,
+		"CREATE TABLE t_1 PARTITION OF t FOR VALUES FROM (MINVALUE) TO ('2024-01-01')",
+		"CREATE TABLE t_2 PARTITION OF t FOR VALUES FROM ('2024-01-01') TO ('2024-02-01')",
+		"CREATE TABLE t_3 PARTITION OF t FOR VALUES FROM ('2024-02-01') TO (MAXVALUE)",
+		"INSERT INTO t (id, at, host, n) VALUES (1, '2023-12-01', 1, 1), (2, '2024-01-02', 1, 2), (3, '2024-02-03', 2, 3)",
+	},
+}
+
+// TestSplitWritesPlans compares the plans of the statements of testdata/split with golden files: why a statement is whole, or what the
+// pieces and the merge are.
+func TestSplitWritesPlans(t *testing.T) {
+	for _, kind := range []string{"mariadb", "postgres"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			db := openReader(t, kind)
+			do(t, db, splitTables[kind]...)
+			ctx := within(t)
+			s, err := db.ReadSession(ctx, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			st, err := db.ReadState(ctx, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, err := os.ReadFile(filepath.Join("testdata", "split", kind+".sql"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			spans, err := parse.Statements(string(list), db.Syntax(st))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			for _, span := range spans {
+				text := span.Of(string(list))
+				p, err := split(ctx, db, s, text, st, Options{Always: true})
+				if err != nil {
+					t.Fatalf("%v\n%s", err, text)
+				}
+				fmt.Fprintf(&out, "%s\n%s\n", text, planText(p))
+				if p.Whole == "" {
+					// The server has to accept what is written.
+					for _, q := range []string{p.Partial[0] + db.PartFrom(p.Table, p.Parts[:1]) + p.Partial[1], p.Merge.Typed} {
+						if q != "" {
+							if _, err := db.DescribeQuery(ctx, s, q); err != nil {
+								t.Errorf("%v\n%s", err, text)
+							}
+						}
+					}
+				}
+			}
+			golden := filepath.Join("testdata", "split", kind+".golden")
+			if *update {
+				if err := os.WriteFile(golden, out.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, g := strings.Split(string(want), "\n"), strings.Split(out.String(), "\n")
+			for i := range min(len(w), len(g)) {
+				if w[i] != g[i] {
+					t.Fatalf("%s line %d: got\n%s\nwant\n%s", golden, i+1, g[i], w[i])
+				}
+			}
+			if len(w) != len(g) {
+				t.Fatalf("%s: %d lines, want %d", golden, len(g), len(w))
+			}
+		})
+	}
+}
+
+// planText is what a plan does, a line for each of its parts.
+func planText(p *Plan) string {
+	if p.Whole != "" {
+		return "    whole: " + p.Whole + "\n"
+	}
+	var b strings.Builder
+	line := func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(&b, "    %s: %s\n", name, text)
+		}
+	}
+	m := p.Merge
+	line([]string{"concatenated", "in memory", "on the server"}[m.Kind], p.Partial[0]+"{"+p.Alias+"}"+p.Partial[1])
+	if len(p.Parts) < len(p.Table.Parts) {
+		line("partitions", strings.Join(p.Parts, " "))
+	}
+	if m.Kind == InMemory {
+		var outputs []string
+		for _, o := range m.Outputs {
+			text := fmt.Sprintf("parts %v", o.Parts)
+			if o.Key >= 0 {
+				text = fmt.Sprintf("key %d", o.Key)
+			} else if o.Final == engine.FinalQuotient {
+				text += " quotient"
+			}
+			outputs = append(outputs, text)
+		}
+		line("outputs", strings.Join(outputs, ", "))
+		if len(m.OrderBy) > 0 {
+			line("order", fmt.Sprintf("%+v unique %v", m.OrderBy, m.Unique))
+		}
+	}
+	line("groups", m.Groups)
+	line("final", m.Final)
+	for _, q := range m.Ties {
+		line("ties", q)
+	}
+	return b.String()
+}
