@@ -10,6 +10,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/query"
+	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // rolledDeclaration is the table whose roll-ups queries read.
@@ -137,11 +138,11 @@ func (r *rolledTest) ask(what string) (rolled int) {
 		text = times.Replace(text)
 		p, err := r.asker.Plan(r.Context(), text, r.state)
 		must(r, err)
-		if p.Rollup != nil {
+		if len(p.Rollups) > 0 {
 			rolled++
 		}
-		if p.Rollup == nil && want && what == "complete" && r.typed() || p.Rollup != nil && !want {
-			r.Errorf("%s: %s: it reads a roll-up: %t; whole %q, %q", what, text, p.Rollup != nil, p.Whole, p.NoRollup)
+		if len(p.Rollups) == 0 && want && what == "complete" && r.typed() || len(p.Rollups) > 0 && !want {
+			r.Errorf("%s: %s: it reads a roll-up: %t; whole %q, %q", what, text, len(p.Rollups) > 0, p.Whole, p.NoRollup)
 		}
 		if p.Whole != "" {
 			continue
@@ -226,8 +227,8 @@ func TestQueryRollups(t *testing.T) {
 		must(t, err)
 		before := countRolled(t, r.asker, p)
 		change(fmt.Sprintf("INSERT INTO readings VALUES (1, %s, 99, 'a', 1, 1, 1)", r.at(r.day.Add(time.Hour))))
-		if (p.Rollup == nil || before.rerun != "") && r.typed() {
-			t.Errorf("it reads a roll-up: %t; %+v", p.Rollup != nil, before)
+		if (len(p.Rollups) == 0 || before.rerun != "") && r.typed() {
+			t.Errorf("it reads a roll-up: %t; %+v", len(p.Rollups) > 0, before)
 		}
 		if after := countRolled(t, r.asker, p); after.value != before.value+1 || after.rerun == "" {
 			t.Errorf("before %+v, after a row has come %+v", before, after)
@@ -274,3 +275,62 @@ func countRolled(t *testing.T, r *query.Runner, p *query.Plan) counted {
 	c.rerun = report.Rerun
 	return c
 }
+
+// TestQueryRollupSpeed compares a dashboard's query over 100 sealed days and an open one, of 40,000 rows each, read from a
+// roll-up and from the rows. It runs at night; TestQueryRollups stands for it otherwise.
+func TestQueryRollupSpeed(t *testing.T) {
+	testdb.SkipUnlessNightly(t, "TestQueryRollups")
+	text := strings.NewReplacer("$DOUBLE", "DOUBLE", "every = \"1d\"\nahead", "every = \"1d\"\nfrom  = \"2026-01-01\"\nahead", "keep  = \"4d\"\n", "", "exact  = true\n", "").Replace(rolledDeclaration)
+	r := &rolledTest{declared: declare(t, "mariadb", text), day: time.Date(2026, 4, 11, 0, 0, 0, 0, time.UTC)}
+	r.tick(r.day)
+	mustPass(t, r.run("apply", "--yes"))
+	const days, perDay = 101, 40_000
+	for day := range days {
+		execSQL(t, r.db, fmt.Sprintf("INSERT INTO readings SELECT seq %% 10, '2026-01-01' + INTERVAL %d DAY + INTERVAL seq * 2 SECOND, seq, 'a', seq %% 7, seq %% 1000 / 100, seq FROM seq_0_to_%d", day, perDay-1))
+	}
+	text = strings.Replace(r.text, "time   = \"ts\"\n", "time   = \"ts\"\nexact  = true\n", 1)
+	writeFile(t, r.file, text)
+	mustPass(t, r.run("apply", "--yes"))
+	r.tick(r.day.Add(20 * time.Hour))
+	mustPass(t, r.run("run", "--once"))
+	reader := r.db.(engine.Reader)
+	r.asker = query.New(reader, query.Options{Parallel: 2, Rollups: maintain.NewRolled(reader)})
+	t.Cleanup(func() { must(t, r.asker.Close()) })
+	best := func(whole bool) time.Duration {
+		least := time.Hour
+		for range 5 {
+			begin := time.Now()
+			p, err := r.asker.Plan(t.Context(), "SELECT DATE(ts) AS day, sensor, COUNT(*), AVG(price), SUM(n) FROM readings WHERE ts >= '2026-01-01' GROUP BY day, sensor", r.state)
+			must(t, err)
+			if len(p.Rollups) == 0 {
+				t.Fatalf("no roll-up is read: %q, %q", p.Whole, p.NoRollup)
+			}
+			if whole {
+				p.Whole = "for comparison"
+			}
+			report, err := r.asker.Run(t.Context(), p, discarded{})
+			must(t, err)
+			if report.Rows != days*10 || report.Rerun != "" {
+				t.Fatalf("%d rows, %s", report.Rows, report.Rerun)
+			}
+			least = min(least, time.Since(begin))
+		}
+		return least
+	}
+	s, err := reader.ReadSession(t.Context(), nil)
+	must(t, err)
+	r.state, err = reader.ReadState(t.Context(), s)
+	must(t, err)
+	must(t, s.Close())
+	rows, rolled := best(true), best(false)
+	t.Logf("from the rows %v, from the roll-up %v: %.0f times as fast", rows, rolled, rows.Seconds()/rolled.Seconds())
+	if rolled > rows/50 {
+		t.Errorf("from the rows %v, from the roll-up %v", rows, rolled)
+	}
+}
+
+// discarded is a sink.
+type discarded struct{}
+
+func (discarded) Columns([]engine.ResultColumn) error { return nil }
+func (discarded) Row([][]byte) error                  { return nil }

@@ -172,7 +172,7 @@ func (p *Plan) pieceName(piece int) string {
 	}
 	switch n := len(at.Parts); {
 	case at.Query != "":
-		return "roll-up " + p.Rollup.Name
+		return "roll-up " + at.Rollup
 	case at.Where != "":
 		return "the rows of " + p.Table.Name + " with " + at.Where + where
 	case n == 0:

@@ -39,9 +39,9 @@ type Explanation struct {
 	Moved     *int64            `json:"rows_moved"`
 	MovedText string            `json:"rows_moved_text,omitempty"`
 	Columns   []ExplainedColumn `json:"columns,omitempty"`
-	// Rollup is the roll-up that the first piece reads in the place of rows, RollupWhy why none of the table's is read.
-	Rollup    *ExplainedRollup `json:"rollup,omitempty"`
-	RollupWhy string           `json:"rollup_why,omitempty"`
+	// Rollups are those that the first pieces read in the place of rows, NoRollup is why none of the table's is read.
+	Rollups  []ExplainedRollup `json:"rollups,omitempty"`
+	NoRollup string            `json:"no_rollup,omitempty"`
 	// Partial is the statement of the first piece.
 	Partial string `json:"partial,omitempty"`
 }
@@ -70,14 +70,11 @@ type ExplainedRollup struct {
 	Ranges [][2]string `json:"ranges"`
 }
 
-// rollup describes the roll-up that a plan reads.
-func (p *Plan) rollup() *ExplainedRollup {
-	if p.Rollup == nil {
-		return nil
-	}
-	e := &ExplainedRollup{Name: p.Rollup.Name, Every: p.Rollup.Every.String()}
-	for _, x := range p.Rollup.Ranges {
-		e.Ranges = append(e.Ranges, [2]string{p.Rollup.Every.Format(x.From), p.Rollup.Every.Format(x.To)})
+// explain describes a roll-up that is read.
+func (u *RollupUse) explain() ExplainedRollup {
+	e := ExplainedRollup{Name: u.Name, Every: u.Every.String()}
+	for _, x := range u.Ranges {
+		e.Ranges = append(e.Ranges, [2]string{u.Every.Format(x.From), u.Every.Format(x.To)})
 	}
 	return e
 }
@@ -120,7 +117,10 @@ func (r *Runner) Explain(ctx context.Context, p *Plan) (*Explanation, error) {
 		e.Table = p.Table.Database + "." + e.Table
 	}
 	e.Partitions, e.Pruned, e.Through = len(p.Table.Parts), p.Pruned, p.Through
-	e.Rollup, e.RollupWhy = p.rollup(), p.NoRollup
+	for i := range p.Rollups {
+		e.Rollups = append(e.Rollups, p.Rollups[i].explain())
+	}
+	e.NoRollup = p.NoRollup
 	largest := int64(0)
 	for _, piece := range p.Pieces {
 		e.Pieces = append(e.Pieces, ExplainedPiece{piece.Parts, piece.Where, piece.Server, estimate(piece.Rows)})
@@ -237,11 +237,11 @@ func (e *Explanation) Text(w io.Writer) error {
 	case e.Through != "":
 		line("nodes", "read through the head: %s", e.Through)
 	}
-	switch {
-	case e.Rollup != nil:
-		line("roll-up", "%s", e.Rollup.text())
-	case e.RollupWhy != "":
-		line("roll-up", "none: %s", e.RollupWhy)
+	for _, u := range e.Rollups {
+		line("roll-up", "%s", u.text())
+	}
+	if e.NoRollup != "" {
+		line("roll-up", "none: %s", e.NoRollup)
 	}
 	line("pieces", "%s on %s%s", figure.Plural(len(e.Pieces), "piece"), figure.Plural(e.Sessions, "session"), e.skew())
 	if e.RowsRead != nil {

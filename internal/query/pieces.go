@@ -67,10 +67,10 @@ func (r *Runner) plan(ctx context.Context, s *engine.Session, statement string, 
 	if len(p.Table.Parts) == 0 {
 		p.Pieces, err = r.ranges(ctx, s, p, sessions*piecesPerSession)
 	} else {
-		if err := r.useRollup(ctx, s, p); err != nil {
+		if err := r.useRollups(ctx, s, p); err != nil {
 			return nil, err
 		}
-		if p.Rollup != nil {
+		if len(p.Rollups) > 0 {
 			return p, nil
 		}
 		p.Pieces = groupParts(p.Table, p.Parts, sessions*piecesPerSession)

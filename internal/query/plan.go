@@ -21,9 +21,9 @@ type Plan struct {
 	Parts  []string
 	Pieces []Piece
 	Pruned int
-	// Rollup is the roll-up that the first piece reads in the place of rows; nil if there is none. NoRollup is why none of
-	// the table's is used; "" if it has none.
-	Rollup   *RollupUse
+	// Rollups are those that the first pieces read in the place of rows. NoRollup is why none of the table's is used; "" if it has
+	// none.
+	Rollups  []RollupUse
 	NoRollup string
 	// Partial is the query of a piece: before and after the operand of FROM that is replaced, without its alias. A derived
 	// table in parentheses may stand in its place.
@@ -51,8 +51,9 @@ type Piece struct {
 	// Where is a condition on the rows in place of partitions, of a table that is cut by ranges of its
 	// primary key; "" if there is none.
 	Where string
-	// Query is the whole text of the piece, if it doesn't read the table but a roll-up of it; "" otherwise.
-	Query string
+	// Query is the whole text of the piece if it doesn't read the table but a roll-up of it, and Rollup is the roll-up's name; ""
+	// otherwise.
+	Query, Rollup string
 	// Node is the index of the server that has them; 0 on a single server. Server is its name, and Table the
 	// table there, if they are not those of the plan.
 	Node   int

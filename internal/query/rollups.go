@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -19,7 +20,7 @@ type Rollups interface {
 	RolledTable(ctx context.Context, t *engine.TableParts) (*engine.RolledTable, error)
 }
 
-// A RollupUse is the roll-up that a plan reads in place of rows.
+// A RollupUse is a roll-up that a plan reads in place of rows.
 type RollupUse struct {
 	// Name is that of the roll-up, Every the length of its buckets.
 	Name  string
@@ -30,9 +31,9 @@ type RollupUse struct {
 	Proof string
 }
 
-// useRollup replaces pieces of a plan by one that reads a roll-up, if one answers a part of the query exactly.
-// Otherwise NoRollup of the plan says why not. It is called before there are pieces, and makes none if no roll-up is used.
-func (r *Runner) useRollup(ctx context.Context, s *engine.Session, p *Plan) error {
+// useRollups makes the pieces of a plan, if roll-ups answer a part of the query exactly. Otherwise it makes none, and NoRollup of the
+// plan says why not.
+func (r *Runner) useRollups(ctx context.Context, s *engine.Session, p *Plan) error {
 	if r.o.Rollups == nil || r.o.NoRollups || !p.Table.Period || len(r.nodes) > 1 {
 		return nil
 	}
@@ -47,64 +48,90 @@ func (r *Runner) useRollup(ctx context.Context, s *engine.Session, p *Plan) erro
 	case p.Merge.Kind == Concatenate || p.Merge.Rows:
 		why = "its pieces return rows, and not groups"
 	default:
-		why, err = r.chooseLevel(ctx, s, p, t)
+		why, err = r.chooseLevels(ctx, s, p, t)
 	}
 	p.NoRollup = why
 	return err
 }
 
-// chooseLevel uses the level that stands for most of the time, of several the one with the longest buckets.
-func (r *Runner) chooseLevel(ctx context.Context, s *engine.Session, p *Plan, t *engine.RolledTable) (why string, err error) {
+// chooseLevels uses the levels that answer the query: for all time that it has, the one with the longest buckets.
+func (r *Runner) chooseLevels(ctx context.Context, s *engine.Session, p *Plan, t *engine.RolledTable) (why string, err error) {
 	u, why := newRolledUp(r.nodes[0].Reader, p, t)
 	if why != "" {
 		return why, nil
 	}
-	type choice struct {
-		use    *RollupUse
-		text   string
-		length int64
-	}
-	var found []choice
+	var found []*leveled
 	for i := range t.Levels {
-		use, text, not := u.level(&t.Levels[i])
+		l, not := u.level(&t.Levels[i])
 		if not != "" {
 			why = t.Levels[i].Name + ": " + not
 			continue
 		}
-		c := choice{use, text, 0}
-		for _, x := range use.Ranges {
-			c.length += x.To - x.From
-		}
-		found = append(found, c)
+		found = append(found, l)
 	}
-	slices.SortStableFunc(found, func(a, b choice) int {
-		switch {
-		case a.length != b.length:
-			return sign(b.length - a.length)
+	slices.SortStableFunc(found, func(a, b *leveled) int { return cmp.Compare(b.Every.Span().Length(), a.Every.Span().Length()) })
+	var used []rolling.Period
+	for _, l := range found {
+		ranges := u.without(l, used)
+		if len(ranges) == 0 {
+			continue
 		}
-		return sign(b.use.Every.Span().Length() - a.use.Every.Span().Length())
-	})
-	for _, c := range found {
-		cols, err := r.nodes[0].DescribeQuery(ctx, s, c.text)
+		text := u.query(l, ranges)
+		cols, err := r.nodes[0].DescribeQuery(ctx, s, text)
 		if err != nil {
 			if ctx.Err() != nil {
 				return "", err
 			}
-			why = fmt.Sprintf("%s: the server doesn't describe its query: %v", c.use.Name, err)
+			why = fmt.Sprintf("%s: the server doesn't describe its query: %v", l.Name, err)
 			continue
 		}
-		if why = u.differs(cols); why != "" {
-			why = c.use.Name + ": " + why
+		if not := u.differs(l, cols); not != "" {
+			why = l.Name + ": " + not
 			continue
 		}
-		p.Rollup = c.use
-		p.Pieces = append([]Piece{{Query: c.text, Rows: -1}}, u.rest(c.use, r.parallel(r.nodes[0].Reader)*piecesPerSession)...)
-		return "", nil
+		p.Rollups = append(p.Rollups, RollupUse{Name: l.Name, Every: l.Every, Ranges: ranges, Proof: l.Proof(p.Table.Database, ranges)})
+		p.Pieces = append(p.Pieces, Piece{Query: text, Rollup: l.Name, Rows: -1})
+		used = joined(append(used, ranges...))
 	}
-	return why, nil
+	if len(p.Rollups) == 0 {
+		return cmp.Or(why, "none of its buckets lies in the time that is asked for"), nil
+	}
+	p.Pieces = append(p.Pieces, u.rest(used, r.parallel(r.nodes[0].Reader)*piecesPerSession)...)
+	return "", nil
 }
 
-func sign(n int64) int { return int(max(-1, min(1, n))) }
+// joined returns ranges in order, those that meet as one.
+func joined(ranges []rolling.Period) (out []rolling.Period) {
+	slices.SortFunc(ranges, func(a, b rolling.Period) int { return cmp.Compare(a.From, b.From) })
+	for _, x := range ranges {
+		if n := len(out); n > 0 && out[n-1].To == x.From {
+			out[n-1].To = x.To
+		} else {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// without returns the ranges of a level, in whole buckets, that lie in the time that is asked for and not in those that are used.
+func (u *rolledUp) without(l *leveled, used []rolling.Period) (out []rolling.Period) {
+	add := func(from, to int64) {
+		if from, to = l.Every.Ceil(from), l.Every.Floor(to); from < to {
+			out = append(out, rolling.Period{From: from, To: to})
+		}
+	}
+	for _, x := range l.Ranges {
+		at, to := max(x.From, u.within.From), min(x.To, u.within.To)
+		for _, y := range used {
+			if y.From < to && y.To > at {
+				add(at, y.From)
+				at = y.To
+			}
+		}
+		add(at, to)
+	}
+	return out
+}
 
 // A rolledUp reads the query of a plan's pieces in order to answer it from roll-ups.
 type rolledUp struct {
@@ -117,12 +144,10 @@ type rolledUp struct {
 	sel    *parse.Select
 	// within is the time that the query asks for.
 	within rolling.Period
-	// counts are the indexes of partial columns that a roll-up computes as sums of integers.
-	counts map[int]bool
 }
 
 func newRolledUp(reader engine.Reader, p *Plan, t *engine.RolledTable) (*rolledUp, string) {
-	u := &rolledUp{reader: reader, plan: p, table: t, syn: reader.Syntax(p.State), counts: map[int]bool{}}
+	u := &rolledUp{reader: reader, plan: p, table: t, syn: reader.Syntax(p.State)}
 	u.text = p.Partial[0] + reader.Dialect().Quote(p.Table.Name) + p.Partial[1]
 	for _, st := range p.State {
 		if name := strings.ToLower(st.Name); name == "time_zone" || name == "timezone" {
@@ -212,46 +237,45 @@ func (t *rolledTime) bounded(c *parse.Expr) (from, to int64, ok bool) {
 	return from, to, ok
 }
 
-// level returns how a level is used, with the query that reads it, or why it can't be.
-func (u *rolledUp) level(l *engine.RolledLevel) (use *RollupUse, text, why string) {
-	if l.Why != "" {
-		return nil, "", l.Why
+// A leveled is a level that can answer the query, with what its text needs for that.
+type leveled struct {
+	*engine.RolledLevel
+	edits []parse.Edit
+	// counts are the columns that are sums of integers in the place of counts.
+	counts map[int]bool
+}
+
+// level returns how a level answers the query, or why it can't.
+func (u *rolledUp) level(r *engine.RolledLevel) (_ *leveled, why string) {
+	if r.Why != "" {
+		return nil, r.Why
 	}
-	t := u.times(l)
+	l := &leveled{RolledLevel: r, counts: map[int]bool{}}
+	t := u.times(r)
 	for _, c := range parse.Conjuncts(u.sel.Where) {
 		if _, _, bounded := t.bounded(c); !bounded && !t.fixed(c) {
-			return nil, "", "it doesn't have what the condition " + c.Of(u.text) + " asks for"
+			return nil, "it doesn't have what the condition " + c.Of(u.text) + " asks for"
 		}
 	}
-	var edits []parse.Edit
 	for i, it := range u.sel.Items {
 		if it.Star {
-			return nil, "", "it doesn't have the columns of *"
+			return nil, "it doesn't have the columns of *"
 		}
-		more, why := u.derive(t, it.Expr, i)
-		if why != "" {
-			return nil, "", why
+		if why := u.derive(l, t, it.Expr, i); why != "" {
+			return nil, why
 		}
-		edits = append(edits, more...)
 	}
 	for _, e := range u.sel.GroupBy {
 		if !t.fixed(e) {
-			return nil, "", "its groups don't tell apart " + e.Of(u.text)
+			return nil, "its groups don't tell apart " + e.Of(u.text)
 		}
 	}
-	use = &RollupUse{Name: l.Name, Every: l.Every}
-	for _, x := range l.Ranges {
-		from, to := max(x.From, l.Every.Ceil(u.within.From)), min(x.To, l.Every.Floor(u.within.To))
-		if from < to {
-			use.Ranges = append(use.Ranges, rolling.Period{From: from, To: to})
-		}
-	}
-	if len(use.Ranges) == 0 {
-		return nil, "", "none of its buckets lies in the time that is asked for, with all its rows"
-	}
-	use.Proof = l.Proof(u.plan.Table.Database, use.Ranges)
-	edits = append(edits, parse.Edit{Span: u.sel.From[0].Name, Text: u.operand(l, use.Ranges)})
-	return use, parse.Replace(u.text, edits), ""
+	return l, ""
+}
+
+// query is the text of a piece that reads ranges of a level.
+func (u *rolledUp) query(l *leveled, ranges []rolling.Period) string {
+	return parse.Replace(u.text, append(slices.Clone(l.edits), parse.Edit{Span: u.sel.From[0].Name, Text: u.operand(l.RolledLevel, ranges)}))
 }
 
 // operand is a derived table with the rows of a level, whose bucket is called as the time column.
@@ -282,40 +306,40 @@ func (u *rolledUp) operand(l *engine.RolledLevel, ranges []rolling.Period) strin
 	return "(SELECT " + strings.Join(cols, ", ") + " FROM " + from + " WHERE " + strings.Join(where, " OR ") + ")"
 }
 
-// derive returns the edits that make an element of the select list one over the rows of a level; item is its index.
-func (u *rolledUp) derive(t *rolledTime, e *parse.Expr, item int) ([]parse.Edit, string) {
-	if e.Kind == parse.Call && u.reader.Function(e.Name, len(e.Args)) == engine.AggregateFunction {
+// derive adds the edits that make an element of the select list one over the rows of a level, or returns why there are none;
+// item is its index.
+func (u *rolledUp) derive(l *leveled, t *rolledTime, e *parse.Expr, item int) (why string) {
+	isAggregate := func(e *parse.Expr) bool {
+		return e.Kind == parse.Call && u.reader.Function(e.Name, len(e.Args)) == engine.AggregateFunction
+	}
+	if isAggregate(e) {
 		text, count := u.aggregate(t, e)
 		if text == "" {
-			return nil, "it doesn't have " + e.Of(u.text)
+			return "it doesn't have " + e.Of(u.text)
 		}
-		if count {
-			u.counts[item] = true
-		}
-		return []parse.Edit{{Span: e.Span, Text: text}}, ""
+		l.counts[item] = l.counts[item] || count
+		l.edits = append(l.edits, parse.Edit{Span: e.Span, Text: text})
+		return ""
 	}
 	aggregates := false
 	parse.Walk(e, func(x *parse.Expr) bool {
-		aggregates = aggregates || x.Kind == parse.Call && u.reader.Function(x.Name, len(x.Args)) == engine.AggregateFunction
+		aggregates = aggregates || isAggregate(x)
 		return !aggregates
 	})
 	switch {
 	case !aggregates && t.fixed(e):
-		return nil, ""
+		return ""
 	case !aggregates:
-		return nil, "its groups don't tell apart " + e.Of(u.text)
+		return "its groups don't tell apart " + e.Of(u.text)
 	case e.Query != nil || e.Over != nil || e.Filter != nil || e.OrderBy != nil:
-		return nil, "it doesn't have " + e.Of(u.text)
+		return "it doesn't have " + e.Of(u.text)
 	}
-	var edits []parse.Edit
 	for _, a := range e.Args {
-		more, why := u.derive(t, a, item)
-		if why != "" {
-			return nil, why
+		if why := u.derive(l, t, a, item); why != "" {
+			return why
 		}
-		edits = append(edits, more...)
 	}
-	return edits, ""
+	return ""
 }
 
 // aggregate returns a call in terms of a level's columns, "" if it has none for it. Count reports a sum of integers in
@@ -371,7 +395,7 @@ func (u *rolledUp) aggregate(t *rolledTime, e *parse.Expr) (text string, count b
 }
 
 // differs returns why the columns of a level's query don't have the texts of those of the table's; "" if they do.
-func (u *rolledUp) differs(cols []engine.ResultColumn) string {
+func (u *rolledUp) differs(l *leveled, cols []engine.ResultColumn) string {
 	want := u.plan.PartialColumns
 	if len(cols) != len(want) {
 		return "its query has another number of columns"
@@ -382,7 +406,7 @@ func (u *rolledUp) differs(cols []engine.ResultColumn) string {
 			return c.Class == engine.ClassInt || c.Class == engine.ClassDecimal && c.Scale <= 0
 		}
 		switch {
-		case u.counts[i] && whole(w) && whole(c):
+		case l.counts[i] && whole(w) && whole(c):
 		case w.Class != c.Class || w.Scale != c.Scale || w.Binary != c.Binary || w.Hex != c.Hex:
 			return fmt.Sprintf("its column %d is %s, and that of the table %s", i+1, c.Native, w.Native)
 		}
@@ -390,8 +414,8 @@ func (u *rolledUp) differs(cols []engine.ResultColumn) string {
 	return ""
 }
 
-// rest returns the pieces that read what the roll-up doesn't stand for.
-func (u *rolledUp) rest(use *RollupUse, most int) []Piece {
+// rest returns the pieces that read what roll-ups don't stand for.
+func (u *rolledUp) rest(used []rolling.Period, most int) []Piece {
 	byName := map[string]rolling.Partition{}
 	for _, p := range u.table.Periods {
 		byName[p.Name] = p
@@ -425,7 +449,7 @@ func (u *rolledUp) rest(use *RollupUse, most int) []Piece {
 		asked := rolling.Period{From: max(x.From, u.within.From), To: min(x.To, u.within.To)}
 		covered := false
 		var not []string
-		for _, r := range use.Ranges {
+		for _, r := range used {
 			covered = covered || r.From <= asked.From && asked.To <= r.To
 			if r.Overlaps(x) {
 				time := u.reader.Dialect().Quote(u.table.Time.Name)

@@ -232,8 +232,8 @@ func (r *Runner) begin(ctx context.Context, p *Plan, clock engine.State, report 
 			return nil, err
 		}
 		for _, s := range run.sessions {
-			if p.Rollup != nil {
-				if err := p.Rollup.prove(x.ctx, s.Session); err != nil {
+			for _, u := range p.Rollups {
+				if err := u.prove(x.ctx, s.Session); err != nil {
 					return nil, err
 				}
 			}
