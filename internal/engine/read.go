@@ -214,6 +214,9 @@ type TableParts struct {
 	Created string
 	// Versioned reports that a transaction has a snapshot of the rows.
 	Versioned bool
+	// Remote reports that its rows are on other servers, which this one asks. It may answer some queries over
+	// several of them wrongly, where one over single partitions is right.
+	Remote bool
 }
 
 // Read returns the indexes of the partitions that a plan reads: all if it doesn't tell, or if one of

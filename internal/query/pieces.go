@@ -55,9 +55,6 @@ func (r *Runner) plan(ctx context.Context, s *engine.Session, statement string, 
 	}
 	p.Through = why
 	if p.Pieces = pieces; len(pieces) > 0 {
-		if p.EstimatedRows >= 0 && p.EstimatedRows < SmallRows && !r.o.Always {
-			p.Pieces, p.Whole = nil, fmt.Sprintf("it reads only about %d rows", p.EstimatedRows)
-		}
 		return p, nil
 	}
 	if p.Whole = r.refusal(p); p.Whole != "" {
@@ -75,7 +72,7 @@ func (r *Runner) plan(ctx context.Context, s *engine.Session, statement string, 
 		}
 		p.Pieces = groupParts(p.Table, p.Parts, sessions*piecesPerSession)
 	}
-	if err == nil && len(p.Pieces) < 2 && !(r.o.Always && len(p.Pieces) == 1) {
+	if err == nil && len(p.Pieces) < 2 && !((r.o.Always || p.Table.Remote) && len(p.Pieces) == 1) {
 		p.Whole = "there is only one piece"
 	}
 	return p, err
@@ -93,7 +90,7 @@ func (r *Runner) refusal(p *Plan) string {
 		return "table " + p.Table.Name + " has no partitions"
 	case len(p.Table.Parts) > 0 && len(p.Parts) == 0:
 		return "no partition is left to be read"
-	case r.o.Always:
+	case r.o.Always || p.Table.Remote: // the head is not trusted with the whole
 		return ""
 	case len(p.Table.Parts) > 0 && len(p.Parts) == 1:
 		return "only one partition is read: " + p.Parts[0]

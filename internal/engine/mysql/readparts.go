@@ -191,7 +191,7 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 		return fail(err)
 	}
 	known, ok := partitioned[storage]
-	t.Versioned = known.versioned
+	t.Versioned, t.Remote = known.versioned, storage == "spider"
 	switch {
 	case hidden:
 		t.Refusal = "a temporary table of the session has its name"

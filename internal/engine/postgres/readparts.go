@@ -236,7 +236,7 @@ func (d dialect) childrenOf(ctx context.Context, s *engine.Session, t *engine.Ta
 				p.Planned = append(p.Planned, leaf)
 			}
 			if string(v[6]) == "f" {
-				t.Versioned = false
+				t.Versioned, t.Remote = false, true
 			}
 			if string(v[6]) != "p" {
 				add(&p.Rows, v[7])
