@@ -41,6 +41,9 @@ func (db *DB) TempTable(ctx context.Context, s *engine.Session, name, query stri
 			return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("create temporary table %s: column %s: %s", name, c.Name, why))
 		}
 	}
+	if err := unlogged(ctx, s); err != nil {
+		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
+	}
 	quoted := dialect{}.Quote(name)
 	if err := s.Text(ctx, "CREATE TEMPORARY TABLE "+quoted+" AS SELECT * FROM ("+query+") AS rowmill_rows LIMIT 0", nil, noRow); err != nil {
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
@@ -76,6 +79,23 @@ func (db *DB) TempTable(ctx context.Context, s *engine.Session, name, query stri
 			return nil
 		},
 	}, nil
+}
+
+// unlogged makes sure that the temporary tables of a session aren't written to the binary log, which replicas execute: with
+// the formats STATEMENT and MIXED, MariaDB's default, they are.
+func unlogged(ctx context.Context, s *engine.Session) error {
+	logged := false
+	// A version that doesn't have the format any more logs rows, and none of temporary tables.
+	_ = s.Text(ctx, "SELECT 1 FROM DUAL WHERE @@GLOBAL.log_bin AND @@SESSION.sql_log_bin AND @@SESSION.binlog_format <> 'ROW' LIMIT 1", nil,
+		func([][]byte) error { logged = true; return nil })
+	if !logged || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if _, err := s.Exec(ctx, "SET SESSION sql_log_bin = 0"); err != nil {
+		return engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("replicas would execute its statements, because binlog_format isn't ROW: %w", err)),
+			"GRANT BINLOG ADMIN to the account, or binlog_format = ROW on the server")
+	}
+	return nil
 }
 
 func noRow([][]byte) error { return nil }
