@@ -68,3 +68,36 @@ func TestBenchScan(t *testing.T) {
 		})
 	}
 }
+
+// TestScanScenario runs the scenario of the partition scan at a small scale: its runs have names and checks. A run that the
+// record lacks is made by --resume.
+func TestScanScenario(t *testing.T) {
+	url := mariadb(t)
+	t.Chdir(t.TempDir())
+	s := verb(t, "bench scenario partition-scan-2010 --scale 0.001 --interval 50ms --out run.jsonl --html run.html --md run.md --png run.png --json --target", url)
+	mustPass(t, s)
+	var got report.Summaries
+	must(t, json.Unmarshal([]byte(s.stdout), &got))
+	if len(got.Scenarios) != 1 || len(got.Scans) != 1 || len(got.Runs) != 3 {
+		t.Fatal(s.stdout)
+	}
+	sc := got.Scenarios[0]
+	if len(sc.Missing) > 0 || len(sc.Checks) != 4 {
+		t.Errorf("%+v", sc)
+	}
+	for _, c := range sc.Checks {
+		if c.Ours == nil || c.Verdict == report.NotMeasured {
+			t.Errorf("%+v", c)
+		}
+	}
+	// The record without its last run.
+	text := string(readFile(t, "run.jsonl"))
+	writeFile(t, "run.jsonl", text[:strings.LastIndex(text, `{"type":"run"`)])
+	s = verb(t, "bench scenario --resume run.jsonl --drop-existing")
+	if s.code != exitDone || !strings.Contains(s.stdout, "through serve") {
+		t.Fatalf("exit %d, %s%s", s.code, s.stdout, s.stderr)
+	}
+	if recs := records(t, "run.jsonl"); len(recs) != 3 || recs[2].Run.Scan.Way != result.ScanServe {
+		t.Errorf("%d runs", len(recs))
+	}
+}

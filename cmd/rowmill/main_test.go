@@ -305,6 +305,7 @@ func TestBadInput(t *testing.T) {
 		{"bench scan --target null:", []string{"null has no partitions to read"}},
 		{"bench scenario", []string{"which scenario?", "ec2-2012", "Try: rowmill bench scenario --list"}},
 		{"bench scenario ec2-1812", []string{`no scenario "ec2-1812"`, "daily-2009, ec2-2012", "Try: rowmill bench scenario --list"}},
+		{"bench scenario partition-scan-2010 --scale 0.0001", []string{"400 rows in 100 partitions", "partition-scan-2010.toml:"}},
 		{"bench scenario mine.toml", []string{`no scenario "mine.toml"`, "Try: rowmill bench scenario --list"}},
 		{"bench scenario ec2-2012 daily-2009", []string{`unexpected argument "daily-2009"`, "one at a time"}},
 		{"bench scenario ec2-2012 --list", []string{"--list takes no scenario"}},

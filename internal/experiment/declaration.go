@@ -38,6 +38,8 @@ type Declaration struct {
 	// MemoryOf; 0 leaves the target's memory unchanged.
 	MemoryShare float64
 	MemoryOf    string
+	// Scan, unless nil, makes the runs ways of one partition scan, and not inserts.
+	Scan *ScanSpec
 
 	Runs      []ScriptedRun
 	Published []result.Published
@@ -57,6 +59,8 @@ type ScriptedRun struct {
 	// PeriodShare is a period's share of the rows; 0 means that two periods fit into
 	// the database's cache.
 	PeriodShare float64
+	// Way is that of a run of a partition scan.
+	Way string
 }
 
 //go:embed builtin/*.toml
@@ -289,7 +293,7 @@ func (r *scenarioReader) read(root *tomlfile.Value) {
 		scenarioKey{"rows", &d.Rows, func() bool { return d.Rows > 0 }, "rows = 1_000_000, how many each run inserts at scale 1"},
 		scenarioKey{name: "takes", into: &d.Takes}, scenarioKey{name: "target", into: &d.Target},
 		choice("durability", &d.Durability, sandbox.Full, sandbox.Relaxed, sandbox.None),
-		scenarioKey{name: "memory", into: tomlfile.Table}, scenarioKey{name: "defaults", into: tomlfile.Table},
+		scenarioKey{name: "memory", into: tomlfile.Table}, scenarioKey{name: "scan", into: tomlfile.Table}, scenarioKey{name: "defaults", into: tomlfile.Table},
 		scenarioKey{name: "run", into: tomlfile.Tables}, scenarioKey{name: "published", into: tomlfile.Tables}, scenarioKey{name: "check", into: tomlfile.Tables})
 	d.Story, d.Target = strings.TrimSpace(d.Story), cmp.Or(d.Target, target.DefaultServer)
 	for _, m := range []struct{ key, example string }{
@@ -300,6 +304,13 @@ func (r *scenarioReader) read(root *tomlfile.Value) {
 	}
 	if r.err != nil {
 		return
+	}
+	if t := root.Find("scan"); t != nil {
+		d.Scan = &ScanSpec{Partitions: 1, Step: 1}
+		r.table(t, positive("partitions", &d.Scan.Partitions), positive("step", &d.Scan.Step))
+		if also := cmp.Or(root.Find("defaults"), root.Find("memory")); also != nil {
+			r.fail(also, "no "+also.Key, "a partition scan has no %s", also.Key)
+		}
 	}
 	defaults := ScriptedRun{Spec: Spec{Layouts: []string{workload.Plain}, Writers: 1}}
 	r.table(root.Find("defaults"), settings(&defaults)...)
@@ -353,13 +364,23 @@ func settings(run *ScriptedRun) []scenarioKey {
 func (r *scenarioReader) run(t *tomlfile.Value, run ScriptedRun) {
 	s := &run.Spec
 	s.Layouts = slices.Clone(s.Layouts)
-	r.table(t, append(settings(&run), name(&run.Name), scenarioKey{name: "title", into: &run.Title})...)
+	keys := settings(&run)
+	if r.d.Scan != nil {
+		keys = []scenarioKey{choice("way", &run.Way, result.ScanWays()...)}
+	}
+	r.table(t, append(keys, name(&run.Name), scenarioKey{name: "title", into: &run.Title})...)
 	own := cmp.Or(t.Find("period"), t.Find("keep-periods"))
 	switch {
 	case run.Name == "":
 		r.fail(t, `name = "plain"`, "a run has no name")
 	case r.d.Run(run.Name) != nil:
 		r.fail(t.Find("name"), "another name", "there are two runs called %q", run.Name)
+	case r.d.Scan != nil && run.Way == "":
+		r.fail(t, `way = "serial"`, "run %q has no way", run.Name)
+	case r.d.Scan != nil && slices.ContainsFunc(r.d.Runs, func(o ScriptedRun) bool { return o.Way == run.Way }):
+		r.fail(t.Find("way"), "another way", "there are two runs of way %s", run.Way)
+	case r.d.Scan != nil:
+		r.d.Scan.Ways = append(r.d.Scan.Ways, run.Way)
 	case s.Preset == "":
 		r.fail(t, `preset = "classic", here or in [defaults]`, "run %q has no preset", run.Name)
 	case s.Layouts[0] == workload.Plain && own != nil:
@@ -401,6 +422,8 @@ func (r *scenarioReader) figure(at *tomlfile.Value, run, figure string) {
 		r.fail(at, r.runNames(), "%q is not a run", run)
 	case !slices.Contains(all, figure):
 		r.fail(at, "one of "+strings.Join(all, ", "), "%q is not a figure of a run", figure)
+	case strings.HasPrefix(figure, "scan-") != (r.d.Scan != nil):
+		r.fail(at, "scan-all or scan-one of a partition scan, others of inserts", "run %q has no %s", run, figure)
 	case strings.HasPrefix(figure, "period-") && of.Spec.Layouts[0] == workload.Plain:
 		r.fail(at, "another figure, or a rolling run", "run %q is plain and has no %s", run, figure)
 	}

@@ -122,6 +122,9 @@ func TestScenarioErrors(t *testing.T) {
 		{"check claim", `claim  = "it is flat"`, ""},
 		{"check bounds", "above  = 0.5", ""},
 		{"check order", "above  = 0.5", "above  = 0.5\nbelow = 0.4"},
+		{"figure of a scan", `figure = "mean"`, `figure = "scan-all"`},
+		{"way of inserts", "indexes = 0", `way = "serial"`},
+		{"scan with defaults", "[defaults]", "[scan]\npartitions = 10\n\n[defaults]"},
 		{"no run", small[strings.Index(small, "[[run]]"):], ""},
 	} {
 		text := strings.Replace(small, c[1], c[2], 1)
@@ -134,6 +137,22 @@ func TestScenarioErrors(t *testing.T) {
 			continue
 		}
 		fmt.Fprintf(&out, "%s\n  %v\n  Try: %s\n", c[0], err, Hint(err))
+	}
+	const scan = "name = \"s\"\ntitle = \"t\"\nrows = 1000\n[scan]\npartitions = 10\n[[run]]\nname = \"a\"\nway = \"serial\"\n"
+	if d, err := ParseScenario("my.toml", []byte(scan)); err != nil || !slices.Equal(d.Scan.Ways, []string{"serial"}) || d.Scan.Step != 1 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	for _, c := range [][2]string{
+		{"partitions", strings.Replace(scan, "10\n", "0\n", 1)}, {"no way", strings.Replace(scan, `way = "serial"`, "", 1)}, {"unknown way", strings.Replace(scan, "serial", "slow", 1)},
+		{"way twice", scan + "[[run]]\nname = \"b\"\nway = \"serial\"\n"}, {"setting of inserts", scan + "batch = 5\n"},
+		{"figure of inserts", scan + "[[check]]\nclaim = \"c\"\nfigure = \"a.mean\"\nabove = 1\n"},
+	} {
+		_, err := ParseScenario("my.toml", []byte(c[1]))
+		if err == nil {
+			t.Errorf("%s: it was taken", c[0])
+			continue
+		}
+		fmt.Fprintf(&out, "scan: %s\n  %v\n  Try: %s\n", c[0], err, Hint(err))
 	}
 	path := filepath.Join("testdata", "errors.txt")
 	if *update {
@@ -151,7 +170,7 @@ func TestScenarioErrors(t *testing.T) {
 }
 
 func TestBuiltinScenarios(t *testing.T) {
-	if want := []string{"daily-2009", "ec2-2012", "time-partitions-2012"}; !slices.Equal(Scenarios(), want) {
+	if want := []string{"daily-2009", "ec2-2012", "partition-scan-2010", "time-partitions-2012"}; !slices.Equal(Scenarios(), want) {
 		t.Errorf("built in are %v, want %v", Scenarios(), want)
 	}
 	for _, name := range Scenarios() {
@@ -160,11 +179,12 @@ func TestBuiltinScenarios(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if d.Name != name || d.Story == "" || d.Takes == 0 || len(d.Published) == 0 || len(d.Checks) == 0 || d.MemoryShare == 0 {
+		inserts := d.Scan == nil // the report of the scan has a chart and no figures
+		if d.Name != name || d.Story == "" || d.Takes == 0 || len(d.Published) == 0 && inserts || len(d.Checks) == 0 || d.MemoryShare == 0 && inserts {
 			t.Errorf("%s: %+v", name, d)
 		}
 		for _, r := range d.Runs {
-			if r.Title == "" || r.Spec.MaxTime == 0 {
+			if r.Title == "" || r.Spec.MaxTime == 0 && inserts {
 				t.Errorf("%s: run %+v", name, r)
 			}
 		}

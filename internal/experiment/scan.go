@@ -75,13 +75,20 @@ type scanRun struct {
 	spec *Spec
 	db   *target.DB
 	w    *workload.Scan
+	// trial returns the trial of a way.
+	trial func(way string) *Trial
 	// schema and warnings are those of filling the table.
 	schema, warnings []string
 }
 
 // scan fills the table, and asks in each way in turn, Repeat times.
-func (e *Env) scan(ctx context.Context, s *Spec) (recs []result.Record, err error) {
-	r := &scanRun{Env: e, spec: s}
+func (e *Env) scan(ctx context.Context, s *Spec) ([]result.Record, error) {
+	return e.scanAs(ctx, s, func(string) *Trial { return &Trial{Spec: s, Whole: s} })
+}
+
+// scanAs does the same. trial returns the trial that the run of a way is.
+func (e *Env) scanAs(ctx context.Context, s *Spec, trial func(way string) *Trial) (recs []result.Record, err error) {
+	r := &scanRun{Env: e, spec: s, trial: trial}
 	m := measurement{env: e, trial: &Trial{Spec: s}}
 	err = m.open(ctx, func() error {
 		r.db = m.db
@@ -156,7 +163,7 @@ func (r *scanRun) measure(ctx context.Context, reader engine.Reader, t scanTrial
 		Name: fmt.Sprintf("scan %s on %s", t.way, r.db.Info().Engine), Deviations: r.w.Deviations(), Schema: r.schema, Warnings: r.warnings, Indexes: 0,
 		Scan: &result.Scan{Way: t.way, Partitions: s.Scan.Partitions, TableRows: s.Rows, Ways: s.Scan.Ways, Query: most, Sessions: 1},
 	}
-	trial := &Trial{Spec: s, Whole: s}
+	trial := r.trial(t.way)
 	if s.Repeat > 1 {
 		trial.Repeat, trial.Repeats = t.round+1, s.Repeat
 		own.Name += fmt.Sprintf(" #%d", trial.Repeat)

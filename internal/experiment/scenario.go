@@ -64,7 +64,7 @@ func PlanScenario(s *Spec) (*ScenarioPlan, error) {
 	}
 	for i := range d.Runs {
 		r := &d.Runs[i]
-		one, err := p.spec(r, s)
+		one, err := p.specOf(r, s)
 		if err != nil {
 			return nil, err
 		}
@@ -77,6 +77,21 @@ func PlanScenario(s *Spec) (*ScenarioPlan, error) {
 // minScenarioRows is the least number of rows of a run or a period. With fewer, the
 // measurement shows mainly the start of a server.
 const minScenarioRows = 1000
+
+// specOf returns the Spec of a run: of a partition scan, that of its way alone.
+func (p *ScenarioPlan) specOf(r *ScriptedRun, s *Spec) (*Spec, error) {
+	if p.d.Scan == nil {
+		return p.spec(r, s)
+	}
+	scan := *p.d.Scan
+	scan.Ways = []string{r.Way}
+	out := &Spec{Workload: Scan, Scan: &scan, Targets: []string{p.target}, Layouts: []string{workload.Plain}, Rows: p.rows, Repeat: 1,
+		Interval: s.Interval, Seed: s.Seed, DropExisting: s.DropExisting}
+	if err := out.Validate(); err != nil {
+		return nil, refuse(Hint(err), "%s: run %s: %w", p.d.At(r.Name, "way"), r.Name, err)
+	}
+	return out, nil
+}
 
 func (p *ScenarioPlan) spec(r *ScriptedRun, s *Spec) (*Spec, error) {
 	tooFew := func(share float64, format string, args ...any) error {
@@ -152,6 +167,10 @@ func (p *ScenarioPlan) Run(ctx context.Context, env *Env) ([]result.Record, erro
 	if err := p.size(ctx, env); err != nil {
 		return p.done, early(ctx, err)
 	}
+	if p.d.Scan != nil {
+		recs, err := p.scan(ctx, env)
+		return p.inOrder(recs), err
+	}
 	n, seen := 0, map[string]bool{}
 	recs, err := each(ctx, p.trials, func(t Trial) string { return t.Label }, func(t Trial) ([]result.Record, error) {
 		n++
@@ -163,12 +182,34 @@ func (p *ScenarioPlan) Run(ctx context.Context, env *Env) ([]result.Record, erro
 		t.Again, seen[t.Spec.Preset] = seen[t.Spec.Preset], true
 		return env.insert(ctx, t)
 	})
+	return p.inOrder(recs), err
+}
+
+// scan makes the runs of a partition scan, on one table.
+func (p *ScenarioPlan) scan(ctx context.Context, env *Env) ([]result.Record, error) {
+	if len(p.trials) == 0 {
+		return nil, nil
+	}
+	whole := *p.trials[0].Spec
+	scan := *whole.Scan
+	whole.Scan, scan.Ways = &scan, nil
+	for _, t := range p.trials {
+		scan.Ways = append(scan.Ways, t.Spec.Scan.Ways...)
+	}
+	return env.scanAs(ctx, &whole, func(way string) *Trial {
+		t := p.trials[slices.IndexFunc(p.trials, func(t Trial) bool { return t.Spec.Scan.Ways[0] == way })]
+		return &t
+	})
+}
+
+// inOrder returns the records of runs that were made, and of those already recorded, in the order of the scenario.
+func (p *ScenarioPlan) inOrder(recs []result.Record) []result.Record {
 	recs = slices.Concat(p.done, recs)
 	place := func(rec result.Record) int {
 		return slices.IndexFunc(p.all, func(t Trial) bool { return t.Scenario.Run == rec.Run.Scenario.Run })
 	}
 	slices.SortStableFunc(recs, func(x, y result.Record) int { return place(x) - place(y) })
-	return recs, err
+	return recs
 }
 
 // The sample has scenarioSample rows, or scenarioSampleShare of the rows if that is less, but at
