@@ -120,6 +120,8 @@ func (r *Runner) uncached(p *Plan) string {
 	switch {
 	case r.o.NoCache:
 		return "it is turned off"
+	case len(p.Rollups) > 0:
+		return "roll-ups are read"
 	case len(r.nodes) > 1:
 		return "the table lies on several servers"
 	case !ok:
