@@ -64,6 +64,12 @@ type Reader interface {
 	// connection removes the table. cols describe the query's result; they may be nil if no rows are inserted by
 	// texts. It is ErrUnsupported if a column can't hold the values that its texts stand for.
 	TempTable(ctx context.Context, s *Session, name, query string, cols []ResultColumn) (*TempTable, error)
+	// UserFunction returns one of these names of functions that is also that of a user's function, which a call
+	// may mean; "" if there is none.
+	UserFunction(ctx context.Context, s *Session, names []string) (string, error)
+	// ClockValue is a query for the value of a call of a ClockFunction as text that has the same value and type in
+	// any statement.
+	ClockValue(call string) string
 	// Cores returns the number of processor cores for queries: of this machine if
 	// the server is on it, else 0.
 	Cores() int
@@ -290,6 +296,9 @@ const (
 	AggregateFunction
 	// WindowFunction needs OVER.
 	WindowFunction
+	// ClockFunction is the time at which the transaction or the statement began, of sessions whose clock
+	// Reader.Freeze doesn't stop: see Reader.ClockValue.
+	ClockFunction
 )
 
 // An AggregateCall is a call of an aggregate function.

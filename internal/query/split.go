@@ -32,6 +32,10 @@ type splitter struct {
 	ctes    []*cte
 	limited []*parse.Query // with LIMIT, below the whole
 	tables  map[string]*engine.TableParts
+	// clocks are the calls of functions that return the current time.
+	clocks []parse.Span
+	// functions are the names of all functions.
+	functions []string
 	// obstacle is why a table or what reads it can't be cut.
 	obstacle string
 }
@@ -59,14 +63,25 @@ func (x *splitter) split() (err error) {
 		return refuse("it has a zero byte")
 	}
 	x.text = strings.TrimRight(x.text, "; \t\r\n")
-	if x.query, err = parse.Parse(x.text, x.syntax); err != nil {
-		return refuse("%s", err)
-	}
-	if err := x.scan(x.query, nil, false); err != nil {
+	if err := x.parse(); err != nil {
 		return err
+	}
+	original := x.text
+	if len(x.clocks) > 0 {
+		if err := x.stopClock(); err != nil {
+			return err
+		}
 	}
 	if len(x.uses) == 0 {
 		return refuse("it reads no table")
+	}
+	if len(x.functions) > 0 {
+		switch name, err := x.reader.UserFunction(x.ctx, x.session, x.functions); {
+		case err != nil:
+			return x.failed("the catalog doesn't list functions", err)
+		case name != "":
+			return refuse("%s may be the function of a user of this name", name)
+		}
 	}
 	tables := 0
 	for _, u := range x.uses {
@@ -90,11 +105,38 @@ func (x *splitter) split() (err error) {
 	if err := x.explain(b); err != nil {
 		return err
 	}
-	if x.plan.Columns, err = x.describe(x.text); err != nil {
+	if x.plan.Columns, err = x.describe(original); err != nil {
 		return err
 	}
 	x.plan.Sample[0], x.plan.Sample[1], _ = strings.Cut(x.of(parse.Span{To: len(x.text)}, b.edit), string(hole))
 	return b.split()
+}
+
+// parse reads the statement and scans it.
+func (x *splitter) parse() (err error) {
+	if x.query, err = parse.Parse(x.text, x.syntax); err != nil {
+		return refuse("%s", err)
+	}
+	x.uses, x.ctes, x.limited, x.clocks = nil, nil, nil, nil
+	return x.scan(x.query, nil, false)
+}
+
+// stopClock puts the current time in the place of functions that return it: they would be different in each session.
+func (x *splitter) stopClock() error {
+	var edits []parse.Edit
+	for _, span := range x.clocks {
+		value := ""
+		err := x.session.Text(x.ctx, x.reader.ClockValue(x.of(span)), nil, func(v [][]byte) error {
+			value = string(v[0])
+			return nil
+		})
+		if err != nil {
+			return x.failed("the server doesn't tell the time", err)
+		}
+		edits = append(edits, parse.Edit{Span: span, Text: "(" + value + ")"})
+	}
+	x.text = parse.Replace(x.text, edits)
+	return x.parse()
 }
 
 // failed returns what an error of the server makes of the statement: the server's own answer to the whole of it, if
@@ -321,8 +363,13 @@ func (x *splitter) scanExpr(e *parse.Expr, scope []*cte) (err error) {
 			case e.Limited:
 				err = refuse("%s has LIMIT", e.Name)
 			case grouping[e.Name]:
+			case x.reader.Function(e.Name, len(e.Args)) == engine.ClockFunction:
+				x.clocks = append(x.clocks, e.Span)
+				return false
 			case x.reader.Function(e.Name, len(e.Args)) == engine.UnknownFunction:
 				err = refuse("%s is not known to return the same in every piece", strings.ToUpper(e.Name))
+			case !slices.Contains(x.functions, e.Name):
+				x.functions = append(x.functions, e.Name)
 			}
 		}
 		if err == nil && e.Query != nil {

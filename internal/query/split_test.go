@@ -30,6 +30,7 @@ var splitTables = map[string][]string{
 	},
 	"postgres": {
 		`CREATE TABLE t (id int NOT NULL, at timestamp NOT NULL, host int, name text, d numeric(12,2), g double precision, n int, PRIMARY KEY (id, at)) PARTITION BY RANGE (at)`,
+		"CREATE FUNCTION ltrim(int) RETURNS int LANGUAGE sql VOLATILE AS 'SELECT $1'",
 		"CREATE TABLE t_1 PARTITION OF t FOR VALUES FROM (MINVALUE) TO ('2024-01-01')",
 		"CREATE TABLE t_2 PARTITION OF t FOR VALUES FROM ('2024-01-01') TO ('2024-02-01')",
 		"CREATE TABLE t_3 PARTITION OF t FOR VALUES FROM ('2024-02-01') TO (MAXVALUE)",
@@ -144,4 +145,36 @@ func planText(p *Plan) string {
 		line("ties", q)
 	}
 	return b.String()
+}
+
+// TestSplitStopsTheClock checks that all pieces have one time: servers whose clock no setting stops get it in the text.
+func TestSplitStopsTheClock(t *testing.T) {
+	db := openReader(t, "postgres")
+	do(t, db, splitTables["postgres"]...)
+	ctx := within(t)
+	r := New(db, Options{Always: true, Parallel: 2})
+	defer r.Close()
+	s, err := db.ReadSession(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	st, err := db.ReadState(ctx, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := r.Plan(ctx, "SELECT now(), count(*), max(localtimestamp) FROM t WHERE at < now() - interval '1 day' AND at < current_date", st)
+	if err != nil || p.Whole != "" {
+		t.Fatalf("%v, whole: %s", err, p.Whole)
+	}
+	if text := p.Partial[0] + p.Partial[1] + p.Merge.Final; strings.Contains(text, "now") || strings.Contains(text, "current") || strings.Contains(text, "local") {
+		t.Errorf("a session would ask for its own time: %s", text)
+	}
+	if p.Columns[0].Name != "now" {
+		t.Errorf("the first column is called %q, want now", p.Columns[0].Name)
+	}
+	var rows rowsSink
+	if report, err := r.Run(ctx, p, &rows); err != nil || report.Rerun != "" || len(rows.rows) != 1 || !strings.Contains(rows.rows[0], "|3|") {
+		t.Errorf("%v, %+v, %q", err, report, rows.rows)
+	}
 }

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -92,6 +93,14 @@ func (db *DB) Bytes(c engine.ResultColumn, expr string) string {
 	}
 	return "CAST(" + expr + " AS BINARY)"
 }
+
+// UserFunction implements engine.Reader: a stored function of the name of one of the server's own is called with its database.
+func (db *DB) UserFunction(context.Context, *engine.Session, []string) (string, error) {
+	return "", nil
+}
+
+// ClockValue implements engine.Reader: no function is a ClockFunction.
+func (db *DB) ClockValue(string) string { return "" }
 
 // Ambiguous implements engine.Reader. An enumeration has an empty text for invalid values, and may have one for a valid one. Where
 // sql_mode refuses dates without a month, a DISTINCT aggregate takes them for NULL.

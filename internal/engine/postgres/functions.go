@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -15,8 +16,7 @@ func (db *DB) Syntax(st engine.State) engine.Syntax {
 }
 
 // pureFunctions always return the same for the same arguments and settings: those of pg_proc that are
-// immutable, and stable ones that depend on settings alone. now() and its like are not among them: they are
-// the time at which a transaction began.
+// immutable, and stable ones that depend on settings alone.
 var pureFunctions = wordSet(`
 	abs acos acosd acosh asin asind asinh atan atan2 atan2d atand atanh cbrt ceil ceiling cos cosd cosh cot cotd
 	degrees div erf erfc exp factorial floor gcd lcm ln log log10 min_scale mod pi pow power radians round scale sign sin
@@ -44,6 +44,28 @@ var pureFunctions = wordSet(`
 	int2 int4 int8 float4 float8 numeric bool varchar bpchar bytea
 	cast row pg_typeof`)
 
+var clockFunctions = wordSet("now current_timestamp transaction_timestamp statement_timestamp current_date current_time localtime localtimestamp")
+
+// UserFunction implements engine.Reader: a user's function with arguments of other types may fit a call better than the server's
+// own, such as round(double precision, integer).
+func (db *DB) UserFunction(ctx context.Context, s *engine.Session, names []string) (found string, err error) {
+	list := make([]string, len(names))
+	for i, n := range names {
+		list[i] = "'" + strings.ReplaceAll(n, "'", "''") + "'"
+	}
+	err = s.Text(ctx, "SELECT p.proname FROM pg_catalog.pg_proc p WHERE p.proname IN ("+strings.Join(list, ", ")+
+		") AND p.pronamespace <> 'pg_catalog'::regnamespace AND pg_catalog.pg_function_is_visible(p.oid) LIMIT 1", nil, func(v [][]byte) error {
+		found = string(v[0])
+		return nil
+	})
+	return found, err
+}
+
+// ClockValue implements engine.Reader.
+func (db *DB) ClockValue(call string) string {
+	return "SELECT quote_literal((" + call + ")::text) || '::' || pg_typeof(" + call + ")::text"
+}
+
 var aggregateFunctions = wordSet(`
 	count sum avg min max bit_and bit_or bit_xor bool_and bool_or every any_value string_agg array_agg json_agg jsonb_agg
 	json_object_agg jsonb_object_agg json_agg_strict jsonb_agg_strict json_object_agg_strict json_object_agg_unique
@@ -68,6 +90,8 @@ func (db *DB) Function(name string, args int) engine.FunctionKind {
 	switch {
 	case pureFunctions[name], name == "age" && args == 2:
 		return engine.PureFunction
+	case clockFunctions[name]:
+		return engine.ClockFunction
 	case aggregateFunctions[name]:
 		return engine.AggregateFunction
 	case windowFunctions[name]:

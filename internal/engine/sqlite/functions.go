@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -57,6 +58,14 @@ func (db *DB) Function(name string, args int) engine.FunctionKind {
 
 // Bytes implements engine.Reader.
 func (db *DB) Bytes(_ engine.ResultColumn, expr string) string { return "quote(" + expr + ")" }
+
+// UserFunction implements engine.Reader: users have none.
+func (db *DB) UserFunction(context.Context, *engine.Session, []string) (string, error) {
+	return "", nil
+}
+
+// ClockValue implements engine.Reader: no function is a ClockFunction.
+func (db *DB) ClockValue(string) string { return "" }
 
 // Ambiguous implements engine.Reader.
 func (db *DB) Ambiguous(engine.ResultColumn, string, bool) string { return "" }
