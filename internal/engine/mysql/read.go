@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -25,10 +26,28 @@ func (readConnector) Driver() driver.Driver { return mysql.MySQLDriver{} }
 func (r readConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	c := &readConn{}
 	cfg := r.db.config.Clone()
-	cfg.DialFunc = func(ctx context.Context, network, addr string) (nc net.Conn, err error) {
+	network, security := cfg.Net, tlsOf(cfg)
+	cfg.DialFunc = func(ctx context.Context, _, addr string) (net.Conn, error) {
 		d := net.Dialer{Timeout: connectTimeout}
-		c.net, err = d.DialContext(ctx, network, addr)
-		return c.net, err
+		nc, err := d.DialContext(ctx, network, addr)
+		if err != nil || security == nil {
+			c.net = nc
+			return nc, err
+		}
+		t := &tunnel{Conn: nc, ctx: ctx, config: security, optional: cfg.TLSConfig == "preferred"}
+		if deadline, ok := ctx.Deadline(); ok {
+			if err := nc.SetDeadline(deadline); err != nil {
+				return nil, errors.Join(err, nc.Close())
+			}
+		}
+		if err := t.greet(); err != nil {
+			return nil, errors.Join(err, nc.Close())
+		}
+		c.net = t
+		return t, nc.SetDeadline(time.Time{})
+	}
+	if security != nil {
+		cfg.TLSConfig, cfg.Net = "false", "unix" // see tunnel
 	}
 	connector, err := r.db.connector(cfg, reading)
 	if err != nil {
@@ -58,9 +77,6 @@ func readSettings() []string {
 
 // ReadSession implements engine.Reader.
 func (db *DB) ReadSession(ctx context.Context, st engine.State) (*engine.Session, error) {
-	if db.config.TLSConfig != "false" {
-		return nil, engine.Classed(engine.ErrUnsupported, errors.New("open a session for reading: not over TLS"))
-	}
 	words := db.sessionWords()
 	words.Prepares = false
 	words.Text, words.Describe, words.SetAll = text, describe, setAll
