@@ -124,12 +124,19 @@ func (r *Runner) uncached(p *Plan) string {
 		return "roll-ups are read"
 	case len(r.nodes) > 1:
 		return "the table lies on several servers"
+	case len(p.Rollups) > 0:
+		return "a roll-up has them already"
 	case !ok:
 		return "this server doesn't tell whether rows that rowmill hasn't written have changed"
 	case !p.Alone:
 		return "the query reads another table, too, or this one twice"
 	case !p.Table.Period || !p.Table.Versioned || len(p.Table.Parts) == 0:
 		return "it is no rolling table"
+	}
+	for _, piece := range p.Pieces {
+		if piece.Where != "" || piece.Query != "" || piece.Node != 0 || piece.Table != nil {
+			return "its pieces are no partitions of the table"
+		}
 	}
 	text, err := parse.Normal(p.Partial[0]+"?"+p.Partial[1], r.nodes[0].Syntax(p.State))
 	if err != nil {
