@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine/mysql"
-	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -74,13 +73,13 @@ func TestReadTLS(t *testing.T) {
 			must(t, os.WriteFile(password, []byte("secret pass"), 0o600))
 			target := plain.Target()
 			for _, x := range []struct{ user, tls, fails string }{
-				{sandbox.User, "skip-verify", ""}, {sandbox.User, "preferred", ""}, {sandbox.User, "true", "tls: "},
+				{target.User, "skip-verify", ""}, {target.User, "preferred", ""}, {target.User, "true", "tls: "},
 				{plugins[0], "skip-verify", ""}, {plugins[len(plugins)-1], "skip-verify", ""},
 			} {
 				at := target
 				at.User = x.user
 				at.Query = map[string][]string{"socket": target.Query["socket"], "tls": {x.tls}}
-				if x.user != sandbox.User {
+				if x.user != target.User {
 					at.Query.Set("password-file", password)
 				}
 				db, err := mysql.Open(within(t), at)
