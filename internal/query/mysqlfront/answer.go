@@ -104,7 +104,7 @@ func (c *client) split(ctx context.Context, shape uint64, run *execution) (handl
 		return true, errGone
 	default:
 		f.metrics.whole.WithLabelValues(whyFailed).Inc()
-		f.o.Say(fmt.Sprintf("client %s: a query is passed on whole: %v", c.user.RemoteAddr(), err))
+		f.say(fmt.Sprintf("client %s: a query is passed on whole: %v", c.user.RemoteAddr(), err))
 	}
 	// The cost of looking is at most half a percent of the time, if statements of this shape come one after the other.
 	pause := min(max(200*time.Since(begin), time.Second), 30*time.Second)

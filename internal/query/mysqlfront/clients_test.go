@@ -19,8 +19,7 @@ func startCounting(t testing.TB, kind string, change func(*Options)) (*fixture, 
 	t.Helper()
 	a := &counting{}
 	x := start(t, kind, func(o *Options) {
-		a.Runner = query.New(o.Reader, query.Options{Parallel: 2, NoRerun: true, Always: true})
-		o.Answer, o.MaxPieces, o.Parallel = a, 4, 2
+		a.options(o)
 		if change != nil {
 			change(o)
 		}
@@ -32,6 +31,12 @@ func startCounting(t testing.TB, kind string, change func(*Options)) (*fixture, 
 		}
 	})
 	return x, a
+}
+
+// options sets a runner that splits all queries.
+func (a *counting) options(o *Options) {
+	a.Runner = query.New(o.Reader, query.Options{Parallel: 2, NoRerun: true, Always: true})
+	o.Answer, o.MaxPieces, o.Parallel = a, 4, 2
 }
 
 // program runs a client and returns what it prints.

@@ -57,6 +57,8 @@ type Front struct {
 	o       Options
 	mu      sync.Mutex
 	clients map[*client]bool
+	said    time.Time // the last line about a client, and how many there were since; with mu
+	unsaid  int
 	closing atomic.Bool
 	loops   *loops
 	metrics *metrics
@@ -220,8 +222,28 @@ func (f *Front) serve(ctx context.Context, conn net.Conn) {
 	f.metrics.accepted.Inc()
 	err := c.run(ctx)
 	if err != nil && !errors.Is(err, errGone) && !errors.Is(err, errRefused) {
-		f.o.Say(fmt.Sprintf("client %s (connection %d of the server): %v", conn.RemoteAddr(), c.id, err))
+		f.say(fmt.Sprintf("client %s (connection %d of the server): %v", conn.RemoteAddr(), c.id, err))
 	}
+}
+
+// sayEvery is how often there is a line about clients: a server that is down concerns all of them, again and again.
+const sayEvery = time.Second
+
+// say writes a line about one client, or counts it for the next one.
+func (f *Front) say(line string) {
+	f.mu.Lock()
+	now := time.Now()
+	if now.Sub(f.said) < sayEvery {
+		f.unsaid++
+		f.mu.Unlock()
+		return
+	}
+	if f.unsaid > 0 {
+		line += fmt.Sprintf(" (and %d other lines about clients before)", f.unsaid)
+	}
+	f.said, f.unsaid = now, 0
+	f.mu.Unlock()
+	f.o.Say(line)
 }
 
 // add notes a session and returns how many there are.

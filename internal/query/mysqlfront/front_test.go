@@ -36,7 +36,11 @@ type fixture struct {
 // start starts a front. change changes its options, unless it is nil.
 func start(t testing.TB, kind string, change func(*Options)) *fixture {
 	t.Helper()
-	db := testdb.Open(t, kind)
+	return startOn(t, testdb.Open(t, kind), change)
+}
+
+func startOn(t testing.TB, db engine.DB, change func(*Options)) *fixture {
+	t.Helper()
 	at, err := engine.ParseTarget(db.Info().Target)
 	if err != nil {
 		t.Fatal(err)

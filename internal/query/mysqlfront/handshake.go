@@ -135,7 +135,7 @@ func (c *client) secure(ctx context.Context, answer []byte, offered uint32) ([]b
 		c.refuse(&serverError{codeUnknown, "08S01", "rowmill serve: TLS was not offered"}, answer[3]+1)
 		return nil, errRefused
 	}
-	upstream := offered&capSSL != 0 && (wants || c.front.o.Wire.Encrypted)
+	upstream := offered&capSSL != 0 && (wants && c.front.o.Wire.Network != "unix" || c.front.o.Wire.Encrypted)
 	if c.front.o.Wire.Encrypted && !upstream {
 		c.refuse(&serverError{codeNoServer, "08S01", "rowmill serve: the target asks for TLS, and the server doesn't offer it"}, answer[3]+1)
 		return nil, errRefused

@@ -1,0 +1,223 @@
+package mysqlfront
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// certificate returns one for the tests, signed by itself.
+func certificate(t *testing.T) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"serve"}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// TestTLS encrypts the client's connection, on which a method of authentication may send the password itself.
+func TestTLS(t *testing.T) {
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
+		x, a := startCounting(t, kind, func(o *Options) { o.TLS = &tls.Config{Certificates: []tls.Certificate{certificate(t)}} })
+		table(t, x)
+		user := "s" + x.name[:min(20, len(x.name))]
+		execute(t, x.client(t), "CREATE USER "+user+" IDENTIFIED BY 'secret'", "GRANT SELECT ON "+x.name+".* TO "+user)
+		t.Cleanup(func() { execute(t, connect(t, x.config(true)), "DROP USER "+user) })
+		c := x.config(false)
+		c.User, c.Passwd, c.TLSConfig = user, "secret", "skip-verify"
+		for range 2 { // in full, then from the server's cache
+			db := connect(t, c)
+			if got, err := answer(db, "SELECT COUNT(*), MAX(vc) FROM t"); err != nil || !strings.Contains(got, "5|") {
+				t.Fatalf("%s, %v", got, err)
+			}
+			if got, err := answer(db, "SELECT vc, id FROM t WHERE id < ?", 3); err != nil || !strings.Contains(got, "é|1|") {
+				t.Errorf("%s, %v", got, err)
+			}
+			db.Close()
+		}
+		if a.ran.Load() == 0 {
+			t.Error("no query was split")
+		}
+		c.Passwd = "wrong"
+		var e *mysql.MySQLError
+		if err := connect(t, c).Ping(); !errors.As(err, &e) || e.Number != 1045 {
+			t.Errorf("a wrong password: %v", err)
+		}
+	})
+}
+
+func TestMaxConnections(t *testing.T) {
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
+		x := start(t, kind, func(o *Options) { o.MaxConnections = 2 })
+		one, two := x.client(t), x.client(t)
+		execute(t, one, "DO 1")
+		execute(t, two, "DO 1")
+		var e *mysql.MySQLError
+		if err := x.client(t).Ping(); !errors.As(err, &e) || e.Number != codeTooManyConnections {
+			t.Errorf("a third client: %v", err)
+		}
+		one.Close()
+		until(t, "a place for a client", func() bool { return x.client(t).Ping() == nil })
+		w := httptest.NewRecorder()
+		x.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		for _, want := range []string{"rowmill_serve_connections 2\n", "rowmill_serve_commands_total", `rowmill_serve_bytes_total{direction="in"}`, `rowmill_serve_whole_total{reason="small"} 0`} {
+			if !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%q is missing in the metrics", want)
+			}
+		}
+	})
+}
+
+// TestShutdown ends a front while clients are connected: idle ones at once, others after their statement or transaction.
+func TestShutdown(t *testing.T) {
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
+		x := start(t, kind, nil)
+		idle, busy, transaction := x.client(t), x.client(t), x.client(t)
+		execute(t, idle, "CREATE TABLE s (id INT PRIMARY KEY) ENGINE=InnoDB")
+		execute(t, transaction, "BEGIN", "INSERT INTO s VALUES (1)")
+		slept := make(chan error, 1)
+		go func() {
+			_, err := busy.Exec("DO SLEEP(1)")
+			slept <- err
+		}()
+		until(t, "a statement runs", func() bool {
+			got, _ := answer(idle, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'DO SLEEP%' AND DB = '"+x.name+"'")
+			return strings.HasSuffix(got, "\n1|")
+		})
+		var stopped sync.WaitGroup
+		stopped.Go(x.stop)
+		until(t, "no client is accepted", func() bool { return x.client(t).Ping() != nil })
+		if err := <-slept; err != nil {
+			t.Errorf("a statement that was running: %v", err)
+		}
+		execute(t, transaction, "INSERT INTO s VALUES (2)", "COMMIT")
+		stopped.Wait()
+		if got, err := answer(connect(t, x.config(true)), "SELECT COUNT(*) FROM s"); err != nil || !strings.HasSuffix(got, "\n2|") {
+			t.Errorf("%s, %v", got, err)
+		}
+	})
+}
+
+// TestServerClosesIdleConnection ends a client's own connection on the server, which the client notices without asking.
+func TestServerClosesIdleConnection(t *testing.T) {
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
+		x := start(t, kind, nil)
+		c := dialRaw(t, "tcp", x.address, x.name, 0, 0)
+		execute(t, connect(t, x.config(true)), fmt.Sprintf("KILL %d", c.id))
+		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+		for {
+			if _, err := c.packet(1 << 16); err != nil {
+				if strings.Contains(err.Error(), "timeout") {
+					t.Error("the client's connection is still open")
+				}
+				break // an error packet may come before
+			}
+		}
+		until(t, "the session has ended", func() bool { return len(x.connected()) == 0 })
+	})
+}
+
+func TestQueue(t *testing.T) {
+	ctx := context.Background()
+	q := newQueue(4)
+	all, ok := q.take(ctx, "a", 9, time.Second) // as many as there are
+	if used, _ := q.state(); !ok || used != 4 {
+		t.Fatalf("%d sessions used", used)
+	}
+	if _, ok := q.take(ctx, "a", 1, time.Millisecond); ok {
+		t.Error("there are more sessions than four")
+	}
+	if used, waiting := q.state(); used != 4 || waiting != 0 {
+		t.Errorf("after a wait that was too long: %d used, %d waiting", used, waiting)
+	}
+	order := make(chan string, 6)
+	var wg sync.WaitGroup
+	for i, user := range []string{"a", "a", "a", "b", "c"} {
+		wg.Go(func() {
+			give, ok := q.take(ctx, user, 4, time.Minute)
+			if !ok {
+				t.Error("no sessions")
+				return
+			}
+			order <- user
+			give()
+		})
+		until(t, "the query waits", func() bool { _, n := q.state(); return n == i+1 })
+	}
+	all()
+	wg.Wait()
+	close(order)
+	got := ""
+	for user := range order {
+		got += user
+	}
+	if got != "abcaa" {
+		t.Errorf("order %s", got)
+	}
+	if used, waiting := q.state(); used != 0 || waiting != 0 {
+		t.Errorf("at the end: %d used, %d waiting", used, waiting)
+	}
+}
+
+// TestGrafana sends what Grafana's data source does: its macros expanded, and the queries of its editor.
+func TestGrafana(t *testing.T) {
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
+		x, a := startCounting(t, kind, nil)
+		execute(t, x.client(t), "CREATE TABLE readings (sensor INT NOT NULL, ts DATETIME NOT NULL, value DECIMAL(10,2), PRIMARY KEY (sensor, ts)) PARTITION BY RANGE COLUMNS (ts) "+
+			"(PARTITION p1 VALUES LESS THAN ('2024-01-02'), PARTITION p2 VALUES LESS THAN ('2024-01-03'), PARTITION p3 VALUES LESS THAN (MAXVALUE))",
+			"INSERT INTO readings VALUES (1, '2024-01-01 10:00:00', 1.5), (2, '2024-01-01 10:03:00', 2.5), (1, '2024-01-02 10:00:00', 3.5), (2, '2024-01-03 11:00:00', NULL)", "ANALYZE TABLE readings")
+		clients := func(direct bool) *mysql.Config {
+			c := x.config(direct)
+			c.ParseTime, c.Collation = true, "utf8mb4_general_ci"
+			return c
+		}
+		through, direct := connect(t, clients(false)), connect(t, clients(true))
+		for _, test := range []struct {
+			query string
+			split bool
+		}{
+			{"SELECT 1", false},
+			{"SELECT DISTINCT TABLE_SCHEMA from information_schema.TABLES where TABLE_TYPE != 'SYSTEM VIEW' AND TABLE_SCHEMA = DATABASE() ORDER BY TABLE_SCHEMA", false},
+			{"SELECT DISTINCT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '" + x.name + "' ORDER BY TABLE_NAME", false},
+			{"SELECT COLUMN_NAME, DATA_TYPE FROM information_schema.columns WHERE TABLE_SCHEMA = '" + x.name + "' AND TABLE_NAME = 'readings' ORDER BY COLUMN_NAME", false},
+			// $__timeGroupAlias, $__timeFilter
+			{"SELECT UNIX_TIMESTAMP(ts) DIV 300 * 300 AS \"time\", sum(value) AS \"value\" FROM readings WHERE ts BETWEEN FROM_UNIXTIME(1704000000) AND FROM_UNIXTIME(1704400000) GROUP BY 1 ORDER BY UNIX_TIMESTAMP(ts) DIV 300 * 300", false},
+			{"SELECT UNIX_TIMESTAMP(ts) DIV 300 * 300 AS time, sensor AS metric, avg(value) AS value FROM readings WHERE ts BETWEEN FROM_UNIXTIME(1704000000) AND FROM_UNIXTIME(1704400000) GROUP BY time, sensor ORDER BY time, sensor", true},
+			// a table, a variable of a dashboard, an annotation
+			{"SELECT sensor, MIN(value), MAX(value), COUNT(*) FROM readings WHERE ts >= FROM_UNIXTIME(1704000000) AND ts <= FROM_UNIXTIME(1704400000) GROUP BY sensor ORDER BY sensor LIMIT 50", true},
+			{"SELECT DISTINCT sensor FROM readings ORDER BY sensor", false},
+			{"SELECT UNIX_TIMESTAMP(ts) AS time, CONCAT('sensor ', sensor) AS text FROM readings WHERE ts BETWEEN FROM_UNIXTIME(1704000000) AND FROM_UNIXTIME(1704400000) ORDER BY time, text", false},
+		} {
+			before := a.ran.Load()
+			got, err := answer(through, test.query)
+			want, wantErr := answer(direct, test.query)
+			if got != want || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+				t.Errorf("%s: got %s, %v; want %s, %v", test.query, got, err, want, wantErr)
+			}
+			if split := a.ran.Load() > before; test.split && !split {
+				t.Errorf("%s: not in pieces", test.query)
+			}
+		}
+	})
+}
