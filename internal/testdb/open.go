@@ -2,7 +2,9 @@ package testdb
 
 import (
 	"context"
+	"errors"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,6 +30,40 @@ func Open(t testing.TB, kind string) engine.DB {
 		}
 	})
 	return db
+}
+
+// OpenOwn starts a server of a kind for this test alone, which may kill it and start it again, and opens it. Both end with
+// the test.
+func OpenOwn(t testing.TB, kind string) (engine.DB, *sandbox.Server) {
+	t.Helper()
+	ctx := context.Background()
+	root, err := TempDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(root) })
+	server, err := sandbox.Start(ctx, sandbox.Options{Kind: kind, Memory: 64 << 20, Redo: 64 << 20, Durability: sandbox.Relaxed, Root: root}, func(string, ...any) {})
+	if errors.Is(err, sandbox.ErrNotInstalled) {
+		Require(t, kind, err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(ctx); err != nil {
+			t.Errorf("stop the server: %v", err)
+		}
+	})
+	at, err := engine.ParseTarget(server.Target())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := target.Connect(ctx, at)
+	if err != nil {
+		t.Fatalf("open %s: %v", at, err)
+	}
+	t.Cleanup(func() { _ = db.Close() }) // connections that the server has lost
+	return db, server
 }
 
 // Target returns the target of a private database of a kind of Open. The

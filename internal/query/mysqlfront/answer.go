@@ -85,7 +85,7 @@ func (c *client) split(ctx context.Context, shape uint64, run *execution) (handl
 		f.metrics.split.Inc()
 		f.metrics.seconds.Observe(time.Since(begin).Seconds())
 		return true, nil
-	case errors.Is(cause, errKilled):
+	case errors.Is(cause, errKilled), !run.begun && errors.Is(err, errKilled):
 		f.metrics.whole.WithLabelValues(whyGone).Inc()
 		interrupted := &serverError{codeInterrupted, "70100", "Query execution was interrupted"}
 		_, err := c.user.Write(interrupted.packet(run.seq))
@@ -299,6 +299,9 @@ func (c *client) baseTable(name string) error {
 func (c *client) refusal(err error) error {
 	var e *serverError
 	if errors.As(err, &e) {
+		if e.Code == codeInterrupted {
+			return errKilled // on the server, and so the whole query would have been
+		}
 		return &whole{whyRefused, e.Error()}
 	}
 	c.broken = true

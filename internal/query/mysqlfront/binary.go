@@ -261,7 +261,8 @@ func literalOf(p []byte, kind byte, unsigned, noBackslash bool) (literal string,
 		return literal, p[size:], nil
 	}
 	text, rest, ok := lenencBytes(p)
-	if !ok || !utf8.Valid(text) {
+	dated := kind == typeDate || kind == typeDatetime || kind == typeTimestamp
+	if !ok || !dated && !utf8.Valid(text) {
 		return "", nil, unknown
 	}
 	switch kind {

@@ -14,8 +14,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/sandbox"
-	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -35,21 +33,9 @@ func TestChaos(t *testing.T) {
 	if testdb.Nightly() {
 		seed = uint64(time.Now().UnixNano())
 	}
-	t.Chdir(t.TempDir())
 	ctx := context.Background()
-	server, err := target.Open(ctx, "sandbox:mariadb?memory=64MB&redo=64MB&durability=relaxed", func(string) {})
-	if errors.Is(err, sandbox.ErrNotInstalled) {
-		testdb.Require(t, "mariadb", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := server.Close(); err != nil {
-			t.Errorf("close the server: %v", err)
-		}
-	}()
-	x, a := frontOf(t, server.DB)
+	db, server := testdb.OpenOwn(t, "mariadb")
+	x, a := frontOf(t, db)
 	direct := connect(t, x.config(true))
 	parts := make([]string, 20)
 	for i := range parts {
@@ -69,6 +55,7 @@ func TestChaos(t *testing.T) {
 		{text: "SELECT v FROM t WHERE id = ?", args: []any{77}},
 	}
 	for i := range queries {
+		var err error
 		if queries[i].want, err = answer(direct, queries[i].text, queries[i].args...); err != nil {
 			t.Fatal(err)
 		}
@@ -118,9 +105,9 @@ func TestChaos(t *testing.T) {
 		for time.Now().Before(end) {
 			if time.Now().After(next) {
 				next = time.Now().Add(length / time.Duration(deaths+1))
-				server.Server().Kill()
-				<-server.Server().Done()
-				if err := server.Server().Restart(ctx); err != nil {
+				server.Kill()
+				<-server.Done()
+				if err := server.Restart(ctx); err != nil {
 					t.Errorf("restart the server: %v", err)
 					return
 				}

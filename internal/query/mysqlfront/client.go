@@ -96,6 +96,13 @@ func (c *client) setCancel(stop context.CancelCauseFunc) {
 	c.stop = stop
 }
 
+// running returns what ends the pieces of the query that the session is running; nil if it isn't.
+func (c *client) running() context.CancelCauseFunc {
+	c.stopMu.Lock()
+	defer c.stopMu.Unlock()
+	return c.stop
+}
+
 // interrupt ends the pieces of the query that the session is running, if it is.
 func (c *client) interrupt(why error) {
 	c.stopMu.Lock()

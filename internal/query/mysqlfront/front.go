@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -209,6 +210,11 @@ func (f *Front) serve(ctx context.Context, conn net.Conn) {
 		_ = tcp.SetKeepAlivePeriod(keepAlive) // it only helps
 	}
 	defer c.close()
+	defer func() {
+		if bug := recover(); bug != nil {
+			f.o.Say(fmt.Sprintf("client %s: an error of rowmill, please report it: %v\n%s", conn.RemoteAddr(), bug, debug.Stack()))
+		}
+	}()
 	c.phase.Store(phaseOther)
 	if f.closing.Load() {
 		c.refuse(&serverError{codeShutdown, "08S01", "rowmill serve: it is shutting down"}, 0)

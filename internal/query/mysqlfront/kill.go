@@ -82,20 +82,19 @@ type killed struct {
 	hard bool   // the connection, and not only what it runs
 }
 
-// parseKill reads KILL. Another form than these is passed on, and ends no pieces.
+// parseKill reads KILL. Another form than these, such as MariaDB's with the number of a query, is passed on, and ends no pieces.
 func parseKill(text string) (k killed, ok bool) {
 	words := strings.Fields(strings.TrimRight(string(skipBlank([]byte(text))), "; \t\r\n"))
-	if len(words) == 0 || !strings.EqualFold(words[0], "kill") {
+	if len(words) < 2 || !strings.EqualFold(words[0], "kill") {
 		return k, false
 	}
 	k.hard = true
 	last := words[len(words)-1]
-	for i, w := range words[1 : len(words)-1] {
+	for _, w := range words[1 : len(words)-1] {
 		switch {
 		case strings.EqualFold(w, "hard"), strings.EqualFold(w, "soft"), strings.EqualFold(w, "connection"):
 		case strings.EqualFold(w, "query"):
 			k.hard = false
-		case strings.EqualFold(w, "id") && strings.EqualFold(words[i], "query"):
 		case strings.EqualFold(w, "user"):
 			name, _, _ := strings.Cut(last, "@")
 			k.user = strings.Trim(name, "'`\"")
@@ -108,12 +107,21 @@ func parseKill(text string) (k killed, ok bool) {
 	}
 	var err error
 	k.id, err = strconv.ParseUint(last, 10, 64)
-	return k, err == nil && len(words) > 1
+	return k, err == nil
 }
 
 // kill passes a KILL on. If the server accepts it, it has checked the privileges: then pieces of queries of that connection, which
 // the server doesn't know, end as well.
 func (c *client) kill(p []byte, k killed) error {
+	// Those that run now: when the server has answered, they may already run the next query.
+	var ends []func()
+	for _, other := range c.front.connected() {
+		if other != c && (k.user != "" && other.name == k.user || k.user == "" && uint64(other.id) == k.id) {
+			if stop := other.running(); stop != nil {
+				ends = append(ends, func() { stop(errKilled) })
+			}
+		}
+	}
 	c.note(p)
 	c.reply.start(expectFirst)
 	if _, err := c.server.Write(p); err != nil {
@@ -123,12 +131,9 @@ func (c *client) kill(p []byte, k killed) error {
 		return err
 	}
 	c.after()
-	if c.reply.failed {
-		return nil
-	}
-	for _, other := range c.front.connected() {
-		if other != c && (k.user != "" && other.name == k.user || k.user == "" && uint64(other.id) == k.id) {
-			other.interrupt(errKilled)
+	if !c.reply.failed {
+		for _, end := range ends {
+			end()
 		}
 	}
 	return nil
