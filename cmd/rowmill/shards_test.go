@@ -134,7 +134,11 @@ func TestShards(t *testing.T) {
 			c := openCluster(t, kind)
 			c.run(exitDone, []string{"-- node n3: create table readings", "-- head: create "}, "apply", "--dry-run")
 			// Whatever stops it, the next one continues.
-			for n := 0; ; n++ {
+			each := 3
+			if testdb.Nightly() {
+				each = 1
+			}
+			for n := 0; ; n += each {
 				ctx, cancel := context.WithCancel(t.Context())
 				a := &app{stdin: strings.NewReader(""), stdout: results{&bytes.Buffer{}}, stderr: &stepped{after: n + 2, do: cancel}, args: []string{"apply", c.file, "--yes", "--clock", c.clock}}
 				if code := a.run(ctx); code == exitDone {

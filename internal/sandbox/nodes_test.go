@@ -29,7 +29,8 @@ var present = map[string]func(socket string) []string{
 
 // Nodes are started, stopped, brought back and removed with their head, which can present their tables.
 func TestNodes(t *testing.T) {
-	for kind, statements := range present {
+	for _, kind := range testdb.Kinds(t, "mariadb", "postgres") {
+		statements := present[kind]
 		t.Run(kind, func(t *testing.T) {
 			o := small(t, kind)
 			o.Nodes = 2
