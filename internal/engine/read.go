@@ -67,8 +67,8 @@ type Reader interface {
 	// UserFunction returns one of these names of functions that is also that of a user's function, which a call
 	// may mean; "" if there is none.
 	UserFunction(ctx context.Context, s *Session, names []string) (string, error)
-	// ClockValue is a query for the value of a call of a ClockFunction as text that has the same value and type in
-	// any statement.
+	// ClockValue is an expression for a text that has the same value and type in any statement as a call of a ClockFunction has
+	// in that of the expression.
 	ClockValue(call string) string
 	// Cores returns the number of processor cores for queries: of this machine if
 	// the server is on it, else 0.

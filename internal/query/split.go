@@ -123,17 +123,19 @@ func (x *splitter) parse() (err error) {
 
 // stopClock puts the current time in the place of functions that return it: they would be different in each session.
 func (x *splitter) stopClock() error {
+	list := make([]string, len(x.clocks))
+	for i, span := range x.clocks {
+		list[i] = x.reader.ClockValue(x.of(span))
+	}
 	var edits []parse.Edit
-	for _, span := range x.clocks {
-		value := ""
-		err := x.session.Text(x.ctx, x.reader.ClockValue(x.of(span)), nil, func(v [][]byte) error {
-			value = string(v[0])
-			return nil
-		})
-		if err != nil {
-			return x.failed("the server doesn't tell the time", err)
+	err := x.session.Text(x.ctx, "SELECT "+strings.Join(list, ", "), nil, func(v [][]byte) error {
+		for i, span := range x.clocks {
+			edits = append(edits, parse.Edit{Span: span, Text: "(" + string(v[i]) + ")"})
 		}
-		edits = append(edits, parse.Edit{Span: span, Text: "(" + value + ")"})
+		return nil
+	})
+	if err != nil {
+		return x.failed("the server doesn't tell the time", err)
 	}
 	x.text = parse.Replace(x.text, edits)
 	return x.parse()

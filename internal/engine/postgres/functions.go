@@ -63,7 +63,7 @@ func (db *DB) UserFunction(ctx context.Context, s *engine.Session, names []strin
 
 // ClockValue implements engine.Reader.
 func (db *DB) ClockValue(call string) string {
-	return "SELECT quote_literal((" + call + ")::text) || '::' || pg_typeof(" + call + ")::text"
+	return "quote_literal((" + call + ")::text) || '::' || pg_typeof(" + call + ")::text"
 }
 
 var aggregateFunctions = wordSet(`
