@@ -102,7 +102,7 @@ var (
 )
 
 // charFormat has the patterns of to_char that are known.
-var charFormat = regexp.MustCompile(`YYYY|HH24|MM|DD|MI|SS|[A-Za-z0-9]+|"[^"\\]*"|.`)
+var charFormat = regexp.MustCompile(`YYYY|HH24|MM|DD|MI|SS|[A-Za-z0-9]+|.`)
 
 var charFormats = map[string]granule{"YYYY": perYear, "MM": perMonth, "DD": perDay, "HH24": perHour, "MI": perMinute, "SS": perSecond}
 
@@ -246,7 +246,7 @@ func (t *rolledTime) granule(e *parse.Expr) (granule, bool) {
 				switch {
 				case known:
 					g = g.finer(h)
-				case word[0] != '"' && strings.ContainsAny(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"):
+				case strings.ContainsAny(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"):
 					return granule{}, false
 				}
 			}

@@ -96,7 +96,9 @@ func (r *Runner) chooseLevels(ctx context.Context, s *engine.Session, p *Plan, t
 	if len(p.Rollups) == 0 {
 		return cmp.Or(why, "none of its buckets lies in the time that is asked for"), nil
 	}
-	p.Pieces = append(p.Pieces, u.rest(used, r.parallel(r.nodes[0].Reader)*piecesPerSession)...)
+	rest, replaced := u.rest(used, r.parallel(r.nodes[0].Reader)*piecesPerSession)
+	p.Pieces = append(p.Pieces, rest...)
+	p.Emptied = u.emptied(replaced)
 	return "", nil
 }
 
@@ -414,8 +416,9 @@ func (u *rolledUp) differs(l *leveled, cols []engine.ResultColumn) string {
 	return ""
 }
 
-// rest returns the pieces that read what roll-ups don't stand for.
-func (u *rolledUp) rest(used []rolling.Period, most int) []Piece {
+// rest returns the pieces that read what roll-ups don't stand for, and the time of the partitions that aren't read, by their names.
+func (u *rolledUp) rest(used []rolling.Period, most int) (pieces []Piece, replaced map[string]rolling.Period) {
+	replaced = map[string]rolling.Period{}
 	byName := map[string]rolling.Partition{}
 	for _, p := range u.table.Periods {
 		byName[p.Name] = p
@@ -458,6 +461,7 @@ func (u *rolledUp) rest(used []rolling.Period, most int) []Piece {
 		}
 		switch {
 		case covered && asked.From < asked.To:
+			replaced[name] = asked
 		case len(not) == 0:
 			whole = append(whole, name)
 		default:
@@ -467,7 +471,55 @@ func (u *rolledUp) rest(used []rolling.Period, most int) []Piece {
 	if len(whole) > 0 {
 		cut = append(cut, groupParts(u.plan.Table, whole, most)...)
 	}
-	return cut
+	return cut, replaced
+}
+
+// emptied is a query that returns a row if a partition in whose place roll-ups are read has no rows, though a roll-up has some of
+// its time: no trigger sees TRUNCATE of a partition. It is "" if there are no such partitions.
+func (u *rolledUp) emptied(replaced map[string]rolling.Period) string {
+	quote := u.reader.Dialect().Quote
+	var list []string
+	for _, name := range u.plan.Parts {
+		asked, ok := replaced[name]
+		if !ok {
+			continue
+		}
+		for _, use := range u.plan.Rollups {
+			i := slices.IndexFunc(use.Ranges, asked.Overlaps)
+			if i < 0 {
+				continue
+			}
+			from, to := max(asked.From, use.Ranges[i].From), min(asked.To, use.Ranges[i].To)
+			table, bucket := quote(use.Name), quote(engine.RolledBucket)
+			if u.plan.Table.Database != "" {
+				table = quote(u.plan.Table.Database) + "." + table
+			}
+			list = append(list, fmt.Sprintf("SELECT 1 FROM (SELECT 1 AS one) AS x WHERE NOT EXISTS (SELECT 1 FROM %s AS y) AND EXISTS (SELECT 1 FROM %s WHERE %s >= %s AND %s < %s)",
+				u.reader.PartFrom(u.plan.Table, []string{name}), table, bucket, u.table.Literal(from), bucket, u.table.Literal(to)))
+			break
+		}
+	}
+	return strings.Join(list, " UNION ALL ")
+}
+
+// proveRollups makes sure that in the snapshots of sessions, the roll-ups that a plan reads have exactly the rows of the table.
+func (p *Plan) proveRollups(ctx context.Context, sessions []*session) error {
+	for _, s := range sessions {
+		for _, u := range p.Rollups {
+			if err := u.prove(ctx, s.Session); err != nil {
+				return err
+			}
+		}
+	}
+	if p.Emptied == "" {
+		return nil
+	}
+	empty := false
+	err := sessions[0].Text(ctx, p.Emptied, nil, func([][]byte) error { empty = true; return nil })
+	if empty {
+		return inexact("a partition was emptied, and the roll-ups have its rows")
+	}
+	return err
 }
 
 // prove makes sure that in the snapshot of a session, the roll-up has exactly the rows of the table.

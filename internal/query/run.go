@@ -231,12 +231,8 @@ func (r *Runner) begin(ctx context.Context, p *Plan, clock engine.State, report 
 		if err := x.snapshot(&run); err != nil {
 			return nil, err
 		}
-		for _, s := range run.sessions {
-			for _, u := range p.Rollups {
-				if err := u.prove(x.ctx, s.Session); err != nil {
-					return nil, err
-				}
-			}
+		if err := p.proveRollups(x.ctx, run.sessions); err != nil {
+			return nil, err
 		}
 	}
 	if p.Table != nil && !p.Table.Versioned && len(p.Pieces) > 0 && p.Pieces[0].Table == nil { // its rows are on other servers, or its storage engine has no transactions
