@@ -29,12 +29,14 @@ type Explanation struct {
 	Pruned     int              `json:"partitions_pruned,omitempty"`
 	Pieces     []ExplainedPiece `json:"pieces,omitempty"`
 	// Nodes are the servers that are read directly, of a table on several, and Through is why they are not.
-	Nodes     []string          `json:"nodes,omitempty"`
-	Through   string            `json:"through_head,omitempty"`
-	Sessions  int               `json:"sessions,omitempty"`
-	Merge     string            `json:"merge,omitempty"`
-	MergeText string            `json:"merge_text,omitempty"`
-	Snapshot  string            `json:"snapshot,omitempty"`
+	Nodes     []string `json:"nodes,omitempty"`
+	Through   string   `json:"through_head,omitempty"`
+	Sessions  int      `json:"sessions,omitempty"`
+	Merge     string   `json:"merge,omitempty"`
+	MergeText string   `json:"merge_text,omitempty"`
+	Snapshot  string   `json:"snapshot,omitempty"`
+	// Cache says how many periods are in the cache of partial results, or why none can be.
+	Cache     string            `json:"cache,omitempty"`
 	Seconds   *ExpectedSeconds  `json:"seconds_expected,omitempty"`
 	Moved     *int64            `json:"rows_moved"`
 	MovedText string            `json:"rows_moved_text,omitempty"`
@@ -147,7 +149,7 @@ func (r *Runner) Explain(ctx context.Context, p *Plan) (*Explanation, error) {
 	e.Merge, e.MergeText = p.merge(o)
 	e.Moved, e.MovedText = p.moved()
 	var err error
-	if e.Snapshot, err = r.snapshotOf(ctx, p); err != nil {
+	if e.Snapshot, e.Cache, err = r.snapshotOf(ctx, p); err != nil {
 		return nil, fmt.Errorf("explain: %w", err)
 	}
 	if p.EstimatedRows >= 0 {
@@ -190,26 +192,31 @@ func (p *Plan) moved() (n *int64, text string) {
 	return nil, "at most one for each group and piece"
 }
 
-// snapshotOf says whether the sessions see the same rows.
-func (r *Runner) snapshotOf(ctx context.Context, p *Plan) (string, error) {
+// snapshotOf says whether the sessions see the same rows, and what is cached.
+func (r *Runner) snapshotOf(ctx context.Context, p *Plan) (snapshot, cache string, err error) {
 	if r.o.Lock {
-		return "one for all sessions, if need be by a brief lock against writes, which is taken when the query runs", nil
+		return "one for all sessions, if need be by a brief lock against writes, which is taken when the query runs", "", nil
 	}
 	report := &Report{Plan: p}
 	x, err := r.begin(ctx, p, nil, report)
 	if e, ok := errors.AsType[*inexactError](err); ok && ctx.Err() == nil {
-		return "none, and so the query would be run whole: " + e.why, nil
+		return "none, and so the query would be run whole: " + e.why, "", nil
 	}
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	if err := x.end(false); err != nil {
-		return "", err
+		return "", "", err
+	}
+	if cache = report.Uncached; cache == "" {
+		cache = fmt.Sprintf("%s in memory, of %d that are sealed", figure.Plural(int64(report.Cached), "period"), len(x.cached.versions))
+	} else {
+		cache = "none: " + cache
 	}
 	if report.Proof != "" {
-		return "one for all sessions: " + report.Proof, nil
+		return "one for all sessions: " + report.Proof, cache, nil
 	}
-	return "none: " + strings.Join(report.Warnings, "; "), nil
+	return "none: " + strings.Join(report.Warnings, "; "), cache, nil
 }
 
 // Text writes the explanation as lines for people.
@@ -250,6 +257,9 @@ func (e *Explanation) Text(w io.Writer) error {
 	line("rows moved", "%s", e.MovedText)
 	line("merge", "%s", e.MergeText)
 	line("snapshot", "%s", e.Snapshot)
+	if e.Cache != "" {
+		line("cache", "%s", e.Cache)
+	}
 	if s := e.Seconds; s != nil {
 		line("time", "about %s split and %s whole, at %s rows a second in a session: rough", figure.Duration(s.Split), figure.Duration(s.Whole), figure.Count(int64(nominalRate)))
 	}
