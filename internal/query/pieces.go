@@ -72,7 +72,7 @@ func (r *Runner) plan(ctx context.Context, s *engine.Session, statement string, 
 		}
 		p.Pieces = groupParts(p.Table, p.Parts, sessions*piecesPerSession)
 	}
-	if err == nil && len(p.Pieces) < 2 && !((r.o.Always || p.Table.Remote) && len(p.Pieces) == 1) {
+	if err == nil && p.Whole == "" && len(p.Pieces) < 2 && !((r.o.Always || p.Table.Remote) && len(p.Pieces) == 1) {
 		p.Whole = "there is only one piece"
 	}
 	return p, err
