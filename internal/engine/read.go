@@ -346,6 +346,9 @@ type Recipe struct {
 	Keyed bool
 	// Order reports that the result depends on the order of additions, in its last digits.
 	Order bool
+	// Alone reports that Value has the server's digits only where the aggregate is a whole column, and not within an
+	// expression.
+	Alone bool
 }
 
 // A MergeStep merges two partial values of one group into one. NULL and x are x.

@@ -396,7 +396,10 @@ func differ(want, got *answer, ordered bool, order []int) string {
 	return ""
 }
 
-// charset is the character set in the packet of a column of a result of MariaDB or MySQL; numbers and times have none.
+// binaryCharset is the number of bytes without characters.
+const binaryCharset = 63
+
+// charset tells bytes from characters by the packet of a column of a result of MariaDB or MySQL; numbers and times have none.
 func charset(c engine.ResultColumn) int {
 	p := c.Packet
 	if c.Class != engine.ClassText && c.Class != engine.ClassBytes || c.Native == "TIME" {
@@ -408,5 +411,8 @@ func charset(c engine.ResultColumn) int {
 	if len(p) < 3 {
 		return 0
 	}
-	return int(p[1]) | int(p[2])<<8
+	if id := int(p[1]) | int(p[2])<<8; id == binaryCharset {
+		return id
+	}
+	return 0 // that of the session's, in one of its collations
 }

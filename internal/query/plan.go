@@ -30,8 +30,9 @@ type Plan struct {
 	// Partial is the query of a piece: before and after the operand of FROM that is replaced, without its alias. A derived
 	// table in parentheses may stand in its place.
 	Partial [2]string
-	// Sample is the statement before and after the same operand.
+	// Sample is the statement before and after the same operand. Joined reports that it reads other tables, too.
 	Sample [2]string
+	Joined bool
 	// PartialColumns describe the result of a piece: first the keys, then the parts of the aggregates.
 	PartialColumns []engine.ResultColumn
 	// Keys is the number of key columns of a partial; if partials are rows, the number of columns of the answer.

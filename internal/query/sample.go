@@ -18,6 +18,10 @@ func (r *Runner) sample(ctx context.Context, s *engine.Session, p *Plan) error {
 		return nil
 	}
 	why := fmt.Sprintf("the type of %s depends on how the server computes it", p.Columns[at].Name)
+	if p.Merge.Rows && p.Joined {
+		p.Whole = why // which table is sorted decides, and that may be another one for few rows
+		return nil
+	}
 	smallest := -1
 	for i, part := range p.Table.Parts {
 		if slices.Contains(p.Parts, part.Name) && (smallest < 0 || part.Rows < p.Table.Parts[smallest].Rows) {

@@ -207,7 +207,7 @@ func (x *splitter) explain(b *block) error {
 		}
 		p.Pruned = len(t.Parts) - len(p.Parts)
 	}
-	p.Parallel = planned.Parallel
+	p.Parallel, p.Joined = planned.Parallel, len(x.uses) > 1
 	if x.options.Always {
 		return nil
 	}

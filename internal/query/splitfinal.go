@@ -162,7 +162,12 @@ func (g *grouped) render(e *parse.Expr, in nameUse) (string, error) {
 		case e.Query != nil:
 			err = refuse("it has a subquery over groups")
 		case g.isAggregate(e):
-			replace(g.value(g.aggregateOf(e)))
+			a := g.aggregateOf(e)
+			if a.recipe.Alone && e != whole {
+				err = refuse("%s within an expression has more digits than can be computed from parts", g.of(e.Span))
+				return false
+			}
+			replace(g.value(a))
 			return false
 		case e.Over != nil:
 			err = g.checkWindow(e, whole)

@@ -160,6 +160,8 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 			r.Order = true
 			return r, true
 		case c.Result.Class == engine.ClassDecimal && numeric(c.Inputs):
+			// Versions of MySQL after 8.0.15 round a quotient within an expression, and don't round an average there.
+			r.Alone = db != nil && !db.dialect.mariadb
 			if quotientRounds(c.Inputs[0].Scale, c.Result.Scale) {
 				r.Steps, r.Final = []engine.MergeStep{engine.MergeSum, engine.MergeSum}, engine.FinalQuotient
 			}

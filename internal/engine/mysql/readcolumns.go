@@ -203,7 +203,7 @@ func (db *DB) provisional(c engine.ResultColumn) bool {
 	switch {
 	case err != nil || !computed:
 		return false
-	case c.Class == engine.ClassInt:
+	case c.Class == engine.ClassInt, c.Native == "YEAR":
 		return !db.dialect.mariadb && (f.length < 12 || c.Native != "BIGINT")
 	}
 	return c.Native == "LONGTEXT" || c.Native == "MEDIUMTEXT" || c.Native == "TEXT"

@@ -110,8 +110,12 @@ func literalOf(c engine.ResultColumn) (literal func(b, text []byte) ([]byte, err
 		return nil, "a " + c.Native + " can't be made from its text"
 	case c.Class == engine.ClassFloat && (c.Native != "DOUBLE" || c.Scale >= 0):
 		return nil, "the text of a " + c.Native + " doesn't have all digits"
-	case c.Class == engine.ClassInt, c.Class == engine.ClassDecimal, c.Class == engine.ClassFloat:
+	case c.Class == engine.ClassFloat:
+		return floatLiteral, ""
+	case c.Class == engine.ClassInt, c.Class == engine.ClassDecimal:
 		return numericLiteral, ""
+	case c.Native == "DATE" || c.Native == "DATETIME" || c.Native == "TIMESTAMP":
+		return dateLiteral, ""
 	case c.Binary:
 		return hexLiteral, ""
 	}
@@ -128,6 +132,22 @@ func numericLiteral(b, text []byte) ([]byte, error) {
 		return b, errors.New("a number without digits")
 	}
 	return append(b, text...), nil
+}
+
+// floatLiteral refuses -0, which as a literal is 0.
+func floatLiteral(b, text []byte) ([]byte, error) {
+	if string(text) == "-0" {
+		return b, errors.New("-0 would become 0")
+	}
+	return numericLiteral(b, text)
+}
+
+// dateLiteral refuses dates with zeros, which a server compares in another way if the mode of the session forbids them.
+func dateLiteral(b, text []byte) ([]byte, error) {
+	if len(text) >= len("0000-00-00") && (string(text[5:7]) == "00" || string(text[8:10]) == "00") {
+		return b, fmt.Errorf("%s is a date with zeros, which some modes forbid", text)
+	}
+	return quotedLiteral(b, text)
 }
 
 func hexLiteral(b, text []byte) ([]byte, error) {

@@ -21,7 +21,9 @@ SELECT id FROM events ORDER BY id LIMIT 0;
 SELECT id FROM orders ORDER BY id LIMIT 100000;
 -- name: all rows in order
 -- expect: split
-SELECT id, at, host_id, i, b, d, d0, d65, day, ts FROM events ORDER BY id, at;
+SELECT id, at, host_id, i, b, d, d0, d65, ts FROM events ORDER BY id, at;
+-- name: all rows in order, with dates that have zeros
+SELECT id, day FROM events ORDER BY id, at;
 -- name: all rows in no order
 SELECT id, host_id, d FROM events;
 -- name: order by two columns
