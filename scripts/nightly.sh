@@ -21,7 +21,7 @@ beside() { # runs tests on the shared servers
 
 # newer runs on newer servers: the engine suite with its traps, the tests of
 # keeping, adoption and loading, and of a table's life cycle by the command line,
-# including the tests of servers with hostile defaults.
+# including the tests of servers with hostile defaults; queries whole and split.
 newer() (
   postgres=18
   compgen -G "${XDG_CACHE_HOME:-$HOME/.cache}/rowmill/postgres-18.*" >/dev/null || postgres=17
@@ -32,6 +32,7 @@ newer() (
   local failed=0
   beside ./internal/engine/mysql ./internal/engine/postgres || failed=1
   beside -skip "$kills|Memory" ./internal/maintain/... ./internal/ingest ./internal/state || failed=1
+  ROWMILL_TEST_NIGHTLY= beside -run 'Differential' ./internal/query || failed=1
   beside -run 'Grants|Privileges|Restore$|Trap|'"$servers" -skip "$kills" ./cmd/rowmill || failed=1
   return $failed
 )

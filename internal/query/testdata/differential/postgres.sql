@@ -50,6 +50,9 @@ SELECT count(DISTINCT x), min(x), max(x) FROM (SELECT CASE WHEN id % 2 = 0 THEN 
 SELECT max(at) - min(at), max(ts - at AT TIME ZONE 'UTC') FROM events WHERE id < 5000;
 -- name: numeric without a scale
 SELECT sum(n), min(n), max(n), count(DISTINCT n) FROM events WHERE id < 5000;
+-- name: sums of numeric without a scale
+-- expect: split
+SELECT sum(n), count(DISTINCT n) FROM events WHERE id < 5000;
 -- name: average of numeric without a scale
 SELECT avg(n) FROM events WHERE id < 5000;
 -- name: averages of numeric by host
