@@ -203,7 +203,7 @@ func (g *grouped) addKey(e *parse.Expr) (int, error) {
 // onlyColumn refuses a name within an expression that may be an alias.
 func (b *block) onlyColumn(e *parse.Expr) error {
 	for _, it := range b.sel.Items {
-		if it.Alias == "" || !strings.EqualFold(it.Alias, e.Names[0]) || b.equal(it.Expr, e) {
+		if it.Alias == "" || !b.sameName(it.Alias, e.Names[0]) || b.equal(it.Expr, e) {
 			continue
 		}
 		if column, err := b.isColumn(e.Names[0]); err != nil {
@@ -259,7 +259,7 @@ func (g *grouped) addAggregate(e *parse.Expr, later bool) error {
 				err = refuse("%s has a subquery", strings.ToUpper(e.Name))
 			case a.Kind == parse.Column && later && len(a.Names) == 1:
 				for _, it := range g.sel.Items {
-					if it.Alias != "" && strings.EqualFold(it.Alias, a.Names[0]) && !g.equal(it.Expr, a) {
+					if it.Alias != "" && g.sameName(it.Alias, a.Names[0]) && !g.equal(it.Expr, a) {
 						err = refuse("the name %s stands for several expressions", a.Names[0])
 					}
 				}

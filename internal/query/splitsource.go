@@ -403,7 +403,7 @@ func (b *block) resolve(e *parse.Expr, in nameUse) (*parse.Expr, error) {
 	}
 	var found []*parse.Expr
 	for _, it := range b.sel.Items {
-		if it.Alias != "" && strings.EqualFold(it.Alias, e.Names[0]) && it.Expr != nil {
+		if it.Alias != "" && b.sameName(it.Alias, e.Names[0]) && it.Expr != nil {
 			found = append(found, it.Expr)
 		}
 	}

@@ -18,3 +18,4 @@ SELECT "T".host FROM t AS "T" WHERE "T".n > 1 ORDER BY "T".n, "T".id LIMIT 1;
 SELECT array_agg(DISTINCT n ORDER BY n), string_agg(name, ',' ORDER BY id) FROM t;
 SELECT bool_and(n > 0), every(n > 0) FROM t;
 SELECT ltrim(n), count(*) FROM t GROUP BY 1;
+SELECT host AS "N", d FROM t ORDER BY n, id LIMIT 1;
