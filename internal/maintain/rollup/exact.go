@@ -55,14 +55,30 @@ func (s *Set) Exact(ctx context.Context, t *engine.RolledTable, applied *state.D
 			runs = append(runs, p.Period)
 		}
 	}
+	notes, err := s.notes(ctx)
+	if err != nil {
+		return err
+	}
 	for _, l := range s.levels {
 		r := engine.RolledLevel{Rollup: l.Rollup}
-		if err := s.exactLevel(ctx, l, marks, runs, applied, &r); err != nil {
+		if err := s.exactLevel(ctx, l, marks, runs, notes, applied, &r); err != nil {
 			return fmt.Errorf("roll-up %s: %w", l.Name, err)
 		}
 		t.Levels = append(t.Levels, r)
 	}
 	return nil
+}
+
+// notes returns the ranges in which rows have changed that no bucket has, at most mostMarks.
+func (s *Set) notes(ctx context.Context) (list []rolling.Period, err error) {
+	err = s.each(ctx, s.db.SQL(), func(rows *sql.Rows) error {
+		var p rolling.Period
+		err := rows.Scan(&p.From, &p.To)
+		p.To++
+		list = append(list, p)
+		return err
+	}, fmt.Sprintf("SELECT DISTINCT lower_pos, upper_pos FROM rowmill_touched WHERE table_name = ? ORDER BY lower_pos LIMIT %d", mostMarks), s.table.Name)
+	return list, err
 }
 
 // of reports whether a grid has this period.
@@ -74,7 +90,7 @@ func of(g rolling.Grid, p rolling.Period) bool {
 	return err == nil && p == q
 }
 
-func (s *Set) exactLevel(ctx context.Context, l *level, marks map[string]mark, runs []rolling.Period, applied *state.Declared, r *engine.RolledLevel) error {
+func (s *Set) exactLevel(ctx context.Context, l *level, marks map[string]mark, runs, notes []rolling.Period, applied *state.Declared, r *engine.RolledLevel) error {
 	m, ok := marks[l.Name]
 	have, err := s.spec(ctx, l)
 	if err != nil {
@@ -96,33 +112,24 @@ func (s *Set) exactLevel(ctx context.Context, l *level, marks map[string]mark, r
 	// Before 1970, divisions of a time round in the other direction.
 	within := rolling.Period{From: l.Every.Ceil(max(sealed, 0)), To: min(m.watermark, l.Every.Bounds().To)}
 	var inexact []rolling.Period
-	n := 0
-	add := func(p rolling.Period) { n++; inexact = append(inexact, p) }
 	err = s.each(ctx, s.db.SQL(), func(rows *sql.Rows) error {
 		var b int64
 		if err := rows.Scan(&b); err != nil {
 			return err
 		}
 		p, err := l.Every.At(b)
-		add(p)
+		inexact = append(inexact, p)
 		return err
 	}, fmt.Sprintf("SELECT bucket FROM rowmill_stale WHERE rollup_name = ? ORDER BY bucket LIMIT %d", mostMarks), l.Name)
-	if err == nil {
-		err = s.each(ctx, s.db.SQL(), func(rows *sql.Rows) error {
-			var p rolling.Period
-			if err := rows.Scan(&p.From, &p.To); err != nil {
-				return err
-			}
-			add(rolling.Period{From: l.Every.Floor(p.From), To: l.Every.Ceil(p.To + 1)})
-			return nil
-		}, fmt.Sprintf("SELECT DISTINCT lower_pos, upper_pos FROM rowmill_touched WHERE table_name = ? ORDER BY lower_pos LIMIT %d", mostMarks), s.table.Name)
-	}
 	if err != nil {
 		return err
 	}
-	if n >= mostMarks {
+	if len(inexact) >= mostMarks || len(notes) >= mostMarks {
 		r.Why = "too many of its buckets are to be computed again"
 		return nil
+	}
+	for _, p := range notes {
+		inexact = append(inexact, rolling.Period{From: l.Every.Floor(p.From), To: l.Every.Ceil(p.To)})
 	}
 	slices.SortFunc(inexact, func(a, b rolling.Period) int { return cmp.Compare(a.From, b.From) })
 	for _, run := range runs {
