@@ -86,7 +86,13 @@ func (x *execution) piece(n *node, s *session, worker, piece int, row func(worke
 			return row(worker, piece, values)
 		})
 	if err == nil {
-		recorded.done()
+		if n := s.TextEnd().Warnings; n > 0 {
+			x.mu.Lock()
+			x.report.Warned += int64(n)
+			x.mu.Unlock()
+		} else {
+			recorded.done() // a cached piece would have no warnings
+		}
 		err = ended(worker, piece)
 	}
 	if err != nil {

@@ -80,6 +80,8 @@ type Report struct {
 	Rows, Moved int64
 	// Proof is why all pieces saw one snapshot; "" if they may not have, which Warnings say.
 	Proof string
+	// Warned is the number of warnings of the server about values in pieces, such as a division by zero.
+	Warned int64
 	// Cached is the number of periods whose partials came from the cache. Uncached is why none could have; "" if some
 	// could.
 	Cached   int

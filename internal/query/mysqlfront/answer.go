@@ -46,6 +46,8 @@ func (w *whole) Error() string { return w.reason + ": " + w.detail }
 type answered struct {
 	text  string
 	notes []note
+	// warned reports warnings of the server, which it lists if it runs the query whole.
+	warned bool
 }
 
 // A note is a row of SHOW WARNINGS.

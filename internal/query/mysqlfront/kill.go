@@ -18,10 +18,10 @@ func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error)
 		if what == comQuery {
 			rows, count = showsWarnings(t)
 		}
-		if rows || count {
+		if (rows || count) && !done.warned {
 			return true, c.warnings(string(t), count)
 		}
-		if c.answered = nil; what == comQuery && asksAboutLast(t) {
+		if c.answered = nil; what == comQuery && (rows || count || asksAboutLast(t)) {
 			if err := c.repeat(done.text); err != nil {
 				return true, err
 			}

@@ -233,6 +233,14 @@ func (s *sink) end(report *query.Report) error {
 	if s.notes {
 		notes = notesOf(report)
 	}
+	count := len(notes)
+	if report.Warned > 0 {
+		// The whole query has the same warnings, as far as that is known.
+		if !s.run.begun {
+			return &whole{whyWarnings, "the query has warnings"}
+		}
+		notes, count = nil, int(min(report.Warned, math.MaxUint16))
+	}
 	last := append([]byte(nil), s.got.last...)
 	at := 1 // of the warnings
 	if len(last) > 5 {
@@ -241,9 +249,9 @@ func (s *sink) end(report *query.Report) error {
 	if len(last) < at+2 {
 		return errors.New("the end of the result has another form")
 	}
-	binary.LittleEndian.PutUint16(last[at:], uint16(len(notes)))
+	binary.LittleEndian.PutUint16(last[at:], uint16(count))
 	s.packet(last)
-	s.c.answered = &answered{text: s.run.literal, notes: notes}
+	s.c.answered = &answered{text: s.run.literal, notes: notes, warned: report.Warned > 0}
 	return s.flush()
 }
 
