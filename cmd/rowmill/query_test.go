@@ -255,7 +255,7 @@ func TestQueryExamples(t *testing.T) {
 	}
 }
 
-// parted creates a table of 40,000 rows in four partitions, and returns its target.
+// parted creates a table of 62,500 rows in four partitions, enough to be split, and returns its target.
 func parted(t *testing.T, kind string) (engine.Keeper, string) {
 	t.Helper()
 	url := testdb.Target(t, kind).String()
@@ -265,14 +265,14 @@ func parted(t *testing.T, kind string) (engine.Keeper, string) {
 		for k := range 4 {
 			execSQL(t, db, fmt.Sprintf("CREATE TABLE parted_%d PARTITION OF parted FOR VALUES IN (%d)", k, k))
 		}
-		execSQL(t, db, "INSERT INTO parted SELECT i, i % 4, i / 7.0 FROM generate_series(1, 40000) i")
+		execSQL(t, db, "INSERT INTO parted SELECT i, i % 4, i / 7.0 FROM generate_series(1, 62500) i")
 		execSQL(t, db, "ANALYZE parted")
 		return db, url
 	}
 	execSQL(t, db, "CREATE TABLE parted (id INT NOT NULL, k INT NOT NULL, amount DECIMAL(10,2), PRIMARY KEY (id, k)) PARTITION BY LIST (k) ("+
 		"PARTITION p0 VALUES IN (0), PARTITION p1 VALUES IN (1), PARTITION p2 VALUES IN (2), PARTITION p3 VALUES IN (3))")
-	execSQL(t, db, "INSERT INTO parted WITH RECURSIVE d AS (SELECT 0 AS n UNION ALL SELECT n+1 FROM d WHERE n < 199) "+
-		"SELECT a.n * 200 + b.n, (a.n * 200 + b.n) % 4, (a.n * 200 + b.n) / 7 FROM d a, d b")
+	execSQL(t, db, "INSERT INTO parted WITH RECURSIVE d AS (SELECT 0 AS n UNION ALL SELECT n+1 FROM d WHERE n < 249) "+
+		"SELECT a.n * 250 + b.n, (a.n * 250 + b.n) % 4, (a.n * 250 + b.n) / 7 FROM d a, d b")
 	return db, url
 }
 
@@ -300,6 +300,39 @@ func TestQueryExplain(t *testing.T) {
 		if e.Split == (e.Why != "") {
 			t.Errorf("split %v, because %q", e.Split, e.Why)
 		}
+	})
+}
+
+// TestQueryInterruptedInPieces checks that Ctrl-C, and a reader that has gone, end all pieces on the server.
+func TestQueryInterruptedInPieces(t *testing.T) {
+	onEach(t, servers, func(t *testing.T, kind string) {
+		db, url := parted(t, kind)
+		slow := "SELECT k, MAX(LENGTH(REPEAT(CONCAT(id, amount), 20000))) AS long_query FROM parted GROUP BY k"
+		if kind == "postgres" {
+			slow = "SELECT k, MAX(LENGTH(REPEAT(CAST(id AS TEXT), 2000000))) AS long_query FROM parted GROUP BY k"
+		}
+		if s := verb(t, "query --parallel 2 --explain --target "+url, slow); !strings.Contains(s.stdout, "on 2 sessions") {
+			t.Fatalf("it is not split: %s%s", s.stdout, s.stderr)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan session, 1)
+		go func() { ended <- rowmill(ctx, "query", "--parallel", "2", "--target", url, slow) }()
+		awaitRunning(t, db, kind, 2)
+		stop()
+		select {
+		case s := <-ended:
+			if s.code != exitInterrupted {
+				t.Errorf("exit %d, %s", s.code, s.stderr)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("the query goes on")
+		}
+		awaitRunning(t, db, kind, 0)
+		var stderr bytes.Buffer
+		if code := run(t.Context(), []string{"query", "--parallel", "2", "--target", url, "SELECT id, k AS long_query FROM parted"}, strings.NewReader(""), &closedPipe{left: 1000}, &stderr); code != exitPipe {
+			t.Errorf("exit %d, %s", code, stderr.String())
+		}
+		awaitRunning(t, db, kind, 0)
 	})
 }
 

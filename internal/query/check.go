@@ -64,7 +64,7 @@ const mostDifferences = 20
 // columns of the answer, have to come in the same order.
 func (r *Runner) Check(ctx context.Context, p *Plan) (*Checked, error) {
 	c := &Checked{Plan: p, Report: &Report{Plan: p}}
-	if p.Whole != "" {
+	if p.Whole != "" || len(p.Pieces) == 0 {
 		return c, nil
 	}
 	x, err := r.begin(ctx, p, nil, c.Report)

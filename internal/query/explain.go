@@ -197,6 +197,9 @@ func (r *Runner) snapshotOf(ctx context.Context, p *Plan) (snapshot, cache strin
 	if r.o.Lock {
 		return "one for all sessions, if need be by a brief lock against writes, which is taken when the query runs", "", nil
 	}
+	if len(p.Pieces) == 0 {
+		return "", "", nil
+	}
 	report := &Report{Plan: p}
 	x, err := r.begin(ctx, p, nil, report)
 	if e, ok := errors.AsType[*inexactError](err); ok && ctx.Err() == nil {
