@@ -238,10 +238,7 @@ func (x *execution) group(sink Sink) (err error) {
 		}
 		once.Unlock()
 		w.out.g = g
-		if err := w.groups.spill(w.out.row); err != nil {
-			return err
-		}
-		return w.out.flush()
+		return w.groups.spill(w.out.row)
 	}
 	for i := range workers {
 		if m != nil {
@@ -273,11 +270,11 @@ func (x *execution) group(sink Sink) (err error) {
 	for i := range workers {
 		w := &workers[i]
 		if w.groups != nil {
-			err = spill(w)
-		} else {
-			err = w.out.flush()
+			if err := spill(w); err != nil {
+				return err
+			}
 		}
-		if err != nil {
+		if err := w.out.flush(); err != nil {
 			return err
 		}
 	}
