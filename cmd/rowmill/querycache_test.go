@@ -238,3 +238,65 @@ func TestCachedPartials(t *testing.T) {
 		}
 	})
 }
+
+// BenchmarkCachedPartials asks a dashboard's query of 100 sealed periods and an open one: whole, in pieces, and with cached partials.
+func BenchmarkCachedPartials(b *testing.B) {
+	url := testdb.Target(b, "mariadb").String()
+	const hours, rows = 101, 25000 // of a period
+	dir := b.TempDir()
+	file, clock, csv := filepath.Join(dir, "readings.toml"), filepath.Join(dir, "clock"), filepath.Join(dir, "rows.csv")
+	writeFile(b, file, filled(strings.Replace(cachedDeclaration, `keep  = "9h"`, "", 1), url, dir))
+	start := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+	end := start.Add(hours * time.Hour)
+	writeFile(b, clock, end.Add(-time.Minute).Format(time.RFC3339))
+	run := func(args ...string) {
+		b.Helper()
+		if s := rowmill(b.Context(), append(args, "--clock", clock)...); s.code != exitDone {
+			b.Fatalf("%v: %+v", args, s)
+		}
+	}
+	run("apply", file, "--yes")
+	var text strings.Builder
+	text.WriteString("sensor,ts,value\n")
+	for i := range hours * rows {
+		fmt.Fprintf(&text, "%d,%s,%d\n", i%50, start.Add(time.Duration(i)*time.Hour/rows).Format("2006-01-02 15:04:05"), i)
+	}
+	writeFile(b, csv, text.String())
+	run("load", file, csv)
+	run("run", file, "--once")
+	time.Sleep(3 * time.Second)
+	db := openKeeper(b, url)
+	reader := db.(engine.Reader)
+	session, err := reader.ReadSession(b.Context(), nil)
+	must(b, err)
+	defer session.Close()
+	st, err := reader.ReadState(b.Context(), session)
+	must(b, err)
+	const question = "SELECT sensor, COUNT(*) AS n, SUM(value) AS total, AVG(value) AS mean FROM readings GROUP BY sensor ORDER BY sensor"
+	b.Run("whole", func(b *testing.B) {
+		for b.Loop() {
+			must(b, session.Text(b.Context(), question, nil, (&answer{}).Row))
+		}
+	})
+	for _, x := range []struct {
+		name string
+		o    query.Options
+	}{{"pieces", query.Options{NoCache: true}}, {"cached", query.Options{}}} {
+		runner := query.New(reader, x.o)
+		b.Run(x.name, func(b *testing.B) {
+			var report *query.Report
+			once := func() {
+				plan, err := runner.Plan(b.Context(), question, st)
+				must(b, err)
+				report, err = runner.Run(b.Context(), plan, &answer{})
+				must(b, err)
+			}
+			once() // which fills the cache
+			for b.Loop() {
+				once()
+			}
+			b.ReportMetric(float64(report.Cached), "periods")
+		})
+		must(b, runner.Close())
+	}
+}
