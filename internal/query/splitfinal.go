@@ -303,6 +303,11 @@ func (g *grouped) writePartial() error {
 		return err
 	}
 	g.plan.Keys = len(g.keys) + len(g.values)
+	for _, c := range g.plan.PartialColumns[:len(g.keys)] {
+		if long := strings.ToUpper(c.Native); len(g.query.OrderBy) > 0 && g.syntax.Introducer && (strings.HasSuffix(long, "TEXT") || strings.HasSuffix(long, "BLOB")) {
+			return refuse("it sorts groups of a long text, of which the server compares the beginning only")
+		}
+	}
 	if g.merges {
 		m.Steps = []engine.MergeStep{}
 		for _, p := range g.parts {
