@@ -17,7 +17,6 @@ type random struct {
 	where    []string
 	group    []string
 	having   []string
-	windows  bool // only so that the shrinker knows
 	union    *random
 	all      bool
 	order    []randomOrder

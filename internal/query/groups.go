@@ -89,13 +89,6 @@ func (t *groupTable) release() {
 	t.index, t.records, t.count = nil, nil, 0
 }
 
-// clear removes all groups and keeps the memory.
-func (t *groupTable) clear() {
-	clear(t.index)
-	t.count = 0
-	t.arena.clear()
-}
-
 func (t *groupTable) record(group int) []uint64 {
 	at := group % recordsPerBlock * t.stride
 	return t.records[group/recordsPerBlock][at : at+t.stride : at+t.stride]
@@ -542,13 +535,6 @@ func (a *arena) put(b []byte) (uint64, error) {
 	a.budget.add(size)
 	a.blocks = append(a.blocks, append(make([]byte, 0, size), b...))
 	return place(a.last, 0, len(b)), nil
-}
-
-func (a *arena) clear() {
-	for i, block := range a.blocks {
-		a.blocks[i] = block[:0]
-	}
-	a.last = 0
 }
 
 func (a *arena) release() {

@@ -191,7 +191,6 @@ type cellError struct {
 	row    int64 // from 1
 	column string
 	why    string
-	hint   string
 }
 
 func (e *cellError) Error() string {
