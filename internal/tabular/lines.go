@@ -73,7 +73,7 @@ func appendCSV(dst, value []byte) []byte {
 		return dst
 	}
 	n := len(value)
-	plain := n > 0 && bytes.IndexAny(value, ",\"\r\n") < 0 && string(value) != `\N` &&
+	plain := n > 0 && !bytes.ContainsAny(value, ",\"\r\n") && string(value) != `\N` &&
 		value[0] != ' ' && value[0] != '\t' && value[n-1] != ' ' && value[n-1] != '\t'
 	if plain {
 		return append(dst, value...)

@@ -183,7 +183,7 @@ func TestPassedOnWhole(t *testing.T) {
 		table(t, x)
 		execute(t, x.client(t),
 			"CREATE VIEW v AS SELECT * FROM t WHERE vc <> USER()", "CREATE TABLE plain (id INT PRIMARY KEY, a INT)",
-			fmt.Sprintf("CREATE TABLE own (id INT PRIMARY KEY, b INT) PARTITION BY HASH (id) PARTITIONS 2"), "INSERT INTO own VALUES (1, 1), (2, 2)")
+			"CREATE TABLE own (id INT PRIMARY KEY, b INT) PARTITION BY HASH (id) PARTITIONS 2", "INSERT INTO own VALUES (1, 1), (2, 2)")
 		n := 0
 		for _, test := range []struct {
 			name   string
