@@ -85,6 +85,13 @@ func (c *cluster) declare(text string) {
 	writeFile(c, c.file, text)
 }
 
+// target returns what the declaration says about a node.
+func (c *cluster) target(node string) string {
+	_, text, _ := strings.Cut(c.text, "\n"+node+" = ")
+	text, _, _ = strings.Cut(text, "\n")
+	return text
+}
+
 // run runs a verb, which must end with a code and say these texts.
 func (c *cluster) run(code int, says []string, verb string, args ...string) session {
 	c.Helper()
@@ -236,6 +243,8 @@ func TestShards(t *testing.T) {
 			// Nothing is done for nodes in another order, and for a head that has rows of its own.
 			c.declare(strings.NewReplacer("n1 = ", "n2 = ", "n2 = ", "n1 = ").Replace(c.text))
 			c.run(exitFailed, []string{"rows would be on the wrong nodes"}, "apply", "--yes")
+			c.declare(strings.NewReplacer(c.target("n1"), c.target("n2"), c.target("n2"), c.target("n1")).Replace(before))
+			c.run(exitFailed, []string{"the target of node n1 is that of node n2"}, "apply", "--yes")
 			c.declare(before)
 			c.run(exitUsage, []string{"is on the nodes n1, n2, n3", "--target n1"}, "plan")
 			c.run(exitUsage, []string{"is on the nodes n1, n2, n3", "--target n1"}, "restore", "p20260326")

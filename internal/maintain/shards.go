@@ -86,6 +86,9 @@ func (t *Table) planNode(ctx context.Context) (*Application, error) {
 		return nil, engine.Hinted(fmt.Errorf("table %s was applied with its rows by %s on %s, and by %s on %s is declared: rows would be on the wrong nodes",
 			t.Table.Name, byText(was), strings.Join(nodeNames(was), ", "), byText(now), strings.Join(nodeNames(now), ", ")),
 			"[shards] as it was; or a new table with the other nodes, loaded from this one by rowmill load --from")
+	case misplaced(was, now, t.Node) != "":
+		return nil, engine.Hinted(fmt.Errorf("the target of node %s is that of node %s, as table %s was applied: rows would be on the wrong nodes", t.Node, misplaced(was, now, t.Node), t.Table.Name),
+			"the targets as they were; of servers that have really moved, first the new target of node %s alone", misplaced(was, now, t.Node))
 	case len(was.Nodes) == 0:
 		// A former apply may have been killed before it recorded the declaration.
 		var one int
@@ -103,6 +106,18 @@ func (t *Table) planNode(ctx context.Context) (*Application, error) {
 		err = engine.Hinted(fmt.Errorf("table %s exists as a plain table, which can't become a node's", t.Table.Name), "DROP TABLE %s, as it has no rows", t.Table.Name)
 	}
 	return a, err
+}
+
+// misplaced returns the node whose former target a node has now, "" if it is no other's.
+func misplaced(was, now rolling.Shards, node string) string {
+	for _, n := range now.Nodes {
+		for _, other := range was.Nodes {
+			if n.Name == node && other.Name != node && other.Target == n.Target {
+				return other.Name
+			}
+		}
+	}
+	return ""
 }
 
 func byText(s rolling.Shards) string {

@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A Shard is a server that has a part of a table's rows, in a table of the same name in a database of the same
-// name. The Runner's first server, the head, presents it as a partition of that name.
+// A Shard is a server that has a part of a table's rows, in a table of the same name in the Reader's own database. The
+// Runner's first server, the head, presents it as a partition of that name.
 type Shard struct {
 	Name   string
 	Reader engine.Reader
@@ -42,6 +42,13 @@ func (r *Runner) shards(ctx context.Context, p *Plan) (pieces []Piece, why strin
 	case !p.Alone:
 		return nil, "the nodes of " + p.Table.Name + " have no other table, which it reads as well", nil
 	}
+	own, err := r.nodes[0].ownDatabase(ctx, p.Table.Name)
+	if err != nil {
+		return nil, "", err
+	}
+	if own != p.Table.Database {
+		return nil, "the declared table is in database " + own + ", and the query is about that in " + p.Table.Database, nil
+	}
 	var rows int64
 	for _, part := range p.Table.Parts {
 		if !slices.Contains(p.Parts, part.Name) {
@@ -69,6 +76,13 @@ func (r *Runner) shard(ctx context.Context, p *Plan, i int) (pieces []Piece, row
 	n := r.nodes[i]
 	if n.err != nil {
 		return nil, 0, "", fmt.Errorf("node %s: %w", n.name, n.err)
+	}
+	own, err := n.ownDatabase(ctx, p.Table.Name)
+	if err != nil {
+		return nil, 0, "", fmt.Errorf("node %s: %w", n.name, err)
+	}
+	if own != p.Table.Database { // where the node may have an older table of the same name
+		return nil, 0, fmt.Sprintf("%s is in database %s on node %s, and in %s on the head", p.Table.Name, own, n.name, p.Table.Database), nil
 	}
 	s, err := n.plain.get(ctx, p.State)
 	if err != nil {
@@ -115,4 +129,25 @@ func (r *Runner) shard(ctx context.Context, p *Plan, i int) (pieces []Piece, row
 		pieces[k].Node, pieces[k].Server, pieces[k].Table = i, n.name, t
 	}
 	return pieces, rows, "", nil
+}
+
+// ownDatabase returns the database, or the schema, in which the node has the table of the declaration: where a session with none of
+// a client's settings finds it.
+func (n *node) ownDatabase(ctx context.Context, table string) (_ string, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.database != "" {
+		return n.database, nil
+	}
+	s, err := n.plain.get(ctx, nil)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, n.plain.put(ctx, s, true)) }() // no query needs one without settings
+	t, err := n.TableParts(ctx, s.Session, "", table)
+	if err != nil {
+		return "", err
+	}
+	n.database = t.Database
+	return n.database, nil
 }

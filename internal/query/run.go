@@ -27,6 +27,9 @@ type node struct {
 	err  error  // why there is no Reader
 	// plain are sessions for planning and for whole queries, pieces those for pieces, whose clock stands.
 	plain, pieces *pool
+
+	mu       sync.Mutex
+	database string // see ownDatabase
 }
 
 // New returns a Runner for queries to one server. Close it.
