@@ -102,11 +102,14 @@ func wantText(t testing.TB, s *engine.Session, want, query string) {
 	}
 }
 
-// readCases are values in the words of each engine: a column's type, a value, its text, and the column's class.
-var readCases = map[string][]struct {
+// A readCase is a type of a column, a value as SQL, and the text and the class with which it is read.
+type readCase struct {
 	native, value, text string
 	class               engine.ResultClass
-}{
+}
+
+// readCases are values in the words of each engine: a column's type, a value, its text, and the column's class.
+var readCases = map[string][]readCase{
 	"mysql": {
 		{"TINYINT", "-128", "-128", engine.ClassInt},
 		{"BIGINT UNSIGNED", "18446744073709551615", "18446744073709551615", engine.ClassInt},
@@ -178,10 +181,19 @@ func caseName(db engine.DB) string {
 	return "mysql"
 }
 
+// casesOf returns the types and values that the server can store.
+func casesOf(db engine.DB) []readCase {
+	cases := readCases[caseName(db)]
+	if strings.EqualFold(db.Info().Storage, "rocksdb") {
+		cases = slices.DeleteFunc(slices.Clone(cases), func(c readCase) bool { return c.native == "POINT" })
+	}
+	return cases
+}
+
 // typed returns the names of a test table's columns, their definition, and a row of values.
 func (s readers) typed(t testing.TB, db reader) (name string, list, want []string) {
 	defs, values := []string{}, []string{}
-	for i, c := range readCases[caseName(db)] {
+	for i, c := range casesOf(db) {
 		column := fmt.Sprintf("c%d", i)
 		list = append(list, column)
 		defs = append(defs, column+" "+c.native)
@@ -215,7 +227,7 @@ func (s readers) texts(t *testing.T) {
 	rows := 0
 	Must(t, c.Text(within(t), query, nil, func(values [][]byte) error {
 		rows++
-		for i, x := range readCases[caseName(db)] {
+		for i, x := range casesOf(db) {
 			if string(values[i]) != want[i] || values[i] == nil {
 				t.Errorf("%s of %s: %q, want %q", x.native, x.value, values[i], want[i])
 			}
@@ -231,7 +243,7 @@ func (s readers) texts(t *testing.T) {
 	if rows != 1 {
 		t.Errorf("%d rows", rows)
 	}
-	for i, x := range readCases[caseName(db)] {
+	for i, x := range casesOf(db) {
 		if x.native == "POINT" {
 			continue
 		}
@@ -484,7 +496,13 @@ func (s readers) snapshots(t *testing.T) {
 	}
 	defer func() { stop(); writers.Wait() }()
 	proofs := 0
-	for _, count := range []int{1, 2, 3, 2, 3, 2, 3} {
+	// Beside long statements of other tests, a lock isn't always granted in time.
+	patience := time.Now().Add(40 * time.Second)
+	for round := 0; round < 5 || proofs == 0 && time.Now().Before(patience); round++ {
+		count := 1
+		if round > 0 {
+			count = 2 + round%2
+		}
 		sessions := make([]*engine.Session, count)
 		for i := range sessions {
 			sessions[i] = readSession(t, db, nil)

@@ -162,7 +162,11 @@ func (s readers) parts(t *testing.T) {
 	k := created(t, db, "rolled", "time", 4)
 	s.rolled(t, db, c, k)
 	run(t, w, -1, "CREATE VIEW seen AS SELECT 1 AS a")
-	run(t, c, -1, "CREATE TEMPORARY TABLE rolled (a INT PRIMARY KEY)")
+	storage := ""
+	if strings.EqualFold(db.Info().Storage, "rocksdb") { // which has no temporary tables
+		storage = " ENGINE=InnoDB"
+	}
+	run(t, c, -1, "CREATE TEMPORARY TABLE rolled (a INT PRIMARY KEY)"+storage)
 	_, err := db.TableParts(within(t), c, "", "seen")
 	wantError(t, err, engine.ErrNoTable)
 	_, err = db.TableParts(within(t), c, "", "nix")

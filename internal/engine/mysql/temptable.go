@@ -45,7 +45,7 @@ func (db *DB) TempTable(ctx context.Context, s *engine.Session, name, query stri
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
 	}
 	quoted := dialect{}.Quote(name)
-	if err := s.Text(ctx, "CREATE TEMPORARY TABLE "+quoted+" AS SELECT * FROM ("+query+") AS rowmill_rows LIMIT 0", nil, noRow); err != nil {
+	if err := s.Text(ctx, "CREATE TEMPORARY TABLE "+quoted+" ENGINE=InnoDB AS SELECT * FROM ("+query+") AS rowmill_rows LIMIT 0", nil, noRow); err != nil {
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
 	}
 	return &engine.TempTable{
