@@ -156,9 +156,15 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 	if err != nil {
 		return err
 	}
-	partText := part(text)
+	partText, err := part(text)
+	if err != nil {
+		return err
+	}
 	have, err := c.explain(partText)
 	if err != nil {
+		return err
+	}
+	if partText, err = part(run.text); err != nil {
 		return err
 	}
 	if want != have {
@@ -173,11 +179,18 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 	// depend on how the server executes a query, and its description differs from them.
 	sample := make(chan *sampled, 1)
 	go func() {
-		s, err := c.sample(run, part)
-		if err != nil {
-			s = &sampled{err: err}
-		}
-		sample <- s
+		s, err := (*sampled)(nil), error(nil)
+		defer func() {
+			if bug := recover(); bug != nil {
+				c.broken = true // the connection may be within a response
+				err = f.panicked(c, bug)
+			}
+			if err != nil {
+				s = &sampled{err: err}
+			}
+			sample <- s
+		}()
+		s, err = c.sample(run, partText)
 	}()
 	sink := &sink{c: c, run: run, seq: run.seq, sample: sample, notes: st.notes, unconverted: st.unconverted}
 	report, err := f.o.Answer.Run(ctx, plan, sink)
@@ -209,7 +222,7 @@ func effects(q *parse.Query, reader engine.Reader) (why string) {
 
 // prove checks that the tables of the query are what pieces read: no views, whose rows may depend on the user, no temporary tables of
 // the session, no columns that are computed from the session. It returns what puts one small partition in the place of the table that is cut.
-func (c *client) prove(text string, q *parse.Query, plan *query.Plan) (part func(string) string, err error) {
+func (c *client) prove(text string, q *parse.Query, plan *query.Plan) (part func(string) (string, error), err error) {
 	reader := c.front.o.Reader
 	var cut []*parse.From
 	var tables []*parse.From
@@ -234,10 +247,9 @@ func (c *client) prove(text string, q *parse.Query, plan *query.Plan) (part func
 	}, nil)
 	checked := map[string]bool{}
 	for _, t := range tables {
-		if t.Database == "" && ctes[strings.ToLower(t.Table)] {
-			continue
-		}
-		if t.Table == plan.Table.Name && len(t.Partitions) == 0 && !t.Hinted && (t.Alias == plan.Alias || t.Alias == "" && plan.Alias == t.Table) {
+		// Within its own definition, and outside of its query, the name of a CTE is that of a table.
+		cte := t.Database == "" && ctes[strings.ToLower(t.Table)]
+		if !cte && t.Table == plan.Table.Name && len(t.Partitions) == 0 && !t.Hinted && (t.Alias == plan.Alias || t.Alias == "" && plan.Alias == t.Table) {
 			cut = append(cut, t)
 		}
 		name := quote(t.Table)
@@ -248,7 +260,7 @@ func (c *client) prove(text string, q *parse.Query, plan *query.Plan) (part func
 			continue
 		}
 		checked[name] = true
-		if err := c.baseTable(name); err != nil {
+		if err := c.baseTable(name, cte); err != nil {
 			return nil, err
 		}
 	}
@@ -263,13 +275,16 @@ func (c *client) prove(text string, q *parse.Query, plan *query.Plan) (part func
 	}
 	span := cut[0].Name
 	operand := reader.PartFrom(plan.Table, []string{name})
-	tail := len(text) - span.To // of a text with parameters, too, which stand behind the table
-	head := text[:span.From]
-	return func(t string) string {
+	// A text with parameters is the same before the table or behind it.
+	head, tail := text[:span.To], text[span.From:]
+	return func(t string) (string, error) {
 		if strings.HasPrefix(t, head) {
-			return t[:span.From] + operand + t[span.To:]
+			return t[:span.From] + operand + t[span.To:], nil
 		}
-		return t[:len(t)-tail-(span.To-span.From)] + operand + t[len(t)-tail:]
+		if rest, ok := strings.CutSuffix(t, tail); ok {
+			return rest + operand + text[span.To:], nil
+		}
+		return "", &whole{whyForm, "parameters stand on both sides of the table that is cut"}
 	}, nil
 }
 
@@ -278,10 +293,14 @@ func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``"
 // ofSession are functions that a virtual column can call, and whose value depends on the session.
 var ofSession = []string{"user", "role", "connection_id", "database", "schema", "last_insert_id", "found_rows", "row_count", "sysdate", "@"}
 
-// baseTable refuses what isn't a table whose rows are the same for everybody.
-func (c *client) baseTable(name string) error {
+// baseTable refuses what isn't a table whose rows are the same for everybody. The table of an optional name needn't exist.
+func (c *client) baseTable(name string, optional bool) error {
 	r, err := c.ask("SHOW CREATE TABLE " + name)
 	if err != nil {
+		var refused *serverError
+		if optional && errors.As(err, &refused) && (refused.Code == codeNoTable || refused.Code == codeNoDatabase) {
+			return nil
+		}
 		return c.refusal(err)
 	}
 	if len(r.rows) != 1 || len(r.rows[0]) != 2 || !bytes.HasPrefix(r.rows[0][1], []byte("CREATE TABLE ")) {
@@ -380,7 +399,7 @@ func (c *client) settings() (*sessionState, error) {
 			fmt.Fprintf(&list, "CAST(CONVERT(@@SESSION.%s USING utf8mb4) AS BINARY), ", name)
 		}
 	}
-	list.WriteString("CAST(@@SESSION.timestamp AS CHAR), @@SESSION.sql_notes, @@SESSION." + c.front.isolation)
+	list.WriteString("CAST(@@SESSION.timestamp AS CHAR), @@SESSION.sql_notes, @@SESSION." + c.front.isolation + " LIMIT 1")
 	read := func() (*sessionState, string, error) {
 		r, err := c.ask(list.String())
 		if err != nil {
@@ -409,14 +428,17 @@ func (c *client) settings() (*sessionState, error) {
 	if err != nil {
 		return nil, err
 	}
-	before := c.timestamp
-	if before == "" {
-		if st, before, err = read(); err != nil {
-			return nil, err
-		}
+	// A time that was set is the same in every statement.
+	again, err := c.ask("SELECT CAST(@@SESSION.timestamp AS CHAR) LIMIT 1")
+	if err != nil {
+		return nil, c.refusal(err)
 	}
-	if c.timestamp = at; at == before {
+	if len(again.rows) != 1 || string(again.rows[0][0]) == at {
 		return nil, &whole{whyState, "the session has set the time"}
+	}
+	// An error, such as that of a procedure, doesn't say that a transaction is open now; these answers do.
+	if !c.maySplit() {
+		return nil, &whole{whyState, "a transaction is open"}
 	}
 	if why := c.front.o.Reader.StateRefusal(st.State); why != "" {
 		return nil, &whole{whyState, why}

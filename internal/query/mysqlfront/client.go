@@ -50,7 +50,8 @@ type client struct {
 	preparing  *statement // the statement whose response is awaited
 	locked     bool       // LOCK TABLES, or something that may contain it
 	oneShot    bool       // SET TRANSACTION for the next one
-	timestamp  string     // when settings were last read
+	changes    int        // commands that may change what prepared statements to come mean
+	drifts     bool       // such a command was prepared
 	answered   *answered  // the last command, if it was a query in pieces
 	last       []byte     // the end of the last response to the front's own statement
 	broken     bool       // the connection can't be used after such a response

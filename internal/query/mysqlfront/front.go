@@ -212,7 +212,7 @@ func (f *Front) serve(ctx context.Context, conn net.Conn) {
 	defer c.close()
 	defer func() {
 		if bug := recover(); bug != nil {
-			f.o.Say(fmt.Sprintf("client %s: an error of rowmill, please report it: %v\n%s", conn.RemoteAddr(), bug, debug.Stack()))
+			_ = f.panicked(c, bug)
 		}
 	}()
 	c.phase.Store(phaseOther)
@@ -230,6 +230,14 @@ func (f *Front) serve(ctx context.Context, conn net.Conn) {
 	if err != nil && !errors.Is(err, errGone) && !errors.Is(err, errRefused) {
 		f.say(fmt.Sprintf("client %s (connection %d of the server): %v", conn.RemoteAddr(), c.id, err))
 	}
+}
+
+// panicked counts and logs an error of this program, and returns it as an error.
+func (f *Front) panicked(c *client, bug any) error {
+	f.metrics.panics.Inc()
+	err := fmt.Errorf("an error of rowmill, please report it: %v", bug)
+	f.o.Say(fmt.Sprintf("client %s: %v\n%s", c.user.RemoteAddr(), err, debug.Stack()))
+	return err
 }
 
 // sayEvery is how often there is a line about clients: a server that is down concerns all of them, again and again.

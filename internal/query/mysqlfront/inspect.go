@@ -2,6 +2,7 @@ package mysqlfront
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"sync/atomic"
 )
@@ -168,6 +169,21 @@ type statement struct {
 	params int
 	types  []byte // of its parameters, as the client last sent them
 	long   bool   // a value was sent in parts
+	// changes is that of the client when it was prepared: its database, and how its text was read, are those of that moment.
+	changes int
+}
+
+// keeping are the first words of statements that change neither the database nor how texts are read.
+var keeping = []string{"select", "with", "values", "table", "insert", "replace", "update", "delete", "load", "begin", "start", "commit", "rollback", "savepoint", "release",
+	"show", "explain", "describe", "desc", "lock", "unlock", "kill"}
+
+// keeps reports a text that doesn't change what prepared statements to come mean.
+func keeps(text []byte) bool {
+	word, rest := firstWord(skipBlank(text))
+	if i := bytes.IndexByte(rest, ';'); i >= 0 && len(bytes.TrimLeft(rest[i:], "; \t\r\n")) > 0 {
+		return false
+	}
+	return slices.ContainsFunc(keeping, func(k string) bool { return equalFold(word, k) })
 }
 
 // before notes what a command changes about the session. p is its payload, or the beginning of a long one.
@@ -179,6 +195,9 @@ func (c *client) before(p []byte, complete bool) {
 	switch p[0] {
 	case comQuery:
 		c.oneShot = false
+		if c.statements != nil && (!complete || !keeps(c.attributeless(p[1:]))) {
+			c.changes++
+		}
 		switch t := p[1:min(len(p), mostText)]; kindOf(c.attributeless(t)) {
 		case locks:
 			c.locked = true
@@ -189,11 +208,12 @@ func (c *client) before(p []byte, complete bool) {
 		}
 	case comStmtPrepare:
 		t := c.text(p)
+		c.drifts = c.drifts || !keeps(p[1:])
 		if asksAboutLast(t) || kindOf(t) == locks {
 			c.locked = true // whenever it is executed
 		}
 		if complete && t != nil && kindOf(t) == selects && len(c.statements) < mostStatements {
-			c.preparing = &statement{text: string(t), shape: shapeOf(t)}
+			c.preparing = &statement{text: string(t), shape: shapeOf(t), changes: c.changes}
 		}
 	case comStmtExecute, comBulkExecute:
 		c.oneShot = false
@@ -210,8 +230,10 @@ func (c *client) before(p []byte, complete bool) {
 		}
 	case comStmtClose:
 		delete(c.statements, statementID(p))
+	case comInitDB:
+		c.changes++
 	case comReset, comChangeUser:
-		c.locked, c.oneShot = false, false
+		c.locked, c.oneShot, c.drifts = false, false, false
 		clear(c.statements)
 	}
 }
@@ -259,7 +281,7 @@ func (c *client) examines(p []byte) bool {
 		}
 	case comStmtExecute:
 		s := c.statements[statementID(p)]
-		return s != nil && !s.long && c.maySplit() && c.front.shapes.due(s.shape, c.front.clock.Load())
+		return s != nil && !s.long && s.changes == c.changes && !c.drifts && c.maySplit() && c.front.shapes.due(s.shape, c.front.clock.Load())
 	case comProcessKill:
 		return true
 	}

@@ -12,6 +12,7 @@ import (
 // metrics are the figures of a front since it began.
 type metrics struct {
 	accepted, refused     prometheus.Counter
+	panics                prometheus.Counter
 	split, pieces, cached prometheus.Counter
 	whole                 *prometheus.CounterVec
 	seconds               prometheus.Histogram
@@ -27,6 +28,7 @@ func newMetrics() *metrics {
 	m := &metrics{
 		accepted: counter("rowmill_serve_connections_total", "Clients that were accepted."),
 		refused:  counter("rowmill_serve_connections_refused_total", "Clients that were refused because of --max-connections."),
+		panics:   counter("rowmill_serve_panics_total", "Clients that were disconnected because of an error of rowmill."),
 		split:    counter("rowmill_serve_split_total", "Queries that were answered in pieces."),
 		pieces:   counter("rowmill_serve_pieces_total", "Pieces of these queries."),
 		cached:   counter("rowmill_serve_cached_total", "Periods of these queries whose partials came from the cache."),
@@ -46,7 +48,7 @@ func newMetrics() *metrics {
 func (f *Front) Handler() http.Handler {
 	r := prometheus.NewRegistry()
 	m := f.metrics
-	r.MustRegister(m.accepted, m.refused, m.split, m.pieces, m.cached, m.whole, m.seconds, gauges{f},
+	r.MustRegister(m.accepted, m.refused, m.panics, m.split, m.pieces, m.cached, m.whole, m.seconds, gauges{f},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{}))

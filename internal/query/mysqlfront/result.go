@@ -48,8 +48,8 @@ func (t columnType) plainText() bool {
 	}
 }
 
-// sample runs the query over one partition on the client's own connection, without passing its rows on.
-func (c *client) sample(run *execution, part func(string) string) (*sampled, error) {
+// sample runs text, the query over one partition, on the client's own connection, without passing its rows on.
+func (c *client) sample(run *execution, text string) (*sampled, error) {
 	s := &sampled{}
 	var command []byte
 	var prepared []columnType // as described before the execution
@@ -58,9 +58,9 @@ func (c *client) sample(run *execution, part func(string) string) (*sampled, err
 		if c.caps&capAttributes != 0 {
 			command = append(command, 0, 1)
 		}
-		command, _ = end(append(command, part(run.text)...), 0)
+		command, _ = end(append(command, text...), 0)
 	} else {
-		p, _ := end(append(append(begin(nil, 0), comStmtPrepare), part(run.text)...), 0)
+		p, _ := end(append(append(begin(nil, 0), comStmtPrepare), text...), 0)
 		c.reply.start(expectPrepared)
 		skip := 0 // definitions of parameters
 		err := c.converse(p, mostOwn, func(expect expectation, payload []byte) error {
@@ -218,7 +218,9 @@ func (s *sink) Row(values [][]byte) error {
 
 func (s *sink) flush() error {
 	s.run.begun, s.run.seq = true, s.seq
+	s.c.enter(phaseUser) // a client that doesn't read keeps its sessions for a limited time only
 	_, err := s.c.user.Write(s.buf)
+	s.c.enter(phasePieces)
 	s.c.out.Add(int64(len(s.buf)))
 	s.buf = s.buf[:0]
 	if err != nil {

@@ -34,8 +34,17 @@ func (c *client) giveBack(why wakeReason, cause error) {
 	c.wake <- why
 }
 
-// step does what can be done without waiting. c.mu is held, and the session is the loop's.
+// step does what can be done without waiting. c.mu is held, and the session is the loop's. A panic ends this session
+// only: other sessions have the same loop.
 func (c *client) step() {
+	defer func() {
+		if bug := recover(); bug != nil {
+			err := c.front.panicked(c, bug)
+			if !c.owned {
+				c.giveBack(wakeEnd, err)
+			}
+		}
+	}()
 	for {
 		if c.busy {
 			if !c.ready[1] || !c.stepServer() {

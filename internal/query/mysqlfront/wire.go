@@ -210,6 +210,8 @@ const (
 	codeInterrupted        = 1317
 	codeNoServer           = 1429 // unable to connect to a foreign data source
 	codeOutOfMemory        = 1041
+	codeNoDatabase         = 1046 // none is selected
+	codeNoTable            = 1146
 )
 
 // packet returns the error as a packet.

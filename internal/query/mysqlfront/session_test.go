@@ -1,0 +1,106 @@
+package mysqlfront
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// TestSessionsOfTheClient has states of a session that pieces, which are other sessions, can't have: answers are those of the
+// client's own connection.
+func TestSessionsOfTheClient(t *testing.T) {
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
+		x, a := startCounting(t, kind, nil)
+		setup := x.client(t)
+		other := x.name[:min(len(x.name), 50)] + "_o"
+		execute(t, setup, "CREATE TABLE p (id INT PRIMARY KEY, v INT, at DATETIME) PARTITION BY HASH (id) PARTITIONS 4",
+			"INSERT INTO p VALUES (1, 1, '2001-01-01'), (2, 2, '2010-01-01'), (3, 4, '2010-01-01'), (4, 8, '2010-01-01')",
+			"CREATE TABLE d (id INT PRIMARY KEY, v INT)", "INSERT INTO d VALUES (1, 1), (2, 1), (3, 1), (4, 1)",
+			"CREATE DATABASE "+other, "CREATE TABLE "+other+".p LIKE p", "INSERT INTO "+other+".p VALUES (1, 100, NULL), (2, 100, NULL)",
+			"CREATE PROCEDURE begins() BEGIN START TRANSACTION; INSERT INTO p VALUES (5, 16, '2010-01-01'); SIGNAL SQLSTATE '45000'; END",
+			"ANALYZE TABLE p, d, "+other+".p")
+		t.Cleanup(func() { execute(t, connect(t, x.config(true)), "DROP DATABASE "+other) })
+		for _, test := range []struct {
+			name    string
+			before  []string // errors don't matter
+			query   string
+			args    []any
+			want    string
+			prepare string // between its preparation and its execution
+		}{
+			{"the time is set after a query in pieces", []string{"SELECT SUM(v) FROM p", "SET TIMESTAMP = 1000000000"},
+				"SELECT COUNT(*), NOW() FROM p WHERE at < NOW()", nil, "\n1|2001-09-09", ""},
+			{"a procedure begins a transaction and fails", []string{"CALL begins()"}, "SELECT SUM(v) + 0 FROM p", nil, "\n31|", ""},
+			{"parameters on both sides of the table", nil,
+				"WITH c AS (SELECT id FROM d WHERE v < ?) SELECT SUM(p.v) FROM c JOIN p ON p.id = c.id WHERE CAST(p.v AS CHAR) <> ?", []any{7, strings.Repeat("1", 3000)}, "\n15|", ""},
+			{"no rows of answers", []string{"SET sql_select_limit = 0"}, "SELECT SUM(v) - 0 FROM p LIMIT 1", nil, "\n15|", ""},
+			{"another database after the preparation", nil, "SELECT SUM(v) FROM p WHERE v > ?", nil, "\n15|", "USE " + other},
+			{"a temporary table with the name of a CTE", []string{"CREATE TEMPORARY TABLE d (id INT, v INT)", "INSERT INTO d VALUES (1, 1)"},
+				"WITH d AS (SELECT * FROM d) SELECT SUM(p.v) FROM p JOIN d ON d.id = p.id", nil, "\n1|", ""},
+			{"a temporary table with the name of a CTE of a subquery", []string{"CREATE TEMPORARY TABLE d (id INT, v INT)", "INSERT INTO d VALUES (1, 1)"},
+				"SELECT SUM(p.v) FROM p JOIN d ON d.id = p.id WHERE EXISTS (WITH d AS (SELECT 1 AS a) SELECT a FROM d)", nil, "\n1|", ""},
+		} {
+			clear(x.shapes[:])
+			db := x.client(t)
+			for _, q := range test.before {
+				_, _ = db.Exec(q)
+			}
+			before := a.ran.Load()
+			var got string
+			var err error
+			if test.prepare != "" {
+				s, failed := db.Prepare("SELECT SUM(v) FROM p WHERE v > ?")
+				if failed != nil {
+					t.Fatal(failed)
+				}
+				execute(t, db, test.prepare)
+				err = s.QueryRow(0).Scan(&got)
+				got = "\n" + got + "|"
+			} else {
+				got, err = answer(db, test.query, test.args...)
+			}
+			if err != nil || !strings.Contains(got, test.want) {
+				t.Errorf("%s: got %q, %v; want %q; in pieces: %v", test.name, got, err, test.want, a.ran.Load() > before)
+			}
+			db.Close()
+		}
+	})
+}
+
+// TestPanicEndsOneSession makes the state of one session impossible: it alone is closed, and counted, and its loop goes on.
+func TestPanicEndsOneSession(t *testing.T) {
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
+		x := start(t, kind, nil)
+		through := dialRaw(t, "tcp", x.address, x.name, 0, 0)
+		c := x.connected()[0]
+		for c.phase.Load() != phaseLoop {
+			time.Sleep(time.Millisecond)
+		}
+		others := make([]*rawClient, 2*len(x.loops.list))
+		for i := range others {
+			others[i] = dialRaw(t, "tcp", x.address, x.name, 0, 0)
+		}
+		c.mu.Lock()
+		c.user.w = 1 << 30
+		c.mu.Unlock()
+		if _, err := through.Conn.Write([]byte{1, 0, 0, 0, 0x0E}); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := through.Conn.Read(make([]byte, 100)); err == nil {
+			t.Errorf("the session goes on: %d bytes", n)
+		}
+		for _, o := range others {
+			if got := o.command(0x0E, ""); len(got) == 0 {
+				t.Error("another session doesn't go on")
+			}
+		}
+		r := httptest.NewRecorder()
+		x.Handler().ServeHTTP(r, httptest.NewRequest("GET", "/metrics", nil))
+		if !strings.Contains(r.Body.String(), "rowmill_serve_panics_total 1\n") {
+			t.Error("it isn't counted")
+		}
+	})
+}
