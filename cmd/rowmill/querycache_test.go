@@ -112,21 +112,19 @@ func TestCachedPartials(t *testing.T) {
 	onEach(t, testdb.Kinds(t, "mariadb", "mysql"), func(t *testing.T, server string) {
 		d := declare(t, server, cachedDeclaration)
 		start := time.Date(2026, 11, 20, 0, 10, 0, 0, time.UTC)
+		d.tick(start)
+		mustPass(t, d.run("apply", "--yes"))
 		for hour := range 7 {
-			d.tick(start.Add(time.Duration(hour) * time.Hour))
-			if hour == 0 {
-				mustPass(t, d.run("apply", "--yes"))
-			}
 			d.insert(start.Add(time.Duration(hour)*time.Hour), hour+1)
-			mustPass(t, d.run("run", "--once"))
 		}
 		maintained := func(hour int) {
 			t.Helper()
 			d.tick(start.Add(time.Duration(hour)*time.Hour + 35*time.Minute))
 			mustPass(t, d.run("run", "--once"))
-			time.Sleep(2100 * time.Millisecond) // DDL is noticed by times in seconds
 		}
+		settle := func() { time.Sleep(2100 * time.Millisecond) } // DDL is noticed by times in seconds
 		maintained(6)
+		settle()
 		reader := d.db.(engine.Reader)
 		c := &cachedQuery{declared: d, reader: reader, runner: query.New(reader, query.Options{Always: true, Parallel: 2}),
 			text: "SELECT sensor, COUNT(*) AS n, SUM(value) AS total, AVG(value) AS mean, MAX(ts) AS last FROM readings GROUP BY sensor ORDER BY sensor"}
@@ -220,12 +218,15 @@ func TestCachedPartials(t *testing.T) {
 		} {
 			execSQL(t, d.db, q)
 			c.ask(q)
-			time.Sleep(2100 * time.Millisecond)
-			c.ask(q + ", settled")
-			c.ask(q + ", again")
+			if testdb.Nightly() {
+				settle()
+				c.ask(q + ", settled")
+				c.ask(q + ", again")
+			}
 		}
 		// Drops, and a restored period, whose rows are another one's then.
 		maintained(12)
+		settle()
 		c.ask("after drops")
 		c.ask("after drops, again")
 		dropped := parts[1].Name

@@ -27,7 +27,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	mergeInProcess(t, 200_000, 8<<20, 64<<20)
+	mergeInProcess(t, 100_000, 4<<20, 64<<20)
 }
 
 // TestMemoryOfTenMillionGroups is the same at full size: 10 million groups with 256 MB need less than 300 MB.

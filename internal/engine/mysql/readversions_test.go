@@ -1,8 +1,10 @@
 package mysql_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,87 +12,104 @@ import (
 	"github.com/rowmill/rowmill/internal/engine/mysql"
 )
 
-// TestPartVersions: each way to change the rows of a partition by DDL changes its version, and no other does.
+// TestPartVersions: each way to change the rows of a partition by DDL changes its version, and no other does. Each change has a table of
+// its own, so that all definitions become two seconds old at the same time.
 func TestPartVersions(t *testing.T) {
 	onEach(t, func(t *testing.T, db *mysql.DB) {
 		c := session(t, db)
-		exec := func(queries ...string) {
+		exec := func(query string) {
 			t.Helper()
-			for _, q := range queries {
-				if _, err := c.ExecContext(within(t), q); err != nil {
-					t.Fatalf("%s: %v", q, err)
-				}
+			if _, err := c.ExecContext(within(t), query); err != nil {
+				t.Fatalf("%s: %v", query, err)
 			}
 		}
-		trigger := func(event, rows string) string {
-			return "CREATE TRIGGER note_" + event + " AFTER " + event + " ON `a b` FOR EACH ROW " + rows
+		const all = "p-1 p0 p2"
+		// T is the table, N its notes, and O a table without partitions.
+		noteI := "CREATE TRIGGER `T i` AFTER INSERT ON `T` FOR EACH ROW INSERT IGNORE INTO `N` VALUES (NEW.a)"
+		noteU := "CREATE TRIGGER `T u` AFTER UPDATE ON `T` FOR EACH ROW BEGIN INSERT IGNORE INTO `N` VALUES (OLD.a); INSERT IGNORE INTO `N` VALUES (NEW.a); END"
+		noteD := "CREATE TRIGGER `T d` AFTER DELETE ON `T` FOR EACH ROW INSERT IGNORE INTO `N` VALUES (OLD.a)"
+		tests := []struct {
+			change  []string
+			changed string // the partitions whose versions must change
+			before  map[string]string
+		}{
+			{change: []string{"INSERT INTO `T` VALUES (1, 1), (11, 1), (21, 1)", "UPDATE `T` SET b = 2", "DELETE FROM `T` WHERE a = 1", "ANALYZE TABLE `T`"}},
+			{change: []string{"ALTER TABLE `T` TRUNCATE PARTITION p0"}, changed: "p0"},
+			{change: []string{"ALTER TABLE `T` EXCHANGE PARTITION `p-1` WITH TABLE `O`"}, changed: "p-1"},
+			{change: []string{"ALTER TABLE `T` REBUILD PARTITION p2"}, changed: "p2"},
+			{change: []string{"DROP TRIGGER `T i`", noteI}, changed: all},
+			{change: []string{"ALTER TABLE `T` DROP COLUMN b, ADD COLUMN b INT DEFAULT 7"}, changed: all},
 		}
-		insert := func(row string) string { return "INSERT IGNORE INTO notes VALUES (" + row + ".a)" }
-		exec("CREATE TABLE notes (a INT PRIMARY KEY)",
-			"CREATE TABLE `a b` (a INT PRIMARY KEY, b INT) PARTITION BY RANGE (a) (PARTITION p0 VALUES LESS THAN (10), PARTITION `p-1` VALUES LESS THAN (20), PARTITION p2 VALUES LESS THAN (30))",
-			"CREATE TABLE other (a INT PRIMARY KEY, b INT)",
-			trigger("INSERT", insert("NEW")), trigger("DELETE", insert("OLD")), trigger("UPDATE", "BEGIN "+insert("OLD")+"; "+insert("NEW")+"; END"))
-		versions := func() (map[string]string, string) {
+		table := func(i int) string { return fmt.Sprintf("a b%d", i) }
+		on := func(i int, queries ...string) {
+			t.Helper()
+			for _, q := range queries {
+				exec(strings.NewReplacer("`T", "`"+table(i), "`N", fmt.Sprintf("`notes%d", i), "`O", fmt.Sprintf("`other%d", i)).Replace(q))
+			}
+		}
+		versions := func(i int) (map[string]string, string) {
 			t.Helper()
 			s, err := db.ReadSession(within(t), nil)
 			must(t, err)
 			defer s.Close()
-			parts, err := db.TableParts(within(t), s, "", "a b")
+			parts, err := db.TableParts(within(t), s, "", table(i))
 			must(t, err)
 			_, err = db.OneSnapshot(within(t), []*engine.Session{s}, false)
 			must(t, err)
-			v, why, err := db.PartVersions(within(t), s, parts, "notes")
+			v, why, err := db.PartVersions(within(t), s, parts, fmt.Sprintf("`notes%d`", i))
 			must(t, err)
 			return v, why
 		}
-		if _, why := versions(); why != "its definition has just been changed" {
-			t.Errorf("a new table: %q", why)
-		}
-		time.Sleep(2100 * time.Millisecond) // settled
-		before, why := versions()
-		if why != "" || len(before) != 3 {
-			t.Fatalf("%v, %q", before, why)
-		}
-		for _, x := range []struct {
-			change  []string
-			changed []string
-		}{
-			{[]string{"INSERT INTO `a b` VALUES (1, 1), (11, 1), (21, 1)", "UPDATE `a b` SET b = 2", "DELETE FROM `a b` WHERE a = 1"}, nil},
-			{[]string{"ANALYZE TABLE `a b`"}, nil},
-			{[]string{"ALTER TABLE `a b` TRUNCATE PARTITION p0"}, []string{"p0"}},
-			{[]string{"ALTER TABLE `a b` EXCHANGE PARTITION `p-1` WITH TABLE other"}, []string{"p-1"}},
-			{[]string{"ALTER TABLE `a b` REBUILD PARTITION p2"}, []string{"p2"}},
-			{[]string{"DROP TRIGGER note_INSERT", trigger("INSERT", insert("NEW"))}, []string{"p-1", "p0", "p2"}},
-			{[]string{"ALTER TABLE `a b` DROP COLUMN b, ADD COLUMN b INT DEFAULT 7"}, []string{"p-1", "p0", "p2"}},
-		} {
-			exec(x.change...)
-			now, why := versions()
-			for i := 0; i < 60 && why == "its definition has just been changed"; i++ {
+		settled := func(i int, what any) map[string]string {
+			t.Helper()
+			v, why := versions(i)
+			for n := 0; n < 600 && why == "its definition has just been changed"; n++ {
 				time.Sleep(100 * time.Millisecond)
-				now, why = versions()
+				v, why = versions(i)
 			}
-			if why != "" {
-				t.Fatalf("%s: %s", x.change, why)
+			if why != "" || len(v) != 3 {
+				t.Fatalf("%v: %v, %q", what, v, why)
 			}
+			return v
+		}
+		for i, x := range tests {
+			on(i, "CREATE TABLE `N` (a INT PRIMARY KEY)",
+				"CREATE TABLE `T` (a INT PRIMARY KEY, b INT) PARTITION BY RANGE (a) (PARTITION p0 VALUES LESS THAN (10), PARTITION `p-1` VALUES LESS THAN (20), PARTITION p2 VALUES LESS THAN (30))",
+				noteI, noteU, noteD)
+			if strings.Contains(x.change[0], "`O`") {
+				on(i, "CREATE TABLE `O` (a INT PRIMARY KEY, b INT)")
+			}
+			if _, why := versions(i); why != "its definition has just been changed" {
+				t.Errorf("a new table: %q", why)
+			}
+		}
+		for i := range tests {
+			tests[i].before = settled(i, "a new table")
+		}
+		for i, x := range tests {
+			on(i, x.change...)
+		}
+		for i, x := range tests {
+			now := settled(i, x.change)
 			var changed []string
-			for _, p := range slices.Sorted(maps.Keys(before)) {
-				if now[p] != before[p] {
+			for _, p := range slices.Sorted(maps.Keys(x.before)) {
+				if now[p] != x.before[p] {
 					changed = append(changed, p)
 				}
 			}
-			for _, p := range x.changed {
+			for _, p := range strings.Fields(x.changed) {
 				if !slices.Contains(changed, p) {
 					t.Errorf("%s: partition %s has the same version", x.change, p)
 				}
 			}
-			if len(x.changed) == 0 && len(changed) > 0 {
+			if x.changed == "" && len(changed) > 0 {
 				t.Errorf("%s: partitions %s have other versions", x.change, changed)
 			}
-			before = now
 		}
-		for _, q := range []string{"DROP TRIGGER note_UPDATE", trigger("UPDATE", insert("NEW")), "DROP TRIGGER note_UPDATE"} {
-			exec(q)
-			if v, why := versions(); len(v) > 0 || why == "" {
+		for _, q := range []string{"DROP TRIGGER `T u`",
+			"CREATE TRIGGER `T u` AFTER UPDATE ON `T` FOR EACH ROW INSERT IGNORE INTO `N` VALUES (NEW.a)", "DROP TRIGGER `T u`"} {
+			on(0, q)
+			if v, why := versions(0); len(v) > 0 || why == "" {
 				t.Errorf("%s: %v, %q", q, v, why)
 			}
 		}
