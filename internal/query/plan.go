@@ -25,8 +25,8 @@ type Plan struct {
 	// none.
 	Rollups  []RollupUse
 	NoRollup string
-	// Emptied returns a row if a partition has lost all of its rows, which are in Rollups; "" if no partition is left out for them.
-	Emptied string
+	// Emptied tell whether a partition that is left out has lost all of its rows, which are in Rollups.
+	Emptied []Emptied
 	// Partial is the query of a piece: before and after the operand of FROM that is replaced, without its alias. A derived
 	// table in parentheses may stand in its place.
 	Partial [2]string

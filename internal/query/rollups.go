@@ -3,13 +3,17 @@ package query
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -19,6 +23,10 @@ type Rollups interface {
 	// RolledTable returns a table with its roll-ups, nil if it has none.
 	RolledTable(ctx context.Context, t *engine.TableParts) (*engine.RolledTable, error)
 }
+
+// An Emptied returns its place in the plan's list if a partition has no rows, and 1 after it if a roll-up that is read in its place
+// has some.
+type Emptied struct{ Part, Query string }
 
 // A RollupUse is a roll-up that a plan reads in place of rows.
 type RollupUse struct {
@@ -469,16 +477,17 @@ func (u *rolledUp) rest(used []rolling.Period, most int) (pieces []Piece, replac
 		}
 	}
 	if len(whole) > 0 {
+		if list := groupParts(u.plan.Table, whole, 1); (&Plan{Pieces: slices.Concat(cut, list)}).fewRows() {
+			return append(cut, list...), replaced
+		}
 		cut = append(cut, groupParts(u.plan.Table, whole, most)...)
 	}
 	return cut, replaced
 }
 
-// emptied is a query that returns a row if a partition in whose place roll-ups are read has no rows, though a roll-up has some of
-// its time: no trigger sees TRUNCATE of a partition. It is "" if there are no such partitions.
-func (u *rolledUp) emptied(replaced map[string]rolling.Period) string {
+// emptied are the checks of partitions in whose place roll-ups are read: no trigger sees TRUNCATE of a partition.
+func (u *rolledUp) emptied(replaced map[string]rolling.Period) (list []Emptied) {
 	quote := u.reader.Dialect().Quote
-	var list []string
 	for _, name := range u.plan.Parts {
 		asked, ok := replaced[name]
 		if !ok {
@@ -494,32 +503,101 @@ func (u *rolledUp) emptied(replaced map[string]rolling.Period) string {
 			if u.plan.Table.Database != "" {
 				table = quote(u.plan.Table.Database) + "." + table
 			}
-			list = append(list, fmt.Sprintf("SELECT 1 FROM (SELECT 1 AS one) AS x WHERE NOT EXISTS (SELECT 1 FROM %s AS y) AND EXISTS (SELECT 1 FROM %s WHERE %s >= %s AND %s < %s)",
-				u.reader.PartFrom(u.plan.Table, []string{name}), table, bucket, u.table.Literal(from), bucket, u.table.Literal(to)))
+			list = append(list, Emptied{Part: name, Query: fmt.Sprintf(
+				"SELECT %d AS part, CASE WHEN EXISTS (SELECT 1 FROM %s WHERE %s >= %s AND %s < %s) THEN 1 ELSE 0 END AS rolled FROM (SELECT 1 AS one) AS x WHERE NOT EXISTS (SELECT 1 FROM %s AS y)",
+				len(list), table, bucket, u.table.Literal(from), bucket, u.table.Literal(to), u.reader.PartFrom(u.plan.Table, []string{name}))})
 			break
 		}
 	}
-	return strings.Join(list, " UNION ALL ")
+	return list
 }
 
-// proveRollups makes sure that in the snapshots of sessions, the roll-ups that a plan reads have exactly the rows of the table.
-func (p *Plan) proveRollups(ctx context.Context, sessions []*session) error {
-	for _, s := range sessions {
-		for _, u := range p.Rollups {
-			if err := u.prove(ctx, s.Session); err != nil {
+// proveRollups makes sure that in the snapshots of a run's sessions, the roll-ups that a plan reads have exactly the rows of the table.
+func (x *execution) proveRollups(run *nodeRun) error {
+	for _, s := range run.sessions {
+		for _, u := range x.p.Rollups {
+			if err := u.prove(x.ctx, s.Session); err != nil {
 				return err
 			}
 		}
 	}
-	if p.Emptied == "" {
+	if len(x.p.Emptied) == 0 {
 		return nil
 	}
-	empty := false
-	err := sessions[0].Text(ctx, p.Emptied, nil, func([][]byte) error { empty = true; return nil })
-	if empty {
-		return inexact("a partition was emptied, and the roll-ups have its rows")
+	return x.r.filled.prove(x.ctx, run.node, run.sessions[0].Session, x.p)
+}
+
+// A filled remembers partitions that had rows, by the tables' names. As long as such a partition has the same version, its rows
+// have left it only by statements of which there are notes, and then the proofs of roll-ups tell whether they have consumed them.
+// So the partitions of a table need not be looked into for each query.
+type filled struct {
+	mu     sync.Mutex
+	tables map[string]map[string]string // versions by partition
+}
+
+// prove makes sure that no partition has been emptied whose rows roll-ups have. The session's transaction uses the table: no DDL
+// changes it before the transaction ends.
+func (f *filled) prove(ctx context.Context, n *node, s *engine.Session, p *Plan) error {
+	versions := map[string]string{}
+	if v, ok := n.Reader.(engine.PartVersioner); ok {
+		now, _, err := v.PartVersions(ctx, s, p.Table, state.NotesInto)
+		switch {
+		case err == nil:
+			versions = now
+		case ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost):
+			return err
+		}
 	}
-	return err
+	table := fmt.Sprintf("%q.%q", p.Table.Database, p.Table.Name)
+	f.mu.Lock()
+	known := f.tables[table]
+	f.mu.Unlock()
+	var queries []string
+	looked := map[int]string{}
+	for i, e := range p.Emptied {
+		if v := versions[e.Part]; v == "" || known[e.Part] != v {
+			queries = append(queries, e.Query)
+			looked[i] = e.Part
+		}
+	}
+	if len(queries) == 0 {
+		return nil
+	}
+	emptied := ""
+	err := s.Text(ctx, strings.Join(queries, " UNION ALL "), nil, func(row [][]byte) error {
+		i, err := strconv.Atoi(string(row[0]))
+		if string(row[1]) != "0" {
+			emptied = looked[i]
+		}
+		delete(looked, i)
+		return err
+	})
+	switch {
+	case emptied != "":
+		return inexact("partition " + emptied + " was emptied, and the roll-ups have its rows")
+	case err != nil && (ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost)):
+		return err
+	case err != nil:
+		return inexact("it can't be proven that no partition was emptied: " + err.Error())
+	case len(versions) == 0:
+		return nil
+	}
+	next := map[string]string{}
+	for part, version := range known {
+		if versions[part] == version {
+			next[part] = version
+		}
+	}
+	for _, part := range looked {
+		next[part] = versions[part]
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.tables == nil {
+		f.tables = map[string]map[string]string{}
+	}
+	f.tables[table] = next // which nobody changes
+	return nil
 }
 
 // prove makes sure that in the snapshot of a session, the roll-up has exactly the rows of the table.

@@ -64,10 +64,10 @@ func (s *Set) marks(ctx context.Context, x state.Exec) (map[string]mark, error) 
 	err := s.each(ctx, x, func(r *sql.Rows) error {
 		var name string
 		var m mark
-		err := r.Scan(&name, &m.watermark, &m.sealedTo, &m.updated)
+		err := r.Scan(&name, &m.watermark, &m.sealedTo, &m.updated, &m.spec)
 		out[name] = m
 		return err
-	}, "SELECT name, watermark, sealed_to, updated_us FROM rowmill_rollups WHERE table_name = ?", s.table.Name)
+	}, "SELECT name, watermark, sealed_to, updated_us, spec FROM rowmill_rollups WHERE table_name = ?", s.table.Name)
 	if err != nil {
 		return nil, fmt.Errorf("roll-ups of %s: %w", s.table.Name, err)
 	}

@@ -59,9 +59,17 @@ func (s *Set) Exact(ctx context.Context, t *engine.RolledTable, applied *state.D
 	if err != nil {
 		return err
 	}
+	stale, err := s.staleBuckets(ctx)
+	if err != nil {
+		return err
+	}
+	if stale == nil {
+		t.Why = "too many buckets of its roll-ups are to be computed again"
+		return nil
+	}
 	for _, l := range s.levels {
 		r := engine.RolledLevel{Rollup: l.Rollup}
-		if err := s.exactLevel(ctx, l, marks, runs, notes, applied, &r); err != nil {
+		if err := s.exactLevel(l, marks, runs, notes, stale[l.Name], applied, &r); err != nil {
 			return fmt.Errorf("roll-up %s: %w", l.Name, err)
 		}
 		t.Levels = append(t.Levels, r)
@@ -81,6 +89,31 @@ func (s *Set) notes(ctx context.Context) (list []rolling.Period, err error) {
 	return list, err
 }
 
+// staleBuckets returns the buckets of each level that are to be computed again; nil if they are too many for one to be exact.
+func (s *Set) staleBuckets(ctx context.Context) (map[string][]int64, error) {
+	out := map[string][]int64{}
+	if len(s.levels) == 0 {
+		return out, nil
+	}
+	var names []any
+	for _, l := range s.levels {
+		names = append(names, l.Name)
+	}
+	most, n := mostMarks*len(names), 0
+	err := s.each(ctx, s.db.SQL(), func(rows *sql.Rows) error {
+		var name string
+		var b int64
+		err := rows.Scan(&name, &b)
+		out[name] = append(out[name], b)
+		n++
+		return err
+	}, fmt.Sprintf("SELECT rollup_name, bucket FROM rowmill_stale WHERE rollup_name IN (?%s) LIMIT %d", strings.Repeat(", ?", len(names)-1), most), names...)
+	if n == most {
+		return nil, err
+	}
+	return out, err
+}
+
 // of reports whether a grid has this period.
 func of(g rolling.Grid, p rolling.Period) bool {
 	if !g.Valid() {
@@ -90,17 +123,18 @@ func of(g rolling.Grid, p rolling.Period) bool {
 	return err == nil && p == q
 }
 
-func (s *Set) exactLevel(ctx context.Context, l *level, marks map[string]mark, runs, notes []rolling.Period, applied *state.Declared, r *engine.RolledLevel) error {
+func (s *Set) exactLevel(l *level, marks map[string]mark, runs, notes []rolling.Period, stale []int64, applied *state.Declared, r *engine.RolledLevel) error {
 	m, ok := marks[l.Name]
-	have, err := s.spec(ctx, l)
+	if !ok {
+		r.Why = "it isn't there yet"
+		return nil
+	}
+	have, err := parseSpec(m.spec)
 	if err != nil {
 		return err
 	}
 	want := newSpec(l.Rollup)
 	switch {
-	case !ok || have == nil:
-		r.Why = "it isn't there yet"
-		return nil
 	case fits(have, want) != nil || added(have, want):
 		r.Why = "it isn't as the declaration has it"
 		return nil
@@ -112,17 +146,12 @@ func (s *Set) exactLevel(ctx context.Context, l *level, marks map[string]mark, r
 	// Before 1970, divisions of a time round in the other direction.
 	within := rolling.Period{From: l.Every.Ceil(max(sealed, 0)), To: min(m.watermark, l.Every.Bounds().To)}
 	var inexact []rolling.Period
-	err = s.each(ctx, s.db.SQL(), func(rows *sql.Rows) error {
-		var b int64
-		if err := rows.Scan(&b); err != nil {
+	for _, b := range stale {
+		p, err := l.Every.At(b)
+		if err != nil {
 			return err
 		}
-		p, err := l.Every.At(b)
 		inexact = append(inexact, p)
-		return err
-	}, fmt.Sprintf("SELECT bucket FROM rowmill_stale WHERE rollup_name = ? ORDER BY bucket LIMIT %d", mostMarks), l.Name)
-	if err != nil {
-		return err
 	}
 	if len(inexact) >= mostMarks || len(notes) >= mostMarks {
 		r.Why = "too many of its buckets are to be computed again"

@@ -308,6 +308,10 @@ func (s *Set) spec(ctx context.Context, l *level) (*spec, error) {
 	if err != nil {
 		return nil, s.db.Classify(err)
 	}
+	return parseSpec(text)
+}
+
+func parseSpec(text string) (*spec, error) {
 	var sp spec
 	if err := json.Unmarshal([]byte(text), &sp); err != nil {
 		return nil, fmt.Errorf("its record: %w", err)

@@ -79,7 +79,10 @@ func (w *worker) close(failed error) error {
 }
 
 // A mark is the progress of a level. updated is the fence; see worker.
-type mark struct{ watermark, sealedTo, updated int64 }
+type mark struct {
+	watermark, sealedTo, updated int64
+	spec                         string
+}
 
 // A transaction locks the table's roll-ups, so that it is serialized with seals; readers and writers of
 // raw rows don't wait for it. It is short: see goalTime.
