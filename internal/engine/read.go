@@ -56,6 +56,8 @@ type Reader interface {
 	// Function reports whether a function, in lower case, with this number of arguments is one of the server's own that
 	// always returns the same for the same arguments within one statement and the same settings.
 	Function(name string, args int) FunctionKind
+	// MergeRefusal returns why partial results can't be merged in temporary tables of the server; "" if they can.
+	MergeRefusal() string
 	// MergeState returns st changed such that temporary tables take the values of any result as they are: nothing is
 	// refused, cut or replaced. Statements are parsed as with st.
 	MergeState(st State) State
@@ -337,6 +339,8 @@ type Recipe struct {
 	Final FinalStep
 	// Zero reports that the aggregate of no rows is 0 and not NULL.
 	Zero bool
+	// Integers reports that the value and all of Parts are integers, also where the server describes columns without a type.
+	Integers bool
 	// Group are expressions by which pieces have to group in addition: the values of a DISTINCT
 	// aggregate. Then there are no Parts, the only Merge computes the aggregate from the groups of all
 	// pieces, $1 being the first of Group, and is stored in a column of the aggregate's own type.

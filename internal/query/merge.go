@@ -64,6 +64,9 @@ func newMemoryMerge(p *Plan, limit int64) (*memoryMerge, error) {
 	}
 	for i, o := range p.Merge.Outputs {
 		out := memoryOutput{Output: o, class: p.Columns[i].Class, scale: p.Columns[i].Scale}
+		if o.Class != engine.ClassOther {
+			out.class = o.Class
+		}
 		if o.Key >= 0 {
 			out.class, out.scale = m.keys[o.Key].Class, m.keys[o.Key].Scale
 		} else if err := m.checkFinal(&out, p.Columns[i].Name); err != nil {

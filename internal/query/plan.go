@@ -127,6 +127,8 @@ type Output struct {
 	Final engine.FinalStep
 	// Zero reports that no value is 0 and not NULL: a count.
 	Zero bool
+	// Class is that of the value where the server doesn't describe it; else ClassOther.
+	Class engine.ResultClass
 }
 
 // A SortKey is an output to sort by.

@@ -109,7 +109,15 @@ func (x *splitter) split() (err error) {
 		return err
 	}
 	x.plan.Sample[0], x.plan.Sample[1], _ = strings.Cut(x.of(parse.Span{To: len(x.text)}, b.edit), string(hole))
-	return b.split()
+	if err := b.split(); err != nil {
+		return err
+	}
+	if x.plan.Merge.Kind == OnServer {
+		if why := x.reader.MergeRefusal(); why != "" {
+			return refuse("%s", why)
+		}
+	}
+	return nil
 }
 
 // parse reads the statement and scans it.

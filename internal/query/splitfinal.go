@@ -308,6 +308,7 @@ func (g *grouped) writePartial() error {
 			return refuse("it sorts groups of a long text, of which the server compares the beginning only")
 		}
 	}
+	g.typeParts()
 	if g.merges {
 		m.Steps = []engine.MergeStep{}
 		for _, p := range g.parts {
@@ -327,6 +328,20 @@ func (g *grouped) writePartial() error {
 	m.Typed = g.unhole(g.with() + "SELECT " + strings.Join(typed, ", ") + g.rows() + by1)
 	m.Groups = "SELECT " + strings.Join(groups, ", ") + " FROM " + PartialTable + g.groupBy(names(keyName, len(g.keys)))
 	return nil
+}
+
+// typeParts gives partial columns without a type that of the aggregate that they are parts of.
+func (g *grouped) typeParts() {
+	i := g.plan.Keys
+	for _, p := range g.parts {
+		if p.text == "" {
+			continue
+		}
+		if c := &g.plan.PartialColumns[i]; p.integers && c.Class == engine.ClassOther {
+			c.Class = engine.ClassInt
+		}
+		i++
+	}
 }
 
 // writeTies writes the queries that find out whether SQL determines the answer.
@@ -435,10 +450,15 @@ func (g *grouped) inMemory() {
 			return
 		}
 		o := Output{Key: -1, Final: a.recipe.Final, Zero: a.recipe.Zero}
+		class := a.result.Class
+		if a.recipe.Integers && class == engine.ClassOther {
+			class = engine.ClassInt
+			o.Class = class
+		}
 		for _, i := range a.parts {
 			o.Parts = append(o.Parts, len(g.keys)+i)
 		}
-		outputs, classes = append(outputs, o), append(classes, a.result.Class)
+		outputs, classes = append(outputs, o), append(classes, class)
 	}
 	var sorts []SortKey
 	if len(g.keys) > 0 {

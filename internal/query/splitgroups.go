@@ -61,6 +61,8 @@ type part struct {
 	merge string
 	step  engine.MergeStep
 	steps bool
+	// integers is Recipe.Integers.
+	integers bool
 }
 
 // A grouped is the state of splitting a block with groups.
@@ -528,7 +530,7 @@ func (g *grouped) makeParts() error {
 			g.addPart(a, part{name: wholeName, whole: g.of(a.call.Span), merge: fill(r.Merge[0], values)})
 		default:
 			for i, text := range r.Parts {
-				p := part{name: partName, text: fill(text, a.args)}
+				p := part{name: partName, text: fill(text, a.args), integers: r.Integers}
 				p.whole = p.text
 				if g.merges = g.merges && r.Steps != nil; r.Steps != nil {
 					p.step, p.steps = r.Steps[i], true

@@ -13,6 +13,9 @@ import (
 // readOnlyDefault is the setting under which a transaction can't create a temporary table.
 const readOnlyDefault = "default_transaction_read_only"
 
+// MergeRefusal implements engine.Reader.
+func (db *DB) MergeRefusal() string { return "" }
+
 // MergeState implements engine.Reader.
 func (db *DB) MergeState(st engine.State) engine.State {
 	out := slices.DeleteFunc(slices.Clone(st), func(x engine.Setting) bool { return x.Name == readOnlyDefault })

@@ -56,8 +56,13 @@ func (db *DB) Function(name string, args int) engine.FunctionKind {
 	return engine.UnknownFunction
 }
 
-// Bytes implements engine.Reader.
-func (db *DB) Bytes(_ engine.ResultColumn, expr string) string { return "quote(" + expr + ")" }
+// Bytes implements engine.Reader. The values of a column that has a type, which has no collation, are equal only if their texts are.
+func (db *DB) Bytes(c engine.ResultColumn, expr string) string {
+	if c.Class == engine.ClassInt || c.Class == engine.ClassBytes {
+		return ""
+	}
+	return "quote(" + expr + ")"
+}
 
 // UserFunction implements engine.Reader: users have none.
 func (db *DB) UserFunction(context.Context, *engine.Session, []string) (string, error) {
@@ -82,11 +87,17 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 		if c.Distinct {
 			return engine.Recipe{}, false
 		}
-		r := engine.Recipe{Parts: []string{"count($1)"}, Merge: []string{"coalesce(sum($1), 0)"}, Value: "$1", Steps: []engine.MergeStep{engine.MergeSum}, Zero: true}
+		r := engine.Recipe{Parts: []string{"count($1)"}, Merge: []string{"coalesce(sum($1), 0)"}, Value: "$1", Steps: []engine.MergeStep{engine.MergeSum}, Zero: true, Integers: true}
 		if c.Star {
 			r.Parts[0] = "count(*)"
 		}
 		return r, true
+	case "sum", "min", "max":
+		if len(c.Inputs) == 1 && c.Inputs[0].Class == engine.ClassInt && !c.Distinct {
+			return integerRecipe(c.Name), true
+		}
+	}
+	switch c.Name {
 	case "sum":
 		return engine.Recipe{Parts: []string{"sum($1)", other}, Merge: []string{"sum($1)", "max($1)"}, Value: "$1", Tie: "$2 = 1"}, !c.Distinct
 	case "avg":
@@ -108,4 +119,23 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 		return r, true
 	}
 	return engine.Recipe{}, false
+}
+
+// mostPart is the largest sum of magnitudes in a piece. The sum of as many pieces as a view has terms is far from the largest integer.
+const mostPart = "1e15"
+
+// integerRecipe is that of the sum, the least or the greatest of integers. SQLite refuses a sum beyond its integers, which
+// may depend on the order of the additions: then the part isn't a number, and the whole query tells.
+func integerRecipe(name string) engine.Recipe {
+	r := engine.Recipe{Parts: []string{name + "($1)"}, Merge: []string{name + "($1)"}, Value: "$1", Integers: true}
+	switch name {
+	case "sum":
+		r.Parts[0] = "CASE WHEN total(abs(CAST($1 AS REAL))) < " + mostPart + " THEN sum($1) ELSE 'large' END"
+		r.Steps = []engine.MergeStep{engine.MergeSum}
+	case "min":
+		r.Steps = []engine.MergeStep{engine.MergeMin}
+	case "max":
+		r.Steps = []engine.MergeStep{engine.MergeMax}
+	}
+	return r
 }

@@ -7,7 +7,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -162,11 +165,41 @@ var strictClasses = map[string]engine.ResultClass{
 	"INT": engine.ClassInt, "INTEGER": engine.ClassInt, "REAL": engine.ClassFloat, "TEXT": engine.ClassBytes, "BLOB": engine.ClassBytes,
 }
 
-// strict returns a row if a table of the file isn't STRICT, except those of rowmill, or has a collation: from which
-// table a column of a result comes is not known.
-const strict = `SELECT 1 FROM pragma_table_list AS l JOIN sqlite_schema AS s ON s.name = l.name
-WHERE l.schema = 'main' AND l.type <> 'view' AND l.name NOT LIKE 'sqlite\_%' ESCAPE '\' AND l.name NOT LIKE 'rowmill\_%' ESCAPE '\'
-AND (l.strict = 0 OR s.sql LIKE '%collate%') UNION ALL SELECT 1 FROM sqlite_temp_schema LIMIT 1`
+// compound are words of queries whose columns have the types that the first of several queries declares.
+var compound = regexp.MustCompile(`(?i)\b(union|intersect|except|values)\b`)
+
+// typed reports whether the declared types of a query's columns are those of all their values: the tables that it reads
+// are STRICT, and have no collation.
+func typed(ctx context.Context, s *engine.Session, query string) (bool, error) {
+	if compound.MatchString(query) {
+		return false, nil
+	}
+	roots, known := map[string]bool{}, true
+	err := s.Text(ctx, "EXPLAIN "+query, nil, func(v [][]byte) error { // addr, opcode, p1, p2, p3
+		switch string(v[1]) {
+		case "OpenRead":
+			roots[string(v[3])] = true
+			known = known && string(v[4]) == "0"
+		case "VOpen":
+			known = false
+		}
+		return nil
+	})
+	if err != nil || !known || len(roots) == 0 {
+		return false, err
+	}
+	found := 0
+	err = s.Text(ctx, `SELECT l.strict = 1 AND t.sql NOT LIKE '%collate%' AND (SELECT encoding FROM pragma_encoding) = 'UTF-8'
+AND NOT EXISTS (SELECT 1 FROM sqlite_temp_schema)
+FROM sqlite_schema AS r JOIN sqlite_schema AS t ON t.type = 'table' AND t.name = r.tbl_name
+JOIN pragma_table_list AS l ON l.schema = 'main' AND l.name = t.name WHERE r.rootpage IN (`+strings.Join(slices.Collect(maps.Keys(roots)), ", ")+")", nil,
+		func(v [][]byte) error {
+			found++
+			known = known && string(v[0]) == "1"
+			return nil
+		})
+	return known && found == len(roots), err
+}
 
 // DescribeQuery implements engine.Reader.
 func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string) ([]engine.ResultColumn, error) {
@@ -174,8 +207,8 @@ func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string
 	if err != nil {
 		return nil, err
 	}
-	typed := true
-	if err := s.Text(ctx, strict, nil, func([][]byte) error { typed = false; return nil }); err != nil {
+	typed, err := typed(ctx, s, query)
+	if err != nil {
 		return nil, err
 	}
 	for i, c := range cols {
