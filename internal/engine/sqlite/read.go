@@ -165,8 +165,8 @@ var strictClasses = map[string]engine.ResultClass{
 	"INT": engine.ClassInt, "INTEGER": engine.ClassInt, "REAL": engine.ClassFloat, "TEXT": engine.ClassBytes, "BLOB": engine.ClassBytes,
 }
 
-// compound are words of queries whose columns have the types that the first of several queries declares.
-var compound = regexp.MustCompile(`(?i)\b(union|intersect|except|values)\b`)
+// compound finds several queries, or rows, in one: its columns have the types that the first of them declares.
+var compound = regexp.MustCompile(`(?i)\b(union|intersect|except)\b|\bvalues\s*[(/-]`)
 
 // typed reports whether the declared types of a query's columns are those of all their values: the tables that it reads
 // are STRICT, and have no collation.
