@@ -79,7 +79,7 @@ groups SELECT v, count(*) FROM r GROUP BY v
 groups SELECT l.x, count(*) FROM r JOIN loose AS l ON l.id = r.s GROUP BY l.x
 groups SELECT nc.x, count(*) FROM r JOIN nocase AS nc ON nc.id = r.s GROUP BY nc.x
 groups SELECT u.a, count(*) FROM r JOIN (SELECT s AS a FROM r UNION ALL SELECT name FROM d) AS u ON u.a = r.s GROUP BY u.a
-groups SELECT w.a, count(*) FROM r JOIN (SELECT d.id AS a FROM d UNION ALL VALUES ('x'), (1)) AS w ON w.a = r.s GROUP BY w.a
+VALUES SELECT w.a, count(*) FROM r JOIN (SELECT d.id AS a FROM d UNION ALL VALUES ('x'), (1)) AS w ON w.a = r.s GROUP BY w.a
 groups SELECT "nosuch", count(*) FROM r GROUP BY 1
 neither SELECT s, max(n), ts FROM r GROUP BY s
 certainty SELECT count(DISTINCT s) FROM r
