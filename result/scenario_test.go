@@ -27,9 +27,13 @@ func sawtooth(periods int) *Record {
 func TestFigure(t *testing.T) {
 	r := sawtooth(5)
 	r.End = &End{Size: &Size{PerRow: 123}}
+	for n, seconds := range map[string]float64{"1": 0.25, "50": 1, "100": 4} {
+		r.Intervals[0].Events = append(r.Intervals[0].Events, Event{What: ScanEvent, Object: n, Seconds: seconds})
+	}
 	for name, want := range map[string]float64{
 		"mean": 5000.0 / 75, "first": 100, "last": 50, "min": 50, "max": 100,
-		"period-start": 100, "period-end": 50, "rows": 5000, "bytes-per-row": 123, "nosuch": math.NaN(),
+		"period-start": 100, "period-end": 50, "rows": 5000, "bytes-per-row": 123, "scan-one": 0.25, "scan-all": 4,
+		"nosuch": math.NaN(),
 	} {
 		if got := r.Figure(name); math.Abs(got-want) > 1e-9 || math.IsNaN(got) != math.IsNaN(want) {
 			t.Errorf("%s = %v, want %v", name, got, want)
