@@ -139,7 +139,7 @@ func (r *Runner) Explain(ctx context.Context, p *Plan) (*Explanation, error) {
 			}
 		}
 		if of > 0 {
-			e.Sessions += min(of, r.parallel(n.Reader))
+			e.Sessions += min(of, r.sessionsFor(p, n))
 		}
 	}
 	e.Sessions = max(e.Sessions, 1)
