@@ -181,14 +181,14 @@ func (r *Runner) caching(p *Plan, report *Report) *caching {
 	return c
 }
 
-// missing is the number of partitions that have no entry.
-func (c *caching) missing(parts []string) (n int) {
+// missing are the partitions that have no entry.
+func (c *caching) missing(parts []string) (list []string) {
 	for _, part := range parts {
 		if !c.cache.has(cacheKey{c.query, part}) {
-			n++
+			list = append(list, part)
 		}
 	}
-	return n
+	return list
 }
 
 // look reads the versions before the snapshot: a partition that is replaced by DDL is another one afterwards.
@@ -288,7 +288,23 @@ func (c *caching) pieces(p *Plan, most int, report *Report) []Piece {
 	for i := range single {
 		c.store[len(cached)+i] = single[i].Parts[0]
 	}
+	if few(p.Table, rest) {
+		most = 1
+	}
 	return append(out, groupParts(p.Table, rest, most)...)
+}
+
+// few reports whether partitions have so few rows that one statement of one session reads them as fast as several.
+func few(t *engine.TableParts, parts []string) bool {
+	var rows int64
+	for _, part := range t.Parts {
+		if slices.Contains(parts, part.Name) {
+			if rows += part.Rows; part.Rows < 0 {
+				return false
+			}
+		}
+	}
+	return rows < SmallRows
 }
 
 // mostFilled is how many periods one query adds to the cache: each is a statement of its own.

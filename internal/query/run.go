@@ -280,8 +280,13 @@ func (x *execution) beginCached() (err error) {
 	r, n := x.r, x.r.nodes[0]
 	sessions := r.parallel(n.Reader)
 	run := nodeRun{node: n}
-	// If all but a few are cached, few sessions are needed.
-	if run.sessions, err = n.pieces.getAll(x.ctx, x.state, max(1, min(sessions, x.cached.missing(x.p.Parts)))); err != nil {
+	// If all but a few are cached, few sessions are needed: for few rows one, whose snapshot needs no proof.
+	missing := x.cached.missing(x.p.Parts)
+	needed := max(1, min(sessions, len(missing)))
+	if few(x.p.Table, missing) {
+		needed = 1
+	}
+	if run.sessions, err = n.pieces.getAll(x.ctx, x.state, needed); err != nil {
 		return err
 	}
 	x.runs = append(x.runs, run)
