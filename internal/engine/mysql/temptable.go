@@ -48,6 +48,11 @@ func (db *DB) TempTable(ctx context.Context, s *engine.Session, name, query stri
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
 	}
 	quoted := dialect{}.Quote(name)
+	// Even if it reads no rows, MySQL locks the first one for REPEATABLE READ, and waits for whoever has changed it. This
+	// is about the next statement alone.
+	if _, err := s.Exec(ctx, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"); err != nil {
+		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
+	}
 	if err := s.Text(ctx, "CREATE TEMPORARY TABLE "+quoted+" ENGINE=InnoDB AS SELECT * FROM ("+query+") AS rowmill_rows LIMIT 0", nil, noRow); err != nil {
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
 	}

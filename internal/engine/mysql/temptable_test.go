@@ -3,6 +3,7 @@ package mysql_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -107,6 +108,27 @@ func testTempTableRefusesTexts(t *testing.T, db *mysql.DB) {
 			t.Errorf("row %q was accepted", row)
 		}
 	}
+}
+
+// TestTempTableDoesNotLock: the rows of the query are changed by an open transaction.
+func TestTempTableDoesNotLock(t *testing.T) { onEach(t, testTempTableDoesNotLock) }
+
+func testTempTableDoesNotLock(t *testing.T, db *mysql.DB) {
+	ctx := within(t)
+	s := session(t, db)
+	exec(t, s, "CREATE TABLE some (i INT PRIMARY KEY, n INT)", "INSERT INTO some VALUES (1, 1), (2, 2)")
+	exec(t, s, "BEGIN", "UPDATE some SET n = 3")
+	merge := readSession(t, db)
+	_, err := merge.Exec(ctx, "SET SESSION innodb_lock_wait_timeout = 1")
+	must(t, err)
+	for i, query := range []string{"SELECT n, COUNT(*) AS c FROM some GROUP BY n", "SELECT n FROM some", "SELECT n FROM some WHERE i = 1", "SELECT MAX(i) AS m FROM some"} {
+		cols, err := db.DescribeQuery(ctx, merge, query)
+		must(t, err)
+		if _, err = db.TempTable(ctx, merge, fmt.Sprint("x", i), query, cols); err != nil {
+			t.Error(query, err)
+		}
+	}
+	exec(t, s, "ROLLBACK")
 }
 
 // TestTempTableIsNotLogged: replicas don't execute the statements of a merge.
