@@ -595,7 +595,8 @@ func (s suite) ignoreOn(t *testing.T, db engine.DB, table *engine.Table, m engin
 // statement of each kind on a connection of each kind. open is as for RunKeeper.
 func RunHostile(t *testing.T, whole bool, open func(testing.TB) engine.Keeper) {
 	plain := func(t testing.TB) engine.DB { return open(t) }
-	r := readers{func(t testing.TB) reader { return open(t).(reader) }}
+	r := readers{open: func(t testing.TB) reader { return open(t).(reader) }, own: true}
+	t.Run("Snapshots", r.snapshots) // before the others, which run at the same time
 	if whole {
 		t.Run("Engine", func(t *testing.T) { Run(t, plain) })
 		t.Run("Keeper", func(t *testing.T) { RunKeeper(t, open) })
