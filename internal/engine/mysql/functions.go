@@ -30,7 +30,7 @@ func (db *DB) Syntax(st engine.State) engine.Syntax {
 // functions of the session (CONNECTION_ID, LAST_INSERT_ID, USER, FOUND_ROWS, locks), of chance, of
 // files and plugins, SYSDATE, which TIMESTAMP doesn't set, and those whose result depends on how
 // an argument was computed (COERCIBILITY, CHARSET, COLLATION).
-var pureFunctions = wordSet(`
+var pureFunctions = engine.WordSet(`
 	abs acos asin atan atan2 ceil ceiling conv cos cot crc32 degrees exp floor ln log log10 log2 mod pi pow power
 	radians round sign sin sqrt tan truncate
 	ascii bin bit_length char char_length character_length chr concat concat_ws elt export_set field find_in_set
@@ -56,34 +56,18 @@ var pureFunctions = wordSet(`
 
 // aggregateFunctions compute one value from many rows. A name that is not in Aggregate's switch makes a
 // query whole.
-var aggregateFunctions = wordSet(`
+var aggregateFunctions = engine.WordSet(`
 	count sum avg min max bit_and bit_or bit_xor std stddev stddev_pop stddev_samp var_pop var_samp variance
 	group_concat json_arrayagg json_objectagg any_value st_collect grouping median percentile_cont percentile_disc`)
 
-var windowFunctions = wordSet(`
+var windowFunctions = engine.WordSet(`
 	row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value`)
 
-// wordSet is the set of the words of a text.
-func wordSet(text string) map[string]bool {
-	set := map[string]bool{}
-	for _, w := range strings.Fields(text) {
-		set[w] = true
-	}
-	return set
-}
+// functions are the lists together.
+var functions = engine.Functions{Pure: pureFunctions, Aggregate: aggregateFunctions, Window: windowFunctions}
 
 // Function implements engine.Reader.
-func (db *DB) Function(name string, _ int) engine.FunctionKind {
-	switch {
-	case pureFunctions[name]:
-		return engine.PureFunction
-	case aggregateFunctions[name]:
-		return engine.AggregateFunction
-	case windowFunctions[name]:
-		return engine.WindowFunction
-	}
-	return engine.UnknownFunction
-}
+func (db *DB) Function(name string, _ int) engine.FunctionKind { return functions.Kind(name) }
 
 // Bytes implements engine.Reader.
 func (db *DB) Bytes(c engine.ResultColumn, expr string) string {

@@ -17,7 +17,7 @@ func (db *DB) Syntax(st engine.State) engine.Syntax {
 
 // pureFunctions always return the same for the same arguments and settings: those of pg_proc that are
 // immutable, and stable ones that depend on settings alone.
-var pureFunctions = wordSet(`
+var pureFunctions = engine.WordSet(`
 	abs acos acosd acosh asin asind asinh atan atan2 atan2d atand atanh cbrt ceil ceiling cos cosd cosh cot cotd
 	degrees div erf erfc exp factorial floor gcd lcm ln log log10 min_scale mod pi pow power radians round scale sign sin
 	sind sinh sqrt tan tand tanh trim_scale trunc width_bucket
@@ -44,7 +44,7 @@ var pureFunctions = wordSet(`
 	int2 int4 int8 float4 float8 numeric bool varchar bpchar bytea
 	cast row pg_typeof`)
 
-var clockFunctions = wordSet("now current_timestamp transaction_timestamp statement_timestamp current_date current_time localtime localtimestamp")
+var clockFunctions = engine.WordSet("now current_timestamp transaction_timestamp statement_timestamp current_date current_time localtime localtimestamp")
 
 // UserFunction implements engine.Reader: a user's function with arguments of other types may fit a call better than the server's
 // own, such as round(double precision, integer).
@@ -66,38 +66,25 @@ func (db *DB) ClockValue(call string) string {
 	return "quote_literal((" + call + ")::text) || '::' || pg_typeof(" + call + ")::text"
 }
 
-var aggregateFunctions = wordSet(`
+var aggregateFunctions = engine.WordSet(`
 	count sum avg min max bit_and bit_or bit_xor bool_and bool_or every any_value string_agg array_agg json_agg jsonb_agg
 	json_object_agg jsonb_object_agg json_agg_strict jsonb_agg_strict json_object_agg_strict json_object_agg_unique
 	json_objectagg json_arrayagg range_agg range_intersect_agg xmlagg
 	corr covar_pop covar_samp regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy
 	stddev stddev_pop stddev_samp variance var_pop var_samp mode percentile_cont percentile_disc grouping`)
 
-var windowFunctions = wordSet(`
+var windowFunctions = engine.WordSet(`
 	row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value`)
 
-// wordSet is the set of the words of a text.
-func wordSet(text string) map[string]bool {
-	set := map[string]bool{}
-	for _, w := range strings.Fields(text) {
-		set[w] = true
-	}
-	return set
-}
+// functions are the lists together.
+var functions = engine.Functions{Pure: pureFunctions, Clock: clockFunctions, Aggregate: aggregateFunctions, Window: windowFunctions}
 
 // Function implements engine.Reader.
 func (db *DB) Function(name string, args int) engine.FunctionKind {
-	switch {
-	case pureFunctions[name], name == "age" && args == 2:
+	if name == "age" && args == 2 {
 		return engine.PureFunction
-	case clockFunctions[name]:
-		return engine.ClockFunction
-	case aggregateFunctions[name]:
-		return engine.AggregateFunction
-	case windowFunctions[name]:
-		return engine.WindowFunction
 	}
-	return engine.UnknownFunction
+	return functions.Kind(name)
 }
 
 // Bytes implements engine.Reader.
@@ -201,7 +188,7 @@ func varianceRecipe(name string) engine.Recipe {
 
 // distinctTexts are types that only the server compares, whose values are equal only if their texts are. Of
 // an interval, a month is equal to 30 days.
-var distinctTexts = wordSet("text varchar bpchar char name date time timestamp timestamptz oid inet cidr")
+var distinctTexts = engine.WordSet("text varchar bpchar char name date time timestamp timestamptz oid inet cidr")
 
 // extremeRecipe is that of min and max. Numbers may be equal with different numbers of digits, and 0 is equal to -0:
 // then the server returns the one that it meets first.

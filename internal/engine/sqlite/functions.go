@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
 )
@@ -13,7 +12,7 @@ func (db *DB) Syntax(engine.State) engine.Syntax {
 }
 
 // pureFunctions always return the same for the same arguments.
-var pureFunctions = wordSet(`
+var pureFunctions = engine.WordSet(`
 	abs char coalesce concat concat_ws format glob hex if ifnull iif instr length like likelihood likely lower ltrim
 	nullif octet_length printf quote replace round rtrim sign soundex substr substring trim typeof unhex
 	unicode unistr unistr_quote unlikely upper zeroblob cast
@@ -22,38 +21,27 @@ var pureFunctions = wordSet(`
 	json json_array json_array_length json_error_position json_extract json_insert json_object json_patch json_pretty
 	json_quote json_remove json_replace json_set json_type json_valid`)
 
-var aggregateFunctions = wordSet(`
+var aggregateFunctions = engine.WordSet(`
 	count sum avg min max total group_concat string_agg json_group_array json_group_object median percentile
 	percentile_cont percentile_disc`)
 
-var windowFunctions = wordSet(`
+var windowFunctions = engine.WordSet(`
 	row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value`)
-
-// wordSet is the set of the words of a text.
-func wordSet(text string) map[string]bool {
-	set := map[string]bool{}
-	for _, w := range strings.Fields(text) {
-		set[w] = true
-	}
-	return set
-}
 
 // timeFunctions are pure if they have a time among their arguments, that is at least this number of arguments: else they
 // return the current time.
 var timeFunctions = map[string]int{"date": 1, "time": 1, "datetime": 1, "julianday": 1, "unixepoch": 1, "strftime": 2, "timediff": 2}
 
+// functions are the lists together.
+var functions = engine.Functions{Pure: pureFunctions, Aggregate: aggregateFunctions, Window: windowFunctions}
+
 // Function implements engine.Reader. min and max of several arguments aren't aggregates.
 func (db *DB) Function(name string, args int) engine.FunctionKind {
 	least, isTime := timeFunctions[name]
-	switch {
-	case (name == "min" || name == "max") && args > 1, isTime && args >= least, pureFunctions[name]:
+	if (name == "min" || name == "max") && args > 1 || isTime && args >= least {
 		return engine.PureFunction
-	case aggregateFunctions[name]:
-		return engine.AggregateFunction
-	case windowFunctions[name]:
-		return engine.WindowFunction
 	}
-	return engine.UnknownFunction
+	return functions.Kind(name)
 }
 
 // Bytes implements engine.Reader. The values of a column that has a type, which has no collation, are equal only if their texts are.
