@@ -16,15 +16,16 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
+// Limits of Parquet files, of answers and of archived periods.
 const (
-	// groupRows and groupBytes limit a row group, which is held in memory by writer and readers.
-	groupRows  = 100_000
-	groupBytes = 64 << 20
-	// batchRows, of some batchBytes, are passed to the library at a time.
-	batchRows  = 128
-	batchBytes = 1 << 20
-	// dictionaryBytes limits the dictionary of a row group's texts.
-	dictionaryBytes = 1 << 20
+	// GroupRows and GroupBytes limit a row group, which is held in memory by writer and readers.
+	GroupRows  = 100_000
+	GroupBytes = 64 << 20
+	// BatchRows, of some BatchBytes, are passed to the library at a time.
+	BatchRows  = 128
+	BatchBytes = 1 << 20
+	// DictionaryBytes limits the dictionary of a row group's texts.
+	DictionaryBytes = 1 << 20
 )
 
 // parquetWriter writes a Parquet file. Every column may have NULL.
@@ -91,7 +92,7 @@ func (p *parquetWriter) Columns(cols []engine.ResultColumn) error {
 		nil, // the schema
 		parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}),
 		parquet.CreatedBy("rowmill", "1", "query"),
-		parquet.DictionaryMaxBytes(dictionaryBytes),
+		parquet.DictionaryMaxBytes(DictionaryBytes),
 	}
 	p.cols = make([]parquetColumn, len(cols))
 	for i := range cols {
@@ -130,8 +131,8 @@ func (p *parquetWriter) Row(values [][]byte) error {
 		p.inGroup += 8
 	}
 	p.batch = append(p.batch, p.values[begin:len(p.values):len(p.values)])
-	full := p.inGroup >= groupBytes || p.rows-p.began >= groupRows
-	if len(p.batch) < batchRows && len(p.text) < batchBytes && !full {
+	full := p.inGroup >= GroupBytes || p.rows-p.began >= GroupRows
+	if len(p.batch) < BatchRows && len(p.text) < BatchBytes && !full {
 		return nil
 	}
 	if err := p.flush(); err != nil || !full {

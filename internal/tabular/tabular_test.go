@@ -218,7 +218,7 @@ func TestParquetOfManyRowGroups(t *testing.T) {
 	if err := w.Columns([]engine.ResultColumn{integer, text}); err != nil {
 		t.Fatal(err)
 	}
-	const rows = 2*groupRows + 7
+	const rows = 2*GroupRows + 7
 	for i := range rows {
 		if err := w.Row(texts(fmt.Sprint(i), strings.Repeat("x", i%100))); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/rowmill/rowmill/internal/tabular"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -23,7 +24,7 @@ func TestRowGroups(t *testing.T) {
 	w := newWorld(t, open(t, "sqlite"), "CREATE TABLE big (id INT NOT NULL, ts DATETIME NOT NULL, body TEXT, PRIMARY KEY (id, ts))")
 	group := int64(5000)
 	if testdb.Nightly() {
-		group = groupRows
+		group = tabular.GroupRows
 	}
 	rows := group*2 + group/3
 	w.how.groups = group
@@ -69,7 +70,7 @@ func TestMemory(t *testing.T) {
 	// 200 kB each.
 	rows, group := 300, int64(4<<20)
 	if testdb.Nightly() {
-		rows, group = 1500, groupBytes
+		rows, group = 1500, tabular.GroupBytes
 	}
 	w := newWorld(t, open(t, "sqlite"), "CREATE TABLE big (id INT NOT NULL, ts DATETIME NOT NULL, body BLOB, PRIMARY KEY (id, ts))")
 	w.how.bytes = group

@@ -14,6 +14,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/tabular"
 )
 
 // Verify reads a whole file back: first it checks the bytes against the seal, then it
@@ -165,7 +166,7 @@ func readGroup(ctx context.Context, i *Info, g parquet.RowGroup, fn func(*Info, 
 	defer recovered(&err)
 	rows := g.Rows()
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	buf := make([]parquet.Row, batchRows)
+	buf := make([]parquet.Row, tabular.BatchRows)
 	for {
 		n, err := rows.ReadRows(buf)
 		for _, row := range buf[:n] {

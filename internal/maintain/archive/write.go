@@ -19,17 +19,6 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-const (
-	// groupRows and groupBytes limit a row group, which is held in memory by writer and readers.
-	groupRows  = 100_000
-	groupBytes = 64 << 20
-	// batchRows, of some batchBytes, are passed to the Parquet writer at a time.
-	batchRows  = 128
-	batchBytes = 1 << 20
-	// dictionaryBytes limits the dictionary of a row group's texts.
-	dictionaryBytes = 1 << 20
-)
-
 // A File describes a file that was written or read back.
 type File struct {
 	Path string
@@ -59,8 +48,8 @@ type writing struct {
 	wrap   func(io.Writer) io.Writer // wraps the file
 	at     func(step string) error   // called between the steps
 	chunk  int
-	groups int64 // rows per group; 0 means groupRows
-	bytes  int64 // bytes per group; 0 means groupBytes
+	groups int64 // rows per group; 0 means tabular.GroupRows
+	bytes  int64 // bytes per group; 0 means tabular.GroupBytes
 }
 
 func (w *writing) write(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.Schema, p rolling.Partition, dir string, note func(rows int64)) (_ File, err error) {
@@ -172,11 +161,11 @@ func (w *writing) fill(ctx context.Context, f *os.File, r *reader, info *Info, n
 	if w.wrap != nil {
 		sink = w.wrap(f)
 	}
-	rows, bytes := cmp.Or(w.groups, groupRows), cmp.Or(w.bytes, groupBytes)
+	rows, bytes := cmp.Or(w.groups, tabular.GroupRows), cmp.Or(w.bytes, tabular.GroupBytes)
 	out := parquet.NewGenericWriter[any](sink, options(info)...)
 	width := len(info.columns)
-	batch := make([]parquet.Row, 0, batchRows)
-	values := make([]parquet.Value, 0, batchRows*width)
+	batch := make([]parquet.Row, 0, tabular.BatchRows)
+	values := make([]parquet.Value, 0, tabular.BatchRows*width)
 	var text []byte // buffer to which the values of the batch refer
 	var inGroup, groupBegan, noted int64
 	var total sum
@@ -201,7 +190,7 @@ func (w *writing) fill(ctx context.Context, f *os.File, r *reader, info *Info, n
 		added := values[begin:len(values):len(values)]
 		total.add(added)
 		full := inGroup >= bytes || total.rows-groupBegan >= rows
-		if batch = append(batch, added); len(batch) < batchRows && len(text) < batchBytes && !full {
+		if batch = append(batch, added); len(batch) < tabular.BatchRows && len(text) < tabular.BatchBytes && !full {
 			return nil
 		}
 		if err := flush(); err != nil {
@@ -270,7 +259,7 @@ func options(info *Info) []parquet.WriterOption {
 		tabular.NewSchema("period", info.fields()),
 		parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}),
 		parquet.CreatedBy("rowmill", "1", "period"),
-		parquet.DictionaryMaxBytes(dictionaryBytes),
+		parquet.DictionaryMaxBytes(tabular.DictionaryBytes),
 	}
 	var sorted []parquet.SortingColumn
 	for _, k := range info.key {
