@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"internal/probe":             {"internal/engine", "result", "internal/figure"},
 	"internal/ingest":            {"internal/engine", "rolling", "internal/value", "internal/state", "internal/ingest/spool", "internal/figure"},
 	"internal/ingest/spool":      {},
-	"internal/ingest/receive":    {"internal/ingest", "internal/ingest/spool", "internal/value"},
+	"internal/ingest/receive":    {"internal/ingest", "internal/ingest/spool", "internal/engine", "internal/value", "internal/figure"},
 	"internal/maintain": {"internal/engine", "rolling", "internal/state", "internal/maintain/copier", "internal/maintain/rollup", "internal/maintain/archive",
 		"internal/maintain/adopt", "internal/figure"},
 	"internal/state":            {"internal/engine", "rolling"},

@@ -1,28 +1,16 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"io"
-	"log"
 	"net"
-	"net/http"
 	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/ingest/receive"
 	"github.com/rowmill/rowmill/internal/monitor"
@@ -64,10 +52,10 @@ func (f *ingestFlags) check(once bool) (err error) {
 	case (f.cert == "") != (f.key == ""):
 		return usagef("both of them", "--ingest-cert and --ingest-key belong together")
 	}
-	if f.addr, err = loopback(f.addr); err != nil {
+	if f.addr, err = monitor.Loopback(f.addr); err != nil {
 		return usagef("--ingest :8186", "--ingest: %w", err)
 	}
-	if !isLoopback(f.addr) && !f.insecure && (f.tokenFile == "" || f.cert == "") {
+	if !monitor.IsLoopback(f.addr) && !f.insecure && (f.tokenFile == "" || f.cert == "") {
 		return usagef("--ingest-token-file, --ingest-cert and --ingest-key; or --ingest-insecure, behind a proxy that has both", "--ingest %s: other hosts can reach it, and it lacks a token or HTTPS", f.addr)
 	}
 	if f.spoolBytes, err = engine.ParseBytes(f.spoolSize); err != nil || f.spoolBytes < 1<<20 {
@@ -80,35 +68,8 @@ func (f *ingestFlags) check(once bool) (err error) {
 	return nil
 }
 
-// loopback completes an address: without a host it is on loopback.
-func loopback(addr string) (string, error) {
-	if _, err := strconv.ParseUint(addr, 10, 16); err == nil {
-		addr = ":" + addr
-	}
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil || port == "" {
-		return "", fmt.Errorf("%q: want HOST:PORT, :PORT or PORT", addr)
-	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, port), nil
-}
-
-func isLoopback(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
-}
-
-// mostTokenFile limits the size of the file of tokens.
-const mostTokenFile = 1 << 20
-
-// leastToken is the least length of a token.
-const leastToken = 16
-
 // tokensOf reads a file with a token per line; # begins a comment.
-func tokensOf(ctx context.Context, file string) (out []string, err error) {
+func tokensOf(ctx context.Context, file string) ([]string, error) {
 	if file == "" {
 		return nil, nil
 	}
@@ -116,19 +77,8 @@ func tokensOf(ctx context.Context, file string) (out []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("--ingest-token-file: %w", err)
 	}
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	lines.Buffer(nil, mostTokenFile)
-	for n := 1; lines.Scan(); n++ {
-		token := strings.TrimSpace(lines.Text())
-		switch {
-		case token == "" || token[0] == '#':
-		case len(token) < leastToken || strings.ContainsAny(token, " \t"):
-			return nil, fmt.Errorf("--ingest-token-file %s: line %d: want a token of %d characters or more, without blanks", file, n, leastToken)
-		default:
-			out = append(out, token)
-		}
-	}
-	if err := lines.Err(); err != nil {
+	out, err := receive.ParseTokens(text)
+	if err != nil {
 		return nil, fmt.Errorf("--ingest-token-file %s: %w", file, err)
 	}
 	if len(out) == 0 {
@@ -137,32 +87,21 @@ func tokensOf(ctx context.Context, file string) (out []string, err error) {
 	return out, nil
 }
 
-// Limits of a connection, beyond which slow senders are cut off.
-const (
-	headerTimeout = 5 * time.Second
-	// requestTimeout is how long a request may take to arrive: the largest in a minute
-	// takes half a MiB per second.
-	requestTimeout = time.Minute
-	answerTimeout  = requestTimeout + 30*time.Second
-	idleTimeout    = 2 * time.Minute
-	headerBytes    = 16 << 10
-	// finishTimeout is how long requests may continue after Ctrl-C, and drainTimeout
-	// how long rows in the spool are loaded after that, unless the database can't be reached.
-	finishTimeout = 5 * time.Second
-	drainTimeout  = 10 * time.Second
-)
-
-// A received is what takes rows over HTTP. nil takes none.
-type received struct {
-	app      *app
-	flags    ingestFlags
-	inboxes  map[string]*ingest.Inbox
-	handler  *receive.Server
-	listener net.Listener
+// certificateOf reads the certificate of a server and its key from the files of two flags. It
+// returns nil without files.
+func certificateOf(certFlag, cert, keyFlag, key string) (*tls.Config, error) {
+	if cert == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s, %s %s: %w", certFlag, cert, keyFlag, key, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
 // openIngest opens the spools of the tables and listens, if the flags say so.
-func (a *app) openIngest(ctx context.Context, f ingestFlags, tables []*kept) (_ *received, err error) {
+func (a *app) openIngest(ctx context.Context, f ingestFlags, tables []*kept) (*receive.Service, error) {
 	if f.addr == "" {
 		return nil, nil
 	}
@@ -170,113 +109,21 @@ func (a *app) openIngest(ctx context.Context, f ingestFlags, tables []*kept) (_ 
 	if err != nil {
 		return nil, err
 	}
-	var secure *tls.Config
-	if f.cert != "" {
-		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
-		if err != nil {
-			return nil, fmt.Errorf("--ingest-cert %s, --ingest-key %s: %w", f.cert, f.key, err)
-		}
-		secure = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	secure, err := certificateOf("--ingest-cert", f.cert, "--ingest-key", f.key)
+	if err != nil {
+		return nil, err
 	}
-	r := &received{app: a, flags: f, inboxes: map[string]*ingest.Inbox{}}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, r.close())
-		}
-	}()
 	if err := os.MkdirAll(f.spool, 0o700); err != nil {
 		return nil, fmt.Errorf("--ingest-spool: %w", err)
 	}
+	say := func(line string) { a.logLine(stamp(time.Now()) + " " + line) }
+	o := receive.ServiceOptions{
+		Options: receive.Options{Tokens: tokens, Body: f.bodyBytes, TruncateTimes: f.truncate, Version: versionString(), Say: say},
+		Spool:   f.spool, TLS: secure, Listen: func() (net.Listener, error) { return monitor.Listen(f.addr) },
+	}
 	for _, k := range tables {
-		name := k.Declared.Name
-		if r.inboxes[name] != nil {
-			return nil, engine.Hinted(fmt.Errorf("two declarations are for a table %s", name), "one rowmill run for each, with a spool and a port of its own")
-		}
-		o := ingest.Options{DB: k.DB, Table: k.Table.Table, Schema: k.Schema, Late: k.Declared.Late == rolling.LateReject, RetryFor: -1,
-			Spool: filepath.Join(f.spool, name), SpoolBytes: f.spoolBytes, Bad: filepath.Join(f.spool, name+".bad.jsonl"), Reached: a.reached,
-			Say: func(line string) { a.logLine(stamp(time.Now()) + " " + line) }}
-		if r.inboxes[name], err = ingest.OpenInbox(ctx, o); err != nil {
-			delete(r.inboxes, name)
-			return nil, err
-		}
+		o.Into = append(o.Into, ingest.Options{DB: k.DB, Table: k.Table.Table, Schema: k.Schema, Late: k.Declared.Late == rolling.LateReject, RetryFor: -1,
+			SpoolBytes: f.spoolBytes, Reached: a.reached, Say: say})
 	}
-	r.handler = receive.New(receive.Options{Tables: r.inboxes, Tokens: tokens, Body: f.bodyBytes, TruncateTimes: f.truncate, Version: versionString(),
-		Say: func(text string) { r.say("%s", text) }})
-	if r.listener, err = monitor.Listen(f.addr); err != nil {
-		return nil, err
-	}
-	if secure != nil {
-		r.listener = tls.NewListener(r.listener, secure)
-	}
-	return r, nil
-}
-
-// serve takes requests and loads their rows until ctx ends. Then requests that have begun
-// are completed, and the spools are emptied for at most drainTimeout.
-func (r *received) serve(ctx context.Context) error {
-	server := &http.Server{
-		Handler: r.handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: headerBytes, ErrorLog: log.New(io.Discard, "", 0),
-		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) }, ConnState: r.handler.Connection,
-	}
-	loading, give := context.WithCancel(context.WithoutCancel(ctx))
-	defer give()
-	var all sync.WaitGroup
-	for _, in := range r.inboxes {
-		all.Go(func() { _ = in.Run(loading) }) // it reports errors itself, and ends with loading
-	}
-	failed := make(chan error, 1)
-	all.Go(func() { failed <- server.Serve(r.listener) })
-	r.say("takes rows at %s", r.listener.Addr())
-	var err error
-	select {
-	case err = <-failed:
-		err = fmt.Errorf("take rows at %s: %w", r.listener.Addr(), err)
-	case <-ctx.Done():
-	}
-	finish, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
-	defer cancel()
-	if server.Shutdown(finish) != nil {
-		_ = server.Close() // cuts off requests that are still arriving
-	}
-	r.handler.Stop()
-	for _, in := range r.inboxes {
-		in.Finish()
-	}
-	defer time.AfterFunc(drainTimeout, give).Stop()
-	all.Wait()
-	for _, name := range r.names() {
-		if st := r.inboxes[name].Status(); st.Records > 0 {
-			r.say("%s: %s in the spool, of %s: the next rowmill run loads them", name, figure.Bytes(st.Bytes), figure.Plural(st.Records, "request", "requests"))
-		}
-	}
-	return err
-}
-
-func (r *received) names() []string {
-	var out []string
-	for name := range r.inboxes {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
-}
-
-func (r *received) say(format string, args ...any) {
-	r.app.logLine(stamp(time.Now()) + " " + fmt.Sprintf(format, args...))
-}
-
-// close closes the spools and the listener.
-func (r *received) close() error {
-	if r == nil {
-		return nil
-	}
-	var errs []error
-	for _, name := range r.names() {
-		errs = append(errs, r.inboxes[name].Close())
-	}
-	if r.listener != nil {
-		_ = r.listener.Close() // the server may have closed it
-	}
-	return errors.Join(errs...)
+	return receive.Open(ctx, o)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/ingest/receive"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/monitor"
 	"github.com/rowmill/rowmill/internal/state"
@@ -121,7 +122,7 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, received.close()) }()
+	defer func() { err = errors.Join(err, received.Close()) }()
 	var leads atomic.Int32 // lanes in which this process is the leader
 	served, err := a.serveStatus(ctx, f.listen, tables, received, func() bool { return leads.Load() > 0 })
 	if err != nil {
@@ -131,7 +132,7 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 	var receiving error
 	if received != nil {
 		all.Go(func() {
-			if receiving = received.serve(ctx); receiving != nil {
+			if receiving = received.Serve(ctx); receiving != nil {
 				fail(receiving)
 			}
 		})
@@ -247,7 +248,7 @@ func (a *app) statusLine(text string) {
 
 // serveStatus serves metrics, health and the page of a table until ctx ends. wait
 // waits for the server to end.
-func (a *app) serveStatus(ctx context.Context, addr string, tables []*kept, received *received, leads func() bool) (wait func() error, err error) {
+func (a *app) serveStatus(ctx context.Context, addr string, tables []*kept, received *receive.Service, leads func() bool) (wait func() error, err error) {
 	if addr == "" {
 		return func() error { return nil }, nil
 	}
@@ -258,7 +259,7 @@ func (a *app) serveStatus(ctx context.Context, addr string, tables []*kept, rece
 	k := tables[0] // the only one
 	o := monitor.Options{Table: k.Declared.Name, Look: k.Status, Self: state.Me(), Leads: leads, Version: versionString()}
 	if received != nil {
-		o.Collectors = append(o.Collectors, received.handler)
+		o.Collectors = append(o.Collectors, received.Server)
 	}
 	m := monitor.New(o)
 	var all sync.WaitGroup

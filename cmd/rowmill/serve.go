@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"sync"
@@ -84,11 +83,11 @@ func (f *serveFlags) check() (err error) {
 		return usagef("--memory 256MiB", "--memory %q: want a size of 1MiB or more", f.memory)
 	}
 	if f.metrics != "" {
-		if f.metrics, err = loopback(f.metrics); err != nil {
+		if f.metrics, err = monitor.Loopback(f.metrics); err != nil {
 			return usagef("--metrics :9188", "--metrics: %w", err)
 		}
 	}
-	if f.listen, err = loopback(f.listen); err != nil {
+	if f.listen, err = monitor.Loopback(f.listen); err != nil {
 		return usagef("--mysql :4406", "--mysql: %w", err)
 	}
 	return nil
@@ -98,13 +97,9 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 	if err := f.check(); err != nil {
 		return err
 	}
-	var secure *tls.Config
-	if f.cert != "" {
-		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
-		if err != nil {
-			return fmt.Errorf("--tls-cert %s, --tls-key %s: %w", f.cert, f.key, err)
-		}
-		secure = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	secure, err := certificateOf("--tls-cert", f.cert, "--tls-key", f.key)
+	if err != nil {
+		return err
 	}
 	t, err := target.Open(ctx, f.target, a.logLine)
 	if err != nil {
@@ -133,7 +128,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 		return err
 	}
 	where := "this machine only"
-	if !isLoopback(f.listen) {
+	if !monitor.IsLoopback(f.listen) {
 		where = "other hosts can connect"
 	}
 	a.logLine(fmt.Sprintf("%s serves %s at %s: %s", stamp(time.Now()), t.Info().Target, l.Addr(), where))

@@ -26,6 +26,28 @@ const (
 	drainTimeout = 5 * time.Second
 )
 
+// Loopback completes an address of HOST:PORT, :PORT or PORT: without a host it is on loopback.
+func Loopback(addr string) (string, error) {
+	if _, err := strconv.ParseUint(addr, 10, 16); err == nil {
+		addr = ":" + addr
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || port == "" {
+		return "", fmt.Errorf("%q: want HOST:PORT, :PORT or PORT", addr)
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// IsLoopback reports whether an address is one that only this machine can reach.
+func IsLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
 // Listen listens on HOST:PORT, :PORT for all interfaces, or PORT for loopback only.
 func Listen(addr string) (net.Listener, error) {
 	if _, err := strconv.ParseUint(addr, 10, 16); err == nil {
