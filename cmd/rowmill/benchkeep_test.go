@@ -97,6 +97,17 @@ func TestBenchKeep(t *testing.T) {
 	}
 }
 
+// TestBenchKeepBehind runs the clock faster than maintenance can follow: a period every
+// 36 ms. What is due before the first insert and after the last one must still end.
+func TestBenchKeepBehind(t *testing.T) {
+	t.Parallel()
+	file := keepFile(t, "10d")
+	mustPass(t, verb(t, "apply --yes "+file))
+	s := verb(t, "bench keep --with-run --rate 500/s --writers 1 --batch 5 --speed 100000 --time 500ms "+file)
+	wantDone(t, s)
+	contains(t, s.stdout, "acknowledged", "found")
+}
+
 // TestBenchKeepRefuses checks that a table is refused which has not been applied, or
 // whose rows are in the future.
 func TestBenchKeepRefuses(t *testing.T) {

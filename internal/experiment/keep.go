@@ -161,9 +161,11 @@ func (r *keepRun) run(ctx context.Context) (err error) {
 	if k.WithRun {
 		r.w.Beside = r.keepHere
 		// The table may not have been maintained for a long time.
+		clock.stop()
 		if err := (&maintain.Daemon{Table: t}).Once(ctx); err != nil {
 			return fmt.Errorf("keep %s before the first insert: %w", t.Declared.Name, err)
 		}
+		clock.resume()
 	}
 	own := result.Run{
 		Name: fmt.Sprintf("keep %s on %s", t.Declared.Name, r.db.Info().Engine), Method: string(r.w.Method()), Indexes: len(t.Schema.Indexes),
@@ -177,6 +179,9 @@ func (r *keepRun) run(ctx context.Context) (err error) {
 	defer ends()
 	return r.measure(ctx, r.w, func(ctx context.Context, end *result.End) error {
 		ends() // the disk's work for counting rows is not part of the inserts
+		if k.WithRun {
+			clock.stop() // else further periods become due while the last ones are dropped
+		}
 		err := r.prove(ctx, end)
 		end.Keep = r.figures()
 		return err
@@ -288,7 +293,9 @@ func (r *keepRun) prove(ctx context.Context, end *result.End) error {
 		}
 		if now.moving && ctx.Err() == nil {
 			if r.spec.Keep.WithRun {
-				err = (&maintain.Daemon{Table: r.table}).Once(ctx)
+				if err = (&maintain.Daemon{Table: r.table}).Once(ctx); err != nil {
+					err = fmt.Errorf("keep %s after the last insert: %w", r.table.Declared.Name, err)
+				}
 			} else {
 				err = engine.Sleep(ctx, watchEvery)
 			}
@@ -297,7 +304,8 @@ func (r *keepRun) prove(ctx context.Context, end *result.End) error {
 			}
 		}
 		end.Verified = found
-		return fmt.Errorf("verification failed: %s acknowledged, and the tables have %s more than before", figure.Plural(found.Expected, "row was", "rows were"), figure.Count(found.Found))
+		failed := fmt.Errorf("verification failed: %s acknowledged, and the tables have %s more than before", figure.Plural(found.Expected, "row was", "rows were"), figure.Count(found.Found))
+		return errors.Join(failed, err)
 	}
 }
 
@@ -334,16 +342,22 @@ func (r *keepRun) figures() *result.Keep {
 	return f
 }
 
-// A fastClock runs at a multiple of real time.
+// A fastClock runs at a multiple of real time. While it is stopped, whatever is due at
+// that time can be completed, however long it takes.
 type fastClock struct {
-	start time.Time // in real time and on this clock
 	speed float64
+
+	mu      sync.Mutex
+	at      time.Time // on this clock, when it last began or stopped
+	since   time.Time // in real time
+	stopped bool
 }
 
 // clock returns the clock of the run, which begins at the present. A table with rows
 // in the future is refused: the run would create rows for the same times again.
 func (r *keepRun) clock(ctx context.Context) (*fastClock, error) {
-	c := &fastClock{time.Now(), r.spec.Keep.Speed}
+	now := time.Now()
+	c := &fastClock{speed: r.spec.Keep.Speed, at: now, since: now}
 	t, db := r.table.Table, r.table.DB
 	if t.Grid.Axis() != rolling.Time {
 		return c, nil
@@ -354,14 +368,32 @@ func (r *keepRun) clock(ctx context.Context) (*fastClock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("highest %s of %s: %w", t.By, t.Name, db.Classify(err))
 	}
-	if highest.Valid && rolling.Instant(highest.Int64).After(c.start) {
+	if highest.Valid && rolling.Instant(highest.Int64).After(now) {
 		return nil, engine.Hinted(fmt.Errorf("%s holds rows up to %s, which is in the future", t.Name, t.Grid.Format(highest.Int64)), "a declaration of another table without rows")
 	}
 	return c, nil
 }
 
 func (c *fastClock) now() time.Time {
-	return c.start.Add(time.Duration(float64(time.Since(c.start)) * c.speed))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.read()
+}
+
+func (c *fastClock) read() time.Time {
+	if c.stopped {
+		return c.at
+	}
+	return c.at.Add(time.Duration(float64(time.Since(c.since)) * c.speed))
+}
+
+func (c *fastClock) stop()   { c.set(true) }
+func (c *fastClock) resume() { c.set(false) }
+
+func (c *fastClock) set(stopped bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at, c.since, c.stopped = c.read(), time.Now(), stopped
 }
 
 func (c *fastClock) write(file string) error {
