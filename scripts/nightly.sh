@@ -55,7 +55,7 @@ part() {
       return $failed
       ;;
     race) beside -race ./... ;;
-    fuzz) scripts/fuzz.sh 60s ;;
+    fuzz) scripts/fuzz.sh 40s ;;
     long)
       local failed=0
       ROWMILL_TEST_NIGHTLY=1 beside -skip "$kills|$servers" ./... || failed=1
