@@ -78,7 +78,7 @@ func (a *app) queryCommand() *cobra.Command {
 		{"How it is answered", func(flags *pflag.FlagSet) {
 			intVar(flags, &f.options.Parallel, "parallel", 0, "connections that read; 0 is one for each core of the server if it is on\nthis machine, else 4")
 			flags.StringVar(&f.memory, "memory", "256MiB", "`SIZE` of the memory for merging; beyond it the server merges, in a temporary table")
-			flags.BoolVar(&f.options.Inexact, "inexact", false, "also split sums and averages of binary fractions, whose last digits then differ (default false)")
+			flags.BoolVar(&f.options.Inexact, "inexact", false, "also split sums and averages of binary fractions, and variances, whose last digits then differ (default false)")
 			flags.BoolVar(&f.options.ByRange, "by-range", false, "also split a table without partitions, by ranges of its primary key (default false)")
 			flags.StringVar(&f.snapshot, "snapshot", snapshotAuto, "all connections see the same rows: `HOW` auto (if the server can without a lock, else there\nis a warning), lock (a brief lock against writes if need be), or require (else not split)")
 			flags.BoolVar(&f.options.NoRollups, "no-rollups", false, "don't read roll-ups in place of the table (default false)")

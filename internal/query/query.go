@@ -30,7 +30,7 @@ type Options struct {
 	// to be as fast.
 	Always bool
 	// Inexact also splits aggregates whose last digits depend on the order of additions:
-	// sums and averages of binary fractions.
+	// sums and averages of binary fractions, variances.
 	Inexact bool
 	// Lock permits a brief lock against writes for a common snapshot: see engine.Reader.OneSnapshot.
 	Lock bool

@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -157,6 +158,8 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 		if c.Result.Class == engine.ClassInt {
 			return step(map[string]engine.MergeStep{"bit_and": engine.MergeBitAnd, "bit_or": engine.MergeBitOr, "bit_xor": engine.MergeBitXor}[c.Name])
 		}
+	case "std", "stddev", "stddev_pop", "stddev_samp", "var_pop", "var_samp", "variance":
+		return varianceRecipe(c)
 	case "grouping":
 		args := make([]string, len(c.Args))
 		for i := range args {
@@ -174,6 +177,34 @@ func numeric(inputs []engine.ResultColumn) bool {
 		return true
 	}
 	return false
+}
+
+// varianceRecipe is that of exact numbers, from exact sums. The server itself computes with binary fractions, row after row, so that its
+// own last digits depend on the order of the rows. Of binary fractions, the square of a sum would lose all digits.
+func varianceRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
+	square := ""
+	switch in := c.Inputs[0]; {
+	case c.Result.Class != engine.ClassFloat:
+		return engine.Recipe{}, false
+	case in.Class == engine.ClassInt:
+		square = "SUM(CAST($1 AS DECIMAL(20,0)) * $1)"
+	case in.Class == engine.ClassDecimal && in.Precision > 0 && in.Precision <= 21 && in.Scale <= 15: // the sum of squares has at most 65 digits
+		square = "SUM($1 * $1)"
+	default:
+		return engine.Recipe{}, false
+	}
+	value := "(CASE WHEN $1 > 0 THEN ($1 * $3 - $2 * $2 + 0e0) / $1 / $1 END)"
+	if strings.HasSuffix(c.Name, "_samp") {
+		value = "(CASE WHEN $1 > 1 THEN ($1 * $3 - $2 * $2 + 0e0) / $1 / ($1 - 1) END)"
+	}
+	if strings.HasPrefix(c.Name, "std") {
+		value = "SQRT(" + value + ")"
+	}
+	r := engine.Recipe{Parts: []string{"COUNT($1)", "SUM($1)", square}, Merge: []string{"COALESCE(SUM($1), 0)", "SUM($1)", "SUM($1)"}, Value: value, Order: true}
+	if c.Result.Scale >= 0 { // MariaDB shows this many digits, and computes with more
+		r.Value, r.Alone = "ROUND("+value+", "+strconv.Itoa(c.Result.Scale)+")", true
+	}
+	return r, true
 }
 
 // quotientRounds reports whether the server's quotient of a decimal with scale digits and a count is
