@@ -146,7 +146,7 @@ func (a *app) statements(ctx context.Context, args []string, file string) (strin
 	case len(args) > 0 && args[0] != "-":
 		return args[0], nil
 	case file != "" && file != "-":
-		text, err := textfile.Read(ctx, file)
+		text, err := textfile.ReadAny(ctx, file)
 		return string(text), err
 	}
 	type input struct {
@@ -217,25 +217,22 @@ func (a *app) query(ctx context.Context, args []string, f queryFlags) (err error
 		}
 	}
 	if f.out == "" {
-		return queryAll(ctx, batch.Texts, one(a.stdout))
+		return queryAll(ctx, batch, one(a.stdout))
 	}
-	return a.writeOutput(f.out, func(w io.Writer) error { return queryAll(ctx, batch.Texts, one(w)) })
+	return a.writeOutput(f.out, func(w io.Writer) error { return queryAll(ctx, batch, one(w)) })
 }
 
 // queryAll runs the statements in turn, up to the first that fails; one whose answers differ doesn't.
-func queryAll(ctx context.Context, texts []string, one func(text string) error) error {
+func queryAll(ctx context.Context, batch *query.Batch, one func(text string) error) error {
 	differ := false
-	for n, text := range texts {
+	for n, text := range batch.Texts {
 		err := one(text)
 		if errors.Is(err, errAnswersDiffer) {
 			differ = true
 			continue
 		}
-		if err != nil && len(texts) > 1 {
-			err = fmt.Errorf("statement %d of %d: %w", n+1, len(texts), err)
-		}
 		if err != nil {
-			return stopped(ctx, err, "")
+			return stopped(ctx, fmt.Errorf("%s%w", batch.Place(n), err), "")
 		}
 	}
 	if differ {

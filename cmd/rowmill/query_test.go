@@ -98,7 +98,7 @@ func TestQueryInputs(t *testing.T) {
 		}
 	}
 	s := verb(t, "query --target "+url, "SELECT 1 AS a; SELECT nosuch; SELECT 3")
-	if s.code != exitFailed || s.stdout != "a\n1\n" || !strings.Contains(s.stderr, "statement 2 of 3") {
+	if s.code != exitFailed || s.stdout != "a\n1\n" || !strings.Contains(s.stderr, "statement 2 of 3 (line 1): ") {
 		t.Errorf("exit %d, %q, %s", s.code, s.stdout, s.stderr)
 	}
 }
@@ -110,25 +110,35 @@ func TestQueryRefuses(t *testing.T) {
 		db, url := asked(t, kind)
 		cases := map[string]string{
 			"DELETE FROM readings":                                     "it is not a query",
-			"SELECT 1; UPDATE readings SET id = 9":                     "statement 2 of 2: UPDATE",
+			"SELECT 1; UPDATE readings SET id = 9":                     "statement 2 of 2 (line 1): UPDATE",
 			"(DELETE FROM readings)":                                   "it is not a query",
 			"/* x */ -- y\n DROP TABLE readings":                       "it is not a query",
 			"WITH x AS (SELECT 1) DELETE FROM readings":                "main statement is DELETE",
 			"WITH x AS (SELECT 1) INSERT INTO readings SELECT 5, '',1": "main statement is INSERT",
-			"SELECT id INTO there FROM readings":                       "INTO stores the answer on the server",
+			"\ufeffSELECT 1;\r\n\r\nDROP TABLE readings":               "statement 2 of 2 (line 3): DROP",
+			"SELECT id INTO there FROM readings":                       "INTO stores rows on the server",
+			"ANALYZE readings":                                         "it is not a query",
+			"SELECT 1;\n\x00SELECT 2":                                  "zero byte on line 2",
 			"":                                                         "no statement",
 			" ; ":                                                      "no statement",
 		}
 		switch kind {
 		case "mariadb", "mysql":
 			cases["/*!50000 DELETE FROM readings */"] = "it is not a query"
-			cases["SELECT * FROM readings INTO OUTFILE '/tmp/x'"] = "INTO stores"
+			for _, q := range []string{
+				"SELECT * FROM readings INTO OUTFILE '/tmp/x'", "(SELECT 1 INTO OUTFILE '/tmp/x')", "SELECT 1 /*! INTO OUTFILE '/tmp/x' */",
+				"SELECT 1 /*!50000 INTO */ OUTFILE '/tmp/x'", "SELECT 1 AS $a INTO OUTFILE '/tmp/x'", "VALUES (1) INTO OUTFILE '/tmp/x'",
+			} {
+				cases[q] = "INTO stores"
+			}
+			cases["ANALYZE TABLE readings"] = "it is not a query"
 		case "postgres":
 			cases["WITH x AS (DELETE FROM readings RETURNING id) SELECT * FROM x"] = "read-only transaction"
 			cases["EXPLAIN ANALYZE DELETE FROM readings"] = "read-only transaction"
 		}
 		if kind == "mariadb" {
 			cases["ANALYZE DELETE FROM readings"] = "READ ONLY transaction"
+			cases["ANALYZE FORMAT=JSON SELECT 1 INTO OUTFILE '/tmp/x'"] = "INTO stores"
 		}
 		for q, want := range cases {
 			s := verb(t, "query --target "+url, q)

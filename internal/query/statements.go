@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -11,15 +12,28 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// A Batch is the statements of a text, and the settings of the session that they are for: those that the
-// server gives to any client.
+// A Batch is the statements of a text, with the line of the text on which each begins, from 1, and the settings of the
+// session that they are for: those that the server gives to any client.
 type Batch struct {
 	Texts []string
+	Lines []int
 	State engine.State
+}
+
+// Place names a statement in messages, counted from 0: nothing if it is the only one.
+func (b *Batch) Place(i int) string {
+	if len(b.Texts) < 2 {
+		return ""
+	}
+	return fmt.Sprintf("statement %d of %d (line %d): ", i+1, len(b.Texts), b.Lines[i])
 }
 
 // Statements divides a text into statements, and refuses one that isn't a query before the first is run.
 func (r *Runner) Statements(ctx context.Context, text string) (*Batch, error) {
+	if i := strings.IndexByte(text, 0); i >= 0 { // servers ignore the rest, or do not
+		err := fmt.Errorf("query: the text has a zero byte on line %d", 1+strings.Count(text[:i], "\n"))
+		return nil, engine.Hinted(err, "text in UTF-8, and a zero byte of a value as CHAR(0) or in hexadecimal digits")
+	}
 	n := r.nodes[0]
 	s, err := n.ReadSession(ctx, nil)
 	if err != nil {
@@ -29,37 +43,37 @@ func (r *Runner) Statements(ctx context.Context, text string) (*Batch, error) {
 	if err := errors.Join(err, s.Close()); err != nil {
 		return nil, fmt.Errorf("query: read the session's settings: %w", err)
 	}
-	b := &Batch{State: st, Texts: divide(text, n.Syntax(st))}
+	b := &Batch{State: st}
+	b.divide(text, n.Syntax(st))
 	if len(b.Texts) == 0 {
 		return nil, errors.New("query: the text has no statement")
 	}
 	for i, one := range b.Texts {
 		if err := checkReads(one, n.Syntax(st)); err != nil {
-			if len(b.Texts) > 1 {
-				err = fmt.Errorf("statement %d of %d: %w", i+1, len(b.Texts), err)
-			}
-			return nil, err
+			return nil, fmt.Errorf("%s%w", b.Place(i), err)
 		}
 	}
 	return b, nil
 }
 
-// divide divides a text into its statements, without the semicolons between them. A text that has
-// lexical elements that the parser doesn't know is one statement: the server judges it.
-func divide(text string, syntax engine.Syntax) []string {
+// divide divides a text into its statements, without the semicolons between them and the byte order mark of some editors. A
+// text that has lexical elements that the parser doesn't know is one statement: the server judges it.
+func (b *Batch) divide(text string, syntax engine.Syntax) {
+	text = strings.TrimPrefix(text, "\ufeff")
 	spans, err := parse.Statements(text, syntax)
 	if err != nil {
-		text = strings.TrimRight(text, "; \t\r\n")
-		if strings.TrimSpace(text) == "" {
-			return nil
+		begin := len(text) - len(strings.TrimLeft(text, " \t\r\n"))
+		end := len(strings.TrimRight(text, "; \t\r\n"))
+		spans = []parse.Span{{From: begin, To: max(begin, end)}}
+	}
+	line, at := 1, 0
+	for _, s := range spans {
+		if one := s.Of(text); one != "" {
+			line += strings.Count(text[at:s.From], "\n")
+			at = s.From
+			b.Texts, b.Lines = append(b.Texts, one), append(b.Lines, line)
 		}
-		return []string{text}
 	}
-	out := make([]string, len(spans))
-	for i, s := range spans {
-		out[i] = s.Of(text)
-	}
-	return out
 }
 
 // reading are the words with which statements begin that read and change nothing, main those of the statement after
@@ -69,18 +83,36 @@ var (
 	main    = []string{"SELECT", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE"}
 )
 
-// checkReads refuses a statement that isn't a query, and one that stores its answer on the server. What functions and
-// subqueries change is refused by the read-only transaction.
+// analyzed are the words after ANALYZE of a statement that runs a query. With any other, it computes statistics of tables.
+var analyzed = []string{"FORMAT", "SELECT", "WITH", "VALUES", "INSERT", "UPDATE", "DELETE", "REPLACE"}
+
+// hasInto finds INTO in a text that the parser doesn't divide into words.
+var hasInto = regexp.MustCompile(`(?i)\bINTO\b`).MatchString
+
+// checkReads refuses a statement that isn't a query, and one that stores its answer on the server, which the servers
+// allow in a read-only transaction. What functions and subqueries change is refused by the transaction.
 func checkReads(text string, syntax engine.Syntax) error {
-	first, verb, into, depth := "", "", false, 0
+	first, second, verb, into, analyze, depth, at := "", "", "", false, false, 0, 0
 	for s := parse.NewScanner(text, syntax); ; {
 		t, err := s.Next()
-		if err != nil || t.Kind == parse.End {
+		if err != nil {
+			into = into || hasInto(text[at:])
 			break // the server judges the rest
 		}
+		if t.Kind == parse.End {
+			break
+		}
+		at = t.To
 		word := ""
 		if t.Kind == parse.Word {
 			word = strings.ToUpper(t.Of(text))
+		}
+		if word == "INTO" || t.Kind == parse.Executable && hasInto(t.Of(text)) {
+			into = true
+		}
+		analyze = analyze || word == "ANALYZE"
+		if first != "" && second == "" {
+			second = word
 		}
 		switch {
 		case t.Word == "(":
@@ -93,21 +125,20 @@ func checkReads(text string, syntax engine.Syntax) error {
 		case first == "":
 			first = word
 		case depth > 0:
-		case word == "INTO":
-			into = true
 		case first == "WITH" && verb == "" && slices.Contains(main, word):
 			verb = word
 		}
 	}
 	name := engine.FirstWords(text)
+	plans := !analyze && (first == "EXPLAIN" || first == "DESCRIBE" || first == "DESC")
 	const try = "a client of the server for statements that change something"
 	switch {
-	case !slices.Contains(reading, first):
+	case !slices.Contains(reading, first), first == "ANALYZE" && !slices.Contains(analyzed, second):
 		return engine.Hinted(fmt.Errorf("%s: it is not a query, and nothing else is run", name), try)
 	case verb != "" && !slices.Contains(reading, verb):
 		return engine.Hinted(fmt.Errorf("%s: its main statement is %s, and nothing but queries is run", name, verb), try)
-	case into && (first == "SELECT" || verb == "SELECT"):
-		return engine.Hinted(fmt.Errorf("%s: INTO stores the answer on the server", name), "--out FILE without INTO")
+	case into && !plans:
+		return engine.Hinted(fmt.Errorf("%s: INTO stores rows on the server", name), "--out FILE without INTO")
 	}
 	return nil
 }
