@@ -46,9 +46,18 @@ type differential struct {
 	kind   string
 	reader engine.Reader
 	state  engine.State
+	idle   chan *comparer
+}
+
+// A comparer runs one query at a time.
+type comparer struct {
 	// split merges in memory where it can, spilled always on the server.
 	split, spilled *Runner
+	wholes         *pool // sessions of whole queries
 }
+
+// comparers is how many queries a server gets at a time.
+const comparers = 4
 
 func newDifferential(t *testing.T, kind string) *differential {
 	t.Helper()
@@ -81,14 +90,25 @@ func newDifferential(t *testing.T, kind string) *differential {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	d.split = New(d.reader, Options{Parallel: 3, Always: true, NoCache: true, NoRollups: true})
-	d.spilled = New(d.reader, Options{Parallel: 2, Always: true, NoCache: true, NoRollups: true, Memory: 1})
-	t.Cleanup(func() {
-		if err := errors.Join(d.split.Close(), d.spilled.Close()); err != nil {
-			t.Error(err)
-		}
-	})
+	d.compareOn(t, 3)
 	return d
+}
+
+// compareOn opens what runs queries, each in pieces on a number of sessions. The end of the test closes it.
+func (d *differential) compareOn(t *testing.T, parallel int) {
+	d.idle = make(chan *comparer, comparers)
+	for range comparers {
+		o := Options{Parallel: parallel, Always: true, NoCache: true, NoRollups: true}
+		c := &comparer{split: New(d.reader, o), wholes: &pool{reader: d.reader, most: 2}}
+		o.Parallel, o.Memory = 2, 1
+		c.spilled = New(d.reader, o)
+		d.idle <- c
+		t.Cleanup(func() {
+			if err := errors.Join(c.split.Close(), c.spilled.Close(), c.wholes.close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // A written query is one of testdata/differential.
@@ -226,12 +246,18 @@ func (c *tally) add(h how) {
 		c.failed++
 	}
 	if h.whole != "" {
-		c.whole[h.whole]++
+		c.whole[shortened(h.whole)]++
 		return
 	}
 	c.split++
 	c.merges[h.merge]++
 }
+
+// copied are the parts of a reason that are copied from the query.
+var copied = regexp.MustCompile(`\(.*\)|\b\w+\.\w+\b|(CASE|EXTRACT).* END\b|(groups|sorts) by [^,]*,| AS \w+|: read .*|: SELECT.*`)
+
+// shortened leaves out what differs between queries that are whole for the same reason.
+func shortened(reason string) string { return copied.ReplaceAllString(reason, "…") }
 
 func (c *tally) queries() int {
 	n := c.split
@@ -264,6 +290,8 @@ var errUnstable = errors.New("the server gives different answers to it: the quer
 
 // compare runs a query whole and split. Its error says what differs.
 func (d *differential) compare(ctx context.Context, text string, settings engine.State, order []int) (how, error) {
+	c := <-d.idle
+	defer func() { d.idle <- c }()
 	st := slices.Clone(d.state)
 	for _, x := range settings {
 		if i := slices.IndexFunc(st, func(s engine.Setting) bool { return s.Name == x.Name }); i >= 0 {
@@ -272,14 +300,14 @@ func (d *differential) compare(ctx context.Context, text string, settings engine
 			st = append(st, x)
 		}
 	}
-	whole := d.whole(ctx, text, st)
+	whole := c.whole(ctx, text, st)
 	ordered := order != nil || d.ordered(text, st)
-	h, split, err := runSplit(ctx, d.split, text, st)
+	h, split, err := runSplit(ctx, c.split, text, st)
 	if err != nil {
 		return h, err
 	}
 	if diff := differ(whole, split, ordered, order); diff != "" {
-		if again := d.whole(ctx, text, st); differ(whole, again, ordered, order) != "" {
+		if again := c.whole(ctx, text, st); differ(whole, again, ordered, order) != "" {
 			return h, errUnstable
 		}
 		return h, fmt.Errorf("whole and split (%s%s) differ: %s", h.merge, h.whole, diff)
@@ -288,7 +316,7 @@ func (d *differential) compare(ctx context.Context, text string, settings engine
 	if h.merge != inMemory || spill(text)%4 != 0 {
 		return h, nil
 	}
-	h2, spilled, err := runSplit(ctx, d.spilled, text, st)
+	h2, spilled, err := runSplit(ctx, c.spilled, text, st)
 	if err != nil {
 		return h, err
 	}
@@ -307,15 +335,15 @@ func spill(text string) uint32 {
 	return h.Sum32()
 }
 
-func (d *differential) whole(ctx context.Context, text string, st engine.State) *answer {
+func (c *comparer) whole(ctx context.Context, text string, st engine.State) *answer {
 	a := newAnswer()
-	s, err := d.reader.ReadSession(ctx, st)
+	s, err := c.wholes.get(ctx, st)
 	if err != nil {
 		a.err = err
 		return a
 	}
 	a.err = s.Text(ctx, text, a.Columns, a.Row)
-	if err := s.Close(); err != nil {
+	if err := c.wholes.put(ctx, s, a.err != nil || strings.Contains(text, "@")); err != nil { // a variable would stay
 		a.err = errors.Join(a.err, err)
 	}
 	return a

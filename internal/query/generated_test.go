@@ -6,15 +6,17 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 const (
-	// seedVariable sets the seed of random queries.
+	// seedVariable sets the seed of random queries and, after a colon, their number.
 	seedVariable = "ROWMILL_TEST_SEED"
 	// generatedQueries is how many random queries each server gets, nightlyQueries in the nightly run.
 	generatedQueries = 500
@@ -30,11 +32,17 @@ func (d *differential) generated(t *testing.T) {
 		seed, queries = rand.Uint64(), nightlyQueries
 	}
 	if v := os.Getenv(seedVariable); v != "" {
-		var err error
-		if seed, err = strconv.ParseUint(v, 10, 64); err != nil {
+		first, number, some := strings.Cut(v, ":")
+		var err, err2 error
+		seed, err = strconv.ParseUint(first, 10, 64)
+		if some {
+			queries, err2 = strconv.Atoi(number)
+		}
+		if err := errors.Join(err, err2); err != nil {
 			t.Fatalf("%s: %v", seedVariable, err)
 		}
 	}
+	begin := time.Now()
 	var (
 		tally tally
 		next  atomic.Int64
@@ -44,7 +52,7 @@ func (d *differential) generated(t *testing.T) {
 		unstable atomic.Int64
 	)
 	ctx := context.Background()
-	for range 4 {
+	for range comparers {
 		wg.Go(func() {
 			for n := int(next.Add(1)); n <= queries && fails.Load() < mostFailures; n = int(next.Add(1)) {
 				q := generate(d.kind, seed, n)
@@ -67,7 +75,7 @@ func (d *differential) generated(t *testing.T) {
 	if n := unstable.Load(); n*100 > int64(queries) {
 		t.Errorf("the server gives different answers to %d of %d queries: the generator has to make fewer of them", n, queries)
 	}
-	t.Logf("%s, generated with %s=%d, %d without a stable answer: %s", d.kind, seedVariable, seed, unstable.Load(), &tally)
+	t.Logf("%s, generated with %s=%d:%d in %v, %d without a stable answer: %s", d.kind, seedVariable, seed, queries, time.Since(begin).Round(time.Millisecond), unstable.Load(), &tally)
 }
 
 // shrink makes a query whose answers differ as short as it can.

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -33,13 +32,7 @@ CASE i % 5 WHEN 0 THEN NULL WHEN 1 THEN '' WHEN 2 THEN 'a' WHEN 3 THEN 'A' ELSE 
 		}
 	}
 	do(t, d.reader, append(statements, "CREATE VIEW r AS\n"+strings.Join(terms, "\nUNION ALL "))...)
-	d.split = New(d.reader, Options{Parallel: 2, Always: true, NoCache: true, NoRollups: true})
-	d.spilled = New(d.reader, Options{Parallel: 2, Always: true, NoCache: true, NoRollups: true, Memory: 1})
-	t.Cleanup(func() {
-		if err := errors.Join(d.split.Close(), d.spilled.Close()); err != nil {
-			t.Error(err)
-		}
-	})
+	d.compareOn(t, 2)
 	for query := range strings.SplitSeq(strings.TrimSpace(`
 + SELECT count(*) FROM r
 + SELECT count(*), count(n), count(nullif(n, 5)), sum(n), min(n), max(n) FROM r
