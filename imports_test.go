@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"internal/bench":             {"internal/engine", "rolling", "result"},
 	"internal/workload":          {"internal/bench", "internal/engine", "rolling", "internal/value", "internal/figure"},
 	"internal/probe":             {"internal/engine", "result", "internal/figure"},
-	"internal/ingest":            {"internal/engine", "rolling", "internal/value", "internal/state", "internal/ingest/spool", "internal/figure"},
+	"internal/ingest":            {"internal/engine", "rolling", "internal/value", "internal/state", "internal/ingest/spool", "internal/textfile", "internal/figure"},
 	"internal/ingest/spool":      {},
 	"internal/ingest/receive":    {"internal/ingest", "internal/ingest/spool", "internal/engine", "internal/value", "internal/figure"},
 	"internal/maintain": {"internal/engine", "rolling", "internal/state", "internal/maintain/copier", "internal/maintain/rollup", "internal/maintain/archive",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -20,7 +19,6 @@ import (
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/live"
 	"github.com/rowmill/rowmill/internal/target"
-	"github.com/rowmill/rowmill/internal/textfile"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -316,65 +314,23 @@ func (a *app) openForLoad(ctx context.Context, f loadFlags, d *rolling.Declarati
 }
 
 // untilReached calls open, again while its server can't be reached.
-func untilReached[T any](ctx context.Context, a *app, f loadFlags, open func() (T, error)) (_ T, err error) {
-	var none T
-	began, said := time.Now(), time.Time{}
-	for {
-		opened, err := open()
-		switch {
-		case err == nil:
-			return opened, nil
-		case ctx.Err() != nil:
-			return none, stopped(ctx, err, "")
-		case f.list || !errors.Is(err, engine.ErrUnreachable) && !errors.Is(err, engine.ErrConnectionLost):
-			return none, err
-		case f.RetryFor >= 0 && time.Since(began) >= f.RetryFor:
-			return none, err
-		}
-		if time.Since(said) >= openSaid {
-			said = time.Now()
-			a.logLine(stamp(said) + fmt.Sprintf(" will be tried again: %v", err))
-		}
-		if engine.Sleep(ctx, openPause) != nil {
-			return none, stopped(ctx, err, "")
-		}
+func untilReached[T any](ctx context.Context, a *app, f loadFlags, open func() (T, error)) (T, error) {
+	wait := f.RetryFor
+	if f.list {
+		wait = 0
 	}
+	opened, err := engine.UntilReached(ctx, wait, func(err error) { a.logLine(fmt.Sprintf("%s will be tried again: %v", stamp(time.Now()), err)) }, open)
+	return opened, stopped(ctx, err, "")
 }
 
-const (
-	// openPause is the pause between attempts to reach the server, openSaid the
-	// interval between messages about them.
-	openPause = time.Second
-	openSaid  = 10 * time.Second
-)
-
-// loadOne loads a source; "" is the contents of the spool. A source that isn't a file
-// on disk is read as a stream.
+// loadOne loads a source; one that can't be read as the flags require is a usage error.
 func (a *app) loadOne(ctx context.Context, o ingest.Options, source string) (ingest.Result, error) {
-	switch source {
-	case "":
-		return ingest.Stream(ctx, o, nil)
-	case "-":
-		return ingest.Stream(ctx, o, a.stdin)
+	r, err := ingest.Load(ctx, o, source, a.stdin)
+	var once *ingest.ReadOnceError
+	if errors.As(err, &once) {
+		err = usagef("the file itself as SOURCE", "%w", err)
 	}
-	if info, err := os.Stat(source); err != nil || info.Mode().IsRegular() {
-		return ingest.File(ctx, o, source)
-	}
-	if o.Again || o.AcceptMissing || o.Lane == ingest.Publish || o.Lane == ingest.Merge {
-		return ingest.Result{}, usagef("the file itself as SOURCE", "source %s isn't a file on disk: --again, --accept-missing, --lane publish and --lane merge need one that can be read again", source)
-	}
-	in, err := textfile.Open(ctx, source)
-	if err != nil {
-		return ingest.Result{}, err
-	}
-	defer in.Close()
-	if o.Format.Kind == "" {
-		o.Format.Kind = ingest.KindOf(source)
-	}
-	if o.Name == "" {
-		o.Name = source
-	}
-	return ingest.Stream(ctx, o, in)
+	return r, err
 }
 
 // sayLoad returns a function that prints the progress: every second to a terminal,

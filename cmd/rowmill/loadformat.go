@@ -2,13 +2,10 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -118,7 +115,7 @@ func (f *loadFlags) checkFormat() (err error) {
 		}
 		f.Format.Set = append(f.Format.Set, ingest.Constant{Column: name, Value: text})
 	}
-	if f.Values.Zone, err = parseZone(f.zone); err != nil {
+	if f.Values.Zone, err = value.ParseZone(f.zone); err != nil {
 		return usagef("--time-zone Europe/Berlin, UTC or +01:00", "--time-zone %q: %w", f.zone, err)
 	}
 	if err := f.checkTimeFormats(); err != nil || f.Format.Kind == "" {
@@ -157,28 +154,4 @@ func (f *loadFlags) checkTimeFormats() error {
 		f.Values.TimeFormats = maps.Clone(forms)
 	}
 	return nil
-}
-
-// offset is a time zone offset in the form in which servers write it.
-var offset = regexp.MustCompile(`^([+-])(\d\d):?(\d\d)$`)
-
-// parseZone parses the name of a time zone, or its offset from UTC.
-func parseZone(s string) (*time.Location, error) {
-	if m := offset.FindStringSubmatch(s); m != nil {
-		hours, _ := strconv.Atoi(m[2]) // the pattern guarantees digits
-		minutes, _ := strconv.Atoi(m[3])
-		seconds := hours*3600 + minutes*60
-		if hours > 14 || minutes > 59 {
-			return nil, errors.New("there is no such offset")
-		}
-		if m[1] == "-" {
-			seconds = -seconds
-		}
-		return time.FixedZone(s, seconds), nil
-	}
-	zone, err := time.LoadLocation(s)
-	if err != nil || s == "" || s == "Local" {
-		return nil, errors.New("there is no such zone")
-	}
-	return zone, nil
 }

@@ -100,10 +100,10 @@ func (a *app) loadFrom(ctx context.Context, k *kept, f loadFlags, o ingest.Optio
 	if from.Table == "" {
 		from.Table = k.Declared.Name
 	}
-	if from.Name, err = sourceName(source.Info().Target, from.Table); err != nil {
+	if from.Name, err = ingest.ServerName(source.Info().Target, from.Table); err != nil {
 		return err
 	}
-	if to, err := sourceName(k.DB.Info().Target, k.Declared.Name); err != nil {
+	if to, err := ingest.ServerName(k.DB.Info().Target, k.Declared.Name); err != nil {
 		return err
 	} else if to == from.Name {
 		return usagef("--from with the other database", "--from %s: it is the table into which it would be loaded", f.from.url)
@@ -150,20 +150,4 @@ func (a *app) openSource(ctx context.Context, f loadFlags) (*target.DB, error) {
 		return nil, errors.Join(err, source.Close())
 	}
 	return source, nil
-}
-
-// sourceName returns the name of a table of a database, by which it is recognised: without the
-// user and the options that don't tell one database from another.
-func sourceName(printable, table string) (string, error) {
-	t, err := engine.ParseTarget(printable)
-	if err != nil {
-		return "", err
-	}
-	t.User = ""
-	for name := range t.Query {
-		if name != "socket" && name != "host" {
-			t.Query.Del(name)
-		}
-	}
-	return t.String() + " " + table, nil
 }

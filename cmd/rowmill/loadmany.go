@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/figure"
@@ -45,8 +44,7 @@ func (a *app) expand(sources []string, f *loadFlags) ([]string, error) {
 }
 
 // badPaths returns the path of the file for the rejected rows of each source: that of
-// --bad for all, otherwise one for each in the working directory. Sources of the same
-// name in different directories get as much of their directories' names as tells them apart.
+// --bad for all, otherwise one for each in the working directory.
 func (f *loadFlags) badPaths(sources []string, table string) func(source string) string {
 	end := ".bad.jsonl"
 	if f.Dry {
@@ -62,46 +60,7 @@ func (f *loadFlags) badPaths(sources []string, table string) func(source string)
 	if given != "" {
 		return func(string) string { return given }
 	}
-	paths, users := map[string]string{}, map[string][]string{}
-	for _, s := range sources {
-		name := table
-		if s != "-" && s != "" {
-			name = filepath.Base(s)
-		}
-		users[name] = append(users[name], s)
-	}
-	for name, all := range users {
-		for _, s := range all {
-			paths[s] = name + end
-			if len(all) > 1 {
-				paths[s] = apart(s, all) + end
-			}
-		}
-	}
-	return func(source string) string { return paths[source] }
-}
-
-// apart returns the shortest end of a source's path that no other of the sources has,
-// with its directories joined to its name.
-func apart(source string, all []string) string {
-	ends := func(path string, n int) string {
-		if abs, err := filepath.Abs(path); err == nil {
-			path = abs
-		}
-		parts := strings.Split(strings.Trim(filepath.ToSlash(path), "/"), "/")
-		return strings.Join(parts[max(len(parts)-n, 0):], "_")
-	}
-	for n := 2; ; n++ {
-		mine, same := ends(source, n), 0
-		for _, other := range all {
-			if ends(other, n) == mine {
-				same++
-			}
-		}
-		if same <= 1 || mine == ends(source, n+1) {
-			return mine
-		}
-	}
+	return ingest.BadPaths(sources, table, end)
 }
 
 // loadAll loads sources, prints what became of each and, of several, their summary.

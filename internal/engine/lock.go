@@ -57,3 +57,35 @@ func WhileHeld(ctx context.Context, lease Lease, cause error, fn func(context.Co
 	}()
 	return fn(ctx)
 }
+
+const (
+	// reachPause is the pause between attempts to reach a server, reachSaid the interval
+	// between messages about them.
+	reachPause = time.Second
+	reachSaid  = 10 * time.Second
+)
+
+// UntilReached calls open, again while its server can't be reached, for the time wait; below 0
+// is without end. say receives the error of an attempt from time to time. It returns open's
+// last error, also if ctx ends.
+func UntilReached[T any](ctx context.Context, wait time.Duration, say func(error), open func() (T, error)) (T, error) {
+	began, said := time.Now(), time.Time{}
+	for {
+		opened, err := open()
+		switch {
+		case err == nil:
+			return opened, nil
+		case ctx.Err() != nil, !errors.Is(err, ErrUnreachable) && !errors.Is(err, ErrConnectionLost), wait >= 0 && time.Since(began) >= wait:
+			var none T
+			return none, err
+		}
+		if time.Since(said) >= reachSaid {
+			said = time.Now()
+			say(err)
+		}
+		if Sleep(ctx, reachPause) != nil {
+			var none T
+			return none, err
+		}
+	}
+}

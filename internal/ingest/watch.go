@@ -1,0 +1,113 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+const (
+	// watchEvery is the interval between two looks at a watched directory. Polling also
+	// sees files that other hosts write to a network file system.
+	watchEvery = time.Second
+	// watchSettled is how long a file must not have changed before it is loaded.
+	watchSettled = 2 * time.Second
+	// watchAgain is the pause before a file is tried again whose load failed because the
+	// server can't be reached, or because another process is loading it.
+	watchAgain = 30 * time.Second
+)
+
+// A Watch loads the files that appear in a directory, each once it hasn't changed for
+// watchSettled, and again when it has changed: what is in the ledger isn't loaded twice. A
+// file that fails is reported by Options.Say, which is required, and left until it changes.
+type Watch struct {
+	Options Options
+	// Dir is the directory. Any takes files of all names, as in Expand.
+	Dir string
+	Any bool
+	// Bad returns the paths of the files of bad rows, Progress what shows the progress of a
+	// source.
+	Bad      func(sources []string) func(source string) string
+	Progress func(source string) func(Progress)
+	// Done is called after each load in which something happened. Its error ends the Watch.
+	Done func(Outcome) error
+}
+
+// A watchedFile is a file of a watched directory.
+type watchedFile struct {
+	info  fs.FileInfo // as it was when it last changed
+	since time.Time   // when that was noticed
+	done  bool        // it is loaded as it is, or can't be
+	again time.Time   // when it is tried again; zero is at once
+}
+
+// Run watches until ctx ends. It returns the number of loads with bad rows or errors.
+func (w *Watch) Run(ctx context.Context) (failed int, err error) {
+	o := w.Options
+	files := map[string]*watchedFile{}
+	broken := ""
+	for ctx.Err() == nil {
+		found, err := Expand([]string{w.Dir}, w.Any)
+		if errors.Is(err, ErrNoFiles) {
+			err = nil
+		}
+		if text := fmt.Sprint(err); err != nil && text != broken { // a file system that is away may come back
+			o.Say(fmt.Sprintf("%s can't be read, will be tried again: %v", w.Dir, err))
+			broken = text
+		} else if err == nil {
+			broken = ""
+		}
+		bad := w.Bad(found.Sources)
+		seen := map[string]*watchedFile{}
+		for _, path := range found.Sources {
+			f := files[path]
+			info, err := os.Stat(path)
+			if err != nil {
+				continue // it was moved away meanwhile
+			}
+			if f == nil || f.info.Size() != info.Size() || !f.info.ModTime().Equal(info.ModTime()) || !os.SameFile(f.info, info) {
+				f = &watchedFile{info: info, since: time.Now()}
+			}
+			seen[path] = f
+			if f.done || time.Since(f.since) < watchSettled || time.Now().Before(f.again) || ctx.Err() != nil {
+				continue
+			}
+			o.Progress, o.Bad = w.Progress(path), bad(path)
+			r, err := Load(ctx, o, path, nil)
+			if errors.Is(err, fs.ErrNotExist) {
+				delete(seen, path)
+				continue
+			}
+			one := NewOutcome(o, path, r, err)
+			stopped := ctx.Err() != nil && err != nil // the next load continues it
+			passes := stopped || one.Held || errors.Is(err, engine.ErrUnreachable) || errors.Is(err, engine.ErrConnectionLost) || engine.Retryable(err)
+			if f.done = !passes; passes {
+				f.again = time.Now().Add(watchAgain)
+			}
+			if err := errors.Join(err, one.Err()); err != nil && !stopped {
+				if f.done {
+					failed++
+				}
+				o.Say(fmt.Sprintf("%s: %v", path, err))
+			}
+			nothing := stopped && one.Sent == 0
+			known := one.Sent == 0 && one.Finished && one.Before > 0 && one.Err() == nil
+			if nothing || known {
+				continue
+			}
+			if err := w.Done(one); err != nil {
+				return failed, err
+			}
+		}
+		if broken == "" {
+			files = seen
+		}
+		_ = engine.Sleep(ctx, watchEvery) // the loop's condition ends it
+	}
+	return failed, nil
+}
