@@ -136,6 +136,10 @@ func (s *Session) Consistent(ctx context.Context) error {
 	if s.words.Consistent == "" {
 		return Classed(ErrUnsupported, errors.New("take a snapshot: this server can't"))
 	}
+	known := s.known
 	_, err := s.Exec(ctx, s.words.Consistent)
+	if err == nil {
+		s.known = known // it changes no setting
+	}
 	return err
 }

@@ -288,23 +288,10 @@ func (c *caching) pieces(p *Plan, most int, report *Report) []Piece {
 	for i := range single {
 		c.store[len(cached)+i] = single[i].Parts[0]
 	}
-	if few(p.Table, rest) {
-		most = 1
+	if list := groupParts(p.Table, rest, 1); fewRows(list) {
+		return append(out, list...)
 	}
 	return append(out, groupParts(p.Table, rest, most)...)
-}
-
-// few reports whether partitions have so few rows that one statement of one session reads them as fast as several.
-func few(t *engine.TableParts, parts []string) bool {
-	var rows int64
-	for _, part := range t.Parts {
-		if slices.Contains(parts, part.Name) {
-			if rows += part.Rows; part.Rows < 0 {
-				return false
-			}
-		}
-	}
-	return rows < SmallRows
 }
 
 // mostFilled is how many periods one query adds to the cache: each is a statement of its own.

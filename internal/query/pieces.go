@@ -133,3 +133,18 @@ func groupParts(t *engine.TableParts, parts []string, most int) []Piece {
 	}
 	return out
 }
+
+// fewRows reports whether pieces read less than SmallRows rows of the table: so few that one session reads them as fast as several begin.
+func fewRows(pieces []Piece) bool {
+	var rows int64
+	for _, p := range pieces {
+		switch {
+		case p.Rollup != "":
+		case p.Rows < 0:
+			return false
+		default:
+			rows += p.Rows
+		}
+	}
+	return rows < SmallRows
+}

@@ -477,7 +477,7 @@ func (u *rolledUp) rest(used []rolling.Period, most int) (pieces []Piece, replac
 		}
 	}
 	if len(whole) > 0 {
-		if list := groupParts(u.plan.Table, whole, 1); (&Plan{Pieces: slices.Concat(cut, list)}).fewRows() {
+		if list := groupParts(u.plan.Table, whole, 1); fewRows(slices.Concat(cut, list)) {
 			return append(cut, list...), replaced
 		}
 		cut = append(cut, groupParts(u.plan.Table, whole, most)...)

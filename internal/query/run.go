@@ -254,25 +254,10 @@ func (r *Runner) begin(ctx context.Context, p *Plan, clock engine.State, report 
 
 // sessionsFor is the number of sessions for the pieces of a server. Of roll-ups and few rows, one reads as fast as several begin.
 func (r *Runner) sessionsFor(p *Plan, n *node) int {
-	if len(p.Rollups) > 0 && p.fewRows() {
+	if len(p.Rollups) > 0 && fewRows(p.Pieces) {
 		return 1
 	}
 	return r.parallel(n.Reader)
-}
-
-// fewRows reports whether pieces read less than SmallRows rows of the table.
-func (p *Plan) fewRows() bool {
-	var rows int64
-	for _, piece := range p.Pieces {
-		switch {
-		case piece.Rollup != "":
-		case piece.Rows < 0:
-			return false
-		default:
-			rows += piece.Rows
-		}
-	}
-	return rows < SmallRows
 }
 
 // beginCached opens the sessions, and makes pieces of the partitions whose partial rows aren't cached.
@@ -283,7 +268,7 @@ func (x *execution) beginCached() (err error) {
 	// If all but a few are cached, few sessions are needed: for few rows one, whose snapshot needs no proof.
 	missing := x.cached.missing(x.p.Parts)
 	needed := max(1, min(sessions, len(missing)))
-	if few(x.p.Table, missing) {
+	if fewRows(groupParts(x.p.Table, missing, 1)) {
 		needed = 1
 	}
 	if run.sessions, err = n.pieces.getAll(x.ctx, x.state, needed); err != nil {

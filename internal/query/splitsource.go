@@ -373,6 +373,15 @@ func (x *splitter) equal(a, b *parse.Expr) bool { return parse.Equal(a, b, x.sam
 
 // isColumn reports whether the operand of FROM has a column of that name.
 func (b *block) isColumn(name string) (bool, error) {
+	if low := strings.ToLower(name); b.syntax.Introducer && low == "_rowid" || b.syntax.Bracketed && (low == "rowid" || low == "oid" || low == "_rowid_") {
+		return false, refuse("the name %s may stand for a column that no list has", name)
+	}
+	if from := b.sel.From; b.fromColumns == nil && len(from) == 1 && from[0] == b.cut.from {
+		b.fromColumns = map[string]bool{}
+		for _, c := range b.cut.table.Columns {
+			b.fromColumns[strings.ToLower(c.Name)] = true
+		}
+	}
 	if b.fromColumns == nil {
 		cols, err := b.describe(b.unhole(b.with() + "SELECT * FROM " + b.of(b.sel.FromSpan, b.edit)))
 		if err != nil {

@@ -56,6 +56,7 @@ type DB struct {
 	spider    lazily[bool]     // whether it has the variable by which Spider leaves a query to the server
 	exact     lazily[[]uint16] // see exactCollations
 	logged    lazily[logging]  // see logsAll
+	tables    knownTables      // see TableParts
 }
 
 // Open connects to the target and reads the server's version and settings. If the

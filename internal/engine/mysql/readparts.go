@@ -112,12 +112,16 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 	}
 	where := " WHERE TABLE_SCHEMA = " + schema + " AND TABLE_NAME = " + hexText(table)
 	var kind, storage, created string
+	var identity []string
 	found := false
-	err := s.Text(ctx, "SELECT "+bytesOf("TABLE_SCHEMA", "TABLE_NAME", "TABLE_TYPE", "ENGINE", "CREATE_TIME")+
+	err := s.Text(ctx, "SELECT "+bytesOf("TABLE_SCHEMA", "TABLE_NAME", "TABLE_TYPE", "ENGINE", "CREATE_TIME", "TABLE_COLLATION", "@@SESSION.sql_mode")+
 		" FROM information_schema.TABLES"+where+whole, nil, func(v [][]byte) error {
 		if found = string(v[2]) != "VIEW" && string(v[2]) != "SYSTEM VIEW"; found {
 			t.Database, t.Name = string(v[0]), string(v[1])
 			kind, storage, created = string(v[2]), strings.ToLower(string(v[3])), string(v[4])
+			for _, x := range v {
+				identity = append(identity, string(x))
+			}
 		}
 		return nil
 	})
@@ -126,6 +130,14 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 	}
 	if !found {
 		return fail(engine.Classed(engine.ErrNoTable, errors.New("no such table")))
+	}
+	text, hidden, err := shown(ctx, s, db.qualified(t))
+	if err != nil {
+		return fail(err)
+	}
+	identity = append(identity, text)
+	if known := db.tables.get(t, identity); known != nil && !hidden {
+		return known, nil
 	}
 	where = " WHERE TABLE_SCHEMA = " + hexText(t.Database) + " AND TABLE_NAME = " + hexText(t.Name)
 	sum := sha256.New()
@@ -186,10 +198,6 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 		return fail(err)
 	}
 	t.Created = hex.EncodeToString(sum.Sum(nil)[:16])
-	hidden, err := shadowed(ctx, s, db.qualified(t))
-	if err != nil {
-		return fail(err)
-	}
 	known, ok := partitioned[storage]
 	t.Versioned, t.Remote = known.versioned, storage == "spider"
 	switch {
@@ -202,16 +210,25 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 	}
 	t.By = partitionColumns(method, expression, t)
 	t.Period = strings.HasPrefix(method, "RANGE") && len(t.By) == 1
+	if again, _, err := shown(ctx, s, db.qualified(t)); err != nil {
+		return fail(err)
+	} else if again == text && !hidden { // it was not changed meanwhile
+		db.tables.put(t, identity)
+	}
 	return t, nil
 }
 
-// shadowed reports whether the session has a temporary table of that name, which hides the table.
-func shadowed(ctx context.Context, s *engine.Session, table string) (hidden bool, err error) {
+// shown returns the statement that would create a table. hidden reports that the session has a temporary table of that name, which hides
+// the table.
+func shown(ctx context.Context, s *engine.Session, table string) (text string, hidden bool, err error) {
 	err = s.Text(ctx, "SHOW CREATE TABLE "+table, nil, func(v [][]byte) error {
-		hidden = len(v) < 2 || strings.HasPrefix(strings.ToUpper(string(v[1])), "CREATE TEMPORARY ")
+		if hidden = len(v) < 2; !hidden {
+			text = string(v[1])
+			hidden = strings.HasPrefix(strings.ToUpper(text), "CREATE TEMPORARY ")
+		}
 		return nil
 	})
-	return hidden, err
+	return text, hidden, err
 }
 
 // qualified returns a table's quoted name.
