@@ -154,6 +154,42 @@ func TestQueryRefuses(t *testing.T) {
 	})
 }
 
+// TestQueryFewPrivileges checks that an account that may only read gets its answers, and that --explain tells it of a merge
+// that the server refuses it.
+func TestQueryFewPrivileges(t *testing.T) {
+	onEach(t, servers, func(t *testing.T, kind string) {
+		url := testdb.Target(t, kind).String()
+		db := openKeeper(t, url)
+		user := fmt.Sprintf("rowmill_reads_%d", os.Getpid())
+		at := newAccount(t, db, kind, user)
+		if kind == "postgres" {
+			execSQL(t, db, "CREATE TABLE fact (p INT, n INT) PARTITION BY HASH (p)")
+			for _, i := range []string{"0", "1"} {
+				execSQL(t, db, "CREATE TABLE fact_"+i+" PARTITION OF fact FOR VALUES WITH (MODULUS 2, REMAINDER "+i+")")
+			}
+			execSQL(t, db, "INSERT INTO fact SELECT i, i % 7 FROM generate_series(1, 100000) AS s (i)")
+			execSQL(t, db, "ANALYZE fact")
+			execSQL(t, db, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+at)
+			execSQL(t, db, "DO $$ BEGIN EXECUTE 'REVOKE TEMP ON DATABASE ' || quote_ident(current_database()) || ' FROM PUBLIC'; END $$")
+		} else {
+			ten := "(SELECT 0 AS d" + strings.Repeat(" UNION ALL SELECT 1", 9) + ")"
+			execSQL(t, db, "CREATE TABLE fact (p INT, n INT) PARTITION BY HASH (p) PARTITIONS 2")
+			execSQL(t, db, fmt.Sprintf("INSERT INTO fact SELECT a.d + b.d, c.d FROM %s a, %[1]s b, %[1]s c, %[1]s d, %[1]s e", ten))
+			execSQL(t, db, "GRANT SELECT ON fact TO "+at)
+		}
+		url = strings.Replace(url, "://root@", "://"+user+"@", 1)
+		for _, q := range []string{"SELECT n, COUNT(*) FROM fact GROUP BY n", "SELECT COUNT(*) FROM fact WHERE p = 3"} {
+			if s := verb(t, "query --target "+url, q); s.code != exitDone {
+				t.Errorf("%s: exit %d, %s", q, s.code, s.stderr)
+			}
+		}
+		s := verb(t, "query --explain --target "+url, "SELECT n, COUNT(*) + 1 FROM fact GROUP BY n HAVING COUNT(*) > 1")
+		if s.code != exitDone || !strings.Contains(s.stdout, "merge       none, and so the query would be run whole: merge on the server: create temporary tables: ") {
+			t.Errorf("exit %d, %s%s", s.code, s.stdout, s.stderr)
+		}
+	})
+}
+
 // longQuery is one that runs for a minute, and running what is left of it on the server.
 var longQuery, running = map[string]string{
 	"mariadb":  "SELECT SLEEP(60) AS long_query",

@@ -104,7 +104,7 @@ type ExplainedColumn struct {
 const nominalRate = 2e6
 
 // Explain describes a plan of this Runner. For one that is split it opens the sessions and their snapshot, but takes no lock
-// for it, and runs nothing in them.
+// for it, and runs no piece in them. If the server merges, it creates the temporary tables, which shows whether the account may.
 func (r *Runner) Explain(ctx context.Context, p *Plan) (*Explanation, error) {
 	o := r.o
 	e := &Explanation{Format: ExplanationFormat, Statement: p.Text, Split: p.Whole == "", Why: p.Whole, RowsRead: estimate(p.EstimatedRows)}
@@ -148,9 +148,13 @@ func (r *Runner) Explain(ctx context.Context, p *Plan) (*Explanation, error) {
 	}
 	e.Merge, e.MergeText = p.merge(o)
 	e.Moved, e.MovedText = p.moved()
+	unmerged := ""
 	var err error
-	if e.Snapshot, e.Cache, err = r.snapshotOf(ctx, p); err != nil {
+	if e.Snapshot, e.Cache, unmerged, err = r.snapshotOf(ctx, p); err != nil {
 		return nil, fmt.Errorf("explain: %w", err)
+	}
+	if unmerged != "" {
+		e.MergeText = "none, and so the query would be run whole: " + unmerged
 	}
 	if p.EstimatedRows >= 0 {
 		e.Seconds = &ExpectedSeconds{Whole: float64(p.EstimatedRows) / nominalRate, Split: max(float64(p.EstimatedRows)/float64(e.Sessions), float64(largest)) / nominalRate}
@@ -192,24 +196,33 @@ func (p *Plan) moved() (n *int64, text string) {
 	return nil, "at most one for each group and piece"
 }
 
-// snapshotOf says whether the sessions see the same rows, and what is cached.
-func (r *Runner) snapshotOf(ctx context.Context, p *Plan) (snapshot, cache string, err error) {
+// snapshotOf says whether the sessions see the same rows, what is cached, and why the server can't merge.
+func (r *Runner) snapshotOf(ctx context.Context, p *Plan) (snapshot, cache, unmerged string, err error) {
 	if r.o.Lock {
-		return "one for all sessions, if need be by a brief lock against writes, which is taken when the query runs", "", nil
+		return "one for all sessions, if need be by a brief lock against writes, which is taken when the query runs", "", "", nil
 	}
 	if len(p.Pieces) == 0 {
-		return "", "", nil
+		return "", "", "", nil
 	}
 	report := &Report{Plan: p}
 	x, err := r.begin(ctx, p, nil, report)
 	if e, ok := errors.AsType[*inexactError](err); ok && ctx.Err() == nil {
-		return "none, and so the query would be run whole: " + e.why, "", nil
+		return "none, and so the query would be run whole: " + e.why, "", "", nil
 	}
 	if err != nil {
-		return "", "", err
+		return "", "", "", err
 	}
-	if err := x.end(false); err != nil {
-		return "", "", err
+	if p.Merge.Kind == OnServer {
+		var g *gather
+		if g, err = x.gatherRows(); err == nil {
+			err = g.close()
+		}
+		if e, ok := errors.AsType[*inexactError](err); ok && ctx.Err() == nil {
+			unmerged, err = e.why, nil
+		}
+	}
+	if err := errors.Join(err, x.end(err != nil)); err != nil {
+		return "", "", "", err
 	}
 	if cache = report.Uncached; cache == "" {
 		cache = fmt.Sprintf("%s in memory, of %d that are sealed", figure.Plural(int64(report.Cached), "period"), len(x.cached.versions))
@@ -217,9 +230,9 @@ func (r *Runner) snapshotOf(ctx context.Context, p *Plan) (snapshot, cache strin
 		cache = "none: " + cache
 	}
 	if report.Proof != "" {
-		return "one for all sessions: " + report.Proof, cache, nil
+		return "one for all sessions: " + report.Proof, cache, unmerged, nil
 	}
-	return "none: " + strings.Join(report.Warnings, "; "), cache, nil
+	return "none: " + strings.Join(report.Warnings, "; "), cache, unmerged, nil
 }
 
 // Text writes the explanation as lines for people.

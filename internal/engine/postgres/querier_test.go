@@ -83,3 +83,22 @@ func TestIntegersOutOfRange(t *testing.T) {
 		t.Errorf("then %d rows, %v", n, err)
 	}
 }
+
+// TestOrdinaryAccountReads checks that an ordinary account may set the settings of a session.
+func TestOrdinaryAccountReads(t *testing.T) {
+	db := open(t)
+	exec(t, session(t, db), "CREATE ROLE reader LOGIN PASSWORD 'geheim'")
+	defer exec(t, session(t, db), "DROP ROLE reader")
+	t.Setenv("PGPASSWORD", "geheim")
+	target := db.Target()
+	target.User = "reader"
+	few, err := postgres.Open(within(t), target)
+	must(t, err)
+	defer few.Close()
+	s, err := few.ReadSession(within(t), nil)
+	must(t, err)
+	defer s.Close()
+	st, err := few.ReadState(within(t), s)
+	must(t, err)
+	must(t, s.SetStates(within(t), st))
+}

@@ -96,7 +96,7 @@ func describe(ctx context.Context, conn any, query string) ([]engine.ResultColum
 // stateSettings are the settings of a session that can change an answer, in the order in which they are set.
 var stateSettings = []string{
 	"standard_conforming_strings", "backslash_quote", "search_path", "role", "datestyle", "intervalstyle", "timezone", "timezone_abbreviations",
-	"extra_float_digits", "bytea_output", "lc_messages", "lc_monetary", "lc_numeric", "lc_time", "default_text_search_config",
+	"extra_float_digits", "bytea_output", "lc_monetary", "lc_numeric", "lc_time", "default_text_search_config",
 	"xmlbinary", "xmloption", "transform_null_equals", "array_nulls", "row_security", "gin_fuzzy_search_limit", "quote_all_identifiers", "statement_timeout",
 }
 
