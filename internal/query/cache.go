@@ -120,6 +120,8 @@ func (r *Runner) uncached(p *Plan) string {
 	switch {
 	case r.o.NoCache:
 		return "it is turned off"
+	case len(p.Branches) > 0:
+		return "it has a set operation"
 	case len(p.Rollups) > 0:
 		return "roll-ups are read"
 	case len(r.nodes) > 1:

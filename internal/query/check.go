@@ -76,12 +76,7 @@ func (r *Runner) Check(ctx context.Context, p *Plan) (*Checked, error) {
 	var got *compared
 	if err == nil {
 		got = &compared{whole: whole, checked: c, order: orderColumns(p.Text, r.nodes[0].Syntax(p.State), whole.cols), left: map[uint64][]int{}}
-		switch p.Merge.Kind {
-		case Concatenate:
-			err = x.concatenate(got)
-		default:
-			err = x.group(got)
-		}
+		err = x.answer(got)
 	}
 	if c.Stopped = errors.Is(err, errStopComparing); c.Stopped {
 		err = nil

@@ -107,6 +107,10 @@ func (x *execution) piece(n *node, s *session, worker, piece int, row func(worke
 
 // progress counts a piece that is done.
 func (x *execution) progress(piece int, rows int64) {
+	if x.all != nil {
+		x.all.progress(x.first+piece, rows)
+		return
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.moved += rows
@@ -127,6 +131,7 @@ func (x *execution) progress(piece int, rows int64) {
 
 // pieceText is the query of a piece.
 func (p *Plan) pieceText(reader engine.Reader, piece int) string {
+	p, piece = p.branchOf(piece)
 	if text := p.Pieces[piece].Query; text != "" {
 		return text
 	}
@@ -177,8 +182,10 @@ func (p *Plan) pieceName(piece int) string {
 		where = " on node " + at.Server
 	}
 	switch n := len(at.Parts); {
-	case at.Query != "":
+	case at.Rollup != "":
 		return "roll-up " + at.Rollup
+	case at.Query != "":
+		return "a branch of the set operation"
 	case at.Where != "":
 		return "the rows of " + p.Table.Name + " with " + at.Where + where
 	case n == 0:

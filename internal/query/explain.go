@@ -28,6 +28,8 @@ type Explanation struct {
 	Partitions int              `json:"partitions,omitempty"`
 	Pruned     int              `json:"partitions_pruned,omitempty"`
 	Pieces     []ExplainedPiece `json:"pieces,omitempty"`
+	// Branches are those of a set operation, which has no table of its own.
+	Branches []ExplainedBranch `json:"branches,omitempty"`
 	// Nodes are the servers that are read directly, of a table on several, and Through is why they are not.
 	Nodes     []string `json:"nodes,omitempty"`
 	Through   string   `json:"through_head,omitempty"`
@@ -114,11 +116,14 @@ func (r *Runner) Explain(ctx context.Context, p *Plan) (*Explanation, error) {
 	if !e.Split {
 		return e, nil
 	}
-	e.Table = p.Table.Name
-	if p.Table.Database != "" {
-		e.Table = p.Table.Database + "." + e.Table
+	e.Through = p.Through
+	e.describeTable(p)
+	for i, b := range p.Branches {
+		one := &Explanation{}
+		one.describeTable(b.Plan)
+		e.Branches = append(e.Branches, ExplainedBranch{Branch: i + 1, Table: one.Table, Partitions: one.Partitions, Pruned: one.Pruned, Pieces: len(b.Pieces), Why: b.why})
+		e.Partitions, e.Pruned = e.Partitions+one.Partitions, e.Pruned+one.Pruned
 	}
-	e.Partitions, e.Pruned, e.Through = len(p.Table.Parts), p.Pruned, p.Through
 	for i := range p.Rollups {
 		e.Rollups = append(e.Rollups, p.Rollups[i].explain())
 	}
@@ -162,6 +167,37 @@ func (r *Runner) Explain(ctx context.Context, p *Plan) (*Explanation, error) {
 	return e, nil
 }
 
+// describeTable tells which table is cut.
+func (e *Explanation) describeTable(p *Plan) {
+	t := p.Table
+	if t == nil {
+		return
+	}
+	e.Table = t.Name
+	if t.Database != "" {
+		e.Table = t.Database + "." + e.Table
+	}
+	e.Partitions, e.Pruned = len(t.Parts), p.Pruned
+}
+
+// An ExplainedBranch is a branch of a set operation: in pieces of a table, or whole.
+type ExplainedBranch struct {
+	Branch     int    `json:"branch"`
+	Table      string `json:"table,omitempty"`
+	Partitions int    `json:"partitions,omitempty"`
+	Pruned     int    `json:"partitions_pruned,omitempty"`
+	Pieces     int    `json:"pieces"`
+	// Why is why it is one piece, its whole text; "" if it isn't.
+	Why string `json:"why,omitempty"`
+}
+
+func (b *ExplainedBranch) text() string {
+	if b.Why != "" {
+		return "whole: " + b.Why
+	}
+	return fmt.Sprintf("table %s, %s of %s partitions, in %s", b.Table, figure.Count(b.Partitions-b.Pruned), figure.Count(b.Partitions), figure.Plural(b.Pieces, "piece"))
+}
+
 // estimate returns a pointer to a number of rows, nil if it is unknown.
 func estimate(n int64) *int64 {
 	if n < 0 {
@@ -172,6 +208,12 @@ func estimate(n int64) *int64 {
 
 // merge says where partial results are merged.
 func (p *Plan) merge(o Options) (name, text string) {
+	switch {
+	case len(p.Branches) > 0 && p.Merge.Kind == Concatenate:
+		return "concatenate", "of each branch by itself; their rows are passed on one branch after the other"
+	case len(p.Branches) > 0:
+		return "server", "of each branch by itself; the server computes the set operation, in temporary tables of the branches' rows"
+	}
 	switch p.Merge.Kind {
 	case Concatenate:
 		return "concatenate", "none: no group is in two pieces, so that their rows are passed on one piece after the other"
@@ -186,6 +228,8 @@ func (p *Plan) merge(o Options) (name, text string) {
 func (p *Plan) moved() (n *int64, text string) {
 	pieces := int64(len(p.Pieces))
 	switch {
+	case len(p.Branches) > 0:
+		return nil, "those of the branches"
 	case p.Merge.Rows && p.Merge.Limit >= 0 && p.Merge.Kind == InMemory:
 		return nil, fmt.Sprintf("at most %s: the limit of each piece", figure.Count(pieces*(p.Merge.Limit+p.Merge.Offset)))
 	case p.Merge.Rows || p.Merge.Kind == Concatenate:
@@ -250,7 +294,14 @@ func (e *Explanation) Text(w io.Writer) error {
 		_, err := io.WriteString(w, b.String())
 		return err
 	}
-	line("split", "yes: table %s", e.Table)
+	if len(e.Branches) > 0 {
+		line("split", "yes: %s of a set operation, each by itself", figure.Plural(len(e.Branches), "branch", "branches"))
+	} else {
+		line("split", "yes: table %s", e.Table)
+	}
+	for _, b := range e.Branches {
+		line(fmt.Sprintf("branch %d", b.Branch), "%s", b.text())
+	}
 	if e.Partitions > 0 {
 		line("partitions", "%s of %s, %s pruned by the server", figure.Count(e.Partitions-e.Pruned), figure.Count(e.Partitions), figure.Count(e.Pruned))
 	}

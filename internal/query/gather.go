@@ -139,6 +139,12 @@ func (g *gather) answer(sink Sink) error {
 			return inexact(fmt.Sprintf("merge on the server: merging groups gave %d warnings", n))
 		}
 	}
+	return g.final(sink)
+}
+
+// final reads the answer from the tables.
+func (g *gather) final(sink Sink) error {
+	x, m := g.x, &g.x.p.Merge
 	if err := g.s.SetStates(x.ctx, x.state); err != nil {
 		return x.unmerged("set the session's settings", err)
 	}

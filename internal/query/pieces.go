@@ -25,7 +25,7 @@ func (r *Runner) Plan(ctx context.Context, statement string, st engine.State) (*
 		return nil, fmt.Errorf("query: plan: %w", err)
 	}
 	p, err := r.plan(ctx, s.Session, statement, st)
-	if err == nil {
+	if err == nil && len(p.Branches) == 0 {
 		err = r.sample(ctx, s.Session, p)
 	}
 	if perr := n.plain.put(ctx, s, err != nil); err == nil {
@@ -43,39 +43,47 @@ func (r *Runner) plan(ctx context.Context, s *engine.Session, statement string, 
 		return nil, err
 	}
 	p.Text, p.State = statement, st
-	if p.Whole != "" {
+	switch {
+	case p.Whole != "":
 		return p, nil
+	case len(p.Branches) > 0:
+		return p, r.planBranches(ctx, s, p)
 	}
+	return p, r.choosePieces(ctx, s, p)
+}
+
+// choosePieces makes the pieces, or finds out why the statement is better run whole.
+func (r *Runner) choosePieces(ctx context.Context, s *engine.Session, p *Plan) error {
 	if !r.estimated(p) {
 		p.EstimatedRows = -1
 	}
 	pieces, why, err := r.shards(ctx, p)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p.Through = why
 	if p.Pieces = pieces; len(pieces) > 0 {
-		return p, nil
+		return nil
 	}
 	if p.Whole = r.refusal(p); p.Whole != "" {
-		return p, nil
+		return nil
 	}
 	sessions := r.parallel(r.nodes[0].Reader)
 	if len(p.Table.Parts) == 0 {
 		p.Pieces, err = r.ranges(ctx, s, p, sessions*piecesPerSession)
 	} else {
 		if err := r.useRollups(ctx, s, p); err != nil {
-			return nil, err
+			return err
 		}
 		if len(p.Rollups) > 0 {
-			return p, nil
+			return nil
 		}
 		p.Pieces = groupParts(p.Table, p.Parts, sessions*piecesPerSession)
 	}
 	if err == nil && p.Whole == "" && len(p.Pieces) < 2 && !((r.o.Always || p.Table.Remote) && len(p.Pieces) == 1) {
 		p.Whole = "there is only one piece"
 	}
-	return p, err
+	return err
 }
 
 // estimated reports whether the server has an estimate of the rows of some partition that is read.

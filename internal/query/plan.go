@@ -11,6 +11,14 @@ type Plan struct {
 	Whole string
 	// Columns describe the answer.
 	Columns []engine.ResultColumn
+	// Branches are those of a set operation, each with a plan of its own. Then there is no Table and no Partial, Pieces are those of all
+	// branches in turn, and Merge says how the answer follows from those of the branches: they are passed on one after the other, or the
+	// server computes it from their temporary tables.
+	Branches []Branch
+	// certain is the text by which a branch can be run whole; "" if its rows might then be others.
+	certain string
+	branch  bool   // it is the plan of a branch
+	why     string // why it is run as one piece, its text, or can't be; "" if it is split
 	// Table is the table that is cut, Alias its name in the query.
 	Table *engine.TableParts
 	Alias string

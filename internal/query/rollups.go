@@ -45,6 +45,10 @@ func (r *Runner) useRollups(ctx context.Context, s *engine.Session, p *Plan) err
 	if r.o.Rollups == nil || r.o.NoRollups || !p.Table.Period || len(r.nodes) > 1 {
 		return nil
 	}
+	if p.branch {
+		p.NoRollup = "a set operation reads rows"
+		return nil
+	}
 	t, err := r.o.Rollups.RolledTable(ctx, p.Table)
 	if err != nil || t == nil {
 		return err

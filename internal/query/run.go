@@ -156,13 +156,18 @@ func (r *Runner) split(ctx context.Context, p *Plan, clock engine.State, sink Si
 		return err
 	}
 	defer func() { err = errors.Join(err, x.end(err != nil)) }()
-	switch p.Merge.Kind {
-	case Concatenate:
+	return x.answer(sink)
+}
+
+// answer runs the pieces and passes the answer to sink.
+func (x *execution) answer(sink Sink) error {
+	switch {
+	case len(x.p.Branches) > 0:
+		return x.union(sink)
+	case x.p.Merge.Kind == Concatenate:
 		return x.concatenate(sink)
-	case InMemory, OnServer:
-		return x.group(sink)
 	}
-	return fmt.Errorf("unknown kind of merge %d", p.Merge.Kind)
+	return x.group(sink)
 }
 
 // An execution is a query while its pieces run.
@@ -175,6 +180,9 @@ type execution struct {
 	report *Report
 	runs   []nodeRun
 	cached *caching // nil without
+	// all is the execution of the set operation that this is a branch of, first the index of its first piece there; nil for a statement.
+	all   *execution
+	first int
 
 	mu    sync.Mutex
 	moved int64
@@ -239,8 +247,10 @@ func (r *Runner) begin(ctx context.Context, p *Plan, clock engine.State, report 
 			return nil, err
 		}
 	}
-	if p.Table != nil && !p.Table.Versioned && len(p.Pieces) > 0 && p.Pieces[0].Table == nil { // its rows are on other servers, or its storage engine has no transactions
-		x.unproven("a transaction has no snapshot of the rows of " + p.Table.Name)
+	for _, t := range p.cutTables() {
+		if !t.Versioned && len(p.Pieces) > 0 && p.Pieces[0].Table == nil { // its rows are on other servers, or its storage engine has no transactions
+			x.unproven("a transaction has no snapshot of the rows of " + t.Name)
+		}
 	}
 	if len(x.runs) > 1 {
 		report.Warnings = nil // what is said of single servers follows
@@ -250,6 +260,17 @@ func (r *Runner) begin(ctx context.Context, p *Plan, clock engine.State, report 
 		return nil, inexact("it can't be proven that all pieces see the same rows: " + report.Warnings[0])
 	}
 	return x, nil
+}
+
+// cutTables are the tables that are cut.
+func (p *Plan) cutTables() (list []*engine.TableParts) {
+	if p.Table != nil {
+		list = append(list, p.Table)
+	}
+	for _, b := range p.Branches {
+		list = append(list, b.cutTables()...)
+	}
+	return list
 }
 
 // sessionsFor is the number of sessions for the pieces of a server. Of roll-ups and few rows, one reads as fast as several begin.

@@ -36,6 +36,8 @@ type splitter struct {
 	clocks []parse.Span
 	// functions are the names of all functions.
 	functions []string
+	// scanned reports that all functions and tables are known.
+	scanned bool
 	// obstacle is why a table or what reads it can't be cut.
 	obstacle string
 }
@@ -73,6 +75,7 @@ func (x *splitter) split() (err error) {
 		}
 	}
 	if len(x.uses) == 0 {
+		x.scanned = len(x.functions) == 0
 		return refuse("it reads no table")
 	}
 	if len(x.functions) > 0 {
@@ -83,6 +86,9 @@ func (x *splitter) split() (err error) {
 			return refuse("%s may be the function of a user of this name", name)
 		}
 	}
+	if len(x.query.Rest) > 0 {
+		return x.splitUnion(original)
+	}
 	tables := 0
 	for _, u := range x.uses {
 		if u.cte == nil {
@@ -92,6 +98,7 @@ func (x *splitter) split() (err error) {
 			}
 		}
 	}
+	x.scanned = true
 	b, err := x.choose()
 	if err != nil {
 		return err

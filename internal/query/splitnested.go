@@ -112,13 +112,14 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 		}
 	}
 	var keys []string
+	var grouped []*parse.Expr
 	for _, e := range s.GroupBy {
 		r, _, err := o.element(e, inGroupBy)
 		if err != nil {
 			return err
 		}
 		if r != nil {
-			keys = append(keys, x.of(r.Span))
+			keys, grouped = append(keys, x.of(r.Span)), append(grouped, r)
 		}
 	}
 	if s.Sets {
@@ -158,6 +159,9 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 			return refuse("which of the equal values of %s it returns is up to the server", k)
 		}
 	}
+	if why := o.loose(append(outputs(q), s.Having), grouped); why != nil {
+		return why
+	}
 	in = in[len(keys):]
 	for i, e := range calls {
 		c := engine.AggregateCall{Name: e.Name, Distinct: e.Distinct, Star: e.Star, Inputs: in[:len(e.Args)], Result: results[i]}
@@ -173,6 +177,29 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 		}
 	}
 	return nil
+}
+
+// loose refuses a column that is neither a key nor within an aggregate: some modes of the server permit it, and take its value from any
+// row of the group.
+func (b *block) loose(list, keys []*parse.Expr) (why error) {
+	if !b.syntax.Introducer || b.sel.Distinct && len(keys) == 0 && !b.hasAggregates() {
+		return nil
+	}
+	for _, e := range list {
+		parse.Walk(e, func(e *parse.Expr) bool {
+			switch {
+			case why != nil || b.isAggregate(e) || slices.ContainsFunc(keys, func(k *parse.Expr) bool { return b.equal(k, e) }):
+				return false
+			case e.Kind == parse.Column:
+				var r *parse.Expr
+				if r, why = b.resolve(e, inHaving); r == nil && why == nil {
+					why = refuse("%s is neither grouped by nor aggregated", b.of(e.Span))
+				}
+			}
+			return why == nil
+		})
+	}
+	return why
 }
 
 // checkOuterLimit refuses a limit unless the order before it tells all rows of the block apart.

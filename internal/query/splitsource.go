@@ -318,6 +318,9 @@ func (b *block) rows() string {
 
 // unhole returns a query in which the hole is the table itself.
 func (b *block) unhole(query string) string {
+	if b.cut == nil {
+		return query
+	}
 	return strings.Replace(query, string(hole), b.of(b.cut.from.Name), 1)
 }
 

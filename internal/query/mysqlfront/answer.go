@@ -152,6 +152,9 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 		}
 		return &whole{reason, plan.Whole}
 	}
+	if len(plan.Branches) > 0 {
+		return &whole{whyForm, "it has a set operation, of whose columns no partition gives the definitions"}
+	}
 	part, err := c.prove(text, q, plan)
 	if err != nil {
 		return err

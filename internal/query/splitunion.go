@@ -1,0 +1,280 @@
+package query
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/parse"
+)
+
+// branchTable is the name of the temporary table with a branch's answer, before its number.
+const branchTable = "rowmill_branch"
+
+// A Branch is one of a set operation, with a plan of its own.
+type Branch struct {
+	*Plan
+	// Table is the temporary table with its answer, and Make a query with the names and types of the table's columns, which are
+	// Stored of the answer's; "" if the branch is a part of Merge.Final as it is, or if no answer is stored.
+	Table, Make string
+	Stored      []int
+}
+
+// A branch is a part of the statement that is a branch.
+type branch struct {
+	query *parse.Query
+	span  parse.Span
+	plan  *Plan
+	// rows reports that it has as many rows as the tables may have, constant that it reads none.
+	rows, constant bool
+}
+
+// branches returns the branches of a set operation.
+func branches(q *parse.Query) (list []*branch) {
+	if q.First != nil {
+		list = append(list, &branch{query: q.First, span: q.First.Span})
+	} else {
+		list = append(list, &branch{query: &parse.Query{Span: q.Body.Span, Body: q.Body}, span: q.Body.Span})
+	}
+	for _, b := range q.Rest {
+		list = append(list, &branch{query: b.Query, span: b.Query.Span})
+	}
+	return list
+}
+
+// splitUnion makes the plan of a set operation. Each branch is split by itself, or run whole where its rows are certain. The answers are
+// passed on one after the other if the operation doesn't change them; otherwise the server computes it from temporary tables.
+func (x *splitter) splitUnion(original string) (err error) {
+	p, q := x.plan, x.query
+	o := &block{splitter: x, query: q, limit: -1}
+	if err := o.limits(); err != nil {
+		return err
+	}
+	if o.limit >= 0 && len(q.OrderBy) == 0 {
+		return refuse("it has LIMIT without ORDER BY: which rows it returns is up to the server")
+	}
+	if p.Columns, err = x.describe(original); err != nil {
+		return err
+	}
+	with := parse.Span{From: q.From, To: q.From}
+	if n := len(q.With); n > 0 {
+		with.To = q.With[n-1].To
+	}
+	list := branches(q)
+	all := true
+	for _, b := range q.Rest {
+		all = all && b.All && b.Op == "UNION"
+	}
+	for i, b := range list {
+		switch {
+		case b.query.First != nil || len(b.query.Rest) > 0:
+			return refuse("it has a set operation within another")
+		case len(q.With) > 0 && len(b.query.With) > 0:
+			return refuse("a branch has CTEs of its own")
+		}
+		if err := x.planBranch(b, with); err != nil {
+			return err
+		}
+		if why := b.plan.Whole; why != "" && b.plan.certain == "" {
+			return refuse("%s", b.plan.uncertain(i))
+		}
+		if len(b.plan.Columns) != len(p.Columns) {
+			return refuse("the server describes %d columns in nameUse of %d", len(b.plan.Columns), len(p.Columns))
+		}
+		for k, it := range b.query.Body.Items {
+			// See rowItems: a value may have digits that its type doesn't have.
+			if n := len(p.Columns); x.syntax.Introducer && it.Expr != nil && k < n && b.plan.Columns[min(n-1, k)].Class == engine.ClassDecimal {
+				if e := parse.Bare(it.Expr); e.Kind != parse.Column && e.Kind != parse.Literal && !x.isAggregate(e) {
+					return refuse("%s is a decimal number that may have other digits than its type", x.of(it.Span))
+				}
+			}
+		}
+		p.Branches = append(p.Branches, Branch{Plan: b.plan})
+	}
+	if all && len(q.OrderBy) == 0 && x.passes(list) {
+		p.Merge.Kind = Concatenate
+		return nil
+	}
+	return x.storeBranches(o, list, all, with)
+}
+
+// planBranch makes the plan of a branch.
+func (x *splitter) planBranch(b *branch, with parse.Span) error {
+	text := x.of(with) + " " + x.of(b.span)
+	p := &Plan{Text: text, State: x.plan.State, EstimatedRows: -1, branch: true}
+	p.Merge.Limit = -1
+	y := &splitter{ctx: x.ctx, reader: x.reader, session: x.session, options: x.options, syntax: x.syntax, text: text, plan: p, tables: x.tables}
+	b.plan = p
+	var why refusal
+	err := y.split()
+	switch {
+	case errors.As(err, &why):
+		p.Whole = string(why)
+	case err != nil:
+		return err
+	}
+	if y.query == nil {
+		return nil
+	}
+	b.constant = len(y.uses) == 0
+	b.rows = !b.constant && y.query.Body != nil && !y.isGrouped(y.query) && y.query.Limit == nil
+	if err := y.certain(); err == nil {
+		p.certain = y.text
+	} else if !errors.As(err, &why) {
+		return err
+	} else {
+		p.why = string(why)
+	}
+	if p.Whole != "" && p.certain != "" {
+		if p.Columns, err = y.describe(y.text); err != nil {
+			return err
+		}
+		planned, err := x.reader.ExplainQuery(x.ctx, x.session, y.text)
+		if err != nil {
+			return x.failed("the server refuses it", err)
+		}
+		p.EstimatedRows = planned.Rows
+	}
+	return nil
+}
+
+// uncertain says why a branch can neither be split nor run whole.
+func (p *Plan) uncertain(branch int) string {
+	why := fmt.Sprintf("branch %d of its set operation can't be split: %s", branch+1, p.Whole)
+	if p.why != "" && p.why != p.Whole {
+		why += "; and " + p.why
+	}
+	return why
+}
+
+// certain refuses a branch whose rows may be others in a statement of its own, as they are up to the server.
+func (x *splitter) certain() error {
+	switch {
+	case !x.scanned:
+		return refuse("it isn't known what it reads")
+	case len(x.limited) > 0 || x.query.Limit != nil:
+		return refuse("which rows its LIMIT returns is up to the server")
+	}
+	b := &block{splitter: x, limit: -1}
+	return b.checkOuter()
+}
+
+// passes reports whether the rows of all branches are those of the answer as they are.
+func (x *splitter) passes(list []*branch) bool {
+	for _, b := range list {
+		for i, c := range b.plan.Columns {
+			want := x.plan.Columns[i]
+			if c.Class == engine.ClassOther || c.Class != want.Class || c.Native != want.Native || c.Scale != want.Scale || c.Binary != want.Binary || c.Hex != want.Hex ||
+				want.Provisional || c.Provisional || x.reader.Ambiguous(c, "x", false) == "TRUE" {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// storeBranches writes the statements that compute the operation in temporary tables.
+func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.Span) error {
+	p, q := x.plan, x.query
+	if why := x.reader.MergeRefusal(); why != "" {
+		return refuse("%s", why)
+	}
+	for i, c := range p.Columns {
+		long := strings.ToUpper(c.Native)
+		switch {
+		case x.reader.Ambiguous(c, "x", false) == "TRUE":
+			return refuse("the column %s can't be stored in between with certainty", c.Name)
+		case !all && (x.reader.Bytes(c, "x") != "" || c.Class == engine.ClassOther):
+			return refuse("which of the equal values of %s it returns is up to the server", c.Name)
+		case len(q.OrderBy) > 0 && x.syntax.Introducer && (strings.HasSuffix(long, "TEXT") || strings.HasSuffix(long, "BLOB")):
+			return refuse("it sorts rows with a long text, of which the server compares the beginning only")
+		case slices.ContainsFunc(p.Columns[:i], func(d engine.ResultColumn) bool { return strings.EqualFold(c.Name, d.Name) }):
+			return refuse("two columns of its result are called %s", c.Name)
+		}
+	}
+	edits := []parse.Edit{{Span: with}}
+	for i, b := range list {
+		if b.constant {
+			continue
+		}
+		if rows := b.plan.EstimatedRows; b.rows && !x.options.Always && (rows < 0 || rows >= SmallRows) {
+			return refuse("branch %d of its set operation returns rows, which would have to be stored in between", i+1)
+		}
+		text, err := x.storeBranch(b, &p.Branches[i], branchTable+strconv.Itoa(i+1))
+		if err != nil {
+			return err
+		}
+		edits = append(edits, parse.Edit{Span: b.span, Text: text})
+	}
+	p.Merge.Kind = OnServer
+	p.Merge.Final = strings.TrimSpace(x.of(q.Span, edits...))
+	if o.limit < 0 {
+		return nil
+	}
+	var by, sorts []string
+	exact := map[string]bool{}
+	for i, e := range q.OrderBy {
+		c, err := x.orderedColumn(e.Expr)
+		if err != nil {
+			return err
+		}
+		switch c.Class {
+		case engine.ClassInt, engine.ClassDecimal, engine.ClassBytes, engine.ClassTime:
+			exact[c.Name] = true
+		}
+		by = append(by, x.quote(c.Name)+" AS "+sortName+strconv.Itoa(i+1))
+		sorts = append(sorts, strconv.Itoa(i+1)+direction(e))
+	}
+	if len(exact) < len(p.Columns) {
+		rows := strings.TrimSpace(x.of(parse.Span{From: q.From, To: q.Tail.From}, edits...))
+		p.Merge.Ties = o.limitTies(strings.Join(by, ", ")+" FROM ("+rows+") AS rowmill_u", sorts)
+	}
+	return nil
+}
+
+// storeBranch makes the table of a branch, and returns the query that takes the place of the branch. Literals remain what they are, so that
+// they have the same type in the operation.
+func (x *splitter) storeBranch(b *branch, at *Branch, table string) (string, error) {
+	items, cols := b.query.Body.Items, b.plan.Columns
+	literals := len(items) == len(cols) && !slices.ContainsFunc(items, func(it parse.Item) bool { return it.Star })
+	var stored, list []string
+	for i, c := range cols {
+		if literals && parse.Bare(items[i].Expr).Kind == parse.Literal {
+			list = append(list, x.of(items[i].Span))
+			continue
+		}
+		name := x.quote(c.Name)
+		if slices.Contains(stored, name) || c.Name == "" {
+			return "", refuse("two columns of a branch of its set operation are called %s", c.Name)
+		}
+		stored, list = append(stored, name), append(list, name)
+		at.Stored = append(at.Stored, i)
+	}
+	if len(stored) == 0 {
+		return "", refuse("a branch of its set operation has constants alone")
+	}
+	at.Table, at.Make = table, "SELECT "+strings.Join(stored, ", ")+" FROM ("+b.plan.Text+") AS rowmill_rows"
+	return "SELECT " + strings.Join(list, ", ") + " FROM " + table, nil
+}
+
+// orderedColumn is the column of the answer that an element of ORDER BY of a set operation is.
+func (x *splitter) orderedColumn(e *parse.Expr) (engine.ResultColumn, error) {
+	cols := x.plan.Columns
+	e = parse.Bare(e)
+	at := -1
+	switch {
+	case e.Kind == parse.Literal:
+		if n, err := strconv.Atoi(e.Name); err == nil {
+			at = n - 1
+		}
+	case e.Kind == parse.Column && len(e.Names) == 1:
+		at = slices.IndexFunc(cols, func(c engine.ResultColumn) bool { return x.sameName(c.Name, e.Names[0]) })
+	}
+	if at < 0 || at >= len(cols) {
+		return engine.ResultColumn{}, refuse("it has a limit, and sorts the rows of a set operation by an expression")
+	}
+	return cols[at], nil
+}

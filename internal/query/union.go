@@ -1,0 +1,229 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// planBranches makes the pieces of a set operation. A branch that isn't worth splitting, or can't be, is one piece.
+func (r *Runner) planBranches(ctx context.Context, s *engine.Session, p *Plan) error {
+	if len(r.nodes) > 1 {
+		p.Whole = "it has a set operation, and a table on several servers"
+		return nil
+	}
+	split, why := false, ""
+	p.EstimatedRows = 0
+	for i := range p.Branches {
+		b := p.Branches[i].Plan
+		if b.Whole == "" {
+			if err := r.choosePieces(ctx, s, b); err != nil {
+				return err
+			}
+		}
+		if b.Whole == "" {
+			if err := r.sample(ctx, s, b); err != nil {
+				return err
+			}
+		}
+		if split = split || b.Whole == ""; b.Whole != "" {
+			why = cmp.Or(why, b.Whole)
+			if b.certain == "" {
+				p.Whole = b.uncertain(i)
+				return nil
+			}
+			b.why = b.Whole
+			b.runWhole()
+		} else {
+			b.why = ""
+		}
+		if p.EstimatedRows += b.EstimatedRows; b.EstimatedRows < 0 {
+			p.EstimatedRows = -1 << 40
+		}
+		p.Parallel = max(p.Parallel, b.Parallel)
+		p.Pieces = append(p.Pieces, b.Pieces...)
+	}
+	p.EstimatedRows = max(p.EstimatedRows, -1)
+	if !split {
+		p.Whole = why
+	}
+	return nil
+}
+
+// runWhole makes the plan of a branch that of one piece, its own text.
+func (p *Plan) runWhole() {
+	p.Pieces = []Piece{{Query: p.certain, Rows: p.EstimatedRows}}
+	p.PartialColumns, p.Keys, p.Table, p.Parts, p.Rollups = p.Columns, len(p.Columns), nil, nil, nil
+	p.Merge = Merge{Kind: Concatenate, Limit: -1}
+	p.Whole = ""
+}
+
+// branchOf returns the branch that a piece belongs to, and its index there.
+func (p *Plan) branchOf(piece int) (*Plan, int) {
+	for i := range p.Branches {
+		n := len(p.Branches[i].Pieces)
+		if piece < n {
+			return p.Branches[i].Plan, piece
+		}
+		piece -= n
+	}
+	return p, piece
+}
+
+// branch is the execution of a branch whose first piece has this index, on the sessions and in the snapshot of x.
+func (x *execution) branch(p *Plan, first int) *execution {
+	y := &execution{ctx: x.ctx, cancel: x.cancel, r: x.r, p: p, state: x.state, report: x.report, begun: x.begun, all: x, first: first}
+	run := nodeRun{node: x.runs[0].node, sessions: x.runs[0].sessions}
+	run.sessions = run.sessions[:min(len(run.sessions), len(p.Pieces))]
+	for i := range p.Pieces {
+		run.pieces = append(run.pieces, i)
+	}
+	if p.Merge.Kind != Concatenate {
+		longestFirst(run.pieces, p.Pieces)
+	}
+	y.runs = []nodeRun{run}
+	return y
+}
+
+// union answers a set operation: one branch after the other, each in its pieces.
+func (x *execution) union(sink Sink) (err error) {
+	if x.p.Merge.Kind == OnServer {
+		return x.unionOnServer(sink)
+	}
+	// Whether the pieces of groups determine the answer is known only at the end: those are held back, so that no row is passed on before.
+	held := make([]*kept, len(x.p.Branches))
+	branches := x.eachBranch()
+	for i, y := range branches {
+		if y.p.Merge.Kind == Concatenate {
+			continue
+		}
+		held[i] = &kept{most: x.r.memory() / 4 / int64(len(branches))}
+		if err := y.answer(held[i]); err != nil {
+			if held[i].size > held[i].most {
+				return inexact("the answers of its branches don't fit in memory")
+			}
+			return err
+		}
+	}
+	out := &oneHead{Sink: sink, cols: x.p.Columns}
+	values := make([][]byte, len(x.p.Columns))
+	for i, y := range branches {
+		if held[i] == nil {
+			if err := y.answer(out); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := out.Columns(nil); err != nil {
+			return err
+		}
+		for _, row := range held[i].rows {
+			nextRow(row, values)
+			if err := sink.Row(values); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (x *execution) eachBranch() (list []*execution) {
+	first := 0
+	for i := range x.p.Branches {
+		p := x.p.Branches[i].Plan
+		list = append(list, x.branch(p, first))
+		first += len(p.Pieces)
+	}
+	return list
+}
+
+// A oneHead passes the columns on once.
+type oneHead struct {
+	Sink
+	cols []engine.ResultColumn
+	done bool
+}
+
+func (h *oneHead) Columns([]engine.ResultColumn) error {
+	if h.done {
+		return nil
+	}
+	h.done = true
+	return h.Sink.Columns(h.cols)
+}
+
+// unionOnServer stores the answers of the branches in temporary tables, from which the server computes the answer.
+func (x *execution) unionOnServer(sink Sink) (err error) {
+	g := &gather{x: x}
+	reader := x.r.nodes[0].Reader
+	if g.s, err = reader.ReadSession(x.ctx, reader.MergeState(x.state)); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.s.Close()) }()
+	tables := make([]*engine.TempTable, len(x.p.Branches))
+	for i, b := range x.p.Branches {
+		if b.Table == "" {
+			continue
+		}
+		var cols []engine.ResultColumn
+		for _, k := range b.Stored {
+			cols = append(cols, b.Columns[k])
+		}
+		if tables[i], err = reader.TempTable(x.ctx, g.s, b.Table, b.Make, cols); err != nil {
+			return x.unmerged("create temporary tables", err)
+		}
+	}
+	for i, y := range x.eachBranch() {
+		if tables[i] == nil {
+			continue
+		}
+		to := &stored{x: x, table: tables[i], columns: x.p.Branches[i].Stored}
+		if err := y.answer(to); err != nil {
+			return err
+		}
+		if err := to.flush(); err != nil {
+			return err
+		}
+	}
+	x.report.Server = true
+	return g.final(sink)
+}
+
+// A stored is a Sink that inserts some columns into a temporary table.
+type stored struct {
+	x       *execution
+	table   *engine.TempTable
+	columns []int
+	values  [][]byte
+	rows    []byte
+}
+
+func (t *stored) Columns([]engine.ResultColumn) error { return nil }
+
+func (t *stored) Row(values [][]byte) (err error) {
+	t.values = t.values[:0]
+	for _, i := range t.columns {
+		t.values = append(t.values, values[i])
+	}
+	if t.rows, err = t.table.Append(t.rows, t.values); err != nil {
+		return inexact("merge on the server: " + err.Error())
+	}
+	if len(t.rows) < insertSize {
+		return nil
+	}
+	return t.flush()
+}
+
+func (t *stored) flush() error {
+	if len(t.rows) == 0 {
+		return nil
+	}
+	err := t.table.Insert(t.x.ctx, t.rows)
+	t.rows = t.rows[:0]
+	if err != nil {
+		return t.x.unmerged("insert the rows of a branch", err)
+	}
+	return nil
+}
