@@ -379,6 +379,24 @@ func (g Grid) Format(pos int64) string {
 	return Instant(pos).Format("2006-01-02 15:04:05.999999")
 }
 
+// ParsePosition returns the position of a text: a time, in UTC unless it has an offset, or a
+// number from 0.
+func (g Grid) ParsePosition(text string) (int64, error) {
+	if g.axis == Sequence {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 {
+			return 0, fmt.Errorf("%q is not a key", text)
+		}
+		return n, nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02", "2006-01-02 15:04", "2006-01-02 15:04:05.999999", "2006-01-02T15:04:05.999999"} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return Position(t), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is not a time", text)
+}
+
 // A unit of Parse, in microseconds.
 type unit struct {
 	name string

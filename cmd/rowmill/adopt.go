@@ -30,7 +30,7 @@ func (a *app) adopt(ctx context.Context, k *kept, plan *maintain.Application, f 
 		}
 		a.writePlanned(plan.BeforeSQL)
 		a.writePlanned(statements)
-		printStatements(a.stdout, plan)
+		fmt.Fprint(a.stdout, plan.Statements())
 		return nil
 	}
 	under, err := adopt.UnderWay(ctx, k.State, k.Declared.Name)

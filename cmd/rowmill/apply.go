@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -104,7 +103,7 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 // applyPlan prints a plan, asks, and runs it.
 func (a *app) applyPlan(ctx context.Context, plan *maintain.Application, d *rolling.Declaration, where string, f applyFlags) error {
 	if f.dry {
-		printStatements(a.stdout, plan)
+		fmt.Fprint(a.stdout, plan.Statements())
 		if plan.Empty() {
 			fmt.Fprintf(a.stdout, "-- %s matches %s: nothing to do\n", d.Name, f.file)
 		}
@@ -133,17 +132,4 @@ func (a *app) applyPlan(ctx context.Context, plan *maintain.Application, d *roll
 	}
 	fmt.Fprintf(a.stdout, "%s is applied: rowmill run %s keeps it\n", d.Name, f.file)
 	return nil
-}
-
-// printStatements prints a plan as executable SQL.
-func printStatements(w io.Writer, plan *maintain.Application) {
-	for _, n := range plan.Notes {
-		fmt.Fprintf(w, "-- note: %s\n", n)
-	}
-	for _, s := range plan.Steps {
-		fmt.Fprintf(w, "-- %s\n", s.What)
-		for _, q := range s.SQL {
-			fmt.Fprintf(w, "%s;\n", q)
-		}
-	}
 }

@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/report"
@@ -22,7 +21,7 @@ import (
 type compareFlags struct {
 	json bool
 	// a and b select the runs of the two sides.
-	a, b selection
+	a, b experiment.Selection
 	// threshold is the slowdown, as a fraction, from which a regression fails the
 	// command; negative means never.
 	threshold float64
@@ -125,7 +124,7 @@ func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error
 		if err != nil {
 			return err
 		}
-		if err := a.confirm(ctx, f.repeatPlan(again), f.yes); err != nil {
+		if err := a.confirm(ctx, again.Plan(versionString(), f.out), f.yes); err != nil {
 			return err
 		}
 		before, after, stopped = a.repeat(ctx, again, f.out)
@@ -146,7 +145,7 @@ func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error
 	if len(c.Pairs) == 0 {
 		return fmt.Errorf("compare %s: no run of one side has the layout of a run of the other", strings.Join(paths, " with "))
 	}
-	return f.judge(c)
+	return judge(c.Regression(f.threshold))
 }
 
 // writeComparison writes the page, and the text or the JSON unless the page is on standard output.
@@ -162,45 +161,33 @@ func (a *app) writeComparison(f compareFlags, d *report.Document) error {
 	return d.Text(a.stdout)
 }
 
-func (f *compareFlags) judge(c report.Comparison) error {
-	if f.threshold < 0 {
-		return nil
+// judge returns the error of a regression, as described, and otherwise err.
+func judge(regression string, err error) error {
+	if regression != "" {
+		return &regressionError{regression}
 	}
-	shown, untold := c.Regressions(f.threshold)
-	if len(shown) > 0 {
-		p := shown[0]
-		text := fmt.Sprintf("%q of %s inserts at %.3f of the rate of %q of %s, more than %s slower", p.B.Name, p.B.Source,
-			*p.RowsPerSecond.Ratio, p.A.Name, p.A.Source, fractionOf(&f.threshold))
-		if len(p.Repeats) == 1 {
-			text += "; with one run on each side the difference may be chance: --repeat shows whether it is"
-		}
-		if len(shown) > 1 {
-			text += fmt.Sprintf(", and %d more", len(shown)-1)
-		}
-		return &regressionError{text}
+	if errors.Is(err, report.ErrNoRepeats) {
+		return engine.Hinted(err, "--repeat 3")
 	}
-	if len(untold) > 0 {
-		return fmt.Errorf("--threshold: %q can't be judged: its runs are too short for an interval, and there is one on each side", untold[0].B.Name)
-	}
-	return nil
+	return err
 }
 
 // sides reads the records and divides them into the two sides.
 func (f *compareFlags) sides(ctx context.Context, paths []string) (before, after []result.Record, err error) {
-	before, err = readRecords(ctx, paths[:1])
+	before, err = experiment.ReadAll(ctx, paths[:1])
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(paths) == 1 {
 		return f.split(before, paths[0])
 	}
-	if after, err = readRecords(ctx, paths[1:]); err != nil {
+	if after, err = experiment.ReadAll(ctx, paths[1:]); err != nil {
 		return nil, nil, err
 	}
-	if before, err = f.a.of(before, "--a", paths[0]); err != nil {
+	if before, err = f.a.Of(before, "--a", paths[0]); err != nil {
 		return nil, nil, err
 	}
-	after, err = f.b.of(after, "--b", paths[1])
+	after, err = f.b.Of(after, "--b", paths[1])
 	return before, after, err
 }
 
@@ -210,8 +197,8 @@ func (f *compareFlags) split(recs []result.Record, path string) (before, after [
 	a, b := f.a, f.b
 	if a == nil && b == nil {
 		groups := report.Repeats(recs)
-		var sided selection = []condition{{"side", "A"}}
-		if _, err := sided.of(recs, "", path); err != nil {
+		sided := experiment.Selection{{Field: "side", Value: "A"}}
+		if _, err := sided.Of(recs, "", path); err != nil {
 			if len(groups) == 2 {
 				return groups[0], groups[1], nil
 			}
@@ -222,17 +209,17 @@ func (f *compareFlags) split(recs []result.Record, path string) (before, after [
 			return nil, nil, usagef("rowmill compare "+path+" --a layout=plain --b layout=rolling", "%s holds %s (%s), not two: say which to compare",
 				path, figure.Plural(len(groups), "configuration"), strings.Join(names, "; "))
 		}
-		a, b = sided, []condition{{"side", "B"}}
+		a, b = sided, experiment.Selection{{Field: "side", Value: "B"}}
 	}
 	for i := range recs {
-		if a.match(&recs[i].Run) && b.match(&recs[i].Run) {
+		if a.Match(&recs[i].Run) && b.Match(&recs[i].Run) {
 			return nil, nil, usagef(compareTry, "--a %s and --b %s: %q of %s would be on both sides", &a, &b, recs[i].Run.Name, path)
 		}
 	}
-	if before, err = a.of(recs, "--a", path); err != nil {
+	if before, err = a.Of(recs, "--a", path); err != nil {
 		return nil, nil, err
 	}
-	after, err = b.of(recs, "--b", path)
+	after, err = b.Of(recs, "--b", path)
 	return before, after, err
 }
 
@@ -253,40 +240,6 @@ func (f *compareFlags) repetition(before, after []result.Record) (*experiment.Re
 	return again, nil
 }
 
-// repeatPlan describes the runs, their targets, and the tables that are dropped there.
-func (f *compareFlags) repeatPlan(again *experiment.Repetition) string {
-	var b strings.Builder
-	n := len(again.A) + len(again.B)
-	fmt.Fprintf(&b, "Runs %d benchmarks, %d of each configuration, in turn, side A first in every other round:\n", n*f.repeat, f.repeat)
-	for _, c := range slices.Concat(again.A, again.B) {
-		fmt.Fprintf(&b, "\n  %s  %s layout %s: %s\n", c.Side, c.Run.Preset, c.Run.Layout, c.Spec.Settings())
-		fmt.Fprintf(&b, "     on %s", c.Spec.Target())
-		if c.Private() {
-			fmt.Fprintln(&b, ", created for each run and removed afterwards")
-		} else {
-			fmt.Fprintf(&b, "\n     DROPS there, with all rows, and creates again for each run: %s\n", strings.Join(c.Tables, ", "))
-		}
-	}
-	fmt.Fprintln(&b)
-	for i := range again.A {
-		for j := range again.B {
-			if again.A[i].Same(&again.B[j]) {
-				fmt.Fprintf(&b, "! A and B run the same command for layout %s: what differed between the records,\n"+
-					"  such as the server's settings, can't be repeated; this compares a configuration with itself.\n", again.A[i].Run.Layout)
-			}
-		}
-	}
-	for _, c := range []experiment.Repeated{again.A[0], again.B[0]} {
-		if v := c.Run.Rowmill; v != "" && v != versionString() {
-			fmt.Fprintf(&b, "! %s was recorded by rowmill %s; this is %s.\n", c.Side, v, versionString())
-		}
-	}
-	if f.out == "" {
-		fmt.Fprintln(&b, "! The records of these runs are not kept: --out FILE keeps them.")
-	}
-	return b.String()
-}
-
 func (a *app) repeat(ctx context.Context, again *experiment.Repetition, path string) (before, after []result.Record, err error) {
 	recs, err := a.measure(ctx, measuring{out: benchOutputs{record: path}, run: again.Run})
 	for _, rec := range recs {
@@ -303,20 +256,15 @@ func (a *app) repeat(ctx context.Context, again *experiment.Repetition, path str
 // fractionOf is a share: 5%, 0.05; below 0 is none.
 func fractionOf(share *float64) flagValue {
 	return flagValue{func(s string) error {
-		number, percent := strings.CutSuffix(s, "%")
-		v, err := strconv.ParseFloat(number, 64)
-		if percent {
-			v /= 100
+		v, err := figure.ParseShare(s)
+		if err == nil {
+			*share = v
 		}
-		if err != nil || !(v >= 0 && v < 1) {
-			return fmt.Errorf("%q is not a share below 1; write it like 5%% or 0.05", s)
-		}
-		*share = v
-		return nil
+		return err
 	}, func() string {
 		if *share < 0 {
 			return ""
 		}
-		return strconv.FormatFloat(100**share, 'g', 4, 64) + "%"
+		return figure.Share(*share)
 	}, "share"}
 }

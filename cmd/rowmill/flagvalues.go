@@ -10,33 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/figure"
 )
-
-// countUnits are the suffixes of counts. They are decimal, as rows are counted.
-var countUnits = map[byte]float64{'k': 1e3, 'K': 1e3, 'm': 1e6, 'M': 1e6, 'g': 1e9, 'G': 1e9}
-
-// parseCount parses a count: 1500000, 1_500_000, 1.5M, 10k, 1e6.
-func parseCount(s string) (float64, error) {
-	wrong := fmt.Errorf("%q is not a number; write it like 1500000, 1_500_000, 1.5M or 10k", s)
-	number, unit := s, 1.0
-	if s != "" {
-		if u, ok := countUnits[s[len(s)-1]]; ok {
-			number, unit = s[:len(s)-1], u
-		}
-	}
-	if strings.ContainsAny(number, "xXpP+") {
-		return 0, wrong // strconv would accept hexadecimal
-	}
-	v, err := strconv.ParseFloat(strings.ReplaceAll(number, "_", ""), 64)
-	v *= unit
-	switch {
-	case err != nil || math.IsNaN(v) || math.IsInf(v, 0):
-		return 0, wrong
-	case v < 0:
-		return 0, fmt.Errorf("%s is negative", s)
-	}
-	return v, nil
-}
 
 // A flagValue is the value of a flag: how it is read, its text, and the name of its type.
 type flagValue struct {
@@ -51,10 +26,10 @@ func (v flagValue) String() string { return v.text() }
 
 func (v flagValue) Type() string { return v.of }
 
-// countOf is a whole number in the syntax of parseCount.
+// countOf is a whole number in the syntax of figure.ParseCount.
 func countOf(n *int64) flagValue {
 	return flagValue{func(s string) error {
-		v, err := parseCount(s)
+		v, err := figure.ParseCount(s)
 		if err != nil {
 			return err
 		}
@@ -96,7 +71,7 @@ func countOrAuto(n *int64) flagValue {
 // "" means none.
 func rateOf(v *float64, without string) flagValue {
 	return flagValue{func(s string) error {
-		rate, err := parseCount(strings.TrimSuffix(s, "/s"))
+		rate, err := figure.ParseCount(strings.TrimSuffix(s, "/s"))
 		switch {
 		case err != nil:
 			return err

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -43,24 +40,10 @@ func (f *keptFlags) check() error {
 	if f.clock == "" {
 		return nil
 	}
-	_, err := f.read()
-	if err != nil {
+	if _, err := maintain.ClockFile(f.clock).Read(); err != nil {
 		return usagef("a file with a time such as 2026-03-29T01:00:00Z", "--clock: %w", err)
 	}
 	return nil
-}
-
-// read reads the present from the clock file.
-func (f *keptFlags) read() (time.Time, error) {
-	text, err := os.ReadFile(f.clock)
-	if err != nil {
-		return time.Time{}, err
-	}
-	at, err := time.Parse(time.RFC3339, strings.TrimSpace(string(text)))
-	if err != nil {
-		return at, fmt.Errorf("%s holds no time: %w", f.clock, err)
-	}
-	return at, nil
 }
 
 // present returns the function that returns the present.
@@ -68,16 +51,7 @@ func (f *keptFlags) present() func() time.Time {
 	if f.clock == "" {
 		return time.Now
 	}
-	var mu sync.Mutex
-	var last time.Time
-	return func() time.Time {
-		mu.Lock()
-		defer mu.Unlock()
-		if at, err := f.read(); err == nil { // the file may be incomplete at this moment
-			last = at
-		}
-		return last
-	}
+	return maintain.ClockFile(f.clock).Now()
 }
 
 // A kept is a declared table and its open database.

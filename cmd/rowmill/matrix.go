@@ -173,7 +173,7 @@ func (a *app) benchMatrix(ctx context.Context, f *matrixFlags, given *pflag.Flag
 	}
 	var baseline []result.Record
 	if f.baseline != "" {
-		if baseline, err = readRecords(ctx, []string{f.baseline}); err != nil {
+		if baseline, err = experiment.ReadAll(ctx, []string{f.baseline}); err != nil {
 			return err
 		}
 		if !report.IsMatrix(baseline) {
@@ -182,7 +182,8 @@ func (a *app) benchMatrix(ctx context.Context, f *matrixFlags, given *pflag.Flag
 	}
 	long, took := m.Estimate(done, baseline)
 	if f.plan {
-		return a.printMatrix(m, took)
+		_, err := io.WriteString(a.stdout, m.Text(took))
+		return err
 	}
 	if len(m.Trials) > manyRuns || long > longMatrix {
 		if err := a.confirm(ctx, m.Summary(took)+"\n", f.yes); err != nil {
@@ -205,20 +206,6 @@ func (a *app) benchMatrix(ctx context.Context, f *matrixFlags, given *pflag.Flag
 		return err
 	}
 	return a.reportMatrix(f, recs, baseline, err)
-}
-
-func (a *app) printMatrix(m *experiment.MatrixPlan, took string) error {
-	var b strings.Builder
-	b.WriteString(m.Summary(took) + "\n")
-	for _, t := range m.Trials {
-		fmt.Fprintf(&b, "%5d  %s", t.Cell.Order, t.Label)
-		if t.Repeat > 0 {
-			fmt.Fprintf(&b, "  repeat %d", t.Repeat)
-		}
-		b.WriteString("\n")
-	}
-	_, err := io.WriteString(a.stdout, b.String())
-	return err
 }
 
 // reportMatrix writes the reports and compares with the baseline. ended is the error
@@ -253,7 +240,7 @@ func (a *app) reportMatrix(f *matrixFlags, recs, baseline []result.Record, ended
 		return errors.Join(ended, err)
 	}
 	if m.Baseline != nil {
-		if err := judgeMatrix(m.Baseline, f.threshold); err != nil {
+		if err := judge(m.Baseline.Regression(f.threshold)); err != nil {
 			return err
 		}
 	}
@@ -283,26 +270,5 @@ func (a *app) compareMatrices(f compareFlags, before, after []result.Record) err
 	if err := a.writeComparison(f, c.Document()); err != nil {
 		return err
 	}
-	return judgeMatrix(c, f.threshold)
-}
-
-func judgeMatrix(c *report.MatrixComparison, threshold float64) error {
-	if threshold < 0 {
-		return nil
-	}
-	slower, overall, told := c.Regressions(threshold)
-	limit := fractionOf(&threshold)
-	switch {
-	case overall:
-		return &regressionError{fmt.Sprintf("all cells together insert at %.3f of the rate of %s, more than %s slower", *c.Overall, c.A, limit)}
-	case len(slower) > 0:
-		text := fmt.Sprintf("%s inserts at %.3f of the rate in %s, more than %s slower", slower[0].Name, *slower[0].RowsPerSecond.Ratio, c.A, limit)
-		if len(slower) > 1 {
-			text += fmt.Sprintf(", and %d more cells", len(slower)-1)
-		}
-		return &regressionError{text}
-	case !told:
-		return engine.Hinted(errors.New("--threshold: single cells can't be judged, because none was run twice"), "--repeat 3")
-	}
-	return nil
+	return judge(c.Regression(f.threshold))
 }

@@ -3,19 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 
 	"github.com/spf13/cobra"
 
-	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/textfile"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -113,7 +109,7 @@ func (a *app) report(ctx context.Context, f reportFlags, paths []string) error {
 	if err := f.check("rowmill report " + paths[0]); err != nil {
 		return err
 	}
-	recs, err := readRecords(ctx, paths)
+	recs, err := experiment.ReadAll(ctx, paths)
 	if err != nil {
 		return err
 	}
@@ -164,86 +160,16 @@ func (a *app) writeFiles(f reportFlags, build func() (*report.Document, error)) 
 	return taken, nil
 }
 
-// readRecords reads the runs of all files, in order.
-func readRecords(ctx context.Context, paths []string) ([]result.Record, error) {
-	var recs []result.Record
-	for _, path := range paths {
-		more, err := experiment.Read(ctx, path)
-		if err != nil {
-			return nil, fmt.Errorf("read run record: %w", err)
-		}
-		recs = append(recs, withoutSuperseded(more)...)
-	}
-	return recs, nil
-}
-
-// withoutSuperseded omits the runs of a scenario that were interrupted and repeated
-// later in the same file.
-func withoutSuperseded(recs []result.Record) []result.Record {
-	var out []result.Record
-	for i := range recs {
-		s := recs[i].Run.Scenario
-		again := s != nil && (recs[i].End == nil || recs[i].End.Failure != "" || recs[i].End.Stopped == bench.StoppedInterrupted) &&
-			slices.ContainsFunc(recs[i+1:], func(r result.Record) bool {
-				o := r.Run.Scenario
-				return o != nil && o.Name == s.Name && o.Scale == s.Scale && o.Run == s.Run
-			})
-		if !again {
-			out = append(out, recs[i])
-		}
-	}
-	return out
-}
-
-// writeOutput writes a file completely or not at all: it writes a temporary file in
-// the same directory and renames it when complete. The path "-" is standard output,
+// writeOutput writes a file completely or not at all. The path "-" is standard output,
 // which gets nothing if the writing fails.
 func (a *app) writeOutput(path string, write func(io.Writer) error) error {
-	if path == "-" {
-		var buf bytes.Buffer
-		if err := write(&buf); err != nil {
-			return err
-		}
-		_, err := a.stdout.Write(buf.Bytes())
+	if path != "-" {
+		return textfile.Replace(path, write)
+	}
+	var buf bytes.Buffer
+	if err := write(&buf); err != nil {
 		return err
 	}
-	switch info, err := os.Stat(path); {
-	case err != nil:
-		// The file is created below, or creating it fails with the cause.
-	case info.IsDir():
-		return fmt.Errorf("write %s: is a directory", path)
-	case !info.Mode().IsRegular():
-		// A device or a pipe is written directly; renaming would replace it.
-		return writeDevice(path, write)
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	err = write(f)
-	if err == nil {
-		// Temporary files are private, but a report needs the usual permissions.
-		err = f.Chmod(0o644)
-	}
-	if closing := f.Close(); err == nil {
-		err = closing
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(f.Name()))
-	}
-	return nil
-}
-
-func writeDevice(path string, write func(io.Writer) error) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := errors.Join(write(f), f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
+	_, err := a.stdout.Write(buf.Bytes())
+	return err
 }

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/figure"
-	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/maintain/archive"
 )
 
@@ -119,7 +117,7 @@ func (a *app) restore(ctx context.Context, file, period string, f restoreFlags) 
 		return err
 	}
 	r.WithoutSeal = f.withoutSeal
-	if err := a.confirm(ctx, restorePlan(k, r), f.yes); err != nil {
+	if err := a.confirm(ctx, r.Plan(), f.yes); err != nil {
 		return err
 	}
 	began, said := time.Now(), time.Now()
@@ -162,50 +160,14 @@ type restored struct {
 	Seconds  float64 `json:"seconds,omitempty"`
 }
 
-// restorePlan describes a restoration, for the confirmation.
-func restorePlan(k *kept, r *maintain.Restoration) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n  holds period %s of %s: %s, %s in %s, written %s from %s %s\n", r.File.Path, r.File.Name, r.File.Table, r.File.Bounds,
-		figure.Plural(r.File.Rows, "row"), figure.Bytes(float64(r.File.Bytes)), r.File.Written.UTC().Format("2006-01-02 15:04"), r.File.Engine, r.File.Version)
-	for _, n := range r.Notes {
-		fmt.Fprintf(&b, "  note: %s\n", n)
-	}
-	if r.Begun {
-		fmt.Fprintf(&b, "It was begun before, and continues at step %q.\n", r.Step)
-	}
-	fmt.Fprintf(&b, "On %s:\n", k.DB.Info().Target)
-	steps := []string{"read the file into a new table, and compare number and checksum of its rows"}
-	if r.Into != "" {
-		steps = append(steps, "name that table "+r.Into)
-	} else {
-		steps = append(steps, fmt.Sprintf("record that %s is restored, so that retention does not drop it", r.Part.Name),
-			fmt.Sprintf("attach it to %s as period %s", k.Declared.Name, r.Part.Name))
-	}
-	for i, s := range steps {
-		fmt.Fprintf(&b, "%3d. %s\n", i+1, s)
-	}
-	return b.String()
-}
-
 // listArchives lists the archive files; with --verify, it reads them completely.
 func (a *app) listArchives(ctx context.Context, k *kept, f restoreFlags) error {
 	all, err := k.Archives(ctx)
+	if err == nil && f.verify {
+		err = archive.VerifyAll(ctx, all)
+	}
 	if err != nil {
 		return err
-	}
-	bad := 0
-	for i := range all {
-		if all[i].Problem == "" && f.verify {
-			if _, err := archive.Verify(ctx, all[i].Path, nil); err != nil {
-				if ctx.Err() != nil {
-					return err
-				}
-				all[i].Problem = err.Error()
-			}
-		}
-		if all[i].Problem != "" {
-			bad++
-		}
 	}
 	if f.withJSON {
 		list := struct {
@@ -233,6 +195,12 @@ func (a *app) listArchives(ctx context.Context, k *kept, f restoreFlags) error {
 			if i.Problem != "" {
 				fmt.Fprintf(a.stdout, "%s can't be used: %s\n", i.Path, i.Problem)
 			}
+		}
+	}
+	bad := 0
+	for _, i := range all {
+		if i.Problem != "" {
+			bad++
 		}
 	}
 	if bad > 0 {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -116,19 +115,15 @@ func (a *app) rollupRefresh(ctx context.Context, file string, f refreshFlags) (e
 	return nil
 }
 
-// positionOf parses a time in UTC, or a key if the table is partitioned by one.
+// positionOf parses the value of a flag: a time in UTC, or a key if the table is partitioned by one.
 func positionOf(g rolling.Grid, flag, text string) (int64, error) {
+	at, err := g.ParsePosition(text)
+	if err == nil {
+		return at, nil
+	}
+	hint := flag + " '2026-11-20 06:00'"
 	if g.Axis() == rolling.Sequence {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < 0 {
-			return 0, usagef(flag+" 500000", "%s %q is not a key", flag, text)
-		}
-		return n, nil
+		hint = flag + " 500000"
 	}
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02", "2006-01-02 15:04", "2006-01-02 15:04:05.999999", "2006-01-02T15:04:05.999999"} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return rolling.Position(t), nil
-		}
-	}
-	return 0, usagef(flag+" '2026-11-20 06:00'", "%s %q is not a time", flag, text)
+	return 0, usagef(hint, "%s %w", flag, err)
 }

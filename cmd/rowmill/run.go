@@ -202,24 +202,7 @@ func (a *app) keepOnce(ctx context.Context, tables []*kept) error {
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // sayEvent writes a keeper's action as a log line.
-func (a *app) sayEvent(e maintain.Event) {
-	line := fmt.Sprintf("%s %s", stamp(e.At), e.Action)
-	if e.Detail != "" {
-		line += " " + e.Detail
-	}
-	if e.Took > 0 {
-		line += fmt.Sprintf(" (%s)", e.Took.Round(time.Millisecond))
-	}
-	switch {
-	case e.Err != nil && e.Waiting:
-		line += fmt.Sprintf(": will be tried again: %v", e.Err)
-	case e.Err != nil:
-		line += fmt.Sprintf(": failed: %v", e.Err)
-	case e.Waiting:
-		line += ": waits"
-	}
-	a.logLine(line)
-}
+func (a *app) sayEvent(e maintain.Event) { a.logLine(stamp(e.At) + " " + e.String()) }
 
 // logLine writes a log line. It may be called from several goroutines.
 func (a *app) logLine(line string) {

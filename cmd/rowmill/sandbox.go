@@ -147,14 +147,14 @@ func (a *app) startSandbox(ctx context.Context, name string, o sandbox.Options, 
 		return err
 	}
 	in := sandbox.Instance{Name: name, State: sandbox.Running, Info: info}
-	nodes, err := nodesOf(name)
+	nodes, err := sandbox.NodesOf("", name)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		d := describeSandbox(in, time.Now())
+		d := in.Describe(time.Now())
 		for _, n := range nodes {
-			d.Nodes = append(d.Nodes, describeSandbox(n, time.Now()))
+			d.Nodes = append(d.Nodes, n.Describe(time.Now()))
 		}
 		return a.printJSON(d)
 	}
@@ -177,12 +177,6 @@ func (a *app) startSandbox(ctx context.Context, name string, o sandbox.Options, 
 	return w.Flush()
 }
 
-// nodesOf returns the nodes of a named sandbox.
-func nodesOf(name string) ([]sandbox.Instance, error) {
-	list, err := sandbox.List("")
-	return slices.DeleteFunc(list, func(in sandbox.Instance) bool { return in.Head != name }), err
-}
-
 func (a *app) sandboxListCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -199,14 +193,14 @@ func (a *app) sandboxListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all := []sandboxJSON{}
+			all := []sandbox.Description{}
 			for _, in := range list {
-				all = append(all, describeSandbox(in, time.Now()))
+				all = append(all, in.Describe(time.Now()))
 			}
 			if asJSON {
 				return a.printJSON(struct {
-					Format    string        `json:"format"`
-					Sandboxes []sandboxJSON `json:"sandboxes"`
+					Format    string                `json:"format"`
+					Sandboxes []sandbox.Description `json:"sandboxes"`
 				}{"rowmill.sandboxes/1", all})
 			}
 			if len(list) == 0 {
@@ -311,38 +305,4 @@ func (a *app) stopSandboxes(ctx context.Context, list []sandbox.Instance, yes, k
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// sandboxJSON is a sandbox in the output of start and list. Sizes are in bytes.
-type sandboxJSON struct {
-	Name         string    `json:"name"`
-	State        string    `json:"state"`
-	Kind         string    `json:"kind"`
-	Version      string    `json:"version"`
-	PID          int       `json:"pid"`
-	Memory       int64     `json:"memory_bytes"`
-	Disk         int64     `json:"disk_bytes,omitempty"`
-	Uptime       float64   `json:"uptime_seconds"`
-	Started      time.Time `json:"started"`
-	DataDir      string    `json:"data_dir"`
-	Socket       string    `json:"socket"`
-	Port         int       `json:"port,omitempty"`
-	PasswordFile string    `json:"password_file,omitempty"`
-	Target       string    `json:"target"`
-	Sandbox      string    `json:"sandbox"`
-	// Head is the sandbox of which it is a node. Nodes are its own, after start.
-	Head  string        `json:"head,omitempty"`
-	Nodes []sandboxJSON `json:"nodes,omitempty"`
-}
-
-func describeSandbox(in sandbox.Instance, now time.Time) sandboxJSON {
-	d := sandboxJSON{
-		Name: in.Name, State: in.State, Kind: in.Kind, Version: in.Version, PID: in.PID, Memory: in.Options.Memory,
-		Disk: in.Bytes, Started: in.Started, DataDir: in.DataDir, Port: in.Port, PasswordFile: in.PasswordFile,
-		Sandbox: in.Options.Target(), Head: in.Head,
-	}
-	if in.State == sandbox.Running {
-		d.Socket, d.Target, d.Uptime = in.Socket, in.Info.Target(), now.Sub(in.Started).Seconds()
-	}
-	return d
 }

@@ -93,7 +93,7 @@ func (f *scenarioFlags) complete(d *experiment.Declaration, flags *pflag.FlagSet
 // scaleOf is a positive factor.
 func scaleOf(scale *float64) flagValue {
 	return flagValue{func(text string) error {
-		v, err := parseCount(text)
+		v, err := figure.ParseCount(text)
 		if err == nil && v == 0 {
 			err = errors.New("0 leaves no rows")
 		}
@@ -127,19 +127,7 @@ func (a *app) listScenarios(ctx context.Context) error {
 		if i > 0 {
 			fmt.Fprintln(a.stdout)
 		}
-		fmt.Fprintf(a.stdout, "%s: %s\n\n", d.Name, d.Title)
-		for line := range strings.SplitSeq(d.Story, "\n") {
-			fmt.Fprintln(a.stdout, strings.TrimRight("  "+line, " "))
-		}
-		fmt.Fprintln(a.stdout)
-		width := 0
-		for _, r := range d.Runs {
-			width = max(width, len(r.Name))
-		}
-		for _, r := range d.Runs {
-			fmt.Fprintf(a.stdout, "  %-*s  %s\n", width, r.Name, r.Title)
-		}
-		fmt.Fprintf(a.stdout, "\n  At scale 1 %s a run on %s, about %s on 2 cores.\n", figure.Plural(d.Rows, "row"), d.Target, figure.Duration(d.Takes.Seconds()))
+		fmt.Fprint(a.stdout, d.Explain())
 	}
 	return nil
 }

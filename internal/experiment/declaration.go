@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/textfile"
@@ -454,4 +455,23 @@ func (r *scenarioReader) check(t *tomlfile.Value) {
 		r.fail(t.Find("above"), "a smaller one", "above = %v isn't less than below = %v", *c.Above, *c.Below)
 	}
 	r.d.Checks = append(r.d.Checks, c)
+}
+
+// Explain describes the scenario to users: what it shows, its runs, and how long they take.
+func (d *Declaration) Explain() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n\n", d.Name, d.Title)
+	for line := range strings.SplitSeq(d.Story, "\n") {
+		fmt.Fprintln(&b, strings.TrimRight("  "+line, " "))
+	}
+	fmt.Fprintln(&b)
+	width := 0
+	for _, r := range d.Runs {
+		width = max(width, len(r.Name))
+	}
+	for _, r := range d.Runs {
+		fmt.Fprintf(&b, "  %-*s  %s\n", width, r.Name, r.Title)
+	}
+	fmt.Fprintf(&b, "\n  At scale 1 %s a run on %s, about %s on 2 cores.\n", figure.Plural(d.Rows, "row"), d.Target, figure.Duration(d.Takes.Seconds()))
+	return b.String()
 }

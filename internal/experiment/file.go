@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"syscall"
 
+	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/textfile"
 	"github.com/rowmill/rowmill/result"
@@ -108,4 +110,35 @@ func Read(ctx context.Context, path string) (_ []result.Record, err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	return result.Read(f, path)
+}
+
+// ReadAll reads the runs of all files, in order, without runs that were made again later.
+func ReadAll(ctx context.Context, paths []string) ([]result.Record, error) {
+	var recs []result.Record
+	for _, path := range paths {
+		more, err := Read(ctx, path)
+		if err != nil {
+			return nil, fmt.Errorf("read run record: %w", err)
+		}
+		recs = append(recs, withoutSuperseded(more)...)
+	}
+	return recs, nil
+}
+
+// withoutSuperseded omits the runs of a scenario that were interrupted and repeated
+// later in the same file.
+func withoutSuperseded(recs []result.Record) []result.Record {
+	var out []result.Record
+	for i := range recs {
+		s := recs[i].Run.Scenario
+		again := s != nil && (recs[i].End == nil || recs[i].End.Failure != "" || recs[i].End.Stopped == bench.StoppedInterrupted) &&
+			slices.ContainsFunc(recs[i+1:], func(r result.Record) bool {
+				o := r.Run.Scenario
+				return o != nil && o.Name == s.Name && o.Scale == s.Scale && o.Run == s.Run
+			})
+		if !again {
+			out = append(out, recs[i])
+		}
+	}
+	return out
 }

@@ -464,3 +464,17 @@ func (m *MatrixPlan) Summary(took string) string {
 	}
 	return b.String()
 }
+
+// Text is the summary and the runs, in their order.
+func (m *MatrixPlan) Text(took string) string {
+	var b strings.Builder
+	b.WriteString(m.Summary(took) + "\n")
+	for _, t := range m.Trials {
+		fmt.Fprintf(&b, "%5d  %s", t.Cell.Order, t.Label)
+		if t.Repeat > 0 {
+			fmt.Fprintf(&b, "  repeat %d", t.Repeat)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}

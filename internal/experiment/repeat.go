@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/result"
@@ -103,4 +104,39 @@ func (r *Repetition) trials() (out []Trial) {
 // Run makes the runs in turn and returns the records of those that began.
 func (r *Repetition) Run(ctx context.Context, env *Env) ([]result.Record, error) {
 	return env.trials(ctx, r.trials())
+}
+
+// Plan describes the runs, their targets, and the tables that are dropped there. rowmill is
+// the version of this program, and out the file for the records, "" for none.
+func (r *Repetition) Plan(rowmill, out string) string {
+	var b strings.Builder
+	n := len(r.A) + len(r.B)
+	fmt.Fprintf(&b, "Runs %d benchmarks, %d of each configuration, in turn, side A first in every other round:\n", n*r.Times, r.Times)
+	for _, c := range slices.Concat(r.A, r.B) {
+		fmt.Fprintf(&b, "\n  %s  %s layout %s: %s\n", c.Side, c.Run.Preset, c.Run.Layout, c.Spec.Settings())
+		fmt.Fprintf(&b, "     on %s", c.Spec.Target())
+		if c.Private() {
+			fmt.Fprintln(&b, ", created for each run and removed afterwards")
+		} else {
+			fmt.Fprintf(&b, "\n     DROPS there, with all rows, and creates again for each run: %s\n", strings.Join(c.Tables, ", "))
+		}
+	}
+	fmt.Fprintln(&b)
+	for i := range r.A {
+		for j := range r.B {
+			if r.A[i].Same(&r.B[j]) {
+				fmt.Fprintf(&b, "! A and B run the same command for layout %s: what differed between the records,\n"+
+					"  such as the server's settings, can't be repeated; this compares a configuration with itself.\n", r.A[i].Run.Layout)
+			}
+		}
+	}
+	for _, c := range []Repeated{r.A[0], r.B[0]} {
+		if v := c.Run.Rowmill; v != "" && v != rowmill {
+			fmt.Fprintf(&b, "! %s was recorded by rowmill %s; this is %s.\n", c.Side, v, rowmill)
+		}
+	}
+	if out == "" {
+		fmt.Fprintln(&b, "! The records of these runs are not kept: --out FILE keeps them.")
+	}
+	return b.String()
 }

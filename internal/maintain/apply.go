@@ -42,6 +42,21 @@ type Application struct {
 // Empty reports whether there is nothing to do.
 func (a *Application) Empty() bool { return len(a.Steps) == 0 && !a.Adopt }
 
+// Statements returns the plan as SQL that can be executed, with comments.
+func (a *Application) Statements() string {
+	var b strings.Builder
+	for _, n := range a.Notes {
+		fmt.Fprintf(&b, "-- note: %s\n", n)
+	}
+	for _, s := range a.Steps {
+		fmt.Fprintf(&b, "-- %s\n", s.What)
+		for _, q := range s.SQL {
+			fmt.Fprintf(&b, "%s;\n", q)
+		}
+	}
+	return b.String()
+}
+
 // PlanApply compares the declaration with the database and returns the steps that apply it.
 func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 	a := &Application{}

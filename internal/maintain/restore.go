@@ -431,3 +431,28 @@ func (t *Table) settingsOfSeal(ctx context.Context, from string, known *state.Pe
 func settingsOf(set []string) string {
 	return strings.ReplaceAll(strings.Join(set, ", "), "SET LOCAL ", "")
 }
+
+// Plan describes the restoration, for its confirmation.
+func (r *Restoration) Plan() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n  holds period %s of %s: %s, %s in %s, written %s from %s %s\n", r.File.Path, r.File.Name, r.File.Table, r.File.Bounds,
+		figure.Plural(r.File.Rows, "row"), figure.Bytes(float64(r.File.Bytes)), r.File.Written.UTC().Format("2006-01-02 15:04"), r.File.Engine, r.File.Version)
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "  note: %s\n", n)
+	}
+	if r.Begun {
+		fmt.Fprintf(&b, "It was begun before, and continues at step %q.\n", r.Step)
+	}
+	fmt.Fprintf(&b, "On %s:\n", r.t.DB.Info().Target)
+	steps := []string{"read the file into a new table, and compare number and checksum of its rows"}
+	if r.Into != "" {
+		steps = append(steps, "name that table "+r.Into)
+	} else {
+		steps = append(steps, fmt.Sprintf("record that %s is restored, so that retention does not drop it", r.Part.Name),
+			fmt.Sprintf("attach it to %s as period %s", r.t.Declared.Name, r.Part.Name))
+	}
+	for i, s := range steps {
+		fmt.Fprintf(&b, "%3d. %s\n", i+1, s)
+	}
+	return b.String()
+}

@@ -56,6 +56,26 @@ type Event struct {
 	Waiting bool
 }
 
+// String describes the event, without its time.
+func (e Event) String() string {
+	line := e.Action
+	if e.Detail != "" {
+		line += " " + e.Detail
+	}
+	if e.Took > 0 {
+		line += fmt.Sprintf(" (%s)", e.Took.Round(time.Millisecond))
+	}
+	switch {
+	case e.Err != nil && e.Waiting:
+		line += fmt.Sprintf(": will be tried again: %v", e.Err)
+	case e.Err != nil:
+		line += fmt.Sprintf(": failed: %v", e.Err)
+	case e.Waiting:
+		line += ": waits"
+	}
+	return line
+}
+
 func (t *Table) say(e Event) {
 	if t.Say != nil {
 		t.Say(e)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	figures "github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -155,6 +156,31 @@ func (c Comparison) Regressions(threshold float64) (shown, untold []*Pair) {
 		}
 	}
 	return shown, untold
+}
+
+// Regression describes the regressions beyond the threshold, a fraction, "" for none. A
+// threshold below 0 is none. The error says that the runs can't be judged.
+func (c Comparison) Regression(threshold float64) (string, error) {
+	if threshold < 0 {
+		return "", nil
+	}
+	shown, untold := c.Regressions(threshold)
+	if len(shown) > 0 {
+		p := shown[0]
+		text := fmt.Sprintf("%q of %s inserts at %.3f of the rate of %q of %s, more than %s slower", p.B.Name, p.B.Source,
+			*p.RowsPerSecond.Ratio, p.A.Name, p.A.Source, figures.Share(threshold))
+		if len(p.Repeats) == 1 {
+			text += "; with one run on each side the difference may be chance: --repeat shows whether it is"
+		}
+		if len(shown) > 1 {
+			text += fmt.Sprintf(", and %d more", len(shown)-1)
+		}
+		return text, nil
+	}
+	if len(untold) > 0 {
+		return "", fmt.Errorf("--threshold: %q can't be judged: its runs are too short for an interval, and there is one on each side", untold[0].B.Name)
+	}
+	return "", nil
 }
 
 // pairUp returns for each group of a the index of its partner in b, or -1, and the names

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	figures "github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -195,6 +196,32 @@ func (c *MatrixComparison) Regressions(threshold float64) (slower []CellChange, 
 		}
 	}
 	return slower, c.Verdict == Slower && deref(c.Overall) < 1-threshold, c.NoiseRatio != nil
+}
+
+// ErrNoRepeats means that the cells of a matrix can't be judged one by one.
+var ErrNoRepeats = errors.New("--threshold: single cells can't be judged, because none was run twice")
+
+// Regression describes the regressions beyond the threshold, a fraction, "" for none. A
+// threshold below 0 is none.
+func (c *MatrixComparison) Regression(threshold float64) (string, error) {
+	if threshold < 0 {
+		return "", nil
+	}
+	slower, overall, told := c.Regressions(threshold)
+	limit := figures.Share(threshold)
+	switch {
+	case overall:
+		return fmt.Sprintf("all cells together insert at %.3f of the rate of %s, more than %s slower", *c.Overall, c.A, limit), nil
+	case len(slower) > 0:
+		text := fmt.Sprintf("%s inserts at %.3f of the rate in %s, more than %s slower", slower[0].Name, *slower[0].RowsPerSecond.Ratio, c.A, limit)
+		if len(slower) > 1 {
+			text += fmt.Sprintf(", and %d more cells", len(slower)-1)
+		}
+		return text, nil
+	case !told:
+		return "", ErrNoRepeats
+	}
+	return "", nil
 }
 
 // verdict describes the outcome in sentences.

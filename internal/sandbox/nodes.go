@@ -113,3 +113,9 @@ func stopNamedNodes(ctx context.Context, list []Instance, head string, keepData 
 	}
 	return errors.Join(errs...)
 }
+
+// NodesOf returns the nodes of a named sandbox below a directory, "" for that of List.
+func NodesOf(dir, name string) ([]Instance, error) {
+	list, err := List(dir)
+	return slices.DeleteFunc(list, func(in Instance) bool { return in.Head != name }), err
+}

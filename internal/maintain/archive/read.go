@@ -17,6 +17,23 @@ import (
 	"github.com/rowmill/rowmill/internal/tabular"
 )
 
+// VerifyAll verifies the files of a list that have no problem yet, and sets the problems that
+// it finds. It returns an error only if ctx ends.
+func VerifyAll(ctx context.Context, all []Info) error {
+	for i := range all {
+		if all[i].Problem != "" {
+			continue
+		}
+		if _, err := Verify(ctx, all[i].Path, nil); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			all[i].Problem = err.Error()
+		}
+	}
+	return nil
+}
+
 // Verify reads a whole file back: first it checks the bytes against the seal, then it
 // reads every value and compares the row count and checksum with those recorded.
 // note, which may be nil, is called with the number of rows so far.

@@ -1,4 +1,4 @@
-package main
+package experiment
 
 import (
 	"encoding/json"
@@ -10,14 +10,15 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A selection selects runs by fields of their headers, all of which must match:
+// A Selection selects runs by fields of their headers, all of which must match:
 // "layout=plain,batch=1000". Nil selects all.
-type selection []condition
+type Selection []Condition
 
-type condition struct{ field, value string }
+// A Condition is the value that a field must have.
+type Condition struct{ Field, Value string }
 
 // Set implements pflag.Value.
-func (s *selection) Set(text string) error {
+func (s *Selection) Set(text string) error {
 	fields := headerFields(&result.Run{})
 	for part := range strings.SplitSeq(text, ",") {
 		field, value, ok := strings.Cut(part, "=")
@@ -27,46 +28,48 @@ func (s *selection) Set(text string) error {
 		if _, ok := fields[field]; !ok {
 			return fmt.Errorf("a run's header has no field %q: there are %s", field, strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		}
-		*s = append(*s, condition{field, strings.TrimSpace(value)})
+		*s = append(*s, Condition{field, strings.TrimSpace(value)})
 	}
 	return nil
 }
 
 // String implements pflag.Value.
-func (s *selection) String() string {
+func (s *Selection) String() string {
 	var parts []string
 	for _, t := range *s {
-		parts = append(parts, t.field+"="+t.value)
+		parts = append(parts, t.Field+"="+t.Value)
 	}
 	return strings.Join(parts, ",")
 }
 
 // Type implements pflag.Value.
-func (s *selection) Type() string { return "FIELD=VALUE" }
+func (s *Selection) Type() string { return "FIELD=VALUE" }
 
-func (s selection) match(r *result.Run) bool {
+// Match reports whether a run is selected.
+func (s Selection) Match(r *result.Run) bool {
 	fields := headerFields(r)
 	for _, t := range s {
-		if fields[t.field] != t.value {
+		if fields[t.Field] != t.Value {
 			return false
 		}
 	}
 	return true
 }
 
-// of returns the selected runs, and an error if there are none.
-func (s selection) of(recs []result.Record, flag, path string) ([]result.Record, error) {
+// Of returns the selected runs, and a refusal if there are none. flag and path are the
+// flag with the selection, and the record.
+func (s Selection) Of(recs []result.Record, flag, path string) ([]result.Record, error) {
 	if s == nil {
 		return recs, nil
 	}
 	var out []result.Record
 	for i := range recs {
-		if s.match(&recs[i].Run) {
+		if s.Match(&recs[i].Run) {
 			out = append(out, recs[i])
 		}
 	}
 	if len(out) == 0 {
-		return nil, usagef("rowmill report "+path, "%s %s: %s holds no such run", flag, &s, path)
+		return nil, refuse("rowmill report "+path, "%s %s: %s holds no such run", flag, &s, path)
 	}
 	return out, nil
 }
