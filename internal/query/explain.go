@@ -258,7 +258,12 @@ func (r *Runner) snapshotOf(ctx context.Context, p *Plan) (snapshot, cache, unme
 	}
 	if p.Merge.Kind == OnServer {
 		var g *gather
-		if g, err = x.gatherRows(); err == nil {
+		if len(p.Branches) > 0 {
+			g, _, err = x.branchTables()
+		} else {
+			g, err = x.gatherRows()
+		}
+		if err == nil {
 			err = g.close()
 		}
 		if e, ok := errors.AsType[*inexactError](err); ok && ctx.Err() == nil {

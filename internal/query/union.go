@@ -154,15 +154,19 @@ func (h *oneHead) Columns([]engine.ResultColumn) error {
 	return h.Sink.Columns(h.cols)
 }
 
-// unionOnServer stores the answers of the branches in temporary tables, from which the server computes the answer.
-func (x *execution) unionOnServer(sink Sink) (err error) {
+// branchTables opens the session and creates the tables of the branches' answers; none for a branch without.
+func (x *execution) branchTables() (_ *gather, tables []*engine.TempTable, err error) {
 	g := &gather{x: x}
 	reader := x.r.nodes[0].Reader
 	if g.s, err = reader.ReadSession(x.ctx, reader.MergeState(x.state)); err != nil {
-		return err
+		return nil, nil, err
 	}
-	defer func() { err = errors.Join(err, g.s.Close()) }()
-	tables := make([]*engine.TempTable, len(x.p.Branches))
+	defer func() {
+		if err != nil {
+			err = errors.Join(x.unmerged("create temporary tables", err), g.s.Close())
+		}
+	}()
+	tables = make([]*engine.TempTable, len(x.p.Branches))
 	for i, b := range x.p.Branches {
 		if b.Table == "" {
 			continue
@@ -172,9 +176,19 @@ func (x *execution) unionOnServer(sink Sink) (err error) {
 			cols = append(cols, b.Columns[k])
 		}
 		if tables[i], err = reader.TempTable(x.ctx, g.s, b.Table, b.Make, cols); err != nil {
-			return x.unmerged("create temporary tables", err)
+			return nil, nil, err
 		}
 	}
+	return g, tables, nil
+}
+
+// unionOnServer stores the answers of the branches in temporary tables, from which the server computes the answer.
+func (x *execution) unionOnServer(sink Sink) (err error) {
+	g, tables, err := x.branchTables()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.close()) }()
 	for i, y := range x.eachBranch() {
 		if tables[i] == nil {
 			continue
