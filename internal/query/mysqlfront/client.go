@@ -157,8 +157,9 @@ const (
 	phaseServer         // waits for the server
 	phaseUser           // writes to the client
 	phasePieces         // waits for pieces of a query
-	phaseOther          // connects, or passes bytes without looking at them
+	phaseOther          // begins to connect, or passes bytes without looking at them
 	phaseLoop           // is the loop's
+	phaseConnect        // waits for the client or the server in the handshake
 	phaseBits    = 3
 	phasesOfSize = 1 << phaseBits
 )

@@ -181,9 +181,12 @@ func (f *Front) drain(sessions *sync.WaitGroup) {
 	defer tick.Stop()
 	for {
 		for _, c := range f.connected() {
-			// A session that is idle outside of a transaction is ended; it notices closing otherwise.
-			if c.phase.Load()%phasesOfSize == phaseIdle && !c.inTransaction.Load() {
+			// A session that is idle outside of a transaction, or in the handshake, is ended; it notices closing otherwise.
+			switch phase := c.phase.Load() % phasesOfSize; {
+			case phase == phaseIdle && !c.inTransaction.Load():
 				_ = c.user.SetReadDeadline(past)
+			case phase == phaseConnect:
+				c.cut()
 			}
 			c.recall()
 		}

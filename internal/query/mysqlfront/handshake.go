@@ -53,6 +53,8 @@ func (c *client) handshake(ctx context.Context) error {
 	c.server.Conn = upstream
 	c.sockets.add(upstream)
 	c.link()
+	c.enter(phaseConnect)
+	defer c.enter(phaseOther)
 	deadline := time.Now().Add(handshakeTimeout)
 	if err := errors.Join(c.user.SetDeadline(deadline), c.server.SetDeadline(deadline)); err != nil {
 		return err
@@ -83,9 +85,9 @@ func (c *client) handshake(ctx context.Context) error {
 // errRefused ends a session whose client has been told why.
 var errRefused = errors.New("refused")
 
-// noClient returns the error of a client that has gone during the handshake: a probe, for instance.
+// noClient returns the error of a client that has gone during the handshake, such as a probe, or that was cut off.
 func noClient(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded) {
+	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return errRefused
 	}
 	return err

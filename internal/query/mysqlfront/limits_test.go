@@ -1,15 +1,18 @@
 package mysqlfront
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/big"
+	"net"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -94,6 +97,7 @@ func TestShutdown(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x := start(t, kind, nil)
 		idle, busy, transaction := x.client(t), x.client(t), x.client(t)
+		greeted(t, x.address)
 		execute(t, idle, "CREATE TABLE s (id INT PRIMARY KEY) ENGINE=InnoDB")
 		execute(t, transaction, "BEGIN", "INSERT INTO s VALUES (1)")
 		slept := make(chan error, 1)
@@ -112,19 +116,39 @@ func TestShutdown(t *testing.T) {
 			t.Errorf("a statement that was running: %v", err)
 		}
 		execute(t, transaction, "INSERT INTO s VALUES (2)", "COMMIT")
-		stopped.Wait()
+		begin := time.Now()
+		if stopped.Wait(); time.Since(begin) > drainTime/2 {
+			t.Errorf("the end took %v after the last transaction", time.Since(begin))
+		}
 		if got, err := answer(connect(t, x.config(true)), "SELECT COUNT(*) FROM s"); err != nil || !strings.HasSuffix(got, "\n2|") {
 			t.Errorf("%s, %v", got, err)
 		}
 	})
 }
 
-// TestServerClosesIdleConnection ends a client's own connection on the server, which the client notices without asking.
+// greeted connects as a client that doesn't answer the greeting, and returns its connection id.
+func greeted(t *testing.T, address string) uint32 {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	p, err := (&side{Conn: conn}).packet(mostHandshake)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, _ := bytes.Cut(p[headerSize:], []byte{0})
+	return binary.LittleEndian.Uint32(body)
+}
+
+// TestServerClosesIdleConnection ends the connections of two clients on the server, one of them in the handshake, which the clients
+// notice without asking.
 func TestServerClosesIdleConnection(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x := start(t, kind, nil)
 		c := dialRaw(t, "tcp", x.address, x.name, 0, 0)
-		execute(t, connect(t, x.config(true)), fmt.Sprintf("KILL %d", c.id))
+		execute(t, connect(t, x.config(true)), fmt.Sprintf("KILL %d", c.id), fmt.Sprintf("KILL %d", greeted(t, x.address)))
 		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
 		for {
 			if _, err := c.packet(1 << 16); err != nil {

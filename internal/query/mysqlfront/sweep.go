@@ -71,6 +71,13 @@ func (f *Front) sweep(ctx context.Context) {
 					c.gone.Store(true)
 					_ = c.user.SetReadDeadline(past)
 				}
+			case phaseConnect: // the server limits its time; its last words are passed on before the next sweep
+				if c.links[1].hungUp() {
+					if last[c].phase == phase {
+						c.cut()
+					}
+					last[c] = seen{phase, now}
+				}
 			case phasePieces:
 				if c.links[0].hungUp() || c.links[1].hungUp() {
 					c.interrupt(errGone)
