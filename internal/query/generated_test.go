@@ -18,8 +18,10 @@ import (
 const (
 	// seedVariable sets the seed of random queries and, after a colon, their number.
 	seedVariable = "ROWMILL_TEST_SEED"
-	// generatedQueries is how many random queries each server gets, nightlyQueries in the nightly run.
+	// generatedQueries is how many random queries of fixedSeed each server gets, nightlyQueries how many of a random one in the
+	// nightly run.
 	generatedQueries = 500
+	fixedSeed        = 14
 	nightlyQueries   = 20_000
 	// mostFailures is how many random queries with another answer are made shorter and reported.
 	mostFailures = 12
@@ -27,7 +29,7 @@ const (
 
 // generated runs random queries.
 func (d *differential) generated(t *testing.T) {
-	seed, queries := uint64(14), generatedQueries
+	seed, queries := uint64(fixedSeed), generatedQueries
 	if testdb.Nightly() {
 		seed, queries = rand.Uint64(), nightlyQueries
 	}
@@ -48,8 +50,8 @@ func (d *differential) generated(t *testing.T) {
 		next  atomic.Int64
 		wg    sync.WaitGroup
 		fails atomic.Int64
-		// unstable are queries to which the server itself gives different answers: which of equal texts a group shows.
-		unstable atomic.Int64
+		// undefined are queries to which SQL permits several answers, and the server has given two: which of equal texts a group shows.
+		undefined atomic.Int64
 	)
 	ctx := context.Background()
 	for range comparers {
@@ -61,8 +63,9 @@ func (d *differential) generated(t *testing.T) {
 					tally.add(how)
 					continue
 				}
-				if errors.Is(err, errUnstable) {
-					unstable.Add(1)
+				// What is run whole is the server's own answer.
+				if q.undefined && (errors.Is(err, errUnstable) || how.whole != "") {
+					undefined.Add(1)
 					continue
 				}
 				fails.Add(1)
@@ -72,10 +75,7 @@ func (d *differential) generated(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := unstable.Load(); n*100 > int64(queries) {
-		t.Errorf("the server gives different answers to %d of %d queries: the generator has to make fewer of them", n, queries)
-	}
-	t.Logf("%s, generated with %s=%d:%d in %v, %d without a stable answer: %s", d.kind, seedVariable, seed, queries, time.Since(begin).Round(time.Millisecond), unstable.Load(), &tally)
+	t.Logf("%s, generated with %s=%d:%d in %v, %d with two answers of the server: %s", d.kind, seedVariable, seed, queries, time.Since(begin).Round(time.Millisecond), undefined.Load(), &tally)
 }
 
 // shrink makes a query whose answers differ as short as it can.
@@ -83,7 +83,7 @@ func (d *differential) shrink(ctx context.Context, q *random, err error) (*rando
 	for again := true; again; {
 		again = false
 		for _, c := range q.shorter() {
-			if _, e := d.compare(ctx, c.String(), nil, c.sortedBy()); e != nil && errors.Is(e, errUnstable) == errors.Is(err, errUnstable) {
+			if how, e := d.compare(ctx, c.String(), nil, c.sortedBy()); e != nil && (how.whole == "" || !q.undefined) && errors.Is(e, errUnstable) == errors.Is(err, errUnstable) {
 				q, err, again = c, e, true
 				break
 			}
