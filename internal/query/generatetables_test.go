@@ -75,7 +75,7 @@ func randomTables(kind string) []*randomTable {
 		joins:   []randomJoin{{"plain p", "USING (id)", plain}, {"hosts h", "h.id = w.x", hosts}},
 	}
 	events := &randomTable{
-		name: "events", alias: "e", key: "id", filter: "e.id < 5000", literals: literals(),
+		name: "events", alias: "e", key: "id", filter: "e" + extremes, literals: literals(),
 		columns: [classes][]string{
 			intClass: {"id", "host_id", "i", "si", "b", "host_id", "i"}, decimalClass: {"d", "d0", "d65", "d"}, floatClass: {"f", "g"},
 			textClass: {"v", "vb", "c", "tx"}, timeClass: {"at", "day", "ts"}, otherClass: {"en", "bl"},

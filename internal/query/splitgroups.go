@@ -91,6 +91,9 @@ func (b *block) splitGroups() error {
 	if err := g.findAggregates(); err != nil {
 		return err
 	}
+	if err := g.checkRollup(); err != nil {
+		return err
+	}
 	if err := g.describeGroups(); err != nil {
 		return err
 	}
@@ -102,6 +105,28 @@ func (b *block) splitGroups() error {
 		return err
 	}
 	return g.write()
+}
+
+// checkRollup refuses WITH ROLLUP where servers have defects: MariaDB shows a key that is selected twice in the second place with the
+// value of the row before, and counts DISTINCT values of a subtotal like those of its last group.
+func (g *grouped) checkRollup() error {
+	if !g.sel.Rollup {
+		return nil
+	}
+	seen := map[int]bool{}
+	for _, it := range g.sel.Items {
+		i := g.keyOf(it.Expr)
+		if i >= 0 && seen[i] {
+			return refuse("it has WITH ROLLUP and selects %s twice", g.keys[i].text)
+		}
+		seen[i] = true
+	}
+	for _, a := range g.aggregates {
+		if a.call.Distinct {
+			return refuse("it has WITH ROLLUP and %s", g.of(a.call.Span))
+		}
+	}
+	return nil
 }
 
 // hasAggregates reports whether the select list, HAVING or ORDER BY has an aggregate.

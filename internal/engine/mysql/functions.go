@@ -107,6 +107,10 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	if c.Divided && (c.Result.Class == engine.ClassDecimal || slices.ContainsFunc(c.Inputs, func(in engine.ResultColumn) bool { return in.Class == engine.ClassDecimal })) && (c.Name != "count" || c.Distinct) {
 		return engine.Recipe{}, false
 	}
+	// A value of an expression may have more digits than the largest type, to which the server cuts it where it uses a table.
+	if c.Name != "count" && slices.ContainsFunc(c.Inputs, fullDecimal) {
+		return engine.Recipe{}, false
+	}
 	if c.Distinct {
 		return distinctRecipe(c)
 	}
@@ -169,6 +173,15 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	}
 	return engine.Recipe{}, false
 }
+
+// fullDecimal reports an expression that has as many digits as a DECIMAL can have.
+func fullDecimal(c engine.ResultColumn) bool {
+	computed, _, err := computedField(c.Packet)
+	return c.Class == engine.ClassDecimal && c.Precision >= mostDigits && (computed || err != nil)
+}
+
+// mostDigits is how many digits a DECIMAL can have.
+const mostDigits = 65
 
 // numeric reports whether the argument is a number, exact or not, and no time or text that is converted.
 func numeric(inputs []engine.ResultColumn) bool {

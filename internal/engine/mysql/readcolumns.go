@@ -197,7 +197,7 @@ func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string
 
 // provisional reports whether the result of a query may have another type for a computed column than its
 // description: one that is kept in a table on the way gets that table's type. In MySQL, an integer becomes an INT or a
-// BIGINT by the digits that it may have; and a text has the size that it needs.
+// BIGINT by the digits that it may have; a text has the size that it needs; and in MariaDB a CHAR may become a VARCHAR.
 func (db *DB) provisional(c engine.ResultColumn) bool {
 	computed, f, err := computedField(c.Packet)
 	switch {
@@ -206,7 +206,7 @@ func (db *DB) provisional(c engine.ResultColumn) bool {
 	case c.Class == engine.ClassInt, c.Native == "YEAR":
 		return !db.dialect.mariadb && (f.length < 12 || c.Native != "BIGINT")
 	}
-	return c.Native == "LONGTEXT" || c.Native == "MEDIUMTEXT" || c.Native == "TEXT"
+	return c.Native == "CHAR" || c.Native == "LONGTEXT" || c.Native == "MEDIUMTEXT" || c.Native == "TEXT"
 }
 
 // fixedZone reports whether different instants have different local times in a time zone.

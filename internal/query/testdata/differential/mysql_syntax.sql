@@ -180,3 +180,9 @@ SELECT COUNT(*), SUM(id) FROM events WHERE vb IN ('abc', 'ABC ', "Abc");
 SELECT `x y`.`n n` FROM (SELECT COUNT(*) AS `n n` FROM events) AS `x y`;
 -- name: values beyond 64 bits
 SELECT COUNT(*), 18446744073709551616, 1e400 > 0, -9223372036854775809 FROM events;
+-- name: subtotals and a key that is selected twice
+-- expect: whole: selects n.i twice
+SELECT n.i AS a, n.i AS b, COUNT(*) FROM near n GROUP BY n.i WITH ROLLUP;
+-- name: subtotals of distinct values of single rows
+-- expect: whole: it has WITH ROLLUP and COUNT(DISTINCT w.ci)
+SELECT COUNT(DISTINCT w.ci) FROM words w GROUP BY w.id WITH ROLLUP;

@@ -139,3 +139,12 @@ SELECT CAST(v AS SIGNED), COUNT(*) FROM events WHERE v IN ('123', '0123', '9') G
 SELECT MAX(CAST(i AS CHAR)), MIN(CAST(d AS SIGNED)), MAX(CAST(at AS DATE)), SUM(CAST(i AS DECIMAL(20,5))), MAX(CAST(i AS UNSIGNED)) FROM events WHERE id < 5000;
 -- name: a binary cast
 SELECT BINARY v AS k, COUNT(*) FROM events WHERE v LIKE '%a%' GROUP BY BINARY v ORDER BY k;
+-- name: sums of more digits than a DECIMAL has
+-- expect: whole: can't be computed from parts
+SELECT d65 IS NULL, AVG(i + d65), SUM(i + d65), MAX(i + d65) FROM events GROUP BY d65 IS NULL ORDER BY 1;
+-- name: subtotals of more digits than a DECIMAL has
+SELECT AVG(e.i + e.d65) FROM events e GROUP BY e.d65 WITH ROLLUP;
+-- name: a fixed text that NULLIF computes
+SELECT NULLIF(e.c, 'abc') AS c1 FROM events e WHERE e.id < 5000 GROUP BY e.l, NULLIF(e.c, 'abc');
+-- name: a fixed text that NULLIF computes, sorted
+SELECT NULLIF(e.c, 'abc') AS c1, e.id FROM events e WHERE e.id < 5000 ORDER BY 1, 2;
