@@ -36,6 +36,8 @@ type splitter struct {
 	clocks []parse.Span
 	// functions are the names of all functions.
 	functions []string
+	// joined reports a join with USING or NATURAL in the block, whose columns belong to no table.
+	joined bool
 	// scanned reports that all functions and tables are known.
 	scanned bool
 	// obstacle is why a table or what reads it can't be cut.

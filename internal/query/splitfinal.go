@@ -170,7 +170,11 @@ func (g *grouped) render(e *parse.Expr, in nameUse) (string, error) {
 			replace(g.value(a))
 			return false
 		case e.Over != nil:
-			err = g.checkWindow(e, whole)
+			if err = g.checkWindow(e, whole); err == nil && e.Over.Name != "" {
+				var text string
+				text, err = g.windowText(e)
+				edits = append(edits, parse.Edit{Span: e.Over.Span, Text: text})
+			}
 		case e.Kind == parse.Column:
 			err = refuse("%s is neither grouped by nor aggregated", g.of(e.Span))
 		}
@@ -197,9 +201,9 @@ func (g *grouped) value(a *aggregate) string {
 // checkWindow refuses window functions whose result depends on the order of rows that are equal in their order.
 func (g *grouped) checkWindow(e, whole *parse.Expr) error {
 	g.window = true
-	o := e.Over
-	if o.Name != "" {
-		return refuse("%s has a named window", e.Name)
+	o, err := g.windowOf(e)
+	if err != nil {
+		return err
 	}
 	list := slices.Clone(o.PartitionBy)
 	for _, x := range o.OrderBy {
@@ -225,6 +229,27 @@ func (g *grouped) checkWindow(e, whole *parse.Expr) error {
 		return refuse("%s depends on the order of groups that are equal in its order", g.of(e.Span))
 	}
 	return nil
+}
+
+// windowText is the definition of a named window in terms of the groups' columns.
+func (g *grouped) windowText(e *parse.Expr) (string, error) {
+	o, err := g.windowOf(e)
+	if err != nil {
+		return "", err
+	}
+	list := slices.Clone(o.PartitionBy)
+	for _, by := range o.OrderBy {
+		list = append(list, by.Expr)
+	}
+	var edits []parse.Edit
+	for _, by := range list {
+		text, err := g.render(by, inItems)
+		if err != nil {
+			return "", err
+		}
+		edits = append(edits, parse.Edit{Span: by.Span, Text: text})
+	}
+	return g.of(o.Span, edits...), nil
 }
 
 // orders is ORDER BY in terms of the groups' columns. unique reports that no two groups are equal in it.

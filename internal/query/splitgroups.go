@@ -80,8 +80,6 @@ func (b *block) splitGroups() error {
 	s := b.sel
 	g.super = s.Rollup || s.Sets
 	switch {
-	case len(s.Windows) > 0:
-		return refuse("it has a named window over groups")
 	case s.Having != nil && len(s.GroupBy) == 0 && !b.hasAggregates():
 		return refuse("it has HAVING without groups")
 	}
@@ -249,6 +247,12 @@ func (g *grouped) keyOf(e *parse.Expr) int {
 // findAggregates finds the calls in the select list, HAVING and ORDER BY.
 func (g *grouped) findAggregates() error {
 	list := append(outputs(g.query), g.sel.Having)
+	for _, w := range g.sel.Windows {
+		list = append(list, w.Over.PartitionBy...)
+		for _, o := range w.Over.OrderBy {
+			list = append(list, o.Expr)
+		}
+	}
 	items := 0
 	for _, it := range g.sel.Items {
 		if it.Expr != nil {

@@ -13,7 +13,7 @@ import (
 func (b *block) splitRows() error {
 	p := b.plan
 	switch {
-	case b.hasWindows(b.query):
+	case b.hasWindows(b.query) && !b.windowsApart():
 		return refuse("it has window functions over rows")
 	case b.nested:
 		return refuse("its rows are computed further")
@@ -23,6 +23,7 @@ func (b *block) splitRows() error {
 		return refuse("it sorts all rows, which pieces don't make faster")
 	}
 	p.Merge.Rows, p.Keys = true, len(p.Columns)
+	p.Disjoint = p.Disjoint || b.hasWindows(b.query)
 	if len(b.query.OrderBy) == 0 {
 		p.Merge.Kind = Concatenate
 		return b.setPartial(b.of(parse.Span{From: b.query.From, To: len(b.text)}, b.edit))

@@ -287,14 +287,16 @@ func (b *block) split() error {
 	return b.splitRows()
 }
 
-// checkJoins refuses what makes a column's name stand for columns of two tables.
+// checkJoins looks for joins with USING and NATURAL, which a piece has as they are: names with a table and without then stand for different columns.
+// It refuses NATURAL if the pieces show other columns than the table.
 func (b *block) checkJoins() error {
 	for _, f := range b.sel.From {
 		for list := []*parse.From{f}; len(list) > 0; list = list[1:] {
 			if j := list[0]; j.Left != nil {
-				if j.Natural || len(j.Using) > 0 {
-					return refuse("it has a join with USING or NATURAL")
+				if j.Natural && len(b.cut.table.Parts) == 0 {
+					return refuse("it has a NATURAL join, of a table that is cut by ranges")
 				}
+				b.joined = b.joined || j.Natural || len(j.Using) > 0
 				list = append(list, j.Left, j.Right)
 			}
 		}
@@ -360,6 +362,9 @@ func (x *splitter) quote(name string) string { return x.reader.Dialect().Quote(n
 // sameNames reports whether two names stand for the same column. A name without a table is that of the only column so called.
 func (x *splitter) sameNames(a, b []string) bool {
 	if !x.sameName(a[len(a)-1], b[len(b)-1]) {
+		return false
+	}
+	if x.joined && len(a) != len(b) {
 		return false
 	}
 	return len(a) == 1 || len(b) == 1 || x.sameName(a[0], b[0])

@@ -33,8 +33,10 @@ SELECT COUNT(*), COUNT(h.id), COUNT(p.id), SUM(p.d) FROM events e LEFT JOIN host
 -- name: inner and left joins
 SELECT COUNT(*), COUNT(p.id) FROM hosts h JOIN events e ON h.id = e.host_id LEFT JOIN plain p ON p.host_id = h.id AND p.k = 2;
 -- name: a join with USING
+-- expect: split
 SELECT id, COUNT(*), SUM(e.i) FROM events e JOIN orders o USING (id) WHERE e.id < 60 GROUP BY id ORDER BY id;
 -- name: a join with USING of the dimension
+-- expect: split
 SELECT host_id, COUNT(*), SUM(e.i) FROM events e JOIN plain p USING (host_id) WHERE p.k = 1 GROUP BY host_id ORDER BY host_id;
 -- name: two partitioned tables
 -- expect: split
@@ -74,7 +76,30 @@ SELECT host_id, COUNT(*), SUM(d) FROM v_events GROUP BY host_id ORDER BY host_id
 SELECT COUNT(*), SUM(n) FROM v_monthly;
 -- name: a join of a view with the partitioned table
 SELECT COUNT(*), SUM(e.d) FROM events e JOIN v_events x ON x.id = e.id;
+-- name: a join with USING and a column of one table
+SELECT p.host_id, host_id, COUNT(*) FROM events e LEFT JOIN plain p USING (host_id) GROUP BY host_id, p.host_id ORDER BY host_id, p.host_id;
+-- name: a left join with USING, by the column of the other table
+-- expect: split
+SELECT p.host_id, COUNT(*), COUNT(host_id), COUNT(e.host_id), COUNT(p.host_id) FROM events e LEFT JOIN plain p USING (host_id) GROUP BY p.host_id ORDER BY p.host_id;
+-- name: a right join with USING
+-- expect: split
+SELECT host_id, COUNT(*), SUM(e.i) FROM plain p RIGHT JOIN events e USING (host_id) GROUP BY host_id ORDER BY host_id;
+-- name: a right join with USING, by the column of the other table
+-- expect: split
+SELECT p.host_id AS host_id, COUNT(*) FROM plain p RIGHT JOIN events e USING (host_id) GROUP BY p.host_id ORDER BY host_id;
+-- name: all columns of a join with USING
+-- expect: split
+SELECT * FROM orders o JOIN plain p USING (id) ORDER BY id LIMIT 20;
+-- name: a natural join of rows
+-- expect: split
+SELECT id, qty, k FROM orders NATURAL JOIN (SELECT id, k FROM plain) p WHERE k > 2;
+-- name: a natural join with groups
+-- expect: split
+SELECT k, COUNT(*), SUM(amount), MIN(orders.id) FROM orders NATURAL LEFT JOIN (SELECT id, k FROM plain) p GROUP BY k ORDER BY k;
+-- name: distinct keys of a join with USING
+SELECT DISTINCT id, o.id, p.id FROM orders o LEFT JOIN plain p USING (id) ORDER BY o.id LIMIT 30;
 -- name: a natural join
+-- expect: split
 SELECT COUNT(*) FROM hosts NATURAL JOIN (SELECT id, qty FROM orders) o;
 -- name: a join without matches
 SELECT COUNT(*), SUM(e.d) FROM events e JOIN hosts h ON h.id = e.host_id + 1000;

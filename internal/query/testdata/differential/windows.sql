@@ -21,6 +21,7 @@ SELECT host, metric, COUNT(*) AS n, ROW_NUMBER() OVER (PARTITION BY host ORDER B
 -- name: maximum in a partition of groups
 SELECT host, metric, SUM(value), MAX(SUM(value)) OVER (PARTITION BY host) FROM metrics GROUP BY host, metric ORDER BY host, metric;
 -- name: a named window over groups
+-- expect: split
 SELECT day, COUNT(*), SUM(COUNT(*)) OVER w, ROW_NUMBER() OVER w FROM metrics GROUP BY day WINDOW w AS (ORDER BY day) ORDER BY day;
 -- name: row numbers of rows
 -- expect: whole
@@ -47,3 +48,31 @@ SELECT host_id, COUNT(*), ROW_NUMBER() OVER (ORDER BY host_id) FROM events GROUP
 SELECT COUNT(*), SUM(COUNT(*)) OVER () FROM events;
 -- name: windows with a limit
 SELECT host_id, SUM(i), RANK() OVER (ORDER BY SUM(i)) AS r FROM events WHERE id < 5000 GROUP BY host_id ORDER BY r LIMIT 5;
+-- name: named windows of aggregates
+-- expect: split
+SELECT host_id, SUM(i) AS s, RANK() OVER w, SUM(COUNT(*)) OVER (PARTITION BY host_id % 2) FROM events WHERE id < 5000 GROUP BY host_id WINDOW w AS (PARTITION BY host_id % 3 ORDER BY SUM(i) DESC), w2 AS (ORDER BY MAX(d)) ORDER BY host_id;
+-- name: a named window in an expression
+-- expect: split
+SELECT metric, COUNT(*) * 100 / SUM(COUNT(*)) OVER all_of_it AS share FROM metrics GROUP BY metric WINDOW all_of_it AS () ORDER BY metric;
+-- name: a window made of a named one
+SELECT day, COUNT(*), ROW_NUMBER() OVER (w ORDER BY day) FROM metrics GROUP BY day WINDOW w AS (PARTITION BY EXTRACT(MONTH FROM day)) ORDER BY day;
+-- name: windows over rows of one partition each
+-- expect: split
+SELECT region, id, RANK() OVER (PARTITION BY region ORDER BY ms) AS r, COUNT(*) OVER (PARTITION BY region) AS n, SUM(ms) OVER (PARTITION BY region ORDER BY at) AS s FROM visits WHERE id < 200;
+-- name: windows over rows of one partition each in order
+SELECT region, id, DENSE_RANK() OVER (PARTITION BY region ORDER BY at) AS r, MAX(at) OVER (PARTITION BY region) AS newest FROM visits ORDER BY region, id LIMIT 40;
+-- name: a named window over rows of one partition each
+-- expect: split
+SELECT id, ROW_NUMBER() OVER w AS r, LAG(amount) OVER w AS before_it FROM orders WINDOW w AS (PARTITION BY id ORDER BY placed);
+-- name: windows over rows by more than the partitioning column
+-- expect: split
+SELECT country, units, COUNT(*) OVER (PARTITION BY units, country) AS n FROM sales;
+-- name: windows over rows of one partition each, perhaps with ties
+-- expect: whole: window functions over rows
+SELECT region, id, ROW_NUMBER() OVER (PARTITION BY region ORDER BY id) AS r FROM visits;
+-- name: windows over rows of one partition each, and over all
+-- expect: whole: window functions over rows
+SELECT region, COUNT(*) OVER (PARTITION BY region) AS n, COUNT(*) OVER () AS m FROM visits;
+-- name: windows over rows by another column
+-- expect: whole: window functions over rows
+SELECT id, COUNT(*) OVER (PARTITION BY page) AS n FROM visits;

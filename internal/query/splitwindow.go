@@ -1,0 +1,114 @@
+package query
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/parse"
+)
+
+// windowOf returns the window of a function, which may have a name.
+func (b *block) windowOf(e *parse.Expr) (*parse.Over, error) {
+	o := e.Over
+	if o.Name == "" {
+		return o, nil
+	}
+	var found *parse.Over
+	for _, w := range b.sel.Windows {
+		if strings.EqualFold(w.Name, o.Name) {
+			if found != nil || w.Name != o.Name {
+				return nil, refuse("which window is called %s is not certain", o.Name)
+			}
+			found = w.Over
+		}
+	}
+	if found == nil || found.Name != "" || strings.HasPrefix(b.of(o.Span), "(") {
+		return nil, refuse("%s has a window that is made of another", e.Name)
+	}
+	return found, nil
+}
+
+// ofPeers are window functions whose value is the same for rows that are equal in the order.
+var ofPeers = map[string]bool{"rank": true, "dense_rank": true, "percent_rank": true, "cume_dist": true}
+
+// windowsApart reports whether the windows over rows are those of pieces: all rows of one lie in one partition of the table, which is
+// the only one, and no function depends on the order of rows that are equal in that of the window.
+func (b *block) windowsApart() bool {
+	t := b.cut.table
+	if len(t.By) == 0 || len(t.Parts) == 0 || !b.direct || b.merged || b.nested || len(b.uses) != 1 {
+		return false
+	}
+	apart := true
+	for i, it := range append(slices.Clone(b.sel.Items), orderItems(b.query)...) {
+		parse.Walk(it.Expr, func(e *parse.Expr) bool {
+			if apart && e.Over != nil {
+				apart = i < len(b.sel.Items) && b.windowApart(e, it)
+			}
+			return apart
+		})
+	}
+	return apart
+}
+
+// orderItems are the elements of ORDER BY.
+func orderItems(q *parse.Query) (list []parse.Item) {
+	for _, o := range q.OrderBy {
+		list = append(list, parse.Item{Span: o.Span, Expr: o.Expr})
+	}
+	return list
+}
+
+func (b *block) windowApart(e *parse.Expr, it parse.Item) bool {
+	t := b.cut.table
+	o, err := b.windowOf(e)
+	if err != nil {
+		return false
+	}
+	has := func(list []*parse.Expr, column string) bool {
+		return slices.ContainsFunc(list, func(e *parse.Expr) bool {
+			return e.Kind == parse.Column && strings.EqualFold(e.Names[len(e.Names)-1], column)
+		})
+	}
+	list := slices.Clone(o.PartitionBy)
+	for _, by := range o.OrderBy {
+		list = append(list, by.Expr)
+	}
+	for _, by := range t.By {
+		if !has(o.PartitionBy, by) {
+			return false
+		}
+	}
+	unique := len(t.PrimaryKey) > 0
+	for _, k := range t.PrimaryKey {
+		unique = unique && has(list, k)
+	}
+	if b.reader.Function(e.Name, len(e.Args)) != engine.AggregateFunction {
+		return unique || ofPeers[e.Name]
+	}
+	if e.Distinct || e.Filter != nil || len(e.OrderBy) > 0 || !unique && o.Frame.From != o.Frame.To {
+		return false
+	}
+	switch e.Name {
+	case "count":
+		return true
+	case "sum", "avg", "min", "max":
+	default:
+		return false
+	}
+	// Sums of binary fractions depend on the order of the rows, and so does which of equal texts is the least.
+	if parse.Bare(it.Expr) != e {
+		return false
+	}
+	n := slices.IndexFunc(b.sel.Items, func(x parse.Item) bool { return x.Expr == it.Expr })
+	if n < 0 || b.column(n) >= len(b.plan.Columns) || slices.ContainsFunc(b.sel.Items[:n], func(x parse.Item) bool { return x.Star }) {
+		return false
+	}
+	switch c := b.plan.Columns[n]; c.Class {
+	case engine.ClassInt, engine.ClassBytes, engine.ClassTime:
+		return true
+	case engine.ClassDecimal:
+		return c.Scale >= 0
+	}
+	return false
+}
