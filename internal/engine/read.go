@@ -225,6 +225,27 @@ type TableParts struct {
 	// Remote reports that its rows are on other servers, which this one asks. It may answer some queries over
 	// several of them wrongly, where one over single partitions is right.
 	Remote bool
+	// Rewritten reports a Remote table of a RemoteReader, which has only its rows read as they are.
+	Rewritten bool
+}
+
+// A RemoteReader is a Reader of a server that may present tables of other servers as its own, and that writes conditions
+// and expressions anew for those servers, not always with the same meaning.
+type RemoteReader interface {
+	// RemoteTables lists such tables, and the views that may read one.
+	RemoteTables(ctx context.Context, s *Session) ([]RemoteTable, error)
+	// RowsFrom returns an operand of FROM, without an alias, that reads rows of such a table: columns of some partitions, or of
+	// all if parts is empty, and nothing else is left to the other servers than a condition: comparisons of columns with integers,
+	// dates and times, or "".
+	RowsFrom(t *TableParts, parts, columns []string, where string) string
+	// Pushed reports that the server passes on a query as a whole to one other server.
+	Pushed(ctx context.Context, s *Session, query string) (bool, error)
+}
+
+// A RemoteTable is a table, or a view, of a RemoteReader.
+type RemoteTable struct {
+	Database, Name string
+	View           bool
 }
 
 // Read returns the indexes of the partitions that a plan reads: all if it doesn't tell, or if one of

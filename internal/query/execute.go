@@ -132,8 +132,8 @@ func (x *execution) progress(piece int, rows int64) {
 // pieceText is the query of a piece.
 func (p *Plan) pieceText(reader engine.Reader, piece int) string {
 	p, piece = p.branchOf(piece)
-	if text := p.Pieces[piece].Query; text != "" {
-		return text
+	if at := p.Pieces[piece]; at.Query+at.Text != "" {
+		return at.Query + at.Text
 	}
 	return p.Partial[0] + p.operand(reader, p.Pieces[piece]) + p.Partial[1]
 }

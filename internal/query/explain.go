@@ -31,8 +31,10 @@ type Explanation struct {
 	// Branches are those of a set operation, which has no table of its own.
 	Branches []ExplainedBranch `json:"branches,omitempty"`
 	// Nodes are the servers that are read directly, of a table on several, and Through is why they are not.
-	Nodes     []string `json:"nodes,omitempty"`
-	Through   string   `json:"through_head,omitempty"`
+	Nodes   []string `json:"nodes,omitempty"`
+	Through string   `json:"through_head,omitempty"`
+	// Fetched are the tables of other servers of which pieces read only rows, and which the head evaluates.
+	Fetched   []string `json:"fetched,omitempty"`
 	Sessions  int      `json:"sessions,omitempty"`
 	Merge     string   `json:"merge,omitempty"`
 	MergeText string   `json:"merge_text,omitempty"`
@@ -116,7 +118,7 @@ func (r *Runner) Explain(ctx context.Context, p *Plan) (*Explanation, error) {
 	if !e.Split {
 		return e, nil
 	}
-	e.Through = p.Through
+	e.Through, e.Fetched = p.Through, p.Fetched
 	e.describeTable(p)
 	for i, b := range p.Branches {
 		one := &Explanation{}
@@ -315,6 +317,9 @@ func (e *Explanation) Text(w io.Writer) error {
 		line("nodes", "%s, each read directly", strings.Join(e.Nodes, ", "))
 	case e.Through != "":
 		line("nodes", "read through the head: %s", e.Through)
+	}
+	if len(e.Fetched) > 0 {
+		line("fetched", "%s, and evaluates the pieces itself", fetchedText(e.Fetched))
 	}
 	for _, u := range e.Rollups {
 		line("roll-up", "%s", u.text())

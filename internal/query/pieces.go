@@ -47,9 +47,15 @@ func (r *Runner) plan(ctx context.Context, s *engine.Session, statement string, 
 	case p.Whole != "":
 		return p, nil
 	case len(p.Branches) > 0:
-		return p, r.planBranches(ctx, s, p)
+		if p.Whole, err = r.fetched(ctx, s, p); err == nil && p.Whole == "" {
+			err = r.planBranches(ctx, s, p)
+		}
+		return p, err
 	}
-	return p, r.choosePieces(ctx, s, p)
+	if err = r.choosePieces(ctx, s, p); err == nil && p.Whole == "" {
+		err = r.fetch(ctx, s, p)
+	}
+	return p, err
 }
 
 // choosePieces makes the pieces, or finds out why the statement is better run whole.
@@ -78,7 +84,11 @@ func (r *Runner) choosePieces(ctx context.Context, s *engine.Session, p *Plan) e
 		if len(p.Rollups) > 0 {
 			return nil
 		}
-		p.Pieces = groupParts(p.Table, p.Parts, sessions*piecesPerSession)
+		most := sessions * piecesPerSession
+		if p.Table.Rewritten { // only a piece of one server may be passed on
+			most = len(p.Parts)
+		}
+		p.Pieces = groupParts(p.Table, p.Parts, most)
 	}
 	if err == nil && p.Whole == "" && len(p.Pieces) < 2 && !((r.o.Always || p.Table.Remote) && len(p.Pieces) == 1) {
 		p.Whole = "there is only one piece"

@@ -50,6 +50,8 @@ type Plan struct {
 	Disjoint bool
 	// Through is why the rows of a table on several servers are read through the head; "" if they aren't, or if it is on one.
 	Through string
+	// Fetched are the tables of other servers of which pieces read only rows: see Piece.Text.
+	Fetched []string
 	// EstimatedRows is the server's estimate of the rows that are read; -1 is unknown.
 	EstimatedRows int64
 	// Parallel is the number of processes that the server itself would use.
@@ -65,6 +67,8 @@ type Piece struct {
 	// Query is the whole text of the piece if it doesn't read the table but a roll-up of it, and Rollup is the roll-up's name; ""
 	// otherwise.
 	Query, Rollup string
+	// Text is the whole text of the piece if it has derived tables in the place of tables of other servers; "" otherwise.
+	Text string
 	// Node is the index of the server that has them; 0 on a single server. Server is its name, and Table the
 	// table there, if they are not those of the plan.
 	Node   int

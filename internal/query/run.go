@@ -98,17 +98,17 @@ func (r *Runner) Run(ctx context.Context, p *Plan, sink Sink) (*Report, error) {
 
 func (r *Runner) answer(ctx context.Context, p *Plan, sink *counter, report *Report) error {
 	if p.Whole != "" {
-		return r.whole(ctx, p, sink)
+		return r.whole(ctx, p, sink, report)
 	}
 	err := r.split(ctx, p, nil, sink, report)
 	if e, ok := errors.AsType[*inexactError](err); ok && !sink.begun && !r.o.NoRerun && ctx.Err() == nil {
 		report.Rerun, report.Server, report.Proof, report.Warnings = e.why, false, "", nil
-		return r.whole(ctx, p, sink)
+		return r.whole(ctx, p, sink, report)
 	}
 	if errors.Is(err, engine.ErrRefused) && !sink.begun && !r.o.NoRerun && ctx.Err() == nil {
 		// Which value the server refuses first, and in which words, is known only from the whole.
 		report.Rerun, report.Server, report.Proof, report.Warnings = err.Error(), false, "", nil
-		return r.whole(ctx, p, sink)
+		return r.whole(ctx, p, sink, report)
 	}
 	return err
 }
@@ -130,18 +130,27 @@ func (c *counter) Row(values [][]byte) error {
 	return c.Sink.Row(values)
 }
 
-// whole runs the statement as it is.
-func (r *Runner) whole(ctx context.Context, p *Plan, sink Sink) error {
+// whole runs the statement as it is; but of tables of other servers, where that isn't certain to be right, it reads the rows only.
+func (r *Runner) whole(ctx context.Context, p *Plan, sink Sink, report *Report) error {
 	n := r.nodes[0]
 	s, err := n.plain.get(ctx, p.State)
 	if err != nil {
 		return err
 	}
-	if r.o.ReadOnly {
+	text, columns := p.Text, sink.Columns
+	remote, list, err := r.remotes(ctx, s.Session)
+	if err == nil && len(list) > 0 {
+		var names []string
+		if text, names, err = r.guard(ctx, s.Session, p.State, p.Text, remote, list); err == nil && len(names) > 0 {
+			report.Warnings = append(report.Warnings, fetchedText(names)+", and evaluates the whole query itself")
+			columns, err = r.namedAs(ctx, s.Session, p.Text, sink.Columns)
+		}
+	}
+	if err == nil && r.o.ReadOnly {
 		err = s.Begin(ctx, engine.Transaction{ReadOnly: true})
 	}
 	if err == nil {
-		err = s.Text(ctx, p.Text, sink.Columns, sink.Row)
+		err = s.Text(ctx, text, columns, sink.Row)
 	}
 	return errors.Join(err, s.Close()) // the statement may have left anything in the session
 }

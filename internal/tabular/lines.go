@@ -24,6 +24,7 @@ type lines struct {
 }
 
 func (l *lines) Columns(cols []engine.ResultColumn) error {
+	l.hex = []byte{} // nil is NULL, which no bytes are not
 	for i, c := range cols {
 		l.forms = append(l.forms, formOf(c))
 		if l.noHeader {

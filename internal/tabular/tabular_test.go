@@ -99,7 +99,7 @@ func TestFormats(t *testing.T) {
 		"csv": {CSV, Options{}, []engine.ResultColumn{text, named(text, `a "b"`)}, [][]string{
 			{"plain", "a,b"}, {"NULL", ""}, {`\N`, `say "x"`}, {"two\nlines", " blank"}, {"tab\t", "cr\r"}},
 			"name,\"a \"\"b\"\"\"\nplain,\"a,b\"\n,\"\"\n\"\\N\",\"say \"\"x\"\"\"\n\"two\nlines\",\" blank\"\n\"tab\t\",\"cr\r\"\n"},
-		"csv of bytes":         {CSV, Options{NoHeader: true}, []engine.ResultColumn{blob, escaped}, [][]string{{"\x01\xab", `\x01ab`}, {"", `\x`}, {"NULL", "NULL"}}, "01ab,01ab\n\"\",\"\"\n,\n"},
+		"csv of bytes":         {CSV, Options{NoHeader: true}, []engine.ResultColumn{blob, escaped}, [][]string{{"", `\x`}, {"\x01\xab", `\x01ab`}, {"", `\x`}, {"NULL", "NULL"}}, "\"\",\"\"\n01ab,01ab\n\"\",\"\"\n,\n"},
 		"tsv":                  {TSV, Options{}, []engine.ResultColumn{text, integer}, [][]string{{"a\tb\nc\\d\x00e", "1"}, {"NULL", "NULL"}, {"", "-5"}, {`\N`, "0"}}, "name\tn\na\\tb\\nc\\\\d\\0e\t1\n\\N\t\\N\n\t-5\n\\\\N\t0\n"},
 		"tsv without a header": {TSV, Options{NoHeader: true}, []engine.ResultColumn{text}, [][]string{{"x"}}, "x\n"},
 		"ndjson": {NDJSON, Options{}, []engine.ResultColumn{integer, decimal, float, text, blob, truth}, [][]string{

@@ -51,9 +51,7 @@ func (d dialect) explain() string {
 // is none of the table.
 func (db *DB) ExplainQuery(ctx context.Context, s *engine.Session, query string) (*engine.QueryPlan, error) {
 	plan := &engine.QueryPlan{Tables: []engine.PlannedTable{}, Parallel: 1}
-	spider, err := db.spider.once(func() (has bool, err error) {
-		return has, s.Text(ctx, "SHOW SESSION VARIABLES WHERE Variable_name = 'spider_disable_group_by_handler'", nil, func([][]byte) error { has = true; return nil })
-	})
+	spider, err := db.hasSpider(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +197,7 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 	}
 	t.Created = hex.EncodeToString(sum.Sum(nil)[:16])
 	known, ok := partitioned[storage]
-	t.Versioned, t.Remote = known.versioned, storage == "spider"
+	t.Versioned, t.Remote, t.Rewritten = known.versioned, storage == "spider", storage == "spider"
 	switch {
 	case hidden:
 		t.Refusal = "a temporary table of the session has its name"

@@ -1,0 +1,95 @@
+package mysql
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// Spider writes conditions, expressions and ranges of indexes anew for the nodes, and not always with the same meaning: LIKE
+// without its ESCAPE, LOCATE with its arguments swapped, bit literals without their bits, the last of several ranges
+// without its bound, so that rows come twice. Aggregates over several partitions lose groups. What it does rightly is to read rows.
+
+var _ engine.RemoteReader = (*DB)(nil)
+
+// hasSpider reports whether the server has loaded Spider.
+func (db *DB) hasSpider(ctx context.Context, s *engine.Session) (bool, error) {
+	return db.spider.once(func() (has bool, err error) {
+		return has, s.Text(ctx, "SHOW SESSION VARIABLES WHERE Variable_name = 'spider_disable_group_by_handler'", nil, func([][]byte) error { has = true; return nil })
+	})
+}
+
+// RemoteTables implements engine.RemoteReader. A view whose definition the account may not read may read any table.
+func (db *DB) RemoteTables(ctx context.Context, s *engine.Session) ([]engine.RemoteTable, error) {
+	if spider, err := db.hasSpider(ctx, s); err != nil || !spider {
+		return nil, err
+	}
+	var list []engine.RemoteTable
+	err := s.Text(ctx, "SELECT "+bytesOf("TABLE_SCHEMA", "TABLE_NAME")+" FROM information_schema.TABLES WHERE ENGINE = 'SPIDER'"+whole, nil, func(v [][]byte) error {
+		list = append(list, engine.RemoteTable{Database: string(v[0]), Name: string(v[1])})
+		return nil
+	})
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	type view struct {
+		engine.RemoteTable
+		definition string
+	}
+	var views []view
+	err = s.Text(ctx, "SELECT "+bytesOf("TABLE_SCHEMA", "TABLE_NAME", "VIEW_DEFINITION")+
+		" FROM information_schema.VIEWS WHERE TABLE_SCHEMA NOT IN ('sys', 'mysql', 'information_schema', 'performance_schema')"+whole, nil, func(v [][]byte) error {
+		views = append(views, view{engine.RemoteTable{Database: string(v[0]), Name: string(v[1]), View: true}, string(v[2])})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for n := 0; n < len(list); n++ { // list grows by views, which other views may read
+		name := dialect{}.Quote(list[n].Name)
+		for i := range views {
+			if v := &views[i]; v.Name != "" && (v.definition == "" || strings.Contains(strings.ToLower(v.definition), strings.ToLower(name))) {
+				list = append(list, v.RemoteTable)
+				v.Name = ""
+			}
+		}
+	}
+	return list, nil
+}
+
+// RowsFrom implements engine.RemoteReader. The limit keeps the server from giving Spider conditions of the query around it, and
+// no index is used, by whose ranges Spider reads rows twice. Spider passes on a limit of more than 63 bits as -1.
+func (db *DB) RowsFrom(t *engine.TableParts, parts, columns []string, where string) string {
+	from := db.qualified(t)
+	if len(parts) > 0 {
+		from = db.PartFrom(t, parts)
+	}
+	if where != "" {
+		where = " WHERE " + where
+	}
+	return "(SELECT " + db.dialect.list(columns) + " FROM " + from + " USE INDEX ()" + where + " LIMIT " + strconv.Itoa(math.MaxInt64) + ")"
+}
+
+// Pushed implements engine.RemoteReader.
+func (db *DB) Pushed(ctx context.Context, s *engine.Session, query string) (pushed bool, err error) {
+	rows, table, extra := 0, -1, -1
+	err = s.Text(ctx, "EXPLAIN "+query, func(cols []engine.ResultColumn) error {
+		for i, c := range cols {
+			switch c.Name {
+			case "table":
+				table = i
+			case "Extra":
+				extra = i
+			}
+		}
+		return nil
+	}, func(v [][]byte) error {
+		rows++
+		pushed = table >= 0 && extra >= 0 && v[table] == nil && strings.HasPrefix(string(v[extra]), "Storage engine handles")
+		return nil
+	})
+	return pushed && rows == 1, err
+}

@@ -1,0 +1,398 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/parse"
+)
+
+// A server that presents tables of others may write a query anew for them with another meaning (engine.RemoteReader). Of such a
+// table only rows are read: in the query, a derived table stands in its place, so that the server evaluates all of
+// the query itself. A piece is passed on with its aggregation if it has nothing but what is known to be written rightly.
+
+// fetch sets Piece.Text of pieces that the head runs and that must not be passed on.
+func (r *Runner) fetch(ctx context.Context, s *engine.Session, p *Plan) error {
+	remote, list, err := r.remotes(ctx, s)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	for i := range p.Pieces {
+		piece := &p.Pieces[i]
+		if piece.Table != nil { // of a node
+			return nil
+		}
+		text := p.pieceText(r.nodes[0].Reader, i)
+		if i == 0 && p.Table.Rewritten && r.passable(text, p) {
+			if pushed, err := remote.Pushed(ctx, s, text); err != nil || pushed {
+				return err
+			}
+		}
+		guarded, names, err := r.guard(ctx, s, p.State, text, remote, list)
+		if err != nil {
+			return err
+		}
+		if len(names) > 0 {
+			piece.Text, p.Fetched = guarded, names
+		}
+	}
+	return nil
+}
+
+// fetched returns why a set operation isn't split: "" if none of its tables are of other servers.
+func (r *Runner) fetched(ctx context.Context, s *engine.Session, p *Plan) (string, error) {
+	remote, list, err := r.remotes(ctx, s)
+	if err != nil || len(list) == 0 {
+		return "", err
+	}
+	if _, names, err := r.guard(ctx, s, p.State, p.Text, remote, list); err != nil || len(names) == 0 {
+		return "", err
+	}
+	return "it has a set operation, and a table of other servers", nil
+}
+
+// remotes returns the tables whose queries the first server may write anew; none of most servers.
+func (r *Runner) remotes(ctx context.Context, s *engine.Session) (engine.RemoteReader, []engine.RemoteTable, error) {
+	remote, ok := r.nodes[0].Reader.(engine.RemoteReader)
+	if !ok {
+		return nil, nil, nil
+	}
+	list, err := remote.RemoteTables(ctx, s)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the tables of other servers: %w", err)
+	}
+	return remote, list, nil
+}
+
+const remoteHint = "the query in another form; a client of the server gives an answer, which may be wrong"
+
+// harmless are the first words of statements that read no rows.
+var harmless = []string{"SHOW", "DESCRIBE", "DESC", "EXPLAIN", "HELP"}
+
+// guard returns a statement in which derived tables stand in the place of those of the list, with the names of these. It
+// is an error if that can't be done.
+func (r *Runner) guard(ctx context.Context, s *engine.Session, st engine.State, text string, remote engine.RemoteReader, list []engine.RemoteTable) (string, []string, error) {
+	refuse := func(name, format string, args ...any) (string, []string, error) {
+		return "", nil, engine.Hinted(fmt.Errorf("%s has its rows on other servers, for which this one would write the query anew, not always with the same meaning; and it can't be kept from it: %s", name, fmt.Sprintf(format, args...)), remoteHint)
+	}
+	syntax := r.nodes[0].Syntax(st)
+	q, err := parse.Parse(text, syntax)
+	if err != nil {
+		if first, _, _ := strings.Cut(engine.FirstWords(text), " "); slices.Contains(harmless, strings.ToUpper(first)) {
+			return text, nil, nil
+		}
+		for _, t := range list {
+			if regexp.MustCompile(`(?i)(?:^|[^\pL\pN_$])` + regexp.QuoteMeta(t.Name) + `(?:$|[^\pL\pN_$])`).MatchString(text) {
+				return refuse(t.Name, "%s", err)
+			}
+		}
+		return text, nil, nil
+	}
+	type place struct {
+		from  *parse.From
+		alone *parse.Select // the SELECT that reads no other table
+	}
+	var places []place
+	var qualified *parse.Expr
+	ctes, stars := map[string]bool{}, false
+	each := func(s *parse.Select) {
+		for _, it := range s.Items {
+			stars = stars || it.Star
+		}
+		for _, f := range s.From {
+			for _, t := range f.Tables() {
+				if t.Query == nil {
+					at := place{from: t}
+					if len(s.From) == 1 && f.Left == nil {
+						at.alone = s
+					}
+					places = append(places, at)
+				}
+			}
+			stars = stars || isNatural(f)
+		}
+	}
+	q.Walk(func(q *parse.Query) bool {
+		for _, c := range q.With {
+			ctes[strings.ToLower(c.Name)] = true
+		}
+		if q.Body != nil {
+			each(q.Body)
+		}
+		return true
+	}, func(e *parse.Expr) bool {
+		if e.Kind == parse.Column && len(e.Names) > 2 {
+			qualified = e
+		}
+		return true
+	})
+	var edits []parse.Edit
+	var names []string
+	for _, at := range places {
+		f := at.from
+		i := slices.IndexFunc(list, func(t engine.RemoteTable) bool {
+			return strings.EqualFold(t.Name, f.Table) && (f.Database == "" || strings.EqualFold(t.Database, f.Database))
+		})
+		if i < 0 {
+			continue
+		}
+		if f.Database == "" && ctes[strings.ToLower(f.Table)] {
+			return refuse(f.Table, "a part of WITH has its name")
+		}
+		t, err := r.nodes[0].TableParts(ctx, s, f.Database, f.Table)
+		switch {
+		case errors.Is(err, engine.ErrNoTable) && slices.ContainsFunc(list, func(t engine.RemoteTable) bool { return t.View && strings.EqualFold(t.Name, f.Table) }):
+			return refuse("a table in the view "+f.Table, "the query reads it through the view")
+		case errors.Is(err, engine.ErrNoTable):
+			continue // of another database
+		case err != nil:
+			return "", nil, err
+		case !t.Rewritten:
+			continue
+		case f.Hinted:
+			return refuse(t.Name, "it has a hint or another clause after its name")
+		case qualified != nil:
+			return refuse(t.Name, "%s has the name of a database; an alias of the table would do", qualified.Of(text))
+		}
+		alias := f.Alias
+		if alias == "" {
+			alias = f.Table
+		}
+		where := ""
+		if at.alone != nil {
+			where = simpleConditions(r.nodes[0].Dialect(), at.alone.Where, t, alias, text)
+		}
+		rows := remote.RowsFrom(t, f.Partitions, columnsIn(t, text, stars), where)
+		edits = append(edits, parse.Edit{Span: f.Span, Text: rows + " AS " + r.nodes[0].Dialect().Quote(alias)})
+		if !slices.Contains(names, t.Name) {
+			names = append(names, t.Name)
+		}
+	}
+	return parse.Replace(text, edits), names, nil
+}
+
+// fetchedText says that only rows of tables are read on other servers.
+func fetchedText(names []string) string {
+	return "the head reads the rows of " + strings.Join(names, ", ") + " from the nodes"
+}
+
+// namedAs returns a function for the columns of a guarded statement, which have the names that those of the
+// original have: a name is made from the text of an expression, which may have a table in it.
+func (r *Runner) namedAs(ctx context.Context, s *engine.Session, text string, to func([]engine.ResultColumn) error) (func([]engine.ResultColumn) error, error) {
+	want, err := r.nodes[0].DescribeQuery(ctx, s, text)
+	if err != nil {
+		return nil, err
+	}
+	return func(cols []engine.ResultColumn) error {
+		if len(cols) != len(want) { // * stands for columns that aren't invisible
+			return engine.Hinted(fmt.Errorf("the query with the rows of other servers in place has %d columns, and not %d", len(cols), len(want)), "the names of columns in the place of *")
+		}
+		cols = slices.Clone(cols)
+		for i := range cols {
+			cols[i].Name = want[i].Name
+		}
+		return to(cols)
+	}, nil
+}
+
+// isNatural reports a NATURAL join, which names no columns.
+func isNatural(f *parse.From) bool {
+	return f != nil && (f.Natural || isNatural(f.Left) || isNatural(f.Right))
+}
+
+// columnsIn returns the columns of a table that a statement may name, at least one.
+func columnsIn(t *engine.TableParts, text string, all bool) (out []string) {
+	text = strings.ToLower(text)
+	for _, c := range t.Columns {
+		if all || strings.Contains(text, strings.ToLower(c.Name)) || strings.ContainsFunc(c.Name, func(r rune) bool { return r > '~' || r == '`' || r == '"' }) {
+			out = append(out, c.Name)
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, t.Columns[0].Name)
+	}
+	return out
+}
+
+var (
+	integerText = regexp.MustCompile(`^[0-9]{1,18}$`)
+	timeText    = regexp.MustCompile(`^'[0-9]{4}-[0-9]{2}-[0-9]{2}(?: [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?)?'$`)
+	numberText  = regexp.MustCompile(`^[0-9]+(?:\.[0-9]+)?$`)
+	simpleText  = regexp.MustCompile(`^'[ -&(-\[\]-~]*'$`)
+	integerType = regexp.MustCompile(`(?i)^(?:tiny|small|medium|big)?int\b`)
+	timeType    = regexp.MustCompile(`(?i)^(?:date|datetime)\b`)
+	charType    = regexp.MustCompile(`(?i)^(?:char|varchar|enum)\b`)
+	plainType   = regexp.MustCompile(`(?i)^(?:(?:tiny|small|medium|big)?int|decimal|date|datetime|time|year|char|varchar|enum)\b`)
+	flipped     = map[string]string{"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+)
+
+// simpleConditions returns those of a condition, joined by AND, that compare a column of a table with integers, dates or times; "" if
+// there are none. The query still has them all.
+func simpleConditions(d engine.Dialect, where *parse.Expr, t *engine.TableParts, alias, text string) string {
+	var list []string
+	for _, e := range parse.Conjuncts(where) {
+		if len(e.Args) < 2 || e.Not || e.Query != nil {
+			continue
+		}
+		args := e.Args
+		op, compares := e.Name, e.Kind == parse.Binary && flipped[e.Name] != ""
+		if compares && parse.Bare(args[1]).Kind == parse.Column {
+			args, op = []*parse.Expr{args[1], args[0]}, flipped[op]
+		}
+		c := columnOf(t, parse.Bare(args[0]), alias)
+		if c == nil {
+			continue
+		}
+		var values []string
+		for _, a := range args[1:] {
+			if v := fixed(c, parse.Bare(a), text); v != "" {
+				values = append(values, v)
+			}
+		}
+		switch name := d.Quote(c.Name); {
+		case len(values) != len(args)-1:
+		case compares:
+			list = append(list, name+" "+op+" "+values[0])
+		case e.Kind == parse.Between && len(values) == 2:
+			list = append(list, name+" BETWEEN "+values[0]+" AND "+values[1])
+		case e.Kind == parse.In:
+			list = append(list, name+" IN ("+strings.Join(values, ", ")+")")
+		}
+	}
+	return strings.Join(list, " AND ")
+}
+
+func columnOf(t *engine.TableParts, e *parse.Expr, alias string) *engine.SchemaColumn {
+	if e.Kind != parse.Column || len(e.Names) > 2 || len(e.Names) == 2 && !strings.EqualFold(e.Names[0], alias) {
+		return nil
+	}
+	name := e.Names[len(e.Names)-1]
+	i := slices.IndexFunc(t.Columns, func(c engine.SchemaColumn) bool { return strings.EqualFold(c.Name, name) })
+	if i < 0 {
+		return nil
+	}
+	return &t.Columns[i]
+}
+
+// columnNamed is columnOf for the only table of a query.
+func columnNamed(t *engine.TableParts, e *parse.Expr) *engine.SchemaColumn {
+	if e.Kind != parse.Column {
+		return nil
+	}
+	return columnOf(t, &parse.Expr{Kind: parse.Column, Names: e.Names[len(e.Names)-1:]}, "")
+}
+
+// comparedText reports a literal text with which an operand is compared by a rule that doesn't depend on the session:
+// the collation of a column, or the order of time.
+func comparedText(t *engine.TableParts, operand, e *parse.Expr, text string) bool {
+	if e.Kind != parse.Literal {
+		return false
+	}
+	v, c := e.Of(text), columnNamed(t, operand)
+	switch {
+	case c == nil:
+		return operand.Kind == parse.Call && operand.Name == "date" && isTime(v)
+	case timeType.MatchString(c.Native):
+		return isTime(v)
+	}
+	return charType.MatchString(c.Native) && simpleText.MatchString(v)
+}
+
+// isTime reports the literal of a date or of a time that is one.
+func isTime(v string) bool {
+	if !timeText.MatchString(v) {
+		return false
+	}
+	_, err := time.Parse(time.DateTime, (v[1:len(v)-1] + " 00:00:00")[:len(time.DateTime)])
+	return err == nil
+}
+
+// fixed returns the text of an integer, or of a date or time, with which a column of that type is compared; "" if it is
+// something else.
+func fixed(c *engine.SchemaColumn, e *parse.Expr, text string) string {
+	sign := ""
+	if e.Kind == parse.Unary && e.Name == "-" {
+		sign, e = "-", parse.Bare(e.Args[0])
+	}
+	if e.Kind != parse.Literal {
+		return ""
+	}
+	switch v := e.Of(text); {
+	case integerType.MatchString(c.Native) && integerText.MatchString(v):
+		return sign + v
+	case timeType.MatchString(c.Native) && sign == "" && isTime(v):
+		return v
+	}
+	return ""
+}
+
+// passable reports that the server passes a piece on with its meaning, if it passes it on as a whole.
+func (r *Runner) passable(text string, p *Plan) bool {
+	q, err := parse.Parse(text, r.nodes[0].Syntax(p.State))
+	if err != nil || q.Body == nil || len(q.With)+len(q.Rest) > 0 {
+		return false
+	}
+	s := q.Body
+	if len(s.From) != 1 || s.From[0].Left != nil || s.From[0].Query != nil || s.Rollup || s.Sets || s.Having != nil || len(s.Windows) > 0 || len(s.Options) > 0 || q.Offset != nil {
+		return false
+	}
+	list := append([]*parse.Expr{s.Where, q.Limit}, s.GroupBy...)
+	for _, it := range s.Items {
+		if it.Star {
+			return false
+		}
+		list = append(list, it.Expr)
+	}
+	for _, o := range q.OrderBy {
+		list = append(list, o.Expr)
+	}
+	return !slices.ContainsFunc(list, func(e *parse.Expr) bool { return e != nil && !passableExpr(p.Table, e, text) })
+}
+
+// passedOn are functions that are written for other servers as they are, and that depend on no setting of the session.
+var passedOn = []string{"count", "sum", "min", "max", "date", "year", "month", "day", "hour", "if", "ifnull", "coalesce", "floor", "hex", "char_length", "length"}
+
+func passableExpr(t *engine.TableParts, e *parse.Expr, text string) bool {
+	all := func(list []*parse.Expr) bool {
+		return !slices.ContainsFunc(list, func(e *parse.Expr) bool { return !passableExpr(t, e, text) })
+	}
+	compared := func(list []*parse.Expr) bool {
+		first := parse.Bare(list[0])
+		return passableExpr(t, first, text) && !slices.ContainsFunc(list[1:], func(e *parse.Expr) bool {
+			return !comparedText(t, first, parse.Bare(e), text) && !passableExpr(t, e, text)
+		})
+	}
+	switch e.Kind {
+	case parse.Literal:
+		v := e.Of(text)
+		return numberText.MatchString(v) || slices.Contains([]string{"NULL", "TRUE", "FALSE"}, strings.ToUpper(v))
+	case parse.Column:
+		c := columnNamed(t, e)
+		return c != nil && plainType.MatchString(c.Native)
+	case parse.Paren:
+		return all(e.Args)
+	case parse.Unary:
+		return (e.Name == "-" || e.Name == "NOT") && all(e.Args)
+	case parse.Binary:
+		switch e.Name {
+		case "=", "<", "<=", ">", ">=", "<>", "!=":
+			return compared(e.Args)
+		case "+", "-", "*", "%", "MOD", "DIV", "AND", "OR":
+			return all(e.Args)
+		}
+		return false
+	case parse.Between, parse.In:
+		return e.Query == nil && compared(e.Args)
+	case parse.IsTest:
+		return e.Name == "NULL" && all(e.Args)
+	case parse.Call:
+		return slices.Contains(passedOn, e.Name) && !e.Distinct && len(e.OrderBy) == 0 && e.Separator == "" && !e.Limited && e.Filter == nil && e.Over == nil && !e.Qualified && e.Unit == "" && all(e.Args)
+	}
+	return false
+}
