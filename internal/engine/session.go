@@ -126,6 +126,10 @@ func (s *Session) do(ctx context.Context, what string, fn func() error) error {
 		s.kill(ctx)
 		return errors.Join(ctx.Err(), s.discard())
 	}
+	if _, bug := errors.AsType[*Bug](err); bug { // the rest of a result may be to come
+		s.kill(ctx)
+		err = errors.Join(err, s.discard())
+	}
 	if errors.Is(err, ErrConnectionLost) {
 		err = errors.Join(err, s.discard())
 	}
@@ -145,7 +149,12 @@ func (s *Session) on() Exec {
 // raw passes the driver's connection to fn, whose error doesn't close it: see on.
 func (s *Session) raw(fn func(c any) error) error {
 	var failed error
-	if err := s.conn.Raw(func(c any) error { failed = fn(c); return nil }); err != nil {
+	// After a panic, package sql would close the connection, and wait for the end of its transaction before.
+	err := s.conn.Raw(func(c any) error {
+		failed = Guarded(func() error { return fn(c) })
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	return failed

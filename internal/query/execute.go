@@ -45,7 +45,8 @@ func (x *execution) run(row func(worker, piece int, values [][]byte) error, ende
 					if x.ctx.Err() != nil {
 						return
 					}
-					if err := x.piece(run.node, s, w, piece, row, ended); err != nil {
+					err := engine.Guarded(func() error { return x.piece(run.node, s, w, piece, row, ended) })
+					if err != nil {
 						x.cancel(err) // the first cause stays
 						return
 					}
@@ -230,7 +231,7 @@ func (x *execution) concatenate(sink Sink) error {
 			})
 		ran <- err
 	}()
-	err := x.pass(q, sink, columns)
+	err := engine.Guarded(func() error { return x.pass(q, sink, columns) })
 	if err != nil {
 		x.cancel(err)
 	}

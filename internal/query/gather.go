@@ -34,18 +34,15 @@ func (x *execution) gatherRows() (_ *gather, err error) {
 	if g.s, err = reader.ReadSession(x.ctx, reader.MergeState(x.state)); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(x.unmerged("create temporary tables", err), g.s.Close())
+	err = engine.Guarded(func() (err error) {
+		g.table, err = reader.TempTable(x.ctx, g.s, PartialTable, x.p.headText(reader), x.p.PartialColumns)
+		if err == nil && x.p.Merge.Groups != "" {
+			_, err = reader.TempTable(x.ctx, g.s, GroupTable, x.p.Merge.Typed, nil)
 		}
-	}()
-	if g.table, err = reader.TempTable(x.ctx, g.s, PartialTable, x.p.headText(reader), x.p.PartialColumns); err != nil {
-		return nil, err
-	}
-	if x.p.Merge.Groups != "" {
-		if _, err = reader.TempTable(x.ctx, g.s, GroupTable, x.p.Merge.Typed, nil); err != nil {
-			return nil, err
-		}
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(x.unmerged("create temporary tables", err), g.s.Close())
 	}
 	x.report.Server = true
 	g.pending, g.done = make(chan []byte, x.sessions()), make(chan error, 1)
@@ -54,7 +51,8 @@ func (x *execution) gatherRows() (_ *gather, err error) {
 		var failed error
 		for rows := range pending {
 			if failed == nil {
-				if failed = g.table.Insert(x.ctx, rows); failed != nil {
+				failed = engine.Guarded(func() error { return g.table.Insert(x.ctx, rows) })
+				if failed != nil {
 					failed = x.unmerged("insert partial rows", failed)
 					x.cancel(failed)
 				}
@@ -69,7 +67,7 @@ func (x *execution) gatherRows() (_ *gather, err error) {
 
 // unmerged makes an error of the server's merge one after which the query is run whole.
 func (x *execution) unmerged(what string, err error) error {
-	if x.ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost) {
+	if isBug(err) || x.ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost) {
 		return fmt.Errorf("merge on the server: %s: %w", what, err)
 	}
 	return inexact(fmt.Sprintf("merge on the server: %s: %v", what, err))
@@ -189,6 +187,12 @@ func (g *gather) final(sink Sink) error {
 	return x.unmerged("read the answer", err)
 }
 
+// isBug reports an error of this program, for which no other way is taken: it is to be seen.
+func isBug(err error) bool {
+	_, ok := errors.AsType[*engine.Bug](err)
+	return ok
+}
+
 func isInexact(err error) bool {
 	_, ok := errors.AsType[*inexactError](err)
 	return ok
@@ -233,17 +237,18 @@ func (x *execution) group(sink Sink) (err error) {
 			err = errors.Join(err, g.close())
 		}
 	}()
-	spill := func(w *groupingWorker) error {
+	open := func() (_ *gather, err error) {
 		once.Lock()
+		defer once.Unlock()
 		if g == nil {
-			var err error
-			if g, err = x.gatherRows(); err != nil {
-				once.Unlock()
-				return err
-			}
+			g, err = x.gatherRows()
 		}
-		once.Unlock()
-		w.out.g = g
+		return g, err
+	}
+	spill := func(w *groupingWorker) (err error) {
+		if w.out.g, err = open(); err != nil {
+			return err
+		}
 		return w.groups.spill(w.out.row)
 	}
 	for i := range workers {

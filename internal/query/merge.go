@@ -220,7 +220,7 @@ func (m *memoryMerge) finish(ctx context.Context, workers []*groupWorker) error 
 	for range min(shards, runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
 			for s := range next {
-				errs[s] = m.mergeShard(ctx, workers, s)
+				errs[s] = engine.Guarded(func() error { return m.mergeShard(ctx, workers, s) })
 			}
 		})
 	}

@@ -24,10 +24,13 @@ func (r *Runner) Plan(ctx context.Context, statement string, st engine.State) (*
 	if err != nil {
 		return nil, fmt.Errorf("query: plan: %w", err)
 	}
-	p, err := r.plan(ctx, s.Session, statement, st)
-	if err == nil && len(p.Branches) == 0 {
-		err = r.sample(ctx, s.Session, p)
-	}
+	var p *Plan
+	err = engine.Guarded(func() (err error) {
+		if p, err = r.plan(ctx, s.Session, statement, st); err == nil && len(p.Branches) == 0 {
+			err = r.sample(ctx, s.Session, p)
+		}
+		return err
+	})
 	if perr := n.plain.put(ctx, s, err != nil); err == nil {
 		err = perr
 	}

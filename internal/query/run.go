@@ -84,7 +84,7 @@ func (r *Runner) Run(ctx context.Context, p *Plan, sink Sink) (*Report, error) {
 	begin := time.Now()
 	report := &Report{Plan: p}
 	counted := &counter{Sink: sink}
-	err := r.answer(ctx, p, counted, report)
+	err := engine.Guarded(func() error { return r.answer(ctx, p, counted, report) })
 	report.Rows = counted.rows
 	if p.Through != "" {
 		report.Warnings = append(report.Warnings, "read through the head, and not from the nodes: "+p.Through)
@@ -165,7 +165,7 @@ func (r *Runner) split(ctx context.Context, p *Plan, clock engine.State, sink Si
 		return err
 	}
 	defer func() { err = errors.Join(err, x.end(err != nil)) }()
-	return x.answer(sink)
+	return engine.Guarded(func() error { return x.answer(sink) }) // a panic is an error before the sessions are given back
 }
 
 // answer runs the pieces and passes the answer to sink.
@@ -208,24 +208,28 @@ type nodeRun struct {
 }
 
 // begin opens the sessions, in one snapshot for each server.
-func (r *Runner) begin(ctx context.Context, p *Plan, clock engine.State, report *Report) (_ *execution, err error) {
+func (r *Runner) begin(ctx context.Context, p *Plan, clock engine.State, report *Report) (x *execution, err error) {
 	if clock == nil {
 		if clock, err = r.freeze(ctx, p.State); err != nil {
 			return nil, err
 		}
 	}
-	x := &execution{r: r, p: p, report: report, begun: time.Now()}
+	x = &execution{r: r, p: p, report: report, begun: time.Now()}
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
 	x.state = append(append(engine.State(nil), p.State...), clock...)
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, x.end(true))
-		}
-	}()
+	if err := engine.Guarded(x.open); err != nil {
+		return nil, errors.Join(err, x.end(true))
+	}
+	return x, nil
+}
+
+// open opens the sessions of a new execution, which is ended if this fails.
+func (x *execution) open() (err error) {
+	r, p, report := x.r, x.p, x.report
 	x.cached = r.caching(p, report)
 	if x.cached != nil {
 		if err := x.beginCached(); err != nil {
-			return nil, err
+			return err
 		}
 		p = x.p
 	}
@@ -245,15 +249,15 @@ func (r *Runner) begin(ctx context.Context, p *Plan, clock engine.State, report 
 		if p.Merge.Kind != Concatenate {
 			longestFirst(run.pieces, p.Pieces)
 		}
-		if run.sessions, err = n.pieces.getAll(ctx, x.state, min(len(run.pieces), r.sessionsFor(p, n))); err != nil {
-			return nil, err
+		if run.sessions, err = n.pieces.getAll(x.ctx, x.state, min(len(run.pieces), r.sessionsFor(p, n))); err != nil {
+			return err
 		}
 		x.runs = append(x.runs, run)
 		if err := x.snapshot(&run); err != nil {
-			return nil, err
+			return err
 		}
 		if err := x.proveRollups(&run); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	for _, t := range p.cutTables() {
@@ -266,9 +270,9 @@ func (r *Runner) begin(ctx context.Context, p *Plan, clock engine.State, report 
 		x.unproven("several servers have no common snapshot")
 	}
 	if report.Proof == "" && r.o.Require {
-		return nil, inexact("it can't be proven that all pieces see the same rows: " + report.Warnings[0])
+		return inexact("it can't be proven that all pieces see the same rows: " + report.Warnings[0])
 	}
-	return x, nil
+	return nil
 }
 
 // cutTables are the tables that are cut.
@@ -331,7 +335,7 @@ func (x *execution) beginCached() (err error) {
 
 // unlessRefused makes an error of the cache, such as a missing privilege, the reason why there is none.
 func (x *execution) unlessRefused(err error) error {
-	if err == nil || x.ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost) {
+	if err == nil || x.ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost) || isBug(err) {
 		return err
 	}
 	x.report.Uncached, x.cached.versions = err.Error(), nil
@@ -345,7 +349,10 @@ func (r *Runner) freeze(ctx context.Context, st engine.State) (clock engine.Stat
 	if err != nil {
 		return nil, err
 	}
-	clock, err = n.Freeze(ctx, s.Session)
+	err = engine.Guarded(func() (err error) {
+		clock, err = n.Freeze(ctx, s.Session)
+		return err
+	})
 	return clock, errors.Join(err, n.plain.put(ctx, s, err != nil))
 }
 

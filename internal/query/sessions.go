@@ -118,7 +118,12 @@ func (p *pool) getAll(ctx context.Context, st engine.State, n int) ([]*session, 
 	errs := make([]error, n)
 	var wg sync.WaitGroup
 	for i := range list {
-		wg.Go(func() { list[i], errs[i] = p.get(ctx, st) })
+		wg.Go(func() {
+			errs[i] = engine.Guarded(func() (err error) {
+				list[i], err = p.get(ctx, st)
+				return err
+			})
+		})
 	}
 	wg.Wait()
 	err := errors.Join(errs...)

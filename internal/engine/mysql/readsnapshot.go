@@ -181,7 +181,7 @@ func eachIndexed(sessions []*engine.Session, fn func(int, *engine.Session) error
 	errs := make([]error, len(sessions))
 	var all sync.WaitGroup
 	for i, s := range sessions {
-		all.Go(func() { errs[i] = fn(i, s) })
+		all.Go(func() { errs[i] = engine.Guarded(func() error { return fn(i, s) }) })
 	}
 	all.Wait()
 	return errors.Join(errs...)
