@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,6 +47,7 @@ func (w *whole) Error() string { return w.reason + ": " + w.detail }
 type answered struct {
 	text  string
 	notes []note
+	found int64 // what FOUND_ROWS() returns; -1 is unknown
 	// warned reports warnings of the server, which it lists if it runs the query whole.
 	warned bool
 }
@@ -79,9 +81,14 @@ func (c *client) split(ctx context.Context, shape uint64, run *execution) (handl
 		cancel(nil)
 		c.enter(phaseOther)
 	}()
-	err = c.inPieces(ctx, run)
+	err = engine.Guarded(func() error { return c.inPieces(ctx, run) })
 	cause := context.Cause(ctx)
+	if bug, ok := errors.AsType[*engine.Bug](err); ok {
+		f.report(c, bug)
+		c.broken = c.broken || c.reply.expect != expectNothing // the connection is within a response
+	}
 	var why *whole
+	reason := ""
 	switch {
 	case err == nil:
 		f.metrics.split.Inc()
@@ -100,17 +107,20 @@ func (c *client) split(ctx context.Context, shape uint64, run *execution) (handl
 		f.metrics.whole.WithLabelValues(whyFailed).Inc()
 		_, err := c.user.Write((&serverError{codeUnknown, "HY000", "rowmill serve: " + err.Error()}).packet(run.seq))
 		return true, err
-	case errors.As(err, &why):
-		f.metrics.whole.WithLabelValues(why.reason).Inc()
 	case c.broken:
 		return true, errGone
+	case errors.As(err, &why):
+		f.metrics.whole.WithLabelValues(why.reason).Inc()
+		reason = why.detail
 	default:
+		reason = err.Error()
 		f.metrics.whole.WithLabelValues(whyFailed).Inc()
 		f.say(fmt.Sprintf("client %s: a query is passed on whole: %v", c.user.RemoteAddr(), err))
 	}
 	// The cost of looking is at most half a percent of the time, if statements of this shape come one after the other.
 	pause := min(max(200*time.Since(begin), time.Second), 30*time.Second)
-	f.shapes.rest(shape, f.clock.Load()+uint64(pause.Milliseconds()))
+	f.shapes.rest(shape, f.clock.Load()+uint64(pause.Milliseconds()), &reason)
+	c.why = &reason
 	return false, nil
 }
 
@@ -118,7 +128,13 @@ func (c *client) split(ctx context.Context, shape uint64, run *execution) (handl
 // *whole for a query that is better passed on.
 func (c *client) inPieces(ctx context.Context, run *execution) error {
 	f := c.front
-	st, err := c.settings()
+	// By the rules as last known: what a function of the user would ask about must not have been changed by the front's statements.
+	if q, err := parse.Parse(run.text, f.o.Reader.Syntax(c.mode)); err == nil {
+		if why := effects(q, f.o.Reader); why != "" {
+			return &whole{whyForm, why}
+		}
+	}
+	st, at, err := c.settings()
 	if err != nil {
 		return err
 	}
@@ -136,6 +152,10 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 	if why := effects(q, f.o.Reader); why != "" {
 		return &whole{whyForm, why}
 	}
+	if err := c.unlocked(q, at); err != nil {
+		return err
+	}
+	run.counted = q.First == nil && len(q.Rest) == 0 && q.Offset == nil
 	// The client's own connection has to accept it before anything is done with another account.
 	want, err := c.explain(text)
 	if err != nil {
@@ -173,7 +193,7 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 	if want != have {
 		return &whole{whyPlan, "the server plans it in another way for a partition"}
 	}
-	give, ok := f.queue.take(ctx, c.name, min(len(plan.Pieces), f.o.Parallel), queueWait)
+	give, ok := f.queue.take(ctx, c.account(), min(len(plan.Pieces), f.o.Parallel), queueWait)
 	if !ok {
 		return &whole{whyBusy, "no sessions are free"}
 	}
@@ -182,26 +202,23 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 	// depend on how the server executes a query, and its description differs from them.
 	sample := make(chan *sampled, 1)
 	go func() {
-		s, err := (*sampled)(nil), error(nil)
-		defer func() {
-			if bug := recover(); bug != nil {
-				c.broken = true // the connection may be within a response
-				err = f.panicked(c, bug)
-			}
-			if err != nil {
-				s = &sampled{err: err}
-			}
-			sample <- s
-		}()
-		s, err = c.sample(run, partText)
+		var s *sampled
+		err := engine.Guarded(func() (err error) {
+			s, err = c.sample(run, partText)
+			return err
+		})
+		if err != nil {
+			s = &sampled{err: err}
+		}
+		sample <- s
 	}()
 	sink := &sink{c: c, run: run, seq: run.seq, sample: sample, notes: st.notes, unconverted: st.unconverted}
 	report, err := f.o.Answer.Run(ctx, plan, sink)
 	if sink.got == nil {
 		sink.got = <-sample
 	}
-	if err == nil && sink.got.err != nil {
-		err = sink.got.err
+	if _, bug := errors.AsType[*engine.Bug](sink.got.err); err == nil || bug {
+		err = errors.Join(err, sink.got.err)
 	}
 	if err != nil {
 		return err
@@ -228,26 +245,7 @@ func effects(q *parse.Query, reader engine.Reader) (why string) {
 func (c *client) prove(text string, q *parse.Query, plan *query.Plan) (part func(string) (string, error), err error) {
 	reader := c.front.o.Reader
 	var cut []*parse.From
-	var tables []*parse.From
-	ctes := map[string]bool{}
-	collect := func(f *parse.From) {
-		for _, t := range f.Tables() {
-			if t.Query == nil && t.Table != "" {
-				tables = append(tables, t)
-			}
-		}
-	}
-	q.Walk(func(q *parse.Query) bool {
-		for _, w := range q.With {
-			ctes[strings.ToLower(w.Name)] = true
-		}
-		if q.Body != nil {
-			for _, f := range q.Body.From {
-				collect(f)
-			}
-		}
-		return true
-	}, nil)
+	tables, ctes := tablesOf(q)
 	checked := map[string]bool{}
 	for _, t := range tables {
 		// Within its own definition, and outside of its query, the name of a CTE is that of a table.
@@ -255,10 +253,7 @@ func (c *client) prove(text string, q *parse.Query, plan *query.Plan) (part func
 		if !cte && t.Table == plan.Table.Name && len(t.Partitions) == 0 && !t.Hinted && (t.Alias == plan.Alias || t.Alias == "" && plan.Alias == t.Table) {
 			cut = append(cut, t)
 		}
-		name := quote(t.Table)
-		if t.Database != "" {
-			name = quote(t.Database) + "." + name
-		}
+		name := nameOf(t)
 		if checked[name] {
 			continue
 		}
@@ -289,6 +284,34 @@ func (c *client) prove(text string, q *parse.Query, plan *query.Plan) (part func
 		}
 		return "", &whole{whyForm, "parameters stand on both sides of the table that is cut"}
 	}, nil
+}
+
+// tablesOf returns the tables of a query, and the names of its CTEs in lower case, which may be among them.
+func tablesOf(q *parse.Query) (tables []*parse.From, ctes map[string]bool) {
+	ctes = map[string]bool{}
+	q.Walk(func(q *parse.Query) bool {
+		for _, w := range q.With {
+			ctes[strings.ToLower(w.Name)] = true
+		}
+		if q.Body != nil {
+			for _, f := range q.Body.From {
+				for _, t := range f.Tables() {
+					if t.Query == nil && t.Table != "" {
+						tables = append(tables, t)
+					}
+				}
+			}
+		}
+		return true
+	}, nil)
+	return tables, ctes
+}
+
+func nameOf(t *parse.From) string {
+	if t.Database == "" {
+		return quote(t.Table)
+	}
+	return quote(t.Database) + "." + quote(t.Table)
 }
 
 func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
@@ -387,14 +410,14 @@ type sessionState struct {
 // resultsSetting is the character set to which texts of results are converted; "" is none.
 const resultsSetting = "character_set_results"
 
-// settings reads the settings of the client's connection.
-func (c *client) settings() (*sessionState, error) {
+// settings reads the settings of the client's connection. at is the time by its clock.
+func (c *client) settings() (st *sessionState, at string, err error) {
 	names, err := c.front.stateNames()
 	if err != nil {
-		return nil, &whole{whyState, err.Error()}
+		return nil, "", &whole{whyState, err.Error()}
 	}
 	var list strings.Builder
-	list.WriteString("SELECT ")
+	list.WriteString("SELECT FOUND_ROWS(), ")
 	for _, name := range names {
 		if name == "database" {
 			list.WriteString("CAST(CONVERT(DATABASE() USING utf8mb4) AS BINARY), ")
@@ -403,50 +426,69 @@ func (c *client) settings() (*sessionState, error) {
 		}
 	}
 	list.WriteString("CAST(@@SESSION.timestamp AS CHAR), @@SESSION.sql_notes, @@SESSION." + c.front.isolation + " LIMIT 1")
-	read := func() (*sessionState, string, error) {
-		r, err := c.ask(list.String())
-		if err != nil {
-			return nil, "", c.refusal(err)
-		}
-		if len(r.rows) != 1 || len(r.rows[0]) != len(names)+3 {
-			c.broken = true
-			return nil, "", errPacket
-		}
-		st, row := &sessionState{}, r.rows[0]
-		for i, name := range names {
-			value := string(row[i])
-			if name == resultsSetting && value == "" {
-				st.unconverted, value = true, "utf8mb4"
-			}
-			st.State = append(st.State, engine.Setting{Name: name, Value: value})
-		}
-		own := row[len(names):]
-		if level := string(own[2]); level == "READ-UNCOMMITTED" || level == "SERIALIZABLE" {
-			return nil, "", &whole{whyState, "the isolation level is " + level}
-		}
-		st.notes = string(own[1]) == "1"
-		return st, string(own[0]), nil
-	}
-	st, at, err := read()
+	r, err := c.ask(list.String())
 	if err != nil {
-		return nil, err
+		return nil, "", c.refusal(err)
 	}
-	// A time that was set is the same in every statement.
-	again, err := c.ask("SELECT CAST(@@SESSION.timestamp AS CHAR) LIMIT 1")
-	if err != nil {
-		return nil, c.refusal(err)
+	if len(r.rows) != 1 || len(r.rows[0]) != 1+len(names)+3 {
+		c.broken = true
+		return nil, "", errPacket
 	}
-	if len(again.rows) != 1 || string(again.rows[0][0]) == at {
-		return nil, &whole{whyState, "the session has set the time"}
+	st = &sessionState{}
+	found, row := r.rows[0][0], r.rows[0][1:]
+	if n, err := strconv.ParseInt(string(found), 10, 64); err == nil && c.found < 0 {
+		c.found = n
 	}
-	// An error, such as that of a procedure, doesn't say that a transaction is open now; these answers do.
+	for i, name := range names {
+		value := string(row[i])
+		if name == resultsSetting && value == "" {
+			st.unconverted, value = true, "utf8mb4"
+		}
+		st.State = append(st.State, engine.Setting{Name: name, Value: value})
+	}
+	own := row[len(names):]
+	st.notes = string(own[1]) == "1"
+	c.mode, c.quiet = st.State, !st.notes
+	if level := string(own[2]); level == "READ-UNCOMMITTED" || level == "SERIALIZABLE" {
+		return nil, "", &whole{whyState, "the isolation level is " + level}
+	}
+	// An error, such as that of a procedure, doesn't say that a transaction is open now; this answer does.
 	if !c.maySplit() {
-		return nil, &whole{whyState, "a transaction is open"}
+		return nil, "", &whole{whyState, "a transaction is open"}
 	}
 	if why := c.front.o.Reader.StateRefusal(st.State); why != "" {
-		return nil, &whole{whyState, why}
+		return nil, "", &whole{whyState, why}
 	}
-	return st, nil
+	return st, string(own[0]), nil
+}
+
+// unlocked refuses a session that has locked tables, however it has done it, because pieces would wait for its locks: such a session may read
+// a table by no other alias than it has locked. It also refuses one that has set the time, which is then the same in every statement.
+func (c *client) unlocked(q *parse.Query, at string) error {
+	text, and := "SELECT CAST(@@SESSION.timestamp AS CHAR)", ", (SELECT 1 FROM "
+	tables, ctes := tablesOf(q)
+	names := map[string]bool{}
+	for _, t := range tables {
+		if name := nameOf(t); !names[name] && (t.Database != "" || !ctes[strings.ToLower(t.Table)]) {
+			text += and + name + fmt.Sprintf(" AS rowmill_unlocked_%d", len(names))
+			names[name], and = true, ", "
+		}
+	}
+	if len(names) == 0 {
+		return &whole{whyForm, "it reads no table by its name"}
+	}
+	r, err := c.ask(text + " LIMIT 0) LIMIT 1")
+	if err != nil {
+		var e *serverError
+		if errors.As(err, &e) && e.Code == codeNotLocked {
+			return &whole{whyState, "the session has locked tables"}
+		}
+		return c.refusal(err)
+	}
+	if len(r.rows) != 1 || string(r.rows[0][0]) == at {
+		return &whole{whyState, "the session has set the time"}
+	}
+	return nil
 }
 
 // stateNames returns the names of the settings that can change an answer, in the order in which they have to be

@@ -1,6 +1,7 @@
 package mysqlfront
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -10,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
 )
 
 // A client is one session: a client's connection and its own connection to the server. One goroutine
@@ -22,8 +25,8 @@ type client struct {
 	sockets      sockets   // of both, below TLS
 	links        [2]hanger // the same, for the sweep
 
-	id      uint32 // of the connection on the server
-	name    string // of the account, as the client gave it
+	id      uint32                 // of the connection on the server
+	name    atomic.Pointer[string] // of the account, as the client gave it
 	caps    uint32
 	secured bool // the client's connection is encrypted
 	shift   int  // of sequence numbers during the authentication
@@ -47,14 +50,18 @@ type client struct {
 
 	// What the session has done that decides whether a query may be split: see inspect.go.
 	statements map[uint32]*statement
-	preparing  *statement // the statement whose response is awaited
-	locked     bool       // LOCK TABLES, or something that may contain it
-	oneShot    bool       // SET TRANSACTION for the next one
-	changes    int        // commands that may change what prepared statements to come mean
-	drifts     bool       // such a command was prepared
-	answered   *answered  // the last command, if it was a query in pieces
-	last       []byte     // the end of the last response to the front's own statement
-	broken     bool       // the connection can't be used after such a response
+	preparing  *statement   // the statement whose response is awaited
+	found      int64        // what FOUND_ROWS() has to return before the next command; -1 is what it does
+	why        *string      // why the last query was passed on whole; nil is unknown, or it wasn't
+	quiet      bool         // the session wants no notes
+	next       aboutNext    // what may have been said about the next transaction
+	later      aboutNext    // the same, by prepared statements when they are executed
+	mode       engine.State // as last read, for the rules by which texts are read; nil is not yet
+	changes    int          // commands that may change what prepared statements to come mean
+	drifts     bool         // such a command was prepared
+	answered   *answered    // the last command, if it was a query in pieces
+	last       []byte       // the end of the last response to the front's own statement
+	broken     bool         // the connection can't be used after such a response
 	stopMu     sync.Mutex
 	stop       context.CancelCauseFunc // of the query in pieces that is running
 
@@ -120,6 +127,7 @@ const (
 	comQuery          = 0x03
 	comFieldList      = 0x04
 	comProcessKill    = 0x0C
+	comPing           = 0x0E
 	comChangeUser     = 0x11
 	comBinlogDump     = 0x12
 	comTableDump      = 0x13
@@ -140,7 +148,7 @@ var expected = [256]expectation{
 	comQuery: expectFirst, comStmtExecute: expectFirst, comBulkExecute: expectFirst,
 	comStmtPrepare: expectPrepared, comFieldList: expectFields, comStmtFetch: expectRows,
 	comInitDB: expectOne, 0x05: expectOne, 0x06: expectOne, 0x07: expectOne, 0x08: expectOne, 0x09: expectOne, 0x0A: expectFirst,
-	comProcessKill: expectOne, 0x0D: expectOne, 0x0E: expectOne, 0x15: expectOne,
+	comProcessKill: expectOne, 0x0D: expectOne, comPing: expectOne, 0x15: expectOne,
 	comStmtReset: expectOne, 0x1B: expectOne, comReset: expectOne,
 }
 
@@ -239,10 +247,19 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 		p = u.buf[u.r:u.w]
 	}
 	what := p[headerSize]
-	if size := headerSize + length(p); len(p) >= size && c.examines(p[headerSize:size]) {
-		handled, err := c.handle(ctx, p[:size])
+	if size := headerSize + length(p); c.examines(p[headerSize:min(size, len(p))]) {
+		handled, err := false, error(nil)
+		if len(p) >= size {
+			handled, err = c.handle(ctx, p[:size])
+		} else {
+			err = c.passAnswered(p[headerSize:], nil)
+		}
+		if err == nil && !handled {
+			err = c.restore()
+		}
 		if handled || err != nil {
-			u.r += size
+			c.found = -1
+			u.r += min(size, u.w-u.r)
 			return err == nil, err
 		}
 	}
@@ -254,10 +271,16 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 	case silent(what):
 		return true, c.send()
 	case what == comChangeUser:
+		name, _, _ := bytes.Cut(p[headerSize+1:], []byte{0})
+		user := string(name)
 		if err := c.send(); err != nil {
 			return false, err
 		}
-		return true, c.exchange(0)
+		if err := c.exchange(0); err != nil {
+			return errors.Is(err, errDenied), noDenied(err) // after which it is up to the server whether the connection goes on
+		}
+		c.name.Store(&user)
+		return true, nil
 	case opaque(what):
 		return false, c.pass()
 	}
@@ -462,4 +485,12 @@ func statementID(p []byte) uint32 {
 		return 0
 	}
 	return binary.LittleEndian.Uint32(p[1:])
+}
+
+// account is the name of the client's account, as it gave it.
+func (c *client) account() string {
+	if name := c.name.Load(); name != nil {
+		return *name
+	}
+	return ""
 }

@@ -206,7 +206,7 @@ func (f *Front) drain(sessions *sync.WaitGroup) {
 
 // serve serves one connection.
 func (f *Front) serve(ctx context.Context, conn net.Conn) {
-	c := &client{front: f}
+	c := &client{front: f, found: -1}
 	c.user.Conn = conn
 	c.sockets.add(conn)
 	if tcp, ok := conn.(*net.TCPConn); ok {
@@ -237,10 +237,15 @@ func (f *Front) serve(ctx context.Context, conn net.Conn) {
 
 // panicked counts and logs an error of this program, and returns it as an error.
 func (f *Front) panicked(c *client, bug any) error {
-	f.metrics.panics.Inc()
-	err := fmt.Errorf("an error of rowmill, please report it: %v", bug)
-	f.o.Say(fmt.Sprintf("client %s: %v\n%s", c.user.RemoteAddr(), err, debug.Stack()))
+	err := &engine.Bug{Value: bug, Stack: debug.Stack()}
+	f.report(c, err)
 	return err
+}
+
+// report counts and logs an error of this program.
+func (f *Front) report(c *client, bug *engine.Bug) {
+	f.metrics.panics.Inc()
+	f.o.Say(fmt.Sprintf("client %s: %v\n%s", c.user.RemoteAddr(), bug, bug.Stack))
 }
 
 // sayEvery is how often there is a line about clients: a server that is down concerns all of them, again and again.

@@ -24,8 +24,9 @@ const (
 	handshakeTimeout = 60 * time.Second
 )
 
-// mostHandshake limits packets before a client is known.
-const mostHandshake = 1 << 20
+// mostHandshake limits packets before a client is known: the attributes of a connection may have 64 KiB. The buffer for them grows
+// to twice as much.
+const mostHandshake = 72 << 10
 
 // masked are the capabilities that are not offered: the bytes of a compressed connection can't be followed, and
 // results without definitions have another form in each server.
@@ -82,8 +83,19 @@ func (c *client) handshake(ctx context.Context) error {
 	return c.authenticate(answer, offered)
 }
 
-// errRefused ends a session whose client has been told why.
-var errRefused = errors.New("refused")
+// errRefused ends a session whose client has been told why, and errDenied is the server's own refusal of an account.
+var (
+	errRefused = errors.New("refused")
+	errDenied  = fmt.Errorf("access denied: %w", errRefused)
+)
+
+// noDenied returns an error, but for errDenied.
+func noDenied(err error) error {
+	if errors.Is(err, errDenied) {
+		return nil
+	}
+	return err
+}
 
 // noClient returns the error of a client that has gone during the handshake, such as a probe, or that was cut off.
 func noClient(err error) error {
@@ -219,7 +231,8 @@ func (c *client) authenticate(answer []byte, offered uint32) error {
 		extended = binary.LittleEndian.Uint32(body[28:])
 	}
 	name, _, _ := bytes.Cut(body[32:], []byte{0})
-	c.name = string(name)
+	user := string(name)
+	c.name.Store(&user)
 	c.reply.eofs = caps&capDeprecateEOF == 0
 	c.reply.meta = extended&capCacheMeta != 0
 	answer[3] = byte(int(answer[3]) + c.shift)
@@ -284,7 +297,7 @@ func (c *client) exchange(shift int) error {
 			continue
 		}
 		if p[headerSize] == respError {
-			return errRefused
+			return errDenied
 		}
 		c.reply.read(p[headerSize:])
 		return nil

@@ -14,9 +14,6 @@ const (
 	plain   kind = iota
 	selects      // a query that may be split
 	kills
-	locks      // LOCK TABLES, or what may contain it: from now on queries wait for locks of the session itself
-	unlocks    // UNLOCK TABLES
-	nextBegins // SET TRANSACTION, which is about the next one only
 	shows
 )
 
@@ -25,35 +22,15 @@ const mostText = 64 << 10
 
 // kindOf classifies a statement by its first words.
 func kindOf(text []byte) kind {
-	rest := skipBlank(text)
-	if bytes.HasPrefix(rest, []byte("/*")) { // executable, or not ended
-		if containsFold(rest, "lock") {
-			return locks
-		}
-		return plain
-	}
-	k := plain
-	switch word, rest := firstWord(rest); {
+	switch word, _ := firstWord(skipBlank(text)); {
 	case equalFold(word, "select"), equalFold(word, "with"):
-		k = selects
+		return selects
 	case equalFold(word, "kill"):
 		return kills
-	case equalFold(word, "lock"), equalFold(word, "execute"):
-		return locks
-	case equalFold(word, "unlock"):
-		return unlocks
 	case equalFold(word, "show"):
 		return shows
-	case equalFold(word, "set"):
-		if word, _ := firstWord(skipBlank(rest)); equalFold(word, "transaction") {
-			k = nextBegins
-		}
 	}
-	// Another statement behind a semicolon.
-	if i := bytes.IndexByte(rest, ';'); i >= 0 && i < len(rest)-1 && containsFold(rest[i:], "lock") {
-		return locks
-	}
-	return k
+	return plain
 }
 
 // skipBlank skips white space, parentheses, and comments that aren't executed.
@@ -132,7 +109,10 @@ func shapeOf(p []byte) uint64 {
 
 // shapes remember until when statements of a shape needn't be looked at, because they are passed on whole. A shape
 // may lose its place to another one; it is then looked at once more.
-type shapes [1 << 12]struct{ shape, until atomic.Uint64 }
+type shapes [1 << 12]struct {
+	shape, until atomic.Uint64
+	why          atomic.Pointer[string]
+}
 
 // due reports that a statement is to be looked at. now is in milliseconds.
 func (s *shapes) due(shape, now uint64) bool {
@@ -140,12 +120,16 @@ func (s *shapes) due(shape, now uint64) bool {
 	return at.shape.Load() != shape || at.until.Load() <= now
 }
 
-// rest says that statements of a shape needn't be looked at until a time.
-func (s *shapes) rest(shape, until uint64) {
+// rest says that statements of a shape needn't be looked at until a time, and why.
+func (s *shapes) rest(shape, until uint64, why *string) {
 	at := &s[shape%uint64(len(s))]
 	at.until.Store(until)
+	at.why.Store(why)
 	at.shape.Store(shape)
 }
+
+// why returns why statements of a shape are passed on whole.
+func (s *shapes) why(shape uint64) *string { return s[shape%uint64(len(s))].why.Load() }
 
 // text returns the text of a COM_QUERY or COM_STMT_PREPARE; nil if it is long, or has parameters of its own.
 func (c *client) text(p []byte) []byte {
@@ -168,7 +152,9 @@ type statement struct {
 	shape  uint64
 	params int
 	types  []byte // of its parameters, as the client last sent them
-	long   bool   // a value was sent in parts
+	// What it says about the next transaction, and up to what it ends, when it is executed.
+	next, ends aboutNext
+	long       bool // a value was sent in parts
 	// changes is that of the client when it was prepared: its database, and how its text was read, are those of that moment.
 	changes int
 }
@@ -194,31 +180,33 @@ func (c *client) before(p []byte, complete bool) {
 	c.preparing = nil
 	switch p[0] {
 	case comQuery:
-		c.oneShot = false
-		if c.statements != nil && (!complete || !keeps(c.attributeless(p[1:]))) {
+		t := c.attributeless(p[1:])
+		if c.statements != nil && (!complete || !keeps(t)) {
 			c.changes++
 		}
-		switch t := p[1:min(len(p), mostText)]; kindOf(c.attributeless(t)) {
-		case locks:
-			c.locked = true
-		case unlocks:
-			c.locked = false
-		case nextBegins:
-			c.oneShot = true
+		if about := c.aboutNext(t[:min(len(t), mostText)], complete); max(about, c.next) != nothing {
+			c.noteNext(about, endsNext(t))
+		}
+		if k := kindOf(t); k != selects && (k != shows || c.why == nil || !complete) {
+			c.why = nil
 		}
 	case comStmtPrepare:
 		t := c.text(p)
 		c.drifts = c.drifts || !keeps(p[1:])
-		if asksAboutLast(t) || kindOf(t) == locks {
-			c.locked = true // whenever it is executed
-		}
-		if complete && t != nil && kindOf(t) == selects && len(c.statements) < mostStatements {
-			c.preparing = &statement{text: string(t), shape: shapeOf(t), changes: c.changes}
+		about := c.aboutNext(t, complete && t != nil)
+		c.later = max(c.later, about)
+		if complete && t != nil && kindOf(t) == selects && !asksAboutLast(t) && len(c.statements) < mostStatements {
+			c.preparing = &statement{text: string(t), shape: shapeOf(t), changes: c.changes, next: about, ends: endsNext(t)}
 		}
 	case comStmtExecute, comBulkExecute:
-		c.oneShot = false
-		if s := c.statements[statementID(p)]; s != nil && complete {
-			s.noteTypes(p)
+		if s := c.statements[statementID(p)]; s != nil {
+			c.noteNext(s.next, s.ends)
+			if complete {
+				s.noteTypes(p)
+			}
+		} else {
+			c.noteNext(c.later, nothing)
+			c.why = nil
 		}
 	case comStmtLongData:
 		if s := c.statements[statementID(p)]; s != nil {
@@ -233,7 +221,7 @@ func (c *client) before(p []byte, complete bool) {
 	case comInitDB:
 		c.changes++
 	case comReset, comChangeUser:
-		c.locked, c.oneShot, c.drifts = false, false, false
+		c.next, c.later, c.drifts, c.mode = nothing, nothing, false, nil
 		clear(c.statements)
 	}
 }
@@ -251,7 +239,10 @@ const mostStatements = 1024
 
 // after notes what a response says about the session.
 func (c *client) after() {
-	c.inTransaction.Store(c.reply.status&statusInTransaction != 0)
+	within := c.reply.status&statusInTransaction != 0
+	if c.inTransaction.Swap(within) && !within {
+		c.next = nothing
+	}
 	if s := c.preparing; s != nil && !c.reply.failed {
 		s.params = c.reply.params
 		if c.statements == nil {
@@ -275,21 +266,48 @@ func (c *client) examines(p []byte) bool {
 		t := c.text(p)
 		switch k := kindOf(t); k {
 		case selects:
-			return c.maySplit() && c.front.shapes.due(shapeOf(t), c.front.clock.Load())
+			return c.due(shapeOf(t))
 		case kills:
 			return true
+		case shows:
+			rows, _ := showsWarnings(t)
+			return rows && c.why != nil
 		}
 	case comStmtExecute:
 		s := c.statements[statementID(p)]
-		return s != nil && !s.long && s.changes == c.changes && !c.drifts && c.maySplit() && c.front.shapes.due(s.shape, c.front.clock.Load())
+		if s == nil || s.long || s.changes != c.changes || c.drifts {
+			c.why = &whyPrepared
+			return false
+		}
+		return c.due(s.shape)
 	case comProcessKill:
 		return true
 	}
 	return false
 }
 
-// maySplit reports that the session is in a state in which a query may be split: outside of a transaction, and without
-// locks.
+// Why queries are not looked at, for SHOW WARNINGS.
+var (
+	whyPrepared = "a prepared query is split only if nothing that the session has done since may change what it means"
+	whyNotNow   = "a transaction is open, autocommit is off, or something may have been said about the next transaction"
+)
+
+// due reports that a query of a shape is to be looked at.
+func (c *client) due(shape uint64) bool {
+	switch {
+	case !c.maySplit():
+		c.why = &whyNotNow
+	case !c.front.shapes.due(shape, c.front.clock.Load()):
+		c.why = c.front.shapes.why(shape)
+	default:
+		c.why = nil
+		return true
+	}
+	return false
+}
+
+// maySplit reports that the session is in a state in which a query may be split: outside of a transaction, and with
+// nothing said about the next one. Whether tables are locked is known to the server alone: see settings.
 func (c *client) maySplit() bool {
-	return c.reply.status&(statusInTransaction|statusAutocommit) == statusAutocommit && !c.locked && !c.oneShot
+	return c.reply.status&(statusInTransaction|statusAutocommit) == statusAutocommit && c.next == nothing
 }

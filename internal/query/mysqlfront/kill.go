@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -13,24 +14,24 @@ import (
 func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error) {
 	what, body := p[headerSize], p[headerSize:]
 	t := c.text(body)
+	rows, count := false, false
+	if what == comQuery && kindOf(t) == shows {
+		rows, count = showsWarnings(t)
+	}
 	if done := c.answered; done != nil {
-		rows, count := false, false
-		if what == comQuery {
-			rows, count = showsWarnings(t)
-		}
 		if (rows || count) && !done.warned {
-			return true, c.warnings(string(t), count)
+			return true, c.warnings(string(t), count, done.notes)
 		}
-		if c.answered = nil; what == comQuery && (rows || count || asksAboutLast(t)) {
-			if err := c.repeat(done.text); err != nil {
-				return true, err
-			}
+		if err := c.passAnswered(body, t); err != nil {
+			return true, err
 		}
 	}
 	if !c.examines(body) {
 		return false, nil
 	}
 	switch {
+	case rows && !c.quiet:
+		return true, c.warnings(string(t), false, []note{{"Note", fmt.Sprint(codeUnknown), "rowmill: passed on whole: " + *c.why}})
 	case what == comProcessKill && len(body) >= 5:
 		return true, c.kill(p, killed{id: uint64(binary.LittleEndian.Uint32(body[1:])), hard: true})
 	case what == comQuery && kindOf(t) == kills:
@@ -57,6 +58,47 @@ func asksAboutLast(t []byte) bool {
 		}
 	}
 	return false
+}
+
+// passAnswered leaves a query in pieces behind, whose rows a command may ask about. p is its payload, or the beginning, t its text; nil is unknown.
+func (c *client) passAnswered(p, t []byte) error {
+	done, what := c.answered, p[0]
+	if done == nil || silent(what) || what == comPing || what == comQuit {
+		return nil
+	}
+	c.answered = nil
+	asks, hides := false, what == comStmtExecute && c.statements[statementID(p)] == nil
+	if what == comQuery {
+		asks = t == nil || asksAboutLast(t) || kindOf(t) == shows && (containsFold(t, "warnings") || containsFold(t, "errors"))
+		hides = c.aboutNext(t, true) != nothing
+	}
+	known := done.found >= 0 && done.found <= mostFound
+	switch {
+	case what == comReset, what == comChangeUser:
+		return nil
+	case asks, hides && !known:
+		return c.repeat(done.text)
+	case known:
+		c.found = done.found
+	}
+	return nil
+}
+
+// mostFound limits the rows by which FOUND_ROWS() is restored.
+const mostFound = 100_000
+
+// restore makes FOUND_ROWS() what the client's own statements would have made it: a view or a function may call it.
+func (c *client) restore() error {
+	n := c.found
+	c.found = -1
+	if n < 0 || n > mostFound {
+		return nil
+	}
+	text := "SELECT 1"
+	for size, k := int64(1), 0; size < n; size, k = 10*size, k+1 {
+		text += []string{" FROM ", ", "}[min(k, 1)] + "(SELECT 1" + strings.Repeat(" UNION ALL SELECT 1", 9) + ") AS rowmill_" + strconv.Itoa(k)
+	}
+	return c.repeat(text + " LIMIT " + strconv.FormatInt(n, 10))
 }
 
 // repeat runs a query that was answered in pieces on the client's own connection, for a statement that asks about it.
@@ -116,7 +158,7 @@ func (c *client) kill(p []byte, k killed) error {
 	// Those that run now: when the server has answered, they may already run the next query.
 	var ends []func()
 	for _, other := range c.front.connected() {
-		if other != c && (k.user != "" && other.name == k.user || k.user == "" && uint64(other.id) == k.id) {
+		if other != c && (k.user != "" && other.account() == k.user || k.user == "" && uint64(other.id) == k.id) {
 			if stop := other.running(); stop != nil {
 				ends = append(ends, func() { stop(errKilled) })
 			}

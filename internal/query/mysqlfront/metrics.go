@@ -28,7 +28,7 @@ func newMetrics() *metrics {
 	m := &metrics{
 		accepted: counter("rowmill_serve_connections_total", "Clients that were accepted."),
 		refused:  counter("rowmill_serve_connections_refused_total", "Clients that were refused because of --max-connections."),
-		panics:   counter("rowmill_serve_panics_total", "Clients that were disconnected because of an error of rowmill."),
+		panics:   counter("rowmill_serve_panics_total", "Errors of rowmill, each of which has ended one client's query or connection."),
 		split:    counter("rowmill_serve_split_total", "Queries that were answered in pieces."),
 		pieces:   counter("rowmill_serve_pieces_total", "Pieces of these queries."),
 		cached:   counter("rowmill_serve_cached_total", "Periods of these queries whose partials came from the cache."),

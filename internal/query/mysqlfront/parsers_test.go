@@ -17,13 +17,55 @@ func TestKindOf(t *testing.T) {
 	}{
 		{"SELECT 1", selects}, {"  /* a */ select 1", selects}, {"(SELECT 1) UNION (SELECT 2)", selects}, {"-- x\n# y\nWITH c AS (SELECT 1) SELECT 1", selects},
 		{"SELECTED", plain}, {"INSERT INTO t SELECT 1", plain}, {"", plain}, {"/* not ended", plain}, {"--", plain},
-		{"KILL 5", kills}, {"kill query 5", kills}, {"LOCK TABLES t WRITE", locks}, {"unlock tables", unlocks}, {"EXECUTE s", locks},
-		{"/*!40000 LOCK TABLES t WRITE */", locks}, {"/*M! LOCK TABLES t WRITE */", locks}, {"/*!40101 SET NAMES utf8 */", plain},
-		{"SELECT 1; LOCK TABLES t WRITE", locks}, {"SELECT 1;", selects}, {"SELECT ';' FROM t", selects}, {"BEGIN; lock tables t read", locks},
-		{"SET TRANSACTION READ ONLY", nextBegins}, {"SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", plain}, {"SHOW WARNINGS", shows},
+		{"KILL 5", kills}, {"kill query 5", kills}, {"/*!40101 SET NAMES utf8 */", plain}, {"SELECT 1;", selects}, {"SELECT ';' FROM t", selects}, {"SHOW WARNINGS", shows},
 	} {
 		if got := kindOf([]byte(test.text)); got != test.want {
 			t.Errorf("%q: %v, want %v", test.text, got, test.want)
+		}
+	}
+}
+
+// knowing has the functions of a server.
+type knowing struct{ engine.Reader }
+
+func (knowing) Function(name string, _ int) engine.FunctionKind {
+	if name == "abs" {
+		return engine.PureFunction
+	}
+	return engine.UnknownFunction
+}
+
+// TestAboutNext finds what may have been said about the next transaction, and what ends it.
+func TestAboutNext(t *testing.T) {
+	c := &client{front: &Front{o: Options{Reader: knowing{}}}}
+	for _, test := range []struct {
+		text string
+		want aboutNext
+	}{
+		{"SET TRANSACTION READ ONLY", said}, {"set /* x */ transaction isolation level serializable", said}, {"SET @@tx_isolation = 'READ-UNCOMMITTED'", said},
+		{"SET transaction_isolation = 'x'", said}, {"SET SESSION sql_mode = '', @@tx_isolation = 'x'", said}, {"SET SESSION TRANSACTION READ ONLY; SET TRANSACTION READ ONLY", said},
+		{"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY", nothing}, {"SET @@session.tx_isolation = 'x'", nothing}, {"SET GLOBAL transaction_isolation = 'x'", nothing},
+		{"SET NAMES utf8mb4", nothing}, {"SET @a = f()", perhaps}, {"SET @a = ABS(-1)", nothing}, {"USE x", nothing}, {"ALTER TABLE t ADD a INT", nothing},
+		{"CALL p()", perhaps}, {"EXECUTE s", perhaps}, {"EXECUTE IMMEDIATE 'x'", perhaps}, {"BEGIN NOT ATOMIC CALL p(); END", perhaps}, {"BEGIN", nothing},
+		{"/*!40101 SET TRANSACTION READ ONLY */", perhaps}, {"SELECT 1; CALL p()", perhaps}, {"SELECT 1;", nothing}, {"DO f()", perhaps}, {"nonsense", perhaps}, {"", perhaps},
+		{"SELECT abs (1), (2), 3 / (4), COUNT(*) FROM t WHERE a IN (1)", nothing}, {"SELECT f (1)", perhaps}, {"SELECT x.abs(1)", perhaps}, {"SELECT `f`(1)", perhaps}, {"SELECT f/**/(1)", perhaps},
+		{"INSERT INTO t VALUES (f(1))", nothing},
+	} {
+		if got := c.aboutNext([]byte(test.text), true); got != test.want {
+			t.Errorf("%q: %d, want %d", test.text, got, test.want)
+		}
+	}
+	for _, test := range []struct {
+		before, want aboutNext
+		text         string
+	}{
+		{said, nothing, "COMMIT"}, {said, nothing, "rollback"}, {said, said, "SELECT 1 FROM dual"}, {said, said, "SET @a = 1"},
+		{perhaps, nothing, "SELECT a FROM t"}, {perhaps, perhaps, "SELECT 1"}, {perhaps, perhaps, "CALL p()"}, {said, said, "CALL p()"},
+	} {
+		c.next = test.before
+		c.noteNext(c.aboutNext([]byte(test.text), true), endsNext([]byte(test.text)))
+		if c.next != test.want {
+			t.Errorf("%q after %d: %d, want %d", test.text, test.before, c.next, test.want)
 		}
 	}
 }
@@ -58,7 +100,8 @@ func TestShape(t *testing.T) {
 	if !s.due(7, 100) {
 		t.Error("a new shape isn't due")
 	}
-	if s.rest(7, 200); s.due(7, 199) || !s.due(7, 200) {
+	why := "small"
+	if s.rest(7, 200, &why); s.due(7, 199) || s.why(7) != &why || !s.due(7, 200) {
 		t.Error("a shape isn't due at its time")
 	}
 }
@@ -183,7 +226,7 @@ func BenchmarkExamines(b *testing.B) {
 	c := &client{front: &Front{o: Options{Answer: &counting{}}}}
 	c.reply.status = statusAutocommit
 	p := append([]byte{comQuery}, "SELECT c FROM sbtest1 WHERE id = 500123 AND k BETWEEN 17 AND 42 ORDER BY c LIMIT 10"...)
-	c.front.shapes.rest(shapeOf(p[1:]), 1<<60)
+	c.front.shapes.rest(shapeOf(p[1:]), 1<<60, &whyNotNow)
 	b.ReportAllocs()
 	for b.Loop() {
 		if c.examines(p) {

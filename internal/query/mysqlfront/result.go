@@ -20,6 +20,7 @@ type execution struct {
 	values   []byte // the part of COM_STMT_EXECUTE with the parameters
 	text     string // the query of the client, with parameters
 	literal  string // the same with values in place of parameters
+	counted  bool   // FOUND_ROWS() returns the number of its rows
 }
 
 // sampled is what the server says around the rows of a query: payloads, in order.
@@ -253,7 +254,10 @@ func (s *sink) end(report *query.Report) error {
 	}
 	binary.LittleEndian.PutUint16(last[at:], uint16(count))
 	s.packet(last)
-	s.c.answered = &answered{text: s.run.literal, notes: notes, warned: report.Warned > 0}
+	s.c.answered = &answered{text: s.run.literal, notes: notes, warned: report.Warned > 0, found: -1}
+	if s.run.counted {
+		s.c.answered.found = report.Rows
+	}
 	return s.flush()
 }
 
@@ -280,8 +284,9 @@ func showsWarnings(text []byte) (rows, count bool) {
 	return joined == "show warnings", strings.ReplaceAll(joined, " ", "") == "showcount(*)warnings"
 }
 
-// warnings answers SHOW WARNINGS about a query that was split: in the server's form, with the notes as rows.
-func (c *client) warnings(text string, count bool) error {
+// warnings answers SHOW WARNINGS in the server's form: about a query that was split, with the notes as rows; about one that was passed on,
+// with the notes if the server has none.
+func (c *client) warnings(text string, count bool, notes []note) error {
 	s, rows := &sampled{}, [][]byte{}
 	p := append(begin(nil, 0), comQuery)
 	if c.caps&capAttributes != 0 {
@@ -292,6 +297,8 @@ func (c *client) warnings(text string, count bool) error {
 	err := c.converse(p, mostOwn, func(expect expectation, payload []byte) error {
 		if expect != expectRows {
 			s.head = append(s.head, append([]byte(nil), payload...))
+		} else if c.answered == nil { // the server's own warnings of a query that was passed on
+			rows, notes = append(rows, append([]byte(nil), payload...)), nil
 		}
 		return nil
 	})
@@ -306,9 +313,9 @@ func (c *client) warnings(text string, count bool) error {
 		rows = append(rows, row)
 	}
 	if count {
-		add(fmt.Sprint(len(c.answered.notes)))
+		add(fmt.Sprint(len(notes)))
 	} else {
-		for _, n := range c.answered.notes {
+		for _, n := range notes {
 			add(n.level, n.code, n.text)
 		}
 	}

@@ -212,6 +212,7 @@ const (
 	codeOutOfMemory        = 1041
 	codeNoDatabase         = 1046 // none is selected
 	codeNoTable            = 1146
+	codeNotLocked          = 1100 // LOCK TABLES, and another table
 )
 
 // packet returns the error as a packet.

@@ -1,0 +1,103 @@
+package mysqlfront
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// TestHiddenState changes the state of sessions in ways that their statements don't show, and compares the answers that follow with the
+// server's own, while another session has rows that aren't committed.
+func TestHiddenState(t *testing.T) {
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
+		x, a := startCounting(t, kind, nil)
+		own := connect(t, x.config(true))
+		isolation := "tx_isolation"
+		if kind == "mysql" {
+			isolation = "transaction_isolation"
+		}
+		execute(t, own, "CREATE TABLE p (id INT PRIMARY KEY, v INT) ENGINE=InnoDB PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (3), PARTITION p1 VALUES LESS THAN (100))",
+			"INSERT INTO p VALUES (1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 6), (7, 7)", "CREATE TABLE l LIKE p", "INSERT INTO l SELECT * FROM p", "ANALYZE TABLE p, l",
+			"CREATE FUNCTION found() RETURNS INT NO SQL RETURN FOUND_ROWS()", "CREATE VIEW seen AS SELECT FOUND_ROWS() AS n FROM p WHERE id = 1",
+			"CREATE PROCEDURE dirty() SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "CREATE PROCEDURE found_in() SELECT FOUND_ROWS()")
+		writer := connect(t, x.config(true))
+		execute(t, writer, "BEGIN", "INSERT INTO p VALUES (50, 1000)")
+		const report, rows, locked = "SELECT v, COUNT(*) FROM p GROUP BY v ORDER BY v", "SELECT v FROM p GROUP BY v ORDER BY v", "SELECT v, COUNT(*) FROM l GROUP BY v ORDER BY v"
+		for i, test := range []struct {
+			only       string // a kind
+			statements []string
+			split      int
+		}{
+			{"", []string{report}, 1},
+			{"", []string{"SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "SET @a = 1", "SELECT 1 FROM DUAL", report, "COMMIT", report}, 1},
+			{"", []string{"SET @@" + isolation + " = 'READ-UNCOMMITTED'", report}, 0},
+			{"", []string{"CALL dirty()", report, report}, 1},
+			{"mariadb", []string{"EXECUTE IMMEDIATE 'SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED'", report, report}, 1},
+			{"", []string{"PREPARE s FROM 'CALL dirty()'", "EXECUTE s", report, report}, 1},
+			{"", []string{"BEGIN", "COMMIT", report}, 1},
+			{"", []string{"LOCK TABLES l READ", locked, "UNLOCK TABLES", locked + " DESC"}, 1},
+			{"mariadb", []string{"EXECUTE IMMEDIATE 'LOCK TABLES l READ'", "SELECT 1 FROM l", locked, "UNLOCK TABLES", locked + " DESC"}, 1},
+			{"mariadb", []string{"PREPARE s FROM 'LOCK TABLES l READ'", "EXECUTE s", "SELECT 1 FROM l", locked}, 0},
+			{"", []string{rows, "SELECT found()", report, report}, 2},
+			{"", []string{rows, "SELECT n FROM seen"}, 1}, {"", []string{rows, "CALL found_in()"}, 1}, {"", []string{rows, "SELECT FOUND_ROWS()"}, 1},
+			{"", []string{rows + " LIMIT 4", "SELECT found()"}, 1}, {"", []string{rows + " LIMIT 2 OFFSET 3", "SELECT found()"}, 1}, {"", []string{rows + " LIMIT 0", "SELECT found()"}, 0},
+			{"", []string{rows, rows + " LIMIT 3", "SELECT n FROM seen", "SELECT n FROM seen"}, 2},
+			{"", []string{"SELECT id FROM p LIMIT 6", "SELECT n FROM seen"}, 0}, {"", []string{"SELECT id FROM p LIMIT 5", "SELECT v + found() FROM p LIMIT 1"}, 0},
+			{"", []string{rows, "SELECT found() /* " + strings.Repeat("long ", mostText/4) + "*/"}, 1},
+		} {
+			if test.only != "" && test.only != kind {
+				continue
+			}
+			clear(x.shapes[:])
+			before := a.ran.Load()
+			through, direct := x.client(t), connect(t, x.config(true))
+			for _, q := range test.statements {
+				got, err := answer(through, q)
+				want, wantErr := answer(direct, q)
+				if got != want || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+					t.Errorf("%d: %.100s: got %q, %v; want %q, %v", i, q, got, err, want, wantErr)
+				}
+			}
+			if n := int(a.ran.Load() - before); n != test.split {
+				t.Errorf("%d: %.100q: %d in pieces, want %d", i, test.statements, n, test.split)
+			}
+			through.Close()
+			direct.Close()
+		}
+	})
+}
+
+// TestWhyWhole says in SHOW WARNINGS why a query was passed on whole, unless the server has warnings of its own.
+func TestWhyWhole(t *testing.T) {
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
+		x, _ := startCounting(t, kind, nil)
+		table(t, x)
+		user := "w" + x.name[:min(20, len(x.name))]
+		execute(t, connect(t, x.config(true)), "CREATE USER "+user, "GRANT SELECT (id, ti) ON "+x.name+".t TO "+user)
+		t.Cleanup(func() { execute(t, connect(t, x.config(true)), "DROP USER "+user) })
+		c := x.config(false)
+		c.User = user
+		few, all := connect(t, c), x.client(t)
+		for range 2 { // looked at, and of the same shape afterwards
+			if got, err := answer(few, "SELECT COUNT(*), MAX(ti) FROM t"); err != nil || !strings.Contains(got, "5|") {
+				t.Errorf("%s, %v", got, err)
+			}
+			if got, _ := answer(few, "SHOW WARNINGS"); !strings.Contains(got, "rowmill: passed on whole: ") || !strings.Contains(got, "SHOW") {
+				t.Errorf("privileges for columns: %s", got)
+			}
+		}
+		for _, test := range []struct{ query, want string }{
+			{"SELECT SLEEP(0), id FROM t", "function sleep"}, {"SELECT 1 / 0 FROM t", "1365"}, {"SELECT id FROM t WHERE id = 1", "rowmill"}, {"DO 1", ""}, {"SET sql_notes = 0", ""},
+		} {
+			if _, err := answer(all, test.query); err != nil && !strings.HasPrefix(test.query, "SELECT") {
+				t.Error(err)
+			}
+			got, err := answer(all, "SHOW WARNINGS")
+			if err != nil || !strings.Contains(got, test.want) || strings.Contains(got, "rowmill") != (test.want != "" && test.want != "1365") {
+				t.Errorf("%s: %s, %v", test.query, got, err)
+			}
+		}
+	})
+}
