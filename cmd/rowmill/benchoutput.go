@@ -130,16 +130,7 @@ func (a *app) printSpec(s *experiment.Spec) error {
 		return err
 	}
 	for _, p := range parts {
-		fmt.Fprintf(a.stdout, "-- %s on %s\n", p.About, p.On)
-		purpose := ""
-		for _, q := range p.All {
-			if q.Purpose != purpose {
-				fmt.Fprintf(a.stdout, "\n-- %s\n", q.Purpose)
-				purpose = q.Purpose
-			}
-			fmt.Fprintf(a.stdout, "%s;\n", q.SQL)
-		}
-		fmt.Fprintln(a.stdout)
+		fmt.Fprint(a.stdout, p.Text())
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/textfile"
 )
 
 // confirm prints the plan on stderr and asks on stdin, unless yes is given. Any answer
@@ -21,23 +22,10 @@ func (a *app) confirm(ctx context.Context, plan string, yes bool) error {
 		return nil
 	}
 	fmt.Fprint(a.stderr, "Continue? [y/N] ")
-	type line struct {
-		text string
-		err  error
-	}
-	lines := make(chan line, 1)
-	go func() {
-		text, err := bufio.NewReader(a.stdin).ReadString('\n')
-		lines <- line{text, err}
-	}()
-	var answer string
-	var err error
-	select {
-	case <-ctx.Done():
+	answer, err := textfile.Await(ctx, func() (string, error) { return bufio.NewReader(a.stdin).ReadString('\n') })
+	if err != nil && ctx.Err() != nil {
 		fmt.Fprintln(a.stderr)
 		return stopped(ctx, errors.New("nothing was done"), "")
-	case l := <-lines:
-		answer, err = l.text, l.err
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read the answer: %w", err)

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/live"
 	"github.com/rowmill/rowmill/internal/query"
 	"github.com/rowmill/rowmill/internal/report"
@@ -148,14 +146,5 @@ func (p *queryProgress) begin() (end func()) {
 func (p *queryProgress) text() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	took := time.Since(p.began)
-	line := figure.Duration(math.Floor(took.Seconds()))
-	if p.last.Pieces > 0 {
-		line += fmt.Sprintf(": %d of %s", p.last.Done, figure.Plural(p.last.Pieces, "piece"))
-	}
-	// The time left was computed when a piece ended.
-	if left := p.last.Left - (took - p.last.Took); p.last.Left > 0 && left > 0 {
-		line += fmt.Sprintf(", about %s left", figure.Duration(math.Ceil(left.Seconds())))
-	}
-	return line
+	return p.last.Text(time.Since(p.began))
 }

@@ -149,27 +149,17 @@ func (a *app) statements(ctx context.Context, args []string, file string) (strin
 		text, err := textfile.ReadAny(ctx, file)
 		return string(text), err
 	}
-	type input struct {
-		text []byte
-		err  error
+	text, err := textfile.Await(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(a.stdin, textfile.Limit+1)) })
+	if err == nil && len(text) > textfile.Limit {
+		err = fmt.Errorf("it has more than %s, the most that is read", figure.Bytes(int64(textfile.Limit)))
 	}
-	read := make(chan input, 1)
-	go func() { // an interrupt doesn't end the read, but the process
-		text, err := io.ReadAll(io.LimitReader(a.stdin, textfile.Limit+1))
-		read <- input{text, err}
-	}()
-	select {
-	case <-ctx.Done():
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return "", stopped(ctx, ctx.Err(), "")
-	case in := <-read:
-		if in.err == nil && len(in.text) > textfile.Limit {
-			in.err = fmt.Errorf("it has more than %s, the most that is read", figure.Bytes(int64(textfile.Limit)))
-		}
-		if in.err != nil {
-			return "", fmt.Errorf("read the statements from standard input: %w", in.err)
-		}
-		return string(in.text), nil
+	case err != nil:
+		return "", fmt.Errorf("read the statements from standard input: %w", err)
 	}
+	return string(text), nil
 }
 
 func (a *app) query(ctx context.Context, args []string, f queryFlags) (err error) {

@@ -2,16 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"regexp"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/internal/experiment"
-	"github.com/rowmill/rowmill/result"
 )
 
 type steadyFlags struct {
@@ -84,73 +80,27 @@ func (f *steadyFlags) define(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.printSQL, "print-sql", false, "print every statement that the run would use, and run nothing (default false)")
 }
 
-var notInNames = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
-
-// fileName turns the name of a system into a part of a file name.
-func fileName(s string) string {
-	if s = strings.Trim(notInNames.ReplaceAllString(s, "-"), "-"); s != "" {
-		return s
-	}
-	return "host"
-}
-
 // benchSteady runs the load and reports, however the run ended.
 func (a *app) benchSteady(ctx context.Context, f *steadyFlags) error {
 	s := &f.spec
 	s.CompleteSteady()
 	if f.out.record == "" {
-		f.out.record = fmt.Sprintf("steady-%s-%s.jsonl", fileName(experiment.Host()), time.Now().Format("20060102-150405"))
+		f.out.record = experiment.SteadyFile(time.Now())
 	}
 	return a.bench(ctx, measuring{spec: s, out: f.out, printSQL: f.printSQL, note: announcement(s), show: func(ctx context.Context) progress {
 		show := a.newProgress(ctx)
 		if _, ok := show.(*lines); ok {
-			return &summedUp{progress: show, every: time.Minute}
+			return summedUp{&experiment.SummedUp{Progress: show, Every: time.Minute}, show}
 		}
 		return show
 	}})
 }
 
-// summedUp combines intervals into longer ones: it shows a line per minute, because
-// one per interval would be thousands.
+// summedUp shows a line per minute, because one per interval would be thousands.
 type summedUp struct {
-	progress
-	every   time.Duration
-	sum     result.Interval
-	latency result.Merger
+	*experiment.SummedUp
+	progress progress
 }
 
-// Interval implements progress.
-func (s *summedUp) Interval(iv result.Interval) {
-	op := iv.Operation()
-	s.sum.Elapsed, s.sum.Rows, s.sum.Backlog = iv.Elapsed, iv.Rows, iv.Backlog
-	s.sum.Seconds += iv.Seconds
-	s.sum.NewRows += iv.NewRows
-	s.sum.Errors += iv.Errors
-	s.sum.Retries += iv.Retries
-	if h := iv.Latency[op]; h.Count > 0 {
-		// A histogram that can't be read is omitted here; the record has it.
-		_ = s.latency.Add(h)
-	}
-	if s.sum.Seconds >= s.every.Seconds()-iv.Seconds/2 {
-		s.flush(op)
-	}
-}
-
-func (s *summedUp) flush(op string) {
-	if s.sum.Seconds == 0 {
-		return
-	}
-	s.sum.Latency = map[string]result.Histogram{op: {}}
-	if s.latency.Count() > 0 {
-		s.sum.Latency[op] = result.Histogram{Latency: s.latency.Latency()}
-	}
-	s.progress.Interval(s.sum)
-	s.sum = result.Interval{}
-	s.latency.Reset()
-}
-
-// End implements progress.
-func (s *summedUp) End(sum result.Summary) {
-	s.flush("insert")
-	s.progress.End(sum)
-}
+// Close implements progress.
+func (s summedUp) Close() { s.progress.Close() }

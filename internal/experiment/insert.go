@@ -163,7 +163,7 @@ func (r *insertRun) describe(schema []string) (own result.Run, shown string) {
 	}
 	if t.Spec.Workload == Steady {
 		zone, offset := time.Now().Zone()
-		own.Steady = &result.SteadyGoal{P99LimitUS: t.Spec.P99.D().Microseconds(), Host: Host(), Zone: zone, UTCOffsetSeconds: offset}
+		own.Steady = &result.SteadyGoal{P99LimitUS: t.Spec.P99.D().Microseconds(), Host: host(), Zone: zone, UTCOffsetSeconds: offset}
 		own.Name = strings.TrimSpace(fmt.Sprintf("steady %g rows/s on %s %s", t.Spec.Rate, r.db.Info().Engine, own.Steady.Host))
 		shown = own.Name
 	}

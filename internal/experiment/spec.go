@@ -254,6 +254,21 @@ type Statements struct {
 	All       []workload.Statement
 }
 
+// Text is the statements as SQL, with comments.
+func (s *Statements) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "-- %s on %s\n", s.About, s.On)
+	purpose := ""
+	for _, q := range s.All {
+		if q.Purpose != purpose {
+			fmt.Fprintf(&b, "\n-- %s\n", q.Purpose)
+			purpose = q.Purpose
+		}
+		fmt.Fprintf(&b, "%s;\n", q.SQL)
+	}
+	return b.String() + "\n"
+}
+
 // Statements returns what the experiment would execute: of inserts by layout.
 func (s *Spec) Statements() (out []Statements, err error) {
 	if s.Workload == Ibench {

@@ -2,7 +2,9 @@ package experiment
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -50,12 +52,71 @@ func (e *Env) steady(ctx context.Context, s *Spec) ([]result.Record, error) {
 	return recs, err
 }
 
-// Host returns this machine's name without its domain.
-func Host() string {
+// host returns this machine's name without its domain.
+func host() string {
 	name, err := os.Hostname()
 	if err != nil {
 		return ""
 	}
 	name, _, _ = strings.Cut(name, ".")
 	return name
+}
+
+var notInNames = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+
+// fileName turns the name of a system into a part of a file name.
+func fileName(s string) string {
+	if s = strings.Trim(notInNames.ReplaceAllString(s, "-"), "-"); s != "" {
+		return s
+	}
+	return "host"
+}
+
+// SteadyFile returns the name of the file for a record that begins now.
+func SteadyFile(now time.Time) string {
+	return fmt.Sprintf("steady-%s-%s.jsonl", fileName(host()), now.Format("20060102-150405"))
+}
+
+// SummedUp is a Progress that combines intervals into longer ones, of Every, for another one.
+type SummedUp struct {
+	Progress
+	Every   time.Duration
+	sum     result.Interval
+	latency result.Merger
+}
+
+// Interval implements Progress.
+func (s *SummedUp) Interval(iv result.Interval) {
+	op := iv.Operation()
+	s.sum.Elapsed, s.sum.Rows, s.sum.Backlog = iv.Elapsed, iv.Rows, iv.Backlog
+	s.sum.Seconds += iv.Seconds
+	s.sum.NewRows += iv.NewRows
+	s.sum.Errors += iv.Errors
+	s.sum.Retries += iv.Retries
+	if h := iv.Latency[op]; h.Count > 0 {
+		// A histogram that can't be read is omitted here; the record has it.
+		_ = s.latency.Add(h)
+	}
+	if s.sum.Seconds >= s.Every.Seconds()-iv.Seconds/2 {
+		s.flush(op)
+	}
+}
+
+func (s *SummedUp) flush(op string) {
+	if s.sum.Seconds == 0 {
+		return
+	}
+	s.sum.Latency = map[string]result.Histogram{op: {}}
+	if s.latency.Count() > 0 {
+		s.sum.Latency[op] = result.Histogram{Latency: s.latency.Latency()}
+	}
+	s.Progress.Interval(s.sum)
+	s.sum = result.Interval{}
+	s.latency.Reset()
+}
+
+// End implements Progress.
+func (s *SummedUp) End(sum result.Summary) {
+	s.flush("insert")
+	s.Progress.End(sum)
 }

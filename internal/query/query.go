@@ -13,9 +13,12 @@
 package query
 
 import (
+	"fmt"
+	"math"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // Options are those of a Runner. The zero value is the default.
@@ -63,6 +66,19 @@ type Progress struct {
 	Moved int64
 	// Took is the time since the first piece began, Left what the rest is expected to take; 0 is unknown.
 	Took, Left time.Duration
+}
+
+// Text describes the progress of a query that has taken a time so far.
+func (p *Progress) Text(took time.Duration) string {
+	line := figure.Duration(math.Floor(took.Seconds()))
+	if p.Pieces > 0 {
+		line += fmt.Sprintf(": %d of %s", p.Done, figure.Plural(p.Pieces, "piece"))
+	}
+	// The time left was computed when a piece ended.
+	if left := p.Left - (took - p.Took); p.Left > 0 && left > 0 {
+		line += fmt.Sprintf(", about %s left", figure.Duration(math.Ceil(left.Seconds())))
+	}
+	return line
 }
 
 // A Sink takes the answer. Calls come from one goroutine.
