@@ -58,8 +58,6 @@ type sqlError struct {
 	text, hint string
 }
 
-func (e *sqlError) Error() string { return e.text }
-
 func sqlTokens(text string, d *dialect) ([]sqlToken, *sqlError) {
 	l := sqlLexer{dialect: d, text: text}
 	for l.pos < len(text) {

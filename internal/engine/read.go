@@ -296,15 +296,6 @@ type TablePart struct {
 	Version string
 }
 
-// A TempTable inserts rows of texts into a temporary table.
-type TempTable struct {
-	// Append appends a row, nil for NULL, to rows that Insert inserts. It may be called from several goroutines, each with
-	// its own rows.
-	Append func(rows []byte, values [][]byte) ([]byte, error)
-	// Insert inserts rows. It is an error if the server has changed a value, or warns of one.
-	Insert func(ctx context.Context, rows []byte) error
-}
-
 // A FunctionKind is what a function's name stands for.
 type FunctionKind int
 

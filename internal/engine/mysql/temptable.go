@@ -37,7 +37,7 @@ func (db *DB) MergeState(st engine.State) engine.State {
 
 // TempTable implements engine.Reader with literals. A query with LIMIT 0 is optimized and not executed.
 func (db *DB) TempTable(ctx context.Context, s *engine.Session, name, query string, cols []engine.ResultColumn) (*engine.TempTable, error) {
-	literals := make([]func(b, text []byte) ([]byte, error), len(cols))
+	literals := make([]engine.Literal, len(cols))
 	for i, c := range cols {
 		var why string
 		if literals[i], why = literalOf(c); why != "" {
@@ -57,25 +57,7 @@ func (db *DB) TempTable(ctx context.Context, s *engine.Session, name, query stri
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
 	}
 	return &engine.TempTable{
-		Append: func(rows []byte, values [][]byte) ([]byte, error) {
-			if len(values) != len(literals) {
-				return rows, fmt.Errorf("a row of %s has %d values, and not %d", name, len(values), len(literals))
-			}
-			var err error
-			for i, text := range values {
-				sep := byte(',')
-				if i == 0 {
-					sep = '('
-				}
-				rows = append(rows, sep)
-				if text == nil {
-					rows = append(rows, "NULL"...)
-				} else if rows, err = literals[i](rows, text); err != nil {
-					return rows, fmt.Errorf("column %s: %w", cols[i].Name, err)
-				}
-			}
-			return append(rows, "),"...), nil
-		},
+		Name: name, Columns: cols, Literals: literals,
 		Insert: func(ctx context.Context, rows []byte) error {
 			rows = bytes.TrimSuffix(rows, []byte(","))
 			if err := s.Text(ctx, "INSERT INTO "+quoted+" VALUES "+string(rows), nil, noRow); err != nil {
@@ -110,7 +92,7 @@ func noRow([][]byte) error { return nil }
 
 // literalOf returns what appends a value of a column, as the server wrote it, as a literal; or why that would not be
 // the same value.
-func literalOf(c engine.ResultColumn) (literal func(b, text []byte) ([]byte, error), refusal string) {
+func literalOf(c engine.ResultColumn) (literal engine.Literal, refusal string) {
 	switch {
 	case c.Native == "NULL":
 		return quotedLiteral, ""

@@ -24,7 +24,9 @@ func (db *DB) MergeState(st engine.State) engine.State {
 
 // TempTable implements engine.Reader. Values are inserted as their types' own texts.
 func (db *DB) TempTable(ctx context.Context, s *engine.Session, name, query string, cols []engine.ResultColumn) (*engine.TempTable, error) {
-	for _, c := range cols {
+	literals := make([]engine.Literal, len(cols))
+	for i, c := range cols {
+		literals[i] = escapedLiteral
 		why := ""
 		switch c.Class {
 		case engine.ClassOther:
@@ -47,24 +49,7 @@ func (db *DB) TempTable(ctx context.Context, s *engine.Session, name, query stri
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
 	}
 	return &engine.TempTable{
-		Append: func(rows []byte, values [][]byte) ([]byte, error) {
-			if len(values) != len(cols) {
-				return rows, fmt.Errorf("a row of %s has %d values, and not %d", name, len(values), len(cols))
-			}
-			for i, text := range values {
-				sep := byte(',')
-				if i == 0 {
-					sep = '('
-				}
-				rows = append(rows, sep)
-				if text == nil {
-					rows = append(rows, "NULL"...)
-				} else {
-					rows = appendEscaped(rows, text)
-				}
-			}
-			return append(rows, "),"...), nil
-		},
+		Name: name, Columns: cols, Literals: literals,
 		Insert: func(ctx context.Context, rows []byte) error {
 			_, err := s.Exec(ctx, "INSERT INTO "+quoted+" VALUES "+string(bytes.TrimSuffix(rows, []byte(","))))
 			return err
@@ -72,8 +57,8 @@ func (db *DB) TempTable(ctx context.Context, s *engine.Session, name, query stri
 	}, nil
 }
 
-// appendEscaped appends a literal of unknown type, which has the same meaning whatever standard_conforming_strings is.
-func appendEscaped(b, text []byte) []byte {
+// escapedLiteral appends a literal of unknown type, which has the same meaning whatever standard_conforming_strings is.
+func escapedLiteral(b, text []byte) ([]byte, error) {
 	b = append(b, "E'"...)
 	for _, c := range text {
 		if c == '\'' || c == '\\' {
@@ -81,5 +66,5 @@ func appendEscaped(b, text []byte) []byte {
 		}
 		b = append(b, c)
 	}
-	return append(b, '\'')
+	return append(b, '\''), nil
 }

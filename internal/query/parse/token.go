@@ -71,21 +71,6 @@ func NewScanner(text string, syntax engine.Syntax) Scanner {
 	return Scanner{text: text, syn: syntax}
 }
 
-// Tokenize returns the tokens of a text, without an End.
-func Tokenize(text string, syntax engine.Syntax) ([]Token, error) {
-	tokens := make([]Token, 0, len(text)/4+4)
-	for s := NewScanner(text, syntax); ; {
-		t, err := s.Next()
-		if err != nil {
-			return nil, err
-		}
-		if t.Kind == End {
-			return tokens, nil
-		}
-		tokens = append(tokens, t)
-	}
-}
-
 const (
 	charSpace  = 1 << iota // white space of all servers
 	charWord               // may be within a name

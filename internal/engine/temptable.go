@@ -1,0 +1,41 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+)
+
+// A Literal appends a value, as the server wrote it, as a literal of SQL.
+type Literal func(b, text []byte) ([]byte, error)
+
+// A TempTable inserts rows of texts into a temporary table.
+type TempTable struct {
+	// Name and Columns are those of the table, and Literals what its columns take.
+	Name     string
+	Columns  []ResultColumn
+	Literals []Literal
+	// Insert inserts rows of Append. It is an error if the server has changed a value, or warns of one.
+	Insert func(ctx context.Context, rows []byte) error
+}
+
+// Append appends a row, nil for NULL, to rows that Insert inserts, with a comma after it. It may be called from several
+// goroutines, each with its own rows.
+func (t *TempTable) Append(rows []byte, values [][]byte) ([]byte, error) {
+	if len(values) != len(t.Literals) {
+		return rows, fmt.Errorf("a row of %s has %d values, and not %d", t.Name, len(values), len(t.Literals))
+	}
+	var err error
+	for i, text := range values {
+		sep := byte(',')
+		if i == 0 {
+			sep = '('
+		}
+		rows = append(rows, sep)
+		if text == nil {
+			rows = append(rows, "NULL"...)
+		} else if rows, err = t.Literals[i](rows, text); err != nil {
+			return rows, fmt.Errorf("column %s: %w", t.Columns[i].Name, err)
+		}
+	}
+	return append(rows, "),"...), nil
+}
