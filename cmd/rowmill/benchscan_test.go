@@ -59,6 +59,9 @@ func TestBenchScan(t *testing.T) {
 			if st, err := os.Stat("scan.png"); err != nil || st.Size() == 0 {
 				t.Error(err)
 			}
+			if s := verb(t, "bench scan --parallel 1000"); s.code != exitUsage || !strings.Contains(s.stderr, "--parallel 1000: want at most 256") {
+				t.Errorf("exit %d, %s", s.code, s.stderr)
+			}
 			if kind == "sqlite" {
 				return
 			}

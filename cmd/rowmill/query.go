@@ -175,6 +175,9 @@ func (a *app) query(ctx context.Context, args []string, f queryFlags) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, shards.close()) }()
+	if path := target.MissingFile(f.target); path != "" { // opening would create it
+		return fmt.Errorf("--target %s: there is no file %s", f.target, path)
+	}
 	t, err := target.Open(ctx, f.target, a.logLine)
 	if err != nil {
 		return err

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -100,6 +102,15 @@ func TestQueryInputs(t *testing.T) {
 	s := verb(t, "query --target "+url, "SELECT 1 AS a; SELECT nosuch; SELECT 3")
 	if s.code != exitFailed || s.stdout != "a\n1\n" || !strings.Contains(s.stderr, "statement 2 of 3 (line 1): ") {
 		t.Errorf("exit %d, %q, %s", s.code, s.stdout, s.stderr)
+	}
+}
+
+// TestQueryMissingFile checks that a name that is mistyped creates no database.
+func TestQueryMissingFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mistyped.db")
+	s := verb(t, "query --target sqlite:"+path, "SELECT 1")
+	if _, err := os.Stat(path); s.code != exitFailed || !strings.Contains(s.stderr, "there is no file "+path) || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("exit %d, %s, %v", s.code, s.stderr, err)
 	}
 }
 

@@ -55,7 +55,7 @@ func (s *Spec) validateScan() error {
 		s.limits("repeat", s.Repeat, 1, 0),
 		s.limits("partitions", c.Partitions, 1, workload.MaxScanPartitions),
 		s.limits("step", c.Step, 1, 0),
-		s.limits("sessions", c.Sessions, 0, maxSessions),
+		s.limits("parallel", c.Sessions, 0, maxSessions),
 		list(s, "ways", "way", c.Ways, result.ScanWays())); err != nil {
 		return err
 	}

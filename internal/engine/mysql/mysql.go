@@ -261,7 +261,7 @@ func (db *DB) unreachable(err error) error {
 	}
 	return engine.Hinted(engine.Classed(engine.ErrUnreachable,
 		fmt.Errorf("no answer from %s as user %q over %s: %w", where, db.config.User, db.config.Net, err)),
-		"a server of your own for the run, --target 'sandbox:mariadb?memory=64MB', or one that stays, rowmill sandbox start mariadb")
+		"check that the server runs and listens there; a private one to try things is --target 'sandbox:mariadb'")
 }
 
 func (db *DB) Info() engine.Info                 { return db.info }

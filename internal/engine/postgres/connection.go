@@ -96,7 +96,7 @@ func (db *DB) unreachable(ctx context.Context, err error) error {
 	}
 	return engine.Hinted(engine.Classed(engine.ErrUnreachable,
 		fmt.Errorf("no answer from %s as user %q over %s: %w", where, db.config.User, network, err)),
-		"a server of your own for the run, --target 'sandbox:postgres?memory=64MB', or one that stays, rowmill sandbox start --target sandbox:postgres")
+		"check that the server runs and listens there; a private one to try things is --target 'sandbox:postgres'")
 }
 
 // killWait bounds the wait for a connection that was killed.

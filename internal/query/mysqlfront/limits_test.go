@@ -158,7 +158,11 @@ func TestServerClosesIdleConnection(t *testing.T) {
 				break // an error packet may come before
 			}
 		}
-		until(t, "the session has ended", func() bool { return len(x.connected()) == 0 })
+		begin := time.Now()
+		until(t, "the sessions have ended", func() bool { return len(x.connected()) == 0 })
+		if time.Since(begin) > handshakeTimeout/2 {
+			t.Errorf("the sessions ended after %v", time.Since(begin))
+		}
 	})
 }
 
