@@ -345,6 +345,8 @@ type Recipe struct {
 	// Tie is a condition on merged parts, under which SQL doesn't determine the
 	// aggregate's value; "" if it always does.
 	Tie string
+	// Typed are texts with the types of the columns that the results of Merge are stored in, one for each; nil if they are Parts.
+	Typed []string
 	// Steps, one for each of Parts, say how values are merged outside the server; nil if that
 	// would not be exact. Final says how the aggregate follows from them.
 	Steps []MergeStep
@@ -354,8 +356,8 @@ type Recipe struct {
 	// Integers reports that the value and all of Parts are integers, also where the server describes columns without a type.
 	Integers bool
 	// Group are expressions by which pieces have to group in addition: the values of a DISTINCT
-	// aggregate. Then there are no Parts, the only Merge computes the aggregate from the groups of all
-	// pieces, $1 being the first of Group, and is stored in a column of the aggregate's own type.
+	// aggregate. Then there are no Parts, and Merge computes from the groups of all pieces, $1 being the first of Group: the aggregate,
+	// which is stored in a column of its own type, or what Value needs, in columns of Typed.
 	Group []string
 	// Keyed reports a function of the keys of groups with subtotals: there are no Parts, the arguments
 	// have to be keys, and $1 in the only Merge is the first of them.

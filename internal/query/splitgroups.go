@@ -556,11 +556,19 @@ func (g *grouped) makeParts() error {
 				values = append(values, valueName+strconv.Itoa(i+1))
 			}
 			g.merges = false
-			g.addPart(a, part{name: wholeName, whole: g.of(a.call.Span), merge: fill(r.Merge[0], values)})
+			for i, merge := range r.Merge {
+				p := part{name: wholeName, whole: g.of(a.call.Span), merge: fill(merge, values)}
+				if r.Typed != nil {
+					p.whole = fill(r.Typed[i], a.args)
+				}
+				g.addPart(a, p)
+			}
 		default:
 			for i, text := range r.Parts {
 				p := part{name: partName, text: fill(text, a.args), integers: r.Integers}
-				p.whole = p.text
+				if p.whole = p.text; r.Typed != nil {
+					p.whole = fill(r.Typed[i], a.args)
+				}
 				if g.merges = g.merges && r.Steps != nil; r.Steps != nil {
 					p.step, p.steps = r.Steps[i], true
 				}

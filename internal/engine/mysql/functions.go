@@ -111,8 +111,10 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	if c.Name != "count" && slices.ContainsFunc(c.Inputs, fullDecimal) {
 		return engine.Recipe{}, false
 	}
+	// Versions of MySQL after 8.0.15 round a quotient within an expression, and don't round an average there.
+	alone := db != nil && !db.dialect.mariadb
 	if c.Distinct {
-		return distinctRecipe(c)
+		return distinctRecipe(c, alone)
 	}
 	if c.Ordered || c.Separator != "" || len(c.Args) > 1 && c.Name != "grouping" {
 		return engine.Recipe{}, false
@@ -149,15 +151,14 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 			r.Order = true
 			return r, true
 		case c.Result.Class == engine.ClassDecimal && numeric(c.Inputs):
-			// Versions of MySQL after 8.0.15 round a quotient within an expression, and don't round an average there.
-			r.Alone = db != nil && !db.dialect.mariadb
+			r.Alone = alone
 			if quotientRounds(c.Inputs[0].Scale, c.Result.Scale) {
 				r.Steps, r.Final = []engine.MergeStep{engine.MergeSum, engine.MergeSum}, engine.FinalQuotient
 			}
 			return r, true
 		}
 	case "min", "max":
-		return extremeRecipe(c, same)
+		return extremeRecipe(c, same, alone)
 	case "bit_and", "bit_or", "bit_xor":
 		if c.Result.Class == engine.ClassInt {
 			return step(map[string]engine.MergeStep{"bit_and": engine.MergeBitAnd, "bit_or": engine.MergeBitOr, "bit_xor": engine.MergeBitXor}[c.Name])
@@ -229,12 +230,24 @@ func quotientRounds(scale, result int) bool {
 	return digits > result
 }
 
-// extremeRecipe is that of MIN and MAX. Of texts that are equal under a collation, and of 0 and -0, the server
-// returns the one that it meets first.
-func extremeRecipe(c engine.AggregateCall, same engine.Recipe) (engine.Recipe, bool) {
+// extremeRecipe is that of MIN and MAX. Of texts that are equal under a collation, of the members of an ENUM among them, and of 0 and -0, the
+// server returns the one that it meets first.
+func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engine.Recipe, bool) {
 	switch {
+	case c.Result.Native == "FLOAT" && (c.Result.Scale >= 0 || mysql):
+		return engine.Recipe{}, false // its text doesn't have all digits, and MySQL writes some with those of a DOUBLE
 	case c.Result.Native == "FLOAT":
-		return engine.Recipe{}, false // its text doesn't have all digits
+		call := same.Parts[0]
+		same.Parts = []string{call + " + 0e0", "MAX($1 = 0 AND CAST($1 AS CHAR) = '-0')"} // a DOUBLE, whose text has
+		same.Merge = append(same.Merge, "MAX($1)")
+		same.Typed = []string{call, same.Parts[1]}
+		same.Tie = "$1 = 0 AND $2 = 1"
+		return same, true
+	case c.Result.Native == "TIME" && c.Inputs[0].Native == "TIME":
+		same.Parts = append(same.Parts, "MAX($1 = 0 AND CAST($1 AS CHAR) LIKE '-%')")
+		same.Merge = append(same.Merge, "MAX($1)")
+		same.Tie = "$1 = 0 AND $2 = 1"
+		return same, true
 	case c.Result.Class == engine.ClassInt || c.Result.Class == engine.ClassDecimal || c.Result.Class == engine.ClassBytes || c.Result.Class == engine.ClassTime:
 		same.Steps = []engine.MergeStep{engine.MergeMin}
 		if c.Name == "max" {
@@ -251,7 +264,7 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe) (engine.Recipe, b
 }
 
 // distinctRecipe is that of COUNT, SUM and AVG(DISTINCT ...) and of lists of distinct values in their own order.
-func distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
+func distinctRecipe(c engine.AggregateCall, alone bool) (engine.Recipe, bool) {
 	var args []string
 	for i, in := range c.Inputs {
 		if in.Class == engine.ClassOther || in.Class == engine.ClassFloat || in.Native == "BIT" {
@@ -269,7 +282,12 @@ func distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 		return (*DB)(nil).Aggregate(c)
 	case "count":
 		return r, true
-	case "sum", "avg":
+	case "avg":
+		// Its quotient has more digits than its type, of which storing it would warn.
+		r.Merge = []string{"SUM(DISTINCT $1)", "COUNT(DISTINCT $1)"}
+		r.Typed, r.Value, r.Alone = r.Merge, "($1 / $2)", alone
+		return r, c.Result.Class == engine.ClassDecimal && numeric(c.Inputs)
+	case "sum":
 		return r, c.Result.Class == engine.ClassDecimal && numeric(c.Inputs)
 	case "group_concat":
 		// group_concat_max_len cuts the text of the merge as it does that of the whole.

@@ -73,3 +73,19 @@ SELECT SUM(SECOND(at)), SUM(MICROSECOND(at)), MAX(TIME_TO_SEC(dur)) FROM events;
 SELECT TO_DAYS(at) AS k, COUNT(*) FROM events WHERE at < '2024-01-10' GROUP BY TO_DAYS(at) ORDER BY k;
 -- name: a period of two columns
 SELECT PERIOD_DIFF(EXTRACT(YEAR_MONTH FROM MAX(at)), EXTRACT(YEAR_MONTH FROM MIN(at))) FROM events;
+-- name: extremes of durations
+-- expect: split
+SELECT MIN(dur), MAX(dur) FROM events;
+-- name: extremes of durations by group
+-- expect: split
+SELECT host_id, MIN(dur), MAX(dur), COUNT(dur) FROM events GROUP BY host_id ORDER BY host_id;
+-- name: extremes of durations in expressions
+-- expect: split
+SELECT TIME_TO_SEC(MAX(dur)) - TIME_TO_SEC(MIN(dur)), ADDTIME(MIN(dur), '01:00:00'), HOUR(MAX(dur)) FROM events WHERE id < 5000;
+-- name: extremes of computed durations
+SELECT MIN(SEC_TO_TIME(i * 7)), MAX(TIMEDIFF(at, '2024-01-01')) FROM events WHERE id < 300;
+-- name: extremes of short durations
+-- expect: split
+SELECT host_id, MIN(dur) AS d FROM events WHERE dur < '00:30:00' GROUP BY host_id HAVING MIN(dur) < 0 ORDER BY d, host_id LIMIT 7;
+-- name: durations of nothing but zero
+SELECT MIN(dur), MAX(dur), MIN(-dur), MIN(SEC_TO_TIME(0 * i)) FROM events WHERE dur = 0;

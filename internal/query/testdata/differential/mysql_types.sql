@@ -148,3 +148,23 @@ SELECT AVG(e.i + e.d65) FROM events e GROUP BY e.d65 WITH ROLLUP;
 SELECT NULLIF(e.c, 'abc') AS c1 FROM events e WHERE e.id < 5000 GROUP BY e.l, NULLIF(e.c, 'abc');
 -- name: a fixed text that NULLIF computes, sorted
 SELECT NULLIF(e.c, 'abc') AS c1, e.id FROM events e WHERE e.id < 5000 ORDER BY 1, 2;
+-- name: extremes of single fractions
+-- on: mariadb
+-- expect: split
+SELECT MIN(f), MAX(f) FROM events WHERE id < 5000;
+-- name: extremes of the largest single fractions
+-- on: mariadb
+-- expect: split
+SELECT MIN(f), MAX(f), MIN(-f) FROM events;
+-- name: extremes of single fractions by group
+-- on: mariadb
+-- expect: split
+SELECT host_id, MIN(f), MAX(f), COUNT(f) FROM events GROUP BY host_id ORDER BY host_id;
+-- name: extremes of single fractions in expressions
+-- on: mariadb
+-- expect: split
+SELECT MAX(f) - MIN(f), MAX(f) * 2, ROUND(MIN(f), 2), CONCAT(MAX(f)), MAX(f) > 4.9 FROM events WHERE id < 5000;
+-- name: extremes of single fractions that are computed
+SELECT MIN(f / 3), MAX(f * 1.1), MIN(ABS(f)), MAX(COALESCE(f, 0)) FROM events WHERE id < 5000;
+-- name: single fractions of zero and minus zero
+SELECT MIN(f), MAX(f), MIN(-f) FROM events WHERE f = 0;
