@@ -89,7 +89,7 @@ func (r *declarationReader) node(v *tomlfile.Value) {
 	case r.servers != "" && !slices.Contains(r.schemes, scheme):
 		r.fail(v, r.schemes[0]+"://USER@HOST/DB", "node %s has scheme %q, and the table's target is of %s", v.Key, scheme, r.servers)
 	case v.Text == r.written: // a node's own declaration has its target instead
-		r.fail(v, "another server, or another database of it", "node %s is the table's own target, where all nodes are presented under the table's name", v.Key)
+		r.fail(v, "another server", "node %s is the table's own target, where all nodes are presented under the table's name", v.Key)
 	default:
 		for _, n := range r.d.Shards.Nodes {
 			if n.Target == v.Text {

@@ -402,21 +402,37 @@ func (a *app) openShards(ctx context.Context, f *queryFlags) (*openedShards, err
 		return nil, err
 	}
 	out.table = d.Name
+	var names []string
+	var keepers []engine.Keeper
 	for _, n := range d.Shards.Nodes {
-		t, err := target.Open(ctx, n.Target, a.logLine)
+		shard, err := out.open(ctx, a, d, n)
 		if err != nil {
-			out.shards = append(out.shards, query.Shard{Name: n.Name, Err: err})
-			continue
+			return nil, errors.Join(maintain.InNode(n.Name, err), out.close())
 		}
-		out.opened = append(out.opened, t)
-		reader, ok := t.DB.(engine.Reader)
-		if !ok {
-			err = fmt.Errorf("node %s can't answer queries", n.Name)
-			return nil, errors.Join(err, out.close())
+		out.shards = append(out.shards, shard)
+		if shard.Err == nil {
+			names, keepers = append(names, n.Name), append(keepers, out.opened[len(out.opened)-1].DB.(engine.Keeper)) // open has checked
 		}
-		out.shards = append(out.shards, query.Shard{Name: n.Name, Reader: reader})
+	}
+	if err := maintain.CheckPlaces(ctx, nil, names, keepers); err != nil {
+		return nil, errors.Join(err, out.close())
 	}
 	return out, nil
+}
+
+// open opens a node, whose table must have been applied with the same nodes.
+func (o *openedShards) open(ctx context.Context, a *app, d *rolling.Declaration, n rolling.Node) (query.Shard, error) {
+	t, err := target.Open(ctx, n.Target, a.logLine)
+	if err != nil {
+		return query.Shard{Name: n.Name, Err: err}, nil
+	}
+	o.opened = append(o.opened, t)
+	reader, reads := t.DB.(engine.Reader)
+	keeper, keeps := t.DB.(engine.Keeper)
+	if !reads || !keeps {
+		return query.Shard{}, errors.New("it can't answer queries")
+	}
+	return query.Shard{Name: n.Name, Reader: reader}, maintain.CheckApplied(ctx, d, n.Name, keeper)
 }
 
 func (o *openedShards) readBy(r *query.Runner) {

@@ -139,6 +139,7 @@ func TestShards(t *testing.T) {
 	for _, kind := range testdb.Kinds(t, "mariadb", "postgres") {
 		t.Run(kind, func(t *testing.T) {
 			c := openCluster(t, kind)
+			c.samePlaces(kind)
 			c.run(exitDone, []string{"-- node n3: create table readings", "-- head: create "}, "apply", "--dry-run")
 			// Whatever stops it, the next one continues.
 			each := 7
@@ -255,6 +256,27 @@ func TestShards(t *testing.T) {
 			c.run(exitUsage, []string{"is on the nodes n1, n2, n3", "--target n1"}, "restore", "p20260326")
 			c.run(exitUsage, []string{"no node of that name, but n1, n2, n3"}, "status", "--target", "n4")
 		})
+	}
+}
+
+// samePlaces refuses one database under two addresses, before anything is created.
+func (c *cluster) samePlaces(kind string) {
+	c.Helper()
+	text := c.text
+	defer func() { c.declare(text) }()
+	head := c.Nodes[0].Server.TCPTarget()
+	others := []struct{ node, target, says string }{
+		{"n2", c.Nodes[3].Target, "nodes n2 and n3 are the same database by two addresses"},
+		{"n1", head, "node n1 is the table's own target by another address"},
+		{"n1", strings.Replace(head, "/rowmill?", "/mysql?", 1), "node n1 is a database of the head's own server"},
+	}
+	if kind == "postgres" {
+		others = others[:2]
+	}
+	for _, o := range others {
+		c.declare(strings.Replace(text, c.target(o.node), fmt.Sprintf("%q", o.target), 1))
+		c.run(exitFailed, []string{o.says}, "apply", "--yes")
+		c.text = text
 	}
 }
 
@@ -410,6 +432,19 @@ func (c *cluster) queries() {
 			}
 		}
 	}
+	text := c.text
+	for _, o := range []struct{ text, says string }{
+		{strings.Replace(text, "n3 = "+c.target("n3"), "", 1), "was applied with its rows by sensor on n1, n2, n3, and by sensor on n1, n2 is declared"},
+		{strings.NewReplacer(c.target("n1"), c.target("n2"), c.target("n2"), c.target("n1")).Replace(text), "the target of node n1 is that of node n2"},
+		{strings.Replace(text, c.target("n2"), fmt.Sprintf("%q", c.Nodes[3].Target), 1), "nodes n2 and n3 are the same database by two addresses"},
+	} {
+		c.declare(o.text)
+		s := rowmill(c.Context(), "query", "--shards", c.file, shardQueries[0])
+		if s.code != exitFailed || s.stdout != "" || !strings.Contains(s.stderr, o.says) {
+			c.Errorf("a declaration of other nodes: exit %d, want %q\n%s%s", s.code, o.says, s.stdout, s.stderr)
+		}
+	}
+	c.declare(text)
 	s := rowmill(c.Context(), "query", "--shards", c.file, "--check", shardQueries[1])
 	if !strings.Contains(s.stdout+s.stderr, "several servers have no common snapshot") {
 		c.Errorf("there is no warning about the snapshot: %s%s", s.stdout, s.stderr)

@@ -18,6 +18,16 @@ type Presenter interface {
 	// replace a table with rows of its own, and one whose nodes have another order. It is ErrUnsupported if the
 	// server lacks what it takes.
 	Present(ctx context.Context, h *Head) ([]HeadStep, error)
+	// Place returns what server and database this is, by whatever address it was reached.
+	Place(ctx context.Context) (Place, error)
+}
+
+// A Place is a database of a server.
+type Place struct {
+	// Server is the same for two targets only if they are one server, and Database if they are one database of it.
+	Server, Database string
+	// Foreign reports that the server, as a head, can't present tables of its own.
+	Foreign bool
 }
 
 // A Head is a table that presents those of other servers.

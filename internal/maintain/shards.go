@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -18,6 +19,13 @@ func PlanShards(ctx context.Context, d *rolling.Declaration, head engine.Keeper,
 	presenter, ok := head.(engine.Presenter)
 	if !ok {
 		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("%s can't present tables of other servers as one", head.Info().Target))
+	}
+	names, servers := make([]string, len(nodes)), make([]engine.Keeper, len(nodes))
+	for i, n := range nodes {
+		names[i], servers[i] = n.Node, n.DB
+	}
+	if err := CheckPlaces(ctx, head, names, servers); err != nil {
+		return nil, err
 	}
 	all := &Application{}
 	for _, n := range nodes {
@@ -63,6 +71,72 @@ func PlanShards(ctx context.Context, d *rolling.Declaration, head engine.Keeper,
 	return all, nil
 }
 
+// CheckPlaces returns an error if two nodes are one database, by whatever addresses they are reached, or if a node is one
+// that the head can't present. Head may be nil, and so may be nodes that can't be reached.
+func CheckPlaces(ctx context.Context, head engine.Keeper, names []string, nodes []engine.Keeper) error {
+	placeOf := func(db engine.Keeper) (p engine.Place, err error) {
+		if at, ok := db.(engine.Presenter); ok {
+			p, err = at.Place(ctx)
+		}
+		return p, err
+	}
+	of, err := placeOf(head)
+	if err != nil {
+		return fmt.Errorf("head: %w", err)
+	}
+	places := make([]engine.Place, len(nodes))
+	for i, n := range nodes {
+		if places[i], err = placeOf(n); err != nil {
+			return InNode(names[i], err)
+		}
+		switch p := places[i]; {
+		case p.Server == "":
+			continue
+		case p.Server == of.Server && p.Database == of.Database:
+			return engine.Hinted(fmt.Errorf("node %s is the table's own target by another address, where all nodes are presented under the table's name", names[i]), "another server")
+		case p.Server == of.Server && of.Foreign:
+			return engine.Hinted(fmt.Errorf("node %s is a database of the head's own server, whose tables the head can't present", names[i]), "another server for the node, or for the head")
+		}
+		for k := range i {
+			if places[k].Server == places[i].Server && places[k].Database == places[i].Database {
+				return engine.Hinted(fmt.Errorf("nodes %s and %s are the same database by two addresses: its rows would count twice", names[k], names[i]), "a server, or a database, of its own for each")
+			}
+		}
+	}
+	return nil
+}
+
+// CheckApplied returns an error if a node has its table by another declaration of shards than d: a query would read other nodes' rows, or not
+// those of all. A declaration that was never applied is one, too.
+func CheckApplied(ctx context.Context, d *rolling.Declaration, node string, db engine.Keeper) error {
+	stored, err := state.New(db).Declared(ctx, d.Name)
+	if err != nil && !isNoTable(err) {
+		return engine.Hinted(fmt.Errorf("read what was applied for %s: %w", d.Name, err), "SELECT on the node's rowmill_tables for the account that queries")
+	}
+	if err != nil || stored == nil {
+		return engine.Hinted(fmt.Errorf("table %s was not applied on it", d.Name), "rowmill apply %s", d.Source)
+	}
+	applied, err := declaredOf(stored, "")
+	if err != nil {
+		return err
+	}
+	return otherNodes(d.Name, node, applied.Shards, d.Shards)
+}
+
+// otherNodes returns an error if a table was applied with other nodes than are declared now.
+func otherNodes(table, node string, was, now rolling.Shards) error {
+	switch other := misplaced(was, now, node); {
+	case was.By != now.By || was.Every != now.Every || !reflect.DeepEqual(nodeNames(was), nodeNames(now)):
+		return engine.Hinted(fmt.Errorf("table %s was applied with its rows by %s on %s, and by %s on %s is declared: rows would be on the wrong nodes",
+			table, byText(was), strings.Join(nodeNames(was), ", "), byText(now), strings.Join(nodeNames(now), ", ")),
+			"[shards] as it was; or a new table with the other nodes, loaded from this one by rowmill load --from")
+	case other != "":
+		return engine.Hinted(fmt.Errorf("the target of node %s is that of node %s, as table %s was applied: rows would be on the wrong nodes", node, other, table),
+			"the targets as they were; of servers that have really moved, first the new target of node %s alone", other)
+	}
+	return nil
+}
+
 // InNode names the node in an error of one. Nil stays nil.
 func InNode(name string, err error) error {
 	if err == nil {
@@ -82,14 +156,11 @@ func (t *Table) planNode(ctx context.Context) (*Application, error) {
 	}
 	switch {
 	case t.Schema == nil: // there are no rows
-	case len(was.Nodes) > 0 && (was.By != now.By || was.Every != now.Every || !reflect.DeepEqual(nodeNames(was), nodeNames(now))):
-		return nil, engine.Hinted(fmt.Errorf("table %s was applied with its rows by %s on %s, and by %s on %s is declared: rows would be on the wrong nodes",
-			t.Table.Name, byText(was), strings.Join(nodeNames(was), ", "), byText(now), strings.Join(nodeNames(now), ", ")),
-			"[shards] as it was; or a new table with the other nodes, loaded from this one by rowmill load --from")
-	case misplaced(was, now, t.Node) != "":
-		return nil, engine.Hinted(fmt.Errorf("the target of node %s is that of node %s, as table %s was applied: rows would be on the wrong nodes", t.Node, misplaced(was, now, t.Node), t.Table.Name),
-			"the targets as they were; of servers that have really moved, first the new target of node %s alone", misplaced(was, now, t.Node))
-	case len(was.Nodes) == 0:
+	case len(was.Nodes) > 0:
+		if err := otherNodes(t.Table.Name, t.Node, was, now); err != nil {
+			return nil, err
+		}
+	default:
 		// A former apply may have been killed before it recorded the declaration.
 		var one int
 		err := t.DB.SQL().QueryRowContext(ctx, "SELECT 1 FROM "+t.DB.Dialect().Quote(t.Table.Name)+" LIMIT 1").Scan(&one)

@@ -138,6 +138,22 @@ func (db *DB) Present(ctx context.Context, h *engine.Head) ([]engine.HeadStep, e
 	return steps, nil
 }
 
+// Place implements engine.Presenter. Spider's tables can't be on their own server.
+func (db *DB) Place(ctx context.Context) (engine.Place, error) {
+	p := engine.Place{Foreign: true}
+	err := db.pool.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&p.Database)
+	if err != nil {
+		return p, db.unreachable(err)
+	}
+	err = engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
+		var name, value string
+		err := r.Scan(&name, &value)
+		p.Server += name + "=" + value + "\n"
+		return err
+	}, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'server_uid', 'hostname', 'port', 'datadir')")
+	return p, err
+}
+
 func (db *DB) needSpider(ctx context.Context, table string) error {
 	if strings.ContainsAny(table, `"'\`) {
 		return fmt.Errorf("table %s: Spider can't present a table whose name has quotes or backslashes", table)

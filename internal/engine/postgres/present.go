@@ -134,6 +134,14 @@ func (db *DB) Present(ctx context.Context, h *engine.Head) ([]engine.HeadStep, e
 	return steps, nil
 }
 
+// Place implements engine.Presenter. A copy of a server has its identifier, but did not start in the same microsecond.
+func (db *DB) Place(ctx context.Context) (engine.Place, error) {
+	var p engine.Place
+	err := db.plain.QueryRowContext(ctx, "SELECT concat_ws(' ', (SELECT system_identifier FROM pg_control_system()), current_setting('port'), extract(epoch FROM pg_postmaster_start_time())),"+
+		" concat_ws('.', current_database(), current_schema())").Scan(&p.Server, &p.Database)
+	return p, classifyIn(ctx, err)
+}
+
 // linkOf returns how the head connects to a node: as rowmill does.
 func (db *DB) linkOf(ctx context.Context, h *engine.Head, n engine.HeadNode) (link, error) {
 	cfg, err := configOf(ctx, n.Target)
