@@ -179,7 +179,7 @@ func (f *compareFlags) sides(ctx context.Context, paths []string) (before, after
 		return nil, nil, err
 	}
 	if len(paths) == 1 {
-		return f.split(before, paths[0])
+		return experiment.Sides(before, paths[0], f.a, f.b, report.Repeats(before))
 	}
 	if after, err = experiment.ReadAll(ctx, paths[1:]); err != nil {
 		return nil, nil, err
@@ -188,38 +188,6 @@ func (f *compareFlags) sides(ctx context.Context, paths []string) (before, after
 		return nil, nil, err
 	}
 	after, err = f.b.Of(after, "--b", paths[1])
-	return before, after, err
-}
-
-// split divides one record into two sides: those that the flags select, those that
-// were measured in order to be compared, or the only two configurations in it.
-func (f *compareFlags) split(recs []result.Record, path string) (before, after []result.Record, err error) {
-	a, b := f.a, f.b
-	if a == nil && b == nil {
-		groups := report.Repeats(recs)
-		sided := experiment.Selection{{Field: "side", Value: "A"}}
-		if _, err := sided.Of(recs, "", path); err != nil {
-			if len(groups) == 2 {
-				return groups[0], groups[1], nil
-			}
-			var names []string
-			for _, g := range groups {
-				names = append(names, g[0].Run.Name)
-			}
-			return nil, nil, usagef("rowmill compare "+path+" --a layout=plain --b layout=rolling", "%s holds %s (%s), not two: say which to compare",
-				path, figure.Plural(len(groups), "configuration"), strings.Join(names, "; "))
-		}
-		a, b = sided, experiment.Selection{{Field: "side", Value: "B"}}
-	}
-	for i := range recs {
-		if a.Match(&recs[i].Run) && b.Match(&recs[i].Run) {
-			return nil, nil, usagef(compareTry, "--a %s and --b %s: %q of %s would be on both sides", &a, &b, recs[i].Run.Name, path)
-		}
-	}
-	if before, err = a.Of(recs, "--a", path); err != nil {
-		return nil, nil, err
-	}
-	after, err = b.Of(recs, "--b", path)
 	return before, after, err
 }
 

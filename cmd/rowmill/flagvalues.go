@@ -29,16 +29,11 @@ func (v flagValue) Type() string { return v.of }
 // countOf is a whole number in the syntax of figure.ParseCount.
 func countOf(n *int64) flagValue {
 	return flagValue{func(s string) error {
-		v, err := figure.ParseCount(s)
-		if err != nil {
-			return err
+		v, err := figure.ParseWhole(s)
+		if err == nil {
+			*n = v
 		}
-		// Beyond 2^53 a float64 can't represent every whole number.
-		if v != math.Trunc(v) || v > 1<<53 {
-			return fmt.Errorf("%s is not a whole number up to 2^53", s)
-		}
-		*n = int64(v)
-		return nil
+		return err
 	}, func() string { return strconv.FormatInt(*n, 10) }, "N"}
 }
 

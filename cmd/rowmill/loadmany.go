@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,17 +86,7 @@ func (a *app) loadAll(ctx context.Context, o ingest.Options, f loadFlags, source
 	}
 	outcomes, errs, sum, failed := m.Run(ctx, sources)
 	clear()
-	wrong := 0
-	for i, one := range outcomes {
-		if err := cmp.Or(errs[i], one.Err()); err != nil {
-			if wrong++; wrong <= maxLines {
-				failed = errors.Join(failed, err)
-			}
-		}
-	}
-	if wrong > maxLines {
-		failed = errors.Join(failed, fmt.Errorf("%s more, each in its line above", figure.Plural(wrong-maxLines, "source", "sources")))
-	}
+	failed = errors.Join(failed, ingest.Failures(outcomes, errs, maxLines))
 	if !f.withJSON && several {
 		if usual > maxLines {
 			fmt.Fprintf(a.stdout, "... and %s without bad rows\n", figure.Plural(usual-maxLines, "other file", "other files"))
@@ -125,23 +114,13 @@ func (a *app) loadAll(ctx context.Context, o ingest.Options, f loadFlags, source
 
 // sayNotBegun names the sources that were not reached.
 func (a *app) sayNotBegun(sources []string, outcomes []ingest.Outcome) {
-	n := len(sources) - len(outcomes)
-	if n <= 0 {
+	left := ingest.NotBegun(sources, outcomes)
+	if len(left) == 0 {
 		return
 	}
-	begun := map[string]bool{}
-	for _, r := range outcomes {
-		begun[r.Argument] = true
-	}
-	var rest []string
-	for _, s := range sources {
-		if !begun[s] && len(rest) < maxLines {
-			rest = append(rest, s)
-		}
-	}
-	line := "not begun: " + strings.Join(rest, ", ")
-	if n > len(rest) {
-		line += fmt.Sprintf(" and %s more", figure.Count(n-len(rest)))
+	line := "not begun: " + strings.Join(left[:min(len(left), maxLines)], ", ")
+	if n := len(left) - maxLines; n > 0 {
+		line += fmt.Sprintf(" and %s more", figure.Count(n))
 	}
 	fmt.Fprintln(a.stderr, line)
 }

@@ -288,21 +288,11 @@ func (a *app) stopSandboxes(ctx context.Context, list []sandbox.Instance, yes, k
 			return err
 		}
 	}
-	var errs []error
-	with := map[string]bool{} // the heads whose nodes are stopped with them
-	for _, in := range list {
-		if with[in.Name] = true; with[in.Head] {
-			continue
-		}
-		if err := sandbox.StopNamed(ctx, "", in.Name, keepData); err != nil {
-			errs = append(errs, err)
-			continue
-		}
+	return sandbox.StopAll(ctx, list, keepData, func(in sandbox.Instance) {
 		if keepData {
 			fmt.Fprintf(a.stdout, "stopped %s, data kept in %s\n", in.Name, in.Dir)
 		} else {
 			fmt.Fprintf(a.stdout, "stopped and removed %s\n", in.Name)
 		}
-	}
-	return errors.Join(errs...)
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -95,4 +96,35 @@ func number(f float64) string {
 		return fmt.Sprint(f)
 	}
 	return string(p)
+}
+
+// Sides divides the runs of one record into two sides: those that --a and --b select, those
+// that were measured in order to be compared, or the only two configurations, which groups
+// has. path is the record's.
+func Sides(recs []result.Record, path string, a, b Selection, groups [][]result.Record) (before, after []result.Record, err error) {
+	if a == nil && b == nil {
+		sided := Selection{{Field: "side", Value: "A"}}
+		if _, err := sided.Of(recs, "", path); err != nil {
+			if len(groups) == 2 {
+				return groups[0], groups[1], nil
+			}
+			var names []string
+			for _, g := range groups {
+				names = append(names, g[0].Run.Name)
+			}
+			return nil, nil, refuse("rowmill compare "+path+" --a layout=plain --b layout=rolling", "%s holds %s (%s), not two: say which to compare",
+				path, figure.Plural(len(groups), "configuration"), strings.Join(names, "; "))
+		}
+		a, b = sided, Selection{{Field: "side", Value: "B"}}
+	}
+	for i := range recs {
+		if a.Match(&recs[i].Run) && b.Match(&recs[i].Run) {
+			return nil, nil, refuse("rowmill compare before.jsonl after.jsonl", "--a %s and --b %s: %q of %s would be on both sides", &a, &b, recs[i].Run.Name, path)
+		}
+	}
+	if before, err = a.Of(recs, "--a", path); err != nil {
+		return nil, nil, err
+	}
+	after, err = b.Of(recs, "--b", path)
+	return before, after, err
 }

@@ -33,6 +33,19 @@ func ParseCount(s string) (float64, error) {
 	return v, nil
 }
 
+// ParseWhole parses a whole number in the syntax of ParseCount.
+func ParseWhole(s string) (int64, error) {
+	v, err := ParseCount(s)
+	if err != nil {
+		return 0, err
+	}
+	// Beyond 2^53 a float64 can't represent every whole number.
+	if v != math.Trunc(v) || v > 1<<53 {
+		return 0, fmt.Errorf("%s is not a whole number up to 2^53", s)
+	}
+	return int64(v), nil
+}
+
 // ParseShare parses a share from 0 to below 1: 5%, 0.05.
 func ParseShare(s string) (float64, error) {
 	number, percent := strings.CutSuffix(s, "%")

@@ -405,3 +405,27 @@ func (r *reasons) all() []Reason {
 	})
 	return out
 }
+
+// Failures returns the errors of a Many's outcomes, at most so many, and then their number.
+func Failures(outcomes []Outcome, errs []error, most int) error {
+	var all error
+	n := 0
+	for i, one := range outcomes {
+		if err := cmp.Or(errs[i], one.Err()); err != nil {
+			if n++; n <= most {
+				all = errors.Join(all, err)
+			}
+		}
+	}
+	if n > most {
+		all = errors.Join(all, fmt.Errorf("%s more, each in its line above", figure.Plural(n-most, "source", "sources")))
+	}
+	return all
+}
+
+// NotBegun returns the sources without an outcome.
+func NotBegun(sources []string, outcomes []Outcome) []string {
+	return slices.DeleteFunc(slices.Clone(sources), func(s string) bool {
+		return slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.Argument == s })
+	})
+}

@@ -119,3 +119,20 @@ func NodesOf(dir, name string) ([]Instance, error) {
 	list, err := List(dir)
 	return slices.DeleteFunc(list, func(in Instance) bool { return in.Head != name }), err
 }
+
+// StopAll stops the sandboxes of a list, each node with its head, and calls stopped after each.
+func StopAll(ctx context.Context, list []Instance, keepData bool, stopped func(Instance)) error {
+	var errs []error
+	with := map[string]bool{} // the heads whose nodes are stopped with them
+	for _, in := range list {
+		if with[in.Name] = true; with[in.Head] {
+			continue
+		}
+		if err := StopNamed(ctx, "", in.Name, keepData); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		stopped(in)
+	}
+	return errors.Join(errs...)
+}
