@@ -56,11 +56,12 @@ type Reader interface {
 	// Function reports whether a function, in lower case, with this number of arguments is one of the server's own that
 	// always returns the same for the same arguments within one statement and the same settings.
 	Function(name string, args int) FunctionKind
-	// MergeRefusal returns why partial results can't be merged in temporary tables of the server; "" if they can.
-	MergeRefusal() string
 	// MergeState returns st changed such that temporary tables take the values of any result as they are: nothing is
 	// refused, cut or replaced. Statements are parsed as with st.
 	MergeState(st State) State
+	// Carry is an expression for a text from which TempTable makes the same value again, given a column and the expression for its
+	// values; "" if the value's own text is enough.
+	Carry(c ResultColumn, expr string) string
 	// TempTable creates a temporary table, whose columns have the names and types of a query that it doesn't
 	// run, and returns what inserts rows. The session is one of ReadSession with the settings of MergeState; the end of its
 	// connection removes the table. cols describe the query's result; they may be nil if no rows are inserted by
@@ -127,6 +128,7 @@ type Syntax struct {
 	LimitComma   bool // LIMIT offset, count
 	UserVars     bool // @x and @@x are variables
 	NullsLast    bool // ORDER BY sorts NULL after all values, and with DESC before them
+	Affinity     bool // a column may be compared in another way than an expression of the same value, such as +x
 }
 
 // A ResultColumn is one column of a result, as the server describes it.
@@ -149,6 +151,10 @@ type ResultColumn struct {
 	// Provisional reports that the type may be another one when the query runs, which depends on how the server computes
 	// it: only DescribeQuery sets it.
 	Provisional bool
+	// Declared reports that Class follows from declarations: a result of the query doesn't tell it, and its columns have ClassOther.
+	Declared bool
+	// Carried reports that the texts of a column that TempTable gets are those of Reader.Carry.
+	Carried bool
 	// Packet is the column's description in the protocol of the server, for a front
 	// that speaks the same; nil if there is none.
 	Packet []byte
@@ -326,7 +332,9 @@ type AggregateCall struct {
 	// alone, and Order the words after this, such as DESC. Separator is the text of one, with its quotes.
 	Ordered, SelfOrdered bool
 	// Divided reports that an argument has a division, whose value may have more digits than its type.
-	Divided          bool
+	Divided bool
+	// Fractions reports that an argument has a binary fraction: a column, or a number with a point or an exponent.
+	Fractions        bool
 	Order, Separator string
 	// Result describes the call.
 	Result ResultColumn
@@ -353,7 +361,8 @@ type Recipe struct {
 	Final FinalStep
 	// Zero reports that the aggregate of no rows is 0 and not NULL.
 	Zero bool
-	// Integers reports that the value and all of Parts are integers, also where the server describes columns without a type.
+	// Integers reports that all of Parts are integers, also where the server describes columns without a type, and so is the
+	// value if it has Steps. A part that isn't makes the query whole.
 	Integers bool
 	// Group are expressions by which pieces have to group in addition: the values of a DISTINCT
 	// aggregate. Then there are no Parts, and Merge computes from the groups of all pieces, $1 being the first of Group: the aggregate,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -122,6 +123,15 @@ type counter struct {
 
 func (c *counter) Columns(cols []engine.ResultColumn) error {
 	c.begun = true
+	for i := range cols {
+		if cols[i].Declared { // as if the server had answered the whole
+			cols = slices.Clone(cols)
+			for k := range cols {
+				cols[k].Class, cols[k].Declared = engine.ClassOther, false
+			}
+			break
+		}
+	}
 	return c.Sink.Columns(cols)
 }
 

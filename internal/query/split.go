@@ -122,11 +122,28 @@ func (x *splitter) split() (err error) {
 		return err
 	}
 	if x.plan.Merge.Kind == OnServer {
-		if why := x.reader.MergeRefusal(); why != "" {
-			return refuse("%s", why)
-		}
+		x.carry()
 	}
 	return nil
+}
+
+// carry makes pieces return texts from which temporary tables get the same values, where those of the values aren't enough.
+func (x *splitter) carry() {
+	p := x.plan
+	var list []string
+	carries := false
+	for i, c := range p.PartialColumns {
+		name := x.quote(c.Name)
+		if text := x.reader.Carry(c, name); text != "" {
+			p.PartialColumns[i].Carried, carries = true, true
+			name = text + " AS " + name
+		}
+		list = append(list, name)
+	}
+	if carries {
+		p.Partial[0] = "SELECT " + strings.Join(list, ", ") + " FROM (" + p.Partial[0]
+		p.Partial[1] += ") AS rowmill_rows"
+	}
 }
 
 // parse reads the statement and scans it.

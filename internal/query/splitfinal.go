@@ -155,7 +155,7 @@ func (g *grouped) render(e *parse.Expr, in nameUse) (string, error) {
 		}
 		if i := g.keyOf(e); i >= 0 {
 			g.keys[i].used = true
-			replace(keyName + strconv.Itoa(i+1))
+			replace(g.keyValue(i))
 			return false
 		}
 		switch {
@@ -184,6 +184,20 @@ func (g *grouped) render(e *parse.Expr, in nameUse) (string, error) {
 		return "", err
 	}
 	return g.of(e.Span, edits...), nil
+}
+
+// keyValue is a key in terms of the groups' columns. Where columns are compared in other ways than expressions, it is what the
+// key is: a column, a CAST, which makes the same of its own result, or another expression.
+func (g *grouped) keyValue(i int) string {
+	name := keyName + strconv.Itoa(i+1)
+	e := parse.Bare(g.keys[i].expr)
+	switch {
+	case !g.syntax.Affinity || e.Kind == parse.Column:
+		return name
+	case e.Kind == parse.Cast:
+		return g.of(e.Span, parse.Edit{Span: e.Args[0].Span, Text: name})
+	}
+	return "(+" + name + ")"
 }
 
 // value is an aggregate in terms of the groups' columns.
@@ -362,8 +376,8 @@ func (g *grouped) typeParts() {
 		if p.text == "" {
 			continue
 		}
-		if c := &g.plan.PartialColumns[i]; p.integers && c.Class == engine.ClassOther {
-			c.Class = engine.ClassInt
+		if p.integers {
+			g.plan.PartialColumns[i].Class = engine.ClassInt
 		}
 		i++
 	}
@@ -476,7 +490,7 @@ func (g *grouped) inMemory() {
 		}
 		o := Output{Key: -1, Final: a.recipe.Final, Zero: a.recipe.Zero}
 		class := a.result.Class
-		if a.recipe.Integers && class == engine.ClassOther {
+		if a.recipe.Integers {
 			class = engine.ClassInt
 			o.Class = class
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // Names of columns of the temporary tables, before their numbers: keys of groups, values of DISTINCT aggregates, parts of aggregates, and
@@ -383,11 +384,14 @@ func (g *grouped) checkKey(k *key) error {
 	if g.reader.Ambiguous(k.col, k.text, false) == "TRUE" {
 		return refuse("it groups by %s, whose text may stand for several values", k.text)
 	}
+	if g.syntax.Affinity && parse.Bare(k.expr).Kind == parse.Column && k.col.Native == "" {
+		return refuse("it groups by %s, which may be a column without a type, or none", k.text)
+	}
 	switch k.col.Class {
 	case engine.ClassOther:
 		return refuse("it groups by %s, whose text may stand for several values", k.text)
 	case engine.ClassFloat:
-		if g.syntax.Casts {
+		if g.syntax.Casts || g.reader.Carry(k.col, k.text) != "" {
 			return nil // the text has all digits
 		}
 		return refuse("it groups by %s, a binary fraction, whose text may stand for several values", k.text)
@@ -487,12 +491,31 @@ func (g *grouped) recipe(a *aggregate) (engine.Recipe, bool) {
 		c.Order = strings.TrimSpace(g.of(parse.Span{From: e.OrderBy[0].Expr.To, To: e.OrderBy[0].To}))
 	}
 	for _, arg := range e.Args {
-		c.Divided = c.Divided || divided(arg)
+		c.Divided, c.Fractions = c.Divided || divided(arg), c.Fractions || g.fractional(arg)
 	}
 	if e.Filter != nil && (c.Ordered || c.Separator != "") {
 		return engine.Recipe{}, false
 	}
 	return g.reader.Aggregate(c)
+}
+
+// fractional reports a binary fraction in an expression: a column of any table that is so called, or a number.
+func (x *splitter) fractional(e *parse.Expr) bool {
+	yes := false
+	parse.Walk(e, func(e *parse.Expr) bool {
+		switch e.Kind {
+		case parse.Literal:
+			yes = yes || !strings.HasPrefix(e.Name, "'") && strings.ContainsAny(e.Name, ".eE") && strings.ContainsAny(e.Name, "0123456789")
+		case parse.Column:
+			for _, u := range x.uses {
+				yes = yes || u.table != nil && slices.ContainsFunc(u.table.Columns, func(c engine.SchemaColumn) bool {
+					return c.Kind == value.Float && x.sameName(c.Name, e.Names[len(e.Names)-1])
+				})
+			}
+		}
+		return !yes
+	})
+	return yes
 }
 
 // divided reports a division in an expression.

@@ -179,13 +179,10 @@ func (x *splitter) passes(list []*branch) bool {
 // storeBranches writes the statements that compute the operation in temporary tables.
 func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.Span) error {
 	p, q := x.plan, x.query
-	if why := x.reader.MergeRefusal(); why != "" {
-		return refuse("%s", why)
-	}
 	for i, c := range p.Columns {
 		long := strings.ToUpper(c.Native)
 		switch {
-		case x.reader.Ambiguous(c, "x", false) == "TRUE":
+		case x.reader.Ambiguous(c, "x", false) == "TRUE" || x.reader.Carry(c, "x") != "":
 			return refuse("the column %s can't be stored in between with certainty", c.Name)
 		case !all && (x.reader.Bytes(c, "x") != "" || c.Class == engine.ClassOther):
 			return refuse("which of the equal values of %s it returns is up to the server", c.Name)

@@ -13,8 +13,8 @@ import (
 // readOnlyDefault is the setting under which a transaction can't create a temporary table.
 const readOnlyDefault = "default_transaction_read_only"
 
-// MergeRefusal implements engine.Reader.
-func (db *DB) MergeRefusal() string { return "" }
+// Carry implements engine.Reader.
+func (db *DB) Carry(engine.ResultColumn, string) string { return "" }
 
 // MergeState implements engine.Reader.
 func (db *DB) MergeState(st engine.State) engine.State {

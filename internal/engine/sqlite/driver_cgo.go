@@ -36,10 +36,11 @@ func openConnection(url string) (*connection, error) {
 	return c.(*sqlite3.SQLiteConn), nil
 }
 
-// registerFunctions adds the functions that AsText and RowHash use.
+// registerFunctions adds the functions that AsText, RowHash and Carry use.
 func registerFunctions(conn *connection) error {
 	return errors.Join(
 		conn.RegisterFunc("rowmill_text", textOf, true),
+		conn.RegisterFunc("rowmill_carry", carried, true),
 		conn.RegisterFunc("rowmill_row", func(values ...any) []byte { return appendRow(nil, values) }, true),
 		conn.RegisterAggregator("rowmill_hash", func() *rowHash { return &rowHash{} }, true),
 	)

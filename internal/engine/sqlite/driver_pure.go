@@ -30,13 +30,14 @@ var pure = sync.OnceValues(func() (*sqlite3.Driver, error) {
 	}
 	return d, errors.Join(
 		scalar("rowmill_text", func(values []driver.Value) driver.Value { return textOf(values[0]) }),
+		scalar("rowmill_carry", func(values []driver.Value) driver.Value { return carried(values[0]) }),
 		scalar("rowmill_row", func(values []driver.Value) driver.Value { return appendRow(nil, anys(values)) }),
 		d.RegisterFunction("rowmill_hash", &sqlite3.FunctionImpl{NArgs: -1, Deterministic: true,
 			MakeAggregate: func(sqlite3.FunctionContext) (sqlite3.AggregateFunction, error) { return &pureHash{}, nil }}),
 	)
 })
 
-// registerFunctions adds the functions that AsText and RowHash use. Here it does
+// registerFunctions adds the functions that AsText, RowHash and Carry use. Here it does
 // nothing, because pure has already registered them with the driver.
 func registerFunctions(*connection) error { return nil }
 

@@ -8,7 +8,7 @@ import (
 
 // Syntax implements engine.Reader.
 func (db *DB) Syntax(engine.State) engine.Syntax {
-	return engine.Syntax{Backquoted: true, Bracketed: true, ConcatPipes: true, GroupOrder: true, LimitComma: true}
+	return engine.Syntax{Backquoted: true, Bracketed: true, ConcatPipes: true, GroupOrder: true, LimitComma: true, Affinity: true}
 }
 
 // pureFunctions always return the same for the same arguments.
@@ -44,7 +44,7 @@ func (db *DB) Function(name string, args int) engine.FunctionKind {
 	return functions.Kind(name)
 }
 
-// Bytes implements engine.Reader. The values of a column that has a type, which has no collation, are equal only if their texts are.
+// Bytes implements engine.Reader. 1 is equal to 1.0. Values of columns that have a type are equal only if their texts are.
 func (db *DB) Bytes(c engine.ResultColumn, expr string) string {
 	if c.Class == engine.ClassInt || c.Class == engine.ClassBytes {
 		return ""
@@ -63,67 +63,54 @@ func (db *DB) ClockValue(string) string { return "" }
 // Ambiguous implements engine.Reader.
 func (db *DB) Ambiguous(engine.ResultColumn, string, bool) string { return "" }
 
-// Aggregate implements engine.Reader. A column may hold values of any type: the sum is exact only if all of
-// them are integers, which the type of the sum tells.
+// Aggregate implements engine.Reader. A column may hold values of any type: a sum is exact only if all of them are integers.
 func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	if c.Ordered || c.Separator != "" || len(c.Args) > 1 {
 		return engine.Recipe{}, false
 	}
-	const other = "max(typeof($1) NOT IN ('integer', 'null'))"
-	switch c.Name {
-	case "count":
-		if c.Distinct {
-			return engine.Recipe{}, false
-		}
-		r := engine.Recipe{Parts: []string{"count($1)"}, Merge: []string{"coalesce(sum($1), 0)"}, Value: "$1", Steps: []engine.MergeStep{engine.MergeSum}, Zero: true, Integers: true}
-		if c.Star {
-			r.Parts[0] = "count(*)"
-		}
-		return r, true
-	case "sum", "min", "max":
-		if len(c.Inputs) == 1 && c.Inputs[0].Class == engine.ClassInt && !c.Distinct {
-			return integerRecipe(c.Name), true
-		}
-	}
-	switch c.Name {
-	case "sum":
-		return engine.Recipe{Parts: []string{"sum($1)", other}, Merge: []string{"sum($1)", "max($1)"}, Value: "$1", Tie: "$2 = 1"}, !c.Distinct
-	case "avg":
+	// A value in a temporary table is that of an expression, and not of a column: see Syntax.Affinity.
+	const value = "(+$1)"
+	compared := len(c.Inputs) == 1 && c.Inputs[0].Class != engine.ClassOther
+	count := engine.Recipe{Parts: []string{"count($1)"}, Merge: []string{"coalesce(sum($1), 0)"}, Value: value, Steps: []engine.MergeStep{engine.MergeSum}, Zero: true, Integers: true}
+	switch {
+	case c.Name == "count" && c.Star:
+		count.Parts[0] = "count(*)"
+		return count, true
+	case c.Name == "count" && c.Distinct:
+		return engine.Recipe{Group: c.Args, Merge: []string{"count(DISTINCT $1)"}, Value: value}, compared
+	case c.Name == "count":
+		return count, true
+	case c.Name != "min" && c.Name != "max" && (c.Distinct || c.Fractions || len(c.Inputs) == 1 && (c.Inputs[0].Class == engine.ClassFloat || c.Inputs[0].Class == engine.ClassBytes)):
+		return engine.Recipe{}, false
+	case c.Name == "sum":
+		return engine.Recipe{Parts: []string{integerSum}, Merge: []string{"sum($1)"}, Value: value, Steps: []engine.MergeStep{engine.MergeSum}, Integers: true}, true
+	case c.Name == "avg":
+		// The server divides the sum of integers, which is exact, by their number: both as binary fractions.
 		return engine.Recipe{
-			Parts: []string{"sum($1)", "count($1)", other}, Merge: []string{"sum($1)", "coalesce(sum($1), 0)", "max($1)"},
-			Value: "(CAST($1 AS REAL) / $2)", Tie: "$3 = 1",
-		}, !c.Distinct
-	case "min", "max":
-		// 1 is equal to 1.0, 0.0 to -0.0, and a collation may make texts equal.
+			Parts: []string{integerSum, "count($1)"}, Merge: []string{"sum($1)", "coalesce(sum($1), 0)"}, Value: "(CAST($1 AS REAL) / $2)", Integers: true,
+		}, true
+	case c.Name == "total":
+		return engine.Recipe{Parts: []string{integerSum}, Merge: []string{"sum($1)"}, Value: "coalesce(CAST($1 AS REAL), 0.0)", Integers: true}, true
+	case (c.Name == "min" || c.Name == "max") && compared:
 		call := c.Name + "($1)"
-		r := engine.Recipe{
-			Parts: []string{call, "max(typeof($1) = 'integer')", "max(typeof($1) = 'real')", "max(typeof($1) = 'text')"},
-			Merge: []string{call, "max($1)", "max($1)", "max($1)"},
-			Value: "$1", Tie: "$3 = 1 AND ($2 = 1 OR $1 = 0)",
-		}
-		if c.Result.Class != engine.ClassBytes && c.Result.Class != engine.ClassTime {
-			r.Tie += " OR $4 = 1"
+		r := engine.Recipe{Parts: []string{call}, Merge: []string{call}, Value: value}
+		switch c.Inputs[0].Class {
+		case engine.ClassInt:
+			r.Integers, r.Steps = true, []engine.MergeStep{engine.MergeMin}
+			if c.Name == "max" {
+				r.Steps[0] = engine.MergeMax
+			}
+		case engine.ClassText: // 1 is equal to 1.0, and 0.0 to -0.0
+			r.Parts = append(r.Parts, "max(typeof($1) = 'integer')", "max(typeof($1) = 'real' AND $1 = CAST($1 AS INTEGER))")
+			r.Merge = append(r.Merge, "max($1)", "max($1)")
+			r.Tie = "typeof($1) IN ('integer', 'real') AND $3 = 1 AND ($2 = 1 AND $1 = CAST($1 AS INTEGER) OR $1 = 0)"
 		}
 		return r, true
 	}
 	return engine.Recipe{}, false
 }
 
-// mostPart is the largest sum of magnitudes in a piece. The sum of as many pieces as a view has terms is far from the largest integer.
-const mostPart = "1e15"
-
-// integerRecipe is that of the sum, the least or the greatest of integers. SQLite refuses a sum beyond its integers, which
-// may depend on the order of the additions: then the part isn't a number, and the whole query tells.
-func integerRecipe(name string) engine.Recipe {
-	r := engine.Recipe{Parts: []string{name + "($1)"}, Merge: []string{name + "($1)"}, Value: "$1", Integers: true}
-	switch name {
-	case "sum":
-		r.Parts[0] = "CASE WHEN total(abs(CAST($1 AS REAL))) < " + mostPart + " THEN sum($1) ELSE 'large' END"
-		r.Steps = []engine.MergeStep{engine.MergeSum}
-	case "min":
-		r.Steps = []engine.MergeStep{engine.MergeMin}
-	case "max":
-		r.Steps = []engine.MergeStep{engine.MergeMax}
-	}
-	return r
-}
+// integerSum is the sum of integers in a piece. SQLite refuses a sum beyond its integers, which may depend on the order
+// of the additions: then, and if there are other values than integers, it isn't a number, and the whole query tells. The sum of as many pieces as a view
+// may have terms, 500, is within its integers.
+const integerSum = "CASE WHEN total(abs(CAST($1 AS REAL))) < 1e16 AND total(typeof($1) NOT IN ('integer', 'null')) = 0 THEN sum($1) ELSE 'other' END"

@@ -166,16 +166,21 @@ var strictClasses = map[string]engine.ResultClass{
 }
 
 // compound finds several queries, or rows, in one: its columns have the types that the first of them declares.
-var compound = regexp.MustCompile(`(?i)\b(union|intersect|except)\b|\bvalues\s*[(/-]`)
+// collated finds collations, and values of JSON, which are more than their texts to functions.
+var (
+	compound = regexp.MustCompile(`(?i)\b(union|intersect|except)\b|\bvalues\s*[(/-]`)
+	collated = regexp.MustCompile(`(?i)\bcollate\b|json|->`)
+)
 
-// typed reports whether the declared types of a query's columns are those of all their values: the tables that it reads
-// are STRICT, and have no collation.
-func typed(ctx context.Context, s *engine.Session, query string) (bool, error) {
-	if compound.MatchString(query) {
-		return false, nil
+// typed reports whether values of a query's columns are equal only if a temporary table compares them as equal: neither the
+// tables that it reads nor the query have a collation. strict reports that all values have the declared types of their columns: all tables
+// are STRICT.
+func typed(ctx context.Context, s *engine.Session, query string) (plain, strict bool, err error) {
+	if compound.MatchString(query) || collated.MatchString(query) {
+		return false, false, nil
 	}
 	roots, known := map[string]bool{}, true
-	err := s.Text(ctx, "EXPLAIN "+query, nil, func(v [][]byte) error { // addr, opcode, p1, p2, p3
+	err = s.Text(ctx, "EXPLAIN "+query, nil, func(v [][]byte) error { // addr, opcode, p1, p2, p3
 		switch string(v[1]) {
 		case "OpenRead":
 			roots[string(v[3])] = true
@@ -186,34 +191,42 @@ func typed(ctx context.Context, s *engine.Session, query string) (bool, error) {
 		return nil
 	})
 	if err != nil || !known || len(roots) == 0 {
-		return false, err
+		return false, false, err
 	}
-	found := 0
-	err = s.Text(ctx, `SELECT l.strict = 1 AND t.sql NOT LIKE '%collate%' AND (SELECT encoding FROM pragma_encoding) = 'UTF-8'
+	found, strict := 0, true
+	err = s.Text(ctx, `SELECT l.strict = 1, t.sql NOT LIKE '%collate%' AND (SELECT encoding FROM pragma_encoding) = 'UTF-8'
 AND NOT EXISTS (SELECT 1 FROM sqlite_temp_schema)
 FROM sqlite_schema AS r JOIN sqlite_schema AS t ON t.type = 'table' AND t.name = r.tbl_name
 JOIN pragma_table_list AS l ON l.schema = 'main' AND l.name = t.name WHERE r.rootpage IN (`+strings.Join(slices.Collect(maps.Keys(roots)), ", ")+")", nil,
 		func(v [][]byte) error {
 			found++
-			known = known && string(v[0]) == "1"
+			strict = strict && string(v[0]) == "1"
+			known = known && string(v[1]) == "1"
 			return nil
 		})
-	return known && found == len(roots), err
+	known = known && found == len(roots)
+	return known, known && strict, err
 }
 
-// DescribeQuery implements engine.Reader.
+// DescribeQuery implements engine.Reader. Where there is no collation, a temporary table holds the values of any column, as Carry
+// makes them.
 func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string) ([]engine.ResultColumn, error) {
 	cols, err := s.Describe(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	typed, err := typed(ctx, s, query)
+	plain, strict, err := typed(ctx, s, query)
 	if err != nil {
 		return nil, err
 	}
 	for i, c := range cols {
-		if class, ok := strictClasses[c.Native]; ok && typed {
-			cols[i].Class, cols[i].Binary = class, c.Native == "BLOB"
+		class, ok := strictClasses[c.Native]
+		cols[i].Declared = true
+		switch {
+		case strict && ok:
+			cols[i].Class = class
+		case plain && c.Native != "ANY": // which is another type in a table that isn't STRICT
+			cols[i].Class = engine.ClassText
 		}
 	}
 	return cols, nil

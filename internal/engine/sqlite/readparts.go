@@ -40,6 +40,7 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q\n", body)
 	var stores, names []string
+	types := map[string]string{}
 	if kind == "view" {
 		if stores, err = storesOf(ctx, s, t); err != nil {
 			return fail(err)
@@ -75,6 +76,13 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 			for _, c := range cols {
 				names = append(names, c.Name)
 			}
+			continue
+		}
+		for _, c := range cols { // by which the values of the view are compared
+			if have, ok := types[c.Name]; ok && have != c.Native {
+				t.Refusal = "the tables of its periods have different columns"
+			}
+			types[c.Name] = c.Native
 		}
 	}
 	if kind == "view" {

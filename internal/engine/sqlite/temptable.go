@@ -2,7 +2,13 @@ package sqlite
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
 )
@@ -10,13 +16,169 @@ import (
 // MergeState implements engine.Reader.
 func (db *DB) MergeState(st engine.State) engine.State { return st }
 
-// MergeRefusal implements engine.Reader.
-func (db *DB) MergeRefusal() string {
-	return "its partial results would be merged in a temporary table, and the texts of values don't tell their types"
+// Carry implements engine.Reader: a value of SQLite has a type of its own, which isn't in its text, and that of a binary fraction
+// doesn't have all digits. The letter of the type comes first.
+func (db *DB) Carry(c engine.ResultColumn, expr string) string {
+	if c.Class == engine.ClassInt || c.Class == engine.ClassBytes {
+		return ""
+	}
+	return strings.ReplaceAll("CASE typeof($1) WHEN 'integer' THEN 'i' || $1 WHEN 'text' THEN 't' || $1 WHEN 'null' THEN NULL ELSE rowmill_carry($1) END", "$1", expr)
 }
 
-// TempTable implements engine.Reader: a value of SQLite has a type of its own, which isn't in its text, and a column made from a query
-// has no collation.
-func (db *DB) TempTable(context.Context, *engine.Session, string, string, []engine.ResultColumn) (*engine.TempTable, error) {
-	return nil, engine.Classed(engine.ErrUnsupported, errors.New("create a temporary table: the texts of values don't have their types"))
+// carried is the function rowmill_carry, of a binary fraction or a blob. Drivers pass NULL, or blobs without bytes, as a nil slice, and
+// may cut texts at a zero byte.
+func carried(v any) any {
+	switch v := v.(type) {
+	case float64:
+		return strconv.AppendUint([]byte("f"), math.Float64bits(v), 16)
+	case []byte:
+		return append([]byte("b"), v...)
+	}
+	return nil
+}
+
+// uncarried returns the value of a type that a text stands for.
+func uncarried(letter byte, text []byte) (any, error) {
+	switch letter {
+	case 'i':
+		return strconv.ParseInt(string(text), 10, 64)
+	case 'f':
+		bits, err := strconv.ParseUint(string(text), 16, 64)
+		return math.Float64frombits(bits), err
+	case 't':
+		return string(text), nil
+	case 'b':
+		return append(make([]byte, 0, len(text)), text...), nil // not nil, which is NULL
+	}
+	return nil, fmt.Errorf("%q is no type", letter)
+}
+
+// declaredType matches types of columns that can be declared again as they are.
+var declaredType = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*( [A-Z_][A-Z0-9_]*)*( ?\([0-9]+(, ?[0-9]+)?\))?$`)
+
+// TempTable implements engine.Reader. A column of the query that is one of a table has the same declared type, and so its affinity,
+// by which it is compared; one that is an expression has none. Its values are bound.
+func (db *DB) TempTable(ctx context.Context, s *engine.Session, name, query string, cols []engine.ResultColumn) (*engine.TempTable, error) {
+	fail := func(err error) (*engine.TempTable, error) {
+		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
+	}
+	list := cols
+	for _, c := range cols {
+		if !c.Carried && db.Carry(c, "") != "" {
+			return fail(engine.Classed(engine.ErrUnsupported, fmt.Errorf("column %s: the texts of its values don't tell their types", c.Name)))
+		}
+	}
+	if cols == nil {
+		var err error
+		if list, err = s.Describe(ctx, query); err != nil {
+			return fail(err)
+		}
+	}
+	table := "temp." + dialect{}.Quote(name)
+	defs := make([]string, len(list))
+	for i, c := range list {
+		if c.Native != "" && !declaredType.MatchString(c.Native) {
+			return fail(engine.Classed(engine.ErrUnsupported, fmt.Errorf("column %s: its type is %s", c.Name, c.Native)))
+		}
+		defs[i] = strings.TrimSpace(dialect{}.Quote(c.Name) + " " + c.Native)
+	}
+	if _, err := s.Exec(ctx, "CREATE TEMP TABLE "+dialect{}.Quote(name)+" ("+strings.Join(defs, ", ")+")"); err != nil {
+		return fail(err)
+	}
+	have, err := s.Describe(ctx, "SELECT * FROM "+table)
+	if err != nil {
+		return fail(err)
+	}
+	for i, c := range have {
+		if len(have) != len(list) || c.Native != list[i].Native {
+			return fail(engine.Classed(engine.ErrUnsupported, fmt.Errorf("column %s: a column can't have its type %s", list[i].Name, list[i].Native)))
+		}
+	}
+	literals := make([]engine.Literal, len(list))
+	for i, c := range list {
+		literals[i] = boundLiteral(c)
+	}
+	return &engine.TempTable{
+		Name: name, Columns: list, Literals: literals,
+		Insert: func(ctx context.Context, rows []byte) error { return insertBound(ctx, s, table, len(list), rows) },
+	}, nil
+}
+
+// boundLiteral returns what appends a value that insertBound binds: the letter of its type, the number of bytes, and these.
+func boundLiteral(c engine.ResultColumn) engine.Literal {
+	letter := byte('t')
+	switch {
+	case c.Class == engine.ClassInt:
+		letter = 'i'
+	case c.Native == "BLOB":
+		letter = 'b'
+	}
+	return func(b, text []byte) ([]byte, error) {
+		letter := letter
+		if c.Carried {
+			if len(text) == 0 {
+				return b, errors.New("a value has no type")
+			}
+			letter, text = text[0], text[1:]
+		}
+		if letter == 'i' {
+			if _, err := strconv.ParseInt(string(text), 10, 64); err != nil {
+				return b, fmt.Errorf("%q is no integer", text)
+			}
+		}
+		return append(binary.AppendUvarint(append(b, letter), uint64(len(text))), text...), nil
+	}
+}
+
+// mostBound is the number of values of one INSERT: SQLite's least limit in use.
+const mostBound = 900
+
+// insertBound inserts rows of TempTable.Append: a byte before each value, NULL or a boundLiteral, and two after each row.
+func insertBound(ctx context.Context, s *engine.Session, table string, columns int, rows []byte) error {
+	var args []any
+	flush := func() error {
+		n := len(args) / columns
+		if n == 0 {
+			return nil
+		}
+		row := "(" + strings.TrimSuffix(strings.Repeat("?, ", columns), ", ") + ")"
+		changed, err := s.Exec(ctx, "INSERT INTO "+table+" VALUES "+strings.TrimSuffix(strings.Repeat(row+", ", n), ", "), args...)
+		if err == nil && changed != int64(n) {
+			err = fmt.Errorf("insert into %s: %d of %d rows", table, changed, n)
+		}
+		args = args[:0]
+		return err
+	}
+	cut := errors.New("insert rows: they are cut")
+	for len(rows) > 0 {
+		for range columns {
+			if len(rows) < 5 { // with the two after the row
+				return cut
+			}
+			letter := rows[1]
+			rows = rows[2:]
+			if letter == 'N' {
+				args, rows = append(args, nil), rows[len("ULL"):]
+				continue
+			}
+			n, used := binary.Uvarint(rows)
+			if used <= 0 || n > uint64(len(rows)-used) {
+				return cut
+			}
+			v, err := uncarried(letter, rows[used:used+int(n)])
+			if err != nil {
+				return fmt.Errorf("insert into %s: %w", table, err)
+			}
+			args, rows = append(args, v), rows[used+int(n):]
+		}
+		if len(rows) < 2 {
+			return cut
+		}
+		if rows = rows[2:]; len(args)+columns > mostBound {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return flush()
 }
