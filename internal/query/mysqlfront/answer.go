@@ -83,7 +83,8 @@ func (c *client) split(ctx context.Context, shape uint64, run *execution) (handl
 	}()
 	err = engine.Guarded(func() error { return c.inPieces(ctx, run) })
 	cause := context.Cause(ctx)
-	if bug, ok := errors.AsType[*engine.Bug](err); ok {
+	bug, isBug := errors.AsType[*engine.Bug](err)
+	if isBug {
 		f.report(c, bug)
 		c.broken = c.broken || c.reply.expect != expectNothing // the connection is within a response
 	}
@@ -112,6 +113,9 @@ func (c *client) split(ctx context.Context, shape uint64, run *execution) (handl
 	case errors.As(err, &why):
 		f.metrics.whole.WithLabelValues(why.reason).Inc()
 		reason = why.detail
+	case isBug: // the log has it
+		reason = err.Error()
+		f.metrics.whole.WithLabelValues(whyFailed).Inc()
 	default:
 		reason = err.Error()
 		f.metrics.whole.WithLabelValues(whyFailed).Inc()

@@ -62,6 +62,7 @@ type Front struct {
 	unsaid  int
 	closing atomic.Bool
 	loops   *loops
+	runner  *query.Runner // of its own; nil without a Reader, or with an Answerer
 	metrics *metrics
 	queue   *queue
 	shapes  shapes
@@ -92,6 +93,10 @@ func New(o Options) (*Front, error) {
 		o.complete()
 	}
 	f := &Front{o: o, clients: map[*client]bool{}, metrics: newMetrics(), queue: newQueue(o.MaxPieces)}
+	if o.Reader != nil && o.Answer == nil {
+		f.runner = o.runner()
+		f.o.Answer = f.runner
+	}
 	return f, nil
 }
 
@@ -126,10 +131,8 @@ func (o *Options) runner() *query.Runner {
 func (f *Front) Serve(ctx context.Context, l net.Listener) (err error) {
 	var all sync.WaitGroup
 	defer all.Wait()
-	if f.o.Reader != nil && f.o.Answer == nil {
-		r := f.o.runner()
-		f.o.Answer = r
-		defer func() { err = errors.Join(err, r.Close()) }()
+	if f.runner != nil {
+		defer func() { err = errors.Join(err, f.runner.Close()) }()
 	}
 	if f.loops, err = startLoops(runtime.NumCPU()); err != nil {
 		return fmt.Errorf("serve on %s: %w", l.Addr(), err)

@@ -1,10 +1,15 @@
 package mysqlfront
 
 import (
+	"database/sql"
 	"fmt"
+	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -65,6 +70,87 @@ func TestHiddenState(t *testing.T) {
 			}
 			through.Close()
 			direct.Close()
+		}
+	})
+}
+
+// shows reports that a line is in the metrics.
+func (x *fixture) shows(line string) bool {
+	w := httptest.NewRecorder()
+	x.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	return strings.Contains(w.Body.String(), "\n"+line)
+}
+
+// A faulty reader panics when a piece of the last partition is read, and in the front itself.
+type faulty struct {
+	engine.Reader
+	piece, front atomic.Bool
+}
+
+func (r *faulty) PartFrom(t *engine.TableParts, parts []string) string {
+	if r.piece.Load() && len(parts) > 1 {
+		panic("a bug in a piece")
+	}
+	return r.Reader.PartFrom(t, parts)
+}
+
+func (r *faulty) StateRefusal(st engine.State) string {
+	if r.front.Load() {
+		panic("a bug in the front")
+	}
+	return r.Reader.StateRefusal(st)
+}
+
+// TestBugPassesOneQueryOn panics in a goroutine of a piece, and while a query is looked at: the query is answered whole, the error is logged once
+// with its stack, and the same and other clients go on.
+func TestBugPassesOneQueryOn(t *testing.T) {
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
+		r, a := &faulty{}, &counting{}
+		var mu sync.Mutex
+		var log []string
+		x := start(t, kind, func(o *Options) {
+			r.Reader = o.Reader
+			o.Reader = r
+			a.options(o)
+			o.Say = func(line string) {
+				mu.Lock()
+				defer mu.Unlock()
+				log = append(log, line)
+			}
+		})
+		t.Cleanup(func() {
+			x.stop()
+			if err := a.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		db, other := x.client(t), x.client(t)
+		execute(t, db, "CREATE TABLE p (id INT PRIMARY KEY, v INT) PARTITION BY HASH (id) PARTITIONS 40", "INSERT INTO p VALUES (1, 1), (2, 2), (3, 4), (4, 8)", "ANALYZE TABLE p")
+		for i, in := range []*atomic.Bool{&r.piece, &r.front} {
+			in.Store(true)
+			if got, err := answer(db, "SELECT SUM(v), "+strings.Repeat("MAX(id), ", i)+"COUNT(*) FROM p"); err != nil || !strings.Contains(got, "15|") {
+				t.Errorf("%d: %s, %v", i, got, err)
+			}
+			in.Store(false)
+			mu.Lock()
+			bugs := 0
+			for _, line := range log {
+				if strings.Contains(line, "goroutine ") && strings.Contains(line, "an error of rowmill") {
+					bugs++
+				}
+			}
+			mu.Unlock()
+			if bugs != i+1 || len(log) != bugs || !x.shows(fmt.Sprintf("rowmill_serve_panics_total %d\n", i+1)) {
+				t.Errorf("%d errors are logged, and not as many counted: %q", bugs, log)
+			}
+		}
+		for _, db := range []*sql.DB{db, other} {
+			if got, err := answer(db, "SELECT MIN(v), SUM(v) FROM p"); err != nil || !strings.Contains(got, "1|15|") {
+				t.Errorf("%s, %v", got, err)
+			}
+		}
+		if !x.shows("rowmill_serve_split_total 2\n") {
+			t.Error("the queries afterwards are not in pieces")
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"math/big"
 	"net"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -70,6 +71,108 @@ func TestTLS(t *testing.T) {
 	})
 }
 
+// TestTLSToServer relays a client with TLS to a server with TLS, where a method of authentication sends the password in full, and splits.
+func TestTLSToServer(t *testing.T) {
+	testdb.OnKinds(t, []string{"mysql"}, func(t *testing.T, kind string) { // MariaDB has certificates of its own since 11.4
+		x, a := startCounting(t, kind, func(o *Options) {
+			// Over a socket, with a method for the keys that the oldest server has.
+			o.Wire.TLS, o.Wire.Encrypted = &tls.Config{InsecureSkipVerify: true, CipherSuites: []uint16{tls.TLS_RSA_WITH_AES_256_GCM_SHA384}}, true
+			o.TLS = &tls.Config{Certificates: []tls.Certificate{certificate(t)}}
+		})
+		direct := connect(t, x.config(true)) // over the socket
+		user := "t" + x.name[:min(20, len(x.name))]
+		execute(t, direct, "CREATE TABLE p (id INT PRIMARY KEY, v INT) PARTITION BY HASH (id) PARTITIONS 4", "INSERT INTO p VALUES (1, 1), (2, 2), (3, 4), (4, 8)", "ANALYZE TABLE p",
+			"CREATE USER "+user+" IDENTIFIED WITH caching_sha2_password BY 'secret' REQUIRE SSL", "GRANT SELECT ON "+x.name+".* TO "+user)
+		t.Cleanup(func() { execute(t, direct, "DROP USER "+user) })
+		c := x.config(false)
+		c.User, c.Passwd = user, "secret"
+		for _, encrypted := range []string{"skip-verify", "skip-verify", "false"} { // in full, from the server's cache, and in the clear to serve alone
+			c.TLSConfig = encrypted
+			db := connect(t, c)
+			if got, err := answer(db, "SELECT SUM(v), MAX(id) FROM p"); err != nil || !strings.Contains(got, "15|4|") {
+				t.Fatalf("TLS %s: %s, %v", encrypted, got, err)
+			}
+			if got, err := answer(db, "SHOW SESSION STATUS LIKE 'Ssl_version'"); err != nil || !strings.Contains(got, "TLSv1") {
+				t.Errorf("TLS %s: %s, %v", encrypted, got, err)
+			}
+			db.Close()
+		}
+		if a.ran.Load() != 3 {
+			t.Errorf("%d of 3 queries in pieces", a.ran.Load())
+		}
+		c.TLSConfig, c.Passwd = "skip-verify", "wrong"
+		var e *mysql.MySQLError
+		if err := connect(t, c).Ping(); !errors.As(err, &e) || e.Number != 1045 {
+			t.Errorf("a wrong password: %v", err)
+		}
+	})
+}
+
+// TestChangeUser changes the account of a connection, which KILL USER and the queue then know.
+func TestChangeUser(t *testing.T) {
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
+		x := start(t, kind, nil)
+		user := "c" + x.name[:min(20, len(x.name))]
+		direct := connect(t, x.config(true))
+		execute(t, direct, "CREATE USER "+user, "GRANT SELECT ON "+x.name+".* TO "+user)
+		t.Cleanup(func() { execute(t, direct, "DROP USER "+user) })
+		r := dialRaw(t, "tcp", x.address, x.name, 0, 0)
+		c := x.connected()[0]
+		for _, test := range []struct{ user, want string }{{user, user}, {"nobody", user}, {"root", "root"}} {
+			p, _ := end(append(begin(nil, 0), "\x11"+test.user+"\x00\x00"+x.name+"\x00\x2d\x00mysql_native_password\x00"...), 0)
+			if _, err := r.Write(p); err != nil {
+				t.Fatal(err)
+			}
+			answer := byte(respEOF)
+			for answer != respOK && answer != respError {
+				p, err := r.packet(1 << 16)
+				if err != nil {
+					t.Fatalf("%s: %v", test.user, err)
+				}
+				if answer = p[headerSize]; answer == respEOF {
+					empty, _ := end(begin(nil, p[3]+1), 0)
+					if _, err := r.Write(empty); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if (answer == respError) != (test.user == "nobody") {
+				t.Errorf("%s: answer %x", test.user, answer)
+			}
+			if answer == respError && kind == "mysql" {
+				break // the server has closed the connection
+			}
+			if got := fmt.Sprintf("%q", r.command(comQuery, "SELECT CURRENT_USER()")); !strings.Contains(got, test.want+"@") || c.account() != test.want {
+				t.Errorf("%s: %s, and the account is %s", test.user, got, c.account())
+			}
+		}
+	})
+}
+
+// TestHandshakeIsLimited refuses a packet of a client that isn't known before the memory for it is there.
+func TestHandshakeIsLimited(t *testing.T) {
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
+		x := start(t, kind, nil)
+		conn, err := net.Dial("tcp", x.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		s := side{Conn: conn}
+		if _, err := s.packet(1 << 16); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write([]byte{0, 0, 2, 1, 0}); err != nil { // the beginning of 128 KiB
+			t.Fatal(err)
+		}
+		if _, err := s.packet(1 << 16); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("the server waits for the rest: %v", err)
+		}
+		until(t, "the session has ended", func() bool { return len(x.connected()) == 0 })
+	})
+}
+
 func TestMaxConnections(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x := start(t, kind, func(o *Options) { o.MaxConnections = 2 })
@@ -84,7 +187,7 @@ func TestMaxConnections(t *testing.T) {
 		until(t, "a place for a client", func() bool { return x.client(t).Ping() == nil })
 		w := httptest.NewRecorder()
 		x.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
-		for _, want := range []string{"rowmill_serve_connections 2\n", "rowmill_serve_commands_total", `rowmill_serve_bytes_total{direction="in"}`, `rowmill_serve_whole_total{reason="small"} 0`} {
+		for _, want := range []string{"rowmill_serve_connections 2\n", "rowmill_serve_commands_total", `rowmill_serve_bytes_total{direction="in"}`, `rowmill_serve_whole_total{reason="small"} 0`, "rowmill_serve_cache_periods 0\n", "rowmill_serve_cache_bytes 0\n"} {
 			if !strings.Contains(w.Body.String(), want) {
 				t.Errorf("%q is missing in the metrics", want)
 			}

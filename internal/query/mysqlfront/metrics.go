@@ -7,6 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/rowmill/rowmill/internal/query"
 )
 
 // metrics are the figures of a front since it began.
@@ -63,12 +65,14 @@ var (
 	sessionsDesc    = prometheus.NewDesc("rowmill_serve_sessions_used", "Sessions that run pieces of queries, of --max-pieces.", nil, nil)
 	waitingDesc     = prometheus.NewDesc("rowmill_serve_queries_waiting", "Queries that wait for such sessions.", nil, nil)
 	commandsDesc    = prometheus.NewDesc("rowmill_serve_commands_total", "Commands of clients that were passed on.", nil, nil)
+	periodsDesc     = prometheus.NewDesc("rowmill_serve_cache_periods", "Periods whose partials are in the cache, one for each query and period.", nil, nil)
+	cacheBytesDesc  = prometheus.NewDesc("rowmill_serve_cache_bytes", "Memory of these partials.", nil, nil)
 	bytesDesc       = prometheus.NewDesc("rowmill_serve_bytes_total", "Bytes of commands (in) and of responses (out).", []string{"direction"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (g gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{connectionsDesc, sessionsDesc, waitingDesc, commandsDesc, bytesDesc} {
+	for _, d := range []*prometheus.Desc{connectionsDesc, sessionsDesc, waitingDesc, periodsDesc, cacheBytesDesc, commandsDesc, bytesDesc} {
 		ch <- d
 	}
 }
@@ -88,6 +92,11 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 	gauge(connectionsDesc, float64(len(clients)))
 	gauge(sessionsDesc, float64(used))
 	gauge(waitingDesc, float64(waiting))
+	if a, ok := g.f.o.Answer.(interface{ CacheStats() query.CacheStats }); ok {
+		cached := a.CacheStats()
+		gauge(periodsDesc, float64(cached.Periods))
+		gauge(cacheBytesDesc, float64(cached.Bytes))
+	}
 	ch <- prometheus.MustNewConstMetric(commandsDesc, prometheus.CounterValue, float64(count))
 	ch <- prometheus.MustNewConstMetric(bytesDesc, prometheus.CounterValue, float64(in), "in")
 	ch <- prometheus.MustNewConstMetric(bytesDesc, prometheus.CounterValue, float64(out), "out")
