@@ -41,6 +41,8 @@ func (j *ndjson) Row(values [][]byte) error {
 		switch f := j.forms[i]; {
 		case v == nil:
 			j.buf = append(j.buf, "null"...)
+		case f == formBits:
+			j.buf = appendBits(j.buf, v)
 		case f.number():
 			j.buf = appendJSONNumber(j.buf, v)
 		case f == formBool && string(v) == "t":

@@ -46,8 +46,13 @@ func (l *lines) Row(values [][]byte) error {
 		if i > 0 {
 			l.buf = append(l.buf, l.between)
 		}
-		if v != nil && l.forms[i].binary() {
-			l.hex = l.forms[i].appendHex(l.hex[:0], v)
+		switch f := l.forms[i]; {
+		case v == nil:
+		case f.binary():
+			l.hex = f.appendHex(l.hex[:0], v)
+			v = l.hex
+		case f == formBits:
+			l.hex = appendBits(l.hex[:0], v)
 			v = l.hex
 		}
 		l.buf = l.field(l.buf, v)

@@ -55,6 +55,8 @@ func (c *parquetColumn) node() parquet.Node {
 			return parquet.Encoded(parquet.Uint(64), &parquet.DeltaBinaryPacked)
 		}
 		return parquet.Encoded(parquet.Int(64), &parquet.DeltaBinaryPacked)
+	case formBits:
+		return parquet.Encoded(parquet.Uint(64), &parquet.DeltaBinaryPacked)
 	case formDecimal:
 		return Decimal(c.Precision, c.Scale)
 	case formFloat:
@@ -214,6 +216,8 @@ func (p *parquetWriter) value(c *parquetColumn, text []byte) (v parquet.Value, w
 		return parquet.BooleanValue(text[0] == 't'), ""
 	case formDate, formTime, formInstant:
 		return c.time(text)
+	case formBits:
+		return parquet.Int64Value(int64(bitsOf(text))), ""
 	case formBytes:
 		return parquet.ByteArrayValue(p.kept(text)), ""
 	case formHex:

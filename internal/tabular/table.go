@@ -73,6 +73,8 @@ func (t *table) Row(values [][]byte) error {
 		case f.binary():
 			t.hex = bytes.ToUpper(f.appendHex(t.hex[:0], v))
 			t.add(i, append(append(t.texts, "0x"...), t.hex...))
+		case f == formBits:
+			t.add(i, appendBits(t.texts, v))
 		default:
 			t.add(i, appendVisible(t.texts, v))
 		}

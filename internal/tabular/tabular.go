@@ -117,6 +117,7 @@ const (
 	formBool    // t or f
 	formBytes   // the bytes themselves
 	formHex     // \x and two digits for each byte
+	formBits    // the bytes of a number, the highest first
 	formDate    // 2006-01-02
 	formTime    // date and time of day without a zone
 	formInstant // date and time of day with an offset
@@ -134,6 +135,8 @@ func formOf(c engine.ResultColumn) form {
 	switch {
 	case c.Hex:
 		return formHex
+	case c.Binary && strings.EqualFold(c.Native, "bit"):
+		return formBits
 	case c.Binary:
 		return formBytes
 	}
@@ -152,10 +155,23 @@ func formOf(c engine.ResultColumn) form {
 }
 
 // number reports whether the values are numbers.
-func (f form) number() bool { return f == formInt || f == formDecimal || f == formFloat }
+func (f form) number() bool {
+	return f == formInt || f == formDecimal || f == formFloat || f == formBits
+}
 
 // binary reports whether the values are bytes.
 func (f form) binary() bool { return f == formBytes || f == formHex }
+
+// appendBits appends the number of a value of bits, of which there are at most 64: hexadecimal digits alone would be
+// read again as another number.
+func appendBits(dst, text []byte) []byte { return strconv.AppendUint(dst, bitsOf(text), 10) }
+
+func bitsOf(text []byte) (n uint64) {
+	for _, b := range text {
+		n = n<<8 | uint64(b)
+	}
+	return n
+}
 
 // appendHex appends the hexadecimal digits of a value of bytes.
 func (f form) appendHex(dst, text []byte) []byte {

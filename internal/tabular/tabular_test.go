@@ -57,6 +57,7 @@ var (
 	float   = engine.ResultColumn{Name: "mean", Native: "DOUBLE", Class: engine.ClassFloat}
 	blob    = engine.ResultColumn{Name: "raw", Native: "BLOB", Class: engine.ClassBytes, Binary: true}
 	escaped = engine.ResultColumn{Name: "raw", Native: "bytea", Class: engine.ClassBytes, Binary: true, Hex: true}
+	bit     = engine.ResultColumn{Name: "bits", Native: "BIT", Binary: true}
 	truth   = engine.ResultColumn{Name: "ok", Native: "bool"}
 	moment  = engine.ResultColumn{Name: "at", Native: "DATETIME", Class: engine.ClassTime}
 	instant = engine.ResultColumn{Name: "at", Native: "timestamptz", Class: engine.ClassTime}
@@ -100,6 +101,9 @@ func TestFormats(t *testing.T) {
 			{"plain", "a,b"}, {"NULL", ""}, {`\N`, `say "x"`}, {"two\nlines", " blank"}, {"tab\t", "cr\r"}},
 			"name,\"a \"\"b\"\"\"\nplain,\"a,b\"\n,\"\"\n\"\\N\",\"say \"\"x\"\"\"\n\"two\nlines\",\" blank\"\n\"tab\t\",\"cr\r\"\n"},
 		"csv of bytes":         {CSV, Options{NoHeader: true}, []engine.ResultColumn{blob, escaped}, [][]string{{"", `\x`}, {"\x01\xab", `\x01ab`}, {"", `\x`}, {"NULL", "NULL"}}, "\"\",\"\"\n01ab,01ab\n\"\",\"\"\n,\n"},
+		"csv of bits":          {CSV, Options{}, []engine.ResultColumn{bit}, [][]string{{"\x10"}, {"\x00"}, {"NULL"}, {strings.Repeat("\xff", 8)}}, "bits\n16\n0\n\n18446744073709551615\n"},
+		"ndjson of bits":       {NDJSON, Options{}, []engine.ResultColumn{bit}, [][]string{{"\x01\x10"}, {"NULL"}}, `{"bits":272}` + "\n" + `{"bits":null}` + "\n"},
+		"table of bits":        {Table, Options{NoHeader: true}, []engine.ResultColumn{bit}, [][]string{{"\x10"}, {"\x00"}}, "+----+\n| 16 |\n|  0 |\n+----+\n"},
 		"tsv":                  {TSV, Options{}, []engine.ResultColumn{text, integer}, [][]string{{"a\tb\nc\\d\x00e", "1"}, {"NULL", "NULL"}, {"", "-5"}, {`\N`, "0"}}, "name\tn\na\\tb\\nc\\\\d\\0e\t1\n\\N\t\\N\n\t-5\n\\\\N\t0\n"},
 		"tsv without a header": {TSV, Options{NoHeader: true}, []engine.ResultColumn{text}, [][]string{{"x"}}, "x\n"},
 		"ndjson": {NDJSON, Options{}, []engine.ResultColumn{integer, decimal, float, text, blob, truth}, [][]string{
@@ -165,10 +169,10 @@ func TestParquetIsReadBack(t *testing.T) {
 	wide.Precision = 65
 	small := named(decimal, "small")
 	small.Precision = 9
-	cols := []engine.ResultColumn{integer, unsigned, decimal, small, wide, float, text, text, blob, named(escaped, "hex"), truth, moment, named(instant, "z"), day, named(moment, "clock")}
+	cols := []engine.ResultColumn{integer, unsigned, decimal, small, wide, float, text, text, blob, named(escaped, "hex"), truth, moment, named(instant, "z"), day, named(moment, "clock"), bit}
 	cols[14].Native = "TIME"
 	row := []string{"-9223372036854775808", "18446744073709551615", "-12345678901234567890123456.78", "-0.05", strings.Repeat("9", 63) + ".25", "NaN", "Zoë", "", "\x00\xff", `\x00ff`, "t",
-		"1969-12-31 23:59:59.5", "2026-03-29 03:00:00.25+02", "1969-12-31", "838:59:59"}
+		"1969-12-31 23:59:59.5", "2026-03-29 03:00:00.25+02", "1969-12-31", "838:59:59", strings.Repeat("\xff", 8)}
 	none := strings.Split(strings.Repeat("NULL ", len(cols))[:5*len(cols)-1], " ")
 	data, err := write(t, Parquet, Options{}, cols, row, none)
 	if err != nil {
@@ -183,7 +187,7 @@ func TestParquetIsReadBack(t *testing.T) {
 		types = append(types, fmt.Sprintf("%s %v", field.Name(), field.Type()))
 	}
 	if d := cmp.Diff([]string{"n INT(64,true)", "u INT(64,false)", "total DECIMAL(30,2)", "small DECIMAL(9,2)", "wide STRING", "mean DOUBLE", "name STRING", "name_2 STRING", "raw BYTE_ARRAY", "hex BYTE_ARRAY", "ok BOOLEAN",
-		"at TIMESTAMP(isAdjustedToUTC=false,unit=MICROS)", "z TIMESTAMP(isAdjustedToUTC=true,unit=MICROS)", "day DATE", "clock STRING"}, types); d != "" {
+		"at TIMESTAMP(isAdjustedToUTC=false,unit=MICROS)", "z TIMESTAMP(isAdjustedToUTC=true,unit=MICROS)", "day DATE", "clock STRING", "bits INT(64,false)"}, types); d != "" {
 		t.Errorf("the types differ (-want +got):\n%s", d)
 	}
 	rows := make([]parquet.Row, 3)
@@ -203,7 +207,7 @@ func TestParquetIsReadBack(t *testing.T) {
 		"decimal": DecimalDigits(v[2], 30) == "-1234567890123456789012345678", "small": DecimalDigits(v[3], 9) == "-5",
 		"wide": string(v[4].ByteArray()) == row[4], "NaN": math.IsNaN(v[5].Double()), "text": string(v[6].ByteArray()) == "Zoë", "empty": !v[7].IsNull() && len(v[7].ByteArray()) == 0,
 		"bytes": string(v[8].ByteArray()) == "\x00\xff", "hex": string(v[9].ByteArray()) == "\x00\xff", "truth": v[10].Boolean(),
-		"moment": v[11].Int64() == -500_000, "instant": v[12].Int64() == 1774746000_250_000, "day": v[13].Int32() == -1, "clock": string(v[14].ByteArray()) == "838:59:59",
+		"moment": v[11].Int64() == -500_000, "instant": v[12].Int64() == 1774746000_250_000, "day": v[13].Int32() == -1, "clock": string(v[14].ByteArray()) == "838:59:59", "bits": v[15].Uint64() == math.MaxUint64,
 	} {
 		if !is {
 			t.Errorf("the %s was not read back: %v", what, v)
