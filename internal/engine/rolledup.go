@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"time"
 
 	"github.com/rowmill/rowmill/rolling"
@@ -23,6 +24,11 @@ type RolledTable struct {
 	Levels  []RolledLevel
 	// Literal is a position as a literal of the type of Time.
 	Literal func(pos int64) string
+	// Changed are the names of periods whose partitions aren't those of which the roll-ups have the rows: no Ranges are in them.
+	Changed []string
+	// Same returns why partitions of periods aren't those of which the roll-ups have the rows, in the open transaction of a
+	// session; "" if they are. It is nil where nothing changes rows unnoticed. Database is that of the table.
+	Same func(ctx context.Context, s *Session, database string, periods []string) (why string, err error)
 }
 
 // A RolledLevel is one roll-up of a table.
@@ -46,3 +52,26 @@ const (
 	RolledNumber = "__n"
 	RolledSum    = "__sum"
 )
+
+// A PartIdentifier is a DB that can tell that a partition's rows were replaced, or changed by what fires no trigger.
+type PartIdentifier interface {
+	// PartIdentities returns what identifies partitions of a table, by their names, in the open transaction of a session, during which
+	// it doesn't change; without a session, at the moment. An empty name of a database is that of the DB.
+	PartIdentities(ctx context.Context, s *Session, database, table string, parts []string) (*PartIdentities, error)
+	// PartsWritten returns when a commit last changed partitions, in microseconds since 1970 by the server's clock, in its resolution. It
+	// has those of which that is known.
+	PartsWritten(ctx context.Context, database, table string) (map[string]int64, error)
+}
+
+// PartIdentities identify partitions.
+type PartIdentities struct {
+	// IDs differ if a partition was emptied, replaced or created again, or if the table's triggers were. A partition of which that isn't known has
+	// none.
+	IDs map[string]string
+	// Why is why there are none: a missing privilege.
+	Why string
+	// Alters is the same as long as no partition can have left the table and have come back, changed, with the same ID. "" proves
+	// nothing. Now is the server's clock before they were read, as that of PartsWritten.
+	Alters string
+	Now    int64
+}

@@ -30,6 +30,11 @@ func (t *Table) tryLocked(ctx context.Context, step engine.Step) error {
 
 // waitTurn is tryLocked for any change under the table's lock.
 func (t *Table) waitTurn(ctx context.Context, change func() error) error {
+	if t.Rollups != nil {
+		if err := t.Rollups.Compare(ctx); err != nil {
+			return err
+		}
+	}
 	defer t.turn(ctx)()
 	opened := t.gate.change(ctx)
 	err := change()

@@ -48,6 +48,8 @@ type Explanation struct {
 	// Rollups are those that the first pieces read in the place of rows, NoRollup is why none of the table's is read.
 	Rollups  []ExplainedRollup `json:"rollups,omitempty"`
 	NoRollup string            `json:"no_rollup,omitempty"`
+	// Changed are the periods whose partitions aren't those of which the roll-ups have the rows, so that they are read.
+	Changed []string `json:"changed_periods,omitempty"`
 	// Partial is the statement of the first piece.
 	Partial string `json:"partial,omitempty"`
 }
@@ -129,7 +131,7 @@ func (r *Runner) Explain(ctx context.Context, p *Plan) (*Explanation, error) {
 	for i := range p.Rollups {
 		e.Rollups = append(e.Rollups, p.Rollups[i].explain())
 	}
-	e.NoRollup = p.NoRollup
+	e.NoRollup, e.Changed = p.NoRollup, p.Changed
 	largest := int64(0)
 	for _, piece := range p.Pieces {
 		e.Pieces = append(e.Pieces, ExplainedPiece{piece.Parts, piece.Where, piece.Server, estimate(piece.Rows)})
@@ -326,6 +328,13 @@ func (e *Explanation) Text(w io.Writer) error {
 	}
 	if e.NoRollup != "" {
 		line("roll-up", "none: %s", e.NoRollup)
+	}
+	if n := len(e.Changed); n > 0 && len(e.Rollups) > 0 {
+		more := ""
+		if n > mostNamed {
+			more = fmt.Sprintf(" and %d more", n-mostNamed)
+		}
+		line("rows", "of %s%s, since it isn't the partition of which the roll-ups have the rows: rowmill run computes its buckets again", strings.Join(e.Changed[:min(n, mostNamed)], ", "), more)
 	}
 	line("pieces", "%s on %s%s", figure.Plural(len(e.Pieces), "piece"), figure.Plural(e.Sessions, "session"), e.skew())
 	if e.RowsRead != nil {

@@ -1,6 +1,10 @@
 package query
 
-import "github.com/rowmill/rowmill/internal/engine"
+import (
+	"context"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
 
 // A Plan says how a statement is answered. It is data: Explain prints it, execute runs it.
 type Plan struct {
@@ -33,8 +37,10 @@ type Plan struct {
 	// none.
 	Rollups  []RollupUse
 	NoRollup string
-	// Emptied tell whether a partition that is left out has lost all of its rows, which are in Rollups.
-	Emptied []Emptied
+	// SameRows returns why partitions in whose place Rollups are read aren't those of which they have the rows, in the transaction
+	// of a session; "" if they are. It is nil if nothing changes rows unnoticed. Changed are the periods that are read for that reason.
+	SameRows func(ctx context.Context, s *engine.Session) (string, error)
+	Changed  []string
 	// Partial is the query of a piece: before and after the operand of FROM that is replaced, without its alias. A derived
 	// table in parentheses may stand in its place.
 	Partial [2]string

@@ -7,13 +7,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/query/parse"
-	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -23,10 +20,6 @@ type Rollups interface {
 	// RolledTable returns a table with its roll-ups, nil if it has none.
 	RolledTable(ctx context.Context, t *engine.TableParts) (*engine.RolledTable, error)
 }
-
-// An Emptied returns its place in the plan's list if a partition has no rows, and 1 after it if a roll-up that is read in its place
-// has some.
-type Emptied struct{ Part, Query string }
 
 // A RollupUse is a roll-up that a plan reads in place of rows.
 type RollupUse struct {
@@ -62,7 +55,7 @@ func (r *Runner) useRollups(ctx context.Context, s *engine.Session, p *Plan) err
 	default:
 		why, err = r.chooseLevels(ctx, s, p, t)
 	}
-	p.NoRollup = why
+	p.NoRollup, p.Changed = why, t.Changed
 	return err
 }
 
@@ -108,9 +101,8 @@ func (r *Runner) chooseLevels(ctx context.Context, s *engine.Session, p *Plan, t
 	if len(p.Rollups) == 0 {
 		return cmp.Or(why, "none of its buckets lies in the time that is asked for"), nil
 	}
-	rest, replaced := u.rest(used, r.parallel(r.nodes[0].Reader)*piecesPerSession)
-	p.Pieces = append(p.Pieces, rest...)
-	p.Emptied = u.emptied(replaced)
+	p.Pieces = append(p.Pieces, u.rest(used, r.parallel(r.nodes[0].Reader)*piecesPerSession)...)
+	p.SameRows = u.sameRows(used)
 	return "", nil
 }
 
@@ -428,9 +420,8 @@ func (u *rolledUp) differs(l *leveled, cols []engine.ResultColumn) string {
 	return ""
 }
 
-// rest returns the pieces that read what roll-ups don't stand for, and the time of the partitions that aren't read, by their names.
-func (u *rolledUp) rest(used []rolling.Period, most int) (pieces []Piece, replaced map[string]rolling.Period) {
-	replaced = map[string]rolling.Period{}
+// rest returns the pieces that read what roll-ups don't stand for.
+func (u *rolledUp) rest(used []rolling.Period, most int) []Piece {
 	byName := map[string]rolling.Partition{}
 	for _, p := range u.table.Periods {
 		byName[p.Name] = p
@@ -473,7 +464,6 @@ func (u *rolledUp) rest(used []rolling.Period, most int) (pieces []Piece, replac
 		}
 		switch {
 		case covered && asked.From < asked.To:
-			replaced[name] = asked
 		case len(not) == 0:
 			whole = append(whole, name)
 		default:
@@ -482,38 +472,27 @@ func (u *rolledUp) rest(used []rolling.Period, most int) (pieces []Piece, replac
 	}
 	if len(whole) > 0 {
 		if list := groupParts(u.plan.Table, whole, 1); fewRows(slices.Concat(cut, list)) {
-			return append(cut, list...), replaced
+			return append(cut, list...)
 		}
 		cut = append(cut, groupParts(u.plan.Table, whole, most)...)
 	}
-	return cut, replaced
+	return cut
 }
 
-// emptied are the checks of partitions in whose place roll-ups are read: no trigger sees TRUNCATE of a partition.
-func (u *rolledUp) emptied(replaced map[string]rolling.Period) (list []Emptied) {
-	quote := u.reader.Dialect().Quote
-	for _, name := range u.plan.Parts {
-		asked, ok := replaced[name]
-		if !ok {
-			continue
-		}
-		for _, use := range u.plan.Rollups {
-			i := slices.IndexFunc(use.Ranges, asked.Overlaps)
-			if i < 0 {
-				continue
-			}
-			from, to := max(asked.From, use.Ranges[i].From), min(asked.To, use.Ranges[i].To)
-			table, bucket := quote(use.Name), quote(engine.RolledBucket)
-			if u.plan.Table.Database != "" {
-				table = quote(u.plan.Table.Database) + "." + table
-			}
-			list = append(list, Emptied{Part: name, Query: fmt.Sprintf(
-				"SELECT %d AS part, CASE WHEN EXISTS (SELECT 1 FROM %s WHERE %s >= %s AND %s < %s) THEN 1 ELSE 0 END AS rolled FROM (SELECT 1 AS one) AS x WHERE NOT EXISTS (SELECT 1 FROM %s AS y)",
-				len(list), table, bucket, u.table.Literal(from), bucket, u.table.Literal(to), u.reader.PartFrom(u.plan.Table, []string{name}))})
-			break
+// sameRows is the check of the partitions in whose place roll-ups are read.
+func (u *rolledUp) sameRows(used []rolling.Period) func(ctx context.Context, s *engine.Session) (string, error) {
+	if u.table.Same == nil {
+		return nil
+	}
+	var periods []string
+	for _, p := range u.table.Periods {
+		if slices.ContainsFunc(used, p.Overlaps) {
+			periods = append(periods, p.Name)
 		}
 	}
-	return list
+	return func(ctx context.Context, s *engine.Session) (string, error) {
+		return u.table.Same(ctx, s, u.plan.Table.Database, periods)
+	}
 }
 
 // proveRollups makes sure that in the snapshots of a run's sessions, the roll-ups that a plan reads have exactly the rows of the table.
@@ -525,83 +504,17 @@ func (x *execution) proveRollups(run *nodeRun) error {
 			}
 		}
 	}
-	if len(x.p.Emptied) == 0 {
+	if x.p.SameRows == nil {
 		return nil
 	}
-	return x.r.filled.prove(x.ctx, run.node, run.sessions[0].Session, x.p)
-}
-
-// A filled remembers partitions that had rows, by the tables' names. As long as such a partition has the same version, its rows
-// have left it only by statements of which there are notes, and then the proofs of roll-ups tell whether they have consumed them.
-// So the partitions of a table need not be looked into for each query.
-type filled struct {
-	mu     sync.Mutex
-	tables map[string]map[string]string // versions by partition
-}
-
-// prove makes sure that no partition has been emptied whose rows roll-ups have. The session's transaction uses the table: no DDL
-// changes it before the transaction ends.
-func (f *filled) prove(ctx context.Context, n *node, s *engine.Session, p *Plan) error {
-	versions := map[string]string{}
-	if v, ok := n.Reader.(engine.PartVersioner); ok {
-		now, _, err := v.PartVersions(ctx, s, p.Table, state.NotesInto)
-		switch {
-		case err == nil:
-			versions = now
-		case ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost):
-			return err
-		}
-	}
-	table := fmt.Sprintf("%q.%q", p.Table.Database, p.Table.Name)
-	f.mu.Lock()
-	known := f.tables[table]
-	f.mu.Unlock()
-	var queries []string
-	looked := map[int]string{}
-	for i, e := range p.Emptied {
-		if v := versions[e.Part]; v == "" || known[e.Part] != v {
-			queries = append(queries, e.Query)
-			looked[i] = e.Part
-		}
-	}
-	if len(queries) == 0 {
-		return nil
-	}
-	emptied := ""
-	err := s.Text(ctx, strings.Join(queries, " UNION ALL "), nil, func(row [][]byte) error {
-		i, err := strconv.Atoi(string(row[0]))
-		if string(row[1]) != "0" {
-			emptied = looked[i]
-		}
-		delete(looked, i)
-		return err
-	})
+	why, err := x.p.SameRows(x.ctx, run.sessions[0].Session)
 	switch {
-	case emptied != "":
-		return inexact("partition " + emptied + " was emptied, and the roll-ups have its rows")
-	case err != nil && (ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost)):
-		return err
-	case err != nil:
-		return inexact("it can't be proven that no partition was emptied: " + err.Error())
-	case len(versions) == 0:
-		return nil
+	case why != "":
+		return inexact(why)
+	case err != nil && x.ctx.Err() == nil && !errors.Is(err, engine.ErrConnectionLost):
+		return inexact("it can't be proven that the roll-ups have the rows of their partitions: " + err.Error())
 	}
-	next := map[string]string{}
-	for part, version := range known {
-		if versions[part] == version {
-			next[part] = version
-		}
-	}
-	for _, part := range looked {
-		next[part] = versions[part]
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.tables == nil {
-		f.tables = map[string]map[string]string{}
-	}
-	f.tables[table] = next // which nobody changes
-	return nil
+	return err
 }
 
 // prove makes sure that in the snapshot of a session, the roll-up has exactly the rows of the table.

@@ -14,10 +14,9 @@ import (
 // A Runner answers queries with several sessions of one server. It may be used by several goroutines; each query has
 // sessions of its own, which are kept for the next one.
 type Runner struct {
-	o      Options
-	nodes  []*node // the first plans, merges, and runs whole queries
-	cache  cache
-	filled filled
+	o     Options
+	nodes []*node // the first plans, merges, and runs whole queries
+	cache cache
 	// sharded is the table whose rows the other nodes have.
 	sharded string
 }

@@ -57,6 +57,7 @@ type DB struct {
 	exact     lazily[[]uint16] // see exactCollations
 	logged    lazily[logging]  // see logsAll
 	tables    knownTables      // see TableParts
+	traced    lineages         // of partitions of which versions were asked for
 }
 
 // Open connects to the target and reads the server's version and settings. If the

@@ -23,8 +23,9 @@ func (db *DB) TimeWords() []string {
 const settled = 2
 
 // PartVersions implements engine.PartVersioner. The rows of a partition change by DML, which the triggers note, or by DDL:
-// after TRUNCATE, EXCHANGE or REBUILD, InnoDB has another table for it. Values that a column gets without
-// a new table come with another time of creation. The triggers have theirs, with hundredths of a second.
+// after TRUNCATE, EXCHANGE or REBUILD, InnoDB has another table for it, and after an EXCHANGE there and back its lineage is
+// another one. Values that a column gets without a new table come with another time of creation. The triggers have theirs, with hundredths
+// of a second.
 func (db *DB) PartVersions(ctx context.Context, s *engine.Session, t *engine.TableParts, into string) (versions map[string]string, why string, err error) {
 	fail := func(err error) (map[string]string, string, error) {
 		return nil, "", fmt.Errorf("read versions of the partitions of %s: %w", db.qualified(t), err)
@@ -52,9 +53,13 @@ func (db *DB) PartVersions(ctx context.Context, s *engine.Session, t *engine.Tab
 		return nil, "its definition has just been changed", nil
 	}
 	fmt.Fprintf(common, "%s %s\n", created.String, t.Created)
+	alters, now, err := db.alters(ctx)
+	if err != nil {
+		return fail(err)
+	}
 	tables, err := db.innodbTables(ctx, t)
 	if missing(err) {
-		return nil, "the account may not read InnoDB's tables: GRANT PROCESS ON *.* TO it", nil
+		return nil, noProcess, nil
 	}
 	if err != nil {
 		return fail(err)
@@ -63,8 +68,15 @@ func (db *DB) PartVersions(ctx context.Context, s *engine.Session, t *engine.Tab
 	versions = map[string]string{}
 	for _, p := range t.Parts {
 		if id := tables[fileKey(p.Name)]; id != "" && len(p.Planned) == 0 {
-			versions[p.Name] = base + " " + id
+			versions[p.Name] = id
 		}
+	}
+	numbers, err := db.lineages(ctx, t, versions, alters, now)
+	if err != nil {
+		return fail(err)
+	}
+	for name, id := range versions {
+		versions[name] = fmt.Sprintf("%s %s %d", base, id, numbers[name])
 	}
 	return versions, "", nil
 }
@@ -100,20 +112,23 @@ func (db *DB) notes(ctx context.Context, t *engine.TableParts, into string, fn f
 	return why, err
 }
 
-// innodbTables returns all that InnoDB has about the tables of partitions, by fileKey.
-func (db *DB) innodbTables(ctx context.Context, t *engine.TableParts) (map[string]string, error) {
+// innodbTables returns what InnoDB has about the tables of partitions, by fileKey: these columns, or all without any.
+func (db *DB) innodbTables(ctx context.Context, t *engine.TableParts, columns ...string) (map[string]string, error) {
 	view := "INNODB_TABLES"
 	if db.dialect.mariadb {
 		view = "INNODB_SYS_TABLES"
 	}
 	name := db.dialect.stored(fileName(t.Database)) + "/" + db.dialect.stored(fileName(t.Name))
-	rows, err := db.pool.QueryContext(ctx, "SELECT NAME, x.* FROM information_schema."+view+" AS x WHERE LOWER(LEFT(NAME, ?)) = LOWER(?)", len(name)+3, name+"#p#")
+	wanted := strings.Join(columns, ", x.")
+	if len(columns) == 0 {
+		wanted = "*"
+	}
+	rows, err := db.pool.QueryContext(ctx, "SELECT NAME, x."+wanted+" FROM information_schema."+view+" AS x WHERE LOWER(LEFT(NAME, ?)) = LOWER(?)", len(name)+3, name+"#p#")
 	if err != nil {
 		return nil, classify(err)
 	}
 	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
+	if columns, err = rows.Columns(); err != nil {
 		return nil, classify(err)
 	}
 	values := make([]sql.NullString, len(columns))

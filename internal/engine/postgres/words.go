@@ -166,13 +166,27 @@ func (w words) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engine.
 		body := fmt.Sprintf(" BEGIN INSERT INTO %s SELECT DISTINCT %s, 'transaction ' || txid_current() FROM (%s) r ON CONFLICT DO NOTHING; RETURN NULL; END ",
 			n.Into, strings.Join(n.Values("r."+by), ", "), e.rows)
 		when := fmt.Sprintf("AFTER %s ON %s REFERENCING %s FOR EACH STATEMENT", e.event, w.d.Quote(t.Name), e.transition)
-		out = append(out, w.trigger(t, n.Name+"_"+strings.ToLower(e.event), when, body))
+		out = append(out, w.always(t, n.Name+"_"+strings.ToLower(e.event), w.trigger(t, n.Name+"_"+strings.ToLower(e.event), when, body)))
 	}
 	return out
 }
 
+// always makes a trigger one that fires in sessions with session_replication_role = replica, too.
+func (w words) always(t *engine.Table, name string, x engine.Trigger) engine.Trigger {
+	enable := fmt.Sprintf("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", w.d.Quote(t.Name), w.d.Quote(name))
+	x.Body += firesAlways
+	x.Statements, x.Replace = append(x.Statements, enable), append(x.Replace, enable)
+	return x
+}
+
+// firesAlways and disabled follow the body of a trigger in HaveTriggers.
+const (
+	firesAlways = "-- always"
+	disabled    = "-- disabled"
+)
+
 func (words) HaveTriggers(string) string {
-	return "SELECT c.relname || '.' || t.tgname, c.relname, p.prosrc FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid " +
+	return "SELECT c.relname || '.' || t.tgname, c.relname, p.prosrc || CASE t.tgenabled WHEN 'O' THEN '' WHEN 'A' THEN '" + firesAlways + "' ELSE '" + disabled + "' END FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid " +
 		"WHERE NOT t.tgisinternal AND pg_table_is_visible(c.oid)"
 }
 

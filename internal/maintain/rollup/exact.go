@@ -38,6 +38,9 @@ func (s *Set) Exact(ctx context.Context, t *engine.RolledTable, applied *state.D
 		t.Why = "the triggers of exact = true are not all there"
 		return nil
 	}
+	if err := s.exactParts(ctx, t); err != nil || t.Why != "" {
+		return err
+	}
 	marks, err := s.marks(ctx, s.db.SQL())
 	if err != nil {
 		return err
@@ -46,7 +49,7 @@ func (s *Set) Exact(ctx context.Context, t *engine.RolledTable, applied *state.D
 	// that was dropped by hand.
 	var runs []rolling.Period
 	for _, p := range t.Periods {
-		if !of(s.declared.Period, p.Period) && !of(s.declared.Seal.Merge, p.Period) {
+		if !of(s.declared.Period, p.Period) && !of(s.declared.Seal.Merge, p.Period) || slices.Contains(t.Changed, p.Name) {
 			continue
 		}
 		if n := len(runs); n > 0 && runs[n-1].To == p.From {
@@ -71,6 +74,9 @@ func (s *Set) Exact(ctx context.Context, t *engine.RolledTable, applied *state.D
 		r := engine.RolledLevel{Rollup: l.Rollup}
 		if err := s.exactLevel(l, marks, runs, notes, stale[l.Name], applied, &r); err != nil {
 			return fmt.Errorf("roll-up %s: %w", l.Name, err)
+		}
+		if len(r.Ranges) == 0 && len(t.Changed) > 0 {
+			r.Why = "partition " + t.Changed[0] + " isn't the one of which it has the rows: rowmill run computes its buckets again"
 		}
 		t.Levels = append(t.Levels, r)
 	}

@@ -37,6 +37,9 @@ func (s *Set) Refresh(ctx context.Context, upTo int64) (int, error) {
 }
 
 func (w *worker) refresh(ctx context.Context, upTo int64) (total int, err error) {
+	if err := w.identify(ctx); err != nil {
+		return 0, err
+	}
 	if err := w.consume(ctx); err != nil {
 		return 0, err
 	}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/query"
+)
+
+// unseen are changes of the partition $P of the table readings that its triggers don't see. O is a table like it. The
+// rows of the partition, or its triggers, are others afterwards.
+var unseen = map[string]map[string][]string{
+	"mysql": {
+		"truncated":           {"ALTER TABLE readings TRUNCATE PARTITION $P"},
+		"truncated, refilled": {"ALTER TABLE readings TRUNCATE PARTITION $P", "INSERT INTO readings VALUES (9, $AT, 9, 'a', 1, 1, 1)"},
+		"exchanged":           {"TRUNCATE TABLE O", "INSERT INTO O VALUES (9, $AT, 9, 'a', 1, 1, 1)", "ALTER TABLE readings EXCHANGE PARTITION $P WITH TABLE O"},
+		"exchanged, changed and exchanged back": {"TRUNCATE TABLE O", "ALTER TABLE readings EXCHANGE PARTITION $P WITH TABLE O", "UPDATE O SET n = n + 1, price = price + 1",
+			"ALTER TABLE readings EXCHANGE PARTITION $P WITH TABLE O"},
+		"changed without a trigger": {"DROP TRIGGER rowmill_touch_update_readings", "UPDATE readings SET n = n + 1", "apply"},
+	},
+	"postgres": {
+		"truncated":           {"TRUNCATE readings_$P"},
+		"truncated, refilled": {"TRUNCATE readings_$P", "INSERT INTO readings VALUES (9, $AT, 9, 'a', 1, 1, 1)"},
+		"detached, changed and attached": {"ALTER TABLE readings DETACH PARTITION readings_$P", "UPDATE readings_$P SET n = n + 1, price = price + 1",
+			"ALTER TABLE readings ATTACH PARTITION readings_$P FOR VALUES FROM ($FROM) TO ($TO)"},
+		"dropped and created": {"DROP TABLE readings_$P", "CREATE TABLE readings_$P PARTITION OF readings FOR VALUES FROM ($FROM) TO ($TO)",
+			"INSERT INTO readings VALUES (9, $AT, 9, 'a', 1, 1, 1)"},
+		"changed with triggers disabled":    {"ALTER TABLE readings DISABLE TRIGGER rowmill_touch_update", "UPDATE readings SET n = n + 1", "ALTER TABLE readings ENABLE ALWAYS TRIGGER rowmill_touch_update"},
+		"changed as a replica changes rows": {"DO $$BEGIN SET LOCAL session_replication_role = replica; UPDATE readings SET n = n + 1; END$$"},
+	},
+}
+
+// TestQueryExact: the answers from roll-ups and cached results are those of the server after each change of a partition that no trigger sees,
+// of the process that has asked before and of a new one. A run of the maintenance makes the roll-ups usable again.
+func TestQueryExact(t *testing.T) {
+	t.Parallel()
+	onEach(t, []string{"mariadb", "mysql", "postgres"}, func(t *testing.T, kind string) {
+		text := strings.ReplaceAll(rolledDeclaration, "$DOUBLE", map[bool]string{true: "DOUBLE PRECISION", false: "DOUBLE"}[kind == "postgres"])
+		r := &rolledTest{declared: declare(t, kind, text), day: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)}
+		reader := r.db.(engine.Reader)
+		runner := func(o query.Options) *query.Runner {
+			o.Always, o.Parallel, o.Rollups = true, 2, maintain.NewRolled(reader)
+			out := query.New(reader, o)
+			t.Cleanup(func() { must(t, out.Close()) })
+			return out
+		}
+		r.asker = runner(query.Options{})
+		cached := runner(query.Options{NoRollups: true})
+		s, err := reader.ReadSession(t.Context(), nil)
+		must(t, err)
+		r.state, err = reader.ReadState(t.Context(), s)
+		must(t, err)
+		must(t, s.Close())
+		r.tick(r.day.Add(30 * time.Minute))
+		mustPass(t, r.run("apply", "--yes"))
+		r.insert(r.day, r.day.AddDate(0, 0, 3), 0)
+		now := r.day.AddDate(0, 0, 3).Add(2 * time.Hour)
+		maintained := func() {
+			t.Helper()
+			now = now.Add(time.Minute)
+			r.tick(now)
+			mustPass(t, r.run("run", "--once"))
+		}
+		maintained()
+		other := "CREATE TABLE O LIKE readings"
+		if kind != "postgres" {
+			execSQL(t, r.db, other)
+			execSQL(t, r.db, "ALTER TABLE O REMOVE PARTITIONING")
+		}
+		// ask compares both answers, and returns whether roll-ups were read and how many periods came from the cache.
+		const text1 = "SELECT sensor, COUNT(*), SUM(n), SUM(price) FROM readings GROUP BY sensor ORDER BY sensor"
+		ask := func(what string, asker *query.Runner) (rollups, cached int) {
+			t.Helper()
+			p, err := asker.Plan(t.Context(), text1, r.state)
+			must(t, err)
+			var got, want answer
+			report, err := asker.Run(t.Context(), p, &got)
+			must(t, err)
+			s, err := reader.ReadSession(t.Context(), r.state)
+			must(t, err)
+			defer s.Close()
+			must(t, s.Text(t.Context(), text1, nil, want.Row))
+			if fmt.Sprint(got.rows) != fmt.Sprint(want.rows) {
+				t.Errorf("%s: %q, want %q; roll-ups %d, cached %d, %s", what, got.rows, want.rows, len(p.Rollups), report.Cached, report.Rerun)
+			}
+			if report.Rerun == "" {
+				rollups = len(p.Rollups)
+			}
+			return rollups, report.Cached
+		}
+		usable := func(what string) {
+			t.Helper()
+			for try := 0; ; try++ {
+				if n, _ := ask(what, r.asker); n > 0 {
+					return
+				}
+				if try == 20 {
+					p, err := r.asker.Plan(t.Context(), text1, r.state)
+					t.Fatalf("%s: no roll-up is read: %s, %s, %v", what, p.Whole, p.NoRollup, err)
+				}
+				time.Sleep(200 * time.Millisecond)
+				maintained()
+			}
+		}
+		usable("at first")
+		ask("at first", cached)
+		changes := unseen["mysql"]
+		if kind == "postgres" {
+			changes = unseen["postgres"]
+		}
+		i := 0
+		for what, statements := range changes {
+			i++
+			day := r.day.AddDate(0, 0, i%3)
+			name := "p" + day.Format("20060102")
+			ask(what+", before", cached)
+			for _, q := range statements {
+				if q == "apply" {
+					mustPass(t, r.run("apply", "--yes"))
+					continue
+				}
+				execSQL(t, r.db, strings.NewReplacer("$P", name, "$AT", r.at(day.Add(7*time.Minute)), "$FROM", r.at(day), "$TO", r.at(day.AddDate(0, 0, 1))).Replace(q))
+			}
+			ask(what, r.asker)
+			ask(what+", by a new process", runner(query.Options{}))
+			ask(what+", cached", cached)
+			maintained()
+			usable(what + ", computed again")
+			ask(what+", cached again", cached)
+		}
+		if kind == "postgres" {
+			return
+		}
+		// The maintenance is the first to see it, and begins with another change of the table.
+		for _, q := range unseen["mysql"]["exchanged, changed and exchanged back"] {
+			execSQL(t, r.db, strings.ReplaceAll(q, "$P", "p20261121"))
+		}
+		now = now.AddDate(0, 0, 1)
+		maintained()
+		ask("after another period was created", r.asker)
+	})
+}

@@ -1,0 +1,51 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// altered stands for engine.PartIdentities.Alters: a partition that comes back is another line of pg_inherits.
+const altered = "none"
+
+// PartIdentities implements engine.PartIdentifier: a partition's OID; its file, which TRUNCATE and what writes the table anew change; the transaction
+// that attached it; and those that last changed rowmill's triggers, such as by DISABLE TRIGGER. Catalogs are read in the
+// transaction's snapshot, as the rows are.
+func (db *DB) PartIdentities(ctx context.Context, s *engine.Session, database, table string, parts []string) (*engine.PartIdentities, error) {
+	name := dialect{}.Quote(table)
+	if database != "" {
+		name = quoted(database, table)
+	}
+	attached := ""
+	if db.dialect.concurrent { // what is being detached is no longer read
+		attached = " AND NOT i.inhdetachpending"
+	}
+	query := "SELECT c.relname, c.oid || ' ' || c.relfilenode || ' ' || i.xmin || ' ' || pg_catalog.md5(COALESCE((SELECT pg_catalog.string_agg(t.oid || ' ' || t.tgenabled::text || ' ' || t.xmin, ',' ORDER BY t.oid) " +
+		"FROM pg_catalog.pg_trigger t WHERE t.tgrelid = i.inhparent AND t.tgname LIKE 'rowmill%'), '')) " +
+		"FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid WHERE c.relkind = 'r' AND c.relfilenode <> 0 AND i.inhparent = pg_catalog.to_regclass(" + escaped(name) + ")" + attached
+	out := &engine.PartIdentities{IDs: map[string]string{}, Alters: altered}
+	row := func(child, id string) { out.IDs[partitionName(&engine.Table{Name: table}, child)] = id }
+	var err error
+	if s != nil {
+		err = s.Text(ctx, query, nil, func(v [][]byte) error { row(string(v[0]), string(v[1])); return nil })
+	} else {
+		err = engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
+			var child, id string
+			err := r.Scan(&child, &id)
+			row(child, id)
+			return err
+		}, query)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what identifies the partitions of %s: %w", name, err)
+	}
+	return out, nil
+}
+
+// PartsWritten implements engine.PartIdentifier; it isn't needed.
+func (db *DB) PartsWritten(context.Context, string, string) (map[string]int64, error) {
+	return nil, nil
+}

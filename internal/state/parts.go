@@ -1,0 +1,69 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"time"
+)
+
+// Parts are the partitions of which a table's roll-ups have the rows.
+type Parts struct {
+	// IDs are those of engine.PartIdentities, by the partitions' names; Alters is its counter when they were last compared, At
+	// the server's clock then.
+	IDs    map[string]string
+	Alters string
+	At     int64
+}
+
+// Parts returns the recorded partitions of a table, nil if none were recorded yet. The table of them is missing, and the error
+// engine.ErrNoTable, if an earlier version made rowmill's own tables.
+func (s *Store) Parts(ctx context.Context, table string) (*Parts, error) {
+	p := &Parts{IDs: map[string]string{}}
+	begun := false
+	type line struct {
+		name, identity string
+		at             int64
+	}
+	lines, err := list(ctx, s, "partitions of "+table, func(r *sql.Rows, l *line) error { return r.Scan(&l.name, &l.identity, &l.at) },
+		"SELECT name, identity, at_us FROM rowmill_parts WHERE table_name = ?", table)
+	for _, l := range lines {
+		if l.name == "" {
+			p.Alters, p.At, begun = l.identity, l.at, true
+		} else {
+			p.IDs[l.name] = l.identity
+		}
+	}
+	if err != nil || !begun {
+		return nil, err
+	}
+	return p, nil
+}
+
+// PutParts records partitions in place of those of the same names, removes others, and records the counter with its time, in the
+// transaction of x.
+func (s *Store) PutParts(ctx context.Context, x Exec, table string, put map[string]string, gone []string, alters string, at int64) error {
+	const what = "partitions of "
+	rows := [][]any{{table, "", alters, at}}
+	for name, id := range put {
+		gone = append(gone, name)
+		rows = append(rows, []any{table, name, id, time.Now().UnixMicro()})
+	}
+	for _, name := range append(gone, "") {
+		if err := s.run(ctx, x, what+table, "DELETE FROM rowmill_parts WHERE table_name = ? AND name = ?", table, name); err != nil {
+			return err
+		}
+	}
+	for len(rows) > 0 {
+		n := min(len(rows), notedAtATime)
+		if err := s.insert(ctx, x, "rowmill_parts (table_name, name, identity, at_us)", rows[:n]...); err != nil {
+			return because(what+table, err)
+		}
+		rows = rows[n:]
+	}
+	return nil
+}
+
+// ForgetParts removes the records of a table's partitions.
+func (s *Store) ForgetParts(ctx context.Context, x Exec, table string) error {
+	return s.run(ctx, x, "partitions of "+table, "DELETE FROM rowmill_parts WHERE table_name = ?", table)
+}
