@@ -72,14 +72,7 @@ func measureMerge(t *testing.T) {
 	}
 	groups := number(memoryGroups)
 	f := &fixture{Reader: openReader(t, "mariadb"), t: t, kind: "mariadb"}
-	var err error
-	if f.s, err = f.ReadSession(ctx, nil); err != nil {
-		t.Fatal(err)
-	}
-	defer f.s.Close()
-	if f.state, err = f.ReadState(ctx, f.s); err != nil {
-		t.Fatal(err)
-	}
+	f.s, f.state = sessionOf(ctx, t, f.Reader)
 	// A sequence of MariaDB is a table without storage; its pieces are ranges, and overlap by a tenth.
 	f.table = &engine.TableParts{Name: fmt.Sprintf("seq_1_to_%d", groups), Columns: []engine.SchemaColumn{{Name: "seq"}}, Parts: []engine.TablePart{{}, {}}}
 	p := &Plan{

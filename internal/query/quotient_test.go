@@ -16,15 +16,7 @@ func TestQuotientsAreThoseOfServers(t *testing.T) {
 	testdb.OnKinds(t, []string{"mariadb", "mysql"}, func(t *testing.T, kind string) {
 		ctx := within(t)
 		db := openReader(t, kind)
-		s, err := db.ReadSession(ctx, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
-		st, err := db.ReadState(ctx, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s, st := sessionOf(ctx, t, db)
 		if !strings.Contains(st.Get("sql_mode"), "STRICT") {
 			t.Fatalf("sql_mode %s", st.Get("sql_mode"))
 		}

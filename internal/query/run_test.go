@@ -53,6 +53,21 @@ type fixture struct {
 	s     *engine.Session
 }
 
+// sessionOf opens a session, which is closed at the end of the test, and returns it with its state.
+func sessionOf(ctx context.Context, t testing.TB, db engine.Reader) (*engine.Session, engine.State) {
+	t.Helper()
+	s, err := db.ReadSession(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	st, err := db.ReadState(ctx, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, st
+}
+
 // newFixture creates the table t (id, g, d, s): g is a text of 7 values, d a decimal or NULL, s a text.
 func newFixture(t testing.TB, kind string) *fixture {
 	t.Helper()
@@ -80,14 +95,8 @@ func newFixture(t testing.TB, kind string) *fixture {
 	}
 	do(t, f.Reader, append(create, "INSERT INTO t VALUES "+strings.Join(rows, ", "))...)
 	ctx := within(t)
+	f.s, f.state = sessionOf(ctx, t, f.Reader)
 	var err error
-	if f.s, err = f.ReadSession(ctx, nil); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.s.Close() })
-	if f.state, err = f.ReadState(ctx, f.s); err != nil {
-		t.Fatal(err)
-	}
 	if f.table, err = f.TableParts(ctx, f.s, "", "t"); err != nil {
 		t.Fatal(err)
 	}

@@ -47,15 +47,7 @@ func TestSplitWritesPlans(t *testing.T) {
 			db := openReader(t, kind)
 			do(t, db, splitTables[kind]...)
 			ctx := within(t)
-			s, err := db.ReadSession(ctx, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
-			st, err := db.ReadState(ctx, s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s, st := sessionOf(ctx, t, db)
 			list, err := os.ReadFile(filepath.Join("testdata", "split", kind+".sql"))
 			if err != nil {
 				t.Fatal(err)
@@ -154,15 +146,7 @@ func TestSplitStopsTheClock(t *testing.T) {
 	ctx := within(t)
 	r := New(db, Options{Always: true, Parallel: 2})
 	defer r.Close()
-	s, err := db.ReadSession(ctx, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	st, err := db.ReadState(ctx, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, st := sessionOf(ctx, t, db)
 	p, err := r.Plan(ctx, "SELECT now(), count(*), max(current_timestamp) = now() FROM t WHERE at < now() - interval '1 day' AND at < current_date", st)
 	if err != nil || p.Whole != "" {
 		t.Fatalf("%v, whole: %s", err, p.Whole)
