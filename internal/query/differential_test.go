@@ -255,7 +255,7 @@ func (c *tally) add(h how) {
 }
 
 // copied are the parts of a reason that are copied from the query.
-var copied = regexp.MustCompile(`\(.*\)|\b\w+\.\w+\b|(CASE|EXTRACT).* END\b|(groups|sorts) by [^,]*,| AS \w+|: read .*|: SELECT.*`)
+var copied = regexp.MustCompile(`\(.*\)|\b\w+\.\w+\b|(CASE|EXTRACT).* END\b|(groups|sorts) by [^,]*,| AS \w+|: read .*|: EXPLAIN.*|: column .*|: create .*|: SELECT.*`)
 
 // shortened leaves out what differs between queries that are whole for the same reason.
 func shortened(reason string) string { return copied.ReplaceAllString(reason, "…") }
@@ -268,11 +268,18 @@ func (c *tally) queries() int {
 	return n
 }
 
+// mostReasons is how many reasons for whole queries are printed.
+const mostReasons = 40
+
 func (c *tally) String() string {
 	var b strings.Builder
 	n := c.queries()
 	fmt.Fprintf(&b, "%d queries, %d with an error; %d (%.0f%%) split: %v; the others whole:", n, c.failed, c.split, 100*float64(c.split)/float64(max(1, n)), c.merges)
-	for _, why := range slices.SortedFunc(maps.Keys(c.whole), func(x, y string) int { return c.whole[y] - c.whole[x] }) {
+	for i, why := range slices.SortedFunc(maps.Keys(c.whole), func(x, y string) int { return c.whole[y] - c.whole[x] }) {
+		if i == mostReasons {
+			fmt.Fprintf(&b, "\n%6d other reasons", len(c.whole)-i)
+			break
+		}
 		fmt.Fprintf(&b, "\n%6d  %s", c.whole[why], why)
 	}
 	return b.String()

@@ -399,7 +399,7 @@ func (g *generator) nested() *random {
 		inner.order, inner.limit, inner.offset = nil, -1, 0
 	case 1:
 		inner = g.unions()
-		inner.order = nil
+		inner.order, inner.limit, inner.offset = nil, -1, 0
 	default:
 		inner = g.source()
 		g.group(inner, 1+g.IntN(2))

@@ -2,6 +2,7 @@ package query
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -87,13 +88,13 @@ func (g *generator) numeric(depth int) expression {
 		e.loose = e.class != intClass && sum == ""
 		return e
 	case 1:
-		e := made(sum, "(%s - %s)", col.text, other.text)
+		e := made(sum, "(%s - %s)", g.signed(col), g.signed(other))
 		e.class = max(col.class, other.class)
 		e.loose = e.class != intClass && sum == ""
 		return e
 	case 2:
 		by := pick(g, []string{"2", "0.5", "-1", "100", "1.10"})
-		e := made(col.scale+" and "+by, "%s * %s", col.text, by)
+		e := made(col.scale+" and "+by, "%s * %s", g.signed(col), by)
 		e.loose = col.loose || col.class == floatClass // -0
 		e.class = max(col.class, decimalClass)
 		return e
@@ -156,6 +157,15 @@ func (g *generator) numeric(depth int) expression {
 func (e expression) exact() string {
 	if e.class == floatClass {
 		return "CAST(" + e.text + " AS DECIMAL(30,6))"
+	}
+	return e.text
+}
+
+// signed is the text of a number whose differences may be below 0: unsigned integers give an error then, or none if the server tests
+// another condition first.
+func (g *generator) signed(e expression) string {
+	if g.kind != "postgres" && slices.Contains([]string{"e.id", "e.tu", "e.mi", "e.iu", "e.bu", "m.cnt"}, e.text) {
+		return "CAST(" + e.text + " AS SIGNED)"
 	}
 	return e.text
 }

@@ -112,6 +112,11 @@ func (g *grouped) checkRollup() error {
 	if !g.sel.Rollup {
 		return nil
 	}
+	for _, c := range g.plan.Columns {
+		if c.Provisional && g.plan.Joined {
+			return refuse("the type of %s depends on how the server computes it", c.Name) // which table is sorted decides
+		}
+	}
 	seen := map[int]bool{}
 	for _, it := range g.sel.Items {
 		i := g.keyOf(it.Expr)

@@ -143,8 +143,9 @@ func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string
 		return nil, err
 	}
 	stamps, texts := false, false
+	subtotals := strings.Contains(strings.ToUpper(query), "ROLLUP") // where columns are as expressions
 	for i, c := range cols {
-		cols[i].Provisional = db.provisional(c)
+		cols[i].Provisional = subtotals || db.provisional(c)
 		stamps = stamps || c.Native == "TIMESTAMP"
 		texts = texts || c.Class == engine.ClassText && binaryNames[c.Native] != ""
 	}

@@ -82,7 +82,7 @@ SELECT day, COUNT(*) FROM events WHERE day < '2023-11-22' OR day > '2025-01-01' 
 -- name: zero dates with partial zeros
 SELECT id, day, day + 0, MONTH(day), DAYOFMONTH(day) FROM events WHERE id > 5000 ORDER BY id;
 -- name: extremes of zero dates
-SELECT MIN(day), MAX(day), COUNT(DISTINCT day) FROM events;
+SELECT MIN(day), MAX(day), COUNT(DISTINCT day) FROM events WHERE id > 0;
 -- name: zero dates are not NULL
 SELECT COUNT(*), COUNT(day), SUM(day IS NULL), SUM(day = '0000-00-00') FROM events;
 -- name: extremes of durations
@@ -168,3 +168,11 @@ SELECT MAX(f) - MIN(f), MAX(f) * 2, ROUND(MIN(f), 2), CONCAT(MAX(f)), MAX(f) > 4
 SELECT MIN(f / 3), MAX(f * 1.1), MIN(ABS(f)), MAX(COALESCE(f, 0)) FROM events WHERE id < 5000;
 -- name: single fractions of zero and minus zero
 SELECT MIN(f), MAX(f), MIN(-f) FROM events WHERE f = 0;
+-- name: a fixed text that NULLIF computes over a join
+SELECT NULLIF(o.status, 'x') AS a1 FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY NULLIF(o.status, 'x') HAVING COUNT(DISTINCT o.id) >= 7;
+-- name: types of subtotals over a join
+SELECT o.id AS a1 FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY o.id WITH ROLLUP;
+-- name: types of subtotals over an outer join
+SELECT w.id AS a1 FROM words w LEFT JOIN hosts h ON h.id = w.x GROUP BY w.id, w.x WITH ROLLUP;
+-- name: types of subtotals of one row
+SELECT o.status AS a1 FROM orders o WHERE o.id = 77 GROUP BY o.status WITH ROLLUP;
