@@ -106,10 +106,10 @@ const currentDatabase = "database"
 // stateVariables are the variables of a session that can change an answer, in the order in which they are set. A
 // server may not have all of them.
 var stateVariables = []string{
-	"sql_mode", "old_mode", "time_zone", "character_set_client", "character_set_results", "collation_connection", "character_set_collations",
+	"sql_mode", "old_mode", "time_zone", "character_set_client", "character_set_results", "collation_connection", "character_set_collations", "default_collation_for_utf8mb4",
 	"div_precision_increment", "group_concat_max_len", "sql_select_limit", "lc_time_names", "lc_messages", "default_week_format",
 	"sql_auto_is_null", "max_sort_length", "sql_big_selects", "max_join_size", "block_encryption_mode", "windowing_use_high_precision", "default_regex_flags",
-	"cte_max_recursion_depth", "max_recursive_iterations", "max_execution_time", "max_statement_time", "system_versioning_asof", "wsrep_sync_wait",
+	"cte_max_recursion_depth", "max_recursive_iterations", "standard_compliant_cte", "max_execution_time", "max_statement_time", "system_versioning_asof", "wsrep_sync_wait",
 }
 
 // stateNames returns those of stateVariables that the server has.

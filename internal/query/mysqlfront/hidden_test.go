@@ -50,6 +50,7 @@ func TestHiddenState(t *testing.T) {
 			{"", []string{rows + " LIMIT 4", "SELECT found()"}, 1}, {"", []string{rows + " LIMIT 2 OFFSET 3", "SELECT found()"}, 1}, {"", []string{rows + " LIMIT 0", "SELECT found()"}, 0},
 			{"", []string{rows, rows + " LIMIT 3", "SELECT n FROM seen", "SELECT n FROM seen"}, 2},
 			{"", []string{"SELECT id FROM p LIMIT 6", "SELECT n FROM seen"}, 0}, {"", []string{"SELECT id FROM p LIMIT 5", "SELECT v + found() FROM p LIMIT 1"}, 0},
+			{"mysql", []string{"SET SESSION default_collation_for_utf8mb4 = utf8mb4_general_ci", "SELECT SUM(_utf8mb4'ß' = _utf8mb4's'), COUNT(*) FROM p"}, 1},
 			{"", []string{rows, "SELECT found() /* " + strings.Repeat("long ", mostText/4) + "*/"}, 1},
 		} {
 			if test.only != "" && test.only != kind {
