@@ -271,7 +271,8 @@ func (c *cluster) samePlaces(kind string) {
 		{"n1", strings.Replace(head, "/rowmill?", "/mysql?", 1), "node n1 is a database of the head's own server"},
 	}
 	if kind == "postgres" {
-		others = others[:2]
+		execSQL(c, openKeeper(c, c.Nodes[2].Target), "CREATE DATABASE other TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C.UTF-8' LC_CTYPE 'C.UTF-8'")
+		others[2].node, others[2].target, others[2].says = "n2", strings.Replace(c.Nodes[2].Target, "/rowmill?", "/other?", 1), "node n2 has the encoding and collation UTF8 C.UTF-8 C.UTF-8 c, and that of the head "
 	}
 	for _, o := range others {
 		c.declare(strings.Replace(text, c.target(o.node), fmt.Sprintf("%q", o.target), 1))

@@ -26,6 +26,8 @@ type Presenter interface {
 type Place struct {
 	// Server is the same for two targets only if they are one server, and Database if they are one database of it.
 	Server, Database string
+	// Order says how texts are compared by default, where the description of a column doesn't say it; "" if that always does.
+	Order string
 	// Foreign reports that the server, as a head, can't present tables of its own.
 	Foreign bool
 }

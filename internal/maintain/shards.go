@@ -97,6 +97,14 @@ func CheckPlaces(ctx context.Context, head engine.Keeper, names []string, nodes 
 		case p.Server == of.Server && of.Foreign:
 			return engine.Hinted(fmt.Errorf("node %s is a database of the head's own server, whose tables the head can't present", names[i]), "another server for the node, or for the head")
 		}
+		other, order := "the head", of.Order
+		if of.Server == "" {
+			other, order = "node "+names[0], places[0].Order
+		}
+		if order != places[i].Order {
+			return engine.Hinted(fmt.Errorf("the database of node %s has the encoding and collation %s, and that of %s %s: texts would be in another order", names[i], places[i].Order, other, order),
+				"CREATE DATABASE with the same encoding, collation and character types on all servers")
+		}
 		for k := range i {
 			if places[k].Server == places[i].Server && places[k].Database == places[i].Database {
 				return engine.Hinted(fmt.Errorf("nodes %s and %s are the same database by two addresses: its rows would count twice", names[k], names[i]), "a server, or a database, of its own for each")

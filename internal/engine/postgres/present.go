@@ -138,7 +138,10 @@ func (db *DB) Present(ctx context.Context, h *engine.Head) ([]engine.HeadStep, e
 func (db *DB) Place(ctx context.Context) (engine.Place, error) {
 	var p engine.Place
 	err := db.plain.QueryRowContext(ctx, "SELECT concat_ws(' ', (SELECT system_identifier FROM pg_control_system()), current_setting('port'), extract(epoch FROM pg_postmaster_start_time())),"+
-		" concat_ws('.', current_database(), current_schema())").Scan(&p.Server, &p.Database)
+		" concat_ws('.', current_database(), current_schema()),"+
+		// What is in the row depends on the version.
+		" concat_ws(' ', pg_encoding_to_char(d.encoding), d.datcollate, d.datctype, COALESCE(to_jsonb(d)->>'datlocprovider', 'c'), to_jsonb(d)->>'daticulocale', to_jsonb(d)->>'datlocale')"+
+		" FROM pg_database d WHERE d.datname = current_database()").Scan(&p.Server, &p.Database, &p.Order)
 	return p, classifyIn(ctx, err)
 }
 
