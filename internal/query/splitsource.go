@@ -123,6 +123,9 @@ func (x *splitter) uncut(list []*use) error {
 			return refuse("%s", x.obstacle)
 		}
 	}
+	if x.options.ByRange {
+		return refuse("no table that it reads has partitions or a primary key")
+	}
 	return refuse("no table that it reads has partitions")
 }
 
