@@ -1,6 +1,7 @@
 // Package figure formats numbers with their units, for messages, reports and pages:
 // figure.Plural(n, "row") is "1 row" or "4,000,000 rows", figure.Bytes(n) "1.2 GiB",
-// figure.Micros(us) "12.5 ms". What can't be shown, such as NaN, is None.
+// figure.Micros(us) "12.5 ms". What can't be shown, such as NaN, is None. Counts and shares
+// are parsed as users write them: 1.5M, 5%.
 package figure
 
 import (
