@@ -313,7 +313,7 @@ SELECT count(*) FROM events WHERE random() >= 0;
 -- expect: whole
 SELECT sum(twice(i)), twice(count(*)::int) FROM events WHERE id < 5000;
 -- name: a sequence and locks
-SELECT count(*), pg_try_advisory_lock(4711) FROM orders WHERE id < 2;
+SELECT count(*), pg_try_advisory_xact_lock(4711) FROM orders WHERE id < 2;
 -- name: settings
 SELECT count(*), current_setting('search_path') IS NOT NULL, current_schema(), pg_backend_pid() > 0 FROM events;
 -- name: rows that are locked
