@@ -179,6 +179,9 @@ func (x *splitter) passes(list []*branch) bool {
 // storeBranches writes the statements that compute the operation in temporary tables.
 func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.Span) error {
 	p, q := x.plan, x.query
+	if x.reader.Capabilities().PeriodTables {
+		return refuse("a set operation needs the collations of its columns, which this server's temporary tables don't have")
+	}
 	for i, c := range p.Columns {
 		long := strings.ToUpper(c.Native)
 		switch {
