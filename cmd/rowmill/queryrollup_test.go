@@ -156,6 +156,9 @@ func (r *rolledTest) ask(what string) (rolled int) {
 			continue
 		}
 		checked, err := r.asker.Check(r.Context(), p)
+		if err != nil && strings.Contains(err.Error(), "isn't the one of which") {
+			continue // an ALTER TABLE of another test, after which a partition that has just been written proves nothing
+		}
 		must(r, err)
 		if !checked.Same() {
 			r.Errorf("%s: %s: %+v", what, text, checked.Differences)

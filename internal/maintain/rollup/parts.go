@@ -156,7 +156,7 @@ func (s *Set) Compare(ctx context.Context) error {
 }
 
 // comparedEvery is how often the time of a comparison without a difference is recorded, in microseconds.
-const comparedEvery = 10_000_000
+const comparedEvery = 1_000_000
 
 // later reports whether a commit may have been after a comparison. Their times have the resolution of seconds; 0 is not known.
 func later(written, at int64) bool { return written != 0 && written >= at }
