@@ -27,7 +27,7 @@ var surroundings = []surrounding{
 	},
 	{
 		name: "no mode", on: []string{"mariadb", "mysql"},
-		carried: engine.State{{Name: "sql_mode", Value: ""}, {Name: "time_zone", Value: "-11:00"}, {Name: "div_precision_increment", Value: "30"}, {Name: "group_concat_max_len", Value: "7"}, {Name: "max_sort_length", Value: "64"}},
+		carried: engine.State{{Name: "sql_mode", Value: ""}, {Name: "time_zone", Value: "-11:00"}, {Name: "div_precision_increment", Value: "30"}, {Name: "group_concat_max_len", Value: "7"}, {Name: "max_sort_length", Value: "2048"}},
 	},
 	{
 		name: "other operators", on: []string{"mariadb", "mysql"},

@@ -8,6 +8,7 @@ import (
 	"net"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -217,6 +218,9 @@ func (db *DB) Freeze(ctx context.Context, s *engine.Session) (engine.State, erro
 	return engine.State{{Name: "timestamp", Value: at}}, err
 }
 
+// usualSortLength is the default of max_sort_length, in bytes.
+const usualSortLength = 1024
+
 // StateRefusal implements engine.Reader.
 func (db *DB) StateRefusal(st engine.State) string {
 	for _, name := range []string{"character_set_client", "character_set_results"} {
@@ -229,6 +233,11 @@ func (db *DB) StateRefusal(st engine.State) string {
 	}
 	if v := st.Get("sql_big_selects"); v == "0" || v == "OFF" {
 		return "the session limits the rows that a query may examine: sql_big_selects is 0"
+	}
+	if v := st.Get("max_sort_length"); v != "" && v != "DEFAULT" {
+		if n, err := strconv.Atoi(v); err != nil || n < usualSortLength {
+			return "the session sorts by the beginning of a text only: max_sort_length is " + v
+		}
 	}
 	if v := st.Get("sql_auto_is_null"); v == "1" || v == "ON" {
 		return "IS NULL finds the last row that the session has inserted: sql_auto_is_null is 1"

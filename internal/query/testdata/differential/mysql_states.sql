@@ -107,3 +107,7 @@ SELECT COUNT(*), SUM(d) FROM events;
 -- name: big tables in memory
 -- set: max_heap_table_size = 16384
 SELECT id, tx, COUNT(*) FROM events GROUP BY id, tx ORDER BY id LIMIT 100;
+-- name: a sort by the beginning of texts
+-- set: max_sort_length = 64
+-- expect: whole: max_sort_length is 64
+SELECT LEFT(note, 10) AS k, COUNT(*) FROM metrics GROUP BY LEFT(note, 10) ORDER BY k;
