@@ -153,7 +153,7 @@ func TestJava(t *testing.T) {
 				testdb.Require(t, "connectors", errors.Join(err, errors.New("run scripts/install.sh connectors")))
 			}
 			a.ran.Store(0)
-			got := program(t, "", java, "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-cp", jar, "testdata/Client.java", fmt.Sprintf("jdbc:%s://%s/%s?user=root&%s", c.scheme, x.address, x.name, c.options), fmt.Sprintf("j%d", i))
+			got := program(t, "", java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-cp", jar, "testdata/Client.java", fmt.Sprintf("jdbc:%s://%s/%s?user=root&%s", c.scheme, x.address, x.name, c.options), fmt.Sprintf("j%d", i))
 			rows := "total null 10 1552.50 2024-02-03 04:05:06.0\ntotal näme 101 1 101.25 2024-02-03 04:05:06.0\n"
 			want := "batch 200\nrolled back 0\ncommitted 200\n" + rows + rows + rows + "streamed 200\nerror 1054 42S22\ntimed out\nstill there 200\n"
 			if got != want {
