@@ -79,8 +79,11 @@ func (w *worker) identify(ctx context.Context) error {
 		switch same := was.IDs[p.Name] == id && id != ""; {
 		case same && !later(written[p.Name], was.At):
 			continue
-		case id == "":
-			gone = append(gone, p.Name)
+		case id == "": // its storage engine has none: queries don't read its buckets
+			if was.IDs[p.Name] != "" {
+				gone = append(gone, p.Name)
+			}
+			continue
 		default:
 			put[p.Name] = id
 		}
