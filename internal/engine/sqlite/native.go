@@ -57,6 +57,7 @@ const (
 // Result codes of SQLite (sqlite3.h). The lowest byte of an extended code is its
 // primary code.
 const (
+	codeError      = 1
 	codeRow        = 100
 	codeDone       = 101
 	codeBusy       = 5

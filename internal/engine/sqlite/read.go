@@ -106,6 +106,9 @@ func textResult(ctx context.Context, conn any, query string, head func([]engine.
 			return end, nil
 		}
 		err := s.failed(state)
+		if state&0xff == codeError { // of a value: its text was prepared
+			err = engine.Classed(engine.ErrRefused, err)
+		}
 		if watch.End() {
 			err = errors.Join(ctx.Err(), err)
 		}
