@@ -102,6 +102,8 @@ type rolledTest struct {
 	state engine.State
 	day   time.Time
 	asks  int
+	// changed reports that a plan left out a partition that was written just before an ALTER TABLE of another test.
+	changed bool
 }
 
 // typed reports whether the server's columns have types, without which groups aren't merged.
@@ -149,7 +151,8 @@ func (r *rolledTest) ask(what string) (rolled int) {
 		if len(p.Rollups) > 0 {
 			rolled++
 		}
-		if len(p.Rollups) == 0 && want && what == "complete" && r.typed() || len(p.Rollups) > 0 && !want {
+		r.changed = r.changed || len(p.Changed) > 0
+		if len(p.Rollups) == 0 && want && what == "complete" && r.typed() && len(p.Changed) == 0 || len(p.Rollups) > 0 && !want {
 			r.Errorf("%s: %s: it reads a roll-up: %t; whole %q, %q", what, text, len(p.Rollups) > 0, p.Whole, p.NoRollup)
 		}
 		if p.Whole != "" {
@@ -224,7 +227,7 @@ func TestQueryRollups(t *testing.T) {
 			t.Error("no query reads the buckets that are exact")
 		}
 		maintained(now.Add(2 * time.Minute))
-		if n := r.ask("computed again"); n != full {
+		if n := r.ask("computed again"); n != full && !r.changed {
 			t.Errorf("%d queries read roll-ups, and %d before", n, full)
 		}
 		change(fmt.Sprintf("INSERT INTO rowmill_stale (rollup_name, bucket) VALUES ('readings_15m', %d), ('readings_1d', %d)", r.day.Add(time.Hour).UnixMicro(), r.day.UnixMicro()))
@@ -241,7 +244,7 @@ func TestQueryRollups(t *testing.T) {
 		if (len(p.Rollups) == 0 || before.rerun != "") && r.typed() {
 			t.Errorf("it reads a roll-up: %t; %+v", len(p.Rollups) > 0, before)
 		}
-		if after := countRolled(t, r.asker, p); after.value != before.value+1 || (after.rerun == "") != (len(p.Rollups) == 0) {
+		if after := countRolled(t, r.asker, p); after.value != before.value+1 || (after.rerun == "") != (len(p.Rollups) == 0) && len(p.Changed) == 0 {
 			t.Errorf("before %+v, after a row has come %+v", before, after)
 		}
 		// Dropped rows are in the roll-ups, and not in the answer.
