@@ -302,7 +302,7 @@ func (d *differential) compare(ctx context.Context, text string, settings engine
 	defer func() { d.idle <- c }()
 	st := slices.Clone(d.state)
 	for _, x := range settings {
-		if i := slices.IndexFunc(st, func(s engine.Setting) bool { return s.Name == x.Name }); i >= 0 {
+		if i := slices.IndexFunc(st, func(s engine.Setting) bool { return strings.EqualFold(s.Name, x.Name) }); i >= 0 {
 			st[i] = x
 		} else {
 			st = append(st, x)
