@@ -67,31 +67,13 @@ type cachedQuery struct {
 	runner *query.Runner
 	text   string
 	state  engine.State
-	alters string // see altered
 }
 
-// altered returns whether the server has begun an ALTER TABLE of any test since the last call: then it may not be known of a
-// partition that it was not exchanged, and it is read again.
-func (c *cachedQuery) altered() bool {
-	c.Helper()
-	var name, now string
-	must(c, c.db.SQL().QueryRowContext(c.Context(), "SHOW GLOBAL STATUS WHERE Variable_name = 'Com_alter_table'").Scan(&name, &now))
-	was := c.alters
-	c.alters = now
-	return was != now
-}
-
-// all asks until all periods come from the cache that may, and returns how many.
+// all fills the cache, and returns how many periods come from it then.
 func (c *cachedQuery) all(what string) (cached int) {
 	c.Helper()
-	for range 20 {
-		c.altered()
-		c.ask(what)
-		if cached = c.ask(what).Cached; !c.altered() {
-			break
-		}
-	}
-	return cached
+	c.ask(what)
+	return c.ask(what).Cached
 }
 
 // ask returns how many periods came from the cache.
@@ -125,7 +107,7 @@ func (c *cachedQuery) ask(what string) *query.Report {
 // asks checks the number of periods that come from the cache.
 func (c *cachedQuery) asks(what string, cached int) {
 	c.Helper()
-	if r := c.ask(what); r.Cached != cached && !c.altered() {
+	if r := c.ask(what); r.Cached != cached {
 		c.Errorf("%s: %d periods came from the cache, want %d (%s)", what, r.Cached, cached, r.Uncached)
 	}
 }
@@ -135,7 +117,9 @@ func (c *cachedQuery) asks(what string, cached int) {
 func TestCachedPartials(t *testing.T) {
 	t.Parallel()
 	onEach(t, testdb.Kinds(t, "mariadb", "mysql"), func(t *testing.T, server string) {
-		d := declare(t, server, cachedDeclaration)
+		// A server of its own: after an ALTER TABLE of another test, partitions are read again.
+		d := declareAt(t, server, testdb.Target(t, server+"?memory=72MB").String(), cachedDeclaration)
+		d.db = openKeeper(t, d.target)
 		start := time.Date(2026, 11, 20, 0, 10, 0, 0, time.UTC)
 		d.tick(start)
 		mustPass(t, d.run("apply", "--yes"))
@@ -171,7 +155,8 @@ func TestCachedPartials(t *testing.T) {
 		d.insert(start.Add(6*time.Hour+30*time.Minute), 100)
 		c.asks("after a row of the open period", all)
 		mustPass(t, d.run("run", "--once"))
-		c.asks("and its note's end", all)
+		c.ask("and its note's end") // maintenance may have altered the table: then MySQL forgets when rows last changed
+		c.asks("and its note's end, again", all)
 
 		text := c.text
 		c.text = strings.Replace(text, " FROM", "  from", 1)
@@ -218,12 +203,16 @@ func TestCachedPartials(t *testing.T) {
 			}
 			all := c.all("before " + what)
 			change()
-			c.asks(what, all-changed)
+			if what == "loaded" {
+				c.ask(what) // a load may alter the table
+			} else {
+				c.asks(what, all-changed)
+			}
 			c.asks(what+", again", all-changed)
 			mustPass(t, d.run("run", "--once"))
 			c.ask(what + ", and its note's end")
 			c.ask(what + ", filled")
-			if again := c.ask(what + ", again").Cached; again < all-changed && !c.altered() {
+			if again := c.ask(what + ", again").Cached; again < all-changed {
 				t.Errorf("%s: %d periods, %d before", what, again, all)
 			}
 		}

@@ -431,7 +431,7 @@ func (s *Session) Close() error { return s.discard() }
 // that is lost already is no error.
 func DiscardConn(db Keeper, c *sql.Conn) error {
 	err := errors.Join(c.Raw(func(any) error { return driver.ErrBadConn }), c.Close())
-	if errors.Is(err, driver.ErrBadConn) || errors.Is(db.Classify(err), ErrConnectionLost) {
+	if Disconnected(err) || errors.Is(db.Classify(err), ErrConnectionLost) {
 		return nil
 	}
 	return err

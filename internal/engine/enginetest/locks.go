@@ -28,7 +28,8 @@ func (s keepers) periodSizes(t *testing.T) {
 		got, ok := sizes[p.Name]
 		rows := []int64{1000, 100, 0}[i]
 		// Every server needs more than 20 bytes per row.
-		if !ok || got.Rows < rows/2 || got.Rows > rows*2+10 || got.Data < rows*20 || got.Index < 0 {
+		// RocksDB estimates up to some tens of rows of a neighbour as those of an empty period.
+		if !ok || got.Rows < rows/2 || got.Rows > rows*2+50 || got.Data < rows*20 || got.Index < 0 {
 			t.Errorf("period %s with %d rows: %+v", p.Name, rows, got)
 		}
 	}
