@@ -59,16 +59,16 @@ type PartIdentifier interface {
 	// it doesn't change; without a session, at the moment. An empty name of a database is that of the DB.
 	PartIdentities(ctx context.Context, s *Session, database, table string, parts []string) (*PartIdentities, error)
 	// PartsWritten returns when a commit last changed partitions, in microseconds since 1970 by the server's clock, in its resolution. It
-	// has those of which that is known.
+	// has those of which that is known. It is nil if the server doesn't tell in time: then any may have been changed.
 	PartsWritten(ctx context.Context, database, table string) (map[string]int64, error)
 }
 
 // PartIdentities identify partitions.
 type PartIdentities struct {
-	// IDs differ if a partition was emptied, replaced or created again, or if the table's triggers were. A partition of which that isn't known has
-	// none.
+	// IDs differ if a partition was emptied, replaced or created again, or if the table's triggers were, and from those of another server that has
+	// the same table, such as a replica. A partition of which that isn't known has none.
 	IDs map[string]string
-	// Why is why there are none: a missing privilege.
+	// Why is why there are none: a missing privilege, or a storage engine that has none.
 	Why string
 	// Alters is the same as long as no partition can have left the table and have come back, changed, with the same ID. "" proves
 	// nothing. Now is the server's clock before they were read, as that of PartsWritten.

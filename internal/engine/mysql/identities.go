@@ -12,7 +12,8 @@ import (
 )
 
 // PartIdentities implements engine.PartIdentifier: InnoDB's ids of a partition's table and file, which TRUNCATE, EXCHANGE, REBUILD and
-// DISCARD TABLESPACE change, and the times of creation of rowmill's triggers. See alters for an EXCHANGE there and back.
+// DISCARD TABLESPACE change, the times of creation of rowmill's triggers, and the server's id: a replica that has run the same DDL may have
+// the same ids and times. See alters for an EXCHANGE there and back.
 func (db *DB) PartIdentities(ctx context.Context, s *engine.Session, database, table string, parts []string) (*engine.PartIdentities, error) {
 	if database == "" {
 		database = db.config.DBName
@@ -21,22 +22,27 @@ func (db *DB) PartIdentities(ctx context.Context, s *engine.Session, database, t
 	fail := func(err error) (*engine.PartIdentities, error) {
 		return nil, fmt.Errorf("read what identifies the partitions of %s: %w", db.qualified(t), err)
 	}
-	if s != nil { // from here on, its transaction keeps others from changing the table by DDL
-		if err := s.Text(ctx, "SELECT 1 FROM "+db.qualified(t)+" LIMIT 0", nil, func([][]byte) error { return nil }); err != nil {
+	var own []string
+	if s != nil {
+		var err error
+		if own, err = db.touch(ctx, s, t, db.dialect.serverID()); err != nil {
 			return fail(err)
 		}
 	}
-	alters, now, err := db.alters(ctx)
+	alters, now, server, err := db.alters(ctx)
 	if err != nil {
 		return fail(err)
 	}
+	if own != nil && server != "" && own[0] != server {
+		return &engine.PartIdentities{Why: severalServers}, nil
+	}
 	triggers := sha256.New()
 	err = engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
-		var name, created string
-		err := r.Scan(&name, &created)
-		fmt.Fprintf(triggers, "%s %s\n", name, created)
+		var name, created, server string
+		err := r.Scan(&name, &created, &server)
+		fmt.Fprintf(triggers, "%s %s %s\n", name, created, server)
 		return err
-	}, "SELECT TRIGGER_NAME, COALESCE(CREATED, '') FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = ? "+
+	}, "SELECT TRIGGER_NAME, COALESCE(CREATED, ''), "+db.dialect.serverID()+" FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = ? "+
 		"AND TRIGGER_NAME LIKE 'rowmill%' ORDER BY TRIGGER_NAME", database, table)
 	if err != nil {
 		return fail(err)
@@ -50,6 +56,10 @@ func (db *DB) PartIdentities(ctx context.Context, s *engine.Session, database, t
 	if err != nil {
 		return fail(err)
 	}
+	if len(tables) == 0 {
+		out.Why = noInnoDB
+		return out, nil
+	}
 	common := hex.EncodeToString(triggers.Sum(nil)[:8])
 	for _, p := range parts {
 		if id := tables[fileKey(p)]; id != "" {
@@ -59,8 +69,21 @@ func (db *DB) PartIdentities(ctx context.Context, s *engine.Session, database, t
 	return out, nil
 }
 
-// noProcess is why InnoDB's ids can't be read.
-const noProcess = "the account may not read InnoDB's tables: GRANT PROCESS ON *.* TO it"
+// Reasons why there are no ids of InnoDB.
+const (
+	noProcess = "the account may not read InnoDB's tables: GRANT PROCESS ON *.* TO it"
+	noInnoDB  = "InnoDB, whose ids tell whether a partition was replaced, doesn't list its partitions: another storage engine has them"
+
+	severalServers = "connections to the target lead to several servers, as through a proxy: whether a partition was replaced isn't known"
+)
+
+// serverID is an expression that differs between servers that replicate from each other.
+func (d dialect) serverID() string {
+	if d.mariadb {
+		return "@@GLOBAL.server_id"
+	}
+	return "@@GLOBAL.server_uuid"
+}
 
 // PartsWritten implements engine.PartIdentifier.
 func (db *DB) PartsWritten(ctx context.Context, database, table string) (map[string]int64, error) {
@@ -71,7 +94,7 @@ func (db *DB) PartsWritten(ctx context.Context, database, table string) (map[str
 	if err != nil {
 		return nil, fmt.Errorf("read when partitions of %s were changed: %w", table, err)
 	}
-	for name, at := range all {
+	for name, at := range all { // nil stays nil
 		if at == 0 {
 			delete(all, name)
 		} else {

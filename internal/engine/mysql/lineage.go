@@ -18,15 +18,15 @@ import (
 // of the last commit that changed the partition tells, which InnoDB keeps in memory.
 
 // alters reads the server's counter of ALTER TABLE: a text that is the same as long as none has begun since; "" if that
-// isn't certain, as while one may be waiting for its lock. now is the server's clock in Unix seconds, before.
-func (db *DB) alters(ctx context.Context) (text string, now int64, err error) {
+// isn't certain, as while one may be waiting for its lock. now is the server's clock in Unix seconds, before, and server its serverID.
+func (db *DB) alters(ctx context.Context) (text string, now int64, server string, err error) {
 	view := "performance_schema.global_status"
 	if db.dialect.mariadb {
 		view = "information_schema.GLOBAL_STATUS"
 	}
 	conn, err := db.pool.Conn(ctx)
 	if err != nil {
-		return "", 0, classify(err)
+		return "", 0, "", classify(err)
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	var start, flushed, waiting int64
@@ -34,7 +34,7 @@ func (db *DB) alters(ctx context.Context) (text string, now int64, err error) {
 	found := 0
 	err = engine.Each(ctx, db, conn, func(r *sql.Rows) error {
 		var name, value string
-		if err := r.Scan(&name, &value, &now, &waiting); err != nil {
+		if err := r.Scan(&name, &value, &now, &waiting, &server); err != nil {
 			return err
 		}
 		var n int64
@@ -48,8 +48,8 @@ func (db *DB) alters(ctx context.Context) (text string, now int64, err error) {
 			count = sql.NullString{String: value, Valid: true}
 		}
 		return err
-	}, "SELECT VARIABLE_NAME, VARIABLE_VALUE, UNIX_TIMESTAMP(), (SELECT COUNT(*) FROM "+db.dialect.sessions()+" WHERE STATE LIKE 'Waiting for%lock') "+
-		"FROM "+view+" WHERE VARIABLE_NAME IN ('Uptime', 'Uptime_since_flush_status', 'Com_alter_table')")
+	}, "SELECT VARIABLE_NAME, VARIABLE_VALUE, UNIX_TIMESTAMP(), (SELECT COUNT(*) FROM "+db.dialect.sessions()+" WHERE STATE LIKE 'Waiting for%lock'), "+
+		db.dialect.serverID()+" FROM "+view+" WHERE VARIABLE_NAME IN ('Uptime', 'Uptime_since_flush_status', 'Com_alter_table')")
 	if err == nil && !count.Valid { // MySQL has the counters of statements only here
 		var name string
 		err = conn.QueryRowContext(ctx, "SHOW GLOBAL STATUS WHERE Variable_name = 'Com_alter_table'").Scan(&name, &count)
@@ -58,12 +58,26 @@ func (db *DB) alters(ctx context.Context) (text string, now int64, err error) {
 		}
 	}
 	if err != nil {
-		return "", now, fmt.Errorf("read the server's counters: %w", classify(err))
+		return "", now, server, fmt.Errorf("read the server's counters: %w", classify(err))
 	}
 	if found < 2 || !count.Valid || waiting > 0 || now-flushed < settled {
-		return "", now, nil
+		return "", now, server, nil
 	}
-	return fmt.Sprintf("%d %d %s", start, flushed, count.String), now, nil
+	return fmt.Sprintf("%d %d %s", start, flushed, count.String), now, server, nil
+}
+
+// touch opens a table in the transaction of a session, which from then on keeps others from changing it by DDL, and returns values of expressions.
+func (db *DB) touch(ctx context.Context, s *engine.Session, t *engine.TableParts, expressions ...string) (values []string, err error) {
+	err = s.Text(ctx, "SELECT "+bytesOf(expressions...)+" FROM (SELECT 1 FROM "+db.qualified(t)+" LIMIT 0) AS x RIGHT JOIN (SELECT 1) AS y ON 1 = 1"+whole, nil, func(v [][]byte) error {
+		for _, x := range v {
+			values = append(values, string(x))
+		}
+		return nil
+	})
+	if err == nil && len(values) != len(expressions) {
+		err = fmt.Errorf("%s has %d values", strings.Join(expressions, ", "), len(values))
+	}
+	return values, err
 }
 
 // writtenTimeout limits the wait for the times of the last commits: the server opens the table for them, behind DDL that waits
@@ -71,22 +85,31 @@ func (db *DB) alters(ctx context.Context) (text string, now int64, err error) {
 const writtenTimeout = 2 * time.Second
 
 // written returns when the last commit changed each partition, in Unix seconds, as far as the server knows it: not since
-// it opened the partition, which it may do anew at any time.
+// it opened the partition, which it may do anew at any time. It is nil if the server doesn't tell in time.
 func (db *DB) written(ctx context.Context, database, table string) (map[string]int64, error) {
 	limited, cancel := context.WithTimeout(ctx, writtenTimeout)
 	defer cancel()
-	conn, err := db.pool.Conn(limited)
+	out, err := db.readWritten(limited, database, table)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return nil, nil
+	}
+	return out, err
+}
+
+func (db *DB) readWritten(ctx context.Context, database, table string) (out map[string]int64, err error) {
+	conn, err := db.pool.Conn(ctx)
 	if err != nil {
 		return nil, classify(err)
 	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
 	for _, q := range db.dialect.fresh() {
-		if _, err := conn.ExecContext(limited, q); err != nil {
-			return nil, errors.Join(classify(err), conn.Close())
+		if _, err := conn.ExecContext(ctx, q); err != nil {
+			return nil, classify(err)
 		}
 	}
-	out := map[string]int64{}
+	out = map[string]int64{}
 	parts := map[string]int{}
-	err = engine.Each(limited, db, conn, func(r *sql.Rows) error {
+	err = engine.Each(ctx, db, conn, func(r *sql.Rows) error {
 		var name string
 		var at int64
 		err := r.Scan(&name, &at)
@@ -98,9 +121,6 @@ func (db *DB) written(ctx context.Context, database, table string) (map[string]i
 		return err
 	}, "SELECT PARTITION_NAME, COALESCE(UNIX_TIMESTAMP(UPDATE_TIME), 0) FROM information_schema.PARTITIONS "+
 		"WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND PARTITION_NAME IS NOT NULL", database, table)
-	if err = errors.Join(err, conn.Close()); err != nil && limited.Err() != nil && ctx.Err() == nil {
-		return nil, nil // nothing is known
-	}
 	return out, err
 }
 

@@ -32,7 +32,7 @@ func (db *DB) Hidden(ctx context.Context) ([]engine.Hidden, error) {
 		return nil, fmt.Errorf("check the privileges of the account: %w", classify(err))
 	}
 	return []engine.Hidden{{
-		What:  "what periods take on disk, their sizes are the server's estimates; transactions of other accounts, one of which may hold a lock",
+		What:  "what periods take on disk, their sizes are the server's estimates; transactions of other accounts, one of which may hold a lock; whether a partition was replaced, without which queries read no roll-up in place of rows",
 		Grant: "GRANT PROCESS ON *.* TO " + account(user),
 	}}, nil
 }

@@ -216,12 +216,15 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 	return t, nil
 }
 
-// shown returns the statement that would create a table. hidden reports that the session has a temporary table of that name, which hides
+// nextNumber matches the next value of AUTO_INCREMENT in the statement that would create a table, which inserts change.
+var nextNumber = regexp.MustCompile(`(\n\) ENGINE=\w+) AUTO_INCREMENT=\d+`)
+
+// shown returns the statement that would create a table, without nextNumber. hidden reports that the session has a temporary table of that name, which hides
 // the table.
 func shown(ctx context.Context, s *engine.Session, table string) (text string, hidden bool, err error) {
 	err = s.Text(ctx, "SHOW CREATE TABLE "+table, nil, func(v [][]byte) error {
 		if hidden = len(v) < 2; !hidden {
-			text = string(v[1])
+			text = nextNumber.ReplaceAllString(string(v[1]), "$1")
 			hidden = strings.HasPrefix(strings.ToUpper(text), "CREATE TEMPORARY ")
 		}
 		return nil

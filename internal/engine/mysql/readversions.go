@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -33,11 +35,11 @@ func (db *DB) PartVersions(ctx context.Context, s *engine.Session, t *engine.Tab
 	// The transaction keeps others from changing the table by DDL from here on. The time of day is in implicit
 	// conversions: the day is part of a version.
 	common := sha256.New()
-	err = s.Text(ctx, "SELECT "+asBytes("CURRENT_DATE")+" FROM (SELECT 1 FROM "+db.qualified(t)+" LIMIT 0) AS x RIGHT JOIN (SELECT 1) AS y ON 1 = 1"+whole, nil,
-		func(v [][]byte) error { fmt.Fprintf(common, "%s\n", v[0]); return nil })
+	own, err := db.touch(ctx, s, t, "CURRENT_DATE", db.dialect.serverID())
 	if err != nil {
 		return fail(err)
 	}
+	fmt.Fprintf(common, "%q\n", own)
 	why, err = db.notes(ctx, t, into, func(what string) { fmt.Fprintf(common, "%s\n", what) })
 	if err != nil || why != "" {
 		return nil, why, err
@@ -53,9 +55,12 @@ func (db *DB) PartVersions(ctx context.Context, s *engine.Session, t *engine.Tab
 		return nil, "its definition has just been changed", nil
 	}
 	fmt.Fprintf(common, "%s %s\n", created.String, t.Created)
-	alters, now, err := db.alters(ctx)
+	alters, now, server, err := db.alters(ctx)
 	if err != nil {
 		return fail(err)
+	}
+	if server != "" && own[1] != server {
+		return nil, severalServers, nil
 	}
 	tables, err := db.innodbTables(ctx, t)
 	if missing(err) {
@@ -63,6 +68,9 @@ func (db *DB) PartVersions(ctx context.Context, s *engine.Session, t *engine.Tab
 	}
 	if err != nil {
 		return fail(err)
+	}
+	if len(tables) == 0 {
+		return nil, noInnoDB, nil
 	}
 	base := hex.EncodeToString(common.Sum(nil)[:16])
 	versions = map[string]string{}
@@ -107,12 +115,13 @@ func (db *DB) notes(ctx context.Context, t *engine.TableParts, into string, fn f
 	}, "SELECT EVENT_MANIPULATION, ACTION_STATEMENT, CREATED FROM information_schema.TRIGGERS "+
 		"WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = ? AND ACTION_TIMING = 'AFTER' AND CREATED IS NOT NULL ORDER BY EVENT_MANIPULATION, CREATED", t.Database, t.Name)
 	if err == nil && len(want) > 0 {
-		why = "no triggers note all changes of its rows: declare exact = true for its roll-ups"
+		why = "no triggers that the account may see note all changes of its rows: declare exact = true for its roll-ups, and grant TRIGGER on the table"
 	}
 	return why, err
 }
 
-// innodbTables returns what InnoDB has about the tables of partitions, by fileKey: these columns, or all without any.
+// innodbTables returns what InnoDB has about the tables of partitions, by fileKey: these columns, or all without any. Partitions whose names, or
+// those of their tables, differ by case alone have what it has of all of them.
 func (db *DB) innodbTables(ctx context.Context, t *engine.TableParts, columns ...string) (map[string]string, error) {
 	view := "INNODB_TABLES"
 	if db.dialect.mariadb {
@@ -136,7 +145,7 @@ func (db *DB) innodbTables(ctx context.Context, t *engine.TableParts, columns ..
 	for i := range values {
 		into[i] = &values[i]
 	}
-	out := map[string]string{}
+	all := map[string]string{}
 	for rows.Next() {
 		if err := rows.Scan(into...); err != nil {
 			return nil, classify(err)
@@ -145,7 +154,11 @@ func (db *DB) innodbTables(ctx context.Context, t *engine.TableParts, columns ..
 		for _, v := range values[1:] {
 			id.WriteString(v.String + ",")
 		}
-		out[strings.ToLower(values[0].String[len(name)+3:])] = id.String()
+		all[values[0].String] = id.String()
+	}
+	out := map[string]string{}
+	for _, file := range slices.Sorted(maps.Keys(all)) {
+		out[strings.ToLower(file[len(name)+3:])] += all[file]
 	}
 	return out, classify(rows.Err())
 }

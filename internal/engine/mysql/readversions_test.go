@@ -112,6 +112,28 @@ func TestPartVersions(t *testing.T) {
 				}
 			}
 		}
+		// InnoDB's ids are found by names without regard to case.
+		exec("CREATE TABLE `A B0` LIKE `a b0`")
+		for _, name := range []string{"a b0", "A B0"} {
+			ids := func() string {
+				t.Helper()
+				now, err := db.PartIdentities(within(t), nil, "", name, []string{"p0"})
+				must(t, err)
+				if now.IDs["p0"] == "" {
+					t.Errorf("partition p0 of %s has no identity: %s", name, now.Why)
+				}
+				return now.IDs["p0"]
+			}
+			before := ids()
+			exec("ALTER TABLE `" + name + "` TRUNCATE PARTITION p0")
+			if ids() == before {
+				t.Errorf("partition p0 of %s has the same identity after TRUNCATE", name)
+			}
+		}
+		exec("CREATE TABLE `elsewhere` (a INT) ENGINE = MyISAM")
+		if now, err := db.PartIdentities(within(t), nil, "", "elsewhere", nil); err != nil || !strings.Contains(now.Why, "another storage engine") {
+			t.Errorf("a table of MyISAM: %+v, %v", now, err)
+		}
 		for _, q := range []string{"DROP TRIGGER `T u`",
 			"CREATE TRIGGER `T u` AFTER UPDATE ON `T` FOR EACH ROW INSERT IGNORE INTO `N` VALUES (NEW.a)", "DROP TRIGGER `T u`"} {
 			on(0, q)
