@@ -223,7 +223,7 @@ func TestQueryRollups(t *testing.T) {
 		}
 		change(fmt.Sprintf("UPDATE %s SET price = 77 WHERE sensor = 2 AND ts >= %s AND ts < %s", stored, r.at(r.day.Add(30*time.Hour)), r.at(r.day.Add(31*time.Hour))))
 		change(fmt.Sprintf("DELETE FROM %s WHERE sensor = 3 AND ts >= %s AND ts < %s", stored, r.at(r.day.Add(40*time.Hour)), r.at(r.day.Add(41*time.Hour))))
-		if n := r.ask("changed rows"); n == 0 && r.typed() {
+		if n := r.ask("changed rows"); n == 0 && r.typed() && !r.changed {
 			t.Error("no query reads the buckets that are exact")
 		}
 		maintained(now.Add(2 * time.Minute))

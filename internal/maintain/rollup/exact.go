@@ -34,8 +34,15 @@ func (s *Set) Exact(ctx context.Context, t *engine.RolledTable, applied *state.D
 	if err != nil {
 		return err
 	}
-	if change.Missing+change.Old > 0 {
+	switch {
+	case change.Hidden > 0:
+		t.Why = "the account may not see the triggers of exact = true: it takes the privilege TRIGGER on the table"
+	case change.Missing > 0:
 		t.Why = "the triggers of exact = true are not all there"
+	case change.Old > 0:
+		t.Why = "the triggers of exact = true were made by an earlier version or declaration: rowmill apply replaces them, or enables them"
+	}
+	if t.Why != "" {
 		return nil
 	}
 	if err := s.exactParts(ctx, t); err != nil || t.Why != "" {
@@ -75,7 +82,11 @@ func (s *Set) Exact(ctx context.Context, t *engine.RolledTable, applied *state.D
 		if err := s.exactLevel(l, marks, runs, notes, stale[l.Name], applied, &r); err != nil {
 			return fmt.Errorf("roll-up %s: %w", l.Name, err)
 		}
-		if len(r.Ranges) == 0 && len(t.Changed) > 0 {
+		switch {
+		case len(r.Ranges) > 0 || len(t.Changed) == 0:
+		case len(t.Changed) == len(t.Periods):
+			r.Why = "no partition is one of which it has the rows: rowmill run computes its buckets again; on a replica, or another server than that of rowmill run, rows are read"
+		default:
 			r.Why = "partition " + t.Changed[0] + " isn't the one of which it has the rows: rowmill run computes its buckets again"
 		}
 		t.Levels = append(t.Levels, r)

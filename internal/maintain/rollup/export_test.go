@@ -3,6 +3,7 @@ package rollup
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/rowmill/rowmill/internal/engine/enginetest"
 )
@@ -19,6 +20,9 @@ func (s *Set) ConsumeForTest(t testing.TB) {
 	_, err := s.exclusively(context.Background(), func(ctx context.Context, w *worker) (int, error) { return 0, w.consume(ctx) })
 	must(t, err)
 }
+
+// PauseForTest sets for how long partitions that may have left the table are not computed again.
+func (s *Set) PauseForTest(d time.Duration) { s.traced.pause(d) }
 
 // Before makes each statement of a refresh call fn first.
 func (s *Set) Before(fn func(ctx context.Context, q string)) { s.before = fn }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/state"
@@ -33,24 +35,81 @@ func (s *Set) recorded(ctx context.Context) (p *state.Parts, ok bool, err error)
 	return p, true, err
 }
 
-// identify records the partitions of the table, and marks the computed buckets of those stale that aren't the recorded ones.
-func (w *worker) identify(ctx context.Context) error {
+// A tracing is what is remembered of comparisons of partitions that may have left the table and have come back. Where other tables are
+// altered all the time, a partition that is being written may always have done so.
+type tracing struct {
+	mu sync.Mutex
+	// alters and at are those of the last Compare, which noted what it found.
+	alters string
+	at     int64
+	// paused is until when such partitions are read by queries, and not computed again.
+	paused time.Time
+}
+
+// Partitions that may have left the table are not computed again for pauseFactor times as long as it took, at most maxPause.
+const (
+	pauseFactor = 9
+	maxPause    = time.Hour
+)
+
+// again is how often the partitions are compared while buckets are being computed.
+const again = 10 * time.Second
+
+// pause begins the time in which partitions that may have left the table are not computed again.
+func (t *tracing) pause(d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.paused = time.Now().Add(d)
+}
+
+func (t *tracing) isPaused() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return time.Now().Before(t.paused)
+}
+
+func (t *tracing) last() (at int64, alters string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.at, t.alters
+}
+
+func (t *tracing) noted(at int64, alters string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if at > t.at {
+		t.at, t.alters = at, alters
+	}
+}
+
+// since returns the time after which a commit proves that a partition may have left the table, in a comparison with recorded ones. If the
+// server's clock was set back, that is any.
+func since(was *state.Parts, now *engine.PartIdentities) int64 {
+	if now.Now < was.At {
+		return 1
+	}
+	return was.At
+}
+
+// identify records the partitions of the table, and marks the computed buckets of those stale that aren't the recorded ones. suspected
+// reports that these include partitions that may have left the table and have come back.
+func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
 	db, ok := w.db.(engine.PartIdentifier)
 	if !ok {
-		return nil
+		return false, nil
 	}
-	fail := func(err error) error {
-		return fmt.Errorf("compare the partitions of %s with those of its roll-ups: %w", w.table.Name, err)
+	fail := func(err error) (bool, error) {
+		return false, fmt.Errorf("compare the partitions of %s with those of its roll-ups: %w", w.table.Name, err)
 	}
 	was, ok, err := w.recorded(ctx)
 	if err != nil || !ok { // apply creates the table of them
-		return err
+		return false, err
 	}
 	if !w.declared.Exact { // from now on changes are missed
 		if was == nil {
-			return nil
+			return false, nil
 		}
-		return w.tx(ctx, func(tx *transaction) error { return w.st.ForgetParts(ctx, tx, w.table.Name) })
+		return false, w.tx(ctx, func(tx *transaction) error { return w.st.ForgetParts(ctx, tx, w.table.Name) })
 	}
 	parts, err := w.db.Catalog().Partitions(ctx, w.table)
 	if err != nil {
@@ -61,45 +120,53 @@ func (w *worker) identify(ctx context.Context) error {
 		return fail(err)
 	}
 	if now.Why != "" {
-		return nil // the recorded ones stay, and are compared by queries
+		return false, nil // the recorded ones stay, and are compared by queries
 	}
 	var written map[string]int64
-	if was == nil {
+	first := was == nil
+	certain := true // that all since the last comparison is known
+	if first {
 		was = &state.Parts{}
 	} else if now.Alters != "" && now.Alters != was.Alters {
 		if written, err = db.PartsWritten(ctx, "", w.table.Name); err != nil {
 			return fail(err)
 		}
+		certain = written != nil
 	}
 	put := map[string]string{}
-	var changed []rolling.Period
+	var changed, suspects []rolling.Period
 	var gone []string
 	for _, p := range parts {
 		id := now.IDs[p.Name]
-		switch same := was.IDs[p.Name] == id && id != ""; {
-		case same && !later(written[p.Name], was.At):
-			continue
-		case id == "": // its storage engine has none: queries don't read its buckets
-			if was.IDs[p.Name] != "" {
+		switch same := was.IDs[p.Name] == id; {
+		case id == "": // queries don't read its buckets
+			if !same {
 				gone = append(gone, p.Name)
 			}
-			continue
-		default:
+		case !same:
 			put[p.Name] = id
+			changed = append(changed, p.Period)
+		case later(written[p.Name], since(was, now)):
+			suspects = append(suspects, p.Period)
 		}
-		changed = append(changed, p.Period)
 	}
 	for name := range was.IDs {
 		if !slices.ContainsFunc(parts, func(p rolling.Partition) bool { return p.Name == name }) {
 			gone = append(gone, name)
 		}
 	}
+	if len(suspects) > 0 && w.traced.isPaused() {
+		certain = false
+	} else {
+		suspected = len(suspects) > 0
+		changed = append(changed, suspects...)
+	}
 	at, alters := now.Now, now.Alters
-	if alters == "" && was.IDs != nil { // it is no proof, so that the last one stays
+	if !first && (alters == "" || !certain) { // the last comparison stays: queries compare with that
 		at, alters = was.At, was.Alters
 	}
-	if len(put)+len(gone) == 0 && alters == was.Alters && at-was.At < comparedEvery && was.IDs != nil {
-		return nil
+	if len(put)+len(gone)+len(changed) == 0 && alters == was.Alters && at-was.At < comparedEvery && !first {
+		return false, nil
 	}
 	err = w.tx(ctx, func(tx *transaction) error {
 		computed := rolling.Period{From: w.table.Grid.Bounds().From, To: w.table.Grid.Bounds().From}
@@ -119,7 +186,7 @@ func (w *worker) identify(ctx context.Context) error {
 	if err != nil {
 		return fail(err)
 	}
-	return nil
+	return suspected, nil
 }
 
 // Compare notes that rows of partitions have changed which may have left the table and have come back. It is for the moment before a change of the
@@ -141,19 +208,29 @@ func (s *Set) Compare(ctx context.Context) error {
 		return fail(err)
 	}
 	now, err := db.PartIdentities(ctx, nil, "", s.table.Name, names(parts))
-	if err != nil || now.Why != "" || now.Alters != "" && now.Alters == was.Alters {
+	if err != nil || now.Why != "" {
 		return err
+	}
+	// A change is tried again while its lock isn't granted: what was noted before it the last time is not noted once more.
+	if at, alters := s.traced.last(); at > was.At {
+		was.At, was.Alters = at, alters
+	}
+	if now.Alters != "" && now.Alters == was.Alters {
+		return nil
 	}
 	written, err := db.PartsWritten(ctx, "", s.table.Name)
 	if err != nil {
 		return fail(err)
 	}
 	for _, p := range parts {
-		if now.IDs[p.Name] == was.IDs[p.Name] && later(written[p.Name], was.At) {
+		if now.IDs[p.Name] == was.IDs[p.Name] && later(written[p.Name], since(was, now)) {
 			if err := s.st.Touch(ctx, s.db.SQL(), s.table.Name, "a partition that may have left the table", p.Period); err != nil {
 				return fail(err)
 			}
 		}
+	}
+	if written != nil {
+		s.traced.noted(now.Now, now.Alters)
 	}
 	return nil
 }
@@ -178,7 +255,7 @@ func (s *Set) exactParts(ctx context.Context, t *engine.RolledTable) error {
 		t.Why = "an earlier version has not recorded of which partitions they have the rows: run rowmill apply, and then rowmill run"
 		return nil
 	case was == nil:
-		t.Why = "it isn't recorded yet of which partitions they have the rows: rowmill run does it"
+		t.Why = "it isn't recorded yet of which partitions they have the rows: rowmill run does it, with the privileges that docs/rollups.md names"
 		return nil
 	}
 	differing := func(ctx context.Context, session *engine.Session, database string, parts []string) (list []string, why string, err error) {
@@ -194,9 +271,12 @@ func (s *Set) exactParts(ctx context.Context, t *engine.RolledTable) error {
 			if written, err = db.PartsWritten(ctx, database, s.table.Name); err != nil {
 				return nil, "", err
 			}
+			if written == nil {
+				return nil, "the server doesn't tell in time when its partitions were last changed, and a table was altered since rowmill run compared them", nil
+			}
 		}
 		for _, name := range parts {
-			if id := now.IDs[name]; id == "" || id != was.IDs[name] || later(written[name], was.At) {
+			if id := now.IDs[name]; id == "" || id != was.IDs[name] || later(written[name], since(was, now)) {
 				list = append(list, name)
 			}
 		}

@@ -37,7 +37,23 @@ func (s *Set) Refresh(ctx context.Context, upTo int64) (int, error) {
 }
 
 func (w *worker) refresh(ctx context.Context, upTo int64) (total int, err error) {
-	if err := w.identify(ctx); err != nil {
+	began, paused := time.Now(), false
+	defer func() {
+		if paused {
+			w.traced.pause(min(pauseFactor*time.Since(began), maxPause))
+		}
+	}()
+	var compared time.Time
+	compare := func() error {
+		compared = time.Now()
+		suspected, err := w.identify(ctx)
+		if suspected {
+			paused = true
+			w.traced.pause(maxPause)
+		}
+		return err
+	}
+	if err := compare(); err != nil {
 		return 0, err
 	}
 	if err := w.consume(ctx); err != nil {
@@ -47,6 +63,11 @@ func (w *worker) refresh(ctx context.Context, upTo int64) (total int, err error)
 		for more := true; more; {
 			if err := ctx.Err(); err != nil {
 				return total, err
+			}
+			if time.Since(compared) > again { // a partition that leaves the table meanwhile, and comes back as it was, is noticed while it is out
+				if err := compare(); err != nil {
+					return total, err
+				}
 			}
 			n, err := w.recompute(ctx, l)
 			if total += n; err == nil && n == 0 {

@@ -49,6 +49,7 @@ type Set struct {
 	memory   int // approximate size of sketches at which they are stored
 	// recounting is the progress of interrupted recounts, by level.
 	recounting map[string]*recounting
+	traced     tracing
 
 	before func(ctx context.Context, q string) // called with each statement, in tests
 
