@@ -36,7 +36,7 @@ type splitter struct {
 	clocks []parse.Span
 	// functions are the names of all functions.
 	functions []string
-	// joined reports a join with USING or NATURAL in the block, whose columns belong to no table.
+	// joined reports a join with USING or NATURAL anywhere, whose columns belong to no table.
 	joined bool
 	// scanned reports that all functions and tables are known.
 	scanned bool
@@ -341,6 +341,7 @@ func (x *splitter) scanSelect(s *parse.Select, scope []*cte) error {
 func (x *splitter) scanFrom(f *parse.From, scope []*cte) error {
 	switch {
 	case f.Left != nil:
+		x.joined = x.joined || f.Natural || len(f.Using) > 0
 		if err := x.scanFrom(f.Left, scope); err != nil {
 			return err
 		}

@@ -290,8 +290,7 @@ func (b *block) split() error {
 	return b.splitRows()
 }
 
-// checkJoins looks for joins with USING and NATURAL, which a piece has as they are: names with a table and without then stand for different columns.
-// It refuses NATURAL if the pieces show other columns than the table.
+// checkJoins refuses NATURAL if the pieces show other columns than the table.
 func (b *block) checkJoins() error {
 	for _, f := range b.sel.From {
 		for list := []*parse.From{f}; len(list) > 0; list = list[1:] {
@@ -299,7 +298,6 @@ func (b *block) checkJoins() error {
 				if j.Natural && len(b.cut.table.Parts) == 0 {
 					return refuse("it has a NATURAL join, of a table that is cut by ranges")
 				}
-				b.joined = b.joined || j.Natural || len(j.Using) > 0
 				list = append(list, j.Left, j.Right)
 			}
 		}
@@ -387,7 +385,7 @@ func (b *block) isColumn(name string) (bool, error) {
 	if low := strings.ToLower(name); b.syntax.Introducer && low == "_rowid" || b.syntax.Bracketed && (low == "rowid" || low == "oid" || low == "_rowid_") {
 		return false, refuse("the name %s may stand for a column that no list has", name)
 	}
-	if from := b.sel.From; b.fromColumns == nil && len(from) == 1 && from[0] == b.cut.from {
+	if from := b.sel.From; b.fromColumns == nil && b.cut != nil && len(from) == 1 && from[0] == b.cut.from {
 		b.fromColumns = map[string]bool{}
 		for _, c := range b.cut.table.Columns {
 			b.fromColumns[strings.ToLower(c.Name)] = true

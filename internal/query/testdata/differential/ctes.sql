@@ -43,3 +43,6 @@ SELECT SUM(n) FROM (WITH x AS (SELECT host_id FROM events WHERE i > 0) SELECT ho
 WITH x AS (SELECT id, qty AS v FROM orders UNION ALL SELECT id, k FROM plain) SELECT COUNT(*), SUM(v) FROM x;
 -- name: a CTE of distinct rows
 WITH x AS (SELECT DISTINCT host_id FROM events) SELECT COUNT(*), MAX(host_id) FROM x;
+-- name: groups of a derived table with groups by an alias
+-- expect: split
+SELECT n AS x, COUNT(*) AS c FROM (SELECT host_id, COUNT(*) AS n FROM events GROUP BY host_id) d GROUP BY x ORDER BY x;
