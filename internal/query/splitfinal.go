@@ -216,6 +216,9 @@ func (g *grouped) value(a *aggregate) string {
 func (g *grouped) checkWindow(e, whole *parse.Expr) error {
 	g.window = true
 	o, err := g.windowOf(e)
+	if err == nil {
+		err = g.checkNames(o)
+	}
 	if err != nil {
 		return err
 	}

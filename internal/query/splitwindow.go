@@ -29,6 +29,26 @@ func (b *block) windowOf(e *parse.Expr) (*parse.Over, error) {
 	return found, nil
 }
 
+// checkNames refuses names within a window that are those of columns and of other elements of the select list: servers differ in which of
+// them they take.
+func (b *block) checkNames(o *parse.Over) (err error) {
+	list := slices.Clone(o.PartitionBy)
+	for _, by := range o.OrderBy {
+		list = append(list, by.Expr)
+	}
+	for _, e := range list {
+		parse.Walk(e, func(e *parse.Expr) bool {
+			if err == nil && e.Kind == parse.Column && len(e.Names) == 1 && slices.ContainsFunc(b.sel.Items, func(it parse.Item) bool {
+				return it.Alias != "" && b.sameName(it.Alias, e.Names[0]) && !b.equal(it.Expr, e)
+			}) {
+				err = refuse("the name %s stands for several expressions", e.Names[0])
+			}
+			return err == nil
+		})
+	}
+	return err
+}
+
 // ofPeers are window functions whose value is the same for rows that are equal in the order.
 var ofPeers = map[string]bool{"rank": true, "dense_rank": true, "percent_rank": true, "cume_dist": true}
 
@@ -62,7 +82,7 @@ func orderItems(q *parse.Query) (list []parse.Item) {
 func (b *block) windowApart(e *parse.Expr, it parse.Item) bool {
 	t := b.cut.table
 	o, err := b.windowOf(e)
-	if err != nil {
+	if err != nil || b.checkNames(o) != nil {
 		return false
 	}
 	has := func(list []*parse.Expr, column string) bool {

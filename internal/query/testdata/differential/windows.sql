@@ -76,3 +76,7 @@ SELECT region, COUNT(*) OVER (PARTITION BY region) AS n, COUNT(*) OVER () AS m F
 -- name: windows over rows by another column
 -- expect: whole: window functions over rows
 SELECT id, COUNT(*) OVER (PARTITION BY page) AS n FROM visits;
+-- name: a window over a column whose name is also an alias
+SELECT id, ms AS region, COUNT(*) OVER (PARTITION BY region) AS n FROM visits WHERE id < 90;
+-- name: a window over groups by a key whose name is also an alias
+SELECT MAX(i) AS host_id, COUNT(*) AS n, RANK() OVER (ORDER BY host_id) AS r FROM events WHERE id < 5000 GROUP BY host_id;
