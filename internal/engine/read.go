@@ -29,6 +29,9 @@ type Reader interface {
 	Freeze(ctx context.Context, s *Session) (State, error)
 	// DescribeQuery returns the columns of the result of a query without running it.
 	DescribeQuery(ctx context.Context, s *Session, query string) ([]ResultColumn, error)
+	// Collations returns, for each column of the result of a query, a number that tells the collation by which its texts are compared from
+	// others; nil if equal descriptions of columns are enough for that.
+	Collations(ctx context.Context, s *Session, query string) ([]int, error)
 	// ExplainQuery returns what the server plans for a query. An error of the server is
 	// that which the query itself would have: a syntax error, a missing privilege.
 	ExplainQuery(ctx context.Context, s *Session, query string) (*QueryPlan, error)
@@ -137,10 +140,12 @@ type ResultColumn struct {
 	// Native is the server's name of the type, as much of it as the protocol has.
 	Native string
 	Class  ResultClass
-	// Scale is the number of digits after the point of a ClassDecimal, or of a second.
+	// Scale is the number of digits after the point of a ClassDecimal, or of a second, also of a duration.
 	Scale int
 	// Precision is the largest number of digits of a ClassDecimal; 0 is unknown.
 	Precision int
+	// Width is the length to which the values of a type of fixed length are padded; 0 of all others.
+	Width int
 	// Binary reports that values are bytes and not characters; Hex that their texts are \x and
 	// two hexadecimal digits for each byte, and not the bytes themselves.
 	Binary, Hex bool

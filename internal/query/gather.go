@@ -203,7 +203,9 @@ func sameTexts(a, b engine.ResultColumn) bool {
 	switch {
 	case a.Binary != b.Binary || a.Hex != b.Hex:
 		return false
-	case isText(a) && isText(b), a.Class == engine.ClassInt && b.Class == engine.ClassInt:
+	case isText(a) && isText(b):
+		return a.Scale == b.Scale // of durations
+	case a.Class == engine.ClassInt && b.Class == engine.ClassInt:
 		return true
 	}
 	return a.Native == b.Native && a.Scale == b.Scale

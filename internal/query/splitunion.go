@@ -86,7 +86,7 @@ func (x *splitter) splitUnion(original string) (err error) {
 		}
 		for k, it := range b.query.Body.Items {
 			// See rowItems: a value may have digits that its type doesn't have.
-			if n := len(p.Columns); x.syntax.Introducer && it.Expr != nil && k < n && b.plan.Columns[min(n-1, k)].Class == engine.ClassDecimal {
+			if x.syntax.Introducer && it.Expr != nil && mayBeDecimal(b, k) {
 				if e := parse.Bare(it.Expr); e.Kind != parse.Column && e.Kind != parse.Literal && !x.isAggregate(e) {
 					return refuse("%s is a decimal number that may have other digits than its type", x.of(it.Span))
 				}
@@ -99,6 +99,21 @@ func (x *splitter) splitUnion(original string) (err error) {
 		return nil
 	}
 	return x.storeBranches(o, list, all, with)
+}
+
+// mayBeDecimal reports whether an element of a branch's select list is a decimal number. After a star, only the number of columns tells
+// which it is, and after several, nothing.
+func mayBeDecimal(b *branch, item int) bool {
+	items, cols := b.query.Body.Items, b.plan.Columns
+	stars := 0
+	for i, it := range items {
+		if it.Star {
+			if stars++; i < item {
+				item += len(cols) - len(items)
+			}
+		}
+	}
+	return stars > 1 || item >= len(cols) || cols[item].Class == engine.ClassDecimal
 }
 
 // planBranch makes the plan of a branch.
@@ -167,7 +182,8 @@ func (x *splitter) passes(list []*branch) bool {
 	for _, b := range list {
 		for i, c := range b.plan.Columns {
 			want := x.plan.Columns[i]
-			if c.Class == engine.ClassOther || c.Class != want.Class || c.Native != want.Native || c.Scale != want.Scale || c.Binary != want.Binary || c.Hex != want.Hex ||
+			if c.Class == engine.ClassOther || c.Class != want.Class || c.Native != want.Native || c.Scale != want.Scale || c.Width != want.Width ||
+				c.Binary != want.Binary || c.Hex != want.Hex || c.Unsigned != want.Unsigned ||
 				want.Provisional || c.Provisional || x.reader.Ambiguous(c, "x", false) == "TRUE" {
 				return false
 			}
@@ -182,6 +198,13 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 	if x.reader.Capabilities().PeriodTables {
 		return refuse("a set operation needs the collations of its columns, which this server's temporary tables don't have")
 	}
+	for _, e := range q.OrderBy {
+		var subquery bool
+		parse.Walk(e.Expr, func(e *parse.Expr) bool { subquery = subquery || e.Query != nil; return !subquery })
+		if subquery {
+			return refuse("it sorts the rows of a set operation by a subquery")
+		}
+	}
 	for i, c := range p.Columns {
 		long := strings.ToUpper(c.Native)
 		switch {
@@ -189,7 +212,7 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 			return refuse("the column %s can't be stored in between with certainty", c.Name)
 		case !all && (x.reader.Bytes(c, "x") != "" || c.Class == engine.ClassOther):
 			return refuse("which of the equal values of %s it returns is up to the server", c.Name)
-		case len(q.OrderBy) > 0 && x.syntax.Introducer && (strings.HasSuffix(long, "TEXT") || strings.HasSuffix(long, "BLOB")):
+		case len(q.OrderBy) > 0 && x.syntax.Introducer && (strings.HasSuffix(long, "TEXT") || strings.HasSuffix(long, "BLOB") || x.reader.Ambiguous(c, "x", false) != ""):
 			return refuse("it sorts rows with a long text, of which the server compares the beginning only")
 		case slices.ContainsFunc(p.Columns[:i], func(d engine.ResultColumn) bool { return strings.EqualFold(c.Name, d.Name) }):
 			return refuse("two columns of its result are called %s", c.Name)
@@ -203,7 +226,7 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 		if rows := b.plan.EstimatedRows; b.rows && !x.options.Always && (rows < 0 || rows >= SmallRows) {
 			return refuse("branch %d of its set operation returns rows, which would have to be stored in between", i+1)
 		}
-		text, err := x.storeBranch(b, &p.Branches[i], branchTable+strconv.Itoa(i+1))
+		text, err := x.storeBranch(b, &p.Branches[i], branchTable+strconv.Itoa(i+1), with)
 		if err != nil {
 			return err
 		}
@@ -229,7 +252,7 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 		sorts = append(sorts, strconv.Itoa(i+1)+direction(e))
 	}
 	if len(exact) < len(p.Columns) {
-		rows := strings.TrimSpace(x.of(parse.Span{From: q.From, To: q.Tail.From}, edits...))
+		rows := x.of(parse.Span{From: q.From, To: q.Tail.From}, edits...) // with the end of the line of a comment
 		p.Merge.Ties = o.limitTies(strings.Join(by, ", ")+" FROM ("+rows+") AS rowmill_u", sorts)
 	}
 	return nil
@@ -237,28 +260,52 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 
 // storeBranch makes the table of a branch, and returns the query that takes the place of the branch. Literals remain what they are, so that
 // they have the same type in the operation.
-func (x *splitter) storeBranch(b *branch, at *Branch, table string) (string, error) {
+func (x *splitter) storeBranch(b *branch, at *Branch, table string, with parse.Span) (string, error) {
 	items, cols := b.query.Body.Items, b.plan.Columns
-	literals := len(items) == len(cols) && !slices.ContainsFunc(items, func(it parse.Item) bool { return it.Star })
+	single := len(items) == len(cols) && !slices.ContainsFunc(items, func(it parse.Item) bool { return it.Star })
+	// Subtotals have NULL in the place of a literal that is a key.
+	literals := single && !b.query.Body.Rollup && !b.query.Body.Sets
 	var stored, list []string
+	var edits []parse.Edit
+	seen := map[string]bool{}
+	for _, it := range items {
+		collated := false
+		parse.Walk(it.Expr, func(e *parse.Expr) bool { collated = collated || e.Kind == parse.Collate; return !collated })
+		if collated && x.syntax.Casts { // a collation that is asked for counts for more than that of a column
+			return "", refuse("a branch of its set operation has the collation of %s", x.of(it.Span))
+		}
+	}
 	for i, c := range cols {
+		name, as := x.quote(c.Name), ""
+		if single && items[i].Alias == "" && parse.Bare(items[i].Expr).Kind != parse.Column {
+			// The text of an expression may be too long for a name, or be that of two.
+			name = itemName + strconv.Itoa(i+1)
+			edits = append(edits, parse.Edit{Span: parse.Span{From: items[i].To, To: items[i].To}, Text: " AS " + name})
+			if c.Name != "" && len(c.Name) <= shortName && strings.TrimSpace(c.Name) == c.Name {
+				as = " AS " + x.quote(c.Name)
+			}
+		} else if low := strings.ToLower(c.Name); seen[low] || low == "" {
+			return "", refuse("two columns of a branch of its set operation are called %s", c.Name)
+		} else {
+			seen[low] = true
+		}
 		if literals && parse.Bare(items[i].Expr).Kind == parse.Literal {
 			list = append(list, x.of(items[i].Span))
 			continue
 		}
-		name := x.quote(c.Name)
-		if slices.Contains(stored, name) || c.Name == "" {
-			return "", refuse("two columns of a branch of its set operation are called %s", c.Name)
-		}
-		stored, list = append(stored, name), append(list, name)
+		stored, list = append(stored, name), append(list, name+as)
 		at.Stored = append(at.Stored, i)
 	}
 	if len(stored) == 0 {
 		return "", refuse("a branch of its set operation has constants alone")
 	}
-	at.Table, at.Make = table, "SELECT "+strings.Join(stored, ", ")+" FROM ("+b.plan.Text+") AS rowmill_rows"
+	at.Table = table
+	at.Make = "SELECT " + strings.Join(stored, ", ") + " FROM (" + x.of(with) + " " + x.of(b.span, edits...) + ") AS rowmill_rows"
 	return "SELECT " + strings.Join(list, ", ") + " FROM " + table, nil
 }
+
+// shortName is the length in bytes that every server permits for a name.
+const shortName = 63
 
 // orderedColumn is the column of the answer that an element of ORDER BY of a set operation is.
 func (x *splitter) orderedColumn(e *parse.Expr) (engine.ResultColumn, error) {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
 )
@@ -179,7 +181,30 @@ func (x *execution) branchTables() (_ *gather, tables []*engine.TempTable, err e
 			return nil, nil, err
 		}
 	}
-	return g, tables, nil
+	return g, tables, x.sameCollations(g)
+}
+
+// sameCollations makes sure that the operation over temporary tables compares and converts texts as that over the branches does: the collation
+// of a column counts for more than the same one of an expression or of a constant.
+func (x *execution) sameCollations(g *gather) error {
+	if !slices.ContainsFunc(x.p.Columns, isText) {
+		return nil
+	}
+	reader := x.r.nodes[0].Reader
+	want, err := reader.Collations(x.ctx, g.s, strings.TrimRight(x.p.Text, "; \t\r\n"))
+	if err != nil {
+		return err
+	}
+	got, err := reader.Collations(x.ctx, g.s, x.p.Merge.Final)
+	if err != nil {
+		return err
+	}
+	for i, c := range x.p.Columns {
+		if i < len(want) && isText(c) && (i >= len(got) || got[i] != want[i]) {
+			return inexact("texts of column " + c.Name + " would be compared by another collation")
+		}
+	}
+	return nil
 }
 
 // unionOnServer stores the answers of the branches in temporary tables, from which the server computes the answer.

@@ -110,6 +110,14 @@ func parseColumn(p []byte) (engine.ResultColumn, error) {
 		c.Native, c.Class, c.Binary = binaryNames[t.name], engine.ClassBytes, true
 	}
 	c.Binary = c.Binary || c.Native == "BIT" || c.Native == "GEOMETRY"
+	switch c.Native {
+	case "CHAR", "BINARY":
+		c.Width = int(f.length)
+	case "TIME":
+		if f.decimals <= 6 {
+			c.Scale = int(f.decimals)
+		}
+	}
 	switch c.Class {
 	case engine.ClassInt:
 		c.Unsigned = f.flags&flagUnsigned != 0
@@ -171,13 +179,7 @@ func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string
 	if err != nil || results != "utf8mb4" {
 		return cols, err
 	}
-	if err := s.SetStates(ctx, engine.State{{Name: "character_set_results"}}); err != nil {
-		return nil, err
-	}
-	own, err := s.Describe(ctx, query)
-	if back := s.SetStates(ctx, engine.State{{Name: "character_set_results", Value: results}}); err == nil {
-		err = back
-	}
+	own, err := unconverted(ctx, s, query, results)
 	if err != nil {
 		return nil, err
 	}
@@ -194,6 +196,35 @@ func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string
 		}
 	}
 	return cols, nil
+}
+
+// unconverted describes a query whose texts are not converted to the character set of the session's results.
+func unconverted(ctx context.Context, s *engine.Session, query, results string) ([]engine.ResultColumn, error) {
+	if err := s.SetStates(ctx, engine.State{{Name: "character_set_results"}}); err != nil {
+		return nil, err
+	}
+	own, err := s.Describe(ctx, query)
+	if back := s.SetStates(ctx, engine.State{{Name: "character_set_results", Value: results}}); err == nil {
+		err = back
+	}
+	return own, err
+}
+
+// Collations implements engine.Reader. A collation of its own weighs more in a column than in an expression of the same collation.
+func (db *DB) Collations(ctx context.Context, s *engine.Session, query string) (list []int, err error) {
+	results, err := s.State(ctx, "character_set_results")
+	if err != nil {
+		return nil, err
+	}
+	own, err := unconverted(ctx, s, query, results)
+	for _, c := range own {
+		_, f, ferr := parseField(c.Packet)
+		if err == nil {
+			err = ferr
+		}
+		list = append(list, int(f.charset))
+	}
+	return list, err
 }
 
 // provisional reports whether the result of a query may have another type for a computed column than its

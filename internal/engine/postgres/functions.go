@@ -61,6 +61,9 @@ func (db *DB) UserFunction(ctx context.Context, s *engine.Session, names []strin
 	return found, err
 }
 
+// Collations implements engine.Reader.
+func (db *DB) Collations(context.Context, *engine.Session, string) ([]int, error) { return nil, nil }
+
 // ClockValue implements engine.Reader.
 func (db *DB) ClockValue(call string) string {
 	return "quote_literal((" + call + ")::text) || '::' || pg_typeof(" + call + ")::text"

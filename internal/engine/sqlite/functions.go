@@ -57,6 +57,9 @@ func (db *DB) UserFunction(context.Context, *engine.Session, []string) (string, 
 	return "", nil
 }
 
+// Collations implements engine.Reader.
+func (db *DB) Collations(context.Context, *engine.Session, string) ([]int, error) { return nil, nil }
+
 // ClockValue implements engine.Reader: no function is a ClockFunction.
 func (db *DB) ClockValue(string) string { return "" }
 

@@ -275,6 +275,19 @@ ALTER TABLE words ADD nopad VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_ge
 ALTER TABLE words ADD nopad VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci;
 UPDATE words SET nopad = pad;
 
+-- Types of fixed length, others than those of events, and texts of which the server sorts by the beginning only.
+CREATE TABLE wide (
+  id INT NOT NULL PRIMARY KEY,
+  t0 TIME,
+  b8 BINARY(8),
+  c5 CHAR(5) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci,
+  v VARCHAR(2000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  vb VARBINARY(2000),
+  tx TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
+) PARTITION BY RANGE (id) (PARTITION x1 VALUES LESS THAN (20), PARTITION x2 VALUES LESS THAN (40), PARTITION x3 VALUES LESS THAN (60));
+INSERT INTO wide SELECT n, SEC_TO_TIME(n * 7919 % 20011), ELT(1 + n % 3, 'ab', X'00', 'abcdefgh'), ELT(1 + n % 3, 'ab', '', 'xyz'),
+  CONCAT(REPEAT('v', 1100), n * 7 % 13), CONCAT(REPEAT('b', 1100), n * 7 % 13), CONCAT(REPEAT('t', 1100), n * 7 % 13) FROM nums WHERE n < 60;
+
 -- Tables without partitions, to join.
 CREATE TABLE hosts (
   id INT NOT NULL PRIMARY KEY,

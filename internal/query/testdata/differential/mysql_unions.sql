@@ -1,0 +1,33 @@
+-- Set operations of MariaDB and MySQL whose branches have other types, and texts of which a sort compares the beginning only.
+-- on: mariadb mysql
+
+-- name: UNION ALL of bytes of other fixed lengths
+SELECT bin4 AS b FROM events WHERE id < 40 UNION ALL SELECT b8 FROM wide;
+-- name: UNION ALL of durations with other digits
+SELECT dur AS t FROM events WHERE id < 40 UNION ALL SELECT t0 FROM wide;
+-- name: UNION ALL of fixed texts with their blanks
+-- set: sql_mode = PAD_CHAR_TO_FULL_LENGTH
+SELECT c5 AS c FROM wide UNION ALL SELECT c FROM events WHERE id < 40;
+-- name: UNION ALL of integers with and without a sign
+SELECT i AS n FROM events WHERE id < 40 UNION ALL SELECT iu FROM events WHERE id > 1100;
+-- name: UNION ALL of a constant in subtotals
+SELECT 'all' AS what, COUNT(*) AS n FROM orders GROUP BY what WITH ROLLUP UNION ALL SELECT 'events', COUNT(*) FROM events ORDER BY n, what;
+-- name: UNION ALL of a text of a column and one that is computed, in order
+SELECT l1 AS t, id FROM words UNION ALL SELECT DATE_FORMAT(placed, '%b %d'), id FROM orders WHERE id < 20 ORDER BY t, id;
+-- name: UNION ALL of a text of a column and one of a constant, in order
+-- expect: split
+SELECT 'all' AS t, COUNT(*) AS n FROM orders UNION ALL SELECT DATE_FORMAT(placed, '%Y-%m'), COUNT(*) FROM orders GROUP BY 1 ORDER BY t, n;
+-- name: UNION ALL in the order of a subquery
+-- expect: whole
+SELECT qty AS v FROM orders UNION ALL SELECT k FROM plain ORDER BY (SELECT MAX(id) FROM hosts);
+-- name: UNION ALL of a quotient behind a star
+-- expect: whole
+SELECT p.*, d / 3 AS q FROM plain p UNION ALL SELECT id, host_id, i, 'v', d, day, d FROM events WHERE id < 20;
+-- name: UNION ALL of expressions with long names
+SELECT COUNT(*) AS n, 0 AS m FROM orders UNION ALL SELECT COUNT(*), SUM(CASE WHEN i > 1000000000 THEN 1 WHEN i > 100000000 THEN 2 WHEN i > 10000000 THEN 3 ELSE 0 END) FROM events ORDER BY n;
+-- name: UNION ALL of columns of the same name
+SELECT COUNT(*) AS n, 0 AS m FROM orders UNION ALL SELECT COUNT(*), COUNT(*) FROM events ORDER BY n;
+-- name: UNION ALL of a literal and a column of its name
+SELECT 'k' AS t, qty FROM orders WHERE qty > 3 UNION ALL SELECT 'k', k FROM plain ORDER BY 2, 1;
+-- name: UNION ALL of a literal that ends in a blank
+SELECT 'k ', qty FROM orders WHERE qty > 3 UNION ALL SELECT ' k', k FROM plain ORDER BY 2, 1;
