@@ -410,8 +410,18 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 			ambiguous = append(ambiguous, a)
 		}
 	}
-	if len(ambiguous) > 0 {
+	if g.ambiguous = len(ambiguous) > 0; g.ambiguous {
 		m.Ties = append(m.Ties, "SELECT 1 FROM "+PartialTable+" WHERE "+strings.Join(ambiguous, " OR ")+" LIMIT 1")
+	}
+	for _, o := range g.query.OrderBy {
+		_, item, err := g.element(o.Expr, inOrderBy)
+		if err != nil || item < 0 || item >= len(g.plan.Columns) || g.keyOf(g.sel.Items[item].Expr) >= 0 {
+			continue
+		}
+		if a := g.reader.Ambiguous(g.plan.Columns[item], sortName, false); a != "" {
+			g.ambiguous = true
+			m.Ties = append(m.Ties, "SELECT 1 FROM (SELECT "+g.unnamed(items[item])+" AS "+sortName+" FROM "+GroupTable+having+") rowmill_t WHERE "+a+" LIMIT 1")
+		}
 	}
 	var ties []string
 	for _, a := range g.aggregates {
@@ -438,10 +448,7 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 		}
 		text := ""
 		if item >= 0 {
-			text = items[item]
-			if g.nested {
-				text = text[:strings.LastIndex(text, " AS ")]
-			}
+			text = g.unnamed(items[item])
 		} else if text, err = g.render(e, inHaving); err != nil {
 			return err
 		}
@@ -450,6 +457,14 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 	}
 	m.Ties = append(m.Ties, g.limitTies(strings.Join(by, ", ")+" FROM "+GroupTable+having, sorts)...)
 	return nil
+}
+
+// unnamed is an element of items without its name.
+func (g *grouped) unnamed(item string) string {
+	if g.nested {
+		return item[:strings.LastIndex(item, " AS ")]
+	}
+	return item
 }
 
 // limitTies are queries that return a row if the rows on both sides of an end of the limit are equal in the order.
@@ -468,7 +483,7 @@ func (b *block) limitTies(query string, sorts []string) (list []string) {
 // inMemory makes the merge one in memory if all of it is known outside of the server.
 func (g *grouped) inMemory() {
 	m := &g.plan.Merge
-	if !g.merges || g.super || g.nested || g.sel.Having != nil || len(m.Ties) > 0 && g.limit < 0 || g.sel.Distinct && len(g.sel.GroupBy) > 0 {
+	if !g.merges || g.super || g.nested || g.sel.Having != nil || g.ambiguous || len(m.Ties) > 0 && g.limit < 0 || g.sel.Distinct && len(g.sel.GroupBy) > 0 {
 		return
 	}
 	for _, k := range g.keys {

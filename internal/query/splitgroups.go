@@ -74,6 +74,8 @@ type grouped struct {
 	values []string // expressions by which pieces group in addition
 	merges bool     // every part has a step
 	window bool
+	// ambiguous reports that some values, if there are any, make the query whole.
+	ambiguous bool
 }
 
 func (b *block) splitGroups() error {
@@ -463,7 +465,7 @@ func (g *grouped) disjoint() bool {
 		return false
 	}
 	for _, k := range g.keys {
-		if k.bytes != "" {
+		if k.bytes != "" || g.reader.Ambiguous(k.col, k.text, false) != "" {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,7 +89,8 @@ func (db *DB) UserFunction(context.Context, *engine.Session, []string) (string, 
 func (db *DB) ClockValue(string) string { return "" }
 
 // Ambiguous implements engine.Reader. An enumeration has an empty text for invalid values, and may have one for a valid one. Where
-// sql_mode refuses dates without a month, a DISTINCT aggregate takes them for NULL.
+// sql_mode refuses dates without a month, a DISTINCT aggregate takes them for NULL. Texts whose beginnings are the same up to
+// max_sort_length are equal where the server sorts them, also for groups, and not where it looks them up in a table.
 func (db *DB) Ambiguous(c engine.ResultColumn, expr string, distinct bool) string {
 	switch {
 	case c.Native == "BIT":
@@ -97,8 +99,17 @@ func (db *DB) Ambiguous(c engine.ResultColumn, expr string, distinct bool) strin
 		return expr + " = ''"
 	case distinct && (c.Native == "DATE" || c.Native == "DATETIME" || c.Native == "TIMESTAMP"):
 		return "MONTH(" + expr + ") = 0 OR DAYOFMONTH(" + expr + ") = 0"
+	case longText(c):
+		return fmt.Sprintf("LENGTH(%[1]s) >= %[2]d OR LENGTH(WEIGHT_STRING(%[1]s)) >= %[2]d", expr, usualSortLength)
 	}
 	return ""
+}
+
+// longText reports texts and bytes that may be longer than what the server compares of them when it sorts. A column of up to
+// 256 characters, of four bytes each, is not: what is compared is two bytes for most characters, and four for nearly all.
+func longText(c engine.ResultColumn) bool {
+	_, f, err := computedField(c.Packet)
+	return err == nil && (binaryNames[c.Native] != "" || c.Binary && c.Class == engine.ClassBytes) && f.length > usualSortLength
 }
 
 // Aggregate implements engine.Reader.

@@ -31,3 +31,30 @@ SELECT COUNT(*) AS n, 0 AS m FROM orders UNION ALL SELECT COUNT(*), COUNT(*) FRO
 SELECT 'k' AS t, qty FROM orders WHERE qty > 3 UNION ALL SELECT 'k', k FROM plain ORDER BY 2, 1;
 -- name: UNION ALL of a literal that ends in a blank
 SELECT 'k ', qty FROM orders WHERE qty > 3 UNION ALL SELECT ' k', k FROM plain ORDER BY 2, 1;
+-- name: groups of texts with the same beginning
+-- expect: whole: run again
+SELECT COUNT(*), COUNT(DISTINCT id % 5) FROM wide GROUP BY v;
+-- name: groups of bytes with the same beginning
+-- expect: whole: run again
+SELECT vb, COUNT(*) FROM wide GROUP BY vb;
+-- name: groups of bytes with the same beginning, the first ones
+-- expect: whole: run again
+SELECT id % 3 AS k, vb, COUNT(*) AS n FROM wide WHERE id % 3 = id * 7 % 13 GROUP BY k, vb ORDER BY vb, k LIMIT 3;
+-- name: groups of long texts with the same beginning
+-- expect: whole: run again
+SELECT COUNT(*), COUNT(DISTINCT id % 5) FROM wide GROUP BY tx;
+-- name: first rows of texts with the same beginning
+-- expect: whole: run again
+SELECT v, id FROM wide ORDER BY v DESC, id LIMIT 7;
+-- name: first rows of bytes with the same beginning
+-- expect: whole: run again
+SELECT vb, id FROM wide ORDER BY vb, id LIMIT 7;
+-- name: groups in the order of bytes with the same beginning
+-- expect: whole: run again
+SELECT id % 7 AS k, MAX(vb) AS m FROM wide GROUP BY k ORDER BY m, k LIMIT 3;
+-- name: counts of distinct texts with the same beginning
+-- expect: whole: run again
+SELECT COUNT(DISTINCT v), COUNT(DISTINCT vb), COUNT(DISTINCT tx) FROM wide;
+-- name: UNION ALL of texts with the same beginning, in order
+-- expect: whole: of which the server compares the beginning only
+SELECT v, id FROM wide WHERE id < 20 UNION ALL SELECT v, id FROM wide WHERE id > 30 ORDER BY v, id LIMIT 9;
