@@ -379,6 +379,9 @@ var spiderFaults = []string{
 	"SELECT ts, RANK() OVER (ORDER BY value) AS n FROM readings WHERE sensor = 5 ORDER BY n",
 	"SELECT value FROM readings WHERE sensor = 5 UNION SELECT value + 10000 FROM readings WHERE sensor = 5 ORDER BY 1",
 	"SELECT COUNT(*), SUM(a.value) FROM readings a JOIN readings b USING (sensor) WHERE a.sensor <> 5 AND b.sensor NOT IN (7, 9) AND b.ts < a.ts",
+	"SELECT sensor, COUNT(*) FROM readings WHERE sensor = 777 GROUP BY sensor",
+	"SELECT COUNT(*) FROM readings WHERE DATE(ts) BETWEEN '2026-03-27 23:59:59' AND '2026-03-28 10:00:00'",
+	"SELECT - 3 AS c, value FROM readings WHERE sensor = 5 ORDER BY value",
 	"SELECT (SELECT COUNT(*) FROM readings) AS n, sensor FROM readings WHERE sensor < 3 OR sensor > 60 GROUP BY sensor ORDER BY 2",
 }
 

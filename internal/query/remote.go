@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,9 +30,13 @@ func (r *Runner) fetch(ctx context.Context, s *engine.Session, p *Plan) error {
 			return nil
 		}
 		text := p.pieceText(r.nodes[0].Reader, i)
-		if i == 0 && p.Table.Rewritten && r.passable(text, p) {
-			if pushed, err := remote.Pushed(ctx, s, text); err != nil || pushed {
+		if p.Table.Rewritten && r.passable(text, p) {
+			pushed, err := remote.Pushed(ctx, s, text)
+			if err != nil {
 				return err
+			}
+			if pushed {
+				continue
 			}
 		}
 		guarded, names, err := r.guard(ctx, s, p.State, text, remote, list)
@@ -228,7 +233,7 @@ var (
 	integerType = regexp.MustCompile(`(?i)^(?:tiny|small|medium|big)?int\b`)
 	timeType    = regexp.MustCompile(`(?i)^(?:date|datetime)\b`)
 	charType    = regexp.MustCompile(`(?i)^(?:char|varchar|enum)\b`)
-	plainType   = regexp.MustCompile(`(?i)^(?:(?:tiny|small|medium|big)?int|decimal|date|datetime|time|year|char|varchar|enum)\b`)
+	numberType  = regexp.MustCompile(`(?i)^(?:(?:tiny|small|medium|big)?int|decimal|year)\b`)
 	flipped     = map[string]string{"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 )
 
@@ -297,16 +302,24 @@ func comparedText(t *engine.TableParts, operand, e *parse.Expr, text string) boo
 	v, c := e.Of(text), columnNamed(t, operand)
 	switch {
 	case c == nil:
-		return operand.Kind == parse.Call && operand.Name == "date" && isTime(v)
+		return operand.Kind == parse.Call && operand.Name == "date" && isTime(v, "date")
 	case timeType.MatchString(c.Native):
-		return isTime(v)
+		return isTime(v, c.Native)
 	}
 	return charType.MatchString(c.Native) && simpleText.MatchString(v)
 }
 
-// isTime reports the literal of a date or of a time that is one.
-func isTime(v string) bool {
-	if !timeText.MatchString(v) {
+// isTime reports the literal of a date or of a time that is one, and that a column of a type can hold: Spider converts it to that type.
+func isTime(v, native string) bool {
+	digits := 0 // of a fraction
+	if at := strings.IndexByte(native, '('); at > 0 {
+		digits, _ = strconv.Atoi(strings.TrimSuffix(native[at+1:], ")")) // 0 is the safe one
+	}
+	has := 0
+	if _, fraction, ok := strings.Cut(v, "."); ok {
+		has = len(fraction) - 1
+	}
+	if !timeText.MatchString(v) || has > digits || !strings.HasPrefix(strings.ToLower(native), "datetime") && len(v) > len("'2006-01-02'") {
 		return false
 	}
 	_, err := time.Parse(time.DateTime, (v[1:len(v)-1] + " 00:00:00")[:len(time.DateTime)])
@@ -326,7 +339,7 @@ func fixed(c *engine.SchemaColumn, e *parse.Expr, text string) string {
 	switch v := e.Of(text); {
 	case integerType.MatchString(c.Native) && integerText.MatchString(v):
 		return sign + v
-	case timeType.MatchString(c.Native) && sign == "" && isTime(v):
+	case timeType.MatchString(c.Native) && sign == "" && isTime(v, c.Native):
 		return v
 	}
 	return ""
@@ -352,20 +365,89 @@ func (r *Runner) passable(text string, p *Plan) bool {
 	for _, o := range q.OrderBy {
 		list = append(list, o.Expr)
 	}
-	return !slices.ContainsFunc(list, func(e *parse.Expr) bool { return e != nil && !passableExpr(p.Table, e, text) })
+	return !slices.ContainsFunc(list, func(e *parse.Expr) bool { return e != nil && !passableExpr(p.Table, e, text) }) && varies(q, text)
 }
 
-// passedOn are functions that are written for other servers as they are, and that depend on no setting of the session.
+// varies reports that no result column is a constant, for which Spider would give the values of another column, and that GROUP BY has a column
+// for whose value the condition has no constant: otherwise the server drops the clause, and Spider gives a row for a group without rows.
+func varies(q *parse.Query, text string) bool {
+	s := q.Body
+	expr := func(e *parse.Expr) *parse.Expr {
+		if n, err := strconv.Atoi(e.Of(text)); err == nil && n >= 1 && n <= len(s.Items) { // its position
+			return s.Items[n-1].Expr
+		}
+		return e
+	}
+	var list []*parse.Expr
+	for _, it := range s.Items {
+		list = append(list, it.Expr)
+	}
+	for _, e := range s.GroupBy {
+		list = append(list, expr(e))
+	}
+	for _, o := range q.OrderBy {
+		list = append(list, expr(o.Expr))
+	}
+	for _, e := range list {
+		aggregate := e.Kind == parse.Call && slices.Contains([]string{"count", "sum", "min", "max"}, e.Name)
+		if !aggregate && len(columnNames(e)) == 0 {
+			return false
+		}
+	}
+	fixed := map[string]bool{}
+	parse.Walk(s.Where, func(e *parse.Expr) bool {
+		binary := e.Kind == parse.Binary && slices.Contains([]string{"=", "<>", "!="}, e.Name)
+		if binary || e.Kind == parse.Between || e.Kind == parse.IsTest || e.Kind == parse.In && len(e.Args) == 2 {
+			for _, name := range columnNames(e) {
+				fixed[name] = true
+			}
+		}
+		return true
+	})
+	return len(s.GroupBy) == 0 || slices.ContainsFunc(s.GroupBy, func(e *parse.Expr) bool {
+		return slices.ContainsFunc(columnNames(expr(e)), func(name string) bool { return !fixed[name] })
+	})
+}
+
+// wholeNumbers reports an expression of integers only.
+func wholeNumbers(t *engine.TableParts, e *parse.Expr, text string) bool {
+	whole := true
+	parse.Walk(e, func(e *parse.Expr) bool {
+		switch c := columnNamed(t, e); {
+		case e.Kind == parse.Call, e.Kind == parse.Literal && !integerText.MatchString(e.Of(text)), c != nil && !integerType.MatchString(c.Native):
+			whole = false
+		}
+		return whole
+	})
+	return whole
+}
+
+// columnNames returns the names, in lower case, of the columns of an expression.
+func columnNames(e *parse.Expr) (names []string) {
+	parse.Walk(e, func(e *parse.Expr) bool {
+		if e.Kind == parse.Column {
+			names = append(names, strings.ToLower(e.Names[len(e.Names)-1]))
+		}
+		return true
+	})
+	return names
+}
+
+// passedOn are functions that are written for other servers as they are, and that depend on no setting of the session. The type TIME
+// is none that is passed on: as a date it is a time of today, which depends on the time zone of the session.
 var passedOn = []string{"count", "sum", "min", "max", "date", "year", "month", "day", "hour", "if", "ifnull", "coalesce", "floor", "hex", "char_length", "length"}
 
 func passableExpr(t *engine.TableParts, e *parse.Expr, text string) bool {
 	all := func(list []*parse.Expr) bool {
 		return !slices.ContainsFunc(list, func(e *parse.Expr) bool { return !passableExpr(t, e, text) })
 	}
+	of := func(class valueClass, list []*parse.Expr) bool {
+		return all(list) && !slices.ContainsFunc(list, func(e *parse.Expr) bool { c := classOf(t, e, text); return c != class && c != asNull })
+	}
 	compared := func(list []*parse.Expr) bool {
 		first := parse.Bare(list[0])
 		return passableExpr(t, first, text) && !slices.ContainsFunc(list[1:], func(e *parse.Expr) bool {
-			return !comparedText(t, first, parse.Bare(e), text) && !passableExpr(t, e, text)
+			return !comparedText(t, first, parse.Bare(e), text) && !of(classOf(t, first, text), []*parse.Expr{e})
 		})
 	}
 	switch e.Kind {
@@ -374,17 +456,19 @@ func passableExpr(t *engine.TableParts, e *parse.Expr, text string) bool {
 		return numberText.MatchString(v) || slices.Contains([]string{"NULL", "TRUE", "FALSE"}, strings.ToUpper(v))
 	case parse.Column:
 		c := columnNamed(t, e)
-		return c != nil && plainType.MatchString(c.Native)
+		return c != nil && (numberType.MatchString(c.Native) || timeType.MatchString(c.Native) || charType.MatchString(c.Native))
 	case parse.Paren:
 		return all(e.Args)
 	case parse.Unary:
-		return (e.Name == "-" || e.Name == "NOT") && all(e.Args)
+		return (e.Name == "-" || e.Name == "NOT") && of(asNumber, e.Args)
 	case parse.Binary:
 		switch e.Name {
 		case "=", "<", "<=", ">", ">=", "<>", "!=":
 			return compared(e.Args)
-		case "+", "-", "*", "%", "MOD", "DIV", "AND", "OR":
-			return all(e.Args)
+		case "+", "-", "*", "DIV", "AND", "OR":
+			return of(asNumber, e.Args)
+		case "%", "MOD": // a decimal may become -0.0
+			return of(asNumber, e.Args) && wholeNumbers(t, e, text)
 		}
 		return false
 	case parse.Between, parse.In:
@@ -392,7 +476,77 @@ func passableExpr(t *engine.TableParts, e *parse.Expr, text string) bool {
 	case parse.IsTest:
 		return e.Name == "NULL" && all(e.Args)
 	case parse.Call:
-		return slices.Contains(passedOn, e.Name) && !e.Distinct && len(e.OrderBy) == 0 && e.Separator == "" && !e.Limited && e.Filter == nil && e.Over == nil && !e.Qualified && e.Unit == "" && all(e.Args)
+		if !slices.Contains(passedOn, e.Name) || e.Distinct || len(e.OrderBy) > 0 || e.Separator != "" || e.Limited || e.Filter != nil || e.Over != nil || e.Qualified || e.Unit != "" || !all(e.Args) {
+			return false
+		}
+		switch e.Name {
+		case "if":
+			return len(e.Args) == 3 && of(asNumber, e.Args[:1]) && classOf(t, e, text) != asMixed
+		case "ifnull", "coalesce":
+			return classOf(t, e, text) != asMixed
+		case "hex", "length", "char_length": // of other texts the bytes are those of the session's character set
+			return len(e.Args) == 1 && parse.Bare(e.Args[0]).Kind == parse.Column
+		case "date", "year", "month", "day", "hour":
+			return of(asTime, e.Args)
+		case "sum":
+			return of(asNumber, e.Args)
+		case "floor": // of a constant, the type may be too small
+			return of(asNumber, e.Args) && len(e.Args) == 1 && parse.Bare(e.Args[0]).Kind == parse.Column
+		}
+		return true
 	}
 	return false
+}
+
+// A valueClass says as what values are compared.
+type valueClass int
+
+const (
+	asNull valueClass = iota
+	asNumber
+	asTime
+	asText  // by the collation of a column; of hexadecimal digits, which all collations have in one order
+	asMixed // as texts, by the collation of the session
+)
+
+// classOf returns the class of a passable expression.
+func classOf(t *engine.TableParts, e *parse.Expr, text string) valueClass {
+	of := func(list []*parse.Expr) (out valueClass) {
+		for _, e := range list {
+			switch c := classOf(t, e, text); {
+			case out == asNull:
+				out = c
+			case c != asNull && c != out:
+				return asMixed
+			}
+		}
+		return out
+	}
+	switch e.Kind {
+	case parse.Paren:
+		return of(e.Args)
+	case parse.Literal:
+		if strings.EqualFold(e.Of(text), "NULL") {
+			return asNull
+		}
+	case parse.Column:
+		switch c := columnNamed(t, e); {
+		case timeType.MatchString(c.Native):
+			return asTime
+		case charType.MatchString(c.Native):
+			return asText
+		}
+	case parse.Call:
+		switch e.Name {
+		case "date":
+			return asTime
+		case "hex":
+			return asText
+		case "min", "max", "ifnull", "coalesce":
+			return of(e.Args)
+		case "if":
+			return of(e.Args[1:])
+		}
+	}
+	return asNumber
 }
