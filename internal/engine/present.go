@@ -2,7 +2,11 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -99,6 +103,25 @@ type HeadNode struct {
 	Target Target
 }
 
+// ServerName is the name under which a head knows a node's server: servers have no schema, and one whose address, in how, is
+// another is another server, so that none is changed that other tables use.
+func (n HeadNode) ServerName(how ...any) string {
+	sum := sha256.Sum256(fmt.Append(nil, how...))
+	return "rowmill_" + n.Name + "_" + hex.EncodeToString(sum[:4])
+}
+
+// Links returns what a head needs to connect to each of its nodes, by a function that says it of one.
+func Links[L any](h *Head, of func(HeadNode) (L, error)) ([]L, error) {
+	links := make([]L, len(h.Nodes))
+	for i, n := range h.Nodes {
+		var err error
+		if links[i], err = of(n); err != nil {
+			return nil, fmt.Errorf("node %s: %w", n.Name, err)
+		}
+	}
+	return links, nil
+}
+
 // A HeadStep is a step of Present.
 type HeadStep struct {
 	// What describes it in a sentence. SQL are its statements, without passwords.
@@ -109,3 +132,11 @@ type HeadStep struct {
 
 // HiddenPassword stands in the statements of a HeadStep that are printed.
 const HiddenPassword = "********"
+
+// HidePassword returns an error without a password that its text has.
+func HidePassword(err error, password string) error {
+	if err == nil || password == "" || !strings.Contains(err.Error(), password) {
+		return err
+	}
+	return errors.New(strings.ReplaceAll(err.Error(), password, HiddenPassword))
+}

@@ -3,9 +3,7 @@ package mysql
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -93,12 +91,9 @@ func (db *DB) Present(ctx context.Context, h *engine.Head) ([]engine.HeadStep, e
 	if err := db.needSpider(ctx, h.Table.Name); err != nil {
 		return nil, err
 	}
-	links := make([]link, len(h.Nodes))
-	for i, n := range h.Nodes {
-		var err error
-		if links[i], err = db.linkOf(ctx, n); err != nil {
-			return nil, err
-		}
+	links, err := engine.Links(h, func(n engine.HeadNode) (link, error) { return linkOf(ctx, n) })
+	if err != nil {
+		return nil, err
 	}
 	steps, err := db.presentServers(ctx, links)
 	if err != nil {
@@ -170,17 +165,17 @@ func (db *DB) needSpider(ctx context.Context, table string) error {
 }
 
 // linkOf returns how the head connects to a node: as rowmill does.
-func (db *DB) linkOf(ctx context.Context, n engine.HeadNode) (link, error) {
+func linkOf(ctx context.Context, n engine.HeadNode) (link, error) {
 	cfg, err := configOf(n.Target)
 	if err != nil {
-		return link{}, fmt.Errorf("node %s: %w", n.Name, err)
+		return link{}, err
 	}
 	option, err := clientOptions(ctx, n.Target)
 	if err != nil {
-		return link{}, fmt.Errorf("node %s: %w", n.Name, err)
+		return link{}, err
 	}
 	if t := n.Target.Query.Get("tls"); t == "true" || t == "skip-verify" {
-		return link{}, engine.Hinted(fmt.Errorf("node %s: tls=%s, and the connection from the head to it is not encrypted", n.Name, t),
+		return link{}, engine.Hinted(fmt.Errorf("tls=%s, and the connection from the head to it is not encrypted", t),
 			"a private network or a tunnel between the servers, and the node's target without tls")
 	}
 	l := link{node: n.Name, password: option.password}
@@ -189,14 +184,12 @@ func (db *DB) linkOf(ctx context.Context, n engine.HeadNode) (link, error) {
 	} else {
 		host, port, err := net.SplitHostPort(cfg.Addr)
 		if err != nil {
-			return link{}, fmt.Errorf("node %s: %w", n.Name, err)
+			return link{}, err
 		}
 		l.options = append(l.options, [2]string{"HOST", host}, [2]string{"PORT", port})
 	}
 	l.options = append(l.options, [2]string{"USER", cmp.Or(cfg.User, option.user)}, [2]string{"DATABASE", cfg.DBName})
-	// Servers have no schema: one of another address is another server.
-	sum := sha256.Sum256(fmt.Append(nil, l.options))
-	l.server = "rowmill_" + n.Name + "_" + hex.EncodeToString(sum[:4])
+	l.server = n.ServerName(l.options)
 	return l, nil
 }
 
@@ -267,10 +260,7 @@ func (db *DB) execSecret(ctx context.Context, statement, password string) (err e
 		}
 	}
 	_, err = conn.ExecContext(ctx, statement)
-	if err = classify(err); err != nil && password != "" && strings.Contains(err.Error(), password) {
-		err = errors.New(strings.ReplaceAll(err.Error(), password, engine.HiddenPassword))
-	}
-	return err
+	return engine.HidePassword(classify(err), password)
 }
 
 // presents reports whether a table of the head's name is there, and whether it is as h says. It is an

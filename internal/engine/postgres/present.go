@@ -2,9 +2,7 @@ package postgres
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -94,12 +92,9 @@ type link struct {
 
 // Present implements engine.Presenter.
 func (db *DB) Present(ctx context.Context, h *engine.Head) ([]engine.HeadStep, error) {
-	links := make([]link, len(h.Nodes))
-	for i, n := range h.Nodes {
-		var err error
-		if links[i], err = db.linkOf(ctx, h, n); err != nil {
-			return nil, fmt.Errorf("node %s: %w", n.Name, err)
-		}
+	links, err := engine.Links(h, func(n engine.HeadNode) (link, error) { return linkOf(ctx, h, n) })
+	if err != nil {
+		return nil, err
 	}
 	steps, err := db.presentServers(ctx, links)
 	if err != nil {
@@ -146,7 +141,7 @@ func (db *DB) Place(ctx context.Context) (engine.Place, error) {
 }
 
 // linkOf returns how the head connects to a node: as rowmill does.
-func (db *DB) linkOf(ctx context.Context, h *engine.Head, n engine.HeadNode) (link, error) {
+func linkOf(ctx context.Context, h *engine.Head, n engine.HeadNode) (link, error) {
 	cfg, err := configOf(ctx, n.Target)
 	if err != nil {
 		return link{}, err
@@ -156,9 +151,7 @@ func (db *DB) linkOf(ctx context.Context, h *engine.Head, n engine.HeadNode) (li
 	if mode := n.Target.Query.Get("sslmode"); mode != "" {
 		l.options = append(l.options, [2]string{"sslmode", mode})
 	}
-	// One of another address is another server, so that none is changed that other tables use.
-	sum := sha256.Sum256(fmt.Append(nil, l.options, l.user))
-	l.server = "rowmill_" + n.Name + "_" + hex.EncodeToString(sum[:4])
+	l.server = n.ServerName(l.options, l.user)
 	return l, nil
 }
 
@@ -272,10 +265,7 @@ func (db *DB) execSecret(ctx context.Context, password string, statements ...str
 		}
 		return nil
 	})
-	if err = classify(err); err != nil && password != "" && strings.Contains(err.Error(), password) {
-		err = errors.New(strings.ReplaceAll(err.Error(), password, engine.HiddenPassword))
-	}
-	return err
+	return engine.HidePassword(classify(err), password)
 }
 
 // presents returns the head's table, nil if there is none. It is an error if that isn't a head of the same
