@@ -63,6 +63,7 @@ var mayImport = map[string][]string{
 	"internal/sizing": {"internal/engine", "internal/value", "rolling", "result", "internal/figure"},
 	"internal/target": {"internal/engine", "internal/engine/mysql", "internal/engine/null", "internal/engine/postgres", "internal/engine/sqlite",
 		"internal/sandbox"},
+	"internal/declared":    {"internal/engine", "rolling", "internal/maintain", "internal/target", "internal/textfile"},
 	"internal/testdb":      {"internal/engine", "rolling", "internal/sandbox", "internal/target"},
 	"internal/testbrowser": {"internal/testdb"},
 	"internal/testservers": {"internal/testdb"},

@@ -20,6 +20,15 @@ type Shards struct {
 	Nodes []Node
 }
 
+// Names returns the names of the nodes, for messages: "n1, n2, n3".
+func (s Shards) Names() string {
+	var names []string
+	for _, n := range s.Nodes {
+		names = append(names, n.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
 // A Node is a server that has some of a table's rows, in a table of the same name.
 type Node struct {
 	// Name identifies it in messages, and in the head's partitions. Target is its database as a URL.

@@ -6,18 +6,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/maintain/adopt"
 )
 
 // adoptOptions returns the options for adopting a table.
-func (a *app) adoptOptions(k *kept) adopt.Options {
+func (a *app) adoptOptions(k *declared.Table) adopt.Options {
 	return adopt.Options{DB: k.DB, State: k.State, Table: k.Table.Table, Schema: k.Schema, Declared: k.Declared, Now: k.Now, Limits: k.Limits, Progress: a.sayAdoption()}
 }
 
 // adopt converts a plain table into a rolling one while it is written to, and then
 // applies the rest of the declaration.
-func (a *app) adopt(ctx context.Context, k *kept, plan *maintain.Application, f applyFlags) error {
+func (a *app) adopt(ctx context.Context, k *declared.Table, plan *maintain.Application, f applyFlags) error {
 	o := a.adoptOptions(k)
 	o.AllowDuplicates, o.Before = f.duplicates, plan.Before
 	statements, notes, err := adopt.Plan(ctx, o)
@@ -82,7 +83,7 @@ func (a *app) writePlanned(statements []string) {
 }
 
 // endAdoption drops the old table, or reverses the adoption.
-func (a *app) endAdoption(ctx context.Context, k *kept, f applyFlags) error {
+func (a *app) endAdoption(ctx context.Context, k *declared.Table, f applyFlags) error {
 	under, err := adopt.UnderWay(ctx, k.State, k.Declared.Name)
 	if err != nil {
 		return err

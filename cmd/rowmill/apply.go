@@ -63,18 +63,16 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 	if _, _, err := f.given(); err != nil {
 		return err
 	}
-	f.file, f.kept.dry = file, f.dry
-	if err := f.kept.check(); err != nil {
-		return err
-	}
-	d, err := f.kept.declaration(ctx, file)
+	f.file = file
+	d, err := a.declared(ctx, file, f.kept)
 	if err != nil {
 		return err
 	}
-	if f.kept.sharded(d) {
-		return a.applyShards(ctx, file, d, f)
+	d.Dry = f.dry
+	if d.Sharded() {
+		return a.applyShards(ctx, d, f)
 	}
-	k, err := a.openDeclared(ctx, file, d, f.kept)
+	k, err := d.Open(ctx)
 	if err != nil {
 		return err
 	}

@@ -2,11 +2,9 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -101,12 +99,6 @@ func TestUnreached(t *testing.T) {
 		if s.code != exitFailed || strings.Contains(s.stderr, "sandbox") || !strings.Contains(s.stderr, "listens at 127.0.0.1:1") || !strings.Contains(s.stderr, "target in readings.toml") {
 			t.Errorf("%s: exit %d, stderr: %s", verb, s.code, s.stderr)
 		}
-	}
-	at, err := engine.ParseTarget("postgres:///db?host=/nowhere")
-	must(t, err)
-	err = unreached(engine.Hinted(engine.Classed(engine.ErrUnreachable, os.ErrClosed), "a sandbox"), at.String(), filepath.Join("x", "r.toml"))
-	if got := hintOf(err); !strings.Contains(got, "the target's socket") || !strings.Contains(got, "r.toml") {
-		t.Error(got)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/report"
@@ -76,14 +77,14 @@ func (a *app) benchKeepCommand() *cobra.Command {
 var errInsertsFailed = errors.New("inserts failed")
 
 func (a *app) benchKeep(ctx context.Context, file string, f *keepFlags) error {
-	d, text, err := readDeclaration(ctx, file, f.target)
+	d, err := declared.Parse(ctx, file, f.target)
 	if err != nil {
 		return err
 	}
-	if f.spec.Targets, err = declaredTarget(file, d); err != nil {
+	if err := declared.WantTarget(d); err != nil {
 		return err
 	}
-	f.keep.File, f.keep.Declaration = file, string(text)
+	f.spec.Targets, f.keep.File, f.keep.Declaration = []string{d.Target}, file, d.Text
 	return a.bench(ctx, measuring{spec: &f.spec, out: f.out, open: a.openSpecTable, write: func(recs []result.Record) error { return a.reportKeep(f, recs) }})
 }
 
@@ -92,11 +93,11 @@ func (a *app) openSpecTable(ctx context.Context, s *experiment.Spec) (*maintain.
 	if err != nil {
 		return nil, nil, err
 	}
-	k, err := a.openDeclared(ctx, s.Keep.File, d, keptFlags{})
+	k, err := (&declared.File{Declaration: d, Note: a.note}).Open(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	return k.Table, k.target, nil
+	return k.Table, k.Target, nil
 }
 
 func (a *app) reportKeep(f *keepFlags, recs []result.Record) error {

@@ -40,7 +40,7 @@ select = { n = "count(*)", total = "sum(value)", mean = "avg(value)" }
 
 // A crashing is a table whose rowmill run is killed.
 type crashing struct {
-	*declared
+	*keptTable
 	close func()
 }
 
@@ -51,7 +51,7 @@ const crashHours = 9
 // newCrashing fills a table for crashHours.
 func newCrashing(t *testing.T, server string) *crashing {
 	t.Helper()
-	c := &crashing{declared: declareUnopened(t, server, crashDeclaration)}
+	c := &crashing{keptTable: declareUnopened(t, server, crashDeclaration)}
 	c.open()
 	t.Cleanup(func() { c.close() })
 	c.tick(c.hour(0))

@@ -14,7 +14,7 @@ import (
 
 // A granted is a table whose verbs are run by separate accounts.
 type granted struct {
-	*declared
+	*keptTable
 	name  string // of the database
 	lines []string
 	done  map[string]bool
@@ -36,7 +36,7 @@ func newGranted(t *testing.T, kind string) *granted {
 		t.Fatalf("docs/servers.md has no section %s", heading)
 	}
 	section, _, _ = strings.Cut(section, "\n#")
-	g := &granted{declared: declare(t, kind, crashDeclaration), lines: grantLine.FindAllString(section, -1), done: map[string]bool{}}
+	g := &granted{keptTable: declare(t, kind, crashDeclaration), lines: grantLine.FindAllString(section, -1), done: map[string]bool{}}
 	query := "SELECT DATABASE()"
 	if kind == "postgres" {
 		query = "SELECT current_database()"
@@ -139,7 +139,7 @@ func TestGrants(t *testing.T) {
 		}
 		list := verb("status", "restore", "--list")
 		mustPass(t, list)
-		period, _ := (&archived{g.declared}).firstArchive()
+		period, _ := (&archived{g.keptTable}).firstArchive()
 		mustPass(t, verb(keeper, "restore", period, "--yes"))
 		// The preset skips rows whose key exists, in large batches.
 		bench := strings.Replace(g.target, "://root@", "://"+g.account("bench")+"@", 1)

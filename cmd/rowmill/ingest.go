@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/ingest/receive"
@@ -101,7 +102,7 @@ func certificateOf(certFlag, cert, keyFlag, key string) (*tls.Config, error) {
 }
 
 // openIngest opens the spools of the tables and listens, if the flags say so.
-func (a *app) openIngest(ctx context.Context, f ingestFlags, tables []*kept) (*receive.Service, error) {
+func (a *app) openIngest(ctx context.Context, f ingestFlags, tables []*declared.Table) (*receive.Service, error) {
 	if f.addr == "" {
 		return nil, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/ingest"
@@ -26,6 +27,7 @@ import (
 type loadFlags struct {
 	ingest.Options
 	file string // the declaration's file
+	node string // the node whose table is loaded, "" for the only server
 	kept keptFlags
 	formatFlags
 	spoolBytes string
@@ -233,19 +235,19 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 	if f.Name != "" && len(sources) > 1 {
 		return usagef("one rowmill load for each", "--source names one source, and there are %s", strings.Join(sources, ", "))
 	}
-	d, err := f.kept.declaration(ctx, f.file)
+	d, err := a.declared(ctx, f.file, f.kept)
 	if err != nil {
 		return err
 	}
-	if f.kept.sharded(d) {
+	if d.Sharded() {
 		return a.loadShards(ctx, sources, f, d)
 	}
 	return a.loadInto(ctx, sources, f, d)
 }
 
 // loadInto loads sources into the table of one server.
-func (a *app) loadInto(ctx context.Context, sources []string, f loadFlags, d *rolling.Declaration) (err error) {
-	k, err := a.openForLoad(ctx, f, d)
+func (a *app) loadInto(ctx context.Context, sources []string, f loadFlags, d *declared.File) (err error) {
+	k, err := untilReached(ctx, a, f, func() (*declared.Table, error) { return d.OpenApplied(ctx) })
 	if err != nil {
 		return err
 	}
@@ -253,10 +255,11 @@ func (a *app) loadInto(ctx context.Context, sources []string, f loadFlags, d *ro
 	if f.list {
 		return a.listLoaded(ctx, k, f.withJSON)
 	}
+	f.node = d.Node
 	o := f.Options
 	o.FromTable, o.Format.Dumps = f.from.table, target.Dumps()
 	o.DB, o.Table, o.Schema, o.Late = k.DB, k.Table.Table, k.Schema, k.Declared.Late == rolling.LateReject
-	if o.Share, err = shareOf(k); err != nil {
+	if o.Share, err = ingest.ShareOf(k.DB, k.Table.Table, k.Declared.Shards, k.Node); err != nil {
 		return err
 	}
 	k.Table.Reached = a.reached
@@ -304,16 +307,7 @@ func stoppedHint(last ingest.Outcome, source, spool string) string {
 	return "the same command, which continues"
 }
 
-// openForLoad calls openApplied. While the server can't be reached, it retries for the
-// time given by --retry.
-func (a *app) openForLoad(ctx context.Context, f loadFlags, d *rolling.Declaration) (*kept, error) {
-	return untilReached(ctx, a, f, func() (*kept, error) {
-		k, err := a.openAppliedOf(ctx, f.file, d, f.kept)
-		return k, err
-	})
-}
-
-// untilReached calls open, again while its server can't be reached.
+// untilReached calls open, again while its server can't be reached, for the time given by --retry.
 func untilReached[T any](ctx context.Context, a *app, f loadFlags, open func() (T, error)) (T, error) {
 	wait := f.RetryFor
 	if f.list {
@@ -354,7 +348,7 @@ func (a *app) sayLoad(source string, dry bool) func(ingest.Progress) {
 }
 
 // listLoaded prints what was loaded into a table, the newest first.
-func (a *app) listLoaded(ctx context.Context, k *kept, withJSON bool) error {
+func (a *app) listLoaded(ctx context.Context, k *declared.Table, withJSON bool) error {
 	all, err := ingest.Sources(ctx, k.State, k.Declared.Name)
 	if err != nil {
 		return err

@@ -21,6 +21,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/maintain"
@@ -55,7 +56,7 @@ var loadStart = time.Date(2026, 3, 29, 0, 40, 0, 0, time.UTC)
 
 // A loading is an applied table. Its directory also holds the files to load, and is the
 // working directory of the loads.
-type loading struct{ *declared }
+type loading struct{ *keptTable }
 
 // newLoading creates the table, in whose declaration the first text of each pair is
 // replaced by the second.
@@ -466,7 +467,7 @@ func (l *loading) remove(where string) {
 // options returns the options of a load in this process.
 func (l *loading) options(db engine.Keeper) ingest.Options {
 	l.Helper()
-	d, _, err := readDeclaration(l.Context(), l.file, "")
+	d, err := declared.Parse(l.Context(), l.file, "")
 	must(l, err)
 	table, err := maintain.Open(l.Context(), db, d, func() time.Time { return loadStart })
 	must(l, err)

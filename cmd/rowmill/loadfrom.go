@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/live"
@@ -86,7 +87,7 @@ func momentOf(flag, text string, now time.Time) (int64, error) {
 }
 
 // loadFrom loads the rows of another database's table.
-func (a *app) loadFrom(ctx context.Context, k *kept, f loadFlags, o ingest.Options) (err error) {
+func (a *app) loadFrom(ctx context.Context, k *declared.Table, f loadFlags, o ingest.Options) (err error) {
 	within, err := f.from.rangeOf(k.Declared, f.kept.present()())
 	if err != nil {
 		return err
@@ -140,7 +141,7 @@ func (a *app) openSource(ctx context.Context, f loadFlags) (*target.DB, error) {
 		return nil, engine.Hinted(fmt.Errorf("--from: there is no file %s", missing), "the path of an existing database")
 	}
 	source, err := untilReached(ctx, a, f, func() (*target.DB, error) {
-		return target.Open(ctx, f.from.url, func(line string) { fmt.Fprintln(a.stderr, line) })
+		return target.Open(ctx, f.from.url, a.note)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("--from: %w", err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/maintain"
@@ -138,7 +139,7 @@ func TestHistoryStays(t *testing.T) {
 		mustPass(l.T, l.run("run", "--once"))
 		text := historyHeader + history(1, -9*time.Hour, -9*time.Hour+time.Second, -9*time.Hour+2*time.Second, -9*time.Hour+3*time.Second)
 		path := l.write("old.csv", text)
-		d, _, err := readDeclaration(l.Context(), l.file, "")
+		d, err := declared.Parse(l.Context(), l.file, "")
 		must(l, err)
 		flags := keptFlags{clock: l.clock}
 		table, err := maintain.Open(l.Context(), l.db, d, flags.present())

@@ -50,10 +50,10 @@ func (f *loadFlags) badPaths(sources []string, table string) func(source string)
 		end = ".dry.jsonl"
 	}
 	given := f.Bad
-	if f.kept.node != "" { // each node has rows of its own that can't be loaded
-		end = "." + f.kept.node + end
+	if f.node != "" { // each node has rows of its own that can't be loaded
+		end = "." + f.node + end
 		if given != "" {
-			given += "." + f.kept.node
+			given += "." + f.node
 		}
 	}
 	if given != "" {

@@ -173,7 +173,7 @@ keep  = "7d"
 	if s.code != exitFailed || !strings.Contains(s.stdout, "3 inserted, 0 already present, 1 rejected") {
 		t.Fatalf("exit %d\n%s%s", s.code, s.stdout, s.stderr)
 	}
-	l := &loading{&declared{T: t, db: openKeeper(t, "sqlite:"+dir+"/x.db")}}
+	l := &loading{&keptTable{T: t, db: openKeeper(t, "sqlite:"+dir+"/x.db")}}
 	l.has("2026-03-29 00:50:00; 2026-03-29 01:30:00.500000; 2026-03-29 01:00:00", "SELECT +ts FROM events ORDER BY id")
 }
 

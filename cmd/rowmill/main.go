@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/live"
 )
@@ -116,7 +117,7 @@ func (a *app) run(ctx context.Context) int {
 		return exitRegression
 	case wasInterrupted:
 		return exitInterrupted
-	case errors.As(err, &usage), errors.As(err, &refusal):
+	case errors.As(err, &usage), errors.As(err, &refusal), errors.Is(err, declared.ErrUsage):
 		return exitUsage
 	}
 	return exitFailed

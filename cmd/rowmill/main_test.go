@@ -141,8 +141,8 @@ func timeType(target string) string {
 	return "DATETIME"
 }
 
-// A declared is the declaration of a table in a private database, with a clock.
-type declared struct {
+// A keptTable is the declaration of a table in a private database, with a clock.
+type keptTable struct {
 	*testing.T
 	server                         string
 	at                             engine.Target
@@ -151,7 +151,7 @@ type declared struct {
 	table                          *engine.Table
 }
 
-func declare(t *testing.T, server, declaration string) *declared {
+func declare(t *testing.T, server, declaration string) *keptTable {
 	t.Helper()
 	d := declareUnopened(t, server, declaration)
 	d.db = openKeeper(t, d.target)
@@ -159,18 +159,18 @@ func declare(t *testing.T, server, declaration string) *declared {
 }
 
 // declareUnopened is declare without the test's own connection.
-func declareUnopened(t *testing.T, server, declaration string) *declared {
+func declareUnopened(t *testing.T, server, declaration string) *keptTable {
 	t.Helper()
 	return declareAt(t, server, testdb.Target(t, server).String(), declaration)
 }
 
 // declareAt is declareUnopened for a database of the caller.
-func declareAt(t *testing.T, server, url, declaration string) *declared {
+func declareAt(t *testing.T, server, url, declaration string) *keptTable {
 	t.Helper()
 	at, err := engine.ParseTarget(url)
 	must(t, err)
 	dir := t.TempDir()
-	d := &declared{T: t, server: server, at: at, target: at.String(), dir: dir, file: filepath.Join(dir, "readings.toml"),
+	d := &keptTable{T: t, server: server, at: at, target: at.String(), dir: dir, file: filepath.Join(dir, "readings.toml"),
 		clock: filepath.Join(dir, "clock")}
 	d.text = filled(declaration, d.target, dir)
 	writeFile(t, d.file, d.text)
@@ -181,20 +181,20 @@ func declareAt(t *testing.T, server, url, declaration string) *declared {
 }
 
 // tick sets the clock. A process that reads it finds the former time or this one.
-func (d *declared) tick(now time.Time) {
+func (d *keptTable) tick(now time.Time) {
 	d.Helper()
 	writeFile(d, d.clock+".next", now.Format(time.RFC3339))
 	must(d, os.Rename(d.clock+".next", d.clock))
 }
 
 // run runs a verb for the table, on its clock.
-func (d *declared) run(verb string, args ...string) session {
+func (d *keptTable) run(verb string, args ...string) session {
 	d.Helper()
 	return rowmill(d.Context(), append([]string{verb, d.file, "--clock", d.clock}, args...)...)
 }
 
 // insert inserts twenty rows of three sensors from a time on.
-func (d *declared) insert(from time.Time, factor int) {
+func (d *keptTable) insert(from time.Time, factor int) {
 	d.Helper()
 	var values []string
 	for i := range 20 {

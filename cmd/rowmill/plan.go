@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/figure"
@@ -109,7 +110,7 @@ func (a *app) plan(ctx context.Context, file string, f planFlags) error {
 // planned measures the values that aren't given and computes the plan.
 func (a *app) planned(ctx context.Context, file string, f planFlags, in sizing.Input) (_ *sizing.Output, err error) {
 	if f.rowBytes > 0 {
-		d, _, err := readDeclaration(ctx, file, f.kept.target)
+		d, err := declared.Parse(ctx, file, f.kept.target)
 		if err != nil {
 			return nil, err
 		}
@@ -121,8 +122,12 @@ func (a *app) planned(ctx context.Context, file string, f planFlags, in sizing.I
 		out, err := sizing.Plan(in)
 		return out, planHint(err)
 	}
-	f.kept.dry = true
-	k, err := a.openKept(ctx, file, f.kept)
+	d, err := a.declared(ctx, file, f.kept)
+	if err != nil {
+		return nil, err
+	}
+	d.Dry = true
+	k, err := d.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +136,7 @@ func (a *app) planned(ctx context.Context, file string, f planFlags, in sizing.I
 }
 
 // planKept computes the plan for an open table.
-func (a *app) planKept(ctx context.Context, k *kept, in sizing.Input, rows int) (*sizing.Output, error) {
+func (a *app) planKept(ctx context.Context, k *declared.Table, in sizing.Input, rows int) (*sizing.Output, error) {
 	in.Declare(k.Declared)
 	info := k.DB.Info()
 	in.MaxPeriods = k.DB.Capabilities().MaxPeriods
@@ -146,7 +151,7 @@ func (a *app) planKept(ctx context.Context, k *kept, in sizing.Input, rows int) 
 		return nil, usagef("--row-bytes 100", "%s can't measure a table", info.Engine)
 	}
 	s := &sizing.Sample{DB: db, Declared: k.Declared, Table: k.Table.Table, Live: k.Schema, Rows: rows, Rate: in.Rate.Value,
-		Note: func(line string) { fmt.Fprintln(a.stderr, line) }}
+		Note: a.note}
 	if in.Rate.Value == 0 && in.Axis == rolling.Time {
 		now, err := k.Now(ctx)
 		if err == nil {
@@ -168,7 +173,7 @@ func (a *app) planKept(ctx context.Context, k *kept, in sizing.Input, rows int) 
 	if err != nil {
 		return nil, planHint(err)
 	}
-	out.Engine, out.Server, out.Target = info.Engine, info.Version, k.named
+	out.Engine, out.Server, out.Target = info.Engine, info.Version, k.Named
 	out.Warnings = append(out.Warnings, s.Warnings...)
 	return out, nil
 }
@@ -209,7 +214,7 @@ func (f *applyFlags) given() (rate float64, memory int64, err error) {
 
 // findPeriod fills in the period of a declaration with every = "auto", unless one is already
 // in force: the longest that fits into memory at the rate.
-func (a *app) findPeriod(ctx context.Context, k *kept, f applyFlags) error {
+func (a *app) findPeriod(ctx context.Context, k *declared.Table, f applyFlags) error {
 	if !k.Declared.Auto || k.Declared.Period.Valid() {
 		return nil
 	}

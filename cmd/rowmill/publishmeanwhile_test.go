@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/maintain"
@@ -33,7 +34,7 @@ func hourOf(n int) string {
 func (l *loading) publisher(reached func(point string)) ingest.Options {
 	l.Helper()
 	o := l.options(l.db)
-	d, _, err := readDeclaration(l.Context(), l.file, "")
+	d, err := declared.Parse(l.Context(), l.file, "")
 	must(l, err)
 	table, err := maintain.Open(l.Context(), l.db, d, func() time.Time { return loadStart })
 	must(l, err)

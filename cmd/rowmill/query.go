@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/live"
@@ -170,11 +171,11 @@ func (a *app) query(ctx context.Context, args []string, f queryFlags) (err error
 	if err != nil {
 		return err
 	}
-	shards, err := a.openShards(ctx, &f)
+	nodes, err := a.openShards(ctx, &f)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, shards.close()) }()
+	defer func() { err = errors.Join(err, nodes.Close()) }()
 	if path := target.MissingFile(f.target); path != "" { // opening would create it
 		return fmt.Errorf("--target %s: there is no file %s", f.target, path)
 	}
@@ -195,7 +196,11 @@ func (a *app) query(ctx context.Context, args []string, f queryFlags) (err error
 	f.options.Rollups = maintain.NewRolled(reader)
 	r := query.New(reader, f.options)
 	defer func() { err = errors.Join(err, r.Close()) }()
-	shards.readBy(r)
+	shards := make([]query.Shard, len(nodes.Nodes))
+	for i, n := range nodes.Nodes {
+		shards[i] = query.Shard(n)
+	}
+	r.ReadShards(nodes.Table, shards)
 	batch, err := r.Statements(ctx, text)
 	if err != nil {
 		return err
@@ -213,6 +218,29 @@ func (a *app) query(ctx context.Context, args []string, f queryFlags) (err error
 		return queryAll(ctx, batch, one(a.stdout))
 	}
 	return a.writeOutput(f.out, func(w io.Writer) error { return queryAll(ctx, batch, one(w)) })
+}
+
+// openShards opens the nodes of --shards, and sets the default of --target. A node that can't be reached is an error only
+// of the queries that need it.
+func (a *app) openShards(ctx context.Context, f *queryFlags) (*declared.Readers, error) {
+	if f.shards == "" {
+		return &declared.Readers{}, nil
+	}
+	d, err := declared.Read(ctx, f.shards, "")
+	if err != nil {
+		return nil, err
+	}
+	if len(d.Shards.Nodes) == 0 {
+		return nil, usagef("--target alone", "--shards %s: table %s has no [shards]", f.shards, d.Name)
+	}
+	if f.target == "" {
+		if err := declared.WantTarget(d.Declaration); err != nil {
+			return nil, err
+		}
+		f.target = d.Target
+	}
+	d.Note = a.logLine
+	return d.OpenReaders(ctx)
 }
 
 // queryAll runs the statements in turn, up to the first that fails; one whose answers differ doesn't.

@@ -62,7 +62,7 @@ func (a *answer) Row(values [][]byte) error {
 
 // A cachedQuery asks one query of a table with cached partials, and compares each answer with the server's own.
 type cachedQuery struct {
-	*declared
+	*keptTable
 	reader engine.Reader
 	runner *query.Runner
 	text   string
@@ -135,7 +135,7 @@ func TestCachedPartials(t *testing.T) {
 		maintained(6)
 		settle()
 		reader := d.db.(engine.Reader)
-		c := &cachedQuery{declared: d, reader: reader, runner: query.New(reader, query.Options{Always: true, Parallel: 2}),
+		c := &cachedQuery{keptTable: d, reader: reader, runner: query.New(reader, query.Options{Always: true, Parallel: 2}),
 			text: "SELECT sensor, COUNT(*) AS n, SUM(value) AS total, AVG(value) AS mean, MAX(ts) AS last FROM readings GROUP BY sensor ORDER BY sensor"}
 		defer func() { must(t, c.runner.Close()) }()
 		session, err := reader.ReadSession(t.Context(), nil)

@@ -51,7 +51,7 @@ func TestQueryExact(t *testing.T) {
 	t.Parallel()
 	onEach(t, []string{"mariadb", "mysql", "postgres"}, func(t *testing.T, kind string) {
 		text := strings.ReplaceAll(rolledDeclaration, "$DOUBLE", map[bool]string{true: "DOUBLE PRECISION", false: "DOUBLE"}[kind == "postgres"])
-		r := &rolledTest{declared: declare(t, kind, text), day: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)}
+		r := &rolledTest{keptTable: declare(t, kind, text), day: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)}
 		reader := r.db.(engine.Reader)
 		runner := func(o query.Options) *query.Runner {
 			o.Always, o.Parallel, o.Rollups = true, 2, maintain.NewRolled(reader)

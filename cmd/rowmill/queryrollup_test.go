@@ -97,7 +97,7 @@ var rolledQueries = map[string][]string{
 
 // A rolledTest is a table with roll-ups, and what asks it.
 type rolledTest struct {
-	*declared
+	*keptTable
 	asker *query.Runner
 	state engine.State
 	day   time.Time
@@ -180,7 +180,7 @@ func TestQueryRollups(t *testing.T) {
 		if kind == "sqlite" {
 			text = strings.Replace(strings.Replace(text, "$TIME", "INTEGER", 1), `time   = "ts"`, "time   = \"ts\"\nepoch  = \"s\"", 1)
 		}
-		r := &rolledTest{declared: declare(t, kind, text), day: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)}
+		r := &rolledTest{keptTable: declare(t, kind, text), day: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)}
 		reader := r.db.(engine.Reader)
 		rolled := maintain.NewRolled(reader)
 		r.asker = query.New(reader, query.Options{Always: true, Parallel: 2, Rollups: rolled})
@@ -311,7 +311,7 @@ func countRolled(t *testing.T, r *query.Runner, p *query.Plan) counted {
 func TestQueryRollupSpeed(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "TestQueryRollups")
 	text := strings.NewReplacer("$DOUBLE", "DOUBLE", "every = \"1d\"\nahead", "every = \"1d\"\nfrom  = \"2026-01-01\"\nahead", "keep  = \"4d\"\n", "", "exact  = true\n", "").Replace(rolledDeclaration)
-	r := &rolledTest{declared: declare(t, "mariadb", text), day: time.Date(2026, 4, 11, 0, 0, 0, 0, time.UTC)}
+	r := &rolledTest{keptTable: declare(t, "mariadb", text), day: time.Date(2026, 4, 11, 0, 0, 0, 0, time.UTC)}
 	r.tick(r.day)
 	mustPass(t, r.run("apply", "--yes"))
 	const days, perDay = 101, 40_000

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/maintain/archive"
 )
@@ -161,7 +162,7 @@ type restored struct {
 }
 
 // listArchives lists the archive files; with --verify, it reads them completely.
-func (a *app) listArchives(ctx context.Context, k *kept, f restoreFlags) error {
+func (a *app) listArchives(ctx context.Context, k *declared.Table, f restoreFlags) error {
 	all, err := k.Archives(ctx)
 	if err == nil && f.verify {
 		err = archive.VerifyAll(ctx, all)

@@ -19,7 +19,7 @@ import (
 )
 
 // An archived is a table some of whose periods exist only in files.
-type archived struct{ *declared }
+type archived struct{ *keptTable }
 
 // newArchived keeps a table for half a day, until its first hours are dropped.
 func newArchived(t *testing.T, server string) *archived {

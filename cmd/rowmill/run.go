@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/ingest/receive"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/monitor"
@@ -83,7 +83,7 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 	if err := f.ingest.check(f.once); err != nil {
 		return err
 	}
-	var tables []*kept
+	var tables []*declared.Table
 	defer func() {
 		for _, k := range tables {
 			err = errors.Join(err, k.Close())
@@ -137,15 +137,15 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 			}
 		})
 	}
-	daemon := func(k *kept) {
-		a.logLine(fmt.Sprintf("%s keeps %s on %s: periods of %s", stamp(time.Now()), k.title(), k.DB.Info().Target, k.Table.Table.Grid))
+	daemon := func(k *declared.Table) {
+		a.logLine(fmt.Sprintf("%s keeps %s on %s: periods of %s", stamp(time.Now()), k.Title(), k.DB.Info().Target, k.Table.Table.Grid))
 		d := &maintain.Daemon{Table: k.Table, Poll: f.interval, Leads: func(lane maintain.Lane, is bool) {
 			word, change := "leads", int32(1)
 			if !is {
 				word, change = "no longer leads", -1
 			}
 			leads.Add(change)
-			a.logLine(fmt.Sprintf("%s %s %s: %s", stamp(time.Now()), word, k.title(), lane))
+			a.logLine(fmt.Sprintf("%s %s %s: %s", stamp(time.Now()), word, k.Title(), lane))
 		}}
 		d.Run(ctx)
 	}
@@ -166,14 +166,14 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 
 // openForRun opens a table. With --ingest it waits for a server that can't be reached:
 // senders expect an address that comes back.
-func (a *app) openForRun(ctx context.Context, u unit, f runFlags) (*kept, error) {
+func (a *app) openForRun(ctx context.Context, u unit, f runFlags) (*declared.Table, error) {
 	if f.ingest.addr == "" {
-		return u.open()
+		return u.open(ctx)
 	}
-	return untilReached(ctx, a, loadFlags{Options: ingest.Options{RetryFor: -1}}, u.open)
+	return a.untilOpen(ctx, u)
 }
 
-func (a *app) prepareForRun(ctx context.Context, k *kept, f runFlags) error {
+func (a *app) prepareForRun(ctx context.Context, k *declared.Table, f runFlags) error {
 	if err := k.MissingTriggers(ctx); errors.Is(err, maintain.ErrTriggers) {
 		a.logLine(fmt.Sprintf("%s warning: %v. Try: %s", stamp(time.Now()), err, hintOf(err)))
 	} else if err != nil {
@@ -187,14 +187,14 @@ func (a *app) prepareForRun(ctx context.Context, k *kept, f runFlags) error {
 
 // keepOnce executes the due maintenance once, and prints a message if a table was
 // skipped because of a lock.
-func (a *app) keepOnce(ctx context.Context, tables []*kept) error {
+func (a *app) keepOnce(ctx context.Context, tables []*declared.Table) error {
 	var failed []error
 	for _, k := range tables {
 		err := (&maintain.Daemon{Table: k.Table}).Once(ctx)
 		if errors.Is(err, engine.ErrLockTimeout) {
-			fmt.Fprintf(a.stderr, "%s: another rowmill run keeps it, or a lock was not granted\n", k.title())
+			fmt.Fprintf(a.stderr, "%s: another rowmill run keeps it, or a lock was not granted\n", k.Title())
 		}
-		failed = append(failed, k.inNode(err))
+		failed = append(failed, maintain.InNode(k.Node, err))
 	}
 	return errors.Join(failed...)
 }
@@ -231,7 +231,7 @@ func (a *app) statusLine(text string) {
 
 // serveStatus serves metrics, health and the page of a table until ctx ends. wait
 // waits for the server to end.
-func (a *app) serveStatus(ctx context.Context, addr string, tables []*kept, received *receive.Service, leads func() bool) (wait func() error, err error) {
+func (a *app) serveStatus(ctx context.Context, addr string, tables []*declared.Table, received *receive.Service, leads func() bool) (wait func() error, err error) {
 	if addr == "" {
 		return func() error { return nil }, nil
 	}

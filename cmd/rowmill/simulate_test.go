@@ -46,7 +46,7 @@ every = "1d"
 
 // A month is a running simulation.
 type month struct {
-	*declared
+	*keptTable
 	rng       *rand.Rand
 	now       int64
 	daemons   []*exec.Cmd
@@ -82,7 +82,7 @@ func TestSimulatedWeek(t *testing.T) {
 
 // simulate runs a table for some days, beginning with first, and keeps the last keep days.
 func simulate(t *testing.T, server string, first time.Time, days, keep int) {
-	m := &month{declared: declare(t, server, strings.Replace(monthDeclaration, "$KEEP", fmt.Sprint(keep), 1)),
+	m := &month{keptTable: declare(t, server, strings.Replace(monthDeclaration, "$KEEP", fmt.Sprint(keep), 1)),
 		rng: rand.New(rand.NewPCG(4, uint64(days))), first: rolling.Position(first), keep: keep, sent: map[string]int{}}
 	m.setTo(m.first)
 	mustPass(t, m.run("apply", "--yes"))

@@ -42,7 +42,11 @@ func (a *app) status(ctx context.Context, files []string, f keptFlags, asJSON bo
 	problems := 0
 	var all []*maintain.Status
 	for _, file := range files {
-		more, err := a.statusesOf(ctx, file, f)
+		d, err := a.declared(ctx, file, f)
+		if err != nil {
+			return err
+		}
+		more, err := d.Status(ctx)
 		if err != nil {
 			return err
 		}
@@ -67,37 +71,4 @@ func (a *app) status(ctx context.Context, files []string, f keptFlags, asJSON bo
 		return errActionRequired
 	}
 	return nil
-}
-
-// statusesOf returns the status of a table, or of each of its nodes.
-func (a *app) statusesOf(ctx context.Context, file string, f keptFlags) ([]*maintain.Status, error) {
-	if err := f.check(); err != nil {
-		return nil, err
-	}
-	d, err := f.declaration(ctx, file)
-	if err != nil {
-		return nil, err
-	}
-	if f.sharded(d) {
-		return a.statusOfShards(ctx, file, d, f)
-	}
-	s, err := a.statusOf(ctx, file, f)
-	return []*maintain.Status{s}, err
-}
-
-func (a *app) statusOf(ctx context.Context, file string, f keptFlags) (_ *maintain.Status, err error) {
-	f.applied = true
-	k, err := a.openKept(ctx, file, f)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, k.Close()) }()
-	// A table that is being adopted has not been applied yet.
-	if s, err := k.AdoptionStatus(ctx); err != nil || s != nil {
-		return s, err
-	}
-	if err := k.wantApplied(ctx, file); err != nil {
-		return nil, err
-	}
-	return k.Status(ctx)
 }

@@ -91,6 +91,15 @@ func Hinted(err error, format string, args ...any) error {
 	return &HintError{err, fmt.Sprintf(format, args...)}
 }
 
+// HintOf returns the hint of an error, "" if it has none.
+func HintOf(err error) string {
+	var hint *HintError
+	if errors.As(err, &hint) {
+		return hint.Hint
+	}
+	return ""
+}
+
 // About adds to an error what has failed. The error of ctx stays as it is.
 func About(ctx context.Context, err error, what string) error {
 	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {

@@ -201,11 +201,7 @@ func Hint(err error) string {
 	if errors.As(err, &refusal) && refusal.Hint != "" {
 		return refusal.Hint
 	}
-	var hint *engine.HintError
-	if errors.As(err, &hint) {
-		return hint.Hint
-	}
-	return ""
+	return engine.HintOf(err)
 }
 
 // dryInsert returns the insert workload of a layout on a database that only renders statements.

@@ -135,7 +135,7 @@ func (f *Format) setKind(in *input, wait bool) error {
 	}
 	if err := f.detect(head, in.wide); err != nil {
 		err = fmt.Errorf("its format isn't known: %w", err)
-		if hint := (*engine.HintError)(nil); errors.As(err, &hint) {
+		if engine.HintOf(err) != "" {
 			return err
 		}
 		return engine.Hinted(err, "--format csv, tsv, jsonl or json")

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/rolling"
 )
 
 // A Share is the rows of a source that one load is for, while other loads of the same source, of the
@@ -22,6 +24,20 @@ type Share struct {
 	// Rest adds the rows that can't be read, which belong to no share. One load has it, so that
 	// each of them is rejected once.
 	Rest bool
+}
+
+// ShareOf returns the share of a node, whose database is db, in the rows of a table; nil of a table on one server, where node is "".
+func ShareOf(db engine.Keeper, table *engine.Table, shards rolling.Shards, node string) (*Share, error) {
+	if node == "" {
+		return nil, nil
+	}
+	h, err := engine.NewHead(table, &shards)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(shards.Nodes, func(n rolling.Node) bool { return n.Name == node })
+	rule := db.(engine.Presenter) // planning has checked that
+	return &Share{By: shards.By, Positions: h.Slice > 0, Rest: at == 0, Has: func(key int64) bool { return rule.NodeOf(h, key) == at }}, nil
 }
 
 // setShare finds the column that decides about a row's share.

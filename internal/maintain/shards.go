@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/state"
@@ -134,9 +133,9 @@ func CheckApplied(ctx context.Context, d *rolling.Declaration, node string, db e
 // otherNodes returns an error if a table was applied with other nodes than are declared now.
 func otherNodes(table, node string, was, now rolling.Shards) error {
 	switch other := misplaced(was, now, node); {
-	case was.By != now.By || was.Every != now.Every || !reflect.DeepEqual(nodeNames(was), nodeNames(now)):
+	case was.By != now.By || was.Every != now.Every || was.Names() != now.Names():
 		return engine.Hinted(fmt.Errorf("table %s was applied with its rows by %s on %s, and by %s on %s is declared: rows would be on the wrong nodes",
-			table, byText(was), strings.Join(nodeNames(was), ", "), byText(now), strings.Join(nodeNames(now), ", ")),
+			table, byText(was), was.Names(), byText(now), now.Names()),
 			"[shards] as it was; or a new table with the other nodes, loaded from this one by rowmill load --from")
 	case other != "":
 		return engine.Hinted(fmt.Errorf("the target of node %s is that of node %s, as table %s was applied: rows would be on the wrong nodes", node, other, table),
@@ -145,12 +144,20 @@ func otherNodes(table, node string, was, now rolling.Shards) error {
 	return nil
 }
 
-// InNode names the node in an error of one. Nil stays nil.
+// InNode names the node in an error of one. Nil stays nil, and without a name the error stays as it is.
 func InNode(name string, err error) error {
-	if err == nil {
-		return nil
+	if err == nil || name == "" {
+		return err
 	}
 	return fmt.Errorf("node %s: %w", name, err)
+}
+
+// Title is the table's name, with that of the node if it has one.
+func (t *Table) Title() string {
+	if t.Node == "" {
+		return t.Declared.Name
+	}
+	return t.Declared.Name + " of node " + t.Node
 }
 
 func (t *Table) planNode(ctx context.Context) (*Application, error) {
@@ -204,13 +211,6 @@ func byText(s rolling.Shards) string {
 		return s.By + " every " + s.Every.String()
 	}
 	return s.By
-}
-
-func nodeNames(s rolling.Shards) (names []string) {
-	for _, n := range s.Nodes {
-		names = append(names, n.Name)
-	}
-	return names
 }
 
 // sameOnNodes returns an error if the tables of two nodes have other columns.

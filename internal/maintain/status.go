@@ -193,10 +193,10 @@ func (t *Table) describe(s *Status) {
 }
 
 // Unreached returns the status of a node whose status can't be read, or of the head if node is "".
-func Unreached(d *rolling.Declaration, node, target string, why error, try string) *Status {
+func Unreached(d *rolling.Declaration, node, target string, why error) *Status {
 	s := &Status{Format: "rowmill.status/1", Table: d.Name, Target: target, Node: node, Head: node == "", At: time.Now().UTC(), Every: d.Period.String(), Ahead: d.Ahead.String()}
 	s.Now = s.At.Format(time.DateTime)
-	s.problem("node", why.Error(), try)
+	s.problem("node", why.Error(), engine.HintOf(why))
 	return s
 }
 

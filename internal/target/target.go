@@ -39,6 +39,9 @@ const DefaultServer = "sandbox:mariadb"
 // ExampleServer is a private server's target, quoted for a shell, for hints.
 const ExampleServer = "'sandbox:mariadb?memory=64MB'"
 
+// DeclareHint is the hint for a declaration without a target.
+const DeclareHint = "target = \"mysql://USER@HOST/DB\" below [table], or --target URL"
+
 // Help explains a --target flag.
 const Help = `database to use:
 sqlite:PATH (no PATH: a temporary file), null: (accepts and counts),

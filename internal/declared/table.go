@@ -1,0 +1,111 @@
+package declared
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/target"
+)
+
+// A Table is a declared table on one server, with its open database.
+type Table struct {
+	*maintain.Table
+	Target *target.DB
+	// Named is the target that was requested, even if a temporary one is open in its
+	// place.
+	Named string
+}
+
+// Close closes the database.
+func (t *Table) Close() error { return t.Target.Close() }
+
+// Open opens the table, which may not exist yet.
+func (f *File) Open(ctx context.Context) (*Table, error) { return f.open(ctx, false) }
+
+// OpenApplied opens a table according to the declaration that was applied. A file that
+// differs from it is refused.
+func (f *File) OpenApplied(ctx context.Context) (*Table, error) {
+	t, err := f.open(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.wantApplied(ctx); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+// open opens the table. One that must have been applied has no missing file.
+func (f *File) open(ctx context.Context, applied bool) (_ *Table, err error) {
+	if err := WantTarget(f.Declaration); err != nil {
+		return nil, err
+	}
+	if f.Sharded() {
+		return nil, usage("--target "+f.Shards.Nodes[0].Name+", for one of them", "table %s is on the nodes %s, and this is about one server", f.Name, f.Shards.Names())
+	}
+	url := f.Target
+	if missing := target.MissingFile(url); missing != "" && applied {
+		return nil, engine.Hinted(fmt.Errorf("open %s: there is no such file", missing), "rowmill apply %s, which creates it", f.Source)
+	} else if missing != "" && f.Dry {
+		url = target.Temporary(url)
+	}
+	t, db, err := f.connect(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	now := f.Now
+	if now == nil {
+		now = time.Now
+	}
+	table, err := maintain.Open(ctx, db, f.Declaration, now)
+	if err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	table.Dir, table.Node = filepath.Dir(f.Source), f.Node
+	named := db.Info().Target
+	if url != f.Target {
+		named = f.Target
+	}
+	return &Table{Table: table, Target: t, Named: named}, nil
+}
+
+// wantApplied refuses a table that has not been applied, or whose applied declaration
+// differs from the file.
+func (t *Table) wantApplied(ctx context.Context) error {
+	err := t.CheckApplied(ctx)
+	if err == nil || engine.HintOf(err) != "" { // the hint names the missing privilege
+		return err
+	}
+	return engine.Hinted(err, "rowmill apply %s", t.Declared.Source)
+}
+
+// Status returns the status of the table, or of each of its nodes, and of a head that doesn't present these. A node that
+// can't be reached has a status with that problem.
+func (f *File) Status(ctx context.Context) ([]*maintain.Status, error) {
+	if f.Sharded() {
+		return f.statusOfNodes(ctx)
+	}
+	s, err := f.status(ctx)
+	return []*maintain.Status{s}, err
+}
+
+func (f *File) status(ctx context.Context) (_ *maintain.Status, err error) {
+	t, err := f.open(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	// A table that is being adopted has not been applied yet.
+	if s, err := t.AdoptionStatus(ctx); err != nil || s != nil {
+		return s, err
+	}
+	if err := t.wantApplied(ctx); err != nil {
+		return nil, err
+	}
+	return t.Status(ctx)
+}
