@@ -327,18 +327,22 @@ func (s *Session) Begin(ctx context.Context, t Transaction) error {
 	return s.do(ctx, what, func() error {
 		// The transaction outlives ctx, which only interrupts its begin.
 		lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		defer context.AfterFunc(ctx, cancel)()
+		stop := context.AfterFunc(ctx, cancel)
 		tx, err := s.conn.BeginTx(lasting, &sql.TxOptions{Isolation: t.Isolation, ReadOnly: t.ReadOnly})
 		if err == nil && t.Snapshot != "" {
 			if _, err = tx.ExecContext(ctx, s.words.Import(t.Snapshot)); err != nil {
 				err = errors.Join(err, tx.Rollback())
 			}
 		}
+		late := !stop()
 		if err != nil {
 			cancel()
 			return err
 		}
 		s.tx = tx
+		if late { // package sql ends the transaction, and perhaps the connection
+			return ctx.Err()
+		}
 		return nil
 	})
 }
