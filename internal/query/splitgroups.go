@@ -86,6 +86,9 @@ func (b *block) splitGroups() error {
 	case s.Having != nil && len(s.GroupBy) == 0 && !b.hasAggregates():
 		return refuse("it has HAVING without groups")
 	}
+	if err := g.checkAliases(); err != nil {
+		return err
+	}
 	if err := g.findKeys(); err != nil {
 		return err
 	}

@@ -179,10 +179,10 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 	return nil
 }
 
-// loose refuses a column that is neither a key nor within an aggregate: some modes of the server permit it, and take its value from any
-// row of the group.
+// loose refuses a column that is neither a key nor within an aggregate: some servers, or modes of them, permit it, and take its value from
+// any row of the group.
 func (b *block) loose(list, keys []*parse.Expr) (why error) {
-	if !b.syntax.Introducer || b.sel.Distinct && len(keys) == 0 && !b.hasAggregates() {
+	if b.syntax.Casts || b.sel.Distinct && len(keys) == 0 && !b.hasAggregates() {
 		return nil
 	}
 	for _, e := range list {

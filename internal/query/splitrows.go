@@ -35,6 +35,9 @@ func (b *block) splitRows() error {
 // the limit, which shows whether the rows on both sides of its end are equal in the order.
 func (b *block) splitOrdered() error {
 	p := b.plan
+	if err := b.checkAliases(); err != nil {
+		return err
+	}
 	names, list, err := b.rowItems()
 	if err != nil {
 		return err

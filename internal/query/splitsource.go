@@ -305,6 +305,33 @@ func (b *block) checkJoins() error {
 	return nil
 }
 
+// checkAliases refuses a name in WHERE or ON that may stand for an alias of the select list, where a server permits that: a piece has other
+// aliases, and there the server would take a name in double quotes for a text.
+func (b *block) checkAliases() (err error) {
+	if !b.syntax.Bracketed {
+		return nil
+	}
+	visit := func(e *parse.Expr) bool {
+		if err == nil && e.Kind == parse.Column && len(e.Names) == 1 {
+			err = b.onlyColumn(e)
+		}
+		return err == nil
+	}
+	list := []*parse.Expr{b.sel.Where}
+	for joins := slices.Clone(b.sel.From); len(joins) > 0; joins = joins[1:] {
+		if j := joins[0]; j.Left != nil {
+			list, joins = append(list, j.On), append(joins, j.Left, j.Right)
+		}
+	}
+	for _, e := range list {
+		parse.Walk(e, func(e *parse.Expr) bool {
+			e.Query.Walk(nil, visit)
+			return visit(e)
+		})
+	}
+	return err
+}
+
 // with is the text before the block's SELECT: WITH and its queries.
 func (b *block) with() string {
 	return b.of(parse.Span{From: b.query.From, To: b.sel.Span.From}, b.edit)
