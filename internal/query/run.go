@@ -265,6 +265,9 @@ func (x *execution) open() (err error) {
 		if err := x.snapshot(&run); err != nil {
 			return err
 		}
+		if err := x.unchanged(&run); err != nil {
+			return err
+		}
 		if err := x.proveRollups(&run); err != nil {
 			return err
 		}
@@ -324,6 +327,9 @@ func (x *execution) beginCached() (err error) {
 	if err := x.snapshot(&run); err != nil {
 		return err
 	}
+	if err := x.unchanged(&run); err != nil {
+		return err
+	}
 	if err := x.unlessRefused(x.cached.settle(x.ctx, n, run.sessions[0].Session, x.p, x.report)); err != nil {
 		return err
 	}
@@ -377,6 +383,33 @@ func (x *execution) snapshot(run *nodeRun) error {
 	x.report.Proof = proof
 	if proof == "" {
 		x.unproven("there is no common snapshot for several sessions")
+	}
+	return nil
+}
+
+// unchanged makes the query whole if a table that is cut isn't as it was planned: its rows may have moved to a partition that no piece
+// reads. A partition that is changed after the snapshot makes its piece fail, or isn't in the snapshot.
+func (x *execution) unchanged(run *nodeRun) error {
+	tables := x.p.cutTables()
+	for _, k := range run.pieces {
+		if t := x.p.Pieces[k].Table; t != nil && !slices.Contains(tables, t) {
+			tables = append(tables, t)
+		}
+	}
+	if run.node != x.r.nodes[0] {
+		tables = slices.DeleteFunc(tables, func(t *engine.TableParts) bool { return t == x.p.Table })
+	}
+	for _, t := range tables {
+		if t.Created == "" { // of a plan by hand
+			continue
+		}
+		now, err := run.TableParts(x.ctx, run.sessions[0].Session, t.Database, t.Name)
+		if err != nil && !errors.Is(err, engine.ErrNoTable) {
+			return err
+		}
+		if err != nil || now.Created != t.Created {
+			return inexact(t.Name + " was altered while the query began")
+		}
 	}
 	return nil
 }
