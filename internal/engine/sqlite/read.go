@@ -7,10 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
-	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -163,82 +160,14 @@ func columnsOf(names, types []string) []engine.ResultColumn {
 	return cols
 }
 
-// strictClasses are the types of columns in STRICT tables, whose values have no others.
-var strictClasses = map[string]engine.ResultClass{
-	"INT": engine.ClassInt, "INTEGER": engine.ClassInt, "REAL": engine.ClassFloat, "TEXT": engine.ClassBytes, "BLOB": engine.ClassBytes,
-}
-
-// compound finds several queries, or rows, in one: its columns have the types that the first of them declares.
-// collated finds collations, and values of JSON, which are more than their texts to functions.
-var (
-	compound = regexp.MustCompile(`(?i)\b(union|intersect|except)\b|\bvalues\s*[(/-]`)
-	collated = regexp.MustCompile(`(?i)\bcollate\b|json|->`)
-)
-
-// typed reports whether values of a query's columns are equal only if a temporary table compares them as equal: neither the
-// tables that it reads nor the query have a collation. strict reports that all values have the declared types of their columns: all tables
-// are STRICT.
-func typed(ctx context.Context, s *engine.Session, query string) (plain, strict bool, err error) {
-	if compound.MatchString(query) || collated.MatchString(query) {
-		return false, false, nil
-	}
-	roots, known := map[string]bool{}, true
-	err = s.Text(ctx, "EXPLAIN "+query, nil, func(v [][]byte) error { // addr, opcode, p1, p2, p3
-		switch string(v[1]) {
-		case "OpenRead":
-			roots[string(v[3])] = true
-			known = known && string(v[4]) == "0"
-		case "VOpen":
-			known = false
-		}
-		return nil
-	})
-	if err != nil || !known || len(roots) == 0 {
-		return false, false, err
-	}
-	found, strict := 0, true
-	err = s.Text(ctx, `SELECT l.strict = 1, t.sql NOT LIKE '%collate%' AND (SELECT encoding FROM pragma_encoding) = 'UTF-8'
-AND NOT EXISTS (SELECT 1 FROM sqlite_temp_schema)
-FROM sqlite_schema AS r JOIN sqlite_schema AS t ON t.type = 'table' AND t.name = r.tbl_name
-JOIN pragma_table_list AS l ON l.schema = 'main' AND l.name = t.name WHERE r.rootpage IN (`+strings.Join(slices.Collect(maps.Keys(roots)), ", ")+")", nil,
-		func(v [][]byte) error {
-			found++
-			strict = strict && string(v[0]) == "1"
-			known = known && string(v[1]) == "1"
-			return nil
-		})
-	known = known && found == len(roots)
-	return known, known && strict, err
-}
-
-// DescribeQuery implements engine.Reader. Where there is no collation, a temporary table holds the values of any column, as Carry
-// makes them.
-func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string) ([]engine.ResultColumn, error) {
-	cols, err := s.Describe(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	plain, strict, err := typed(ctx, s, query)
-	if err != nil {
-		return nil, err
-	}
-	for i, c := range cols {
-		class, ok := strictClasses[c.Native]
-		cols[i].Declared = true
-		switch {
-		case strict && ok:
-			cols[i].Class = class
-		case plain && c.Native != "ANY": // which is another type in a table that isn't STRICT
-			cols[i].Class = engine.ClassText
-		}
-	}
-	return cols, nil
-}
-
 // ExplainQuery implements engine.Reader. SQLite reads all tables of a rolling table's view.
 func (db *DB) ExplainQuery(ctx context.Context, s *engine.Session, query string) (*engine.QueryPlan, error) {
 	plan := &engine.QueryPlan{Parallel: 1, Rows: -1}
-	err := s.Text(ctx, "EXPLAIN QUERY PLAN "+query, nil, func([][]byte) error { return nil })
+	version, _, err := schemaVersion(ctx, s)
+	if err != nil || db.facts.described(version, query) != nil { // it has been prepared before
+		return plan, err
+	}
+	err = s.Text(ctx, "EXPLAIN QUERY PLAN "+query, nil, func([][]byte) error { return nil })
 	if err != nil {
 		return nil, err
 	}

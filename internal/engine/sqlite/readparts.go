@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -37,6 +38,11 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 		func([][]byte) error { t.Refusal = "a temporary table or view of the session has its name"; return nil }); err != nil {
 		return fail(err)
 	}
+	if why, err := journalRefusal(ctx, s); err != nil {
+		return fail(err)
+	} else if why != "" {
+		t.Refusal = why
+	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q\n", body)
 	var stores, names []string
@@ -49,7 +55,17 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 			return fail(engine.Classed(engine.ErrNoTable, errors.New("it is a view")))
 		}
 	}
-	for _, of := range append([]string{t.Name}, stores...) {
+	texts, err := storeTexts(ctx, s, stores)
+	if err != nil {
+		return fail(err)
+	}
+	for i, of := range append([]string{t.Name}, stores...) {
+		if i > 0 {
+			fmt.Fprintf(sum, "%q %q\n", of, texts[of])
+			if i > 1 && texts[of] != "" && columnsText(texts[of]) == columnsText(texts[stores[0]]) {
+				continue
+			}
+		}
 		keys := map[string]string{}
 		cols := []engine.SchemaColumn{}
 		err := s.Text(ctx, `SELECT name, type, "notnull", pk, hidden FROM pragma_table_xinfo(`+quoteText(of)+")", nil, func(v [][]byte) error {
@@ -90,13 +106,47 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 		for i, store := range stores {
 			terms[i] = fmt.Sprintf("SELECT %s FROM %s", dialect{}.list(names), dialect{}.Quote(store))
 		}
-		if !strings.HasSuffix(strings.TrimSpace(body), "\n"+strings.Join(terms, "\nUNION ALL ")) {
+		if head, ok := strings.CutSuffix(strings.TrimSpace(body), "\n"+strings.Join(terms, "\nUNION ALL ")); !ok || !viewHead.MatchString(head) {
 			t.Refusal = "its view isn't the one that rowmill makes of its periods"
 		}
 		t.Period = true
 	}
 	t.Created = hex.EncodeToString(sum.Sum(nil)[:16])
 	return t, nil
+}
+
+// storeTexts returns the statements that create tables, by their names.
+func storeTexts(ctx context.Context, s *engine.Session, names []string) (map[string]string, error) {
+	texts := map[string]string{}
+	if len(names) == 0 {
+		return texts, nil
+	}
+	return texts, s.Text(ctx, "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND name IN ("+engine.QuoteList(names, quoteText)+")", nil,
+		func(v [][]byte) error {
+			texts[string(v[0])] = string(v[1])
+			return nil
+		})
+}
+
+// columnsText is what follows the name in a statement that creates a table: if it is the same, so are the columns.
+func columnsText(create string) string {
+	_, columns, _ := strings.Cut(create, "(")
+	return columns
+}
+
+// viewHead matches a rolling table's view before its first SELECT.
+var viewHead = regexp.MustCompile(`^(?i:CREATE VIEW) ("(?:[^"]|"")+"|\w+) (?i:AS)( /\*[^*]*\*/)?$`)
+
+// journalRefusal returns why a file's tables aren't read by several sessions; "" if they can be. Without a write-ahead log, a writer
+// that commits waits for all readers, and new readers wait for it: those of one query for each other.
+func journalRefusal(ctx context.Context, s *engine.Session) (why string, err error) {
+	err = s.Text(ctx, "PRAGMA journal_mode", nil, func(v [][]byte) error {
+		if mode := string(v[0]); mode != "wal" {
+			why = "the file has no write-ahead log (journal_mode is " + mode + "), and a writer would wait for all sessions of the query"
+		}
+		return nil
+	})
+	return why, err
 }
 
 // storesOf fills in the partitions, which are periods, and returns their tables.

@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"context"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +44,43 @@ func TestBeginAsContextEnds(t *testing.T) {
 		}
 		if t.Failed() {
 			break
+		}
+	}
+}
+
+// TestWhatIsNotRead refuses a rolling table of a file in which a writer waits for all readers, and one whose view reads more than its periods.
+func TestWhatIsNotRead(t *testing.T) {
+	for _, c := range []struct{ options, head, want string }{
+		{"", "CREATE VIEW r AS\n", ""},
+		{"journal=delete", "CREATE VIEW r AS\n", "journal_mode is delete"},
+		{"", "CREATE VIEW r AS SELECT id FROM other UNION ALL\n", "view isn't"},
+	} {
+		target, err := engine.ParseTarget("sqlite:" + filepath.Join(t.TempDir(), "x.db") + "?" + c.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, err := Open(t.Context(), target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		for _, q := range []string{
+			"CREATE TABLE IF NOT EXISTS rowmill_periods (table_name TEXT, name TEXT, lower INTEGER, upper INTEGER)", "INSERT INTO rowmill_periods VALUES ('r', '1', 1, 2), ('r', '2', 2, 3)",
+			"CREATE TABLE r_1 (id INTEGER)", "CREATE TABLE r_2 (id INTEGER)", "CREATE TABLE other (id INTEGER)",
+			c.head + `SELECT "id" FROM "r_1"` + "\nUNION ALL " + `SELECT "id" FROM "r_2"`,
+		} {
+			if _, err := db.SQL().ExecContext(t.Context(), q); err != nil {
+				t.Fatalf("%s: %v", q, err)
+			}
+		}
+		s, err := db.ReadSession(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		table, err := db.TableParts(t.Context(), s, "", "r")
+		if err != nil || (table.Refusal == "") != (c.want == "") || !strings.Contains(table.Refusal, c.want) || len(table.Parts) != 2 {
+			t.Errorf("%q: %+v, %v; want %q", c.options+c.head, table, err, c.want)
 		}
 	}
 }

@@ -49,6 +49,7 @@ type DB struct {
 
 	pool   *sql.DB       // returned by SQL
 	reads  *sql.DB       // for queries in pieces
+	facts  schemaFacts   // for them
 	txTurn chan struct{} // lock for its write transactions
 	pace   pace
 	loads  pace // for loaders

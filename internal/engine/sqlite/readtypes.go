@@ -1,0 +1,180 @@
+package sqlite
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// strictClasses are the types of columns in STRICT tables, whose values have no others.
+var strictClasses = map[string]engine.ResultClass{
+	"INT": engine.ClassInt, "INTEGER": engine.ClassInt, "REAL": engine.ClassFloat, "TEXT": engine.ClassBytes, "BLOB": engine.ClassBytes,
+}
+
+// compound finds several queries, or rows, in one: its columns have the types that the first of them declares.
+// collated finds collations, and values of JSON, which are more than their texts to functions.
+var (
+	compound = regexp.MustCompile(`(?i)\b(union|intersect|except)\b|\bvalues\s*[(/-]`)
+	collated = regexp.MustCompile(`(?i)\bcollate\b|json|->`)
+)
+
+// A rootTable is the table that a tree of the file belongs to: its rows, or an index.
+type rootTable struct {
+	plain  bool // no column has a collation
+	strict bool
+}
+
+// A schemaFacts is what was found out about one version of the file's schema. A query over the view of 100 periods takes
+// milliseconds to be prepared, and is described several times.
+type schemaFacts struct {
+	mu      sync.Mutex
+	version string
+	roots   map[string]rootTable // by root page; nil is unknown
+	queries map[string][]engine.ResultColumn
+}
+
+// mostDescribed limits the queries whose descriptions are kept.
+const mostDescribed = 200
+
+// at forgets what is about another version. f.mu is held.
+func (f *schemaFacts) at(version string) {
+	if f.version != version || len(f.queries) >= mostDescribed {
+		f.version, f.roots, f.queries = version, nil, map[string][]engine.ResultColumn{}
+	}
+}
+
+// described returns what DescribeQuery has returned for a query.
+func (f *schemaFacts) described(version, query string) []engine.ResultColumn {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.at(version)
+	return slices.Clone(f.queries[query])
+}
+
+func (f *schemaFacts) describe(version, query string, cols []engine.ResultColumn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.at(version)
+	f.queries[query] = slices.Clone(cols)
+}
+
+// schemaVersion returns a text that is another one after a change of the schema, and whether the session has temporary tables or views.
+func schemaVersion(ctx context.Context, s *engine.Session) (version string, temporary bool, err error) {
+	err = s.Text(ctx, "SELECT (SELECT schema_version FROM pragma_schema_version), EXISTS (SELECT 1 FROM sqlite_temp_schema)", nil, func(v [][]byte) error {
+		version, temporary = string(v[0]), string(v[1]) == "1"
+		return nil
+	})
+	return version, temporary, err
+}
+
+// rootTables returns the tables of all trees; none if the file's texts aren't UTF-8.
+func (f *schemaFacts) rootTables(ctx context.Context, s *engine.Session, version string) (map[string]rootTable, error) {
+	f.mu.Lock()
+	f.at(version)
+	roots := f.roots
+	f.mu.Unlock()
+	if roots != nil {
+		return roots, nil
+	}
+	utf8 := false
+	err := s.Text(ctx, "SELECT encoding FROM pragma_encoding", nil, func(v [][]byte) error { utf8 = string(v[0]) == "UTF-8"; return nil })
+	strict, tables, trees := map[string]bool{}, map[string]rootTable{}, map[string]string{}
+	if err == nil {
+		err = s.Text(ctx, "SELECT name FROM pragma_table_list WHERE schema = 'main' AND strict = 1", nil, func(v [][]byte) error { strict[string(v[0])] = true; return nil })
+	}
+	if err == nil {
+		err = s.Text(ctx, "SELECT type, name, tbl_name, rootpage, sql FROM sqlite_schema WHERE rootpage > 0", nil, func(v [][]byte) error {
+			if name := string(v[1]); string(v[0]) == "table" {
+				tables[name] = rootTable{!strings.Contains(strings.ToLower(string(v[4])), "collate"), strict[name]}
+			}
+			trees[string(v[3])] = string(v[2])
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	roots = map[string]rootTable{}
+	for page, name := range trees {
+		if t, ok := tables[name]; ok && utf8 {
+			roots[page] = t
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.at(version)
+	f.roots = roots
+	return roots, nil
+}
+
+// typed reports whether values of a query's columns are equal only if a temporary table compares them as equal: neither the
+// tables that it reads nor the query have a collation. strict reports that all values have the declared types of their columns: all tables
+// are STRICT.
+func (db *DB) typed(ctx context.Context, s *engine.Session, version, query string) (plain, strict bool, err error) {
+	if compound.MatchString(query) || collated.MatchString(query) {
+		return false, false, nil
+	}
+	roots, err := db.facts.rootTables(ctx, s, version)
+	if err != nil {
+		return false, false, err
+	}
+	read := 0
+	plain, strict = true, true
+	err = s.Text(ctx, "EXPLAIN "+query, nil, func(v [][]byte) error { // addr, opcode, p1, p2, p3
+		switch string(v[1]) {
+		case "OpenRead", "ReopenIdx":
+			t, known := roots[string(v[3])]
+			read++
+			plain = plain && known && t.plain && string(v[4]) == "0"
+			strict = strict && t.strict
+		case "VOpen":
+			plain = false
+		}
+		return nil
+	})
+	plain = plain && read > 0
+	return plain, plain && strict, err
+}
+
+// DescribeQuery implements engine.Reader. Where there is no collation, a temporary table holds the values of any column, as Carry
+// makes them.
+func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string) ([]engine.ResultColumn, error) {
+	version, temporary, err := schemaVersion(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if cols := db.facts.described(version, query); cols != nil && !temporary {
+		return cols, nil
+	}
+	cols, err := s.Describe(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	plain, strict, err := db.typed(ctx, s, version, query)
+	if err != nil {
+		return nil, err
+	}
+	again, _, err := schemaVersion(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	plain = plain && !temporary && again == version
+	for i, c := range cols {
+		class, ok := strictClasses[c.Native]
+		cols[i].Declared = true
+		switch {
+		case plain && strict && ok:
+			cols[i].Class = class
+		case plain && c.Native != "ANY": // which is another type in a table that isn't STRICT
+			cols[i].Class = engine.ClassText
+		}
+	}
+	if !temporary && again == version {
+		db.facts.describe(version, query, cols)
+	}
+	return cols, nil
+}
