@@ -21,8 +21,10 @@ type Plan struct {
 	Branches []Branch
 	// certain is the text by which a branch can be run whole; "" if its rows might then be others.
 	certain string
-	branch  bool   // it is the plan of a branch
-	why     string // why it is run as one piece, its text, or can't be; "" if it is split
+	// harmless reports that the statement changes nothing in the session that runs it: all of its functions and tables are known.
+	harmless bool
+	branch   bool   // it is the plan of a branch
+	why      string // why it is run as one piece, its text, or can't be; "" if it is split
 	// Table is the table that is cut, Alias its name in the query.
 	Table *engine.TableParts
 	Alias string

@@ -161,6 +161,9 @@ func (r *Runner) whole(ctx context.Context, p *Plan, sink Sink, report *Report) 
 	if err == nil {
 		err = s.Text(ctx, text, columns, sink.Row)
 	}
+	if err == nil && p.harmless {
+		return n.plain.put(ctx, s, false)
+	}
 	return errors.Join(err, s.Close()) // the statement may have left anything in the session
 }
 

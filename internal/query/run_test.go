@@ -234,6 +234,27 @@ func TestRun(t *testing.T) {
 	})
 }
 
+// TestWholeKeepsSession keeps the session of a whole query that changes nothing in it: the next one is planned on the same connection.
+func TestWholeKeepsSession(t *testing.T) {
+	testdb.OnKinds(t, servers, func(t *testing.T, kind string) {
+		f := newFixture(t, kind)
+		r := f.runner(Options{ReadOnly: true})
+		unknown := map[bool]string{true: "SELECT set_config('work_mem', '64kB', false), count(*) FROM t", false: "SELECT @x := 1, COUNT(*) FROM t"}[kind == "postgres"]
+		for _, c := range []struct {
+			text string
+			kept int
+		}{{"SELECT COUNT(*) FROM t WHERE id < 5", 1}, {"SELECT MAX(id) FROM t WHERE id < 5", 1}, {unknown, 0}} {
+			p, err := r.Plan(within(t), c.text, f.state)
+			if err == nil && p.Whole != "" {
+				_, err = r.Run(within(t), p, &rowsSink{})
+			}
+			if n := len(r.nodes[0].plain.idle); err != nil || n != c.kept {
+				t.Errorf("%s: %d sessions are kept, want %d: %v, %+v", c.text, n, c.kept, err, p)
+			}
+		}
+	})
+}
+
 func TestRunAgainWhole(t *testing.T) {
 	testdb.OnKinds(t, servers, func(t *testing.T, kind string) {
 		f := newFixture(t, kind)

@@ -51,6 +51,7 @@ func split(ctx context.Context, r engine.Reader, s *engine.Session, text string,
 	p.Merge.Limit = -1
 	x := &splitter{ctx: ctx, reader: r, session: s, options: o, syntax: r.Syntax(st), text: text, plan: p, tables: map[string]*engine.TableParts{}}
 	err := x.split()
+	p.harmless = x.scanned
 	var why refusal
 	if errors.As(err, &why) {
 		p.Whole = string(why)
