@@ -112,3 +112,21 @@ func TestRangesCoverEveryRowOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestRangesOfATableWithInvisibleColumns: a star in a piece, which names all columns, would have those, too; the query is run whole.
+func TestRangesOfATableWithInvisibleColumns(t *testing.T) {
+	f := newFixture(t, "mariadb")
+	do(t, f.Reader, "CREATE TABLE hidden (id INT NOT NULL PRIMARY KEY, h INT INVISIBLE, v INT)", "INSERT INTO hidden SELECT id, id FROM t")
+	r := f.runner(Options{Always: true, ByRange: true, Parallel: 2})
+	for _, q := range []string{"SELECT * FROM hidden WHERE v > 3", "SELECT * FROM hidden ORDER BY v, id LIMIT 5"} {
+		p, err := r.Plan(within(t), q, f.state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := newAnswer()
+		report, err := r.Run(within(t), p, a)
+		if err != nil || len(a.cols) != 2 || len(a.rows) == 0 || p.Whole+report.Rerun == "" {
+			t.Errorf("%s: %v, %d columns, %d rows, whole %q %q", q, err, len(a.cols), len(a.rows), p.Whole, report.Rerun)
+		}
+	}
+}
