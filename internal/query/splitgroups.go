@@ -95,6 +95,9 @@ func (b *block) splitGroups() error {
 	if err := g.findAggregates(); err != nil {
 		return err
 	}
+	if err := g.checkTypes(); err != nil {
+		return err
+	}
 	if err := g.checkRollup(); err != nil {
 		return err
 	}
@@ -109,6 +112,20 @@ func (b *block) splitGroups() error {
 		return err
 	}
 	return g.write()
+}
+
+// checkTypes refuses aggregates of different values over a join if a column's type depends on how the server computes it: for those it sorts,
+// and which table it sorts decides.
+func (g *grouped) checkTypes() error {
+	if !g.plan.Joined || !slices.ContainsFunc(g.aggregates, func(a *aggregate) bool { return a.call.Distinct }) {
+		return nil
+	}
+	for _, c := range g.plan.Columns {
+		if c.Provisional {
+			return refuse("the type of %s depends on how the server computes it", c.Name)
+		}
+	}
+	return nil
 }
 
 // checkRollup refuses WITH ROLLUP where servers have defects: MariaDB shows a key that is selected twice in the second place with the
