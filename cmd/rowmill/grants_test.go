@@ -36,7 +36,7 @@ func newGranted(t *testing.T, kind string) *granted {
 		t.Fatalf("docs/servers.md has no section %s", heading)
 	}
 	section, _, _ = strings.Cut(section, "\n#")
-	g := &granted{keptTable: declare(t, kind, crashDeclaration), lines: grantLine.FindAllString(section, -1), done: map[string]bool{}}
+	g := &granted{keptTable: declare(t, kind, strings.Replace(crashDeclaration, "\n[period]", "\nexact = true\n\n[period]", 1)), lines: grantLine.FindAllString(section, -1), done: map[string]bool{}}
 	query := "SELECT DATABASE()"
 	if kind == "postgres" {
 		query = "SELECT current_database()"

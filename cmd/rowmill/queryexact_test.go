@@ -153,6 +153,27 @@ func TestQueryExact(t *testing.T) {
 			usable(what + ", computed again")
 			ask(what+", cached again", cached)
 		}
+		// An earlier version had no record of partitions, and its triggers of PostgreSQL didn't fire always.
+		execSQL(t, r.db, "DROP TABLE rowmill_parts")
+		refused := func(why string) {
+			t.Helper()
+			p, err := r.asker.Plan(t.Context(), text1, r.state)
+			must(t, err)
+			if len(p.Rollups) > 0 || !strings.Contains(p.NoRollup, why) {
+				t.Errorf("%d roll-ups are read: %s; want none: %s", len(p.Rollups), p.NoRollup, why)
+			}
+		}
+		maintained()
+		if kind == "postgres" {
+			execSQL(t, r.db, "ALTER TABLE readings ENABLE TRIGGER rowmill_touch_update")
+			maintained()
+			refused("made by an earlier version")
+		} else {
+			refused("an earlier version has not recorded")
+		}
+		mustPass(t, r.run("apply", "--yes"))
+		refused("isn't recorded yet")
+		usable("after an upgrade")
 		if kind == "postgres" {
 			return
 		}
