@@ -113,14 +113,15 @@ func (t *periods) before(ctx context.Context, loader engine.Loader, source *stat
 	return rolled, forgotten(err)
 }
 
-// allowed returns which periods may be created; nil if none may be.
-func (t *periods) allowed(ctx context.Context) (*rolling.Creatable, error) {
+// allowed returns which periods may be created; nil if none may be. Unless now is set, the
+// answer may be lookAgain old.
+func (t *periods) allowed(ctx context.Context, now bool) (*rolling.Creatable, error) {
 	if t.creates == nil {
 		return nil, nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.creatable != nil && time.Since(t.asked) < lookAgain && t.table.Grid.Axis() == rolling.Time {
+	if !now && t.creatable != nil && time.Since(t.asked) < lookAgain && t.table.Grid.Axis() == rolling.Time {
 		return t.creatable, nil
 	}
 	c, err := t.creates.Creatable(ctx)
@@ -151,15 +152,11 @@ func (t *periods) missing(p *parser, c *rolling.Creatable, parts []rolling.Parti
 
 // create creates the periods that rows of a parsed batch lack, and returns those that
 // there are then. A dry run notes them as created.
-func (t *periods) create(ctx context.Context, l *load, p *parser, c *rolling.Creatable, parts []rolling.Partition, upTo int64) ([]rolling.Partition, int64, error) {
-	if len(t.missing(p, c, parts, upTo)) == 0 {
-		return parts, upTo, nil
-	}
+func (t *periods) create(ctx context.Context, l *load, p *parser, c *rolling.Creatable) (parts []rolling.Partition, upTo int64, err error) {
 	t.creating.Lock()
 	defer t.creating.Unlock()
 	for range createTries {
 		t.mu.Lock()
-		var err error
 		if t.dry {
 			parts, upTo = t.parts, t.upTo
 		} else {
@@ -231,10 +228,13 @@ func (t *periods) check(ctx context.Context, l *load, p *parser) ([]state.Extent
 	for i := range rows {
 		if pos := p.position(i); rolling.Find(parts, pos) < 0 || t.late && pos < upTo {
 			if parts, upTo, err = t.look(ctx, true); err == nil {
-				c, err = t.allowed(ctx)
+				c, err = t.allowed(ctx, false)
 			}
-			if err == nil && c != nil {
-				parts, upTo, err = t.create(ctx, l, p, c, parts, upTo)
+			if err == nil && c != nil && len(t.missing(p, c, parts, upTo)) > 0 {
+				// Retention may have dropped the period a moment ago.
+				if c, err = t.allowed(ctx, true); err == nil && c != nil {
+					parts, upTo, err = t.create(ctx, l, p, c)
+				}
 			}
 			if err != nil {
 				return nil, err
