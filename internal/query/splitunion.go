@@ -192,6 +192,10 @@ func (x *splitter) passes(list []*branch) bool {
 	return true
 }
 
+func number(c engine.ResultClass) bool {
+	return c == engine.ClassInt || c == engine.ClassDecimal || c == engine.ClassFloat
+}
+
 // storeBranches writes the statements that compute the operation in temporary tables.
 func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.Span) error {
 	p, q := x.plan, x.query
@@ -203,6 +207,15 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 		parse.Walk(e.Expr, func(e *parse.Expr) bool { subquery = subquery || e.Query != nil; return !subquery })
 		if subquery {
 			return refuse("it sorts the rows of a set operation by a subquery")
+		}
+	}
+	for _, b := range list {
+		for i, c := range b.plan.Columns {
+			// The server may compute numbers of several types in another one than it describes.
+			want := p.Columns[i]
+			if number(c.Class) && want.Class != c.Class || c.Unsigned != want.Unsigned {
+				return refuse("the branches have numbers of different types in the column %s", want.Name)
+			}
 		}
 	}
 	for i, c := range p.Columns {

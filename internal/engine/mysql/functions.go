@@ -293,11 +293,6 @@ func distinctRecipe(c engine.AggregateCall, alone bool) (engine.Recipe, bool) {
 		return (*DB)(nil).Aggregate(c)
 	case "count":
 		return r, true
-	case "avg":
-		// Its quotient has more digits than its type, of which storing it would warn.
-		r.Merge = []string{"SUM(DISTINCT $1)", "COUNT(DISTINCT $1)"}
-		r.Typed, r.Value, r.Alone = r.Merge, "($1 / $2)", alone
-		return r, c.Result.Class == engine.ClassDecimal && numeric(c.Inputs)
 	case "sum":
 		return r, c.Result.Class == engine.ClassDecimal && numeric(c.Inputs)
 	case "group_concat":

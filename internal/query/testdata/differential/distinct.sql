@@ -62,13 +62,10 @@ SELECT COUNT(*) FROM (SELECT DISTINCT region, page FROM visits) x;
 -- name: distinct in a condition
 SELECT host_id FROM events GROUP BY host_id HAVING COUNT(DISTINCT i) > 60 ORDER BY host_id;
 -- name: sums and averages of distinct values together
--- expect: split
 SELECT SUM(DISTINCT d), AVG(DISTINCT d), COUNT(DISTINCT d), AVG(DISTINCT i), AVG(d) FROM events WHERE id < 5000;
 -- name: averages of distinct values by group
--- expect: split
 SELECT host_id, AVG(DISTINCT d), SUM(DISTINCT d), AVG(DISTINCT i) FROM events WHERE id < 5000 GROUP BY host_id ORDER BY host_id;
 -- name: averages of distinct values of no rows and of NULLs
--- expect: split
 SELECT AVG(DISTINCT i), SUM(DISTINCT d), AVG(DISTINCT d) FROM nulls;
 -- name: averages of distinct values within expressions
 SELECT AVG(DISTINCT d) * 2, ROUND(AVG(DISTINCT d), 1), AVG(DISTINCT d) > AVG(d), SUM(DISTINCT d) / COUNT(DISTINCT d) FROM events WHERE id < 5000;

@@ -30,7 +30,6 @@ SELECT id FROM orders UNION ALL SELECT id FROM plain ORDER BY id LIMIT 15;
 -- name: UNION ALL with a branch in parentheses
 (SELECT id FROM orders ORDER BY id DESC LIMIT 3) UNION ALL (SELECT id FROM plain ORDER BY id LIMIT 2) ORDER BY id;
 -- name: UNION with branches of other types
--- expect: split
 SELECT amount AS v FROM orders WHERE id < 5 UNION ALL SELECT k FROM plain WHERE id < 5;
 -- name: UNION with NULL
 -- expect: split
@@ -72,10 +71,8 @@ SELECT k, SUM(d) AS s FROM plain GROUP BY k UNION SELECT host_id, COUNT(*) FROM 
 -- expect: whole: run again: SQL doesn't determine the answer
 SELECT 'x' AS t, k AS n FROM plain UNION ALL SELECT 'x', qty FROM orders ORDER BY n LIMIT 9;
 -- name: UNION ALL with a limit and an offset
--- expect: split
 SELECT host_id AS h, SUM(i) AS n FROM events WHERE id < 5000 GROUP BY host_id UNION ALL SELECT id, k FROM plain ORDER BY n DESC, h LIMIT 12 OFFSET 7;
 -- name: UNION ALL of the first rows of two tables
--- expect: split
 (SELECT id, amount FROM orders ORDER BY id DESC LIMIT 3) UNION ALL (SELECT id, d FROM events ORDER BY id LIMIT 4);
 -- name: UNION ALL of a CTE
 -- expect: split
