@@ -192,10 +192,6 @@ func (x *splitter) passes(list []*branch) bool {
 	return true
 }
 
-func number(c engine.ResultClass) bool {
-	return c == engine.ClassInt || c == engine.ClassDecimal || c == engine.ClassFloat
-}
-
 // storeBranches writes the statements that compute the operation in temporary tables.
 func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.Span) error {
 	p, q := x.plan, x.query
@@ -213,7 +209,7 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 		for i, c := range b.plan.Columns {
 			// The server may compute numbers of several types in another one than it describes.
 			want := p.Columns[i]
-			if number(c.Class) && want.Class != c.Class || c.Unsigned != want.Unsigned {
+			if (numeric(c.Class) || c.Class == engine.ClassFloat) && want.Class != c.Class || c.Unsigned != want.Unsigned {
 				return refuse("the branches have numbers of different types in the column %s", want.Name)
 			}
 		}

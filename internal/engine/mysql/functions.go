@@ -125,7 +125,7 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	// Versions of MySQL after 8.0.15 round a quotient within an expression, and don't round an average there.
 	alone := db != nil && !db.dialect.mariadb
 	if c.Distinct {
-		return distinctRecipe(c, alone)
+		return distinctRecipe(c)
 	}
 	if c.Ordered || c.Separator != "" || len(c.Args) > 1 && c.Name != "grouping" {
 		return engine.Recipe{}, false
@@ -274,8 +274,8 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 	return engine.Recipe{}, false
 }
 
-// distinctRecipe is that of COUNT, SUM and AVG(DISTINCT ...) and of lists of distinct values in their own order.
-func distinctRecipe(c engine.AggregateCall, alone bool) (engine.Recipe, bool) {
+// distinctRecipe is that of COUNT and SUM(DISTINCT ...) and of lists of distinct values in their own order.
+func distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	var args []string
 	for i, in := range c.Inputs {
 		if in.Class == engine.ClassOther || in.Class == engine.ClassFloat || in.Native == "BIT" {
