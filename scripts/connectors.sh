@@ -6,7 +6,9 @@ connectors_home=${XDG_CACHE_HOME:-${HOME:?}/.cache}/rowmill/connectors
 # has_connectors reports whether all of them are there, with Java's compiler and PyMySQL.
 has_connectors() {
   local c name
-  command -v javac >/dev/null && python3 -c 'import pymysql' 2>/dev/null || return 1
+  command -v javac >/dev/null || return 1
+  # The first python3 may be another than Debian's, which doesn't see Debian's packages.
+  python3 -c 'import pymysql' 2>/dev/null || /usr/bin/python3 -c 'import pymysql' 2>/dev/null || return 1
   for c in "${connectors[@]}"; do
     IFS=: read -r _ name version <<<"$c"
     [ -e "$connectors_home/$name-$version.jar" ] || return 1
