@@ -53,9 +53,9 @@ type Reader interface {
 	// Bytes is an expression that is the same for two values of a column only if the server returns the same text for
 	// both, given an expression for the values; "" if equal values always have the same text.
 	Bytes(c ResultColumn, expr string) string
-	// Ambiguous is a condition on a column that is true where its text may stand for another value as well, or, for the values
-	// of a DISTINCT aggregate, where that may count it in another way; "" if there is no such value, "TRUE" if all are.
-	Ambiguous(c ResultColumn, expr string, distinct bool) string
+	// Ambiguous is a condition on a column that is true where its text may stand for another value as well, or where the server may
+	// take it for another in such a use; "" if there is no such value, "TRUE" if all are.
+	Ambiguous(c ResultColumn, expr string, use KeyUse) string
 	// Function reports whether a function, in lower case, with this number of arguments is one of the server's own that
 	// always returns the same for the same arguments within one statement and the same settings.
 	Function(name string, args int) FunctionKind
@@ -164,6 +164,19 @@ type ResultColumn struct {
 	// that speaks the same; nil if there is none.
 	Packet []byte
 }
+
+// A KeyUse is what equal values of a column are wanted for.
+type KeyUse int
+
+// Uses of columns.
+const (
+	// KeySorts: for groups, or an order.
+	KeySorts KeyUse = iota
+	// KeyDistinct: for an aggregate of DISTINCT values.
+	KeyDistinct
+	// KeyWindows: for groups over which there are windows.
+	KeyWindows
+)
 
 // A ResultClass is what may be done with the texts of a column's values outside the server.
 type ResultClass int

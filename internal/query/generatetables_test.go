@@ -145,6 +145,7 @@ func randomTables(kind string) []*randomTable {
 		events.columns[textClass] = append(events.columns[textClass], "l")
 		events.chosen = "PARTITION (p01, p05, p12)"
 		visits.loose = []string{"page"}
+		metrics.loose = []string{"note"} // sorted by the beginning only
 		visits.chosen = "PARTITION (south)"
 		orders.chosen = "PARTITION (p1, p4)"
 		words.columns[textClass] = append(words.columns[textClass], "uni", "nopad", "l1", "asc_")

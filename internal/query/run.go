@@ -105,8 +105,9 @@ func (r *Runner) answer(ctx context.Context, p *Plan, sink *counter, report *Rep
 		report.Rerun, report.Server, report.Proof, report.Warnings = e.why, false, "", nil
 		return r.whole(ctx, p, sink, report)
 	}
-	if errors.Is(err, engine.ErrRefused) && !sink.begun && !r.o.NoRerun && ctx.Err() == nil {
-		// Which value the server refuses first, and in which words, is known only from the whole.
+	if (errors.Is(err, engine.ErrRefused) || errors.Is(err, engine.ErrUnsupported)) && !sink.begun && !r.o.NoRerun && ctx.Err() == nil {
+		// Which value the server refuses first, and in which words, is known only from the whole, and so is whether it meets the operation
+		// that it doesn't have.
 		report.Rerun, report.Server, report.Proof, report.Warnings = err.Error(), false, "", nil
 		return r.whole(ctx, p, sink, report)
 	}

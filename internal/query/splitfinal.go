@@ -401,12 +401,16 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 			" HAVING "+strings.Join(several, " OR ")+" LIMIT 1")
 	}
 	var ambiguous []string
+	uses := engine.KeySorts
+	if g.hasWindows(g.query) {
+		uses = engine.KeyWindows
+	}
 	for i, c := range g.plan.PartialColumns[:g.plan.Keys] {
-		name, distinct := keyName+strconv.Itoa(i+1), i >= len(g.keys)
-		if distinct {
-			name = valueName + strconv.Itoa(i-len(g.keys)+1)
+		name, use := keyName+strconv.Itoa(i+1), uses
+		if i >= len(g.keys) {
+			name, use = valueName+strconv.Itoa(i-len(g.keys)+1), engine.KeyDistinct
 		}
-		if a := g.reader.Ambiguous(c, name, distinct); a != "" {
+		if a := g.reader.Ambiguous(c, name, use); a != "" {
 			ambiguous = append(ambiguous, a)
 		}
 	}
@@ -418,7 +422,7 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 		if err != nil || item < 0 || item >= len(g.plan.Columns) || g.keyOf(g.sel.Items[item].Expr) >= 0 {
 			continue
 		}
-		if a := g.reader.Ambiguous(g.plan.Columns[item], sortName, false); a != "" {
+		if a := g.reader.Ambiguous(g.plan.Columns[item], sortName, engine.KeySorts); a != "" {
 			g.ambiguous = true
 			m.Ties = append(m.Ties, "SELECT 1 FROM (SELECT "+g.unnamed(items[item])+" AS "+sortName+" FROM "+GroupTable+having+") rowmill_t WHERE "+a+" LIMIT 1")
 		}

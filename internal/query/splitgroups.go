@@ -408,7 +408,7 @@ func (g *grouped) describeGroups() error {
 
 // checkKey refuses keys whose text is not enough to tell which group a row belongs to.
 func (g *grouped) checkKey(k *key) error {
-	if g.reader.Ambiguous(k.col, k.text, false) == "TRUE" {
+	if g.reader.Ambiguous(k.col, k.text, engine.KeySorts) == "TRUE" {
 		return refuse("it groups by %s, whose text may stand for several values", k.text)
 	}
 	if g.syntax.Affinity && parse.Bare(k.expr).Kind == parse.Column && k.col.Native == "" {
@@ -485,7 +485,7 @@ func (g *grouped) disjoint() bool {
 		return false
 	}
 	for _, k := range g.keys {
-		if k.bytes != "" || g.reader.Ambiguous(k.col, k.text, false) != "" {
+		if k.bytes != "" || g.reader.Ambiguous(k.col, k.text, engine.KeySorts) != "" {
 			return false
 		}
 	}

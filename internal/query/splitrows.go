@@ -100,7 +100,7 @@ func (b *block) splitOrdered() error {
 		if i < len(names) {
 			name = names[i]
 		}
-		if a := b.reader.Ambiguous(c, name, false); a != "" && (i >= len(names) || sorted[name]) {
+		if a := b.reader.Ambiguous(c, name, engine.KeySorts); a != "" && (i >= len(names) || sorted[name]) {
 			p.Merge.Ties = append(p.Merge.Ties, "SELECT 1 FROM "+PartialTable+" WHERE "+a+" LIMIT 1")
 		}
 		if c.Class == engine.ClassOther {

@@ -184,7 +184,7 @@ func (x *splitter) passes(list []*branch) bool {
 			want := x.plan.Columns[i]
 			if c.Class == engine.ClassOther || c.Class != want.Class || c.Native != want.Native || c.Scale != want.Scale || c.Width != want.Width ||
 				c.Binary != want.Binary || c.Hex != want.Hex || c.Unsigned != want.Unsigned ||
-				want.Provisional || c.Provisional || x.reader.Ambiguous(c, "x", false) == "TRUE" {
+				want.Provisional || c.Provisional || x.reader.Ambiguous(c, "x", engine.KeySorts) == "TRUE" {
 				return false
 			}
 		}
@@ -217,11 +217,11 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 	for i, c := range p.Columns {
 		long := strings.ToUpper(c.Native)
 		switch {
-		case x.reader.Ambiguous(c, "x", false) == "TRUE" || x.reader.Carry(c, "x") != "":
+		case x.reader.Ambiguous(c, "x", engine.KeySorts) == "TRUE" || x.reader.Carry(c, "x") != "":
 			return refuse("the column %s can't be stored in between with certainty", c.Name)
 		case !all && (x.reader.Bytes(c, "x") != "" || c.Class == engine.ClassOther):
 			return refuse("which of the equal values of %s it returns is up to the server", c.Name)
-		case len(q.OrderBy) > 0 && x.syntax.Introducer && (strings.HasSuffix(long, "TEXT") || strings.HasSuffix(long, "BLOB") || x.reader.Ambiguous(c, "x", false) != ""):
+		case len(q.OrderBy) > 0 && x.syntax.Introducer && (strings.HasSuffix(long, "TEXT") || strings.HasSuffix(long, "BLOB")):
 			return refuse("it sorts rows with a long text, of which the server compares the beginning only")
 		case slices.ContainsFunc(p.Columns[:i], func(d engine.ResultColumn) bool { return strings.EqualFold(c.Name, d.Name) }):
 			return refuse("two columns of its result are called %s", c.Name)
@@ -243,6 +243,12 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 	}
 	p.Merge.Kind = OnServer
 	p.Merge.Final = strings.TrimSpace(x.of(q.Span, edits...))
+	rows := x.of(parse.Span{From: q.From, To: q.Tail.From}, edits...) // with the end of the line of a comment
+	for _, c := range p.Columns {
+		if a := x.reader.Ambiguous(c, x.quote(c.Name), engine.KeySorts); a != "" && len(q.OrderBy) > 0 {
+			p.Merge.Ties = append(p.Merge.Ties, "SELECT 1 FROM ("+rows+") AS rowmill_u WHERE "+a+" LIMIT 1")
+		}
+	}
 	if o.limit < 0 {
 		return nil
 	}
@@ -261,8 +267,7 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 		sorts = append(sorts, strconv.Itoa(i+1)+direction(e))
 	}
 	if len(exact) < len(p.Columns) {
-		rows := x.of(parse.Span{From: q.From, To: q.Tail.From}, edits...) // with the end of the line of a comment
-		p.Merge.Ties = o.limitTies(strings.Join(by, ", ")+" FROM ("+rows+") AS rowmill_u", sorts)
+		p.Merge.Ties = append(p.Merge.Ties, o.limitTies(strings.Join(by, ", ")+" FROM ("+rows+") AS rowmill_u", sorts)...)
 	}
 	return nil
 }

@@ -91,25 +91,48 @@ func (db *DB) ClockValue(string) string { return "" }
 // Ambiguous implements engine.Reader. An enumeration has an empty text for invalid values, and may have one for a valid one. Where
 // sql_mode refuses dates without a month, a DISTINCT aggregate takes them for NULL. Texts whose beginnings are the same up to
 // max_sort_length are equal where the server sorts them, also for groups, and not where it looks them up in a table.
-func (db *DB) Ambiguous(c engine.ResultColumn, expr string, distinct bool) string {
+func (db *DB) Ambiguous(c engine.ResultColumn, expr string, use engine.KeyUse) string {
 	switch {
 	case c.Native == "BIT":
 		return "TRUE" // results have it as bytes or as a number, depending on how groups are made
 	case c.Native == "ENUM" || c.Native == "SET":
 		return expr + " = ''"
-	case distinct && (c.Native == "DATE" || c.Native == "DATETIME" || c.Native == "TIMESTAMP"):
+	case use == engine.KeyDistinct && (c.Native == "DATE" || c.Native == "DATETIME" || c.Native == "TIMESTAMP"):
 		return "MONTH(" + expr + ") = 0 OR DAYOFMONTH(" + expr + ") = 0"
-	case longText(c):
-		return fmt.Sprintf("LENGTH(%[1]s) >= %[2]d OR LENGTH(WEIGHT_STRING(%[1]s)) >= %[2]d", expr, usualSortLength)
+	}
+	var list []string
+	if f, texts := texts(c); texts && f.length > usualSortLength {
+		list = append(list, fmt.Sprintf("LENGTH(%[1]s) >= %[2]d OR LENGTH(WEIGHT_STRING(%[1]s)) >= %[3]d", expr, surelyCompared, 2*surelyCompared))
+	}
+	if a := db.ambiguousEmpty(c, expr, use); a != "" {
+		list = append(list, a)
+	}
+	return strings.Join(list, " OR ")
+}
+
+// ambiguousEmpty is a condition for texts that MySQL takes for the empty one, or the empty one for NULL: its temporary tables have
+// groups of their own for blanks that sort as the empty text does, and what it sorts by begins alike for NULL and for an empty result
+// of an expression.
+func (db *DB) ambiguousEmpty(c engine.ResultColumn, expr string, use engine.KeyUse) string {
+	f, texts := texts(c)
+	switch {
+	case db == nil || db.dialect.mariadb || !texts || use == engine.KeyDistinct:
+	case f.computed && f.flags&flagNotNull == 0:
+		return expr + " = ''"
+	case c.Class == engine.ClassText && use == engine.KeyWindows:
+		return expr + " = '' AND LENGTH(" + expr + ") > 0"
 	}
 	return ""
 }
 
-// longText reports texts and bytes that may be longer than what the server compares of them when it sorts. A column of up to
-// 256 characters, of four bytes each, is not: what is compared is two bytes for most characters, and four for nearly all.
-func longText(c engine.ResultColumn) bool {
-	_, f, err := computedField(c.Packet)
-	return err == nil && (binaryNames[c.Native] != "" || c.Binary && c.Class == engine.ClassBytes) && f.length > usualSortLength
+// surelyCompared is how many characters are compared where texts are sorted, at least: usualSortLength is divided by the bytes of the longest
+// one. So texts of a column with no more are compared whole: most have two bytes for each to compare, and nearly all no more than four.
+const surelyCompared = usualSortLength / 4
+
+// texts reports whether values are texts or bytes.
+func texts(c engine.ResultColumn) (field, bool) {
+	f, err := parseField(c.Packet)
+	return f, err == nil && (binaryNames[c.Native] != "" || c.Binary && c.Class == engine.ClassBytes)
 }
 
 // Aggregate implements engine.Reader.
@@ -188,8 +211,8 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 
 // fullDecimal reports an expression that has as many digits as a DECIMAL can have.
 func fullDecimal(c engine.ResultColumn) bool {
-	computed, _, err := computedField(c.Packet)
-	return c.Class == engine.ClassDecimal && c.Precision >= mostDigits && (computed || err != nil)
+	f, err := parseField(c.Packet)
+	return c.Class == engine.ClassDecimal && c.Precision >= mostDigits && (f.computed || err != nil)
 }
 
 // mostDigits is how many digits a DECIMAL can have.

@@ -45,62 +45,53 @@ const (
 	typeTimestamp = 7
 	binaryCharset = 63
 
+	flagNotNull  = 1
 	flagUnsigned = 32
 	flagZerofill = 64
 	flagEnum     = 256
 	flagSet      = 2048
 )
 
-// A field is the part of a column's packet after the names.
+// A field is what a column's packet tells. Computed is one of an expression, not of a table.
 type field struct {
+	name           string
+	computed       bool
 	charset, flags uint16
 	length         uint32
 	kind, decimals byte
 }
 
-// parseField returns the name of a column and the part after the names.
-func parseField(p []byte) (name string, f field, err error) {
-	name, _, f, err = parseNames(p)
-	return name, f, err
-}
-
-// computedField reports whether a column is an expression and not one of a table.
-func computedField(p []byte) (computed bool, f field, err error) {
-	_, computed, f, err = parseNames(p)
-	return computed, f, err
-}
-
-func parseNames(p []byte) (name string, computed bool, f field, err error) {
+// parseField parses the packet of a column.
+func parseField(p []byte) (f field, err error) {
 	for i := range 6 { // catalog, database, table and its own name, column and its own name
 		n, rest, ok := lengthEncoded(p)
 		if !ok || n > uint64(len(rest)) {
-			return "", false, f, malformed()
+			return field{}, malformed()
 		}
 		switch i {
 		case 3:
-			computed = n == 0
+			f.computed = n == 0
 		case 4:
-			name = string(rest[:n])
+			f.name = string(rest[:n])
 		}
 		p = rest[n:]
 	}
 	if len(p) < 11 {
-		return "", false, f, malformed()
+		return field{}, malformed()
 	}
-	return name, computed, field{
-		charset: binary.LittleEndian.Uint16(p[1:]), length: binary.LittleEndian.Uint32(p[3:]),
-		kind: p[7], flags: binary.LittleEndian.Uint16(p[8:]), decimals: p[10],
-	}, nil
+	f.charset, f.length = binary.LittleEndian.Uint16(p[1:]), binary.LittleEndian.Uint32(p[3:])
+	f.kind, f.flags, f.decimals = p[7], binary.LittleEndian.Uint16(p[8:]), p[10]
+	return f, nil
 }
 
 // parseColumn parses the packet of a column. It keeps the packet.
 func parseColumn(p []byte) (engine.ResultColumn, error) {
-	name, f, err := parseField(p)
+	f, err := parseField(p)
 	if err != nil {
 		return engine.ResultColumn{}, err
 	}
 	t := fieldTypes[f.kind]
-	c := engine.ResultColumn{Name: name, Native: t.name, Class: t.class, Packet: p}
+	c := engine.ResultColumn{Name: f.name, Native: t.name, Class: t.class, Packet: p}
 	switch {
 	case f.flags&flagEnum != 0:
 		c.Native = "ENUM"
@@ -187,7 +178,7 @@ func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string
 		return nil, fmt.Errorf("describe a query: %d columns, then %d", len(cols), len(own))
 	}
 	for i, c := range own {
-		_, f, err := parseField(c.Packet)
+		f, err := parseField(c.Packet)
 		if err != nil {
 			return nil, err
 		}
@@ -218,7 +209,7 @@ func (db *DB) Collations(ctx context.Context, s *engine.Session, query string) (
 	}
 	own, err := unconverted(ctx, s, query, results)
 	for _, c := range own {
-		_, f, ferr := parseField(c.Packet)
+		f, ferr := parseField(c.Packet)
 		if err == nil {
 			err = ferr
 		}
@@ -231,9 +222,9 @@ func (db *DB) Collations(ctx context.Context, s *engine.Session, query string) (
 // description: one that is kept in a table on the way gets that table's type. In MySQL, an integer becomes an INT or a
 // BIGINT by the digits that it may have; a text has the size that it needs; and in MariaDB a CHAR may become a VARCHAR.
 func (db *DB) provisional(c engine.ResultColumn) bool {
-	computed, f, err := computedField(c.Packet)
+	f, err := parseField(c.Packet)
 	switch {
-	case err != nil || !computed:
+	case err != nil || !f.computed:
 		return false
 	case c.Class == engine.ClassInt, c.Native == "YEAR":
 		return !db.dialect.mariadb && (f.length < 12 || c.Native != "BIGINT")

@@ -108,7 +108,7 @@ func (db *DB) Bytes(c engine.ResultColumn, expr string) string {
 }
 
 // Ambiguous implements engine.Reader.
-func (db *DB) Ambiguous(engine.ResultColumn, string, bool) string { return "" }
+func (db *DB) Ambiguous(engine.ResultColumn, string, engine.KeyUse) string { return "" }
 
 // Aggregate implements engine.Reader.
 func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {

@@ -64,7 +64,7 @@ func (db *DB) Collations(context.Context, *engine.Session, string) ([]int, error
 func (db *DB) ClockValue(string) string { return "" }
 
 // Ambiguous implements engine.Reader.
-func (db *DB) Ambiguous(engine.ResultColumn, string, bool) string { return "" }
+func (db *DB) Ambiguous(engine.ResultColumn, string, engine.KeyUse) string { return "" }
 
 // Aggregate implements engine.Reader. A column may hold values of any type: a sum is exact only if all of them are integers.
 func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {

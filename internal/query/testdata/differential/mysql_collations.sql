@@ -103,3 +103,13 @@ SELECT country, COUNT(*) FROM sales WHERE country = 'in' GROUP BY country;
 SELECT country, SUM(revenue) AS r FROM sales GROUP BY country ORDER BY r DESC LIMIT 3;
 -- name: characters of result columns
 SELECT CHARSET(MAX(v)), COLLATION(MAX(v)), CHARSET(MAX(l)), COLLATION(CONCAT(MAX(vb), 'x')) FROM events;
+-- name: groups of an expression with NULL and the empty text, sorted for a distinct count
+SELECT COUNT(DISTINCT w.id, SIGN(w.id)) FROM words w GROUP BY REPLACE(w.nopad, 'a', '');
+-- name: windows over groups of texts with blanks
+SELECT LAG(COUNT(*)) OVER (PARTITION BY COALESCE(w.uni, '-') ORDER BY v.ms) FROM visits v LEFT JOIN words w ON w.ci = v.page AND w.id < 30 GROUP BY COALESCE(w.uni, '-'), v.ms;
+-- name: groups of texts of 260 characters and more, sorted for a distinct count
+-- expect: whole: run again
+SELECT COUNT(*), COUNT(DISTINCT seq) FROM metrics GROUP BY note;
+-- name: an order of a union of short texts in long columns
+-- expect: split
+SELECT 'orders' AS what, id, status FROM orders UNION ALL SELECT 'metrics', seq, note FROM metrics WHERE seq % 300 BETWEEN 1 AND 249 ORDER BY 3, 2;

@@ -56,7 +56,7 @@ SELECT id % 7 AS k, MAX(vb) AS m FROM wide GROUP BY k ORDER BY m, k LIMIT 3;
 -- expect: whole: run again
 SELECT COUNT(DISTINCT v), COUNT(DISTINCT vb), COUNT(DISTINCT tx) FROM wide;
 -- name: UNION ALL of texts with the same beginning, in order
--- expect: whole: of which the server compares the beginning only
+-- expect: whole: run again
 SELECT v, id FROM wide WHERE id < 20 UNION ALL SELECT v, id FROM wide WHERE id > 30 ORDER BY v, id LIMIT 9;
 -- name: the type of a key of different values over a join
 SELECT t.x1, COUNT(DISTINCT t.x2) FROM (SELECT NULLIF(o.customer_id, 7) AS x1, o.customer_id AS x2, o.status AS x3 FROM orders o JOIN plain p USING (id)) t GROUP BY t.x1;

@@ -320,7 +320,7 @@ SELECT count(*), current_setting('search_path') IS NOT NULL, current_schema(), p
 -- expect: whole
 SELECT id FROM orders WHERE id < 3 ORDER BY id FOR UPDATE;
 -- name: rows that are shared
-SELECT id FROM orders WHERE id < 3 ORDER BY id FOR SHARE SKIP LOCKED;
+SELECT id FROM orders WHERE id BETWEEN 3 AND 5 ORDER BY id FOR SHARE SKIP LOCKED;
 -- name: the catalog
 SELECT count(*) > 0 FROM pg_class WHERE relname = 'events';
 -- name: TABLE
@@ -399,3 +399,5 @@ SELECT count(*), max(xmlserialize(CONTENT xmlelement(name a, id) AS text)) FROM 
 SELECT day, sum(cnt) AS n, sum(sum(cnt)) OVER (ORDER BY day GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE CURRENT ROW) FROM metrics GROUP BY day ORDER BY day;
 -- name: a mood and its neighbours
 SELECT en, lag(en) OVER (ORDER BY en), count(*) FROM events WHERE en IS NOT NULL GROUP BY en ORDER BY en;
+-- name: LIKE on a collation that lacks it, after a condition that no row meets
+SELECT COUNT(*), MIN(w.id) FROM words w WHERE w.x > 1000 AND w.ci LIKE 'a%';
