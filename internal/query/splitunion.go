@@ -205,12 +205,20 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 			return refuse("it sorts the rows of a set operation by a subquery")
 		}
 	}
+	filtered := slices.ContainsFunc(list, func(b *branch) bool {
+		s := b.query.Body
+		return s.Where != nil || slices.ContainsFunc(s.From, func(f *parse.From) bool { return f.Table == "" })
+	})
 	for _, b := range list {
 		for i, c := range b.plan.Columns {
 			// The server may compute numbers of several types in another one than it describes.
 			want := p.Columns[i]
 			if (numeric(c.Class) || c.Class == engine.ClassFloat) && want.Class != c.Class || c.Unsigned != want.Unsigned {
 				return refuse("the branches have numbers of different types in the column %s", want.Name)
+			}
+			// PostgreSQL describes the digits or the length of another branch if it finds out that the conditions of one are never met.
+			if x.syntax.Casts && filtered && (c.Scale != want.Scale || c.Width != want.Width) {
+				return refuse("the branches have values of different sizes in the column %s", want.Name)
 			}
 		}
 	}

@@ -401,3 +401,6 @@ SELECT day, sum(cnt) AS n, sum(sum(cnt)) OVER (ORDER BY day GROUPS BETWEEN 1 PRE
 SELECT en, lag(en) OVER (ORDER BY en), count(*) FROM events WHERE en IS NOT NULL GROUP BY en ORDER BY en;
 -- name: LIKE on a collation that lacks it, after a condition that no row meets
 SELECT COUNT(*), MIN(w.id) FROM words w WHERE w.x > 1000 AND w.ci LIKE 'a%';
+-- name: UNION ALL of numbers with other digits, of which a branch has no rows
+-- expect: whole: different sizes
+SELECT 'one', u.d FROM nulls u WHERE (NOT u.g IN (-0.25, 10.00, NULL) OR u.day IS NULL) AND u.day = '2024-01-01' UNION ALL SELECT 'two', e.d0 FROM events e WHERE e.id < 5000;
