@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/rowmill/rowmill/internal/engine"
 )
@@ -65,6 +66,9 @@ func (r *Runner) plan(ctx context.Context, s *engine.Session, statement string, 
 func (r *Runner) choosePieces(ctx context.Context, s *engine.Session, p *Plan) error {
 	if !r.estimated(p) {
 		p.EstimatedRows = -1
+		if err := r.countFew(ctx, s, p); err != nil {
+			return err
+		}
 	}
 	pieces, why, err := r.shards(ctx, p)
 	if err != nil {
@@ -102,6 +106,21 @@ func (r *Runner) choosePieces(ctx context.Context, s *engine.Session, p *Plan) e
 // estimated reports whether the server has an estimate of the rows of some partition that is read.
 func (r *Runner) estimated(p *Plan) bool {
 	return len(p.Parts) == 0 || slices.ContainsFunc(p.Table.Parts, func(part engine.TablePart) bool { return part.Rows >= 0 && slices.Contains(p.Parts, part.Name) })
+}
+
+// countFew counts the rows of a table of which the server has no estimate, if they are less than SmallRows.
+func (r *Runner) countFew(ctx context.Context, s *engine.Session, p *Plan) error {
+	n := r.nodes[0]
+	if r.o.Always || !n.Capabilities().PeriodTables || len(p.Table.Parts) == 0 {
+		return nil
+	}
+	return s.Text(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 FROM %s LIMIT %d) AS few", n.Dialect().Quote(p.Table.Name), SmallRows), nil, func(v [][]byte) error {
+		rows, err := strconv.ParseInt(string(v[0]), 10, 64)
+		if rows < SmallRows {
+			p.EstimatedRows = rows
+		}
+		return err
+	})
 }
 
 // refusal returns why a query that can be split is nevertheless better, or necessarily, run whole; "" if not.

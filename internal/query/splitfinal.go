@@ -392,8 +392,14 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 	var several []string
 	for i, k := range g.keys {
 		if k.used && k.bytes != "" {
-			text := g.reader.Bytes(k.col, keyName+strconv.Itoa(i+1))
-			several = append(several, "MIN("+text+") <> MAX("+text+")")
+			name := keyName + strconv.Itoa(i+1)
+			text := g.reader.Bytes(k.col, name)
+			differs := "MIN(" + text + ") <> MAX(" + text + ")"
+			if g.super { // there are groups of fewer keys
+				m.Ties = append(m.Ties, "SELECT 1 FROM "+PartialTable+" GROUP BY "+name+" HAVING "+differs+" LIMIT 1")
+				continue
+			}
+			several = append(several, differs)
 		}
 	}
 	if len(several) > 0 {

@@ -25,7 +25,7 @@ func BenchmarkSQLite(b *testing.B) {
 	do(b, db, append(statements, "CREATE VIEW t AS\n"+strings.Join(terms, "\nUNION ALL "))...)
 	const q = "SELECT k, sum(n * k) FROM t WHERE k < 50 GROUP BY k"
 	s, st := sessionOf(ctx, b, db)
-	r := New(db, Options{Parallel: 2})
+	r := New(db, Options{Parallel: 2, Always: true})
 	defer r.Close()
 	p, err := r.Plan(ctx, q, st)
 	if err != nil || p.Whole != "" {

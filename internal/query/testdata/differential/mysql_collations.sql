@@ -113,3 +113,5 @@ SELECT COUNT(*), COUNT(DISTINCT seq) FROM metrics GROUP BY note;
 -- name: an order of a union of short texts in long columns
 -- expect: split
 SELECT 'orders' AS what, id, status FROM orders UNION ALL SELECT 'metrics', seq, note FROM metrics WHERE seq % 300 BETWEEN 1 AND 249 ORDER BY 3, 2;
+-- name: sums of groups of texts that are equal, each in a group with a number
+SELECT w.ci, SUM(w.x) FROM words w GROUP BY w.ci, w.id WITH ROLLUP;

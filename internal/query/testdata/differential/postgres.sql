@@ -404,3 +404,5 @@ SELECT COUNT(*), MIN(w.id) FROM words w WHERE w.x > 1000 AND w.ci LIKE 'a%';
 -- name: UNION ALL of numbers with other digits, of which a branch has no rows
 -- expect: whole: different sizes
 SELECT 'one', u.d FROM nulls u WHERE (NOT u.g IN (-0.25, 10.00, NULL) OR u.day IS NULL) AND u.day = '2024-01-01' UNION ALL SELECT 'two', e.d0 FROM events e WHERE e.id < 5000;
+-- name: sums of groups of texts that are equal, each in a group with a number
+SELECT e.vi AS a1, SUM(e.i / 7) AS a3 FROM events e GROUP BY CUBE (e.vi, e.id);
