@@ -30,6 +30,8 @@ var (
 	ErrNoPartition = errors.New("row outside every partition")
 	// ErrDiskFull: the server has no disk space left.
 	ErrDiskFull = errors.New("disk full")
+	// ErrNoMemory: the server lacks memory for the statement, or may not use more.
+	ErrNoMemory = errors.New("out of memory")
 	// ErrTableExists: the table exists already.
 	ErrTableExists = errors.New("table exists")
 	// ErrNoTable: the table does not exist.

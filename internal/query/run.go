@@ -105,14 +105,16 @@ func (r *Runner) answer(ctx context.Context, p *Plan, sink *counter, report *Rep
 		report.Rerun, report.Server, report.Proof, report.Warnings = e.why, false, "", nil
 		return r.whole(ctx, p, sink, report)
 	}
-	if (errors.Is(err, engine.ErrRefused) || errors.Is(err, engine.ErrUnsupported)) && !sink.begun && !r.o.NoRerun && ctx.Err() == nil {
-		// Which value the server refuses first, and in which words, is known only from the whole, and so is whether it meets the operation
-		// that it doesn't have.
+	if slices.ContainsFunc(piecesOnly, func(class error) bool { return errors.Is(err, class) }) && !sink.begun && !r.o.NoRerun && ctx.Err() == nil {
 		report.Rerun, report.Server, report.Proof, report.Warnings = err.Error(), false, "", nil
 		return r.whole(ctx, p, sink, report)
 	}
 	return err
 }
+
+// piecesOnly are the errors of pieces that the whole may not have. Which value the server refuses first, and in which words, is known only
+// from the whole; so is whether it meets the operation that it lacks, and whether the memory is enough for one session.
+var piecesOnly = []error{engine.ErrRefused, engine.ErrUnsupported, engine.ErrNoMemory}
 
 // A counter counts the rows of an answer.
 type counter struct {

@@ -20,6 +20,7 @@ var classes = map[string]error{
 	"55P03": engine.ErrLockTimeout,
 	"57014": engine.ErrLockTimeout, // statement_timeout, or canceled by another session
 	"53100": engine.ErrDiskFull,
+	"53200": engine.ErrNoMemory,
 	"42P07": engine.ErrTableExists,
 	"42P01": engine.ErrNoTable,
 	"57P01": engine.ErrConnectionLost, // admin_shutdown

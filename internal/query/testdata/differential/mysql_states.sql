@@ -111,3 +111,6 @@ SELECT id, tx, COUNT(*) FROM events GROUP BY id, tx ORDER BY id LIMIT 100;
 -- set: max_sort_length = 64
 -- expect: whole: max_sort_length is 64
 SELECT LEFT(note, 10) AS k, COUNT(*) FROM metrics GROUP BY LEFT(note, 10) ORDER BY k;
+-- name: too little memory to sort what a piece sorts
+-- set: sort_buffer_size = 32768
+SELECT COUNT(DISTINCT v), COUNT(DISTINCT vb), COUNT(DISTINCT tx) FROM wide;
