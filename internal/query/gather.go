@@ -79,15 +79,20 @@ type gatherer struct {
 	rows []byte
 }
 
-func (w *gatherer) row(values [][]byte) error {
-	var err error
-	if w.rows, err = w.g.table.Append(w.rows, values); err != nil {
-		return inexact("merge on the server: " + err.Error())
-	}
-	if len(w.rows) < insertSize {
-		return nil
+func (w *gatherer) row(values [][]byte) (err error) {
+	full := false
+	if w.rows, full, err = appendTo(w.g.table, w.rows, values); err != nil || !full {
+		return err
 	}
 	return w.flush()
+}
+
+// appendTo appends a row to those of an INSERT, and reports whether they are as many as one has.
+func appendTo(table *engine.TempTable, rows []byte, values [][]byte) (_ []byte, full bool, err error) {
+	if rows, err = table.Append(rows, values); err != nil {
+		return rows, false, inexact("merge on the server: " + err.Error())
+	}
+	return rows, len(rows) >= insertSize, nil
 }
 
 func (w *gatherer) flush() error {

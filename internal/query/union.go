@@ -246,11 +246,9 @@ func (t *stored) Row(values [][]byte) (err error) {
 	for _, i := range t.columns {
 		t.values = append(t.values, values[i])
 	}
-	if t.rows, err = t.table.Append(t.rows, t.values); err != nil {
-		return inexact("merge on the server: " + err.Error())
-	}
-	if len(t.rows) < insertSize {
-		return nil
+	full := false
+	if t.rows, full, err = appendTo(t.table, t.rows, t.values); err != nil || !full {
+		return err
 	}
 	return t.flush()
 }
