@@ -95,13 +95,13 @@ func (b *block) splitGroups() error {
 	if err := g.findAggregates(); err != nil {
 		return err
 	}
-	if err := g.checkTypes(); err != nil {
-		return err
-	}
 	if err := g.checkRollup(); err != nil {
 		return err
 	}
 	if err := g.describeGroups(); err != nil {
+		return err
+	}
+	if err := g.checkTypes(); err != nil {
 		return err
 	}
 	if g.disjoint() {
@@ -123,6 +123,11 @@ func (g *grouped) checkTypes() error {
 	for _, c := range g.plan.Columns {
 		if c.Provisional {
 			return refuse("the type of %s depends on how the server computes it", c.Name)
+		}
+	}
+	for _, a := range g.aggregates { // MariaDB describes an extreme of an expression of INT as a BIGINT, and returns an INT if it sorts it
+		if len(a.inputs) == 1 && a.result.Class == engine.ClassInt && a.inputs[0].Class == engine.ClassInt && (a.call.Name == "min" || a.call.Name == "max") && a.inputs[0].Native != a.result.Native {
+			return refuse("the type of %s depends on how the server computes it", g.of(a.call.Span))
 		}
 	}
 	return nil

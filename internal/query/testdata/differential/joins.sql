@@ -115,3 +115,6 @@ SELECT COUNT(*), SUM(c.credit) FROM orders o JOIN (customers c CROSS JOIN hosts 
 SELECT c.segment, o.status, COUNT(*), SUM(o.amount) FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.segment, o.status ORDER BY c.segment, o.status;
 -- name: groups by the partitioning column in a join
 SELECT v.region, COUNT(*), SUM(v.price) FROM visits v JOIN plain p ON p.id = v.id GROUP BY v.region ORDER BY v.region;
+-- name: the type of an extreme of an expression, sorted over a join for a distinct count
+-- on: mariadb mysql
+SELECT w.bytes, MIN(CASE WHEN (e.ti, e.d) = (-1, 10.00) THEN w.x END) AS a2, CASE WHEN COUNT(*) > 10 THEN SUM(e.d) ELSE 0 END AS a3 FROM events e JOIN words w ON w.ci = e.v AND w.id < 30 WHERE e.id < 5000 GROUP BY e.ti, 1 HAVING COUNT(DISTINCT NULLIF(e.mi, -1)) < 1 ORDER BY a3;
