@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/declared"
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/live"
 )
@@ -108,6 +109,9 @@ func (a *app) run(ctx context.Context) int {
 	fmt.Fprintf(stderr, "rowmill: %s\n", text)
 	if hint := hintOf(err); hint != "" {
 		fmt.Fprintf(stderr, "Try: %s\n", hint)
+	}
+	if bug, ok := errors.AsType[*engine.Bug](err); ok {
+		fmt.Fprintf(stderr, "%s", bug.Stack)
 	}
 	var usage *usageError
 	var refusal *experiment.Refusal

@@ -415,3 +415,23 @@ func TestQueryChecks(t *testing.T) {
 		}
 	})
 }
+
+// A faultyWriter panics.
+type faultyWriter struct{}
+
+func (faultyWriter) Write([]byte) (int, error) { panic("a bug in the output") }
+
+// TestQueryShowsStack panics while rows are passed on: the error has the stack, which a report of it needs.
+func TestQueryShowsStack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	writeFile(t, path, "")
+	const rows = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 100000) SELECT n FROM r"
+	var stderr strings.Builder
+	a := &app{stdin: strings.NewReader(""), stdout: results{faultyWriter{}}, stderr: &stderr, args: []string{"query", rows, "--target", "sqlite:" + path}}
+	if code := a.run(t.Context()); code != exitFailed {
+		t.Errorf("exit %d", code)
+	}
+	if got := stderr.String(); !strings.Contains(got, "please report it: a bug in the output\n") || !strings.Contains(got, "faultyWriter") {
+		t.Errorf("no stack: %s", got)
+	}
+}
