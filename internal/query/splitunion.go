@@ -216,6 +216,10 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 			if (numeric(c.Class) || c.Class == engine.ClassFloat) && want.Class != c.Class || c.Unsigned != want.Unsigned {
 				return refuse("the branches have numbers of different types in the column %s", want.Name)
 			}
+			// A quotient has more digits than its type, which MariaDB and MySQL store if the column of the result has them.
+			if x.syntax.Introducer && c.Class == engine.ClassDecimal && c.Scale < want.Scale && b.quotients() {
+				return refuse("the branches have quotients, and numbers with more digits, in the column %s", want.Name)
+			}
 			// PostgreSQL describes the digits or the length of another branch if it finds out that the conditions of one are never met.
 			if x.syntax.Casts && filtered && (c.Scale != want.Scale || c.Width != want.Width) {
 				return refuse("the branches have values of different sizes in the column %s", want.Name)
@@ -278,6 +282,16 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 		p.Merge.Ties = append(p.Merge.Ties, o.limitTies(strings.Join(by, ", ")+" FROM ("+rows+") AS rowmill_u", sorts)...)
 	}
 	return nil
+}
+
+// quotients reports a division or an average in a branch.
+func (b *branch) quotients() bool {
+	yes := false
+	b.query.Walk(nil, func(e *parse.Expr) bool {
+		yes = yes || e.Kind == parse.Binary && e.Name == "/" || e.Kind == parse.Call && strings.EqualFold(e.Name, "avg")
+		return !yes
+	})
+	return yes
 }
 
 // storeBranch makes the table of a branch, and returns the query that takes the place of the branch. Literals remain what they are, so that

@@ -60,3 +60,8 @@ SELECT COUNT(DISTINCT v), COUNT(DISTINCT vb), COUNT(DISTINCT tx) FROM wide;
 SELECT v, id FROM wide WHERE id < 20 UNION ALL SELECT v, id FROM wide WHERE id > 30 ORDER BY v, id LIMIT 9;
 -- name: the type of a key of different values over a join
 SELECT t.x1, COUNT(DISTINCT t.x2) FROM (SELECT NULLIF(o.customer_id, 7) AS x1, o.customer_id AS x2, o.status AS x3 FROM orders o JOIN plain p USING (id)) t GROUP BY t.x1;
+-- name: UNION ALL of a sum of quotients and a column with more digits
+-- expect: whole: quotients
+SELECT 'one', e.d65 FROM events e WHERE e.id < 5000 UNION ALL SELECT 'two', SUM(o.amount / 3) FROM orders o WHERE o.id < 100;
+-- name: UNION ALL of an average and a column with more digits
+SELECT 'one', e.d65 FROM events e WHERE e.id < 5000 UNION ALL SELECT 'two', AVG(o.amount) FROM orders o WHERE o.id < 100;
