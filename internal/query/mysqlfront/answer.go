@@ -112,6 +112,9 @@ func (c *client) split(ctx context.Context, shape uint64, run *execution) (handl
 		return true, errGone
 	case errors.As(err, &why):
 		f.metrics.whole.WithLabelValues(why.reason).Inc()
+		if c.why = &why.detail; why.detail == whyNotNow {
+			return false, nil // the next one of this shape may be split
+		}
 		reason = why.detail
 	case isBug: // the log has it
 		reason = err.Error()
@@ -156,10 +159,22 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 	if why := effects(q, f.o.Reader); why != "" {
 		return &whole{whyForm, why}
 	}
+	if c.next == perhaps && !c.usedUp(syntax) {
+		return &whole{whyState, whyNotNow}
+	}
+	c.next = nothing
 	if err := c.unlocked(q, at); err != nil {
 		return err
 	}
-	run.counted = q.First == nil && len(q.Rest) == 0 && q.Offset == nil
+	run.offset = -1
+	if q.First == nil && len(q.Rest) == 0 {
+		run.offset = 0
+		if q.Offset != nil {
+			if run.offset, err = strconv.ParseInt(q.Offset.Of(text), 10, 64); err != nil {
+				run.offset = -1
+			}
+		}
+	}
 	// The client's own connection has to accept it before anything is done with another account.
 	want, err := c.explain(text)
 	if err != nil {
@@ -421,7 +436,7 @@ func (c *client) settings() (st *sessionState, at string, err error) {
 		return nil, "", &whole{whyState, err.Error()}
 	}
 	var list strings.Builder
-	list.WriteString("SELECT FOUND_ROWS(), ")
+	list.WriteString("SELECT ROW_COUNT(), FOUND_ROWS(), ")
 	for _, name := range names {
 		if name == "database" {
 			list.WriteString("CAST(CONVERT(DATABASE() USING utf8mb4) AS BINARY), ")
@@ -434,14 +449,14 @@ func (c *client) settings() (st *sessionState, at string, err error) {
 	if err != nil {
 		return nil, "", c.refusal(err)
 	}
-	if len(r.rows) != 1 || len(r.rows[0]) != 1+len(names)+3 {
+	if len(r.rows) != 1 || len(r.rows[0]) != 2+len(names)+3 {
 		c.broken = true
 		return nil, "", errPacket
 	}
 	st = &sessionState{}
-	found, row := r.rows[0][0], r.rows[0][1:]
+	count, found, row := r.rows[0][0], r.rows[0][1], r.rows[0][2:]
 	if n, err := strconv.ParseInt(string(found), 10, 64); err == nil && c.found < 0 {
-		c.found = n
+		c.found, c.zero = n, string(count) == "0"
 	}
 	for i, name := range names {
 		value := string(row[i])

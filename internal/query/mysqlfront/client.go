@@ -52,9 +52,13 @@ type client struct {
 	statements map[uint32]*statement
 	preparing  *statement   // the statement whose response is awaited
 	found      int64        // what FOUND_ROWS() has to return before the next command; -1 is what it does
+	zero       bool         // ROW_COUNT() has to return 0 before the next command, and not -1 as after the front's statements
 	why        *string      // why the last query was passed on whole; nil is unknown, or it wasn't
 	quiet      bool         // the session wants no notes
 	next       aboutNext    // what may have been said about the next transaction
+	ends       aboutNext    // up to what the present command ends, if it succeeds
+	using      string       // the present command, if it is a query that may use up what was perhaps said
+	used       string       // such a query that has returned rows
 	later      aboutNext    // the same, by prepared statements when they are executed
 	mode       engine.State // as last read, for the rules by which texts are read; nil is not yet
 	changes    int          // commands that may change what prepared statements to come mean
@@ -258,7 +262,7 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 			err = c.restore()
 		}
 		if handled || err != nil {
-			c.found = -1
+			c.found, c.zero = -1, false
 			u.r += min(size, u.w-u.r)
 			return err == nil, err
 		}

@@ -26,7 +26,9 @@ func TestHiddenState(t *testing.T) {
 		execute(t, own, "CREATE TABLE p (id INT PRIMARY KEY, v INT) ENGINE=InnoDB PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (3), PARTITION p1 VALUES LESS THAN (100))",
 			"INSERT INTO p VALUES (1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 6), (7, 7)", "CREATE TABLE l LIKE p", "INSERT INTO l SELECT * FROM p", "ANALYZE TABLE p, l",
 			"CREATE FUNCTION found() RETURNS INT NO SQL RETURN FOUND_ROWS()", "CREATE VIEW seen AS SELECT FOUND_ROWS() AS n FROM p WHERE id = 1",
-			"CREATE PROCEDURE dirty() SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "CREATE PROCEDURE found_in() SELECT FOUND_ROWS()")
+			"CREATE PROCEDURE dirty() SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "CREATE PROCEDURE found_in() SELECT FOUND_ROWS()",
+			"CREATE TABLE m (v INT) ENGINE=MyISAM", "INSERT INTO m VALUES (1), (2)", "CREATE FUNCTION counts() RETURNS BIGINT NO SQL RETURN ROW_COUNT()", "CREATE VIEW counted AS SELECT counts() AS k",
+			"CREATE FUNCTION dirties() RETURNS INT NO SQL BEGIN SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED; RETURN 1; END")
 		writer := connect(t, x.config(true))
 		execute(t, writer, "BEGIN", "INSERT INTO p VALUES (50, 1000)")
 		const report, rows, locked = "SELECT v, COUNT(*) FROM p GROUP BY v ORDER BY v", "SELECT v FROM p GROUP BY v ORDER BY v", "SELECT v, COUNT(*) FROM l GROUP BY v ORDER BY v"
@@ -51,6 +53,19 @@ func TestHiddenState(t *testing.T) {
 			{"", []string{rows, rows + " LIMIT 3", "SELECT n FROM seen", "SELECT n FROM seen"}, 2},
 			{"", []string{"SELECT id FROM p LIMIT 6", "SELECT n FROM seen"}, 0}, {"", []string{"SELECT id FROM p LIMIT 5", "SELECT v + found() FROM p LIMIT 1"}, 0},
 			{"mysql", []string{"SET SESSION default_collation_for_utf8mb4 = utf8mb4_general_ci", "SELECT SUM(_utf8mb4'ß' = _utf8mb4's'), COUNT(*) FROM p"}, 1},
+			{"", []string{"CALL dirty()", "SELECT 1 FROM DUAL", report, report}, 1}, {"", []string{"CALL dirty()", "SELECT COUNT(*) FROM (SELECT 1) AS d", report, report}, 1},
+			{"", []string{"CALL dirty()", "SELECT MAX(v) FROM m", report, report}, 1}, {"", []string{"CALL dirty()", "SELECT COUNT(*) FROM p WHERE 1 = 0", report, report}, 1},
+			{"", []string{"CALL dirty()", "SELECT v FROM p WHERE 1 = 0", report, report}, 1}, {"", []string{"CALL dirty()", "SELECT no FROM p", report, report}, 1},
+			{"", []string{"SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "COMMIT nonsense", report, report}, 0},
+			{"", []string{"SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "ROLLBACK TO nowhere", report, report}, 0},
+			{"mariadb", []string{"VALUES (dirties())", report, report}, 1}, {"mariadb", []string{"INSERT INTO m VALUES (dirties())", "SELECT 1", report, report}, 1},
+			{"mariadb", []string{"SHOW TABLES WHERE dirties()", report, report}, 1}, {"mariadb", []string{"DELETE FROM m WHERE dirties() = 0", report, report}, 1},
+			{"", []string{"INSERT INTO m VALUES (1), (2), (3)", "SELECT k FROM counted"}, 0}, {"", []string{"INSERT INTO m VALUES (1)", "SELECT k FROM counted", report}, 1},
+			{"", []string{"SET @a = 1", "SELECT k FROM counted"}, 0}, {"", []string{"DO 0", "SELECT k FROM counted", "SELECT k FROM counted"}, 0},
+			{"", []string{"SELECT v FROM p", "SET @a = 1", "SELECT k, n FROM counted, seen"}, 1}, {"", []string{rows, "SELECT k FROM counted"}, 1},
+			{"", []string{rows + " LIMIT 2 OFFSET 3", "SELECT n FROM seen"}, 1}, {"", []string{rows + " LIMIT 5 OFFSET 7", "SELECT n FROM seen"}, 1},
+			{"", []string{rows + " LIMIT 50 OFFSET 2", "SELECT n FROM seen"}, 1},
+			{"", []string{"SELECT SQL_CALC_FOUND_ROWS 1 FROM p, l, l AS a, l AS b, l AS c, l AS d LIMIT 1", "SELECT n FROM seen", "SELECT n FROM seen"}, 0},
 			{"", []string{rows, "SELECT found() /* " + strings.Repeat("long ", mostText/4) + "*/"}, 1},
 		} {
 			if test.only != "" && test.only != kind {

@@ -151,10 +151,9 @@ type statement struct {
 	text   string
 	shape  uint64
 	params int
-	types  []byte // of its parameters, as the client last sent them
-	// What it says about the next transaction, and up to what it ends, when it is executed.
-	next, ends aboutNext
-	long       bool // a value was sent in parts
+	types  []byte    // of its parameters, as the client last sent them
+	next   aboutNext // what it says about the next transaction when it is executed
+	long   bool      // a value was sent in parts
 	// changes is that of the client when it was prepared: its database, and how its text was read, are those of that moment.
 	changes int
 }
@@ -184,8 +183,8 @@ func (c *client) before(p []byte, complete bool) {
 		if c.statements != nil && (!complete || !keeps(t)) {
 			c.changes++
 		}
-		if about := c.aboutNext(t[:min(len(t), mostText)], complete); max(about, c.next) != nothing {
-			c.noteNext(about, endsNext(t))
+		if about := c.aboutNext(t[:min(len(t), mostText)], complete && len(t) <= mostText); max(about, c.next) != nothing {
+			c.noteNext(about, t, complete)
 		}
 		if k := kindOf(t); k != selects && (k != shows || c.why == nil || !complete) {
 			c.why = nil
@@ -196,16 +195,18 @@ func (c *client) before(p []byte, complete bool) {
 		about := c.aboutNext(t, complete && t != nil)
 		c.later = max(c.later, about)
 		if complete && t != nil && kindOf(t) == selects && !asksAboutLast(t) && len(c.statements) < mostStatements {
-			c.preparing = &statement{text: string(t), shape: shapeOf(t), changes: c.changes, next: about, ends: endsNext(t)}
+			c.preparing = &statement{text: string(t), shape: shapeOf(t), changes: c.changes, next: about}
 		}
 	case comStmtExecute, comBulkExecute:
 		if s := c.statements[statementID(p)]; s != nil {
-			c.noteNext(s.next, s.ends)
+			if max(s.next, c.next) != nothing {
+				c.noteNext(s.next, []byte(s.text), true)
+			}
 			if complete {
 				s.noteTypes(p)
 			}
 		} else {
-			c.noteNext(c.later, nothing)
+			c.noteNext(c.later, nil, false)
 			c.why = nil
 		}
 	case comStmtLongData:
@@ -220,6 +221,7 @@ func (c *client) before(p []byte, complete bool) {
 		delete(c.statements, statementID(p))
 	case comInitDB:
 		c.changes++
+		c.used = ""
 	case comReset, comChangeUser:
 		c.next, c.later, c.drifts, c.mode = nothing, nothing, false, nil
 		clear(c.statements)
@@ -243,6 +245,7 @@ func (c *client) after() {
 	if c.inTransaction.Swap(within) && !within {
 		c.next = nothing
 	}
+	c.endNext()
 	if s := c.preparing; s != nil && !c.reply.failed {
 		s.params = c.reply.params
 		if c.statements == nil {
@@ -289,7 +292,7 @@ func (c *client) examines(p []byte) bool {
 // Why queries are not looked at, for SHOW WARNINGS.
 var (
 	whyPrepared = "a prepared query is split only if nothing that the session has done since may change what it means"
-	whyNotNow   = "a transaction is open, autocommit is off, or something may have been said about the next transaction"
+	whyNotNow   = "a transaction is open, autocommit is off, something may have been said about the next transaction, or rows were changed just before"
 )
 
 // due reports that a query of a shape is to be looked at.
@@ -306,8 +309,9 @@ func (c *client) due(shape uint64) bool {
 	return false
 }
 
-// maySplit reports that the session is in a state in which a query may be split: outside of a transaction, and with
-// nothing said about the next one. Whether tables are locked is known to the server alone: see settings.
+// maySplit reports that the session is in a state in which a query may be split: outside of a transaction, with
+// nothing said about the next one, or what was perhaps said perhaps used up, and not after a statement that has changed rows: no statement
+// of the front's own restores ROW_COUNT(), which the query's views may call. Whether tables are locked is known to the server alone: see settings.
 func (c *client) maySplit() bool {
-	return c.reply.status&(statusInTransaction|statusAutocommit) == statusAutocommit && c.next == nothing
+	return c.reply.status&(statusInTransaction|statusAutocommit) == statusAutocommit && (c.next == nothing || c.next == perhaps && c.used != "") && !c.reply.affected
 }

@@ -67,39 +67,58 @@ func (c *client) passAnswered(p, t []byte) error {
 		return nil
 	}
 	c.answered = nil
-	asks, hides := false, what == comStmtExecute && c.statements[statementID(p)] == nil
-	if what == comQuery {
-		asks = t == nil || asksAboutLast(t) || kindOf(t) == shows && (containsFold(t, "warnings") || containsFold(t, "errors"))
-		hides = c.aboutNext(t, true) != nothing
-	}
-	known := done.found >= 0 && done.found <= mostFound
+	asks := what == comQuery && (t == nil || asksAboutLast(t) || kindOf(t) == shows && (containsFold(t, "warnings") || containsFold(t, "errors")))
 	switch {
 	case what == comReset, what == comChangeUser:
 		return nil
-	case asks, hides && !known:
+	case asks, done.found < 0:
 		return c.repeat(done.text)
-	case known:
-		c.found = done.found
+	}
+	c.found = done.found
+	return nil
+}
+
+// restore makes FOUND_ROWS() and ROW_COUNT() what the client's own statements would have made them: a view or a function may call them.
+func (c *client) restore() error {
+	found, zero := c.found, c.zero
+	c.found, c.zero = -1, false
+	if found >= 0 {
+		if err := c.repeat(findsRows(found)); err != nil {
+			return err
+		}
+	}
+	if zero {
+		return c.repeat("SET SESSION sql_notes = @@SESSION.sql_notes") // which leaves FOUND_ROWS() alone: DO doesn't, on MySQL
 	}
 	return nil
 }
 
-// mostFound limits the rows by which FOUND_ROWS() is restored.
-const mostFound = 100_000
-
-// restore makes FOUND_ROWS() what the client's own statements would have made it: a view or a function may call it.
-func (c *client) restore() error {
-	n := c.found
-	c.found = -1
-	if n < 0 || n > mostFound {
-		return nil
+// findsRows returns a query of at most a few rows after which FOUND_ROWS() is n: a join of as many rows for each digit.
+func findsRows(n int64) string {
+	if n < 10 {
+		return "SELECT 1" + []string{"", " FROM (" + ones(9) + ") AS rowmill"}[min(n, 2)/2] + " LIMIT " + strconv.FormatInt(n, 10)
 	}
-	text := "SELECT 1"
-	for size, k := int64(1), 0; size < n; size, k = 10*size, k+1 {
-		text += []string{" FROM ", ", "}[min(k, 1)] + "(SELECT 1" + strings.Repeat(" UNION ALL SELECT 1", 9) + ") AS rowmill_" + strconv.Itoa(k)
+	digits := strconv.FormatInt(n, 10)
+	var branches []string
+	for i, d := range digits {
+		if d == '0' {
+			continue
+		}
+		b := "SELECT 1 FROM (" + ones(int(d-'0')) + ") AS rowmill"
+		for k := range len(digits) - 1 - i {
+			b += ", (" + ones(10) + ") AS rowmill_" + strconv.Itoa(k)
+		}
+		branches = append(branches, "("+b+")")
 	}
-	return c.repeat(text + " LIMIT " + strconv.FormatInt(n, 10))
+	branches[0] = strings.Replace(branches[0], "SELECT", "SELECT SQL_CALC_FOUND_ROWS", 1)
+	if len(branches) == 1 {
+		branches[0] = strings.Trim(branches[0], "()")
+	}
+	return strings.Join(branches, " UNION ALL ") + " LIMIT 1"
 }
+
+// ones returns a query of n rows.
+func ones(n int) string { return "SELECT 1" + strings.Repeat(" UNION ALL SELECT 1", n-1) }
 
 // repeat runs a query that was answered in pieces on the client's own connection, for a statement that asks about it.
 func (c *client) repeat(text string) error {

@@ -2,8 +2,10 @@ package mysqlfront
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
 // SET TRANSACTION without a scope is about the next transaction only, which may be a query by itself. No server tells a client
@@ -14,12 +16,29 @@ type aboutNext int
 
 const (
 	nothing aboutNext = iota
-	perhaps           // by a procedure or a function, or by a statement that isn't known: the next query is passed on whole
+	perhaps           // by a procedure or a function, or by a statement that isn't known: queries are passed on until one has certainly used it up
 	said              // by the client itself: queries are passed on until a transaction has ended
 )
 
 // harmless are the first words of statements, besides keeping, that say nothing about the next transaction.
 var harmless = []string{"use", "set", "create", "alter", "drop", "truncate", "rename", "analyze", "optimize", "check", "flush", "grant", "revoke", "prepare", "deallocate"}
+
+// evaluating are the first words of statements that may call functions.
+var evaluating = []string{"select", "with", "values", "insert", "replace", "update", "delete", "show", "explain", "describe", "desc"}
+
+// withoutColumns returns the part of an INSERT behind its list of columns, which looks like a call.
+func withoutColumns(word, rest []byte) []byte {
+	i := bytes.IndexByte(rest, '(')
+	if i < 0 || !equalFold(word, "insert") && !equalFold(word, "replace") {
+		return rest
+	}
+	for _, w := range []string{"value", "select", "set"} {
+		if containsFold(rest[:i], w) {
+			return rest
+		}
+	}
+	return rest[i+1:]
+}
 
 // aboutNext returns what a statement says about the next transaction. t is its text, or the beginning of a long one.
 func (c *client) aboutNext(t []byte, complete bool) aboutNext {
@@ -37,9 +56,9 @@ func (c *client) aboutNext(t []byte, complete bool) aboutNext {
 	switch {
 	case !complete, further(rest):
 		return perhaps
-	case equalFold(word, "select"), equalFold(word, "with"), set:
-		// A function may say it, if no table is read.
-		if c.callsUnknown(rest) {
+	case set, oneOf(word, evaluating):
+		// A function may say it, if no table with transactions is used.
+		if c.callsUnknown(withoutColumns(word, rest)) {
 			return perhaps
 		}
 		return nothing
@@ -49,7 +68,7 @@ func (c *client) aboutNext(t []byte, complete bool) aboutNext {
 	return perhaps
 }
 
-// endsNext returns up to what a statement ends, because it is, or ends, a transaction itself.
+// endsNext returns up to what a statement ends if it succeeds, because it is, or ends, a transaction itself.
 func endsNext(t []byte) aboutNext {
 	word, rest := firstWord(skipBlank(t))
 	switch {
@@ -61,13 +80,72 @@ func endsNext(t []byte) aboutNext {
 	return nothing
 }
 
-// noteNext notes what a statement says about the next transaction, and up to what it ends.
-func (c *client) noteNext(about, ended aboutNext) {
-	if about != nothing {
-		c.next = max(c.next, about)
-	} else if c.next <= ended {
-		c.next = nothing
+// noteNext notes what a statement says about the next transaction, before it is passed on. t is its text, or the beginning.
+func (c *client) noteNext(about aboutNext, t []byte, complete bool) {
+	c.ends, c.using = nothing, ""
+	switch {
+	case about != nothing:
+		c.next, c.used = max(c.next, about), ""
+	case c.next != nothing:
+		c.ends = endsNext(t)
+		if c.ends == perhaps && complete && len(t) <= mostText {
+			c.using = string(t)
+		} else if !keeps(t) {
+			c.used = "" // names are those of another database, perhaps
+		}
 	}
+}
+
+// endNext notes what the statement has ended that was passed on.
+func (c *client) endNext() {
+	switch {
+	case c.reply.failed:
+	case c.ends == said:
+		c.next = nothing
+	case c.using != "" && c.reply.rows:
+		c.used = c.using
+	}
+	c.ends, c.using = nothing, ""
+}
+
+// usedUp reports that the query c.used was certainly a transaction by itself: one of its tables has transactions, and was read. A query of dual,
+// of tables of other engines, or with a condition that is never true is none.
+func (c *client) usedUp(syntax engine.Syntax) bool {
+	q, err := parse.Parse(c.used, syntax)
+	if err != nil || q.Body == nil || len(q.Rest) > 0 {
+		return false
+	}
+	var tables []*parse.From
+	for _, f := range q.Body.From {
+		tables = append(tables, f.Tables()...)
+	}
+	if len(tables) > 1 || q.Body.Where != nil {
+		// It has returned rows, which an aggregate of no rows does as well.
+		calls := len(q.Body.GroupBy) == 0 && q.Body.Having != nil || q.Body.Rollup || q.Body.Sets
+		q.Walk(nil, func(e *parse.Expr) bool {
+			calls = calls || len(q.Body.GroupBy) == 0 && e.Kind == parse.Call
+			return !calls
+		})
+		if calls {
+			return false
+		}
+	}
+	_, ctes := tablesOf(q)
+	for _, t := range tables {
+		if t.Query != nil || t.Table == "" || ctes[strings.ToLower(t.Table)] {
+			continue
+		}
+		r, err := c.ask("SHOW CREATE TABLE " + nameOf(t))
+		if err != nil {
+			_ = c.refusal(err) // it notes a connection that can't be used
+			return false
+		}
+		if len(r.rows) == 1 && len(r.rows[0]) == 2 && bytes.HasPrefix(r.rows[0][1], []byte("CREATE TABLE ")) &&
+			bytes.Contains(r.rows[0][1], []byte("\n) ENGINE=InnoDB")) {
+			return true
+		}
+	}
+	return false
 }
 
 // further reports text behind a semicolon.

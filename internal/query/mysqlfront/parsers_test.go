@@ -49,7 +49,9 @@ func TestAboutNext(t *testing.T) {
 		{"CALL p()", perhaps}, {"EXECUTE s", perhaps}, {"EXECUTE IMMEDIATE 'x'", perhaps}, {"BEGIN NOT ATOMIC CALL p(); END", perhaps}, {"BEGIN", nothing},
 		{"/*!40101 SET TRANSACTION READ ONLY */", perhaps}, {"SELECT 1; CALL p()", perhaps}, {"SELECT 1;", nothing}, {"DO f()", perhaps}, {"nonsense", perhaps}, {"", perhaps},
 		{"SELECT abs (1), (2), 3 / (4), COUNT(*) FROM t WHERE a IN (1)", nothing}, {"SELECT f (1)", perhaps}, {"SELECT x.abs(1)", perhaps}, {"SELECT `f`(1)", perhaps}, {"SELECT f/**/(1)", perhaps},
-		{"INSERT INTO t VALUES (f(1))", nothing},
+		{"INSERT INTO t VALUES (f(1))", perhaps}, {"INSERT INTO t (a, b) VALUES (1, ABS(2)), (3, 4)", nothing}, {"REPLACE t SELECT f()", perhaps}, {"VALUES (f())", perhaps},
+		{"values (1), (2)", nothing}, {"UPDATE t SET a = f()", perhaps}, {"DELETE FROM t WHERE a IN (1)", nothing}, {"SHOW TABLES WHERE f()", perhaps},
+		{"SHOW COUNT(*) WARNINGS", nothing}, {"EXPLAIN SELECT f()", perhaps},
 	} {
 		if got := c.aboutNext([]byte(test.text), true); got != test.want {
 			t.Errorf("%q: %d, want %d", test.text, got, test.want)
@@ -60,10 +62,12 @@ func TestAboutNext(t *testing.T) {
 		text         string
 	}{
 		{said, nothing, "COMMIT"}, {said, nothing, "rollback"}, {said, said, "SELECT 1 FROM dual"}, {said, said, "SET @a = 1"},
-		{perhaps, nothing, "SELECT a FROM t"}, {perhaps, perhaps, "SELECT 1"}, {perhaps, perhaps, "CALL p()"}, {said, said, "CALL p()"},
+		{perhaps, perhaps, "SELECT a FROM t"}, {perhaps, perhaps, "SELECT 1"}, {perhaps, perhaps, "CALL p()"}, {said, said, "CALL p()"},
 	} {
 		c.next = test.before
-		c.noteNext(c.aboutNext([]byte(test.text), true), endsNext([]byte(test.text)))
+		c.used = ""
+		c.noteNext(c.aboutNext([]byte(test.text), true), []byte(test.text), true)
+		c.endNext()
 		if c.next != test.want {
 			t.Errorf("%q after %d: %d, want %d", test.text, test.before, c.next, test.want)
 		}

@@ -17,6 +17,8 @@ type reply struct {
 	// What the last OK, EOF or error packet said.
 	status, warnings uint16
 	failed           bool
+	affected         bool // the last result had no columns, and rows that were changed
+	rows             bool // the last result had rows
 	// The statement that was prepared, with its numbers of parameters and columns.
 	statement       uint32
 	params, columns int
@@ -48,6 +50,9 @@ func (r *reply) start(e expectation) {
 		return
 	}
 	r.warnings = 0
+	if e == expectFirst {
+		r.affected, r.rows = false, false
+	}
 }
 
 // feed follows the bytes, and returns how many of them may be passed on: all but the beginning of a packet
@@ -108,6 +113,7 @@ func (r *reply) packet(head []byte, size int) {
 	case expectFirst:
 		switch {
 		case first == respOK:
+			r.affected, r.rows = len(head) > 1 && head[1] != 0, false
 			r.ok(head)
 		case first == respFile:
 			r.expect = expectFile
@@ -149,6 +155,8 @@ func (r *reply) packet(head []byte, size int) {
 		// A row may begin with the same byte, if its first value has 16 MB or more.
 		if first == respEOF && (size < 9 || !r.eofs && size < maxPayload) {
 			r.ok(head)
+		} else {
+			r.rows = true
 		}
 	}
 }
@@ -191,6 +199,7 @@ func (r *reply) read(head []byte) {
 
 // resultSet begins a result with rows.
 func (r *reply) resultSet(head []byte) {
+	r.affected, r.rows = false, false
 	n, p, ok := lenenc(head)
 	defined := true
 	if r.meta && ok && len(p) > 0 {

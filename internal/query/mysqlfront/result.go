@@ -20,7 +20,7 @@ type execution struct {
 	values   []byte // the part of COM_STMT_EXECUTE with the parameters
 	text     string // the query of the client, with parameters
 	literal  string // the same with values in place of parameters
-	counted  bool   // FOUND_ROWS() returns the number of its rows
+	offset   int64  // by which FOUND_ROWS() is more than the number of its rows; -1 is unknown
 }
 
 // sampled is what the server says around the rows of a query: payloads, in order.
@@ -255,8 +255,8 @@ func (s *sink) end(report *query.Report) error {
 	binary.LittleEndian.PutUint16(last[at:], uint16(count))
 	s.packet(last)
 	s.c.answered = &answered{text: s.run.literal, notes: notes, warned: report.Warned > 0, found: -1}
-	if s.run.counted {
-		s.c.answered.found = report.Rows
+	if offset := s.run.offset; offset == 0 || offset > 0 && report.Rows > 0 {
+		s.c.answered.found = offset + report.Rows
 	}
 	return s.flush()
 }
