@@ -133,10 +133,28 @@ type HeadStep struct {
 // HiddenPassword stands in the statements of a HeadStep that are printed.
 const HiddenPassword = "********"
 
-// HidePassword returns an error without a password that its text has.
+// HidePassword returns an error without a password that its text has: as it is, or as a literal of SQL, of which a server's
+// message may have only the beginning or the end.
 func HidePassword(err error, password string) error {
-	if err == nil || password == "" || !strings.Contains(err.Error(), password) {
+	if err == nil || password == "" {
 		return err
 	}
-	return errors.New(strings.ReplaceAll(err.Error(), password, HiddenPassword))
+	text := err.Error()
+	forms := []string{password, strings.ReplaceAll(password, "'", "''"),
+		strings.NewReplacer(`\`, `\\`, "'", "''").Replace(password), strings.NewReplacer(`\`, `\\`, "'", `\'`, "\x00", `\0`).Replace(password)}
+	for _, form := range forms {
+		text = strings.ReplaceAll(text, form, HiddenPassword)
+	}
+	const shown = 4 // as many characters of a password as another word may have by chance
+	for _, form := range forms {
+		for i := shown; i <= len(form); i++ {
+			if strings.Contains(text, form[i-shown:i]) {
+				return errors.New("the server's message has a part of the password, and is not shown")
+			}
+		}
+	}
+	if text == err.Error() {
+		return err
+	}
+	return errors.New(text)
 }

@@ -11,6 +11,27 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
+// TestHidePassword: of a password, as it is or as a literal, no part is left that a server has cut.
+func TestHidePassword(t *testing.T) {
+	const password = `ge'heim\wort`
+	for text, want := range map[string]string{
+		"no server":                      "no server",
+		"near '" + password + "'":        "near '********'",
+		`near 'ge''heim\wort')'`:         "near '********')'",
+		`near 'ge''heim\\wort')'`:        "near '********')'",
+		`near 'ge\'heim\\wort')'`:        "near '********')'",
+		`near 'eim\\wort')' at line 1`:   "the server's message has a part of the password, and is not shown",
+		`PASSWORD 'ge\'heim...' is long`: "the server's message has a part of the password, and is not shown",
+	} {
+		if got := engine.HidePassword(errors.New(text), password).Error(); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	if err := errors.New("some"); engine.HidePassword(err, "") != err || engine.HidePassword(err, "other") != err || engine.HidePassword(nil, "a") != nil {
+		t.Error("an error without the password is another")
+	}
+}
+
 func TestParseTarget(t *testing.T) {
 	for text, want := range map[string]engine.Target{
 		"null:":                         {Scheme: "null"},
