@@ -37,8 +37,26 @@ func TestServe(t *testing.T) {
 	t.Parallel()
 	kind := testdb.Kinds(t, "mariadb", "mysql")[0]
 	at := testdb.Target(t, kind)
+	address, stop := startServe(t, at.String())
+	db, err := sql.Open("mysql", "root@tcp("+address+")/"+at.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if err := db.QueryRow("SELECT 40 + ?", 2).Scan(&n); err != nil || n != 42 {
+		t.Errorf("%d, %v", n, err)
+	}
+	db.Close()
+	if log := stop(); !strings.Contains(log, "ended cleanly") {
+		t.Error(log)
+	}
+}
+
+// startServe runs the command in front of a server. stop ends it and returns what it has logged.
+func startServe(t *testing.T, at string) (address string, stop func() string) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	t.Cleanup(cancel)
 	r, w := io.Pipe()
 	var log strings.Builder
 	var all sync.WaitGroup
@@ -57,10 +75,9 @@ func TestServe(t *testing.T) {
 	})
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, []string{"serve", "--mysql", ":0", "--metrics", "127.0.0.1:0", "--target", at.String()}, strings.NewReader(""), io.Discard, w)
+		code <- run(ctx, []string{"serve", "--mysql", ":0", "--metrics", "127.0.0.1:0", "--target", at}, strings.NewReader(""), io.Discard, w)
 		w.Close()
 	}()
-	var address string
 	for line := range lines {
 		if m := regexp.MustCompile(`at (127\.0\.0\.1:\d+): this machine only`).FindStringSubmatch(line); m != nil {
 			address = m[1]
@@ -70,30 +87,22 @@ func TestServe(t *testing.T) {
 	if address == "" {
 		t.Fatalf("no address in %s", log.String())
 	}
-	db, err := sql.Open("mysql", "root@tcp("+address+")/"+at.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var n int
-	if err := db.QueryRow("SELECT 40 + ?", 2).Scan(&n); err != nil || n != 42 {
-		t.Errorf("%d, %v", n, err)
-	}
-	db.Close()
-	cancel()
-	go func() {
-		for range lines {
+	return address, func() string {
+		t.Helper()
+		cancel()
+		go func() {
+			for range lines {
+			}
+		}()
+		select {
+		case c := <-code:
+			if c != exitDone {
+				t.Errorf("exit code %d", c)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("the command goes on")
 		}
-	}()
-	select {
-	case c := <-code:
-		if c != exitDone {
-			t.Errorf("exit code %d", c)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("the command goes on")
-	}
-	all.Wait()
-	if !strings.Contains(log.String(), "ended cleanly") {
-		t.Error(log.String())
+		all.Wait()
+		return log.String()
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"fmt"
 	"io/fs"
 	"os"
@@ -201,7 +202,9 @@ func TestShards(t *testing.T) {
 			if kind == "mariadb" { // of new sessions; a second by default
 				execSQL(t, head, "SET GLOBAL spider_connect_retry_interval = 1")
 			}
+			served := c.serve(kind)
 			c.Nodes[2].Server.Kill()
+			served("rowmill_n2_")
 			for _, args := range [][]string{{"--shards", c.file}, {"--target", c.Nodes[0].Target}} {
 				s := rowmill(t.Context(), append([]string{"query", "SELECT COUNT(*) FROM readings"}, args...)...)
 				if s.code != exitFailed || s.stdout != "" || !strings.Contains(s.stderr, "n2") {
@@ -222,6 +225,7 @@ func TestShards(t *testing.T) {
 			c.run(exitFailed, []string{"node n2: readings", "! node: node n2: no answer from", "node n3: readings"}, "status")
 			c.run(exitFailed, []string{"node n2: no answer from", "n1: seal p20260326", "n3: seal p20260326"}, "run", "--once")
 			must(t, c.Nodes[2].Server.Restart(t.Context()))
+			served("")
 			c.wantRows(0, "990 489555")
 			c.run(exitDone, []string{"n2: seal p20260326"}, "run", "--once")
 			c.run(exitDone, nil, "load", "day2.csv", "--source", "second")
@@ -428,6 +432,7 @@ func (c *cluster) queries() {
 				}
 			}
 		}
+		c.invisible(ask)
 		execSQL(c, head, "CREATE VIEW all_readings AS SELECT * FROM readings")
 		for _, q := range []string{"SELECT COUNT(*) FROM all_readings", "SELECT COUNT(*) FROM readings USE INDEX (PRIMARY)", "SELECT COUNT(*) FROM readings FOR SYSTEM_TIME ALL"} {
 			s := rowmill(c.Context(), "query", q, "--target", c.Nodes[0].Target)
@@ -453,6 +458,87 @@ func (c *cluster) queries() {
 	if !strings.Contains(s.stdout+s.stderr, "several servers have no common snapshot") {
 		c.Errorf("there is no warning about the snapshot: %s%s", s.stdout, s.stderr)
 	}
+}
+
+// invisible reads a table of Spider with an invisible column, for which a star doesn't stand, and by which NATURAL doesn't join.
+func (c *cluster) invisible(ask func(string, ...string) string) {
+	c.Helper()
+	head, node := c.DB.DB.(engine.Keeper), openKeeper(c, c.Nodes[1].Target)
+	const columns = " (id INT NOT NULL PRIMARY KEY, hid INT INVISIBLE, `grüß``e \"x` INT)"
+	servers, err := engine.List[string](c.Context(), head, head.SQL(), "SELECT Server_name FROM mysql.servers WHERE Server_name LIKE 'rowmill_n1_%'")
+	must(c, err)
+	execSQL(c, node, "CREATE TABLE `häh?`"+columns)
+	for _, q := range []string{"CREATE TABLE `häh?`" + columns + " ENGINE=SPIDER COMMENT='wrapper \"mysql\", srv \"" + servers[0] + "\", table \"häh?\"'", "CREATE TABLE plain_hidden" + columns,
+		"CREATE TABLE other (id INT PRIMARY KEY, hid INT)", "INSERT INTO other VALUES (1, 9), (2, 5)",
+		"INSERT INTO plain_hidden (id, hid, `grüß``e \"x`) VALUES (1, 2, 3), (2, 5, 7)", "INSERT INTO `häh?` (id, hid, `grüß``e \"x`) VALUES (1, 2, 3), (2, 5, 7)"} {
+		execSQL(c, head, q)
+	}
+	for q, refused := range map[string]bool{
+		"SELECT * FROM T ORDER BY id": false, "SELECT x.*, `GRÜß``e \"x` + 1 FROM T AS x WHERE `grüß``e \"x` LIKE '7' ESCAPE '|'": false,
+		"SELECT * FROM T NATURAL JOIN other ORDER BY id": false, "SELECT hid FROM T ORDER BY id": false,
+		"SELECT x.hid FROM T AS x NATURAL JOIN other": true, "SELECT *, hid FROM T": true,
+	} {
+		through := strings.ReplaceAll(q, "FROM T", "FROM `häh?`")
+		if refused {
+			if s := rowmill(c.Context(), "query", through, "--target", c.Nodes[0].Target); s.code != exitFailed || s.stdout != "" || !strings.Contains(s.stderr, "omits the invisible column hid") {
+				c.Errorf("%s: exit %d\n%s%s", through, s.code, s.stdout, s.stderr)
+			}
+			continue
+		}
+		at := []string{"--target", c.Nodes[0].Target}
+		if want, got := ask(strings.ReplaceAll(q, "FROM T", "FROM plain_hidden"), at...), ask(through, at...); got != want {
+			c.Errorf("%s:\n%swant\n%s", through, got, want)
+		}
+	}
+}
+
+// serve runs `rowmill serve` in front of MariaDB's head. The function that it returns asks queries, which have the head's own answers, and while a
+// node is down an error that names it.
+func (c *cluster) serve(kind string) (ask func(down string)) {
+	if kind != "mariadb" {
+		return func(string) {}
+	}
+	address, stop := startServe(c.T, c.Nodes[0].Target)
+	c.Cleanup(func() { stop() })
+	db, err := sql.Open("mysql", "root@tcp("+address+")/rowmill")
+	must(c, err)
+	c.Cleanup(func() { _ = db.Close() })
+	conn, err := db.Conn(c.Context())
+	must(c, err)
+	one := func(text string, args ...any) (string, error) {
+		var a, b string
+		err := conn.QueryRowContext(c.Context(), text, args...).Scan(&a, &b)
+		return a + " " + b, err
+	}
+	ask = func(down string) {
+		c.Helper()
+		queries := []struct {
+			text, want string
+			args       []any
+		}{
+			{"SELECT COUNT(*), SUM(value) FROM readings", "990 489555", nil},
+			{"SELECT COUNT(DISTINCT sensor), MAX(value) FROM readings WHERE value > ?", "99 989", []any{3}},
+		}
+		if down != "" { // each takes two seconds
+			queries = queries[:1]
+		}
+		for _, q := range queries {
+			got, err := one(q.text, q.args...)
+			if down == "" && (err != nil || got != q.want) || down != "" && (err == nil || !strings.Contains(err.Error(), down)) {
+				c.Errorf("%s through serve: %q, %v, want %q; node down %q", q.text, got, err, q.want, down)
+			}
+		}
+		// One piece would do, and yet it would have no snapshot.
+		if _, err := one("SELECT COUNT(*), SUM(value) FROM readings WHERE sensor = 3"); err != nil {
+			c.Errorf("a query for another node: %v", err)
+		}
+		var level, code, note string
+		if err := conn.QueryRowContext(c.Context(), "SHOW WARNINGS").Scan(&level, &code, &note); err != nil || !strings.Contains(note, "passed on whole: it reads rows of other servers") {
+			c.Errorf("a query for one node: %s, %v", note, err)
+		}
+	}
+	ask("")
+	return ask
 }
 
 // wantSecret checks that the password of node 3 is in no log of the head.

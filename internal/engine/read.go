@@ -229,6 +229,8 @@ type PlannedTable struct {
 type TableParts struct {
 	Database, Name string
 	Columns        []SchemaColumn
+	// Invisible names the columns for which * doesn't stand, and by which NATURAL doesn't join.
+	Invisible []string
 	// PrimaryKey names its columns in order.
 	PrimaryKey []string
 	// Parts are its partitions in the server's order; none if it isn't partitioned.

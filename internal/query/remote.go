@@ -93,7 +93,7 @@ func (r *Runner) guard(ctx context.Context, s *engine.Session, st engine.State, 
 			return text, nil, nil
 		}
 		for _, t := range list {
-			if regexp.MustCompile(`(?i)(?:^|[^\pL\pN_$])` + regexp.QuoteMeta(t.Name) + `(?:$|[^\pL\pN_$])`).MatchString(text) {
+			if named(text, t.Name) {
 				return refuse(t.Name, "%s", err)
 			}
 		}
@@ -173,13 +173,22 @@ func (r *Runner) guard(ctx context.Context, s *engine.Session, st engine.State, 
 		if at.alone != nil {
 			where = simpleConditions(r.nodes[0].Dialect(), at.alone.Where, t, alias, text)
 		}
-		rows := remote.RowsFrom(t, f.Partitions, columnsIn(t, text, stars), where)
+		columns := columnsIn(t, text, stars)
+		if i := slices.IndexFunc(columns, func(name string) bool { return slices.Contains(t.Invisible, name) }); stars && i >= 0 {
+			return refuse(t.Name, "it has a star or a NATURAL join, from which the server omits the invisible column %s, and names that column, too", columns[i])
+		}
+		rows := remote.RowsFrom(t, f.Partitions, columns, where)
 		edits = append(edits, parse.Edit{Span: f.Span, Text: rows + " AS " + r.nodes[0].Dialect().Quote(alias)})
 		if !slices.Contains(names, t.Name) {
 			names = append(names, t.Name)
 		}
 	}
 	return parse.Replace(text, edits), names, nil
+}
+
+// named reports that a text has a name, as a word.
+func named(text, name string) bool {
+	return regexp.MustCompile(`(?i)(?:^|[^\pL\pN_$])` + regexp.QuoteMeta(name) + `(?:$|[^\pL\pN_$])`).MatchString(text)
 }
 
 // fetchedText says that only rows of tables are read on other servers.
@@ -195,7 +204,7 @@ func (r *Runner) namedAs(ctx context.Context, s *engine.Session, text string, to
 		return nil, err
 	}
 	return func(cols []engine.ResultColumn) error {
-		if len(cols) != len(want) { // * stands for columns that aren't invisible
+		if len(cols) != len(want) {
 			return engine.Hinted(fmt.Errorf("the query with the rows of other servers in place has %d columns, and not %d", len(cols), len(want)), "the names of columns in the place of *")
 		}
 		cols = slices.Clone(cols)
@@ -211,11 +220,11 @@ func isNatural(f *parse.From) bool {
 	return f != nil && (f.Natural || isNatural(f.Left) || isNatural(f.Right))
 }
 
-// columnsIn returns the columns of a table that a statement may name, at least one.
-func columnsIn(t *engine.TableParts, text string, all bool) (out []string) {
-	text = strings.ToLower(text)
+// columnsIn returns the columns of a table that a statement may name, at least one. A star stands for all that aren't invisible.
+func columnsIn(t *engine.TableParts, text string, stars bool) (out []string) {
 	for _, c := range t.Columns {
-		if all || strings.Contains(text, strings.ToLower(c.Name)) || strings.ContainsFunc(c.Name, func(r rune) bool { return r > '~' || r == '`' || r == '"' }) {
+		odd := strings.ContainsFunc(c.Name, func(r rune) bool { return r > '~' || r == '`' || r == '"' })
+		if odd || stars && !slices.Contains(t.Invisible, c.Name) || named(text, c.Name) {
 			out = append(out, c.Name)
 		}
 	}

@@ -149,6 +149,9 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 		c.Auto = strings.Contains(extra, "auto_increment")
 		c.Generated = strings.Contains(extra, "virtual generated") || strings.Contains(extra, "stored generated")
 		t.Columns = append(t.Columns, c)
+		if strings.Contains(extra, "invisible") {
+			t.Invisible = append(t.Invisible, c.Name)
+		}
 		return nil
 	})
 	if err != nil {

@@ -191,6 +191,9 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 		}
 		return &whole{reason, plan.Whole}
 	}
+	if t := plan.Table; t != nil && (t.Remote || len(plan.Fetched) > 0) {
+		return &whole{whyTable, "it reads rows of other servers, of which a transaction has no snapshot"}
+	}
 	if len(plan.Branches) > 0 {
 		return &whole{whyForm, "it has a set operation, of whose columns no partition gives the definitions"}
 	}
