@@ -150,8 +150,9 @@ func (db *DB) Place(ctx context.Context) (engine.Place, error) {
 }
 
 func (db *DB) needSpider(ctx context.Context, table string) error {
-	if strings.ContainsAny(table, `"'\`) {
-		return fmt.Errorf("table %s: Spider can't present a table whose name has quotes or backslashes", table)
+	// Spider takes a space as the end of a name, and asks for the size of a table whose name has a backquote by another name.
+	if strings.ContainsAny(table, "\"'\\`") || strings.ContainsFunc(table, unicode.IsSpace) {
+		return fmt.Errorf("table %s: Spider can't present a table whose name has quotes, backquotes, backslashes or spaces", table)
 	}
 	_, err := db.storage(ctx, "SPIDER")
 	if err == nil {

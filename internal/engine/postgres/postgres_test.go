@@ -45,3 +45,11 @@ func TestLoaderCopies(t *testing.T) {
 func TestStager(t *testing.T) {
 	enginetest.RunStager(t, func(t testing.TB) engine.Stager { return testdb.Open(t, "postgres").(engine.Stager) })
 }
+
+func TestHead(t *testing.T) {
+	t.Parallel()
+	enginetest.RunHead(t, enginetest.Heads{
+		Open:  func(t testing.TB) engine.Keeper { return testdb.Open(t, "postgres").(engine.Keeper) },
+		Other: func(t testing.TB) engine.Keeper { return openAlone(t) },
+	})
+}
