@@ -178,14 +178,16 @@ func TestKilledConnections(t *testing.T) {
 			w := prepared(t, db, o)
 			killer, done := raw(t, db), make(chan error, 1)
 			var killed int
+			begun := &opened{Insert: w, last: o.Writers - 1, is: make(chan struct{})}
 			go func() {
 				var err error
+				<-begun.is // a connection that is killed while its client is opened ends the run
 				killed, err = killOneByOne(killer, 80)
 				done <- err
 			}()
 			cfg := config(w)
 			cfg.MaxTime = 450 * time.Millisecond
-			out, err := bench.Run(t.Context(), w, cfg)
+			out, err := bench.Run(t.Context(), begun, cfg)
 			ok(t, errors.Join(<-done, err))
 			if out.Err != nil {
 				t.Fatal(out.Err)
@@ -204,6 +206,21 @@ func TestKilledConnections(t *testing.T) {
 			t.Logf("%d rows acknowledged, %d connections killed, %d rows in doubt", out.Rows, killed, w.tables[0].doubtRows())
 		})
 	}
+}
+
+// An opened is a workload that tells when its last client is open.
+type opened struct {
+	*Insert
+	last int
+	is   chan struct{}
+}
+
+func (o *opened) Client(ctx context.Context, n int) (bench.Client, error) {
+	c, err := o.Insert.Client(ctx, n)
+	if n == o.last {
+		close(o.is)
+	}
+	return c, err
 }
 
 // killOneByOne kills one of the connections to its database n times, 4 ms apart,

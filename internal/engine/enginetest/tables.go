@@ -129,11 +129,9 @@ func (s suite) values(t *testing.T) {
 	_, err = w.Write(within(t), b)
 	Must(t, errors.Join(err, w.Close()))
 	wantRows(t, db, table, b)
-	if r, ok := db.(engine.Reader); ok {
-		session, err := r.ReadSession(within(t), nil)
+	if r, ok := db.(reader); ok {
+		parts, err := r.TableParts(within(t), readSession(t, r, nil), "", table.Name)
 		Must(t, err)
-		parts, err := r.TableParts(within(t), session, "", table.Name)
-		Must(t, errors.Join(err, session.Close()))
 		if len(parts.Parts) != 3 {
 			t.Errorf("the table has the partitions %v, want 3", parts.Parts)
 		}
