@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -212,13 +213,14 @@ func TestKilledConnections(t *testing.T) {
 type opened struct {
 	*Insert
 	last int
+	once sync.Once
 	is   chan struct{}
 }
 
 func (o *opened) Client(ctx context.Context, n int) (bench.Client, error) {
 	c, err := o.Insert.Client(ctx, n)
-	if n == o.last {
-		close(o.is)
+	if n == o.last || err != nil {
+		o.once.Do(func() { close(o.is) })
 	}
 	return c, err
 }
