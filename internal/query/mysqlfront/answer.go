@@ -163,6 +163,10 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 		return &whole{whyState, whyNotNow}
 	}
 	c.next = nothing
+	// Before anything else: even EXPLAIN calls the functions of a view that has no table.
+	if err := c.baseTables(q); err != nil {
+		return err
+	}
 	if err := c.unlocked(q, at); err != nil {
 		return err
 	}
@@ -197,7 +201,7 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 	if len(plan.Branches) > 0 {
 		return &whole{whyForm, "it has a set operation, of whose columns no partition gives the definitions"}
 	}
-	part, err := c.prove(text, q, plan)
+	part, err := c.place(text, q, plan)
 	if err != nil {
 		return err
 	}
@@ -262,26 +266,34 @@ func effects(q *parse.Query, reader engine.Reader) (why string) {
 	return why
 }
 
-// prove checks that the tables of the query are what pieces read: no views, whose rows may depend on the user, no temporary tables of
-// the session, no columns that are computed from the session. It returns what puts one small partition in the place of the table that is cut.
-func (c *client) prove(text string, q *parse.Query, plan *query.Plan) (part func(string) (string, error), err error) {
-	reader := c.front.o.Reader
-	var cut []*parse.From
+// baseTables checks that the tables of the query are what pieces read: no views, whose rows may depend on the user, no temporary tables of
+// the session, no columns that are computed from the session.
+func (c *client) baseTables(q *parse.Query) error {
 	tables, ctes := tablesOf(q)
 	checked := map[string]bool{}
 	for _, t := range tables {
-		// Within its own definition, and outside of its query, the name of a CTE is that of a table.
-		cte := t.Database == "" && ctes[strings.ToLower(t.Table)]
-		if !cte && t.Table == plan.Table.Name && len(t.Partitions) == 0 && !t.Hinted && (t.Alias == plan.Alias || t.Alias == "" && plan.Alias == t.Table) {
-			cut = append(cut, t)
-		}
 		name := nameOf(t)
 		if checked[name] {
 			continue
 		}
 		checked[name] = true
-		if err := c.baseTable(name, cte); err != nil {
-			return nil, err
+		// Within its own definition, and outside of its query, the name of a CTE is that of a table.
+		if err := c.baseTable(name, t.Database == "" && ctes[strings.ToLower(t.Table)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// place returns what puts one small partition in the place of the table that is cut.
+func (c *client) place(text string, q *parse.Query, plan *query.Plan) (part func(string) (string, error), err error) {
+	reader := c.front.o.Reader
+	var cut []*parse.From
+	tables, ctes := tablesOf(q)
+	for _, t := range tables {
+		cte := t.Database == "" && ctes[strings.ToLower(t.Table)]
+		if !cte && t.Table == plan.Table.Name && len(t.Partitions) == 0 && !t.Hinted && (t.Alias == plan.Alias || t.Alias == "" && plan.Alias == t.Table) {
+			cut = append(cut, t)
 		}
 	}
 	name, fewest := "", int64(-1)

@@ -28,6 +28,7 @@ func TestHiddenState(t *testing.T) {
 			"CREATE FUNCTION found() RETURNS INT NO SQL RETURN FOUND_ROWS()", "CREATE VIEW seen AS SELECT FOUND_ROWS() AS n FROM p WHERE id = 1",
 			"CREATE PROCEDURE dirty() SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "CREATE PROCEDURE found_in() SELECT FOUND_ROWS()",
 			"CREATE TABLE m (v INT) ENGINE=MyISAM", "INSERT INTO m VALUES (1), (2)", "CREATE FUNCTION counts() RETURNS BIGINT NO SQL RETURN ROW_COUNT()", "CREATE VIEW counted AS SELECT counts() AS k",
+			"CREATE FUNCTION calls() RETURNS INT NO SQL BEGIN SET @calls = COALESCE(@calls, 0) + 1; RETURN @calls; END", "CREATE VIEW counting AS SELECT calls() AS n",
 			"CREATE FUNCTION dirties() RETURNS INT NO SQL BEGIN SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED; RETURN 1; END")
 		writer := connect(t, x.config(true))
 		execute(t, writer, "BEGIN", "INSERT INTO p VALUES (50, 1000)")
@@ -63,6 +64,7 @@ func TestHiddenState(t *testing.T) {
 			{"", []string{"INSERT INTO m VALUES (1), (2), (3)", "SELECT k FROM counted"}, 0}, {"", []string{"INSERT INTO m VALUES (1)", "SELECT k FROM counted", report}, 1},
 			{"", []string{"SET @a = 1", "SELECT k FROM counted"}, 0}, {"", []string{"DO 0", "SELECT k FROM counted", "SELECT k FROM counted"}, 0},
 			{"", []string{"SELECT v FROM p", "SET @a = 1", "SELECT k, n FROM counted, seen"}, 1}, {"", []string{rows, "SELECT k FROM counted"}, 1},
+			{"", []string{"SELECT * FROM counting", "SELECT n FROM counting", "WITH c AS (SELECT * FROM counting) SELECT SUM(n) FROM c, p", "SELECT @calls"}, 0},
 			{"", []string{rows + " LIMIT 2 OFFSET 3", "SELECT n FROM seen"}, 1}, {"", []string{rows + " LIMIT 5 OFFSET 7", "SELECT n FROM seen"}, 1},
 			{"", []string{rows + " LIMIT 50 OFFSET 2", "SELECT n FROM seen"}, 1},
 			{"", []string{"SELECT SQL_CALC_FOUND_ROWS 1 FROM p, l, l AS a, l AS b, l AS c, l AS d LIMIT 1", "SELECT n FROM seen", "SELECT n FROM seen"}, 0},
