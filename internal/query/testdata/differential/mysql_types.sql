@@ -176,3 +176,5 @@ SELECT o.id AS a1 FROM orders o JOIN customers c ON c.id = o.customer_id GROUP B
 SELECT w.id AS a1 FROM words w LEFT JOIN hosts h ON h.id = w.x GROUP BY w.id, w.x WITH ROLLUP;
 -- name: types of subtotals of one row
 SELECT o.status AS a1 FROM orders o WHERE o.id = 77 GROUP BY o.status WITH ROLLUP;
+-- name: averages of the largest decimals, stored for a distinct count
+SELECT e.si, CASE WHEN e.vb <= 'abc' THEN 1 ELSE 0 END AS a1, AVG(e.d65), COUNT(DISTINCT e.b, e.bu % 3) FROM events e GROUP BY e.si, e.vb;
