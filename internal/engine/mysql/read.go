@@ -71,7 +71,8 @@ func (r readConnector) Connect(ctx context.Context) (driver.Conn, error) {
 func readSettings() []string {
 	return []string{
 		"SET NAMES utf8mb4", // with the server's own collation
-		"SET SESSION autocommit = 1, completion_type = 'NO_CHAIN', net_write_timeout = " + netWrite,
+		// MariaDB describes results by the collation of SET NAMES until this is set, as DescribeQuery does.
+		"SET SESSION autocommit = 1, character_set_results = utf8mb4, completion_type = 'NO_CHAIN', net_write_timeout = " + netWrite,
 		"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE",
 	}
 }
