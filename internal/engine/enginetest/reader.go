@@ -300,7 +300,9 @@ func (s readers) largeTexts(t *testing.T) {
 func (s readers) endOfText(t *testing.T) {
 	db := s.open(t)
 	c := readSession(t, db, nil)
-	const endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 900) SELECT a.i FROM n a, n b, n c, n d"
+	const numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 990) "
+	// A join of more tables returns its first row late where the server hashes all but one of them.
+	const endless = numbers + "SELECT a.i, '0123456789012345678901234567890123456789' FROM n a, n b"
 	own := errors.New("enough")
 	rows := 0
 	if err := c.Text(within(t), endless, nil, func([][]byte) error {
@@ -333,7 +335,7 @@ func (s readers) endOfText(t *testing.T) {
 	ctx, cancel = context.WithTimeout(within(t), 50*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	wantError(t, c.Text(ctx, strings.Replace(endless, "SELECT a.i", "SELECT COUNT(*)", 1), nil, func([][]byte) error { return nil }), context.DeadlineExceeded)
+	wantError(t, c.Text(ctx, numbers+"SELECT COUNT(*) FROM n a, n b, n c, n d", nil, func([][]byte) error { return nil }), context.DeadlineExceeded)
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("it took %s", took)
 	}

@@ -436,6 +436,9 @@ var tableHead = regexp.MustCompile("^CREATE TABLE `(?:[^`]|``)*`")
 // partitionClause matches the beginning of the last clause. Line breaks in texts are shown as \n.
 var partitionClause = regexp.MustCompile(`\n(/\*!\d+)? ?PARTITION BY `)
 
+// namedCheck matches the name of a check in SHOW CREATE TABLE, at the beginning of its line.
+var namedCheck = regexp.MustCompile("\n  CONSTRAINT `(?:[^`]|``)+` CHECK ")
+
 // likePeriod returns the statement that creates an empty table like a period of t. CREATE TABLE ...
 // LIKE would first create all partitions, which takes seconds for hundreds of them.
 func (db *DB) likePeriod(ctx context.Context, from querent, t *engine.Table, name string) (string, error) {
@@ -450,6 +453,9 @@ func (db *DB) likePeriod(ctx context.Context, from querent, t *engine.Table, nam
 	rest := text[len(head):]
 	if at := partitionClause.FindStringIndex(rest); at != nil {
 		rest = rest[:at[0]]
+	}
+	if !db.dialect.mariadb { // where the names of checks are those of the database
+		rest = namedCheck.ReplaceAllString(rest, "\n  CHECK ")
 	}
 	return "CREATE TABLE " + db.dialect.Quote(name) + rest, nil
 }
