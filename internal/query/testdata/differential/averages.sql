@@ -53,3 +53,10 @@ SELECT day, host, AVG(value), AVG(cnt) FROM metrics GROUP BY day, host ORDER BY 
 SELECT host_id, AVG(i) > 0, AVG(d) BETWEEN -10 AND 10 FROM events WHERE id < 5000 GROUP BY host_id ORDER BY host_id;
 -- name: average of negative values
 SELECT AVG(-d), AVG(-i), AVG(-d65) FROM events WHERE id < 5000;
+-- name: an average that has more digits than its type, where it is stored
+-- on: mariadb mysql
+SELECT e.c, e.l, SUM(DISTINCT e.d65), AVG(COALESCE(e.iu, 0)) AS a1 FROM events e WHERE e.id < 5000 GROUP BY e.c, e.l ORDER BY a1, 1, 2;
+-- name: averages of conditions
+-- on: mariadb mysql
+-- expect: split
+SELECT host_id, AVG(CASE WHEN i > 10 THEN 1 ELSE 0 END) FROM events GROUP BY host_id ORDER BY host_id;
