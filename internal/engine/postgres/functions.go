@@ -185,7 +185,7 @@ func varianceRecipe(name string) engine.Recipe {
 	return engine.Recipe{
 		Parts: []string{"count($1)::numeric", "sum($1)::numeric", "sum($1::numeric * $1::numeric)"},
 		Merge: []string{"coalesce(sum($1), 0)", "sum($1)", "sum($1)"},
-		Value: "(CASE WHEN " + none + " THEN NULL WHEN $1 * $3 - $2 * $2 <= 0 THEN 0::numeric ELSE " + value + " END)",
+		Value: "(CASE WHEN " + none + " THEN NULL WHEN ($3)::text IN ('NaN', 'Infinity') THEN 'NaN'::numeric WHEN $1 * $3 - $2 * $2 <= 0 THEN 0::numeric ELSE " + value + " END)",
 	}
 }
 

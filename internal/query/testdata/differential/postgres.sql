@@ -406,3 +406,9 @@ SELECT COUNT(*), MIN(w.id) FROM words w WHERE w.x > 1000 AND w.ci LIKE 'a%';
 SELECT 'one', u.d FROM nulls u WHERE (NOT u.g IN (-0.25, 10.00, NULL) OR u.day IS NULL) AND u.day = '2024-01-01' UNION ALL SELECT 'two', e.d0 FROM events e WHERE e.id < 5000;
 -- name: sums of groups of texts that are equal, each in a group with a number
 SELECT e.vi AS a1, SUM(e.i / 7) AS a3 FROM events e GROUP BY CUBE (e.vi, e.id);
+-- name: deviations of numbers among which are NaN and the infinities
+-- expect: split
+SELECT id % 50 AS k, stddev_pop(n), var_pop(n), stddev_samp(n), var_samp(n) FROM events GROUP BY k ORDER BY k;
+-- name: deviations of single numbers, some of them NaN and infinite
+-- expect: split
+SELECT id % 5000 + 1 AS k, stddev_pop(n), var_pop(n), stddev_samp(n), var_samp(n) FROM events WHERE id > 900 GROUP BY k ORDER BY k;
