@@ -101,12 +101,14 @@ func (r *Runner) answer(ctx context.Context, p *Plan, sink *counter, report *Rep
 		return r.whole(ctx, p, sink, report)
 	}
 	err := r.split(ctx, p, nil, sink, report)
-	if e, ok := errors.AsType[*inexactError](err); ok && !sink.begun && !r.o.NoRerun && ctx.Err() == nil {
-		report.Rerun, report.Server, report.Proof, report.Warnings = e.why, false, "", nil
-		return r.whole(ctx, p, sink, report)
+	why := ""
+	if e, ok := errors.AsType[*inexactError](err); ok {
+		why = e.why
+	} else if slices.ContainsFunc(piecesOnly, func(class error) bool { return errors.Is(err, class) }) {
+		why = err.Error()
 	}
-	if slices.ContainsFunc(piecesOnly, func(class error) bool { return errors.Is(err, class) }) && !sink.begun && !r.o.NoRerun && ctx.Err() == nil {
-		report.Rerun, report.Server, report.Proof, report.Warnings = err.Error(), false, "", nil
+	if why != "" && !sink.begun && !r.o.NoRerun && ctx.Err() == nil {
+		report.Rerun, report.Server, report.Proof, report.Warnings = why, false, "", nil
 		return r.whole(ctx, p, sink, report)
 	}
 	return err

@@ -550,11 +550,13 @@ func (x *splitter) fractional(e *parse.Expr) bool {
 	return yes
 }
 
+func isDivision(e *parse.Expr) bool { return e.Kind == parse.Binary && e.Name == "/" }
+
 // divided reports a division in an expression.
 func divided(e *parse.Expr) bool {
 	yes := false
 	parse.Walk(e, func(e *parse.Expr) bool {
-		yes = yes || e.Kind == parse.Binary && e.Name == "/"
+		yes = yes || isDivision(e)
 		return !yes
 	})
 	return yes
@@ -564,7 +566,7 @@ func divided(e *parse.Expr) bool {
 func (x *splitter) divides() bool {
 	yes := false
 	x.query.Walk(nil, func(e *parse.Expr) bool {
-		yes = yes || e.Kind == parse.Binary && e.Name == "/"
+		yes = yes || isDivision(e)
 		return !yes
 	})
 	return yes

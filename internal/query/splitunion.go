@@ -288,7 +288,7 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 func (b *branch) quotients() bool {
 	yes := false
 	b.query.Walk(nil, func(e *parse.Expr) bool {
-		yes = yes || e.Kind == parse.Binary && e.Name == "/" || e.Kind == parse.Call && strings.EqualFold(e.Name, "avg")
+		yes = yes || isDivision(e) || e.Kind == parse.Call && strings.EqualFold(e.Name, "avg")
 		return !yes
 	})
 	return yes
