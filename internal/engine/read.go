@@ -131,6 +131,7 @@ type Syntax struct {
 	LimitComma   bool // LIMIT offset, count
 	UserVars     bool // @x and @@x are variables
 	NullsLast    bool // ORDER BY sorts NULL after all values, and with DESC before them
+	ZeroDates    bool // a date without a month or a day may become another where the server stores it in between
 	Affinity     bool // a column may be compared in another way than an expression of the same value, such as +x
 }
 

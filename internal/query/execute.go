@@ -60,7 +60,7 @@ func (x *execution) run(row func(worker, piece int, values [][]byte) error, ende
 
 func (x *execution) piece(n *node, s *session, worker, piece int, row func(worker, piece int, values [][]byte) error, ended func(worker, piece int) error) error {
 	var rows int64
-	columns := len(x.p.PartialColumns)
+	columns, dates := len(x.p.PartialColumns), x.zeroDates()
 	if x.cached != nil {
 		if _, ok := x.cached.rows[piece]; ok {
 			err := x.cached.replay(piece, columns, func(values [][]byte) error { return row(worker, piece, values) })
@@ -83,6 +83,11 @@ func (x *execution) piece(n *node, s *session, worker, piece int, row func(worke
 		},
 		func(values [][]byte) error {
 			rows++
+			for _, i := range dates {
+				if isZeroDate(values[i]) {
+					return inexact("it stores dates without a month or a day, which sql_mode refuses")
+				}
+			}
 			recorded.row(values)
 			return row(worker, piece, values)
 		})
@@ -104,6 +109,32 @@ func (x *execution) piece(n *node, s *session, worker, piece int, row func(worke
 	}
 	x.progress(piece, rows)
 	return nil
+}
+
+// zeroDates are the columns of pieces in which a date without a month or a day makes the answer uncertain: where the server stores groups, or
+// rows that it sorts, it may turn such a date into 0000-00-00 or NULL. Rows that are only passed on aren't stored.
+func (x *execution) zeroDates() (list []int) {
+	stored := x.p.Merge.Kind != Concatenate || x.all != nil && x.all.p.Merge.Kind != Concatenate
+	if !stored || !x.r.nodes[0].Reader.Syntax(x.state).ZeroDates {
+		return nil
+	}
+	for i, c := range x.p.PartialColumns {
+		if isDate(c) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// isDate reports a column whose values have a month and a day.
+func isDate(c engine.ResultColumn) bool {
+	return c.Native == "DATE" || c.Native == "DATETIME" || c.Native == "TIMESTAMP"
+}
+
+// isZeroDate reports whether the text of a date has a month or a day of zero.
+func isZeroDate(text []byte) bool {
+	const form = "2006-01-02"
+	return len(text) >= len(form) && (string(text[4:7]) == "-00" || string(text[7:10]) == "-00")
 }
 
 // progress counts a piece that is done.

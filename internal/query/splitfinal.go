@@ -407,12 +407,8 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 			" HAVING "+strings.Join(several, " OR ")+" LIMIT 1")
 	}
 	var ambiguous []string
-	uses := engine.KeySorts
-	if g.hasWindows(g.query) {
-		uses = engine.KeyWindows
-	}
 	for i, c := range g.plan.PartialColumns[:g.plan.Keys] {
-		name, use := keyName+strconv.Itoa(i+1), uses
+		name, use := keyName+strconv.Itoa(i+1), g.keyUse()
 		if i >= len(g.keys) {
 			name, use = valueName+strconv.Itoa(i-len(g.keys)+1), engine.KeyDistinct
 		}

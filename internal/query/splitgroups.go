@@ -402,6 +402,9 @@ func (g *grouped) describeGroups() error {
 		}
 		a.result, n = cols[n], n+1
 		a.inputs, in = in[:len(a.args)], in[len(a.args):]
+		if g.keyUse() == engine.KeyWindows && g.reader.Ambiguous(a.result, "x", engine.KeyWindows) == "TRUE" {
+			return refuse("there are windows over groups with %s, whose type the server orders in a way of its own", g.of(a.call.Span))
+		}
 	}
 	for _, k := range g.keys {
 		if err := g.checkKey(k); err != nil {
@@ -413,7 +416,7 @@ func (g *grouped) describeGroups() error {
 
 // checkKey refuses keys whose text is not enough to tell which group a row belongs to.
 func (g *grouped) checkKey(k *key) error {
-	if g.reader.Ambiguous(k.col, k.text, engine.KeySorts) == "TRUE" {
+	if g.reader.Ambiguous(k.col, k.text, g.keyUse()) == "TRUE" {
 		return refuse("it groups by %s, whose text may stand for several values", k.text)
 	}
 	if g.syntax.Affinity && parse.Bare(k.expr).Kind == parse.Column && k.col.Native == "" {
@@ -434,6 +437,14 @@ func (g *grouped) checkKey(k *key) error {
 		}
 	}
 	return nil
+}
+
+// keyUse is what the keys are wanted for.
+func (g *grouped) keyUse() engine.KeyUse {
+	if g.hasWindows(g.query) {
+		return engine.KeyWindows
+	}
+	return engine.KeySorts
 }
 
 // isKeyed reports the function that tells subtotals from groups.
@@ -490,7 +501,7 @@ func (g *grouped) disjoint() bool {
 		return false
 	}
 	for _, k := range g.keys {
-		if k.bytes != "" || g.reader.Ambiguous(k.col, k.text, engine.KeySorts) != "" {
+		if k.bytes != "" || g.reader.Ambiguous(k.col, k.text, engine.KeySorts) != "" || g.syntax.ZeroDates && isDate(k.col) {
 			return false
 		}
 	}

@@ -22,6 +22,7 @@ func (db *DB) Syntax(st engine.State) engine.Syntax {
 		DoubleQuoted: !mode["ANSI_QUOTES"],
 		ConcatPipes:  mode["PIPES_AS_CONCAT"],
 		HighNot:      mode["HIGH_NOT_PRECEDENCE"],
+		ZeroDates:    mode["NO_ZERO_IN_DATE"] || mode["NO_ZERO_DATE"],
 		Backquoted:   true, Introducer: true, Hash: true, DashSpace: true, Executable: true,
 		GroupOrder: true, Rollup: true, LimitComma: true, UserVars: true,
 	}
@@ -88,17 +89,16 @@ func (db *DB) UserFunction(context.Context, *engine.Session, []string) (string, 
 // ClockValue implements engine.Reader: no function is a ClockFunction.
 func (db *DB) ClockValue(string) string { return "" }
 
-// Ambiguous implements engine.Reader. An enumeration has an empty text for invalid values, and may have one for a valid one. Where
-// sql_mode refuses dates without a month, a DISTINCT aggregate takes them for NULL. Texts whose beginnings are the same up to
+// Ambiguous implements engine.Reader. An enumeration has an empty text for invalid values, and may have one for a valid one. Texts whose beginnings are the same up to
 // max_sort_length are equal where the server sorts them, also for groups, and not where it looks them up in a table.
 func (db *DB) Ambiguous(c engine.ResultColumn, expr string, use engine.KeyUse) string {
 	switch {
 	case c.Native == "BIT":
 		return "TRUE" // results have it as bytes or as a number, depending on how groups are made
+	case use == engine.KeyWindows && db != nil && !db.dialect.mariadb && (c.Native == "TIME" || c.Native == "ENUM" || c.Native == "SET"):
+		return "TRUE" // MySQL may take different ones for equal, depending on what else the window is ordered by
 	case c.Native == "ENUM" || c.Native == "SET":
 		return expr + " = ''"
-	case use == engine.KeyDistinct && (c.Native == "DATE" || c.Native == "DATETIME" || c.Native == "TIMESTAMP"):
-		return "MONTH(" + expr + ") = 0 OR DAYOFMONTH(" + expr + ") = 0"
 	}
 	var list []string
 	if f, texts := texts(c); texts && f.length > usualSortLength {
@@ -148,7 +148,8 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	// Versions of MySQL after 8.0.15 round a quotient within an expression, and don't round an average there.
 	alone := db != nil && !db.dialect.mariadb
 	if c.Distinct {
-		return distinctRecipe(c)
+		r, ok := distinctRecipe(c)
+		return r, ok && sumDigits(c) < 0
 	}
 	if c.Ordered || c.Separator != "" || len(c.Args) > 1 && c.Name != "grouping" {
 		return engine.Recipe{}, false
@@ -169,7 +170,8 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	case "sum":
 		switch c.Result.Class {
 		case engine.ClassDecimal, engine.ClassInt:
-			return step(engine.MergeSum)
+			same.Steps = []engine.MergeStep{engine.MergeSum}
+			return unlessCut(c, same), true
 		case engine.ClassFloat:
 			same.Order = true
 			return same, true
@@ -181,6 +183,11 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 		}
 		// The server cuts an average that has more digits than the largest type where it stores it.
 		if in := c.Inputs[0]; c.Result.Class == engine.ClassDecimal && in.Class == engine.ClassDecimal && in.Precision-in.Scale+c.Result.Scale > mostDigits {
+			return engine.Recipe{}, false
+		}
+		// The quotient has as many digits after the point as the values themselves call for, which may be fewer than those of their type: a
+		// function may return an integer among decimal numbers. Up to nine, the server computes them all.
+		if c.Result.Class == engine.ClassDecimal && c.Result.Scale > 9 && (strings.Contains(c.Args[0], "(") || strings.Contains(strings.ToLower(c.Args[0]), "case")) {
 			return engine.Recipe{}, false
 		}
 		r := engine.Recipe{Parts: []string{"SUM($1)", "COUNT($1)"}, Merge: []string{"SUM($1)", "COALESCE(SUM($1), 0)"}, Value: "($1 / $2)"}
@@ -197,7 +204,7 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 			if quotientRounds(c.Inputs[0].Scale, c.Result.Scale) {
 				r.Steps, r.Final = []engine.MergeStep{engine.MergeSum, engine.MergeSum}, engine.FinalQuotient
 			}
-			return r, true
+			return unlessCut(c, r), true
 		}
 	case "min", "max":
 		return extremeRecipe(c, same, alone)
@@ -225,6 +232,33 @@ func fullDecimal(c engine.ResultColumn) bool {
 
 // mostDigits is how many digits a DECIMAL can have.
 const mostDigits = 65
+
+// digitsOfRows is how many digits a sum may have beyond those of its values: more rows than 10^12 aren't expected.
+const digitsOfRows = 12
+
+// sumDigits is the number of digits before the point that a sum, or that of an average, may have, if it is so few that the server may
+// cut a sum on the way to the largest number, in some orders of the rows; otherwise -1.
+func sumDigits(c engine.AggregateCall) int {
+	if c.Name != "sum" && c.Name != "avg" || c.Inputs[0].Class != engine.ClassDecimal {
+		return -1
+	}
+	in := c.Inputs[0]
+	if most := mostDigits - in.Scale; most < in.Precision-in.Scale+digitsOfRows {
+		return most
+	}
+	return -1
+}
+
+// unlessCut returns the recipe of a sum, or of an average, with a tie for sums that may be cut: none is as large as the sum of all sizes.
+func unlessCut(c engine.AggregateCall, r engine.Recipe) engine.Recipe {
+	most := sumDigits(c)
+	if most < 0 {
+		return r
+	}
+	r.Parts, r.Merge = append(r.Parts, "SUM(ABS($1))"), append(r.Merge, "SUM($1)")
+	r.Tie, r.Steps = fmt.Sprintf("$%d >= 1%s", len(r.Parts), strings.Repeat("0", most-1)), nil
+	return r
+}
 
 // numeric reports whether the argument is a number, exact or not, and no time or text that is converted.
 func numeric(inputs []engine.ResultColumn) bool {

@@ -114,3 +114,12 @@ SELECT LEFT(note, 10) AS k, COUNT(*) FROM metrics GROUP BY LEFT(note, 10) ORDER 
 -- name: too little memory to sort what a piece sorts
 -- set: sort_buffer_size = 32768
 SELECT COUNT(DISTINCT v), COUNT(DISTINCT vb), COUNT(DISTINCT tx) FROM wide;
+-- name: groups of dates without a month
+-- set: sql_mode = STRICT_TRANS_TABLES,NO_ZERO_IN_DATE
+SELECT day, MAX(mi) AS m FROM events GROUP BY day ORDER BY m, day;
+-- name: extremes of dates without a month
+-- set: sql_mode = STRICT_TRANS_TABLES,NO_ZERO_IN_DATE
+SELECT ti, MAX(day) AS m, COUNT(DISTINCT mi) FROM events WHERE id > 5000 GROUP BY ti ORDER BY ti;
+-- name: distinct dates in a strict mode
+-- set: sql_mode = STRICT_TRANS_TABLES,NO_ZERO_IN_DATE
+SELECT DISTINCT day FROM events WHERE id < 5000 ORDER BY day;

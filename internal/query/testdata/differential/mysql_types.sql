@@ -178,3 +178,11 @@ SELECT w.id AS a1 FROM words w LEFT JOIN hosts h ON h.id = w.x GROUP BY w.id, w.
 SELECT o.status AS a1 FROM orders o WHERE o.id = 77 GROUP BY o.status WITH ROLLUP;
 -- name: averages of the largest decimals, stored for a distinct count
 SELECT e.si, CASE WHEN e.vb <= 'abc' THEN 1 ELSE 0 END AS a1, AVG(e.d65), COUNT(DISTINCT e.b, e.bu % 3) FROM events e GROUP BY e.si, e.vb;
+-- name: sums of the largest numbers, of which one on the way is too large
+SELECT SUM(d65) FROM events WHERE at < '2024-02-01' GROUP BY REPLACE(l, 'a', '');
+-- name: averages of integers among decimal numbers
+SELECT AVG(LEAST(cnt, value)), AVG(CASE WHEN cnt > 0 THEN 1 ELSE value END), AVG(IF(cnt > 0, cnt, value)) FROM metrics;
+-- name: windows over groups of durations
+SELECT dur, b DIV 2, SUM(COUNT(*)) OVER (ORDER BY dur, b DIV 2) FROM events WHERE id < 5000 GROUP BY dur, b DIV 2;
+-- name: windows over groups of a set
+SELECT st, SUM(COUNT(*)) OVER (ORDER BY st) FROM events GROUP BY st;
