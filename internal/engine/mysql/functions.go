@@ -89,8 +89,9 @@ func (db *DB) UserFunction(context.Context, *engine.Session, []string) (string, 
 // ClockValue implements engine.Reader: no function is a ClockFunction.
 func (db *DB) ClockValue(string) string { return "" }
 
-// Ambiguous implements engine.Reader. An enumeration has an empty text for invalid values, and may have one for a valid one. Texts whose beginnings are the same up to
-// max_sort_length are equal where the server sorts them, also for groups, and not where it looks them up in a table.
+// Ambiguous implements engine.Reader. An enumeration has an empty text for invalid values, and may have one for a valid one. Texts whose
+// beginnings are the same up to max_sort_length are equal where the server sorts them, also for groups, and not where it looks them up in a
+// table.
 func (db *DB) Ambiguous(c engine.ResultColumn, expr string, use engine.KeyUse) string {
 	switch {
 	case c.Native == "BIT":
