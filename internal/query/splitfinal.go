@@ -19,6 +19,11 @@ func (g *grouped) write() error {
 	if g.offset > 0 && len(g.keys) == 0 {
 		return refuse("it has OFFSET of a single row")
 	}
+	if g.offset > 0 && g.sel.Distinct && g.syntax.Introducer && !slices.ContainsFunc(g.sel.Items, func(it parse.Item) bool {
+		return it.Star || it.Expr.Kind == parse.Column
+	}) { // MariaDB forgets the OFFSET if it finds that all of them are constant
+		return refuse("it has DISTINCT of expressions, and OFFSET")
+	}
 	items, err := g.items()
 	if err != nil {
 		return err

@@ -186,3 +186,5 @@ SELECT AVG(LEAST(cnt, value)), AVG(CASE WHEN cnt > 0 THEN 1 ELSE value END), AVG
 SELECT dur, b DIV 2, SUM(COUNT(*)) OVER (ORDER BY dur, b DIV 2) FROM events WHERE id < 5000 GROUP BY dur, b DIV 2;
 -- name: windows over groups of a set
 SELECT st, SUM(COUNT(*)) OVER (ORDER BY st) FROM events GROUP BY st;
+-- name: an offset beyond distinct values that are constant
+SELECT DISTINCT CASE WHEN COALESCE(d, 0) IS NULL THEN 1 ELSE 0 END AS k FROM events WHERE id < 5000 AND ti IN (SELECT id FROM events WHERE id < 40) ORDER BY k DESC LIMIT 1 OFFSET 5;
