@@ -131,8 +131,10 @@ type Syntax struct {
 	LimitComma   bool // LIMIT offset, count
 	UserVars     bool // @x and @@x are variables
 	NullsLast    bool // ORDER BY sorts NULL after all values, and with DESC before them
-	ZeroDates    bool // a date without a month or a day may become another where the server stores it in between
-	Affinity     bool // a column may be compared in another way than an expression of the same value, such as +x
+	// QuotientDigits is how many digits after the point a quotient has beyond those of the dividend, where that is a setting.
+	QuotientDigits int
+	ZeroDates      bool // a date without a month or a day may become another where the server stores it in between
+	Affinity       bool // a column may be compared in another way than an expression of the same value, such as +x
 }
 
 // A ResultColumn is one column of a result, as the server describes it.
@@ -354,6 +356,12 @@ type AggregateCall struct {
 	Ordered, SelfOrdered bool
 	// Divided reports that an argument has a division, whose value may have more digits than its type.
 	Divided bool
+	// Computed reports an argument that isn't made of columns, numbers and arithmetic alone: its values may have fewer digits than its type.
+	Computed bool
+	// Quotients is how many divisions there may be between the call and a value of the statement, at most.
+	Quotients int
+	// QuotientDigits is Syntax.QuotientDigits.
+	QuotientDigits int
 	// Fractions reports that an argument has a binary fraction: a column, or a number with a point or an exponent.
 	Fractions        bool
 	Order, Separator string

@@ -527,14 +527,15 @@ func (g *grouped) recipe(a *aggregate) (engine.Recipe, bool) {
 	e := a.call
 	c := engine.AggregateCall{
 		Name: e.Name, Distinct: e.Distinct, Star: e.Star && e.Filter == nil, Args: a.args, Inputs: a.inputs,
-		Ordered: len(e.OrderBy) > 0, Separator: e.Separator, Result: a.result, Divided: g.merged && g.divides(),
+		Ordered: len(e.OrderBy) > 0, Separator: e.Separator, Result: a.result, Divided: g.merged && g.divides(), Computed: g.merged,
+		Quotients: g.quotients(), QuotientDigits: g.syntax.QuotientDigits,
 	}
 	if len(e.OrderBy) == 1 && len(e.Args) > 0 && g.equal(e.OrderBy[0].Expr, e.Args[0]) {
 		c.SelfOrdered = true
 		c.Order = strings.TrimSpace(g.of(parse.Span{From: e.OrderBy[0].Expr.To, To: e.OrderBy[0].To}))
 	}
 	for _, arg := range e.Args {
-		c.Divided, c.Fractions = c.Divided || divided(arg), c.Fractions || g.fractional(arg)
+		c.Divided, c.Fractions, c.Computed = c.Divided || divided(arg), c.Fractions || g.fractional(arg), c.Computed || computed(arg)
 	}
 	if e.Filter != nil && (c.Ordered || c.Separator != "") {
 		return engine.Recipe{}, false
@@ -578,6 +579,31 @@ func (x *splitter) divides() bool {
 	yes := false
 	x.query.Walk(nil, func(e *parse.Expr) bool {
 		yes = yes || isDivision(e)
+		return !yes
+	})
+	return yes
+}
+
+// quotients counts the divisions and the averages over a window in the statement.
+func (x *splitter) quotients() (n int) {
+	x.query.Walk(nil, func(e *parse.Expr) bool {
+		if isDivision(e) || e.Kind == parse.Call && e.Name == "avg" && e.Over != nil {
+			n++
+		}
+		return true
+	})
+	return n
+}
+
+// computed reports an expression that isn't made of columns, literals and arithmetic alone.
+func computed(e *parse.Expr) bool {
+	yes := false
+	parse.Walk(e, func(e *parse.Expr) bool {
+		switch e.Kind {
+		case parse.Literal, parse.Column, parse.Unary, parse.Binary, parse.Paren:
+		default:
+			yes = true
+		}
 		return !yes
 	})
 	return yes

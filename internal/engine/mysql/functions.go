@@ -16,6 +16,10 @@ func (db *DB) Syntax(st engine.State) engine.Syntax {
 	for m := range strings.SplitSeq(strings.ToUpper(st.Get("sql_mode")), ",") {
 		mode[strings.TrimSpace(m)] = true
 	}
+	digits, err := strconv.Atoi(st.Get("div_precision_increment"))
+	if err != nil {
+		digits = 4 // the default, of a session that wasn't asked
+	}
 	// The server returns a combination, such as ANSI, together with the modes that it stands for.
 	return engine.Syntax{
 		Backslash:    !mode["NO_BACKSLASH_ESCAPES"],
@@ -24,7 +28,7 @@ func (db *DB) Syntax(st engine.State) engine.Syntax {
 		HighNot:      mode["HIGH_NOT_PRECEDENCE"],
 		ZeroDates:    mode["NO_ZERO_IN_DATE"] || mode["NO_ZERO_DATE"],
 		Backquoted:   true, Introducer: true, Hash: true, DashSpace: true, Executable: true,
-		GroupOrder: true, Rollup: true, LimitComma: true, UserVars: true,
+		GroupOrder: true, Rollup: true, LimitComma: true, UserVars: true, QuotientDigits: digits,
 	}
 }
 
@@ -146,6 +150,9 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	if c.Name != "count" && slices.ContainsFunc(c.Inputs, fullDecimal) {
 		return engine.Recipe{}, false
 	}
+	if fewerDigits(c) {
+		return engine.Recipe{}, false
+	}
 	// Versions of MySQL after 8.0.15 round a quotient within an expression, and don't round an average there.
 	alone := db != nil && !db.dialect.mariadb
 	if c.Distinct {
@@ -184,11 +191,6 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 		}
 		// The server cuts an average that has more digits than the largest type where it stores it.
 		if in := c.Inputs[0]; c.Result.Class == engine.ClassDecimal && in.Class == engine.ClassDecimal && in.Precision-in.Scale+c.Result.Scale > mostDigits {
-			return engine.Recipe{}, false
-		}
-		// The quotient has as many digits after the point as the values themselves call for, which may be fewer than those of their type: a
-		// function may return an integer among decimal numbers. Up to nine, the server computes them all.
-		if c.Result.Class == engine.ClassDecimal && c.Result.Scale > 9 && (strings.Contains(c.Args[0], "(") || strings.Contains(strings.ToLower(c.Args[0]), "case")) {
 			return engine.Recipe{}, false
 		}
 		r := engine.Recipe{Parts: []string{"SUM($1)", "COUNT($1)"}, Merge: []string{"SUM($1)", "COALESCE(SUM($1), 0)"}, Value: "($1 / $2)"}
@@ -233,6 +235,23 @@ func fullDecimal(c engine.ResultColumn) bool {
 
 // mostDigits is how many digits a DECIMAL can have.
 const mostDigits = 65
+
+// wordDigits is how many digits after the point the server computes and stores together.
+const wordDigits = 9
+
+// fewerDigits reports an aggregate whose quotient may have fewer digits in the server than from the values of pieces: it has those that the values
+// themselves call for, and a function may return an integer among decimal numbers. If both are within one word, the server computes all of it.
+func fewerDigits(c engine.AggregateCall) bool {
+	n := c.Quotients
+	if c.Name == "avg" {
+		n++
+	}
+	if n == 0 || !c.Computed || len(c.Inputs) == 0 || c.Name == "count" {
+		return false
+	}
+	scale := c.Inputs[0].Scale
+	return c.Inputs[0].Class == engine.ClassDecimal && scale != 0 && (scale < 0 || c.QuotientDigits == 0 || scale+n*c.QuotientDigits > wordDigits)
+}
 
 // digitsOfRows is how many digits a sum may have beyond those of its values: more rows than 10^12 aren't expected.
 const digitsOfRows = 12

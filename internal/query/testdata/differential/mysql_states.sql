@@ -123,3 +123,6 @@ SELECT ti, MAX(day) AS m, COUNT(DISTINCT mi) FROM events WHERE id > 5000 GROUP B
 -- name: distinct dates in a strict mode
 -- set: sql_mode = STRICT_TRANS_TABLES,NO_ZERO_IN_DATE
 SELECT DISTINCT day FROM events WHERE id < 5000 ORDER BY day;
+-- name: quotients without more digits, of sums of integers among decimal numbers
+-- set: div_precision_increment = 0
+SELECT SUM(CASE WHEN value >= 0.5 THEN seq ELSE value END) / COUNT(*) AS a, AVG(LEAST(seq, value)) AS b, AVG(value) AS c FROM metrics;

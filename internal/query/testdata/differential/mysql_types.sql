@@ -188,3 +188,9 @@ SELECT dur, b DIV 2, SUM(COUNT(*)) OVER (ORDER BY dur, b DIV 2) FROM events WHER
 SELECT st, SUM(COUNT(*)) OVER (ORDER BY st) FROM events GROUP BY st;
 -- name: an offset beyond distinct values that are constant
 SELECT DISTINCT CASE WHEN COALESCE(d, 0) IS NULL THEN 1 ELSE 0 END AS k FROM events WHERE id < 5000 AND ti IN (SELECT id FROM events WHERE id < 40) ORDER BY k DESC LIMIT 1 OFFSET 5;
+-- name: quotients of sums of integers among decimal numbers
+SELECT SUM(CASE WHEN value >= 0.5 THEN seq ELSE value END) / COUNT(*) AS a, SUM(value) / COUNT(*) AS b FROM metrics WHERE host IN ('h1', 'h7');
+-- name: quotients of sums of integers among decimal numbers with two digits
+SELECT host_id, SUM(CASE WHEN d > 100 THEN d ELSE 0 END) / COUNT(*) AS a, AVG(COALESCE(d, 0)) FROM events WHERE id < 5000 GROUP BY host_id ORDER BY host_id;
+-- name: texts of sums of integers among decimal numbers
+SELECT CONCAT(SUM(CASE WHEN value >= 0.5 THEN seq ELSE value END)), CONCAT(MAX(LEAST(seq, value))), LENGTH(SUM(IF(value > 0, seq, value))) FROM metrics;
