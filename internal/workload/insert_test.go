@@ -74,7 +74,9 @@ func TestTablePerWriter(t *testing.T) {
 					t.Errorf("tables %v", names)
 				}
 				setUp(t, w)
-				run(t, w, config(w))
+				cfg := config(w)
+				cfg.Rate = 20_000 // as fast as it can, one writer may have inserted all before another has begun
+				run(t, w, cfg)
 				mustHold(t, w, rows)
 				sql := raw(t, db)
 				texts := map[string]bool{}
