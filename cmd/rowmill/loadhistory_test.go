@@ -97,31 +97,35 @@ func TestHistoryKilled(t *testing.T) {
 	onKeepers(t, func(l *loading) {
 		l.insert(loadStart, 1)
 		l.tick(loadStart.Add(time.Hour))
-		var at []time.Duration
-		for i := range 12 {
-			at = append(at, -2*days+time.Duration(i*5%12)*2*time.Hour)
-		}
-		l.write("old.csv", historyHeader+history(1, at...))
 		log, kills := filepath.Join(l.dir, "passed"), 0
-		for {
-			c := l.command(0, "old.csv --batch 4 --writers 2 --clock "+l.clock)
-			c.Env = append(c.Env, crashLogVariable+"="+log)
-			s := ended(l.T, c, "")
-			if s.code == exitDone {
-				break
+		load := func(file string, writers int, from time.Duration) {
+			var at []time.Duration
+			for i := range 12 {
+				at = append(at, from+time.Duration(i*5%12)*2*time.Hour)
 			}
-			if kills++; s.code >= 0 && !strings.Contains(s.stdout, "another process") || kills > 60 {
-				l.Fatalf("after %d kills: exit %d\n%s%s", kills, s.code, s.stdout, s.stderr)
+			l.write(file, historyHeader+history(1, at...))
+			for {
+				c := l.command(0, fmt.Sprintf("%s --batch 4 --writers %d --clock %s", file, writers, l.clock))
+				c.Env = append(c.Env, crashLogVariable+"="+log)
+				s := ended(l.T, c, "")
+				if s.code == exitDone {
+					return
+				}
+				if kills++; s.code >= 0 && !strings.Contains(s.stdout, "another process") || kills > 60 {
+					l.Fatalf("after %d kills: exit %d\n%s%s", kills, s.code, s.stdout, s.stderr)
+				}
 			}
 		}
+		load("old.csv", 2, -2*days)
+		load("older.csv", 1, -4*days) // no other writer's point ends it before one of its own is passed
 		points := string(readFile(l, log))
 		for _, point := range []string{"create period", "period created", "period triggers", "before commit", "after commit"} {
 			if !strings.Contains(points, point) {
 				l.Errorf("it was not killed at %q: %s", point, points)
 			}
 		}
-		l.rolledUp(32)
-		l.has("12", "SELECT COUNT(DISTINCT ts) FROM readings WHERE sensor = 1 AND ts < "+l.db.Words().Literal(l.table, loadStart.Add(-time.Hour).UnixMicro()))
+		l.rolledUp(44)
+		l.has("24", "SELECT COUNT(DISTINCT ts) FROM readings WHERE sensor = 1 AND ts < "+l.db.Words().Literal(l.table, loadStart.Add(-time.Hour).UnixMicro()))
 		if s := l.run("status"); s.code != exitDone {
 			l.Errorf("status: exit %d\n%s%s", s.code, s.stdout, s.stderr)
 		}
