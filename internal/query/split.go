@@ -102,6 +102,9 @@ func (x *splitter) split() (err error) {
 		}
 	}
 	x.scanned = true
+	if err := x.checkSubqueries(); err != nil {
+		return err
+	}
 	b, err := x.choose()
 	if err != nil {
 		return err

@@ -139,13 +139,22 @@ func (g *grouped) items() (list []string, err error) {
 
 // render returns an expression in terms of the groups' columns.
 func (g *grouped) render(e *parse.Expr, in nameUse) (string, error) {
+	return g.renderPart(e, in, false)
+}
+
+// renderPart is render of an expression that may be a part of another.
+func (g *grouped) renderPart(e *parse.Expr, in nameUse, part bool) (string, error) {
 	var edits []parse.Edit
 	var err error
 	whole := e
+	if err := g.checkOperands(e, in, part); err != nil {
+		return "", err
+	}
 	parse.Walk(e, func(e *parse.Expr) bool {
 		if err != nil {
 			return false
 		}
+		within := part || e != whole
 		replace := func(text string) { edits = append(edits, parse.Edit{Span: e.Span, Text: text}) }
 		var r *parse.Expr
 		if r, err = g.resolve(e, in); err != nil {
@@ -153,14 +162,19 @@ func (g *grouped) render(e *parse.Expr, in nameUse) (string, error) {
 		}
 		if r != nil {
 			var text string
-			if text, err = g.render(r, inItems); err == nil {
+			if text, err = g.renderPart(r, inItems, within); err == nil {
 				replace("(" + text + ")")
 			}
 			return false
 		}
 		if i := g.keyOf(e); i >= 0 {
-			g.keys[i].used = true
-			replace(g.keyValue(i))
+			k := g.keys[i]
+			k.used = true
+			text := g.keyValue(i)
+			if within && parse.Bare(k.expr).Kind != parse.Column {
+				text = g.noColumn(text, k.col)
+			}
+			replace(text)
 			return false
 		}
 		switch {
@@ -168,11 +182,15 @@ func (g *grouped) render(e *parse.Expr, in nameUse) (string, error) {
 			err = refuse("it has a subquery over groups")
 		case g.isAggregate(e):
 			a := g.aggregateOf(e)
-			if a.recipe.Alone && e != whole {
-				err = refuse("%s within an expression has more digits than can be computed from parts", g.of(e.Span))
+			if a.recipe.Alone && within {
+				err = refuse("%s within an expression has more digits than can be computed from parts, or another sign", g.of(e.Span))
 				return false
 			}
-			replace(g.value(a))
+			text := g.value(a)
+			if within {
+				text = g.noColumn(text, a.result)
+			}
+			replace(text)
 			return false
 		case e.Over != nil:
 			if err = g.checkWindow(e, whole); err == nil && e.Over.Name != "" {

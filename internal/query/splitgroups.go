@@ -74,6 +74,8 @@ type grouped struct {
 	values []string // expressions by which pieces group in addition
 	merges bool     // every part has a step
 	window bool
+	// described is a query whose columns are the keys, and the aggregates but those that tell subtotals from groups.
+	described string
 	// ambiguous reports that some values, if there are any, make the query whole.
 	ambiguous bool
 }
@@ -138,6 +140,9 @@ func (g *grouped) checkTypes() error {
 func (g *grouped) checkRollup() error {
 	if !g.sel.Rollup {
 		return nil
+	}
+	if g.sel.Distinct {
+		return refuse("it has WITH ROLLUP and DISTINCT")
 	}
 	for _, c := range g.plan.Columns {
 		if c.Provisional && g.plan.Joined {
@@ -376,7 +381,8 @@ func (g *grouped) describeGroups() error {
 	if len(list) == 0 {
 		return refuse("it has groups without a key and without an aggregate")
 	}
-	cols, err := g.describe(g.unhole(g.with() + "SELECT " + strings.Join(list, ", ") + g.rows() + g.groupBy(nil)))
+	g.described = g.unhole(g.with() + "SELECT " + strings.Join(list, ", ") + g.rows() + g.groupBy(nil))
+	cols, err := g.describe(g.described)
 	if err != nil {
 		return err
 	}
@@ -508,8 +514,8 @@ func (g *grouped) disjoint() bool {
 	for _, by := range t.By {
 		if !slices.ContainsFunc(g.keys, func(k *key) bool {
 			names := k.expr.Names
-			return k.expr.Kind == parse.Column && strings.EqualFold(names[len(names)-1], by) &&
-				(len(names) == 2 && strings.EqualFold(names[0], g.alias) || len(names) == 1 && len(g.uses) == 1)
+			return k.expr.Kind == parse.Column && g.sameName(names[len(names)-1], by) &&
+				(len(names) == 2 && g.sameName(names[0], g.alias) || len(names) == 1 && len(g.uses) == 1)
 		}) {
 			return false
 		}

@@ -87,7 +87,7 @@ func (b *block) windowApart(e *parse.Expr, it parse.Item) bool {
 	}
 	has := func(list []*parse.Expr, column string) bool {
 		return slices.ContainsFunc(list, func(e *parse.Expr) bool {
-			return e.Kind == parse.Column && strings.EqualFold(e.Names[len(e.Names)-1], column)
+			return e.Kind == parse.Column && b.sameName(e.Names[len(e.Names)-1], column)
 		})
 	}
 	list := slices.Clone(o.PartitionBy)

@@ -330,6 +330,8 @@ func quotientRounds(scale, result int) bool {
 // server returns the one that it meets first.
 func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engine.Recipe, bool) {
 	switch {
+	case c.Inputs[0].Class == engine.ClassOther && c.Result.Class != engine.ClassOther:
+		return engine.Recipe{}, false // leading zeros, which a column for the extreme would have, and an extreme doesn't
 	case c.Result.Native == "FLOAT" && (c.Result.Scale >= 0 || mysql):
 		return engine.Recipe{}, false // its text doesn't have all digits, and MySQL writes some with those of a DOUBLE
 	case c.Result.Native == "FLOAT":
@@ -345,6 +347,8 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 		same.Tie = "$1 = 0 AND $2 = 1"
 		return same, true
 	case c.Result.Class == engine.ClassInt || c.Result.Class == engine.ClassDecimal || c.Result.Class == engine.ClassBytes || c.Result.Class == engine.ClassTime:
+		// MySQL may take the extreme of unsigned integers, and nothing else, for one with a sign in an expression.
+		same.Alone = mysql && c.Result.Native == "BIGINT" && c.Result.Unsigned
 		same.Steps = []engine.MergeStep{engine.MergeMin}
 		if c.Name == "max" {
 			same.Steps[0] = engine.MergeMax
@@ -382,7 +386,8 @@ func distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 		return r, c.Result.Class == engine.ClassDecimal && numeric(c.Inputs)
 	case "group_concat":
 		// group_concat_max_len cuts the text of the merge as it does that of the whole.
-		if !c.SelfOrdered || len(args) != 1 || c.Inputs[0].Class == engine.ClassText {
+		// A separator with a dollar sign would be taken for a place where an argument goes.
+		if !c.SelfOrdered || len(args) != 1 || c.Inputs[0].Class == engine.ClassText || strings.Contains(c.Separator, "$") {
 			return engine.Recipe{}, false
 		}
 		r.Merge[0] = "GROUP_CONCAT(DISTINCT $1 ORDER BY $1 " + c.Order

@@ -51,13 +51,13 @@ type DB struct {
 	splitRows int          // likewise
 	// interrupt is called before each statement of a change, in tests. If it
 	// returns an error, the change fails with it and its connection is discarded.
-	interrupt func(statement string) error
-	states    lazily[[]string] // of stateVariables, those that the server has
-	spider    lazily[bool]     // whether it has the variable by which Spider leaves a query to the server
-	exact     lazily[[]uint16] // see exactCollations
-	logged    lazily[logging]  // see logsAll
-	tables    knownTables      // see TableParts
-	traced    lineages         // of partitions of which versions were asked for
+	interrupt  func(statement string) error
+	states     lazily[[]string]   // of stateVariables, those that the server has
+	spider     lazily[bool]       // whether it has the variable by which Spider leaves a query to the server
+	collations lazily[collations] // see knownCollations
+	logged     lazily[logging]    // see logsAll
+	tables     knownTables        // see TableParts
+	traced     lineages           // of partitions of which versions were asked for
 }
 
 // Open connects to the target and reads the server's version and settings. If the

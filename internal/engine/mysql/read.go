@@ -229,6 +229,9 @@ func (db *DB) StateRefusal(st engine.State) string {
 			return fmt.Sprintf("%s of the session is %q, and not utf8mb4", name, v)
 		}
 	}
+	if strings.Contains(strings.ToUpper(st.Get("sql_mode")), "ORACLE") {
+		return "sql_mode of the session is ORACLE, which has a syntax of its own"
+	}
 	if v := st.Get("sql_select_limit"); v != "" && v != "18446744073709551615" && !strings.EqualFold(v, "DEFAULT") {
 		return "the session cuts each answer after sql_select_limit = " + v + " rows"
 	}

@@ -162,13 +162,13 @@ func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string
 	if !texts {
 		return cols, nil
 	}
-	exact, err := db.exactCollations(ctx)
-	if err != nil || len(exact) == 0 {
-		return cols, err
+	known, err := db.knownCollations(ctx)
+	if err != nil {
+		return nil, err
 	}
 	results, err := s.State(ctx, "character_set_results")
-	if err != nil || results != "utf8mb4" {
-		return cols, err
+	if err != nil {
+		return nil, err
 	}
 	own, err := unconverted(ctx, s, query, results)
 	if err != nil {
@@ -182,7 +182,13 @@ func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string
 		if err != nil {
 			return nil, err
 		}
-		if c.Class == engine.ClassText && binaryNames[c.Native] != "" && slices.Contains(exact, f.charset) {
+		if c.Class != engine.ClassText || binaryNames[c.Native] == "" && c.Native != "ENUM" && c.Native != "SET" {
+			continue
+		}
+		switch {
+		case !known.isFaithful(f.charset, results):
+			cols[i].Class = engine.ClassOther
+		case results == utf8mb4 && binaryNames[c.Native] != "" && slices.Contains(known.exact, f.charset):
 			cols[i].Class = engine.ClassBytes
 		}
 	}
@@ -237,19 +243,49 @@ func fixedZone(zone string) bool {
 	return zone == "UTC" || len(zone) == 6 && (zone[0] == '+' || zone[0] == '-')
 }
 
-// exactCollations returns the ids of collations under which texts are equal only if their bytes are, and
-// ordered as they are in UTF-8. Others that compare bytes ignore trailing blanks.
-func (db *DB) exactCollations(ctx context.Context) ([]uint16, error) {
-	return db.exact.once(func() (ids []uint16, err error) {
-		list, err := engine.List[string](ctx, db, db.pool, "SELECT ID FROM information_schema.COLLATIONS WHERE ID IS NOT NULL AND COLLATION_NAME IN "+
-			"('utf8mb4_0900_bin', 'utf8mb4_nopad_bin', 'utf8mb3_nopad_bin', 'utf8_nopad_bin', 'ascii_nopad_bin')")
-		for _, id := range list {
-			n, err := strconv.ParseUint(strings.TrimSpace(id), 10, 16)
+// collations are ids of some of the server's collations.
+type collations struct {
+	// exact are those under which texts are equal only if their bytes are, and ordered as they are in UTF-8. Others that compare bytes ignore
+	// trailing blanks.
+	exact []uint16
+	// faithful are those of character sets each of whose texts has another text in UTF-8 with three bytes: in others, such as cp932, two codes may
+	// stand for one character, or some for none. four are those of UTF-8 with four bytes.
+	faithful, four []uint16
+}
+
+// utf8mb4 is the name of UTF-8 with four bytes.
+const utf8mb4 = "utf8mb4"
+
+// isFaithful reports whether different texts under a collation are different in a character set for results, which is one of UTF-8. MariaDB's
+// list of collations doesn't have those of UCA 14 under their ids: see my_uca1400_make_builtin_collation_id in its include/my_sys.h.
+func (k collations) isFaithful(id uint16, results string) bool {
+	return id >= 2048 && id < 2304 || slices.Contains(k.faithful, id) ||
+		results == utf8mb4 && (id >= 2304 && id < 2560 || slices.Contains(k.four, id))
+}
+
+// knownCollations returns the collations that are used by their properties.
+func (db *DB) knownCollations(ctx context.Context) (collations, error) {
+	return db.collations.once(func() (known collations, err error) {
+		for _, part := range []struct {
+			ids   *[]uint16
+			where string
+		}{
+			{&known.exact, "COLLATION_NAME IN ('utf8mb4_0900_bin', 'utf8mb4_nopad_bin', 'utf8mb3_nopad_bin', 'utf8_nopad_bin', 'ascii_nopad_bin')"},
+			{&known.faithful, "CHARACTER_SET_NAME IN ('utf8mb3', 'utf8', 'ascii', 'latin1', 'binary')"},
+			{&known.four, "CHARACTER_SET_NAME = 'utf8mb4'"},
+		} {
+			list, err := engine.List[string](ctx, db, db.pool, "SELECT ID FROM information_schema.COLLATIONS WHERE ID IS NOT NULL AND "+part.where)
 			if err != nil {
-				return nil, fmt.Errorf("collation %q: %w", id, err)
+				return known, err
 			}
-			ids = append(ids, uint16(n))
+			for _, id := range list {
+				n, err := strconv.ParseUint(strings.TrimSpace(id), 10, 16)
+				if err != nil {
+					return known, fmt.Errorf("collation %q: %w", id, err)
+				}
+				*part.ids = append(*part.ids, uint16(n))
+			}
 		}
-		return ids, err
+		return known, nil
 	})
 }

@@ -288,6 +288,20 @@ CREATE TABLE wide (
 INSERT INTO wide SELECT n, SEC_TO_TIME(n * 7919 % 20011), ELT(1 + n % 3, 'ab', X'00', 'abcdefgh'), ELT(1 + n % 3, 'ab', '', 'xyz'),
   CONCAT(REPEAT('v', 1100), n * 7 % 13), CONCAT(REPEAT('b', 1100), n * 7 % 13), CONCAT(REPEAT('t', 1100), n * 7 % 13) FROM nums WHERE n < 60;
 
+-- Character sets of which several codes are one character in UTF-8, or none; leading zeros.
+CREATE TABLE codes (
+  id INT NOT NULL PRIMARY KEY,
+  jp VARCHAR(10) CHARACTER SET cp932 COLLATE cp932_bin,
+  cn VARCHAR(10) CHARACTER SET big5 COLLATE big5_bin,
+  gr VARCHAR(10) CHARACTER SET greek COLLATE greek_bin,
+  wide VARCHAR(10) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  latin VARCHAR(10) CHARACTER SET latin1 COLLATE latin1_bin,
+  z INT(8) ZEROFILL,
+  bz BIGINT UNSIGNED ZEROFILL
+) PARTITION BY HASH (id) PARTITIONS 3;
+INSERT INTO codes SELECT n, ELT(1 + n % 3, X'8790', X'81E0', X'8341'), ELT(1 + n % 3, X'A15A', X'A1C3', X'A440'), ELT(1 + n % 3, X'D2', X'FF', X'C1'),
+  ELT(1 + n % 3, X'F09F9880', X'F09F9881', 'x'), ELT(1 + n % 3, X'81', X'8D', X'E9'), n * 7, n * 1000 FROM nums WHERE n < 60;
+
 -- Tables without partitions, to join.
 CREATE TABLE hosts (
   id INT NOT NULL PRIMARY KEY,
@@ -307,4 +321,4 @@ CREATE VIEW v_hosts AS SELECT id, name, rack FROM hosts;
 CREATE VIEW v_monthly AS SELECT MONTH(at) AS m, COUNT(*) AS n, SUM(d) AS total FROM events GROUP BY MONTH(at);
 CREATE FUNCTION twice (x INT) RETURNS INT DETERMINISTIC RETURN 2 * x;
 
-ANALYZE TABLE events, metrics, visits, orders, users, sales, logs, ticks, hosts, customers, plain;
+ANALYZE TABLE events, metrics, visits, orders, users, sales, logs, ticks, codes, hosts, customers, plain;

@@ -1,0 +1,167 @@
+package query
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/parse"
+)
+
+// noColumn is the text of a column of the groups that stands for an expression of the query, as an operand of another expression.
+// MariaDB and MySQL convert the constant that a column of integers or times is compared with to the column's type, such as 90 to the
+// year 1990. They don't if it is compared with an expression, such as MIN(y).
+func (g *grouped) noColumn(text string, c engine.ResultColumn) string {
+	if !g.syntax.Introducer || c.Class != engine.ClassInt && c.Class != engine.ClassTime && c.Native != "TIME" {
+		return text
+	}
+	return "COALESCE(" + text + ")"
+}
+
+// checkOperands refuses an expression over groups whose value depends on what its operands are, beyond their types and
+// values: they are columns of the groups in the merge, and expressions in the query.
+func (g *grouped) checkOperands(e *parse.Expr, in nameUse, part bool) error {
+	if !g.syntax.Introducer {
+		return nil
+	}
+	if !part && e != nil && g.keyOf(e) < 0 && !g.isAggregate(e) {
+		if err := g.checkCollations(e, in); err != nil {
+			return err
+		}
+	}
+	var err error
+	parse.Walk(e, func(x *parse.Expr) bool {
+		switch {
+		case err != nil:
+			return false
+		case g.keyOf(x) >= 0:
+			if g.super && (part || x != e) {
+				err = refuse("it has WITH ROLLUP and an expression of %s, in which the server may not replace it", g.of(x.Span))
+			}
+			return false
+		case g.isAggregate(x):
+			return false
+		case isJSON(x) && !constant(x):
+			err = refuse("%s tells texts, JSON and truth values apart, which columns of groups don't", g.of(x.Span))
+		case x.Over != nil && g.quotientWithin(x):
+			err = refuse("%s has a quotient, whose digits beyond its type would be cut", g.of(x.Span))
+		}
+		return err == nil
+	})
+	return err
+}
+
+// isJSON reports an expression that makes JSON of its operands.
+func isJSON(e *parse.Expr) bool {
+	switch e.Kind {
+	case parse.Call:
+		return strings.HasPrefix(e.Name, "json_")
+	case parse.Cast:
+		return strings.EqualFold(strings.TrimSpace(e.Type), "json")
+	}
+	return false
+}
+
+// quotientWithin reports a division or an average within a window function or its window.
+func (g *grouped) quotientWithin(e *parse.Expr) bool {
+	list := slices.Clone(e.Args)
+	if o, err := g.windowOf(e); err == nil {
+		list = append(list, o.PartitionBy...)
+		for _, by := range o.OrderBy {
+			list = append(list, by.Expr)
+		}
+	}
+	return slices.ContainsFunc(list, func(e *parse.Expr) bool {
+		found := false
+		parse.Walk(e, func(x *parse.Expr) bool {
+			found = found || isDivision(x) || x.Kind == parse.Call && x.Name == "avg"
+			return !found
+		})
+		return found
+	})
+}
+
+// checkCollations refuses an expression that combines texts of several collations, of which one is an expression: which collation
+// it has depends on whether its operands are columns.
+func (g *grouped) checkCollations(e *parse.Expr, in nameUse) error {
+	var operands []int // indexes of keys, and after them of aggregates
+	computed, named := false, false
+	var visit func(e *parse.Expr, in nameUse) error
+	visit = func(e *parse.Expr, in nameUse) (err error) {
+		parse.Walk(e, func(x *parse.Expr) bool {
+			if err != nil {
+				return false
+			}
+			r, rerr := g.resolve(x, in)
+			if err = rerr; err == nil && r != nil {
+				err = visit(r, inItems)
+			}
+			if err != nil || r != nil {
+				return false
+			}
+			if i := g.keyOf(x); i >= 0 {
+				if k := g.keys[i]; hasCollation(k.col) && !slices.Contains(operands, i) {
+					operands = append(operands, i)
+					if parse.Bare(k.expr).Kind != parse.Column {
+						computed, named = true, named || namesCollation(k.expr)
+					}
+				}
+				return false
+			}
+			if g.isAggregate(x) {
+				i := slices.Index(g.aggregates, g.aggregateOf(x))
+				if a := g.aggregates[i]; hasCollation(a.result) {
+					operands, computed = append(operands, len(g.keys)+i), true
+				}
+				return false
+			}
+			return true
+		})
+		return err
+	}
+	if err := visit(e, in); err != nil {
+		return err
+	}
+	if named {
+		return refuse("%s has a text whose collation is named in the query", g.of(e.Span))
+	}
+	if !computed || len(operands) < 2 {
+		return nil
+	}
+	list, err := g.reader.Collations(g.ctx, g.session, g.described)
+	if err != nil {
+		return g.failed("the server doesn't describe its collations", err)
+	}
+	n := len(g.keys)
+	for i, a := range g.aggregates { // of which those that are keys aren't described
+		if g.isKeyed(a) {
+			continue
+		}
+		if j := slices.Index(operands, len(g.keys)+i); j >= 0 {
+			operands[j] = n
+		}
+		n++
+	}
+	for _, i := range operands {
+		if i >= len(list) || list[i] != list[operands[0]] {
+			return refuse("%s combines texts of several collations", g.of(e.Span))
+		}
+	}
+	return nil
+}
+
+// hasCollation reports characters or bytes.
+func hasCollation(c engine.ResultColumn) bool {
+	return c.Class == engine.ClassText || c.Class == engine.ClassBytes
+}
+
+// namesCollation reports an expression that names a collation or a character set.
+func namesCollation(e *parse.Expr) bool {
+	found := false
+	parse.Walk(e, func(x *parse.Expr) bool {
+		found = found || x.Kind == parse.Collate || x.Kind == parse.Cast || x.Kind == parse.Literal && strings.HasPrefix(x.Name, "_") ||
+			x.Kind == parse.Unary && x.Name == "BINARY"
+		return !found
+	})
+	return found
+}

@@ -1,0 +1,159 @@
+-- on: mariadb mysql
+-- Expressions over groups: their operands are columns of temporary tables in the merge, and expressions in the query.
+
+-- name: an aggregate of the query around a subquery
+-- expect: whole: may be an aggregate of the query around it
+SELECT (SELECT SUM(e.i)) FROM events e WHERE e.id < 5000
+-- name: an aggregate of the query around a subquery with a table
+-- expect: whole: may be an aggregate of the query around it
+SELECT (SELECT SUM(e.i) FROM hosts LIMIT 1) FROM events e WHERE e.id < 5000
+-- name: an aggregate of the query around a subquery without its table's name
+-- expect: whole: may be an aggregate of the query around it
+SELECT (SELECT MAX(mi) FROM hosts WHERE id = 3) FROM events WHERE id < 5000
+-- name: an aggregate of a subquery by its own column
+-- expect: split
+SELECT host_id, COUNT(*) FROM events WHERE host_id < (SELECT MAX(id) FROM hosts WHERE rack = 'r1') GROUP BY host_id ORDER BY 1
+-- name: an aggregate of a subquery by columns of both
+-- expect: split
+SELECT COUNT(*) FROM events e WHERE e.i < (SELECT SUM(h.id + e.host_id) FROM hosts h WHERE h.id < 4)
+-- name: an aggregate of a subquery over a derived table
+-- expect: split
+SELECT COUNT(*) FROM events e WHERE e.i < (SELECT MAX(x) FROM (SELECT id AS x FROM hosts) h)
+-- name: a count in a subquery
+-- expect: split
+SELECT COUNT(*), SUM(i) FROM events e WHERE (SELECT COUNT(*) FROM hosts h WHERE h.id < e.host_id) > 3
+-- name: a separator that looks like an argument
+SELECT host_id, GROUP_CONCAT(DISTINCT i ORDER BY i SEPARATOR '$1') FROM events WHERE id < 300 GROUP BY host_id ORDER BY 1
+-- name: a separator with a dollar sign
+SELECT GROUP_CONCAT(DISTINCT ti ORDER BY ti DESC SEPARATOR '$$') FROM events WHERE id < 300
+-- name: JSON of a truth value that is grouped by
+-- set: sql_mode = NO_ENGINE_SUBSTITUTION
+-- expect: whole: tells texts, JSON and truth values apart
+SELECT JSON_OBJECT('k', i > 3), COUNT(*) FROM events GROUP BY i > 3 ORDER BY 2
+-- name: JSON of a negation
+-- set: sql_mode = NO_ENGINE_SUBSTITUTION
+-- expect: whole: tells texts, JSON and truth values apart
+SELECT JSON_ARRAY(NOT bo), COUNT(*) FROM events GROUP BY NOT bo ORDER BY 2
+-- name: JSON of an extreme of truth values
+-- expect: whole: tells texts, JSON and truth values apart
+SELECT JSON_ARRAY(MAX(i > 5), COUNT(*)) FROM events
+-- name: JSON that is grouped by
+-- expect: split
+SELECT JSON_LENGTH(js), COUNT(*) FROM events GROUP BY JSON_LENGTH(js) ORDER BY 1
+-- name: the extreme of years and a constant
+-- expect: split
+SELECT MIN(y) = 90, MIN(y) < 95, NULLIF(MIN(y), 90), MAX(y) IN (55, 2155) FROM events WHERE id < 5000
+-- name: the extreme of years in HAVING
+-- expect: split
+SELECT host_id, MIN(y) AS m FROM events WHERE id < 5000 GROUP BY host_id HAVING m < 95 OR MAX(y) = 29 ORDER BY 1
+-- name: the order of an extreme of years and a constant
+-- expect: split
+SELECT host_id, MIN(y) FROM events WHERE id < 5000 GROUP BY host_id ORDER BY MIN(y) = 90, host_id
+-- name: the extreme of dates and a number
+-- expect: split
+SELECT MIN(day) = 240101, MAX(day) > 241201, MIN(day) = 20231121, MAX(day) BETWEEN 240101 AND 20251231 FROM events WHERE id < 5000
+-- name: the extreme of times of day and a text
+-- expect: split
+SELECT host_id, MAX(at) FROM events GROUP BY host_id HAVING MAX(at) < 20250601 AND MAX(at) > '2024-06-01' ORDER BY 1
+-- name: the extreme of large integers and a text
+-- expect: split
+SELECT MIN(b) = '-9223372036854775808', MAX(b) > '9223372036854775806', MAX(b) = 9223372036854775807 FROM events
+-- name: the extreme of large integers without a sign and a text
+SELECT MAX(bu) = '18446744073709551615', MAX(bu) = 18446744073709551615 FROM events
+-- name: a computed key of large integers and a text
+-- expect: split
+SELECT bu + 0 AS k, COUNT(*) FROM events GROUP BY k HAVING k = '18446744073709551615' OR k < '7' ORDER BY 1
+-- name: a computed duration and a text
+-- expect: split
+SELECT TIME(at) AS k, COUNT(*) FROM events WHERE id < 5000 GROUP BY k HAVING k > '23:50' ORDER BY 1
+-- name: a computed date and a number
+-- expect: split
+SELECT DATE(at) AS k, COUNT(*) FROM events GROUP BY k HAVING k = 240305 OR k = 20240229 OR k > '2024-12-28' ORDER BY 1
+-- name: a computed year and a number
+-- expect: split
+SELECT YEAR(at) AS k, COUNT(*) FROM events GROUP BY k HAVING k > 23 ORDER BY 1
+-- name: a column of years and a number
+-- expect: split
+SELECT y, COUNT(*), y = 95 FROM events GROUP BY y HAVING y > 95 ORDER BY y
+-- name: differences of unsigned extremes
+-- expect: split
+SELECT MAX(iu) - MIN(iu), MAX(iu) DIV 7, MAX(tu) % 7, -MAX(ti), ~MAX(si), MAX(mi) << 3 FROM events
+-- name: arithmetic with extremes of times
+-- expect: split
+SELECT MAX(at) + INTERVAL 1 DAY, DATEDIFF(MAX(at), MIN(at)), MAX(day) + 0, CONCAT(MIN(ts), ''), TIMESTAMPDIFF(MINUTE, MIN(at), MAX(at)), MAX(y) + 1 FROM events WHERE id < 5000
+-- name: a text that a literal makes, and a column of another collation
+-- expect: whole: combines texts of several collations
+SELECT IF(i > 3, 'one', 'Two') AS k, l, COUNT(*) FROM events GROUP BY k, l HAVING k = l ORDER BY 1, 2, 3
+-- name: a text of a collation that is named
+-- expect: whole: whose collation is named
+SELECT v COLLATE utf8mb4_bin AS k, COUNT(*) FROM events WHERE id < 5000 GROUP BY k HAVING k = 'ALPHA' OR k = 'alpha' ORDER BY 2
+-- name: places of computed texts
+SELECT LOCATE(LOWER(v), vb), LOWER(v), vb, COUNT(*) FROM events WHERE id < 5000 GROUP BY LOWER(v), vb ORDER BY 4, 3, 2
+-- name: a computed text and a literal
+-- set: sql_mode = NO_ENGINE_SUBSTITUTION
+-- expect: split
+SELECT DATE_FORMAT(at, '%Y-%m') AS k, COUNT(*), CONCAT(DATE_FORMAT(at, '%Y-%m'), '!') FROM events GROUP BY k HAVING k > '2024-02' ORDER BY 1
+-- name: two computed texts of one collation
+-- set: sql_mode = NO_ENGINE_SUBSTITUTION
+-- expect: split
+SELECT DATE_FORMAT(at, '%Y') AS k, DATE_FORMAT(at, '%m') AS m, CONCAT(DATE_FORMAT(at, '%Y'), DATE_FORMAT(at, '%m')) FROM events GROUP BY k, m HAVING k > m ORDER BY 1, 2
+-- name: an expression of a key with subtotals
+-- set: sql_mode = NO_ENGINE_SUBSTITUTION
+-- expect: whole: it has WITH ROLLUP and an expression of
+SELECT i % 2, i % 2 + 1, COUNT(*) FROM events WHERE id < 5000 GROUP BY i % 2 WITH ROLLUP
+-- name: HAVING of a key with subtotals
+-- expect: whole: it has WITH ROLLUP and an expression of
+SELECT host_id, i, COUNT(*) FROM events WHERE id < 20 GROUP BY host_id, i WITH ROLLUP HAVING i IS NULL AND host_id > 2
+-- name: HAVING of an aggregate with subtotals
+-- expect: split
+SELECT host_id, COUNT(*) FROM events WHERE id < 5000 GROUP BY host_id WITH ROLLUP HAVING COUNT(*) > 90
+-- name: DISTINCT with subtotals
+-- expect: whole: it has WITH ROLLUP and DISTINCT
+SELECT DISTINCT COUNT(*) > 90 FROM events WHERE id < 5000 GROUP BY host_id WITH ROLLUP
+-- name: windows over quotients
+-- expect: whole: has a quotient
+SELECT host_id, SUM(COUNT(*) / 3) OVER () FROM events GROUP BY host_id
+-- name: windows over quotients of sums
+-- expect: whole: has a quotient
+SELECT host_id, SUM(SUM(d) / 7) OVER (ORDER BY host_id) FROM events WHERE id < 5000 GROUP BY host_id ORDER BY 1
+-- name: windows over averages
+-- expect: whole
+SELECT host_id, SUM(AVG(d)) OVER (ORDER BY host_id) FROM events WHERE id < 5000 GROUP BY host_id ORDER BY 1
+-- name: windows ordered by quotients
+-- expect: whole: has a quotient
+SELECT host_id, RANK() OVER (ORDER BY COUNT(*) / 7, host_id) FROM events GROUP BY host_id ORDER BY 1
+-- name: windows over sums
+-- expect: split
+SELECT host_id, SUM(SUM(d)) OVER (ORDER BY host_id), SUM(COUNT(*) * 3) OVER () FROM events WHERE id < 5000 GROUP BY host_id ORDER BY 1
+-- name: groups of cp932
+-- expect: whole
+SELECT HEX(jp), COUNT(*) FROM codes GROUP BY jp ORDER BY 1
+-- name: distinct texts of cp932
+-- expect: whole
+SELECT COUNT(DISTINCT jp) FROM codes
+-- name: groups of big5
+-- expect: whole
+SELECT HEX(cn), COUNT(*) FROM codes GROUP BY cn ORDER BY 1
+-- name: groups of Greek
+-- expect: whole
+SELECT HEX(gr), COUNT(*), HEX(MAX(gr)) FROM codes GROUP BY gr ORDER BY 1
+-- name: rows in the order of cp932
+-- expect: whole
+SELECT jp, id FROM codes ORDER BY jp, id LIMIT 45
+-- name: groups of four bytes
+SELECT wide, COUNT(*) FROM codes GROUP BY wide ORDER BY 2, 1
+-- name: groups of four bytes in three
+-- set: character_set_results = utf8mb3
+SELECT HEX(wide), COUNT(*) FROM codes GROUP BY wide ORDER BY 2, 1
+-- name: shown in three bytes
+-- set: character_set_results = utf8mb3
+SELECT wide, COUNT(*) FROM codes GROUP BY wide ORDER BY 2, 1
+-- name: groups of control characters in latin1
+SELECT HEX(latin), COUNT(*) FROM codes GROUP BY latin ORDER BY 1
+-- name: extremes of leading zeros
+-- expect: whole
+SELECT CONCAT(MAX(z)), MAX(z), MIN(bz) FROM codes
+-- name: sums of leading zeros
+SELECT CONCAT(SUM(z)), SUM(bz), COUNT(z), AVG(z) FROM codes
+-- name: groups by the remainder of leading zeros
+SELECT z % 7 AS k, SUM(bz), CONCAT(z % 7) FROM codes GROUP BY k ORDER BY 1
