@@ -187,7 +187,7 @@ func (g *grouped) renderPart(e *parse.Expr, in nameUse, part bool) (string, erro
 				return false
 			}
 			text := g.value(a)
-			if within {
+			if within && a.call.Name != "count" {
 				text = g.noColumn(text, a.result)
 			}
 			replace(text)

@@ -35,8 +35,12 @@ func (g *grouped) checkOperands(e *parse.Expr, in nameUse, part bool) error {
 		case err != nil:
 			return false
 		case g.keyOf(x) >= 0:
-			if g.super && (part || x != e) {
+			switch k := g.keys[g.keyOf(x)].expr; {
+			case !part && x == e:
+			case g.super:
 				err = refuse("it has WITH ROLLUP and an expression of %s, in which the server may not replace it", g.of(x.Span))
+			case makesJSON(k):
+				err = refuse("an expression of %s may take it for JSON or for a text", g.of(x.Span))
 			}
 			return false
 		case g.isAggregate(x):
@@ -49,6 +53,16 @@ func (g *grouped) checkOperands(e *parse.Expr, in nameUse, part bool) error {
 		return err == nil
 	})
 	return err
+}
+
+// makesJSON reports an expression in which something makes JSON.
+func makesJSON(e *parse.Expr) bool {
+	found := false
+	parse.Walk(e, func(x *parse.Expr) bool {
+		found = found || isJSON(x) || x.Kind == parse.Binary && strings.HasPrefix(x.Name, "->")
+		return !found
+	})
+	return found
 }
 
 // isJSON reports an expression that makes JSON of its operands.
@@ -122,7 +136,7 @@ func (g *grouped) checkCollations(e *parse.Expr, in nameUse) error {
 	if err := visit(e, in); err != nil {
 		return err
 	}
-	if named {
+	if computed && (named || namesCollation(e)) {
 		return refuse("%s has a text whose collation is named in the query", g.of(e.Span))
 	}
 	if !computed || len(operands) < 2 {
@@ -150,17 +164,26 @@ func (g *grouped) checkCollations(e *parse.Expr, in nameUse) error {
 	return nil
 }
 
-// hasCollation reports characters or bytes.
+// hasCollation reports characters or bytes, and no duration.
 func hasCollation(c engine.ResultColumn) bool {
-	return c.Class == engine.ClassText || c.Class == engine.ClassBytes
+	return (c.Class == engine.ClassText || c.Class == engine.ClassBytes) && c.Native != "TIME"
 }
 
-// namesCollation reports an expression that names a collation or a character set.
+// namesCollation reports an expression that names a collation or a character set, or has bytes.
 func namesCollation(e *parse.Expr) bool {
 	found := false
 	parse.Walk(e, func(x *parse.Expr) bool {
-		found = found || x.Kind == parse.Collate || x.Kind == parse.Cast || x.Kind == parse.Literal && strings.HasPrefix(x.Name, "_") ||
-			x.Kind == parse.Unary && x.Name == "BINARY"
+		switch x.Kind {
+		case parse.Collate, parse.Cast:
+			found = true
+		case parse.Unary:
+			found = found || x.Name == "BINARY"
+		case parse.Literal:
+			low := strings.ToLower(x.Name)
+			for _, mark := range []string{"_", "x'", "b'", "n'", "0x", "0b"} {
+				found = found || strings.HasPrefix(low, mark)
+			}
+		}
 		return !found
 	})
 	return found

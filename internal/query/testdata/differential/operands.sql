@@ -157,3 +157,26 @@ SELECT CONCAT(MAX(z)), MAX(z), MIN(bz) FROM codes
 SELECT CONCAT(SUM(z)), SUM(bz), COUNT(z), AVG(z) FROM codes
 -- name: groups by the remainder of leading zeros
 SELECT z % 7 AS k, SUM(bz), CONCAT(z % 7) FROM codes GROUP BY k ORDER BY 1
+-- name: a computed text and bytes
+-- expect: whole: whose collation is named
+SELECT IF(i > 3, 'Y', 'n') AS k, COUNT(*) FROM events GROUP BY k HAVING k = X'79'
+-- name: digits and bytes
+-- expect: whole: whose collation is named
+SELECT HEX(i % 16) AS k, COUNT(*) FROM events GROUP BY k HAVING k = x'62'
+-- name: a cast duration and short texts
+-- expect: split
+SELECT CAST(at AS TIME) AS k, COUNT(*) FROM events WHERE id < 5000 GROUP BY k HAVING k >= '9:00' AND k < '10:00' ORDER BY 1
+-- name: a made duration and a short text
+-- expect: split
+SELECT MAKETIME(i, 0, 0) AS k, COUNT(*) FROM events WHERE i > 0 AND id < 5000 GROUP BY k HAVING k > '9:0' ORDER BY 1
+-- name: an added duration and a number
+SELECT ADDTIME(dur, '01:00:00') AS k, COUNT(*) FROM events WHERE id < 5000 GROUP BY k HAVING k > 90000 ORDER BY 1
+-- name: JSON taken out and compared
+-- expect: whole
+SELECT JSON_EXTRACT(js, '$') AS k, COUNT(*) FROM events WHERE id < 5000 GROUP BY k HAVING k = 'text' ORDER BY 2
+-- name: a computed year of a column and a number
+SELECT NULLIF(y, 2000) AS k, COUNT(*) FROM events WHERE id < 5000 GROUP BY k HAVING k = 95 OR k < 92 ORDER BY 1
+-- name: a chosen year and a number
+SELECT COALESCE(y, 1999) AS k, COUNT(*) FROM events WHERE id < 5000 GROUP BY k HAVING k = 95 OR k = 2003 ORDER BY 1
+-- name: a chosen year of two and a number
+SELECT IF(i > 0, y, NULL) AS k, COUNT(*) FROM events WHERE id < 5000 GROUP BY k HAVING k <> 95 ORDER BY 1
