@@ -49,10 +49,38 @@ func (g *grouped) checkOperands(e *parse.Expr, in nameUse, part bool) error {
 			err = refuse("%s tells texts, JSON and truth values apart, which columns of groups don't", g.of(x.Span))
 		case x.Over != nil && g.quotientWithin(x):
 			err = refuse("%s has a quotient, whose digits beyond its type would be cut", g.of(x.Span))
+		case !ofValues(x) && g.hasComputedKey(x):
+			err = refuse("%s is computed from a key that is an expression, whose type may not tell all of its values", g.of(x.Span))
 		}
 		return err == nil
 	})
 	return err
+}
+
+// ofValues reports an operation that depends on the values of its operands alone, and not on how they were computed.
+func ofValues(e *parse.Expr) bool {
+	switch e.Kind {
+	case parse.Unary:
+		return e.Name == "NOT" || e.Name == "-" || e.Name == "!"
+	case parse.Binary:
+		return slices.Contains([]string{"AND", "OR", "XOR", "&&", "||", "=", "<>", "!=", "<", "<=", ">", ">=", "<=>", "+", "-", "*", "LIKE"}, e.Name)
+	case parse.Call:
+		return e.Over != nil || e.Name == "grouping"
+	case parse.Between, parse.In, parse.IsTest, parse.Paren, parse.Case, parse.Row, parse.Column, parse.Literal:
+		return true
+	}
+	return false
+}
+
+// hasComputedKey reports a key that isn't a column as an operand, or a part of one.
+func (g *grouped) hasComputedKey(e *parse.Expr) bool {
+	found := false
+	parse.Walk(e, func(x *parse.Expr) bool {
+		i := g.keyOf(x)
+		found = found || i >= 0 && parse.Bare(g.keys[i].expr).Kind != parse.Column
+		return !found && i < 0 && !g.isAggregate(x)
+	})
+	return found
 }
 
 // makesJSON reports an expression in which something makes JSON.

@@ -92,11 +92,18 @@ SELECT LOCATE(LOWER(v), vb), LOWER(v), vb, COUNT(*) FROM events WHERE id < 5000 
 -- name: a computed text and a literal
 -- set: sql_mode = NO_ENGINE_SUBSTITUTION
 -- expect: split
-SELECT DATE_FORMAT(at, '%Y-%m') AS k, COUNT(*), CONCAT(DATE_FORMAT(at, '%Y-%m'), '!') FROM events GROUP BY k HAVING k > '2024-02' ORDER BY 1
+SELECT DATE_FORMAT(at, '%Y-%m') AS k, COUNT(*) FROM events GROUP BY k HAVING k > '2024-02' ORDER BY 1
 -- name: two computed texts of one collation
 -- set: sql_mode = NO_ENGINE_SUBSTITUTION
 -- expect: split
-SELECT DATE_FORMAT(at, '%Y') AS k, DATE_FORMAT(at, '%m') AS m, CONCAT(DATE_FORMAT(at, '%Y'), DATE_FORMAT(at, '%m')) FROM events GROUP BY k, m HAVING k > m ORDER BY 1, 2
+SELECT DATE_FORMAT(at, '%Y') AS k, DATE_FORMAT(at, '%m') AS m, COUNT(*) FROM events GROUP BY k, m HAVING k > m ORDER BY 1, 2
+-- name: a function of a computed text
+-- set: sql_mode = NO_ENGINE_SUBSTITUTION
+-- expect: whole: is computed from a key that is an expression
+SELECT DATE_FORMAT(at, '%Y-%m') AS k, COUNT(*), CONCAT(DATE_FORMAT(at, '%Y-%m'), '!') FROM events GROUP BY k ORDER BY 1
+-- name: a function of a column that is grouped by
+-- expect: split
+SELECT CONCAT('host ', host_id), COUNT(*), host_id DIV 2, host_id / 2, FROM_UNIXTIME(host_id) FROM events GROUP BY host_id ORDER BY host_id
 -- name: an expression of a key with subtotals
 -- set: sql_mode = NO_ENGINE_SUBSTITUTION
 -- expect: whole: it has WITH ROLLUP and an expression of
