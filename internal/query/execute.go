@@ -173,8 +173,11 @@ func (p *Plan) pieceText(reader engine.Reader, piece int) string {
 // headText is the query of a piece that the first server can run, for the types of its columns.
 func (p *Plan) headText(reader engine.Reader) string {
 	piece := p.Pieces[0]
-	if piece.Table != nil {
+	switch {
+	case len(p.Parts) > 0 && (piece.Table != nil || piece.Query != ""):
 		piece = Piece{Parts: p.Parts[:1]}
+	case piece.Query != "" && len(p.Table.Parts) > 0: // roll-ups have all rows
+		piece = Piece{Parts: []string{p.Table.Parts[0].Name}}
 	}
 	return p.Partial[0] + p.operand(reader, piece) + p.Partial[1]
 }

@@ -192,7 +192,7 @@ func (t *rolledTime) exact(c engine.SchemaColumn) bool {
 		return c.Precision > 0 // the same number of digits for all
 	case value.Text:
 		if t.table.Untyped || t.syn.Casts {
-			return c.Collation == ""
+			return c.Collation == "" && !strings.EqualFold(c.Native, "bpchar") // without a length: blanks at the end don't count
 		}
 		return strings.HasSuffix(c.Collation, "_0900_bin") || strings.HasSuffix(c.Collation, "_nopad_bin") // no others tell blanks at the end apart
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // A refusal is why a statement is passed to the server whole.
@@ -81,7 +82,7 @@ func (x *splitter) split() (err error) {
 		x.scanned = len(x.functions) == 0
 		return refuse("it reads no table")
 	}
-	if len(x.functions) > 0 {
+	if len(x.functions) > 0 || x.syntax.Casts {
 		switch name, err := x.reader.UserFunction(x.ctx, x.session, x.functions); {
 		case err != nil:
 			return x.failed("the catalog doesn't list functions", err)
@@ -102,7 +103,7 @@ func (x *splitter) split() (err error) {
 		}
 	}
 	x.scanned = true
-	if err := x.checkSubqueries(); err != nil {
+	if err := errors.Join(x.checkSubqueries(), x.checkClockColumns()); err != nil {
 		return err
 	}
 	b, err := x.choose()
@@ -389,20 +390,21 @@ func (x *splitter) scanExpr(e *parse.Expr, scope []*cte) (err error) {
 				err = refuse("the column %s is written with the name of its database", strings.Join(e.Names, "."))
 			case x.syntax.Casts && systemColumns[e.Names[len(e.Names)-1]]:
 				err = refuse("%s is not the same in a partition as in the table", e.Names[len(e.Names)-1])
+			case x.syntax.Casts && len(e.Names) > 1:
+				x.functions = append(x.functions, e.Names[len(e.Names)-1]) // t.f may be f(t)
 			}
-		case parse.Literal:
-			switch strings.ToLower(strings.Trim(e.Name, "' ")) {
-			case "now", "today", "tomorrow", "yesterday":
-				if !x.syntax.Introducer {
-					err = refuse("%s may be the current time, which differs between sessions", e.Name)
-				}
-			}
+		case parse.Literal, parse.Cast:
+			err = x.checkClock(e)
 		case parse.Call:
+			err = x.checkClock(e)
 			switch {
+			case err != nil:
 			case e.Qualified:
 				err = refuse("%s has a schema before its name, and may be a function of a user", e.Name)
 			case e.Limited:
 				err = refuse("%s has LIMIT", e.Name)
+			case e.Name == "pg_typeof" && x.hasRow(e):
+				err = refuse("%s has rows, whose type is another in a partition", x.of(e.Span))
 			case grouping[e.Name]:
 			case x.reader.Function(e.Name, len(e.Args)) == engine.ClockFunction:
 				x.clocks = append(x.clocks, e.Span)
@@ -420,6 +422,80 @@ func (x *splitter) scanExpr(e *parse.Expr, scope []*cte) (err error) {
 	})
 	return err
 }
+
+// hasRow reports the name of an operand of FROM within an expression, which stands for a row of it.
+func (x *splitter) hasRow(e *parse.Expr) bool {
+	found := false
+	parse.Walk(e, func(e *parse.Expr) bool {
+		found = found || e.Kind == parse.Column && len(e.Names) == 1 && slices.ContainsFunc(x.uses, func(u *use) bool { return x.sameName(called(u.from), e.Names[0]) })
+		return !found
+	})
+	return found
+}
+
+// checkClock refuses what may be the current time, where the server reads it from texts such as 'now'.
+func (x *splitter) checkClock(e *parse.Expr) error {
+	if x.syntax.Introducer {
+		return nil
+	}
+	var args []*parse.Expr
+	switch e.Kind {
+	case parse.Literal:
+		text := e.Name
+		if i := strings.IndexAny(text, "'$"); i >= 0 { // after E, or the name of a type
+			text = text[i:]
+		}
+		if clockTexts[strings.ToLower(strings.Trim(text, "'$ \t\r\n"))] {
+			return refuse("%s may be the current time, which differs between sessions", e.Name)
+		}
+	case parse.Cast:
+		if name, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(e.Type)), " "); timeNames[name] {
+			args = e.Args
+		}
+	case parse.Call:
+		if timeNames[e.Name] {
+			args = e.Args
+		}
+	}
+	for _, a := range args {
+		if bare := parse.Bare(a); bare.Kind != parse.Literal && constant(bare) {
+			return refuse("%s may make the current time, which differs between sessions", x.of(e.Span))
+		}
+	}
+	return nil
+}
+
+// checkClockColumns refuses texts of a table that are read as times, where a text such as 'now' is the current time.
+func (x *splitter) checkClockColumns() (err error) {
+	if !x.syntax.Casts {
+		return nil
+	}
+	x.query.Walk(nil, func(e *parse.Expr) bool {
+		name, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(e.Type)), " ")
+		if err != nil || e.Kind != parse.Cast || !timeNames[name] {
+			return err == nil
+		}
+		parse.Walk(e.Args[0], func(a *parse.Expr) bool {
+			if a.Kind == parse.Column && slices.ContainsFunc(x.uses, func(u *use) bool {
+				return u.table != nil && slices.ContainsFunc(u.table.Columns, func(c engine.SchemaColumn) bool {
+					return c.Kind == value.Text && x.sameName(c.Name, a.Names[len(a.Names)-1])
+				})
+			}) {
+				err = refuse("%s may read the current time from a text such as 'now'", x.of(e.Span))
+			}
+			return err == nil
+		})
+		return err == nil
+	})
+	return err
+}
+
+// clockTexts are those that stand for the current time, also among the modifiers of SQLite's functions. timeNames are types and functions that read
+// texts as times.
+var (
+	clockTexts = engine.WordSet("now today tomorrow yesterday subsec subsecond")
+	timeNames  = engine.WordSet("date time timetz timestamp timestamptz datetime julianday unixepoch strftime timediff")
+)
 
 // systemColumns are those of tables that no catalog lists, where Syntax.Casts holds.
 var systemColumns = map[string]bool{"tableoid": true, "ctid": true, "xmin": true, "xmax": true, "cmin": true, "cmax": true}

@@ -264,11 +264,43 @@ func (g *grouped) checkWindow(e, whole *parse.Expr) error {
 		if len(e.Args) > 1 || e.Distinct {
 			return refuse("%s is not known to be certain over groups", g.of(e.Span))
 		}
+		if err := g.checkWindowed(e); err != nil {
+			return err
+		}
 	}
 	if !unique && !peers {
 		return refuse("%s depends on the order of groups that are equal in its order", g.of(e.Span))
 	}
 	return nil
+}
+
+// checkWindowed refuses an aggregate over a window whose operands are binary fractions, or of which several are equal and not the same, as
+// numbers with any number of digits.
+func (g *grouped) checkWindowed(e *parse.Expr) (err error) {
+	for _, arg := range e.Args {
+		parse.Walk(arg, func(x *parse.Expr) bool {
+			var c engine.ResultColumn
+			switch i := g.keyOf(x); {
+			case err != nil:
+				return false
+			case i >= 0:
+				c = g.keys[i].col
+			case g.isAggregate(x):
+				c = g.aggregateOf(x).result
+			default:
+				return true
+			}
+			switch {
+			case e.Name == "count":
+			case c.Class == engine.ClassFloat && (e.Name == "sum" || e.Name == "avg"):
+				err = refuse("the last digits of %s may depend on the order of the additions", g.of(e.Span))
+			case c.Class == engine.ClassDecimal && c.Scale < 0 && (e.Name == "min" || e.Name == "max"):
+				err = refuse("which of equal numbers %s returns is up to the server", g.of(e.Span))
+			}
+			return false
+		})
+	}
+	return err
 }
 
 // windowText is the definition of a named window in terms of the groups' columns.

@@ -525,7 +525,27 @@ func (g *grouped) disjoint() bool {
 			return false
 		}
 	}
-	return true
+	return !g.syntax.Casts || !g.hasOthers()
+}
+
+// hasOthers reports a column that is neither grouped by nor aggregated: one that depends on a primary key, which the partitions of a piece
+// together don't have.
+func (g *grouped) hasOthers() bool {
+	found := false
+	for _, e := range append(outputs(g.query), g.sel.Having) {
+		parse.Walk(e, func(e *parse.Expr) bool {
+			if found || g.keyOf(e) >= 0 || g.isAggregate(e) {
+				return false
+			}
+			if r, err := g.resolve(e, inHaving); err != nil || r != nil {
+				found = found || err != nil
+				return false
+			}
+			found = e.Kind == parse.Column
+			return !found
+		})
+	}
+	return found
 }
 
 // recipe returns how an aggregate is computed from parts.

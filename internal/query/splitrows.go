@@ -74,6 +74,8 @@ func (b *block) splitOrdered() error {
 			return refuse("the column %s can't be stored in between with certainty", p.Columns[i].Name)
 		case engine.ClassFloat, engine.ClassText:
 			exact = false
+		case engine.ClassDecimal:
+			exact = exact && p.Columns[i].Scale >= 0 // else 1.0 is equal to 1.00
 		}
 		exact = exact && sorted[name]
 	}

@@ -29,7 +29,7 @@ type block struct {
 	// nested reports that the block is within the statement, whose other parts the server computes from the block's rows.
 	nested bool
 
-	fromColumns map[string]bool // in lower case; nil until they are asked for
+	fromColumns map[string]bool // in lower case where case doesn't matter; nil until they are asked for
 	offset      int64
 	limit       int64 // -1 is none
 	keys        []*key
@@ -409,13 +409,17 @@ func (x *splitter) equal(a, b *parse.Expr) bool { return parse.Equal(a, b, x.sam
 
 // isColumn reports whether the operand of FROM has a column of that name.
 func (b *block) isColumn(name string) (bool, error) {
+	fold := strings.ToLower
+	if b.syntax.Casts {
+		fold = strings.Clone // names without quotes are in lower case already
+	}
 	if low := strings.ToLower(name); b.syntax.Introducer && low == "_rowid" || b.syntax.Bracketed && (low == "rowid" || low == "oid" || low == "_rowid_") {
 		return false, refuse("the name %s may stand for a column that no list has", name)
 	}
 	if from := b.sel.From; b.fromColumns == nil && b.cut != nil && len(from) == 1 && from[0] == b.cut.from {
 		b.fromColumns = map[string]bool{}
 		for _, c := range b.cut.table.Columns {
-			b.fromColumns[strings.ToLower(c.Name)] = true
+			b.fromColumns[fold(c.Name)] = true
 		}
 	}
 	if b.fromColumns == nil {
@@ -425,10 +429,10 @@ func (b *block) isColumn(name string) (bool, error) {
 		}
 		b.fromColumns = map[string]bool{}
 		for _, c := range cols {
-			b.fromColumns[strings.ToLower(c.Name)] = true
+			b.fromColumns[fold(c.Name)] = true
 		}
 	}
-	return b.fromColumns[strings.ToLower(name)], nil
+	return b.fromColumns[fold(name)], nil
 }
 
 // A nameUse is where a name stands, which decides whether it may be an alias of the select list.

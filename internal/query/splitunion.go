@@ -272,13 +272,15 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 			return err
 		}
 		switch c.Class {
-		case engine.ClassInt, engine.ClassDecimal, engine.ClassBytes, engine.ClassTime:
+		case engine.ClassInt, engine.ClassBytes, engine.ClassTime:
 			exact[c.Name] = true
+		case engine.ClassDecimal:
+			exact[c.Name] = c.Scale >= 0
 		}
 		by = append(by, x.quote(c.Name)+" AS "+sortName+strconv.Itoa(i+1))
 		sorts = append(sorts, strconv.Itoa(i+1)+direction(e))
 	}
-	if len(exact) < len(p.Columns) {
+	if slices.ContainsFunc(p.Columns, func(c engine.ResultColumn) bool { return !exact[c.Name] }) {
 		p.Merge.Ties = append(p.Merge.Ties, o.limitTies(strings.Join(by, ", ")+" FROM ("+rows+") AS rowmill_u", sorts)...)
 	}
 	return nil

@@ -86,13 +86,16 @@ var (
 // analyzed are the words after ANALYZE of a statement that runs a query. With any other, it computes statistics of tables.
 var analyzed = []string{"FORMAT", "SELECT", "WITH", "VALUES", "INSERT", "UPDATE", "DELETE", "REPLACE"}
 
+// storing are words before INTO of statements that change rows, which the server refuses in the queries of WITH.
+var storing = []string{"INSERT", "REPLACE", "MERGE"}
+
 // hasInto finds INTO in a text that the parser doesn't divide into words.
 var hasInto = regexp.MustCompile(`(?i)\bINTO\b`).MatchString
 
 // checkReads refuses a statement that isn't a query, and one that stores its answer on the server, which the servers
 // allow in a read-only transaction. What functions and subqueries change is refused by the transaction.
 func checkReads(text string, syntax engine.Syntax) error {
-	first, second, verb, into, analyze, depth, at := "", "", "", false, false, 0, 0
+	first, second, before, verb, into, analyze, depth, at := "", "", "", "", false, false, 0, 0
 	for s := parse.NewScanner(text, syntax); ; {
 		t, err := s.Next()
 		if err != nil {
@@ -107,8 +110,11 @@ func checkReads(text string, syntax engine.Syntax) error {
 		if t.Kind == parse.Word {
 			word = strings.ToUpper(t.Of(text))
 		}
-		if word == "INTO" || t.Kind == parse.Executable && hasInto(t.Of(text)) {
+		if word == "INTO" && !slices.Contains(storing, before) || t.Kind == parse.Executable && hasInto(t.Of(text)) {
 			into = true
+		}
+		if word != "" {
+			before = word
 		}
 		analyze = analyze || word == "ANALYZE"
 		if first != "" && second == "" {

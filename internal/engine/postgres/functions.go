@@ -47,19 +47,35 @@ var pureFunctions = engine.WordSet(`
 var clockFunctions = engine.WordSet("now current_timestamp transaction_timestamp statement_timestamp current_date current_time localtime localtimestamp")
 
 // UserFunction implements engine.Reader: a user's function with arguments of other types may fit a call better than the server's
-// own, such as round(double precision, integer).
+// own, such as round(double precision, integer). Operators and casts of users may call functions, too.
 func (db *DB) UserFunction(ctx context.Context, s *engine.Session, names []string) (found string, err error) {
 	list := make([]string, len(names))
 	for i, n := range names {
 		list[i] = "'" + strings.ReplaceAll(n, "'", "''") + "'"
+	}
+	if len(list) == 0 {
+		list = []string{"NULL"}
 	}
 	err = s.Text(ctx, "SELECT p.proname FROM pg_catalog.pg_proc p WHERE p.proname IN ("+strings.Join(list, ", ")+
 		") AND p.pronamespace <> 'pg_catalog'::regnamespace AND pg_catalog.pg_function_is_visible(p.oid) LIMIT 1", nil, func(v [][]byte) error {
 		found = string(v[0])
 		return nil
 	})
+	if err != nil || found != "" {
+		return found, err
+	}
+	err = s.Text(ctx, volatileOperators, nil, func(v [][]byte) error {
+		found = string(v[0])
+		return nil
+	})
 	return found, err
 }
+
+// volatileOperators is a query for an operator or a cast of a user, or of an extension, that may return something else each time. Object
+// identifiers below 16384 are those of the server itself: see FirstNormalObjectId in its transam.h.
+const volatileOperators = "SELECT 'the operator ' || o.oprname FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode " +
+	"WHERE o.oid >= 16384 AND p.provolatile = 'v' AND pg_catalog.pg_operator_is_visible(o.oid) UNION ALL " +
+	"SELECT 'the cast by ' || p.proname FROM pg_catalog.pg_cast c JOIN pg_catalog.pg_proc p ON p.oid = c.castfunc WHERE c.oid >= 16384 AND p.provolatile = 'v' LIMIT 1"
 
 // Collations implements engine.Reader.
 func (db *DB) Collations(context.Context, *engine.Session, string) ([]int, error) { return nil, nil }
@@ -103,6 +119,9 @@ func (db *DB) Bytes(c engine.ResultColumn, expr string) string {
 		if !c.Folded && distinctTexts[strings.ToLower(c.Native)] {
 			return ""
 		}
+	}
+	if c.Native == anyLength {
+		return "pg_catalog.concat(" + expr + ") COLLATE \"C\"" // a cast to text removes the blanks
 	}
 	return "(" + expr + ")::text COLLATE \"C\""
 }
@@ -191,7 +210,7 @@ func varianceRecipe(name string) engine.Recipe {
 
 // distinctTexts are types that only the server compares, whose values are equal only if their texts are. Of
 // an interval, a month is equal to 30 days.
-var distinctTexts = engine.WordSet("text varchar bpchar char name date time timestamp timestamptz oid inet cidr")
+var distinctTexts = engine.WordSet("text varchar char name date time timestamp timestamptz oid inet cidr")
 
 // extremeRecipe is that of min and max. Numbers may be equal with different numbers of digits, and 0 is equal to -0:
 // then the server returns the one that it meets first.
@@ -237,11 +256,12 @@ func distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	case "count":
 		return engine.Recipe{Group: c.Args, Merge: []string{"count(DISTINCT $1)"}, Zero: true}, !c.Ordered
 	case "sum", "avg":
+		// Of equal numbers with different digits, the one that the server meets first decides about the digits of the result.
 		return engine.Recipe{Group: c.Args, Merge: []string{c.Name + "(DISTINCT $1)"}},
-			!c.Ordered && exactNumber(c.Result) && (in.Class == engine.ClassInt || in.Class == engine.ClassDecimal)
+			!c.Ordered && exactNumber(c.Result) && (in.Class == engine.ClassInt || in.Class == engine.ClassDecimal && in.Scale >= 0)
 	case "array_agg":
 		return engine.Recipe{Group: c.Args, Merge: []string{"array_agg(DISTINCT $1 ORDER BY $1 " + c.Order + ")"}},
-			c.SelfOrdered && c.Separator == "" && (in.Class == engine.ClassInt || in.Class == engine.ClassDecimal || in.Class == engine.ClassText || in.Class == engine.ClassBytes || in.Class == engine.ClassTime)
+			c.SelfOrdered && c.Separator == "" && in.Class != engine.ClassOther && in.Class != engine.ClassFloat && (*DB)(nil).Bytes(in, "") == ""
 	}
 	return engine.Recipe{}, false
 }

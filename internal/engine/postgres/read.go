@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -146,7 +147,23 @@ func escaped(s string) string {
 func (db *DB) Freeze(context.Context, *engine.Session) (engine.State, error) { return nil, nil }
 
 // StateRefusal implements engine.Reader. The driver reads only texts in UTF-8.
-func (db *DB) StateRefusal(engine.State) string { return "" }
+func (db *DB) StateRefusal(st engine.State) string {
+	// Abbreviations of time zones, which the other styles have, may be read as those of other zones.
+	if v := st.Get("datestyle"); v != "" && !strings.HasPrefix(strings.ToUpper(v), "ISO") {
+		return "the session writes times in a style that may not be read as it was written: datestyle is " + v
+	}
+	if v := st.Get("extra_float_digits"); v != "" {
+		if n, err := strconv.Atoi(v); err != nil || n < 1 {
+			return "the session writes binary fractions without all of their digits: extra_float_digits is " + v
+		}
+	}
+	for i, schema := range strings.Split(st.Get("search_path"), ",") {
+		if i > 0 && strings.Trim(schema, ` "`) == "pg_catalog" {
+			return "search_path of the session has a schema before pg_catalog, whose functions and operators come first"
+		}
+	}
+	return ""
+}
 
 // Cores implements engine.Reader.
 func (db *DB) Cores() int {
@@ -174,6 +191,9 @@ var sqlTypes = map[uint32]sqlType{
 	1560: {"bit", engine.ClassText}, 1562: {"varbit", engine.ClassText}, 705: {"unknown", engine.ClassText},
 }
 
+// anyLength is the name of a CHAR without a length, of which equal values may have different numbers of blanks.
+const anyLength = "bpchar"
+
 // columnsOf describes the columns of a result.
 func columnsOf(c *pgconn.PgConn, fields []pgconn.FieldDescription) []engine.ResultColumn {
 	cols := make([]engine.ResultColumn, len(fields))
@@ -188,6 +208,10 @@ func columnsOf(c *pgconn.PgConn, fields []pgconn.FieldDescription) []engine.Resu
 			cols[i].Binary, cols[i].Hex = true, true
 		case 26:
 			cols[i].Unsigned = true
+		case 1042:
+			if f.TypeModifier < 0 {
+				cols[i].Native = anyLength
+			}
 		case 1700:
 			if cols[i].Scale = -1; f.TypeModifier >= 4 {
 				digits := f.TypeModifier - 4

@@ -287,6 +287,30 @@ INSERT INTO plain SELECT n, NULLIF(n % 15, 0), n % 6, 'v' || n % 10, n * 7919 % 
 CREATE VIEW v_events AS SELECT id, at, host_id, i, d, v FROM events WHERE i IS NOT NULL;
 CREATE VIEW v_hosts AS SELECT id, name, rack FROM hosts;
 CREATE VIEW v_monthly AS SELECT extract(month FROM at) AS m, count(*) AS n, sum(d) AS total FROM events GROUP BY extract(month FROM at);
+-- Equal values with other texts.
+CREATE TABLE scales (id int NOT NULL, n numeric, bp bpchar, iv interval, g double precision, tx text) PARTITION BY LIST (id);
+CREATE TABLE scales_0 PARTITION OF scales FOR VALUES IN (0, 4, 8, 12, 16, 20);
+CREATE TABLE scales_1 PARTITION OF scales FOR VALUES IN (1, 5, 9, 13, 17, 21);
+CREATE TABLE scales_2 PARTITION OF scales FOR VALUES IN (2, 6, 10, 14, 18, 22);
+CREATE TABLE scales_3 PARTITION OF scales FOR VALUES IN (3, 7, 11, 15, 19, 23);
+INSERT INTO scales SELECT i, round(1, i % 5), ('a' || repeat(' ', i % 4))::bpchar, CASE WHEN i % 2 = 0 THEN interval '1 month' ELSE interval '30 days' END,
+  CASE i % 3 WHEN 0 THEN 1e16 WHEN 1 THEN 1 ELSE -1e16 END, CASE WHEN i = 7 THEN 'now' ELSE '2024-01-01' END
+FROM generate_series(0, 23) AS s(i), generate_series(1, 3);
+
+-- Columns whose names differ by case alone, and partitions whose columns have another order.
+CREATE TABLE capitals (id int, "K" int, k int) PARTITION BY LIST ("K");
+CREATE TABLE capitals_0 PARTITION OF capitals FOR VALUES IN (0, 1);
+CREATE TABLE capitals_1 PARTITION OF capitals FOR VALUES IN (2, 3);
+INSERT INTO capitals SELECT n, n % 4, n % 5 FROM nums WHERE n < 60;
+CREATE TABLE shuffled (id int, a text, b int) PARTITION BY RANGE (id);
+CREATE TABLE shuffled_0 (b int, id int, a text);
+CREATE TABLE shuffled_1 (x int, a text, b int, id int);
+ALTER TABLE shuffled_1 DROP x;
+ALTER TABLE shuffled ATTACH PARTITION shuffled_0 FOR VALUES FROM (0) TO (10);
+ALTER TABLE shuffled ATTACH PARTITION shuffled_1 FOR VALUES FROM (10) TO (100);
+INSERT INTO shuffled SELECT n, 't' || n % 7, n * 3 FROM nums WHERE n < 40;
+CREATE FUNCTION shadow (e events) RETURNS int LANGUAGE sql AS 'SELECT e.i';
+
 CREATE FUNCTION twice (x int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 2 * x';
 
 ANALYZE;
