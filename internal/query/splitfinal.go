@@ -337,6 +337,9 @@ func (g *grouped) orders() (list []string, unique bool, err error) {
 		}
 		text := strconv.Itoa(item + 1)
 		if item < 0 {
+			if err := g.checkSort(e); err != nil {
+				return nil, false, err
+			}
 			if text, err = g.render(e, inHaving); err != nil {
 				return nil, false, err
 			}
@@ -349,6 +352,25 @@ func (g *grouped) orders() (list []string, unique bool, err error) {
 		unique = unique && slices.ContainsFunc(by, func(e *parse.Expr) bool { return g.equal(e, k.expr) })
 	}
 	return list, unique, nil
+}
+
+// checkSort refuses an expression to sort by that has an alias of the select list in it: versions of MySQL, such as 8.0.15, don't sort by
+// it then.
+func (g *grouped) checkSort(e *parse.Expr) (err error) {
+	if !g.syntax.Introducer {
+		return nil
+	}
+	parse.Walk(e, func(x *parse.Expr) bool {
+		var r *parse.Expr
+		if err == nil {
+			r, err = g.resolve(x, inHaving)
+		}
+		if r != nil {
+			err = refuse("it sorts by %s, which has an alias in it", g.of(e.Span))
+		}
+		return err == nil
+	})
+	return err
 }
 
 // direction is what follows the expression in an element of ORDER BY.
@@ -469,6 +491,11 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 		}
 		if a := g.reader.Ambiguous(c, name, use); a != "" {
 			ambiguous = append(ambiguous, a)
+		}
+		if i < len(g.keys) && (g.super || len(g.values) > 0) { // groups by more than the keys
+			if a := g.reader.Ambiguous(c, name, engine.KeyDistinct); a != "" {
+				ambiguous = append(ambiguous, a)
+			}
 		}
 	}
 	if g.ambiguous = len(ambiguous) > 0; g.ambiguous {

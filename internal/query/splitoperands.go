@@ -49,6 +49,8 @@ func (g *grouped) checkOperands(e *parse.Expr, in nameUse, part bool) error {
 			err = refuse("%s tells texts, JSON and truth values apart, which columns of groups don't", g.of(x.Span))
 		case x.Over != nil && g.quotientWithin(x):
 			err = refuse("%s has a quotient, whose digits beyond its type would be cut", g.of(x.Span))
+		case x.Kind == parse.Call && readsTimes[x.Name] && g.hasNumber(x):
+			err = refuse("%s takes a number for a time, which depends on whether it is a column", g.of(x.Span))
 		case !ofValues(x) && g.hasComputedKey(x):
 			err = refuse("%s is computed from a key that is an expression, whose type may not tell all of its values", g.of(x.Span))
 		}
@@ -70,6 +72,26 @@ func ofValues(e *parse.Expr) bool {
 		return true
 	}
 	return false
+}
+
+// readsTimes are functions that take numbers and texts for times.
+var readsTimes = engine.WordSet(`
+	unix_timestamp adddate addtime date date_add date_format date_sub datediff day dayname dayofmonth dayofweek dayofyear extract hour last_day
+	microsecond minute month monthname quarter second subdate subtime time time_format time_to_sec timediff timestamp timestampadd
+	timestampdiff to_days to_seconds week weekday weekofyear year yearweek convert_tz`)
+
+// hasNumber reports an aggregate that isn't a time as an operand, or a part of one.
+func (g *grouped) hasNumber(e *parse.Expr) bool {
+	found := false
+	parse.Walk(e, func(x *parse.Expr) bool {
+		if g.isAggregate(x) {
+			c := g.aggregateOf(x).result
+			found = found || c.Class != engine.ClassTime && c.Native != "TIME"
+			return false
+		}
+		return !found && g.keyOf(x) < 0
+	})
+	return found
 }
 
 // hasComputedKey reports a key that isn't a column as an operand, or a part of one.

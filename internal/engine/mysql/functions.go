@@ -74,7 +74,13 @@ var windowFunctions = engine.WordSet(`
 var functions = engine.Functions{Pure: pureFunctions, Aggregate: aggregateFunctions, Window: windowFunctions}
 
 // Function implements engine.Reader.
-func (db *DB) Function(name string, _ int) engine.FunctionKind { return functions.Kind(name) }
+func (db *DB) Function(name string, _ int) engine.FunctionKind {
+	// In versions of MySQL, such as 8.0.15, a NULL makes the results for the rows after it NULL, so that they depend on the order of the rows.
+	if !db.dialect.mariadb && strings.HasPrefix(name, "regexp_") {
+		return engine.UnknownFunction
+	}
+	return functions.Kind(name)
+}
 
 // Bytes implements engine.Reader.
 func (db *DB) Bytes(c engine.ResultColumn, expr string) string {
@@ -104,6 +110,8 @@ func (db *DB) Ambiguous(c engine.ResultColumn, expr string, use engine.KeyUse) s
 		return "TRUE" // MySQL may take different ones for equal, depending on what else the window is ordered by
 	case c.Native == "ENUM" || c.Native == "SET":
 		return expr + " = ''"
+	case use == engine.KeyDistinct && db.clips(c):
+		return expr + " IN (" + clipped + ")"
 	}
 	var list []string
 	if f, texts := texts(c); texts && f.length > usualSortLength {
@@ -114,6 +122,16 @@ func (db *DB) Ambiguous(c engine.ResultColumn, expr string, use engine.KeyUse) s
 	}
 	return strings.Join(list, " OR ")
 }
+
+// clips reports integers that MySQL may cut to the range of their type where it groups in a table, and not where it sorts: it describes
+// those of some functions, such as TO_SECONDS, with too few digits.
+func (db *DB) clips(c engine.ResultColumn) bool {
+	f, err := parseField(c.Packet)
+	return db != nil && !db.dialect.mariadb && c.Class == engine.ClassInt && (err != nil || f.computed)
+}
+
+// clipped are the ends of the ranges of INT and BIGINT, with and without a sign.
+const clipped = "2147483647, -2147483648, 4294967295, 9223372036854775807, -9223372036854775808, 18446744073709551615"
 
 // ambiguousEmpty is a condition for texts that MySQL takes for the empty one, or the empty one for NULL: its temporary tables have
 // groups of their own for blanks that sort as the empty text does, and what it sorts by begins alike for NULL and for an empty result

@@ -187,3 +187,25 @@ SELECT NULLIF(y, 2000) AS k, COUNT(*) FROM events WHERE id < 5000 GROUP BY k HAV
 SELECT COALESCE(y, 1999) AS k, COUNT(*) FROM events WHERE id < 5000 GROUP BY k HAVING k = 95 OR k = 2003 ORDER BY 1
 -- name: a chosen year of two and a number
 SELECT IF(i > 0, y, NULL) AS k, COUNT(*) FROM events WHERE id < 5000 GROUP BY k HAVING k <> 95 ORDER BY 1
+-- name: seconds beyond the digits of their type
+SELECT TO_SECONDS(day) AS k, COUNT(DISTINCT i) FROM events WHERE id < 500 GROUP BY k ORDER BY 1
+-- name: negative numbers without a sign
+SELECT CAST(ti AS UNSIGNED) AS k, COUNT(DISTINCT d) FROM events WHERE id < 5000 GROUP BY k ORDER BY 1
+-- name: sums of different negative numbers without a sign
+SELECT SUM(DISTINCT CAST(ti AS UNSIGNED)) FROM events WHERE id < 5000
+-- name: subtotals of seconds beyond the digits of their type
+SELECT TO_SECONDS(day) AS k, COUNT(*) FROM events WHERE id < 500 GROUP BY k WITH ROLLUP
+-- name: counts of different values by month
+-- expect: split
+SELECT MONTH(at) AS k, COUNT(DISTINCT i), COUNT(DISTINCT host_id) FROM events WHERE id < 5000 GROUP BY k ORDER BY 1
+-- name: a number that is taken for a time
+-- expect: whole: takes a number for a time
+SELECT UNIX_TIMESTAMP(MIN(i)), UNIX_TIMESTAMP(MIN(d)) FROM events WHERE id < 5000
+-- name: a sort by an expression of an alias
+-- expect: whole
+SELECT host_id, MAX(id) AS q FROM events WHERE id < 5000 GROUP BY host_id ORDER BY q / 3
+-- name: a sort by an expression of an aggregate
+-- expect: split
+SELECT host_id, MAX(i) AS q FROM events WHERE id < 5000 GROUP BY host_id ORDER BY MAX(i) % 10, host_id
+-- name: places of a pattern
+SELECT REGEXP_INSTR(v, 'c'), COUNT(*) FROM events GROUP BY REGEXP_INSTR(v, 'c') ORDER BY 1
