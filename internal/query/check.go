@@ -28,8 +28,9 @@ type Checked struct {
 	All         int64
 	// Stopped reports that there were so many that the comparison was ended.
 	Stopped bool
-	// Reordered reports that the rows of the pieces came in another order that ORDER BY permits.
-	Reordered bool
+	// Reordered reports that the rows of the pieces came in another order, in which all columns that could be compared with ORDER BY are right.
+	// Unordered reports that ORDER BY has more than these: an expression, or a text.
+	Reordered, Unordered bool
 	// Report says how the pieces were run.
 	Report *Report
 }
@@ -75,7 +76,8 @@ func (r *Runner) Check(ctx context.Context, p *Plan) (*Checked, error) {
 	err = x.asWhole(whole)
 	var got *compared
 	if err == nil {
-		got = &compared{whole: whole, checked: c, order: orderColumns(p.Text, r.nodes[0].Syntax(p.State), whole.cols), left: map[uint64][]int{}}
+		got = &compared{whole: whole, checked: c, left: map[uint64][]int{}}
+		got.order, c.Unordered = orderColumns(p.Text, r.nodes[0].Syntax(p.State), whole.cols)
 		err = x.answer(got)
 	}
 	if c.Stopped = errors.Is(err, errStopComparing); c.Stopped {
@@ -84,8 +86,8 @@ func (r *Runner) Check(ctx context.Context, p *Plan) (*Checked, error) {
 	}
 	err = errors.Join(err, x.end(err != nil || c.Stopped))
 	c.Rows = int64(len(whole.rows))
-	if e, ok := errors.AsType[*inexactError](err); ok && ctx.Err() == nil {
-		c.Report.Rerun = e.why // it would be run whole
+	if why := rerunReason(err); why != "" && got != nil && ctx.Err() == nil { // the whole has an answer
+		c.Report.Rerun = why
 		return c, nil
 	}
 	if err != nil {
@@ -224,11 +226,11 @@ func (c *compared) Row(values [][]byte) error {
 }
 
 // orderColumns returns the columns that ORDER BY of a statement names first, as long as their values have one
-// text each: a collation may let texts come in any order.
-func orderColumns(text string, syntax engine.Syntax, cols []engine.ResultColumn) (out []int) {
+// text each: a collation may let texts come in any order. more reports that it has others.
+func orderColumns(text string, syntax engine.Syntax, cols []engine.ResultColumn) (out []int, more bool) {
 	q, err := parse.Parse(text, syntax)
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	for _, o := range q.OrderBy {
 		at := -1
@@ -244,11 +246,11 @@ func orderColumns(text string, syntax engine.Syntax, cols []engine.ResultColumn)
 			}
 		}
 		if at < 0 || cols[at].Class == engine.ClassOther || cols[at].Class == engine.ClassText {
-			break
+			return out, true
 		}
 		out = append(out, at)
 	}
-	return out
+	return out, false
 }
 
 // maxExtra is how many rows that the whole answer doesn't have end the comparison.
@@ -335,7 +337,11 @@ func (c *Checked) Text(w io.Writer) error {
 	case c.Same():
 		fmt.Fprintf(&b, "the same: %s of %s, whole and from %s\n", figure.Plural(c.Rows, "row"), figure.Plural(len(c.Plan.Columns), "column"), figure.Plural(len(c.Plan.Pieces), "piece"))
 		if c.Reordered {
-			b.WriteString("in another order, which the query leaves open\n")
+			if c.Unordered {
+				b.WriteString("in another order: whether ORDER BY permits it is not compared, as it sorts by an expression or a text\n")
+			} else {
+				b.WriteString("in another order, which the query leaves open\n")
+			}
 		}
 	default:
 		more := ""
@@ -409,6 +415,8 @@ func (c *Checked) MarshalJSON() ([]byte, error) {
 		Statement   string       `json:"statement"`
 		Same        bool         `json:"same"`
 		Compared    bool         `json:"compared"`
+		Reordered   bool         `json:"reordered,omitempty"`
+		Unordered   bool         `json:"order_not_compared,omitempty"`
 		Why         string       `json:"why,omitempty"`
 		Rows        int64        `json:"rows"`
 		Pieces      int          `json:"pieces"`
@@ -416,7 +424,7 @@ func (c *Checked) MarshalJSON() ([]byte, error) {
 		First       []difference `json:"first_differences"`
 		Snapshot    string       `json:"snapshot"`
 		Warnings    []string     `json:"warnings,omitempty"`
-	}{CheckedFormat, c.Plan.Text, c.Same(), true, cmp.Or(c.Plan.Whole, c.Report.Rerun), c.Rows, len(c.Plan.Pieces), c.All, []difference{}, c.Report.Proof, c.Report.Warnings}
+	}{CheckedFormat, c.Plan.Text, c.Same(), true, c.Reordered, c.Reordered && c.Unordered, cmp.Or(c.Plan.Whole, c.Report.Rerun), c.Rows, len(c.Plan.Pieces), c.All, []difference{}, c.Report.Proof, c.Report.Warnings}
 	out.Compared = out.Why == ""
 	for _, d := range c.Differences {
 		out.First = append(out.First, difference{d.What, d.Row, d.Column, text(d.Whole), text(d.Split)})

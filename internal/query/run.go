@@ -101,17 +101,22 @@ func (r *Runner) answer(ctx context.Context, p *Plan, sink *counter, report *Rep
 		return r.whole(ctx, p, sink, report)
 	}
 	err := r.split(ctx, p, nil, sink, report)
-	why := ""
-	if e, ok := errors.AsType[*inexactError](err); ok {
-		why = e.why
-	} else if slices.ContainsFunc(piecesOnly, func(class error) bool { return errors.Is(err, class) }) {
-		why = err.Error()
-	}
-	if why != "" && !sink.begun && !r.o.NoRerun && ctx.Err() == nil {
+	if why := rerunReason(err); why != "" && !sink.begun && !r.o.NoRerun && ctx.Err() == nil {
 		report.Rerun, report.Server, report.Proof, report.Warnings = why, false, "", nil
 		return r.whole(ctx, p, sink, report)
 	}
 	return err
+}
+
+// rerunReason returns why a query is run again whole after an error; "" if it isn't.
+func rerunReason(err error) string {
+	if e, ok := errors.AsType[*inexactError](err); ok {
+		return e.why
+	}
+	if slices.ContainsFunc(piecesOnly, func(class error) bool { return errors.Is(err, class) }) {
+		return err.Error()
+	}
+	return ""
 }
 
 // piecesOnly are the errors of pieces that the whole may not have. Which value the server refuses first, and in which words, is known only
