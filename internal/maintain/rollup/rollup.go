@@ -225,6 +225,9 @@ func (s *Set) createLevel(ctx context.Context, l *level) error {
 	if err == nil {
 		err = fits(have, want)
 	}
+	if err == nil && have != nil {
+		have, err = s.unlessDropped(ctx, l, have)
+	}
 	if err == nil {
 		err = s.createColumns(ctx, l)
 	}
@@ -255,6 +258,21 @@ func (s *Set) createLevel(ctx context.Context, l *level) error {
 		return err
 	}
 	return s.record(ctx, s.db.SQL(), l, want)
+}
+
+// unlessDropped returns what is recorded of a level, nil if its table was dropped by a statement of somebody else: then the record
+// goes, too, and the level begins as a new one does, with the raw rows that there are. It would have no buckets before its watermark otherwise.
+func (s *Set) unlessDropped(ctx context.Context, l *level, have *spec) (*spec, error) {
+	if there, err := s.levelTable(ctx, l); there != nil || err != nil {
+		return have, err
+	}
+	return nil, engine.InTx(ctx, s.db, s.db.SQL(), nil, func(tx *sql.Tx) error {
+		if _, err := s.exec(ctx, tx, "DELETE FROM rowmill_stale WHERE rollup_name = ?", l.Name); err != nil {
+			return err
+		}
+		_, err := s.exec(ctx, tx, "DELETE FROM rowmill_rollups WHERE table_name = ? AND name = ?", s.table.Name, l.Name)
+		return err
+	})
 }
 
 func (s *Set) record(ctx context.Context, x execer, l *level, sp spec) error {

@@ -57,6 +57,24 @@ func TestTrapRefreshErasesNoSealedBucket(t *testing.T) {
 	})
 }
 
+// A roll-up whose table was dropped is computed again from the rows that there are, and the one that is made of it with it.
+func TestTrapDroppedRollupBeginsAgain(t *testing.T) {
+	onEach(t, func(t *testing.T, kind string) {
+		f, m := filled(t, kind, few(t), start+3*day, append(model(some(start+hour, 20)), some(start+30*hour, 20)...)...)
+		drop := "DROP TABLE " + f.decl.Rollups[0].Name
+		if kind == "postgres" {
+			drop += " CASCADE"
+		}
+		f.exec(drop)
+		f.reload()
+		must(t, f.set.Create(context.Background()))
+		f.checkViews(m, "before it is computed again")
+		f.refresh(start + 3*day)
+		f.checkViews(m, "after it was computed again")
+		f.checkTables(m, start+3*day)
+	})
+}
+
 // Restored rows can be aggregated again.
 func TestUnseal(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
