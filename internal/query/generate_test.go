@@ -293,6 +293,12 @@ func (g *generator) grouped() *random {
 	for range g.IntN(4) {
 		q.items = append(q.items, g.item(g.aggregate()))
 	}
+	for i, it := range q.items {
+		// On MariaDB and MySQL, HAVING may name an element of the select list.
+		if list := g.table.literals[it.class]; g.kind != "postgres" && it.alias != "" && i < len(q.group) && len(list) > 0 && g.chance(15) {
+			q.having = append(q.having, it.alias+" "+pick(g, someComparisons)+" "+pick(g, list))
+		}
+	}
 	for g.chance(20) {
 		n := g.sum().text
 		q.having = append(q.having, pick(g, []string{"COUNT(*)", "SUM(" + n + ")", "MAX(" + n + ")", "COUNT(DISTINCT " + n + ")"})+" "+pick(g, someComparisons)+" "+pick(g, someNumbers))

@@ -324,9 +324,27 @@ func (g *generator) sum() expression {
 	return e
 }
 
+// around are functions and operations over a number, of any server and of MariaDB and MySQL.
+var around = []string{
+	"ABS(%s)", "FLOOR(%s)", "SIGN(%s)", "%s IS NULL", "COALESCE(%s, 0)", "NULLIF(%s, 3)", "CAST(%s AS DECIMAL(65,2))", "%s > 3", "%s BETWEEN 1 AND 20", "%s IN (1, 2, 3)",
+	"CASE WHEN %s > 2 THEN 'many' ELSE 'few' END", "GREATEST(%s, 3)", "CONCAT(%s, '-')", "(%s) * 2", "-(%s + 0.0)", "(%s) %% 7",
+}
+
+var aroundHere = []string{
+	"IF(%s > 2, 1, NULL)", "LENGTH(%s)", "HEX(%s)", "LPAD(%s, 8, '*')", "CAST(%s AS CHAR)", "(%s) DIV 3", "%s = '3'", "%s LIKE '1%%'", "FORMAT(%s, 2)", "BIT_COUNT(%s)", "(%s) & 7",
+	"CONV(%s, 10, 16)", "REVERSE(%s)", "ISNULL(%s)", "%s <=> 2", "%s XOR 1", "ELT(%s, 'a', 'b')", "FIELD(%s, 1, 2)", "STRCMP(%s, '2')", "SEC_TO_TIME(%s)", "TRUNCATE(%s, 0)", "CRC32(%s)", "QUOTE(%s)",
+}
+
 // aggregate returns a call of an aggregate, or an expression of several.
 func (g *generator) aggregate() expression {
 	e := g.call()
+	if g.chance(12) && !e.loose && (e.class == intClass || e.class == decimalClass) {
+		forms := around
+		if g.kind != "postgres" && g.chance(60) {
+			forms = aroundHere
+		}
+		return expression{text: fmt.Sprintf(pick(g, forms), e.text), class: otherClass, loose: true}
+	}
 	if g.kind == "postgres" && g.chance(8) && strings.HasSuffix(e.text, ")") && strings.Count(e.text, "(") >= 1 && !strings.ContainsAny(e.text, "*/") && !strings.HasPrefix(e.text, "COALESCE") && !strings.HasPrefix(e.text, "ROUND") && !strings.Contains(e.text, ") - ") {
 		e.text += " FILTER (WHERE " + g.condition(1) + ")"
 	}

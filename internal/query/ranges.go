@@ -104,7 +104,7 @@ func keyOf(ctx context.Context, reader engine.Reader, s *engine.Session, t *engi
 		k.max, ok = k.parse(ends[1])
 	}
 	if !ok || k.min > k.max {
-		return k, "ranges of column " + name + ", the first of the primary key, aren't certain: only those of integers, decimals of 64 bits, dates and times are", nil
+		return k, "ranges of column " + name + ", the first of the primary key, aren't certain: only those of signed integers and of decimals that fit into 64 bits, of dates, and of times without fractions of a second are", nil
 	}
 	return k, "", nil
 }
