@@ -113,6 +113,7 @@ func (l *loading) killedUntil(kills, victims int, args string, half bool, r *ran
 			l.Logf("after %v kills:\n%s", done, strings.Join(history, "\n"))
 		}
 	}()
+	p.either = strings.Contains(args, "--lane live")
 	l.write("all.csv", p.text)
 	if half {
 		p.there = len(p.want) / 2
