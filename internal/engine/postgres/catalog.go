@@ -48,9 +48,19 @@ func (c catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
 	return string(rows[0][0]) != "0", nil
 }
 
+// dropped reports a partition that was dropped while the statement ran: the statement's snapshot has its row, but pg_get_expr, which reads the
+// catalog as it is now, doesn't find it. What has taken its place isn't among the rows.
+func dropped(row [][]byte) bool { return row[0] != nil && row[1] == nil }
+
+// mostReads is how often the partitions are read again if some were dropped meanwhile.
+const mostReads = 20
+
 // Partitions includes one whose detach was interrupted: DropPartition finishes it.
 func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
 	rows, err := c.db.query(ctx, c.db.dialect.parts(t))
+	for n := 0; err == nil && n < mostReads && slices.ContainsFunc(rows, dropped); n++ {
+		rows, err = c.db.query(ctx, c.db.dialect.parts(t))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("partitions of %s: %w", t.Name, err)
 	}

@@ -110,6 +110,47 @@ func TestTrapPendingDetach(t *testing.T) {
 	}
 }
 
+// TestTrapDroppedWhileRead has partitions replaced by others in one transaction while the list of them is read: it must be complete each time.
+func TestTrapDroppedWhileRead(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	table, parts := rolls(t, db, 4, 0)
+	first := parts[0]
+	done := make(chan error, 1)
+	go func() {
+		for n := range 10 {
+			name := fmt.Sprintf("rolls_r%d", n)
+			old := "rolls_" + first.Name
+			if n > 0 {
+				old = fmt.Sprintf("rolls_r%d", n-1)
+			}
+			if _, err := db.SQL().ExecContext(within(t), fmt.Sprintf("BEGIN; DROP TABLE %s; CREATE TABLE %s PARTITION OF rolls FOR VALUES FROM (%d) TO (%d); COMMIT", old, name, first.From, first.To)); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	for reads := 0; ; reads++ {
+		got, err := db.Catalog().Partitions(within(t), table)
+		if err != nil || len(got) != len(parts) {
+			t.Errorf("read %d: %v, %v", reads, got, err)
+		}
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+		}
+		if t.Failed() {
+			<-done
+			return
+		}
+	}
+}
+
 // TestTrapAttachScans checks that a filled table has all indexes and a CHECK before ATTACH.
 // Otherwise ATTACH reads the whole table to verify the bounds, and builds the missing indexes.
 func TestTrapAttachScans(t *testing.T) {
