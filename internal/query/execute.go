@@ -60,7 +60,7 @@ func (x *execution) run(row func(worker, piece int, values [][]byte) error, ende
 
 func (x *execution) piece(n *node, s *session, worker, piece int, row func(worker, piece int, values [][]byte) error, ended func(worker, piece int) error) error {
 	var rows int64
-	columns, dates := len(x.p.PartialColumns), x.zeroDates()
+	columns, times := len(x.p.PartialColumns), x.storedTimes()
 	if x.cached != nil {
 		if _, ok := x.cached.rows[piece]; ok {
 			err := x.cached.replay(piece, columns, func(values [][]byte) error { return row(worker, piece, values) })
@@ -83,9 +83,9 @@ func (x *execution) piece(n *node, s *session, worker, piece int, row func(worke
 		},
 		func(values [][]byte) error {
 			rows++
-			for _, i := range dates {
-				if isZeroDate(values[i]) {
-					return inexact("it stores dates without a month or a day, which sql_mode refuses")
+			for _, i := range times {
+				if err := x.checkStored(i, values[i]); err != nil {
+					return err
 				}
 			}
 			recorded.row(values)
@@ -111,22 +111,35 @@ func (x *execution) piece(n *node, s *session, worker, piece int, row func(worke
 	return nil
 }
 
-// zeroDates are the columns of pieces in which a date without a month or a day makes the answer uncertain: where the server stores groups, or
-// rows that it sorts, it may turn such a date into 0000-00-00 or NULL. Rows that are only passed on aren't stored.
-func (x *execution) zeroDates() (list []int) {
-	stored := x.p.Merge.Kind != Concatenate || x.all != nil && x.all.p.Merge.Kind != Concatenate
-	if !stored || !x.r.nodes[0].Reader.Syntax(x.state).ZeroDates {
+// storedTimes are the columns of pieces whose values are checked by checkStored. Rows that are only passed on aren't stored.
+func (x *execution) storedTimes() (list []int) {
+	if x.p.Merge.Kind == Concatenate && (x.all == nil || x.all.p.Merge.Kind == Concatenate) {
 		return nil
 	}
+	dates := x.r.nodes[0].Reader.Syntax(x.state).ZeroDates
 	for i, c := range x.p.PartialColumns {
-		if isDate(c) {
+		if c.Native == "YEAR" || dates && isDate(c) {
 			list = append(list, i)
 		}
 	}
 	return list
 }
 
-// isDate reports a column whose values have a month and a day.
+// checkStored makes the query whole because of a value that would be another one in a temporary table of the server. Where it stores groups, or
+// rows that it sorts, it may turn a date without a month or a day into 0000-00-00 or NULL. A year of zero that was computed has the text 0, which
+// a column takes for 2000, and 0000 in other plans.
+func (x *execution) checkStored(column int, text []byte) error {
+	switch c := x.p.PartialColumns[column]; {
+	case c.Native != "YEAR":
+		if isZeroDate(text) {
+			return inexact("it stores dates without a month or a day, which sql_mode refuses")
+		}
+	case string(text) == "0", string(text) == "0000" && !x.p.Merge.Rows && column >= x.p.Keys:
+		return inexact("the text of a computed year of zero is up to the server")
+	}
+	return nil
+}
+
 func isDate(c engine.ResultColumn) bool {
 	return c.Native == "DATE" || c.Native == "DATETIME" || c.Native == "TIMESTAMP"
 }

@@ -79,6 +79,19 @@ func orderItems(q *parse.Query) (list []parse.Item) {
 	return list
 }
 
+// returnsText reports a function that returns a text of another row, whose type MySQL describes in another way than it returns it.
+func (b *block) returnsText(e *parse.Expr, it parse.Item) bool {
+	if !b.syntax.Introducer || len(e.Args) == 0 || e.Name == "ntile" {
+		return false
+	}
+	n := slices.IndexFunc(b.sel.Items, func(x parse.Item) bool { return x.Expr == it.Expr })
+	if n < 0 || b.column(n) >= len(b.plan.Columns) {
+		return true
+	}
+	c := b.plan.Columns[b.column(n)]
+	return c.Class == engine.ClassText || c.Class == engine.ClassBytes || c.Class == engine.ClassOther
+}
+
 func (b *block) windowApart(e *parse.Expr, it parse.Item) bool {
 	t := b.cut.table
 	o, err := b.windowOf(e)
@@ -104,7 +117,7 @@ func (b *block) windowApart(e *parse.Expr, it parse.Item) bool {
 		unique = unique && has(list, k)
 	}
 	if b.reader.Function(e.Name, len(e.Args)) != engine.AggregateFunction {
-		return unique || ofPeers[e.Name]
+		return ofPeers[e.Name] || unique && !b.returnsText(e, it)
 	}
 	if e.Distinct || e.Filter != nil || len(e.OrderBy) > 0 || !unique && o.Frame.From != o.Frame.To {
 		return false

@@ -209,3 +209,14 @@ SELECT host_id, MAX(id) AS q FROM events WHERE id < 5000 GROUP BY host_id ORDER 
 SELECT host_id, MAX(i) AS q FROM events WHERE id < 5000 GROUP BY host_id ORDER BY MAX(i) % 10, host_id
 -- name: places of a pattern
 SELECT REGEXP_INSTR(v, 'c'), COUNT(*) FROM events GROUP BY REGEXP_INSTR(v, 'c') ORDER BY 1
+-- name: computed years of zero in an order
+SELECT id, COALESCE(y, 1999) AS k FROM events WHERE id BETWEEN 4000 AND 5003 OR id < 20 ORDER BY k, id LIMIT 12
+-- name: years of zero and subtotals
+SELECT host_id, MIN(y) FROM events GROUP BY host_id WITH ROLLUP
+-- name: extremes of years of zero
+SELECT host_id, MIN(y), MAX(y) FROM events GROUP BY host_id ORDER BY 1
+-- name: texts of other rows of a window
+-- expect: whole: window functions over rows
+SELECT id, LAST_VALUE(v) OVER (PARTITION BY id, at ORDER BY id), LEAD(vbin) OVER (PARTITION BY id, at ORDER BY id) FROM events WHERE id < 50
+-- name: numbers of other rows of a window
+SELECT country, id, LEAD(units) OVER (PARTITION BY country ORDER BY id), ROW_NUMBER() OVER (PARTITION BY country ORDER BY id) FROM sales
