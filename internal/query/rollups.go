@@ -263,7 +263,7 @@ func (u *rolledUp) level(r *engine.RolledLevel) (_ *leveled, why string) {
 	l := &leveled{RolledLevel: r, counts: map[int]bool{}}
 	t := u.times(r)
 	for _, c := range parse.Conjuncts(u.sel.Where) {
-		if _, _, bounded := t.bounded(c); !bounded && !t.fixed(c) {
+		if _, _, bounded := t.bounded(c); !bounded && (!t.fixed(c) || t.syn.Introducer && hasFraction(c)) {
 			return nil, "it doesn't have what the condition " + c.Of(u.text) + " asks for"
 		}
 	}
@@ -281,6 +281,17 @@ func (u *rolledUp) level(r *engine.RolledLevel) (_ *leveled, why string) {
 		}
 	}
 	return l, ""
+}
+
+// hasFraction reports a number with a fraction in a condition. Where MariaDB and MySQL look for one in an index of integers, they may find another
+// number, and the roll-up has no such index.
+func hasFraction(c *parse.Expr) bool {
+	found := false
+	parse.Walk(c, func(e *parse.Expr) bool {
+		found = found || e.Kind == parse.Literal && !strings.ContainsAny(e.Name, "'xX") && strings.ContainsAny(e.Name, ".eE") && strings.ContainsAny(e.Name, "0123456789")
+		return !found
+	})
+	return found
 }
 
 // query is the text of a piece that reads ranges of a level.
