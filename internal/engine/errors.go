@@ -28,6 +28,8 @@ var (
 	ErrUnreachable = errors.New("server not reachable")
 	// ErrNoPartition: a row lies outside every period.
 	ErrNoPartition = errors.New("row outside every partition")
+	// ErrAltered: a table was altered after the snapshot of the transaction, which may be begun again.
+	ErrAltered = errors.New("table altered")
 	// ErrDiskFull: the server has no disk space left.
 	ErrDiskFull = errors.New("disk full")
 	// ErrNoMemory: the server lacks memory for the statement, or may not use more.

@@ -46,7 +46,12 @@ type Reader interface {
 	// same rows. Lock permits a brief lock against writes, where there is no way without one.
 	// proof says in plain words why the snapshot is one; it is "" if that can't be had, and
 	// the transactions are begun nevertheless.
-	OneSnapshot(ctx context.Context, sessions []*Session, lock bool) (proof string, err error)
+	//
+	// Tables are those that the sessions will read, quoted. Until a session's transaction ends, they can't be altered, and none of
+	// the sessions waits for another that waits for it: each has its locks on them when OneSnapshot returns. They are
+	// locked before the snapshot where a snapshot doesn't have the rows of a table that is emptied or created meanwhile. The
+	// error is ErrLockTimeout if a lock isn't granted within WaitForTables.
+	OneSnapshot(ctx context.Context, sessions []*Session, tables []string, lock bool) (proof string, err error)
 	// Aggregate returns how a call of an aggregate function is computed from parts, or false if
 	// it can't be.
 	Aggregate(AggregateCall) (Recipe, bool)
@@ -431,6 +436,9 @@ const (
 	// column, rounded half away from zero; NULL if the second is 0.
 	FinalQuotient
 )
+
+// WaitForTables is how long OneSnapshot waits for tables that another session is altering, or waits to alter.
+const WaitForTables = 5 * time.Second
 
 // WaitForLock is how long OneSnapshot waits for a lock before it does without.
 const WaitForLock = time.Second

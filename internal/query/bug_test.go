@@ -35,9 +35,9 @@ func (b *buggy) Freeze(ctx context.Context, s *engine.Session) (engine.State, er
 	return b.Reader.Freeze(ctx, s)
 }
 
-func (b *buggy) OneSnapshot(ctx context.Context, s []*engine.Session, lock bool) (string, error) {
+func (b *buggy) OneSnapshot(ctx context.Context, s []*engine.Session, tables []string, lock bool) (string, error) {
 	b.panics("OneSnapshot")
-	return b.Reader.OneSnapshot(ctx, s, lock)
+	return b.Reader.OneSnapshot(ctx, s, tables, lock)
 }
 
 func (b *buggy) TempTable(ctx context.Context, s *engine.Session, name, q string, cols []engine.ResultColumn) (*engine.TempTable, error) {

@@ -19,6 +19,10 @@ type Plan struct {
 	// branches in turn, and Merge says how the answer follows from those of the branches: they are passed on one after the other, or the
 	// server computes it from their temporary tables.
 	Branches []Branch
+	// clock reports that pieces have values in the place of functions that return the current time.
+	clock bool
+	// tables are those that the statement reads, each with its database, "" for the current one.
+	tables [][2]string
 	// certain is the text by which a branch can be run whole; "" if its rows might then be others.
 	certain string
 	// harmless reports that the statement changes nothing in the session that runs it: all of its functions and tables are known.

@@ -121,7 +121,7 @@ func rerunReason(err error) string {
 
 // piecesOnly are the errors of pieces that the whole may not have. Which value the server refuses first, and in which words, is known only
 // from the whole; so is whether it meets the operation that it lacks, and whether the memory is enough for one session.
-var piecesOnly = []error{engine.ErrRefused, engine.ErrUnsupported, engine.ErrNoMemory}
+var piecesOnly = []error{engine.ErrRefused, engine.ErrUnsupported, engine.ErrNoMemory, engine.ErrAltered}
 
 // A counter counts the rows of an answer.
 type counter struct {
@@ -389,7 +389,10 @@ func (x *execution) snapshot(run *nodeRun) error {
 	for i, s := range run.sessions {
 		list[i] = s.Session
 	}
-	proof, err := run.OneSnapshot(x.ctx, list, x.r.o.Lock)
+	proof, err := run.OneSnapshot(x.ctx, list, x.p.reads(run), x.r.o.Lock)
+	if errors.Is(err, engine.ErrLockTimeout) && x.ctx.Err() == nil {
+		return inexact("a table that it reads is being altered: " + err.Error())
+	}
 	if err != nil {
 		return fmt.Errorf("begin one snapshot for %d sessions: %w", len(list), err)
 	}
@@ -398,6 +401,41 @@ func (x *execution) snapshot(run *nodeRun) error {
 		x.unproven("there is no common snapshot for several sessions")
 	}
 	return nil
+}
+
+// reads are the tables, quoted, that the pieces on a server read.
+func (p *Plan) reads(run *nodeRun) (list []string) {
+	d := run.Dialect()
+	add := func(database, name string) {
+		quoted := d.Quote(name)
+		if database != "" {
+			quoted = d.Quote(database) + "." + quoted
+		}
+		if !slices.Contains(list, quoted) {
+			list = append(list, quoted)
+		}
+	}
+	pieces := run.pieces
+	if len(pieces) == 0 { // they aren't known yet
+		pieces = make([]int, len(p.Pieces))
+		for k := range pieces {
+			pieces[k] = k
+		}
+	}
+	for _, k := range pieces {
+		at, piece := p.branchOf(k)
+		if t := at.Pieces[piece].Table; t != nil { // of a node
+			add(t.Database, t.Name)
+			continue
+		}
+		for _, t := range at.tables {
+			add(t[0], t[1])
+		}
+		if name := at.Pieces[piece].Rollup; name != "" {
+			add(at.Table.Database, name)
+		}
+	}
+	return list
 }
 
 // unchanged makes the query whole if a table that is cut isn't as it was planned: its rows may have moved to a partition that no piece

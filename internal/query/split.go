@@ -90,6 +90,11 @@ func (x *splitter) split() (err error) {
 			return refuse("%s may be the function of a user of this name", name)
 		}
 	}
+	for _, u := range x.uses {
+		if u.cte == nil {
+			x.plan.tables = append(x.plan.tables, [2]string{u.from.Database, u.from.Table})
+		}
+	}
 	if len(x.query.Rest) > 0 {
 		return x.splitUnion(original)
 	}
@@ -176,7 +181,7 @@ func (x *splitter) stopClock() error {
 	if err != nil {
 		return x.failed("the server doesn't tell the time", err)
 	}
-	x.text = parse.Replace(x.text, edits)
+	x.text, x.plan.clock = parse.Replace(x.text, edits), true
 	return x.parse()
 }
 

@@ -25,6 +25,7 @@ func RunReader(t *testing.T, open func(testing.TB) engine.Keeper) {
 		{"Parts", s.parts},
 		{"Plans", s.plans},
 		{"Snapshots", s.snapshots},
+		{"SnapshotLocks", s.snapshotLocks},
 	})
 }
 
@@ -39,7 +40,7 @@ type reader interface {
 	ExplainQuery(ctx context.Context, s *engine.Session, query string) (*engine.QueryPlan, error)
 	TableParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error)
 	PartFrom(t *engine.TableParts, parts []string) string
-	OneSnapshot(ctx context.Context, sessions []*engine.Session, lock bool) (proof string, err error)
+	OneSnapshot(ctx context.Context, sessions []*engine.Session, tables []string, lock bool) (proof string, err error)
 	Cores() int
 }
 
@@ -463,6 +464,59 @@ func (s readers) states(t *testing.T) {
 	}
 }
 
+// snapshotLocks checks that a statement that waits to empty or alter a table doesn't stop the sessions of a snapshot, that they have all rows of it, and
+// that such a statement before them is waited for.
+func (s readers) snapshotLocks(t *testing.T) {
+	db := s.open(t)
+	if db.Capabilities().Embedded {
+		t.Skip("its snapshots have the definitions of tables")
+	}
+	name := db.Dialect().Quote("held")
+	w := session(t, db)
+	run(t, w, -1, "CREATE TABLE "+name+" (id INT PRIMARY KEY)")
+	run(t, w, 3, "INSERT INTO "+name+" VALUES (1), (2), (3)")
+	sessions := []*engine.Session{readSession(t, db, nil), readSession(t, db, nil)}
+	_, err := db.OneSnapshot(within(t), sessions, []string{name}, false)
+	Must(t, err)
+	altered := make(chan error, 1)
+	go func() {
+		_, err := w.Exec(within(t), "TRUNCATE TABLE "+name)
+		altered <- err
+	}()
+	select {
+	case err := <-altered:
+		t.Fatalf("the table was emptied below a snapshot: %v", err)
+	case <-time.After(150 * time.Millisecond): // it waits
+	}
+	for i, c := range sessions {
+		wantText(t, c, "3", "SELECT COUNT(*) FROM "+name)
+		if t.Failed() {
+			t.Fatalf("session %d", i)
+		}
+	}
+	more := []*engine.Session{readSession(t, db, nil), readSession(t, db, nil)}
+	got := make(chan error, 1)
+	go func() {
+		_, err := db.OneSnapshot(within(t), more, []string{name}, false)
+		got <- err
+	}()
+	for _, c := range sessions {
+		Must(t, c.Rollback(within(t)))
+	}
+	Must(t, <-altered)
+	Must(t, <-got)
+	for _, c := range more {
+		err := c.Text(within(t), "SELECT 1 FROM "+name, nil, func([][]byte) error { return errors.New("the table has a row") })
+		if err != nil && !errors.Is(err, engine.ErrAltered) { // after the snapshot
+			t.Error(err)
+		}
+		Must(t, c.Rollback(within(t)))
+	}
+	if _, err := db.OneSnapshot(within(t), more, []string{db.Dialect().Quote("no such table")}, false); err == nil {
+		t.Error("a table that doesn't exist")
+	}
+}
+
 // snapshots checks that all sessions see the same rows while others change them.
 func (s readers) snapshots(t *testing.T) {
 	db := s.open(t)
@@ -507,7 +561,7 @@ func (s readers) snapshots(t *testing.T) {
 		for i := range sessions {
 			sessions[i] = readSession(t, db, nil)
 		}
-		proof, err := db.OneSnapshot(within(t), sessions, s.own)
+		proof, err := db.OneSnapshot(within(t), sessions, []string{name}, s.own)
 		Must(t, err)
 		if proof != "" && count > 1 {
 			proofs++

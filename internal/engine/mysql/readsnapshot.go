@@ -22,8 +22,9 @@ const snapshotTries = 40
 // read lock stops commits while the transactions begin.
 //
 // The tables that a transaction has used can't be changed by DDL until it ends. One that was changed after its
-// begin is refused by the server.
-func (db *DB) OneSnapshot(ctx context.Context, sessions []*engine.Session, lock bool) (proof string, err error) {
+// begin is refused by the server. They are used at once: a session that came to one later would wait for a statement that waits to alter
+// it, and that for the other sessions.
+func (db *DB) OneSnapshot(ctx context.Context, sessions []*engine.Session, tables []string, lock bool) (proof string, err error) {
 	defer func() {
 		if err != nil {
 			for _, s := range sessions {
@@ -31,6 +32,27 @@ func (db *DB) OneSnapshot(ctx context.Context, sessions []*engine.Session, lock 
 			}
 		}
 	}()
+	if proof, err = db.snapshot(ctx, sessions, lock); err != nil || len(tables) == 0 {
+		return proof, err
+	}
+	return proof, each(sessions, func(s *engine.Session) error {
+		if _, err := s.Exec(ctx, waitForTables); err != nil {
+			return err
+		}
+		for _, t := range tables {
+			if err := s.Text(ctx, "SELECT 1 FROM "+t+" LIMIT 0", nil, noRow); err != nil {
+				return fmt.Errorf("lock %s: %w", t, err)
+			}
+		}
+		return nil
+	})
+}
+
+// waitForTables limits how long a session waits for tables that another session is altering.
+var waitForTables = fmt.Sprintf("SET SESSION lock_wait_timeout = %d", int(engine.WaitForTables.Seconds()))
+
+// snapshot is OneSnapshot without locks on tables.
+func (db *DB) snapshot(ctx context.Context, sessions []*engine.Session, lock bool) (proof string, err error) {
 	if err := each(sessions, func(s *engine.Session) error { return s.Begin(ctx, engine.Transaction{ReadOnly: true}) }); err != nil {
 		return "", err
 	}

@@ -57,7 +57,7 @@ func TestPartVersions(t *testing.T) {
 			defer s.Close()
 			parts, err := db.TableParts(within(t), s, "", table(i))
 			must(t, err)
-			_, err = db.OneSnapshot(within(t), []*engine.Session{s}, false)
+			_, err = db.OneSnapshot(within(t), []*engine.Session{s}, nil, false)
 			must(t, err)
 			v, why, err := db.PartVersions(within(t), s, parts, fmt.Sprintf("`notes%d`", i))
 			must(t, err)

@@ -48,6 +48,10 @@ func (db *DB) TempTable(ctx context.Context, s *engine.Session, name, query stri
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
 	}
 	quoted := dialect{}.Quote(name)
+	// It must not wait for a statement that waits for the pieces.
+	if _, err := s.Exec(ctx, waitForTables); err != nil {
+		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
+	}
 	// Even if it reads no rows, MySQL locks the first one for REPEATABLE READ, and waits for whoever has changed it. This
 	// is about the next statement alone.
 	if _, err := s.Exec(ctx, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"); err != nil {

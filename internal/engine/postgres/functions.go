@@ -120,7 +120,7 @@ func (db *DB) Bytes(c engine.ResultColumn, expr string) string {
 			return ""
 		}
 	}
-	if c.Native == anyLength {
+	if c.Native == "char" {
 		return "pg_catalog.concat(" + expr + ") COLLATE \"C\"" // a cast to text removes the blanks
 	}
 	return "(" + expr + ")::text COLLATE \"C\""

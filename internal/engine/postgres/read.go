@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -91,7 +92,11 @@ func describe(ctx context.Context, conn any, query string) ([]engine.ResultColum
 	if n := len(d.ParamOIDs); n > 0 {
 		return nil, fmt.Errorf("the query has %d parameters", n)
 	}
-	return columnsOf(c, d.Fields), nil
+	cols := columnsOf(c, d.Fields)
+	for i, f := range d.Fields { // without a length, equal values may have different numbers of blanks
+		cols[i].Folded = f.DataTypeOID == charType && f.TypeModifier < 0
+	}
+	return cols, nil
 }
 
 // stateSettings are the settings of a session that can change an answer, in the order in which they are set.
@@ -186,13 +191,13 @@ var sqlTypes = map[uint32]sqlType{
 	21: {"smallint", engine.ClassInt}, 23: {"integer", engine.ClassInt}, 20: {"bigint", engine.ClassInt}, 26: {"oid", engine.ClassInt},
 	1700: {"numeric", engine.ClassDecimal}, 700: {"real", engine.ClassFloat}, 701: {"double precision", engine.ClassFloat},
 	1082: {"date", engine.ClassTime}, 1083: {"time", engine.ClassTime}, 1114: {"timestamp", engine.ClassTime}, 1184: {"timestamptz", engine.ClassTime},
-	25: {"text", engine.ClassText}, 1043: {"varchar", engine.ClassText}, 1042: {"char", engine.ClassText},
+	25: {"text", engine.ClassText}, 1043: {"varchar", engine.ClassText}, charType: {"char", engine.ClassText},
 	1186: {"interval", engine.ClassText}, 1266: {"timetz", engine.ClassText}, 114: {"json", engine.ClassText}, 3802: {"jsonb", engine.ClassText},
 	1560: {"bit", engine.ClassText}, 1562: {"varbit", engine.ClassText}, 705: {"unknown", engine.ClassText},
 }
 
-// anyLength is the name of a CHAR without a length, of which equal values may have different numbers of blanks.
-const anyLength = "bpchar"
+// charType is the identifier of CHAR.
+const charType = 1042
 
 // columnsOf describes the columns of a result.
 func columnsOf(c *pgconn.PgConn, fields []pgconn.FieldDescription) []engine.ResultColumn {
@@ -208,10 +213,6 @@ func columnsOf(c *pgconn.PgConn, fields []pgconn.FieldDescription) []engine.Resu
 			cols[i].Binary, cols[i].Hex = true, true
 		case 26:
 			cols[i].Unsigned = true
-		case 1042:
-			if f.TypeModifier < 0 {
-				cols[i].Native = anyLength
-			}
 		case 1700:
 			if cols[i].Scale = -1; f.TypeModifier >= 4 {
 				digits := f.TypeModifier - 4
@@ -250,7 +251,7 @@ func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string
 	}
 	for i := range cols {
 		c := &cols[i]
-		c.Folded = folding && c.Class == engine.ClassText
+		c.Folded = c.Folded || folding && c.Class == engine.ClassText
 		switch {
 		case c.Hex && need["bytea_output"] != "hex":
 			c.Hex, c.Class = false, engine.ClassText
@@ -285,26 +286,70 @@ func fixedZone(zone string) bool {
 }
 
 // OneSnapshot implements engine.Reader: the first session shares its snapshot with the others.
-func (db *DB) OneSnapshot(ctx context.Context, sessions []*engine.Session, _ bool) (proof string, err error) {
+//
+// A snapshot doesn't have the rows of a table that a transaction has emptied by TRUNCATE, or created, and filled after it: the table is empty in it.
+// So all tables are locked against that before the snapshot, as a statement locks its own.
+func (db *DB) OneSnapshot(ctx context.Context, sessions []*engine.Session, tables []string, _ bool) (proof string, err error) {
+	rollback := func() {
+		for _, s := range sessions {
+			_ = s.Rollback(context.WithoutCancel(ctx)) // the first error is returned
+		}
+	}
 	defer func() {
 		if err != nil {
-			for _, s := range sessions {
-				_ = s.Rollback(context.WithoutCancel(ctx)) // the first error is returned
-			}
+			rollback()
 		}
 	}()
-	if err := sessions[0].Begin(ctx, engine.Transaction{Isolation: sql.LevelRepeatableRead, ReadOnly: true}); err != nil {
+	for end := time.Now().Add(engine.WaitForTables); ; {
+		proof, err = db.snapshot(ctx, sessions, tables)
+		if !errors.Is(err, engine.ErrLockTimeout) || ctx.Err() != nil || time.Now().After(end) {
+			return proof, err
+		}
+		rollback() // for the statement that waits to alter a table
+		if err := engine.Sleep(ctx, lockPause); err != nil {
+			return "", err
+		}
+	}
+}
+
+// lockPause is the time between two attempts to lock the tables.
+const lockPause = 20 * time.Millisecond
+
+// waitForTables limits how long a session waits for a lock on a table.
+var waitForTables = fmt.Sprintf("SET lock_timeout = %d", engine.WaitForTables.Milliseconds())
+
+// snapshot is one attempt of OneSnapshot. Only the first session waits for its locks: another one that did would wait for a statement that
+// waits for the first.
+func (db *DB) snapshot(ctx context.Context, sessions []*engine.Session, tables []string) (proof string, err error) {
+	lock := func(s *engine.Session, how string) error {
+		if len(tables) == 0 {
+			return nil
+		}
+		_, err := s.Exec(ctx, "LOCK TABLE "+strings.Join(tables, ", ")+" IN ACCESS SHARE MODE"+how)
+		return err
+	}
+	first := sessions[0]
+	if _, err := first.Exec(ctx, waitForTables); err != nil {
+		return "", err
+	}
+	if err := first.Begin(ctx, engine.Transaction{Isolation: sql.LevelRepeatableRead, ReadOnly: true}); err != nil {
+		return "", err
+	}
+	if err := lock(first, ""); err != nil {
 		return "", err
 	}
 	if len(sessions) == 1 {
 		return "one session reads all rows", nil
 	}
-	name, err := sessions[0].Snapshot(ctx)
+	name, err := first.Snapshot(ctx)
 	if err != nil {
 		return "", err
 	}
 	for _, s := range sessions[1:] {
 		if err := s.Begin(ctx, engine.Transaction{ReadOnly: true, Snapshot: name}); err != nil {
+			return "", err
+		}
+		if err := lock(s, " NOWAIT"); err != nil {
 			return "", err
 		}
 	}

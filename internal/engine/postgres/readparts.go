@@ -243,6 +243,8 @@ func (d dialect) childrenOf(ctx context.Context, s *engine.Session, t *engine.Ta
 				add(&p.Bytes, v[8])
 			}
 			switch {
+			case v[9] == nil || v[11] == nil:
+				t.Refusal = "its partition " + leaf + " was dropped while its definition was read"
 			case string(v[9]) != "t" && name == leaf: // what lies below is read through it
 				t.Refusal = "the account may not read its partition " + name + " by itself: GRANT SELECT ON " + name
 			case string(v[10]) == "t":

@@ -44,6 +44,10 @@ func (db *DB) TempTable(ctx context.Context, s *engine.Session, name, query stri
 			return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("create temporary table %s: column %s: %s", name, c.Name, why))
 		}
 	}
+	// It must not wait for a statement that waits for the pieces.
+	if _, err := s.Exec(ctx, waitForTables); err != nil {
+		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
+	}
 	quoted := "pg_temp." + db.dialect.Quote(name)
 	if _, err := s.Exec(ctx, "CREATE TEMPORARY TABLE "+db.dialect.Quote(name)+" AS SELECT * FROM ("+query+") AS rowmill_rows WITH NO DATA"); err != nil {
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
