@@ -183,15 +183,6 @@ func appendTime(to []byte, v string) ([]byte, error) {
 	return append(to, p[:1+p[0]]...), nil
 }
 
-// noteTypes remembers the types of parameters, which clients send with the first execution only. p is the payload of
-// COM_STMT_EXECUTE.
-func (s *statement) noteTypes(p []byte) {
-	at := 10 + (s.params+7)/8
-	if s.params > 0 && len(p) > at && p[at] == 1 && len(p) >= at+1+2*s.params {
-		s.types = append(s.types[:0], p[at+1:at+1+2*s.params]...)
-	}
-}
-
 // parameters returns the literals of the values that a COM_STMT_EXECUTE has, and the part behind the statement's number with the
 // types in it.
 func (s *statement) parameters(p []byte, noBackslash bool) (literals []string, values []byte, err error) {

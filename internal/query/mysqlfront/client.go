@@ -243,6 +243,9 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 			return false, errPacket
 		}
 	}
+	if err := c.wantHead(); err != nil {
+		return false, c.ended(err)
+	}
 	p := u.buf[u.r:u.w]
 	if complete := len(p) >= headerSize+length(p); !complete && length(p) <= mostText+16 && c.examines(p[headerSize:]) {
 		if err := u.want(headerSize + length(p)); err != nil {
@@ -267,6 +270,7 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 			return err == nil, err
 		}
 	}
+	lacks := c.lacksTypes(p[headerSize:])
 	c.note(p)
 	switch {
 	case what == comQuit:
@@ -289,7 +293,11 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 		return false, c.pass()
 	}
 	c.reply.start(expected[what])
-	if err := c.send(); err != nil {
+	send := c.send
+	if lacks {
+		send = c.sendTyped
+	}
+	if err := send(); err != nil {
 		return false, err
 	}
 	if err := c.respond(); err != nil {

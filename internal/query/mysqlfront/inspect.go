@@ -146,18 +146,6 @@ func (c *client) text(p []byte) []byte {
 	return t
 }
 
-// A statement is a prepared query that may be split.
-type statement struct {
-	text   string
-	shape  uint64
-	params int
-	types  []byte    // of its parameters, as the client last sent them
-	next   aboutNext // what it says about the next transaction when it is executed
-	long   bool      // a value was sent in parts
-	// changes is that of the client when it was prepared: its database, and how its text was read, are those of that moment.
-	changes int
-}
-
 // keeping are the first words of statements that change neither the database nor how texts are read.
 var keeping = []string{"select", "with", "values", "table", "insert", "replace", "update", "delete", "load", "begin", "start", "commit", "rollback", "savepoint", "release",
 	"show", "explain", "describe", "desc", "lock", "unlock", "kill"}
@@ -202,8 +190,8 @@ func (c *client) before(p []byte, complete bool) {
 			if max(s.next, c.next) != nothing {
 				c.noteNext(s.next, []byte(s.text), true)
 			}
-			if complete {
-				s.noteTypes(p)
+			if p[0] == comStmtExecute && s.noteTypes(p) {
+				s.unsent = false
 			}
 		} else {
 			c.noteNext(c.later, nil, false)

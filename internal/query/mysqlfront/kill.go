@@ -44,7 +44,7 @@ func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error)
 		return c.split(ctx, shapeOf(t), &execution{seq: p[3] + 1, text: string(t)})
 	case what == comStmtExecute && c.caps&capAttributes == 0:
 		s := c.statements[statementID(body)]
-		s.noteTypes(body)
+		s.unsent = s.noteTypes(body) || s.unsent
 		return c.split(ctx, s.shape, &execution{seq: p[3] + 1, text: s.text, prepared: s, values: append([]byte(nil), body...)})
 	}
 	return false, nil

@@ -1,0 +1,111 @@
+package mysqlfront
+
+import (
+	"bytes"
+	"slices"
+)
+
+// Commands about prepared statements that are passed on. What executions that were answered in pieces have kept from the server, it gets with the
+// next one that is passed on.
+
+// A statement is a prepared query that may be split.
+type statement struct {
+	text   string
+	shape  uint64
+	params int
+	types  []byte    // of its parameters, as the client last sent them
+	unsent bool      // the server hasn't had these types
+	next   aboutNext // what it says about the next transaction when it is executed
+	long   bool      // a value was sent in parts
+	// changes is that of the client when it was prepared: its database, and how its text was read, are those of that moment.
+	changes int
+}
+
+// ofStatement reports commands that begin with the number of a prepared statement.
+func ofStatement(command byte) bool {
+	switch command {
+	case comStmtExecute, comBulkExecute, comStmtLongData, comStmtClose, comStmtReset, comStmtFetch:
+		return true
+	}
+	return false
+}
+
+// wantHead reads what decides about a command for a prepared statement: which one it is, and the types of its parameters.
+func (c *client) wantHead() error {
+	u := &c.user
+	size := length(u.buf[u.r:])
+	if !ofStatement(u.buf[u.r+headerSize]) {
+		return nil
+	}
+	if err := u.want(headerSize + min(size, 5)); err != nil {
+		return err
+	}
+	s := c.statements[statementID(u.buf[u.r+headerSize:u.w])]
+	if s == nil || u.buf[u.r+headerSize] != comStmtExecute {
+		return nil
+	}
+	return u.want(headerSize + min(size, s.boundAt()+1+2*s.params))
+}
+
+// boundAt is where a COM_STMT_EXECUTE of the statement says whether types of parameters follow.
+func (s *statement) boundAt() int { return 10 + (s.params+7)/8 }
+
+// noteTypes remembers the types of parameters, which clients send with the first execution only, and reports whether p has them, which
+// is the payload of COM_STMT_EXECUTE.
+func (s *statement) noteTypes(p []byte) (has bool) {
+	at := s.boundAt()
+	if s.params > 0 && len(p) > at && p[at] == 1 && len(p) >= at+1+2*s.params {
+		s.types = append(s.types[:0], p[at+1:at+1+2*s.params]...)
+		return true
+	}
+	return false
+}
+
+// lacksTypes reports a COM_STMT_EXECUTE without the types of its parameters, of which the server has none or older ones: the client sent them
+// with an execution that was answered in pieces. p is its payload, or the beginning.
+func (c *client) lacksTypes(p []byte) bool {
+	if p[0] != comStmtExecute {
+		return false
+	}
+	s := c.statements[statementID(p)]
+	return s != nil && s.unsent && len(p) > s.boundAt() && p[s.boundAt()] == 0
+}
+
+// withTypes returns a payload of COM_STMT_EXECUTE with the types in it.
+func (s *statement) withTypes(p []byte) []byte {
+	at := s.boundAt()
+	return slices.Concat(p[:at], []byte{1}, s.types, p[at+1:])
+}
+
+// sendTyped passes a COM_STMT_EXECUTE on with the types of its parameters, which it lacks.
+func (c *client) sendTyped() error {
+	s := c.statements[statementID(c.user.buf[c.user.r+headerSize:c.user.w])]
+	out := begin(nil, c.user.buf[c.user.r+3])
+	for first, size := true, maxPayload; size == maxPayload; first = false {
+		p, err := c.user.packet(maxPayload)
+		if err != nil {
+			return c.ended(err)
+		}
+		size = len(p) - headerSize
+		if p = p[headerSize:]; first {
+			p = s.withTypes(p)
+		}
+		out = append(out, p...)
+		// More than one packet holds goes to the next one.
+		for size == maxPayload && len(out) > headerSize+maxPayload {
+			rest := bytes.Clone(out[headerSize+maxPayload:])
+			full, seq := out[:headerSize+maxPayload], out[3]+1
+			full[0], full[1], full[2] = 0xFF, 0xFF, 0xFF
+			if _, err := c.server.Write(full); err != nil {
+				return c.lost(err)
+			}
+			out = append(begin(out[:0], seq), rest...)
+		}
+	}
+	s.unsent = false
+	out, _ = end(out, 0)
+	if _, err := c.server.Write(out); err != nil {
+		return c.lost(err)
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package mysqlfront
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// prepare prepares a statement and returns its number.
+func (r *rawClient) prepare(q string) string {
+	r.t.Helper()
+	r.command(comStmtPrepare, q)
+	return string(binary.LittleEndian.AppendUint32(nil, r.reply.statement))
+}
+
+// bound is the end of a COM_STMT_EXECUTE with one parameter. Without a type, the server has it.
+func bound(kind byte, value uint64) string {
+	types := "\x00"
+	if kind != 0 {
+		types = "\x01" + string([]byte{kind, 0})
+	}
+	return "\x00\x01\x00\x00\x00\x00" + types + string(binary.LittleEndian.AppendUint64(nil, value))
+}
+
+// pair are a client of the front and one of the server.
+func (x *fixture) pair(t *testing.T, caps, extended uint32) (through, direct *rawClient) {
+	return dialRaw(t, "tcp", x.address, x.name, caps, extended), dialRaw(t, x.wire.Network, x.wire.Address, x.name, caps, extended)
+}
+
+// TestTypesReachTheServer sends the types of parameters with an execution in pieces, and none with one that is passed on.
+func TestTypesReachTheServer(t *testing.T) {
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
+		x, a := startCounting(t, kind, nil)
+		execute(t, x.client(t), "CREATE TABLE p (id INT PRIMARY KEY, v INT) PARTITION BY HASH (id) PARTITIONS 4", "INSERT INTO p VALUES (1, 1), (2, 2), (3, 4), (4, 8)",
+			"CREATE TABLE l (a INT)", "ANALYZE TABLE p")
+		through, direct := x.pair(t, 0, 0)
+		const query = "SELECT COUNT(*), SUM(v) FROM p WHERE v <> ?"
+		const two = 0x4000000000000000 // as DOUBLE
+		for _, c := range []*rawClient{through, direct} {
+			c.command(comQuery, "SET SESSION sql_notes = 0")
+		}
+		ids := [2]string{through.prepare(query), direct.prepare(query)}
+		for i, step := range []struct {
+			text    string
+			execute string // of the prepared statement
+			split   bool
+		}{
+			{execute: bound(typeLonglong, 2), split: true},
+			{execute: bound(0, 4), split: true},
+			{text: "INSERT INTO l VALUES (1)"},
+			{execute: bound(0, 4)}, // after a change
+			{text: "BEGIN"},
+			{execute: bound(0, 8)},
+			{text: "COMMIT"},
+			{execute: bound(typeDouble, two), split: true},
+			{execute: bound(0, two), split: true},
+			{text: "BEGIN"},
+			{execute: bound(0, two)},
+			{execute: bound(typeLonglong, 2)},
+			{execute: bound(0, 2)},
+			{text: "COMMIT"},
+			{execute: bound(0, 2), split: true},
+			{execute: bound(typeDouble, two), split: true},
+			{execute: "reset"},
+			{text: "BEGIN"},
+			{execute: bound(0, two)},
+		} {
+			before := a.ran.Load()
+			var answers [2][][]byte
+			for k, c := range []*rawClient{through, direct} {
+				switch {
+				case step.text != "":
+					answers[k] = c.command(comQuery, step.text)
+				case step.execute == "reset":
+					answers[k] = c.command(comStmtReset, ids[k])
+				default:
+					answers[k] = c.command(comStmtExecute, ids[k]+step.execute)
+				}
+			}
+			if !sameAnswer(answers[0], answers[1]) {
+				t.Errorf("%d: %s%q:\n got %q\nwant %q", i, step.text, step.execute, answers[0], answers[1])
+			}
+			if split := a.ran.Load() > before; split != step.split {
+				t.Errorf("%d: in pieces: %v", i, split)
+			}
+		}
+		// Two parts of a packet, as networks may deliver it: the types in it are the server's, and known.
+		p, _ := end(append(append(begin(nil, 0), comStmtExecute), ids[0]+bound(typeLonglong, 2)...), 0)
+		for _, part := range [][]byte{p[:7], p[7:18], p[18:]} {
+			if _, err := through.Conn.Write(part); err != nil {
+				t.Fatal(err)
+			}
+		}
+		through.reply.start(expectFirst)
+		for through.reply.expect != expectNothing {
+			p, err := through.packet(maxPayload)
+			if err != nil {
+				t.Fatal(err)
+			}
+			through.reply.feed(p)
+		}
+		through.command(comQuery, "COMMIT")
+		direct.command(comQuery, "COMMIT")
+		direct.command(comStmtExecute, ids[1]+bound(typeLonglong, 2))
+		if got, want := through.command(comStmtExecute, ids[0]+bound(0, 2)), direct.command(comStmtExecute, ids[1]+bound(0, 2)); !sameAnswer(got, want) {
+			t.Errorf("after parts:\n got %q\nwant %q", got, want)
+		}
+	})
+}
+
+// TestTypesInLongCommand inserts types into commands that are as long as a packet may be, and longer.
+func TestTypesInLongCommand(t *testing.T) {
+	for _, size := range []int{20, maxPayload - 3, maxPayload - 2, maxPayload, maxPayload + 1, 2 * maxPayload} {
+		near, user := net.Pipe()
+		server, upstream := net.Pipe()
+		s := &statement{params: 1, types: []byte{typeVarString, 0}, unsent: true}
+		c := &client{statements: map[uint32]*statement{7: s}}
+		c.user.Conn, c.server.Conn = user, upstream
+		payload := append([]byte{comStmtExecute, 7, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0}, strings.Repeat("x", size-12)...)
+		sent, _ := end(append(begin(nil, 0), payload...), 0)
+		go func() { _, _ = near.Write(sent) }()
+		go func() {
+			if err := c.user.want(headerSize + 12); err != nil || !c.lacksTypes(c.user.buf[headerSize:c.user.w]) {
+				t.Errorf("size %d: no types are missing: %v", size, err)
+			}
+			if err := c.sendTyped(); err != nil {
+				t.Errorf("size %d: %v", size, err)
+			}
+		}()
+		want := append(append(append([]byte(nil), payload[:11]...), 1, typeVarString, 0), payload[12:]...)
+		in := side{Conn: server}
+		var got []byte
+		for seq, n := byte(0), maxPayload; n == maxPayload; seq++ {
+			p, err := in.packet(maxPayload)
+			if err != nil || p[3] != seq {
+				t.Fatalf("size %d: packet %d has number %d, %v", size, seq, p[3], err)
+			}
+			n = length(p)
+			got = append(got, p[headerSize:]...)
+		}
+		if !bytes.Equal(got, want) || s.unsent {
+			t.Errorf("size %d: %d bytes reach the server, want %d", size, len(got), len(want))
+		}
+		for _, conn := range []net.Conn{near, server} {
+			conn.Close()
+		}
+	}
+}
