@@ -112,7 +112,7 @@ func (c *client) split(ctx context.Context, shape uint64, run *execution) (handl
 		return true, errGone
 	case errors.As(err, &why):
 		f.metrics.whole.WithLabelValues(why.reason).Inc()
-		if c.why = &why.detail; why.detail == whyNotNow {
+		if c.why = &why.detail; why.detail == whyNotNow || why.detail == whyDefinitions {
 			return false, nil // the next one of this shape may be split
 		}
 		reason = why.detail
@@ -238,6 +238,12 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 		}
 		sample <- s
 	}()
+	if run.prepared != nil && c.reply.meta { // it may show that pieces would be in vain
+		s := <-sample
+		if sample <- s; s.err != nil {
+			return s.err
+		}
+	}
 	sink := &sink{c: c, run: run, seq: run.seq, sample: sample, notes: st.notes, unconverted: st.unconverted}
 	report, err := f.o.Answer.Run(ctx, plan, sink)
 	if sink.got == nil {

@@ -79,11 +79,21 @@ func containsFold(p []byte, lower string) bool {
 	return false
 }
 
+// The parameters of hashes: FNV-1a of 64 bits.
+const hashOffset, hashPrime = 14695981039346656037, 1099511628211
+
+// hashOf adds bytes to a hash.
+func hashOf(h uint64, p []byte) uint64 {
+	for _, b := range p {
+		h = (h ^ uint64(b)) * hashPrime
+	}
+	return h
+}
+
 // shapeOf returns a hash of a statement without its numbers and strings, so that a statement with other values has the
 // same.
 func shapeOf(p []byte) uint64 {
-	const offset, prime = 14695981039346656037, 1099511628211
-	h := uint64(offset)
+	h := uint64(hashOffset)
 	inName := false
 	for i := 0; i < len(p); i++ {
 		b := p[i]
@@ -102,7 +112,7 @@ func shapeOf(p []byte) uint64 {
 			b = '?'
 		}
 		inName = b|0x20 >= 'a' && b|0x20 <= 'z' || b >= '0' && b <= '9' || b == '_' || b == '`' || b >= 0x80
-		h = (h ^ uint64(b)) * prime
+		h = (h ^ uint64(b)) * hashPrime
 	}
 	return max(1, h)
 }
@@ -164,7 +174,7 @@ func (c *client) before(p []byte, complete bool) {
 	if c.front.o.Answer == nil {
 		return
 	}
-	c.preparing = nil
+	c.preparing, c.executing = nil, nil
 	switch p[0] {
 	case comQuery:
 		t := c.attributeless(p[1:])
@@ -190,7 +200,7 @@ func (c *client) before(p []byte, complete bool) {
 			if max(s.next, c.next) != nothing {
 				c.noteNext(s.next, []byte(s.text), true)
 			}
-			if p[0] == comStmtExecute && s.noteTypes(p) {
+			if c.executing = s; p[0] == comStmtExecute && s.noteTypes(p) {
 				s.unsent = false
 			}
 		} else {
@@ -235,13 +245,16 @@ func (c *client) after() {
 	}
 	c.endNext()
 	if s := c.preparing; s != nil && !c.reply.failed {
-		s.params = c.reply.params
+		s.params, s.defs = c.reply.params, c.reply.defs
 		if c.statements == nil {
 			c.statements = map[uint32]*statement{}
 		}
 		c.statements[c.reply.statement] = s
 	}
-	c.preparing = nil
+	if s := c.executing; s != nil && c.reply.defs != 0 {
+		s.defs, s.differs = c.reply.defs, s.differs && s.defs == c.reply.defs
+	}
+	c.preparing, c.executing = nil, nil
 }
 
 // examines reports a command that the session's goroutine has to look at. p may be the beginning of its payload.

@@ -13,10 +13,13 @@ type statement struct {
 	text   string
 	shape  uint64
 	params int
-	types  []byte    // of its parameters, as the client last sent them
-	unsent bool      // the server hasn't had these types
-	next   aboutNext // what it says about the next transaction when it is executed
-	long   bool      // a value was sent in parts
+	types  []byte // of its parameters, as the client last sent them
+	unsent bool   // the server hasn't had these types
+	// defs is a hash of the definitions of columns that the client keeps, if it does. differs says that those of an answer in pieces differed.
+	defs    uint64
+	differs bool
+	next    aboutNext // what it says about the next transaction when it is executed
+	long    bool      // a value was sent in parts
 	// changes is that of the client when it was prepared: its database, and how its text was read, are those of that moment.
 	changes int
 }

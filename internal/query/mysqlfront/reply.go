@@ -22,6 +22,9 @@ type reply struct {
 	// The statement that was prepared, with its numbers of parameters and columns.
 	statement       uint32
 	params, columns int
+	// defs is a hash of the definitions of columns, where a client keeps them (meta); 0 is none. column says that the present packet is one.
+	defs   uint64
+	column bool
 }
 
 // An expectation is which packet comes next.
@@ -49,7 +52,7 @@ func (r *reply) start(e expectation) {
 	if e == expectNothing {
 		return
 	}
-	r.warnings = 0
+	r.warnings, r.defs, r.column = 0, 0, false
 	if e == expectFirst {
 		r.affected, r.rows = false, false
 	}
@@ -62,6 +65,9 @@ func (r *reply) feed(p []byte) (n int, ended bool) {
 	for {
 		if r.left > 0 {
 			k := min(r.left, len(p)-n)
+			if r.column {
+				r.defs = hashOf(r.defs, p[n:n+k])
+			}
 			n += k
 			r.left -= k
 			if r.left > 0 {
@@ -92,11 +98,29 @@ func (r *reply) feed(p []byte) (n int, ended bool) {
 				return n, false
 			}
 		}
+		r.column = r.meta && r.expect == expectSkip && r.definesColumn()
+		if r.column {
+			if r.defs == 0 {
+				r.defs = hashOffset
+			}
+			r.defs = hashOf(r.defs, rest[:headerSize-1]) // the length, where one ends
+		}
 		r.packet(body[:min(size, len(body))], size)
 		r.more = size == maxPayload
 		r.left = size
 		n += headerSize
 	}
+}
+
+// definesColumn reports that the next packet, which expectSkip passes over, is a column's definition: those of parameters come before.
+func (r *reply) definesColumn() bool {
+	switch {
+	case r.then:
+		return true
+	case r.eofs:
+		return r.count > 1 && r.count <= r.columns+1
+	}
+	return r.count <= r.columns
 }
 
 // packet decides by the beginning of a packet what comes next. size is the length of its payload.
