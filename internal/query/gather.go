@@ -14,6 +14,7 @@ import (
 type gather struct {
 	x       *execution
 	s       *engine.Session
+	state   engine.State // of the session until the answer is read
 	table   *engine.TempTable
 	pending chan []byte
 	done    chan error // the error of the goroutine that inserts
@@ -30,8 +31,8 @@ func (x *execution) gatherRows() (_ *gather, err error) {
 		return nil, inexact("the merge doesn't fit in memory, and the server can't do it")
 	}
 	reader := x.r.nodes[0].Reader
-	g := &gather{x: x}
-	if g.s, err = reader.ReadSession(x.ctx, reader.MergeState(x.state)); err != nil {
+	g := &gather{x: x, state: reader.MergeState(x.state)}
+	if g.s, err = reader.ReadSession(x.ctx, g.state); err != nil {
 		return nil, err
 	}
 	err = engine.Guarded(func() (err error) {
@@ -148,6 +149,8 @@ func (g *gather) answer(sink Sink) error {
 // final reads the answer from the tables.
 func (g *gather) final(sink Sink) error {
 	x, m := g.x, &g.x.p.Merge
+	// Making and filling tables has changed no setting, and an account may lack the privilege for one that differs in nothing.
+	g.s.Knows(g.state)
 	if err := g.s.SetStates(x.ctx, x.state); err != nil {
 		return x.unmerged("set the session's settings", err)
 	}

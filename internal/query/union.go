@@ -158,9 +158,9 @@ func (h *oneHead) Columns([]engine.ResultColumn) error {
 
 // branchTables opens the session and creates the tables of the branches' answers; none for a branch without.
 func (x *execution) branchTables() (_ *gather, tables []*engine.TempTable, err error) {
-	g := &gather{x: x}
 	reader := x.r.nodes[0].Reader
-	if g.s, err = reader.ReadSession(x.ctx, reader.MergeState(x.state)); err != nil {
+	g := &gather{x: x, state: reader.MergeState(x.state)}
+	if g.s, err = reader.ReadSession(x.ctx, g.state); err != nil {
 		return nil, nil, err
 	}
 	defer func() {

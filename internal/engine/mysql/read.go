@@ -174,8 +174,11 @@ func setAll(st, from engine.State) ([]string, error) {
 		plain = plain && strings.IndexFunc(x.Value, func(r rune) bool { return r >= 0x80 || r == '\\' || r == '\'' || r == '"' }) < 0
 	}
 	if !plain {
-		// How a literal is read depends on these two, which are then set as well.
-		changed = st
+		// How a literal is read depends on these two, which change settings that are then set as well.
+		changed = slices.DeleteFunc(slices.Clone(st), func(x engine.Setting) bool {
+			literal := x.Name == "sql_mode" || strings.HasPrefix(x.Name, "character_set_") || x.Name == "collation_connection"
+			return !literal && slices.Contains(from, x)
+		})
 		out = []string{"SET NAMES utf8mb4", "SET SESSION sql_mode = ''"}
 		for _, x := range from {
 			if st.Get(x.Name) == "" && (x.Name == "sql_mode" || strings.HasPrefix(x.Name, "character_set_") || x.Name == "collation_connection") {
