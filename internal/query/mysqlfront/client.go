@@ -64,6 +64,7 @@ type client struct {
 	mode       engine.State // as last read, for the rules by which texts are read; nil is not yet
 	changes    int          // commands that may change what prepared statements to come mean
 	drifts     bool         // such a command was prepared
+	traced     bool         // the server may record the session's statements, for the client to see
 	answered   *answered    // the last command, if it was a query in pieces
 	last       []byte       // the end of the last response to the front's own statement
 	broken     bool         // the connection can't be used after such a response

@@ -169,6 +169,11 @@ func keeps(text []byte) bool {
 	return slices.ContainsFunc(keeping, func(k string) bool { return equalFold(word, k) })
 }
 
+// traces reports a text that may have the server record the session's statements, among which the front's own would be.
+func traces(text []byte) bool {
+	return containsFold(text, "profiling") || containsFold(text, "optimizer_trace")
+}
+
 // before notes what a command changes about the session. p is its payload, or the beginning of a long one.
 func (c *client) before(p []byte, complete bool) {
 	if c.front.o.Answer == nil {
@@ -178,9 +183,11 @@ func (c *client) before(p []byte, complete bool) {
 	switch p[0] {
 	case comQuery:
 		t := c.attributeless(p[1:])
-		if c.statements != nil && (!complete || !keeps(t)) {
+		keeps := keeps(t)
+		if c.statements != nil && (!complete || !keeps) {
 			c.changes++
 		}
+		c.traced = c.traced || !keeps && traces(t)
 		if about := c.aboutNext(t[:min(len(t), mostText)], complete && len(t) <= mostText); max(about, c.next) != nothing {
 			c.noteNext(about, t, complete)
 		}
@@ -189,7 +196,8 @@ func (c *client) before(p []byte, complete bool) {
 		}
 	case comStmtPrepare:
 		t := c.text(p)
-		c.drifts = c.drifts || !keeps(p[1:])
+		keeps := keeps(p[1:])
+		c.drifts, c.traced = c.drifts || !keeps, c.traced || !keeps && traces(p[1:])
 		about := c.aboutNext(t, complete && t != nil)
 		c.later = max(c.later, about)
 		if complete && t != nil && kindOf(t) == selects && !asksAboutLast(t) && len(c.statements) < mostStatements {
@@ -221,7 +229,7 @@ func (c *client) before(p []byte, complete bool) {
 		c.changes++
 		c.used = ""
 	case comReset, comChangeUser:
-		c.next, c.later, c.drifts, c.mode = nothing, nothing, false, nil
+		c.next, c.later, c.drifts, c.traced, c.mode = nothing, nothing, false, false, nil
 		clear(c.statements)
 	}
 }
@@ -293,12 +301,15 @@ func (c *client) examines(p []byte) bool {
 // Why queries are not looked at, for SHOW WARNINGS.
 var (
 	whyPrepared = "a prepared query is split only if nothing that the session has done since may change what it means"
+	whyTraced   = "the session may have set profiling or optimizer_trace, which would show rowmill's own statements"
 	whyNotNow   = "a transaction is open, autocommit is off, something may have been said about the next transaction, or rows were changed just before"
 )
 
 // due reports that a query of a shape is to be looked at.
 func (c *client) due(shape uint64) bool {
 	switch {
+	case c.traced:
+		c.why = &whyTraced
 	case !c.maySplit():
 		c.why = &whyNotNow
 	case !c.front.shapes.due(shape, c.front.clock.Load()):

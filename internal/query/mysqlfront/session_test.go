@@ -104,3 +104,30 @@ func TestPanicEndsOneSession(t *testing.T) {
 		}
 	})
 }
+
+// TestRecordedStatements has the server record the statements of a session: they are the client's own.
+func TestRecordedStatements(t *testing.T) {
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
+		x, a := startCounting(t, kind, nil)
+		execute(t, x.client(t), "CREATE TABLE p (id INT PRIMARY KEY, v INT) PARTITION BY HASH (id) PARTITIONS 4", "INSERT INTO p VALUES (1, 1), (2, 2)", "ANALYZE TABLE p")
+		const report = "SELECT v, COUNT(*) FROM p GROUP BY v ORDER BY v"
+		for _, test := range []struct{ set, read string }{
+			{"SET profiling = 1", "SELECT COUNT(DISTINCT QUERY_ID) FROM information_schema.PROFILING"},
+			{"SET @@SESSION.Optimizer_Trace = 'enabled=on'", "SELECT QUERY FROM information_schema.OPTIMIZER_TRACE"},
+		} {
+			clear(x.shapes[:])
+			through, direct := dialRaw(t, "tcp", x.address, x.name, 0, 0), dialRaw(t, x.wire.Network, x.wire.Address, x.name, 0, 0)
+			before := a.ran.Load()
+			for i, q := range []string{"SET sql_notes = 0", report, test.set, report, test.read} {
+				if got, want := through.command(comQuery, q), direct.command(comQuery, q); !sameAnswer(got, want) {
+					t.Errorf("%s, then %d: %s:\n got %q\nwant %q", test.set, i, q, got, want)
+				}
+			}
+			through.command(comReset, "")
+			through.command(comQuery, report)
+			if n := a.ran.Load() - before; n != 2 {
+				t.Errorf("%s: %d in pieces, want those before and after", test.set, n)
+			}
+		}
+	})
+}
