@@ -1,6 +1,7 @@
 package mysqlfront
 
 import (
+	"bytes"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -128,6 +129,36 @@ func TestRecordedStatements(t *testing.T) {
 			if n := a.ran.Load() - before; n != 2 {
 				t.Errorf("%s: %d in pieces, want those before and after", test.set, n)
 			}
+		}
+	})
+}
+
+// TestEmptyPacket sends packets without a command, alone and with a command behind them.
+func TestEmptyPacket(t *testing.T) {
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
+		x := start(t, kind, nil)
+		through, direct := x.pair(t, 0, 0)
+		for _, behind := range []string{"", "\x01\x00\x00\x00\x0e"} {
+			var answers [2][][]byte
+			for i, c := range []*rawClient{through, direct} {
+				_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+				if _, err := c.Conn.Write([]byte("\x00\x00\x00\x00" + behind)); err != nil {
+					t.Fatal(err)
+				}
+				for range 1 + len(behind)/5 {
+					p, err := c.packet(1 << 16)
+					if err != nil {
+						t.Fatalf("client %d: %v", i, err)
+					}
+					answers[i] = append(answers[i], bytes.Clone(p))
+				}
+			}
+			if !sameAnswer(answers[0], answers[1]) {
+				t.Errorf("got %q, want %q", answers[0], answers[1])
+			}
+		}
+		if got := through.command(comQuery, "SELECT 1"); len(got) != 5 {
+			t.Errorf("the session doesn't go on: %q", got)
 		}
 	})
 }
