@@ -29,6 +29,7 @@ type client struct {
 	name    atomic.Pointer[string] // of the account, as the client gave it
 	caps    uint32
 	secured bool // the client's connection is encrypted
+	mariadb bool // the server is
 	shift   int  // of sequence numbers during the authentication
 	lastSeq byte
 	reply   reply
@@ -50,6 +51,8 @@ type client struct {
 
 	// What the session has done that decides whether a query may be split: see inspect.go.
 	statements map[uint32]*statement
+	latest     uint32       // the statement that was prepared last, if lastStatement may stand for it; 0 is none
+	prepares   bool         // the present command is COM_STMT_PREPARE
 	preparing  *statement   // the statement whose response is awaited
 	executing  *statement   // the same, of an execution
 	found      int64        // what FOUND_ROWS() has to return before the next command; -1 is what it does

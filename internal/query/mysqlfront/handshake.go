@@ -225,7 +225,7 @@ func (p *prefixed) Read(to []byte) (int, error) {
 func (c *client) authenticate(answer []byte, offered uint32) error {
 	body := answer[headerSize:]
 	caps := binary.LittleEndian.Uint32(body) & offered
-	c.caps = caps
+	c.caps, c.mariadb = caps, offered&capMySQL == 0
 	var extended uint32
 	if offered&capMySQL == 0 && caps&capMySQL == 0 {
 		extended = binary.LittleEndian.Uint32(body[28:])

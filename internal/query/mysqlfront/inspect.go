@@ -179,7 +179,7 @@ func (c *client) before(p []byte, complete bool) {
 	if c.front.o.Answer == nil {
 		return
 	}
-	c.preparing, c.executing = nil, nil
+	c.preparing, c.executing, c.prepares = nil, nil, p[0] == comStmtPrepare
 	switch p[0] {
 	case comQuery:
 		t := c.attributeless(p[1:])
@@ -225,10 +225,14 @@ func (c *client) before(p []byte, complete bool) {
 		}
 	case comStmtClose:
 		delete(c.statements, statementID(p))
+		if statementID(p) == c.latest {
+			c.latest = 0
+		}
 	case comInitDB:
 		c.changes++
 		c.used = ""
 	case comReset, comChangeUser:
+		c.latest = 0
 		c.next, c.later, c.drifts, c.traced, c.mode = nothing, nothing, false, false, nil
 		clear(c.statements)
 	}
@@ -252,6 +256,9 @@ func (c *client) after() {
 		c.next = nothing
 	}
 	c.endNext()
+	if c.prepares {
+		c.notePrepared()
+	}
 	if s := c.preparing; s != nil && !c.reply.failed {
 		s.params, s.defs = c.reply.params, c.reply.defs
 		if c.statements == nil {
@@ -262,7 +269,7 @@ func (c *client) after() {
 	if s := c.executing; s != nil && c.reply.defs != 0 {
 		s.defs, s.differs = c.reply.defs, s.differs && s.defs == c.reply.defs
 	}
-	c.preparing, c.executing = nil, nil
+	c.preparing, c.executing, c.prepares = nil, nil, false
 }
 
 // examines reports a command that the session's goroutine has to look at. p may be the beginning of its payload.

@@ -2,6 +2,7 @@ package mysqlfront
 
 import (
 	"bytes"
+	"encoding/binary"
 	"slices"
 )
 
@@ -43,11 +44,31 @@ func (c *client) wantHead() error {
 	if err := u.want(headerSize + min(size, 5)); err != nil {
 		return err
 	}
+	c.resolve(u.buf[u.r+headerSize : u.w])
 	s := c.statements[statementID(u.buf[u.r+headerSize:u.w])]
 	if s == nil || u.buf[u.r+headerSize] != comStmtExecute {
 		return nil
 	}
 	return u.want(headerSize + min(size, s.boundAt()+1+2*s.params))
+}
+
+// lastStatement stands for the statement that was prepared last, on MariaDB.
+const lastStatement = 0xFFFFFFFF
+
+// resolve puts the number of the client's last statement in the place of lastStatement: the front prepares statements as well. p is the payload of a
+// command, or the beginning.
+func (c *client) resolve(p []byte) {
+	if c.latest != 0 && ofStatement(p[0]) && statementID(p) == lastStatement {
+		binary.LittleEndian.PutUint32(p[1:], c.latest)
+	}
+}
+
+// notePrepared notes the response to a COM_STMT_PREPARE.
+func (c *client) notePrepared() {
+	c.latest = 0
+	if !c.reply.failed && c.mariadb {
+		c.latest = c.reply.statement
+	}
 }
 
 // boundAt is where a COM_STMT_EXECUTE of the statement says whether types of parameters follow.

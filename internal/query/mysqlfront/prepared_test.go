@@ -196,3 +196,51 @@ func TestKeptDefinitions(t *testing.T) {
 		}
 	})
 }
+
+// TestLastStatement names the statement that was prepared last as MariaDB's libraries do, before and after executions in pieces.
+func TestLastStatement(t *testing.T) {
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
+		x, a := startCounting(t, kind, nil)
+		execute(t, x.client(t), "CREATE TABLE p (id INT PRIMARY KEY, v INT) PARTITION BY HASH (id) PARTITIONS 4", "INSERT INTO p VALUES (1, 1), (2, 2), (3, 4), (4, 8)", "ANALYZE TABLE p")
+		through, direct := x.pair(t, 0, 0)
+		const last, parts = "\xff\xff\xff\xff", "SELECT COUNT(*), SUM(v) FROM p"
+		const run = "\x00\x01\x00\x00\x00"
+		var ids [2][]string // of the statements, in order
+		for i, step := range []struct {
+			command byte
+			of      int // the statement; -1 is the last one, -2 none
+			text    string
+		}{
+			{comQuery, -2, "SET sql_notes = 0"}, {comStmtExecute, -1, run},
+			{comStmtPrepare, -2, parts}, {comStmtExecute, -1, run},
+			{comStmtPrepare, -2, "SELECT 5"}, {comStmtExecute, -1, run}, {comStmtExecute, 0, run}, {comStmtExecute, -1, run},
+			{comStmtReset, -1, ""}, {comStmtExecute, -1, run},
+			{comStmtClose, 0, ""}, {comStmtExecute, -1, run},
+			{comStmtPrepare, -2, parts}, {comStmtExecute, 2, run}, {comStmtClose, -1, ""}, {comStmtExecute, -1, run}, {comStmtExecute, 1, run},
+			{comStmtPrepare, -2, "SELECT no FROM nothing"}, {comStmtExecute, -1, run},
+			{comStmtPrepare, -2, parts}, {comStmtExecute, -1, run}, {comStmtPrepare, -2, "SELECT no FROM nothing"}, {comStmtExecute, -1, run},
+			{comStmtPrepare, -2, parts}, {comStmtClose, 1, ""}, {comStmtExecute, -1, run}, {comReset, -2, ""}, {comStmtExecute, -1, run},
+		} {
+			var answers [2][][]byte
+			for k, c := range []*rawClient{through, direct} {
+				of := ""
+				if step.of >= 0 {
+					of = ids[k][step.of]
+				} else if step.of == -1 {
+					of = last
+				}
+				answers[k] = c.command(step.command, of+step.text)
+				if step.command == comStmtPrepare && !c.reply.failed {
+					ids[k] = append(ids[k], string(binary.LittleEndian.AppendUint32(nil, c.reply.statement)))
+					answers[k] = nil
+				}
+			}
+			if (len(answers[0]) > 0 || len(answers[1]) > 0) && !sameAnswer(answers[0], answers[1]) {
+				t.Errorf("%d: %#x %d %s:\n got %q\nwant %q", i, step.command, step.of, step.text, answers[0], answers[1])
+			}
+		}
+		if a.ran.Load() < 2 {
+			t.Errorf("%d in pieces", a.ran.Load())
+		}
+	})
+}
