@@ -366,9 +366,12 @@ func (c *client) send() error {
 		if !silent(p[headerSize]) {
 			break
 		}
-		if next := u.buf[end:u.w]; len(next) <= headerSize || !silent(next[headerSize]) {
+		next := u.buf[end:u.w]
+		if len(next) < headerSize+1 || !silent(next[headerSize]) || len(next) < headerSize+length(next) || length(next) == maxPayload {
 			break
 		}
+		c.resolve(next[headerSize:])
+		c.note(next)
 	}
 	if _, err := c.server.Write(u.buf[u.r:end]); err != nil {
 		return c.lost(err)

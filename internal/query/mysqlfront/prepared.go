@@ -58,7 +58,7 @@ const lastStatement = 0xFFFFFFFF
 // resolve puts the number of the client's last statement in the place of lastStatement: the front prepares statements as well. p is the payload of a
 // command, or the beginning.
 func (c *client) resolve(p []byte) {
-	if c.latest != 0 && ofStatement(p[0]) && statementID(p) == lastStatement {
+	if len(p) >= 5 && c.latest != 0 && ofStatement(p[0]) && statementID(p) == lastStatement {
 		binary.LittleEndian.PutUint32(p[1:], c.latest)
 	}
 }

@@ -244,3 +244,45 @@ func TestLastStatement(t *testing.T) {
 		}
 	})
 }
+
+// TestSilentCommands sends several commands without a response at once: the values in parts are those of each statement.
+func TestSilentCommands(t *testing.T) {
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
+		x, _ := startCounting(t, kind, nil)
+		execute(t, x.client(t), "CREATE TABLE p (id INT PRIMARY KEY, v VARCHAR(20)) PARTITION BY HASH (id) PARTITIONS 4", "INSERT INTO p VALUES (1, 'a'), (2, 'b'), (3, 'b')", "ANALYZE TABLE p")
+		through, direct := x.pair(t, 0, 0)
+		var answers [2][][]byte
+		for k, c := range []*rawClient{through, direct} {
+			c.command(comQuery, "SET sql_notes = 0")
+			one, two := c.prepare("SELECT COUNT(*) FROM p WHERE v = ?"), c.prepare("SELECT COUNT(*), MAX(id) FROM p WHERE v = ?")
+			var all []byte
+			for _, id := range []string{one, two} {
+				p, _ := end(append(append(begin(nil, 0), comStmtLongData), id+"\x00\x00b"...), 0)
+				all = append(all, p...)
+			}
+			if _, err := c.Conn.Write(all); err != nil {
+				t.Fatal(err)
+			}
+			// The type, and a value in place of which the server has the parts.
+			answers[k] = c.command(comStmtExecute, two+"\x00\x01\x00\x00\x00\x00\x01\xfd\x00\x01a")
+		}
+		if !sameAnswer(answers[0], answers[1]) {
+			t.Errorf("got %q\nwant %q", answers[0], answers[1])
+		}
+		for _, c := range x.connected() {
+			if c.id != through.id {
+				continue
+			}
+			c.mu.Lock()
+			for id, s := range c.statements {
+				if !s.long {
+					t.Errorf("a value of statement %d in parts isn't known", id)
+				}
+			}
+			if len(c.statements) != 2 {
+				t.Errorf("%d statements", len(c.statements))
+			}
+			c.mu.Unlock()
+		}
+	})
+}
