@@ -43,6 +43,8 @@ func TestHiddenState(t *testing.T) {
 			{"", []string{"SET @@" + isolation + " = 'READ-UNCOMMITTED'", report}, 0},
 			{"", []string{"CALL dirty()", report, report}, 1},
 			{"mariadb", []string{"EXECUTE IMMEDIATE 'SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED'", report, report}, 1},
+			{"mariadb", []string{"SET STATEMENT max_statement_time = 100 FOR CALL dirty()", report, report}, 1},
+			{"mariadb", []string{"PREPARE s FROM 'SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED'", "SET STATEMENT max_statement_time = 100 FOR EXECUTE s", report, report}, 1},
 			{"", []string{"PREPARE s FROM 'CALL dirty()'", "EXECUTE s", report, report}, 1},
 			{"", []string{"BEGIN", "COMMIT", report}, 1},
 			{"", []string{"LOCK TABLES l READ", locked, "UNLOCK TABLES", locked + " DESC"}, 1},

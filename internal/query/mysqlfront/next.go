@@ -54,7 +54,7 @@ func (c *client) aboutNext(t []byte, complete bool) aboutNext {
 		return said
 	}
 	switch {
-	case !complete, further(rest):
+	case !complete, further(rest), set && !keepsWithin(rest):
 		return perhaps
 	case set, oneOf(word, evaluating):
 		// A function may say it, if no table with transactions is used.
@@ -66,6 +66,30 @@ func (c *client) aboutNext(t []byte, complete bool) aboutNext {
 		return nothing
 	}
 	return perhaps
+}
+
+// keepsWithin reports that a SET has no statement of another kind than keeping within it, as MariaDB's SET STATEMENT ... FOR has. t is its text behind
+// SET. It takes the word in a string for one, too, and doesn't read
+// comments that are executed.
+func keepsWithin(t []byte) bool {
+	if bytes.Contains(t, []byte("/*!")) || bytes.Contains(t, []byte("/*M!")) {
+		return false
+	}
+	if word, _ := firstWord(skipBlank(t)); !equalFold(word, "statement") {
+		return true
+	}
+	found := false
+	for i := 0; i < len(t); i++ {
+		word, rest := firstWord(t[i:])
+		if equalFold(word, "for") {
+			if word, _ := firstWord(skipBlank(rest)); !oneOf(word, keeping) {
+				return false
+			}
+			found = true
+		}
+		i += len(word)
+	}
+	return found
 }
 
 // endsNext returns up to what a statement ends if it succeeds, because it is, or ends, a transaction itself.

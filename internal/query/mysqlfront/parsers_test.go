@@ -52,6 +52,8 @@ func TestAboutNext(t *testing.T) {
 		{"INSERT INTO t VALUES (f(1))", perhaps}, {"INSERT INTO t (a, b) VALUES (1, ABS(2)), (3, 4)", nothing}, {"REPLACE t SELECT f()", perhaps}, {"VALUES (f())", perhaps},
 		{"values (1), (2)", nothing}, {"UPDATE t SET a = f()", perhaps}, {"DELETE FROM t WHERE a IN (1)", nothing}, {"SHOW TABLES WHERE f()", perhaps},
 		{"SHOW COUNT(*) WARNINGS", nothing}, {"EXPLAIN SELECT f()", perhaps},
+		{"SET STATEMENT max_statement_time=1 FOR SELECT 1", nothing}, {"SET STATEMENT max_statement_time=1 FOR SELECT f()", perhaps}, {"set statement a='for select' for/**/call p()", perhaps},
+		{"SET STATEMENT a=1 FOR EXECUTE p", perhaps}, {"SET STATEMENT a=1 FOR /*!EXECUTE p*/", perhaps}, {"SET /*!100000 STATEMENT a=1 FOR*/ EXECUTE p", perhaps},
 	} {
 		if got := c.aboutNext([]byte(test.text), true); got != test.want {
 			t.Errorf("%q: %d, want %d", test.text, got, test.want)
