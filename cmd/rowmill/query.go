@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -121,6 +122,9 @@ func (f *queryFlags) complete(args []string, terminal bool) (err error) {
 	}
 	if f.format == "" {
 		f.format = string(tabular.FormatOf(f.out))
+		if ending := filepath.Ext(strings.TrimPrefix(filepath.Base(f.out), ".")); f.format == "" && len(ending) > 1 {
+			return usagef("--format csv", "--out %s: no format has the ending %s; known are .csv, .tsv, .tab, .ndjson, .jsonl, .parquet and .txt, which is a table", f.out, ending)
+		}
 	}
 	if f.format == "" {
 		f.format = string(tabular.TSV)

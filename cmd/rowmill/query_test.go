@@ -435,3 +435,17 @@ func TestQueryShowsStack(t *testing.T) {
 		t.Errorf("no stack: %s", got)
 	}
 }
+
+// TestQueryFormatOfOut chooses the format by the name of --out.
+func TestQueryFormatOfOut(t *testing.T) {
+	for _, test := range []struct{ out, format, want, refused string }{
+		{"a.csv", "", "csv", ""}, {"a.TAB", "", "tsv", ""}, {"a.txt", "", "table", ""}, {"dir.d/a", "", "tsv", ""}, {".answer", "", "tsv", ""}, {"", "", "tsv", ""},
+		{"a.xlsx", "", "", "no format has the ending .xlsx"}, {"a.csv.gz", "", "", "the ending .gz"}, {"a.xlsx", "csv", "csv", ""},
+	} {
+		f := queryFlags{target: "mariadb://u@h/d", memory: "1GiB", snapshot: snapshotAuto, out: test.out, format: test.format}
+		err := f.complete([]string{"SELECT 1"}, false)
+		if test.refused == "" && (err != nil || f.format != test.want) || test.refused != "" && (err == nil || !strings.Contains(err.Error(), test.refused)) {
+			t.Errorf("--out %q --format %q: %q, %v", test.out, test.format, f.format, err)
+		}
+	}
+}
