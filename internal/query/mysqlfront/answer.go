@@ -123,6 +123,10 @@ func (c *client) split(ctx context.Context, shape uint64, run *execution) (handl
 		reason = err.Error()
 		f.metrics.whole.WithLabelValues(whyFailed).Inc()
 		f.say(fmt.Sprintf("client %s: a query is passed on whole: %v", c.user.RemoteAddr(), err))
+		if errors.Is(err, engine.ErrConnectionLost) {
+			c.why = &reason
+			return false, nil // it says nothing about the query: idle connections end with the server, and the next ones are new
+		}
 	}
 	// The cost of looking is at most half a percent of the time, if statements of this shape come one after the other.
 	pause := min(max(200*time.Since(begin), time.Second), 30*time.Second)
@@ -185,6 +189,9 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 		return err
 	}
 	plan, err := f.o.Answer.Plan(ctx, text, st.State)
+	if errors.Is(err, engine.ErrConnectionLost) {
+		return err
+	}
 	if err != nil {
 		return &whole{whyRefused, err.Error()}
 	}

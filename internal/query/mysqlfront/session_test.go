@@ -2,6 +2,7 @@ package mysqlfront
 
 import (
 	"bytes"
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -159,6 +160,59 @@ func TestEmptyPacket(t *testing.T) {
 		}
 		if got := through.command(comQuery, "SELECT 1"); len(got) != 5 {
 			t.Errorf("the session doesn't go on: %q", got)
+		}
+	})
+}
+
+// TestLostConnections ends the idle connections for pieces, as a restart of the server does: the queries that find out are passed on, and
+// their like are in pieces again at once.
+func TestLostConnections(t *testing.T) {
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
+		x, _ := startCounting(t, kind, nil)
+		own := connect(t, x.config(true))
+		execute(t, own, "CREATE TABLE p (id INT PRIMARY KEY, v INT) PARTITION BY HASH (id) PARTITIONS 4", "INSERT INTO p VALUES (1, 1), (2, 2)", "ANALYZE TABLE p")
+		db := x.client(t)
+		var id int64
+		if err := db.QueryRow("SELECT CONNECTION_ID()").Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		inPieces := func(tries int) bool {
+			for range tries {
+				if got, err := answer(db, "SELECT SUM(v), COUNT(*) FROM p"); err != nil || !strings.HasSuffix(got, "\n3|2|") {
+					t.Fatalf("%s, %v", got, err)
+				}
+				notes, err := answer(db, "SHOW WARNINGS")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if strings.Contains(notes, "answered in 4 pieces") {
+					return true
+				}
+				t.Log(notes)
+			}
+			return false
+		}
+		if !inPieces(1) {
+			t.Fatal("not in pieces")
+		}
+		rows, err := own.Query("SELECT ID FROM information_schema.PROCESSLIST WHERE DB = ? AND ID <> CONNECTION_ID() AND ID <> ?", x.name, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kills []string
+		for rows.Next() {
+			var other int64
+			if err := rows.Scan(&other); err != nil {
+				t.Fatal(err)
+			}
+			kills = append(kills, fmt.Sprintf("KILL %d", other))
+		}
+		if err := rows.Close(); err != nil {
+			t.Fatal(err)
+		}
+		execute(t, own, kills...)
+		if !inPieces(10) {
+			t.Error("not in pieces afterwards")
 		}
 	})
 }
