@@ -408,7 +408,7 @@ func (x *splitter) scanExpr(e *parse.Expr, scope []*cte) (err error) {
 				err = refuse("%s has a schema before its name, and may be a function of a user", e.Name)
 			case e.Limited:
 				err = refuse("%s has LIMIT", e.Name)
-			case e.Name == "pg_typeof" && x.hasRow(e):
+			case x.syntax.Casts && x.hasRow(e):
 				err = refuse("%s has rows, whose type is another in a partition", x.of(e.Span))
 			case grouping[e.Name]:
 			case x.reader.Function(e.Name, len(e.Args)) == engine.ClockFunction:

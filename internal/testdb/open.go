@@ -19,7 +19,12 @@ import (
 // accepts. The database is closed and removed when the test ends.
 func Open(t testing.TB, kind string) engine.DB {
 	t.Helper()
-	at := Target(t, kind)
+	return OpenAt(t, Target(t, kind))
+}
+
+// OpenAt opens a target, such as the database of a test by another account. It is closed when the test ends.
+func OpenAt(t testing.TB, at engine.Target) engine.DB {
+	t.Helper()
 	db, err := target.Connect(context.Background(), at)
 	if err != nil {
 		t.Fatalf("open %s: %v", at, err)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/query"
-	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -27,17 +26,8 @@ func poor(t *testing.T, x *fixture) engine.Reader {
 	}
 	at.User = user
 	at.Query.Set("password-file", file)
-	db, err := target.Connect(t.Context(), at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-		execute(t, connect(t, x.config(true)), "DROP USER "+user)
-	})
-	return db.(engine.Reader)
+	t.Cleanup(func() { execute(t, connect(t, x.config(true)), "DROP USER "+user) })
+	return testdb.OpenAt(t, at).(engine.Reader)
 }
 
 // TestMergeWithFewPrivileges merges on the server with the documented privileges, whatever the session has set.
