@@ -439,7 +439,8 @@ func (s readers) states(t *testing.T) {
 			t.Errorf("settings\n%q\nwant\n%q, %v", got, want, err)
 		}
 	}
-	if refused := db.StateRefusal(st); (refused != "") != (st.Get("sql_select_limit") == "1") {
+	style := st.Get("datestyle") // another than ISO may not be read as it was written
+	if refused := db.StateRefusal(st); (refused != "") != (st.Get("sql_select_limit") == "1" || style != "" && !strings.HasPrefix(style, "ISO")) {
 		t.Errorf("refused: %s", refused)
 	}
 	if _, err := db.ReadSession(within(t), engine.State{{Name: "no such setting", Value: "1"}}); err == nil {
