@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -36,7 +37,7 @@ func (db *DB) OneSnapshot(ctx context.Context, sessions []*engine.Session, table
 		return proof, err
 	}
 	return proof, each(sessions, func(s *engine.Session) error {
-		if _, err := s.Exec(ctx, waitForTables); err != nil {
+		if err := s.SetStates(ctx, waitForTables); err != nil { // a session knows what it has set
 			return err
 		}
 		for _, t := range tables {
@@ -49,7 +50,7 @@ func (db *DB) OneSnapshot(ctx context.Context, sessions []*engine.Session, table
 }
 
 // waitForTables limits how long a session waits for tables that another session is altering.
-var waitForTables = fmt.Sprintf("SET SESSION lock_wait_timeout = %d", int(engine.WaitForTables.Seconds()))
+var waitForTables = engine.State{{Name: "lock_wait_timeout", Value: strconv.Itoa(int(engine.WaitForTables.Seconds()))}}
 
 // snapshot is OneSnapshot without locks on tables.
 func (db *DB) snapshot(ctx context.Context, sessions []*engine.Session, lock bool) (proof string, err error) {

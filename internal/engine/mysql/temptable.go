@@ -49,7 +49,7 @@ func (db *DB) TempTable(ctx context.Context, s *engine.Session, name, query stri
 	}
 	quoted := dialect{}.Quote(name)
 	// It must not wait for a statement that waits for the pieces.
-	if _, err := s.Exec(ctx, waitForTables); err != nil {
+	if err := s.SetStates(ctx, waitForTables); err != nil {
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
 	}
 	// Even if it reads no rows, MySQL locks the first one for REPEATABLE READ, and waits for whoever has changed it. This

@@ -316,7 +316,7 @@ func (db *DB) OneSnapshot(ctx context.Context, sessions []*engine.Session, table
 const lockPause = 20 * time.Millisecond
 
 // waitForTables limits how long a session waits for a lock on a table.
-var waitForTables = fmt.Sprintf("SET lock_timeout = %d", engine.WaitForTables.Milliseconds())
+var waitForTables = engine.State{{Name: "lock_timeout", Value: strconv.FormatInt(engine.WaitForTables.Milliseconds(), 10)}}
 
 // snapshot is one attempt of OneSnapshot. Only the first session waits for its locks: another one that did would wait for a statement that
 // waits for the first.
@@ -329,7 +329,7 @@ func (db *DB) snapshot(ctx context.Context, sessions []*engine.Session, tables [
 		return err
 	}
 	first := sessions[0]
-	if _, err := first.Exec(ctx, waitForTables); err != nil {
+	if err := first.SetStates(ctx, waitForTables); err != nil { // a session knows what it has set
 		return "", err
 	}
 	if err := first.Begin(ctx, engine.Transaction{Isolation: sql.LevelRepeatableRead, ReadOnly: true}); err != nil {

@@ -45,7 +45,7 @@ func (db *DB) TempTable(ctx context.Context, s *engine.Session, name, query stri
 		}
 	}
 	// It must not wait for a statement that waits for the pieces.
-	if _, err := s.Exec(ctx, waitForTables); err != nil {
+	if err := s.SetStates(ctx, waitForTables); err != nil {
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
 	}
 	quoted := "pg_temp." + db.dialect.Quote(name)
