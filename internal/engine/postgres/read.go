@@ -326,7 +326,10 @@ func (db *DB) snapshot(ctx context.Context, sessions []*engine.Session, tables [
 			return nil
 		}
 		_, err := s.Exec(ctx, "LOCK TABLE "+strings.Join(tables, ", ")+" IN ACCESS SHARE MODE"+how)
-		return err
+		if err == nil || ctx.Err() != nil || errors.Is(err, engine.ErrLockTimeout) || errors.Is(err, engine.ErrConnectionLost) {
+			return err
+		}
+		return engine.Classed(engine.ErrUnsupported, err) // a materialized view, or a privilege for some columns only
 	}
 	first := sessions[0]
 	if err := first.SetStates(ctx, waitForTables); err != nil { // a session knows what it has set
