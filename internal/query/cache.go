@@ -261,13 +261,10 @@ func (c *caching) settle(ctx context.Context, n *node, s *engine.Session, p *Pla
 }
 
 // pieces makes a piece of each sealed period, unless they are too many, and others of the rest. Those that are in the cache come first.
-func (c *caching) pieces(p *Plan, most int, report *Report) []Piece {
+func (c *caching) pieces(p *Plan, sessions int, report *Report) []Piece {
 	var cached, single []Piece
 	var rest []string
-	sizes := map[string]int64{}
-	for _, part := range p.Table.Parts {
-		sizes[part.Name] = part.Rows
-	}
+	rowsOf := partRows(p.Table)
 	for _, part := range p.Parts {
 		key := cacheKey{c.query, part}
 		version := c.versions[part]
@@ -279,7 +276,7 @@ func (c *caching) pieces(p *Plan, most int, report *Report) []Piece {
 				c.rows[len(cached)] = rows
 				cached = append(cached, Piece{Parts: []string{part}})
 			} else if len(single) < mostFilled {
-				single = append(single, Piece{Parts: []string{part}, Rows: sizes[part]})
+				single = append(single, Piece{Parts: []string{part}, Rows: rowsOf[part]})
 			} else {
 				rest = append(rest, part)
 			}
@@ -290,10 +287,13 @@ func (c *caching) pieces(p *Plan, most int, report *Report) []Piece {
 	for i := range single {
 		c.store[len(cached)+i] = single[i].Parts[0]
 	}
-	if list := groupParts(p.Table, rest, 1); fewRows(list) {
-		return append(out, list...)
+	if len(rest) == 0 {
+		return out
 	}
-	return append(out, groupParts(p.Table, rest, most)...)
+	if one := joinParts(rowsOf, rest); fewRows([]Piece{one}) {
+		return append(out, one)
+	}
+	return append(out, groupParts(p.Table, rest, sessions)...)
 }
 
 // mostFilled is how many periods one query adds to the cache: each is a statement of its own.

@@ -120,11 +120,13 @@ func (r *Runner) shard(ctx context.Context, p *Plan, i int) (pieces []Piece, row
 	for _, k := range t.Read(read) {
 		parts = append(parts, t.Parts[k].Name)
 	}
-	most := r.parallel(n.Reader) * piecesPerSession
-	if p.Disjoint { // the groups of a node are in all of its periods
-		most = 1
+	switch {
+	case len(parts) == 0:
+	case p.Disjoint: // the groups of a node are in all of its periods
+		pieces = []Piece{joinParts(partRows(t), parts)}
+	default:
+		pieces = groupParts(t, parts, r.parallel(n.Reader))
 	}
-	pieces = groupParts(t, parts, most)
 	for k := range pieces {
 		pieces[k].Node, pieces[k].Server, pieces[k].Table = i, n.name, t
 	}

@@ -13,9 +13,9 @@ import (
 // in less than a few dozen milliseconds, and pieces cost some five milliseconds.
 const SmallRows = 50_000
 
-// piecesPerSession is how many pieces each session gets on average: several, so that all sessions end at about the same time though
-// estimates are wrong, and few, because each is a statement.
-const piecesPerSession = 4
+// rangesPerSession is how many ranges of a primary key each session gets on average: several, so that all sessions end at about the same
+// time though estimates are wrong, and few, because each is a statement.
+const rangesPerSession = 4
 
 // Plan decides how a statement is answered in sessions with these settings. It is an error if the server refuses
 // the statement.
@@ -42,7 +42,7 @@ func (r *Runner) Plan(ctx context.Context, statement string, st engine.State) (*
 }
 
 func (r *Runner) plan(ctx context.Context, s *engine.Session, statement string, st engine.State) (*Plan, error) {
-	p, err := split(ctx, r.nodes[0].Reader, s, statement, st, r.o)
+	p, err := split(ctx, r.nodes[0].Reader, s, statement, st, r.o, r.soonRefused)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (r *Runner) choosePieces(ctx context.Context, s *engine.Session, p *Plan) e
 	}
 	sessions := r.parallel(r.nodes[0].Reader)
 	if len(p.Table.Parts) == 0 {
-		p.Pieces, err = r.ranges(ctx, s, p, sessions*piecesPerSession)
+		p.Pieces, err = r.ranges(ctx, s, p, sessions*rangesPerSession)
 	} else {
 		if err := r.useRollups(ctx, s, p); err != nil {
 			return err
@@ -91,11 +91,14 @@ func (r *Runner) choosePieces(ctx context.Context, s *engine.Session, p *Plan) e
 		if len(p.Rollups) > 0 {
 			return nil
 		}
-		most := sessions * piecesPerSession
 		if p.Table.Rewritten { // only a piece of one server may be passed on
-			most = len(p.Parts)
+			rows := partRows(p.Table)
+			for i := range p.Parts {
+				p.Pieces = append(p.Pieces, joinParts(rows, p.Parts[i:i+1]))
+			}
+		} else {
+			p.Pieces = groupParts(p.Table, p.Parts, sessions)
 		}
-		p.Pieces = groupParts(p.Table, p.Parts, most)
 	}
 	if err == nil && p.Whole == "" && len(p.Pieces) < 2 && !((r.o.Always || p.Table.Remote) && len(p.Pieces) == 1) {
 		p.Whole = "there is only one piece"
@@ -123,6 +126,14 @@ func (r *Runner) countFew(ctx context.Context, s *engine.Session, p *Plan) error
 	})
 }
 
+// soonRefused is refusal before anything else is asked about the query: a front plans small ones again and again.
+func (r *Runner) soonRefused(p *Plan) string {
+	if len(r.nodes) > 1 || !r.estimated(p) {
+		return ""
+	}
+	return r.refusal(p)
+}
+
 // refusal returns why a query that can be split is nevertheless better, or necessarily, run whole; "" if not.
 func (r *Runner) refusal(p *Plan) string {
 	switch {
@@ -142,36 +153,52 @@ func (r *Runner) refusal(p *Plan) string {
 	return ""
 }
 
-// groupParts makes at most most pieces of partitions that are adjacent, with about the same estimated number of rows.
-func groupParts(t *engine.TableParts, parts []string, most int) []Piece {
-	rows := map[string]int64{}
+// groupParts makes pieces of partitions that are adjacent, for n sessions that take one after the other: so few that each may be a
+// statement, with so few rows in the last ones that all sessions end at about the same time, although estimates are wrong and cores
+// are not equally fast. Each has 1/(1.5n) of the estimated rows that are left, or 1/(16n) of all: guided self-scheduling
+// (Polychronopoulos and Kuck, IEEE Transactions on Computers C-36, 1987).
+func groupParts(t *engine.TableParts, parts []string, n int) (out []Piece) {
+	rows := partRows(t)
+	weight := func(name string) int64 { return 1 + max(0, rows[name]) } // an empty partition costs something, too
+	var total, sum int64
+	for _, name := range parts {
+		total += weight(name)
+	}
+	from, left, sessions := 0, total, int64(n)
+	for i, name := range parts {
+		w := weight(name)
+		if twice := 2*sum + w; i > from && 3*sessions*twice >= 4*left && 8*sessions*twice >= total {
+			out = append(out, joinParts(rows, parts[from:i]))
+			left -= sum
+			from, sum = i, 0
+		}
+		sum += w
+	}
+	if len(parts) > 0 {
+		out = append(out, joinParts(rows, parts[from:]))
+	}
+	return out
+}
+
+// joinParts makes one piece of partitions, whose estimated rows are given.
+func joinParts(rows map[string]int64, parts []string) Piece {
+	p := Piece{Parts: slices.Clip(parts)}
+	for _, name := range parts {
+		if p.Rows += rows[name]; rows[name] < 0 {
+			p.Rows = -1
+			break
+		}
+	}
+	return p
+}
+
+// partRows are the estimated numbers of rows of a table's partitions, by name; -1 is unknown.
+func partRows(t *engine.TableParts) map[string]int64 {
+	rows := make(map[string]int64, len(t.Parts))
 	for _, p := range t.Parts {
 		rows[p.Name] = p.Rows
 	}
-	weights := make([]int64, len(parts))
-	var total int64
-	for i, name := range parts {
-		weights[i] = 1 + max(0, rows[name]) // an empty partition costs something, too
-		total += weights[i]
-	}
-	var out []Piece
-	var sum, before int64
-	for i, name := range parts {
-		// A piece ends where the sum of all until then passes a multiple of the average.
-		if n := int64(len(out)); i == 0 || before+weights[i]/2 >= n*total/int64(most) && len(out) < most {
-			out = append(out, Piece{})
-		}
-		at := &out[len(out)-1]
-		at.Parts = append(at.Parts, name)
-		sum += weights[i]
-		before = sum
-		if rows[name] < 0 || at.Rows < 0 {
-			at.Rows = -1
-		} else {
-			at.Rows += rows[name]
-		}
-	}
-	return out
+	return rows
 }
 
 // fewRows reports whether pieces read less than SmallRows rows of the table: so few that one session reads them as fast as several begin.

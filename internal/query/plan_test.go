@@ -22,7 +22,7 @@ func TestPlan(t *testing.T) {
 			pieces             int
 		}{
 			{name: "small", query: "SELECT COUNT(*), SUM(d) FROM t", whole: "it reads only about"},
-			{name: "always", query: "SELECT COUNT(*), SUM(d) FROM t", o: Options{Always: true, Parallel: 2}, pieces: 8},
+			{name: "always", query: "SELECT COUNT(*), SUM(d) FROM t", o: Options{Always: true, Parallel: 2}, pieces: 6},
 			{name: "more sessions than partitions", query: "SELECT COUNT(*), SUM(d) FROM t", o: Options{Always: true, Parallel: 9}, pieces: 10},
 			{name: "pruned to one", query: "SELECT COUNT(*), SUM(d) FROM t WHERE id < 50", whole: "only one partition"},
 			{name: "pruned to three", query: "SELECT COUNT(*), SUM(d) FROM t WHERE id BETWEEN 150 AND 350", o: Options{Always: true}, pieces: 3},

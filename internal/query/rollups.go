@@ -105,7 +105,7 @@ func (r *Runner) chooseLevels(ctx context.Context, s *engine.Session, p *Plan, t
 	if len(p.Rollups) == 0 {
 		return cmp.Or(why, "none of its buckets lies in the time that is asked for"), nil
 	}
-	p.Pieces = append(p.Pieces, u.rest(used, r.parallel(r.nodes[0].Reader)*piecesPerSession)...)
+	p.Pieces = append(p.Pieces, u.rest(used, r.parallel(r.nodes[0].Reader))...)
 	p.SameRows = u.sameRows(used)
 	return "", nil
 }
@@ -436,15 +436,14 @@ func (u *rolledUp) differs(l *leveled, cols []engine.ResultColumn) string {
 }
 
 // rest returns the pieces that read what roll-ups don't stand for.
-func (u *rolledUp) rest(used []rolling.Period, most int) []Piece {
+func (u *rolledUp) rest(used []rolling.Period, sessions int) []Piece {
 	byName := map[string]rolling.Partition{}
 	for _, p := range u.table.Periods {
 		byName[p.Name] = p
 	}
 	periods := map[string]rolling.Period{}
-	rows := map[string]int64{}
+	rows := partRows(u.plan.Table)
 	for _, part := range u.plan.Table.Parts {
-		rows[part.Name] = part.Rows
 		p, ok := byName[part.Period]
 		if !ok {
 			if p, ok = byName[part.Name]; !ok {
@@ -486,10 +485,10 @@ func (u *rolledUp) rest(used []rolling.Period, most int) []Piece {
 		}
 	}
 	if len(whole) > 0 {
-		if list := groupParts(u.plan.Table, whole, 1); fewRows(slices.Concat(cut, list)) {
-			return append(cut, list...)
+		if list := append(slices.Clip(cut), joinParts(rows, whole)); fewRows(list) {
+			return list
 		}
-		cut = append(cut, groupParts(u.plan.Table, whole, most)...)
+		cut = append(cut, groupParts(u.plan.Table, whole, sessions)...)
 	}
 	return cut
 }

@@ -327,7 +327,7 @@ func (x *execution) beginCached() (err error) {
 	// If all but a few are cached, few sessions are needed: for few rows one, whose snapshot needs no proof.
 	missing := x.cached.missing(x.p.Parts)
 	needed := max(1, min(sessions, len(missing)))
-	if fewRows(groupParts(x.p.Table, missing, 1)) {
+	if fewRows([]Piece{joinParts(partRows(x.p.Table), missing)}) {
 		needed = 1
 	}
 	if run.sessions, err = n.pieces.getAll(x.ctx, x.state, needed); err != nil {
@@ -348,7 +348,7 @@ func (x *execution) beginCached() (err error) {
 	}
 	p := *x.p
 	if len(x.cached.versions) > 0 {
-		p.Pieces = x.cached.pieces(x.p, sessions*piecesPerSession, x.report)
+		p.Pieces = x.cached.pieces(x.p, sessions, x.report)
 	}
 	x.p, x.report.Plan = &p, &p
 	for k := range p.Pieces {

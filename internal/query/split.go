@@ -43,14 +43,16 @@ type splitter struct {
 	scanned bool
 	// obstacle is why a table or what reads it can't be cut.
 	obstacle string
+	slower   func(*Plan) string
 }
 
 // split makes the plan of a statement for a session that has the given settings. What it is not certain about
-// makes the statement whole, and Plan.Whole says why. An error is one of the connection or of the context.
-func split(ctx context.Context, r engine.Reader, s *engine.Session, text string, st engine.State, o Options) (*Plan, error) {
+// makes the statement whole, and Plan.Whole says why; so does what slower returns, once the partitions that are read are known. An error
+// is one of the connection or of the context.
+func split(ctx context.Context, r engine.Reader, s *engine.Session, text string, st engine.State, o Options, slower func(*Plan) string) (*Plan, error) {
 	p := &Plan{Text: text, State: st, EstimatedRows: -1}
 	p.Merge.Limit = -1
-	x := &splitter{ctx: ctx, reader: r, session: s, options: o, syntax: r.Syntax(st), text: text, plan: p, tables: map[string]*engine.TableParts{}}
+	x := &splitter{ctx: ctx, reader: r, session: s, options: o, syntax: r.Syntax(st), text: text, plan: p, tables: map[string]*engine.TableParts{}, slower: slower}
 	err := x.split()
 	p.harmless = x.scanned
 	var why refusal
@@ -123,6 +125,11 @@ func (x *splitter) split() (err error) {
 	}
 	if err := x.explain(b); err != nil {
 		return err
+	}
+	if !x.plan.branch {
+		if why := x.slower(x.plan); why != "" {
+			return refuse("%s", why)
+		}
 	}
 	if x.plan.Columns, err = x.describe(original); err != nil {
 		return err
