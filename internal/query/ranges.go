@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -112,12 +113,11 @@ func keyOf(ctx context.Context, reader engine.Reader, s *engine.Session, t *engi
 // parse returns the integer of a text of the column.
 func (k *keyRange) parse(text string) (int64, bool) {
 	switch k.class {
-	case engine.ClassInt, engine.ClassDecimal:
-		scale := 0
-		if k.class == engine.ClassDecimal {
-			scale = k.scale
-		}
-		n, _, large, ok := parseNumber([]byte(text), scale)
+	case engine.ClassInt:
+		n, err := strconv.ParseInt(text, 10, 64)
+		return n, err == nil
+	case engine.ClassDecimal:
+		n, _, large, ok := parseNumber([]byte(text), k.scale)
 		return n, ok && !large
 	case engine.ClassTime:
 		for _, layout := range layouts {
@@ -136,7 +136,7 @@ func (k *keyRange) literal(n int64) string {
 		return "'" + time.UnixMicro(n).UTC().Format(k.layout) + "'"
 	}
 	if k.class == engine.ClassInt {
-		return string(appendNumber(nil, n, 0))
+		return strconv.FormatInt(n, 10)
 	}
 	return string(appendNumber(nil, n, k.scale))
 }

@@ -445,70 +445,6 @@ func columnName(definition []byte) string {
 	return string(name)
 }
 
-// A sessionState is what the client's connection has set.
-type sessionState struct {
-	engine.State
-	notes bool // SHOW WARNINGS has notes
-	// unconverted reports that the server returns texts in the character sets of their columns. Pieces return UTF-8, which is the
-	// same if those are UTF-8.
-	unconverted bool
-}
-
-// resultsSetting is the character set to which texts of results are converted; "" is none.
-const resultsSetting = "character_set_results"
-
-// settings reads the settings of the client's connection. at is the time by its clock.
-func (c *client) settings() (st *sessionState, at string, err error) {
-	names, err := c.front.stateNames()
-	if err != nil {
-		return nil, "", &whole{whyState, err.Error()}
-	}
-	var list strings.Builder
-	list.WriteString("SELECT ROW_COUNT(), FOUND_ROWS(), ")
-	for _, name := range names {
-		if name == "database" {
-			list.WriteString("CAST(CONVERT(DATABASE() USING utf8mb4) AS BINARY), ")
-		} else {
-			fmt.Fprintf(&list, "CAST(CONVERT(@@SESSION.%s USING utf8mb4) AS BINARY), ", name)
-		}
-	}
-	list.WriteString("CAST(@@SESSION.timestamp AS CHAR), @@SESSION.sql_notes, @@SESSION." + c.front.isolation + " LIMIT 1")
-	r, err := c.ask(list.String())
-	if err != nil {
-		return nil, "", c.refusal(err)
-	}
-	if len(r.rows) != 1 || len(r.rows[0]) != 2+len(names)+3 {
-		c.broken = true
-		return nil, "", errPacket
-	}
-	st = &sessionState{}
-	count, found, row := r.rows[0][0], r.rows[0][1], r.rows[0][2:]
-	if n, err := strconv.ParseInt(string(found), 10, 64); err == nil && c.found < 0 {
-		c.found, c.zero = n, string(count) == "0"
-	}
-	for i, name := range names {
-		value := string(row[i])
-		if name == resultsSetting && value == "" {
-			st.unconverted, value = true, "utf8mb4"
-		}
-		st.State = append(st.State, engine.Setting{Name: name, Value: value})
-	}
-	own := row[len(names):]
-	st.notes = string(own[1]) == "1"
-	c.mode, c.quiet = st.State, !st.notes
-	if level := string(own[2]); level == "READ-UNCOMMITTED" || level == "SERIALIZABLE" {
-		return nil, "", &whole{whyState, "the isolation level is " + level}
-	}
-	// An error, such as that of a procedure, doesn't say that a transaction is open now; this answer does.
-	if !c.maySplit() {
-		return nil, "", &whole{whyState, "a transaction is open"}
-	}
-	if why := c.front.o.Reader.StateRefusal(st.State); why != "" {
-		return nil, "", &whole{whyState, why}
-	}
-	return st, string(own[0]), nil
-}
-
 // unlocked refuses a session that has locked tables, however it has done it, because pieces would wait for its locks: such a session may read
 // a table by no other alias than it has locked. It also refuses one that has set the time, which is then the same in every statement.
 func (c *client) unlocked(q *parse.Query, at string) error {
@@ -536,37 +472,4 @@ func (c *client) unlocked(q *parse.Query, at string) error {
 		return &whole{whyState, "the session has set the time"}
 	}
 	return nil
-}
-
-// stateNames returns the names of the settings that can change an answer, in the order in which they have to be
-// set. It asks the server once.
-func (f *Front) stateNames() ([]string, error) {
-	f.names.Lock()
-	defer f.names.Unlock()
-	if f.names.list != nil {
-		return f.names.list, nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
-	defer cancel()
-	s, err := f.o.Reader.ReadSession(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	st, err := f.o.Reader.ReadState(ctx, s)
-	isolation := "transaction_isolation"
-	if err == nil {
-		// MariaDB has had the standard's name since 11.1, and MySQL no other one since 8.0.
-		if _, missing := s.State(ctx, isolation); missing != nil {
-			isolation = "tx_isolation"
-		}
-	}
-	if err = errors.Join(err, s.Close()); err != nil {
-		return nil, err
-	}
-	names := make([]string, len(st))
-	for i, x := range st {
-		names[i] = x.Name
-	}
-	f.names.list, f.isolation = names, isolation
-	return names, nil
 }
