@@ -34,7 +34,7 @@ func (r *Runner) ReadShards(table string, shards []Shard) {
 }
 
 // shards returns the pieces of a table that are read from its nodes; none, with the reason, if the head has to read
-// it. The estimate of the plan becomes that of the nodes, of which the head has none.
+// it, in pieces or, with p.Whole, as a whole. The estimate of the plan becomes that of the nodes, of which the head has none.
 func (r *Runner) shards(ctx context.Context, p *Plan) (pieces []Piece, why string, err error) {
 	switch {
 	case r.sharded == "" || p.Table.Name != r.sharded || len(p.Parts) == 0:
@@ -100,8 +100,9 @@ func (r *Runner) shard(ctx context.Context, p *Plan, i int) (pieces []Piece, row
 		return a.Name == b.Name && a.Native == b.Native && a.Null == b.Null && a.Collation == b.Collation
 	})
 	switch {
-	case !same:
-		return nil, 0, fmt.Sprintf("%s has other columns on node %s than on the head", t.Name, n.name), nil
+	case !same: // the head converts values to its own columns' types, as in pieces it may not
+		p.Whole = fmt.Sprintf("%s has other columns on node %s than on the head", t.Name, n.name)
+		return nil, 0, p.Whole, nil
 	case t.Refusal != "":
 		return nil, 0, fmt.Sprintf("%s on node %s: %s", t.Name, n.name, t.Refusal), nil
 	case len(t.Parts) == 0:

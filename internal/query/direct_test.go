@@ -19,28 +19,52 @@ func TestNodesOfAnotherDatabase(t *testing.T) {
 			do(t, n, "CREATE TABLE r (id INT NOT NULL PRIMARY KEY) PARTITION BY RANGE (id) (PARTITION n1 VALUES LESS THAN (3), PARTITION n2 VALUES LESS THAN (9))",
 				"INSERT INTO r VALUES "+[]string{"(2), (4)", "(1), (3)"}[i])
 		}
-		r := New(head, Options{Parallel: 2, Always: true})
-		r.ReadShards("r", []Shard{{Name: "n1", Reader: n1}, {Name: "n2", Reader: n2}})
-		defer func() {
-			if err := r.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
-		s, err := head.ReadSession(within(t), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		st, err := head.ReadState(within(t), s)
-		if err := errors.Join(err, s.Close()); err != nil {
-			t.Fatal(err)
-		}
-		p, err := r.Plan(within(t), "SELECT COUNT(*), SUM(id) FROM r", st)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sink := &rowsSink{}
-		if _, err := r.Run(within(t), p, sink); err != nil || strings.Join(sink.rows, ";") != "4|10" || !strings.Contains(p.Through, "on node n1, and in ") {
-			t.Errorf("rows %q, error %v, through the head because %q, whole because %q", sink.rows, err, p.Through, p.Whole)
+		p, rows, err := askNodes(t, head, n1, n2, "SELECT COUNT(*), SUM(id) FROM r")
+		if err != nil || rows != "4|10" || !strings.Contains(p.Through, "on node n1, and in ") {
+			t.Errorf("rows %q, error %v, plan %+v", rows, err, p)
 		}
 	})
+}
+
+// A node's column of another type would give a sum other digits than the head gives it, which converts values to its own type.
+func TestNodesWithOtherColumns(t *testing.T) {
+	testdb.OnKinds(t, []string{"postgres"}, func(t *testing.T, kind string) {
+		head, n1, n2 := openReader(t, kind), openReader(t, kind), openReader(t, kind)
+		do(t, head, "CREATE TABLE r (id INT NOT NULL, v NUMERIC(9,2)) PARTITION BY LIST (id)", "CREATE TABLE r_n1 PARTITION OF r FOR VALUES IN (1)",
+			"CREATE TABLE r_n2 PARTITION OF r FOR VALUES IN (2)", "INSERT INTO r VALUES (1, 5), (2, 6)")
+		for i, n := range []engine.Reader{n1, n2} {
+			do(t, n, "CREATE TABLE r (id INT NOT NULL, v NUMERIC(9,"+[]string{"2", "4"}[i]+")) PARTITION BY RANGE (id)", "CREATE TABLE p PARTITION OF r DEFAULT",
+				"INSERT INTO r VALUES "+[]string{"(1, 5)", "(2, 6)"}[i])
+		}
+		p, rows, err := askNodes(t, head, n1, n2, "SELECT COUNT(*), SUM(v) FROM r")
+		if err != nil || rows != "2|11.00" || p.Whole != "r has other columns on node n2 than on the head" {
+			t.Errorf("rows %q, error %v, plan %+v", rows, err, p)
+		}
+	})
+}
+
+// askNodes asks a query about table r of two nodes, n1 and n2.
+func askNodes(t *testing.T, head, n1, n2 engine.Reader, query string) (p *Plan, rows string, err error) {
+	t.Helper()
+	r := New(head, Options{Parallel: 2, Always: true})
+	r.ReadShards("r", []Shard{{Name: "n1", Reader: n1}, {Name: "n2", Reader: n2}})
+	defer func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	s, err := head.ReadSession(within(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := head.ReadState(within(t), s)
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if p, err = r.Plan(within(t), query, st); err != nil {
+		t.Fatal(err)
+	}
+	sink := &rowsSink{}
+	_, err = r.Run(within(t), p, sink)
+	return p, strings.Join(sink.rows, ";"), err
 }

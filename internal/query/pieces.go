@@ -75,7 +75,7 @@ func (r *Runner) choosePieces(ctx context.Context, s *engine.Session, p *Plan) e
 		return err
 	}
 	p.Through = why
-	if p.Pieces = pieces; len(pieces) > 0 {
+	if p.Pieces = pieces; len(pieces) > 0 || p.Whole != "" {
 		return nil
 	}
 	if p.Whole = r.refusal(p); p.Whole != "" {
