@@ -75,9 +75,9 @@ type Reader interface {
 	// connection removes the table. cols describe the query's result; they may be nil if no rows are inserted by
 	// texts. It is ErrUnsupported if a column can't hold the values that its texts stand for.
 	TempTable(ctx context.Context, s *Session, name, query string, cols []ResultColumn) (*TempTable, error)
-	// UserFunction returns one of these names of functions that is also that of a user's function, which a call
-	// may mean; "" if there is none.
-	UserFunction(ctx context.Context, s *Session, names []string) (string, error)
+	// UserFunction returns why a statement may call a function of a user: because one of these names of functions is also that of
+	// a user's, which a call may mean, or by an operator or a cast; "" if there is none.
+	UserFunction(ctx context.Context, s *Session, statement string, names []string) (why string, err error)
 	// ClockValue is an expression for a text that has the same value and type in any statement as a call of a ClockFunction has
 	// in that of the expression.
 	ClockValue(call string) string

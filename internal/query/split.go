@@ -85,11 +85,11 @@ func (x *splitter) split() (err error) {
 		return refuse("it reads no table")
 	}
 	if len(x.functions) > 0 || x.syntax.Casts {
-		switch name, err := x.reader.UserFunction(x.ctx, x.session, x.functions); {
+		switch why, err := x.reader.UserFunction(x.ctx, x.session, x.text, x.functions); {
 		case err != nil:
 			return x.failed("the catalog doesn't list functions", err)
-		case name != "":
-			return refuse("%s may be the function of a user of this name", name)
+		case why != "":
+			return refuse("%s", why)
 		}
 	}
 	for _, u := range x.uses {

@@ -92,7 +92,7 @@ func (db *DB) Bytes(c engine.ResultColumn, expr string) string {
 }
 
 // UserFunction implements engine.Reader: a stored function of the name of one of the server's own is called with its database.
-func (db *DB) UserFunction(context.Context, *engine.Session, []string) (string, error) {
+func (db *DB) UserFunction(context.Context, *engine.Session, string, []string) (string, error) {
 	return "", nil
 }
 

@@ -47,8 +47,8 @@ var pureFunctions = engine.WordSet(`
 var clockFunctions = engine.WordSet("now current_timestamp transaction_timestamp statement_timestamp current_date current_time localtime localtimestamp")
 
 // UserFunction implements engine.Reader: a user's function with arguments of other types may fit a call better than the server's
-// own, such as round(double precision, integer). Operators and casts of users may call functions, too.
-func (db *DB) UserFunction(ctx context.Context, s *engine.Session, names []string) (found string, err error) {
+// own, such as round(double precision, integer).
+func (db *DB) UserFunction(ctx context.Context, s *engine.Session, statement string, names []string) (why string, err error) {
 	list := make([]string, len(names))
 	for i, n := range names {
 		list[i] = "'" + strings.ReplaceAll(n, "'", "''") + "'"
@@ -56,26 +56,37 @@ func (db *DB) UserFunction(ctx context.Context, s *engine.Session, names []strin
 	if len(list) == 0 {
 		list = []string{"NULL"}
 	}
-	err = s.Text(ctx, "SELECT p.proname FROM pg_catalog.pg_proc p WHERE p.proname IN ("+strings.Join(list, ", ")+
+	err = s.Text(ctx, "SELECT p.proname || ' may be the function of a user of this name' FROM pg_catalog.pg_proc p WHERE p.proname IN ("+strings.Join(list, ", ")+
 		") AND p.pronamespace <> 'pg_catalog'::regnamespace AND pg_catalog.pg_function_is_visible(p.oid) LIMIT 1", nil, func(v [][]byte) error {
-		found = string(v[0])
+		why = string(v[0])
 		return nil
 	})
-	if err != nil || found != "" {
-		return found, err
+	if err != nil || why != "" {
+		return why, err
 	}
-	err = s.Text(ctx, volatileOperators, nil, func(v [][]byte) error {
-		found = string(v[0])
+	casts := strings.Contains(statement, "::") || strings.Contains(strings.ToLower(statement), "cast")
+	err = s.Text(ctx, changingOperators, nil, func(v [][]byte) error {
+		name, text := string(v[0]), string(v[1])
+		if name == "" && casts || name == "implicit" || name != "" && (impliedOperators[name] || strings.Contains(statement, name)) {
+			why = text
+		}
 		return nil
 	})
-	return found, err
+	return why, err
 }
 
-// volatileOperators is a query for an operator or a cast of a user, or of an extension, that may return something else each time. Object
+// impliedOperators are those that a statement may call without their names: by IN, BETWEEN, LIKE, NULLIF, CASE, USING and the like.
+var impliedOperators = engine.WordSet("= <> != < <= > >= ~~ !~~ ~~* !~~* ~ !~")
+
+// changingOperators is a query for the operators and casts of users, and of extensions, that may return something else in another session or
+// transaction: those whose function isn't immutable. One that is stable returns the same only within a statement. It returns the name of an
+// operator, 'implicit' for a cast that needs no syntax of its own, or an empty text for another cast, and what to say of it. Object
 // identifiers below 16384 are those of the server itself: see FirstNormalObjectId in its transam.h.
-const volatileOperators = "SELECT 'the operator ' || o.oprname FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode " +
-	"WHERE o.oid >= 16384 AND p.provolatile = 'v' AND pg_catalog.pg_operator_is_visible(o.oid) UNION ALL " +
-	"SELECT 'the cast by ' || p.proname FROM pg_catalog.pg_cast c JOIN pg_catalog.pg_proc p ON p.oid = c.castfunc WHERE c.oid >= 16384 AND p.provolatile = 'v' LIMIT 1"
+const changingOperators = "SELECT o.oprname, 'the operator ' || o.oprname || ' may be one of a user, whose function ' || p.proname || ' isn''t IMMUTABLE' " +
+	"FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode " +
+	"WHERE o.oid >= 16384 AND p.provolatile <> 'i' AND pg_catalog.pg_operator_is_visible(o.oid) UNION ALL " +
+	"SELECT CASE c.castcontext WHEN 'i' THEN 'implicit' ELSE '' END, 'it may have a cast of a user from ' || c.castsource::regtype || ' to ' || c.casttarget::regtype || ', whose function ' || " +
+	"p.proname || ' isn''t IMMUTABLE' FROM pg_catalog.pg_cast c JOIN pg_catalog.pg_proc p ON p.oid = c.castfunc WHERE c.oid >= 16384 AND p.provolatile <> 'i'"
 
 // Collations implements engine.Reader.
 func (db *DB) Collations(context.Context, *engine.Session, string) ([]int, error) { return nil, nil }

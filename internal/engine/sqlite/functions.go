@@ -53,7 +53,7 @@ func (db *DB) Bytes(c engine.ResultColumn, expr string) string {
 }
 
 // UserFunction implements engine.Reader: users have none.
-func (db *DB) UserFunction(context.Context, *engine.Session, []string) (string, error) {
+func (db *DB) UserFunction(context.Context, *engine.Session, string, []string) (string, error) {
 	return "", nil
 }
 
