@@ -408,8 +408,9 @@ type Recipe struct {
 	// Order reports that the result depends on the order of additions, in its last digits.
 	Order bool
 	// Alone reports that Value has the server's digits only where the aggregate is a whole column, and not within an
-	// expression.
-	Alone bool
+	// expression. Cut reports the same of queries for which the server may store the groups' values in a table before it evaluates
+	// expressions of them: to sort them, for instance.
+	Alone, Cut bool
 }
 
 // A MergeStep merges two partial values of one group into one. NULL and x are x.

@@ -137,6 +137,34 @@ func (g *grouped) items() (list []string, err error) {
 	return list, nil
 }
 
+// storesGroups reports that the server may store the values of groups in a table before it evaluates expressions of them: for windows, DISTINCT,
+// and an order other than that in which GROUP BY makes them.
+func (g *grouped) storesGroups() bool {
+	if g.hasWindows(g.query) {
+		return true
+	}
+	by := g.sel.GroupBy
+	if len(by) == 0 {
+		return false
+	}
+	if g.sel.Distinct {
+		return true
+	}
+	for i, o := range g.query.OrderBy {
+		if i == len(by) {
+			return true
+		}
+		sort, _, err := g.element(o.Expr, inOrderBy)
+		if err != nil {
+			return true
+		}
+		if key, _, err := g.element(by[i], inGroupBy); err != nil || !g.equal(sort, key) {
+			return true
+		}
+	}
+	return false
+}
+
 // render returns an expression in terms of the groups' columns.
 func (g *grouped) render(e *parse.Expr, in nameUse) (string, error) {
 	return g.renderPart(e, in, false)
@@ -182,7 +210,7 @@ func (g *grouped) renderPart(e *parse.Expr, in nameUse, part bool) (string, erro
 			err = refuse("it has a subquery over groups")
 		case g.isAggregate(e):
 			a := g.aggregateOf(e)
-			if a.recipe.Alone && within {
+			if within && (a.recipe.Alone || a.recipe.Cut && g.storesGroups()) {
 				err = refuse("%s within an expression has more digits than can be computed from parts, or another sign", g.of(e.Span))
 				return false
 			}

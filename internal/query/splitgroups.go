@@ -521,7 +521,7 @@ func (g *grouped) disjoint() bool {
 		}
 	}
 	for _, a := range g.aggregates {
-		if r, ok := g.recipe(a); !ok || r.Order && !g.options.Inexact || r.Tie != "" {
+		if r, ok := g.recipe(a); !ok || r.Order && !g.options.Inexact || r.Tie != "" || r.Cut && g.storesGroups() {
 			return false
 		}
 	}

@@ -217,7 +217,7 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 			r.Order = true
 			return r, true
 		case c.Result.Class == engine.ClassDecimal && numeric(c.Inputs):
-			r.Alone = alone
+			r.Alone, r.Cut = alone, true
 			if f, err := parseField(c.Inputs[0].Packet); alone && c.Inputs[0].Class == engine.ClassInt && (err != nil || f.computed) {
 				// COALESCE of an unsigned integer and a signed one has a digit less than its values, to which the server cuts the average where it stores it.
 				r.Tie = "ABS($1) >= $2 * 1" + strings.Repeat("0", max(0, c.Result.Precision-c.Result.Scale))

@@ -203,7 +203,7 @@ SELECT MONTH(at) AS k, COUNT(DISTINCT i), COUNT(DISTINCT host_id) FROM events WH
 SELECT UNIX_TIMESTAMP(MIN(i)), UNIX_TIMESTAMP(MIN(d)) FROM events WHERE id < 5000
 -- name: a sort by an expression of an alias
 -- expect: whole
-SELECT host_id, MAX(id) AS q FROM events WHERE id < 5000 GROUP BY host_id ORDER BY q / 3
+SELECT host_id, MAX(id) AS q FROM events WHERE id < 5000 GROUP BY host_id ORDER BY host_id, q / 3
 -- name: a sort by an expression of an aggregate
 -- expect: split
 SELECT host_id, MAX(i) AS q FROM events WHERE id < 5000 GROUP BY host_id ORDER BY MAX(i) % 10, host_id
@@ -220,3 +220,55 @@ SELECT host_id, MIN(y), MAX(y) FROM events GROUP BY host_id ORDER BY 1
 SELECT id, LAST_VALUE(v) OVER (PARTITION BY id, at ORDER BY id), LEAD(vbin) OVER (PARTITION BY id, at ORDER BY id) FROM events WHERE id < 50
 -- name: numbers of other rows of a window
 SELECT country, id, LEAD(units) OVER (PARTITION BY country ORDER BY id), ROW_NUMBER() OVER (PARTITION BY country ORDER BY id) FROM sales
+-- name: an average within an expression where the server stores the groups to sort them
+-- expect: whole: within an expression
+SELECT day, host, AVG(value) * 100 AS x FROM metrics GROUP BY day, host ORDER BY x DESC, 1, 2
+-- name: an average within an expression by the second key
+-- expect: whole: within an expression
+SELECT day, host, SUM(seq) / AVG(seq) FROM metrics GROUP BY day, host ORDER BY 2, 1
+-- name: an average within an expression beside DISTINCT values
+-- expect: whole: within an expression
+SELECT host_id, AVG(d) * 100 AS x, COUNT(DISTINCT i) FROM events WHERE id < 5000 GROUP BY host_id ORDER BY x, 1
+-- name: an average within an expression beside a window
+-- expect: whole: within an expression
+SELECT day, host, AVG(value) * 3, RANK() OVER (ORDER BY day, host) FROM metrics GROUP BY day, host ORDER BY 1, 2
+-- name: an average within an expression of distinct rows
+-- expect: whole: within an expression
+SELECT DISTINCT AVG(seq) * 3 FROM metrics GROUP BY day, host
+-- name: an average within HAVING by an alias
+-- expect: whole: within an expression
+SELECT day, host, AVG(seq) AS a FROM metrics GROUP BY day, host HAVING a * 3 > 7 ORDER BY COUNT(*), 1, 2
+-- name: an average within an expression of a stored result
+-- expect: whole: the option SQL_BUFFER_RESULT
+SELECT SQL_BUFFER_RESULT day, host, AVG(seq) * 3 FROM metrics GROUP BY day, host
+-- name: an average within a derived table that is sorted
+-- expect: whole
+SELECT x FROM (SELECT day, host, AVG(seq) * 3 AS x FROM metrics GROUP BY day, host ORDER BY x, day, host LIMIT 30) y ORDER BY 1
+-- name: an average that the order is by
+-- expect: split
+SELECT day, host, AVG(seq) AS a FROM metrics GROUP BY day, host ORDER BY a DESC, 1, 2
+-- name: an average that the order is by, beside a condition on counts
+-- expect: split
+SELECT host_id, AVG(d) AS a, COUNT(DISTINCT i) FROM events WHERE id < 5000 GROUP BY host_id HAVING COUNT(*) > 3 ORDER BY a, 1 LIMIT 5
+-- name: quotients of sums where the server stores the groups
+-- expect: split
+SELECT day, host, SUM(seq) / COUNT(seq) * 3 AS x FROM metrics GROUP BY day, host ORDER BY COUNT(*), 1, 2
+-- name: averages of all rows beside DISTINCT values
+-- expect: split
+SELECT AVG(i), COUNT(DISTINCT host_id), SUM(d) / COUNT(d) FROM events WHERE id < 5000
+-- name: an average within an expression
+-- on: mariadb
+-- expect: split
+SELECT day, host, AVG(value) * 100 FROM metrics GROUP BY day, host
+-- name: an average within an expression in the order of the groups
+-- on: mariadb
+-- expect: split
+SELECT day, host, AVG(seq) * 3, SUM(seq) / AVG(seq) FROM metrics GROUP BY day, host ORDER BY day DESC, host
+-- name: an average within an expression in the order of the first key
+-- on: mariadb
+-- expect: split
+SELECT day, AVG(seq) * 3 FROM metrics GROUP BY day, host ORDER BY 1
+-- name: an average of all rows within an expression
+-- on: mariadb
+-- expect: split
+SELECT AVG(seq) * 3, COUNT(DISTINCT host) FROM metrics HAVING AVG(seq) > 1
