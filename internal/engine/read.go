@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -39,6 +40,10 @@ type Reader interface {
 	// is ErrNoTable if there is no such table, or the name is that of a view; in an engine with
 	// Capabilities.PeriodTables, the view of a rolling table is that table.
 	TableParts(ctx context.Context, s *Session, database, table string) (*TableParts, error)
+	// LockedParts is TableParts while the sessions of a query keep others from altering the table: see OneSnapshot. What it returns was
+	// not put together from before and after a change. The session is one of them, or without a transaction: see
+	// Capabilities.SnapshotCatalog.
+	LockedParts(ctx context.Context, s *Session, database, table string) (*TableParts, error)
 	// PartFrom returns the operand of FROM, without an alias, that reads some partitions of a
 	// table, one or more, and nothing else.
 	PartFrom(t *TableParts, parts []string) string
@@ -221,6 +226,32 @@ type QueryPlan struct {
 	Rows int64
 	// Result is the estimated number of rows of the result; 0 if the server doesn't tell.
 	Result int64
+}
+
+// Table returns the table that the query calls alias; nil if it isn't known, or if that is the name of several.
+func (p *QueryPlan) Table(alias string) (found *PlannedTable) {
+	for i := range p.Tables {
+		if !strings.EqualFold(p.Tables[i].Alias, alias) {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = &p.Tables[i]
+	}
+	return found
+}
+
+// PartsOf returns the indexes of the partitions of a table, which the query calls alias, that the server reads: all of them if it doesn't
+// tell.
+func (p *QueryPlan) PartsOf(t *TableParts, alias string) []int {
+	if p.Tables != nil && len(p.Tables) == 0 {
+		return nil
+	}
+	if one := p.Table(alias); one != nil {
+		return t.Read(one.Parts)
+	}
+	return t.Read(nil)
 }
 
 // A PlannedTable is a table of a QueryPlan.

@@ -267,11 +267,26 @@ const maxExtra = 10_000
 func (c *compared) compareOrder(at int, values [][]byte) {
 	nextRow(c.whole.rows[at], c.values[0])
 	for _, i := range c.order {
-		if a := c.values[0][i]; !bytes.Equal(a, values[i]) || (a == nil) != (values[i] == nil) {
+		if a := c.values[0][i]; !sortsAlike(c.whole.cols[i], a, values[i]) {
 			c.add(Difference{What: DiffersInOrder, Row: int64(at) + 1, Column: c.whole.cols[i].Name, Whole: a, Split: values[i]})
 			return
 		}
 	}
+}
+
+// sortsAlike reports that two values of a column are equal in an order: numbers of PostgreSQL with more or fewer digits are, and zeros with
+// either sign.
+func sortsAlike(c engine.ResultColumn, a, b []byte) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	if c.Class == engine.ClassDecimal && bytes.ContainsRune(a, '.') && bytes.ContainsRune(b, '.') {
+		a, b = bytes.TrimRight(a, "0"), bytes.TrimRight(b, "0")
+	}
+	if c.Class == engine.ClassFloat && bytes.Equal(bytes.TrimPrefix(a, []byte("-")), bytes.TrimPrefix(b, []byte("-"))) {
+		return bytes.Equal(a, b) || len(bytes.Trim(a, "-0.")) == 0
+	}
+	return bytes.Equal(a, b)
 }
 
 // finish pairs rows of which each answer has one that the other lacks: at first those at the same place, then in order.

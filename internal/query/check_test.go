@@ -139,3 +139,29 @@ func TestStatementsThatRead(t *testing.T) {
 		}
 	}
 }
+
+// TestSortsAlike compares values of an order: what is equal to the server may have several texts, and come in any order.
+func TestSortsAlike(t *testing.T) {
+	for _, c := range []struct {
+		class engine.ResultClass
+		a, b  string
+		want  bool
+	}{
+		{engine.ClassDecimal, "-16090.0000000000000000", "-16090.000000000000", true},
+		{engine.ClassDecimal, "10.0", "100.0", false},
+		{engine.ClassDecimal, "10", "100", false},
+		{engine.ClassDecimal, "1.50", "1.5", true},
+		{engine.ClassFloat, "-0", "0", true},
+		{engine.ClassFloat, "0.0", "-0.0", true},
+		{engine.ClassFloat, "-1.5", "1.5", false},
+		{engine.ClassInt, "10", "1", false},
+		{engine.ClassTime, "2026-01-01 00:00:00.10", "2026-01-01 00:00:00.1", false},
+	} {
+		if got := sortsAlike(engine.ResultColumn{Class: c.class}, []byte(c.a), []byte(c.b)); got != c.want {
+			t.Errorf("%s and %s: %v", c.a, c.b, got)
+		}
+	}
+	if c := (engine.ResultColumn{Class: engine.ClassDecimal}); sortsAlike(c, nil, []byte("0")) || !sortsAlike(c, nil, nil) {
+		t.Error("NULL")
+	}
+}

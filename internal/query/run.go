@@ -300,13 +300,21 @@ func (x *execution) open() (err error) {
 	return nil
 }
 
-// cutTables are the tables that are cut.
-func (p *Plan) cutTables() (list []*engine.TableParts) {
+// cutting are the plans that cut a table: this one, or its branches.
+func (p *Plan) cutting() (list []*Plan) {
 	if p.Table != nil {
-		list = append(list, p.Table)
+		list = append(list, p)
 	}
 	for _, b := range p.Branches {
-		list = append(list, b.cutTables()...)
+		list = append(list, b.cutting()...)
+	}
+	return list
+}
+
+// cutTables are the tables that are cut.
+func (p *Plan) cutTables() (list []*engine.TableParts) {
+	for _, b := range p.cutting() {
+		list = append(list, b.Table)
 	}
 	return list
 }
@@ -439,8 +447,17 @@ func (p *Plan) reads(run *nodeRun) (list []string) {
 }
 
 // unchanged makes the query whole if a table that is cut isn't as it was planned: its rows may have moved to a partition that no piece
-// reads. A partition that is changed after the snapshot makes its piece fail, or isn't in the snapshot.
-func (x *execution) unchanged(run *nodeRun) error {
+// reads. From here on it can't be altered.
+func (x *execution) unchanged(run *nodeRun) (err error) {
+	s := run.sessions[0].Session
+	if run.Capabilities().SnapshotCatalog {
+		outside, broken := run.plain.get(x.ctx, x.p.State)
+		if broken != nil {
+			return broken
+		}
+		defer func() { err = errors.Join(err, run.plain.put(x.ctx, outside, err != nil)) }()
+		s = outside.Session
+	}
 	tables := x.p.cutTables()
 	for _, k := range run.pieces {
 		if t := x.p.Pieces[k].Table; t != nil && !slices.Contains(tables, t) {
@@ -454,15 +471,47 @@ func (x *execution) unchanged(run *nodeRun) error {
 		if t.Created == "" { // of a plan by hand
 			continue
 		}
-		now, err := run.TableParts(x.ctx, run.sessions[0].Session, t.Database, t.Name)
+		now, err := run.LockedParts(x.ctx, s, t.Database, t.Name)
 		if err != nil && !errors.Is(err, engine.ErrNoTable) {
 			return err
 		}
 		if err != nil || now.Created != t.Created {
-			return inexact(t.Name + " was altered while the query began")
+			return altered(t)
+		}
+	}
+	if run.node != x.r.nodes[0] {
+		return nil
+	}
+	for _, p := range x.p.cutting() {
+		if err := x.samePruned(run, p); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// samePruned makes the query whole if the server now reads a partition that it pruned when the query was planned: it may have planned for
+// another table of this name, if that was renamed to and fro.
+func (x *execution) samePruned(run *nodeRun, p *Plan) error {
+	if p.Pruned == 0 || p.Table.Created == "" {
+		return nil
+	}
+	d := run.Dialect()
+	text := p.Sample[0] + d.Quote(p.Table.Database) + "." + d.Quote(p.Table.Name) + p.Sample[1]
+	planned, err := run.ExplainQuery(x.ctx, run.sessions[0].Session, text)
+	if err != nil {
+		return err
+	}
+	for _, i := range planned.PartsOf(p.Table, p.Alias) {
+		if !slices.Contains(p.Parts, p.Table.Parts[i].Name) {
+			return altered(p.Table)
+		}
+	}
+	return nil
+}
+
+func altered(t *engine.TableParts) error {
+	return inexact(t.Name + " was altered while the query began")
 }
 
 func (x *execution) unproven(why string) {

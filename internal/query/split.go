@@ -232,24 +232,17 @@ func (x *splitter) explain(b *block) error {
 		return x.failed("the server refuses it", err)
 	}
 	t := b.cut.table
-	var mine []engine.PlannedTable
-	for _, pt := range planned.Tables {
-		if strings.EqualFold(pt.Alias, b.alias) {
-			mine = append(mine, pt)
-		}
-	}
 	p := x.plan
 	p.Table, p.Alias = t, b.alias
-	var read []string
-	switch {
-	case planned.Tables != nil && len(planned.Tables) == 0:
+	if planned.Tables != nil && len(planned.Tables) == 0 {
 		return refuse("the server answers it without reading a table")
-	case len(mine) == 1:
-		read, p.EstimatedRows = mine[0].Parts, mine[0].Rows
+	}
+	if one := planned.Table(b.alias); one != nil {
+		p.EstimatedRows = one.Rows
 	}
 	if len(t.Parts) > 0 {
 		chosen := b.cut.from.Partitions
-		for _, i := range t.Read(read) {
+		for _, i := range planned.PartsOf(t, b.alias) {
 			name := t.Parts[i].Name
 			if len(chosen) > 0 && !slices.ContainsFunc(chosen, func(c string) bool { return strings.EqualFold(c, name) }) {
 				return refuse("which of the partitions that it names are read is not certain")

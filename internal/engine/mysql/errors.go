@@ -17,7 +17,7 @@ var classes = numbered(map[error][]uint16{
 	// The second is max_statement_time in MariaDB, the third max_execution_time in MySQL.
 	engine.ErrLockTimeout: {1205, 1969, 3024},
 	engine.ErrNoPartition: {1526},
-	engine.ErrAltered:     {1412},
+	engine.ErrAltered:     {1412, 1735, 1747}, // the others: no such partition, no partitions
 	engine.ErrDiskFull:    {1021, 1114},       // the table is full
 	engine.ErrNoMemory:    {1037, 1038, 1041}, // the second is of sort_buffer_size
 	engine.ErrTableExists: {1050},

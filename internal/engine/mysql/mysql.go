@@ -287,6 +287,8 @@ func capabilities(d dialect) engine.Capabilities {
 		MaxPeriods: 8192, // MySQL's and MariaDB's limit for one table
 		Stores:     true,
 		Blocks:     true,
+		// MySQL has its catalog in InnoDB.
+		SnapshotCatalog: !d.mariadb,
 	}
 }
 

@@ -28,24 +28,27 @@ type knownTable struct {
 	table    *engine.TableParts
 	identity []string
 	at       time.Time
+	// locked reports that it was read while it couldn't be altered. Otherwise a table that was renamed to and fro meanwhile may be in it.
+	locked bool
 }
 
 // incomplete are parts of the names of SQL modes under which that statement leaves something out.
 var incomplete = []string{"_OPTIONS", "MYSQL"}
 
-// get returns the description of a table that has this identity now, nil if it isn't known. The caller may change it.
-func (k *knownTables) get(t *engine.TableParts, identity []string) *engine.TableParts {
+// get returns the description of a table that has this identity now, nil if it isn't known, or if it has to be one that was read while the
+// table was locked. The caller may change it.
+func (k *knownTables) get(t *engine.TableParts, identity []string, locked bool) *engine.TableParts {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	have, ok := k.known[[2]string{t.Database, t.Name}]
-	if !ok || time.Since(have.at) > estimatesLast || !slices.Equal(have.identity, identity) {
+	if !ok || time.Since(have.at) > estimatesLast || !slices.Equal(have.identity, identity) || locked && !have.locked {
 		return nil
 	}
 	return copied(have.table)
 }
 
 // put remembers the description of a table with this identity.
-func (k *knownTables) put(t *engine.TableParts, identity []string) {
+func (k *knownTables) put(t *engine.TableParts, identity []string, locked bool) {
 	mode := identity[len(identity)-2]
 	if slices.ContainsFunc(incomplete, func(part string) bool { return strings.Contains(mode, part) }) {
 		return
@@ -55,7 +58,7 @@ func (k *knownTables) put(t *engine.TableParts, identity []string) {
 	if k.known == nil || len(k.known) >= mostTables {
 		k.known = map[[2]string]knownTable{}
 	}
-	k.known[[2]string{t.Database, t.Name}] = knownTable{copied(t), identity, time.Now()}
+	k.known[[2]string{t.Database, t.Name}] = knownTable{copied(t), identity, time.Now(), locked}
 }
 
 func copied(t *engine.TableParts) *engine.TableParts {

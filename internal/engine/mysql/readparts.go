@@ -100,6 +100,15 @@ var partitioned = map[string]struct{ versioned bool }{
 
 // TableParts implements engine.Reader.
 func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
+	return db.tableParts(ctx, s, database, table, false)
+}
+
+// LockedParts implements engine.Reader.
+func (db *DB) LockedParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
+	return db.tableParts(ctx, s, database, table, true)
+}
+
+func (db *DB) tableParts(ctx context.Context, s *engine.Session, database, table string, locked bool) (*engine.TableParts, error) {
 	t := &engine.TableParts{Database: database, Name: table}
 	fail := func(err error) (*engine.TableParts, error) {
 		return nil, fmt.Errorf("read table %s from the catalog: %w", db.qualified(t), err)
@@ -134,7 +143,7 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 		return fail(err)
 	}
 	identity = append(identity, text)
-	if known := db.tables.get(t, identity); known != nil && !hidden {
+	if known := db.tables.get(t, identity, locked); known != nil && !hidden {
 		return known, nil
 	}
 	where = " WHERE TABLE_SCHEMA = " + hexText(t.Database) + " AND TABLE_NAME = " + hexText(t.Name)
@@ -214,7 +223,7 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 	if again, _, err := shown(ctx, s, db.qualified(t)); err != nil {
 		return fail(err)
 	} else if again == text && !hidden { // it was not changed meanwhile
-		db.tables.put(t, identity)
+		db.tables.put(t, identity, locked)
 	}
 	return t, nil
 }

@@ -118,6 +118,11 @@ func relationsOf(ctx context.Context, s *engine.Session, scans []*planNode) (map
 	return out, err
 }
 
+// LockedParts implements engine.Reader.
+func (db *DB) LockedParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
+	return db.TableParts(ctx, s, database, table)
+}
+
 // TableParts implements engine.Reader. Partitions are the table's children, by their quoted names with
 // their schemas; one that is partitioned itself is read with all its own. Database is the schema.
 func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {

@@ -12,6 +12,11 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
+// LockedParts implements engine.Reader.
+func (db *DB) LockedParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
+	return db.TableParts(ctx, s, database, table)
+}
+
 // TableParts implements engine.Reader. The partitions of a rolling table, which is a view, are the tables of its periods.
 // No other table has partitions.
 func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {

@@ -2,6 +2,7 @@ package mysqlfront
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -305,7 +306,8 @@ func (c *client) place(text string, q *parse.Query, plan *query.Plan) (part func
 	tables, ctes := tablesOf(q)
 	for _, t := range tables {
 		cte := t.Database == "" && ctes[strings.ToLower(t.Table)]
-		if !cte && t.Table == plan.Table.Name && len(t.Partitions) == 0 && !t.Hinted && (t.Alias == plan.Alias || t.Alias == "" && plan.Alias == t.Table) {
+		// The catalog may have names in lower case. Two that differ by case only are one too many.
+		if !cte && strings.EqualFold(t.Table, plan.Table.Name) && len(t.Partitions) == 0 && !t.Hinted && strings.EqualFold(cmp.Or(t.Alias, t.Table), plan.Alias) {
 			cut = append(cut, t)
 		}
 	}
