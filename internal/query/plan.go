@@ -36,7 +36,9 @@ type Plan struct {
 	Alone bool
 	// Parts are the partitions that the server would read, in the table's order; Pruned is the number of the others.
 	// Pieces are made of them.
-	Parts  []string
+	Parts []string
+	// named are the partitions that the statement names.
+	named  []string
 	Pieces []Piece
 	Pruned int
 	// Rollups are those that the first pieces read in the place of rows. NoRollup is why none of the table's is used; "" if it has

@@ -497,8 +497,11 @@ func (x *execution) samePruned(run *nodeRun, p *Plan) error {
 		return nil
 	}
 	d := run.Dialect()
-	text := p.Sample[0] + d.Quote(p.Table.Database) + "." + d.Quote(p.Table.Name) + p.Sample[1]
-	planned, err := run.ExplainQuery(x.ctx, run.sessions[0].Session, text)
+	from := d.Quote(p.Table.Database) + "." + d.Quote(p.Table.Name)
+	if len(p.named) > 0 {
+		from = run.PartFrom(p.Table, p.named)
+	}
+	planned, err := run.ExplainQuery(x.ctx, run.sessions[0].Session, p.Sample[0]+from+p.Sample[1])
 	if err != nil {
 		return err
 	}

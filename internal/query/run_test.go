@@ -304,10 +304,10 @@ func TestFailedPieceEndsTheOthers(t *testing.T) {
 			for i := range p.Pieces {
 				p.Pieces[i] = Piece{Where: f.sleep}
 			}
-			p.Pieces[1] = Piece{Parts: []string{"p2", "no such"}}
+			p.Pieces[1] = Piece{Where: "no_such_column > 0"}
 			begin := time.Now()
 			_, err := r.Run(within(t), p, &rowsSink{})
-			if err == nil || !strings.Contains(err.Error(), "read partitions p2, no such of t") {
+			if err == nil || !strings.Contains(err.Error(), "read the rows of t with no_such_column > 0") {
 				t.Errorf("error %v", err)
 			}
 			if took := time.Since(begin); took > 30*time.Second {

@@ -242,6 +242,7 @@ func (x *splitter) explain(b *block) error {
 	}
 	if len(t.Parts) > 0 {
 		chosen := b.cut.from.Partitions
+		p.named = chosen
 		for _, i := range planned.PartsOf(t, b.alias) {
 			name := t.Parts[i].Name
 			if len(chosen) > 0 && !slices.ContainsFunc(chosen, func(c string) bool { return strings.EqualFold(c, name) }) {
