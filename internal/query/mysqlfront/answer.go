@@ -322,6 +322,9 @@ func (c *client) place(text string, q *parse.Query, plan *query.Plan) (part func
 	}
 	span := cut[0].Name
 	operand := reader.PartFrom(plan.Table, []string{name})
+	if t := cut[0]; t.Alias == "" && t.Table != plan.Table.Name { // the definitions of columns have the name as it is written
+		operand += " AS " + quote(t.Table)
+	}
 	// A text with parameters is the same before the table or behind it.
 	head, tail := text[:span.To], text[span.From:]
 	return func(t string) (string, error) {

@@ -266,6 +266,22 @@ func TestPrivileges(t *testing.T) {
 	})
 }
 
+// TestNamesWithoutCase writes a table's name in another case than the catalog has it, on a server of its own, which takes half a second.
+func TestNamesWithoutCase(t *testing.T) {
+	t.Parallel()
+	x, a := startSplitting(t, "mariadb?set=lower_case_table_names=1", nil)
+	execute(t, x.client(t), "CREATE TABLE Big (id INT NOT NULL PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 4", "INSERT INTO big VALUES (1), (2), (3), (4), (5)")
+	db, direct := x.client(t), connect(t, x.config(true))
+	for i, q := range []string{"SELECT Big.id FROM Big", "SELECT B.id FROM BIG AS B"} {
+		got, err := answer(db, q)
+		want, wantErr := answer(direct, q)
+		if got != want || err != nil || wantErr != nil || a.ran.Load() != int64(i)+1 {
+			how, _ := answer(db, "SHOW WARNINGS")
+			t.Errorf("%s: %s, %v; want %s, %v; %d answers in pieces; %s", q, got, err, want, wantErr, a.ran.Load(), how)
+		}
+	}
+}
+
 func TestShowWarnings(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x, a := startSplitting(t, kind, nil)
