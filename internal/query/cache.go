@@ -212,7 +212,7 @@ func (c *caching) settle(ctx context.Context, n *node, s *engine.Session, p *Pla
 		return err
 	}
 	d := n.Dialect()
-	name := func(table string) string { return d.Quote(p.Table.Database) + "." + d.Quote(table) }
+	name := func(table string) string { return quotedName(d, p.Table.Database, table) }
 	literal := "'" + strings.ReplaceAll(p.Table.Name, "'", "''") + "'"
 	if strings.ContainsAny(p.Table.Name, `\`) {
 		report.Uncached = "the table's name has a backslash"

@@ -274,7 +274,7 @@ func (c *compared) compareOrder(at int, values [][]byte) {
 	}
 }
 
-// sortsAlike reports that two values of a column are equal in an order: numbers of PostgreSQL with more or fewer digits are, and zeros with
+// sortsAlike reports that two values of a column are equal in an order: numbers with more or fewer digits are, and zeros with
 // either sign.
 func sortsAlike(c engine.ResultColumn, a, b []byte) bool {
 	if a == nil || b == nil {

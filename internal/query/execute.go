@@ -209,13 +209,9 @@ func (p *Plan) operand(reader engine.Reader, piece Piece) string {
 	for i, c := range p.Table.Columns {
 		names[i] = d.Quote(c.Name)
 	}
-	from := d.Quote(p.Table.Name)
+	from := quotedName(d, p.Table.Database, p.Table.Name)
 	if len(piece.Parts) > 0 {
-		// A derived table must have an alias.
-		return "(SELECT " + strings.Join(names, ", ") + " FROM " + reader.PartFrom(p.Table, piece.Parts) + " AS rowmill_part WHERE " + piece.Where + ")"
-	}
-	if p.Table.Database != "" {
-		from = d.Quote(p.Table.Database) + "." + from
+		from = reader.PartFrom(p.Table, piece.Parts) + " AS rowmill_part" // a derived table must have an alias
 	}
 	return "(SELECT " + strings.Join(names, ", ") + " FROM " + from + " WHERE " + piece.Where + ")"
 }

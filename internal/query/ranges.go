@@ -70,10 +70,7 @@ func (r *Runner) ranges(ctx context.Context, s *engine.Session, p *Plan, most in
 // keyOf reads the range of the first column of a primary key.
 func keyOf(ctx context.Context, reader engine.Reader, s *engine.Session, t *engine.TableParts) (k keyRange, why string, err error) {
 	d, name := reader.Dialect(), t.PrimaryKey[0]
-	k.column, k.table = d.Quote(name), d.Quote(t.Name)
-	if t.Database != "" {
-		k.table = d.Quote(t.Database) + "." + k.table
-	}
+	k.column, k.table = d.Quote(name), quotedName(d, t.Database, t.Name)
 	for _, c := range t.Columns {
 		if c.Name == name {
 			k.null = c.Null

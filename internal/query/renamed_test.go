@@ -1,7 +1,6 @@
 package query
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -98,8 +97,7 @@ func TestPrunedForAnotherTable(t *testing.T) {
 // TestPartitionIsGone runs a piece of a partition that the table no longer has.
 func TestPartitionIsGone(t *testing.T) {
 	f := newFixture(t, "mysql")
-	r := f.runner(Options{Always: true, Parallel: 2})
-	s, err := f.ReadSession(context.WithoutCancel(within(t)), f.state)
+	s, err := f.ReadSession(within(t), f.state)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +111,7 @@ func TestPartitionIsGone(t *testing.T) {
 			t.Errorf("%s: %v", c.query, err)
 		}
 	}
-	if err := errors.Join(s.Close(), r.Close()); err != nil {
+	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 }

@@ -411,14 +411,19 @@ func (x *execution) snapshot(run *nodeRun) error {
 	return nil
 }
 
+// quotedName is the name of a table, with that of its database if it is known.
+func quotedName(d engine.Dialect, database, name string) string {
+	if database == "" {
+		return d.Quote(name)
+	}
+	return d.Quote(database) + "." + d.Quote(name)
+}
+
 // reads are the tables, quoted, that the pieces on a server read.
 func (p *Plan) reads(run *nodeRun) (list []string) {
 	d := run.Dialect()
 	add := func(database, name string) {
-		quoted := d.Quote(name)
-		if database != "" {
-			quoted = d.Quote(database) + "." + quoted
-		}
+		quoted := quotedName(d, database, name)
 		if !slices.Contains(list, quoted) {
 			list = append(list, quoted)
 		}
@@ -496,8 +501,7 @@ func (x *execution) samePruned(run *nodeRun, p *Plan) error {
 	if p.Pruned == 0 || p.Table.Created == "" {
 		return nil
 	}
-	d := run.Dialect()
-	from := d.Quote(p.Table.Database) + "." + d.Quote(p.Table.Name)
+	from := quotedName(run.Dialect(), p.Table.Database, p.Table.Name)
 	if len(p.named) > 0 {
 		from = run.PartFrom(p.Table, p.named)
 	}

@@ -43,7 +43,7 @@ type splitter struct {
 	scanned bool
 	// obstacle is why a table or what reads it can't be cut.
 	obstacle string
-	slower   func(*Plan) string
+	slower   func(*Plan) string // nil of a branch
 }
 
 // split makes the plan of a statement for a session that has the given settings. What it is not certain about
@@ -126,7 +126,7 @@ func (x *splitter) split() (err error) {
 	if err := x.explain(b); err != nil {
 		return err
 	}
-	if !x.plan.branch {
+	if x.slower != nil {
 		if why := x.slower(x.plan); why != "" {
 			return refuse("%s", why)
 		}
