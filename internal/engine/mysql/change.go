@@ -28,6 +28,7 @@ const (
 	errNoColumn       = 1054
 	errColumnExists   = 1060
 	errSyntax         = 1064
+	errNoDescription  = 3664 // the serialized dictionary information of a tablespace can't be deleted
 )
 
 // serverError reports whether an error is one of the server's with these numbers.

@@ -83,7 +83,17 @@ func (c *changer) replace(ctx context.Context, s engine.Replace) {
 			return
 		}
 	}
+	c.rename(ctx, s)
+}
+
+// rename is the last step. A MySQL that was killed within it can refuse it for good, because the
+// description of the table in its own tablespace is missing: RENAME TABLE writes a new one.
+func (c *changer) rename(ctx context.Context, s engine.Replace) {
 	c.run(ctx, c.renameOut(s))
+	if c.failed(errNoDescription) {
+		out := c.Quote(s.Out[len(s.Out)-1])
+		c.run(ctx, "RENAME TABLE "+c.Quote(s.With)+" TO "+out, "ALTER TABLE "+out+" COMMENT = ''")
+	}
 }
 
 // renameOut renders the last step. No other session uses the table, so it needs no lock.
