@@ -125,19 +125,26 @@ func TestInsertsGoOnWhileKeptElsewhere(t *testing.T) {
 	t.Parallel()
 	onEach(t, keepers, func(t *testing.T, kind string) {
 		clock := filepath.Join(t.TempDir(), "clock")
-		writeFile(t, clock, time.Now().UTC().Format(time.RFC3339))
-		file := declareOn(t, kind, "--clock", clock)
-		stop := keepElsewhere(t, file, "--clock", clock, "--interval", "200ms")
-		s := rowmill(t.Context(), "bench", "keep", file, "--clock", clock, "--speed", "3600", "--rate", "300/s", "--batch", "5", "--writers", "1", "--time", "7s", "--interval", "500ms", "--json")
-		kept := stop()
-		wantDone(t, kept)
-		if s.code != exitDone {
-			t.Fatalf("exit %d\n%s\n%s\nkept:\n%s", s.code, s.stdout, s.stderr, kept.stderr)
-		}
 		var f report.KeepFigures
-		must(t, json.Unmarshal([]byte(s.stdout), &f))
-		if f.Rows < 1000 || f.Found == nil || *f.Found != f.Rows || len(f.Errors) > 0 || f.Actions["create"] < 2 || f.Actions["drop"] < 1 || f.Dropped == 0 {
-			t.Errorf("%s\nkept:\n%s", s.stdout, kept.stderr)
+		for _, length := range []string{"7s", "40s"} { // the longer one if a busy machine was late with the periods
+			writeFile(t, clock, time.Now().UTC().Format(time.RFC3339))
+			file := declareOn(t, kind, "--clock", clock)
+			stop := keepElsewhere(t, file, "--clock", clock, "--interval", "200ms")
+			s := rowmill(t.Context(), "bench", "keep", file, "--clock", clock, "--speed", "3600", "--rate", "300/s", "--batch", "5", "--writers", "1", "--time", length, "--interval", "500ms", "--json")
+			kept := stop()
+			wantDone(t, kept)
+			if s.code != exitDone {
+				t.Fatalf("exit %d\n%s\n%s\nkept:\n%s", s.code, s.stdout, s.stderr, kept.stderr)
+			}
+			f = report.KeepFigures{}
+			must(t, json.Unmarshal([]byte(s.stdout), &f))
+			done := f.Rows >= 1000 && f.Actions["create"] >= 2 && f.Actions["drop"] >= 1 && f.Dropped > 0
+			if f.Found == nil || *f.Found != f.Rows || len(f.Errors) > 0 || !done && length == "40s" {
+				t.Errorf("%s\nkept:\n%s", s.stdout, kept.stderr)
+			}
+			if done {
+				break
+			}
 		}
 		t.Logf("longest insert %.0f ms, during %q", f.Longest.Seconds*1000, f.Longest.During)
 	})
