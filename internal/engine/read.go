@@ -133,14 +133,16 @@ type Syntax struct {
 	DashSpace    bool // -- begins a comment only before white space
 	Executable   bool // /*! begins text that is executed
 	Nested       bool // comments nest
-	ConcatPipes  bool // || concatenates; otherwise it is OR
-	HighNot      bool // NOT binds as tightly as unary operators
-	Casts        bool // x::type
-	GroupOrder   bool // numbers in GROUP BY are positions of the result
-	Rollup       bool // GROUP BY ... WITH ROLLUP
-	LimitComma   bool // LIMIT offset, count
-	UserVars     bool // @x and @@x are variables
-	NullsLast    bool // ORDER BY sorts NULL after all values, and with DESC before them
+	// TempSchema is what stands before the name of a temporary table where another table of this name may come first; "" if none may.
+	TempSchema  string
+	ConcatPipes bool // || concatenates; otherwise it is OR
+	HighNot     bool // NOT binds as tightly as unary operators
+	Casts       bool // x::type
+	GroupOrder  bool // numbers in GROUP BY are positions of the result
+	Rollup      bool // GROUP BY ... WITH ROLLUP
+	LimitComma  bool // LIMIT offset, count
+	UserVars    bool // @x and @@x are variables
+	NullsLast   bool // ORDER BY sorts NULL after all values, and with DESC before them
 	// QuotientDigits is how many digits after the point a quotient has beyond those of the dividend, where that is a setting.
 	QuotientDigits int
 	ZeroDates      bool // a date without a month or a day may become another where the server stores it in between
@@ -220,6 +222,9 @@ const (
 type QueryPlan struct {
 	// Tables are the tables that are read, in the server's order; nil if the server doesn't tell.
 	Tables []PlannedTable
+	// ByRelation reports that partitions have names that no other table's have, and all that are read are among Tables, under
+	// whatever alias.
+	ByRelation bool
 	// Parallel is the number of the server's own processes for the query, 1 if it uses one.
 	Parallel int
 	// Rows is the estimated number of rows that are read; -1 is unknown.
@@ -228,30 +233,29 @@ type QueryPlan struct {
 	Result int64
 }
 
-// Table returns the table that the query calls alias; nil if it isn't known, or if that is the name of several.
-func (p *QueryPlan) Table(alias string) (found *PlannedTable) {
-	for i := range p.Tables {
-		if !strings.EqualFold(p.Tables[i].Alias, alias) {
-			continue
-		}
-		if found != nil {
-			return nil
-		}
-		found = &p.Tables[i]
-	}
-	return found
-}
-
-// PartsOf returns the indexes of the partitions of a table, which the query calls alias, that the server reads: all of them if it doesn't
-// tell.
-func (p *QueryPlan) PartsOf(t *TableParts, alias string) []int {
+// Of returns what the server reads of a table that the query calls alias, as it calls uses of its tables: the indexes of the partitions,
+// all of them if the plan doesn't tell, and the estimated rows, -1 if they aren't known. A plan may lack a table, which the server answers
+// for without reading rows: then one of the same alias is another.
+func (p *QueryPlan) Of(t *TableParts, alias string, uses int) (parts []int, rows int64) {
 	if p.Tables != nil && len(p.Tables) == 0 {
-		return nil
+		return nil, -1
 	}
-	if one := p.Table(alias); one != nil {
-		return t.Read(one.Parts)
+	var names []string
+	found := 0
+	for _, one := range p.Tables {
+		if p.ByRelation && t.Has(one.Parts) || !p.ByRelation && strings.EqualFold(one.Alias, alias) {
+			found++
+			rows += one.Rows
+			names = append(names, one.Parts...)
+		}
 	}
-	return t.Read(nil)
+	if found == 0 || !p.ByRelation && max(found, uses) > 1 {
+		return t.Read(nil), -1
+	}
+	if p.ByRelation {
+		names = slices.DeleteFunc(names, func(name string) bool { return !t.Has([]string{name}) })
+	}
+	return t.Read(names), rows
 }
 
 // A PlannedTable is a table of a QueryPlan.
@@ -313,13 +317,22 @@ type RemoteTable struct {
 	View           bool
 }
 
+// Has reports whether one of the names is that of a partition.
+func (t *TableParts) Has(names []string) bool {
+	return slices.ContainsFunc(t.Parts, func(p TablePart) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return name == p.Name || slices.Contains(p.Planned, name) })
+	})
+}
+
 // Read returns the indexes of the partitions that a plan reads: all if it doesn't tell, or if one of
-// its names is not that of a partition.
+// its names is not that of a partition, or of several.
 func (t *TableParts) Read(planned []string) []int {
 	byName := map[string]int{}
 	for i, p := range t.Parts {
-		byName[p.Name] = i
-		for _, name := range p.Planned {
+		for _, name := range append([]string{p.Name}, p.Planned...) {
+			if k, ok := byName[name]; ok && k != i || strings.Contains(name, ",") { // a plan joins names by commas
+				planned = nil
+			}
 			byName[name] = i
 		}
 	}

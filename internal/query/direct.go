@@ -112,13 +112,12 @@ func (r *Runner) shard(ctx context.Context, p *Plan, i int) (pieces []Piece, row
 	if err != nil {
 		return nil, 0, "", fmt.Errorf("node %s: %w", n.name, err)
 	}
-	var read []string
-	rows = -1
-	if len(planned.Tables) == 1 {
-		read, rows = planned.Tables[0].Parts, planned.Tables[0].Rows
+	read, rows := planned.Of(t, p.Alias, p.namesakes)
+	if read == nil { // it answers without reading a table, but for its own rows
+		read = t.Read(nil)
 	}
 	var parts []string
-	for _, k := range t.Read(read) {
+	for _, k := range read {
 		parts = append(parts, t.Parts[k].Name)
 	}
 	switch {

@@ -32,6 +32,8 @@ type Plan struct {
 	// Table is the table that is cut, Alias its name in the query.
 	Table *engine.TableParts
 	Alias string
+	// namesakes is how many tables of the statement have that name.
+	namesakes int
 	// Alone reports that the statement reads no other table, and this one once.
 	Alone bool
 	// Parts are the partitions that the server would read, in the table's order; Pruned is the number of the others.

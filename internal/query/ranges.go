@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -34,10 +35,20 @@ func (r *Runner) ranges(ctx context.Context, s *engine.Session, p *Plan, most in
 		p.Whole = "table " + p.Table.Name + " has neither partitions nor a primary key"
 		return nil, nil
 	}
+	fail := func(err error) error { // the whole needs no ranges
+		if ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost) || errors.Is(err, engine.ErrUnreachable) {
+			return err
+		}
+		p.Whole = "the server refuses a range of the primary key of " + p.Table.Name + ": " + err.Error()
+		return nil
+	}
 	k, why, err := keyOf(ctx, n.Reader, s, p.Table)
-	if err != nil || why != "" {
+	if err != nil {
+		return nil, fail(err)
+	}
+	if why != "" {
 		p.Whole = why
-		return nil, err
+		return nil, nil
 	}
 	cuts, err := k.cuts(most, func(from, to int64) (int64, error) {
 		plan, err := n.ExplainQuery(ctx, s, "SELECT "+k.column+" FROM "+k.table+" WHERE "+k.column+" >= "+k.literal(from)+" AND "+k.column+" < "+k.literal(to))
@@ -50,7 +61,7 @@ func (r *Runner) ranges(ctx context.Context, s *engine.Session, p *Plan, most in
 		return plan.Rows, nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, fail(err)
 	}
 	if len(cuts) == 0 {
 		p.Whole = "the first column of the primary key of " + p.Table.Name + " has too few values for ranges"
@@ -115,7 +126,7 @@ func (k *keyRange) parse(text string) (int64, bool) {
 		return n, err == nil
 	case engine.ClassDecimal:
 		n, _, large, ok := parseNumber([]byte(text), k.scale)
-		return n, ok && !large
+		return n, ok && !large && k.scale >= 0
 	case engine.ClassTime:
 		for _, layout := range layouts {
 			if at, err := time.Parse(layout, text); err == nil {

@@ -509,7 +509,8 @@ func (x *execution) samePruned(run *nodeRun, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	for _, i := range planned.PartsOf(p.Table, p.Alias) {
+	read, _ := planned.Of(p.Table, p.Alias, p.namesakes)
+	for _, i := range read {
 		if !slices.Contains(p.Parts, p.Table.Parts[i].Name) {
 			return altered(p.Table)
 		}

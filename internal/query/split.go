@@ -233,17 +233,21 @@ func (x *splitter) explain(b *block) error {
 	}
 	t := b.cut.table
 	p := x.plan
-	p.Table, p.Alias = t, b.alias
+	p.Table, p.Alias, p.namesakes = t, b.alias, 0
+	for _, u := range x.uses {
+		if strings.EqualFold(called(u.from), b.alias) {
+			p.namesakes++
+		}
+	}
 	if planned.Tables != nil && len(planned.Tables) == 0 {
 		return refuse("the server answers it without reading a table")
 	}
-	if one := planned.Table(b.alias); one != nil {
-		p.EstimatedRows = one.Rows
-	}
+	read, rows := planned.Of(t, b.alias, p.namesakes)
+	p.EstimatedRows = rows
 	if len(t.Parts) > 0 {
 		chosen := b.cut.from.Partitions
 		p.named = chosen
-		for _, i := range planned.PartsOf(t, b.alias) {
+		for _, i := range read {
 			name := t.Parts[i].Name
 			if len(chosen) > 0 && !slices.ContainsFunc(chosen, func(c string) bool { return strings.EqualFold(c, name) }) {
 				return refuse("which of the partitions that it names are read is not certain")
@@ -257,7 +261,7 @@ func (x *splitter) explain(b *block) error {
 		return nil
 	}
 	for _, pt := range planned.Tables {
-		if !strings.EqualFold(pt.Alias, b.alias) && p.EstimatedRows > 0 && pt.Rows > p.EstimatedRows/4 {
+		if !strings.EqualFold(pt.Alias, b.alias) && (len(x.uses) > 1 || !t.Has(pt.Parts)) && p.EstimatedRows > 0 && pt.Rows > p.EstimatedRows/4 {
 			return refuse("each piece would read %s again, about %d rows", pt.Alias, pt.Rows)
 		}
 	}

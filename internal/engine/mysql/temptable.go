@@ -63,8 +63,11 @@ func (db *DB) TempTable(ctx context.Context, s *engine.Session, name, query stri
 	return &engine.TempTable{
 		Name: name, Columns: cols, Literals: literals,
 		Insert: func(ctx context.Context, rows []byte) error {
-			rows = bytes.TrimSuffix(rows, []byte(","))
-			if err := s.Text(ctx, "INSERT INTO "+quoted+" VALUES "+string(rows), nil, noRow); err != nil {
+			statement := "INSERT INTO " + quoted + " VALUES " + string(bytes.TrimSuffix(rows, []byte(",")))
+			if most := db.packet.Load(); most > 0 && int64(len(statement)) >= int64(most) {
+				return engine.Classed(engine.ErrUnsupported, fmt.Errorf("a row as text has %d bytes, and max_allowed_packet is %d", len(statement), most))
+			}
+			if err := s.Text(ctx, statement, nil, noRow); err != nil {
 				return err
 			}
 			if n := s.TextEnd().Warnings; n != 0 {

@@ -10,8 +10,9 @@ import (
 // Syntax implements engine.Reader.
 func (db *DB) Syntax(st engine.State) engine.Syntax {
 	return engine.Syntax{
-		Backslash: st.Get("standard_conforming_strings") == "off",
-		Dollar:    true, Prefixed: true, Nested: true, ConcatPipes: true, Casts: true, GroupOrder: true, NullsLast: true,
+		Backslash:  st.Get("standard_conforming_strings") == "off",
+		TempSchema: "pg_temp.",
+		Dollar:     true, Prefixed: true, Nested: true, ConcatPipes: true, Casts: true, GroupOrder: true, NullsLast: true,
 	}
 }
 
@@ -183,7 +184,7 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 		return same, true
 	case "var_pop", "var_samp", "variance", "stddev", "stddev_pop", "stddev_samp":
 		if exactNumber(c.Result) && exactNumber(c.Inputs[0]) {
-			return varianceRecipe(c.Name), true
+			return varianceRecipe(c), true
 		}
 	case "grouping":
 		args := make([]string, len(c.Args))
@@ -202,7 +203,8 @@ func exactNumber(c engine.ResultColumn) bool {
 
 // varianceRecipe is that of exact numbers, for which the server computes with numeric sums: see
 // numeric_stddev_internal in its numeric.c.
-func varianceRecipe(name string) engine.Recipe {
+func varianceRecipe(c engine.AggregateCall) engine.Recipe {
+	name := c.Name
 	below, none := "$1 * ($1 - 1)", "$1 <= 1"
 	if strings.HasSuffix(name, "_pop") {
 		below, none = "$1 * $1", "$1 = 0"
@@ -212,11 +214,16 @@ func varianceRecipe(name string) engine.Recipe {
 		// The server rounds the root to the digits of the variance, where sqrt() chooses more.
 		value = "round(sqrt(round(" + value + ", scale(" + value + ") + 30)), scale(" + value + "))"
 	}
-	return engine.Recipe{
+	r := engine.Recipe{
 		Parts: []string{"count($1)::numeric", "sum($1)::numeric", "sum($1::numeric * $1::numeric)"},
 		Merge: []string{"coalesce(sum($1), 0)", "sum($1)", "sum($1)"},
 		Value: "(CASE WHEN " + none + " THEN NULL WHEN ($3)::text IN ('NaN', 'Infinity') THEN 'NaN'::numeric WHEN $1 * $3 - $2 * $2 <= 0 THEN 0::numeric ELSE " + value + " END)",
 	}
+	if in := c.Inputs[0]; in.Class != engine.ClassInt && (in.Class != engine.ClassDecimal || in.Scale < 0) {
+		// A product has no more than 16,383 digits after the point.
+		r.Parts, r.Merge, r.Tie = append(r.Parts, "max(scale($1::numeric))"), append(r.Merge, "max($1)"), "$4 > 8000"
+	}
+	return r
 }
 
 // distinctTexts are types that only the server compares, whose values are equal only if their texts are. Of

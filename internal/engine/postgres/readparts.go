@@ -19,6 +19,7 @@ import (
 
 // A planNode is a node of EXPLAIN (FORMAT JSON).
 type planNode struct {
+	Kind     string     `json:"Node Type"`
 	Relation string     `json:"Relation Name"`
 	Schema   string     `json:"Schema"`
 	Alias    string     `json:"Alias"`
@@ -28,7 +29,7 @@ type planNode struct {
 }
 
 // childAlias matches the alias that the server gives a partition in a plan: that of its table and a number, unless there is only
-// one. If a query itself has such an alias, the plan has more partitions than it reads, or doesn't tell.
+// one. A query itself may have such an alias: estimates may then be those of another table.
 var childAlias = regexp.MustCompile(`^(.*)_\d+$`)
 
 // ExplainQuery implements engine.Reader. The plan has the partitions themselves, with aliases that the server
@@ -50,7 +51,7 @@ func (db *DB) ExplainQuery(ctx context.Context, s *engine.Session, query string)
 	if err != nil {
 		return nil, err
 	}
-	plan := &engine.QueryPlan{Tables: []engine.PlannedTable{}, Parallel: workers + 1, Result: int64(top[0].Plan.Rows)}
+	plan := &engine.QueryPlan{Tables: []engine.PlannedTable{}, ByRelation: true, Parallel: workers + 1, Result: int64(top[0].Plan.Rows)}
 	for _, n := range scans {
 		name := quoted(n.Schema, n.Relation)
 		r := known[name]
@@ -74,7 +75,23 @@ func (db *DB) ExplainQuery(ctx context.Context, s *engine.Session, query string)
 		plan.Tables[i].Parts = append(plan.Tables[i].Parts, name)
 		plan.Tables[i].Rows += rows
 	}
+	if hidden(&top[0].Plan) {
+		plan.Tables = nil
+	}
 	return plan, nil
+}
+
+// hidden reports a node that reads relations without naming them: a join or an aggregate that another server computes.
+func hidden(n *planNode) bool {
+	if n.Relation == "" && (n.Kind == "Foreign Scan" || n.Kind == "Custom Scan") {
+		return true
+	}
+	for i := range n.Plans {
+		if hidden(&n.Plans[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // scansOf returns the nodes that read a relation, and the largest number of parallel workers.
@@ -134,7 +151,7 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 		return nil, fmt.Errorf("read table %s from the catalog: %w", name, err)
 	}
 	t := &engine.TableParts{}
-	var oid, kind, temporary, guarded, strategy, key string
+	var oid, kind, temporary, guarded, strategy, key, virtual string
 	err := s.Text(ctx, "SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence = 't', pg_catalog.row_security_active(c.oid), COALESCE(p.partstrat::text, ''), "+
 		// The key as numbers of columns, or nothing if it has an expression, or compares values by other rules than
 		// their column.
@@ -157,7 +174,7 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %q %q\n", oid, kind, strategy)
-	err = s.Text(ctx, "SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), NOT a.attnotnull, COALESCE(b.typname, t.typname), a.attgenerated <> '', a.attidentity <> '', "+
+	err = s.Text(ctx, "SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), NOT a.attnotnull, COALESCE(b.typname, t.typname), a.attgenerated, a.attidentity <> '', "+
 		"COALESCE((SELECT pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(co.collname) FROM pg_catalog.pg_collation co "+
 		"JOIN pg_catalog.pg_namespace n ON n.oid = co.collnamespace WHERE co.oid = a.attcollation AND a.attcollation <> t.typcollation), '') "+
 		"FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid LEFT JOIN pg_catalog.pg_type b ON t.typtype = 'd' AND b.oid = t.typbasetype "+
@@ -165,9 +182,12 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 		fmt.Fprintf(sum, "%q\n", v)
 		c := engine.SchemaColumn{
 			Name: string(v[0]), Native: string(v[1]), Null: string(v[2]) == "t", Type: typeOf(string(v[3]), string(v[1])),
-			Generated: string(v[4]) == "t", Auto: string(v[5]) == "t", Collation: string(v[6]),
+			Generated: len(v[4]) > 0, Auto: string(v[5]) == "t", Collation: string(v[6]),
 		}
 		t.Columns = append(t.Columns, c)
+		if string(v[4]) == "v" {
+			virtual = c.Name
+		}
 		return nil
 	})
 	if err != nil {
@@ -197,6 +217,8 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 		t.Refusal = "it has row security, whose policies hold for the table and not for its partitions"
 	case kind != "p" && len(children) > 0:
 		t.Refusal = "other tables inherit from it"
+	case virtual != "":
+		t.Refusal = "the generated column " + virtual + " is virtual, and may have another expression in each partition"
 	}
 	if kind == "p" && key != "" {
 		t.By = strings.Split(key, "\x01")
