@@ -116,10 +116,18 @@ func (b *block) splitGroups() error {
 	return g.write()
 }
 
-// checkTypes refuses aggregates of different values over a join if a column's type depends on how the server computes it: for those it sorts,
-// and which table it sorts decides.
+// checkTypes refuses aggregates over a join if a column's type depends on how the server computes it: for different values, and for keys of
+// another table, it may sort, and which table it sorts decides.
 func (g *grouped) checkTypes() error {
-	if !g.plan.Joined || !slices.ContainsFunc(g.aggregates, func(a *aggregate) bool { return a.call.Distinct }) {
+	sorts := slices.ContainsFunc(g.aggregates, func(a *aggregate) bool { return a.call.Distinct }) || slices.ContainsFunc(g.keys, func(k *key) bool {
+		other := false
+		parse.Walk(k.expr, func(e *parse.Expr) bool {
+			other = other || e.Kind == parse.Column && !g.hasColumn(g.cut.from, e.Names)
+			return !other
+		})
+		return other
+	})
+	if !g.plan.Joined || !sorts {
 		return nil
 	}
 	for _, c := range g.plan.Columns {

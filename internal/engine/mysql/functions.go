@@ -344,6 +344,9 @@ func quotientRounds(scale, result int) bool {
 	return digits > result
 }
 
+// integerDigits is how many digits MySQL gives the type of a rounded BIGINT, at least.
+const integerDigits = 16
+
 // extremeRecipe is that of MIN and MAX. Of texts that are equal under a collation, of the members of an ENUM among them, and of 0 and -0, the
 // server returns the one that it meets first.
 func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engine.Recipe, bool) {
@@ -370,6 +373,10 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 		same.Steps = []engine.MergeStep{engine.MergeMin}
 		if c.Name == "max" {
 			same.Steps[0] = engine.MergeMax
+		}
+		if f, err := parseField(c.Inputs[0].Packet); mysql && c.Result.Class == engine.ClassDecimal && c.Result.Scale == 0 && c.Result.Precision >= integerDigits && (err != nil || f.computed) {
+			// FLOOR of a large integer has fewer digits than its values, to which the server cuts the extreme where it stores it.
+			same.Tie = "ABS($1) = " + strings.Repeat("9", c.Result.Precision)
 		}
 		return same, true
 	case c.Result.Class == engine.ClassFloat:

@@ -95,7 +95,9 @@ SELECT * FROM orders o JOIN plain p USING (id) ORDER BY id LIMIT 20;
 SELECT id, qty, k FROM orders NATURAL JOIN (SELECT id, k FROM plain) p WHERE k > 2;
 -- name: a natural join with groups
 -- expect: split
-SELECT k, COUNT(*), SUM(amount), MIN(orders.id) FROM orders NATURAL LEFT JOIN (SELECT id, k FROM plain) p GROUP BY k ORDER BY k;
+SELECT k, COUNT(*), SUM(amount), MIN(amount) FROM orders NATURAL LEFT JOIN (SELECT id, k FROM plain) p GROUP BY k ORDER BY k;
+-- name: the extreme of integers by a key of a table joined naturally
+SELECT k, COUNT(*), MIN(orders.id) FROM orders NATURAL LEFT JOIN (SELECT id, k FROM plain) p GROUP BY k ORDER BY k;
 -- name: distinct keys of a join with USING
 SELECT DISTINCT id, o.id, p.id FROM orders o LEFT JOIN plain p USING (id) ORDER BY o.id LIMIT 30;
 -- name: a natural join

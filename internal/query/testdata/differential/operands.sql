@@ -272,3 +272,9 @@ SELECT day, AVG(seq) * 3 FROM metrics GROUP BY day, host ORDER BY 1
 -- on: mariadb
 -- expect: split
 SELECT AVG(seq) * 3, COUNT(DISTINCT host) FROM metrics HAVING AVG(seq) > 1
+-- name: the largest of large rounded integers beside a list of different values
+-- on: mysql
+SELECT MAX(FLOOR(e.bu)) AS a1, GROUP_CONCAT(DISTINCT e.i ORDER BY e.i DESC) AS a3 FROM events e
+-- name: the extreme of small integers by a key of a joined table
+-- on: mysql mariadb
+SELECT MIN(e.tu) AS a2 FROM (SELECT * FROM events e WHERE e.id < 5000) e LEFT JOIN hosts h USING (id) WHERE e.id < 5000 AND (e.bu, h.weight) < (5, 0.5) GROUP BY h.id
