@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -164,12 +165,15 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 	if why := effects(q, f.o.Reader); why != "" {
 		return &whole{whyForm, why}
 	}
+	if further([]byte(text[q.To:])) { // a comment: to the server it is a second statement
+		return &whole{whyForm, "text follows its semicolon"}
+	}
 	if c.next == perhaps && !c.usedUp(syntax) {
 		return &whole{whyState, whyNotNow}
 	}
 	c.next = nothing
 	// Before anything else: even EXPLAIN calls the functions of a view that has no table.
-	if err := c.baseTables(q); err != nil {
+	if err := c.baseTables(q, run.prepared != nil && run.prepared.params > 0); err != nil {
 		return err
 	}
 	if err := c.unlocked(q, at); err != nil {
@@ -253,12 +257,18 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 		}
 	}
 	sink := &sink{c: c, run: run, seq: run.seq, sample: sample, notes: st.notes, unconverted: st.unconverted}
-	report, err := f.o.Answer.Run(ctx, plan, sink)
+	pieces, stop := context.WithTimeout(ctx, st.idle*3/4)
+	report, err := f.o.Answer.Run(pieces, plan, sink)
+	late := pieces.Err() != nil && ctx.Err() == nil
+	stop()
 	if sink.got == nil {
 		sink.got = <-sample
 	}
 	if _, bug := errors.AsType[*engine.Bug](sink.got.err); err == nil || bug {
 		err = errors.Join(err, sink.got.err)
+	}
+	if err != nil && late && !run.begun {
+		return &whole{whyState, "it takes longer than the server lets its connection be idle, by wait_timeout"}
 	}
 	if err != nil {
 		return err
@@ -282,7 +292,7 @@ func effects(q *parse.Query, reader engine.Reader) (why string) {
 
 // baseTables checks that the tables of the query are what pieces read: no views, whose rows may depend on the user, no temporary tables of
 // the session, no columns that are computed from the session.
-func (c *client) baseTables(q *parse.Query) error {
+func (c *client) baseTables(q *parse.Query, params bool) error {
 	tables, ctes := tablesOf(q)
 	checked := map[string]bool{}
 	for _, t := range tables {
@@ -292,7 +302,7 @@ func (c *client) baseTables(q *parse.Query) error {
 		}
 		checked[name] = true
 		// Within its own definition, and outside of its query, the name of a CTE is that of a table.
-		if err := c.baseTable(name, t.Database == "" && ctes[strings.ToLower(t.Table)]); err != nil {
+		if err := c.baseTable(name, t.Database == "" && ctes[strings.ToLower(t.Table)], params); err != nil {
 			return err
 		}
 	}
@@ -371,8 +381,11 @@ func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``"
 // ofSession are functions that a virtual column can call, and whose value depends on the session.
 var ofSession = []string{"user", "role", "connection_id", "database", "schema", "last_insert_id", "found_rows", "row_count", "sysdate", "@"}
 
+// shortTimes matches a column of TIME or YEAR in the definition of a table.
+var shortTimes = regexp.MustCompile("(?mi)^  `(?:[^`]|``)*` (?:time|year)\\b")
+
 // baseTable refuses what isn't a table whose rows are the same for everybody. The table of an optional name needn't exist.
-func (c *client) baseTable(name string, optional bool) error {
+func (c *client) baseTable(name string, optional, params bool) error {
 	r, err := c.ask("SHOW CREATE TABLE " + name)
 	if err != nil {
 		var refused *serverError
@@ -384,7 +397,11 @@ func (c *client) baseTable(name string, optional bool) error {
 	if len(r.rows) != 1 || len(r.rows[0]) != 2 || !bytes.HasPrefix(r.rows[0][1], []byte("CREATE TABLE ")) {
 		return &whole{whyTable, name + " is a view or a temporary table"}
 	}
-	if ddl := r.rows[0][1]; containsFold(ddl, "virtual") || containsFold(ddl, "generated") {
+	ddl := r.rows[0][1]
+	if params && !c.mariadb && shortTimes.Match(ddl) {
+		return &whole{whyTable, name + " has a column of TIME or YEAR, to which the server converts a parameter by other rules than a literal"}
+	}
+	if containsFold(ddl, "virtual") || containsFold(ddl, "generated") {
 		for _, word := range ofSession {
 			if containsFold(ddl, word) {
 				return &whole{whyTable, name + " has a column that may depend on the session"}
@@ -410,7 +427,11 @@ func (c *client) refusal(err error) error {
 // explain asks the server for the plan of a query, as this client, and returns what decides about the form of
 // the result: which tables are read in which order, and whether rows go through temporary tables.
 func (c *client) explain(text string) (string, error) {
-	r, err := c.ask("EXPLAIN " + text)
+	words := "EXPLAIN "
+	if !c.mariadb { // where explain_format may be another
+		words = "EXPLAIN FORMAT=TRADITIONAL "
+	}
+	r, err := c.ask(words + text)
 	if err != nil {
 		return "", c.refusal(err)
 	}

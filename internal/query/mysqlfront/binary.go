@@ -237,8 +237,8 @@ func literalOf(p []byte, kind byte, unsigned, noBackslash bool) (literal string,
 			literal = strconv.FormatFloat(float64(math.Float32frombits(uint32(n))), 'e', -1, 64)
 		case kind == typeDouble:
 			literal = strconv.FormatFloat(math.Float64frombits(n), 'e', -1, 64)
-		case unsigned:
-			literal = strconv.FormatUint(n, 10)
+		case unsigned || kind == typeYear: // a literal has a sign
+			return "", nil, unknown
 		default:
 			shift := 64 - 8*size
 			literal = strconv.FormatInt(int64(n<<shift)>>shift, 10)
@@ -306,8 +306,11 @@ func quoteText(s string, noBackslash bool) string {
 	return "'" + s + "'"
 }
 
-// insertLiterals puts literals in the places of parameters. Outside of conditions and limits, a parameter can have another meaning
-// than a literal: a position in ORDER BY, the name of a column.
+// comparisons are the operators with which a parameter and a column are compared.
+var comparisons = map[string]bool{"=": true, "<=>": true, "<>": true, "!=": true, "<": true, "<=": true, ">": true, ">=": true, "LIKE": true}
+
+// insertLiterals puts literals in the places of parameters that columns are compared with, and of limits. Elsewhere a parameter can have another meaning
+// than a literal: a position in ORDER BY, the name of a column; or another type: that of an operand, or a text for a time.
 func insertLiterals(text string, literals []string, syntax engine.Syntax) (string, error) {
 	if len(literals) == 0 {
 		return text, nil
@@ -317,10 +320,15 @@ func insertLiterals(text string, literals []string, syntax engine.Syntax) (strin
 		return "", &whole{whyForm, err.Error()}
 	}
 	all, permitted := map[parse.Span]bool{}, map[parse.Span]bool{}
-	collect := func(e *parse.Expr, into map[parse.Span]bool) {
+	param := func(e *parse.Expr) bool { return e != nil && e.Kind == parse.Param }
+	collect := func(e *parse.Expr) {
 		parse.Walk(e, func(e *parse.Expr) bool {
-			if e.Kind == parse.Param {
-				into[e.Span] = true
+			compares := e.Kind == parse.Between || e.Kind == parse.In || e.Kind == parse.Binary && comparisons[e.Name]
+			for i, a := range e.Args {
+				// The server takes the other operand's type for a parameter's: for those of columns, a literal has the same value.
+				if compares && param(a) && (i > 0 && e.Args[0].Kind == parse.Column || i == 0 && e.Kind == parse.Binary && e.Args[1].Kind == parse.Column) {
+					permitted[a.Span] = true
+				}
 			}
 			return true
 		})
@@ -331,21 +339,22 @@ func insertLiterals(text string, literals []string, syntax engine.Syntax) (strin
 		if f == nil {
 			return
 		}
-		collect(f.On, permitted)
+		collect(f.On)
 		joins(f.Left)
 		joins(f.Right)
 	}
 	q.Walk(func(q *parse.Query) bool {
 		if q.Body != nil {
-			collect(q.Body.Where, permitted)
-			collect(q.Body.Having, permitted)
+			collect(q.Body.Where)
+			collect(q.Body.Having)
 			for _, f := range q.Body.From {
 				joins(f)
 			}
 		}
 		for _, e := range []*parse.Expr{q.Limit, q.Offset} {
-			collect(e, permitted)
-			collect(e, limits)
+			if param(e) {
+				permitted[e.Span], limits[e.Span] = true, true
+			}
 		}
 		return true
 	}, func(e *parse.Expr) bool {
@@ -355,7 +364,7 @@ func insertLiterals(text string, literals []string, syntax engine.Syntax) (strin
 		return true
 	})
 	if len(all) != len(literals) || len(permitted) != len(all) {
-		return "", &whole{whyForm, "a parameter stands outside of conditions"}
+		return "", &whole{whyForm, "a parameter is compared with something else than a column, or stands elsewhere"}
 	}
 	spans := slices.SortedFunc(maps.Keys(all), func(a, b parse.Span) int { return a.From - b.From })
 	edits := make([]parse.Edit, len(spans))

@@ -117,6 +117,17 @@ func shapeOf(p []byte) uint64 {
 	return max(1, h)
 }
 
+// shapeOf returns the hash of a statement of this client's account: the server may refuse it to one and not to another.
+func (c *client) shapeOf(t []byte) uint64 {
+	h := shapeOf(t)
+	if name := c.name.Load(); name != nil {
+		for i := range len(*name) {
+			h = (h ^ uint64((*name)[i])) * hashPrime
+		}
+	}
+	return max(1, h)
+}
+
 // shapes remember until when statements of a shape needn't be looked at, because they are passed on whole. A shape
 // may lose its place to another one; it is then looked at once more.
 type shapes [1 << 12]struct {
@@ -201,7 +212,7 @@ func (c *client) before(p []byte, complete bool) {
 		about := c.aboutNext(t, complete && t != nil)
 		c.later = max(c.later, about)
 		if complete && t != nil && kindOf(t) == selects && !asksAboutLast(t) && len(c.statements) < mostStatements {
-			c.preparing = &statement{text: string(t), shape: shapeOf(t), changes: c.changes, next: about}
+			c.preparing = &statement{text: string(t), shape: c.shapeOf(t), changes: c.changes, next: about}
 		}
 	case comStmtExecute, comBulkExecute:
 		if s := c.statements[statementID(p)]; s != nil {
@@ -285,7 +296,7 @@ func (c *client) examines(p []byte) bool {
 		t := c.text(p)
 		switch k := kindOf(t); k {
 		case selects:
-			return c.due(shapeOf(t))
+			return c.due(c.shapeOf(t))
 		case kills:
 			return true
 		case shows:

@@ -41,7 +41,7 @@ func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error)
 	case what == comQuery && kindOf(t) == selects && asksAboutLast(t):
 		// The front's own statements would change the answer.
 	case what == comQuery && kindOf(t) == selects:
-		return c.split(ctx, shapeOf(t), &execution{seq: p[3] + 1, text: string(t)})
+		return c.split(ctx, c.shapeOf(t), &execution{seq: p[3] + 1, text: string(t)})
 	case what == comStmtExecute && c.caps&capAttributes == 0:
 		s := c.statements[statementID(body)]
 		s.unsent = s.noteTypes(body) || s.unsent

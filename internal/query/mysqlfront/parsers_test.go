@@ -122,8 +122,8 @@ func TestParameters(t *testing.T) {
 		want   string
 		refuse bool
 	}{
-		{typeTiny, 0, "\xff", "(-1)", false}, {typeTiny, 0x80, "\xff", "255", false}, {typeShort, 0, "\x00\x80", "(-32768)", false},
-		{typeLong, 0x80, "\xff\xff\xff\xff", "4294967295", false}, {typeLonglong, 0, "\x00\x00\x00\x00\x00\x00\x00\x80", "(-9223372036854775808)", false},
+		{typeTiny, 0, "\xff", "(-1)", false}, {typeTiny, 0x80, "\xff", "", true}, {typeShort, 0, "\x00\x80", "(-32768)", false},
+		{typeLong, 0x80, "\xff\xff\xff\xff", "", true}, {typeLonglong, 0, "\x00\x00\x00\x00\x00\x00\x00\x80", "(-9223372036854775808)", false},
 		{typeDouble, 0, "\x00\x00\x00\x00\x00\x00\xf8\x3f", "1.5e+00", false}, {typeDouble, 0, "\x00\x00\x00\x00\x00\x00\xf0\x7f", "", true}, {typeFloat, 0, "\x00\x00\x00\xc0", "(-2e+00)", false},
 		{typeVarString, 0, lenencText(`it's \ "ä"`), `'it''s \\ "ä"'`, false}, {typeVarString, 0, lenencText("\xff"), "", true},
 		{typeNewDecimal, 0, lenencText("-12.50"), "(-12.50)", false}, {typeNewDecimal, 0, lenencText("1; DROP TABLE t"), "", true},
@@ -148,7 +148,8 @@ func TestParameters(t *testing.T) {
 		want     string
 	}{
 		{"SELECT a FROM t WHERE b = ? AND c IN (?, ?) LIMIT ?", []string{"1", "'?'", "NULL", "5"}, "SELECT a FROM t WHERE b = 1 AND c IN ('?', NULL) LIMIT 5"},
-		{"SELECT a FROM t JOIN u ON t.x = ? WHERE '?' = ?", []string{"1", "2"}, "SELECT a FROM t JOIN u ON t.x = 1 WHERE '?' = 2"},
+		{"SELECT a FROM t JOIN u ON t.x = ? WHERE '?' = b AND ? < c AND d BETWEEN ? AND ?", []string{"1", "2", "3", "4"}, "SELECT a FROM t JOIN u ON t.x = 1 WHERE '?' = b AND 2 < c AND d BETWEEN 3 AND 4"},
+		{"SELECT a FROM t WHERE b - ? > 3", []string{"1"}, ""}, {"SELECT a FROM t WHERE b > 3 - ?", []string{"1"}, ""}, {"SELECT a FROM t WHERE CONCAT(?, b) = 'x'", []string{"1"}, ""}, {"SELECT a FROM t WHERE b AND ?", []string{"1"}, ""},
 		{"SELECT ? FROM t", []string{"1"}, ""}, {"SELECT a FROM t ORDER BY ?", []string{"1"}, ""}, {"SELECT a FROM t GROUP BY ?", []string{"1"}, ""},
 		{"SELECT a FROM t LIMIT ?", []string{"'1'"}, ""}, {"SELECT a FROM t WHERE b = ?", []string{"1", "2"}, ""},
 	} {
@@ -232,7 +233,7 @@ func BenchmarkExamines(b *testing.B) {
 	c := &client{front: &Front{o: Options{Answer: &counting{}}}}
 	c.reply.status = statusAutocommit
 	p := append([]byte{comQuery}, "SELECT c FROM sbtest1 WHERE id = 500123 AND k BETWEEN 17 AND 42 ORDER BY c LIMIT 10"...)
-	c.front.shapes.rest(shapeOf(p[1:]), 1<<60, &whyNotNow)
+	c.front.shapes.rest(c.shapeOf(p[1:]), 1<<60, &whyNotNow)
 	b.ReportAllocs()
 	for b.Loop() {
 		if c.examines(p) {

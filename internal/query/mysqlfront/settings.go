@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
 )
@@ -17,6 +18,7 @@ type sessionState struct {
 	// unconverted reports that the server returns texts in the character sets of their columns. Pieces return UTF-8, which is the
 	// same if those are UTF-8.
 	unconverted bool
+	idle        time.Duration // after so long without a statement the server ends the connection
 }
 
 // resultsSetting is the character set to which texts of results are converted; "" is none.
@@ -37,12 +39,12 @@ func (c *client) settings() (st *sessionState, at string, err error) {
 			fmt.Fprintf(&list, "CAST(CONVERT(@@SESSION.%s USING utf8mb4) AS BINARY), ", name)
 		}
 	}
-	list.WriteString("CAST(@@SESSION.timestamp AS CHAR), @@SESSION.sql_notes, @@SESSION." + c.front.isolation + " LIMIT 1")
+	list.WriteString("CAST(@@SESSION.timestamp AS CHAR), @@SESSION.sql_notes, @@SESSION." + c.front.isolation + ", @@SESSION.wait_timeout LIMIT 1")
 	r, err := c.ask(list.String())
 	if err != nil {
 		return nil, "", c.refusal(err)
 	}
-	if len(r.rows) != 1 || len(r.rows[0]) != 2+len(names)+3 {
+	if len(r.rows) != 1 || len(r.rows[0]) != 2+len(names)+4 {
 		c.broken = true
 		return nil, "", errPacket
 	}
@@ -60,6 +62,11 @@ func (c *client) settings() (st *sessionState, at string, err error) {
 	}
 	own := row[len(names):]
 	st.notes = string(own[1]) == "1"
+	seconds, err := strconv.ParseInt(string(own[3]), 10, 64)
+	if err != nil {
+		return nil, "", &whole{whyState, "wait_timeout has another form"}
+	}
+	st.idle = time.Duration(seconds) * time.Second
 	c.mode, c.quiet = st.State, !st.notes
 	if level := string(own[2]); level == "READ-UNCOMMITTED" || level == "SERIALIZABLE" {
 		return nil, "", &whole{whyState, "the isolation level is " + level}

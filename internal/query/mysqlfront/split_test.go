@@ -202,6 +202,8 @@ func TestPassedOnWhole(t *testing.T) {
 			{"a clock that stands", []string{"SET timestamp = 1000000000"}, "SELECT id, NOW() FROM t", []string{"SET timestamp = DEFAULT"}},
 			{"latin1", []string{"SET NAMES latin1"}, "SELECT id FROM t", []string{"SET NAMES utf8mb4"}},
 			{"two statements", nil, "SELECT id FROM t; SELECT id FROM t", nil},
+			{"a comment behind the semicolon", nil, "SELECT id FROM t; -- x", nil}, // which is a statement without an answer
+			{"two comments behind the semicolon", nil, "SELECT id FROM t ; /* x */ # y", nil},
 			{"a function of the user", []string{"CREATE FUNCTION twice (x INT) RETURNS INT DETERMINISTIC RETURN 2 * x"}, "SELECT twice(id) FROM t", nil},
 			{"a variable", nil, "SELECT @a := id FROM t", nil},
 			{"an error", nil, "SELECT nothing FROM t", nil},
