@@ -60,7 +60,11 @@ func (l smallStatementsLoader) Insert(ctx context.Context, t *engine.Table, b *e
 
 func TestLoaderSmallStatements(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"mysql", "mariadb-rocksdb"} {
+	list := []string{"mysql"}
+	if testdb.Nightly() {
+		list = append(list, "mariadb-rocksdb")
+	}
+	for _, kind := range list {
 		t.Run(kind, func(t *testing.T) {
 			enginetest.RunLoader(t, func(t testing.TB) engine.Keeper { return smallStatements{testdb.Open(t, kind).(*mysql.DB)} })
 		})
