@@ -133,20 +133,20 @@ type Syntax struct {
 	DashSpace    bool // -- begins a comment only before white space
 	Executable   bool // /*! begins text that is executed
 	Nested       bool // comments nest
-	// TempSchema is what stands before the name of a temporary table where another table of this name may come first; "" if none may.
-	TempSchema  string
-	ConcatPipes bool // || concatenates; otherwise it is OR
-	HighNot     bool // NOT binds as tightly as unary operators
-	Casts       bool // x::type
-	GroupOrder  bool // numbers in GROUP BY are positions of the result
-	Rollup      bool // GROUP BY ... WITH ROLLUP
-	LimitComma  bool // LIMIT offset, count
-	UserVars    bool // @x and @@x are variables
-	NullsLast   bool // ORDER BY sorts NULL after all values, and with DESC before them
+	ConcatPipes  bool // || concatenates; otherwise it is OR
+	HighNot      bool // NOT binds as tightly as unary operators
+	Casts        bool // x::type
+	GroupOrder   bool // numbers in GROUP BY are positions of the result
+	Rollup       bool // GROUP BY ... WITH ROLLUP
+	LimitComma   bool // LIMIT offset, count
+	UserVars     bool // @x and @@x are variables
+	NullsLast    bool // ORDER BY sorts NULL after all values, and with DESC before them
 	// QuotientDigits is how many digits after the point a quotient has beyond those of the dividend, where that is a setting.
 	QuotientDigits int
 	ZeroDates      bool // a date without a month or a day may become another where the server stores it in between
 	Affinity       bool // a column may be compared in another way than an expression of the same value, such as +x
+	// TempSchema is what stands before the name of a temporary table where another table of this name may come first; "" if none may.
+	TempSchema string
 }
 
 // A ResultColumn is one column of a result, as the server describes it.
@@ -240,22 +240,24 @@ func (p *QueryPlan) Of(t *TableParts, alias string, uses int) (parts []int, rows
 	if p.Tables != nil && len(p.Tables) == 0 {
 		return nil, -1
 	}
-	var names []string
+	var read []string
 	found := 0
+	at, _ := t.byName()
 	for _, one := range p.Tables {
-		if p.ByRelation && t.Has(one.Parts) || !p.ByRelation && strings.EqualFold(one.Alias, alias) {
+		names := one.Parts
+		if p.ByRelation {
+			names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { _, ok := at[name]; return !ok })
+		}
+		if p.ByRelation && len(names) > 0 || !p.ByRelation && strings.EqualFold(one.Alias, alias) {
 			found++
 			rows += one.Rows
-			names = append(names, one.Parts...)
+			read = append(read, names...)
 		}
 	}
 	if found == 0 || !p.ByRelation && max(found, uses) > 1 {
 		return t.Read(nil), -1
 	}
-	if p.ByRelation {
-		names = slices.DeleteFunc(names, func(name string) bool { return !t.Has([]string{name}) })
-	}
-	return t.Read(names), rows
+	return t.Read(read), rows
 }
 
 // A PlannedTable is a table of a QueryPlan.
@@ -317,24 +319,32 @@ type RemoteTable struct {
 	View           bool
 }
 
-// Has reports whether one of the names is that of a partition.
+// byName returns the indexes of the partitions by the names in a plan. They aren't certain if several have one name, or one has a comma, by
+// which a plan joins names.
+func (t *TableParts) byName() (at map[string]int, certain bool) {
+	at, certain = make(map[string]int, len(t.Parts)), true
+	for i, p := range t.Parts {
+		for _, name := range append([]string{p.Name}, p.Planned...) {
+			k, ok := at[name]
+			certain = certain && (!ok || k == i) && !strings.Contains(name, ",")
+			at[name] = i
+		}
+	}
+	return at, certain
+}
+
+// Has reports whether one of the names in a plan is that of a partition.
 func (t *TableParts) Has(names []string) bool {
-	return slices.ContainsFunc(t.Parts, func(p TablePart) bool {
-		return slices.ContainsFunc(names, func(name string) bool { return name == p.Name || slices.Contains(p.Planned, name) })
-	})
+	at, _ := t.byName()
+	return slices.ContainsFunc(names, func(name string) bool { _, ok := at[name]; return ok })
 }
 
 // Read returns the indexes of the partitions that a plan reads: all if it doesn't tell, or if one of
-// its names is not that of a partition, or of several.
+// its names is not certainly that of a partition.
 func (t *TableParts) Read(planned []string) []int {
-	byName := map[string]int{}
-	for i, p := range t.Parts {
-		for _, name := range append([]string{p.Name}, p.Planned...) {
-			if k, ok := byName[name]; ok && k != i || strings.Contains(name, ",") { // a plan joins names by commas
-				planned = nil
-			}
-			byName[name] = i
-		}
+	byName, certain := t.byName()
+	if !certain {
+		planned = nil
 	}
 	var out []int
 	for _, name := range planned {

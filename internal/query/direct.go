@@ -86,7 +86,7 @@ func (r *Runner) shard(ctx context.Context, p *Plan, i int) (pieces []Piece, row
 	}
 	s, err := n.plain.get(ctx, p.State)
 	if err != nil {
-		if ctx.Err() == nil && !errors.Is(err, engine.ErrUnreachable) && !errors.Is(err, engine.ErrConnectionLost) {
+		if !unanswered(ctx, err) {
 			return nil, 0, fmt.Sprintf("node %s doesn't have the session's settings: %v", n.name, err), nil
 		}
 		return nil, 0, "", fmt.Errorf("node %s: %w", n.name, err)
@@ -113,7 +113,7 @@ func (r *Runner) shard(ctx context.Context, p *Plan, i int) (pieces []Piece, row
 		return nil, 0, "", fmt.Errorf("node %s: %w", n.name, err)
 	}
 	read, rows := planned.Of(t, p.Alias, p.namesakes)
-	if read == nil { // it answers without reading a table, but for its own rows
+	if read == nil { // its answer without a table is that of its own rows
 		read = t.Read(nil)
 	}
 	var parts []string

@@ -2,29 +2,10 @@ package query
 
 import (
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/testdb"
 )
-
-// askAlike plans queries, which each have an order or one row, and compares their answers; each must be whole because of whole, or in
-// pieces if that is "".
-func (f *fixture) askAlike(o Options, whole string, queries ...string) {
-	f.t.Helper()
-	o.Always = true
-	r := f.runner(o)
-	for _, query := range queries {
-		p, err := r.Plan(within(f.t), query, f.state)
-		if err != nil {
-			f.t.Fatal(err)
-		}
-		if (p.Whole != "") != (whole != "") || !strings.Contains(p.Whole, whole) {
-			f.t.Errorf("%s: whole because %q, want %q", query, p.Whole, whole)
-		}
-		f.same(r, p, true)
-	}
-}
 
 // TestPlansThatHidePartitions: a plan lacks tables that the server answers for by an index, and has texts that stand for several partitions.
 func TestPlansThatHidePartitions(t *testing.T) {
@@ -37,7 +18,7 @@ func TestPlansThatHidePartitions(t *testing.T) {
 			"INSERT INTO parts SELECT * FROM big",
 			"CREATE TABLE commas (id INT NOT NULL PRIMARY KEY) PARTITION BY RANGE (id) (PARTITION `a,b` VALUES LESS THAN (30), PARTITION a VALUES LESS THAN (60), PARTITION b VALUES LESS THAN (200))",
 			"INSERT INTO commas SELECT id FROM big", "ANALYZE TABLE big, parts, commas")
-		f.askAlike(Options{}, "",
+		f.askAlike(f.runner(Options{Always: true}), "",
 			"SELECT MIN(id), MAX(id) FROM big WHERE (SELECT COUNT(*) FROM big WHERE id >= 30) > 7",
 			"SELECT MIN(id), MAX(id) FROM big x WHERE EXISTS (SELECT 1 FROM big x WHERE x.id = 40 AND x.n = 5)",
 			"SELECT COUNT(*), SUM(k) FROM parts WHERE id < 20",
@@ -70,11 +51,11 @@ func TestPlansThatHidePartitionsOnPostgres(t *testing.T) {
 	for _, set := range []string{"enable_partitionwise_aggregate = on", "enable_partitionwise_join = on", "search_path = public, pg_temp"} {
 		do(t, f.Reader, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET "+set+"', current_database()); END $$")
 	}
-	f.askAlike(Options{}, "",
+	f.askAlike(f.runner(Options{Always: true}), "",
 		"SELECT count(*), sum(n) FROM sales_2024", "SELECT n, count(*) FROM sales_2024 GROUP BY n ORDER BY n", "SELECT * FROM sales_2024 ORDER BY id LIMIT 3",
 		"SELECT count(*), sum(n) FROM mx JOIN mj USING (id)", "SELECT count(*), count(w) FROM mx LEFT JOIN mj ON mj.id = mx.id",
 		"SELECT id, count(*) FROM mx GROUP BY id HAVING sum(n) > 1 ORDER BY id",
 		"SELECT n, avg(id) FROM sales_2024 GROUP BY n ORDER BY 2, 1")
-	f.askAlike(Options{Memory: 1}, "", "SELECT n, avg(id) FROM sales_2024 GROUP BY n ORDER BY 2, 1", "SELECT n, var_pop(id) FROM sales_2024 GROUP BY n ORDER BY n")
-	f.askAlike(Options{}, "", "SELECT k, var_pop(n) FROM digits GROUP BY k ORDER BY k")
+	f.askAlike(f.runner(Options{Always: true, Memory: 1}), "", "SELECT n, avg(id) FROM sales_2024 GROUP BY n ORDER BY 2, 1", "SELECT n, var_pop(id) FROM sales_2024 GROUP BY n ORDER BY n")
+	f.askAlike(f.runner(Options{Always: true}), "", "SELECT k, var_pop(n) FROM digits GROUP BY k ORDER BY k")
 }

@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -36,7 +35,7 @@ func (r *Runner) ranges(ctx context.Context, s *engine.Session, p *Plan, most in
 		return nil, nil
 	}
 	fail := func(err error) error { // the whole needs no ranges
-		if ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost) || errors.Is(err, engine.ErrUnreachable) {
+		if unanswered(ctx, err) {
 			return err
 		}
 		p.Whole = "the server refuses a range of the primary key of " + p.Table.Name + ": " + err.Error()

@@ -139,6 +139,22 @@ func (f *fixture) runner(o Options) *Runner {
 	return r
 }
 
+// askAlike plans queries, which each have an order or one row, and compares their answers whole and as planned: each must be whole because of
+// that, or in pieces if it is "".
+func (f *fixture) askAlike(r *Runner, whole string, queries ...string) {
+	f.t.Helper()
+	for _, query := range queries {
+		p, err := r.Plan(within(f.t), query, f.state)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if (p.Whole != "") != (whole != "") || !strings.Contains(p.Whole, whole) {
+			f.t.Errorf("%s: whole because %q, want %q", query, p.Whole, whole)
+		}
+		f.same(r, p, true)
+	}
+}
+
 // same runs a plan and its statement whole, and compares: in order if ordered.
 func (f *fixture) same(r *Runner, p *Plan, ordered bool) *Report {
 	f.t.Helper()

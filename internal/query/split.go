@@ -195,10 +195,18 @@ func (x *splitter) stopClock() error {
 // failed returns what an error of the server makes of the statement: the server's own answer to the whole of it, if
 // the connection is usable.
 func (x *splitter) failed(what string, err error) error {
-	if x.ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost) || errors.Is(err, engine.ErrUnreachable) {
+	if unanswered(x.ctx, err) {
 		return err
 	}
 	return refuse("%s: %s", what, err)
+}
+
+// temporary is the name of a temporary table in a statement.
+func (x *splitter) temporary(table string) string { return x.syntax.TempSchema + table }
+
+// unanswered reports an error that is not the server's answer: it can't be reached, or nobody waits any more.
+func unanswered(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost) || errors.Is(err, engine.ErrUnreachable)
 }
 
 func (x *splitter) describe(query string) ([]engine.ResultColumn, error) {

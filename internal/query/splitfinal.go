@@ -48,7 +48,7 @@ func (g *grouped) write() error {
 		}
 		having = " WHERE " + text
 	}
-	final += strings.Join(items, ", ") + " FROM " + g.syntax.TempSchema + GroupTable + having
+	final += strings.Join(items, ", ") + " FROM " + g.temporary(GroupTable) + having
 	orders, unique, err := g.orders()
 	if err != nil {
 		return err
@@ -473,7 +473,7 @@ func (g *grouped) writePartial() error {
 		by1 = g.groupBy(texts)
 	}
 	m.Typed = g.unhole(g.with() + "SELECT " + strings.Join(typed, ", ") + g.rows() + by1)
-	m.Groups = "SELECT " + strings.Join(groups, ", ") + " FROM " + g.syntax.TempSchema + PartialTable + g.groupBy(names(keyName, len(g.keys)))
+	m.Groups = "SELECT " + strings.Join(groups, ", ") + " FROM " + g.temporary(PartialTable) + g.groupBy(names(keyName, len(g.keys)))
 	return nil
 }
 
@@ -501,14 +501,14 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 			text := g.reader.Bytes(k.col, name)
 			differs := "MIN(" + text + ") <> MAX(" + text + ")"
 			if g.super { // there are groups of fewer keys
-				m.Ties = append(m.Ties, "SELECT 1 FROM "+g.syntax.TempSchema+PartialTable+" GROUP BY "+name+" HAVING "+differs+" LIMIT 1")
+				m.Ties = append(m.Ties, "SELECT 1 FROM "+g.temporary(PartialTable)+" GROUP BY "+name+" HAVING "+differs+" LIMIT 1")
 				continue
 			}
 			several = append(several, differs)
 		}
 	}
 	if len(several) > 0 {
-		m.Ties = append(m.Ties, "SELECT 1 FROM "+g.syntax.TempSchema+PartialTable+" GROUP BY "+strings.Join(names(keyName, len(g.keys)), ", ")+
+		m.Ties = append(m.Ties, "SELECT 1 FROM "+g.temporary(PartialTable)+" GROUP BY "+strings.Join(names(keyName, len(g.keys)), ", ")+
 			" HAVING "+strings.Join(several, " OR ")+" LIMIT 1")
 	}
 	var ambiguous []string
@@ -527,7 +527,7 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 		}
 	}
 	if g.ambiguous = len(ambiguous) > 0; g.ambiguous {
-		m.Ties = append(m.Ties, "SELECT 1 FROM "+g.syntax.TempSchema+PartialTable+" WHERE "+strings.Join(ambiguous, " OR ")+" LIMIT 1")
+		m.Ties = append(m.Ties, "SELECT 1 FROM "+g.temporary(PartialTable)+" WHERE "+strings.Join(ambiguous, " OR ")+" LIMIT 1")
 	}
 	for _, o := range g.query.OrderBy {
 		_, item, err := g.element(o.Expr, inOrderBy)
@@ -536,7 +536,7 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 		}
 		if a := g.reader.Ambiguous(g.plan.Columns[item], sortName, engine.KeySorts); a != "" {
 			g.ambiguous = true
-			m.Ties = append(m.Ties, "SELECT 1 FROM (SELECT "+g.unnamed(items[item])+" AS "+sortName+" FROM "+g.syntax.TempSchema+GroupTable+having+") rowmill_t WHERE "+a+" LIMIT 1")
+			m.Ties = append(m.Ties, "SELECT 1 FROM (SELECT "+g.unnamed(items[item])+" AS "+sortName+" FROM "+g.temporary(GroupTable)+having+") rowmill_t WHERE "+a+" LIMIT 1")
 		}
 	}
 	var ties []string
@@ -551,7 +551,7 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 		ties = append(ties, "("+fill(a.recipe.Tie, columns)+")")
 	}
 	if len(ties) > 0 {
-		m.Ties = append(m.Ties, "SELECT 1 FROM "+g.syntax.TempSchema+GroupTable+" WHERE "+strings.Join(ties, " OR ")+" LIMIT 1")
+		m.Ties = append(m.Ties, "SELECT 1 FROM "+g.temporary(GroupTable)+" WHERE "+strings.Join(ties, " OR ")+" LIMIT 1")
 	}
 	if g.limit < 0 || unique {
 		return nil
@@ -571,7 +571,7 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 		by = append(by, fmt.Sprintf("%s AS %s%d", text, sortName, i+1))
 		sorts = append(sorts, strconv.Itoa(i+1)+direction(o))
 	}
-	m.Ties = append(m.Ties, g.limitTies(strings.Join(by, ", ")+" FROM "+g.syntax.TempSchema+GroupTable+having, sorts)...)
+	m.Ties = append(m.Ties, g.limitTies(strings.Join(by, ", ")+" FROM "+g.temporary(GroupTable)+having, sorts)...)
 	return nil
 }
 

@@ -119,15 +119,17 @@ func (b *block) splitGroups() error {
 // checkTypes refuses aggregates over a join if a column's type depends on how the server computes it: for different values, and for keys of
 // another table, it may sort, and which table it sorts decides.
 func (g *grouped) checkTypes() error {
-	sorts := slices.ContainsFunc(g.aggregates, func(a *aggregate) bool { return a.call.Distinct }) || slices.ContainsFunc(g.keys, func(k *key) bool {
-		other := false
+	if !g.plan.Joined {
+		return nil
+	}
+	ofOther := func(k *key) (yes bool) {
 		parse.Walk(k.expr, func(e *parse.Expr) bool {
-			other = other || e.Kind == parse.Column && !g.hasColumn(g.cut.from, e.Names)
-			return !other
+			yes = yes || e.Kind == parse.Column && !g.hasColumn(g.cut.from, e.Names)
+			return !yes
 		})
-		return other
-	})
-	if !g.plan.Joined || !sorts {
+		return yes
+	}
+	if !slices.ContainsFunc(g.keys, ofOther) && !slices.ContainsFunc(g.aggregates, func(a *aggregate) bool { return a.call.Distinct }) {
 		return nil
 	}
 	for _, c := range g.plan.Columns {

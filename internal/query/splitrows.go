@@ -103,7 +103,7 @@ func (b *block) splitOrdered() error {
 			name = names[i]
 		}
 		if a := b.reader.Ambiguous(c, name, engine.KeySorts); a != "" && (i >= len(names) || sorted[name]) {
-			p.Merge.Ties = append(p.Merge.Ties, "SELECT 1 FROM "+b.syntax.TempSchema+PartialTable+" WHERE "+a+" LIMIT 1")
+			p.Merge.Ties = append(p.Merge.Ties, "SELECT 1 FROM "+b.temporary(PartialTable)+" WHERE "+a+" LIMIT 1")
 		}
 		if c.Class == engine.ClassOther {
 			return refuse("it sorts by what can't be stored in between with certainty")
@@ -114,14 +114,14 @@ func (b *block) splitOrdered() error {
 	}
 	m := &p.Merge
 	m.Kind = OnServer
-	m.Final = "SELECT " + strings.Join(names, ", ") + " FROM " + b.syntax.TempSchema + PartialTable + " ORDER BY " + strings.Join(sorts, ", ") + b.limitText(b.limit, b.offset)
+	m.Final = "SELECT " + strings.Join(names, ", ") + " FROM " + b.temporary(PartialTable) + " ORDER BY " + strings.Join(sorts, ", ") + b.limitText(b.limit, b.offset)
 	if b.limit >= 0 && !exact {
 		var by, numbered []string
 		for i, o := range b.query.OrderBy {
 			by = append(by, strings.TrimSuffix(sorts[i], direction(o))+" AS "+sortName+strconv.Itoa(i+1))
 			numbered = append(numbered, strconv.Itoa(i+1)+direction(o))
 		}
-		m.Ties = append(m.Ties, b.limitTies(strings.Join(by, ", ")+" FROM "+b.syntax.TempSchema+PartialTable, numbered)...)
+		m.Ties = append(m.Ties, b.limitTies(strings.Join(by, ", ")+" FROM "+b.temporary(PartialTable), numbered)...)
 	}
 	return nil
 }

@@ -339,7 +339,7 @@ func (x *splitter) storeBranch(b *branch, at *Branch, table string, with parse.S
 	}
 	at.Table = table
 	at.Make = "SELECT " + strings.Join(stored, ", ") + " FROM (" + x.of(with) + " " + x.of(b.span, edits...) + ") AS rowmill_rows"
-	return "SELECT " + strings.Join(list, ", ") + " FROM " + x.syntax.TempSchema + table, nil
+	return "SELECT " + strings.Join(list, ", ") + " FROM " + x.temporary(table), nil
 }
 
 // shortName is the length in bytes that every server permits for a name.

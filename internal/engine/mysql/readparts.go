@@ -47,8 +47,8 @@ func (d dialect) explain() string {
 	return "EXPLAIN FORMAT=TRADITIONAL "
 }
 
-// ExplainQuery implements engine.Reader. The names of partitions are joined by commas, which a name may have: then it
-// is none of the table.
+// ExplainQuery implements engine.Reader. The names of partitions are joined by commas, which a name may have:
+// see engine.TableParts.Read.
 func (db *DB) ExplainQuery(ctx context.Context, s *engine.Session, query string) (*engine.QueryPlan, error) {
 	plan := &engine.QueryPlan{Tables: []engine.PlannedTable{}, Parallel: 1}
 	spider, err := db.hasSpider(ctx, s)

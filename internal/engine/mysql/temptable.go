@@ -64,7 +64,7 @@ func (db *DB) TempTable(ctx context.Context, s *engine.Session, name, query stri
 		Name: name, Columns: cols, Literals: literals,
 		Insert: func(ctx context.Context, rows []byte) error {
 			statement := "INSERT INTO " + quoted + " VALUES " + string(bytes.TrimSuffix(rows, []byte(",")))
-			if most := db.packet.Load(); most > 0 && int64(len(statement)) >= int64(most) {
+			if most := db.packet.Load(); most > 0 && int64(len(statement)) >= most {
 				return engine.Classed(engine.ErrUnsupported, fmt.Errorf("a row as text has %d bytes, and max_allowed_packet is %d", len(statement), most))
 			}
 			if err := s.Text(ctx, statement, nil, noRow); err != nil {

@@ -46,7 +46,7 @@ func (db *DB) ExplainQuery(ctx context.Context, s *engine.Session, query string)
 	if err := json.Unmarshal(text, &top); err != nil || len(top) != 1 {
 		return nil, fmt.Errorf("read the server's plan: %w", err)
 	}
-	scans, workers := scansOf(&top[0].Plan)
+	scans, workers, hidden := scansOf(&top[0].Plan)
 	known, err := relationsOf(ctx, s, scans)
 	if err != nil {
 		return nil, err
@@ -75,36 +75,26 @@ func (db *DB) ExplainQuery(ctx context.Context, s *engine.Session, query string)
 		plan.Tables[i].Parts = append(plan.Tables[i].Parts, name)
 		plan.Tables[i].Rows += rows
 	}
-	if hidden(&top[0].Plan) {
+	if hidden {
 		plan.Tables = nil
 	}
 	return plan, nil
 }
 
-// hidden reports a node that reads relations without naming them: a join or an aggregate that another server computes.
-func hidden(n *planNode) bool {
-	if n.Relation == "" && (n.Kind == "Foreign Scan" || n.Kind == "Custom Scan") {
-		return true
-	}
-	for i := range n.Plans {
-		if hidden(&n.Plans[i]) {
-			return true
-		}
-	}
-	return false
-}
-
-// scansOf returns the nodes that read a relation, and the largest number of parallel workers.
-func scansOf(n *planNode) (scans []*planNode, workers int) {
+// scansOf returns the nodes that read a relation, and the largest number of parallel workers. hidden reports others that read some without
+// naming them: a join or an aggregate that another server computes.
+func scansOf(n *planNode) (scans []*planNode, workers int, hidden bool) {
 	workers = n.Workers
 	if n.Relation != "" {
 		scans = append(scans, n)
+	} else {
+		hidden = n.Kind == "Foreign Scan" || n.Kind == "Custom Scan"
 	}
 	for i := range n.Plans {
-		more, w := scansOf(&n.Plans[i])
-		scans, workers = append(scans, more...), max(workers, w)
+		more, w, h := scansOf(&n.Plans[i])
+		scans, workers, hidden = append(scans, more...), max(workers, w), hidden || h
 	}
-	return scans, workers
+	return scans, workers, hidden
 }
 
 // quoted returns a qualified name with quotes.

@@ -309,6 +309,25 @@ func quoteText(s string, noBackslash bool) string {
 // comparisons are the operators with which a parameter and a column are compared.
 var comparisons = map[string]bool{"=": true, "<=>": true, "<>": true, "!=": true, "<": true, "<=": true, ">": true, ">=": true, "LIKE": true}
 
+// compared returns the parameters that an expression compares with a column. The server takes the other operand's type for a parameter's:
+// for those of columns, a literal has the same value.
+func compared(e *parse.Expr) (params []*parse.Expr) {
+	switch {
+	case e.Kind != parse.Between && e.Kind != parse.In && (e.Kind != parse.Binary || !comparisons[e.Name]):
+	case e.Args[0].Kind == parse.Column:
+		for _, a := range e.Args[1:] {
+			if isParam(a) {
+				params = append(params, a)
+			}
+		}
+	case e.Kind == parse.Binary && isParam(e.Args[0]) && e.Args[1].Kind == parse.Column:
+		params = e.Args[:1]
+	}
+	return params
+}
+
+func isParam(e *parse.Expr) bool { return e != nil && e.Kind == parse.Param }
+
 // insertLiterals puts literals in the places of parameters that columns are compared with, and of limits. Elsewhere a parameter can have another meaning
 // than a literal: a position in ORDER BY, the name of a column; or another type: that of an operand, or a text for a time.
 func insertLiterals(text string, literals []string, syntax engine.Syntax) (string, error) {
@@ -320,15 +339,10 @@ func insertLiterals(text string, literals []string, syntax engine.Syntax) (strin
 		return "", &whole{whyForm, err.Error()}
 	}
 	all, permitted := map[parse.Span]bool{}, map[parse.Span]bool{}
-	param := func(e *parse.Expr) bool { return e != nil && e.Kind == parse.Param }
 	collect := func(e *parse.Expr) {
 		parse.Walk(e, func(e *parse.Expr) bool {
-			compares := e.Kind == parse.Between || e.Kind == parse.In || e.Kind == parse.Binary && comparisons[e.Name]
-			for i, a := range e.Args {
-				// The server takes the other operand's type for a parameter's: for those of columns, a literal has the same value.
-				if compares && param(a) && (i > 0 && e.Args[0].Kind == parse.Column || i == 0 && e.Kind == parse.Binary && e.Args[1].Kind == parse.Column) {
-					permitted[a.Span] = true
-				}
+			for _, p := range compared(e) {
+				permitted[p.Span] = true
 			}
 			return true
 		})
@@ -352,7 +366,7 @@ func insertLiterals(text string, literals []string, syntax engine.Syntax) (strin
 			}
 		}
 		for _, e := range []*parse.Expr{q.Limit, q.Offset} {
-			if param(e) {
+			if isParam(e) {
 				permitted[e.Span], limits[e.Span] = true, true
 			}
 		}

@@ -83,9 +83,9 @@ func containsFold(p []byte, lower string) bool {
 const hashOffset, hashPrime = 14695981039346656037, 1099511628211
 
 // hashOf adds bytes to a hash.
-func hashOf(h uint64, p []byte) uint64 {
-	for _, b := range p {
-		h = (h ^ uint64(b)) * hashPrime
+func hashOf[T []byte | string](h uint64, p T) uint64 {
+	for i := range len(p) {
+		h = (h ^ uint64(p[i])) * hashPrime
 	}
 	return h
 }
@@ -119,13 +119,7 @@ func shapeOf(p []byte) uint64 {
 
 // shapeOf returns the hash of a statement of this client's account: the server may refuse it to one and not to another.
 func (c *client) shapeOf(t []byte) uint64 {
-	h := shapeOf(t)
-	if name := c.name.Load(); name != nil {
-		for i := range len(*name) {
-			h = (h ^ uint64((*name)[i])) * hashPrime
-		}
-	}
-	return max(1, h)
+	return max(1, hashOf(shapeOf(t), c.account()))
 }
 
 // shapes remember until when statements of a shape needn't be looked at, because they are passed on whole. A shape
