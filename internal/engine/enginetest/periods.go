@@ -214,18 +214,7 @@ func (s keepers) readers(t *testing.T) {
 			}
 		})
 	}
-	step := func(s engine.Step) {
-		t.Helper()
-		for i := 0; ; i++ {
-			err := db.Try(within(t), s)
-			if err == nil {
-				return
-			}
-			if !errors.Is(err, engine.ErrLockTimeout) || i == 20 {
-				t.Fatalf("%T: %v", s, err)
-			}
-		}
-	}
+	step := func(s engine.Step) { t.Helper(); Must(t, Try(t, db, s)) }
 	for i := range 4 {
 		k.fill(t, "rebuilt", k.parts[i:i+1])
 		r := k.merge(t, i, 1, k.parts[i].Name, "rebuilt")
@@ -417,7 +406,7 @@ func (i Interrupter) run(t *testing.T, db engine.Keeper, which int, late bool) {
 			broken = k.runSome(t, step, n)
 		} else {
 			stop := i.Break(t, db, n)
-			err := db.Try(within(t), step)
+			err := Try(t, db, step)
 			if broken = stop(); broken != errors.Is(err, engine.ErrConnectionLost) || !broken && err != nil {
 				t.Fatalf("broken off before message %d: %v, %v", n, broken, err)
 			}
@@ -426,7 +415,7 @@ func (i Interrupter) run(t *testing.T, db engine.Keeper, which int, late bool) {
 			k.put(t, "readings", k.parts[c.late].From+3600*second)
 		}
 		for range 2 {
-			if err := db.Try(within(t), step); err != nil {
+			if err := Try(t, db, step); err != nil {
 				t.Fatalf("broken off before message %d, again: %v", n, err)
 			}
 		}

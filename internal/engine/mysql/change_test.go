@@ -98,7 +98,7 @@ func (k *kept) have() string {
 
 func (k *kept) try(s engine.Step) {
 	k.t.Helper()
-	if err := k.db.Try(within(k.t), s); err != nil {
+	if err := enginetest.Try(k.t, k.db, s); err != nil {
 		k.t.Fatalf("%T: %v", s, err)
 	}
 }
@@ -405,17 +405,17 @@ func TestTrapBrokenOffTwice(t *testing.T) {
 			}
 			return nil
 		})
-		if err := db.Try(within(t), step); !errors.Is(err, errBroken) {
+		if err := enginetest.Try(t, db, step); !errors.Is(err, errBroken) {
 			t.Fatal(err)
 		}
 		k.run("INSERT INTO readings (id, ts, v) VALUES (999, " + db.Words().Literal(k.Table, k.parts[0].From+3600e6) + ", 1)")
 		stop := breakOff(t, db, m)
-		err := db.Try(within(t), step)
+		err := enginetest.Try(t, db, step)
 		if broken = stop(); !broken && err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if err := db.Try(within(t), step); err != nil {
+			if err := enginetest.Try(t, db, step); err != nil {
 				t.Fatalf("broken off before statement %d: %v", m, err)
 			}
 		}
