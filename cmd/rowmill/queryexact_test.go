@@ -21,6 +21,8 @@ var unseen = map[string]map[string][]string{
 		"exchanged":           {"TRUNCATE TABLE O", "INSERT INTO O VALUES (9, $AT, 9, 'a', 1, 1, 1)", "ALTER TABLE readings EXCHANGE PARTITION $P WITH TABLE O"},
 		"exchanged, changed and exchanged back": {"TRUNCATE TABLE O", "ALTER TABLE readings EXCHANGE PARTITION $P WITH TABLE O", "UPDATE O SET n = n + 1, price = price + 1",
 			"ALTER TABLE readings EXCHANGE PARTITION $P WITH TABLE O"},
+		"exchanged, changed and exchanged back, another one rebuilt": {"TRUNCATE TABLE O", "ALTER TABLE readings EXCHANGE PARTITION $P WITH TABLE O", "UPDATE O SET n = n + 1, price = price + 1",
+			"ALTER TABLE readings EXCHANGE PARTITION $P WITH TABLE O", "ALTER TABLE readings REBUILD PARTITION $NEXT"},
 		"changed without a trigger": {"DROP TRIGGER rowmill_touch_update_readings", "UPDATE readings SET n = n + 1", "apply"},
 	},
 	"postgres": {
@@ -41,7 +43,7 @@ type untold struct {
 	engine.PartIdentifier
 }
 
-func (untold) PartsWritten(context.Context, string, string) (map[string]int64, error) {
+func (untold) PartsWritten(context.Context, string, string) (*engine.PartsWritten, error) {
 	return nil, nil
 }
 
@@ -144,7 +146,7 @@ func TestQueryExact(t *testing.T) {
 					mustPass(t, r.run("apply", "--yes"))
 					continue
 				}
-				execSQL(t, r.db, strings.NewReplacer("$P", name, "$AT", r.at(day.Add(7*time.Minute)), "$FROM", r.at(day), "$TO", r.at(day.AddDate(0, 0, 1))).Replace(q))
+				execSQL(t, r.db, strings.NewReplacer("$P", name, "$NEXT", "p"+r.day.AddDate(0, 0, (i+1)%3).Format("20060102"), "$AT", r.at(day.Add(7*time.Minute)), "$FROM", r.at(day), "$TO", r.at(day.AddDate(0, 0, 1))).Replace(q))
 			}
 			ask(what, r.asker)
 			ask(what+", by a new process", runner(query.Options{}))

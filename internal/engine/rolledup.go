@@ -58,9 +58,17 @@ type PartIdentifier interface {
 	// PartIdentities returns what identifies partitions of a table, by their names, in the open transaction of a session, during which
 	// it doesn't change; without a session, at the moment. An empty name of a database is that of the DB.
 	PartIdentities(ctx context.Context, s *Session, database, table string, parts []string) (*PartIdentities, error)
-	// PartsWritten returns when a commit last changed partitions, in microseconds since 1970 by the server's clock, in its resolution. It
-	// has those of which that is known. It is nil if the server doesn't tell in time: then any may have been changed.
-	PartsWritten(ctx context.Context, database, table string) (map[string]int64, error)
+	// PartsWritten returns when a commit last changed partitions. It is nil if the server doesn't tell in time: then any may have been changed.
+	PartsWritten(ctx context.Context, database, table string) (*PartsWritten, error)
+}
+
+// PartsWritten are the last commits that changed partitions.
+type PartsWritten struct {
+	// At is when, by the partitions' names, in microseconds since 1970 by the server's clock, in its resolution. It has those of
+	// which that is known.
+	At map[string]int64
+	// Definition is another one after a change of the table's definition, with which the server may have forgotten At. "" if none is known.
+	Definition string
 }
 
 // PartIdentities identify partitions.

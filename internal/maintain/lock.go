@@ -30,15 +30,18 @@ func (t *Table) tryLocked(ctx context.Context, step engine.Step) error {
 
 // waitTurn is tryLocked for any change under the table's lock.
 func (t *Table) waitTurn(ctx context.Context, change func() error) error {
+	defer t.turn(ctx)()
+	settle := func(context.Context) {}
 	if t.Rollups != nil {
-		if err := t.Rollups.Compare(ctx); err != nil {
+		var err error
+		if settle, err = t.Rollups.Compare(ctx); err != nil {
 			return err
 		}
 	}
-	defer t.turn(ctx)()
 	opened := t.gate.change(ctx)
 	err := change()
 	opened()
+	settle(ctx)
 	if errors.Is(err, engine.ErrLockTimeout) {
 		_ = engine.Sleep(ctx, cmp.Or(t.breath, defaultBreath)) // err is the more useful error
 	}

@@ -3,16 +3,32 @@ package state
 import (
 	"context"
 	"database/sql"
+	"strings"
 	"time"
 )
 
 // Parts are the partitions of which a table's roll-ups have the rows.
 type Parts struct {
-	// IDs are those of engine.PartIdentities, by the partitions' names; Alters is its counter when they were last compared, At
-	// the server's clock then.
-	IDs    map[string]string
-	Alters string
-	At     int64
+	// IDs are those of engine.PartIdentities, by the partitions' names.
+	IDs map[string]string
+	Compared
+}
+
+// Compared is when the partitions of a table were last compared.
+type Compared struct {
+	// Alters is the counter of engine.PartIdentities, Definition that of engine.PartsWritten, At the server's clock.
+	Alters, Definition string
+	At                 int64
+}
+
+// defined separates the two texts of Compared where they are stored.
+const defined = " defined "
+
+func (c Compared) text() string {
+	if c.Definition == "" {
+		return c.Alters
+	}
+	return c.Alters + defined + c.Definition
 }
 
 // Parts returns the recorded partitions of a table, nil if none were recorded yet. The table of them is missing, and the error
@@ -28,7 +44,8 @@ func (s *Store) Parts(ctx context.Context, table string) (*Parts, error) {
 		"SELECT name, identity, at_us FROM rowmill_parts WHERE table_name = ?", table)
 	for _, l := range lines {
 		if l.name == "" {
-			p.Alters, p.At, begun = l.identity, l.at, true
+			p.At, begun = l.at, true
+			p.Alters, p.Definition, _ = strings.Cut(l.identity, defined)
 		} else {
 			p.IDs[l.name] = l.identity
 		}
@@ -39,11 +56,18 @@ func (s *Store) Parts(ctx context.Context, table string) (*Parts, error) {
 	return p, nil
 }
 
-// PutParts records partitions in place of those of the same names, removes others, and records the counter with its time, in the
+// Redefine records another definition, unless they were compared since was.
+func (s *Store) Redefine(ctx context.Context, x Exec, table string, was Compared, definition string) error {
+	now := was
+	now.Definition = definition
+	return s.run(ctx, x, "the definition of "+table, "UPDATE rowmill_parts SET identity = ? WHERE table_name = ? AND name = '' AND identity = ?", now.text(), table, was.text())
+}
+
+// PutParts records partitions in place of those of the same names, removes others, and records when they were compared, in the
 // transaction of x.
-func (s *Store) PutParts(ctx context.Context, x Exec, table string, put map[string]string, gone []string, alters string, at int64) error {
+func (s *Store) PutParts(ctx context.Context, x Exec, table string, put map[string]string, gone []string, c Compared) error {
 	const what = "partitions of "
-	rows := [][]any{{table, "", alters, at}}
+	rows := [][]any{{table, "", c.text(), c.At}}
 	for name, id := range put {
 		gone = append(gone, name)
 		rows = append(rows, []any{table, name, id, time.Now().UnixMicro()})

@@ -86,20 +86,22 @@ func (d dialect) serverID() string {
 }
 
 // PartsWritten implements engine.PartIdentifier.
-func (db *DB) PartsWritten(ctx context.Context, database, table string) (map[string]int64, error) {
+func (db *DB) PartsWritten(ctx context.Context, database, table string) (*engine.PartsWritten, error) {
 	if database == "" {
 		database = db.config.DBName
 	}
-	all, err := db.written(ctx, database, table)
+	all, definition, err := db.written(ctx, database, table)
 	if err != nil {
 		return nil, fmt.Errorf("read when partitions of %s were changed: %w", table, err)
 	}
-	for name, at := range all { // nil stays nil
-		if at == 0 {
-			delete(all, name)
-		} else {
-			all[name] = at * time.Second.Microseconds()
+	if all == nil {
+		return nil, nil
+	}
+	w := &engine.PartsWritten{At: map[string]int64{}, Definition: definition}
+	for name, at := range all {
+		if at != 0 {
+			w.At[name] = at * time.Second.Microseconds()
 		}
 	}
-	return all, nil
+	return w, nil
 }

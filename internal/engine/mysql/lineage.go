@@ -85,26 +85,27 @@ func (db *DB) touch(ctx context.Context, s *engine.Session, t *engine.TableParts
 const writtenTimeout = 2 * time.Second
 
 // written returns when the last commit changed each partition, in Unix seconds, as far as the server knows it: not since
-// it opened the partition, which it may do anew at any time. It is nil if the server doesn't tell in time.
-func (db *DB) written(ctx context.Context, database, table string) (map[string]int64, error) {
+// it opened the partition, which it may do anew at any time. It is nil if the server doesn't tell in time. definition is the time
+// of the last ALTER TABLE, other than EXCHANGE PARTITION.
+func (db *DB) written(ctx context.Context, database, table string) (out map[string]int64, definition string, err error) {
 	limited, cancel := context.WithTimeout(ctx, writtenTimeout)
 	defer cancel()
-	out, err := db.readWritten(limited, database, table)
+	out, definition, err = db.readWritten(limited, database, table)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		return nil, nil
+		return nil, "", nil
 	}
-	return out, err
+	return out, definition, err
 }
 
-func (db *DB) readWritten(ctx context.Context, database, table string) (out map[string]int64, err error) {
+func (db *DB) readWritten(ctx context.Context, database, table string) (out map[string]int64, definition string, err error) {
 	conn, err := db.pool.Conn(ctx)
 	if err != nil {
-		return nil, classify(err)
+		return nil, "", classify(err)
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	for _, q := range db.dialect.fresh() {
 		if _, err := conn.ExecContext(ctx, q); err != nil {
-			return nil, classify(err)
+			return nil, "", classify(err)
 		}
 	}
 	out = map[string]int64{}
@@ -112,16 +113,16 @@ func (db *DB) readWritten(ctx context.Context, database, table string) (out map[
 	err = engine.Each(ctx, db, conn, func(r *sql.Rows) error {
 		var name string
 		var at int64
-		err := r.Scan(&name, &at)
+		err := r.Scan(&name, &at, &definition)
 		if parts[name]++; parts[name] == 1 {
 			out[name] = at
 		} else { // subpartitions
 			out[name] = 0
 		}
 		return err
-	}, "SELECT PARTITION_NAME, COALESCE(UNIX_TIMESTAMP(UPDATE_TIME), 0) FROM information_schema.PARTITIONS "+
+	}, "SELECT PARTITION_NAME, COALESCE(UNIX_TIMESTAMP(UPDATE_TIME), 0), COALESCE(UNIX_TIMESTAMP(CREATE_TIME), '') FROM information_schema.PARTITIONS "+
 		"WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND PARTITION_NAME IS NOT NULL", database, table)
-	return out, err
+	return out, definition, err
 }
 
 // A lineage is a stretch of time in which the rows of a partition have changed by nothing that triggers don't see. Number tells it
@@ -160,7 +161,7 @@ func (db *DB) lineages(ctx context.Context, t *engine.TableParts, ids map[string
 		id, x := ids[p.Name], known[p.Name]
 		return id != "" && (!counted(p.Name, id) || x.written == 0 && now >= x.look)
 	}) {
-		if written, err = db.written(ctx, t.Database, t.Name); err != nil {
+		if written, _, err = db.written(ctx, t.Database, t.Name); err != nil {
 			return nil, err
 		}
 	}

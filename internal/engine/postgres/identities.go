@@ -46,6 +46,6 @@ func (db *DB) PartIdentities(ctx context.Context, s *engine.Session, database, t
 }
 
 // PartsWritten implements engine.PartIdentifier; it isn't needed.
-func (db *DB) PartsWritten(context.Context, string, string) (map[string]int64, error) {
-	return map[string]int64{}, nil
+func (db *DB) PartsWritten(context.Context, string, string) (*engine.PartsWritten, error) {
+	return &engine.PartsWritten{}, nil
 }

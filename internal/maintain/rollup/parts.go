@@ -39,9 +39,8 @@ func (s *Set) recorded(ctx context.Context) (p *state.Parts, ok bool, err error)
 // altered all the time, a partition that is being written may always have done so.
 type tracing struct {
 	mu sync.Mutex
-	// alters and at are those of the last Compare, which noted what it found.
-	alters string
-	at     int64
+	// noted is the last Compare, which noted what it found.
+	noted state.Compared
 	// paused is until when such partitions are read by queries, and not computed again.
 	paused time.Time
 }
@@ -68,23 +67,37 @@ func (t *tracing) isPaused() bool {
 	return time.Now().Before(t.paused)
 }
 
-func (t *tracing) last() (at int64, alters string) {
+func (t *tracing) last() state.Compared {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.at, t.alters
+	return t.noted
 }
 
-func (t *tracing) noted(at int64, alters string) {
+func (t *tracing) note(c state.Compared) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if at > t.at {
-		t.at, t.alters = at, alters
+	if c.At > t.noted.At {
+		t.noted = c
 	}
 }
 
+// forgot reports whether the server has forgotten since a comparison when partitions were written.
+func forgot(was state.Compared, w *engine.PartsWritten) bool {
+	return w != nil && w.Definition != "" && was.Definition != "" && w.Definition != was.Definition
+}
+
+// left reports whether a partition that is the recorded one may have left the table since a comparison, and have come back.
+func left(name string, was state.Compared, now *engine.PartIdentities, w *engine.PartsWritten) bool {
+	if w == nil {
+		return false
+	}
+	at, known := w.At[name]
+	return known && at >= since(was, now) || !known && forgot(was, w)
+}
+
 // since returns the time after which a commit proves that a partition may have left the table, in a comparison with recorded ones. If the
-// server's clock was set back, that is any.
-func since(was *state.Parts, now *engine.PartIdentities) int64 {
+// server's clock was set back, that is any. Both have the resolution of seconds.
+func since(was state.Compared, now *engine.PartIdentities) int64 {
 	if now.Now < was.At {
 		return 1
 	}
@@ -122,16 +135,30 @@ func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
 	if now.Why != "" {
 		return false, nil // the recorded ones stay, and are compared by queries
 	}
-	var written map[string]int64
 	first := was == nil
-	certain := true // that all since the last comparison is known
 	if first {
 		was = &state.Parts{}
-	} else if now.Alters != "" && now.Alters != was.Alters {
-		if written, err = db.PartsWritten(ctx, "", w.table.Name); err != nil {
-			return fail(err)
+	}
+	var written *engine.PartsWritten
+	certain := true // that all since the last comparison is known
+	if first || now.Alters != "" && (now.Alters != was.Alters || was.Definition == "") {
+		for try := 0; ; try++ {
+			if written, err = db.PartsWritten(ctx, "", w.table.Name); err != nil {
+				return fail(err)
+			}
+			if !forgot(was.Compared, written) || try == settledTries {
+				break
+			}
+			if err := engine.Sleep(ctx, settledPoll); err != nil {
+				return false, err
+			}
+			if was, ok, err = w.recorded(ctx); err != nil || !ok || was == nil {
+				return false, err
+			}
 		}
-		certain = written != nil
+		if certain = written != nil; first && !certain {
+			return false, nil
+		}
 	}
 	put := map[string]string{}
 	var changed, suspects []rolling.Period
@@ -146,7 +173,7 @@ func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
 		case !same:
 			put[p.Name] = id
 			changed = append(changed, p.Period)
-		case later(written[p.Name], since(was, now)):
+		case left(p.Name, was.Compared, now, written):
 			suspects = append(suspects, p.Period)
 		}
 	}
@@ -161,11 +188,14 @@ func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
 		suspected = len(suspects) > 0
 		changed = append(changed, suspects...)
 	}
-	at, alters := now.Now, now.Alters
-	if !first && (alters == "" || !certain) { // the last comparison stays: queries compare with that
-		at, alters = was.At, was.Alters
+	compared := state.Compared{Alters: now.Alters, Definition: was.Definition, At: now.Now}
+	if written != nil {
+		compared.Definition = written.Definition
 	}
-	if len(put)+len(gone)+len(changed) == 0 && alters == was.Alters && at-was.At < comparedEvery && !first {
+	if !first && (now.Alters == "" || !certain) { // the last comparison stays: queries compare with that
+		compared = was.Compared
+	}
+	if len(put)+len(gone)+len(changed) == 0 && compared.Alters == was.Alters && compared.Definition == was.Definition && compared.At-was.At < comparedEvery && !first {
 		return false, nil
 	}
 	err = w.tx(ctx, func(tx *transaction) error {
@@ -181,7 +211,7 @@ func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
 				return err
 			}
 		}
-		return w.st.PutParts(ctx, tx, w.table.Name, put, gone, alters, at)
+		return w.st.PutParts(ctx, tx, w.table.Name, put, gone, compared)
 	})
 	if err != nil {
 		return fail(err)
@@ -189,19 +219,21 @@ func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
 	return suspected, nil
 }
 
-// Compare notes that rows of partitions have changed which may have left the table and have come back. It is for the moment before a change of the
-// table's definition, after which the server may not know it any more.
-func (s *Set) Compare(ctx context.Context) error {
+// Compare notes that rows of partitions have changed which may have left the table and have come back. It is for the moment before rowmill
+// changes the table's definition, after which the server may not know it any more. settle is for the moment after: it records that this
+// change of the definition is rowmill's own. Without it, all partitions of which the server has forgotten the times are computed again.
+func (s *Set) Compare(ctx context.Context) (settle func(context.Context), err error) {
+	settle = func(context.Context) {}
 	db, ok := s.db.(engine.PartIdentifier)
 	if !ok || !s.declared.Exact || len(s.levels) == 0 {
-		return nil
+		return settle, nil
 	}
-	fail := func(err error) error {
-		return fmt.Errorf("compare the partitions of %s with those of its roll-ups: %w", s.table.Name, err)
+	fail := func(err error) (func(context.Context), error) {
+		return settle, fmt.Errorf("compare the partitions of %s with those of its roll-ups: %w", s.table.Name, err)
 	}
 	was, ok, err := s.recorded(ctx)
 	if err != nil || !ok || was == nil {
-		return err
+		return settle, err
 	}
 	parts, err := s.db.Catalog().Partitions(ctx, s.table)
 	if err != nil {
@@ -209,37 +241,52 @@ func (s *Set) Compare(ctx context.Context) error {
 	}
 	now, err := db.PartIdentities(ctx, nil, "", s.table.Name, names(parts))
 	if err != nil || now.Why != "" {
-		return err
+		return settle, err
+	}
+	certain := func(ctx context.Context) {
+		written, err := db.PartsWritten(ctx, "", s.table.Name)
+		if err != nil || written == nil || written.Definition == was.Definition {
+			return
+		}
+		// What isn't recorded is computed again.
+		if last, ok, err := s.recorded(ctx); err == nil && ok && last != nil {
+			_ = s.st.Redefine(ctx, s.db.SQL(), s.table.Name, last.Compared, written.Definition)
+		}
 	}
 	// A change is tried again while its lock isn't granted: what was noted before it the last time is not noted once more.
-	if at, alters := s.traced.last(); at > was.At {
-		was.At, was.Alters = at, alters
+	if last := s.traced.last(); last.At > was.At {
+		was.Compared = last
 	}
 	if now.Alters != "" && now.Alters == was.Alters {
-		return nil
+		return certain, nil
 	}
 	written, err := db.PartsWritten(ctx, "", s.table.Name)
 	if err != nil {
 		return fail(err)
 	}
 	for _, p := range parts {
-		if now.IDs[p.Name] == was.IDs[p.Name] && later(written[p.Name], since(was, now)) {
+		if now.IDs[p.Name] == was.IDs[p.Name] && left(p.Name, was.Compared, now, written) {
 			if err := s.st.Touch(ctx, s.db.SQL(), s.table.Name, "a partition that may have left the table", p.Period); err != nil {
 				return fail(err)
 			}
 		}
 	}
-	if written != nil {
-		s.traced.noted(now.Now, now.Alters)
+	if written == nil {
+		return settle, nil
 	}
-	return nil
+	s.traced.note(state.Compared{Alters: now.Alters, Definition: written.Definition, At: now.Now})
+	return certain, nil
 }
+
+// Another process may be about to record that a change of the definition is rowmill's own: that is waited for before partitions are
+// computed again because of it.
+const (
+	settledTries = 5
+	settledPoll  = 200 * time.Millisecond
+)
 
 // comparedEvery is how often the time of a comparison without a difference is recorded, in microseconds.
 const comparedEvery = 1_000_000
-
-// later reports whether a commit may have been after a comparison. Their times have the resolution of seconds; 0 is not known.
-func later(written, at int64) bool { return written != 0 && written >= at }
 
 // exactParts fills in Changed and Same of t, and its Why if no partition is known to be the one of which the roll-ups have the rows.
 func (s *Set) exactParts(ctx context.Context, t *engine.RolledTable) error {
@@ -266,7 +313,7 @@ func (s *Set) exactParts(ctx context.Context, t *engine.RolledTable) error {
 		if now.Why != "" {
 			return nil, now.Why, nil
 		}
-		var written map[string]int64
+		var written *engine.PartsWritten
 		if now.Alters == "" || now.Alters != was.Alters {
 			if written, err = db.PartsWritten(ctx, database, s.table.Name); err != nil {
 				return nil, "", err
@@ -276,7 +323,7 @@ func (s *Set) exactParts(ctx context.Context, t *engine.RolledTable) error {
 			}
 		}
 		for _, name := range parts {
-			if id := now.IDs[name]; id == "" || id != was.IDs[name] || later(written[name], since(was, now)) {
+			if id := now.IDs[name]; id == "" || id != was.IDs[name] || left(name, was.Compared, now, written) {
 				list = append(list, name)
 			}
 		}
