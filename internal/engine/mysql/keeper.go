@@ -87,7 +87,7 @@ func (db *DB) Session(ctx context.Context) (*engine.Session, error) {
 
 func (db *DB) sessionWords() engine.SessionWords {
 	return engine.SessionWords{
-		ID:       "SELECT CONNECTION_ID()",
+		ID:       "SELECT " + unlimited + "CONNECTION_ID()",
 		Prepares: true, // as text, a FLOAT loses digits
 		Get: func(name string) (string, error) {
 			name, err := variable(name)

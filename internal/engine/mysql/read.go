@@ -77,6 +77,10 @@ func readSettings() []string {
 	}
 }
 
+// unlimited keeps a SELECT of rowmill's own from ending by max_execution_time, which a session for reading has from the server: a busy
+// one takes more than a few milliseconds for the simplest statement.
+const unlimited = "/*+ MAX_EXECUTION_TIME(60000) */ "
+
 // ReadSession implements engine.Reader.
 func (db *DB) ReadSession(ctx context.Context, st engine.State) (*engine.Session, error) {
 	words := db.sessionWords()
@@ -150,7 +154,7 @@ func (db *DB) ReadState(ctx context.Context, s *engine.Session) (engine.State, e
 		st = append(st, engine.Setting{Name: name})
 		list = append(list, asBytes("@@SESSION."+name))
 	}
-	err = s.Text(ctx, "SELECT "+strings.Join(list, ", ")+" LIMIT 1", nil, func(values [][]byte) error {
+	err = s.Text(ctx, "SELECT "+unlimited+strings.Join(list, ", ")+" LIMIT 1", nil, func(values [][]byte) error {
 		for i, v := range values {
 			st[i].Value = string(v)
 		}

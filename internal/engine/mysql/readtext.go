@@ -267,7 +267,7 @@ func (c *readConn) describe(query string) ([]engine.ResultColumn, error) {
 // probe finds out whether the server is a classic one, by a query without rows: its result ends with an end
 // packet, before which a classic server sends another.
 func (c *readConn) probe() error {
-	if err := c.send(comQuery, "SELECT 1 FROM (SELECT 1 AS a) AS t WHERE a = 0"); err != nil {
+	if err := c.send(comQuery, "SELECT "+unlimited+"1 FROM (SELECT 1 AS a) AS t WHERE a = 0"); err != nil {
 		return err
 	}
 	ends := 0
