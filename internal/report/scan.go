@@ -35,12 +35,15 @@ type ScanWay struct {
 	Whole  string             `json:"whole,omitempty"`
 	Points []result.ScanPoint `json:"points"`
 	// Gain is the first way's time over this one's for the most partitions that both read, Overhead the
-	// seconds by which this way takes longer for the fewest; null for the first, or if either is missing.
+	// seconds by which this way takes longer for the fewest; null for the first, or if either is missing. Both are
+	// medians over the rounds that measured both: machines change their speed from one round to the next.
 	Gain     *float64 `json:"gain"`
 	Overhead *float64 `json:"overhead_seconds"`
 	// Most and Fewest are those numbers of partitions.
 	Most   int `json:"most,omitempty"`
 	Fewest int `json:"fewest,omitempty"`
+
+	rounds map[int][]result.ScanPoint // by the number of the repetition
 }
 
 // scans compares the runs of partition scans; nil if none of the records is one.
@@ -77,12 +80,13 @@ func scans(recs []result.Record) ([]ScanComparison, error) {
 // compare fills the ways, in the usual order.
 func (c *ScanComparison) compare(recs []result.Record) {
 	for _, name := range result.ScanWays() {
-		w := ScanWay{Way: name}
+		w := ScanWay{Way: name, rounds: map[int][]result.ScanPoint{}}
 		var of []*result.Record
 		for i := range recs {
 			r := &recs[i].Run
 			if r.Target == c.Target && recs[i].Source == c.Source && r.Scan.Way == name && r.Scan.Partitions == c.Partitions && r.Scan.TableRows == c.TableRows {
 				of = append(of, &recs[i])
+				w.rounds[r.Repeat] = result.ScanPoints(&recs[i])
 				w.Sessions, w.Whole = r.Scan.Sessions, r.Scan.Whole
 			}
 		}
@@ -98,8 +102,8 @@ func (c *ScanComparison) compare(recs []result.Record) {
 }
 
 // at returns the time for a number of partitions; NaN without.
-func (w *ScanWay) at(partitions int) float64 {
-	for _, p := range w.Points {
+func at(points []result.ScanPoint, partitions int) float64 {
+	for _, p := range points {
 		if p.Partitions == partitions {
 			return p.Seconds
 		}
@@ -107,13 +111,31 @@ func (w *ScanWay) at(partitions int) float64 {
 	return math.NaN()
 }
 
+// paired is the median of what compare returns for the times of both ways for a number of partitions, over the rounds that
+// have both; NaN without.
+func (w *ScanWay) paired(first *ScanWay, partitions int, compare func(was, is float64) float64) float64 {
+	var all []float64
+	for round, points := range w.rounds {
+		if v := compare(at(first.rounds[round], partitions), at(points, partitions)); !math.IsNaN(v) && !math.IsInf(v, 0) {
+			all = append(all, v)
+		}
+	}
+	if len(all) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(all)
+	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+}
+
+func gain(was, is float64) float64 { return was / is }
+
 func (w *ScanWay) against(first *ScanWay) {
 	for _, p := range w.Points {
-		if was := first.at(p.Partitions); !math.IsNaN(was) && p.Seconds > 0 {
+		if g := w.paired(first, p.Partitions, gain); !math.IsNaN(g) {
 			if w.Overhead == nil {
-				w.Fewest, w.Overhead = p.Partitions, known(p.Seconds-was)
+				w.Fewest, w.Overhead = p.Partitions, known(w.paired(first, p.Partitions, func(was, is float64) float64 { return is - was }))
 			}
-			w.Most, w.Gain = p.Partitions, known(was/p.Seconds)
+			w.Most, w.Gain = p.Partitions, known(g)
 		}
 	}
 }
@@ -149,7 +171,7 @@ func longer(overhead float64) string {
 
 // table has a row for each number of partitions.
 func (c *ScanComparison) table() *table {
-	t := &table{Header: []string{"partitions"}, Note: "Medians; gains are against the first."}
+	t := &table{Header: []string{"partitions"}, Note: "Times are medians. Gains are against the first, medians of those of each round."}
 	var numbers []int
 	for i := range c.Ways {
 		t.Header = append(t.Header, wayNames[c.Ways[i].Way])
@@ -164,10 +186,9 @@ func (c *ScanComparison) table() *table {
 	for _, n := range slices.Compact(numbers) {
 		row := []string{count(n)}
 		for i := range c.Ways {
-			s := c.Ways[i].at(n)
-			row = append(row, micros(1e6*s))
+			row = append(row, micros(1e6*at(c.Ways[i].Points, n)))
 			if i > 0 {
-				row = append(row, ratio(c.Ways[0].at(n)/s))
+				row = append(row, ratio(c.Ways[i].paired(&c.Ways[0], n, gain)))
 			}
 		}
 		t.add(row...)

@@ -97,3 +97,25 @@ func TestScanReportOfOddRecords(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestScanRounds: on a machine that is slower in some rounds, gains are those within a round.
+func TestScanRounds(t *testing.T) {
+	var recs []result.Record
+	for i, slow := range []float64{1, 1, 2, 2, 3} {
+		recs = append(recs, scanned(result.ScanSerial, "a", i+1, 0, 12*slow))
+		if i > 0 { // the first round was broken off
+			recs = append(recs, scanned(result.ScanParallel, "a", i+1, 0, 6*slow))
+		}
+	}
+	var b strings.Builder
+	if err := report.JSON(&b, recs); err != nil {
+		t.Fatal(err)
+	}
+	var got report.Summaries
+	if err := json.Unmarshal([]byte(b.String()), &got); err != nil {
+		t.Fatal(err)
+	}
+	if gain := *got.Scans[0].Ways[1].Gain; gain < 1.999 || gain > 2.001 { // that of the medians is 1.5
+		t.Errorf("gain %v, want 2", gain)
+	}
+}

@@ -147,7 +147,7 @@ func (s keepers) load(t *testing.T) {
 // oddNames changes periods of tables and columns with unusual names.
 func (s keepers) oddNames(t *testing.T) {
 	db := s.open(t)
-	for _, odd := range []string{"select", "a b", "a`b", `a"b`, "a'b", "100%s", "a.b", `a\b`, "ünï✓", "a;--b", "a?b", "$x", "Aa", "日本", "/*x*/"} {
+	for _, odd := range []string{"select", "a b`\"'c", "100%s.a\\b", "a;--b?$x/*x*/", "ünï✓日本", "Aa"} {
 		t.Run(odd, func(t *testing.T) {
 			k := keptNames(t, db, odd, "time", 3, func(column string) string { return column + " " + odd })
 			w := k.Words()

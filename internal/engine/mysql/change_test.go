@@ -198,7 +198,8 @@ func TestTrapRenameRefused(t *testing.T) {
 // TestTrapBrokenOffWithoutPrivileges: without access to tablespaces, tables are
 // distinguished by their rows.
 func TestTrapBrokenOffWithoutPrivileges(t *testing.T) {
-	onEach(t, func(t *testing.T, db *mysql.DB) {
+	testdb.OnKinds(t, servers, func(t *testing.T, kind string) {
+		db := testdb.Open(t, kind).(*mysql.DB)
 		open := func(t testing.TB) engine.Keeper { return few(t, db, "ALL") }
 		enginetest.Interrupter{Open: open, Break: breakOff, Late: true}.Run(t)
 	})

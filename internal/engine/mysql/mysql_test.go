@@ -22,7 +22,9 @@ func TestSuites(t *testing.T) {
 		open := func(t testing.TB) engine.Keeper { return testdb.Open(t, kind).(engine.Keeper) }
 		t.Run(kind, func(t *testing.T) {
 			t.Run("Engine", func(t *testing.T) { enginetest.Run(t, func(t testing.TB) engine.DB { return open(t) }) })
-			t.Run("Keeper", func(t *testing.T) { enginetest.RunKeeper(t, open) })
+			if kind != "mariadb-rocksdb" || testdb.Nightly() { // MariaDB's own stands for it, which renders the same statements
+				t.Run("Keeper", func(t *testing.T) { enginetest.RunKeeper(t, open) })
+			}
 			t.Run("Reader", func(t *testing.T) { enginetest.RunReader(t, open) })
 			t.Run("Loader", func(t *testing.T) { enginetest.RunLoader(t, open) })
 			t.Run("Stager", func(t *testing.T) {
