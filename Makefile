@@ -38,7 +38,8 @@ cross: ## build ./cross/rowmill-OS-ARCH for other systems, without cgo (minutes 
 demo: ## install missing dependencies, build, and compare two layouts on the embedded SQLite (under 3 minutes)
 	@scripts/demo.sh
 
-check: gofmt vet staticcheck imports pure race ## lint, import rules, the build without cgo, and -race on SQLite for concurrent packages
+check: gofmt vet staticcheck imports ## lint, import rules, the build without cgo, and -race on SQLite for concurrent packages
+	@$(MAKE) --no-print-directory --output-sync=target -j 2 pure race # which wait a lot
 
 test: ## install missing servers and the browser, and run the whole suite (10 minutes on 2 cores)
 	@scripts/install.sh gcc mariadb rocksdb spider postgres chromium mydumper
