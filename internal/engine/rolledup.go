@@ -76,6 +76,8 @@ type PartIdentities struct {
 	// IDs differ if a partition was emptied, replaced or created again, or if the table's triggers were, and from those of another server that has
 	// the same table, such as a replica. A partition of which that isn't known has none.
 	IDs map[string]string
+	// Columns differ, by their names, if the table has another column of that name, as after columns were renamed.
+	Columns map[string]string
 	// Why is why there are none: a missing privilege, or a storage engine that has none.
 	Why string
 	// Alters is the same as long as no partition can have left the table and have come back, changed, with the same ID. "" proves

@@ -57,9 +57,12 @@ func TestIdleWatch(t *testing.T) {
 			if len(w.probes) != 1 {
 				t.Fatalf("%d servers are watched, want the other one", len(w.probes))
 			}
-			w.start(t.Context())
-			time.Sleep(500 * time.Millisecond)
-			got := strings.Join(w.stop(t.Context()), "; ")
+			got := ""
+			for n := 0; n < 6 && (n == 0 || c.warned && got == ""); n++ { // the other server gets little of a busy machine
+				w.start(t.Context())
+				time.Sleep(500 * time.Millisecond)
+				got = strings.Join(w.stop(t.Context()), "; ")
+			}
 			if c.warned != strings.Contains(got, "null, which was not measured, used ") {
 				t.Errorf("says %q", got)
 			}

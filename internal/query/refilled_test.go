@@ -43,7 +43,7 @@ func TestTrapRefilledWhileRead(t *testing.T) {
 		refilled <- nil
 	}()
 	split := 0
-	for n := 0; n < 25 && !t.Failed(); n++ {
+	for n := 0; (n < 25 || split == 0 && n < 500) && !t.Failed(); n++ {
 		a := newAnswer()
 		p, err := r.Plan(within(t), "SELECT count(*), sum(k) FROM cq", st)
 		if err == nil {
@@ -71,5 +71,5 @@ func TestTrapRefilledWhileRead(t *testing.T) {
 	if rounds < 2 || split == 0 {
 		t.Errorf("%d changes, %d queries in pieces", rounds, split)
 	}
-	t.Logf("%d changes, %d of 25 queries in pieces", rounds, split)
+	t.Logf("%d changes, %d queries in pieces", rounds, split)
 }

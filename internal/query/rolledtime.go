@@ -191,8 +191,11 @@ func (t *rolledTime) exact(c engine.SchemaColumn) bool {
 	case value.Decimal:
 		return c.Precision > 0 // the same number of digits for all
 	case value.Text:
-		if t.table.Untyped || t.syn.Casts {
-			return c.Collation == "" && !strings.EqualFold(c.Native, "bpchar") // without a length: blanks at the end don't count
+		switch {
+		case t.table.Untyped:
+			return c.Collation == ""
+		case t.syn.Casts: // of a domain, and of bpchar without a length, equal values may differ
+			return c.Collation == "" && (c.Native == "text" || strings.HasPrefix(c.Native, "character varying") || strings.HasPrefix(c.Native, "character("))
 		}
 		return strings.HasSuffix(c.Collation, "_0900_bin") || strings.HasSuffix(c.Collation, "_nopad_bin") // no others tell blanks at the end apart
 	}

@@ -11,6 +11,8 @@ import (
 type Parts struct {
 	// IDs are those of engine.PartIdentities, by the partitions' names.
 	IDs map[string]string
+	// Columns are those of engine.PartIdentities.
+	Columns map[string]string
 	Compared
 }
 
@@ -20,6 +22,12 @@ type Compared struct {
 	Alters, Definition string
 	At                 int64
 }
+
+// ofColumn begins the name of what is a column's instead of a partition's.
+const ofColumn = "column "
+
+// ColumnKey is the name by which PutParts records what identifies a column.
+func ColumnKey(column string) string { return ofColumn + column }
 
 // defined separates the two texts of Compared where they are stored.
 const defined = " defined "
@@ -34,7 +42,7 @@ func (c Compared) text() string {
 // Parts returns the recorded partitions of a table, nil if none were recorded yet. The table of them is missing, and the error
 // engine.ErrNoTable, if an earlier version made rowmill's own tables.
 func (s *Store) Parts(ctx context.Context, table string) (*Parts, error) {
-	p := &Parts{IDs: map[string]string{}}
+	p := &Parts{IDs: map[string]string{}, Columns: map[string]string{}}
 	begun := false
 	type line struct {
 		name, identity string
@@ -43,7 +51,9 @@ func (s *Store) Parts(ctx context.Context, table string) (*Parts, error) {
 	lines, err := list(ctx, s, "partitions of "+table, func(r *sql.Rows, l *line) error { return r.Scan(&l.name, &l.identity, &l.at) },
 		"SELECT name, identity, at_us FROM rowmill_parts WHERE table_name = ?", table)
 	for _, l := range lines {
-		if l.name == "" {
+		if name, ok := strings.CutPrefix(l.name, ofColumn); ok {
+			p.Columns[name] = l.identity
+		} else if l.name == "" {
 			p.At, begun = l.at, true
 			p.Alters, p.Definition, _ = strings.Cut(l.identity, defined)
 		} else {

@@ -47,7 +47,17 @@ func (db *DB) PartIdentities(ctx context.Context, s *engine.Session, database, t
 	if err != nil {
 		return fail(err)
 	}
-	out := &engine.PartIdentities{IDs: map[string]string{}, Alters: alters, Now: now * time.Second.Microseconds()}
+	out := &engine.PartIdentities{IDs: map[string]string{}, Columns: map[string]string{}, Alters: alters, Now: now * time.Second.Microseconds()}
+	err = engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
+		var name, id string
+		err := r.Scan(&name, &id)
+		out.Columns[name] = id
+		return err
+	}, "SELECT COLUMN_NAME, CONCAT(ORDINAL_POSITION, ' ', SHA1(CONCAT_WS(' ', COLUMN_TYPE, COLLATION_NAME, GENERATION_EXPRESSION))) FROM information_schema.COLUMNS "+
+		"WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?", database, table)
+	if err != nil {
+		return fail(err)
+	}
 	tables, err := db.innodbTables(ctx, t, "TABLE_ID", "SPACE")
 	if missing(err) {
 		out.Why = noProcess

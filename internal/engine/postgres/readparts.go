@@ -166,8 +166,10 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 	fmt.Fprintf(sum, "%q %q %q\n", oid, kind, strategy)
 	err = s.Text(ctx, "SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), NOT a.attnotnull, COALESCE(b.typname, t.typname), a.attgenerated, a.attidentity <> '', "+
 		"COALESCE((SELECT pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(co.collname) FROM pg_catalog.pg_collation co "+
-		"JOIN pg_catalog.pg_namespace n ON n.oid = co.collnamespace WHERE co.oid = a.attcollation AND a.attcollation <> t.typcollation), '') "+
-		"FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid LEFT JOIN pg_catalog.pg_type b ON t.typtype = 'd' AND b.oid = t.typbasetype "+
+		"JOIN pg_catalog.pg_namespace n ON n.oid = co.collnamespace WHERE co.oid = a.attcollation AND a.attcollation <> COALESCE(b.typcollation, t.typcollation)), '') "+
+		"FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid LEFT JOIN LATERAL ("+
+		"WITH RECURSIVE d (oid) AS (SELECT t.typbasetype UNION ALL SELECT x.typbasetype FROM d JOIN pg_catalog.pg_type x ON x.oid = d.oid AND x.typtype = 'd') "+
+		"SELECT x.typname, x.typcollation FROM d JOIN pg_catalog.pg_type x ON x.oid = d.oid AND x.typtype <> 'd') b ON t.typtype = 'd' "+
 		"WHERE a.attrelid = "+oid+" AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum", nil, func(v [][]byte) error {
 		fmt.Fprintf(sum, "%q\n", v)
 		c := engine.SchemaColumn{

@@ -78,6 +78,17 @@ func newLevels(s *engine.Schema, d *rolling.Declaration) ([]*level, error) {
 	return out, nil
 }
 
+// columns returns the columns of the table that the level is computed from.
+func (l *level) columns(t *engine.Table) []string {
+	out := append([]string{t.By}, l.By...)
+	for _, a := range l.aggs {
+		if a.Column != "" {
+			out = append(out, a.Column)
+		}
+	}
+	return out
+}
+
 func (l *level) resolve(s *engine.Schema) error {
 	for _, name := range l.By {
 		c := s.Column(name)

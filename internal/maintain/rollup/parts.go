@@ -95,6 +95,18 @@ func left(name string, was state.Compared, now *engine.PartIdentities, w *engine
 	return known && at >= since(was, now) || !known && forgot(was, w)
 }
 
+// other returns a column of the roll-ups that isn't the recorded one of its name; "" if none is known.
+func (s *Set) other(was *state.Parts, now *engine.PartIdentities) string {
+	for _, l := range s.levels {
+		for _, name := range l.columns(s.table) {
+			if id := was.Columns[name]; id != "" && id != now.Columns[name] {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
 // since returns the time after which a commit proves that a partition may have left the table, in a comparison with recorded ones. If the
 // server's clock was set back, that is any. Both have the resolution of seconds.
 func since(was state.Compared, now *engine.PartIdentities) int64 {
@@ -160,7 +172,13 @@ func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
 			return false, nil
 		}
 	}
+	other := w.other(was, now) != ""
 	put := map[string]string{}
+	for name, id := range now.Columns {
+		if was.Columns[name] != id {
+			put[state.ColumnKey(name)] = id
+		}
+	}
 	var changed, suspects []rolling.Period
 	var gone []string
 	for _, p := range parts {
@@ -170,11 +188,16 @@ func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
 			if !same {
 				gone = append(gone, p.Name)
 			}
-		case !same:
+		case !same || other:
 			put[p.Name] = id
 			changed = append(changed, p.Period)
 		case left(p.Name, was.Compared, now, written):
 			suspects = append(suspects, p.Period)
+		}
+	}
+	for name := range was.Columns {
+		if now.Columns[name] == "" {
+			gone = append(gone, state.ColumnKey(name))
 		}
 	}
 	for name := range was.IDs {
@@ -312,6 +335,9 @@ func (s *Set) exactParts(ctx context.Context, t *engine.RolledTable) error {
 		}
 		if now.Why != "" {
 			return nil, now.Why, nil
+		}
+		if name := s.other(was, now); name != "" {
+			return nil, "column " + name + " isn't the one of which they have the values: rowmill run computes them again", nil
 		}
 		var written *engine.PartsWritten
 		if now.Alters == "" || now.Alters != was.Alters {

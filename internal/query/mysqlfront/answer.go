@@ -381,8 +381,8 @@ func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``"
 // ofSession are functions that a virtual column can call, and whose value depends on the session.
 var ofSession = []string{"user", "role", "connection_id", "database", "schema", "last_insert_id", "found_rows", "row_count", "sysdate", "@"}
 
-// shortTimes matches a column of TIME or YEAR in the definition of a table.
-var shortTimes = regexp.MustCompile("(?mi)^  `(?:[^`]|``)*` (?:time|year)\\b")
+// shortTimes matches a column of TIME or YEAR in the definition of a table. ANSI_QUOTES and sql_quote_show_create change the quotes.
+var shortTimes = regexp.MustCompile("(?mi)^  (?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|[^`\"\\s]+) (?:time|year)\\b")
 
 // baseTable refuses what isn't a table whose rows are the same for everybody. The table of an optional name needn't exist.
 func (c *client) baseTable(name string, optional, params bool) error {

@@ -192,7 +192,7 @@ func (c *client) before(p []byte, complete bool) {
 		if c.statements != nil && (!complete || !keeps) {
 			c.changes++
 		}
-		c.traced = c.traced || !keeps && traces(t)
+		c.traced, c.quiet = c.traced || !keeps && traces(t), c.quiet || !keeps && quiets(t)
 		if about := c.aboutNext(t[:min(len(t), mostText)], complete && len(t) <= mostText); max(about, c.next) != nothing {
 			c.noteNext(about, t, complete)
 		}
@@ -202,7 +202,7 @@ func (c *client) before(p []byte, complete bool) {
 	case comStmtPrepare:
 		t := c.text(p)
 		keeps := keeps(p[1:])
-		c.drifts, c.traced = c.drifts || !keeps, c.traced || !keeps && traces(p[1:])
+		c.drifts, c.traced, c.quiet = c.drifts || !keeps, c.traced || !keeps && traces(p[1:]), c.quiet || !keeps && quiets(p[1:])
 		about := c.aboutNext(t, complete && t != nil)
 		c.later = max(c.later, about)
 		if complete && t != nil && kindOf(t) == selects && !asksAboutLast(t) && len(c.statements) < mostStatements {
@@ -238,10 +238,13 @@ func (c *client) before(p []byte, complete bool) {
 		c.used = ""
 	case comReset, comChangeUser:
 		c.latest = 0
-		c.next, c.later, c.drifts, c.traced, c.mode = nothing, nothing, false, false, nil
+		c.next, c.later, c.drifts, c.traced, c.mode, c.quiet, c.why = nothing, nothing, false, false, nil, false, nil
 		clear(c.statements)
 	}
 }
+
+// quiets reports a statement after which the session may want no notes, until its settings are read.
+func quiets(t []byte) bool { return containsFold(t, "sql_notes") }
 
 // attributeless skips the head of a COM_QUERY that may have parameters.
 func (c *client) attributeless(t []byte) []byte {
