@@ -109,6 +109,14 @@ type State []Setting
 // and Session.SetState takes it.
 type Setting struct{ Name, Value string }
 
+// A ZoneReader is a Reader whose sessions can have a time zone that is the server's own, and not the same elsewhere.
+type ZoneReader interface {
+	// InOwnZone reports whether sessions of a State do.
+	InOwnZone(st State) bool
+	// OwnZone gives a session that zone, and returns what distinguishes it from others.
+	OwnZone(ctx context.Context, s *Session) (string, error)
+}
+
 // Get returns the value of a setting, "" if there is none of that name.
 func (st State) Get(name string) string {
 	for _, s := range st {

@@ -77,6 +77,13 @@ func (r *Runner) shard(ctx context.Context, p *Plan, i int) (pieces []Piece, row
 	if n.err != nil {
 		return nil, 0, "", fmt.Errorf("node %s: %w", n.name, n.err)
 	}
+	zone, err := n.ownZone(ctx, p.State)
+	if err != nil {
+		return nil, 0, "", fmt.Errorf("node %s: %w", n.name, err)
+	}
+	if head, err := r.nodes[0].ownZone(ctx, p.State); err != nil || head != zone {
+		return nil, 0, fmt.Sprintf("the session's time zone is each server's own, and that of node %s is another one than the head's", n.name), err
+	}
 	own, err := n.ownDatabase(ctx, p.Table.Name)
 	if err != nil {
 		return nil, 0, "", fmt.Errorf("node %s: %w", n.name, err)
@@ -131,6 +138,26 @@ func (r *Runner) shard(ctx context.Context, p *Plan, i int) (pieces []Piece, row
 		pieces[k].Node, pieces[k].Server, pieces[k].Table = i, n.name, t
 	}
 	return pieces, rows, "", nil
+}
+
+// ownZone returns what distinguishes the server's own time zone from others; "" if sessions of this State don't have it.
+func (n *node) ownZone(ctx context.Context, st engine.State) (_ string, err error) {
+	z, ok := n.Reader.(engine.ZoneReader)
+	if !ok || !z.InOwnZone(st) {
+		return "", nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.zone != "" {
+		return n.zone, nil
+	}
+	s, err := n.plain.get(ctx, nil)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, n.plain.put(ctx, s, true)) }()
+	n.zone, err = z.OwnZone(ctx, s.Session)
+	return n.zone, err
 }
 
 // ownDatabase returns the database, or the schema, in which the node has the table of the declaration: where a session with none of

@@ -43,8 +43,26 @@ func TestNodesWithOtherColumns(t *testing.T) {
 	})
 }
 
+// TestNodesInOtherZones: SYSTEM is each server's own time zone. Where a node's is another one than the head's, the head reads the rows.
+func TestNodesInOtherZones(t *testing.T) {
+	head := openReader(t, "mariadb")
+	t.Setenv("TZ", "Asia/Tokyo")
+	n1, n2 := openReader(t, "mariadb?memory=67MB"), openReader(t, "mariadb?memory=67MB")
+	do(t, head, "CREATE TABLE r (id INT NOT NULL PRIMARY KEY) PARTITION BY HASH (id) (PARTITION n1, PARTITION n2)", "INSERT INTO r VALUES (1), (2), (3), (4)")
+	for _, n := range []engine.Reader{n1, n2} {
+		do(t, n, "CREATE TABLE r (id INT NOT NULL PRIMARY KEY) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN MAXVALUE)")
+	}
+	const other, next = "that of node n1 is another one than the head's", "on node n1, and in "
+	for zone, through := range map[string]string{"SYSTEM": other, "system": other, "+00:00": next} {
+		p, rows, err := askNodes(t, head, n1, n2, "SELECT COUNT(*), SUM(id) FROM r", engine.Setting{Name: "time_zone", Value: zone})
+		if err != nil || rows != "4|10" || !strings.Contains(p.Through, through) {
+			t.Errorf("%s: rows %q, error %v, through the head because %q", zone, rows, err, p.Through)
+		}
+	}
+}
+
 // askNodes asks a query about table r of two nodes, n1 and n2.
-func askNodes(t *testing.T, head, n1, n2 engine.Reader, query string) (p *Plan, rows string, err error) {
+func askNodes(t *testing.T, head, n1, n2 engine.Reader, query string, settings ...engine.Setting) (p *Plan, rows string, err error) {
 	t.Helper()
 	r := New(head, Options{Parallel: 2, Always: true})
 	r.ReadShards("r", []Shard{{Name: "n1", Reader: n1}, {Name: "n2", Reader: n2}})
@@ -61,7 +79,7 @@ func askNodes(t *testing.T, head, n1, n2 engine.Reader, query string) (p *Plan, 
 	if err := errors.Join(err, s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if p, err = r.Plan(within(t), query, st); err != nil {
+	if p, err = r.Plan(within(t), query, st.With(settings)); err != nil {
 		t.Fatal(err)
 	}
 	sink := &rowsSink{}

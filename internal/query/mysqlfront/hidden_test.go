@@ -205,5 +205,34 @@ func TestWhyWhole(t *testing.T) {
 				t.Errorf("%s: %s, %v", test.query, got, err)
 			}
 		}
+		// A session that wants no notes gets none, whatever is known of the query's shape; nor does one that begins anew.
+		const big = "SELECT SQL_BIG_RESULT COUNT(*) FROM t"
+		if _, err := answer(all, big); err != nil {
+			t.Error(err)
+		}
+		for _, commands := range [][]string{{"SET sql_notes = 0", big}, {"SET sql_notes = 0", "BEGIN", "SELECT COUNT(*) FROM t"}, {big, "reset"}} {
+			through, direct := x.pair(t, 0, 0)
+			for _, q := range append(commands, "SHOW WARNINGS") {
+				what := byte(comQuery)
+				if q == "reset" {
+					what, q = comReset, ""
+				}
+				if got, want := through.command(what, q), direct.command(what, q); !sameAnswer(got, want) {
+					t.Errorf("%q: %s:\n got %q\nwant %q", commands, q, got, want)
+				}
+			}
+		}
 	})
+}
+
+// TestShortTimes finds columns of TIME and YEAR whatever the quotes of the session are.
+func TestShortTimes(t *testing.T) {
+	for ddl, want := range map[string]bool{
+		"  `a``b` time(3) NOT NULL,": true, "  \"a\"\"b c\" year(4),": true, "  ti time DEFAULT NULL": true,
+		"  `time` int,": false, "  year int,": false, "  `a` timestamp,": false, "  \"time\" varchar(9) COMMENT ' time',": false,
+	} {
+		if got := shortTimes.MatchString("CREATE TABLE t (\n" + ddl + "\n)"); got != want {
+			t.Errorf("%s: %v, want %v", ddl, got, want)
+		}
+	}
 }
