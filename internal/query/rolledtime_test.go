@@ -92,7 +92,7 @@ func TestRolledTime(t *testing.T) {
 			}
 			x := &rolledTime{utc: true, syn: c.syntax, same: strings.EqualFold, level: &engine.RolledLevel{Rollup: rolling.Rollup{Every: g, By: []string{"sensor", "site"}}},
 				table: &engine.RolledTable{Unit: c.unit, Time: engine.SchemaColumn{Name: "ts", Native: "datetime"},
-					Columns: []engine.SchemaColumn{{Name: "sensor", Type: value.Type{Kind: value.Int}}, {Name: "site", Type: value.Type{Kind: value.Text}}, {Name: "value", Type: value.Type{Kind: value.Int}}}}}
+					Columns: []engine.SchemaColumn{{Name: "sensor", Type: value.Type{Kind: value.Int}}, {Name: "site", Native: "text", Type: value.Type{Kind: value.Text}}, {Name: "value", Type: value.Type{Kind: value.Int}}}}}
 			if x.fixed(q.Body.Items[0].Expr) {
 				longest = every
 			}

@@ -49,13 +49,20 @@ func TestAlteredAllTheTime(t *testing.T) {
 			f.exec(statement)
 			settle(t.Context())
 		}
-		time.Sleep(1100 * time.Millisecond) // times of changes have the resolution of seconds
-		f.refresh(start + day)
 		change("ALTER TABLE readings ADD PARTITION (PARTITION last VALUES LESS THAN MAXVALUE)")
-		f.exec("ALTER TABLE other COMMENT = 'altered'")
-		f.set.PauseForTest(-time.Second)
-		if n := f.refresh(start + day); n > 0 {
-			t.Errorf("%d buckets were computed after rowmill changed the table's definition, want none", n)
+		for try := 0; ; try++ { // while another test waits for a lock, comparisons aren't recorded
+			time.Sleep(1100 * time.Millisecond) // times of changes have the resolution of seconds
+			f.refresh(start + day)
+			change("ALTER TABLE readings REBUILD PARTITION last")
+			f.exec("ALTER TABLE other COMMENT = 'altered'")
+			f.set.PauseForTest(-time.Second)
+			n := f.refresh(start + day)
+			if n == 0 {
+				break
+			}
+			if try == 20 {
+				t.Fatalf("%d buckets were computed after rowmill changed the table's definition, want none", n)
+			}
 		}
 		time.Sleep(1100 * time.Millisecond)
 		if kind == "mysql" { // MariaDB doesn't forget them
