@@ -201,7 +201,7 @@ func TestQueryExact(t *testing.T) {
 	})
 }
 
-// TestQueryExactDomains: a roll-up's groups of a domain have values that its type's collation, or its blanks, make equal.
+// TestQueryExactDomains: a roll-up's groups of a domain have values that its collation makes equal.
 func TestQueryExactDomains(t *testing.T) {
 	t.Parallel()
 	text := strings.NewReplacer("$DOUBLE", "DOUBLE PRECISION", "site VARCHAR(10)", "site folding", `by     = ["sensor"]`, `by     = ["sensor", "site"]`).Replace(rolledDeclaration)

@@ -141,42 +141,38 @@ func (r *Runner) shard(ctx context.Context, p *Plan, i int) (pieces []Piece, row
 }
 
 // ownZone returns what distinguishes the server's own time zone from others; "" if sessions of this State don't have it.
-func (n *node) ownZone(ctx context.Context, st engine.State) (_ string, err error) {
+func (n *node) ownZone(ctx context.Context, st engine.State) (string, error) {
 	z, ok := n.Reader.(engine.ZoneReader)
 	if !ok || !z.InOwnZone(st) {
 		return "", nil
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.zone != "" {
-		return n.zone, nil
-	}
-	s, err := n.plain.get(ctx, nil)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, n.plain.put(ctx, s, true)) }()
-	n.zone, err = z.OwnZone(ctx, s.Session)
-	return n.zone, err
+	return n.once(ctx, &n.zone, func(s *session) (string, error) { return z.OwnZone(ctx, s.Session) })
 }
 
 // ownDatabase returns the database, or the schema, in which the node has the table of the declaration: where a session with none of
 // a client's settings finds it.
-func (n *node) ownDatabase(ctx context.Context, table string) (_ string, err error) {
+func (n *node) ownDatabase(ctx context.Context, table string) (string, error) {
+	return n.once(ctx, &n.database, func(s *session) (string, error) {
+		t, err := n.TableParts(ctx, s.Session, "", table)
+		if err != nil {
+			return "", err
+		}
+		return t.Database, nil
+	})
+}
+
+// once returns what is known of the server, or reads it in a session with none of a client's settings.
+func (n *node) once(ctx context.Context, known *string, read func(*session) (string, error)) (_ string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.database != "" {
-		return n.database, nil
+	if *known != "" {
+		return *known, nil
 	}
 	s, err := n.plain.get(ctx, nil)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, n.plain.put(ctx, s, true)) }() // no query needs one without settings
-	t, err := n.TableParts(ctx, s.Session, "", table)
-	if err != nil {
-		return "", err
-	}
-	n.database = t.Database
-	return n.database, nil
+	*known, err = read(s)
+	return *known, err
 }

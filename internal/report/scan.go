@@ -120,11 +120,7 @@ func (w *ScanWay) paired(first *ScanWay, partitions int, compare func(was, is fl
 			all = append(all, v)
 		}
 	}
-	if len(all) == 0 {
-		return math.NaN()
-	}
-	slices.Sort(all)
-	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+	return middle(all)
 }
 
 func gain(was, is float64) float64 { return was / is }

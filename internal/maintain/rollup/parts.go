@@ -116,6 +116,29 @@ func since(was state.Compared, now *engine.PartIdentities) int64 {
 	return was.At
 }
 
+// Another process may be about to record that a change of the definition is rowmill's own: that is waited for before partitions are
+// computed again because of it.
+const (
+	settledTries = 5
+	settledPoll  = 200 * time.Millisecond
+)
+
+// lastWritten returns when the partitions were written, and what is recorded of them by then; nil if that is gone.
+func (w *worker) lastWritten(ctx context.Context, db engine.PartIdentifier, was *state.Parts) (*engine.PartsWritten, *state.Parts, error) {
+	for try := 0; ; try++ {
+		written, err := db.PartsWritten(ctx, "", w.table.Name)
+		if err != nil || was == nil || !forgot(was.Compared, written) || try == settledTries {
+			return written, was, err
+		}
+		if err := engine.Sleep(ctx, settledPoll); err != nil {
+			return nil, nil, err
+		}
+		if was, _, err = w.recorded(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
 // identify records the partitions of the table, and marks the computed buckets of those stale that aren't the recorded ones. suspected
 // reports that these include partitions that may have left the table and have come back.
 func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
@@ -154,21 +177,10 @@ func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
 	var written *engine.PartsWritten
 	certain := true // that all since the last comparison is known
 	if first || now.Alters != "" && (now.Alters != was.Alters || was.Definition == "") {
-		for try := 0; ; try++ {
-			if written, err = db.PartsWritten(ctx, "", w.table.Name); err != nil {
-				return fail(err)
-			}
-			if !forgot(was.Compared, written) || try == settledTries {
-				break
-			}
-			if err := engine.Sleep(ctx, settledPoll); err != nil {
-				return false, err
-			}
-			if was, ok, err = w.recorded(ctx); err != nil || !ok || was == nil {
-				return false, err
-			}
+		if written, was, err = w.lastWritten(ctx, db, was); err != nil {
+			return fail(err)
 		}
-		if certain = written != nil; first && !certain {
+		if certain = written != nil; was == nil || first && !certain {
 			return false, nil
 		}
 	}
@@ -300,13 +312,6 @@ func (s *Set) Compare(ctx context.Context) (settle func(context.Context), err er
 	s.traced.note(state.Compared{Alters: now.Alters, Definition: written.Definition, At: now.Now})
 	return certain, nil
 }
-
-// Another process may be about to record that a change of the definition is rowmill's own: that is waited for before partitions are
-// computed again because of it.
-const (
-	settledTries = 5
-	settledPoll  = 200 * time.Millisecond
-)
 
 // comparedEvery is how often the time of a comparison without a difference is recorded, in microseconds.
 const comparedEvery = 1_000_000
