@@ -14,9 +14,10 @@ GO=${GO:-go}
 # that the suite doesn't otherwise use. The remaining tests are in part `long`.
 kills='Kill|CutOff|BrokenOff|SimulatedMonth'
 servers='Hostile'
+flags='-vet=off -ldflags=-w -p 2 -parallel 8' # the Makefile has the reasons
 
 beside() { # runs tests on the shared servers
-  "$GO" run ./internal/testservers "$GO" test -count 1 -timeout 45m -p 2 -parallel 8 "$@"
+  "$GO" run ./internal/testservers "$GO" test -count 1 -timeout 45m $flags "$@"
 }
 
 # newer runs on newer servers: the engine suite with its traps, the tests of
@@ -41,7 +42,7 @@ newer() (
 # another SQLite driver.
 pure() (
   export CGO_ENABLED=0 ROWMILL_TEST_KINDS=sqlite
-  "$GO" test -count 1 -timeout 45m -p 2 -parallel 8 ./...
+  "$GO" test -count 1 -timeout 45m $flags ./...
 )
 
 part() {
@@ -55,7 +56,7 @@ part() {
       return $failed
       ;;
     race) beside -race ./... ;;
-    fuzz) scripts/fuzz.sh 40s ;;
+    fuzz) scripts/fuzz.sh 20s ;;
     long)
       local failed=0
       ROWMILL_TEST_NIGHTLY=1 beside -skip "$kills|$servers" ./... || failed=1
