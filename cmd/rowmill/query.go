@@ -192,6 +192,9 @@ func (a *app) query(ctx context.Context, args []string, f queryFlags) (err error
 	if !ok {
 		return usagef("--target mariadb://USER@HOST/DB", "--target %s can't answer queries", f.target)
 	}
+	if err := nodes.Check(ctx, t.DB); err != nil {
+		return err
+	}
 	var shown *queryProgress
 	if live.IsTerminal(a.stderr) {
 		shown = &queryProgress{a: a}

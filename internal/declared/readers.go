@@ -14,7 +14,9 @@ type Readers struct {
 	Table string
 	Nodes []Reader
 
-	opened []*target.DB
+	opened  []*target.DB
+	names   []string
+	keepers []engine.Keeper
 }
 
 // A Reader is one node.
@@ -29,21 +31,23 @@ type Reader struct {
 // is no error.
 func (f *File) OpenReaders(ctx context.Context) (*Readers, error) {
 	r := &Readers{Table: f.Name}
-	var names []string
-	var keepers []engine.Keeper
 	for _, n := range f.OfNodes() {
 		keeper, err := r.open(ctx, n)
 		if err != nil {
 			return nil, errors.Join(maintain.InNode(n.Node, err), r.Close())
 		}
 		if keeper != nil {
-			names, keepers = append(names, n.Node), append(keepers, keeper)
+			r.names, r.keepers = append(r.names, n.Node), append(r.keepers, keeper)
 		}
 	}
-	if err := maintain.CheckPlaces(ctx, nil, names, keepers); err != nil {
-		return nil, errors.Join(err, r.Close())
-	}
 	return r, nil
+}
+
+// Check returns an error if the nodes aren't such as a head can present: see maintain.CheckPlaces. Head is the database that plans the
+// queries.
+func (r *Readers) Check(ctx context.Context, head engine.DB) error {
+	keeper, _ := head.(engine.Keeper)
+	return maintain.CheckPlaces(ctx, keeper, r.names, r.keepers)
 }
 
 // open opens a node; its Keeper is nil if it can't be reached.

@@ -109,12 +109,13 @@ type State []Setting
 // and Session.SetState takes it.
 type Setting struct{ Name, Value string }
 
-// A ZoneReader is a Reader whose sessions can have a time zone that is the server's own, and not the same elsewhere.
-type ZoneReader interface {
-	// InOwnZone reports whether sessions of a State do.
-	InOwnZone(st State) bool
-	// OwnZone gives a session that zone, and returns what distinguishes it from others.
-	OwnZone(ctx context.Context, s *Session) (string, error)
+// A LocalReader is a Reader whose queries may have other answers than those of another server with the same rows: it has definitions of its
+// own, such as those of time zones, and of what users have made.
+type LocalReader interface {
+	// Locals returns, for each thing that sessions of a State and their queries may refer to, what distinguishes its definition from others.
+	Locals(ctx context.Context, s *Session, st State) (map[string]string, error)
+	// LocalWord returns a word of a query that may mean another thing on each server, whatever Locals says; "" if it has none.
+	LocalWord(query string) string
 }
 
 // Get returns the value of a setting, "" if there is none of that name.
@@ -167,7 +168,8 @@ type ResultColumn struct {
 	Scale int
 	// Precision is the largest number of digits of a ClassDecimal; 0 is unknown.
 	Precision int
-	// Width is the length to which the values of a type of fixed length are padded; 0 of all others.
+	// Width is the length to which the values of a type of fixed length are padded, and the number of bits of an expression, which may
+	// come as bytes or as decimal digits; 0 of all others.
 	Width int
 	// Binary reports that values are bytes and not characters; Hex that their texts are \x and
 	// two hexadecimal digits for each byte, and not the bytes themselves.
@@ -386,6 +388,8 @@ type TablePart struct {
 	Outside bool
 	// Reordered reports that it has the table's columns in another order.
 	Reordered bool
+	// Renamed reports that it presents a table of another server that has another name, or whose columns have.
+	Renamed bool
 	// Rows and Bytes are the server's estimates; -1 is unknown.
 	Rows, Bytes int64
 	// Version changes whenever rows of the partition have changed; "" if that is not known.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -58,6 +59,9 @@ func (r *Runner) shards(ctx context.Context, p *Plan) (pieces []Piece, why strin
 		if i < 0 {
 			return nil, fmt.Sprintf("partition %s of %s is not one of the declared nodes", part.Name, p.Table.Name), nil
 		}
+		if part.Renamed {
+			return nil, fmt.Sprintf("partition %s of %s presents a table, or columns, of other names", part.Name, p.Table.Name), nil
+		}
 		of, estimate, why, err := r.shard(ctx, p, i)
 		if err != nil || why != "" {
 			return nil, why, err
@@ -77,12 +81,10 @@ func (r *Runner) shard(ctx context.Context, p *Plan, i int) (pieces []Piece, row
 	if n.err != nil {
 		return nil, 0, "", fmt.Errorf("node %s: %w", n.name, n.err)
 	}
-	zone, err := n.ownZone(ctx, p.State)
-	if err != nil {
-		return nil, 0, "", fmt.Errorf("node %s: %w", n.name, err)
-	}
-	if head, err := r.nodes[0].ownZone(ctx, p.State); err != nil || head != zone {
-		return nil, 0, fmt.Sprintf("the session's time zone is each server's own, and that of node %s is another one than the head's", n.name), err
+	if l, ok := r.nodes[0].Reader.(engine.LocalReader); ok {
+		if word := l.LocalWord(p.Text); word != "" {
+			return nil, 0, fmt.Sprintf("%s may have another value on node %s than on the head", word, n.name), nil
+		}
 	}
 	own, err := n.ownDatabase(ctx, p.Table.Name)
 	if err != nil {
@@ -99,13 +101,16 @@ func (r *Runner) shard(ctx context.Context, p *Plan, i int) (pieces []Piece, row
 		return nil, 0, "", fmt.Errorf("node %s: %w", n.name, err)
 	}
 	defer func() { err = errors.Join(err, n.plain.put(ctx, s, err != nil)) }()
+	if why, err = r.local(ctx, p, n, s); err != nil || why != "" {
+		return nil, 0, why, err
+	}
 	t, err := n.TableParts(ctx, s.Session, p.Table.Database, p.Table.Name)
 	if err != nil {
 		return nil, 0, "", fmt.Errorf("node %s: %w", n.name, err)
 	}
 	same := slices.EqualFunc(t.Columns, p.Table.Columns, func(a, b engine.SchemaColumn) bool {
 		return a.Name == b.Name && a.Native == b.Native && a.Null == b.Null && a.Collation == b.Collation
-	})
+	}) && slices.Equal(t.Invisible, p.Table.Invisible)
 	switch {
 	case !same: // the head converts values to its own columns' types, as in pieces it may not
 		p.Whole = fmt.Sprintf("%s has other columns on node %s than on the head", t.Name, n.name)
@@ -140,39 +145,62 @@ func (r *Runner) shard(ctx context.Context, p *Plan, i int) (pieces []Piece, row
 	return pieces, rows, "", nil
 }
 
-// ownZone returns what distinguishes the server's own time zone from others; "" if sessions of this State don't have it.
-func (n *node) ownZone(ctx context.Context, st engine.State) (string, error) {
-	z, ok := n.Reader.(engine.ZoneReader)
-	if !ok || !z.InOwnZone(st) {
+// local says why a node may answer the query in another way than the head does, which then reads the rows as a whole unless it has the
+// node return them as they are.
+func (r *Runner) local(ctx context.Context, p *Plan, n *node, s *session) (why string, err error) {
+	head, is := r.nodes[0].Reader.(engine.LocalReader)
+	of, also := n.Reader.(engine.LocalReader)
+	if !is || !also {
 		return "", nil
 	}
-	return n.once(ctx, &n.zone, func(s *session) (string, error) { return z.OwnZone(ctx, s.Session) })
+	theirs, err := of.Locals(ctx, s.Session, p.State)
+	if err != nil {
+		return "", fmt.Errorf("node %s: %w", n.name, err)
+	}
+	own, err := r.nodes[0].plain.get(ctx, p.State)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, r.nodes[0].plain.put(ctx, own, err != nil)) }()
+	ours, err := head.Locals(ctx, own.Session, p.State)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range slices.Sorted(maps.Keys(ours)) {
+		if theirs[name] != ours[name] {
+			why = fmt.Sprintf("%s is another one on node %s than on the head", name, n.name)
+			break
+		}
+		delete(theirs, name)
+	}
+	for name := range theirs {
+		if why == "" && ours[name] == "" {
+			why = fmt.Sprintf("%s is on node %s and not on the head", name, n.name)
+		}
+	}
+	if why != "" && !p.Table.Rewritten {
+		p.Whole = why
+	}
+	return why, nil
 }
 
 // ownDatabase returns the database, or the schema, in which the node has the table of the declaration: where a session with none of
-// a client's settings finds it.
-func (n *node) ownDatabase(ctx context.Context, table string) (string, error) {
-	return n.once(ctx, &n.database, func(s *session) (string, error) {
-		t, err := n.TableParts(ctx, s.Session, "", table)
-		if err != nil {
-			return "", err
-		}
-		return t.Database, nil
-	})
-}
-
-// once returns what is known of the server, or reads it in a session with none of a client's settings.
-func (n *node) once(ctx context.Context, known *string, read func(*session) (string, error)) (_ string, err error) {
+// a client's settings finds it. It is read once.
+func (n *node) ownDatabase(ctx context.Context, table string) (_ string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if *known != "" {
-		return *known, nil
+	if n.database != "" {
+		return n.database, nil
 	}
 	s, err := n.plain.get(ctx, nil)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, n.plain.put(ctx, s, true)) }() // no query needs one without settings
-	*known, err = read(s)
-	return *known, err
+	t, err := n.TableParts(ctx, s.Session, "", table)
+	if err != nil {
+		return "", err
+	}
+	n.database = t.Database
+	return n.database, nil
 }

@@ -31,7 +31,6 @@ type node struct {
 
 	mu       sync.Mutex
 	database string // see ownDatabase
-	zone     string // see ownZone
 }
 
 // New returns a Runner for queries to one server. Close it.

@@ -85,15 +85,15 @@ type Writer interface {
 func New(f Format, w io.Writer, o Options) (Writer, error) {
 	switch f {
 	case Table:
-		return &table{w: w, noHeader: o.NoHeader}, nil
+		return &bitWriter{Writer: &table{w: w, noHeader: o.NoHeader}}, nil
 	case CSV:
-		return &lines{out: w, noHeader: o.NoHeader, field: appendCSV, between: ','}, nil
+		return &bitWriter{Writer: &lines{out: w, noHeader: o.NoHeader, field: appendCSV, between: ','}}, nil
 	case TSV:
-		return &lines{out: w, noHeader: o.NoHeader, field: appendTSV, between: '\t'}, nil
+		return &bitWriter{Writer: &lines{out: w, noHeader: o.NoHeader, field: appendTSV, between: '\t'}}, nil
 	case NDJSON:
-		return &ndjson{out: w}, nil
+		return &bitWriter{Writer: &ndjson{out: w}}, nil
 	case Parquet:
-		return &parquetWriter{out: w}, nil
+		return &bitWriter{Writer: &parquetWriter{out: w}}, nil
 	}
 	return nil, fmt.Errorf("unknown format %q: there are %s", f, list(Formats()))
 }

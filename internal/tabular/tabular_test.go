@@ -58,6 +58,8 @@ var (
 	blob    = engine.ResultColumn{Name: "raw", Native: "BLOB", Class: engine.ClassBytes, Binary: true}
 	escaped = engine.ResultColumn{Name: "raw", Native: "bytea", Class: engine.ClassBytes, Binary: true, Hex: true}
 	bit     = engine.ResultColumn{Name: "bits", Native: "BIT", Binary: true}
+	wide    = engine.ResultColumn{Name: "bits", Native: "BIT", Binary: true, Width: 20}
+	byte8   = engine.ResultColumn{Name: "bits", Native: "BIT", Binary: true, Width: 8}
 	truth   = engine.ResultColumn{Name: "ok", Native: "bool"}
 	moment  = engine.ResultColumn{Name: "at", Native: "DATETIME", Class: engine.ClassTime}
 	instant = engine.ResultColumn{Name: "at", Native: "timestamptz", Class: engine.ClassTime}
@@ -100,9 +102,12 @@ func TestFormats(t *testing.T) {
 		"csv": {CSV, Options{}, []engine.ResultColumn{text, named(text, `a "b"`)}, [][]string{
 			{"plain", "a,b"}, {"NULL", ""}, {`\N`, `say "x"`}, {"two\nlines", " blank"}, {"tab\t", "cr\r"}},
 			"name,\"a \"\"b\"\"\"\nplain,\"a,b\"\n,\"\"\n\"\\N\",\"say \"\"x\"\"\"\n\"two\nlines\",\" blank\"\n\"tab\t\",\"cr\r\"\n"},
-		"csv of bytes":         {CSV, Options{NoHeader: true}, []engine.ResultColumn{blob, escaped}, [][]string{{"", `\x`}, {"\x01\xab", `\x01ab`}, {"", `\x`}, {"NULL", "NULL"}}, "\"\",\"\"\n01ab,01ab\n\"\",\"\"\n,\n"},
-		"csv of bits":          {CSV, Options{}, []engine.ResultColumn{bit}, [][]string{{"\x10"}, {"\x00"}, {"NULL"}, {strings.Repeat("\xff", 8)}}, "bits\n16\n0\n\n18446744073709551615\n"},
-		"ndjson of bits":       {NDJSON, Options{}, []engine.ResultColumn{bit}, [][]string{{"\x01\x10"}, {"NULL"}}, `{"bits":272}` + "\n" + `{"bits":null}` + "\n"},
+		"csv of bytes":   {CSV, Options{NoHeader: true}, []engine.ResultColumn{blob, escaped}, [][]string{{"", `\x`}, {"\x01\xab", `\x01ab`}, {"", `\x`}, {"NULL", "NULL"}}, "\"\",\"\"\n01ab,01ab\n\"\",\"\"\n,\n"},
+		"csv of bits":    {CSV, Options{}, []engine.ResultColumn{bit}, [][]string{{"\x10"}, {"\x00"}, {"NULL"}, {strings.Repeat("\xff", 8)}}, "bits\n16\n0\n\n18446744073709551615\n"},
+		"ndjson of bits": {NDJSON, Options{}, []engine.ResultColumn{bit}, [][]string{{"\x01\x10"}, {"NULL"}}, `{"bits":272}` + "\n" + `{"bits":null}` + "\n"},
+		"csv of an expression's bits": {CSV, Options{NoHeader: true}, []engine.ResultColumn{integer, wide}, [][]string{
+			{"1", "\x00\x00\x07"}, {"2", "7"}, {"3", "300000"}, {"4", "\x04\x93\xe0"}, {"5", "123"}, {"6", "NULL"}, {"7", "1048575"}},
+			"1,7\n2,7\n3,300000\n4,300000\n5,123\n6,\n7,1048575\n"},
 		"table of bits":        {Table, Options{NoHeader: true}, []engine.ResultColumn{bit}, [][]string{{"\x10"}, {"\x00"}}, "+----+\n| 16 |\n|  0 |\n+----+\n"},
 		"tsv":                  {TSV, Options{}, []engine.ResultColumn{text, integer}, [][]string{{"a\tb\nc\\d\x00e", "1"}, {"NULL", "NULL"}, {"", "-5"}, {`\N`, "0"}}, "name\tn\na\\tb\\nc\\\\d\\0e\t1\n\\N\t\\N\n\t-5\n\\\\N\t0\n"},
 		"tsv without a header": {TSV, Options{NoHeader: true}, []engine.ResultColumn{text}, [][]string{{"x"}}, "x\n"},
@@ -145,6 +150,8 @@ func TestValuesThatAFormatCannotHold(t *testing.T) {
 		"too many digits":        {Parquet, decimal, strings.Repeat("9", 29) + ".00", "at most 30 digits"},
 		"integer beyond 64 bits": {Parquet, integer, "9223372036854775808", "is not an integer of 64 bits"},
 		"truth":                  {Parquet, truth, "1", "is not a truth value"},
+		"bits in two ways":       {TSV, byte8, "7", "row 2, column bits: the server doesn't tell whether the bits of this expression are bytes or digits"},
+		"bits in another coding": {TSV, byte8, "\u00c8", "bytes or digits"},
 		"digits of bytes":        {Parquet, escaped, `\xzz`, "hexadecimal"},
 		"long text":              {Parquet, integer, strings.Repeat("é", 50), `"éééééééééééééééééééé"... is not`},
 	} {

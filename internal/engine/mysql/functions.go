@@ -218,8 +218,9 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 			return r, true
 		case c.Result.Class == engine.ClassDecimal && numeric(c.Inputs):
 			r.Alone, r.Cut = alone, true
-			if f, err := parseField(c.Inputs[0].Packet); alone && c.Inputs[0].Class == engine.ClassInt && (err != nil || f.computed) {
-				// COALESCE of an unsigned integer and a signed one has a digit less than its values, to which the server cuts the average where it stores it.
+			if f, err := parseField(c.Inputs[0].Packet); alone && (c.Inputs[0].Class == engine.ClassInt || c.Computed) && (err != nil || f.computed) {
+				// COALESCE of an unsigned integer and a signed one has a digit less than its values, and FLOOR of a large one several, to which the
+				// server cuts the average where it stores it.
 				r.Tie = "ABS($1) >= $2 * 1" + strings.Repeat("0", max(0, c.Result.Precision-c.Result.Scale))
 			}
 			if quotientRounds(c.Inputs[0].Scale, c.Result.Scale) {
@@ -231,6 +232,8 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 		return extremeRecipe(c, same, alone)
 	case "bit_and", "bit_or", "bit_xor":
 		if c.Result.Class == engine.ClassInt {
+			// MariaDB takes it for a signed number where it computes with binary fractions, unless it has stored it before.
+			same.Alone = db != nil && db.dialect.mariadb
 			return step(map[string]engine.MergeStep{"bit_and": engine.MergeBitAnd, "bit_or": engine.MergeBitOr, "bit_xor": engine.MergeBitXor}[c.Name])
 		}
 	case "std", "stddev", "stddev_pop", "stddev_samp", "var_pop", "var_samp", "variance":
@@ -374,9 +377,10 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 		if c.Name == "max" {
 			same.Steps[0] = engine.MergeMax
 		}
-		if f, err := parseField(c.Inputs[0].Packet); mysql && c.Result.Class == engine.ClassDecimal && c.Result.Scale == 0 && c.Result.Precision >= integerDigits && (err != nil || f.computed) {
+		if f, err := parseField(c.Inputs[0].Packet); mysql && c.Result.Class == engine.ClassDecimal && c.Result.Precision-c.Result.Scale >= integerDigits &&
+			(c.Result.Scale == 0 || c.Computed) && (err != nil || f.computed) {
 			// FLOOR of a large integer has fewer digits than its values, to which the server cuts the extreme where it stores it.
-			same.Tie = "ABS($1) = " + strings.Repeat("9", c.Result.Precision)
+			same.Tie = "ABS($1) = " + largest(c.Result)
 		}
 		return same, true
 	case c.Result.Class == engine.ClassFloat:
@@ -386,6 +390,11 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 		return same, true
 	}
 	return engine.Recipe{}, false
+}
+
+// largest is the largest number of a DECIMAL type.
+func largest(c engine.ResultColumn) string {
+	return strings.TrimSuffix(strings.Repeat("9", c.Precision-c.Scale)+"."+strings.Repeat("9", c.Scale), ".")
 }
 
 // distinctRecipe is that of COUNT and SUM(DISTINCT ...) and of lists of distinct values in their own order.

@@ -53,7 +53,7 @@ func (db *DB) PartIdentities(ctx context.Context, s *engine.Session, database, t
 		err := r.Scan(&name, &id)
 		out.Columns[name] = id
 		return err
-	}, "SELECT COLUMN_NAME, CONCAT(ORDINAL_POSITION, ' ', SHA1(CONCAT_WS(' ', DATA_TYPE, GENERATION_EXPRESSION))) FROM information_schema.COLUMNS "+
+	}, "SELECT COLUMN_NAME, CONCAT(ORDINAL_POSITION, ' ', SHA2(CONCAT_WS(' ', DATA_TYPE, GENERATION_EXPRESSION), 256)) FROM information_schema.COLUMNS "+
 		"WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?", database, table)
 	if err != nil {
 		return fail(err)

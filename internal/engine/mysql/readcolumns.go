@@ -104,6 +104,10 @@ func parseColumn(p []byte) (engine.ResultColumn, error) {
 	switch c.Native {
 	case "CHAR", "BINARY":
 		c.Width = int(f.length)
+	case "BIT":
+		if f.computed {
+			c.Width = int(f.length)
+		}
 	case "TIME":
 		if f.decimals <= 6 {
 			c.Scale = int(f.decimals)

@@ -237,7 +237,11 @@ func (d dialect) childrenOf(ctx context.Context, s *engine.Session, t *engine.Ta
 		"SELECT tree.child = tree.oid, tree.child, tn.nspname, top.relname, n.nspname, c.relname, c.relkind, c.reltuples::bigint, c.relpages::bigint * 8192, "+
 		"pg_catalog.has_table_privilege(c.oid, 'SELECT'), pg_catalog.row_security_active(c.oid), pg_catalog.pg_get_expr(top.relpartbound, top.oid), "+
 		"CASE WHEN tree.child = tree.oid THEN (SELECT pg_catalog.string_agg(a.attname::text, E'\\x01' ORDER BY a.attnum) FROM pg_catalog.pg_attribute a "+
-		"WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) END "+
+		"WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) END, "+
+		"EXISTS (SELECT FROM pg_catalog.pg_foreign_table f WHERE f.ftrelid = c.oid AND (f.ftoptions IS NULL "+
+		"OR NOT 'table_name=' || (SELECT r.relname FROM pg_catalog.pg_class r WHERE r.oid = "+oid+") = ANY (f.ftoptions) "+
+		"OR EXISTS (SELECT FROM pg_catalog.unnest(f.ftoptions) o WHERE o LIKE 'schema\\_name=%' AND o <> 'schema_name=' || tn.nspname))) OR "+
+		"EXISTS (SELECT FROM pg_catalog.pg_attribute a, pg_catalog.unnest(a.attfdwoptions) o WHERE a.attrelid = c.oid AND NOT a.attisdropped AND o LIKE 'column\\_name=%') "+
 		"FROM tree JOIN pg_catalog.pg_class c ON c.oid = tree.oid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "+
 		"JOIN pg_catalog.pg_class top ON top.oid = tree.child JOIN pg_catalog.pg_namespace tn ON tn.oid = top.relnamespace "+
 		"ORDER BY pg_catalog.pg_get_expr(top.relpartbound, top.oid) = 'DEFAULT', pg_catalog.pg_get_expr(top.relpartbound, top.oid) COLLATE \"C\", tree.child, tree.oid <> tree.child", nil,
@@ -257,6 +261,7 @@ func (d dialect) childrenOf(ctx context.Context, s *engine.Session, t *engine.Ta
 			if string(v[6]) == "f" {
 				t.Versioned, t.Remote = false, true
 			}
+			p.Renamed = p.Renamed || string(v[13]) == "t"
 			if string(v[6]) != "p" {
 				add(&p.Rows, v[7])
 				add(&p.Bytes, v[8])

@@ -224,7 +224,7 @@ func (p *prefixed) Read(to []byte) (int, error) {
 // refuses the client.
 func (c *client) authenticate(answer []byte, offered uint32) error {
 	body := answer[headerSize:]
-	caps := binary.LittleEndian.Uint32(body) & offered
+	caps := binary.LittleEndian.Uint32(body) & offered &^ masked
 	c.caps, c.mariadb = caps, offered&capMySQL == 0
 	var extended uint32
 	if offered&capMySQL == 0 && caps&capMySQL == 0 {
@@ -235,6 +235,7 @@ func (c *client) authenticate(answer []byte, offered uint32) error {
 	c.name.Store(&user)
 	c.reply.eofs = caps&capDeprecateEOF == 0
 	c.reply.meta = extended&capCacheMeta != 0
+	binary.LittleEndian.PutUint32(body, binary.LittleEndian.Uint32(body)&^masked) // whatever was offered
 	answer[3] = byte(int(answer[3]) + c.shift)
 	if _, err := c.server.Write(answer); err != nil {
 		return err

@@ -60,3 +60,17 @@ SELECT e.c, e.l, SUM(DISTINCT e.d65), AVG(COALESCE(e.iu, 0)) AS a1 FROM events e
 -- on: mariadb mysql
 -- expect: split
 SELECT host_id, AVG(CASE WHEN i > 10 THEN 1 ELSE 0 END) FROM events GROUP BY host_id ORDER BY host_id;
+
+-- Numbers whose types MySQL gives too few digits, to which it cuts them where it stores a derived table.
+-- name: averages of FLOOR of large integers in a derived table
+-- on: mariadb mysql
+SELECT COUNT(DISTINCT x), MAX(x), SUM(x), MIN(x) FROM (SELECT c, AVG(FLOOR(bu)) AS x FROM events WHERE id < 5000 AND d IS NULL GROUP BY c) t;
+-- name: averages of COALESCE of CEILING in a derived table
+-- on: mariadb mysql
+SELECT COUNT(DISTINCT x), MAX(x), SUM(x), MIN(x) FROM (SELECT c, AVG(COALESCE(CEILING(bu), 1)) AS x FROM events WHERE id < 5000 AND d IS NULL GROUP BY c) t;
+-- name: extremes of FLOOR of large integers with a fraction in a derived table
+-- on: mariadb mysql
+SELECT COUNT(DISTINCT x), MAX(x), SUM(x), MIN(x) FROM (SELECT c, MAX(FLOOR(bu) * 1.5) AS x FROM events WHERE id < 5000 AND d IS NULL GROUP BY c) t;
+-- name: sums of FLOOR of large integers with a fraction in a derived table
+-- on: mariadb mysql
+SELECT COUNT(DISTINCT x), MAX(x), SUM(x), MIN(x) FROM (SELECT c, SUM(FLOOR(bu) * 2.5) AS x FROM events WHERE id < 5000 AND d IS NULL GROUP BY c) t;

@@ -134,3 +134,14 @@ SELECT host_id, GROUP_CONCAT(id ORDER BY id) FROM events WHERE i > 97 AND host_i
 -- name: rollup with GROUPING
 -- on: mysql
 SELECT host_id, GROUPING(host_id), COUNT(*) FROM events GROUP BY host_id WITH ROLLUP;
+
+-- name: bitwise aggregates as binary fractions
+SELECT SIGN(BIT_AND(u.i)), BIT_AND(u.i) + 0e0, BIT_OR(d) + 0e0 FROM nulls u;
+-- name: bitwise aggregates of negative numbers as binary fractions, by host
+SELECT host_id, BIT_OR(-ABS(i)) * 1e0, SQRT(BIT_XOR(bu)) FROM events GROUP BY host_id ORDER BY host_id;
+-- name: having bitwise aggregates above a binary fraction
+SELECT host_id, COUNT(*) FROM events GROUP BY host_id HAVING BIT_OR(-ABS(i)) > 5e0 ORDER BY host_id;
+-- name: having a bitwise aggregate by its alias above a binary fraction
+SELECT host_id, BIT_OR(-ABS(i)) AS b FROM events GROUP BY host_id HAVING b > 5e0 ORDER BY b + 0e0, host_id;
+-- name: bitwise aggregates of a derived table as binary fractions
+SELECT SUM(b + 0e0 > 5), SUM(SIGN(b)) FROM (SELECT host_id, BIT_OR(-ABS(i)) AS b FROM events GROUP BY host_id) t;

@@ -1,0 +1,41 @@
+package mysql
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// Locals implements engine.LocalReader: the session's time zone, which is the server's own, or has a definition in its tables.
+// Servers tell the abbreviation of their zone, which several have. So it is when the first hours of weeks are, in the years that all of
+// them know.
+func (db *DB) Locals(ctx context.Context, s *engine.Session, st engine.State) (map[string]string, error) {
+	if fixedZone(st.Get("time_zone")) {
+		return nil, nil
+	}
+	var list []string
+	for at := time.Date(1971, 1, 3, 0, 0, 0, 0, time.UTC); at.Year() < 2038; at = at.AddDate(0, 0, 7) {
+		list = append(list, at.Format("UNIX_TIMESTAMP('2006-01-02')"))
+	}
+	zone := ""
+	err := s.Text(ctx, "SELECT "+unlimited+"SHA2(CONCAT_WS(',', "+strings.Join(list, ", ")+"), 256)", nil, func(v [][]byte) error {
+		zone = string(v[0])
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the session's time zone: %w", err)
+	}
+	return map[string]string{"the session's time zone": zone}, nil
+}
+
+// localWords finds what looks up a name in a server's tables: of a time zone.
+var localWords = regexp.MustCompile(`(?i)\bCONVERT_TZ\b`)
+
+// LocalWord implements engine.LocalReader.
+func (db *DB) LocalWord(query string) string { return localWords.FindString(query) }
+
+var _ engine.LocalReader = (*DB)(nil)

@@ -1,0 +1,62 @@
+package tabular
+
+import (
+	"encoding/binary"
+	"slices"
+	"strconv"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A bitWriter is a Writer for answers with bits of expressions (ResultColumn.Width): servers send these as bytes or as decimal digits,
+// depending on the expression and on how they run the query, and don't tell which. It passes on bytes.
+type bitWriter struct {
+	Writer
+	cols   []engine.ResultColumn
+	rows   int64
+	values [][]byte
+}
+
+// Columns implements Writer.
+func (b *bitWriter) Columns(cols []engine.ResultColumn) error {
+	b.cols = nil
+	for i, c := range cols {
+		if formOf(c) == formBits && c.Width > 0 {
+			b.cols = slices.Grow(b.cols, len(cols))[:len(cols)]
+			b.cols[i] = c
+		}
+	}
+	return b.Writer.Columns(cols)
+}
+
+// Row implements Writer.
+func (b *bitWriter) Row(values [][]byte) error {
+	b.rows++
+	if b.cols == nil {
+		return b.Writer.Row(values)
+	}
+	b.values = append(b.values[:0], values...)
+	for i, c := range b.cols {
+		if c.Width == 0 || values[i] == nil {
+			continue
+		}
+		n, ok := sureBits(values[i], c.Width)
+		if !ok {
+			return unfit(b.rows, c.Name, "the server doesn't tell whether the bits of this expression are bytes or digits", "add + 0 to the expression in the query")
+		}
+		b.values[i] = binary.BigEndian.AppendUint64(nil, n)
+	}
+	return b.Writer.Row(b.values)
+}
+
+// sureBits returns the number of an expression's bits, of which there are at most width, and false if they may be read in two ways or in none.
+func sureBits(text []byte, width int) (n uint64, ok bool) {
+	most := uint64(1)<<width - 1
+	digits, err := strconv.ParseUint(string(text), 10, 64)
+	asDigits := err == nil && text[0] != '+' && digits <= most
+	asBytes := len(text) == (width+7)/8 && bitsOf(text) <= most
+	if asDigits {
+		return digits, !asBytes || bitsOf(text) == digits
+	}
+	return bitsOf(text), asBytes
+}
