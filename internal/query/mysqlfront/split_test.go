@@ -138,7 +138,9 @@ func TestAnswersInPieces(t *testing.T) {
 					if !sameAnswer(got, want) {
 						t.Errorf("caps %x %x: %s:\n got %q\nwant %q", caps.caps, caps.extended, q, got, want)
 					}
-					if split := a.ran.Load() > before; split && strings.Contains(q, "*") && !bytes.Equal(got[0], want[0]) || !split && !strings.Contains(q, "*") {
+					// MySQL converts parameters for TIME and YEAR by other rules than literals.
+					may := !strings.Contains(q, "*") && kind == "mariadb"
+					if split := a.ran.Load() > before; split && strings.Contains(q, "*") && !bytes.Equal(got[0], want[0]) || split != may && !strings.Contains(q, "*") {
 						t.Errorf("%s: in pieces: %v", q, split)
 					}
 				}
