@@ -156,7 +156,9 @@ func (l *loading) killedUntil(kills, victims int, args string, half bool, r *ran
 		case s.code == exitDone || s.code == exitFailed && strings.Contains(said, "couldn't be loaded"):
 			finished++
 			l.loads(exitDone, "Finished true", "all.csv "+args)
-			p.check(l, "all.csv")
+			if p.check(l, "all.csv"); l.Failed() {
+				return // with the history of this file
+			}
 			history = nil
 			if l.anew("all.csv"); half && n < kills {
 				l.halfThere(p)

@@ -166,16 +166,15 @@ func (r *Runner) local(ctx context.Context, p *Plan, n *node, s *session) (why s
 	if err != nil {
 		return "", err
 	}
+	for name := range theirs {
+		if _, both := ours[name]; !both {
+			ours[name] = ""
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(ours)) {
 		if theirs[name] != ours[name] {
-			why = fmt.Sprintf("%s is another one on node %s than on the head", name, n.name)
+			why = fmt.Sprintf("%s is another one on node %s than on the head, or only on one of them", name, n.name)
 			break
-		}
-		delete(theirs, name)
-	}
-	for name := range theirs {
-		if why == "" && ours[name] == "" {
-			why = fmt.Sprintf("%s is on node %s and not on the head", name, n.name)
 		}
 	}
 	if why != "" && !p.Table.Rewritten {

@@ -81,13 +81,13 @@ func TestNodesWithOtherDefinitions(t *testing.T) {
 	expect("SELECT count(*), max('r'::REGCLASS::oid::bigint) FROM r", "REGCLASS may have another value on node n1")
 	for _, x := range []struct{ change, back, through string }{
 		{"ALTER TYPE mood ADD VALUE 'fine' BEFORE 'ok'", "", "type mood is another one on node n1"},
-		{"CREATE TYPE pair AS (a int, b int)", "DROP TYPE pair", "type pair is on node n1 and not on the head"},
+		{"CREATE TYPE pair AS (a int, b int)", "DROP TYPE pair", "type pair is another one on node n1"},
 		{"DROP DOMAIN amount; CREATE DOMAIN amount AS numeric(12,3)", "DROP DOMAIN amount; CREATE DOMAIN amount AS numeric(10,2)", "type amount is another one"},
 		{"DROP COLLATION own; CREATE COLLATION own (provider = icu, locale = 'de')", "DROP COLLATION own; CREATE COLLATION own (provider = icu, locale = 'en')", "collation public.own is another one"},
 		{"CREATE OR REPLACE FUNCTION plus(int, text) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1 + 2'",
 			"CREATE OR REPLACE FUNCTION plus(int, text) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1 + 1'", "operator public.+ of integer and text is another one"},
 		{"CREATE FUNCTION flag(int) RETURNS mood IMMUTABLE LANGUAGE sql AS 'SELECT NULL::mood'; CREATE CAST (int AS mood) WITH FUNCTION flag(int)",
-			"DROP FUNCTION flag CASCADE", "cast from integer to mood is on node n1"},
+			"DROP FUNCTION flag CASCADE", "cast from integer to mood is another one on node n1"},
 	} {
 		do(t, n1, strings.Split(x.change, "; ")...)
 		expect(query, x.through)
