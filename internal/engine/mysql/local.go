@@ -10,26 +10,27 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// Locals implements engine.LocalReader: the session's time zone, which is the server's own, or has a definition in its tables.
-// Servers tell the abbreviation of their zone, which several have. So it is when the first hours of weeks are, in the years that all of
-// them know.
+// Locals implements engine.LocalReader: the session's time zone, which is the server's own, or has a definition in its tables, and the
+// length beyond which functions return NULL. Servers tell the abbreviation of their zone, which several have. So it is when the first hours of
+// weeks are, in the years that all of them know.
 func (db *DB) Locals(ctx context.Context, s *engine.Session, st engine.State) (map[string]string, error) {
-	if fixedZone(st.Get("time_zone")) {
-		return nil, nil
+	zone := "''"
+	if !fixedZone(st.Get("time_zone")) {
+		var list []string
+		for at := time.Date(1971, 1, 3, 0, 0, 0, 0, time.UTC); at.Year() < 2038; at = at.AddDate(0, 0, 7) {
+			list = append(list, at.Format("UNIX_TIMESTAMP('2006-01-02')"))
+		}
+		zone = "SHA2(CONCAT_WS(',', " + strings.Join(list, ", ") + "), 256)"
 	}
-	var list []string
-	for at := time.Date(1971, 1, 3, 0, 0, 0, 0, time.UTC); at.Year() < 2038; at = at.AddDate(0, 0, 7) {
-		list = append(list, at.Format("UNIX_TIMESTAMP('2006-01-02')"))
-	}
-	zone := ""
-	err := s.Text(ctx, "SELECT "+unlimited+"SHA2(CONCAT_WS(',', "+strings.Join(list, ", ")+"), 256)", nil, func(v [][]byte) error {
-		zone = string(v[0])
+	own := map[string]string{}
+	err := s.Text(ctx, "SELECT "+unlimited+"@@max_allowed_packet, "+zone, nil, func(v [][]byte) error {
+		own["max_allowed_packet"], own["the session's time zone"] = string(v[0]), string(v[1])
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the session's time zone: %w", err)
 	}
-	return map[string]string{"the session's time zone": zone}, nil
+	return own, nil
 }
 
 // localWords finds what looks up a name in a server's tables: of a time zone.
