@@ -308,18 +308,21 @@ func (g *grouped) checkWindowed(e *parse.Expr) (err error) {
 	for _, arg := range e.Args {
 		parse.Walk(arg, func(x *parse.Expr) bool {
 			var c engine.ResultColumn
+			of := []*parse.Expr{x}
 			switch i := g.keyOf(x); {
 			case err != nil:
 				return false
 			case i >= 0:
 				c = g.keys[i].col
 			case g.isAggregate(x):
-				c = g.aggregateOf(x).result
+				c, of = g.aggregateOf(x).result, x.Args
 			default:
 				return true
 			}
 			switch {
 			case e.Name == "count":
+			case e.Name == "avg" && c.Class == engine.ClassInt && !g.syntax.Casts && slices.ContainsFunc(of, computed):
+				err = refuse("%s may have more digits than its type, to which the server may cut it", g.of(e.Span))
 			case c.Class == engine.ClassFloat && (e.Name == "sum" || e.Name == "avg"):
 				err = refuse("the last digits of %s may depend on the order of the additions", g.of(e.Span))
 			case c.Class == engine.ClassDecimal && c.Scale < 0 && (e.Name == "min" || e.Name == "max"):

@@ -159,6 +159,20 @@ func (g *grouped) checkRollup() error {
 			return refuse("the type of %s depends on how the server computes it", c.Name) // which table is sorted decides
 		}
 	}
+	// Servers rewrite some expressions, such as NOT x, before they look for them among the keys. Then a subtotal has the value of the last
+	// row in place of NULL, unless the key stands for the select list's own expression.
+	for _, e := range append(outputs(g.query), g.sel.Having) {
+		var again *parse.Expr
+		parse.Walk(e, func(e *parse.Expr) bool {
+			if i := g.keyOf(e); i >= 0 && e != g.keys[i].expr && parse.Bare(e).Kind != parse.Column {
+				again = e
+			}
+			return again == nil
+		})
+		if again != nil {
+			return refuse("it has WITH ROLLUP, and repeats %s, which it groups by: an alias, or a position, would be certain", g.of(again.Span))
+		}
+	}
 	seen := map[int]bool{}
 	for _, it := range g.sel.Items {
 		i := g.keyOf(it.Expr)

@@ -123,11 +123,11 @@ func (db *DB) Ambiguous(c engine.ResultColumn, expr string, use engine.KeyUse) s
 	return strings.Join(list, " OR ")
 }
 
-// clips reports integers that MySQL may cut to the range of their type where it groups in a table, and not where it sorts: it describes
-// those of some functions, such as TO_SECONDS, with too few digits.
+// clips reports integers that a server may cut to the range of their type where it groups in a table, and not where it sorts: it describes
+// those of some functions with too few digits, such as TO_SECONDS on MySQL and PERIOD_ADD on MariaDB.
 func (db *DB) clips(c engine.ResultColumn) bool {
 	f, err := parseField(c.Packet)
-	return db != nil && !db.dialect.mariadb && c.Class == engine.ClassInt && (err != nil || f.computed)
+	return db != nil && c.Class == engine.ClassInt && (err != nil || f.computed)
 }
 
 // clipped are the ends of the ranges of INT and BIGINT, with and without a sign.
@@ -218,9 +218,9 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 			return r, true
 		case c.Result.Class == engine.ClassDecimal && numeric(c.Inputs):
 			r.Alone, r.Cut = alone, true
-			if f, err := parseField(c.Inputs[0].Packet); alone && (c.Inputs[0].Class == engine.ClassInt || c.Computed) && (err != nil || f.computed) {
-				// COALESCE of an unsigned integer and a signed one has a digit less than its values, and FLOOR of a large one several, to which the
-				// server cuts the average where it stores it.
+			if f, err := parseField(c.Inputs[0].Packet); (alone && c.Inputs[0].Class == engine.ClassInt || c.Computed) && (err != nil || f.computed) {
+				// On MySQL, COALESCE of an unsigned integer and a signed one has a digit less than its values, and FLOOR of a large one several; so
+				// have BIT_COUNT and YEARWEEK on MariaDB. To them the server cuts the average where it stores it.
 				r.Tie = "ABS($1) >= $2 * 1" + strings.Repeat("0", max(0, c.Result.Precision-c.Result.Scale))
 			}
 			if quotientRounds(c.Inputs[0].Scale, c.Result.Scale) {

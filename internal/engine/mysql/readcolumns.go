@@ -228,6 +228,10 @@ func (db *DB) Collations(ctx context.Context, s *engine.Session, query string) (
 	return list, err
 }
 
+// mostStoredLength is how long a computed text may be that surely keeps its type in a table: longer ones become a TEXT or a BLOB. See
+// CONVERT_IF_BIGGER_TO_BLOB in the servers' unireg.h.
+const mostStoredLength = 512
+
 // provisional reports whether the result of a query may have another type for a computed column than its
 // description: one that is kept in a table on the way gets that table's type. In MySQL, an integer becomes an INT or a
 // BIGINT by the digits that it may have; a text has the size that it needs; and in MariaDB a CHAR may become a VARCHAR.
@@ -239,7 +243,8 @@ func (db *DB) provisional(c engine.ResultColumn) bool {
 	case c.Class == engine.ClassInt, c.Native == "YEAR":
 		return !db.dialect.mariadb && (f.length < 12 || c.Native != "BIGINT")
 	}
-	return c.Native == "CHAR" || c.Native == "LONGTEXT" || c.Native == "MEDIUMTEXT" || c.Native == "TEXT"
+	return c.Native == "CHAR" || strings.HasSuffix(c.Native, "TEXT") || strings.HasSuffix(c.Native, "BLOB") ||
+		f.length > mostStoredLength && (c.Native == "VARCHAR" || c.Native == "VARBINARY")
 }
 
 // fixedZone reports whether different instants have different local times in a time zone.

@@ -74,3 +74,12 @@ SELECT COUNT(DISTINCT x), MAX(x), SUM(x), MIN(x) FROM (SELECT c, MAX(FLOOR(bu) *
 -- name: sums of FLOOR of large integers with a fraction in a derived table
 -- on: mariadb mysql
 SELECT COUNT(DISTINCT x), MAX(x), SUM(x), MIN(x) FROM (SELECT c, SUM(FLOOR(bu) * 2.5) AS x FROM events WHERE id < 5000 AND d IS NULL GROUP BY c) t;
+-- name: averages of counts of bits, where they are stored
+-- on: mariadb mysql
+SELECT MAX(a), SUM(a) FROM (SELECT host_id, AVG(BIT_COUNT(bu)) AS a FROM events WHERE id < 5000 GROUP BY host_id) x;
+-- name: averages of weeks, where they are stored
+-- on: mariadb mysql
+SELECT host_id, AVG(YEARWEEK(day)) AS a FROM events WHERE id < 5000 GROUP BY host_id ORDER BY COUNT(*), host_id;
+-- name: averages of counts of bits over a window
+-- on: mariadb mysql
+SELECT host_id, AVG(MAX(BIT_COUNT(bu))) OVER (ORDER BY host_id) AS a FROM events WHERE id < 5000 GROUP BY host_id ORDER BY host_id;

@@ -97,3 +97,30 @@ SELECT (i + 100) / 50, COUNT(*) FROM events WHERE id < 5000 GROUP BY (i + 100) /
 SELECT UPPER(v), COUNT(*) FROM events WHERE id < 5000 GROUP BY UPPER(v) ORDER BY 1;
 -- name: a function of a key
 SELECT UPPER(vb), LENGTH(vb), COUNT(*) FROM events GROUP BY vb ORDER BY vb;
+-- name: subtotals of a condition that is written again
+-- on: mariadb mysql
+SELECT NOT si AS k, COUNT(*) FROM events WHERE id < 5000 GROUP BY NOT si WITH ROLLUP;
+-- name: subtotals of a condition by its alias
+-- on: mariadb mysql
+SELECT si > 5 AND i > 3 AS k, COUNT(*) FROM events WHERE id < 5000 GROUP BY k WITH ROLLUP;
+-- name: subtotals of two conditions that are written again
+-- on: mariadb mysql
+SELECT i % 3 AS m, NULLIF(si, 3) AS k, COUNT(*) FROM events WHERE id < 5000 GROUP BY i % 3, NULLIF(si, 3) WITH ROLLUP;
+-- name: subtotals of integers beyond their type
+-- on: mariadb
+SELECT PERIOD_ADD(202401, iu) AS k, COUNT(*) AS n FROM events WHERE id < 5000 GROUP BY k WITH ROLLUP;
+-- name: subtotals of a remainder by its alias
+-- on: mariadb mysql
+SELECT i % 3 AS k, COUNT(*), SUM(d), MIN(b) FROM events WHERE id < 5000 GROUP BY k WITH ROLLUP;
+-- name: subtotals of a negated column by its position
+-- on: mariadb mysql
+SELECT NOT si AS k, COUNT(d), MAX(i) FROM events GROUP BY 1 WITH ROLLUP;
+-- name: subtotals of a column and an alias
+-- on: mariadb mysql
+SELECT host_id, i % 2 AS k, COUNT(*), MAX(si) FROM events WHERE id < 5000 GROUP BY host_id, k WITH ROLLUP;
+-- name: subtotals of a condition on an average, by its alias
+-- on: mariadb mysql
+SELECT si BETWEEN 3 AND 90 AS k, AVG(i), COUNT(b) FROM events WHERE id < 5000 GROUP BY k WITH ROLLUP;
+-- name: subtotals of an hour by its alias
+-- on: mariadb mysql
+SELECT HOUR(at) AS h, COUNT(*), SUM(i) FROM events WHERE id < 5000 GROUP BY h WITH ROLLUP;

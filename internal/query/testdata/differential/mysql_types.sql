@@ -194,3 +194,7 @@ SELECT SUM(CASE WHEN value >= 0.5 THEN seq ELSE value END) / COUNT(*) AS a, SUM(
 SELECT host_id, SUM(CASE WHEN d > 100 THEN d ELSE 0 END) / COUNT(*) AS a, AVG(COALESCE(d, 0)) FROM events WHERE id < 5000 GROUP BY host_id ORDER BY host_id;
 -- name: texts of sums of integers among decimal numbers
 SELECT CONCAT(SUM(CASE WHEN value >= 0.5 THEN seq ELSE value END)), CONCAT(MAX(LEAST(seq, value))), LENGTH(SUM(IF(value > 0, seq, value))) FROM metrics;
+-- name: long computed texts as keys
+SELECT CONCAT(v, REPEAT('x', 600)) AS k, COUNT(*) FROM events WHERE id < 5000 GROUP BY 1;
+-- name: extremes of bytes by host, which are stored
+SELECT host_id, MIN(bl) AS k, MAX(REPEAT(vbin, 90)) AS m FROM events WHERE id < 5000 GROUP BY host_id ORDER BY host_id LIMIT 5;
