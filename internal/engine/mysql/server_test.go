@@ -103,6 +103,9 @@ func waits(t testing.TB, db *mysql.DB, connection int64) bool {
 	var n int
 	err := db.Pool().QueryRowContext(t.Context(), fmt.Sprintf("SELECT (SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id = %d AND trx_state = 'LOCK WAIT') + "+
 		"(SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = %[1]d AND STATE LIKE 'Waiting for table%%')", connection)).Scan(&n)
+	if err != nil && strings.Contains(err.Error(), "Error 3854") {
+		return false // MySQL 9.7 can't list a statement of another test with bytes that aren't UTF-8
+	}
 	must(t, err)
 	return n > 0
 }
