@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -14,7 +15,30 @@ import (
 // PartIdentities implements engine.PartIdentifier: InnoDB's ids of a partition's table and file, which TRUNCATE, EXCHANGE, REBUILD and
 // DISCARD TABLESPACE change, the times of creation of rowmill's triggers, and the server's id: a replica that has run the same DDL may have
 // the same ids and times. See alters for an EXCHANGE there and back.
-func (db *DB) PartIdentities(ctx context.Context, s *engine.Session, database, table string, parts []string) (*engine.PartIdentities, error) {
+func (db *DB) PartIdentities(ctx context.Context, s *engine.Session, database, table string, parts []string) (out *engine.PartIdentities, err error) {
+	err = whileDropped(func() error {
+		out, err = db.partIdentities(ctx, s, database, table, parts)
+		return err
+	})
+	return out, err
+}
+
+// errUnknownDatabase is ER_BAD_DB_ERROR.
+const errUnknownDatabase = 1049
+
+// whileDropped reads the catalog again where it was read while another session dropped any database: MySQL 8.0.15 fails then, with an
+// "Unknown database" that has no name.
+func whileDropped(read func() error) error {
+	const most = 5
+	for n := 1; ; n++ {
+		err := read()
+		if n == most || !serverError(err, errUnknownDatabase) || !strings.Contains(err.Error(), "''") {
+			return err
+		}
+	}
+}
+
+func (db *DB) partIdentities(ctx context.Context, s *engine.Session, database, table string, parts []string) (*engine.PartIdentities, error) {
 	if database == "" {
 		database = db.config.DBName
 	}

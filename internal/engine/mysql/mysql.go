@@ -250,7 +250,7 @@ func (db *DB) unreachable(err error) error {
 	var server *mysql.MySQLError
 	if errors.As(err, &server) {
 		switch server.Number {
-		case 1049: // ER_BAD_DB_ERROR
+		case errUnknownDatabase:
 			return engine.Hinted(fmt.Errorf("connect to %s: %w", where, err), "CREATE DATABASE %s", dialect{}.Quote(db.config.DBName))
 		case 1045, 1698: // ER_ACCESS_DENIED_ERROR
 			return engine.Hinted(fmt.Errorf("connect to %s: %w", where, err), "MYSQL_PWD, ~/.my.cnf or ?password-file=FILE for the password of %q", db.config.User)

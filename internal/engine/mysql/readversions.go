@@ -29,6 +29,14 @@ const settled = 2
 // another one. Values that a column gets without a new table come with another time of creation. The triggers have theirs, with hundredths
 // of a second.
 func (db *DB) PartVersions(ctx context.Context, s *engine.Session, t *engine.TableParts, into string) (versions map[string]string, why string, err error) {
+	err = whileDropped(func() error {
+		versions, why, err = db.partVersions(ctx, s, t, into)
+		return err
+	})
+	return versions, why, err
+}
+
+func (db *DB) partVersions(ctx context.Context, s *engine.Session, t *engine.TableParts, into string) (versions map[string]string, why string, err error) {
 	fail := func(err error) (map[string]string, string, error) {
 		return nil, "", fmt.Errorf("read versions of the partitions of %s: %w", db.qualified(t), err)
 	}
