@@ -157,15 +157,17 @@ func (r *Runner) local(ctx context.Context, p *Plan, n *node, s *session) (why s
 	if err != nil {
 		return "", fmt.Errorf("node %s: %w", n.name, err)
 	}
-	own, err := r.nodes[0].plain.get(ctx, p.State)
-	if err != nil {
-		return "", err
+	if p.locals == nil { // once for all nodes
+		own, err := r.nodes[0].plain.get(ctx, p.State)
+		if err != nil {
+			return "", err
+		}
+		p.locals, err = head.Locals(ctx, own.Session, p.State)
+		if err = errors.Join(err, r.nodes[0].plain.put(ctx, own, err != nil)); err != nil {
+			return "", err
+		}
 	}
-	defer func() { err = errors.Join(err, r.nodes[0].plain.put(ctx, own, err != nil)) }()
-	ours, err := head.Locals(ctx, own.Session, p.State)
-	if err != nil {
-		return "", err
-	}
+	ours := maps.Clone(p.locals)
 	for name := range theirs {
 		if _, both := ours[name]; !both {
 			ours[name] = ""

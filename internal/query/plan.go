@@ -64,6 +64,8 @@ type Plan struct {
 	Merge Merge
 	// Disjoint reports that no group is in two of the Parts, on which the merge relies: a part is not cut any further.
 	Disjoint bool
+	// locals are those of the head, once it has been asked for them: see engine.LocalReader.
+	locals map[string]string
 	// Through is why the rows of a table on several servers are read through the head; "" if they aren't, or if it is on one.
 	Through string
 	// Fetched are the tables of other servers of which pieces read only rows: see Piece.Text.
