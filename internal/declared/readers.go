@@ -14,9 +14,7 @@ type Readers struct {
 	Table string
 	Nodes []Reader
 
-	opened  []*target.DB
-	names   []string
-	keepers []engine.Keeper
+	opened []*target.DB
 }
 
 // A Reader is one node.
@@ -32,39 +30,45 @@ type Reader struct {
 func (f *File) OpenReaders(ctx context.Context) (*Readers, error) {
 	r := &Readers{Table: f.Name}
 	for _, n := range f.OfNodes() {
-		keeper, err := r.open(ctx, n)
-		if err != nil {
+		if err := r.open(ctx, n); err != nil {
 			return nil, errors.Join(maintain.InNode(n.Node, err), r.Close())
-		}
-		if keeper != nil {
-			r.names, r.keepers = append(r.names, n.Node), append(r.keepers, keeper)
 		}
 	}
 	return r, nil
 }
 
 // Check returns an error if the nodes aren't such as a head can present: see maintain.CheckPlaces. Head is the database that plans the
-// queries.
+// queries. Without nodes, nothing is asked.
 func (r *Readers) Check(ctx context.Context, head engine.DB) error {
-	keeper, _ := head.(engine.Keeper)
-	return maintain.CheckPlaces(ctx, keeper, r.names, r.keepers)
+	var names []string
+	var nodes []engine.Keeper
+	for _, n := range r.Nodes {
+		if db, reached := n.Reader.(engine.Keeper); reached {
+			names, nodes = append(names, n.Name), append(nodes, db)
+		}
+	}
+	if len(nodes) == 0 {
+		return nil
+	}
+	of, _ := head.(engine.Keeper)
+	return maintain.CheckPlaces(ctx, of, names, nodes)
 }
 
-// open opens a node; its Keeper is nil if it can't be reached.
-func (r *Readers) open(ctx context.Context, f *File) (engine.Keeper, error) {
+// open opens a node. It is no error that it can't be reached.
+func (r *Readers) open(ctx context.Context, f *File) error {
 	t, err := f.openTarget(ctx, f.Target)
 	if err != nil {
 		r.Nodes = append(r.Nodes, Reader{Name: f.Node, Err: err})
-		return nil, nil
+		return nil
 	}
 	r.opened = append(r.opened, t)
 	reader, reads := t.DB.(engine.Reader)
 	keeper, keeps := t.DB.(engine.Keeper)
 	if !reads || !keeps {
-		return nil, errors.New("it can't answer queries")
+		return errors.New("it can't answer queries")
 	}
 	r.Nodes = append(r.Nodes, Reader{Name: f.Node, Reader: reader})
-	return keeper, maintain.CheckApplied(ctx, f.Declaration, f.Node, keeper)
+	return maintain.CheckApplied(ctx, f.Declaration, f.Node, keeper)
 }
 
 // Close closes the nodes' databases.

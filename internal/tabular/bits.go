@@ -2,7 +2,6 @@ package tabular
 
 import (
 	"encoding/binary"
-	"slices"
 	"strconv"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -12,7 +11,7 @@ import (
 // depending on the expression and on how they run the query, and don't tell which. It passes on bytes.
 type bitWriter struct {
 	Writer
-	cols   []engine.ResultColumn
+	cols   []engine.ResultColumn // nil if none is such; the others have no Width
 	rows   int64
 	values [][]byte
 }
@@ -22,7 +21,9 @@ func (b *bitWriter) Columns(cols []engine.ResultColumn) error {
 	b.cols = nil
 	for i, c := range cols {
 		if formOf(c) == formBits && c.Width > 0 {
-			b.cols = slices.Grow(b.cols, len(cols))[:len(cols)]
+			if b.cols == nil {
+				b.cols = make([]engine.ResultColumn, len(cols))
+			}
 			b.cols[i] = c
 		}
 	}

@@ -83,19 +83,22 @@ type Writer interface {
 
 // New returns a Writer of a format.
 func New(f Format, w io.Writer, o Options) (Writer, error) {
+	var of Writer
 	switch f {
 	case Table:
-		return &bitWriter{Writer: &table{w: w, noHeader: o.NoHeader}}, nil
+		of = &table{w: w, noHeader: o.NoHeader}
 	case CSV:
-		return &bitWriter{Writer: &lines{out: w, noHeader: o.NoHeader, field: appendCSV, between: ','}}, nil
+		of = &lines{out: w, noHeader: o.NoHeader, field: appendCSV, between: ','}
 	case TSV:
-		return &bitWriter{Writer: &lines{out: w, noHeader: o.NoHeader, field: appendTSV, between: '\t'}}, nil
+		of = &lines{out: w, noHeader: o.NoHeader, field: appendTSV, between: '\t'}
 	case NDJSON:
-		return &bitWriter{Writer: &ndjson{out: w}}, nil
+		of = &ndjson{out: w}
 	case Parquet:
-		return &bitWriter{Writer: &parquetWriter{out: w}}, nil
+		of = &parquetWriter{out: w}
+	default:
+		return nil, fmt.Errorf("unknown format %q: there are %s", f, list(Formats()))
 	}
-	return nil, fmt.Errorf("unknown format %q: there are %s", f, list(Formats()))
+	return &bitWriter{Writer: of}, nil
 }
 
 func list(all []Format) string {

@@ -126,8 +126,7 @@ func (db *DB) Ambiguous(c engine.ResultColumn, expr string, use engine.KeyUse) s
 // clips reports integers that a server may cut to the range of their type where it groups in a table, and not where it sorts: it describes
 // those of some functions with too few digits, such as TO_SECONDS on MySQL and PERIOD_ADD on MariaDB.
 func (db *DB) clips(c engine.ResultColumn) bool {
-	f, err := parseField(c.Packet)
-	return db != nil && c.Class == engine.ClassInt && (err != nil || f.computed)
+	return db != nil && c.Class == engine.ClassInt && computed(c)
 }
 
 // clipped are the ends of the ranges of INT and BIGINT, with and without a sign.
@@ -218,7 +217,7 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 			return r, true
 		case c.Result.Class == engine.ClassDecimal && numeric(c.Inputs):
 			r.Alone, r.Cut = alone, true
-			if f, err := parseField(c.Inputs[0].Packet); (alone && c.Inputs[0].Class == engine.ClassInt || c.Computed) && (err != nil || f.computed) {
+			if (alone && c.Inputs[0].Class == engine.ClassInt || c.Computed) && computed(c.Inputs[0]) {
 				// On MySQL, COALESCE of an unsigned integer and a signed one has a digit less than its values, and FLOOR of a large one several; so
 				// have BIT_COUNT and YEARWEEK on MariaDB. To them the server cuts the average where it stores it.
 				r.Tie = "ABS($1) >= $2 * 1" + strings.Repeat("0", max(0, c.Result.Precision-c.Result.Scale))
@@ -250,8 +249,7 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 
 // fullDecimal reports an expression that has as many digits as a DECIMAL can have.
 func fullDecimal(c engine.ResultColumn) bool {
-	f, err := parseField(c.Packet)
-	return c.Class == engine.ClassDecimal && c.Precision >= mostDigits && (f.computed || err != nil)
+	return c.Class == engine.ClassDecimal && c.Precision >= mostDigits && computed(c)
 }
 
 // mostDigits is how many digits a DECIMAL can have.
@@ -377,8 +375,7 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 		if c.Name == "max" {
 			same.Steps[0] = engine.MergeMax
 		}
-		if f, err := parseField(c.Inputs[0].Packet); mysql && c.Result.Class == engine.ClassDecimal && c.Result.Precision-c.Result.Scale >= integerDigits &&
-			(c.Result.Scale == 0 || c.Computed) && (err != nil || f.computed) {
+		if mysql && c.Result.Class == engine.ClassDecimal && c.Result.Precision-c.Result.Scale >= integerDigits && (c.Result.Scale == 0 || c.Computed) && computed(c.Inputs[0]) {
 			// FLOOR of a large integer has fewer digits than its values, to which the server cuts the extreme where it stores it.
 			same.Tie = "ABS($1) = " + largest(c.Result)
 		}

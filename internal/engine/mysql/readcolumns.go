@@ -84,6 +84,12 @@ func parseField(p []byte) (f field, err error) {
 	return f, nil
 }
 
+// computed reports a column of an expression, or one of which that isn't known.
+func computed(c engine.ResultColumn) bool {
+	f, err := parseField(c.Packet)
+	return err != nil || f.computed
+}
+
 // parseColumn parses the packet of a column. It keeps the packet.
 func parseColumn(p []byte) (engine.ResultColumn, error) {
 	f, err := parseField(p)

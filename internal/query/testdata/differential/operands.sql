@@ -70,6 +70,7 @@ SELECT TIME(at) AS k, COUNT(*) FROM events WHERE id < 5000 GROUP BY k HAVING k >
 -- expect: split
 SELECT DATE(at) AS k, COUNT(*) FROM events GROUP BY k HAVING k = 240305 OR k = 20240229 OR k > '2024-12-28' ORDER BY 1
 -- name: a computed year and a number
+-- expect: split: usual versions
 SELECT YEAR(at) AS k, COUNT(*) FROM events GROUP BY k HAVING k > 23 ORDER BY 1
 -- name: a column of years and a number
 -- expect: split
