@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -206,7 +207,7 @@ func TestTriggersOfCreated(t *testing.T) {
 		w.keep() // its process goes on
 		p, err := w.Table.Table.Grid.At(at(-3.5))
 		must(t, err)
-		must(t, db.Try(t.Context(), engine.CreatePartitions{Table: w.Table.Table, Have: w.partitions(), New: []rolling.Partition{w.Table.Table.Grid.Named(p)}}))
+		must(t, enginetest.Try(t, db, engine.CreatePartitions{Table: w.Table.Table, Have: w.partitions(), New: []rolling.Partition{w.Table.Table.Grid.Named(p)}}))
 		if missing, _, err := w.triggerState(t.Context()); err != nil || len(missing) == 0 {
 			t.Fatalf("no triggers are missing: %v", err)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
@@ -250,7 +251,7 @@ func TestRestoreSealedByOtherSettings(t *testing.T) {
 		return sum
 	}
 	seals := []string{sealedBy(), sealedBy("DateStyle = 'SQL, DMY'"), sealedBy("extra_float_digits = 0"), sealedBy("DateStyle = 'German'", "extra_float_digits = 0", "bytea_output = 'escape'")}
-	must(t, db.Try(t.Context(), engine.Detach{Table: w.Table.Table, Part: part, Into: "gone"}))
+	must(t, enginetest.Try(t, db, engine.Detach{Table: w.Table.Table, Part: part, Into: "gone"}))
 	restore := func(into, seal string, without bool) error {
 		t.Helper()
 		k := *known

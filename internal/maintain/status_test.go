@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
@@ -103,7 +104,7 @@ func TestRestoredPeriod(t *testing.T) {
 			return
 		}
 		have := w.partitions()
-		must(t, db.Try(t.Context(), engine.DropPartition{Table: w.Table.Table, Have: have, Drop: have[3]}))
+		must(t, enginetest.Try(t, db, engine.DropPartition{Table: w.Table.Table, Have: have, Drop: have[3]}))
 		if got := w.problem("gap"); !strings.Contains(got, "no period from "+w.Table.Table.Grid.Format(at(10))) {
 			t.Errorf("with a period dropped by hand: %q; %s", got, w.parts())
 		}

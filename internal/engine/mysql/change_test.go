@@ -49,7 +49,7 @@ func keep(t *testing.T, db *mysql.DB, tsType string, epoch time.Duration, n int)
 		must(t, err)
 		k.parts = append(k.parts, g.Named(p))
 	}
-	must(t, db.Try(within(t), engine.CreateTable{Table: k.Table, Partitions: k.parts}))
+	k.try(engine.CreateTable{Table: k.Table, Partitions: k.parts})
 	return k
 }
 
@@ -333,7 +333,7 @@ func testEnclose(t *testing.T, db *mysql.DB) {
 		k.insert(first+9*day, 300, 3)
 		db.SetSplitRows(12)
 		next := k.Grid.Named(rolling.Period{From: first + 4*day, To: first + 5*day})
-		err := db.Try(within(t), engine.CreatePartitions{Table: k.Table, New: []rolling.Partition{next}})
+		err := enginetest.Try(t, db, engine.CreatePartitions{Table: k.Table, New: []rolling.Partition{next}})
 		var crowd *engine.CrowdedError
 		var hint *engine.HintError
 		if !errors.As(err, &crowd) || crowd.Rows != (rolling.Period{From: first + 3*day + 5e6, To: first + 9*day + 1}) ||

@@ -82,7 +82,7 @@ func pending(t testing.TB, db *postgres.DB) string {
 func step(t testing.TB, db *postgres.DB, s engine.Step) {
 	t.Helper()
 	for range 2 {
-		if err := db.Try(within(t), s); err != nil {
+		if err := enginetest.Try(t, db, s); err != nil {
 			t.Fatalf("%T: %v", s, err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -150,7 +151,7 @@ func TestTrapPeriodsWhileComputed(t *testing.T) {
 			must(t, err)
 			next := f.decl.Period.Named(p)
 			if len(f.parts) < 12 {
-				if err := f.db.Try(context.Background(), engine.CreatePartitions{Table: f.table, Have: f.parts, New: []rolling.Partition{next}}); err != nil {
+				if err := enginetest.Try(t, f.db, engine.CreatePartitions{Table: f.table, Have: f.parts, New: []rolling.Partition{next}}); err != nil {
 					t.Fatalf("create a period in the middle of a refresh: %v", err)
 				}
 				f.parts = append(f.parts, next)

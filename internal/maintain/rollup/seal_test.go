@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/internal/maintain/rollup"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -22,7 +23,7 @@ func (f *fixture) dropFirst() {
 		f.t.Fatalf("Proof: %s, %v", why, err)
 	}
 	f.inTx(func(tx *sql.Tx) error { return f.set.Seal(ctx, tx, p.To) })
-	must(f.t, f.db.Try(ctx, engine.DropPartition{Table: f.table, Have: f.parts, Drop: p}))
+	must(f.t, enginetest.Try(f.t, f.db, engine.DropPartition{Table: f.table, Have: f.parts, Drop: p}))
 	f.parts = f.parts[1:]
 }
 
