@@ -32,8 +32,8 @@ type published struct {
 	want []string         // the rows that can be loaded
 	bad  map[int64]string // those that can't
 	dups int
-	// later is the other row of the key that two rows have, and either reports that it may be the one that is loaded: with several writers,
-	// the batch of the first may be the one that is sent again after a kill.
+	// later is the other row of the key that two rows have, and either reports that it may be the one that is loaded: several writers
+	// send live batches in any order.
 	later  string
 	either bool
 	// there is how many of them are in the table before.
@@ -82,6 +82,19 @@ func publishedRows(n int) published {
 	}
 	p.text = "sensor,ts,value,note\n" + strings.Join(lines, "\n") + "\n"
 	return p
+}
+
+// TestPublishKilledBeforeItsPeriods: a load dies when batches are recorded and no period is. One writer then keeps the first row of a key.
+func TestPublishKilledBeforeItsPeriods(t *testing.T) {
+	onStagers(t, func(l *loading) {
+		p := publishedRows(300)
+		l.write("all.csv", p.text)
+		const args = "all.csv --lane publish --batch 50 --writers 1"
+		l.kill(1, "", args)
+		l.has("", "SELECT lower_pos FROM rowmill_publications")
+		l.prints(exitFailed, args, "304 rows", "300 inserted, 1 already present")
+		p.check(l, "all.csv")
+	})
 }
 
 // check compares the table, its roll-up, the bad rows and what rowmill knows of the file.
