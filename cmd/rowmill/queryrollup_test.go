@@ -83,6 +83,9 @@ var rolledQueries = map[string][]string{
 		"+SELECT to_char(ts, 'YYYY-MM-DD HH24:00') AS d, count(*) FROM readings GROUP BY 1 ORDER BY 1",
 		"+SELECT floor(extract(epoch from ts) / 900)::bigint * 900 AS t, count(*) FROM readings GROUP BY 1 ORDER BY 1",
 		"+SELECT sensor, count(*) FROM readings GROUP BY ROLLUP(sensor) ORDER BY sensor",
+		"+SELECT count(*), sum(price) FROM readings WHERE ts >= DATE '2026-11-20' AND ts < '2026-11-22'::date",
+		"SELECT count(*), sum(price) FROM readings WHERE ts >= DATE '2026-11-20 06:15:00'", // which is midnight
+		"SELECT count(*), sum(price) FROM readings WHERE ts < '2026-11-20 06:15:00'::date",
 		"SELECT date_trunc('minute', ts) AS h, count(*) FROM readings GROUP BY 1 ORDER BY 1",
 		"SELECT to_char(ts, 'HH24:MI') AS h, count(*) FROM readings GROUP BY 1 ORDER BY 1",
 	},

@@ -2,7 +2,6 @@ package query
 
 import (
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -348,14 +347,17 @@ func (t *rolledTime) quotient(e *parse.Expr) (int64, bool) {
 	return n * unit, true
 }
 
+// dayLayout is the form of a date; momentLayouts are those with a time of day.
+const dayLayout = "2006-01-02"
+
+var momentLayouts = []string{"2006-01-02 15:04", "2006-01-02 15:04:05", "2006-01-02 15:04:05.999999"}
+
 // bound returns the position of a literal that the time column is compared with.
 func (t *rolledTime) bound(e *parse.Expr) (int64, bool) {
 	e = parse.Bare(e)
+	types := []string{""}
 	if e.Kind == parse.Cast && t.syn.Casts {
-		switch strings.ToLower(e.Type) {
-		case "date", "timestamp", "timestamp without time zone", "timestamptz", "timestamp with time zone":
-			e = parse.Bare(e.Args[0])
-		}
+		types[0], e = strings.ToLower(e.Type), parse.Bare(e.Args[0])
 	}
 	if e.Kind != parse.Literal {
 		return 0, false
@@ -363,20 +365,36 @@ func (t *rolledTime) bound(e *parse.Expr) (int64, bool) {
 	if t.table.Unit > 0 {
 		n, err := strconv.ParseInt(e.Name, 10, 64)
 		unit := max(t.table.Unit.Microseconds(), 1)
-		if err != nil || n > rolling.MaxTime/unit || n < -rolling.MaxTime/unit {
+		if types[0] != "" || err != nil || n > rolling.MaxTime/unit || n < -rolling.MaxTime/unit {
 			return 0, false
 		}
 		return n * unit, true
 	}
 	s := e.Name
-	if i := strings.IndexAny(s, `'"`); i > 0 && slices.Contains([]string{"date", "timestamp", "timestamptz"}, strings.ToLower(strings.TrimSpace(s[:i]))) {
-		s = s[i:]
+	if i := strings.IndexAny(s, `'"`); i > 0 {
+		types, s = append(types, strings.ToLower(strings.TrimSpace(s[:i]))), s[i:]
+	} else if types[0] == "" && t.syn.Casts && strings.EqualFold(t.table.Time.Native, "date") {
+		types[0] = "date" // a bare string becomes a value of the column's type
+	}
+	layouts := append([]string{dayLayout}, momentLayouts...)
+	for _, is := range types {
+		switch is {
+		case "", "timestamp", "timestamp without time zone":
+		case "timestamptz", "timestamp with time zone":
+			if !t.utc {
+				return 0, false
+			}
+		case "date": // which has no time of day, whatever the string says
+			layouts = layouts[:1]
+		default:
+			return 0, false
+		}
 	}
 	s, ok := plainText(s)
 	if !ok {
 		return 0, false
 	}
-	for _, layout := range []string{"2006-01-02", "2006-01-02 15:04", "2006-01-02 15:04:05", "2006-01-02 15:04:05.999999"} {
+	for _, layout := range layouts {
 		if at, err := time.Parse(layout, s); err == nil && at.Nanosecond()%1000 == 0 {
 			return rolling.Position(at), true
 		}

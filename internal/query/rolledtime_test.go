@@ -102,3 +102,46 @@ func TestRolledTime(t *testing.T) {
 		}
 	}
 }
+
+// Literals that a time is compared with: a date has no time of day, and an instant is a time of the session's zone.
+func TestBoundOfRolledTime(t *testing.T) {
+	loose, casts := engine.Syntax{Introducer: true}, engine.Syntax{Prefixed: true, Casts: true}
+	for _, c := range []struct {
+		syntax       engine.Syntax
+		native, expr string
+		utc          bool
+		want         string
+	}{
+		{loose, "datetime", "'2026-11-24 06:00'", false, "2026-11-24 06:00:00"},
+		{loose, "date", "'2026-11-24 06:00'", false, "2026-11-24 06:00:00"}, // compared as times
+		{loose, "datetime", "TIMESTAMP '2026-11-24 06:00:00.5'", false, "2026-11-24 06:00:00.5"},
+		{loose, "datetime", "DATE '2026-11-24'", false, "2026-11-24 00:00:00"},
+		{loose, "datetime", "DATE '2026-11-24 06:00:00'", false, ""},
+		{loose, "datetime", "TIME '06:00:00'", false, ""},
+		{casts, "timestamp without time zone", "'2026-11-24 06:00'", false, "2026-11-24 06:00:00"},
+		{casts, "timestamp without time zone", "'2026-11-24 06:00'::timestamp", false, "2026-11-24 06:00:00"},
+		{casts, "timestamp without time zone", "'2026-11-24 06:00'::timestamptz", false, ""},
+		{casts, "timestamp with time zone", "TIMESTAMP WITH TIME ZONE '2026-11-24 06:00'", true, "2026-11-24 06:00:00"},
+		{casts, "timestamp without time zone", "'2026-11-24 06:00'::date", false, ""},
+		{casts, "timestamp without time zone", "CAST('2026-11-24' AS date)", false, "2026-11-24 00:00:00"},
+		{casts, "timestamp without time zone", "DATE '2026-11-24 06:00'", false, ""},
+		{casts, "timestamp without time zone", "(DATE '2026-11-24 06:00')::timestamp", false, ""},
+		{casts, "timestamp without time zone", "'2026-11-24 06:00:00.6'::timestamp(0)", false, ""},
+		{casts, "date", "'2026-11-24'", false, "2026-11-24 00:00:00"},
+		{casts, "date", "'2026-11-24 06:00'", false, ""},
+		{casts, "date", "TIMESTAMP '2026-11-24 06:00'", false, "2026-11-24 06:00:00"},
+	} {
+		q, err := parse.Parse("SELECT "+c.expr, c.syntax)
+		if err != nil {
+			t.Fatalf("%s: %v", c.expr, err)
+		}
+		x := &rolledTime{utc: c.utc, syn: c.syntax, table: &engine.RolledTable{Time: engine.SchemaColumn{Name: "ts", Native: c.native}}}
+		got := ""
+		if pos, ok := x.bound(q.Body.Items[0].Expr); ok {
+			got = time.UnixMicro(pos).UTC().Format("2006-01-02 15:04:05.999999")
+		}
+		if got != c.want {
+			t.Errorf("%s is %q, want %q", c.expr, got, c.want)
+		}
+	}
+}
