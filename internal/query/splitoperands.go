@@ -10,10 +10,13 @@ import (
 
 // noColumn is the text of a column of the groups that stands for an expression of the query, as an operand of another expression.
 // MariaDB and MySQL convert the constant that a column of integers or times is compared with to the column's type, such as 90 to the
-// year 1990. They don't if it is compared with an expression, such as MIN(y).
+// year 1990. They don't if it is compared with an expression, such as MIN(y). MariaDB's COALESCE loses the sign of a TIME as an integer.
 func (g *grouped) noColumn(text string, c engine.ResultColumn) string {
 	if !g.syntax.Introducer || c.Class != engine.ClassInt && c.Class != engine.ClassTime && c.Native != "TIME" {
 		return text
+	}
+	if c.Native == "TIME" {
+		return "GREATEST(" + text + ", " + text + ")"
 	}
 	return "COALESCE(" + text + ")"
 }

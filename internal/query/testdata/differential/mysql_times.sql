@@ -89,3 +89,8 @@ SELECT MIN(SEC_TO_TIME(i * 7)), MAX(TIMEDIFF(at, '2024-01-01')) FROM events WHER
 SELECT host_id, MIN(dur) AS d FROM events WHERE dur < '00:30:00' GROUP BY host_id HAVING MIN(dur) < 0 ORDER BY d, host_id LIMIT 7;
 -- name: durations of nothing but zero
 SELECT MIN(dur), MAX(dur), MIN(-dur), MIN(SEC_TO_TIME(0 * i)) FROM events WHERE dur = 0;
+-- name: negative durations as numbers
+-- expect: split
+SELECT host_id, MIN(dur) + 1, MIN(dur) - MAX(dur), SUM(i) + MIN(dur), -MIN(dur) FROM events GROUP BY host_id HAVING MIN(dur) + 1 < 0 ORDER BY MIN(dur) + 1, host_id LIMIT 5;
+-- name: negative durations cut to integers
+SELECT host_id, CAST(MIN(dur) AS SIGNED), MIN(dur) % 7, MIN(dur) DIV 3 FROM events GROUP BY host_id ORDER BY host_id;
