@@ -162,6 +162,9 @@ func (db *DB) StateRefusal(st engine.State) string {
 			return "the session writes binary fractions without all of their digits: extra_float_digits is " + v
 		}
 	}
+	if v := st.Get("array_nulls"); v == "off" {
+		return "the session writes NULL in an array, and reads it as a text: array_nulls is off"
+	}
 	for i, schema := range strings.Split(st.Get("search_path"), ",") {
 		if i > 0 && strings.Trim(schema, ` "`) == "pg_catalog" {
 			return "search_path of the session has a schema before pg_catalog, whose functions and operators come first"

@@ -412,3 +412,7 @@ SELECT id % 50 AS k, stddev_pop(n), var_pop(n), stddev_samp(n), var_samp(n) FROM
 -- name: deviations of single numbers, some of them NaN and infinite
 -- expect: split
 SELECT id % 5000 + 1 AS k, stddev_pop(n), var_pop(n), stddev_samp(n), var_samp(n) FROM events WHERE id > 900 GROUP BY k ORDER BY k;
+-- name: arrays with NULL that sessions read as texts
+-- set: array_nulls = off
+-- expect: whole: array_nulls is off
+SELECT DISTINCT ARRAY[v, NULL] FROM events WHERE id < 100;
