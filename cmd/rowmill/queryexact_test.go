@@ -10,6 +10,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/query"
+	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // unseen are changes of the partition $P of the table readings that its triggers don't see. O is a table like it. The
@@ -215,19 +216,52 @@ func TestQueryExactDomains(t *testing.T) {
 		r.tick(r.day.AddDate(0, 0, 3).Add(time.Duration(i) * time.Minute))
 		mustPass(t, r.run("run", "--once"))
 	}
+	r.answersOf(nil, map[string]bool{
+		"SELECT md5(site) AS k, COUNT(*), SUM(n) FROM readings GROUP BY md5(site) ORDER BY 1": false,
+		"SELECT COUNT(*) FROM readings WHERE site::text COLLATE \"C\" = 'aa'":                 false,
+		"SELECT sensor, COUNT(*), SUM(n) FROM readings GROUP BY sensor":                       true,
+	})
+}
+
+// TestQueryExactVirtual: a roll-up has values that its own sessions have computed from a virtual column, with four digits.
+func TestQueryExactVirtual(t *testing.T) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t, "mariadb", "mysql") {
+		t.Run(kind, func(t *testing.T) {
+			text := strings.NewReplacer("$TIME", "DATETIME", "value $DOUBLE,", "u DECIMAL(30,12) AS (n / 7) VIRTUAL,", `max(value)`, `max(u)`).Replace(rolledDeclaration)
+			r := &rolledTest{keptTable: declare(t, kind, text), day: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)}
+			r.tick(r.day.Add(30 * time.Minute))
+			mustPass(t, r.run("apply", "--yes"))
+			execSQL(t, r.db, "INSERT INTO readings (sensor, ts, seq, site, n, price) WITH RECURSIVE s (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM s WHERE i < 800) "+
+				"SELECT i % 3, '2026-11-20' + INTERVAL i MINUTE, i, 'x', i, i FROM s")
+			for i := range 2 {
+				r.tick(r.day.AddDate(0, 0, 3).Add(time.Duration(i) * time.Minute))
+				mustPass(t, r.run("run", "--once"))
+			}
+			r.answersOf([]engine.Setting{{Name: "div_precision_increment", Value: "9"}}, map[string]bool{
+				"SELECT sensor, MAX(u), COUNT(*) FROM readings GROUP BY sensor ORDER BY sensor": false,
+				"SELECT sensor, COUNT(*) FROM readings GROUP BY sensor ORDER BY sensor":         true,
+			})
+		})
+	}
+}
+
+// answersOf compares answers of queries with the server's own in sessions with some settings. Their values are whether they read roll-ups.
+func (r *rolledTest) answersOf(set []engine.Setting, queries map[string]bool) {
+	t := r.T
+	t.Helper()
 	reader := r.db.(engine.Reader)
 	s, err := reader.ReadSession(t.Context(), nil)
 	must(t, err)
 	defer func() { must(t, s.Close()) }()
+	for _, x := range set {
+		must(t, s.SetState(t.Context(), x.Name, x.Value))
+	}
 	st, err := reader.ReadState(t.Context(), s)
 	must(t, err)
 	asker := query.New(reader, query.Options{Always: true, Parallel: 2, Rollups: maintain.NewRolled(reader)})
 	defer func() { must(t, asker.Close()) }()
-	for q, rolled := range map[string]bool{
-		"SELECT md5(site) AS k, COUNT(*), SUM(n) FROM readings GROUP BY md5(site) ORDER BY 1": false,
-		"SELECT COUNT(*) FROM readings WHERE site::text COLLATE \"C\" = 'aa'":                 false,
-		"SELECT sensor, COUNT(*), SUM(n) FROM readings GROUP BY sensor":                       true,
-	} {
+	for q, rolled := range queries {
 		p, err := asker.Plan(t.Context(), q, st)
 		must(t, err)
 		var got, want answer
@@ -235,7 +269,7 @@ func TestQueryExactDomains(t *testing.T) {
 		must(t, err)
 		must(t, s.Text(t.Context(), q, nil, want.Row))
 		if fmt.Sprint(got.rows) != fmt.Sprint(want.rows) || (len(p.Rollups) > 0) != rolled {
-			t.Errorf("%s: %q, want %q; roll-ups %d", q, got.rows, want.rows, len(p.Rollups))
+			t.Errorf("%s: %q, want %q; roll-ups %d %s", q, got.rows, want.rows, len(p.Rollups), p.NoRollup)
 		}
 	}
 }

@@ -162,8 +162,9 @@ type SchemaColumn struct {
 	Native string
 	value.Type
 	Null bool
-	// Generated columns can't be written to.
-	Generated bool
+	// Generated columns can't be written to. Those that are Virtual have no stored values: the server computes one whenever it reads a
+	// row, on MySQL and MariaDB by the settings of the session that reads it.
+	Generated, Virtual bool
 	// Auto columns are assigned values by the server if none is given.
 	Auto bool
 	// Collation is in the form used after COLLATE; "" is the default of the type or server.

@@ -299,6 +299,9 @@ type TableParts struct {
 	// Period reports that it is partitioned by ranges of one column, that is a table that
 	// rowmill may know as a rolling table.
 	Period bool
+	// Fleeting names a Virtual column whose value may depend on which session reads it, and when, beyond what State has; "" if
+	// there is none.
+	Fleeting string
 	// Created identifies the definition: it changes whenever the table's columns or partitions do.
 	Created string
 	// Versioned reports that a transaction has a snapshot of the rows.

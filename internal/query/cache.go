@@ -126,8 +126,6 @@ func (r *Runner) uncached(p *Plan) string {
 		return "roll-ups are read"
 	case len(r.nodes) > 1:
 		return "the table lies on several servers"
-	case len(p.Rollups) > 0:
-		return "a roll-up has them already"
 	case !ok:
 		return "this server doesn't tell whether rows that rowmill hasn't written have changed"
 	case !p.Alone:

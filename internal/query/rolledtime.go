@@ -174,7 +174,7 @@ func (t *rolledTime) group(e *parse.Expr) string {
 			continue
 		}
 		for _, c := range t.table.Columns {
-			if c.Name == name && t.exact(c) {
+			if c.Name == name && !c.Virtual && t.exact(c) {
 				return name
 			}
 		}

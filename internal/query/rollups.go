@@ -180,6 +180,8 @@ func newRolledUp(reader engine.Reader, p *Plan, t *engine.RolledTable) (*rolledU
 		return nil, "times are text, of which the server doesn't check the form"
 	case t.Time.Null:
 		return nil, "the time may be NULL"
+	case t.Time.Virtual:
+		return nil, "the time is computed when a row is read"
 	case p.Keys > len(q.Body.Items) || len(q.Body.Items) != len(p.PartialColumns):
 		return nil, "its pieces have other columns than expected"
 	}
@@ -387,6 +389,9 @@ func (u *rolledUp) aggregate(t *rolledTime, e *parse.Expr) (text string, count b
 		return "", false
 	}
 	col := u.table.Columns[i]
+	if col.Virtual { // by the settings of this session, and not of the one that has filled the roll-up
+		return "", false
+	}
 	if e.Name == "count" && !col.Null {
 		return sum(engine.RolledRows), true
 	}

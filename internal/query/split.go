@@ -229,6 +229,9 @@ func (x *splitter) describeTable(f *parse.From) (*engine.TableParts, error) {
 	case err != nil:
 		return nil, x.failed("the catalog doesn't describe "+f.Table, err)
 	}
+	if t.Fleeting != "" {
+		return nil, refuse("the generated column %s of %s may have another value in each session", t.Fleeting, t.Name)
+	}
 	x.tables[name] = t
 	return t, nil
 }

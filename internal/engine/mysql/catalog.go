@@ -225,7 +225,8 @@ func (db *DB) describeColumns(ctx context.Context, s *engine.Schema) error {
 		c.Null = nullable == "YES"
 		c.Type = typeOf(c.Native)
 		c.Auto = strings.Contains(extra, "auto_increment")
-		c.Generated = strings.Contains(extra, "virtual generated") || strings.Contains(extra, "stored generated")
+		c.Virtual = strings.Contains(extra, "virtual generated")
+		c.Generated = c.Virtual || strings.Contains(extra, "stored generated")
 		c.Default = db.dialect.defaultText(c, value, strings.Contains(extra, "default_generated"))
 		s.Columns = append(s.Columns, c)
 		return nil

@@ -149,14 +149,18 @@ func (db *DB) tableParts(ctx context.Context, s *engine.Session, database, table
 	where = " WHERE TABLE_SCHEMA = " + hexText(t.Database) + " AND TABLE_NAME = " + hexText(t.Name)
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %q %q\n", kind, storage, created)
-	err = s.Text(ctx, "SELECT "+bytesOf("COLUMN_NAME", "COLUMN_TYPE", "IS_NULLABLE", "EXTRA", "COLLATION_NAME")+
+	err = s.Text(ctx, "SELECT "+bytesOf("COLUMN_NAME", "COLUMN_TYPE", "IS_NULLABLE", "EXTRA", "COLLATION_NAME", "GENERATION_EXPRESSION")+
 		" FROM information_schema.COLUMNS"+where+" ORDER BY ORDINAL_POSITION"+whole, nil, func(v [][]byte) error {
 		fmt.Fprintf(sum, "%q\n", v)
 		extra := strings.ToLower(string(v[3]))
 		c := engine.SchemaColumn{Name: string(v[0]), Native: string(v[1]), Null: string(v[2]) == "YES", Collation: string(v[4])}
 		c.Type = typeOf(c.Native)
 		c.Auto = strings.Contains(extra, "auto_increment")
-		c.Generated = strings.Contains(extra, "virtual generated") || strings.Contains(extra, "stored generated")
+		c.Virtual = strings.Contains(extra, "virtual generated")
+		c.Generated = c.Virtual || strings.Contains(extra, "stored generated")
+		if c.Virtual && fleeting.Match(v[5]) {
+			t.Fleeting = c.Name
+		}
 		t.Columns = append(t.Columns, c)
 		if strings.Contains(extra, "invisible") {
 			t.Invisible = append(t.Invisible, c.Name)
@@ -227,6 +231,11 @@ func (db *DB) tableParts(ctx context.Context, s *engine.Session, database, table
 	}
 	return t, nil
 }
+
+// fleeting matches what a virtual column may call that has another value in each session, or at each time. MariaDB permits it; MySQL permits only
+// functions that depend on their arguments and on settings.
+var fleeting = regexp.MustCompile(`(?i)@|\b(now|sysdate|curdate|curtime|localtime|localtimestamp|current_\w+|utc_\w+|\w*user|\w*role|` +
+	`connection_id|database|schema|last_insert_id|found_rows|row_count|rand|random_bytes|uuid\w*|sys_guid|sleep|benchmark|\w+_lock|\w+_all_locks|lastval|nextval|setval|load_file)\s*\(|\bunix_timestamp\s*\(\s*\)`)
 
 // nextNumber matches the next value of AUTO_INCREMENT in the statement that would create a table, which inserts change.
 var nextNumber = regexp.MustCompile(`(\n\) ENGINE=\w+) AUTO_INCREMENT=\d+`)

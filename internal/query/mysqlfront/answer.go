@@ -378,9 +378,6 @@ func nameOf(t *parse.From) string {
 
 func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
-// ofSession are functions that a virtual column can call, and whose value depends on the session.
-var ofSession = []string{"user", "role", "connection_id", "database", "schema", "last_insert_id", "found_rows", "row_count", "sysdate", "@"}
-
 // shortTimes matches a column of TIME or YEAR in the definition of a table. ANSI_QUOTES and sql_quote_show_create change the quotes.
 var shortTimes = regexp.MustCompile("(?mi)^  (?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|[^`\"\\s]+) (?:time|year)\\b")
 
@@ -400,13 +397,6 @@ func (c *client) baseTable(name string, optional, params bool) error {
 	ddl := r.rows[0][1]
 	if params && !c.mariadb && shortTimes.Match(ddl) {
 		return &whole{whyTable, name + " has a column of TIME or YEAR, to which the server converts a parameter by other rules than a literal"}
-	}
-	if containsFold(ddl, "virtual") || containsFold(ddl, "generated") {
-		for _, word := range ofSession {
-			if containsFold(ddl, word) {
-				return &whole{whyTable, name + " has a column that may depend on the session"}
-			}
-		}
 	}
 	return nil
 }

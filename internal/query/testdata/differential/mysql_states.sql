@@ -126,3 +126,15 @@ SELECT DISTINCT day FROM events WHERE id < 5000 ORDER BY day;
 -- name: quotients without more digits, of sums of integers among decimal numbers
 -- set: div_precision_increment = 0
 SELECT SUM(CASE WHEN value >= 0.5 THEN seq ELSE value END) / COUNT(*) AS a, AVG(LEAST(seq, value)) AS b, AVG(value) AS c FROM metrics;
+-- name: a virtual column of the digits of quotients
+-- expect: split
+-- set: div_precision_increment = 9
+SELECT SUM(seventh), MAX(seventh), COUNT(seventh) FROM computed;
+-- name: a virtual column of the session
+-- on: mariadb
+-- expect: whole: the generated column session of fleeting may have another value in each session
+SELECT COUNT(DISTINCT session), COUNT(*) FROM fleeting;
+-- name: a join with a virtual column of the session
+-- on: mariadb
+-- expect: whole: may have another value in each session
+SELECT COUNT(*) FROM computed c JOIN fleeting f ON f.id = c.id AND f.session > 0;

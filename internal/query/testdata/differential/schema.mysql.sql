@@ -302,6 +302,18 @@ CREATE TABLE codes (
 INSERT INTO codes SELECT n, ELT(1 + n % 3, X'8790', X'81E0', X'8341'), ELT(1 + n % 3, X'A15A', X'A1C3', X'A440'), ELT(1 + n % 3, X'D2', X'FF', X'C1'),
   ELT(1 + n % 3, X'F09F9880', X'F09F9881', 'x'), ELT(1 + n % 3, X'81', X'8D', X'E9'), n * 7, n * 1000 FROM nums WHERE n < 60;
 
+-- Virtual columns: of settings of the session, and, where the server permits it, of the session itself.
+CREATE TABLE computed (
+  id INT NOT NULL PRIMARY KEY,
+  seventh DECIMAL(30,12) AS (id / 7) VIRTUAL
+) PARTITION BY HASH (id) PARTITIONS 3;
+INSERT INTO computed (id) SELECT n FROM nums WHERE n < 60;
+
+-- on: mariadb
+CREATE TABLE fleeting (id INT NOT NULL PRIMARY KEY, session BIGINT AS (CONNECTION_ID()) VIRTUAL) PARTITION BY HASH (id) PARTITIONS 3;
+-- on: mariadb
+INSERT INTO fleeting (id) SELECT n FROM nums WHERE n < 60;
+
 -- Tables without partitions, to join.
 CREATE TABLE hosts (
   id INT NOT NULL PRIMARY KEY,
