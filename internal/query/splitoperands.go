@@ -52,8 +52,10 @@ func (g *grouped) checkOperands(e *parse.Expr, in nameUse, part bool) error {
 			err = refuse("%s tells texts, JSON and truth values apart, which columns of groups don't", g.of(x.Span))
 		case x.Over != nil && g.quotientWithin(x):
 			err = refuse("%s has a quotient, whose digits beyond its type would be cut", g.of(x.Span))
-		case x.Kind == parse.Call && readsTimes[x.Name] && g.hasNumber(x):
+		case x.Kind == parse.Call && readsTimes[x.Name] && g.within(x, func(c engine.ResultColumn) bool { return c.Class != engine.ClassTime && c.Native != "TIME" }):
 			err = refuse("%s takes a number for a time, which depends on whether it is a column", g.of(x.Span))
+		case x.Kind == parse.Call && (x.Name == "addtime" || x.Name == "subtime") && g.within(x, func(c engine.ResultColumn) bool { return c.Native == "DATE" }):
+			err = refuse("%s takes a date for a time of day in some plans of the server", g.of(x.Span))
 		case !ofValues(x) && g.hasComputedKey(x):
 			err = refuse("%s is computed from a key that is an expression, whose type may not tell all of its values", g.of(x.Span))
 		}
@@ -83,13 +85,12 @@ var readsTimes = engine.WordSet(`
 	microsecond minute month monthname quarter second subdate subtime time time_format time_to_sec timediff timestamp timestampadd
 	timestampdiff to_days to_seconds week weekday weekofyear year yearweek convert_tz`)
 
-// hasNumber reports an aggregate that isn't a time as an operand, or a part of one.
-func (g *grouped) hasNumber(e *parse.Expr) bool {
+// within reports an aggregate of such a result as an operand, or a part of one.
+func (g *grouped) within(e *parse.Expr, is func(engine.ResultColumn) bool) bool {
 	found := false
 	parse.Walk(e, func(x *parse.Expr) bool {
 		if g.isAggregate(x) {
-			c := g.aggregateOf(x).result
-			found = found || c.Class != engine.ClassTime && c.Native != "TIME"
+			found = found || is(g.aggregateOf(x).result)
 			return false
 		}
 		return !found && g.keyOf(x) < 0

@@ -94,3 +94,6 @@ SELECT MIN(dur), MAX(dur), MIN(-dur), MIN(SEC_TO_TIME(0 * i)) FROM events WHERE 
 SELECT host_id, MIN(dur) + 1, MIN(dur) - MAX(dur), SUM(i) + MIN(dur), -MIN(dur) FROM events GROUP BY host_id HAVING MIN(dur) + 1 < 0 ORDER BY MIN(dur) + 1, host_id LIMIT 5;
 -- name: negative durations cut to integers
 SELECT host_id, CAST(MIN(dur) AS SIGNED), MIN(dur) % 7, MIN(dur) DIV 3 FROM events GROUP BY host_id ORDER BY host_id;
+-- name: a time added to the extremes of dates
+-- expect: whole: takes a date for a time of day
+SELECT host_id, ADDTIME(MIN(day), '01:00:00') FROM events WHERE id < 5000 GROUP BY host_id ORDER BY host_id;
