@@ -96,7 +96,8 @@ type Reason struct {
 
 // Run loads sources. It returns an outcome for each that was begun, in their order, and
 // their summary. A source that fails doesn't end the others, unless the server can't be
-// reached any more. The error is that of the connections: the outcomes have their own.
+// reached any more. The error is that of the connections, or of a context that has ended between two
+// sources: the outcomes have their own.
 func (m *Many) Run(ctx context.Context, sources []string) ([]Outcome, []error, Summary, error) {
 	o := m.Options
 	o.Writers, o.Every = cmp.Or(o.Writers, DefaultWriters), cmp.Or(o.Every, DefaultEvery)
@@ -152,6 +153,9 @@ func (m *Many) Run(ctx context.Context, sources []string) ([]Outcome, []error, S
 	tick.Wait()
 	err := o.shared.close()
 	outcomes, errs, sum := r.result()
+	if ended := ctx.Err(); sum.NotBegun > 0 && ended != nil && !slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, ended) }) {
+		err = errors.Join(err, ended)
+	}
 	return outcomes, errs, sum, err
 }
 

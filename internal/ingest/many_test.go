@@ -1,0 +1,27 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// TestInterruptedBetweenSources: a load that is interrupted when one source is loaded and the next isn't begun is no complete load.
+func TestInterruptedBetweenSources(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	m := Many{
+		Options: Options{DB: testdb.Open(t, "sqlite").(engine.Keeper), Table: &engine.Table{}},
+		Bad:     func(string) string { return "" },
+		Load: func(context.Context, Options, string) (Result, error) {
+			interrupt()
+			return Result{}, nil
+		},
+	}
+	outcomes, _, sum, err := m.Run(ctx, []string{"a", "b", "c"})
+	if len(outcomes) != 1 || sum.NotBegun != 2 || !errors.Is(err, context.Canceled) {
+		t.Errorf("%d outcomes, %d sources not begun, %v", len(outcomes), sum.NotBegun, err)
+	}
+}
