@@ -189,7 +189,7 @@ func TestLoadManyInterrupted(t *testing.T) {
 		ctx, interrupt := context.WithCancel(l.Context())
 		defer interrupt()
 		ends := make(chan session, 1)
-		go func() { ends <- rowmill(ctx, "load", l.file, filepath.Join(l.dir, "in"), "--json") }()
+		go func() { ends <- rowmill(ctx, "load", l.file, filepath.Join(l.dir, "in"), "--json", "--files", "1") }() // slowly
 		l.waits("the first rows", func() bool { return len(l.rows()) > 50 })
 		interrupt()
 		s := <-ends

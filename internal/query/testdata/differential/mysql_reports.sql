@@ -8,7 +8,7 @@ SELECT HOUR(at) AS h, COUNT(*) AS n, SUM(bytes) AS bytes, MAX(level) AS worst FR
 -- expect: split
 SELECT WEEKDAY(at) AS d, HOUR(at) AS h, COUNT(*) AS n, AVG(ms) AS ms FROM visits GROUP BY WEEKDAY(at), HOUR(at) ORDER BY d, h
 -- name: quarters of a year
--- expect: split
+-- expect: split: usual versions
 SELECT YEAR(at) AS y, QUARTER(at) AS q, COUNT(*), COUNT(msg), SUM(bytes) FROM logs GROUP BY YEAR(at), QUARTER(at) ORDER BY y, q
 -- name: an interval of a quarter of an hour
 -- expect: split
@@ -26,7 +26,7 @@ SELECT region, SUM(ms > 1000) AS slow, SUM(ms <= 1000) AS fast, COUNT(*) - COUNT
 -- expect: split
 SELECT region, COUNT(*) AS n FROM visits WHERE ms IS NOT NULL GROUP BY region HAVING 3 * SUM(ms > 2000) > COUNT(*) ORDER BY n DESC, region
 -- name: levels as columns
--- expect: split
+-- expect: split: usual versions
 SELECT YEAR(at) AS y, SUM(IF(level = 0, 1, 0)) AS l0, SUM(IF(level = 1, 1, 0)) AS l1, SUM(IF(level = 2, 1, 0)) AS l2, SUM(IF(level IS NULL, 1, 0)) AS none FROM logs GROUP BY y ORDER BY y
 -- name: messages of a kind
 -- expect: split
