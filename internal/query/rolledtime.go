@@ -347,10 +347,8 @@ func (t *rolledTime) quotient(e *parse.Expr) (int64, bool) {
 	return n * unit, true
 }
 
-// dayLayout is the form of a date; momentLayouts are those with a time of day.
-const dayLayout = "2006-01-02"
-
-var momentLayouts = []string{"2006-01-02 15:04", "2006-01-02 15:04:05", "2006-01-02 15:04:05.999999"}
+// timeLayouts are the forms of literals that are understood. The first is that of a date.
+var timeLayouts = []string{"2006-01-02", "2006-01-02 15:04", "2006-01-02 15:04:05", "2006-01-02 15:04:05.999999"}
 
 // bound returns the position of a literal that the time column is compared with.
 func (t *rolledTime) bound(e *parse.Expr) (int64, bool) {
@@ -376,7 +374,7 @@ func (t *rolledTime) bound(e *parse.Expr) (int64, bool) {
 	} else if types[0] == "" && t.syn.Casts && strings.EqualFold(t.table.Time.Native, "date") {
 		types[0] = "date" // a bare string becomes a value of the column's type
 	}
-	layouts := append([]string{dayLayout}, momentLayouts...)
+	layouts := timeLayouts
 	for _, is := range types {
 		switch is {
 		case "", "timestamp", "timestamp without time zone":

@@ -224,14 +224,19 @@ func (db *DB) describeColumns(ctx context.Context, s *engine.Schema) error {
 		extra = strings.ToLower(extra)
 		c.Null = nullable == "YES"
 		c.Type = typeOf(c.Native)
-		c.Auto = strings.Contains(extra, "auto_increment")
-		c.Virtual = strings.Contains(extra, "virtual generated")
-		c.Generated = c.Virtual || strings.Contains(extra, "stored generated")
+		setExtra(&c, extra)
 		c.Default = db.dialect.defaultText(c, value, strings.Contains(extra, "default_generated"))
 		s.Columns = append(s.Columns, c)
 		return nil
 	}, "SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, COLLATION_NAME FROM information_schema.COLUMNS "+
 		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION", s.Name)
+}
+
+// setExtra sets what the catalog says of a column in EXTRA, here in lower case.
+func setExtra(c *engine.SchemaColumn, extra string) {
+	c.Auto = strings.Contains(extra, "auto_increment")
+	c.Virtual = strings.Contains(extra, "virtual generated")
+	c.Generated = c.Virtual || strings.Contains(extra, "stored generated")
 }
 
 // expression matches a default that MySQL 8.0.15 doesn't mark as an expression.

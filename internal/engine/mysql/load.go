@@ -104,11 +104,9 @@ func (c *conn) describe(table string) (*engine.Schema, error) {
 			break
 		}
 		text := func(i int) string { p, _ := values[i].([]byte); return string(p) }
-		extra := strings.ToLower(text(3))
-		s.Columns = append(s.Columns, engine.SchemaColumn{
-			Name: text(0), Native: text(1), Type: typeOf(text(1)), Null: text(2) == "YES", Default: text(4),
-			Auto: strings.Contains(extra, "auto_increment"), Generated: strings.Contains(extra, " generated"),
-		})
+		c := engine.SchemaColumn{Name: text(0), Native: text(1), Type: typeOf(text(1)), Null: text(2) == "YES", Default: text(4)}
+		setExtra(&c, strings.ToLower(text(3)))
+		s.Columns = append(s.Columns, c)
 	}
 	if errors.Is(err, io.EOF) {
 		err = nil

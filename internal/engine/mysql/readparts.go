@@ -155,9 +155,7 @@ func (db *DB) tableParts(ctx context.Context, s *engine.Session, database, table
 		extra := strings.ToLower(string(v[3]))
 		c := engine.SchemaColumn{Name: string(v[0]), Native: string(v[1]), Null: string(v[2]) == "YES", Collation: string(v[4])}
 		c.Type = typeOf(c.Native)
-		c.Auto = strings.Contains(extra, "auto_increment")
-		c.Virtual = strings.Contains(extra, "virtual generated")
-		c.Generated = c.Virtual || strings.Contains(extra, "stored generated")
+		setExtra(&c, extra)
 		if c.Virtual && fleeting.Match(v[5]) {
 			t.Fleeting = c.Name
 		}
