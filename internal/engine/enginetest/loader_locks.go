@@ -256,9 +256,9 @@ func (s loaders) killed(t *testing.T) {
 // kill terminates the connection that has a transaction on readings.
 func (lo *loading) kill() {
 	lo.Helper()
-	blockers, err := lo.db.Blockers(within(lo), lo.Table)
-	if err != nil || len(blockers) == 0 {
-		lo.Fatalf("the loader's connection isn't found: %v", err)
+	blockers := Blockers(lo, lo.db, lo.Table, true)
+	if len(blockers) == 0 {
+		lo.Fatal("the loader's connection isn't found")
 	}
 	q := "KILL %d"
 	if lo.db.Info().Engine == "postgres" {
@@ -270,13 +270,9 @@ func (lo *loading) kill() {
 		}
 		lo.exec(lo, lo.db.SQL(), fmt.Sprintf(q, b.ID))
 	}
-	for range 500 {
-		if left, err := lo.db.Blockers(within(lo), lo.Table); err == nil && len(left) == 0 {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
+	if len(Blockers(lo, lo.db, lo.Table, false)) > 0 {
+		lo.Fatal("the connection doesn't end")
 	}
-	lo.Fatal("the connection doesn't end")
 }
 
 // twoAtOnce runs loaders in separate goroutines. Some of their transactions fail;

@@ -749,13 +749,12 @@ func (s stagers) killed(t *testing.T) {
 	if q == "" {
 		q = "KILL %d"
 	}
-	blockers, err := db.Blockers(within(t), &engine.Table{Name: staged})
-	Must(t, err)
+	blockers := Blockers(t, db, &engine.Table{Name: staged}, true)
 	if len(blockers) != 1 {
 		t.Fatalf("%d transactions have the table, want 1", len(blockers))
 	}
 	k.exec(t, db.SQL(), fmt.Sprintf(q, blockers[0].ID))
-	_, err = st.Finish(within(t))
+	_, err := st.Finish(within(t))
 	wantError(t, err, engine.ErrConnectionLost)
 	Must(t, st.Close())
 	fill(t, db, k.Table, o, b) // drops what is left

@@ -465,9 +465,8 @@ func testTrapMetadataLock(t *testing.T, db *mysql.DB) {
 	if most := longer(); most > 1800*time.Millisecond {
 		t.Errorf("an insert waited for %v", most)
 	}
-	blockers, err := db.Blockers(within(t), k.Table)
-	if err != nil || len(blockers) == 0 || blockers[0].User != "root" {
-		t.Errorf("blockers %+v, %v", blockers, err)
+	if blockers := enginetest.Blockers(t, db, k.Table, true); len(blockers) == 0 || blockers[0].User != "root" {
+		t.Errorf("blockers %+v", blockers)
 	}
 	exec(t, other, "ROLLBACK")
 	k.try(engine.Detach{Table: k.Table, Have: k.parts, Part: k.parts[0], Into: "gone"})

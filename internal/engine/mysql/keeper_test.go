@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/internal/engine/mysql"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
@@ -104,9 +105,9 @@ func TestBlockersOfOtherDatabases(t *testing.T) {
 					}
 				}
 			}
-			blockers, err := db.Blockers(within(t), k.Table)
-			if err != nil || len(blockers) != 1 || !strings.Contains(blockers[0].Statement, name) {
-				t.Errorf("blockers %+v, %v, want the one that names %s", blockers, err, name)
+			blockers := enginetest.Blockers(t, db, k.Table, true)
+			if len(blockers) != 1 || !strings.Contains(blockers[0].Statement, name) {
+				t.Errorf("blockers %+v, want the one that names %s", blockers, name)
 			}
 		})
 	}
