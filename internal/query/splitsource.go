@@ -456,6 +456,11 @@ func (b *block) resolve(e *parse.Expr, in nameUse) (*parse.Expr, error) {
 			found = append(found, it.Expr)
 		}
 	}
+	if in == inOrderBy {
+		if err := b.checkUnnamed(e); err != nil {
+			return nil, err
+		}
+	}
 	if len(found) == 0 || !slices.ContainsFunc(found, func(f *parse.Expr) bool { return !b.equal(f, e) }) {
 		return nil, nil
 	}
@@ -473,6 +478,53 @@ func (b *block) resolve(e *parse.Expr, in nameUse) (*parse.Expr, error) {
 		return nil, refuse("the name %s stands for several expressions", e.Names[0])
 	}
 	return found[0], nil
+}
+
+// checkUnnamed refuses a name in ORDER BY that is the name of an element of the select list without an alias, if that isn't the same column: such an element
+// comes before a column. PostgreSQL calls v::text v, and lower(v) lower; MySQL and MariaDB call an expression by its text.
+func (b *block) checkUnnamed(e *parse.Expr) error {
+	name, stars := e.Names[0], 0
+	why := refuse("the name %s in ORDER BY may stand for another element of the select list", name)
+	var shown []engine.ResultColumn
+	for i, it := range b.sel.Items {
+		switch {
+		case it.Star:
+			if stars++; b.joined && it.Table != "" {
+				return why
+			}
+		case it.Alias != "" || b.equal(it.Expr, e):
+		case it.Expr.Kind == parse.Column:
+			if b.sameName(it.Expr.Names[len(it.Expr.Names)-1], name) {
+				return why
+			}
+		case b.syntax.Introducer:
+			if b.sameName(b.of(it.Expr.Span), name) {
+				return why
+			}
+		case b.syntax.Casts:
+			if shown == nil {
+				var err error
+				if shown, err = b.shown(); err != nil {
+					return err
+				}
+			}
+			if stars > 0 {
+				i += len(shown) - len(b.sel.Items)
+			}
+			if stars > 1 || i >= len(shown) || shown[i].Name == name {
+				return why
+			}
+		}
+	}
+	return nil
+}
+
+// shown describes the columns of the block's query.
+func (b *block) shown() ([]engine.ResultColumn, error) {
+	if b.query == b.splitter.query && b.plan.Columns != nil {
+		return b.plan.Columns, nil
+	}
+	return b.describe(b.of(b.query.Span))
 }
 
 // element resolves an element of GROUP BY or ORDER BY, which may be a position or an alias. item is its index in the select

@@ -120,3 +120,7 @@ SELECT v.region, COUNT(*), SUM(v.price) FROM visits v JOIN plain p ON p.id = v.i
 -- name: the type of an extreme of an expression, sorted over a join for a distinct count
 -- on: mariadb mysql
 SELECT w.bytes, MIN(CASE WHEN (e.ti, e.d) = (-1, 10.00) THEN w.x END) AS a2, CASE WHEN COUNT(*) > 10 THEN SUM(e.d) ELSE 0 END AS a3 FROM events e JOIN words w ON w.ci = e.v AND w.id < 30 WHERE e.id < 5000 GROUP BY e.ti, 1 HAVING COUNT(DISTINCT NULLIF(e.mi, -1)) < 1 ORDER BY a3;
+-- name: an order by a column of USING whose name another column has
+SELECT h.id, e.at FROM events e LEFT JOIN hosts h USING (id) ORDER BY id, e.at LIMIT 9;
+-- name: an order by a column of USING whose name a star has
+SELECT h.*, e.at FROM events e LEFT JOIN hosts h USING (id) ORDER BY id, e.at LIMIT 9;

@@ -416,3 +416,29 @@ SELECT id % 5000 + 1 AS k, stddev_pop(n), var_pop(n), stddev_samp(n), var_samp(n
 -- set: array_nulls = off
 -- expect: whole: array_nulls is off
 SELECT DISTINCT ARRAY[v, NULL] FROM events WHERE id < 100;
+-- name: an order by a column whose name a cast has
+-- expect: whole
+SELECT id::text, host_id FROM events ORDER BY id LIMIT 5;
+-- name: an order by a column whose name a cast of groups has
+-- expect: whole
+SELECT id::text, max(i) FROM events GROUP BY id ORDER BY id LIMIT 5;
+-- name: an order by a column whose name a cast of distinct rows has
+-- expect: whole
+SELECT DISTINCT id::text, id AS z FROM events ORDER BY id LIMIT 5;
+-- name: an order by a column whose name a cast behind a star has
+SELECT v.*, (ms)::text FROM visits v ORDER BY ms, id LIMIT 5;
+-- name: an order by a column whose name CASE has
+-- expect: whole
+SELECT CASE WHEN id < 5 THEN -id ELSE id END, CASE WHEN id < 9 THEN 0 ELSE i END FROM events ORDER BY i, 1 LIMIT 5;
+-- name: an order by a column beside a cast of the same column with an alias
+-- expect: split
+SELECT id::text AS x, id FROM events ORDER BY id LIMIT 5;
+-- name: an order by a column beside other expressions
+-- expect: split
+SELECT i + 1, host_id::int, id FROM events ORDER BY id LIMIT 5;
+-- name: an order of an outer query by a column whose name a cast has
+SELECT host_id::text, c FROM (SELECT host_id, count(*) AS c FROM events GROUP BY host_id) x ORDER BY host_id LIMIT 3;
+-- name: an order by an expression of a column whose name a cast has
+SELECT id::text FROM events ORDER BY id + 0 LIMIT 5;
+-- name: an order by a column whose name a window has
+SELECT id::text, rank() OVER (PARTITION BY id ORDER BY at) FROM events ORDER BY id LIMIT 5;
