@@ -27,8 +27,10 @@ type Plan struct {
 	certain string
 	// harmless reports that the statement changes nothing in the session that runs it: all of its functions and tables are known.
 	harmless bool
-	branch   bool   // it is the plan of a branch
-	why      string // why it is run as one piece, its text, or can't be; "" if it is split
+	branch   bool // it is the plan of a branch
+	// onlyCounts reports that it has several counts of all rows, of values among them, and computes nothing else.
+	onlyCounts bool
+	why        string // why it is run as one piece, its text, or can't be; "" if it is split
 	// Table is the table that is cut, Alias its name in the query.
 	Table *engine.TableParts
 	Alias string

@@ -71,8 +71,8 @@ func (g *grouped) write() error {
 	return nil
 }
 
-// onlyCounts refuses an expression of counts of all rows and nothing else. There are servers, such as 8.0.15, that take COUNT(x) for COUNT(*)
-// if a query of all rows selects counts alone, as a piece would, but not within an expression.
+// onlyCounts refuses an expression of counts of all rows and nothing else. There are servers, such as MySQL 8.0.15, that take COUNT(x) for COUNT(*)
+// if a query without WHERE selects counts alone, as a piece of partitions would, but not within an expression; a piece of a range or a roll-up counts x.
 func (g *grouped) onlyCounts() error {
 	if len(g.keys) > 0 || g.sel.Where != nil || !g.syntax.Executable {
 		return nil
@@ -85,10 +85,11 @@ func (g *grouped) onlyCounts() error {
 		several = several || !a.call.Star
 	}
 	for _, it := range g.sel.Items {
-		if several && it.Expr != nil && !g.isAggregate(parse.Bare(it.Expr)) {
+		if several && (len(g.cut.table.Parts) == 0 || it.Expr != nil && !g.isAggregate(parse.Bare(it.Expr))) {
 			return refuse("it computes with counts alone, which some versions of the server count in another way")
 		}
 	}
+	g.plan.onlyCounts = several && len(g.aggregates) > 1
 	return nil
 }
 

@@ -224,6 +224,9 @@ func (g *grouped) findKeys() error {
 	for _, e := range s.GroupBy {
 		if err := g.eachKey(e, func(e *parse.Expr) error {
 			r, _, err := g.element(e, inGroupBy)
+			if err == nil && s.Sets && r != nil && constant(r) {
+				err = refuse("%s among its grouping sets is a constant, by which the server may not sort", g.of(r.Span))
+			}
 			if err == nil {
 				_, err = g.addKey(r)
 			}

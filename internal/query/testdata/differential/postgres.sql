@@ -442,3 +442,6 @@ SELECT host_id::text, c FROM (SELECT host_id, count(*) AS c FROM events GROUP BY
 SELECT id::text FROM events ORDER BY id + 0 LIMIT 5;
 -- name: an order by a column whose name a window has
 SELECT id::text, rank() OVER (PARTITION BY id ORDER BY at) FROM events ORDER BY id LIMIT 5;
+-- name: a constant among grouping sets
+-- expect: whole
+SELECT 1 AS k, i % 3 AS m, count(*) FROM events GROUP BY CUBE (1, i % 3) ORDER BY 2 NULLS FIRST, 1, 3 NULLS FIRST;
