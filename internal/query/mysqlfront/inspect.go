@@ -213,6 +213,7 @@ func (c *client) before(p []byte, complete bool) {
 			if max(s.next, c.next) != nothing {
 				c.noteNext(s.next, []byte(s.text), true)
 			}
+			s.cursor = p[0] == comStmtExecute && len(p) > 5 && p[5] != 0
 			if c.executing = s; p[0] == comStmtExecute && s.noteTypes(p) {
 				s.unsent = false
 			}
@@ -226,7 +227,7 @@ func (c *client) before(p []byte, complete bool) {
 		}
 	case comStmtReset:
 		if s := c.statements[statementID(p)]; s != nil {
-			s.long = false
+			s.long, s.cursor = false, false
 		}
 	case comStmtClose:
 		delete(c.statements, statementID(p))
@@ -302,7 +303,7 @@ func (c *client) examines(p []byte) bool {
 		}
 	case comStmtExecute:
 		s := c.statements[statementID(p)]
-		if s == nil || s.long || s.changes != c.changes || c.drifts {
+		if s == nil || s.long || s.cursor || s.changes != c.changes || c.drifts {
 			c.why = &whyPrepared
 			return false
 		}

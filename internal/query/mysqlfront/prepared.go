@@ -21,6 +21,7 @@ type statement struct {
 	differs bool
 	next    aboutNext // what it says about the next transaction when it is executed
 	long    bool      // a value was sent in parts
+	cursor  bool      // the last execution has left a cursor open, which the next one closes
 	// changes is that of the client when it was prepared: its database, and how its text was read, are those of that moment.
 	changes int
 }

@@ -245,6 +245,38 @@ func TestLastStatement(t *testing.T) {
 	})
 }
 
+// TestCursorIsClosed fetches from a cursor after further executions of its statement, which close it.
+func TestCursorIsClosed(t *testing.T) {
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
+		x, a := startCounting(t, kind, nil)
+		execute(t, x.client(t), "CREATE TABLE p (id INT PRIMARY KEY, v INT) PARTITION BY HASH (id) PARTITIONS 4", "INSERT INTO p VALUES (1, 1), (2, 2), (3, 4), (4, 8)", "ANALYZE TABLE p")
+		through, direct := x.pair(t, 0, 0)
+		const run, open, row = "\x00\x01\x00\x00\x00", "\x01\x01\x00\x00\x00", "\x01\x00\x00\x00"
+		var ids [2]string
+		for k, c := range []*rawClient{through, direct} {
+			c.command(comQuery, "SET sql_notes = 0")
+			ids[k] = c.prepare("SELECT v, COUNT(*) FROM p GROUP BY v ORDER BY v")
+		}
+		for i, step := range []struct {
+			command byte
+			text    string
+			pieces  int64 // executions in pieces after it
+		}{
+			{comStmtExecute, open, 0}, {comStmtFetch, row, 0}, {comStmtExecute, run, 0}, {comStmtFetch, row, 0}, {comStmtExecute, run, 1}, {comStmtFetch, row, 1},
+			{comStmtExecute, open, 1}, {comStmtFetch, row, 1}, {comStmtReset, "", 1}, {comStmtFetch, row, 1}, {comStmtExecute, run, 2}, {comStmtFetch, row, 2},
+		} {
+			clear(x.shapes[:])
+			got, want := through.command(step.command, ids[0]+step.text), direct.command(step.command, ids[1]+step.text)
+			if !sameAnswer(got, want) {
+				t.Errorf("%d: %#x:\n got %q\nwant %q", i, step.command, got, want)
+			}
+			if n := a.ran.Load(); n != step.pieces {
+				t.Errorf("%d: %d in pieces, want %d", i, n, step.pieces)
+			}
+		}
+	})
+}
+
 // TestSilentCommands sends several commands without a response at once: the values in parts are those of each statement.
 func TestSilentCommands(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
