@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"regexp"
 	"time"
 )
 
@@ -291,6 +292,12 @@ func (c *client) exchange(shift int) error {
 				"Try: connect with TLS, which needs serve's --tls-cert, or give serve a target with host and port and without tls"}, p[3])
 			return errRefused
 		}
+		if last && p[headerSize] == respOK && c.front.o.Wire.Network == "unix" {
+			p = bytes.Clone(p)
+			if err := c.checkPeer(p[3]); err != nil {
+				return err
+			}
+		}
 		if _, err := c.user.Write(p); err != nil {
 			return err
 		}
@@ -303,6 +310,28 @@ func (c *client) exchange(shift int) error {
 		c.reply.read(p[headerSize:])
 		return nil
 	}
+}
+
+// byPeer are the methods of authentication that ask the kernel who is at the other end of a socket: it is rowmill, whoever its client is.
+var byPeer = regexp.MustCompile(`(?i)\b(unix_socket|auth_socket)\b`)
+
+// checkPeer refuses an account, which the server has just accepted, if a method of byPeer may have let it in: packets don't tell. seq is the number of the
+// packet to the client.
+func (c *client) checkPeer(seq byte) error {
+	account, err := c.ask("SHOW CREATE USER CURRENT_USER()")
+	why := "this account is authenticated by the socket's other end, which is rowmill and not the client"
+	var refused *serverError
+	switch {
+	case errors.As(err, &refused):
+		why = "the server doesn't say whether this account is authenticated by the socket's other end, which is rowmill and not the client: " + refused.Text
+	case err != nil:
+		return err
+	case len(account.rows) == 1 && !byPeer.Match(bytes.Join(account.rows[0], nil)):
+		c.found, c.zero = 0, true // as on a new connection
+		return c.restore()
+	}
+	c.refuse(&serverError{codeAccessDenied, "28000", "rowmill serve: access denied: " + why + ". Try: an account with a password, or serve with a --target that has a host and a port"}, seq)
+	return errRefused
 }
 
 // past is a deadline that ends a read at once.

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"net"
 	"net/http/httptest"
 	"os"
+	"os/user"
 	"strings"
 	"sync"
 	"testing"
@@ -119,23 +121,7 @@ func TestChangeUser(t *testing.T) {
 		r := dialRaw(t, "tcp", x.address, x.name, 0, 0)
 		c := x.connected()[0]
 		for _, test := range []struct{ user, want string }{{user, user}, {"nobody", user}, {"root", "root"}} {
-			p, _ := end(append(begin(nil, 0), "\x11"+test.user+"\x00\x00"+x.name+"\x00\x2d\x00mysql_native_password\x00"...), 0)
-			if _, err := r.Write(p); err != nil {
-				t.Fatal(err)
-			}
-			answer := byte(respEOF)
-			for answer != respOK && answer != respError {
-				p, err := r.packet(1 << 16)
-				if err != nil {
-					t.Fatalf("%s: %v", test.user, err)
-				}
-				if answer = p[headerSize]; answer == respEOF {
-					empty, _ := end(begin(nil, p[3]+1), 0)
-					if _, err := r.Write(empty); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
+			answer := r.changeUser(test.user, x.name)[headerSize]
 			if (answer == respError) != (test.user == "nobody") {
 				t.Errorf("%s: answer %x", test.user, answer)
 			}
@@ -147,6 +133,48 @@ func TestChangeUser(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAccountsOfTheSocket refuses accounts that the server knows by the process at the other end of its socket, which is this one. It alters
+// the account of the tests' own user, and so has a server of its own.
+func TestAccountsOfTheSocket(t *testing.T) {
+	t.Parallel()
+	testdb.Kinds(t, "mariadb") // or it is skipped: the MySQL of the tests has no auth_socket
+	db, _ := testdb.OpenOwn(t, "mariadb")
+	x := startOn(t, db, nil)
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := func(name, password string, direct bool) *sql.DB {
+		c := x.config(direct)
+		c.User, c.Passwd, c.DBName = name, password, ""
+		return connect(t, c)
+	}
+	admin, r := connect(t, x.config(true)), dialRaw(t, "tcp", x.address, "mysql", 0, 0)
+	execute(t, admin, "CREATE USER IF NOT EXISTS '"+me.Username+"'@localhost", "CREATE USER alice@localhost IDENTIFIED BY 'secret'")
+	for _, method := range []string{"unix_socket OR mysql_native_password USING PASSWORD('pass')", "mysql_native_password USING 'invalid' OR unix_socket", "unix_socket"} {
+		execute(t, admin, "ALTER USER '"+me.Username+"'@localhost IDENTIFIED VIA "+method)
+		if err := as(me.Username, "guess", true).Ping(); err != nil {
+			t.Errorf("%s, directly: %v", method, err)
+		}
+		var refused *mysql.MySQLError
+		if err := as(me.Username, "guess", false).Ping(); !errors.As(err, &refused) || refused.Number != codeAccessDenied || !strings.Contains(refused.Message, "Try: ") {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+	for _, first := range []string{"SELECT ROW_COUNT(), FOUND_ROWS()", "SELECT CURRENT_USER()"} {
+		got, err := answer(as("alice", "secret", false), first)
+		if want, directly := answer(as("alice", "secret", true), first); got != want || err != nil || directly != nil {
+			t.Errorf("%s: got %q, %v; want %q, %v", first, got, err, want, directly)
+		}
+	}
+	if p := r.changeUser(me.Username, ""); p[headerSize] != respError || readError(p[headerSize:]).Code != codeAccessDenied {
+		t.Errorf("changed to: %q", p)
+	}
+	if _, err := r.packet(1 << 16); err == nil {
+		t.Error("the connection is open")
+	}
 }
 
 // TestHandshakeIsLimited refuses a packet of a client that isn't known before the memory for it is there.

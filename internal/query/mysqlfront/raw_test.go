@@ -75,6 +75,25 @@ func dialRaw(t testing.TB, network, address, database string, caps, extended uin
 	}
 }
 
+// changeUser sends COM_CHANGE_USER for an account without a password, and returns the server's last packet.
+func (r *rawClient) changeUser(name, database string) []byte {
+	r.t.Helper()
+	p, _ := end(append(begin(nil, 0), "\x11"+name+"\x00\x00"+database+"\x00\x2d\x00mysql_native_password\x00"...), 0)
+	for {
+		if _, err := r.Write(p); err != nil {
+			r.t.Fatal(err)
+		}
+		answer, err := r.packet(1 << 16)
+		if err != nil {
+			r.t.Fatalf("%s: %v", name, err)
+		}
+		if answer[headerSize] != respEOF { // another method of authentication
+			return answer
+		}
+		p, _ = end(begin(nil, answer[3]+1), 0)
+	}
+}
+
 // command sends a command and returns the packets of its response, with their headers.
 func (r *rawClient) command(what byte, payload string) [][]byte {
 	r.t.Helper()

@@ -210,6 +210,7 @@ const (
 	codeInterrupted        = 1317
 	codeNoServer           = 1429 // unable to connect to a foreign data source
 	codeOutOfMemory        = 1041
+	codeAccessDenied       = 1698 // by a method without a password
 	codeNoDatabase         = 1046 // none is selected
 	codeNoTable            = 1146
 	codeNotLocked          = 1100 // LOCK TABLES, and another table
