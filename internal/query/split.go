@@ -39,6 +39,11 @@ type splitter struct {
 	functions []string
 	// joined reports a join with USING or NATURAL anywhere, whose columns belong to no table.
 	joined bool
+	// shared are the folded names of columns that several operands of one FROM have.
+	shared []string
+	// selects are those of the statement, and spelled the names in it.
+	selects []*parse.Select
+	spelled []string
 	// scanned reports that all functions and tables are known.
 	scanned bool
 	// obstacle is why a table or what reads it can't be cut.
@@ -110,6 +115,9 @@ func (x *splitter) split() (err error) {
 		}
 	}
 	x.scanned = true
+	if err := x.checkScopes(); err != nil {
+		return err
+	}
 	if err := errors.Join(x.checkSubqueries(), x.checkClockColumns()); err != nil {
 		return err
 	}
@@ -346,9 +354,11 @@ func (x *splitter) scanSelect(s *parse.Select, scope []*cte) error {
 			return err
 		}
 	}
+	x.selects = append(x.selects, s)
 	list := slices.Concat(s.GroupBy, []*parse.Expr{s.Where, s.Having})
 	for _, it := range s.Items {
 		list = append(list, it.Expr)
+		x.spell(it.Alias)
 	}
 	for _, w := range s.Windows {
 		list = append(list, w.Over.PartitionBy...)
@@ -406,6 +416,7 @@ func (x *splitter) scanExpr(e *parse.Expr, scope []*cte) (err error) {
 		case parse.Param:
 			err = refuse("it has a parameter")
 		case parse.Column:
+			x.spell(e.Names...)
 			switch {
 			case len(e.Names) > 2:
 				err = refuse("the column %s is written with the name of its database", strings.Join(e.Names, "."))

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -97,7 +98,7 @@ func (b *block) splitGroups() error {
 	if err := g.findAggregates(); err != nil {
 		return err
 	}
-	if err := g.checkRollup(); err != nil {
+	if err := errors.Join(g.checkRollup(), g.checkTwice()); err != nil {
 		return err
 	}
 	if err := g.describeGroups(); err != nil {
@@ -174,8 +175,17 @@ func (g *grouped) checkRollup() error {
 		}
 	}
 	seen := map[int]bool{}
-	for _, it := range g.sel.Items {
+	for at, it := range g.sel.Items {
 		i := g.keyOf(it.Expr)
+		name, err := g.nameOf(at)
+		if err != nil {
+			return err
+		}
+		for other, k := range g.keys {
+			if e := parse.Bare(k.expr); other != i && e.Kind == parse.Column && g.sameName(e.Names[len(e.Names)-1], name) {
+				return refuse("it has WITH ROLLUP, and another element of its select list has the name of %s", k.text)
+			}
+		}
 		if i >= 0 && seen[i] {
 			return refuse("it has WITH ROLLUP and selects %s twice", g.keys[i].text)
 		}
@@ -184,6 +194,21 @@ func (g *grouped) checkRollup() error {
 	for _, a := range g.aggregates {
 		if a.call.Distinct {
 			return refuse("it has WITH ROLLUP and %s", g.of(a.call.Span))
+		}
+	}
+	return nil
+}
+
+// checkTwice refuses two elements of the select list that are the same computed column: MariaDB and MySQL may give both of them the name of one.
+func (g *grouped) checkTwice() error {
+	if !g.merged || !g.syntax.Introducer {
+		return nil
+	}
+	for i, it := range g.sel.Items {
+		if it.Expr != nil && parse.Bare(it.Expr).Kind == parse.Column && slices.ContainsFunc(g.sel.Items[:i], func(before parse.Item) bool {
+			return before.Expr != nil && before.Alias != it.Alias && g.equal(parse.Bare(before.Expr), parse.Bare(it.Expr))
+		}) {
+			return refuse("it selects %s twice, of which one may get the name of the other", g.of(it.Expr.Span))
 		}
 	}
 	return nil
@@ -552,12 +577,19 @@ func (g *grouped) disjoint() bool {
 			return false
 		}
 	}
-	return !g.syntax.Casts || !g.hasOthers()
+	return !g.hasOthers()
 }
 
-// hasOthers reports a column that is neither grouped by nor aggregated: one that depends on a primary key, which the partitions of a piece
-// together don't have.
+// hasOthers reports a column that is neither grouped by nor aggregated, and a subquery, which may have one. It may depend on a primary key, which the
+// partitions of a piece together don't have on PostgreSQL. Other servers return that of any row of the group.
 func (g *grouped) hasOthers() bool {
+	if t := g.cut.table; !g.syntax.Casts && len(g.uses) == 1 && len(t.PrimaryKey) > 0 && !slices.ContainsFunc(t.PrimaryKey, func(c string) bool {
+		return !slices.ContainsFunc(g.keys, func(k *key) bool {
+			return k.expr.Kind == parse.Column && g.sameName(k.expr.Names[len(k.expr.Names)-1], c)
+		})
+	}) {
+		return false // a group is one row
+	}
 	found := false
 	for _, e := range append(outputs(g.query), g.sel.Having) {
 		parse.Walk(e, func(e *parse.Expr) bool {
@@ -568,7 +600,7 @@ func (g *grouped) hasOthers() bool {
 				found = found || err != nil
 				return false
 			}
-			found = e.Kind == parse.Column
+			found = e.Kind == parse.Column || e.Query != nil
 			return !found
 		})
 	}

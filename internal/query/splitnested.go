@@ -212,7 +212,7 @@ func (b *block) checkOuterLimit(q *parse.Query) error {
 	leaf := s.From[0]
 	columns := leaf.Columns
 	if u := b.useOf(leaf); u != nil && u.cte != nil {
-		columns = u.cte.Columns
+		columns = slices.Concat(leaf.Columns, u.cte.Columns[min(len(leaf.Columns), len(u.cte.Columns)):])
 		if u.cte.Query != b.query {
 			return why
 		}

@@ -197,6 +197,12 @@ func (b *block) rowSort(e *parse.Expr) (string, error) {
 			return false
 		}
 		r, rerr := b.resolve(e, inHaving)
+		parse.Walk(r, func(e *parse.Expr) bool {
+			if e.Over != nil && b.syntax.Introducer { // versions of MySQL, such as 8.0.15, don't sort by it
+				rerr = refuse("it sorts by an expression of a window function's alias")
+			}
+			return true
+		})
 		if err = rerr; r != nil {
 			edits = append(edits, parse.Edit{Span: e.Span, Text: "(" + b.of(r.Span) + ")"})
 		}

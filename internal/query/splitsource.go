@@ -387,15 +387,15 @@ func (x *splitter) asWritten(text, name string) string {
 
 func (x *splitter) quote(name string) string { return x.reader.Dialect().Quote(name) }
 
-// sameNames reports whether two names stand for the same column. A name without a table is that of the only column so called.
+// sameNames reports whether two names certainly stand for the same column. A name without a table is that of the only column so called.
 func (x *splitter) sameNames(a, b []string) bool {
 	if !x.sameName(a[len(a)-1], b[len(b)-1]) {
 		return false
 	}
-	if x.joined && len(a) != len(b) {
+	if len(a) != len(b) && (x.joined || x.isShared(a[len(a)-1])) {
 		return false
 	}
-	return len(a) == 1 || len(b) == 1 || x.sameName(a[0], b[0])
+	return len(a) == 1 || len(b) == 1 || a[0] == b[0]
 }
 
 func (x *splitter) sameName(a, b string) bool {
@@ -478,53 +478,6 @@ func (b *block) resolve(e *parse.Expr, in nameUse) (*parse.Expr, error) {
 		return nil, refuse("the name %s stands for several expressions", e.Names[0])
 	}
 	return found[0], nil
-}
-
-// checkUnnamed refuses a name in ORDER BY that is the name of an element of the select list without an alias, if that isn't the same column: such an element
-// comes before a column. PostgreSQL calls v::text v, and lower(v) lower; MySQL and MariaDB call an expression by its text.
-func (b *block) checkUnnamed(e *parse.Expr) error {
-	name, stars := e.Names[0], 0
-	why := refuse("the name %s in ORDER BY may stand for another element of the select list", name)
-	var shown []engine.ResultColumn
-	for i, it := range b.sel.Items {
-		switch {
-		case it.Star:
-			if stars++; b.joined && it.Table != "" {
-				return why
-			}
-		case it.Alias != "" || b.equal(it.Expr, e):
-		case it.Expr.Kind == parse.Column:
-			if b.sameName(it.Expr.Names[len(it.Expr.Names)-1], name) {
-				return why
-			}
-		case b.syntax.Introducer:
-			if b.sameName(b.of(it.Expr.Span), name) {
-				return why
-			}
-		case b.syntax.Casts:
-			if shown == nil {
-				var err error
-				if shown, err = b.shown(); err != nil {
-					return err
-				}
-			}
-			if stars > 0 {
-				i += len(shown) - len(b.sel.Items)
-			}
-			if stars > 1 || i >= len(shown) || shown[i].Name == name {
-				return why
-			}
-		}
-	}
-	return nil
-}
-
-// shown describes the columns of the block's query.
-func (b *block) shown() ([]engine.ResultColumn, error) {
-	if b.query == b.splitter.query && b.plan.Columns != nil {
-		return b.plan.Columns, nil
-	}
-	return b.describe(b.of(b.query.Span))
 }
 
 // element resolves an element of GROUP BY or ORDER BY, which may be a position or an alias. item is its index in the select

@@ -38,10 +38,11 @@ func (b *block) checkNames(o *parse.Over) (err error) {
 	}
 	for _, e := range list {
 		parse.Walk(e, func(e *parse.Expr) bool {
-			if err == nil && e.Kind == parse.Column && len(e.Names) == 1 && slices.ContainsFunc(b.sel.Items, func(it parse.Item) bool {
-				return it.Alias != "" && b.sameName(it.Alias, e.Names[0]) && !b.equal(it.Expr, e)
-			}) {
-				err = refuse("the name %s stands for several expressions", e.Names[0])
+			for i := 0; i < len(b.sel.Items) && err == nil && e.Kind == parse.Column && len(e.Names) == 1; i++ {
+				var name string
+				if name, err = b.nameOf(i); err == nil && b.sameName(name, e.Names[0]) && !b.equal(b.sel.Items[i].Expr, e) {
+					err = refuse("the name %s stands for several expressions", e.Names[0])
+				}
 			}
 			return err == nil
 		})

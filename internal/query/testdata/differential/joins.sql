@@ -124,3 +124,18 @@ SELECT w.bytes, MIN(CASE WHEN (e.ti, e.d) = (-1, 10.00) THEN w.x END) AS a2, CAS
 SELECT h.id, e.at FROM events e LEFT JOIN hosts h USING (id) ORDER BY id, e.at LIMIT 9;
 -- name: an order by a column of USING whose name a star has
 SELECT h.*, e.at FROM events e LEFT JOIN hosts h USING (id) ORDER BY id, e.at LIMIT 9;
+-- name: an alias that is the name of a column of both tables
+SELECT e.host_id AS x, p.host_id AS host_id, e.id FROM events e JOIN plain p ON p.id = e.id ORDER BY host_id, e.id LIMIT 7;
+-- name: a column of the select list whose name both tables have
+SELECT e.host_id AS x, p.host_id, e.id FROM events e JOIN plain p ON p.id = e.id ORDER BY host_id, e.id LIMIT 7;
+-- name: groups by an alias that is the name of a column of both tables
+SELECT e.host_id AS x, p.host_id AS host_id, COUNT(*) FROM events e JOIN plain p ON p.id = e.id GROUP BY x, host_id ORDER BY 1, 2;
+-- name: an order of groups by an alias that is the name of a column of both tables
+SELECT e.host_id AS x, p.host_id AS host_id, COUNT(*) FROM events e JOIN plain p ON p.id = e.id GROUP BY e.host_id, p.host_id ORDER BY host_id, x LIMIT 9;
+-- name: distinct rows, and an order by a name that both tables have
+SELECT DISTINCT e.host_id AS x, p.host_id FROM events e JOIN plain p ON p.id = e.id ORDER BY host_id, 1;
+-- name: a window in the order of a name that both tables have
+SELECT p.host_id, e.host_id AS x, COUNT(*), RANK() OVER (ORDER BY host_id) FROM events e JOIN plain p ON p.id = e.id GROUP BY e.host_id, p.host_id;
+-- name: a name that one of the tables has
+-- expect: split
+SELECT p.host_id, COUNT(*), SUM(qty) FROM orders o JOIN plain p ON p.id = o.id GROUP BY host_id ORDER BY host_id;

@@ -186,3 +186,31 @@ SELECT n.i AS a, n.i AS b, COUNT(*) FROM near n GROUP BY n.i WITH ROLLUP;
 -- name: subtotals of distinct values of single rows
 -- expect: whole: it has WITH ROLLUP and COUNT(DISTINCT w.ci)
 SELECT COUNT(DISTINCT w.ci) FROM words w GROUP BY w.id WITH ROLLUP;
+-- name: aliases of tables that differ in case alone
+-- expect: whole
+SELECT SUM(a.i), SUM(A.host_id) FROM events a JOIN plain A ON a.id = A.id;
+-- name: an order by a name that is the value of a string
+-- expect: whole
+SELECT 'i', id FROM events ORDER BY i, id LIMIT 5;
+-- name: a window in the order of a name that is the value of a string
+-- expect: whole
+SELECT 'host_id', host_id AS x, COUNT(*), RANK() OVER (ORDER BY host_id) AS r FROM events GROUP BY host_id;
+-- name: names that are the same in some alphabets
+-- expect: whole
+SELECT id AS ſ, host_id AS s FROM events ORDER BY s, ſ LIMIT 3;
+-- name: an order by an expression of the alias of a window
+-- expect: whole
+SELECT region, id, RANK() OVER (PARTITION BY region ORDER BY id) AS r FROM visits ORDER BY -r, region, id LIMIT 5;
+-- name: subtotals, and a string that is the name of a key
+-- expect: whole
+SELECT 'host_id', host_id, COUNT(*) FROM events GROUP BY host_id WITH ROLLUP;
+-- name: subtotals, and keys whose aliases are those of each other
+-- expect: whole
+SELECT host_id AS i, i AS host_id, COUNT(*) FROM events WHERE i < -90 GROUP BY host_id, i WITH ROLLUP;
+-- name: a computed column of a derived table twice
+-- expect: whole
+SELECT x AS a, COUNT(DISTINCT id), x AS b FROM (SELECT -i AS x, id FROM events) d GROUP BY x;
+-- name: a column that groups don't determine
+-- set: sql_mode = ''
+-- expect: whole
+SELECT ms, region, COUNT(DISTINCT price) FROM visits GROUP BY region;

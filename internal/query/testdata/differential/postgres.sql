@@ -445,3 +445,8 @@ SELECT id::text, rank() OVER (PARTITION BY id ORDER BY at) FROM events ORDER BY 
 -- name: a constant among grouping sets
 -- expect: whole
 SELECT 1 AS k, i % 3 AS m, count(*) FROM events GROUP BY CUBE (1, i % 3) ORDER BY 2 NULLS FIRST, 1, 3 NULLS FIRST;
+-- name: a subquery of a column that depends on the primary key
+SELECT (SELECT max(h.id) FROM hosts h WHERE h.id = m.cnt), count(*) FROM metrics m GROUP BY day, host, metric, seq ORDER BY day, host, metric, seq;
+-- name: columns of a CTE that are renamed where it is read
+-- expect: whole
+WITH c AS (SELECT host_id, i, count(*) AS n FROM events GROUP BY host_id, i) SELECT * FROM c AS d(host_id, n, i) ORDER BY host_id, i LIMIT 30;

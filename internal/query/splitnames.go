@@ -1,0 +1,170 @@
+package query
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/rowmill/rowmill/internal/query/parse"
+)
+
+// Names of the statement that a server may understand in another way than the splitter.
+
+// spell notes a name that the statement uses.
+func (x *splitter) spell(names ...string) { x.spelled = append(x.spelled, names...) }
+
+// checkScopes refuses names that may not be the same to the server, and notes those that several operands of one FROM have.
+func (x *splitter) checkScopes() error {
+	operands := map[string]string{}
+	for _, s := range x.selects {
+		var tables []*parse.From
+		for _, f := range s.From {
+			tables = append(tables, f.Tables()...)
+		}
+		have := map[string]int{}
+		for _, f := range tables {
+			name := f.Alias
+			if name == "" {
+				name = f.Table
+			}
+			if old, found := operands[folded(name)]; found && old != name && x.syntax.Introducer {
+				return refuse("the names %s and %s of what it reads differ in case alone", old, name)
+			}
+			operands[folded(name)] = name
+			x.spell(name)
+			columns, known := x.columnsOf(f)
+			x.spell(columns...)
+			if len(tables) == 1 {
+				continue
+			}
+			if !known {
+				x.joined = true
+			}
+			for _, c := range columns {
+				have[folded(c)]++
+			}
+		}
+		for c, n := range have {
+			if n > 1 {
+				x.shared = append(x.shared, c)
+			}
+		}
+	}
+	if x.syntax.Casts {
+		return nil
+	}
+	first := map[string]string{}
+	for _, name := range x.spelled {
+		old, found := first[folded(name)]
+		if !found {
+			first[folded(name)] = name
+		} else if old != name && strings.ContainsFunc(old+name, func(r rune) bool { return r > unicode.MaxASCII }) {
+			return refuse("whether %s and %s are the same name depends on the server", old, name)
+		}
+	}
+	for _, c := range x.ctes {
+		for _, u := range x.uses {
+			// A CTE may come before a table in a CTE before it, and before the tables of periods.
+			if u.table != nil && x.syntax.Bracketed && (strings.EqualFold(c.Name, u.from.Table) || strings.HasPrefix(folded(c.Name), folded(u.from.Table)+"_")) {
+				return refuse("the CTE %s may come before a table that is so called", c.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// folded returns a name in the same way for all names that strings.EqualFold takes for the same.
+func folded(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for c := unicode.SimpleFold(r); c != r; c = unicode.SimpleFold(c) {
+			least = min(least, c)
+		}
+		return least
+	}, name)
+}
+
+// columnsOf returns the names of the columns of an operand of FROM, and whether these are all of them for certain.
+func (x *splitter) columnsOf(f *parse.From) (list []string, known bool) {
+	u := x.useOf(f)
+	if u != nil && u.table != nil {
+		for _, c := range u.table.Columns {
+			list = append(list, c.Name)
+		}
+		return append(list, f.Columns...), len(f.Columns) == 0
+	}
+	q, known := f.Query, len(f.Columns) == 0
+	if u != nil && u.cte != nil {
+		q, known = u.cte.Query, known && len(u.cte.Columns) == 0
+		list = append(list, u.cte.Columns...)
+	}
+	list = append(list, f.Columns...)
+	if q == nil || q.Body == nil {
+		return list, false
+	}
+	for _, it := range q.Body.Items {
+		switch {
+		case it.Alias != "":
+			list = append(list, it.Alias)
+		case it.Expr != nil && it.Expr.Kind == parse.Column:
+			list = append(list, it.Expr.Names[len(it.Expr.Names)-1])
+		default:
+			known = false
+		}
+	}
+	return list, known
+}
+
+// isShared reports a name of a column that several operands of one FROM have.
+func (x *splitter) isShared(name string) bool { return slices.Contains(x.shared, folded(name)) }
+
+// checkUnnamed refuses a name in ORDER BY that is the name of an element of the select list without an alias, if that isn't the same column: such an element
+// comes before a column.
+func (b *block) checkUnnamed(e *parse.Expr) error {
+	for i, it := range b.sel.Items {
+		if it.Alias != "" || it.Expr != nil && b.equal(it.Expr, e) {
+			continue
+		}
+		name, err := b.nameOf(i)
+		switch {
+		case err != nil:
+			return err
+		case it.Star && it.Table != "" && b.joined, !it.Star && b.sameName(name, e.Names[0]):
+			return refuse("the name %s in ORDER BY may stand for another element of the select list", e.Names[0])
+		}
+	}
+	return nil
+}
+
+// nameOf returns the name by which other clauses may call an element of the select list; "" if there is none. PostgreSQL calls v::text v, and lower(v) lower;
+// MySQL and MariaDB call an expression by its text, and a string by its value.
+func (b *block) nameOf(item int) (string, error) {
+	switch it := b.sel.Items[item]; {
+	case it.Alias != "" || it.Star:
+		return it.Alias, nil
+	case it.Expr.Kind == parse.Column:
+		return it.Expr.Names[len(it.Expr.Names)-1], nil
+	case b.syntax.Bracketed:
+		return "", nil
+	}
+	shown := b.plan.Columns
+	if b.query != b.splitter.query || shown == nil {
+		var err error
+		if shown, err = b.describe(b.of(b.query.Span)); err != nil {
+			return "", err
+		}
+	}
+	stars, at := 0, item
+	for i, it := range b.sel.Items {
+		if it.Star {
+			stars++
+			if i < item {
+				at = item + len(shown) - len(b.sel.Items)
+			}
+		}
+	}
+	if stars > 1 || at >= len(shown) {
+		return "", refuse("the name of an element of its select list is not certain")
+	}
+	return shown[at].Name, nil
+}
