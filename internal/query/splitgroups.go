@@ -563,14 +563,8 @@ func (g *grouped) disjoint() bool {
 			return false
 		}
 	}
-	for _, by := range t.By {
-		if !slices.ContainsFunc(g.keys, func(k *key) bool {
-			names := k.expr.Names
-			return k.expr.Kind == parse.Column && g.sameName(names[len(names)-1], by) &&
-				(len(names) == 2 && g.sameName(names[0], g.alias) || len(names) == 1 && len(g.uses) == 1)
-		}) {
-			return false
-		}
+	if !g.groupsBy(t.By) {
+		return false
 	}
 	for _, a := range g.aggregates {
 		if r, ok := g.recipe(a); !ok || r.Order && !g.options.Inexact || r.Tie != "" || r.Cut && g.storesGroups() {
@@ -580,14 +574,21 @@ func (g *grouped) disjoint() bool {
 	return !g.hasOthers()
 }
 
+// groupsBy reports whether the table's columns of these names are keys.
+func (g *grouped) groupsBy(columns []string) bool {
+	return !slices.ContainsFunc(columns, func(c string) bool {
+		return !slices.ContainsFunc(g.keys, func(k *key) bool {
+			names := k.expr.Names
+			return k.expr.Kind == parse.Column && g.sameName(names[len(names)-1], c) &&
+				(len(names) == 2 && g.sameName(names[0], g.alias) || len(names) == 1 && len(g.uses) == 1)
+		})
+	})
+}
+
 // hasOthers reports a column that is neither grouped by nor aggregated, and a subquery, which may have one. It may depend on a primary key, which the
 // partitions of a piece together don't have on PostgreSQL. Other servers return that of any row of the group.
 func (g *grouped) hasOthers() bool {
-	if t := g.cut.table; !g.syntax.Casts && len(g.uses) == 1 && len(t.PrimaryKey) > 0 && !slices.ContainsFunc(t.PrimaryKey, func(c string) bool {
-		return !slices.ContainsFunc(g.keys, func(k *key) bool {
-			return k.expr.Kind == parse.Column && g.sameName(k.expr.Names[len(k.expr.Names)-1], c)
-		})
-	}) {
+	if t := g.cut.table; !g.syntax.Casts && len(g.uses) == 1 && len(t.PrimaryKey) > 0 && g.groupsBy(t.PrimaryKey) {
 		return false // a group is one row
 	}
 	found := false

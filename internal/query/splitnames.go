@@ -147,24 +147,25 @@ func (b *block) nameOf(item int) (string, error) {
 	case b.syntax.Bracketed:
 		return "", nil
 	}
-	shown := b.plan.Columns
-	if b.query != b.splitter.query || shown == nil {
+	switch {
+	case b.shown != nil:
+	case b.query == b.splitter.query && b.plan.Columns != nil:
+		b.shown = b.plan.Columns
+	default:
 		var err error
-		if shown, err = b.describe(b.of(b.query.Span)); err != nil {
+		if b.shown, err = b.describe(b.of(b.query.Span)); err != nil {
 			return "", err
 		}
 	}
-	stars, at := 0, item
-	for i, it := range b.sel.Items {
+	stars := 0
+	for _, it := range b.sel.Items {
 		if it.Star {
 			stars++
-			if i < item {
-				at = item + len(shown) - len(b.sel.Items)
-			}
 		}
 	}
-	if stars > 1 || at >= len(shown) {
+	at := b.columnOf(item, len(b.shown))
+	if stars > 1 || at >= len(b.shown) {
 		return "", refuse("the name of an element of its select list is not certain")
 	}
-	return shown[at].Name, nil
+	return b.shown[at].Name, nil
 }

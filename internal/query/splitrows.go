@@ -175,10 +175,13 @@ func (b *block) rowItems() (columns, list []string, err error) {
 }
 
 // column returns the index of the column of the answer that an element of the select list is.
-func (b *block) column(item int) int {
+func (b *block) column(item int) int { return b.columnOf(item, len(b.plan.Columns)) }
+
+// columnOf is the same in a result of so many columns.
+func (b *block) columnOf(item, columns int) int {
 	for _, it := range b.sel.Items[:item] {
 		if it.Star {
-			return item + len(b.plan.Columns) - len(b.sel.Items)
+			return item + columns - len(b.sel.Items)
 		}
 	}
 	return item

@@ -29,7 +29,8 @@ type block struct {
 	// nested reports that the block is within the statement, whose other parts the server computes from the block's rows.
 	nested bool
 
-	fromColumns map[string]bool // in lower case where case doesn't matter; nil until they are asked for
+	shown       []engine.ResultColumn // of the block's query; nil until its names are asked for
+	fromColumns map[string]bool       // in lower case where case doesn't matter; nil until they are asked for
 	offset      int64
 	limit       int64 // -1 is none
 	keys        []*key
