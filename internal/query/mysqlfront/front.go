@@ -134,7 +134,7 @@ func (f *Front) Serve(ctx context.Context, l net.Listener) (err error) {
 	if f.runner != nil {
 		defer func() { err = errors.Join(err, f.runner.Close()) }()
 	}
-	if f.loops, err = startLoops(runtime.NumCPU()); err != nil {
+	if f.loops, err = startLoops(f.loopCount()); err != nil {
 		return fmt.Errorf("serve on %s: %w", l.Addr(), err)
 	}
 	defer func() { err = errors.Join(err, f.loops.stop()) }()
@@ -169,6 +169,15 @@ func (f *Front) Serve(ctx context.Context, l net.Listener) (err error) {
 	}
 	f.drain(&sessions)
 	return failed
+}
+
+// loopCount is the number of loops: one for each core, or half of that if the server is on this machine, where it and its clients need the
+// rest. Fewer loops find more events at once and sleep less often, and a loop passes on what several cores of a server answer.
+func (f *Front) loopCount() int {
+	if r := f.o.Reader; r != nil && r.Cores() > 0 {
+		return max(1, runtime.NumCPU()/2)
+	}
+	return runtime.NumCPU()
 }
 
 // drain ends the sessions.
