@@ -194,6 +194,10 @@ func generate(kind string, seed uint64, number int) *random {
 	default:
 		q = g.windowed()
 	}
+	if q.union == nil && g.chance(mostConfused) {
+		g.confuse(q)
+		g.undefined = true // a name may become that of a column that the groups don't determine
+	}
 	q.undefined = g.undefined
 	return q
 }
