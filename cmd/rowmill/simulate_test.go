@@ -108,7 +108,7 @@ func (m *month) setTo(now int64) {
 // start starts a daemon, in a time zone with daylight saving.
 func (m *month) start(i int) {
 	m.Helper()
-	c := exec.Command(os.Args[0], "run", m.file, "--clock", m.clock, "--interval", "50ms")
+	c := exec.Command(os.Args[0], "run", m.file, "--clock", m.clock, "--interval", "100ms")
 	c.Env = append(os.Environ(), processVariable+"=1", "TZ=Europe/Berlin")
 	m.logs[i] = &bytes.Buffer{}
 	c.Stderr = m.logs[i]
@@ -173,7 +173,7 @@ func (m *month) mostPeriods() int { return m.keep + 6 + 6 + 4 + 10 }
 // maintenance is complete: a real clock would not run that fast.
 func (m *month) wait() {
 	m.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(25 * time.Millisecond) {
 		have, err := m.db.Catalog().Partitions(m.Context(), m.table)
 		must(m, err)
 		m.maxPeriod = max(m.maxPeriod, len(have))

@@ -29,7 +29,7 @@ type TextEnd struct {
 func (s *Session) Text(ctx context.Context, query string, head func([]ResultColumn) error, row func(values [][]byte) error) error {
 	s.ended = TextEnd{Warnings: -1}
 	if first, _, _ := strings.Cut(query, " "); !slices.Contains(readsOnly, strings.ToUpper(first)) {
-		s.known = nil
+		s.forget()
 	}
 	if s.words.Text == nil {
 		return Classed(ErrUnsupported, fmt.Errorf("%s: this session has no texts", FirstWords(query)))
@@ -104,6 +104,11 @@ func (s *Session) SetStates(ctx context.Context, st State) error {
 	}
 	s.known = known.With(st)
 	return nil
+}
+
+// forget is called when a statement may change any setting.
+func (s *Session) forget() {
+	s.known = slices.DeleteFunc(slices.Clone(s.known), func(x Setting) bool { return !slices.Contains(s.words.Fixed, x.Name) })
 }
 
 // Knows tells the session which settings it has, so that SetStates need not set them.

@@ -55,6 +55,8 @@ type SessionWords struct {
 	// SetAll returns the statements that set the settings of a State in a session that has those of another, if it is
 	// not nil; SetAll nil is one by one.
 	SetAll func(st, from State) ([]string, error)
+	// Fixed are settings that a session has from its beginning to its end.
+	Fixed []string
 	// Consistent is the statement that makes an open transaction see, from then on, what is committed when
 	// it runs; "" if there is none.
 	Consistent string
@@ -171,7 +173,7 @@ func (s *Session) kill(ctx context.Context) {
 // Exec runs a statement and returns the number of rows that it affected. Values of
 // args take the places of question marks: see Keeper.Bind.
 func (s *Session) Exec(ctx context.Context, query string, args ...any) (affected int64, err error) {
-	s.known = nil
+	s.forget()
 	err = s.do(ctx, FirstWords(query), func() error {
 		if len(args) > 0 {
 			query = s.db.Bind(query)
@@ -408,7 +410,7 @@ func (s *Session) SetState(ctx context.Context, name, value string) error {
 	if err != nil {
 		return fmt.Errorf("set %s=%s: %w", name, value, err)
 	}
-	s.known = nil
+	s.forget()
 	return s.do(ctx, "set "+name+"="+value, func() error {
 		_, err := s.on().ExecContext(ctx, q)
 		return err

@@ -207,6 +207,41 @@ func testPacketOfConnection(t *testing.T, db *mysql.DB) {
 	}
 }
 
+// TestPacketOfSession: functions return NULL beyond a limit that a session has from its beginning. A session with another one doesn't run pieces.
+func TestPacketOfSession(t *testing.T) { onEachOwn(t, testPacketOfSession) }
+
+func testPacketOfSession(t *testing.T, db *mysql.DB) {
+	begin := func(limit string, st engine.State) (*engine.Session, engine.State, error) {
+		setGlobal(t, db, "max_allowed_packet", limit)
+		s, err := db.ReadSession(within(t), st)
+		if err != nil {
+			return nil, nil, err
+		}
+		t.Cleanup(func() { must(t, s.Close()) })
+		st, err = db.ReadState(within(t), s)
+		must(t, err)
+		return s, st, nil
+	}
+	const large, small = "33554432", "2097152"
+	_, ofClient, err := begin(large, nil)
+	must(t, err)
+	if _, _, err := begin(small, ofClient); err == nil || !strings.Contains(err.Error(), "max_allowed_packet is "+large+" for the session, and "+small+" for those that run pieces") {
+		t.Errorf("a session for a client with a larger limit: %v", err)
+	}
+	_, own, err := begin(small, nil)
+	must(t, err)
+	s, _, err := begin(small, own)
+	must(t, err)
+	for range 2 {
+		if err := s.SetStates(within(t), ofClient); err == nil {
+			t.Error("a session takes another limit than its own")
+		}
+		must(t, s.SetStates(within(t), own))
+		_, err := s.Exec(within(t), "SET @a = 1") // after which no other setting is known
+		must(t, err)
+	}
+}
+
 // setGlobal sets a global variable until the test ends.
 func setGlobal(t *testing.T, db *mysql.DB, name, value string) {
 	t.Helper()

@@ -23,8 +23,8 @@ func (db *DB) Locals(ctx context.Context, s *engine.Session, st engine.State) (m
 		zone = "SHA2(CONCAT_WS(',', " + strings.Join(list, ", ") + "), 256)"
 	}
 	own := map[string]string{}
-	err := s.Text(ctx, "SELECT "+unlimited+"@@max_allowed_packet, "+zone, nil, func(v [][]byte) error {
-		own["max_allowed_packet"], own["the session's time zone"] = string(v[0]), string(v[1])
+	err := s.Text(ctx, "SELECT "+unlimited+"@@"+packetLimit+", "+zone, nil, func(v [][]byte) error {
+		own[packetLimit], own["the session's time zone"] = string(v[0]), string(v[1])
 		return nil
 	})
 	if err != nil {

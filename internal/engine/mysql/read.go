@@ -85,7 +85,7 @@ const unlimited = "/*+ MAX_EXECUTION_TIME(60000) */ "
 func (db *DB) ReadSession(ctx context.Context, st engine.State) (*engine.Session, error) {
 	words := db.sessionWords()
 	words.Prepares = false
-	words.Text, words.Describe, words.SetAll = text, describe, setAll
+	words.Text, words.Describe, words.SetAll, words.Fixed = text, describe, setAll, []string{packetLimit}
 	words.Consistent = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 	s, err := engine.OpenSession(ctx, db, db.reads, words)
 	if err != nil {
@@ -115,8 +115,11 @@ var stateVariables = []string{
 	"sql_mode", "old_mode", "time_zone", "character_set_client", "character_set_results", "collation_connection", "character_set_collations", "default_collation_for_utf8mb4",
 	"div_precision_increment", "group_concat_max_len", "sql_select_limit", "lc_time_names", "lc_messages", "default_week_format",
 	"sql_auto_is_null", "max_sort_length", "sql_big_selects", "max_join_size", "block_encryption_mode", "windowing_use_high_precision", "default_regex_flags",
-	"cte_max_recursion_depth", "max_recursive_iterations", "standard_compliant_cte", "max_execution_time", "max_statement_time", "system_versioning_asof", "wsrep_sync_wait",
+	"cte_max_recursion_depth", "max_recursive_iterations", "standard_compliant_cte", "max_execution_time", "max_statement_time", "system_versioning_asof", "wsrep_sync_wait", packetLimit,
 }
+
+// packetLimit is the length beyond which functions return NULL. A session has it from the server when it connects, and nothing changes it.
+const packetLimit = "max_allowed_packet"
 
 // stateNames returns those of stateVariables that the server has.
 func (db *DB) stateNames(ctx context.Context) ([]string, error) {
@@ -194,6 +197,12 @@ func setAll(st, from engine.State) ([]string, error) {
 		if x.Name == currentDatabase {
 			if x.Value != "" {
 				out = append(out, "USE "+dialect{}.Quote(x.Value))
+			}
+			continue
+		}
+		if x.Name == packetLimit {
+			if has := from.Get(x.Name); has != "" { // else it isn't known
+				return nil, fmt.Errorf("%s is %s for the session, and %s for those that run pieces", packetLimit, x.Value, has)
 			}
 			continue
 		}
