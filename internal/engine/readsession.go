@@ -93,6 +93,10 @@ func (s *Session) SetStates(ctx context.Context, st State) error {
 		return nil
 	}
 	known := s.known
+	st, err := s.settable(st)
+	if err != nil {
+		return err
+	}
 	statements, err := s.words.SetAll(st, known)
 	if err != nil {
 		return err
@@ -106,9 +110,22 @@ func (s *Session) SetStates(ctx context.Context, st State) error {
 	return nil
 }
 
+// settable returns a State without the fixed settings, which have to be those of the session as far as it knows them.
+func (s *Session) settable(st State) (State, error) {
+	for _, name := range s.words.Fixed {
+		if want, has := st.Get(name), s.known.Get(name); want != "" && has != "" && want != has {
+			return nil, fmt.Errorf("%s is %s for the session, and %s for those that run pieces", name, want, has)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(st), s.fixed), nil
+}
+
+// fixed reports a setting that the session keeps from its beginning.
+func (s *Session) fixed(x Setting) bool { return slices.Contains(s.words.Fixed, x.Name) }
+
 // forget is called when a statement may change any setting.
 func (s *Session) forget() {
-	s.known = slices.DeleteFunc(slices.Clone(s.known), func(x Setting) bool { return !slices.Contains(s.words.Fixed, x.Name) })
+	s.known = slices.DeleteFunc(slices.Clone(s.known), func(x Setting) bool { return !s.fixed(x) })
 }
 
 // Knows tells the session which settings it has, so that SetStates need not set them.

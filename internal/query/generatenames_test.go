@@ -56,7 +56,7 @@ func (g *generator) confuse(q *random) {
 	for i, by := range q.group {
 		if c := bare(by); c != "" && g.chance(40) {
 			q.group[i] = c
-		} else if g.chance(10) && len(q.items) > 0 {
+		} else if g.chance(10) {
 			if name := pick(g, q.items).alias; name != "" && !strings.Contains(by, "ROLLUP") && !strings.Contains(by, "(") {
 				q.group[i] = name
 			}
@@ -86,19 +86,15 @@ func (g *generator) orderByName(q *random) {
 			continue
 		}
 		o.text = strings.TrimSpace(name + " " + direction)
-		o.item = -1
-		for k := range q.items {
-			switch {
-			case !strings.EqualFold(q.items[k].name(), name):
-			case o.item >= 0:
-				o.item = -1
-				q.limit, q.offset = -1, 0
-				return
-			default:
-				o.item, o.loose = k, q.items[k].loose
+		of := 0
+		for k, other := range q.items {
+			if strings.EqualFold(other.name(), name) {
+				of++
+				o.item, o.loose = k, other.loose
 			}
 		}
-		if o.item < 0 {
+		if of != 1 {
+			o.item = -1
 			q.limit, q.offset = -1, 0
 			return
 		}

@@ -1,6 +1,8 @@
 package query
 
 import (
+	"cmp"
+	"errors"
 	"slices"
 	"strings"
 	"unicode"
@@ -23,10 +25,7 @@ func (x *splitter) checkScopes() error {
 		}
 		have := map[string]int{}
 		for _, f := range tables {
-			name := f.Alias
-			if name == "" {
-				name = f.Table
-			}
+			name := cmp.Or(f.Alias, f.Table)
 			if old, found := operands[folded(name)]; found && old != name && x.syntax.Introducer {
 				return refuse("the names %s and %s of what it reads differ in case alone", old, name)
 			}
@@ -50,6 +49,11 @@ func (x *splitter) checkScopes() error {
 			}
 		}
 	}
+	return errors.Join(x.checkLetters(), x.checkCTEs())
+}
+
+// checkLetters refuses names that differ in the case of letters that not all servers know.
+func (x *splitter) checkLetters() error {
 	if x.syntax.Casts {
 		return nil
 	}
@@ -62,10 +66,17 @@ func (x *splitter) checkScopes() error {
 			return refuse("whether %s and %s are the same name depends on the server", old, name)
 		}
 	}
+	return nil
+}
+
+// checkCTEs refuses a CTE on SQLite that may come before a table in a CTE before it, or before the tables of periods.
+func (x *splitter) checkCTEs() error {
+	if !x.syntax.Bracketed {
+		return nil
+	}
 	for _, c := range x.ctes {
 		for _, u := range x.uses {
-			// A CTE may come before a table in a CTE before it, and before the tables of periods.
-			if u.table != nil && x.syntax.Bracketed && (strings.EqualFold(c.Name, u.from.Table) || strings.HasPrefix(folded(c.Name), folded(u.from.Table)+"_")) {
+			if u.table != nil && (strings.EqualFold(c.Name, u.from.Table) || strings.HasPrefix(folded(c.Name), folded(u.from.Table)+"_")) {
 				return refuse("the CTE %s may come before a table that is so called", c.Name)
 			}
 		}

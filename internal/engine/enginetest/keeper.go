@@ -168,10 +168,10 @@ func values(i int) []any {
 // Words returns the Words of the table's engine.
 func (k *kept) Words() engine.Words { return k.db.Words() }
 
-// exec executes a statement with question marks as placeholders, in a transaction or on the pool, as Try does.
+// exec executes a statement with question marks as placeholders, in a transaction or on the pool, as Retry does.
 func (k *kept) exec(t testing.TB, x execer, q string, args ...any) {
 	t.Helper()
-	if err := engine.RetryLocks(within(t), lockTries, func() error { return k.try(x, q, args...) }); err != nil {
+	if err := Retry(t, func() error { return k.try(x, q, args...) }); err != nil {
 		t.Fatalf("%.200s: %v", q, err)
 	}
 }
@@ -213,7 +213,7 @@ func (k *kept) content(t testing.TB, from string) content {
 		}
 	}
 	q := fmt.Sprintf("SELECT COUNT(*), %s FROM %s", hash, from)
-	err := engine.RetryLocks(within(t), lockTries, func() error { return k.db.Classify(k.db.SQL().QueryRowContext(within(t), q).Scan(&c.Rows, &c.Hash)) })
+	err := Retry(t, func() error { return k.db.Classify(k.db.SQL().QueryRowContext(within(t), q).Scan(&c.Rows, &c.Hash)) })
 	if err != nil {
 		t.Fatalf("%s: %v", q, err)
 	}
@@ -245,14 +245,15 @@ func want[T comparable](t testing.TB, what string, got, want T) {
 	}
 }
 
-// Try tries a step again while its lock isn't granted, as Apply does. Other tests share the server: it can lock its own catalog for seconds.
+// Try tries a step, as Retry does.
 func Try(t testing.TB, db engine.Keeper, s engine.Step) error {
 	t.Helper()
-	return engine.RetryLocks(within(t), lockTries, func() error { return db.Try(within(t), s) })
+	return Retry(t, func() error { return db.Try(within(t), s) })
 }
 
-// lockTries is how often a test tries while a lock isn't granted.
-const lockTries = 20
+// Retry calls fn again while its lock isn't granted, as Apply does. Other tests share the server: it can lock its own catalog for seconds, and
+// connections that were just killed may still hold their locks.
+func Retry(t testing.TB, fn func() error) error { return engine.RetryLocks(within(t), 20, fn) }
 
 // step executes a step twice; the second time it must have no effect.
 func (k *kept) step(t testing.TB, s engine.Step) {

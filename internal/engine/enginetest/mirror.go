@@ -126,7 +126,7 @@ func (s keepers) mirror(t *testing.T) {
 	}
 	Must(t, sql.Recover(within(t)))
 	want(t, "the table is rolling", k.schema(t, "kept").Partitioned, false)
-	Must(t, engine.RetryLocks(within(t), lockTries, func() error { final = 0; return cutOver("") }))
+	Must(t, Retry(t, func() error { final = 0; return cutOver("") }))
 	k.Table = &table
 	want(t, "calls under the lock", final, 1)
 	want(t, "the table is rolling", k.schema(t, "kept").Partitioned, true)

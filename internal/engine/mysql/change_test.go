@@ -53,11 +53,11 @@ func keep(t *testing.T, db *mysql.DB, tsType string, epoch time.Duration, n int)
 	return k
 }
 
-// run runs statements, each again while its lock isn't granted: other tests share the server, and connections that were just killed may still hold theirs.
+// run runs statements, as enginetest.Retry does.
 func (k *kept) run(statements ...string) {
 	k.t.Helper()
 	for _, q := range statements {
-		err := engine.RetryLocks(within(k.t), 20, func() error {
+		err := enginetest.Retry(k.t, func() error {
 			_, err := k.db.SQL().ExecContext(within(k.t), q)
 			return k.db.Classify(err)
 		})

@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// Locals implements engine.LocalReader: the session's time zone, which is the server's own, or has a definition in its tables, and the
-// length beyond which functions return NULL. Servers tell the abbreviation of their zone, which several have. So it is when the first hours of
+// Locals implements engine.LocalReader: the session's time zone, which is the server's own, or has a definition in its
+// tables. Servers tell the abbreviation of their zone, which several have. So it is when the first hours of
 // weeks are, in the years that all of them know.
 func (db *DB) Locals(ctx context.Context, s *engine.Session, st engine.State) (map[string]string, error) {
 	zone := "''"
@@ -23,8 +23,8 @@ func (db *DB) Locals(ctx context.Context, s *engine.Session, st engine.State) (m
 		zone = "SHA2(CONCAT_WS(',', " + strings.Join(list, ", ") + "), 256)"
 	}
 	own := map[string]string{}
-	err := s.Text(ctx, "SELECT "+unlimited+"@@"+packetLimit+", "+zone, nil, func(v [][]byte) error {
-		own[packetLimit], own["the session's time zone"] = string(v[0]), string(v[1])
+	err := s.Text(ctx, "SELECT "+unlimited+zone, nil, func(v [][]byte) error {
+		own["the session's time zone"] = string(v[0])
 		return nil
 	})
 	if err != nil {

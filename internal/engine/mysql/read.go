@@ -200,12 +200,6 @@ func setAll(st, from engine.State) ([]string, error) {
 			}
 			continue
 		}
-		if x.Name == packetLimit {
-			if has := from.Get(x.Name); has != "" { // else it isn't known
-				return nil, fmt.Errorf("%s is %s for the session, and %s for those that run pieces", packetLimit, x.Value, has)
-			}
-			continue
-		}
 		name, err := variable(x.Name)
 		if err != nil {
 			return nil, fmt.Errorf("set %s=%s: %w", x.Name, x.Value, err)
