@@ -270,6 +270,51 @@ func TestPlanInterruptedAndKilled(t *testing.T) {
 	})
 }
 
+// TestPlanCleansUp checks that a plan drops copies whose defaults depend on each other, also those that a killed plan left, and that
+// one that it can't drop is a warning that names the statement.
+func TestPlanCleansUp(t *testing.T) {
+	t.Parallel()
+	onEach(t, []string{"postgres"}, func(t *testing.T, kind string) {
+		const create = "CREATE TABLE readings (id bigserial, ts timestamptz NOT NULL, PRIMARY KEY (id, ts))"
+		file, db := planTable(t, kind, create, planPeriod)
+		const left = scratchName + "00000000_1_1" // of another host, 1970
+		execSQL(t, db, strings.Replace(create, "readings", left, 1))
+		execSQL(t, db, fmt.Sprintf("CREATE TABLE %s_c (LIKE %[1]s INCLUDING ALL)", left))
+		args := []string{"plan", file, "--rate", "50/s", "--memory", "256MB", "--sample-rows", "1000"}
+		mustPass(t, rowmill(t.Context(), args...))
+		noScratch(t, db)
+		execSQL(t, db, "CREATE TABLE "+left+" (id BIGINT)")
+		execSQL(t, db, "CREATE VIEW needs AS SELECT * FROM "+left)
+		s := rowmill(t.Context(), args...)
+		if s.code != exitDone || !strings.Contains(s.stderr, "warning: ") || !strings.Contains(s.stderr, `DROP TABLE IF EXISTS "`+left+`"`) {
+			t.Errorf("exit %d, %s", s.code, s.stderr)
+		}
+	})
+}
+
+// TestPlanOfSparseRows checks that made-up rows stay within the type of the time, however few rows arrive.
+func TestPlanOfSparseRows(t *testing.T) {
+	t.Parallel()
+	onEach(t, []string{"postgres", "mariadb"}, func(t *testing.T, kind string) {
+		for _, c := range []struct{ column, epoch, rows string }{
+			{"INTEGER", "epoch = \"s\"\n", "(1764000000), (1764500000)"},
+			{"TIMESTAMP", "", "('2026-11-20 10:00:00'), ('2026-11-29 10:00:00')"},
+			{"DATE", "", "('2026-11-20'), ('2026-11-29')"},
+		} {
+			create := "CREATE TABLE readings (ts " + c.column + " NOT NULL, PRIMARY KEY (ts))"
+			file, db := planTable(t, kind, create, c.epoch+planPeriod)
+			execSQL(t, db, create)
+			execSQL(t, db, "INSERT INTO readings VALUES "+c.rows)
+			for _, rate := range [][]string{nil, {"--rate", "0.0000001/s"}} {
+				out := planned(t, append([]string{file, "--memory", "256MB"}, rate...)...)
+				if c.column != "DATE" && !strings.Contains(out.PerRow.From, "50000 made-up rows") {
+					t.Errorf("%s: %s", c.column, out.PerRow.From)
+				}
+			}
+		}
+	})
+}
+
 func TestPlanWithoutAServer(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "field.toml")

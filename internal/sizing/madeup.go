@@ -19,7 +19,7 @@ func (s *Sample) makeUp(ctx context.Context, into string) error {
 	s.source = "made-up rows"
 	g := &rowMaker{s: s, table: s.gridded(), random: rand.New(rand.NewPCG(1, 2)), step: 1000}
 	if s.Rate > 0 {
-		g.step = int64(max(1, 1e6/s.Rate))
+		g.step = int64(min(max(1, 1e6/s.Rate), 1e15))
 	}
 	columns, err := g.prepare()
 	if err != nil {
@@ -85,6 +85,12 @@ func (g *rowMaker) prepare() (columns []string, err error) {
 	return columns, nil
 }
 
+// The range of times that every type can hold: TIMESTAMP and 32-bit integers end in January 2038.
+var (
+	earliest = rolling.Position(time.Date(1971, 1, 1, 0, 0, 0, 0, time.UTC))
+	latest   = rolling.Position(time.Date(2038, 1, 1, 0, 0, 0, 0, time.UTC))
+)
+
 // spread sets the distance between rows so that no two rows have the same key.
 func (g *rowMaker) spread(keys [][]string, distinct map[string]int64) {
 	if g.table.Grid.Axis() == rolling.Sequence {
@@ -95,6 +101,7 @@ func (g *rowMaker) spread(keys [][]string, distinct map[string]int64) {
 	if by := g.s.schema.Column(g.table.By); by != nil && by.Logical == value.Date {
 		unit = 86400e6
 	}
+	least := int64(1)
 	for _, k := range keys {
 		if len(k) == 0 {
 			continue
@@ -103,11 +110,15 @@ func (g *rowMaker) spread(keys [][]string, distinct map[string]int64) {
 		for _, c := range k {
 			most = max(most, distinct[c])
 		}
-		g.step = max(g.step, (unit+most-1)/most)
+		least = max(least, (unit+most-1)/most)
 	}
-	now := rolling.Position(time.Now())
-	// A TIMESTAMP can't hold earlier times.
-	g.start = max(now-g.step*int64(g.s.Rows), rolling.Position(time.Date(1971, 1, 1, 0, 0, 0, 0, time.UTC)))
+	g.step = max(g.step, least)
+	// Sparse rows come closer together, and are fewer, rather than leave the range.
+	if n := latest - earliest; g.step > n/int64(g.s.Rows) {
+		g.step = max(least, n/int64(g.s.Rows))
+		g.s.Rows = int(min(int64(g.s.Rows), n/g.step))
+	}
+	g.start = max(min(rolling.Position(time.Now()), latest)-g.step*int64(g.s.Rows), earliest)
 	g.start -= g.start % unit
 }
 

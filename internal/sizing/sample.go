@@ -98,31 +98,28 @@ func (s *Sample) exec(ctx context.Context, statements ...string) error {
 	return nil
 }
 
-// clear drops the scratch tables that killed plans left.
+// clear drops the scratch tables that killed plans left. Newer ones may depend on the older: on their sequences, in defaults.
 func (s *Sample) clear(ctx context.Context) error {
 	names, err := s.DB.Named(ctx, scratchName)
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		if !leftover(name, time.Now()) {
-			continue
+	for _, name := range slices.Backward(names) {
+		if leftover(name, time.Now()) && s.drop(ctx, name) {
+			s.Note("dropped the scratch table " + name + ", which a killed plan left")
 		}
-		if err := s.drop(ctx, name); err != nil {
-			return fmt.Errorf("drop the scratch table %s that a killed plan left: %w", name, err)
-		}
-		s.Note("dropped the scratch table " + name + ", which a killed plan left")
 	}
 	return nil
 }
 
-func (s *Sample) drop(ctx context.Context, names ...string) error {
-	for _, name := range names {
-		if err := s.exec(ctx, "DROP TABLE IF EXISTS "+s.DB.Dialect().Quote(name)); err != nil {
-			return err
-		}
+// drop drops a scratch table, or warns that it remains.
+func (s *Sample) drop(ctx context.Context, name string) bool {
+	q := "DROP TABLE IF EXISTS " + s.DB.Dialect().Quote(name)
+	err := s.exec(ctx, q)
+	if err != nil {
+		s.Note(fmt.Sprintf("warning: a scratch table remains, drop it with %s: %v", q, err))
 	}
-	return nil
+	return err == nil
 }
 
 // Measure fills a scratch table and measures it. It drops the table in any case.
@@ -135,9 +132,8 @@ func (s *Sample) Measure(ctx context.Context) (err error) {
 	defer func() {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), scratchCleanUp)
 		defer cancel()
-		if failed := s.drop(clean, name, packed); failed != nil {
-			err = errors.Join(err, fmt.Errorf("drop scratch table %s: %w", name, failed))
-		}
+		s.drop(clean, packed)
+		s.drop(clean, name)
 	}()
 	fail := func(err error) error { return fmt.Errorf("measure bytes per row: %w", err) }
 	quote := s.DB.Dialect().Quote
