@@ -64,7 +64,7 @@ var loadScenarios = map[string]scenario{
 		l.write("third.csv", third.text)
 		l.kill(6, "", "third.csv --batch 20 --writers 1")
 		l.write("moved.csv", third.text)
-		if got := l.loads(exitDone, "", "moved.csv")[0]; got.Before == 0 || got.Sent+got.Before != 300 {
+		if got := l.loads(exitDone, "Sent 300", "moved.csv")[0]; got.Continued == 0 {
 			l.Errorf("begun by another name: %+v", got)
 		}
 		// A header alone doesn't make two files the same.
@@ -211,7 +211,7 @@ var loadScenarios = map[string]scenario{
 		l.loads(exitFailed, "Missing 90, 1.Missing 300", "a.csv b.csv")
 	}},
 
-	// Another process loads the rest after the lock is lost: each load counts its own rows.
+	// Another process continues the load after the lock is lost: this one counts its own rows.
 	"lost lock, and another load in between": {onNumbered, func(l *loading) {
 		f := loadRows(0, 1000, false)
 		path := l.write("day.csv", f.text)
@@ -239,8 +239,8 @@ var loadScenarios = map[string]scenario{
 		}
 		r, err := ingest.File(l.Context(), o, path)
 		must(l, err)
-		if leads == 0 || other.Sent == 0 || r.Sent == 0 || r.Sent+other.Sent != 1000 || r.Before != other.Sent || other.Before != r.Sent {
-			l.Errorf("this load has sent %d of 1000 rows after %d, the other one %d after %d", r.Sent, r.Before, other.Sent, other.Before)
+		if leads == 0 || other.Sent == 0 || r.Sent == 0 || r.Before+r.Sent != 1000 || other.Continued != r.Sent || other.Sent != 1000 {
+			l.Errorf("this load has sent %d of 1000 rows beside %d, the other one %d, of which %d were sent before", r.Sent, r.Before, other.Sent, other.Continued)
 		}
 		l.check("bad.jsonl", f)
 		l.has("1000 1000", "SELECT sent, inserted FROM rowmill_sources")
@@ -455,10 +455,10 @@ var loadScenarios = map[string]scenario{
 			l.Fatalf("killed at %d rows", n)
 		}
 		l.remove("")
-		l.loads(exitFailed, fmt.Sprintf("Missing %d, Sent %d", n, 300-n), "day.csv")
+		l.loads(exitFailed, fmt.Sprintf("Missing %d, Sent 300, Continued %d", n, n), "day.csv")
 		l.loads(exitFailed, fmt.Sprintf("Missing %d", n), "day.csv")
 		killed("day.csv --again")
-		if got := l.loads(exitDone, "", "day.csv")[0]; got.Before == 0 || got.Before+got.Sent != 300 {
+		if got := l.loads(exitDone, "Sent 300", "day.csv")[0]; got.Continued == 0 {
 			l.Errorf("loading anew goes on: %+v", got)
 		}
 		l.hasRows(300)

@@ -26,7 +26,7 @@ import (
 // continues it with other batch sizes. A loader that counts rows to find its position
 // fails when the batch size changes, and one that records its progress separately from
 // the rows loses or repeats some of them at each crash. Here each row must be in the
-// table once, each bad row in the file of bad rows, and the ledger must add up: if a
+// table once, each bad row in the file of bad rows and in the last load's summary, and the ledger must add up: if a
 // batch were sent twice, its rows would be counted as duplicates.
 func TestTrapLoadKilledWithOtherBatchSizes(t *testing.T) {
 	onKeepers(t, func(l *loading) {
@@ -37,10 +37,15 @@ func TestTrapLoadKilledWithOtherBatchSizes(t *testing.T) {
 		f := loadRows(0, rows, true)
 		l.write("day.csv", f.text)
 		sizes, kills := []int{60, 37, 100, 17}, 0
-		for l.killed(1+kills%7, "", fmt.Sprintf("day.csv --batch %d --writers %d", sizes[kills%4], 1+(kills+1)%3)) {
-			if kills++; kills > 2000 {
+		last := session{code: -1}
+		for ; last.code < 0; kills++ {
+			if kills > 2000 {
 				l.Fatal("it doesn't come to an end")
 			}
+			last = l.exec(1+kills%7, "", fmt.Sprintf("day.csv --batch %d --writers %d", sizes[kills%4], 1+(kills+1)%3))
+		}
+		if last.code != exitFailed || !strings.Contains(last.stdout, fmt.Sprintf("%d rows in", rows)) || !strings.Contains(last.stdout, fmt.Sprintf("%d rejected", len(f.bad))) {
+			l.Errorf("exit %d\n%s%s", last.code, last.stdout, last.stderr)
 		}
 		if kills < rows/300 {
 			l.Errorf("it was killed %d times only", kills)

@@ -179,7 +179,7 @@ func TestPublishLocked(t *testing.T) {
 		must(t, tx.Rollback())
 		mustPass(t, l.run("run", "--once"))
 		l.hasRows(100)
-		l.loads(exitDone, "Finished true, Sent 0, Before 100", "a.csv")
+		l.loads(exitDone, "Finished true, Sent 100, Continued 100", "a.csv")
 	})
 }
 

@@ -114,7 +114,7 @@ func TestRecallCounts(t *testing.T) {
 	}
 	l.commits(&batch{Cut: l.plan.Open[1].cut()}, true)
 	must(t, l.recall(t.Context(), ""))
-	if r := l.result; r.Sent != 9 || r.Before != 10 || len(l.done) != 2 {
+	if r := l.result; r.Sent != 9 || l.before.Sent != 10 || len(l.done) != 2 {
 		t.Errorf("%+v, %d chunks are loaded", r, len(l.done))
 	}
 }

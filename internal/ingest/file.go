@@ -90,9 +90,8 @@ type fileLoad struct {
 	// written counts the rows that are written for each publication, by its period.
 	written map[int64]int64
 	laneNow atomic.Pointer[lane] // that of load, for another goroutine
-	// before counts the recorded rows that this load has not sent itself. started is when
-	// the record of the source began that this load has used before it lost a lock.
-	before  *state.Counts
+	// started is when the record of the source began that this load has used before it lost
+	// a lock.
 	started time.Time
 	// settledIn, earlierIn and sentIn are the extents of the file's rows: the settled
 	// ones, those of noted, and those sent since the file was opened. offered are the
@@ -283,7 +282,7 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 	if l.opt.Dry {
 		return l.sayLanes(ctx, t)
 	}
-	all := *l.before
+	all := l.before
 	if all.Add(l.result.Counts); all.Rejected > 0 && all.Inserted+all.Updated+all.Duplicate == 0 {
 		// No row was loaded. The user will repeat the load with other options, for
 		// which the file must count as new.
@@ -542,12 +541,11 @@ func (l *fileLoad) countBefore(ctx context.Context) error {
 	if !l.started.IsZero() && l.started.UnixMicro() != l.source.Started.UnixMicro() { // another process has loaded the file anew since
 		r.Counts = state.Counts{}
 		l.rows.Store(0)
-		l.rejected.Store(0)
 	}
 	now.Sub(r.Counts)
-	l.before = &now
-	r.Before, r.BeforeRejected = now.Sent, now.Rejected
-	l.rejectedBefore.Store(now.Rejected)
+	if l.before = now; !l.looked {
+		l.continues = !l.source.Started.IsZero() && !l.source.Finished
+	}
 	return nil
 }
 
@@ -572,12 +570,8 @@ func (l *fileLoad) countSent(noted state.Batch, b *batch) {
 	l.passed.Add(b.To - b.From)
 	l.sentIn = l.gathered(l.sentIn, extentsOf(noted))
 	l.offered = l.gathered(l.offered, b.sent)
-	others := !b.own && !l.opt.Dry // the ledger has it of another process
-	if others {
-		l.before.Add(noted.Counts)
-	}
 	l.mu.Unlock()
-	l.count(noted.Counts, b.To-b.From, others)
+	l.count(noted.Counts, b.To-b.From, !b.own && !l.opt.Dry) // or the ledger has it of another process
 }
 
 // settle records that the whole file is loaded, and all of its counts.

@@ -198,11 +198,13 @@ type Result struct {
 	// Source is the source's name; Key identifies it in the IDs of its batches.
 	Source string `json:"source"`
 	Key    string `json:"-"`
-	// Counts are the rows of this load. In a dry run, sent rows were checked, and
-	// inserted rows are those that could be sent.
+	// Counts are the rows of this load, and of the loads that it continues because they
+	// were interrupted: these sent Continued rows. In a dry run, sent rows were checked,
+	// and inserted rows are those that could be sent.
 	state.Counts
-	// Before is the number of rows that earlier loads of the same source sent;
-	// BeforeRejected is how many of them were rejected.
+	Continued int64 `json:"continued,omitempty"`
+	// Before is the number of rows that earlier loads of the same source sent, if they
+	// came to its end; BeforeRejected is how many of them were rejected.
 	Before         int64 `json:"before"`
 	BeforeRejected int64 `json:"before_rejected"`
 	// LoadedAt is when rows of an earlier load were last recorded. For a file,
@@ -265,10 +267,13 @@ type load struct {
 	compareTime  time.Duration
 	compared     atomic.Int64 // duplicates in batches that were compared
 
-	rows, rejected atomic.Int64
-	tooOld         atomic.Int64 // see Result.TooOld
-	rejectedBefore atomic.Int64 // rows of a file that earlier loads rejected
-	lost           atomic.Int64 // see Result.Lost
+	rows   atomic.Int64
+	tooOld atomic.Int64 // see Result.TooOld
+	lost   atomic.Int64 // see Result.Lost
+	// before counts the recorded rows that this load has not sent itself. continues means
+	// that their load was interrupted, and that this one goes on with it.
+	before    state.Counts
+	continues bool
 	// committing are the batches whose commit was sent and whose result isn't known.
 	committing map[state.Cut]struct{}
 	pace       *pace
@@ -363,7 +368,9 @@ func (l *load) waiting(why error) {
 
 // enough returns an error if these rejected rows of a batch exceed MaxBad.
 func (l *load) enough(rejected []Rejected) error {
-	if l.opt.MaxBad < 0 || l.rejectedBefore.Load()+l.rejected.Load()+int64(len(rejected)) <= l.opt.MaxBad || len(rejected) == 0 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.opt.MaxBad < 0 || l.before.Rejected+l.result.Rejected+int64(len(rejected)) <= l.opt.MaxBad || len(rejected) == 0 {
 		return nil
 	}
 	return &TooManyError{Most: l.opt.MaxBad, Path: l.opt.Bad, First: rejected[0], unit: l.unit}
@@ -398,17 +405,14 @@ func (l *load) sayFull(rows []Rejected) {
 func (l *load) count(b state.Counts, size int64, before bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := &l.result
 	if before {
-		r.Before += b.Sent
-		r.BeforeRejected += b.Rejected
-	} else {
-		r.Add(b)
-		r.Batches++
-		r.Bytes += size
-		l.rows.Add(b.Sent)
-		l.rejected.Add(b.Rejected)
+		l.before.Add(b)
+		return
 	}
+	l.result.Add(b)
+	l.result.Batches++
+	l.result.Bytes += size
+	l.rows.Add(b.Sent)
 }
 
 func (l *load) progress(ctx context.Context) {
@@ -561,6 +565,12 @@ func (l *load) finish(err error) (Result, error) {
 	l.result.Lost = l.lost.Load()
 	if l.opt.OnDuplicate == Skip && !l.opt.Dry {
 		l.result.NotCompared = max(l.result.Duplicate-l.compared.Load(), 0)
+	}
+	if l.continues {
+		l.result.Add(l.before)
+		l.result.Continued = l.before.Sent
+	} else {
+		l.result.Before, l.result.BeforeRejected = l.before.Sent, l.before.Rejected
 	}
 	l.result.TooOld = l.tooOld.Load()
 	l.result.Seconds = time.Since(l.began).Seconds()

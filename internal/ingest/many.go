@@ -63,12 +63,13 @@ type Summary struct {
 	Failed   int `json:"failed"`
 	Skipped  int `json:"held"`
 	NotBegun int `json:"not_begun"`
-	// Counts are the rows of this load of all sources.
+	// Counts are those of all sources, as are the others that a Result has.
 	state.Counts
-	Before  int64   `json:"before"`
-	Missing int64   `json:"missing,omitempty"`
-	Bytes   int64   `json:"bytes"`
-	Seconds float64 `json:"seconds"`
+	Continued int64   `json:"continued,omitempty"`
+	Before    int64   `json:"before"`
+	Missing   int64   `json:"missing,omitempty"`
+	Bytes     int64   `json:"bytes"`
+	Seconds   float64 `json:"seconds"`
 	// Reasons say why rows were rejected, the most frequent first. Bad are the files that
 	// have them.
 	Reasons []Reason `json:"reasons,omitempty"`
@@ -257,6 +258,7 @@ func (r *manyRun) result() (outcomes []Outcome, errs []error, sum Summary) {
 			wrong("%s: %s", out.Source, why)
 		}
 		sum.Add(out.Counts)
+		sum.Continued += out.Continued
 		sum.Before += out.Before
 		sum.Missing += out.Missing
 		sum.Bytes += out.Result.Bytes
@@ -314,7 +316,7 @@ func (s Summary) Text() string {
 		updated = " + " + rows(s.Updated) + " updated"
 	}
 	fmt.Fprintf(&b, "\nrows: %s %s %s %s %s%s + %s already present + %s rejected (%s rows/s, %s/s)", rows(s.Sent), verb, sign, rows(s.Inserted), inserted, updated,
-		rows(s.Duplicate), rows(s.Rejected), figure.Rounded(float64(s.Sent)/max(s.Seconds, 1e-3)), figure.Bytes(int64(float64(s.Bytes)/max(s.Seconds, 1e-3))))
+		rows(s.Duplicate), rows(s.Rejected), figure.Rounded(float64(s.Sent-s.Continued)/max(s.Seconds, 1e-3)), figure.Bytes(int64(float64(s.Bytes)/max(s.Seconds, 1e-3))))
 	if s.Different > 0 {
 		fmt.Fprintf(&b, "\n%s of those already present have other values", rows(s.Different))
 	}

@@ -120,9 +120,10 @@ func (l Outcome) Text() string {
 		b.WriteString("; --again loads all of it once more")
 	default:
 		fmt.Fprintf(&b, "%s in %.1f s (%s rows/s): %s inserted, ", figure.Plural(l.Sent, "row"), l.Seconds,
-			figure.Rounded(float64(l.Sent)/max(l.Seconds, 1e-3)), rows(l.Inserted))
+			figure.Rounded(float64(l.Sent-l.Continued)/max(l.Seconds, 1e-3)), rows(l.Inserted))
 		say(l.Updated, "%s updated, ", rows(l.Updated))
 		fmt.Fprintf(&b, "%s already present%s, %s rejected", rows(l.Duplicate), l.present(), rows(l.Rejected))
+		say(l.Continued, "; %s of them were sent before the load was interrupted", rows(l.Continued))
 		say(l.Before, "; %s rows were sent before", rows(l.Before))
 		say(l.Missing, ", %s of which aren't in the table any more", rows(l.Missing))
 	}

@@ -354,9 +354,7 @@ func (l *serverLoad) recall(ctx context.Context, options string) error {
 		}
 	}
 	if mayCount {
-		l.result.Before, l.result.BeforeRejected = before.Sent, before.Rejected
-		l.rejectedBefore.Store(before.Rejected)
-		l.result.LoadedAt = s.At
+		l.before, l.continues, l.result.LoadedAt = before, !s.Finished, s.At
 	}
 	if s.Finished {
 		l.say("%s was loaded on %s: only rows with a higher key than then are loaded; --again loads all of it, and skips rows whose key is in the table", s.Path, minute(s.At))
