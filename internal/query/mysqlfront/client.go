@@ -232,7 +232,7 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 	case opaque(what):
 		return false, c.pass()
 	}
-	c.reply.start(expected[what])
+	c.reply.follow(p[headerSize:])
 	send := c.send
 	if lacks {
 		send = c.sendTyped

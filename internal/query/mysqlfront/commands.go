@@ -24,6 +24,9 @@ const (
 	comBulkExecute    = 0xFA
 )
 
+// executionFlags is where COM_STMT_EXECUTE has its flags, of which cursorReadOnly asks for a cursor.
+const executionFlags, cursorReadOnly = 5, 1
+
 // expected is which response a command has. Every command that is not listed has a response of one packet, or is
 // not known: see opaque.
 var expected = [256]expectation{

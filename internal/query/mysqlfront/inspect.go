@@ -213,7 +213,7 @@ func (c *client) before(p []byte, complete bool) {
 			if max(s.next, c.next) != nothing {
 				c.noteNext(s.next, []byte(s.text), true)
 			}
-			s.cursor = p[0] == comStmtExecute && len(p) > 5 && p[5] != 0
+			s.cursor = p[0] == comStmtExecute && len(p) > executionFlags && p[executionFlags] != 0
 			if c.executing = s; p[0] == comStmtExecute && s.noteTypes(p) {
 				s.unsent = false
 			}

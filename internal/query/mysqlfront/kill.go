@@ -122,13 +122,7 @@ func ones(n int) string { return "SELECT 1" + strings.Repeat(" UNION ALL SELECT 
 
 // repeat runs a query that was answered in pieces on the client's own connection, for a statement that asks about it.
 func (c *client) repeat(text string) error {
-	p := append(begin(nil, 0), comQuery)
-	if c.caps&capAttributes != 0 {
-		p = append(p, 0, 1)
-	}
-	p, _ = end(append(p, text...), 0)
-	c.reply.start(expectFirst)
-	err := c.converse(p, math.MaxInt, func(expectation, []byte) error { return nil })
+	err := c.converse(c.asQuery(text), math.MaxInt, func(expectation, []byte) error { return nil })
 	var refused *serverError
 	if errors.As(err, &refused) {
 		return nil
@@ -184,7 +178,7 @@ func (c *client) kill(p []byte, k killed) error {
 		}
 	}
 	c.note(p)
-	c.reply.start(expectFirst)
+	c.reply.follow(p[headerSize:])
 	if _, err := c.server.Write(p); err != nil {
 		return c.lost(err)
 	}

@@ -18,16 +18,20 @@ type ownResult struct {
 	rows        [][][]byte
 }
 
-// ask runs a query of the front's own on the client's connection. Its error is a *serverError if the server refuses it.
-func (c *client) ask(text string) (*ownResult, error) {
+// asQuery returns a query as a command.
+func (c *client) asQuery(text string) []byte {
 	p := append(begin(nil, 0), comQuery)
 	if c.caps&capAttributes != 0 {
 		p = append(p, 0, 1) // no parameters, in one set
 	}
 	p, _ = end(append(p, text...), 0)
-	c.reply.start(expectFirst)
+	return p
+}
+
+// ask runs a query of the front's own on the client's connection. Its error is a *serverError if the server refuses it.
+func (c *client) ask(text string) (*ownResult, error) {
 	r := &ownResult{}
-	err := c.converse(p, mostOwn, func(expect expectation, payload []byte) error {
+	err := c.converse(c.asQuery(text), mostOwn, func(expect expectation, payload []byte) error {
 		switch expect {
 		case expectSkip:
 			r.definitions = append(r.definitions, bytes.Clone(payload))
@@ -55,6 +59,7 @@ func (c *client) ask(text string) (*ownResult, error) {
 // of the packet that ends rows is c.last.
 func (c *client) converse(command []byte, limit int, fn func(expectation, []byte) error) error {
 	c.last = nil
+	c.reply.follow(command[headerSize:])
 	if _, err := c.server.Write(command); err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func (c *client) wantHead() error {
 	if !ofStatement(u.buf[u.r+headerSize]) {
 		return nil
 	}
-	if err := u.want(headerSize + min(size, 5)); err != nil {
+	if err := u.want(headerSize + min(size, executionFlags+1)); err != nil {
 		return err
 	}
 	c.resolve(u.buf[u.r+headerSize : u.w])

@@ -3,9 +3,11 @@ package mysqlfront
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rowmill/rowmill/internal/testdb"
 )
@@ -272,6 +274,44 @@ func TestCursorIsClosed(t *testing.T) {
 			}
 			if n := a.ran.Load(); n != step.pieces {
 				t.Errorf("%d: %d in pieces, want %d", i, n, step.pieces)
+			}
+		}
+	})
+}
+
+// TestCursorsOfPrograms calls procedures that have opened a cursor of their own before they return rows. An answer ends where that to a COM_PING behind it
+// begins: nothing is concluded from its status.
+func TestCursorsOfPrograms(t *testing.T) {
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
+		x := start(t, kind, nil)
+		execute(t, x.client(t), "CREATE PROCEDURE walk(n INT) BEGIN DECLARE c CURSOR FOR SELECT 1; OPEN c; CLOSE c; SELECT n; SELECT n + 1 UNION ALL SELECT 7; END")
+		for _, caps := range []uint32{0, capDeprecateEOF} {
+			through, direct := x.pair(t, caps, 0)
+			var ids [2]string
+			for k, c := range []*rawClient{through, direct} {
+				_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+				ids[k] = c.prepare("CALL walk(3)")
+			}
+			for _, command := range []string{"\x03CALL walk(5)", "\x17ID\x00\x01\x00\x00\x00", "\x17ID\x01\x01\x00\x00\x00", "\x03SELECT 1; CALL walk(2); SELECT 3"} {
+				var answers [2]string
+				for k, c := range []*rawClient{through, direct} {
+					p, _ := end(append(begin(nil, 0), strings.Replace(command, "ID", ids[k], 1)...), 0)
+					if _, err := c.Conn.Write(append(p, 1, 0, 0, 0, comPing)); err != nil {
+						t.Fatal(err)
+					}
+					for n := 0; ; n++ {
+						p, err := c.packet(maxPayload)
+						if err != nil {
+							t.Fatalf("%q: packet %d: %v", command, n, err)
+						}
+						if answers[k] += fmt.Sprintf("%q\n", p); n > 0 && p[3] == 1 {
+							break
+						}
+					}
+				}
+				if answers[0] != answers[1] || strings.Count(answers[0], "def") < 2 {
+					t.Errorf("%q, capabilities %#x:\n got %s\nwant %s", command, caps, answers[0], answers[1])
+				}
 			}
 		}
 	})

@@ -105,7 +105,7 @@ func (r *rawClient) command(what byte, payload string) [][]byte {
 	if _, err := r.Write(p); err != nil {
 		r.t.Fatal(err)
 	}
-	r.reply.start(expected[what])
+	r.reply.follow(p[headerSize:])
 	var all [][]byte
 	for r.reply.expect != expectNothing {
 		p, err := r.packet(maxPayload)

@@ -9,6 +9,7 @@ type reply struct {
 	eofs, meta bool
 
 	expect expectation
+	cursor bool // the command asks for a cursor
 	count  int  // of packets that expectSkip passes over
 	then   bool // expectSkip is followed by rows, after an EOF packet if eofs is set
 	left   int  // bytes of the present packet that are still to come
@@ -46,7 +47,13 @@ const (
 // status and warnings.
 const headBytes = 23
 
-// start prepares for the response to a command.
+// follow prepares for the response to a command. p is its payload, or the beginning, with the flags of an execution.
+func (r *reply) follow(p []byte) {
+	r.start(expected[p[0]])
+	r.cursor = p[0] == comStmtExecute && len(p) > executionFlags && p[executionFlags]&cursorReadOnly != 0
+}
+
+// start prepares for a response.
 func (r *reply) start(e expectation) {
 	r.expect, r.left, r.more, r.failed = e, 0, false, false
 	if e == expectNothing {
@@ -172,7 +179,8 @@ func (r *reply) packet(head []byte, size int) {
 	case expectDefsEOF:
 		r.expect = expectRows
 		r.read(head)
-		if r.status&statusCursor != 0 {
+		// The server also sets the bit, to the end of a command, for the cursors of the programs that it calls. Their rows follow, and a further result.
+		if r.cursor && r.status&(statusCursor|statusMoreResults) == statusCursor {
 			r.expect = expectNothing
 		}
 	case expectRows:

@@ -56,6 +56,7 @@ func TestReply(t *testing.T) {
 		{"prepare", true, false, expectPrepared, []string{"\x00\x07\x00\x00\x00\x01\x00\x02\x00\x00\x00\x00", definition, definition, eofPacket, definition, eofPacket}, false, false, 0},
 		{"prepare without EOF", false, false, expectPrepared, []string{"\x00\x07\x00\x00\x00\x01\x00\x02\x00\x00\x00\x00", definition, definition, definition}, false, false, 0},
 		{"a cursor", true, false, expectFirst, []string{"\x01", definition, eofCursor}, false, false, 0},
+		{"the cursor of a program", true, false, expectFirst, []string{"\x01", definition, eofCursor, "\x011", eofPacket}, false, false, 3},
 		{"fetch", true, false, expectRows, []string{"\x00\x00\x01\x00\x00\x00", eofPacket}, false, false, 3},
 		{"fields", true, false, expectFields, []string{definition, definition, eofPacket}, false, false, 3},
 		{"statistics", true, false, expectOne, []string{"Uptime: 5"}, false, false, 0},
@@ -68,7 +69,7 @@ func TestReply(t *testing.T) {
 				steps = []int{1 << 16, len(all)}
 			}
 			for _, step := range steps {
-				r := reply{eofs: test.eofs, meta: test.meta}
+				r := reply{eofs: test.eofs, meta: test.meta, cursor: test.name == "a cursor"}
 				r.start(test.expect)
 				n, ended := follow(&r, slices.Concat(all, []byte(rest)), step)
 				if !ended || n != len(all) {
@@ -82,7 +83,7 @@ func TestReply(t *testing.T) {
 				}
 			}
 			for cut := range min(len(all), 200) {
-				r := reply{eofs: test.eofs, meta: test.meta}
+				r := reply{eofs: test.eofs, meta: test.meta, cursor: test.name == "a cursor"}
 				r.start(test.expect)
 				if n, ended := r.feed(all[:cut]); ended || n > cut {
 					t.Fatalf("the first %d bytes: %d passed on, ended %v", cut, n, ended)

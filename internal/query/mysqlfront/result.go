@@ -56,14 +56,9 @@ func (c *client) sample(run *execution, text string) (*sampled, error) {
 	var prepared []columnType // as described before the execution
 	var defs uint64           // a hash of the definitions
 	if run.prepared == nil {
-		command = append(begin(nil, 0), comQuery)
-		if c.caps&capAttributes != 0 {
-			command = append(command, 0, 1)
-		}
-		command, _ = end(append(command, text...), 0)
+		command = c.asQuery(text)
 	} else {
 		p, _ := end(append(append(begin(nil, 0), comStmtPrepare), text...), 0)
-		c.reply.start(expectPrepared)
 		skip := 0 // definitions of parameters
 		err := c.converse(p, mostOwn, func(expect expectation, payload []byte) error {
 			if expect == expectPrepared && c.reply.params > 0 {
@@ -97,7 +92,6 @@ func (c *client) sample(run *execution, text string) (*sampled, error) {
 		command = binary.LittleEndian.AppendUint32(command, id)
 		command, _ = end(append(command, run.values...), 0)
 	}
-	c.reply.start(expectFirst)
 	err := c.converse(command, math.MaxInt, func(expect expectation, payload []byte) error {
 		if expect == expectRows {
 			return nil
@@ -326,13 +320,7 @@ func showsWarnings(text []byte) (rows, count bool) {
 // with the notes if the server has none.
 func (c *client) warnings(text string, count bool, notes []note) error {
 	s, rows := &sampled{}, [][]byte{}
-	p := append(begin(nil, 0), comQuery)
-	if c.caps&capAttributes != 0 {
-		p = append(p, 0, 1)
-	}
-	p, _ = end(append(p, text...), 0)
-	c.reply.start(expectFirst)
-	err := c.converse(p, mostOwn, func(expect expectation, payload []byte) error {
+	err := c.converse(c.asQuery(text), mostOwn, func(expect expectation, payload []byte) error {
 		if expect != expectRows {
 			s.head = append(s.head, append([]byte(nil), payload...))
 		} else if c.answered == nil { // the server's own warnings of a query that was passed on

@@ -24,14 +24,40 @@ type sessionState struct {
 // resultsSetting is the character set to which texts of results are converted; "" is none.
 const resultsSetting = "character_set_results"
 
+// leastPacket is more than any own statement of the front has: texts have at most mostText bytes, and lists of their tables a multiple. To one that
+// is longer than max_allowed_packet, the server ends the connection.
+const leastPacket = 1 << 20
+
+// askRow runs a query of the front's own that has one row. Its error is that of refusal.
+func (c *client) askRow(text string) ([][]byte, error) {
+	r, err := c.ask(text)
+	if err == nil && len(r.rows) != 1 {
+		err = errPacket
+	}
+	if err != nil {
+		return nil, c.refusal(err)
+	}
+	return r.rows[0], nil
+}
+
 // settings reads the settings of the client's connection. at is the time by its clock.
 func (c *client) settings() (st *sessionState, at string, err error) {
 	names, err := c.front.stateNames()
 	if err != nil {
 		return nil, "", &whole{whyState, err.Error()}
 	}
+	row, err := c.askRow("SELECT ROW_COUNT(), FOUND_ROWS(), @@SESSION.max_allowed_packet LIMIT 1")
+	if err != nil {
+		return nil, "", err
+	}
+	if n, err := strconv.ParseInt(string(row[1]), 10, 64); err == nil && c.found < 0 {
+		c.found, c.zero = n, string(row[0]) == "0"
+	}
+	if most, _ := strconv.Atoi(string(row[2])); most < leastPacket {
+		return nil, "", &whole{whyState, fmt.Sprintf("max_allowed_packet is %d, and less than %d", most, leastPacket)}
+	}
 	var list strings.Builder
-	list.WriteString("SELECT ROW_COUNT(), FOUND_ROWS(), ")
+	list.WriteString("SELECT ")
 	for _, name := range names {
 		if name == "database" {
 			list.WriteString("CAST(CONVERT(DATABASE() USING utf8mb4) AS BINARY), ")
@@ -40,19 +66,10 @@ func (c *client) settings() (st *sessionState, at string, err error) {
 		}
 	}
 	list.WriteString("CAST(@@SESSION.timestamp AS CHAR), @@SESSION.sql_notes, @@SESSION." + c.front.isolation + ", @@SESSION.wait_timeout LIMIT 1")
-	r, err := c.ask(list.String())
-	if err != nil {
-		return nil, "", c.refusal(err)
-	}
-	if len(r.rows) != 1 || len(r.rows[0]) != 2+len(names)+4 {
-		c.broken = true
-		return nil, "", errPacket
+	if row, err = c.askRow(list.String()); err != nil {
+		return nil, "", err
 	}
 	st = &sessionState{}
-	count, found, row := r.rows[0][0], r.rows[0][1], r.rows[0][2:]
-	if n, err := strconv.ParseInt(string(found), 10, 64); err == nil && c.found < 0 {
-		c.found, c.zero = n, string(count) == "0"
-	}
 	for i, name := range names {
 		value := string(row[i])
 		if name == resultsSetting && value == "" {

@@ -270,8 +270,9 @@ func TestPrivileges(t *testing.T) {
 	})
 }
 
-// TestNamesWithoutCase writes a table's name in another case than the catalog has it, on a server of its own, which takes half a second.
-func TestNamesWithoutCase(t *testing.T) {
+// TestSettingsOfTheServer writes a table's name in another case than the catalog has it, and connects when packets have to be shorter than the front's own
+// statements. The server is its own, which takes half a second.
+func TestSettingsOfTheServer(t *testing.T) {
 	t.Parallel()
 	x, a := startSplitting(t, "mariadb?set=lower_case_table_names=1", nil)
 	execute(t, x.client(t), "CREATE TABLE Big (id INT NOT NULL PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 4", "INSERT INTO big VALUES (1), (2), (3), (4), (5)")
@@ -282,6 +283,14 @@ func TestNamesWithoutCase(t *testing.T) {
 		if got != want || err != nil || wantErr != nil || a.ran.Load() != int64(i)+1 {
 			how, _ := answer(db, "SHOW WARNINGS")
 			t.Errorf("%s: %s, %v; want %s, %v; %d answers in pieces; %s", q, got, err, want, wantErr, a.ran.Load(), how)
+		}
+	}
+	execute(t, direct, "SET GLOBAL max_allowed_packet = 1024, GLOBAL net_buffer_length = 1024, GLOBAL lc_time_names = 'fi_FI'")
+	short := x.client(t)
+	for _, q := range []string{"SELECT @@lc_time_names", "SELECT b.id FROM Big AS b WHERE id = 4 OR id > 100", "SHOW WARNINGS"} {
+		got, err := answer(short, q)
+		if want := map[byte]string{'@': "\nfi_FI|", 'b': "\n4|", 'R': "max_allowed_packet"}[q[7]]; err != nil || !strings.Contains(got, want) {
+			t.Errorf("with short packets: %s: %s, %v", q, got, err)
 		}
 	}
 }

@@ -104,7 +104,7 @@ func (c *client) stepUser() (goOn bool) {
 		return false
 	}
 	c.note(p)
-	c.reply.start(expected[p[headerSize]])
+	c.reply.follow(p[headerSize:])
 	c.busy = !silent(p[headerSize])
 	n, err = c.socks[1].write(p)
 	u.r += n
