@@ -473,6 +473,8 @@ func (r *definitionReader) item(from, to int) *sqlError {
 	case r.tableKeys && t.isAny("key", "index"):
 		r.pos++
 		return r.key(first, false)
+	case t.isAny("key", "index", "fulltext", "spatial") && (r.at(1).isAny("(", "key", "index") || r.at(1).isName() && r.at(2).is("(") && r.d.Column(r.at(3).text) != nil):
+		return r.fail(t, "CREATE INDEX ON table (...); after the statement", "%s has no %s within CREATE TABLE", r.servers, strings.ToUpper(t.text))
 	case t.is("foreign") && r.at(1).is("key"):
 		r.foreignKey(t)
 		return nil

@@ -235,7 +235,8 @@ func (r *declarationReader) target(table *tomlfile.Value) {
 	text, v := r.text(table, "target", targetExample)
 	r.written = text
 	if r.instead != "" {
-		text, v = r.instead, table
+		defer func(file string) { r.source = file }(r.source)
+		text, v, r.source = r.instead, new(tomlfile.Value), "--target"
 	}
 	if v == nil {
 		return

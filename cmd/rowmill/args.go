@@ -35,24 +35,11 @@ func helpCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			about := c.Root()
 			for _, name := range args {
-				var below *cobra.Command
-				var names []string
-				for _, sub := range about.Commands() {
-					if sub.Name() == name || sub.HasAlias(name) {
-						below = sub
-					}
-					if sub.IsAvailableCommand() {
-						names = append(names, sub.Name())
-					}
+				i := slices.IndexFunc(about.Commands(), func(sub *cobra.Command) bool { return sub.Name() == name || sub.HasAlias(name) })
+				if i < 0 {
+					return unknown(about, name)
 				}
-				switch {
-				case below == nil && len(names) == 0:
-					return usagef("rowmill help", "help: %s has no %q: it has no subcommands", about.CommandPath(), name)
-				case below == nil:
-					slices.Sort(names)
-					return usagef("rowmill help", "help: %s has no %q: there are %s", about.CommandPath(), name, strings.Join(names, ", "))
-				}
-				about = below
+				about = about.Commands()[i]
 			}
 			about.InitDefaultHelpFlag()
 			return about.Help()

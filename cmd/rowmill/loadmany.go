@@ -132,7 +132,7 @@ func (a *app) sayMany(dry bool) (say func(ingest.ManyProgress), clear func()) {
 	if live.IsTerminal(a.stderr) {
 		return func(p ingest.ManyProgress) {
 			line := p.Text(dry)
-			if width := (results{a.stderr}).columns(); width > 0 && len(line) >= width {
+			if width := (&results{w: a.stderr}).columns(); width > 0 && len(line) >= width {
 				line = line[:width-1] // a wrapped line can't be rewritten
 			}
 			a.statusLine(line)

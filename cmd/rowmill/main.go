@@ -18,11 +18,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/live"
+	"github.com/rowmill/rowmill/internal/tomlfile"
 )
 
 // Exit codes of rowmill.
@@ -66,7 +68,7 @@ func untilHangUp(ctx context.Context) (context.Context, context.CancelFunc) {
 // An app is a verb's access to its environment.
 type app struct {
 	stdin  io.Reader
-	stdout results
+	stdout *results
 	stderr io.Writer
 	args   []string
 	// reached, unless nil, is called at each point that changes of several steps pass:
@@ -81,7 +83,7 @@ type app struct {
 // run executes one command line and returns its exit code. Results go to
 // stdout, progress and errors to stderr.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{stdin: stdin, stdout: results{stdout}, stderr: stderr, args: args}
+	a := &app{stdin: stdin, stdout: &results{w: stdout}, stderr: stderr, args: args}
 	return a.run(ctx)
 }
 
@@ -93,6 +95,9 @@ func (a *app) run(ctx context.Context) int {
 	root.SetOut(a.stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = a.stdout.failed
+	}
 	if err == nil {
 		return exitDone
 	}
@@ -166,9 +171,7 @@ answers queries over partitioned tables on all cores (query, serve).`),
 		Args:          cobra.ArbitraryArgs,
 		RunE:          group,
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usagef(c.CommandPath()+" --help", "%w", err)
-	})
+	root.SetFlagErrorFunc(badFlag)
 	root.Version = versionText()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpCommand(helpCommand())
@@ -196,11 +199,37 @@ func group(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return c.Help()
 	}
+	return unknown(c, args[0])
+}
+
+// unknown refuses the name of a subcommand.
+func unknown(c *cobra.Command, name string) error {
 	var names []string
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() {
 			names = append(names, sub.Name())
 		}
 	}
-	return usagef(c.CommandPath()+" --help", "%s: unknown command %q: there are %s", c.CommandPath(), args[0], strings.Join(names, ", "))
+	hint := c.CommandPath() + " --help"
+	if len(names) > 0 {
+		hint = tomlfile.DidYouMean(name, names)
+	}
+	return usagef(hint, "unknown command %q", c.CommandPath()+" "+name)
+}
+
+// badFlag is the error of a flag, with the one that was probably meant.
+func badFlag(c *cobra.Command, err error) error {
+	hint := c.CommandPath() + " --help"
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, "--"+f.Name)
+			}
+		})
+		if meant := tomlfile.Nearest("--"+unknown.GetSpecifiedName(), names); meant != "" {
+			hint = "did you mean " + meant + "?"
+		}
+	}
+	return usagef(hint, "%w", err)
 }

@@ -26,7 +26,7 @@ var update = enginetest.Update
 
 func TestMain(m *testing.M) {
 	if os.Getenv(processVariable) != "" {
-		a := &app{stdin: os.Stdin, stdout: results{os.Stdout}, stderr: os.Stderr, args: os.Args[1:], reached: crashPoint()}
+		a := &app{stdin: os.Stdin, stdout: &results{w: os.Stdout}, stderr: os.Stderr, args: os.Args[1:], reached: crashPoint()}
 		os.Exit(a.run(context.Background()))
 	}
 	testdb.Main(m)
@@ -252,7 +252,8 @@ func TestBadInput(t *testing.T) {
 		args string
 		says []string
 	}{
-		{"bench inser", []string{`unknown command "inser"`, "there are ibench, insert"}},
+		{"bench inser", []string{`unknown command "rowmill bench inser"`, "Try: did you mean insert?"}},
+		{"bench swim", []string{`unknown command "rowmill bench swim"`, "Try: one of ibench, insert"}},
 		{"bench insert now", []string{`unexpected argument "now"`}},
 		{"bench insert --preset clasic", []string{`unknown preset "clasic"`, "classic, ibench, timeseries, daily, sbtest"}},
 		{"bench insert --layout heap", []string{`unknown layout "heap"`, "plain, rolling"}},
@@ -296,6 +297,8 @@ func TestBadInput(t *testing.T) {
 		{"bench insert --kill-server-every 2s --target sandbox:mariadb --preset sbtest --layout rolling", []string{"the server assigns the keys", "--layout plain"}},
 		{"bench insert --resume no/such.jsonl", []string{"--resume no/such.jsonl", "no such file"}},
 		{"bench insert --nosuch", []string{"unknown flag: --nosuch", "Try: rowmill bench insert --help"}},
+		{"bench insert --row 5", []string{"unknown flag: --row", "Try: did you mean --rows?"}},
+		{"apply readings.toml --dryrun", []string{"Try: did you mean --dry-run?"}},
 		{"bench scan --partitions 0", []string{"--partitions 0", "at least 1"}},
 		{"bench scan --rows 100", []string{"100 rows in 100 partitions", "1000 to"}},
 		{"bench scan --step 0", []string{"--step 0"}},
@@ -335,7 +338,8 @@ func TestBadInput(t *testing.T) {
 		{"query --target sqlite: --out x.parquet --no-header", []string{"parquet has no header"}},
 		{"query SELECT --target null:", []string{"can't answer queries"}},
 		{"query a b --target sqlite:", []string{`unexpected argument "b"`}},
-		{"explode", []string{`unknown command "explode"`, "there are apply, bench, "}},
+		{"explode", []string{"rowmill: unknown command \"rowmill explode\"\nTry: one of apply, bench, "}},
+		{"statu", []string{"Try: did you mean status?"}},
 		{"apply", []string{"rowmill apply needs ", "Try: rowmill apply FILE.toml"}},
 		{"status", []string{"rowmill status needs ", "Try: rowmill status FILE.toml..."}},
 		{"run", []string{"rowmill run needs "}},
@@ -344,9 +348,13 @@ func TestBadInput(t *testing.T) {
 		{"rollup refresh", []string{"rowmill rollup refresh needs "}},
 		{"apply readings.toml other.toml", []string{`unexpected argument "other.toml"`}},
 		{"version now", []string{`got "now"`}},
-		{"help keep", []string{`no "keep"`, "there are apply, bench, ", "status"}},
-		{"help bench kep", []string{`rowmill bench has no "kep"`, "keep"}},
-		{"help version now", []string{`rowmill version has no "now"`}},
+		{"help keep", []string{`unknown command "rowmill keep"`, "one of apply, bench, ", "status"}},
+		{"help bench kep", []string{`unknown command "rowmill bench kep"`, "Try: did you mean keep?"}},
+		{"help version now", []string{`unknown command "rowmill version now"`, "Try: rowmill version --help"}},
+		{"apply readings.toml --target oracle://h/d", []string{`rowmill: --target: target has an unknown scheme, "oracle"`}},
+		{"status readings.toml --target mysql://u:secret@h/d", []string{"rowmill: --target: target of scheme mysql holds a password"}},
+		{"run readings.toml --target h", []string{"rowmill: --target: target has no scheme"}},
+		{"run readings.toml --target sqlite:", []string{"rowmill: --target: target \"sqlite:\" names no file"}},
 		{"run readings.toml --max-running -1", []string{"--max-running -1"}},
 		{"run readings.toml --max-lag -1s", []string{"--max-lag -1s"}},
 		{"run readings.toml --once --listen nowhere:99999", []string{"--listen", "--once"}},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -12,19 +13,24 @@ import (
 // results writes results to standard output. It marks its own errors in order to
 // distinguish a reader that has closed the pipe from a server that has closed the
 // connection: writing to either fails with EPIPE.
-type results struct{ w io.Writer }
+type results struct {
+	w io.Writer
+	// failed is the first error: it fails the command, whatever its writer does with it.
+	failed error
+}
 
-func (o results) Write(p []byte) (int, error) {
+func (o *results) Write(p []byte) (int, error) {
 	n, err := o.w.Write(p)
 	if err != nil {
 		err = &outputError{err}
+		o.failed = cmp.Or(o.failed, err)
 	}
 	return n, err
 }
 
 // columns returns the width of the terminal to which o writes; 0 if it is not a
 // terminal.
-func (o results) columns() int {
+func (o *results) columns() int {
 	f, ok := o.w.(term.File)
 	if !ok {
 		return 0

@@ -67,6 +67,24 @@ func cuttingRelay(t *testing.T, socket, server string) *atomic.Int32 {
 	return &answers
 }
 
+// TestLostResults checks that a verb whose results can't be written fails.
+func TestLostResults(t *testing.T) {
+	t.Chdir(t.TempDir())
+	declareFile(t, "x.db")
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	for _, args := range []string{"help", "--help", "--version", "bench --help", "apply readings.toml --dry-run", "apply readings.toml --yes", "status readings.toml", "completion bash"} {
+		var stderr bytes.Buffer
+		code := run(t.Context(), strings.Fields(args), strings.NewReader(""), full, &stderr)
+		if code != exitFailed || !strings.Contains(stderr.String(), "no space left") {
+			t.Errorf("%s: exit %d, stderr: %s", args, code, stderr.String())
+		}
+	}
+}
+
 // TestReaderGone checks that a verb whose results are not read ends as with SIGPIPE,
 // without a message.
 func TestReaderGone(t *testing.T) {

@@ -139,7 +139,7 @@ func (a *app) loadShards(ctx context.Context, sources []string, f loadFlags, d *
 		if !f.withJSON {
 			out = &prefixed{to: a.stdout, prefix: n.Node + ": ", lock: &lock}
 		}
-		one := &app{stdin: stdin[i], stdout: results{out}, stderr: &prefixed{to: a.stderr, prefix: n.Node + ": ", lock: &lock}, args: a.args, reached: a.reached}
+		one := &app{stdin: stdin[i], stdout: &results{w: out}, stderr: &prefixed{to: a.stderr, prefix: n.Node + ": ", lock: &lock}, args: a.args, reached: a.reached}
 		n.Note = one.note
 		load := func() {
 			errs[i] = maintain.InNode(n.Node, one.loadInto(ctx, sources, f, n))

@@ -149,7 +149,7 @@ func TestShards(t *testing.T) {
 			}
 			for n := 0; ; n += each {
 				ctx, cancel := context.WithCancel(t.Context())
-				a := &app{stdin: strings.NewReader(""), stdout: results{&bytes.Buffer{}}, stderr: &stepped{after: n + 2, do: cancel}, args: []string{"apply", c.file, "--yes", "--clock", c.clock}}
+				a := &app{stdin: strings.NewReader(""), stdout: &results{w: &bytes.Buffer{}}, stderr: &stepped{after: n + 2, do: cancel}, args: []string{"apply", c.file, "--yes", "--clock", c.clock}}
 				if code := a.run(ctx); code == exitDone {
 					break
 				}

@@ -214,8 +214,8 @@ func (v *Value) Integer() (int64, error) {
 	return strconv.ParseInt(strings.ReplaceAll(v.Text, "_", ""), 0, 64)
 }
 
-// nearest returns the known name that is most similar, or "" if none is similar.
-func nearest(name string, known []string) string {
+// Nearest returns the known name that is most similar, or "" if none is similar.
+func Nearest(name string, known []string) string {
 	best, least := "", max(1, len(name)/3)
 	for _, k := range known {
 		if d := distance(strings.ToLower(name), strings.ToLower(k)); d <= least {
@@ -258,7 +258,7 @@ func distance(a, b string) int {
 
 // DidYouMean adds the name that was probably intended to a hint.
 func DidYouMean(name string, known []string) string {
-	if n := nearest(name, known); n != "" {
+	if n := Nearest(name, known); n != "" {
 		return fmt.Sprintf("did you mean %s?", n)
 	}
 	return "one of " + strings.Join(known, ", ")
