@@ -225,6 +225,23 @@ func (x *splitter) describe(query string) ([]engine.ResultColumn, error) {
 	return cols, nil
 }
 
+// describeAs is describe for a query of n expressions.
+func (x *splitter) describeAs(n int, query string) ([]engine.ResultColumn, error) {
+	cols, err := x.describe(query)
+	if err == nil {
+		err = wantColumns(cols, n)
+	}
+	return cols, err
+}
+
+// wantColumns refuses a query that the server reads in another way than this package.
+func wantColumns(cols []engine.ResultColumn, n int) error {
+	if len(cols) != n {
+		return refuse("the server describes %d columns in place of %d", len(cols), n)
+	}
+	return nil
+}
+
 func (x *splitter) describeTable(f *parse.From) (*engine.TableParts, error) {
 	name := f.Database + "\x00" + f.Table
 	if t := x.tables[name]; t != nil {

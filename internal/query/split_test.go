@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -160,5 +161,25 @@ func TestSplitStopsTheClock(t *testing.T) {
 	var rows rowsSink
 	if report, err := r.Run(ctx, p, &rows); err != nil || report.Rerun != "" || len(rows.rows) != 1 || !strings.Contains(rows.rows[0], "|3|t") {
 		t.Errorf("%v, %+v, %q", err, report, rows.rows)
+	}
+}
+
+// TestReasonsArePlain looks in the reasons of this package for names of its code, which a rename may leave there.
+func TestReasonsArePlain(t *testing.T) {
+	files, err := filepath.Glob("split*.go")
+	if err != nil || len(files) < 10 {
+		t.Fatal(files, err)
+	}
+	reason, name := regexp.MustCompile(`refuse\("(?:[^"\\]|\\.)*"`), regexp.MustCompile(`\b[a-z]+[A-Z]\w*`)
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range reason.FindAllString(string(text), -1) {
+			if n := name.FindString(r); n != "" {
+				t.Errorf("%s: %s has %s", f, r, n)
+			}
+		}
 	}
 }

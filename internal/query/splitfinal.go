@@ -109,7 +109,7 @@ func (b *block) limitText(limit, offset int64) string {
 func (g *grouped) items() (list []string, err error) {
 	var named []engine.ResultColumn
 	if g.nested {
-		if named, err = g.describe(g.of(g.query.Span)); err != nil {
+		if named, err = g.describeAs(len(g.sel.Items), g.of(g.query.Span)); err != nil {
 			return nil, err
 		}
 	}
@@ -128,9 +128,6 @@ func (g *grouped) items() (list []string, err error) {
 			}
 		}
 		if g.nested {
-			if i >= len(named) {
-				return nil, refuse("the server describes %d columns in nameUse of %d", len(named), len(g.sel.Items))
-			}
 			text += " AS " + g.quote(named[i].Name)
 		}
 		list = append(list, text)

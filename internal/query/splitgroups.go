@@ -434,12 +434,9 @@ func (g *grouped) describeGroups() error {
 		return refuse("it has groups without a key and without an aggregate")
 	}
 	g.described = g.unhole(g.with() + "SELECT " + strings.Join(list, ", ") + g.rows() + g.groupBy(nil))
-	cols, err := g.describe(g.described)
+	cols, err := g.describeAs(len(list), g.described)
 	if err != nil {
 		return err
-	}
-	if len(cols) != len(list) {
-		return refuse("the server describes %d columns in nameUse of %d", len(cols), len(list))
 	}
 	for i, k := range g.keys {
 		k.col, k.bytes = cols[i], g.reader.Bytes(cols[i], k.text)
@@ -447,11 +444,8 @@ func (g *grouped) describeGroups() error {
 	n := len(g.keys)
 	var in []engine.ResultColumn
 	if len(inputs) > 0 {
-		if in, err = g.describe(g.unhole(g.with() + "SELECT " + strings.Join(inputs, ", ") + g.rows())); err != nil {
+		if in, err = g.describeAs(len(inputs), g.unhole(g.with()+"SELECT "+strings.Join(inputs, ", ")+g.rows())); err != nil {
 			return err
-		}
-		if len(in) != len(inputs) {
-			return refuse("the server describes %d columns in nameUse of %d", len(in), len(inputs))
 		}
 	}
 	for _, a := range g.aggregates {

@@ -138,20 +138,14 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 	var in, results []engine.ResultColumn
 	if n := len(keys) + len(inputs); n > 0 {
 		var err error
-		if in, err = x.describe(with + "SELECT " + strings.Join(append(slices.Clone(keys), inputs...), ", ") + from); err != nil {
+		if in, err = x.describeAs(n, with+"SELECT "+strings.Join(append(slices.Clone(keys), inputs...), ", ")+from); err != nil {
 			return err
-		}
-		if len(in) != n {
-			return refuse("the server describes %d columns in nameUse of %d", len(in), n)
 		}
 	}
 	if len(list) > 0 {
 		var err error
-		if results, err = x.describe(with + "SELECT " + strings.Join(list, ", ") + from); err != nil {
+		if results, err = x.describeAs(len(list), with+"SELECT "+strings.Join(list, ", ")+from); err != nil {
 			return err
-		}
-		if len(results) != len(list) {
-			return refuse("the server describes %d columns in nameUse of %d", len(results), len(list))
 		}
 	}
 	for i, k := range keys {
@@ -255,7 +249,7 @@ func (b *block) checkOuterLimit(q *parse.Query) error {
 	return nil
 }
 
-// outside is the statement with the block's rows in nameUse of its query. The limit keeps the server from computing with
+// outside is the statement with the block's rows in place of its query. The limit keeps the server from computing with
 // more digits than the columns of a derived table have.
 func (b *block) outside(final string) string {
 	if b.limit < 0 {

@@ -168,10 +168,7 @@ func (b *block) rowItems() (columns, list []string, err error) {
 		list = append(list, b.of(it.Expr.Span)+" AS "+name)
 		columns = append(columns, name)
 	}
-	if len(columns) != len(p.Columns) {
-		return nil, nil, refuse("the server describes %d columns in nameUse of %d", len(p.Columns), len(columns))
-	}
-	return columns, list, nil
+	return columns, list, wantColumns(p.Columns, len(columns))
 }
 
 // column returns the index of the column of the answer that an element of the select list is.
@@ -217,7 +214,7 @@ func (b *block) rowSort(e *parse.Expr) (string, error) {
 	return b.of(e.Span, edits...), nil
 }
 
-// groupTexts is GROUP BY with the expressions themselves in nameUse of positions and aliases.
+// groupTexts is GROUP BY with the expressions themselves in place of positions and aliases.
 func (b *block) groupTexts() string {
 	var list []string
 	for _, k := range b.keys {

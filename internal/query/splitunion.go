@@ -81,8 +81,8 @@ func (x *splitter) splitUnion(original string) (err error) {
 		if why := b.plan.Whole; why != "" && b.plan.certain == "" {
 			return refuse("%s", b.plan.uncertain(i))
 		}
-		if len(b.plan.Columns) != len(p.Columns) {
-			return refuse("the server describes %d columns in nameUse of %d", len(b.plan.Columns), len(p.Columns))
+		if err := wantColumns(b.plan.Columns, len(p.Columns)); err != nil {
+			return err
 		}
 		for k, it := range b.query.Body.Items {
 			// See rowItems: a value may have digits that its type doesn't have.
