@@ -209,6 +209,26 @@ func TestFewRowsOfSealedPeriod(t *testing.T) {
 	})
 }
 
+// TestFewRowsWithoutKeep continues a load whose rows were collected, into a table that keeps all
+// of its periods: this load has not read which ones there are before it inserts the rows.
+func TestFewRowsWithoutKeep(t *testing.T) {
+	t.Parallel()
+	onEach(t, []string{"mysql", "mariadb"}, func(t *testing.T, server string) { // they store no lower bounds
+		l := newLoading(t, server, `keep  = "7d"`, "")
+		path := l.write("a.csv", hourOf(100)+"x,2026-03-29 01:00:00,0.5,bad\n") // so that its batch is in the ledger
+		l.stop(path, "rows collected")
+		var said strings.Builder
+		o := l.publisher(func(string) {})
+		o.Lane, o.Say = ingest.Auto, func(line string) { said.WriteString(line) }
+		_, err := ingest.File(l.Context(), o, path)
+		must(l, err)
+		if strings.Contains(said.String(), "live, because") {
+			t.Errorf("it says %s", said.String())
+		}
+		l.hasRows(100)
+	})
+}
+
 // TestFewRowsCommittedTwice loads few rows whose commit has no answer, and ends on the
 // server only while they are sent again.
 func TestFewRowsCommittedTwice(t *testing.T) {

@@ -100,7 +100,7 @@ func (t *periods) before(ctx context.Context, loader engine.Loader, source *stat
 	parts, dropped := t.parts, t.dropped
 	t.mu.Unlock()
 	rolled, moved, err := state.Before(ctx, loader, source, &dropped)
-	if err == nil && (moved || len(ranges) > 0 && ranges[0].From < dropped) {
+	if err == nil && (parts == nil || moved || len(ranges) > 0 && ranges[0].From < dropped) {
 		t.mu.Lock()
 		parts, _, err = t.read(ctx)
 		t.mu.Unlock()
