@@ -126,6 +126,11 @@ func TestLoadFromTrouble(t *testing.T) {
 		l.loads(exitDone, "Sent 120, Inserted 120, Duplicate 0", only)
 		l.loads(exitDone, "Sent 120, Inserted 0, Duplicate 120; it is loaded again", only+" --again")
 		l.loads(exitDone, "Sent 0, Before 120", only)
+		source.does("CREATE TABLE keyed (sensor INT NOT NULL, ts VARCHAR(30), note VARCHAR(30), PRIMARY KEY (sensor))")
+		source.does("INSERT INTO keyed VALUES (1, '2026-03-29 01:00:00', 'far too long for the column'), (2, '2026-03-29 01:00:00', 'far too long for the column')")
+		l.prints(exitFailed, from+" --from-table keyed --max-bad 1", "more than 1 row")
+		l.loads(exitDone, "Sent 2, Inserted 2; begins anew", from+" --from-table keyed --columns sensor,ts")
+		l.remove(" WHERE ts = '2026-03-29 01:00:00'")
 		// A table without a key is read in one pass, each time.
 		l.loads(exitFailed, "Sent 4, Inserted 1, Rejected 3; in one pass", from+" --from-table plain --batch 3")
 		l.loads(exitFailed, "Sent 4, Inserted 0, Duplicate 1, Rejected 3", from+" --from-table plain")

@@ -256,13 +256,37 @@ var loadScenarios = map[string]scenario{
 			"--columns sensor,ts,value,note", "--header=false", "--encoding latin1", "--skip-lines 1", "--comment x", "--escape backslash", "--null-quoted",
 			"--skip-columns note", "--set note=x", "--decimal-comma", "--time-format %F"} {
 			name := strings.FieldsFunc(option, func(r rune) bool { return r == ' ' || r == '=' })[0]
-			l.loads(exitFailed, "; was begun with other options: "+name+"; --source with another name", "day.csv "+option)
+			l.loads(exitFailed, "; was begun with other options: "+name+"; Try: the same options; --again, which", "day.csv "+option)
 		}
 		l.loads(exitDone, "", "day.csv")
 		l.check("day.csv.bad.jsonl", f)
 		l.write("day.csv", f.text+more.body())
 		l.loads(exitDone, "", "day.csv --null NULL")
 		l.check("day.csv.bad.jsonl", f, more)
+	}},
+
+	// A load that ended because of its bad rows begins anew with corrected options, unless some
+	// of its rows are in the table.
+	"corrected options": {onKeepers, func(l *loading) {
+		bad, good := "sensor,ts,value,note\n", "sensor,ts,value,note\n1,2026-03-29 00:30:00,1,x\n"
+		for i := range 60 {
+			row := fmt.Sprintf("%d,29/03/2026T01:00:%02d,1,x\n", i, i)
+			bad, good = bad+row, good+row
+		}
+		l.write("bad.csv", bad)
+		const wrong, right = " --max-bad 20 --batch 10 --writers 1", " --time-format %d/%m/%YT%T"
+		l.loads(exitFailed, "Finished false, Inserted 0; more than 20 rows can't be loaded", "bad.csv"+wrong)
+		l.loads(exitDone, "Sent 60, Inserted 60, Continued 0, Before 0; begins anew; --time-format was", "bad.csv"+right)
+		if rows := l.bad("bad.csv.bad.jsonl"); len(rows) > 0 {
+			l.Errorf("%d bad rows are left", len(rows))
+		}
+		l.loads(exitDone, "Sent 0, Before 60", "bad.csv"+right)
+		l.remove("")
+		l.write("good.csv", good)
+		l.loads(exitFailed, "Finished false", "good.csv"+wrong)
+		l.loads(exitFailed, "; begun with other options; Try: the same options; --again", "good.csv"+right)
+		l.loads(exitFailed, "Sent 61, Inserted 60, Rejected 1", "good.csv --again"+right)
+		l.hasRows(61)
 	}},
 
 	// The table is dropped and created between two batches of a load. No batch of that

@@ -208,8 +208,17 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		}
 		return fmt.Errorf("%s: %w", l.path, err)
 	}
-	if !l.opt.Dry && !l.opt.Again {
-		if err := l.sameOptions(); err != nil {
+	if l.opt.Publisher != nil && !l.opt.Dry {
+		if err := l.retry(ctx, func() error { return l.opt.Publisher.FinishPublications(ctx, l.source.Key) }); err != nil {
+			return fail(err)
+		}
+	}
+	if err := l.recall(ctx); err != nil {
+		return fail(err)
+	}
+	again := l.opt.Again
+	if !l.opt.Dry && !again {
+		if again, err = l.begunOtherwise(); err != nil {
 			return fail(err)
 		}
 	}
@@ -226,15 +235,7 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		l.result.Finished = true
 		return nil
 	}
-	if l.opt.Publisher != nil && !l.opt.Dry {
-		if err := l.retry(ctx, func() error { return l.opt.Publisher.FinishPublications(ctx, l.source.Key) }); err != nil {
-			return fail(err)
-		}
-	}
-	if err := l.recall(ctx); err != nil {
-		return fail(err)
-	}
-	if l.opt.Again && !l.opt.Dry {
+	if again && !l.opt.Dry {
 		if err := l.forget(ctx, t); err != nil {
 			return fail(err)
 		}
@@ -513,18 +514,28 @@ func (l *fileLoad) putCuts(ctx context.Context, group []*batch) error {
 	})
 }
 
+// known returns the counts of the rows that are recorded.
+func (l *fileLoad) known() state.Counts {
+	all := l.source.Counts
+	for _, b := range l.noted {
+		all.Add(b.Counts)
+	}
+	for _, p := range l.published {
+		all.Add(p.Counts)
+	}
+	return all
+}
+
 // countBefore counts the rows that are recorded. If this load has lost a lock, other
 // processes may have loaded some of them in between: its own are those that it has
 // counted, and batches in the ledger for whose commit it got no answer.
 func (l *fileLoad) countBefore(ctx context.Context) error {
-	now, r := l.source.Counts, &l.result
+	now, r := l.known(), &l.result
 	l.earlierIn, l.sentIn, l.offered = nil, nil, nil
 	for _, b := range l.noted {
-		now.Add(b.Counts)
 		l.earlierIn = append(l.earlierIn, extentsOf(b)...)
 	}
 	for _, p := range l.published {
-		now.Add(p.Counts)
 		l.earlierIn = append(l.earlierIn, p.Extents()...)
 	}
 	for _, b := range l.unanswered() {

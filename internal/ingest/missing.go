@@ -237,7 +237,9 @@ func (l *fileLoad) forget(ctx context.Context, t *target) error {
 		return err
 	}
 	l.settledIn, l.accepted, l.cuts, l.noted, l.published, l.anew = there, false, nil, nil, nil, true
-	l.say("%s was loaded on %s, %s of it: it is loaded again", s.Path, minute(s.At), figure.Plural(s.Sent, "row", "rows"))
+	if l.opt.Again {
+		l.say("%s was loaded on %s: it is loaded again", s.Path, minute(s.At))
+	}
 	// Keep the key, because it is locked.
 	l.source = &state.Source{Table: s.Table, Path: s.Path, Kind: s.Kind, Key: s.Key}
 	return nil

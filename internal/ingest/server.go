@@ -325,11 +325,7 @@ func (l *serverLoad) recall(ctx context.Context, options string) error {
 	if err := json.Unmarshal([]byte(s.Options), &was); err != nil {
 		return fmt.Errorf("the record of how far it is loaded: %w", err)
 	}
-	if !slices.Equal(was.Columns, l.plan.Columns) || was.Options != options {
-		return engine.Hinted(fmt.Errorf("it was loaded with other options: columns %s, %s; they are now %s, %s",
-			strings.Join(was.Columns, ","), was.Options, strings.Join(l.plan.Columns, ","), options),
-			"the same options; --again loads all of it, and skips rows whose key is in the table")
-	}
+	fresh := l.plan
 	l.plan = was
 	cuts := make([]state.Cut, len(was.Open))
 	for i, c := range was.Open {
@@ -353,6 +349,15 @@ func (l *serverLoad) recall(ctx context.Context, options string) error {
 			before.Add(b.Counts)
 		}
 	}
+	if !slices.Equal(was.Columns, fresh.Columns) || was.Options != options {
+		if before.Inserted+before.Updated+before.Duplicate == 0 {
+			l.plan, l.done = fresh, map[*chunk]state.Counts{}
+			return l.anew(ctx, "its load begins anew, because no row of it is in the table")
+		}
+		return engine.Hinted(fmt.Errorf("it was loaded with other options: columns %s, %s; they are now %s, %s",
+			strings.Join(was.Columns, ","), was.Options, strings.Join(fresh.Columns, ","), options),
+			"the same options; --again loads all of it, and skips rows whose key is in the table")
+	}
 	if mayCount {
 		l.before, l.continues, l.result.LoadedAt = before, !s.Finished, s.At
 	}
@@ -369,11 +374,16 @@ func (l *serverLoad) forget(ctx context.Context) error {
 		return engine.Hinted(fmt.Errorf("table %s has no key without NULL of which the source has all columns: rows of it that are in the table would be there twice", l.opt.Table.Name),
 			"DELETE the rows of the source first, and --source with another name")
 	}
+	return l.anew(ctx, fmt.Sprintf("it was loaded on %s: it is loaded again", minute(l.source.At)))
+}
+
+// anew removes the record of a source.
+func (l *serverLoad) anew(ctx context.Context, why string) error {
 	s := l.source
 	if err := l.retry(ctx, func() error { return l.state.ForgetSource(ctx, s, nil) }); err != nil {
 		return err
 	}
-	l.say("%s was loaded on %s: it is loaded again", s.Path, minute(s.At))
+	l.say("%s: %s", s.Path, why)
 	l.source = &state.Source{Table: s.Table, Path: s.Path, Kind: s.Kind, Key: s.Key}
 	l.opt.Again = false // if the lock is lost, the load continues
 	return nil

@@ -230,13 +230,16 @@ func readAlike(one, other string) bool {
 	return maps.Equal(a, b)
 }
 
-func (l *fileLoad) sameOptions() error {
+// begunOtherwise reports that the load was begun with options that make other rows of the file,
+// and that none of those is in the table, so that it begins anew. If some are, it returns an
+// error.
+func (l *fileLoad) begunOtherwise() (bool, error) {
 	s := l.source
 	is, was := map[string]string{}, map[string]string{}
 	now := l.optionsText()
 	if !s.Finished && s.Options != "" && !s.Started.IsZero() {
 		if err := errors.Join(json.Unmarshal([]byte(now), &is), json.Unmarshal([]byte(s.Options), &was)); err != nil {
-			return fmt.Errorf("options with which %s was being loaded: %w", s.Path, err)
+			return false, fmt.Errorf("options with which %s was being loaded: %w", s.Path, err)
 		}
 	}
 	if was["on-duplicate"] == "" { // not recorded by the first release
@@ -251,9 +254,13 @@ func (l *fileLoad) sameOptions() error {
 		}
 	}
 	if len(differ) == 0 {
-		return nil
+		return false, nil
 	}
 	slices.Sort(differ)
-	return engine.Hinted(fmt.Errorf("its load is incomplete, and was begun with other options: %s", strings.Join(differ, ", ")),
-		"the same options; --source with another name loads all of it again, skipping rows whose key is in the table")
+	if all := l.known(); all.Inserted+all.Updated+all.Duplicate == 0 {
+		l.say("%s: its load begins anew, because no row of it is in the table, and %s", s.Path, strings.Join(differ, ", "))
+		return true, nil
+	}
+	return false, engine.Hinted(fmt.Errorf("its load is incomplete, and was begun with other options: %s", strings.Join(differ, ", ")),
+		"the same options; --again, which loads all of it and skips rows whose key is in the table")
 }
