@@ -1,13 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
+	"math/big"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/parquet-go/parquet-go"
 )
 
 // TestLoadObjectsOfManyShapes loads objects with different keys. A missing key gets
@@ -130,6 +134,51 @@ func TestLoadRefusesWhatTypesDoNotHave(t *testing.T) {
 		l.loads(exitFailed, "Inserted 1, Rejected 5", "types.csv")
 		l.refused("types.csv", map[int64]string{3: "", 4: "", 5: "", 6: "", 7: ""})
 	})
+}
+
+// TestLoadDigits: what a column of SQLite can't hold to the last digit is a bad row, whatever has it.
+func TestLoadDigits(t *testing.T) {
+	t.Parallel()
+	columns := withColumns("d DECIMAL(18,2), u DECIMAL(20,0), tx TEXT, ")
+	l, server := newLoading(t, "sqlite", columns...), newLoading(t, "mariadb", columns...)
+	const at = "2026-03-29 00:40:00"
+	rows := []struct{ d, u, tx string }{
+		{"1234567890123.45", "9007199254740993", "9999999999999999.99"}, {"9999999999999999.00", "0", "1"},
+		{"9999999999999999.99", "0", "1"}, {"12345678901234.56", "0", "1"}, {"0", "18446744073709551615", "1"}}
+	csv, points, insert := "sensor,ts,d,u,tx\n", "", "INSERT INTO readings (sensor, ts, d, u, tx) VALUES "
+	type row struct {
+		Sensor int64    `parquet:"sensor"`
+		TS     int64    `parquet:"ts,timestamp(microsecond)"`
+		D      int64    `parquet:"d,decimal(2:18)"`
+		U      [16]byte `parquet:"u,decimal(0:38)"`
+		Tx     string   `parquet:"tx"`
+	}
+	var columnar bytes.Buffer
+	w := parquet.NewGenericWriter[row](&columnar)
+	for i, r := range rows {
+		csv += fmt.Sprintf("%d,%s,%s,%s,%s\n", i, at, r.d, r.u, r.tx)
+		points += fmt.Sprintf("readings sensor=%di,d=%s,u=%s,tx=\"%s\" %d\n", i, r.d, r.u, r.tx, loadStart.UnixNano())
+		insert += fmt.Sprintf("(%d, '%s', %s, %s, '%s'),", i, at, r.d, r.u, r.tx)
+		hundredths, ok := new(big.Int).SetString(strings.Replace(r.d, ".", "", 1), 10)
+		u, also := new(big.Int).SetString(r.u, 10)
+		if !ok || !also {
+			t.Fatal(r)
+		}
+		out := row{int64(i), loadStart.UnixMicro(), hundredths.Int64(), [16]byte{}, r.tx}
+		u.FillBytes(out.U[:])
+		_, err := w.Write([]row{out})
+		must(t, err)
+	}
+	must(t, w.Close())
+	l.write("day.csv", csv)
+	l.write("day.lp", points)
+	l.write("day.parquet", columnar.String())
+	server.does(strings.TrimSuffix(insert, ","))
+	for _, args := range []string{"day.csv", "day.lp", "day.parquet", "--from " + server.target} {
+		l.loads(exitFailed, "Inserted 2, Rejected 3", args)
+		l.has("0 1234567890123.45 9007199254740993 9999999999999999.99; 1 9999999999999999 0 1", "SELECT sensor, CAST(d AS TEXT), u, tx FROM readings r ORDER BY sensor")
+		l.remove(" WHERE sensor >= 0")
+	}
 }
 
 // TestLoadSpellsInstants checks that a row of another client and a loaded row have the

@@ -68,17 +68,20 @@ func (n number) scale() int {
 	return len(last) - len(n.whole) - n.exponent
 }
 
-// digitsBefore returns the number of digits before the point that the value has.
-func (n number) digitsBefore() int {
+// magnitude returns the place of the first digit that isn't 0: 2 for 12, -1 for 0.012. Zero has 0.
+func (n number) magnitude() int {
 	if first := bytes.TrimLeft(n.whole, "0"); len(first) > 0 {
-		return max(len(first)+n.exponent, 0)
+		return len(first) + n.exponent
 	}
 	first := bytes.TrimLeft(n.fraction, "0")
 	if len(first) == 0 {
 		return 0
 	}
-	return max(n.exponent-(len(n.fraction)-len(first)), 0)
+	return n.exponent - (len(n.fraction) - len(first))
 }
+
+// digitsBefore returns the number of digits before the point that the value has.
+func (n number) digitsBefore() int { return max(n.magnitude(), 0) }
 
 func (t Type) tooFine() error {
 	return fmt.Errorf("it has more than the %d digits after the point that the column stores", t.Scale)
@@ -104,8 +107,26 @@ func (t Type) decimals(s Server) func(dst, text []byte) ([]byte, error) {
 		case n.scale() > t.Scale:
 			return dst, tooFine
 		}
+		return t.appendKept(dst, text, n)
+	}
+}
+
+// appendKept appends a number that the server keeps, integers without a point or an exponent.
+func (t Type) appendKept(dst, text []byte, n number) ([]byte, error) {
+	if t.Exact == 0 {
 		return append(dst, text...), nil
 	}
+	if out, is := AppendInteger(dst, text); is {
+		if _, err := ParseInt(out[len(dst):]); err == nil {
+			return out, nil
+		}
+	}
+	const smallest = 0x1p-1022 // binary fractions below it have fewer digits
+	f, err := ParseFloat(text, 64)
+	if err != nil || n.magnitude()+n.scale() > t.Exact || math.Abs(f) < smallest {
+		return dst, fmt.Errorf("the server keeps %d digits of a number, or an integer of 64 bits; a column of text keeps all digits", t.Exact)
+	}
+	return append(dst, text...), nil
 }
 
 // AppendInteger appends a number as an integer without a point or an exponent, and

@@ -285,6 +285,12 @@ func (t Type) texts(n *Notation, s Server) func(dst, text []byte) ([]byte, error
 		if s.NoZeroBytes && bytes.IndexByte(text, 0) >= 0 {
 			return dst, errZero
 		}
+		if t.Exact > 0 {
+			trimmed := bytes.TrimSpace(text)
+			if number, err := parseNumber(trimmed); err == nil {
+				return t.appendKept(dst, trimmed, number)
+			}
+		}
 		return append(dst, text...), nil
 	}
 	// checked reads text as plain does if it is right.

@@ -64,6 +64,9 @@ type Type struct {
 	// Precision is the number of digits of a decimal, Scale how many of them are
 	// after the point. With Precision 0, any number is kept.
 	Precision, Scale int
+	// Exact, unless 0, is the number of digits that a server keeps of a number that is
+	// not an integer of 64 bits, whatever the column's type: it stores binary fractions.
+	Exact int
 	// NaN reports that numbers include NaN, and binary fractions the infinities.
 	NaN bool
 	// Digits is the number of digits of a second that a Time, Clock or Interval keeps.

@@ -37,6 +37,9 @@ func typeOf(native string) value.Type {
 			t.Bits = n.Number(0, 1)
 		}
 	}
+	if t.Kind == value.Decimal || t.Kind == value.Other && native != "" { // the affinity is NUMERIC
+		t.Exact = 15
+	}
 	return t
 }
 
