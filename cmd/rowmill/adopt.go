@@ -52,7 +52,7 @@ func (a *app) adopt(ctx context.Context, k *declared.Table, plan *maintain.Appli
 		fmt.Fprintf(&b, "  %s\n", n)
 	}
 	fmt.Fprintf(&b, "Its rows are copied while it is written to; then the two tables are swapped. The old table\nis kept until rowmill apply FILE --finish; --undo reverses the adoption. Both need room on disk.\n")
-	if err := a.confirm(ctx, b.String(), f.yes); err != nil {
+	if err := a.confirm(ctx, b.String(), f.yes, plan.Dropped...); err != nil {
 		return err
 	}
 	if err := adopt.Run(ctx, o); err != nil {
@@ -91,6 +91,12 @@ func (a *app) endAdoption(ctx context.Context, k *declared.Table, f applyFlags) 
 	if under == nil {
 		return usagef("rowmill status FILE", "table %s is not being adopted", k.Declared.Name)
 	}
+	var dropped []string
+	if f.finish {
+		if dropped, err = k.Dropped(ctx); err != nil {
+			return err
+		}
+	}
 	o := a.adoptOptions(k)
 	if f.dry {
 		plan := adopt.PlanUndo
@@ -102,6 +108,9 @@ func (a *app) endAdoption(ctx context.Context, k *declared.Table, f applyFlags) 
 			return err
 		}
 		a.writePlanned(statements)
+		for _, d := range dropped {
+			fmt.Fprintf(a.stdout, "-- dropped: %s\n", d)
+		}
 		return nil
 	}
 	on, name := k.DB.Info().Target, k.Declared.Name
@@ -109,7 +118,7 @@ func (a *app) endAdoption(ctx context.Context, k *declared.Table, f applyFlags) 
 	if f.undo {
 		plan = fmt.Sprintf("On %s, %s becomes a plain table again, with all changes made since. Stop rowmill run first.\n", on, name)
 	}
-	if err := a.confirm(ctx, plan, f.yes); err != nil {
+	if err := a.confirm(ctx, plan, f.yes, dropped...); err != nil {
 		return err
 	}
 	if f.finish {

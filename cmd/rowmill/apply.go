@@ -122,7 +122,7 @@ func (a *app) applyPlan(ctx context.Context, plan *maintain.Application, d *roll
 	for i, s := range plan.Steps {
 		fmt.Fprintf(&b, "%3d. %s\n", i+1, s.What)
 	}
-	if err := a.confirm(ctx, b.String(), f.yes); err != nil {
+	if err := a.confirm(ctx, b.String(), f.yes, plan.Dropped...); err != nil {
 		return err
 	}
 	if err := plan.Run(ctx, func(s maintain.ApplyStep) { fmt.Fprintln(a.stderr, s.What) }); err != nil {

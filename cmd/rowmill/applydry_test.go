@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestApplyDryRun checks that a dry run prints each statement once, in order,
@@ -57,6 +59,39 @@ func TestAdoptDryRun(t *testing.T) {
 				wantDone(t, rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates"))
 				wantDone(t, rowmill(t.Context(), "apply", file, "--undo", "--yes"))
 			}
+		}
+	})
+}
+
+// TestShortenedKeepIsAskedFor checks that a retention under which rows will be dropped is applied only after a
+// question of its own, and that a dry run has the same figures.
+func TestShortenedKeepIsAskedFor(t *testing.T) {
+	t.Parallel()
+	onEach(t, []string{"sqlite", "mariadb"}, func(t *testing.T, kind string) {
+		d := declare(t, kind, plainDeclaration)
+		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		d.tick(now)
+		wantDone(t, d.run("apply", "--yes"))
+		for range 3 {
+			d.insert(now, 1)
+			now = now.AddDate(0, 0, 1)
+			d.tick(now)
+			wantDone(t, d.run("run", "--once"))
+		}
+		writeFile(t, d.file, d.text+"keep  = \"1d\"\n")
+		const want = "rowmill run will drop 2 periods with 40 rows, from 2026-03-01 00:00:00 to 2026-03-03 00:00:00 (keep = none -> 1d); no archive is declared: the rows are then gone\n"
+		if s := d.run("apply", "--dry-run"); !strings.Contains(s.stdout, "-- dropped: "+want) {
+			t.Errorf("dry run: %s%s", s.stdout, s.stderr)
+		}
+		for answers, code := range map[string]int{"y\nn\n": exitUsage, "y\n": exitUsage} {
+			var out, log bytes.Buffer
+			if got := run(t.Context(), []string{"apply", d.file, "--clock", d.clock}, strings.NewReader(answers), &out, &log); got != code || !strings.Contains(log.String(), want+"Continue? ") {
+				t.Errorf("answers %q: exit %d, %s", answers, got, log.String())
+			}
+		}
+		var log bytes.Buffer
+		if got := run(t.Context(), []string{"apply", d.file, "--clock", d.clock}, strings.NewReader("y\ny\n"), &bytes.Buffer{}, &log); got != exitDone {
+			t.Errorf("confirmed: exit %d, %s", got, log.String())
 		}
 	})
 }

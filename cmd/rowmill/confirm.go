@@ -13,16 +13,25 @@ import (
 	"github.com/rowmill/rowmill/internal/textfile"
 )
 
-// confirm prints the plan on stderr and asks on stdin, unless yes is given. Any answer
-// but y or yes means no. An interrupt ends it at once; the read on stdin then
+// confirm prints the plan on stderr and asks on stdin, unless yes is given, and so for what is asked
+// by itself. Any answer but y or yes means no. An interrupt ends it at once; the read on stdin then
 // continues until the process ends.
-func (a *app) confirm(ctx context.Context, plan string, yes bool) error {
+func (a *app) confirm(ctx context.Context, plan string, yes bool, alone ...string) error {
+	in := bufio.NewReader(a.stdin)
+	err := a.ask(ctx, in, plan, yes)
+	for i := 0; i < len(alone) && err == nil; i++ {
+		err = a.ask(ctx, in, alone[i]+"\n", yes)
+	}
+	return err
+}
+
+func (a *app) ask(ctx context.Context, in *bufio.Reader, plan string, yes bool) error {
 	fmt.Fprint(a.stderr, plan)
 	if yes {
 		return nil
 	}
 	fmt.Fprint(a.stderr, "Continue? [y/N] ")
-	answer, err := textfile.Await(ctx, func() (string, error) { return bufio.NewReader(a.stdin).ReadString('\n') })
+	answer, err := textfile.Await(ctx, func() (string, error) { return in.ReadString('\n') })
 	if err != nil && ctx.Err() != nil {
 		fmt.Fprintln(a.stderr)
 		return stopped(ctx, errors.New("nothing was done"), "")

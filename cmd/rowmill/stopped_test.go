@@ -66,6 +66,39 @@ func TestDryRunOfTheEnd(t *testing.T) {
 	})
 }
 
+// TestAdoptionOfRowsPastKeep checks that the rows of a plain table that retention will drop are told and asked for before
+// its adoption, that their drop waits for --finish with an alarm, and that --finish tells of it once more.
+func TestAdoptionOfRowsPastKeep(t *testing.T) {
+	t.Parallel()
+	onEach(t, []string{"sqlite", "postgres"}, func(t *testing.T, kind string) {
+		file, db := plainTable(t, kind, 1)
+		for day := range 6 {
+			execSQL(t, db, fmt.Sprintf("INSERT INTO readings VALUES (100, '%s', 1)", time.Now().UTC().AddDate(0, 0, -day).Format("2006-01-02 15:04:05")))
+		}
+		writeFile(t, file, string(readFile(t, file))+"keep  = \"2d\"\n")
+		told := regexp.MustCompile(`rowmill run will drop 3 (rows of 3 periods|periods with about \d rows?), from \S+ 00:00:00 to \S+ 00:00:00 \(keep = none -> 2d\); no archive`)
+		if s := verb(t, "apply --dry-run --allow-duplicates "+file); !told.MatchString(s.stdout) || !strings.Contains(s.stdout, "-- dropped: after --finish, ") {
+			t.Errorf("dry run: %s%s", s.stdout, s.stderr)
+		}
+		if s := verb(t, "apply --yes --allow-duplicates "+file); s.code != exitDone || !told.MatchString(s.stderr) {
+			t.Errorf("exit %d: %s", s.code, s.stderr)
+		}
+		mustPass(t, verb(t, "run --once "+file))
+		if s := verb(t, "status "+file); s.code != exitFailed || !strings.Contains(s.stdout, "! retention: 3 periods have passed keep = 2d") || !strings.Contains(s.stdout, "--finish") {
+			t.Errorf("before it is finished: exit %d, %s", s.code, s.stdout)
+		}
+		for _, flag := range []string{"--dry-run", "--yes"} {
+			if s := verb(t, "apply --finish "+flag+" "+file); s.code != exitDone || !strings.Contains(s.stdout+s.stderr, "rowmill run will drop 3 periods with 3 rows") {
+				t.Errorf("--finish %s: exit %d, %s%s", flag, s.code, s.stdout, s.stderr)
+			}
+		}
+		mustPass(t, verb(t, "run --once "+file))
+		if s := verb(t, "status "+file); s.code != exitDone {
+			t.Errorf("afterwards: exit %d, %s", s.code, s.stdout)
+		}
+	})
+}
+
 // partitioned checks whether a table is a rolling one.
 func partitioned(t *testing.T, db engine.Keeper, table string, want bool) {
 	t.Helper()

@@ -29,6 +29,9 @@ type Application struct {
 	Steps []ApplyStep
 	// Notes are for the owner: what remains unchanged, and what takes effect later.
 	Notes []string
+	// Dropped tells what retention removes once the declaration is applied, and may not before:
+	// the owner is asked for it by itself.
+	Dropped []string
 	// Adopt means that the table is a plain one with rows, which package adopt
 	// converts into a rolling one. Steps follow the adoption.
 	Adopt bool
@@ -47,6 +50,9 @@ func (a *Application) Statements() string {
 	var b strings.Builder
 	for _, n := range a.Notes {
 		fmt.Fprintf(&b, "-- note: %s\n", n)
+	}
+	for _, d := range a.Dropped {
+		fmt.Fprintf(&b, "-- dropped: %s\n", d)
 	}
 	for _, s := range a.Steps {
 		fmt.Fprintf(&b, "-- %s\n", s.What)
@@ -71,7 +77,7 @@ func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 	case !t.Schema.Partitioned:
 		plan = t.planAdoption
 	}
-	for _, plan := range []func(context.Context, *Application, *rolling.Declaration) error{plan, t.planLevels, t.planLate, t.planState} {
+	for _, plan := range []func(context.Context, *Application, *rolling.Declaration) error{plan, t.planDropped, t.planLevels, t.planLate, t.planState} {
 		if err := plan(ctx, a, applied); err != nil {
 			return nil, err
 		}

@@ -108,6 +108,9 @@ func (t *Table) planAdoption(ctx context.Context, a *Application, applied *rolli
 		return err
 	}
 	a.Notes = append(a.Notes, n.notes...)
+	if a.Dropped, err = t.plainDropped(ctx); err != nil {
+		return err
+	}
 	if len(n.rollups.SQL) == 0 && !n.rows {
 		return nil
 	}

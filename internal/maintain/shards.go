@@ -39,6 +39,9 @@ func PlanShards(ctx context.Context, d *rolling.Declaration, head engine.Keeper,
 		for _, note := range a.Notes {
 			all.Notes = append(all.Notes, "node "+n.Node+": "+note)
 		}
+		for _, d := range a.Dropped {
+			all.Dropped = append(all.Dropped, "node "+n.Node+": "+d)
+		}
 	}
 	h, err := engine.NewHead(nodes[0].Table, &d.Shards)
 	if err != nil {

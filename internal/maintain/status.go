@@ -142,7 +142,7 @@ type HiddenStatus struct {
 // A Problem requires action.
 type Problem struct {
 	// Code is one of headroom, blocked, gap, stopped, rollup, failed, outside,
-	// declaration, triggers, node.
+	// declaration, triggers, retention, node.
 	Code string `json:"code"`
 	Text string `json:"text"`
 	Try  string `json:"try,omitempty"`
@@ -553,6 +553,16 @@ func (l *look) triggers(ctx context.Context) error {
 }
 
 func (l *look) delays() {
+	var waiting []Task // for their owner, not for a load
+	for _, task := range l.tasks {
+		if task.Kind == Drop && task.PutOff && task.Due <= l.v.Now && l.v.filling(task.Parts) == nil {
+			waiting = append(waiting, task)
+		}
+	}
+	if n := len(waiting); n > 0 {
+		l.s.problem("retention", fmt.Sprintf("%s passed keep = %s, the oldest of %s, and stay: %s",
+			figure.Plural(n, "period has", "periods have"), l.Declared.Keep, label(waiting[0]), waiting[0].Waits), "")
+	}
 	due := slices.ContainsFunc(l.tasks, func(task Task) bool { return task.Kind != Rollup && task.Due <= l.v.Now && task.Waits == "" })
 	if l.s.Leader == "" && due {
 		l.s.problem("stopped", "no process maintains the table, and a task is due", "rowmill run FILE")

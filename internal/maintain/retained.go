@@ -1,0 +1,135 @@
+package maintain
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/maintain/rollup"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// planDropped tells what retention removes under the declaration and not under the applied one.
+func (t *Table) planDropped(ctx context.Context, a *Application, applied *rolling.Declaration) error {
+	if t.Schema == nil || a.Adopt {
+		return nil
+	}
+	if applied == nil {
+		applied = &rolling.Declaration{}
+	}
+	dropped, err := t.dropped(ctx, t.Declared, applied)
+	if a.Dropped = dropped; err != nil || t.Rollups == nil {
+		return err
+	}
+	now, err := t.Now(ctx)
+	for _, l := range t.Declared.Rollups {
+		was := rolling.Span{}
+		if had := levelOf(applied, l.Name); had != nil {
+			was = had.Keep
+		}
+		if err != nil || l.Keep.IsZero() || !was.IsZero() && was.Before(now) >= l.Keep.Before(now) {
+			continue
+		}
+		var rows, first int64
+		cut := l.Every.Floor(l.Keep.Before(now))
+		if rows, first, err = t.rowsBefore(ctx, l.Name, rollup.Bucket, cut); rows > 0 {
+			a.Dropped = append(a.Dropped, fmt.Sprintf("rowmill run will remove %s of roll-up %s, from %s to %s (keep = %s -> %s), for good", figure.Plural(rows, "row"), l.Name,
+				t.Table.Grid.Format(first), t.Table.Grid.Format(cut), orNone(was.String()), l.Keep))
+		}
+		if isNoTable(err) { // it is created empty
+			err = nil
+		}
+	}
+	return err
+}
+
+// Dropped tells which periods retention is to drop, as the finish of an adoption lets it.
+func (t *Table) Dropped(ctx context.Context) ([]string, error) {
+	applied, err := t.Applied(ctx)
+	if err != nil || applied == nil {
+		return nil, err
+	}
+	return t.dropped(ctx, applied, &rolling.Declaration{})
+}
+
+// dropped tells which periods have passed retention by a declaration, and had not by the one before it.
+func (t *Table) dropped(ctx context.Context, d, was *rolling.Declaration) ([]string, error) {
+	parts, err := t.DB.Catalog().Partitions(ctx, t.Table)
+	if err != nil || d.Keep.IsZero() || len(parts) == 0 {
+		return nil, err
+	}
+	v := View{Parts: parts}
+	if v.Now, err = t.Now(ctx); err != nil {
+		return nil, err
+	}
+	if v.Known, err = t.State.PeriodsFrom(ctx, t.Table.Name, parts[0].From); err != nil && !isNoTable(err) {
+		return nil, err
+	}
+	sizes, err := t.DB.PeriodSizes(ctx, t.Table)
+	var first, last rolling.Partition
+	var periods, rows int64
+	about := ""
+	for _, p := range parts[:len(parts)-1] {
+		due, _ := dropDue(d, p)
+		before, dropped := dropDue(was, p)
+		k := v.known(p)
+		if due > v.Now || k != nil && k.State == state.Restored || dropped && before <= v.Now && (was.Seal.Archive == "" || d.Seal.Archive != "") {
+			continue
+		}
+		if periods == 0 {
+			first = p
+		}
+		periods, last = periods+1, p
+		if k != nil {
+			rows += k.Rows
+		} else {
+			rows, about = rows+sizes[p.Name].Rows, "about "
+		}
+	}
+	if periods == 0 {
+		return nil, err
+	}
+	return []string{t.droppedText(d, was, fmt.Sprintf("%s with %s%s", figure.Plural(periods, "period"), about, figure.Plural(rows, "row")), first.From, last.To)}, err
+}
+
+func (t *Table) droppedText(d, was *rolling.Declaration, what string, from, to int64) string {
+	how := "no archive is declared: the rows are then gone"
+	if d.Seal.Archive != "" {
+		how = "each is archived before, in " + d.Seal.Archive
+	}
+	return fmt.Sprintf("rowmill run will drop %s, from %s to %s (keep = %s -> %s); %s", what, t.Table.Grid.Format(from), t.Table.Grid.Format(to), orNone(was.Keep.String()), d.Keep, how)
+}
+
+// plainDropped tells which rows of a plain table retention will drop once its adoption is finished.
+func (t *Table) plainDropped(ctx context.Context) ([]string, error) {
+	d := t.Declared
+	now, err := t.Now(ctx)
+	if err != nil || d.Keep.IsZero() {
+		return nil, err
+	}
+	cut, err := oldest(d, now)
+	if err != nil {
+		return nil, err
+	}
+	rows, first, err := t.rowsBefore(ctx, t.Table.Name, t.Table.By, cut)
+	if rows == 0 {
+		return nil, err
+	}
+	periods, err := d.Period.Cover(rolling.Period{From: d.Period.Floor(first), To: cut}, mostFrom)
+	if err != nil {
+		return nil, nil // the adoption refuses so many periods
+	}
+	return []string{"after --finish, " + t.droppedText(d, &rolling.Declaration{}, fmt.Sprintf("%s of %s", figure.Plural(rows, "row"), figure.Plural(len(periods), "period")), periods[0].From, cut)}, nil
+}
+
+// rowsBefore counts the rows of a table before a position, and returns the first one's.
+func (t *Table) rowsBefore(ctx context.Context, table, by string, cut int64) (rows, first int64, err error) {
+	words, quote := t.DB.Words(), t.DB.Dialect().Quote
+	q := fmt.Sprintf("SELECT n, COALESCE(%s, 0) FROM (SELECT COUNT(*) AS n, MIN(%s) AS t FROM %s WHERE %s < %s) q", words.Position(t.Table, "q.t"), quote(by), quote(table), quote(by), words.Literal(t.Table, cut))
+	err = t.DB.Classify(t.DB.SQL().QueryRowContext(ctx, q).Scan(&rows, &first))
+	if err != nil {
+		err = fmt.Errorf("count rows of %s: %w", table, err)
+	}
+	return rows, first, err
+}
