@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +92,59 @@ func TestPrivileges(t *testing.T) {
 		}
 		if s.code != exitFailed || !strings.Contains(s.stdout, want) || !strings.Contains(s.stdout, "blocked:") || !strings.Contains(s.stdout, "SIZE") {
 			t.Errorf("without the privilege: exit %d, want %s: %s%s", s.code, want, s.stdout, s.stderr)
+		}
+	})
+}
+
+// TestDeniedVerbs checks that each verb without privileges names all that it needs at once: with the statements that it prints, it
+// passes.
+func TestDeniedVerbs(t *testing.T) {
+	t.Parallel()
+	onEach(t, servers, func(t *testing.T, kind string) {
+		g := newGranted(t, kind)
+		start := time.Date(2026, 3, 29, 0, 40, 0, 0, time.UTC)
+		g.tick(start)
+		mustPass(t, rowmill(t.Context(), "apply", g.file, "--yes", "--clock", g.clock))
+		g.insert(start, 1)
+		g.tick(start.Add(3 * time.Hour))
+		csv := filepath.Join(g.dir, "rows.csv")
+		writeFile(t, csv, "sensor,ts,value\n7,2026-03-29 00:50:00,1\n")
+		for _, args := range [][]string{
+			{"status"}, {"plan", "--sample-rows", "1000", "--memory", "64MB"}, {"load", csv}, {"rollup", "refresh", "--from", "2026-03-29", "--to", "2026-03-30", "--yes"}, {"run", "--once"}, {"apply", "--yes"},
+		} {
+			verb, at := args[0], 1
+			if verb == "rollup" {
+				at = 2
+			}
+			account := fmt.Sprintf("rowmill_no_%s_%d", verb, os.Getpid())
+			if user := newAccount(t, g.db, kind, account); kind != "postgres" { // it may see the database
+				execSQL(t, g.db, fmt.Sprintf("GRANT SELECT ON %s.rowmill_stale TO %s", g.db.Dialect().Quote(g.name), user))
+			}
+			file := g.as(account)
+			if verb == "run" {
+				all := map[bool]string{true: "ALL TABLES IN SCHEMA public TO " + account, false: g.db.Dialect().Quote(g.name) + ".* TO " + account + "@localhost"}
+				execSQL(t, g.db, "GRANT SELECT ON "+all[kind == "postgres"])
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				if s := rowmill(ctx, "run", file, "--clock", g.clock); strings.Count(s.stderr, "rowmill run needs:") != 1 {
+					t.Errorf("a daemon that may only read: exit %d, %s", s.code, s.stderr)
+				}
+				cancel()
+			}
+			if verb == "apply" {
+				writeFile(t, file, strings.Replace(string(readFile(t, file)), "keep  = \"6h\"", "keep  = \"8h\"", 1))
+			}
+			all := slices.Insert(args, at, file, "--clock", g.clock)
+			s := rowmill(t.Context(), all...)
+			statements := regexp.MustCompile(`(?m)^((?:GRANT|ALTER TABLE) .*);$`).FindAllStringSubmatch(s.stderr, -1)
+			if s.code != exitFailed || len(statements) == 0 || strings.Count(s.stderr, "rowmill "+verb+" needs:") != 1 {
+				t.Fatalf("%s without privileges: exit %d, stderr: %s", verb, s.code, s.stderr)
+			}
+			for _, q := range statements {
+				execSQL(t, g.db, q[1])
+			}
+			if s := rowmill(t.Context(), all...); s.code != exitDone && (verb != "status" || strings.Contains(s.stderr, "denied")) {
+				t.Errorf("%s with %v: exit %d, %s%s", verb, statements, s.code, s.stdout, s.stderr)
+			}
 		}
 	})
 }

@@ -21,7 +21,7 @@ type granted struct {
 }
 
 // grantLine matches a GRANT statement of docs/servers.md.
-var grantLine = regexp.MustCompile(`(?m)^GRANT .* TO '?(apply|adopt|run|status|load|restore|bench)'?(@'host')?;`)
+var grantLine = regexp.MustCompile(`(?m)^GRANT .* TO '?(apply|adopt|run|status|plan|load|restore|bench)'?(@'host')?;`)
 
 // newGranted reads the statements of docs/servers.md for a server.
 func newGranted(t *testing.T, kind string) *granted {
@@ -137,6 +137,7 @@ func TestGrants(t *testing.T) {
 		for _, args := range [][]string{{csv}, {csv}, {csv, "--again"}, {"--list"}} {
 			mustPass(t, rowmill(t.Context(), append([]string{"load", g.as(g.account("load")), "--retry", "0s"}, args...)...))
 		}
+		mustPass(t, verb("plan", "plan", "--rate", "5/s", "--sample-rows", "1000"))
 		list := verb("status", "restore", "--list")
 		mustPass(t, list)
 		period, _ := (&archived{g.keptTable}).firstArchive()

@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/internal/declared"
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain"
 )
 
@@ -52,7 +55,25 @@ func (a *app) declared(ctx context.Context, path string, f keptFlags) (*declared
 		return nil, err
 	}
 	file.Now, file.Note = f.present(), a.note
+	a.files = append(a.files, file)
 	return file, nil
+}
+
+// printGrants prints, once, all that the verb needs, if the error is that of a missing privilege.
+func (a *app) printGrants(err error) {
+	if !errors.Is(err, engine.ErrDenied) {
+		return
+	}
+	a.granted.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		for _, f := range a.files {
+			statements, err := f.Grants(ctx, a.args[0])
+			if err == nil && len(statements) > 0 { // else the hint is all that is known
+				a.logLine("rowmill " + a.args[0] + " needs:\n" + strings.Join(statements, ";\n") + ";")
+			}
+		}
+	})
 }
 
 // note prints a line about a long operation.

@@ -76,6 +76,9 @@ type app struct {
 	reached func(point string)
 	// logs is held while a line of a log is written to stderr.
 	logs sync.Mutex
+	// files are the declarations that were read. What they need is printed once, by granted.
+	files   []*declared.File
+	granted sync.Once
 	// lastLine is the last line on the terminal, if it is rewritten; guarded by logs.
 	lastLine string
 }
@@ -115,6 +118,7 @@ func (a *app) run(ctx context.Context) int {
 	if hint := hintOf(err); hint != "" {
 		fmt.Fprintf(stderr, "Try: %s\n", hint)
 	}
+	a.printGrants(err)
 	if bug, ok := errors.AsType[*engine.Bug](err); ok {
 		fmt.Fprintf(stderr, "%s", bug.Stack)
 	}

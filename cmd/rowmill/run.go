@@ -202,7 +202,10 @@ func (a *app) keepOnce(ctx context.Context, tables []*declared.Table) error {
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // sayEvent writes a keeper's action as a log line.
-func (a *app) sayEvent(e maintain.Event) { a.logLine(stamp(e.At) + " " + e.String()) }
+func (a *app) sayEvent(e maintain.Event) {
+	a.logLine(stamp(e.At) + " " + e.String())
+	a.printGrants(e.Err)
+}
 
 // logLine writes a log line. It may be called from several goroutines.
 func (a *app) logLine(line string) {

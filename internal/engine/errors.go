@@ -44,6 +44,8 @@ var (
 	// ErrRefused: the server refuses the rows themselves: a value, a key, a
 	// constraint, a trigger. Sending them again would fail again.
 	ErrRefused = errors.New("rows refused")
+	// ErrDenied: the account lacks a privilege.
+	ErrDenied = errors.New("privilege missing")
 	// ErrUnsupported: the engine, or this server's build of it, lacks the feature.
 	ErrUnsupported = errors.New("not supported")
 )

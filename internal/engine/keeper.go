@@ -318,6 +318,19 @@ type Limited interface {
 	Hidden(ctx context.Context) ([]Hidden, error)
 }
 
+// A Granter is a Keeper whose server's accounts have privileges.
+type Granter interface {
+	// Grants returns the statements that give rights to the account. Where only the owner of a table may alter it, TRIGGER
+	// stands for being the owner of the tables, their periods, and rowmill's own.
+	Grants(ctx context.Context, tables []string, rights []Right) ([]string, error)
+}
+
+// KeepRights are all privileges that a verb may need.
+const KeepRights = "SELECT, INSERT, UPDATE, DELETE, CREATE, CREATE TEMPORARY TABLES, ALTER, DROP, INDEX, TRIGGER, LOCK TABLES, CREATE VIEW, SHOW VIEW"
+
+// A Right is a list of privileges on a table, or on all tables of the database for "".
+type Right struct{ Table, Privileges string }
+
 // Hidden is information that is hidden from an account.
 type Hidden struct {
 	// What is a list of the information, for users; Grant the statement that makes it visible.

@@ -113,15 +113,19 @@ func (d *Daemon) work(ctx context.Context, lease engine.Lease, lane Lane) {
 	defer beats.Wait()
 	defer cancel()
 	beats.Go(func() {
+		pause := beat
 		for ctx.Err() == nil {
 			if err := d.Table.State.Beat(ctx, d.Table.Table.Name, string(lane)); err != nil && ctx.Err() == nil {
 				d.Table.say(Event{At: time.Now(), Action: "lead", Detail: string(lane), Err: err})
+				pause = min(2*pause, lastRetry)
+			} else {
+				pause = beat
 			}
 			select {
 			case <-lease.Lost():
 				cancel()
 			case <-ctx.Done():
-			case <-time.After(beat):
+			case <-time.After(pause):
 			}
 		}
 	})

@@ -3,6 +3,7 @@ package mysql
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -95,7 +96,9 @@ func classify(err error) error {
 		if strings.Contains(server.Message, "No space left on device") {
 			return engine.Classed(engine.ErrDiskFull, err)
 		}
-		return denied(server, err)
+		if slices.Contains([]uint16{1044, 1142, 1143, errPrivilege}, server.Number) {
+			return denied(server, err)
+		}
 	}
 	if errors.Is(err, mysql.ErrPktTooLarge) { // it has not been sent
 		return engine.Classed(engine.ErrRefused, err)
@@ -117,6 +120,7 @@ var (
 
 // denied adds the required GRANT to the error of a missing privilege.
 func denied(server *mysql.MySQLError, err error) error {
+	err = engine.Classed(engine.ErrDenied, err)
 	switch server.Number {
 	case 1142, 1143: // ER_TABLEACCESS_DENIED_ERROR, ER_COLUMNACCESS_DENIED_ERROR
 		if m := commandDenied.FindStringSubmatch(server.Message); m != nil {
@@ -128,14 +132,12 @@ func denied(server *mysql.MySQLError, err error) error {
 		}
 	case 1044: // ER_DBACCESS_DENIED_ERROR
 		if m := databaseDenied.FindStringSubmatch(server.Message); m != nil {
-			return engine.Hinted(err, "GRANT ... ON %s.* TO %s; %s", dialect{}.Quote(m[2]), m[1], allPrivileges)
+			return engine.Hinted(err, "GRANT %s ON %s.* TO %s", engine.KeepRights, dialect{}.Quote(m[2]), m[1])
 		}
 	case 1227: // ER_SPECIFIC_ACCESS_DENIED_ERROR
 		if m := needed.FindStringSubmatch(server.Message); m != nil {
 			return engine.Hinted(err, "GRANT one of %s ON *.* TO the target's user; %s", m[1], allPrivileges)
 		}
-	default:
-		return err
 	}
 	return engine.Hinted(err, "a GRANT to the target's user; %s", allPrivileges)
 }

@@ -37,6 +37,23 @@ func (db *DB) Hidden(ctx context.Context) ([]engine.Hidden, error) {
 	}}, nil
 }
 
+// Grants implements engine.Granter.
+func (db *DB) Grants(ctx context.Context, _ []string, rights []engine.Right) ([]string, error) {
+	var user, name string
+	if err := db.pool.QueryRowContext(ctx, "SELECT CURRENT_USER(), DATABASE()").Scan(&user, &name); err != nil {
+		return nil, fmt.Errorf("read the account: %w", err)
+	}
+	out := make([]string, len(rights))
+	for i, r := range rights {
+		on := "*"
+		if r.Table != "" {
+			on = db.dialect.Quote(r.Table)
+		}
+		out[i] = fmt.Sprintf("GRANT %s ON %s.%s TO %s", r.Privileges, db.dialect.Quote(name), on, account(user))
+	}
+	return out, nil
+}
+
 // account quotes what CURRENT_USER() returns, for a GRANT.
 func account(current string) string {
 	i := strings.LastIndexByte(current, '@')

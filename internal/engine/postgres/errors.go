@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -91,22 +92,12 @@ var (
 
 // denied adds the statement that grants a missing privilege to its error.
 func denied(server *pgconn.PgError, err error) error {
-	var grant string
+	grant := "a GRANT"
 	if m := permissionDenied.FindStringSubmatch(server.Message); m != nil {
-		grant = map[string]string{"schema": "USAGE, CREATE", "database": "CONNECT, CREATE"}[m[1]]
-		if grant != "" {
-			grant = fmt.Sprintf("GRANT %s ON %s %s TO the target's user", grant, m[1], m[2])
-		} else {
-			grant = fmt.Sprintf("ALTER %s %s OWNER TO the target's user, which creates and drops its partitions", m[1], m[2])
-		}
+		rights := map[string]string{"schema": "USAGE, CREATE", "database": "CONNECT, CREATE", "sequence": "USAGE"}[m[1]]
+		grant = fmt.Sprintf("GRANT %s ON %s %s", cmp.Or(rights, "SELECT"), strings.Replace(m[1], "view", "table", 1), m[2])
 	} else if m := mustOwn.FindStringSubmatch(server.Message); m != nil {
-		kind := m[1]
-		if kind == "relation" {
-			kind = "TABLE"
-		}
-		grant = fmt.Sprintf("ALTER %s %s OWNER TO the target's user", kind, m[2])
-	} else {
-		grant = "a GRANT to the target's user"
+		grant = fmt.Sprintf("ALTER %s %s OWNER", strings.Replace(m[1], "relation", "TABLE", 1), m[2])
 	}
-	return engine.Hinted(err, "%s; docs/operations.md, Privileges, has all that rowmill needs", grant)
+	return engine.Hinted(engine.Classed(engine.ErrDenied, err), "%s TO the target's user; docs/operations.md, Privileges, has all that rowmill needs", grant)
 }

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
 )
@@ -24,6 +26,38 @@ func (db *DB) Hidden(ctx context.Context) ([]engine.Hidden, error) {
 		What:  "how old transactions of other accounts are and what they run, one of which may hold a lock",
 		Grant: "GRANT pg_read_all_stats TO " + db.dialect.Quote(user),
 	}}, nil
+}
+
+// Grants implements engine.Granter.
+func (db *DB) Grants(ctx context.Context, tables []string, rights []engine.Right) ([]string, error) {
+	var user, schema string
+	if err := db.pool.QueryRowContext(ctx, "SELECT quote_ident(current_user), quote_ident(current_schema())").Scan(&user, &schema); err != nil {
+		return nil, fmt.Errorf("read the account: %w", err)
+	}
+	owner, err := engine.List[string](ctx, db, db.pool, "SELECT format('ALTER TABLE %s OWNER TO %I', c.oid::regclass, current_user) FROM pg_class c "+
+		"WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p', 'v') AND NOT pg_has_role(c.relowner, 'USAGE') AND (starts_with(c.relname, 'rowmill_') OR "+
+		"c.relname = ANY($1::text[]) OR c.oid IN (SELECT t.relid FROM unnest($1::text[]) n, pg_partition_tree(to_regclass(quote_ident(n))) t)) ORDER BY c.relname", tables)
+	if err != nil {
+		return nil, fmt.Errorf("read the owners: %w", err)
+	}
+	use := "USAGE"
+	var out []string
+	for _, r := range rights {
+		all := strings.Split(r.Privileges, ", ")
+		if slices.Contains(all, "CREATE") {
+			use = "USAGE, CREATE"
+		}
+		if slices.Contains(all, "TRIGGER") {
+			out = append(out, owner...)
+		}
+		all = slices.DeleteFunc(all, func(p string) bool { return !slices.Contains([]string{"SELECT", "INSERT", "UPDATE", "DELETE"}, p) })
+		on := "ALL TABLES IN SCHEMA " + schema
+		if r.Table != "" {
+			on = db.dialect.Quote(r.Table)
+		}
+		out = append(out, fmt.Sprintf("GRANT %s ON %s TO %s", strings.Join(all, ", "), on, user))
+	}
+	return append([]string{fmt.Sprintf("GRANT %s ON SCHEMA %s TO %s", use, schema, user)}, out...), nil
 }
 
 // Probe implements engine.ProbeWords, in a transaction that is rolled back.
