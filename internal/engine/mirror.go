@@ -55,8 +55,8 @@ const LateReason = "outside of every period, when the table was adopted"
 // Mirroring is an engine's implementation of a Mirror, whose methods of the same names are the
 // usual ones. Methods that return SQL text return what the others execute.
 type Mirroring interface {
-	// Obstacles are the queries for properties of the source that prevent its replacement.
-	Obstacles() []Obstacle
+	// Attributes returns the query for a table's attributes: the fields of each, in order.
+	Attributes(table string) (query string, args []any)
 	// Notes tell the user what must not happen meanwhile.
 	Notes() []string
 	// NoPosition is a condition on rows of the source whose By value is within the bounds of the
@@ -65,8 +65,6 @@ type Mirroring interface {
 
 	// Tables creates the log, and the table for late rows if the target rolls.
 	Tables() []string
-	// Grants gives the target the privileges of the source, unless they belong to the name.
-	Grants(ctx context.Context) ([]string, error)
 	// Triggers returns the triggers on the source, sorted by name.
 	Triggers(ctx context.Context) ([]MirrorTrigger, error)
 	// CreateTrigger creates one, so that no prepared statement fails by it.
@@ -98,11 +96,10 @@ type Mirroring interface {
 	Recover(ctx context.Context) error
 }
 
-func (m *Mirror) Obstacles() []Obstacle                    { return nil }
-func (m *Mirror) Notes() []string                          { return nil }
-func (m *Mirror) NoPosition() string                       { return "" }
-func (m *Mirror) Grants(context.Context) ([]string, error) { return nil, nil }
-func (m *Mirror) Recover(context.Context) error            { return nil } // a transaction leaves nothing
+func (m *Mirror) Attributes(string) (query string, args []any) { return "", nil }
+func (m *Mirror) Notes() []string                              { return nil }
+func (m *Mirror) NoPosition() string                           { return "" }
+func (m *Mirror) Recover(context.Context) error                { return nil } // a transaction leaves nothing
 
 // DropTriggers drops what EventTriggers creates.
 func (m *Mirror) DropTriggers(string) (triggers, functions []string) {
@@ -126,12 +123,29 @@ func (m *Mirror) EventTriggers(begin, end string) (out []MirrorTrigger) {
 	return out
 }
 
-// An Obstacle prevents a table's replacement if Query returns rows; their list is Message's %s.
-type Obstacle struct {
-	Query         string
-	Args          []any
-	Message, Hint string
+// An Attribute is a property that a table loses if another table takes its name, unless the other
+// table's definition gives it that.
+type Attribute struct {
+	Kind AttributeKind
+	// What identifies it, and names it in messages.
+	What string
+	// Do is the statement that gives it to a table, and Undo takes it from one; {} stands for the
+	// table's name. If it can't be given, Do says what to try. Without Undo the target may have it
+	// alone.
+	Do, Undo string
 }
+
+// An AttributeKind says how the target of a Mirror gets an attribute of the source.
+type AttributeKind string
+
+// Kinds of attributes.
+const (
+	Copied   AttributeKind = "copy"
+	Moved    AttributeKind = "move"    // in the cut-over, and taken from the source
+	Declared AttributeKind = "declare" // by its definition only
+	Stays    AttributeKind = "stay"    // not at all
+	Refused  AttributeKind = "refuse"  // What is the reason why the source can't be replaced
+)
 
 // A MirrorTrigger is a trigger with the statements that create it.
 type MirrorTrigger struct {

@@ -22,14 +22,21 @@ type mirror struct {
 	db *DB
 }
 
-func (m mirror) Obstacles() []engine.Obstacle {
-	return []engine.Obstacle{
-		{Query: "SELECT @@binlog_format FROM DUAL WHERE @@log_bin = 1 AND @@binlog_format = 'STATEMENT'",
-			Message: "the server's binary log has the format %s, which can't record a copy without locks", Hint: "SET GLOBAL binlog_format = ROW"},
-		{Query: "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? " +
-			"AND ENGINE IN ('MyISAM', 'Aria', 'MEMORY', 'CSV', 'ARCHIVE', 'MERGE')", Args: []any{m.Source.Name},
-			Message: "its storage engine is %s, which has no transactions", Hint: "ALTER TABLE ... ENGINE=InnoDB"},
-	}
+// attributes returns those of a table, whose name is each parameter. Privileges belong to its name.
+const attributes = "WITH t AS (SELECT ENGINE, TABLE_COMMENT, CREATE_OPTIONS FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?), " +
+	"c AS (SELECT COLUMN_NAME, COLUMN_DEFAULT, COLUMN_COMMENT, LOWER(EXTRA) AS EXTRA FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?) " +
+	"SELECT 'refuse', CONCAT('the server''s binary log has the format ', @@binlog_format, ', which can''t record a copy without locks'), 'SET GLOBAL binlog_format = ROW', '' FROM t WHERE @@log_bin = 1 AND @@binlog_format = 'STATEMENT' " +
+	"UNION ALL SELECT 'refuse', CONCAT('its storage engine is ', ENGINE, ', which has no transactions'), 'ALTER TABLE {} ENGINE=InnoDB', '' FROM t WHERE ENGINE IN ('MyISAM', 'Aria', 'MEMORY', 'CSV', 'ARCHIVE', 'MERGE') " +
+	"UNION ALL SELECT 'declare', 'its comment', CONCAT('COMMENT = ', QUOTE(TABLE_COMMENT), ' in the declaration'), '' FROM t WHERE TABLE_COMMENT <> '' " +
+	"UNION ALL SELECT DISTINCT 'declare', CONCAT('its option ', SUBSTRING_INDEX(o, '=', 1)), CONCAT(o, ' in the declaration'), '' FROM (SELECT SUBSTRING_INDEX(SUBSTRING_INDEX(CREATE_OPTIONS, ' ', n), ' ', -1) AS o " +
+	"FROM t JOIN (SELECT 1 AS n UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8) AS numbers) AS options WHERE o NOT IN ('', 'partitioned') " +
+	"UNION ALL SELECT 'declare', CONCAT('the comment of column ', COLUMN_NAME), CONCAT('COMMENT ', QUOTE(COLUMN_COMMENT), ' in the declaration'), '' FROM c WHERE COLUMN_COMMENT <> '' " +
+	"UNION ALL SELECT 'declare', CONCAT('the default of column ', COLUMN_NAME), CONCAT('DEFAULT ', COLUMN_DEFAULT, ' in the declaration'), '' FROM c WHERE COLUMN_DEFAULT <> 'NULL' " +
+	"UNION ALL SELECT 'declare', CONCAT(word, ' of column ', COLUMN_NAME), 'it in the declaration', '' FROM c JOIN (SELECT 'ON UPDATE' AS word UNION SELECT 'INVISIBLE') AS words WHERE INSTR(EXTRA, LOWER(word)) > 0 " +
+	"UNION ALL SELECT 'declare', CONCAT('CHECK constraint ', ROW_NUMBER() OVER ()), 'all CHECK constraints in the declaration', '' FROM information_schema.TABLE_CONSTRAINTS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND CONSTRAINT_TYPE = 'CHECK'"
+
+func (m mirror) Attributes(table string) (query string, args []any) {
+	return attributes, []any{table, table, table}
 }
 
 func (mirror) Notes() []string {

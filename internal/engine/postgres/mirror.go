@@ -19,29 +19,6 @@ type mirror struct {
 	db *DB
 }
 
-// Obstacles: objects that depend on the table, and not on its name, would stay with it.
-func (m mirror) Obstacles() []engine.Obstacle {
-	const again = "drop them, and create them again afterwards"
-	name := m.Quote(m.Source.Name)
-	views := engine.Obstacle{Query: "SELECT DISTINCT v.relname::text FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass " +
-		"JOIN pg_class v ON v.oid = r.ev_class WHERE d.refobjid = to_regclass(?) AND v.oid <> d.refobjid ORDER BY 1", Args: []any{name},
-		Message: "views would continue to read the old table: %s", Hint: again}
-	if m.Source.Rolls {
-		views.Message = "views read the rolling table, which is to be dropped: %s"
-		return []engine.Obstacle{views}
-	}
-	return []engine.Obstacle{
-		views,
-		{Query: "SELECT polname::text FROM pg_policy WHERE polrelid = to_regclass(?)", Args: []any{name},
-			Message: "row security policies would stay with the old table: %s", Hint: again},
-		{Query: "SELECT c.relname::text FROM pg_inherits i JOIN pg_class c ON c.oid IN (i.inhrelid, i.inhparent) " +
-			"WHERE to_regclass(?) IN (i.inhrelid, i.inhparent) AND c.oid <> to_regclass(?)", Args: []any{name, name},
-			Message: "it inherits, or is inherited from: %s", Hint: "a table by itself"},
-		{Query: "SELECT rolname::text FROM pg_class c JOIN pg_roles r ON r.oid = c.relowner WHERE c.oid = to_regclass(?) AND NOT pg_has_role(r.oid, 'USAGE')", Args: []any{name},
-			Message: "the table belongs to %s", Hint: "connect as the owner"},
-	}
-}
-
 // NoPosition implements engine.Mirroring: infinity, and years beyond.
 func (m mirror) NoPosition() string {
 	if m.Table.Epoch != 0 {
@@ -55,22 +32,6 @@ func (m mirror) Tables() []string {
 	typeOf := words{}.SumColumn
 	out := []string{fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s)", m.Quote(m.Log), m.Definitions(m.Logged(), typeOf))}
 	return append(out, m.LateTables(typeOf)...)
-}
-
-func (m mirror) Grants(ctx context.Context) ([]string, error) {
-	to, from := m.Quote(m.Target.Name), m.Quote(m.Source.Name)
-	out, err := engine.List[string](ctx, m.db, m.db.SQL(), "SELECT format('GRANT %s ON TABLE %s TO %s%s', a.privilege_type, ?::text, "+
-		"CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END) "+
-		"FROM pg_class AS c, aclexplode(c.relacl) AS a WHERE c.oid = to_regclass(?) AND a.grantee <> c.relowner ORDER BY 1", to, from)
-	if err != nil {
-		return nil, fmt.Errorf("read the table's privileges: %w", err)
-	}
-	owner, err := engine.List[string](ctx, m.db, m.db.SQL(), "SELECT format('ALTER TABLE %s OWNER TO %s', ?::text, quote_ident(pg_get_userbyid(relowner))) "+
-		"FROM pg_class WHERE oid = to_regclass(?) AND pg_get_userbyid(relowner) <> current_user", to, from)
-	if err != nil {
-		return nil, fmt.Errorf("read the table's owner: %w", err)
-	}
-	return append(out, owner...), nil
 }
 
 func (m mirror) triggerNames() []string {

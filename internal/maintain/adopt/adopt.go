@@ -157,6 +157,8 @@ type data struct {
 	// Columns are the columns of both tables. Key is the primary key of the plain
 	// table, NewKey that of the rolling one.
 	Columns, Key, NewKey []engine.SchemaColumn
+	// Declared are the attributes that the rolling table has by its definition.
+	Declared []string
 	extent
 	// After is the last key copied, Rows the number of rows copied.
 	After []string
@@ -335,7 +337,7 @@ func (j *job) undoFrom(ctx context.Context) (string, error) {
 	if err != nil || !swapped {
 		return stepCancel, err
 	}
-	if err := j.back().obstacles(ctx); err != nil {
+	if _, _, err := j.back().lacking(ctx, j.DB.SQL(), true); err != nil {
 		return "", fmt.Errorf("undo the adoption of %s: %w", j.Table.Name, err)
 	}
 	return stepBack, nil

@@ -268,25 +268,8 @@ func (j *job) checkServer(ctx context.Context) (errs []error) {
 				"a larger disk, or delete old rows first"))
 		}
 	}
-	return append(errs, j.forward().obstacles(ctx))
-}
-
-// obstacles reports what prevents the replacement of the source.
-func (m *mirror) obstacles(ctx context.Context) error {
-	var errs []error
-	for _, o := range m.sql.Obstacles() {
-		found, err := engine.List[string](ctx, m.DB, m.DB.SQL(), o.Query, o.Args...)
-		if m.Source.Rolls { // the undo drops these views
-			found = slices.DeleteFunc(found, func(name string) bool { return slices.Contains(m.liveViews(), name) })
-		}
-		switch {
-		case err != nil:
-			errs = append(errs, err)
-		case len(found) > 0:
-			errs = append(errs, engine.Hinted(fmt.Errorf(o.Message, strings.Join(found, ", ")), "%s", o.Hint))
-		}
-	}
-	return errors.Join(errs...)
+	_, _, err = j.forward().lacking(ctx, j.DB.SQL(), false)
+	return append(errs, err)
 }
 
 // checkNew compares the columns of the plain table with those that the rolling one has got.

@@ -34,7 +34,7 @@ func TestRunRefuses(t *testing.T) {
 		"a trigger": {before: []string{"CREATE TRIGGER mine AFTER INSERT ON events BEGIN SELECT 1; END"}, kinds: []string{"sqlite"}, want: "triggers, which would stay with the old table: mine"},
 		"a trigger of MySQL": {before: []string{"CREATE TRIGGER mine BEFORE INSERT ON events FOR EACH ROW SET NEW.ver = 1"},
 			kinds: []string{"mariadb", "mysql"}, want: "triggers, which would stay with the old table: mine"},
-		"a view": {before: []string{"CREATE VIEW mine AS SELECT id FROM events"}, kinds: []string{"postgres"}, want: "views would continue to read the old table: mine"},
+		"a view": {before: []string{"CREATE VIEW mine AS SELECT id FROM events"}, kinds: []string{"postgres"}, want: "view mine would stay with events__rowmill_old"},
 		"a column of the declaration only": {change: func(d string) string { return strings.Replace(d, "ver BIGINT", "more INT, ver BIGINT", 1) },
 			want: "column more is in the declaration only"},
 		"a column of the table only": {change: func(d string) string { return strings.Replace(d, "name VARCHAR(40), ", "", 1) },

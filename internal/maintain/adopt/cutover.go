@@ -63,6 +63,13 @@ func (j *job) cutOver(ctx context.Context, m *mirror, next string) error {
 		err := m.sql.CutOver(ctx, engine.CutOver{
 			Point: j.point,
 			Final: func(ctx context.Context, x state.Exec) error {
+				moves, err := m.carryOver(ctx, x)
+				if err == nil {
+					err = engine.ExecEach(ctx, x, moves)
+				}
+				if err != nil {
+					return err
+				}
 				if m.unlogged() {
 					return m.catchUp(ctx, x)
 				}

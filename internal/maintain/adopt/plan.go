@@ -83,14 +83,16 @@ func (p *planner) created(ctx context.Context) error {
 		return err
 	}
 	p.say("the rolling table, with "+figure.Plural(len(m.Target.Periods), "period"), create...)
-	grants, err := m.sql.Grants(ctx)
-	if err != nil {
-		return err
+	return p.carriedOver(ctx)
+}
+
+// carriedOver adds what gives the target the attributes of the source.
+func (p *planner) carriedOver(ctx context.Context) error {
+	now, _, err := p.mirror.lacking(ctx, p.DB.SQL(), p.mirror.Source.Rolls)
+	if len(now) > 0 {
+		p.say("what belongs to the table, and not to its name or definition", now...)
 	}
-	if len(grants) > 0 {
-		p.say("its privileges", grants...)
-	}
-	return nil
+	return err
 }
 
 func (p *planner) triggers(ctx context.Context) error {
@@ -153,8 +155,11 @@ func (p *planner) compared(context.Context) error {
 	return nil
 }
 
-func (p *planner) cutOver(context.Context) error {
-	var final []string
+func (p *planner) cutOver(ctx context.Context) error {
+	_, final, err := p.mirror.lacking(ctx, p.DB.SQL(), p.mirror.Source.Rolls)
+	if err != nil {
+		return err
+	}
 	if p.mirror.unlogged() {
 		final = p.mirror.catchUpStatements()
 	}
@@ -270,6 +275,9 @@ func (p *planner) undoPrepared(ctx context.Context) error {
 	p.say("a log of keys that change in the rolling table", p.mirror.sql.Tables()...)
 	if p.mirror.unlogged() {
 		return nil
+	}
+	if err := p.carriedOver(ctx); err != nil {
+		return err
 	}
 	return p.triggers(ctx)
 }

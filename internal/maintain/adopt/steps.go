@@ -48,11 +48,17 @@ func (j *job) create(ctx context.Context, m *mirror) error {
 	if err := j.checkNew(ctx); err != nil {
 		return err
 	}
-	grants, err := m.sql.Grants(ctx)
+	own, err := m.attributes(ctx, j.DB.SQL(), m.Target.Name)
 	if err != nil {
 		return err
 	}
-	return j.exec(ctx, grants...)
+	for _, a := range own {
+		if a.Undo == "" {
+			j.data.Declared = append(j.data.Declared, a.What)
+		}
+	}
+	_, err = m.carryOver(ctx, j.DB.SQL())
+	return err
 }
 
 // addTriggers creates the missing triggers. Each creation waits for all open
@@ -252,7 +258,8 @@ func (j *job) dropNew(ctx context.Context) error {
 		return j.DB.Try(ctx, engine.DropTable{Table: m.Side(m.Target), Partitions: m.Target.Periods, Views: j.liveViews()})
 	})
 	if err != nil && !errors.Is(err, engine.ErrLockTimeout) { // such as a view that reads the table
-		err = cmp.Or(j.mirror(m.Target, m.Source, "").obstacles(ctx), err)
+		_, _, refused := j.mirror(m.Target, m.Source, m.Target.Name).lacking(ctx, j.DB.SQL(), true)
+		err = cmp.Or(refused, err)
 	}
 	return err
 }
@@ -277,6 +284,9 @@ func (j *job) dropOldStatement() string {
 
 func (j *job) prepareUndo(ctx context.Context, m *mirror) error {
 	if err := j.exec(ctx, m.sql.Tables()...); err != nil || m.unlogged() {
+		return err
+	}
+	if _, err := m.carryOver(ctx, j.DB.SQL()); err != nil {
 		return err
 	}
 	return j.addTriggers(ctx, m)

@@ -1,0 +1,88 @@
+package adopt
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/state"
+)
+
+// attributes reads those of a table; one that doesn't exist has none.
+func (m *mirror) attributes(ctx context.Context, x state.Exec, table string) (out []engine.Attribute, err error) {
+	query, args := m.sql.Attributes(table)
+	if query == "" {
+		return nil, nil
+	}
+	err = engine.Each(ctx, m.DB, x, func(r *sql.Rows) error {
+		var a engine.Attribute
+		err := r.Scan(&a.Kind, &a.What, &a.Do, &a.Undo)
+		out = append(out, a)
+		return err
+	}, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read what belongs to table %s: %w", table, err)
+	}
+	return out, nil
+}
+
+// lacking compares the attributes of both tables. It returns the statements that make
+// the target's equal to the source's, and those to be run in the cut-over. It refuses
+// what the target can't be given; of the definition, once the target is created.
+func (m *mirror) lacking(ctx context.Context, x state.Exec, created bool) (now, swap []string, err error) {
+	want, err := m.attributes(ctx, x, m.Source.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	have, err := m.attributes(ctx, x, m.Target.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	within := func(list []engine.Attribute, what string) bool {
+		return slices.ContainsFunc(list, func(a engine.Attribute) bool { return a.What == what })
+	}
+	on := func(name, text string) string { return strings.Replace(text, "{}", m.Quote(name), 1) }
+	for _, a := range have {
+		if a.Kind == engine.Copied && a.Undo != "" && !within(want, a.What) {
+			now = append(now, on(m.Target.Name, a.Undo))
+		}
+	}
+	var errs []error
+	for _, a := range want {
+		switch {
+		case within(have, a.What), a.Kind == engine.Declared && !created:
+		case m.Source.Rolls && (slices.Contains(m.data.Declared, a.What) || slices.Contains(m.liveViews(), strings.TrimPrefix(a.What, "view "))):
+		case a.Kind == engine.Copied:
+			now = append(now, on(m.Target.Name, a.Do))
+		case a.Kind == engine.Moved:
+			swap = append(swap, on(m.Target.Name, a.Do), on(m.Source.Name, a.Undo))
+		case a.Kind == engine.Refused:
+			errs = append(errs, engine.Hinted(errors.New(a.What), "%s", on(m.Source.Name, a.Do)))
+		case a.Kind == engine.Declared && m.Source.Rolls:
+			errs = append(errs, engine.Hinted(fmt.Errorf("%s would stay with %s", a.What, m.Aside), "give it to %s, too", m.Target.Name))
+		default:
+			errs = append(errs, engine.Hinted(fmt.Errorf("%s would stay with %s", a.What, m.Aside), "%s", on(m.Source.Name, a.Do)))
+		}
+	}
+	return now, swap, errors.Join(errs...)
+}
+
+// carryOver gives the target the attributes of the source, and returns the statements
+// to be run in the cut-over. A statement may undo another: to revoke a privilege on
+// the table revokes it on its columns.
+func (m *mirror) carryOver(ctx context.Context, x state.Exec) (swap []string, err error) {
+	for range 3 {
+		now, swap, err := m.lacking(ctx, x, true)
+		if err != nil || len(now) == 0 {
+			return swap, err
+		}
+		if err := engine.ExecEach(ctx, x, now); err != nil {
+			return nil, m.DB.Classify(err)
+		}
+	}
+	return nil, fmt.Errorf("%s differs from %s in what belongs to it, although that was copied", m.Target.Name, m.Source.Name)
+}
