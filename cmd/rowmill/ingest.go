@@ -53,8 +53,8 @@ func (f *ingestFlags) check(once bool) (err error) {
 	case (f.cert == "") != (f.key == ""):
 		return usagef("both of them", "--ingest-cert and --ingest-key belong together")
 	}
-	if f.addr, err = monitor.Loopback(f.addr); err != nil {
-		return usagef("--ingest :8186", "--ingest: %w", err)
+	if err := onLoopback("ingest", &f.addr); err != nil {
+		return err
 	}
 	if !monitor.IsLoopback(f.addr) && !f.insecure && (f.tokenFile == "" || f.cert == "") {
 		return usagef("--ingest-token-file, --ingest-cert and --ingest-key; or --ingest-insecure, behind a proxy that has both", "--ingest %s: other hosts can reach it, and it lacks a token or HTTPS", f.addr)
@@ -120,7 +120,7 @@ func (a *app) openIngest(ctx context.Context, f ingestFlags, tables []*declared.
 	say := func(line string) { a.logLine(stamp(time.Now()) + " " + line) }
 	o := receive.ServiceOptions{
 		Options: receive.Options{Tokens: tokens, Body: f.bodyBytes, TruncateTimes: f.truncate, Version: versionString(), Say: say},
-		Spool:   f.spool, TLS: secure, Listen: func() (net.Listener, error) { return monitor.Listen(f.addr) },
+		Spool:   f.spool, TLS: secure, Listen: func() (net.Listener, error) { return a.listen("requests with rows", f.addr) },
 	}
 	for _, k := range tables {
 		o.Into = append(o.Into, ingest.Options{DB: k.DB, Table: k.Table.Table, Schema: k.Schema, Late: k.Declared.Late == rolling.LateReject, RetryFor: -1,

@@ -111,7 +111,11 @@ func TestRunListens(t *testing.T) {
 		if s := rowmill(t.Context(), "run", file, "--listen", addr); s.code != exitFailed || !strings.Contains(s.stderr, "the port is taken") {
 			t.Errorf("exit %d: %s", s.code, s.stderr)
 		}
-		wantDone(t, stop())
+		kept := stop()
+		wantDone(t, kept)
+		if !strings.Contains(kept.stderr, " serves metrics and a page at "+addr+": this machine only\n") {
+			t.Errorf("no line with the address: %s", kept.stderr)
+		}
 		if _, _, err := fetch("http://" + addr + "/livez"); err == nil {
 			t.Error("somebody listens still")
 		}

@@ -56,7 +56,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.SortFlags = false
 	f.kept.define(flags)
 	flags.BoolVar(&f.once, "once", false, "do all that is due and end, for cron; exit 1 if something is left (default false)")
-	flags.StringVar(&f.listen, "listen", "", "serve /metrics, /healthz and a page at `ADDRESS`, such as :9187 (nowhere)")
+	flags.StringVar(&f.listen, "listen", "", "serve /metrics, /healthz and a page at `ADDRESS`: :9187 is on loopback, 0.0.0.0:9187 on all interfaces (nowhere)")
 	flags.DurationVar(&f.interval, "interval", 10*time.Second, "how often to look for late rows and other unplanned work")
 	flags.IntVar(&f.running, "max-running", 0, "copy rows only while fewer statements run on the server; 0 is any number (default 0)")
 	flags.DurationVar(&f.lag, "max-lag", 0, "copy rows only while no replica is further behind; 0s is any lag (default 0s)")
@@ -80,7 +80,7 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 	if f.listen != "" && len(files) > 1 {
 		return usagef("one rowmill run for each table", "--listen serves one table, and %d are given", len(files))
 	}
-	if err := f.ingest.check(f.once); err != nil {
+	if err := errors.Join(onLoopback("listen", &f.listen), f.ingest.check(f.once)); err != nil {
 		return err
 	}
 	var tables []*declared.Table
@@ -238,7 +238,7 @@ func (a *app) serveStatus(ctx context.Context, addr string, tables []*declared.T
 	if addr == "" {
 		return func() error { return nil }, nil
 	}
-	listener, err := monitor.Listen(addr)
+	listener, err := a.listen("metrics and a page", addr)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
@@ -82,15 +83,32 @@ func (f *serveFlags) check() (err error) {
 	if f.memoryBytes, err = engine.ParseBytes(f.memory); err != nil || f.memoryBytes < 1<<20 {
 		return usagef("--memory 256MiB", "--memory %q: want a size of 1MiB or more", f.memory)
 	}
-	if f.metrics != "" {
-		if f.metrics, err = monitor.Loopback(f.metrics); err != nil {
-			return usagef("--metrics :9188", "--metrics: %w", err)
-		}
+	return errors.Join(onLoopback("metrics", &f.metrics), onLoopback(mysqlfront.Protocol, &f.listen))
+}
+
+// onLoopback completes the address of a flag, unless it is empty: without a host it is on loopback.
+func onLoopback(flag string, addr *string) (err error) {
+	if *addr == "" {
+		return nil
 	}
-	if f.listen, err = monitor.Loopback(f.listen); err != nil {
-		return usagef("--mysql :4406", "--mysql: %w", err)
+	if *addr, err = monitor.Loopback(*addr); err != nil {
+		return usagef("--"+flag+" :9187", "--%s: %w", flag, err)
 	}
 	return nil
+}
+
+// listen listens on an address, and says what is served there and to whom.
+func (a *app) listen(what, addr string) (net.Listener, error) {
+	l, err := monitor.Listen(addr)
+	if err != nil {
+		return nil, err
+	}
+	where := "this machine only"
+	if !monitor.IsLoopback(addr) {
+		where = "other hosts can connect"
+	}
+	a.logLine(fmt.Sprintf("%s serves %s at %s: %s", stamp(time.Now()), what, l.Addr(), where))
+	return l, nil
 }
 
 func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
@@ -123,20 +141,15 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 	if err != nil {
 		return fmt.Errorf("--tls-cert: %w", err)
 	}
-	l, err := monitor.Listen(f.listen)
+	l, err := a.listen(t.Info().Target, f.listen)
 	if err != nil {
 		return err
 	}
-	where := "this machine only"
-	if !monitor.IsLoopback(f.listen) {
-		where = "other hosts can connect"
-	}
-	a.logLine(fmt.Sprintf("%s serves %s at %s: %s", stamp(time.Now()), t.Info().Target, l.Addr(), where))
 	ctx, stop := context.WithCancel(ctx)
 	var metrics sync.WaitGroup
 	var failed error
 	if f.metrics != "" {
-		ml, err := monitor.Listen(f.metrics)
+		ml, err := a.listen("metrics", f.metrics)
 		if err != nil {
 			stop()
 			return errors.Join(err, l.Close())

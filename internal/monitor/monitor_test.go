@@ -321,8 +321,8 @@ func TestServe(t *testing.T) {
 
 func TestListen(t *testing.T) {
 	for addr, want := range map[string]string{
-		"0": "127.0.0.1:", "127.0.0.1:0": "127.0.0.1:", ":0": "[::]:", "localhost:0": "127.0.0.1:",
-		"": "want HOST:PORT", "localhost": "want HOST:PORT", "65536": "want HOST:PORT", "localhost:": "want HOST:PORT", "192.0.2.1:0": "no such address", ":99999": "listen on :99999",
+		"0": "127.0.0.1:", "127.0.0.1:0": "127.0.0.1:", ":0": "127.0.0.1:", "0.0.0.0:0": "[::]:", "localhost:0": "127.0.0.1:",
+		"": "want HOST:PORT", "localhost": "want HOST:PORT", "65536": "want HOST:PORT", "localhost:": "want HOST:PORT", "192.0.2.1:0": "no such address", ":99999": "listen on 127.0.0.1:99999",
 	} {
 		l, err := Listen(addr)
 		if err != nil {

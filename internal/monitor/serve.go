@@ -48,13 +48,11 @@ func IsLoopback(addr string) bool {
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// Listen listens on HOST:PORT, :PORT for all interfaces, or PORT for loopback only.
+// Listen listens on an address: see Loopback.
 func Listen(addr string) (net.Listener, error) {
-	if _, err := strconv.ParseUint(addr, 10, 16); err == nil {
-		addr = net.JoinHostPort("127.0.0.1", addr)
-	}
-	if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
-		return nil, fmt.Errorf("listen on %q: want HOST:PORT, :PORT or PORT", addr)
+	addr, err := Loopback(addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %w", err)
 	}
 	l, err := net.Listen("tcp", addr)
 	switch {
