@@ -238,12 +238,21 @@ func TestIngestRefusesToStart(t *testing.T) {
 	}
 }
 
-// TestIngestFullSpool checks that requests are refused with 429 while the table is
-// locked away and the spool is full, and that nothing that was acknowledged is lost.
+// TestIngestFullSpool checks that requests are refused with 429, and that /health and the log say
+// so, while the table is locked away and the spool or its disk is full, that nothing that was
+// acknowledged is lost, and that rows are taken again once those are loaded.
 func TestIngestFullSpool(t *testing.T) {
+	t.Run("spool", func(t *testing.T) { fillsSpool(t, "the spool is full", "--ingest-spool-size", "1MiB") })
+	t.Run("disk", func(t *testing.T) {
+		fillsSpool(t, "no space left on device", "--ingest-spool", filepath.Join(testdb.SmallDisk(t, 1<<20), "spool"))
+	})
+}
+
+func fillsSpool(t *testing.T, why string, flags ...string) {
 	t.Parallel()
 	l := newLoading(t, "sqlite", numbered("sqlite", "")...)
-	r := receives(l, "--ingest-spool-size", "1MiB")
+	l.write("tokens", testToken)
+	r := receives(l, append(flags, "--ingest-token-file", filepath.Join(l.dir, "tokens"))...)
 	conn, err := l.db.SQL().Conn(t.Context())
 	must(t, err)
 	_, err = conn.ExecContext(t.Context(), "BEGIN IMMEDIATE")
@@ -252,7 +261,16 @@ func TestIngestFullSpool(t *testing.T) {
 	for n := range 1000 {
 		fmt.Fprintf(&body, "%d,%s,1,%08d\n", n, at(n), n)
 	}
+	const known, unknown = "Authorization: Bearer " + testToken, "Authorization: Bearer none"
 	c := call{path: "/write/readings?format=csv&header=false&columns=sensor,ts,value,note", body: body.String()}
+	health := func(code int, headers, want string) {
+		t.Helper()
+		status, answer, _, err := call{method: http.MethodGet, path: "/health", headers: headers}.send(t.Context(), r.url)
+		if must(t, err); status != code || !strings.Contains(answer, want) || strings.Contains(answer, "readings") != (headers == known) {
+			t.Errorf("health, %s: %d %s", headers, status, answer)
+		}
+	}
+	health(http.StatusOK, unknown, "rows are taken")
 	taken, refused := 0, 0
 	for refused == 0 && taken < 200 {
 		status, answer, headers, err := c.send(t.Context(), r.url)
@@ -261,8 +279,8 @@ func TestIngestFullSpool(t *testing.T) {
 		case http.StatusAccepted:
 			taken++
 		case http.StatusTooManyRequests:
-			if refused++; headers.Get("Retry-After") == "" {
-				t.Error("no Retry-After")
+			if refused++; headers.Get("Retry-After") == "" || !strings.Contains(answer, why) {
+				t.Errorf("%v, %s", headers, answer)
 			}
 		default:
 			t.Fatalf("%d %s", status, answer)
@@ -271,18 +289,25 @@ func TestIngestFullSpool(t *testing.T) {
 	if taken < 10 || refused == 0 {
 		t.Errorf("%d taken, %d refused", taken, refused)
 	}
+	health(http.StatusServiceUnavailable, known, why)
+	health(http.StatusServiceUnavailable, unknown, "rows are refused")
 	_, err = conn.ExecContext(t.Context(), "ROLLBACK")
 	must(t, err)
 	must(t, conn.Close())
-	l.waits("a request is taken again", func() bool {
-		status, _, _, err := c.send(t.Context(), r.url)
-		must(t, err)
-		if status == http.StatusAccepted {
-			taken++
-		}
-		return status == http.StatusAccepted
-	})
-	wantDone(t, r.stop())
+	for range taken + 5 { // more than the spool or the disk holds
+		l.waits("a request is taken again", func() bool {
+			status, _, _, err := c.send(t.Context(), r.url)
+			must(t, err)
+			if status == http.StatusAccepted {
+				taken++
+			}
+			return status == http.StatusAccepted
+		})
+	}
+	health(http.StatusOK, known, "rows are taken")
+	s := r.stop()
+	wantDone(t, s)
+	contains(t, s.stderr, "readings: rows are refused, because they can't be kept")
 	l.hasRows(taken * 1000)
 }
 

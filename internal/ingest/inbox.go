@@ -82,6 +82,8 @@ const (
 	lookEvery   = time.Minute
 	lookLeast   = time.Second
 	lookTimeout = 2 * time.Second
+	// refusedFor is how long a full spool counts as full after it has refused a post.
+	refusedFor = time.Minute
 	// inboxPatience is how long batches in flight may take once an inbox ends: the spool
 	// has their rows.
 	inboxPatience = time.Second
@@ -115,8 +117,13 @@ type Inbox struct {
 		unkept int64
 	}
 	failure atomic.Pointer[string]
-	ending  chan struct{} // closed by Finish
-	finish  func()
+	refusal struct {
+		sync.Mutex
+		err      error // why the last post was not kept, or nil
+		at, said time.Time
+	}
+	ending chan struct{} // closed by Finish
+	finish func()
 }
 
 // A mark says when the records before an offset were taken.
@@ -265,12 +272,35 @@ func (in *Inbox) put(ctx context.Context, post Post, sum string) (Receipt, error
 		record = append(record, '\n')
 	}
 	to, err := in.appending.append(in.spool, record)
-	if err != nil {
+	if in.kept(err); err != nil {
 		return Receipt{}, err
 	}
 	in.mark(to)
 	in.opt.Reached("received")
 	return receipt, nil
+}
+
+// kept notes whether a post could be kept, and says now and then why not.
+func (in *Inbox) kept(err error) {
+	r := &in.refusal
+	r.Lock()
+	defer r.Unlock()
+	if r.err, r.at = err, time.Now(); err != nil && r.at.Sub(r.said) >= sayFullEvery {
+		r.said = r.at
+		in.opt.Say(fmt.Sprintf("%s: rows are refused, because they can't be kept: %v", in.opt.Table.Name, err))
+	}
+}
+
+// refuses returns why posts are refused, or nil. A full spool may have room by now: it counts
+// for as long as senders are likely to have tried again.
+func (in *Inbox) refuses() error {
+	r := &in.refusal
+	r.Lock()
+	defer r.Unlock()
+	if errors.Is(r.err, spool.ErrTooLarge) || errors.Is(r.err, spool.ErrFull) && time.Since(r.at) > refusedFor {
+		return nil
+	}
+	return r.err
 }
 
 // columns returns the columns of a post's fields, and the length of its header.
@@ -383,8 +413,9 @@ type InboxStatus struct {
 	// of bad rows has no room for.
 	Rows   state.Counts
 	Unkept int64
-	// Failure is the reason why nothing is loaded at present, or "".
-	Failure string
+	// Failure is the reason why nothing is loaded at present, or "", and Refusal why nothing
+	// is taken.
+	Failure, Refusal string
 }
 
 // Status returns the present status.
@@ -402,6 +433,9 @@ func (in *Inbox) Status() InboxStatus {
 	in.loadedRows.Unlock()
 	if why := in.failure.Load(); why != nil {
 		out.Failure = *why
+	}
+	if err := in.refuses(); err != nil {
+		out.Refusal = err.Error()
 	}
 	return out
 }

@@ -67,14 +67,12 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 		set := func(metric, help string, kind prometheus.ValueType, v float64) {
 			ch <- prometheus.MustNewConstMetric(prometheus.NewDesc("rowmill_ingest_"+metric, help, []string{"table"}, nil), kind, v, name)
 		}
-		failing := 0.0
-		if st.Failure != "" {
-			failing = 1
-		}
+		is := map[bool]float64{true: 1}
 		set("spool_bytes", "Bytes on disk that aren't known to be in the table.", prometheus.GaugeValue, float64(st.Bytes))
 		set("spool_records", "Requests on disk that aren't known to be in the table.", prometheus.GaugeValue, float64(st.Records))
 		set("lag_seconds", "Age of the oldest of them.", prometheus.GaugeValue, st.Lag.Seconds())
-		set("failing", "1 while nothing can be loaded from the spool.", prometheus.GaugeValue, failing)
+		set("failing", "1 while nothing can be loaded from the spool.", prometheus.GaugeValue, is[st.Failure != ""])
+		set("refusing", "1 while requests are refused, because their rows can't be kept.", prometheus.GaugeValue, is[st.Refusal != ""])
 		set("inserted_rows_total", "Rows that this process has inserted.", prometheus.CounterValue, float64(st.Rows.Inserted))
 		set("duplicate_rows_total", "Rows whose key was in the table.", prometheus.CounterValue, float64(st.Rows.Duplicate))
 		set("rejected_rows_total", "Rows that went to the file of bad rows, or were not kept.", prometheus.CounterValue, float64(st.Rows.Rejected))

@@ -231,7 +231,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) (string, error) {
 			w.WriteHeader(http.StatusNoContent)
 		})
 	case path == "/health":
-		return "health", read(w, r, func() { s.health(w) })
+		return "health", read(w, r, func() { s.health(w, r) })
 	case path == "/metrics":
 		if err := s.authorize(w, r); err != nil {
 			return "metrics", err
@@ -274,39 +274,51 @@ func (s *Server) taken(w http.ResponseWriter, r *http.Request, fn func() error) 
 // authorize compares the request's token with all tokens, each in constant time. Without
 // tokens, it refuses what a browser on this host sends for a page of another site.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request) error {
-	if len(s.tokens) == 0 {
-		if s.origin.Check(r) != nil {
-			return refuse(http.StatusForbidden, "a page of another site sent it: want a token for that")
-		}
-		return nil
-	}
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	is := sha256.Sum256([]byte(strings.TrimSpace(token)))
-	found := 0
-	for _, t := range s.tokens {
-		found |= subtle.ConstantTimeCompare(is[:], t[:])
-	}
-	if found == 0 || !strings.EqualFold(scheme, "Bearer") && !strings.EqualFold(scheme, "Token") {
+	switch {
+	case len(s.tokens) == 0 && s.origin.Check(r) != nil:
+		return refuse(http.StatusForbidden, "a page of another site sent it: want a token for that")
+	case !s.hasToken(r):
 		w.Header().Set("WWW-Authenticate", `Bearer realm="rowmill"`)
 		return refuse(http.StatusUnauthorized, "unauthorized access: send Authorization: Bearer TOKEN, or Token TOKEN")
 	}
 	return nil
 }
 
+// hasToken reports whether a request has one of the tokens, or none is needed.
+func (s *Server) hasToken(r *http.Request) bool {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	is := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	found := 0
+	for _, t := range s.tokens {
+		found |= subtle.ConstantTimeCompare(is[:], t[:])
+	}
+	return len(s.tokens) == 0 || found > 0 && (strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "Token"))
+}
+
 // Stop makes further requests that write be refused, so that the spools can be emptied.
 func (s *Server) Stop() { s.stopping.Store(true) }
 
-func (s *Server) health(w http.ResponseWriter) {
+// health answers whether rows are taken and loaded: of which tables, only with a token.
+func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	status, message, code := "pass", "rows are taken", http.StatusOK
 	checks := []map[string]any{}
 	for name, in := range s.o.Tables {
 		st := in.Status()
 		check := map[string]any{"name": name, "status": "pass", "spool_bytes": st.Bytes, "lag_seconds": st.Lag.Seconds()}
-		if st.Failure != "" {
-			check["status"] = "fail"
-			status, message, code = "fail", "rows are kept and not loaded", http.StatusServiceUnavailable
+		bad := ""
+		switch {
+		case st.Refusal != "":
+			bad = "rows are refused"
+		case st.Failure != "":
+			bad = "rows are kept and not loaded"
 		}
-		checks = append(checks, check)
+		if bad != "" {
+			check["status"], check["output"] = "fail", cmp.Or(st.Refusal, st.Failure)
+			status, message, code = "fail", bad, http.StatusServiceUnavailable
+		}
+		if s.hasToken(r) {
+			checks = append(checks, check)
+		}
 	}
 	if s.stopping.Load() {
 		status, message, code = "fail", "rowmill is ending", http.StatusServiceUnavailable

@@ -5,16 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 )
 
-// Append adds a record and returns when it is on disk. If there is no room it
-// waits until Release frees some or ctx ends.
+// Append adds a record and returns when it is on disk. If there is no room, in the
+// budget or on the disk, it waits until Release frees some or ctx ends.
 //
-// A failed write, for example with syscall.ENOSPC, leaves the spool unchanged and
-// usable. After a failed sync, however, the operating system may have discarded
+// A failed write leaves the spool unchanged and usable. After a failed sync, however, the operating system may have discarded
 // unwritten data. Nothing more is then appended, and Append returns that error
 // until the spool is opened again. The record may or may not be present then.
 func (s *Spool) Append(ctx context.Context, data []byte) (Record, error) {
@@ -51,6 +52,61 @@ func (s *Spool) append(ctx context.Context, all [][]byte) ([]Record, error) {
 	}
 	s.appending.Lock()
 	defer s.appending.Unlock()
+	defer s.waits(false)
+	for {
+		if !s.reserved {
+			s.reserved = os.WriteFile(s.reserve(), make([]byte, reserveBytes), 0o600) == nil
+		}
+		out, err := s.write(ctx, all, size)
+		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) || s.isBroken() {
+			return out, err
+		}
+		if !s.crowded { // once more, in a new segment
+			s.crowded = true
+			continue
+		}
+		if s.o.NoWait {
+			return nil, fmt.Errorf("%w: %w", ErrFull, err)
+		}
+		s.waits(true)
+		pause, cancel := context.WithTimeout(ctx, diskPause)
+		s.mu.Lock()
+		_ = s.wait(pause) // room looks at ctx
+		s.mu.Unlock()
+		cancel()
+	}
+}
+
+const (
+	// diskPause is how long Append waits on a full disk, unless Release frees room before.
+	diskPause = time.Second
+	// reserveBytes is room for a new segment on a full disk: a block of most file systems. The
+	// last segment can then be removed once it is released, although it fills the disk.
+	reserveBytes = 4 << 10
+)
+
+// reserve is the path of the file that becomes the next segment.
+func (s *Spool) reserve() string { return filepath.Join(s.o.Dir, "reserve.tmp") }
+
+func (s *Spool) isBroken() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.broken != nil
+}
+
+// waits notes that Append waits for room, or doesn't any more.
+func (s *Spool) waits(is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !is {
+		s.full = time.Time{}
+	} else if s.full.IsZero() {
+		s.full = time.Now()
+	}
+}
+
+// write is append without waiting for room on the disk.
+func (s *Spool) write(ctx context.Context, all [][]byte, size int64) ([]Record, error) {
 	roll, err := s.room(ctx, size)
 	if err != nil {
 		return nil, err
@@ -90,6 +146,7 @@ func (s *Spool) append(ctx context.Context, all [][]byte) ([]Record, error) {
 	if err := s.o.sync(s.tail, false); err != nil {
 		return nil, s.fail(err)
 	}
+	s.crowded = false
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +174,6 @@ func (s *Spool) fail(err error) error {
 func (s *Spool) room(ctx context.Context, size int64) (roll bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer func() { s.full = time.Time{} }()
 	for {
 		switch {
 		case s.closed:
@@ -131,7 +187,7 @@ func (s *Spool) room(ctx context.Context, size int64) (roll bool, err error) {
 		}
 		last := s.last()
 		used := last.end > last.base+segmentHead
-		roll := s.tail == nil || used && last.disk+size > s.o.Segment
+		roll := s.tail == nil || used && (s.crowded || last.disk+size > s.o.Segment)
 		need := size
 		if roll {
 			need += segmentHead
@@ -199,23 +255,25 @@ func (s *Spool) roll() error {
 	return errors.Join(err, s.reclaim())
 }
 
-// create creates an empty segment atomically: the file is renamed once its head
-// is on disk.
+// create creates an empty segment atomically: the reserve is renamed once the segment's
+// head is on disk.
 func (s *Spool) create(base int64) (*os.File, error) {
-	path := s.path(base)
-	f, err := os.OpenFile(path+".tmp", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := os.OpenFile(s.reserve(), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	undo := func(err error) error { return errors.Join(err, f.Close(), os.Remove(path+".tmp")) }
-	if _, err := f.Write(putSegmentHead(s.id, base)); err != nil {
-		return nil, undo(err)
+	s.reserved = false
+	if _, err = f.WriteAt(putSegmentHead(s.id, base), 0); err == nil {
+		err = f.Truncate(segmentHead)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	if err := s.o.sync(f, false); err != nil {
-		return nil, s.fail(undo(err))
+		return nil, s.fail(errors.Join(err, f.Close()))
 	}
-	if err := os.Rename(path+".tmp", path); err != nil {
-		return nil, undo(err)
+	if err := os.Rename(s.reserve(), s.path(base)); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	if err := s.syncDir(s.o.Dir); err != nil {
 		return nil, s.fail(errors.Join(err, f.Close()))

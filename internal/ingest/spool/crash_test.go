@@ -270,7 +270,8 @@ func TestSpoolDiskFull(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mount := testdb.SmallDisk(t, 512<<10)
 			dir := filepath.Join(mount, "spool")
-			s, _ := open(t, Options{Dir: dir, Segment: segment})
+			o := Options{Dir: dir, Segment: segment, NoWait: true}
+			s, _ := open(t, o)
 			other := filepath.Join(mount, "other")
 			must(t, os.WriteFile(other, make([]byte, 100<<10), 0o600))
 			n := 0
@@ -278,7 +279,7 @@ func TestSpoolDiskFull(t *testing.T) {
 				t.Helper()
 				for ; ; n++ {
 					_, err := s.Append(context.Background(), numbered(n, most))
-					if errors.Is(err, syscall.ENOSPC) {
+					if errors.Is(err, syscall.ENOSPC) && errors.Is(err, ErrFull) {
 						return
 					}
 					if err != nil || n > 1000 {
@@ -314,10 +315,47 @@ func TestSpoolDiskFull(t *testing.T) {
 			if from, got, found := checkNumbered(t, dir, most); from != 0 || got != n || found.Torn != 0 {
 				t.Fatalf("%d records of %d, %+v", got, n, found)
 			}
-			// Reading and releasing must work on a full disk.
-			s, _ = open(t, Options{Dir: dir, Segment: segment})
-			for range n {
-				must(t, s.Release(next(t, s).To))
+			// Reading and releasing must work on a full disk, and make room: also where one
+			// segment fills it.
+			for _, o.NoWait = range []bool{true, true, false} {
+				s, _ = open(t, o)
+				records, _ := s.Size()
+				for range records {
+					must(t, s.Release(next(t, s).To))
+				}
+				was := n
+				if o.NoWait {
+					if fill(); n-was < full/2 {
+						t.Errorf("%d records after all others were released, %d before", n-was, full)
+					}
+					closeSpool(t, s)
+				}
+			}
+			// A sender waits for room.
+			appended := make(chan int)
+			go func() {
+				defer close(appended)
+				for i := n; i < n+2*full; i++ {
+					add(t, s, numbered(i, most))
+					appended <- i
+				}
+			}()
+			waiting := 0
+			for more := true; more; {
+				select {
+				case _, more = <-appended:
+				case <-time.After(50 * time.Millisecond):
+					if s.Full() > 0 {
+						waiting++
+						records, _ := s.Size()
+						for range records {
+							must(t, s.Release(next(t, s).To))
+						}
+					}
+				}
+			}
+			if waiting == 0 {
+				t.Error("no sender waited")
 			}
 		})
 	}

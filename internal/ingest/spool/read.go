@@ -100,24 +100,16 @@ func (s *Spool) gone(at place) bool {
 	return at.from < s.released
 }
 
-// read reads the record at a place. A nonempty reason describes its damage.
+// read reads the record at a place. A nonempty reason describes its damage. The segment
+// isn't kept open: as long as it is, its removal frees nothing.
 func (s *Spool) read(base int64, at place) (rec Record, reason string, err error) {
-	if s.reader == nil || s.readerBase != base {
-		if s.reader != nil {
-			err = s.reader.Close()
-			s.reader = nil
-		}
-		if err != nil {
-			return Record{}, "", err
-		}
-		if s.reader, err = os.Open(s.path(base)); err != nil {
-			s.reader = nil
-			return Record{}, "", err
-		}
-		s.readerBase = base
+	f, err := os.Open(s.path(base))
+	if err != nil {
+		return Record{}, "", err
 	}
+	defer f.Close()
 	p := make([]byte, at.size)
-	n, err := s.reader.ReadAt(p, at.from-base)
+	n, err := f.ReadAt(p, at.from-base)
 	if n < len(p) {
 		if err == nil || errors.Is(err, io.EOF) {
 			return Record{}, "the segment has become shorter", nil
@@ -137,12 +129,17 @@ func (s *Spool) read(base int64, at place) (rec Record, reason string, err error
 
 // setAsideRecord sets aside a record that was intact when the spool was opened.
 func (s *Spool) setAsideRecord(base int64, at place, reason string) error {
-	st, err := s.reader.Stat()
+	f, err := os.Open(s.path(base))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	st, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	from := min(at.from-base, st.Size())
-	bad, err := s.setAside(s.reader, base, damage{from, min(from+int64(at.size), st.Size()), reason}, ".bad")
+	bad, err := s.setAside(f, base, damage{from, min(from+int64(at.size), st.Size()), reason}, ".bad")
 	if err != nil {
 		return err
 	}

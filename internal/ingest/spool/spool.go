@@ -24,7 +24,7 @@
 // A record whose Append has returned is on disk: it is read once, in order and
 // unchanged, also after a crash. A record whose Append has not returned, or has
 // returned an error, is either absent or complete after a crash. If the budget
-// is exhausted Append waits; nothing is dropped. Offsets only grow over the life
+// is exhausted, or the disk is full, Append waits; nothing is dropped. Offsets only grow over the life
 // of the spool: together with its ID, an offset identifies a record permanently.
 // If all segments were removed by hand, the spool gets a new ID.
 //
@@ -41,6 +41,7 @@
 //	00000000000000000000.seg  a segment, named by the offset of its first byte
 //	00000000000000004711.bad  bytes set aside, named by their offset
 //	00000000000000004711.torn a removed tail that isn't merely the beginning of a record
+//	reserve.tmp               room for the next segment on a full disk
 //	*.tmp                     being written, removed by Open
 //
 // Offsets count all bytes of the segments, including heads: a segment begins
@@ -87,7 +88,8 @@ const (
 // ErrClosed is returned after Close.
 var ErrClosed = errors.New("the spool is closed")
 
-// ErrFull is returned by Append and AppendAll with Options.NoWait if there is no room.
+// ErrFull is returned by Append and AppendAll with Options.NoWait if there is no room, in
+// the budget or on the disk.
 var ErrFull = errors.New("the spool is full")
 
 // ErrTooLarge is returned for records that don't fit into the spool even if it is empty.
@@ -168,8 +170,9 @@ type Spool struct {
 	// mu.
 	appending, reading sync.Mutex
 	tail               *os.File // the last segment; nil if the next record begins a new one
-	reader             *os.File
-	readerBase         int64 // base of the segment open in reader
+	// reserved, and crowded after the disk was full, belong to Append. The next record then
+	// begins a segment, so that the last one is removed once it is released.
+	reserved, crowded bool
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed when a field below changes; nil while nobody waits
@@ -276,12 +279,12 @@ func (s *Spool) Close() error {
 	s.reading.Lock()
 	defer s.reading.Unlock()
 	var errs []error
-	for _, f := range []*os.File{s.tail, s.reader, s.lock} {
+	for _, f := range []*os.File{s.tail, s.lock} {
 		if f != nil {
 			errs = append(errs, f.Close())
 		}
 	}
-	s.tail, s.reader = nil, nil
+	s.tail = nil
 	return s.wrap("close", errors.Join(errs...))
 }
 
