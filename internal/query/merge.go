@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"math"
@@ -22,6 +23,7 @@ type memoryMerge struct {
 	slots   []slot
 	outputs []memoryOutput
 	keys    []engine.ResultColumn
+	order   []ordering
 	seed    maphash.Seed
 	limit   int64         // of the tables of each worker, in bytes
 	tables  []*groupTable // one for each shard, after finish
@@ -34,6 +36,13 @@ type memoryOutput struct {
 	// class and scale are those of the text.
 	class engine.ResultClass
 	scale int
+}
+
+// An ordering is what groups are sorted by: what ORDER BY names, and then their keys, by which their order is always the same.
+type ordering struct {
+	memoryOutput
+	by    SortKey
+	named bool // by ORDER BY
 }
 
 // keyClasses are the classes of which values are equal if, and only if, their texts are.
@@ -73,6 +82,12 @@ func newMemoryMerge(p *Plan, limit int64) (*memoryMerge, error) {
 			return nil, err
 		}
 		m.outputs = append(m.outputs, out)
+	}
+	for _, by := range p.Merge.OrderBy {
+		m.order = append(m.order, ordering{m.outputs[by.Output], by, true})
+	}
+	for i, c := range m.keys {
+		m.order = append(m.order, ordering{memoryOutput{Output: Output{Key: i}, class: c.Class, scale: c.Scale}, SortKey{NullsLast: p.Merge.NullsLast}, false})
 	}
 	return m, nil
 }
@@ -282,26 +297,6 @@ func (m *memoryMerge) answer(ctx context.Context, sink Sink) (rows int64, err er
 	if err := m.check(); err != nil {
 		return 0, err
 	}
-	cut := merge.Offset > 0 || merge.Limit >= 0 && merge.Limit < int64(groups)
-	if len(merge.OrderBy) == 0 {
-		if cut && merge.Limit != 0 && merge.Offset < int64(groups) {
-			return 0, inexact("LIMIT without an order of the groups")
-		}
-		if err := sink.Columns(m.plan.Columns); err != nil || cut {
-			return 0, err
-		}
-		for _, t := range m.tables {
-			for group := 0; t != nil && group < t.count; group++ {
-				if rows++; rows%1024 == 0 && ctx.Err() != nil {
-					return rows, ctx.Err()
-				}
-				if err := emit.row(t, group); err != nil {
-					return rows, err
-				}
-			}
-		}
-		return rows, nil
-	}
 	list, err := m.sort(ctx, groups)
 	if err != nil {
 		return 0, err
@@ -311,7 +306,15 @@ func (m *memoryMerge) answer(ctx context.Context, sink Sink) (rows int64, err er
 		to = min(to, from+merge.Limit)
 	}
 	for _, at := range []int64{from, to} {
-		if !merge.Unique && from < to && at > 0 && at < int64(len(list)) && bytes.Equal(list[at-1].key, list[at].key) {
+		if from == to || at == 0 || at == int64(len(list)) {
+			continue
+		}
+		before, err := emit.sortKey(nil, list[at-1], true)
+		after, failed := emit.sortKey(nil, list[at], true)
+		if err = errors.Join(err, failed); err != nil {
+			return 0, err
+		}
+		if !merge.Unique && bytes.Equal(before, after) {
 			return 0, inexact("groups tie at the limit")
 		}
 	}
@@ -369,7 +372,7 @@ func (m *memoryMerge) sort(ctx context.Context, groups int) ([]sorted, error) {
 				return nil, ctx.Err()
 			}
 			var err error
-			if key, err = e.sortKey(key[:0], t, group); err != nil {
+			if key, err = e.sortKey(key[:0], sorted{nil, t, group}, merge.Unique); err != nil {
 				return nil, err
 			}
 			if len(list) < most {
@@ -492,28 +495,36 @@ func (e *emitter) quotient(o *memoryOutput, t *groupTable, r []uint64) (q wide, 
 	return q, true, nil
 }
 
-// sortKey appends bytes whose order is that of the groups.
-func (e *emitter) sortKey(b []byte, t *groupTable, group int) (_ []byte, err error) {
-	r := t.record(group)
+// sortKey appends bytes whose order is that of the groups, or of what ORDER BY names alone.
+func (e *emitter) sortKey(b []byte, g sorted, named bool) (_ []byte, err error) {
+	t, r := g.table, g.table.record(g.group)
 	if e.keys, err = decodeKey(e.keys[:0], t.key(r)); err != nil {
 		return nil, err
 	}
-	for _, by := range e.m.plan.Merge.OrderBy {
-		o := &e.m.outputs[by.Output]
+	for i := range e.m.order {
+		o := &e.m.order[i]
+		if named && !o.named {
+			break
+		}
 		start := len(b)
 		b = append(b, 1)
-		var null bool
-		if b, null, err = e.appendOrder(b, o, t, r); err != nil {
+		next, null, err := e.appendOrder(b, &o.memoryOutput, t, r)
+		switch {
+		case err == nil:
+			b = next
+		case o.named:
 			return nil, err
+		default: // a key in a form whose order isn't known
+			b = append(append(b, e.keys[o.Key]...), 0, 0)
 		}
 		if null {
 			b = append(b[:start], 0)
-			if by.NullsLast {
+			if o.by.NullsLast {
 				b[start] = 2
 			}
 			continue
 		}
-		if by.Desc {
+		if o.by.Desc {
 			for i := start + 1; i < len(b); i++ {
 				b[i] = ^b[i]
 			}

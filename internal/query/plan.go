@@ -129,8 +129,9 @@ type Merge struct {
 
 	// Outputs are the columns of the answer in terms of a group, for InMemory.
 	Outputs []Output
-	// OrderBy and Limit are for InMemory: outputs to sort by, of classes whose order is known.
+	// OrderBy, NullsLast and Limit are for InMemory: outputs to sort by, of classes whose order is known.
 	OrderBy       []SortKey
+	NullsLast     bool  // of the keys, by which groups are sorted where OrderBy doesn't
 	Limit, Offset int64 // Limit -1 is none
 	// Unique reports that no two groups are equal in all of OrderBy. Otherwise the answer is not determined if the
 	// groups on both sides of an end of the limit are equal in OrderBy.

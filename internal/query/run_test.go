@@ -250,6 +250,61 @@ func TestRun(t *testing.T) {
 	})
 }
 
+// TestOrderOfGroups has groups without ORDER BY in the order of their keys: merged in memory, on the server, and in pieces alone. MariaDB's own have it, too.
+func TestOrderOfGroups(t *testing.T) {
+	testdb.OnKinds(t, servers, func(t *testing.T, kind string) {
+		f := newFixture(t, kind)
+		for _, q := range []struct{ text, by string }{
+			{"SELECT id % 17 - 8 AS k, COUNT(*) FROM t GROUP BY id % 17 - 8", "1"},
+			{"SELECT COUNT(*), MIN(id) FROM t GROUP BY id % 17", "2"},
+			{"SELECT DISTINCT id % 17 - 8 FROM t", "1"},
+			{"SELECT CASE WHEN id % 5 > 0 THEN id % 5 END AS k, id % 11, COUNT(*) FROM t GROUP BY 1, 2", "1, 2"},
+			{"SELECT g, COUNT(*) FROM t GROUP BY g", "1"},
+			{"SELECT g, id % 4 + 8, COUNT(*) FROM t GROUP BY 2, 1 HAVING COUNT(*) > 2", "2, 1"},
+			{"SELECT id, COUNT(*) FROM t WHERE id < 400 GROUP BY id -- each in one partition", "1"},
+			{"SELECT id % 7, id, COUNT(*) FROM t WHERE id < 400 GROUP BY 1, 2", "1, 2"},
+		} {
+			var want rowsSink
+			read := func(text string) {
+				want.rows = nil
+				if err := f.s.Text(within(t), text, nil, want.Row); err != nil {
+					t.Fatal(err)
+				}
+			}
+			read(q.text + "\nORDER BY " + q.by)
+			for n := range 3 {
+				r := f.runner(Options{Always: true, Parallel: 1 + n})
+				p, err := r.Plan(within(t), q.text, f.state)
+				if err != nil || p.Whole != "" {
+					t.Fatalf("%s: %v, whole: %s", q.text, err, p.Whole)
+				}
+				var got rowsSink
+				if report, err := r.Run(within(t), p, &got); err != nil || report.Rerun != "" || !slices.Equal(got.rows, want.rows) {
+					t.Errorf("%s: %v, run again: %q:\n got %.300q\nwant %.300q", q.text, err, report.Rerun, got.rows, want.rows)
+				}
+			}
+			if sorted := want.rows; kind == "mariadb" && !strings.Contains(q.text, "DISTINCT") {
+				if read(q.text); !slices.Equal(want.rows, sorted) {
+					t.Errorf("%s: the server has\n%.300q, and not\n%.300q", q.text, want.rows, sorted)
+				}
+			}
+		}
+		if kind == "postgres" {
+			return
+		}
+		// Of texts that the collation takes for equal, the server shows the first that it reads.
+		do(t, f.Reader, "UPDATE t SET g = UPPER(g) WHERE id % 3 = 1")
+		r := f.runner(Options{Always: true})
+		p, err := r.Plan(within(t), "SELECT g, COUNT(*) FROM t GROUP BY g", f.state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report := f.same(r, p, true); !strings.Contains(report.Rerun, "rows tie") {
+			t.Errorf("equal texts: %+v", report)
+		}
+	})
+}
+
 // TestWholeKeepsSession keeps the session of a whole query that changes nothing in it: the next one is planned on the same connection.
 func TestWholeKeepsSession(t *testing.T) {
 	testdb.OnKinds(t, servers, func(t *testing.T, kind string) {

@@ -474,7 +474,11 @@ func (g *grouped) writePartial() error {
 		by1 = g.groupBy(texts)
 	}
 	m.Typed = g.unhole(g.with() + "SELECT " + strings.Join(typed, ", ") + g.rows() + by1)
-	m.Groups = "SELECT " + strings.Join(groups, ", ") + " FROM " + g.temporary(PartialTable) + g.groupBy(names(keyName, len(g.keys)))
+	keys := names(keyName, len(g.keys))
+	m.Groups = "SELECT " + strings.Join(groups, ", ") + " FROM " + g.temporary(PartialTable) + g.groupBy(keys)
+	if len(keys) > 0 && len(g.query.OrderBy) == 0 && !g.super { // rows are read in the order in which they are stored; subtotals have the server's own
+		m.Groups += " ORDER BY " + strings.Join(keys, ", ")
+	}
 	return nil
 }
 
@@ -653,5 +657,5 @@ func (g *grouped) inMemory() {
 			sorts = append(sorts, k)
 		}
 	}
-	m.Kind, m.Outputs, m.OrderBy, m.Limit, m.Offset = InMemory, outputs, sorts, g.limit, g.offset
+	m.Kind, m.Outputs, m.OrderBy, m.NullsLast, m.Limit, m.Offset = InMemory, outputs, sorts, g.syntax.NullsLast, g.limit, g.offset
 }

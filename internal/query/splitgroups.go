@@ -546,7 +546,7 @@ func names(prefix string, n int) (list []string) {
 }
 
 // disjoint reports whether no group has rows in two pieces, so that pieces compute all of it: the columns that decide about
-// a row's partition are keys.
+// a row's partition are keys. Without ORDER BY, groups come in the order of their keys: the first of them has to be that of the partitions.
 func (g *grouped) disjoint() bool {
 	t := g.cut.table
 	if len(t.By) == 0 || len(t.Parts) == 0 || !g.direct || g.super || g.sel.Distinct || g.nested || g.hasWindows(g.query) {
@@ -557,7 +557,7 @@ func (g *grouped) disjoint() bool {
 			return false
 		}
 	}
-	if !g.groupsBy(t.By) {
+	if !g.groupsBy(t.By) || len(g.query.OrderBy) == 0 && !(t.Period && g.keyIs(g.keys[0], t.By[0])) {
 		return false
 	}
 	for _, a := range g.aggregates {
@@ -571,12 +571,15 @@ func (g *grouped) disjoint() bool {
 // groupsBy reports whether the table's columns of these names are keys.
 func (g *grouped) groupsBy(columns []string) bool {
 	return !slices.ContainsFunc(columns, func(c string) bool {
-		return !slices.ContainsFunc(g.keys, func(k *key) bool {
-			names := k.expr.Names
-			return k.expr.Kind == parse.Column && g.sameName(names[len(names)-1], c) &&
-				(len(names) == 2 && g.sameName(names[0], g.alias) || len(names) == 1 && len(g.uses) == 1)
-		})
+		return !slices.ContainsFunc(g.keys, func(k *key) bool { return g.keyIs(k, c) })
 	})
+}
+
+// keyIs reports a key that is the table's column of this name.
+func (g *grouped) keyIs(k *key, column string) bool {
+	names := k.expr.Names
+	return k.expr.Kind == parse.Column && g.sameName(names[len(names)-1], column) &&
+		(len(names) == 2 && g.sameName(names[0], g.alias) || len(names) == 1 && len(g.uses) == 1)
 }
 
 // hasOthers reports a column that is neither grouped by nor aggregated, and a subquery, which may have one. It may depend on a primary key, which the

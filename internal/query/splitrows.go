@@ -26,7 +26,11 @@ func (b *block) splitRows() error {
 	p.Disjoint = p.Disjoint || b.hasWindows(b.query)
 	if len(b.query.OrderBy) == 0 {
 		p.Merge.Kind = Concatenate
-		return b.setPartial(b.of(parse.Span{From: b.query.From, To: len(b.text)}, b.edit))
+		query := b.of(parse.Span{From: b.query.From, To: len(b.text)}, b.edit)
+		if len(b.keys) > 0 {
+			query += "\nORDER BY " + b.groupTexts() // a comment may end the text
+		}
+		return b.setPartial(query)
 	}
 	return b.splitOrdered()
 }
