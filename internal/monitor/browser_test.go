@@ -198,9 +198,17 @@ func TestStatusPageInBrowser(t *testing.T) {
 	})
 
 	t.Run("phone", func(t *testing.T) {
-		b := open(t, 360, 740, &looker{s: status()})
-		if w := b.Width(); w > 360 {
-			t.Errorf("the page is %v pixels wide on a window of 360", w)
+		b := open(t, 390, 844, &looker{s: status()})
+		if w := b.Width(); w > 390 {
+			t.Errorf("the page is %v pixels wide on a window of 390", w)
+		}
+		for _, column := range []string{"#next td:last-child", "#actions td:nth-child(3)", "#blockers td:last-child"} {
+			if w := testbrowser.Eval[float64](b.Tab, fmt.Sprintf(`document.querySelector(%q).getBoundingClientRect().width`, column)); w < 180 {
+				t.Errorf("%s is %v pixels wide: it wraps a word a line", column, w)
+			}
+		}
+		if n := testbrowser.Eval[int](b.Tab, `[...document.querySelectorAll(".scroll")].filter(s => s.scrollWidth > s.clientWidth && getComputedStyle(s).backgroundImage === "none").length`); n > 0 {
+			t.Errorf("%d tables are cut without a shade at the edge", n)
 		}
 		b.Shot("phone")
 	})

@@ -206,10 +206,17 @@ func TestTimelines(t *testing.T) {
 	s := &maintain.Status{At: noon.Add(1000 * time.Hour), Now: "2026-11-20 12:30:00"}
 	for i := range 4 {
 		from := noon.Truncate(time.Hour).Add(time.Duration(i-1) * time.Hour)
-		s.Periods = append(s.Periods, maintain.PeriodStatus{Name: fmt.Sprint(i), From: at(from), To: at(from.Add(time.Hour)), State: "open"})
+		s.Periods = append(s.Periods, maintain.PeriodStatus{Name: fmt.Sprint(i), From: at(from), To: at(from.Add(time.Hour)), State: "open", Rows: int64(20 * i), Bytes: 8 << 20})
 	}
-	if line, _ := timelines(s); line.Now != 375 {
+	line, _ := timelines(s)
+	if line.Now != 375 {
 		t.Errorf("the present is at %v, want 375", line.Now)
+	}
+	// Small periods of some servers have the same size whatever their rows.
+	for i, want := range []float64{leastTall, 34, 62, tall} {
+		if line.Bars[i].H != want {
+			t.Errorf("%d rows are %v high, want %v", 20*i, line.Bars[i].H, want)
+		}
 	}
 	if line, _ := timelines(oddStatuses()["sequence"]); line.Now != 750 {
 		t.Errorf("the highest key is at %v, want 750", line.Now)

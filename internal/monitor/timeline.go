@@ -104,10 +104,10 @@ func draw(spans []span, now float64) timeline {
 	if !math.IsNaN(now) && now >= first && now <= last {
 		t.Now = round((now - first) * scale)
 	}
-	// Heights are bytes per length, so that a merged day is comparable with an hour.
+	// Heights are rows per length, so that a merged day is comparable with an hour. Bytes are whole extents on some servers.
 	dense := func(run []span) (d float64) {
 		for _, p := range run {
-			d = max(d, float64(p.Bytes)/(p.to-p.from))
+			d = max(d, float64(p.Rows)/(p.to-p.from))
 		}
 		return d
 	}
