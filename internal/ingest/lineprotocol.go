@@ -154,6 +154,10 @@ func Measurement(line []byte) string {
 // point splits a line of line protocol into p.values: tags and fields by their keys, and
 // the timestamp for the column by which the table rolls.
 func (p *parser) point(record []byte) (string, error) {
+	if bytes.IndexByte(record, '\\') >= 0 {
+		p.buf = appendVerbatim(p.buf, record)
+		record = p.buf
+	}
 	d := lineprotocol.NewDecoderWithBytes(record)
 	if !d.Next() {
 		return "", errors.New("it has no point")
@@ -234,6 +238,27 @@ func (p *parser) point(record []byte) (string, error) {
 		}
 	}
 	return p.endKeys()
+}
+
+// appendVerbatim appends a line whose strings have each backslash doubled that escapes
+// nothing: only \" and \\ are escapes there, and the decoder would also read \n, \r and \t.
+func appendVerbatim(dst, line []byte) []byte {
+	begin := takePoint(line, skipPointSpace(line, 0), " ") // behind measurement and tags
+	dst = append(dst, line[:begin]...)
+	quoted := false
+	for i := begin; i < len(line); i++ {
+		if dst = append(dst, line[i]); line[i] == '"' && (quoted || line[i-1] == '=') {
+			quoted = !quoted
+		}
+		if !quoted || line[i] != '\\' {
+			continue
+		}
+		if i+1 < len(line) && (line[i+1] == '"' || line[i+1] == '\\') {
+			i++
+		}
+		dst = append(dst, line[i])
+	}
+	return dst
 }
 
 // timestamp is the value of the column by which the table rolls.

@@ -56,6 +56,8 @@ func TestPoints(t *testing.T) {
 		{some, "m,note=x sensor=1u,value=2.5" + at, row + "[2.5][x]"},
 		{some, "m,note=a\\ b\\,c\\=d sensor=1,value=1e3" + at, row + "[1000][a b,c=d]"},
 		{some, `m sensor=1i,note="a\"b, c=d"` + at, row + `[NULL][a"b, c=d]`},
+		{some, `m sensor=1i,note="C:\new\temp\x\r \\n \"\\"` + at, row + `[NULL][C:\new\temp\x\r \n "\]`},
+		{some, `m,note=\new\\t sensor=1i,value=1` + at, row + `[1][\new\\t]`},
 		{some, "m sensor=1i,note=\"\",more=t" + at, row + "[NULL][][true]"},
 		{some, "  m sensor=1i,note=\"x\"" + at + "  ", row + "[NULL][x]"},
 		{some, "m,NOTE=x Sensor=1i 1774746000000001000", "[1][2026-03-29 01:00:00.000001][NULL][x]"},
