@@ -273,6 +273,20 @@ func TestLoadLineWithoutEnd(t *testing.T) {
 	})
 }
 
+// TestLoadPackedAndMore: the rows of a small gz are loaded, whatever follows it.
+func TestLoadPackedAndMore(t *testing.T) {
+	onSQLite(t, func(l *loading) {
+		for i, behind := range []string{"\x00\x00\x00", "x", "\x1f\x8b\x08"} {
+			code := exitFailed
+			if i == 0 {
+				code = exitDone
+			}
+			l.write("day.gz", pack(l.T, ".gz", fmt.Sprintf("sensor,ts\n%d,2026-03-29 01:00:00\n", i))+behind)
+			l.loads(code, "Inserted 1", "day.gz")
+		}
+	})
+}
+
 // TestLoadPackedFileCutOff checks a compressed file that is still being copied. It is
 // taken neither for a complete file nor for another file of that name: its readable
 // part is loaded, the load fails, and it continues once the file is complete.

@@ -147,7 +147,7 @@ func (f *Format) setKind(in *input, wait bool) error {
 func peekHead(r *bufio.Reader, enough func(head []byte) bool) ([]byte, error) {
 	for n := 1; ; n++ {
 		head, err := r.Peek(n)
-		if head, _ = r.Peek(max(min(r.Buffered(), headBytes), len(head))); errors.Is(err, io.EOF) || errors.Is(err, errGrowing) {
+		if head, _ = r.Peek(max(min(r.Buffered(), headBytes), len(head))); errors.Is(err, io.EOF) || errors.Is(err, errGrowing) || err != nil && len(head) > 0 {
 			return head, nil
 		}
 		if err != nil {

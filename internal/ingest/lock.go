@@ -168,11 +168,12 @@ func (l *fileLoad) anyRecorded(ctx context.Context) (bool, error) {
 	return len(cuts) > 0, err
 }
 
-// headOf reads the first bytes of a file, which distinguish it from other files.
+// headOf reads the first bytes of a file, which distinguish it from other files. Of one that
+// is damaged soon they are those before that.
 func headOf(ctx context.Context, path string, open func() (*input, error)) (head []byte, err error) {
 	err = look(ctx, path, open, func(_ *input, r io.Reader) error {
 		head, err = io.ReadAll(io.LimitReader(r, headBytes))
-		if errors.Is(err, errGrowing) {
+		if errors.Is(err, errGrowing) || len(head) > 0 && ctx.Err() == nil {
 			return nil
 		}
 		return err

@@ -88,6 +88,14 @@ func TestPackedByContent(t *testing.T) {
 			must(t, in.Close())
 		}
 	}
+	for behind, want := range map[string]string{"\x00": "", strings.Repeat("\x00", 700<<10): "", "x": "something else follows", "\x1f\x8b": "something else follows", "garbage of more than ten bytes": "something else follows",
+		"\x00\x00x": "something else follows", "\x1f\x8b\x08": "truncated", "\x00" + string(pack(t, ".gz", nil)): "something else follows"} {
+		path := filepath.Join(t.TempDir(), "day.csv.gz")
+		must(t, os.WriteFile(path, append(pack(t, ".gz", []byte(packedText)), behind...), 0o600))
+		if got, err := readFile(path); string(got) != packedText || (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("gz and %.20q: %q, %v", behind, got, err)
+		}
+	}
 	twice := filepath.Join(t.TempDir(), "day.csv.gz")
 	must(t, os.WriteFile(twice, pack(t, ".gz", packedByName(t, ".xz")), 0o600))
 	if got, err := readFile(twice); err != nil || string(got) != packedText {
