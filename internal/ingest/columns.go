@@ -171,6 +171,17 @@ func (t *target) take() ([]string, error) {
 	return names, nil
 }
 
+// skipping returns the option that skips columns. The shell needs quotes around one without a name.
+func skipping(names []string) string {
+	list := strings.Join(names, ",")
+	if i := slices.Index(names, ""); i >= 0 {
+		quoted := slices.Clone(names)
+		quoted[i] = `""`
+		list = "'" + strings.Join(quoted, ",") + "'"
+	}
+	return "--skip-columns " + list
+}
+
 // errSkipped is the error for a column that is to be skipped and that the source doesn't have.
 func errSkipped(name string, have []string) error {
 	return fmt.Errorf("--skip-columns %s: the columns of the source are %s", name, strings.Join(have, ", "))
@@ -257,6 +268,9 @@ func newColumn(c engine.SchemaColumn, caps engine.Capabilities, n *value.Notatio
 // table. It returns nil if the source is empty.
 func (l *load) targetOf(ctx context.Context, c *cutter, f *Format) (*target, error) {
 	record, err := c.peek(ctx)
+	if err == nil {
+		err = f.checkBreaks(c.buf)
+	}
 	if err != nil || len(record) == 0 {
 		return nil, err
 	}
@@ -305,9 +319,32 @@ func (t *target) checkHeader(record []byte, line int) error {
 	if err != nil {
 		return fmt.Errorf("line %d, the header: %w", line, err)
 	}
-	return engine.Hinted(fmt.Errorf("line %d, the header, has %s, and --columns has %s", line, strings.Join(names, ", "), strings.Join(t.names, ", ")),
-		"--header to skip the header whatever it has; --header=false if there is none; or --columns in its order, with %s for a field that is not loaded", Skipped)
+	err = fmt.Errorf("line %d, the header, has %s, and the columns are given as %s", line, strings.Join(names, ", "), strings.Join(t.names, ", "))
+	foreign := func(all, of []string) []string {
+		return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == Skipped || isNamed(of, name) })
+	}
+	if len(foreign(t.names, names)) == 0 { // --header would load values into other columns
+		hint := "no --columns, as the header says which field is which column"
+		if more := foreign(names, t.names); len(more) > 0 {
+			hint += ", and " + skipping(more)
+		}
+		return engine.Hinted(err, "%s", hint)
+	}
+	return engine.Hinted(err, "--header to skip the header whatever it has; --header=false if there is none; or --columns in its order, with %s for a field that is not loaded", Skipped)
 }
+
+// checkBreaks returns an error if the first line of a source is skipped, as a header or a
+// comment, and ends with CR alone: what follows would be skipped, too.
+func (f *Format) checkBreaks(p []byte) error {
+	line, _, _ := bytes.Cut(p, lineBreak)
+	skipped := f.header() || f.isComment(line) || f.Kind == LineProtocol && blankPoint(line)
+	if !skipped || bytes.IndexByte(bytes.TrimRight(line, "\r"), '\r') < 0 {
+		return nil
+	}
+	return errOnlyCR
+}
+
+var errOnlyCR = engine.Hinted(errors.New("its lines end with CR alone"), `tr '\r' '\n' <FILE, and what it prints as the source`)
 
 // checkObject returns an error if a source's first record, or what precedes it, shows that its
 // rows are elsewhere.

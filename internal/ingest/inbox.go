@@ -231,6 +231,9 @@ func (in *Inbox) put(ctx context.Context, post Post, sum string) (Receipt, error
 	}
 	data, line := bytes.TrimPrefix(post.Body, byteOrderMark), int64(1)
 	names, skip, err := in.columns(&post.Format, data)
+	if err == nil {
+		err = post.Format.checkBreaks(data)
+	}
 	if err != nil {
 		return Receipt{}, &PostError{Line: 1, Err: err}
 	}
@@ -250,8 +253,10 @@ func (in *Inbox) put(ctx context.Context, post Post, sum string) (Receipt, error
 	}
 	// Telegraf with csv_header = true writes the header only in its first request: also
 	// where the sender says that there is one, a row of values isn't skipped.
-	if post.Format.header() && head.Named && pool.target.hasValues(data[:skip]) {
-		return Receipt{}, &PostError{Line: 1, Err: engine.Hinted(errors.New("it would be skipped as a header, and is a row of values"), "header=false")}
+	if post.Format.header() && head.Named {
+		if err := pool.target.checkHeader(data[:skip], 1); err != nil && (!post.Format.Header || pool.target.hasValues(data[:skip])) {
+			return Receipt{}, &PostError{Err: err}
+		}
 	}
 	data = data[skip:]
 	receipt, err := in.check(pool, data, line)

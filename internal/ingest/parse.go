@@ -201,7 +201,11 @@ func (p *parser) row(record []byte) (string, error) {
 		return "", err
 	}
 	if len(p.fields) != p.width {
-		return "", fmt.Errorf("it has %s for %s", figure.Plural(len(p.fields), "field", "fields"), figure.Plural(p.width, "column", "columns"))
+		err := fmt.Errorf("it has %s for %s", figure.Plural(len(p.fields), "field", "fields"), figure.Plural(p.width, "column", "columns"))
+		if bytes.IndexByte(record, '\r') >= 0 {
+			err = fmt.Errorf("%w, and a CR: do its lines end with CR alone?", err)
+		}
+		return "", err
 	}
 	if p.taken != nil {
 		p.fields = kept(p.fields, p.taken)

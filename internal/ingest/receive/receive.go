@@ -392,7 +392,11 @@ func (s *Server) points(w http.ResponseWriter, r *http.Request, units map[string
 	if !known {
 		return refuse(http.StatusBadRequest, "precision %q: want ns, us, ms or s", r.URL.Query().Get("precision"))
 	}
-	if kind, _, err := mime.ParseMediaType(cmp.Or(r.Header.Get("Content-Type"), "text/plain")); err != nil || kind == "application/json" || kind == "text/csv" {
+	media, err := mediaOf(r)
+	if err != nil {
+		return err
+	}
+	if media == "" || media == "application/json" || media == "text/csv" {
 		return refuse(http.StatusUnsupportedMediaType, "content type %q: want text/plain with line protocol", r.Header.Get("Content-Type"))
 	}
 	key, err := keyOf(r)
@@ -525,6 +529,15 @@ func keyOf(r *http.Request) (string, error) {
 	return key, nil
 }
 
+// mediaOf returns the media type of a request's body, "" for none, and an error if its text is not in UTF-8.
+func mediaOf(r *http.Request) (string, error) {
+	media, parameters, err := mime.ParseMediaType(cmp.Or(r.Header.Get("Content-Type"), "text/plain"))
+	if charset := parameters["charset"]; err == nil && !slices.Contains([]string{"", "utf-8", "utf8", "us-ascii"}, strings.ToLower(charset)) {
+		return "", refuse(http.StatusUnsupportedMediaType, "charset %q: want utf-8", charset)
+	}
+	return media, nil
+}
+
 // postOf returns how a request for a table describes its body.
 func postOf(r *http.Request) (post ingest.Post, as form, err error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
@@ -574,9 +587,12 @@ func postOf(r *http.Request) (post ingest.Post, as form, err error) {
 			return post, 0, refuse(http.StatusBadRequest, "parameter %s=%q: %w", name, v, bad)
 		}
 	}
+	media, err := mediaOf(r)
+	if err != nil {
+		return post, 0, err
+	}
 	if kind == "" {
-		media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-		if kind = kindsByType[media]; kind == "" || err != nil {
+		if kind = kindsByType[media]; kind == "" {
 			return post, 0, refuse(http.StatusUnsupportedMediaType, "the format isn't known from content type %q: add ?format=csv, tsv, json, jsonl or lineprotocol", r.Header.Get("Content-Type"))
 		}
 	}
