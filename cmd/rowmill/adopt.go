@@ -84,12 +84,13 @@ func (a *app) writePlanned(statements []string) {
 
 // endAdoption drops the old table, or reverses the adoption.
 func (a *app) endAdoption(ctx context.Context, k *declared.Table, f applyFlags) error {
-	under, err := adopt.UnderWay(ctx, k.State, k.Declared.Name)
+	o, planned := a.adoptOptions(k), adopt.PlanUndo
+	if f.finish {
+		planned = adopt.PlanFinish
+	}
+	statements, err := planned(ctx, o)
 	if err != nil {
 		return err
-	}
-	if under == nil {
-		return usagef("rowmill status FILE", "table %s is not being adopted", k.Declared.Name)
 	}
 	var dropped []string
 	if f.finish {
@@ -97,16 +98,7 @@ func (a *app) endAdoption(ctx context.Context, k *declared.Table, f applyFlags) 
 			return err
 		}
 	}
-	o := a.adoptOptions(k)
 	if f.dry {
-		plan := adopt.PlanUndo
-		if f.finish {
-			plan = adopt.PlanFinish
-		}
-		statements, err := plan(ctx, o)
-		if err != nil {
-			return err
-		}
 		a.writePlanned(statements)
 		for _, d := range dropped {
 			fmt.Fprintf(a.stdout, "-- dropped: %s\n", d)

@@ -74,6 +74,11 @@ func TestPrivileges(t *testing.T) {
 		mustPass(t, rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates"))
 		mustPass(t, rowmill(t.Context(), "run", file, "--once"))
 		mustPass(t, rowmill(t.Context(), "apply", file, "--finish", "--yes"))
+		for _, verb := range []string{"--undo", "--finish"} {
+			if s := rowmill(t.Context(), "apply", file, verb, "--yes"); s.code != exitFailed || !strings.Contains(s.stderr, "the adoption of readings: it is finished, or there was none: no table readings__rowmill_old is kept") {
+				t.Errorf("%s after --finish: exit %d, stderr: %s", verb, s.code, s.stderr)
+			}
+		}
 		s = rowmill(t.Context(), "status", file)
 		mustPass(t, s)
 		if kind != "postgres" {

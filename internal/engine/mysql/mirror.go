@@ -39,6 +39,15 @@ func (m mirror) Attributes(table string) (query string, args []any) {
 	return attributes, []any{table, table, table}
 }
 
+// NoPosition: servers may have dates with the month or day zero.
+func (m mirror) NoPosition() string {
+	if m.Table.Epoch != 0 {
+		return ""
+	}
+	by := m.Quote(m.Table.By)
+	return "MONTH(" + by + ") = 0 OR DAYOFMONTH(" + by + ") = 0"
+}
+
 func (mirror) Notes() []string {
 	return []string{"TRUNCATE fires no triggers: don't truncate the table during the adoption"}
 }

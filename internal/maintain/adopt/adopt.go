@@ -291,10 +291,15 @@ func Finish(ctx context.Context, o Options) error {
 	})
 }
 
+// none is the error of a verb that needs an adoption.
+func (j *job) none(verb string) error {
+	return engine.Hinted(fmt.Errorf("%s the adoption of %s: it is finished, or there was none: no table %s is kept", verb, j.Table.Name, oldName(j.Table.Name)), "rowmill status FILE")
+}
+
 func (j *job) mayFinish() error {
 	switch {
 	case j.change == nil:
-		return engine.Hinted(fmt.Errorf("finish the adoption of %s: there is none", j.Table.Name), "rowmill apply FILE, which begins one")
+		return j.none("finish")
 	case j.change.Step != stepKept && j.change.Step != stepDrop:
 		return engine.Hinted(fmt.Errorf("finish the adoption of %s: it is at step %s", j.Table.Name, j.change.Step), "rowmill apply FILE first, until it is done")
 	}
@@ -346,7 +351,7 @@ func (j *job) undoFrom(ctx context.Context) (string, error) {
 func (j *job) mayUndo() error {
 	switch {
 	case j.change == nil:
-		return engine.Hinted(fmt.Errorf("undo the adoption of %s: there is none", j.Table.Name), "rowmill status FILE, which shows what is in progress")
+		return j.none("undo")
 	case j.change.Step == stepDrop:
 		return fmt.Errorf("undo the adoption of %s: the old table is being dropped", j.Table.Name)
 	}

@@ -39,13 +39,16 @@ func (j *job) check(ctx context.Context) (*data, error) {
 	if err := j.checkKeys(ctx, j.DB.SQL(), d.Key, t.Name); err != nil {
 		return nil, fail(err)
 	}
-	rows, err := j.checkRows(ctx, d.Key)
+	rows, outside, n, err := j.checkRows(ctx, d.Key, t.Grid.Bounds())
 	if err != nil {
 		return nil, fail(err)
 	}
+	if n > 0 {
+		return nil, fail(engine.Hinted(fmt.Errorf("%s a %s that no period can hold", figure.Plural(n, "row has", "rows have"), t.By), "SELECT * FROM %s WHERE %s", j.quote(t.Name), outside))
+	}
 	d.extent = rows
 	if _, err := j.periods(ctx, rows); err != nil {
-		return nil, fail(err)
+		return nil, fail(j.strays(ctx, d.Key, rows, err))
 	}
 	if err := errors.Join(j.checkServer(ctx)...); err != nil {
 		return nil, fail(err)
@@ -184,15 +187,16 @@ type extent struct {
 	First, Last int64 // positions, if there are rows
 }
 
-// checkRows reports rows that fit into no period. It reads the table along its
-// primary key, chunk by chunk. During one long statement, the server would have
-// to keep the old versions of all changed rows; and if MySQL used a secondary
-// index, it would look up each row.
-func (j *job) checkRows(ctx context.Context, key []engine.SchemaColumn) (extent, error) {
-	var e extent
+// checkRows returns the extent of the rows within a part of the axis, and the condition
+// for the others with their number. It reads the table along its primary key, chunk by
+// chunk. During one long statement, the server would have to keep the old versions of
+// all changed rows; and if MySQL used a secondary index, it would look up each row.
+func (j *job) checkRows(ctx context.Context, key []engine.SchemaColumn, in rolling.Period) (e extent, outside string, n int64, err error) {
 	t, by, from := j.Table, j.quote(j.Table.By), j.quote(j.Table.Name)
-	b := t.Grid.Bounds()
-	outside := by + " < " + j.DB.Words().Literal(t, b.From)
+	outside = by + " < " + j.DB.Words().Literal(t, in.From)
+	if in.To < t.Grid.Bounds().To {
+		outside += " OR " + by + " >= " + j.DB.Words().Literal(t, in.To)
+	}
 	if no := j.forward().sql.NoPosition(); no != "" && t.Grid.Axis() == rolling.Time {
 		outside += " OR " + no
 	}
@@ -201,33 +205,33 @@ func (j *job) checkRows(ctx context.Context, key []engine.SchemaColumn) (extent,
 		by, outside, j.DB.Words().Position(t, "MIN("+inside+")"), j.DB.Words().Position(t, "MAX("+inside+")"), from)
 	keys, err := engine.NewKeys(j.DB, key)
 	if err != nil {
-		return e, err
+		return e, outside, n, err
 	}
 	until, err := keys.Last(ctx, j.DB.SQL(), from, "")
 	if err != nil {
-		return e, err
+		return e, outside, n, err
 	}
-	var nulls, n int64
+	var nulls int64
 	var lo, hi sql.NullInt64
 	var last []string
 	for size := firstCheck; ; {
 		began, after := time.Now(), last
 		if last, err = keys.Nth(ctx, j.DB.SQL(), from, "", after, until, size); err != nil {
-			return e, err
+			return e, outside, n, err
 		}
 		if last == nil {
 			break
 		}
 		where, args, err := keys.Range(after, last)
 		if err != nil {
-			return e, err
+			return e, outside, n, err
 		}
 		var rows, noTime, beyond int64
 		var first, end sql.NullInt64
 		if err := j.DB.SQL().QueryRowContext(ctx, j.DB.Bind(look+where), args...).Scan(&rows, &noTime, &beyond, &first, &end); err != nil {
-			return e, fmt.Errorf("count rows, and those outside of every period: %w", j.DB.Classify(err))
+			return e, outside, n, fmt.Errorf("count rows, and those outside of every period: %w", j.DB.Classify(err))
 		}
-		e.Of, nulls, n = e.Of+rows, nulls+noTime, n+beyond
+		e.Of, nulls, n = e.Of+rows-beyond, nulls+noTime, n+beyond
 		if first.Valid && (!lo.Valid || first.Int64 < lo.Int64) {
 			lo = first
 		}
@@ -236,23 +240,51 @@ func (j *job) checkRows(ctx context.Context, key []engine.SchemaColumn) (extent,
 		}
 		size = checkSize(size, time.Since(began))
 		if j.Progress != nil {
-			j.Progress(Progress{Step: stepCheck, Rows: e.Of})
+			j.Progress(Progress{Step: stepCheck, Rows: e.Of + n})
 		}
 	}
 	if nulls > 0 {
-		return e, engine.Hinted(fmt.Errorf("%s no %s, by which the table rolls", figure.Plural(nulls, "row has", "rows have"), t.By), "UPDATE %s SET %s = ... WHERE %s IS NULL", t.Name, t.By, t.By)
-	}
-	if n > 0 {
-		return e, engine.Hinted(fmt.Errorf("%s a %s that no period can hold", figure.Plural(n, "row has", "rows have"), t.By), "SELECT * FROM %s WHERE %s", t.Name, outside)
+		return e, outside, n, engine.Hinted(fmt.Errorf("%s no %s, by which the table rolls", figure.Plural(nulls, "row has", "rows have"), t.By), "UPDATE %s SET %s = ... WHERE %s IS NULL", t.Name, t.By, t.By)
 	}
 	if e.Of == 0 {
-		return e, nil
+		return e, outside, n, nil
 	}
 	if !lo.Valid || !hi.Valid {
-		return e, fmt.Errorf("column %s holds values that are not positions of a period", t.By)
+		return e, outside, n, fmt.Errorf("column %s holds values that are not positions of a period", t.By)
 	}
 	e.First, e.Last = lo.Int64, hi.Int64
-	return e, nil
+	return e, outside, n, nil
+}
+
+// strays completes the error that the rows take too many periods: a few of them may be
+// far from all others.
+func (j *job) strays(ctx context.Context, key []engine.SchemaColumn, all extent, tooMany error) error {
+	now, err := j.now(ctx, all)
+	if err != nil {
+		return err
+	}
+	end, err := j.end(now)
+	if err != nil {
+		return err
+	}
+	newest := rolling.Period{From: end, To: end}
+	for range j.mostPeriods() {
+		p, err := j.Table.Grid.At(newest.From - 1)
+		if err != nil {
+			break
+		}
+		newest.From = p.From
+	}
+	others, outside, n, err := j.checkRows(ctx, key, newest)
+	if err != nil || n == 0 {
+		return errors.Join(tooMany, err)
+	}
+	format := j.Table.Grid.Format
+	text := fmt.Sprintf("rows before %s or from %s on: %s of %s", format(newest.From), format(newest.To), figure.Count(n), figure.Count(all.Of))
+	if others.Of > 0 {
+		text += fmt.Sprintf("; the others are from %s to %s", format(others.First), format(others.Last))
+	}
+	return engine.Hinted(fmt.Errorf("%w; %s", tooMany, text), "SELECT * FROM %s WHERE %s", j.quote(j.Table.Name), outside)
 }
 
 // checkServer reports obstacles on the server, other than privileges: see engine.Probe.
@@ -333,12 +365,7 @@ func (j *job) periods(ctx context.Context, rows extent) ([]rolling.Partition, er
 		return nil, err
 	}
 	span.To = max(span.To, end)
-	limit := maxPeriods
-	if most := j.DB.Capabilities().MaxPeriods; most > 0 {
-		// Leave room for future periods.
-		limit = min(limit, most*9/10)
-	}
-	cover, err := t.Grid.Cover(span, limit)
+	cover, err := t.Grid.Cover(span, j.mostPeriods())
 	if err != nil {
 		return nil, err
 	}
@@ -347,6 +374,14 @@ func (j *job) periods(ctx context.Context, rows extent) ([]rolling.Partition, er
 		out[i] = t.Grid.Named(p)
 	}
 	return out, nil
+}
+
+// mostPeriods returns how many an adoption creates at most; it leaves room for future ones.
+func (j *job) mostPeriods() int {
+	if most := j.DB.Capabilities().MaxPeriods; most > 0 {
+		return min(maxPeriods, most*9/10)
+	}
+	return maxPeriods
 }
 
 // end returns the end of the last period: that of the period after the current

@@ -47,7 +47,11 @@ func TestRunRefuses(t *testing.T) {
 		"a time that no period holds":    {before: []string{"INSERT INTO events (id, ts, ver) VALUES (77, '0001-01-01 00:00:00', 1)"}, want: "1 row has a ts that no period can hold"},
 		"an instant in another spelling": {before: []string{"INSERT INTO events (id, ts, ver) VALUES (77, '2026-03-28 12:00:00.5', 1)"}, kinds: []string{"sqlite"}, want: "1 row has a ts that no period can hold"},
 		"infinity":                       {before: []string{"INSERT INTO events (id, ts, ver) VALUES (77, 'infinity', 1)"}, kinds: []string{"postgres"}, want: "1 row has a ts that no period can hold"},
-		"too many periods":               {before: []string{"INSERT INTO events (id, ts, ver) VALUES (77, '1900-01-01 00:00:00', 1)"}, want: "take a longer period"},
+		"no month": {before: []string{"INSERT /*+ SET_VAR(sql_mode = '') */ INTO events (id, ts, ver) VALUES (77, '2026-00-10 01:00:00', 1), (78, '2026-03-00 00:00:00', 1)"}, kinds: []string{"mysql", "mariadb"},
+			want: "2 rows have a ts that no period can hold"},
+		"stray times":      {before: []string{"INSERT INTO events (id, ts, ver) VALUES (77, '1900-01-01 00:00:00', 1), (78, '9999-12-31 00:00:00', 1)"}, want: "or from 2026-04-03 23:00:00 on: 2 of 52; the others are from 2026-03-28 "},
+		"one stray time":   {before: []string{"INSERT INTO events (id, ts, ver) VALUES (77, '1970-01-20 00:00:00', 1)"}, want: "on: 1 of 51; the others are from 2026-03-28 "},
+		"too many periods": {before: []string{"UPDATE events SET ts = '1900-01-01 00:00:00' WHERE id < 40"}, want: "take a longer period"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kinds := c.kinds
