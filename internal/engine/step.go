@@ -110,6 +110,14 @@ type (
 		With  string
 		Out   []string
 	}
+	// Divide is only rendered, for an owner: it makes a partition the partitions New, which have all of its
+	// rows. Columns are the columns that can be written to.
+	Divide struct {
+		Table   *Table
+		Part    rolling.Partition
+		New     []rolling.Partition
+		Columns []string
+	}
 	// DropTables drops the standalone tables that exist.
 	DropTables struct{ Names []string }
 	// AddColumn adds a column to a table and all of its periods, blocking inserts the least.
@@ -121,6 +129,9 @@ type (
 		Definition string
 	}
 )
+
+// RestName is the name of what is left of a divided partition, without rows, before it is removed.
+const RestName = "rowmill_rest"
 
 // Check returns an error if the Replace contradicts itself.
 func (s *Replace) Check() error {
@@ -144,6 +155,7 @@ func (s *Replace) Check() error {
 func (Detach) step()     {}
 func (Attach) step()     {}
 func (Replace) step()    {}
+func (Divide) step()     {}
 func (DropTables) step() {}
 func (AddColumn) step()  {}
 

@@ -226,6 +226,9 @@ func (t *Table) planChange(ctx context.Context, a *Application, applied *rolling
 				"change them on the server first, or declare them as they were")
 		}
 	}
+	if err := t.planTakeover(ctx, a, applied); err != nil {
+		return err
+	}
 	columns, err := adopt.AddedColumns(t.Schema, t.Declared.Definition)
 	if err != nil {
 		return err

@@ -142,7 +142,7 @@ type HiddenStatus struct {
 // A Problem requires action.
 type Problem struct {
 	// Code is one of headroom, blocked, gap, stopped, rollup, failed, outside,
-	// declaration, triggers, retention, node.
+	// declaration, triggers, retention, long, node.
 	Code string `json:"code"`
 	Text string `json:"text"`
 	Try  string `json:"try,omitempty"`
@@ -241,6 +241,9 @@ func (t *Table) status(ctx context.Context, s *Status) (*Status, error) {
 		if err := part(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if i := v.overlong(t.Table.Grid, mostKept); i >= 0 {
+		s.problem("long", v.overlongText(t.Table.Grid, v.Parts[i]), "rowmill apply FILE --dry-run, which has the statements that divide it")
 	}
 	l.delays()
 	l.failures()

@@ -89,6 +89,8 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		return d.attach(s)
 	case engine.Replace:
 		return d.replace(s)
+	case engine.Divide:
+		return d.divide(s)
 	case engine.DropTables:
 		return s.Statements(d), nil
 	case engine.AddColumn:

@@ -52,6 +52,21 @@ func (d dialect) reorganize(t *engine.Table, old, now []rolling.Partition) (stri
 	return fmt.Sprintf("ALTER TABLE %s REORGANIZE PARTITION %s INTO (%s)", d.Quote(t.Name), d.list(partitionNames(old)), defs), nil
 }
 
+// divide renders a Divide. Only the end of the last partition may be moved, and only up: what is left is dropped.
+func (d dialect) divide(s engine.Divide) ([]string, error) {
+	if s.New[len(s.New)-1].To == s.Part.To {
+		return engine.One(d.reorganize(s.Table, []rolling.Partition{s.Part}, s.New))
+	}
+	defs, err := d.partitions(s.Table, s.New)
+	end := "MAXVALUE"
+	if err == nil && s.Part.To < s.Table.Grid.Bounds().To {
+		end, err = bound(s.Table, s.Part.To)
+	}
+	rest := rolling.Partition{Name: engine.RestName}
+	return []string{fmt.Sprintf("ALTER TABLE %s REORGANIZE PARTITION %s INTO (%s, PARTITION %s VALUES LESS THAN (%s))",
+		d.Quote(s.Table.Name), d.Quote(s.Part.Name), defs, d.Quote(rest.Name), end), d.drop(s.Table, rest)}, err
+}
+
 // add renders the creation of partitions. If only the floor is left, its end moves. split names the
 // partitions whose rows are copied for them.
 func (d dialect) add(t *engine.Table, l layout, parts []rolling.Partition) (statements, split []string, err error) {

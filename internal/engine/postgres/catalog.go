@@ -29,7 +29,7 @@ func (d dialect) exists(t *engine.Table) string {
 
 // parts is the query for Partitions: a row for the table without partitions, and one for each.
 func (d dialect) parts(t *engine.Table) string {
-	return "SELECT c.relname, pg_get_expr(c.relpartbound, c.oid) FROM pg_class p " +
+	return "SELECT c.relname, pg_get_expr(c.relpartbound, c.oid), CASE WHEN NOT pg_table_is_visible(c.oid) THEN c.oid::regclass::text END FROM pg_class p " +
 		"LEFT JOIN pg_inherits i ON i.inhparent = p.oid LEFT JOIN pg_class c ON c.oid = i.inhrelid AND c.relispartition " +
 		"WHERE p.relkind IN ('r', 'p') AND p.oid = " + d.regclass(t.Name)
 }
@@ -75,6 +75,10 @@ func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Par
 		p := rolling.Partition{Name: partitionName(t, string(row[0]))}
 		if p.From, p.To, err = parseBounds(t, string(row[1])); err != nil {
 			return nil, fmt.Errorf("partition %s of %s: %w", p.Name, t.Name, err)
+		}
+		if row[2] != nil {
+			return nil, engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("partition %s of %s is in a schema that isn't in search_path", p.Name, t.Name)),
+				"ALTER TABLE %s SET SCHEMA, with that of table %s", row[2], t.Name)
 		}
 		parts = append(parts, p)
 	}

@@ -107,6 +107,8 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		return d.changeAttach(s)
 	case engine.Replace:
 		return d.changeReplace(s)
+	case engine.Divide:
+		return d.divide(s)
 	case engine.DropTables:
 		return s.Statements(d), nil
 	case engine.AddColumn:
@@ -261,6 +263,20 @@ func (d dialect) dropPartition(s engine.DropPartition) ([]string, error) {
 		return []string{mark, detach + " CONCURRENTLY", drop}, nil
 	}
 	return slices.Concat(d.exclusive(s.Table.Name, child), []string{detach, mark, commitStatement, drop}), nil
+}
+
+// divide renders a Divide, in one transaction.
+func (d dialect) divide(s engine.Divide) ([]string, error) {
+	child, rest := childName(s.Table, s.Part), d.Quote(engine.RestName)
+	out := []string{d.detach(s.Table, child), fmt.Sprintf("ALTER TABLE %s RENAME TO %s", d.Quote(child), rest)}
+	for _, p := range s.New {
+		if err := fits(s.Table, p); err != nil {
+			return nil, err
+		}
+		out = append(out, fmt.Sprintf("CREATE TABLE %s PARTITION OF %s %s", d.Quote(childName(s.Table, p)), d.Quote(s.Table.Name), bounds(s.Table, p)))
+	}
+	copied := words{d}.CopyRows(engine.CopyRows{Into: d.Quote(s.Table.Name), From: rest, Columns: s.Columns})
+	return transaction(append(out, copied, "DROP TABLE "+rest)...), nil
 }
 
 func (d dialect) detach(t *engine.Table, child string) string {

@@ -1,0 +1,147 @@
+package maintain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// partition returns a definition of a partition of the tests' table by hand, from and up to an hour of the
+// tests' day; up to the end of time if to is 0, or by default if it is negative.
+func partition(db engine.Keeper, name string, from, to float64) string {
+	hour := func(n float64) string { return fmt.Sprintf("'%s'", time.UnixMicro(at(n)).UTC().Format(time.DateTime)) }
+	end := "MAXVALUE"
+	if to > 0 {
+		end = hour(to)
+	}
+	switch {
+	case db.Info().Engine != "postgres":
+		return fmt.Sprintf("ALTER TABLE readings ADD PARTITION (PARTITION %s VALUES LESS THAN (%s))", name, end)
+	case to < 0:
+		return "CREATE TABLE " + name + " PARTITION OF readings DEFAULT"
+	}
+	return fmt.Sprintf("CREATE TABLE %s PARTITION OF readings FOR VALUES FROM (%s) TO (%s)", name, hour(from), end)
+}
+
+// TestTakeover: apply takes over a table whose partitions rowmill run can keep. Others are refused with the
+// statements that mend them, after which the table is taken over with all of its rows.
+func TestTakeover(t *testing.T) {
+	const year = 24 * 365
+	for name, c := range map[string]struct {
+		parts []float64 // the ends of its partitions, the first of which begins at hour 0
+		want  string    // of the refusal
+	}{
+		"periods as declared":       {[]float64{1, 2, 3, 4, 5}, ""},
+		"longer ones that are over": {[]float64{3, 4, 5}, ""},
+		"without end":               {[]float64{1, 2, 0}, "partition p2 has no end"},
+		"one without end":           {[]float64{0}, "partition p0 has no end"},
+		"a year":                    {[]float64{1, year}, "partition p1 ends at 2027-"},
+		"one of a year":             {[]float64{year}, "partition p0 ends at 2027-"},
+		"far ahead":                 {[]float64{1, 2, 3, 4, 90, 91}, "partition p4 ends at "},
+		"by default":                {[]float64{1, 2, 3, 4, 5, -1}, "default partition"},
+	} {
+		for _, kind := range append(testdb.Kinds(t, "mariadb", "mysql"), testdb.Kinds(t, "postgres")...) {
+			if kind != "postgres" && slices.Contains(c.parts, -1) {
+				continue
+			}
+			t.Run(strings.ReplaceAll(name, " ", "_")+"/"+kind, func(t *testing.T) {
+				t.Parallel()
+				db := testdb.Open(t, kind).(engine.Keeper)
+				d := declare(t, db, nil)
+				q := create(db) + " PARTITION BY RANGE"
+				if kind == "postgres" {
+					exec(t, db.SQL(), q+" (ts)")
+				} else {
+					exec(t, db.SQL(), q+" COLUMNS (ts) (PARTITION old VALUES LESS THAN ('2000-01-01'))")
+				}
+				from := 0.0
+				for i, to := range c.parts {
+					exec(t, db.SQL(), partition(db, fmt.Sprintf("p%d", i), from, to))
+					from = to
+				}
+				if kind != "postgres" && (len(c.parts) == 1) {
+					exec(t, db.SQL(), "ALTER TABLE readings DROP PARTITION old")
+				}
+				w := &world{t: t, now: at(3.6), Table: opened(t, db, d, at(3.6))}
+				for hour := range 4 {
+					w.insert(at(float64(hour)+0.5), 1, 2)
+				}
+				a, err := w.PlanApply(t.Context())
+				if c.want != "" && (err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), `"`, ""), c.want)) {
+					t.Fatalf("planned: %v", err)
+				}
+				for range 3 { // what is mended may be the next one's lower bound
+					if c.want == "" || err == nil {
+						break
+					}
+					mend, _, _ := strings.Cut(engine.HintOf(err), ", at a time when")
+					if c.want == "default partition" {
+						mend = "ALTER TABLE readings DETACH PARTITION p5"
+					}
+					conn, connErr := db.SQL().Conn(t.Context())
+					must(t, connErr)
+					for q := range strings.SplitSeq(mend, "; ") {
+						if _, err := conn.ExecContext(t.Context(), q); err != nil {
+							t.Fatalf("%s: %v", q, err)
+						}
+					}
+					must(t, conn.Close())
+					w.Table = opened(t, db, d, w.now)
+					a, err = w.PlanApply(t.Context())
+				}
+				must(t, err)
+				a.mustRun(t)
+				w.keep()
+				w.wantCount(8)
+				s := w.status()
+				s.Problems = slices.DeleteFunc(s.Problems, func(p Problem) bool { return p.Code == "stopped" })
+				if len(s.Problems) > 0 {
+					t.Errorf("problems %+v; %s", s.Problems, w.parts())
+				}
+				if known, err := w.State.Periods(t.Context(), "readings"); err != nil || len(known) == 0 {
+					t.Errorf("nothing is sealed of %s: %v", w.parts(), err)
+				}
+			})
+		}
+	}
+}
+
+// TestTakeoverRefusesWhatRunCannotKeep: what rowmill run would fail at is refused before.
+func TestTakeoverRefusesWhatRunCannotKeep(t *testing.T) {
+	on(t, []string{"postgres"}, func(t *testing.T, db engine.Keeper) {
+		for want, statements := range map[string][]string{
+			"has the primary key (), and (sensor, ts) is declared": {"CREATE TABLE readings (sensor INT NOT NULL, ts TIMESTAMP NOT NULL, value INT) PARTITION BY RANGE (ts)"},
+			"is in a schema that isn't in search_path": {create(db) + " PARTITION BY RANGE (ts)", "CREATE SCHEMA other",
+				strings.Replace(partition(db, "readings_p0", 0, 1), "TABLE readings_p0", "TABLE other.readings_p0", 1)},
+		} {
+			for _, q := range statements {
+				exec(t, db.SQL(), q)
+			}
+			_, err := opened(t, db, declare(t, db, nil), at(0.5)).PlanApply(t.Context())
+			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(engine.HintOf(err), "ALTER TABLE") {
+				t.Errorf("%v, want %s", err, want)
+			}
+			exec(t, db.SQL(), "DROP TABLE readings")
+		}
+	})
+}
+
+// TestOverlongPeriod: a period that takes rows for much longer than declared is a problem, whoever added it, and apply has
+// the statements that divide it.
+func TestOverlongPeriod(t *testing.T) {
+	on(t, []string{"mariadb", "postgres"}, func(t *testing.T, db engine.Keeper) {
+		w := applied(t, db, declare(t, db, nil), at(0.2))
+		w.exec(partition(db, "last", 4, 0))
+		if got := w.problem("long"); !strings.Contains(got, "has no end, and 1h is declared") || !strings.Contains(got, "rowmill apply FILE --dry-run") {
+			t.Errorf("%q", got)
+		}
+		if a := applyPlan(t, opened(t, db, w.Declared, at(0.2))); !a.Empty() || len(a.Notes) != 1 || !strings.Contains(a.Notes[0], "Try: ") || !strings.Contains(a.Notes[0], engine.RestName) {
+			t.Errorf("%+v", a)
+		}
+	})
+}
