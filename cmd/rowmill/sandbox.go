@@ -18,9 +18,6 @@ import (
 	"github.com/rowmill/rowmill/internal/target"
 )
 
-// defaultSandbox is the name of a sandbox if none is given.
-const defaultSandbox = "default"
-
 func (a *app) sandboxCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sandbox",
@@ -83,8 +80,8 @@ the cache the lowest version. A mysqld that is MariaDB is skipped;
 ROWMILL_MYSQLD=/path/to/mysqld takes precedence. As PostgreSQL refuses
 to run as root, root has it run as the account postgres or nobody.
 
-NAME is "default" unless given; one called mysql or postgres is of that kind
-where no target is given, and mariadb?spider=3 is a short form of --target
+NAME is the kind of the server unless given; one called mysql or postgres is of
+that kind where no target is given, and mariadb?spider=3 is a short form of --target
 sandbox:mariadb?spider=3 with the name mariadb. A sandbox that was stopped with --keep-data, or
 whose server has crashed, is started again with its data, and with its earlier
 options unless a target is given.`),
@@ -93,10 +90,7 @@ options unless a target is given.`),
 			"  rowmill sandbox start 'mariadb?spider=3'",
 		Args: wantArgs(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
-			name := defaultSandbox
-			if len(args) > 0 {
-				name = args[0]
-			}
+			name := strings.Join(args, "")
 			if kind, _, short := strings.Cut(name, "?"); short {
 				if c.Flags().Changed("target") {
 					return usagef("rowmill sandbox start NAME --target TARGET", "%s and --target both say which server", name)
@@ -106,15 +100,16 @@ options unless a target is given.`),
 				}
 				name = kind
 			}
-			if err := sandbox.ValidName(name); err != nil {
-				return usagef("rowmill sandbox start small", "%w", err)
-			}
 			if !c.Flags().Changed("target") && slices.Contains(sandbox.Kinds(), name) {
 				of = "sandbox:" + name
 			}
 			o, err := sandbox.ParseTarget(of)
 			if err != nil {
 				return usagef("rowmill sandbox start --target 'sandbox:mariadb?memory=64MB'", "%w", err)
+			}
+			name = cmp.Or(name, o.Kind)
+			if err := sandbox.ValidName(name); err != nil {
+				return usagef("rowmill sandbox start small", "%w", err)
 			}
 			if o.Keep != "" {
 				return usagef("rowmill sandbox stop "+name+" --keep-data", "keep= is for servers of one run: this one is kept until it is stopped")
