@@ -19,6 +19,7 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/live"
+	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -268,7 +269,15 @@ func (a *app) loadInto(ctx context.Context, sources []string, f loadFlags, d *de
 	}
 	o.Say = func(line string) { a.logLine(stamp(time.Now()) + " " + line) }
 	o.Reached = a.reached
-	k.Say = a.sayEvent
+	if k.Say = a.sayEvent; live.IsTerminal(a.stderr) {
+		k.Say = func(e maintain.Event) {
+			if e.Err != nil {
+				a.sayEvent(e)
+			} else {
+				a.statusLine(e.String())
+			}
+		}
+	}
 	o.ListSkipped = f.Bad != ""
 	o.Publisher = k.Table
 	if f.from.url != "" {
@@ -327,23 +336,29 @@ func (a *app) loadOne(ctx context.Context, o ingest.Options, source string) (ing
 	return r, err
 }
 
-// sayLoad returns a function that prints the progress: every second to a terminal,
-// otherwise every ten seconds.
-func (a *app) sayLoad(source string, dry bool) func(ingest.Progress) {
-	every := 10
+// everyTenth returns a function that prints each tenth line, of one every second. On a terminal,
+// each line replaces the one before; statusLine removes the last.
+func (a *app) everyTenth() func(line string) {
 	if live.IsTerminal(a.stderr) {
-		every = 1
+		return a.statusLine
 	}
 	n := 0
-	return func(p ingest.Progress) {
-		if n++; n%every != 0 {
-			return
+	return func(line string) {
+		if n++; n%10 == 0 {
+			a.logLine(line)
 		}
+	}
+}
+
+// sayLoad returns a function that prints the progress.
+func (a *app) sayLoad(source string, dry bool) func(ingest.Progress) {
+	say := a.everyTenth()
+	return func(p ingest.Progress) {
 		line := p.Text(dry)
 		if source != "" && source != "-" {
 			line = filepath.Base(source) + ": " + line
 		}
-		a.logLine(line)
+		say(line)
 	}
 }
 

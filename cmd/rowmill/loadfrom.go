@@ -120,6 +120,7 @@ func (a *app) loadFrom(ctx context.Context, k *declared.Table, f loadFlags, o in
 
 // sayLoaded prints the outcome of a load from a server, and returns the error that describes it.
 func (a *app) sayLoaded(ctx context.Context, f loadFlags, one ingest.Outcome, err error) error {
+	a.statusLine("")
 	if f.withJSON {
 		err = errors.Join(err, a.printLoads([]ingest.Outcome{one}))
 	} else {

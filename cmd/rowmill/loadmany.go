@@ -9,7 +9,6 @@ import (
 
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/ingest"
-	"github.com/rowmill/rowmill/internal/live"
 )
 
 // maxLines is how many sources without anything unusual are listed on a terminal, and
@@ -70,8 +69,8 @@ func (a *app) loadAll(ctx context.Context, o ingest.Options, f loadFlags, source
 	several := len(sources) > 1
 	m := ingest.Many{Options: o, Files: f.files, Bad: f.badPaths(sources, table), Load: a.loadOne}
 	m.Options.Progress = a.sayLoad(sources[0], f.Dry)
-	progress, clear := a.sayMany(f.Dry)
-	m.Progress = progress
+	say := a.everyTenth()
+	m.Progress = func(p ingest.ManyProgress) { say(p.Text(f.Dry)) }
 	quiet, usual := several && a.stdout.columns() > 0, 0
 	if !f.withJSON {
 		m.Done = func(one ingest.Outcome) {
@@ -80,12 +79,12 @@ func (a *app) loadAll(ctx context.Context, o ingest.Options, f loadFlags, source
 					return
 				}
 			}
-			clear()
+			a.statusLine("")
 			fmt.Fprintln(a.stdout, one.Text())
 		}
 	}
 	outcomes, errs, sum, failed := m.Run(ctx, sources)
-	clear()
+	a.statusLine("")
 	failed = errors.Join(failed, ingest.Failures(outcomes, errs, maxLines))
 	if !f.withJSON && several {
 		if usual > maxLines {
@@ -123,25 +122,4 @@ func (a *app) sayNotBegun(sources []string, outcomes []ingest.Outcome) {
 		line += fmt.Sprintf(" and %s more", figure.Count(n))
 	}
 	fmt.Fprintln(a.stderr, line)
-}
-
-// sayMany returns a function that prints the progress of several sources: on a terminal
-// one line that is rewritten every second, otherwise a line every ten seconds. clear
-// removes that line before other output.
-func (a *app) sayMany(dry bool) (say func(ingest.ManyProgress), clear func()) {
-	if live.IsTerminal(a.stderr) {
-		return func(p ingest.ManyProgress) {
-			line := p.Text(dry)
-			if width := (&results{w: a.stderr}).columns(); width > 0 && len(line) >= width {
-				line = line[:width-1] // a wrapped line can't be rewritten
-			}
-			a.statusLine(line)
-		}, func() { a.statusLine("") }
-	}
-	n := 0
-	return func(p ingest.ManyProgress) {
-		if n++; n%10 == 0 {
-			a.logLine(p.Text(dry))
-		}
-	}, func() {}
 }

@@ -229,7 +229,7 @@ func TestTrapHalfWrittenLine(t *testing.T) {
 				l.Error(err)
 			}
 		})
-		l.loads(exitDone, "Inserted 2, Sent 2, Finished true", "day.csv")
+		l.loads(exitDone, "Inserted 2, Sent 2, Finished true; its last line has no line break, and it was written to just now", "day.csv")
 		l.has("1234", "SELECT value FROM readings WHERE sensor = 2")
 		const end = loadHeader + "3,2026-03-29 01:00:00,1,ok\n4,2026-03-29 01:00:00,12,o"
 		for _, c := range []struct{ more, want string }{

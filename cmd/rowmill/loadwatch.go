@@ -37,6 +37,7 @@ func (a *app) watch(ctx context.Context, o ingest.Options, f loadFlags) error {
 		Bad:      func(sources []string) func(string) string { return f.badPaths(sources, o.Table.Name) },
 		Progress: func(source string) func(ingest.Progress) { return a.sayLoad(source, false) },
 		Done: func(one ingest.Outcome) error {
+			a.statusLine("")
 			if f.withJSON {
 				return a.printLoads([]ingest.Outcome{one})
 			}

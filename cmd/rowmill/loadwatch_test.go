@@ -35,7 +35,7 @@ func TestLoadWatch(t *testing.T) {
 		must(l, os.Rename(filepath.Join(dir, "second.csv.tmp"), filepath.Join(dir, "second.csv")))
 		l.waits("the second file is loaded", func() bool { return len(l.rows()) == 40 })
 		s := stop()
-		if s.code != exitDone || strings.Count(s.stderr, "colour") != 1 || strings.Count(s.stdout, "first.csv:") != 1 || strings.Count(s.stdout, "second.csv:") != 1 {
+		if s.code != exitDone || strings.Count(s.stderr, "colour") != 1 || strings.Count(s.stderr, "left out: "+filepath.Join(dir, "note.txt")+": of an unknown format") != 1 || strings.Contains(s.stderr, "hidden") || strings.Count(s.stdout, "first.csv:") != 1 || strings.Count(s.stdout, "second.csv:") != 1 {
 			l.Errorf("exit %d\n%s\n%s", s.code, s.stdout, s.stderr)
 		}
 		// A file that grows while nothing watches is continued, the others are known.

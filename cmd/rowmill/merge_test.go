@@ -42,7 +42,7 @@ func TestMerge(t *testing.T) {
 		l.write("b.csv", late)
 		l.loads(exitDone, "Sent 14; period p20260329_01: 13 rows, merged; period p20260329_06: 1 row, published", "b.csv --lane merge --dry-run")
 		l.hasRows(100)
-		l.loads(exitDone, "Sent 14, Inserted 3, Duplicate 11, Different 1, NotCompared 1; period p20260329_01: merged, 13 rows", "b.csv --lane merge")
+		l.loads(exitDone, "Sent 14, Inserted 3, Duplicate 11, Different 1, NotCompared 1; 1 period merged, 13 rows; 1 period published, 1 row", "b.csv --lane merge")
 		l.hasRows(103)
 		l.has("sealed 102 1", sealed)
 		l.has("file", "SELECT note FROM readings WHERE sensor = 1 AND value < 1 AND note <> 'open'")

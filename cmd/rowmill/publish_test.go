@@ -149,7 +149,7 @@ func TestPublish(t *testing.T) {
 		at := time.Date(2026, 3, 29, 4, 0, 1, 0, time.UTC)
 		l.insert(at, 1) // 20 rows of hour 4, of sensors 0 to 2
 		l.prints(exitFailed, "all.csv --lane publish", "604 rows", "600 inserted, 1 already present (1 not compared), 3 rejected",
-			"period p20260329_00: published, 100 rows", "p20260329_02: live, because", "!p20260329_04")
+			"publish p20260329_00: 100 rows", "4 periods published, 401 rows", "p20260329_02: live, because", "!p20260329_04")
 		for i := range 20 {
 			p.want = append(p.want, fmt.Sprintf("%d %s <nil>", i%3, at.Add(time.Duration(i)*time.Second).Format("2006-01-02 15:04:05")))
 		}

@@ -228,6 +228,9 @@ func (a *app) statusLine(text string) {
 	if text == "" && a.lastLine == "" {
 		return
 	}
+	if width := (&results{w: a.stderr}).columns(); width > 0 && len(text) >= width {
+		text = text[:width-1] // a wrapped line can't be rewritten
+	}
 	a.lastLine = text
 	fmt.Fprint(a.stderr, clearLine+text)
 }

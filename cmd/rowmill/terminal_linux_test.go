@@ -91,3 +91,32 @@ func TestTerminalIsAskedNothing(t *testing.T) {
 		})
 	}
 }
+
+// TestLoadOnTerminal checks that the progress of a load takes one line of a terminal, also where
+// it publishes many periods.
+func TestLoadOnTerminal(t *testing.T) {
+	onSQLite(t, func(l *loading) {
+		l.write("day.csv", publishedRows(600).text)
+		ours, theirs := openTerminal(l.T)
+		got := make(chan string)
+		go func() {
+			text, _ := io.ReadAll(ours) // until the terminal is closed
+			got <- string(text)
+		}()
+		c := onTerminal(theirs, "load", l.file, "day.csv", "--lane", "publish", "--clock", l.clock)
+		c.Dir = l.dir
+		if err := c.Run(); c.ProcessState.ExitCode() != exitFailed { // it has bad rows
+			l.Error(err)
+		}
+		theirs.Close()
+		text := <-got
+		for line := range strings.Lines(text) {
+			if shown := line[strings.LastIndex(line, "\r\x1b[K")+1:]; strings.Contains(shown, "publish p2026") {
+				l.Errorf("it leaves the line %q", line)
+			}
+		}
+		if !strings.Contains(text, "publish p20260329_00: 100 rows") || !strings.Contains(text, "5 periods published, 501 rows") {
+			l.Errorf("it shows %q", text)
+		}
+	})
+}

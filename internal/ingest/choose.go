@@ -92,8 +92,8 @@ func (l *fileLoad) sayLanes(ctx context.Context, t *target) error {
 		if err != nil {
 			return err
 		}
-		did := map[Lane]string{Publish: "published", Merge: "merged"}[lane]
-		if did == "" || why != "" {
+		did := lane.did()
+		if lane == Live || why != "" {
 			did = "live, " + why
 		}
 		l.say("period %s: %s, %s", p.Name, figure.Plural(rows[i], "row", "rows"), did)

@@ -34,7 +34,7 @@ func Expand(args []string, any bool) (Expanded, error) {
 	e := &expander{any: any, seen: map[string]bool{}}
 	for _, arg := range args {
 		if err := e.add(arg); err != nil {
-			return Expanded{}, err
+			return e.Expanded, err
 		}
 	}
 	return e.Expanded, nil

@@ -177,6 +177,9 @@ func (l *fileLoad) open() (*input, error) {
 			return nil, err
 		}
 		*in.array = l.format.Kind == JSON
+		*in.waits = func() {
+			l.say("%s: its last line has no line break, and it was written to just now: the load waits until it wasn't for %s", l.path, settledAfter)
+		}
 		if l.dump != nil {
 			l.reading = in.readDump(l.dump)
 		}

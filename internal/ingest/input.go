@@ -25,8 +25,10 @@ type input struct {
 	// wide means that the text was UTF-16, as spreadsheets write it.
 	wide   bool
 	packed bool // it is compressed
-	// array, unless nil, is set before the file is read if it is a JSON array.
+	// array and waits, unless nil, are set before the file is read: whether it is a JSON
+	// array, and what is called before a wait for its writer.
 	array  *bool
+	waits  *func()
 	closes []func()
 	quit   chan struct{} // closed when nobody waits for the file to grow
 }
@@ -61,6 +63,7 @@ type counted struct {
 	// complete. Decompressors read ahead in goroutines of their own.
 	packed atomic.Bool
 	array  bool // the content is a JSON array
+	waits  func()
 	quit   <-chan struct{}
 }
 
@@ -100,6 +103,10 @@ func (c *counted) Read(p []byte) (int, error) {
 		}
 		if time.Since(began) >= growWait {
 			return 0, errGrowing
+		}
+		if c.waits != nil && !isClosed(c.quit) {
+			c.waits()
+			c.waits = nil
 		}
 		select {
 		case <-time.After(growPoll):
@@ -146,7 +153,7 @@ func (in *input) open(member, encoding string) error {
 		in.size = info.Size()
 	}
 	raw := &counted{file: in.file, n: &in.read, size: in.size, quit: in.quit}
-	in.array = &raw.array
+	in.array, in.waits = &raw.array, &raw.waits
 	source := io.Reader(raw)
 	switch {
 	case in.size > 0 && isZip(in.file):

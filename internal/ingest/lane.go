@@ -470,19 +470,22 @@ func (l *fileLoad) publishAll(ctx context.Context, n *lane, to int64) error {
 	defer fail(nil)
 	work := make(chan *publication)
 	var all sync.WaitGroup
-	var few, fewRows atomic.Int64
+	var went [len(together)]struct{ periods, rows int64 }
 	for range min(l.opt.Parallel, len(due)) {
 		all.Go(func() {
 			for p := range work {
 				if ctx.Err() == nil {
-					rows, err := l.publishOne(ctx, n, p, to)
+					lane, err := l.publishOne(ctx, n, p, to)
 					if err != nil {
 						fail(err)
+						continue
 					}
-					if rows > 0 {
-						few.Add(1)
-						fewRows.Add(rows)
+					l.mu.Lock()
+					if i := slices.Index(together[:], lane); i >= 0 {
+						went[i].periods++
+						went[i].rows += p.Sent
 					}
+					l.mu.Unlock()
 				}
 			}
 		})
@@ -492,36 +495,44 @@ func (l *fileLoad) publishAll(ctx context.Context, n *lane, to int64) error {
 	}
 	close(work)
 	all.Wait()
-	if few.Load() > 0 {
-		l.say("%s with few rows: live, %s", figure.Plural(few.Load(), "period", "periods"), figure.Plural(fewRows.Load(), "row", "rows"))
+	for i, one := range went {
+		if one.periods > 0 {
+			l.say("%s %s, %s", figure.Plural(one.periods, "period", "periods"), together[i].did(), figure.Plural(one.rows, "row", "rows"))
+		}
 	}
 	return context.Cause(ctx)
 }
 
-// publishOne puts the rows of a publication into the table. few is their number if they
-// were too few to be published.
-func (l *fileLoad) publishOne(ctx context.Context, n *lane, p *publication, to int64) (few int64, err error) {
+// together are the lanes in which the rows of a publication go in all at once.
+var together = [...]Lane{Publish, Merge, Live}
+
+// did says what became of rows that went in together.
+func (l Lane) did() string {
+	return map[Lane]string{Publish: "published", Merge: "merged", Live: "with few rows: live"}[l]
+}
+
+// publishOne puts the rows of a publication into the table. It returns their lane, or "" if
+// they are left to be sent in batches.
+func (l *fileLoad) publishOne(ctx context.Context, n *lane, p *publication, to int64) (lane Lane, err error) {
 	if p.ToByte == 0 {
 		p.ToByte = to
 	}
 	rows, first, last := n.counts(p)
 	if rows == 0 {
-		return 0, nil
+		return "", nil
 	}
 	p.Counts, p.First, p.Last = state.Counts{Sent: rows}, first, last
 	lane, why, err := n.choose(ctx, p.Period, rows)
 	if err != nil {
-		return 0, err
+		return "", err
 	}
 	p.Merges, p.Compared = lane == Merge, 0
 	switch {
 	case why == tooFew:
-		if err = l.insertFew(ctx, n, p); err == nil {
-			few = rows
-		}
+		err = l.insertFew(ctx, n, p)
 	case lane == Live:
 		l.say("%s: live, %s: %s", n.label(p), figure.Plural(rows, "row", "rows"), why)
-		return 0, n.single(ctx, p)
+		return "", n.single(ctx, p)
 	default:
 		err = l.retry(ctx, func() error {
 			l.publishing(p, 0)
@@ -541,18 +552,13 @@ func (l *fileLoad) publishOne(ctx context.Context, n *lane, p *publication, to i
 			l.mu.Unlock()
 			l.count(p.Counts, 0, false)
 			l.compared.Add(p.Compared)
-			what := "published"
-			if lane == Merge {
-				what = "merged"
-			}
-			l.say("%s: %s, %s", n.label(p), what, figure.Plural(rows, "row", "rows"))
 		}
 	}
 	if !errors.Is(err, engine.ErrRefused) && !errors.Is(err, state.ErrFilled) && !errors.Is(err, engine.ErrUnsupported) || ctx.Err() != nil {
-		return few, err
+		return lane, err
 	}
 	l.say("%s: live, because its rows can't be published: %v", n.label(p), err)
-	return 0, n.single(ctx, p)
+	return "", n.single(ctx, p)
 }
 
 // single records that the rows of a publication are sent in batches.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -50,7 +51,7 @@ type watchedFile struct {
 func (w *Watch) Run(ctx context.Context) (failed int, err error) {
 	o := w.Options
 	files := map[string]*watchedFile{}
-	broken := ""
+	broken, left := "", map[string]bool{}
 	for ctx.Err() == nil {
 		found, err := Expand([]string{w.Dir}, w.Any)
 		if errors.Is(err, ErrNoFiles) {
@@ -61,6 +62,15 @@ func (w *Watch) Run(ctx context.Context) (failed int, err error) {
 			broken = text
 		} else if err == nil {
 			broken = ""
+		}
+		was := left
+		left = map[string]bool{}
+		for _, line := range found.Left { // without those that are to be renamed
+			if path := line[:strings.LastIndex(line, ": ")]; leftOut(path) == "" {
+				if left[line] = true; !was[line] {
+					o.Say("left out: " + line)
+				}
+			}
 		}
 		bad := w.Bad(found.Sources)
 		seen := map[string]*watchedFile{}
