@@ -111,6 +111,14 @@ func (a *app) listen(what, addr string) (net.Listener, error) {
 	return l, nil
 }
 
+// exposed is a warning if clients of other hosts come as local ones to the server; "" if they don't.
+func exposed(listen string, w engine.Wire) string {
+	if monitor.IsLoopback(listen) || w.Network != "unix" && !monitor.IsLoopback(w.Address) {
+		return ""
+	}
+	return "warning: the server takes clients from other hosts for local ones: accounts such as root@localhost are open to them, those without a password, too"
+}
+
 func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 	if err := f.check(); err != nil {
 		return err
@@ -144,6 +152,9 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 	l, err := a.listen(t.Info().Target, f.listen)
 	if err != nil {
 		return err
+	}
+	if why := exposed(f.listen, wired.Wire()); why != "" {
+		a.logLine(why)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	var metrics sync.WaitGroup

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -49,6 +50,21 @@ func TestServe(t *testing.T) {
 	db.Close()
 	if log := stop(); !strings.Contains(log, "ended cleanly") {
 		t.Error(log)
+	}
+}
+
+// TestServeExposesLocalAccounts warns if user@localhost is anybody's who reaches the address of serve.
+func TestServeExposesLocalAccounts(t *testing.T) {
+	for _, c := range []struct {
+		listen, network, address string
+		warns                    bool
+	}{
+		{"0.0.0.0:4406", "unix", "/run/mysqld/mysqld.sock", true}, {"192.0.2.1:4406", "tcp", "127.0.0.1:3306", true}, {"[::]:4406", "tcp", "localhost:3306", true},
+		{"127.0.0.1:4406", "unix", "/run/mysqld/mysqld.sock", false}, {"0.0.0.0:4406", "tcp", "db1:3306", false},
+	} {
+		if got := exposed(c.listen, engine.Wire{Network: c.network, Address: c.address}); (got != "") != c.warns || c.warns && !strings.Contains(got, "root@localhost") {
+			t.Errorf("%+v: %q", c, got)
+		}
 	}
 }
 

@@ -383,10 +383,14 @@ func insertLiterals(text string, literals []string, syntax engine.Syntax) (strin
 	spans := slices.SortedFunc(maps.Keys(all), func(a, b parse.Span) int { return a.From - b.From })
 	edits := make([]parse.Edit, len(spans))
 	for i, s := range spans {
-		if s.Of(text) != "?" || limits[s] && strings.Trim(literals[i], "0123456789") != "" {
+		literal := literals[i]
+		if limits[s] { // a text of digits is a number there
+			literal = strings.Trim(literal, "'")
+		}
+		if s.Of(text) != "?" || limits[s] && (strings.Trim(literal, "0123456789") != "" || literal == "" || len(literal) > 18) {
 			return "", &whole{whyForm, "a parameter has another form"}
 		}
-		edits[i] = parse.Edit{Span: s, Text: literals[i]}
+		edits[i] = parse.Edit{Span: s, Text: literal}
 	}
 	return parse.Replace(text, edits), nil
 }

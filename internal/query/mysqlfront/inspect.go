@@ -318,7 +318,8 @@ func (c *client) examines(p []byte) bool {
 var (
 	whyPrepared = "a prepared query is split only if nothing that the session has done since may change what it means"
 	whyTraced   = "the session may have set profiling or optimizer_trace, which would show rowmill's own statements"
-	whyNotNow   = "a transaction is open, autocommit is off, something may have been said about the next transaction, or rows were changed just before"
+	whyNotNow   = "a transaction is open, something may have been said about the next transaction, or rows were changed just before"
+	whyManual   = "autocommit is off, as it is for Python's drivers unless they connect with autocommit=True"
 )
 
 // due reports that a query of a shape is to be looked at.
@@ -326,6 +327,8 @@ func (c *client) due(shape uint64) bool {
 	switch {
 	case c.traced:
 		c.why = &whyTraced
+	case c.reply.status&statusAutocommit == 0:
+		c.why = &whyManual
 	case !c.maySplit():
 		c.why = &whyNotNow
 	case !c.front.shapes.due(shape, c.front.clock.Load()):

@@ -151,7 +151,7 @@ func TestParameters(t *testing.T) {
 		{"SELECT a FROM t JOIN u ON t.x = ? WHERE '?' = b AND ? < c AND d BETWEEN ? AND ?", []string{"1", "2", "3", "4"}, "SELECT a FROM t JOIN u ON t.x = 1 WHERE '?' = b AND 2 < c AND d BETWEEN 3 AND 4"},
 		{"SELECT a FROM t WHERE b - ? > 3", []string{"1"}, ""}, {"SELECT a FROM t WHERE b > 3 - ?", []string{"1"}, ""}, {"SELECT a FROM t WHERE CONCAT(?, b) = 'x'", []string{"1"}, ""}, {"SELECT a FROM t WHERE b AND ?", []string{"1"}, ""},
 		{"SELECT ? FROM t", []string{"1"}, ""}, {"SELECT a FROM t ORDER BY ?", []string{"1"}, ""}, {"SELECT a FROM t GROUP BY ?", []string{"1"}, ""},
-		{"SELECT a FROM t LIMIT ?", []string{"'1'"}, ""}, {"SELECT a FROM t WHERE b = ?", []string{"1", "2"}, ""},
+		{"SELECT a FROM t LIMIT ?", []string{"'10'"}, "SELECT a FROM t LIMIT 10"}, {"SELECT a FROM t LIMIT ?", []string{"''"}, ""}, {"SELECT a FROM t LIMIT ?", []string{"_binary'1'"}, ""}, {"SELECT a FROM t WHERE b = ?", []string{"1", "2"}, ""},
 	} {
 		got, err := insertLiterals(test.text, test.literals, testSyntax)
 		if (err != nil) != (test.want == "") || got != test.want {

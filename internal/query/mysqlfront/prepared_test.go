@@ -247,6 +247,28 @@ func TestLastStatement(t *testing.T) {
 	})
 }
 
+// TestLimitAsText binds the number of a LIMIT as a text, as some drivers do.
+func TestLimitAsText(t *testing.T) {
+	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
+		x, a := startCounting(t, kind, nil)
+		execute(t, x.client(t), "CREATE TABLE p (id INT PRIMARY KEY, v INT) PARTITION BY HASH (id) PARTITIONS 4", "INSERT INTO p VALUES (1, 1), (2, 2), (3, 4), (4, 8)", "ANALYZE TABLE p")
+		through, direct := x.pair(t, 0, 0)
+		const q = "SELECT v, COUNT(*) FROM p GROUP BY v ORDER BY v LIMIT ?"
+		id, own := through.prepare(q), direct.prepare(q)
+		for _, test := range []struct {
+			limit string
+			split bool
+		}{{"3", true}, {"03", true}, {"", false}, {"3 ", false}, {"-1", false}, {"99999999999999999999", false}} {
+			clear(x.shapes[:])
+			before, text := a.ran.Load(), "\x00\x01\x00\x00\x00\x00\x01\xfd\x00"+string(appendLenenc(nil, uint64(len(test.limit))))+test.limit
+			got, want := through.command(comStmtExecute, id+text), direct.command(comStmtExecute, own+text)
+			if !sameAnswer(got, want) || (a.ran.Load() > before) != test.split {
+				t.Errorf("LIMIT %q: got %q, want %q; in pieces: %v", test.limit, got, want, a.ran.Load() > before)
+			}
+		}
+	})
+}
+
 // TestCursorIsClosed fetches from a cursor after further executions of its statement, which close it.
 func TestCursorIsClosed(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {

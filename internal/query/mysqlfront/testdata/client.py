@@ -12,6 +12,9 @@ with c.cursor() as cur:
     print("rolled back", cur.fetchone())
     cur.executemany("INSERT INTO py VALUES (%s, %s, %s)", [(i, None if i % 10 == 0 else "näme %d" % i, "%d.25" % i) for i in range(1, 201)])
     c.commit()
+    cur.execute("SELECT SUM(id) FROM py")
+    cur.execute("SHOW WARNINGS")
+    print("as drivers begin:", cur.fetchone()[2])
     c.autocommit(True)
     for _ in range(3):
         cur.execute("SELECT name, COUNT(*), SUM(amount) FROM py WHERE id > %s GROUP BY name ORDER BY name LIMIT 2", (100,))
