@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,17 +37,18 @@ const (
 )
 
 // seen knows the keys of the latest rows of a source: of seenRows at least, and of twice
-// as many at most, in 16 MB.
+// as many at most, in 24 MB. Most loads never ask for one, so they are only listed until then.
 type seen struct {
 	mu          sync.Mutex
 	now, before keyLines
 }
 
-// keyLines are the hashes of keys with their first lines, in a table with open addressing
-// that is at most half full: a map takes several times as long.
+// keyLines are the hashes of keys with their lines, and the first line of each hash in a table
+// with open addressing that is at most half full: a map takes several times as long.
 type keyLines struct {
-	slots []keyLine // a power of two
-	n     int       // the number of those in use
+	list    []keyLine
+	slots   []keyLine // a power of two
+	indexed int       // the number of elements of list that are in slots
 }
 
 type keyLine struct {
@@ -64,47 +66,29 @@ func (k *keyLines) slot(hash uint64) *keyLine {
 	}
 }
 
-// grow makes room for n more.
-func (k *keyLines) grow(n int) {
-	size := max(len(k.slots), 1<<10)
-	for size < 2*(k.n+n) {
-		size *= 2
-	}
-	if size == len(k.slots) {
-		return
-	}
-	was := k.slots
-	k.slots = make([]keyLine, size)
-	for _, s := range was {
-		if s.line != 0 {
-			*k.slot(s.hash) = s
-		}
-	}
-}
-
 // add notes the keys of a batch's rows.
 func (s *seen) add(p *parser) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.now.n+len(p.places) > seenRows {
+	if len(s.now.list)+len(p.places) > seenRows {
 		s.now, s.before = s.before, s.now
 		clear(s.now.slots)
-		s.now.n = 0
+		s.now.list, s.now.indexed = s.now.list[:0], 0
 	}
-	s.now.grow(len(p.places))
 	for i, where := range p.places {
-		h := p.keyHash(i, nil)
-		slot := s.now.slot(h)
-		if slot.line == 0 {
-			*slot = keyLine{h, where.line}
-			s.now.n++
-		}
+		s.now.list = append(s.now.list, keyLine{p.keyHash(i, nil), where.line})
 	}
 }
 
+// line returns the first line with a hash, 0 if there is none.
 func (k *keyLines) line(h uint64) int64 {
-	if len(k.slots) == 0 {
-		return 0
+	if n := len(k.list); len(k.slots) <= 2*n {
+		k.slots, k.indexed = make([]keyLine, 1<<bits.Len(uint(2*n))), 0
+	}
+	for ; k.indexed < len(k.list); k.indexed++ {
+		if s := k.slot(k.list[k.indexed].hash); s.line == 0 {
+			*s = k.list[k.indexed]
+		}
 	}
 	return k.slot(h).line
 }
