@@ -80,7 +80,7 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 		if strings.EqualFold(c.Name, t.By) && c.Kind == value.Text && t.Grid.Axis() == rolling.Time && t.Epoch == 0 {
 			typed.Type = value.Type{Kind: value.Time, Digits: 6} // stored without a type of its own
 		}
-		col, as, err := newColumn(typed, db.Capabilities(), &notation)
+		col, as, err := newColumn(typed, db.Capabilities(), &notation, slices.Contains(s.PrimaryKey, c.Name))
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", c.Name, err)
 		}
@@ -246,17 +246,22 @@ type column struct {
 	comma bool // numbers have a decimal comma
 }
 
-func newColumn(c engine.SchemaColumn, caps engine.Capabilities, n *value.Notation) (column, engine.Column, error) {
+// newColumn returns the column of c, and how it is sent. Numbers of a key are compared, as values
+// and not as texts.
+func newColumn(c engine.SchemaColumn, caps engine.Capabilities, n *value.Notation, key bool) (column, engine.Column, error) {
 	own := *n
 	own.TimeFormat = n.TimeFormatOf(c.Name)
 	read, err := c.Type.Reader(&own, value.Server{Untyped: caps.Untyped, NoZeroBytes: caps.NoZeroBytes})
 	as := engine.Column{Name: c.Name, Type: engine.Varchar, Size: math.MaxInt32, Null: c.Null}
+	if read.Float != nil && (key || caps.Untyped) {
+		read.Append = nil
+	}
 	switch {
 	case read.Int != nil && c.Kind == value.Time:
 		as.Type = engine.Time
 	case read.Int != nil:
 		as.Type = engine.Int64
-	case read.Float != nil:
+	case read.Append == nil:
 		as.Type = engine.Float64
 	case c.Kind == value.Bytes:
 		as.Type = engine.Binary

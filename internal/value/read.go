@@ -57,7 +57,7 @@ type Server struct {
 // A Reader reads the values of a column from text. It refuses values that the server
 // would silently change, and those that an untyped one would store although the type
 // doesn't have them. One of its functions is set, by the form in which values are
-// sent. None of them retains or changes the text.
+// sent, and two of a Float, which can be sent in both. None of them retains or changes the text.
 type Reader struct {
 	// Int returns an integer, or for a Time microseconds since 1970 in UTC.
 	Int   func(text []byte) (int64, error)
@@ -213,19 +213,22 @@ func onlyDigits(text []byte, most byte) bool {
 // unsafeString returns text as a string without a copy. The caller must not retain it.
 func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
-// floats returns the reader of binary fractions. NaN and the infinities can only be
-// sent as text.
+// floats returns the reader of binary fractions, which are sent as they are written where
+// that is a plain number, and otherwise in the shortest text with the same value. Float is
+// for servers without types of their own, and where values are compared.
 func (t Type) floats() Reader {
-	if t.NaN {
+	if t.NaN { // which can only be sent as text
 		return Reader{Append: func(dst, text []byte) ([]byte, error) {
-			if _, err := ParseFloat(text, 64); err != nil {
-				return dst, err
+			if !isPlain(text) {
+				if _, err := ParseFloat(text, 64); err != nil {
+					return dst, err
+				}
 			}
 			return append(dst, text...), nil
 		}}
 	}
 	tooFine := t.tooFine()
-	return Reader{Float: func(text []byte) (float64, error) {
+	read := func(text []byte) (float64, error) {
 		v, err := ParseFloat(text, 64)
 		if err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
 			return 0, errNoNumber
@@ -236,7 +239,39 @@ func (t Type) floats() Reader {
 			}
 		}
 		return v, err
+	}
+	return Reader{Float: read, Append: func(dst, text []byte) ([]byte, error) {
+		if t.Precision == 0 && isPlain(text) {
+			return append(dst, text...), nil
+		}
+		v, err := read(text)
+		if err != nil {
+			return dst, err
+		}
+		return strconv.AppendFloat(dst, v+0, 'g', -1, 64), nil // +0: -0 is 0
 	}}
+}
+
+// isPlain reports whether a text is a decimal fraction of at most 15 digits, as many as each
+// binary fraction of 64 bits has exactly, and not -0: all servers read the same number.
+func isPlain(text []byte) bool {
+	whole := text
+	if len(text) > 0 && text[0] == '-' {
+		whole = text[1:]
+	}
+	points, zeros := 0, 0
+	for _, c := range whole {
+		switch {
+		case c == '.':
+			points++
+		case c == '0':
+			zeros++
+		case c-'0' > 9:
+			return false
+		}
+	}
+	digits := len(whole) - points
+	return digits > 0 && digits <= 15 && points <= 1 && whole[0] != '.' && whole[len(whole)-1] != '.' && (len(whole) == len(text) || zeros < digits)
 }
 
 // ParseFloat reads a binary fraction of 32 or 64 bits, including NaN and the

@@ -2,6 +2,7 @@ package value
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/big"
 	"strconv"
@@ -159,6 +160,38 @@ func TestDecimal(t *testing.T) {
 	if got, err := read(t, readerOf(t, Type{Kind: Decimal, NaN: true}, Notation{}, Server{}), "NaN"); err != nil || got != "NaN" {
 		t.Errorf("NaN: %q, %v", got, err)
 	}
+}
+
+// FuzzFloat checks that the text that is sent for a binary fraction is the same number as its
+// value, also where it passes as it is written, and that both are refused alike.
+func FuzzFloat(f *testing.F) {
+	for _, s := range []string{
+		"39.02", "-0.50", "007", "0", "-0", "-0.00", "0.1", "123456789012345", "1234567890123456", "999999999999.999", "0.000000000000001", "9007199254740993",
+		"0.1234567890123456789", "1e5", "+1.5", ".5", "5.", "-", ".", "", "1.2.3", "1-2", "--1", "0x10", "1_0", "NaN", "inf", "1e400", "5e-324", "1 ", "1,5",
+	} {
+		f.Add(s)
+	}
+	types := []Type{{Kind: Float, Bits: 64}, {Kind: Float, Bits: 32}, {Kind: Float, Bits: 32, Precision: 7, Scale: 2}, {Kind: Float, Bits: 64, NaN: true}}
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, typ := range types {
+			r := readerOf(t, typ, Notation{}, Server{})
+			sent, err := r.Append([]byte("1"), []byte(s))
+			want, wantErr := ParseFloat([]byte(s), 64)
+			if r.Float != nil {
+				want, wantErr = r.Float([]byte(s))
+			}
+			if fmt.Sprint(err) != fmt.Sprint(wantErr) {
+				t.Errorf("%+v %q: %v as text, %v as a value", typ, s, err, wantErr)
+			}
+			if err != nil {
+				continue
+			}
+			got, err := ParseFloat(sent[1:], 64)
+			if err != nil || got != want && !(got != got && want != want) || !typ.NaN && math.Signbit(got) != math.Signbit(want+0) {
+				t.Errorf("%+v %q: %g is sent as %s, %v", typ, s, want, sent[1:], err)
+			}
+		}
+	})
 }
 
 // FuzzDecimal compares the check of a decimal's scale with an exact fraction.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine/enginetest"
 	"github.com/rowmill/rowmill/internal/engine/mysql"
 	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // byDriver is a DB whose loaders and queriers send through the driver, as with TLS.
@@ -86,6 +89,54 @@ func TestLoaderLoads(t *testing.T) {
 				return db
 			})
 		})
+	}
+}
+
+// TestFloatsAsText checks that the server reads a binary fraction that passes as it is written,
+// by LOAD DATA and by a statement, as the literal of its value.
+func TestFloatsAsText(t *testing.T) { onEach(t, testFloatsAsText) }
+
+func testFloatsAsText(t *testing.T, db *mysql.DB) {
+	_, err := db.Pool().ExecContext(within(t), "CREATE TABLE f (n INT NOT NULL PRIMARY KEY, a DOUBLE NOT NULL, b DOUBLE NOT NULL, c FLOAT NOT NULL, d FLOAT NOT NULL)")
+	must(t, err)
+	texts := []string{"39.02", "-0.50", "007", "0.00", "-0", "0.1", "123456789012345", "-99999999.9999999", "0.000000000000001", "16777217", "1e5", ".5", "1e-320"}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		texts = append(texts, strconv.FormatFloat(rnd.NormFloat64()*math.Pow(10, float64(rnd.IntN(8))), 'f', rnd.IntN(8), 64))
+	}
+	read, err := value.Type{Kind: value.Float}.Reader(&value.Notation{}, value.Server{})
+	must(t, err)
+	table := &engine.Table{Name: "f", Columns: []engine.Column{{Name: "n", Type: engine.Int32}}}
+	for i, name := range []string{"a", "b", "c", "d"} {
+		table.Columns = append(table.Columns, engine.Column{Name: name, Type: []engine.Type{engine.Varchar, engine.Float64}[i%2]})
+	}
+	b := engine.NewBatch(table.Columns)
+	for i, text := range texts {
+		b.Columns[0].Ints = append(b.Columns[0].Ints, int64(i))
+		x, err := read.Float([]byte(text))
+		must(t, err)
+		for c := 1; c <= 3; c += 2 {
+			v := &b.Columns[c]
+			v.Bytes, err = read.Append(v.Bytes, []byte(text))
+			must(t, err)
+			v.EndBytes()
+			b.Columns[c+1].Floats = append(b.Columns[c+1].Floats, x)
+		}
+		b.EndRow()
+	}
+	for _, least := range []int{1, 1 << 20} {
+		db.SetLoadRows(least)
+		l := openLoader(t, db)
+		begin(t, l)
+		ack, err := l.Insert(within(t), table, b, 0, b.Rows())
+		must(t, err)
+		same, err := mysql.Number(l, "SELECT COUNT(*) FROM f WHERE a = b AND c = d AND CAST(a AS CHAR) = CAST(b AS CHAR) AND CAST(c AS CHAR) = CAST(d AS CHAR)")
+		must(t, err)
+		if ack.Rows != int64(len(texts)) || same != ack.Rows {
+			t.Errorf("LOAD DATA from %d rows on: %d rows, of which %d are the same", least, ack.Rows, same)
+		}
+		must(t, mysql.Run(l, "DELETE FROM f"))
+		commit(t, l)
 	}
 }
 
