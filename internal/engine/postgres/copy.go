@@ -3,6 +3,7 @@ package postgres
 import (
 	"encoding/hex"
 	"fmt"
+	"math"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/value"
@@ -95,9 +96,9 @@ func appendField(dst, p []byte) (_ []byte, ok bool) {
 
 // copyRows sends rows [from, to) of b with a COPY statement, in text format, or in binary
 // format with these forms, without waiting for the server's CopyInResponse: after an error, it
-// discards the stream. It fails with errUnsent for a value that can't be encoded; the statement
-// is canceled then.
-func (c *wire) copyRows(buf *[]byte, statement string, e *encoder, forms []binaryForm, b *engine.Batch, from, to int, r *reply) error {
+// discards the stream, of which chunk bytes are sent at a time. It fails with errUnsent for a value
+// that can't be encoded; the statement is canceled then, unless nothing of it was sent.
+func (c *wire) copyRows(buf *[]byte, statement string, e *encoder, forms []binaryForm, b *engine.Batch, from, to, chunk int, r *reply) error {
 	out, start := beginMessage(appendQuery((*buf)[:0], statement), 'd')
 	defer func() { *buf = out }()
 	if forms != nil {
@@ -109,7 +110,7 @@ func (c *wire) copyRows(buf *[]byte, statement string, e *encoder, forms []binar
 		} else {
 			out = e.appendLine(out, b, row)
 		}
-		if len(out) < copyChunk {
+		if len(out) < chunk {
 			continue
 		}
 		endMessage(out, start)
@@ -126,11 +127,13 @@ func (c *wire) copyRows(buf *[]byte, statement string, e *encoder, forms []binar
 		out = append(out, 'c', 0, 0, 0, 4) // CopyDone
 		return c.exchange(out, r)
 	}
-	out, start = beginMessage(out, 'f') // CopyFail
-	out = append(append(out, "a value can't be encoded"...), 0)
-	endMessage(out, start)
-	if err := c.exchange(out, r); !c.Answered(err) {
-		return err
+	if chunk < math.MaxInt {
+		out, start = beginMessage(out, 'f') // CopyFail
+		out = append(append(out, "a value can't be encoded"...), 0)
+		endMessage(out, start)
+		if err := c.exchange(out, r); !c.Answered(err) {
+			return err
+		}
 	}
 	return engine.Classed(engine.ErrRefused, fmt.Errorf("%w: %w", errUnsent, e.err))
 }

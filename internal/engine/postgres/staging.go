@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -21,10 +22,10 @@ type staging struct {
 	enc    encoder
 	buf    []byte
 	copies bool
-	// copy is the COPY statement, indexes those that create the indexes, the primary key
-	// first.
-	copy    string
-	indexes []string
+	// copy and copyBinary are the COPY statements, the second if all columns have forms; indexes
+	// are those that create the indexes, the primary key first.
+	copy, copyBinary string
+	indexes          []string
 	// unique deletes all but the first of rows with one key; "" if rows that would
 	// violate a key are skipped while they are written, or not at all.
 	unique string
@@ -56,7 +57,7 @@ func (db *DB) stage(ctx context.Context, t *engine.Table, o engine.StageOptions)
 	}
 	d := db.dialect
 	s := &staging{o: o, enc: newEncoder(d, o.Table()), copies: copies(o.Columns, schema)}
-	s.copy = s.enc.copyText(", FREEZE")
+	s.copy, s.copyBinary = s.enc.copyText(", FREEZE"), strings.TrimSuffix(s.enc.copyStatement(), ")")+", FREEZE)"
 	s.Dial = func(ctx context.Context) (*wire, error) {
 		return db.dialWire(ctx, loadSession...)
 	}
@@ -86,7 +87,16 @@ func (db *DB) stage(ctx context.Context, t *engine.Table, o engine.StageOptions)
 		s.indexes = slices.DeleteFunc(s.indexes, func(q string) bool { return !strings.Contains(q, " PRIMARY KEY ") && !strings.Contains(q, "UNIQUE") })
 	}
 	if err == nil {
-		err = s.Do(ctx, func() error { return classify(s.runAll(begin...)) })
+		err = s.Do(ctx, func() error {
+			err := s.runAll(begin...)
+			if s.enc.forms = binaryForms(o.Columns, schema); err == nil && s.enc.forms != nil {
+				var r reply
+				if err = s.Conn.exchange(appendQuery(nil, s.enc.sameTypes(schema)), &r); r.came > 0 { // the table was altered a moment ago
+					s.enc.forms = nil
+				}
+			}
+			return classify(err)
+		})
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -118,8 +128,15 @@ func (s *staging) Write(ctx context.Context, b *engine.Batch) error {
 
 func (s *staging) write(b *engine.Batch, r *reply) error {
 	s.enc.err = nil
+	if s.copies && s.enc.forms != nil {
+		err := s.Conn.copyRows(&s.buf, s.copyBinary, &s.enc, s.enc.forms, b, 0, b.Rows(), math.MaxInt, r)
+		if !errors.Is(err, errText) {
+			return err
+		}
+		s.enc.err, s.enc.forms = nil, nil
+	}
 	if s.copies {
-		return s.Conn.copyRows(&s.buf, s.copy, &s.enc, nil, b, 0, b.Rows(), r)
+		return s.Conn.copyRows(&s.buf, s.copy, &s.enc, nil, b, 0, b.Rows(), copyChunk, r)
 	}
 	for row := 0; row < b.Rows(); {
 		var start int
