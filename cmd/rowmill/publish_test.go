@@ -162,3 +162,20 @@ func TestPublish(t *testing.T) {
 		l.prints(exitDone, "all.csv", "nothing to do")
 	})
 }
+
+// TestSmallFileIsInserted: a publication of rows that fit in memory with their only index takes
+// longer than inserts.
+func TestSmallFileIsInserted(t *testing.T) {
+	onStagers(t, func(l *loading) {
+		const rows = 21000
+		text := []byte("sensor,ts,value,note,more\n")
+		for i := range rows {
+			text = fmt.Appendf(text, "%d,2026-03-29 01:00:00,0.5,n,%0200d\n", i, i)
+		}
+		l.write("a.csv", string(text))
+		l.prints(exitDone, "a.csv --skip-columns more --dry-run", "period p20260329_01: 21,000 rows, live, the file is small, and the table has few indexes")
+		l.prints(exitDone, "a.csv --skip-columns more --dry-run --lane publish", "period p20260329_01: 21,000 rows, published")
+		l.prints(exitDone, "a.csv --skip-columns more", "21,000 inserted", "!published")
+		l.hasRows(rows)
+	})
+}

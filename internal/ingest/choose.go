@@ -45,23 +45,27 @@ func (l *fileLoad) sendsAll(t *target) (why string, err error) {
 	if why != "" && l.opt.Lane.forced() {
 		return "", engine.Hinted(fmt.Errorf("rows of it can't be published: %s", why), "--lane auto")
 	}
-	size := l.input.size
-	if l.input.packed {
-		size *= expansion
-	}
 	switch {
 	case why != "":
 	case l.opt.Lane == Live:
 		why = "--lane live"
-	case l.opt.Lane == Auto && size < smallFile && !slices.ContainsFunc(l.published, routed):
+	case l.opt.Lane == Auto && l.size() < smallFile && !slices.ContainsFunc(l.published, routed):
 		why = "the file is small"
 	}
 	return why, nil
 }
 
+// size is about that of the file's text.
+func (l *fileLoad) size() int64 {
+	if l.input.packed {
+		return l.input.size * expansion
+	}
+	return l.input.size
+}
+
 func (l *fileLoad) newLane(t *target) *lane {
 	return &lane{load: l.load, target: t, layout: newLayout(t.all.table.Columns, l.opt.Schema.PrimaryKey), sent: map[int64]bool{}, bySender: map[*sender]*sorter{},
-		file: &spillFile{dir: l.opt.Dir}}
+		file: &spillFile{dir: l.opt.Dir}, inserts: l.opt.Lane == Auto && l.size() < fewIndexesFile && len(l.opt.Schema.Indexes) <= 1}
 }
 
 // sayLanes says how the rows of a file that was only checked would go in.
@@ -91,6 +95,9 @@ func (l *fileLoad) sayLanes(ctx context.Context, t *target) error {
 		}
 		if err != nil {
 			return err
+		}
+		if lane == Publish && why == "" && n.inserts {
+			lane, why = Live, "the file is small, and the table has few indexes"
 		}
 		did := lane.did()
 		if lane == Live || why != "" {

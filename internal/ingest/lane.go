@@ -55,8 +55,11 @@ type Publisher interface {
 
 const (
 	DefaultMemory = 256 << 20
-	// smallFile is the size of a file that is not worth a publication.
-	smallFile = 4 << 20
+	// smallFile is the size of a file that is not worth a publication, and fewIndexesFile that
+	// of one whose rows are inserted into empty periods of a table with one index besides its
+	// primary key, or none: while these fit in memory, a publication costs more.
+	smallFile      = 4 << 20
+	fewIndexesFile = 64 << 20
 	// expansion is a guess of how much larger a compressed file is.
 	expansion = 4
 	// fewRows is the number of rows of a period that are inserted in one transaction
@@ -94,6 +97,7 @@ type lane struct {
 	sorters []*sorter
 	// bySender has the same sorters.
 	bySender map[*sender]*sorter
+	inserts  bool   // whether rows of empty periods are inserted
 	asked    bool   // whether the account may publish
 	refused  string // why not
 }
@@ -300,7 +304,7 @@ func (n *lane) decide(ctx context.Context, part rolling.Partition, all []*public
 		return false, nil
 	}
 	rows, err := n.rowsIn(ctx, part, 1)
-	if err != nil {
+	if err != nil || rows == 0 && n.inserts {
 		return false, err
 	}
 	if rows > 0 {
