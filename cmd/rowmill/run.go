@@ -251,6 +251,7 @@ func (a *app) serveStatus(ctx context.Context, addr string, tables []*declared.T
 		o.Collectors = append(o.Collectors, received.Server)
 	}
 	m := monitor.New(o)
+	k.Count = m.Count
 	var all sync.WaitGroup
 	var served error
 	all.Go(func() { served = monitor.ServeOn(ctx, listener, m) })

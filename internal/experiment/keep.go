@@ -235,18 +235,22 @@ const watchEvery = 500 * time.Millisecond
 func (r *keepRun) watchKeeper(ctx context.Context, event eventFunc) error {
 	since := time.Now()
 	for engine.Sleep(ctx, watchEvery) == nil {
-		if err := r.follow(ctx, since, event); err != nil && ctx.Err() == nil && !engine.Retryable(err) {
+		if err := r.follow(ctx, &since, event); err != nil && ctx.Err() == nil && !engine.Retryable(err) {
 			return err
 		}
 	}
 	// An action that has just ended is recorded a moment later.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	return r.follow(last, since, event)
+	return r.follow(last, &since, event)
 }
 
-func (r *keepRun) follow(ctx context.Context, since time.Time, event eventFunc) error {
-	actions, err := r.table.State.Actions(ctx, r.table.Declared.Name, 100)
+// lateRecord is how long after its end an action may be recorded, or one of another lane before it.
+const lateRecord = 10 * time.Second
+
+// follow reads the actions after since, and moves that on.
+func (r *keepRun) follow(ctx context.Context, since *time.Time, event eventFunc) error {
+	actions, err := r.table.State.ActionsSince(ctx, r.table.Declared.Name, *since)
 	if err != nil {
 		return err
 	}
@@ -255,8 +259,9 @@ func (r *keepRun) follow(ctx context.Context, since time.Time, event eventFunc) 
 		if x.Error != "" {
 			failed = errors.New(x.Error)
 		}
-		if x.At.After(since) {
-			r.saw(x.Action, x.Detail, x.At, x.Took, failed, event)
+		r.saw(x.Action, x.Detail, x.At, x.Took, failed, event)
+		if late := x.At.Add(-lateRecord); late.After(*since) {
+			*since = late
 		}
 	}
 	return nil

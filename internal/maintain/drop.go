@@ -247,10 +247,14 @@ func (t *Table) errIfChanged(ctx context.Context) error {
 // 24 bytes are kept, the last 8 of them a hash of all of it, so that tables whose
 // names begin alike have tables of their own.
 func standalone(table, what string, p rolling.Partition) string {
-	if len(table) > 24 {
-		h := fnv.New32a()
-		_, _ = h.Write([]byte(table)) // returns no error
-		table = fmt.Sprintf("%s_%08x", strings.ToValidUTF8(table[:15], ""), h.Sum32())
+	return fmt.Sprintf("rowmill_%s_%s_%d", what, shortened(table), p.From)
+}
+
+func shortened(table string) string {
+	if len(table) <= 24 {
+		return table
 	}
-	return fmt.Sprintf("rowmill_%s_%s_%d", what, table, p.From)
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(table)) // returns no error
+	return fmt.Sprintf("%s_%08x", strings.ToValidUTF8(table[:15], ""), h.Sum32())
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -51,11 +53,13 @@ type Status struct {
 	Late string `json:"late_rows,omitempty"`
 	// Adopting means that the table is a plain one in conversion to a rolling one,
 	// or back: its periods are not known.
-	Adopting bool            `json:"adopting,omitempty"`
-	Leader   string          `json:"leader"`  // the process that keeps the table, as far as can be seen
-	Changes  []ChangeStatus  `json:"changes"` // in progress
-	Actions  []ActionStatus  `json:"actions"` // the latest ones, newest first
-	Next     []NextStatus    `json:"next"`    // the next tasks, in order
+	Adopting bool           `json:"adopting,omitempty"`
+	Leader   string         `json:"leader"`  // the process that keeps the table, as far as can be seen
+	Changes  []ChangeStatus `json:"changes"` // in progress
+	Actions  []ActionStatus `json:"actions"` // the latest ones, newest first
+	// Latest are the last success and the last failure of each kind of action.
+	Latest   []ActionStatus  `json:"latest"`
+	Next     []NextStatus    `json:"next"` // the next tasks, in order
 	Blockers []BlockerStatus `json:"blockers"`
 	Hidden   []HiddenStatus  `json:"hidden,omitempty"`
 	// Problems require action. If there are none, rowmill status exits with 0.
@@ -142,7 +146,7 @@ type HiddenStatus struct {
 // A Problem requires action.
 type Problem struct {
 	// Code is one of headroom, blocked, gap, stopped, rollup, failed, outside,
-	// declaration, triggers, retention, long, node.
+	// declaration, triggers, retention, long, kept, node.
 	Code string `json:"code"`
 	Text string `json:"text"`
 	Try  string `json:"try,omitempty"`
@@ -237,7 +241,7 @@ func (t *Table) status(ctx context.Context, s *Status) (*Status, error) {
 	}
 	l.next()
 	l.headroom()
-	for _, part := range []func(context.Context) error{l.blockers, l.gaps, l.outside, l.triggers} {
+	for _, part := range []func(context.Context) error{l.blockers, l.gaps, l.outside, l.kept, l.triggers} {
 		if err := part(ctx); err != nil {
 			return nil, err
 		}
@@ -326,16 +330,26 @@ func (l *look) activity(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	l.s.Actions = actionStatuses(actions)
+	if actions, err = l.State.LatestActions(ctx, l.s.Table); err != nil {
+		return err
+	}
+	l.s.Latest = actionStatuses(actions)
 	seen := map[string]bool{}
-	for _, a := range actions {
-		as := ActionStatus{At: a.At.UTC(), Action: a.Action, Detail: a.Detail, Seconds: a.Took.Seconds(), Error: a.Error, Locked: a.Locked, By: a.By}
-		l.s.Actions = append(l.s.Actions, as)
+	for _, a := range l.s.Latest {
 		if !seen[a.Action] && time.Since(a.At) < recent {
-			l.latest = append(l.latest, as)
+			l.latest = append(l.latest, a)
 		}
 		seen[a.Action] = true
 	}
 	return nil
+}
+
+func actionStatuses(actions []state.Action) (out []ActionStatus) {
+	for _, a := range actions {
+		out = append(out, ActionStatus{At: a.At.UTC(), Action: a.Action, Detail: a.Detail, Seconds: a.Took.Seconds(), Error: a.Error, Locked: a.Locked, By: a.By})
+	}
+	return out
 }
 
 func (l *look) hidden(ctx context.Context) error {
@@ -541,6 +555,48 @@ func (l *look) outside(ctx context.Context) error {
 			"look at them in the table's partitions rowmill_floor and rowmill_gap_*; delete them, or restore or create their period")
 	}
 	return err
+}
+
+// kept adds the tables with rows of periods that no change in progress needs: a former one has left them, or kept them
+// for inspection.
+func (l *look) kept(ctx context.Context) error {
+	db, ok := l.DB.(engine.Sizer)
+	if !ok {
+		return nil
+	}
+	names, err := db.Named(ctx, "rowmill_")
+	if err != nil {
+		return err
+	}
+	of := regexp.QuoteMeta(shortened(l.s.Table))
+	own := regexp.MustCompile("(?i)^rowmill_(?:(?:in|out|old)_" + of + "_(-?[0-9]+)_[0-9a-f]{1,6}|(?:new|drop|back|into)_" + of + "_(-?[0-9]+))$")
+	changes, err := l.State.Changes(ctx, l.s.Table) // after the names: a change is recorded before it creates a table
+	if err != nil {
+		return err
+	}
+	var needed []string
+	for _, c := range changes {
+		if d, err := load(&c); d != nil && err == nil {
+			copies, rows := d.tables(c.Step)
+			needed = slices.Concat(needed, copies, rows)
+		}
+	}
+	for _, name := range names {
+		m := own.FindStringSubmatch(name)
+		if m == nil || slices.ContainsFunc(needed, func(n string) bool { return strings.EqualFold(n, name) }) {
+			continue
+		}
+		if there, err := l.exists(ctx, name); err != nil || !there { // its change has ended since
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		from, _ := strconv.ParseInt(m[1]+m[2], 10, 64)
+		l.s.problem("kept", fmt.Sprintf("table %s has rows of the period from %s, and no change in progress needs it: rows that are missing from %s may be among them", name, l.Table.Table.Grid.Format(from), l.s.Table),
+			fmt.Sprintf("INSERT INTO %s the rows that it lacks; then DROP TABLE %s", l.s.Table, name))
+	}
+	return nil
 }
 
 func (l *look) triggers(ctx context.Context) error {

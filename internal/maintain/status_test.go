@@ -239,3 +239,67 @@ func BenchmarkView(b *testing.B) {
 		})
 	}
 }
+
+// TestManyActions: each action is counted, also a failure that the log has already, and status knows the last success
+// and the last failure of each kind, whatever else has happened since.
+func TestManyActions(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		w := applied(t, db, declare(t, db, nil), at(0.2))
+		counted := map[string]int{}
+		w.Count = func(e Event) { counted[fmt.Sprint(e.Action, " ", e.Err == nil)]++ }
+		w.log(t.Context(), "archive", "p0", time.Second, nil)
+		for range 2 {
+			w.log(t.Context(), "drop", "p1", time.Second, errors.New("disk full"))
+		}
+		for range 60 {
+			w.log(t.Context(), "seal", "p", time.Second, nil)
+		}
+		s := w.status()
+		var latest []string
+		for _, a := range s.Latest {
+			latest = append(latest, fmt.Sprint(a.Action, " ", a.Error == ""))
+		}
+		if want := []string{"seal true", "drop false", "archive true"}; !slices.Equal(latest, want) || len(s.Actions) != maxActions {
+			t.Errorf("latest %v of %d, want %v", latest, len(s.Actions), want)
+		}
+		if counted["seal true"] != 60 || counted["drop false"] != 2 || counted["archive true"] != 1 {
+			t.Errorf("counted %v", counted)
+		}
+		if got := w.problem("failed"); !strings.Contains(got, "drop p1: disk full") {
+			t.Errorf("problem %q", got)
+		}
+	})
+}
+
+// TestKeptTables: a table with rows of a period that no change in progress needs is a problem until somebody has removed it,
+// whatever else has happened since.
+func TestKeptTables(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		w := applied(t, db, declare(t, db, func(d *rolling.Declaration) { d.Seal.Compress = true }), at(0.2))
+		w.insert(at(0.5), 1, 2)
+		part := w.partitions()[0]
+		names := []string{standalone("readings", "out", part) + "_1f3a", standalone("readings", "old", part) + "_ffffff", standalone("readings", "drop", part)}
+		for _, name := range append(names, standalone("readings_1", "out", part)+"_1f", "rowmill_out_readings_1_2_3") {
+			w.exec("CREATE TABLE " + db.Dialect().Quote(name) + " (sensor INT NOT NULL PRIMARY KEY)")
+		}
+		got := func() (out []string) {
+			for _, p := range w.status().Problems {
+				if p.Code == "kept" && strings.Contains(p.Text, "of the period from "+w.Table.Table.Grid.Format(part.From)) {
+					out = append(out, strings.Fields(p.Text)[1])
+				}
+			}
+			slices.Sort(out)
+			return out
+		}
+		slices.Sort(names)
+		if !slices.Equal(got(), names) {
+			t.Errorf("kept %v, want %v; %+v", got(), names, w.status().Problems)
+		}
+		_, err := w.State.Begin(t.Context(), &state.Change{Table: "readings", ID: "drop 1", Kind: string(Drop), Step: stepCheck}, dropping{Table: names[0]})
+		must(t, err)
+		w.exec("DROP TABLE " + db.Dialect().Quote(names[1]))
+		if want := names[2:]; !slices.Equal(got(), want) {
+			t.Errorf("kept %v, want %v", got(), want)
+		}
+	})
+}

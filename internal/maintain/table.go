@@ -30,8 +30,8 @@ type Table struct {
 	Limits copier.Limits
 	// Reached, unless nil, is called at each point of a change. Tests end the process there.
 	Reached func(point string)
-	// Say, unless nil, is called for each action, and for each failure.
-	Say func(Event)
+	// Say, unless nil, is called for each action, and for each failure but repeated ones; Count for each.
+	Say, Count func(Event)
 
 	// Node is the name of the server if the table is on several: it has the rows of some keys. Its archive is a
 	// directory of that name.
@@ -241,15 +241,19 @@ func (f *failures) repeated(what string) bool {
 
 // log reports and logs an action. If the log can't be written, that is reported.
 func (t *Table) log(ctx context.Context, action, detail string, took time.Duration, err error) {
+	e := Event{At: time.Now(), Action: action, Detail: detail, Took: took, Err: err, Waiting: errors.Is(err, engine.ErrLockTimeout)}
+	if t.Count != nil {
+		t.Count(e)
+	}
 	if err != nil && t.failed.repeated(action+" "+detail) {
 		return
 	}
 	t.failed.open.Store(action, err != nil)
-	a := state.Action{At: time.Now(), Table: t.Table.Name, Action: action, Detail: detail, Took: took}
+	a := state.Action{At: e.At, Table: t.Table.Name, Action: action, Detail: detail, Took: took, Locked: e.Waiting}
 	if err != nil {
-		a.Error, a.Locked = err.Error(), errors.Is(err, engine.ErrLockTimeout)
+		a.Error = err.Error()
 	}
-	t.say(Event{At: a.At, Action: action, Detail: detail, Took: took, Err: err, Waiting: errors.Is(err, engine.ErrLockTimeout)})
+	t.say(e)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	err = t.State.Log(ctx, a)

@@ -90,26 +90,3 @@ func (h *history) samples() []sample {
 	}
 	return out
 }
-
-// seen contains the actions that have been counted.
-type seen struct {
-	begun bool
-	last  map[maintain.ActionStatus]bool
-}
-
-// fresh returns the new actions of self, oldest first. With self "", those of the first look
-// are older than the process and not counted.
-func (s *seen) fresh(actions []maintain.ActionStatus, self string) []maintain.ActionStatus {
-	now := map[maintain.ActionStatus]bool{}
-	var out []maintain.ActionStatus
-	for i := len(actions) - 1; i >= 0; i-- {
-		a := actions[i]
-		now[a] = true
-		if s.last[a] || self != "" && a.By != self || self == "" && !s.begun {
-			continue
-		}
-		out = append(out, a)
-	}
-	s.begun, s.last = true, now
-	return out
-}

@@ -19,7 +19,7 @@ import (
 // States and codes that are exported with a count of 0 too, so that alerts end.
 var (
 	states = []string{"ahead", "open", "closing", "sealed", "archived", "restored", "dropped"}
-	codes  = []string{"headroom", "blocked", "gap", "stopped", "rollup", "failed", "outside", "declaration", "triggers", "retention", "long"}
+	codes  = []string{"headroom", "blocked", "gap", "stopped", "rollup", "failed", "outside", "declaration", "triggers", "retention", "long", "kept"}
 )
 
 // counted contains the counters that accumulate during the process's life.
@@ -41,13 +41,13 @@ func newCounted(table string) *counted {
 	}
 }
 
-func (c *counted) add(a maintain.ActionStatus) {
-	action, result := strings.ToValidUTF8(a.Action, "\uFFFD"), "ok"
-	if a.Error != "" {
+func (c *counted) add(e maintain.Event) {
+	action, result := strings.ToValidUTF8(e.Action, "\uFFFD"), "ok"
+	if e.Err != nil {
 		result = "failed"
 	}
 	c.actions.WithLabelValues(c.table, action, result).Inc()
-	c.seconds.WithLabelValues(c.table, action).Observe(a.Seconds)
+	c.seconds.WithLabelValues(c.table, action).Observe(e.Took.Seconds())
 }
 
 // scrapeWait is how long a scrape waits for a look if Prometheus doesn't send its timeout: the
@@ -150,9 +150,9 @@ func (s *scrape) Collect(ch chan<- prometheus.Metric) {
 	set("change_failed_tries", "How often the current step has failed, of the change with the most failures.", float64(tries))
 	set("blockers", "Transactions that block due tasks.", float64(len(st.Blockers)))
 	set("blocker_age_seconds", "Age of the oldest transaction that blocks due tasks; 0 without one.", age)
-	last := map[string]time.Time{}
-	for _, a := range st.Actions {
-		if a.Error == "" && a.At.After(last[a.Action]) {
+	last := map[string]time.Time{} // two may have one time
+	for _, a := range st.Latest {
+		if a.Error == "" {
 			last[a.Action] = a.At
 		}
 	}

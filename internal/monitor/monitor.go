@@ -33,8 +33,7 @@ type Options struct {
 	Fresh time.Duration
 	// Every is the interval of Run's looks; 0 is 10 seconds.
 	Every time.Duration
-	// Self is the name of this process in ActionStatus.By: its actions are counted, or, with "",
-	// those of all processes, from the first look on.
+	// Self is the name of this process in Status.Leader.
 	Self string
 	// Leads reports whether this process is the leader; nil asks the status whether Self is.
 	Leads func() bool
@@ -65,7 +64,6 @@ type Monitor struct {
 	last    look
 	good    look // the last successful one
 	history history
-	seen    seen
 }
 
 // A look is the result of one look at the table.
@@ -90,8 +88,10 @@ func New(o Options) *Monitor {
 // ServeHTTP answers a request.
 func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.handler.ServeHTTP(w, r) }
 
-// Run looks at the table every Every until ctx ends, so that the rate and the actions are also
-// known without requests.
+// Count counts an action of this process.
+func (m *Monitor) Count(e maintain.Event) { m.counted.add(e) }
+
+// Run looks at the table every Every until ctx ends, so that the rate is also known without requests.
 func (m *Monitor) Run(ctx context.Context) {
 	t := time.NewTicker(m.o.Every)
 	defer t.Stop()
@@ -143,9 +143,6 @@ func (m *Monitor) fly(ctx context.Context, done chan struct{}) {
 	if err == nil {
 		m.good = l
 		m.history.add(l.at, s)
-		for _, a := range m.seen.fresh(s.Actions, m.o.Self) {
-			m.counted.add(a)
-		}
 	}
 	m.last, m.flight = l, nil
 	close(done)

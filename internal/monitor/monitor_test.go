@@ -47,6 +47,7 @@ func status() *maintain.Status {
 		Blockers: []maintain.BlockerStatus{{ID: 77, User: "report", Host: "10.0.0.9", Age: 612, Statement: "SELECT * FROM readings"}},
 		Problems: []maintain.Problem{{Code: "blocked", Text: "drop p20261020 waits for connection 77 of report@10.0.0.9", Try: "KILL 77"}},
 	}
+	s.Latest = s.Actions[:2]
 	add := func(name, state string, from time.Time, d time.Duration, rows, bytes int64) {
 		const layout = "2006-01-02 15:04:05"
 		s.Periods = append(s.Periods, maintain.PeriodStatus{Name: name, From: from.Format(layout), To: from.Add(d).Format(layout), State: state, Rows: rows, Bytes: bytes})

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/rowmill/rowmill/internal/maintain"
 )
 
 // metricNames matches rowmill's metrics in a query.
@@ -18,6 +20,7 @@ func exported(t *testing.T) map[string]bool {
 	s := status()
 	s.HeadroomRows = new(int64(1))
 	m := newMonitor(&looker{s: s})
+	m.Count(maintain.Event{Action: "seal"})
 	get(t, m, "/metrics")
 	m.history.points[0].at = m.history.points[0].at.Add(-10e9) // a rate needs time between two looks
 	_, body, _ := get(t, m, "/metrics")

@@ -90,12 +90,27 @@ func (s *Store) Log(ctx context.Context, a Action) error {
 
 // Actions returns the last n actions of a table, newest first.
 func (s *Store) Actions(ctx context.Context, table string, n int) ([]Action, error) {
+	return s.actions(ctx, table, fmt.Sprintf("WHERE table_name = ? ORDER BY at_us DESC, serial DESC LIMIT %d", n))
+}
+
+// ActionsSince returns all actions of a table after a time, newest first.
+func (s *Store) ActionsSince(ctx context.Context, table string, since time.Time) ([]Action, error) {
+	return s.actions(ctx, table, "WHERE table_name = ? AND at_us > ? ORDER BY at_us DESC, serial DESC", since.UnixMicro())
+}
+
+// LatestActions returns the last successful and the last failed action of each kind, newest first.
+func (s *Store) LatestActions(ctx context.Context, table string) ([]Action, error) {
+	return s.actions(ctx, table, "JOIN (SELECT action AS kind, MAX(at_us) AS newest FROM rowmill_actions WHERE table_name = ? GROUP BY action, CASE WHEN error = '' THEN 0 ELSE 1 END) m "+
+		"ON kind = action AND newest = at_us WHERE table_name = ? ORDER BY at_us DESC, serial DESC", table)
+}
+
+func (s *Store) actions(ctx context.Context, table, which string, args ...any) ([]Action, error) {
 	return list(ctx, s, "log of "+table, func(r *sql.Rows, a *Action) error {
 		var took int64
 		err := r.Scan(micros{&a.At}, &a.Action, &a.Detail, &took, &a.Error, &a.Locked, &a.By)
 		a.Table, a.Took = table, time.Duration(took)*time.Microsecond
 		return err
-	}, fmt.Sprintf("SELECT at_us, action, detail, took_us, error, locked, by_whom FROM rowmill_actions WHERE table_name = ? ORDER BY at_us DESC, serial DESC LIMIT %d", n), table)
+	}, "SELECT at_us, action, detail, took_us, error, locked, by_whom FROM rowmill_actions "+which, append([]any{table}, args...)...)
 }
 
 // TrimActions removes the oldest actions of a table, beyond those that are kept.
