@@ -283,6 +283,9 @@ func (a *app) stopSandboxes(ctx context.Context, list []sandbox.Instance, yes, k
 			return err
 		}
 	}
+	if keepData {
+		fmt.Fprintln(a.stderr, "stopping: a server whose data are kept first writes all of its dirty pages, up to 5 minutes")
+	}
 	return sandbox.StopAll(ctx, list, keepData, func(in sandbox.Instance) {
 		if keepData {
 			fmt.Fprintf(a.stdout, "stopped %s, data kept in %s\n", in.Name, in.Dir)

@@ -42,7 +42,11 @@ type (
 	}
 	// Settle is what DB.Settle runs. Values that come from the server's answers are
 	// rendered as placeholders.
-	Settle struct{ Tables []*Table }
+	Settle struct {
+		Tables []*Table
+		// Private means that nobody else uses the server, so that it may write as fast as it can.
+		Private bool
+	}
 )
 
 func (Find) step()          {}

@@ -284,9 +284,12 @@ func (r *cellsRun) openStarted(ctx context.Context, settings []target.Setting) e
 func (r *cellsRun) fill(ctx context.Context, db *database, dropExisting bool) (err error) {
 	name, total := db.Info().Engine, r.spec.Rows
 	r.Show.Note(fmt.Sprintf("%s: filling the table with %s", name, rows(total)))
-	db.schema, db.warnings, err = db.w.Fill(ctx, dropExisting, r.noteRows(func(n int64) string {
+	db.schema, err = db.w.Fill(ctx, dropExisting, r.noteRows(func(n int64) string {
 		return fmt.Sprintf("%s: filled %d of %d rows", name, n, total)
 	}))
+	if err == nil {
+		db.warnings, err = r.settle(ctx, db.DB, db.w.Tables())
+	}
 	return err
 }
 
@@ -357,7 +360,7 @@ func (r *cellsRun) measure(ctx context.Context, c cell) (_ *result.Record, err e
 			return err
 		}
 		// The remaining writes must not affect the next cell.
-		warnings, err := db.w.Settle(ctx)
+		warnings, err := r.settle(ctx, db.DB, db.w.Tables())
 		end.Warnings = append(end.Warnings, warnings...)
 		if ctx.Err() != nil {
 			return nil

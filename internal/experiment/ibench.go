@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
@@ -174,10 +173,7 @@ func (s *ibenchStep) prove(ctx context.Context, end *result.End) error {
 	return nil
 }
 
-// choreNote is how often a step that inserts nothing reports that it is still running.
-const choreNote = 10 * time.Second
-
-// A choreProgress shows the work done by such a step instead of a rate.
+// A choreProgress shows the work done by a step that inserts nothing.
 type choreProgress struct {
 	Progress
 	said float64
@@ -188,7 +184,7 @@ func (p *choreProgress) Interval(iv result.Interval) {
 		p.said = iv.Elapsed
 		p.Note(fmt.Sprintf("%s took %.1f s", strings.TrimSpace(e.What+" "+e.Object), e.Seconds))
 	}
-	if iv.Elapsed-p.said >= choreNote.Seconds() {
+	if iv.Elapsed-p.said >= noteEvery.Seconds() {
 		p.said = iv.Elapsed
 		p.Note(fmt.Sprintf("at work for %.0f s", iv.Elapsed))
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/bench"
@@ -294,6 +295,34 @@ func (e *Env) noteRows(text func(n int64) string) func(n int64) {
 			e.Show.Note(text(n))
 		}
 	}
+}
+
+// while runs what has no progress to report, and says from time to time what it waits for, and how long already.
+func (e *Env) while(what string, run func() error) error {
+	began, ended := time.Now(), make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		for tick := time.Tick(noteEvery); ; {
+			select {
+			case <-tick:
+				e.Show.Note(fmt.Sprintf("%s: %.0f s so far", what, time.Since(began).Seconds()))
+			case <-ended:
+				return
+			}
+		}
+	})
+	defer all.Wait()
+	defer close(ended)
+	return run()
+}
+
+// settle lets the server complete the work that writes have deferred. The warnings are about what it could not complete.
+func (e *Env) settle(ctx context.Context, db *target.DB, tables []*engine.Table) (warnings []string, err error) {
+	err = e.while("waiting for the server to write its dirty pages and to remove old rows", func() error {
+		warnings, err = db.Settle(ctx, engine.Settle{Tables: tables, Private: target.Private(db.Text)})
+		return err
+	})
+	return warnings, err
 }
 
 // takeOver continues with the tables of a recorded run, which hold most rows at most; 0 is

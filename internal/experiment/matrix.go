@@ -369,7 +369,7 @@ func (e *Env) failedCell(t *Trial) result.Run {
 // runCell runs a cell. It first waits for the work that the previous cell left to the server. On a
 // permanent database, it drops the tables afterwards, so that each cell starts from the same state.
 func (e *Env) runCell(ctx context.Context, t *Trial) (*result.Record, error) {
-	if err := syncDisk(ctx); err != nil {
+	if err := e.while("waiting for the disk to write what the cell before left", func() error { return syncDisk(ctx) }); err != nil {
 		return nil, err
 	}
 	r := e.newInsert(t)

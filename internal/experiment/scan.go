@@ -104,7 +104,10 @@ func (e *Env) scanAs(ctx context.Context, s *Spec, trial func(way string) *Trial
 			return err
 		}
 		e.Show.Note(fmt.Sprintf("filling the table with %s in %d partitions", rows(s.Rows), s.Scan.Partitions))
-		r.schema, r.warnings, err = r.w.Fill(ctx, s.DropExisting, e.noteRows(func(n int64) string { return fmt.Sprintf("filled %d of %d rows", n, s.Rows) }))
+		r.schema, err = r.w.Fill(ctx, s.DropExisting, e.noteRows(func(n int64) string { return fmt.Sprintf("filled %d of %d rows", n, s.Rows) }))
+		if err == nil {
+			r.warnings, err = e.settle(ctx, r.db, r.w.Tables())
+		}
 		if err != nil {
 			return err
 		}

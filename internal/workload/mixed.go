@@ -195,13 +195,10 @@ func (m *Mixed) Rows() int64 { return m.tables[0].next.Load() }
 // commit is negligible, and fewer than the statement limits of servers.
 const fillBatch = 5000
 
-// Fill recreates the table with its initial rows, and lets the server complete
-// its deferred work. It returns the statements that created the schema, and
-// warnings about work that the server could not complete.
-func (m *Mixed) Fill(ctx context.Context, dropExisting bool, progress func(rows int64)) (schema, warnings []string, err error) {
-	schema, err = m.Setup(ctx, dropExisting)
-	if err != nil {
-		return nil, nil, err
+// Fill recreates the table with its initial rows. It returns the statements that created the schema.
+func (m *Mixed) Fill(ctx context.Context, dropExisting bool, progress func(rows int64)) (schema []string, err error) {
+	if schema, err = m.Setup(ctx, dropExisting); err != nil {
+		return nil, err
 	}
 	if m.sent == nil {
 		m.sent, m.acked = make([]atomic.Int32, m.lookup.slots), make([]atomic.Int32, m.lookup.slots)
@@ -219,10 +216,9 @@ func (m *Mixed) Fill(ctx context.Context, dropExisting bool, progress func(rows 
 			progress(next)
 		}}
 	if err := m.loadFast(ctx, load); err != nil {
-		return schema, nil, fmt.Errorf("fill table %s: %w", t.Name, err)
+		return schema, fmt.Errorf("fill table %s: %w", t.Name, err)
 	}
-	warnings, err = m.Settle(ctx)
-	return schema, warnings, err
+	return schema, nil
 }
 
 // loadFast loads rows into the workload's first table by the bulk method, if the server has it and permits it.
@@ -237,11 +233,6 @@ func (w *Insert) loadFast(ctx context.Context, t transfer) error {
 		err = w.load(ctx, t)
 	}
 	return err
-}
-
-// Settle lets the server complete the work that writes have deferred.
-func (m *Mixed) Settle(ctx context.Context) ([]string, error) {
-	return m.db.Settle(ctx, engine.Settle{Tables: m.Tables()})
 }
 
 func (m *Mixed) count(counts []atomic.Int32, b *engine.Batch) {

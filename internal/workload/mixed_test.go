@@ -18,7 +18,7 @@ func filled(t testing.TB, db engine.DB, opt MixedOptions) *Mixed {
 	m, err := NewMixed(db, opt)
 	ok(t, err)
 	var last int64
-	if _, _, err := m.Fill(t.Context(), true, func(rows int64) { last = rows }); err != nil {
+	if _, err := m.Fill(t.Context(), true, func(rows int64) { last = rows }); err != nil {
 		t.Fatal(err)
 	}
 	if last != opt.Rows || m.Rows() != opt.Rows {

@@ -137,45 +137,43 @@ func (w *Scan) fillFact(b *engine.Batch, s stream, first int64, n int) {
 	b.EndRows(n)
 }
 
-// Fill creates the table with its rows, and lets the server complete its deferred work. It
-// returns the statements that created the schema, and warnings about work that the server could not
-// complete.
-func (w *Scan) Fill(ctx context.Context, dropExisting bool, progress func(rows int64)) (schema, warnings []string, err error) {
+// Fill creates the table with its rows. It returns the statements that created the schema.
+func (w *Scan) Fill(ctx context.Context, dropExisting bool, progress func(rows int64)) (schema []string, err error) {
 	t := w.tables[0]
 	step := engine.CreateTable{Table: &t.Table}
 	if t.Rolling() {
 		for i := range w.opt.Partitions {
 			p, err := t.Grid.At(int64(i))
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			step.Partitions = append(step.Partitions, t.Grid.Named(p))
 		}
 	}
 	if schema, err = w.db.Dialect().Render(step); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	exists, err := w.db.Catalog().Exists(ctx, &t.Table)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if exists && !dropExisting {
-		return nil, nil, engine.Hinted(engine.Classed(engine.ErrTableExists, fmt.Errorf("table %s exists in %s", t.Name, w.db.Info().Target)),
+		return nil, engine.Hinted(engine.Classed(engine.ErrTableExists, fmt.Errorf("table %s exists in %s", t.Name, w.db.Info().Target)),
 			"--drop-existing to drop it with all its rows, or another database")
 	}
 	if exists {
 		drop := engine.DropTable{Table: &t.Table}
 		if t.Rolling() {
 			if drop.Partitions, err = w.db.Catalog().Partitions(ctx, &t.Table); err != nil && !errors.Is(err, engine.ErrNoTable) {
-				return nil, nil, err
+				return nil, err
 			}
 		}
 		if err := w.db.Apply(ctx, drop); err != nil {
-			return nil, nil, fmt.Errorf("drop table %s: %w", t.Name, err)
+			return nil, fmt.Errorf("drop table %s: %w", t.Name, err)
 		}
 	}
 	if err := w.db.Apply(ctx, step); err != nil {
-		return nil, nil, fmt.Errorf("create table %s: %w", t.Name, err)
+		return nil, fmt.Errorf("create table %s: %w", t.Name, err)
 	}
 	w.sums = make([]int64, w.opt.Partitions)
 	err = w.loadFast(ctx, transfer{into: &t.Table, stream: t.stream, rows: span{0, w.opt.Rows}, batch: fillBatch, method: w.Insert.opt.Method, patience: rollPatience,
@@ -188,10 +186,9 @@ func (w *Scan) Fill(ctx context.Context, dropExisting bool, progress func(rows i
 			progress(next)
 		}})
 	if err != nil {
-		return schema, nil, fmt.Errorf("fill table %s: %w", t.Name, err)
+		return schema, fmt.Errorf("fill table %s: %w", t.Name, err)
 	}
-	warnings, err = w.db.Settle(ctx, engine.Settle{Tables: w.Tables()})
-	return schema, warnings, err
+	return schema, nil
 }
 
 // Query returns query n: the sums over the first n partitions.

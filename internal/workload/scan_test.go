@@ -42,14 +42,14 @@ func TestScan(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		schema, _, err := w.Fill(t.Context(), false, func(int64) {})
+		schema, err := w.Fill(t.Context(), false, func(int64) {})
 		if err != nil || len(schema) == 0 {
 			t.Fatal(schema, err)
 		}
-		if _, _, err := w.Fill(t.Context(), false, func(int64) {}); !errors.Is(err, engine.ErrTableExists) {
+		if _, err := w.Fill(t.Context(), false, func(int64) {}); !errors.Is(err, engine.ErrTableExists) {
 			t.Errorf("an existing table: %v", err)
 		}
-		if _, _, err := w.Fill(t.Context(), true, func(int64) {}); err != nil {
+		if _, err := w.Fill(t.Context(), true, func(int64) {}); err != nil {
 			t.Errorf("drop and fill: %v", err)
 		}
 		for name, c := range map[string]struct {

@@ -41,7 +41,7 @@ func testSettleBrokenOff(t *testing.T, db *mysql.DB) {
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() {
-		_, err := db.Settle(ctx, engine.Settle{Tables: []*engine.Table{small()}})
+		_, err := db.Settle(ctx, engine.Settle{Tables: []*engine.Table{small()}, Private: true})
 		result <- err
 	}()
 	dirty := func() (high, low float64) {
@@ -55,12 +55,22 @@ func testSettleBrokenOff(t *testing.T, db *mysql.DB) {
 		case <-time.After(time.Millisecond):
 		}
 	}
+	capacity := func() (n int64) {
+		must(t, db.Pool().QueryRowContext(within(t), "SELECT @@GLOBAL.innodb_io_capacity").Scan(&n))
+		return n
+	}
+	for capacity() != 20000 {
+		time.Sleep(time.Millisecond)
+	}
 	cancel()
 	if err := <-result; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	if high, low := dirty(); high != 77.5 || low != 3.25 {
 		t.Errorf("the settings are %v and %v", high, low)
+	}
+	if n := capacity(); n != 200 {
+		t.Errorf("innodb_io_capacity is %d", n)
 	}
 }
 

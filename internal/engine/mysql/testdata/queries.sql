@@ -27,7 +27,7 @@ ALTER TABLE `purchases` ADD KEY `market` (`price`, `register`), ADD KEY `a``b` (
 -- engine.Settle
 ANALYZE TABLE `purchases`;
 ANALYZE TABLE `purchases`;
-SELECT @@GLOBAL.innodb_max_dirty_pages_pct, @@GLOBAL.innodb_max_dirty_pages_pct_lwm;
+SELECT @@GLOBAL.innodb_max_dirty_pages_pct_lwm, @@GLOBAL.innodb_max_dirty_pages_pct;
 SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0;
 SET GLOBAL innodb_max_dirty_pages_pct = 0;
 SHOW GLOBAL STATUS WHERE Variable_name = 'Innodb_history_list_length';

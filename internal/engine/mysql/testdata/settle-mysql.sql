@@ -1,7 +1,7 @@
 -- engine.Settle
 ANALYZE TABLE `purchases`;
 ANALYZE TABLE `purchases`;
-SELECT @@GLOBAL.innodb_max_dirty_pages_pct, @@GLOBAL.innodb_max_dirty_pages_pct_lwm;
+SELECT @@GLOBAL.innodb_max_dirty_pages_pct_lwm, @@GLOBAL.innodb_max_dirty_pages_pct;
 SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0;
 SET GLOBAL innodb_max_dirty_pages_pct = 0;
 SELECT `COUNT` FROM information_schema.INNODB_METRICS WHERE NAME = 'trx_rseg_history_len' AND STATUS = 'enabled';
