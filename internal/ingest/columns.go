@@ -44,6 +44,16 @@ type target struct {
 // newTarget returns the target for rows with these columns. The catalog describes the
 // table t as s.
 func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, names []string, o *Options) (*target, error) {
+	if f.raw { // of a dump, columns that the server computes are skipped
+		own := *f
+		own.SkipColumns = slices.Clone(f.SkipColumns)
+		for _, name := range names {
+			if c := s.Find(name); c != nil && c.Generated {
+				own.SkipColumns = append(own.SkipColumns, name)
+			}
+		}
+		f = &own
+	}
 	out := &target{format: f, by: -1, unit: 1, byName: map[string]int{}, names: names, width: len(names)}
 	names, err := out.take()
 	if err != nil {
@@ -64,7 +74,7 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 		case c == nil:
 			return nil, unknownColumn(name, t, s, names, f)
 		case c.Generated:
-			return nil, fmt.Errorf("column %s of table %s is computed by the server: it can't be loaded", c.Name, t.Name)
+			return nil, engine.Hinted(fmt.Errorf("column %s of table %s is computed by the server: it can't be loaded", c.Name, t.Name), "%s", skipping([]string{c.Name}))
 		}
 		if alwaysServer(s, c.Name) {
 			return nil, engine.Hinted(fmt.Errorf("column %s of table %s always gets its value from the server (GENERATED ALWAYS AS IDENTITY): it can't be loaded", c.Name, t.Name),
@@ -280,7 +290,12 @@ func (l *load) targetOf(ctx context.Context, c *cutter, f *Format) (*target, err
 		return nil, err
 	}
 	line := 1 + bytes.Count(c.buf[:c.start], lineBreak)
-	header := func(err error) error { return fmt.Errorf("line %d, the header: %w", line, err) }
+	header := func(err error) error {
+		if f.raw {
+			return err
+		}
+		return fmt.Errorf("line %d, the header: %w", line, err)
+	}
 	names := f.Columns
 	switch {
 	case names != nil:

@@ -9,10 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"path"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
@@ -29,6 +33,8 @@ type dumpFormat struct {
 	schema *engine.Schema
 	// offset is the time zone with which times are read: "+00:00", or another offset or name.
 	offset string
+	// encoding is what the text was decoded from, "" if it is in UTF-8.
+	encoding string
 }
 
 // A dump reads a dump of SQL and returns the rows of one table as TSV, with a header.
@@ -45,7 +51,7 @@ type dump struct {
 	// columns are those of the header, once it is written; created those of the table's
 	// CREATE TABLE, and convert how the values of each column are written.
 	columns, created []string
-	convert          []func(dst []byte, v *literal) []byte
+	convert          []func(dst []byte, v *literal) ([]byte, error)
 	// from has the place in the statement of each column; nil if they are the same.
 	from []int
 	// rows reports that the next bytes are tuples of an INSERT, copying that they are rows of a COPY.
@@ -58,6 +64,7 @@ type dump struct {
 	began    bool // the dump says how it ends: complete says that it has
 	complete bool
 	zone     string // the session's time zone, "" if the dump doesn't set it
+	charset  string // of the session, likewise
 	// tables are others whose rows were skipped, up to mostTables of them, and skipped the number
 	// of statements that were.
 	tables  []string
@@ -67,7 +74,7 @@ type dump struct {
 // newDumpFormat returns the format of a dump as the options describe it, and changes f to the
 // format of its rows.
 func newDumpFormat(o *Options, f *Format) *dumpFormat {
-	d := &dumpFormat{of: *f.dump, table: cmp.Or(o.FromTable, o.Table.Name), schema: o.Schema, offset: "+00:00"}
+	d := &dumpFormat{of: *f.dump, table: cmp.Or(o.FromTable, o.Table.Name), schema: o.Schema, offset: "+00:00", encoding: f.Encoding}
 	if zone := o.Values.Zone; zone != nil && zone.String() != time.UTC.String() {
 		d.offset = zone.String()
 	}
@@ -83,9 +90,23 @@ const mostTables = 20
 
 // A literal is a value of a statement.
 type literal struct {
-	form byte // a quote of a string, x of bytes, b of bits, w of a word or number, 0 of NULL
+	form literalForm
 	text []byte
 }
+
+type literalForm int
+
+const (
+	nullLiteral literalForm = iota
+	defaultLiteral
+	numberLiteral
+	trueLiteral
+	falseLiteral
+	textLiteral   // a string, or a field of COPY
+	binaryLiteral // 0x0A of MySQL: bytes, which are also a number
+	bytesLiteral  // x'0A', which is a number to MySQL, and a string to MariaDB
+	bitsLiteral   // b'1010': the same as 0x0A to MySQL; of PostgreSQL binary digits, as is X'0A'
+)
 
 func newDump(f *dumpFormat, r io.Reader) *dump {
 	source := &ended{context.Background(), r}
@@ -167,7 +188,8 @@ func (d *dump) step() error {
 		return err
 	}
 	if c == '\\' { // a command of psql
-		_, err := d.line()
+		text, err := d.line()
+		d.setting(text)
 		return err
 	}
 	word, err := d.word()
@@ -413,12 +435,23 @@ func (d *dump) begin(columns []string) error {
 	case d.created != nil:
 		columns = d.created
 	default:
-		columns = d.schema.Names()
+		for _, c := range d.schema.Columns {
+			if d.of.Standard || !c.Generated { // pg_dump writes DEFAULT for computed columns, mysqldump names the others
+				columns = append(columns, c.Name)
+			}
+		}
 	}
 	d.from = nil
 	d.skipped--
 	if utc := d.zone == "+00:00" || d.zone == "UTC"; d.zone != "" && d.zone != "SYSTEM" && d.zone != d.offset && !(utc && d.offset == "+00:00") {
 		return engine.Hinted(fmt.Errorf("its times are in the time zone %s, and --time-zone is another", d.zone), "--time-zone %s", d.zone)
+	}
+	if utf8 := asUTF8.MatchString(d.charset); d.charset != "" && !utf8 && d.encoding == "" {
+		err := fmt.Errorf("its text is in the character set %s", d.charset)
+		if _, unknown := Encoding(d.charset); unknown != nil {
+			return engine.Hinted(err, "--encoding with one of %s; or a dump in UTF-8", strings.Join(Encodings(), ", "))
+		}
+		return engine.Hinted(err, "--encoding %s", d.charset)
 	}
 	if d.columns == nil {
 		d.columns = columns
@@ -428,11 +461,11 @@ func (d *dump) begin(columns []string) error {
 				header = append(header, '\t')
 			}
 			header = appendEscaped(header, []byte(name))
-			var t value.Type
-			if c := d.schema.Find(name); c != nil {
-				t = c.Type
+			c := d.schema.Find(name)
+			if c == nil {
+				c = &engine.SchemaColumn{Name: name}
 			}
-			d.convert = append(d.convert, d.conversion(t))
+			d.convert = append(d.convert, d.conversion(c))
 		}
 		d.out = append(append(d.out, header...), '\n')
 		return nil
@@ -450,31 +483,76 @@ func (d *dump) begin(columns []string) error {
 	return nil
 }
 
-// conversion returns how values of a column are written.
-func (d *dump) conversion(t value.Type) func(dst []byte, v *literal) []byte {
-	return func(dst []byte, v *literal) []byte {
-		text := v.text
+// conversion returns how values of a column are written: what the literal is to the server
+// that the dump is from, for a column of this type.
+func (d *dump) conversion(c *engine.SchemaColumn) func(dst []byte, v *literal) ([]byte, error) {
+	bit, numeric, isText := c.Logical == value.Bit, c.Numeric(), c.Kind == value.Text || c.Kind == value.Bytes
+	member := c.Logical == value.Enum || c.Logical == value.Set
+	return func(dst []byte, v *literal) ([]byte, error) {
+		form, text := v.form, v.text
+		if form == bitsLiteral && !bit && !d.of.Standard {
+			form, text = binaryLiteral, bytesOfBits(text)
+		}
 		switch {
-		case v.form == 0:
-			return append(dst, `\N`...)
-		case t.Logical == value.Bit && v.form == 'x':
-			return append(dst, "0x"+hex.EncodeToString(text)...)
-		case t.Logical == value.Bit && v.form == 'b':
-			return append(append(dst, "0b"...), text...)
-		case t.Logical == value.Bit && !d.of.Standard && v.form == '\'':
-			return append(dst, "0x"+hex.EncodeToString(text)...)
-		case t.Kind == value.Bytes && t.Logical != value.Bit && d.of.Standard && bytes.HasPrefix(text, []byte(`\x`)):
+		case form == nullLiteral || form == defaultLiteral && c.Generated: // which is skipped
+			return append(dst, `\N`...), nil
+		case form == defaultLiteral:
+			return dst, fmt.Errorf("DEFAULT, for column %s, is not a literal value", c.Name)
+		case d.of.Standard && !bit && form != textLiteral && (c.Kind == value.Bytes || form == bitsLiteral && !isText):
+			return dst, fmt.Errorf("column %s of type %s gets a literal of another type", c.Name, c.Native)
+		case form == trueLiteral || form == falseLiteral:
+			if form == trueLiteral {
+				text = []byte("1")
+			} else {
+				text = []byte("0")
+			}
+			if d.of.Standard && !numeric {
+				text = strconv.AppendBool(nil, form == trueLiteral)
+			}
+		case form == numberLiteral && (!isText || bit):
+		case form == numberLiteral:
+			out, plain := value.AppendPlain(dst, text)
+			if !plain || member { // it is the number of a member
+				return dst, fmt.Errorf("%.40s, a number, is for column %s of type %s", text, c.Name, c.Native)
+			}
+			return out, nil
+		case bit && form == bitsLiteral:
+			return append(append(dst, "0b"...), cmp.Or(string(text), "0")...), nil
+		case bit && d.of.Standard && len(text) != c.Bits && len(bytes.Trim(text, "01")) == 0:
+			return append(append(dst, "0b"...), text...), nil
+		case bit && !d.of.Standard:
+			return append(append(dst, "0x"...), cmp.Or(hex.EncodeToString(text), "0")...), nil
+		case numeric && (form == bytesLiteral || form == binaryLiteral && len(text) > 64): // which is refused as no number
+			return fmt.Appendf(dst, "x'%x'", text), nil
+		case numeric && form == binaryLiteral:
+			return new(big.Int).SetBytes(text).Append(dst, 10), nil
+		case c.Kind == value.Bytes && d.of.Standard && bytes.HasPrefix(text, []byte(`\x`)):
 			if p, err := hex.DecodeString(string(text[2:])); err == nil {
 				text = p
 			}
-		case t.Numeric() && d.of.Standard && (string(text) == "t" || strings.EqualFold(string(text), "true")):
-			return append(dst, '1')
-		case t.Numeric() && d.of.Standard && (string(text) == "f" || strings.EqualFold(string(text), "false")):
-			return append(dst, '0')
+		case c.Kind == value.Bytes && form == textLiteral && d.encoding != "" && bytes.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }):
+			return dst, engine.Hinted(fmt.Errorf("bytes for column %s were read as text in %s", c.Name, d.encoding), "a dump with --hex-blob")
+		case numeric && d.of.Standard && (string(text) == "t" || strings.EqualFold(string(text), "true")):
+			return append(dst, '1'), nil
+		case numeric && d.of.Standard && (string(text) == "f" || strings.EqualFold(string(text), "false")):
+			return append(dst, '0'), nil
 		}
-		return appendEscaped(dst, text)
+		return appendEscaped(dst, text), nil
 	}
 }
+
+// bytesOfBits returns the bytes that MySQL makes of binary digits.
+func bytesOfBits(digits []byte) []byte {
+	out := make([]byte, (len(digits)+7)/8)
+	for i, c := range digits {
+		at := len(digits) - 1 - i
+		out[len(out)-1-at/8] |= (c - '0') << (at % 8)
+	}
+	return out
+}
+
+// asUTF8 finds character sets whose text is read as UTF-8: of the others it is unknown, or in ASCII.
+var asUTF8 = regexp.MustCompile(`(?i)^(utf-?8|binary|default|(us-|sql_)?ascii)`)
 
 // tuple reads a tuple of an INSERT, and the comma or the end of the statement after it.
 func (d *dump) tuple() error {
@@ -508,7 +586,9 @@ func (d *dump) tuple() error {
 			return fmt.Errorf("%q follows the value %.40q", c, v.text)
 		}
 	}
-	d.write()
+	if err := d.write(); err != nil {
+		return err
+	}
 	if err := d.blank(); err != nil {
 		return err
 	}
@@ -531,8 +611,8 @@ func (d *dump) tuple() error {
 }
 
 // write writes the values as a row. One with too few or too many is a bad row.
-func (d *dump) write() {
-	d.count++
+func (d *dump) write() (err error) {
+	from := len(d.out)
 	for i := range d.values {
 		at := i
 		if d.from != nil && len(d.values) == len(d.from) {
@@ -542,9 +622,14 @@ func (d *dump) write() {
 			d.out = append(d.out, '\t')
 		}
 		convert := d.convert[min(i, len(d.convert)-1)]
-		d.out = convert(d.out, &d.values[at])
+		if d.out, err = convert(d.out, &d.values[at]); err != nil {
+			d.out = d.out[:from]
+			return err
+		}
 	}
+	d.count++
 	d.out = append(d.out, '\n')
+	return nil
 }
 
 // copyRow reads a row of a COPY, which is a record of TSV.
@@ -575,14 +660,13 @@ func (d *dump) copyRow() error {
 	}
 	d.values = d.values[:0]
 	for _, f := range fields {
-		v := literal{form: 'w', text: f.value}
+		v := literal{form: textLiteral, text: f.value}
 		if f.null {
 			v = literal{}
 		}
 		d.values = append(d.values, v)
 	}
-	d.write()
-	return nil
+	return d.write()
 }
 
 // dumpBegins are the beginnings of dumps.

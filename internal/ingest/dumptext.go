@@ -7,8 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 func (d *dump) peek() (byte, error) {
@@ -57,7 +61,7 @@ func (d *dump) blank() error {
 			}
 		case bytes.HasPrefix(next, []byte("/*")):
 			var text string
-			if text, err = d.comment(""); err == nil {
+			if text, err = d.comment(""); err == nil && (strings.HasPrefix(text, "/*!") || strings.HasPrefix(text, "/*M!")) {
 				d.setting(text)
 			}
 		default:
@@ -78,6 +82,9 @@ func (d *dump) remark(line string) {
 
 // setting takes note of settings that change what values mean.
 func (d *dump) setting(text string) {
+	if set := charsetSet.FindStringSubmatch(text); set != nil {
+		d.charset = set[1]
+	}
 	upper := string(upperASCII([]byte(text)))
 	if i := strings.Index(upper, "SQL_MODE"); i >= 0 && !d.of.Standard {
 		switch rest := upper[i:]; {
@@ -96,6 +103,9 @@ func (d *dump) setting(text string) {
 		}
 	}
 }
+
+// charsetSet finds the character set of a session, in statements and in a command of psql.
+var charsetSet = regexp.MustCompile(`(?i)(?:\bSET\s+NAMES|ENCODING['"]?\s*(?:=|,|\bTO\b)?)\s*['"]?([\w-]+)`)
 
 // upperASCII returns a text, in its place, with letters of ASCII in upper case: other letters
 // may have as many bytes only in one case.
@@ -404,7 +414,7 @@ func (d *dump) value() (literal, error) {
 		}
 	}
 	if len(out) > 2 && out[0] == '0' && (out[1] == 'x' || out[1] == 'b') && !d.of.Standard {
-		return prefixed(out[1], out[2:])
+		return d.digitsLiteral(binaryLiteral, out[1], out[2:])
 	}
 	word := strings.ToUpper(string(out[:min(len(out), 20)]))
 	if c, err = d.peek(); err != nil {
@@ -413,6 +423,12 @@ func (d *dump) value() (literal, error) {
 	switch {
 	case word == "NULL":
 		return literal{}, nil
+	case word == "DEFAULT":
+		return literal{form: defaultLiteral}, nil
+	case word == "TRUE":
+		return literal{form: trueLiteral}, nil
+	case word == "FALSE":
+		return literal{form: falseLiteral}, nil
 	case strings.HasPrefix(word, "_") && slices.Contains([]string{"_BINARY", "_UTF8", "_UTF8MB3", "_UTF8MB4", "_ASCII"}, word):
 		return d.value()
 	case word == "CONVERT" && c == '(': // of mydumper: CONVERT('...' USING UTF8MB4)
@@ -426,9 +442,9 @@ func (d *dump) value() (literal, error) {
 		if err != nil {
 			return v, err
 		}
-		return prefixed(word[0]|0x20, v.text)
-	case len(out) > 0 && c != '(' && c != '\'' && (word == "TRUE" || word == "FALSE" || strings.IndexByte("+-.0123456789", out[0]) >= 0):
-		return literal{'w', out}, nil
+		return d.digitsLiteral(bytesLiteral, word[0]|0x20, v.text)
+	case c != '(' && c != '\'' && value.IsNumber(out):
+		return literal{numberLiteral, out}, nil
 	}
 	return literal{}, fmt.Errorf("%.40q is not a literal value", string(out)+string(c))
 }
@@ -439,22 +455,28 @@ func (d *dump) text(plain bool) (literal, error) {
 		return literal{}, err
 	}
 	out, err := d.quoted(nil, quote, plain)
-	return literal{'\'', out}, err
+	return literal{textLiteral, out}, err
 }
 
-// prefixed returns the value of hexadecimal or binary digits.
-func prefixed(form byte, digits []byte) (literal, error) {
-	if form == 'b' {
-		if len(bytes.Trim(digits, "01")) > 0 {
-			return literal{}, fmt.Errorf("%.40q are not binary digits", digits)
+// digitsLiteral returns the value of hexadecimal (x) or binary (b) digits.
+func (d *dump) digitsLiteral(form literalForm, letter byte, digits []byte) (literal, error) {
+	set := map[byte]string{'b': "01", 'x': "0123456789abcdefABCDEF"}[letter]
+	if len(bytes.Trim(digits, set)) > 0 {
+		return literal{}, fmt.Errorf("%.40q are not digits of %c'...'", digits, letter)
+	}
+	switch {
+	case letter == 'b':
+		return literal{bitsLiteral, digits}, nil
+	case d.of.Standard:
+		var bits []byte
+		for _, c := range digits {
+			n, _ := strconv.ParseUint(string(c), 16, 4)
+			bits = fmt.Appendf(bits, "%04b", n)
 		}
-		return literal{'b', digits}, nil
+		return literal{bitsLiteral, bits}, nil
 	}
 	out, err := hex.DecodeString(strings.Repeat("0", len(digits)%2) + string(digits))
-	if err != nil {
-		return literal{}, fmt.Errorf("%.40q are not hexadecimal digits", digits)
-	}
-	return literal{'x', out}, nil
+	return literal{form, out}, err
 }
 
 // converted reads (value USING charset).

@@ -129,6 +129,32 @@ func (t Type) appendKept(dst, text []byte, n number) ([]byte, error) {
 	return append(dst, text...), nil
 }
 
+// IsNumber reports whether a text is a decimal number.
+func IsNumber(text []byte) bool {
+	_, err := parseNumber(text)
+	return err == nil
+}
+
+// AppendPlain appends a number as servers print it: 0.5 for +00.5. It reports whether the
+// number has no exponent, with which they differ.
+func AppendPlain(dst, text []byte) ([]byte, bool) {
+	n, err := parseNumber(text)
+	if err != nil || bytes.ContainsAny(text, "eE") {
+		return dst, false
+	}
+	if n.negative {
+		dst = append(dst, '-')
+	}
+	whole := bytes.TrimLeft(n.whole, "0")
+	if len(whole) == 0 {
+		whole = []byte("0")
+	}
+	if dst = append(dst, whole...); len(n.fraction) > 0 {
+		dst = append(append(dst, '.'), n.fraction...)
+	}
+	return dst, true
+}
+
 // AppendInteger appends a number as an integer without a point or an exponent, and
 // reports whether its value is one that isn't absurdly long.
 func AppendInteger(dst, text []byte) ([]byte, bool) {
