@@ -107,6 +107,9 @@ type Capabilities struct {
 	// table's lock for longer than about 200 ms, if the server reads them meanwhile;
 	// 0 is no limit.
 	SwapRows int64
+	// MergesUntriggered reports that Replace puts nothing in the place of several partitions of a
+	// table with triggers.
+	MergesUntriggered bool
 	// LastName reports that Replace keeps the name of the last partition that it
 	// replaces, whatever the name of New: partitions can't be renamed.
 	LastName bool

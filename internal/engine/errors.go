@@ -41,6 +41,8 @@ var (
 	// ErrDiffers: a table can't become a period, because it lacks columns or indexes that
 	// the periods have, or has others.
 	ErrDiffers = errors.New("definitions differ")
+	// ErrWritten: others have written rows where a change relied on the rows as they were.
+	ErrWritten = errors.New("rows were written")
 	// ErrRefused: the server refuses the rows themselves: a value, a key, a
 	// constraint, a trigger. Sending them again would fail again.
 	ErrRefused = errors.New("rows refused")

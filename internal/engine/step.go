@@ -100,15 +100,26 @@ type (
 	// which become the one partition New, of the same bounds. Readers see each row exactly once.
 	// The rows of each old partition are moved to the table at the same index of Out. Out must not
 	// name With, because it can't be determined afterwards whether tables were exchanged. See
-	// Capabilities.LastName for the name of New. After ErrDiffers and ErrRefused, the one partition
-	// of Old has all of its rows, and With has its own.
+	// Capabilities.LastName for the name of New. After ErrDiffers, ErrRefused and ErrWritten, the one
+	// partition of Old has all of its rows, and With has its own.
+	//
+	// Proofs, one for each of Old, say from which rows With was made. They hold while nobody can
+	// write to these partitions, and the rows are replaced before anybody can again: else it is
+	// ErrWritten, and nothing has changed. Without proofs, With is taken for right.
 	Replace struct {
-		Table *Table
-		Have  []rolling.Partition
-		Old   []rolling.Partition
-		New   rolling.Partition
-		With  string
-		Out   []string
+		Table  *Table
+		Have   []rolling.Partition
+		Old    []rolling.Partition
+		New    rolling.Partition
+		With   string
+		Out    []string
+		Proofs []Proof
+	}
+	// A Proof is a query about the rows of a partition, and the number and checksum that it must
+	// return.
+	Proof struct {
+		Query string
+		Sum   Checksum
 	}
 	// Divide is only rendered, for an owner: it makes a partition the partitions New, which have all of its
 	// rows. Columns are the columns that can be written to.
@@ -133,12 +144,34 @@ type (
 // RestName is the name of what is left of a divided partition, without rows, before it is removed.
 const RestName = "rowmill_rest"
 
+// Prove returns ErrWritten unless the proofs of partitions hold.
+func (s *Replace) Prove(of []rolling.Partition, ask func(query string) (Checksum, error)) error {
+	for i, p := range s.Proofs {
+		if !slices.ContainsFunc(of, func(q rolling.Partition) bool { return q.To == s.Old[i].To }) {
+			continue
+		}
+		is, err := ask(p.Query)
+		if err != nil {
+			return fmt.Errorf("compare the rows of %s: %w", s.Old[i].Name, err)
+		}
+		if is != p.Sum {
+			return Written(s.Old[i])
+		}
+	}
+	return nil
+}
+
+// Written is the error of a partition whose proof doesn't hold.
+func Written(p rolling.Partition) error {
+	return Classed(ErrWritten, fmt.Errorf("others wrote rows of %s meanwhile", p.Name))
+}
+
 // Check returns an error if the Replace contradicts itself.
 func (s *Replace) Check() error {
 	n := len(s.Old)
 	switch {
-	case n == 0 || len(s.Out) != n:
-		return fmt.Errorf("%d partitions, and %d tables for their rows", n, len(s.Out))
+	case n == 0 || len(s.Out) != n || s.Proofs != nil && len(s.Proofs) != n:
+		return fmt.Errorf("%d partitions, %d tables for their rows, and %d proofs", n, len(s.Out), len(s.Proofs))
 	case s.New.From != s.Old[0].From || s.New.To != s.Old[n-1].To:
 		return fmt.Errorf("%s has other bounds than what it replaces", s.New.Name)
 	case s.With == s.Table.Name || slices.Contains(s.Out, s.Table.Name):

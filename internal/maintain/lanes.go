@@ -45,7 +45,11 @@ func (k Kind) lane() Lane {
 
 // View reads the state of the table: its partitions, their records and sizes.
 func (t *Table) View(ctx context.Context) (View, error) {
-	v := View{MaxPeriods: t.DB.Capabilities().MaxPeriods, SwapRows: t.DB.Capabilities().SwapRows, Gaps: t.DB.Capabilities().Gaps, Compacts: t.Schema != nil && t.Schema.Compacts}
+	can := t.DB.Capabilities()
+	v := View{MaxPeriods: can.MaxPeriods, SwapRows: can.SwapRows, Gaps: can.Gaps}
+	if t.Schema != nil {
+		v.Compacts, v.Single = t.Schema.Compacts, can.MergesUntriggered && len(t.Schema.Triggers) > 0
+	}
 	var err error
 	if v.Now, err = t.Now(ctx); err != nil {
 		return v, err

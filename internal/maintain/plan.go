@@ -76,6 +76,8 @@ type View struct {
 	// Compacts means that the engine sorts and compresses rows without a rebuild,
 	// and that periods can't be merged by a swap.
 	Compacts bool
+	// Single means that no periods can be merged, only rebuilt one by one.
+	Single bool
 }
 
 // known returns the record of a partition, or nil, by its bounds: engines may use other names.
@@ -385,7 +387,7 @@ func (v View) rebuild(d *rolling.Declaration, group []rolling.Partition) []Task 
 			if v.SwapRows > 0 && rows+k.Rows > v.SwapRows {
 				break
 			}
-			if run > 0 && group[i+run].From != group[i+run-1].To {
+			if run > 0 && (v.Single || group[i+run].From != group[i+run-1].To) {
 				break
 			}
 			rows += k.Rows

@@ -23,9 +23,7 @@ type publishing struct {
 	state.Publication
 	Part rolling.Partition
 	With string // the table that is filled
-	Out  string // the rows that reached the period in the meantime
-	// Kept means that Out is kept for inspection.
-	Kept bool `json:",omitempty"`
+	Out  string // the rows that the period had
 	merging
 }
 
@@ -76,9 +74,6 @@ func (d *publishing) lock() string { return fmt.Sprintf("%s/publish/%d", d.Table
 const stepStage = "stage"
 
 const (
-	// mostMeanwhile is the number of rows that may have reached a period before its
-	// publication. They are carried over, row by row.
-	mostMeanwhile = 10000
 	// busyWait limits how long a load waits for other changes of a period, and for the lock that
 	// replaces it.
 	busyWait = 30 * time.Second
@@ -136,9 +131,9 @@ func (t *Table) FinishPublications(ctx context.Context, source string) error {
 }
 
 // Publish creates a table with these columns, which fill fills, and replaces the period
-// of a publication by it. Rows that have reached the period in the meantime are carried
-// over; they win over published rows with the same key. fill is called again, with
-// sourceOrder set, if keys occur twice: the first row of the source is kept.
+// of a publication by it, unless others have written to the period meanwhile: that is
+// state.ErrFilled. fill is called again, with sourceOrder set, if keys occur twice: the
+// first row of the source is kept.
 //
 // The period is replaced in a journalled change that holds a lock of its own, so that
 // only one process at a time publishes it, and any process completes it after a crash.
@@ -383,14 +378,11 @@ func (t *Table) checkPublish(ctx context.Context, d *publishing) error {
 	if d.Into && d.Sum.Hash == "" {
 		return nil // its rows are still to be copied
 	}
-	rows, err := t.rowsUpTo(ctx, d.Part, d.Had+mostMeanwhile+1)
-	if err != nil {
-		return err
+	rows, err := t.rowsUpTo(ctx, d.Part, d.Had+1)
+	if err == nil && rows > d.Had {
+		err = fmt.Errorf("%w: others have inserted rows", state.ErrFilled)
 	}
-	if rows > d.Had+mostMeanwhile {
-		return fmt.Errorf("%w: more than %s have reached it", state.ErrFilled, figure.Plural(mostMeanwhile, "row"))
-	}
-	return nil
+	return err
 }
 
 // rowsUpTo returns the number of rows of a period, at most a number. Another period of the
@@ -475,13 +467,20 @@ func (t *Table) giveUp(ctx context.Context, c *state.Change, d *publishing, caus
 	if rows != d.Had+d.Inserted {
 		return fmt.Errorf("%w; table %s has %s, and %d were published", cause, d.With, figure.Plural(rows, "row"), d.Had+d.Inserted)
 	}
-	if err := t.removePublish(ctx, c, d); err != nil {
+	err := t.State.Advance(ctx, t.State.DB(), c, stepStage, d)
+	if err == nil {
+		err = t.removePublish(ctx, c, d)
+	}
+	if err != nil {
 		return errors.Join(cause, err)
 	}
 	why := "the server refuses its rows as a period"
-	if errors.Is(cause, engine.ErrDiffers) {
+	switch {
+	case errors.Is(cause, engine.ErrDiffers):
 		why = "the table was altered meanwhile"
-	} else if errors.Is(cause, state.ErrFilled) {
+	case errors.Is(cause, engine.ErrWritten):
+		why, cause = "others wrote to the period meanwhile", fmt.Errorf("%w: %v", state.ErrFilled, cause)
+	case errors.Is(cause, state.ErrFilled):
 		why = "the period was dropped meanwhile"
 	}
 	return givenUp{fmt.Errorf("%s: given up, because %s (%w); the same load continues", d.Part.Name, why, cause)}
@@ -501,14 +500,8 @@ func (t *Table) finishPublish(ctx context.Context, c *state.Change, d *publishin
 			return d.Part.Name + ": the load ended before it was complete; the same load continues", nil
 		case stepSwap:
 			err = t.swapPublished(ctx, c, d, patience)
-		case stepReconcile:
-			err = t.carryOver(ctx, c, d)
 		case stepClean:
-			names := d.aside()
-			if !d.Kept {
-				names = append(names, d.Out)
-			}
-			if err := t.DB.Try(ctx, engine.DropTables{Names: names}); err != nil {
+			if err := t.DB.Try(ctx, engine.DropTables{Names: append(d.aside(), d.Out)}); err != nil {
 				return "", err
 			}
 			t.reach("publish cleaned")
@@ -524,17 +517,19 @@ func (t *Table) finishPublish(ctx context.Context, c *state.Change, d *publishin
 
 // swapPublished replaces the period, while others wait for as little as possible.
 func (t *Table) swapPublished(ctx context.Context, c *state.Change, d *publishing, patience time.Duration) error {
+	old := []rolling.Partition{d.Part}
+	proofs := t.proofs(old, []engine.Checksum{d.Sum})
 	t.copying.Lock()
 	err := engine.Retry{First: firstRetry, Last: lockPause, Until: time.Now().Add(patience), Waiting: func(err error) error {
 		t.say(Event{At: time.Now(), Action: string(Publish), Detail: d.Part.Name, Err: t.blocked(ctx, err), Waiting: true})
 		return nil
 	}}.Do(ctx, func() error {
 		return t.alter(ctx, func(have []rolling.Partition) engine.Step {
-			return engine.Replace{Table: t.Table, Have: have, Old: []rolling.Partition{d.Part}, New: d.Part, With: d.With, Out: []string{d.Out}}
+			return engine.Replace{Table: t.Table, Have: have, Old: old, New: d.Part, With: d.With, Out: []string{d.Out}, Proofs: proofs}
 		})
 	})
 	t.copying.Unlock()
-	if errors.Is(err, engine.ErrDiffers) || errors.Is(err, engine.ErrRefused) {
+	if errors.Is(err, engine.ErrDiffers) || errors.Is(err, engine.ErrRefused) || errors.Is(err, engine.ErrWritten) {
 		return t.giveUp(ctx, c, d, err)
 	}
 	if err != nil {
@@ -563,116 +558,6 @@ func (t *Table) swapPublished(ctx context.Context, c *state.Change, d *publishin
 		if err := t.State.PutPublication(ctx, tx, &d.Publication); err != nil && !errors.Is(err, state.ErrForgotten) {
 			return err
 		}
-		return t.State.Advance(ctx, tx, c, stepReconcile, d)
+		return t.State.Advance(ctx, tx, c, stepClean, d)
 	})
-}
-
-// carried describes the former table of a period, and returns those of its columns that the
-// rolling table has, quoted: it may have been altered meanwhile.
-func (t *Table) carried(ctx context.Context, name string) (was *engine.Schema, columns string, err error) {
-	if was, err = t.DB.Describe(ctx, name); err != nil {
-		return nil, "", err
-	}
-	now, err := t.DB.Describe(ctx, t.Table.Name)
-	if err != nil {
-		return nil, "", err
-	}
-	both := slices.DeleteFunc(engine.Writable(was.Columns), func(c engine.SchemaColumn) bool {
-		have := now.Column(c.Name)
-		return have == nil || have.Generated
-	})
-	return was, engine.Quoted(t.DB.Dialect(), both, ""), nil
-}
-
-// removeTwice deletes the rows of from that have the key of a row of the table out, and returns
-// their number.
-func (t *Table) removeTwice(ctx context.Context, tx *sql.Tx, from, out string, key []string) (n int64, err error) {
-	if len(key) == 0 {
-		return 0, nil
-	}
-	cols := make([]engine.SchemaColumn, len(key))
-	for i, name := range key {
-		cols[i].Name = name
-	}
-	// Only if there are some: the DELETE may read all rows.
-	err = tx.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s o WHERE EXISTS (SELECT 1 FROM %s n WHERE %s)",
-		out, from, engine.EqualIn(t.DB.Dialect(), cols, "o.", "n."))).Scan(&n)
-	if err != nil || n == 0 {
-		return 0, t.DB.Classify(err)
-	}
-	names := engine.Quoted(t.DB.Dialect(), cols, "")
-	res, err := tx.ExecContext(ctx, fmt.Sprintf("DELETE FROM %s WHERE (%s) IN (SELECT %s FROM %s)", from, names, names, out))
-	if err != nil {
-		return 0, t.DB.Classify(err)
-	}
-	return res.RowsAffected()
-}
-
-// carryOver adds the rows that reached the period before it was replaced. They were
-// visible before the published ones, and take the place of those with the same value of the
-// primary key or of another unique key, which then count as duplicates.
-func (t *Table) carryOver(ctx context.Context, c *state.Change, d *publishing) error {
-	quote := t.DB.Dialect().Quote
-	out := quote(d.Out)
-	there, err := t.exists(ctx, d.Out)
-	if err != nil {
-		return err
-	}
-	var rows int64
-	if there {
-		if err := t.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+out).Scan(&rows); err != nil {
-			return fmt.Errorf("look for late rows of %s: %w", d.Part.Name, t.DB.Classify(err))
-		}
-	}
-	if rows == 0 {
-		return t.State.Advance(ctx, t.State.DB(), c, stepClean, d)
-	}
-	part, err := t.find(ctx, d.Part.Period)
-	if err != nil {
-		return err
-	}
-	if d.Into {
-		return t.carryInto(ctx, c, d, part)
-	}
-	from := t.DB.Words().From(t.Table, part)
-	was, cols, err := t.carried(ctx, d.Out)
-	if err != nil {
-		return err
-	}
-	carried := *d
-	err = t.inTx(ctx, func(tx *sql.Tx) error {
-		carried = *d
-		for _, key := range append([][]string{was.PrimaryKey}, was.Unique...) {
-			twice, err := t.removeTwice(ctx, tx, from, out, key)
-			if err != nil {
-				return err
-			}
-			carried.Inserted -= twice
-			carried.Duplicate += twice
-		}
-		if carried.Inserted != d.Inserted {
-			if err := t.State.PutPublication(ctx, tx, &carried.Publication); err != nil && !errors.Is(err, state.ErrForgotten) {
-				return err
-			}
-		}
-		if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s", quote(t.Table.Name), cols, cols, out)); err != nil {
-			return t.DB.Classify(err)
-		}
-		if err := t.touch(ctx, tx, d, d.Part.Period); err != nil {
-			return err
-		}
-		return t.State.Advance(ctx, tx, c, stepClean, &carried)
-	})
-	switch {
-	case err == nil:
-		*d = carried
-		t.log(ctx, string(Publish), fmt.Sprintf("%s: %s arrived before it was published", d.Part.Name, figure.Plural(rows, "row")), 0, nil)
-		return nil
-	case errors.Is(err, engine.ErrRefused) || errors.Is(err, engine.ErrDuplicateKey):
-		d.Kept = true
-		t.log(ctx, string(Publish), fmt.Sprintf("%s: %s arrived before it was published, and can't be added to it: they are in table %s",
-			d.Part.Name, figure.Plural(rows, "row"), d.Out), 0, err)
-		return t.State.Advance(ctx, t.State.DB(), c, stepClean, d)
-	}
-	return fmt.Errorf("carry over rows to %s: %w", d.Part.Name, err)
 }

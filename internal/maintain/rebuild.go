@@ -24,10 +24,8 @@ type rebuilding struct {
 	// Part and After are the progress of the copy: the partition and the last key.
 	Part  int
 	After []string
-	// Sums are the sums of the old partitions at the time of the comparison.
+	// Sums are those of the rows of the copy that came from each old partition.
 	Sums []engine.Checksum
-	// Kept are the tables of Out that are kept for inspection.
-	Kept []string `json:",omitempty"`
 }
 
 func (r *rebuilding) task() Task {
@@ -53,18 +51,17 @@ func (r *rebuilding) resume(ctx context.Context, t *Table, c *state.Change) (str
 
 // Steps of a rebuild.
 const (
-	stepPrepare   = "prepare"
-	stepCopy      = "copy"
-	stepCompact   = "compact"
-	stepCompare   = "compare"
-	stepSwap      = "swap"
-	stepReconcile = "reconcile"
-	stepClean     = "clean"
+	stepPrepare = "prepare"
+	stepCopy    = "copy"
+	stepCompact = "compact"
+	stepCompare = "compare"
+	stepSwap    = "swap"
+	stepClean   = "clean"
 )
 
 // rebuild writes the rows of one or more sealed periods sorted and, if so declared,
-// compressed, and replaces the periods with the result. It then adds rows that
-// reached the old partitions in the meantime.
+// compressed, and replaces the periods with the result, unless others have written to them
+// meanwhile.
 func (t *Table) rebuild(ctx context.Context, task Task) (string, error) {
 	// Old tables may be kept for inspection, so their names must not recur.
 	once := fmt.Sprintf("_%x", time.Now().UnixMilli()&0xffffff)
@@ -97,18 +94,12 @@ func (t *Table) continueRebuild(ctx context.Context, c *state.Change) (string, e
 		case stepCompact:
 			next, err = stepCompare, t.compact(ctx, &r)
 		case stepCompare:
-			var same bool
-			if same, err = t.compare(ctx, &r); err == nil && !same {
-				return t.abandonRebuild(ctx, c, &r, "rows arrived while it was rebuilt")
-			}
-			next = stepSwap
+			next, err = stepSwap, t.sumCopy(ctx, &r)
 		case stepSwap:
-			next, err = stepReconcile, t.swap(ctx, &r)
-			if errors.Is(err, engine.ErrDiffers) && len(r.Old) == 1 { // the period is as it was
-				return t.abandonRebuild(ctx, c, &r, "the table was altered while it was rebuilt")
+			next, err = stepClean, t.swap(ctx, &r)
+			if why := unswapped(err); why != "" {
+				return t.abandonRebuild(ctx, c, &r, why)
 			}
-		case stepReconcile:
-			next, err = stepClean, t.reconcile(ctx, &r)
 		case stepClean:
 			return t.clean(ctx, c, &r)
 		default:
@@ -175,29 +166,67 @@ func (t *Table) compact(ctx context.Context, r *rebuilding) error {
 	return nil
 }
 
-// compare compares the sums of each old partition and of its copy.
-func (t *Table) compare(ctx context.Context, r *rebuilding) (bool, error) {
+// sumCopy computes the sums of the rows that were copied from each partition.
+func (t *Table) sumCopy(ctx context.Context, r *rebuilding) error {
 	r.Sums = nil
 	for _, p := range r.Old {
-		old, err := t.checksum(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), nil)
+		sum, err := t.checksum(ctx, t.State.DB(), t.DB.Dialect().Quote(r.With), &p.Period)
 		if err != nil {
-			return false, err
+			return err
 		}
-		copied, err := t.checksum(ctx, t.State.DB(), t.DB.Dialect().Quote(r.With), &p.Period)
-		if err != nil {
-			return false, err
-		}
-		if old != copied {
-			return false, nil
-		}
-		r.Sums = append(r.Sums, old)
+		r.Sums = append(r.Sums, sum)
 	}
-	return true, nil
+	return nil
 }
 
-// abandonRebuild removes a copy that differs, and breaks the seals to start again.
+// proofs returns the proofs that partitions still have rows with these sums. What can't be computed
+// again can't be proven.
+func (t *Table) proofs(old []rolling.Partition, sums []engine.Checksum) []engine.Proof {
+	out := make([]engine.Proof, len(old))
+	for i, p := range old {
+		from, sum := t.DB.Words().From(t.Table, p), sums[i]
+		hash, err := t.DB.Words().RowHashLike(sum.Hash, t.columns())
+		switch {
+		case sum.Rows == 0:
+			out[i].Query = "SELECT COUNT(*), '' FROM (SELECT 1 AS one FROM " + from + " LIMIT 1) AS r"
+		case err != nil:
+			out[i] = engine.Proof{Query: "SELECT -1, ''", Sum: sum}
+		default:
+			out[i] = engine.Proof{Query: "SELECT COUNT(*), " + hash + " FROM " + from, Sum: sum}
+		}
+	}
+	return out
+}
+
+// unswapped returns why a copy doesn't take the place of its periods, which are as they were, or "".
+func unswapped(err error) string {
+	switch {
+	case errors.Is(err, engine.ErrDiffers):
+		return "the table was altered while it was rebuilt"
+	case errors.Is(err, engine.ErrWritten):
+		return "rows arrived while it was rebuilt"
+	}
+	return ""
+}
+
+// abandonRebuild removes a copy that differs, and breaks the seals to start again. The tables for old
+// rows are empty: an attempt whose server was killed between two of its statements goes on instead.
 func (t *Table) abandonRebuild(ctx context.Context, c *state.Change, r *rebuilding, why string) (string, error) {
-	if err := t.DB.Try(ctx, engine.DropTables{Names: []string{r.With}}); err != nil {
+	for _, out := range r.Out {
+		var rows int64
+		err := t.DB.Classify(t.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+t.DB.Dialect().Quote(out)).Scan(&rows))
+		if err == nil && rows > 0 {
+			err = fmt.Errorf("%s, and %s of it are in table %s", why, figure.Plural(rows, "row"), out)
+		}
+		if err != nil && !errors.Is(err, engine.ErrNoTable) {
+			return "", err
+		}
+	}
+	r.Part, r.After = 0, nil
+	if err := t.State.Advance(ctx, t.State.DB(), c, stepPrepare, r); err != nil {
+		return "", err
+	}
+	if err := t.DB.Try(ctx, engine.DropTables{Names: append(r.Out, r.With)}); err != nil {
 		return "", err
 	}
 	err := t.inTx(ctx, func(tx *sql.Tx) error {
@@ -212,68 +241,10 @@ func (t *Table) abandonRebuild(ctx context.Context, c *state.Change, r *rebuildi
 }
 
 func (t *Table) swap(ctx context.Context, r *rebuilding) error {
+	proofs := t.proofs(r.Old, r.Sums)
 	return t.alter(ctx, func(have []rolling.Partition) engine.Step {
-		return engine.Replace{Table: t.Table, Have: have, Old: r.Old, New: r.New, With: r.With, Out: r.Out}
+		return engine.Replace{Table: t.Table, Have: have, Old: r.Old, New: r.New, With: r.With, Out: r.Out, Proofs: proofs}
 	})
-}
-
-// reconcile adds the rows that reached the old partitions between the comparison and the swap.
-func (t *Table) reconcile(ctx context.Context, r *rebuilding) error {
-	quote := t.DB.Dialect().Quote
-	into := quote(t.Table.Name)
-	for i, out := range r.Out {
-		now, _, err := t.checksumLike(ctx, t.State.DB(), quote(out), r.Sums[i].Hash)
-		if errors.Is(err, engine.ErrNoTable) {
-			continue // removed before a crash
-		}
-		if err != nil {
-			return err
-		}
-		if now == r.Sums[i] {
-			continue
-		}
-		part, err := t.find(ctx, r.New.Period)
-		if err != nil {
-			return err
-		}
-		from := t.DB.Words().From(t.Table, part)
-		cols := engine.Quoted(t.DB.Dialect(), t.columns(), "")
-		missing := fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s o WHERE NOT EXISTS (SELECT 1 FROM %s n WHERE %s)",
-			into, cols, engine.Quoted(t.DB.Dialect(), t.columns(), "o."), quote(out), from, engine.EqualIn(t.DB.Dialect(), t.Schema.Key(), "o.", "n."))
-		res, err := t.DB.SQL().ExecContext(ctx, missing)
-		if err != nil && t.Declared.Late == rolling.LateReject {
-			r.Kept = append(r.Kept, out)
-			t.log(ctx, "rebuild", fmt.Sprintf("%s: rows arrived while it was swapped in, and late rows are refused: they are in table %s", part.Name, out), 0, t.DB.Classify(err))
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("carry over late rows to %s: %w", part.Name, t.DB.Classify(err))
-		}
-		n, _ := res.RowsAffected()
-		detail := fmt.Sprintf("%s: %s arrived while it was swapped in", part.Name, figure.Plural(n, "row"))
-		hash, err := t.DB.Words().RowHashLike(r.Sums[i].Hash, t.columns())
-		if err != nil {
-			return fmt.Errorf("compare %s with %s: %w", out, part.Name, err)
-		}
-		var carried engine.Checksum
-		err = t.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*), %s FROM %s n WHERE EXISTS (SELECT 1 FROM %s o WHERE %s)",
-			hash, from, quote(out), engine.EqualIn(t.DB.Dialect(), t.Schema.Key(), "o.", "n."))).Scan(&carried.Rows, &carried.Hash)
-		if err != nil {
-			return fmt.Errorf("compare %s with %s: %w", out, part.Name, t.DB.Classify(err))
-		}
-		if now.Rows < r.Sums[i].Rows || carried != now {
-			// It is unknown which of two rows with one key is the newer: the old
-			// table is kept for inspection.
-			if !slices.Contains(r.Kept, out) {
-				r.Kept = append(r.Kept, out)
-			}
-			detail += fmt.Sprintf("; others were changed or deleted at that moment: their last state is in table %s", out)
-			t.log(ctx, "rebuild", detail, 0, errors.New("rows of a sealed period were changed while it was swapped"))
-			continue
-		}
-		t.log(ctx, "rebuild", detail, 0, nil)
-	}
-	return nil
 }
 
 func (t *Table) clean(ctx context.Context, c *state.Change, r *rebuilding) (string, error) {
@@ -289,8 +260,7 @@ func (t *Table) clean(ctx context.Context, c *state.Change, r *rebuilding) (stri
 	for _, old := range r.Sums {
 		want += old.Rows
 	}
-	out := slices.DeleteFunc(slices.Clone(r.Out), func(name string) bool { return slices.Contains(r.Kept, name) })
-	if err := t.DB.Try(ctx, engine.DropTables{Names: out}); err != nil {
+	if err := t.DB.Try(ctx, engine.DropTables{Names: r.Out}); err != nil {
 		return "", err
 	}
 	t.reach("rebuild cleaned")

@@ -107,14 +107,11 @@ func (c *changer) read(ctx context.Context, query string, into ...any) bool {
 	return err == nil
 }
 
-// locked locks tables and executes the statements that plan returns, again while it returns more.
-//
-// MariaDB blocks itself when it exchanges a partition of a table whose triggers use other tables,
-// because LOCK TABLES locks those, too. There, each statement takes its own lock: readers may miss
-// rows of the periods for some milliseconds, and rows inserted in between are found like late rows.
+// locked locks tables and executes the statements that plan returns, again while it returns more. On a
+// table that is selfBlocking, each statement takes its own lock: that is enough where nothing of
+// the period is to stay.
 func (c *changer) locked(ctx context.Context, tables []string, plan func() (statements []string, more bool)) {
-	triggers := "information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = " + quoteText(c.t.Name)
-	if !c.mariadb || !c.filled(ctx, triggers) {
+	if !c.selfBlocking(ctx) {
 		c.run(ctx, c.lockTables(tables))
 	}
 	for more := true; more && c.err == nil; {
@@ -265,20 +262,22 @@ func (d dialect) moveLocked(tables, statements []string) []string {
 
 // transact executes statements as one transaction that locks the rows it reads, so
 // that no row is inserted between INSERT ... SELECT and DELETE. MyRocks has no such
-// transactions; there, the tables are locked.
-func (c *changer) transact(ctx context.Context, tables []string, statements ...string) {
-	if c.look(ctx, c.t.Name).exchanges() {
-		begin := []string{"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "START TRANSACTION"}
-		statements = slices.Concat(begin, statements, []string{"COMMIT"})
-	} else {
-		statements = c.moveLocked(tables, statements)
+// transactions; there, the tables are locked. first is what the transaction begins with.
+func (c *changer) transact(ctx context.Context, tables []string, first func(), statements ...string) {
+	begin, end := []string{"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "START TRANSACTION"}, []string{"COMMIT"}
+	if !c.look(ctx, c.t.Name).exchanges() {
+		locked := c.moveLocked(tables, nil)
+		begin, end = locked[:2], locked[2:]
 	}
-	c.run(ctx, statements...)
+	c.run(ctx, begin...)
+	first()
+	c.run(ctx, slices.Concat(statements, end)...)
 }
 
 // moveRows moves all rows between the changer's table and the table other.
 func (c *changer) moveRows(ctx context.Context, other, from, to string) {
-	c.transact(ctx, []string{c.t.Name, other}, c.move(c.writable(ctx), from, to)...)
+	moves := c.move(c.writable(ctx), from, to)
+	c.transact(ctx, []string{c.t.Name, other}, func() {}, moves...)
 }
 
 func (c *changer) detach(ctx context.Context, s engine.Detach) {

@@ -227,7 +227,7 @@ func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 		_, err := renamer.ExecContext(context.WithoutCancel(ctx), rename)
 		renamed <- err
 	}()
-	waits, err := m.waitsForLock(ctx, id, renamed)
+	waits, err := m.db.waitsForLock(ctx, id, renamed)
 	if err == nil && waits {
 		if err := c.Point("swap: renaming"); err != nil {
 			engine.DiscardConn(m.db, holder)
@@ -246,13 +246,13 @@ func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 	return errors.Join(err, classify(<-renamed))
 }
 
-// renameWait limits the time until the second connection waits for the lock.
-const renameWait = 2 * time.Second
+// behindWait limits the time until a second connection waits for the lock of the first.
+const behindWait = 2 * time.Second
 
-// waitsForLock returns once the connection waits for a table lock, or has ended.
-func (m mirror) waitsForLock(ctx context.Context, id int64, ended chan error) (bool, error) {
-	for deadline := time.Now().Add(renameWait); time.Now().Before(deadline); {
-		sessions, err := m.db.Sessions(ctx)
+// waitsForLock returns once the connection waits for a table lock, or its statement has ended.
+func (db *DB) waitsForLock(ctx context.Context, id int64, ended chan error) (bool, error) {
+	for deadline := time.Now().Add(behindWait); time.Now().Before(deadline); {
+		sessions, err := db.Sessions(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -268,7 +268,7 @@ func (m mirror) waitsForLock(ctx context.Context, id int64, ended chan error) (b
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
-	return false, engine.Classed(engine.ErrLockTimeout, errors.New("the RENAME did not begin to wait for its lock"))
+	return false, engine.Classed(engine.ErrLockTimeout, errors.New("the statement that a lock is held for did not begin to wait for it"))
 }
 
 // continueCounter makes the target's AUTO_INCREMENT continue where the source's is.

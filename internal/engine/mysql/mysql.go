@@ -288,7 +288,8 @@ func capabilities(d dialect) engine.Capabilities {
 		Stores:     true,
 		Blocks:     true,
 		// MySQL has its catalog in InnoDB.
-		SnapshotCatalog: !d.mariadb,
+		SnapshotCatalog:   !d.mariadb,
+		MergesUntriggered: d.mariadb,
 	}
 }
 

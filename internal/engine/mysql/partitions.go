@@ -278,6 +278,9 @@ func (c *changer) attach(ctx context.Context, s engine.Attach) {
 	exchange := func() {
 		c.locked(ctx, tables, func() ([]string, bool) { return c.attachPlan(ctx, s) })
 	}
+	if from.exchanges() && c.selfBlocking(ctx) {
+		exchange = func() { c.attachBehind(ctx, s) }
+	}
 	if from.exchanges() {
 		exchange()
 		if !c.failed(errExchangeOption) {
@@ -398,6 +401,24 @@ func (c *changer) enclose(ctx context.Context, p rolling.Partition, with string)
 // index returns the index of the partition with p's bounds, or -1.
 func (l layout) index(p rolling.Partition) int {
 	return slices.IndexFunc(l.parts, func(q rolling.Partition) bool { return q.Period == p.Period })
+}
+
+// attachBehind is attachPlan for a table that is selfBlocking.
+func (c *changer) attachBehind(ctx context.Context, s engine.Attach) {
+	l := c.layout(ctx)
+	if c.err == nil && l.index(s.Part) < 0 {
+		c.run(ctx, c.makeRoom(ctx, l, s.Part))
+		l = c.layout(ctx)
+	}
+	if c.err == nil && c.filled(ctx, c.Quote(s.From)) {
+		name := l.parts[l.index(s.Part)].Name
+		c.exchangeBehind(ctx, name, s.From, func() {
+			if p := c.partition(c.t, name); c.filled(ctx, p) {
+				c.run(ctx, c.moveAtOnce(c.writable(ctx), p, c.Quote(s.From))...)
+			}
+		})
+	}
+	c.run(ctx, "DROP TABLE "+c.Quote(s.From))
 }
 
 func (c *changer) attachPlan(ctx context.Context, s engine.Attach) (statements []string, more bool) {

@@ -2,10 +2,12 @@ package mysql
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/rolling"
@@ -66,12 +68,23 @@ func (c *changer) replace(ctx context.Context, s engine.Replace) {
 		c.prepareOut(ctx, s)
 		identity := c.identity(ctx, s.With, "")
 		c.run(ctx, c.mark(s.With, exchangeMark+": "+identity))
+		proof := c.prove(ctx, s)
 		tables := []string{c.t.Name, s.With}
 		if !c.mariadb {
 			tables = append(tables, s.Out[:len(s.Out)-1]...)
 		}
 		exchange := func() {
-			c.locked(ctx, tables, func() ([]string, bool) { return c.replacePlan(ctx, s, &identity) })
+			first := true
+			c.locked(ctx, tables, func() ([]string, bool) {
+				if first {
+					proof.again(ctx, c)
+				}
+				first = false
+				return c.replacePlan(ctx, s, &identity)
+			})
+		}
+		if c.selfBlocking(ctx) {
+			exchange = func() { c.replaceBehind(ctx, s, proof) }
 		}
 		exchange()
 		if !c.mariadb && c.failed(errTablesDiffer) {
@@ -84,6 +97,178 @@ func (c *changer) replace(ctx context.Context, s engine.Replace) {
 		}
 	}
 	c.rename(ctx, s)
+}
+
+// A proving checks the proofs of a Replace.
+type proving struct {
+	of     engine.Replace
+	have   []rolling.Partition // those that still have their rows
+	before map[string]int64    // when they were last written; nil if the rows are to be compared under the lock
+}
+
+// prove checks the proofs of partitions that have rows, in a transaction that locks their rows and
+// the gaps between them: others read, and write to other partitions.
+func (c *changer) prove(ctx context.Context, s engine.Replace) *proving {
+	p := &proving{of: s}
+	if len(s.Proofs) == 0 {
+		return p
+	}
+	have, out := c.toReplace(ctx, s)
+	rows := false
+	for i, h := range have {
+		if !c.look(ctx, out[i]).there || !c.filled(ctx, c.Quote(out[i])) { // else of an earlier attempt
+			p.have = append(p.have, h)
+		}
+	}
+	for _, proof := range s.Proofs {
+		rows = rows || proof.Sum.Rows > 0
+	}
+	if c.err != nil || !rows {
+		return p
+	}
+	if c.settle(ctx, p.have); c.err != nil {
+		return p
+	}
+	c.err = engine.InTx(ctx, c.db, c.db.changes, &sql.TxOptions{Isolation: sql.LevelSerializable}, func(tx *sql.Tx) (err error) {
+		if err = p.ask(ctx, tx); err == nil {
+			p.before, err = c.writes(ctx, tx, p.have)
+		}
+		return err
+	})
+	return p
+}
+
+func (p *proving) ask(ctx context.Context, x querent) error {
+	return p.of.Prove(p.have, func(query string) (sum engine.Checksum, err error) {
+		return sum, classify(x.QueryRowContext(ctx, query).Scan(&sum.Rows, &sum.Hash))
+	})
+}
+
+// again fails the change, which has locked the table, if the proofs hold no longer: rows were
+// committed to a partition after its proof, or to an empty one.
+func (p *proving) again(ctx context.Context, c *changer) {
+	switch {
+	case c.err != nil || len(p.have) == 0:
+	case p.before == nil:
+		c.fail(p.ask(ctx, c.conn))
+	default:
+		now, _, err := c.db.readWritten(ctx, c.db.config.DBName, c.t.Name)
+		c.fail(err)
+		for _, h := range p.have {
+			if now[h.Name] != p.before[h.Name] {
+				c.fail(engine.Written(h))
+			}
+		}
+	}
+}
+
+// writes returns the times of the last commits in partitions, in Unix seconds; 0 if there was none
+// since the server opened them. The next commit will have another time, which in MariaDB is that of
+// its transaction's begin: it is ErrWritten or ErrLockTimeout if that isn't certain. Nil means that
+// the server doesn't say which transactions there are.
+func (c *changer) writes(ctx context.Context, x querent, of []rolling.Partition) (map[string]int64, error) {
+	at, _, err := c.db.readWritten(ctx, c.db.config.DBName, c.t.Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range of {
+		// The view has local times, whatever the session's zone.
+		q := "SELECT UNIX_TIMESTAMP(SYSDATE()), 0"
+		if c.mariadb && at[p.Name] > 0 {
+			q = fmt.Sprintf("SELECT UNIX_TIMESTAMP(SYSDATE()), COUNT(*) FROM information_schema.INNODB_TRX WHERE MOD(UNIX_TIMESTAMP(trx_started), 900) = %d", at[p.Name]%900)
+		}
+		var now, same int64
+		err := x.QueryRowContext(ctx, q).Scan(&now, &same)
+		switch {
+		case serverError(err, errPrivilege):
+			return nil, nil
+		case err != nil:
+			return nil, classify(err)
+		case at[p.Name] > now-settled:
+			return nil, engine.Written(p)
+		case same > 0:
+			return nil, engine.Classed(engine.ErrLockTimeout, fmt.Errorf("a transaction is open that may write rows of %s", p.Name))
+		}
+	}
+	return at, nil
+}
+
+// settle waits until the last commits in partitions are old enough for writes, if there are no others.
+func (c *changer) settle(ctx context.Context, of []rolling.Partition) {
+	for end := time.Now().Add((settled + 1) * time.Second); c.err == nil; {
+		if _, err := c.writes(ctx, c.conn, of); !errors.Is(err, engine.ErrWritten) || time.Now().After(end) {
+			c.fail(err)
+			return
+		}
+		c.fail(engine.Sleep(ctx, 50*time.Millisecond))
+	}
+}
+
+// selfBlocking reports that MariaDB would block itself when it exchanges a partition under LOCK
+// TABLES, because that locks the tables that the triggers use, too.
+func (c *changer) selfBlocking(ctx context.Context) bool {
+	return c.mariadb && c.filled(ctx, "information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = "+quoteText(c.t.Name))
+}
+
+// replaceBehind replaces one partition of a table that is selfBlocking.
+func (c *changer) replaceBehind(ctx context.Context, s engine.Replace, proof *proving) {
+	have, _ := c.toReplace(ctx, s)
+	if c.err == nil && len(have) > 1 {
+		c.fail(engine.Classed(engine.ErrRefused, errors.New("MariaDB can't replace several partitions of a table with triggers at once")))
+		return
+	}
+	c.exchangeBehind(ctx, s.New.Name, s.With, func() { proof.again(ctx, c) })
+}
+
+// guard makes the exchange of a table fail, as long as the partition has no such option.
+const guard = " MAX_ROWS = "
+
+// exchangeBehind exchanges a partition in a second session, whose statement waits for the lock of the
+// first while that does what must be done before. It is then ahead of all other writers. Until the
+// first session has removed the guard, the exchange fails: so it does after the loss of that session.
+func (c *changer) exchangeBehind(ctx context.Context, part, with string, first func()) {
+	alter := "ALTER TABLE " + c.Quote(with) + guard
+	c.run(ctx, alter+"1")
+	if c.err != nil {
+		return
+	}
+	behind, err := c.db.changes.Conn(ctx)
+	if err != nil {
+		c.fail(c.db.unreachable(err))
+		return
+	}
+	defer engine.DiscardConn(c.db, behind)
+	var id int64
+	if err := behind.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&id); err != nil {
+		c.fail(classify(err))
+		return
+	}
+	c.run(ctx, c.lockTables([]string{c.t.Name, with}))
+	if c.err != nil {
+		return
+	}
+	// Not bound by ctx: what it has done can be seen afterwards.
+	exchanged := make(chan error, 1)
+	go func() {
+		_, err := behind.ExecContext(context.WithoutCancel(ctx), c.exchange(c.t, part, with))
+		exchanged <- err
+	}()
+	waits, err := c.db.waitsForLock(ctx, id, exchanged)
+	c.fail(err)
+	if first(); waits {
+		c.run(ctx, alter+"0")
+	}
+	if err := c.err; err != nil {
+		c.err = nil
+		c.run(context.WithoutCancel(ctx), unlock)
+		<-exchanged // it has failed
+		c.err = errors.Join(err, c.err)
+		return
+	}
+	c.run(context.WithoutCancel(ctx), unlock)
+	if err := <-exchanged; err != nil {
+		c.fail(fmt.Errorf("%s: %w", engine.FirstWords(c.exchange(c.t, part, with)), classify(err)))
+	}
 }
 
 // rename is the last step. A MySQL that was killed within it can refuse it for good, because the
@@ -288,7 +473,8 @@ func (c *changer) replaceRows(ctx context.Context, s engine.Replace) {
 			mark = moveMark
 		}
 		c.run(ctx, c.mark(s.With, mark))
-		c.transact(ctx, append([]string{c.t.Name, s.With}, s.Out...), moves...)
+		proof := &proving{of: s, have: have}
+		c.transact(ctx, append([]string{c.t.Name, s.With}, s.Out...), func() { c.fail(proof.ask(ctx, c.conn)) }, moves...)
 	}
 	q, err := c.joined(s, have)
 	c.fail(err)

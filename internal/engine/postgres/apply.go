@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -119,9 +120,14 @@ func (c *changer) atOnce(ctx context.Context, statements ...string) {
 	}
 	failed := statements[min(len(results), len(statements)-1)]
 	c.err = &statementError{failed, classifyIn(ctx, err)}
-	if !c.conn.IsClosed() && c.conn.TxStatus() != 'I' {
-		_, rollback := c.conn.Exec(ctx, rollbackStatement).ReadAll()
-		c.err = errors.Join(c.err, rollback)
+	c.rollback(ctx)
+}
+
+// rollback ends a transaction in which the change has failed.
+func (c *changer) rollback(ctx context.Context) {
+	if c.err != nil && !c.conn.IsClosed() && c.conn.TxStatus() != 'I' {
+		_, err := c.conn.Exec(ctx, rollbackStatement).ReadAll()
+		c.err = errors.Join(c.err, err)
 	}
 }
 
@@ -289,10 +295,44 @@ func (c *changer) replace(ctx context.Context, s engine.Replace) {
 	statements := c.dropLeft(ctx, s.With, child, s.New, c.replaceChecked(s))
 	c.seen(ctx, s.With, s.New)
 	c.quiet(ctx, tables...)
+	if c.proven(ctx, s, tables[1:]); s.Proofs != nil {
+		statements = statements[1:] // the transaction has begun
+	}
 	c.atOnce(ctx, statements...)
+	c.rollback(ctx)
 	var server *pgconn.PgError
 	if errors.As(c.err, &server) && slices.Contains(differing, server.Code) {
 		c.err = engine.Classed(engine.ErrDiffers, c.err)
+	}
+}
+
+// proven begins a transaction that locks partitions against writers, and checks the proofs of their
+// rows. Others read, and write to other partitions.
+//
+// A client that waits for one of these locks will write. It also has a lock on the table, and would
+// be in a deadlock with the change: exclusiveWait is shorter than deadlock_timeout, after which the
+// server might end the client's transaction.
+func (c *changer) proven(ctx context.Context, s engine.Replace, children []string) {
+	if s.Proofs == nil {
+		return
+	}
+	c.atOnce(ctx, beginStatement, "SET LOCAL lock_timeout = '"+exclusiveWait+"'",
+		"LOCK TABLE "+engine.QuoteList(children, func(name string) string { return "ONLY " + c.Quote(name) })+" IN SHARE MODE")
+	if c.err != nil {
+		return
+	}
+	c.err = s.Prove(s.Old, func(query string) (sum engine.Checksum, err error) {
+		rows, err := ask(ctx, c.conn, query)
+		if err == nil {
+			sum.Hash = string(rows[0][1])
+			sum.Rows, err = strconv.ParseInt(string(rows[0][0]), 10, 64)
+		}
+		return sum, err
+	})
+	waiting := "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND locktype = 'relation' AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) " +
+		"AND relation IN (" + engine.QuoteList(children, c.regclass) + "))"
+	if c.yes(ctx, waiting) {
+		c.fail(engine.Written(s.New))
 	}
 }
 
@@ -388,7 +428,7 @@ func (c *changer) addColumn(ctx context.Context, s engine.AddColumn) {
 	var server *pgconn.PgError
 	var at *statementError
 	if errors.As(c.err, &server) && server.Code == queryCanceled && errors.As(c.err, &at) && strings.HasPrefix(at.statement, "ALTER TABLE") {
-		c.err = engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("it takes more than %s, while all other sessions wait: %w", exclusiveWait, server)),
+		c.err = engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("it takes more than %s, while all other sessions wait: %w", exclusiveTime, server)),
 			"a column without a default or with a constant one, which takes no time; one that is computed for each row rewrites all periods")
 	}
 }

@@ -10,16 +10,19 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// exclusiveWait bounds the wait of a step for an exclusive lock, because new statements queue
-// behind it. It is requested only once the transactions in the way have ended.
-const exclusiveWait = "1s"
+const (
+	// exclusiveWait bounds the wait of a step for an exclusive lock, because new statements queue
+	// behind it. It is requested only once the transactions in the way have ended.
+	exclusiveWait = "500ms"
+	// exclusiveTime bounds each statement after that lock, which change only catalogs.
+	exclusiveTime = "1s"
+)
 
-// exclusive begins a transaction that locks tables. Its timeouts also bound the statements after
-// the lock, which change only catalogs.
+// exclusive begins a transaction that locks tables.
 func (d dialect) exclusive(tables ...string) []string {
 	list := engine.QuoteList(tables, func(name string) string { return "ONLY " + d.Quote(name) })
 	return []string{
-		beginStatement, "SET LOCAL lock_timeout = '" + exclusiveWait + "'", "SET LOCAL statement_timeout = '" + exclusiveWait + "'",
+		beginStatement, "SET LOCAL lock_timeout = '" + exclusiveWait + "'", "SET LOCAL statement_timeout = '" + exclusiveTime + "'",
 		"LOCK TABLE " + list + " IN ACCESS EXCLUSIVE MODE",
 	}
 }

@@ -141,6 +141,9 @@ func (db *DB) current(step engine.Step) (now engine.Step, done bool, err error) 
 		if ready && len(s.Old) > 0 {
 			err = db.alike(s.With, store(s.Table, s.Old[0]))
 		}
+		if err == nil && !done {
+			err = s.Prove(s.Old, db.checksum)
+		}
 	case engine.AddColumn: // each period has the columns of the table
 		done, err = has(db.write, "SELECT 1 FROM pragma_table_xinfo(?) WHERE lower(name) = lower(?)", s.Table.Name, s.Name)
 		if err == nil && !done {
@@ -149,6 +152,16 @@ func (db *DB) current(step engine.Step) (now engine.Step, done bool, err error) 
 		now = s
 	}
 	return now, done, err
+}
+
+// checksum returns the answer to a proof.
+func (db *DB) checksum(query string) (sum engine.Checksum, err error) {
+	err = each(db.write, query, nil, func(row []driver.Value) error {
+		sum.Rows, _ = row[0].(int64)
+		sum.Hash = text(row[1])
+		return nil
+	})
+	return sum, err
 }
 
 // alike returns ErrDiffers unless two tables have columns of the same names: the view reads them all.
