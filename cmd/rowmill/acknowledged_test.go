@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -38,8 +37,8 @@ func clientsOf(l *loading) *sql.DB {
 	return db
 }
 
-// unknown is the version of a row that is about to be deleted.
-const unknown = -2
+// inFlux is the version of a row that is about to be deleted.
+const inFlux = -2
 
 // An oracle knows what clients were told about the rows of an hour: the version of each key, -1 for
 // a deleted one. A key has one writer.
@@ -53,6 +52,13 @@ type oracle struct {
 	writes atomic.Int64
 	reads  atomic.Int64
 	paused atomic.Bool
+	// base is added to the keys of clients, before is what they were told before.
+	base   int
+	before map[int]int
+	said   []string
+	ctx    context.Context
+	stop   context.CancelFunc
+	all    sync.WaitGroup
 	// longest are the longest statements of writers and of readers.
 	longest [2]time.Duration
 }
@@ -84,8 +90,13 @@ func (o *oracle) exec(ctx context.Context, statement string) (rows int64, done b
 			}
 			return rows, true
 		}
+		if o.base > 0 && slices.ContainsFunc([]string{"1062", "23505"}, func(code string) bool { return strings.Contains(err.Error(), code) }) {
+			return 0, true
+		}
 		again = true
-		if !retried(err) {
+		if strings.Contains(err.Error(), "1526") || strings.Contains(err.Error(), "no partition of relation") { // it was dropped
+			time.Sleep(5 * time.Millisecond)
+		} else if !retried(err) {
 			o.fails("%s: %v", statement, err)
 			return 0, false
 		}
@@ -106,16 +117,21 @@ func (o *oracle) tell(key, version int) {
 	o.told[key] = version
 }
 
-// write runs the writers until ctx ends: once, retry, upsert, update and delete. Those that retry and
+// write starts the clients, until end: once, retry, upsert, update and delete. Those that retry and
 // upsert also write rows of the file, whose version is 0 there. They write in bursts, between which a
 // period stays as it is for long enough to be changed.
-func (o *oracle) write(ctx context.Context) (wait func()) {
-	var all sync.WaitGroup
+func (o *oracle) write() {
+	ctx, stop := context.WithCancel(o.Context())
+	o.ctx, o.stop = ctx, stop
+	all := &o.all
 	insert := func(key, version int) string {
 		return fmt.Sprintf("INSERT INTO readings (sensor, ts, value, note) VALUES (%d, '%s', %d, 'client')", key, o.ts(key), version)
 	}
 	ignored := func(q string) string {
-		if o.server == "postgres" {
+		switch {
+		case o.base > 0: // MySQL's IGNORE also drops a row without a partition
+			return q
+		case o.server == "postgres":
 			return q + " ON CONFLICT DO NOTHING"
 		}
 		return strings.Replace(q, "INSERT", "INSERT IGNORE", 1)
@@ -129,13 +145,13 @@ func (o *oracle) write(ctx context.Context) (wait func()) {
 	where := func(key int) string { return fmt.Sprintf(" WHERE sensor = %d AND ts = '%s'", key, o.ts(key)) }
 	for kind, step := range []func(n int){
 		func(n int) { // once
-			key := 1_000_000 + n
+			key := o.base + 1_000_000 + n
 			if _, done := o.exec(ctx, ignored(insert(key, 1))); done {
 				o.tell(key, 1)
 			}
 		},
 		func(n int) { // retry
-			for i, key := range []int{2_000_000 + n, n % fileRows} {
+			for i, key := range []int{o.base + 2_000_000 + n, o.base + n%fileRows} {
 				if key%2 == 0 && i == 1 {
 					key++ // those of the upserts are even
 				}
@@ -147,14 +163,14 @@ func (o *oracle) write(ctx context.Context) (wait func()) {
 			}
 		},
 		func(n int) { // upsert
-			for _, key := range []int{3_000_000 + n%20, n % 40 * 2} {
+			for _, key := range []int{o.base + 3_000_000 + n%20, o.base + n%40*2} {
 				if _, done := o.exec(ctx, upsert(key, n)); done {
 					o.tell(key, n)
 				}
 			}
 		},
 		func(n int) { // update
-			key := 4_000_000 + n%30
+			key := o.base + 4_000_000 + n%30
 			if n < 31 {
 				o.exec(ctx, ignored(insert(key, 0)))
 			}
@@ -165,11 +181,11 @@ func (o *oracle) write(ctx context.Context) (wait func()) {
 			}
 		},
 		func(n int) { // delete
-			key := 5_000_000 + n
+			key := o.base + 5_000_000 + n
 			if _, done := o.exec(ctx, ignored(insert(key, 1))); done {
 				o.tell(key, 1)
 				time.Sleep(time.Duration(rand.N(100)) * time.Millisecond)
-				o.tell(key, unknown)
+				o.tell(key, inFlux)
 				if rows, done := o.exec(ctx, "DELETE FROM readings"+where(key)); done {
 					if o.tell(key, -1); rows == 0 {
 						o.fails("a DELETE of key %d finds no row", key)
@@ -199,19 +215,24 @@ func (o *oracle) write(ctx context.Context) (wait func()) {
 	for range 2 {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				o.look()
+				o.mu.Lock()
+				told := maps.Clone(o.told)
+				o.mu.Unlock()
+				o.look(told)
 				time.Sleep(2 * time.Millisecond)
 			}
 		})
 	}
-	return all.Wait
+}
+
+// end waits for the clients.
+func (o *oracle) end() {
+	o.stop()
+	o.all.Wait()
 }
 
 // look reads the hour, and compares it with what clients had been told before.
-func (o *oracle) look() map[int]int {
-	o.mu.Lock()
-	told := maps.Clone(o.told)
-	o.mu.Unlock()
+func (o *oracle) look(told map[int]int) map[int]int {
 	began, found := time.Now(), map[int]int{}
 	rows, err := o.db.Query(fmt.Sprintf("SELECT sensor, value FROM readings WHERE ts >= '%s' AND ts < '%s'",
 		o.from.Format("2006-01-02 15:04:05"), o.from.Add(time.Hour).Format("2006-01-02 15:04:05")))
@@ -244,7 +265,7 @@ func (o *oracle) look() map[int]int {
 	lost, older, back := 0, 0, 0
 	for key, version := range told {
 		switch is, there := found[key]; {
-		case version != -1 && o.told[key] < 0: // deleted meanwhile
+		case version == inFlux, version >= 0 && o.told[key] < 0: // deleted meanwhile
 		case version < 0 && there:
 			back++
 		case version >= 0 && !there:
@@ -263,17 +284,70 @@ func (o *oracle) look() map[int]int {
 // fileRows is the number of rows of a file, whose keys begin with 0.
 const fileRows = 400
 
-// changesOfPeriods are the changes of TestAcknowledged: what is there before, and the verbs.
-var changesOfPeriods = []struct {
-	name   string
-	before bool // the clients write before the change begins
-	verb   string
-	args   []string
-}{
-	{"publish", false, "load", []string{"all.csv", "--lane", "publish", "--batch", "50"}},
-	{"publish beside writers", true, "load", []string{"all.csv", "--lane", "publish", "--batch", "50"}},
-	{"merge", true, "load", []string{"all.csv", "--lane", "merge", "--batch", "50"}},
-	{"rebuild and merge", true, "run", []string{"--once"}},
+// A periodChange is a change of TestAcknowledged.
+type periodChange struct {
+	name string
+	// replace are replacements in the declaration.
+	replace []string
+	// plain means that the table isn't rolling yet.
+	plain bool
+	// prepare runs before the change; nil: the clients begin to write at any time of it.
+	prepare func(o *oracle)
+	// verbs are run one after the other, each again after a kill.
+	verbs []string
+}
+
+var periodChanges = []periodChange{
+	{name: "publish", verbs: []string{"load all.csv --lane publish --batch 50"}},
+	{name: "publish beside writers", prepare: (*oracle).begin, verbs: []string{"load all.csv --lane publish --batch 50"}},
+	{name: "merge", prepare: (*oracle).begin, verbs: []string{"load all.csv --lane merge --batch 50"}},
+	{name: "rebuild and merge", prepare: (*oracle).begin, verbs: []string{"run --once", "run --once"}},
+	{name: "adopt and undo", plain: true, prepare: (*oracle).begin, verbs: []string{"apply --yes", "apply --undo --yes"}},
+	{name: "restore", replace: []string{"keep  = \"7d\"", "keep = \"2h\"", "merge = \"1h\"", "archive = \"archive\""}, prepare: func(o *oracle) {
+		o.begin()
+		o.end()
+		mustPass(o.T, o.run("run", "--once"))
+		if len(o.look(map[int]int{})) > 0 {
+			o.Fatal("its rows were not dropped")
+		}
+		o.before, o.told, o.base = o.told, map[int]int{}, 100_000
+		o.write()
+	}, verbs: []string{"restore p20260329_0100 --yes", "restore p20260329_0130 --yes"}},
+}
+
+// begin has the clients write for a while, after whose hour it is later.
+func (o *oracle) begin() {
+	o.write()
+	o.waits("clients have written", func() bool { return o.writes.Load() > 300 })
+	o.tick(loadStart.Add(5 * time.Hour))
+}
+
+// until runs a verb until it is done, killed at random points.
+func (o *oracle) until(r *rand.Rand, verb string) (kills int) {
+	args := strings.Fields(verb)
+	args = slices.Insert(args, 1, o.file)
+	if args[0] != "load" {
+		args = append(args, "--clock", o.clock)
+	}
+	for try := 0; ; try++ {
+		point := 0
+		if try < 3 && r.IntN(2) == 0 {
+			point = 1 + r.IntN(60)
+		}
+		p := killable(point, args...)
+		p.Dir = o.dir
+		s := ended(o.T, p, "")
+		o.said = append(o.said, fmt.Sprintf("%s: exit %d at point %d: %s%s", verb, s.code, point, s.stdout, s.stderr))
+		switch {
+		case s.code == exitDone:
+			return kills
+		case s.code == -1:
+			kills++
+		case try > 20 || !strings.Contains(s.stderr, "another process") && !strings.Contains(s.stderr, "lock") && !strings.Contains(s.stderr, "another restoration"):
+			o.fails("exit %d", s.code)
+			return kills
+		}
+	}
 }
 
 // TestAcknowledged changes periods while clients write to them, and kills the change at random
@@ -281,103 +355,80 @@ var changesOfPeriods = []struct {
 // newest version.
 func TestAcknowledged(t *testing.T) {
 	t.Parallel()
-	changes, seed := 4, uint64(8)
+	changes, seed := len(periodChanges), uint64(8)
 	if testdb.Nightly() {
-		changes, seed = 104, rand.Uint64()
+		changes, seed = 17*len(periodChanges), rand.Uint64()
 	}
 	onEach(t, servers, func(t *testing.T, server string) {
 		r := rand.New(rand.NewPCG(seed, 30))
 		var longest [2]time.Duration
 		kills, writes, reads, exchanged, not := 0, int64(0), int64(0), 0, 0
 		for n := range changes {
-			c := changesOfPeriods[n%len(changesOfPeriods)]
-			replace := []string{"every = \"1h\"", "every = \"30m\"", "keep  = \"7d\"", "[seal]\nafter = \"1h\"\nmerge = \"1h\"\ncompress = true\n"}
-			if n/len(changesOfPeriods)%2 == 1 {
-				replace = append(replace, "time   = \"ts\"", "time   = \"ts\"\nexact  = true")
+			c := periodChanges[n%len(periodChanges)]
+			o := newOracle(t, server, c, n/len(periodChanges)%2 == 1)
+			if c.prepare != nil {
+				c.prepare(o)
+			} else {
+				// At any time of the change.
+				time.AfterFunc(time.Duration(r.Int64N(int64(400*time.Millisecond))), o.write)
 			}
-			l := newLoading(t, server, replace...)
-			o := &oracle{loading: l, db: clientsOf(l), from: loadStart.Add(20 * time.Minute), told: map[int]int{}}
-			var text strings.Builder
-			text.WriteString("sensor,ts,value,note\n")
-			for key := range fileRows {
-				fmt.Fprintf(&text, "%d,%s,0,file\n", key, o.ts(key))
-			}
-			l.write("all.csv", text.String())
-			ctx, stop := context.WithCancel(t.Context())
-			writing := func() {}
-			if c.before {
-				writing = o.write(ctx)
-				l.waits("clients have written", func() bool { return o.writes.Load() > 300 })
-				l.tick(loadStart.Add(5 * time.Hour))
-			}
-			args := append([]string{c.verb, l.file}, c.args...)
-			if c.verb == "run" {
-				args = append(args, "--clock", l.clock)
-			}
-			var said []string
-			for try := 0; ; try++ {
-				point := 0
-				if try < 3 && r.IntN(2) == 0 {
-					point = 1 + r.IntN(60)
-				}
-				p := killable(point, args...)
-				p.Dir = l.dir
-				began := make(chan struct{})
-				if !c.before && try == 0 {
-					// The clients begin at any time of the change.
-					after := time.Duration(r.Int64N(int64(400 * time.Millisecond)))
-					go func() {
-						time.Sleep(after)
-						writing = o.write(ctx)
-						close(began)
-					}()
-				} else {
-					close(began)
-				}
-				s := ended(t, p, "")
-				<-began
-				said = append(said, fmt.Sprintf("exit %d at point %d: %s%s", s.code, point, s.stdout, s.stderr))
-				if s.code == exitDone {
-					break
-				}
-				if kills++; s.code != -1 && !strings.Contains(s.stderr, "another process") && !strings.Contains(s.stderr, "lock") || try > 20 {
-					kills--
-					o.fails("exit %d", s.code)
-					break
-				}
+			for _, verb := range c.verbs {
+				kills += o.until(r, verb)
 			}
 			time.Sleep(20 * time.Millisecond)
-			stop()
-			writing()
-			found := o.look()
-			if c.verb == "load" {
-				for key := range fileRows {
-					if _, there := found[key]; !there {
-						o.fails("row %d of the file is missing", key)
-						break
-					}
+			o.waits("clients have written", func() bool { return o.writes.Load() > 0 })
+			o.end()
+			found := o.look(o.told)
+			o.look(o.before)
+			for key := range fileRows {
+				if _, there := found[key]; !there && strings.HasPrefix(c.verbs[0], "load") {
+					o.fails("row %d of the file is missing", key)
+					break
 				}
 			}
-			l.has("", "SELECT id FROM rowmill_journal")
-			if kept := l.leftTables(); kept != "" {
+			if c.verbs[0] != "apply --yes" {
+				o.has("", "SELECT id FROM rowmill_journal")
+			}
+			if kept := o.leftTables(); kept != "" {
 				o.fails("left: %s", kept)
 			}
+			said := strings.Join(o.said, "\n")
 			if len(o.wrong) > 0 {
-				t.Errorf("%s, change %d, seed %d: %d findings: %s\n%s", c.name, n, seed, len(o.wrong), strings.Join(o.wrong[:min(len(o.wrong), 8)], "\n"), strings.Join(said, "\n"))
+				t.Errorf("%s, change %d, seed %d: %d findings: %s\n%s", c.name, n, seed, len(o.wrong), strings.Join(o.wrong[:min(len(o.wrong), 8)], "\n"), said)
 			}
-			for _, s := range said {
-				exchanged += strings.Count(s, ": published,") + strings.Count(s, ": merged,") + strings.Count(s, " rows of 1 period") + strings.Count(s, " rows of 2 periods")
-				not += strings.Count(s, "rows arrived while") + strings.Count(s, "live, because")
-			}
+			exchanged += strings.Count(said, ": published,") + strings.Count(said, ": merged,") + strings.Count(said, " rows of 1 period") + strings.Count(said, " rows of 2 periods")
+			not += strings.Count(said, "rows arrived while") + strings.Count(said, "live, because")
 			writes, reads = writes+o.writes.Load(), reads+o.reads.Load()
+			t.Logf("%s: the longest write %v, the longest read %v", c.name, o.longest[0], o.longest[1])
 			longest = [2]time.Duration{max(longest[0], o.longest[0]), max(longest[1], o.longest[1])}
-			if os.Getenv("ROWMILL_TEST_EACH") != "" {
-				t.Logf("%s: writers waited %v, readers %v\n%s", c.name, o.longest[0], o.longest[1], strings.Join(said, "\n"))
-			}
-			must(t, o.db.Close())
 		}
 		t.Logf("%d changes, %d kills, %d periods exchanged and %d not, %d writes, %d reads; the longest write %v, the longest read %v", changes, kills, exchanged, not, writes, reads, longest[0], longest[1])
 	})
+}
+
+// newOracle creates the table of a change, and the file.
+func newOracle(t *testing.T, server string, c periodChange, exact bool) *oracle {
+	t.Helper()
+	replace := []string{"every = \"1h\"", "every = \"30m\"", "keep  = \"7d\"", "[seal]\nafter = \"1h\"\nmerge = \"1h\"\ncompress = true\n"}
+	if c.replace != nil {
+		replace[3] = strings.NewReplacer(c.replace...).Replace("keep  = \"7d\"\n" + replace[3])
+	}
+	if exact {
+		replace = append(replace, "time   = \"ts\"", "time   = \"ts\"\nexact  = true")
+	}
+	o := &oracle{loading: newLoading(t, server, replace...), from: loadStart.Add(20 * time.Minute), told: map[int]int{}}
+	if c.plain {
+		o.drop()
+		o.does(o.table.Definition.Text)
+	}
+	o.db = clientsOf(o.loading)
+	var text strings.Builder
+	text.WriteString("sensor,ts,value,note\n")
+	for key := range fileRows {
+		fmt.Fprintf(&text, "%d,%s,0,file\n", key, o.ts(key))
+	}
+	o.loading.write("all.csv", text.String())
+	return o
 }
 
 // leftTables returns the tables of changes that are there beside the periods.

@@ -84,6 +84,9 @@ func Open(ctx context.Context, t engine.Target) (_ *DB, err error) {
 	if db.write, err = db.connect(ctx, db.pragmas); err != nil {
 		return nil, err
 	}
+	if err := registerFunctions(db.write); err != nil {
+		return nil, fmt.Errorf("open %s: %w", db.path, err)
+	}
 	if db.handle, err = handleOf(db.write); err != nil {
 		return nil, fmt.Errorf("open %s: %w", db.path, err)
 	}
