@@ -214,23 +214,14 @@ func onlyDigits(text []byte, most byte) bool {
 func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
 // floats returns the reader of binary fractions, which are sent as they are written where
-// that is a plain number, and otherwise in the shortest text with the same value. Float is
-// for servers without types of their own, and where values are compared.
+// that is a plain number or can only be sent as text (NaN and the infinities), and otherwise
+// in the shortest text with the same value. Float is for servers without types of their own,
+// and for values that are compared.
 func (t Type) floats() Reader {
-	if t.NaN { // which can only be sent as text
-		return Reader{Append: func(dst, text []byte) ([]byte, error) {
-			if !isPlain(text) {
-				if _, err := ParseFloat(text, 64); err != nil {
-					return dst, err
-				}
-			}
-			return append(dst, text...), nil
-		}}
-	}
 	tooFine := t.tooFine()
 	read := func(text []byte) (float64, error) {
 		v, err := ParseFloat(text, 64)
-		if err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
+		if err == nil && !t.NaN && (math.IsNaN(v) || math.IsInf(v, 0)) {
 			return 0, errNoNumber
 		}
 		if err == nil && t.Precision > 0 {
@@ -240,38 +231,35 @@ func (t Type) floats() Reader {
 		}
 		return v, err
 	}
-	return Reader{Float: read, Append: func(dst, text []byte) ([]byte, error) {
+	r := Reader{Float: read, Append: func(dst, text []byte) ([]byte, error) {
 		if t.Precision == 0 && isPlain(text) {
 			return append(dst, text...), nil
 		}
 		v, err := read(text)
-		if err != nil {
+		switch {
+		case err != nil:
 			return dst, err
+		case t.NaN:
+			return append(dst, text...), nil
 		}
 		return strconv.AppendFloat(dst, v+0, 'g', -1, 64), nil // +0: -0 is 0
 	}}
+	if t.NaN {
+		r.Float = nil
+	}
+	return r
 }
 
-// isPlain reports whether a text is a decimal fraction of at most 15 digits, as many as each
+// isPlain reports whether a text is [-]DIGITS[.DIGITS] with at most 15 digits, as many as each
 // binary fraction of 64 bits has exactly, and not -0: all servers read the same number.
 func isPlain(text []byte) bool {
-	whole := text
-	if len(text) > 0 && text[0] == '-' {
-		whole = text[1:]
+	n, err := parseNumber(text)
+	digits := len(n.whole) + len(n.fraction)
+	length := digits + min(len(n.fraction), 1) // with the point
+	if n.negative {
+		length++
 	}
-	points, zeros := 0, 0
-	for _, c := range whole {
-		switch {
-		case c == '.':
-			points++
-		case c == '0':
-			zeros++
-		case c-'0' > 9:
-			return false
-		}
-	}
-	digits := len(whole) - points
-	return digits > 0 && digits <= 15 && points <= 1 && whole[0] != '.' && whole[len(whole)-1] != '.' && (len(whole) == len(text) || zeros < digits)
+	return err == nil && length == len(text) && len(n.whole) > 0 && digits <= 15 && (!n.negative || n.scale() != math.MinInt)
 }
 
 // ParseFloat reads a binary fraction of 32 or 64 bits, including NaN and the

@@ -162,6 +162,20 @@ func TestDecimal(t *testing.T) {
 	}
 }
 
+// BenchmarkFloat reads a number that passes as it is written, and one that is converted.
+func BenchmarkFloat(b *testing.B) {
+	for _, text := range []string{"26.46794", "26.467940000000000"} {
+		b.Run(text, func(b *testing.B) {
+			r, in := readerOf(b, Type{Kind: Float, Bits: 64}, Notation{}, Server{}), []byte(text)
+			var out []byte
+			b.ReportAllocs()
+			for b.Loop() {
+				out, _ = r.Append(out[:0], in)
+			}
+		})
+	}
+}
+
 // FuzzFloat checks that the text that is sent for a binary fraction is the same number as its
 // value, also where it passes as it is written, and that both are refused alike.
 func FuzzFloat(f *testing.F) {
