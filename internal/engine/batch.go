@@ -181,6 +181,22 @@ func (v *Vector) AppendText(dst []byte, i int) []byte {
 	return strconv.AppendInt(dst, v.Ints[i], 10)
 }
 
+// escapes has the letters that follow a backslash in the text formats of LOAD DATA and COPY, in
+// place of bytes that would end a field or a row; COPY takes no zero byte.
+var escapes = [256]byte{0: '0', '\t': 't', '\n': 'n', '\r': 'r', '\\': '\\'}
+
+// AppendEscaped appends text as a field of these formats.
+func AppendEscaped(dst, p []byte) []byte {
+	start := 0
+	for i, c := range p {
+		if c <= '\\' && escapes[c] != 0 {
+			dst = append(append(dst, p[start:i]...), '\\', escapes[c])
+			start = i + 1
+		}
+	}
+	return append(dst, p[start:]...)
+}
+
 // A Sum is an order-independent checksum of a set of rows: the sum, modulo 2^64, of
 // a 64-bit hash (xxHash64) of each row's values. Duplicate or missing rows change
 // it, whatever their order.

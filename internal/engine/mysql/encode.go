@@ -188,7 +188,7 @@ func (e *encoder) appendLine(dst []byte, b *engine.Batch, row int) []byte {
 		case v.Null(row):
 			dst = append(dst, '\\', 'N')
 		case v.Type == engine.Varchar || v.Type == engine.Char || v.Type == engine.Decimal:
-			dst = appendField(dst, v.Value(row))
+			dst = engine.AppendEscaped(dst, v.Value(row))
 		case v.Type == engine.Binary:
 			dst = hex.AppendEncode(dst, v.Value(row))
 		case (v.Type == engine.Float64 || v.Type == engine.Float32) && v.Floats[row] == 0:
@@ -198,32 +198,6 @@ func (e *encoder) appendLine(dst []byte, b *engine.Batch, row int) []byte {
 		}
 	}
 	return append(dst, '\n')
-}
-
-// appendField appends text with the escapes of LOAD DATA.
-func appendField(dst, p []byte) []byte {
-	start := 0
-	for i, c := range p {
-		if c > '\n' && c != '\\' {
-			continue
-		}
-		var esc byte
-		switch c {
-		case '\t':
-			esc = 't'
-		case '\n':
-			esc = 'n'
-		case '\\':
-			esc = c
-		case 0:
-			esc = '0'
-		default:
-			continue
-		}
-		dst = append(append(dst, p[start:i]...), '\\', esc)
-		start = i + 1
-	}
-	return append(dst, p[start:]...)
 }
 
 // A binder converts rows to the driver's values without an allocation for each: it provides

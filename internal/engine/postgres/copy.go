@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
 	"math"
@@ -52,10 +53,10 @@ func (e *encoder) appendLine(dst []byte, b *engine.Batch, row int) []byte {
 		case v.Null(row):
 			dst = append(dst, '\\', 'N')
 		case v.Type == engine.Varchar || v.Type == engine.Char || v.Type == engine.Decimal:
-			var ok bool
-			if dst, ok = appendField(dst, v.Value(row)); !ok {
+			if bytes.IndexByte(v.Value(row), 0) >= 0 {
 				e.fail(c, errZeroByte)
 			}
+			dst = engine.AppendEscaped(dst, v.Value(row))
 		case v.Type == engine.Binary:
 			dst = hex.AppendEncode(append(dst, `\\x`...), v.Value(row))
 		default:
@@ -63,35 +64,6 @@ func (e *encoder) appendLine(dst []byte, b *engine.Batch, row int) []byte {
 		}
 	}
 	return append(dst, '\n')
-}
-
-// appendField appends text with the escapes of the text format. It reports false if p
-// contains a zero byte.
-func appendField(dst, p []byte) (_ []byte, ok bool) {
-	start := 0
-	for i, c := range p {
-		if c > '\r' && c != '\\' {
-			continue
-		}
-		var esc byte
-		switch c {
-		case '\t':
-			esc = 't'
-		case '\n':
-			esc = 'n'
-		case '\r':
-			esc = 'r'
-		case '\\':
-			esc = c
-		case 0:
-			return dst, false
-		default:
-			continue
-		}
-		dst = append(append(dst, p[start:i]...), '\\', esc)
-		start = i + 1
-	}
-	return append(dst, p[start:]...), true
 }
 
 // copyRows sends rows [from, to) of b with a COPY statement, in text format, or in binary
