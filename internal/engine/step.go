@@ -170,8 +170,10 @@ func Written(p rolling.Partition) error {
 func (s *Replace) Check() error {
 	n := len(s.Old)
 	switch {
-	case n == 0 || len(s.Out) != n || s.Proofs != nil && len(s.Proofs) != n:
-		return fmt.Errorf("%d partitions, %d tables for their rows, and %d proofs", n, len(s.Out), len(s.Proofs))
+	case n == 0 || len(s.Out) != n:
+		return fmt.Errorf("%d partitions, and %d tables for their rows", n, len(s.Out))
+	case s.Proofs != nil && len(s.Proofs) != n:
+		return fmt.Errorf("%d partitions, and %d proofs", n, len(s.Proofs))
 	case s.New.From != s.Old[0].From || s.New.To != s.Old[n-1].To:
 		return fmt.Errorf("%s has other bounds than what it replaces", s.New.Name)
 	case s.With == s.Table.Name || slices.Contains(s.Out, s.Table.Name):

@@ -11,7 +11,7 @@ COMMIT;
 -- engine.Replace
 ALTER TABLE "sorted" ADD CONSTRAINT "rowmill_bounds_0_1000" CHECK ("id" IS NOT NULL AND "id" >= '0' AND "id" < '1000');
 BEGIN;
-SET LOCAL lock_timeout = '1s';
+SET LOCAL lock_timeout = '500ms';
 SET LOCAL statement_timeout = '1s';
 LOCK TABLE ONLY "purchases", ONLY "sorted", ONLY "purchases_p0000000000000000000" IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE "purchases" DETACH PARTITION "purchases_p0000000000000000000";
@@ -24,7 +24,7 @@ COMMIT;
 -- engine.Replace
 ALTER TABLE "merged" ADD CONSTRAINT "rowmill_bounds_0_3000" CHECK ("id" IS NOT NULL AND "id" >= '0' AND "id" < '3000');
 BEGIN;
-SET LOCAL lock_timeout = '1s';
+SET LOCAL lock_timeout = '500ms';
 SET LOCAL statement_timeout = '1s';
 LOCK TABLE ONLY "purchases", ONLY "merged", ONLY "purchases_p0000000000000000000", ONLY "purchases_p0000000000000001000", ONLY "purchases_p0000000000000002000" IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE "merged" RENAME TO "rowmill_swap_36d0e2dc56f197cf";
@@ -46,7 +46,7 @@ DROP TABLE IF EXISTS "old";
 DROP TABLE IF EXISTS "a""b";
 -- engine.AddColumn
 BEGIN;
-SET LOCAL lock_timeout = '1s';
+SET LOCAL lock_timeout = '500ms';
 SET LOCAL statement_timeout = '1s';
 LOCK TABLE "purchases" IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE "purchases" ADD COLUMN IF NOT EXISTS x INT DEFAULT 0 -- why;

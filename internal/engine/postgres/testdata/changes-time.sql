@@ -11,7 +11,7 @@ COMMIT;
 -- engine.Replace
 ALTER TABLE "sorted" ADD CONSTRAINT "rowmill_bounds_1795197600000000_1795204800000000" CHECK ("at" IS NOT NULL AND "at" >= '2026-11-20 18:00:00' AND "at" < '2026-11-20 20:00:00');
 BEGIN;
-SET LOCAL lock_timeout = '1s';
+SET LOCAL lock_timeout = '500ms';
 SET LOCAL statement_timeout = '1s';
 LOCK TABLE ONLY "purchases", ONLY "sorted", ONLY "purchases_p20261120_18" IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE "purchases" DETACH PARTITION "purchases_p20261120_18";
@@ -24,7 +24,7 @@ COMMIT;
 -- engine.Replace
 ALTER TABLE "merged" ADD CONSTRAINT "rowmill_bounds_1795197600000000_1795219200000000" CHECK ("at" IS NOT NULL AND "at" >= '2026-11-20 18:00:00' AND "at" < '2026-11-21 00:00:00');
 BEGIN;
-SET LOCAL lock_timeout = '1s';
+SET LOCAL lock_timeout = '500ms';
 SET LOCAL statement_timeout = '1s';
 LOCK TABLE ONLY "purchases", ONLY "merged", ONLY "purchases_p20261120_18", ONLY "purchases_p20261120_20", ONLY "purchases_p20261120_22" IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE "merged" RENAME TO "rowmill_swap_36d0e2dc56f197cf";
@@ -46,7 +46,7 @@ DROP TABLE IF EXISTS "old";
 DROP TABLE IF EXISTS "a""b";
 -- engine.AddColumn
 BEGIN;
-SET LOCAL lock_timeout = '1s';
+SET LOCAL lock_timeout = '500ms';
 SET LOCAL statement_timeout = '1s';
 LOCK TABLE "purchases" IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE "purchases" ADD COLUMN IF NOT EXISTS x INT DEFAULT 0 -- why;

@@ -22,7 +22,7 @@ COMMIT;
 -- engine.Replace
 ALTER TABLE "sorted" ADD CONSTRAINT "rowmill_bounds_1795132800000000_1795219200000000" CHECK ("at (UTC)" IS NOT NULL AND "at (UTC)" >= '2026-11-20 00:00:00+00' AND "at (UTC)" < '2026-11-21 00:00:00+00');
 BEGIN;
-SET LOCAL lock_timeout = '1s';
+SET LOCAL lock_timeout = '500ms';
 SET LOCAL statement_timeout = '1s';
 LOCK TABLE ONLY "readings", ONLY "sorted", ONLY "readings_p20261120" IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE "readings" DETACH PARTITION "readings_p20261120";
@@ -35,7 +35,7 @@ COMMIT;
 -- engine.Replace
 ALTER TABLE "merged" ADD CONSTRAINT "rowmill_bounds_1795132800000000_1795392000000000" CHECK ("at (UTC)" IS NOT NULL AND "at (UTC)" >= '2026-11-20 00:00:00+00' AND "at (UTC)" < '2026-11-23 00:00:00+00');
 BEGIN;
-SET LOCAL lock_timeout = '1s';
+SET LOCAL lock_timeout = '500ms';
 SET LOCAL statement_timeout = '1s';
 LOCK TABLE ONLY "readings", ONLY "merged", ONLY "readings_p20261120", ONLY "readings_p20261121", ONLY "readings_p20261122" IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE "merged" RENAME TO "rowmill_swap_36d0e2dc56f197cf";
@@ -57,7 +57,7 @@ DROP TABLE IF EXISTS "old";
 DROP TABLE IF EXISTS "a""b";
 -- engine.AddColumn
 BEGIN;
-SET LOCAL lock_timeout = '1s';
+SET LOCAL lock_timeout = '500ms';
 SET LOCAL statement_timeout = '1s';
 LOCK TABLE "readings" IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE "readings" ADD COLUMN IF NOT EXISTS x INT DEFAULT 0 -- why;

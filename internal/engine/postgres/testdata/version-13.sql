@@ -1,6 +1,6 @@
 -- engine.DropPartition
 BEGIN;
-SET LOCAL lock_timeout = '1s';
+SET LOCAL lock_timeout = '500ms';
 SET LOCAL statement_timeout = '1s';
 LOCK TABLE ONLY "purchases", ONLY "purchases_p20261120_18" IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE "purchases" DETACH PARTITION "purchases_p20261120_18";
@@ -13,7 +13,7 @@ SELECT 'now' AS source, w.lsn - '0/0' AS wal, w.lsn - c.redo_lsn AS checkpoint_a
 SELECT 'now' AS source, count(*) FILTER (WHERE state = 'active' AND pid <> pg_backend_pid()) AS active, count(*) FILTER (WHERE wait_event_type = 'Lock') AS waiting_lock, count(*) FILTER (WHERE wait_event_type = 'LWLock') AS waiting_lwlock, count(*) FILTER (WHERE wait_event_type = 'IO') AS waiting_io, count(*) FILTER (WHERE backend_type = 'autovacuum worker') AS autovacuum_workers FROM pg_stat_activity;
 -- engine.Detach
 BEGIN;
-SET LOCAL lock_timeout = '1s';
+SET LOCAL lock_timeout = '500ms';
 SET LOCAL statement_timeout = '1s';
 LOCK TABLE ONLY "purchases", ONLY "purchases_p20261120_18" IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE "purchases" DETACH PARTITION "purchases_p20261120_18";
