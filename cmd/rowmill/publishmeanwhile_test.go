@@ -247,6 +247,23 @@ func TestFewRowsCommittedTwice(t *testing.T) {
 	})
 }
 
+// TestMissingWhileChanging looks for the rows of a file while another process replaces a period.
+func TestMissingWhileChanging(t *testing.T) {
+	onSQLite(t, func(l *loading) {
+		l.write("a.csv", hourOf(100))
+		l.loads(exitDone, "Inserted 100", "a.csv")
+		l.remove(" WHERE sensor < 10")
+		lease, err := l.db.Lead(l.Context(), "readings/publish/1")
+		must(l, err)
+		st, change := state.New(l.db), state.Change{Table: "readings", ID: "publish 1", Kind: "publish", Step: "clean"}
+		_, err = st.Begin(l.Context(), &change, map[string]any{"Table": "readings", "Source": "another", "From": 1, "Out": "gone"})
+		must(l, err)
+		l.loads(exitDone, "Missing 0, Unlooked publish 1 is under way", "a.csv")
+		must(l, lease.Release())
+		l.loads(exitFailed, "Missing 10, Unlooked ", "a.csv")
+	})
+}
+
 // TestFinishWaitsForOwn begins a load while another process completes the publication that
 // an earlier load of the file has left.
 func TestFinishWaitsForOwn(t *testing.T) {

@@ -131,6 +131,9 @@ func (l *fileLoad) look(ctx context.Context, all []state.Extent) (finding, error
 			}
 		}
 	}
+	if f.missing > 0 && p.changing != "" { // rows may lie in a table of the change
+		return finding{gone: f.gone, unlooked: p.changing + " is under way", found: all}, nil
+	}
 	f.found = slices.DeleteFunc(f.found, func(e state.Extent) bool { return e.Period == rolling.Period{} })
 	return f, nil
 }
@@ -160,7 +163,7 @@ func (l *fileLoad) lookBack(ctx context.Context, t *target) error {
 	l.looked = true
 	accepted := l.before.Sent - l.before.Rejected // rows that may be there, whoever inserted them
 	r.LoadedAt, r.Missing, r.Gone, r.Unlooked = s.At, min(f.missing, accepted), f.gone, f.unlooked
-	if f.missing == 0 {
+	if f.missing == 0 && f.unlooked == "" {
 		if r.Missing, err = l.sample(ctx, t); err != nil {
 			return err
 		}
@@ -286,10 +289,12 @@ func (l *fileLoad) extents(ctx context.Context) (all []state.Extent, err error) 
 
 const lookTries = 3
 
-// A presence is a table's periods, and those that were or are being dropped.
+// A presence is a table's periods, and those that were or are being dropped. changing is
+// another change that is under way, or was left by a process that has died, "" if there is none.
 type presence struct {
-	parts []rolling.Partition
-	gone  []rolling.Period
+	parts    []rolling.Partition
+	gone     []rolling.Period
+	changing string
 }
 
 func (l *fileLoad) present(ctx context.Context) (p presence, err error) {
@@ -305,6 +310,8 @@ func (l *fileLoad) present(ctx context.Context) (p presence, err error) {
 		for i := range changes {
 			if part, is := changes[i].Drops(); is {
 				p.gone = append(p.gone, part.Period)
+			} else {
+				p.changing = changes[i].ID
 			}
 		}
 		known, err := l.state.Periods(ctx, name)
