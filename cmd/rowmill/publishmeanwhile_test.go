@@ -122,7 +122,7 @@ func TestPublishAltered(t *testing.T) {
 		if log := l.query("SELECT detail FROM rowmill_actions WHERE action = 'publish'"); !strings.Contains(strings.Join(log, "\n"), "given up, because the table was altered meanwhile") {
 			t.Errorf("the log has %q", log)
 		}
-		l.prints(exitDone, "b.csv --lane publish", "100 inserted", "p20260329_02: published")
+		l.prints(exitDone, "b.csv --lane publish", "100 inserted", "publish p20260329_02: 100 rows")
 		l.hasRows(200)
 		l.has("0", "SELECT COUNT(more) + COUNT(other) FROM readings")
 	})

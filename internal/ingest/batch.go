@@ -39,10 +39,8 @@ type batch struct {
 	chunk    *chunk
 	// spans are the records of a spool that it merges; nil if it is a single one.
 	spans []span
-	// sent are the extents of its rows that were sent, once a sender has done so; own
-	// reports that this process has committed it.
+	// sent are the extents of its rows that were sent, once a sender has done so.
 	sent []state.Extent
-	own  bool
 	// unkept is the number of its rejected rows that the file of bad rows has no room for.
 	unkept int64
 }

@@ -66,14 +66,14 @@ func (l *fileLoad) insertFew(ctx context.Context, n *lane, p *publication) (err 
 		return err
 	}
 	l.publishing(p, out.Sent)
-	l.compared.Add(p.Compared)
+	l.notCompared.Add(out.Duplicate - p.Compared)
 	p.State, p.Counts = state.Published, out.Counts
 	within := rolling.Period{From: p.First, To: p.Last + 1}
 	l.mu.Lock()
 	l.sentIn = l.gathered(l.sentIn, []state.Extent{{Period: within, Rows: out.Inserted}})
 	l.offered = l.gathered(l.offered, []state.Extent{{Period: within, Rows: out.Sent}})
 	l.mu.Unlock()
-	l.count(out.Counts, 0, false)
+	l.count(out.Counts, 0)
 	return nil
 }
 

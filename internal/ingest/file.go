@@ -90,9 +90,6 @@ type fileLoad struct {
 	// written counts the rows that are written for each publication, by its period.
 	written map[int64]int64
 	laneNow atomic.Pointer[lane] // that of load, for another goroutine
-	// started is when the record of the source began that this load has used before it lost
-	// a lock.
-	started time.Time
 	// settledIn, earlierIn and sentIn are the extents of the file's rows: the settled
 	// ones, those of noted, and those sent since the file was opened. offered are the
 	// extents of the latter with duplicates.
@@ -157,9 +154,6 @@ func (l *fileLoad) start(ctx context.Context) error {
 	fresh := *l.source
 	for again := false; ; again = true {
 		s := fresh
-		if l.source != nil {
-			l.started = l.source.Started
-		}
 		l.source = &s
 		err := l.locked(ctx, again)
 		if !errors.Is(err, errLockLost) || ctx.Err() != nil || l.opt.RetryFor == 0 {
@@ -245,9 +239,7 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		l.source.Options = l.optionsText()
 		l.opt.Again = false // if a lock is lost, the load continues
 	}
-	if err := l.countBefore(ctx); err != nil {
-		return fail(err)
-	}
+	l.countBefore()
 	if err := l.resume(ctx, c, t); err != nil {
 		return fail(err)
 	}
@@ -529,11 +521,8 @@ func (l *fileLoad) known() state.Counts {
 	return all
 }
 
-// countBefore counts the rows that are recorded. If this load has lost a lock, other
-// processes may have loaded some of them in between: its own are those that it has
-// counted, and batches in the ledger for whose commit it got no answer.
-func (l *fileLoad) countBefore(ctx context.Context) error {
-	now, r := l.known(), &l.result
+// countBefore counts the rows that are recorded.
+func (l *fileLoad) countBefore() {
 	l.earlierIn, l.sentIn, l.offered = nil, nil, nil
 	for _, b := range l.noted {
 		l.earlierIn = append(l.earlierIn, extentsOf(b)...)
@@ -541,37 +530,7 @@ func (l *fileLoad) countBefore(ctx context.Context) error {
 	for _, p := range l.published {
 		l.earlierIn = append(l.earlierIn, p.Extents()...)
 	}
-	for _, b := range l.unanswered() {
-		noted, err := retried(ctx, l.load, func() (*state.Batch, error) {
-			return l.state.Noted(ctx, l.state.DB(), l.source.Table, b.ID(l.source.Key))
-		})
-		if err != nil {
-			return err
-		}
-		if noted != nil {
-			l.count(noted.Counts, b.To-b.From, false)
-		}
-	}
-	if !l.started.IsZero() && l.started.UnixMicro() != l.source.Started.UnixMicro() { // another process has loaded the file anew since
-		r.Counts = state.Counts{}
-		l.rows.Store(0)
-	}
-	now.Sub(r.Counts)
-	if l.before = now; !l.looked {
-		l.continues = !l.source.Started.IsZero() && !l.source.Finished
-	}
-	return nil
-}
-
-// unanswered returns the batches for whose commit no answer came, and forgets them.
-func (l *fileLoad) unanswered() (out []state.Cut) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for cut := range l.committing {
-		out = append(out, cut)
-	}
-	clear(l.committing)
-	return out
+	l.recount(l.known())
 }
 
 func (l *fileLoad) handOut(b *batch, out chan<- *batch) {
@@ -585,7 +544,7 @@ func (l *fileLoad) countSent(noted state.Batch, b *batch) {
 	l.sentIn = l.gathered(l.sentIn, extentsOf(noted))
 	l.offered = l.gathered(l.offered, b.sent)
 	l.mu.Unlock()
-	l.count(noted.Counts, b.To-b.From, !b.own && !l.opt.Dry) // or the ledger has it of another process
+	l.count(noted.Counts, b.To-b.From)
 }
 
 // settle records that the whole file is loaded, and all of its counts.

@@ -554,8 +554,8 @@ func (l *fileLoad) publishOne(ctx context.Context, n *lane, p *publication, to i
 			l.sentIn = l.gathered(l.sentIn, p.Extents())
 			l.offered = l.gathered(l.offered, []state.Extent{{Period: rolling.Period{From: first, To: last + 1}, Rows: rows}})
 			l.mu.Unlock()
-			l.count(p.Counts, 0, false)
-			l.compared.Add(p.Compared)
+			l.count(p.Counts, 0)
+			l.notCompared.Add(p.Duplicate - p.Compared)
 		}
 	}
 	if !errors.Is(err, engine.ErrRefused) && !errors.Is(err, state.ErrFilled) && !errors.Is(err, engine.ErrUnsupported) || ctx.Err() != nil {
@@ -642,7 +642,7 @@ func (l *fileLoad) singly(ctx context.Context, n *lane, t *target, torn error) (
 		l.sentIn = l.gathered(l.sentIn, extentsOf(noted))
 		l.offered = l.gathered(l.offered, b.sent)
 		l.mu.Unlock()
-		l.count(noted.Counts, 0, false)
+		l.count(noted.Counts, 0)
 		return nil
 	})
 }

@@ -265,18 +265,17 @@ type load struct {
 	compareOff   bool
 	comparedRows int
 	compareTime  time.Duration
-	compared     atomic.Int64 // duplicates in batches that were compared
+	notCompared  atomic.Int64 // see Result.NotCompared
 
 	rows   atomic.Int64
 	tooOld atomic.Int64 // see Result.TooOld
 	lost   atomic.Int64 // see Result.Lost
-	// before counts the recorded rows that this load has not sent itself. continues means
-	// that their load was interrupted, and that this one goes on with it.
-	before    state.Counts
-	continues bool
-	// committing are the batches whose commit was sent and whose result isn't known.
-	committing map[state.Cut]struct{}
-	pace       *pace
+	// before counts the rows that were recorded when this load began. continues means that
+	// their load was interrupted, and that this one goes on with it; recounted that both are
+	// set.
+	before               state.Counts
+	continues, recounted bool
+	pace                 *pace
 	// hurry, unless nil, is closed when transient errors end the load: its rows are kept
 	// elsewhere. failing reports that the last attempt to reach the database has failed, and
 	// patience how long batches in flight may take after the load was asked to end.
@@ -308,7 +307,7 @@ func newLoad(options *Options) (*load, error) {
 		o.Reached = func(string) {}
 	}
 	l := &load{opt: &o, db: o.DB, state: state.New(o.DB), began: time.Now(), shared: o.shared, alone: o.shared == nil,
-		unit: "line", committing: map[state.Cut]struct{}{}, patience: endWait}
+		unit: "line", patience: endWait}
 	if l.pace = newPace(o.Rows); options.Rows > 0 {
 		l.pace.least, l.pace.most = o.Rows, o.Rows
 	}
@@ -401,18 +400,29 @@ func (l *load) sayFull(rows []Rejected) {
 	}
 }
 
-// count adds a committed batch; before means that an earlier load committed it.
-func (l *load) count(b state.Counts, size int64, before bool) {
+// count adds a committed batch.
+func (l *load) count(b state.Counts, size int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if before {
-		l.before.Add(b)
-		return
-	}
 	l.result.Add(b)
 	l.result.Batches++
 	l.result.Bytes += size
 	l.rows.Add(b.Sent)
+}
+
+// recount sets the counts by those that are recorded of the source. If a lock was lost since the
+// first call, this includes batches for whose commit no answer came, and those that another
+// process has sent meanwhile.
+func (l *load) recount(known state.Counts) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.recounted {
+		l.before, l.continues, l.recounted = known, !l.source.Started.IsZero() && !l.source.Finished, true
+	} else if known.Sent < l.before.Sent { // another process has loaded the source anew
+		l.before = state.Counts{}
+	}
+	l.result.Counts = known
+	l.result.Sub(l.before)
 }
 
 func (l *load) progress(ctx context.Context) {
@@ -564,7 +574,7 @@ func passes(err error) bool {
 func (l *load) finish(err error) (Result, error) {
 	l.result.Lost = l.lost.Load()
 	if l.opt.OnDuplicate == Skip && !l.opt.Dry {
-		l.result.NotCompared = max(l.result.Duplicate-l.compared.Load(), 0)
+		l.result.NotCompared = l.notCompared.Load()
 	}
 	if l.continues {
 		l.result.Add(l.before)

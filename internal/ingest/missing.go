@@ -161,7 +161,8 @@ func (l *fileLoad) lookBack(ctx context.Context, t *target) error {
 	}
 	r, s := &l.result, l.source
 	l.looked = true
-	accepted := l.before.Sent - l.before.Rejected // rows that may be there, whoever inserted them
+	known := l.known()
+	accepted := known.Sent - known.Rejected // rows that may be there, whoever inserted them
 	r.LoadedAt, r.Missing, r.Gone, r.Unlooked = s.At, min(f.missing, accepted), f.gone, f.unlooked
 	if f.missing == 0 && f.unlooked == "" {
 		if r.Missing, err = l.sample(ctx, t); err != nil {

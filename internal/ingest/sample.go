@@ -24,7 +24,7 @@ func (l *fileLoad) sample(ctx context.Context, t *target) (missing int64, err er
 	for _, e := range l.recordedRows() {
 		known += e.Rows
 	}
-	n := l.before // with fewer rows known than the file has, some were accepted as missing
+	n := l.known() // with fewer rows known than the file has, some were accepted as missing
 	switch {
 	case len(t.primary) == 0 || !l.readAlike || len(s.Unique)+len(s.UniqueOther) > 0 || foreignTriggers(s):
 		return 0, nil

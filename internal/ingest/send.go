@@ -147,21 +147,7 @@ func (s *sender) sendOnce(ctx context.Context, b *batch) (state.Batch, error) {
 	if out.Rejected > 0 {
 		s.reasons.add(s.source.Path, s.parser.rejected)
 	}
-	b.own = s.commits(b, false)
 	return out, nil
-}
-
-// commits notes that the commit of a batch is sent, or that its result is known, and
-// reports whether it was noted before.
-func (l *load) commits(b *batch, sent bool) (noted bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if _, noted = l.committing[b.Cut]; sent {
-		l.committing[b.Cut] = struct{}{}
-	} else {
-		delete(l.committing, b.Cut)
-	}
-	return noted
 }
 
 func (s *sender) check(ctx context.Context, b *batch, out *state.Batch) error {
@@ -263,15 +249,11 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 		return err
 	}
 	s.opt.Reached("before commit")
-	s.commits(b, true)
 	if err := s.loader.Commit(ctx); err != nil {
-		if !errors.Is(err, engine.ErrConnectionLost) {
-			s.commits(b, false)
-		}
 		return err
 	}
 	s.tooOld.Add(p.tooOld)
-	s.compared.Add(compared)
+	s.notCompared.Add(out.Duplicate - compared)
 	s.opt.Reached("after commit")
 	return nil
 }

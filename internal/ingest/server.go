@@ -301,6 +301,9 @@ func (l *serverLoad) recorded(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", l.source.Path, err)
 		}
 	}
+	if !l.recounted {
+		l.recount(state.Counts{})
+	}
 	if err := l.send(ctx); err != nil {
 		return err
 	}
@@ -331,26 +334,21 @@ func (l *serverLoad) recall(ctx context.Context, options string) error {
 	for i, c := range was.Open {
 		cuts[i] = c.cut()
 	}
-	mayCount := l.result.Batches == 0 // otherwise the lock was lost, and the rows are this load's own
 	noted, err := retried(ctx, l.load, func() (map[string]state.Batch, error) { return l.state.NotedOf(ctx, s.Table, s.Key, cuts) })
 	if err != nil {
 		return err
 	}
-	before := s.Counts
+	known := s.Counts
 	for i, c := range was.Open {
 		b, there := noted[cuts[i].ID(s.Key)]
 		if !there {
 			continue
 		}
 		l.done[c] = b.Counts
-		if l.commits(&batch{Cut: cuts[i]}, false) { // it was committed when the lock was lost, and the answer too
-			l.count(b.Counts, 0, false)
-		} else {
-			before.Add(b.Counts)
-		}
+		known.Add(b.Counts)
 	}
 	if !slices.Equal(was.Columns, fresh.Columns) || was.Options != options {
-		if before.Inserted+before.Updated+before.Duplicate == 0 {
+		if known.Inserted+known.Updated+known.Duplicate == 0 {
 			l.plan, l.done = fresh, map[*chunk]state.Counts{}
 			return l.anew(ctx, "its load begins anew, because no row of it is in the table")
 		}
@@ -358,9 +356,10 @@ func (l *serverLoad) recall(ctx context.Context, options string) error {
 			strings.Join(was.Columns, ","), was.Options, strings.Join(fresh.Columns, ","), options),
 			"the same options; --again loads all of it, and skips rows whose key is in the table")
 	}
-	if mayCount {
-		l.before, l.continues, l.result.LoadedAt = before, !s.Finished, s.At
+	if !l.recounted {
+		l.result.LoadedAt = s.At
 	}
+	l.recount(known)
 	if s.Finished {
 		l.say("%s was loaded on %s: only rows with a higher key than then are loaded; --again loads all of it, and skips rows whose key is in the table", s.Path, minute(s.At))
 	}
@@ -436,7 +435,7 @@ func (l *serverLoad) send(ctx context.Context) error {
 			l.done[b.chunk] = noted.Counts
 			l.mu.Unlock()
 		}
-		l.count(noted.Counts, int64(len(b.data)), false)
+		l.count(noted.Counts, int64(len(b.data)))
 		return nil
 	})
 	l.result.Finished = err == nil

@@ -128,7 +128,7 @@ func (l *streamLoad) direct(ctx context.Context, r io.Reader) (err error) {
 			return nil
 		})
 	}, func(_ context.Context, b *batch, noted state.Batch) error {
-		l.count(noted.Counts, b.To-b.From, false)
+		l.count(noted.Counts, b.To-b.From)
 		return nil
 	})
 	l.result.Finished = err == nil
@@ -269,7 +269,7 @@ func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) 
 	err = l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
 		return l.fromSpool(ctx, sp, end, done, out)
 	}, func(work context.Context, b *batch, noted state.Batch) error {
-		l.count(noted.Counts, b.To-b.From, false)
+		l.count(noted.Counts, b.To-b.From)
 		return done.add(work, b, noted)
 	})
 	stop(err)
@@ -375,7 +375,7 @@ func (l *streamLoad) unsent(ctx context.Context, all []*batch, done *acknowledge
 		}
 		from = i + 1
 		done.expect(b)
-		l.count(was.Counts, 0, true)
+		l.count(was.Counts, 0)
 		if err := done.add(ctx, b, was); err != nil {
 			return nil, err
 		}
