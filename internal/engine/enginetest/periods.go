@@ -123,6 +123,17 @@ func (k *kept) merge(t testing.TB, i, n int, name, with string) engine.Replace {
 	return r
 }
 
+// proofs returns the proofs of what the old partitions of a Replace have.
+func (k *kept) proofs(t testing.TB, r engine.Replace) (out []engine.Proof) {
+	t.Helper()
+	for _, p := range r.Old {
+		q := engine.ChecksumQuery(k.Words(), k.schema(t, k.Name).Columns, k.Words().From(k.Table, p), "1 = 1")
+		is := k.part(t, p)
+		out = append(out, engine.Proof{Query: q, Sum: engine.Checksum(is)})
+	}
+	return out
+}
+
 // replaced returns the partitions after a Replace.
 func replaced(parts []rolling.Partition, r engine.Replace) []rolling.Partition {
 	i := slices.Index(parts, r.Old[0])
@@ -160,6 +171,13 @@ func (s keepers) replace(t *testing.T) {
 				for range 2 {
 					k.fill(t, "rebuilt", k.parts[c.first:c.first+c.n])
 					r := k.merge(t, c.first, c.n, name, "rebuilt")
+					wrong := r
+					wrong.Proofs = k.proofs(t, r)
+					wrong.Proofs[c.n-1].Sum.Rows--
+					wantError(t, Try(t, db, wrong), engine.ErrWritten)
+					k.wantParts(t, k.parts)
+					want(t, "the whole table after a proof that doesn't hold", k.whole(t), whole)
+					r.Proofs = k.proofs(t, r)
 					k.step(t, r)
 					k.parts = replaced(k.parts, r)
 					k.wantParts(t, k.parts)

@@ -106,7 +106,10 @@ type proving struct {
 	before map[string]int64    // when they were last written; nil if the rows are to be compared under the lock
 }
 
-// prove checks the proofs of partitions that have rows, in a transaction that locks their rows and
+// lockedRows is how many rows are compared under the table's lock, in some 20 ms.
+const lockedRows = 20_000
+
+// prove checks the proofs of partitions with many rows, in a transaction that locks their rows and
 // the gaps between them: others read, and write to other partitions.
 func (c *changer) prove(ctx context.Context, s engine.Replace) *proving {
 	p := &proving{of: s}
@@ -114,16 +117,16 @@ func (c *changer) prove(ctx context.Context, s engine.Replace) *proving {
 		return p
 	}
 	have, out := c.toReplace(ctx, s)
-	rows := false
+	rows := int64(0)
 	for i, h := range have {
 		if !c.look(ctx, out[i]).there || !c.filled(ctx, c.Quote(out[i])) { // else of an earlier attempt
 			p.have = append(p.have, h)
 		}
 	}
 	for _, proof := range s.Proofs {
-		rows = rows || proof.Sum.Rows > 0
+		rows += proof.Sum.Rows
 	}
-	if c.err != nil || !rows {
+	if c.err != nil || rows <= lockedRows {
 		return p
 	}
 	if c.settle(ctx, p.have); c.err != nil {
