@@ -72,7 +72,7 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 		c := s.Find(name)
 		switch {
 		case c == nil:
-			return nil, unknownColumn(name, t, s, names, f)
+			return nil, unknownColumns(t, s, names, f)
 		case c.Generated:
 			return nil, engine.Hinted(fmt.Errorf("column %s of table %s is computed by the server: it can't be loaded", c.Name, t.Name), "%s", skipping([]string{c.Name}))
 		}
@@ -99,7 +99,7 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 				return nil, fmt.Errorf("column %s, by which table %s rolls, is of type %s, which can't be loaded", c.Name, t.Name, c.Native)
 			}
 		}
-		col.comma = o.Values.DecimalComma && c.Numeric()
+		col.comma, col.hints, col.formed = o.Values.DecimalComma && c.Numeric(), !o.posted, notation.Unix != "" || notation.TimeFormatOf(c.Name) != nil
 		out.byName[c.Name] = len(out.columns)
 		indexes = append(indexes, len(out.columns))
 		out.columns = append(out.columns, col)
@@ -254,6 +254,8 @@ type column struct {
 	value.Reader
 	engine.SchemaColumn
 	comma bool // numbers have a decimal comma
+	// hints means that reasons name flags, which requests don't have; formed that one says the form of times.
+	hints, formed bool
 }
 
 // newColumn returns the column of c, and how it is sent. Numbers of a key are compared, as values
@@ -419,18 +421,25 @@ func (t *target) hasValues(record []byte) bool {
 	return err == nil
 }
 
-func unknownColumn(name string, t *engine.Table, s *engine.Schema, names []string, f *Format) error {
-	err := fmt.Errorf("column %q isn't one of table %s, whose columns are %s", name, t.Name, strings.Join(s.Names(), ", "))
+func unknownColumns(t *engine.Table, s *engine.Schema, names []string, f *Format) error {
+	unknown := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return s.Find(name) != nil })
+	what := fmt.Sprintf("column %q isn't one", unknown[0])
+	if len(unknown) > 1 {
+		what = fmt.Sprintf("columns %s aren't those", strings.Trim(strings.ReplaceAll(fmt.Sprintf("%q", unknown), `" "`, `", "`), "[]"))
+	}
+	err := fmt.Errorf("%s of table %s, whose columns are %s", what, t.Name, strings.Join(s.Names(), ", "))
 	switch d := otherDelimiter(names, s); {
 	case d != "":
 		return engine.Hinted(err, "--delimiter '%s'", d)
+	case strings.Contains(strings.Join(names, ""), "\x00"):
+		return engine.Hinted(errors.New("its text has zero bytes"), "--encoding utf-16le, if it is UTF-16 without a byte order mark")
 	case !f.header() || f.Columns != nil:
 		return engine.Hinted(err, "--columns with the names in the order of the fields")
 	case slices.ContainsFunc(names, isValue):
 		return engine.Hinted(fmt.Errorf("%w; the line looks like a row of values", err),
 			"--header=false where the first line has values, with --columns unless the fields are the table's columns in order")
 	}
-	return engine.Hinted(err, "--columns with the names in the order of the fields; --header=false where the first line has values")
+	return engine.Hinted(err, "--columns with the names in the order of the fields; %s to leave out; --header=false where the first line has values", skipping(unknown))
 }
 
 // otherDelimiter returns the delimiter in a text that was read as one name, or "".

@@ -68,7 +68,10 @@ func TestColumnsOfAFileWithoutHeader(t *testing.T) {
 		{Format{Kind: JSONL}, "{\"doc\":[{\"sensor\":1}]}", ""},
 		{Format{Kind: CSV}, row, "looks like a row of values --header=false"},
 		{Format{Kind: CSV}, "x,2026-03-29,y\n", "looks like a row of values --header=false"},
-		{Format{Kind: CSV}, "sensor,ts,colour\n", "--columns with the names"},
+		{Format{Kind: CSV}, "sensor,ts,colour\n", "--columns with the names in the order of the fields; --skip-columns colour to leave out"},
+		{Format{Kind: CSV}, "s\x00,\x00t\x00s\x00\n", "zero bytes --encoding utf-16le"},
+		{Format{Kind: CSV}, ",sensor,ts,colour\n", `columns "", "colour" aren't those of table m`},
+		{Format{Kind: CSV}, ",sensor,ts,colour\n", `--skip-columns '"",colour' to leave out`},
 		{Format{Kind: CSV}, "sensor,ts,inf\n", "sensor, ts, value, note, more, raw, price, doc --columns"},
 		{Format{Kind: CSV, Columns: []string{"sensor", "1"}}, row, "doc --columns"},
 	} {

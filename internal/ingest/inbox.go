@@ -141,7 +141,7 @@ type shapePool struct {
 // OpenInbox opens the inbox of a table, whose spool is o.Spool, and records the spool in
 // the database. All fields that concern files and single streams are ignored.
 func OpenInbox(ctx context.Context, o Options) (*Inbox, error) {
-	o.MaxBad, o.Again, o.Dry, o.Progress, o.Name = -1, false, false, nil, ""
+	o.MaxBad, o.Again, o.Dry, o.Progress, o.Name, o.posted = -1, false, false, nil, "", true
 	o.Bytes, o.Rows = cmp.Or(o.Bytes, DefaultBytes), cmp.Or(o.Rows, DefaultRows)
 	o.OnDuplicate = cmp.Or(o.OnDuplicate, Skip)
 	if o.Say == nil {

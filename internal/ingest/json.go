@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -22,6 +23,10 @@ var (
 // parseObject returns a record's object, whose strings refer to the record's memory.
 func parseObject(record []byte) (gjson.Result, error) {
 	if !value.ValidJSON(record) {
+		var syntax *json.SyntaxError
+		if errors.As(json.Unmarshal(record, new(json.RawMessage)), &syntax) {
+			return gjson.Result{}, fmt.Errorf("%w: byte %d: %w", errNoObject, syntax.Offset, syntax)
+		}
 		return gjson.Result{}, errNoObject
 	}
 	o := gjson.Parse(unsafeString(record))
@@ -53,7 +58,7 @@ func (p *parser) object(record []byte) (string, error) {
 			}
 			text := unsafeBytes(v.Str)
 			p.values[i] = field{value: text, quoted: true, null: p.format.NullQuoted && p.format.isNull(text)}
-		case v.Type == gjson.Number && p.columns[i].Kind == value.Int:
+		case v.Type == gjson.Number && (p.columns[i].Kind == value.Int || p.columns[i].Kind == value.Time):
 			p.values[i] = field{value: p.integral(unsafeBytes(v.Raw))}
 		default: // a number, true, false, or JSON, unchanged
 			p.values[i] = field{value: unsafeBytes(v.Raw)}

@@ -56,6 +56,8 @@ const (
 // Options describe the destination of a load and its settings.
 type Options struct {
 	DB engine.Keeper
+	// posted means that the rows come in requests, which have no flags.
+	posted bool
 	// Table and Schema describe the rolling table, which must exist.
 	Table  *engine.Table
 	Schema *engine.Schema

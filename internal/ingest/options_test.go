@@ -43,6 +43,13 @@ func TestRowsByOptions(t *testing.T) {
 		{&Format{Kind: CSV, NoHeader: true, Escape: true}, some, `1,` + day + `,\N,"a \"b\", ""c"" \\ \n\N"`, "[1][2026-03-29 00:00:00][NULL][a \"b\", \"c\" \\ \nN]"},
 		{&Format{Kind: CSV, NoHeader: true, Escape: true}, some, `1,` + day + `,1,a\,b\"c`, `[1][2026-03-29 00:00:00][1][a,b"c]`},
 		{csv, some, `1,` + day + `,1,"a \"b\""`, "--escape backslash"},
+		{csv, some, `1,06/05/2024,1,x`, "--time-format reads other forms"},
+		{csv, some, `1,1715000000,1,x`, "--unix-times s, ms, us or ns reads numbers"},
+		{csv, some, `1,` + day + `,"1,5",x`, "--decimal-comma, if it is"},
+		{csv, some, `1,` + day + ` 00:00:00.0000001,1,x`, "--truncate-times cuts"},
+		{csv, some, `1,` + day + ",1,\xff", "--encoding latin1, if"},
+		{&Format{Kind: JSONL}, some, `{"sensor":1,"value":NaN}`, "it is not a JSON object: byte 21: invalid character 'N'"},
+		{&Format{Kind: JSONL}, some, `{"sensor":1,}`, "it is not a JSON object: byte 13: invalid character '}'"},
 	} {
 		p := parserOf(t, c.f, c.columns)
 		p.parse(bytesOf([]byte(c.in), 1, 0, true))
@@ -135,9 +142,9 @@ func TestBeginnings(t *testing.T) {
 		{Format{Kind: JSON}, "\xef\xbb\xbf\n [\n {\"a\":1,\n \"b\":\"a]},\\\"\"},\n\n{\"a\":{\"x\":\"]}\"}}\n , {\"a\":null} ]\n\n", "3:1 6:{\"x\":\"]}\"} 7:NULL "},
 		{Format{Kind: JSON}, "[]", ""},
 		{Format{Kind: JSON}, "[{\"a\":1},5,{\"a\":2},]", "1:1 1:rejected: it is not a JSON object 1:2 "},
-		{Format{Kind: JSON}, "[{\"a\":1},[{\"a\":5},{\"a\":6}],{\"a\":2}] [{\"a\":3}]", "1:1 1:rejected: it is not a JSON object 1:2 1:rejected: it is not a JSON object "},
+		{Format{Kind: JSON}, "[{\"a\":1},[{\"a\":5},{\"a\":6}],{\"a\":2}] [{\"a\":3}]", "1:1 1:rejected: it is not a JSON object 1:2 1:rejected: it is not a JSON object: byte 8: unexpected end of JSON input "},
 		{Format{Kind: JSON}, "[[{\"a\":1}],{\"a\":2}]", "1:rejected: it is not a JSON object 1:2 "},
-		{Format{Kind: JSON}, "[{\"a\":1}{\"a\":2},,{\"a\":3}]", "1:rejected: it is not a JSON object 1:rejected: it is not a JSON object 1:3 "},
+		{Format{Kind: JSON}, "[{\"a\":1}{\"a\":2},,{\"a\":3}]", "1:rejected: it is not a JSON object: byte 8: invalid character '{' after top-level value 1:rejected: it is not a JSON object: byte 0: unexpected end of JSON input 1:3 "},
 	} {
 		for range 20 {
 			checkBatches(t, &c.f, []byte(c.in), rng)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -264,10 +265,33 @@ func (p *parser) append(fields []field) (string, error) {
 			}
 		}
 		if err != nil {
-			return c.Name, quoteValue(f.value, err)
+			return c.Name, quoteValue(f.value, c.hinted(f.value, err))
 		}
 	}
 	return "", nil
+}
+
+// hinted adds to the reason why a value is refused the flag that reads it.
+func (c *column) hinted(text []byte, err error) error {
+	isTime := c.Kind == value.Time || c.Logical == value.Date
+	flag := ""
+	switch {
+	case !c.hints:
+	case !utf8.Valid(text):
+		flag = "--encoding latin1, if it is Latin-1"
+	case strings.Contains(err.Error(), "digits of a second"):
+		flag = "--truncate-times cuts them off"
+	case isTime && !c.formed && value.IsNumber(text):
+		flag = "--unix-times s, ms, us or ns reads numbers"
+	case isTime && !c.formed:
+		flag = "--time-format reads other forms"
+	case c.Numeric() && !c.comma && bytes.IndexByte(text, ',') >= 0:
+		flag = "--decimal-comma, if it is the decimal sign"
+	}
+	if flag == "" {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, flag)
 }
 
 var errPoint = errors.New("it has a point, and --decimal-comma reads a comma as the decimal sign")

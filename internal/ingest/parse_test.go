@@ -55,7 +55,7 @@ func TestNewTarget(t *testing.T) {
 		"sensor,ts,note,Sensor":    "sensor is named twice",
 		"sensor,ts,note,note":      "named twice",
 		"":                         `column "" isn't`,
-		"sensor,ts,note\x00,note":  `column "note\x00"`,
+		"sensor,ts,note\x00,note":  `its text has zero bytes`,
 		"sensor;ts;note":           `column "sensor;ts;note"`,
 		"sensor,ts,note,\"); DROP": "isn't one",
 	} {

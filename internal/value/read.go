@@ -99,7 +99,7 @@ var (
 	errNoNumber = errors.New("it is not a number")
 	errRange    = errors.New("it is out of range")
 	errYear     = errors.New("it is not a year of four digits")
-	errUTF8     = errors.New("it has bytes that are not text in the source's encoding; --encoding latin1 reads Latin-1")
+	errUTF8     = errors.New("it has bytes that are not text in the source's encoding")
 	errZero     = errors.New("it has a zero byte, which text can't contain here")
 	errHex      = errors.New("it isn't in hexadecimal digits")
 	errBase64   = errors.New("it isn't in base64")

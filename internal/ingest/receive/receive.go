@@ -450,7 +450,8 @@ func (s *Server) points(w http.ResponseWriter, r *http.Request, units map[string
 		rows, rejected = rows+receipt.Rows, rejected+receipt.Bad
 		if receipt.Bad > 0 {
 			first := receipt.First[0]
-			bad = append(bad, fmt.Sprintf("measurement %s, its line %d: %s %s", part.measurement, first.Line, first.Column, first.Reason))
+			reason := &ingest.PostError{Line: first.Line, Column: first.Column, Err: errors.New(first.Reason)}
+			bad = append(bad, fmt.Sprintf("measurement %s, its %v", part.measurement, reason))
 		}
 	}
 	switch {
