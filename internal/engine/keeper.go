@@ -138,8 +138,6 @@ type Schema struct {
 	UniqueOther []string
 	// Indexes are the secondary indexes, including unique ones.
 	Indexes []Index
-	// ForeignKeys are the names of foreign keys of the table, and of others that reference it.
-	ForeignKeys []string
 	// Triggers are the names of triggers on the table.
 	Triggers []string
 	// Partitioned reports that it has partitions of any kind. By is the column if it
@@ -151,7 +149,7 @@ type Schema struct {
 	// Compacts: its storage engine sorts and compresses rows by itself and exchanges no tables, so
 	// that rebuilding has no effect, and merging would move rows under the table's lock.
 	Compacts bool
-	// Options are the other properties: storage engine, row format, access method.
+	// Options are the other properties that an engine needs, such as the storage engine.
 	Options map[string]string
 }
 

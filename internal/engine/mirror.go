@@ -96,10 +96,9 @@ type Mirroring interface {
 	Recover(ctx context.Context) error
 }
 
-func (m *Mirror) Attributes(string) (query string, args []any) { return "", nil }
-func (m *Mirror) Notes() []string                              { return nil }
-func (m *Mirror) NoPosition() string                           { return "" }
-func (m *Mirror) Recover(context.Context) error                { return nil } // a transaction leaves nothing
+func (m *Mirror) Notes() []string               { return nil }
+func (m *Mirror) NoPosition() string            { return "" }
+func (m *Mirror) Recover(context.Context) error { return nil } // a transaction leaves nothing
 
 // DropTriggers drops what EventTriggers creates.
 func (m *Mirror) DropTriggers(string) (triggers, functions []string) {

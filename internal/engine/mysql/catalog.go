@@ -177,18 +177,12 @@ func (db *DB) Describe(ctx context.Context, name string) (*engine.Schema, error)
 	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		found = true
 		var kind string
-		var storage, format, options, collation sql.NullString
-		if err := r.Scan(&kind, &storage, &format, &options, &collation); err != nil {
-			return err
-		}
+		var storage sql.NullString
+		err := r.Scan(&kind, &storage)
 		s.View = strings.Contains(kind, "VIEW")
-		for k, v := range map[string]sql.NullString{"engine": storage, "row_format": format, "create_options": options, "collation": collation} {
-			if v.String != "" {
-				s.Options[k] = v.String
-			}
-		}
-		return nil
-	}, "SELECT TABLE_TYPE, ENGINE, ROW_FORMAT, CREATE_OPTIONS, TABLE_COLLATION FROM information_schema.TABLES "+
+		s.Options["engine"] = storage.String
+		return err
+	}, "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES "+
 		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", name)
 	if err == nil && !found {
 		err = engine.Classed(engine.ErrNoTable, fmt.Errorf("no such table"))
@@ -201,10 +195,8 @@ func (db *DB) Describe(ctx context.Context, name string) (*engine.Schema, error)
 			err = read(ctx, s)
 		}
 	}
-	for q, to := range map[string]*[]string{describeReferences: &s.ForeignKeys, describeTriggers: &s.Triggers} {
-		if err == nil {
-			*to, err = engine.List[string](ctx, db, db.pool, q, name)
-		}
+	if err == nil {
+		s.Triggers, err = engine.List[string](ctx, db, db.pool, describeTriggers, name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("describe table %s: %w", name, err)
@@ -272,12 +264,8 @@ func (db *DB) describeKeys(ctx context.Context, s *engine.Schema) error {
 	return err
 }
 
-const (
-	describeReferences = "SELECT DISTINCT CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS " +
-		"WHERE CONSTRAINT_SCHEMA = DATABASE() AND ? IN (TABLE_NAME, REFERENCED_TABLE_NAME) ORDER BY CONSTRAINT_NAME"
-	describeTriggers = "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS " +
-		"WHERE TRIGGER_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = ? ORDER BY TRIGGER_NAME"
-)
+const describeTriggers = "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS " +
+	"WHERE TRIGGER_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = ? ORDER BY TRIGGER_NAME"
 
 // rangeColumn matches a column, or UNIX_TIMESTAMP of one, by which alone a TIMESTAMP rolls.
 var rangeColumn = regexp.MustCompile("(?i)^\\s*(?:unix_timestamp\\s*\\(\\s*)?(?:`((?:[^`]|``)+)`|([^`(),]+?))\\s*\\)?\\s*$")

@@ -33,10 +33,12 @@ const attributes = "WITH t AS (SELECT ENGINE, TABLE_COMMENT, CREATE_OPTIONS FROM
 	"UNION ALL SELECT 'declare', CONCAT('the comment of column ', COLUMN_NAME), CONCAT('COMMENT ', QUOTE(COLUMN_COMMENT), ' in the declaration'), '' FROM c WHERE COLUMN_COMMENT <> '' " +
 	"UNION ALL SELECT 'declare', CONCAT('the default of column ', COLUMN_NAME), CONCAT('DEFAULT ', COLUMN_DEFAULT, ' in the declaration'), '' FROM c WHERE COLUMN_DEFAULT <> 'NULL' " +
 	"UNION ALL SELECT 'declare', CONCAT(word, ' of column ', COLUMN_NAME), 'it in the declaration', '' FROM c JOIN (SELECT 'ON UPDATE' AS word UNION SELECT 'INVISIBLE') AS words WHERE INSTR(EXTRA, LOWER(word)) > 0 " +
-	"UNION ALL SELECT 'declare', CONCAT('CHECK constraint ', ROW_NUMBER() OVER ()), 'all CHECK constraints in the declaration', '' FROM information_schema.TABLE_CONSTRAINTS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND CONSTRAINT_TYPE = 'CHECK'"
+	"UNION ALL SELECT 'declare', CONCAT('CHECK constraint ', ROW_NUMBER() OVER ()), 'all CHECK constraints in the declaration', '' FROM information_schema.TABLE_CONSTRAINTS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND CONSTRAINT_TYPE = 'CHECK' " +
+	"UNION ALL SELECT DISTINCT 'stay', CONCAT('foreign key ', CONSTRAINT_NAME), 'drop it: a rolling table can have none', '' FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = DATABASE() AND ? IN (TABLE_NAME, REFERENCED_TABLE_NAME) " +
+	"UNION ALL SELECT 'stay', CONCAT('trigger ', TRIGGER_NAME), 'drop it, and create it again afterwards', '' FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = ? AND TRIGGER_NAME NOT LIKE '%rowmill%'"
 
 func (m mirror) Attributes(table string) (query string, args []any) {
-	return attributes, []any{table, table, table}
+	return attributes, []any{table, table, table, table, table}
 }
 
 // NoPosition: servers may have dates with the month or day zero.

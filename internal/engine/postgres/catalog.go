@@ -175,17 +175,13 @@ func crashLoss(settings map[string]string) time.Duration {
 }
 
 // describeTable reads the table's properties from pg_class; $1 is the quoted name.
-const describeTable = `SELECT c.oid, c.relkind::text, c.relpersistence::text, COALESCE(a.amname, ''), COALESCE(array_to_string(c.reloptions, ','), ''),
-	COALESCE(s.spcname, ''),
+const describeTable = `SELECT c.oid, c.relkind::text,
 	COALESCE((SELECT k.attname FROM pg_partitioned_table p JOIN pg_attribute k ON k.attrelid = p.partrelid AND k.attnum = p.partattrs[0]
 		JOIN pg_type ty ON ty.oid = k.atttypid
 		WHERE p.partrelid = c.oid AND p.partstrat = 'r' AND p.partnatts = 1
 		AND ty.typname IN ('int2', 'int4', 'int8', 'timestamp', 'timestamptz', 'date')), ''),
-	COALESCE((SELECT p.partdefid::regclass::text FROM pg_partitioned_table p WHERE p.partrelid = c.oid AND p.partdefid <> 0), ''),
-	CASE WHEN c.relkind = 'p' THEN '' ELSE COALESCE((SELECT string_agg(i.inhrelid::regclass::text, ', ') FROM pg_inherits i WHERE i.inhparent = c.oid), '') END,
-	COALESCE((SELECT string_agg(i.inhparent::regclass::text, ', ') FROM pg_inherits i WHERE i.inhrelid = c.oid), '')
-FROM pg_class c LEFT JOIN pg_am a ON a.oid = c.relam LEFT JOIN pg_tablespace s ON s.oid = c.reltablespace
-WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.oid = to_regclass($1::text)`
+	COALESCE((SELECT p.partdefid::regclass::text FROM pg_partitioned_table p WHERE p.partrelid = c.oid AND p.partdefid <> 0), '')
+FROM pg_class c WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.oid = to_regclass($1::text)`
 
 const describeColumns = `SELECT a.attname, format_type(a.atttypid, a.atttypmod), NOT a.attnotnull, COALESCE(b.typname, t.typname), a.attgenerated <> '',
 	a.attidentity::text, COALESCE(pg_get_expr(d.adbin, d.adrelid), ''),
@@ -202,14 +198,10 @@ FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid CROSS JOIN LATERAL gener
 LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[k - 1] AND a.attnum <> 0
 WHERE i.indrelid = $1::oid ORDER BY c.relname, k`
 
-const describeForeignKeys = `SELECT conname FROM pg_constraint WHERE contype = 'f' AND conparentid = 0 AND (conrelid = $1::oid OR confrelid = $1::oid) ORDER BY conname`
-
 const describeTriggers = `SELECT tgname FROM pg_trigger WHERE tgrelid = $1::oid AND NOT tgisinternal ORDER BY tgname`
 
-// Describe implements engine.Keeper. Options contains those that apply of: access_method,
-// persistence (unlogged, temporary), reloptions, tablespace, kind (foreign table, materialized
-// view), identity (always: the identity columns that accept a value only with OVERRIDING SYSTEM
-// VALUE), default_partition, parent, and children by inheritance.
+// Describe implements engine.Keeper. Options contains those that apply of: identity (always: the
+// identity columns that accept a value only with OVERRIDING SYSTEM VALUE), default_partition.
 func (db *DB) Describe(ctx context.Context, name string) (*engine.Schema, error) {
 	s, err := db.describe(ctx, name)
 	if err != nil {
@@ -227,9 +219,9 @@ func (db *DB) describe(ctx context.Context, name string) (*engine.Schema, error)
 	defer tx.Rollback()
 	s := &engine.Schema{Name: name, Options: map[string]string{}}
 	var oid int64
-	var kind, persistence, method, options, space, fallback, children, parent string
+	var kind, fallback string
 	err = tx.QueryRowContext(ctx, describeTable, db.dialect.Quote(name)).
-		Scan(&oid, &kind, &persistence, &method, &options, &space, &s.By, &fallback, &children, &parent)
+		Scan(&oid, &kind, &s.By, &fallback)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, engine.Classed(engine.ErrNoTable, errors.New("no such table"))
 	}
@@ -237,14 +229,8 @@ func (db *DB) describe(ctx context.Context, name string) (*engine.Schema, error)
 		return nil, err
 	}
 	s.Partitioned, s.View = kind == "p", kind == "v" || kind == "m"
-	for option, v := range map[string]string{
-		"access_method": method, "reloptions": options, "tablespace": space, "default_partition": fallback, "children": children, "parent": parent,
-		"persistence": map[string]string{"u": "unlogged", "t": "temporary"}[persistence],
-		"kind":        map[string]string{"f": "foreign table", "m": "materialized view"}[kind],
-	} {
-		if v != "" {
-			s.Options[option] = v
-		}
+	if fallback != "" {
+		s.Options["default_partition"] = fallback
 	}
 	if err := db.readColumns(ctx, tx, oid, s); err != nil {
 		return nil, err
@@ -252,10 +238,8 @@ func (db *DB) describe(ctx context.Context, name string) (*engine.Schema, error)
 	if err := db.readIndexes(ctx, tx, oid, s); err != nil {
 		return nil, err
 	}
-	for q, to := range map[string]*[]string{describeForeignKeys: &s.ForeignKeys, describeTriggers: &s.Triggers} {
-		if *to, err = engine.List[string](ctx, db, tx, q, oid); err != nil {
-			return nil, err
-		}
+	if s.Triggers, err = engine.List[string](ctx, db, tx, describeTriggers, oid); err != nil {
+		return nil, err
 	}
 	return s, tx.Commit()
 }

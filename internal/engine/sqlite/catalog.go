@@ -206,19 +206,11 @@ func (d describer) describe(name string) (*engine.Schema, error) {
 			return nil, err
 		}
 	}
-	if s.ForeignKeys, err = texts(d.conn, foreignKeys, of, s.Name); err != nil {
-		return nil, err
-	}
 	const triggers = "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name IN (?, ?) ORDER BY name"
 	s.Triggers, err = texts(d.conn, triggers, of, s.Name)
 	s.Triggers = slices.DeleteFunc(s.Triggers, func(name string) bool { return ownTrigger(s.Name, name) })
 	return s, err
 }
-
-// foreignKeys lists those of the table and those that refer to it, which SQLite doesn't name, by
-// table and columns.
-const foreignKeys = `SELECT m.name || '(' || group_concat(f."from", ', ') || ')' FROM sqlite_schema AS m, pragma_foreign_key_list(m.name) AS f
-WHERE m.type = 'table' AND (m.name = ?1 OR lower(f."table") IN (lower(?1), lower(?2))) GROUP BY m.name, f.id ORDER BY m.name, f.id`
 
 // newestStore returns the table of the last period, or "" if there are no periods.
 func (d describer) newestStore(name string) (string, error) {
@@ -298,26 +290,18 @@ func (d describer) indexes(s *engine.Schema, of string) error {
 		case ix.unique:
 			s.UniqueOther = append(s.UniqueOther, ix.name)
 		}
-		if plain {
+		if plain { // Indexes can represent neither partial indexes nor expressions
 			s.Indexes = append(s.Indexes, engine.Index{Name: strings.TrimPrefix(ix.name, of+"_"), Columns: cols})
-		} else {
-			// Indexes can represent neither partial indexes nor expressions.
-			s.Options["index "+ix.name] = "partial, or of an expression"
 		}
 	}
 	return nil
 }
 
 func (d describer) options(s *engine.Schema, of string) error {
-	return each(d.conn, "SELECT wr, strict FROM pragma_table_list WHERE schema = 'main' AND name = ?", []driver.Value{of}, func(row []driver.Value) error {
-		if row[0] == int64(1) {
-			s.Options["without rowid"] = "yes"
-			for _, name := range s.PrimaryKey {
-				s.Column(name).Null = false // here PRIMARY KEY implies NOT NULL
-			}
-		}
-		if row[1] == int64(1) {
-			s.Options["strict"] = "yes"
+	return each(d.conn, "SELECT name FROM pragma_table_list WHERE schema = 'main' AND wr = 1 AND name = ?", []driver.Value{of}, func([]driver.Value) error {
+		s.Options["without rowid"] = "yes"
+		for _, name := range s.PrimaryKey {
+			s.Column(name).Null = false // here PRIMARY KEY implies NOT NULL
 		}
 		return nil
 	})

@@ -19,6 +19,14 @@ type mirror struct {
 	db *DB
 }
 
+// Attributes implements engine.Mirroring. SQLite has no names for foreign keys of the table, and of
+// others that refer to it.
+func (m mirror) Attributes(table string) (query string, args []any) {
+	return `SELECT 'stay', 'foreign key ' || m.name || '(' || group_concat(f."from", ', ') || ')', 'drop it: a rolling table can have none', '' FROM sqlite_schema AS m, pragma_foreign_key_list(m.name) AS f
+WHERE m.type = 'table' AND (m.name = ?1 OR lower(f."table") = lower(?1)) GROUP BY m.name, f.id
+UNION ALL SELECT 'stay', 'trigger ' || name, 'drop it, and create it again afterwards', '' FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) = lower(?1) AND name NOT LIKE '%rowmill%'`, []any{table}
+}
+
 // NoPosition implements engine.Mirroring: each instant has one spelling only.
 func (m mirror) NoPosition() string {
 	if m.Table.Epoch != 0 {

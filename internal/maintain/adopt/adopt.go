@@ -342,7 +342,7 @@ func (j *job) undoFrom(ctx context.Context) (string, error) {
 	if err != nil || !swapped {
 		return stepCancel, err
 	}
-	if _, _, err := j.back().lacking(ctx, j.DB.SQL(), true); err != nil {
+	if _, _, err := j.back().lacking(ctx, true); err != nil {
 		return "", fmt.Errorf("undo the adoption of %s: %w", j.Table.Name, err)
 	}
 	return stepBack, nil

@@ -9,16 +9,12 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/state"
 )
 
 // attributes reads those of a table; one that doesn't exist has none.
-func (m *mirror) attributes(ctx context.Context, x state.Exec, table string) (out []engine.Attribute, err error) {
+func (m *mirror) attributes(ctx context.Context, table string) (out []engine.Attribute, err error) {
 	query, args := m.sql.Attributes(table)
-	if query == "" {
-		return nil, nil
-	}
-	err = engine.Each(ctx, m.DB, x, func(r *sql.Rows) error {
+	err = engine.Each(ctx, m.DB, m.DB.SQL(), func(r *sql.Rows) error {
 		var a engine.Attribute
 		err := r.Scan(&a.Kind, &a.What, &a.Do, &a.Undo)
 		out = append(out, a)
@@ -33,12 +29,12 @@ func (m *mirror) attributes(ctx context.Context, x state.Exec, table string) (ou
 // lacking compares the attributes of both tables. It returns the statements that make
 // the target's equal to the source's, and those to be run in the cut-over. It refuses
 // what the target can't be given; of the definition, once the target is created.
-func (m *mirror) lacking(ctx context.Context, x state.Exec, created bool) (now, swap []string, err error) {
-	want, err := m.attributes(ctx, x, m.Source.Name)
+func (m *mirror) lacking(ctx context.Context, created bool) (now, swap []string, err error) {
+	want, err := m.attributes(ctx, m.Source.Name)
 	if err != nil {
 		return nil, nil, err
 	}
-	have, err := m.attributes(ctx, x, m.Target.Name)
+	have, err := m.attributes(ctx, m.Target.Name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -74,14 +70,14 @@ func (m *mirror) lacking(ctx context.Context, x state.Exec, created bool) (now, 
 // carryOver gives the target the attributes of the source, and returns the statements
 // to be run in the cut-over. A statement may undo another: to revoke a privilege on
 // the table revokes it on its columns.
-func (m *mirror) carryOver(ctx context.Context, x state.Exec) (swap []string, err error) {
+func (m *mirror) carryOver(ctx context.Context) (swap []string, err error) {
 	for range 3 {
-		now, swap, err := m.lacking(ctx, x, true)
+		now, swap, err := m.lacking(ctx, true)
 		if err != nil || len(now) == 0 {
 			return swap, err
 		}
-		if err := engine.ExecEach(ctx, x, now); err != nil {
-			return nil, m.DB.Classify(err)
+		if err := m.exec(ctx, now...); err != nil {
+			return nil, err
 		}
 	}
 	return nil, fmt.Errorf("%s differs from %s in what belongs to it, although that was copied", m.Target.Name, m.Source.Name)

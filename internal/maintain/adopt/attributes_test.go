@@ -175,7 +175,7 @@ func TestAttributesOfTheDeclaration(t *testing.T) {
 				t.Errorf("no %q in %v", want, err)
 			}
 		}
-		must(t, Undo(t.Context(), w.options()))
+		w.wantTables("events")
 		w.d = declareNow(mended)
 		must(t, Run(t.Context(), w.options()))
 		// The declaration's own don't hinder the way back.

@@ -31,9 +31,9 @@ func (j *job) check(ctx context.Context) (*data, error) {
 	if s.View || s.Partitioned {
 		return nil, fail(engine.Hinted(errors.New("it is not a plain table"), "a table without partitions"))
 	}
-	errs := j.checkSchema()
-	if len(errs) > 0 {
-		return nil, fail(errors.Join(errs...))
+	_, _, err := j.forward().lacking(ctx, false)
+	if err := errors.Join(append(j.checkSchema(), err)...); err != nil {
+		return nil, fail(err)
 	}
 	d := &data{Columns: s.Columns, Key: pick(s, s.PrimaryKey), NewKey: pick(s, t.PrimaryKey)}
 	if err := j.checkKeys(ctx, j.DB.SQL(), d.Key, t.Name); err != nil {
@@ -50,7 +50,7 @@ func (j *job) check(ctx context.Context) (*data, error) {
 	if _, err := j.periods(ctx, rows); err != nil {
 		return nil, fail(j.strays(ctx, d.Key, rows, err))
 	}
-	if err := errors.Join(j.checkServer(ctx)...); err != nil {
+	if err := j.checkRoom(ctx); err != nil {
 		return nil, fail(err)
 	}
 	return d, nil
@@ -76,12 +76,6 @@ func (j *job) checkSchema() (errs []error) {
 	}
 	if len(s.PrimaryKey) == 0 {
 		add("ALTER TABLE ... ADD PRIMARY KEY", "it has no primary key, and rows are copied in the order of its values")
-	}
-	if len(s.ForeignKeys) > 0 {
-		add("drop them: a rolling table can have none", "it has foreign keys, or is referenced by them: %s", strings.Join(s.ForeignKeys, ", "))
-	}
-	if len(s.Triggers) > 0 {
-		add("drop them, and create them again on the rolling table", "it has triggers, which would stay with the old table: %s", strings.Join(s.Triggers, ", "))
 	}
 	if added, err := AddedColumns(s, d); err != nil {
 		errs = append(errs, err)
@@ -287,21 +281,18 @@ func (j *job) strays(ctx context.Context, key []engine.SchemaColumn, all extent,
 	return engine.Hinted(fmt.Errorf("%w; %s", tooMany, text), "SELECT * FROM %s WHERE %s", j.quote(j.Table.Name), outside)
 }
 
-// checkServer reports obstacles on the server, other than privileges: see engine.Probe.
-func (j *job) checkServer(ctx context.Context) (errs []error) {
+// checkRoom reports that the disk has no room for both tables, where that is known.
+func (j *job) checkRoom(ctx context.Context) error {
 	size, err := j.DB.Catalog().Sizes(ctx, &engine.Table{Name: j.Table.Name})
 	if err != nil {
-		return []error{fmt.Errorf("measure the table: %w", err)}
+		return fmt.Errorf("measure the table: %w", err)
 	}
-	if dir := j.DB.Info().DataDir; dir != "" {
-		need := size.Data + size.Index
-		if free, ok := room(dir); ok && free < need+need/5 {
-			errs = append(errs, engine.Hinted(fmt.Errorf("the rolling table needs about %s beside the plain one, and %s are free in %s", figure.Bytes(need), figure.Bytes(free), dir),
-				"a larger disk, or delete old rows first"))
-		}
+	dir, need := j.DB.Info().DataDir, size.Data+size.Index
+	if free, ok := room(dir); ok && dir != "" && free < need+need/5 {
+		return engine.Hinted(fmt.Errorf("the rolling table needs about %s beside the plain one, and %s are free in %s", figure.Bytes(need), figure.Bytes(free), dir),
+			"a larger disk, or delete old rows first")
 	}
-	_, _, err = j.forward().lacking(ctx, j.DB.SQL(), false)
-	return append(errs, err)
+	return nil
 }
 
 // checkNew compares the columns of the plain table with those that the rolling one has got.
@@ -310,27 +301,24 @@ func (j *job) checkNew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	declare := func(err error) error {
-		return engine.Hinted(err, "declare it as it is, with its character set and collation")
-	}
 	for _, c := range j.data.Columns {
 		have := created.Find(c.Name)
-		if have == nil {
+		err := error(nil)
+		switch {
+		case have == nil:
 			return fmt.Errorf("column %s is in the table only", c.Name)
-		}
-		// The columns of the rolling table's key are NOT NULL. No row has NULL there
-		// now, and rows that get it during the adoption become late rows.
-		a, b := c, *have
-		a.Null, b.Null = false, false
-		if err := sameColumn(a, b); err != nil {
-			return declare(fmt.Errorf("%w: first in the table, then in the declaration", err))
-		}
-		if c.Null && !have.Null && !within([]string{c.Name}, j.Table.PrimaryKey) {
-			return declare(fmt.Errorf("column %s may be NULL in the table and not in the declaration", c.Name))
-		}
-		if c.Collation != have.Collation {
+		case !strings.EqualFold(c.Native, have.Native):
+			err = fmt.Errorf("column %s is %s in the table and %s in the declaration", c.Name, c.Native, have.Native)
+		case c.Null && !have.Null && !within([]string{c.Name}, j.Table.PrimaryKey):
+			// The columns of the rolling table's key are NOT NULL. No row has NULL there
+			// now, and rows that get it during the adoption become late rows.
+			err = fmt.Errorf("column %s may be NULL in the table and not in the declaration", c.Name)
+		case c.Collation != have.Collation:
 			const unnamed = "the default"
-			return declare(fmt.Errorf("the collation of column %s is %s in the table and %s in the declaration", c.Name, cmp.Or(c.Collation, unnamed), cmp.Or(have.Collation, unnamed)))
+			err = fmt.Errorf("the collation of column %s is %s in the table and %s in the declaration", c.Name, cmp.Or(c.Collation, unnamed), cmp.Or(have.Collation, unnamed))
+		}
+		if err != nil {
+			return engine.Hinted(err, "declare it as it is, with its character set and collation")
 		}
 	}
 	return nil

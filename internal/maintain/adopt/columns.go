@@ -55,20 +55,6 @@ func hasDefault(text string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, "DEFAULT") })
 }
 
-func sameColumn(a, b engine.SchemaColumn) error {
-	switch {
-	case !strings.EqualFold(a.Name, b.Name):
-		return fmt.Errorf("columns %s and %s are in the same place", a.Name, b.Name)
-	case !strings.EqualFold(a.Native, b.Native):
-		return fmt.Errorf("column %s is %s and %s", a.Name, a.Native, b.Native)
-	case a.Null != b.Null:
-		return fmt.Errorf("column %s may be NULL in one of them only", a.Name)
-	case a.Generated != b.Generated:
-		return fmt.Errorf("column %s is generated in one of them only", a.Name)
-	}
-	return nil
-}
-
 // families are the first words of types' names, each line those that mean the same
 // type. SQLite keeps the declared name, so names without synonyms are listed too.
 var families = []string{

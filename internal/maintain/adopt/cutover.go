@@ -59,15 +59,15 @@ func (j *job) cutOver(ctx context.Context, m *mirror, next string) error {
 			}
 			m.Source.Periods = parts
 		}
+		moves, err := m.carryOver(ctx)
+		if err != nil {
+			return err
+		}
 		step := j.change.Step
-		err := m.sql.CutOver(ctx, engine.CutOver{
+		err = m.sql.CutOver(ctx, engine.CutOver{
 			Point: j.point,
 			Final: func(ctx context.Context, x state.Exec) error {
-				moves, err := m.carryOver(ctx, x)
-				if err == nil {
-					err = engine.ExecEach(ctx, x, moves)
-				}
-				if err != nil {
+				if err := engine.ExecEach(ctx, x, moves); err != nil {
 					return err
 				}
 				if m.unlogged() {

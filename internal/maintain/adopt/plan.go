@@ -88,7 +88,7 @@ func (p *planner) created(ctx context.Context) error {
 
 // carriedOver adds what gives the target the attributes of the source.
 func (p *planner) carriedOver(ctx context.Context) error {
-	now, _, err := p.mirror.lacking(ctx, p.DB.SQL(), p.mirror.Source.Rolls)
+	now, _, err := p.mirror.lacking(ctx, p.mirror.Source.Rolls)
 	if len(now) > 0 {
 		p.say("what belongs to the table, and not to its name or definition", now...)
 	}
@@ -156,7 +156,7 @@ func (p *planner) compared(context.Context) error {
 }
 
 func (p *planner) cutOver(ctx context.Context) error {
-	_, final, err := p.mirror.lacking(ctx, p.DB.SQL(), p.mirror.Source.Rolls)
+	_, final, err := p.mirror.lacking(ctx, p.mirror.Source.Rolls)
 	if err != nil {
 		return err
 	}

@@ -46,9 +46,9 @@ func (j *job) create(ctx context.Context, m *mirror) error {
 		}
 	}
 	if err := j.checkNew(ctx); err != nil {
-		return err
+		return j.withdraw(ctx, m, err)
 	}
-	own, err := m.attributes(ctx, j.DB.SQL(), m.Target.Name)
+	own, err := m.attributes(ctx, m.Target.Name)
 	if err != nil {
 		return err
 	}
@@ -57,8 +57,24 @@ func (j *job) create(ctx context.Context, m *mirror) error {
 			j.data.Declared = append(j.data.Declared, a.What)
 		}
 	}
-	_, err = m.carryOver(ctx, j.DB.SQL())
-	return err
+	if _, err = m.carryOver(ctx); err != nil {
+		return j.withdraw(ctx, m, err)
+	}
+	return nil
+}
+
+// withdraw removes what was created for an adoption that is refused, so that it can
+// begin anew with a mended declaration.
+func (j *job) withdraw(ctx context.Context, m *mirror, refused error) error {
+	err := j.advance(ctx, stepCancel)
+	if err == nil {
+		err = j.cancel(ctx, m)
+	}
+	if err == nil {
+		j.change.Step = ""
+		err = j.State.End(ctx, j.State.DB(), j.change)
+	}
+	return errors.Join(refused, err)
 }
 
 // addTriggers creates the missing triggers. Each creation waits for all open
@@ -258,7 +274,7 @@ func (j *job) dropNew(ctx context.Context) error {
 		return j.DB.Try(ctx, engine.DropTable{Table: m.Side(m.Target), Partitions: m.Target.Periods, Views: j.liveViews()})
 	})
 	if err != nil && !errors.Is(err, engine.ErrLockTimeout) { // such as a view that reads the table
-		_, _, refused := j.mirror(m.Target, m.Source, m.Target.Name).lacking(ctx, j.DB.SQL(), true)
+		_, _, refused := j.mirror(m.Target, m.Source, m.Target.Name).lacking(ctx, true)
 		err = cmp.Or(refused, err)
 	}
 	return err
@@ -286,7 +302,7 @@ func (j *job) prepareUndo(ctx context.Context, m *mirror) error {
 	if err := j.exec(ctx, m.sql.Tables()...); err != nil || m.unlogged() {
 		return err
 	}
-	if _, err := m.carryOver(ctx, j.DB.SQL()); err != nil {
+	if _, err := m.carryOver(ctx); err != nil {
 		return err
 	}
 	return j.addTriggers(ctx, m)
