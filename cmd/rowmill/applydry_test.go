@@ -95,3 +95,24 @@ func TestShortenedKeepIsAskedFor(t *testing.T) {
 		}
 	})
 }
+
+// TestStatusOfEditedFile checks that status shows the state of what was applied and then how the file differs, and that its exit
+// status is another one where it can't tell.
+func TestStatusOfEditedFile(t *testing.T) {
+	t.Parallel()
+	onEach(t, []string{"sqlite", "postgres"}, func(t *testing.T, kind string) {
+		d := declare(t, kind, plainDeclaration)
+		if s := rowmill(t.Context(), "status", d.file); s.code != exitUnknown || !strings.Contains(s.stderr, "has not been applied") {
+			t.Errorf("never applied: exit %d, %s%s", s.code, s.stdout, s.stderr)
+		}
+		wantDone(t, rowmill(t.Context(), "apply", d.file, "--yes"))
+		wantDone(t, rowmill(t.Context(), "status", d.file))
+		writeFile(t, d.file, d.text+"keep  = \"100d\"\n")
+		s := rowmill(t.Context(), "status", d.file)
+		at, problem := strings.Index(s.stdout, "headroom "), strings.Index(s.stdout, "! declaration: ")
+		text := strings.Join(strings.Fields(s.stdout), " ")
+		if s.code != exitFailed || at < 0 || problem < at || !strings.Contains(text, "for table readings: keep none -> 100d") || !strings.Contains(text, "kept without limit") || !strings.Contains(text, "--dry-run, if the file is the newer one") {
+			t.Errorf("edited: exit %d, %s%s", s.code, s.stdout, s.stderr)
+		}
+	})
+}

@@ -34,6 +34,8 @@ const (
 	exitUsage  = 2
 	// exitRegression means that `rowmill compare --threshold` found a regression.
 	exitRegression = 3
+	// exitUnknown means that status can't tell the state of a table.
+	exitUnknown = 4
 	// exitPipe is the exit code that shells give for a program ended by SIGPIPE.
 	exitPipe = 141
 	// exitInterrupted is the exit code that shells give for a program ended by Ctrl-C.
@@ -132,6 +134,8 @@ func (a *app) run(ctx context.Context) int {
 		return exitInterrupted
 	case errors.As(err, &usage), errors.As(err, &refusal), errors.Is(err, declared.ErrUsage):
 		return exitUsage
+	case errors.Is(err, errUnknown):
+		return exitUnknown
 	}
 	return exitFailed
 }

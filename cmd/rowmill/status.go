@@ -7,12 +7,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/report"
 )
 
-// errActionRequired is returned by status if an action by the user is required.
-var errActionRequired = errors.New("action required")
+// errActionRequired is returned by status if an action by the user is required, and errUnknown is the class of its
+// error if it can't tell.
+var (
+	errActionRequired = errors.New("action required")
+	errUnknown        = errors.New("the state is unknown")
+)
 
 func (a *app) statusCommand() *cobra.Command {
 	var f keptFlags
@@ -25,7 +30,8 @@ func (a *app) statusCommand() *cobra.Command {
 			"and the next actions; while a table is being adopted, the progress of that. The\n" +
 			"command changes nothing on the server.\n\n" +
 			"Exit status 1 means that action is required: problems are listed last, with what\n" +
-			"to try.",
+			"to try. Exit status 4 means that the state of a table is unknown: its server\n" +
+			"doesn't answer, or it was never applied.",
 		Example: "  rowmill status readings.toml\n" +
 			"  rowmill status readings.toml --json",
 		Args: wantArgs(1, -1),
@@ -41,6 +47,7 @@ func (a *app) statusCommand() *cobra.Command {
 func (a *app) status(ctx context.Context, files []string, f keptFlags, asJSON bool) error {
 	problems := 0
 	var all []*maintain.Status
+	var unknown error
 	for _, file := range files {
 		d, err := a.declared(ctx, file, f)
 		if err != nil {
@@ -48,7 +55,8 @@ func (a *app) status(ctx context.Context, files []string, f keptFlags, asJSON bo
 		}
 		more, err := d.Status(ctx)
 		if err != nil {
-			return err
+			unknown = errors.Join(unknown, err)
+			continue
 		}
 		all = append(all, more...)
 	}
@@ -68,7 +76,7 @@ func (a *app) status(ctx context.Context, files []string, f keptFlags, asJSON bo
 		}
 	}
 	if problems > 0 {
-		return errActionRequired
+		return errors.Join(errActionRequired, unknown)
 	}
-	return nil
+	return engine.Classed(errUnknown, unknown)
 }

@@ -106,14 +106,13 @@ func (f *File) statusOfNodes(ctx context.Context) (_ []*maintain.Status, err err
 	var out []*maintain.Status
 	answered := 0
 	for i, n := range f.Shards.Nodes {
+		var s *maintain.Status
 		err := errs[i]
 		if err == nil {
-			err = maintain.InNode(n.Name, nodes[i].wantApplied(ctx))
-		}
-		var s *maintain.Status
-		if err == nil {
-			s, err = nodes[i].Status(ctx)
-			answered++
+			if s, err = nodes[i].appliedStatus(ctx); err == nil {
+				answered++
+			}
+			err = maintain.InNode(n.Name, err)
 		}
 		if err != nil {
 			s = maintain.Unreached(f.Declaration, n.Name, n.Target, err)

@@ -104,8 +104,18 @@ func (f *File) status(ctx context.Context) (_ *maintain.Status, err error) {
 	if s, err := t.AdoptionStatus(ctx); err != nil || s != nil {
 		return s, err
 	}
-	if err := t.wantApplied(ctx); err != nil {
-		return nil, err
+	return t.appliedStatus(ctx)
+}
+
+// appliedStatus returns the status of the table by the declaration that was applied; it is a problem if the file differs.
+func (t *Table) appliedStatus(ctx context.Context) (*maintain.Status, error) {
+	differs := t.wantApplied(ctx)
+	if differs != nil && !errors.Is(differs, maintain.ErrOtherDeclaration) {
+		return nil, differs
 	}
-	return t.Status(ctx)
+	s, err := t.Status(ctx)
+	if err == nil && differs != nil {
+		s.Problems = append(s.Problems, maintain.Problem{Code: maintain.Declaring, Text: differs.Error(), Try: engine.HintOf(differs)})
+	}
+	return s, err
 }

@@ -1,6 +1,7 @@
 package maintain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -369,6 +370,9 @@ func (a *Application) Run(ctx context.Context, note func(ApplyStep)) error {
 	return nil
 }
 
+// ErrOtherDeclaration is the class of CheckApplied's error if another declaration was applied.
+var ErrOtherDeclaration = errors.New("another declaration was applied")
+
 // CheckApplied returns an error unless the table exists and the declaration was applied.
 func (t *Table) CheckApplied(ctx context.Context) error {
 	applied, err := t.Applied(ctx)
@@ -381,7 +385,9 @@ func (t *Table) CheckApplied(ctx context.Context) error {
 		return engine.Hinted(fmt.Errorf("table %s was applied on %s and no longer exists: it was dropped or renamed by SQL", t.Declared.Name, t.DB.Info().Target),
 			"rename it back; or rowmill apply %s, which creates it again, without its rows", t.Declared.Source)
 	case !sameDeclaration(applied, t.Declared):
-		return fmt.Errorf("%s differs from the declaration that was applied for table %s", t.Declared.Source, t.Declared.Name)
+		changes := cmp.Or(strings.Join(declaredChanges(applied, t.Declared), "; "), "not in how it is kept")
+		return engine.Hinted(engine.Classed(ErrOtherDeclaration, fmt.Errorf("%s differs from the declaration that was applied for table %s: %s", t.Declared.Source, t.Declared.Name, changes)),
+			"rowmill apply %s --dry-run, if the file is the newer one; an older one would revert what was applied", t.Declared.Source)
 	}
 	return nil
 }

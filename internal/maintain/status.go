@@ -204,8 +204,11 @@ func Unreached(d *rolling.Declaration, node, target string, why error) *Status {
 	return s
 }
 
+// problem adds a problem, which several parts of a look may find.
 func (s *Status) problem(code, text, try string) {
-	s.Problems = append(s.Problems, Problem{Code: code, Text: text, Try: try})
+	if p := (Problem{Code: code, Text: text, Try: try}); !slices.Contains(s.Problems, p) {
+		s.Problems = append(s.Problems, p)
+	}
 }
 
 // A look is an inspection of a table, of which its status is made.

@@ -303,3 +303,18 @@ func TestKeptTables(t *testing.T) {
 		}
 	})
 }
+
+// TestProblemsOnce: a problem that several parts of a look find is listed once.
+func TestProblemsOnce(t *testing.T) {
+	onServers(t, func(t *testing.T, db engine.Keeper) {
+		w := applied(t, db, declare(t, db, nil), at(0.2))
+		w.keep()
+		w.dropTable()
+		if err := (&Daemon{Table: w.Table}).Once(t.Context()); err == nil {
+			t.Error("it is kept")
+		}
+		if s := w.status(); len(s.Problems) != 1 || s.Problems[0].Code != Declaring {
+			t.Errorf("%+v", s.Problems)
+		}
+	})
+}
