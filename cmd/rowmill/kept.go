@@ -68,10 +68,12 @@ func (a *app) printGrants(err error) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		for _, f := range a.files {
-			statements, err := f.Grants(ctx, a.args[0])
-			if err == nil && len(statements) > 0 { // else the hint is all that is known
-				a.logLine("rowmill " + a.args[0] + " needs:\n" + strings.Join(statements, ";\n") + ";")
+			if statements, err := f.Grants(ctx, a.args[0]); err == nil {
+				a.needs = append(a.needs, statements...)
 			}
+		}
+		if len(a.needs) > 0 { // else the hint is all that is known
+			a.logLine("rowmill " + a.args[0] + " needs:\n" + strings.Join(a.needs, ";\n") + ";")
 		}
 	})
 }

@@ -78,8 +78,9 @@ type app struct {
 	reached func(point string)
 	// logs is held while a line of a log is written to stderr.
 	logs sync.Mutex
-	// files are the declarations that were read. What they need is printed once, by granted.
+	// files are the declarations that were read, needs are statements that give the account what the verb needs. They are printed once, by granted.
 	files   []*declared.File
+	needs   []string
 	granted sync.Once
 	// lastLine is the last line on the terminal, if it is rewritten; guarded by logs.
 	lastLine string

@@ -187,7 +187,12 @@ func (a *app) query(ctx context.Context, args []string, f queryFlags) (err error
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, t.Close()) }()
+	defer func() {
+		if granter, ok := t.DB.(engine.Granter); ok && errors.Is(err, engine.ErrDenied) {
+			a.needs, _ = granter.Grants(ctx, nil, []engine.Right{{Privileges: "SELECT, CREATE TEMPORARY TABLES"}}) // or the hint is all that is known
+		}
+		err = errors.Join(err, t.Close())
+	}()
 	reader, ok := t.DB.(engine.Reader)
 	if !ok {
 		return usagef("--target mariadb://USER@HOST/DB", "--target %s can't answer queries", f.target)

@@ -120,6 +120,13 @@ func (r *Runner) Explain(ctx context.Context, p *Plan) (*Explanation, error) {
 	if !e.Split {
 		return e, nil
 	}
+	var err error
+	if e.Snapshot, e.Cache, e.Why, err = r.snapshotOf(ctx, p); err != nil {
+		return nil, fmt.Errorf("explain: %w", err)
+	}
+	if e.Split = e.Why == ""; !e.Split {
+		return e, nil
+	}
 	e.Through, e.Fetched = p.Through, p.Fetched
 	e.describeTable(p)
 	for i, b := range p.Branches {
@@ -157,14 +164,6 @@ func (r *Runner) Explain(ctx context.Context, p *Plan) (*Explanation, error) {
 	}
 	e.Merge, e.MergeText = p.merge(o)
 	e.Moved, e.MovedText = p.moved()
-	unmerged := ""
-	var err error
-	if e.Snapshot, e.Cache, unmerged, err = r.snapshotOf(ctx, p); err != nil {
-		return nil, fmt.Errorf("explain: %w", err)
-	}
-	if unmerged != "" {
-		e.MergeText = "none, and so the query would be run whole: " + unmerged
-	}
 	if p.EstimatedRows >= 0 {
 		e.Seconds = &ExpectedSeconds{Whole: float64(p.EstimatedRows) / nominalRate, Split: max(float64(p.EstimatedRows)/float64(e.Sessions), float64(largest)) / nominalRate}
 	}
@@ -244,8 +243,8 @@ func (p *Plan) moved() (n *int64, text string) {
 	return nil, "at most one for each group and piece"
 }
 
-// snapshotOf says whether the sessions see the same rows, what is cached, and why the server can't merge.
-func (r *Runner) snapshotOf(ctx context.Context, p *Plan) (snapshot, cache, unmerged string, err error) {
+// snapshotOf says whether the sessions see the same rows, what is cached, and why the query would be run whole.
+func (r *Runner) snapshotOf(ctx context.Context, p *Plan) (snapshot, cache, whole string, err error) {
 	if r.o.Lock {
 		return "one for all sessions, if need be by a brief lock against writes, which is taken when the query runs", "", "", nil
 	}
@@ -255,7 +254,7 @@ func (r *Runner) snapshotOf(ctx context.Context, p *Plan) (snapshot, cache, unme
 	report := &Report{Plan: p}
 	x, err := r.begin(ctx, p, nil, report)
 	if e, ok := errors.AsType[*inexactError](err); ok && ctx.Err() == nil {
-		return "none, and so the query would be run whole: " + e.why, "", "", nil
+		return "", "", e.why, nil
 	}
 	if err != nil {
 		return "", "", "", err
@@ -271,7 +270,7 @@ func (r *Runner) snapshotOf(ctx context.Context, p *Plan) (snapshot, cache, unme
 			err = g.close()
 		}
 		if e, ok := errors.AsType[*inexactError](err); ok && ctx.Err() == nil {
-			unmerged, err = e.why, nil
+			whole, err = e.why, nil
 		}
 	}
 	if err := errors.Join(err, x.end(err != nil)); err != nil {
@@ -283,9 +282,9 @@ func (r *Runner) snapshotOf(ctx context.Context, p *Plan) (snapshot, cache, unme
 		cache = "none: " + cache
 	}
 	if report.Proof != "" {
-		return "one for all sessions: " + report.Proof, cache, unmerged, nil
+		return "one for all sessions: " + report.Proof, cache, whole, nil
 	}
-	return "none: " + strings.Join(report.Warnings, "; "), cache, unmerged, nil
+	return "none: " + strings.Join(report.Warnings, "; "), cache, whole, nil
 }
 
 // Text writes the explanation as lines for people.

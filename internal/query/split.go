@@ -250,7 +250,7 @@ func (x *splitter) describeTable(f *parse.From) (*engine.TableParts, error) {
 	t, err := x.reader.TableParts(x.ctx, x.session, f.Database, f.Table)
 	switch {
 	case errors.Is(err, engine.ErrNoTable):
-		return nil, refuse("%s is a view, or no table", f.Table)
+		return nil, refuse("%s is a view, or no table that the account may read", f.Table)
 	case err != nil:
 		return nil, x.failed("the catalog doesn't describe "+f.Table, err)
 	}

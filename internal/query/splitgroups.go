@@ -557,7 +557,8 @@ func (g *grouped) disjoint() bool {
 			return false
 		}
 	}
-	if !g.groupsBy(t.By) || len(g.query.OrderBy) == 0 && !(t.Period && g.keyIs(g.keys[0], t.By[0])) {
+	// PostgreSQL's are listed by the texts of their bounds.
+	if !g.groupsBy(t.By) || len(g.query.OrderBy) == 0 && (g.syntax.Casts || !t.Period || !g.keyIs(g.keys[0], t.By[0])) {
 		return false
 	}
 	for _, a := range g.aggregates {

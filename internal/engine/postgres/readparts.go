@@ -270,7 +270,7 @@ func (d dialect) childrenOf(ctx context.Context, s *engine.Session, t *engine.Ta
 			case v[9] == nil || v[11] == nil:
 				t.Refusal = "its partition " + leaf + " was dropped while its definition was read"
 			case string(v[9]) != "t" && name == leaf: // what lies below is read through it
-				t.Refusal = "the account may not read its partition " + name + " by itself: GRANT SELECT ON " + name
+				t.Refusal = "the account may not read its partition " + name + " by itself: GRANT SELECT ON ALL TABLES IN SCHEMA " + d.Quote(string(v[2])) + " TO it"
 			case string(v[10]) == "t":
 				t.Refusal = "its partition " + leaf + " has row security"
 			}
