@@ -298,8 +298,7 @@ func (c *client) examines(p []byte) bool {
 		case kills:
 			return true
 		case shows:
-			rows, _ := showsWarnings(t)
-			return rows && c.why != nil
+			return c.why != nil && showsWarnings(t)
 		}
 	case comStmtExecute:
 		s := c.statements[statementID(p)]

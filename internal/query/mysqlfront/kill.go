@@ -14,13 +14,10 @@ import (
 func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error) {
 	what, body := p[headerSize], p[headerSize:]
 	t := c.text(body)
-	rows, count := false, false
-	if what == comQuery && kindOf(t) == shows {
-		rows, count = showsWarnings(t)
-	}
+	rows := what == comQuery && showsWarnings(t)
 	if done := c.answered; done != nil {
-		if (rows || count) && !done.warned {
-			return true, c.warnings(string(t), count, done.notes)
+		if rows && !done.warned {
+			return true, c.warnings(string(t), done.notes)
 		}
 		if err := c.passAnswered(body, t); err != nil {
 			return true, err
@@ -31,7 +28,7 @@ func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error)
 	}
 	switch {
 	case rows && !c.quiet:
-		return true, c.warnings(string(t), false, []note{{"Note", fmt.Sprint(codeUnknown), "rowmill: passed on whole: " + *c.why}})
+		return true, c.warnings(string(t), []note{{"Note", fmt.Sprint(codeUnknown), "rowmill: passed on whole: " + *c.why}})
 	case what == comProcessKill && len(body) >= 5:
 		return true, c.kill(p, killed{id: uint64(binary.LittleEndian.Uint32(body[1:])), hard: true})
 	case what == comQuery && kindOf(t) == kills:

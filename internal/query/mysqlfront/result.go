@@ -309,16 +309,15 @@ func notesOf(r *query.Report) []note {
 	return out
 }
 
-// showsWarnings reports SHOW WARNINGS, and SHOW COUNT(*) WARNINGS.
-func showsWarnings(text []byte) (rows, count bool) {
-	words := strings.Fields(strings.ToLower(strings.TrimRight(string(text), "; \t\r\n")))
-	joined := strings.Join(words, " ")
-	return joined == "show warnings", strings.ReplaceAll(joined, " ", "") == "showcount(*)warnings"
+// showsWarnings reports SHOW WARNINGS.
+func showsWarnings(text []byte) bool {
+	words := strings.Fields(strings.TrimRight(string(text), "; \t\r\n"))
+	return strings.EqualFold(strings.Join(words, " "), "show warnings")
 }
 
 // warnings answers SHOW WARNINGS in the server's form: about a query that was split, with the notes as rows; about one that was passed on,
 // with the notes if the server has none.
-func (c *client) warnings(text string, count bool, notes []note) error {
+func (c *client) warnings(text string, notes []note) error {
 	s, rows := &sampled{}, [][]byte{}
 	err := c.converse(c.asQuery(text), mostOwn, func(expect expectation, payload []byte) error {
 		if expect != expectRows {
@@ -331,19 +330,12 @@ func (c *client) warnings(text string, count bool, notes []note) error {
 	if err != nil {
 		return err
 	}
-	add := func(values ...string) {
+	for _, n := range notes {
 		var row []byte
-		for _, v := range values {
+		for _, v := range []string{n.level, n.code, n.text} {
 			row = append(appendLenenc(row, uint64(len(v))), v...)
 		}
 		rows = append(rows, row)
-	}
-	if count {
-		add("0")
-	} else {
-		for _, n := range notes {
-			add(n.level, n.code, n.text)
-		}
 	}
 	out, seq := []byte(nil), byte(1)
 	for _, payload := range append(append(s.head, rows...), c.last) {
