@@ -108,6 +108,9 @@ func TestPlanOfATableToBe(t *testing.T) {
 		} else if got := strings.Contains(out.Compressed.From, "compressed"); got != (server.kind != "sqlite") {
 			t.Errorf("%s compresses the rows: %v; %s", server.kind, got, out.Compressed.From)
 		}
+		if got := out.Period.SpareBytes > 1<<20; got != (server.kind == "mariadb" || server.kind == "mysql") {
+			t.Errorf("%s: %v bytes beside the rows", server.kind, out.Period.SpareBytes)
+		}
 		if out.Before.First == nil || out.Before.Measured || *out.Before.Last > *out.Before.First || out.Plain.KneeRows == nil {
 			t.Errorf("%+v, %+v", out.Before, out.Plain)
 		}

@@ -287,6 +287,8 @@ type Footprint struct {
 	Clustered bool
 	// Indexes are the other indexes, including that of the primary key if it is separate.
 	Indexes []IndexFootprint
+	// Spare is space that is preallocated for this one table, beyond its parts.
+	Spare int64
 	// Saved is space saved by compression below the page level, included above; -1 is unknown.
 	Saved int64
 	// Rough reports that the server provides only estimates of data and index, including

@@ -105,6 +105,9 @@ func (t *planText) period(o *sizing.Output) {
 	if p.Rows > 0 {
 		t.figure("  rows in a full one", figures.Words(p.Rows))
 		t.figure("  a full one takes", bytes(p.Bytes))
+		if p.SpareBytes > 0 {
+			t.figure("  and on disk, beside that", bytes(p.SpareBytes), "extents that were begun")
+		}
 		t.figure("  the two newest take", bytes(p.ResidentBytes), fmt.Sprintf("%.0f%% of the memory", 100*p.ResidentBytes/o.Memory.Value))
 	}
 	t.from(p.From)

@@ -143,6 +143,12 @@ func (o *Output) period(in Input) error {
 	}
 	p.Bytes = p.Rows * o.PerRow.Value
 	p.ResidentBytes = Resident * p.Bytes
+	if p.Bytes >= leastExtent {
+		p.SpareBytes = in.Spare
+	}
+	if p.SpareBytes > p.Bytes {
+		o.warn("a period of %s takes %s, and as much as %s more on disk, in extents that were begun: a longer period, or sealed ones merged", p.Every, figure.Bytes(p.Bytes), figure.Bytes(p.SpareBytes))
+	}
 	switch {
 	case p.Rows > float64(p.FitRows) && !p.Declared && tooManyIn(in, p.FitRows):
 		o.warn("a period that fits makes more than the %d partitions that a table may have: have sealed ones merged (merge = %q under [seal]), or keep less", in.MaxPeriods, "1d")
@@ -153,6 +159,9 @@ func (o *Output) period(in Input) error {
 	}
 	return nil
 }
+
+// leastExtent is the size from which a table gets space by extents: InnoDB gives smaller ones single pages.
+const leastExtent = 1 << 20
 
 // manyPeriods is where each has a noticeable cost: memory in every connection that has the table
 // open, and time to plan a query.
@@ -228,10 +237,18 @@ func (o *Output) sizes(in Input) {
 
 // size adds the size of a number of rows, the newest of which, open, are not sealed yet.
 func (o *Output) size(in Input, name string, after, rows, open float64) {
-	s := SizePlan{After: name, Seconds: after, Rows: rows, Bytes: rows * o.PerRow.Value}
+	open = min(rows, open+o.Period.Rows)
+	one, merged := o.Period.Rows, o.Period.Rows
+	if in.Merge.Valid() {
+		merged *= float64(in.Merge.Span().Length()) / float64(o.grid.Span().Length())
+	}
+	periods, sealed := 0.0, 0.0
+	if o.Period.SpareBytes > 0 {
+		periods, sealed = open/one, (rows-open)/merged
+	}
+	s := SizePlan{After: name, Seconds: after, Rows: rows, Bytes: rows*o.PerRow.Value + (periods+sealed)*in.Spare}
 	if in.Compressed.Value > 0 {
-		open = min(rows, open+o.Period.Rows)
-		c := open*o.PerRow.Value + (rows-open)*in.Compressed.Value
+		c := open*o.PerRow.Value + (rows-open)*in.Compressed.Value + periods*in.Spare + sealed*in.SpareSealed
 		s.Compressed = &c
 	}
 	o.Sizes = append(o.Sizes, s)

@@ -435,11 +435,13 @@ func (s *Sample) Fill(in *Input) {
 		}
 		in.Pieces = append(in.Pieces, p)
 	}
+	in.Spare = float64(f.Spare)
 	in.PiecesFrom = fmt.Sprintf("measured on %d %s in a scratch table", s.loaded, s.source)
 	if f.Rough {
 		in.PiecesFrom += ", by the server's estimates"
 	}
 	if c := s.compressed; c != nil && c.Total() > 0 {
+		in.SpareSealed = float64(c.Spare)
 		in.Compressed = Figure{Value: float64(c.Total()) / n, From: "the same rows, rebuilt in the order of the key"}
 		if s.compresses {
 			in.Compressed.From += " and compressed"

@@ -47,6 +47,9 @@ type Input struct {
 	// Compressed is the bytes per row of a sealed period that was rebuilt and
 	// compressed; 0 means unknown.
 	Compressed Figure
+	// Spare is what a period takes on disk beyond its rows and indexes, in bytes, in extents that were begun; SpareSealed
+	// that of one that was rebuilt and compressed.
+	Spare, SpareSealed float64
 	// Memory is the server's memory for table and index pages.
 	Memory Figure
 	// Rate is the insert rate; 0 means unknown.
@@ -204,7 +207,9 @@ type PeriodPlan struct {
 	Rows          float64 `json:"rows"`
 	Bytes         float64 `json:"bytes"`
 	ResidentBytes float64 `json:"resident_bytes"`
-	From          string  `json:"from"`
+	// SpareBytes is what a period takes on disk beyond Bytes.
+	SpareBytes float64 `json:"spare_bytes"`
+	From       string  `json:"from"`
 }
 
 // PartitionPlan counts the partitions.

@@ -136,6 +136,14 @@ func TestSizesOverTime(t *testing.T) {
 			t.Errorf("%+v (%v), want %+v", got, *got.Compressed, want)
 		}
 	}
+	// Each of the 91 days has extents of its own; 2 of them aren't sealed.
+	in.Spare, in.SpareSealed = 8<<20, 1<<20
+	out, err = sizing.Plan(in)
+	must(t, err)
+	if got := out.Sizes[2]; got.Bytes != 91*day*100+91*(8<<20) || *got.Compressed != 2*day*100+89*day*20+2*(8<<20)+89*(1<<20) || out.Period.SpareBytes != 8<<20 {
+		t.Errorf("with spare extents: %+v, %v", got, *got.Compressed)
+	}
+	in.Spare, in.SpareSealed = 0, 0
 	in.Keep, in.Compressed = rolling.Span{}, sizing.Figure{}
 	if out, err = sizing.Plan(in); err != nil || len(out.Sizes) != 3 || out.Sizes[2].After != "1 year" || out.Sizes[2].Compressed != nil || out.Partitions.Total != nil {
 		t.Errorf("%+v, %v", out, err)

@@ -396,6 +396,7 @@ func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, e
 		// MySQL allocates that part. A page uses at least one of its four blocks.
 		f.Saved = min(max(disk.file-disk.allocated, 0), f.Total()*3/4)
 	}
+	f.Spare = max(disk.allocated-f.Total(), 0)
 	return f, nil
 }
 
