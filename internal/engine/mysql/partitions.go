@@ -403,7 +403,8 @@ func (l layout) index(p rolling.Partition) int {
 	return slices.IndexFunc(l.parts, func(q rolling.Partition) bool { return q.Period == p.Period })
 }
 
-// attachBehind is attachPlan for a table that is selfBlocking.
+// attachBehind is attachPlan for a table that is selfBlocking. Others can read before the exchange: rows
+// that the partition has are copied, also in an attempt after another.
 func (c *changer) attachBehind(ctx context.Context, s engine.Attach) {
 	l := c.layout(ctx)
 	if c.err == nil && l.index(s.Part) < 0 {
@@ -414,7 +415,7 @@ func (c *changer) attachBehind(ctx context.Context, s engine.Attach) {
 		name := l.parts[l.index(s.Part)].Name
 		c.exchangeBehind(ctx, name, s.From, func() {
 			if p := c.partition(c.t, name); c.filled(ctx, p) {
-				c.run(ctx, c.moveAtOnce(c.writable(ctx), p, c.Quote(s.From))...)
+				c.run(ctx, c.CopyRows(engine.CopyRows{Into: c.Quote(s.From), From: p, Columns: c.columns(ctx, c.t.Name).Names(), Skip: true}))
 			}
 		})
 	}
