@@ -187,30 +187,6 @@ var loadScenarios = map[string]scenario{
 		}
 	}},
 
-	// Rows of another file in the same range don't hide that those of a file are missing, and
-	// of a file that is loaded once more, no more rows are missed than it has.
-	"missing rows hidden by others": {onKeepers, func(l *loading) {
-		l.write("a.csv", loadRows(0, 100, false).text)
-		b := loadRows(1000, 300, false)
-		l.write("b.csv", b.text)
-		l.loads(exitDone, "", "a.csv")
-		l.loads(exitDone, "", "b.csv")
-		l.remove(" WHERE sensor < 1000")
-		l.loads(exitFailed, "Sent 0, Missing 100; 100 rows of", "a.csv")
-		l.loads(exitDone, "Missing 0", "b.csv")
-		l.loads(exitDone, "Inserted 100", "a.csv --again")
-		l.loads(exitDone, "Missing 0", "a.csv")
-		l.loads(exitDone, "Duplicate 300", "b.csv --again")
-		l.remove(" WHERE sensor < 10")
-		l.loads(exitFailed, "Missing 10", "a.csv")
-		l.loads(exitDone, "Missing 0", "a.csv --accept-missing")
-		l.loads(exitDone, "Missing 0", "a.csv")
-		// With other options, other rows would be looked for.
-		l.loads(exitDone, "Missing 0", "b.csv --time-zone Europe/Berlin")
-		l.remove("")
-		l.loads(exitFailed, "Missing 90, 1.Missing 300", "a.csv b.csv")
-	}},
-
 	// Another process continues the load after the lock is lost: both count all of its rows.
 	"lost lock, and another load in between": {onNumbered, func(l *loading) {
 		f := loadRows(0, 1000, false)

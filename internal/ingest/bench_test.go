@@ -99,24 +99,6 @@ func TestParsingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkSeen measures what each row costs to be recognised if its key comes again: its
-// hash, and an entry of a table of at most 2 * seenRows slots.
-func BenchmarkSeen(b *testing.B) {
-	const rows = 5000
-	p := parserOf(b, &Format{Kind: CSV, NoHeader: true}, "sensor,ts,value,note")
-	p.parse(bytesOf(benchRows(CSV, rows), 1, 0, false))
-	p.primary = []int{0, 1}
-	var s seen
-	b.ReportAllocs()
-	for b.Loop() {
-		for i := range p.batch.Columns[0].Ints {
-			p.batch.Columns[0].Ints[i] += 1000 // other keys
-		}
-		s.add(p)
-	}
-	report(b, rows)
-}
-
 // BenchmarkParseClassic parses CSV of the insert benchmark's rows: integers, a time and a number.
 func BenchmarkParseClassic(b *testing.B) {
 	const rows = 5000

@@ -71,7 +71,6 @@ func (l *fileLoad) insertFew(ctx context.Context, n *lane, p *publication) (err 
 	within := rolling.Period{From: p.First, To: p.Last + 1}
 	l.mu.Lock()
 	l.sentIn = l.gathered(l.sentIn, []state.Extent{{Period: within, Rows: out.Inserted}})
-	l.offered = l.gathered(l.offered, []state.Extent{{Period: within, Rows: out.Sent}})
 	l.mu.Unlock()
 	l.count(out.Counts, 0)
 	return nil

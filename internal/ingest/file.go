@@ -92,15 +92,11 @@ type fileLoad struct {
 	laneNow atomic.Pointer[lane] // that of load, for another goroutine
 	// settledIn, earlierIn and sentIn are the extents of the file's rows: the settled
 	// ones, those of noted, and those sent since the file was opened. offered are the
-	// extents of the latter with duplicates.
+	// extents of the rows that a dry run has checked.
 	settledIn, earlierIn, sentIn, offered []state.Extent
 	// accepted means that none of the rows is in the table, and that this is intended;
 	// looked that the rows of earlier loads were looked for.
-	// anew means that all of the file is sent in this reading, although it was loaded.
-	accepted, looked, anew bool
-	// readAlike reports that the file was loaded with the options of this load, as far as
-	// they determine its rows.
-	readAlike bool
+	accepted, looked bool
 }
 
 func (l *fileLoad) bytesDone(p *Progress) {
@@ -240,7 +236,7 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		l.opt.Again = false // if a lock is lost, the load continues
 	}
 	l.countBefore()
-	if err := l.resume(ctx, c, t); err != nil {
+	if err := l.resume(ctx, c); err != nil {
 		return fail(err)
 	}
 	l.looked = true // after a lost lock, rows found are this load's own
@@ -311,7 +307,7 @@ func (l *fileLoad) sayGrowing(c *cutter) {
 // recall reads what is recorded of the source: its cuts, those in the ledger, and where
 // its settled rows lie.
 func (l *fileLoad) recall(ctx context.Context) (err error) {
-	l.cuts, l.noted, l.published, l.anew = nil, nil, nil, false
+	l.cuts, l.noted, l.published = nil, nil, nil
 	if l.opt.Dry || l.source.Started.IsZero() {
 		return nil
 	}
@@ -327,7 +323,7 @@ func (l *fileLoad) recall(ctx context.Context) (err error) {
 
 // resume skips the part of the file that is loaded, after comparing its hash, and looks
 // whether the rows loaded earlier are in the table.
-func (l *fileLoad) resume(ctx context.Context, c *cutter, t *target) error {
+func (l *fileLoad) resume(ctx context.Context, c *cutter) error {
 	s := l.source
 	if l.opt.Dry || s.Started.IsZero() {
 		return nil
@@ -354,7 +350,7 @@ func (l *fileLoad) resume(ctx context.Context, c *cutter, t *target) error {
 		}
 		at = cut.To
 	}
-	return l.lookBack(ctx, t)
+	return l.lookBack(ctx)
 }
 
 func minute(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") }
@@ -542,7 +538,9 @@ func (l *fileLoad) countSent(noted state.Batch, b *batch) {
 	l.mu.Lock()
 	l.passed.Add(b.To - b.From)
 	l.sentIn = l.gathered(l.sentIn, extentsOf(noted))
-	l.offered = l.gathered(l.offered, b.sent)
+	if l.opt.Dry {
+		l.offered = l.gathered(l.offered, b.sent)
+	}
 	l.mu.Unlock()
 	l.count(noted.Counts, b.To-b.From)
 }

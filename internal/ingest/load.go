@@ -116,7 +116,7 @@ type Options struct {
 	Bad    string
 	MaxBad int64
 	// ListSkipped also writes rows to that file that were skipped and have other values
-	// than the row in the table, or the key of another row of their source.
+	// than the row in the table, or the key of an earlier row of their batch.
 	ListSkipped bool
 
 	// Spool is the directory that stores a stream until it is loaded; if it is "",
@@ -261,9 +261,8 @@ type load struct {
 	// position adds to a Progress how far the source has come; it may be nil.
 	position func(*Progress)
 
-	// seen are keys of rows that were sent. compareOff ends the comparison of rows that are
-	// there already; the others count those compared so far, and the time it took.
-	seen         seen
+	// compareOff ends the comparison of rows that are there already; the others count those
+	// compared so far, and the time it took.
 	compareOff   bool
 	comparedRows int
 	compareTime  time.Duration

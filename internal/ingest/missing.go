@@ -151,7 +151,7 @@ func (l *fileLoad) recordedRows() []state.Extent {
 	return merged(l.opt.Table.Grid, all)
 }
 
-func (l *fileLoad) lookBack(ctx context.Context, t *target) error {
+func (l *fileLoad) lookBack(ctx context.Context) error {
 	if l.looked { // before a lock was lost
 		return nil
 	}
@@ -164,12 +164,6 @@ func (l *fileLoad) lookBack(ctx context.Context, t *target) error {
 	known := l.known()
 	accepted := known.Sent - known.Rejected // rows that may be there, whoever inserted them
 	r.LoadedAt, r.Missing, r.Gone, r.Unlooked = s.At, min(f.missing, accepted), f.gone, f.unlooked
-	if f.missing == 0 && f.unlooked == "" {
-		if r.Missing, err = l.sample(ctx, t); err != nil {
-			return err
-		}
-		f.found = lessBy(f.found, r.Missing) // if it is accepted, no sample is looked for again
-	}
 	if r.Missing > 0 && l.opt.AcceptMissing && len(l.cuts) == 0 {
 		l.settledIn = f.found
 		l.accept()
@@ -183,38 +177,17 @@ func (l *fileLoad) accept() {
 	l.accepted, l.result.Missing = true, 0
 }
 
-// extentsNow returns the extents of the file's rows after a load. Of rows that were
-// there already, copies within the file must not count twice, so that the rows in the
-// table are counted, too.
+// extentsNow returns the extents of the file's rows after a load.
 func (l *fileLoad) extentsNow(ctx context.Context) ([]state.Extent, error) {
-	grid, before := l.opt.Table.Grid, slices.Concat(l.settledIn, l.earlierIn)
-	if l.anew { // its rows were all offered again
-		before = nil
-	}
-	rows := merged(grid, slices.Concat(before, l.sentIn))
-	if l.result.Missing > 0 && l.opt.AcceptMissing {
-		f, err := l.look(ctx, rows)
-		if err != nil {
-			return nil, err
-		}
-		rows = f.found
-		l.accept()
-	}
-	if l.result.Updated+l.result.Duplicate == 0 {
+	rows := merged(l.opt.Table.Grid, slices.Concat(l.settledIn, l.earlierIn, l.sentIn))
+	if l.result.Missing == 0 || !l.opt.AcceptMissing {
 		return rows, nil
 	}
-	f, err := l.look(ctx, merged(grid, slices.Concat(before, l.offered)))
-	if err != nil || f.unlooked != "" {
-		return rows, err
+	f, err := l.look(ctx, rows)
+	if err == nil {
+		l.accept()
 	}
-	counted := map[rolling.Period]int64{}
-	for _, e := range f.found {
-		counted[spanOf(grid, e)] = e.Rows
-	}
-	for i := range rows {
-		rows[i].Rows = max(rows[i].Rows, counted[spanOf(grid, rows[i])])
-	}
-	return rows, nil
+	return f.found, err
 }
 
 // gathered adds extents to others, and merges them once they are many: each batch
@@ -240,7 +213,7 @@ func (l *fileLoad) forget(ctx context.Context, t *target) error {
 	if err := l.retry(ctx, func() error { return l.state.ForgetSource(ctx, s, there) }); err != nil {
 		return err
 	}
-	l.settledIn, l.accepted, l.cuts, l.noted, l.published, l.anew = there, false, nil, nil, nil, true
+	l.settledIn, l.accepted, l.cuts, l.noted, l.published = there, false, nil, nil, nil
 	if l.opt.Again {
 		l.say("%s was loaded on %s: it is loaded again", s.Path, minute(s.At))
 	}

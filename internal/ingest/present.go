@@ -6,11 +6,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -18,13 +16,12 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/state"
-	"github.com/rowmill/rowmill/internal/value"
 )
 
 // A skipped row has the key of a row that was there. Such rows are found after an insert
 // has skipped some: which ones, servers don't tell. All rows of that insert are compared
 // with the table's rows of their keys. A row with other values was skipped, and so was a
-// row with the key of an earlier row of the source. Of the others it isn't known, and need
+// row with the key of an earlier one of them. Of the others it isn't known, and need
 // not be, whether they were inserted or were there with the same values.
 
 const (
@@ -32,97 +29,21 @@ const (
 	// a load's time that comparing more may take.
 	compareRows  = 100_000
 	compareShare = 0.1
-	// seenRows is the number of rows of which each of two generations knows the keys.
-	seenRows = 1 << 18
 )
 
-// seen knows the keys of the latest rows of a source: of seenRows at least, and of twice
-// as many at most, in 24 MB. Most loads never ask for one, so they are only listed until then.
-type seen struct {
-	mu          sync.Mutex
-	now, before keyLines
-}
-
-// keyLines are the hashes of keys with their lines, and the first line of each hash in a table
-// with open addressing that is at most half full: a map takes several times as long.
-type keyLines struct {
-	list    []keyLine
-	slots   []keyLine // a power of two
-	indexed int       // the number of elements of list that are in slots
-}
-
-type keyLine struct {
-	hash uint64
-	line int64 // 0 if the slot is free
-}
-
-// slot returns the slot with a hash, or else the free one for it.
-func (k *keyLines) slot(hash uint64) *keyLine {
-	for i := hash; ; i++ {
-		s := &k.slots[i&uint64(len(k.slots)-1)]
-		if s.line == 0 || s.hash == hash {
-			return s
-		}
-	}
-}
-
-// add notes the keys of a batch's rows.
-func (s *seen) add(p *parser) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.now.list)+len(p.places) > seenRows {
-		s.now, s.before = s.before, s.now
-		clear(s.now.slots)
-		s.now.list, s.now.indexed = s.now.list[:0], 0
-	}
-	for i, where := range p.places {
-		s.now.list = append(s.now.list, keyLine{p.keyHash(i, nil), where.line})
-	}
-}
-
-// line returns the first line with a hash, 0 if there is none.
-func (k *keyLines) line(h uint64) int64 {
-	if n := len(k.list); len(k.slots) <= 2*n {
-		k.slots, k.indexed = make([]keyLine, 1<<bits.Len(uint(2*n))), 0
-	}
-	for ; k.indexed < len(k.list); k.indexed++ {
-		if s := k.slot(k.list[k.indexed].hash); s.line == 0 {
-			*s = k.list[k.indexed]
-		}
-	}
-	return k.slot(h).line
-}
-
-// other returns the first line with a key, 0 if none is known, or if it is this one.
-func (s *seen) other(h uint64, line int64) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, k := range []*keyLines{&s.before, &s.now} {
-		if was := k.line(h); was != 0 && was != line {
-			return was
-		}
-	}
-	return 0
-}
-
-// keyHash returns a hash of the key of row i of the batch, with the texts of stored, unless
-// it is nil, in place of its own: only text can differ in equal keys. Trailing blanks
-// don't count, which most servers ignore.
-func (p *parser) keyHash(i int, stored []string) uint64 {
+// keyHash returns a hash of the key of row i of the batch. Trailing blanks don't count, which
+// most servers ignore.
+func (p *parser) keyHash(i int) uint64 {
 	p.keyBuf = p.keyBuf[:0]
-	for k, c := range p.primary {
+	for _, c := range p.primary {
 		v := &p.batch.Columns[c]
-		switch {
-		case len(v.Ints) > 0:
+		if len(v.Ints) > 0 {
 			p.keyBuf = binary.LittleEndian.AppendUint64(p.keyBuf, uint64(v.Ints[i]))
 			continue
-		case p.columns[c].Kind == value.Text && stored != nil:
-			p.keyBuf = append(p.keyBuf, strings.TrimRight(stored[k], " ")...)
-		default:
-			from := len(p.keyBuf)
-			p.keyBuf = v.AppendText(p.keyBuf, i)
-			p.keyBuf = p.keyBuf[:from+len(bytes.TrimRight(p.keyBuf[from:], " "))]
 		}
+		from := len(p.keyBuf)
+		p.keyBuf = v.AppendText(p.keyBuf, i)
+		p.keyBuf = p.keyBuf[:from+len(bytes.TrimRight(p.keyBuf[from:], " "))]
 		p.keyBuf = append(p.keyBuf, 0xff) // in no UTF-8
 	}
 	return xxhash.Sum64(p.keyBuf)
@@ -167,13 +88,10 @@ func (s *sender) compare(ctx context.Context, part *part, skipped int64, counts 
 	first := make(map[string]int64, len(all)) // the line of each key's first row
 	var different, repeated, marked int64
 	for _, c := range all {
-		row := part.place(c.Row)
-		where, key := p.places[row], strings.Join(c.Key, "\xff")
+		where, key := p.places[part.place(c.Row)], strings.Join(c.Key, "\xff")
 		line, again := first[key]
-		hash := p.keyHash(row, c.Key)
 		if !again {
 			first[key] = where.line
-			line = s.seen.other(hash, where.line)
 		}
 		var why []string
 		column := ""
@@ -182,13 +100,9 @@ func (s *sender) compare(ctx context.Context, part *part, skipped int64, counts 
 			column = cols[c.Column].Name
 			why = append(why, fmt.Sprintf("the table's row with this key differs: column %s is %s in the table", column, storedText(c.Stored)))
 		}
-		if line > 0 {
+		if again {
 			repeated++
-			reason := fmt.Sprintf("it has the same key as line %d of this %s", line, s.source.Kind)
-			if hash != p.keyHash(row, nil) {
-				reason += " by the table's collation"
-			}
-			why = append(why, reason)
+			why = append(why, fmt.Sprintf("it has the same key as line %d of this %s", line, s.source.Kind))
 		}
 		if len(why) > 0 {
 			marked++
@@ -221,6 +135,11 @@ func (p *parser) schemaOf(part *part) []engine.SchemaColumn {
 	return cols
 }
 
+// foreignTriggers reports whether a table has triggers that aren't rowmill's.
+func foreignTriggers(s *engine.Schema) bool {
+	return slices.ContainsFunc(s.Triggers, func(name string) bool { return !strings.HasPrefix(name, "rowmill_") })
+}
+
 func storedText(text *string) string {
 	if text == nil {
 		return "NULL"
@@ -235,7 +154,7 @@ func (p *parser) keyInShapes() bool {
 	}
 	of := make(map[uint64]*shape, len(p.rowShapes))
 	for i, s := range p.rowShapes {
-		h := p.keyHash(i, nil)
+		h := p.keyHash(i)
 		if was, there := of[h]; there && was != s {
 			return true
 		}

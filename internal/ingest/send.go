@@ -192,9 +192,6 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 		return err
 	}
 	sent := int64(p.batch.Rows())
-	if len(p.primary) > 0 && s.opt.OnDuplicate != Update {
-		s.seen.add(p)
-	}
 	var ack engine.Ack
 	var skipping []skipped
 	for _, part := range p.parts() {
@@ -349,13 +346,7 @@ func (s *sender) one(ctx context.Context, b *batch, part *part, row int, err err
 			err = plain
 		}
 	}
-	where, reason := p.places[part.place(row)], strings.TrimPrefix(err.Error(), "insert into "+part.table.Name+": ")
-	if errors.Is(err, engine.ErrDuplicateKey) && len(p.primary) > 0 {
-		if line := s.seen.other(p.keyHash(part.place(row), nil), where.line); line > 0 {
-			reason = fmt.Sprintf("it has the same key as line %d of this %s: %s", line, s.source.Kind, reason)
-		}
-	}
-	p.reject(where, "", errors.New(reason))
+	p.reject(p.places[part.place(row)], "", errors.New(strings.TrimPrefix(err.Error(), "insert into "+part.table.Name+": ")))
 	return engine.Ack{}, s.enough(p.rejected)
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -219,17 +218,6 @@ func (f *Format) nullText() string {
 	return fmt.Sprintf("%q", f.Nulls)
 }
 
-// readAlike reports whether two texts of options make the same rows of a file's bytes.
-func readAlike(one, other string) bool {
-	a, b := map[string]string{}, map[string]string{}
-	if json.Unmarshal([]byte(one), &a) != nil || json.Unmarshal([]byte(other), &b) != nil {
-		return false
-	}
-	delete(a, "on-duplicate")
-	delete(b, "on-duplicate")
-	return maps.Equal(a, b)
-}
-
 // begunOtherwise reports that the load was begun with options that make other rows of the file,
 // and that none of those is in the table, so that it begins anew. If some are, it returns an
 // error.
@@ -242,10 +230,6 @@ func (l *fileLoad) begunOtherwise() (bool, error) {
 			return false, fmt.Errorf("options with which %s was being loaded: %w", s.Path, err)
 		}
 	}
-	if was["on-duplicate"] == "" { // not recorded by the first release
-		was["on-duplicate"] = is["on-duplicate"]
-	}
-	l.readAlike = readAlike(s.Options, now)
 	s.Options = now
 	var differ []string
 	for name, now := range is {
