@@ -81,11 +81,6 @@ func TestLoadFormats(t *testing.T) {
 	l.loads(exitDone, "Inserted 2", "odd.csv --columns -,sensor,value,- --set ts=2026-03-29 --set note=n")
 	l.has("1 n; 5 n", "SELECT sensor, note FROM readings r ORDER BY sensor")
 	l.loads(exitDone, "Inserted 0, Duplicate 2", "odd.csv --skip-columns x,colour --set ts=2026-03-29 --set note=n --source again")
-	// The files of a .zip are sources of their own.
-	l.write("in.zip", zipText(l.T, "a/day1.csv", loadRows(100, 20, false).text, "day2.json", `[{"sensor":7,"ts":"2026-03-29 01:00:00"}]`))
-	l.loads(exitDone, "Inserted 20, 1.Inserted 1", "in.zip")
-	l.loads(exitDone, "Inserted 0, 1.Inserted 0", "in.zip")
-	l.loads(exitDone, "Before 20", "in.zip/a/day1.csv")
 }
 
 // TestLoadArrayKilled kills loads of an array and of a .zip at several points: each row is

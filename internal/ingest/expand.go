@@ -27,8 +27,8 @@ var ErrNoFiles = errors.New("no files")
 
 // Expand returns the sources that arguments name: files, directories (all files below
 // them whose names imply a format, or with any all files), and patterns for shells that
-// don't expand them, in which ** stands for any number of directories. Hidden files,
-// and those that are being written or are rowmill's own, are left out of both. "-" is
+// don't expand them. Hidden files, and those that are being written or are rowmill's own, are
+// left out of both. "-" is
 // returned unchanged.
 func Expand(args []string, any bool) (Expanded, error) {
 	e := &expander{any: any, seen: map[string]bool{}}
@@ -61,7 +61,7 @@ func (e *expander) add(arg string) error {
 			return engine.Hinted(engine.Classed(ErrNoFiles, fmt.Errorf("source %s is a directory without files of a known format", arg)), "--format, which loads all of its files")
 		}
 		return nil
-	case err == nil || IsMember(arg):
+	case err == nil:
 		e.file(arg)
 		return nil
 	case !errors.Is(err, fs.ErrNotExist) || !strings.ContainsAny(arg, `*?[`):
@@ -87,19 +87,8 @@ func (e *expander) add(arg string) error {
 
 func (e *expander) left(path, why string) { e.Left = append(e.Left, path+": "+why) }
 
-// file adds a file, or those of a .zip of several.
+// file adds a file, unless it is there under another name.
 func (e *expander) file(path string) {
-	members, err := Members(path)
-	if err != nil {
-		members = []string{path} // opening it returns the error
-	}
-	for _, m := range members {
-		e.one(m)
-	}
-}
-
-// one adds a source, unless it is there under another name.
-func (e *expander) one(path string) {
 	real := path
 	if abs, err := filepath.Abs(path); err == nil {
 		real = abs
@@ -187,79 +176,23 @@ func leftOut(path string) string {
 	return ""
 }
 
-// matches returns the files that match a pattern, sorted. An element ** matches any
-// number of directories that aren't hidden.
+// matches returns the files that match a pattern, sorted. As in shells, only an element that
+// begins with a dot matches hidden names.
 func matches(pattern string) ([]string, error) {
-	if _, err := filepath.Match(pattern, ""); err != nil {
-		return nil, err
+	if strings.Contains(pattern, "**") {
+		return nil, engine.Hinted(errors.New("** in a pattern isn't known"), "the directory: all files below it are loaded")
 	}
-	paths := []string{""}
-	if filepath.IsAbs(pattern) {
-		paths[0] = string(filepath.Separator)
-	}
-	elements := strings.FieldsFunc(pattern, func(r rune) bool { return r == filepath.Separator })
-	for i, element := range elements {
-		var next []string
-		for _, dir := range paths {
-			found, err := within(dir, element)
-			if err != nil {
-				return nil, err
+	const separator = string(filepath.Separator)
+	pattern = filepath.Clean(pattern)
+	elements := strings.Split(pattern, separator)
+	found, err := filepath.Glob(pattern)
+	return slices.DeleteFunc(found, func(path string) bool {
+		for i, name := range strings.Split(path, separator) {
+			if strings.HasPrefix(name, ".") != strings.HasPrefix(elements[i], ".") {
+				return true
 			}
-			next = append(next, found...)
 		}
-		slices.Sort(next)
-		paths = slices.Compact(next)
-		if last := i == len(elements)-1; last && element == "**" {
-			return nil, errors.New("** stands for directories: **/*.csv")
-		}
-	}
-	return slices.DeleteFunc(paths, func(path string) bool {
 		info, err := os.Stat(path)
 		return err != nil || info.IsDir()
-	}), nil
-}
-
-// within returns what an element of a pattern matches in a directory.
-func within(dir, element string) (out []string, err error) {
-	at := dir
-	if at == "" {
-		at = "."
-	}
-	if element == "**" {
-		out = append(out, dir)
-		err = walk(at, func(path string, d fs.DirEntry) error {
-			if d.IsDir() && !strings.HasPrefix(d.Name(), ".") {
-				out = append(out, path)
-			}
-			return nil
-		})
-		return out, ignored(err)
-	}
-	if !strings.ContainsAny(element, `*?[\`) {
-		path := filepath.Join(dir, element)
-		if element == ".." && dir == "" {
-			path = ".."
-		}
-		if _, err := os.Stat(path); err != nil {
-			return nil, nil
-		}
-		return []string{path}, nil
-	}
-	entries, err := os.ReadDir(at)
-	for _, d := range entries {
-		// As in shells, only a pattern that begins with a dot matches hidden names.
-		if is, _ := filepath.Match(element, d.Name()); is && strings.HasPrefix(d.Name(), ".") == strings.HasPrefix(element, ".") {
-			out = append(out, filepath.Join(dir, d.Name()))
-		}
-	}
-	return out, ignored(err)
-}
-
-// ignored returns an error unless it says that something isn't a directory, or not there:
-// then nothing in it matches.
-func ignored(err error) error {
-	if err == nil || errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "not a directory") {
-		return nil
-	}
-	return err
+	}), err
 }

@@ -36,8 +36,7 @@ func TestExpand(t *testing.T) {
 		{"*.csv", false, "a.csv b.csv odd[1].csv; ; link.csv"},
 		{"odd[1].csv", false, "odd[1].csv; ; "},
 		{"in", false, "in/2026/01/w.tsv in/2026/y.csv.gz in/d.json.gz in/e.sql.xz in/f.parquet in/x.jsonl; in/g.txt:of an unknown format in/gone.csv:a symbolic link to nothing in/up:a symbolic link to a directory; "},
-		{"in/**/*.csv.gz", false, "in/2026/y.csv.gz; ; "},
-		{"**/*.tsv", false, "in/2026/01/w.tsv; ; "},
+		{"./in/2*/*.csv*", false, "in/2026/y.csv.gz; ; "},
 		{"in/*/*.gz", false, "in/2026/y.csv.gz; ; "},
 		{"../" + filepath.Base(dir) + "/in/x.*", false, "../DIR/in/x.jsonl; ; "},
 		{".", false, "a.csv b.csv in/2026/01/w.tsv in/2026/y.csv.gz in/d.json.gz in/e.sql.xz in/f.parquet in/x.jsonl odd[1].csv; .hidden.csv:hidden a.csv.bad.jsonl:bad rows of a load c.csv.part:being written " +
@@ -46,7 +45,7 @@ func TestExpand(t *testing.T) {
 		{"- a.csv", false, "- a.csv; ; "},
 		{".hidden.csv c.csv.tmp", false, ".hidden.csv c.csv.tmp; ; "}, // named
 		{"*.xml", false, "!no file matches the pattern"},
-		{"in/**", false, "!** stands for directories"},
+		{"in/**/*.csv", false, "!** in a pattern"},
 		{"[a-", false, "!syntax error in pattern"},
 		{"in/.git", false, "in/.git/z.csv; ; "},
 		{"nowhere", false, "!no such file"},

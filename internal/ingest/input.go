@@ -126,22 +126,21 @@ func (c *counted) complete() bool {
 	return last == '\n' || last == ']' && c.array || last == 0 && c.last[0] == '\n'
 }
 
-// openFile opens a file, or a member of a .zip, given as ARCHIVE.zip/MEMBER. It is
-// decompressed according to its content, and decoded from the encoding.
+// openFile opens a file. It is decompressed according to its content, and decoded from the
+// encoding.
 func openFile(path, encoding string) (*input, error) {
-	archive, member := archiveOf(path)
-	f, err := os.Open(archive)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	in := &input{name: filepath.Base(path), file: f, quit: make(chan struct{})}
-	if err := in.open(member, encoding); err != nil {
+	if err := in.open(encoding); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), in.Close())
 	}
 	return in, nil
 }
 
-func (in *input) open(member, encoding string) error {
+func (in *input) open(encoding string) error {
 	info, err := in.file.Stat()
 	if err != nil {
 		return err
@@ -155,14 +154,11 @@ func (in *input) open(member, encoding string) error {
 	raw := &counted{file: in.file, n: &in.read, size: in.size, quit: in.quit}
 	in.array, in.waits = &raw.array, &raw.waits
 	source := io.Reader(raw)
-	switch {
-	case in.size > 0 && isZip(in.file):
+	if in.size > 0 && isZip(in.file) {
 		raw.packed.Store(true)
-		if source, err = openMember(in.file, in.size, member, in); err != nil {
+		if source, err = openMember(in.file, in.size, in); err != nil {
 			return err
 		}
-	case member != "":
-		return fmt.Errorf("%s is not a .zip", in.file.Name())
 	}
 	zipped := raw.packed.Load()
 	raw.packed.Store(zipped || packedName(in.name) != "")

@@ -278,80 +278,19 @@ func zipMembers(r io.ReaderAt, size int64) ([]*zip.File, error) {
 	return out, nil
 }
 
-// archiveOf takes apart the path of a member of a .zip, ARCHIVE.zip/MEMBER. The member
-// is "" if the path is not of that form.
-func archiveOf(path string) (archive, member string) {
-	for at := filepath.Dir(path); at != filepath.Dir(at); at = filepath.Dir(at) {
-		info, err := os.Stat(at)
-		if err == nil && info.Mode().IsRegular() {
-			return at, filepath.ToSlash(strings.TrimPrefix(path[len(at):], string(filepath.Separator)))
-		}
-		if err == nil {
-			break
-		}
-	}
-	return path, ""
-}
-
-// Members returns the sources that a path names: those in a .zip of several files, each as
-// ARCHIVE.zip/MEMBER, in their order there; otherwise the path itself.
-func Members(path string) ([]string, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() || IsMember(path) {
-		return []string{path}, nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !isZip(f) {
-		return []string{path}, nil
-	}
-	all, err := zipMembers(f, info.Size())
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if len(all) == 1 {
-		return []string{path}, nil
-	}
-	out := make([]string, len(all))
-	for i, m := range all {
-		out[i] = path + string(filepath.Separator) + filepath.FromSlash(m.Name)
-	}
-	return out, nil
-}
-
-// IsMember reports whether a path is that of a member in a .zip.
-func IsMember(path string) bool {
-	_, member := archiveOf(path)
-	return member != ""
-}
-
-// openMember opens a member of the .zip f, or its only one if member is "".
-func openMember(f *os.File, size int64, member string, in *input) (io.Reader, error) {
+// openMember opens the only member of the .zip f.
+func openMember(f *os.File, size int64, in *input) (io.Reader, error) {
 	all, err := zipMembers(countedAt{f, &in.read}, size)
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	var found *zip.File
-	for _, m := range all {
-		names = append(names, m.Name)
-		if m.Name == member || member == "" && len(all) == 1 {
-			found = m
-		}
-	}
-	switch {
-	case len(all) == 0:
+	if len(all) == 0 {
 		return nil, errors.New("it has no files")
-	case found == nil && member == "":
-		return nil, engine.Hinted(fmt.Errorf("it has %d files: %s", len(all), strings.Join(names, ", ")), "%s/%s", filepath.Base(f.Name()), names[0])
-	case found == nil:
-		return nil, fmt.Errorf("%w: it has %s", fs.ErrNotExist, strings.Join(names, ", "))
+	}
+	found := all[0]
+	switch {
+	case len(all) > 1:
+		return nil, engine.Hinted(fmt.Errorf("it has %d files: %s, ...", len(all), found.Name), "unzip, and the unpacked files; unzip -p FILE.zip MEMBER | rowmill load FILE.toml -")
 	case found.Flags&1 != 0:
 		return nil, errEncrypted
 	}
