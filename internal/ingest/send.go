@@ -179,7 +179,6 @@ func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
 	if err != nil || s.lane != nil && p.rows == 0 {
 		return err // none of its rows is left to send
 	}
-	b.sent = ranges
 	if err := s.enough(p.rejected); err != nil {
 		return err
 	}

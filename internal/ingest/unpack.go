@@ -290,7 +290,7 @@ func openMember(f *os.File, size int64, in *input) (io.Reader, error) {
 	found := all[0]
 	switch {
 	case len(all) > 1:
-		return nil, engine.Hinted(fmt.Errorf("it has %d files: %s, ...", len(all), found.Name), "unzip, and the unpacked files; unzip -p FILE.zip MEMBER | rowmill load FILE.toml -")
+		return nil, engine.Hinted(fmt.Errorf("it has %d files: %s and others", len(all), found.Name), "unzip, and the unpacked files; unzip -p FILE.zip MEMBER | rowmill load FILE.toml -")
 	case found.Flags&1 != 0:
 		return nil, errEncrypted
 	}
