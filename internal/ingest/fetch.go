@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/big"
@@ -173,17 +174,23 @@ func (f *fetch) rows(ctx context.Context, s *engine.Session, most int, query str
 	return data, rows, err
 }
 
-// A reader is a connection to the server from which rows are read. Each query sees the rows
-// that are committed when it begins.
+// A reader is a connection to the server from which rows are read, and the snapshot
+// that several of them share.
 type reader struct {
-	db      engine.Keeper
+	shared  *snapshot
 	session *engine.Session
 }
 
-// ready opens the connection.
+// ready opens the connection, within the snapshot if there is one.
 func (r *reader) ready(ctx context.Context) (err error) {
-	if r.session == nil {
-		r.session, err = r.db.Session(ctx)
+	if r.session != nil {
+		return nil
+	}
+	if r.session, err = r.shared.db.Session(ctx); err != nil {
+		return err
+	}
+	if err = r.shared.enter(ctx, r.session); err != nil {
+		err = errors.Join(err, r.close())
 	}
 	return err
 }
@@ -195,6 +202,75 @@ func (r *reader) close() error {
 	s := r.session
 	r.session = nil
 	return s.Close()
+}
+
+// A snapshot is what all readers of a run see, on a server that can share it. On others
+// each query sees the rows that are committed when it begins.
+type snapshot struct {
+	db    engine.Keeper
+	lock  chan struct{} // holds one element while it is free
+	owner *engine.Session
+	name  string
+	// renewed is called if the snapshot was lost with its connection.
+	renewed func()
+}
+
+func newSnapshot(db engine.Keeper, renewed func()) *snapshot {
+	s := &snapshot{db: db, lock: make(chan struct{}, 1), renewed: renewed}
+	s.lock <- struct{}{}
+	return s
+}
+
+// enter begins a transaction of the session that sees the snapshot.
+func (s *snapshot) enter(ctx context.Context, session *engine.Session) error {
+	if !s.db.Capabilities().SharesSnapshots {
+		return nil
+	}
+	select {
+	case <-s.lock:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { s.lock <- struct{}{} }()
+	if s.owner != nil {
+		// The connection that holds the snapshot may be lost.
+		if _, err := s.owner.Exec(ctx, "SELECT 1"); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			_ = s.owner.Close() // it is lost in any case
+			s.owner = nil
+			s.renewed()
+		}
+	}
+	if s.owner == nil {
+		if err := s.take(ctx); err != nil {
+			return err
+		}
+	}
+	return session.Begin(ctx, engine.Transaction{ReadOnly: true, Snapshot: s.name})
+}
+
+func (s *snapshot) take(ctx context.Context) error {
+	owner, err := s.db.Session(ctx)
+	if err != nil {
+		return err
+	}
+	if err = owner.Begin(ctx, engine.Transaction{ReadOnly: true, Isolation: sql.LevelRepeatableRead}); err == nil {
+		s.name, err = owner.Snapshot(ctx)
+	}
+	if err != nil {
+		return errors.Join(err, owner.Close())
+	}
+	s.owner = owner
+	return nil
+}
+
+func (s *snapshot) close() error {
+	if s.owner == nil {
+		return nil
+	}
+	return s.owner.Close()
 }
 
 // sharedColumns returns the columns to load, by their names in the source: those given,

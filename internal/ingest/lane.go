@@ -552,6 +552,7 @@ func (l *fileLoad) publishOne(ctx context.Context, n *lane, p *publication, to i
 		if err == nil {
 			l.mu.Lock()
 			l.sentIn = l.gathered(l.sentIn, p.Extents())
+			l.offered = l.gathered(l.offered, []state.Extent{{Period: rolling.Period{From: first, To: last + 1}, Rows: rows}})
 			l.mu.Unlock()
 			l.count(p.Counts, 0)
 			l.notCompared.Add(p.Duplicate - p.Compared)
@@ -639,6 +640,7 @@ func (l *fileLoad) singly(ctx context.Context, n *lane, t *target, torn error) (
 	}, func(_ context.Context, b *batch, noted state.Batch) error {
 		l.mu.Lock()
 		l.sentIn = l.gathered(l.sentIn, extentsOf(noted))
+		l.offered = l.gathered(l.offered, b.sent)
 		l.mu.Unlock()
 		l.count(noted.Counts, 0)
 		return nil

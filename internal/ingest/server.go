@@ -73,6 +73,7 @@ type serverLoad struct {
 	keys     *engine.Keys // nil without a usable primary key
 	first    engine.SchemaColumn
 	segments []segment
+	snapshot *snapshot
 	target   *target
 	// columns are the names of those that are loaded.
 	columns []string
@@ -137,6 +138,17 @@ func (l *serverLoad) start(ctx context.Context) error {
 	if err := l.retry(ctx, func() error { return l.look(ctx) }); err != nil {
 		return fmt.Errorf("source %s: %w", l.source.Path, err)
 	}
+	l.snapshot = newSnapshot(l.from.DB, func() {
+		l.say("%s: the connection that held its snapshot was lost: what remains is read as it is now", l.source.Path)
+	})
+	err := l.loadAll(ctx)
+	if closed := l.snapshot.close(); !passes(closed) {
+		err = errors.Join(err, closed)
+	}
+	return err
+}
+
+func (l *serverLoad) loadAll(ctx context.Context) error {
 	resumes := l.keys != nil && l.from.whole()
 	if l.opt.Dry || !resumes {
 		// The bad rows of the run before are replaced: all of them are read again.
@@ -446,7 +458,7 @@ func (l *serverLoad) chunks(ctx context.Context, out chan<- *batch) error {
 	var all sync.WaitGroup
 	for range readers {
 		all.Go(func() {
-			r := &reader{db: l.from.DB}
+			r := &reader{shared: l.snapshot}
 			for c := range work {
 				if ctx.Err() != nil {
 					continue // receive the rest, so that the planner doesn't block
@@ -666,7 +678,7 @@ func (l *serverLoad) divide(ctx context.Context, r *reader, c *chunk, rows int, 
 
 // onePass reads all rows with one query for each segment, and cuts them into batches.
 func (l *serverLoad) onePass(ctx context.Context, out chan<- *batch) error {
-	r := &reader{db: l.from.DB}
+	r := &reader{shared: l.snapshot}
 	defer func() { _ = r.close() }() // nothing was written on it
 	if err := l.retry(ctx, func() error { return r.ready(ctx) }); err != nil {
 		return err
