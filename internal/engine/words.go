@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
@@ -31,14 +30,8 @@ type Words interface {
 	// CopyRows is a statement that copies rows from one table into another.
 	CopyRows(c CopyRows) string
 	// RowHash is an aggregate expression of type text for a checksum of the columns
-	// of a group of rows. It is independent of their order and includes NULLs. The
-	// server function it is made with precedes a colon, "sha2:123"; the first one
-	// that rowmill used on an engine has no name.
+	// of a group of rows. It is independent of their order and includes NULLs.
 	RowHash(cols []SchemaColumn) string
-	// RowHashLike is a RowHash with the function of a checksum from an earlier
-	// release of rowmill or of the server. Its error is ErrUnsupported if this
-	// server lacks that function.
-	RowHashLike(checksum string, cols []SchemaColumn) (string, error)
 	// CreateTemplate returns statements that create an empty table of the given name
 	// with the columns and keys of a standalone table or of a period of t.
 	CreateTemplate(t *Table, name string, o Storage) []string
@@ -56,21 +49,6 @@ type Storage struct {
 	// Compress requests the engine's best compression for a period. Alone permits one
 	// that a table can't have if it is to become a period.
 	Compress, Alone bool
-}
-
-// HashName is the name of the function that produced a checksum: see Words.RowHash.
-func HashName(checksum string) string {
-	name, _, named := strings.Cut(checksum, ":")
-	if !named {
-		return ""
-	}
-	return name
-}
-
-// UnknownHash is the error of RowHashLike for a checksum that the engine never
-// produced.
-func UnknownHash(checksum string) error {
-	return Classed(ErrUnsupported, fmt.Errorf("the checksum %s is made with %q, which this release of rowmill doesn't know", checksum, HashName(checksum)))
 }
 
 // UntypedWords are those of an engine whose columns accept values outside of their
@@ -180,14 +158,6 @@ type LateWords interface {
 	Refuse(t *Table, periods []string, boundary string) []Trigger
 	// HaveTriggers is that of SumWords.
 	HaveTriggers(table string) string
-}
-
-// RenderWords are Words of a server on which the text of a value, and so a checksum
-// of rows, depends on settings of the session that computes it.
-type RenderWords interface {
-	// Renderings returns statements that make one transaction render the columns
-	// differently from the pool: the account's settings first, then small differences.
-	Renderings(cols []SchemaColumn) [][]string
 }
 
 // CopyRows describes an INSERT of rows that exist.

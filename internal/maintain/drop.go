@@ -101,7 +101,7 @@ func (t *Table) dropSteps(ctx context.Context, c *state.Change, d dropping) (str
 		}
 	}
 	if c.Step == stepCheck {
-		s, _, err := t.checksumLike(ctx, t.State.DB(), t.DB.Dialect().Quote(d.Table), d.Known.Checksum)
+		s, err := t.checksum(ctx, t.State.DB(), t.DB.Dialect().Quote(d.Table), nil)
 		if isNoTable(err) { // a crash followed its re-attachment
 			if _, findErr := t.find(ctx, d.Part.Period); findErr != nil {
 				return "", errors.Join(err, findErr)

@@ -85,17 +85,13 @@ func (t *Table) unseal(ctx context.Context, p rolling.Partition, why string) err
 }
 
 // unchanged compares a sealed period's rows with its seal, and breaks the seal if
-// they differ. If they are equal, it sets k's checksum to that of the current
-// checksum function.
+// they differ.
 func (t *Table) unchanged(ctx context.Context, p rolling.Partition, k *state.Period) (bool, error) {
-	done := t.gate.read()
-	now, fresh, err := t.checksumLike(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), k.Checksum)
-	done()
+	now, err := t.periodChecksum(ctx, p)
 	if err != nil {
 		return false, err
 	}
 	if now.Rows == k.Rows && now.Hash == k.Checksum {
-		k.Checksum = fresh.Hash
 		return true, nil
 	}
 	return false, t.unseal(ctx, p, fmt.Sprintf("it had %s when it was sealed and has %s, with another checksum", figure.Plural(k.Rows, "row"), figure.Count(now.Rows)))
@@ -128,29 +124,6 @@ func (t *Table) checksum(ctx context.Context, x state.Exec, from string, within 
 func (t *Table) periodChecksum(ctx context.Context, p rolling.Partition) (engine.Checksum, error) {
 	defer t.gate.read()()
 	return t.checksum(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), nil)
-}
-
-// checksumLike returns the sum of the rows of a FROM clause, computed in the same way as
-// the recorded sum noted, for comparison with it. fresh is the result of sumOf at
-// the same moment. The two differ if noted was computed with another checksum
-// function than the current one; fresh is the one to record.
-func (t *Table) checksumLike(ctx context.Context, x state.Exec, from, noted string) (like, fresh engine.Checksum, err error) {
-	words := t.DB.Words()
-	same, err := words.RowHashLike(noted, t.columns())
-	if err != nil {
-		return like, fresh, fmt.Errorf("compare %s with its recorded checksum: %w", from, err)
-	}
-	now := words.RowHash(t.columns())
-	if same == now {
-		like, err = t.checksum(ctx, x, from, nil)
-		return like, like, err
-	}
-	err = x.QueryRowContext(ctx, "SELECT COUNT(*), "+same+", "+now+" FROM "+from).Scan(&like.Rows, &like.Hash, &fresh.Hash)
-	if err != nil {
-		return like, fresh, fmt.Errorf("compute the checksum of %s: %w", from, t.DB.Classify(err))
-	}
-	fresh.Rows = like.Rows
-	return like, fresh, nil
 }
 
 func (t *Table) within(p rolling.Period) string {

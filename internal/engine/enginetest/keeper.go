@@ -67,8 +67,6 @@ type kept struct {
 	db    engine.Keeper
 	parts []rolling.Partition
 	quote func(string) string
-	// like is a checksum whose kind of hash content uses, or "" for the default.
-	like string
 }
 
 // kinds are the kinds of column By.
@@ -205,14 +203,7 @@ func (k *kept) content(t testing.TB, from string) content {
 	t.Helper()
 	var c content
 	cols := k.schema(t, k.Name).Columns
-	hash := k.Words().RowHash(cols)
-	if k.like != "" {
-		var err error
-		if hash, err = k.Words().RowHashLike(k.like, cols); err != nil {
-			t.Fatal(err)
-		}
-	}
-	q := fmt.Sprintf("SELECT COUNT(*), %s FROM %s", hash, from)
+	q := fmt.Sprintf("SELECT COUNT(*), %s FROM %s", k.Words().RowHash(cols), from)
 	err := Retry(t, func() error { return k.db.Classify(k.db.SQL().QueryRowContext(within(t), q).Scan(&c.Rows, &c.Hash)) })
 	if err != nil {
 		t.Fatalf("%s: %v", q, err)

@@ -25,8 +25,6 @@ type dialect struct {
 	folds bool
 	// statements is set if the binary log is statement-based.
 	statements bool
-	// hashes are the hash functions that the server has, of the list hashes.
-	hashes []hash
 	// listed is the view of the server's sessions, "" for processList.
 	listed string
 }

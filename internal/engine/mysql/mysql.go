@@ -113,7 +113,7 @@ func Dry(t engine.Target) (engine.DB, error) {
 		storage = "ROCKSDB"
 	}
 	d := dialect{mariadb: t.Scheme == "mariadb", storage: storage}
-	d.remembers, d.unchecked, d.hashes = !d.mariadb, !d.mariadb, hashes
+	d.remembers, d.unchecked = !d.mariadb, !d.mariadb
 	info := engine.Info{Engine: "mysql", Storage: storage, Target: t.String()}
 	if d.mariadb {
 		info.Engine = "mariadb"
@@ -182,9 +182,6 @@ func (db *DB) connect(ctx context.Context) error {
 		return err
 	}
 	if db.dialect.listed, err = db.probeSessions(ctx); err != nil {
-		return err
-	}
-	if db.dialect.hashes, err = db.probeHashes(ctx); err != nil {
 		return err
 	}
 	_, db.dialect.remembers = settings[statsExpiry]

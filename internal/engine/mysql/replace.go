@@ -338,16 +338,9 @@ func (c *changer) identity(ctx context.Context, name, like string) string {
 	if c.err != nil {
 		return ""
 	}
-	expr := c.RowHash(columns)
-	if like != "" {
-		var err error
-		if expr, err = c.RowHashLike(like[strings.LastIndexByte(like, ' ')+1:], columns); err != nil {
-			c.fail(fmt.Errorf("tell whether table %s has the rows it had: %w", name, err))
-		}
-	}
 	var rows int64
 	var hash string
-	c.read(ctx, "SELECT COUNT(*), "+expr+" FROM "+c.Quote(name), &rows, &hash)
+	c.read(ctx, "SELECT COUNT(*), "+c.RowHash(columns)+" FROM "+c.Quote(name), &rows, &hash)
 	return fmt.Sprintf("%d rows %s", rows, hash)
 }
 

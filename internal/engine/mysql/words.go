@@ -2,16 +2,10 @@ package mysql
 
 import (
 	"cmp"
-	"context"
-	"database/sql"
-	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/go-sql-driver/mysql"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/value"
@@ -329,86 +323,25 @@ func (d dialect) Refuse(t *engine.Table, _ []string, boundary string) []engine.T
 	return []engine.Trigger{d.trigger(t, "rowmill_late_"+t.Name, "BEFORE INSERT", body)}
 }
 
-// A hash is a hash function of the server, used for rows' checksums.
-type hash struct {
-	// name is the prefix of its checksums: see engine.Words.RowHash.
-	name string
-	// function is the function's name in messages; call renders a call that returns
-	// hexadecimal digits.
-	function string
-	call     func(expr string) string
-	// float renders a floating-point value as text, the same for both zeros.
-	float func(expr string) string
-}
+// hashOf renders the hash of an expression, in hexadecimal digits.
+func hashOf(expr string) string { return "SHA2(" + expr + ", 256)" }
 
-// hashes are the functions that rows' checksums have been made with; the first one
-// is for new checksums. MD5(), whose checksums have no prefix, was used for older seals:
-// MySQL 9.7 has it only as a component, and a server in FIPS mode refuses it.
-var hashes = []hash{
-	{"sha2", "SHA2()", func(expr string) string { return "SHA2(" + expr + ", 256)" },
-		// All digits, as in AsText. NULL becomes a text that differs from every number.
-		func(expr string) string { return "JSON_ARRAY(" + expr + " + 0e0)" }},
-	{"", "MD5()", func(expr string) string { return "MD5(" + expr + ")" },
-		func(expr string) string { return "CONCAT(" + expr + " + 0e0)" }},
-}
-
-// probeHashes returns those of the functions that the server has.
-func (db *DB) probeHashes(ctx context.Context) ([]hash, error) {
-	var have []hash
-	for _, h := range hashes {
-		var digits sql.NullString
-		err := db.pool.QueryRowContext(ctx, "SELECT "+h.call("'rowmill'")).Scan(&digits)
-		var server *mysql.MySQLError
-		switch {
-		case err == nil && digits.String != "":
-			have = append(have, h)
-		case err != nil && (!errors.As(err, &server) || errors.Is(classify(err), engine.ErrConnectionLost)):
-			return nil, db.unreachable(err)
-		}
-	}
-	return have, nil
-}
-
-// RowHash implements engine.Words. A server without any of the functions reports that.
-func (d dialect) RowHash(cols []engine.SchemaColumn) string {
-	h := hashes[0]
-	if len(d.hashes) > 0 {
-		h = d.hashes[0]
-	}
-	return h.rows(d, cols)
-}
-
-func (d dialect) RowHashLike(checksum string, cols []engine.SchemaColumn) (string, error) {
-	is := func(h hash) bool { return h.name == engine.HashName(checksum) }
-	if i := slices.IndexFunc(d.hashes, is); i >= 0 {
-		return d.hashes[i].rows(d, cols), nil
-	}
-	if i := slices.IndexFunc(hashes, is); i >= 0 {
-		h := hashes[i]
-		err := engine.Classed(engine.ErrUnsupported, fmt.Errorf("the checksum %s is made with %s, which this server lacks", checksum, h.function))
-		if !d.mariadb {
-			return "", engine.Hinted(err, "INSTALL COMPONENT 'file://component_classic_hashing', which has %s", h.function)
-		}
-		return "", err
-	}
-	return "", engine.UnknownHash(checksum)
-}
-
-// rows renders the sum of the first 64 bits of each row's hash. The length precedes
+// RowHash implements engine.Words: the sum of the first 64 bits of each row's hash. The length precedes
 // each value but NULL, so that different rows have different texts.
-func (h hash) rows(d dialect, cols []engine.SchemaColumn) string {
+func (d dialect) RowHash(cols []engine.SchemaColumn) string {
 	values := make([]string, len(cols))
 	for i, c := range cols {
 		v := d.Quote(c.Name)
 		switch {
 		case c.Kind == value.Float:
-			v = h.float(v)
+			// All digits, as in AsText, the same for both zeros. NULL becomes a text that differs from every number.
+			v = "JSON_ARRAY(" + v + " + 0e0)"
 		case c.Kind == value.Decimal || c.Kind == value.Other || c.Logical == value.JSON:
 			v = "CAST(" + v + " AS CHAR)"
 		}
 		v = "CAST(" + v + " AS BINARY)"
 		if long(c.Native) {
-			v = h.call(v) // several long values may exceed the maximum length of a text
+			v = hashOf(v) // several long values may exceed the maximum length of a text
 		}
 		values[i] = "COALESCE(CONCAT(LENGTH(" + v + "), ':', " + v + "), 'n')"
 	}
@@ -416,11 +349,7 @@ func (h hash) rows(d dialect, cols []engine.SchemaColumn) string {
 	if len(values) > 0 {
 		row = "CONCAT(" + strings.Join(values, ", ") + ")"
 	}
-	sum := "CAST(COALESCE(SUM(CAST(CONV(LEFT(" + h.call(row) + ", 16), 16, 10) AS UNSIGNED)), 0) AS CHAR)"
-	if h.name == "" {
-		return sum
-	}
-	return "CONCAT('" + h.name + ":', " + sum + ")"
+	return "CONCAT('sha2:', CAST(COALESCE(SUM(CAST(CONV(LEFT(" + hashOf(row) + ", 16), 16, 10) AS UNSIGNED)), 0) AS CHAR))"
 }
 
 // long reports whether values of a type can be large.

@@ -119,14 +119,6 @@ func (w words) RowHash(cols []engine.SchemaColumn) string {
 	return "rowmill_hash(" + strings.Join(append(rows, names...), ", ") + ")"
 }
 
-// RowHashLike implements engine.Words. There is only one kind of hash.
-func (w words) RowHashLike(checksum string, cols []engine.SchemaColumn) (string, error) {
-	if engine.HashName(checksum) != "" {
-		return "", engine.UnknownHash(checksum)
-	}
-	return w.RowHash(cols), nil
-}
-
 // CreateTemplate implements engine.Words. Indexes keep their names when an earlier
 // template is renamed to become a period, so those of the next need others.
 func (w words) CreateTemplate(t *engine.Table, name string, _ engine.Storage) []string {
