@@ -53,7 +53,7 @@ DELETE FROM `purchases` WHERE `transactionid` >= ? AND `transactionid` < ?;
 
 -- settle: finish what writes have left
 ANALYZE TABLE `purchases`;
-SELECT @@GLOBAL.innodb_max_dirty_pages_pct, @@GLOBAL.innodb_max_dirty_pages_pct_lwm;
+SELECT @@GLOBAL.innodb_max_dirty_pages_pct_lwm, @@GLOBAL.innodb_max_dirty_pages_pct;
 SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0;
 SET GLOBAL innodb_max_dirty_pages_pct = 0;
 SHOW GLOBAL STATUS WHERE Variable_name = 'Innodb_history_list_length';

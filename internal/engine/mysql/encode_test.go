@@ -90,6 +90,8 @@ func FuzzLine(f *testing.F) {
 					field = append(field, '\t')
 				case 'n':
 					field = append(field, '\n')
+				case 'r':
+					field = append(field, '\r')
 				default:
 					field = append(field, line[i])
 				}
