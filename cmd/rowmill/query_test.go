@@ -379,9 +379,9 @@ func TestQueryExplain(t *testing.T) {
 func TestQueryInterruptedInPieces(t *testing.T) {
 	onEach(t, servers, func(t *testing.T, kind string) {
 		db, url := parted(t, kind)
-		slow := "SELECT k, MAX(LENGTH(REPEAT(CONCAT(id, amount, 'long_query'), 20000))) AS longest FROM parted GROUP BY k"
+		slow := "SELECT k, MAX(LENGTH(REPEAT(CONCAT(id, amount), 20000))) AS longest FROM parted AS long_query GROUP BY k"
 		if kind == "postgres" {
-			slow = "SELECT k, MAX(LENGTH(REPEAT(id || 'long_query', 500000))) AS longest FROM parted GROUP BY k"
+			slow = "SELECT k, MAX(LENGTH(REPEAT(CAST(id AS TEXT), 2000000))) AS longest FROM parted AS long_query GROUP BY k"
 		}
 		if s := verb(t, "query --parallel 2 --explain --target "+url, slow); !strings.Contains(s.stdout, "on 2 sessions") {
 			t.Fatalf("it is not split: %s%s", s.stdout, s.stderr)
