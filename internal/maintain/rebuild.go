@@ -63,7 +63,7 @@ const (
 // compressed, and replaces the periods with the result, unless others have written to them
 // meanwhile.
 func (t *Table) rebuild(ctx context.Context, task Task) (string, error) {
-	// Old tables may be kept for inspection, so their names must not recur.
+	// A table that an interrupted change has left may have the only copy of rows: names must not recur.
 	once := fmt.Sprintf("_%x", time.Now().UnixMilli()&0xffffff)
 	r := rebuilding{Old: task.Parts, New: task.New, With: standalone(t.Table.Name, "new", task.New)}
 	for _, p := range task.Parts {
@@ -204,17 +204,16 @@ func unswapped(err error) string {
 	return ""
 }
 
-// abandonRebuild removes a copy that differs, and breaks the seals to start again. The tables for old
-// rows are empty: an attempt whose server was killed between two of its statements goes on instead.
+// abandonRebuild removes a copy that differs, and breaks the seals to start again. Where a server was
+// killed between two statements of the exchange, rows of a period are in the table for old rows.
 func (t *Table) abandonRebuild(ctx context.Context, c *state.Change, r *rebuilding, why string) (string, error) {
 	for _, out := range r.Out {
-		var rows int64
-		err := t.DB.Classify(t.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+t.DB.Dialect().Quote(out)).Scan(&rows))
-		if err == nil && rows > 0 {
-			err = fmt.Errorf("%s, and %s of it are in table %s", why, figure.Plural(rows, "row"), out)
+		there, err := t.exists(ctx, out)
+		if err == nil && there {
+			err = t.putBack(ctx, out)
 		}
-		if err != nil && !errors.Is(err, engine.ErrNoTable) {
-			return "", err
+		if err != nil {
+			return "", fmt.Errorf("%s, and table %s may have rows of it: %w", why, out, err)
 		}
 	}
 	r.Part, r.After = 0, nil
@@ -233,6 +232,19 @@ func (t *Table) abandonRebuild(ctx context.Context, c *state.Change, r *rebuildi
 		return t.State.End(ctx, tx, c)
 	})
 	return r.New.Name + ": " + why + "; it will be sealed again first", err
+}
+
+// putBack moves rows of a period back into the table, where a row with the same key is newer.
+func (t *Table) putBack(ctx context.Context, out string) error {
+	d, cols := t.DB.Dialect(), t.columns()
+	table, out := d.Quote(t.Table.Name), d.Quote(out)
+	return t.inTx(ctx, func(tx *sql.Tx) error {
+		return engine.ExecEach(ctx, tx, []string{
+			fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s o WHERE NOT EXISTS (SELECT 1 FROM %s n WHERE %s)", table, engine.Quoted(d, cols, ""),
+				engine.Quoted(d, cols, "o."), out, table, engine.EqualIn(d, t.Schema.Key(), "o.", "n.")),
+			"DELETE FROM " + out,
+		})
+	})
 }
 
 func (t *Table) swap(ctx context.Context, r *rebuilding) error {

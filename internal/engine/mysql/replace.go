@@ -68,13 +68,12 @@ func (c *changer) replace(ctx context.Context, s engine.Replace) {
 		c.prepareOut(ctx, s)
 		identity := c.identity(ctx, s.With, "")
 		c.run(ctx, c.mark(s.With, exchangeMark+": "+identity))
-		proof := c.prove(ctx, s)
 		tables := []string{c.t.Name, s.With}
 		if !c.mariadb {
 			tables = append(tables, s.Out[:len(s.Out)-1]...)
 		}
 		exchange := func() {
-			first := true
+			proof, first := c.prove(ctx, s), true
 			c.locked(ctx, tables, func() ([]string, bool) {
 				if first {
 					proof.again(ctx, c)
@@ -84,7 +83,7 @@ func (c *changer) replace(ctx context.Context, s engine.Replace) {
 			})
 		}
 		if c.selfBlocking(ctx) {
-			exchange = func() { c.replaceBehind(ctx, s, proof) }
+			exchange = func() { c.replaceBehind(ctx, s, c.prove(ctx, s)) }
 		}
 		exchange()
 		if !c.mariadb && c.failed(errTablesDiffer) {
