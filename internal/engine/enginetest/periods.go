@@ -435,14 +435,19 @@ func (i Interrupter) run(t *testing.T, db engine.Keeper, which int, late bool) {
 		if late && broken {
 			k.put(t, "readings", k.parts[c.late].From+3600*second)
 		}
+		written := false // the late row is in a partition whose other rows were taken out: the partitions are as before
 		for range 2 {
-			if err := Try(t, db, step); err != nil {
+			err := Try(t, db, step)
+			if written = late && errors.Is(err, engine.ErrWritten); err != nil && !written {
 				t.Fatalf("broken off before message %d, again: %v", n, err)
 			}
 		}
+		if written {
+			parts = k.parts
+		}
 		k.wantParts(t, parts)
 		names := k.tables(t, "gone", "with_it", "out_0", "out_1", "out_2")
-		if !slices.Equal(names, slices.Sorted(maps.Keys(tables))) {
+		if !written && !slices.Equal(names, slices.Sorted(maps.Keys(tables))) {
 			t.Fatalf("broken off before message %d: tables %q", n, names)
 		}
 		if late && broken {

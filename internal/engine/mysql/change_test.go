@@ -393,45 +393,6 @@ func testEncloseNothing(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestTrapBrokenOffTwice: a merge that is interrupted, gets a late row, and is interrupted again at
-// any statement ends with all rows, also if tables are distinguished by their rows.
-func TestTrapBrokenOffTwice(t *testing.T) {
-	t.Parallel()
-	db := few(t, testdb.Open(t, "mysql").(*mysql.DB), "ALL")
-	for m, broken := 0, true; broken; m++ {
-		k := keep(t, db, "DATETIME", 0, 4)
-		for i := range k.parts {
-			k.insert(k.parts[i].From, i*100+1, 10)
-		}
-		k.fill("with_it", 0, 1)
-		step := k.replace(0, 2)
-		db.Interrupt(func(q string) error { // the rows of the first partition are exchanged, and the partition still exists
-			if strings.Contains(q, "DROP PARTITION") {
-				return errBroken
-			}
-			return nil
-		})
-		if err := enginetest.Try(t, db, step); !errors.Is(err, errBroken) {
-			t.Fatal(err)
-		}
-		k.run("INSERT INTO readings (id, ts, v) VALUES (999, " + db.Words().Literal(k.Table, k.parts[0].From+3600e6) + ", 1)")
-		stop := breakOff(t, db, m)
-		err := enginetest.Try(t, db, step)
-		if broken = stop(); !broken && err != nil {
-			t.Fatal(err)
-		}
-		for range 2 {
-			if err := enginetest.Try(t, db, step); err != nil {
-				t.Fatalf("broken off before statement %d: %v", m, err)
-			}
-		}
-		if rows := k.ids("readings"); rows != "41 rows, 7219" || k.have() != fmt.Sprint([]any{step.New, k.parts[2], k.parts[3]}) {
-			t.Errorf("broken off before statement %d: %s, partitions %s", m, rows, k.have())
-		}
-		k.run("DROP TABLE IF EXISTS readings, with_it, out_0, out_1")
-	}
-}
-
 // TestTrapMetadataLock: a change waits for the table's lock for no longer than
 // about a second, and so do the statements that queue behind it.
 func TestTrapMetadataLock(t *testing.T) { onEach(t, testTrapMetadataLock) }

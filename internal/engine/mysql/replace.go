@@ -66,20 +66,16 @@ func (c *changer) replace(ctx context.Context, s engine.Replace) {
 	}
 	if !c.exchanged(ctx, s, with.comment) {
 		c.prepareOut(ctx, s)
-		identity := c.identity(ctx, s.With, "")
-		c.run(ctx, c.mark(s.With, exchangeMark+": "+identity))
+		c.run(ctx, c.mark(s.With, exchangeMark+": "+c.identity(ctx, s.With, "")))
 		tables := []string{c.t.Name, s.With}
 		if !c.mariadb {
 			tables = append(tables, s.Out[:len(s.Out)-1]...)
 		}
 		exchange := func() {
-			proof, first := c.prove(ctx, s), true
+			proof := c.prove(ctx, s)
 			c.locked(ctx, tables, func() ([]string, bool) {
-				if first {
-					proof.again(ctx, c)
-				}
-				first = false
-				return c.replacePlan(ctx, s, &identity)
+				proof.again(ctx, c)
+				return c.replacePlan(ctx, s), false
 			})
 		}
 		if c.selfBlocking(ctx) {
@@ -378,35 +374,27 @@ func (c *changer) toReplace(ctx context.Context, s engine.Replace) (have []rolli
 	return have, out
 }
 
-func (c *changer) replacePlan(ctx context.Context, s engine.Replace, identity *string) (statements []string, more bool) {
+func (c *changer) replacePlan(ctx context.Context, s engine.Replace) []string {
 	have, out := c.toReplace(ctx, s)
 	if c.err != nil {
-		return nil, false
+		return nil
 	}
 	last := len(have) - 1
-	if !c.mariadb {
-		if late := c.lateRows(ctx, s.With, have[:last], out); len(late) > 0 {
-			// The table changes: a mark of the old rows would mean that they have been exchanged.
-			*identity = ""
-			return append([]string{c.mark(s.With, "")}, late...), true
-		}
-	}
-	if *identity == "" {
-		*identity = c.identity(ctx, s.With, "")
-		statements = append(statements, c.mark(s.With, exchangeMark+": "+*identity))
-	}
-	statements = append(statements, c.takeOut(ctx, have[:last], out)...)
-	return append(statements, c.exchange(c.t, have[last].Name, s.With)), false
+	return append(c.takeOut(ctx, have[:last], out), c.exchange(c.t, have[last].Name, s.With))
 }
 
 // takeOut renders the statements that turn partitions into tables. In MySQL the rows are exchanged
 // with empty tables, and the partitions dropped in one statement: each one blocks other sessions
-// while the server writes its catalog.
+// while the server writes its catalog. Rows that came between the exchange of their partition and
+// this attempt are ErrWritten.
 func (c *changer) takeOut(ctx context.Context, have []rolling.Partition, out []string) (statements []string) {
 	for i, p := range have {
 		if c.mariadb {
 			statements = append(statements, c.convert(c.t, p, out[i]))
 		} else if c.filled(ctx, c.partition(c.t, p.Name)) {
+			if c.filled(ctx, c.Quote(out[i])) {
+				c.fail(engine.Written(p))
+			}
 			statements = append(statements, c.exchange(c.t, p.Name, out[i]))
 		}
 	}
@@ -432,18 +420,6 @@ func partitionNames(parts []rolling.Partition) []string {
 // convert renders the conversion of a partition to a table in MariaDB, from 10.7 on.
 func (d dialect) convert(t *engine.Table, p rolling.Partition, table string) string {
 	return fmt.Sprintf("ALTER TABLE %s CONVERT PARTITION %s TO TABLE %s", d.Quote(t.Name), d.Quote(p.Name), d.Quote(table))
-}
-
-// lateRows renders the move, through the table with, of rows that came between the exchange of
-// their partition and this attempt.
-func (c *changer) lateRows(ctx context.Context, with string, have []rolling.Partition, out []string) (statements []string) {
-	for i, p := range have {
-		from := c.partition(c.t, p.Name)
-		if c.filled(ctx, from) && c.filled(ctx, c.Quote(out[i])) {
-			statements = append(statements, c.moveAtOnce(c.writable(ctx), from, c.Quote(with))...)
-		}
-	}
-	return statements
 }
 
 // replaceRows replaces the rows in one transaction, and then merges several partitions into one,
