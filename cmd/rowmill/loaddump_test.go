@@ -132,6 +132,14 @@ func TestLoadDumpOfComputed(t *testing.T) {
 		l.write("pg.sql", "-- PostgreSQL database dump\nINSERT INTO public.readings VALUES (4, '2026-03-29 01:00:00', 1, 'd', DEFAULT, NULL);\n-- PostgreSQL database dump complete\n")
 		l.loads(exitDone, "Inserted 1", "pg.sql")
 		l.has("1 2 a; 2 4 b; 3 6 c; 4 8 d", "SELECT sensor, twice, note FROM readings r ORDER BY sensor")
+		if server == "mariadb" || server == "postgres" { // and in those that its own program writes
+			l.does("CREATE TABLE other (a INT)")
+			options := map[string][]string{"postgres": {"--inserts", "--load-via-partition-root"}}[server]
+			l.write("real.sql", l.dumps(options...))
+			l.remove(" WHERE sensor > 1")
+			l.loads(exitDone, "Inserted 3, Duplicate 1", "real.sql")
+			l.has("1 2 a; 2 4 b; 3 6 c; 4 8 d", "SELECT sensor, twice, note FROM readings r ORDER BY sensor")
+		}
 		l.write("day.csv", "sensor,ts,twice\n4,2026-03-29 01:00:00,8\n")
 		l.prints(exitFailed, "day.csv", "computed by the server", "Try: --skip-columns twice")
 		l.write("default.sql", "-- MySQL dump 10.13\nINSERT INTO `readings` VALUES (5,DEFAULT,1,'a','r');\n-- Dump completed\n")

@@ -79,6 +79,9 @@ func (a *app) loadAll(ctx context.Context, o ingest.Options, f loadFlags, source
 					return
 				}
 			}
+			if several { // the summary has the reasons of all
+				one.Why = ingest.Why{}
+			}
 			a.statusLine("")
 			fmt.Fprintln(a.stdout, one.Text())
 		}

@@ -97,6 +97,13 @@ func TestLoadReasons(t *testing.T) {
 		if sum.Rejected != 3 || sum.Different != 1 || len(sum.Reasons) != 1 || sum.Reasons[0].Rows != 3 {
 			l.Errorf("%+v", sum)
 		}
+		// A file alone has the reasons in its outcome, of several only the summary has them.
+		l.write("c.csv", header+strings.Repeat("x,2026-03-29 01:00:00,1,a\n", 3)+"501,yesterday,1,a\n")
+		l.prints(exitFailed, "c.csv --dry-run --bad dry", "0 of them could be sent, 4 could not; see dry\nbad rows by reason:\n           3  column sensor: it is not an integer, as in ", "           1  column ts: ")
+		l.prints(exitFailed, "c.csv --bad one", "0 already present, 4 rejected; see one\nbad rows by reason:\n           3  column sensor: it is not an integer, as in ", "           1  column ts: ")
+		if s := l.exec(0, "", "a.csv c.csv --bad two"); strings.Count(s.stdout, "bad rows by reason:") != 1 {
+			l.Errorf("%s", s.stdout)
+		}
 	})
 }
 

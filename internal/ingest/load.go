@@ -222,6 +222,8 @@ type Result struct {
 	// that have passed the table's retention.
 	Created []string `json:"periods_created,omitempty"`
 	TooOld  int64    `json:"older_than_keep,omitempty"`
+	// Why are the reasons of those of this load.
+	Why
 	// NotCompared is the number of duplicates that were not compared with the table's rows.
 	NotCompared int64 `json:"not_compared,omitempty"`
 	// Batches and Bytes count the batches of this load and their bytes.
@@ -267,6 +269,10 @@ type load struct {
 	comparedRows int
 	compareTime  time.Duration
 	notCompared  atomic.Int64 // see Result.NotCompared
+
+	reasons reasons
+	// stopped counts the bad rows of batches that were not committed because of them.
+	stopped atomic.Int64
 
 	rows   atomic.Int64
 	tooOld atomic.Int64 // see Result.TooOld
@@ -574,6 +580,7 @@ func passes(err error) bool {
 
 func (l *load) finish(err error) (Result, error) {
 	l.result.Lost = l.lost.Load()
+	l.result.Reasons, l.result.Stopped = l.reasons.all(), l.stopped.Load()
 	if l.opt.OnDuplicate == Skip && !l.opt.Dry {
 		l.result.NotCompared = l.notCompared.Load()
 	}

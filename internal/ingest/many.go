@@ -70,17 +70,22 @@ type Summary struct {
 	Missing   int64   `json:"missing,omitempty"`
 	Bytes     int64   `json:"bytes"`
 	Seconds   float64 `json:"seconds"`
-	// Reasons say why rows were rejected, the most frequent first. Bad are the files that
-	// have them.
-	Reasons []Reason `json:"reasons,omitempty"`
-	// Stopped counts the bad rows at which loads ended because there were too many. They
-	// are among those of Reasons and Bad, and not among Counts.
-	Stopped int64    `json:"stopped_at,omitempty"`
-	Bad     []string `json:"bad,omitempty"`
+	Why
+	// Bad are the files that have the rejected rows.
+	Bad []string `json:"bad,omitempty"`
 	// Mismatch says what doesn't add up, "" if all does.
 	Mismatch string `json:"mismatch,omitempty"`
 
 	dry bool
+}
+
+// A Why says why rows were rejected.
+type Why struct {
+	// Reasons are the most frequent first.
+	Reasons []Reason `json:"reasons,omitempty"`
+	// Stopped counts the bad rows at which loads ended because there were too many. They
+	// are among those of Reasons and of the file of bad rows, and not among Counts.
+	Stopped int64 `json:"stopped_at,omitempty"`
 }
 
 // A Reason is a reason for which rows were rejected.
@@ -233,6 +238,7 @@ func (r *manyRun) progress() ManyProgress {
 func (r *manyRun) result() (outcomes []Outcome, errs []error, sum Summary) {
 	outcomes = []Outcome{}
 	sum = Summary{Files: len(r.sources), Seconds: time.Since(r.began).Seconds(), dry: r.Options.Dry}
+	var found reasons
 	wrong := func(format string, args ...any) {
 		if sum.Mismatch == "" {
 			sum.Mismatch = fmt.Sprintf(format, args...)
@@ -262,6 +268,10 @@ func (r *manyRun) result() (outcomes []Outcome, errs []error, sum Summary) {
 		sum.Before += out.Before
 		sum.Missing += out.Missing
 		sum.Bytes += out.Result.Bytes
+		sum.Stopped += out.Stopped
+		for _, why := range out.Reasons {
+			found.add(why)
+		}
 		if out.Bad != "" && !slices.Contains(sum.Bad, out.Bad) {
 			sum.Bad = append(sum.Bad, out.Bad)
 		}
@@ -269,7 +279,7 @@ func (r *manyRun) result() (outcomes []Outcome, errs []error, sum Summary) {
 	if why := mismatch(sum.Counts); why != "" {
 		wrong("all sources: %s", why)
 	}
-	sum.Reasons, sum.Stopped = r.shared.reasons.all(), r.shared.stopped.Load()
+	sum.Reasons = found.all()
 	return outcomes, errs, sum
 }
 
@@ -323,7 +333,21 @@ func (s Summary) Text() string {
 	if s.Mismatch != "" {
 		fmt.Fprintf(&b, "\nTHE NUMBERS DON'T ADD UP: %s", s.Mismatch)
 	}
-	for i, reason := range s.Reasons {
+	b.WriteString(s.lines())
+	for i, bad := range s.Bad {
+		if i == maxReasons {
+			fmt.Fprintf(&b, "\nand %s", figure.Plural(len(s.Bad)-maxReasons, "other file", "other files"))
+			break
+		}
+		fmt.Fprintf(&b, "\nbad rows are in %s", bad)
+	}
+	return b.String()
+}
+
+// lines describes the reasons, in lines that begin with a line break.
+func (w *Why) lines() string {
+	var b strings.Builder
+	for i, reason := range w.Reasons {
 		if i == 0 {
 			b.WriteString("\nbad rows by reason:")
 		}
@@ -331,21 +355,14 @@ func (s Summary) Text() string {
 		if reason.Column != "" {
 			text = "column " + reason.Column + ": " + text
 		}
-		fmt.Fprintf(&b, "\n%12s  %s, as in %s, line %d", rows(reason.Rows), text, reason.Source, reason.Line)
-		if i == maxReasons-1 && len(s.Reasons) > maxReasons {
-			fmt.Fprintf(&b, "\n              and %s", figure.Plural(len(s.Reasons)-maxReasons, "other reason", "other reasons"))
+		fmt.Fprintf(&b, "\n%12s  %s, as in %s, line %d", figure.Count(reason.Rows), text, reason.Source, reason.Line)
+		if i == maxReasons-1 && len(w.Reasons) > maxReasons {
+			fmt.Fprintf(&b, "\n              and %s", figure.Plural(len(w.Reasons)-maxReasons, "other reason", "other reasons"))
 			break
 		}
 	}
-	if s.Stopped > 0 {
-		fmt.Fprintf(&b, "\n%s of these ended their load, and weren't counted as read (--max-bad)", rows(s.Stopped))
-	}
-	for i, bad := range s.Bad {
-		if i == maxReasons {
-			fmt.Fprintf(&b, "\nand %s", figure.Plural(len(s.Bad)-maxReasons, "other file", "other files"))
-			break
-		}
-		fmt.Fprintf(&b, "\nbad rows are in %s", bad)
+	if w.Stopped > 0 {
+		fmt.Fprintf(&b, "\n%s of these ended their load, and weren't counted as read (--max-bad)", figure.Count(w.Stopped))
 	}
 	return b.String()
 }
@@ -379,24 +396,28 @@ func withoutValues(reason string) string {
 	return numbers.ReplaceAllString(reason, "N")
 }
 
-func (r *reasons) add(source string, rows []Rejected) {
+func (r *reasons) reject(source string, rows []Rejected) {
+	for _, row := range rows {
+		r.add(Reason{Column: row.Column, Reason: withoutValues(row.Reason), Rows: 1, Source: source, Line: row.Line})
+	}
+}
+
+func (r *reasons) add(more Reason) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.by == nil {
 		r.by = map[[2]string]*Reason{}
 	}
-	for _, row := range rows {
-		key := [2]string{row.Column, withoutValues(row.Reason)}
-		if r.by[key] == nil {
-			if len(r.by) >= keptReasons {
-				key = [2]string{"", "other reasons"}
-			}
-			if r.by[key] == nil {
-				r.by[key] = &Reason{Column: key[0], Reason: key[1], Source: source, Line: row.Line}
-			}
-		}
-		r.by[key].Rows++
+	key := [2]string{more.Column, more.Reason}
+	if r.by[key] == nil && len(r.by) >= keptReasons {
+		key = [2]string{"", "other reasons"}
 	}
+	if was := r.by[key]; was != nil {
+		was.Rows += more.Rows
+		return
+	}
+	more.Column, more.Reason = key[0], key[1]
+	r.by[key] = &more
 }
 
 func (r *reasons) all() []Reason {

@@ -145,6 +145,7 @@ func (l Outcome) Text() string {
 	}
 	say(l.Lost, "; %s rows were read and not loaded", rows(l.Lost))
 	say(int64(l.Unfinished), "; %s bytes of an incomplete row were left", figure.Count(l.Unfinished))
+	b.WriteString(l.lines())
 	for _, d := range l.Damaged {
 		fmt.Fprintf(&b, "\ndamaged in the spool: %s", d)
 	}

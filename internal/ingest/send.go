@@ -86,7 +86,7 @@ func (s *sender) sendOnce(ctx context.Context, b *batch) (state.Batch, error) {
 	out := state.Batch{Table: s.opt.Table.Name, ID: ids[0], Also: ids[1:]}
 	if s.opt.Dry {
 		err := s.check(ctx, b, &out)
-		s.reasons.add(s.source.Path, s.parser.rejected)
+		s.reasons.reject(s.source.Path, s.parser.rejected)
 		return out, err
 	}
 	began := false
@@ -133,7 +133,7 @@ func (s *sender) sendOnce(ctx context.Context, b *batch) (state.Batch, error) {
 		var many *TooManyError
 		if errors.As(err, &many) { // the user must see what is wrong with them
 			s.stopped.Add(int64(len(s.parser.rejected)))
-			s.reasons.add(s.source.Path, s.parser.rejected)
+			s.reasons.reject(s.source.Path, s.parser.rejected)
 			err = errors.Join(err, s.reject(s.parser.rejected, b))
 		}
 		if err != nil {
@@ -145,7 +145,7 @@ func (s *sender) sendOnce(ctx context.Context, b *batch) (state.Batch, error) {
 		return out, fmt.Errorf("%s, %w", s.source.Path, err)
 	}
 	if out.Rejected > 0 {
-		s.reasons.add(s.source.Path, s.parser.rejected)
+		s.reasons.reject(s.source.Path, s.parser.rejected)
 	}
 	return out, nil
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -33,10 +32,6 @@ type shared struct {
 	// closed when it is released.
 	held  map[string]chan struct{}
 	loads map[*load]bool // that are sending
-
-	reasons reasons
-	// stopped counts the bad rows of batches that were not committed because of them.
-	stopped atomic.Int64
 
 	tidying sync.Mutex
 	tidied  bool
