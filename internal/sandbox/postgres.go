@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// postgres is PostgreSQL 12 and later, tested with 15 and 18. Its memory is shared_buffers;
+// postgres is PostgreSQL 14 and later, tested with 15 and 18. Its memory is shared_buffers;
 // beside it the kernel's page cache holds pages, as no version up to 17 bypasses it. A table
 // therefore outgrows the memory gradually, with InnoDB and O_DIRECT abruptly.
 func postgres() *kind {

@@ -24,8 +24,8 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 	return db.apply(ctx, db.lockTries, steps)
 }
 
-// Try implements engine.Keeper. Only Replace, AddColumn and, before version 14, a detach take a
-// lock that inserts or queries wait for, for at most exclusiveWait. Before, they wait up to
+// Try implements engine.Keeper. Only Replace and AddColumn take a lock that
+// inserts or queries wait for, for at most exclusiveWait. Before, they wait up to
 // quietWait without a lock for the transactions that use the period, so that one that stays open
 // blocks the step, but never inserts.
 func (db *DB) Try(ctx context.Context, steps ...engine.Step) error { return db.apply(ctx, 1, steps) }
@@ -186,10 +186,7 @@ func (c *changer) detach(ctx context.Context, s engine.Detach) {
 		c.fail(taken(s.Into))
 	case from.ours:
 		c.unmark(ctx, s.Table, child, from)
-		c.setFree(ctx, s.Table, child, statements)
-		if !c.concurrent {
-			return
-		}
+		c.setFree(ctx, s.Table, child, statements[0])
 	case from.apart():
 		if s.Into != child {
 			c.unmark(ctx, s.Table, child, from)
@@ -215,21 +212,17 @@ func taken(name string) error {
 	return engine.Classed(engine.ErrTableExists, fmt.Errorf("there is a table %s already", name))
 }
 
-// setFree detaches a partition, by a transaction or concurrently, whose rows are then invisible
-// until it is finished.
-func (c *changer) setFree(ctx context.Context, t *engine.Table, child string, statements []string) {
+// setFree detaches a partition by a statement, concurrently: its rows are invisible until it is finished.
+func (c *changer) setFree(ctx context.Context, t *engine.Table, child, statement string) {
 	if !c.finishDetach(ctx, t, child) {
 		c.quiet(ctx, t.Name, child)
-		c.run(ctx, statements[:transactionLength(statements)]...)
+		c.run(ctx, statement)
 	}
 }
 
 // finishDetach finishes interrupted detaches of t: while one is pending, no partition can be
 // detached. The detached tables stay. It reports whether child was among them.
 func (c *changer) finishDetach(ctx context.Context, t *engine.Table, child string) (done bool) {
-	if !c.concurrent {
-		return false
-	}
 	for _, name := range c.texts(ctx, c.pending(t)) {
 		c.run(ctx, c.dialect.detach(t, name)+" FINALIZE")
 		done = done || name == child
@@ -348,12 +341,9 @@ func (c *changer) drop(ctx context.Context, s engine.DropPartition) {
 	}
 	child := childName(s.Table, s.Drop)
 	switch rel := c.look(ctx, s.Table, child)[child]; {
-	case rel.ours && !rel.pending && c.concurrent:
-		c.run(ctx, statements[0]) // the mark
-		c.setFree(ctx, s.Table, child, statements[1:])
 	case rel.ours:
-		c.setFree(ctx, s.Table, child, statements)
-		c.run(ctx, statements[len(statements)-1])
+		c.run(ctx, statements[0]) // the mark
+		c.setFree(ctx, s.Table, child, statements[1])
 	case rel.exists && rel.comment != dropMark(s.Table):
 		c.fail(engine.Hinted(fmt.Errorf("table %s is not a partition of it", child), "DROP TABLE %s, where nobody needs it", c.Quote(child)))
 	}

@@ -54,22 +54,17 @@ func (d dialect) attach(t *engine.Table, p rolling.Partition) string {
 	return fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s %s", d.Quote(t.Name), d.Quote(childName(t, p)), bounds(t, p))
 }
 
-// changeDetach renders Detach: CONCURRENTLY, which can't be part of a transaction, or under a lock
-// before version 14.
+// changeDetach renders Detach: CONCURRENTLY, which can't be part of a transaction.
 func (d dialect) changeDetach(s engine.Detach) ([]string, error) {
 	if err := checkName("detach partition "+s.Part.Name+" of "+s.Table.Name, s.Into); err != nil {
 		return nil, err
 	}
 	child := childName(s.Table, s.Part)
-	detach := d.detach(s.Table, child)
-	var rename []string
+	out := []string{d.detach(s.Table, child) + " CONCURRENTLY"}
 	if s.Into != child {
-		rename = []string{d.renameTable(child, s.Into)}
+		out = append(out, d.renameTable(child, s.Into))
 	}
-	if d.concurrent {
-		return slices.Concat([]string{detach + " CONCURRENTLY"}, rename), nil
-	}
-	return slices.Concat(d.exclusive(s.Table.Name, child), []string{detach}, rename, []string{commitStatement}), nil
+	return out, nil
 }
 
 // checkName refuses a name that the server would silently truncate.
@@ -233,9 +228,6 @@ AND NOT EXISTS (SELECT FROM pg_attribute g WHERE g.attrelid = a.attrelid AND g.a
 // the indexes: a load in primary key order leaves the others' pages two thirds full.
 func (c *changer) compress(ctx context.Context, name string) string {
 	reindex := "REINDEX TABLE " + c.Quote(name)
-	if !c.concurrent { // pg_column_compression is also new in 14
-		return reindex
-	}
 	var compressed, changes []string
 	for _, row := range c.ask(ctx, strings.ReplaceAll(recompressed, "$1", quoteText(c.Quote(name)))) {
 		column := c.Quote(string(row[0]))

@@ -102,37 +102,28 @@ func before(db *postgres.DB, text string, fn func(c *pgconn.PgConn)) {
 // any statement ends in the same state when it is tried again.
 func TestKilledBetweenStatements(t *testing.T) {
 	t.Parallel()
-	for name, concurrent := range map[string]bool{"concurrently": true, "as before version 14": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			enginetest.Interrupter{
-				Open: func(t testing.TB) engine.Keeper {
-					db := open(t)
-					db.SetConcurrent(concurrent)
-					return db
-				},
-				Break: func(t testing.TB, k engine.Keeper, n int) func() bool {
-					db, sent := k.(*postgres.DB), 0
-					db.SetBefore(func(c *pgconn.PgConn, _ []string) {
-						if sent == n {
-							value(t, db, fmt.Sprintf("SELECT pg_terminate_backend(%d, 5000)", c.PID()))
-						}
-						sent++
-					})
-					return func() bool {
-						db.SetBefore(nil)
-						return sent > n
-					}
-				},
-				Clean: func(t testing.TB, k engine.Keeper, parts []rolling.Partition) {
-					db := k.(*postgres.DB)
-					wantTables(t, db, tablesOf(parts))
-					wantValue(t, db, "SELECT count(*) FROM pg_constraint c JOIN pg_class r ON r.oid = c.conrelid AND r.relispartition WHERE contype = 'c'", "0")
-				},
-				Every: concurrent,
-			}.Run(t)
-		})
-	}
+	enginetest.Interrupter{
+		Open: func(t testing.TB) engine.Keeper { return open(t) },
+		Break: func(t testing.TB, k engine.Keeper, n int) func() bool {
+			db, sent := k.(*postgres.DB), 0
+			db.SetBefore(func(c *pgconn.PgConn, _ []string) {
+				if sent == n {
+					value(t, db, fmt.Sprintf("SELECT pg_terminate_backend(%d, 5000)", c.PID()))
+				}
+				sent++
+			})
+			return func() bool {
+				db.SetBefore(nil)
+				return sent > n
+			}
+		},
+		Clean: func(t testing.TB, k engine.Keeper, parts []rolling.Partition) {
+			db := k.(*postgres.DB)
+			wantTables(t, db, tablesOf(parts))
+			wantValue(t, db, "SELECT count(*) FROM pg_constraint c JOIN pg_class r ON r.oid = c.conrelid AND r.relispartition WHERE contype = 'c'", "0")
+		},
+		Every: true,
+	}.Run(t)
 }
 
 // TestPartitionsBesideTransactions checks that an open transaction on the table

@@ -152,7 +152,7 @@ func (d dialect) session(s engine.Connect) []string {
 	for i, setting := range common {
 		out[i] = "SET " + setting
 	}
-	if d.version >= 140000 {
+	if d.version > 0 { // else it may be older than leastVersion
 		out = append(out, "SET idle_session_timeout = 0")
 	}
 	if d.version >= 170000 {

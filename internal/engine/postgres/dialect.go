@@ -14,8 +14,6 @@ import (
 
 // dialect renders steps for PostgreSQL.
 type dialect struct {
-	// concurrent reports whether the server has DETACH CONCURRENTLY (version 14).
-	concurrent bool
 	// lz4 reports whether the server can compress with LZ4.
 	lz4 bool
 	// views are the statistics views that the server has.
@@ -28,7 +26,7 @@ type dialect struct {
 
 // newDialect returns the dialect of a server of version 15.
 func newDialect() dialect {
-	return dialect{version: 150000, concurrent: true, lz4: true, views: []string{"pg_stat_database", "pg_stat_bgwriter", "pg_stat_wal"}}
+	return dialect{version: 150000, lz4: true, views: []string{"pg_stat_database", "pg_stat_bgwriter", "pg_stat_wal"}}
 }
 
 // Statements that enclose a transaction.
@@ -257,12 +255,7 @@ func (d dialect) dropPartition(s engine.DropPartition) ([]string, error) {
 		return nil, fmt.Errorf("drop partition %s of %s: it is the only partition", s.Drop.Name, s.Table.Name)
 	}
 	child := childName(s.Table, s.Drop)
-	detach, mark := d.detach(s.Table, child), d.comment(child, dropMark(s.Table))
-	drop := "DROP TABLE " + d.Quote(child)
-	if d.concurrent {
-		return []string{mark, detach + " CONCURRENTLY", drop}, nil
-	}
-	return slices.Concat(d.exclusive(s.Table.Name, child), []string{detach, mark, commitStatement, drop}), nil
+	return []string{d.comment(child, dropMark(s.Table)), d.detach(s.Table, child) + " CONCURRENTLY", "DROP TABLE " + d.Quote(child)}, nil
 }
 
 // divide renders a Divide, in one transaction.

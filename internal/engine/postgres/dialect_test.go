@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"errors"
 	"maps"
 	"strings"
 	"testing"
@@ -35,7 +36,7 @@ func declaredTable(t *testing.T) *engine.Table {
 }
 
 func TestRender(t *testing.T) {
-	d, old := newDialect(), dialect{views: []string{"pg_stat_bgwriter"}}
+	d := newDialect()
 	byRows, byTime, declared := enginetest.Roll(t, purchases(), "1000 rows", "id"), enginetest.Roll(t, purchases(), "2h", "at"), declaredTable(t)
 	rows, times, days := enginetest.Periods(t, byRows.Grid, 0), enginetest.Periods(t, byTime.Grid, enginetest.Noon), enginetest.Periods(t, declared.Grid, enginetest.Noon)
 	plain, keyed, keyedRolling, withoutKey := purchases(), purchases(), enginetest.Roll(t, purchases(), "1000 rows", "id"), batch()
@@ -43,7 +44,6 @@ func TestRender(t *testing.T) {
 	long, zero := enginetest.Roll(t, purchases(), "1000 rows", "id"), batch()
 	long.Name, zero.Columns[6].Bytes[1] = strings.Repeat("x", 62), 0
 	inserts := enginetest.Inserts(plain, batch(), engine.Multi, engine.Single, engine.Prepared, engine.Pipeline, engine.Load)
-	drop := engine.DropPartition{Table: byTime, Have: times, Drop: times[0]}
 	refused := enginetest.Refused(t, purchases, batch())
 	maps.Copy(refused, map[string]engine.Step{
 		"long name":           engine.CreateTable{Table: long, Partitions: rows},
@@ -53,7 +53,6 @@ func TestRender(t *testing.T) {
 	})
 	enginetest.RunRenderings(t, append(enginetest.Standard(t, d, "", purchases), []enginetest.Rendering{
 		{Name: "sessions", Dialect: d, Steps: []engine.Step{engine.Connect{}, engine.Connect{Maintenance: true}}},
-		{Name: "version-13", Dialect: old, Steps: append([]engine.Step{drop, engine.Sample{}}, enginetest.Changes(byTime, times)[:1]...)},
 		{Name: "changes-rows", Dialect: d, Steps: enginetest.Changes(byRows, rows)},
 		{Name: "changes-time", Dialect: d, Steps: enginetest.Changes(byTime, times)},
 		{Name: "declared", Dialect: d, Steps: append([]engine.Step{engine.CreateTable{Table: declared, Partitions: days[:1]}}, enginetest.Changes(declared, days)...)},
@@ -61,6 +60,16 @@ func TestRender(t *testing.T) {
 		{Name: "queries", Dialect: d, Steps: enginetest.Queries(t, purchases)},
 		{Name: "insert", Dialect: d, Steps: append(inserts, enginetest.Inserts(keyed, withoutKey, engine.Multi, engine.Prepared, engine.Load)...)},
 	}...), refused)
+}
+
+func TestVersions(t *testing.T) {
+	for version, old := range map[int]bool{90624: true, 130023: true, 140000: false, 180001: false} {
+		db := &DB{dialect: dialect{version: version}}
+		db.info.Version = "13.23"
+		if err := db.checkVersion(); errors.Is(err, engine.ErrUnsupported) != old || old && !strings.Contains(err.Error(), "PostgreSQL 13.23") {
+			t.Errorf("%d: %v", version, err)
+		}
+	}
 }
 
 func TestIndexName(t *testing.T) {

@@ -20,7 +20,6 @@ func (db *DB) Config() *pgconn.Config                                  { return 
 func (db *DB) SetLockTries(n int)                                      { db.lockTries = n }
 func (db *DB) SetCopyRows(n int)                                       { db.copyRows = n }
 func (db *DB) SetQuietWait(d time.Duration)                            { db.quietWait = d }
-func (db *DB) SetConcurrent(on bool)                                   { db.dialect.concurrent = on }
 func (db *DB) SetNotice(fn pgconn.NoticeHandler)                       { db.config.OnNotice = fn }
 func (db *DB) Dial(ctx context.Context) (*pgconn.PgConn, error)        { return db.dial(ctx) }
 func (db *DB) Password() string                                        { return db.config.Password }

@@ -19,10 +19,6 @@ func (db *DB) PartIdentities(ctx context.Context, s *engine.Session, database, t
 	if database != "" {
 		name = quoted(database, table)
 	}
-	attached := ""
-	if db.dialect.concurrent { // what is being detached is no longer read
-		attached = " AND NOT i.inhdetachpending"
-	}
 	query := "SELECT c.relname, c.oid || ' ' || c.relfilenode || ' ' || i.xmin || ' ' || pg_catalog.md5(COALESCE((SELECT pg_catalog.string_agg(t.oid || ' ' || t.tgenabled::text || ' ' || t.xmin, ',' ORDER BY t.oid) " +
 		"FROM pg_catalog.pg_trigger t WHERE t.tgrelid = i.inhparent AND t.tgname LIKE 'rowmill%'), '')) " +
 		"FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid WHERE c.relkind = 'r' AND c.relfilenode <> 0 AND i.inhparent = pg_catalog.to_regclass(" + escaped(name) + ")" + attached

@@ -99,11 +99,6 @@ const mostStatement = "200"
 // table or a partition, and while a detach is unfinished those with an older snapshot, for which it
 // waits. own is the application name of maintenance.
 func (d dialect) blockers(t *engine.Table, own string) string {
-	older := ""
-	if d.concurrent {
-		older = " OR a.datname = current_database() AND age(a.backend_xmin) >= " +
-			"(SELECT min(age(i.xmin)) FROM pg_inherits i JOIN rel ON rel.oid = i.inhrelid WHERE i.inhdetachpending)"
-	}
 	return "WITH RECURSIVE rel(oid) AS (SELECT " + d.regclass(t.Name) + "::oid UNION SELECT i.inhrelid FROM pg_inherits i JOIN rel ON i.inhparent = rel.oid), " +
 		"held AS MATERIALIZED (SELECT l.pid, l.virtualtransaction FROM pg_locks l JOIN rel ON rel.oid = l.relation " +
 		"WHERE l.locktype = 'relation' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())) " +
@@ -111,7 +106,8 @@ func (d dialect) blockers(t *engine.Table, own string) string {
 		"COALESCE(extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000, 0)::bigint AS age, left(COALESCE(a.query, ''), " + mostStatement + "), " +
 		"a.application_name IN (" + quoteText(own) + ", 'rowmill maintenance') " +
 		"FROM pg_stat_activity a WHERE a.pid <> pg_backend_pid() AND a.backend_type <> 'autovacuum worker' " +
-		"AND (a.pid IN (SELECT pid FROM held)" + older + ") " +
+		"AND (a.pid IN (SELECT pid FROM held) OR a.datname = current_database() AND age(a.backend_xmin) >= " +
+		"(SELECT min(age(i.xmin)) FROM pg_inherits i JOIN rel ON rel.oid = i.inhrelid WHERE i.inhdetachpending)) " +
 		"UNION ALL SELECT 0, p.owner, '', (extract(epoch FROM clock_timestamp() - p.prepared) * 1000000)::bigint, left('PREPARE TRANSACTION ' || quote_literal(p.gid), " + mostStatement + "), false " +
 		"FROM pg_prepared_xacts p WHERE p.database = current_database() AND p.transaction IN (SELECT x.transactionid FROM pg_locks x " +
 		"WHERE x.locktype = 'transactionid' AND x.pid IS NULL AND x.virtualtransaction IN (SELECT virtualtransaction FROM held WHERE pid IS NULL)) " +
@@ -144,8 +140,7 @@ const (
 )
 
 // leadSession are settings with which the server detects a dead client within about 11 s, instead
-// of two hours, and closes no idle connection. It refuses those it lacks, over a Unix socket or
-// before version 14.
+// of two hours, and closes no idle connection. It refuses those it lacks over a Unix socket.
 var leadSession = []string{
 	"SET tcp_keepalives_idle = 5", "SET tcp_keepalives_interval = 2", "SET tcp_keepalives_count = 3", "SET tcp_user_timeout = 11000",
 	"SET idle_session_timeout = 0",

@@ -1,4 +1,4 @@
-// Package postgres is the engine for PostgreSQL 12 and later. It uses
+// Package postgres is the engine for PostgreSQL 14 and later. It uses
 // declarative range partitions and offers five insert methods, COPY among them.
 //
 // A target is postgres://USER@HOST:PORT/DB or postgresql://..., with libpq's
@@ -157,7 +157,9 @@ func (db *DB) connect(ctx context.Context) error {
 	db.info.Version, _, _ = strings.Cut(get(0), " ")
 	db.info.CacheBytes, _ = strconv.ParseInt(get(2), 10, 64)
 	db.dialect.version, _ = strconv.Atoi(get(3))
-	db.dialect.concurrent = db.dialect.version >= 140000
+	if err := db.checkVersion(); err != nil {
+		return err
+	}
 	db.dialect.lz4 = get(5) == "t"
 	db.dialect.path = get(6)
 	have := rows[0][7:]
@@ -180,6 +182,16 @@ func (db *DB) connect(ctx context.Context) error {
 	}
 	db.info.SetLocal(host, get(4), "postmaster.pid") // the directory is "" for most accounts
 	return nil
+}
+
+// leastVersion is the lowest server_version_num: the first with DETACH CONCURRENTLY.
+const leastVersion = 140000
+
+func (db *DB) checkVersion() error {
+	if db.dialect.version >= leastVersion {
+		return nil
+	}
+	return engine.Classed(engine.ErrUnsupported, fmt.Errorf("target %s: PostgreSQL %s is not supported: 14 and later versions are", db.target, db.info.Version))
 }
 
 // probe renders the query for the server's properties and available views.

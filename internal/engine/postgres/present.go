@@ -214,10 +214,7 @@ func (db *DB) presentServers(ctx context.Context, links []link) ([]engine.HeadSt
 		l := &links[i]
 		if !slices.Contains(servers, l.server) {
 			// A plan reads several nodes at once, in large portions.
-			options := append(slices.Clone(l.options), [2]string{"fetch_size", "10000"})
-			if db.dialect.concurrent { // from version 14 on, as DETACH CONCURRENTLY
-				options = append(options, [2]string{"async_capable", "true"})
-			}
+			options := append(slices.Clone(l.options), [2]string{"fetch_size", "10000"}, [2]string{"async_capable", "true"})
 			plain(fmt.Sprintf("create server %s for node %s", l.server, l.node),
 				fmt.Sprintf("CREATE SERVER %s FOREIGN DATA WRAPPER postgres_fdw OPTIONS (%s)", db.dialect.Quote(l.server), optionList(options)))
 		}

@@ -219,6 +219,9 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 	return t, nil
 }
 
+// attached is the condition for children that are read: one that is being detached no longer is.
+const attached = " AND NOT i.inhdetachpending"
+
 // childrenOf fills in the partitions, and returns what identifies each child. The order is that of the texts of
 // their bounds, the default partition last.
 func (d dialect) childrenOf(ctx context.Context, s *engine.Session, t *engine.TableParts, oid, kind string) (identities [][]string, err error) {
@@ -227,10 +230,6 @@ func (d dialect) childrenOf(ctx context.Context, s *engine.Session, t *engine.Ta
 	names := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
 		names[i] = c.Name
-	}
-	attached := ""
-	if d.concurrent { // what is being detached is no longer read
-		attached = " AND NOT i.inhdetachpending"
 	}
 	err = s.Text(ctx, "WITH RECURSIVE tree (child, oid) AS (SELECT i.inhrelid, i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent = "+oid+attached+" "+
 		"UNION SELECT tree.child, i.inhrelid FROM tree JOIN pg_catalog.pg_inherits i ON i.inhparent = tree.oid"+attached+") "+

@@ -64,10 +64,7 @@ func (c *changer) yes(ctx context.Context, q string) bool {
 
 // look reads the relations with these names, and whether they are partitions of t.
 func (c *changer) look(ctx context.Context, t *engine.Table, names ...string) map[string]relation {
-	pending, parent := "false", "NULL"
-	if c.concurrent {
-		pending = "COALESCE(i.inhdetachpending, false)"
-	}
+	parent := "NULL"
 	if t != nil {
 		parent = c.regclass(t.Name)
 	}
@@ -77,7 +74,7 @@ func (c *changer) look(ctx context.Context, t *engine.Table, names ...string) ma
 	}
 	out := map[string]relation{}
 	for _, row := range c.ask(ctx, "SELECT n.name, c.relkind IN ('r', 'p'), COALESCE(i.inhparent::regclass::text, ''), "+
-		"COALESCE(i.inhparent = "+parent+", false), "+pending+", "+
+		"COALESCE(i.inhparent = "+parent+", false), COALESCE(i.inhdetachpending, false), "+
 		"COALESCE(pg_get_expr(c.relpartbound, c.oid), ''), COALESCE(obj_description(c.oid, 'pg_class'), '') "+
 		"FROM (VALUES "+strings.Join(list, ", ")+") n(name, quoted) JOIN pg_class c ON c.oid = to_regclass(n.quoted) "+
 		"LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND c.relispartition") {
