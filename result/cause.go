@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sort"
 
 	"github.com/rowmill/rowmill/internal/figure"
 )
@@ -36,9 +35,6 @@ type Cause struct {
 	// bounds that can't be computed are null.
 	Explained     float64     `json:"explained"`
 	ExplainedIn95 *[2]float64 `json:"explained_in_95"`
-	// Rho is Spearman's rank correlation of the figure with the interval's p99.
-	Rho     *float64    `json:"rho"`
-	RhoIn95 *[2]float64 `json:"rho_in_95"`
 	// Episodes is the number of separate stretches below target that had the cause.
 	Episodes int `json:"episodes"`
 	// Shown is true if the association exceeds chance and was seen often enough.
@@ -159,11 +155,6 @@ func (s *Steadiness) explain(ivs []judged) {
 		s.Unexplained = 1
 		return
 	}
-	late := make([]float64, len(ivs))
-	for i := range ivs {
-		late[i] = ivs[i].lateness
-	}
-	lateRanks := ranks(late)
 	// Sequential attributable fractions (Eide and Gefeller 1995): the fraction that
 	// the causes explain together, as they are added one by one.
 	any, together := make([]bool, len(ivs)), 0.0
@@ -171,7 +162,7 @@ func (s *Steadiness) explain(ivs []judged) {
 		if values[i] == nil {
 			continue
 		}
-		c, has, ok := candidates[i].judge(ivs, values[i], lateRanks)
+		c, has, ok := candidates[i].judge(ivs, values[i])
 		if !ok {
 			continue
 		}
@@ -217,7 +208,7 @@ func (c *candidate) values(ivs []judged) []float64 {
 // judge determines how a candidate is associated with the time below target, and
 // which intervals have it. ok is false if too few intervals on target have the
 // figure.
-func (c *candidate) judge(ivs []judged, values, lateRanks []float64) (out Cause, has []bool, ok bool) {
+func (c *candidate) judge(ivs []judged, values []float64) (out Cause, has []bool, ok bool) {
 	out = Cause{Name: c.name, What: c.what, Figure: c.figure, Unit: c.unit, Low: c.low, Direct: c.direct, Witness: c.witness}
 	sign := 1.0
 	if c.low {
@@ -260,7 +251,6 @@ func (c *candidate) judge(ivs []judged, values, lateRanks []float64) (out Cause,
 	all := table.total()
 	out.InBelow, out.InOn = share(all[belowWith], all[belowWithout]), share(all[onWith], all[onWithout])
 	out.Explained, out.ExplainedIn95 = max(0, explained(all)), table.in95(explained)
-	out.Rho, out.RhoIn95 = spearman(values, lateRanks, sign)
 	out.Shown = out.Episodes >= leastEpisodes && out.ExplainedIn95 != nil && out.ExplainedIn95[0] > 0
 	if c.direct {
 		out.Shown = out.Episodes > 0
@@ -281,32 +271,6 @@ func quantile(values []float64, q float64) float64 {
 	return v[max(0, int(math.Ceil(q*float64(len(v))))-1)]
 }
 
-// ranks returns the rank of each value, counted from 1; equal values share their
-// mean rank, and NaN has the rank NaN.
-func ranks(values []float64) []float64 {
-	at := make([]int, 0, len(values))
-	out := make([]float64, len(values))
-	for i, v := range values {
-		if math.IsNaN(v) {
-			out[i] = v
-			continue
-		}
-		at = append(at, i)
-	}
-	sort.Slice(at, func(a, b int) bool { return values[at[a]] < values[at[b]] })
-	for i := 0; i < len(at); {
-		end := i
-		for end < len(at) && values[at[end]] == values[at[i]] {
-			end++
-		}
-		for k := i; k < end; k++ {
-			out[at[k]] = float64(i+1+end) / 2
-		}
-		i = end
-	}
-	return out
-}
-
 // The block bootstrap over time (Künsch 1989): blocks of neighbouring intervals are
 // drawn with replacement, because disturbances of a machine last for some time. A run
 // is divided into about 20 blocks; for a run of a day, a block is longer than an hour.
@@ -318,8 +282,8 @@ const (
 	leastDrawn = 0.9
 )
 
-// sums are sums over intervals: of a fourfold table, or of moments.
-type sums [6]float64
+// sums are counts over intervals: a fourfold table.
+type sums [4]float64
 
 func (s sums) plus(o sums, sign float64) sums {
 	for i := range s {
@@ -412,36 +376,4 @@ func explained(f sums) float64 {
 	}
 	exposed, others := share(f[belowWith], f[onWith]), share(f[belowWithout], f[onWithout])
 	return share(f[belowWith], f[belowWithout]) * (1 - others/exposed)
-}
-
-// correlation returns Pearson's correlation coefficient of moments: n, x, y, xx, yy,
-// xy. It is NaN if either side is constant.
-func correlation(m sums) float64 {
-	n, x, y, xx, yy, xy := m[0], m[1], m[2], m[3], m[4], m[5]
-	vx, vy := n*xx-x*x, n*yy-y*y
-	// The remainder of cancelling sums is rounding error, not variance.
-	if tiny := 1e-9 * n; vx <= tiny*xx || vy <= tiny*yy {
-		return math.NaN()
-	}
-	return max(-1, min(1, (n*xy-x*y)/math.Sqrt(vx*vy)))
-}
-
-// spearman returns the rank correlation of values with ranks (Spearman 1904; equal
-// values share their mean rank) and its interval, computed from the ranks within the
-// whole run. Both are nil if they cannot be computed.
-func spearman(values, ranksOf []float64, sign float64) (*float64, *[2]float64) {
-	mine := ranks(values)
-	centre := float64(len(values)+1) / 2 // centred, to keep the sums small
-	moments := newPrefixes(len(values), func(i int) sums {
-		x, y := sign*(mine[i]-centre), ranksOf[i]-centre
-		if math.IsNaN(x) || math.IsNaN(y) {
-			return sums{}
-		}
-		return sums{1, x, y, x * x, y * y, x * y}
-	})
-	rho := correlation(moments.total())
-	if math.IsNaN(rho) {
-		return nil, nil
-	}
-	return &rho, moments.in95(correlation)
 }

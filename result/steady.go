@@ -3,7 +3,6 @@ package result
 import (
 	"cmp"
 	"iter"
-	"math"
 	"slices"
 	"time"
 )
@@ -95,10 +94,7 @@ func (h *SteadyHour) BelowShare() float64 {
 type judged struct {
 	*Interval
 	slow, late bool
-	// lateness orders intervals by the delay of their operations: the p99, or
-	// infinite if no operation finished.
-	lateness float64
-	response Histogram
+	response   Histogram
 }
 
 func (j *judged) below() bool { return j.slow || j.late }
@@ -173,15 +169,13 @@ func (r *Record) judge() []judged {
 		if r.Run.Brief(iv) || iv.Seconds <= 0 {
 			continue
 		}
-		j := judged{Interval: iv, response: iv.Response[iv.Operation()], lateness: math.Inf(1)}
+		j := judged{Interval: iv, response: iv.Response[iv.Operation()]}
 		j.slow = float64(iv.NewRows+int64(r.Run.Batch)) < keptShare*r.Run.Rate*iv.Seconds
-		if j.response.Count > 0 {
-			j.lateness = float64(j.response.P99)
+		if limit := r.Run.Steady.P99LimitUS; limit > 0 {
+			// An interval in which no due operation finished is late too, although it
+			// has no figure.
+			j.late = j.response.P99 > limit || j.response.Count == 0 && j.slow
 		}
-		// An interval in which no due operation finished is late too, although it
-		// has no figure.
-		limit := r.Run.Steady.P99LimitUS
-		j.late = limit > 0 && j.lateness > float64(limit) && (j.response.Count > 0 || j.slow)
 		out = append(out, j)
 	}
 	return out

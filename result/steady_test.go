@@ -150,9 +150,6 @@ func TestStealExplains(t *testing.T) {
 			if work := cause(t, s, "fixed work"); work.Shown != c.shown || work.Attributed != 0 {
 				t.Errorf("fixed work shown %v, attributed %v", work.Shown, work.Attributed)
 			}
-			if steal.Rho == nil || c.hi == 1 && (*steal.Rho < 0.05 || steal.RhoIn95 == nil || steal.RhoIn95[0] <= 0) {
-				t.Errorf("correlation %v in %v", steal.Rho, steal.RhoIn95)
-			}
 			if _, err := json.Marshal(s); err != nil {
 				t.Error(err)
 			}
@@ -316,15 +313,6 @@ func TestFalseCauses(t *testing.T) {
 		t.Errorf("steal that goes with nothing was shown in %d of %d tries", shown, tries)
 	}
 	t.Logf("shown in %d of %d", shown, tries)
-}
-
-func TestRanks(t *testing.T) {
-	got := ranks([]float64{3, 1, 3, math.NaN(), 2, math.Inf(1)})
-	for i, want := range []float64{3.5, 1, 3.5, math.NaN(), 2, 5} {
-		if got[i] != want && !(math.IsNaN(got[i]) && math.IsNaN(want)) {
-			t.Errorf("rank %d: %v, want %v", i, got[i], want)
-		}
-	}
 }
 
 func TestExplained(t *testing.T) {

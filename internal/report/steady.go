@@ -152,7 +152,7 @@ func shareRange(b *[2]float64) string {
 }
 
 func (v *steadyView) causes() *table {
-	out := &table{Header: []string{"went with it", "below target", "on target", "explains", "95% interval", "attributed", "rank corr. with p99", "what it is"}}
+	out := &table{Header: []string{"went with it", "below target", "on target", "explains", "95% interval", "attributed", "what it is"}}
 	for i := range v.s.Causes {
 		c := &v.s.Causes[i]
 		if c.InBelow+c.InOn == 0 {
@@ -161,13 +161,6 @@ func (v *steadyView) causes() *table {
 		attributed := percent(c.Attributed)
 		if c.Witness {
 			attributed = none
-		}
-		rho := none
-		if c.Rho != nil {
-			rho = fmt.Sprintf("%.2f", *c.Rho)
-			if b := c.RhoIn95; b != nil {
-				rho += fmt.Sprintf(" (%.2f..%.2f)", b[0], b[1])
-			}
 		}
 		what := c.What
 		switch {
@@ -179,10 +172,10 @@ func (v *steadyView) causes() *table {
 		if !c.Shown {
 			what += "; not shown"
 		}
-		out.add(c.Name, percent(c.InBelow), percent(c.InOn), percent(c.Explained), shareRange(c.ExplainedIn95), attributed, rho, what)
+		out.add(c.Name, percent(c.InBelow), percent(c.InOn), percent(c.Explained), shareRange(c.ExplainedIn95), attributed, what)
 	}
 	if len(out.Rows) > 0 {
-		out.add("unexplained", "", "", "", "", percent(v.s.Unexplained), "", "none of those shown")
+		out.add("unexplained", "", "", "", "", percent(v.s.Unexplained), "none of those shown")
 	}
 	return out
 }
