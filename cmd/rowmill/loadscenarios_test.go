@@ -713,7 +713,7 @@ func TestLoadBadInput(t *testing.T) {
 		{"good.csv --time-format %F --unix-times s", exitUsage, []string{"--unix-times and --time-format"}},
 		{"good.csv --time-format note=%F", exitFailed, []string{"--time-format note: it is not a column of times"}},
 		{"good.csv --columns sensor,when,value,note", exitFailed, []string{`column "when"`, "sensor, ts, value, note"}},
-		{"rows.csv --columns=sensor,ts,value,note", exitFailed, []string{"is a row of values", "--header=false"}},
+		{"rows.csv --columns=sensor,ts,value,note", exitFailed, []string{"if the line is a row", "--header=false"}},
 	} {
 		l.prints(c.code, c.args, c.says...)
 	}

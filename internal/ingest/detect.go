@@ -18,26 +18,6 @@ func isBinary(head []byte) bool {
 	})
 }
 
-// A content is a format that isn't text, by its first bytes.
-type content struct {
-	magic string
-	at    int
-	err   func() error
-}
-
-// contents are the formats that are refused.
-var contents = []content{
-	{"ustar", 257, func() error {
-		return engine.Hinted(errors.New("it is a tar archive"), "tar -xf, and its files as sources")
-	}},
-	{"7z\xbc\xaf\x27\x1c", 0, func() error { return errors.New("it is a 7z archive") }},
-	{"\xd0\xcf\x11\xe0", 0, errWorkbook},
-}
-
-func errWorkbook() error {
-	return engine.Hinted(errors.New("it is a workbook"), "the sheet saved as CSV UTF-8")
-}
-
 // detect sets the kind of a format, and the delimiter if the kind doesn't imply it, by the
 // first bytes of the text. wide means that it was UTF-16, which spreadsheets write with
 // tabs and with quotes as in CSV.
@@ -49,13 +29,8 @@ func (f *Format) detect(head []byte, wide bool) error {
 	if err := f.setDump(bytes.TrimLeft(head, blanks)); err != nil || f.Kind != "" {
 		return err
 	}
-	for _, c := range contents {
-		if len(head) >= c.at+len(c.magic) && string(head[c.at:c.at+len(c.magic)]) == c.magic {
-			return c.err()
-		}
-	}
 	if at := bytes.IndexByte(head, 0); at >= 0 {
-		return engine.Hinted(fmt.Errorf("it is not text: byte %d is zero", at), "--encoding utf-16le, if it is UTF-16 without a byte order mark")
+		return engine.Hinted(fmt.Errorf("it is not text: byte %d is zero", at), "--encoding utf-16le, if it is UTF-16 without a byte order mark; files unpacked from an archive, or a sheet saved as CSV")
 	}
 	text := f.behindSkipped(head)
 	line, _, whole := bytes.Cut(text, lineBreak)
@@ -72,7 +47,7 @@ func (f *Format) detect(head []byte, wide bool) error {
 		return notArray(text)
 	case len(text) > 0 && text[0] == '{':
 		f.Kind = JSONL
-	case f.Delimiter == 0 && !f.Escape && isPoint(trimBreak(point)):
+	case f.Delimiter == 0 && !f.Escape && isPoint.Match(trimBreak(point)):
 		f.Kind = LineProtocol
 	default:
 		f.Kind = CSV

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -98,43 +99,13 @@ func takeQuoted(p []byte, i int) int {
 	return -1
 }
 
+// isPoint matches a line that is a point with a timestamp, as lines of other formats are not.
+var isPoint = regexp.MustCompile(`^[^ "]+ +[^ ="]+=.* -?\d+$`)
+
 // blankPoint reports whether a line has no point: it is empty or a comment.
 func blankPoint(record []byte) bool {
 	record = bytes.TrimLeft(record, " ")
 	return len(record) == 0 || record[0] == '#'
-}
-
-// isPoint reports whether a line is a point with a timestamp, which a line of another format is not.
-func isPoint(line []byte) bool {
-	d := lineprotocol.NewDecoderWithBytes(line)
-	if !d.Next() {
-		return false
-	}
-	if _, err := d.Measurement(); err != nil {
-		return false
-	}
-	for {
-		key, _, err := d.NextTag()
-		if err != nil {
-			return false
-		}
-		if key == nil {
-			break
-		}
-	}
-	fields := 0
-	for {
-		key, _, err := d.NextField()
-		if err != nil {
-			return false
-		}
-		if key == nil {
-			break
-		}
-		fields++
-	}
-	at, err := d.TimeBytes()
-	return err == nil && fields > 0 && len(at) > 0 && !d.Next()
 }
 
 // Measurement returns the measurement of a line of line protocol; "" if it has none.

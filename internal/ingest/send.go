@@ -152,11 +152,9 @@ func (s *sender) sendOnce(ctx context.Context, b *batch) (state.Batch, error) {
 
 func (s *sender) check(ctx context.Context, b *batch, out *state.Batch) error {
 	p := s.parse(b)
-	ranges, err := s.periods.check(ctx, s.load, p)
-	if err != nil {
+	if _, err := s.periods.check(ctx, s.load, p); err != nil {
 		return err
 	}
-	b.sent = ranges
 	if err := s.reject(p.rejected, b); err != nil {
 		return err
 	}
