@@ -76,22 +76,12 @@ type Speed struct {
 	// was filled with, which selects request.
 	TableRows int64 `json:"table_rows"`
 	Filled    int64 `json:"filled"`
-	// Setting is the server setting changed for this run, as NAME=VALUE, SettingValue
-	// the value then reported by the server. SettingHow is "running" if one server was
-	// changed for each run, "started" if each value has its own server.
-	Setting      string `json:"setting,omitempty"`
-	SettingValue string `json:"setting_value,omitempty"`
-	SettingHow   string `json:"setting_how,omitempty"`
+	// Setting is the setting with which the run's server was started, as NAME=VALUE.
+	Setting string `json:"setting,omitempty"`
 }
 
 // Units of a cell's rates.
 const (
 	CountsRows    = "rows"
 	CountsQueries = "queries"
-)
-
-// Ways of changing a cell's setting.
-const (
-	SettingRunning = "running"
-	SettingStarted = "started"
 )

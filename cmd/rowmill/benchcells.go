@@ -77,7 +77,7 @@ func (a *app) benchMixedCommand() *cobra.Command {
 			"      --target 'sandbox:postgres?memory=256MB' --png speed.png --out speed.jsonl\n" +
 			"  rowmill bench mixed --target sqlite: --ops select-pk --clients 1,2 --seconds 5",
 		Args: onlyFlags,
-		RunE: func(c *cobra.Command, _ []string) error { return a.benchCells(c.Context(), f, true) },
+		RunE: func(c *cobra.Command, _ []string) error { return a.benchCells(c.Context(), f) },
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
@@ -94,7 +94,6 @@ func (a *app) benchMixedCommand() *cobra.Command {
 
 func (a *app) benchPointsCommand() *cobra.Command {
 	f := newCellFlags(experiment.Points)
-	var yes bool
 	c := &cobra.Command{
 		Use:   "points",
 		Short: "Measure selects of N random values of an index, and compare two server settings",
@@ -102,13 +101,9 @@ func (a *app) benchPointsCommand() *cobra.Command {
 			"concurrent clients. All clients use the same index at once, which shows what they\n" +
 			"contend for. The rows of every select are counted.\n\n" +
 			"With --set, two settings of the server are compared: both are measured in turn,\n" +
-			"repeatedly, and the ratio is reported with its 95% confidence interval. A setting\n" +
-			"that can be changed at run time is set for each cell and restored after it, also\n" +
-			"after Ctrl-C: by SET GLOBAL on MariaDB and MySQL, by ALTER SYSTEM and a reload on\n" +
-			"PostgreSQL. It is in effect for all users of the server; unless the server is\n" +
-			"private, the command shows its plan and asks first. For a setting that takes effect\n" +
-			"only at startup, each value gets a private server. On SQLite a setting is an option\n" +
-			"of the target, such as cache=1MB.\n\n" +
+			"repeatedly, and the ratio is reported with its 95% confidence interval. Each value\n" +
+			"gets a private server (sandbox:) that is started with it; on SQLite a setting is an\n" +
+			"option of the target, such as cache=1MB, and each value gets a temporary file.\n\n" +
 			"On the server it creates the table sbtest1 and fills it. An existing table is\n" +
 			"refused, unless --drop-existing is given.\n\n" +
 			"Ctrl-C ends it and reports what was measured.",
@@ -120,7 +115,7 @@ func (a *app) benchPointsCommand() *cobra.Command {
 			if !c.Flags().Changed("repeat") && len(f.cells.Set) > 0 {
 				f.spec.Repeat = defaultSetRepeats
 			}
-			return a.benchCells(c.Context(), f, yes)
+			return a.benchCells(c.Context(), f)
 		},
 	}
 	flags := c.Flags()
@@ -131,25 +126,13 @@ func (a *app) benchPointsCommand() *cobra.Command {
 	flags.StringArrayVar(&f.cells.Set, "set", nil, "compare two settings of the server, `NAME=VALUE,NAME=VALUE` (default none)")
 	f.define(flags)
 	intVar(flags, &f.spec.Repeat, "repeat", 1, fmt.Sprintf("measure each cell `N` times, in turn; with --set %d by default", defaultSetRepeats))
-	flags.BoolVar(&yes, "yes", false, "don't ask before settings of a server that isn't private are changed (default false)")
 	f.defineOutputs(flags)
 	return c
 }
 
-// benchCells measures the cells, after it has asked whether settings of a server that
-// others may use may be changed.
-func (a *app) benchCells(ctx context.Context, f *cellFlags, yes bool) error {
+func (a *app) benchCells(ctx context.Context, f *cellFlags) error {
 	if err := cmp.Or(f.spec.Validate(), f.out.check("rowmill bench "+f.spec.Workload)); err != nil {
 		return err
-	}
-	if settings := f.spec.ChangesServer(); settings != nil {
-		plan := fmt.Sprintf("Changes settings of the whole server for each measurement, and restores them after it:\n\n"+
-			"  %s\n  %s\n     on %s\n\n"+
-			"! They are in effect for all users of the server in the meantime. If rowmill is killed\n"+
-			"  (SIGKILL), the last one stays in effect.\n", settings[0], settings[1], f.spec.Target())
-		if err := a.confirm(ctx, plan, yes); err != nil {
-			return err
-		}
 	}
 	return a.bench(ctx, measuring{spec: &f.spec, out: f.out, show: func(context.Context) progress { return &cellProgress{lines{w: a.stderr}} }})
 }

@@ -127,9 +127,9 @@ func TestBenchRefuses(t *testing.T) {
 			"--set cache,x=1":           `"cache" is not NAME=VALUE`,
 			"--set cache=1MB,cache=1MB": "both settings are cache=1MB",
 			"--set cash=1MB,cache=2MB":  `no option "cash"`,
-			"--target sqlite:x.db --set cache=1MB,cache=2MB": "temporary file of its own",
+			"--target sqlite:x.db --set cache=1MB,cache=2MB": "temporary file of its own, not sqlite:x.db",
 			"--target null: --set a=1,a=2":                   "no settings",
-			"--target mariadb://u@h/d --set a=1,a=2":         "not confirmed; nothing was done",
+			"--target mariadb://u@h/d --set a=1,a=2":         "a private server or a temporary file of its own, not mariadb://u@h/d",
 		},
 		"keep": {
 			"":                                 "needs FILE.toml",

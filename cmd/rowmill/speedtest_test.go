@@ -2,20 +2,15 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/report"
-	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/result"
 )
@@ -113,37 +108,24 @@ func TestBenchMixedRowGone(t *testing.T) {
 	}
 }
 
-// own returns the target of a server that no other test binary uses, so that its
-// settings may be changed.
-func own(t *testing.T, kind string) string {
-	t.Helper()
-	return testdb.Target(t, kind+"?memory=32MB").String()
-}
-
-// TestBenchPointsSet measures two settings alternately on each kind of server and on
-// SQLite, and compares them. Afterwards the settings must have their previous values.
+// TestBenchPointsSet measures two settings alternately on private servers and on
+// temporary files of SQLite, and compares them.
 func TestBenchPointsSet(t *testing.T) {
 	kinds := testdb.Kinds(t, "sqlite", "mariadb", "postgres")
 	for _, c := range []struct {
-		kind, set string
-		how       string
-		values    [2]string
+		kind, target string
+		settings     [2]string
 	}{
-		{"sqlite", "cache=100KB,cache=8MB", result.SettingStarted, [2]string{"", ""}},
-		{"mariadb", "innodb_adaptive_hash_index=OFF,innodb_lru_scan_depth=1501", result.SettingRunning, [2]string{"0", "1501"}},
-		{"postgres", "enable_bitmapscan=off,enable_bitmapscan=on", result.SettingRunning, [2]string{"off", "on"}},
+		{"sqlite", "sqlite:?durability=none", [2]string{"cache=100KB", "cache=8MB"}},
+		{"mariadb", "sandbox:mariadb?memory=32MB", [2]string{"innodb_adaptive_hash_index=OFF", "innodb_lru_scan_depth=1501"}},
+		{"postgres", "sandbox:postgres?memory=32MB", [2]string{"enable_bitmapscan=off", "enable_bitmapscan=on"}},
 	} {
 		if !slices.Contains(kinds, c.kind) {
 			continue
 		}
 		t.Run(c.kind, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			target, before := "sqlite:?durability=none", map[string]string{}
-			if c.kind != "sqlite" {
-				target = own(t, c.kind)
-				before = tuned(t, c.kind, target, c.set)
-			}
-			s := verb(t, "bench points --points 5 --repeat 2 --rows 2k --clients 2 --seconds 0.2 --out run.jsonl --json --yes", "--target", target, "--set", c.set)
+			s := verb(t, "bench points --points 5 --repeat 2 --rows 2k --clients 2 --seconds 0.2 --out run.jsonl --json", "--target", c.target, "--set", strings.Join(c.settings[:], ","))
 			got := speed(t, s)
 			if len(got.Contenders) != 2 || len(got.Operations) != 1 || got.Operations[0].Points != 5 {
 				t.Fatalf("%+v", got)
@@ -155,90 +137,15 @@ func TestBenchPointsSet(t *testing.T) {
 			var order string
 			for _, rec := range records(t, "run.jsonl") {
 				order += rec.Run.Side
-				if i := strings.Index("AB", rec.Run.Side); rec.Run.Speed.SettingHow != c.how || rec.Run.Speed.SettingValue != c.values[i] {
+				name, value, _ := strings.Cut(c.settings[strings.Index("AB", rec.Run.Side)], "=")
+				if rec.Run.Speed.Setting != name+"="+value || c.kind == "mariadb" && !strings.Contains(rec.Run.Target, name+"="+value) {
 					t.Errorf("%s: %+v", rec.Run.Name, rec.Run.Speed)
 				}
 			}
 			if order != "ABBA" {
 				t.Errorf("measured in the order %s", order)
 			}
-			if c.kind != "sqlite" {
-				if after := tuned(t, c.kind, target, c.set); fmt.Sprint(after) != fmt.Sprint(before) {
-					t.Errorf("before %v, afterwards %v", before, after)
-				}
-				contains(t, s.stderr, "Changes settings of the whole server")
-			}
 			nothingLeft(t)
 		})
 	}
-}
-
-// tuned returns the values on a server of the settings of --set.
-func tuned(t *testing.T, kind, url, set string) map[string]string {
-	t.Helper()
-	out := map[string]string{}
-	for text := range strings.SplitSeq(set, ",") {
-		name, _, _ := strings.Cut(text, "=")
-		out[name] = settingNow(t, kind, url, name)
-	}
-	return out
-}
-
-// TestBenchPointsInterrupted checks that an interrupt during a measurement restores the
-// server's setting.
-func TestBenchPointsInterrupted(t *testing.T) {
-	kinds := testdb.Kinds(t, "mariadb", "postgres")
-	for _, c := range []struct{ kind, name, value, other string }{
-		{"mariadb", "innodb_lru_scan_depth", "1234", "1235"},
-		{"postgres", "checkpoint_timeout", "11min", "12min"},
-	} {
-		if !slices.Contains(kinds, c.kind) {
-			continue
-		}
-		t.Run(c.kind, func(t *testing.T) {
-			target := own(t, c.kind)
-			t.Chdir(t.TempDir())
-			set := c.name + "=" + c.value
-			before := settingNow(t, c.kind, target, c.name)
-			during := ""
-			ctx, interrupt := context.WithCancel(t.Context())
-			defer interrupt()
-			go func() { // the first interval is written during the measurement
-				for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
-					if lineCount("run.jsonl") > 1 {
-						during = settingNow(t, c.kind, target, c.name)
-						interrupt()
-					}
-				}
-			}()
-			s := rowmill(ctx, "bench", "points", "--target", target, "--set", set+","+c.name+"="+c.other, "--rows", "2k", "--clients", "1",
-				"--seconds", "60", "--out", "run.jsonl", "--yes")
-			wantFailure(t, s, exitInterrupted)
-			contains(t, s.stdout, "interrupted")
-			if during != c.value {
-				t.Errorf("during the measurement %s is %s", c.name, during)
-			}
-			if after := settingNow(t, c.kind, target, c.name); after != before {
-				t.Errorf("%s is %s afterwards, was %s", c.name, after, before)
-			}
-		})
-	}
-}
-
-// settingNow reads a setting without rowmill.
-func settingNow(t *testing.T, kind, url, name string) string {
-	t.Helper()
-	db, err := target.Open(context.WithoutCancel(t.Context()), url, func(string) {})
-	must(t, err)
-	defer db.Close()
-	settings, err := db.Catalog().Settings(t.Context())
-	must(t, err)
-	v, ok := settings[name]
-	if k, is := db.DB.(engine.Keeper); !ok && is && kind == "postgres" { // those that Settings omits
-		ok = k.SQL().QueryRowContext(context.WithoutCancel(t.Context()), "SELECT current_setting($1)", name).Scan(&v) == nil
-	}
-	if !ok {
-		t.Fatalf("%s doesn't tell %s", kind, name)
-	}
-	return v
 }

@@ -35,16 +35,6 @@ type CellsSpec struct {
 // minCellSeconds is the shortest time of a cell.
 const minCellSeconds = 0.2
 
-// ChangesServer returns the settings that the experiment changes, for each cell, on a
-// server that others may use; nil if there are none.
-func (s *Spec) ChangesServer() []target.Setting {
-	settings, err := s.settings()
-	if err != nil || settings == nil || target.SetByOptions(s.Target()) || target.Private(s.Target()) {
-		return nil
-	}
-	return settings
-}
-
 // settings parses the two settings to compare; nil without any.
 func (s *Spec) settings() (out []target.Setting, err error) {
 	const try = "--set innodb_adaptive_hash_index=OFF,innodb_adaptive_hash_index=ON"
@@ -148,11 +138,9 @@ type database struct {
 // A contender is the subject of a line of the matrix: a database, or a database with a setting.
 type contender struct {
 	db *database
-	// side is "A" or "B" if two settings are compared. setting is the setting, and how
-	// the way in which it is made.
+	// side is "A" or "B" if two settings are compared.
 	side    string
 	setting target.Setting
-	how     string
 }
 
 func (e *Env) cells(ctx context.Context, s *Spec) (recs []result.Record, err error) {
@@ -203,10 +191,8 @@ func (r *cellsRun) openAll(ctx context.Context) error {
 			r.contenders = append(r.contenders, contender{db: db})
 		}
 		return nil
-	case target.SetByOptions(r.spec.Target()):
-		return r.openStarted(ctx, settings)
 	}
-	return r.openTuned(ctx, settings)
+	return r.openStarted(ctx, settings)
 }
 
 func (r *cellsRun) open(ctx context.Context, url string) (*database, error) {
@@ -234,39 +220,8 @@ func (r *cellsRun) close() error {
 	return errors.Join(errs...)
 }
 
-// openTuned opens one server whose settings are changed for each cell. If a private server's
-// settings can't be changed at run time, it opens two that are started with them.
-func (r *cellsRun) openTuned(ctx context.Context, settings []target.Setting) error {
-	db, err := r.open(ctx, r.spec.Target())
-	if err != nil {
-		return err
-	}
-	for i, setting := range settings {
-		c := contender{db: db, side: "AB"[i : i+1], setting: setting, how: result.SettingRunning}
-		undo, err := c.apply(ctx, &result.Speed{})
-		if err == nil {
-			err = undo()
-		}
-		if errors.Is(err, engine.ErrUnsupported) {
-			if db.Server() == nil {
-				return engine.Hinted(err, "a private server for each value: --target sandbox:%s", db.Info().Engine)
-			}
-			r.Show.Note(fmt.Sprintf("%v: each value gets a server of its own", err))
-			if err := r.close(); err != nil {
-				return err
-			}
-			return r.openStarted(ctx, settings)
-		}
-		if err != nil {
-			return err
-		}
-		r.contenders = append(r.contenders, c)
-	}
-	return nil
-}
-
+// openStarted opens a private server, or a temporary file, for each setting.
 func (r *cellsRun) openStarted(ctx context.Context, settings []target.Setting) error {
-	r.contenders = nil
 	for i, setting := range settings {
 		url, err := target.WithSetting(r.spec.Target(), setting)
 		if err != nil {
@@ -276,7 +231,7 @@ func (r *cellsRun) openStarted(ctx context.Context, settings []target.Setting) e
 		if err != nil {
 			return err
 		}
-		r.contenders = append(r.contenders, contender{db: db, side: "AB"[i : i+1], setting: setting, how: result.SettingStarted})
+		r.contenders = append(r.contenders, contender{db: db, side: "AB"[i : i+1], setting: setting})
 	}
 	return nil
 }
@@ -335,11 +290,7 @@ func (r *cellsRun) measure(ctx context.Context, c cell) (_ *result.Record, err e
 		own.Method, own.Speed.Counts = string(db.w.Options().Method), result.CountsRows
 	}
 	if c.side != "" {
-		undo, err := c.apply(ctx, own.Speed)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, undo()) }()
+		own.Speed.Setting = c.setting.String()
 	}
 	w, cfg, err := s.cellLoad(db.w, c.turn, c.number)
 	if err != nil {
@@ -390,32 +341,6 @@ func (r *cellsRun) name(c cell) string {
 		name += " with " + c.setting.String()
 	}
 	return name
-}
-
-// undoWait bounds the time for restoring a setting, even after an interrupt.
-const undoWait = 30 * time.Second
-
-// apply sets the contender's setting on the server for a cell, and records it in the
-// cell's header. undo restores the previous value.
-func (c *contender) apply(ctx context.Context, header *result.Speed) (undo func() error, err error) {
-	header.Setting, header.SettingHow = c.setting.String(), c.how
-	if c.how == result.SettingStarted {
-		return func() error { return nil }, nil
-	}
-	tuner, ok := c.db.DB.DB.(engine.Tuner)
-	if !ok {
-		return nil, fmt.Errorf("--set %s: %s has no settings to change while it runs", c.setting, c.db.Info().Engine)
-	}
-	tuning, err := tuner.Tune(ctx, c.setting.Name, c.setting.Value)
-	if err != nil {
-		return nil, fmt.Errorf("--set: %w", err)
-	}
-	header.SettingValue = tuning.Now
-	return func() error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWait)
-		defer cancel()
-		return tuning.Undo(ctx)
-	}, nil
 }
 
 // An idleWatch monitors the servers that are not being measured, which should be idle.

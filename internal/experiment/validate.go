@@ -291,11 +291,11 @@ func (s *Spec) validateSettings() error {
 		return err
 	}
 	url := s.Target()
-	if err := s.no(!target.Stores(url), "--target "+target.ExampleServer, "--set: %s has no settings", url); err != nil || !target.SetByOptions(url) {
+	if err := s.no(!target.Stores(url), "--target "+target.ExampleServer, "--set: %s has no settings", url); err != nil {
 		return err
 	}
-	if target.Place(url) != "" {
-		return refuse("--target "+target.Default, "--set: here each value gets a temporary file of its own, not %s", url)
+	if !target.Private(url) {
+		return refuse("--target "+target.ExampleServer+" or "+target.Default, "--set: each value gets a private server or a temporary file of its own, not %s", url)
 	}
 	for _, setting := range settings {
 		if _, err := target.WithSetting(url, setting); err != nil {

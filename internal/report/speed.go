@@ -46,11 +46,9 @@ type Contender struct {
 	Target        string `json:"target"`
 	Durability    string `json:"durability,omitempty"`
 	CacheBytes    int64  `json:"cache_bytes,omitempty"`
-	// Setting is NAME=VALUE, SettingValue the value then reported by the server.
-	Setting      string `json:"setting,omitempty"`
-	SettingValue string `json:"setting_value,omitempty"`
-	SettingHow   string `json:"setting_how,omitempty"`
-	Source       string `json:"source,omitempty"`
+	// Setting is NAME=VALUE.
+	Setting string `json:"setting,omitempty"`
+	Source  string `json:"source,omitempty"`
 }
 
 // A SpeedOperation is one operation of all contenders, in their order.
@@ -163,7 +161,7 @@ func (t *SpeedTest) contenders(recs []result.Record) []int {
 			at[key] = len(t.Contenders)
 			t.Contenders = append(t.Contenders, Contender{Engine: r.Engine, ServerVersion: r.ServerVersion, Storage: r.Storage,
 				Target: r.Target, Durability: r.Durability, CacheBytes: r.CacheBytes,
-				Setting: r.Speed.Setting, SettingValue: r.Speed.SettingValue, SettingHow: r.Speed.SettingHow, Source: recs[i].Source})
+				Setting: r.Speed.Setting, Source: recs[i].Source})
 		}
 		of = append(of, at[key])
 	}
@@ -620,7 +618,7 @@ func (t *SpeedTest) notes() []Note {
 
 func (c *Contender) describe() string {
 	return listed(", ", words(c.Engine, c.ServerVersion), called("storage", c.Storage), called("cache", sizeOrNone(c.CacheBytes)),
-		called("durability", c.Durability), called("where the server then said", c.SettingValue), c.Target)
+		called("durability", c.Durability), c.Target)
 }
 
 func (t *SpeedTest) document() *Document {
@@ -714,8 +712,6 @@ func (t *SpeedTest) flags(recs []result.Record, of []int) {
 			switch {
 			case !slices.Contains(serverFlags, f.Kind), !same && f.Kind == "server", !same && f.What != "" && f.Kind != "machine":
 				continue // settings of other engines have different names
-			case t.Contenders[n].SettingHow == result.SettingRunning:
-				continue // the same server
 			case t.compared(n, f):
 				continue
 			}

@@ -47,7 +47,7 @@ func (m madeCell) record(t *testing.T) result.Record {
 	}
 	if m.setting != "" {
 		run.Workload, run.Speed.Points = "points", 10
-		run.Speed.Setting, run.Speed.SettingHow, run.Speed.SettingValue = m.setting, result.SettingRunning, strings.ToLower(m.setting[len(m.setting)-1:])
+		run.Speed.Setting = m.setting
 	}
 	if m.operation == "mixed" {
 		readers = m.clients / 2

@@ -240,13 +240,6 @@ type Setting struct{ Name, Value string }
 
 func (s Setting) String() string { return s.Name + "=" + s.Value }
 
-// SetByOptions reports whether the settings of the target's database are options of
-// the target, so that it is opened anew for each value.
-func SetByOptions(text string) bool {
-	p, err := parse(text)
-	return err == nil && p.Scheme == "sqlite"
-}
-
 // WithSetting returns a target that is opened with a setting: a private server's
 // variable, or an option of a file's target.
 func WithSetting(text string, s Setting) (string, error) {
@@ -267,9 +260,6 @@ func WithSetting(text string, s Setting) (string, error) {
 		return text, err
 	}
 	o := p.options
-	if o.Keep != "" {
-		return "", engine.Hinted(fmt.Errorf("--set %s: it needs a server for each value, and keep=%s can hold one", s, o.Keep), "a target without keep=")
-	}
 	if o.Set == nil {
 		o.Set = map[string]string{}
 	}

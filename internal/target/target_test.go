@@ -19,15 +19,15 @@ func must(t testing.TB, err error) {
 
 func TestText(t *testing.T) {
 	type facts struct {
-		private, starts, stores, byOptions, takesDurability, durability bool
-		place, host                                                     string
-		least                                                           int64
+		private, starts, stores, takesDurability, durability bool
+		place, host                                          string
+		least                                                int64
 	}
 	for text, want := range map[string]facts{
 		"null:":                             {private: true},
-		"sqlite:":                           {private: true, stores: true, byOptions: true, takesDurability: true, least: 64 << 10},
-		"sqlite:a.db?durability=none":       {stores: true, byOptions: true, takesDurability: true, durability: true, place: "a.db", least: 64 << 10},
-		"sqlite:?cache=1MB":                 {private: true, stores: true, byOptions: true, takesDurability: true},
+		"sqlite:":                           {private: true, stores: true, takesDurability: true, least: 64 << 10},
+		"sqlite:a.db?durability=none":       {stores: true, takesDurability: true, durability: true, place: "a.db", least: 64 << 10},
+		"sqlite:?cache=1MB":                 {private: true, stores: true, takesDurability: true},
 		"sandbox:mariadb":                   {private: true, starts: true, stores: true, takesDurability: true, least: sandbox.MinMemory("mariadb")},
 		"sandbox:mysql?memory=64MB&keep=d":  {starts: true, stores: true, takesDurability: true, place: "d"},
 		"sandbox:postgres?durability=none":  {private: true, starts: true, stores: true, takesDurability: true, durability: true, least: sandbox.MinMemory("postgres")},
@@ -39,7 +39,7 @@ func TestText(t *testing.T) {
 	} {
 		t.Run(text, func(t *testing.T) {
 			got := facts{private: target.Private(text), starts: target.StartsServer(text), stores: target.Stores(text),
-				byOptions: target.SetByOptions(text), place: target.Place(text), host: target.Host(text)}
+				place: target.Place(text), host: target.Host(text)}
 			got.takesDurability, got.durability = target.Durability(text)
 			if least, _, ok := target.MemoryFloor(text); ok {
 				got.least = least
@@ -64,17 +64,16 @@ func TestWith(t *testing.T) {
 		with            func(string) (string, error)
 		text, want, err string
 	}{
-		"durability of a server":    {durability, "mysql://me@db1/test", "mysql://me@db1/test", ""},
-		"durability of a sandbox":   {durability, "sandbox:mysql", "sandbox:mysql?durability=none", ""},
-		"durability that is given":  {durability, "sandbox:mysql?durability=full", "sandbox:mysql?durability=full", ""},
-		"durability of a file":      {durability, "sqlite:a.db", "sqlite:a.db?durability=none", ""},
-		"memory of a sandbox":       {memory, "sandbox:mariadb?redo=1GB", "sandbox:mariadb?memory=64MiB&redo=1GiB", ""},
-		"memory of a file":          {memory, "sqlite:?durability=none", "sqlite:?durability=none&cache=67108864", ""},
-		"memory that is given":      {memory, "sqlite:?cache=1MB", "sqlite:?cache=1MB", ""},
-		"setting of a file":         {setting, "sqlite:?cache=9MB&durability=none", "sqlite:?durability=none&cache=1MB", ""},
-		"setting of a sandbox":      {setting, "sandbox:mariadb", "sandbox:mariadb?set=cache=1MB", ""},
-		"setting of a kept sandbox": {setting, "sandbox:mariadb?keep=d", "", "keep=d can hold one"},
-		"unknown scheme":            {memory, "oracle:", "oracle:", `unknown scheme "oracle"`},
+		"durability of a server":   {durability, "mysql://me@db1/test", "mysql://me@db1/test", ""},
+		"durability of a sandbox":  {durability, "sandbox:mysql", "sandbox:mysql?durability=none", ""},
+		"durability that is given": {durability, "sandbox:mysql?durability=full", "sandbox:mysql?durability=full", ""},
+		"durability of a file":     {durability, "sqlite:a.db", "sqlite:a.db?durability=none", ""},
+		"memory of a sandbox":      {memory, "sandbox:mariadb?redo=1GB", "sandbox:mariadb?memory=64MiB&redo=1GiB", ""},
+		"memory of a file":         {memory, "sqlite:?durability=none", "sqlite:?durability=none&cache=67108864", ""},
+		"memory that is given":     {memory, "sqlite:?cache=1MB", "sqlite:?cache=1MB", ""},
+		"setting of a file":        {setting, "sqlite:?cache=9MB&durability=none", "sqlite:?durability=none&cache=1MB", ""},
+		"setting of a sandbox":     {setting, "sandbox:mariadb", "sandbox:mariadb?set=cache=1MB", ""},
+		"unknown scheme":           {memory, "oracle:", "oracle:", `unknown scheme "oracle"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := c.with(c.text)

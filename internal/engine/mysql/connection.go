@@ -144,8 +144,9 @@ var attempts = []string{
 // Error numbers of a variable that the server doesn't have, or that can't be set
 // for a session.
 const (
-	errUnknownVariable = 1193
-	errGlobalVariable  = 1229
+	errUnknownVariable  = 1193
+	errGlobalVariable   = 1229
+	errVariableReadOnly = 1238
 )
 
 // refusedSetting reports whether an attempt was refused.

@@ -5,7 +5,10 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -102,3 +105,24 @@ func (db *DB) sessionWords() engine.SessionWords {
 
 // Kill implements engine.Keeper.
 func (db *DB) Kill(ctx context.Context, id int64) error { return db.kill(ctx, id) }
+
+// variable returns the name of a system variable, in the server's form. Names can't be
+// bound, and a quoted name would be an expression.
+func variable(name string) (string, error) {
+	name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
+	for part := range strings.SplitSeq(name, ".") { // structured variables have two
+		if part == "" || strings.Trim(part, "abcdefghijklmnopqrstuvwxyz_0123456789") != "" || part[0] <= '9' {
+			return "", errors.New("that is not a name of a system variable")
+		}
+	}
+	return name, nil
+}
+
+// variableValue renders the value of a variable: a number without quotes.
+func variableValue(value string) string {
+	digits := strings.TrimPrefix(value, "-")
+	if _, err := strconv.ParseFloat(value, 64); err == nil && strings.Trim(digits, "0123456789.") == "" {
+		return value
+	}
+	return quoteText(value)
+}
