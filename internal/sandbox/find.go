@@ -15,16 +15,6 @@ import (
 // find searches this machine for a server of the kind: the first of the given version, or of any
 // if version is empty. If there is none, its error wraps ErrNotInstalled and says what to do.
 func (k *kind) find(ctx context.Context, version string) (binaries, error) {
-	named := ""
-	if k.variable != "" {
-		named = os.Getenv(k.variable)
-	}
-	if named != "" {
-		bin, err := k.findNamed(ctx, named)
-		if err != nil || version == "" || isVersion(bin.version, version) {
-			return bin, err
-		}
-	}
 	var passed, versions []string
 	var broken error
 	for _, path := range k.places() {
@@ -57,25 +47,6 @@ func (k *kind) find(ctx context.Context, version string) (binaries, error) {
 		return binaries{}, fmt.Errorf("find %s: %w; there is %s; %s", what, ErrNotInstalled, strings.Join(versions, ", "), k.hint)
 	}
 	return binaries{}, fmt.Errorf("find %s: %w; %s", what, ErrNotInstalled, k.hint)
-}
-
-func (k *kind) findNamed(ctx context.Context, path string) (binaries, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return binaries{}, fmt.Errorf("%s: %w", k.variable, err)
-	}
-	if name := filepath.Base(path); !slices.Contains(k.programs, name) {
-		// Processes left over from earlier runs are identified by this name.
-		return binaries{}, fmt.Errorf("%s: %s is not named %s; create a symbolic link of that name", k.variable, path, k.programs[0])
-	}
-	bin, foreign, err := k.ask(ctx, path)
-	switch {
-	case foreign != "":
-		return binaries{}, fmt.Errorf("%s: %s is not %s: its version is %q", k.variable, path, k.name, foreign)
-	case err != nil:
-		return binaries{}, fmt.Errorf("%s: %w", k.variable, err)
-	}
-	return bin, nil
 }
 
 func isProgram(path string) bool {

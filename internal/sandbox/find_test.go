@@ -23,8 +23,8 @@ const (
 	lacksParts  = "echo 'mysqld: error while loading shared libraries: libaio.so.1: cannot open shared object file' >&2; exit 127"
 )
 
-// TestFind: the program in MySQLVariable comes first, then those on PATH, then those from
-// scripts/install.sh, lowest version first; a version selects one of them.
+// TestFind: the programs on PATH come first, then those from scripts/install.sh, lowest
+// version first; a version selects one of them.
 func TestFind(t *testing.T) {
 	says := func(version string) string { return "echo 'mysqld  Ver " + version + " for Linux on x86_64'" }
 	const cache80, cache97, cache101 = "cache/rowmill/mysql-8.0.15/bin", "cache/rowmill/mysql-9.7.4/usr/sbin", "cache/rowmill/mysql-10.1.0/usr/sbin"
@@ -32,7 +32,6 @@ func TestFind(t *testing.T) {
 	both := programs{cache97: says("9.7.4-2"), "bin": says("8.0.15")}
 	for name, test := range map[string]struct {
 		installed programs
-		variable  string // below the test's directory
 		version   string
 		want      string // the directory and the version found
 		wantErr   []string
@@ -41,12 +40,6 @@ func TestFind(t *testing.T) {
 		"MariaDB before it":        {installed: programs{"bin": saysMariaDB, "more": saysPercona}, want: "more 8.0.36-28"},
 		"fetched":                  {installed: programs{"bin": saysMariaDB, cache80: saysMySQL}, want: cache80 + " 8.0.15"},
 		"PATH before what was":     {installed: programs{"more": saysMySQL, cache80: saysPercona}, want: "more 8.0.15"},
-		"in the variable":          {installed: programs{"bin": saysPercona, "named": saysMySQL}, variable: "named/mysqld", want: "named 8.0.15"},
-		"a MariaDB in it":          {installed: programs{"bin": saysMySQL, "named": saysMariaDB}, variable: "named/mysqld", wantErr: []string{"is not mysql"}},
-		"nothing where it points":  {installed: programs{"bin": saysMySQL}, variable: "named/mysqld", wantErr: []string{"no such file"}},
-		"another name in it":       {installed: programs{"bin": saysMySQL}, variable: "named/mysqld-8.0", wantErr: []string{"symbolic link"}},
-		"of that version in it":    {installed: programs{cache97: says("9.7.4"), "named": saysMySQL}, variable: "named/mysqld", version: "8.0", want: "named 8.0.15"},
-		"of another version in it": {installed: programs{cache97: says("9.7.4"), "named": saysMySQL}, variable: "named/mysqld", version: "9.7", want: cache97 + " 9.7.4"},
 		"broken":                   {installed: programs{"bin": lacksParts, "more": saysMySQL}, wantErr: []string{"apt install libaio1 libnuma1"}},
 		"broken in an unknown way": {installed: programs{"bin": "echo hello"}, wantErr: []string{`unexpected answer "hello"`}},
 		"broken without an answer": {installed: programs{"bin": "exit 3"}, wantErr: []string{"exit status 3"}},
@@ -63,17 +56,13 @@ func TestFind(t *testing.T) {
 		"nothing there":           {version: "9.7", wantErr: []string{"find mysql 9.7", "not installed; put"}},
 		"beside a broken one":     {installed: programs{"bin": lacksParts, "more": says("9.7.1")}, version: "9.7", want: "more 9.7.1"},
 		"maybe the broken one is": {installed: programs{"bin": lacksParts, "more": says("8.4.1")}, version: "9.7", wantErr: []string{"apt install libaio1"}},
-		"MariaDB alone is not it": {installed: programs{"bin": saysMariaDB}, version: "9.7", wantErr: []string{"bin/mysqld", "skipped as MariaDB", "PATH", MySQLVariable}},
+		"MariaDB alone is not it": {installed: programs{"bin": saysMariaDB}, version: "9.7", wantErr: []string{"bin/mysqld", "skipped as MariaDB", "PATH"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			t.Setenv("PATH", filepath.Join(dir, "bin")+":"+filepath.Join(dir, "more")+":relative:/bin")
 			t.Setenv("HOME", dir)
 			t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
-			t.Setenv(MySQLVariable, "")
-			if test.variable != "" {
-				t.Setenv(MySQLVariable, filepath.Join(dir, test.variable))
-			}
 			for where, answer := range test.installed {
 				program(t, filepath.Join(dir, where), "mysqld", answer)
 			}

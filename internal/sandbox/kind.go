@@ -65,8 +65,6 @@ type kind struct {
 	// nodesKey is the parameter for the number of nodes: see Options.Nodes.
 	nodesKey string
 
-	// variable is the environment variable that names the program to use.
-	variable string
 	// libraries are the packages of shared libraries that the program needs.
 	libraries string
 	// installed are the variables that are set when a data directory is installed, once.

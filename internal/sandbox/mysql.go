@@ -18,10 +18,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// MySQLVariable is the environment variable with the path of the mysqld to use,
-// which precedes any that is found.
-const MySQLVariable = "ROWMILL_MYSQLD"
-
 const inside = "the sandbox chooses it"
 
 // mysqlFamily is what MySQL and MariaDB have in common. program is that of the client,
@@ -110,8 +106,8 @@ func mysqld() *kind {
 	// MariaDB's program may have that name, too.
 	k.programs, k.foreign = []string{"mysqld"}, "mariadb"
 	k.dirs = []string{"/usr/sbin", "/usr/libexec", "/usr/local/sbin", "/usr/local/bin", "/usr/local/mysql/bin", "/opt/homebrew/bin"}
-	k.variable, k.libraries = MySQLVariable, "libaio1 libnuma1"
-	k.hint = "put the mysqld of MySQL 8.0 or later on PATH, or name it: " + MySQLVariable + "=/path/to/mysqld " +
+	k.libraries = "libaio1 libnuma1"
+	k.hint = "put the mysqld of MySQL 8.0 or later on PATH " +
 		"(in rowmill's source, scripts/install.sh mysql fetches 8.0, scripts/install.sh mysql-new 9.7)"
 	k.installed = []string{"lower_case_table_names"}
 	k.installer = func(server string) (string, error) { return server, nil }
@@ -495,5 +491,5 @@ func explainMySQL(log string) error {
 		return nil
 	}
 	return fmt.Errorf("the server may not use the sandbox's directory: the AppArmor profile %s confines it; "+
-		"copy mysqld elsewhere and set %s to the copy%s", profile, MySQLVariable, indentTail(log))
+		"copy mysqld elsewhere, to a directory that comes first on PATH%s", profile, indentTail(log))
 }
