@@ -12,10 +12,8 @@ import (
 )
 
 // A staging fills a table that has its primary key alone, by LOAD DATA, and then adds the
-// other indexes in one statement, which sorts their entries. On MariaDB, too: LOAD DATA
-// LOCAL doesn't take its bulk path for empty tables (unique_checks and foreign_key_checks
-// off), because it implies IGNORE, and that path takes longer for tables beyond the
-// buffer pool.
+// other indexes in one statement, which sorts their entries. MariaDB's bulk path for empty tables
+// (unique_checks and foreign_key_checks off) isn't used, because it needs all rows in one transaction.
 type staging struct {
 	engine.Link[*conn]
 	db       *DB
