@@ -176,8 +176,6 @@ func (f *loadFlags) check(sources []string) (err error) {
 		return usagef("rowmill load FILE.toml SOURCE... with the files", "--again and --accept-missing are about files that are loaded already")
 	case f.Again && f.AcceptMissing:
 		return usagef("one of them", "--again loads what is missing, and --accept-missing leaves it")
-	case f.Name != "" && len(sources) > 1:
-		return usagef("one rowmill load for each", "--source names one source, and %d are given", len(sources))
 	case f.Bad == "-":
 		return usagef("--bad FILE", "--bad - : bad rows go to a file")
 	case f.Rows < 0:

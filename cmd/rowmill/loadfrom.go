@@ -109,7 +109,7 @@ func (a *app) loadFrom(ctx context.Context, k *declared.Table, f loadFlags, o in
 	} else if to == from.Name {
 		return usagef("--from with the other database", "--from %s: it is the table into which it would be loaded", f.from.url)
 	}
-	o.Bad = f.badPaths([]string{""}, k.Declared.Name)("")
+	o.Bad = f.badPath("", k.Declared.Name)
 	// A load of the last rows is run by cron, which sends what it prints.
 	if f.from.since == "" || live.IsTerminal(a.stderr) {
 		o.Progress = a.sayLoad("", f.Dry)

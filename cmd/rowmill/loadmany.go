@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/figure"
@@ -17,11 +17,6 @@ const maxLines = 20
 
 // expand replaces directories and patterns by the files that they name.
 func (a *app) expand(sources []string, f *loadFlags) ([]string, error) {
-	for _, s := range sources {
-		if _, err := os.Stat(s); err != nil && (s == "true" || s == "false") {
-			return nil, usagef("--header="+s, "source %s: there is no such file", s)
-		}
-	}
 	e, err := ingest.Expand(sources, f.Format.Kind != "")
 	if err != nil {
 		return nil, err
@@ -35,30 +30,26 @@ func (a *app) expand(sources []string, f *loadFlags) ([]string, error) {
 			a.logLine(what + ": " + path)
 		}
 	}
-	if f.Name != "" && len(e.Sources) > 1 {
-		return nil, usagef("one rowmill load for each", "--source names one source, and %d are given", len(e.Sources))
-	}
 	return e.Sources, nil
 }
 
-// badPaths returns the path of the file for the rejected rows of each source: that of
-// --bad for all, otherwise one for each in the working directory.
-func (f *loadFlags) badPaths(sources []string, table string) func(source string) string {
-	end := ".bad.jsonl"
-	if f.Dry {
-		end = ".dry.jsonl"
-	}
-	given := f.Bad
-	if f.node != "" { // each node has rows of its own that can't be loaded
-		end = "." + f.node + end
-		if given != "" {
-			given += "." + f.node
+// badPath returns the path of the file for the rejected rows of a source: that of --bad, otherwise one in the working
+// directory with the source's name, or that of the table for rows from no file.
+func (f *loadFlags) badPath(source, table string) string {
+	path, end := f.Bad, ""
+	if path == "" {
+		end = ".bad.jsonl"
+		if f.Dry {
+			end = ".dry.jsonl"
+		}
+		if path = table; source != "-" && source != "" {
+			path = filepath.Base(source)
 		}
 	}
-	if given != "" {
-		return func(string) string { return given }
+	if f.node != "" { // each node has rows of its own that can't be loaded
+		path += "." + f.node
 	}
-	return ingest.BadPaths(sources, table, end)
+	return path + end
 }
 
 // loadAll loads sources, prints what became of each and, of several, their summary.
@@ -67,7 +58,7 @@ func (a *app) loadAll(ctx context.Context, o ingest.Options, f loadFlags, source
 		sources = []string{""}
 	}
 	several := len(sources) > 1
-	m := ingest.Many{Options: o, Files: f.files, Bad: f.badPaths(sources, table), Load: a.loadOne}
+	m := ingest.Many{Options: o, Files: f.files, Bad: func(source string) string { return f.badPath(source, table) }, Load: a.loadOne}
 	m.Options.Progress = a.sayLoad(sources[0], f.Dry)
 	say := a.everyTenth()
 	m.Progress = func(p ingest.ManyProgress) { say(p.Text(f.Dry)) }

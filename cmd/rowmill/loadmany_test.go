@@ -72,8 +72,8 @@ func TestLoadMany(t *testing.T) {
 		if len(sum.Reasons) != 2 || sum.Reasons[0].Rows != 10 || sum.Reasons[0].Column != "sensor" || sum.Reasons[1].Rows != 1 {
 			l.Errorf("reasons %+v", sum.Reasons)
 		}
-		// Files of bad rows don't mix, and have the rows at which a load ended.
-		for name, lines := range map[string]int{"a_bad.csv.bad.jsonl": 3, "b_bad.csv.bad.jsonl": 1, "many.csv.bad.jsonl": 7} {
+		// Files of bad rows have those of all sources of a name, and the rows at which a load ended.
+		for name, lines := range map[string]int{"bad.csv.bad.jsonl": 4, "many.csv.bad.jsonl": 7} {
 			text, err := os.ReadFile(filepath.Join(l.dir, name))
 			if must(l, err); strings.Count(string(text), "\n") != lines {
 				l.Errorf("%s: %s\nwant %d rows", name, text, lines)

@@ -34,7 +34,7 @@ func (f *loadFlags) checkWatch(sources []string) ([]string, error) {
 func (a *app) watch(ctx context.Context, o ingest.Options, f loadFlags) error {
 	a.logLine(fmt.Sprintf("%s watches %s", stamp(time.Now()), f.watch))
 	w := ingest.Watch{Options: o, Dir: f.watch, Any: f.Format.Kind != "",
-		Bad:      func(sources []string) func(string) string { return f.badPaths(sources, o.Table.Name) },
+		Bad:      func(source string) string { return f.badPath(source, o.Table.Name) },
 		Progress: func(source string) func(ingest.Progress) { return a.sayLoad(source, false) },
 		Done: func(one ingest.Outcome) error {
 			a.statusLine("")

@@ -62,7 +62,8 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 	notation := f.notation(o)
 	if f.Kind == LineProtocol {
 		notation.Unix = cmp.Or(notation.Unix, pointsUnit)
-		out.points = f.points(t.Name, t.Grid.Axis(), t.Epoch, &notation)
+		out.points = points{measurement: cmp.Or(f.Measurement, t.Name), byTime: t.Grid.Axis() == rolling.Time, epoch: t.Epoch,
+			stampUnit: unixUnits[notation.Unix], truncate: notation.TruncateTimes}
 	}
 	table := *t
 	table.Columns, table.PrimaryKey = nil, s.PrimaryKey

@@ -52,8 +52,6 @@ type dump struct {
 	// CREATE TABLE, and convert how the values of each column are written.
 	columns, created []string
 	convert          []func(dst []byte, v *literal) ([]byte, error)
-	// from has the place in the statement of each column; nil if they are the same.
-	from []int
 	// rows reports that the next bytes are tuples of an INSERT, copying that they are rows of a COPY.
 	rows, copying bool
 	values        []literal
@@ -441,7 +439,6 @@ func (d *dump) begin(columns []string) error {
 			}
 		}
 	}
-	d.from = nil
 	d.skipped--
 	if utc := d.zone == "+00:00" || d.zone == "UTC"; d.zone != "" && d.zone != "SYSTEM" && d.zone != d.offset && !(utc && d.offset == "+00:00") {
 		return engine.Hinted(fmt.Errorf("its times are in the time zone %s, and --time-zone is another", d.zone), "--time-zone %s", d.zone)
@@ -470,15 +467,8 @@ func (d *dump) begin(columns []string) error {
 		d.out = append(append(d.out, header...), '\n')
 		return nil
 	}
-	if slices.Equal(columns, d.columns) {
-		return nil
-	}
-	for _, name := range d.columns {
-		i := slices.Index(columns, name)
-		if i < 0 || len(columns) != len(d.columns) || d.copying {
-			return fmt.Errorf("the rows have the columns %s, and those before %s", strings.Join(columns, ", "), strings.Join(d.columns, ", "))
-		}
-		d.from = append(d.from, i)
+	if !slices.Equal(columns, d.columns) {
+		return fmt.Errorf("the rows have the columns %s, and those before %s", strings.Join(columns, ", "), strings.Join(d.columns, ", "))
 	}
 	return nil
 }
@@ -614,15 +604,11 @@ func (d *dump) tuple() error {
 func (d *dump) write() (err error) {
 	from := len(d.out)
 	for i := range d.values {
-		at := i
-		if d.from != nil && len(d.values) == len(d.from) {
-			at = d.from[i]
-		}
 		if i > 0 {
 			d.out = append(d.out, '\t')
 		}
 		convert := d.convert[min(i, len(d.convert)-1)]
-		if d.out, err = convert(d.out, &d.values[at]); err != nil {
+		if d.out, err = convert(d.out, &d.values[i]); err != nil {
 			d.out = d.out[:from]
 			return err
 		}

@@ -37,7 +37,7 @@ func TestDump(t *testing.T) {
 	}{
 		"values": {backslashed, "INSERT INTO `t` VALUES (1,\"it's\\\"\",'',NULL),(1,'it''s \\' \\\"\\\\n\\n\\t\\0\\Z\\%',_binary 'a\\0',b'101'),(-2.5e3 , NULL,0x00ff,0x05),\n(3,'',X'4d4D',b'0');\n",
 			header + "1\tit's\"\t\t\\N\n1\tit's ' \"\\\\n\\n\\t\x00\x1a\\\\%\ta\x00\t0b101\n-2.5e3\t\\N\t\x00\xff\t0x05\n3\t\tMM\t0b0\n", ""},
-		"no backslashes": {backslashed, "/*!40101 SET SQL_MODE='ANSI,NO_BACKSLASH_ESCAPES' */;INSERT INTO t (`b`, a) VALUES ('\\',1),('''\\n',2);INSERT INTO t (a,b) VALUES (3,'x')",
+		"no backslashes": {backslashed, "/*!40101 SET SQL_MODE='ANSI,NO_BACKSLASH_ESCAPES' */;INSERT INTO t (`b`, a) VALUES ('\\',1),('''\\n',2);INSERT INTO t (b,a) VALUES ('x',3)",
 			"b\ta\n\\\\\t1\n'\\\\n\t2\nx\t3\n", "in the middle of a statement"},
 		"other statements": {backslashed, "-- INSERT INTO t VALUES (1);\n/* ; ' */ DROP TABLE IF EXISTS `t`; # it's\nCREATE TABLE `t` (`b` text COMMENT 'x, (y'';', `a` int(3), KEY `k` (`a`,`b`), CONSTRAINT `z` CHECK (`a` in (1,2))) PARTITION BY RANGE (`a`) (PARTITION `p;` VALUES LESS THAN (3));\n" +
 			"LOCK TABLES `t` WRITE;\nINSERT INTO `u` VALUES (1,'INSERT INTO t VALUES (1);\\'');INSERT INTO `x`.`t` VALUES ('b',1);\nDELIMITER ;;\nCREATE TRIGGER x INSERT INTO t VALUES (9,9);\nEND ;;\nDELIMITER ;\nUNLOCK TABLES;INSERT IGNORE INTO t VALUES('c',2) ON DUPLICATE KEY UPDATE a=';';",

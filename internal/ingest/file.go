@@ -548,9 +548,6 @@ func (l *fileLoad) settle(ctx context.Context, c *cutter, all state.Counts) erro
 	if head := c.head; int64(len(head)) > s.Head {
 		s.Head, s.HeadHash = int64(len(head)), hashOf(head)
 	}
-	extents, err := l.extentsNow(ctx)
-	if err != nil {
-		return err
-	}
+	extents := merged(l.opt.Table.Grid, slices.Concat(l.settledIn, l.earlierIn, l.sentIn))
 	return forgotten(l.retry(ctx, func() error { return l.state.Settle(ctx, s, l.toStore(extents)) }))
 }

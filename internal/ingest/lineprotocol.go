@@ -12,7 +12,6 @@ import (
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
 	"github.com/rowmill/rowmill/internal/value"
-	"github.com/rowmill/rowmill/rolling"
 )
 
 // pointsUnit is the unit of timestamps in line protocol unless another is given.
@@ -288,12 +287,4 @@ type points struct {
 	epoch       time.Duration // the unit of an integer column; 0 for others
 	stampUnit   time.Duration
 	truncate    bool
-}
-
-func (f *Format) points(table string, axis rolling.Axis, epoch time.Duration, n *value.Notation) points {
-	out := points{measurement: f.Measurement, byTime: axis == rolling.Time, epoch: epoch, stampUnit: unixUnits[n.Unix], truncate: n.TruncateTimes}
-	if out.measurement == "" {
-		out.measurement = table
-	}
-	return out
 }

@@ -166,28 +166,11 @@ func (l *fileLoad) lookBack(ctx context.Context) error {
 	r.LoadedAt, r.Missing, r.Gone, r.Unlooked = s.At, min(f.missing, accepted), f.gone, f.unlooked
 	if r.Missing > 0 && l.opt.AcceptMissing && len(l.cuts) == 0 {
 		l.settledIn = f.found
-		l.accept()
+		l.say("%s: %s not in the table and no longer looked for", s.Path, figure.Plural(r.Missing, "loaded row is", "loaded rows are"))
+		l.accepted, r.Missing = true, 0
 		return l.retry(ctx, func() error { return l.state.PutExtents(ctx, s, l.toStore(l.settledIn)) })
 	}
 	return nil
-}
-
-func (l *fileLoad) accept() {
-	l.say("%s: %s not in the table and no longer looked for", l.source.Path, figure.Plural(l.result.Missing, "loaded row is", "loaded rows are"))
-	l.accepted, l.result.Missing = true, 0
-}
-
-// extentsNow returns the extents of the file's rows after a load.
-func (l *fileLoad) extentsNow(ctx context.Context) ([]state.Extent, error) {
-	rows := merged(l.opt.Table.Grid, slices.Concat(l.settledIn, l.earlierIn, l.sentIn))
-	if l.result.Missing == 0 || !l.opt.AcceptMissing {
-		return rows, nil
-	}
-	f, err := l.look(ctx, rows)
-	if err == nil {
-		l.accept()
-	}
-	return f.found, err
 }
 
 // gathered adds extents to others, and merges them once they are many: each batch

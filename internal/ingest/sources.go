@@ -4,8 +4,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/textfile"
@@ -46,53 +44,6 @@ func Load(ctx context.Context, o Options, source string, stdin io.Reader) (Resul
 		o.Name = source
 	}
 	return Stream(ctx, o, in)
-}
-
-// BadPaths returns the path of the file for the rejected rows of each source, in the
-// working directory: the source's name and end. Sources of the same name in different
-// directories get as much of their directories' names as tells them apart. Rows that come
-// from no file have the name of the table.
-func BadPaths(sources []string, table, end string) func(source string) string {
-	paths, users := map[string]string{}, map[string][]string{}
-	for _, s := range sources {
-		name := table
-		if s != "-" && s != "" {
-			name = filepath.Base(s)
-		}
-		users[name] = append(users[name], s)
-	}
-	for name, all := range users {
-		for _, s := range all {
-			paths[s] = name + end
-			if len(all) > 1 {
-				paths[s] = apart(s, all) + end
-			}
-		}
-	}
-	return func(source string) string { return paths[source] }
-}
-
-// apart returns the shortest end of a source's path that no other of the sources has,
-// with its directories joined to its name.
-func apart(source string, all []string) string {
-	ends := func(path string, n int) string {
-		if abs, err := filepath.Abs(path); err == nil {
-			path = abs
-		}
-		parts := strings.Split(strings.Trim(filepath.ToSlash(path), "/"), "/")
-		return strings.Join(parts[max(len(parts)-n, 0):], "_")
-	}
-	for n := 2; ; n++ {
-		mine, same := ends(source, n), 0
-		for _, other := range all {
-			if ends(other, n) == mine {
-				same++
-			}
-		}
-		if same <= 1 || mine == ends(source, n+1) {
-			return mine
-		}
-	}
 }
 
 // ServerName returns the name of a table of a server's database as a source, by which it is

@@ -31,9 +31,9 @@ type Watch struct {
 	// Dir is the directory. Any takes files of all names, as in Expand.
 	Dir string
 	Any bool
-	// Bad returns the paths of the files of bad rows, Progress what shows the progress of a
+	// Bad returns the path of the file of bad rows, Progress what shows the progress of a
 	// source.
-	Bad      func(sources []string) func(source string) string
+	Bad      func(source string) string
 	Progress func(source string) func(Progress)
 	// Done is called after each load in which something happened. Its error ends the Watch.
 	Done func(Outcome) error
@@ -72,7 +72,6 @@ func (w *Watch) Run(ctx context.Context) (failed int, err error) {
 				}
 			}
 		}
-		bad := w.Bad(found.Sources)
 		seen := map[string]*watchedFile{}
 		for _, path := range found.Sources {
 			f := files[path]
@@ -87,7 +86,7 @@ func (w *Watch) Run(ctx context.Context) (failed int, err error) {
 			if f.done || time.Since(f.since) < watchSettled || time.Now().Before(f.again) || ctx.Err() != nil {
 				continue
 			}
-			o.Progress, o.Bad = w.Progress(path), bad(path)
+			o.Progress, o.Bad = w.Progress(path), w.Bad(path)
 			r, err := Load(ctx, o, path, nil)
 			if errors.Is(err, fs.ErrNotExist) {
 				delete(seen, path)

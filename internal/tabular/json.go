@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // ndjson writes a JSON object for each row. Numbers are JSON numbers with the digits
@@ -85,39 +86,10 @@ func appendJSONNumber(dst, text []byte) []byte {
 	for len(digits) > 1 && digits[0] == '0' && digits[1]-'0' <= 9 {
 		digits = digits[1:]
 	}
-	if !isJSONNumber(digits) {
+	if len(digits) == 0 || digits[0]-'0' > 9 || !value.ValidJSON(digits) {
 		return append(appendJSONText(append(dst, '"'), text), '"')
 	}
 	return append(append(dst, text[:sign]...), digits...)
-}
-
-// isJSONNumber reports whether a text is a number of RFC 8259, section 6, without its sign.
-func isJSONNumber(p []byte) bool {
-	digits := func() bool {
-		n := 0
-		for n < len(p) && p[n]-'0' <= 9 {
-			n++
-		}
-		p = p[n:]
-		return n > 0
-	}
-	if !digits() {
-		return false
-	}
-	if len(p) > 0 && p[0] == '.' {
-		if p = p[1:]; !digits() {
-			return false
-		}
-	}
-	if len(p) > 0 && p[0]|0x20 == 'e' {
-		if p = p[1:]; len(p) > 0 && (p[0] == '+' || p[0] == '-') {
-			p = p[1:]
-		}
-		if !digits() {
-			return false
-		}
-	}
-	return len(p) == 0
 }
 
 const hexDigits = "0123456789abcdef"

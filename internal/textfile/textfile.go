@@ -11,7 +11,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"syscall"
 	"time"
 )
 
@@ -83,7 +82,7 @@ func Open(ctx context.Context, path string) (*File, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s is a directory", path)
 	}
-	f, err := open(ctx, path)
+	f, err := Await(ctx, func() (*os.File, error) { return os.Open(path) }) // opening a FIFO waits for a writer
 	if err != nil {
 		return nil, err
 	}
@@ -91,37 +90,6 @@ func Open(ctx context.Context, path string) (*File, error) {
 		// Files without deadlines don't block: Read checks ctx.
 		_ = f.SetReadDeadline(time.Unix(1, 0))
 	})}, nil
-}
-
-// open opens a file. Opening a FIFO waits for a writer.
-func open(ctx context.Context, path string) (*os.File, error) {
-	var f *os.File
-	var err error
-	opened := make(chan struct{})
-	go func() {
-		defer close(opened)
-		f, err = os.Open(path)
-	}()
-	select {
-	case <-opened:
-		return f, err
-	case <-ctx.Done():
-	}
-	// Opening a FIFO for reading and writing succeeds at once, which ends the
-	// wait. If the FIFO is not writable, or another kind of file blocks, the
-	// goroutine waits until the process ends.
-	if info, err := os.Stat(path); err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
-		return nil, ctx.Err()
-	}
-	w, failed := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
-	if failed != nil {
-		return nil, ctx.Err()
-	}
-	<-opened
-	if err == nil {
-		err = f.Close()
-	}
-	return nil, errors.Join(ctx.Err(), err, w.Close())
 }
 
 // Read implements io.Reader, and returns the context's error once the context

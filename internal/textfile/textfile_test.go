@@ -95,6 +95,11 @@ func TestEnds(t *testing.T) {
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
+		w, err := os.OpenFile(path, os.O_RDWR, 0) // ends the opening, which nobody waits for
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
 	})
 	t.Run("reading", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
