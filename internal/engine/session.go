@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
@@ -21,10 +20,9 @@ import (
 //
 // Call Rollback after any error: some servers leave the transaction open. If ctx ends
 // during a call, the connection is ended on the server before the call returns: then, as
-// after ErrConnectionLost, Reset makes a new one.
+// after ErrConnectionLost, the session can only be closed.
 type Session struct {
 	db    Keeper
-	pool  *sql.DB
 	words SessionWords
 	conn  *sql.Conn // nil if it is lost
 	tx    *sql.Tx   // nil outside of a transaction
@@ -74,23 +72,17 @@ type Transaction struct {
 
 // OpenSession opens a session on a new connection of a pool.
 func OpenSession(ctx context.Context, db Keeper, pool *sql.DB, w SessionWords) (*Session, error) {
-	s := &Session{db: db, pool: pool, words: w}
-	if err := s.open(ctx); err != nil {
-		return nil, fmt.Errorf("open a session: %w", err)
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open a session: %w", db.Classify(err))
 	}
-	return s, nil
-}
-
-func (s *Session) open(ctx context.Context) (err error) {
-	if s.conn, err = s.pool.Conn(ctx); err != nil {
-		return s.db.Classify(err)
-	}
-	if s.words.ID != "" {
-		if err := s.conn.QueryRowContext(ctx, s.words.ID).Scan(&s.id); err != nil {
-			return errors.Join(s.db.Classify(err), s.discard())
+	s := &Session{db: db, words: w, conn: conn}
+	if w.ID != "" {
+		if err := conn.QueryRowContext(ctx, w.ID).Scan(&s.id); err != nil {
+			return nil, errors.Join(fmt.Errorf("open a session: %w", db.Classify(err)), s.discard())
 		}
 	}
-	return nil
+	return s, nil
 }
 
 // ID is the connection's id on the server, for Keeper.Kill; 0 for an embedded
@@ -187,11 +179,9 @@ func (s *Session) Exec(ctx context.Context, query string, args ...any) (affected
 	return affected, err
 }
 
-// Query runs a query and passes its rows to fn in batches that it reuses; fn's first
-// error ends it and is returned. Want gives the columns' types. If it is nil, they
-// are those that the server reports, and cols has their names; a column whose type
-// is not reported, such as an expression in SQLite, is text.
-func (s *Session) Query(ctx context.Context, want []Column, fn func(cols []Column, rows *Batch) error, query string, args ...any) error {
+// Query runs a query for columns of these types, and passes its rows to fn in batches that
+// it reuses; fn's first error ends it and is returned.
+func (s *Session) Query(ctx context.Context, cols []Column, fn func(rows *Batch) error, query string, args ...any) error {
 	var own error
 	err := s.do(ctx, FirstWords(query), func() error {
 		if len(args) > 0 {
@@ -202,12 +192,8 @@ func (s *Session) Query(ctx context.Context, want []Column, fn func(cols []Colum
 			if err != nil {
 				return err
 			}
-			cols := want
-			if cols == nil {
-				cols = resultColumns(rows)
-			}
 			err = ScanDriverRows(dynamicRows{rows, cols}, cols, func(b *Batch) error {
-				own = fn(cols, b)
+				own = fn(b)
 				return own
 			})
 			closed := errors.Join(rows.Close(), end())
@@ -248,8 +234,7 @@ func (s *Session) rows(ctx context.Context, c any, query string, args []any) (ro
 	return rows, stmt.Close, nil
 }
 
-// dynamicRows are rows whose numbers in columns of text, or of a type that the server didn't
-// report, become text, and truth values integers.
+// dynamicRows are rows whose numbers in columns of text become text, and truth values integers.
 type dynamicRows struct {
 	driver.Rows
 	cols []Column
@@ -276,42 +261,6 @@ func (r dynamicRows) Next(dest []driver.Value) error {
 		}
 	}
 	return err
-}
-
-// resultTypes are the types of a result's columns by the names that drivers give
-// them. Every other type is text.
-var resultTypes = map[string]Type{
-	"TINYINT": Int32, "SMALLINT": Int32, "MEDIUMINT": Int32, "INT": Int32, "YEAR": Int32, "INT2": Int32, "INT4": Int32, "BOOL": Int32, "BOOLEAN": Int32,
-	"UNSIGNED TINYINT": Int32, "UNSIGNED SMALLINT": Int32, "UNSIGNED MEDIUMINT": Int32,
-	"BIGINT": Int64, "INT8": Int64, "INTEGER": Int64, "UNSIGNED INT": Int64,
-	"FLOAT": Float32, "FLOAT4": Float32, "DOUBLE": Float64, "FLOAT8": Float64, "REAL": Float64,
-	"DECIMAL": Decimal, "NUMERIC": Decimal, "UNSIGNED BIGINT": Decimal,
-	"DATETIME": Time, "TIMESTAMP": Time, "TIMESTAMPTZ": Time, "DATE": Time,
-	"CHAR": Char, "BPCHAR": Char,
-	"BINARY": Binary, "VARBINARY": Binary, "BLOB": Binary, "BIT": Binary, "GEOMETRY": Binary, "BYTEA": Binary,
-}
-
-// resultColumns returns the columns of a result as the driver describes them.
-func resultColumns(rows driver.Rows) []Column {
-	typed, _ := rows.(driver.RowsColumnTypeDatabaseTypeName)
-	scaled, _ := rows.(driver.RowsColumnTypePrecisionScale)
-	cols := make([]Column, len(rows.Columns()))
-	for i, name := range rows.Columns() {
-		cols[i] = Column{Name: name, Type: Varchar, Null: true}
-		if typed == nil {
-			continue
-		}
-		native, _, _ := strings.Cut(strings.ToUpper(typed.ColumnTypeDatabaseTypeName(i)), "(")
-		if t, ok := resultTypes[native]; ok {
-			cols[i].Type = t
-		}
-		if scaled != nil && cols[i].Type == Decimal {
-			if precision, scale, ok := scaled.ColumnTypePrecisionScale(i); ok {
-				cols[i].Size, cols[i].Scale = int(precision), int(scale)
-			}
-		}
-	}
-	return cols
 }
 
 // Begin begins a transaction.
@@ -349,33 +298,16 @@ func (s *Session) Begin(ctx context.Context, t Transaction) error {
 	})
 }
 
-// Commit commits the transaction. After ErrConnectionLost it may have been
-// committed.
-func (s *Session) Commit(ctx context.Context) error {
-	err := s.end(ctx, "commit", (*sql.Tx).Commit)
-	if err != nil && s.conn == nil {
-		err = Classed(ErrConnectionLost, err)
-	}
-	return err
-}
-
 // Rollback rolls the transaction back. It does nothing if none is open.
 func (s *Session) Rollback(ctx context.Context) error {
 	if s.tx == nil {
 		return nil
 	}
-	return s.end(ctx, "roll back", (*sql.Tx).Rollback)
-}
-
-func (s *Session) end(ctx context.Context, what string, fn func(*sql.Tx) error) error {
-	if s.tx == nil && s.conn != nil {
-		return fmt.Errorf("%s: no transaction is open", what)
-	}
-	return s.do(ctx, what, func() error {
-		defer context.AfterFunc(ctx, func() { s.kill(ctx) })() // fn takes no context
+	return s.do(ctx, "roll back", func() error {
+		defer context.AfterFunc(ctx, func() { s.kill(ctx) })() // sql.Tx takes no context
 		tx := s.tx
 		s.tx = nil
-		return fn(tx)
+		return tx.Rollback()
 	})
 }
 
@@ -415,19 +347,6 @@ func (s *Session) SetState(ctx context.Context, name, value string) error {
 		_, err := s.on().ExecContext(ctx, q)
 		return err
 	})
-}
-
-// Reset rolls back an open transaction, and replaces a connection that was lost, in
-// which case settings made by SetState are lost, too.
-func (s *Session) Reset(ctx context.Context) error {
-	err := s.Rollback(ctx)
-	if s.conn != nil && err == nil {
-		err = s.do(ctx, "test the connection", func() error { return s.conn.PingContext(ctx) })
-	}
-	if s.conn != nil || ctx.Err() != nil {
-		return err
-	}
-	return s.open(ctx)
 }
 
 // Close closes the connection. The server rolls back an open transaction.

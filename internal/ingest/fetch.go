@@ -161,7 +161,7 @@ var errWide = errors.New("the rows of a batch are too many bytes")
 // of bytes that more than one row exceed, it returns errWide and the number of rows within it.
 func (f *fetch) rows(ctx context.Context, s *engine.Session, most int, query string, args []any) (data []byte, rows int, err error) {
 	var buf []byte
-	err = s.Query(ctx, f.want, func(_ []engine.Column, b *engine.Batch) error {
+	err = s.Query(ctx, f.want, func(b *engine.Batch) error {
 		for i := range b.Rows() {
 			data, buf = f.record(data, b, i, buf)
 			if rows++; rows > 1 && len(data) > most {

@@ -700,7 +700,7 @@ func (l *serverLoad) onePass(ctx context.Context, out chan<- *batch) error {
 		if s.where != "" {
 			query += " WHERE " + s.where
 		}
-		err := r.session.Query(ctx, l.fetch.want, func(_ []engine.Column, b *engine.Batch) error {
+		err := r.session.Query(ctx, l.fetch.want, func(b *engine.Batch) error {
 			for i := range b.Rows() {
 				data, buf = l.fetch.record(data, b, i, buf)
 				if rows++; rows >= l.opt.Rows || len(data) >= l.opt.Bytes {

@@ -244,7 +244,7 @@ func (s Server) applyWaitsForLock(t *testing.T) {
 	result := make(chan error, 1)
 	go func() { result <- db.Apply(t.Context(), drop) }()
 	time.Sleep(2300 * time.Millisecond) // longer than one try
-	Must(t, other.Commit(within(t)))
+	Must(t, other.Rollback(within(t)))
 	if err := <-result; err != nil {
 		t.Fatalf("after the lock was free: %v", err)
 	}

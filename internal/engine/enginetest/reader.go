@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -314,12 +315,12 @@ func (s readers) endOfText(t *testing.T) {
 	}); !errors.Is(err, own) || rows != 100 {
 		t.Errorf("%d rows, %v", rows, err)
 	}
-	Must(t, c.Reset(within(t)))
+	c = readSession(t, db, nil)
 	wantText(t, c, "1", "SELECT 1")
 	if err := c.Text(within(t), endless, func([]engine.ResultColumn) error { return own }, nil); !errors.Is(err, own) {
 		t.Errorf("the error of head: %v", err)
 	}
-	Must(t, c.Reset(within(t)))
+	c = readSession(t, db, nil)
 	id := c.ID()
 	ctx, cancel := context.WithCancel(within(t))
 	err := c.Text(ctx, endless, nil, func([][]byte) error { cancel(); return nil })
@@ -331,7 +332,7 @@ func (s readers) endOfText(t *testing.T) {
 		}[caseName(db)]
 		wantText(t, readSession(t, db, nil), "0", fmt.Sprintf(list, id))
 	}
-	Must(t, c.Reset(within(t)))
+	c = readSession(t, db, nil)
 	// A waiting statement is ended as well.
 	ctx, cancel = context.WithTimeout(within(t), 50*time.Millisecond)
 	defer cancel()
@@ -340,7 +341,7 @@ func (s readers) endOfText(t *testing.T) {
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("it took %s", took)
 	}
-	Must(t, c.Reset(within(t)))
+	c = readSession(t, db, nil)
 	for _, q := range []string{"SELECT FROM FROM", "SELECT * FROM nix", "SELECT 1; SELECT 2"} {
 		err := c.Text(within(t), q, nil, func([][]byte) error { return nil })
 		if err == nil && (db.Info().Engine != "sqlite" || q != "SELECT 1; SELECT 2") {
@@ -532,25 +533,17 @@ func (s readers) snapshots(t *testing.T) {
 	var writers sync.WaitGroup
 	moved := make([]int, 2)
 	for k := range moved {
-		c := session(t, db)
 		writers.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
-				if err := c.Begin(ctx, engine.Transaction{}); err == nil {
-					from, to := (i*7+k)%accounts, (i*13+5*k+1)%accounts
-					if from > to {
-						from, to = to, from
-					}
-					if _, err = c.Exec(ctx, fmt.Sprintf("UPDATE %s SET n = n - 1 WHERE id = %d", name, from)); err == nil {
-						if _, err = c.Exec(ctx, fmt.Sprintf("UPDATE %s SET n = n + 1 WHERE id = %d", name, to)); err == nil {
-							if c.Commit(ctx) == nil {
-								moved[k]++
-							}
-							continue
-						}
-					}
+				from, to := (i*7+k)%accounts, (i*13+5*k+1)%accounts
+				if from > to {
+					from, to = to, from
 				}
-				if ctx.Err() == nil {
-					_ = c.Reset(ctx) // after a deadlock it is tried again
+				if engine.InTx(ctx, db, db.SQL(), nil, func(tx *sql.Tx) error {
+					return engine.ExecEach(ctx, tx, []string{fmt.Sprintf("UPDATE %s SET n = n - 1 WHERE id = %d", name, from),
+						fmt.Sprintf("UPDATE %s SET n = n + 1 WHERE id = %d", name, to)})
+				}) == nil {
+					moved[k]++
 				}
 			}
 		})
@@ -593,7 +586,6 @@ func (s readers) snapshots(t *testing.T) {
 			if _, err := c.Exec(within(t), "UPDATE "+name+" SET n = 0"); err == nil {
 				t.Error("a session for reading has written")
 			}
-			Must(t, c.Reset(within(t)))
 			Must(t, c.Close())
 		}
 	}

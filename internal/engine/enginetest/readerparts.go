@@ -87,7 +87,7 @@ func keyless(t testing.TB, db reader, w *engine.Session) bool {
 	case "mysql":
 		run(t, w, -1, "SET SESSION sql_require_primary_key = OFF")
 	case "mariadb":
-		_, rows := ask(t, w, nil, "SELECT @@innodb_force_primary_key + 0")
+		rows := ask(t, w, oneText, "SELECT @@innodb_force_primary_key + 0")
 		return rows[0] == "0"
 	}
 	return true
