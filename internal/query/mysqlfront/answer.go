@@ -114,9 +114,6 @@ func (c *client) split(ctx context.Context, shape uint64, run *execution) (handl
 		return true, errGone
 	case errors.As(err, &why):
 		f.metrics.whole.WithLabelValues(why.reason).Inc()
-		if c.why = &why.detail; why.detail == whyNotNow || why.detail == whyDefinitions {
-			return false, nil // the next one of this shape may be split
-		}
 		reason = why.detail
 	case isBug: // the log has it
 		reason = err.Error()
@@ -147,7 +144,7 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 			return &whole{whyForm, why}
 		}
 	}
-	st, at, err := c.settings()
+	st, err := c.settings()
 	if err != nil {
 		return err
 	}
@@ -168,15 +165,8 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 	if further([]byte(text[q.To:])) { // a comment: to the server it is a second statement
 		return &whole{whyForm, "text follows its semicolon"}
 	}
-	if c.next == perhaps && !c.usedUp(syntax) {
-		return &whole{whyState, whyNotNow}
-	}
-	c.next = nothing
 	// Before anything else: even EXPLAIN calls the functions of a view that has no table.
 	if err := c.baseTables(q, run.prepared != nil && run.prepared.params > 0); err != nil {
-		return err
-	}
-	if err := c.unlocked(q, at); err != nil {
 		return err
 	}
 	run.offset = -1
@@ -250,12 +240,6 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 		}
 		sample <- s
 	}()
-	if run.prepared != nil && c.reply.meta { // it may show that pieces would be in vain
-		s := <-sample
-		if sample <- s; s.err != nil {
-			return s.err
-		}
-	}
 	sink := &sink{c: c, run: run, seq: run.seq, sample: sample, notes: st.notes, unconverted: st.unconverted}
 	pieces, stop := context.WithTimeout(ctx, st.idle*3/4)
 	report, err := f.o.Answer.Run(pieces, plan, sink)
@@ -459,33 +443,4 @@ func columnName(definition []byte) string {
 	}
 	name, _, _ := lenencBytes(p)
 	return string(name)
-}
-
-// unlocked refuses a session that has locked tables, however it has done it, because pieces would wait for its locks: such a session may read
-// a table by no other alias than it has locked. It also refuses one that has set the time, which is then the same in every statement.
-func (c *client) unlocked(q *parse.Query, at string) error {
-	text, and := "SELECT CAST(@@SESSION.timestamp AS CHAR)", ", (SELECT 1 FROM "
-	tables, ctes := tablesOf(q)
-	names := map[string]bool{}
-	for _, t := range tables {
-		if name := nameOf(t); !names[name] && (t.Database != "" || !ctes[strings.ToLower(t.Table)]) {
-			text += and + name + fmt.Sprintf(" AS rowmill_unlocked_%d", len(names))
-			names[name], and = true, ", "
-		}
-	}
-	if len(names) == 0 {
-		return &whole{whyForm, "it reads no table by its name"}
-	}
-	r, err := c.ask(text + " LIMIT 0) LIMIT 1")
-	if err != nil {
-		var e *serverError
-		if errors.As(err, &e) && e.Code == codeNotLocked {
-			return &whole{whyState, "the session has locked tables"}
-		}
-		return c.refusal(err)
-	}
-	if len(r.rows) != 1 || string(r.rows[0][0]) == at {
-		return &whole{whyState, "the session has set the time"}
-	}
-	return nil
 }

@@ -50,23 +50,14 @@ type client struct {
 
 	// What the session has done that decides whether a query may be split: see inspect.go.
 	statements map[uint32]*statement
-	latest     uint32       // the statement that was prepared last, if lastStatement may stand for it; 0 is none
-	prepares   bool         // the present command is COM_STMT_PREPARE
 	preparing  *statement   // the statement whose response is awaited
-	executing  *statement   // the same, of an execution
 	found      int64        // what FOUND_ROWS() has to return before the next command; -1 is what it does
 	zero       bool         // ROW_COUNT() has to return 0 before the next command, and not -1 as after the front's statements
 	why        *string      // why the last query was passed on whole; nil is unknown, or it wasn't
 	quiet      bool         // the session wants no notes
-	next       aboutNext    // what may have been said about the next transaction
-	ends       aboutNext    // up to what the present command ends, if it succeeds
-	using      string       // the present command, if it is a query that may use up what was perhaps said
-	used       string       // such a query that has returned rows
-	later      aboutNext    // the same, by prepared statements when they are executed
+	relayed    *string      // why the session is relayed until it begins anew; nil if it isn't
 	mode       engine.State // as last read, for the rules by which texts are read; nil is not yet
 	changes    int          // commands that may change what prepared statements to come mean
-	drifts     bool         // such a command was prepared
-	traced     bool         // the server may record the session's statements, for the client to see
 	answered   *answered    // the last command, if it was a query in pieces
 	last       []byte       // the end of the last response to the front's own statement
 	broken     bool         // the connection can't be used after such a response
@@ -305,7 +296,6 @@ func (c *client) send() error {
 		if len(next) < headerSize+1 || !silent(next[headerSize]) || len(next) < headerSize+length(next) || length(next) == maxPayload {
 			break
 		}
-		c.resolve(next[headerSize:])
 		c.note(next)
 	}
 	if _, err := c.server.Write(u.buf[u.r:end]); err != nil {

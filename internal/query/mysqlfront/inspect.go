@@ -2,7 +2,6 @@ package mysqlfront
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 	"sync/atomic"
 )
@@ -163,15 +162,18 @@ func (c *client) text(p []byte) []byte {
 
 // keeping are the first words of statements that change neither the database nor how texts are read.
 var keeping = []string{"select", "with", "values", "table", "insert", "replace", "update", "delete", "load", "begin", "start", "commit", "rollback", "savepoint", "release",
-	"show", "explain", "describe", "desc", "lock", "unlock", "kill"}
+	"show", "explain", "describe", "desc", "unlock", "kill"}
 
 // keeps reports a text that doesn't change what prepared statements to come mean.
 func keeps(text []byte) bool {
 	word, rest := firstWord(skipBlank(text))
-	if i := bytes.IndexByte(rest, ';'); i >= 0 && len(bytes.TrimLeft(rest[i:], "; \t\r\n")) > 0 {
-		return false
-	}
-	return slices.ContainsFunc(keeping, func(k string) bool { return equalFold(word, k) })
+	return !further(rest) && oneOf(word, keeping)
+}
+
+// further reports text behind a semicolon.
+func further(t []byte) bool {
+	i := bytes.IndexByte(t, ';')
+	return i >= 0 && len(bytes.TrimLeft(t[i:], "; \t\r\n")) > 0
 }
 
 // traces reports a text that may have the server record the session's statements, among which the front's own would be.
@@ -184,7 +186,10 @@ func (c *client) before(p []byte, complete bool) {
 	if c.front.o.Answer == nil {
 		return
 	}
-	c.preparing, c.executing, c.prepares = nil, nil, p[0] == comStmtPrepare
+	c.preparing = nil
+	if ofStatement(p[0]) && statementID(p) == lastStatement {
+		c.changes++ // it may be any of them
+	}
 	switch p[0] {
 	case comQuery:
 		t := c.attributeless(p[1:])
@@ -192,33 +197,29 @@ func (c *client) before(p []byte, complete bool) {
 		if c.statements != nil && (!complete || !keeps) {
 			c.changes++
 		}
-		c.traced, c.quiet = c.traced || !keeps && traces(t), c.quiet || !keeps && quiets(t)
-		if about := c.aboutNext(t[:min(len(t), mostText)], complete && len(t) <= mostText); max(about, c.next) != nothing {
-			c.noteNext(about, t, complete)
-		}
+		c.quiet = c.quiet || !keeps && quiets(t)
+		c.relayed = c.relays(t[:min(len(t), mostText)], complete && len(t) <= mostText)
 		if k := kindOf(t); k != selects && (k != shows || c.why == nil || !complete) {
 			c.why = nil
 		}
 	case comStmtPrepare:
-		t := c.text(p)
-		keeps := keeps(p[1:])
-		c.drifts, c.traced, c.quiet = c.drifts || !keeps, c.traced || !keeps && traces(p[1:]), c.quiet || !keeps && quiets(p[1:])
-		about := c.aboutNext(t, complete && t != nil)
-		c.later = max(c.later, about)
-		if complete && t != nil && kindOf(t) == selects && !asksAboutLast(t) && len(c.statements) < mostStatements {
-			c.preparing = &statement{text: string(t), shape: c.shapeOf(t), changes: c.changes, next: about}
+		t := p[1:min(len(p), 1+mostText)]
+		complete = complete && len(t) == len(p)-1
+		keeps := keeps(t)
+		c.quiet = c.quiet || !keeps && quiets(t)
+		if c.relayed = c.relays(t, complete); c.relayed == nil && !keeps {
+			c.relayed = &whyDrifts
+		}
+		if complete && kindOf(t) == selects && !asksAboutLast(t) && len(c.statements) < mostStatements && c.caps&capAttributes == 0 && !c.reply.meta {
+			c.preparing = &statement{text: string(t), shape: c.shapeOf(t), changes: c.changes}
 		}
 	case comStmtExecute, comBulkExecute:
 		if s := c.statements[statementID(p)]; s != nil {
-			if max(s.next, c.next) != nothing {
-				c.noteNext(s.next, []byte(s.text), true)
-			}
 			s.cursor = p[0] == comStmtExecute && len(p) > executionFlags && p[executionFlags] != 0
-			if c.executing = s; p[0] == comStmtExecute && s.noteTypes(p) {
+			if p[0] == comStmtExecute && s.noteTypes(p) {
 				s.unsent = false
 			}
 		} else {
-			c.noteNext(c.later, nil, false)
 			c.why = nil
 		}
 	case comStmtLongData:
@@ -231,15 +232,10 @@ func (c *client) before(p []byte, complete bool) {
 		}
 	case comStmtClose:
 		delete(c.statements, statementID(p))
-		if statementID(p) == c.latest {
-			c.latest = 0
-		}
 	case comInitDB:
 		c.changes++
-		c.used = ""
 	case comReset, comChangeUser:
-		c.latest = 0
-		c.next, c.later, c.drifts, c.traced, c.mode, c.quiet, c.why = nothing, nothing, false, false, nil, false, nil
+		c.relayed, c.mode, c.quiet, c.why = nil, nil, false, nil
 		clear(c.statements)
 	}
 }
@@ -260,25 +256,18 @@ const mostStatements = 1024
 
 // after notes what a response says about the session.
 func (c *client) after() {
-	within := c.reply.status&statusInTransaction != 0
-	if c.inTransaction.Swap(within) && !within {
-		c.next = nothing
-	}
-	c.endNext()
-	if c.prepares {
-		c.notePrepared()
+	c.inTransaction.Store(c.reply.status&statusInTransaction != 0)
+	if c.reply.several && c.relayed == nil {
+		c.relayed = &whyHidden
 	}
 	if s := c.preparing; s != nil && !c.reply.failed {
-		s.params, s.defs = c.reply.params, c.reply.defs
+		s.params = c.reply.params
 		if c.statements == nil {
 			c.statements = map[uint32]*statement{}
 		}
 		c.statements[c.reply.statement] = s
 	}
-	if s := c.executing; s != nil && c.reply.defs != 0 {
-		s.defs, s.differs = c.reply.defs, s.differs && s.defs == c.reply.defs
-	}
-	c.preparing, c.executing, c.prepares = nil, nil, false
+	c.preparing = nil
 }
 
 // examines reports a command that the session's goroutine has to look at. p may be the beginning of its payload.
@@ -302,7 +291,7 @@ func (c *client) examines(p []byte) bool {
 		}
 	case comStmtExecute:
 		s := c.statements[statementID(p)]
-		if s == nil || s.long || s.cursor || s.changes != c.changes || c.drifts {
+		if s == nil || s.long || s.cursor || s.changes != c.changes {
 			c.why = &whyPrepared
 			return false
 		}
@@ -315,17 +304,17 @@ func (c *client) examines(p []byte) bool {
 
 // Why queries are not looked at, for SHOW WARNINGS.
 var (
-	whyPrepared = "a prepared query is split only if nothing that the session has done since may change what it means"
-	whyTraced   = "the session may have set profiling or optimizer_trace, which would show rowmill's own statements"
-	whyNotNow   = "a transaction is open, something may have been said about the next transaction, or rows were changed just before"
-	whyManual   = "autocommit is off, as it is for Python's drivers unless they connect with autocommit=True"
+	whyPrepared = "a prepared query is split only if nothing that the session has done since may change what it means, and not for libraries that keep " +
+		"definitions of columns or have query attributes"
+	whyNotNow = "a transaction is open, or rows were changed just before"
+	whyManual = "autocommit is off, as it is for Python's drivers unless they connect with autocommit=True"
 )
 
 // due reports that a query of a shape is to be looked at.
 func (c *client) due(shape uint64) bool {
 	switch {
-	case c.traced:
-		c.why = &whyTraced
+	case c.relayed != nil:
+		c.why = c.relayed
 	case c.reply.status&statusAutocommit == 0:
 		c.why = &whyManual
 	case !c.maySplit():
@@ -339,9 +328,8 @@ func (c *client) due(shape uint64) bool {
 	return false
 }
 
-// maySplit reports that the session is in a state in which a query may be split: outside of a transaction, with
-// nothing said about the next one, or what was perhaps said perhaps used up, and not after a statement that has changed rows: no statement
-// of the front's own restores ROW_COUNT(), which the query's views may call. Whether tables are locked is known to the server alone: see settings.
+// maySplit reports that the session is in a state in which a query may be split: not relayed, outside of a transaction, and not after a
+// statement that has changed rows: no statement of the front's own restores ROW_COUNT(), which the query's views may call.
 func (c *client) maySplit() bool {
-	return c.reply.status&(statusInTransaction|statusAutocommit) == statusAutocommit && (c.next == nothing || c.next == perhaps && c.used != "") && !c.reply.affected
+	return c.reply.status&(statusInTransaction|statusAutocommit) == statusAutocommit && c.relayed == nil && !c.reply.affected
 }

@@ -39,7 +39,7 @@ func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error)
 		// The front's own statements would change the answer.
 	case what == comQuery && kindOf(t) == selects:
 		return c.split(ctx, c.shapeOf(t), &execution{seq: p[3] + 1, text: string(t)})
-	case what == comStmtExecute && c.caps&capAttributes == 0:
+	case what == comStmtExecute:
 		s := c.statements[statementID(body)]
 		s.unsent = s.noteTypes(body) || s.unsent
 		return c.split(ctx, s.shape, &execution{seq: p[3] + 1, text: s.text, prepared: s, values: append([]byte(nil), body...)})

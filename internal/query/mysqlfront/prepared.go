@@ -2,7 +2,6 @@ package mysqlfront
 
 import (
 	"bytes"
-	"encoding/binary"
 	"slices"
 )
 
@@ -16,12 +15,8 @@ type statement struct {
 	params int
 	types  []byte // of its parameters, as the client last sent them
 	unsent bool   // the server hasn't had these types
-	// defs is a hash of the definitions of columns that the client keeps, if it does. differs says that those of an answer in pieces differed.
-	defs    uint64
-	differs bool
-	next    aboutNext // what it says about the next transaction when it is executed
-	long    bool      // a value was sent in parts
-	cursor  bool      // the last execution has left a cursor open, which the next one closes
+	long   bool   // a value was sent in parts
+	cursor bool   // the last execution has left a cursor open, which the next one closes
 	// changes is that of the client when it was prepared: its database, and how its text was read, are those of that moment.
 	changes int
 }
@@ -45,7 +40,6 @@ func (c *client) wantHead() error {
 	if err := u.want(headerSize + min(size, executionFlags+1)); err != nil {
 		return err
 	}
-	c.resolve(u.buf[u.r+headerSize : u.w])
 	s := c.statements[statementID(u.buf[u.r+headerSize:u.w])]
 	if s == nil || u.buf[u.r+headerSize] != comStmtExecute {
 		return nil
@@ -53,24 +47,9 @@ func (c *client) wantHead() error {
 	return u.want(headerSize + min(size, s.boundAt()+1+2*s.params))
 }
 
-// lastStatement stands for the statement that was prepared last, on MariaDB.
+// lastStatement stands for the statement that was prepared last, on MariaDB. It is passed on as it is: libraries use it right behind COM_STMT_PREPARE, between
+// which and it the front prepares nothing.
 const lastStatement = 0xFFFFFFFF
-
-// resolve puts the number of the client's last statement in the place of lastStatement: the front prepares statements as well. p is the payload of a
-// command, or the beginning.
-func (c *client) resolve(p []byte) {
-	if len(p) >= 5 && c.latest != 0 && ofStatement(p[0]) && statementID(p) == lastStatement {
-		binary.LittleEndian.PutUint32(p[1:], c.latest)
-	}
-}
-
-// notePrepared notes the response to a COM_STMT_PREPARE.
-func (c *client) notePrepared() {
-	c.latest = 0
-	if !c.reply.failed && c.mariadb {
-		c.latest = c.reply.statement
-	}
-}
 
 // boundAt is where a COM_STMT_EXECUTE of the statement says whether types of parameters follow.
 func (s *statement) boundAt() int { return 10 + (s.params+7)/8 }

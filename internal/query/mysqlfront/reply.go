@@ -19,13 +19,10 @@ type reply struct {
 	status, warnings uint16
 	failed           bool
 	affected         bool // the last result had no columns, and rows that were changed
-	rows             bool // the last result had rows
+	several          bool // there was more than one result
 	// The statement that was prepared, with its numbers of parameters and columns.
 	statement       uint32
 	params, columns int
-	// defs is a hash of the definitions of columns, where a client keeps them (meta); 0 is none. column says that the present packet is one.
-	defs   uint64
-	column bool
 }
 
 // An expectation is which packet comes next.
@@ -55,13 +52,13 @@ func (r *reply) follow(p []byte) {
 
 // start prepares for a response.
 func (r *reply) start(e expectation) {
-	r.expect, r.left, r.more, r.failed = e, 0, false, false
+	r.expect, r.left, r.more, r.failed, r.several = e, 0, false, false, false
 	if e == expectNothing {
 		return
 	}
-	r.warnings, r.defs, r.column = 0, 0, false
+	r.warnings = 0
 	if e == expectFirst {
-		r.affected, r.rows = false, false
+		r.affected = false
 	}
 }
 
@@ -72,9 +69,6 @@ func (r *reply) feed(p []byte) (n int, ended bool) {
 	for {
 		if r.left > 0 {
 			k := min(r.left, len(p)-n)
-			if r.column {
-				r.defs = hashOf(r.defs, p[n:n+k])
-			}
 			n += k
 			r.left -= k
 			if r.left > 0 {
@@ -105,29 +99,11 @@ func (r *reply) feed(p []byte) (n int, ended bool) {
 				return n, false
 			}
 		}
-		r.column = r.meta && r.expect == expectSkip && r.definesColumn()
-		if r.column {
-			if r.defs == 0 {
-				r.defs = hashOffset
-			}
-			r.defs = hashOf(r.defs, rest[:headerSize-1]) // the length, where one ends
-		}
 		r.packet(body[:min(size, len(body))], size)
 		r.more = size == maxPayload
 		r.left = size
 		n += headerSize
 	}
-}
-
-// definesColumn reports that the next packet, which expectSkip passes over, is a column's definition: those of parameters come before.
-func (r *reply) definesColumn() bool {
-	switch {
-	case r.then:
-		return true
-	case r.eofs:
-		return r.count > 1 && r.count <= r.columns+1
-	}
-	return r.count <= r.columns
 }
 
 // packet decides by the beginning of a packet what comes next. size is the length of its payload.
@@ -144,7 +120,7 @@ func (r *reply) packet(head []byte, size int) {
 	case expectFirst:
 		switch {
 		case first == respOK:
-			r.affected, r.rows = len(head) > 1 && head[1] != 0, false
+			r.affected = len(head) > 1 && head[1] != 0
 			r.ok(head)
 		case first == respFile:
 			r.expect = expectFile
@@ -187,8 +163,6 @@ func (r *reply) packet(head []byte, size int) {
 		// A row may begin with the same byte, if its first value has 16 MB or more.
 		if first == respEOF && (size < 9 || !r.eofs && size < maxPayload) {
 			r.ok(head)
-		} else {
-			r.rows = true
 		}
 	}
 }
@@ -207,7 +181,7 @@ func (r *reply) ok(head []byte) {
 	r.read(head)
 	r.expect = expectNothing
 	if r.status&statusMoreResults != 0 {
-		r.expect = expectFirst
+		r.expect, r.several = expectFirst, true
 	}
 }
 
@@ -231,7 +205,7 @@ func (r *reply) read(head []byte) {
 
 // resultSet begins a result with rows.
 func (r *reply) resultSet(head []byte) {
-	r.affected, r.rows = false, false
+	r.affected = false
 	n, p, ok := lenenc(head)
 	defined := true
 	if r.meta && ok && len(p) > 0 {

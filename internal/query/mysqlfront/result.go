@@ -53,34 +53,13 @@ func (t columnType) plainText() bool {
 func (c *client) sample(run *execution, text string) (*sampled, error) {
 	s := &sampled{}
 	var command []byte
-	var prepared []columnType // as described before the execution
-	var defs uint64           // a hash of the definitions
 	if run.prepared == nil {
 		command = c.asQuery(text)
 	} else {
 		p, _ := end(append(append(begin(nil, 0), comStmtPrepare), text...), 0)
-		skip := 0 // definitions of parameters
-		err := c.converse(p, mostOwn, func(expect expectation, payload []byte) error {
-			if expect == expectPrepared && c.reply.params > 0 {
-				skip = c.reply.params
-				if c.reply.eofs {
-					skip++
-				}
-			}
-			if expect != expectSkip {
-				return nil
-			}
-			if skip--; skip >= 0 || len(prepared) == c.reply.columns {
-				return nil
-			}
-			t, err := typeOf(payload)
-			prepared = append(prepared, t)
-			return err
-		})
-		if err != nil {
+		if err := c.converse(p, mostOwn, func(expectation, []byte) error { return nil }); err != nil {
 			return nil, c.refusal(err)
 		}
-		defs = c.reply.defs
 		id := c.reply.statement
 		defer func() {
 			drop, _ := end(append(begin(nil, 0), comStmtClose, byte(id), byte(id>>8), byte(id>>16), byte(id>>24)), 0)
@@ -112,49 +91,10 @@ func (c *client) sample(run *execution, text string) (*sampled, error) {
 	if c.reply.warnings > 0 {
 		return nil, &whole{whyWarnings, "the query has warnings"}
 	}
-	if c.reply.meta && run.prepared != nil {
-		if s.types != nil {
-			defs = c.reply.defs
-		} else { // definitions that were described before are not repeated
-			s.types = prepared
-		}
-		if err := run.prepared.kept(defs); err != nil {
-			return nil, err
-		}
-		s.omitDefinitions(c.reply.eofs)
-	}
 	if s.last = c.last; len(s.types) == 0 || len(s.last) == 0 {
 		return nil, &whole{whyForm, "the result of a partition has no columns"}
 	}
 	return s, nil
-}
-
-// whyDefinitions is why a query is passed on whole once, whose next execution may be in pieces.
-const whyDefinitions = "the client keeps other definitions of the columns than those of the answer"
-
-// kept refuses an answer whose definitions are not those that the client keeps. The server alone sends others: it decides by those that it has sent
-// whether it sends them again.
-func (s *statement) kept(defs uint64) error {
-	if defs == s.defs {
-		return nil
-	}
-	if s.differs {
-		return &whole{whyPlan, whyDefinitions + ", again"}
-	}
-	s.differs = true
-	return &whole{whyPlan, whyDefinitions}
-}
-
-// omitDefinitions leaves out the definitions, which the client has.
-func (s *sampled) omitDefinitions(eofs bool) {
-	if n := len(s.head[0]); n > 0 {
-		s.head[0][n-1] = 0
-	}
-	if last := len(s.head) - 1; eofs && last > 0 {
-		s.head = [][]byte{s.head[0], s.head[last]}
-	} else {
-		s.head = s.head[:1]
-	}
 }
 
 // typeOf reads a column's type from its definition.

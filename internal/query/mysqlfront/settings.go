@@ -40,21 +40,22 @@ func (c *client) askRow(text string) ([][]byte, error) {
 	return r.rows[0], nil
 }
 
-// settings reads the settings of the client's connection. at is the time by its clock.
-func (c *client) settings() (st *sessionState, at string, err error) {
+// settings reads the settings of the client's connection. It refuses a session that has set the time, which is then the same in every statement.
+func (c *client) settings() (*sessionState, error) {
 	names, err := c.front.stateNames()
 	if err != nil {
-		return nil, "", &whole{whyState, err.Error()}
+		return nil, &whole{whyState, err.Error()}
 	}
-	row, err := c.askRow("SELECT ROW_COUNT(), FOUND_ROWS(), @@SESSION.max_allowed_packet LIMIT 1")
+	row, err := c.askRow("SELECT ROW_COUNT(), FOUND_ROWS(), @@SESSION.max_allowed_packet, CAST(@@SESSION.timestamp AS CHAR) LIMIT 1")
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if n, err := strconv.ParseInt(string(row[1]), 10, 64); err == nil && c.found < 0 {
 		c.found, c.zero = n, string(row[0]) == "0"
 	}
+	at := string(row[3])
 	if most, _ := strconv.Atoi(string(row[2])); most < leastPacket {
-		return nil, "", &whole{whyState, fmt.Sprintf("max_allowed_packet is %d, and less than %d", most, leastPacket)}
+		return nil, &whole{whyState, fmt.Sprintf("max_allowed_packet is %d, and less than %d", most, leastPacket)}
 	}
 	var list strings.Builder
 	list.WriteString("SELECT ")
@@ -67,9 +68,9 @@ func (c *client) settings() (st *sessionState, at string, err error) {
 	}
 	list.WriteString("CAST(@@SESSION.timestamp AS CHAR), @@SESSION.sql_notes, @@SESSION." + c.front.isolation + ", @@SESSION.wait_timeout LIMIT 1")
 	if row, err = c.askRow(list.String()); err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	st = &sessionState{}
+	st := &sessionState{}
 	for i, name := range names {
 		value := string(row[i])
 		if name == resultsSetting && value == "" {
@@ -81,21 +82,24 @@ func (c *client) settings() (st *sessionState, at string, err error) {
 	st.notes = string(own[1]) == "1"
 	seconds, err := strconv.ParseInt(string(own[3]), 10, 64)
 	if err != nil {
-		return nil, "", &whole{whyState, "wait_timeout has another form"}
+		return nil, &whole{whyState, "wait_timeout has another form"}
 	}
 	st.idle = time.Duration(seconds) * time.Second
 	c.mode, c.quiet = st.State, !st.notes
+	if string(own[0]) == at {
+		return nil, &whole{whyState, "the session has set the time"}
+	}
 	if level := string(own[2]); level == "READ-UNCOMMITTED" || level == "SERIALIZABLE" {
-		return nil, "", &whole{whyState, "the isolation level is " + level}
+		return nil, &whole{whyState, "the isolation level is " + level}
 	}
 	// An error, such as that of a procedure, doesn't say that a transaction is open now; this answer does.
 	if !c.maySplit() {
-		return nil, "", &whole{whyState, "a transaction is open"}
+		return nil, &whole{whyState, "a transaction is open"}
 	}
 	if why := c.front.o.Reader.StateRefusal(st.State); why != "" {
-		return nil, "", &whole{whyState, why}
+		return nil, &whole{whyState, why}
 	}
-	return st, string(own[0]), nil
+	return st, nil
 }
 
 // stateNames returns the names of the settings that can change an answer, in the order in which they have to be

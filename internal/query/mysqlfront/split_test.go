@@ -138,8 +138,8 @@ func TestAnswersInPieces(t *testing.T) {
 					if !sameAnswer(got, want) {
 						t.Errorf("caps %x %x: %s:\n got %q\nwant %q", caps.caps, caps.extended, q, got, want)
 					}
-					// MySQL converts parameters for TIME and YEAR by other rules than literals.
-					may := !strings.Contains(q, "*") && kind == "mariadb"
+					// MySQL converts parameters for TIME and YEAR by other rules than literals, and MariaDB's libraries keep definitions.
+					may := !strings.Contains(q, "*") && kind == "mariadb" && caps.extended&capCacheMeta == 0
 					if split := a.ran.Load() > before; split && strings.Contains(q, "*") && !bytes.Equal(got[0], want[0]) || split != may && !strings.Contains(q, "*") {
 						t.Errorf("%s: in pieces: %v", q, split)
 					}
@@ -195,8 +195,8 @@ func TestPassedOnWhole(t *testing.T) {
 		}{
 			{"a transaction", []string{"BEGIN"}, "SELECT id FROM t", []string{"COMMIT"}},
 			{"no autocommit", []string{"SET autocommit = 0"}, "SELECT id FROM t", []string{"SET autocommit = 1"}},
-			{"locked tables", []string{"LOCK TABLES t WRITE"}, "SELECT id FROM t", []string{"UNLOCK TABLES"}},
-			{"locked by a statement as text", []string{"PREPARE s FROM 'SELECT 1'", "EXECUTE s"}, "SELECT id FROM t", []string{"UNLOCK TABLES"}},
+			{"locked tables", []string{"LOCK TABLES t WRITE"}, "SELECT id FROM t", nil},
+			{"locked by a statement as text", []string{"PREPARE s FROM 'SELECT 1'", "EXECUTE s"}, "SELECT id FROM t", nil},
 			{"a temporary table", []string{"CREATE TEMPORARY TABLE own (id INT, b INT)", "INSERT INTO own VALUES (7, 7)"}, "SELECT id, b FROM own", []string{"DROP TEMPORARY TABLE own"}},
 			{"a view", nil, "SELECT id FROM v", nil},
 			{"the next transaction", []string{"SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"}, "SELECT id FROM t", nil},
@@ -227,6 +227,7 @@ func TestPassedOnWhole(t *testing.T) {
 			}
 			execute(t, db, test.after...)
 			if test.after == nil {
+				db.Close()
 				continue
 			}
 			if _, err := answer(db, fmt.Sprintf("SELECT %d, id FROM t", n)+strings.Repeat(" ", n)); err != nil {

@@ -95,9 +95,6 @@ func (c *client) stepUser() (goOn bool) {
 	c.ready[0] = n == len(u.buf)-u.w || c.socks[0].hangup
 	u.w += n
 	p := u.buf[u.r:u.w]
-	if len(p) > headerSize {
-		c.resolve(p[headerSize:])
-	}
 	// One whole command, and nothing behind it.
 	if len(p) < headerSize+1 || headerSize+length(p) != len(p) || !c.simple(p[headerSize:]) {
 		c.giveBack(wakeCommand, nil)

@@ -39,6 +39,7 @@ const (
 	statusAutocommit    = 1 << 1
 	statusMoreResults   = 1 << 3
 	statusCursor        = 1 << 6
+	statusNoBackslash   = 1 << 9 // \ is a character of strings like others
 )
 
 // First bytes of responses.
@@ -213,7 +214,6 @@ const (
 	codeAccessDenied       = 1698 // by a method without a password
 	codeNoDatabase         = 1046 // none is selected
 	codeNoTable            = 1146
-	codeNotLocked          = 1100 // LOCK TABLES, and another table
 )
 
 // packet returns the error as a packet.
