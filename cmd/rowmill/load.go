@@ -324,16 +324,6 @@ func untilReached[T any](ctx context.Context, a *app, f loadFlags, open func() (
 	return opened, stopped(ctx, err, "")
 }
 
-// loadOne loads a source; one that can't be read as the flags require is a usage error.
-func (a *app) loadOne(ctx context.Context, o ingest.Options, source string) (ingest.Result, error) {
-	r, err := ingest.Load(ctx, o, source, a.stdin)
-	var once *ingest.ReadOnceError
-	if errors.As(err, &once) {
-		err = usagef("the file itself as SOURCE", "%w", err)
-	}
-	return r, err
-}
-
 // everyTenth returns a function that prints each tenth line, of one every second. On a terminal,
 // each line replaces the one before; statusLine removes the last.
 func (a *app) everyTenth() func(line string) {

@@ -58,7 +58,7 @@ func (a *app) loadAll(ctx context.Context, o ingest.Options, f loadFlags, source
 		sources = []string{""}
 	}
 	several := len(sources) > 1
-	m := ingest.Many{Options: o, Files: f.files, Bad: func(source string) string { return f.badPath(source, table) }, Load: a.loadOne}
+	m := ingest.Many{Options: o, Files: f.files, Bad: func(source string) string { return f.badPath(source, table) }, Stdin: a.stdin}
 	m.Options.Progress = a.sayLoad(sources[0], f.Dry)
 	say := a.everyTenth()
 	m.Progress = func(p ingest.ManyProgress) { say(p.Text(f.Dry)) }

@@ -63,11 +63,6 @@ func (l *fileLoad) size() int64 {
 	return l.input.size
 }
 
-func (l *fileLoad) newLane(t *target) *lane {
-	return &lane{load: l.load, target: t, layout: newLayout(t.all.table.Columns, l.opt.Schema.PrimaryKey), sent: map[int64]bool{}, bySender: map[*sender]*sorter{},
-		file: &spillFile{dir: l.opt.Dir}, inserts: l.opt.Lane == Auto && l.size() < fewIndexesFile && len(l.opt.Schema.Indexes) <= 1}
-}
-
 // rowsIn returns the number of rows of a period, most at the most.
 func (n *lane) rowsIn(ctx context.Context, part rolling.Partition, most int64) (rows int64, err error) {
 	return retried(ctx, n.load, func() (rows int64, err error) {

@@ -11,13 +11,6 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// isBinary reports whether bytes have some that no text has.
-func isBinary(head []byte) bool {
-	return bytes.ContainsFunc(head, func(r rune) bool {
-		return r < ' ' && r != '\t' && r != '\n' && r != '\r' && r != '\f' && r != '\v' && r != '\b' && r != 0x1b && r != 0x1a
-	})
-}
-
 // detect sets the kind of a format, and the delimiter if the kind doesn't imply it, by the
 // first bytes of the text. wide means that it was UTF-16, which spreadsheets write with
 // tabs and with quotes as in CSV.

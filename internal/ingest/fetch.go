@@ -91,13 +91,6 @@ func appendBits(dst, text []byte, from, to value.Type) []byte {
 // appendFloat appends a binary fraction. One of 32 bits is the same fraction in a column of 64
 // bits, and has its shortest digits in a column of decimals or of text.
 func appendFloat(dst, text []byte, from, to value.Type) []byte {
-	switch string(text) {
-	case "9e999", "-9e999": // in a server whose SQL has no name for infinity
-		if to.NaN {
-			return append(append(dst, strings.TrimSuffix(string(text), "9e999")...), "Infinity"...)
-		}
-		return append(dst, text...)
-	}
 	if from.Bits != 32 || to.Kind == value.Float && to.Bits == 32 {
 		return append(dst, text...)
 	}

@@ -74,7 +74,6 @@ func TestConversion(t *testing.T) {
 		{float, decimal, "1e20", "100000000000000000000"},
 		{float, float, "0.1", "0.1"},
 		{float, nan, "NaN", "NaN"},
-		{double, nan, "-9e999", "-Infinity"},
 		{double, double, "5e-324", "5e-324"},
 	} {
 		got := c.text

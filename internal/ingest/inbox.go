@@ -238,8 +238,7 @@ func (in *Inbox) put(ctx context.Context, post Post, sum string) (Receipt, error
 		return Receipt{}, &PostError{Line: 1, Err: err}
 	}
 	line += int64(bytes.Count(data[:skip], lineBreak))
-	head := spooled{Table: in.opt.Table.Name, Columns: names, Named: post.Format.Columns != nil, Format: post.Format, Notation: post.Values, Duplicates: in.opt.OnDuplicate}
-	head.putZone(post.Values.Zone)
+	head := spooled{Table: in.opt.Table.Name, Columns: names, Named: post.Format.Columns != nil, Format: post.Format, Notation: post.Values, Zone: zoneName(post.Values.Zone), Duplicates: in.opt.OnDuplicate}
 	pool, err := in.shape(&head)
 	if err != nil && in.look(ctx) == nil {
 		pool, err = in.shape(&head)

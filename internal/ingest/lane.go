@@ -122,8 +122,8 @@ func (l *fileLoad) openLane(ctx context.Context, t *target) (*lane, error) {
 	if l.opt.Dry || !wanted && len(l.published) == 0 {
 		return nil, nil
 	}
-	n := l.newLane(t)
-	n.base = base
+	n := &lane{load: l.load, target: t, layout: newLayout(t.all.table.Columns, l.opt.Schema.PrimaryKey), sent: map[int64]bool{}, bySender: map[*sender]*sorter{},
+		file: &spillFile{dir: l.opt.Dir}, base: base, inserts: l.opt.Lane == Auto && l.size() < fewIndexesFile && len(l.opt.Schema.Indexes) <= 1}
 	var all []*publication
 	for i, p := range l.published {
 		if routed(p) && !wanted {

@@ -321,10 +321,8 @@ func newLoad(options *Options) (*load, error) {
 	if l.alone {
 		l.shared = newShared(&o)
 	}
-	bad, first, err := l.badFile(o.Bad)
-	if l.bad = bad; err == nil && first && len(l.bad.broken) > 0 {
-		l.say("file of bad rows %s: %s can't be read, the first is line %d; they are left unchanged", o.Bad, figure.Plural(len(l.bad.broken), "line", "lines"), l.bad.broken[0])
-	}
+	var err error
+	l.bad, err = l.badFile(o.Bad)
 	return l, err
 }
 

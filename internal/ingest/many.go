@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -30,8 +31,8 @@ type Many struct {
 	Files int
 	// Bad returns the path of the file of bad rows of a source.
 	Bad func(source string) string
-	// Load loads one source with Options that are complete for it.
-	Load func(ctx context.Context, o Options, source string) (Result, error)
+	// Stdin is what the source - reads.
+	Stdin io.Reader
 	// Done, unless nil, is called after each source, one call at a time.
 	Done func(Outcome)
 	// Progress, unless nil, is called after each interval of Options.Every if there are
@@ -191,7 +192,7 @@ func (r *manyRun) one(ctx context.Context, o Options, i int) {
 	}
 	source := r.sources[i]
 	o.Bad = r.Bad(source)
-	result, err := r.Load(ctx, o, source)
+	result, err := Load(ctx, o, source, r.Stdin)
 	out := NewOutcome(o, source, result, err)
 	r.mu.Lock()
 	r.outcomes[i], r.errs[i] = &out, err

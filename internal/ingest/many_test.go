@@ -15,12 +15,9 @@ func TestInterruptedBetweenSources(t *testing.T) {
 	m := Many{
 		Options: Options{DB: testdb.Open(t, "sqlite").(engine.Keeper), Table: &engine.Table{}},
 		Bad:     func(string) string { return "" },
-		Load: func(context.Context, Options, string) (Result, error) {
-			interrupt()
-			return Result{}, nil
-		},
+		Done:    func(Outcome) { interrupt() },
 	}
-	outcomes, _, sum, err := m.Run(ctx, []string{"a", "b", "c"})
+	outcomes, _, sum, err := m.Run(ctx, []string{"a.csv", "b.csv", "c.csv"})
 	if len(outcomes) != 1 || sum.NotBegun != 2 || !errors.Is(err, context.Canceled) {
 		t.Errorf("%d outcomes, %d sources not begun, %v", len(outcomes), sum.NotBegun, err)
 	}

@@ -235,9 +235,7 @@ func (l *fileLoad) toStore(all []state.Extent) []state.Extent {
 	return all
 }
 
-// extents returns the settled extents of the source's rows. It also sets l.accepted. An
-// extent at the lowest position of all, which older versions stored, says that the extents
-// are unknown: none is returned.
+// extents returns the settled extents of the source's rows. It also sets l.accepted.
 func (l *fileLoad) extents(ctx context.Context) (all []state.Extent, err error) {
 	all, err = retried(ctx, l.load, func() ([]state.Extent, error) { return l.state.Extents(ctx, l.source.Table, l.source.Key) })
 	l.accepted = slices.Contains(all, state.Accepted)

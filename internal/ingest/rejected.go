@@ -48,8 +48,6 @@ type badFile struct {
 	mu   sync.Mutex
 	// have contains the rows in the file: their byte offsets, in order, by the source's key.
 	have map[string][]int64
-	// broken contains the numbers of unreadable lines between readable ones.
-	broken []int
 }
 
 // openBad reads which rows the file contains, if it exists.
@@ -58,14 +56,10 @@ func openBad(path string) (*badFile, error) {
 		path = target // so that the link remains when the file is replaced
 	}
 	b := &badFile{path: path, have: map[string][]int64{}}
-	n := 0
-	err := b.each(func(row *badRow, _ []byte) error {
-		if n++; row == nil {
-			b.broken = append(b.broken, n)
-		} else {
+	err := b.each(func(row *badRow, _ []byte) {
+		if row != nil {
 			b.have[row.Load] = append(b.have[row.Load], row.Byte)
 		}
-		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("file of bad rows: %w", err)
@@ -79,7 +73,7 @@ func openBad(path string) (*badFile, error) {
 // each passes the file's rows to fn, up to the last complete line. The first line
 // must be readable, which proves that rowmill wrote the file. For a later line that
 // is unreadable, row is nil.
-func (b *badFile) each(fn func(row *badRow, line []byte) error) error {
+func (b *badFile) each(fn func(row *badRow, line []byte)) error {
 	f, err := os.Open(b.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -124,9 +118,7 @@ func (b *badFile) each(fn func(row *badRow, line []byte) error) error {
 			}
 			row = nil
 		}
-		if err := fn(row, line); err != nil {
-			return err
-		}
+		fn(row, line)
 	}
 }
 
@@ -146,11 +138,10 @@ func (b *badFile) stale(load string, from, to int64) bool {
 // file's lock.
 func (b *badFile) prune(load string, from, to int64) error {
 	var out bytes.Buffer
-	err := b.each(func(row *badRow, line []byte) error {
+	err := b.each(func(row *badRow, line []byte) {
 		if row == nil || row.Load != load || row.Byte < from || row.Byte >= to {
 			out.Write(line)
 		}
-		return nil
 	})
 	if err != nil {
 		return err

@@ -129,16 +129,16 @@ func (s *shared) target(l *load, f *Format, names []string) (*target, error) {
 }
 
 // badFile opens a file of bad rows, once for all loads that name it.
-func (s *shared) badFile(path string) (b *badFile, first bool, err error) {
+func (s *shared) badFile(path string) (b *badFile, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if b = s.bad[path]; b != nil {
-		return b, false, nil
+		return b, nil
 	}
 	if b, err = openBad(path); err == nil {
 		s.bad[path] = b
 	}
-	return b, true, err
+	return b, err
 }
 
 // lock waits until no other load of this process holds a lock of that name. The

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -169,53 +168,27 @@ func (e ended) Read(p []byte) (int, error) {
 func (l *fileLoad) optionsText() string {
 	f, v := &l.format, &l.opt.Values
 	m := map[string]string{"on-duplicate": l.opt.OnDuplicate, "format": string(f.Kind), "columns": strings.Join(f.Columns, ","), "bytes": cmp.Or(v.Bytes, value.Hex),
-		"time-zone": time.UTC.String(), "truncate-times": strconv.FormatBool(v.TruncateTimes), "unix-times": v.Unix}
-	if v.Zone != nil {
-		m["time-zone"] = v.Zone.String()
-	}
+		"time-zone": zoneName(v.Zone), "truncate-times": strconv.FormatBool(v.TruncateTimes), "unix-times": v.Unix}
 	if l.parquet {
 		m["format"] = string(Parquet)
 	}
 	if f.Kind == LineProtocol {
 		m["measurement"] = f.Measurement
 	}
-	// Each option is recorded, also one that isn't given, which an older version lacks.
-	m["encoding"], m["null-quoted"], m["decimal-comma"] = f.Encoding, isSet(f.NullQuoted), isSet(v.DecimalComma)
+	m["encoding"], m["null-quoted"], m["decimal-comma"] = f.Encoding, strconv.FormatBool(f.NullQuoted), strconv.FormatBool(v.DecimalComma)
 	m["skip-columns"], m["set"], m["time-format"] = strings.Join(f.SkipColumns, ","), "", v.TimeFormatsText()
 	for _, c := range f.Set {
 		m["set"] += c.Column + "=" + c.Value + "\n"
 	}
-	if null := f.nullText(); !f.Kind.keyed() || f.NullQuoted {
-		m["null"] = null
+	if !f.Kind.keyed() || f.NullQuoted {
+		m["null"] = strings.Join(f.Nulls, "\n")
 	}
 	if !f.Kind.keyed() {
 		m["header"], m["delimiter"] = strconv.FormatBool(f.header()), string(f.delimiter())
-		m["comment"], m["escape"], m["skip-lines"] = f.Comment, isSet(f.Escape), ""
-		if f.SkipLines > 0 {
-			m["skip-lines"] = strconv.Itoa(f.SkipLines)
-		}
+		m["comment"], m["escape"], m["skip-lines"] = f.Comment, strconv.FormatBool(f.Escape), strconv.Itoa(f.SkipLines)
 	}
 	text, _ := json.Marshal(m) // contains only strings
 	return string(text)
-}
-
-// isSet returns the text of an option that older versions didn't have.
-func isSet(option bool) string {
-	if option {
-		return "true"
-	}
-	return ""
-}
-
-// nullText returns the texts that mean NULL, for the recorded options.
-func (f *Format) nullText() string {
-	switch len(f.Nulls) {
-	case 0:
-		return `\N`
-	case 1:
-		return f.Nulls[0]
-	}
-	return fmt.Sprintf("%q", f.Nulls)
 }
 
 // begunOtherwise reports that the load was begun with options that make other rows of the file,
@@ -233,7 +206,7 @@ func (l *fileLoad) begunOtherwise() (bool, error) {
 	s.Options = now
 	var differ []string
 	for name, now := range is {
-		if now != was[name] { // an older version recorded fewer options
+		if now != was[name] {
 			differ = append(differ, fmt.Sprintf("--%s was %q and is now %q", name, was[name], now))
 		}
 	}

@@ -2,20 +2,13 @@ package ingest
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/textfile"
 )
-
-// A ReadOnceError is a source that can be read only once, with Options that need to read it
-// again.
-type ReadOnceError struct{ Source string }
-
-func (e *ReadOnceError) Error() string {
-	return "source " + e.Source + " isn't a file on disk: --again, --accept-missing, --lane publish and --lane merge need one that can be read again"
-}
 
 // Load loads a source; "" is the contents of the spool, "-" is stdin. A source that isn't
 // a file on disk is read as a stream.
@@ -30,7 +23,8 @@ func Load(ctx context.Context, o Options, source string, stdin io.Reader) (Resul
 		return File(ctx, o, source)
 	}
 	if o.Again || o.AcceptMissing || o.Lane == Publish || o.Lane == Merge {
-		return Result{}, &ReadOnceError{source}
+		return Result{}, engine.Hinted(fmt.Errorf("source %s isn't a file on disk: --again, --accept-missing, --lane publish and --lane merge need one that can be read again", source),
+			"the file itself as SOURCE")
 	}
 	in, err := textfile.Open(ctx, source)
 	if err != nil {

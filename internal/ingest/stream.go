@@ -156,18 +156,13 @@ type spooled struct {
 	Named bool `json:"named,omitempty"`
 	Format
 	value.Notation
-	// Zone replaces that of the notation. Offset, in seconds, describes a zone that is
-	// only an offset. Duplicates is
-	// Options.OnDuplicate; older records have other words.
+	// Zone replaces that of the notation. Duplicates is Options.OnDuplicate.
 	Zone       string `json:"zone"`
-	Offset     *int   `json:"offset,omitempty"`
 	Duplicates string `json:"duplicates"`
 	// Line is the number of the first line, counted from the beginning of the stream,
 	// and Lines how many there are.
 	Line  int64 `json:"line"`
 	Lines int64 `json:"lines"`
-	// Null is the only one of Format.Nulls in records of older versions.
-	Null string `json:"null,omitempty"`
 	// Key and Sum identify the Post that the record is; see Post.Key.
 	Key string `json:"key,omitempty"`
 	Sum string `json:"key_sum,omitempty"`
@@ -185,9 +180,6 @@ func (s *spooled) shape() (string, error) {
 func (s *spooled) target(options *Options) (_ *target, err error) {
 	f := s.Format
 	f.NoHeader = true
-	if s.Null != "" {
-		f.Nulls = []string{s.Null}
-	}
 	if f.Columns = nil; s.Named {
 		f.Columns = s.Columns
 	}
@@ -196,31 +188,18 @@ func (s *spooled) target(options *Options) (_ *target, err error) {
 	}
 	o := *options
 	o.OnDuplicate, o.Values = s.Duplicates, s.Notation
-	if o.OnDuplicate == "reject" { // the word of the first release
-		o.OnDuplicate = Reject
-	}
-	if o.Values.Zone, err = s.zone(); err != nil {
-		return nil, fmt.Errorf("its time zone: %w", err)
+	if o.Values.Zone, err = value.ParseZone(s.Zone); err != nil {
+		return nil, fmt.Errorf("its time zone %q: %w", s.Zone, err)
 	}
 	return newTarget(o.DB, o.Table, o.Schema, &f, s.Columns, &o)
 }
 
-func (s *spooled) putZone(zone *time.Location) {
+// zoneName is what value.ParseZone reads as the zone.
+func zoneName(zone *time.Location) string {
 	if zone == nil {
 		zone = time.UTC
 	}
-	s.Zone = zone.String()
-	if _, err := time.LoadLocation(s.Zone); err != nil {
-		_, offset := time.Unix(0, 0).In(zone).Zone()
-		s.Offset = &offset
-	}
-}
-
-func (s *spooled) zone() (*time.Location, error) {
-	if s.Offset != nil {
-		return time.FixedZone(s.Zone, *s.Offset), nil
-	}
-	return time.LoadLocation(s.Zone)
+	return zone.String()
 }
 
 func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) {
@@ -474,8 +453,7 @@ func (l *streamLoad) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io
 	if err != nil || t == nil {
 		return err
 	}
-	head := spooled{Table: l.opt.Table.Name, Named: f.Columns != nil, Format: f, Notation: f.notation(l.opt), Duplicates: l.opt.OnDuplicate}
-	head.putZone(l.opt.Values.Zone)
+	head := spooled{Table: l.opt.Table.Name, Named: f.Columns != nil, Format: f, Notation: f.notation(l.opt), Zone: zoneName(l.opt.Values.Zone), Duplicates: l.opt.OnDuplicate}
 	head.Columns = t.names
 	put := func(b *batch) error {
 		data := b.data

@@ -3,6 +3,7 @@ package ingest
 import (
 	"archive/zip"
 	"bufio"
+	"bytes"
 	"compress/bzip2"
 	"compress/gzip"
 	"context"
@@ -165,7 +166,7 @@ func notPacked(in *bufio.Reader, named string, begun bool) error {
 	case begun:
 		return unpackError(named, io.ErrUnexpectedEOF)
 	}
-	if head, _ = in.Peek(headBytes); isBinary(head) {
+	if head, _ = in.Peek(headBytes); bytes.IndexByte(head, 0) >= 0 {
 		return fmt.Errorf("its name ends in .%s, and its content is neither that nor text: it is damaged, or of another format", named)
 	}
 	return nil
