@@ -221,7 +221,7 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 	if want != have {
 		return &whole{whyPlan, "the server plans it in another way for a partition"}
 	}
-	give, ok := f.queue.take(ctx, c.account(), min(len(plan.Pieces), f.o.Parallel), queueWait)
+	give, ok := f.queue.take(ctx, min(len(plan.Pieces), f.o.Parallel), queueWait)
 	if !ok {
 		return &whole{whyBusy, "no sessions are free"}
 	}

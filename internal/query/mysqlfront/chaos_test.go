@@ -128,7 +128,7 @@ func TestChaos(t *testing.T) {
 	if n := len(x.connected()); n > 0 {
 		t.Errorf("%d sessions are left", n)
 	}
-	if used, waiting := x.queue.state(); used != 0 || waiting != 0 {
+	if used, waiting := x.queue.used.Load(), x.queue.waiting.Load(); used != 0 || waiting != 0 {
 		t.Errorf("%d sessions for pieces are still counted, %d queries wait", used, waiting)
 	}
 	if err := a.Close(); err != nil {

@@ -172,7 +172,8 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 		}
 	}
 	if u.empty() {
-		return true, c.noCommand()
+		c.refuse(&serverError{codeUnknownCommand, "08S01", "Unknown command"}, u.buf[u.r+3]+1)
+		return false, nil
 	}
 	if err := c.wantHead(); err != nil {
 		return false, c.ended(err)
@@ -240,28 +241,6 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 
 // empty reports that the next packet has no payload.
 func (s *side) empty() bool { return s.w-s.r >= headerSize && length(s.buf[s.r:]) == 0 }
-
-// noCommand passes a packet without a payload on, to which the server says that it knows no such command.
-func (c *client) noCommand() error {
-	if err := c.passAnswered([]byte{0}, nil); err != nil {
-		return err
-	}
-	if err := c.restore(); err != nil {
-		return err
-	}
-	p := c.user.buf[c.user.r:][:headerSize]
-	c.user.r += headerSize
-	c.in.Add(headerSize)
-	c.reply.start(expectOne)
-	if _, err := c.server.Write(p); err != nil {
-		return c.lost(err)
-	}
-	if err := c.respond(); err != nil {
-		return err
-	}
-	c.after()
-	return nil
-}
 
 // note notes a command that is passed on. p is what has come of it, with its header.
 func (c *client) note(p []byte) {

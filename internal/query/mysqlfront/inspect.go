@@ -296,8 +296,6 @@ func (c *client) examines(p []byte) bool {
 			return false
 		}
 		return c.due(s.shape)
-	case comProcessKill:
-		return true
 	}
 	return false
 }

@@ -2,7 +2,6 @@ package mysqlfront
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -29,11 +28,9 @@ func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error)
 	switch {
 	case rows && !c.quiet:
 		return true, c.warnings(string(t), []note{{"Note", fmt.Sprint(codeUnknown), "rowmill: passed on whole: " + *c.why}})
-	case what == comProcessKill && len(body) >= 5:
-		return true, c.kill(p, killed{id: uint64(binary.LittleEndian.Uint32(body[1:])), hard: true})
 	case what == comQuery && kindOf(t) == kills:
-		if k, ok := parseKill(string(t)); ok {
-			return true, c.kill(p, k)
+		if id, ok := parseKill(string(t)); ok {
+			return true, c.kill(p, id)
 		}
 	case what == comQuery && kindOf(t) == selects && asksAboutLast(t):
 		// The front's own statements would change the answer.
@@ -127,51 +124,24 @@ func (c *client) repeat(text string) error {
 	return err
 }
 
-// A killed says what a KILL is about.
-type killed struct {
-	id   uint64
-	user string // of KILL USER, which names no connection
-	hard bool   // the connection, and not only what it runs
-}
-
-// parseKill reads KILL. Another form than these, such as MariaDB's with the number of a query, is passed on, and ends no pieces.
-func parseKill(text string) (k killed, ok bool) {
+// parseKill returns the connection of a KILL QUERY. Another KILL ends a connection, with which its pieces end, and MariaDB's with the number of a query ends none.
+func parseKill(text string) (id uint64, ok bool) {
 	words := strings.Fields(strings.TrimRight(string(skipBlank([]byte(text))), "; \t\r\n"))
-	if len(words) < 2 || !strings.EqualFold(words[0], "kill") {
-		return k, false
+	if len(words) != 3 || !strings.EqualFold(words[0], "kill") || !strings.EqualFold(words[1], "query") {
+		return 0, false
 	}
-	k.hard = true
-	last := words[len(words)-1]
-	for _, w := range words[1 : len(words)-1] {
-		switch {
-		case strings.EqualFold(w, "hard"), strings.EqualFold(w, "soft"), strings.EqualFold(w, "connection"):
-		case strings.EqualFold(w, "query"):
-			k.hard = false
-		case strings.EqualFold(w, "user"):
-			name, _, _ := strings.Cut(last, "@")
-			k.user = strings.Trim(name, "'`\"")
-		default:
-			return k, false
-		}
-	}
-	if k.user != "" {
-		return k, true
-	}
-	var err error
-	k.id, err = strconv.ParseUint(last, 10, 64)
-	return k, err == nil
+	id, err := strconv.ParseUint(words[2], 10, 64)
+	return id, err == nil
 }
 
-// kill passes a KILL on. If the server accepts it, it has checked the privileges: then pieces of queries of that connection, which
+// kill passes a KILL QUERY on. If the server accepts it, it has checked the privileges: then pieces of a query of that connection, which
 // the server doesn't know, end as well.
-func (c *client) kill(p []byte, k killed) error {
-	// Those that run now: when the server has answered, they may already run the next query.
-	var ends []func()
+func (c *client) kill(p []byte, id uint64) error {
+	// The one that runs now: when the server has answered, the next query may already run.
+	var stop context.CancelCauseFunc
 	for _, other := range c.front.connected() {
-		if other != c && (k.user != "" && other.account() == k.user || k.user == "" && uint64(other.id) == k.id) {
-			if stop := other.running(); stop != nil {
-				ends = append(ends, func() { stop(errKilled) })
-			}
+		if other != c && uint64(other.id) == id {
+			stop = other.running()
 		}
 	}
 	c.note(p)
@@ -183,10 +153,8 @@ func (c *client) kill(p []byte, k killed) error {
 		return err
 	}
 	c.after()
-	if !c.reply.failed {
-		for _, end := range ends {
-			end()
-		}
+	if !c.reply.failed && stop != nil {
+		stop(errKilled)
 	}
 	return nil
 }

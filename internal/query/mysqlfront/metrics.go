@@ -85,7 +85,7 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 	for _, c := range clients {
 		in, out, count = in+c.in.Load(), out+c.out.Load(), count+c.count.Load()
 	}
-	used, waiting := g.f.queue.state()
+	used, waiting := g.f.queue.used.Load(), g.f.queue.waiting.Load()
 	gauge := func(d *prometheus.Desc, v float64) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
 	}

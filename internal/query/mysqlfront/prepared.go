@@ -1,7 +1,6 @@
 package mysqlfront
 
 import (
-	"bytes"
 	"slices"
 )
 
@@ -81,35 +80,18 @@ func (s *statement) withTypes(p []byte) []byte {
 	return slices.Concat(p[:at], []byte{1}, s.types, p[at+1:])
 }
 
-// sendTyped passes a COM_STMT_EXECUTE on with the types of its parameters, which it lacks.
+// sendTyped passes a COM_STMT_EXECUTE on with the types of its parameters, which it lacks. One that is as long as a packet may be has no room for them,
+// and ends the session.
 func (c *client) sendTyped() error {
-	s := c.statements[statementID(c.user.buf[c.user.r+headerSize:c.user.w])]
-	out := begin(nil, c.user.buf[c.user.r+3])
-	for first, size := true, maxPayload; size == maxPayload; first = false {
-		p, err := c.user.packet(maxPayload)
-		if err != nil {
-			return c.ended(err)
-		}
-		size = len(p) - headerSize
-		if p = p[headerSize:]; first {
-			p = s.withTypes(p)
-		}
-		out = append(out, p...)
-		// More than one packet holds goes to the next one.
-		for size == maxPayload && len(out) > headerSize+maxPayload {
-			rest := bytes.Clone(out[headerSize+maxPayload:])
-			full, seq := out[:headerSize+maxPayload], out[3]+1
-			full[0], full[1], full[2] = 0xFF, 0xFF, 0xFF
-			if _, err := c.server.Write(full); err != nil {
-				return c.lost(err)
-			}
-			out = append(begin(out[:0], seq), rest...)
-		}
+	p, err := c.user.packet(maxPayload - 1)
+	if err != nil {
+		return c.ended(err)
 	}
-	s.unsent = false
-	out, _ = end(out, 0)
+	s := c.statements[statementID(p[headerSize:])]
+	out, _ := end(append(begin(nil, p[3]), s.withTypes(p[headerSize:])...), 0)
 	if _, err := c.server.Write(out); err != nil {
 		return c.lost(err)
 	}
+	s.unsent = false
 	return nil
 }

@@ -1,10 +1,8 @@
 package mysqlfront
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -112,45 +110,6 @@ func TestTypesReachTheServer(t *testing.T) {
 			t.Errorf("after parts:\n got %q\nwant %q", got, want)
 		}
 	})
-}
-
-// TestTypesInLongCommand inserts types into commands that are as long as a packet may be, and longer.
-func TestTypesInLongCommand(t *testing.T) {
-	for _, size := range []int{20, maxPayload - 3, maxPayload - 2, maxPayload, maxPayload + 1, 2 * maxPayload} {
-		near, user := net.Pipe()
-		server, upstream := net.Pipe()
-		s := &statement{params: 1, types: []byte{typeVarString, 0}, unsent: true}
-		c := &client{statements: map[uint32]*statement{7: s}}
-		c.user.Conn, c.server.Conn = user, upstream
-		payload := append([]byte{comStmtExecute, 7, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0}, strings.Repeat("x", size-12)...)
-		sent, _ := end(append(begin(nil, 0), payload...), 0)
-		go func() { _, _ = near.Write(sent) }()
-		go func() {
-			if err := c.user.want(headerSize + 12); err != nil || !c.lacksTypes(c.user.buf[headerSize:c.user.w]) {
-				t.Errorf("size %d: no types are missing: %v", size, err)
-			}
-			if err := c.sendTyped(); err != nil {
-				t.Errorf("size %d: %v", size, err)
-			}
-		}()
-		want := append(append(append([]byte(nil), payload[:11]...), 1, typeVarString, 0), payload[12:]...)
-		in := side{Conn: server}
-		var got []byte
-		for seq, n := byte(0), maxPayload; n == maxPayload; seq++ {
-			p, err := in.packet(maxPayload)
-			if err != nil || p[3] != seq {
-				t.Fatalf("size %d: packet %d has number %d, %v", size, seq, p[3], err)
-			}
-			n = length(p)
-			got = append(got, p[headerSize:]...)
-		}
-		if !bytes.Equal(got, want) || s.unsent {
-			t.Errorf("size %d: %d bytes reach the server, want %d", size, len(got), len(want))
-		}
-		for _, conn := range []net.Conn{near, server} {
-			conn.Close()
-		}
-	}
 }
 
 // TestLastStatement names the statement that was prepared last as MariaDB's libraries do, right behind its preparation.

@@ -213,6 +213,7 @@ const (
 	codeOutOfMemory        = 1041
 	codeAccessDenied       = 1698 // by a method without a password
 	codeNoDatabase         = 1046 // none is selected
+	codeUnknownCommand     = 1047
 	codeNoTable            = 1146
 )
 
