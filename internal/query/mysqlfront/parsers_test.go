@@ -44,7 +44,7 @@ func TestRelays(t *testing.T) {
 		"SET TRANSACTION READ ONLY": &whyHidden, "set /* x */ transaction isolation level serializable": &whyHidden, "SET @@tx_isolation = 'READ-UNCOMMITTED'": &whyHidden,
 		"SET transaction_isolation = 'x'": &whyHidden, "SET SESSION sql_mode = '', @@tx_isolation = 'x'": &whyHidden,
 		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY": nil, "SET @@session.tx_isolation = 'x'": nil, "SET GLOBAL transaction_isolation = 'x'": nil,
-		"SET NAMES utf8mb4": nil, "SET @a = f()": &whyHidden, "SET @a = ABS(-1), @b = 'f (1)'": nil, "USE x": nil, "ALTER TABLE t ADD a INT": nil,
+		"SET NAMES utf8mb4": nil, "set session_track_system_variables = CONCAT(@@global.session_track_system_variables, ',tx_isolation'), NAMES utf8mb4": nil, "SET \"tx_isolation\" = 'x'": &whyHidden, "SET @a = f()": &whyHidden, "SET @a = ABS(-1), @b = 'f (1)'": nil, "USE x": nil, "ALTER TABLE t ADD a INT": nil,
 		"SET STATEMENT max_statement_time=1 FOR SELECT 1": &whyHidden, "SET /*!100000 STATEMENT a=1 FOR*/ EXECUTE p": &whyHidden,
 		"CALL p()": &whyHidden, "EXECUTE s": &whyHidden, "EXECUTE IMMEDIATE 'x'": &whyHidden, "BEGIN": nil, "BEGIN NOT ATOMIC CALL p(); END": &whyHidden, "LOCK TABLES t READ": &whyHidden, "FLUSH TABLES WITH READ LOCK": &whyHidden, "INSERT INTO t VALUES ('a; b')": nil, "nonsense": &whyHidden, "": &whyHidden,
 		"/*!40101 SET TRANSACTION READ ONLY */": &whyHidden, "DO f()": &whyHidden, "DO 1": nil, "SET profiling = 1": &whyTraced, "SELECT * FROM information_schema.PROFILING": nil,

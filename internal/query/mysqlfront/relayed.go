@@ -39,7 +39,7 @@ func (c *client) relays(t []byte, complete bool) *string {
 		// MariaDB's SET STATEMENT has another statement within it.
 		scope, _ := firstWord(bytes.TrimPrefix(skipBlank(rest), []byte("@@")))
 		scoped := oneOf(scope, []string{"session", "local", "global"}) && (bytes.IndexByte(rest, ',') < 0 || containsFold(rest, "isolation level"))
-		if equalFold(scope, "statement") || !scoped && (containsFold(rest, "isolation") || containsFold(rest, "transaction")) || bytes.Contains(rest, []byte("/*")) {
+		if equalFold(scope, "statement") || !scoped && c.aboutTransactions(rest) || bytes.Contains(rest, []byte("/*")) {
 			return &whyHidden
 		}
 	}
@@ -52,6 +52,31 @@ func (c *client) relays(t []byte, complete bool) *string {
 		return nil
 	}
 	return &whyHidden
+}
+
+// scanner reads a text by the session's rules, as far as they are known.
+func (c *client) scanner(text string) parse.Scanner {
+	syntax := c.front.o.Reader.Syntax(c.mode)
+	syntax.Backslash = c.reply.status&statusNoBackslash == 0
+	return parse.NewScanner(text, syntax)
+}
+
+// aboutTransactions reports that a SET has the name of a variable about transactions outside of strings: MariaDB's libraries have it in a list of variables to track.
+func (c *client) aboutTransactions(t []byte) bool {
+	if !containsFold(t, "isolation") && !containsFold(t, "transaction") {
+		return false
+	}
+	text := string(t)
+	for s := c.scanner(text); ; {
+		token, err := s.Next()
+		if err != nil || token.Kind == parse.End {
+			return err != nil
+		}
+		// What is in double quotes may be a name.
+		if name := []byte(token.Of(text)); name[len(name)-1] != '\'' && (containsFold(name, "isolation") || containsFold(name, "transaction")) {
+			return true
+		}
+	}
 }
 
 func oneOf(word []byte, list []string) bool {
@@ -82,9 +107,7 @@ func (c *client) callsUnknown(t []byte, columns, complete bool) bool {
 		return false
 	}
 	text, reader := string(t), c.front.o.Reader
-	syntax := reader.Syntax(c.mode)
-	syntax.Backslash = c.reply.status&statusNoBackslash == 0
-	s := parse.NewScanner(text, syntax)
+	s := c.scanner(text)
 	for before, name := (parse.Token{}), (parse.Token{}); ; {
 		token, err := s.Next()
 		switch {
