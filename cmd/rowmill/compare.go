@@ -36,6 +36,9 @@ type compareFlags struct {
 // compareTry is the hint for an invalid command line.
 const compareTry = "rowmill compare before.jsonl after.jsonl"
 
+// fewRepeats is the number of repeats below which Student's t is so large that --threshold seldom gets an answer.
+const fewRepeats = 5
+
 // noThreshold is the threshold if --threshold isn't given.
 const noThreshold = -1
 
@@ -59,7 +62,8 @@ func (a *app) compareCommand() *cobra.Command {
 			"of both records again, alternately (A B B A ...); it prints what it will run and which\n" +
 			"tables it drops, and asks. Only alternating runs distinguish a difference between the\n" +
 			"configurations from a change of the machine.\n\n" +
-			"Exit codes: 0 compared, 1 failed, 2 usage, 3 a regression beyond --threshold is shown.",
+			"Exit codes: 0 compared, 1 failed, 2 usage, 3 a regression beyond --threshold is shown,\n" +
+			"4 the runs are too few or too short to judge by --threshold.",
 		Example: "  rowmill compare before.jsonl after.jsonl --threshold 5%\n" +
 			"  rowmill compare run.jsonl --a layout=plain --b layout=rolling\n" +
 			"  rowmill compare before.jsonl after.jsonl --repeat 5 --out both.jsonl",
@@ -124,7 +128,11 @@ func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error
 		if err != nil {
 			return err
 		}
-		if err := a.confirm(ctx, again.Plan(versionString(), f.out), f.yes); err != nil {
+		plan := again.Plan(versionString(), f.out)
+		if f.threshold >= 0 && f.repeat < fewRepeats {
+			plan += fmt.Sprintf("! --threshold with --repeat %d: of so few runs even half the rate may not be shown, and the exit code is then %d; --repeat %d shows more.\n", f.repeat, exitUnknown, fewRepeats)
+		}
+		if err := a.confirm(ctx, plan, f.yes); err != nil {
 			return err
 		}
 		before, after, stopped = a.repeat(ctx, again, f.out)
@@ -161,13 +169,13 @@ func (a *app) writeComparison(f compareFlags, d *report.Document) error {
 	return d.Text(a.stdout)
 }
 
-// judge returns the error of a regression, as described, and otherwise err.
+// judge returns the error of a regression, as described, and otherwise err, with the exit code of what it can't tell.
 func judge(regression string, err error) error {
 	if regression != "" {
 		return &regressionError{regression}
 	}
-	if errors.Is(err, report.ErrNoRepeats) {
-		return engine.Hinted(err, "--repeat 3")
+	if unjudged, ok := errors.AsType[*report.Unjudged](err); ok {
+		return engine.Classed(errUnknown, engine.Hinted(err, "%s", unjudged.Try))
 	}
 	return err
 }

@@ -34,7 +34,7 @@ const (
 	exitUsage  = 2
 	// exitRegression means that `rowmill compare --threshold` found a regression.
 	exitRegression = 3
-	// exitUnknown means that status can't tell the state of a table.
+	// exitUnknown means that status can't tell the state of a table, or compare what --threshold asks.
 	exitUnknown = 4
 	// exitPipe is the exit code that shells give for a program ended by SIGPIPE.
 	exitPipe = 141

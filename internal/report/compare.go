@@ -124,7 +124,7 @@ func NewComparison(a, b []result.Record) (Comparison, error) {
 	if slices.ContainsFunc(slices.Concat(a, b), func(r result.Record) bool { return r.Run.Speed != nil }) {
 		return c, errors.New("cells of a speed test can't be compared by rows; report shows several records of them side by side")
 	}
-	ga, gb := runsOf(charted(a)), runsOf(charted(b))
+	ga, gb := runsOf(charted(proven(a))), runsOf(charted(proven(b)))
 	partner, left := pairUp(ga, gb)
 	for i, j := range partner {
 		if j < 0 {
@@ -138,49 +138,75 @@ func NewComparison(a, b []result.Record) (Comparison, error) {
 	return c, nil
 }
 
+// proven returns the records, each part of a longer run (a step, a trial) with the proof that its last part has for all.
+func proven(recs []result.Record) []result.Record {
+	out := slices.Clone(recs)
+	for i := len(out) - 2; i >= 0; i-- {
+		r, next := &out[i], &out[i+1]
+		if r.End == nil || r.End.Verified != nil || next.End == nil || r.Source != next.Source || r.Run.Layout != next.Run.Layout {
+			continue
+		}
+		if s, t := r.Run.Step, next.Run.Step; s != nil && t != nil && s.Benchmark == t.Benchmark && s.Number < t.Number ||
+			r.Run.Search != nil && next.Run.Search != nil && r.Run.Search.Trial < next.Run.Search.Trial {
+			end := *r.End
+			end.Verified, r.End = next.End.Verified, &end
+		}
+	}
+	return out
+}
+
 func runsOf(recs []result.Record) [][]*result.Record {
 	return picked(recs, func(i int) *result.Record { return &recs[i] })
 }
 
-// Regressions returns the pairs shown to be slower by more than the threshold, a fraction:
-// the interval of the ratio lies below 1, and the ratio itself below 1-threshold. untold
-// contains the pairs without an interval.
-func (c Comparison) Regressions(threshold float64) (shown, untold []*Pair) {
-	for i := range c.Pairs {
-		p := &c.Pairs[i]
-		switch {
-		case p.Verdict == Unknown:
-			untold = append(untold, p)
-		case p.Verdict == Slower && deref(p.RowsPerSecond.Ratio) < 1-threshold:
-			shown = append(shown, p)
-		}
-	}
-	return shown, untold
+// An Unjudged is the error of a threshold that the runs are too few, or too short, to judge by. Try is what to do.
+type Unjudged struct{ Text, Try string }
+
+func (e *Unjudged) Error() string { return "--threshold: " + e.Text }
+
+// undecided reports whether the runs are too few to tell a regression beyond the threshold from chance: so much slower
+// was measured and not shown, by more than runs of one configuration usually differ, or the interval is so wide that
+// even half the rate would not have been shown.
+func undecided(ratio float64, b *Bounds, threshold float64) bool {
+	return verdictOf(b) == NoDifference && (ratio < min(1-threshold, keptFlatness) || b.High >= 2*ratio)
 }
 
-// Regression describes the regressions beyond the threshold, a fraction, "" for none. A
-// threshold below 0 is none. The error says that the runs can't be judged.
+// Regression describes the regressions beyond the threshold, a fraction, "" for none: pairs whose interval of the ratio
+// lies below 1, and the ratio itself below 1-threshold. A threshold below 0 is none. The error Unjudged
+// says that a pair can't be.
 func (c Comparison) Regression(threshold float64) (string, error) {
 	if threshold < 0 {
 		return "", nil
 	}
-	shown, untold := c.Regressions(threshold)
-	if len(shown) > 0 {
-		p := shown[0]
-		text := fmt.Sprintf("%q of %s inserts at %.3f of the rate of %q of %s, more than %s slower", p.B.Name, p.B.Source,
-			*p.RowsPerSecond.Ratio, p.A.Name, p.A.Source, figures.Share(threshold))
-		if len(p.Repeats) == 1 {
-			text += "; with one run on each side the difference may be chance: --repeat shows whether it is"
+	var shown []*Pair
+	var untold error
+	for i := range c.Pairs {
+		p := &c.Pairs[i]
+		r := deref(p.RowsPerSecond.Ratio)
+		switch {
+		case p.Verdict == Slower && r < 1-threshold:
+			shown = append(shown, p)
+		case untold != nil:
+		case p.Verdict == Unknown:
+			untold = &Unjudged{fmt.Sprintf("%q can't be judged: its runs are too short for an interval, and there is one on each side", p.B.Name), "--repeat 5"}
+		case undecided(r, p.Interval, threshold):
+			untold = &Unjudged{fmt.Sprintf("%q can't be judged: it runs at %s the rate of %q, but the interval, %s..%s from %s, is too wide to tell", p.B.Name, ratio(r), p.A.Name,
+				ratio(p.Interval.Low), ratio(p.Interval.High), plural(len(p.Repeats), "pair", "pairs")), "--repeat " + strconv.Itoa(max(5, 2*len(p.Repeats)))}
 		}
-		if len(shown) > 1 {
-			text += fmt.Sprintf(", and %d more", len(shown)-1)
-		}
-		return text, nil
 	}
-	if len(untold) > 0 {
-		return "", fmt.Errorf("--threshold: %q can't be judged: its runs are too short for an interval, and there is one on each side", untold[0].B.Name)
+	if len(shown) == 0 {
+		return "", untold
 	}
-	return "", nil
+	p := shown[0]
+	text := fmt.Sprintf("%q of %s inserts at %.3f of the rate of %q of %s, more than %s slower", p.B.Name, p.B.Source,
+		*p.RowsPerSecond.Ratio, p.A.Name, p.A.Source, figures.Share(threshold))
+	if len(p.Repeats) == 1 {
+		text += "; with one run on each side the difference may be chance: --repeat shows whether it is"
+	}
+	if len(shown) > 1 {
+		text += fmt.Sprintf(", and %d more", len(shown)-1)
+	}
+	return text, nil
 }
 
 // pairUp returns for each group of a the index of its partner in b, or -1, and the names
@@ -208,7 +234,7 @@ func pairUp(a, b [][]*result.Record) (partner []int, left []string) {
 				if cells := x.Cell != nil && y.Cell != nil; cells && step > 0 {
 					continue // cells of a matrix are compared only with the same cells
 				}
-				if partner[i] < 0 && !taken[j] && same(x, y) {
+				if partner[i] < 0 && !taken[j] && stepName(x) == stepName(y) && same(x, y) {
 					partner[i], taken[j] = j, true
 				}
 			}
@@ -504,11 +530,8 @@ func flags(a, b *result.Record, sa, sb result.Summary) []Flag {
 			out = append(out, Flag{kind, "", va, vb, fmt.Sprintf("%s: A %s, B %s", text, va, vb)})
 		}
 	}
-	doubt("verified", "verified", "not proven that every row arrived", func(r *result.Record, s result.Summary) string {
-		whole := (&view{rec: r}).whole()
+	doubt("verified", "verified", "not proven that every row arrived", func(_ *result.Record, s result.Summary) string {
 		switch v := s.Verified; {
-		case v == nil && whole != "":
-			return "verified " + whole
 		case v == nil:
 			return "not verified"
 		case !v.Sound():

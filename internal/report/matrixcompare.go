@@ -198,9 +198,6 @@ func (c *MatrixComparison) Regressions(threshold float64) (slower []CellChange, 
 	return slower, c.Verdict == Slower && deref(c.Overall) < 1-threshold, c.NoiseRatio != nil
 }
 
-// ErrNoRepeats means that the cells of a matrix can't be judged one by one.
-var ErrNoRepeats = errors.New("--threshold: single cells can't be judged, because none was run twice")
-
 // Regression describes the regressions beyond the threshold, a fraction, "" for none. A
 // threshold below 0 is none.
 func (c *MatrixComparison) Regression(threshold float64) (string, error) {
@@ -219,7 +216,7 @@ func (c *MatrixComparison) Regression(threshold float64) (string, error) {
 		}
 		return text, nil
 	case !told:
-		return "", ErrNoRepeats
+		return "", &Unjudged{"single cells can't be judged, because none was run twice", "--repeat 3"}
 	}
 	return "", nil
 }
