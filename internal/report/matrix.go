@@ -563,6 +563,14 @@ func (r *Recommendation) text(several bool) string {
 // runs vary by up to a tenth.
 const cheaper = 0.9
 
+func matrixDocument(recs []result.Record) (*Document, error) {
+	m, err := NewMatrix(recs)
+	if err != nil {
+		return nil, err
+	}
+	return m.Document(), nil
+}
+
 // Document builds the report.
 func (m *Matrix) Document() *Document {
 	d := &Document{Title: m.title(), Subtitle: m.subtitle(), Footer: footer(m.run), Data: func() any { return m }}

@@ -18,7 +18,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/rowmill/rowmill/result"
 )
@@ -34,42 +33,72 @@ type Summaries struct {
 	Capacity []result.Capacity `json:"capacity,omitempty"`
 	// Scenarios are the experiments that the runs belong to.
 	Scenarios []Scenario `json:"scenarios,omitempty"`
-	// Scans compare the ways of partition scans.
-	Scans []ScanComparison `json:"scans,omitempty"`
+	// Grid has the cells of an experiment of several factors, as of bench mixed, points and scan.
+	Grid *Grid `json:"grid,omitempty"`
 }
 
-// New builds the report of the runs: a sentence on each run, what to know before
-// believing it, and then the figures of each run. The runs of an insert-method matrix
-// are reported together, as by NewMatrix, and so are the cells of a speed test.
-func New(recs []result.Record) (*Document, error) {
-	if all, err := scans(recs); err != nil {
-		return nil, err
-	} else if all != nil {
-		return scanDocument(recs, all)
+// A family is a kind of experiment: how its records are told from others, reported, and compared.
+type family struct {
+	// name is what its records are called; alone is set if they can't be reported with others.
+	name  string
+	alone bool
+	has   func(r *result.Run) bool
+	// project lays the records out as a grid; document reports those of families without.
+	project  func(recs []result.Record) (*projection, error)
+	document func(recs []result.Record) (*Document, error)
+}
+
+// families are the kinds of experiments; those of no other family are runs, reported one by one.
+func families() []family {
+	return []family{
+		{name: "partition scans", alone: true, has: func(r *result.Run) bool { return r.Scan != nil }, project: scans},
+		{name: "cells of a speed test", alone: true, has: func(r *result.Run) bool { return r.Speed != nil }, project: speedTest},
+		{name: "cells of a matrix", has: func(r *result.Run) bool { return r.Cell != nil && r.Cell.Valid() }, document: matrixDocument},
+		{name: "runs", has: func(*result.Run) bool { return true }, document: runsDocument},
 	}
-	switch speed, err := speedTest(recs); {
-	case len(recs) == 0:
-		return nil, errNoRuns
-	case IsMatrix(recs):
-		m, err := NewMatrix(recs)
-		if err != nil {
-			return nil, err
+}
+
+// familyOf is the one decision what the records are, which all formats and comparisons share.
+func familyOf(recs []result.Record) (family, error) {
+	if len(recs) == 0 {
+		return family{}, errNoRuns
+	}
+	for _, f := range families() {
+		n := 0
+		for i := range recs {
+			if f.has(&recs[i].Run) {
+				n++
+			}
 		}
-		return m.Document(), nil
-	case err != nil:
-		return nil, err
-	case speed != nil:
-		return speed.document(), nil
+		switch {
+		case n == len(recs) && (f.name != "cells of a matrix" || IsMatrix(recs)):
+			return f, nil
+		case n > 0 && f.alone:
+			return f, errors.New("report: some of these runs are " + f.name + " and others are not; report them apart")
+		}
 	}
-	return runsDocument(recs)
+	return family{}, errNoRuns // not reached: the last has all
 }
 
-// JSON writes the report as JSON; for runs one by one that is their summaries, without
-// the figures of the other formats.
-func JSON(w io.Writer, recs []result.Record) error {
-	if speed := func(r result.Record) bool { return r.Run.Speed != nil }; len(recs) > 0 && !IsMatrix(recs) && !slices.ContainsFunc(recs, speed) {
-		return writeJSON(w, summaries(recs))
+// New builds the report of the runs: a sentence on each run, what to know before believing it, and then the figures of
+// each run. The runs of one experiment are reported together, as their family is.
+func New(recs []result.Record) (*Document, error) {
+	f, err := familyOf(recs)
+	if err != nil {
+		return nil, err
 	}
+	if f.project == nil {
+		return f.document(recs)
+	}
+	p, err := f.project(recs)
+	if err != nil {
+		return nil, err
+	}
+	return p.document(), nil
+}
+
+// JSON writes the report as JSON.
+func JSON(w io.Writer, recs []result.Record) error {
 	d, err := New(recs)
 	if err != nil {
 		return err

@@ -68,7 +68,6 @@ func summaries(recs []result.Record) Summaries {
 		out.Runs[i] = recs[i].Summary()
 	}
 	out.Scenarios = Scenarios(recs)
-	out.Scans, _ = scans(recs) // records of several kinds have no comparison
 	return out
 }
 
