@@ -38,7 +38,7 @@ func TestMerge(t *testing.T) {
 		late := strings.NewReplacer("2026-03-29 01:00:10,0.5,file", "2026-03-29 01:00:10,0.5,other").Replace(hourOf(10)) +
 			"7,2026-03-29 01:50:00,0.5,late\n8,2026-03-29 01:50:00,0.5,late\n8,2026-03-29 01:50:00,0.5,twice\n1,2026-03-29 06:50:00,0.5,open\n"
 		l.write("b.csv", late)
-		l.loads(exitDone, "Sent 14", "b.csv --lane merge --dry-run")
+		l.loads(exitDone, "Sent 14; period p20260329_01: 13 rows, merged; period p20260329_06: 1 row, published", "b.csv --lane merge --dry-run")
 		l.hasRows(100)
 		l.loads(exitDone, "Sent 14, Inserted 3, Duplicate 11, Different 1, NotCompared 1; 1 period merged, 13 rows; 1 period published, 1 row", "b.csv --lane merge")
 		l.hasRows(103)

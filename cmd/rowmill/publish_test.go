@@ -173,6 +173,8 @@ func TestSmallFileIsInserted(t *testing.T) {
 			text = fmt.Appendf(text, "%d,2026-03-29 01:00:00,0.5,n,%0200d\n", i, i)
 		}
 		l.write("a.csv", string(text))
+		l.prints(exitDone, "a.csv --skip-columns more --dry-run", "period p20260329_01: 21,000 rows, live, the file is small, and the table has few indexes")
+		l.prints(exitDone, "a.csv --skip-columns more --dry-run --lane publish", "period p20260329_01: 21,000 rows, published")
 		l.prints(exitDone, "a.csv --skip-columns more", "21,000 inserted", "!published")
 		l.hasRows(rows)
 	})

@@ -39,6 +39,8 @@ type batch struct {
 	chunk    *chunk
 	// spans are the records of a spool that it merges; nil if it is a single one.
 	spans []span
+	// sent are the extents of its rows that a dry run has checked.
+	sent []state.Extent
 	// unkept is the number of its rejected rows that the file of bad rows has no room for.
 	unkept int64
 }

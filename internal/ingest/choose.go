@@ -63,6 +63,51 @@ func (l *fileLoad) size() int64 {
 	return l.input.size
 }
 
+func (l *fileLoad) newLane(t *target) *lane {
+	return &lane{load: l.load, target: t, layout: newLayout(t.all.table.Columns, l.opt.Schema.PrimaryKey), sent: map[int64]bool{}, bySender: map[*sender]*sorter{},
+		file: &spillFile{dir: l.opt.Dir}, inserts: l.opt.Lane == Auto && l.size() < fewIndexesFile && len(l.opt.Schema.Indexes) <= 1}
+}
+
+// sayLanes says how the rows of a file that was only checked would go in.
+func (l *fileLoad) sayLanes(ctx context.Context, t *target) error {
+	all, err := l.sendsAll(t)
+	if err != nil {
+		return err
+	}
+	parts, _, err := l.periods.look(ctx, false)
+	if err != nil {
+		return err
+	}
+	rows := make([]int64, len(parts))
+	for _, e := range l.offered {
+		if i := rolling.Find(parts, e.From); i >= 0 {
+			rows[i] += e.Rows
+		}
+	}
+	n := l.newLane(t)
+	for i, p := range parts {
+		if rows[i] == 0 {
+			continue
+		}
+		lane, why := Live, all
+		if why == "" {
+			lane, why, err = n.choose(ctx, p.Period, rows[i])
+		}
+		if err != nil {
+			return err
+		}
+		if lane == Publish && why == "" && n.inserts {
+			lane, why = Live, "the file is small, and the table has few indexes"
+		}
+		did := lane.did()
+		if lane == Live || why != "" {
+			did = "live, " + why
+		}
+		l.say("period %s: %s, %s", p.Name, figure.Plural(rows[i], "row", "rows"), did)
+	}
+	return nil
+}
+
 // rowsIn returns the number of rows of a period, most at the most.
 func (n *lane) rowsIn(ctx context.Context, part rolling.Partition, most int64) (rows int64, err error) {
 	return retried(ctx, n.load, func() (rows int64, err error) {
@@ -108,6 +153,9 @@ func (n *lane) choose(ctx context.Context, p rolling.Period, rows int64) (_ Lane
 	i := rolling.Find(parts, p.From)
 	if i < 0 || parts[i].Period != p {
 		return Publish, "", nil // the publisher finds out what has happened
+	}
+	if n.opt.Dry && slices.Contains(n.result.Created, parts[i].Name) {
+		return Publish, "", nil
 	}
 	had, err := n.rowsIn(ctx, parts[i], rows*mergeShare+1)
 	if err != nil || had == 0 {

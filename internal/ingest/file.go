@@ -91,8 +91,9 @@ type fileLoad struct {
 	written map[int64]int64
 	laneNow atomic.Pointer[lane] // that of load, for another goroutine
 	// settledIn, earlierIn and sentIn are the extents of the file's rows: the settled
-	// ones, those of noted, and those sent since the file was opened.
-	settledIn, earlierIn, sentIn []state.Extent
+	// ones, those of noted, and those sent since the file was opened. offered are the
+	// extents of the rows that a dry run has checked.
+	settledIn, earlierIn, sentIn, offered []state.Extent
 	// accepted means that none of the rows is in the table, and that this is intended;
 	// looked that the rows of earlier loads were looked for.
 	accepted, looked bool
@@ -271,7 +272,7 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		l.sayGrowing(c)
 	}
 	if l.opt.Dry {
-		return nil
+		return l.sayLanes(ctx, t)
 	}
 	all := l.before
 	if all.Add(l.result.Counts); all.Rejected > 0 && all.Inserted+all.Updated+all.Duplicate == 0 {
@@ -518,7 +519,7 @@ func (l *fileLoad) known() state.Counts {
 
 // countBefore counts the rows that are recorded.
 func (l *fileLoad) countBefore() {
-	l.earlierIn, l.sentIn = nil, nil
+	l.earlierIn, l.sentIn, l.offered = nil, nil, nil
 	for _, b := range l.noted {
 		l.earlierIn = append(l.earlierIn, extentsOf(b)...)
 	}
@@ -537,6 +538,9 @@ func (l *fileLoad) countSent(noted state.Batch, b *batch) {
 	l.mu.Lock()
 	l.passed.Add(b.To - b.From)
 	l.sentIn = l.gathered(l.sentIn, extentsOf(noted))
+	if l.opt.Dry {
+		l.offered = l.gathered(l.offered, b.sent)
+	}
 	l.mu.Unlock()
 	l.count(noted.Counts, b.To-b.From)
 }

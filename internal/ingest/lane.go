@@ -110,6 +110,9 @@ type publication struct {
 // openLane begins the lane of a reading of the file, from the recorded publications. It
 // returns nil if all rows are sent.
 func (l *fileLoad) openLane(ctx context.Context, t *target) (*lane, error) {
+	if l.opt.Dry {
+		return nil, nil
+	}
 	why, err := l.sendsAll(t)
 	if err != nil {
 		return nil, err
@@ -119,11 +122,10 @@ func (l *fileLoad) openLane(ctx context.Context, t *target) (*lane, error) {
 		base = l.cuts[n-1].To
 	}
 	wanted := why == ""
-	if l.opt.Dry || !wanted && len(l.published) == 0 {
+	if !wanted && len(l.published) == 0 {
 		return nil, nil
 	}
-	n := &lane{load: l.load, target: t, layout: newLayout(t.all.table.Columns, l.opt.Schema.PrimaryKey), sent: map[int64]bool{}, bySender: map[*sender]*sorter{},
-		file: &spillFile{dir: l.opt.Dir}, base: base, inserts: l.opt.Lane == Auto && l.size() < fewIndexesFile && len(l.opt.Schema.Indexes) <= 1}
+	n := l.newLane(t)
 	var all []*publication
 	for i, p := range l.published {
 		if routed(p) && !wanted {
@@ -549,6 +551,7 @@ func (l *fileLoad) publishOne(ctx context.Context, n *lane, p *publication, to i
 		if err == nil {
 			l.mu.Lock()
 			l.sentIn = l.gathered(l.sentIn, p.Extents())
+			l.offered = l.gathered(l.offered, []state.Extent{{Period: rolling.Period{From: first, To: last + 1}, Rows: rows}})
 			l.mu.Unlock()
 			l.count(p.Counts, 0)
 			l.notCompared.Add(p.Duplicate - p.Compared)
@@ -636,6 +639,7 @@ func (l *fileLoad) singly(ctx context.Context, n *lane, t *target, torn error) (
 	}, func(_ context.Context, b *batch, noted state.Batch) error {
 		l.mu.Lock()
 		l.sentIn = l.gathered(l.sentIn, extentsOf(noted))
+		l.offered = l.gathered(l.offered, b.sent)
 		l.mu.Unlock()
 		l.count(noted.Counts, 0)
 		return nil

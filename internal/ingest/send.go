@@ -152,9 +152,11 @@ func (s *sender) sendOnce(ctx context.Context, b *batch) (state.Batch, error) {
 
 func (s *sender) check(ctx context.Context, b *batch, out *state.Batch) error {
 	p := s.parse(b)
-	if _, err := s.periods.check(ctx, s.load, p); err != nil {
+	ranges, err := s.periods.check(ctx, s.load, p)
+	if err != nil {
 		return err
 	}
+	b.sent = ranges
 	if err := s.reject(p.rejected, b); err != nil {
 		return err
 	}

@@ -41,9 +41,12 @@ type packing struct {
 const anyByte = '?'
 
 var packings = []packing{
-	{"gz", []string{"\x1f\x8b\x08"}, func(r *bufio.Reader) (io.Reader, func(), error) {
+	{"gz", []string{gzipMagic}, func(r *bufio.Reader) (io.Reader, func(), error) {
 		z, err := gzip.NewReader(r)
-		return z, nil, err
+		if err == nil {
+			z.Multistream(false)
+		}
+		return &gzipParts{z, r}, nil, err
 	}},
 	{"zst", []string{"\x28\xb5\x2f\xfd", "?\x2a\x4d\x18"}, func(r *bufio.Reader) (io.Reader, func(), error) {
 		z, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(maxWindow))
@@ -100,6 +103,7 @@ func peekPacking(r *bufio.Reader) (_ *packing, begun bool, err error) {
 
 var (
 	errTruncated  = errors.New("it is truncated, or a few bytes of something else follow it")
+	errFollowed   = errors.New("something else follows it")
 	errZipStream  = errors.New("a .zip can't be read as a stream, because its directory is at its end")
 	errEncrypted  = errors.New("it is encrypted")
 	errPackedOver = fmt.Errorf("it is compressed more than %d times", maxPacked)
@@ -172,6 +176,41 @@ func notPacked(in *bufio.Reader, named string, begun bool) error {
 	return nil
 }
 
+const gzipMagic = "\x1f\x8b\x08"
+
+// gzipParts reads the parts of a gz one after the other, and skips zeros that pad its end.
+type gzipParts struct {
+	*gzip.Reader
+	from *bufio.Reader
+}
+
+func (g *gzipParts) Read(p []byte) (int, error) {
+	n, err := g.Reader.Read(p)
+	if n > 0 {
+		return n, nil // the next read returns the error
+	}
+	if !errors.Is(err, io.EOF) {
+		return 0, err
+	}
+	padded := false
+	head, err := g.from.Peek(1)
+	for ; len(head) > 0 && head[0] == 0; head, err = g.from.Peek(1) {
+		_, _ = g.from.Discard(1) // it is buffered
+		padded = true
+	}
+	if len(head) == 0 {
+		return 0, err
+	}
+	if head, _ = g.from.Peek(len(gzipMagic)); padded || string(head) != gzipMagic {
+		return 0, errFollowed
+	}
+	if err := g.Reset(g.from); err != nil {
+		return 0, err
+	}
+	g.Multistream(false)
+	return g.Read(p)
+}
+
 // An unpacked describes the errors of a decompressor.
 type unpacked struct {
 	io.Reader
@@ -196,7 +235,10 @@ func unpackError(name string, err error) error {
 	case errors.Is(err, xz.ErrMemlimit) || errors.Is(err, zstd.ErrWindowSizeExceeded):
 		return fmt.Errorf("decompress %s: it needs more than %d MiB of memory: %w", name, maxWindow>>20, err)
 	}
-	return fmt.Errorf("decompress %s: it is damaged, or followed by something else: %w", name, err)
+	if !errors.Is(err, errFollowed) {
+		err = fmt.Errorf("it is damaged, or followed by something else: %w", err)
+	}
+	return fmt.Errorf("decompress %s: %w", name, err)
 }
 
 // countedAt counts the bytes read from a file at any place.
