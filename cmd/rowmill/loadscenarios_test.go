@@ -694,7 +694,7 @@ func TestLoadBadInput(t *testing.T) {
 		{"good.csv --delimiter ;", exitFailed, []string{"isn't one of table readings", "Try: --delimiter ','"}},
 		{"good.csv --list", exitUsage, []string{"--list is about all"}},
 		{"good.csv --columns sensor,,ts", exitUsage, []string{"--columns: name 2 is empty"}},
-		{"good.csv --columns sensor,ts,note,value", exitFailed, []string{"the header: it has sensor, ts, value, note, and the columns are given as sensor, ts, note, value", "Try: no --columns"}},
+		{"good.csv --columns sensor,ts,note,value", exitFailed, []string{"the header, has sensor, ts, value, note, and the columns are given as sensor, ts, note, value", "Try: no --columns"}},
 		{"good.csv --encoding klingon", exitUsage, []string{`encoding "klingon" is unknown`, "windows-1252"}},
 		{"good.csv --escape slash", exitUsage, []string{"doubled, backslash"}},
 		{"good.csv --skip-lines -1", exitUsage, []string{"want 0 or more"}},
@@ -712,7 +712,7 @@ func TestLoadBadInput(t *testing.T) {
 		{"good.csv --time-format %F --unix-times s", exitUsage, []string{"--unix-times and --time-format"}},
 		{"good.csv --time-format note=%F", exitFailed, []string{"--time-format note: it is not a column of times"}},
 		{"good.csv --columns sensor,when,value,note", exitFailed, []string{`column "when"`, "sensor, ts, value, note"}},
-		{"rows.csv --columns=sensor,ts,value,note", exitFailed, []string{"if the line is a row", "--header=false"}},
+		{"rows.csv --columns=sensor,ts,value,note", exitFailed, []string{"is a row of values", "--header=false"}},
 	} {
 		l.prints(c.code, c.args, c.says...)
 	}

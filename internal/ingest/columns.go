@@ -315,8 +315,8 @@ func (l *load) targetOf(ctx context.Context, c *cutter, f *Format) (*target, err
 		return nil, header(err)
 	case err != nil:
 		return nil, err
-	case f.Kind == JSON && !bytes.HasSuffix(c.buf[:c.start], []byte("[")):
-		return nil, notArray(bytes.TrimLeft(bytes.TrimPrefix(record, byteOrderMark), blanks))
+	case f.Kind == JSONL || f.Kind == JSON:
+		return t, t.checkObject(c.buf[:c.start], record)
 	case f.header() && f.Columns != nil && !f.Header:
 		return t, t.checkHeader(record, line)
 	}
@@ -329,17 +329,31 @@ func isConstant(f *Format, name string) bool {
 }
 
 // checkHeader returns an error if a header doesn't have the names of the columns that the
-// options give: values would be loaded into other columns, or a row be skipped.
+// options give.
 func (t *target) checkHeader(record []byte, line int) error {
+	if t.hasValues(record) {
+		return engine.Hinted(fmt.Errorf("line %d would be skipped as a header, and is a row of values", line),
+			"--header=false if it is one; --header if it is the header")
+	}
 	names, err := t.format.names(record)
 	if err == nil && slices.EqualFunc(names, t.names, func(in, given string) bool { return given == Skipped || strings.EqualFold(in, given) }) {
 		return nil
 	}
-	if err == nil {
-		err = fmt.Errorf("has %s, and the columns are given as %s", strings.Join(names, ", "), strings.Join(t.names, ", "))
+	if err != nil {
+		return fmt.Errorf("line %d, the header: %w", line, err)
 	}
-	return engine.Hinted(fmt.Errorf("line %d, the header: it %w", line, err),
-		"no --columns, as the header says which field is which column; --header=false if the line is a row; --header to skip it whatever it has")
+	err = fmt.Errorf("line %d, the header, has %s, and the columns are given as %s", line, strings.Join(names, ", "), strings.Join(t.names, ", "))
+	foreign := func(all, of []string) []string {
+		return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == Skipped || isNamed(of, name) })
+	}
+	if len(foreign(t.names, names)) == 0 { // --header would load values into other columns
+		hint := "no --columns, as the header says which field is which column"
+		if more := foreign(names, t.names); len(more) > 0 {
+			hint += ", and " + skipping(more)
+		}
+		return engine.Hinted(err, "%s", hint)
+	}
+	return engine.Hinted(err, "--header to skip the header whatever it has; --header=false if there is none; or --columns in its order, with %s for a field that is not loaded", Skipped)
 }
 
 // checkBreaks returns an error if the first line of a source is skipped, as a header or a
@@ -355,6 +369,32 @@ func (f *Format) checkBreaks(p []byte) error {
 
 var errOnlyCR = engine.Hinted(errors.New("its lines end with CR alone"), `tr '\r' '\n' <FILE, and what it prints as the source`)
 
+// checkObject returns an error if a source's first record, or what precedes it, shows that its
+// rows are elsewhere.
+func (t *target) checkObject(preamble, record []byte) error {
+	object := bytes.TrimPrefix(record, byteOrderMark)
+	begin := bytes.TrimLeft(object, blanks)
+	if t.format.Kind == JSON {
+		if !bytes.HasSuffix(preamble, []byte("[")) {
+			return notArray(begin)
+		}
+		from, to, empty := element(record)
+		if object = record[from:to]; empty {
+			return nil
+		}
+		if len(object) == 0 || object[0] != '{' {
+			return engine.Hinted(errors.New("the elements of the JSON array are not objects"), "an array of objects, whose keys are the columns")
+		}
+	} else if len(begin) > 0 && begin[0] == '[' {
+		return engine.Hinted(errors.New("it is a JSON array, not one object per line"), "--format json")
+	}
+	if key := t.wrapping(object); key != "" {
+		return engine.Hinted(fmt.Errorf("its first object has no column as a key, and an array of objects under key %q, which may be the rows", key),
+			"jq -c '.%s[]', and what it prints as the source", key)
+	}
+	return nil
+}
+
 // loadable returns the columns of a source that doesn't name them.
 func loadable(s *engine.Schema, f *Format) []string {
 	return slices.DeleteFunc(s.Names(), func(name string) bool {
@@ -366,6 +406,20 @@ func loadable(s *engine.Schema, f *Format) []string {
 func alwaysServer(s *engine.Schema, name string) bool {
 	always, _ := strings.CutPrefix(s.Options["identity"], "always: ")
 	return slices.Contains(strings.Split(always, ", "), name)
+}
+
+// hasValues reports whether a source's first record is a row and not a header: in the
+// column that the table rolls by it has a value, which can't be a name.
+func (t *target) hasValues(record []byte) bool {
+	fields, _, err := t.format.split(trimBreak(bytes.TrimPrefix(record, byteOrderMark)), nil, nil)
+	if err != nil || len(fields) != t.width || t.by >= len(t.columns)-len(t.constants) {
+		return false
+	}
+	if t.taken != nil {
+		fields = kept(fields, t.taken)
+	}
+	_, err = t.columns[t.by].Int(fields[t.by].value)
+	return err == nil
 }
 
 func unknownColumns(t *engine.Table, s *engine.Schema, names []string, f *Format) error {

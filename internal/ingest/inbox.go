@@ -250,9 +250,10 @@ func (in *Inbox) put(ctx context.Context, post Post, sum string) (Receipt, error
 		}
 		return Receipt{}, refused
 	}
-	// Telegraf with csv_header = true writes the header only in its first request.
+	// Telegraf with csv_header = true writes the header only in its first request: also
+	// where the sender says that there is one, a row of values isn't skipped.
 	if post.Format.header() && head.Named {
-		if err := pool.target.checkHeader(data[:skip], 1); err != nil {
+		if err := pool.target.checkHeader(data[:skip], 1); err != nil && (!post.Format.Header || pool.target.hasValues(data[:skip])) {
 			return Receipt{}, &PostError{Err: err}
 		}
 	}

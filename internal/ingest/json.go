@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
+	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unsafe"
 
 	"github.com/tidwall/gjson"
@@ -17,8 +18,6 @@ import (
 var (
 	errNoObject  = errors.New("it is not a JSON object")
 	errSurrogate = errors.New("it has half of a surrogate pair, which is not a character")
-	// wholePairs matches a JSON string that has no half of a surrogate pair without the other.
-	wholePairs = regexp.MustCompile(`^(?:[^\\]|\\[^u]|\\u[^dD]...|\\u[dD][0-7]..|\\u[dD][89abAB]..\\u[dD][c-fC-F]..)*$`)
 )
 
 // parseObject returns a record's object, whose strings refer to the record's memory.
@@ -53,7 +52,7 @@ func (p *parser) object(record []byte) (string, error) {
 		case v.Type == gjson.Null:
 			p.values[i] = field{null: true}
 		case v.Type == gjson.String && p.columns[i].Logical != value.JSON:
-			if strings.Contains(v.Str, "\ufffd") && !wholePairs.MatchString(v.Raw) {
+			if strings.Contains(v.Str, "\ufffd") && halfSurrogate(v.Raw) {
 				err = fmt.Errorf("key %q: %w", key.Str, errSurrogate)
 				return false
 			}
@@ -85,6 +84,55 @@ func (p *parser) integral(number []byte) []byte {
 	}
 	p.buf = out
 	return p.buf[from:len(p.buf):len(p.buf)]
+}
+
+// wrapping returns the key of an object's array of objects, if the object has no key that
+// is one of the columns: its rows are the elements of the array.
+func (t *target) wrapping(object []byte) string {
+	o, err := parseObject(object)
+	if err != nil {
+		return ""
+	}
+	array := ""
+	o.ForEach(func(key, v gjson.Result) bool {
+		if isNamed(t.names, key.Str) {
+			array = ""
+			return false
+		}
+		if array == "" && v.IsArray() && v.Get("0").IsObject() {
+			array = key.Str
+		}
+		return true
+	})
+	return array
+}
+
+// halfSurrogate reports whether a valid JSON string escapes one half of a surrogate
+// pair without the other.
+func halfSurrogate(raw string) bool {
+	unit := func(i int) rune { // the code unit escaped at i, -1 if there is none
+		if i+6 > len(raw) || raw[i] != '\\' || raw[i+1] != 'u' {
+			return -1
+		}
+		n, err := strconv.ParseUint(raw[i+2:i+6], 16, 16)
+		if err != nil {
+			return -1
+		}
+		return rune(n)
+	}
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		if r := unit(i); utf16.IsSurrogate(r) {
+			if utf16.DecodeRune(r, unit(i+6)) == '\ufffd' {
+				return true
+			}
+			i += 10
+		}
+		i++ // the escaped character
+	}
+	return false
 }
 
 func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
