@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -57,7 +56,8 @@ func (a *app) compareCommand() *cobra.Command {
 			"configurations, such as two layouts; --a and --b choose among more.\n\n" +
 			"What makes two runs unequal is flagged before the figures: durability, versions,\n" +
 			"settings, machines, schemas, workloads, and rows that were not verified.\n\n" +
-			"Two records of rowmill bench matrix are compared cell by cell in one table.\n\n" +
+			"Records of rowmill bench matrix, mixed, points and scan are compared cell by cell, each\n" +
+			"with the cell of the same levels, in one table.\n\n" +
 			"Touches no server: it only reads the files. With --repeat, it runs the configurations\n" +
 			"of both records again, alternately (A B B A ...); it prints what it will run and which\n" +
 			"tables it drops, and asks. Only alternating runs distinguish a difference between the\n" +
@@ -119,9 +119,6 @@ func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error
 	if err != nil {
 		return err
 	}
-	if f.repeat == 0 && f.a == nil && f.b == nil && report.IsMatrix(before) && report.IsMatrix(after) {
-		return a.compareMatrices(f, before, after)
-	}
 	var stopped error // the error that ended --repeat early
 	if f.repeat > 0 {
 		again, err := f.repetition(before, after)
@@ -140,7 +137,7 @@ func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error
 			return stopped
 		}
 	}
-	c, err := report.NewComparison(before, after)
+	c, err := report.Compare(before, after, f.repeat == 0 && f.a == nil && f.b == nil)
 	if err != nil {
 		return err
 	}
@@ -149,9 +146,6 @@ func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error
 	}
 	if stopped != nil {
 		return stopped
-	}
-	if len(c.Pairs) == 0 {
-		return fmt.Errorf("compare %s: no run of one side has the layout of a run of the other", strings.Join(paths, " with "))
 	}
 	return judge(c.Regression(f.threshold))
 }

@@ -253,22 +253,3 @@ func (a *app) reportMatrix(f *matrixFlags, recs, baseline []result.Record, ended
 	}
 	return nil
 }
-
-func (a *app) compareMatrices(f compareFlags, before, after []result.Record) error {
-	old, err := report.NewMatrix(before)
-	if err != nil {
-		return err
-	}
-	m, err := report.NewMatrix(after)
-	if err != nil {
-		return err
-	}
-	c, err := m.Against(old)
-	if err != nil {
-		return err
-	}
-	if err := a.writeComparison(f, c.Document()); err != nil {
-		return err
-	}
-	return judge(c.Regression(f.threshold))
-}

@@ -121,9 +121,6 @@ func NewComparison(a, b []result.Record) (Comparison, error) {
 	if len(a) == 0 || len(b) == 0 {
 		return c, errNoRuns
 	}
-	if slices.ContainsFunc(slices.Concat(a, b), func(r result.Record) bool { return r.Run.Speed != nil }) {
-		return c, errors.New("cells of a speed test can't be compared by rows; report shows several records of them side by side")
-	}
 	ga, gb := runsOf(charted(proven(a))), runsOf(charted(proven(b)))
 	partner, left := pairUp(ga, gb)
 	for i, j := range partner {
@@ -175,6 +172,9 @@ func undecided(ratio float64, b *Bounds, threshold float64) bool {
 // lies below 1, and the ratio itself below 1-threshold. A threshold below 0 is none. The error Unjudged
 // says that a pair can't be.
 func (c Comparison) Regression(threshold float64) (string, error) {
+	if len(c.Pairs) == 0 {
+		return "", errors.New("compare: no run of one side has the layout of a run of the other")
+	}
 	if threshold < 0 {
 		return "", nil
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/rowmill/rowmill/result"
 )
@@ -64,6 +65,17 @@ func (g *grid) at(levels ...string) *gridCell {
 	return nil
 }
 
+// name says which cell it is, by the factors that have several levels.
+func (g *grid) name(c *gridCell) string {
+	var parts []string
+	for f, factor := range g.factors {
+		if len(factor.Levels) > 1 && c.levels[f] != "" {
+			parts = append(parts, factor.Name+"="+c.levels[f])
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
 // counted returns the samples of the runs that came to their end, or all if none did.
 func (c *gridCell) counted() []sample {
 	if c == nil {
@@ -105,6 +117,21 @@ func (c *gridCell) records() (out []*result.Record) {
 // figureOf returns a figure of one of the cell's runs.
 func (c *gridCell) figureOf(r *result.Record, figure int) float64 {
 	return c.samples[slices.IndexFunc(c.samples, func(s sample) bool { return s.rec == r })].figures[figure]
+}
+
+// noise is the variation of a figure's logarithm between the cell's runs.
+func (c *gridCell) noise(figure int) sumOfSquares {
+	var logs []float64
+	for _, s := range c.samples {
+		if v := s.figures[figure]; complete(s.rec) && v > 0 {
+			logs = append(logs, math.Log(v))
+		}
+	}
+	if len(logs) < 2 {
+		return sumOfSquares{}
+	}
+	_, variance := meanVariance(logs)
+	return sumOfSquares{variance * float64(len(logs)-1), len(logs) - 1}
 }
 
 // A change is how a cell differs from another, over pairs of their runs: Ratio is above 1 if it is the better one.

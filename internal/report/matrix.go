@@ -40,8 +40,8 @@ type Matrix struct {
 	Cells []MatrixCell `json:"cells"`
 	// Recommended are the recommended cells, one for each number of indexes: which indexes a
 	// table needs depends on its queries.
-	Recommended []Recommendation  `json:"recommended"`
-	Baseline    *MatrixComparison `json:"baseline,omitempty"`
+	Recommended []Recommendation `json:"recommended"`
+	Baseline    *GridComparison  `json:"baseline,omitempty"`
 
 	run    *result.Run // the header of the first one
 	noise  sumOfSquares
@@ -233,6 +233,33 @@ func (c *MatrixCell) rate() float64 {
 func (m *Matrix) runs() (out []*result.Record) {
 	for i := range m.Cells {
 		out = append(out, m.Cells[i].runs...)
+	}
+	return out
+}
+
+// Against compares the matrix with an older one, at equal row counts.
+func (m *Matrix) Against(old *Matrix) (*GridComparison, error) {
+	if old.run.Preset != m.run.Preset {
+		return nil, fmt.Errorf("report: %s fills the table of preset %s, %s that of %s: their cells have nothing in common", old.Source, old.run.Preset, m.Source, m.run.Preset)
+	}
+	durable := slices.ContainsFunc(slices.Concat(old.Factors, m.Factors), func(f result.Factor) bool { return f.Name == "durability" && len(f.Levels) > 1 })
+	return compareCells(old.side(durable), m.side(durable))
+}
+
+// side returns the cells that have a complete run, by what their runs did. Durability is part of that if either matrix
+// varies it; else a difference is flagged.
+func (m *Matrix) side(durable bool) gridSide {
+	out := gridSide{source: m.Source, unit: "rows/s", noise: m.noise}
+	for _, c := range m.Cells {
+		if len(c.runs) == 0 {
+			continue
+		}
+		r := &c.runs[0].Run
+		id := fmt.Sprintf("%s %d %d %d %s", r.Method, r.Batch, r.Writers, r.Indexes, r.Layout)
+		if durable {
+			id += " " + r.Durability
+		}
+		out.cells = append(out.cells, comparedCell{id: id, name: c.Name, runs: c.runs, measure: measure{key: "rows_per_second"}})
 	}
 	return out
 }
@@ -636,22 +663,6 @@ func (c *MatrixCell) notes() []string {
 	}
 	if c.Rate == nil && len(out) == 0 {
 		out = append(out, "not complete")
-	}
-	return out
-}
-
-// Document builds the report of the comparison.
-func (c *MatrixComparison) Document() *Document {
-	d := &Document{Title: c.B + " against " + c.A, Untitled: true, Notes: flagged(c.Flags), Data: func() any { return c }}
-	d.say(false, c.verdict()...)
-	d.add(&section{Title: "Cells, the one that lost most first", Parts: c.parts()})
-	return d
-}
-
-func (c *MatrixComparison) parts() []Part {
-	out := []Part{facts{{"A", c.A}, {"B", c.B}}, c.table()}
-	for _, name := range c.Unpaired {
-		out = append(out, paragraph("left out: "+name))
 	}
 	return out
 }

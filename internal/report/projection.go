@@ -37,9 +37,10 @@ type projection struct {
 	*grid
 	recs []result.Record
 	sums []result.Summary
-	// who is the index of each record's contender.
+	// who is the index of each record's contender; servers that of the factor whose levels are their labels.
 	who        []int
 	contenders []Contender
+	servers    int
 
 	title    string
 	subtitle []string
@@ -526,15 +527,15 @@ func (p *projection) unlike() (out []string) {
 	return out
 }
 
-// tableOf identifies what a run read, and for how long.
+// tableOf describes what a run read, and for how long.
 func tableOf(r *result.Run) string {
 	switch {
 	case r.Speed != nil:
-		return fmt.Sprint(r.Preset, r.Speed.Filled, r.MaxTimeSeconds)
+		return fmt.Sprintf("%s of %s for %s", r.Preset, plural(r.Speed.Filled, "row", "rows"), seconds(r.MaxTimeSeconds))
 	case r.Scan != nil:
-		return fmt.Sprint(r.Scan.Partitions, r.Scan.TableRows)
+		return fmt.Sprintf("%s in %s", plural(r.Scan.TableRows, "row", "rows"), plural(r.Scan.Partitions, "partition", "partitions"))
 	}
-	return fmt.Sprint(r.Preset, r.Rows, r.MaxTimeSeconds)
+	return fmt.Sprintf("%s of %s for %s", r.Preset, plural(r.Rows, "row", "rows"), seconds(r.MaxTimeSeconds))
 }
 
 // of reports whether a flag concerns a setting that is compared on purpose: the server's name for it may begin with that

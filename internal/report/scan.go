@@ -27,7 +27,7 @@ func scans(recs []result.Record) (*projection, error) {
 		r := &recs[i].Run
 		name := p.label(i)
 		if first := tables[name]; first != nil && tableOf(first) != tableOf(r) {
-			name += ", " + plural(r.Scan.TableRows, "row", "rows") + " in " + plural(r.Scan.Partitions, "partition", "partitions")
+			name += ", " + tableOf(r)
 		}
 		for _, point := range result.ScanPoints(&recs[i]) {
 			p.add(sample{rec: &recs[i], figures: []float64{point.Seconds}, low: point.Low, high: point.High}, name, strconv.Itoa(point.Partitions), wayNames[r.Scan.Way])
@@ -53,8 +53,7 @@ func scans(recs []result.Record) (*projection, error) {
 	}
 	r := &recs[0].Run
 	p.title = "Partition scan: " + p.contenders[0].Label
-	p.subtitle = append([]string{words(result.EngineName(r.Engine), r.ServerVersion),
-		plural(r.Scan.TableRows, "row", "rows") + " in " + plural(r.Scan.Partitions, "partition", "partitions")}, p.common()...)
+	p.subtitle = append([]string{words(result.EngineName(r.Engine), r.ServerVersion), tableOf(r)}, p.common()...)
 	for _, text := range r.Deviations {
 		p.about = append(p.about, fact{"deviation", text})
 	}

@@ -18,7 +18,7 @@ const saturated = 0.9
 // speedTest lays out the cells of `bench mixed` or `bench points`: operations, clients, and contenders.
 func speedTest(recs []result.Record) (*projection, error) {
 	p := newProjection(recs, "operation", "clients", "contender")
-	p.doubling = true
+	p.doubling, p.servers = true, 2
 	counts := map[string]string{} // what a section's rates count; "" for inserts and selects together
 	for i := range recs {
 		c := recs[i].Run.Speed
