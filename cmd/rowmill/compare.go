@@ -137,7 +137,7 @@ func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error
 			return stopped
 		}
 	}
-	c, err := report.Compare(before, after, f.repeat == 0 && f.a == nil && f.b == nil)
+	c, err := report.Compare(before, after)
 	if err != nil {
 		return err
 	}

@@ -114,8 +114,7 @@ func versus(a, b float64) Versus {
 // NewComparison groups the runs of two records by configuration, pairs the groups and
 // compares each pair. Groups are paired if layout, preset and engine are equal; then if
 // layout and preset are; then if the layout is. A single group on each side is always
-// paired. A matrix's cells are paired with the same cells, ignoring factors that have a
-// single level on each side.
+// paired.
 func NewComparison(a, b []result.Record) (Comparison, error) {
 	c := Comparison{Format: ComparisonFormat, Pairs: []Pair{}, Unpaired: []string{}}
 	if len(a) == 0 || len(b) == 0 {
@@ -217,8 +216,7 @@ func pairUp(a, b [][]*result.Record) (partner []int, left []string) {
 		partner[i] = -1
 	}
 	taken := make([]bool, len(b))
-	for step, same := range []func(x, y *result.Run) bool{
-		sameCell(a, b),
+	for _, same := range []func(x, y *result.Run) bool{
 		func(x, y *result.Run) bool {
 			return x.Layout == y.Layout && x.Preset == y.Preset && x.Engine == y.Engine
 		},
@@ -231,16 +229,13 @@ func pairUp(a, b [][]*result.Record) (partner []int, left []string) {
 		for i := range a {
 			for j := range b {
 				x, y := &a[i][0].Run, &b[j][0].Run
-				if cells := x.Cell != nil && y.Cell != nil; cells && step > 0 {
-					continue // cells of a matrix are compared only with the same cells
-				}
 				if partner[i] < 0 && !taken[j] && stepName(x) == stepName(y) && same(x, y) {
 					partner[i], taken[j] = j, true
 				}
 			}
 		}
 	}
-	if !slices.ContainsFunc(partner, func(j int) bool { return j >= 0 }) && len(a) == len(b) && a[0][0].Run.Cell == nil {
+	if !slices.ContainsFunc(partner, func(j int) bool { return j >= 0 }) && len(a) == len(b) {
 		for i := range a {
 			partner[i], taken[i] = i, true
 		}

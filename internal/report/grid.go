@@ -119,19 +119,23 @@ func (c *gridCell) figureOf(r *result.Record, figure int) float64 {
 	return c.samples[slices.IndexFunc(c.samples, func(s sample) bool { return s.rec == r })].figures[figure]
 }
 
-// noise is the variation of a figure's logarithm between the cell's runs.
-func (c *gridCell) noise(figure int) sumOfSquares {
-	var logs []float64
-	for _, s := range c.samples {
-		if v := s.figures[figure]; complete(s.rec) && v > 0 {
-			logs = append(logs, math.Log(v))
+// observations are the logarithms of a figure of the runs that came to their end, in some cells.
+func (g *grid) observations(figure int, of func(c *gridCell) bool) (out []observation) {
+	for _, c := range g.cells {
+		if !of(c) {
+			continue
+		}
+		var at []int
+		for f, level := range c.levels {
+			at = append(at, slices.Index(g.factors[f].Levels, level))
+		}
+		for _, s := range c.samples {
+			if v := s.figures[figure]; v > 0 && complete(s.rec) {
+				out = append(out, observation{at, math.Log(v)})
+			}
 		}
 	}
-	if len(logs) < 2 {
-		return sumOfSquares{}
-	}
-	_, variance := meanVariance(logs)
-	return sumOfSquares{variance * float64(len(logs)-1), len(logs) - 1}
+	return out
 }
 
 // A change is how a cell differs from another, over pairs of their runs: Ratio is above 1 if it is the better one.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	figures "github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/result"
@@ -23,8 +22,8 @@ type Compared interface {
 }
 
 // Compare compares two records as their family is compared: the cells of experiments with the same cells, others at equal
-// row counts. The runs of a matrix are compared as others unless they are whole.
-func Compare(a, b []result.Record, whole bool) (Compared, error) {
+// row counts, and so are two single cells.
+func Compare(a, b []result.Record) (Compared, error) {
 	fa, err := familyOf(a)
 	if err != nil {
 		return nil, err
@@ -33,31 +32,23 @@ func Compare(a, b []result.Record, whole bool) (Compared, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case fa.alone != fb.alone || fa.alone && fa.name != fb.name:
+	case fa.name != fb.name && (fa.alone || fb.alone):
 		return nil, fmt.Errorf("compare %s, which holds %s, with %s, which holds %s: they have nothing in common", a[0].Source, fa.name, b[0].Source, fb.name)
-	case fa.project != nil:
-		pa, err := fa.project(a)
-		if err != nil {
-			return nil, err
-		}
-		pb, err := fa.project(b)
-		if err != nil {
-			return nil, err
-		}
-		same := len(pa.contenders) == 1 && len(pb.contenders) == 1
-		return compareCells(pa.side(same), pb.side(same))
-	case whole && fa.name == fb.name && IsMatrix(a) && IsMatrix(b):
-		old, err := NewMatrix(a)
-		if err != nil {
-			return nil, err
-		}
-		m, err := NewMatrix(b)
-		if err != nil {
-			return nil, err
-		}
-		return m.Against(old)
+	case fa.name != fb.name || fa.cells == nil:
+		return NewComparison(a, b)
 	}
-	return NewComparison(a, b)
+	x, err := fa.cells(a)
+	if err != nil {
+		return nil, err
+	}
+	y, err := fb.cells(b)
+	if err != nil {
+		return nil, err
+	}
+	if !fa.alone && len(x.cells) == 1 && len(y.cells) == 1 {
+		return NewComparison(a, b)
+	}
+	return compareCells(x, y)
 }
 
 // A GridComparison compares each cell of a grid with the same cell of an older one. A change is judged by Student's t of
@@ -112,42 +103,57 @@ const significant = 0.05
 
 // A gridSide is one side of a comparison of cells.
 type gridSide struct {
-	source string
-	unit   string
-	cells  []comparedCell
-	noise  sumOfSquares
+	source, preset, unit string
+	factors              []result.Factor
+	// free reports whether a factor is ignored if neither side varies it; the difference is flagged.
+	free  func(factor int) bool
+	cells []comparedCell
+	noise sumOfSquares
 }
 
-// A comparedCell is a figure of a cell, with an id that both sides have in common.
+// A comparedCell is a figure of a cell.
 type comparedCell struct {
-	id, name string
-	runs     []*result.Record
+	name   string
+	levels []string
+	runs   []*result.Record
 	measure
 	figure func(r *result.Record) float64 // nil: the mean rate at equal row counts
 }
 
-// side returns the projection's figures to compare. The contenders are left out of the ids if each side has only one.
-func (p *projection) side(oneEach bool) gridSide {
-	out := gridSide{source: p.recs[0].Source}
+// varies reports whether a factor identifies cells.
+func (s *gridSide) varies(f int) bool {
+	return !s.free(f) || slices.ContainsFunc(s.cells, func(c comparedCell) bool { return c.levels[f] != s.cells[0].levels[f] })
+}
+
+// ids identify the cells of both sides: by the levels of the factors that either varies.
+func (s *gridSide) ids(other *gridSide) (out []string) {
+	for _, c := range s.cells {
+		id := c.key
+		for f, factor := range s.factors {
+			g := slices.IndexFunc(other.factors, func(o result.Factor) bool { return o.Name == factor.Name })
+			if s.varies(f) || g >= 0 && other.varies(g) {
+				id += "\x00" + factor.Name + "=" + c.levels[f]
+			}
+		}
+		out = append(out, id)
+	}
+	return out
+}
+
+// side returns the projection's figures to compare.
+func (p *projection) side() gridSide {
+	out := gridSide{source: p.recs[0].Source, factors: p.factors, free: func(f int) bool { return f == p.servers }}
 	for _, s := range p.panels() {
 		for k, m := range s.measures {
 			if !m.compared {
 				continue
 			}
+			noise := withinCells(p.observations(k, func(c *gridCell) bool { return c.levels[0] == s.name }))
+			out.noise.ss, out.noise.df = out.noise.ss+noise.ss, out.noise.df+noise.df
 			for _, c := range p.cells {
-				if c.levels[0] != s.name || math.IsNaN(c.middle(k)) {
-					continue
+				if c.levels[0] == s.name && !math.IsNaN(c.middle(k)) {
+					out.cells = append(out.cells, comparedCell{listed(", ", p.name(c), m.name), c.levels, c.records(), m, func(r *result.Record) float64 { return c.figureOf(r, k) }})
 				}
-				var id []string
-				for f, level := range c.levels {
-					if !oneEach || f != p.servers {
-						id = append(id, level)
-					}
-				}
-				out.cells = append(out.cells, comparedCell{strings.Join(append(id, m.key), "\x00"), listed(", ", p.name(c), m.name), c.records(), m,
-					func(r *result.Record) float64 { return c.figureOf(r, k) }})
-				noise := c.noise(k)
-				out.noise.ss, out.noise.df = out.noise.ss+noise.ss, out.noise.df+noise.df
 			}
 		}
 	}
@@ -156,16 +162,17 @@ func (p *projection) side(oneEach bool) gridSide {
 
 // compareCells compares the cells of b with those of a, the older.
 func compareCells(a, b gridSide) (*GridComparison, error) {
+	if a.preset != b.preset {
+		return nil, fmt.Errorf("report: %s fills the table of preset %s, %s that of %s: their cells have nothing in common", a.source, a.preset, b.source, b.preset)
+	}
 	c := &GridComparison{Format: GridComparisonFormat, A: a.source, B: b.source, Cells: []CellChange{}, Flags: []Flag{}, Unpaired: []string{}, Verdict: Unknown, unit: a.unit}
 	pooled := sumOfSquares{a.noise.ss + b.noise.ss, a.noise.df + b.noise.df}
 	c.Freedom, c.NoiseRatio = pooled.df, known(math.Exp(math.Sqrt(pooled.variance())))
 	var logs, p []float64
 	seen := map[string]int{}
-	in := func(cells []comparedCell, id string) int {
-		return slices.IndexFunc(cells, func(y comparedCell) bool { return y.id == id })
-	}
-	for _, x := range a.cells {
-		i := in(b.cells, x.id)
+	ofA, ofB := a.ids(&b), b.ids(&a)
+	for n, x := range a.cells {
+		i := slices.Index(ofB, ofA[n])
 		if i < 0 {
 			c.Unpaired = append(c.Unpaired, "A: "+x.name+" (no counterpart)")
 			continue
@@ -194,8 +201,8 @@ func compareCells(a, b gridSide) (*GridComparison, error) {
 		log := math.Log(*one.Ratio)
 		logs, p = append(logs, log), append(p, chance(log, one.Repeats, pooled))
 	}
-	for _, y := range b.cells {
-		if in(a.cells, y.id) < 0 {
+	for i, y := range b.cells {
+		if !slices.Contains(ofA, ofB[i]) {
 			c.Unpaired = append(c.Unpaired, "B: "+y.name+" (no counterpart)")
 		}
 	}
@@ -376,31 +383,4 @@ func chanceText(p *float64) string {
 		return "<0.001"
 	}
 	return fmt.Sprintf("%.3f", *p)
-}
-
-// sameCell returns whether two cells have the same levels of all factors that vary on either
-// side.
-func sameCell(a, b [][]*result.Record) func(x, y *result.Run) bool {
-	level := func(r *result.Run, name string) string {
-		i := slices.IndexFunc(r.Cell.Factors, func(f result.Factor) bool { return f.Name == name })
-		if i < 0 {
-			return ""
-		}
-		return r.Cell.Levels[i]
-	}
-	valid := func(r *result.Run) bool { return r.Cell != nil && r.Cell.Valid() }
-	varies := func(groups [][]*result.Record, name string) bool {
-		seen := map[string]bool{}
-		for _, g := range groups {
-			if r := &g[0].Run; valid(r) && slices.ContainsFunc(r.Cell.Factors, func(f result.Factor) bool { return f.Name == name }) {
-				seen[level(r, name)] = true
-			}
-		}
-		return len(seen) > 1
-	}
-	return func(x, y *result.Run) bool {
-		return valid(x) && valid(y) && x.Preset == y.Preset && !slices.ContainsFunc(x.Cell.Factors, func(f result.Factor) bool {
-			return level(x, f.Name) != level(y, f.Name) && (varies(a, f.Name) || varies(b, f.Name))
-		})
-	}
 }

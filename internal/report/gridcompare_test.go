@@ -14,7 +14,7 @@ import (
 
 func cellsOf(t *testing.T, a, b []result.Record) (report.GridComparison, report.Compared, string) {
 	t.Helper()
-	c, err := report.Compare(a, b, true)
+	c, err := report.Compare(a, b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestCompareMixed(t *testing.T) {
 	if len(got.Cells) != 17 {
 		t.Errorf("%d cells\n%s", len(got.Cells), text)
 	}
-	if _, err := report.Compare(recs, scanRecords(), true); err == nil || !strings.Contains(err.Error(), "nothing in common") {
+	if _, err := report.Compare(recs, scanRecords()); err == nil || !strings.Contains(err.Error(), "nothing in common") {
 		t.Errorf("a speed test with scans: %v", err)
 	}
 }

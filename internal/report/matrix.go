@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -43,6 +42,7 @@ type Matrix struct {
 	Recommended []Recommendation `json:"recommended"`
 	Baseline    *GridComparison  `json:"baseline,omitempty"`
 
+	*grid              // of the complete runs, with the levels that they have
 	run    *result.Run // the header of the first one
 	noise  sumOfSquares
 	varied []int // factors with several levels among the cells with a rate
@@ -90,7 +90,7 @@ type MatrixCell struct {
 	// Failures are the errors of its failed runs.
 	Failures []string `json:"failures,omitempty"`
 
-	runs []*result.Record // complete ones
+	*gridCell // of the complete runs
 }
 
 // A Recommendation is the fastest cell at the strongest durability, of a number of indexes.
@@ -113,19 +113,15 @@ type Recommendation struct {
 
 // IsMatrix reports whether the runs belong to one matrix.
 func IsMatrix(recs []result.Record) bool {
-	for i := range recs {
-		r, first := &recs[i], &recs[0]
-		if r.Run.Cell == nil || !r.Run.Cell.Valid() || r.Source != first.Source || !sameFactors(r.Run.Cell, first.Run.Cell) {
-			return false
-		}
-	}
-	return len(recs) > 0
+	return len(recs) > 0 && !slices.ContainsFunc(recs, func(r result.Record) bool { return !ofMatrix(&r, &recs[0]) })
 }
 
-func sameFactors(a, b *result.Cell) bool {
-	return slices.EqualFunc(a.Factors, b.Factors, func(x, y result.Factor) bool {
-		return x.Name == y.Name && slices.Equal(x.Levels, y.Levels)
-	})
+// ofMatrix reports whether a run belongs to the matrix of the first.
+func ofMatrix(r, first *result.Record) bool {
+	return r.Run.Cell != nil && r.Run.Cell.Valid() && first.Run.Cell != nil && r.Source == first.Source &&
+		slices.EqualFunc(r.Run.Cell.Factors, first.Run.Cell.Factors, func(x, y result.Factor) bool {
+			return x.Name == y.Name && slices.Equal(x.Levels, y.Levels)
+		})
 }
 
 // NewMatrix analyses the runs of one matrix. Of several runs of a repeat of a cell, as after
@@ -178,13 +174,19 @@ func (m *Matrix) gather(recs []result.Record) {
 		}
 	}
 	slices.SortStableFunc(order, func(x, y place) int { return cmp.Compare(x.repeat, y.repeat) })
+	m.grid = &grid{}
+	for _, f := range m.Factors {
+		m.factors = append(m.factors, result.Factor{Name: f.Name})
+	}
 	for _, at := range order {
 		r := counts[at]
-		c := m.cell(r.Run.Cell.Levels)
-		if c == nil {
-			m.Cells = append(m.Cells, MatrixCell{Name: r.Run.Cell.Name(), Levels: r.Run.Cell.Levels, Rates: []float64{}})
-			c = &m.Cells[len(m.Cells)-1]
+		levels := r.Run.Cell.Levels
+		i := slices.IndexFunc(m.Cells, func(c MatrixCell) bool { return slices.Equal(c.Levels, levels) })
+		if i < 0 {
+			i = len(m.Cells)
+			m.Cells = append(m.Cells, MatrixCell{Name: r.Run.Cell.Name(), Levels: levels, Rates: []float64{}})
 		}
+		c := &m.Cells[i]
 		switch s := r.Summary(); {
 		case worth(r) == 0:
 		case worth(r) == 1:
@@ -192,26 +194,28 @@ func (m *Matrix) gather(recs []result.Record) {
 		case !(s.RowsPerSecond > 0):
 			c.Failures = append(c.Failures, "no rows were inserted")
 		default:
-			c.Rates, c.runs = append(c.Rates, s.RowsPerSecond), append(c.runs, r)
-			c.ClientBound = c.ClientBound || s.Client.Bound
+			m.add(sample{rec: r, figures: []float64{s.RowsPerSecond}}, levels...)
+			c.gridCell, c.Rates = m.at(levels...), append(c.Rates, s.RowsPerSecond)
+			c.Rate, c.ClientBound = new(geometricMean(c.Rates)), c.ClientBound || s.Client.Bound
 			m.Done++
 		}
 	}
-	for i := range m.Cells {
-		if c := &m.Cells[i]; len(c.Rates) > 0 {
-			c.Rate = new(geometricMean(c.Rates))
+	for f, factor := range m.Factors { // in the declared order, whichever was run first
+		m.factors[f].Levels = slices.DeleteFunc(slices.Clone(factor.Levels), func(l string) bool { return !slices.Contains(m.factors[f].Levels, l) })
+	}
+	rate := func(c MatrixCell) float64 {
+		if c.Rate == nil {
+			return 0
+		}
+		return *c.Rate
+	}
+	slices.SortStableFunc(m.Cells, func(a, b MatrixCell) int { return cmp.Compare(rate(b), rate(a)) })
+	m.grid.cells = m.grid.cells[:0]
+	for _, c := range m.Cells {
+		if c.gridCell != nil {
+			m.grid.cells = append(m.grid.cells, c.gridCell)
 		}
 	}
-	slices.SortStableFunc(m.Cells, func(a, b MatrixCell) int { return cmp.Compare(b.rate(), a.rate()) })
-}
-
-// cell returns the cell with the given levels; nil if there is none.
-func (m *Matrix) cell(levels []string) *MatrixCell {
-	i := slices.IndexFunc(m.Cells, func(c MatrixCell) bool { return slices.Equal(c.Levels, levels) })
-	if i < 0 {
-		return nil
-	}
-	return &m.Cells[i]
 }
 
 // beside returns the rate of the cell that differs from c only in its level of a
@@ -219,47 +223,29 @@ func (m *Matrix) cell(levels []string) *MatrixCell {
 func (m *Matrix) beside(c *MatrixCell, factor int, level string) float64 {
 	levels := slices.Clone(c.Levels)
 	levels[factor] = level
-	return m.cell(levels).rate()
-}
-
-// rate returns the cell's rate, 0 without one.
-func (c *MatrixCell) rate() float64 {
-	if c == nil || c.Rate == nil {
+	other := m.at(levels...)
+	if other == nil {
 		return 0
 	}
-	return *c.Rate
-}
-
-func (m *Matrix) runs() (out []*result.Record) {
-	for i := range m.Cells {
-		out = append(out, m.Cells[i].runs...)
+	var rates []float64
+	for _, s := range other.samples {
+		rates = append(rates, s.figures[0])
 	}
-	return out
+	return geometricMean(rates)
 }
 
 // Against compares the matrix with an older one, at equal row counts.
 func (m *Matrix) Against(old *Matrix) (*GridComparison, error) {
-	if old.run.Preset != m.run.Preset {
-		return nil, fmt.Errorf("report: %s fills the table of preset %s, %s that of %s: their cells have nothing in common", old.Source, old.run.Preset, m.Source, m.run.Preset)
-	}
-	durable := slices.ContainsFunc(slices.Concat(old.Factors, m.Factors), func(f result.Factor) bool { return f.Name == "durability" && len(f.Levels) > 1 })
-	return compareCells(old.side(durable), m.side(durable))
+	return compareCells(old.side(), m.side())
 }
 
-// side returns the cells that have a complete run, by what their runs did. Durability is part of that if either matrix
-// varies it; else a difference is flagged.
-func (m *Matrix) side(durable bool) gridSide {
-	out := gridSide{source: m.Source, unit: "rows/s", noise: m.noise}
+// side returns the cells that have a complete run.
+func (m *Matrix) side() gridSide {
+	out := gridSide{source: m.Source, preset: m.run.Preset, unit: "rows/s", factors: m.Factors, free: func(int) bool { return true }, noise: m.noise}
 	for _, c := range m.Cells {
-		if len(c.runs) == 0 {
-			continue
+		if c.gridCell != nil {
+			out.cells = append(out.cells, comparedCell{name: c.Name, levels: c.Levels, runs: c.records(), measure: measure{key: "rows_per_second"}})
 		}
-		r := &c.runs[0].Run
-		id := fmt.Sprintf("%s %d %d %d %s", r.Method, r.Batch, r.Writers, r.Indexes, r.Layout)
-		if durable {
-			id += " " + r.Durability
-		}
-		out.cells = append(out.cells, comparedCell{id: id, name: c.Name, runs: c.runs, measure: measure{key: "rows_per_second"}})
 	}
 	return out
 }
@@ -274,12 +260,14 @@ func (m *Matrix) warn(recs []result.Record) {
 			bound++
 		}
 	}
-	for _, r := range m.runs() {
-		if r.End.Stopped == "max-time" && r.Run.Rows > 0 {
-			short++
-		}
-		if r.End.Verified == nil {
-			unproven++
+	for _, c := range m.grid.cells {
+		for _, r := range c.records() {
+			if r.End.Stopped == "max-time" && r.Run.Rows > 0 {
+				short++
+			}
+			if r.End.Verified == nil {
+				unproven++
+			}
 		}
 	}
 	are := func(n int) string { return map[bool]string{true: "is", false: "are"}[n == 1] }
@@ -324,27 +312,13 @@ func (m *Matrix) warn(recs []result.Record) {
 
 // analyse fills in the shares and effects.
 func (m *Matrix) analyse() {
-	// Levels without a complete run are omitted.
-	levels := make([][]string, len(m.Factors))
-	size := make([]int, len(m.Factors))
-	for f := range levels {
-		levels[f] = slices.DeleteFunc(slices.Clone(m.Factors[f].Levels), func(level string) bool {
-			return !slices.ContainsFunc(m.Cells, func(c MatrixCell) bool { return c.Rate != nil && c.Levels[f] == level })
-		})
-		if size[f] = len(levels[f]); size[f] > 1 {
+	size := make([]int, len(m.factors))
+	for f, factor := range m.factors {
+		if size[f] = len(factor.Levels); size[f] > 1 {
 			m.varied = append(m.varied, f)
 		}
 	}
-	var obs []observation
-	for _, c := range m.Cells {
-		for _, rate := range c.Rates {
-			o := observation{y: math.Log(rate)}
-			for f := range levels {
-				o.levels = append(o.levels, slices.Index(levels[f], c.Levels[f]))
-			}
-			obs = append(obs, o)
-		}
-	}
+	obs := m.observations(0, func(*gridCell) bool { return true })
 	if len(obs) == 0 {
 		return
 	}
@@ -353,8 +327,9 @@ func (m *Matrix) analyse() {
 	m.noise, m.NoiseRatio = v.noise, known(math.Exp(math.Sqrt(v.noise.variance())))
 	effects := effectsOf(obs, size)
 	for _, f := range m.varied {
-		for i, level := range levels[f][1:] {
-			e := Effect{Factor: m.Factors[f].Name, Level: level, Base: levels[f][0], Ratio: known(math.Exp(effects[f][i+1]))}
+		levels := m.factors[f].Levels
+		for i, level := range levels[1:] {
+			e := Effect{Factor: m.Factors[f].Name, Level: level, Base: levels[0], Ratio: known(math.Exp(effects[f][i+1]))}
 			var ratios []float64
 			for k := range m.Cells {
 				if c := &m.Cells[k]; c.Rate != nil && c.Levels[f] == level && m.beside(c, f, e.Base) > 0 {
@@ -431,9 +406,7 @@ func (m *Matrix) recommend() {
 	}
 	strong, weak := "", ""
 	if durability >= 0 {
-		there := slices.DeleteFunc(slices.Clone(durabilities), func(d string) bool {
-			return !slices.ContainsFunc(m.Cells, func(c MatrixCell) bool { return c.Rate != nil && c.Levels[durability] == d })
-		})
+		there := slices.DeleteFunc(slices.Clone(durabilities), func(d string) bool { return !slices.Contains(m.factors[durability].Levels, d) })
 		if len(there) > 0 {
 			strong, weak = there[0], there[len(there)-1]
 		}
@@ -589,14 +562,6 @@ func (r *Recommendation) text(several bool) string {
 // cheaper is the ratio of two gains below which the text treats them as different:
 // runs vary by up to a tenth.
 const cheaper = 0.9
-
-func matrixDocument(recs []result.Record) (*Document, error) {
-	m, err := NewMatrix(recs)
-	if err != nil {
-		return nil, err
-	}
-	return m.Document(), nil
-}
 
 // Document builds the report.
 func (m *Matrix) Document() *Document {
@@ -757,39 +722,41 @@ func (m *Matrix) heat() *heatMap {
 	for _, f := range down {
 		h.Names = append(h.Names, m.Factors[f].Name)
 	}
-	columns := m.combinations(across)
-	for _, c := range columns {
-		var names []string
-		for _, f := range across {
-			names = append(names, m.Factors[f].Name+" "+c[f])
+	// The cells in the order of their levels: rows, and columns within them.
+	order := slices.Concat(down, across)
+	cells := slices.SortedFunc(slices.Values(m.Cells), func(a, b MatrixCell) int {
+		for _, f := range order {
+			if c := cmp.Compare(slices.Index(m.Factors[f].Levels, a.Levels[f]), slices.Index(m.Factors[f].Levels, b.Levels[f])); c != 0 {
+				return c
+			}
 		}
-		h.Columns = append(h.Columns, strings.Join(names, ", "))
+		return 0
+	})
+	columns := map[string]int{}
+	for _, levels := range m.combinations(across) {
+		columns[strings.Join(levels, ", ")] = len(h.Columns)
+		h.Columns = append(h.Columns, strings.Join(levels, ", "))
 	}
-	for _, row := range m.combinations(down) {
-		var r heatRow
+	for i := range cells {
+		var names, column []string
 		for _, f := range down {
-			r.Names = append(r.Names, row[f])
+			names = append(names, cells[i].Levels[f])
 		}
-		for _, c := range columns {
-			r.Cells = append(r.Cells, m.heatCell(row, c))
+		for _, f := range across {
+			column = append(column, m.Factors[f].Name+" "+cells[i].Levels[f])
 		}
-		if slices.ContainsFunc(r.Cells, func(c heatCell) bool { return c.Text != none }) {
-			h.Rows = append(h.Rows, r)
+		if n := len(h.Rows); n == 0 || !slices.Equal(h.Rows[n-1].Names, names) {
+			h.Rows = append(h.Rows, heatRow{names, slices.Repeat([]heatCell{{none, "not measured", -1}}, len(h.Columns))})
+		}
+		if place := &h.Rows[len(h.Rows)-1].Cells[columns[strings.Join(column, ", ")]]; place.Heat < 0 {
+			*place = m.heatCell(&cells[i])
 		}
 	}
 	return h
 }
 
-// heatCell finds the cell with the given levels; factors that aren't varied match
-// any level.
-func (m *Matrix) heatCell(row, col map[int]string) heatCell {
-	i := slices.IndexFunc(m.Cells, func(c MatrixCell) bool {
-		return !slices.ContainsFunc(m.varied, func(f int) bool { return c.Levels[f] != cmp.Or(row[f], col[f]) })
-	})
-	if i < 0 {
-		return heatCell{none, "not measured", -1}
-	}
-	c := &m.Cells[i]
+// heatCell is the place of a cell.
+func (m *Matrix) heatCell(c *MatrixCell) heatCell {
 	if c.Rate == nil {
 		return heatCell{strings.Split(c.notes()[0], ":")[0], c.Name + ": " + strings.Join(c.notes(), "; "), -1}
 	}
@@ -808,15 +775,13 @@ func (m *Matrix) extremes() (low, high float64) {
 
 // combinations returns all combinations of the levels of some factors, the last
 // factor varying fastest.
-func (m *Matrix) combinations(factors []int) []map[int]string {
-	out := []map[int]string{{}}
+func (m *Matrix) combinations(factors []int) [][]string {
+	out := [][]string{nil}
 	for _, f := range factors {
-		var next []map[int]string
+		var next [][]string
 		for _, c := range out {
 			for _, level := range m.Factors[f].Levels {
-				d := maps.Clone(c)
-				d[f] = level
-				next = append(next, d)
+				next = append(next, append(slices.Clone(c), m.Factors[f].Name+" "+level))
 			}
 		}
 		out = next

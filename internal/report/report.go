@@ -40,44 +40,70 @@ type Summaries struct {
 // A family is a kind of experiment: how its records are told from others, reported, and compared.
 type family struct {
 	// name is what its records are called; alone is set if they can't be reported with others.
-	name  string
-	alone bool
-	has   func(r *result.Run) bool
-	// project lays the records out as a grid; document reports those of families without.
-	project  func(recs []result.Record) (*projection, error)
+	name     string
+	alone    bool
+	has      func(r *result.Record, first *result.Record) bool
 	document func(recs []result.Record) (*Document, error)
+	// cells are those that compare pairs; nil if runs are compared at equal row counts.
+	cells func(recs []result.Record) (gridSide, error)
 }
 
 // families are the kinds of experiments; those of no other family are runs, reported one by one.
 func families() []family {
 	return []family{
-		{name: "partition scans", alone: true, has: func(r *result.Run) bool { return r.Scan != nil }, project: scans},
-		{name: "cells of a speed test", alone: true, has: func(r *result.Run) bool { return r.Speed != nil }, project: speedTest},
-		{name: "cells of a matrix", has: func(r *result.Run) bool { return r.Cell != nil && r.Cell.Valid() }, document: matrixDocument},
-		{name: "runs", has: func(*result.Run) bool { return true }, document: runsDocument},
+		projected("partition scans", func(r *result.Run) bool { return r.Scan != nil }, scans),
+		projected("cells of a speed test", func(r *result.Run) bool { return r.Speed != nil }, speedTest),
+		{"cells of a matrix", false, ofMatrix, func(recs []result.Record) (*Document, error) {
+			m, err := NewMatrix(recs)
+			if err != nil {
+				return nil, err
+			}
+			return m.Document(), nil
+		}, func(recs []result.Record) (gridSide, error) {
+			m, err := NewMatrix(recs)
+			if err != nil {
+				return gridSide{}, err
+			}
+			return m.side(), nil
+		}},
+		{"runs", false, func(_, _ *result.Record) bool { return true }, runsDocument, nil},
 	}
+}
+
+// projected is the family of a projection.
+func projected(name string, has func(r *result.Run) bool, project func(recs []result.Record) (*projection, error)) family {
+	return family{name, true, func(r, _ *result.Record) bool { return has(&r.Run) }, func(recs []result.Record) (*Document, error) {
+		p, err := project(recs)
+		if err != nil {
+			return nil, err
+		}
+		return p.document(), nil
+	}, func(recs []result.Record) (gridSide, error) {
+		p, err := project(recs)
+		if err != nil {
+			return gridSide{}, err
+		}
+		return p.side(), nil
+	}}
 }
 
 // familyOf is the one decision what the records are, which all formats and comparisons share.
 func familyOf(recs []result.Record) (family, error) {
-	if len(recs) == 0 {
-		return family{}, errNoRuns
-	}
 	for _, f := range families() {
 		n := 0
 		for i := range recs {
-			if f.has(&recs[i].Run) {
+			if f.has(&recs[i], &recs[0]) {
 				n++
 			}
 		}
 		switch {
-		case n == len(recs) && (f.name != "cells of a matrix" || IsMatrix(recs)):
+		case n > 0 && n == len(recs):
 			return f, nil
 		case n > 0 && f.alone:
 			return f, errors.New("report: some of these runs are " + f.name + " and others are not; report them apart")
 		}
 	}
-	return family{}, errNoRuns // not reached: the last has all
+	return family{}, errNoRuns
 }
 
 // New builds the report of the runs: a sentence on each run, what to know before believing it, and then the figures of
@@ -87,14 +113,7 @@ func New(recs []result.Record) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.project == nil {
-		return f.document(recs)
-	}
-	p, err := f.project(recs)
-	if err != nil {
-		return nil, err
-	}
-	return p.document(), nil
+	return f.document(recs)
 }
 
 // JSON writes the report as JSON.
