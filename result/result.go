@@ -12,6 +12,9 @@ package result
 
 import (
 	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -197,9 +200,9 @@ func (iv *Interval) Rate() float64 {
 	return float64(iv.NewRows) / iv.Seconds
 }
 
-// briefShare is the share of the nominal length below which a last interval is too
+// briefShare is the share of the nominal length below which an interval is too
 // short for a rate: a single acknowledgement could make it a hundred times too high.
-const briefShare = 0.2
+const briefShare = 0.5
 
 // Operation returns the name of the main load's operation; empty if the interval has
 // no latencies.
@@ -212,8 +215,75 @@ func (iv *Interval) Operation() string {
 	return ""
 }
 
+// Timed returns how long operations took: from when they were due where a rate was requested,
+// else from when they were sent.
+func (iv *Interval) Timed(op string) Latency {
+	if h, ok := iv.Response[op]; ok {
+		return h.Latency
+	}
+	return iv.Latency[op].Latency
+}
+
 // Brief reports whether an interval of the run is too short for a meaningful rate.
 func (r *Run) Brief(iv *Interval) bool { return iv.Seconds < briefShare*r.IntervalSeconds }
+
+// Add adds an interval to the record. One that is too short for a rate becomes part of the one
+// before, unless that belongs to an earlier piece of the run.
+func (r *Record) Add(iv Interval) {
+	n, from := len(r.Intervals), 0.0
+	if len(r.Pieces) > 1 {
+		from = r.Pieces[len(r.Pieces)-1].Resumes.Seconds
+	}
+	if n > 0 && r.Run.Brief(&iv) && r.Intervals[n-1].Elapsed > from {
+		// Damaged distributions can't be added: the interval then stays alone.
+		if longer, err := r.Intervals[n-1].Join(&iv); err == nil {
+			r.Intervals[n-1] = longer
+			return
+		}
+	}
+	r.Intervals = append(r.Intervals, iv)
+}
+
+// Join returns the interval extended by the next one.
+func (iv *Interval) Join(next *Interval) (Interval, error) {
+	out, share := *next, iv.Seconds/max(iv.Seconds+next.Seconds, 1e-9)
+	out.Seconds += iv.Seconds
+	out.NewRows += iv.NewRows
+	out.Late += iv.Late
+	out.Errors += iv.Errors
+	out.Retries += iv.Retries
+	out.BusySeconds += iv.BusySeconds
+	out.WaitSeconds += iv.WaitSeconds
+	out.Marks = slices.Concat(iv.Marks, next.Marks)
+	out.Events = slices.Concat(iv.Events, next.Events)
+	out.Counters = joined(iv.Counters, next.Counters, func(a, b float64) float64 { return share*a + (1-share)*b })
+	out.Beside = joined(iv.Beside, next.Beside, func(a, b Tally) Tally {
+		return Tally{a.Rows + b.Rows, b.Backlog, a.Late + b.Late, a.Errors + b.Errors, a.Retries + b.Retries}
+	})
+	var errs []error
+	both := func(a, b Histogram) Histogram {
+		h, err := a.plus(b)
+		errs = append(errs, err)
+		return h
+	}
+	out.Latency, out.Response = joined(iv.Latency, next.Latency, both), joined(iv.Response, next.Response, both)
+	return out, errors.Join(errs...)
+}
+
+// joined returns the values of two maps, those of both combined by add.
+func joined[V any](a, b map[string]V, add func(a, b V) V) map[string]V {
+	if len(b) == 0 {
+		return a
+	}
+	out := maps.Clone(b)
+	for name, v := range a {
+		if w, ok := b[name]; ok {
+			v = add(v, w)
+		}
+		out[name] = v
+	}
+	return out
+}
 
 // An Event is an operation on the table during the run.
 type Event struct {

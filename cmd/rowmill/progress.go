@@ -36,9 +36,10 @@ func (a *app) newProgress(ctx context.Context) progress {
 // lines prints a line for each interval. Its methods may be called from
 // several goroutines.
 type lines struct {
-	mu  sync.Mutex
-	w   io.Writer
-	run result.Run
+	mu    sync.Mutex
+	w     io.Writer
+	run   result.Run
+	lines report.Lines
 }
 
 func (l *lines) print(text string) {
@@ -49,11 +50,12 @@ func (l *lines) print(text string) {
 
 func (l *lines) Begin(run result.Run) {
 	l.run = run
+	l.lines = report.Lines{Run: &l.run}
 	l.print(run.Name + ", " + run.Target)
-	l.print(report.LineHeader())
+	l.print(l.lines.Header())
 }
 
-func (l *lines) Interval(iv result.Interval) { l.print(report.Line(iv, &l.run)) }
+func (l *lines) Interval(iv result.Interval) { l.print(l.lines.Line(iv)) }
 
 func (l *lines) End(result.Summary) {}
 

@@ -90,13 +90,13 @@ func (a *app) benchSteady(ctx context.Context, f *steadyFlags) error {
 	return a.bench(ctx, measuring{spec: s, out: f.out, printSQL: f.printSQL, note: announcement(s), show: func(ctx context.Context) progress {
 		show := a.newProgress(ctx)
 		if _, ok := show.(*lines); ok {
-			return summedUp{&experiment.SummedUp{Progress: show, Every: time.Minute}, show}
+			return summedUp{&experiment.SummedUp{Progress: show, Most: time.Minute}, show}
 		}
 		return show
 	}})
 }
 
-// summedUp shows a line per minute, because one per interval would be thousands.
+// summedUp soon shows only a line per minute, because one per interval would be thousands.
 type summedUp struct {
 	*experiment.SummedUp
 	progress progress

@@ -126,7 +126,7 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, prove func(
 		if m.note != nil {
 			m.note(&iv)
 		}
-		m.rec.Intervals = append(m.rec.Intervals, iv)
+		m.rec.Add(iv)
 		m.env.Show.Interval(iv)
 		if m.watch != nil {
 			m.watch(m.rec)
