@@ -236,7 +236,14 @@ func badFlag(c *cobra.Command, err error) error {
 				names = append(names, "--"+f.Name)
 			}
 		})
+		other := c.GlobalNormalizationFunc()
+		if other != nil && c.Flags().Lookup("time") != nil {
+			names = append(names, earlierTimes...)
+		}
 		if meant := tomlfile.Nearest("--"+unknown.GetSpecifiedName(), names); meant != "" {
+			if other != nil {
+				meant = "--" + string(other(nil, meant[2:]))
+			}
 			hint = "did you mean " + meant + "?"
 		}
 	}
