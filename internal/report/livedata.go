@@ -117,8 +117,8 @@ var limits = map[string]string{
 // perRow are the counters also shown per inserted row, which stays constant if only the insert
 // rate changes.
 var perRow = []struct{ of, name, unit, help string }{
-	{"page_reads", "page_reads_per_row", "pages/row", "pages read from disk for each inserted row"},
-	{"page_writes", "page_writes_per_row", "pages/row", "pages written to disk for each inserted row"},
+	{"page_reads", "page_reads_per_row", "pages/row", "pages that the database's cache lacked, for each inserted row"},
+	{"page_writes", "page_writes_per_row", "pages/row", "pages written for each inserted row"},
 	{"redo_written_bytes", "redo_written_bytes_per_row", "bytes/row", "redo or WAL written for each inserted row"},
 	{"server_io_write_bytes", "server_io_write_bytes_per_row", "bytes/row", "written by the server for each inserted row"},
 	{"disk_write_bytes", "disk_write_bytes_per_row", "bytes/row", "written to the disk for each inserted row"},

@@ -174,8 +174,8 @@ func views(recs []result.Record) ([]view, error) {
 	for i := range recs {
 		r := &recs[i]
 		out[i] = view{rec: r, sum: r.Summary(), curve: r.Curve(), loop: r.OpenLoop(), stalled: r.Stalls(), label: names[i]}
-		if r.Run.Step != nil && r.Run.Rate > 0 {
-			out[i].sum.Knee = nil // a step at a fixed rate is too short for a meaningful knee
+		if r.Run.Step != nil && r.Run.Rate > 0 || out[i].tooShort() != "" {
+			out[i].sum.Knee = nil // neither a short run nor a step at a fixed rate has a meaningful one
 		}
 	}
 	bundles(out, recs)
@@ -307,12 +307,15 @@ func share(f float64) string {
 func (v *view) verdict() string {
 	s := v.label + " "
 	flat := v.sum.Rate.Flatness
+	few := v.tooShort()
 	over := fmt.Sprintf(" its first rate over %s rows", short(float64(v.sum.Rows)))
 	switch {
 	case v.sum.Rows == 0:
 		s += "inserted no rows"
 	case flat == 0:
 		s += fmt.Sprintf("inserted %s rows", short(float64(v.sum.Rows)))
+	case few != "":
+		s += fmt.Sprintf("inserted %s rows at %s; %s to say how the rate changes", short(float64(v.sum.Rows)), rowsRate(v.sum.RowsPerSecond), few)
 	case v.sum.Knee != nil && flat >= 0.5:
 		s += fmt.Sprintf("fell below half of its first rate at %s rows and came back to %s of it", short(float64(v.sum.Knee.Rows)), percent(flat))
 	case v.sum.Knee != nil:
@@ -329,6 +332,9 @@ func (v *view) verdict() string {
 	default:
 		s += "fell to " + percent(flat) + " of" + over
 	}
+	if few == "" && flat > 0 {
+		s += v.inCache()
+	}
 	if v.overloaded() {
 		s += fmt.Sprintf(", and did only %s of the %s offered", percent(v.loop.Done/v.loop.Asked), rowsRate(v.loop.Asked))
 	}
@@ -337,6 +343,36 @@ func (v *view) verdict() string {
 		s += ", before it " + map[string]string{"failed": "failed", "interrupted": "was interrupted", "cut off": "was cut off"}[how]
 	}
 	return s
+}
+
+// The least length of a run, and the least number of its operations, from which its first tenth
+// can be compared with its last.
+const leastSeconds, leastOperations = 1, 20
+
+// tooShort tells what a run has too little of for a change of its rate; "" if it has enough.
+func (v *view) tooShort() string {
+	n := int64(0)
+	for op, l := range v.sum.LatencyUS {
+		if _, beside := v.sum.Beside[op]; !beside {
+			n = max(n, l.Count)
+		}
+	}
+	switch {
+	case n > 0 && n < leastOperations:
+		return plural(n, "operation is", "operations are") + " too few"
+	case v.sum.Seconds < leastSeconds:
+		return seconds(v.sum.Seconds) + " is too short"
+	}
+	return ""
+}
+
+// inCache tells that the table never outgrew the database's cache, if so.
+func (v *view) inCache() string {
+	z, cache := v.sum.SizeBytes, v.rec.Run.CacheBytes
+	if z == nil || cache <= 0 || z.Data+z.Index > cache {
+		return ""
+	}
+	return fmt.Sprintf("; its %s never outgrew the cache of %s", bytes(z.Data+z.Index), bytes(cache))
 }
 
 // ratios describes, for each rolling run, the ratio of its last rate to that of the plain run
@@ -349,21 +385,21 @@ func ratios(vs []view) []string {
 			continue
 		}
 		p := plainBeside(vs, r)
-		if p == nil || p.sum.Rate.Last <= 0 {
+		if p == nil || p.sum.Rate.Last <= 0 || p.tooShort()+r.tooShort() != "" {
 			continue
 		}
 		if r.repeats != nil && p.repeats != nil {
 			if line := ratioOfRepeats(vs, p, r); line != "" {
-				out = append(out, line)
+				out = append(out, line+p.inCache())
 			}
 			continue
 		}
-		line := fmt.Sprintf("%s ends at %s the rate of %s: %s against %s in the last tenth",
+		line := fmt.Sprintf("%s ends at %s the rate of %s, in one run each: %s against %s in the last tenth",
 			r.label, ratio(r.sum.Rate.Last/p.sum.Rate.Last), p.label, rowsRate(r.sum.Rate.Last), rowsRate(p.sum.Rate.Last))
 		if r.sum.Rows != p.sum.Rows {
 			line += fmt.Sprintf(", after %s and %s rows", count(r.sum.Rows), count(p.sum.Rows))
 		}
-		out = append(out, line)
+		out = append(out, line+p.inCache())
 	}
 	return out
 }
@@ -519,7 +555,10 @@ func (v *view) rate() string {
 }
 
 func (v *view) knee() string {
+	few := v.tooShort()
 	switch {
+	case v.sum.Rows > 0 && few != "":
+		return "unknown: " + few
 	case v.sum.Knee != nil:
 		return fmt.Sprintf("at %s rows: %s", short(float64(v.sum.Knee.Rows)), v.sum.Knee.Why)
 	case v.sum.Rows > 0:
@@ -561,9 +600,17 @@ func (v *view) overloaded() bool { return v.loop != nil && v.loop.Overloaded }
 func ops(m map[string]result.Latency) []string { return slices.Sorted(maps.Keys(m)) }
 
 func latency(l result.Latency) string {
-	return fmt.Sprintf("p50 %s, p95 %s, p99 %s, p99.9 %s, max %s (%s)",
-		micros(l.P50), micros(l.P95), micros(l.P99), micros(l.P999), micros(l.Max),
-		plural(l.Count, "operation", "operations"))
+	out := ""
+	for _, q := range []struct {
+		name  string
+		us    int64
+		least int64 // operations of which it is not just the longest
+	}{{"p50", l.P50, 2}, {"p95", l.P95, 20}, {"p99", l.P99, 100}, {"p99.9", l.P999, 1000}} {
+		if l.Count >= q.least {
+			out += q.name + " " + micros(q.us) + ", "
+		}
+	}
+	return fmt.Sprintf("%smax %s (%s)", out, micros(l.Max), plural(l.Count, "operation", "operations"))
 }
 
 func (v *view) stalls() string {
