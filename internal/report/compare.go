@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	figures "github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -159,6 +160,42 @@ func runsOf(recs []result.Record) [][]*result.Record {
 type Unjudged struct{ Text, Try string }
 
 func (e *Unjudged) Error() string { return "--threshold: " + e.Text }
+
+// Bounds are the bounds of a figure's interval.
+type Bounds = statistics.Bounds
+
+// change95 says by how much a ratio outside of 1 differs from it, with its named interval.
+func change95(b *Bounds, r float64, interval string) string {
+	switch {
+	case r < 1:
+		return fmt.Sprintf("slower by %s (%s%s..%s)", percent(1-r), interval, percent(1-b.High), percent(1-b.Low))
+	case r > mostPercent:
+		return fmt.Sprintf("%s as fast (%s%s..%s)", ratio(r), interval, ratio(b.Low), ratio(b.High))
+	}
+	return fmt.Sprintf("faster by %s (%s%s..%s)", percent(r-1), interval, percent(b.Low-1), percent(b.High-1))
+}
+
+// Verdicts of a comparison.
+const (
+	// NoDifference means that the interval of the ratio contains 1.
+	NoDifference = "no difference shown"
+	Faster       = "faster"
+	Slower       = "slower"
+	// Unknown means that there is no interval.
+	Unknown = "unknown"
+)
+
+func verdictOf(b *Bounds) string {
+	switch {
+	case b == nil:
+		return Unknown
+	case b.High < 1:
+		return Slower
+	case b.Low > 1:
+		return Faster
+	}
+	return NoDifference
+}
 
 // undecided reports whether the runs are too few to tell a regression beyond the threshold from chance: so much slower
 // was measured and not shown, by more than runs of one configuration usually differ, or the interval is so wide that
@@ -358,19 +395,19 @@ func comparePairs(a, b []*result.Record, pairs [][2]*result.Record) Pair {
 
 func (p *Pair) bounds(twins []twin) {
 	var whole, last []float64
-	var splits []split
+	var splits []statistics.Split
 	n := float64(p.Rows)
 	for i := range twins {
 		a, b := twins[i].curve[0], twins[i].curve[1]
 		whole = append(whole, math.Log(b.RateBetween(0, n)/a.RateBetween(0, n)))
 		last = append(last, math.Log(b.RateBetween(0.9*n, n)/a.RateBetween(0.9*n, n)))
-		if s, ok := newSplit(a, b, p.Rows); ok {
+		if s, ok := statistics.NewSplit(a, b, p.Rows); ok {
 			splits = append(splits, s)
 		}
 	}
-	p.Interval, p.IntervalFrom = ratioBounds(whole, splits)
+	p.Interval, p.IntervalFrom = statistics.RatioBounds(whole, splits)
 	// A tenth is too short for the block bootstrap.
-	p.LastTenth, _ = ratioBounds(last, nil)
+	p.LastTenth, _ = statistics.RatioBounds(last, nil)
 	p.Verdict = verdictOf(p.Interval)
 }
 
@@ -525,8 +562,11 @@ func flags(a, b *result.Record, sa, sb result.Summary) []Flag {
 			out = append(out, Flag{kind, "", va, vb, fmt.Sprintf("%s: A %s, B %s", text, va, vb)})
 		}
 	}
-	doubt("verified", "verified", "not proven that every row arrived", func(_ *result.Record, s result.Summary) string {
+	doubt("verified", "verified", "not proven that every row arrived", func(r *result.Record, s result.Summary) string {
+		whole := (&view{rec: r}).whole()
 		switch v := s.Verified; {
+		case v == nil && whole != "": // the last part is not among the records
+			return "verified " + whole
 		case v == nil:
 			return "not verified"
 		case !v.Sound():
@@ -708,12 +748,12 @@ func (p *Pair) verdict() string {
 		s = fmt.Sprintf("No difference shown over %s: B runs at %s the rate of A, and the 95%% interval, %s..%s, holds 1.",
 			rows, ratio(r), ratio(b.Low), ratio(b.High))
 	default:
-		s = fmt.Sprintf("B is %s over %s.", b.change(r, "95% interval "), rows)
+		s = fmt.Sprintf("B is %s over %s.", change95(b, r, "95% interval "), rows)
 	}
 	switch p.IntervalFrom {
-	case withinRuns:
+	case statistics.WithinRuns:
 		s += " The interval knows how the rate varies within these two runs, not how runs differ from each other: for that, use --repeat."
-	case betweenRuns:
+	case statistics.BetweenRuns:
 		s += fmt.Sprintf(" The interval is judged by how %s of runs differ.", plural(len(p.Repeats), "pair", "pairs"))
 	}
 	s += fmt.Sprintf(" In the last tenth of the rows B runs at %s", ratio(last))

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -120,7 +121,7 @@ func (c *gridCell) figureOf(r *result.Record, figure int) float64 {
 }
 
 // observations are the logarithms of a figure of the runs that came to their end, in some cells.
-func (g *grid) observations(figure int, of func(c *gridCell) bool) (out []observation) {
+func (g *grid) observations(figure int, of func(c *gridCell) bool) (out []statistics.Observation) {
 	for _, c := range g.cells {
 		if !of(c) {
 			continue
@@ -131,7 +132,7 @@ func (g *grid) observations(figure int, of func(c *gridCell) bool) (out []observ
 		}
 		for _, s := range c.samples {
 			if v := s.figures[figure]; v > 0 && complete(s.rec) {
-				out = append(out, observation{at, math.Log(v)})
+				out = append(out, statistics.Observation{Levels: at, Y: math.Log(v)})
 			}
 		}
 	}
@@ -171,7 +172,7 @@ func changed(pairs [][2]*result.Record, figure func(side int, r *result.Record) 
 		}
 	}
 	if len(logs) > 1 {
-		out.Interval, _ = ratioBounds(logs, nil)
+		out.Interval, _ = statistics.RatioBounds(logs, nil)
 		out.Verdict = verdictOf(out.Interval)
 	}
 	return out

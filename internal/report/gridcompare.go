@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	figures "github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -108,7 +109,7 @@ type gridSide struct {
 	// free reports whether a factor is ignored if neither side varies it; the difference is flagged.
 	free  func(factor int) bool
 	cells []comparedCell
-	noise sumOfSquares
+	noise statistics.SumOfSquares
 }
 
 // A comparedCell is a figure of a cell.
@@ -148,8 +149,8 @@ func (p *projection) side() gridSide {
 			if !m.compared {
 				continue
 			}
-			noise := withinCells(p.observations(k, func(c *gridCell) bool { return c.levels[0] == s.name }))
-			out.noise.ss, out.noise.df = out.noise.ss+noise.ss, out.noise.df+noise.df
+			noise := statistics.WithinCells(p.observations(k, func(c *gridCell) bool { return c.levels[0] == s.name }))
+			out.noise.SS, out.noise.DF = out.noise.SS+noise.SS, out.noise.DF+noise.DF
 			for _, c := range p.cells {
 				if c.levels[0] == s.name && !math.IsNaN(c.middle(k)) {
 					out.cells = append(out.cells, comparedCell{listed(", ", p.name(c), m.name), c.levels, c.records(), m, func(r *result.Record) float64 { return c.figureOf(r, k) }})
@@ -166,8 +167,8 @@ func compareCells(a, b gridSide) (*GridComparison, error) {
 		return nil, fmt.Errorf("report: %s fills the table of preset %s, %s that of %s: their cells have nothing in common", a.source, a.preset, b.source, b.preset)
 	}
 	c := &GridComparison{Format: GridComparisonFormat, A: a.source, B: b.source, Cells: []CellChange{}, Flags: []Flag{}, Unpaired: []string{}, Verdict: Unknown, unit: a.unit}
-	pooled := sumOfSquares{a.noise.ss + b.noise.ss, a.noise.df + b.noise.df}
-	c.Freedom, c.NoiseRatio = pooled.df, known(math.Exp(math.Sqrt(pooled.variance())))
+	pooled := statistics.SumOfSquares{SS: a.noise.SS + b.noise.SS, DF: a.noise.DF + b.noise.DF}
+	c.Freedom, c.NoiseRatio = pooled.DF, known(math.Exp(math.Sqrt(pooled.Variance())))
 	var logs, p []float64
 	seen := map[string]int{}
 	ofA, ofB := a.ids(&b), b.ids(&a)
@@ -223,7 +224,7 @@ func (y *comparedCell) against(x *comparedCell, pairs [][2]*result.Record) (*cha
 	if y.figure == nil {
 		p := comparePairs(x.runs, y.runs, pairs)
 		out := &change{Versus: p.RowsPerSecond, Repeats: p.Repeats}
-		if p.IntervalFrom == betweenRuns {
+		if p.IntervalFrom == statistics.BetweenRuns {
 			out.Interval = p.Interval
 		}
 		return out, p.Flags, p.Rows
@@ -241,23 +242,23 @@ func (y *comparedCell) against(x *comparedCell, pairs [][2]*result.Record) (*cha
 }
 
 // chance returns the p-value of a cell's mean log ratio; NaN without noise.
-func chance(log float64, repeats []Versus, pooled sumOfSquares) float64 {
-	s2 := pooled.variance()
+func chance(log float64, repeats []Versus, pooled statistics.SumOfSquares) float64 {
+	s2 := pooled.Variance()
 	if len(repeats) > 1 {
 		var a, b []float64
 		for _, r := range repeats {
 			a, b = append(a, math.Log(deref(r.A))), append(b, math.Log(deref(r.B)))
 		}
-		_, va := meanVariance(a)
-		_, vb := meanVariance(b)
+		_, va := statistics.MeanVariance(a)
+		_, vb := statistics.MeanVariance(b)
 		s2 = max(s2, (va+vb)/2) // NaN stays
 	}
-	return tailT(log/math.Sqrt(2*s2/float64(len(repeats))), pooled.df)
+	return statistics.TailT(log/math.Sqrt(2*s2/float64(len(repeats))), pooled.DF)
 }
 
 // judge fills in the verdicts, of the logarithms of the ratios and their p-values.
 func (c *GridComparison) judge(logs, p []float64) {
-	adjusted := holm(p)
+	adjusted := statistics.Holm(p)
 	for i := range c.Cells {
 		cell := &c.Cells[i]
 		cell.P, cell.Adjusted = known(p[i]), known(adjusted[i])
@@ -271,10 +272,10 @@ func (c *GridComparison) judge(logs, p []float64) {
 			cell.Verdict = Faster
 		}
 	}
-	mean, _ := meanVariance(logs)
+	mean, _ := statistics.MeanVariance(logs)
 	c.Overall = known(math.Exp(mean))
 	if c.Interval = c.Cells[0].Interval; len(logs) > 1 {
-		c.Interval, _ = ratioBounds(logs, nil)
+		c.Interval, _ = statistics.RatioBounds(logs, nil)
 	}
 	c.Verdict = verdictOf(c.Interval)
 	slices.SortStableFunc(c.Cells, func(a, b CellChange) int {

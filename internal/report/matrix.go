@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -44,7 +45,7 @@ type Matrix struct {
 
 	*grid              // of the complete runs, with the levels that they have
 	run    *result.Run // the header of the first one
-	noise  sumOfSquares
+	noise  statistics.SumOfSquares
 	varied []int // factors with several levels among the cells with a rate
 }
 
@@ -196,7 +197,7 @@ func (m *Matrix) gather(recs []result.Record) {
 		default:
 			m.add(sample{rec: r, figures: []float64{s.RowsPerSecond}}, levels...)
 			c.gridCell, c.Rates = m.at(levels...), append(c.Rates, s.RowsPerSecond)
-			c.Rate, c.ClientBound = new(geometricMean(c.Rates)), c.ClientBound || s.Client.Bound
+			c.Rate, c.ClientBound = new(statistics.GeometricMean(c.Rates)), c.ClientBound || s.Client.Bound
 			m.Done++
 		}
 	}
@@ -231,7 +232,7 @@ func (m *Matrix) beside(c *MatrixCell, factor int, level string) float64 {
 	for _, s := range other.samples {
 		rates = append(rates, s.figures[0])
 	}
-	return geometricMean(rates)
+	return statistics.GeometricMean(rates)
 }
 
 // Against compares the matrix with an older one, at equal row counts.
@@ -322,10 +323,10 @@ func (m *Matrix) analyse() {
 	if len(obs) == 0 {
 		return
 	}
-	v := analyse(obs, size)
+	v := statistics.Analyse(obs, size)
 	m.shares(&v)
-	m.noise, m.NoiseRatio = v.noise, known(math.Exp(math.Sqrt(v.noise.variance())))
-	effects := effectsOf(obs, size)
+	m.noise, m.NoiseRatio = v.Noise, known(math.Exp(math.Sqrt(v.Noise.Variance())))
+	effects := statistics.Effects(obs, size)
 	for _, f := range m.varied {
 		levels := m.factors[f].Levels
 		for i, level := range levels[1:] {
@@ -345,51 +346,51 @@ func (m *Matrix) analyse() {
 }
 
 // shares derives the table of shares from an analysis.
-func (m *Matrix) shares(v *variance) {
-	if v.total.df < 1 || v.total.ss <= 0 {
+func (m *Matrix) shares(v *statistics.Variance) {
+	if v.Total.DF < 1 || v.Total.SS <= 0 {
 		return
 	}
-	test, against := v.noise, "noise"
-	if test.df == 0 {
-		test, against = v.rest, "rest"
+	test, against := v.Noise, "noise"
+	if test.DF == 0 {
+		test, against = v.Rest, "rest"
 	}
-	rest := v.total.ss - v.rest.ss
-	for i, t := range v.terms {
-		rest -= v.of[i].ss
-		if v.of[i].df == 0 {
+	rest := v.Total.SS - v.Rest.SS
+	for i, t := range v.Terms {
+		rest -= v.Of[i].SS
+		if v.Of[i].DF == 0 {
 			continue
 		}
-		s := Share{Share: v.of[i].ss / v.total.ss, DF: v.of[i].df}
+		s := Share{Share: v.Of[i].SS / v.Total.SS, DF: v.Of[i].DF}
 		for _, f := range t {
 			s.Of = append(s.Of, m.Factors[f].Name)
 		}
 		s.Name = strings.Join(s.Of, " x ")
-		if test.df > 0 && test.ss > 0 {
-			f := v.of[i].variance() / test.variance()
-			s.F, s.P, s.Against = known(f), known(tailF(f, s.DF, test.df)), against
+		if test.DF > 0 && test.SS > 0 {
+			f := v.Of[i].Variance() / test.Variance()
+			s.F, s.P, s.Against = known(f), known(statistics.TailF(f, s.DF, test.DF)), against
 		}
 		m.Shares = append(m.Shares, s)
 	}
 	slices.SortStableFunc(m.Shares, func(a, b Share) int {
 		return cmp.Or(cmp.Compare(len(a.Of), len(b.Of)), cmp.Compare(b.Share, a.Share))
 	})
-	remain := func(name string, s sumOfSquares) {
-		m.Shares = append(m.Shares, Share{Of: []string{}, Name: name, Share: s.ss / v.total.ss, DF: s.df})
+	remain := func(name string, s statistics.SumOfSquares) {
+		m.Shares = append(m.Shares, Share{Of: []string{}, Name: name, Share: s.SS / v.Total.SS, DF: s.DF})
 	}
-	switch more := (sumOfSquares{max(0, v.rest.ss-v.noise.ss), v.rest.df - v.noise.df}); {
-	case v.noise.df > 0:
-		if more.df > 0 {
+	switch more := (statistics.SumOfSquares{SS: max(0, v.Rest.SS-v.Noise.SS), DF: v.Rest.DF - v.Noise.DF}); {
+	case v.Noise.DF > 0:
+		if more.DF > 0 {
 			remain("three choices or more", more)
 		}
-		remain("noise: repeats differ", v.noise)
-	case v.rest.df > 0 && v.pairs:
-		remain("more than two choices, and noise", v.rest)
-	case v.rest.df > 0:
-		remain("two choices, and noise", v.rest)
+		remain("noise: repeats differ", v.Noise)
+	case v.Rest.DF > 0 && v.Pairs:
+		remain("more than two choices, and noise", v.Rest)
+	case v.Rest.DF > 0:
+		remain("two choices, and noise", v.Rest)
 	}
 	// If all cells have the same number of runs, only rounding error remains.
-	if math.Abs(rest) > 1e-6*v.total.ss {
-		remain("shared: cells are missing", sumOfSquares{rest, 0})
+	if math.Abs(rest) > 1e-6*v.Total.SS {
+		remain("shared: cells are missing", statistics.SumOfSquares{SS: rest})
 	}
 }
 
@@ -447,7 +448,7 @@ func (m *Matrix) recommend() {
 // alike reports whether noise explains the difference between two cells.
 func (m *Matrix) alike(a, b *MatrixCell) bool {
 	n := 1/float64(len(a.Rates)) + 1/float64(len(b.Rates))
-	return math.Abs(math.Log(*a.Rate / *b.Rate)) < student975(m.noise.df)*math.Sqrt(m.noise.variance()*n) // false without noise
+	return math.Abs(math.Log(*a.Rate / *b.Rate)) < statistics.Student975(m.noise.DF)*math.Sqrt(m.noise.Variance()*n) // false without noise
 }
 
 // verdicts describes in sentences which choices matter, and which are recommended.
@@ -667,7 +668,7 @@ func (m *Matrix) charts() charts {
 			if len(dots.Y) == 0 {
 				continue
 			}
-			mean := geometricMean(dots.Y)
+			mean := statistics.GeometricMean(dots.Y)
 			c.Lines = append(c.Lines, dots, line{Style: style{colour: len(palette) - 1}, X: []float64{at - 0.32, at + 0.32}, Y: []float64{mean, mean}})
 		}
 		out = append(out, c)

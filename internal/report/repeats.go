@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -259,7 +260,7 @@ func spreadOf(vs []view, group []int) string {
 	for _, i := range group {
 		rates = append(rates, vs[i].sum.RowsPerSecond)
 	}
-	mean, variance := meanVariance(rates)
+	mean, variance := statistics.MeanVariance(rates)
 	return fmt.Sprintf("the runs' mean rates are %s to %s, median %s, standard deviation %s",
 		figure(slices.Min(rates)), figure(slices.Max(rates)), rowsRate(middle(rates)), percent(math.Sqrt(variance)/mean))
 }

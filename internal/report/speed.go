@@ -249,7 +249,7 @@ func (s *panel) settings() string {
 		case Unknown:
 			parts = append(parts, fmt.Sprintf("%s %s the rate, from one run of each: --repeat tells how sure that is", at, ratio(*c.Ratio)))
 		default:
-			parts = append(parts, at+" "+c.Interval.change(*c.Ratio, ""))
+			parts = append(parts, at+" "+change95(c.Interval, *c.Ratio, ""))
 		}
 	}
 	if len(parts) == 0 {
