@@ -180,12 +180,14 @@ func (f *compareFlags) sides(ctx context.Context, paths []string) (before, after
 	if err != nil {
 		return nil, nil, err
 	}
+	before = report.Proven(before)
 	if len(paths) == 1 {
 		return experiment.Sides(before, paths[0], f.a, f.b, report.Repeats(before))
 	}
 	if after, err = experiment.ReadAll(ctx, paths[1:]); err != nil {
 		return nil, nil, err
 	}
+	after = report.Proven(after)
 	if before, err = f.a.Of(before, "--a", paths[0]); err != nil {
 		return nil, nil, err
 	}

@@ -121,7 +121,7 @@ func NewComparison(a, b []result.Record) (Comparison, error) {
 	if len(a) == 0 || len(b) == 0 {
 		return c, errNoRuns
 	}
-	ga, gb := runsOf(charted(proven(a))), runsOf(charted(proven(b)))
+	ga, gb := runsOf(charted(Proven(a))), runsOf(charted(Proven(b)))
 	partner, left := pairUp(ga, gb)
 	for i, j := range partner {
 		if j < 0 {
@@ -135,8 +135,9 @@ func NewComparison(a, b []result.Record) (Comparison, error) {
 	return c, nil
 }
 
-// proven returns the records, each part of a longer run (a step, a trial) with the proof that its last part has for all.
-func proven(recs []result.Record) []result.Record {
+// Proven returns the records, each part of a longer run (a step, a trial) with the proof that its last part has for all.
+// Records that are chosen from those of a file need it before.
+func Proven(recs []result.Record) []result.Record {
 	out := slices.Clone(recs)
 	for i := len(out) - 2; i >= 0; i-- {
 		r, next := &out[i], &out[i+1]
@@ -150,10 +151,6 @@ func proven(recs []result.Record) []result.Record {
 		}
 	}
 	return out
-}
-
-func runsOf(recs []result.Record) [][]*result.Record {
-	return picked(recs, func(i int) *result.Record { return &recs[i] })
 }
 
 // An Unjudged is the error of a threshold that the runs are too few, or too short, to judge by. Try is what to do.
@@ -201,8 +198,11 @@ func verdictOf(b *Bounds) string {
 // was measured and not shown, by more than runs of one configuration usually differ, or the interval is so wide that
 // even half the rate would not have been shown.
 func undecided(ratio float64, b *Bounds, threshold float64) bool {
-	return verdictOf(b) == NoDifference && (ratio < min(1-threshold, keptFlatness) || b.High >= 2*ratio)
+	return verdictOf(b) == NoDifference && (ratio < min(1-threshold, keptFlatness) || hides(ratio, b))
 }
+
+// hides reports whether an interval is so wide that half the rate would not be shown.
+func hides(ratio float64, b *Bounds) bool { return b.High >= 2*ratio }
 
 // Regression describes the regressions beyond the threshold, a fraction, "" for none: pairs whose interval of the ratio
 // lies below 1, and the ratio itself below 1-threshold. A threshold below 0 is none. The error Unjudged
@@ -744,6 +744,9 @@ func (p *Pair) verdict() string {
 	switch b := p.Interval; {
 	case p.Verdict == Unknown:
 		s = fmt.Sprintf("Over %s B runs at %s the rate of A; the runs are too short for a confidence interval.", rows, ratio(r))
+	case p.Verdict == NoDifference && hides(r, b):
+		s = fmt.Sprintf("Too few runs to tell over %s: B runs at %s the rate of A, and the 95%% interval, %s..%s, would hide even half the rate.",
+			rows, ratio(r), ratio(b.Low), ratio(b.High))
 	case p.Verdict == NoDifference:
 		s = fmt.Sprintf("No difference shown over %s: B runs at %s the rate of A, and the 95%% interval, %s..%s, holds 1.",
 			rows, ratio(r), ratio(b.Low), ratio(b.High))

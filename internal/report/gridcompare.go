@@ -303,7 +303,7 @@ func (c *GridComparison) Regression(threshold float64) (string, error) {
 	}
 	more := func(n int) string {
 		if n > 1 {
-			return fmt.Sprintf(", and %d more cells", n-1)
+			return ", and " + plural(n-1, "more cell", "more cells")
 		}
 		return ""
 	}

@@ -32,7 +32,9 @@ import (
 //		return p, nil
 //	}
 //
-// and a line in families, with the function that recognizes its runs.
+// and a line in families, projected("runs of the hot row", func(r *result.Run) bool { return r.HotRow != nil }, hotRows).
+// With compared measures, compare pairs the cells of two records by their levels; servers names the factor whose single
+// levels may differ.
 type projection struct {
 	*grid
 	recs []result.Record
