@@ -57,6 +57,8 @@ type projection struct {
 	// about are facts beside those of contenders and machine, serious the notes before all others.
 	about   facts
 	serious []Note
+	// more are sections of the family's own, behind those of the grid.
+	more []Part
 }
 
 // A measure is one figure of a sample.
@@ -383,6 +385,7 @@ func (p *projection) document() *Document {
 		}
 		d.add(&section{Title: cmp.Or(s.name, p.factors[1].Name), Parts: parts})
 	}
+	d.add(p.more...)
 	d.picture = func(opts PNGOptions) *picture {
 		out := &picture{Legend: names}
 		if len(all) == 1 {
@@ -478,6 +481,9 @@ func (p *projection) notes() []Note {
 	for i := range p.recs {
 		if how := (&view{rec: &p.recs[i]}).incomplete(); how != "" {
 			out = append(out, Note{p.recs[i].Run.Name, how, true})
+		}
+		if c := p.sums[i].Verified; c != nil && !c.Sound() {
+			out = append(out, Note{p.recs[i].Run.Name, "verification " + (&view{rec: &p.recs[i], sum: p.sums[i]}).verified(), true})
 		}
 	}
 	var bound, heavy, disturbed int

@@ -168,6 +168,15 @@ func TestSpeedWithoutServer(t *testing.T) {
 	}
 }
 
+// A cell whose rows are not all there says so before any figure.
+func TestSpeedLostRows(t *testing.T) {
+	rec := madeCell{operation: "insert", engine: "mariadb", clients: 1, rate: 1000, p99: 100}.record(t)
+	rec.End.Verified = &result.Verified{Expected: 10_000, Found: 9_999, Checksum: true}
+	if text := render(t, "txt", []result.Record{rec}); !strings.Contains(text, "!! insert, 1 clients on mariadb: verification FAILED: 9,999 rows found of 10,000 expected") {
+		t.Error(text)
+	}
+}
+
 // Unusual records are reported as well: cut off, with a single client, empty.
 func TestSpeedOdd(t *testing.T) {
 	whole := madeCell{operation: "select-pk", engine: "sqlite", clients: 1, rate: 1000, p99: 100}.record(t)
