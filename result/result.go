@@ -324,6 +324,8 @@ type Summary struct {
 	// Errors and Retries are totals over all loads.
 	Errors  int64 `json:"errors"`
 	Retries int64 `json:"retries"`
+	// ReplicaDelay has an element for each replica.
+	ReplicaDelay []ReplicaDelay `json:"replica_delay,omitempty"`
 	// Steadiness is null except for runs of bench steady.
 	Steadiness *Steadiness `json:"steadiness,omitempty"`
 	// Verified is null if the table was not checked.

@@ -60,6 +60,7 @@ func (a *app) benchKeepCommand() *cobra.Command {
 	*s = experiment.Spec{Workload: experiment.Keep, Keep: k, Layouts: []string{workload.Rolling}, Rate: 1000}
 	flags.SortFlags = false
 	flags.StringVar(&f.target, "target", "", "database to use instead of the declaration's `URL`")
+	replicaVar(flags, s)
 	flags.Var(rateOf(&s.Rate, ""), "rate", "rows per second to insert")
 	timeVar(flags, &s.MaxTime, time.Minute, "insert for this `time`")
 	intVar(flags, &s.Writers, "writers", 2, "clients that insert, each on a connection of its own; `N`")

@@ -123,6 +123,11 @@ func (r *insertRun) insert(ctx context.Context, schema []string, cfg bench.Confi
 		return r.measure(ctx, r.w, r.prove)
 	}
 	r.kill = &killer{server: r.db.Server(), every: s.KillEvery.D(), w: r.w, note: r.env.Show.Note, follow: r.probe.Follow, died: make(chan struct{})}
+	for _, n := range r.db.Nodes {
+		if n.Replica {
+			r.kill.replicas = append(r.kill.replicas, n.Server)
+		}
+	}
 	if err := r.w.ExpectCrashes(r.kill.outage); err != nil {
 		return errors.Join(err, r.close())
 	}

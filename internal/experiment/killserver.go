@@ -13,12 +13,15 @@ import (
 	"github.com/rowmill/rowmill/internal/workload"
 )
 
-// A killer kills the private server at regular intervals, and restarts it.
+// A killer kills a private server at regular intervals, and restarts it: of a topology each server in
+// turn, the one that takes the statements first.
 type killer struct {
 	server *sandbox.Server
-	every  time.Duration
-	w      *workload.Insert
-	note   func(text string)
+	// replicas are killed as well. No client waits for them.
+	replicas []*sandbox.Server
+	every    time.Duration
+	w        *workload.Insert
+	note     func(text string)
 	// follow is called with the process ID of the restarted server.
 	follow func(pid int)
 
@@ -93,20 +96,41 @@ func (k *killer) run(ctx, user context.Context, event func(what, object string, 
 }
 
 func (k *killer) once(user context.Context, event func(what, object string, began time.Time)) error {
+	turn := k.kills % (1 + len(k.replicas))
+	k.kills++
+	if turn > 0 {
+		return k.replica(user, turn, event)
+	}
 	back, killed := make(chan struct{}), time.Now()
 	k.setBack(back)
-	k.kills++
 	pid := k.server.Process()
 	k.server.Kill()
 	k.w.Crashed(killed)
-	event("kill server", fmt.Sprintf("process %d", pid), killed)
+	name := ""
+	if len(k.replicas) > 0 {
+		name = "source, "
+	}
+	event("kill server", fmt.Sprintf("%sprocess %d", name, pid), killed)
 	if err := k.server.Restart(user); err != nil {
 		return err
 	}
 	k.follow(k.server.Process())
-	event("server back", fmt.Sprintf("process %d", k.server.Process()), killed)
+	event("server back", fmt.Sprintf("%sprocess %d", name, k.server.Process()), killed)
 	k.note(fmt.Sprintf("killed the server; it took connections again after %.2f s", time.Since(killed).Seconds()))
 	k.setBack(nil)
 	close(back)
+	return nil
+}
+
+func (k *killer) replica(user context.Context, number int, event func(what, object string, began time.Time)) error {
+	s, killed := k.replicas[number-1], time.Now()
+	pid := s.Process()
+	s.Kill()
+	event("kill server", fmt.Sprintf("replica %d, process %d", number, pid), killed)
+	if err := s.Restart(user); err != nil {
+		return fmt.Errorf("replica %d: %w", number, err)
+	}
+	event("server back", fmt.Sprintf("replica %d, process %d", number, s.Process()), killed)
+	k.note(fmt.Sprintf("killed replica %d; it took connections again after %.2f s", number, time.Since(killed).Seconds()))
 	return nil
 }

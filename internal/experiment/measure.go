@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/probe"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/result"
@@ -32,6 +33,8 @@ type measurement struct {
 	probe *probe.Probe
 	// counters are the counters of the probe; nil if the engine has none.
 	counters engine.Counters
+	// replicas are opened to measure their delay.
+	replicas []*target.DB
 	rec      *result.Record
 	// kill kills the server during the run; nil if it is not to be killed.
 	kill *killer
@@ -94,7 +97,42 @@ func (m *measurement) openProbe(ctx context.Context, tables []*engine.Table) (er
 	}
 	cfg := probe.Config{Nodes: []probe.Node{node}, Interval: m.cfg.Interval, WorkEvery: m.workEvery}
 	m.probe = probe.New(ctx, cfg)
+	if err := m.watchReplicas(ctx); err != nil {
+		return errors.Join(err, m.close())
+	}
 	return nil
+}
+
+// watchReplicas opens the replicas of the run, and measures their delay.
+func (m *measurement) watchReplicas(ctx context.Context) error {
+	var all []string
+	for _, n := range m.db.Nodes {
+		if n.Replica {
+			all = append(all, n.Target)
+		}
+	}
+	all = append(all, m.trial.Spec.Replicas...)
+	if len(all) == 0 {
+		return nil
+	}
+	source, ok := m.db.DB.(engine.Keeper)
+	if !ok {
+		return refuse("--target "+target.ExampleServer, "--replica: %s has no replicas", m.db.Text)
+	}
+	var replicas []probe.Replica
+	for i, text := range all {
+		db, err := target.Open(ctx, text, m.env.Show.Note)
+		if err != nil {
+			return fmt.Errorf("open replica %s: %w", text, err)
+		}
+		m.replicas = append(m.replicas, db)
+		keeper, ok := db.DB.(engine.Keeper)
+		if !ok || db.Info().Engine != m.db.Info().Engine {
+			return refuse("--replica URL of a replica of "+m.db.Text, "--replica %s: it is %s, and can't be a replica of %s", text, db.Info().Engine, m.db.Info().Engine)
+		}
+		replicas = append(replicas, probe.Replica{Name: fmt.Sprintf("replica %d", i+1), DB: keeper})
+	}
+	return m.probe.WatchReplicas(ctx, source, replicas)
 }
 
 // close closes the probe and then its counters. Further calls do nothing.
@@ -107,6 +145,10 @@ func (m *measurement) close() error {
 		errs = append(errs, m.counters.Close())
 		m.counters = nil
 	}
+	for _, db := range m.replicas {
+		errs = append(errs, db.Close())
+	}
+	m.replicas = nil
 	return errors.Join(errs...)
 }
 
@@ -167,7 +209,11 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, prove func(
 	if cpu, ok := m.probe.ServerCPUSeconds(); ok {
 		end.ServerCPUSeconds = &cpu
 	}
-	err = errors.Join(done.Err, m.close())
+	err = done.Err
+	if err == nil && ctx.Err() == nil {
+		err = m.catchUp(ctx, &end)
+	}
+	err = errors.Join(err, m.close())
 	// The header has the warnings from before the run.
 	if all := m.probe.Warnings(); len(all) > m.known {
 		end.Warnings = append(end.Warnings, all[m.known:]...)
@@ -183,6 +229,18 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, prove func(
 	end.Summary = &summary
 	m.env.Show.End(summary)
 	return errors.Join(err, m.env.Out.End(end))
+}
+
+// catchUp waits until the replicas have what the run committed.
+func (m *measurement) catchUp(ctx context.Context, end *result.End) error {
+	took, err := m.probe.CatchUp(ctx)
+	if ctx.Err() != nil {
+		return nil // interrupted
+	}
+	if took > m.cfg.Interval && err == nil {
+		end.Warnings = append(end.Warnings, fmt.Sprintf("the replicas had all commits %s after the run's end", figure.Seconds(took.Seconds())))
+	}
+	return err
 }
 
 // goOn reduces the limits of a continued run to the remaining part. If nothing

@@ -31,6 +31,10 @@ type Spec struct {
 	// Targets are the databases, measured in turn; most workloads have exactly one.
 	Targets []string `json:"targets" toml:"targets"`
 
+	// Replicas are servers that repeat the changes of the only target, beside those of a private
+	// server; their delay is measured.
+	Replicas []string `json:"replica,omitempty" toml:"replica,omitempty"`
+
 	// Preset names the table and its rows. Indexes and TablePerWriter replace the
 	// preset's own; nil keeps them.
 	Preset         string `json:"preset,omitempty" toml:"preset,omitempty"`

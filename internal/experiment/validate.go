@@ -68,6 +68,9 @@ const MaxWriters = 5000
 
 // Validate refuses a Spec that can't be run, as a Refusal. It accesses no database.
 func (s *Spec) Validate() error {
+	if err := s.validateReplicas(); err != nil {
+		return err
+	}
 	var lacks bool
 	var validate func() error
 	switch s.Workload {
@@ -108,6 +111,25 @@ func (s *Spec) validateTargets(most int) error {
 		}
 	}
 	return cmp.Or(s.no(len(s.Targets) > most, "", "--target: want one, not %d", len(s.Targets)), list(s, "target", "database", s.Targets, nil))
+}
+
+func (s *Spec) validateReplicas() error {
+	for _, r := range s.Replicas {
+		if err := target.Check(r); err != nil {
+			return refuse(Hint(err), "--replica: %w", err)
+		}
+		if err := cmp.Or(s.no(target.Place(r) != "" || target.Private(r), "--target "+target.ExampleReplicas,
+			"--replica %s: want the URL of a server that repeats the changes of the target", r),
+			s.no(len(s.Targets) > 1, "one --target", "--replica %s: of which of %d targets is it a replica?", r, len(s.Targets)),
+			s.no(len(s.Targets) == 1 && (target.Private(s.Targets[0]) || target.Place(s.Targets[0]) != ""), "--target "+target.ExampleReplicas,
+				"--replica %s: it can't be a replica of %s, which is private to the run", r, strings.Join(s.Targets, ", "))); err != nil {
+			return err
+		}
+	}
+	if len(s.Replicas) == 0 {
+		return nil
+	}
+	return list(s, "replica", "database", s.Replicas, nil)
 }
 
 // shortestInterval is the least that bench accepts.

@@ -438,7 +438,7 @@ func (v *view) facts() []fact {
 	}
 	out = append(out, fact{"stalls", v.stalls()},
 		fact{"errors", plural(v.sum.Errors, "error", "errors") + ", " + plural(v.sum.Retries, "retry", "retries")},
-		fact{"kills", v.kills()}, fact{"verified", v.verified()}, fact{"size", v.size()}, fact{"client", v.client()},
+		fact{"kills", v.kills()}, fact{"verified", v.verified()}, fact{"replica delay", v.replicaDelay()}, fact{"size", v.size()}, fact{"client", v.client()},
 		fact{"server CPU", v.serverCPU()}, fact{"server", v.server()}, fact{"settings", v.settings()}, fact{"workload", v.workload()},
 		fact{"period", periodText(&v.rec.Run)}, fact{"machine", machine(v.rec.Run.Machine)}, fact{"target", v.rec.Run.Target})
 	return slices.DeleteFunc(out, func(f fact) bool { return f.Value == "" })
@@ -700,6 +700,15 @@ func (v *view) client() string {
 		cpu = v.cpu(v.sum.Client.CPUSeconds)
 	}
 	return listed("; ", cpu, bound)
+}
+
+func (v *view) replicaDelay() string {
+	var all []string
+	for _, d := range v.sum.ReplicaDelay {
+		all = append(all, strings.TrimPrefix(fmt.Sprintf("%s: ", d.Replica), ": ")+
+			fmt.Sprintf("mean %s, at most %s, at %s", micros(1e6*d.Mean), micros(1e6*d.Worst), seconds(d.At)))
+	}
+	return strings.Join(all, "; ")
 }
 
 func (v *view) serverCPU() string {
