@@ -27,6 +27,9 @@ func runsDocument(recs []result.Record) (*Document, error) {
 		return d, nil
 	}
 	d.picture = func(opts PNGOptions) *picture {
+		if cs := capacities(recs); len(cs) > 0 {
+			return searchPicture(cs)
+		}
 		vs, err := views(atFullSpeed(recs))
 		if err != nil {
 			return &picture{}
@@ -84,6 +87,7 @@ func insertParts(d *Document, vs []view, searches []capacity, scenarios []Scenar
 		d.Notes = append(d.Notes, searches[i].problems()...)
 		d.add(searches[i].section())
 	}
+	d.add(upkeep(vs)...)
 	d.add(constantSize(vs))
 	d.add(repeatSections(vs)...)
 	d.add(runColumns(vs))
@@ -121,6 +125,9 @@ func title(vs []view) string {
 		return fmt.Sprintf("Insert rate of %s in the steps of %s, up to %s rows each", engine, r.Step.Benchmark, short(float64(rows)))
 	case all(func(r *result.Run) bool { return r.Search != nil }):
 		return fmt.Sprintf("Insert rate that %s sustains with p99 <= %s", engine, micros(r.Search.LimitUS))
+	}
+	if r.Workload == "keep" {
+		return fmt.Sprintf("Inserts into a table of %s beside its maintenance", engine)
 	}
 	return fmt.Sprintf("Insert rate of %s as a table grows to %s rows", engine, short(float64(rows)))
 }
@@ -174,8 +181,8 @@ func views(recs []result.Record) ([]view, error) {
 	for i := range recs {
 		r := &recs[i]
 		out[i] = view{rec: r, sum: r.Summary(), curve: r.Curve(), loop: r.OpenLoop(), stalled: r.Stalls(), label: names[i]}
-		if r.Run.Step != nil && r.Run.Rate > 0 || out[i].tooShort() != "" {
-			out[i].sum.Knee = nil // neither a short run nor a step at a fixed rate has a meaningful one
+		if r.Run.Step != nil && (r.Run.Rate > 0 || out[i].sum.Rate.Flatness >= 0.5) || out[i].tooShort() != "" {
+			out[i].sum.Knee = nil // a short run or a step at a fixed rate has no meaningful one, and a stall of a step is none
 		}
 	}
 	bundles(out, recs)
