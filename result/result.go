@@ -45,6 +45,8 @@ type Run struct {
 	Speed *Speed `json:"speed,omitempty"`
 	// Scan is set in a run of `bench scan`, whose rows count queries.
 	Scan *Scan `json:"scan,omitempty"`
+	// HotRow is set in a run of `bench hotrow`, whose rows count runs.
+	HotRow *HotRow `json:"hot_row,omitempty"`
 	// Repeat numbers the runs of one configuration that alternated with others, from
 	// 1. Side is "A" or "B" in runs made for comparison with each other.
 	Repeat int    `json:"repeat,omitempty"`
@@ -454,6 +456,10 @@ type End struct {
 	Warnings         []string `json:"warnings,omitempty"`
 	// Search is the state of the search after a run that belongs to one.
 	Search *Searched `json:"search,omitempty"`
+	// Causes counts by error how often operations of a HotRow were begun again.
+	Causes map[string]int64 `json:"causes,omitempty"`
+	// CatchUpSeconds is how long replicas took, from the end of the run, to repeat all of it.
+	CatchUpSeconds float64 `json:"catch_up_seconds,omitempty"`
 	// Keep is for inserts beside a table's maintenance.
 	Keep *Keep `json:"keep,omitempty"`
 	// Summary is derived from the rest, for readers that don't use rowmill.

@@ -43,9 +43,10 @@ func (a *app) benchCommand() *cobra.Command {
 			"inserts with every combination of method, batch, writers and so on, and reports which\n" +
 			"of them matter; scenario runs a named experiment and compares it with published\n" +
 			"figures; mixed and points measure selects; scan measures a sum over many partitions,\n" +
-			"on one connection and on several; steady holds a small constant load for a day and\n" +
-			"shows when the machine or the server did not keep up; keep measures what the\n" +
-			"maintenance of a declared table costs its inserts.",
+			"on one connection and on several; hotrow counts in one row with thousands of clients;\n" +
+			"steady holds a small constant load for a day and shows when the machine or the server\n" +
+			"did not keep up; keep measures what the maintenance of a declared table costs its\n" +
+			"inserts.",
 		Example: "  rowmill bench insert --layout plain,rolling --html run.html\n" +
 			"  rowmill bench insert --help",
 		Args: cobra.ArbitraryArgs,
@@ -61,6 +62,7 @@ func (a *app) benchCommand() *cobra.Command {
 	c.AddCommand(a.benchIbenchCommand())
 	c.AddCommand(a.benchKeepCommand())
 	c.AddCommand(a.benchScanCommand())
+	c.AddCommand(a.benchHotRowCommand())
 	return c
 }
 

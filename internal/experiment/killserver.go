@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/sandbox"
-	"github.com/rowmill/rowmill/internal/workload"
 )
 
 // A killer kills a private server at regular intervals, and restarts it: of a topology each server in
@@ -20,7 +20,7 @@ type killer struct {
 	// replicas are killed as well. No client waits for them.
 	replicas []*sandbox.Server
 	every    time.Duration
-	w        *workload.Insert
+	w        crashable
 	note     func(text string)
 	// follow is called with the process ID of the restarted server.
 	follow func(pid int)
@@ -31,6 +31,12 @@ type killer struct {
 
 	mu   sync.Mutex
 	back chan struct{} // nil while the server is up
+}
+
+// A crashable is a workload whose server may be killed: it is told when.
+type crashable interface {
+	bench.Workload
+	Crashed(killed time.Time)
 }
 
 // outage is that of bench.Config.
@@ -46,22 +52,22 @@ func (k *killer) setBack(back chan struct{}) {
 	k.back = back
 }
 
-// A killedInsert is the insert workload on a server that is killed during the run.
-type killedInsert struct {
-	*workload.Insert
+// A killed is a workload on a server that is killed during the run.
+type killed struct {
+	bench.Workload
 	background func(ctx context.Context, event func(what, object string, began time.Time)) error
 }
 
 // Background implements bench.Workload.
-func (w *killedInsert) Background(ctx context.Context, event func(what, object string, began time.Time)) error {
+func (w *killed) Background(ctx context.Context, event func(what, object string, began time.Time)) error {
 	return w.background(ctx, event)
 }
 
 // workload returns the workload, with the killer running in its background. A restart
 // in progress is canceled only by the end of user: when the run is over, it is still
 // completed, so that the table can be read.
-func (k *killer) workload(user context.Context) *killedInsert {
-	return &killedInsert{k.w, func(ctx context.Context, event func(what, object string, began time.Time)) error {
+func (k *killer) workload(user context.Context) *killed {
+	return &killed{k.w, func(ctx context.Context, event func(what, object string, began time.Time)) error {
 		both, ctx := errgroup.WithContext(ctx)
 		both.Go(func() error { return k.w.Background(ctx, event) })
 		both.Go(func() error { return k.run(ctx, user, event) })

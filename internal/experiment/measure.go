@@ -24,6 +24,8 @@ type measurement struct {
 	db    *target.DB
 	// workEvery is the interval at which a fixed computation is timed; 0 means never.
 	workEvery time.Duration
+	// polled means that no client of the workload occupies a processor of Go's scheduler while it waits.
+	polled bool
 	// note, if set, completes an interval before it is recorded.
 	note func(*result.Interval)
 	// watch, if set, is called after each interval with the record so far.
@@ -103,15 +105,19 @@ func (m *measurement) openProbe(ctx context.Context, tables []*engine.Table) (er
 	return nil
 }
 
-// watchReplicas opens the replicas of the run, and measures their delay.
-func (m *measurement) watchReplicas(ctx context.Context) error {
-	var all []string
+// replicaTargets are those of a private server, and those of the Spec.
+func (m *measurement) replicaTargets() (all []string) {
 	for _, n := range m.db.Nodes {
 		if n.Replica {
 			all = append(all, n.Target)
 		}
 	}
-	all = append(all, m.trial.Spec.Replicas...)
+	return append(all, m.trial.Spec.Replicas...)
+}
+
+// watchReplicas opens the replicas of the run, and measures their delay.
+func (m *measurement) watchReplicas(ctx context.Context) error {
+	all := m.replicaTargets()
 	if len(all) == 0 {
 		return nil
 	}
@@ -179,6 +185,9 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, prove func(
 	for _, l := range cfg.Beside {
 		clients += l.Clients
 	}
+	if m.polled {
+		clients = 0
+	}
 	restore := prepareRuntime(m.db.Capabilities(), clients)
 	defer restore()
 	m.probe.Start(ctx)
@@ -237,6 +246,7 @@ func (m *measurement) catchUp(ctx context.Context, end *result.End) error {
 	if ctx.Err() != nil {
 		return nil // interrupted
 	}
+	end.CatchUpSeconds = took.Seconds()
 	if took > m.cfg.Interval && err == nil {
 		end.Warnings = append(end.Warnings, fmt.Sprintf("the replicas had all commits %s after the run's end", figure.Seconds(took.Seconds())))
 	}

@@ -89,6 +89,7 @@ type Spec struct {
 	Cells    *CellsSpec  `json:"cells,omitempty" toml:"cells,omitempty"`
 	Keep     *KeepSpec   `json:"keep,omitempty" toml:"keep,omitempty"`
 	Scan     *ScanSpec   `json:"scan,omitempty" toml:"scan,omitempty"`
+	HotRow   *HotRowSpec `json:"hotrow,omitempty" toml:"hotrow,omitempty"`
 	Matrix   *Levels     `json:"matrix,omitempty" toml:"matrix,omitempty"`
 	Scenario *Script     `json:"scenario,omitempty" toml:"scenario,omitempty"`
 }
@@ -101,6 +102,7 @@ const (
 	Points   = "points"
 	Keep     = "keep"
 	Scan     = "scan"
+	HotRow   = "hotrow"
 	Steady   = "steady"
 	Matrix   = "matrix"
 	Scenario = "scenario"

@@ -90,6 +90,8 @@ func (s *Spec) Validate() error {
 		lacks, validate = s.Keep == nil, s.validateKeep
 	case Scan:
 		lacks, validate = s.Scan == nil, s.validateScan
+	case HotRow:
+		lacks, validate = s.HotRow == nil, s.validateHotRow
 	case Steady:
 		validate = s.validateSteady
 	default:

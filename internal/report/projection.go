@@ -380,7 +380,7 @@ func (p *projection) document() *Document {
 			d.Lines = append(d.Lines, Sentence{text, p.strong})
 		}
 		parts := []Part{s.charts(), s.table()}
-		if p.text != nil {
+		if p.text != nil && p.text(s) != "" {
 			parts = append(parts, paragraph(p.text(s)))
 		}
 		d.add(&section{Title: cmp.Or(s.name, p.factors[1].Name), Parts: parts})
@@ -540,6 +540,8 @@ func tableOf(r *result.Run) string {
 	switch {
 	case r.Speed != nil:
 		return fmt.Sprintf("%s of %s for %s", r.Preset, plural(r.Speed.Filled, "row", "rows"), seconds(r.MaxTimeSeconds))
+	case r.HotRow != nil:
+		return "fans of one item"
 	case r.Scan != nil:
 		return fmt.Sprintf("%s in %s", plural(r.Scan.TableRows, "row", "rows"), plural(r.Scan.Partitions, "partition", "partitions"))
 	}
