@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 	"internal/engine/null":       {"internal/engine", "rolling"},
 	"internal/engine/enginetest": {"internal/engine", "rolling", "internal/value"},
 	"internal/bench":             {"internal/engine", "rolling", "result"},
-	"internal/workload":          {"internal/bench", "internal/engine", "rolling", "internal/value", "internal/figure"},
+	"internal/workload":          {"internal/bench", "internal/engine", "rolling", "internal/value", "internal/figure", "result"},
 	"internal/probe":             {"internal/engine", "result", "internal/figure"},
 	"internal/ingest":            {"internal/engine", "rolling", "internal/value", "internal/state", "internal/ingest/spool", "internal/textfile", "internal/figure"},
 	"internal/ingest/spool":      {},

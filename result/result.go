@@ -47,6 +47,8 @@ type Run struct {
 	Scan *Scan `json:"scan,omitempty"`
 	// HotRow is set in a run of `bench hotrow`, whose rows count runs.
 	HotRow *HotRow `json:"hot_row,omitempty"`
+	// TPCC is set in a run of `bench tpcc`, whose rows count new orders.
+	TPCC *TPCC `json:"tpcc,omitempty"`
 	// Repeat numbers the runs of one configuration that alternated with others, from
 	// 1. Side is "A" or "B" in runs made for comparison with each other.
 	Repeat int    `json:"repeat,omitempty"`
@@ -321,7 +323,9 @@ type Summary struct {
 	// Step is the result of a step of a longer benchmark.
 	Step *StepSummary `json:"step,omitempty"`
 	// Scan is the result of a run of `bench scan`.
-	Scan         *ScanSummary `json:"scan,omitempty"`
+	Scan *ScanSummary `json:"scan,omitempty"`
+	// TPCC is the result of a run of `bench tpcc`.
+	TPCC         *TPCCSummary `json:"tpcc,omitempty"`
 	StallSeconds float64      `json:"stall_seconds"`
 	// Errors and Retries are totals over all loads.
 	Errors  int64 `json:"errors"`
@@ -456,10 +460,12 @@ type End struct {
 	Warnings         []string `json:"warnings,omitempty"`
 	// Search is the state of the search after a run that belongs to one.
 	Search *Searched `json:"search,omitempty"`
-	// Causes counts by error how often operations of a HotRow were begun again.
+	// Causes counts by error how often operations of a HotRow or a TPCC were begun again.
 	Causes map[string]int64 `json:"causes,omitempty"`
 	// CatchUpSeconds is how long replicas took, from the end of the run, to repeat all of it.
 	CatchUpSeconds float64 `json:"catch_up_seconds,omitempty"`
+	// Conditions are the parts of the proof of a TPCC.
+	Conditions []Condition `json:"conditions,omitempty"`
 	// Keep is for inserts beside a table's maintenance.
 	Keep *Keep `json:"keep,omitempty"`
 	// Summary is derived from the rest, for readers that don't use rowmill.

@@ -74,6 +74,7 @@ func (r *Record) Summary() Summary {
 	if r.Run.Scan != nil {
 		s.Scan = &ScanSummary{Scan: *r.Run.Scan, Points: ScanPoints(r)}
 	}
+	s.TPCC = s.tpcc(r)
 	return s
 }
 

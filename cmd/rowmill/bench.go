@@ -63,6 +63,7 @@ func (a *app) benchCommand() *cobra.Command {
 	c.AddCommand(a.benchKeepCommand())
 	c.AddCommand(a.benchScanCommand())
 	c.AddCommand(a.benchHotRowCommand())
+	c.AddCommand(a.benchTPCCCommand())
 	return c
 }
 

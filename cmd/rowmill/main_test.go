@@ -229,7 +229,7 @@ func here(t *testing.T) string {
 }
 
 func TestHelp(t *testing.T) {
-	for _, verb := range []string{"", "bench", "bench hotrow", "bench ibench", "bench insert", "bench keep", "bench matrix", "bench mixed", "bench points", "bench scan", "bench scenario", "bench steady", "report", "compare", "plan", "apply", "run", "status", "load", "query", "restore", "sandbox", "sandbox start", "sandbox stop", "sandbox list", "version"} {
+	for _, verb := range []string{"", "bench", "bench hotrow", "bench ibench", "bench insert", "bench keep", "bench matrix", "bench mixed", "bench points", "bench scan", "bench scenario", "bench steady", "bench tpcc", "report", "compare", "plan", "apply", "run", "status", "load", "query", "restore", "sandbox", "sandbox start", "sandbox stop", "sandbox list", "version"} {
 		name := "help-" + strings.ReplaceAll(verb, " ", "-") + ".txt"
 		if verb == "" {
 			name = "help.txt"
@@ -308,6 +308,11 @@ func TestBadInput(t *testing.T) {
 		{"bench hotrow --runs 0", []string{"needs an end"}},
 		{"bench scan --partitions 0", []string{"--partitions 0", "at least 1"}},
 		{"bench scan --rows 100", []string{"100 rows in 100 partitions", "1000 to"}},
+		{"bench tpcc --warehouses 0", []string{"--warehouses 0", "at least 1"}},
+		{"bench tpcc --terminals 1001", []string{"--terminals 1001", "at most 1000"}},
+		{"bench tpcc --time 0", []string{"--time 0s: want more than 0", "Try: --time 60s"}},
+		{"bench tpcc --scale 2", []string{"scale 2: want 0.005 to 1"}},
+		{"bench tpcc --kill-server-every 2s", []string{"is not a private server"}},
 		{"bench scan --step 0", []string{"--step 0"}},
 		{"bench scan --ways sequential", []string{`unknown way "sequential"`, "serial, parallel, serve"}},
 		{"bench scan --ways serve", []string{"--ways serve", "sqlite doesn't have them"}},

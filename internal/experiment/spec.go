@@ -90,6 +90,7 @@ type Spec struct {
 	Keep     *KeepSpec   `json:"keep,omitempty" toml:"keep,omitempty"`
 	Scan     *ScanSpec   `json:"scan,omitempty" toml:"scan,omitempty"`
 	HotRow   *HotRowSpec `json:"hotrow,omitempty" toml:"hotrow,omitempty"`
+	TPCC     *TPCCSpec   `json:"tpcc,omitempty" toml:"tpcc,omitempty"`
 	Matrix   *Levels     `json:"matrix,omitempty" toml:"matrix,omitempty"`
 	Scenario *Script     `json:"scenario,omitempty" toml:"scenario,omitempty"`
 }
@@ -103,6 +104,7 @@ const (
 	Keep     = "keep"
 	Scan     = "scan"
 	HotRow   = "hotrow"
+	TPCC     = "tpcc"
 	Steady   = "steady"
 	Matrix   = "matrix"
 	Scenario = "scenario"

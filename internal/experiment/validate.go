@@ -92,6 +92,8 @@ func (s *Spec) Validate() error {
 		lacks, validate = s.Scan == nil, s.validateScan
 	case HotRow:
 		lacks, validate = s.HotRow == nil, s.validateHotRow
+	case TPCC:
+		lacks, validate = s.TPCC == nil, s.validateTPCC
 	case Steady:
 		validate = s.validateSteady
 	default:

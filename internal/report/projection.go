@@ -289,6 +289,9 @@ func (m *measure) text(v float64) string {
 
 // charts plots each measure that has a chart over the axis, with a line for each of the last factor's levels.
 func (s *panel) charts() (out charts) {
+	if out = s.tpccCharts(); out != nil {
+		return out
+	}
 	axis := scale{Log: s.doubling, Name: s.factors[1].Name}
 	if s.doubling {
 		axis.Margin = 1.2

@@ -39,7 +39,7 @@ func speedTest(recs []result.Record) (*projection, error) {
 	}
 	p.measures = func(section string) []measure {
 		if unit := counts[section]; unit != "" {
-			return append([]measure{{key: unit + "_per_second", name: unit + "/s", chart: unit + "/s", compared: true},
+			return append([]measure{{key: strings.ReplaceAll(unit, " ", "_") + "_per_second", name: unit + "/s", chart: unit + "/s", compared: true},
 				us("p50_us", "p50", ""), us("p99_us", "p99", "p99, ms"), us("max_us", "max", "")}, cost...)
 		}
 		return append([]measure{{key: "operations_per_second", name: "operations/s"},
@@ -55,9 +55,9 @@ func speedTest(recs []result.Record) (*projection, error) {
 		case counts[s.name] == "":
 			text = s.together()
 		}
-		return []string{s.name + ": " + sentence(text)}
+		return append(p.tpccLines(), s.name+": "+sentence(text))
 	}
-	p.title, p.subtitle = speedTitle(p), speedSubtitle(p)
+	p.title, p.subtitle, p.more = speedTitle(p), speedSubtitle(p), p.tpccParts()
 	return p, nil
 }
 
@@ -91,8 +91,8 @@ func speedSample(rec *result.Record, s *result.Summary) sample {
 		times("insert", p50, p99)
 		times("select-pk", p50, p99)
 	} else {
-		op := ""
-		if names := ops(s.LatencyUS); len(names) > 0 {
+		op := rec.Run.Speed.Operation
+		if names := ops(s.LatencyUS); len(names) == 1 {
 			op = names[0]
 		}
 		times(op, p50, p99, longest)
@@ -138,7 +138,10 @@ func speedTitle(p *projection) string {
 		names = append(names, c.Label)
 	}
 	what := "Speed of inserts and selects"
-	if p.recs[0].Run.Workload == "points" {
+	switch r := &p.recs[0].Run; {
+	case r.TPCC != nil:
+		what = "New orders (" + result.NotAudited + ")"
+	case r.Workload == "points":
 		what = "Speed of selects of points"
 	}
 	if p.contenders[0].Setting != "" {
@@ -153,6 +156,9 @@ func speedTitle(p *projection) string {
 func speedSubtitle(p *projection) []string {
 	r := &p.recs[0].Run
 	parts := []string{r.Preset + " table of " + short(float64(r.Speed.Filled)) + " rows", seconds(r.MaxTimeSeconds) + " a cell"}
+	if r.TPCC != nil {
+		parts = []string{plural(r.TPCC.Warehouses, "warehouse", "warehouses"), seconds(r.MaxTimeSeconds)}
+	}
 	if n := p.repeats(); n > 1 {
 		parts = append(parts, fmt.Sprintf("medians of %d runs", n))
 	}
