@@ -1,12 +1,8 @@
-// Package statistics has what rates, times and their ratios are judged by: intervals of ratios, analysis of variance,
-// tests and their correction. Everything is computed from figures alone; docs/statistics.md gives the methods, their
-// sources, and how they were checked.
-//
-//	bounds, basis := statistics.RatioBounds([]float64{math.Log(0.9), math.Log(0.92)}, nil)
-package statistics
+package report
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -22,11 +18,11 @@ type Bounds struct {
 
 // What the width of an interval is based on.
 const (
-	// WithinRuns: the variation of the rate within the two runs, without the
+	// withinRuns: the variation of the rate within the two runs, without the
 	// variation between runs.
-	WithinRuns = "within runs"
-	// BetweenRuns: the variation of the ratio from pair to pair.
-	BetweenRuns = "between runs"
+	withinRuns = "within runs"
+	// betweenRuns: the variation of the ratio from pair to pair.
+	betweenRuns = "between runs"
 )
 
 // The block bootstrap: equal parts of the rows are drawn with replacement, in blocks of
@@ -40,11 +36,11 @@ const (
 	varianceRounds = 200
 )
 
-// A Split contains the seconds that two runs took for each of equal parts of the rows.
-type Split struct{ a, b [bootParts]float64 }
+// A split contains the seconds that two runs took for each of equal parts of the rows.
+type split struct{ a, b [bootParts]float64 }
 
-// NewSplit divides two runs; ok is false for runs with fewer points than parts.
-func NewSplit(a, b result.Curve, rows int64) (s Split, ok bool) {
+// newSplit divides two runs; ok is false for runs with fewer points than parts.
+func newSplit(a, b result.Curve, rows int64) (s split, ok bool) {
 	if len(a) <= bootParts || len(b) <= bootParts {
 		return s, false
 	}
@@ -58,7 +54,7 @@ func NewSplit(a, b result.Curve, rows int64) (s Split, ok bool) {
 // resample returns the sorted logarithms of the ratio of the two mean rates in rounds of
 // Künsch's moving block bootstrap (1989); nil if one is not a finite number. Blocks are
 // drawn for both runs together: a rate that falls equally in both adds nothing to the spread.
-func (s *Split) resample(rounds int) []float64 {
+func (s *split) resample(rounds int) []float64 {
 	// A constant seed, so that the same records always give the same report.
 	rng := rand.New(rand.NewPCG(1, 95))
 	logs := make([]float64, rounds)
@@ -80,7 +76,7 @@ func (s *Split) resample(rounds int) []float64 {
 	return logs
 }
 
-// RatioBounds returns the 95% interval of the ratio of two mean rates, and its basis. logs
+// ratioBounds returns the 95% interval of the ratio of two mean rates, and its basis. logs
 // contains the logarithm of the ratio in each pair of runs; splits their splits, possibly
 // fewer.
 //
@@ -90,7 +86,7 @@ func (s *Split) resample(rounds int) []float64 {
 // variation between pairs contains that of the blocks within them, which is known from many
 // more values: the greater of the two is used, so that two or three pairs that are alike by
 // chance don't make too narrow an interval.
-func RatioBounds(logs []float64, splits []Split) (*Bounds, string) {
+func ratioBounds(logs []float64, splits []split) (*Bounds, string) {
 	if len(logs) == 1 {
 		if len(splits) == 0 {
 			return nil, ""
@@ -99,26 +95,26 @@ func RatioBounds(logs []float64, splits []Split) (*Bounds, string) {
 		if drawn == nil {
 			return nil, ""
 		}
-		return &Bounds{math.Exp(drawn[intervalRounds*25/1000]), math.Exp(drawn[intervalRounds*975/1000-1])}, WithinRuns
+		return &Bounds{math.Exp(drawn[intervalRounds*25/1000]), math.Exp(drawn[intervalRounds*975/1000-1])}, withinRuns
 	}
-	centre, variance := MeanVariance(logs)
+	centre, variance := meanVariance(logs)
 	var inner float64
 	for i := range splits {
 		if drawn := splits[i].resample(varianceRounds); drawn != nil {
-			_, v := MeanVariance(drawn)
+			_, v := meanVariance(drawn)
 			inner += v / float64(len(splits))
 		}
 	}
-	half := Student975(len(logs)-1) * math.Sqrt(max(variance, inner)/float64(len(logs)))
+	half := student975(len(logs)-1) * math.Sqrt(max(variance, inner)/float64(len(logs)))
 	b := Bounds{math.Exp(centre - half), math.Exp(centre + half)}
 	if math.IsNaN(b.Low) || math.IsInf(b.High, 0) {
 		return nil, ""
 	}
-	return &b, BetweenRuns
+	return &b, betweenRuns
 }
 
-// MeanVariance returns the mean of the values and their variance, over n-1.
-func MeanVariance(values []float64) (mean, variance float64) {
+// meanVariance returns the mean of the values and their variance, over n-1.
+func meanVariance(values []float64) (mean, variance float64) {
 	n := float64(len(values))
 	for _, v := range values {
 		mean += v / n
@@ -129,7 +125,7 @@ func MeanVariance(values []float64) (mean, variance float64) {
 	return mean, variance
 }
 
-func GeometricMean(values []float64) float64 {
+func geometricMean(values []float64) float64 {
 	var logs float64
 	for _, v := range values {
 		logs += math.Log(v) / float64(len(values))
@@ -137,10 +133,10 @@ func GeometricMean(values []float64) float64 {
 	return math.Exp(logs)
 }
 
-// Student975 returns the 97.5% quantile of Student's t distribution: tabulated up to ten
+// student975 returns the 97.5% quantile of Student's t distribution: tabulated up to ten
 // degrees of freedom, then an expansion about the normal quantile (Abramowitz and Stegun
 // 26.7.5), accurate to 0.0005.
-func Student975(freedom int) float64 {
+func student975(freedom int) float64 {
 	table := []float64{12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281}
 	if freedom < 1 {
 		return math.Inf(1)
@@ -154,8 +150,41 @@ func Student975(freedom int) float64 {
 	return z + (z3+z)/(4*v) + (5*z5+16*z3+3*z)/(96*v*v) + (3*z7+19*z5+17*z3-15*z)/(384*v*v*v)
 }
 
-// TailF returns the probability that F is at least f (Abramowitz and Stegun 26.6.2).
-func TailF(f float64, over, under int) float64 {
+// change says by how much a ratio outside of 1 differs from it, with its named interval.
+func (b *Bounds) change(r float64, interval string) string {
+	switch {
+	case r < 1:
+		return fmt.Sprintf("slower by %s (%s%s..%s)", percent(1-r), interval, percent(1-b.High), percent(1-b.Low))
+	case r > mostPercent:
+		return fmt.Sprintf("%s as fast (%s%s..%s)", ratio(r), interval, ratio(b.Low), ratio(b.High))
+	}
+	return fmt.Sprintf("faster by %s (%s%s..%s)", percent(r-1), interval, percent(b.Low-1), percent(b.High-1))
+}
+
+// Verdicts of a comparison.
+const (
+	// NoDifference means that the interval of the ratio contains 1.
+	NoDifference = "no difference shown"
+	Faster       = "faster"
+	Slower       = "slower"
+	// Unknown means that there is no interval.
+	Unknown = "unknown"
+)
+
+func verdictOf(b *Bounds) string {
+	switch {
+	case b == nil:
+		return Unknown
+	case b.High < 1:
+		return Slower
+	case b.Low > 1:
+		return Faster
+	}
+	return NoDifference
+}
+
+// tailF returns the probability that F is at least f (Abramowitz and Stegun 26.6.2).
+func tailF(f float64, over, under int) float64 {
 	if math.IsNaN(f) || over < 1 || under < 1 {
 		return math.NaN()
 	}
@@ -166,8 +195,8 @@ func TailF(f float64, over, under int) float64 {
 	return incompleteBeta(float64(under)/(float64(under)+float64(over)*f), a, b)
 }
 
-// TailT returns the probability of a value at least as far from 0 as t, of Student's t.
-func TailT(t float64, freedom int) float64 { return TailF(t*t, 1, freedom) }
+// tailT returns the probability of a value at least as far from 0 as t, of Student's t.
+func tailT(t float64, freedom int) float64 { return tailF(t*t, 1, freedom) }
 
 // incompleteBeta returns the regularized incomplete beta function I_x(a, b), by the continued
 // fraction 26.5.8 of Abramowitz and Stegun in Lentz's form, which converges fast below the
@@ -208,9 +237,9 @@ func incompleteBeta(x, a, b float64) float64 {
 	return sum * math.Exp(lab-la-lb+a*math.Log(x)+b*math.Log(1-x)) / a
 }
 
-// Holm adjusts the p-values of several simultaneous tests (Holm 1979): rejecting values below
+// holm adjusts the p-values of several simultaneous tests (Holm 1979): rejecting values below
 // 5% then rejects any true hypothesis with a probability of at most 5%. NaN doesn't count.
-func Holm(p []float64) []float64 {
+func holm(p []float64) []float64 {
 	out := slices.Clone(p)
 	var order []int
 	for i := range p {
@@ -233,10 +262,10 @@ func Holm(p []float64) []float64 {
 // terms. They don't depend on the coding or order of levels, and equal the classical sums for
 // balanced data.
 
-// An Observation is one value, with the index of its level of each factor.
-type Observation struct {
-	Levels []int
-	Y      float64
+// An observation is one value, with the index of its level of each factor.
+type observation struct {
+	levels []int
+	y      float64
 }
 
 // A term is one factor, or an interaction of two, by their indexes.
@@ -246,36 +275,36 @@ func (t term) holds(u term) bool {
 	return !slices.ContainsFunc(u, func(f int) bool { return !slices.Contains(t, f) })
 }
 
-// SumOfSquares is the variation explained by one source.
-type SumOfSquares struct {
-	SS float64
-	DF int
+// sumOfSquares is the variation explained by one source.
+type sumOfSquares struct {
+	ss float64
+	df int
 }
 
-// Variance returns the mean square; NaN without degrees of freedom.
-func (s SumOfSquares) Variance() float64 {
-	if s.DF == 0 {
+// variance returns the mean square; NaN without degrees of freedom.
+func (s sumOfSquares) variance() float64 {
+	if s.df == 0 {
 		return math.NaN()
 	}
-	return s.SS / float64(s.DF)
+	return s.ss / float64(s.df)
 }
 
-// Variance is an analysis of variance.
-type Variance struct {
-	Total SumOfSquares // about the mean
-	Terms []term
-	Of    []SumOfSquares // of each term, type II
-	// Rest is the residual of the model, noise the part of it that values of the
+// variance is an analysis of variance.
+type variance struct {
+	total sumOfSquares // about the mean
+	terms []term
+	of    []sumOfSquares // of each term, type II
+	// rest is the residual of the model, noise the part of it that values of the
 	// same cell differ by.
-	Rest, Noise SumOfSquares
-	// Pairs is true if the model contains interactions.
-	Pairs bool
+	rest, noise sumOfSquares
+	// pairs is true if the model contains interactions.
+	pairs bool
 }
 
-// Analyse fits all factors and, if there are enough values, all interactions of two.
+// analyse fits all factors and, if there are enough values, all interactions of two.
 // size is the number of levels of each factor.
-func Analyse(obs []Observation, size []int) Variance {
-	v := Variance{Noise: WithinCells(obs), Total: leftBy(obs, size, nil)}
+func analyse(obs []observation, size []int) variance {
+	v := variance{noise: withinCells(obs), total: leftBy(obs, size, nil)}
 	var mains, pairs []term
 	for f := range size {
 		if size[f] > 1 {
@@ -287,22 +316,22 @@ func Analyse(obs []Observation, size []int) Variance {
 			pairs = append(pairs, term{t[0], u[0]})
 		}
 	}
-	v.Terms, v.Pairs = slices.Concat(mains, pairs), len(pairs) > 0
-	v.Rest = leftBy(obs, size, v.Terms)
-	if v.Rest.DF == 0 && v.Noise.DF == 0 {
+	v.terms, v.pairs = slices.Concat(mains, pairs), len(pairs) > 0
+	v.rest = leftBy(obs, size, v.terms)
+	if v.rest.df == 0 && v.noise.df == 0 {
 		// No degrees of freedom remain for testing the interactions.
-		v.Terms, v.Pairs = mains, false
-		v.Rest = leftBy(obs, size, v.Terms)
+		v.terms, v.pairs = mains, false
+		v.rest = leftBy(obs, size, v.terms)
 	}
-	for _, t := range v.Terms {
-		others := slices.DeleteFunc(slices.Clone(v.Terms), func(u term) bool { return u.holds(t) })
+	for _, t := range v.terms {
+		others := slices.DeleteFunc(slices.Clone(v.terms), func(u term) bool { return u.holds(t) })
 		without, with := leftBy(obs, size, others), leftBy(obs, size, append(others, t))
-		v.Of = append(v.Of, SumOfSquares{max(0, without.SS-with.SS), without.DF - with.DF})
+		v.of = append(v.of, sumOfSquares{max(0, without.ss-with.ss), without.df - with.df})
 	}
 	return v
 }
 
-func leftBy(obs []Observation, size []int, terms []term) SumOfSquares {
+func leftBy(obs []observation, size []int, terms []term) sumOfSquares {
 	var s space
 	s.add(ones(len(obs)))
 	for _, t := range terms {
@@ -312,16 +341,16 @@ func leftBy(obs []Observation, size []int, terms []term) SumOfSquares {
 	}
 	df := len(obs) - len(s)
 	if df <= 0 {
-		return SumOfSquares{}
+		return sumOfSquares{}
 	}
 	r := s.residual(values(obs))
-	return SumOfSquares{dot(r, r), df}
+	return sumOfSquares{dot(r, r), df}
 }
 
 // columnsOf returns the indicators of a term's levels except the first; for an
 // interaction, their products. Only the space that they span together with the terms
 // they contain matters.
-func columnsOf(obs []Observation, size []int, t term) [][]float64 {
+func columnsOf(obs []observation, size []int, t term) [][]float64 {
 	out := [][]float64{ones(len(obs))}
 	for _, f := range t {
 		var next [][]float64
@@ -329,7 +358,7 @@ func columnsOf(obs []Observation, size []int, t term) [][]float64 {
 			for level := 1; level < size[f]; level++ {
 				d := slices.Clone(c)
 				for i := range d {
-					if obs[i].Levels[f] != level {
+					if obs[i].levels[f] != level {
 						d[i] = 0
 					}
 				}
@@ -341,29 +370,29 @@ func columnsOf(obs []Observation, size []int, t term) [][]float64 {
 	return out
 }
 
-// WithinCells returns the sum of squares of values within their cells.
-func WithinCells(obs []Observation) (out SumOfSquares) {
+// withinCells returns the sum of squares of values within their cells.
+func withinCells(obs []observation) (out sumOfSquares) {
 	for i := range obs {
 		var same []float64
 		first := true
 		for j := range obs {
-			if slices.Equal(obs[i].Levels, obs[j].Levels) {
-				same, first = append(same, obs[j].Y), first && j >= i
+			if slices.Equal(obs[i].levels, obs[j].levels) {
+				same, first = append(same, obs[j].y), first && j >= i
 			}
 		}
 		if n := len(same); n > 1 && first {
-			_, s2 := MeanVariance(same)
-			out.SS += s2 * float64(n-1)
-			out.DF += n - 1
+			_, s2 := meanVariance(same)
+			out.ss += s2 * float64(n-1)
+			out.df += n - 1
 		}
 	}
 	return out
 }
 
-// Effects fits the factors without interactions. For each level of each factor it
+// effectsOf fits the factors without interactions. For each level of each factor it
 // returns the difference to the value at the first level, all else being equal; NaN
 // if the existing cells don't determine it.
-func Effects(obs []Observation, size []int) [][]float64 {
+func effectsOf(obs []observation, size []int) [][]float64 {
 	columns := [][]float64{ones(len(obs))}
 	for f := range size {
 		columns = append(columns, columnsOf(obs, size, term{f})...)
@@ -449,10 +478,10 @@ func dot(a, b []float64) (sum float64) {
 	return sum
 }
 
-func values(obs []Observation) []float64 {
+func values(obs []observation) []float64 {
 	out := make([]float64, len(obs))
 	for i := range obs {
-		out[i] = obs[i].Y
+		out[i] = obs[i].y
 	}
 	return out
 }
