@@ -126,6 +126,7 @@ func (l *fileLoad) openLane(ctx context.Context, t *target) (*lane, error) {
 		return nil, nil
 	}
 	n := l.newLane(t)
+	n.base = base
 	var all []*publication
 	for i, p := range l.published {
 		if routed(p) && !wanted {
@@ -551,7 +552,6 @@ func (l *fileLoad) publishOne(ctx context.Context, n *lane, p *publication, to i
 		if err == nil {
 			l.mu.Lock()
 			l.sentIn = l.gathered(l.sentIn, p.Extents())
-			l.offered = l.gathered(l.offered, []state.Extent{{Period: rolling.Period{From: first, To: last + 1}, Rows: rows}})
 			l.mu.Unlock()
 			l.count(p.Counts, 0)
 			l.notCompared.Add(p.Duplicate - p.Compared)
@@ -636,10 +636,9 @@ func (l *fileLoad) singly(ctx context.Context, n *lane, t *target, torn error) (
 			}
 		}
 		return nil
-	}, func(_ context.Context, b *batch, noted state.Batch) error {
+	}, func(_ context.Context, _ *batch, noted state.Batch) error {
 		l.mu.Lock()
 		l.sentIn = l.gathered(l.sentIn, extentsOf(noted))
-		l.offered = l.gathered(l.offered, b.sent)
 		l.mu.Unlock()
 		l.count(noted.Counts, 0)
 		return nil

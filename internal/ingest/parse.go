@@ -42,9 +42,10 @@ type parser struct {
 	batch    *engine.Batch
 	places   []place // of the batch's rows
 	rejected []Rejected
-	rows     int64 // rows of the batch, including rejected ones
-	kept     []int // buffer of periods.check
-	tooOld   int64 // rows that periods.check rejected because they have passed retention
+	rows     int64  // rows of the batch, including rejected ones
+	kept     []int  // buffer of periods.check
+	tooOld   int64  // rows that periods.check rejected because they have passed retention
+	keyBuf   []byte // buffer of keyHash
 
 	fields []field
 	buf    []byte
@@ -417,11 +418,11 @@ func (p *part) place(row int) int {
 
 // parts groups the batch's rows by their shapes, the largest group first, because
 // inserts after the first of a transaction cost more. Rows that update others stay in
-// order.
+// order if one key occurs with different shapes.
 func (p *parser) parts() []*part {
 	by := map[*shape]*part{}
 	var out []*part
-	inOrder := p.all.table.Update
+	inOrder := p.all.table.Update && p.keyInShapes()
 	for i, s := range p.rowShapes {
 		if by[s] == nil || inOrder && p.rowShapes[i-1] != s {
 			by[s] = &part{shape: s}

@@ -1,13 +1,17 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
@@ -26,6 +30,24 @@ const (
 	compareRows  = 100_000
 	compareShare = 0.1
 )
+
+// keyHash returns a hash of the key of row i of the batch. Trailing blanks don't count, which
+// most servers ignore.
+func (p *parser) keyHash(i int) uint64 {
+	p.keyBuf = p.keyBuf[:0]
+	for _, c := range p.primary {
+		v := &p.batch.Columns[c]
+		if len(v.Ints) > 0 {
+			p.keyBuf = binary.LittleEndian.AppendUint64(p.keyBuf, uint64(v.Ints[i]))
+			continue
+		}
+		from := len(p.keyBuf)
+		p.keyBuf = v.AppendText(p.keyBuf, i)
+		p.keyBuf = p.keyBuf[:from+len(bytes.TrimRight(p.keyBuf[from:], " "))]
+		p.keyBuf = append(p.keyBuf, 0xff) // in no UTF-8
+	}
+	return xxhash.Sum64(p.keyBuf)
+}
 
 // errCompare is the error of a comparison that the server refuses.
 var errCompare = errors.New("rows that are there already can't be compared")
@@ -123,6 +145,22 @@ func storedText(text *string) string {
 		return "NULL"
 	}
 	return strconv.Quote(*text)
+}
+
+// keyInShapes reports whether a key occurs in rows of different shapes.
+func (p *parser) keyInShapes() bool {
+	if len(p.primary) == 0 || !slices.ContainsFunc(p.rowShapes, func(s *shape) bool { return s != p.rowShapes[0] }) {
+		return false
+	}
+	of := make(map[uint64]*shape, len(p.rowShapes))
+	for i, s := range p.rowShapes {
+		h := p.keyHash(i)
+		if was, there := of[h]; there && was != s {
+			return true
+		}
+		of[h] = s
+	}
+	return false
 }
 
 // present describes the rows that were already present, in parentheses; "" if nothing
