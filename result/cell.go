@@ -68,7 +68,7 @@ type Speed struct {
 	// Clients is the number of concurrent clients, of which Readers selected.
 	Clients int `json:"clients"`
 	Readers int `json:"readers,omitempty"`
-	// Counts is the unit of the run's rows and rates: "rows" or "queries".
+	// Counts is the unit of the run's rows and rates: "rows", "queries" or "new orders".
 	Counts string `json:"counts"`
 	// Points is the number of values that one select requests.
 	Points int `json:"points,omitempty"`
@@ -84,4 +84,5 @@ type Speed struct {
 const (
 	CountsRows    = "rows"
 	CountsQueries = "queries"
+	CountsOrders  = "new orders"
 )

@@ -203,6 +203,14 @@ func (r *Record) why(c Curve, rows float64, lasting bool) string {
 		}
 	}
 	perRow(figPageReads, "page reads")
+	if n := len(parts); n > 0 && strings.HasPrefix(parts[n-1], "page reads") {
+		for _, read := range []string{"server_io_read_bytes", "disk_read_bytes"} {
+			if v, ok := after[read]; ok && v < leastPage/2*after[figPageReads] {
+				parts[n-1] += ", from the system's cache: the disk read " + figure.Bytes(v) + "/s"
+				break
+			}
+		}
+	}
 	perRow(figPageWrites, "page writes")
 	if age, limit := after[figCheckpointAge], after[figCheckpointMax]; limit > 0 && age > 0.75*limit {
 		add("the checkpoint age stood at %.0f%% of its limit of %s, where the server throttles writes", 100*age/limit, figure.Bytes(limit))
@@ -221,6 +229,9 @@ func (r *Record) why(c Curve, rows float64, lasting bool) string {
 	}
 	return strings.Join(parts, "; ")
 }
+
+// leastPage is the size of the smallest usual page, in bytes.
+const leastPage = 4096
 
 // figures maps counters to their means over a part of a run, weighted by time.
 type figures map[string]float64

@@ -187,7 +187,7 @@ func addLine(recs *[]Record, line []byte, source string) error {
 		if err := json.Unmarshal(line, &iv); err != nil {
 			return fmt.Errorf("interval: %w", err)
 		}
-		rec.Intervals = append(rec.Intervals, iv)
+		rec.Add(iv)
 	case "summary":
 		var end End
 		if err := json.Unmarshal(line, &end); err != nil {

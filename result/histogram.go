@@ -41,6 +41,23 @@ func EncodeHistogram(h *hdrhistogram.Histogram) (Histogram, error) {
 	return Histogram{Latency: LatencyOf(h), HDR: string(p)}, nil
 }
 
+// plus returns the sum of two distributions.
+func (h Histogram) plus(more Histogram) (Histogram, error) {
+	switch {
+	case more.Count == 0:
+		return h, nil
+	case h.Count == 0:
+		return more, nil
+	}
+	var m Merger
+	if err := errors.Join(m.Add(h), m.Add(more)); err != nil {
+		return h, err
+	}
+	out, err := EncodeHistogram(m.histogram())
+	out.Max = max(h.Max, more.Max)
+	return out, err
+}
+
 // Decode returns the histogram.
 func (h Histogram) Decode() (*hdrhistogram.Histogram, error) {
 	if _, err := base64.StdEncoding.DecodeString(h.HDR); err != nil {

@@ -12,6 +12,9 @@ package result
 
 import (
 	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -42,6 +45,10 @@ type Run struct {
 	Speed *Speed `json:"speed,omitempty"`
 	// Scan is set in a run of `bench scan`, whose rows count queries.
 	Scan *Scan `json:"scan,omitempty"`
+	// HotRow is set in a run of `bench hotrow`, whose rows count runs.
+	HotRow *HotRow `json:"hot_row,omitempty"`
+	// TPCC is set in a run of `bench tpcc`, whose rows count new orders.
+	TPCC *TPCC `json:"tpcc,omitempty"`
 	// Repeat numbers the runs of one configuration that alternated with others, from
 	// 1. Side is "A" or "B" in runs made for comparison with each other.
 	Repeat int    `json:"repeat,omitempty"`
@@ -197,9 +204,9 @@ func (iv *Interval) Rate() float64 {
 	return float64(iv.NewRows) / iv.Seconds
 }
 
-// briefShare is the share of the nominal length below which a last interval is too
+// briefShare is the share of the nominal length below which an interval is too
 // short for a rate: a single acknowledgement could make it a hundred times too high.
-const briefShare = 0.2
+const briefShare = 0.5
 
 // Operation returns the name of the main load's operation; empty if the interval has
 // no latencies.
@@ -212,8 +219,75 @@ func (iv *Interval) Operation() string {
 	return ""
 }
 
+// Timed returns how long operations took: from when they were due where a rate was requested,
+// else from when they were sent.
+func (iv *Interval) Timed(op string) Latency {
+	if h, ok := iv.Response[op]; ok {
+		return h.Latency
+	}
+	return iv.Latency[op].Latency
+}
+
 // Brief reports whether an interval of the run is too short for a meaningful rate.
 func (r *Run) Brief(iv *Interval) bool { return iv.Seconds < briefShare*r.IntervalSeconds }
+
+// Add adds an interval to the record. One that is too short for a rate becomes part of the one
+// before, unless that belongs to an earlier piece of the run.
+func (r *Record) Add(iv Interval) {
+	n, from := len(r.Intervals), 0.0
+	if len(r.Pieces) > 1 {
+		from = r.Pieces[len(r.Pieces)-1].Resumes.Seconds
+	}
+	if n > 0 && r.Run.Brief(&iv) && r.Intervals[n-1].Elapsed > from {
+		// Damaged distributions can't be added: the interval then stays alone.
+		if longer, err := r.Intervals[n-1].Join(&iv); err == nil {
+			r.Intervals[n-1] = longer
+			return
+		}
+	}
+	r.Intervals = append(r.Intervals, iv)
+}
+
+// Join returns the interval extended by the next one.
+func (iv *Interval) Join(next *Interval) (Interval, error) {
+	out, share := *next, iv.Seconds/max(iv.Seconds+next.Seconds, 1e-9)
+	out.Seconds += iv.Seconds
+	out.NewRows += iv.NewRows
+	out.Late += iv.Late
+	out.Errors += iv.Errors
+	out.Retries += iv.Retries
+	out.BusySeconds += iv.BusySeconds
+	out.WaitSeconds += iv.WaitSeconds
+	out.Marks = slices.Concat(iv.Marks, next.Marks)
+	out.Events = slices.Concat(iv.Events, next.Events)
+	out.Counters = joined(iv.Counters, next.Counters, func(a, b float64) float64 { return share*a + (1-share)*b })
+	out.Beside = joined(iv.Beside, next.Beside, func(a, b Tally) Tally {
+		return Tally{a.Rows + b.Rows, b.Backlog, a.Late + b.Late, a.Errors + b.Errors, a.Retries + b.Retries}
+	})
+	var errs []error
+	both := func(a, b Histogram) Histogram {
+		h, err := a.plus(b)
+		errs = append(errs, err)
+		return h
+	}
+	out.Latency, out.Response = joined(iv.Latency, next.Latency, both), joined(iv.Response, next.Response, both)
+	return out, errors.Join(errs...)
+}
+
+// joined returns the values of two maps, those of both combined by add.
+func joined[V any](a, b map[string]V, add func(a, b V) V) map[string]V {
+	if len(b) == 0 {
+		return a
+	}
+	out := maps.Clone(b)
+	for name, v := range a {
+		if w, ok := b[name]; ok {
+			v = add(v, w)
+		}
+		out[name] = v
+	}
+	return out
+}
 
 // An Event is an operation on the table during the run.
 type Event struct {
@@ -249,11 +323,15 @@ type Summary struct {
 	// Step is the result of a step of a longer benchmark.
 	Step *StepSummary `json:"step,omitempty"`
 	// Scan is the result of a run of `bench scan`.
-	Scan         *ScanSummary `json:"scan,omitempty"`
+	Scan *ScanSummary `json:"scan,omitempty"`
+	// TPCC is the result of a run of `bench tpcc`.
+	TPCC         *TPCCSummary `json:"tpcc,omitempty"`
 	StallSeconds float64      `json:"stall_seconds"`
 	// Errors and Retries are totals over all loads.
 	Errors  int64 `json:"errors"`
 	Retries int64 `json:"retries"`
+	// ReplicaDelay has an element for each replica.
+	ReplicaDelay []ReplicaDelay `json:"replica_delay,omitempty"`
 	// Steadiness is null except for runs of bench steady.
 	Steadiness *Steadiness `json:"steadiness,omitempty"`
 	// Verified is null if the table was not checked.
@@ -382,6 +460,12 @@ type End struct {
 	Warnings         []string `json:"warnings,omitempty"`
 	// Search is the state of the search after a run that belongs to one.
 	Search *Searched `json:"search,omitempty"`
+	// Causes counts by error how often operations of a HotRow or a TPCC were begun again.
+	Causes map[string]int64 `json:"causes,omitempty"`
+	// CatchUpSeconds is how long replicas took, from the end of the run, to repeat all of it.
+	CatchUpSeconds float64 `json:"catch_up_seconds,omitempty"`
+	// Conditions are the parts of the proof of a TPCC.
+	Conditions []Condition `json:"conditions,omitempty"`
 	// Keep is for inserts beside a table's maintenance.
 	Keep *Keep `json:"keep,omitempty"`
 	// Summary is derived from the rest, for readers that don't use rowmill.

@@ -222,6 +222,8 @@ type Capacity struct {
 	RowsPerSecond float64 `json:"rows_per_second"`
 	Rows          int64   `json:"rows"`
 	P99US         int64   `json:"p99_us"`
+	// BrokenOff is why an interrupted search has no result.
+	BrokenOff string `json:"broken_off,omitempty"`
 	// Above is the trial which shows that a higher rate fails.
 	Above *Trial `json:"above"`
 	// Low and High are the bracket; 0 means unknown.
@@ -303,6 +305,17 @@ func capacity(runs []*Record) Capacity {
 		}
 	}
 	c.conclude()
+	if c.State == "interrupted" {
+		last := runs[len(runs)-1]
+		c.BrokenOff = map[string]string{StoppedKilled: "rowmill was killed", "interrupted": "it was interrupted"}[last.Stopped()]
+		switch {
+		case c.BrokenOff != "":
+		case last.Run.Search.Trial == 0:
+			c.BrokenOff = "its record ends after the filling"
+		default:
+			c.BrokenOff = fmt.Sprintf("its record ends after trial %d", last.Run.Search.Trial)
+		}
+	}
 	c.warn(runs)
 	return c
 }

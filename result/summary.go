@@ -40,6 +40,7 @@ func (r *Record) Summary() Summary {
 	}
 	r.beside(&s)
 	s.Steadiness = r.Steadiness()
+	s.ReplicaDelay = r.replicaDelays()
 	var err error
 	if s.LatencyUS, err = r.latencies(func(iv *Interval) map[string]Histogram { return iv.Latency }); err != nil {
 		s.Warnings = append(s.Warnings, err.Error())
@@ -73,6 +74,7 @@ func (r *Record) Summary() Summary {
 	if r.Run.Scan != nil {
 		s.Scan = &ScanSummary{Scan: *r.Run.Scan, Points: ScanPoints(r)}
 	}
+	s.TPCC = s.tpcc(r)
 	return s
 }
 

@@ -48,7 +48,7 @@ run_sysbench() {
 }
 run_rowmill() {
   { time ./rowmill bench insert --target "mariadb://root@localhost/rowmill?socket=$socket" --preset sbtest --batch 1 \
-    --writers "$1" --max-time "${seconds}s" --no-verify --drop-existing --json >"$work/out" 2>"$work/err"; } 2>"$work/cpu" ||
+    --writers "$1" --time "${seconds}s" --no-verify --drop-existing --json >"$work/out" 2>"$work/err"; } 2>"$work/cpu" ||
     { cat "$work/err" >&2; exit 1; }
   awk -F '[:,]' '/^ *"rows":/ { rows = $2 } /^ *"seconds":/ { secs = $2 } END { printf "%s %s ", rows, secs }' "$work/out"
   awk 'END { print $1 + $2 }' "$work/cpu"

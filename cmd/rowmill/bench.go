@@ -43,14 +43,16 @@ func (a *app) benchCommand() *cobra.Command {
 			"inserts with every combination of method, batch, writers and so on, and reports which\n" +
 			"of them matter; scenario runs a named experiment and compares it with published\n" +
 			"figures; mixed and points measure selects; scan measures a sum over many partitions,\n" +
-			"on one connection and on several; steady holds a small constant load for a day and\n" +
-			"shows when the machine or the server did not keep up; keep measures what the\n" +
-			"maintenance of a declared table costs its inserts.",
+			"on one connection and on several; hotrow counts in one row with thousands of clients;\n" +
+			"steady holds a small constant load for a day and shows when the machine or the server\n" +
+			"did not keep up; keep measures what the maintenance of a declared table costs its\n" +
+			"inserts.",
 		Example: "  rowmill bench insert --layout plain,rolling --html run.html\n" +
 			"  rowmill bench insert --help",
 		Args: cobra.ArbitraryArgs,
 		RunE: group,
 	}
+	c.SetGlobalNormalizationFunc(benchFlagName)
 	c.AddCommand(a.benchInsertCommand())
 	c.AddCommand(a.benchMixedCommand())
 	c.AddCommand(a.benchPointsCommand())
@@ -60,6 +62,8 @@ func (a *app) benchCommand() *cobra.Command {
 	c.AddCommand(a.benchIbenchCommand())
 	c.AddCommand(a.benchKeepCommand())
 	c.AddCommand(a.benchScanCommand())
+	c.AddCommand(a.benchHotRowCommand())
+	c.AddCommand(a.benchTPCCCommand())
 	return c
 }
 
@@ -80,7 +84,7 @@ func (a *app) benchInsertCommand() *cobra.Command {
 			"With --find-rate, the filled table then receives one rate after the other, each for\n" +
 			"the time of --trial, until the highest rate is found at which the backlog stays\n" +
 			"bounded and 99 of 100 operations finish within --p99. The table continues to grow.\n" +
-			"No trial begins after --max-time.\n\n" +
+			"No trial begins after --time.\n\n" +
 			"On the server, it creates the preset's table, fills it, verifies it and leaves it\n" +
 			"there; if several runs are made, each table is dropped before the next run. An\n" +
 			"existing table is refused unless --drop-existing is given. Private servers and\n" +
@@ -130,10 +134,11 @@ func (f *benchFlags) complete(flags *pflag.FlagSet) error {
 	}
 	if !flags.Changed("rows") && (s.MaxTime == 0 || s.FindRate) {
 		s.Rows = defaultRows
-		if !flags.Changed("max-time") && !s.FindRate {
+		if !flags.Changed("time") && !s.FindRate {
 			s.MaxTime = experiment.Duration(defaultMaxTime)
 		}
 	}
+	fitInterval(flags, s)
 	return nil
 }
 
@@ -145,15 +150,15 @@ func (f *benchFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&s.Preset, "preset", "classic", "`name` of the table and its rows, see above")
 	flags.StringSliceVar(&s.Layouts, "layout", []string{workload.Plain}, "layouts to measure, `list` of "+strings.Join(workload.Layouts(), ", "))
 	intVar(flags, &s.Repeat, "repeat", 1, "measure each layout `N` times, in turn, in one record")
-	flags.Var(countOf(&s.Rows), "rows", "rows to insert, such as 1500000, 1_500_000 or 1.5M (default 1M, none with --max-time)")
-	durationVar(flags, &s.MaxTime, "max-time", 0, "end after this `time`, such as 90s or 2h (default 45s without --rows, otherwise none)")
+	flags.Var(countOf(&s.Rows), "rows", "rows to insert, such as 1500000, 1_500_000 or 1.5M (default 1M, none with --time)")
+	timeVar(flags, &s.MaxTime, 0, "end after this `time` (default 45s without --rows, otherwise none)")
 	intVar(flags, &s.Writers, "writers", 1, "concurrent clients, each with its own connection, `N` (with --find-rate 16, but 1 on SQLite)")
-	intVar(flags, &s.Batch, "batch", 0, "rows in one transaction, `N` (default the preset's, with --find-rate 10)")
+	flags.Var(rowsOr(&s.Batch, "the preset's"), "batch", "rows in one transaction, `N` (default the preset's, with --find-rate 10)")
 	flags.StringVar(&s.Method, "method", "", "how to insert: `single`, multi, prepared, pipeline (PostgreSQL) or load (default multi; on SQLite prepared)")
 	flags.Var(optional(&s.Indexes, intOf), "indexes", "secondary indexes, the preset's first `N` (default the preset's)")
 	flags.Var(rateOf(&s.Rate, "to insert as fast as possible"), "rate", "rows per second to offer, whether the database keeps up or not (default as fast as possible)")
 	seedVar(flags, s, "`number` that all rows derive from")
-	durationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
+	durationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures, less by default in a short run")
 	flags.Var(countOrAuto(&s.PeriodRows), "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
 	intVar(flags, &s.KeepPeriods, "keep-periods", 0, "drop the oldest of more than `N` periods while inserts run (default keep all)")
 	flags.Var(countOf(&s.KeepRows), "keep-rows", "keep the table at `N` rows: of a plain one delete the oldest rows, of a rolling one drop\nthe oldest periods, while inserts run (default keep all)")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,14 +21,15 @@ import (
 type cellFlags struct {
 	spec  experiment.Spec
 	cells experiment.CellsSpec
+	time  experiment.Duration // of a cell
 	out   benchOutputs
 }
 
 const (
 	// defaultSpeedRows fit into any usual cache, so that the matrix shows the cost of
 	// operations without the disk.
-	defaultSpeedRows   = 100_000
-	defaultCellSeconds = 10
+	defaultSpeedRows = 100_000
+	defaultSpeedTime = 10 * time.Second
 	// defaultSetRepeats is how often two settings are measured: a confidence interval
 	// from five pairs is a third wider than one from very many.
 	defaultSetRepeats = 5
@@ -43,7 +45,7 @@ func newCellFlags(verb string) *cellFlags {
 func (f *cellFlags) define(flags *pflag.FlagSet) {
 	flags.IntSliceVar(&f.cells.Clients, "clients", []int{1, 2, 4, 8, 16}, "numbers of concurrent clients to measure with, `list`")
 	flags.Var(countOf(&f.spec.Rows), "rows", "rows that the table is filled with first, such as 100k or 10M")
-	flags.Float64Var(&f.cells.Seconds, "seconds", defaultCellSeconds, "how long each cell is measured, in `seconds`")
+	timeVar(flags, &f.time, defaultSpeedTime, "measure each cell for this `time`")
 }
 
 func (f *cellFlags) defineOutputs(flags *pflag.FlagSet) {
@@ -75,13 +77,14 @@ func (a *app) benchMixedCommand() *cobra.Command {
 			"Ctrl-C ends it and reports what was measured. `rowmill report` shows a record again.",
 		Example: "  rowmill bench mixed --target 'sandbox:mariadb?memory=256MB' \\\n" +
 			"      --target 'sandbox:postgres?memory=256MB' --png speed.png --out speed.jsonl\n" +
-			"  rowmill bench mixed --target sqlite: --ops select-pk --clients 1,2 --seconds 5",
+			"  rowmill bench mixed --target sqlite: --ops select-pk --clients 1,2 --time 5s",
 		Args: onlyFlags,
 		RunE: func(c *cobra.Command, _ []string) error { return a.benchCells(c.Context(), f) },
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.StringArrayVar(&f.spec.Targets, "target", []string{target.Default}, target.Help+"\n`URL`; given several times, they are measured side by side")
+	replicaVar(flags, &f.spec)
 	flags.StringVar(&f.spec.Preset, "preset", f.spec.Preset, "`name` of the table: "+strings.Join(workload.MixedPresets(), ", "))
 	flags.StringSliceVar(&f.cells.Ops, "ops", workload.MixedOperations(), "operations to measure, `list`")
 	f.define(flags)
@@ -109,7 +112,7 @@ func (a *app) benchPointsCommand() *cobra.Command {
 			"Ctrl-C ends it and reports what was measured.",
 		Example: "  rowmill bench points --target 'sandbox:mariadb?memory=256MB' \\\n" +
 			"      --set innodb_adaptive_hash_index=OFF,innodb_adaptive_hash_index=ON\n" +
-			"  rowmill bench points --set cache=100KB,cache=64MB --seconds 5",
+			"  rowmill bench points --set cache=100KB,cache=64MB --time 5s",
 		Args: onlyFlags,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !c.Flags().Changed("repeat") && len(f.cells.Set) > 0 {
@@ -131,6 +134,7 @@ func (a *app) benchPointsCommand() *cobra.Command {
 }
 
 func (a *app) benchCells(ctx context.Context, f *cellFlags) error {
+	f.cells.Seconds = f.time.D().Seconds()
 	if err := cmp.Or(f.spec.Validate(), f.out.check("rowmill bench "+f.spec.Workload)); err != nil {
 		return err
 	}

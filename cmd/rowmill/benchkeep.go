@@ -51,14 +51,18 @@ func (a *app) benchKeepCommand() *cobra.Command {
 			"  rowmill bench keep readings.toml --target 'sandbox:mariadb?memory=64MB' \\\n" +
 			"      --rate 5000/s --time 5m --with-run --speed 120",
 		Args: wantArgs(1, 1),
-		RunE: func(c *cobra.Command, args []string) error { return a.benchKeep(c.Context(), args[0], &f) },
+		RunE: func(c *cobra.Command, args []string) error {
+			fitInterval(c.Flags(), &f.spec)
+			return a.benchKeep(c.Context(), args[0], &f)
+		},
 	}
 	flags, s, k := c.Flags(), &f.spec, &f.keep
 	*s = experiment.Spec{Workload: experiment.Keep, Keep: k, Layouts: []string{workload.Rolling}, Rate: 1000}
 	flags.SortFlags = false
 	flags.StringVar(&f.target, "target", "", "database to use instead of the declaration's `URL`")
+	replicaVar(flags, s)
 	flags.Var(rateOf(&s.Rate, ""), "rate", "rows per second to insert")
-	durationVar(flags, &s.MaxTime, "time", time.Minute, "insert for this `time`")
+	timeVar(flags, &s.MaxTime, time.Minute, "insert for this `time`")
 	intVar(flags, &s.Writers, "writers", 2, "clients that insert, each on a connection of its own; `N`")
 	intVar(flags, &s.Batch, "batch", 10, "rows in one transaction, `N`")
 	flags.StringVar(&s.Method, "method", "", "how to insert: `single`, multi, prepared, pipeline (PostgreSQL) or load (default multi; on SQLite prepared)")
@@ -68,7 +72,7 @@ func (a *app) benchKeepCommand() *cobra.Command {
 	flags.Float64Var(&k.Speed, "speed", 1, "run the clock `N` times as fast")
 	flags.StringVar(&k.Clock, "clock", "", "write the clock to this `FILE`, for rowmill run --clock (default none)")
 	durationVar(flags, &k.Stall, "stall", 100*time.Millisecond, "list inserts that take longer than this `time`")
-	durationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
+	durationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures, less by default in a short run")
 	f.out.define(flags, newRecord, " of the rate", "", "figures as JSON instead of text")
 	return c
 }

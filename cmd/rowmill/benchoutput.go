@@ -156,4 +156,9 @@ func seedVar(flags *pflag.FlagSet, s *experiment.Spec, usage string) {
 func oneTarget(flags *pflag.FlagSet, s *experiment.Spec) {
 	s.Targets = []string{target.Default}
 	flags.Var(targetOf(&s.Targets), "target", target.Help+"\n`URL`")
+	replicaVar(flags, s)
+}
+
+func replicaVar(flags *pflag.FlagSet, s *experiment.Spec) {
+	flags.StringArrayVar(&s.Replicas, "replica", nil, "replica of the target, `URL`, whose delay is measured; may be given several times (default those of\nsandbox:...?replicas=N)")
 }

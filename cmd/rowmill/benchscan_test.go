@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -28,25 +27,18 @@ func TestBenchScan(t *testing.T) {
 			s := benched(t, "scan --target "+url+" --rows 2k --partitions 7 --step 3 --repeat 2 --out scan.jsonl --png scan.png --json")
 			var got report.Summaries
 			must(t, json.Unmarshal([]byte(s.stdout), &got))
-			if len(got.Scans) != 1 || len(got.Runs) != 2*len(ways) {
+			if got.Grid == nil || len(got.Grid.Cells) != 4*len(ways) || len(got.Grid.Factors[2].Levels) != len(ways) || len(got.Runs) != 2*len(ways) {
 				t.Fatalf("%s", s.stdout)
 			}
-			var measured []string
-			for _, w := range got.Scans[0].Ways {
-				measured = append(measured, w.Way)
-				var at []int
-				for _, p := range w.Points {
-					at = append(at, p.Partitions)
-					if p.Times != 6 || p.Seconds <= 0 {
-						t.Errorf("%s: %+v", w.Way, p)
-					}
-				}
-				if !slices.Equal(at, []int{1, 3, 6, 7}) {
-					t.Errorf("%s was measured at %v", w.Way, at)
+			for i, c := range got.Grid.Cells {
+				if c.Levels[1] != []string{"1", "3", "6", "7"}[i/len(ways)] || c.Runs != 2 || c.Figures["seconds"] <= 0 {
+					t.Errorf("%+v", c)
 				}
 			}
-			if !slices.Equal(measured, ways) {
-				t.Errorf("measured %v, want %v", measured, ways)
+			for i, r := range got.Runs {
+				if n := len(ways); i < n && r.Scan.Way != ways[i] || len(r.Scan.Points) != 4 || r.Scan.Points[0].Times != 3 {
+					t.Errorf("%+v", r.Scan)
+				}
 			}
 			for _, rec := range records(t, "scan.jsonl") {
 				if rec.End == nil || rec.End.Stopped != "rows" || len(rec.Run.Schema) == 0 || rec.Run.Scan == nil {
@@ -81,7 +73,7 @@ func TestScanScenario(t *testing.T) {
 	mustPass(t, s)
 	var got report.Summaries
 	must(t, json.Unmarshal([]byte(s.stdout), &got))
-	if len(got.Scenarios) != 1 || len(got.Scans) != 1 || len(got.Runs) != 3 {
+	if len(got.Scenarios) != 1 || got.Grid == nil || len(got.Runs) != 3 {
 		t.Fatal(s.stdout)
 	}
 	sc := got.Scenarios[0]

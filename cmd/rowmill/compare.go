@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,6 +35,9 @@ type compareFlags struct {
 // compareTry is the hint for an invalid command line.
 const compareTry = "rowmill compare before.jsonl after.jsonl"
 
+// fewRepeats is the number of repeats below which Student's t is so large that --threshold seldom gets an answer.
+const fewRepeats = 5
+
 // noThreshold is the threshold if --threshold isn't given.
 const noThreshold = -1
 
@@ -54,12 +56,14 @@ func (a *app) compareCommand() *cobra.Command {
 			"configurations, such as two layouts; --a and --b choose among more.\n\n" +
 			"What makes two runs unequal is flagged before the figures: durability, versions,\n" +
 			"settings, machines, schemas, workloads, and rows that were not verified.\n\n" +
-			"Two records of rowmill bench matrix are compared cell by cell in one table.\n\n" +
+			"Records of rowmill bench matrix, mixed, points and scan are compared cell by cell, each\n" +
+			"with the cell of the same levels, in one table.\n\n" +
 			"Touches no server: it only reads the files. With --repeat, it runs the configurations\n" +
 			"of both records again, alternately (A B B A ...); it prints what it will run and which\n" +
 			"tables it drops, and asks. Only alternating runs distinguish a difference between the\n" +
 			"configurations from a change of the machine.\n\n" +
-			"Exit codes: 0 compared, 1 failed, 2 usage, 3 a regression beyond --threshold is shown.",
+			"Exit codes: 0 compared, 1 failed, 2 usage, 3 a regression beyond --threshold is shown,\n" +
+			"4 the runs are too few or too short to judge by --threshold.",
 		Example: "  rowmill compare before.jsonl after.jsonl --threshold 5%\n" +
 			"  rowmill compare run.jsonl --a layout=plain --b layout=rolling\n" +
 			"  rowmill compare before.jsonl after.jsonl --repeat 5 --out both.jsonl",
@@ -115,16 +119,17 @@ func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error
 	if err != nil {
 		return err
 	}
-	if f.repeat == 0 && f.a == nil && f.b == nil && report.IsMatrix(before) && report.IsMatrix(after) {
-		return a.compareMatrices(f, before, after)
-	}
 	var stopped error // the error that ended --repeat early
 	if f.repeat > 0 {
 		again, err := f.repetition(before, after)
 		if err != nil {
 			return err
 		}
-		if err := a.confirm(ctx, again.Plan(versionString(), f.out), f.yes); err != nil {
+		plan := again.Plan(versionString(), f.out)
+		if f.threshold >= 0 && f.repeat < fewRepeats {
+			plan += fmt.Sprintf("! --threshold with --repeat %d: of so few runs even half the rate may not be shown, and the exit code is then %d; --repeat %d shows more.\n", f.repeat, exitUnknown, fewRepeats)
+		}
+		if err := a.confirm(ctx, plan, f.yes); err != nil {
 			return err
 		}
 		before, after, stopped = a.repeat(ctx, again, f.out)
@@ -132,7 +137,7 @@ func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error
 			return stopped
 		}
 	}
-	c, err := report.NewComparison(before, after)
+	c, err := report.Compare(before, after)
 	if err != nil {
 		return err
 	}
@@ -141,9 +146,6 @@ func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error
 	}
 	if stopped != nil {
 		return stopped
-	}
-	if len(c.Pairs) == 0 {
-		return fmt.Errorf("compare %s: no run of one side has the layout of a run of the other", strings.Join(paths, " with "))
 	}
 	return judge(c.Regression(f.threshold))
 }
@@ -161,13 +163,13 @@ func (a *app) writeComparison(f compareFlags, d *report.Document) error {
 	return d.Text(a.stdout)
 }
 
-// judge returns the error of a regression, as described, and otherwise err.
+// judge returns the error of a regression, as described, and otherwise err, with the exit code of what it can't tell.
 func judge(regression string, err error) error {
 	if regression != "" {
 		return &regressionError{regression}
 	}
-	if errors.Is(err, report.ErrNoRepeats) {
-		return engine.Hinted(err, "--repeat 3")
+	if unjudged, ok := errors.AsType[*report.Unjudged](err); ok {
+		return engine.Classed(errUnknown, engine.Hinted(err, "%s", unjudged.Try))
 	}
 	return err
 }
@@ -178,12 +180,14 @@ func (f *compareFlags) sides(ctx context.Context, paths []string) (before, after
 	if err != nil {
 		return nil, nil, err
 	}
+	before = report.Proven(before)
 	if len(paths) == 1 {
 		return experiment.Sides(before, paths[0], f.a, f.b, report.Repeats(before))
 	}
 	if after, err = experiment.ReadAll(ctx, paths[1:]); err != nil {
 		return nil, nil, err
 	}
+	after = report.Proven(after)
 	if before, err = f.a.Of(before, "--a", paths[0]); err != nil {
 		return nil, nil, err
 	}

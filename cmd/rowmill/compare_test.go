@@ -47,6 +47,9 @@ func TestCompareCommand(t *testing.T) {
 	// Repeats whose pairs differ by 2% about the same ratio.
 	writeRuns(t, "before5.jsonl", []float64{1000, 1100, 900, 1000, 1050}, nil)
 	writeRuns(t, "after5.jsonl", []float64{910, 970, 820, 890, 950}, nil)
+	writeRuns(t, "before2.jsonl", []float64{1000, 1000}, nil)
+	writeRuns(t, "half2.jsonl", []float64{450, 570}, nil)
+	writeRuns(t, "wild2.jsonl", []float64{1300, 900}, nil)
 	writeRuns(t, "same5.jsonl", []float64{1010, 1080, 920, 990, 1060}, nil)
 	writeRuns(t, "two.jsonl", []float64{1000, 2000, 2100, 1000}, func(i int, r *result.Run) {
 		r.Layout, r.Repeat = []string{"plain", "rolling", "rolling", "plain"}[i], []int{1, 1, 2, 2}[i]
@@ -81,7 +84,9 @@ func TestCompareCommand(t *testing.T) {
 		{"a regression within the threshold", "before5.jsonl after5.jsonl --threshold 0.15", 0, "B is slower", ""},
 		{"no regression", "before5.jsonl same5.jsonl --threshold 0", 0, "No difference shown", ""},
 		{"faster", "after5.jsonl before5.jsonl --threshold 0", 0, "B is faster", ""},
-		{"too short to judge", "short.jsonl shorter.jsonl --threshold 5%", 1, "too short", "can't be judged"},
+		{"too short to judge", "short.jsonl shorter.jsonl --threshold 5%", 4, "too short", "can't be judged"},
+		{"two pairs of half the rate", "before2.jsonl half2.jsonl --threshold 5%", 4, "Too few runs to tell over 20k rows", `can't be judged: it runs at 0.51x the rate of "classic plain", but the interval, `},
+		{"two pairs that may hide half the rate", "before2.jsonl wild2.jsonl --threshold 0", 4, "would hide even half the rate", "Try: --repeat 5"},
 		{"no share", "before.jsonl after.jsonl --threshold 500%", 2, "", "is not a share below 1"},
 		{"no record", "", 2, "", "compare takes two run records"},
 		{"three records", "a b c", 2, "", "Try: rowmill compare before.jsonl after.jsonl"},
@@ -149,7 +154,7 @@ func TestCompareRepeat(t *testing.T) {
 		t.Errorf("order %s", got)
 	}
 	contains(t, verb(t, "compare both.jsonl --json").stdout, `"interval_from": "between runs"`)
-	contains(t, verb(t, "compare both.jsonl --repeat 1 --yes").stderr, "records of these runs are not kept")
+	contains(t, verb(t, "compare both.jsonl --repeat 1 --yes --threshold 99%").stderr, "of so few runs even half the rate may not be shown", "records of these runs are not kept")
 	contains(t, verb(t, "compare b.jsonl b.jsonl --repeat 2").stderr, "compares a configuration with itself")
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -133,7 +134,73 @@ func boolOf(b *bool) flagValue {
 	return flagValue{func(s string) (err error) { *b, err = strconv.ParseBool(s); return err }, func() string { return strconv.FormatBool(*b) }, "bool"}
 }
 
-// durationVar defines a flag that holds a duration of a Spec.
+// durationVar defines a flag that holds a duration of a Spec, 1m30s, or in seconds, 90.
 func durationVar(flags *pflag.FlagSet, d *experiment.Duration, name string, value time.Duration, usage string) {
-	flags.DurationVar((*time.Duration)(d), name, value, usage)
+	*d = experiment.Duration(value)
+	flags.Var(durationOf(d), name, usage)
+}
+
+func durationOf(d *experiment.Duration) flagValue {
+	return flagValue{func(s string) error {
+		if v, err := strconv.ParseFloat(s, 64); err == nil && math.Abs(v) < mostSeconds {
+			*d = experiment.Duration(v * float64(time.Second))
+			return nil
+		}
+		v, err := time.ParseDuration(s)
+		if err != nil {
+			return fmt.Errorf("%q is no time; write it like 90s, 1m30s, or 90 for seconds", s)
+		}
+		*d = experiment.Duration(v)
+		return nil
+	}, func() string {
+		if *d == 0 {
+			return ""
+		}
+		return d.D().String()
+	}, "duration"}
+}
+
+// mostSeconds is the greatest number of seconds that fits a duration.
+const mostSeconds = math.MaxInt64 / 1e9
+
+// timeVar defines the flag for how long a verb of bench measures.
+func timeVar(flags *pflag.FlagSet, d *experiment.Duration, value time.Duration, usage string) {
+	durationVar(flags, d, "time", value, strings.Replace(usage, "`time`", "`time`, such as 90, 90s or 2h", 1))
+}
+
+// fitInterval shortens the interval of a short run, unless it was given.
+func fitInterval(flags *pflag.FlagSet, s *experiment.Spec) {
+	if !flags.Changed("interval") {
+		s.FitInterval()
+	}
+}
+
+// earlierTimes are names that --time had in the verbs of bench, and is still known by.
+var earlierTimes = []string{"--max-time", "--for", "--seconds", "--query-time"}
+
+// benchFlagName returns the name of a flag of bench.
+func benchFlagName(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	if slices.Contains(earlierTimes, "--"+name) {
+		name = "time"
+	}
+	return pflag.NormalizedName(name)
+}
+
+// rowsOr is a number of rows above 0; without is the result of omitting the flag.
+func rowsOr(n *int, without string) flagValue {
+	v := intOf(n)
+	return flagValue{func(s string) error {
+		switch err := v.set(s); {
+		case err != nil:
+			return err
+		case *n < 1:
+			return fmt.Errorf("want at least 1 row; leave the flag out for %s", without)
+		}
+		return nil
+	}, func() string {
+		if *n == 0 {
+			return ""
+		}
+		return v.String()
+	}, v.of}
 }

@@ -22,7 +22,7 @@ type ibenchFlags struct {
 }
 
 // defaultQueryTime is long enough for a median. The half hour of the publication,
-// which includes checkpoints and vacuums, is available as --query-time 30m.
+// which includes checkpoints and vacuums, is available as --time 30m.
 const defaultQueryTime = time.Minute
 
 func (a *app) benchIbenchCommand() *cobra.Command {
@@ -50,10 +50,13 @@ func (a *app) benchIbenchCommand() *cobra.Command {
 			"command with the published benchmark.",
 		Example: "  rowmill bench ibench --target 'sandbox:mariadb?memory=64MB' --rows 1M --out ibench.jsonl\n" +
 			"  rowmill bench ibench --target postgres://me@db1/test --rows 30M --clients 4 \\\n" +
-			"      --query-time 30m --interval-format ibench --out ibench.jsonl --html ibench.html\n" +
+			"      --time 30m --interval-format ibench --out ibench.jsonl --html ibench.html\n" +
 			"  rowmill bench ibench --target postgres://me@db1/test --rows 30M --clients 4 --steps qr100,qp100",
 		Args: onlyFlags,
-		RunE: func(c *cobra.Command, _ []string) error { return a.benchIbench(c.Context(), &f) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			fitInterval(c.Flags(), &f.spec)
+			return a.benchIbench(c.Context(), &f)
+		},
 	}
 	f.define(c.Flags())
 	return c
@@ -71,10 +74,10 @@ func (f *ibenchFlags) define(flags *pflag.FlagSet) {
 	intVar(flags, &b.Clients, "clients", 1, "clients that insert; `N` tables, one for each")
 	flags.BoolVar(&b.SharedTable, "shared-table", false, "have all clients share one table (default one for each)")
 	flags.StringSliceVar(&b.Steps, "steps", workload.IbenchSteps(), "steps to run, `list` in their order; without l.i0, on the tables that an earlier run has left")
-	durationVar(flags, &b.QueryTime, "query-time", defaultQueryTime, "`time` of each query step; 30m as published")
+	timeVar(flags, &b.QueryTime, defaultQueryTime, "end each query step after this `time`; 30m as published")
 	flags.StringVar(&s.Method, "method", "", "how to insert: `single`, multi, prepared, pipeline (PostgreSQL) or load (default multi; on SQLite prepared)")
 	seedVar(flags, s, "`number` that all rows and queries derive from")
-	durationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
+	durationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures, less by default in a short run")
 	flags.Var(&f.format, "interval-format", "what to print of each interval: `rowmill` (for people), or ibench (its 17 columns)")
 	f.out.define(flags, newRecord, " of the rate against rows", "", "summary as JSON")
 	flags.BoolVar(&s.DropExisting, "drop-existing", false, "drop tables of an earlier run first, with all their rows (default false)")

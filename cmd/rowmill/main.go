@@ -34,7 +34,7 @@ const (
 	exitUsage  = 2
 	// exitRegression means that `rowmill compare --threshold` found a regression.
 	exitRegression = 3
-	// exitUnknown means that status can't tell the state of a table.
+	// exitUnknown means that status can't tell the state of a table, or compare what --threshold asks.
 	exitUnknown = 4
 	// exitPipe is the exit code that shells give for a program ended by SIGPIPE.
 	exitPipe = 141
@@ -236,7 +236,14 @@ func badFlag(c *cobra.Command, err error) error {
 				names = append(names, "--"+f.Name)
 			}
 		})
+		other := c.GlobalNormalizationFunc()
+		if other != nil && c.Flags().Lookup("time") != nil {
+			names = append(names, earlierTimes...)
+		}
 		if meant := tomlfile.Nearest("--"+unknown.GetSpecifiedName(), names); meant != "" {
+			if other != nil {
+				meant = "--" + string(other(nil, meant[2:]))
+			}
 			hint = "did you mean " + meant + "?"
 		}
 	}

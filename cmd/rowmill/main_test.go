@@ -229,7 +229,7 @@ func here(t *testing.T) string {
 }
 
 func TestHelp(t *testing.T) {
-	for _, verb := range []string{"", "bench", "bench ibench", "bench insert", "bench keep", "bench matrix", "bench mixed", "bench points", "bench scan", "bench scenario", "bench steady", "report", "compare", "plan", "apply", "run", "status", "load", "query", "restore", "sandbox", "sandbox start", "sandbox stop", "sandbox list", "version"} {
+	for _, verb := range []string{"", "bench", "bench hotrow", "bench ibench", "bench insert", "bench keep", "bench matrix", "bench mixed", "bench points", "bench scan", "bench scenario", "bench steady", "bench tpcc", "report", "compare", "plan", "apply", "run", "status", "load", "query", "restore", "sandbox", "sandbox start", "sandbox stop", "sandbox list", "version"} {
 		name := "help-" + strings.ReplaceAll(verb, " ", "-") + ".txt"
 		if verb == "" {
 			name = "help.txt"
@@ -253,7 +253,7 @@ func TestBadInput(t *testing.T) {
 		says []string
 	}{
 		{"bench inser", []string{`unknown command "rowmill bench inser"`, "Try: did you mean insert?"}},
-		{"bench swim", []string{`unknown command "rowmill bench swim"`, "Try: one of ibench, insert"}},
+		{"bench swim", []string{`unknown command "rowmill bench swim"`, "Try: one of hotrow, ibench, insert"}},
 		{"bench insert now", []string{`unexpected argument "now"`}},
 		{"bench insert --preset clasic", []string{`unknown preset "clasic"`, "classic, ibench, timeseries, daily, sbtest"}},
 		{"bench insert --layout heap", []string{`unknown layout "heap"`, "plain, rolling"}},
@@ -270,12 +270,12 @@ func TestBadInput(t *testing.T) {
 		{"bench insert --repeat 0", []string{"--repeat 0", "at least 1"}},
 		{"bench insert --writers 0", []string{"--writers 0", "at least 1"}},
 		{"bench insert --writers 100000000", []string{"--writers 100000000", "at most"}},
-		{"bench insert --batch -1", []string{"--batch -1"}},
+		{"bench insert --batch -1", []string{`"-1" for "--batch"`, "at least 1 row"}},
 		{"bench insert --indexes 4", []string{"4 secondary indexes", "0 to 3"}},
 		{"bench insert --interval 1ms", []string{"interval 1ms", "at least"}},
 		{"bench insert --interval 0", []string{"--interval 0", "at least"}},
-		{"bench insert --interval 1", []string{"--interval", "missing unit"}},
-		{"bench insert --max-time -1s", []string{"--max-time -1s is negative"}},
+		{"bench insert --interval 1x", []string{"--interval", "1x"}},
+		{"bench insert --max-time -1s", []string{"--time -1s is negative"}},
 		{"bench insert --period-rows 0 --layout rolling", []string{"--period-rows", "auto"}},
 		{"bench insert --period-rows 10", []string{"layout plain has no periods", "Try: --layout rolling"}},
 		{"bench insert --keep-periods 3", []string{"layout plain has no periods"}},
@@ -299,8 +299,20 @@ func TestBadInput(t *testing.T) {
 		{"bench insert --nosuch", []string{"unknown flag: --nosuch", "Try: rowmill bench insert --help"}},
 		{"bench insert --row 5", []string{"unknown flag: --row", "Try: did you mean --rows?"}},
 		{"apply readings.toml --dryrun", []string{"Try: did you mean --dry-run?"}},
+		{"bench hotrow --clients 20k", []string{"--clients"}},
+		{"bench hotrow --clients 20000", []string{"20000 clients: want 1 to 10000"}},
+		{"bench hotrow --ways faster", []string{`unknown way "faster"`, "one-trip"}},
+		{"bench hotrow --ways slots", []string{"one writer at a time"}},
+		{"bench hotrow --ways thread-pool", []string{"a setting of the server"}},
+		{"bench hotrow --ways thread-pool --target sandbox:mysql", []string{"mysql has no such setting"}},
+		{"bench hotrow --runs 0", []string{"needs an end"}},
 		{"bench scan --partitions 0", []string{"--partitions 0", "at least 1"}},
 		{"bench scan --rows 100", []string{"100 rows in 100 partitions", "1000 to"}},
+		{"bench tpcc --warehouses 0", []string{"--warehouses 0", "at least 1"}},
+		{"bench tpcc --terminals 1001", []string{"--terminals 1001", "at most 1000"}},
+		{"bench tpcc --time 0", []string{"--time 0s: want more than 0", "Try: --time 60s"}},
+		{"bench tpcc --scale 2", []string{"scale 2: want 0.005 to 1"}},
+		{"bench tpcc --kill-server-every 2s", []string{"is not a private server"}},
 		{"bench scan --step 0", []string{"--step 0"}},
 		{"bench scan --ways sequential", []string{`unknown way "sequential"`, "serial, parallel, serve"}},
 		{"bench scan --ways serve", []string{"--ways serve", "sqlite doesn't have them"}},
@@ -316,7 +328,7 @@ func TestBadInput(t *testing.T) {
 		{"bench scenario ec2-2012 --scale big", []string{"--scale", "is not a number"}},
 		{"bench scenario ec2-2012 --scale 0.0001", []string{"200 rows a run are too few", "Try: --scale 0.0005"}},
 		{"bench scenario ec2-2012 --scale 0.001", []string{"periods of run no-index would have 200 rows", "Try: --scale 0.005"}},
-		{"bench scenario ec2-2012 --max-time -1s", []string{"--max-time -1s is negative"}},
+		{"bench scenario ec2-2012 --max-time -1s", []string{"--time -1s is negative"}},
 		{"bench scenario ec2-2012 --interval 0", []string{"--interval 0"}},
 		{"bench scenario ec2-2012 --interval 1ms", []string{"interval 1ms", "ec2-2012.toml:"}},
 		{"bench scenario ec2-2012 --target mysqld", []string{"--target", "no scheme"}},

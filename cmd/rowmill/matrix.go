@@ -79,8 +79,8 @@ func (f *matrixFlags) define(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	oneTarget(flags, s)
 	flags.StringVar(&s.Preset, "preset", "classic", "`name` of the table and its rows: see rowmill bench insert --help")
-	flags.Var(countOf(&s.Rows), "rows", "rows of each run; 0 is none but --max-time")
-	durationVar(flags, &s.MaxTime, "max-time", defaultCellTime, "end each run after this `time`; 0 is none")
+	flags.Var(countOf(&s.Rows), "rows", "rows of each run; 0 is none but --time")
+	timeVar(flags, &s.MaxTime, defaultCellTime, "end each run after this `time`; 0 is none")
 	flags.StringSliceVar(&l.Methods, "method", nil, "insert methods, `list` of single, multi, prepared, pipeline, load (default those of multi, prepared, load that the engine has)")
 	flags.Var(countsOf(&l.Batches), "batch", "rows in one transaction, `list`")
 	flags.Var(countsOf(&l.Writers), "writers", "clients that insert at once, `list`")
@@ -89,7 +89,7 @@ func (f *matrixFlags) define(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&l.Durabilities, "durability", nil, "what a commit survives, `list` of full, relaxed, none; for private servers and SQLite (default the target's)")
 	intVar(flags, &s.Repeat, "repeat", 1, "run each cell `N` times; 2 and more tell noise from what matters")
 	seedVar(flags, s, "`number` that all rows and the order of the cells derive from")
-	durationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
+	durationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures, less by default in a short run")
 	flags.Var(countOrAuto(&s.PeriodRows), "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
 	flags.StringVar(&f.resume, "resume", "", "continue the matrix of this record `file`: run the cells that are not complete, with the recorded flags")
 	flags.BoolVar(&f.retryFailed, "retry-failed", false, "with --resume, also run again what failed (default false)")
@@ -164,6 +164,7 @@ func (f *matrixFlags) prepare(ctx context.Context, given *pflag.FlagSet) (m *exp
 // benchMatrix runs the matrix, or the remaining part of it. It reports all
 // measurements made, even if it fails.
 func (a *app) benchMatrix(ctx context.Context, f *matrixFlags, given *pflag.FlagSet) error {
+	fitInterval(given, &f.spec)
 	m, done, err := f.prepare(ctx, given)
 	if err == nil {
 		err = f.check()
@@ -252,23 +253,4 @@ func (a *app) reportMatrix(f *matrixFlags, recs, baseline []result.Record, ended
 		return engine.Hinted(fmt.Errorf("%d of %s failed; the others are reported", failed, figure.Plural(m.Asked, "run")), "--resume %s --retry-failed", cmp.Or(f.resume, f.out.record, "RUN.jsonl"))
 	}
 	return nil
-}
-
-func (a *app) compareMatrices(f compareFlags, before, after []result.Record) error {
-	old, err := report.NewMatrix(before)
-	if err != nil {
-		return err
-	}
-	m, err := report.NewMatrix(after)
-	if err != nil {
-		return err
-	}
-	c, err := m.Against(old)
-	if err != nil {
-		return err
-	}
-	if err := a.writeComparison(f, c.Document()); err != nil {
-		return err
-	}
-	return judge(c.Regression(f.threshold))
 }

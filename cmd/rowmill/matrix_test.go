@@ -79,7 +79,7 @@ func TestMatrix(t *testing.T) {
 		mustPass(t, s)
 		want := "runs at 1.00x the rate of"
 		if strings.HasSuffix(args, "--json") {
-			want = report.MatrixComparisonFormat
+			want = report.GridComparisonFormat
 		}
 		contains(t, s.stdout, want)
 	}

@@ -36,9 +36,10 @@ func (a *app) newProgress(ctx context.Context) progress {
 // lines prints a line for each interval. Its methods may be called from
 // several goroutines.
 type lines struct {
-	mu  sync.Mutex
-	w   io.Writer
-	run result.Run
+	mu    sync.Mutex
+	w     io.Writer
+	run   result.Run
+	lines report.Lines
 }
 
 func (l *lines) print(text string) {
@@ -49,11 +50,12 @@ func (l *lines) print(text string) {
 
 func (l *lines) Begin(run result.Run) {
 	l.run = run
+	l.lines = report.Lines{Run: &l.run}
 	l.print(run.Name + ", " + run.Target)
-	l.print(report.LineHeader())
+	l.print(l.lines.Header())
 }
 
-func (l *lines) Interval(iv result.Interval) { l.print(report.Line(iv, &l.run)) }
+func (l *lines) Interval(iv result.Interval) { l.print(l.lines.Line(iv)) }
 
 func (l *lines) End(result.Summary) {}
 
@@ -91,17 +93,31 @@ func (f *intervalFormat) Type() string { return "string" }
 type ibenchLines struct {
 	lines
 	ibench report.IbenchLines
+	// rec has the last interval, which a brief one may still extend.
+	rec result.Record
 }
 
 func (l *ibenchLines) Begin(run result.Run) {
 	l.Note(run.Name + ", " + run.Target)
-	l.ibench = report.IbenchLines{}
+	l.ibench, l.rec = report.IbenchLines{}, result.Record{Run: run}
 	if run.Loads() {
 		l.print(report.IbenchHeader())
 	}
 }
 
-func (l *ibenchLines) Interval(iv result.Interval) { l.print(l.ibench.Line(&iv)) }
+func (l *ibenchLines) Interval(iv result.Interval) {
+	l.rec.Add(iv)
+	l.flush(1)
+}
+
+// flush prints the intervals, except for the last ones to keep.
+func (l *ibenchLines) flush(keep int) {
+	for ; len(l.rec.Intervals) > keep; l.rec.Intervals = l.rec.Intervals[1:] {
+		l.print(l.ibench.Line(&l.rec.Intervals[0]))
+	}
+}
+
+func (l *ibenchLines) End(result.Summary) { l.flush(0) }
 
 func (l *ibenchLines) Note(text string) { l.print("# " + text) }
 

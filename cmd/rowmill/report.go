@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -59,6 +60,10 @@ func (a *app) reportCommand() *cobra.Command {
 	return c
 }
 
+// endings are the file names that tell a format, by the flag that writes it, if any.
+var endings = map[string]string{".html": "--html", ".htm": "--html", ".png": "--png", ".md": "--md", ".csv": "--csv", ".json": "", ".jsonl": "",
+	".svg": "", ".pdf": "", ".jpg": "", ".jpeg": "", ".gif": "", ".webp": ""}
+
 type output struct {
 	flag, path string
 	write      func(*report.Document, io.Writer) error
@@ -89,7 +94,11 @@ func (f reportFlags) check(command string) error {
 	}
 	files := map[string]string{}
 	for _, o := range f.outputs() {
-		switch {
+		ext := strings.ToLower(filepath.Ext(o.path))
+		switch of, known := endings[ext]; {
+		case known && of != o.flag:
+			return usagef(command+" "+o.flag+" "+strings.TrimSuffix(o.path, filepath.Ext(o.path))+"."+o.flag[2:],
+				"%s %s: it writes no %s file", o.flag, o.path, ext)
 		case o.path == "-" && taken != "":
 			return usagef(command+" "+o.flag+" FILE", "%s and %s can't both be standard output", taken, o.flag)
 		case o.path == "-":

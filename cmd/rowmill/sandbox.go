@@ -52,12 +52,16 @@ Start a private database server in the background, and print how to connect.
 It gets its memory, redo log and durability from the target:
 
   sandbox:mariadb?memory=64MB&redo=512MB&durability=full&engine=rocksdb&port=auto&spider=3&set=name=value,...
-  sandbox:mysql?memory=64MB&redo=512MB&durability=full&port=auto&set=name=value,...
+  sandbox:mysql?memory=64MB&redo=512MB&durability=full&port=auto&replicas=1&set=name=value,...
   sandbox:postgres?memory=64MB&redo=512MB&durability=full&port=auto&fdw=3&set=name=value,...
 
   spider      with MariaDB, N further servers NAME-1 to NAME-N, whose tables this one
               can present as its own by Spider; they are started and stopped with it (0)
   fdw         the same with PostgreSQL, by postgres_fdw (0)
+  replicas    N further servers NAME-1 to NAME-N that repeat this one's changes, in
+              place of spider or fdw: MariaDB's and MySQL's by GTID, PostgreSQL's by
+              streaming; they share its memory, and are started and stopped with it (0)
+  semisync    true: a commit waits until a replica has received it (false)
   version     9.7, 11.8 or 18, of the servers that are installed (the first found)
   memory      buffer pool, RocksDB's block cache, or PostgreSQL's shared_buffers,
               beside which the kernel caches its files, too: it has no direct I/O
@@ -155,7 +159,7 @@ func (a *app) startSandbox(ctx context.Context, name string, o sandbox.Options, 
 	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(w, "name\t%s\n", name)
 	fmt.Fprintf(w, "server\t%s %s, process %d\n", info.Kind, info.Version, info.PID)
-	fmt.Fprintf(w, "memory\t%s\n", sandbox.FormatSize(info.Options.Memory))
+	fmt.Fprintf(w, "memory\t%s\n", sandbox.FormatSize(info.Options.OwnMemory()))
 	fmt.Fprintf(w, "data\t%s\n", info.DataDir)
 	fmt.Fprintf(w, "socket\t%s\n", info.Socket)
 	fmt.Fprintf(w, "client\t%s\n", info.ClientCommand())
@@ -165,7 +169,7 @@ func (a *app) startSandbox(ctx context.Context, name string, o sandbox.Options, 
 		fmt.Fprintf(w, "\t%s\n", info.TCPTarget())
 	}
 	for i, n := range nodes {
-		fmt.Fprintf(w, "node %d\t%s\n", i+1, n.Info.Target())
+		fmt.Fprintf(w, "%s %d\t%s\n", cmp.Or(n.Role, "node"), i+1, n.Info.Target())
 	}
 	fmt.Fprintf(w, "stop\trowmill sandbox stop %s\n", name)
 	return w.Flush()

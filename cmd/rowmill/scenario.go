@@ -73,7 +73,8 @@ func (f *scenarioFlags) define(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.print, "print", false, "print the scenario's declaration, and run nothing (default false)")
 	flags.Var(scaleOf(&f.script.Scale), "scale", "multiply the rows, and with them memory and periods, by `S` (default 1, for 2 cores and some minutes)")
 	flags.StringVar(&f.target, "target", "", "database to use, as `URL` (default the scenario's); memory and durability are added\nto a sandbox or SQLite that doesn't have them")
-	durationVar(flags, &f.maxTime, "max-time", 0, "end each run after this `time` (default the scenario's), 0 for never")
+	replicaVar(flags, &f.spec)
+	timeVar(flags, &f.maxTime, 0, "end each run after this `time` (default the scenario's), 0 for never")
 	durationVar(flags, &f.spec.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
 	seedVar(flags, &f.spec, "`number` that all rows derive from")
 	flags.StringVar(&f.resume, "resume", "", "make the runs that this record `file` lacks, and add them to it (default none)")
@@ -84,7 +85,7 @@ func (f *scenarioFlags) define(flags *pflag.FlagSet) {
 
 func (f *scenarioFlags) complete(d *experiment.Declaration, flags *pflag.FlagSet) {
 	f.script.Text, f.script.Source = d.Text, d.Source
-	if flags.Changed("max-time") {
+	if flags.Changed("time") {
 		f.script.MaxTime = &f.maxTime
 	}
 	f.spec.Workload, f.spec.Targets, f.spec.Scenario = experiment.Scenario, []string{cmp.Or(f.target, d.Target)}, &f.script
@@ -136,7 +137,7 @@ func (a *app) resumeScenario(ctx context.Context, flags *pflag.FlagSet, f *scena
 	if f.out.record != "" {
 		return usagef("rowmill bench scenario --resume "+f.resume, "--out can't be used with --resume: the runs are added to the resumed record")
 	}
-	for _, name := range []string{"scale", "target", "max-time", "interval", "seed", "no-verify"} {
+	for _, name := range []string{"scale", "target", "replica", "time", "interval", "seed", "no-verify"} {
 		if flags.Changed(name) {
 			return usagef("without --"+name, "--resume: --%s comes from the record", name)
 		}

@@ -16,12 +16,12 @@ import (
 )
 
 // speed parses the --json output of a command.
-func speed(t *testing.T, s session) report.SpeedTest {
+func speed(t *testing.T, s session) (report.Summaries, report.Grid) {
 	t.Helper()
 	mustPass(t, s)
-	var out report.SpeedTest
+	var out report.Summaries
 	must(t, json.Unmarshal([]byte(s.stdout), &out))
-	return out
+	return out, *out.Grid
 }
 
 // TestBenchMixed runs every operation on several databases, and checks that the record
@@ -31,29 +31,25 @@ func TestBenchMixed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	s := verb(t, "bench mixed --rows 3k --clients 1,2 --seconds 0.2 --mix 60 --json --out run.jsonl --html run.html --png run.png --md run.md",
 		"--target", "sqlite:?durability=none", "--target", maria, "--target", postgres)
-	got := speed(t, s)
-	if len(got.Contenders) != 3 || len(got.Operations) != 4 || got.Rows != 3000 || len(got.Failures) > 0 {
+	runs, got := speed(t, s)
+	if len(got.Contenders) != 3 || len(got.Factors[0].Levels) != 4 || len(got.Cells) != 3*7 || runs.Runs[0].Speed.Filled != 3000 {
 		t.Fatalf("%+v", got)
 	}
-	for _, o := range got.Operations {
-		for i, course := range o.Courses {
-			clients := []int{}
-			for _, c := range course.Cells {
-				clients = append(clients, c.Clients)
-				if c.Rate <= 0 || len(c.LatencyUS) == 0 || c.ClientCPU == nil || (c.ServerCPU == nil) != (i == 0) || (c.Ratio == nil) != (i == 0) {
-					t.Errorf("%s on %s: %+v", o.Operation, course.Contender, c)
-				}
-				if o.Operation == "mixed" && (*c.InsertedRows <= 0 || *c.Selects <= 0) {
-					t.Errorf("mixed on %s: %v rows inserted, %v selects", course.Contender, *c.InsertedRows, *c.Selects)
-				}
-			}
-			want := []int{1, 2}
-			if o.Operation == "mixed" {
-				want = want[1:]
-			}
-			if !slices.Equal(clients, want) {
-				t.Errorf("%s on %s was measured with %v clients, want %v", o.Operation, course.Contender, clients, want)
-			}
+	clients := map[string]string{}
+	for _, c := range got.Cells {
+		f, first := c.Figures, c.Levels[2] == "SQLite"
+		clients[c.Levels[0]+" on "+c.Levels[2]] += c.Levels[1]
+		_, server := f["server_cpu_us_per_operation"]
+		if c.Runs != 1 || c.Incomplete || f["client_cpu_us_per_operation"] <= 0 || server == first || (c.Ratio == nil) != first {
+			t.Errorf("%+v", c)
+		}
+		if mixed := c.Levels[0] == "mixed"; mixed && (f["inserted_rows_per_second"] <= 0 || f["selects_per_second"] <= 0) || !mixed && f["p99_us"] <= 0 {
+			t.Errorf("%v: %v", c.Levels, f)
+		}
+	}
+	for of, at := range clients {
+		if want := map[bool]string{true: "2", false: "12"}[strings.HasPrefix(of, "mixed")]; at != want {
+			t.Errorf("%s was measured with %s clients, want %s", of, at, want)
 		}
 	}
 	recs := records(t, "run.jsonl")
@@ -79,7 +75,7 @@ func TestBenchMixed(t *testing.T) {
 	}
 	contains(t, verb(t, "report run.jsonl").stdout, "Speed of inserts and selects: SQLite, MariaDB and PostgreSQL", "insert: ", "queries/s", "server CPU/op")
 	filesWritten(t)
-	wantFailure(t, verb(t, "compare run.jsonl run.jsonl"), exitFailed, "can't be compared by rows")
+	contains(t, verb(t, "compare run.jsonl run.jsonl").stdout, "Over 24 cells, run.jsonl runs at 1.00x", "operation=mixed clients=2 contender=MariaDB, selects/s")
 	// The tables still exist, and are not taken for a user's tables.
 	wantFailure(t, verb(t, "bench mixed --clients 1 --rows 100 --seconds 0.2 --target "+maria), exitFailed, "table sbtest1 exists")
 	nothingLeft(t)
@@ -103,7 +99,7 @@ func TestBenchMixedRowGone(t *testing.T) {
 	code := run(t.Context(), strings.Fields("bench mixed --target sqlite:x.db --ops select-pk --clients 1,2 --rows 500 --seconds 0.2 --out run.jsonl"),
 		strings.NewReader(""), &stdout, stderr)
 	wantFailure(t, session{code, "", stderr.String()}, exitFailed, "select-pk in sbtest1: 0 rows returned for [id] = [")
-	if recs := records(t, "run.jsonl"); len(recs) != 2 || recs[1].End.Stopped != "failed" || !strings.Contains(stdout.String(), "!! select-pk with 2 clients on SQLite failed") {
+	if recs := records(t, "run.jsonl"); len(recs) != 2 || recs[1].End.Stopped != "failed" || !strings.Contains(stdout.String(), "!! select-pk, 2 clients on sqlite: failed") {
 		t.Errorf("%d records, report: %s", len(recs), stdout.String())
 	}
 }
@@ -126,13 +122,13 @@ func TestBenchPointsSet(t *testing.T) {
 		t.Run(c.kind, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			s := verb(t, "bench points --points 5 --repeat 2 --rows 2k --clients 2 --seconds 0.2 --out run.jsonl --json", "--target", c.target, "--set", strings.Join(c.settings[:], ","))
-			got := speed(t, s)
-			if len(got.Contenders) != 2 || len(got.Operations) != 1 || got.Operations[0].Points != 5 {
+			_, got := speed(t, s)
+			if len(got.Contenders) != 2 || len(got.Cells) != 2 || !slices.Equal(got.Factors[0].Levels, []string{"select of 5 points"}) {
 				t.Fatalf("%+v", got)
 			}
-			cell := got.Operations[0].Courses[1].Cells[0]
-			if cell.Runs != 2 || cell.Ratio == nil || cell.Interval == nil || cell.Verdict == "" || !strings.HasPrefix(got.Operations[0].Verdict, "with ") {
-				t.Errorf("%+v, %s", cell, got.Operations[0].Verdict)
+			cell := got.Cells[1]
+			if cell.Runs != 2 || cell.Ratio == nil || cell.Interval == nil || cell.Verdict == "" || !strings.HasPrefix(got.Verdicts[0], "select of 5 points: With ") {
+				t.Errorf("%+v, %s", cell, got.Verdicts)
 			}
 			var order string
 			for _, rec := range records(t, "run.jsonl") {

@@ -33,7 +33,7 @@ func (a *app) benchSteadyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "steady",
 		Short: "Hold a small constant load for a day and show when it was not held",
-		Long: "Insert at a small constant rate for a day, or for --for, and record the rate and\n" +
+		Long: "Insert at a small constant rate for a day, or for --time, and record the rate and\n" +
 			"the latency with the CPU time stolen by the host, the pressure on processor, memory\n" +
 			"and disk, the processor's frequency, throttling, and the duration of a fixed\n" +
 			"computation, executed once a second. The report says for which share of the time the\n" +
@@ -45,11 +45,14 @@ func (a *app) benchSteadyCommand() *cobra.Command {
 			"A lost connection is retried for --retry-for; that time counts as below target.\n" +
 			"Ctrl-C or SIGTERM ends the run and reports what was measured. rowmill report can\n" +
 			"read the record at any moment; given the records of two machines, it overlays them.",
-		Example: "  rowmill bench steady --target mariadb://bench@db1/test --for 24h --rate 100 --p99 50ms\n" +
-			"  rowmill bench steady --target sqlite:steady.db --for 10m --html steady.html\n" +
+		Example: "  rowmill bench steady --target mariadb://bench@db1/test --time 24h --rate 100 --p99 50ms\n" +
+			"  rowmill bench steady --target sqlite:steady.db --time 10m --html steady.html\n" +
 			"  rowmill report steady-db1.jsonl steady-db2.jsonl --html both.html",
 		Args: onlyFlags,
-		RunE: func(c *cobra.Command, _ []string) error { return a.benchSteady(c.Context(), &f) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			fitInterval(c.Flags(), &f.spec)
+			return a.benchSteady(c.Context(), &f)
+		},
 	}
 	f.define(c.Flags())
 	return c
@@ -60,7 +63,7 @@ func (f *steadyFlags) define(flags *pflag.FlagSet) {
 	*s = experiment.Spec{Workload: experiment.Steady, Rate: steadyRate}
 	flags.SortFlags = false
 	oneTarget(flags, s)
-	durationVar(flags, &s.MaxTime, "for", steadyFor, "hold the load for this `time`, such as 10m, 24h or 168h")
+	timeVar(flags, &s.MaxTime, steadyFor, "hold the load for this `time`")
 	flags.Var(rateOf(&s.Rate, ""), "rate", "rows per second to hold")
 	durationVar(flags, &s.P99, "p99", 0, "an interval whose 99th percentile, from when inserts are due, is above this `time` is below target (default no limit)")
 	flags.StringVar(&s.Preset, "preset", "classic", "`name` of the table and its rows, see rowmill bench insert --help")
@@ -69,7 +72,7 @@ func (f *steadyFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&s.Method, "method", "", "how to insert: `single`, multi, prepared, pipeline (PostgreSQL) or load (default multi; on SQLite prepared)")
 	flags.Var(optional(&s.Indexes, intOf), "indexes", "secondary indexes, the preset's first `N` (default the preset's)")
 	seedVar(flags, s, "`number` that all rows derive from")
-	durationVar(flags, &s.Interval, "interval", steadyInterval, "`time` between two readings of all figures")
+	durationVar(flags, &s.Interval, "interval", steadyInterval, "`time` between two readings of all figures, less by default in a short run")
 	flags.Var(countOrAuto(&s.PeriodRows), "period-rows", "rows of a period; auto is ten minutes' rows")
 	intVar(flags, &s.KeepPeriods, "keep-periods", steadyKeep, "keep the newest `N` periods, and drop those before")
 	durationVar(flags, &s.RetryFor, "retry-for", steadyRetry, "try to connect to a server that went away for this `time`, then end")
@@ -90,13 +93,13 @@ func (a *app) benchSteady(ctx context.Context, f *steadyFlags) error {
 	return a.bench(ctx, measuring{spec: s, out: f.out, printSQL: f.printSQL, note: announcement(s), show: func(ctx context.Context) progress {
 		show := a.newProgress(ctx)
 		if _, ok := show.(*lines); ok {
-			return summedUp{&experiment.SummedUp{Progress: show, Every: time.Minute}, show}
+			return summedUp{&experiment.SummedUp{Progress: show, Most: time.Minute}, show}
 		}
 		return show
 	}})
 }
 
-// summedUp shows a line per minute, because one per interval would be thousands.
+// summedUp soon shows only a line per minute, because one per interval would be thousands.
 type summedUp struct {
 	*experiment.SummedUp
 	progress progress

@@ -29,7 +29,7 @@ func steadily(t *testing.T, most time.Duration) result.Record {
 		t.Errorf("steadiness %+v", rec.End.Summary.Steadiness)
 	}
 	contains(t, s.stdout, "1,000 rows/s", "By hour of the day")
-	if n := strings.Count(s.stderr, "\n"); n > 6 {
+	if n := strings.Count(s.stderr, "\n"); n > 9 {
 		t.Errorf("%d lines of progress for a few seconds:\n%s", n, s.stderr)
 	}
 	return rec

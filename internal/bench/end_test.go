@@ -38,7 +38,7 @@ func TestMaxTimeHanging(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 		sum := sums(ivs)
-		if len(ivs) != 7 || ivs[4].NewRows != 0 || sum.Errors != 0 || !near(sum.WaitSeconds, 6.05+2.1) {
+		if len(ivs) != 6 || ivs[3].NewRows != 0 || sum.Errors != 0 || !near(sum.WaitSeconds, 6.05+2.1) {
 			t.Errorf("%d intervals, %d errors, waited %v", len(ivs), sum.Errors, sum.WaitSeconds)
 		}
 	})

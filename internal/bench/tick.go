@@ -29,6 +29,9 @@ func (t *ticker) tick(ctx context.Context, done <-chan struct{}) {
 			return
 		case <-clock.C:
 		}
+		if end := t.r.cfg.MaxTime; end > 0 && (end-time.Since(t.r.start)).Abs() < time.Duration(sliver*float64(t.r.cfg.Interval)) {
+			continue // the rest is too short for an interval of its own
+		}
 		select {
 		case <-done: // check again: a slow sample can delay the tick past the end
 			return
@@ -43,8 +46,9 @@ func (t *ticker) close(ctx context.Context, elapsed time.Duration) {
 	t.interval(ctx, max(t.last, elapsed), true)
 }
 
-// sliver is the share of a whole interval below which an empty last interval is
-// left out: it is only the time it takes to stop. A longer one is a stall.
+// sliver is the share of a whole interval below which the rest before the time limit
+// belongs to the interval before it, and an empty last interval is left out: it is only
+// the time it takes to stop. A longer one is a stall.
 const sliver = 0.5
 
 // interval closes the interval that ends now. A figure that can't be recorded

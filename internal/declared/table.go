@@ -25,12 +25,26 @@ type Table struct {
 func (t *Table) Close() error { return t.Target.Close() }
 
 // Open opens the table, which may not exist yet.
-func (f *File) Open(ctx context.Context) (*Table, error) { return f.open(ctx, false) }
+func (f *File) Open(ctx context.Context) (*Table, error) { return f.openLocked(ctx, false) }
+
+// openLocked opens a table that is to be changed: its locks must be those of all who change it.
+func (f *File) openLocked(ctx context.Context, applied bool) (*Table, error) {
+	t, err := f.open(ctx, applied)
+	if err != nil {
+		return nil, err
+	}
+	if node, ok := t.DB.(engine.ClusterNode); ok {
+		if err := node.LocalLocks(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("open %s: %w", t.Named, err), t.Close())
+		}
+	}
+	return t, nil
+}
 
 // OpenApplied opens a table according to the declaration that was applied. A file that
 // differs from it is refused.
 func (f *File) OpenApplied(ctx context.Context) (*Table, error) {
-	t, err := f.open(ctx, true)
+	t, err := f.openLocked(ctx, true)
 	if err != nil {
 		return nil, err
 	}

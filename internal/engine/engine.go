@@ -226,7 +226,7 @@ const (
 	CounterCache          = "cache_bytes"            // size of the page cache
 	CounterCacheUsed      = "cache_used_bytes"       // part of it that holds pages
 	CounterCacheDirty     = "cache_dirty_bytes"      // part of it that must be written back
-	CounterPageReads      = "page_reads"             // pages read from disk, cumulative
+	CounterPageReads      = "page_reads"             // pages that the cache lacked, cumulative
 	CounterPageRequests   = "page_requests"          // pages requested from the cache, cumulative
 	CounterPageWrites     = "page_writes"            // pages written to disk, cumulative
 	CounterCheckpointAge  = "checkpoint_age_bytes"   // redo not yet checkpointed

@@ -68,6 +68,13 @@ type Outsider interface {
 	Enclose(ctx context.Context, t *Table, period rolling.Partition, with string) error
 }
 
+// A ClusterNode is a Keeper whose server may be a node of a cluster that writes on all of its nodes.
+type ClusterNode interface {
+	// LocalLocks returns an error, which wraps ErrUnsupported, if the server's locks are those of a
+	// node: another process would get the same ones on another node. Lead returns it as well.
+	LocalLocks(ctx context.Context) error
+}
+
 // A CrowdedError is returned if periods can't be created because the partition that has their range
 // would be split, and has so many rows that copying them would make inserts wait for long.
 type CrowdedError struct {

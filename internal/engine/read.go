@@ -91,6 +91,21 @@ type Reader interface {
 	Cores() int
 }
 
+// A Talker is a Reader whose ReadSession takes one statement in a text only.
+type Talker interface {
+	Reader
+	// Talk opens a session that is as any client's, to which several statements can be sent in one text.
+	Talk(ctx context.Context) (*Session, error)
+}
+
+// Talk opens a session as any client's, which takes several statements in one text.
+func Talk(ctx context.Context, r Reader) (*Session, error) {
+	if t, ok := r.(Talker); ok {
+		return t.Talk(ctx)
+	}
+	return r.ReadSession(ctx, nil)
+}
+
 // A PartVersioner is a Reader that can tell that the rows of a partition have not changed.
 type PartVersioner interface {
 	Reader

@@ -119,6 +119,10 @@ func Run(ctx context.Context, env *Env, s *Spec) ([]result.Record, error) {
 		return env.keep(ctx, s)
 	case Scan:
 		return env.scan(ctx, s)
+	case HotRow:
+		return env.hotRow(ctx, s)
+	case TPCC:
+		return env.tpcc(ctx, s)
 	case Steady:
 		return env.steady(ctx, s)
 	case Matrix:

@@ -142,7 +142,7 @@ func (s *rateSearch) goOn(ctx context.Context) error {
 	}
 }
 
-// timeUp reports whether --max-time has passed. A trial that has begun is completed.
+// timeUp reports whether --time has passed. A trial that has begun is completed.
 func (s *rateSearch) timeUp() bool {
 	most := s.fill.trial.Spec.MaxTime.D()
 	return most > 0 && time.Since(s.began) >= most

@@ -122,11 +122,22 @@ func (r *insertRun) insert(ctx context.Context, schema []string, cfg bench.Confi
 	if s.KillEvery == 0 {
 		return r.measure(ctx, r.w, r.prove)
 	}
-	r.kill = &killer{server: r.db.Server(), every: s.KillEvery.D(), w: r.w, note: r.env.Show.Note, follow: r.probe.Follow, died: make(chan struct{})}
+	r.kill = r.killer(r.w)
 	if err := r.w.ExpectCrashes(r.kill.outage); err != nil {
 		return errors.Join(err, r.close())
 	}
 	return r.measure(ctx, r.kill.workload(ctx), r.prove)
+}
+
+// killer returns what kills the server of a workload, as the trial's Spec says.
+func (m *measurement) killer(w crashable) *killer {
+	k := &killer{server: m.db.Server(), every: m.trial.Spec.KillEvery.D(), w: w, note: m.env.Show.Note, follow: m.probe.Follow, died: make(chan struct{})}
+	for _, n := range m.db.Nodes {
+		if n.Replica {
+			k.replicas = append(k.replicas, n.Server)
+		}
+	}
+	return k
 }
 
 func (r *insertRun) header(ctx context.Context, schema []string, cfg bench.Config) error {

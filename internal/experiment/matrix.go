@@ -279,9 +279,9 @@ func (m *MatrixPlan) Estimate(records ...[]result.Record) (took time.Duration, t
 	text = "about %s, by the runs that are recorded"
 	switch {
 	case n == 0 && most == 0:
-		return 0, "the time is unknown without --max-time"
+		return 0, "the time is unknown without --time"
 	case n == 0:
-		text = fmt.Sprintf("at most about %%s, by --max-time %v for each", m.Spec.MaxTime.D())
+		text = fmt.Sprintf("at most about %%s, by --time %v for each", m.Spec.MaxTime.D())
 		sum, n = most, 1
 	}
 	took = time.Duration(len(m.Trials)) * (perRun + time.Duration(sum/n*float64(time.Second)))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/probe"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/result"
@@ -23,6 +24,8 @@ type measurement struct {
 	db    *target.DB
 	// workEvery is the interval at which a fixed computation is timed; 0 means never.
 	workEvery time.Duration
+	// polled means that no client of the workload occupies a processor of Go's scheduler while it waits.
+	polled bool
 	// note, if set, completes an interval before it is recorded.
 	note func(*result.Interval)
 	// watch, if set, is called after each interval with the record so far.
@@ -32,6 +35,8 @@ type measurement struct {
 	probe *probe.Probe
 	// counters are the counters of the probe; nil if the engine has none.
 	counters engine.Counters
+	// replicas are opened to measure their delay.
+	replicas []*target.DB
 	rec      *result.Record
 	// kill kills the server during the run; nil if it is not to be killed.
 	kill *killer
@@ -94,7 +99,46 @@ func (m *measurement) openProbe(ctx context.Context, tables []*engine.Table) (er
 	}
 	cfg := probe.Config{Nodes: []probe.Node{node}, Interval: m.cfg.Interval, WorkEvery: m.workEvery}
 	m.probe = probe.New(ctx, cfg)
+	if err := m.watchReplicas(ctx); err != nil {
+		return errors.Join(err, m.close())
+	}
 	return nil
+}
+
+// replicaTargets are those of a private server, and those of the Spec.
+func (m *measurement) replicaTargets() (all []string) {
+	for _, n := range m.db.Nodes {
+		if n.Replica {
+			all = append(all, n.Target)
+		}
+	}
+	return append(all, m.trial.Spec.Replicas...)
+}
+
+// watchReplicas opens the replicas of the run, and measures their delay.
+func (m *measurement) watchReplicas(ctx context.Context) error {
+	all := m.replicaTargets()
+	if len(all) == 0 {
+		return nil
+	}
+	source, ok := m.db.DB.(engine.Keeper)
+	if !ok {
+		return refuse("--target "+target.ExampleServer, "--replica: %s has no replicas", m.db.Text)
+	}
+	var replicas []probe.Replica
+	for i, text := range all {
+		db, err := target.Open(ctx, text, m.env.Show.Note)
+		if err != nil {
+			return fmt.Errorf("open replica %s: %w", text, err)
+		}
+		m.replicas = append(m.replicas, db)
+		keeper, ok := db.DB.(engine.Keeper)
+		if !ok || db.Info().Engine != m.db.Info().Engine {
+			return refuse("--replica URL of a replica of "+m.db.Text, "--replica %s: it is %s, and can't be a replica of %s", text, db.Info().Engine, m.db.Info().Engine)
+		}
+		replicas = append(replicas, probe.Replica{Name: fmt.Sprintf("replica %d", i+1), DB: keeper})
+	}
+	return m.probe.WatchReplicas(ctx, source, replicas)
 }
 
 // close closes the probe and then its counters. Further calls do nothing.
@@ -107,6 +151,10 @@ func (m *measurement) close() error {
 		errs = append(errs, m.counters.Close())
 		m.counters = nil
 	}
+	for _, db := range m.replicas {
+		errs = append(errs, db.Close())
+	}
+	m.replicas = nil
 	return errors.Join(errs...)
 }
 
@@ -126,7 +174,7 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, prove func(
 		if m.note != nil {
 			m.note(&iv)
 		}
-		m.rec.Intervals = append(m.rec.Intervals, iv)
+		m.rec.Add(iv)
 		m.env.Show.Interval(iv)
 		if m.watch != nil {
 			m.watch(m.rec)
@@ -136,6 +184,9 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, prove func(
 	clients := cfg.Clients
 	for _, l := range cfg.Beside {
 		clients += l.Clients
+	}
+	if m.polled {
+		clients = 0
 	}
 	restore := prepareRuntime(m.db.Capabilities(), clients)
 	defer restore()
@@ -167,7 +218,11 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, prove func(
 	if cpu, ok := m.probe.ServerCPUSeconds(); ok {
 		end.ServerCPUSeconds = &cpu
 	}
-	err = errors.Join(done.Err, m.close())
+	err = done.Err
+	if err == nil && ctx.Err() == nil {
+		err = m.catchUp(ctx, &end)
+	}
+	err = errors.Join(err, m.close())
 	// The header has the warnings from before the run.
 	if all := m.probe.Warnings(); len(all) > m.known {
 		end.Warnings = append(end.Warnings, all[m.known:]...)
@@ -183,6 +238,19 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, prove func(
 	end.Summary = &summary
 	m.env.Show.End(summary)
 	return errors.Join(err, m.env.Out.End(end))
+}
+
+// catchUp waits until the replicas have what the run committed.
+func (m *measurement) catchUp(ctx context.Context, end *result.End) error {
+	took, err := m.probe.CatchUp(ctx)
+	if ctx.Err() != nil {
+		return nil // interrupted
+	}
+	end.CatchUpSeconds = took.Seconds()
+	if took > m.cfg.Interval && err == nil {
+		end.Warnings = append(end.Warnings, fmt.Sprintf("the replicas had all commits %s after the run's end", figure.Seconds(took.Seconds())))
+	}
+	return err
 }
 
 // goOn reduces the limits of a continued run to the remaining part. If nothing

@@ -86,7 +86,7 @@ func (p *ScenarioPlan) specOf(r *ScriptedRun, s *Spec) (*Spec, error) {
 	scan := *p.d.Scan
 	scan.Ways = []string{r.Way}
 	out := &Spec{Workload: Scan, Scan: &scan, Targets: []string{p.target}, Layouts: []string{workload.Plain}, Rows: p.rows, Repeat: 1,
-		Interval: s.Interval, Seed: s.Seed, DropExisting: s.DropExisting}
+		Interval: s.Interval, Seed: s.Seed, DropExisting: s.DropExisting, Replicas: s.Replicas}
 	if err := out.Validate(); err != nil {
 		return nil, refuse(Hint(err), "%s: run %s: %w", p.d.At(r.Name, "way"), r.Name, err)
 	}
@@ -102,7 +102,7 @@ func (p *ScenarioPlan) spec(r *ScriptedRun, s *Spec) (*Spec, error) {
 	}
 	out := r.Spec
 	out.Workload, out.Targets, out.Repeat, out.Rows = Insert, []string{p.target}, 1, p.rows
-	out.Interval, out.Seed, out.DropExisting, out.NoVerify = s.Interval, s.Seed, s.DropExisting, s.NoVerify
+	out.Interval, out.Seed, out.DropExisting, out.NoVerify, out.Replicas = s.Interval, s.Seed, s.DropExisting, s.NoVerify, s.Replicas
 	if s.Scenario.MaxTime != nil {
 		out.MaxTime = *s.Scenario.MaxTime
 	}

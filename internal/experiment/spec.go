@@ -31,6 +31,10 @@ type Spec struct {
 	// Targets are the databases, measured in turn; most workloads have exactly one.
 	Targets []string `json:"targets" toml:"targets"`
 
+	// Replicas are servers that repeat the changes of the only target, beside those of a private
+	// server; their delay is measured.
+	Replicas []string `json:"replica,omitempty" toml:"replica,omitempty"`
+
 	// Preset names the table and its rows. Indexes and TablePerWriter replace the
 	// preset's own; nil keeps them.
 	Preset         string `json:"preset,omitempty" toml:"preset,omitempty"`
@@ -85,6 +89,8 @@ type Spec struct {
 	Cells    *CellsSpec  `json:"cells,omitempty" toml:"cells,omitempty"`
 	Keep     *KeepSpec   `json:"keep,omitempty" toml:"keep,omitempty"`
 	Scan     *ScanSpec   `json:"scan,omitempty" toml:"scan,omitempty"`
+	HotRow   *HotRowSpec `json:"hotrow,omitempty" toml:"hotrow,omitempty"`
+	TPCC     *TPCCSpec   `json:"tpcc,omitempty" toml:"tpcc,omitempty"`
 	Matrix   *Levels     `json:"matrix,omitempty" toml:"matrix,omitempty"`
 	Scenario *Script     `json:"scenario,omitempty" toml:"scenario,omitempty"`
 }
@@ -97,6 +103,8 @@ const (
 	Points   = "points"
 	Keep     = "keep"
 	Scan     = "scan"
+	HotRow   = "hotrow"
+	TPCC     = "tpcc"
 	Steady   = "steady"
 	Matrix   = "matrix"
 	Scenario = "scenario"

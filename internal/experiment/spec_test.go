@@ -212,3 +212,25 @@ func TestValidateIncomplete(t *testing.T) {
 		}
 	}
 }
+
+// TestFitInterval: a short run has shorter intervals by default.
+func TestFitInterval(t *testing.T) {
+	d := func(v time.Duration) Duration { return Duration(v) }
+	for name, c := range map[string]struct {
+		spec Spec
+		want time.Duration
+	}{
+		"long":        {Spec{Workload: Insert, Interval: d(time.Second), MaxTime: d(45 * time.Second)}, time.Second},
+		"by rows":     {Spec{Workload: Insert, Interval: d(time.Second), Rows: 1}, time.Second},
+		"5 s":         {Spec{Workload: Insert, Interval: d(time.Second), MaxTime: d(5 * time.Second)}, 250 * time.Millisecond},
+		"0.1 s":       {Spec{Workload: Insert, Interval: d(time.Second), MaxTime: d(100 * time.Millisecond)}, 50 * time.Millisecond},
+		"a search":    {Spec{Workload: Insert, Interval: d(time.Second), FindRate: true, Trial: d(5 * time.Second), MaxTime: d(time.Hour)}, 500 * time.Millisecond},
+		"queries":     {Spec{Workload: Ibench, Interval: d(time.Second), Ibench: &IbenchSpec{QueryTime: d(2 * time.Second)}}, 100 * time.Millisecond},
+		"a load":      {Spec{Workload: Steady, Interval: d(10 * time.Second), MaxTime: d(time.Minute), Rate: 100, Batch: 1}, 3 * time.Second},
+		"few inserts": {Spec{Workload: Steady, Interval: d(10 * time.Second), MaxTime: d(time.Minute), Rate: 10, Batch: 2}, 4 * time.Second},
+	} {
+		if c.spec.FitInterval(); c.spec.Interval.D() != c.want {
+			t.Errorf("%s: %v, want %v", name, c.spec.Interval.D(), c.want)
+		}
+	}
+}

@@ -77,46 +77,44 @@ func SteadyFile(now time.Time) string {
 	return fmt.Sprintf("steady-%s-%s.jsonl", fileName(host()), now.Format("20060102-150405"))
 }
 
-// SummedUp is a Progress that combines intervals into longer ones, of Every, for another one.
+// SummedUp is a Progress that combines intervals into longer ones for another one: the first
+// has one interval, each further one is twice as long, up to a time of Most.
 type SummedUp struct {
 	Progress
-	Every   time.Duration
-	sum     result.Interval
-	latency result.Merger
+	Most time.Duration
+	sum  *result.Interval
+	next float64 // seconds of the one that comes next
 }
 
 // Interval implements Progress.
 func (s *SummedUp) Interval(iv result.Interval) {
-	op := iv.Operation()
-	s.sum.Elapsed, s.sum.Rows, s.sum.Backlog = iv.Elapsed, iv.Rows, iv.Backlog
-	s.sum.Seconds += iv.Seconds
-	s.sum.NewRows += iv.NewRows
-	s.sum.Errors += iv.Errors
-	s.sum.Retries += iv.Retries
-	if h := iv.Latency[op]; h.Count > 0 {
-		// A histogram that can't be read is omitted here; the record has it.
-		_ = s.latency.Add(h)
+	if s.sum != nil {
+		joined, err := s.sum.Join(&iv)
+		if err != nil {
+			s.flush() // the record has the damaged distribution
+			joined = iv
+		}
+		iv = joined
 	}
-	if s.sum.Seconds >= s.Every.Seconds()-iv.Seconds/2 {
-		s.flush(op)
+	s.sum = &iv
+	if s.next == 0 {
+		s.next = iv.Seconds
+	}
+	if s.sum.Seconds >= s.next-iv.Seconds/2 {
+		s.flush()
+		s.next = min(2*s.next, s.Most.Seconds())
 	}
 }
 
-func (s *SummedUp) flush(op string) {
-	if s.sum.Seconds == 0 {
-		return
+func (s *SummedUp) flush() {
+	if s.sum != nil {
+		s.Progress.Interval(*s.sum)
+		s.sum = nil
 	}
-	s.sum.Latency = map[string]result.Histogram{op: {}}
-	if s.latency.Count() > 0 {
-		s.sum.Latency[op] = result.Histogram{Latency: s.latency.Latency()}
-	}
-	s.Progress.Interval(s.sum)
-	s.sum = result.Interval{}
-	s.latency.Reset()
 }
 
 // End implements Progress.
 func (s *SummedUp) End(sum result.Summary) {
-	s.flush("insert")
+	s.flush()
 	s.Progress.End(sum)
 }

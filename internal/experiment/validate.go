@@ -68,6 +68,9 @@ const MaxWriters = 5000
 
 // Validate refuses a Spec that can't be run, as a Refusal. It accesses no database.
 func (s *Spec) Validate() error {
+	if err := s.validateReplicas(); err != nil {
+		return err
+	}
 	var lacks bool
 	var validate func() error
 	switch s.Workload {
@@ -87,6 +90,10 @@ func (s *Spec) Validate() error {
 		lacks, validate = s.Keep == nil, s.validateKeep
 	case Scan:
 		lacks, validate = s.Scan == nil, s.validateScan
+	case HotRow:
+		lacks, validate = s.HotRow == nil, s.validateHotRow
+	case TPCC:
+		lacks, validate = s.TPCC == nil, s.validateTPCC
 	case Steady:
 		validate = s.validateSteady
 	default:
@@ -110,8 +117,47 @@ func (s *Spec) validateTargets(most int) error {
 	return cmp.Or(s.no(len(s.Targets) > most, "", "--target: want one, not %d", len(s.Targets)), list(s, "target", "database", s.Targets, nil))
 }
 
+func (s *Spec) validateReplicas() error {
+	for _, r := range s.Replicas {
+		if err := target.Check(r); err != nil {
+			return refuse(Hint(err), "--replica: %w", err)
+		}
+		if err := cmp.Or(s.no(target.Place(r) != "" || target.Private(r), "--target "+target.ExampleReplicas,
+			"--replica %s: want the URL of a server that repeats the changes of the target", r),
+			s.no(len(s.Targets) > 1, "one --target", "--replica %s: of which of %d targets is it a replica?", r, len(s.Targets)),
+			s.no(len(s.Targets) == 1 && (target.Private(s.Targets[0]) || target.Place(s.Targets[0]) != ""), "--target "+target.ExampleReplicas,
+				"--replica %s: it can't be a replica of %s, which is private to the run", r, strings.Join(s.Targets, ", "))); err != nil {
+			return err
+		}
+	}
+	if len(s.Replicas) == 0 {
+		return nil
+	}
+	return list(s, "replica", "database", s.Replicas, nil)
+}
+
 // shortestInterval is the least that bench accepts.
 const shortestInterval = 10 * time.Millisecond
+
+// FitInterval shortens the default interval where a run is too short for a curve of such.
+func (s *Spec) FitInterval() {
+	const least = 20 // intervals of a run
+	length, parts := s.MaxTime.D(), time.Duration(least)
+	switch {
+	case s.FindRate:
+		length, parts = s.Trial.D(), trialIntervals
+	case s.Ibench != nil:
+		length = s.Ibench.QueryTime.D()
+	}
+	if length <= 0 {
+		return
+	}
+	fit := max(length/parts, 5*shortestInterval)
+	if s.Workload == Steady && s.Rate > 0 {
+		fit = max(fit, time.Duration(1e9*leastPerInterval*float64(s.Batch)/s.Rate))
+	}
+	s.Interval = min(s.Interval, Duration(fit))
+}
 
 func (s *Spec) validateInterval() error {
 	return s.no(s.Interval.D() < shortestInterval, "--interval 1s", "--interval %v: want at least %v", s.Interval.D(), shortestInterval)
@@ -123,8 +169,8 @@ func (s *Spec) validateInsert() error {
 	}
 	rolls := slices.Contains(s.Layouts, workload.Rolling)
 	if err := cmp.Or(
-		s.no(s.Rows == 0 && s.MaxTime == 0, "--rows 1M, or --max-time 60s", "--rows 0: a run needs an end"),
-		s.no(s.MaxTime < 0, "--max-time 60s", "--max-time %v is negative", s.MaxTime.D()),
+		s.no(s.Rows == 0 && s.MaxTime == 0, "--rows 1M, or --time 60s", "--rows 0: a run needs an end"),
+		s.no(s.MaxTime < 0, "--time 60s", "--time %v is negative", s.MaxTime.D()),
 		s.limits("repeat", s.Repeat, 1, 0),
 		s.limits("keep-periods", s.KeepPeriods, 0, 0),
 		s.no(s.KeepRows > 0 && s.KeepPeriods > 0, "--keep-rows alone", "--keep-rows and --keep-periods: the one follows from the other"),
@@ -202,9 +248,9 @@ func (s *Spec) validateSteady() error {
 	// A batch of no rows is refused below.
 	interval, commits := s.Interval.D(), s.Rate*s.Interval.D().Seconds()/float64(max(s.Batch, 1))
 	if err := cmp.Or(
-		s.no(s.MaxTime <= 0, "--for 24h", "--for %v: want a time to hold the load for", s.MaxTime.D()),
+		s.no(s.MaxTime <= 0, "--time 24h", "--time %v: want a time to hold the load for", s.MaxTime.D()),
 		s.validateInterval(),
-		s.no(s.Interval > s.MaxTime, "--interval 1s", "--interval %v: want no more than the %v of --for", interval, s.MaxTime.D()),
+		s.no(s.Interval > s.MaxTime, "--interval 1s", "--interval %v: want no more than the %v of --time", interval, s.MaxTime.D()),
 		s.limits("batch", s.Batch, 1, 0),
 		s.limits("writers", s.Writers, 1, MaxWriters),
 		s.limits("keep-periods", s.KeepPeriods, 1, 0),
@@ -262,7 +308,7 @@ func (s *Spec) validateCells() error {
 		list(s, "ops", "operation", c.Ops, known),
 		s.no(s.Workload == Mixed && !(c.Mix > 0 && c.Mix < 100), "--mix 50", "--mix %v: want more than 0 and less than 100 percent", c.Mix),
 		list(s, "clients", "number", c.Clients, nil),
-		s.no(!(c.Seconds >= minCellSeconds && c.Seconds <= 86400), "--seconds 10", "--seconds %v: want %v to 86400", c.Seconds, minCellSeconds),
+		s.no(!(c.Seconds >= minCellSeconds && c.Seconds <= 86400), "--time 10s", "--time %vs: want %vs to 86400s", c.Seconds, minCellSeconds),
 		s.limits("repeat", s.Repeat, 1, 0),
 		s.limits("batch", s.Batch, 1, 0),
 		s.no(len(s.turns()) == 0, "--clients 2,4,8", "--ops mixed: one client can't insert and select at once")); err != nil {
@@ -328,7 +374,7 @@ func (s *Spec) validateFactors(factors []factor) error {
 		}
 	}
 	return cmp.Or(s.validateDurability(),
-		s.no(s.Rows == 0 && s.MaxTime == 0, "--rows 100k, or --max-time 20s", "--rows 0 and --max-time 0: a run needs an end"),
+		s.no(s.Rows == 0 && s.MaxTime == 0, "--rows 100k, or --time 20s", "--rows 0 and --time 0: a run needs an end"),
 		s.limits("repeat", s.Repeat, 1, 0),
 		s.no(slices.Contains(s.Matrix.Batches, "0"), "", "--batch 0: want at least 1"),
 		s.no(s.Rows > 0 && most > s.Rows, "--rows "+strconv.FormatInt(10*most, 10), "--batch %d is more than the %d rows of a run", most, s.Rows),

@@ -72,6 +72,8 @@ func Number(f float64) string {
 // part if that has more.
 func digits(f float64) string {
 	switch a := math.Abs(f); {
+	case a > 0 && a < 0.01: // 0.005 is not 0.01
+		return strconv.FormatFloat(f, 'g', 2, 64)
 	case a >= 100:
 		return Rounded(f)
 	case a >= 10:

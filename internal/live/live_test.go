@@ -163,7 +163,7 @@ func TestProgress(t *testing.T) {
 			for i := range 4 {
 				v.Interval(result.Interval{Elapsed: float64(i + 1), Seconds: 1, Rows: int64(i+1) * 100, NewRows: 100})
 			}
-			done, left := v.run().progress()
+			done, left := v.run().pace.Done, v.run().pace.Left
 			if got := fmt.Sprint(done); got != c.done {
 				t.Errorf("done %s, want %s", got, c.done)
 			}
@@ -171,6 +171,22 @@ func TestProgress(t *testing.T) {
 				t.Errorf("left %s, want %s", got, c.left)
 			}
 		})
+	}
+}
+
+// TestResponse: where a rate is requested, times count from when operations were due, by name.
+func TestResponse(t *testing.T) {
+	for rate, want := range map[float64]string{0: "insert p50 0 µs   p99 12 ms", 100: "insert response p50 0 µs   p99 2.4 s"} {
+		v := newDrawn(80, 24)
+		v.Begin(result.Run{Rate: rate})
+		iv := result.Interval{Elapsed: 1, Seconds: 1, Latency: map[string]result.Histogram{"insert": {Latency: result.Latency{Count: 1, P99: 12e3}}}}
+		if rate > 0 {
+			iv.Response = map[string]result.Histogram{"insert": {Latency: result.Latency{Count: 1, P99: 2.4e6}}}
+		}
+		v.Interval(iv)
+		if got := ansi.Strip(v.frame()); !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
 	}
 }
 

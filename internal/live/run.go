@@ -6,8 +6,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// The time left is estimated from recentPoints of the curve, once there are warmUp; it has curvePoints.
-const recentPoints, warmUp, curvePoints = 10, 3, 4096
+// curvePoints is the most that a curve has.
+const curvePoints = 4096
 
 // A point of a run's curve holds the rows that one or several intervals added.
 type point struct {
@@ -24,12 +24,14 @@ type run struct {
 	result.Run
 	curve           []point
 	last            result.Interval
+	pace            result.Pace
 	errors, retries int64
 	summary         *result.Summary
 }
 
 func (r *run) add(iv result.Interval) {
 	r.last = iv
+	r.pace.Add(&r.Run, &iv)
 	r.errors += iv.Errors
 	r.retries += iv.Retries
 	p := point{iv.Rows, iv.NewRows, iv.Seconds}
@@ -43,25 +45,6 @@ func (r *run) add(iv result.Interval) {
 		}
 		r.curve = r.curve[:curvePoints/2]
 	}
-}
-
-// progress returns the completed part of the run, 0 to 1, and the seconds left, infinite if unknown.
-func (r *run) progress() (done, left float64) {
-	left = math.Inf(1)
-	if r.Rows > 0 {
-		done = float64(r.last.Rows) / float64(r.Rows)
-		var recent point
-		for _, p := range lastOf(r.curve, recentPoints) {
-			recent = recent.to(p)
-		}
-		if len(r.curve) >= warmUp && recent.newRows > 0 {
-			left = float64(r.Rows-r.last.Rows) * recent.seconds / float64(recent.newRows)
-		}
-	}
-	if limit := r.MaxTimeSeconds; limit > 0 {
-		done, left = max(done, r.last.Elapsed/limit), min(left, limit-r.last.Elapsed)
-	}
-	return min(done, 1), max(left, 0)
 }
 
 // columns returns the mean rate in each of n columns between 0 and a number of rows,

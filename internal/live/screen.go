@@ -130,12 +130,18 @@ func (s *screen) chart(lines int) string {
 func figures(r *run) (out []string) {
 	iv := &r.last
 	op := iv.Operation()
-	latency, retries, errors, counters := iv.Latency[op].Latency, r.retries, r.errors, iv.Counters
+	latency, retries, errors, counters := iv.Timed(op), r.retries, r.errors, iv.Counters
 	if s := r.summary; s != nil {
 		latency, retries, errors, counters = s.LatencyUS[op], s.Retries, s.Errors, nil
+		if l, ok := s.ResponseUS[op]; ok {
+			latency = l
+		}
 	} else {
 		out = append(out, figure.Plural(iv.Rows, "row"), figure.Rounded(iv.Rate())+" rows/s now",
 			figure.Rounded(float64(iv.Rows)/max(iv.Elapsed, 1e-9))+" mean")
+	}
+	if r.Rate > 0 {
+		op += " response"
 	}
 	if latency.Count > 0 {
 		out = append(out, op+" p50 "+figure.Micros(latency.P50), "p99 "+figure.Micros(latency.P99), "max "+figure.Micros(latency.Max))
@@ -174,7 +180,7 @@ func (s *screen) status(r *run) string {
 		return verdict(r.summary)
 	}
 	text, bar := figure.Clock(r.last.Elapsed), ""
-	done, left := r.progress()
+	done, left := r.pace.Done, r.pace.Left
 	limited := r.Rows > 0 || r.MaxTimeSeconds > 0
 	if limited {
 		text = fmt.Sprintf("%3.0f%%  %s  %s left", math.Floor(100*done), text, figure.Clock(left))

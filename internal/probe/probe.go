@@ -14,7 +14,8 @@
 //   - Group "client" is rowmill's process: CPU, garbage collection, the time
 //     that goroutines wait for a processor. With an embedded engine it includes
 //     the engine's work.
-//   - Group "server" is the server's process, and all counters of its engine.
+//   - Group "server" is the server's process, all counters of its engine, and the delay of
+//     its replicas (Probe.WatchReplicas).
 //
 // A counter that can't be read never fails a run: it is left out, and Warnings
 // has the reason. A figure that is undefined for an interval is left out of it: a mean
@@ -109,6 +110,7 @@ type Probe struct {
 	sources  []*source
 	client   *clientSource
 	nodes    []*node
+	delays   *delays   // nil without replicas
 	last     time.Time // of the last sample
 	closed   bool
 }
@@ -180,6 +182,31 @@ func New(ctx context.Context, cfg Config) *Probe {
 		}
 	}
 	return p
+}
+
+// WatchReplicas measures how far the replicas of a source are behind it. It writes the table
+// Heartbeat to the source ten times a second, until Close removes it. Call it once, before Describe.
+func (p *Probe) WatchReplicas(ctx context.Context, of engine.Keeper, replicas []Replica) (err error) {
+	if p.delays, err = newDelays(ctx, of, replicas); err != nil {
+		return err
+	}
+	for _, f := range p.delays.follow {
+		n := &node{}
+		if len(replicas) > 1 {
+			n.Name = f.Name
+		}
+		p.add(n, "replication delay", &source{counters: delayCounters, sample: p.delays.sampleOf(f)})
+	}
+	return nil
+}
+
+// CatchUp waits until each replica has all that was committed before the call, and returns how long that
+// took. It is an error if one makes no progress for 30 s. Without replicas it returns at once.
+func (p *Probe) CatchUp(ctx context.Context) (time.Duration, error) {
+	if p.delays == nil {
+		return 0, nil
+	}
+	return p.delays.catchUp(ctx)
 }
 
 func (p *Probe) openProcess(sys system, n *node) {
@@ -277,6 +304,9 @@ func (p *Probe) Warnings() []string {
 			out = append(out, n.poller.warnings()...)
 		}
 	}
+	if p.delays != nil {
+		out = append(out, p.delays.warnings()...)
+	}
 	return out
 }
 
@@ -359,6 +389,9 @@ func (p *Probe) Close() error {
 		return nil
 	}
 	p.closed = true
+	if p.delays != nil {
+		p.delays.close()
+	}
 	var errs []error
 	for _, n := range p.nodes {
 		if n.poller != nil {

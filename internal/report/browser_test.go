@@ -234,6 +234,12 @@ func TestPageInBrowser(t *testing.T) {
 		if w := b.Width(); w > 360 {
 			t.Errorf("the page is %v pixels wide on a window of 360", w)
 		}
+		// What is cut off says that it scrolls.
+		if n := testbrowser.Eval[[]int](b.Tab, `(() => { const all = [...document.querySelectorAll(".scroll")].filter(e => e.clientWidth > 0);
+			const wide = all.filter(e => e.scrollWidth > e.clientWidth + 1), said = wide.filter(e => getComputedStyle(e, "::before").content.includes("scroll"));
+			return [wide.length, said.length]; })()`); n[0] == 0 || n[0] != n[1] {
+			t.Errorf("%d tables are wider than the window, %d say so", n[0], n[1])
+		}
 		b.wantDrawn(plainLight, rollingLight)
 		b.Shot("phone")
 	})

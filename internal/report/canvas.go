@@ -306,8 +306,8 @@ func (p *picture) draw(cv canvas, in box, title, subtitle string) error {
 	x := left
 	for _, k := range p.Legend {
 		width := textWidthOf(k.Label, 15, false)
-		if x+44+width > in.x1 {
-			break
+		if x > left && x+44+width > in.x1 {
+			x, y = left, y+20
 		}
 		cv.stroke([]xy{{x, y + 4}, {x + 36, y + 4}}, pen{paint: k.Style.paint(), width: 3, dash: k.Style.dash})
 		cv.text(xy{x + 44, y + 4}, oneLine(k.Label), face{15, "ink", false, -1})

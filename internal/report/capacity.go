@@ -65,7 +65,7 @@ func (c *capacity) finding() string {
 	case "none":
 		s += "no rate was found that holds " + limit
 	case "interrupted":
-		s += "the search for the rate that holds " + limit + " was broken off"
+		s += "the search for the rate that holds " + limit + " was broken off: " + c.BrokenOff
 	default:
 		s += "the search for the rate that holds " + limit + " ended without a result (" + c.State + ")"
 	}
@@ -177,12 +177,30 @@ func (c *capacity) section() *section {
 	return s
 }
 
+// searchPicture draws the trials of searches, and their answers.
+func searchPicture(cs []capacity) *picture {
+	p := &picture{Lines: findings(cs)}
+	var row charts
+	for i := range cs {
+		ch := cs[i].chart()
+		if len(cs) > 1 {
+			ch.Title, ch.Note = cs[i].label+": p99 over the offered rate", ""
+		}
+		row = append(row, ch)
+	}
+	for chunk := range slices.Chunk(row, 2) {
+		p.Rows = append(p.Rows, chunk)
+	}
+	return p
+}
+
 // chart plots p99 over the rate, one point per trial with a verdict.
 func (c *capacity) chart() *chart {
 	held := line{Style: style{colour: rollingColour}, Dots: true, Bare: true}
 	broke := line{Style: style{colour: plainColour}, Dots: true, Crosses: true, Bare: true}
-	for i := range c.Trials {
-		t := &c.Trials[i]
+	trials := slices.SortedStableFunc(slices.Values(c.Trials), func(a, b result.Trial) int { return cmp.Compare(a.Rate, b.Rate) })
+	for i := range trials {
+		t := &trials[i]
 		if t.Verdict == result.VerdictNone || t.Rate <= 0 || t.P99US <= 0 {
 			continue
 		}
@@ -193,8 +211,12 @@ func (c *capacity) chart() *chart {
 		l.X, l.Y = append(l.X, t.Rate), append(l.Y, float64(t.P99US))
 		l.Tips = append(l.Tips, fmt.Sprintf("trial %d: %s, p99 %s, %s", t.Number, rowsRate(t.Rate), micros(t.P99US), t.Verdict))
 	}
+	var answer []knee
+	if c.State == "found" {
+		answer = []knee{{At: c.RowsPerSecond, Label: "sustained:\n" + rowsRate(c.RowsPerSecond)}}
+	}
 	limit := float64(c.P99LimitUS)
-	return &chart{Title: "Response time, p99, over the offered rate", Note: "both logarithmic; a dot held, a cross broke",
+	return &chart{Knees: answer, Title: "Response time, p99, over the offered rate", Note: "both logarithmic; a dot held, a cross broke",
 		X: scale{Log: true, Name: "offered, rows/s", Margin: 1.1}, Y: scale{Log: true, Format: micros[float64], Margin: 1.5},
 		Lines: []line{held, broke}, Levels: []level{{limit, "limit " + micros(limit)}}}
 }

@@ -250,7 +250,7 @@ func (p *plotArea) margins() {
 	right := 10.0
 	if p.c.Ends {
 		for i := range p.c.Lines {
-			right = max(right, p.c.Lines[i].endWidth()+14)
+			right = max(right, p.c.Lines[i].endWidth()+26)
 		}
 	}
 	p.at.x1 -= min(right, (p.at.x1-p.at.x0)/3)
@@ -392,6 +392,10 @@ func (p *plotArea) ends() {
 		y := max(top, min(e.at.y, floor))
 		top, floor = y+height, floor+height
 		at := xy{e.at.x + 9, y - height/2 + labelRow/2}
+		if math.Abs(y-e.at.y) > labelRow/2 {
+			at.x += 12
+			p.cv.stroke([]xy{e.at, {at.x - 3, y}}, pen{paint: e.l.Style.paint(), width: 1})
+		}
 		place := box{at.x - 3, y - height/2, at.x + e.l.endWidth() + 3, y + height/2}
 		p.cv.fill(xy{place.x0, place.y0}, xy{place.x1, place.y1}, "ground", "")
 		p.taken = append(p.taken, place)
@@ -581,6 +585,9 @@ func ratePicture(vs []view, opts PNGOptions) *picture {
 			continue
 		}
 		c.Lines[at].End = []string{short(v.sum.Rate.Last) + " rows/s", "in the last tenth"}
+		if len(leaders(vs)) > mostKnees { // a line each, or they would be far from their runs
+			c.Lines[at].Name, c.Lines[at].End = v.label+" "+short(v.sum.Rate.Last), []string{}
+		}
 		if k := v.sum.Knee; k != nil && len(leaders(vs)) <= mostKnees {
 			c.Knees = append(c.Knees, knee{at, float64(k.Rows), "knee of " + v.label + "\nat " + short(float64(k.Rows)) + " rows"})
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	figures "github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -114,17 +115,13 @@ func versus(a, b float64) Versus {
 // NewComparison groups the runs of two records by configuration, pairs the groups and
 // compares each pair. Groups are paired if layout, preset and engine are equal; then if
 // layout and preset are; then if the layout is. A single group on each side is always
-// paired. A matrix's cells are paired with the same cells, ignoring factors that have a
-// single level on each side.
+// paired.
 func NewComparison(a, b []result.Record) (Comparison, error) {
 	c := Comparison{Format: ComparisonFormat, Pairs: []Pair{}, Unpaired: []string{}}
 	if len(a) == 0 || len(b) == 0 {
 		return c, errNoRuns
 	}
-	if slices.ContainsFunc(slices.Concat(a, b), func(r result.Record) bool { return r.Run.Speed != nil }) {
-		return c, errors.New("cells of a speed test can't be compared by rows; report shows several records of them side by side")
-	}
-	ga, gb := runsOf(charted(a)), runsOf(charted(b))
+	ga, gb := runsOf(charted(Proven(a))), runsOf(charted(Proven(b)))
 	partner, left := pairUp(ga, gb)
 	for i, j := range partner {
 		if j < 0 {
@@ -138,49 +135,114 @@ func NewComparison(a, b []result.Record) (Comparison, error) {
 	return c, nil
 }
 
-func runsOf(recs []result.Record) [][]*result.Record {
-	return picked(recs, func(i int) *result.Record { return &recs[i] })
-}
-
-// Regressions returns the pairs shown to be slower by more than the threshold, a fraction:
-// the interval of the ratio lies below 1, and the ratio itself below 1-threshold. untold
-// contains the pairs without an interval.
-func (c Comparison) Regressions(threshold float64) (shown, untold []*Pair) {
-	for i := range c.Pairs {
-		p := &c.Pairs[i]
-		switch {
-		case p.Verdict == Unknown:
-			untold = append(untold, p)
-		case p.Verdict == Slower && deref(p.RowsPerSecond.Ratio) < 1-threshold:
-			shown = append(shown, p)
+// Proven returns the records, each part of a longer run (a step, a trial) with the proof that its last part has for all.
+// Records that are chosen from those of a file need it before.
+func Proven(recs []result.Record) []result.Record {
+	out := slices.Clone(recs)
+	for i := len(out) - 2; i >= 0; i-- {
+		r, next := &out[i], &out[i+1]
+		if r.End == nil || r.End.Verified != nil || next.End == nil || r.Source != next.Source || r.Run.Layout != next.Run.Layout {
+			continue
+		}
+		if s, t := r.Run.Step, next.Run.Step; s != nil && t != nil && s.Benchmark == t.Benchmark && s.Number < t.Number ||
+			r.Run.Search != nil && next.Run.Search != nil && r.Run.Search.Trial < next.Run.Search.Trial {
+			end := *r.End
+			end.Verified, r.End = next.End.Verified, &end
 		}
 	}
-	return shown, untold
+	return out
 }
 
-// Regression describes the regressions beyond the threshold, a fraction, "" for none. A
-// threshold below 0 is none. The error says that the runs can't be judged.
+// An Unjudged is the error of a threshold that the runs are too few, or too short, to judge by. Try is what to do.
+type Unjudged struct{ Text, Try string }
+
+func (e *Unjudged) Error() string { return "--threshold: " + e.Text }
+
+// Bounds are the bounds of a figure's interval.
+type Bounds = statistics.Bounds
+
+// change95 says by how much a ratio outside of 1 differs from it, with its named interval.
+func change95(b *Bounds, r float64, interval string) string {
+	switch {
+	case r < 1:
+		return fmt.Sprintf("slower by %s (%s%s..%s)", percent(1-r), interval, percent(1-b.High), percent(1-b.Low))
+	case r > mostPercent:
+		return fmt.Sprintf("%s as fast (%s%s..%s)", ratio(r), interval, ratio(b.Low), ratio(b.High))
+	}
+	return fmt.Sprintf("faster by %s (%s%s..%s)", percent(r-1), interval, percent(b.Low-1), percent(b.High-1))
+}
+
+// Verdicts of a comparison.
+const (
+	// NoDifference means that the interval of the ratio contains 1.
+	NoDifference = "no difference shown"
+	Faster       = "faster"
+	Slower       = "slower"
+	// Unknown means that there is no interval.
+	Unknown = "unknown"
+)
+
+func verdictOf(b *Bounds) string {
+	switch {
+	case b == nil:
+		return Unknown
+	case b.High < 1:
+		return Slower
+	case b.Low > 1:
+		return Faster
+	}
+	return NoDifference
+}
+
+// undecided reports whether the runs are too few to tell a regression beyond the threshold from chance: so much slower
+// was measured and not shown, by more than runs of one configuration usually differ, or the interval is so wide that
+// even half the rate would not have been shown.
+func undecided(ratio float64, b *Bounds, threshold float64) bool {
+	return verdictOf(b) == NoDifference && (ratio < min(1-threshold, keptFlatness) || hides(ratio, b))
+}
+
+// hides reports whether an interval is so wide that half the rate would not be shown.
+func hides(ratio float64, b *Bounds) bool { return b.High >= 2*ratio }
+
+// Regression describes the regressions beyond the threshold, a fraction, "" for none: pairs whose interval of the ratio
+// lies below 1, and the ratio itself below 1-threshold. A threshold below 0 is none. The error Unjudged
+// says that a pair can't be.
 func (c Comparison) Regression(threshold float64) (string, error) {
+	if len(c.Pairs) == 0 {
+		return "", errors.New("compare: no run of one side has the layout of a run of the other")
+	}
 	if threshold < 0 {
 		return "", nil
 	}
-	shown, untold := c.Regressions(threshold)
-	if len(shown) > 0 {
-		p := shown[0]
-		text := fmt.Sprintf("%q of %s inserts at %.3f of the rate of %q of %s, more than %s slower", p.B.Name, p.B.Source,
-			*p.RowsPerSecond.Ratio, p.A.Name, p.A.Source, figures.Share(threshold))
-		if len(p.Repeats) == 1 {
-			text += "; with one run on each side the difference may be chance: --repeat shows whether it is"
+	var shown []*Pair
+	var untold error
+	for i := range c.Pairs {
+		p := &c.Pairs[i]
+		r := deref(p.RowsPerSecond.Ratio)
+		switch {
+		case p.Verdict == Slower && r < 1-threshold:
+			shown = append(shown, p)
+		case untold != nil:
+		case p.Verdict == Unknown:
+			untold = &Unjudged{fmt.Sprintf("%q can't be judged: its runs are too short for an interval, and there is one on each side", p.B.Name), "--repeat 5"}
+		case undecided(r, p.Interval, threshold):
+			untold = &Unjudged{fmt.Sprintf("%q can't be judged: it runs at %s the rate of %q, but the interval, %s..%s from %s, is too wide to tell", p.B.Name, ratio(r), p.A.Name,
+				ratio(p.Interval.Low), ratio(p.Interval.High), plural(len(p.Repeats), "pair", "pairs")), "--repeat " + strconv.Itoa(max(5, 2*len(p.Repeats)))}
 		}
-		if len(shown) > 1 {
-			text += fmt.Sprintf(", and %d more", len(shown)-1)
-		}
-		return text, nil
 	}
-	if len(untold) > 0 {
-		return "", fmt.Errorf("--threshold: %q can't be judged: its runs are too short for an interval, and there is one on each side", untold[0].B.Name)
+	if len(shown) == 0 {
+		return "", untold
 	}
-	return "", nil
+	p := shown[0]
+	text := fmt.Sprintf("%q of %s inserts at %.3f of the rate of %q of %s, more than %s slower", p.B.Name, p.B.Source,
+		*p.RowsPerSecond.Ratio, p.A.Name, p.A.Source, figures.Share(threshold))
+	if len(p.Repeats) == 1 {
+		text += "; with one run on each side the difference may be chance: --repeat shows whether it is"
+	}
+	if len(shown) > 1 {
+		text += fmt.Sprintf(", and %d more", len(shown)-1)
+	}
+	return text, nil
 }
 
 // pairUp returns for each group of a the index of its partner in b, or -1, and the names
@@ -191,8 +253,7 @@ func pairUp(a, b [][]*result.Record) (partner []int, left []string) {
 		partner[i] = -1
 	}
 	taken := make([]bool, len(b))
-	for step, same := range []func(x, y *result.Run) bool{
-		sameCell(a, b),
+	for _, same := range []func(x, y *result.Run) bool{
 		func(x, y *result.Run) bool {
 			return x.Layout == y.Layout && x.Preset == y.Preset && x.Engine == y.Engine
 		},
@@ -205,16 +266,13 @@ func pairUp(a, b [][]*result.Record) (partner []int, left []string) {
 		for i := range a {
 			for j := range b {
 				x, y := &a[i][0].Run, &b[j][0].Run
-				if cells := x.Cell != nil && y.Cell != nil; cells && step > 0 {
-					continue // cells of a matrix are compared only with the same cells
-				}
-				if partner[i] < 0 && !taken[j] && same(x, y) {
+				if partner[i] < 0 && !taken[j] && stepName(x) == stepName(y) && same(x, y) {
 					partner[i], taken[j] = j, true
 				}
 			}
 		}
 	}
-	if !slices.ContainsFunc(partner, func(j int) bool { return j >= 0 }) && len(a) == len(b) && a[0][0].Run.Cell == nil {
+	if !slices.ContainsFunc(partner, func(j int) bool { return j >= 0 }) && len(a) == len(b) {
 		for i := range a {
 			partner[i], taken[i] = i, true
 		}
@@ -337,19 +395,19 @@ func comparePairs(a, b []*result.Record, pairs [][2]*result.Record) Pair {
 
 func (p *Pair) bounds(twins []twin) {
 	var whole, last []float64
-	var splits []split
+	var splits []statistics.Split
 	n := float64(p.Rows)
 	for i := range twins {
 		a, b := twins[i].curve[0], twins[i].curve[1]
 		whole = append(whole, math.Log(b.RateBetween(0, n)/a.RateBetween(0, n)))
 		last = append(last, math.Log(b.RateBetween(0.9*n, n)/a.RateBetween(0.9*n, n)))
-		if s, ok := newSplit(a, b, p.Rows); ok {
+		if s, ok := statistics.NewSplit(a, b, p.Rows); ok {
 			splits = append(splits, s)
 		}
 	}
-	p.Interval, p.IntervalFrom = ratioBounds(whole, splits)
+	p.Interval, p.IntervalFrom = statistics.RatioBounds(whole, splits)
 	// A tenth is too short for the block bootstrap.
-	p.LastTenth, _ = ratioBounds(last, nil)
+	p.LastTenth, _ = statistics.RatioBounds(last, nil)
 	p.Verdict = verdictOf(p.Interval)
 }
 
@@ -507,7 +565,7 @@ func flags(a, b *result.Record, sa, sb result.Summary) []Flag {
 	doubt("verified", "verified", "not proven that every row arrived", func(r *result.Record, s result.Summary) string {
 		whole := (&view{rec: r}).whole()
 		switch v := s.Verified; {
-		case v == nil && whole != "":
+		case v == nil && whole != "": // the last part is not among the records
 			return "verified " + whole
 		case v == nil:
 			return "not verified"
@@ -686,16 +744,19 @@ func (p *Pair) verdict() string {
 	switch b := p.Interval; {
 	case p.Verdict == Unknown:
 		s = fmt.Sprintf("Over %s B runs at %s the rate of A; the runs are too short for a confidence interval.", rows, ratio(r))
+	case p.Verdict == NoDifference && hides(r, b):
+		s = fmt.Sprintf("Too few runs to tell over %s: B runs at %s the rate of A, and the 95%% interval, %s..%s, would hide even half the rate.",
+			rows, ratio(r), ratio(b.Low), ratio(b.High))
 	case p.Verdict == NoDifference:
 		s = fmt.Sprintf("No difference shown over %s: B runs at %s the rate of A, and the 95%% interval, %s..%s, holds 1.",
 			rows, ratio(r), ratio(b.Low), ratio(b.High))
 	default:
-		s = fmt.Sprintf("B is %s over %s.", b.change(r, "95% interval "), rows)
+		s = fmt.Sprintf("B is %s over %s.", change95(b, r, "95% interval "), rows)
 	}
 	switch p.IntervalFrom {
-	case withinRuns:
+	case statistics.WithinRuns:
 		s += " The interval knows how the rate varies within these two runs, not how runs differ from each other: for that, use --repeat."
-	case betweenRuns:
+	case statistics.BetweenRuns:
 		s += fmt.Sprintf(" The interval is judged by how %s of runs differ.", plural(len(p.Repeats), "pair", "pairs"))
 	}
 	s += fmt.Sprintf(" In the last tenth of the rows B runs at %s", ratio(last))

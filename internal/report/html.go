@@ -101,6 +101,7 @@ func (d *Document) HTML(w io.Writer) error {
 		}
 		script += "})();\n"
 	}
+	script += "\n" + asset("scroll.js")
 	p.CSS, p.Script = template.CSS(css), template.JS(script)
 	p.CSP = fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'", hashSource(script), hashSource(css))
 	for _, n := range d.Notes {

@@ -41,8 +41,31 @@ const mostStalls = 40
 // Text writes the figures as lines, and the stalls as a table.
 func (f *KeepFigures) Text(w io.Writer) error {
 	var t textWriter
+	for _, l := range f.lines() {
+		t.line("%-12s %s", l.Name, l.Value)
+	}
+	t.statusTable(f.table())
+	return t.writeTo(w)
+}
+
+// section is the part of a report on the run.
+func (f *KeepFigures) section(label string) *section {
+	return &section{Title: "Inserts beside maintenance: " + label, Parts: append([]Part{f.lines()}, f.table().parts()...)}
+}
+
+// upkeep are the sections of the runs beside maintenance.
+func upkeep(vs []view) (out []Part) {
+	for i := range vs {
+		if end := vs[i].rec.End; end != nil && end.Keep != nil {
+			out = append(out, NewKeepFigures(vs[i].rec).section(vs[i].rec.Run.Name))
+		}
+	}
+	return out
+}
+
+func (f *KeepFigures) lines() (out facts) {
 	line := func(what, format string, args ...any) {
-		t.line("%-12s %s", what, oneLine(fmt.Sprintf(format, args...)))
+		out = append(out, fact{what, oneLine(fmt.Sprintf(format, args...))})
 	}
 	s := &f.Summary
 	line("inserted", "%s in %s, %s rows/s", plural(f.Rows, "row", "rows"), figures.Duration(s.Seconds), figures.Rounded(s.RowsPerSecond))
@@ -50,10 +73,10 @@ func (f *KeepFigures) Text(w io.Writer) error {
 		line("behind", "%s inserts were due and not done", count(f.Backlog))
 	}
 	if l, ok := s.LatencyUS["insert"]; ok {
-		line("insert", "p50 %s, p99 %s, p99.9 %s", micros(l.P50), micros(l.P99), micros(l.P999))
+		line("insert", "%s", latency(l))
 	}
 	if l, ok := s.ResponseUS["insert"]; ok {
-		line("from due", "p50 %s, p99 %s, p99.9 %s, longest %s", micros(l.P50), micros(l.P99), micros(l.P999), micros(l.Max))
+		line("from due", "%s", latency(l))
 	}
 	disk := ""
 	if f.Longest.Sync > 0 {
@@ -84,9 +107,8 @@ func (f *KeepFigures) Text(w io.Writer) error {
 		line("stalls", "none over %s", limit)
 	} else {
 		line("stalls", "%d over %s, of %s", len(f.Stalls), limit, plural(f.Slow, "insert", "inserts"))
-		t.statusTable(f.table())
 	}
-	return t.writeTo(w)
+	return out
 }
 
 // table lists the longest stalls in order of time; the sync column is for a disk that

@@ -5,38 +5,52 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/result"
 )
 
-// LineHeader returns the header of the columns that Line writes, without a newline.
-func LineHeader() string {
-	return fmt.Sprintf("%9s %15s %6s %12s %10s %10s %9s", "elapsed", "rows", "done", "rows/s", "p99", "max", "left")
+// lineColumns are the columns of progress lines.
+const lineColumns = "%9s %15s %6s %12s %12s %12s %9s"
+
+// Lines formats the progress lines of one run, none with a newline.
+type Lines struct {
+	Run  *result.Run
+	pace result.Pace
 }
 
-// Line returns one line of progress for an interval of a run, without a newline: elapsed time,
-// rows and their share of those requested, rate, p99 and maximum of the service time, the time
-// left at that rate, and backlog, errors and retries if there are any.
-func Line(iv result.Interval, run *result.Run) string {
-	total := run.Rows
+// Header returns the header of the columns. Where a rate is requested, times are response times,
+// from when an operation was due, else service times.
+func (l *Lines) Header() string {
+	times := "service"
+	if l.Run.Rate > 0 {
+		times = "response"
+	}
+	return fmt.Sprintf(lineColumns, "elapsed", "rows", "done", "rows/s", "p99 "+times, "max "+times, "left")
+}
+
+// Line returns the line of the next interval: elapsed time, rows and their share of those
+// requested, rate, p99 and longest time, the time left, and backlog, errors and retries if there
+// are any.
+func (l *Lines) Line(iv result.Interval) string {
 	done, left, pace := none, none, none
-	if !run.Brief(&iv) {
+	if !l.Run.Brief(&iv) {
 		pace = figure(iv.Rate())
 	}
-	if total > 0 {
-		done = fmt.Sprintf("%.0f%%", 100*float64(iv.Rows)/float64(total))
-		if rate := iv.Rate(); rate > 0 {
-			left = clock(float64(max(total-iv.Rows, 0)) / rate)
-		}
+	l.pace.Add(l.Run, &iv)
+	if l.Run.Rows > 0 || l.Run.MaxTimeSeconds > 0 {
+		done = fmt.Sprintf("%.0f%%", math.Floor(100*l.pace.Done))
+	}
+	if !math.IsInf(l.pace.Left, 1) {
+		left = clock(l.pace.Left)
 	}
 	p99, worst := none, none
-	if l := iv.Latency[iv.Operation()]; l.Count > 0 {
+	if l := iv.Timed(iv.Operation()); l.Count > 0 {
 		p99, worst = micros(l.P99), micros(l.Max)
 	}
-	line := fmt.Sprintf("%9s %15s %6s %12s %10s %10s %9s",
-		fmt.Sprintf("%.1fs", iv.Elapsed), count(iv.Rows), done, pace, p99, worst, left)
+	line := fmt.Sprintf(lineColumns, fmt.Sprintf("%.1fs", iv.Elapsed), count(iv.Rows), done, pace, p99, worst, left)
 	var extra []string
 	if iv.Backlog > 0 {
 		extra = append(extra, "backlog "+count(iv.Backlog))
@@ -61,7 +75,7 @@ func besideText(op string, iv *result.Interval) string {
 	if iv.Seconds > 0 {
 		text += " " + figure(float64(t.Rows)/iv.Seconds) + "/s"
 	}
-	if l := iv.Latency[op]; l.Count > 0 {
+	if l := iv.Timed(op); l.Count > 0 {
 		text += " p99 " + micros(l.P99)
 	}
 	for _, n := range []struct {
@@ -101,12 +115,6 @@ func (l *IbenchLines) Line(iv *result.Interval) string {
 	l.retries += iv.Retries
 	l.retriedDeletes += deletes.Retries
 	l.retriedQueries += queries.Retries
-	longest := func(op string) int64 {
-		if h, ok := iv.Response[op]; ok {
-			return h.Max
-		}
-		return iv.Latency[op].Max
-	}
 	per := func(n int64, seconds float64) float64 {
 		if seconds <= 0 {
 			return 0
@@ -116,7 +124,7 @@ func (l *IbenchLines) Line(iv *result.Interval) string {
 	return fmt.Sprintf("%.3f\t%.3f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d",
 		iv.Seconds, iv.Elapsed, per(iv.NewRows, iv.Seconds), per(iv.Rows, iv.Elapsed),
 		per(deletes.Rows, iv.Seconds), per(l.deleted, iv.Elapsed), per(asked, iv.Seconds), per(l.queries, iv.Elapsed),
-		longest(iv.Operation()), longest("delete"), longest("query"), iv.Rows, l.deleted, l.queries,
+		iv.Timed(iv.Operation()).Max, iv.Timed("delete").Max, iv.Timed("query").Max, iv.Rows, l.deleted, l.queries,
 		l.retries, l.retriedDeletes, l.retriedQueries)
 }
 
@@ -134,9 +142,10 @@ func Ibench(w io.Writer, recs []result.Record) error {
 // Intervals writes the progress lines printed during the runs.
 func Intervals(w io.Writer, recs []result.Record) error {
 	return intervalLines(w, recs, func(out io.Writer, r *result.Record) {
-		fmt.Fprintln(out, LineHeader())
+		l := Lines{Run: &r.Run}
+		fmt.Fprintln(out, l.Header())
 		for i := range r.Intervals {
-			fmt.Fprintln(out, Line(r.Intervals[i], &r.Run))
+			fmt.Fprintln(out, l.Line(r.Intervals[i]))
 		}
 	})
 }

@@ -117,8 +117,8 @@ var limits = map[string]string{
 // perRow are the counters also shown per inserted row, which stays constant if only the insert
 // rate changes.
 var perRow = []struct{ of, name, unit, help string }{
-	{"page_reads", "page_reads_per_row", "pages/row", "pages read from disk for each inserted row"},
-	{"page_writes", "page_writes_per_row", "pages/row", "pages written to disk for each inserted row"},
+	{"page_reads", "page_reads_per_row", "pages/row", "pages that the database's cache lacked, for each inserted row"},
+	{"page_writes", "page_writes_per_row", "pages/row", "pages written for each inserted row"},
 	{"redo_written_bytes", "redo_written_bytes_per_row", "bytes/row", "redo or WAL written for each inserted row"},
 	{"server_io_write_bytes", "server_io_write_bytes_per_row", "bytes/row", "written by the server for each inserted row"},
 	{"disk_write_bytes", "disk_write_bytes_per_row", "bytes/row", "written to the disk for each inserted row"},
@@ -127,7 +127,7 @@ var perRow = []struct{ of, name, unit, help string }{
 // telling lists the counters that explain most drops of a rate, most important first.
 var telling = []string{
 	"page_reads_per_row", "table_index_bytes", "checkpoint_age_bytes", "page_reads", "table_data_bytes", "cache_used_bytes",
-	"page_writes_per_row", "page_writes", "cache_dirty_bytes", "redo_written_bytes_per_row", "redo_written_bytes",
+	"page_writes_per_row", "page_writes", "cache_dirty_bytes", "redo_written_bytes_per_row", "redo_written_bytes", result.FigureDelay, result.FigureDelayWorst,
 }
 
 // liveRuns are the charts of the runs that can be zoomed.
@@ -151,12 +151,17 @@ func liveRuns(vs []view) *live {
 	return l
 }
 
+// rank is the place of a counter among the telling ones, also of one of several servers.
+func rank(name string) int {
+	return (slices.Index(telling, name[strings.LastIndex(name, "/")+1:]) + len(telling) + 1) % (len(telling) + 1)
+}
+
 func pageCounters(vs []view) []counterData {
 	out := []counterData{}
 	seen := map[string]bool{}
 	add := func(c counterData) {
 		if !seen[c.Name] {
-			seen[c.Name], c.Telling = true, slices.Contains(telling, c.Name)
+			seen[c.Name], c.Telling = true, rank(c.Name) < len(telling)
 			out = append(out, c)
 		}
 	}
@@ -189,10 +194,7 @@ func pageCounters(vs []view) []counterData {
 			add(counterData{Name: name, Group: group, Limit: limits[name]})
 		}
 	}
-	rank := func(c counterData) int {
-		return (slices.Index(telling, c.Name) + len(telling) + 1) % (len(telling) + 1)
-	}
-	slices.SortStableFunc(out, func(a, b counterData) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(out, func(a, b counterData) int { return cmp.Compare(rank(a.Name), rank(b.Name)) })
 	return out
 }
 

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -40,11 +40,12 @@ type Matrix struct {
 	Cells []MatrixCell `json:"cells"`
 	// Recommended are the recommended cells, one for each number of indexes: which indexes a
 	// table needs depends on its queries.
-	Recommended []Recommendation  `json:"recommended"`
-	Baseline    *MatrixComparison `json:"baseline,omitempty"`
+	Recommended []Recommendation `json:"recommended"`
+	Baseline    *GridComparison  `json:"baseline,omitempty"`
 
+	*grid              // of the complete runs, with the levels that they have
 	run    *result.Run // the header of the first one
-	noise  sumOfSquares
+	noise  statistics.SumOfSquares
 	varied []int // factors with several levels among the cells with a rate
 }
 
@@ -90,7 +91,7 @@ type MatrixCell struct {
 	// Failures are the errors of its failed runs.
 	Failures []string `json:"failures,omitempty"`
 
-	runs []*result.Record // complete ones
+	*gridCell // of the complete runs
 }
 
 // A Recommendation is the fastest cell at the strongest durability, of a number of indexes.
@@ -113,19 +114,15 @@ type Recommendation struct {
 
 // IsMatrix reports whether the runs belong to one matrix.
 func IsMatrix(recs []result.Record) bool {
-	for i := range recs {
-		r, first := &recs[i], &recs[0]
-		if r.Run.Cell == nil || !r.Run.Cell.Valid() || r.Source != first.Source || !sameFactors(r.Run.Cell, first.Run.Cell) {
-			return false
-		}
-	}
-	return len(recs) > 0
+	return len(recs) > 0 && !slices.ContainsFunc(recs, func(r result.Record) bool { return !ofMatrix(&r, &recs[0]) })
 }
 
-func sameFactors(a, b *result.Cell) bool {
-	return slices.EqualFunc(a.Factors, b.Factors, func(x, y result.Factor) bool {
-		return x.Name == y.Name && slices.Equal(x.Levels, y.Levels)
-	})
+// ofMatrix reports whether a run belongs to the matrix of the first.
+func ofMatrix(r, first *result.Record) bool {
+	return r.Run.Cell != nil && r.Run.Cell.Valid() && first.Run.Cell != nil && r.Source == first.Source &&
+		slices.EqualFunc(r.Run.Cell.Factors, first.Run.Cell.Factors, func(x, y result.Factor) bool {
+			return x.Name == y.Name && slices.Equal(x.Levels, y.Levels)
+		})
 }
 
 // NewMatrix analyses the runs of one matrix. Of several runs of a repeat of a cell, as after
@@ -178,13 +175,19 @@ func (m *Matrix) gather(recs []result.Record) {
 		}
 	}
 	slices.SortStableFunc(order, func(x, y place) int { return cmp.Compare(x.repeat, y.repeat) })
+	m.grid = &grid{}
+	for _, f := range m.Factors {
+		m.factors = append(m.factors, result.Factor{Name: f.Name})
+	}
 	for _, at := range order {
 		r := counts[at]
-		c := m.cell(r.Run.Cell.Levels)
-		if c == nil {
-			m.Cells = append(m.Cells, MatrixCell{Name: r.Run.Cell.Name(), Levels: r.Run.Cell.Levels, Rates: []float64{}})
-			c = &m.Cells[len(m.Cells)-1]
+		levels := r.Run.Cell.Levels
+		i := slices.IndexFunc(m.Cells, func(c MatrixCell) bool { return slices.Equal(c.Levels, levels) })
+		if i < 0 {
+			i = len(m.Cells)
+			m.Cells = append(m.Cells, MatrixCell{Name: r.Run.Cell.Name(), Levels: levels, Rates: []float64{}})
 		}
+		c := &m.Cells[i]
 		switch s := r.Summary(); {
 		case worth(r) == 0:
 		case worth(r) == 1:
@@ -192,26 +195,28 @@ func (m *Matrix) gather(recs []result.Record) {
 		case !(s.RowsPerSecond > 0):
 			c.Failures = append(c.Failures, "no rows were inserted")
 		default:
-			c.Rates, c.runs = append(c.Rates, s.RowsPerSecond), append(c.runs, r)
-			c.ClientBound = c.ClientBound || s.Client.Bound
+			m.add(sample{rec: r, figures: []float64{s.RowsPerSecond}}, levels...)
+			c.gridCell, c.Rates = m.at(levels...), append(c.Rates, s.RowsPerSecond)
+			c.Rate, c.ClientBound = new(statistics.GeometricMean(c.Rates)), c.ClientBound || s.Client.Bound
 			m.Done++
 		}
 	}
-	for i := range m.Cells {
-		if c := &m.Cells[i]; len(c.Rates) > 0 {
-			c.Rate = new(geometricMean(c.Rates))
+	for f, factor := range m.Factors { // in the declared order, whichever was run first
+		m.factors[f].Levels = slices.DeleteFunc(slices.Clone(factor.Levels), func(l string) bool { return !slices.Contains(m.factors[f].Levels, l) })
+	}
+	rate := func(c MatrixCell) float64 {
+		if c.Rate == nil {
+			return 0
+		}
+		return *c.Rate
+	}
+	slices.SortStableFunc(m.Cells, func(a, b MatrixCell) int { return cmp.Compare(rate(b), rate(a)) })
+	m.grid.cells = m.grid.cells[:0]
+	for _, c := range m.Cells {
+		if c.gridCell != nil {
+			m.grid.cells = append(m.grid.cells, c.gridCell)
 		}
 	}
-	slices.SortStableFunc(m.Cells, func(a, b MatrixCell) int { return cmp.Compare(b.rate(), a.rate()) })
-}
-
-// cell returns the cell with the given levels; nil if there is none.
-func (m *Matrix) cell(levels []string) *MatrixCell {
-	i := slices.IndexFunc(m.Cells, func(c MatrixCell) bool { return slices.Equal(c.Levels, levels) })
-	if i < 0 {
-		return nil
-	}
-	return &m.Cells[i]
 }
 
 // beside returns the rate of the cell that differs from c only in its level of a
@@ -219,20 +224,29 @@ func (m *Matrix) cell(levels []string) *MatrixCell {
 func (m *Matrix) beside(c *MatrixCell, factor int, level string) float64 {
 	levels := slices.Clone(c.Levels)
 	levels[factor] = level
-	return m.cell(levels).rate()
-}
-
-// rate returns the cell's rate, 0 without one.
-func (c *MatrixCell) rate() float64 {
-	if c == nil || c.Rate == nil {
+	other := m.at(levels...)
+	if other == nil {
 		return 0
 	}
-	return *c.Rate
+	var rates []float64
+	for _, s := range other.samples {
+		rates = append(rates, s.figures[0])
+	}
+	return statistics.GeometricMean(rates)
 }
 
-func (m *Matrix) runs() (out []*result.Record) {
-	for i := range m.Cells {
-		out = append(out, m.Cells[i].runs...)
+// Against compares the matrix with an older one, at equal row counts.
+func (m *Matrix) Against(old *Matrix) (*GridComparison, error) {
+	return compareCells(old.side(), m.side())
+}
+
+// side returns the cells that have a complete run.
+func (m *Matrix) side() gridSide {
+	out := gridSide{source: m.Source, preset: m.run.Preset, unit: "rows/s", factors: m.Factors, free: func(int) bool { return true }, noise: m.noise}
+	for _, c := range m.Cells {
+		if c.gridCell != nil {
+			out.cells = append(out.cells, comparedCell{name: c.Name, levels: c.Levels, runs: c.records(), measure: measure{key: "rows_per_second"}})
+		}
 	}
 	return out
 }
@@ -247,12 +261,14 @@ func (m *Matrix) warn(recs []result.Record) {
 			bound++
 		}
 	}
-	for _, r := range m.runs() {
-		if r.End.Stopped == "max-time" && r.Run.Rows > 0 {
-			short++
-		}
-		if r.End.Verified == nil {
-			unproven++
+	for _, c := range m.grid.cells {
+		for _, r := range c.records() {
+			if r.End.Stopped == "max-time" && r.Run.Rows > 0 {
+				short++
+			}
+			if r.End.Verified == nil {
+				unproven++
+			}
 		}
 	}
 	are := func(n int) string { return map[bool]string{true: "is", false: "are"}[n == 1] }
@@ -297,37 +313,24 @@ func (m *Matrix) warn(recs []result.Record) {
 
 // analyse fills in the shares and effects.
 func (m *Matrix) analyse() {
-	// Levels without a complete run are omitted.
-	levels := make([][]string, len(m.Factors))
-	size := make([]int, len(m.Factors))
-	for f := range levels {
-		levels[f] = slices.DeleteFunc(slices.Clone(m.Factors[f].Levels), func(level string) bool {
-			return !slices.ContainsFunc(m.Cells, func(c MatrixCell) bool { return c.Rate != nil && c.Levels[f] == level })
-		})
-		if size[f] = len(levels[f]); size[f] > 1 {
+	size := make([]int, len(m.factors))
+	for f, factor := range m.factors {
+		if size[f] = len(factor.Levels); size[f] > 1 {
 			m.varied = append(m.varied, f)
 		}
 	}
-	var obs []observation
-	for _, c := range m.Cells {
-		for _, rate := range c.Rates {
-			o := observation{y: math.Log(rate)}
-			for f := range levels {
-				o.levels = append(o.levels, slices.Index(levels[f], c.Levels[f]))
-			}
-			obs = append(obs, o)
-		}
-	}
+	obs := m.observations(0, func(*gridCell) bool { return true })
 	if len(obs) == 0 {
 		return
 	}
-	v := analyse(obs, size)
+	v := statistics.Analyse(obs, size)
 	m.shares(&v)
-	m.noise, m.NoiseRatio = v.noise, known(math.Exp(math.Sqrt(v.noise.variance())))
-	effects := effectsOf(obs, size)
+	m.noise, m.NoiseRatio = v.Noise, known(math.Exp(math.Sqrt(v.Noise.Variance())))
+	effects := statistics.Effects(obs, size)
 	for _, f := range m.varied {
-		for i, level := range levels[f][1:] {
-			e := Effect{Factor: m.Factors[f].Name, Level: level, Base: levels[f][0], Ratio: known(math.Exp(effects[f][i+1]))}
+		levels := m.factors[f].Levels
+		for i, level := range levels[1:] {
+			e := Effect{Factor: m.Factors[f].Name, Level: level, Base: levels[0], Ratio: known(math.Exp(effects[f][i+1]))}
 			var ratios []float64
 			for k := range m.Cells {
 				if c := &m.Cells[k]; c.Rate != nil && c.Levels[f] == level && m.beside(c, f, e.Base) > 0 {
@@ -343,51 +346,51 @@ func (m *Matrix) analyse() {
 }
 
 // shares derives the table of shares from an analysis.
-func (m *Matrix) shares(v *variance) {
-	if v.total.df < 1 || v.total.ss <= 0 {
+func (m *Matrix) shares(v *statistics.Variance) {
+	if v.Total.DF < 1 || v.Total.SS <= 0 {
 		return
 	}
-	test, against := v.noise, "noise"
-	if test.df == 0 {
-		test, against = v.rest, "rest"
+	test, against := v.Noise, "noise"
+	if test.DF == 0 {
+		test, against = v.Rest, "rest"
 	}
-	rest := v.total.ss - v.rest.ss
-	for i, t := range v.terms {
-		rest -= v.of[i].ss
-		if v.of[i].df == 0 {
+	rest := v.Total.SS - v.Rest.SS
+	for i, t := range v.Terms {
+		rest -= v.Of[i].SS
+		if v.Of[i].DF == 0 {
 			continue
 		}
-		s := Share{Share: v.of[i].ss / v.total.ss, DF: v.of[i].df}
+		s := Share{Share: v.Of[i].SS / v.Total.SS, DF: v.Of[i].DF}
 		for _, f := range t {
 			s.Of = append(s.Of, m.Factors[f].Name)
 		}
 		s.Name = strings.Join(s.Of, " x ")
-		if test.df > 0 && test.ss > 0 {
-			f := v.of[i].variance() / test.variance()
-			s.F, s.P, s.Against = known(f), known(tailF(f, s.DF, test.df)), against
+		if test.DF > 0 && test.SS > 0 {
+			f := v.Of[i].Variance() / test.Variance()
+			s.F, s.P, s.Against = known(f), known(statistics.TailF(f, s.DF, test.DF)), against
 		}
 		m.Shares = append(m.Shares, s)
 	}
 	slices.SortStableFunc(m.Shares, func(a, b Share) int {
 		return cmp.Or(cmp.Compare(len(a.Of), len(b.Of)), cmp.Compare(b.Share, a.Share))
 	})
-	remain := func(name string, s sumOfSquares) {
-		m.Shares = append(m.Shares, Share{Of: []string{}, Name: name, Share: s.ss / v.total.ss, DF: s.df})
+	remain := func(name string, s statistics.SumOfSquares) {
+		m.Shares = append(m.Shares, Share{Of: []string{}, Name: name, Share: s.SS / v.Total.SS, DF: s.DF})
 	}
-	switch more := (sumOfSquares{max(0, v.rest.ss-v.noise.ss), v.rest.df - v.noise.df}); {
-	case v.noise.df > 0:
-		if more.df > 0 {
+	switch more := (statistics.SumOfSquares{SS: max(0, v.Rest.SS-v.Noise.SS), DF: v.Rest.DF - v.Noise.DF}); {
+	case v.Noise.DF > 0:
+		if more.DF > 0 {
 			remain("three choices or more", more)
 		}
-		remain("noise: repeats differ", v.noise)
-	case v.rest.df > 0 && v.pairs:
-		remain("more than two choices, and noise", v.rest)
-	case v.rest.df > 0:
-		remain("two choices, and noise", v.rest)
+		remain("noise: repeats differ", v.Noise)
+	case v.Rest.DF > 0 && v.Pairs:
+		remain("more than two choices, and noise", v.Rest)
+	case v.Rest.DF > 0:
+		remain("two choices, and noise", v.Rest)
 	}
 	// If all cells have the same number of runs, only rounding error remains.
-	if math.Abs(rest) > 1e-6*v.total.ss {
-		remain("shared: cells are missing", sumOfSquares{rest, 0})
+	if math.Abs(rest) > 1e-6*v.Total.SS {
+		remain("shared: cells are missing", statistics.SumOfSquares{SS: rest})
 	}
 }
 
@@ -404,9 +407,7 @@ func (m *Matrix) recommend() {
 	}
 	strong, weak := "", ""
 	if durability >= 0 {
-		there := slices.DeleteFunc(slices.Clone(durabilities), func(d string) bool {
-			return !slices.ContainsFunc(m.Cells, func(c MatrixCell) bool { return c.Rate != nil && c.Levels[durability] == d })
-		})
+		there := slices.DeleteFunc(slices.Clone(durabilities), func(d string) bool { return !slices.Contains(m.factors[durability].Levels, d) })
 		if len(there) > 0 {
 			strong, weak = there[0], there[len(there)-1]
 		}
@@ -447,7 +448,7 @@ func (m *Matrix) recommend() {
 // alike reports whether noise explains the difference between two cells.
 func (m *Matrix) alike(a, b *MatrixCell) bool {
 	n := 1/float64(len(a.Rates)) + 1/float64(len(b.Rates))
-	return math.Abs(math.Log(*a.Rate / *b.Rate)) < student975(m.noise.df)*math.Sqrt(m.noise.variance()*n) // false without noise
+	return math.Abs(math.Log(*a.Rate / *b.Rate)) < statistics.Student975(m.noise.DF)*math.Sqrt(m.noise.Variance()*n) // false without noise
 }
 
 // verdicts describes in sentences which choices matter, and which are recommended.
@@ -632,22 +633,6 @@ func (c *MatrixCell) notes() []string {
 	return out
 }
 
-// Document builds the report of the comparison.
-func (c *MatrixComparison) Document() *Document {
-	d := &Document{Title: c.B + " against " + c.A, Untitled: true, Notes: flagged(c.Flags), Data: func() any { return c }}
-	d.say(false, c.verdict()...)
-	d.add(&section{Title: "Cells, the one that lost most first", Parts: c.parts()})
-	return d
-}
-
-func (c *MatrixComparison) parts() []Part {
-	out := []Part{facts{{"A", c.A}, {"B", c.B}}, c.table()}
-	for _, name := range c.Unpaired {
-		out = append(out, paragraph("left out: "+name))
-	}
-	return out
-}
-
 // matrixHint explains the charts.
 const matrixHint = "A dot is the rate of a cell in rows/s, logarithmic; bars are geometric means, whose greatest ratio is the choice's effect, all else equal."
 
@@ -683,7 +668,7 @@ func (m *Matrix) charts() charts {
 			if len(dots.Y) == 0 {
 				continue
 			}
-			mean := geometricMean(dots.Y)
+			mean := statistics.GeometricMean(dots.Y)
 			c.Lines = append(c.Lines, dots, line{Style: style{colour: len(palette) - 1}, X: []float64{at - 0.32, at + 0.32}, Y: []float64{mean, mean}})
 		}
 		out = append(out, c)
@@ -738,39 +723,41 @@ func (m *Matrix) heat() *heatMap {
 	for _, f := range down {
 		h.Names = append(h.Names, m.Factors[f].Name)
 	}
-	columns := m.combinations(across)
-	for _, c := range columns {
-		var names []string
-		for _, f := range across {
-			names = append(names, m.Factors[f].Name+" "+c[f])
+	// The cells in the order of their levels: rows, and columns within them.
+	order := slices.Concat(down, across)
+	cells := slices.SortedFunc(slices.Values(m.Cells), func(a, b MatrixCell) int {
+		for _, f := range order {
+			if c := cmp.Compare(slices.Index(m.Factors[f].Levels, a.Levels[f]), slices.Index(m.Factors[f].Levels, b.Levels[f])); c != 0 {
+				return c
+			}
 		}
-		h.Columns = append(h.Columns, strings.Join(names, ", "))
+		return 0
+	})
+	columns := map[string]int{}
+	for _, levels := range m.combinations(across) {
+		columns[strings.Join(levels, ", ")] = len(h.Columns)
+		h.Columns = append(h.Columns, strings.Join(levels, ", "))
 	}
-	for _, row := range m.combinations(down) {
-		var r heatRow
+	for i := range cells {
+		var names, column []string
 		for _, f := range down {
-			r.Names = append(r.Names, row[f])
+			names = append(names, cells[i].Levels[f])
 		}
-		for _, c := range columns {
-			r.Cells = append(r.Cells, m.heatCell(row, c))
+		for _, f := range across {
+			column = append(column, m.Factors[f].Name+" "+cells[i].Levels[f])
 		}
-		if slices.ContainsFunc(r.Cells, func(c heatCell) bool { return c.Text != none }) {
-			h.Rows = append(h.Rows, r)
+		if n := len(h.Rows); n == 0 || !slices.Equal(h.Rows[n-1].Names, names) {
+			h.Rows = append(h.Rows, heatRow{names, slices.Repeat([]heatCell{{none, "not measured", -1}}, len(h.Columns))})
+		}
+		if place := &h.Rows[len(h.Rows)-1].Cells[columns[strings.Join(column, ", ")]]; place.Heat < 0 {
+			*place = m.heatCell(&cells[i])
 		}
 	}
 	return h
 }
 
-// heatCell finds the cell with the given levels; factors that aren't varied match
-// any level.
-func (m *Matrix) heatCell(row, col map[int]string) heatCell {
-	i := slices.IndexFunc(m.Cells, func(c MatrixCell) bool {
-		return !slices.ContainsFunc(m.varied, func(f int) bool { return c.Levels[f] != cmp.Or(row[f], col[f]) })
-	})
-	if i < 0 {
-		return heatCell{none, "not measured", -1}
-	}
-	c := &m.Cells[i]
+// heatCell is the place of a cell.
+func (m *Matrix) heatCell(c *MatrixCell) heatCell {
 	if c.Rate == nil {
 		return heatCell{strings.Split(c.notes()[0], ":")[0], c.Name + ": " + strings.Join(c.notes(), "; "), -1}
 	}
@@ -789,15 +776,13 @@ func (m *Matrix) extremes() (low, high float64) {
 
 // combinations returns all combinations of the levels of some factors, the last
 // factor varying fastest.
-func (m *Matrix) combinations(factors []int) []map[int]string {
-	out := []map[int]string{{}}
+func (m *Matrix) combinations(factors []int) [][]string {
+	out := [][]string{nil}
 	for _, f := range factors {
-		var next []map[int]string
+		var next [][]string
 		for _, c := range out {
 			for _, level := range m.Factors[f].Levels {
-				d := maps.Clone(c)
-				d[f] = level
-				next = append(next, d)
+				next = append(next, append(slices.Clone(c), m.Factors[f].Name+" "+level))
 			}
 		}
 		out = next

@@ -6,39 +6,32 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
 
 // Repeats groups runs of one configuration, in the order of the first run of each.
-func Repeats(recs []result.Record) [][]result.Record {
-	return picked(recs, func(i int) result.Record { return recs[i] })
-}
-
-// picked returns something of the runs of each configuration.
-func picked[T any](recs []result.Record, of func(i int) T) (out [][]T) {
-	for _, group := range grouped(recs) {
-		var runs []T
-		for _, i := range group {
-			runs = append(runs, of(i))
+func Repeats(recs []result.Record) (out [][]result.Record) {
+	for _, runs := range runsOf(recs) {
+		var group []result.Record
+		for _, r := range runs {
+			group = append(group, *r)
 		}
-		out = append(out, runs)
+		out = append(out, group)
 	}
 	return out
 }
 
-func grouped(recs []result.Record) [][]int {
-	at := map[string]int{}
-	var out [][]int
+// runsOf returns the runs of each configuration: the cells of a grid that has it as its only factor.
+func runsOf(recs []result.Record) (out [][]*result.Record) {
+	g := newGrid("configuration")
 	for i := range recs {
-		key := configuration(&recs[i].Run)
-		j, ok := at[key]
-		if !ok {
-			j = len(out)
-			at[key] = j
-			out = append(out, nil)
-		}
-		out[j] = append(out[j], i)
+		g.add(sample{rec: &recs[i]}, configuration(&recs[i].Run))
+	}
+	for _, c := range g.cells {
+		out = append(out, c.records())
 	}
 	return out
 }
@@ -136,23 +129,20 @@ func unfinished(p [2]*result.Record) string {
 // separate returns the side whose runs were all made before those of the other; "" if they
 // alternated, or if the order is unknown.
 func separate(pairs [][2]*result.Record) (first, second string) {
-	if len(pairs) < 2 {
-		return "", ""
-	}
-	aFirst, bFirst := true, true
+	var begun [2][]time.Time
 	for _, p := range pairs {
-		for _, q := range pairs {
-			a, b := p[0].Run.Started, q[1].Run.Started
-			if a.IsZero() || b.IsZero() {
-				return "", ""
-			}
-			aFirst, bFirst = aFirst && a.Before(b), bFirst && b.Before(a)
+		for side, r := range p {
+			begun[side] = append(begun[side], r.Run.Started)
 		}
 	}
+	before := func(a, b int) bool {
+		return slices.MaxFunc(begun[a], time.Time.Compare).Before(slices.MinFunc(begun[b], time.Time.Compare))
+	}
 	switch {
-	case aFirst:
+	case len(pairs) < 2 || slices.ContainsFunc(slices.Concat(begun[0], begun[1]), time.Time.IsZero):
+	case before(0, 1):
 		return "A", "B"
-	case bFirst:
+	case before(1, 0):
 		return "B", "A"
 	}
 	return "", ""
@@ -190,10 +180,14 @@ func middle(values []float64) float64 {
 
 // bundles marks the repeats among the reported runs: those of one configuration in one file.
 func bundles(vs []view, recs []result.Record) {
-	for _, group := range grouped(recs) {
+	at := map[*result.Record]int{}
+	for i := range recs {
+		at[&recs[i]] = i
+	}
+	for _, group := range runsOf(recs) {
 		byFile := map[string][]int{}
-		for _, i := range group {
-			byFile[recs[i].Source] = append(byFile[recs[i].Source], i)
+		for _, r := range group {
+			byFile[r.Source] = append(byFile[r.Source], at[r])
 		}
 		for _, runs := range byFile {
 			if len(runs) < 2 {
@@ -259,7 +253,7 @@ func spreadOf(vs []view, group []int) string {
 	for _, i := range group {
 		rates = append(rates, vs[i].sum.RowsPerSecond)
 	}
-	mean, variance := meanVariance(rates)
+	mean, variance := statistics.MeanVariance(rates)
 	return fmt.Sprintf("the runs' mean rates are %s to %s, median %s, standard deviation %s",
 		figure(slices.Min(rates)), figure(slices.Max(rates)), rowsRate(middle(rates)), percent(math.Sqrt(variance)/mean))
 }

@@ -162,3 +162,36 @@ func TestRepeatsLeftOut(t *testing.T) {
 		t.Errorf("%d groups of two batch sizes", len(got))
 	}
 }
+
+// The proof of a benchmark's last step, or of a search's last trial, holds for all its runs.
+func TestCompareProvenParts(t *testing.T) {
+	for _, name := range []string{"ibench", "findrate"} {
+		t.Run(name, func(t *testing.T) {
+			recs := stored(t, name)
+			c := compared(t, recs, recs)
+			for _, p := range c.Pairs {
+				if p.A.Name != p.B.Name || len(p.Flags) > 0 {
+					t.Errorf("%s with %s: %+v", p.A.Name, p.B.Name, p.Flags)
+				}
+			}
+			// A step that one side lacks does not shift the others.
+			if name == "ibench" {
+				for _, p := range compared(t, recs, recs[1:]).Pairs {
+					if p.A.Name != p.B.Name {
+						t.Errorf("%s is compared with %s", p.A.Name, p.B.Name)
+					}
+				}
+			}
+		})
+	}
+}
+
+// stored reads a recorded run of testdata.
+func stored(t *testing.T, name string) []result.Record {
+	t.Helper()
+	recs, err := result.ReadFile("testdata/records/" + name + ".jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return recs
+}

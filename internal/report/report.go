@@ -18,7 +18,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/rowmill/rowmill/result"
 )
@@ -34,42 +33,92 @@ type Summaries struct {
 	Capacity []result.Capacity `json:"capacity,omitempty"`
 	// Scenarios are the experiments that the runs belong to.
 	Scenarios []Scenario `json:"scenarios,omitempty"`
-	// Scans compare the ways of partition scans.
-	Scans []ScanComparison `json:"scans,omitempty"`
+	// Grid has the cells of an experiment of several factors, as of bench mixed, points and scan.
+	Grid *Grid `json:"grid,omitempty"`
 }
 
-// New builds the report of the runs: a sentence on each run, what to know before
-// believing it, and then the figures of each run. The runs of an insert-method matrix
-// are reported together, as by NewMatrix, and so are the cells of a speed test.
-func New(recs []result.Record) (*Document, error) {
-	if all, err := scans(recs); err != nil {
-		return nil, err
-	} else if all != nil {
-		return scanDocument(recs, all)
+// A family is a kind of experiment: how its records are told from others, reported, and compared.
+type family struct {
+	// name is what its records are called; alone is set if they can't be reported with others.
+	name     string
+	alone    bool
+	has      func(r *result.Record, first *result.Record) bool
+	document func(recs []result.Record) (*Document, error)
+	// cells are those that compare pairs; nil if runs are compared at equal row counts.
+	cells func(recs []result.Record) (gridSide, error)
+}
+
+// families are the kinds of experiments; those of no other family are runs, reported one by one.
+func families() []family {
+	return []family{
+		projected("partition scans", func(r *result.Run) bool { return r.Scan != nil }, scans),
+		projected("runs of a hot row", func(r *result.Run) bool { return r.HotRow != nil }, hotRows),
+		projected("cells of a speed test", func(r *result.Run) bool { return r.Speed != nil }, speedTest),
+		{"cells of a matrix", false, ofMatrix, func(recs []result.Record) (*Document, error) {
+			m, err := NewMatrix(recs)
+			if err != nil {
+				return nil, err
+			}
+			return m.Document(), nil
+		}, func(recs []result.Record) (gridSide, error) {
+			m, err := NewMatrix(recs)
+			if err != nil {
+				return gridSide{}, err
+			}
+			return m.side(), nil
+		}},
+		{"runs", false, func(_, _ *result.Record) bool { return true }, runsDocument, nil},
 	}
-	switch speed, err := speedTest(recs); {
-	case len(recs) == 0:
-		return nil, errNoRuns
-	case IsMatrix(recs):
-		m, err := NewMatrix(recs)
+}
+
+// projected is the family of a projection.
+func projected(name string, has func(r *result.Run) bool, project func(recs []result.Record) (*projection, error)) family {
+	return family{name, true, func(r, _ *result.Record) bool { return has(&r.Run) }, func(recs []result.Record) (*Document, error) {
+		p, err := project(recs)
 		if err != nil {
 			return nil, err
 		}
-		return m.Document(), nil
-	case err != nil:
-		return nil, err
-	case speed != nil:
-		return speed.document(), nil
-	}
-	return runsDocument(recs)
+		return p.document(), nil
+	}, func(recs []result.Record) (gridSide, error) {
+		p, err := project(recs)
+		if err != nil {
+			return gridSide{}, err
+		}
+		return p.side(), nil
+	}}
 }
 
-// JSON writes the report as JSON; for runs one by one that is their summaries, without
-// the figures of the other formats.
-func JSON(w io.Writer, recs []result.Record) error {
-	if speed := func(r result.Record) bool { return r.Run.Speed != nil }; len(recs) > 0 && !IsMatrix(recs) && !slices.ContainsFunc(recs, speed) {
-		return writeJSON(w, summaries(recs))
+// familyOf is the one decision what the records are, which all formats and comparisons share.
+func familyOf(recs []result.Record) (family, error) {
+	for _, f := range families() {
+		n := 0
+		for i := range recs {
+			if f.has(&recs[i], &recs[0]) {
+				n++
+			}
+		}
+		switch {
+		case n > 0 && n == len(recs):
+			return f, nil
+		case n > 0 && f.alone:
+			return f, errors.New("report: some of these runs are " + f.name + " and others are not; report them apart")
+		}
 	}
+	return family{}, errNoRuns
+}
+
+// New builds the report of the runs: a sentence on each run, what to know before believing it, and then the figures of
+// each run. The runs of one experiment are reported together, as their family is.
+func New(recs []result.Record) (*Document, error) {
+	f, err := familyOf(recs)
+	if err != nil {
+		return nil, err
+	}
+	return f.document(recs)
+}
+
+// JSON writes the report as JSON.
+func JSON(w io.Writer, recs []result.Record) error {
 	d, err := New(recs)
 	if err != nil {
 		return err

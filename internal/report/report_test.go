@@ -168,11 +168,11 @@ func TestCompareAtEqualRows(t *testing.T) {
 	if b := p.Interval; b == nil || math.Abs(b.Low-0.8) > 1e-9 || math.Abs(b.High-0.8) > 1e-9 {
 		t.Errorf("interval %+v of two steady runs", b)
 	}
-	if shown, _ := c.Regressions(0.19); p.Verdict != report.Slower || len(shown) != 1 {
-		t.Errorf("%s, %d regressions beyond 19%%", p.Verdict, len(shown))
+	if text, err := c.Regression(0.19); p.Verdict != report.Slower || !strings.Contains(text, "at 0.800 of the rate") || err != nil {
+		t.Errorf("%s, beyond 19%%: %q, %v", p.Verdict, text, err)
 	}
-	if shown, untold := c.Regressions(0.21); len(shown)+len(untold) != 0 {
-		t.Errorf("%d regressions beyond 21%%, %d untold", len(shown), len(untold))
+	if text, err := c.Regression(0.21); text != "" || err != nil {
+		t.Errorf("beyond 21%%: %q, %v", text, err)
 	}
 	if len(p.Flags) != 0 {
 		t.Errorf("flags of equal runs: %+v", p.Flags)
@@ -253,8 +253,8 @@ func TestCompareTextOfOppositeEnds(t *testing.T) {
 	if !strings.Contains(text.String(), "One of the two inserted no rows") {
 		t.Errorf("%s", text.String())
 	}
-	if shown, untold := c.Regressions(0); len(shown) != 0 || len(untold) != 1 {
-		t.Errorf("without rates %d regressions are shown and %d can't be told, want 0 and 1", len(shown), len(untold))
+	if text, err := c.Regression(0); text != "" || err == nil || !strings.Contains(err.Error(), "can't be judged") {
+		t.Errorf("without rates: %q, %v", text, err)
 	}
 }
 

@@ -27,6 +27,9 @@ func runsDocument(recs []result.Record) (*Document, error) {
 		return d, nil
 	}
 	d.picture = func(opts PNGOptions) *picture {
+		if cs := capacities(recs); len(cs) > 0 {
+			return searchPicture(cs)
+		}
 		vs, err := views(atFullSpeed(recs))
 		if err != nil {
 			return &picture{}
@@ -68,7 +71,6 @@ func summaries(recs []result.Record) Summaries {
 		out.Runs[i] = recs[i].Summary()
 	}
 	out.Scenarios = Scenarios(recs)
-	out.Scans, _ = scans(recs) // records of several kinds have no comparison
 	return out
 }
 
@@ -85,6 +87,7 @@ func insertParts(d *Document, vs []view, searches []capacity, scenarios []Scenar
 		d.Notes = append(d.Notes, searches[i].problems()...)
 		d.add(searches[i].section())
 	}
+	d.add(upkeep(vs)...)
 	d.add(constantSize(vs))
 	d.add(repeatSections(vs)...)
 	d.add(runColumns(vs))
@@ -122,6 +125,9 @@ func title(vs []view) string {
 		return fmt.Sprintf("Insert rate of %s in the steps of %s, up to %s rows each", engine, r.Step.Benchmark, short(float64(rows)))
 	case all(func(r *result.Run) bool { return r.Search != nil }):
 		return fmt.Sprintf("Insert rate that %s sustains with p99 <= %s", engine, micros(r.Search.LimitUS))
+	}
+	if r.Workload == "keep" {
+		return fmt.Sprintf("Inserts into a table of %s beside its maintenance", engine)
 	}
 	return fmt.Sprintf("Insert rate of %s as a table grows to %s rows", engine, short(float64(rows)))
 }
@@ -175,8 +181,8 @@ func views(recs []result.Record) ([]view, error) {
 	for i := range recs {
 		r := &recs[i]
 		out[i] = view{rec: r, sum: r.Summary(), curve: r.Curve(), loop: r.OpenLoop(), stalled: r.Stalls(), label: names[i]}
-		if r.Run.Step != nil && r.Run.Rate > 0 {
-			out[i].sum.Knee = nil // a step at a fixed rate is too short for a meaningful knee
+		if r.Run.Step != nil && (r.Run.Rate > 0 || out[i].sum.Rate.Flatness >= 0.5) || out[i].tooShort() != "" {
+			out[i].sum.Knee = nil // a short run or a step at a fixed rate has no meaningful one, and a stall of a step is none
 		}
 	}
 	bundles(out, recs)
@@ -308,12 +314,15 @@ func share(f float64) string {
 func (v *view) verdict() string {
 	s := v.label + " "
 	flat := v.sum.Rate.Flatness
+	few := v.tooShort()
 	over := fmt.Sprintf(" its first rate over %s rows", short(float64(v.sum.Rows)))
 	switch {
 	case v.sum.Rows == 0:
 		s += "inserted no rows"
 	case flat == 0:
 		s += fmt.Sprintf("inserted %s rows", short(float64(v.sum.Rows)))
+	case few != "":
+		s += fmt.Sprintf("inserted %s rows at %s; %s to say how the rate changes", short(float64(v.sum.Rows)), rowsRate(v.sum.RowsPerSecond), few)
 	case v.sum.Knee != nil && flat >= 0.5:
 		s += fmt.Sprintf("fell below half of its first rate at %s rows and came back to %s of it", short(float64(v.sum.Knee.Rows)), percent(flat))
 	case v.sum.Knee != nil:
@@ -330,6 +339,9 @@ func (v *view) verdict() string {
 	default:
 		s += "fell to " + percent(flat) + " of" + over
 	}
+	if few == "" && flat > 0 {
+		s += v.inCache()
+	}
 	if v.overloaded() {
 		s += fmt.Sprintf(", and did only %s of the %s offered", percent(v.loop.Done/v.loop.Asked), rowsRate(v.loop.Asked))
 	}
@@ -338,6 +350,36 @@ func (v *view) verdict() string {
 		s += ", before it " + map[string]string{"failed": "failed", "interrupted": "was interrupted", "cut off": "was cut off"}[how]
 	}
 	return s
+}
+
+// The least length of a run, and the least number of its operations, from which its first tenth
+// can be compared with its last.
+const leastSeconds, leastOperations = 1, 20
+
+// tooShort tells what a run has too little of for a change of its rate; "" if it has enough.
+func (v *view) tooShort() string {
+	n := int64(0)
+	for op, l := range v.sum.LatencyUS {
+		if _, beside := v.sum.Beside[op]; !beside {
+			n = max(n, l.Count)
+		}
+	}
+	switch {
+	case n > 0 && n < leastOperations:
+		return plural(n, "operation is", "operations are") + " too few"
+	case v.sum.Seconds < leastSeconds:
+		return seconds(v.sum.Seconds) + " is too short"
+	}
+	return ""
+}
+
+// inCache tells that the table never outgrew the database's cache, if so.
+func (v *view) inCache() string {
+	z, cache := v.sum.SizeBytes, v.rec.Run.CacheBytes
+	if z == nil || cache <= 0 || z.Data+z.Index > cache {
+		return ""
+	}
+	return fmt.Sprintf("; its %s never outgrew the cache of %s", bytes(z.Data+z.Index), bytes(cache))
 }
 
 // ratios describes, for each rolling run, the ratio of its last rate to that of the plain run
@@ -350,21 +392,21 @@ func ratios(vs []view) []string {
 			continue
 		}
 		p := plainBeside(vs, r)
-		if p == nil || p.sum.Rate.Last <= 0 {
+		if p == nil || p.sum.Rate.Last <= 0 || p.tooShort()+r.tooShort() != "" {
 			continue
 		}
 		if r.repeats != nil && p.repeats != nil {
 			if line := ratioOfRepeats(vs, p, r); line != "" {
-				out = append(out, line)
+				out = append(out, line+p.inCache())
 			}
 			continue
 		}
-		line := fmt.Sprintf("%s ends at %s the rate of %s: %s against %s in the last tenth",
+		line := fmt.Sprintf("%s ends at %s the rate of %s, in one run each: %s against %s in the last tenth",
 			r.label, ratio(r.sum.Rate.Last/p.sum.Rate.Last), p.label, rowsRate(r.sum.Rate.Last), rowsRate(p.sum.Rate.Last))
 		if r.sum.Rows != p.sum.Rows {
 			line += fmt.Sprintf(", after %s and %s rows", count(r.sum.Rows), count(p.sum.Rows))
 		}
-		out = append(out, line)
+		out = append(out, line+p.inCache())
 	}
 	return out
 }
@@ -403,7 +445,7 @@ func (v *view) facts() []fact {
 	}
 	out = append(out, fact{"stalls", v.stalls()},
 		fact{"errors", plural(v.sum.Errors, "error", "errors") + ", " + plural(v.sum.Retries, "retry", "retries")},
-		fact{"kills", v.kills()}, fact{"verified", v.verified()}, fact{"size", v.size()}, fact{"client", v.client()},
+		fact{"kills", v.kills()}, fact{"verified", v.verified()}, fact{"replica delay", v.replicaDelay()}, fact{"size", v.size()}, fact{"client", v.client()},
 		fact{"server CPU", v.serverCPU()}, fact{"server", v.server()}, fact{"settings", v.settings()}, fact{"workload", v.workload()},
 		fact{"period", periodText(&v.rec.Run)}, fact{"machine", machine(v.rec.Run.Machine)}, fact{"target", v.rec.Run.Target})
 	return slices.DeleteFunc(out, func(f fact) bool { return f.Value == "" })
@@ -520,7 +562,10 @@ func (v *view) rate() string {
 }
 
 func (v *view) knee() string {
+	few := v.tooShort()
 	switch {
+	case v.sum.Rows > 0 && few != "":
+		return "unknown: " + few
 	case v.sum.Knee != nil:
 		return fmt.Sprintf("at %s rows: %s", short(float64(v.sum.Knee.Rows)), v.sum.Knee.Why)
 	case v.sum.Rows > 0:
@@ -562,9 +607,17 @@ func (v *view) overloaded() bool { return v.loop != nil && v.loop.Overloaded }
 func ops(m map[string]result.Latency) []string { return slices.Sorted(maps.Keys(m)) }
 
 func latency(l result.Latency) string {
-	return fmt.Sprintf("p50 %s, p95 %s, p99 %s, p99.9 %s, max %s (%s)",
-		micros(l.P50), micros(l.P95), micros(l.P99), micros(l.P999), micros(l.Max),
-		plural(l.Count, "operation", "operations"))
+	out := ""
+	for _, q := range []struct {
+		name  string
+		us    int64
+		least int64 // operations of which it is not just the longest
+	}{{"p50", l.P50, 2}, {"p95", l.P95, 20}, {"p99", l.P99, 100}, {"p99.9", l.P999, 1000}} {
+		if l.Count >= q.least {
+			out += q.name + " " + micros(q.us) + ", "
+		}
+	}
+	return fmt.Sprintf("%smax %s (%s)", out, micros(l.Max), plural(l.Count, "operation", "operations"))
 }
 
 func (v *view) stalls() string {
@@ -654,6 +707,15 @@ func (v *view) client() string {
 		cpu = v.cpu(v.sum.Client.CPUSeconds)
 	}
 	return listed("; ", cpu, bound)
+}
+
+func (v *view) replicaDelay() string {
+	var all []string
+	for _, d := range v.sum.ReplicaDelay {
+		all = append(all, strings.TrimPrefix(fmt.Sprintf("%s: ", d.Replica), ": ")+
+			fmt.Sprintf("mean %s, at most %s, at %s", micros(1e6*d.Mean), micros(1e6*d.Worst), seconds(d.At)))
+	}
+	return strings.Join(all, "; ")
 }
 
 func (v *view) serverCPU() string {

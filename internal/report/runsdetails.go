@@ -246,7 +246,9 @@ func runCards(vs []view) cards {
 		case v.sum.Rows > 0:
 			c.Big, c.Unit = figure(v.sum.Rate.Last), "rows/s"
 			c.About = "in the last tenth of the rows"
-			if v.rec.Run.Search != nil && !v.rec.IsTrial() { // a search chooses the rates, so they can't be compared
+			if few := v.tooShort(); few != "" {
+				c.Big, c.About = figure(v.sum.RowsPerSecond), "on average; "+few+" to say how the rate changes"
+			} else if v.rec.Run.Search != nil && !v.rec.IsTrial() { // a search chooses the rates, so they can't be compared
 				c.About += ", while the table was filled"
 			} else {
 				of := " of"

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,14 +58,14 @@ func TestScanReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got report.Summaries
-	if err := json.Unmarshal([]byte(b.String()), &got); err != nil || len(got.Scans) != 1 || len(got.Runs) != 6 || got.Runs[0].Scan == nil {
+	if err := json.Unmarshal([]byte(b.String()), &got); err != nil || got.Grid == nil || len(got.Runs) != 6 || got.Runs[0].Scan == nil {
 		t.Fatalf("%v: %s", err, b.String())
 	}
-	ways := got.Scans[0].Ways
-	if len(ways) != 3 || ways[0].Gain != nil || ways[1].Runs != 2 || ways[1].Most != 100 || ways[1].Points[2].Times != 6 {
-		t.Fatalf("%+v", ways)
+	cells := got.Grid.Cells // three ways at 1, 50 and 100 partitions
+	if len(cells) != 9 || cells[0].Ratio != nil || cells[7].Runs != 2 || !slices.Equal(cells[7].Levels, []string{"MariaDB", "100", "split by rowmill"}) {
+		t.Fatalf("%+v", cells)
 	}
-	if gain, over := *ways[1].Gain, *ways[2].Overhead; gain < 1.92 || gain > 1.94 || over > -0.0027 || over < -0.0029 {
+	if gain, over := *cells[7].Ratio, cells[2].Figures["seconds"]-cells[0].Figures["seconds"]; gain < 1.92 || gain > 1.94 || over > -0.0027 || over < -0.0029 {
 		t.Errorf("gain %v, overhead %v", gain, over)
 	}
 }
@@ -115,7 +116,7 @@ func TestScanRounds(t *testing.T) {
 	if err := json.Unmarshal([]byte(b.String()), &got); err != nil {
 		t.Fatal(err)
 	}
-	if gain := *got.Scans[0].Ways[1].Gain; gain < 1.999 || gain > 2.001 { // that of the medians is 1.5
+	if gain := *got.Grid.Cells[len(got.Grid.Cells)-1].Ratio; gain < 1.999 || gain > 2.001 { // that of the medians is 1.5
 		t.Errorf("gain %v, want 2", gain)
 	}
 }

@@ -1,7 +1,9 @@
 package report_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -136,7 +138,16 @@ func settings(t *testing.T) []result.Record {
 func TestSpeedGoldens(t *testing.T) {
 	for name, recs := range map[string][]result.Record{"speed_mixed": matrix(t), "speed_settings": settings(t)} {
 		t.Run(name, func(t *testing.T) {
-			goldens(t, name, recs, "txt", "md", "json")
+			goldens(t, name, recs, "txt", "md")
+			golden(t, name+".json", func(w io.Writer) error {
+				var got report.Summaries
+				if err := json.Unmarshal([]byte(render(t, "json", recs)), &got); err != nil || len(got.Runs) != len(recs) {
+					t.Fatalf("%d runs, %v", len(got.Runs), err)
+				}
+				enc := json.NewEncoder(w)
+				enc.SetIndent("", " ")
+				return enc.Encode(got.Grid)
+			})
 			page := render(t, "html", recs)
 			if charts := map[string]int{"speed_mixed": 6, "speed_settings": 2}[name]; strings.Count(page, `<svg class="chart-svg"`) != charts || strings.Count(page, "<circle") < 2*charts {
 				t.Errorf("the page has %d charts, want %d", strings.Count(page, `<svg class="chart-svg"`), charts)
@@ -154,6 +165,15 @@ func TestSpeedWithoutServer(t *testing.T) {
 		if out := render(t, format, []result.Record{rec}); !strings.Contains(out, "client CPU/op") || strings.Contains(out, "server CPU/op") {
 			t.Errorf("%s", out)
 		}
+	}
+}
+
+// A cell whose rows are not all there says so before any figure.
+func TestSpeedLostRows(t *testing.T) {
+	rec := madeCell{operation: "insert", engine: "mariadb", clients: 1, rate: 1000, p99: 100}.record(t)
+	rec.End.Verified = &result.Verified{Expected: 10_000, Found: 9_999, Checksum: true}
+	if text := render(t, "txt", []result.Record{rec}); !strings.Contains(text, "!! insert, 1 clients on mariadb: verification FAILED: 9,999 rows found of 10,000 expected") {
+		t.Error(text)
 	}
 }
 

@@ -21,15 +21,16 @@ type Description struct {
 	Sandbox      string    `json:"sandbox"`
 	// Head is the sandbox of which it is a node. Nodes are its own, after start.
 	Head  string        `json:"head,omitempty"`
+	Role  string        `json:"role,omitempty"`
 	Nodes []Description `json:"nodes,omitempty"`
 }
 
 // Describe returns the description of a sandbox, with its uptime at now.
 func (in Instance) Describe(now time.Time) Description {
 	d := Description{
-		Name: in.Name, State: in.State, Kind: in.Kind, Version: in.Version, PID: in.PID, Memory: in.Options.Memory,
+		Name: in.Name, State: in.State, Kind: in.Kind, Version: in.Version, PID: in.PID, Memory: in.Options.OwnMemory(),
 		Disk: in.Bytes, Started: in.Started, DataDir: in.DataDir, Port: in.Port, PasswordFile: in.PasswordFile,
-		Sandbox: in.Options.Target(), Head: in.Head,
+		Sandbox: in.Options.Target(), Head: in.Head, Role: in.Role,
 	}
 	if in.State == Running {
 		d.Socket, d.Target, d.Uptime = in.Socket, in.Info.Target(), now.Sub(in.Started).Seconds()

@@ -53,6 +53,8 @@ type state struct {
 	PID       int    `json:"pid"`
 	DataDir   string `json:"data_dir"`
 	Socket    string `json:"socket"`
+	// Role is that of the server in a topology, or "".
+	Role string `json:"role,omitempty"`
 	// SocketDir is a directory outside the sandbox that contains only the
 	// socket, or "".
 	SocketDir string    `json:"socket_dir,omitempty"`
@@ -111,7 +113,7 @@ func (s *state) write() error {
 func (s *state) info(o Options) Info {
 	i := Info{
 		Kind: s.Kind, Version: s.Version, PID: s.PID, Dir: s.dir, DataDir: filepath.Join(s.dir, dataName), Socket: s.Socket,
-		Port: s.Port, User: User, Database: Database, Options: o, Started: s.Started,
+		Port: s.Port, Role: s.Role, User: User, Database: Database, Options: o, Started: s.Started,
 	}
 	if s.Port != 0 {
 		i.PasswordFile = filepath.Join(s.dir, passwordFile)

@@ -65,6 +65,8 @@ type kind struct {
 	// nodesKey is the parameter for the number of nodes: see Options.Nodes.
 	nodesKey string
 
+	// replication is how servers of the kind replicate.
+	replication replication
 	// libraries are the packages of shared libraries that the program needs.
 	libraries string
 	// installed are the variables that are set when a data directory is installed, once.
@@ -124,12 +126,15 @@ type binaries struct {
 type launch struct {
 	Options
 	kind *kind
+	part part
 	bin  binaries
 	// dir is the sandbox, in which the others are, except a socket whose path would be too long.
 	dir, dataDir, tmpDir, socket string
 	// port is the port on the loopback interface, or 0. A port requires a password.
 	port     int
 	password string
+	// headPassword is that of the head's port.
+	headPassword string
 }
 
 func kinds() []*kind {

@@ -83,6 +83,8 @@ func mariadb() *kind {
 	k.installer = func(server string) (string, error) { return installerOfMariaDB(server, k.hint) }
 	k.install, k.check, k.explain = installMariaDB, checkMariaDB, explainMariaDB
 	k.nodesKey = "spider"
+	k.replication = replication{tcp: true, follow: followMariaDB, position: []string{logged, "SELECT 'position', @@gtid_binlog_pos"},
+		reached: "SELECT 'reached', MASTER_GTID_WAIT('%s', 1) = 0"}
 	k.reported = append(k.reported, spiderVariable)
 	return k
 }
@@ -110,6 +112,8 @@ func mysqld() *kind {
 	k.hint = "put the mysqld of MySQL 8.0 or later on PATH " +
 		"(in rowmill's source, scripts/install.sh mysql fetches 8.0, scripts/install.sh mysql-new 9.7)"
 	k.installed = []string{"lower_case_table_names"}
+	k.replication = replication{tcp: true, semiSync: semiSyncOfMySQL, follow: followMySQL, position: []string{logged, "SELECT 'position', @@gtid_executed"},
+		reached: "SELECT 'reached', WAIT_FOR_EXECUTED_GTID_SET('%s', 1) = 0"}
 	k.installer = func(server string) (string, error) { return server, nil }
 	k.install, k.check, k.explain = installMySQL, checkMySQL, explainMySQL
 	return k
@@ -153,6 +157,11 @@ func shareOf(home string) string {
 		}
 	}
 	return ""
+}
+
+func isFile(path string) bool {
+	fi, err := os.Stat(path)
+	return err == nil && fi.Mode().IsRegular()
 }
 
 func isDir(path string) bool {
@@ -282,7 +291,6 @@ func argsCommon(l *launch) []string {
 		"--pid-file="+filepath.Join(l.dir, pidFile),
 		"--tmpdir="+l.tmpDir,
 		"--skip-name-resolve",
-		"--skip-log-bin",
 		"--local-infile=1",
 		"--performance-schema=OFF",
 		"--max-connections=1000",
@@ -337,6 +345,10 @@ func argsMariaDB(l *launch) []string {
 	// Servers before 10.11.12 round the pool up to whole chunks, by default of
 	// 128 MiB; a chunk size that divides the pool avoids that. Later ones have
 	// no chunks.
+	args = append(args, binlogArgs(l, nil, map[string][]string{
+		Source:  {"--rpl-semi-sync-master-enabled=ON", "--rpl-semi-sync-master-wait-point=AFTER_SYNC"},
+		Replica: {"--rpl-semi-sync-slave-enabled=ON"},
+	})...)
 	return append(args,
 		"--innodb-buffer-pool-size="+strconv.FormatInt(pool, 10),
 		"--loose-innodb-buffer-pool-chunk-size="+strconv.FormatInt(gcd(pool, 128<<20), 10))
@@ -351,7 +363,11 @@ func argsMySQL(l *launch) []string {
 	if part >= manyInstances {
 		part /= 8
 	}
-	return append(redoArgs(l.Redo),
+	args := binlogArgs(l, []string{"--gtid-mode=ON", "--enforce-gtid-consistency=ON"}, map[string][]string{
+		Source:  {"--plugin-load-add=semisync_master.so", "--rpl-semi-sync-master-enabled=ON"},
+		Replica: {"--plugin-load-add=semisync_slave.so", "--rpl-semi-sync-slave-enabled=ON"},
+	})
+	return append(append(args, redoArgs(l.Redo)...),
 		"--innodb-buffer-pool-size="+strconv.FormatInt(l.Memory, 10),
 		// The server rounds the pool up to whole chunks, by default of 128 MiB;
 		// a chunk size that divides it avoids that.
@@ -369,11 +385,17 @@ const portAccount = "'" + User + "'@'127.0.0.1'"
 
 func setupMySQL(l *launch) []string {
 	statements := []string{"CREATE DATABASE IF NOT EXISTS " + Database}
+	if l.part.role != "" { // each server has its own accounts
+		statements = append([]string{"SET SESSION sql_log_bin = 0"}, statements...)
+	}
 	if l.port != 0 {
 		statements = append(statements,
 			"DROP USER IF EXISTS "+portAccount,
 			"CREATE USER "+portAccount+" IDENTIFIED BY '"+l.password+"'",
 			"GRANT ALL ON *.* TO "+portAccount+" WITH GRANT OPTION")
+	}
+	if l.part.role == Replica {
+		statements = append(statements, l.kind.replication.follow(l)...)
 	}
 	return statements
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -65,23 +66,53 @@ func StartNamed(ctx context.Context, name string, o Options, logf func(format st
 	if err := o.Validate(); err != nil {
 		return fail(err)
 	}
-	undo, err := startNamedNodes(ctx, name, o, logf)
-	if err != nil {
-		return fail(errors.Join(err, undo()))
+	list, err := List(o.Root)
+	if err != nil && o.nodes() > 0 {
+		return fail(err)
 	}
-	s, err := start(ctx, o, name, logf)
-	if errors.Is(err, errLocked) {
-		return fail(ErrRunning) // its nodes run with it
+	if err := checkNodeNames(list, name, o); err != nil {
+		return fail(err)
 	}
-	if err != nil {
-		return fail(errors.Join(err, undo()))
+	p := o.part(0, Info{})
+	if i := slices.IndexFunc(list, func(in Instance) bool { return in.Name == name }); i >= 0 && list[i].Role == Replica {
+		if o, p, err = ofReplica(list, list[i]); err != nil {
+			return fail(err)
+		}
+	}
+	var u undoing
+	head := Instance{Name: name}
+	s, err := start(ctx, o, p, name, logf)
+	switch {
+	case errors.Is(err, errLocked):
+		// Its nodes run with it.
+		if i := slices.IndexFunc(list, func(in Instance) bool { return in.Name == name && in.State == Running }); i >= 0 {
+			err = errors.Join(ErrRunning, startNamedNodes(ctx, list[i], logf, &u))
+		}
+		return fail(err)
+	case err != nil:
+		return fail(err)
 	}
 	// From here on the server holds the lock. The goroutine that waits for the
 	// server reaps it if it ends before this process.
-	if err := s.lock.Close(); err != nil {
-		return fail(err)
+	if err = u.add(s); err == nil {
+		head.Info = s.Info
+		err = startNamedNodes(ctx, head, logf, &u)
+	}
+	if err != nil {
+		return fail(errors.Join(err, u.undo(ctx)))
 	}
 	return s.Info, nil
+}
+
+// ofReplica returns the options and the place of a replica that is started by its own name.
+func ofReplica(list []Instance, in Instance) (Options, part, error) {
+	i := slices.IndexFunc(list, func(head Instance) bool { return head.Name == in.Head && head.State == Running })
+	if i < 0 {
+		return Options{}, part{}, fmt.Errorf("it is a replica, whose source doesn't run: start %s, and its replicas start with it", in.Head)
+	}
+	head := list[i]
+	n := slices.Index(NodeNames(head.Name, head.Options), in.Name)
+	return head.Options.node(n), head.Options.part(n+1, head.Info), nil
 }
 
 // List returns the named sandboxes under root ("" is DefaultRoot), sorted by name.
@@ -172,7 +203,7 @@ func StopNamed(ctx context.Context, root, name string, keepData bool) error {
 	var names []string
 	for _, in := range list {
 		if in.Name == name {
-			if err := errors.Join(stopNamed(ctx, in, keepData), stopNamedNodes(ctx, list, name, keepData)); err != nil {
+			if err := errors.Join(stopNamedNodes(ctx, list, name, keepData), stopNamed(ctx, in, keepData)); err != nil {
 				return fmt.Errorf("stop sandbox %s: %w", name, err)
 			}
 			tidyRoot(in.Options.Root)
@@ -200,7 +231,7 @@ func stopNamed(ctx context.Context, in Instance, keepData bool) error {
 	if in.State == Starting {
 		return errors.New("another process is just starting or removing it")
 	}
-	if err := st.endServers(ctx, graceOf(keepData)); err != nil {
+	if err := st.endServers(ctx, graceOf(keepData, st.Role)); err != nil {
 		return err
 	}
 	// The lock is released shortly after the server has ended, unless another

@@ -9,21 +9,26 @@ import (
 	"strings"
 )
 
-// maxNodes limits Options.Nodes: each is a server of its own.
+// maxNodes limits the nodes of a sandbox: each is a server of its own.
 const maxNodes = 16
 
 // NodeNames returns the names of the sandboxes that are the nodes of a named one.
 func NodeNames(name string, o Options) []string {
 	var names []string
-	for i := range o.Nodes {
+	for i := range o.nodes() {
 		names = append(names, fmt.Sprintf("%s-%d", name, i+1))
 	}
 	return names
 }
 
+// nodes is the number of servers beside the first.
+func (o Options) nodes() int { return o.Nodes + o.Replicas }
+
 // node returns the options of a node.
 func (o Options) node(i int) Options {
-	o.Nodes = 0
+	o = o.withDefaults()
+	o.Memory = o.OwnMemory()
+	o.Nodes, o.Replicas, o.SemiSync = 0, 0, false
 	if o.Keep != "" {
 		o.Keep = fmt.Sprintf("%s-%d", strings.TrimRight(o.Keep, "/"), i+1)
 	}
@@ -32,8 +37,8 @@ func (o Options) node(i int) Options {
 
 // startNodes starts the nodes of a throwaway server.
 func (s *Server) startNodes(ctx context.Context) error {
-	for i := range s.Options.Nodes {
-		n, err := start(ctx, s.Options.node(i), "", s.logf)
+	for i := range s.Options.nodes() {
+		n, err := start(ctx, s.Options.node(i), s.Options.part(i+1, s.Info), "", s.logf)
 		if err != nil {
 			return fmt.Errorf("node %d: %w", i+1, err)
 		}
@@ -52,41 +57,48 @@ func (s *Server) stopNodes(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// startNamedNodes starts those nodes of a named sandbox that don't run. undo stops them again.
-func startNamedNodes(ctx context.Context, name string, o Options, logf func(string, ...any)) (undo func() error, err error) {
-	var started []*Server
-	undo = func() error {
-		var errs []error
-		for _, s := range started {
-			errs = append(errs, stopNamed(context.WithoutCancel(ctx), Instance{State: Running, Info: s.Info}, !s.fresh))
-		}
-		return errors.Join(errs...)
+// An undoing stops again what a call has started, unless it succeeds.
+type undoing struct{ started []*Server }
+
+// add releases the server: it holds its lock itself.
+func (u *undoing) add(s *Server) error {
+	u.started = append(u.started, s)
+	return s.lock.Close()
+}
+
+func (u *undoing) undo(ctx context.Context) error {
+	var errs []error
+	for _, s := range u.started {
+		errs = append(errs, stopNamed(context.WithoutCancel(ctx), Instance{State: Running, Info: s.Info}, !s.fresh))
 	}
-	if o.Nodes == 0 {
-		return undo, nil
-	}
-	list, err := List(o.Root)
-	if err != nil {
-		return undo, err
-	}
-	again := slices.ContainsFunc(list, func(in Instance) bool { return in.Name == name && in.Options.Nodes >= o.Nodes })
-	for i, node := range NodeNames(name, o) {
-		if there := slices.ContainsFunc(list, func(in Instance) bool { return in.Name == node }); there && !again {
-			return undo, fmt.Errorf("its node would be called %s, and there is a sandbox of that name", node)
-		}
-		s, err := start(ctx, o.node(i), node, logf)
+	return errors.Join(errs...)
+}
+
+// startNamedNodes starts those nodes of a named sandbox that don't run.
+func startNamedNodes(ctx context.Context, head Instance, logf func(string, ...any), u *undoing) error {
+	for i, node := range NodeNames(head.Name, head.Options) {
+		s, err := start(ctx, head.Options.node(i), head.Options.part(i+1, head.Info), node, logf)
 		if errors.Is(err, errLocked) {
 			continue // it runs
 		}
-		if err != nil {
-			return undo, fmt.Errorf("node %s: %w", node, err)
+		if err == nil {
+			err = u.add(s)
 		}
-		started = append(started, s)
-		if err := s.lock.Close(); err != nil {
-			return undo, err
+		if err != nil {
+			return fmt.Errorf("node %s: %w", node, err)
 		}
 	}
-	return undo, nil
+	return nil
+}
+
+// checkNodeNames refuses a sandbox whose nodes would have the names of others.
+func checkNodeNames(list []Instance, name string, o Options) error {
+	for _, in := range list {
+		if in.Head != name && slices.Contains(NodeNames(name, o), in.Name) {
+			return fmt.Errorf("its node would be called %s, and there is a sandbox of that name", in.Name)
+		}
+	}
+	return nil
 }
 
 // setHeads sets Instance.Head.

@@ -59,6 +59,10 @@ func postgres() *kind {
 		query:      queryPostgres,
 		setup:      setupPostgres,
 		nodesKey:   "fdw",
+		replication: replication{
+			copy: copyPostgres, position: []string{"SELECT 'position', pg_current_wal_flush_lsn()::text"},
+			reached: "SELECT 'reached', (pg_last_wal_replay_lsn() >= '%s'::pg_lsn)::int::text",
+		},
 		reported:   reportedPostgres,
 		settings:   "SELECT name, current_setting(name) FROM pg_settings WHERE name IN (%s)",
 		check:      checkPostgres,
@@ -86,18 +90,21 @@ const (
 const postgresHint = "install it, on Debian and Ubuntu with: apt install postgresql " +
 	"(in rowmill's source, scripts/install.sh postgres-new fetches 18)"
 
-// installerOfPostgres finds the installer of the server's version, which is in its directory.
-func installerOfPostgres(server string) (string, error) {
+// installerOfPostgres finds the installer of the server's version.
+func installerOfPostgres(server string) (string, error) { return besideServer(server, "initdb") }
+
+// besideServer finds a program of the server's version, which is in its directory.
+func besideServer(server, program string) (string, error) {
 	real, err := filepath.EvalSymlinks(server)
 	if err != nil {
 		return "", err
 	}
 	for _, beside := range []string{server, real} {
-		if installer := filepath.Join(filepath.Dir(beside), "initdb"); isProgram(installer) {
+		if installer := filepath.Join(filepath.Dir(beside), program); isProgram(installer) {
 			return installer, nil
 		}
 	}
-	return "", fmt.Errorf("find initdb beside %s: %w; %s", server, ErrNotInstalled, postgresHint)
+	return "", fmt.Errorf("find %s beside %s: %w; %s", program, server, ErrNotInstalled, postgresHint)
 }
 
 // postgresAccount returns the account that the server runs as if the caller is root, which it
@@ -162,6 +169,11 @@ func giveToPostgres(dataDir string) (*account, error) {
 }
 
 func preparePostgres(l *launch) error {
+	if l.part.role == Replica {
+		if err := os.WriteFile(filepath.Join(l.dataDir, "standby.signal"), nil, 0o600); err != nil {
+			return err
+		}
+	}
 	if _, err := giveToPostgres(l.dataDir); err != nil {
 		return err
 	}
@@ -235,6 +247,7 @@ func argsPostgres(l *launch) []string {
 	if l.port != 0 {
 		settings["listen_addresses"], settings["port"] = "127.0.0.1", strconv.Itoa(l.port)
 	}
+	maps.Copy(settings, streaming(l))
 	maps.Copy(settings, l.Set)
 	args := []string{"-D" + l.dataDir}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
@@ -250,13 +263,58 @@ var reportedPostgres = []string{
 	"maintenance_work_mem", "bgwriter_delay", "huge_pages", "server_encoding",
 }
 
+// streaming returns the settings of a source and its replicas, whose limits may not be lower.
+func streaming(l *launch) map[string]string {
+	if l.part.role == "" {
+		return nil
+	}
+	settings := map[string]string{"wal_level": "replica", "max_wal_senders": "40", "max_replication_slots": "40", "wal_retrieve_retry_interval": "200ms"}
+	switch {
+	case l.part.role == Replica:
+		settings["primary_conninfo"] = "host='" + filepath.Dir(l.part.head.Socket) + "' port=5432 user=" + User + " application_name=" + l.slot()
+		settings["primary_slot_name"] = l.slot()
+	case l.part.semiSync:
+		settings["synchronous_standby_names"] = "ANY 1 (*)"
+	}
+	return settings
+}
+
+// slot is the name by which the source keeps what a replica has not received.
+func (l *launch) slot() string { return "replica_" + strconv.Itoa(l.part.number) }
+
+func copyPostgres(ctx context.Context, l *launch, dir string) error {
+	as, err := giveToPostgres(dir)
+	if err != nil {
+		return err
+	}
+	program, err := besideServer(l.bin.server, "pg_basebackup")
+	if err != nil {
+		return err
+	}
+	// A slot of a start that was broken off.
+	_, err = queryPostgres(ctx, l.part.head.Socket,
+		"SELECT slot_name, pg_drop_replication_slot(slot_name)::text FROM pg_replication_slots WHERE slot_name = '"+l.slot()+"'")
+	if err != nil {
+		return err
+	}
+	_, err = as.run(ctx, nil, program, "--pgdata="+dir, "--host="+filepath.Dir(l.part.head.Socket),
+		"--port=5432", "--username="+User, "--wal-method=stream", "--checkpoint=fast", "--no-sync", "--create-slot", "--slot="+l.slot())
+	return err
+}
+
 func setupPostgres(l *launch) []string {
+	if l.part.role == Replica {
+		return nil
+	}
 	var statements []string
 	if l.Nodes > 0 {
 		statements = append(statements, "CREATE EXTENSION IF NOT EXISTS postgres_fdw")
 	}
 	if l.port != 0 {
 		statements = append(statements, "ALTER ROLE "+User+" PASSWORD '"+l.password+"'")
+	}
+	if l.part.semiSync { // there is no replica yet whose receipt a commit could wait for
+		statements = slices.Concat([]string{"SET synchronous_commit = local"}, statements, []string{"RESET synchronous_commit"})
 	}
 	return statements
 }

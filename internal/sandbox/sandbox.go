@@ -114,6 +114,13 @@ type Options struct {
 	// Nodes is the number of further servers of the same options, whose tables the server can
 	// present as its own: by Spider in MariaDB, by postgres_fdw in PostgreSQL.
 	Nodes int
+	// Replicas is the number of further servers that receive and repeat the server's changes,
+	// asynchronously: those of MariaDB and MySQL by GTID, PostgreSQL's by streaming. Memory is
+	// divided among all of them.
+	Replicas int
+	// SemiSync makes a commit wait until a replica has received it; not longer than 10 s with
+	// MariaDB and MySQL, which then commit without.
+	SemiSync bool
 	// Set holds further server variables by name.
 	Set map[string]string
 }
@@ -152,11 +159,8 @@ func (o Options) Validate() error {
 	if err := oneOf("engine", o.Storage, k.storages...); err != nil {
 		return err
 	}
-	switch {
-	case o.Nodes != 0 && k.nodesKey == "":
-		return fmt.Errorf("%s can't present tables of other servers", o.Kind)
-	case o.Nodes < 0 || o.Nodes > maxNodes:
-		return fmt.Errorf("%s %d: want 1 to %d", k.nodesKey, o.Nodes, maxNodes)
+	if err := o.validateTopology(k); err != nil {
+		return err
 	}
 	if o.Port != "" {
 		if err := oneOf("port", o.Port, PortAuto); err != nil {

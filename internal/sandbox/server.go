@@ -27,9 +27,14 @@ const (
 	keepGrace = 5 * time.Minute
 )
 
-func graceOf(keep bool) time.Duration {
-	if keep {
+// graceOf returns how long a server may take to shut down. In a topology, one whose data are
+// thrown away is killed: MySQL's source waits 10 s for a replica that has ended.
+func graceOf(keep bool, role string) time.Duration {
+	switch {
+	case keep:
 		return keepGrace
+	case role != "":
+		return 0
 	}
 	return stopGrace
 }
@@ -49,8 +54,10 @@ type Info struct {
 	PasswordFile string
 	User         string
 	Database     string
-	Options      Options
-	Started      time.Time
+	// Role is Source or Replica, "" for a server that is neither.
+	Role    string
+	Options Options
+	Started time.Time
 }
 
 // Target returns the server's target for rowmill, through its socket.
@@ -93,7 +100,7 @@ func (i Info) Execute(ctx context.Context, statements ...string) error {
 // the first start; after a Restart its process id is different: see Process.
 type Server struct {
 	Info
-	// Nodes are the servers of Options.Nodes, which Stop stops as well.
+	// Nodes are the servers of Options.Nodes or Options.Replicas, which Stop stops as well.
 	Nodes    []*Server
 	state    state
 	plan     *launch
@@ -122,7 +129,7 @@ func Start(ctx context.Context, o Options, logf func(format string, args ...any)
 	if logf == nil {
 		logf = func(string, ...any) {}
 	}
-	s, err := start(ctx, o, "", logf)
+	s, err := start(ctx, o, o.part(0, Info{}), "", logf)
 	if err == nil {
 		if err = s.startNodes(ctx); err != nil {
 			err = errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
@@ -248,7 +255,7 @@ func (s *Server) Stop(ctx context.Context) error {
 		close(s.stopping)
 		s.life.Lock()
 		defer s.life.Unlock()
-		s.stopErr = errors.Join(s.stop(ctx), s.stopNodes(ctx))
+		s.stopErr = errors.Join(s.stopNodes(ctx), s.stop(ctx)) // a source waits for its replicas
 	})
 	return s.stopErr
 }
@@ -256,7 +263,7 @@ func (s *Server) Stop(ctx context.Context) error {
 func (s *Server) stop(ctx context.Context) error {
 	keep := s.Options.Keep != ""
 	var err error
-	if s.proc.Load().stop(ctx, graceOf(keep)) && keep {
+	if s.proc.Load().stop(ctx, graceOf(keep, s.Role)) && keep {
 		err = errors.New("killed before it had shut down; it will recover when it is started again")
 	}
 	if keep {

@@ -1,22 +1,25 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
 
 // start starts a server, a throwaway one or, with a name, a detached one.
-func start(ctx context.Context, o Options, name string, logf func(string, ...any)) (_ *Server, err error) {
+func start(ctx context.Context, o Options, p part, name string, logf func(string, ...any)) (_ *Server, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -29,18 +32,23 @@ func start(ctx context.Context, o Options, name string, logf func(string, ...any
 	if err != nil {
 		return nil, err
 	}
+	if p.semiSync && k.replication.semiSync != nil {
+		if err := k.replication.semiSync(bin); err != nil {
+			return nil, err
+		}
+	}
 	if o.Root, err = filepath.Abs(o.Root); err != nil {
 		return nil, err
 	}
 	s := &Server{detached: name != "", logf: logf, stopping: make(chan struct{})}
-	if err := s.place(k, o, name); err != nil {
+	if err := s.place(k, o, p, name); err != nil {
 		return nil, err
 	}
 	s.Info = s.state.info(o)
 	if err := s.claim(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.launch(ctx, bin); err != nil {
+	if err := s.launch(ctx, bin, p); err != nil {
 		if proc := s.proc.Load(); proc != nil {
 			proc.kill()
 		}
@@ -52,11 +60,11 @@ func start(ctx context.Context, o Options, name string, logf func(string, ...any
 	return s, nil
 }
 
-func (s *Server) place(k *kind, o Options, name string) (err error) {
+func (s *Server) place(k *kind, o Options, p part, name string) (err error) {
 	random := make([]byte, 8)
 	rand.Read(random) // never fails
 	id := hex.EncodeToString(random)
-	s.state = state{Target: o.Target(), Throwaway: o.Keep == "" && name == "", Kind: k.name, kind: k}
+	s.state = state{Target: o.Target(), Throwaway: o.Keep == "" && name == "", Role: p.role, Kind: k.name, kind: k}
 	switch {
 	case name != "":
 		s.state.dir = filepath.Join(o.Root, "named-"+name)
@@ -97,6 +105,9 @@ func (s *Server) takeOver(ctx context.Context) error {
 		}
 		if old.Kind != s.Kind {
 			return fmt.Errorf("%s holds the data of a %s server", s.Dir, old.Kind)
+		}
+		if old.Role != s.Role {
+			return fmt.Errorf("%s holds the data of %s, which can't become %s: use another directory or name", s.Dir, aServer(old.Role), aServer(s.Role))
 		}
 		if err := old.endServers(ctx, keepGrace); err != nil {
 			return err
@@ -152,12 +163,16 @@ func makePlace(dir string) (fresh bool, err error) {
 	return fresh, nil
 }
 
-func (s *Server) launch(ctx context.Context, bin binaries) error {
+func (s *Server) launch(ctx context.Context, bin binaries, p part) error {
 	if err := s.takeOver(ctx); err != nil {
 		return err
 	}
-	l := &launch{Options: s.Options, kind: s.state.kind, bin: bin, dir: s.Dir, dataDir: s.DataDir,
+	l := &launch{Options: s.Options, kind: s.state.kind, part: p, bin: bin, dir: s.Dir, dataDir: s.DataDir,
 		tmpDir: filepath.Join(s.Dir, tmpName), socket: s.Socket}
+	l.Memory = l.OwnMemory()
+	if l.kind.replication.tcp && p.role == Source {
+		l.Port = PortAuto
+	}
 	if err := l.fill(ctx, s.logf); err != nil {
 		return err
 	}
@@ -168,6 +183,13 @@ func (s *Server) launch(ctx context.Context, bin binaries) error {
 		return err
 	}
 	s.Info = s.state.info(s.Options)
+	if p.role == Replica {
+		ctx, cancel := context.WithTimeoutCause(ctx, followTimeout, fmt.Errorf("not within %v", followTimeout))
+		defer cancel()
+		if err := s.follow(ctx, p.head, s.Done()); err != nil {
+			return err
+		}
+	}
 	s.logf("%s %s is up after %v, process %d", s.Kind, s.Version, time.Since(begin).Round(time.Millisecond), s.PID)
 	return nil
 }
@@ -225,7 +247,11 @@ func (l *launch) fill(ctx context.Context, logf func(string, ...any)) error {
 	}
 	if _, err := os.Stat(l.dataDir); errors.Is(err, fs.ErrNotExist) {
 		l.bin.installArgs = l.kind.installArgs(l.Set)
-		if err := freshData(ctx, l.kind, l.bin, l.Root, l.dataDir, logf); err != nil {
+		if l.part.role == Replica && l.kind.replication.copy != nil {
+			if err := l.copyData(ctx); err != nil {
+				return err
+			}
+		} else if err := freshData(ctx, l.kind, l.bin, l.Root, l.dataDir, logf); err != nil {
 			return err
 		}
 	} else if err != nil {
@@ -234,12 +260,19 @@ func (l *launch) fill(ctx context.Context, logf func(string, ...any)) error {
 	if err := os.Mkdir(l.tmpDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	if head := l.part.head; head.Port != 0 {
+		var err error
+		if l.headPassword, err = head.password(); err != nil {
+			return err
+		}
+	}
 	if l.Port == PortAuto {
 		var err error
 		if l.port, err = freePort(); err != nil {
 			return err
 		}
-		l.password = rand.Text()
+		// Accounts may be replicated.
+		l.password = cmp.Or(l.headPassword, rand.Text())
 		if err := os.WriteFile(filepath.Join(l.dir, passwordFile), []byte(l.password+"\n"), 0o600); err != nil {
 			return err
 		}
@@ -247,14 +280,45 @@ func (l *launch) fill(ctx context.Context, logf func(string, ...any)) error {
 	return nil
 }
 
-func freePort() (int, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
+// copyData copies the data of the source. A directory with the final name is complete.
+func (l *launch) copyData(ctx context.Context) error {
+	if err := os.Mkdir(l.dataDir+".new", 0o700); err != nil {
+		return err
 	}
-	port := ln.Addr().(*net.TCPAddr).Port
-	return port, ln.Close()
+	if err := l.kind.replication.copy(ctx, l, l.dataDir+".new"); err != nil {
+		return fmt.Errorf("copy the data of the source: %w", err)
+	}
+	return os.Rename(l.dataDir+".new", l.dataDir)
 }
+
+// password returns the password of User on the port.
+func (i Info) password() (string, error) {
+	text, err := os.ReadFile(i.PasswordFile)
+	return strings.TrimSpace(string(text)), err
+}
+
+// The ports that freePort chooses from lie below those that the kernel gives to outgoing
+// connections, so that none of these has a server's port when it is started again.
+const (
+	firstPort = 15000
+	ports     = 15000
+)
+
+// freePort returns a port of 127.0.0.1 on which nobody listens.
+func freePort() (int, error) {
+	var err error
+	for range 100 {
+		port := firstPort + mathrand.IntN(ports)
+		var ln net.Listener
+		if ln, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			return port, ln.Close()
+		}
+	}
+	return 0, fmt.Errorf("find a free port: %w", err)
+}
+
+// aServer names the server of a role in messages.
+func aServer(role string) string { return "a " + cmp.Or(role, "server without a topology") }
 
 // await returns the version of the server once it answers, or why it can't start.
 func (s *Server) await(ctx context.Context, proc *process) (string, error) {

@@ -14,12 +14,13 @@ import (
 
 const targetPrefix = "sandbox:"
 
-// A parameter of a target is a text, a size in bytes, a number or, without these, set.
+// A parameter of a target is a text, a size in bytes, a number, true or false or, without these, set.
 type parameter struct {
 	key    string
 	text   *string
 	size   *int64
 	number *int
+	flag   *bool
 }
 
 // parameters returns the parameters of a target, in the order of its text form.
@@ -31,12 +32,13 @@ func (o *Options) parameters() []parameter {
 	if k, err := kindOf(cmp.Or(o.Kind, kinds()[0].name)); err == nil && k.nodesKey != "" {
 		all = append(all, parameter{key: k.nodesKey, number: &o.Nodes})
 	}
+	all = append(all, parameter{key: "replicas", number: &o.Replicas}, parameter{key: "semisync", flag: &o.SemiSync})
 	return append(all, parameter{key: "set"})
 }
 
 // ParseTarget parses the text form of Options:
 //
-//	sandbox:mariadb?version=11.8&memory=64MB&redo=512MB&durability=full&engine=rocksdb&port=auto&keep=DIR&spider=3&set=name=value,name=value
+//	sandbox:mariadb?version=11.8&memory=64MB&redo=512MB&durability=full&engine=rocksdb&port=auto&keep=DIR&spider=3&replicas=2&semisync=true&set=name=value,name=value
 //
 // Everything after the kind is optional. Percent-encoding is decoded, so a comma
 // inside a value of set is written %2C. The result is valid.
@@ -102,8 +104,15 @@ func (p parameter) parse(o *Options, encoded string) error {
 	}
 	if p.number != nil {
 		if *p.number, err = strconv.Atoi(value); err != nil || *p.number == 0 {
-			return fmt.Errorf("%s: %q is not a number of nodes", p.key, value)
+			return fmt.Errorf("%s: %q is not a number of servers", p.key, value)
 		}
+		return nil
+	}
+	if p.flag != nil {
+		if err := oneOf(p.key, value, "true", "false"); err != nil {
+			return err
+		}
+		*p.flag = value == "true"
 		return nil
 	}
 	*p.size, err = ParseSize(value)
@@ -154,6 +163,10 @@ func (o Options) Target() string {
 		case p.number != nil:
 			if *p.number != 0 {
 				value = strconv.Itoa(*p.number)
+			}
+		case p.flag != nil:
+			if *p.flag {
+				value = "true"
 			}
 		case p.size == nil:
 			var set []string

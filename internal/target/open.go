@@ -43,6 +43,8 @@ type Node struct {
 	DataDir string
 	// Server is the private server; nil for other nodes.
 	Server *sandbox.Server
+	// Replica reports that the node repeats the changes of the first.
+	Replica bool
 }
 
 // Open opens a target. It starts a private server if the target asks for one. note
@@ -80,7 +82,7 @@ func Open(ctx context.Context, text string, note func(string)) (_ *DB, err error
 	n.Target, n.Engine, n.PID, n.DataDir = info.Target, info.Engine, info.PID, info.DataDir
 	if n.Server != nil {
 		for _, s := range n.Server.Nodes {
-			d.Nodes = append(d.Nodes, Node{Target: s.Target(), Engine: s.Kind, PID: s.PID, DataDir: s.DataDir, Server: s})
+			d.Nodes = append(d.Nodes, Node{Target: s.Target(), Engine: s.Kind, PID: s.PID, DataDir: s.DataDir, Server: s, Replica: s.Role == sandbox.Replica})
 		}
 	}
 	return d, nil

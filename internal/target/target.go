@@ -39,6 +39,9 @@ const DefaultServer = "sandbox:mariadb"
 // ExampleServer is a private server's target, quoted for a shell, for hints.
 const ExampleServer = "'sandbox:mariadb?memory=64MB'"
 
+// ExampleReplicas is that of one with a replica.
+const ExampleReplicas = "'sandbox:mariadb?replicas=1'"
+
 // DeclareHint is the hint for a declaration without a target.
 const DeclareHint = "target = \"mysql://USER@HOST/DB\" below [table], or --target URL"
 

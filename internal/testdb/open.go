@@ -1,6 +1,7 @@
 package testdb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/url"
@@ -37,9 +38,12 @@ func OpenAt(t testing.TB, at engine.Target) engine.DB {
 	return db
 }
 
-// OpenOwn starts a server of a kind for this test alone, which may kill it and start it again, and opens it. Both end with
-// the test.
-func OpenOwn(t testing.TB, kind string) (engine.DB, *sandbox.Server) {
+// An Own is a server of one test.
+type Own = sandbox.Server
+
+// OpenOwn starts a server of a kind, which may have options such as "mariadb?replicas=1", for this test alone, which may kill it
+// and start it again, and opens it. Both end with the test.
+func OpenOwn(t testing.TB, kind string) (engine.DB, *Own) {
 	t.Helper()
 	ctx := context.Background()
 	root, err := TempDir()
@@ -47,9 +51,14 @@ func OpenOwn(t testing.TB, kind string) (engine.DB, *sandbox.Server) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(root) })
-	server, err := sandbox.Start(ctx, sandbox.Options{Kind: kind, Memory: 64 << 20, Redo: 64 << 20, Durability: sandbox.Relaxed, Root: root}, func(string, ...any) {})
+	o, err := sandbox.ParseTarget("sandbox:" + kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Memory, o.Redo, o.Durability, o.Root = 64<<20, 64<<20, cmp.Or(o.Durability, sandbox.Relaxed), root
+	server, err := sandbox.Start(ctx, o, func(string, ...any) {})
 	if errors.Is(err, sandbox.ErrNotInstalled) {
-		Require(t, kind, err)
+		Require(t, o.Kind, err)
 	}
 	if err != nil {
 		t.Fatal(err)

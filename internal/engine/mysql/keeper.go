@@ -72,6 +72,9 @@ func lockName(database, name string) string {
 
 // Lead implements engine.Keeper with GET_LOCK, which the server releases with the connection.
 func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
+	if err := db.LocalLocks(ctx); err != nil {
+		return nil, err
+	}
 	lock := quoteText(lockName(db.dialect.stored(db.config.DBName), db.dialect.stored(name)))
 	return db.leases.Take(ctx, db, db.pool, name, engine.LockWords{
 		Begin:   []string{fmt.Sprintf("SET SESSION wait_timeout = %d", leaseIdle)},
@@ -81,6 +84,28 @@ func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 		Every:   leasePing,
 		Wait:    leaseTimeout,
 	})
+}
+
+// LocalLocks implements engine.ClusterNode. GET_LOCK and LOCK TABLES of a node of Galera succeed, and
+// other nodes don't know of them.
+func (db *DB) LocalLocks(ctx context.Context) error {
+	on, err := db.inGalera(ctx)
+	if err != nil || !on {
+		return err
+	}
+	return engine.Hinted(fmt.Errorf("the server is a node of a Galera cluster, where GET_LOCK and LOCK TABLES are local to a node: "+
+		"two processes that maintain or load a table on two nodes would both hold its locks, and could lose rows: %w", engine.ErrUnsupported),
+		"a server outside of a cluster, such as a replica's source; rowmill bench and query need no such locks")
+}
+
+// inGalera reports whether the server is a node of a Galera cluster.
+func (db *DB) inGalera(ctx context.Context) (bool, error) {
+	var name, on string
+	err := db.pool.QueryRowContext(ctx, "SHOW GLOBAL VARIABLES LIKE 'wsrep_on'").Scan(&name, &on)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return on != "OFF", classify(err)
 }
 
 // Session implements engine.Keeper.

@@ -40,6 +40,7 @@ type DB struct {
 	keep      *sql.DB       // for maintenance: Connect{Maintenance: true}
 	changes   *sql.DB       // for changes of periods: several statements in a packet
 	reads     *sql.DB       // for queries in pieces
+	talks     *sql.DB       // for engine.Talker
 	leases    engine.Leases
 	own       signature // marks the connections of keep and changes
 	info      engine.Info
@@ -87,7 +88,7 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 		}
 		*p.pool = sql.OpenDB(connector)
 	}
-	db.reads = sql.OpenDB(readConnector{db})
+	db.reads, db.talks = sql.OpenDB(readConnector{db: db}), sql.OpenDB(readConnector{db: db, several: true})
 	db.keep.SetConnMaxIdleTime(maxIdle)
 	db.keep.SetMaxIdleConns(keepIdle)
 	db.changes.SetConnMaxIdleTime(maxIdle)
@@ -338,7 +339,7 @@ func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
 // Close implements engine.DB.
 func (db *DB) Close() error {
 	db.own.end()
-	return errors.Join(db.leases.Close(), unlessLost(db.reads.Close()), unlessLost(db.changes.Close()), unlessLost(db.keep.Close()), unlessLost(db.pool.Close()))
+	return errors.Join(db.leases.Close(), unlessLost(db.reads.Close()), unlessLost(db.talks.Close()), unlessLost(db.changes.Close()), unlessLost(db.keep.Close()), unlessLost(db.pool.Close()))
 }
 
 // unlessLost ignores the error of closing a connection that the server has ended:

@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -19,7 +20,10 @@ import (
 )
 
 // A readConnector makes connections for reading, whose settings are those of any client.
-type readConnector struct{ db *DB }
+type readConnector struct {
+	db      *DB
+	several bool // a text may have several statements
+}
 
 func (readConnector) Driver() driver.Driver { return mysql.MySQLDriver{} }
 
@@ -27,6 +31,7 @@ func (readConnector) Driver() driver.Driver { return mysql.MySQLDriver{} }
 func (r readConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	c := &readConn{}
 	cfg := r.db.config.Clone()
+	cfg.MultiStatements = r.several
 	network, security := cfg.Net, tlsOf(cfg)
 	cfg.DialFunc = func(ctx context.Context, _, addr string) (net.Conn, error) {
 		d := net.Dialer{Timeout: connectTimeout}
@@ -83,11 +88,20 @@ const unlimited = "/*+ MAX_EXECUTION_TIME(60000) */ "
 
 // ReadSession implements engine.Reader.
 func (db *DB) ReadSession(ctx context.Context, st engine.State) (*engine.Session, error) {
+	return db.readSession(ctx, db.reads, st)
+}
+
+// Talk implements engine.Talker.
+func (db *DB) Talk(ctx context.Context) (*engine.Session, error) {
+	return db.readSession(ctx, db.talks, nil)
+}
+
+func (db *DB) readSession(ctx context.Context, pool *sql.DB, st engine.State) (*engine.Session, error) {
 	words := db.sessionWords()
 	words.Prepares = false
 	words.Text, words.Describe, words.SetAll, words.Fixed = text, describe, setAll, []string{packetLimit}
 	words.Consistent = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
-	s, err := engine.OpenSession(ctx, db, db.reads, words)
+	s, err := engine.OpenSession(ctx, db, pool, words)
 	if err != nil {
 		return nil, err
 	}

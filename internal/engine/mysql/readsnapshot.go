@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strconv"
@@ -150,15 +149,12 @@ func (db *DB) logsAll(ctx context.Context) (bool, error) {
 		return l.all, err
 	}
 	// Neither a replica nor a node of a cluster.
-	var name, running, cluster string
+	var name, running string
 	if err := db.pool.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Slaves_running'").Scan(&name, &running); err != nil {
 		return false, classify(err)
 	}
-	err = db.pool.QueryRowContext(ctx, "SHOW GLOBAL VARIABLES LIKE 'wsrep_on'").Scan(&name, &cluster)
-	if errors.Is(err, sql.ErrNoRows) {
-		cluster, err = "OFF", nil
-	}
-	return running == "0" && cluster == "OFF", classify(err)
+	cluster, err := db.inGalera(ctx)
+	return running == "0" && !cluster, err
 }
 
 // filtered reports whether the binary log leaves out databases, or that can't be known.

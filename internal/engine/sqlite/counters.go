@@ -26,7 +26,7 @@ func (db *DB) Counters(context.Context, ...*engine.Table) (engine.Counters, erro
 func (c *counters) Describe() []engine.Counter {
 	return []engine.Counter{
 		{Name: engine.CounterPageRequests, Unit: "pages", Cumulative: true, Help: "pages asked of the page cache"},
-		{Name: engine.CounterPageReads, Unit: "pages", Cumulative: true, Help: "pages read from the file: the page cache missed"},
+		{Name: engine.CounterPageReads, Unit: "pages", Cumulative: true, Help: "pages that SQLite's cache lacked: read from the system's cache or from disk"},
 		{Name: engine.CounterPageWrites, Unit: "pages", Cumulative: true, Help: "pages written to the file or its write-ahead log"},
 		{Name: "cache_spills", Unit: "pages", Cumulative: true, Help: "pages written in the middle of a transaction for want of room"},
 		{Name: engine.CounterCache, Unit: "bytes", Help: "page cache size"},

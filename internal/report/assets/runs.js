@@ -158,7 +158,7 @@ function counterCharts() {
       var level = constant(runs, c.name);
       if (level !== null) {
         if (still.childNodes.length) still.appendChild(document.createTextNode(", "));
-        still.appendChild(document.createTextNode(titled(c).title.replace(/^./, function (a) { return a.toLowerCase(); }) + " "));
+        still.appendChild(document.createTextNode(titled(c).title.replace(/^.(?![A-Z])/, function (a) { return a.toLowerCase(); }) + " "));
         still.appendChild(make("b", "", forUnit(c.unit)(level)));
         return;
       }

@@ -1,4 +1,4 @@
-package report
+package statistics
 
 import (
 	"math"
@@ -38,16 +38,16 @@ func (w world) run(rng *rand.Rand) (times [bootParts]float64) {
 // cover returns the share of intervals that contain the true ratio, 1, and their mean width.
 func (w world) cover(pairs, tries int, rng *rand.Rand) (share, width float64) {
 	for range tries {
-		logs, splits := make([]float64, pairs), make([]split, pairs)
+		logs, splits := make([]float64, pairs), make([]Split, pairs)
 		for i := range splits {
-			splits[i] = split{w.run(rng), w.run(rng)}
+			splits[i] = Split{w.run(rng), w.run(rng)}
 			var a, b float64
 			for j := range bootParts {
 				a, b = a+splits[i].a[j], b+splits[i].b[j]
 			}
 			logs[i] = math.Log(a / b)
 		}
-		bounds, _ := ratioBounds(logs, splits)
+		bounds, _ := RatioBounds(logs, splits)
 		if bounds.Low <= 1 && 1 <= bounds.High {
 			share += 1 / float64(tries)
 		}
@@ -78,15 +78,15 @@ func TestCoverage(t *testing.T) {
 // Pairs alike by chance don't make the interval narrower than the variation within runs.
 func TestPairsAlikeByChance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
-	logs, splits := make([]float64, 3), make([]split, 3)
+	logs, splits := make([]float64, 3), make([]Split, 3)
 	for i := range splits {
-		splits[i] = split{worlds[0].run(rng), worlds[0].run(rng)}
+		splits[i] = Split{worlds[0].run(rng), worlds[0].run(rng)}
 	}
-	bounds, _ := ratioBounds(logs, splits)
+	bounds, _ := RatioBounds(logs, splits)
 	if bounds.High/bounds.Low < 1.1 {
 		t.Errorf("three equal ratios of noisy runs: %+v", bounds)
 	}
-	if bare, _ := ratioBounds(logs, nil); bare.Low != 1 || bare.High != 1 {
+	if bare, _ := RatioBounds(logs, nil); bare.Low != 1 || bare.High != 1 {
 		t.Errorf("three equal ratios of runs without parts: %+v", bare)
 	}
 }
@@ -98,12 +98,12 @@ func near(t *testing.T, what string, got, want, within float64) {
 	}
 }
 
-func data(rows ...[]float64) (obs []observation) {
+func data(rows ...[]float64) (obs []Observation) {
 	for _, r := range rows {
 		n := len(r) - 1
-		o := observation{y: r[n]}
+		o := Observation{Y: r[n]}
 		for _, l := range r[:n] {
-			o.levels = append(o.levels, int(l))
+			o.Levels = append(o.Levels, int(l))
 		}
 		obs = append(obs, o)
 	}
@@ -115,16 +115,16 @@ func data(rows ...[]float64) (obs []observation) {
 // 4*((3.5-5.5)²+ (7.5-5.5)²) = 32; both together 2*Σ(cell-5.5)² = 112, so AB is
 // 112-72-32 = 8; within cells 4*0.5 = 2.
 func TestBalanced(t *testing.T) {
-	v := analyse(data([]float64{0, 0, 1}, []float64{0, 0, 2}, []float64{0, 1, 3}, []float64{0, 1, 4},
+	v := Analyse(data([]float64{0, 0, 1}, []float64{0, 0, 2}, []float64{0, 1, 3}, []float64{0, 1, 4},
 		[]float64{1, 0, 5}, []float64{1, 0, 6}, []float64{1, 1, 11}, []float64{1, 1, 12}), []int{2, 2})
 	for i, want := range []float64{72, 32, 8} {
-		near(t, "sum of squares", v.of[i].ss, want, 1e-9)
-		near(t, "degrees of freedom", float64(v.of[i].df), 1, 0)
+		near(t, "sum of squares", v.Of[i].SS, want, 1e-9)
+		near(t, "degrees of freedom", float64(v.Of[i].DF), 1, 0)
 	}
-	near(t, "total", v.total.ss, 114, 1e-9)
-	near(t, "rest", v.rest.ss, 2, 1e-9)
-	near(t, "noise", v.noise.ss, 2, 1e-9)
-	if v.rest.df != 4 || v.noise.df != 4 || v.total.df != 7 {
+	near(t, "total", v.Total.SS, 114, 1e-9)
+	near(t, "rest", v.Rest.SS, 2, 1e-9)
+	near(t, "noise", v.Noise.SS, 2, 1e-9)
+	if v.Rest.DF != 4 || v.Noise.DF != 4 || v.Total.DF != 7 {
 		t.Errorf("degrees of freedom: %+v", v)
 	}
 }
@@ -136,86 +136,86 @@ func TestBalanced(t *testing.T) {
 // 8/3. The sum of squares about the mean 13/4 is 35/4.
 func TestUnbalanced(t *testing.T) {
 	obs := data([]float64{0, 0, 1}, []float64{0, 0, 3}, []float64{0, 1, 4}, []float64{1, 0, 5})
-	v := analyse(obs, []int{2, 2})
-	near(t, "A", v.of[0].ss, 6, 1e-9)
-	near(t, "B", v.of[1].ss, 8.0/3, 1e-9)
-	near(t, "total", v.total.ss, 35.0/4, 1e-9)
-	near(t, "rest", v.rest.ss, 2, 1e-9)
-	if v.of[2].df != 0 || v.of[2].ss > 1e-9 {
-		t.Errorf("the interaction, of which one cell is missing, has %+v", v.of[2])
+	v := Analyse(obs, []int{2, 2})
+	near(t, "A", v.Of[0].SS, 6, 1e-9)
+	near(t, "B", v.Of[1].SS, 8.0/3, 1e-9)
+	near(t, "total", v.Total.SS, 35.0/4, 1e-9)
+	near(t, "rest", v.Rest.SS, 2, 1e-9)
+	if v.Of[2].DF != 0 || v.Of[2].SS > 1e-9 {
+		t.Errorf("the interaction, of which one cell is missing, has %+v", v.Of[2])
 	}
-	e := effectsOf(obs, []int{2, 2})
+	e := Effects(obs, []int{2, 2})
 	near(t, "effect of A", e[0][1], 3, 1e-9) // 5 against 2
 	near(t, "effect of B", e[1][1], 2, 1e-9) // 4 against 2
 }
 
 // TestNoRepeats: without repeats, only the highest interaction is left for testing.
 func TestNoRepeats(t *testing.T) {
-	v := analyse(data([]float64{0, 0, 1}, []float64{0, 1, 3}, []float64{1, 0, 5}, []float64{1, 1, 11}), []int{2, 2})
-	if v.pairs || len(v.terms) != 2 || v.rest.df != 1 {
+	v := Analyse(data([]float64{0, 0, 1}, []float64{0, 1, 3}, []float64{1, 0, 5}, []float64{1, 1, 11}), []int{2, 2})
+	if v.Pairs || len(v.Terms) != 2 || v.Rest.DF != 1 {
 		t.Errorf("%+v", v)
 	}
-	near(t, "rest", v.rest.ss, 4, 1e-9) // (1-3-5+11)²/4
-	var obs []observation
+	near(t, "rest", v.Rest.SS, 4, 1e-9) // (1-3-5+11)²/4
+	var obs []Observation
 	for i := range 8 {
-		obs = append(obs, observation{[]int{i & 1, i >> 1 & 1, i >> 2}, float64(i)})
+		obs = append(obs, Observation{[]int{i & 1, i >> 1 & 1, i >> 2}, float64(i)})
 	}
-	if v = analyse(obs, []int{2, 2, 2}); !v.pairs || v.rest.df != 1 || v.noise.df != 0 {
+	if v = Analyse(obs, []int{2, 2, 2}); !v.Pairs || v.Rest.DF != 1 || v.Noise.DF != 0 {
 		t.Errorf("%+v", v)
 	}
-	near(t, "third factor", v.of[2].ss, 32, 1e-9)
+	near(t, "third factor", v.Of[2].SS, 32, 1e-9)
 }
 
 // TestLevelOrder: type II sums don't depend on the numbering of levels.
 func TestLevelOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	var a, b []observation
+	var a, b []Observation
 	for range 40 {
 		l := []int{rng.IntN(3), rng.IntN(2), rng.IntN(4)}
 		y := float64(l[0]) + float64(l[0]*l[2]) + rng.NormFloat64()
-		a = append(a, observation{l, y})
-		b = append(b, observation{[]int{2 - l[0], 1 - l[1], (l[2] + 1) % 4}, y})
+		a = append(a, Observation{l, y})
+		b = append(b, Observation{[]int{2 - l[0], 1 - l[1], (l[2] + 1) % 4}, y})
 	}
 	size := []int{3, 2, 4}
-	v, w := analyse(a, size), analyse(b, size)
-	for i := range v.of {
-		near(t, "sum", w.of[i].ss, v.of[i].ss, 1e-8)
-		if v.of[i].df != w.of[i].df {
-			t.Errorf("term %v has %d and %d degrees of freedom", v.terms[i], v.of[i].df, w.of[i].df)
+	v, w := Analyse(a, size), Analyse(b, size)
+	for i := range v.Of {
+		near(t, "sum", w.Of[i].SS, v.Of[i].SS, 1e-8)
+		if v.Of[i].DF != w.Of[i].DF {
+			t.Errorf("term %v has %d and %d degrees of freedom", v.Terms[i], v.Of[i].DF, w.Of[i].DF)
 		}
 	}
-	near(t, "rest", w.rest.ss, v.rest.ss, 1e-8)
+	near(t, "rest", w.Rest.SS, v.Rest.SS, 1e-8)
 }
 
 // TestUntold: levels that occur only together have no determinable effects.
 func TestUntold(t *testing.T) {
-	e := effectsOf(data([]float64{0, 0, 1}, []float64{1, 1, 5}), []int{2, 2})
+	e := Effects(data([]float64{0, 0, 1}, []float64{1, 1, 5}), []int{2, 2})
 	if !math.IsNaN(e[1][1]) {
 		t.Errorf("effects %v", e)
 	}
-	if v := analyse(nil, []int{2, 2}); v.total.ss != 0 {
+	if v := Analyse(nil, []int{2, 2}); v.Total.SS != 0 {
 		t.Errorf("of nothing: %+v", v)
 	}
 }
 
 // TestTails compares with quantiles from printed tables, and the quantile with its tail.
 func TestTails(t *testing.T) {
-	near(t, "quantile of t of 4", student975(4), 2.776, 0.001)
+	near(t, "quantile of t of 4", Student975(4), 2.776, 0.001)
 	for _, freedom := range []int{1, 2, 10, 11, 15, 30, 120, 1e5} {
-		near(t, "tail of the quantile of t", tailT(student975(freedom), freedom), 0.05, 1e-4)
+		near(t, "tail of the quantile of t", TailT(Student975(freedom), freedom), 0.05, 1e-4)
 	}
-	if !math.IsInf(student975(0), 1) {
+	if !math.IsInf(Student975(0), 1) {
 		t.Error("a bound without any freedom")
 	}
-	near(t, "t of 30", tailT(2.7500, 30), 0.01, 1e-5)
-	near(t, "F of 1, 4", tailF(7.7086, 1, 4), 0.05, 1e-5)
-	near(t, "F of 5, 20", tailF(4.1027, 5, 20), 0.01, 1e-5)
-	near(t, "F of 0", tailF(0, 3, 3), 1, 0)
-	near(t, "F far out", tailF(1e6, 2, 200), 0, 1e-12)
+	near(t, "t of 30", TailT(2.7500, 30), 0.01, 1e-5)
+	near(t, "F of 1, 4", TailF(7.7086, 1, 4), 0.05, 1e-5)
+	near(t, "F of 5, 20", TailF(4.1027, 5, 20), 0.01, 1e-5)
+	near(t, "F of 0", TailF(0, 3, 3), 1, 0)
+	near(t, "F far out", TailF(1e6, 2, 200), 0, 1e-12)
 }
 
 func TestHolm(t *testing.T) {
-	got := holm([]float64{0.01, math.NaN(), 0.04, 0.03, 0.005})
+	got := Holm([]float64{0.01, math.NaN(), 0.04, 0.03, 0.005})
 	for i, want := range []float64{0.03, math.NaN(), 0.06, 0.06, 0.02} {
 		if i == 1 {
 			if !math.IsNaN(got[i]) {

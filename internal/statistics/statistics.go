@@ -1,8 +1,12 @@
-package report
+// Package statistics has what rates, times and their ratios are judged by: intervals of ratios, analysis of variance,
+// tests and their correction. Everything is computed from figures alone; docs/statistics.md gives the methods, their
+// sources, and how they were checked.
+//
+//	bounds, basis := statistics.RatioBounds([]float64{math.Log(0.9), math.Log(0.92)}, nil)
+package statistics
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -18,11 +22,11 @@ type Bounds struct {
 
 // What the width of an interval is based on.
 const (
-	// withinRuns: the variation of the rate within the two runs, without the
+	// WithinRuns: the variation of the rate within the two runs, without the
 	// variation between runs.
-	withinRuns = "within runs"
-	// betweenRuns: the variation of the ratio from pair to pair.
-	betweenRuns = "between runs"
+	WithinRuns = "within runs"
+	// BetweenRuns: the variation of the ratio from pair to pair.
+	BetweenRuns = "between runs"
 )
 
 // The block bootstrap: equal parts of the rows are drawn with replacement, in blocks of
@@ -36,11 +40,11 @@ const (
 	varianceRounds = 200
 )
 
-// A split contains the seconds that two runs took for each of equal parts of the rows.
-type split struct{ a, b [bootParts]float64 }
+// A Split contains the seconds that two runs took for each of equal parts of the rows.
+type Split struct{ a, b [bootParts]float64 }
 
-// newSplit divides two runs; ok is false for runs with fewer points than parts.
-func newSplit(a, b result.Curve, rows int64) (s split, ok bool) {
+// NewSplit divides two runs; ok is false for runs with fewer points than parts.
+func NewSplit(a, b result.Curve, rows int64) (s Split, ok bool) {
 	if len(a) <= bootParts || len(b) <= bootParts {
 		return s, false
 	}
@@ -54,7 +58,7 @@ func newSplit(a, b result.Curve, rows int64) (s split, ok bool) {
 // resample returns the sorted logarithms of the ratio of the two mean rates in rounds of
 // Künsch's moving block bootstrap (1989); nil if one is not a finite number. Blocks are
 // drawn for both runs together: a rate that falls equally in both adds nothing to the spread.
-func (s *split) resample(rounds int) []float64 {
+func (s *Split) resample(rounds int) []float64 {
 	// A constant seed, so that the same records always give the same report.
 	rng := rand.New(rand.NewPCG(1, 95))
 	logs := make([]float64, rounds)
@@ -76,7 +80,7 @@ func (s *split) resample(rounds int) []float64 {
 	return logs
 }
 
-// ratioBounds returns the 95% interval of the ratio of two mean rates, and its basis. logs
+// RatioBounds returns the 95% interval of the ratio of two mean rates, and its basis. logs
 // contains the logarithm of the ratio in each pair of runs; splits their splits, possibly
 // fewer.
 //
@@ -86,7 +90,7 @@ func (s *split) resample(rounds int) []float64 {
 // variation between pairs contains that of the blocks within them, which is known from many
 // more values: the greater of the two is used, so that two or three pairs that are alike by
 // chance don't make too narrow an interval.
-func ratioBounds(logs []float64, splits []split) (*Bounds, string) {
+func RatioBounds(logs []float64, splits []Split) (*Bounds, string) {
 	if len(logs) == 1 {
 		if len(splits) == 0 {
 			return nil, ""
@@ -95,26 +99,26 @@ func ratioBounds(logs []float64, splits []split) (*Bounds, string) {
 		if drawn == nil {
 			return nil, ""
 		}
-		return &Bounds{math.Exp(drawn[intervalRounds*25/1000]), math.Exp(drawn[intervalRounds*975/1000-1])}, withinRuns
+		return &Bounds{math.Exp(drawn[intervalRounds*25/1000]), math.Exp(drawn[intervalRounds*975/1000-1])}, WithinRuns
 	}
-	centre, variance := meanVariance(logs)
+	centre, variance := MeanVariance(logs)
 	var inner float64
 	for i := range splits {
 		if drawn := splits[i].resample(varianceRounds); drawn != nil {
-			_, v := meanVariance(drawn)
+			_, v := MeanVariance(drawn)
 			inner += v / float64(len(splits))
 		}
 	}
-	half := student975(len(logs)-1) * math.Sqrt(max(variance, inner)/float64(len(logs)))
+	half := Student975(len(logs)-1) * math.Sqrt(max(variance, inner)/float64(len(logs)))
 	b := Bounds{math.Exp(centre - half), math.Exp(centre + half)}
 	if math.IsNaN(b.Low) || math.IsInf(b.High, 0) {
 		return nil, ""
 	}
-	return &b, betweenRuns
+	return &b, BetweenRuns
 }
 
-// meanVariance returns the mean of the values and their variance, over n-1.
-func meanVariance(values []float64) (mean, variance float64) {
+// MeanVariance returns the mean of the values and their variance, over n-1.
+func MeanVariance(values []float64) (mean, variance float64) {
 	n := float64(len(values))
 	for _, v := range values {
 		mean += v / n
@@ -125,7 +129,7 @@ func meanVariance(values []float64) (mean, variance float64) {
 	return mean, variance
 }
 
-func geometricMean(values []float64) float64 {
+func GeometricMean(values []float64) float64 {
 	var logs float64
 	for _, v := range values {
 		logs += math.Log(v) / float64(len(values))
@@ -133,10 +137,10 @@ func geometricMean(values []float64) float64 {
 	return math.Exp(logs)
 }
 
-// student975 returns the 97.5% quantile of Student's t distribution: tabulated up to ten
+// Student975 returns the 97.5% quantile of Student's t distribution: tabulated up to ten
 // degrees of freedom, then an expansion about the normal quantile (Abramowitz and Stegun
 // 26.7.5), accurate to 0.0005.
-func student975(freedom int) float64 {
+func Student975(freedom int) float64 {
 	table := []float64{12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281}
 	if freedom < 1 {
 		return math.Inf(1)
@@ -150,41 +154,8 @@ func student975(freedom int) float64 {
 	return z + (z3+z)/(4*v) + (5*z5+16*z3+3*z)/(96*v*v) + (3*z7+19*z5+17*z3-15*z)/(384*v*v*v)
 }
 
-// change says by how much a ratio outside of 1 differs from it, with its named interval.
-func (b *Bounds) change(r float64, interval string) string {
-	switch {
-	case r < 1:
-		return fmt.Sprintf("slower by %s (%s%s..%s)", percent(1-r), interval, percent(1-b.High), percent(1-b.Low))
-	case r > mostPercent:
-		return fmt.Sprintf("%s as fast (%s%s..%s)", ratio(r), interval, ratio(b.Low), ratio(b.High))
-	}
-	return fmt.Sprintf("faster by %s (%s%s..%s)", percent(r-1), interval, percent(b.Low-1), percent(b.High-1))
-}
-
-// Verdicts of a comparison.
-const (
-	// NoDifference means that the interval of the ratio contains 1.
-	NoDifference = "no difference shown"
-	Faster       = "faster"
-	Slower       = "slower"
-	// Unknown means that there is no interval.
-	Unknown = "unknown"
-)
-
-func verdictOf(b *Bounds) string {
-	switch {
-	case b == nil:
-		return Unknown
-	case b.High < 1:
-		return Slower
-	case b.Low > 1:
-		return Faster
-	}
-	return NoDifference
-}
-
-// tailF returns the probability that F is at least f (Abramowitz and Stegun 26.6.2).
-func tailF(f float64, over, under int) float64 {
+// TailF returns the probability that F is at least f (Abramowitz and Stegun 26.6.2).
+func TailF(f float64, over, under int) float64 {
 	if math.IsNaN(f) || over < 1 || under < 1 {
 		return math.NaN()
 	}
@@ -195,8 +166,8 @@ func tailF(f float64, over, under int) float64 {
 	return incompleteBeta(float64(under)/(float64(under)+float64(over)*f), a, b)
 }
 
-// tailT returns the probability of a value at least as far from 0 as t, of Student's t.
-func tailT(t float64, freedom int) float64 { return tailF(t*t, 1, freedom) }
+// TailT returns the probability of a value at least as far from 0 as t, of Student's t.
+func TailT(t float64, freedom int) float64 { return TailF(t*t, 1, freedom) }
 
 // incompleteBeta returns the regularized incomplete beta function I_x(a, b), by the continued
 // fraction 26.5.8 of Abramowitz and Stegun in Lentz's form, which converges fast below the
@@ -237,9 +208,9 @@ func incompleteBeta(x, a, b float64) float64 {
 	return sum * math.Exp(lab-la-lb+a*math.Log(x)+b*math.Log(1-x)) / a
 }
 
-// holm adjusts the p-values of several simultaneous tests (Holm 1979): rejecting values below
+// Holm adjusts the p-values of several simultaneous tests (Holm 1979): rejecting values below
 // 5% then rejects any true hypothesis with a probability of at most 5%. NaN doesn't count.
-func holm(p []float64) []float64 {
+func Holm(p []float64) []float64 {
 	out := slices.Clone(p)
 	var order []int
 	for i := range p {
@@ -262,10 +233,10 @@ func holm(p []float64) []float64 {
 // terms. They don't depend on the coding or order of levels, and equal the classical sums for
 // balanced data.
 
-// An observation is one value, with the index of its level of each factor.
-type observation struct {
-	levels []int
-	y      float64
+// An Observation is one value, with the index of its level of each factor.
+type Observation struct {
+	Levels []int
+	Y      float64
 }
 
 // A term is one factor, or an interaction of two, by their indexes.
@@ -275,36 +246,36 @@ func (t term) holds(u term) bool {
 	return !slices.ContainsFunc(u, func(f int) bool { return !slices.Contains(t, f) })
 }
 
-// sumOfSquares is the variation explained by one source.
-type sumOfSquares struct {
-	ss float64
-	df int
+// SumOfSquares is the variation explained by one source.
+type SumOfSquares struct {
+	SS float64
+	DF int
 }
 
-// variance returns the mean square; NaN without degrees of freedom.
-func (s sumOfSquares) variance() float64 {
-	if s.df == 0 {
+// Variance returns the mean square; NaN without degrees of freedom.
+func (s SumOfSquares) Variance() float64 {
+	if s.DF == 0 {
 		return math.NaN()
 	}
-	return s.ss / float64(s.df)
+	return s.SS / float64(s.DF)
 }
 
-// variance is an analysis of variance.
-type variance struct {
-	total sumOfSquares // about the mean
-	terms []term
-	of    []sumOfSquares // of each term, type II
-	// rest is the residual of the model, noise the part of it that values of the
+// Variance is an analysis of variance.
+type Variance struct {
+	Total SumOfSquares // about the mean
+	Terms []term
+	Of    []SumOfSquares // of each term, type II
+	// Rest is the residual of the model, noise the part of it that values of the
 	// same cell differ by.
-	rest, noise sumOfSquares
-	// pairs is true if the model contains interactions.
-	pairs bool
+	Rest, Noise SumOfSquares
+	// Pairs is true if the model contains interactions.
+	Pairs bool
 }
 
-// analyse fits all factors and, if there are enough values, all interactions of two.
+// Analyse fits all factors and, if there are enough values, all interactions of two.
 // size is the number of levels of each factor.
-func analyse(obs []observation, size []int) variance {
-	v := variance{noise: withinCells(obs), total: leftBy(obs, size, nil)}
+func Analyse(obs []Observation, size []int) Variance {
+	v := Variance{Noise: WithinCells(obs), Total: leftBy(obs, size, nil)}
 	var mains, pairs []term
 	for f := range size {
 		if size[f] > 1 {
@@ -316,22 +287,22 @@ func analyse(obs []observation, size []int) variance {
 			pairs = append(pairs, term{t[0], u[0]})
 		}
 	}
-	v.terms, v.pairs = slices.Concat(mains, pairs), len(pairs) > 0
-	v.rest = leftBy(obs, size, v.terms)
-	if v.rest.df == 0 && v.noise.df == 0 {
+	v.Terms, v.Pairs = slices.Concat(mains, pairs), len(pairs) > 0
+	v.Rest = leftBy(obs, size, v.Terms)
+	if v.Rest.DF == 0 && v.Noise.DF == 0 {
 		// No degrees of freedom remain for testing the interactions.
-		v.terms, v.pairs = mains, false
-		v.rest = leftBy(obs, size, v.terms)
+		v.Terms, v.Pairs = mains, false
+		v.Rest = leftBy(obs, size, v.Terms)
 	}
-	for _, t := range v.terms {
-		others := slices.DeleteFunc(slices.Clone(v.terms), func(u term) bool { return u.holds(t) })
+	for _, t := range v.Terms {
+		others := slices.DeleteFunc(slices.Clone(v.Terms), func(u term) bool { return u.holds(t) })
 		without, with := leftBy(obs, size, others), leftBy(obs, size, append(others, t))
-		v.of = append(v.of, sumOfSquares{max(0, without.ss-with.ss), without.df - with.df})
+		v.Of = append(v.Of, SumOfSquares{max(0, without.SS-with.SS), without.DF - with.DF})
 	}
 	return v
 }
 
-func leftBy(obs []observation, size []int, terms []term) sumOfSquares {
+func leftBy(obs []Observation, size []int, terms []term) SumOfSquares {
 	var s space
 	s.add(ones(len(obs)))
 	for _, t := range terms {
@@ -341,16 +312,16 @@ func leftBy(obs []observation, size []int, terms []term) sumOfSquares {
 	}
 	df := len(obs) - len(s)
 	if df <= 0 {
-		return sumOfSquares{}
+		return SumOfSquares{}
 	}
 	r := s.residual(values(obs))
-	return sumOfSquares{dot(r, r), df}
+	return SumOfSquares{dot(r, r), df}
 }
 
 // columnsOf returns the indicators of a term's levels except the first; for an
 // interaction, their products. Only the space that they span together with the terms
 // they contain matters.
-func columnsOf(obs []observation, size []int, t term) [][]float64 {
+func columnsOf(obs []Observation, size []int, t term) [][]float64 {
 	out := [][]float64{ones(len(obs))}
 	for _, f := range t {
 		var next [][]float64
@@ -358,7 +329,7 @@ func columnsOf(obs []observation, size []int, t term) [][]float64 {
 			for level := 1; level < size[f]; level++ {
 				d := slices.Clone(c)
 				for i := range d {
-					if obs[i].levels[f] != level {
+					if obs[i].Levels[f] != level {
 						d[i] = 0
 					}
 				}
@@ -370,29 +341,29 @@ func columnsOf(obs []observation, size []int, t term) [][]float64 {
 	return out
 }
 
-// withinCells returns the sum of squares of values within their cells.
-func withinCells(obs []observation) (out sumOfSquares) {
+// WithinCells returns the sum of squares of values within their cells.
+func WithinCells(obs []Observation) (out SumOfSquares) {
 	for i := range obs {
 		var same []float64
 		first := true
 		for j := range obs {
-			if slices.Equal(obs[i].levels, obs[j].levels) {
-				same, first = append(same, obs[j].y), first && j >= i
+			if slices.Equal(obs[i].Levels, obs[j].Levels) {
+				same, first = append(same, obs[j].Y), first && j >= i
 			}
 		}
 		if n := len(same); n > 1 && first {
-			_, s2 := meanVariance(same)
-			out.ss += s2 * float64(n-1)
-			out.df += n - 1
+			_, s2 := MeanVariance(same)
+			out.SS += s2 * float64(n-1)
+			out.DF += n - 1
 		}
 	}
 	return out
 }
 
-// effectsOf fits the factors without interactions. For each level of each factor it
+// Effects fits the factors without interactions. For each level of each factor it
 // returns the difference to the value at the first level, all else being equal; NaN
 // if the existing cells don't determine it.
-func effectsOf(obs []observation, size []int) [][]float64 {
+func Effects(obs []Observation, size []int) [][]float64 {
 	columns := [][]float64{ones(len(obs))}
 	for f := range size {
 		columns = append(columns, columnsOf(obs, size, term{f})...)
@@ -478,10 +449,10 @@ func dot(a, b []float64) (sum float64) {
 	return sum
 }
 
-func values(obs []observation) []float64 {
+func values(obs []Observation) []float64 {
 	out := make([]float64, len(obs))
 	for i := range obs {
-		out[i] = obs[i].y
+		out[i] = obs[i].Y
 	}
 	return out
 }

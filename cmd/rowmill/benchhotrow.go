@@ -1,0 +1,68 @@
+package main
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/workload"
+)
+
+const (
+	defaultHotRuns  = 100_000
+	defaultHotSlots = 32
+)
+
+func (a *app) benchHotRowCommand() *cobra.Command {
+	var hot experiment.HotRowSpec
+	var out benchOutputs
+	spec := experiment.Spec{Workload: experiment.HotRow, HotRow: &hot, Layouts: []string{workload.Plain}, RetryFor: experiment.Duration(time.Hour)}
+	c := &cobra.Command{
+		Use:   "hotrow",
+		Short: "Measure thousands of clients that count in one row, and what helps",
+		Long: "Measure thousands of clients that count in one row, as a report of 2010 did: each run\n" +
+			"reads the count, looks whether the user is counted already, and then inserts the\n" +
+			"user and adds one to the count in a transaction. A row's lock is held until the\n" +
+			"commit has returned, so there is a ceiling, which is measured with one client and\n" +
+			"printed beside the rate. A deadlock or a lock timeout begins the run again. At the\n" +
+			"end, the count must be the number of users and of acknowledged runs. Ways to count:\n" +
+			"  plain         BEGIN, INSERT, UPDATE, COMMIT\n" +
+			"  update-first  the UPDATE before the INSERT: its lock is held for longer\n" +
+			"  one-trip      the four statements in one round trip\n" +
+			"  slots         the count is spread over --slots rows; a run takes one that is free\n" +
+			"  no-detect     plain; the server doesn't look for deadlocks\n" +
+			"  thread-pool   plain; MariaDB's pool of threads\n" +
+			"The last two are settings, and need a private server. Each way with each number of\n" +
+			"clients is one run of the record.\n\n" +
+			"It creates the tables fan_of and fan_count, and leaves them there. Existing tables are\n" +
+			"refused, unless --drop-existing is given. null: measures what the clients cost alone.\n\n" +
+			"Ctrl-C ends it and reports what was measured. `rowmill report` shows a record again.",
+		Example: "  rowmill bench hotrow --target 'sandbox:mariadb?memory=256MB' --clients 100,1000\n" +
+			"  rowmill bench hotrow --target 'sandbox:postgres' --clients 200 --ways plain,slots --time 10s",
+		Args: onlyFlags,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !c.Flags().Changed("runs") && spec.MaxTime > 0 {
+				spec.Rows = 0
+			}
+			return a.bench(c.Context(), measuring{spec: &spec, out: out})
+		},
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	oneTarget(flags, &spec)
+	spec.Rows = defaultHotRuns
+	flags.IntSliceVar(&hot.Clients, "clients", []int{1000}, "numbers of clients to measure with, each with a connection, `list`")
+	flags.Var(countOf(&spec.Rows), "runs", "runs of all clients together, such as 100k (none with --time)")
+	timeVar(flags, &spec.MaxTime, 0, "end after this `time` (default none)")
+	flags.StringSliceVar(&hot.Ways, "ways", []string{workload.HotPlain}, "ways to count, `list`: "+strings.Join(workload.HotWays(), ", "))
+	intVar(flags, &hot.Slots, "slots", defaultHotSlots, "rows that way slots spreads the count over, `N`")
+	durationVar(flags, &hot.Cache, "cache", 0, "how old the count may be that a run reads, such as 5s (default it is read each time)")
+	durationVar(flags, &spec.KillEvery, "kill-server-every", 0, "kill the private server at this `interval` and restart it (default never)")
+	intVar(flags, &spec.Repeat, "repeat", 1, "measure each `N` times, in turn")
+	durationVar(flags, &spec.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
+	out.define(flags, newRecord, " of rates and latencies", "", "results as JSON instead of text")
+	flags.BoolVar(&spec.DropExisting, "drop-existing", false, "drop tables of these names that exist, with all their rows (default false)")
+	return c
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/workload"
+)
+
+const (
+	defaultTerminals = 10
+	// tpccRetry is longer than a server's restart.
+	tpccRetry = time.Minute
+)
+
+func (a *app) benchTPCCCommand() *cobra.Command {
+	var tpcc experiment.TPCCSpec
+	var out benchOutputs
+	spec := experiment.Spec{Workload: experiment.TPCC, TPCC: &tpcc, Layouts: []string{workload.Plain}, RetryFor: experiment.Duration(tpccRetry)}
+	c := &cobra.Command{
+		Use:   "tpcc",
+		Short: "Measure TPC-C's five transactions, and prove that each one is there",
+		Long: "Measure TPC-C's transactions: new orders, payments, order status, deliveries and stock\n" +
+			"levels, 45, 43, 4, 4 and 4 of a hundred, by terminals that each belong to a warehouse.\n" +
+			"It reports new orders per minute, response times by transaction, and why transactions\n" +
+			"were begun again. The result is TPC-C-like and not audited: it is no result of TPC-C.\n\n" +
+			"After the run the tables are examined: TPC-C's consistency conditions 1 to 4 (with\n" +
+			"--deep 5 to 12), whether the stock agrees with the order lines, whether each acknowledged\n" +
+			"order, payment and delivery is there once, and the shares that TPC-C's audit asks for.\n" +
+			"What doesn't hold fails the run.\n\n" +
+			"On the server it creates TPC-C's nine tables, loads them (100 MB a warehouse), and\n" +
+			"leaves them there. Existing tables are refused, unless --drop-existing is given.\n" +
+			"null: measures what the terminals cost alone.\n\n" +
+			"Ctrl-C ends it and reports what was measured. `rowmill report` shows a record again.",
+		Example: "  rowmill bench tpcc --target 'sandbox:mariadb?memory=512MB' --warehouses 10 --terminals 16 --out tpcc.jsonl\n" +
+			"  rowmill bench tpcc --target 'sandbox:postgres?memory=512MB' --deep --kill-server-every 20s",
+		Args: onlyFlags,
+		RunE: func(c *cobra.Command, _ []string) error {
+			fitInterval(c.Flags(), &spec)
+			return a.bench(c.Context(), measuring{spec: &spec, out: out})
+		},
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	oneTarget(flags, &spec)
+	intVar(flags, &tpcc.Warehouses, "warehouses", 1, "warehouses, `N`")
+	intVar(flags, &tpcc.Terminals, "terminals", defaultTerminals, "terminals, `N`, each with a connection and a warehouse that stays")
+	timeVar(flags, &spec.MaxTime, time.Minute, "measure for this `time`")
+	flags.BoolVar(&tpcc.Keying, "keying", false, "wait as TPC-C's users do, who type and think: at most 12.86 new orders per minute\nand warehouse, with 10 terminals for each (default false)")
+	flags.BoolVar(&tpcc.Deep, "deep", false, "examine all consistency conditions, also of what was loaded (default false)")
+	durationVar(flags, &spec.KillEvery, "kill-server-every", 0, "kill -9 the private server every `time` and restart it\n(sandbox targets only; default never)")
+	durationVar(flags, &spec.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
+	seedVar(flags, &spec, "`number` that all rows and all transactions derive from")
+	out.define(flags, newRecord, " of rates and response times", "", "results as JSON instead of text")
+	flags.BoolVar(&spec.DropExisting, "drop-existing", false, "drop tables of these names that exist, with all their rows (default false)")
+	flags.Float64Var(&tpcc.Scale, "scale", 0, "load this share of a warehouse's rows, for tests (default all)")
+	_ = flags.MarkHidden("scale") // the flag exists
+	return c
+}

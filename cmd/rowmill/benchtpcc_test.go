@@ -1,0 +1,79 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/result"
+)
+
+// tpccSummary runs `bench tpcc` on a hundredth of two warehouses.
+func tpccSummary(t *testing.T, args string) result.Summary {
+	t.Helper()
+	s := benched(t, "tpcc --warehouses 2 --terminals 2 --scale 0.01 --json --out tpcc.jsonl "+args)
+	var got report.Summaries
+	must(t, json.Unmarshal([]byte(s.stdout), &got))
+	if len(got.Runs) != 1 || got.Runs[0].TPCC == nil || got.Runs[0].TPCC.Note != result.NotAudited {
+		t.Fatalf("%s", s.stdout)
+	}
+	return got.Runs[0]
+}
+
+// TestBenchTPCC measures for a moment: the record has the rate, the transactions and the proof, and its report says what it is not.
+func TestBenchTPCC(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := tpccSummary(t, "--target sqlite: --time 300ms --html tpcc.html --png tpcc.png --md tpcc.md")
+	if s.Rows == 0 || s.TPCC.NewOrdersPerMinute < 1 || len(s.LatencyUS) != 5 || len(s.Beside) != 4 || len(s.TPCC.Conditions) < 20 || s.Verified == nil || !s.Verified.Sound() {
+		t.Errorf("%+v, %+v", s, s.TPCC)
+	}
+	if !strings.Contains(strings.Join(s.Warnings, "\n"), "no keying time: ") {
+		t.Errorf("warnings %q", s.Warnings)
+	}
+	for _, file := range []string{"tpcc.html", "tpcc.md"} {
+		page, err := os.ReadFile(file)
+		must(t, err)
+		if text := string(page); !strings.Contains(text, result.NotAudited) || strings.Contains(strings.ToLower(text), "tpmc") {
+			t.Errorf("%s: %s", file, text)
+		}
+	}
+	shown := verb(t, "report tpcc.jsonl")
+	for _, want := range []string{"new orders/min (TPC-C-like, not audited); all ", "Response times by transaction", "stock-level", "1: W_YTD = sum(D_YTD)", "holds"} {
+		if shown.code != exitDone || !strings.Contains(shown.stdout, want) {
+			t.Errorf("exit %d: no %q in %s%s", shown.code, want, shown.stdout, shown.stderr)
+		}
+	}
+}
+
+// TestBenchTPCCKeying checks that users who type and think make few new orders, on an engine that costs nothing.
+func TestBenchTPCCKeying(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if s := tpccSummary(t, "--target null: --time 200ms --keying"); s.Rows != 0 || len(s.TPCC.Conditions) != 0 || !s.TPCC.Keying {
+		t.Errorf("%+v, %+v", s, s.TPCC)
+	}
+	if s := tpccSummary(t, "--target null: --time 200ms"); s.Rows < 100 {
+		t.Errorf("%d new orders", s.Rows)
+	}
+}
+
+// TestBenchTPCCKills kills private servers: no acknowledged transaction is lost.
+func TestBenchTPCCKills(t *testing.T) {
+	testdb.SkipUnlessNightly(t, "workload.TestTPCCDoubt")
+	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
+		t.Run(kind, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			s := tpccSummary(t, "--target sandbox:"+kind+" --time 20s --deep --kill-server-every 4s")
+			end := records(t, "tpcc.jsonl")[0].End
+			if end.Kills < 2 || end.Causes["lost connection"] == 0 || !s.Verified.Sound() || s.Failure != "" {
+				t.Errorf("%+v, %+v", end, s)
+			}
+		})
+	}
+	s := verb(t, "bench tpcc --target sandbox:mariadb?durability=none --kill-server-every 2s")
+	if s.code == exitDone || !strings.Contains(s.stderr, "may lose the transactions") {
+		t.Errorf("exit %d: %s", s.code, s.stderr)
+	}
+}

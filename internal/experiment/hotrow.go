@@ -1,0 +1,256 @@
+package experiment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/target"
+	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/result"
+)
+
+// A HotRowSpec is what only the hot row has: each way is measured with each number of clients.
+type HotRowSpec struct {
+	Clients []int    `json:"clients" toml:"clients"`
+	Ways    []string `json:"ways" toml:"ways"`
+	Slots   int      `json:"slots" toml:"slots"`
+	Cache   Duration `json:"cache,omitzero" toml:"cache,omitzero"`
+}
+
+func (s *Spec) hotOptions(way string, clients int) workload.HotRowOptions {
+	return workload.HotRowOptions{Way: way, Clients: clients, Slots: s.HotRow.Slots, Cache: s.HotRow.Cache.D()}
+}
+
+func (s *Spec) validateHotRow() error {
+	h := s.HotRow
+	if err := cmp.Or(s.validateTargets(1), s.validateInterval(), s.validateKills(),
+		list(s, "ways", "way", h.Ways, workload.HotWays()),
+		list(s, "clients", "number", h.Clients, nil),
+		s.limits("slots", h.Slots, 1, 10_000),
+		s.limits("repeat", s.Repeat, 1, 0),
+		s.no(h.Cache < 0, "--cache 5s", "--cache %v is negative", h.Cache.D()),
+		s.no(s.Rows == 0 && s.MaxTime == 0, "--runs 100k, or --time 60s", "--runs 0: the experiment needs an end")); err != nil {
+		return err
+	}
+	db, err := target.Dry(s.Target())
+	for _, way := range h.Ways {
+		for _, n := range h.Clients {
+			if err == nil {
+				_, err = workload.NewHotRow(db, s.hotOptions(way, n))
+			}
+			if err == nil {
+				_, err = target.ForClients(s.Target(), n, way)
+			}
+		}
+	}
+	return s.refused(cmp.Or(err, enoughFiles(slices.Max(h.Clients))))
+}
+
+// spareFiles are rowmill's own open files beside the clients' connections.
+const spareFiles = 100
+
+// enoughFiles refuses more connections than this process may have open.
+func enoughFiles(clients int) error {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(clients+spareFiles) <= limit.Max {
+		return nil // Go raises the soft limit to the hard one
+	}
+	return engine.Hinted(fmt.Errorf("%d clients need %d open files, and this process may have %d", clients, clients+spareFiles, limit.Max),
+		"ulimit -Hn %d as root, or fewer --clients", clients+spareFiles)
+}
+
+// hotRow measures the ways in turn, with each number of clients, on a server for each way: its
+// connections, and what a way sets, are settings.
+func (e *Env) hotRow(ctx context.Context, s *Spec) ([]result.Record, error) {
+	var all []hotTrial
+	for round := range s.Repeat {
+		for _, n := range s.HotRow.Clients {
+			for _, way := range inTurn(s.HotRow.Ways, round) {
+				all = append(all, hotTrial{way, n, round, len(all) > 0})
+			}
+		}
+	}
+	return each(ctx, all, func(t hotTrial) string { return fmt.Sprintf("way %s, %s", t.way, figure.Plural(t.clients, "client")) },
+		func(t hotTrial) ([]result.Record, error) { return e.hotTrial(ctx, s, t) })
+}
+
+type hotTrial struct {
+	way     string
+	clients int
+	round   int
+	again   bool // an earlier trial left its tables
+}
+
+// ceilingRuns is the number of runs of one client that tell for how long the counter's lock is held.
+const ceilingRuns = 200
+
+func (e *Env) hotTrial(ctx context.Context, s *Spec, t hotTrial) ([]result.Record, error) {
+	url, err := target.ForClients(s.Target(), t.clients, t.way)
+	if err != nil {
+		return nil, err
+	}
+	own := *s
+	own.Targets = []string{url}
+	m := measurement{env: e, polled: true, trial: &Trial{Spec: &own, Whole: s, Again: t.again}}
+	if s.Repeat > 1 {
+		m.trial.Repeat, m.trial.Repeats = t.round+1, s.Repeat
+	}
+	err = m.open(ctx, func() error { return m.hotRow(ctx, t) })
+	if m.rec == nil {
+		err = early(ctx, err)
+	}
+	return recorded(m.rec, err)
+}
+
+func (m *measurement) hotRow(ctx context.Context, t hotTrial) error {
+	s := m.trial.Spec
+	if err := m.roomFor(ctx, t.clients); err != nil {
+		return err
+	}
+	head := &result.HotRow{Way: t.way, CacheSeconds: s.HotRow.Cache.D().Seconds()}
+	if t.way == workload.HotSlots {
+		head.Slots = s.HotRow.Slots
+	}
+	if err := m.ceiling(ctx, head); err != nil {
+		return err
+	}
+	w, err := workload.NewHotRow(m.db.DB, s.hotOptions(t.way, t.clients))
+	if err != nil {
+		return err
+	}
+	schema, err := w.Setup(ctx, m.db.Capabilities().Stores) // those of the ceiling
+	if err != nil {
+		return err
+	}
+	own := result.Run{
+		Name:   fmt.Sprintf("%s, %s on %s", t.way, figure.Plural(t.clients, "client"), m.db.Info().Engine),
+		HotRow: head, Schema: schema, Deviations: w.Deviations(),
+	}
+	if m.trial.Repeat > 0 {
+		own.Name += fmt.Sprintf(" #%d", m.trial.Repeat)
+	}
+	cfg := bench.Config{Operation: workload.OpRun, Clients: t.clients, Batch: 1, Rows: s.Rows, MaxTime: s.MaxTime.D(),
+		Interval: s.Interval.D(), RetryFor: s.RetryFor.D()}
+	parts := partLatencies{of: map[string]*hdrhistogram.Histogram{}}
+	w.Took, m.note = parts.took, parts.note
+	if err := m.begin(ctx, w.Tables(), cfg, own, own.Name); err != nil {
+		return err
+	}
+	var load bench.Workload = w
+	if s.KillEvery > 0 {
+		m.kill = m.killer(w)
+		load = m.kill.workload(ctx)
+	}
+	return m.measure(ctx, load, func(ctx context.Context, end *result.End) (err error) {
+		end.Causes = w.Causes()
+		reader, ok := m.db.DB.(engine.Reader)
+		if !ok || !m.db.Capabilities().Stores {
+			return nil
+		}
+		v := result.Verified{Counted: true}
+		v.Expected, v.Found, err = w.Prove(ctx, reader)
+		end.Verified = &v
+		if err == nil {
+			err = m.proveReplicas(ctx, w)
+		}
+		return err
+	})
+}
+
+// partLatencies are the latencies of the parts of an operation since the last interval.
+type partLatencies struct {
+	mu sync.Mutex
+	of map[string]*hdrhistogram.Histogram
+}
+
+func (p *partLatencies) took(part string, d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := p.of[part]
+	if h == nil {
+		h = result.NewHistogram()
+		p.of[part] = h
+	}
+	_ = h.RecordValue(min(max(d.Microseconds(), 1), h.HighestTrackableValue())) // in its range
+}
+
+// note moves them to an interval, as loads beside the main one.
+func (p *partLatencies) note(iv *result.Interval) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if iv.Beside == nil {
+		iv.Beside = map[string]result.Tally{}
+	}
+	for part, h := range p.of {
+		if encoded, err := result.EncodeHistogram(h); err == nil && h.TotalCount() > 0 {
+			iv.Latency[part], iv.Beside[part] = encoded, result.Tally{Rows: h.TotalCount()}
+		}
+		h.Reset()
+	}
+}
+
+// proveReplicas proves the same on each replica, which has caught up.
+func (m *measurement) proveReplicas(ctx context.Context, w *workload.HotRow) error {
+	for i, text := range m.replicaTargets() {
+		db, err := target.Open(ctx, text, m.env.Show.Note)
+		if err == nil {
+			_, _, err = w.Prove(ctx, db.DB.(engine.Reader))
+			err = errors.Join(err, db.Close())
+		}
+		if err != nil {
+			return fmt.Errorf("replica %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// ceiling measures for how long one client alone holds the counter's lock, on tables that are made anew afterwards.
+func (m *measurement) ceiling(ctx context.Context, head *result.HotRow) error {
+	if !m.db.Capabilities().Stores {
+		return nil
+	}
+	s := m.trial.Spec
+	o := s.hotOptions(head.Way, 1)
+	w, err := workload.NewHotRow(m.db.DB, o)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Setup(ctx, s.DropExisting || m.trial.Again); err != nil {
+		return err
+	}
+	held, err := w.Held(ctx, ceilingRuns)
+	if err != nil {
+		return fmt.Errorf("measure the ceiling: %w", err)
+	}
+	head.HeldMicros = float64(held) / float64(time.Microsecond)
+	if held > 0 {
+		head.Ceiling = float64(max(head.Slots, 1)) / held.Seconds()
+	}
+	return nil
+}
+
+// roomFor refuses a server that doesn't take so many connections: servers lower their limit silently.
+func (m *measurement) roomFor(ctx context.Context, clients int) error {
+	settings, err := m.db.Catalog().Settings(ctx)
+	if err != nil {
+		return fmt.Errorf("read the server's settings: %w", err)
+	}
+	most, err := strconv.Atoi(settings["max_connections"])
+	if err != nil || clients+2 <= most {
+		return nil // not a server
+	}
+	return engine.Hinted(errors.Join(fmt.Errorf("the server takes %d connections, fewer than %d clients need", most, clients)),
+		"max_connections = %d and as many open files, or fewer --clients", clients+2)
+}

@@ -1,0 +1,120 @@
+package experiment
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/target"
+	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/result"
+)
+
+// A TPCCSpec is what only TPC-C's transactions have.
+type TPCCSpec struct {
+	Warehouses int `json:"warehouses" toml:"warehouses"`
+	Terminals  int `json:"terminals" toml:"terminals"`
+	// Keying makes terminals wait as users do. Deep examines all consistency conditions.
+	Keying bool `json:"keying,omitempty" toml:"keying,omitempty"`
+	Deep   bool `json:"deep,omitempty" toml:"deep,omitempty"`
+	// Scale is the share of a warehouse's rows that are loaded, for tests; 0 is all.
+	Scale float64 `json:"scale,omitempty" toml:"scale,omitempty"`
+}
+
+func (s *Spec) tpccOptions() workload.TPCCOptions {
+	c := s.TPCC
+	return workload.TPCCOptions{Warehouses: c.Warehouses, Terminals: c.Terminals, Seed: uint64(s.Seed), Keying: c.Keying, Scale: c.Scale}
+}
+
+func (s *Spec) validateTPCC() error {
+	if err := cmp.Or(s.validateTargets(1), s.validateInterval(), s.validateKills(),
+		s.limits("warehouses", s.TPCC.Warehouses, 1, workload.MaxWarehouses),
+		s.limits("terminals", s.TPCC.Terminals, 1, workload.MaxTerminals),
+		s.no(s.MaxTime <= 0, "--time 60s", "--time %v: want more than 0", s.MaxTime.D())); err != nil {
+		return err
+	}
+	db, err := target.Dry(s.Target())
+	if err == nil {
+		_, err = workload.NewTPCC(db, s.tpccOptions())
+	}
+	return s.refused(err)
+}
+
+func (e *Env) tpcc(ctx context.Context, s *Spec) ([]result.Record, error) {
+	m := measurement{env: e, trial: &Trial{Spec: s, Whole: s}}
+	err := m.open(ctx, func() error { return m.tpcc(ctx) })
+	if m.rec == nil {
+		err = early(ctx, err)
+	}
+	return recorded(m.rec, err)
+}
+
+func (m *measurement) tpcc(ctx context.Context) error {
+	s, caps := m.trial.Spec, m.db.Capabilities()
+	if _, reads := m.db.DB.(engine.Reader); caps.Stores && !reads {
+		return refuse("--target "+target.ExampleServer, "--target %s: %s takes no statements of text", s.Target(), m.db.Info().Engine)
+	}
+	if loss := m.db.Info().CrashLoss; s.KillEvery > 0 && loss > 0 {
+		return refuse("--target "+target.ExampleServer+"?durability=full", "--kill-server-every: with its durability, %s may lose the transactions of %v before it is killed, and the proof expects each one", m.db.Info().Engine, loss)
+	}
+	w, err := workload.NewTPCC(m.db.DB, s.tpccOptions())
+	if err != nil {
+		return err
+	}
+	m.env.Show.Note("loading " + figure.Plural(s.TPCC.Warehouses, "warehouse"))
+	schema, err := w.Load(ctx, s.DropExisting, m.env.noteRows(func(n int64) string { return "loaded " + rows(n) }))
+	if err != nil {
+		return err
+	}
+	warnings, err := m.env.settle(ctx, m.db, w.Tables())
+	if err == nil && caps.Stores {
+		err = m.env.while("examining what was loaded", func() error { return w.ProveLoad(ctx, s.TPCC.Deep) })
+	}
+	if err != nil {
+		return err
+	}
+	own := result.Run{
+		Name:   fmt.Sprintf("%s, %s on %s", figure.Plural(s.TPCC.Warehouses, "warehouse"), figure.Plural(s.TPCC.Terminals, "terminal"), m.db.Info().Engine),
+		Speed:  &result.Speed{Operation: result.NewOrder, Clients: s.TPCC.Terminals, Counts: result.CountsOrders, Filled: int64(s.TPCC.Warehouses)},
+		TPCC:   &result.TPCC{Note: result.NotAudited, Warehouses: s.TPCC.Warehouses, Terminals: s.TPCC.Terminals, Keying: s.TPCC.Keying, Scale: s.TPCC.Scale},
+		Schema: schema, Deviations: w.Deviations(), Warnings: warnings,
+	}
+	cfg := bench.Config{Operation: result.NewOrder, Clients: s.TPCC.Terminals, Batch: 1, MaxTime: s.MaxTime.D(), Interval: s.Interval.D(), RetryFor: s.RetryFor.D()}
+	m.note = w.Note
+	if err := m.begin(ctx, w.Tables(), cfg, own, own.Name); err != nil {
+		return err
+	}
+	var load bench.Workload = w
+	if s.KillEvery > 0 {
+		m.kill = m.killer(w)
+		load = m.kill.workload(ctx)
+	}
+	return m.measure(ctx, load, func(ctx context.Context, end *result.End) error {
+		end.Causes = w.Causes()
+		if tpm := 60 * float64(m.rows()) / m.elapsed(); tpm > result.MostKeyed*float64(s.TPCC.Warehouses) {
+			end.Warnings = append(end.Warnings, fmt.Sprintf("no keying time: %.0f new orders a minute are more than the %.2f for each warehouse that users can enter who type and think", tpm, result.MostKeyed))
+		}
+		if !caps.Stores {
+			return nil
+		}
+		if ctx.Err() != nil {
+			end.Warnings = append(end.Warnings, "interrupted: the tables were not examined")
+			return nil
+		}
+		return m.env.while("examining the tables", func() (err error) {
+			end.Verified, end.Conditions, err = w.Prove(ctx, s.TPCC.Deep)
+			return err
+		})
+	})
+}
+
+// elapsed is the time that is measured, in seconds; 1 if it is none.
+func (m *measurement) elapsed() float64 {
+	if n := len(m.rec.Intervals); n > 0 {
+		return m.rec.Intervals[n-1].Elapsed
+	}
+	return 1
+}

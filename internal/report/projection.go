@@ -1,0 +1,611 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// A projection lays the records of one family out as a grid of three factors, and shows it: a section for each level of
+// the first (an operation, a table), an axis of the levels of the second, which are numbers (clients, partitions), and a
+// line for each level of the third (a server, a way of asking), whose first level is the base of the ratios. Text, page,
+// picture, JSON, doubts and comparison are the same for all, so a new experiment is its samples, its measures and the
+// sentences of its results:
+//
+//	func hotRows(recs []result.Record) (*projection, error) {
+//		p := newProjection(recs, "", "clients", "remedy")
+//		for i := range recs {
+//			r, s := &recs[i].Run, p.sums[i]
+//			p.add(sample{rec: &recs[i], figures: []float64{s.RowsPerSecond, float64(s.LatencyUS["run"].P99)}},
+//				"", strconv.Itoa(r.Writers), r.HotRow.Remedy)
+//		}
+//		p.title = "One row, updated by thousands of clients"
+//		p.measures = func(string) []measure {
+//			return []measure{{key: "runs_per_second", name: "runs/s", chart: "runs/s", compared: true}, {key: "p99_us", name: "p99", format: micros, chart: "p99, ms", per: 1e3, log: true}}
+//		}
+//		p.verdict = func(s *panel) []string { ... }
+//		return p, nil
+//	}
+//
+// and a line in families, projected("runs of the hot row", func(r *result.Run) bool { return r.HotRow != nil }, hotRows).
+// With compared measures, compare pairs the cells of two records by their levels; servers names the factor whose single
+// levels may differ.
+type projection struct {
+	*grid
+	recs []result.Record
+	sums []result.Summary
+	// who is the index of each record's contender; servers that of the factor whose levels are their labels.
+	who        []int
+	contenders []Contender
+	servers    int
+
+	title    string
+	subtitle []string
+	// measures are the figures of a section's samples, in their order; the first has the ratio.
+	measures func(section string) []measure
+	// verdict has the results of a section in sentences, strong if they are set in large type.
+	verdict func(s *panel) []string
+	strong  bool
+	// doubling is set if the axis is logarithmic; text is an explanation below each table.
+	doubling bool
+	text     func(s *panel) string
+	// about are facts beside those of contenders and machine, serious the notes before all others.
+	about   facts
+	serious []Note
+	// more are sections of the family's own, behind those of the grid.
+	more []Part
+}
+
+// A measure is one figure of a sample.
+type measure struct {
+	key, name string // in JSON, with its unit, and of a column
+	format    func(float64) string
+	// chart is the title of its chart, "" for none; per divides what is drawn.
+	chart string
+	per   float64
+	log   bool
+	// compared is set for the figures that compare pairs, smaller if the smaller is the better.
+	compared, smaller bool
+}
+
+// A Contender is one of the compared databases, or a database with a setting.
+type Contender struct {
+	Label         string `json:"label"`
+	Engine        string `json:"engine"`
+	ServerVersion string `json:"server_version"`
+	Storage       string `json:"storage,omitempty"`
+	Target        string `json:"target"`
+	Durability    string `json:"durability,omitempty"`
+	CacheBytes    int64  `json:"cache_bytes,omitempty"`
+	// Setting is NAME=VALUE.
+	Setting string `json:"setting,omitempty"`
+	Source  string `json:"source,omitempty"`
+}
+
+// A Grid is a projection as JSON.
+type Grid struct {
+	Contenders []Contender     `json:"contenders"`
+	Factors    []result.Factor `json:"factors"`
+	Cells      []GridCell      `json:"cells"`
+	Verdicts   []string        `json:"verdicts"`
+	// Problems lists what a reader must know before the figures.
+	Problems []string `json:"problems"`
+}
+
+// A GridCell has medians over its runs.
+type GridCell struct {
+	// Levels are in the order of the factors.
+	Levels []string `json:"levels"`
+	Runs   int      `json:"runs"`
+	// Figures have their unit in their name.
+	Figures map[string]float64 `json:"figures"`
+	// Ratio compares the first figure with the base, above 1 if it is better; Interval is its 95% confidence interval,
+	// from the variation between pairs of runs.
+	Ratio      *float64 `json:"ratio"`
+	Interval   *Bounds  `json:"ratio_95"`
+	Verdict    string   `json:"verdict,omitempty"`
+	Incomplete bool     `json:"incomplete,omitempty"`
+	doubts
+}
+
+// doubts are what a cell's figures are doubtful for.
+type doubts struct {
+	// ClientBound is true if the clients spent more than half of their time on their own work, ClientHeavy if client and
+	// server used all of this machine's cores and the client took the larger part.
+	ClientBound bool `json:"client_bound,omitempty"`
+	ClientHeavy bool `json:"client_heavy,omitempty"`
+	// OthersShare is the share of all cores used by other programs and the host meanwhile.
+	OthersShare *float64 `json:"others_share,omitempty"`
+}
+
+func (d *doubts) crowded() bool { return d.OthersShare != nil && *d.OthersShare > crowded }
+
+// machineFull is the share of all cores at which the machine counts as full, crowded that which an idle one may use.
+const (
+	machineFull = 0.8
+	crowded     = 0.1
+)
+
+func newProjection(recs []result.Record, section, axis, lines string) *projection {
+	p := &projection{grid: newGrid(section, axis, lines), recs: recs}
+	type identity struct{ source, target, setting, side string }
+	at, files := map[identity]int{}, map[string]bool{}
+	for i := range recs {
+		r := &recs[i].Run
+		key := identity{source: recs[i].Source, target: r.Target}
+		if r.Speed != nil {
+			key.setting, key.side = r.Speed.Setting, r.Side
+		}
+		if _, ok := at[key]; !ok {
+			at[key] = len(p.contenders)
+			p.contenders = append(p.contenders, Contender{Engine: r.Engine, ServerVersion: r.ServerVersion, Storage: r.Storage,
+				Target: r.Target, Durability: r.Durability, CacheBytes: r.CacheBytes, Setting: key.setting, Source: recs[i].Source})
+		}
+		files[recs[i].Source] = true
+		p.who, p.sums = append(p.who, at[key]), append(p.sums, recs[i].Summary())
+	}
+	of := func(name func(c *Contender) string) func(i int) string {
+		return func(i int) string {
+			c := &p.contenders[i]
+			out := oneLine(name(c))
+			if len(files) > 1 {
+				out += " (" + filepath.Base(c.Source) + ")"
+			}
+			return out
+		}
+	}
+	for i, name := range distinct(len(p.contenders),
+		of(func(c *Contender) string { return cmp.Or(c.Setting, result.EngineName(c.Engine)) }),
+		of(func(c *Contender) string { return result.EngineName(c.Engine) + " " + c.ServerVersion }),
+		of(func(c *Contender) string { return result.EngineName(c.Engine) + " " + c.Storage }),
+		of(func(c *Contender) string { return c.Target }),
+		of(func(c *Contender) string { return strings.TrimSpace(result.EngineName(c.Engine) + " " + c.Setting) })) {
+		p.contenders[i].Label = name
+	}
+	return p
+}
+
+// label is the name of a record's contender.
+func (p *projection) label(i int) string { return p.contenders[p.who[i]].Label }
+
+// common are the conditions that all contenders have in common, a few words each.
+func (p *projection) common() []string {
+	first := p.contenders[0]
+	var out []string
+	differ := func(f func(c Contender) bool) bool { return slices.ContainsFunc(p.contenders, f) }
+	if first.CacheBytes > 0 && !differ(func(c Contender) bool { return c.CacheBytes != first.CacheBytes }) {
+		out = append(out, bytes(first.CacheBytes)+" cache")
+	}
+	if !differ(func(c Contender) bool { return c.Durability != first.Durability }) {
+		out = append(out, called("durability", first.Durability))
+	}
+	return append(out, some(p.recs[0].Run.Machine.Cores, "core", "cores"))
+}
+
+// repeats is the largest number of runs of a cell.
+func (p *projection) repeats() (most int) {
+	for _, c := range p.cells {
+		most = max(most, len(c.counted()))
+	}
+	return most
+}
+
+// A panel is one section of a projection.
+type panel struct {
+	*projection
+	name     string
+	measures []measure
+	axis     []string // the levels that it has
+	lines    []string
+}
+
+func (p *projection) panels() (out []panel) {
+	p.sorted(1)
+	for _, name := range p.factors[0].Levels {
+		s := panel{projection: p, name: name, measures: p.measures(name)}
+		has := func(f int, level string) bool {
+			return slices.ContainsFunc(p.cells, func(c *gridCell) bool { return c.levels[0] == name && c.levels[f] == level })
+		}
+		for _, level := range p.factors[1].Levels {
+			if has(1, level) {
+				s.axis = append(s.axis, level)
+			}
+		}
+		for _, level := range p.factors[2].Levels {
+			if has(2, level) {
+				s.lines = append(s.lines, level)
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func (s *panel) cell(at, line string) *gridCell { return s.at(s.name, at, line) }
+
+// change compares a cell with that of the base; nil for the base, or if there is nothing to compare.
+func (s *panel) change(at, line string) *change {
+	base, c := s.cell(at, s.factors[2].Levels[0]), s.cell(at, line)
+	if base == nil || c == nil || base == c {
+		return nil
+	}
+	pairs, _ := matched(base.records(), c.records())
+	return changed(pairs, func(side int, r *result.Record) float64 { return []*gridCell{base, c}[side].figureOf(r, 0) }, s.measures[0].smaller)
+}
+
+// table has a row for each place of the axis and line.
+func (s *panel) table() *table {
+	against := "ratio"
+	if s.measures[0].smaller {
+		against = "gain"
+	}
+	t := &table{Header: []string{s.factors[1].Name, "", s.measures[0].name, against}}
+	for _, m := range s.measures[1:] {
+		t.Header = append(t.Header, m.name)
+	}
+	t.Header = append(t.Header, "")
+	for _, at := range s.axis {
+		for _, line := range s.lines {
+			c := s.cell(at, line)
+			if c == nil {
+				continue
+			}
+			to := ""
+			if len(s.lines) > 1 {
+				to = s.change(at, line).text()
+			}
+			row := []string{count(int64(number(at))), line}
+			for i, m := range s.measures {
+				if row = append(row, m.text(c.middle(i))); i == 0 {
+					row = append(row, to)
+				}
+			}
+			d := s.doubts(c)
+			t.add(append(row, listed(", ", onlyIf(d.ClientBound, "CLIENT-BOUND"), onlyIf(d.ClientHeavy, "client-heavy"), onlyIf(c.incomplete(), "incomplete"),
+				onlyIf(d.crowded(), "others "+percent(deref(d.OthersShare)))))...)
+		}
+	}
+	return t
+}
+
+func onlyIf(is bool, text string) string {
+	if is {
+		return text
+	}
+	return ""
+}
+
+func (m *measure) text(v float64) string {
+	if m.format == nil {
+		return figure(v)
+	}
+	return m.format(v)
+}
+
+// charts plots each measure that has a chart over the axis, with a line for each of the last factor's levels.
+func (s *panel) charts() (out charts) {
+	if out = s.tpccCharts(); out != nil {
+		return out
+	}
+	axis := scale{Log: s.doubling, Name: s.factors[1].Name}
+	if s.doubling {
+		axis.Margin = 1.2
+		for _, level := range s.axis {
+			axis.Ticks = append(axis.Ticks, tick{number(level), count(int64(number(level)))})
+		}
+	}
+	for k, m := range s.measures {
+		if m.chart == "" {
+			continue
+		}
+		c := &chart{Title: m.chart, X: axis, Height: 250, Ends: !s.doubling}
+		if m.log {
+			c.Note, c.Y = "logarithmic", scale{Log: true, Margin: 2}
+		}
+		if len(s.factors[0].Levels) > 1 && len(out) == 0 {
+			c.Title = s.name + ", " + c.Title
+		}
+		for _, name := range s.lines {
+			l := line{Name: name, Style: s.style(name), Dots: len(s.axis) <= 30}
+			for _, at := range s.axis {
+				if cell := s.cell(at, name); cell != nil {
+					l.point(number(at), cell, k, cmp.Or(m.per, 1), fmt.Sprintf("%s, %s %s: ", name, at, s.factors[1].Name)+m.text(cell.middle(k)))
+					if c.Ends && k == 0 {
+						if l.End = []string{m.text(cell.middle(k))}; s.change(at, name) != nil {
+							l.End[0] = ratio(deref(s.change(at, name).Ratio))
+						}
+					}
+				}
+			}
+			c.Lines = append(c.Lines, l)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// style is that of a line, the same in all sections.
+func (p *projection) style(line string) style {
+	return nthStyle(slices.Index(p.factors[2].Levels, line))
+}
+
+// point adds a cell's figure, if there is one, and the extremes behind the first.
+func (l *line) point(at float64, c *gridCell, figure int, per float64, tip string) {
+	v := c.middle(figure) / per
+	if !(v > 0) || math.IsInf(v, 0) {
+		return
+	}
+	l.X, l.Y, l.Tips = append(l.X, at), append(l.Y, v), append(l.Tips, tip)
+	if c.samples[0].high == 0 || figure > 0 {
+		return
+	}
+	low, high := v, v
+	for _, s := range c.counted() {
+		low, high = min(low, s.low/per), max(high, s.high/per)
+	}
+	l.Lo, l.Hi = append(l.Lo, low), append(l.Hi, high)
+}
+
+// latencyHeight is the height of the charts below the first in a picture, of that of the first.
+const latencyHeight = 0.7
+
+// document shows the projection in every format.
+func (p *projection) document() *Document {
+	all := p.panels()
+	d := &Document{Title: p.title, Notes: p.notes(), Footer: footer(&p.recs[0].Run), Data: func() any {
+		out := summaries(p.recs)
+		out.Grid = p.data()
+		return out
+	}}
+	subtitle := p.subtitle
+	if slices.ContainsFunc(p.cells, func(c *gridCell) bool { d := p.doubts(c); return d.crowded() }) {
+		subtitle = append(slices.Clone(subtitle), "DISTURBED by other programs")
+	}
+	d.Subtitle = listed(" · ", subtitle...)
+	var names legend
+	for _, line := range p.factors[2].Levels {
+		names = append(names, key{line, p.style(line)})
+	}
+	scenarios := Scenarios(p.recs)
+	for i := range scenarios {
+		d.Lines = append(d.Lines, Sentence{scenarios[i].outcome(), true})
+		d.add(scenarios[i].section())
+	}
+	d.add(names)
+	for i := range all {
+		s := &all[i]
+		for _, text := range p.verdict(s) {
+			d.Lines = append(d.Lines, Sentence{text, p.strong})
+		}
+		parts := []Part{s.charts(), s.table()}
+		if p.text != nil && p.text(s) != "" {
+			parts = append(parts, paragraph(p.text(s)))
+		}
+		d.add(&section{Title: cmp.Or(s.name, p.factors[1].Name), Parts: parts})
+	}
+	d.add(p.more...)
+	d.picture = func(opts PNGOptions) *picture {
+		out := &picture{Legend: names}
+		if len(all) == 1 {
+			out.Lines = p.verdict(&all[0])
+		}
+		for i := range all {
+			for k, c := range all[i].charts() {
+				if k == len(out.Rows) {
+					out.Rows = append(out.Rows, nil)
+				}
+				if c.Height = latencyHeight; k == 0 {
+					c.Height, c.Y.Log = 1, c.Y.Log || opts.Log
+				}
+				out.Rows[k] = append(out.Rows[k], c)
+			}
+		}
+		if len(out.Rows) > 1 {
+			for _, c := range out.Rows[0] {
+				c.X.Bare = true
+			}
+		}
+		return out
+	}
+	about := facts{}
+	for i := range p.contenders {
+		c := &p.contenders[i]
+		about = append(about, fact{c.Label, listed(", ", words(c.Engine, c.ServerVersion), called("storage", c.Storage), called("cache", sizeOrNone(c.CacheBytes)),
+			called("durability", c.Durability), c.Target)})
+	}
+	d.add(&section{Title: "Measured", Parts: []Part{append(append(about, fact{"machine", machine(p.recs[0].Run.Machine)}), p.about...)}})
+	return d
+}
+
+// data is the projection as JSON.
+func (p *projection) data() *Grid {
+	out := &Grid{Contenders: p.contenders, Factors: p.factors, Cells: []GridCell{}, Verdicts: []string{}, Problems: []string{}}
+	for _, s := range p.panels() {
+		out.Verdicts = append(out.Verdicts, p.verdict(&s)...)
+		for _, at := range s.axis {
+			for _, line := range s.lines {
+				c := s.cell(at, line)
+				if c == nil {
+					continue
+				}
+				g := GridCell{Levels: c.levels, Runs: len(c.counted()), Figures: map[string]float64{}, Incomplete: c.incomplete(), doubts: p.doubts(c)}
+				for i, m := range s.measures {
+					if v := c.middle(i); known(v) != nil {
+						g.Figures[m.key] = v
+					}
+				}
+				if ch := s.change(at, line); ch != nil {
+					g.Ratio, g.Interval, g.Verdict = ch.Ratio, ch.Interval, ch.Verdict
+				}
+				out.Cells = append(out.Cells, g)
+			}
+		}
+	}
+	for _, n := range p.notes() {
+		out.Problems = append(out.Problems, listed(": ", n.Label, n.Text))
+	}
+	return out
+}
+
+// doubts are those of the cell's runs that count.
+func (p *projection) doubts(c *gridCell) (out doubts) {
+	var others []float64
+	for _, s := range c.counted() {
+		sum := p.sumOf(s.rec)
+		out.ClientBound = out.ClientBound || sum.Client.Bound
+		if cpu := sum.Server.CPUSeconds; cpu != nil && s.rec.End != nil {
+			own := sum.Client.CPUSeconds
+			out.ClientHeavy = out.ClientHeavy || own > *cpu && own+*cpu > machineFull*sum.Seconds*float64(s.rec.Run.Machine.Cores)
+		}
+		if v := othersShare(s.rec, *sum); !math.IsNaN(v) {
+			others = append(others, v)
+		}
+	}
+	out.OthersShare = known(middle(others))
+	return out
+}
+
+func (p *projection) sumOf(rec *result.Record) *result.Summary {
+	i := 0
+	for &p.recs[i] != rec {
+		i++
+	}
+	return &p.sums[i]
+}
+
+// notes returns what a reader must know before believing the figures.
+func (p *projection) notes() []Note {
+	out := slices.Clone(p.serious)
+	for i := range p.recs {
+		if how := (&view{rec: &p.recs[i]}).incomplete(); how != "" {
+			out = append(out, Note{p.recs[i].Run.Name, how, true})
+		}
+		if c := p.sums[i].Verified; c != nil && !c.Sound() {
+			out = append(out, Note{p.recs[i].Run.Name, "verification " + (&view{rec: &p.recs[i], sum: p.sums[i]}).verified(), true})
+		}
+	}
+	var bound, heavy, disturbed int
+	for _, c := range p.cells {
+		d := p.doubts(c)
+		for n, is := range map[*int]bool{&bound: d.ClientBound, &heavy: d.ClientHeavy, &disturbed: d.crowded()} {
+			if is {
+				*n++
+			}
+		}
+	}
+	add := func(n int, serious bool, text string) {
+		if n > 0 {
+			out = append(out, Note{Serious: serious, Text: fmt.Sprintf(text, plural(n, "cell", "cells"))})
+		}
+	}
+	add(bound, true, "client-bound in %s: their clients spent most of their time on their own work, so the database could take more")
+	add(disturbed, true, "disturbed in %s: other programs or the host took more than 10%% of this machine's cores meanwhile, "+
+		"so these rates are too low; measure on a machine that does nothing else")
+	for _, text := range p.unlike() {
+		out = append(out, Note{Text: text})
+	}
+	add(heavy, false, "client-heavy in %s: client and server filled this machine's cores, and the client took more of them; from another machine the server may be faster")
+	return append(out, p.warnings()...)
+}
+
+// serverFlags are the kinds of flags that matter between contenders, which are different servers on purpose.
+var serverFlags = []string{"durability", "cache", "machine", "settings", "server"}
+
+// unlike compares the contenders with the first, using one run of each.
+func (p *projection) unlike() (out []string) {
+	for n := 1; n < len(p.contenders); n++ {
+		at := slices.Index(p.who, n)
+		x, y := &p.recs[0], &p.recs[at]
+		same := x.Run.Engine == y.Run.Engine
+		who := p.contenders[0].Label + " against " + p.contenders[n].Label + ": "
+		for _, f := range flags(x, y, p.sums[0], p.sums[at]) {
+			switch {
+			case !slices.Contains(serverFlags, f.Kind), !same && f.Kind == "server", !same && f.What != "" && f.Kind != "machine":
+				// Settings of other engines have different names.
+			case !f.of(p.contenders[0].Setting) && !f.of(p.contenders[n].Setting):
+				out = append(out, who+f.Text)
+			}
+		}
+		if tableOf(&x.Run) != tableOf(&y.Run) {
+			out = append(out, who+"different tables, rows or durations")
+		}
+	}
+	return out
+}
+
+// tableOf describes what a run read, and for how long.
+func tableOf(r *result.Run) string {
+	switch {
+	case r.Speed != nil:
+		return fmt.Sprintf("%s of %s for %s", r.Preset, plural(r.Speed.Filled, "row", "rows"), seconds(r.MaxTimeSeconds))
+	case r.HotRow != nil:
+		return "fans of one item"
+	case r.Scan != nil:
+		return fmt.Sprintf("%s in %s", plural(r.Scan.TableRows, "row", "rows"), plural(r.Scan.Partitions, "partition", "partitions"))
+	}
+	return fmt.Sprintf("%s of %s for %s", r.Preset, plural(r.Rows, "row", "rows"), seconds(r.MaxTimeSeconds))
+}
+
+// of reports whether a flag concerns a setting that is compared on purpose: the server's name for it may begin with that
+// of the target's option.
+func (f *Flag) of(setting string) bool {
+	name, _, ok := strings.Cut(setting, "=")
+	return ok && (strings.HasPrefix(f.What, name) || f.Kind == name)
+}
+
+// warnings collects the records' warnings, each text once, with the run that has it.
+func (p *projection) warnings() (out []Note) {
+	where := map[string][]string{}
+	var texts []string
+	for i := range p.recs {
+		for _, w := range p.sums[i].Warnings {
+			if strings.HasPrefix(w, "client-bound:") || strings.HasPrefix(w, "the run was cut off") {
+				continue // the notes above have it
+			}
+			if missing := "server counters missing"; strings.HasPrefix(w, missing) {
+				w = missing + " in some intervals" // their number differs from run to run
+			}
+			if where[w] == nil {
+				texts = append(texts, w)
+			}
+			where[w] = append(where[w], p.recs[i].Run.Name)
+		}
+	}
+	for _, w := range texts {
+		in := where[w][0]
+		if n := len(where[w]) - 1; n > 0 {
+			in += fmt.Sprintf(" and %d more", n)
+		}
+		out = append(out, Note{Text: fmt.Sprintf("%s (%s)", w, in)})
+	}
+	return out
+}
+
+// othersShare returns the share of all cores used by neither rowmill nor the server; NaN if the server's is unknown.
+func othersShare(rec *result.Record, s result.Summary) float64 {
+	own := s.Client.CPUSeconds
+	switch {
+	case rec.End == nil:
+		return math.NaN()
+	case s.Server.CPUSeconds != nil:
+		own += *s.Server.CPUSeconds
+	case !rec.Run.Embedded:
+		return math.NaN()
+	}
+	var used, seconds float64
+	for _, iv := range rec.Intervals {
+		if user, ok := iv.Counters["os_cpu_user"]; ok {
+			used += iv.Seconds * (user + iv.Counters["os_cpu_system"] + iv.Counters["os_cpu_steal"])
+			seconds += iv.Seconds
+		}
+	}
+	if seconds == 0 || s.Seconds == 0 || rec.Run.Machine.Cores == 0 {
+		return math.NaN()
+	}
+	return max(0, used/seconds-own/s.Seconds/float64(rec.Run.Machine.Cores))
+}

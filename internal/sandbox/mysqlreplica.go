@@ -1,0 +1,71 @@
+package sandbox
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// logged is replicated, changes nothing, and lets a new source have a position.
+const logged = "CREATE DATABASE IF NOT EXISTS " + Database
+
+// binlogArgs are the arguments of a server of the MySQL family about replication. gtid are those
+// by which it identifies transactions, semiSync those of each role.
+func binlogArgs(l *launch, gtid []string, semiSync map[string][]string) []string {
+	id := "--server-id=" + strconv.Itoa(l.part.number+1)
+	var args []string
+	switch l.part.role {
+	case Source:
+		sync := map[string]string{Full: "1", Relaxed: "0", None: "0"}[l.Durability]
+		args = append([]string{"--log-bin=binlog", "--binlog-format=ROW", "--sync-binlog=" + sync, id}, gtid...)
+	case Replica:
+		args = append([]string{"--skip-log-bin", "--relay-log=relay", "--relay-log-recovery=ON", "--skip-slave-start", "--read-only=ON", id}, gtid...)
+	default:
+		return []string{"--skip-log-bin"}
+	}
+	if l.part.semiSync {
+		args = append(args, semiSync[l.part.role]...)
+	}
+	return args
+}
+
+// followMariaDB returns the statements by which a replica repeats what its source has committed
+// since that which it has. The source's port may differ from that of an earlier start.
+func followMariaDB(l *launch) []string {
+	return []string{"CHANGE MASTER TO MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1, " + sourceAccount(l, "MASTER"), "START SLAVE"}
+}
+
+// followMySQL is the same for MySQL. The key encrypts the account's password on a connection
+// without TLS.
+func followMySQL(l *launch) []string {
+	change, word, replica := "CHANGE MASTER TO", "MASTER", "SLAVE"
+	if compareVersions(l.bin.version, "8.0.23") >= 0 {
+		change, word, replica = "CHANGE REPLICATION SOURCE TO", "SOURCE", "REPLICA"
+	}
+	return []string{
+		fmt.Sprintf("%s %[2]s_AUTO_POSITION = 1, %[2]s_CONNECT_RETRY = 1, GET_%[2]s_PUBLIC_KEY = 1, %[3]s", change, word, sourceAccount(l, word)),
+		"START " + replica, "SET GLOBAL super_read_only = ON",
+	}
+}
+
+func sourceAccount(l *launch, word string) string {
+	return fmt.Sprintf("%[1]s_HOST = '127.0.0.1', %[1]s_PORT = %[2]d, %[1]s_USER = '%[3]s', %[1]s_PASSWORD = '%[4]s'",
+		word, l.part.head.Port, User, l.headPassword)
+}
+
+// semiSyncOfMySQL returns an error for a server without the plug-ins for it, which are in none of
+// the small archives.
+func semiSyncOfMySQL(bin binaries) error {
+	dirs := []string{"/usr/lib/mysql/plugin", "/usr/lib64/mysql/plugin"}
+	if home := homeOf(bin.server); home != "" {
+		dirs = []string{filepath.Join(home, "lib", "plugin"), filepath.Join(home, "lib", "mysql", "plugin")}
+	}
+	for _, dir := range dirs {
+		if isFile(filepath.Join(dir, "semisync_master.so")) {
+			return nil
+		}
+	}
+	return fmt.Errorf("semisync: semisync_master.so of mysqld %s is %w: it is not in %s; leave semisync out, or use mariadb, which needs none",
+		bin.version, ErrNotInstalled, strings.Join(dirs, " or "))
+}

@@ -1,0 +1,58 @@
+package target
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// spareConnections are for those that watch a run, and for a person who looks.
+const spareConnections = 50
+
+// waySettings are the server's settings of ways to count in one row, by kind of server.
+var waySettings = map[string]map[string]Setting{
+	"no-detect": {
+		"mariadb":  {"innodb_deadlock_detect", "OFF"},
+		"mysql":    {"innodb_deadlock_detect", "OFF"},
+		"postgres": {"deadlock_timeout", "1d"},
+	},
+	"thread-pool": {"mariadb": {"thread_handling", "pool-of-threads"}},
+}
+
+// ForClients returns a target with room for n connections, in the settings of a way of result.HotWays.
+// Only a private server is started with them; another one must have room, and a way that is a
+// setting is refused.
+func ForClients(text string, n int, way string) (string, error) {
+	p, err := parse(text)
+	if err != nil {
+		return text, err
+	}
+	by, isSetting := waySettings[way]
+	if p.Scheme != "sandbox" {
+		if isSetting {
+			return text, engine.Hinted(fmt.Errorf("way %s is a setting of the server, and %s is no private server", way, p.Target.String()), "sandbox:mariadb, or --ways without it")
+		}
+		return text, nil
+	}
+	var all []Setting
+	if isSetting {
+		s, ok := by[p.options.Kind]
+		if !ok {
+			return text, engine.Hinted(fmt.Errorf("way %s: %s has no such setting", way, p.options.Kind), "--ways without it")
+		}
+		all = append(all, s)
+	}
+	if _, given := p.options.Set["max_connections"]; !given && n+spareConnections > 1000 { // which private servers have
+		all = append(all, Setting{"max_connections", strconv.Itoa(n + spareConnections)})
+	}
+	for _, s := range all {
+		if _, given := p.options.Set[s.Name]; given {
+			continue
+		}
+		if text, err = WithSetting(text, s); err != nil {
+			return text, err
+		}
+	}
+	return text, nil
+}

@@ -1,0 +1,369 @@
+package workload
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
+)
+
+// Limits of a TPCC.
+const (
+	MaxWarehouses = 10_000
+	MaxTerminals  = 1000
+	minTPCCScale  = 0.005
+)
+
+// TPCCOptions are the parameters of a TPCC.
+type TPCCOptions struct {
+	Warehouses, Terminals int
+	Seed                  uint64
+	// Keying makes terminals wait as TPC-C's users do, who type and think.
+	Keying bool
+	// Scale is the share of a warehouse's rows that are loaded, for tests; 0 is all of them.
+	Scale float64
+}
+
+// A TPCC is TPC-C's schema, its rows and its five transactions. What it measures is no result of TPC-C: that takes
+// an audit, and its rules for response times and prices.
+//
+// A date is the number of microseconds since 1970. Modulo the number of terminals it is that of the terminal which wrote
+// it, so that rows tell their writer, and a transaction is found again whose commit was not answered.
+type TPCC struct {
+	db     engine.DB
+	opt    TPCCOptions
+	tables *Insert // creates them
+	// Numbers of rows: of all items, and in a district of customers, of orders, and of those not yet delivered.
+	items, customers, undelivered int64
+	// The constants C of NURand; those of names differ between load and run (clause 2.1.6.1).
+	nameLoad, nameRun, customerC, itemC int64
+	begin                               string
+
+	mu        sync.Mutex
+	noted     tpccNoted
+	tally     map[tpccFact]int64
+	doubts    []*tpccDoubt // of clients that have ended
+	newOrders int64
+	causes    map[string]int64
+
+	// change and rewrite are faults, for tests of the proof.
+	change  func(c *tpccTerminal)
+	rewrite func(c *tpccTerminal, statement string) string
+}
+
+const (
+	districts = 10 // of a warehouse
+	// loadDate is the date of the first row; a run's dates are later than those of all loaded rows.
+	loadDate = int64(1_500_000_000_000_000)
+)
+
+// tpccTables are those of clause 1.3, filled as clause 4.3.3 says. Each column has a type and what fills it. i and d
+// are integers of 32 and 64 bits, v and c texts, n decimals, ? may be NULL. A range A-B is a random number of so many
+// units, or a random text of so many characters; =X is X; w, d and n are warehouse, district and number in it;
+// other words are in tpccFill.
+var tpccTables = []struct{ name, columns, key, index string }{
+	{"item", "i_id i n, i_im_id i 1-10000, i_name v24 14-24, i_price n5.2 100-10000, i_data v50 data", "i_id", ""},
+	{"warehouse", "w_id i w, w_name v10 6-10, w_street_1 v20 10-20, w_street_2 v20 10-20, w_city v20 10-20, w_state c2 2-2, w_zip c9 zip, w_tax n4.4 0-2000, w_ytd n12.2 wytd", "w_id", ""},
+	{"district", "d_id i d, d_w_id i w, d_name v10 6-10, d_street_1 v20 10-20, d_street_2 v20 10-20, d_city v20 10-20, d_state c2 2-2, d_zip c9 zip, d_tax n4.4 0-2000, d_ytd n12.2 dytd, d_next_o_id i next", "d_w_id, d_id", ""},
+	{"customer", "c_id i n, c_d_id i d, c_w_id i w, c_first v16 8-16, c_middle c2 =OE, c_last v16 name, c_street_1 v20 10-20, c_street_2 v20 10-20, c_city v20 10-20, c_state c2 2-2, c_zip c9 zip, c_phone c16 phone, " +
+		"c_since d date, c_credit c2 credit, c_credit_lim n12.2 =50000.00, c_discount n4.4 0-5000, c_balance n12.2 =-10.00, c_ytd_payment n12.2 =10.00, c_payment_cnt i 1-1, c_delivery_cnt i 0-0, c_data v500 300-500",
+		"c_w_id, c_d_id, c_id", "c_w_id, c_d_id, c_last, c_first"},
+	{"history", "h_c_id i n, h_c_d_id i d, h_c_w_id i w, h_d_id i d, h_w_id i w, h_date d date, h_amount n6.2 =10.00, h_data v24 12-24", "h_w_id, h_date", ""},
+	{"orders", "o_id i n, o_d_id i d, o_w_id i w, o_c_id i customer, o_entry_d d date, o_carrier_id i? carrier, o_ol_cnt i lines, o_all_local i 1-1", "o_w_id, o_d_id, o_id", "o_w_id, o_d_id, o_c_id, o_id"},
+	{"new_order", "no_o_id i n, no_d_id i d, no_w_id i w", "no_w_id, no_d_id, no_o_id", ""},
+	{"order_line", "ol_o_id i n, ol_d_id i d, ol_w_id i w, ol_number i line, ol_i_id i item, ol_supply_w_id i w, ol_delivery_d d? delivery, ol_quantity i 5-5, ol_amount n6.2 amount, ol_dist_info c24 24-24",
+		"ol_w_id, ol_d_id, ol_o_id, ol_number", ""},
+	{"stock", "s_i_id i n, s_w_id i w, s_quantity i 10-100, s_dist_01 c24 24-24, s_dist_02 c24 24-24, s_dist_03 c24 24-24, s_dist_04 c24 24-24, s_dist_05 c24 24-24, s_dist_06 c24 24-24, s_dist_07 c24 24-24, " +
+		"s_dist_08 c24 24-24, s_dist_09 c24 24-24, s_dist_10 c24 24-24, s_ytd i 0-0, s_order_cnt i 0-0, s_remote_cnt i 0-0, s_data v50 data", "s_w_id, s_i_id", ""},
+}
+
+// NewTPCC checks the options. It does not access the database.
+func NewTPCC(db engine.DB, opt TPCCOptions) (*TPCC, error) {
+	opt.Scale = cmp.Or(opt.Scale, 1)
+	switch {
+	case opt.Warehouses < 1 || opt.Warehouses > MaxWarehouses:
+		return nil, fmt.Errorf("%d warehouses: want 1 to %d", opt.Warehouses, MaxWarehouses)
+	case opt.Terminals < 1 || opt.Terminals > MaxTerminals:
+		return nil, fmt.Errorf("%d terminals: want 1 to %d", opt.Terminals, MaxTerminals)
+	case !(opt.Scale >= minTPCCScale && opt.Scale <= 1):
+		return nil, fmt.Errorf("scale %v: want %v to 1", opt.Scale, minTPCCScale)
+	}
+	w := &TPCC{db: db, opt: opt, begin: "BEGIN", items: int64(100_000 * opt.Scale), customers: int64(3000 * opt.Scale),
+		noted: tpccNoted{}, tally: map[tpccFact]int64{}, causes: map[string]int64{}}
+	w.undelivered = w.customers * 3 / 10
+	if db.Capabilities().SerialWrites {
+		w.begin = "BEGIN IMMEDIATE" // a transaction that first reads would fail if another has written in between
+	}
+	c := newStream(opt.Seed, -1).row(0)
+	w.nameLoad, w.customerC, w.itemC = c.below(256), c.below(1024), c.below(8192)
+	for delta := int64(0); delta < 65 || delta > 119 || delta == 96 || delta == 112; {
+		w.nameRun = c.below(256)
+		delta = max(w.nameRun-w.nameLoad, w.nameLoad-w.nameRun)
+	}
+	w.tables = newInsert(db, InsertOptions{Layout: Plain, Seed: opt.Seed}, preset{})
+	w.tables.tables = nil
+	for i, of := range tpccTables {
+		t := &table{Table: engine.Table{Name: of.name, PrimaryKey: strings.Split(of.key, ", ")}, stream: newStream(opt.Seed, i), dropped: -1}
+		for _, text := range strings.Split(of.columns, ", ") {
+			f := strings.Fields(text)
+			size, scale, _ := strings.Cut(f[1][1:], ".")
+			c := engine.Column{Name: f[0], Null: size == "?"}
+			c.Size, _ = strconv.Atoi(size)
+			c.Scale, _ = strconv.Atoi(scale)
+			c.Type = map[byte]engine.Type{'i': engine.Int32, 'd': engine.Int64, 'v': engine.Varchar, 'c': engine.Char, 'n': engine.Decimal}[f[1][0]]
+			t.Columns = append(t.Columns, c)
+		}
+		if of.index != "" {
+			t.Indexes = []engine.Index{{Name: of.name + "_by", Columns: strings.Split(of.index, ", ")}}
+		}
+		w.tables.tables = append(w.tables.tables, t)
+	}
+	return w, nil
+}
+
+// Deviations lists the differences from TPC-C.
+func (w *TPCC) Deviations() []string {
+	out := []string{
+		"TPC-C-like, not audited: the rules of TPC-C for response times, the length of a run, isolation and prices are not applied; isolation is the server's default",
+		"dates are integers, microseconds since 1970; modulo the number of terminals they are that of the terminal",
+		"history has a primary key, (h_w_id, h_date); there are no foreign keys",
+		"the items of an order differ; a statement serves all its lines, or all that come from one warehouse",
+		"terminals wait for their deliveries, which are not queued",
+		"transactions, rollbacks, remote warehouses and customers by name are dealt from shuffled decks, one of each for a terminal, so that their shares hold in short runs, too",
+	}
+	if w.opt.Scale != 1 {
+		out = append(out, fmt.Sprintf("a test: warehouses have %g of the rows of TPC-C's", w.opt.Scale))
+	}
+	return out
+}
+
+// Tables returns the tables.
+func (w *TPCC) Tables() []*engine.Table { return w.tables.Tables() }
+
+// tpccRow is what the values of a row depend on.
+type tpccRow struct {
+	of       *TPCC
+	d        draws
+	u        int64 // the number of the row, or of the order of a line, through all warehouses
+	w, dist  int64
+	n        int64 // within the district, or of an item
+	line     int64
+	shuffled []int64 // the customers of the district's orders
+}
+
+func (r *tpccRow) delivered() bool { return r.n <= r.of.customers-r.of.undelivered }
+
+// lines is the number of lines of the order.
+func (r *tpccRow) lines() int64 {
+	d := newStream(r.of.opt.Seed, len(tpccTables)).row(r.u)
+	return 5 + d.below(11)
+}
+
+// tpccFill makes the values that are no ranges. NULL is "".
+var tpccFill = map[string]func(r *tpccRow) string{
+	"w":        func(r *tpccRow) string { return digits(r.w) },
+	"d":        func(r *tpccRow) string { return digits(r.dist) },
+	"n":        func(r *tpccRow) string { return digits(r.n) },
+	"line":     func(r *tpccRow) string { return digits(r.line) },
+	"lines":    func(r *tpccRow) string { return digits(r.lines()) },
+	"item":     func(r *tpccRow) string { return digits(1 + r.d.below(uint64(r.of.items))) },
+	"customer": func(r *tpccRow) string { return digits(1 + r.shuffled[r.n-1]) },
+	"next":     func(r *tpccRow) string { return digits(r.of.customers + 1) },
+	"date":     func(r *tpccRow) string { return digits(loadDate + r.u) },
+	"zip":      func(r *tpccRow) string { return fmt.Sprintf("%04d11111", r.d.below(10_000)) },
+	"phone":    func(r *tpccRow) string { return fmt.Sprintf("%016d", r.d.below(1e16)) },
+	"wytd":     func(r *tpccRow) string { return decimal(districts*r.of.customers*1000, 2) },
+	"dytd":     func(r *tpccRow) string { return decimal(r.of.customers*1000, 2) },
+	"data": func(r *tpccRow) string {
+		text := appendRandom(nil, &r.d, 26, 50)
+		if r.d.below(10) == 0 {
+			copy(text[r.d.below(19):], "ORIGINAL")
+		}
+		return string(text)
+	},
+	"name": func(r *tpccRow) string {
+		if r.n <= 1000 {
+			return lastName(r.n - 1)
+		}
+		return lastName(nuRand(&r.d, 255, r.of.nameLoad, 0, 999))
+	},
+	"credit":   func(r *tpccRow) string { return pick(r.d.below(10) == 0, "BC", "GC") },
+	"carrier":  func(r *tpccRow) string { return pick(r.delivered(), digits(1+r.d.below(10)), "") },
+	"delivery": func(r *tpccRow) string { return pick(r.delivered(), digits(loadDate+r.u), "") },
+	"amount":   func(r *tpccRow) string { return decimal(pick(r.delivered(), 0, 1+r.d.below(999_999)), 2) },
+}
+
+func digits[N int | int64](n N) string { return strconv.FormatInt(int64(n), 10) }
+
+func decimal(units int64, scale int) string { return value.FormatUnscaled(digits(units), scale) }
+
+func pick[T any](first bool, a, b T) T {
+	if first {
+		return a
+	}
+	return b
+}
+
+// letters are those of random texts; none has a meaning in SQL.
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-+"
+
+func appendRandom(dst []byte, d *draws, least, most int64) []byte {
+	var bits uint64
+	for i := range least + d.below(uint64(most-least+1)) {
+		if i%10 == 0 { // of 64 bits, 6 for each letter
+			bits = d.next()
+		}
+		dst, bits = append(dst, letters[bits&63]), bits>>6
+	}
+	return dst
+}
+
+// lastName is clause 4.3.2.3.
+func lastName(n int64) string {
+	syllables := [...]string{"BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"}
+	return syllables[n/100%10] + syllables[n/10%10] + syllables[n%10]
+}
+
+// nuRand is clause 2.1.6.
+func nuRand(d *draws, a, c, x, y int64) int64 {
+	return ((d.below(uint64(a+1))|(x+d.below(uint64(y-x+1))))+c)%(y-x+1) + x
+}
+
+// shuffled returns the numbers below n in a random order.
+func shuffled(n int64, d *draws) []int64 {
+	out := make([]int64, n)
+	for i := range out {
+		k := d.below(uint64(i + 1))
+		out[i], out[k] = out[k], int64(i)
+	}
+	return out
+}
+
+// fills are the columns' fillings of a table, parsed.
+func fills(columns string) (out []func(v *engine.Vector, r *tpccRow)) {
+	for _, text := range strings.Split(columns, ", ") {
+		f := strings.Fields(text)
+		_, digits, _ := strings.Cut(f[1], ".")
+		scale, _ := strconv.Atoi(digits)
+		from, to, _ := strings.Cut(f[2], "-")
+		least, err := strconv.ParseInt(from, 10, 64)
+		most, _ := strconv.ParseInt(to, 10, 64)
+		constant, fixed := strings.CutPrefix(f[2], "=")
+		make := tpccFill[f[2]]
+		out = append(out, func(v *engine.Vector, r *tpccRow) {
+			integer := v.Type == engine.Int32 || v.Type == engine.Int64
+			switch {
+			case fixed:
+				v.AppendBytes([]byte(constant))
+			case err == nil && integer:
+				v.Ints = append(v.Ints, least+r.d.below(uint64(most-least+1)))
+			case err == nil && v.Type == engine.Decimal:
+				v.AppendBytes([]byte(decimal(least+r.d.below(uint64(most-least+1)), scale)))
+			case err == nil:
+				v.Bytes = appendRandom(v.Bytes, &r.d, least, most)
+				v.EndBytes()
+			default:
+				if text := make(r); text == "" {
+					v.AppendNull()
+				} else if integer {
+					n, _ := strconv.ParseInt(text, 10, 64)
+					v.Ints = append(v.Ints, n)
+				} else {
+					v.AppendBytes([]byte(text))
+				}
+			}
+		})
+	}
+	return out
+}
+
+// Load creates the tables with their rows. It returns the statements that created the schema.
+func (w *TPCC) Load(ctx context.Context, dropExisting bool, progress func(rows int64)) (schema []string, err error) {
+	if schema, err = w.tables.Setup(ctx, dropExisting); err != nil {
+		return nil, err
+	}
+	all, ctx := errgroup.WithContext(ctx)
+	if all.SetLimit(max(runtime.NumCPU(), 2)); w.db.Capabilities().SerialWrites {
+		all.SetLimit(1)
+	}
+	var rows int64
+	for i, t := range w.tables.tables {
+		for warehouse := range int64(pick(t.Name == "item", 1, w.opt.Warehouses)) {
+			all.Go(func() error {
+				err := w.fill(ctx, t, tpccTables[i].columns, warehouse+1, func(n int) {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					rows += int64(n)
+					progress(rows)
+				})
+				if err != nil {
+					return fmt.Errorf("fill table %s: %w", t.Name, err)
+				}
+				return nil
+			})
+		}
+	}
+	return schema, all.Wait()
+}
+
+// fill writes the rows of a warehouse, by the bulk method if the server has it and permits it.
+func (w *TPCC) fill(ctx context.Context, t *table, columns string, warehouse int64, done func(rows int)) error {
+	var err error
+	for _, m := range []engine.Method{engine.Load, w.db.Capabilities().Methods[0]} {
+		var wr engine.Writer
+		if wr, err = w.db.Writer(ctx, &t.Table, m); err == nil {
+			err = errors.Join(w.write(ctx, wr, t, fills(columns), warehouse, done), wr.Close())
+		}
+		if !errors.Is(err, engine.ErrUnsupported) {
+			break
+		}
+	}
+	return err
+}
+
+func (w *TPCC) write(ctx context.Context, wr engine.Writer, t *table, fills []func(*engine.Vector, *tpccRow), warehouse int64, done func(rows int)) error {
+	parts, each, from := int64(districts), w.customers, int64(0)
+	switch t.Name {
+	case "item", "stock":
+		parts, each = 1, w.items
+	case "warehouse", "district":
+		parts, each = pick(t.Name == "warehouse", int64(1), districts), 1
+	case "new_order":
+		from = w.customers - w.undelivered
+	}
+	r, b := tpccRow{of: w, w: warehouse}, engine.NewBatch(t.Columns)
+	for r.dist = 1; r.dist <= parts; r.dist++ {
+		for r.n = from + 1; r.n <= each; r.n++ {
+			r.u = ((warehouse-1)*parts+r.dist-1)*each + r.n - 1
+			r.d = t.stream.row(r.u)
+			if t.Name == "orders" && r.n == 1 {
+				r.shuffled = shuffled(each, &r.d)
+			}
+			lines := pick(t.Name == "order_line", r.lines(), 1)
+			for r.line = 1; r.line <= lines; r.line++ {
+				for i, fill := range fills {
+					fill(&b.Columns[i], &r)
+				}
+				b.EndRow()
+			}
+			if last := r.n == each && r.dist == parts; b.Rows() < fillBatch && !last {
+				continue
+			}
+			if _, err := wr.Write(ctx, b); err != nil {
+				return err
+			}
+			done(b.Rows())
+			b.Reset()
+		}
+	}
+	return nil
+}

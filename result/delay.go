@@ -1,0 +1,46 @@
+package result
+
+import "strings"
+
+// Figures of a replica's delay in Interval.Counters, in seconds. With several replicas each has its
+// own, after its name and a slash.
+const (
+	FigureDelay      = "replica_delay_seconds"
+	FigureDelayWorst = "replica_delay_worst_seconds"
+)
+
+// ReplicaDelay is how far a replica was behind its source during a run.
+type ReplicaDelay struct {
+	// Replica is its name, such as "replica 2"; "" if there is only one.
+	Replica string `json:"replica,omitempty"`
+	// Mean is that of the run's time, Worst the longest delay, in seconds, and At the end of its
+	// interval.
+	Mean  float64 `json:"mean_seconds"`
+	Worst float64 `json:"worst_seconds"`
+	At    float64 `json:"at_seconds"`
+}
+
+// replicaDelays returns the delay of each replica, in the order of the header.
+func (r *Record) replicaDelays() (out []ReplicaDelay) {
+	for _, c := range r.Run.Counters {
+		name, ok := strings.CutSuffix(c.Name, FigureDelay)
+		if !ok {
+			continue
+		}
+		d, seconds := ReplicaDelay{Replica: strings.TrimSuffix(name, "/")}, 0.0
+		for _, iv := range r.Intervals {
+			if mean, ok := iv.Counters[c.Name]; ok {
+				d.Mean += mean * iv.Seconds
+				seconds += iv.Seconds
+			}
+			if worst := iv.Counters[name+FigureDelayWorst]; worst > d.Worst {
+				d.Worst, d.At = worst, iv.Elapsed
+			}
+		}
+		if seconds > 0 {
+			d.Mean /= seconds
+			out = append(out, d)
+		}
+	}
+	return out
+}

@@ -1,0 +1,16 @@
+package result
+
+// A HotRow is how the runs of `bench hotrow` count.
+type HotRow struct {
+	// Way is how a run counts, such as "plain" or "one-trip".
+	Way string `json:"way"`
+	// Slots is the number of rows that the counter is spread over, CacheSeconds how old the count that
+	// a run reads may be; 0 is not at all.
+	Slots        int     `json:"slots,omitempty"`
+	CacheSeconds float64 `json:"cache_seconds,omitempty"`
+	// Ceiling is the rate at which the counter's lock is never free, in runs per second: Slots, or 1, over
+	// the time for which one client alone holds it. 0 is unknown.
+	Ceiling float64 `json:"ceiling_per_second,omitempty"`
+	// HeldMicros is that time, from sending the UPDATE to the answer to COMMIT, the median of runs of one client.
+	HeldMicros float64 `json:"held_us,omitempty"`
+}

@@ -1,0 +1,52 @@
+package result
+
+// NotAudited goes with each figure of `bench tpcc`.
+const NotAudited = "TPC-C-like, not audited"
+
+// NewOrder is the operation of `bench tpcc` that its rows count.
+const NewOrder = "new-order"
+
+// MostKeyed is the highest number of new orders per minute and warehouse that users who type and think can make: by the
+// keying and thinking times of clauses 5.2.5.2 and 5.2.5.4.
+const MostKeyed = 12.86
+
+// A TPCC describes a run of `bench tpcc`.
+type TPCC struct {
+	Note       string `json:"note"` // NotAudited
+	Warehouses int    `json:"warehouses"`
+	Terminals  int    `json:"terminals"`
+	// Keying is set if terminals wait as users do, who type and think.
+	Keying bool `json:"keying,omitempty"`
+	// Scale is below 1 in tests: the share of a warehouse's rows that were loaded.
+	Scale float64 `json:"scale,omitempty"`
+}
+
+// A TPCCSummary is the result of a run of `bench tpcc`.
+type TPCCSummary struct {
+	TPCC
+	// NewOrdersPerMinute include those that were rolled back, as the definition says.
+	NewOrdersPerMinute float64          `json:"new_orders_per_minute"`
+	Causes             map[string]int64 `json:"retries_by_cause,omitempty"`
+	Conditions         []Condition      `json:"conditions"`
+}
+
+// A Condition is one part of a proof.
+type Condition struct {
+	Name  string `json:"name"`
+	Holds bool   `json:"holds"`
+	// Found is what it found, in words or figures.
+	Found string `json:"found"`
+}
+
+// tpcc returns the result of a run of `bench tpcc`; nil for others.
+func (s *Summary) tpcc(r *Record) *TPCCSummary {
+	if r.Run.TPCC == nil {
+		return nil
+	}
+	out := &TPCCSummary{TPCC: *r.Run.TPCC, NewOrdersPerMinute: 60 * s.RowsPerSecond, Conditions: []Condition{}}
+	if r.End != nil {
+		out.Causes = r.End.Causes
+		out.Conditions = append(out.Conditions, r.End.Conditions...)
+	}
+	return out
+}
