@@ -113,7 +113,7 @@ func TestBenchRepeat(t *testing.T) {
 	if !slices.Equal(order, want) {
 		t.Errorf("order %q", order)
 	}
-	contains(t, s.stdout, "Plain, the median of 3 runs,", "plain, 3 runs", "rolling #2", "from 3 pairs")
+	contains(t, s.stdout, "Plain, the median of 3 runs,", "plain, 3 runs", "rolling #2")
 	contains(t, s.stderr, "#2 of 3")
 	contains(t, verb(t, "compare run.jsonl").stdout, "3 pairs")
 }

@@ -139,7 +139,7 @@ func TestAnnounced(t *testing.T) {
 	sqlite := "sqlite:?durability=none"
 	for says, args := range map[string][]string{
 		"at most 2s of inserting, by the runs' limits of time\n":                                 {"bench", "scenario", limited, "--target", sqlite, "--scale", "0.2", "--interval", "20ms"},
-		"2 runs: at most about 6s, by --max-time 200ms for each\n":                               {"bench", "matrix", "--target", sqlite, "--method", "multi", "--batch", "10,100", "--layout", "plain", "--writers", "1", "--rows", "300", "--max-time", "200ms", "--interval", "10ms"},
+		"2 runs: at most about 6s, by --time 200ms for each\n":                                   {"bench", "matrix", "--target", sqlite, "--method", "multi", "--batch", "10,100", "--layout", "plain", "--writers", "1", "--rows", "300", "--time", "200ms", "--interval", "10ms"},
 		"measuring 2 cells of 0.2 s each: at least 400ms, and before it the tables are filled\n": {"bench", "mixed", "--target", sqlite, "--ops", "select-pk", "--clients", "1,2", "--rows", "500", "--seconds", "0.2"},
 		"measuring 1 cell of 0.2 s each: at least 200ms, and before it the tables are filled\n":  {"bench", "points", "--target", sqlite, "--points", "5", "--clients", "1", "--rows", "500", "--seconds", "0.2"},
 		"inserts take at most 100ms, plus":                                                       {"bench", "steady", "--target", sqlite, "--for", "100ms", "--interval", "20ms", "--rate", "10k", "--p99", "10s", "--out", filepath.Join(filepath.Dir(limited), "run.jsonl")},

@@ -282,7 +282,7 @@ func (m *Matrix) warn(recs []result.Record) {
 		add("no cell was run twice: interactions and noise can't be told apart, so a small share may be either; --repeat 2 tells")
 	}
 	if short > 0 {
-		add("%s ended by --max-time before the rows asked for: a slow cell is measured while its table is smaller than that of a fast one", plural(short, "run was", "runs were"))
+		add("%s ended by --time before the rows asked for: a slow cell is measured while its table is smaller than that of a fast one", plural(short, "run was", "runs were"))
 	}
 	if bound > 0 {
 		add("in %s rowmill itself was the limit: the database could take more there", plural(bound, "cell", "cells"))

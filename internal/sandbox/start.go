@@ -260,7 +260,7 @@ func (l *launch) fill(ctx context.Context, logf func(string, ...any)) error {
 	if err := os.Mkdir(l.tmpDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if head := l.part.head; head.Port != 0 {
+	if head := l.part.head; l.part.role == Replica && head.Port != 0 { // accounts are replicated
 		var err error
 		if l.headPassword, err = head.password(); err != nil {
 			return err
@@ -271,7 +271,6 @@ func (l *launch) fill(ctx context.Context, logf func(string, ...any)) error {
 		if l.port, err = freePort(); err != nil {
 			return err
 		}
-		// Accounts may be replicated.
 		l.password = cmp.Or(l.headPassword, rand.Text())
 		if err := os.WriteFile(filepath.Join(l.dir, passwordFile), []byte(l.password+"\n"), 0o600); err != nil {
 			return err

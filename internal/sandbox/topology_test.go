@@ -90,7 +90,7 @@ func TestSemiSync(t *testing.T) {
 
 // Named replicas are started, stopped and brought back with their source, and each by its own name.
 func TestNamedReplicas(t *testing.T) {
-	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
+	for _, kind := range testdb.Kinds(t, "mariadb", "postgres") {
 		t.Run(kind, func(t *testing.T) {
 			o := replicated(t, kind)
 			o.Port = sandbox.PortAuto
@@ -136,7 +136,7 @@ func TestNamedReplicas(t *testing.T) {
 
 // Servers of a topology end with their owner, however early it is killed, and their files are removed.
 func TestReplicasOwnerKilled(t *testing.T) {
-	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
+	for _, kind := range testdb.Kinds(t, "mariadb", "postgres") {
 		t.Run(kind, func(t *testing.T) {
 			o := replicated(t, kind)
 			c := startChild(t, o)
