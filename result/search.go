@@ -115,7 +115,11 @@ func (r *Record) Trial() *Trial {
 	s := r.Run.Search
 	t := &Trial{Number: s.Trial, Purpose: s.Purpose, Rate: r.Run.Rate, TableRows: [2]int64{s.TableRows, s.TableRows}, Verdict: VerdictNone}
 	if n := len(r.Intervals); n > 0 {
-		t.Backlog, t.TableRows[1] = r.Intervals[n-1].Backlog, s.TableRows+r.Intervals[n-1].Rows
+		last := &r.Intervals[n-1]
+		t.Backlog, t.TableRows[1] = last.Backlog, s.TableRows+last.Rows
+		if r.Run.KeepRows > 0 {
+			t.TableRows[1] = last.HeldRows
+		}
 	}
 	if o := r.OpenLoop(); o != nil {
 		// A backlog that is worked off within the limit is an ordinary queue.

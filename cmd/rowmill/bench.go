@@ -83,7 +83,8 @@ func (a *app) benchInsertCommand() *cobra.Command {
 			"speed does not affect only one of them.\n\n" +
 			"With --find-rate, the filled table then receives one rate after the other, each for\n" +
 			"the time of --trial, until the highest rate is found at which the backlog stays\n" +
-			"bounded and 99 of 100 operations finish within --p99. The table continues to grow.\n" +
+			"bounded and 99 of 100 operations finish within --p99. The table continues to grow;\n" +
+			"--keep-rows keeps its size, and then deletes or drops are part of the load.\n" +
 			"No trial begins after --time.\n\n" +
 			"On the server, it creates the preset's table, fills it, verifies it and leaves it\n" +
 			"there; if several runs are made, each table is dropped before the next run. An\n" +

@@ -28,6 +28,25 @@ func findArgs(target string, more ...string) []string {
 		"--rows", "5k", "--writers", "2", "--batch", "10", "--out", "run.jsonl", "--json"}, more...)
 }
 
+// TestFindRateKept checks that the table keeps the size at which a rate is asked for.
+func TestFindRateKept(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := rowmill(t.Context(), findArgs("sqlite:?durability=none", "--rows", "10k", "--keep-rows", "10k", "--time", "600ms")...)
+	mustPass(t, s)
+	found := capacities(t, s)[0]
+	for _, trial := range found.Trials {
+		// A batch of each writer may be on its way, and a hundredth is deleted later.
+		for _, rows := range trial.TableRows {
+			if rows < 10_000 || rows > 10_120 {
+				t.Errorf("trial %d: %d rows in the table", trial.Number, rows)
+			}
+		}
+	}
+	if len(found.Trials) == 0 || found.Verified == nil || found.Verified.Found != found.Verified.Expected {
+		t.Errorf("%+v", found)
+	}
+}
+
 // TestFindRate checks on real databases that the search ends, each trial is recorded,
 // and the whole table is proven.
 func TestFindRate(t *testing.T) {

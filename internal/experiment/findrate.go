@@ -184,6 +184,10 @@ func (s *rateSearch) try(ctx context.Context, rate float64, purpose string) erro
 	head.TableRows = s.inserted - w.DroppedRows()
 	r := s.fill.env.newInsert(s.fill.trial)
 	r.db, r.w, r.search, r.searching, r.before = s.fill.db, w, head, s.shown(), s.inserted
+	if s.fill.trial.Spec.KeepRows > 0 {
+		head.TableRows = w.RowsNow()
+		r.note = func(iv *result.Interval) { iv.HeldRows = w.RowsNow() }
+	}
 	cfg := s.config(rate)
 	if err := r.header(ctx, nil, cfg); err != nil {
 		return err
@@ -225,6 +229,7 @@ func (s *rateSearch) try(ctx context.Context, rate float64, purpose string) erro
 func (s *rateSearch) config(rate float64) bench.Config {
 	cfg := s.fill.trial.Spec.config(s.fill.w.Options())
 	cfg.Rate, cfg.Rows, cfg.MaxTime = rate, 0, s.fill.trial.Spec.Trial.D()
+	cfg.Beside = append(cfg.Beside, s.fill.w.Beside()...)
 	return cfg
 }
 
@@ -323,8 +328,8 @@ func (e *Env) resumedSearch(t *Trial) (*rateSearch, error) {
 	if fill.End == nil || fill.End.Stopped != bench.StoppedRows || fill.End.Search == nil {
 		return nil, errors.New("the table was not yet filled, so there is nothing to go on from")
 	}
-	if spec.KeepPeriods > 0 {
-		return nil, errors.New("a table whose oldest periods are dropped can't be taken over")
+	if spec.KeepPeriods > 0 || spec.KeepRows > 0 {
+		return nil, errors.New("a table whose oldest rows are removed can't be taken over")
 	}
 	w, err := spec.dryInsert(t.layout())
 	if err != nil {

@@ -174,7 +174,7 @@ func (s *Spec) validateInsert() error {
 		s.limits("repeat", s.Repeat, 1, 0),
 		s.limits("keep-periods", s.KeepPeriods, 0, 0),
 		s.no(s.KeepRows > 0 && s.KeepPeriods > 0, "--keep-rows alone", "--keep-rows and --keep-periods: the one follows from the other"),
-		s.no(s.KeepRows > 0 && s.Rows > 0 && s.Rows <= s.KeepRows, "--rows "+strconv.FormatInt(3*s.KeepRows, 10),
+		s.no(s.KeepRows > 0 && s.Rows > 0 && s.Rows <= s.KeepRows && !s.FindRate, "--rows "+strconv.FormatInt(3*s.KeepRows, 10),
 			"--keep-rows %d: with --rows %d nothing is ever removed", s.KeepRows, s.Rows),
 		s.no(s.KeepPeriods > 0 && !rolls, "--layout rolling", "--keep-periods: layout plain has no periods to drop"),
 		s.no(s.PeriodRows > 0 && !rolls, "--layout rolling", "--period-rows: layout plain has no periods"),
@@ -196,8 +196,7 @@ func (s *Spec) validateSearch() error {
 	p99, trial, least := s.P99.D(), s.Trial.D(), trialIntervals*s.Interval.D()
 	return cmp.Or(
 		s.no(!target.Stores(s.Target()), "--target "+target.Default, "--find-rate: %s stores nothing, so that no rate is too high for it", s.Target()),
-		s.no(s.KeepRows > 0 || s.Readers > 0 || s.KillEvery > 0, "--find-rate without them",
-			"--find-rate measures inserts alone: it goes without --keep-rows, --readers and --kill-server-every"),
+		s.no(s.Readers > 0 || s.KillEvery > 0, "--find-rate without them", "--find-rate goes without --readers and --kill-server-every"),
 		s.no(s.Rate > 0, "--find-rate without --rate", "--find-rate looks for the rate, so --rate can't give it"),
 		s.no(s.Rows == 0, "--rows 1M", "--rows 0: --find-rate needs the table size at which the rate must hold"),
 		s.no(p99 < time.Millisecond, "--p99 20ms", "--p99 %v: want at least 1ms: timers alone delay an operation by that much", p99),

@@ -286,7 +286,7 @@ func (b benchmark) facts() facts {
 func constantSize(vs []view) *section {
 	c := &columns{}
 	for i := range vs {
-		if vs[i].rec.Run.KeepRows > 0 {
+		if vs[i].rec.Run.KeepRows > 0 && vs[i].rec.Run.Search == nil {
 			c.Labels, c.Facts = append(c.Labels, vs[i].label), append(c.Facts, vs[i].constant())
 		}
 	}
