@@ -59,10 +59,12 @@ type Run struct {
 	// Rows is the requested number of rows; 0 if only time limits the run.
 	Rows           int64   `json:"rows"`
 	MaxTimeSeconds float64 `json:"max_time_seconds,omitempty"`
-	Writers        int     `json:"writers"`
-	Batch          int     `json:"batch"`
-	Method         string  `json:"method"`
-	Indexes        int     `json:"indexes"`
+	// WarmupSeconds is for how long the same load ran before, and was not measured.
+	WarmupSeconds float64 `json:"warmup_seconds,omitempty"`
+	Writers       int     `json:"writers"`
+	Batch         int     `json:"batch"`
+	Method        string  `json:"method"`
+	Indexes       int     `json:"indexes"`
 	// Rate is the requested rate in rows per second; 0 means unlimited.
 	Rate float64 `json:"rate,omitempty"`
 	// Search is set in the runs of a search for the highest rate.

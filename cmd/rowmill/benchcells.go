@@ -46,6 +46,7 @@ func (f *cellFlags) define(flags *pflag.FlagSet) {
 	flags.IntSliceVar(&f.cells.Clients, "clients", []int{1, 2, 4, 8, 16}, "numbers of concurrent clients to measure with, `list`")
 	flags.Var(countOf(&f.spec.Rows), "rows", "rows that the table is filled with first, such as 100k or 10M")
 	timeVar(flags, &f.time, defaultSpeedTime, "measure each cell for this `time`")
+	warmupVar(flags, &f.spec, "each cell")
 }
 
 func (f *cellFlags) defineOutputs(flags *pflag.FlagSet) {

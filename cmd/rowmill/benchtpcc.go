@@ -48,6 +48,7 @@ func (a *app) benchTPCCCommand() *cobra.Command {
 	intVar(flags, &tpcc.Warehouses, "warehouses", 1, "warehouses, `N`")
 	intVar(flags, &tpcc.Terminals, "terminals", defaultTerminals, "terminals, `N`, each with a connection and a warehouse that stays")
 	timeVar(flags, &spec.MaxTime, time.Minute, "measure for this `time`")
+	warmupVar(flags, &spec, "the transactions")
 	flags.BoolVar(&tpcc.Keying, "keying", false, "wait as TPC-C's users do, who type and think: at most 12.86 new orders per minute\nand warehouse, with 10 terminals for each (default false)")
 	flags.BoolVar(&tpcc.Deep, "deep", false, "examine all consistency conditions, also of what was loaded (default false)")
 	durationVar(flags, &spec.KillEvery, "kill-server-every", 0, "kill -9 the private server every `time` and restart it\n(sandbox targets only; default never)")

@@ -168,6 +168,11 @@ func timeVar(flags *pflag.FlagSet, d *experiment.Duration, value time.Duration, 
 	durationVar(flags, d, "time", value, strings.Replace(usage, "`time`", "`time`, such as 90, 90s or 2h", 1))
 }
 
+// warmupVar defines the flag for how long the load runs before it is measured.
+func warmupVar(flags *pflag.FlagSet, s *experiment.Spec, of string) {
+	durationVar(flags, &s.Warmup, "warmup", 0, "run "+of+" for this `time` before, and don't measure that (default none)")
+}
+
 // fitInterval shortens the interval of a short run, unless it was given.
 func fitInterval(flags *pflag.FlagSet, s *experiment.Spec) {
 	if !flags.Changed("interval") {

@@ -184,6 +184,7 @@ func (e *Env) header(t *Trial, cfg *bench.Config, own result.Run) result.Run {
 	}
 	run.Preset, run.Layout, run.Seed, run.Target = s.Preset, t.layout(), uint64(s.Seed), s.Target()
 	run.Rows, run.MaxTimeSeconds, run.Rate = cfg.Rows, cfg.MaxTime.Seconds(), cfg.Rate
+	run.WarmupSeconds = t.Spec.Warmup.D().Seconds()
 	if run.Step == nil { // a step that inserts nothing has no batch
 		run.Batch = cfg.Batch
 	}

@@ -26,6 +26,8 @@ type measurement struct {
 	workEvery time.Duration
 	// polled means that no client of the workload occupies a processor of Go's scheduler while it waits.
 	polled bool
+	// warm is the number of rows of the warm-up, which note counts with those of the run.
+	warm int64
 	// note, if set, completes an interval before it is recorded.
 	note func(*result.Interval)
 	// watch, if set, is called after each interval with the record so far.
@@ -158,6 +160,25 @@ func (m *measurement) close() error {
 	return errors.Join(errs...)
 }
 
+// warmUp runs the load for a while without measuring it: caches fill, and connections, plans and background work are those
+// of a server at work.
+func (m *measurement) warmUp(ctx context.Context, w bench.Workload, cfg bench.Config) (done bench.Outcome, err error) {
+	d := m.trial.Spec.Warmup.D()
+	if d == 0 {
+		return done, nil
+	}
+	m.env.Show.Note(fmt.Sprintf("warming up for %v", d))
+	cfg.MaxTime = d
+	cfg.Observe = func(iv result.Interval) error {
+		if m.note != nil {
+			m.note(&iv) // it may count what was done since the last one, and in all
+			m.warm = iv.Rows
+		}
+		return nil
+	}
+	return bench.Run(ctx, w, cfg)
+}
+
 // measure runs the workload and writes the rest of the record. prove, if set, examines
 // the state that the run left in the database, however the run ended, and adds to the
 // record's end. An error from prove fails the run.
@@ -173,6 +194,7 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, prove func(
 		m.shift(&iv)
 		if m.note != nil {
 			m.note(&iv)
+			iv.Rows -= m.warm
 		}
 		m.rec.Add(iv)
 		m.env.Show.Interval(iv)
@@ -190,12 +212,13 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, prove func(
 	}
 	restore := prepareRuntime(m.db.Capabilities(), clients)
 	defer restore()
+	done, err := m.warmUp(ctx, w, cfg)
 	m.probe.Start(ctx)
-	var done bench.Outcome
-	var err error
-	if over != "" {
+	switch {
+	case err != nil || done.Err != nil || done.Stopped == bench.StoppedInterrupted:
+	case over != "":
 		done.Stopped = over
-	} else {
+	default:
 		done, err = bench.Run(ctx, w, cfg)
 	}
 	if err != nil {

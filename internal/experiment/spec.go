@@ -70,6 +70,8 @@ type Spec struct {
 	Rows     int64    `json:"rows,omitempty" toml:"rows,omitempty"`
 	MaxTime  Duration `json:"max-time,omitzero" toml:"max-time,omitzero"`
 	Interval Duration `json:"interval" toml:"interval"`
+	// Warmup is for how long the load runs before it is measured.
+	Warmup Duration `json:"warmup,omitzero" toml:"warmup,omitzero"`
 
 	// FindRate searches the filled table's highest rate at which 99 of 100 operations
 	// stay within P99. Each rate is tried for the time Trial.

@@ -30,7 +30,7 @@ func (s *Spec) tpccOptions() workload.TPCCOptions {
 }
 
 func (s *Spec) validateTPCC() error {
-	if err := cmp.Or(s.validateTargets(1), s.validateInterval(), s.validateKills(),
+	if err := cmp.Or(s.validateTargets(1), s.validateInterval(), s.validateKills(), s.validateWarmup(),
 		s.limits("warehouses", s.TPCC.Warehouses, 1, workload.MaxWarehouses),
 		s.limits("terminals", s.TPCC.Terminals, 1, workload.MaxTerminals),
 		s.no(s.MaxTime <= 0, "--time 60s", "--time %v: want more than 0", s.MaxTime.D())); err != nil {

@@ -297,6 +297,11 @@ func (s *Spec) validateKeep() error {
 		s.no(!k.WithRun && target.Private(s.Target()), "--with-run", "--target %s is private: no other process can keep its tables", s.Target()))
 }
 
+// validateWarmup refuses kills while nothing is measured.
+func (s *Spec) validateWarmup() error {
+	return s.no(s.Warmup > 0 && s.KillEvery > 0, "--kill-server-every without --warmup", "--warmup: a server that is killed meanwhile loses what it is warmed up for")
+}
+
 func (s *Spec) validateCells() error {
 	c, known := s.Cells, workload.MixedOperations()
 	if s.Workload == Points {
@@ -308,6 +313,7 @@ func (s *Spec) validateCells() error {
 		s.no(s.Workload == Mixed && !(c.Mix > 0 && c.Mix < 100), "--mix 50", "--mix %v: want more than 0 and less than 100 percent", c.Mix),
 		list(s, "clients", "number", c.Clients, nil),
 		s.no(!(c.Seconds >= minCellSeconds && c.Seconds <= 86400), "--time 10s", "--time %vs: want %vs to 86400s", c.Seconds, minCellSeconds),
+		s.validateWarmup(),
 		s.limits("repeat", s.Repeat, 1, 0),
 		s.limits("batch", s.Batch, 1, 0),
 		s.no(len(s.turns()) == 0, "--clients 2,4,8", "--ops mixed: one client can't insert and select at once")); err != nil {

@@ -159,6 +159,9 @@ func speedSubtitle(p *projection) []string {
 	if r.TPCC != nil {
 		parts = []string{plural(r.TPCC.Warehouses, "warehouse", "warehouses"), seconds(r.MaxTimeSeconds)}
 	}
+	if r.WarmupSeconds > 0 {
+		parts = append(parts, "after a warm-up of "+seconds(r.WarmupSeconds))
+	}
 	if n := p.repeats(); n > 1 {
 		parts = append(parts, fmt.Sprintf("medians of %d runs", n))
 	}
