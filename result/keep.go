@@ -2,6 +2,9 @@ package result
 
 import "time"
 
+// Unmaintained is the Run.Side of inserts that were made, to compare with, while nobody maintained the table.
+const Unmaintained = "unmaintained"
+
 // Keep is what a run of inserts beside a table's maintenance saw of both.
 type Keep struct {
 	// Longest is the insert that took longest.

@@ -69,6 +69,7 @@ func (a *app) benchKeepCommand() *cobra.Command {
 	flags.Var(countOf(&k.Keys), "keys", "size of the key space (default 1M)")
 	seedVar(flags, s, "`number` that all rows derive from")
 	flags.BoolVar(&k.WithRun, "with-run", false, "maintain the table in this process (default false: a separate rowmill run does)")
+	flags.BoolVar(&k.Baseline, "baseline", false, "make the same inserts first for --time without maintenance, to compare with; needs --with-run (default false)")
 	flags.Float64Var(&k.Speed, "speed", 1, "run the clock `N` times as fast")
 	flags.StringVar(&k.Clock, "clock", "", "write the clock to this `FILE`, for rowmill run --clock (default none)")
 	durationVar(flags, &k.Stall, "stall", 100*time.Millisecond, "list inserts that take longer than this `time`")
@@ -105,11 +106,15 @@ func (a *app) openSpecTable(ctx context.Context, s *experiment.Spec) (*maintain.
 }
 
 func (a *app) reportKeep(f *keepFlags, recs []result.Record) error {
-	rec := &recs[0]
+	rec := &recs[len(recs)-1] // before it, the inserts without maintenance
 	if rec.End == nil {
 		return nil
 	}
 	figures := report.NewKeepFigures(rec)
+	if len(recs) > 1 {
+		without := recs[0].Summary()
+		figures.Without = &without
+	}
 	taken, err := a.writeFiles(f.out.reports, func() (*report.Document, error) { return report.New(recs) })
 	switch {
 	case f.out.reports.json:

@@ -94,6 +94,23 @@ func TestBenchKeep(t *testing.T) {
 	}
 }
 
+// TestBenchKeepBaseline checks that the same inserts are made first without maintenance, and that both are proven and shown.
+func TestBenchKeepBaseline(t *testing.T) {
+	t.Parallel()
+	file := keepFile(t, "4d")
+	record := filepath.Join(filepath.Dir(file), "run.jsonl")
+	mustPass(t, verb(t, "apply --yes "+file))
+	s := benched(t, "keep --with-run --baseline --rate 500/s --writers 1 --batch 5 --interval 100ms --time 400ms --speed 7200 "+file, "--out", record)
+	contains(t, s.stdout, "from due", "unmaintained p50")
+	recs := records(t, record)
+	for i, rec := range recs {
+		if k := rec.End.Keep; i > 1 || rec.End.Verified == nil || !rec.End.Verified.Sound() || (len(k.Actions) == 0) != (rec.Run.Side == result.Unmaintained) {
+			t.Errorf("run %d, %q: %+v, %+v", i, rec.Run.Side, rec.End.Verified, k)
+		}
+	}
+	contains(t, verb(t, "report "+record).stdout, "none, to compare with", "Inserts beside maintenance: keep readings")
+}
+
 // TestBenchKeepBehind runs the clock faster than maintenance can follow: a period every
 // 36 ms. What is due before the first insert and after the last one must still end.
 func TestBenchKeepBehind(t *testing.T) {
@@ -111,6 +128,7 @@ func TestBenchKeepRefuses(t *testing.T) {
 	t.Parallel()
 	file := keepFile(t, "12h")
 	wantFailure(t, verb(t, "bench keep none.toml"), exitFailed, "read the declaration")
+	wantFailure(t, verb(t, "bench keep --baseline "+file), exitUsage, "--baseline: the process that keeps the table can't be told to wait", "--with-run")
 	wantFailure(t, verb(t, "bench keep --with-run "+file), exitFailed, "has not been applied", "rowmill apply")
 	mustPass(t, verb(t, "apply --yes "+file))
 	db := openKeeper(t, "sqlite:"+filepath.Join(filepath.Dir(file), "kept.db"))

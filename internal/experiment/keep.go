@@ -40,6 +40,8 @@ type KeepSpec struct {
 	WithRun bool    `json:"with-run,omitempty" toml:"with-run,omitempty"`
 	Speed   float64 `json:"speed" toml:"speed"`
 	Clock   string  `json:"clock,omitempty" toml:"clock,omitempty"`
+	// Baseline makes the same inserts first while nobody maintains the table.
+	Baseline bool `json:"baseline,omitempty" toml:"baseline,omitempty"`
 }
 
 type keepRun struct {
@@ -52,6 +54,8 @@ type keepRun struct {
 	// before is the number of rows at the start, in the table and in dropped periods.
 	before rowCount
 	after  *rowCount // nil if not counted
+	// baseline is the run before without maintenance; nil if there was none.
+	baseline *keepRun
 }
 
 func (e *Env) keep(ctx context.Context, s *Spec) ([]result.Record, error) {
@@ -69,7 +73,11 @@ func (e *Env) keep(ctx context.Context, s *Spec) ([]result.Record, error) {
 	if err == nil && ctx.Err() != nil {
 		err = ErrInterrupted
 	}
-	return recorded(r.rec, errors.Join(err, db.Close()))
+	recs, err := recorded(r.rec, errors.Join(err, db.Close()))
+	if r.baseline != nil && r.baseline.rec != nil {
+		recs = append([]result.Record{*r.baseline.rec}, recs...)
+	}
+	return recs, err
 }
 
 // prepare requires a table that has been applied, as declared; on a private server it
@@ -167,8 +175,40 @@ func (r *keepRun) run(ctx context.Context) (err error) {
 		}
 		clock.resume()
 	}
+	if k.Baseline {
+		if err := r.unkept(ctx, clock); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return r.insert(ctx, clock, fmt.Sprintf("keep %s on %s", t.Declared.Name, r.db.Info().Engine))
+}
+
+// unkept makes the inserts while nobody maintains the table. Its clock is that of the machine: the periods that exist must
+// last.
+func (r *keepRun) unkept(ctx context.Context, clock *fastClock) error {
+	with, without := *r.trial, *r.trial
+	with.Side, without.Side = "maintained", result.Unmaintained
+	r.trial = &with
+	b := &keepRun{measurement: measurement{env: r.env, trial: &without, db: r.db}, spec: r.spec, table: r.table, w: r.w, before: r.before}
+	r.baseline = b
+	beside, speed := r.w.Beside, clock.pace(1)
+	r.w.Beside = nil
+	err := b.insert(ctx, clock, fmt.Sprintf("%s on %s, unmaintained", r.table.Declared.Name, r.db.Info().Engine))
+	r.w.Beside = beside
+	r.w.Again()
+	clock.resume()
+	clock.pace(speed)
+	if b.after != nil {
+		r.before = *b.after
+	}
+	return err
+}
+
+// insert measures the inserts.
+func (r *keepRun) insert(ctx context.Context, clock *fastClock, name string) error {
+	s, t := r.spec, r.table
 	own := result.Run{
-		Name: fmt.Sprintf("keep %s on %s", t.Declared.Name, r.db.Info().Engine), Method: string(r.w.Method()), Indexes: len(t.Schema.Indexes),
+		Name: name, Method: string(r.w.Method()), Indexes: len(t.Schema.Indexes),
 		Period: t.Table.Grid.String(), PeriodWhy: "declared", Schema: []string{t.Declared.Definition.Text},
 	}
 	cfg := bench.Config{Operation: "insert", Clients: s.Writers, Batch: s.Batch, MaxTime: s.MaxTime.D(), Rate: s.Rate, Interval: s.Interval.D()}
@@ -179,7 +219,7 @@ func (r *keepRun) run(ctx context.Context) (err error) {
 	defer ends()
 	return r.measure(ctx, r.w, func(ctx context.Context, end *result.End) error {
 		ends() // the disk's work for counting rows is not part of the inserts
-		if k.WithRun {
+		if s.Keep.WithRun {
 			clock.stop() // else further periods become due while the last ones are dropped
 		}
 		err := r.prove(ctx, end)
@@ -390,6 +430,15 @@ func (c *fastClock) read() time.Time {
 		return c.at
 	}
 	return c.at.Add(time.Duration(float64(time.Since(c.since)) * c.speed))
+}
+
+// pace sets how many times as fast as time the clock runs, and returns what it was.
+func (c *fastClock) pace(speed float64) (was float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was = c.speed
+	c.at, c.since, c.speed = c.read(), time.Now(), speed
+	return was
 }
 
 func (c *fastClock) stop()   { c.set(true) }

@@ -293,6 +293,7 @@ func (s *Spec) validateKeep() error {
 		s.validateInterval(),
 		s.no(k.Speed > 1 && !k.WithRun && k.Clock == "", "--with-run, or --clock FILE here and for rowmill run",
 			"--speed %v: the process that keeps the table must use the same clock", k.Speed),
+		s.no(k.Baseline && !k.WithRun, "--baseline --with-run", "--baseline: the process that keeps the table can't be told to wait"),
 		s.no(k.WithRun && k.Clock != "", "one of them", "--with-run has the clock already: --clock is for a rowmill run elsewhere"),
 		s.no(!k.WithRun && target.Private(s.Target()), "--with-run", "--target %s is private: no other process can keep its tables", s.Target()))
 }

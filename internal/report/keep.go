@@ -18,11 +18,16 @@ type KeepFigures struct {
 	result.Keep
 	Backlog int64 `json:"backlog"`
 	Rows    int64 `json:"rows"`
+	// Without is the run before, without maintenance; nil if there was none.
+	Without *result.Summary `json:"without,omitempty"`
+	// unmaintained is set in that run.
+	unmaintained bool
 }
 
 // NewKeepFigures returns the figures of a run that has ended.
 func NewKeepFigures(rec *result.Record) *KeepFigures {
 	f := &KeepFigures{Format: "rowmill.keep/1", Summary: rec.Summary()}
+	f.unmaintained = rec.Run.Side == result.Unmaintained
 	if rec.End != nil && rec.End.Keep != nil {
 		f.Keep = *rec.End.Keep
 	}
@@ -77,6 +82,9 @@ func (f *KeepFigures) lines() (out facts) {
 	}
 	if l, ok := s.ResponseUS["insert"]; ok {
 		line("from due", "%s", latency(l))
+		if f.Without != nil {
+			line("unmaintained", "%s", latency(f.Without.ResponseUS["insert"]))
+		}
 	}
 	disk := ""
 	if f.Longest.Sync > 0 {
@@ -142,6 +150,9 @@ func (f *KeepFigures) maintenance() string {
 	}
 	if n := len(f.Failed); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", n))
+	}
+	if f.unmaintained {
+		return "none, to compare with"
 	}
 	return cmp.Or(strings.Join(parts, ", "), "none: does rowmill run keep the table?")
 }

@@ -202,6 +202,14 @@ func (w *Keep) Notes() KeepNotes {
 	return n
 }
 
+// Again forgets what was noted, for another run.
+func (w *Keep) Again() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.notes = KeepNotes{}
+	w.most.Store(0)
+}
+
 // Background implements bench.Workload.
 func (w *Keep) Background(ctx context.Context, event func(what, object string, began time.Time)) error {
 	if w.Beside == nil {
