@@ -22,6 +22,7 @@ func TestHeadlines(t *testing.T) {
 	}{
 		"within the cache": {inside, []string{"in one run each", "its 27 MiB never outgrew the cache of 64 MiB"}, nil},
 		"short":            {stored(t, "insert"), []string{"0.09 s is too short to say how the rate changes"}, []string{"ends at", "its first rate", "the first tenth's"}},
+		"offered":          {stored(t, "keep"), []string{"Rolling inserted 1.51k rows at the 500 rows/s offered."}, []string{"its first rate"}},
 		"a few operations": {[]result.Record{synthetic(t, few)}, []string{"5 operations are too few"}, []string{"its first rate", "p99", "p95"}},
 	} {
 		text, page := render(t, "txt", c.recs), render(t, "html", c.recs)

@@ -40,6 +40,10 @@ func runsDocument(recs []result.Record) (*Document, error) {
 	for i := range scenarios {
 		d.add(scenarios[i].section())
 	}
+	for _, c := range capacities(recs) {
+		d.add(c.section())
+	}
+	d.add(upkeep(loads)...)
 	d.add(append(capacityCards(capacities(recs)), runCards(loads)...), later{inHTML, func() []Part { return []Part{liveRuns(loads), histograms(loads)} }})
 	others, benchmarks := splitSteps(recs)
 	for _, steps := range benchmarks {
@@ -85,9 +89,7 @@ func insertParts(d *Document, vs []view, searches []capacity, scenarios []Scenar
 	d.Notes = append(d.Notes, allProblems(vs)...)
 	for i := range searches {
 		d.Notes = append(d.Notes, searches[i].problems()...)
-		d.add(searches[i].section())
 	}
-	d.add(upkeep(vs)...)
 	d.add(constantSize(vs))
 	d.add(repeatSections(vs)...)
 	d.add(runColumns(vs))
@@ -323,6 +325,8 @@ func (v *view) verdict() string {
 		s += fmt.Sprintf("inserted %s rows", short(float64(v.sum.Rows)))
 	case few != "":
 		s += fmt.Sprintf("inserted %s rows at %s; %s to say how the rate changes", short(float64(v.sum.Rows)), rowsRate(v.sum.RowsPerSecond), few)
+	case v.kept():
+		s += fmt.Sprintf("inserted %s rows at the %s offered", short(float64(v.sum.Rows)), rowsRate(v.loop.Asked))
 	case v.sum.Knee != nil && flat >= 0.5:
 		s += fmt.Sprintf("fell below half of its first rate at %s rows and came back to %s of it", short(float64(v.sum.Knee.Rows)), percent(flat))
 	case v.sum.Knee != nil:
@@ -339,7 +343,7 @@ func (v *view) verdict() string {
 	default:
 		s += "fell to " + percent(flat) + " of" + over
 	}
-	if few == "" && flat > 0 {
+	if few == "" && flat > 0 && !v.kept() {
 		s += v.inCache()
 	}
 	if v.overloaded() {
@@ -351,6 +355,9 @@ func (v *view) verdict() string {
 	}
 	return s
 }
+
+// kept reports whether the run inserted at the rate that was asked for: its rate says nothing of the table's size then.
+func (v *view) kept() bool { return v.loop != nil && !v.loop.Overloaded }
 
 // The least length of a run, and the least number of its operations, from which its first tenth
 // can be compared with its last.

@@ -248,6 +248,8 @@ func runCards(vs []view) cards {
 			c.About = "in the last tenth of the rows"
 			if few := v.tooShort(); few != "" {
 				c.Big, c.About = figure(v.sum.RowsPerSecond), "on average; "+few+" to say how the rate changes"
+			} else if v.kept() {
+				c.Big, c.About = figure(v.sum.RowsPerSecond), "of the "+figure(v.loop.Asked)+" rows/s offered"
 			} else if v.rec.Run.Search != nil && !v.rec.IsTrial() { // a search chooses the rates, so they can't be compared
 				c.About += ", while the table was filled"
 			} else {

@@ -2,7 +2,7 @@
 
 function digits(v) {
   var a = Math.abs(v);
-  return String(+v.toFixed(a >= 100 ? 0 : a >= 10 ? 1 : a >= 0.01 || a === 0 ? 2 : 5));
+  return String(a < 1 ? +v.toPrecision(3) : +v.toFixed(a >= 100 ? 0 : a >= 10 ? 1 : 2));
 }
 
 function short(v) {
