@@ -145,8 +145,11 @@ func (t *table) Page() []pageRow {
 	row := func(cells []string) (out pageRow) {
 		for i, text := range cells {
 			c := pageCell{Text: text}
-			if t.numeric(i) {
+			switch {
+			case t.numeric(i):
 				c.Class = "n"
+			case len(text) > 40:
+				c.Class = "long"
 			}
 			out.Cells = append(out.Cells, c)
 		}
