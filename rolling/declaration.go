@@ -43,6 +43,8 @@ type Declaration struct {
 	// Rollups are in the order of the file; each comes after the one named by its
 	// From.
 	Rollups []Rollup
+	// Values describe rows for a benchmark.
+	Values Values
 	// Warnings are about settings that are permitted but probably unintended, each
 	// with its place.
 	Warnings []string

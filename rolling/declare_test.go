@@ -204,6 +204,21 @@ func TestDeclarationErrors(t *testing.T) {
 	}
 }
 
+// What is learned is written as a section that says the same.
+func TestValuesTOML(t *testing.T) {
+	text, err := os.ReadFile("testdata/declare/values-right.toml")
+	must(t, err)
+	d, err := rolling.ParseDeclaration("a.toml", text)
+	must(t, err)
+	before, _, _ := strings.Cut(string(text), "[values]")
+	again, err := rolling.ParseDeclaration("b.toml", []byte(before+d.Values.TOML()))
+	must(t, err)
+	place := cmpopts.IgnoreFields(rolling.ColumnValues{}, "Line", "Place")
+	if diff := cmp.Diff(d.Values, again.Values, place); diff != "" || len(d.Values.Columns) != 4 {
+		t.Errorf("%s\n%s", diff, d.Values.TOML())
+	}
+}
+
 func FuzzParseDeclaration(f *testing.F) {
 	f.Add(readings)
 	files, _ := filepath.Glob("testdata/declare/*.toml")

@@ -78,11 +78,12 @@ func (r *declarationReader) inDefinition(e *Error) *Error {
 
 // declarationKeys are the keys of each table of the file.
 var declarationKeys = map[string][]string{
-	"":       {"table", "period", "seal", "shards", "rollup"},
+	"":       {"table", "period", "seal", "shards", "values", "rollup"},
 	"table":  {"name", "target", "create", "time", "epoch", "exact"},
 	"period": {"every", "rows", "from", "ahead", "keep", "late"},
 	"seal":   {"after", "compress", "merge", "archive"},
 	"shards": {"by", "every", "nodes"},
+	"values": {"rows-per-second", "null", "distinct", "heavy", "skew", "order", "new", "window", "from", "to", "length", "words"}, // all but the first of a column
 	"rollup": {"name", "from", "every", "by", "select", "keep"},
 }
 
@@ -228,6 +229,7 @@ func (r *declarationReader) file(root *tomlfile.Value) {
 	r.counts(period)
 	r.rollups(root.Find("rollup"))
 	r.shards(r.section(root, "shards"))
+	r.values(root)
 	r.names()
 }
 

@@ -21,6 +21,7 @@ type benchFlags struct {
 	out      benchOutputs
 	printSQL bool
 	resume   string
+	table    tableFlags
 }
 
 const (
@@ -100,7 +101,7 @@ func (a *app) benchInsertCommand() *cobra.Command {
 			if f.resume != "" {
 				return a.resumeInsert(c.Context(), &f, c.Flags())
 			}
-			if err := f.complete(c.Flags()); err != nil {
+			if err := cmp.Or(a.ownTable(c.Context(), &f, c.Flags()), f.complete(c.Flags())); err != nil {
 				return err
 			}
 			return a.bench(c.Context(), measuring{spec: &f.spec, out: f.out, printSQL: f.printSQL, note: announcement(&f.spec)})
@@ -149,6 +150,7 @@ func (f *benchFlags) define(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	oneTarget(flags, s)
 	flags.StringVar(&s.Preset, "preset", "classic", "`name` of the table and its rows, see above")
+	f.table.define(flags)
 	flags.StringSliceVar(&s.Layouts, "layout", []string{workload.Plain}, "layouts to measure, `list` of "+strings.Join(workload.Layouts(), ", "))
 	intVar(flags, &s.Repeat, "repeat", 1, "measure each layout `N` times, in turn, in one record")
 	flags.Var(countOf(&s.Rows), "rows", "rows to insert, such as 1500000, 1_500_000 or 1.5M (default 1M, none with --time)")

@@ -200,7 +200,8 @@ func TestScanDriverRows(t *testing.T) {
 		"float for integer":  {engine.Int64, 1.5, ""},
 		"time for text":      {engine.Varchar, at, ""},
 		"integer for text":   {engine.Varchar, int64(1), ""},
-		"boolean":            {engine.Int32, true, ""},
+		"boolean":            {engine.Int32, true, "1"},
+		"boolean for text":   {engine.Varchar, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""

@@ -28,7 +28,7 @@ func (t *Table) ByKind(kindOf func(native string) ByKind) ByKind {
 	if t.Grid.Axis() == rolling.Sequence || t.Epoch > 0 {
 		return ByInteger
 	}
-	if t.Column(t.By) < 0 && t.Definition != nil {
+	if t.Definition != nil {
 		if c := t.Definition.Column(t.By); c != nil {
 			return kindOf(c.Type)
 		}

@@ -88,6 +88,11 @@ func (v *Vector) appendValue(val driver.Value) error {
 			v.Floats = append(v.Floats, float64(x))
 			return nil
 		}
+	case bool: // of a column declared so
+		if x {
+			return v.appendValue(int64(1))
+		}
+		return v.appendValue(int64(0))
 	case float32:
 		return v.appendValue(float64(x))
 	case float64:

@@ -23,7 +23,7 @@ const (
 	Varchar             // Bytes: at most Size characters
 	Char                // Bytes: at most Size characters, no trailing blanks
 	Decimal             // Bytes: decimal text, Size digits, Scale after the point
-	Binary              // Bytes: anything; only Loaders write it
+	Binary              // Bytes: anything
 )
 
 // A Column of a table. Columns are NOT NULL unless Null is set.

@@ -98,7 +98,11 @@ func (r *insertRun) config() bench.Config {
 // setup creates the tables and returns the statements that created them.
 func (r *insertRun) setup(ctx context.Context) (schema []string, err error) {
 	s := r.trial.Spec
-	if r.w, err = workload.NewInsert(r.db, s.insertOptions(r.trial.layout())); err != nil {
+	o := s.insertOptions(r.trial.layout())
+	if err := r.describe(ctx, o.Own); err != nil {
+		return nil, err
+	}
+	if r.w, err = workload.NewInsert(r.db, o); err != nil {
 		return nil, err
 	}
 	if r.trial.layout() == workload.Rolling && s.PeriodRows == 0 {
@@ -141,13 +145,13 @@ func (m *measurement) killer(w crashable) *killer {
 }
 
 func (r *insertRun) header(ctx context.Context, schema []string, cfg bench.Config) error {
-	own, shown := r.describe(schema)
+	own, shown := r.names(schema)
 	return r.begin(ctx, r.w.Tables(), cfg, own, shown)
 }
 
-// describe returns the part of the header that only the workload knows, and the run's
+// names returns the part of the header that only the workload knows, and the run's
 // name as shown to users.
-func (r *insertRun) describe(schema []string) (own result.Run, shown string) {
+func (r *insertRun) names(schema []string) (own result.Run, shown string) {
 	o, t := r.w.Options(), r.trial
 	own = result.Run{
 		Name: fmt.Sprintf("%s %s on %s", o.Preset, t.layout(), r.db.Info().Engine), Method: string(o.Method), Indexes: r.w.Indexes(),
@@ -341,6 +345,9 @@ func (e *Env) settle(ctx context.Context, db *target.DB, tables []*engine.Table)
 func (r *insertRun) takeOver(ctx context.Context, was *result.Record, most int64, of string) (got workload.Resumed, err error) {
 	o := r.trial.Spec.insertOptions(r.trial.layout())
 	o.PeriodRows = was.Run.PeriodRows
+	if err := r.describe(ctx, o.Own); err != nil {
+		return got, err
+	}
 	if r.w, err = workload.NewInsert(r.db, o); err != nil {
 		return got, err
 	}

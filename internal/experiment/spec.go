@@ -40,6 +40,8 @@ type Spec struct {
 	Preset         string `json:"preset,omitempty" toml:"preset,omitempty"`
 	Indexes        *int   `json:"indexes,omitempty" toml:"indexes,omitempty"`
 	TablePerWriter *bool  `json:"table-per-writer,omitempty" toml:"table-per-writer,omitempty"`
+	// Table, unless nil, is measured in place of the preset's; Preset is then its name.
+	Table *TableSpec `json:"table,omitempty" toml:"table,omitempty"`
 
 	// Layouts are measured in turn, Repeat times.
 	Layouts []string `json:"layouts,omitempty" toml:"layouts,omitempty"`
@@ -178,7 +180,7 @@ func Recorded(run *result.Run) (*Spec, error) {
 // layout: "batch=100 rows=2000".
 func (s *Spec) Settings() string {
 	rest := *s
-	rest.Workload, rest.Preset, rest.Targets, rest.Layouts, rest.DropExisting = "", "", nil, nil, false
+	rest.Workload, rest.Preset, rest.Targets, rest.Layouts, rest.DropExisting, rest.Table = "", "", nil, nil, false, nil
 	text, err := json.Marshal(&rest)
 	var fields map[string]json.RawMessage
 	if err := errors.Join(err, json.Unmarshal(text, &fields)); err != nil {
@@ -224,8 +226,9 @@ func (s *Spec) dryInsert(layout string) (*workload.Insert, error) {
 }
 
 func (s *Spec) insertOptions(layout string) workload.InsertOptions {
+	own, _ := s.own() // Validate has refused one with errors
 	o := workload.InsertOptions{
-		Preset: s.Preset, Layout: layout, Seed: uint64(s.Seed), Rows: s.Rows, Writers: s.Writers, Batch: s.Batch,
+		Own: own, Preset: s.Preset, Layout: layout, Seed: uint64(s.Seed), Rows: s.Rows, Writers: s.Writers, Batch: s.Batch,
 		Method: engine.Method(s.Method), Indexes: s.Indexes, TablePerWriter: s.TablePerWriter,
 		PeriodRows: s.PeriodRows, KeepPeriods: s.KeepPeriods, Patience: s.RetryFor.D(),
 		KeepRows: s.KeepRows, Readers: s.Readers, ReadAfter: s.ReadAfter,
@@ -284,6 +287,9 @@ func (s *Spec) Statements() (out []Statements, err error) {
 		}
 		all, err := w.Statements(s.DropExisting, !s.NoVerify)
 		return []Statements{{"steps " + strings.Join(s.Ibench.Steps, ", "), s.Target(), all}}, err
+	}
+	if s.Table != nil {
+		return nil, refuse("rowmill apply "+s.Table.File+" --dry-run, for its statements", "--print-sql: only the server knows the types of a declared table's columns")
 	}
 	db, err := target.Dry(s.Target())
 	if err != nil {

@@ -164,7 +164,7 @@ func (s *Spec) validateInterval() error {
 }
 
 func (s *Spec) validateInsert() error {
-	if err := cmp.Or(list(s, "layout", "layout", s.Layouts, workload.Layouts()), s.validateTargets(1)); err != nil {
+	if err := cmp.Or(list(s, "layout", "layout", s.Layouts, workload.Layouts()), s.validateTargets(1), s.validateTable()); err != nil {
 		return err
 	}
 	rolls := slices.Contains(s.Layouts, workload.Rolling)

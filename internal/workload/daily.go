@@ -32,7 +32,7 @@ func daily() preset {
 			PrimaryKey: []string{"customer", "device", "ts"},
 			Ignore:     true,
 		},
-		by: "ts", axis: rolling.Time,
+		by: "ts", axis: rolling.Time, clock: readingsClock,
 		batch: 10000,
 		fill:  fillDaily,
 		twin:  twinDaily,

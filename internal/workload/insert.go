@@ -48,6 +48,7 @@ const periodsAhead = 2
 // preset's or the engine's default.
 type InsertOptions struct {
 	Preset  string
+	Own     *Own // a table of the user's in place of the preset's
 	Layout  string
 	Seed    uint64
 	Rows    int64 // to insert in all; 0 is unknown
@@ -116,9 +117,16 @@ type table struct {
 // NewInsert checks the options and fills in defaults. It does not access the database. For a
 // rolling layout without PeriodRows, Measure must be called before Setup.
 func NewInsert(db engine.DB, opt InsertOptions) (*Insert, error) {
-	p, err := findPreset(opt.Preset)
+	find := func() (preset, error) { return findPreset(opt.Preset) }
+	if opt.Own != nil {
+		find = opt.Own.preset
+	}
+	p, err := find()
 	if err != nil {
 		return nil, err
+	}
+	if opt.Own != nil && (opt.Indexes != nil || opt.TablePerWriter != nil) {
+		return nil, engine.Hinted(fmt.Errorf("table %s is measured as declared: with its indexes, and one for all writers", p.name), "another declaration")
 	}
 	if !slices.Contains(Layouts(), opt.Layout) {
 		return nil, fmt.Errorf("unknown layout %q; there are %s", opt.Layout, strings.Join(Layouts(), ", "))
@@ -244,15 +252,16 @@ func (w *Insert) roll(rows int64, why string) error {
 		}
 	}
 	if w.preset.axis == rolling.Time {
-		secs := max(1, rows/readingsPerSecond)
-		if secs > maxPeriodSeconds {
-			return fmt.Errorf("periods of %d rows, at %d rows to the second: longer than time.Duration can be", rows, readingsPerSecond)
+		c := w.preset.clock
+		ticks := max(1, rows/c.rows)
+		if ticks > maxPeriodSeconds/c.seconds {
+			return fmt.Errorf("periods of %d rows, at %d rows to the second: longer than time.Duration can be", rows, c.rows)
 		}
-		if whole := secs * readingsPerSecond; whole != rows {
-			why += fmt.Sprintf("; rounded from %d rows to whole seconds of %d rows", rows, readingsPerSecond)
+		if whole := ticks * c.rows; whole != rows {
+			why += fmt.Sprintf("; rounded from %d rows to whole seconds of %d rows", rows, c.rows)
 			rows = whole
 		}
-		grid, err = rolling.EveryDuration(time.Duration(secs) * time.Second)
+		grid, err = rolling.EveryDuration(time.Duration(ticks*c.seconds) * time.Second)
 	} else {
 		grid, err = rolling.EveryRows(rows)
 	}
@@ -298,7 +307,7 @@ func (w *Insert) fits(rows int64) error {
 
 func (w *Insert) position(seq int64) int64 {
 	if w.preset.axis == rolling.Time {
-		return virtualTime(seq, readingsPerSecond)
+		return w.preset.clock.at(seq)
 	}
 	return seq + 1
 }
@@ -306,8 +315,8 @@ func (w *Insert) position(seq int64) int64 {
 // firstAt returns the first row at or after a position.
 func (w *Insert) firstAt(pos int64) int64 {
 	if w.preset.axis == rolling.Time {
-		const second = int64(time.Second / time.Microsecond)
-		return max(0, (pos-virtualStart+second-1)/second) * readingsPerSecond
+		tick := w.preset.clock.micros()
+		return max(0, (pos-virtualStart+tick-1)/tick) * w.preset.clock.rows
 	}
 	return max(0, pos-1)
 }
@@ -316,7 +325,7 @@ func (w *Insert) firstAt(pos int64) int64 {
 func (w *Insert) Options() InsertOptions { return w.opt }
 
 // Indexes returns the number of secondary indexes per table.
-func (w *Insert) Indexes() int { return len(w.preset.table.Indexes) }
+func (w *Insert) Indexes() int { return len(w.preset.table.Indexes) + w.preset.declared }
 
 // Period returns the length of the tables' periods and the reason for it; empty for plain tables.
 func (w *Insert) Period() (period, why string) {
@@ -361,13 +370,9 @@ func (w *Insert) Setup(ctx context.Context, dropExisting bool) (schema []string,
 	}
 	var existing []*table
 	for _, t := range w.tables {
-		exists, err := w.db.Catalog().Exists(ctx, &t.Table)
+		exists, err := w.exists(ctx, t, dropExisting)
 		if err != nil {
 			return nil, err
-		}
-		if exists && !dropExisting {
-			return nil, engine.Hinted(engine.Classed(engine.ErrTableExists, fmt.Errorf("table %s exists in %s", t.Name, w.db.Info().Target)),
-				"--drop-existing to drop it with all its rows, or another database")
 		}
 		if exists {
 			existing = append(existing, t)
@@ -391,6 +396,16 @@ func (w *Insert) Setup(ctx context.Context, dropExisting bool) (schema []string,
 		schema = append(schema, text...)
 	}
 	return schema, nil
+}
+
+// exists reports whether a table exists, which is refused unless it may be dropped.
+func (w *Insert) exists(ctx context.Context, t *table, mayDrop bool) (bool, error) {
+	exists, err := w.db.Catalog().Exists(ctx, &t.Table)
+	if err == nil && exists && !mayDrop {
+		err = engine.Hinted(engine.Classed(engine.ErrTableExists, fmt.Errorf("table %s exists in %s", t.Name, w.db.Info().Target)),
+			"--drop-existing to drop it with all its rows, or another database")
+	}
+	return exists, err
 }
 
 func (w *Insert) create(ctx context.Context, t *table) ([]string, error) {

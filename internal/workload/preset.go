@@ -22,6 +22,9 @@ type preset struct {
 	// indexes and batch are the defaults.
 	indexes, batch int
 	tablePerWriter bool
+	// clock is that of a time axis; declared are the secondary indexes of a table with a Definition.
+	clock    clock
+	declared int
 	// fill appends rows [first, first+n) of a writer's stream to an empty batch
 	// with the inserted columns.
 	fill func(b *engine.Batch, s stream, first int64, n int)
@@ -49,6 +52,9 @@ const (
 	purchasesPerSecond = 10000
 	readingsPerSecond  = 1000
 )
+
+// readingsClock is the clock of presets that roll by time.
+var readingsClock = clock{1, readingsPerSecond}
 
 // virtualTime returns the simulated time of a row, in whole seconds.
 func virtualTime(seq int64, perSecond int64) int64 {
@@ -208,7 +214,7 @@ func timeseries() preset {
 			PrimaryKey: []string{"id", "ts"},
 			Indexes:    []engine.Index{{Name: "ts", Columns: []string{"ts"}}},
 		},
-		by: "ts", axis: rolling.Time,
+		by: "ts", axis: rolling.Time, clock: readingsClock,
 		indexes: 1, batch: 1000,
 		fill: fillTimeseries, sequence: readingsSequence,
 		deviations: []string{

@@ -268,7 +268,7 @@ func (n *binder) value(v *engine.Vector, row int) driver.Value {
 	switch v.Type {
 	case engine.Float32, engine.Float64:
 		return n.float(v.Floats[row])
-	case engine.Varchar, engine.Char, engine.Decimal:
+	case engine.Varchar, engine.Char, engine.Decimal, engine.Binary:
 		return n.textValue(v.Value(row))
 	case engine.Time:
 		return n.time(v.Ints[row])

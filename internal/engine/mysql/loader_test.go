@@ -16,6 +16,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine/mysql"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/internal/value"
+	"github.com/rowmill/rowmill/rolling"
 )
 
 // byDriver is a DB whose loaders and queriers send through the driver, as with TLS.
@@ -570,16 +571,44 @@ func testLoaderServerKey(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestWriterRefusesBytes: only loaders write bytes.
-func TestWriterRefusesBytes(t *testing.T) {
+// TestWriterWritesBytes checks that bytes of all kinds arrive unchanged by each method.
+func TestWriterWritesBytes(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, "mariadb")
-	table := small()
-	table.Columns = append(table.Columns, engine.Column{Name: "raw", Type: engine.Binary})
-	for _, m := range db.Capabilities().Methods {
-		if _, err := db.Writer(within(t), table, m); !errors.Is(err, engine.ErrUnsupported) {
-			t.Errorf("%s: %v", m, err)
+	d, err := rolling.ReadDefinition("CREATE TABLE bytes (id INT NOT NULL PRIMARY KEY, raw VARBINARY(300) NOT NULL)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := &engine.Table{Name: "bytes", PrimaryKey: []string{"id"}, Columns: []engine.Column{{Name: "id", Type: engine.Int32}, {Name: "raw", Type: engine.Binary}}, Definition: d}
+	if err := db.Apply(within(t), engine.CreateTable{Table: table}); err != nil {
+		t.Fatal(err)
+	}
+	b, want := engine.NewBatch(table.Columns), engine.Sum{}
+	all := make([]byte, 256)
+	for i := range all {
+		all[i] = byte(i)
+	}
+	for i, m := range db.Capabilities().Methods {
+		w, err := db.Writer(within(t), table, m)
+		if err != nil {
+			t.Fatal(err)
 		}
+		b.Reset()
+		b.Columns[0].Ints = append(b.Columns[0].Ints, int64(2*i), int64(2*i+1))
+		b.Columns[1].AppendBytes(all)
+		b.Columns[1].AppendBytes(nil)
+		b.EndRows(2)
+		want.Add(b, nil)
+		if ack, err := w.Write(within(t), b); err != nil || ack.Rows != 2 {
+			t.Errorf("%s: %+v, %v", m, ack, err)
+		}
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	var got engine.Sum
+	if err := db.Scan(within(t), table, nil, func(b *engine.Batch) error { got.Add(b, nil); return nil }); err != nil || !got.Equal(&want) {
+		t.Errorf("read %d rows of %d, the same: %v, %v", got.Rows, want.Rows, got.Equal(&want), err)
 	}
 }
 

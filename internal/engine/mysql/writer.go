@@ -48,11 +48,6 @@ func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (eng
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
-	for _, c := range t.Columns {
-		if c.Type == engine.Binary {
-			return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("mysql: column %s of table %s: only loaders write bytes", c.Name, t.Name))
-		}
-	}
 	w := &writer{db: db, table: t, method: m, enc: newEncoder(db.dialect, t), small: smallBatch}
 	// A longer row is sent alone, up to the server's limit.
 	w.limit = max(db.maxPacket/2, 1024)

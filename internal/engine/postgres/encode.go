@@ -301,7 +301,7 @@ func appendResult(v *engine.Vector, p []byte) error {
 		return nil
 	}
 	switch v.Type {
-	case engine.Varchar, engine.Decimal:
+	case engine.Varchar, engine.Decimal, engine.Binary:
 		v.AppendBytes(p)
 		return nil
 	case engine.Char: // padded with blanks to its size

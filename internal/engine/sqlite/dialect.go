@@ -232,12 +232,12 @@ func (d dialect) view(t *engine.Table, names []string, parts []rolling.Partition
 	return fmt.Sprintf("CREATE VIEW %s AS%s\n%s", d.Quote(t.Name), comment, strings.Join(terms, "\nUNION ALL "))
 }
 
-// readable lists t's columns, times as text, because the driver converts declared times.
+// readable lists t's columns, times as text, because the driver converts declared times and dates.
 func (d dialect) readable(t *engine.Table) string {
 	cols := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
 		cols[i] = d.Quote(c.Name)
-		if c.Type == engine.Time {
+		if c.Type == engine.Time || c.Type == engine.Varchar && t.Definition != nil {
 			cols[i] = "CAST(" + cols[i] + " AS TEXT)"
 		}
 	}

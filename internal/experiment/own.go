@@ -1,0 +1,79 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/target"
+	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// A TableSpec is a declared table that inserts measure in place of a preset's.
+type TableSpec struct {
+	// File is the path of the declaration, for messages; Declaration is its text, with the
+	// values that were learned from a sample.
+	File        string `json:"file" toml:"file"`
+	Declaration string `json:"declaration" toml:"declaration"`
+}
+
+// Declared reads the declaration for a target of an experiment.
+func (t *TableSpec) Declared(url string) (*rolling.Declaration, error) {
+	// A declared table has a database that stays; that of an experiment may be temporary.
+	if rest, ok := strings.CutPrefix(url, target.Default); ok && (rest == "" || rest[0] == '?') {
+		url = target.Default + "bench" + rest
+	}
+	return rolling.ParseDeclarationFor(t.File, []byte(t.Declaration), url)
+}
+
+// own returns the table to measure; nil without one. It is refused if it doesn't fit the target.
+func (s *Spec) own() (*workload.Own, error) {
+	if s.Table == nil {
+		return nil, nil
+	}
+	d, err := s.Table.Declared(s.Target())
+	if err != nil {
+		return nil, refuse("", "%w", err)
+	}
+	return &workload.Own{Declaration: d}, nil
+}
+
+// SetTable makes the Spec one of a declared table. Its periods are as declared, unless auto is set.
+func (s *Spec) SetTable(t *TableSpec, auto bool) error {
+	s.Table = t
+	o, err := s.own()
+	if err != nil {
+		return err
+	}
+	s.Preset = o.Name
+	if !auto && s.PeriodRows == 0 && slices.Contains(s.Layouts, workload.Rolling) {
+		s.PeriodRows = o.PeriodRows()
+	}
+	return nil
+}
+
+func (s *Spec) validateTable() error {
+	if s.Table == nil {
+		return nil
+	}
+	if !target.Stores(s.Target()) {
+		return refuse("--target "+target.Default, "--table: %s stores nothing, and only a server knows the types of the columns", s.Target())
+	}
+	_, err := s.own()
+	return err
+}
+
+// describe reads the columns of a declared table from the server.
+func (m *measurement) describe(ctx context.Context, own *workload.Own) error {
+	if own == nil {
+		return nil
+	}
+	db, ok := m.db.DB.(engine.Keeper)
+	if !ok {
+		return fmt.Errorf("--table: %s can't describe tables", m.db.Info().Engine)
+	}
+	return own.Describe(ctx, db, m.trial.Spec.DropExisting || m.trial.Again, m.trial.resumes != nil)
+}
