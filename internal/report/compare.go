@@ -408,7 +408,7 @@ func (p *Pair) bounds(twins []twin) {
 	p.Interval, p.IntervalFrom = statistics.RatioBounds(whole, splits)
 	// A tenth is too short for the block bootstrap.
 	p.LastTenth, _ = statistics.RatioBounds(last, nil)
-	p.Verdict = verdictOf(p.Interval)
+	p.Verdict = judged(p.Interval, p.IntervalFrom == statistics.BetweenRuns && p.RowsPerSecond.reversed())
 }
 
 // allFlags collects the flags of all pairs of runs, each once.
@@ -748,8 +748,8 @@ func (p *Pair) verdict() string {
 		s = fmt.Sprintf("Too few runs to tell over %s: B runs at %s the rate of A, and the 95%% interval, %s..%s, would hide even half the rate.",
 			rows, ratio(r), ratio(b.Low), ratio(b.High))
 	case p.Verdict == NoDifference:
-		s = fmt.Sprintf("No difference shown over %s: B runs at %s the rate of A, and the 95%% interval, %s..%s, holds 1.",
-			rows, ratio(r), ratio(b.Low), ratio(b.High))
+		s = fmt.Sprintf("No difference shown over %s: B runs at %s the rate of A, and the 95%% interval is %s..%s%s.", rows, ratio(r), ratio(b.Low), ratio(b.High),
+			onlyIf(p.RowsPerSecond.reversed(), ", while the medians say the reverse"))
 	default:
 		s = fmt.Sprintf("B is %s over %s.", change95(b, r, "95% interval "), rows)
 	}

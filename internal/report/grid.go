@@ -164,7 +164,9 @@ func changed(pairs [][2]*result.Record, figure func(side int, r *result.Record) 
 	if len(values) == 0 {
 		return nil
 	}
-	if out.Versus = over(values); smaller {
+	out.Versus = over(values)
+	reversed := out.reversed()
+	if smaller {
 		out.Ratio = known(1 / deref(out.Ratio))
 		for i := range logs {
 			logs[i] = -logs[i]
@@ -173,9 +175,29 @@ func changed(pairs [][2]*result.Record, figure func(side int, r *result.Record) 
 	}
 	if len(logs) > 1 {
 		out.Interval, _ = statistics.RatioBounds(logs, nil)
-		out.Verdict = verdictOf(out.Interval)
+		out.Verdict = judged(out.Interval, reversed)
 	}
 	return out
+}
+
+// reversed reports whether the medians say the reverse of the ratio, which is the mean of those of the pairs.
+func (v *Versus) reversed() bool { return (deref(v.Ratio)-1)*(deref(v.B)-deref(v.A)) < 0 }
+
+// judged is the verdict on a ratio: no headline may say more than its interval, or the reverse of the medians beside it.
+func judged(b *Bounds, reversed bool) string {
+	if b != nil && reversed {
+		return NoDifference
+	}
+	return verdictOf(b)
+}
+
+// cantTell says that two can't be told apart, with their medians; "" if they can, or if one run of each is no evidence.
+func cantTell(v *Versus, b *Bounds, verdict, names, at string, format func(float64) string) string {
+	if verdict != NoDifference {
+		return ""
+	}
+	return fmt.Sprintf("%s can't be told apart%s: %s against %s, ratio %s (95%% interval %s..%s)", names, at, format(deref(v.B)), format(deref(v.A)), ratio(deref(v.Ratio)),
+		ratio(b.Low), ratio(b.High))
 }
 
 // text is the ratio with its interval.

@@ -230,7 +230,11 @@ func (s *panel) cell(at, line string) *gridCell { return s.at(s.name, at, line) 
 
 // change compares a cell with that of the base; nil for the base, or if there is nothing to compare.
 func (s *panel) change(at, line string) *change {
-	base, c := s.cell(at, s.factors[2].Levels[0]), s.cell(at, line)
+	return s.between(s.cell(at, s.factors[2].Levels[0]), s.cell(at, line))
+}
+
+// between compares a cell's first figure with that of another.
+func (s *panel) between(base, c *gridCell) *change {
 	if base == nil || c == nil || base == c {
 		return nil
 	}

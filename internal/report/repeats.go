@@ -275,11 +275,16 @@ func ratioOfRepeats(vs []view, plain, rolling *view) string {
 		return ""
 	}
 	last := p.Windows[len(p.Windows)-1]
+	pairsText := plural(len(pairs), "pair", "pairs")
+	over := fmt.Sprintf(" in the last tenth of %s rows", short(float64(p.Rows)))
+	if text := cantTell(&last.Versus, p.LastTenth, judged(p.LastTenth, last.reversed()), rolling.configuration()+" and "+plain.configuration(), over, rowsRate); text != "" {
+		return text + ", medians of " + pairsText
+	}
 	line := fmt.Sprintf("%s ends at %s the rate of %s", rolling.configuration(), ratio(deref(last.Ratio)), plain.configuration())
 	if p.LastTenth != nil {
-		line += fmt.Sprintf(" (95%% interval %s..%s, from %s)", ratio(p.LastTenth.Low), ratio(p.LastTenth.High), plural(len(pairs), "pair", "pairs"))
+		line += fmt.Sprintf(" (95%% interval %s..%s, from %s)", ratio(p.LastTenth.Low), ratio(p.LastTenth.High), pairsText)
 	}
-	return line + fmt.Sprintf(": median %s against %s in the last tenth of %s rows", rowsRate(deref(last.B)), rowsRate(deref(last.A)), short(float64(p.Rows)))
+	return line + fmt.Sprintf(": median %s against %s%s", rowsRate(deref(last.B)), rowsRate(deref(last.A)), over)
 }
 
 // allProblems collects the problems of all runs, each with the run's label if there are

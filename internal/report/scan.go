@@ -14,6 +14,10 @@ import (
 // wayNames are the ways of a partition scan in words.
 var wayNames = map[string]string{result.ScanSerial: "one connection", result.ScanParallel: "split by rowmill", result.ScanServe: "through rowmill serve"}
 
+// moreThanCores is the share of a gain of as many times as there are cores from which on more cores don't explain it:
+// repeated times differ by a few percent.
+const moreThanCores = 1.05
+
 // scans lays out partition scans: tables, partitions, and ways of asking. The first way measured is the base.
 func scans(recs []result.Record) (*projection, error) {
 	p := newProjection(recs, "table", "partitions", "way")
@@ -77,11 +81,17 @@ func (s *panel) scanned(r *result.Run) (out []string) {
 			continue
 		}
 		fewest, most := both[0], both[len(both)-1]
-		gain := s.change(most, way)
-		text := fmt.Sprintf("%s: %s times as fast at %s, on %s", name, figure(math.Round(100**gain.Ratio)/100), plural(int(number(most)), "partition", "partitions"),
-			plural(s.cell(most, way).samples[0].rec.Run.Scan.Sessions, "session", "sessions"))
-		if b := gain.Interval; b != nil {
-			text += fmt.Sprintf(" (95%% interval %s..%s)", ratio(b.Low), ratio(b.High))
+		gain, run := s.change(most, way), &s.cell(most, way).samples[0].rec.Run
+		at := fmt.Sprintf(" at %s, on %s", plural(int(number(most)), "partition", "partitions"), plural(run.Scan.Sessions, "session", "sessions"))
+		text := cantTell(&gain.Versus, gain.Interval, gain.Verdict, name+" and "+base, at, s.measures[0].format)
+		if text == "" {
+			text = fmt.Sprintf("%s: %s times as fast%s", name, figure(math.Round(100**gain.Ratio)/100), at)
+			if b := gain.Interval; b != nil {
+				text += fmt.Sprintf(" (95%% interval %s..%s)", ratio(b.Low), ratio(b.High))
+			}
+			if cores := run.Machine.Cores; cores > 0 && *gain.Ratio > moreThanCores*float64(cores) && local(run) {
+				text += fmt.Sprintf("; that is more than its %s can give: something else differs than how many work on it", plural(cores, "core", "cores"))
+			}
 		}
 		var longer []float64 // in each round: machines change their speed from one round to the next
 		for _, v := range s.change(fewest, way).Repeats {
@@ -107,4 +117,9 @@ func ScanLine(s result.Summary) string {
 		out += fmt.Sprintf(", %s at %d", micros(1e6*last.Seconds), last.Partitions)
 	}
 	return out + onlyIf(s.Failure != "", ", FAILED")
+}
+
+// local reports whether the server ran on the machine that the record describes.
+func local(r *result.Run) bool {
+	return r.Embedded || r.Machine.Filesystem != "" || strings.HasPrefix(r.Target, "sandbox:")
 }
