@@ -192,7 +192,7 @@ func announcement(s *experiment.Spec) string {
 }
 
 // ownFlags are the flags that a resumption takes from its own command line.
-var ownFlags = []string{"resume", "html", "png", "md", "json"}
+var ownFlags = []string{"resume", "html", "png", "md", "csv", "json"}
 
 // resumeInsert continues the interrupted run or search of a record, and makes the
 // remaining ones. given are the flags of the command itself.

@@ -33,6 +33,7 @@ func (o *benchOutputs) define(flags *pflag.FlagSet, record, picture, when, json 
 	flags.StringVar(&o.reports.html, "html", "", "write an HTML page with charts to this `file`"+when+" (default none)")
 	flags.StringVar(&o.reports.png, "png", "", "write a picture"+picture+" to this `file`"+when+" (default none)")
 	flags.StringVar(&o.reports.md, "md", "", "write Markdown tables to this `file`"+when+" (default none)")
+	flags.StringVar(&o.reports.csv, "csv", "", "write CSV, a line for each interval or cell, to this `file`"+when+" (default none)")
 	flags.BoolVar(&o.reports.json, "json", false, "print the "+json+" (default false)")
 }
 

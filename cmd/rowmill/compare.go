@@ -18,7 +18,8 @@ import (
 )
 
 type compareFlags struct {
-	json bool
+	// reports are the page, the CSV and the JSON.
+	reports reportFlags
 	// a and b select the runs of the two sides.
 	a, b experiment.Selection
 	// threshold is the slowdown, as a fraction, from which a regression fails the
@@ -27,9 +28,7 @@ type compareFlags struct {
 	// repeat is how often both sides are run again; 0 compares the recorded runs.
 	repeat int
 	out    string
-	// html is the file of an HTML page; "-" is standard output, "" writes none.
-	html string
-	yes  bool
+	yes    bool
 }
 
 // compareTry is the hint for an invalid command line.
@@ -78,8 +77,9 @@ func (a *app) compareCommand() *cobra.Command {
 	intVar(flags, &f.repeat, "repeat", 0, "run both sides again `N` times each, in turn, and compare those runs (default 0: compare what is recorded)")
 	flags.StringVar(&f.out, "out", "", "write the records of --repeat to this `file`, replacing it (default none)")
 	flags.BoolVar(&f.yes, "yes", false, "don't ask before --repeat drops and fills tables (default false)")
-	flags.StringVar(&f.html, "html", "", "write an HTML page with charts of both sides to this `file`, \"-\" for standard output (default none)")
-	flags.BoolVar(&f.json, "json", false, "print as JSON (default false)")
+	flags.StringVar(&f.reports.html, "html", "", "write an HTML page with charts of both sides to this `file`, \"-\" for standard output (default none)")
+	flags.StringVar(&f.reports.csv, "csv", "", "write CSV, a line for each figure or cell, to this `file`, \"-\" for standard output (default none)")
+	flags.BoolVar(&f.reports.json, "json", false, "print as JSON (default false)")
 	return c
 }
 
@@ -94,8 +94,6 @@ func (f *compareFlags) check(args []string) error {
 		return usagef(compareTry+" --repeat 5 --out "+f.out, "--out requires --repeat")
 	case f.repeat == 0 && f.yes:
 		return usagef(compareTry, "--yes requires --repeat")
-	case f.html == "-" && f.json:
-		return usagef(compareTry+" --html FILE", "--json and --html can't both be standard output")
 	case f.out == "-":
 		return usagef("--out /dev/stdout", "--out -: the records can't share standard output with the comparison")
 	case len(args) == 1 && (f.a == nil) != (f.b == nil):
@@ -106,7 +104,7 @@ func (f *compareFlags) check(args []string) error {
 			return usagef("give it a file of its own", "--out would replace %s, which is compared", path)
 		}
 	}
-	return nil
+	return f.reports.check(compareTry)
 }
 
 // A regressionError is a regression beyond the threshold. Its exit code is 3.
@@ -150,14 +148,13 @@ func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error
 	return judge(c.Regression(f.threshold))
 }
 
-// writeComparison writes the page, and the text or the JSON unless the page is on standard output.
+// writeComparison writes the files, and the text or the JSON unless one of them is standard output.
 func (a *app) writeComparison(f compareFlags, d *report.Document) error {
-	if f.html != "" {
-		if err := a.writeOutput(f.html, d.HTML); err != nil || f.html == "-" {
-			return err
-		}
-	}
-	if f.json {
+	taken, err := a.writeFiles(f.reports, func() (*report.Document, error) { return d, nil })
+	switch {
+	case err != nil || taken:
+		return err
+	case f.reports.json:
 		return d.JSON(a.stdout)
 	}
 	return d.Text(a.stdout)

@@ -137,7 +137,7 @@ func (f *matrixFlags) check() error {
 }
 
 // freeMatrixFlags may differ from the record that is resumed: they affect only what is reported.
-var freeMatrixFlags = []string{"resume", "retry-failed", "baseline", "threshold", "html", "png", "md", "json", "plan", "yes"}
+var freeMatrixFlags = []string{"resume", "retry-failed", "baseline", "threshold", "html", "png", "md", "csv", "json", "plan", "yes"}
 
 // prepare returns the runs to make, and those in the record that is resumed.
 func (f *matrixFlags) prepare(ctx context.Context, given *pflag.FlagSet) (m *experiment.MatrixPlan, done []result.Record, err error) {

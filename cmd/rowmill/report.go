@@ -19,10 +19,10 @@ import (
 // reportFlags are the flags of `rowmill report`. Each output flag names a file; "-" is
 // standard output, and "" means that the output is not requested.
 type reportFlags struct {
-	html, png, md string
-	json          bool
-	title         string
-	log           bool
+	html, png, md, csv string
+	json               bool
+	title              string
+	log                bool
 	// elapsed selects time since the start as the axis on which constant loads are overlaid.
 	elapsed bool
 	// format, if set, prints the lines of the intervals instead of the text.
@@ -33,10 +33,11 @@ func (a *app) reportCommand() *cobra.Command {
 	var f reportFlags
 	c := &cobra.Command{
 		Use:   "report RUN.jsonl...",
-		Short: "Show run records as text, HTML, PNG, Markdown or JSON",
+		Short: "Show run records as text, HTML, PNG, Markdown, CSV or JSON",
 		Long: "Show the runs of one or several run records, as `rowmill bench --out` writes them:\n" +
 			"as text on standard output, or with flags as one self-contained HTML page with\n" +
-			"charts, a PNG picture of the rate against rows, Markdown tables, or JSON.\n" +
+			"charts, a PNG picture of the rate against rows, Markdown tables, CSV with a line for\n" +
+			"each interval or each cell, or JSON.\n" +
 			"A record whose run was killed is shown as far as it goes.\n\n" +
 			"Touches no server: it only reads the files.",
 		Example: "  rowmill report run.jsonl\n" +
@@ -52,6 +53,7 @@ func (a *app) reportCommand() *cobra.Command {
 	c.Flags().StringVar(&f.html, "html", "", "write an HTML page to this `file`, \"-\" for standard output (default none)")
 	c.Flags().StringVar(&f.png, "png", "", "write a picture of 1200 x 675 pixels to this `file`, \"-\" for standard output (default none)")
 	c.Flags().StringVar(&f.md, "md", "", "write Markdown tables to this `file`, \"-\" for standard output (default none)")
+	c.Flags().StringVar(&f.csv, "csv", "", "write CSV to this `file`, \"-\" for standard output: a line for each interval, or for each cell of\nan experiment of several factors (default none)")
 	c.Flags().BoolVar(&f.json, "json", false, "print the summaries as JSON instead of text (default false)")
 	c.Flags().Var(&f.format, "interval-format", "print a line for each interval instead, in this `format`: rowmill (for people) or\nibench (the insert benchmark's 17 columns) (default none)")
 	c.Flags().StringVar(&f.title, "title", "", "`title` of the picture (default made from the first run)")
@@ -76,6 +78,7 @@ func (f reportFlags) outputs() []output {
 			return d.PNG(w, report.PNGOptions{Title: f.title, Log: f.log})
 		}},
 		{"--md", f.md, (*report.Document).Markdown},
+		{"--csv", f.csv, (*report.Document).CSV},
 	}
 }
 

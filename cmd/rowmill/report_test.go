@@ -53,6 +53,8 @@ func TestReportCommand(t *testing.T) {
 	check(t, "report", []line{
 		{"text", "run.jsonl", 0, "Plain kept 100% of its first rate over 20k rows.", ""},
 		{"json", "run.jsonl --json", 0, `"format": "rowmill.summary/1"`, ""},
+		{"csv", "run.jsonl --csv -", 0, "file,run,elapsed_seconds,seconds,rows,new_rows,rows_per_second,", ""},
+		{"csv twice", "run.jsonl --csv - --json", 2, "", "--json and --csv can't both be standard output"},
 		{"markdown on standard output", "run.jsonl --md -", 0, "# Insert rate of ", ""},
 		{"no record", "", 2, "", "Try: rowmill report run.jsonl"},
 		{"an unknown flag", "run.jsonl --pdf x", 2, "", "Try: rowmill report --help"},

@@ -15,7 +15,7 @@ import (
 )
 
 // ComparisonFormat is the format of the output of Comparison.JSON.
-const ComparisonFormat = "rowmill.comparison/1"
+const ComparisonFormat = "rowmill.comparison/2"
 
 // A Comparison compares the runs of two records.
 type Comparison struct {
@@ -36,37 +36,26 @@ type Pair struct {
 	Rows int64 `json:"rows"`
 	// Repeats contains the mean rates up to Rows, pair by pair of runs that alternated.
 	Repeats []Versus `json:"repeats"`
-	// Seconds is the time each side took to reach Rows.
-	Seconds Versus `json:"seconds"`
-	// RowsPerSecond is the mean rate up to Rows.
-	RowsPerSecond Versus `json:"rows_per_second"`
-	// Interval is the 95% confidence interval of the ratio of the mean rates, LastTenth that
-	// over the last tenth of Rows; null if there is too little data. IntervalFrom is
-	// "between runs", or "within runs" with one run per side.
-	Interval     *Bounds `json:"ratio_95"`
-	LastTenth    *Bounds `json:"last_tenth_ratio_95"`
-	IntervalFrom string  `json:"interval_from"`
+	// RowsPerSecond is the mean rate up to Rows, LastTenth that over their last tenth. Interval and LastTenthIn95 are
+	// the 95% confidence intervals of their ratios; null if there is too little data. IntervalFrom is "between runs", or
+	// "within runs" with one run per side.
+	RowsPerSecond Versus  `json:"rows_per_second"`
+	LastTenth     Versus  `json:"last_tenth"`
+	Interval      *Bounds `json:"ratio_95"`
+	LastTenthIn95 *Bounds `json:"last_tenth_ratio_95"`
+	IntervalFrom  string  `json:"interval_from"`
 	// Verdict compares B with A: NoDifference, Faster, Slower or Unknown.
 	Verdict string `json:"verdict"`
-	// Windows contains the mean rates over ten equal parts of Rows.
-	Windows []Window `json:"windows"`
-	// At contains the rates over the tenth of the rows before round row counts.
-	At []At `json:"at"`
-	// LatencyUS and ResponseUS are in microseconds, by operation.
-	LatencyUS  []LatencyVersus `json:"latency_us"`
-	ResponseUS []LatencyVersus `json:"response_us"`
-	// StallSeconds and Errors count up to Rows.
-	StallSeconds Versus `json:"stall_seconds"`
-	Errors       Versus `json:"errors"`
-	BytesPerRow  Versus `json:"bytes_per_row"`
-	// ClientCPU and ServerCPU are in microseconds per row.
-	ClientCPU Versus `json:"client_cpu_us_per_row"`
-	ServerCPU Versus `json:"server_cpu_us_per_row"`
+	// Figures are all that is compared: times and rates at equal row counts, latencies, stalls and errors until then, and
+	// bytes and CPU time per row of the whole run.
+	Figures []PairFigure `json:"figures"`
 	// Flags lists what makes the two hard to compare.
 	Flags []Flag `json:"flags"`
 
 	twins []twin
 }
+
+const meanRate = "mean rate"
 
 // A Side identifies the runs of one side; Rows is that of the run that got least far.
 type Side struct {
@@ -84,24 +73,12 @@ type Versus struct {
 	Ratio *float64 `json:"ratio"`
 }
 
-// A Window is a part of the rows, with the mean rates over it in rows/s.
-type Window struct {
-	FromRows int64 `json:"from_rows"`
-	ToRows   int64 `json:"to_rows"`
+// A PairFigure is one figure of both sides, in Unit.
+type PairFigure struct {
+	Name string `json:"name"`
+	Unit string `json:"unit"`
 	Versus
-}
-
-// At is the rate of both runs at a number of rows, in rows/s.
-type At struct {
-	Rows int64 `json:"rows"`
-	Versus
-}
-
-// LatencyVersus is one percentile of one operation.
-type LatencyVersus struct {
-	Operation  string `json:"operation"`
-	Percentile string `json:"percentile"`
-	Versus
+	format func(float64) string
 }
 
 func versus(a, b float64) Versus {
@@ -341,54 +318,69 @@ func comparePairs(a, b []*result.Record, pairs [][2]*result.Record) Pair {
 		}
 		return over(values)
 	}
-	between := func(from, to float64) Versus {
-		return each(func(t *twin, k int) float64 { return t.curve[k].RateBetween(from, to) })
+	rate := func(from, to float64) func(t *twin, k int) float64 {
+		return func(t *twin, k int) float64 { return t.curve[k].RateBetween(from, to) }
 	}
-	p := Pair{
-		A: side(groupName(a), twins, 0), B: side(groupName(b), twins, 1), Rows: rows,
-		Windows: []Window{}, At: []At{}, Repeats: []Versus{}, Verdict: Unknown, twins: twins,
+	p := Pair{A: side(groupName(a), twins, 0), B: side(groupName(b), twins, 1), Rows: rows, Repeats: []Versus{}, Figures: []PairFigure{}, Verdict: Unknown, twins: twins}
+	add := func(name, unit string, format func(float64) string, v Versus) {
+		if v.A != nil || v.B != nil {
+			p.Figures = append(p.Figures, PairFigure{name, unit, v, format})
+		}
 	}
-	n := float64(rows)
-	if rows > 0 {
-		p.Seconds = each(func(t *twin, k int) float64 { return t.curve[k].TimeAt(n) })
-		p.RowsPerSecond = between(0, n)
+	if n := float64(rows); rows > 0 {
+		add("seconds to "+count(rows)+" rows", "seconds", seconds, each(func(t *twin, k int) float64 { return t.curve[k].TimeAt(n) }))
+		p.RowsPerSecond, p.LastTenth = each(rate(0, n)), each(rate(0.9*n, n))
+		add(meanRate, "rows/s", rowsRate, p.RowsPerSecond)
 		for i := range twins {
-			p.Repeats = append(p.Repeats, versus(twins[i].curve[0].RateBetween(0, n), twins[i].curve[1].RateBetween(0, n)))
+			v := versus(rate(0, n)(&twins[i], 0), rate(0, n)(&twins[i], 1))
+			if p.Repeats = append(p.Repeats, v); len(twins) > 1 {
+				add(fmt.Sprintf("mean rate of pair %d", i+1), "rows/s", rowsRate, v)
+			}
 		}
 		p.bounds(twins)
 		for i := range windows {
 			from, to := n*float64(i)/windows, n*float64(i+1)/windows
-			p.Windows = append(p.Windows, Window{int64(math.Round(from)), int64(math.Round(to)), between(from, to)})
+			add(fmt.Sprintf("rate from %s to %s rows", short(math.Round(from)), short(math.Round(to))), "rows/s", rowsRate, each(rate(from, to)))
 		}
 	}
 	for _, at := range roundRows {
 		if at <= rows {
-			p.At = append(p.At, At{at, between(0.9*float64(at), float64(at))})
+			add("rate at "+short(float64(at))+" rows", "rows/s", rowsRate, each(rate(0.9*float64(at), float64(at))))
 		}
 	}
-	p.LatencyUS = latencies(twins, func(s *result.Summary) map[string]result.Latency { return s.LatencyUS })
-	p.ResponseUS = latencies(twins, func(s *result.Summary) map[string]result.Latency { return s.ResponseUS })
-	p.StallSeconds = each(func(t *twin, k int) float64 { return t.part[k].StallSeconds })
-	p.Errors = each(func(t *twin, k int) float64 { return float64(t.part[k].Errors) })
-	p.BytesPerRow = each(func(t *twin, k int) float64 {
+	for _, times := range []struct {
+		what string
+		of   func(*result.Summary) map[string]result.Latency
+	}{{" ", func(s *result.Summary) map[string]result.Latency { return s.LatencyUS }}, {" response ", func(s *result.Summary) map[string]result.Latency { return s.ResponseUS }}} {
+		for _, op := range ops(times.of(&twins[0].part[0])) {
+			for _, q := range percentileNames {
+				add(op+times.what+q.name, "us", micros, each(func(t *twin, k int) float64 {
+					if l, ok := times.of(&t.part[k])[op]; ok {
+						return float64(q.of(l))
+					}
+					return math.NaN()
+				}))
+			}
+		}
+	}
+	add("stalls", "seconds", func(f float64) string { return figure(f) + " s" }, each(func(t *twin, k int) float64 { return t.part[k].StallSeconds }))
+	add("errors", "", figure, each(func(t *twin, k int) float64 { return float64(t.part[k].Errors) }))
+	add("size per row (whole run)", "bytes", func(f float64) string { return figure(f) + " bytes" }, each(func(t *twin, k int) float64 {
 		if z := t.whole[k].SizeBytes; z != nil {
 			return z.PerRow
 		}
 		return math.NaN()
-	})
-	perRow := func(cpu *float64, s *result.Summary) float64 {
-		if s.Rows == 0 {
-			return math.NaN()
-		}
-		return 1e6 * deref(cpu) / float64(s.Rows)
+	}))
+	perRow := func(of func(t *twin, k int) *float64) Versus {
+		return each(func(t *twin, k int) float64 {
+			if t.whole[k].Rows == 0 || t.rec[k].End == nil {
+				return math.NaN()
+			}
+			return 1e6 * deref(of(t, k)) / float64(t.whole[k].Rows)
+		})
 	}
-	p.ClientCPU = each(func(t *twin, k int) float64 {
-		if t.rec[k].End == nil {
-			return math.NaN()
-		}
-		return perRow(&t.whole[k].Client.CPUSeconds, &t.whole[k])
-	})
-	p.ServerCPU = each(func(t *twin, k int) float64 { return perRow(t.whole[k].Server.CPUSeconds, &t.whole[k]) })
+	add("client CPU per row (whole run)", "us", micros, perRow(func(t *twin, k int) *float64 { return &t.whole[k].Client.CPUSeconds }))
+	add("server CPU per row (whole run)", "us", micros, perRow(func(t *twin, k int) *float64 { return t.whole[k].Server.CPUSeconds }))
 	p.Flags = allFlags(pairs, twins)
 	return p
 }
@@ -407,7 +399,7 @@ func (p *Pair) bounds(twins []twin) {
 	}
 	p.Interval, p.IntervalFrom = statistics.RatioBounds(whole, splits)
 	// A tenth is too short for the block bootstrap.
-	p.LastTenth, _ = statistics.RatioBounds(last, nil)
+	p.LastTenthIn95, _ = statistics.RatioBounds(last, nil)
 	p.Verdict = judged(p.Interval, p.IntervalFrom == statistics.BetweenRuns && p.RowsPerSecond.reversed())
 }
 
@@ -448,34 +440,16 @@ func upTo(r *result.Record, rows int64) result.Summary {
 	return part.Summary()
 }
 
-func latencies(twins []twin, of func(*result.Summary) map[string]result.Latency) []LatencyVersus {
-	out := []LatencyVersus{}
-	for _, op := range ops(of(&twins[0].part[0])) {
-		for _, q := range []struct {
-			name string
-			of   func(result.Latency) int64
-		}{
-			{"p50", func(l result.Latency) int64 { return l.P50 }},
-			{"p95", func(l result.Latency) int64 { return l.P95 }},
-			{"p99", func(l result.Latency) int64 { return l.P99 }},
-			{"p99.9", func(l result.Latency) int64 { return l.P999 }},
-			{"max", func(l result.Latency) int64 { return l.Max }},
-		} {
-			values := make([][2]float64, len(twins))
-			complete := true
-			for i := range twins {
-				for k := range values[i] {
-					l, ok := of(&twins[i].part[k])[op]
-					complete = complete && ok
-					values[i][k] = float64(q.of(l))
-				}
-			}
-			if complete {
-				out = append(out, LatencyVersus{op, q.name, over(values)})
-			}
-		}
-	}
-	return out
+// percentileNames are the figures that say how long operations took.
+var percentileNames = []struct {
+	name string
+	of   func(result.Latency) int64
+}{
+	{"p50", func(l result.Latency) int64 { return l.P50 }},
+	{"p95", func(l result.Latency) int64 { return l.P95 }},
+	{"p99", func(l result.Latency) int64 { return l.P99 }},
+	{"p99.9", func(l result.Latency) int64 { return l.P999 }},
+	{"max", func(l result.Latency) int64 { return l.Max }},
 }
 
 // deref returns the figure, or NaN for nil.
@@ -625,7 +599,7 @@ func sizeOrNone(n int64) string { return ifAny(n, bytes) }
 // Document builds the report: for each pair the verdict, the differences in the conditions,
 // and figures at equal row counts with the ratio B/A.
 func (c Comparison) Document() *Document {
-	d := &Document{Title: "Comparison", Untitled: true, Data: func() any { return c }}
+	d := &Document{Title: "Comparison", Untitled: true, sheet: c.sheet, Data: func() any { return c }}
 	for i := range c.Pairs {
 		p := &c.Pairs[i]
 		parts := []Part{facts{{"A", p.A.text()}, {"B", p.B.text()}}}
@@ -666,7 +640,7 @@ func flagged(flags []Flag) (out notes) {
 }
 
 func (p *Pair) parts() []Part {
-	if len(p.Windows) == 0 {
+	if p.Rows == 0 {
 		return nil
 	}
 	return []Part{later{inHTML, p.charts}, &section{Parts: []Part{p.table()}}}
@@ -690,35 +664,9 @@ func (p *Pair) table() *table {
 	if len(p.Repeats) > 1 {
 		t.Header[0] += ", medians of " + plural(len(p.Repeats), "pair", "pairs")
 	}
-	add := func(name string, v Versus, format func(float64) string) {
-		if v.A != nil || v.B != nil {
-			t.add(name, format(deref(v.A)), format(deref(v.B)), ratio(deref(v.Ratio)))
-		}
+	for _, f := range p.Figures {
+		t.add(f.Name, f.format(deref(f.A)), f.format(deref(f.B)), ratio(deref(f.Ratio)))
 	}
-	add("seconds to "+count(p.Rows)+" rows", p.Seconds, seconds)
-	add("mean rate", p.RowsPerSecond, rowsRate)
-	if len(p.Repeats) > 1 {
-		for i, v := range p.Repeats {
-			add(fmt.Sprintf("mean rate of pair %d", i+1), v, rowsRate)
-		}
-	}
-	for _, win := range p.Windows {
-		add(fmt.Sprintf("rate from %s to %s rows", short(float64(win.FromRows)), short(float64(win.ToRows))), win.Versus, rowsRate)
-	}
-	for _, at := range p.At {
-		add("rate at "+short(float64(at.Rows))+" rows", at.Versus, rowsRate)
-	}
-	for _, l := range p.LatencyUS {
-		add(l.Operation+" "+l.Percentile, l.Versus, micros)
-	}
-	for _, l := range p.ResponseUS {
-		add(l.Operation+" response "+l.Percentile, l.Versus, micros)
-	}
-	add("stalls", p.StallSeconds, func(f float64) string { return figure(f) + " s" })
-	add("errors", p.Errors, figure)
-	add("size per row (whole run)", p.BytesPerRow, func(f float64) string { return figure(f) + " bytes" })
-	add("client CPU per row (whole run)", p.ClientCPU, micros)
-	add("server CPU per row (whole run)", p.ServerCPU, micros)
 	return t
 }
 
@@ -732,10 +680,10 @@ func (s *Side) text() string {
 
 // verdict describes the outcome and its reliability.
 func (p *Pair) verdict() string {
-	if len(p.Windows) == 0 {
+	if p.Rows == 0 {
 		return "One of the two inserted no rows: there is nothing to compare."
 	}
-	r, last := deref(p.RowsPerSecond.Ratio), deref(p.Windows[len(p.Windows)-1].Ratio)
+	r, last := deref(p.RowsPerSecond.Ratio), deref(p.LastTenth.Ratio)
 	if math.IsNaN(r) || math.IsNaN(last) {
 		return "The rates can't be compared."
 	}
@@ -760,7 +708,7 @@ func (p *Pair) verdict() string {
 		s += fmt.Sprintf(" The interval is judged by how %s of runs differ.", plural(len(p.Repeats), "pair", "pairs"))
 	}
 	s += fmt.Sprintf(" In the last tenth of the rows B runs at %s", ratio(last))
-	if b := p.LastTenth; b != nil {
+	if b := p.LastTenthIn95; b != nil {
 		s += fmt.Sprintf(" (%s..%s)", ratio(b.Low), ratio(b.High))
 	}
 	return strings.TrimSpace(s + ". " + unequal(p.Flags))

@@ -24,8 +24,9 @@ type Document struct {
 	Parts []Part
 	// Footer tells where the figures come from.
 	Footer string
-	// Data returns the content of the JSON format.
-	Data func() any
+	// Data returns the content of the JSON format, sheet that of CSV.
+	Data  func() any
+	sheet func() *table
 	// picture returns the charts of the PNG format.
 	picture func(PNGOptions) *picture
 	// Elapsed initially aligns constant loads by the time since their start instead of

@@ -107,6 +107,26 @@ func (c *gridCell) middle(figure int) float64 {
 	return middle(all)
 }
 
+// extremes are those of the first figure over the runs that count, and behind it.
+func (c *gridCell) extremes() (low, high float64) {
+	var all []float64
+	for _, s := range c.counted() {
+		if s.high > 0 {
+			all = append(all, s.low, s.high)
+		}
+		all = append(all, s.figures[0])
+	}
+	return extremes(all)
+}
+
+// extremes returns the least and the greatest of some figures; NaN without.
+func extremes(all []float64) (low, high float64) {
+	if len(all) == 0 {
+		return math.NaN(), math.NaN()
+	}
+	return slices.Min(all), slices.Max(all)
+}
+
 // records returns the runs of the cell.
 func (c *gridCell) records() (out []*result.Record) {
 	for _, s := range c.samples {

@@ -350,7 +350,7 @@ func (c *GridComparison) verdict() []string {
 
 // Document builds the report of the comparison.
 func (c *GridComparison) Document() *Document {
-	d := &Document{Title: c.B + " against " + c.A, Untitled: true, Notes: flagged(c.Flags), Data: func() any { return c }}
+	d := &Document{Title: c.B + " against " + c.A, Untitled: true, Notes: flagged(c.Flags), sheet: c.sheet, Data: func() any { return c }}
 	d.say(false, c.verdict()...)
 	d.add(&section{Title: "Cells, the one that lost most first", Parts: c.parts()})
 	return d

@@ -566,7 +566,7 @@ const cheaper = 0.9
 
 // Document builds the report.
 func (m *Matrix) Document() *Document {
-	d := &Document{Title: m.title(), Subtitle: m.subtitle(), Footer: footer(m.run), Data: func() any { return m }}
+	d := &Document{Title: m.title(), Subtitle: m.subtitle(), Footer: footer(m.run), sheet: m.sheet, Data: func() any { return m }}
 	d.say(false, m.verdicts()...)
 	for _, p := range m.Problems {
 		d.Notes = append(d.Notes, Note{Text: p})
@@ -608,8 +608,8 @@ func (m *Matrix) cells() *table {
 		if c.Rate != nil {
 			row[1], row[2] = figure(*c.Rate), percent(*c.Rate / *m.Cells[0].Rate)
 		}
-		if len(c.Rates) > 1 {
-			row[4], row[5] = figure(slices.Min(c.Rates)), figure(slices.Max(c.Rates))
+		if low, high := extremes(c.Rates); len(c.Rates) > 1 {
+			row[4], row[5] = figure(low), figure(high)
 		}
 		t.add(row...)
 	}

@@ -102,7 +102,7 @@ type GridCell struct {
 	// Levels are in the order of the factors.
 	Levels []string `json:"levels"`
 	Runs   int      `json:"runs"`
-	// Figures have their unit in their name.
+	// Figures have their unit in their name; the extremes of the first are NAME_low and NAME_high, if there are several.
 	Figures map[string]float64 `json:"figures"`
 	// Ratio compares the first figure with the base, above 1 if it is better; Interval is its 95% confidence interval,
 	// from the variation between pairs of runs.
@@ -345,14 +345,9 @@ func (l *line) point(at float64, c *gridCell, figure int, per float64, tip strin
 		return
 	}
 	l.X, l.Y, l.Tips = append(l.X, at), append(l.Y, v), append(l.Tips, tip)
-	if c.samples[0].high == 0 || figure > 0 {
-		return
+	if low, high := c.extremes(); figure == 0 {
+		l.Lo, l.Hi = append(l.Lo, low/per), append(l.Hi, high/per)
 	}
-	low, high := v, v
-	for _, s := range c.counted() {
-		low, high = min(low, s.low/per), max(high, s.high/per)
-	}
-	l.Lo, l.Hi = append(l.Lo, low), append(l.Hi, high)
 }
 
 // latencyHeight is the height of the charts below the first in a picture, of that of the first.
@@ -361,7 +356,8 @@ const latencyHeight = 0.7
 // document shows the projection in every format.
 func (p *projection) document() *Document {
 	all := p.panels()
-	d := &Document{Title: p.title, Notes: p.notes(), Footer: footer(&p.recs[0].Run), Data: func() any {
+	sheet := func() *table { return p.data().sheet() }
+	d := &Document{Title: p.title, Notes: p.notes(), Footer: footer(&p.recs[0].Run), sheet: sheet, Data: func() any {
 		out := summaries(p.recs)
 		out.Grid = p.data()
 		return out
@@ -442,6 +438,10 @@ func (p *projection) data() *Grid {
 					if v := c.middle(i); known(v) != nil {
 						g.Figures[m.key] = v
 					}
+				}
+				if low, high := c.extremes(); low < high {
+					key := s.measures[0].key
+					g.Figures[key+"_low"], g.Figures[key+"_high"] = low, high
 				}
 				if ch := s.change(at, line); ch != nil {
 					g.Ratio, g.Interval, g.Verdict = ch.Ratio, ch.Interval, ch.Verdict

@@ -271,18 +271,18 @@ func ratioOfRepeats(vs []view, plain, rolling *view) string {
 		return ""
 	}
 	p := comparePairs(a, b, pairs)
-	if len(p.Windows) == 0 {
+	if p.Rows == 0 {
 		return ""
 	}
-	last := p.Windows[len(p.Windows)-1]
+	last := &p.LastTenth
 	pairsText := plural(len(pairs), "pair", "pairs")
 	over := fmt.Sprintf(" in the last tenth of %s rows", short(float64(p.Rows)))
-	if text := cantTell(&last.Versus, p.LastTenth, judged(p.LastTenth, last.reversed()), rolling.configuration()+" and "+plain.configuration(), over, rowsRate); text != "" {
+	if text := cantTell(last, p.LastTenthIn95, judged(p.LastTenthIn95, last.reversed()), rolling.configuration()+" and "+plain.configuration(), over, rowsRate); text != "" {
 		return text + ", medians of " + pairsText
 	}
 	line := fmt.Sprintf("%s ends at %s the rate of %s", rolling.configuration(), ratio(deref(last.Ratio)), plain.configuration())
-	if p.LastTenth != nil {
-		line += fmt.Sprintf(" (95%% interval %s..%s, from %s)", ratio(p.LastTenth.Low), ratio(p.LastTenth.High), pairsText)
+	if p.LastTenthIn95 != nil {
+		line += fmt.Sprintf(" (95%% interval %s..%s, from %s)", ratio(p.LastTenthIn95.Low), ratio(p.LastTenthIn95.High), pairsText)
 	}
 	return line + fmt.Sprintf(": median %s against %s%s", rowsRate(deref(last.B)), rowsRate(deref(last.A)), over)
 }

@@ -153,17 +153,21 @@ func TestCompareAtEqualRows(t *testing.T) {
 	}
 	c := compared(t, []result.Record{a}, []result.Record{b})
 	p := c.Pairs[0]
-	if p.Rows != 1000e3 || *p.Seconds.A != 200 || *p.Seconds.B != 250 || *p.RowsPerSecond.Ratio != 0.8 {
-		t.Errorf("%d rows in %v and %v s, ratio %v", p.Rows, *p.Seconds.A, *p.Seconds.B, *p.RowsPerSecond.Ratio)
+	figures := map[string]report.PairFigure{}
+	for _, f := range p.Figures {
+		figures[f.Name] = f
 	}
-	if *p.Errors.B != 0 {
-		t.Errorf("%v errors of B, all of them after the rows compared", *p.Errors.B)
+	if s := figures["seconds to 1,000,000 rows"]; p.Rows != 1000e3 || *s.A != 200 || *s.B != 250 || *p.RowsPerSecond.Ratio != 0.8 {
+		t.Errorf("%d rows in %v and %v s, ratio %v", p.Rows, *s.A, *s.B, *p.RowsPerSecond.Ratio)
 	}
-	if len(p.Windows) != 10 || p.Windows[9].ToRows != 1000e3 || math.Abs(*p.Windows[9].Ratio-0.8) > 1e-9 {
-		t.Errorf("windows %+v", p.Windows)
+	if errs := figures["errors"]; *errs.B != 0 {
+		t.Errorf("%v errors of B, all of them after the rows compared", *errs.B)
 	}
-	if len(p.At) != 1 || p.At[0].Rows != 1e6 || math.Abs(*p.At[0].A-5000) > 1e-6 {
-		t.Errorf("rates at round numbers of rows %+v", p.At)
+	if last := figures["rate from 900k to 1M rows"]; last.Ratio == nil || math.Abs(*last.Ratio-0.8) > 1e-9 || *last.Ratio != *p.LastTenth.Ratio {
+		t.Errorf("figures %+v", p.Figures)
+	}
+	if at := figures["rate at 1M rows"]; at.A == nil || math.Abs(*at.A-5000) > 1e-6 {
+		t.Errorf("rate at a round number of rows %+v", at)
 	}
 	if b := p.Interval; b == nil || math.Abs(b.Low-0.8) > 1e-9 || math.Abs(b.High-0.8) > 1e-9 {
 		t.Errorf("interval %+v of two steady runs", b)

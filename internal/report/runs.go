@@ -21,7 +21,7 @@ func runsDocument(recs []result.Record) (*Document, error) {
 	}
 	r := &loads[0].rec.Run
 	d := &Document{Title: title(loads), Subtitle: subtitle(loads), Untitled: true, Data: func() any { return summaries(recs) },
-		Footer: footer(r)}
+		sheet: func() *table { return intervalSheet(recs) }, Footer: footer(r)}
 	if ss := steadies(loads); ss != nil {
 		steadyParts(d, loads, ss)
 		return d, nil

@@ -1,0 +1,156 @@
+package report
+
+import (
+	"cmp"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// CSV writes the figures behind the document as RFC 4180 has it: a header, whose names have the units, and a line for each
+// cell of a grid, figure of a comparison, or interval of a run. Numbers are plain, and what isn't known is empty.
+func (d *Document) CSV(w io.Writer) error {
+	t := d.sheet()
+	out := csv.NewWriter(w)
+	if err := out.WriteAll(append([][]string{t.Header}, t.Rows...)); err != nil {
+		return fmt.Errorf("write CSV report: %w", err)
+	}
+	return nil
+}
+
+func plain(f float64) string {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return ""
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64)
+}
+
+func plainBounds(b *Bounds) []string {
+	if b == nil {
+		return []string{"", ""}
+	}
+	return []string{plain(b.Low), plain(b.High)}
+}
+
+// figureSheet has a line for each of some things with named figures, in columns after others: in order of their names, those
+// that any of them has.
+func figureSheet(header []string, rows [][]string, figures []map[string]float64) *table {
+	names := map[string]bool{}
+	for _, of := range figures {
+		for name := range of {
+			names[name] = true
+		}
+	}
+	columns := sortedNames(names)
+	t := &table{Header: append(header, columns...)}
+	for i, of := range figures {
+		for _, name := range columns {
+			v, ok := of[name]
+			if !ok {
+				v = math.NaN()
+			}
+			rows[i] = append(rows[i], plain(v))
+		}
+		t.add(rows[i]...)
+	}
+	return t
+}
+
+func (g *Grid) sheet() *table {
+	var header []string
+	var rows [][]string
+	var figures []map[string]float64
+	for _, f := range g.Factors {
+		header = append(header, cmp.Or(f.Name, "section"))
+	}
+	for i := range g.Cells {
+		c := &g.Cells[i]
+		row := append(slices.Clone(c.Levels), strconv.Itoa(c.Runs), plain(deref(c.Ratio)))
+		rows = append(rows, append(append(row, plainBounds(c.Interval)...), c.Verdict, strconv.FormatBool(c.Incomplete)))
+		figures = append(figures, c.Figures)
+	}
+	return figureSheet(append(header, "runs", "ratio", "ratio_95_low", "ratio_95_high", "verdict", "incomplete"), rows, figures)
+}
+
+func (m *Matrix) sheet() *table {
+	t := &table{}
+	for _, f := range m.Factors {
+		t.Header = append(t.Header, f.Name)
+	}
+	t.Header = append(t.Header, "runs", "rows_per_second", "rows_per_second_low", "rows_per_second_high", "notes")
+	for _, c := range m.Cells {
+		low, high := extremes(c.Rates)
+		t.add(append(slices.Clone(c.Levels), strconv.Itoa(len(c.Rates)), plain(deref(c.Rate)), plain(low), plain(high), strings.Join(c.notes(), "; "))...)
+	}
+	return t
+}
+
+func (c *GridComparison) sheet() *table {
+	t := &table{Header: []string{"cell", "unit", "runs", "a", "b", "ratio", "ratio_95_low", "ratio_95_high", "p", "p_adjusted", "verdict"}}
+	for _, x := range c.Cells {
+		row := append([]string{x.Name, x.Unit, strconv.Itoa(x.Runs), plain(deref(x.A)), plain(deref(x.B)), plain(deref(x.Ratio))}, plainBounds(x.Interval)...)
+		t.add(append(row, plain(deref(x.P)), plain(deref(x.Adjusted)), x.Verdict)...)
+	}
+	return t
+}
+
+// sheet has a line for each figure; the interval and the verdict are those of the mean rate.
+func (c Comparison) sheet() *table {
+	t := &table{Header: []string{"pair_a", "pair_b", "rows", "figure", "unit", "a", "b", "ratio", "ratio_95_low", "ratio_95_high", "verdict"}}
+	for i := range c.Pairs {
+		p := &c.Pairs[i]
+		for _, f := range p.Figures {
+			row := []string{p.A.Name, p.B.Name, strconv.FormatInt(p.Rows, 10), f.Name, f.Unit, plain(deref(f.A)), plain(deref(f.B)), plain(deref(f.Ratio))}
+			if f.Name == meanRate {
+				t.add(append(append(row, plainBounds(p.Interval)...), p.Verdict)...)
+			} else {
+				t.add(append(row, "", "", "")...)
+			}
+		}
+	}
+	return t
+}
+
+// intervalSheet has a line for each interval of each run.
+func intervalSheet(recs []result.Record) *table {
+	var rows [][]string
+	var figures []map[string]float64
+	for i := range recs {
+		units := map[string]string{}
+		for _, c := range recs[i].Run.Counters {
+			unit := "_" + strings.ReplaceAll(c.Unit, "/", "_per_")
+			if of, _, _ := strings.Cut(c.Unit, "/"); strings.HasSuffix(c.Name, "_"+of) {
+				unit = unit[1+len(of):]
+			}
+			if unit != "_" && !strings.HasSuffix(c.Name, "_us") { // which is the unit, of microseconds
+				units[c.Name] = unit
+			}
+		}
+		for j := range recs[i].Intervals {
+			iv := &recs[i].Intervals[j]
+			rows = append(rows, []string{recs[i].Source, recs[i].Run.Name, plain(iv.Elapsed), plain(iv.Seconds), plain(float64(iv.Rows)), plain(float64(iv.NewRows)), plain(iv.Rate())})
+			all := map[string]float64{"backlog": float64(iv.Backlog), "errors": float64(iv.Errors), "retries": float64(iv.Retries)}
+			for what, times := range map[string]map[string]result.Histogram{"service": iv.Latency, "response": iv.Response} {
+				for op, h := range times {
+					for name, n := range map[string]int64{"operations": h.Count, "p50_us": h.P50, "p95_us": h.P95, "p99_us": h.P99, "p999_us": h.P999, "max_us": h.Max} {
+						all[op+"_"+what+"_"+name] = float64(n)
+					}
+				}
+			}
+			for op, tally := range iv.Beside {
+				all[op+"_rows"] = float64(tally.Rows)
+			}
+			for name, v := range iv.Counters {
+				all[name+units[name]] = v
+			}
+			figures = append(figures, all)
+		}
+	}
+	return figureSheet([]string{"file", "run", "elapsed_seconds", "seconds", "rows", "new_rows", "rows_per_second"}, rows, figures)
+}
