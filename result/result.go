@@ -49,6 +49,8 @@ type Run struct {
 	HotRow *HotRow `json:"hot_row,omitempty"`
 	// TPCC is set in a run of `bench tpcc`, whose rows count new orders.
 	TPCC *TPCC `json:"tpcc,omitempty"`
+	// Tables is set in a run of `bench tables`, whose rows count tables or partitions.
+	Tables *Tables `json:"tables,omitempty"`
 	// Repeat numbers the runs of one configuration that alternated with others, from
 	// 1. Side is "A" or "B" in runs made for comparison with each other.
 	Repeat int    `json:"repeat,omitempty"`
@@ -186,6 +188,8 @@ type Interval struct {
 	Counters map[string]float64 `json:"counters,omitempty"`
 	// Events are operations on the table, such as partitions created or dropped.
 	Events []Event `json:"events,omitempty"`
+	// Costs are what the tables of `bench tables` cost at moments of the interval.
+	Costs []TablesCost `json:"costs,omitempty"`
 }
 
 // A Tally contains the operations of a load beside the main one in an interval.
@@ -262,6 +266,7 @@ func (iv *Interval) Join(next *Interval) (Interval, error) {
 	out.WaitSeconds += iv.WaitSeconds
 	out.Marks = slices.Concat(iv.Marks, next.Marks)
 	out.Events = slices.Concat(iv.Events, next.Events)
+	out.Costs = slices.Concat(iv.Costs, next.Costs)
 	out.Counters = joined(iv.Counters, next.Counters, func(a, b float64) float64 { return share*a + (1-share)*b })
 	out.Beside = joined(iv.Beside, next.Beside, func(a, b Tally) Tally {
 		return Tally{a.Rows + b.Rows, b.Backlog, a.Late + b.Late, a.Errors + b.Errors, a.Retries + b.Retries}
@@ -327,8 +332,10 @@ type Summary struct {
 	// Scan is the result of a run of `bench scan`.
 	Scan *ScanSummary `json:"scan,omitempty"`
 	// TPCC is the result of a run of `bench tpcc`.
-	TPCC         *TPCCSummary `json:"tpcc,omitempty"`
-	StallSeconds float64      `json:"stall_seconds"`
+	TPCC *TPCCSummary `json:"tpcc,omitempty"`
+	// Tables is the result of a run of `bench tables`.
+	Tables       *TablesSummary `json:"tables,omitempty"`
+	StallSeconds float64        `json:"stall_seconds"`
 	// Errors and Retries are totals over all loads.
 	Errors  int64 `json:"errors"`
 	Retries int64 `json:"retries"`
@@ -468,6 +475,8 @@ type End struct {
 	CatchUpSeconds float64 `json:"catch_up_seconds,omitempty"`
 	// Conditions are the parts of the proof of a TPCC.
 	Conditions []Condition `json:"conditions,omitempty"`
+	// Costs are those of `bench tables` after the creation.
+	Costs []TablesCost `json:"costs,omitempty"`
 	// Keep is for inserts beside a table's maintenance.
 	Keep *Keep `json:"keep,omitempty"`
 	// Summary is derived from the rest, for readers that don't use rowmill.

@@ -75,6 +75,7 @@ func (r *Record) Summary() Summary {
 		s.Scan = &ScanSummary{Scan: *r.Run.Scan, Points: ScanPoints(r)}
 	}
 	s.TPCC = s.tpcc(r)
+	s.Tables = s.tables(r)
 	return s
 }
 

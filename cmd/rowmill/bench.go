@@ -45,6 +45,7 @@ func (a *app) benchCommand() *cobra.Command {
 			"of them matter; scenario runs a named experiment and compares it with published\n" +
 			"figures; mixed and points measure selects; scan measures a sum over many partitions,\n" +
 			"on one connection and on several; hotrow counts in one row with thousands of clients;\n" +
+			"tables measures what a server pays for many tables or partitions;\n" +
 			"steady holds a small constant load for a day and shows when the machine or the server\n" +
 			"did not keep up; keep measures what the maintenance of a declared table costs its\n" +
 			"inserts.",
@@ -65,6 +66,7 @@ func (a *app) benchCommand() *cobra.Command {
 	c.AddCommand(a.benchScanCommand())
 	c.AddCommand(a.benchHotRowCommand())
 	c.AddCommand(a.benchTPCCCommand())
+	c.AddCommand(a.benchTablesCommand())
 	return c
 }
 

@@ -229,7 +229,7 @@ func here(t *testing.T) string {
 }
 
 func TestHelp(t *testing.T) {
-	for _, verb := range []string{"", "bench", "bench hotrow", "bench ibench", "bench insert", "bench keep", "bench matrix", "bench mixed", "bench points", "bench scan", "bench scenario", "bench steady", "bench tpcc", "report", "compare", "plan", "apply", "run", "status", "load", "query", "restore", "sandbox", "sandbox start", "sandbox stop", "sandbox list", "version"} {
+	for _, verb := range []string{"", "bench", "bench hotrow", "bench ibench", "bench insert", "bench keep", "bench matrix", "bench mixed", "bench points", "bench scan", "bench scenario", "bench steady", "bench tables", "bench tpcc", "report", "compare", "plan", "apply", "run", "status", "load", "query", "restore", "sandbox", "sandbox start", "sandbox stop", "sandbox list", "version"} {
 		name := "help-" + strings.ReplaceAll(verb, " ", "-") + ".txt"
 		if verb == "" {
 			name = "help.txt"
@@ -308,6 +308,13 @@ func TestBadInput(t *testing.T) {
 		{"bench hotrow --runs 0", []string{"needs an end"}},
 		{"bench scan --partitions 0", []string{"--partitions 0", "at least 1"}},
 		{"bench scan --rows 100", []string{"100 rows in 100 partitions", "1000 to"}},
+		{"bench tables --target sandbox:mariadb --tables 2M", []string{"--tables 2000000", "at most 1000000"}},
+		{"bench tables --target sandbox:mariadb --tables 2k --partitions 2k", []string{"want 1 to 1000000 in all"}},
+		{"bench tables --target sandbox:mariadb --partitions 9000", []string{"a table of mariadb has at most 8191"}},
+		{"bench tables --target sandbox:mariadb --tables 10 --open 20", []string{"--open 20: want at most 10"}},
+		{"bench tables --target sandbox:mariadb --connections 0", []string{"--connections 0: want at least 1"}},
+		{"bench tables --tables 10", []string{"sqlite is no server"}},
+		{"bench tables --target null: --tables 10", []string{"null is no server"}},
 		{"bench tpcc --warehouses 0", []string{"--warehouses 0", "at least 1"}},
 		{"bench tpcc --terminals 1001", []string{"--terminals 1001", "at most 1000"}},
 		{"bench tpcc --time 0", []string{"--time 0s: want more than 0", "Try: --time 60s"}},

@@ -123,6 +123,8 @@ func Run(ctx context.Context, env *Env, s *Spec) ([]result.Record, error) {
 		return env.hotRow(ctx, s)
 	case TPCC:
 		return env.tpcc(ctx, s)
+	case Tables:
+		return env.tables(ctx, s)
 	case Steady:
 		return env.steady(ctx, s)
 	case Matrix:

@@ -95,6 +95,7 @@ type Spec struct {
 	Scan     *ScanSpec   `json:"scan,omitempty" toml:"scan,omitempty"`
 	HotRow   *HotRowSpec `json:"hotrow,omitempty" toml:"hotrow,omitempty"`
 	TPCC     *TPCCSpec   `json:"tpcc,omitempty" toml:"tpcc,omitempty"`
+	Tables   *TablesSpec `json:"tables,omitempty" toml:"tables,omitempty"`
 	Matrix   *Levels     `json:"matrix,omitempty" toml:"matrix,omitempty"`
 	Scenario *Script     `json:"scenario,omitempty" toml:"scenario,omitempty"`
 }
@@ -109,6 +110,7 @@ const (
 	Scan     = "scan"
 	HotRow   = "hotrow"
 	TPCC     = "tpcc"
+	Tables   = "tables"
 	Steady   = "steady"
 	Matrix   = "matrix"
 	Scenario = "scenario"

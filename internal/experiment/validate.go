@@ -94,6 +94,8 @@ func (s *Spec) Validate() error {
 		lacks, validate = s.HotRow == nil, s.validateHotRow
 	case TPCC:
 		lacks, validate = s.TPCC == nil, s.validateTPCC
+	case Tables:
+		lacks, validate = s.Tables == nil, s.validateTables
 	case Steady:
 		validate = s.validateSteady
 	default:

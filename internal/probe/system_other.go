@@ -38,3 +38,12 @@ func (system) describeMachine(string, *result.Machine) {}
 func (system) cpu() *source { return nil }
 
 func threadCPU() float64 { return math.NaN() }
+
+// A Footprint is what a server's processes hold now.
+type Footprint struct {
+	PSSBytes             int64
+	OpenFiles, Processes int
+}
+
+// ReadFootprint exists on Linux only.
+func ReadFootprint(int) (Footprint, error) { return Footprint{}, errOther }

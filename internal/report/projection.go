@@ -57,6 +57,8 @@ type projection struct {
 	// about are facts beside those of contenders and machine, serious the notes before all others.
 	about   facts
 	serious []Note
+	// fits are lines fitted to the figures.
+	fits []Fit
 	// more are sections of the family's own, behind those of the grid.
 	more []Part
 }
@@ -93,6 +95,7 @@ type Grid struct {
 	Factors    []result.Factor `json:"factors"`
 	Cells      []GridCell      `json:"cells"`
 	Verdicts   []string        `json:"verdicts"`
+	Fits       []Fit           `json:"fits,omitempty"`
 	// Problems lists what a reader must know before the figures.
 	Problems []string `json:"problems"`
 }
@@ -424,7 +427,7 @@ func (p *projection) document() *Document {
 
 // data is the projection as JSON.
 func (p *projection) data() *Grid {
-	out := &Grid{Contenders: p.contenders, Factors: p.factors, Cells: []GridCell{}, Verdicts: []string{}, Problems: []string{}}
+	out := &Grid{Contenders: p.contenders, Factors: p.factors, Fits: p.fits, Cells: []GridCell{}, Verdicts: []string{}, Problems: []string{}}
 	for _, s := range p.panels() {
 		out.Verdicts = append(out.Verdicts, p.verdict(&s)...)
 		for _, at := range s.axis {
@@ -547,6 +550,8 @@ func tableOf(r *result.Run) string {
 	switch {
 	case r.Speed != nil:
 		return fmt.Sprintf("%s of %s for %s", r.Preset, plural(r.Speed.Filled, "row", "rows"), seconds(r.MaxTimeSeconds))
+	case r.Tables != nil:
+		return fmt.Sprintf("%s of %s", plural(r.Tables.Objects(), "object", "objects"), plural(r.Tables.Definitions, "definition", "definitions"))
 	case r.HotRow != nil:
 		return "fans of one item"
 	case r.Scan != nil:

@@ -53,6 +53,7 @@ func families() []family {
 	return []family{
 		projected("partition scans", func(r *result.Run) bool { return r.Scan != nil }, scans),
 		projected("runs of a hot row", func(r *result.Run) bool { return r.HotRow != nil }, hotRows),
+		projected("runs of many tables", func(r *result.Run) bool { return r.Tables != nil }, manyTables),
 		projected("cells of a speed test", func(r *result.Run) bool { return r.Speed != nil }, speedTest),
 		{"cells of a matrix", false, ofMatrix, func(recs []result.Record) (*Document, error) {
 			m, err := NewMatrix(recs)

@@ -182,6 +182,14 @@ func (s *Server) Params() map[string]string { return maps.Clone(s.params) }
 // Its directory remains until Stop, and Restart starts it again.
 func (s *Server) Kill() { s.proc.Load().kill() }
 
+// Halt shuts the server down, without removing anything, and waits until it has ended; one that takes
+// too long is killed. Restart starts it again.
+func (s *Server) Halt(ctx context.Context) {
+	s.life.Lock()
+	defer s.life.Unlock()
+	s.proc.Load().stop(ctx, keepGrace)
+}
+
 var errStopped = errors.New("it was stopped")
 
 // Restart starts a server that was killed, or has ended by itself, with the same

@@ -43,6 +43,7 @@ func RunKeeper(t *testing.T, open func(testing.TB) engine.Keeper) {
 		{"SessionKill", s.sessionKill},
 		{"SessionState", s.sessionState},
 		{"SessionSnapshot", s.sessionSnapshot},
+		{"Household", s.household},
 	})
 }
 

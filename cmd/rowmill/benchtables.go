@@ -1,0 +1,72 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/workload"
+)
+
+const (
+	defaultTables      = 10_000
+	defaultConnections = 50
+	// defaultOpen keeps the tables of all connections below what a server has memory for.
+	defaultOpen = 100
+)
+
+func (a *app) benchTablesCommand() *cobra.Command {
+	var tables experiment.TablesSpec
+	var out benchOutputs
+	var number, partitions, open int64
+	spec := experiment.Spec{Workload: experiment.Tables, Tables: &tables, Layouts: []string{workload.Plain}}
+	c := &cobra.Command{
+		Use:   "tables",
+		Short: "Measure what a server pays for each table, or partition",
+		Long: "Measure what a server pays for each table, or for each partition of a table: memory\n" +
+			"(PSS of all of its processes), disk, open files, the dictionary, the time of CREATE\n" +
+			"and of a query on information_schema, against their number, with fitted lines. Then\n" +
+			"what a later day costs: a restart (of a private server), opening all of them on one\n" +
+			"connection and on a second one, and tables open on several connections.\n\n" +
+			"The tables are empty. With --tables they have 50 different definitions, 3 to 21\n" +
+			"columns and 0 to 4 indexes; with --partitions, one table has that many, or each of\n" +
+			"--tables. A private server has 8 MB for pages, unless the target says otherwise: what\n" +
+			"grows then are tables. Set its caches with\n" +
+			"'sandbox:mariadb?set=table_open_cache=400,innodb_file_per_table=0'.\n\n" +
+			"On the server it creates the database rowmill_tables, and drops it in the end, also\n" +
+			"after Ctrl-C. An existing one is refused, unless --drop-existing is given. The server\n" +
+			"must be on this machine.\n\n" +
+			"Ctrl-C ends it and reports what was measured. `rowmill report` shows a record again.",
+		Example: "  rowmill bench tables --target sandbox:mariadb --tables 20k --out tables.jsonl\n" +
+			"  rowmill bench tables --target sandbox:postgres --partitions 2000 --png partitions.png",
+		Args: onlyFlags,
+		RunE: func(c *cobra.Command, _ []string) error {
+			switch {
+			case c.Flags().Changed("tables"):
+			case partitions > 0:
+				number = 1
+			default:
+				number = defaultTables
+			}
+			if !c.Flags().Changed("open") {
+				open = min(number, defaultOpen)
+				if partitions > 0 {
+					open = 1
+				}
+			}
+			tables.Tables, tables.Partitions, tables.Open = int(number), int(partitions), int(open)
+			return a.bench(c.Context(), measuring{spec: &spec, out: out})
+		},
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	oneTarget(flags, &spec)
+	flags.Var(countOf(&number), "tables", "tables to create, such as 20k (default 10k, with --partitions 1)")
+	flags.Var(countOf(&partitions), "partitions", "partitions of each table, such as 2000 (default none)")
+	intVar(flags, &tables.Connections, "connections", defaultConnections, "connections that open tables in the end, `N`")
+	flags.Var(countOf(&open), "open", "tables that each of them opens (default 100, with --partitions 1)")
+	intVar(flags, &spec.Repeat, "repeat", 1, "measure `N` times, each on new tables")
+	durationVar(flags, &spec.Interval, "interval", defaultInterval, "`time` between two readings of all counters")
+	out.define(flags, newRecord, " of the costs", "", "results as JSON instead of text")
+	flags.BoolVar(&spec.DropExisting, "drop-existing", false, "drop database rowmill_tables, if it exists, with all of its tables (default false)")
+	return c
+}

@@ -1,0 +1,75 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// HasDatabase implements engine.Housekeeper.
+func (db *DB) HasDatabase(ctx context.Context, name string) (found bool, err error) {
+	err = engine.Each(ctx, db, db.pool, func(*sql.Rows) error {
+		found = true
+		return nil
+	}, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = "+quoteText(name))
+	return found, engine.About(ctx, err, "look for database "+name)
+}
+
+// CreateDatabase implements engine.Housekeeper.
+func (db *DB) CreateDatabase(ctx context.Context, name string) error {
+	_, err := db.pool.ExecContext(ctx, "CREATE DATABASE "+db.dialect.Quote(name))
+	return engine.About(ctx, db.Classify(err), "create database "+name)
+}
+
+// DropDatabase implements engine.Housekeeper.
+func (db *DB) DropDatabase(ctx context.Context, name string) error {
+	_, err := db.pool.ExecContext(ctx, "DROP DATABASE IF EXISTS "+db.dialect.Quote(name))
+	return engine.About(ctx, db.Classify(err), "drop database "+name)
+}
+
+// caches limit what is kept of open tables. A server that may open fewer files lowers them.
+var caches = []string{"table_definition_cache", "table_open_cache", "table_open_cache_instances", "open_files_limit", "innodb_open_files", "innodb_file_per_table", "max_connections"}
+
+// Household implements engine.Housekeeper. The dictionary is MySQL's own tablespace; MariaDB's lies in InnoDB's system
+// tablespace, and beside it a file .frm for each table.
+func (db *DB) Household(ctx context.Context) (h engine.Household, err error) {
+	h = engine.Household{Opened: -1, Caches: map[string]string{}}
+	dictionary := "SELECT COALESCE(SUM(FILE_SIZE), 0) FROM information_schema.INNODB_TABLESPACES WHERE NAME = 'mysql'"
+	if db.dialect.mariadb {
+		dictionary = "SELECT COALESCE(SUM(FILE_SIZE), 0) FROM information_schema.INNODB_SYS_TABLESPACES WHERE SPACE = 0"
+	}
+	err = engine.Each(ctx, db, db.pool, func(r *sql.Rows) error { return r.Scan(&h.DictionaryBytes) }, dictionary)
+	if err != nil {
+		return h, engine.Hinted(fmt.Errorf("read the dictionary's size: %w", err), "GRANT PROCESS ON *.* to the account")
+	}
+	pair := func(r *sql.Rows) error {
+		var name, value string
+		if err := r.Scan(&name, &value); err != nil {
+			return err
+		}
+		if name == "Opened_tables" {
+			h.Opened, err = strconv.ParseInt(value, 10, 64)
+			return err
+		}
+		h.Caches[name] = value
+		return nil
+	}
+	err = engine.Each(ctx, db, db.pool, pair, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ("+engine.QuoteList(caches, quoteText)+")")
+	if err == nil {
+		err = engine.Each(ctx, db, db.pool, pair, "SHOW GLOBAL STATUS LIKE 'Opened\\_tables'")
+	}
+	return h, engine.About(ctx, err, "read what the server keeps of tables")
+}
+
+// HoldTables implements engine.Housekeeper: each session that has a table locked has an open table of its own.
+func (db *DB) HoldTables(tables []string) []string {
+	list := make([]string, len(tables))
+	for i, t := range tables {
+		list[i] = db.dialect.Quote(t) + " READ"
+	}
+	return []string{"LOCK TABLES " + strings.Join(list, ", ")}
+}

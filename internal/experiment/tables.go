@@ -1,0 +1,398 @@
+package experiment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/probe"
+	"github.com/rowmill/rowmill/internal/target"
+	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/result"
+)
+
+// A TablesSpec is what only many tables have.
+type TablesSpec struct {
+	// Tables is their number, Partitions that of each one's; 0 is none.
+	Tables     int `json:"tables" toml:"tables"`
+	Partitions int `json:"partitions,omitempty" toml:"partitions,omitempty"`
+	// Connections open Open tables each in the end.
+	Connections int `json:"connections" toml:"connections"`
+	Open        int `json:"open" toml:"open"`
+
+	// declared is the definition of the only table; nil makes those of the workload.
+	declared *engine.Table
+}
+
+const (
+	// TablesDatabase is the database that the tables are created in.
+	TablesDatabase = "rowmill_tables"
+	// smallCache is the memory for pages unless the target says otherwise: it is full from the beginning, so that what grows are
+	// tables, not pages.
+	smallCache = 8 << 20
+	// tablesSteps is the number of steps in which tables are opened, and connections made.
+	tablesSteps = 10
+	// dropPatience is how long the tables may take to be dropped after an interrupt.
+	dropPatience = 30 * time.Minute
+)
+
+func (s *Spec) tablesOptions() workload.TablesOptions {
+	return workload.TablesOptions{Tables: s.Tables.Tables, Partitions: s.Tables.Partitions, Declared: s.Tables.declared}
+}
+
+func (s *Spec) validateTables() error {
+	t := s.Tables
+	if err := cmp.Or(s.validateTargets(1), s.validateInterval(),
+		s.limits("tables", t.Tables, 1, workload.MaxTables),
+		s.limits("partitions", t.Partitions, 0, workload.MaxTables),
+		s.limits("connections", t.Connections, 1, MaxWriters),
+		s.limits("open", t.Open, 1, t.Tables),
+		s.limits("repeat", s.Repeat, 1, 0)); err != nil {
+		return err
+	}
+	db, err := target.Dry(s.Target())
+	if err == nil {
+		_, err = workload.NewTables(db, s.tablesOptions())
+	}
+	if err == nil {
+		_, err = target.ForClients(s.Target(), t.Connections, "")
+	}
+	return s.refused(cmp.Or(err, enoughFiles(t.Connections)))
+}
+
+// tables makes the runs of a Spec, each on tables of its own.
+func (e *Env) tables(ctx context.Context, s *Spec) ([]result.Record, error) {
+	rounds := make([]int, s.Repeat)
+	for i := range rounds {
+		rounds[i] = i + 1
+	}
+	return each(ctx, rounds, func(n int) string { return fmt.Sprintf("run %d", n) }, func(n int) ([]result.Record, error) {
+		return e.tablesRun(ctx, s, &Trial{Spec: s, Whole: s, Repeat: n, Repeats: s.Repeat})
+	})
+}
+
+// tablesRun makes one run.
+func (e *Env) tablesRun(ctx context.Context, s *Spec, t *Trial) (recs []result.Record, err error) {
+	own := *s
+	if t.Repeats == 1 {
+		t.Repeat, t.Repeats = 0, 0
+	}
+	url, err := target.ForClients(s.Target(), s.Tables.Connections, "")
+	if least, _, ok := target.MemoryFloor(url); err == nil && ok {
+		url, err = target.WithMemory(url, max(least, smallCache))
+	}
+	if err != nil {
+		return nil, err
+	}
+	own.Targets, t.Spec = []string{url}, &own
+	r := &tablesRun{measurement: measurement{env: e, trial: t}, private: target.Private(url)}
+	if err = r.open(ctx, func() error { return r.run(ctx) }); r.rec == nil {
+		err = early(ctx, err)
+	}
+	return recorded(r.rec, err)
+}
+
+// A tablesRun is one run on an open target.
+type tablesRun struct {
+	measurement
+	w *workload.Tables
+	// private means that the server is thrown away.
+	private bool
+	// stored says how much the record's end has.
+	later []result.TablesCost
+}
+
+func (r *tablesRun) run(ctx context.Context) (err error) {
+	s := r.trial.Spec
+	h, ok := r.db.DB.(engine.Housekeeper)
+	if !ok || len(r.db.Nodes) > 1 {
+		return refuse("--target "+target.ExampleServer, "--target %s: it is not one server", s.Target())
+	}
+	if r.w, err = workload.NewTables(h, s.tablesOptions()); err != nil {
+		return err
+	}
+	if err := r.roomFor(ctx, s.Tables.Connections); err != nil {
+		return err
+	}
+	house, err := h.Household(ctx)
+	if err == nil {
+		err = filesFor(s.Target(), house.Caches)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := probe.ReadFootprint(r.pid()); err != nil {
+		return engine.Hinted(err, "a server on this machine, whose processes this account may read: --target %s", target.ExampleServer)
+	}
+	if err := r.prepare(ctx, h); err != nil {
+		return err
+	}
+	if !r.private {
+		defer func() { err = errors.Join(err, r.drop(ctx, h)) }()
+	}
+	db, err := r.db.In(ctx, TablesDatabase)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	r.w.On(db.(engine.Housekeeper)) // as the database beside it
+	r.w.Measure = r.footprint
+	return r.create(ctx, house)
+}
+
+// pid is the process of the server, which a restart changes.
+func (r *tablesRun) pid() int {
+	if server := r.db.Server(); server != nil {
+		return server.Process()
+	}
+	return r.db.Info().PID
+}
+
+// filesFor refuses a private server that may open fewer files than its settings need.
+func filesFor(url string, is map[string]string) error {
+	s, got, lowered := target.Lowered(url, is)
+	if !lowered {
+		return nil
+	}
+	var limit syscall.Rlimit
+	_ = syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) // 0 is not known
+	return engine.Hinted(fmt.Errorf("the server lowered %s to %d: %s open tables need as many open files and one for each connection, and a process may have %d here", s, got, s.Value, limit.Max),
+		"ulimit -Hn %s0 as root, or set=%s=%d", strings.TrimSuffix(s.Value, "0"), s.Name, got)
+}
+
+// prepare creates the database.
+func (r *tablesRun) prepare(ctx context.Context, h engine.Housekeeper) error {
+	exists, err := h.HasDatabase(ctx, TablesDatabase)
+	if err != nil {
+		return err
+	}
+	if exists && !r.trial.Spec.DropExisting {
+		return engine.Hinted(engine.Classed(engine.ErrTableExists, fmt.Errorf("database %s exists in %s", TablesDatabase, r.db.Info().Target)),
+			"--drop-existing to drop it with all its tables, or another server")
+	}
+	if exists {
+		if err := r.env.while("dropping database "+TablesDatabase, func() error { return h.DropDatabase(ctx, TablesDatabase) }); err != nil {
+			return err
+		}
+	}
+	return h.CreateDatabase(ctx, TablesDatabase)
+}
+
+// drop drops the database, also after an interrupt; one whose server has ended stays.
+func (r *tablesRun) drop(ctx context.Context, h engine.Housekeeper) error {
+	if r.dead() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropPatience)
+	defer cancel()
+	return r.env.while("dropping database "+TablesDatabase, func() error { return h.DropDatabase(ctx, TablesDatabase) })
+}
+
+// dead reports whether the private server has ended by itself.
+func (r *tablesRun) dead() bool { return r.db.Server() != nil && r.db.Server().Err() != nil }
+
+func (r *tablesRun) create(ctx context.Context, house engine.Household) error {
+	s := r.trial.Spec
+	head := &result.Tables{Tables: s.Tables.Tables, Partitions: s.Tables.Partitions, Connections: s.Tables.Connections, Held: s.Tables.Open,
+		Definitions: r.w.Definitions(), Caches: house.Caches}
+	own := result.Run{Name: figure.Plural(head.Tables, "table"), Tables: head}
+	if head.Partitions > 0 {
+		own.Name += " of " + figure.Plural(head.Partitions, "partition")
+	}
+	own.Name += " on " + r.db.Info().Engine
+	if r.trial.Repeat > 0 {
+		own.Name += fmt.Sprintf(" #%d", r.trial.Repeat)
+	}
+	for n := range min(3, s.Tables.Tables) { // so many of them describe the rest
+		if text, err := r.db.Dialect().Render(engine.CreateTable{Table: r.w.Table(n)}); err == nil {
+			own.Schema = append(own.Schema, text...)
+		}
+	}
+	cfg := bench.Config{Operation: workload.OpTables, Clients: 1, Batch: r.w.Batch(), Rows: int64(head.Objects()), Interval: s.Interval.D(), RetryFor: time.Nanosecond}
+	parts := partLatencies{of: map[string]*hdrhistogram.Histogram{}}
+	r.w.Took, r.note = parts.took, func(iv *result.Interval) {
+		parts.note(iv)
+		iv.Costs = r.w.Costs()
+	}
+	if err := r.begin(ctx, []*engine.Table{r.w.Table(0)}, cfg, own, own.Name); err != nil {
+		return err
+	}
+	return r.measure(ctx, r.w, func(ctx context.Context, end *result.End) error {
+		if r.dead() || ctx.Err() != nil {
+			return nil
+		}
+		found, err := r.w.Found(ctx)
+		end.Verified = &result.Verified{Expected: int64(r.w.Made()), Found: found, Counted: true}
+		switch {
+		case err != nil:
+		case found != end.Verified.Expected:
+			err = fmt.Errorf("%s were created, and the catalog has %d", figure.Plural(r.w.Made(), head.Object()), found)
+		case r.w.Made() == head.Objects():
+			if err = r.afterwards(ctx); ctx.Err() != nil {
+				err = nil // interrupted: what was measured is reported
+			}
+		}
+		end.Costs = r.later
+		return err
+	})
+}
+
+// footprint completes a cost with the figures of the operating system.
+func (r *tablesRun) footprint(c *result.TablesCost) error {
+	f, err := probe.ReadFootprint(r.pid())
+	if err != nil {
+		return err
+	}
+	c.PSSBytes, c.OpenFiles, c.Processes = f.PSSBytes, f.OpenFiles, f.Processes
+	dir := r.db.Info().DataDir
+	if dir == "" {
+		return nil
+	}
+	began := time.Now()
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // a file of the server that is gone
+		}
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil {
+			c.Files++
+			if st, ok := info.Sys().(*syscall.Stat_t); ok {
+				c.DiskBytes += st.Blocks * 512
+			}
+		}
+		return err
+	})
+	c.ListSeconds = time.Since(began).Seconds()
+	return err
+}
+
+// afterwards measures what a later day costs.
+func (r *tablesRun) afterwards(ctx context.Context) error {
+	note := func(what string, run func(ctx context.Context) error) func() error {
+		return func() error { return r.env.while(what, func() error { return run(ctx) }) }
+	}
+	for _, phase := range []func() error{note("restarting the server", r.restart), note("opening the tables", r.openAll), note("opening tables on several connections", r.connect)} {
+		if err := phase(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cost measures and keeps a cost of the phases after the creation.
+func (r *tablesRun) cost(ctx context.Context, c result.TablesCost, began time.Time) error {
+	c.Objects, c.Seconds = r.w.Made(), time.Since(began).Seconds()
+	if err := r.w.Cost(ctx, &c); err != nil {
+		return err
+	}
+	r.later = append(r.later, c)
+	return nil
+}
+
+// restart shuts a private server down and starts it again.
+func (r *tablesRun) restart(ctx context.Context) error {
+	server := r.db.Server()
+	if server == nil {
+		return nil
+	}
+	began := time.Now()
+	server.Halt(ctx)
+	if err := server.Restart(ctx); err != nil {
+		return err
+	}
+	return r.cost(ctx, result.TablesCost{Phase: result.TablesRestarted}, began)
+}
+
+// openAll opens all tables on one connection, and again on a second one.
+func (r *tablesRun) openAll(ctx context.Context) (err error) {
+	t := r.trial.Spec.Tables
+	first, err := r.w.Session(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, first.Close()) }()
+	from := 0
+	for _, to := range steps(t.Tables) {
+		began := time.Now()
+		if err := r.w.Open(ctx, first, from, to); err != nil {
+			return err
+		}
+		if err := r.cost(ctx, result.TablesCost{Phase: result.TablesOpened, Opened: to * max(t.Partitions, 1)}, began); err != nil {
+			return err
+		}
+		from = to
+	}
+	second, err := r.w.Session(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, second.Close()) }()
+	began := time.Now()
+	if err := r.w.Open(ctx, second, 0, t.Tables); err != nil {
+		return err
+	}
+	return r.cost(ctx, result.TablesCost{Phase: result.TablesReopened, Opened: t.Tables * max(t.Partitions, 1)}, began)
+}
+
+// steps are n in tablesSteps equal steps.
+func steps(n int) (out []int) {
+	for i := range tablesSteps {
+		out = append(out, (i+1)*n/tablesSteps)
+	}
+	return slices.DeleteFunc(slices.Compact(out), func(n int) bool { return n == 0 })
+}
+
+// connect makes connections, and makes then each of them open tables.
+func (r *tablesRun) connect(ctx context.Context) (err error) {
+	t := r.trial.Spec.Tables
+	var all []*engine.Session
+	defer func() {
+		for _, s := range all {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	for _, n := range steps(t.Connections) {
+		began := time.Now()
+		for len(all) < n {
+			s, err := r.w.Session(ctx)
+			if err != nil {
+				return err
+			}
+			all = append(all, s)
+		}
+		if err := r.cost(ctx, result.TablesCost{Phase: result.TablesIdle, Connections: n}, began); err != nil {
+			return err
+		}
+	}
+	held := 0
+	for _, n := range steps(t.Connections) {
+		began := time.Now()
+		for ; held < n; held++ {
+			if err := r.w.Hold(ctx, all[held], t.Open); err != nil {
+				return err
+			}
+		}
+		if err := r.cost(ctx, result.TablesCost{Phase: result.TablesHeld, Opened: t.Open * max(t.Partitions, 1), Connections: n}, began); err != nil {
+			return err
+		}
+	}
+	return nil
+}

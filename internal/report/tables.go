@@ -1,0 +1,217 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/statistics"
+	"github.com/rowmill/rowmill/result"
+)
+
+// Sections of runs of `bench tables`; the first two are of tables or of partitions.
+const (
+	creating   = "Creating "
+	opening    = "Opening, on one connection, "
+	connecting = "Opening on several connections"
+)
+
+// tablesFigures are the names and formats of figures of `bench tables`.
+var tablesFigures = map[string]struct {
+	name   string
+	format func(float64) string
+}{
+	"pss_bytes": {"memory", bytes[float64]}, "disk_bytes": {"disk", bytes[float64]}, "dictionary_bytes": {"dictionary", bytes[float64]},
+	"files": {"files", figure}, "open_files": {"open files", figure}, "create_seconds": {"CREATE", brief}, "schema_seconds": {"information_schema", brief},
+	"list_seconds": {"file list", brief}, "add_seconds": {"adding one", brief},
+}
+
+// brief formats seconds, in the unit that suits them.
+func brief(s float64) string {
+	if s < 0 {
+		return "-" + brief(-s)
+	}
+	return micros(1e6 * s)
+}
+
+// A Fit is how a figure of `bench tables` grows, of one line of the report.
+type Fit struct {
+	Line string `json:"line"`
+	statistics.TablesFit
+}
+
+// manyTables lays out runs of `bench tables`: phases, the number of tables, partitions or connections, and servers.
+func manyTables(recs []result.Record) (*projection, error) {
+	p := newProjection(recs, "phase", "number", "server")
+	for i := range recs {
+		t, server := recs[i].Run.Tables, p.label(i)
+		if t.Partitions > 0 && t.Tables > 1 {
+			server += fmt.Sprintf(", %s each", plural(t.Partitions, "partition", "partitions"))
+		}
+		before := 0
+		for _, c := range recs[i].TablesCosts() {
+			p.tablesCost(&recs[i], server, &c, &before)
+		}
+	}
+	p.fits = tablesFits(p)
+	size := func(key, name, chart string) measure {
+		return measure{key: key, name: name, format: bytes[float64], chart: chart, per: 1 << 20}
+	}
+	memory := size("pss_bytes", "memory", "memory of the server, MiB")
+	memory.compared, memory.smaller = true, true
+	p.measures = func(section string) []measure {
+		switch {
+		case strings.HasPrefix(section, creating):
+			return []measure{memory, size("disk_bytes", "disk", "data directory, MiB"), {key: "create_seconds", name: "CREATE", format: brief, chart: "time of a CREATE, ms", per: 1e-3, compared: true, smaller: true},
+				{key: "schema_seconds", name: "inf. schema", format: brief, chart: "information_schema.columns, s"}, {key: "add_seconds", name: "adding one", format: brief},
+				{key: "files", name: "files"}, {key: "open_files", name: "open files"}, size("dictionary_bytes", "dictionary", ""), {key: "list_seconds", name: "file list", format: brief}}
+		case strings.HasPrefix(section, opening):
+			return []measure{memory, {key: "open_seconds", name: "opening one", format: brief}, {key: "open_files", name: "open files"}, {key: "opened_tables", name: "times opened"}}
+		}
+		return []measure{memory, {key: "processes", name: "processes"}, {key: "open_files", name: "open files"}}
+	}
+	p.verdict = func(s *panel) []string { return s.tablesLines() }
+	p.text = func(s *panel) string {
+		if strings.HasPrefix(s.name, creating) {
+			return "Memory is PSS of all of the server's processes, with the pages of its cache; file list is the time of listing the data directory with sizes, as a backup does."
+		}
+		return ""
+	}
+	p.more = append(p.more, &section{Title: "Fitted lines", Parts: []Part{fitTable(p.fits)}})
+	if later := laterTable(p); len(later.Rows) > 0 {
+		p.more = append(p.more, &section{Title: "A later day", Parts: []Part{later}})
+	}
+	t := recs[0].Run.Tables
+	p.title = "Many tables: what a server pays for each"
+	if t.Partitions > 0 {
+		p.title = "Many partitions: what a server pays for each"
+	}
+	p.subtitle = append([]string{"empty tables", plural(t.Definitions, "definition", "definitions")}, p.common()...)
+	for i := range recs {
+		var all []string
+		for _, name := range slices.Sorted(maps.Keys(recs[i].Run.Tables.Caches)) {
+			all = append(all, name+"="+recs[i].Run.Tables.Caches[name])
+		}
+		p.about = append(p.about, fact{"limits, " + p.label(i), strings.Join(all, " ")})
+	}
+	return p, nil
+}
+
+// tablesCost adds a cost as a sample. before is how many were opened at the cost before.
+func (p *projection) tablesCost(rec *result.Record, server string, c *result.TablesCost, before *int) {
+	unknown := func(v float64) float64 {
+		if v == 0 {
+			return math.NaN()
+		}
+		return v
+	}
+	add := func(section string, at int, line string, figures ...float64) {
+		for i := range figures {
+			figures[i] = unknown(figures[i])
+		}
+		p.add(sample{rec: rec, figures: append([]float64{float64(c.PSSBytes)}, figures...)}, section, strconv.Itoa(at), line)
+	}
+	object := rec.Run.Tables.Object()
+	switch c.Phase {
+	case result.TablesCreated:
+		add(creating+object, c.Objects, server, float64(c.DiskBytes), c.CreateSeconds, c.SchemaSeconds, c.AddSeconds, float64(c.Files), float64(c.OpenFiles), float64(c.DictionaryBytes), c.ListSeconds)
+	case result.TablesOpened:
+		add(opening+object, c.Opened, server, c.Seconds/float64(max(c.Opened-*before, 1)), float64(c.OpenFiles), float64(c.OpenedTables))
+		*before = c.Opened
+	case result.TablesIdle:
+		add(connecting, c.Connections, server+", idle", float64(c.Processes), float64(c.OpenFiles))
+	case result.TablesHeld:
+		add(connecting, c.Connections, server+fmt.Sprintf(", %s %s each", count(int64(c.Opened)), object), float64(c.Processes), float64(c.OpenFiles))
+	}
+}
+
+// tablesFits fits the costs of all runs of a server.
+func tablesFits(p *projection) (out []Fit) {
+	costs, object := map[string][]result.TablesCost{}, map[string]string{}
+	var lines []string
+	for i := range p.recs {
+		name := p.label(i) + ", " + p.recs[i].Run.Tables.Object()
+		if costs[name] == nil {
+			lines = append(lines, name)
+		}
+		costs[name], object[name] = append(costs[name], p.recs[i].TablesCosts()...), p.recs[i].Run.Tables.Object()
+	}
+	for _, name := range lines {
+		for _, f := range statistics.TablesFits(costs[name]) {
+			out = append(out, Fit{name, f})
+		}
+	}
+	return out
+}
+
+func fitTable(fits []Fit) *table {
+	t := &table{Header: []string{"", "figure", "while", "with none", "for each", "95% interval", "R²", "points"},
+		Note: "The interval is that of the points about the line. While connections are made, each is a connection; else a table or a partition."}
+	for _, f := range fits {
+		m := tablesFigures[f.Figure]
+		t.add(f.Line, m.name, f.Phase, m.format(f.Fixed), m.format(f.Slope), m.format(f.Low)+" .. "+m.format(f.High), fmt.Sprintf("%.3f", f.R2), count(int64(f.Points)))
+	}
+	return t
+}
+
+// laterTable is what happens once: the restart, and opening all again.
+func laterTable(p *projection) *table {
+	t := &table{Header: []string{"", "restart", "memory then", "memory, all open", "opened again", "memory then"}}
+	for i := range p.recs {
+		row := slices.Repeat([]string{none}, 5)
+		for _, c := range p.recs[i].TablesCosts() {
+			switch c.Phase {
+			case result.TablesRestarted:
+				row[0], row[1] = brief(c.Seconds), bytes(c.PSSBytes)
+			case result.TablesOpened:
+				row[2] = bytes(c.PSSBytes)
+			case result.TablesReopened:
+				row[3], row[4] = "in "+brief(c.Seconds), bytes(c.PSSBytes)
+			}
+		}
+		if row[2] != none {
+			t.add(append([]string{p.recs[i].Run.Name}, row...)...)
+		}
+	}
+	return t
+}
+
+// tablesLines are the results of a section in sentences: what one table, or one connection, takes.
+func (s *panel) tablesLines() (out []string) {
+	phase, one := result.TablesHeld, ""
+	switch {
+	case strings.HasPrefix(s.name, creating):
+		phase, one = result.TablesCreated, strings.TrimSuffix(strings.TrimPrefix(s.name, creating), "s")
+	case strings.HasPrefix(s.name, opening):
+		phase, one = result.TablesOpened, "open "+strings.TrimSuffix(strings.TrimPrefix(s.name, opening), "s")
+	}
+	by := map[string][]string{}
+	var lines []string
+	for _, f := range s.fits {
+		if f.Phase != phase || phase == result.TablesCreated && !strings.HasSuffix(f.Line, s.name[len(creating):]) || phase == result.TablesOpened && !strings.HasSuffix(f.Line, s.name[len(opening):]) {
+			continue
+		}
+		m := tablesFigures[f.Figure]
+		switch f.Figure {
+		case "pss_bytes", "disk_bytes", "schema_seconds", "add_seconds":
+			if by[f.Line] == nil {
+				lines = append(lines, f.Line)
+			}
+			text := fmt.Sprintf("%s of %s (95%% %s..%s)", m.format(f.Slope), m.name, m.format(f.Low), m.format(f.High))
+			if f.Low <= 0 {
+				text = "no more " + m.name + " that could be told"
+			}
+			if phase == result.TablesHeld {
+				one = fmt.Sprintf("connection with %s open", count(int64(f.Opened)))
+			}
+			by[f.Line] = append(by[f.Line], text)
+		}
+	}
+	for _, name := range lines {
+		out = append(out, sentence(fmt.Sprintf("%s: each %s adds %s", name, one, strings.Join(by[name], ", "))))
+	}
+	return out
+}

@@ -1,0 +1,99 @@
+package statistics
+
+import (
+	"math"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// A Line is a straight line through points, by least squares: Fixed + Slope*x. Low and High are the 95% confidence interval of Slope,
+// from how far the points lie from the line; R2 is the share of their variation that it explains.
+type Line struct {
+	Fixed  float64 `json:"fixed"`
+	Slope  float64 `json:"slope"`
+	Low    float64 `json:"slope_low_95"`
+	High   float64 `json:"slope_high_95"`
+	R2     float64 `json:"r_squared"`
+	Points int     `json:"points"`
+}
+
+// At returns the line's value.
+func (l Line) At(x float64) float64 { return l.Fixed + l.Slope*x }
+
+// FitLine fits a line to points; false with fewer than three, or with all at one x.
+func FitLine(x, y []float64) (l Line, ok bool) {
+	n := float64(len(x))
+	mx, vx := MeanVariance(x)
+	my, vy := MeanVariance(y)
+	if len(x) < 3 || !(vx > 0) {
+		return l, false
+	}
+	var xy, residual float64
+	for i := range x {
+		xy += (x[i] - mx) * (y[i] - my)
+	}
+	l = Line{Slope: xy / (vx * (n - 1)), Points: len(x), R2: 1}
+	l.Fixed = my - l.Slope*mx
+	for i := range x {
+		residual += (y[i] - l.At(x[i])) * (y[i] - l.At(x[i]))
+	}
+	wide := Student975(len(x)-2) * math.Sqrt(residual/(n-2)/(vx*(n-1)))
+	l.Low, l.High = l.Slope-wide, l.Slope+wide
+	if vy > 0 {
+		l.R2 = 1 - residual/(vy*(n-1))
+	}
+	return l, true
+}
+
+// A TablesFit is how a figure of `bench tables` grows.
+type TablesFit struct {
+	// Figure is its name in result.TablesCost, Phase that of the points, Against what it grows with: "objects", "opened", "connections".
+	Figure  string `json:"figure"`
+	Phase   string `json:"phase"`
+	Against string `json:"against"`
+	// Opened is how many tables or partitions each of the connections has open; 0 for other phases.
+	Opened int `json:"opened,omitempty"`
+	Line
+}
+
+// TablesFits fits lines to the costs of a run. Figures that were not measured have none.
+func TablesFits(costs []result.TablesCost) (out []TablesFit) {
+	objects := func(c *result.TablesCost) int { return c.Objects }
+	opened := func(c *result.TablesCost) int { return c.Opened }
+	connections := func(c *result.TablesCost) int { return c.Connections }
+	pss := func(c *result.TablesCost) float64 { return float64(c.PSSBytes) }
+	for _, f := range []struct {
+		figure, phase, against string
+		x                      func(*result.TablesCost) int
+		y                      func(*result.TablesCost) float64
+	}{
+		{"pss_bytes", result.TablesCreated, "objects", objects, pss},
+		{"disk_bytes", result.TablesCreated, "objects", objects, func(c *result.TablesCost) float64 { return float64(c.DiskBytes) }},
+		{"dictionary_bytes", result.TablesCreated, "objects", objects, func(c *result.TablesCost) float64 { return float64(c.DictionaryBytes) }},
+		{"files", result.TablesCreated, "objects", objects, func(c *result.TablesCost) float64 { return float64(c.Files) }},
+		{"open_files", result.TablesCreated, "objects", objects, func(c *result.TablesCost) float64 { return float64(c.OpenFiles) }},
+		{"create_seconds", result.TablesCreated, "objects", objects, func(c *result.TablesCost) float64 { return c.CreateSeconds }},
+		{"schema_seconds", result.TablesCreated, "objects", objects, func(c *result.TablesCost) float64 { return c.SchemaSeconds }},
+		{"list_seconds", result.TablesCreated, "objects", objects, func(c *result.TablesCost) float64 { return c.ListSeconds }},
+		{"add_seconds", result.TablesCreated, "objects", objects, func(c *result.TablesCost) float64 { return c.AddSeconds }},
+		{"pss_bytes", result.TablesOpened, "opened", opened, pss},
+		{"pss_bytes", result.TablesIdle, "connections", connections, pss},
+		{"pss_bytes", result.TablesHeld, "connections", connections, pss},
+	} {
+		var x, y []float64
+		measured, held := false, 0
+		for i := range costs {
+			if c := &costs[i]; c.Phase == f.phase {
+				x, y = append(x, float64(f.x(c))), append(y, f.y(c))
+				if f.phase == result.TablesHeld {
+					held = c.Opened
+				}
+				measured = measured || y[len(y)-1] > 0
+			}
+		}
+		if line, ok := FitLine(x, y); ok && measured {
+			out = append(out, TablesFit{f.figure, f.phase, f.against, held, line})
+		}
+	}
+	return out
+}

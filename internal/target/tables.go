@@ -1,0 +1,32 @@
+package target
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// In opens another database of the same server, with the same account. The caller closes it.
+func (d *DB) In(ctx context.Context, database string) (engine.DB, error) {
+	t := d.opened
+	t.Path = database
+	return Connect(ctx, t)
+}
+
+// Lowered returns the first setting that a private server was to have and hasn't: servers silently lower those for which they may
+// open too few files. All but numbers are left out.
+func Lowered(text string, is map[string]string) (s Setting, got int64, ok bool) {
+	p, err := parse(text)
+	if err != nil {
+		return s, 0, false
+	}
+	for name, value := range p.options.Set {
+		want, err1 := strconv.ParseInt(value, 10, 64)
+		got, err2 := strconv.ParseInt(is[name], 10, 64)
+		if err1 == nil && err2 == nil && got < want {
+			return Setting{name, value}, got, true
+		}
+	}
+	return s, 0, false
+}
