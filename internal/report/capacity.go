@@ -109,8 +109,8 @@ func (c *capacity) problems() []Note {
 	var out []Note
 	add := func(serious bool, text string) { out = append(out, Note{"capacity of " + c.label, text, serious}) }
 	switch v := c.Verified; {
-	case v != nil && (v.Found != v.Expected || !v.Checksum):
-		add(true, "verification FAILED: "+c.verified())
+	case v != nil && !v.Sound():
+		add(true, "verification "+proof(v))
 	case v == nil && !saidWhy(c.Warnings):
 		add(false, unverified)
 	}
@@ -118,18 +118,6 @@ func (c *capacity) problems() []Note {
 		add(strings.HasPrefix(w, "failed:"), w)
 	}
 	return out
-}
-
-func (c *capacity) verified() string {
-	v := c.Verified
-	if v == nil {
-		return "no: the rows in the table were not read"
-	}
-	sum := "checksum equal"
-	if !v.Checksum {
-		sum = "CHECKSUM DIFFERS"
-	}
-	return fmt.Sprintf("%s rows found of %s expected, %s", count(v.Found), count(v.Expected), sum)
 }
 
 func (c *capacity) rule() string {
@@ -169,7 +157,7 @@ func (c *capacity) section() *section {
 		s.Parts = append(s.Parts, ch)
 	}
 	s.Parts = append(s.Parts, c.trialTable().parts()...)
-	about := facts{{"verified", c.verified()}}
+	about := facts{{"verified", proof(c.Verified)}}
 	if z := c.SizeBytes; z != nil {
 		about = append(about, fact{"size", fmt.Sprintf("rows %s, indexes %s", bytes(z.Data), bytes(z.Index))})
 	}

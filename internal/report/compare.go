@@ -484,51 +484,41 @@ func flags(a, b *result.Record, sa, sb result.Summary) []Flag {
 		}
 	}
 	x, y := &a.Run, &b.Run
-	differ("durability", "", x.Durability, y.Durability, "unequal durability: a crash may lose more in one than in the other")
-	for _, name := range durabilitySettings {
-		differ("durability", name, x.Settings[name], y.Settings[name], "unequal durability: "+name+" differs")
+	// The memory that the kernel leaves varies by a few pages from boot to boot.
+	near := max(x.Machine.MemoryBytes, y.Machine.MemoryBytes)-min(x.Machine.MemoryBytes, y.Machine.MemoryBytes) <= x.Machine.MemoryBytes/100
+	for _, p := range properties {
+		what := p.name
+		if what == p.kind {
+			what = ""
+		}
+		switch {
+		case p.kind == "" || p.kind == "machine" && p.name == "memory" && near:
+		case p.kind == "durability":
+			differ(p.kind, what, p.of(x), p.of(y), "unequal durability: a crash may lose more in one than in the other")
+			for _, name := range durabilitySettings {
+				differ(p.kind, name, x.Settings[name], y.Settings[name], "unequal durability: "+name+" differs")
+			}
+		case p.kind == "schema":
+			if !slices.Equal(x.Schema, y.Schema) {
+				va, vb := firstDifference(x.Schema, y.Schema)
+				differ(p.kind, "", va, vb, "the tables were made by different statements")
+			}
+		default:
+			differ(p.kind, what, p.of(x), p.of(y), "different "+onlyIf(p.kind == "server", "server ")+p.name)
+		}
 	}
-	differ("engine", "", x.Engine, y.Engine, "different engines")
-	differ("engine", "storage", x.Storage, y.Storage, "different storage engines")
-	differ("server", "version", x.ServerVersion, y.ServerVersion, "different server versions")
-	differ("cache", "", sizeOrNone(x.CacheBytes), sizeOrNone(y.CacheBytes), "different cache sizes")
-	names := map[string]bool{}
 	if x.Engine == y.Engine { // settings of different engines are not comparable
+		names := map[string]bool{}
 		for _, settings := range []map[string]string{x.Settings, y.Settings} {
 			for name := range settings {
-				names[name] = !slices.Contains(durabilitySettings, name)
+				names[name] = true
 			}
 		}
-	}
-	for _, name := range sortedNames(names) {
-		if names[name] {
-			differ("settings", name, x.Settings[name], y.Settings[name], "setting "+name+" differs")
+		for _, name := range sortedNames(names) {
+			if !slices.Contains(durabilitySettings, name) {
+				differ("settings", name, x.Settings[name], y.Settings[name], "setting "+name+" differs")
+			}
 		}
-	}
-	mx, my := x.Machine, y.Machine
-	// The kernel's memory varies by a few pages from boot to boot.
-	if d := mx.MemoryBytes - my.MemoryBytes; max(d, -d) <= mx.MemoryBytes/100 {
-		my.MemoryBytes = mx.MemoryBytes
-	}
-	for _, c := range []struct{ what, a, b, text string }{
-		{"cores", strconv.Itoa(mx.Cores), strconv.Itoa(my.Cores), "different numbers of cores"},
-		{"memory", sizeOrNone(mx.MemoryBytes), sizeOrNone(my.MemoryBytes), "different memory"},
-		{"cpu", mx.CPU, my.CPU, "different processors"},
-		{"disk", mx.Disk, my.Disk, "different disks"},
-		{"filesystem", mx.Filesystem, my.Filesystem, "different filesystems"},
-		{"kernel", mx.Kernel, my.Kernel, "different kernels"},
-		{"os", mx.OS, my.OS, "different operating systems"},
-		{"arch", mx.Arch, my.Arch, "different architectures"},
-	} {
-		differ("machine", c.what, c.a, c.b, c.text)
-	}
-	if !slices.Equal(x.Schema, y.Schema) {
-		va, vb := firstDifference(x.Schema, y.Schema)
-		differ("schema", "", va, vb, "the tables were made by different statements")
-	}
-	wx, wy := workloadOf(x), workloadOf(y)
-	for i, f := range wx {
-		differ("workload", f.Name, f.Value, wy[i].Value, "different "+f.Name)
 	}
 	// Runs that are doubtful by themselves.
 	doubt := func(kind, sound, text string, of func(r *result.Record, s result.Summary) string) {
@@ -558,21 +548,6 @@ func flags(a, b *result.Record, sa, sb result.Summary) []Flag {
 		return cmp.Or((&view{rec: r}).incomplete(), "complete")
 	})
 	return out
-}
-
-// workloadOf are the properties that two runs must share to have done the same work.
-func workloadOf(r *result.Run) []fact {
-	rate := "none"
-	if r.Rate != 0 {
-		rate = rowsRate(r.Rate)
-	}
-	return []fact{
-		{"workload", r.Workload}, {"preset", r.Preset}, {"layout", r.Layout}, {"period", r.Period}, {"periods kept", strconv.Itoa(r.KeepPeriods)},
-		{"method", r.Method}, {"batch", strconv.Itoa(r.Batch)}, {"writers", strconv.Itoa(r.Writers)}, {"indexes", strconv.Itoa(r.Indexes)},
-		{"rate asked for", rate}, {"rows to keep", count(r.KeepRows)}, {"readers", strconv.Itoa(r.Readers)},
-		{"rows before the first query", count(r.ReadAfter)}, {"seconds between kills of the server", figure(r.KillServerSeconds)},
-		{"seed", strconv.FormatUint(r.Seed, 10)},
-	}
 }
 
 // firstDifference returns the first lines that differ between two schemas.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -93,8 +94,9 @@ type table struct {
 	Rows   [][]string
 	// Note explains the columns.
 	Note string
-	// Bad marks rows that tell of a failure.
-	Bad map[int]bool
+	// Bad marks rows that tell of a failure; Heat shades the figure of each in the page, from 0 to heats-1, -1 for none.
+	Bad  map[int]bool
+	Heat []int
 }
 
 // parts returns the table as the parts of a section; nil if it has no rows.
@@ -106,6 +108,14 @@ func (t *table) parts() []Part {
 }
 
 func (t *table) add(cells ...string) { t.Rows = append(t.Rows, cells) }
+
+// addKnown adds a row of cells of which those that are empty are not known.
+func (t *table) addKnown(cells ...string) {
+	for i := range cells {
+		cells[i] = cmp.Or(cells[i], none)
+	}
+	t.add(cells...)
+}
 
 // columns are the facts of several runs. Text shows those of the runs in Shown one after
 // the other, with what all share at the end; other formats show all side by side.
@@ -187,7 +197,7 @@ func (t *table) filled() *table {
 		}
 		return out
 	}
-	out := &table{Header: pick(t.Header), Note: t.Note, Bad: t.Bad}
+	out := &table{Header: pick(t.Header), Note: t.Note, Bad: t.Bad, Heat: t.Heat}
 	for _, r := range t.Rows {
 		out.Rows = append(out.Rows, pick(r))
 	}

@@ -584,9 +584,7 @@ func (m *Matrix) Document() *Document {
 	}
 	if m.Done > 0 && len(m.varied) > 0 {
 		d.picture = func(PNGOptions) *picture { return &picture{Rows: []charts{m.charts()}, Lines: []string{matrixHint}} }
-		d.add(&section{Title: "Rows per second of each cell", Parts: []Part{m.heat(),
-			paragraph("The stronger the colour, the faster, on a logarithmic scale. Rates are geometric means of repeats.")}, In: inHTML},
-			&section{Title: "Rows per second by each choice", In: inHTML, Parts: []Part{m.charts(), paragraph(matrixHint)}})
+		d.add(&section{Title: "Rows per second by each choice", In: inHTML, Parts: []Part{m.charts(), paragraph(matrixHint)}})
 	}
 	d.add(&section{Title: "What each choice does", Parts: m.effects().parts()}, &section{Title: "All cells, the fastest first", Fold: true, Parts: m.cells().parts()})
 	return d
@@ -611,6 +609,7 @@ func (m *Matrix) cells() *table {
 		if low, high := extremes(c.Rates); len(c.Rates) > 1 {
 			row[4], row[5] = figure(low), figure(high)
 		}
+		t.Heat = append(t.Heat, m.heat(&c))
 		t.add(row...)
 	}
 	return t
@@ -676,116 +675,22 @@ func (m *Matrix) charts() charts {
 	return out
 }
 
-// A heatMap shows the rates of all cells as a table, coloured by their logarithm. The
-// row names are those of the first columns.
-type heatMap struct {
-	Names, Columns []string
-	Rows           []heatRow
-}
+// heats is the number of shades: more can't be distinguished.
+const heats = 10
 
-func (*heatMap) Kind() string { return "heat" }
-
-type heatRow struct {
-	Names []string
-	Cells []heatCell
-}
-
-// heatCell is one cell of the table; Heat is 0 (the slowest) to heats-1, -1 without
-// a rate.
-type heatCell struct {
-	Text, Name string
-	Heat       int
-}
-
-const (
-	heats      = 10 // more shades can't be distinguished
-	maxColumns = 12
-)
-
-// heat arranges the cells: the one or two choices with the strongest effect along
-// the columns, so that the colours follow them, the others along the rows.
-func (m *Matrix) heat() *heatMap {
-	share := func(f int) float64 {
-		i := slices.IndexFunc(m.Shares, func(s Share) bool { return len(s.Of) == 1 && s.Of[0] == m.Factors[f].Name })
-		if i < 0 {
-			return 0
-		}
-		return m.Shares[i].Share
-	}
-	strong := slices.Clone(m.varied)
-	slices.SortStableFunc(strong, func(a, b int) int { return cmp.Compare(share(b), share(a)) })
-	across := strong[:1]
-	if len(strong) > 2 && len(m.Factors[strong[0]].Levels)*len(m.Factors[strong[1]].Levels) <= maxColumns {
-		across = []int{strong[1], strong[0]}
-	}
-	down := slices.DeleteFunc(slices.Clone(m.varied), func(f int) bool { return slices.Contains(across, f) })
-	h := &heatMap{}
-	for _, f := range down {
-		h.Names = append(h.Names, m.Factors[f].Name)
-	}
-	// The cells in the order of their levels: rows, and columns within them.
-	order := slices.Concat(down, across)
-	cells := slices.SortedFunc(slices.Values(m.Cells), func(a, b MatrixCell) int {
-		for _, f := range order {
-			if c := cmp.Compare(slices.Index(m.Factors[f].Levels, a.Levels[f]), slices.Index(m.Factors[f].Levels, b.Levels[f])); c != 0 {
-				return c
-			}
-		}
-		return 0
-	})
-	columns := map[string]int{}
-	for _, levels := range m.combinations(across) {
-		columns[strings.Join(levels, ", ")] = len(h.Columns)
-		h.Columns = append(h.Columns, strings.Join(levels, ", "))
-	}
-	for i := range cells {
-		var names, column []string
-		for _, f := range down {
-			names = append(names, cells[i].Levels[f])
-		}
-		for _, f := range across {
-			column = append(column, m.Factors[f].Name+" "+cells[i].Levels[f])
-		}
-		if n := len(h.Rows); n == 0 || !slices.Equal(h.Rows[n-1].Names, names) {
-			h.Rows = append(h.Rows, heatRow{names, slices.Repeat([]heatCell{{none, "not measured", -1}}, len(h.Columns))})
-		}
-		if place := &h.Rows[len(h.Rows)-1].Cells[columns[strings.Join(column, ", ")]]; place.Heat < 0 {
-			*place = m.heatCell(&cells[i])
-		}
-	}
-	return h
-}
-
-// heatCell is the place of a cell.
-func (m *Matrix) heatCell(c *MatrixCell) heatCell {
+// heat is the shade of a cell, 0 (the slowest) to heats-1, by the logarithm of its rate; -1 without one.
+func (m *Matrix) heat(c *MatrixCell) int {
 	if c.Rate == nil {
-		return heatCell{strings.Split(c.notes()[0], ":")[0], c.Name + ": " + strings.Join(c.notes(), "; "), -1}
+		return -1
 	}
-	heat := heats - 1
 	if low, high := m.extremes(); high > low {
-		heat = min(heats-1, int(heats*(math.Log(*c.Rate)-low)/(high-low)))
+		return min(heats-1, int(heats*(math.Log(*c.Rate)-low)/(high-low)))
 	}
-	return heatCell{short(*c.Rate), c.Name + ": " + rowsRate(*c.Rate), heat}
+	return heats - 1
 }
 
 // extremes returns the logarithms of the lowest and the highest rate.
 func (m *Matrix) extremes() (low, high float64) {
 	rated := m.rated()
 	return math.Log(*rated[len(rated)-1].Rate), math.Log(*rated[0].Rate)
-}
-
-// combinations returns all combinations of the levels of some factors, the last
-// factor varying fastest.
-func (m *Matrix) combinations(factors []int) [][]string {
-	out := [][]string{nil}
-	for _, f := range factors {
-		var next [][]string
-		for _, c := range out {
-			for _, level := range m.Factors[f].Levels {
-				next = append(next, append(slices.Clone(c), m.Factors[f].Name+" "+level))
-			}
-		}
-		out = next
-	}
-	return out
 }

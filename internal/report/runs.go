@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -663,11 +664,22 @@ func (v *view) kills() string {
 }
 
 func (v *view) verified() string {
-	c := v.sum.Verified
-	switch {
-	case c == nil && v.whole() != "":
-		return v.whole()
-	case c == nil:
+	s := proof(v.sum.Verified)
+	if v.sum.Verified == nil {
+		return cmp.Or(v.whole(), s)
+	}
+	if end := v.rec.End; end != nil && end.DroppedRows > 0 {
+		s += "; " + plural(end.DroppedRows, "row", "rows") + " dropped with their periods"
+	}
+	if end := v.rec.End; end != nil && end.DeletedRows > 0 {
+		s += "; " + plural(end.DeletedRows, "row", "rows") + " deleted"
+	}
+	return s
+}
+
+// proof says what reading the rows showed.
+func proof(c *result.Verified) string {
+	if c == nil {
 		return "no: the rows in the table were not read"
 	}
 	verdict, how, sum := "yes", "found", "checksum equal"
@@ -683,12 +695,6 @@ func (v *view) verified() string {
 	s := fmt.Sprintf("%s: %s %s of %s expected, %s", verdict, plural(c.Found, "row", "rows"), how, count(c.Expected), sum)
 	if c.Lost > 0 {
 		s += fmt.Sprintf("; %s lost when the server was killed, as its settings allow", plural(c.Lost, "row", "rows"))
-	}
-	if end := v.rec.End; end != nil && end.DroppedRows > 0 {
-		s += "; " + plural(end.DroppedRows, "row", "rows") + " dropped with their periods"
-	}
-	if end := v.rec.End; end != nil && end.DeletedRows > 0 {
-		s += "; " + plural(end.DeletedRows, "row", "rows") + " deleted"
 	}
 	return s
 }

@@ -128,8 +128,8 @@ func settingsOf(vs []view) *settings {
 			out.Rows = append(out.Rows, s)
 		}
 	}
-	for _, l := range settingLines {
-		add(l.group, l.name, l.code, l.of)
+	for _, p := range properties {
+		add(p.group, p.name, p.code, p.of)
 	}
 	for _, name := range sortedNames(names) {
 		add("setting", name, true, func(r *result.Run) string { return r.Settings[name] })
@@ -145,47 +145,69 @@ func ifAny[N int | int64 | float64](n N, format func(N) string) string {
 	return format(n)
 }
 
+// ifKnown formats a figure that may not be known.
+func ifKnown[N any](n *N, format func(N) string) string {
+	if n == nil {
+		return ""
+	}
+	return format(*n)
+}
+
 func countIfAny[N int | int64](n N) string { return ifAny(n, count) }
 
-var settingLines = []struct {
-	group, name string
-	code        bool
-	of          func(r *result.Run) string
-}{
-	{"run", "name", false, func(r *result.Run) string { return r.Name }},
-	{"run", "started", false, func(r *result.Run) string { return r.Started.UTC().Format(time.DateTime + " UTC") }},
-	{"run", "rowmill", false, func(r *result.Run) string { return r.Rowmill }},
-	{"run", "command", true, func(r *result.Run) string { return strings.TrimSpace("rowmill " + strings.Join(r.Command, " ")) }},
-	{"run", "workload", false, func(r *result.Run) string { return r.Workload }},
-	{"run", "preset", false, func(r *result.Run) string { return r.Preset }},
-	{"run", "layout", false, func(r *result.Run) string { return r.Layout }},
-	{"run", "period", false, periodText},
-	{"run", "rows asked for", false, func(r *result.Run) string { return countIfAny(r.Rows) }},
-	{"run", "time limit", false, func(r *result.Run) string { return ifAny(r.MaxTimeSeconds, seconds) }},
-	{"run", "rate offered", false, func(r *result.Run) string { return ifAny(r.Rate, rowsRate) }},
-	{"run", "writers", false, func(r *result.Run) string { return countIfAny(r.Writers) }},
-	{"run", "rows a batch", false, func(r *result.Run) string { return countIfAny(r.Batch) }},
-	{"run", "method", false, func(r *result.Run) string { return r.Method }},
-	{"run", "secondary indexes", false, func(r *result.Run) string { return countIfAny(r.Indexes) }},
-	{"run", "seed", false, func(r *result.Run) string { return fmt.Sprint(r.Seed) }},
-	{"run", "interval", false, func(r *result.Run) string { return figure(r.IntervalSeconds) + " s" }},
-	{"server", "engine", false, func(r *result.Run) string { return strings.TrimSpace(r.Engine + " " + r.ServerVersion) }},
-	{"server", "storage", false, func(r *result.Run) string { return r.Storage }},
-	{"server", "durability", false, func(r *result.Run) string { return r.Durability }},
-	{"server", "cache", false, func(r *result.Run) string { return sizeOrNone(r.CacheBytes) }},
-	{"server", "target", false, func(r *result.Run) string { return r.Target }},
-	{"machine", "cores", false, func(r *result.Run) string { return countIfAny(r.Machine.Cores) }},
-	{"machine", "processor", false, func(r *result.Run) string { return r.Machine.CPU }},
-	{"machine", "memory", false, func(r *result.Run) string { return sizeOrNone(r.Machine.MemoryBytes) }},
-	{"machine", "disk", false, func(r *result.Run) string { return words(r.Machine.Disk, r.Machine.Filesystem) }},
-	{"machine", "system", false, func(r *result.Run) string { return words(r.Machine.OS, r.Machine.Kernel, r.Machine.Arch) }},
-	{"schema", "statements", true, func(r *result.Run) string {
+// A property is one of what is needed to repeat a run. Two runs that differ in one with a kind are not alike: the kind is
+// that of the flag.
+type property struct {
+	group, name, kind string
+	code              bool
+	of                func(r *result.Run) string
+}
+
+var properties = []property{
+	{"run", "name", "", false, func(r *result.Run) string { return r.Name }},
+	{"run", "started", "", false, func(r *result.Run) string { return r.Started.UTC().Format(time.DateTime + " UTC") }},
+	{"run", "rowmill", "", false, func(r *result.Run) string { return r.Rowmill }},
+	{"run", "command", "", true, func(r *result.Run) string { return strings.TrimSpace("rowmill " + strings.Join(r.Command, " ")) }},
+	{"run", "rows asked for", "", false, func(r *result.Run) string { return countIfAny(r.Rows) }},
+	{"run", "time limit", "", false, func(r *result.Run) string { return ifAny(r.MaxTimeSeconds, seconds) }},
+	{"run", "interval", "", false, func(r *result.Run) string { return figure(r.IntervalSeconds) + " s" }},
+	{"server", "durability", "durability", false, func(r *result.Run) string { return r.Durability }},
+	{"server", "engine", "engine", false, func(r *result.Run) string { return r.Engine }},
+	{"server", "storage", "engine", false, func(r *result.Run) string { return r.Storage }},
+	{"server", "version", "server", false, func(r *result.Run) string { return r.ServerVersion }},
+	{"server", "cache", "cache", false, func(r *result.Run) string { return sizeOrNone(r.CacheBytes) }},
+	{"server", "target", "", false, func(r *result.Run) string { return r.Target }},
+	{"machine", "cores", "machine", false, func(r *result.Run) string { return countIfAny(r.Machine.Cores) }},
+	{"machine", "memory", "machine", false, func(r *result.Run) string { return sizeOrNone(r.Machine.MemoryBytes) }},
+	{"machine", "processor", "machine", false, func(r *result.Run) string { return r.Machine.CPU }},
+	{"machine", "disk", "machine", false, func(r *result.Run) string { return r.Machine.Disk }},
+	{"machine", "filesystem", "machine", false, func(r *result.Run) string { return r.Machine.Filesystem }},
+	{"machine", "kernel", "machine", false, func(r *result.Run) string { return r.Machine.Kernel }},
+	{"machine", "operating system", "machine", false, func(r *result.Run) string { return r.Machine.OS }},
+	{"machine", "architecture", "machine", false, func(r *result.Run) string { return r.Machine.Arch }},
+	{"schema", "statements", "schema", true, func(r *result.Run) string {
 		all := make([]string, len(r.Schema))
 		for i, s := range r.Schema {
 			all[i] = strings.TrimRight(strings.TrimSpace(s), ";") + ";"
 		}
 		return strings.Join(all, "\n")
 	}},
+	{"load", "workload", "workload", false, func(r *result.Run) string { return r.Workload }},
+	{"load", "preset", "workload", false, func(r *result.Run) string { return r.Preset }},
+	{"load", "layout", "workload", false, func(r *result.Run) string { return r.Layout }},
+	{"load", "period", "workload", false, func(r *result.Run) string { return r.Period }},
+	{"load", "why this period", "", false, func(r *result.Run) string { return r.PeriodWhy }},
+	{"load", "periods kept", "workload", false, func(r *result.Run) string { return countIfAny(r.KeepPeriods) }},
+	{"load", "method", "workload", false, func(r *result.Run) string { return r.Method }},
+	{"load", "batch", "workload", false, func(r *result.Run) string { return countIfAny(r.Batch) }},
+	{"load", "writers", "workload", false, func(r *result.Run) string { return countIfAny(r.Writers) }},
+	{"load", "indexes", "workload", false, func(r *result.Run) string { return countIfAny(r.Indexes) }},
+	{"load", "rate asked for", "workload", false, func(r *result.Run) string { return ifAny(r.Rate, rowsRate) }},
+	{"load", "rows to keep", "workload", false, func(r *result.Run) string { return countIfAny(r.KeepRows) }},
+	{"load", "readers", "workload", false, func(r *result.Run) string { return countIfAny(r.Readers) }},
+	{"load", "rows before the first query", "workload", false, func(r *result.Run) string { return countIfAny(r.ReadAfter) }},
+	{"load", "seconds between kills of the server", "workload", false, func(r *result.Run) string { return ifAny(r.KillServerSeconds, figure) }},
+	{"load", "seed", "workload", false, func(r *result.Run) string { return fmt.Sprint(r.Seed) }},
 }
 
 func sortedNames(names map[string]bool) []string { return slices.Sorted(maps.Keys(names)) }

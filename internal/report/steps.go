@@ -137,12 +137,11 @@ func (b benchmark) rates() *section {
 	for i := range b {
 		v := &b[i]
 		s := v.sum.Step
-		row := []string{s.Name, figure(v.sum.Seconds)}
 		if !v.rec.Run.Loads() {
-			g.add(append(row, none, none, none, none, none, none, count(s.EndRows), none, none)...)
+			g.addKnown(s.Name, figure(v.sum.Seconds), "", "", "", "", "", "", count(s.EndRows), "", "")
 			continue
 		}
-		asked, sla, off := none, none, none
+		asked, sla, off := "", "", ""
 		if s.SLA != nil {
 			asked, sla = figure(s.SLA.Asked), "met"
 			if s.SLA.Failed {
@@ -152,21 +151,10 @@ func (b benchmark) rates() *section {
 		if s.Held != nil {
 			off = percent(s.Held.Off)
 		}
-		stalls := none
-		if v.sum.StallSeconds > 0 {
-			stalls = figure(v.sum.StallSeconds) + " s"
-		}
-		g.add(append(row, count(v.sum.Rows), figure(s.InsertsPerSecond), perSecond(s.DeletesPerSecond), perSecond(s.QueriesPerSecond),
-			asked, sla, count(s.EndRows), off, stalls)...)
+		g.addKnown(s.Name, figure(v.sum.Seconds), count(v.sum.Rows), figure(s.InsertsPerSecond), ifAny(s.DeletesPerSecond, figure), ifAny(s.QueriesPerSecond, figure),
+			asked, sla, count(s.EndRows), off, ifAny(v.sum.StallSeconds, func(f float64) string { return figure(f) + " s" }))
 	}
 	return &section{Title: "Rates", Parts: g.parts()}
-}
-
-func perSecond(f float64) string {
-	if f == 0 {
-		return none
-	}
-	return figure(f)
 }
 
 // stepOps are the operations of the steps, in the order of the tables.
@@ -188,13 +176,13 @@ func (b benchmark) latencies() *section {
 			if !ok {
 				l, ok = b[i].sum.LatencyUS[op]
 			}
-			if !ok {
-				row = append(row, none, none, none)
-				continue
+			if ok {
+				row = append(row, micros(l.P50), micros(l.P99), micros(l.Max))
+			} else {
+				row = append(row, "", "", "")
 			}
-			row = append(row, micros(l.P50), micros(l.P99), micros(l.Max))
 		}
-		g.add(row...)
+		g.addKnown(row...)
 	}
 	return &section{Title: "Response times", Parts: g.parts()}
 }
@@ -214,9 +202,9 @@ func (b benchmark) buckets() *section {
 			}
 			row := []string{b[i].sum.Step.Name + " " + op}
 			for _, n := range counts {
-				row = append(row, cmp.Or(countIfAny(n), none))
+				row = append(row, countIfAny(n))
 			}
-			g.add(row...)
+			g.addKnown(row...)
 		}
 	}
 	return &section{Title: "Operations by response time", Parts: g.parts()}
@@ -227,25 +215,12 @@ func (b benchmark) costs() *section {
 		Note: "An insert is a row, with its delete where deletes run. The disk's figures are of the whole device where that is known, else of the server's process. Memory is the most that was seen, of some servers since they started."}
 	for i := range b {
 		s := b[i].sum.Step
-		size, memory := none, none
+		size := ""
 		if z := b[i].sum.SizeBytes; z != nil {
 			size = bytes(z.Data + z.Index)
 		}
-		if s.MemoryBytes > 0 {
-			memory = bytes(s.MemoryBytes)
-		}
-		c := result.Cost{Per: none}
-		if s.Cost != nil {
-			c = *s.Cost
-		}
-		read, written := none, none
-		if c.ReadBytes != nil {
-			read = bytes(*c.ReadBytes)
-		}
-		if c.WrittenBytes != nil {
-			written = bytes(*c.WrittenBytes)
-		}
-		g.add(s.Name, c.Per, read, written, micros(deref(c.ClientMicros)), micros(deref(c.ServerMicros)), size, memory)
+		c := cmp.Or(s.Cost, &result.Cost{})
+		g.addKnown(s.Name, c.Per, ifKnown(c.ReadBytes, bytes), ifKnown(c.WrittenBytes, bytes), ifKnown(c.ClientMicros, micros), ifKnown(c.ServerMicros, micros), size, ifAny(s.MemoryBytes, bytes))
 	}
 	return &section{Title: "Cost of an operation", Parts: g.parts()}
 }
@@ -255,13 +230,13 @@ func (b benchmark) did() *section {
 	g := &table{Header: []string{"step", "what", "seconds", "dirty pages before", "after"}}
 	for i := range b {
 		s := b[i].sum.Step
-		before, after := none, none
+		before, after := "", ""
 		if len(s.DirtyBytes) == 2 {
 			before, after = bytes(s.DirtyBytes[0]), bytes(s.DirtyBytes[1])
 		}
 		for _, what := range slices.Sorted(maps.Keys(s.Did)) {
-			g.add(s.Name, what, figure(s.Did[what]), before, after)
-			before, after = none, none // per step, not per action
+			g.addKnown(s.Name, what, figure(s.Did[what]), before, after)
+			before, after = "", "" // per step, not per action
 		}
 	}
 	return &section{Title: "Indexes and settling", Parts: g.parts()}
