@@ -27,23 +27,15 @@ type capacity struct {
 
 func capacities(recs []result.Record) []capacity {
 	var out []capacity
-	files, engines := map[string]bool{}, map[string]bool{}
 	for _, c := range result.Capacities(recs) {
 		out = append(out, capacity{Capacity: c})
-		files[c.Source], engines[c.Engine] = true, true
 	}
-	for i := range out {
-		c := &out[i]
-		c.label = c.Layout
-		if len(engines) > 1 {
-			c.label += " on " + c.Engine
-		}
-		if c.Repeat > 0 {
-			c.label += fmt.Sprintf(" #%d", c.Repeat)
-		}
-		if len(files) > 1 {
-			c.label += " (" + filepath.Base(c.Source) + ")"
-		}
+	on := func(i int) string { return out[i].Layout + " on " + out[i].Engine }
+	repeat := func(i int) string { return onlyIf(out[i].Repeat > 0, fmt.Sprintf(" #%d", out[i].Repeat)) }
+	file := func(i int) string { return " (" + filepath.Base(out[i].Source) + ")" }
+	for i, name := range distinct(len(out), func(i int) string { return out[i].Layout }, on, func(i int) string { return out[i].Layout + repeat(i) },
+		func(i int) string { return out[i].Layout + file(i) }, func(i int) string { return on(i) + repeat(i) + file(i) }) {
+		out[i].label = name
 	}
 	return out
 }

@@ -440,16 +440,18 @@ func upTo(r *result.Record, rows int64) result.Summary {
 	return part.Summary()
 }
 
-// percentileNames are the figures that say how long operations took.
+// percentileNames are the figures that say how long operations took; of fewer than the least number of operations, one is
+// just the longest.
 var percentileNames = []struct {
-	name string
-	of   func(result.Latency) int64
+	name  string
+	least int64
+	of    func(result.Latency) int64
 }{
-	{"p50", func(l result.Latency) int64 { return l.P50 }},
-	{"p95", func(l result.Latency) int64 { return l.P95 }},
-	{"p99", func(l result.Latency) int64 { return l.P99 }},
-	{"p99.9", func(l result.Latency) int64 { return l.P999 }},
-	{"max", func(l result.Latency) int64 { return l.Max }},
+	{"p50", 2, func(l result.Latency) int64 { return l.P50 }},
+	{"p95", 20, func(l result.Latency) int64 { return l.P95 }},
+	{"p99", 100, func(l result.Latency) int64 { return l.P99 }},
+	{"p99.9", 1000, func(l result.Latency) int64 { return l.P999 }},
+	{"max", 0, func(l result.Latency) int64 { return l.Max }},
 }
 
 // deref returns the figure, or NaN for nil.

@@ -224,15 +224,11 @@ func (m *Matrix) gather(recs []result.Record) {
 func (m *Matrix) beside(c *MatrixCell, factor int, level string) float64 {
 	levels := slices.Clone(c.Levels)
 	levels[factor] = level
-	other := m.at(levels...)
-	if other == nil {
+	i := slices.IndexFunc(m.Cells, func(c MatrixCell) bool { return c.Rate != nil && slices.Equal(c.Levels, levels) })
+	if i < 0 {
 		return 0
 	}
-	var rates []float64
-	for _, s := range other.samples {
-		rates = append(rates, s.figures[0])
-	}
-	return statistics.GeometricMean(rates)
+	return *m.Cells[i].Rate
 }
 
 // Against compares the matrix with an older one, at equal row counts.

@@ -356,8 +356,8 @@ func (l *line) point(at float64, c *gridCell, figure int, per float64, tip strin
 // latencyHeight is the height of the charts below the first in a picture, of that of the first.
 const latencyHeight = 0.7
 
-// document shows the projection in every format.
-func (p *projection) document() *Document {
+// Document shows the projection in every format.
+func (p *projection) Document() *Document {
 	all := p.panels()
 	sheet := func() *table { return p.data().sheet() }
 	d := &Document{Title: p.title, Notes: p.notes(), Footer: footer(&p.recs[0].Run), sheet: sheet, Data: func() any {

@@ -55,37 +55,33 @@ func families() []family {
 		projected("runs of a hot row", func(r *result.Run) bool { return r.HotRow != nil }, hotRows),
 		projected("runs of many tables", func(r *result.Run) bool { return r.Tables != nil }, manyTables),
 		projected("cells of a speed test", func(r *result.Run) bool { return r.Speed != nil }, speedTest),
-		{"cells of a matrix", false, ofMatrix, func(recs []result.Record) (*Document, error) {
-			m, err := NewMatrix(recs)
-			if err != nil {
-				return nil, err
-			}
-			return m.Document(), nil
-		}, func(recs []result.Record) (gridSide, error) {
-			m, err := NewMatrix(recs)
-			if err != nil {
-				return gridSide{}, err
-			}
-			return m.side(), nil
-		}},
+		gridFamily("cells of a matrix", false, ofMatrix, NewMatrix),
 		{"runs", false, func(_, _ *result.Record) bool { return true }, runsDocument, nil},
 	}
 }
 
 // projected is the family of a projection.
 func projected(name string, has func(r *result.Run) bool, project func(recs []result.Record) (*projection, error)) family {
-	return family{name, true, func(r, _ *result.Record) bool { return has(&r.Run) }, func(recs []result.Record) (*Document, error) {
-		p, err := project(recs)
+	return gridFamily(name, true, func(r, _ *result.Record) bool { return has(&r.Run) }, project)
+}
+
+// gridFamily is a family whose records are laid out as a grid, which is reported and compared by its cells.
+func gridFamily[G interface {
+	Document() *Document
+	side() gridSide
+}](name string, alone bool, has func(r, first *result.Record) bool, layOut func(recs []result.Record) (G, error)) family {
+	return family{name, alone, has, func(recs []result.Record) (*Document, error) {
+		g, err := layOut(recs)
 		if err != nil {
 			return nil, err
 		}
-		return p.document(), nil
+		return g.Document(), nil
 	}, func(recs []result.Record) (gridSide, error) {
-		p, err := project(recs)
+		g, err := layOut(recs)
 		if err != nil {
 			return gridSide{}, err
 		}
-		return p.side(), nil
+		return g.side(), nil
 	}}
 }
 

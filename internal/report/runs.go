@@ -615,17 +615,13 @@ func (v *view) overloaded() bool { return v.loop != nil && v.loop.Overloaded }
 func ops(m map[string]result.Latency) []string { return slices.Sorted(maps.Keys(m)) }
 
 func latency(l result.Latency) string {
-	out := ""
-	for _, q := range []struct {
-		name  string
-		us    int64
-		least int64 // operations of which it is not just the longest
-	}{{"p50", l.P50, 2}, {"p95", l.P95, 20}, {"p99", l.P99, 100}, {"p99.9", l.P999, 1000}} {
+	var parts []string
+	for _, q := range percentileNames {
 		if l.Count >= q.least {
-			out += q.name + " " + micros(q.us) + ", "
+			parts = append(parts, q.name+" "+micros(q.of(l)))
 		}
 	}
-	return fmt.Sprintf("%smax %s (%s)", out, micros(l.Max), plural(l.Count, "operation", "operations"))
+	return fmt.Sprintf("%s (%s)", strings.Join(parts, ", "), plural(l.Count, "operation", "operations"))
 }
 
 func (v *view) stalls() string {

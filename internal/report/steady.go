@@ -30,18 +30,12 @@ func steadies(vs []view) []steadyView {
 		}
 		out = append(out, steadyView{view: v, s: v.sum.Steadiness, zone: v.rec.Run.Steady.Location()})
 	}
-	// Machines are distinguished by their names if these differ.
-	names := map[string]bool{"": true}
-	for i := range out {
-		names[out[i].s.Host] = true
+	if len(out) == 1 {
+		out[0].label = out[0].rec.Run.Name
 	}
-	for i := range out {
-		switch {
-		case len(names) == len(out)+1:
-			out[i].label = out[i].s.Host
-		case len(out) == 1:
-			out[i].label = out[i].rec.Run.Name
-		}
+	// Machines are distinguished by their names if these differ.
+	for i, name := range distinct(len(out), func(i int) string { return out[i].s.Host }, func(i int) string { return out[i].label }) {
+		out[i].label = name
 	}
 	align(out)
 	return out
@@ -222,14 +216,6 @@ func (v *steadyView) hours() *table {
 	return out
 }
 
-func sideBySide(vs []steadyView) *table {
-	c := &columns{}
-	for i := range vs {
-		c.Labels, c.Facts = append(c.Labels, vs[i].label), append(c.Facts, vs[i].inShort())
-	}
-	return c.Sheet()
-}
-
 func (v *steadyView) inShort() []fact {
 	median := func(name, unit string) string {
 		if m, ok := v.s.Medians[name]; ok {
@@ -319,7 +305,11 @@ func steadyParts(d *Document, vs []view, ss []steadyView) {
 		d.say(false, ss[i].verdicts(len(ss) > 1)...)
 	}
 	d.Notes = allProblems(vs)
-	short := &section{Title: "In short", Parts: []Part{sideBySide(ss)}}
+	beside := &columns{}
+	for i := range ss {
+		beside.Labels, beside.Facts = append(beside.Labels, ss[i].label), append(beside.Facts, ss[i].inShort())
+	}
+	short := &section{Title: "In short", Parts: []Part{beside.Sheet()}}
 	if len(ss) == 1 {
 		short.In = inHTML | inMarkdown
 	}
