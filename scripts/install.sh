@@ -4,7 +4,7 @@
 # from its later suites. Both are unpacked into the user's cache directory.
 # Starts no service and changes no existing one.
 #
-#   scripts/install.sh WHAT...      WHAT: gcc mariadb rocksdb spider mysql postgres sysbench haproxy chromium mydumper connectors
+#   scripts/install.sh WHAT...      WHAT: gcc mariadb rocksdb spider galera mysql postgres sysbench haproxy chromium mydumper connectors
 #                                         mysql-new mariadb-new postgres-new
 set -euo pipefail
 
@@ -21,6 +21,7 @@ declare -A why=(
   [mariadb]="the MariaDB server, for private throw-away servers"
   [rocksdb]="MariaDB's RocksDB storage engine"
   [spider]="MariaDB's Spider storage engine, for tables on several servers"
+  [galera]="Galera and rsync, for clusters of MariaDB servers"
   [mysql]="the MySQL 8.0 server, for private throw-away servers"
   [postgres]="the PostgreSQL server, for private throw-away servers"
   [sysbench]="sysbench, to compare with"
@@ -37,6 +38,7 @@ declare -A packages=(
   [mariadb]="mariadb-server"
   [rocksdb]="mariadb-plugin-rocksdb"
   [spider]="mariadb-plugin-spider"
+  [galera]="galera-4 rsync"
   [mysql]="" # the libraries that the fetched server lacks: see lacks_mysql
   [postgres]="postgresql"
   [sysbench]="sysbench"
@@ -52,6 +54,7 @@ has() {
     mariadb) command -v mariadbd >/dev/null && command -v mariadb-install-db >/dev/null ;;
     rocksdb) compgen -G '/usr/lib*/mysql/plugin/ha_rocksdb.so' >/dev/null ;;
     spider) compgen -G '/usr/lib*/mysql/plugin/ha_spider.so' >/dev/null ;;
+    galera) compgen -G '/usr/lib*/galera*/libgalera_smm.so' >/dev/null && command -v rsync >/dev/null ;;
     mysql) has_mysql ;;
     postgres) command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null ;;
     sysbench) command -v sysbench >/dev/null ;;

@@ -51,7 +51,7 @@ Start a private database server in the background, and print how to connect.
 
 It gets its memory, redo log and durability from the target:
 
-  sandbox:mariadb?memory=64MB&redo=512MB&durability=full&engine=rocksdb&port=auto&spider=3&set=name=value,...
+  sandbox:mariadb?memory=64MB&redo=512MB&durability=full&engine=rocksdb&port=auto&galera=3&set=name=value,...
   sandbox:mysql?memory=64MB&redo=512MB&durability=full&port=auto&replicas=1&set=name=value,...
   sandbox:postgres?memory=64MB&redo=512MB&durability=full&port=auto&fdw=3&set=name=value,...
 
@@ -61,6 +61,8 @@ It gets its memory, redo log and durability from the target:
   replicas    N further servers NAME-1 to NAME-N that repeat this one's changes, in
               place of spider or fdw: MariaDB's and MySQL's by GTID, PostgreSQL's by
               streaming; they share its memory, and are started and stopped with it (0)
+  galera      with MariaDB, a Galera cluster of N servers: this one and NAME-1 to NAME-N,
+              one fewer, in place of the above; they share its memory (0)
   semisync    true: a commit waits until a replica has received it (false)
   version     9.7, 11.8 or 18, of the servers that are installed (the first found)
   memory      buffer pool, RocksDB's block cache, or PostgreSQL's shared_buffers,
@@ -169,7 +171,7 @@ func (a *app) startSandbox(ctx context.Context, name string, o sandbox.Options, 
 		fmt.Fprintf(w, "\t%s\n", info.TCPTarget())
 	}
 	for i, n := range nodes {
-		fmt.Fprintf(w, "%s %d\t%s\n", cmp.Or(n.Role, "node"), i+1, n.Info.Target())
+		fmt.Fprintf(w, "%s\t%s\n", n.Info.Name(i+1), n.Info.Target())
 	}
 	fmt.Fprintf(w, "stop\trowmill sandbox stop %s\n", name)
 	return w.Flush()

@@ -137,8 +137,8 @@ func (r *insertRun) insert(ctx context.Context, schema []string, cfg bench.Confi
 func (m *measurement) killer(w crashable) *killer {
 	k := &killer{server: m.db.Server(), every: m.trial.Spec.KillEvery.D(), w: w, note: m.env.Show.Note, follow: m.probe.Follow, died: make(chan struct{})}
 	for _, n := range m.db.Nodes {
-		if n.Replica {
-			k.replicas = append(k.replicas, n.Server)
+		if n.Replica || n.Member && n.Server != k.server {
+			k.others = append(k.others, n.Server)
 		}
 	}
 	return k

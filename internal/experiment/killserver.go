@@ -1,8 +1,10 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,11 +19,11 @@ import (
 // turn, the one that takes the statements first.
 type killer struct {
 	server *sandbox.Server
-	// replicas are killed as well. No client waits for them.
-	replicas []*sandbox.Server
-	every    time.Duration
-	w        crashable
-	note     func(text string)
+	// others are killed as well. No client waits for them.
+	others []*sandbox.Server
+	every  time.Duration
+	w      crashable
+	note   func(text string)
 	// follow is called with the process ID of the restarted server.
 	follow func(pid int)
 
@@ -102,10 +104,10 @@ func (k *killer) run(ctx, user context.Context, event func(what, object string, 
 }
 
 func (k *killer) once(user context.Context, event func(what, object string, began time.Time)) error {
-	turn := k.kills % (1 + len(k.replicas))
+	turn := k.kills % (1 + len(k.others))
 	k.kills++
 	if turn > 0 {
-		return k.replica(user, turn, event)
+		return k.other(user, turn, event)
 	}
 	back, killed := make(chan struct{}), time.Now()
 	k.setBack(back)
@@ -113,8 +115,8 @@ func (k *killer) once(user context.Context, event func(what, object string, bega
 	k.server.Kill()
 	k.w.Crashed(killed)
 	name := ""
-	if len(k.replicas) > 0 {
-		name = "source, "
+	if len(k.others) > 0 {
+		name = k.server.Name(0) + ", "
 	}
 	event("kill server", fmt.Sprintf("%sprocess %d", name, pid), killed)
 	if err := k.server.Restart(user); err != nil {
@@ -122,21 +124,21 @@ func (k *killer) once(user context.Context, event func(what, object string, bega
 	}
 	k.follow(k.server.Process())
 	event("server back", fmt.Sprintf("%sprocess %d", name, k.server.Process()), killed)
-	k.note(fmt.Sprintf("killed the server; it took connections again after %.2f s", time.Since(killed).Seconds()))
+	k.note(fmt.Sprintf("killed %s; it took connections again after %.2f s", cmp.Or(strings.TrimSuffix(name, ", "), "the server"), time.Since(killed).Seconds()))
 	k.setBack(nil)
 	close(back)
 	return nil
 }
 
-func (k *killer) replica(user context.Context, number int, event func(what, object string, began time.Time)) error {
-	s, killed := k.replicas[number-1], time.Now()
-	pid := s.Process()
+func (k *killer) other(user context.Context, number int, event func(what, object string, began time.Time)) error {
+	s, killed := k.others[number-1], time.Now()
+	name, pid := s.Name(number), s.Process()
 	s.Kill()
-	event("kill server", fmt.Sprintf("replica %d, process %d", number, pid), killed)
+	event("kill server", fmt.Sprintf("%s, process %d", name, pid), killed)
 	if err := s.Restart(user); err != nil {
-		return fmt.Errorf("replica %d: %w", number, err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	event("server back", fmt.Sprintf("replica %d, process %d", number, s.Process()), killed)
-	k.note(fmt.Sprintf("killed replica %d; it took connections again after %.2f s", number, time.Since(killed).Seconds()))
+	event("server back", fmt.Sprintf("%s, process %d", name, s.Process()), killed)
+	k.note(fmt.Sprintf("killed %s; it took connections again after %.2f s", name, time.Since(killed).Seconds()))
 	return nil
 }

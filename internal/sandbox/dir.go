@@ -57,9 +57,11 @@ type state struct {
 	Role string `json:"role,omitempty"`
 	// SocketDir is a directory outside the sandbox that contains only the
 	// socket, or "".
-	SocketDir string    `json:"socket_dir,omitempty"`
-	Port      int       `json:"port,omitempty"`
-	Started   time.Time `json:"started"`
+	SocketDir string `json:"socket_dir,omitempty"`
+	Port      int    `json:"port,omitempty"`
+	// Group is the port by which the members of a cluster find this one.
+	Group   int       `json:"group,omitempty"`
+	Started time.Time `json:"started"`
 
 	dir  string // the sandbox
 	kind *kind
@@ -113,7 +115,7 @@ func (s *state) write() error {
 func (s *state) info(o Options) Info {
 	i := Info{
 		Kind: s.Kind, Version: s.Version, PID: s.PID, Dir: s.dir, DataDir: filepath.Join(s.dir, dataName), Socket: s.Socket,
-		Port: s.Port, Role: s.Role, User: User, Database: Database, Options: o, Started: s.Started,
+		Port: s.Port, Group: s.Group, Role: s.Role, User: User, Database: Database, Options: o, Started: s.Started,
 	}
 	if s.Port != 0 {
 		i.PasswordFile = filepath.Join(s.dir, passwordFile)

@@ -72,10 +72,12 @@ type kind struct {
 	// installed are the variables that are set when a data directory is installed, once.
 	installed []string
 	// prepare changes the files before each start.
-	prepare func(l *launch) error
+	prepare func(ctx context.Context, l *launch) error
 	// explain converts the log of a server that failed to start to an error with a remedy, or
 	// returns nil if the log is sufficient.
 	explain func(log string) error
+	// helpers are the programs that a member of a cluster runs on files of its data directory, and that may outlive it.
+	helpers []string
 	// children means that the server consists of several processes, which may end slightly later
 	// than the first, and work in the data directory.
 	children bool
@@ -135,6 +137,8 @@ type launch struct {
 	password string
 	// headPassword is that of the head's port.
 	headPassword string
+	// joining is about the start of a member of a cluster.
+	joining joining
 }
 
 func kinds() []*kind {

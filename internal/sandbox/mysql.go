@@ -84,7 +84,8 @@ func mariadb() *kind {
 	k.install, k.check, k.explain = installMariaDB, checkMariaDB, explainMariaDB
 	k.nodesKey = "spider"
 	k.replication = replication{tcp: true, follow: followMariaDB, position: []string{logged, "SELECT 'position', @@gtid_binlog_pos"},
-		reached: "SELECT 'reached', MASTER_GTID_WAIT('%s', 1) = 0"}
+		reached: "SELECT 'reached', MASTER_GTID_WAIT('%s', 1) = 0", joined: joinedGalera}
+	k.prepare, k.helpers = joinGalera, []string{"bash", "rsync"}
 	k.reported = append(k.reported, spiderVariable)
 	return k
 }
@@ -349,7 +350,7 @@ func argsMariaDB(l *launch) []string {
 		Source:  {"--rpl-semi-sync-master-enabled=ON", "--rpl-semi-sync-master-wait-point=AFTER_SYNC"},
 		Replica: {"--rpl-semi-sync-slave-enabled=ON"},
 	})...)
-	return append(args,
+	return append(append(args, galeraArgs(l)...),
 		"--innodb-buffer-pool-size="+strconv.FormatInt(pool, 10),
 		"--loose-innodb-buffer-pool-chunk-size="+strconv.FormatInt(gcd(pool, 128<<20), 10))
 }
@@ -385,7 +386,10 @@ const portAccount = "'" + User + "'@'127.0.0.1'"
 
 func setupMySQL(l *launch) []string {
 	statements := []string{"CREATE DATABASE IF NOT EXISTS " + Database}
-	if l.part.role != "" { // each server has its own accounts
+	switch l.part.role { // each server has its own accounts
+	case Member:
+		statements = append([]string{"SET SESSION wsrep_on = OFF"}, statements...)
+	case Source, Replica:
 		statements = append([]string{"SET SESSION sql_log_bin = 0"}, statements...)
 	}
 	if l.port != 0 {

@@ -51,7 +51,7 @@ func followMySQL(l *launch) []string {
 
 func sourceAccount(l *launch, word string) string {
 	return fmt.Sprintf("%[1]s_HOST = '127.0.0.1', %[1]s_PORT = %[2]d, %[1]s_USER = '%[3]s', %[1]s_PASSWORD = '%[4]s'",
-		word, l.part.head.Port, User, l.headPassword)
+		word, l.part.head().Port, User, l.headPassword)
 }
 
 // semiSyncOfMySQL returns an error for a server without the plug-ins for it, which are in none of

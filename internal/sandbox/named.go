@@ -73,30 +73,38 @@ func StartNamed(ctx context.Context, name string, o Options, logf func(format st
 	if err := checkNodeNames(list, name, o); err != nil {
 		return fail(err)
 	}
-	p := o.part(0, Info{})
-	if i := slices.IndexFunc(list, func(in Instance) bool { return in.Name == name }); i >= 0 && list[i].Role == Replica {
-		if o, p, err = ofReplica(list, list[i]); err != nil {
-			return fail(err)
-		}
-	}
 	var u undoing
+	g := groupOf(list, name, o)
 	head := Instance{Name: name}
-	s, err := start(ctx, o, p, name, logf)
+	var s, first *Server
+	if i := slices.IndexFunc(list, func(in Instance) bool { return in.Name == name }); i >= 0 && list[i].Head != "" && list[i].Role != "" {
+		var p part
+		if o, p, err = ofNode(list, list[i]); err == nil {
+			s, err = start(ctx, o, p, name, logf)
+		}
+	} else {
+		s, first, err = startHead(ctx, o, g, func(number int) string { return append([]string{name}, NodeNames(name, o)...)[number] }, logf)
+	}
 	switch {
 	case errors.Is(err, errLocked):
 		// Its nodes run with it.
 		if i := slices.IndexFunc(list, func(in Instance) bool { return in.Name == name && in.State == Running }); i >= 0 {
-			err = errors.Join(ErrRunning, startNamedNodes(ctx, list[i], logf, &u))
+			err = errors.Join(ErrRunning, startNamedNodes(ctx, list[i], g, logf, &u))
 		}
 		return fail(err)
 	case err != nil:
 		return fail(err)
 	}
+	if first != nil {
+		if err := u.add(first); err != nil {
+			return fail(errors.Join(err, u.undo(ctx)))
+		}
+	}
 	// From here on the server holds the lock. The goroutine that waits for the
 	// server reaps it if it ends before this process.
 	if err = u.add(s); err == nil {
 		head.Info = s.Info
-		err = startNamedNodes(ctx, head, logf, &u)
+		err = startNamedNodes(ctx, head, g, logf, &u)
 	}
 	if err != nil {
 		return fail(errors.Join(err, u.undo(ctx)))
@@ -104,15 +112,16 @@ func StartNamed(ctx context.Context, name string, o Options, logf func(format st
 	return s.Info, nil
 }
 
-// ofReplica returns the options and the place of a replica that is started by its own name.
-func ofReplica(list []Instance, in Instance) (Options, part, error) {
+// ofNode returns the options and the place of a replica or a member that is started by its own name.
+func ofNode(list []Instance, in Instance) (Options, part, error) {
 	i := slices.IndexFunc(list, func(head Instance) bool { return head.Name == in.Head && head.State == Running })
 	if i < 0 {
-		return Options{}, part{}, fmt.Errorf("it is a replica, whose source doesn't run: start %s, and its replicas start with it", in.Head)
+		what := map[string]string{Replica: "a replica, whose source doesn't", Member: "a member of a cluster, whose first doesn't"}[in.Role]
+		return Options{}, part{}, fmt.Errorf("it is %s run: start %s, and the others start with it", what, in.Head)
 	}
 	head := list[i]
 	n := slices.Index(NodeNames(head.Name, head.Options), in.Name)
-	return head.Options.node(n), head.Options.part(n+1, head.Info), nil
+	return head.Options.node(n), head.Options.part(n+1, groupOf(list, head.Name, head.Options)), nil
 }
 
 // List returns the named sandboxes under root ("" is DefaultRoot), sorted by name.
@@ -246,6 +255,6 @@ func stopNamed(ctx context.Context, in Instance, keepData bool) error {
 		return st.release(lock, false)
 	}
 	err = removeSocketDir(st.SocketDir)
-	st.PID, st.SocketDir, st.Port = 0, "", 0
+	st.PID, st.SocketDir, st.Port, st.Group = 0, "", 0, 0
 	return errors.Join(err, st.write(), lock.Close())
 }

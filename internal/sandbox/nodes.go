@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -22,29 +23,88 @@ func NodeNames(name string, o Options) []string {
 }
 
 // nodes is the number of servers beside the first.
-func (o Options) nodes() int { return o.Nodes + o.Replicas }
+func (o Options) nodes() int { return o.Nodes + o.Replicas + max(o.Galera-1, 0) }
 
 // node returns the options of a node.
 func (o Options) node(i int) Options {
 	o = o.withDefaults()
 	o.Memory = o.OwnMemory()
-	o.Nodes, o.Replicas, o.SemiSync = 0, 0, false
+	o.Nodes, o.Replicas, o.SemiSync, o.Galera = 0, 0, false, 0
 	if o.Keep != "" {
 		o.Keep = fmt.Sprintf("%s-%d", strings.TrimRight(o.Keep, "/"), i+1)
 	}
 	return o
 }
 
-// startNodes starts the nodes of a throwaway server.
-func (s *Server) startNodes(ctx context.Context) error {
+// startHead starts the first server of a topology; of a cluster that doesn't run before it the member that has committed more,
+// which it returns as first.
+func startHead(ctx context.Context, o Options, g group, nameOf func(number int) string, logf func(string, ...any)) (s, first *Server, err error) {
+	var behind *behindError
+	if s, err = start(ctx, o, o.part(0, g), nameOf(0), logf); !errors.As(err, &behind) {
+		return s, nil, err
+	}
+	n := behind.number
+	if first, err = start(ctx, o.node(n-1), o.part(n, g), nameOf(n), logf); err != nil {
+		return nil, nil, fmt.Errorf("node %d: %w", n, err)
+	}
+	if s, err = start(ctx, o, o.part(0, g), nameOf(0), logf); err != nil {
+		return nil, nil, errors.Join(err, first.Stop(context.WithoutCancel(ctx)))
+	}
+	return s, first, nil
+}
+
+// startNodes starts the nodes of a throwaway server. first is one that runs already, or nil.
+func (s *Server) startNodes(ctx context.Context, first *Server) error {
 	for i := range s.Options.nodes() {
-		n, err := start(ctx, s.Options.node(i), s.Options.part(i+1, s.Info), "", s.logf)
-		if err != nil {
-			return fmt.Errorf("node %d: %w", i+1, err)
+		n := first
+		if n == nil || n.plan.part.number != i+1 {
+			var err error
+			if n, err = start(ctx, s.Options.node(i), s.Options.part(i+1, s.plan.part.group), "", s.logf); err != nil {
+				return fmt.Errorf("node %d: %w", i+1, err)
+			}
 		}
 		s.Nodes = append(s.Nodes, n)
 	}
 	return nil
+}
+
+// keptGroup is the servers that were kept of a topology, by Options.Keep.
+func keptGroup(o Options) (group, error) {
+	g := group{}
+	for i := range 1 + o.nodes() {
+		dir := o.Keep
+		if i > 0 {
+			dir = o.node(i - 1).Keep
+		}
+		if dir == "" {
+			break
+		}
+		dir, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, err
+		}
+		if st, err := readState(dir); err == nil {
+			st.Group = 0 // it doesn't run
+			g[i] = st.info(o)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+// groupOf is the servers of a named topology.
+func groupOf(list []Instance, name string, o Options) group {
+	g, names := group{}, append([]string{name}, NodeNames(name, o)...)
+	for _, in := range list {
+		if i := slices.Index(names, in.Name); i >= 0 {
+			if in.State != Running {
+				in.Group = 0
+			}
+			g[i] = in.Info
+		}
+	}
+	return g
 }
 
 func (s *Server) stopNodes(ctx context.Context) error {
@@ -75,9 +135,9 @@ func (u *undoing) undo(ctx context.Context) error {
 }
 
 // startNamedNodes starts those nodes of a named sandbox that don't run.
-func startNamedNodes(ctx context.Context, head Instance, logf func(string, ...any), u *undoing) error {
+func startNamedNodes(ctx context.Context, head Instance, g group, logf func(string, ...any), u *undoing) error {
 	for i, node := range NodeNames(head.Name, head.Options) {
-		s, err := start(ctx, head.Options.node(i), head.Options.part(i+1, head.Info), node, logf)
+		s, err := start(ctx, head.Options.node(i), head.Options.part(i+1, g), node, logf)
 		if errors.Is(err, errLocked) {
 			continue // it runs
 		}

@@ -168,7 +168,7 @@ func giveToPostgres(dataDir string) (*account, error) {
 	})
 }
 
-func preparePostgres(l *launch) error {
+func preparePostgres(_ context.Context, l *launch) error {
 	if l.part.role == Replica {
 		if err := os.WriteFile(filepath.Join(l.dataDir, "standby.signal"), nil, 0o600); err != nil {
 			return err
@@ -271,7 +271,7 @@ func streaming(l *launch) map[string]string {
 	settings := map[string]string{"wal_level": "replica", "max_wal_senders": "40", "max_replication_slots": "40", "wal_retrieve_retry_interval": "200ms"}
 	switch {
 	case l.part.role == Replica:
-		settings["primary_conninfo"] = "host='" + filepath.Dir(l.part.head.Socket) + "' port=5432 user=" + User + " application_name=" + l.slot()
+		settings["primary_conninfo"] = "host='" + filepath.Dir(l.part.head().Socket) + "' port=5432 user=" + User + " application_name=" + l.slot()
 		settings["primary_slot_name"] = l.slot()
 	case l.part.semiSync:
 		settings["synchronous_standby_names"] = "ANY 1 (*)"
@@ -292,12 +292,12 @@ func copyPostgres(ctx context.Context, l *launch, dir string) error {
 		return err
 	}
 	// A slot of a start that was broken off.
-	_, err = queryPostgres(ctx, l.part.head.Socket,
+	_, err = queryPostgres(ctx, l.part.head().Socket,
 		"SELECT slot_name, pg_drop_replication_slot(slot_name)::text FROM pg_replication_slots WHERE slot_name = '"+l.slot()+"'")
 	if err != nil {
 		return err
 	}
-	_, err = as.run(ctx, nil, program, "--pgdata="+dir, "--host="+filepath.Dir(l.part.head.Socket),
+	_, err = as.run(ctx, nil, program, "--pgdata="+dir, "--host="+filepath.Dir(l.part.head().Socket),
 		"--port=5432", "--username="+User, "--wal-method=stream", "--checkpoint=fast", "--no-sync", "--create-slot", "--slot="+l.slot())
 	return err
 }

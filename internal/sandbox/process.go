@@ -146,7 +146,14 @@ func (s *state) signal(pid int, sig syscall.Signal) error {
 
 // matches reports whether a command line is that of the sandbox's server.
 func (s *state) matches(argv []string) bool {
-	if len(argv) == 0 || !slices.Contains(s.kind.programs, filepath.Base(argv[0])) {
+	if len(argv) == 0 {
+		return false
+	}
+	if slices.Contains(s.kind.helpers, filepath.Base(argv[0])) {
+		within := s.DataDir + string(filepath.Separator)
+		return s.DataDir != "" && slices.ContainsFunc(argv[1:], func(arg string) bool { return strings.HasPrefix(strings.TrimPrefix(arg, s.kind.dataDirArg), within) })
+	}
+	if !slices.Contains(s.kind.programs, filepath.Base(argv[0])) {
 		return false
 	}
 	proofs := []string{s.kind.dataDirArg + filepath.Join(s.dir, dataName)}

@@ -118,6 +118,9 @@ type Options struct {
 	// asynchronously: those of MariaDB and MySQL by GTID, PostgreSQL's by streaming. Memory is
 	// divided among all of them.
 	Replicas int
+	// Galera is the number of servers of a Galera cluster: this one and further ones, which all take
+	// changes, and have those of the others. Memory is divided among them.
+	Galera int
 	// SemiSync makes a commit wait until a replica has received it; not longer than 10 s with
 	// MariaDB and MySQL, which then commit without.
 	SemiSync bool

@@ -54,8 +54,10 @@ type Info struct {
 	PasswordFile string
 	User         string
 	Database     string
-	// Role is Source or Replica, "" for a server that is neither.
-	Role    string
+	// Role is Source, Replica or Member, "" for a server that is none of them.
+	Role string
+	// Group is the port by which the members of a cluster find this one.
+	Group   int
 	Options Options
 	Started time.Time
 }
@@ -100,7 +102,7 @@ func (i Info) Execute(ctx context.Context, statements ...string) error {
 // the first start; after a Restart its process id is different: see Process.
 type Server struct {
 	Info
-	// Nodes are the servers of Options.Nodes or Options.Replicas, which Stop stops as well.
+	// Nodes are the further servers of Options.Nodes, Options.Replicas or Options.Galera, which Stop stops as well.
 	Nodes    []*Server
 	state    state
 	plan     *launch
@@ -129,9 +131,13 @@ func Start(ctx context.Context, o Options, logf func(format string, args ...any)
 	if logf == nil {
 		logf = func(string, ...any) {}
 	}
-	s, err := start(ctx, o, o.part(0, Info{}), "", logf)
+	g, err := keptGroup(o)
+	var s, first *Server
 	if err == nil {
-		if err = s.startNodes(ctx); err != nil {
+		s, first, err = startHead(ctx, o, g, func(int) string { return "" }, logf)
+	}
+	if err == nil {
+		if err = s.startNodes(ctx, first); err != nil {
 			err = errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
 		}
 	}

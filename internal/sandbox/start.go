@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -170,7 +169,7 @@ func (s *Server) launch(ctx context.Context, bin binaries, p part) error {
 	l := &launch{Options: s.Options, kind: s.state.kind, part: p, bin: bin, dir: s.Dir, dataDir: s.DataDir,
 		tmpDir: filepath.Join(s.Dir, tmpName), socket: s.Socket}
 	l.Memory = l.OwnMemory()
-	if l.kind.replication.tcp && p.role == Source {
+	if l.kind.replication.tcp && (p.role == Source || p.role == Member) {
 		l.Port = PortAuto
 	}
 	if err := l.fill(ctx, s.logf); err != nil {
@@ -183,10 +182,13 @@ func (s *Server) launch(ctx context.Context, bin binaries, p part) error {
 		return err
 	}
 	s.Info = s.state.info(s.Options)
+	if p.group != nil {
+		p.group[p.number] = s.Info
+	}
 	if p.role == Replica {
 		ctx, cancel := context.WithTimeoutCause(ctx, followTimeout, fmt.Errorf("not within %v", followTimeout))
 		defer cancel()
-		if err := s.follow(ctx, p.head, s.Done()); err != nil {
+		if err := s.follow(ctx, p.head(), s.Done()); err != nil {
 			return err
 		}
 	}
@@ -199,7 +201,7 @@ func (s *Server) launch(ctx context.Context, bin binaries, p part) error {
 func (s *Server) boot(ctx context.Context, logMode int) error {
 	l := s.plan
 	if l.kind.prepare != nil {
-		if err := l.kind.prepare(l); err != nil {
+		if err := l.kind.prepare(ctx, l); err != nil {
 			return err
 		}
 	}
@@ -210,7 +212,7 @@ func (s *Server) boot(ctx context.Context, logMode int) error {
 	defer log.Close()
 	cmd := exec.Command(l.bin.server, l.kind.args(l)...)
 	cmd.Dir = l.dir
-	cmd.Env = serverEnv()
+	cmd.Env = append(serverEnv(), l.clusterEnv()...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if s.detached || inheritLock {
 		cmd.ExtraFiles = []*os.File{s.lock}
@@ -219,7 +221,7 @@ func (s *Server) boot(ctx context.Context, logMode int) error {
 	if err != nil {
 		return fmt.Errorf("run %s: %w", l.bin.server, err)
 	}
-	if l.kind.children {
+	if l.kind.children || l.part.role == Member {
 		st := s.state
 		proc.endOthers = func() error { return st.endServers(context.Background(), 0) }
 	}
@@ -237,7 +239,7 @@ func (s *Server) boot(ctx context.Context, logMode int) error {
 	if s.params == nil { // those of the first start are recorded
 		s.params = params
 	}
-	s.state.PID, s.state.Version, s.state.Port, s.state.Started = cmd.Process.Pid, version, l.port, up
+	s.state.PID, s.state.Version, s.state.Port, s.state.Group, s.state.Started = cmd.Process.Pid, version, l.port, l.joining.group, up
 	return s.state.write()
 }
 
@@ -260,16 +262,23 @@ func (l *launch) fill(ctx context.Context, logf func(string, ...any)) error {
 	if err := os.Mkdir(l.tmpDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if head := l.part.head; l.part.role == Replica && head.Port != 0 { // accounts are replicated
+	if head := l.part.head(); l.part.role == Replica && head.Port != 0 { // accounts are replicated
 		var err error
 		if l.headPassword, err = head.password(); err != nil {
 			return err
 		}
 	}
 	if l.Port == PortAuto {
-		var err error
-		if l.port, err = freePort(); err != nil {
+		n := 1
+		if l.part.role == Member {
+			n = 4
+		}
+		free, err := freePorts(n)
+		if err != nil {
 			return err
+		}
+		if l.port = free[0]; n > 1 {
+			l.joining.group, l.joining.increments, l.joining.whole = free[1], free[2], free[3]
 		}
 		l.password = cmp.Or(l.headPassword, rand.Text())
 		if err := os.WriteFile(filepath.Join(l.dir, passwordFile), []byte(l.password+"\n"), 0o600); err != nil {
@@ -296,24 +305,27 @@ func (i Info) password() (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// The ports that freePort chooses from lie below those that the kernel gives to outgoing
+// The ports that freePorts chooses from lie below those that the kernel gives to outgoing
 // connections, so that none of these has a server's port when it is started again.
 const (
 	firstPort = 15000
 	ports     = 15000
 )
 
-// freePort returns a port of 127.0.0.1 on which nobody listens.
-func freePort() (int, error) {
-	var err error
+// freePorts returns n different ports of 127.0.0.1 on which nobody listens.
+func freePorts(n int) (free []int, err error) {
 	for range 100 {
 		port := firstPort + mathrand.IntN(ports)
 		var ln net.Listener
-		if ln, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
-			return port, ln.Close()
+		if ln, err = net.Listen("tcp", loopback(port)); err != nil {
+			continue
+		}
+		defer ln.Close()
+		if free = append(free, port); len(free) == n {
+			return free, nil
 		}
 	}
-	return 0, fmt.Errorf("find a free port: %w", err)
+	return nil, fmt.Errorf("find a free port: %w", err)
 }
 
 // aServer names the server of a role in messages.
@@ -348,6 +360,9 @@ func (s *Server) await(ctx context.Context, proc *process) (string, error) {
 			// has accepted the connection is noticed.
 			ask, done := context.WithTimeout(ctx, startNews)
 			version, err := k.greet(ask, s.Socket)
+			if err == nil && s.Role == Member {
+				err = k.replication.joined(ask, s.Socket)
+			}
 			done()
 			if err == nil {
 				return version, nil

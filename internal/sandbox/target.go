@@ -29,10 +29,14 @@ func (o *Options) parameters() []parameter {
 		{key: "version", text: &o.Version}, {key: "memory", size: &o.Memory}, {key: "redo", size: &o.Redo}, {key: "durability", text: &o.Durability},
 		{key: "engine", text: &o.Storage}, {key: "port", text: &o.Port}, {key: "keep", text: &o.Keep},
 	}
-	if k, err := kindOf(cmp.Or(o.Kind, kinds()[0].name)); err == nil && k.nodesKey != "" {
+	k, err := kindOf(cmp.Or(o.Kind, kinds()[0].name))
+	if err == nil && k.nodesKey != "" {
 		all = append(all, parameter{key: k.nodesKey, number: &o.Nodes})
 	}
 	all = append(all, parameter{key: "replicas", number: &o.Replicas}, parameter{key: "semisync", flag: &o.SemiSync})
+	if err == nil && k.replication.joined != nil {
+		all = append(all, parameter{key: "galera", number: &o.Galera})
+	}
 	return append(all, parameter{key: "set"})
 }
 

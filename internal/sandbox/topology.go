@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -12,22 +13,33 @@ const (
 	// Source is a server whose changes Replicas receive and repeat.
 	Source  = "source"
 	Replica = "replica"
+	// Member is a server of a Galera cluster: all of them take changes, and have those of the others.
+	Member = "member"
 )
+
+// A group is the servers of a topology so far, by number, running or not: 0 is the head, and its
+// nodes are numbered from 1.
+type group map[int]Info
 
 // A part is the place of a server in a topology. The zero value is that of a server alone, and of
 // one whose tables others present.
 type part struct {
 	role   string
-	number int  // 0 is the head; its nodes are numbered from 1
-	head   Info // of a node
+	number int
+	group  group
 	// semiSync: see Options.SemiSync.
 	semiSync bool
 }
 
-// part returns the place of a node, or of the head if number is 0.
-func (o Options) part(number int, head Info) part {
-	p := part{number: number, head: head, semiSync: o.SemiSync}
+// head is the first server of the topology.
+func (p part) head() Info { return p.group[0] }
+
+// part returns the place of a server in the topology of a group.
+func (o Options) part(number int, g group) part {
+	p := part{number: number, group: g, semiSync: o.SemiSync}
 	switch {
+	case o.Galera > 0:
+		p.role = Member
 	case o.Replicas > 0 && number == 0:
 		p.role = Source
 	case o.Replicas > 0:
@@ -52,12 +64,19 @@ type replication struct {
 	// that returns 1 once a replica has it, with the position in place of %s. It may wait for a second.
 	position []string
 	reached  string
+	// joined returns an error until a member of a cluster has what the others have; nil is that there are no clusters.
+	joined func(ctx context.Context, socket string) error
 }
 
 // reservedHere are the server variables that a topology chooses.
 func (p part) reservedHere() []string {
-	if p.role == "" {
+	switch p.role {
+	case "":
 		return nil
+	case Member:
+		return []string{"wsrep_on", "wsrep_provider", "wsrep_provider_options", "wsrep_cluster_address", "wsrep_cluster_name", "wsrep_node_address", "wsrep_node_incoming_address",
+			"wsrep_sst_method", "wsrep_sst_receive_address", "wsrep_start_position", "wsrep_recover", "wsrep_new_cluster", "wsrep_data_home_dir",
+			"server_id", "log_bin", "skip_log_bin", "binlog_format", "innodb_autoinc_lock_mode"}
 	}
 	return []string{"server_id", "log_bin", "skip_log_bin", "binlog_format", "sync_binlog", "gtid_mode", "gtid_domain_id", "read_only", "super_read_only",
 		"primary_conninfo", "primary_slot_name", "synchronous_standby_names", "hot_standby", "wal_level", "max_wal_senders"}
@@ -71,14 +90,20 @@ func (o Options) validateTopology(k *kind) error {
 		return fmt.Errorf("%s %d: want 1 to %d", k.nodesKey, o.Nodes, maxNodes)
 	case o.Replicas < 0 || o.Replicas > maxNodes:
 		return fmt.Errorf("replicas %d: want 1 to %d", o.Replicas, maxNodes)
-	case o.Replicas > 0 && o.Nodes > 0:
-		return fmt.Errorf("replicas and %s exclude each other: a sandbox has one topology", k.nodesKey)
+	case o.Galera < 0 || o.Galera > maxNodes:
+		return fmt.Errorf("galera %d: want 1 to %d", o.Galera, maxNodes)
+	case o.Galera > 0 && k.replication.joined == nil:
+		return fmt.Errorf("%s has no Galera clusters: use mariadb", o.Kind)
+	case o.Galera > 0 && o.Storage != InnoDB:
+		return fmt.Errorf("galera replicates tables of InnoDB alone, not of %s", o.Storage)
+	case min(o.Replicas, 1)+min(o.Nodes, 1)+min(o.Galera, 1) > 1:
+		return fmt.Errorf("%s exclude each other: a sandbox has one topology", strings.Join(o.topologies(k), " and "))
 	case o.SemiSync && o.Replicas == 0:
 		return errors.New("semisync is about replicas: add replicas=1")
 	}
-	for _, name := range o.part(0, Info{}).reservedHere() {
+	for _, name := range o.part(0, nil).reservedHere() {
 		if _, set := o.Set[name]; set {
-			return fmt.Errorf("server variable %s can't be set in a sandbox with replicas: %s", name, inside)
+			return fmt.Errorf("server variable %s can't be set in a sandbox with %s: %s", name, strings.Join(o.topologies(k), ""), inside)
 		}
 	}
 	if n := o.sharers(); n > 1 && o.Memory/n < k.minMemory {
@@ -87,11 +112,24 @@ func (o Options) validateTopology(k *kind) error {
 	return nil
 }
 
-// sharers is the number of servers that share Options.Memory.
-func (o Options) sharers() int64 { return int64(1 + o.Replicas) }
+// topologies are the parameters of topologies that are given.
+func (o Options) topologies(k *kind) (given []string) {
+	for _, t := range []struct {
+		key string
+		n   int
+	}{{k.nodesKey, o.Nodes}, {"replicas", o.Replicas}, {"galera", o.Galera}} {
+		if t.n > 0 {
+			given = append(given, t.key)
+		}
+	}
+	return given
+}
 
-// OwnMemory is the memory of each server, in bytes: replicas share that of the sandbox with
-// their source, in whole MiB.
+// sharers is the number of servers that share Options.Memory.
+func (o Options) sharers() int64 { return int64(1 + o.nodes() - o.Nodes) }
+
+// OwnMemory is the memory of each server, in bytes: replicas, and members of a cluster, share that of
+// the sandbox, in whole MiB.
 func (o Options) OwnMemory() int64 { return o.Memory / o.sharers() >> 20 << 20 }
 
 // catchUpPoll is the interval between questions whether a replica has reached a position.
@@ -103,6 +141,9 @@ func (i Info) follow(ctx context.Context, head Info, gone <-chan struct{}) error
 	k, err := kindOf(i.Kind)
 	if err != nil {
 		return err
+	}
+	if i.Role == Member {
+		return k.replication.joined(ctx, i.Socket)
 	}
 	at, err := k.query(ctx, head.Socket, k.replication.position...)
 	if err != nil {
@@ -123,17 +164,30 @@ func (i Info) follow(ctx context.Context, head Info, gone <-chan struct{}) error
 	}
 }
 
-// CatchUp waits until each replica that runs has all that the server has committed so far.
+// CatchUp waits until each replica, and each member of a cluster, has all that was committed so far.
 func (s *Server) CatchUp(ctx context.Context) error {
 	for i, n := range s.Nodes {
-		if n.Role != Replica {
+		if n.Role == "" {
 			continue
 		}
 		if err := n.follow(ctx, s.Info, n.Done()); err != nil {
-			return fmt.Errorf("replica %d: %w", i+1, err)
+			return fmt.Errorf("%s %d: %w", n.Role, i+1, err)
 		}
 	}
 	return nil
+}
+
+// Name says which server of a topology this is: number 0 is the first.
+func (i Info) Name(number int) string {
+	switch i.Role {
+	case Source:
+		return "source"
+	case Replica:
+		return fmt.Sprintf("replica %d", number)
+	case Member:
+		number++ // the first is a node as the others are
+	}
+	return fmt.Sprintf("node %d", number)
 }
 
 // followTimeout is how long a new replica may take to receive what its source has: nothing, or

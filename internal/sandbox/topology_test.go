@@ -5,12 +5,14 @@ package sandbox_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/testdb"
@@ -172,9 +174,129 @@ func TestTopologyRefuses(t *testing.T) {
 		"sandbox:mysql?replicas=1&semisync=true&fdw=1":  "unknown parameter",
 		"sandbox:postgres?replicas=1&spider=1":          "unknown parameter",
 		"sandbox:postgres?replicas=1&set=wal_level=off": "wal_level can't be set",
+		"sandbox:mariadb?galera=0":                      `galera: "0" is not a number`,
+		"sandbox:mariadb?galera=17":                     "galera 17: want 1 to 16",
+		"sandbox:mariadb?galera=2&replicas=1":           "replicas and galera exclude each other",
+		"sandbox:mariadb?galera=2&spider=1":             "spider and galera exclude each other",
+		"sandbox:mariadb?galera=2&semisync=true":        "add replicas=1",
+		"sandbox:mariadb?galera=2&engine=rocksdb":       "InnoDB alone",
+		"sandbox:mariadb?galera=3&memory=16MB":          "request memory=18MB",
+		"sandbox:mariadb?galera=3&set=wsrep_on=OFF":     "wsrep_on can't be set in a sandbox with galera",
+		"sandbox:mysql?galera=3":                        "unknown parameter",
 	} {
 		if _, err := sandbox.ParseTarget(target); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", target, err)
 		}
 	}
+}
+
+// clustered are small options of a Galera cluster.
+func clustered(t *testing.T) sandbox.Options {
+	o := small(t, "mariadb")
+	o.Galera = 3
+	o.Memory *= int64(o.Galera)
+	return o
+}
+
+// A cluster's servers end with their owner, however early it is killed.
+func TestGaleraOwnerKilled(t *testing.T) {
+	testdb.SkipUnlessNightly(t, "TestReplicasOwnerKilled")
+	o := clustered(t)
+	for i := range 50 {
+		c := startChild(t, o)
+		if i%5 > 0 { // at any moment of the start
+			time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+		} else {
+			c.info(t)
+		}
+		must(t, c.cmd.Process.Kill())
+		io.Copy(io.Discard, c.out)
+		c.cmd.Wait()
+		eventually(t, "the servers die", func() bool { return len(serversIn(t, o.Root)) == 0 })
+	}
+	o.Galera = 0
+	stop(t, start(t, o))
+	assertGone(t, o.Root)
+}
+
+// Each member of a cluster has the rows of the others, also of the time while it was killed.
+func TestGalera(t *testing.T) {
+	testdb.SkipUnlessNightly(t, "cmd/rowmill TestGaleraRefused")
+	s := start(t, clustered(t))
+	servers := append([]*sandbox.Server{s}, s.Nodes...)
+	all := func(rows string) {
+		t.Helper()
+		must(t, s.CatchUp(t.Context()))
+		for i, n := range servers {
+			if got := ask(t, n.Info, "SELECT COUNT(*) FROM t"); got != rows {
+				t.Errorf("member %d has %s rows, want %s", i+1, got, rows)
+			}
+		}
+	}
+	if len(servers) != 3 || s.Role != sandbox.Member || s.Nodes[1].Role != sandbox.Member || s.Nodes[0].Options.Memory != kinds()["mariadb"].Memory {
+		t.Fatalf("%+v", s.Nodes)
+	}
+	execute(t, s.Info, "CREATE TABLE t (n INT PRIMARY KEY)")
+	for i, n := range servers {
+		execute(t, n.Info, fmt.Sprintf("INSERT INTO t VALUES (%d)", i))
+	}
+	all("3")
+	for i, n := range servers {
+		n.Kill()
+		execute(t, servers[(i+1)%3].Info, fmt.Sprintf("INSERT INTO t VALUES (%d)", 10+i))
+		must(t, n.Restart(t.Context()))
+		all(fmt.Sprint(4 + i))
+	}
+	for _, n := range s.Nodes { // the last one has no majority
+		n.Kill()
+	}
+	for _, n := range s.Nodes {
+		must(t, n.Restart(t.Context()))
+	}
+	all("6")
+	stop(t, s)
+	assertGone(t, s.Options.Root)
+}
+
+// A cluster whose members were all killed comes back with the member that has committed most, also by the name of the first.
+func TestNamedGalera(t *testing.T) {
+	testdb.SkipUnlessNightly(t, "cmd/rowmill TestGaleraRefused")
+	o := clustered(t)
+	t.Cleanup(func() { _ = sandbox.StopNamed(context.Background(), o.Root, "a", false) })
+	list := func() []sandbox.Instance {
+		t.Helper()
+		all, err := sandbox.List(o.Root)
+		must(t, err)
+		return all
+	}
+	named := func(name string) sandbox.Info {
+		t.Helper()
+		info, err := sandbox.StartNamed(t.Context(), name, o, t.Logf)
+		must(t, err)
+		return info
+	}
+	kill := func(at int) {
+		t.Helper()
+		must(t, syscall.Kill(list()[at].PID, syscall.SIGKILL))
+		eventually(t, "the crash is seen", func() bool { return list()[at].State == sandbox.Crashed })
+	}
+	first := named("a")
+	execute(t, first, "CREATE TABLE t (n INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+	kill(0)
+	second := list()[1].Info
+	execute(t, second, "INSERT INTO t VALUES (2)")
+	kill(1)
+	kill(2)
+	if _, err := sandbox.StartNamed(t.Context(), "a-1", o, t.Logf); err == nil || !strings.Contains(err.Error(), "a member of a cluster, whose first doesn't run: start a,") {
+		t.Error(err)
+	}
+	want(t, named("a"), map[string]string{"SELECT SUM(n) FROM t": "3"})
+	kill(1)
+	want(t, named("a-1"), map[string]string{"SELECT SUM(n) FROM t": "3"})
+
+	// It is stopped with its data, and its members come back on other ports.
+	must(t, sandbox.StopNamed(t.Context(), o.Root, "a", true))
+	want(t, named("a"), map[string]string{"SELECT SUM(n) FROM t": "3"})
+	must(t, sandbox.StopNamed(t.Context(), o.Root, "a", false))
+	assertGone(t, o.Root)
 }

@@ -43,8 +43,8 @@ type Node struct {
 	DataDir string
 	// Server is the private server; nil for other nodes.
 	Server *sandbox.Server
-	// Replica reports that the node repeats the changes of the first.
-	Replica bool
+	// Replica reports that the node repeats the changes of the first, Member that each takes changes and has those of the others.
+	Replica, Member bool
 }
 
 // Open opens a target. It starts a private server if the target asks for one. note
@@ -81,8 +81,9 @@ func Open(ctx context.Context, text string, note func(string)) (_ *DB, err error
 	n := &d.Nodes[0]
 	n.Target, n.Engine, n.PID, n.DataDir = info.Target, info.Engine, info.PID, info.DataDir
 	if n.Server != nil {
+		n.Member = n.Server.Role == sandbox.Member
 		for _, s := range n.Server.Nodes {
-			d.Nodes = append(d.Nodes, Node{Target: s.Target(), Engine: s.Kind, PID: s.PID, DataDir: s.DataDir, Server: s, Replica: s.Role == sandbox.Replica})
+			d.Nodes = append(d.Nodes, Node{Target: s.Target(), Engine: s.Kind, PID: s.PID, DataDir: s.DataDir, Server: s, Replica: s.Role == sandbox.Replica, Member: s.Role == sandbox.Member})
 		}
 	}
 	return d, nil

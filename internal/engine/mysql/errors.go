@@ -24,8 +24,8 @@ var classes = numbered(map[error][]uint16{
 	engine.ErrTableExists: {1050},
 	engine.ErrNoTable:     {1146},
 	// Server shutdown in progress; MariaDB: connection was killed; errors of network packets; MySQL:
-	// closed after wait_timeout.
-	engine.ErrConnectionLost: {1053, 1927, 1158, 1159, 1160, 1161, 4031},
+	// closed after wait_timeout; Galera: the node is not ready.
+	engine.ErrConnectionLost: {1053, 1927, 1158, 1159, 1160, 1161, 4031, 1047},
 	engine.ErrUnreachable:    {1040}, // too many connections
 	// Unknown storage engine; LOAD DATA LOCAL is disabled, also in MySQL 8.0 and in MariaDB.
 	engine.ErrUnsupported: {1286, 1148, 3948, 4166},
@@ -92,6 +92,9 @@ func classify(err error) error {
 		}
 		if ok {
 			return err
+		}
+		if strings.Contains(server.Message, "(provider status: ") { // Galera: the node has lost the others as it committed
+			return engine.Classed(engine.ErrConnectionLost, err)
 		}
 		if strings.Contains(server.Message, "No space left on device") {
 			return engine.Classed(engine.ErrDiskFull, err)
