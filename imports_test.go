@@ -60,7 +60,7 @@ var mayImport = map[string][]string{
 	"internal/report":           {"result", "internal/figure", "internal/maintain", "internal/sizing", "internal/statistics"},
 	"internal/statistics":       {"result"},
 	"internal/experiment": {"internal/bench", "internal/engine", "internal/figure", "internal/maintain", "internal/probe", "internal/sandbox", "internal/state", "internal/target",
-		"internal/textfile", "internal/tomlfile", "internal/workload", "internal/query", "internal/query/mysqlfront", "result", "rolling"},
+		"internal/textfile", "internal/tomlfile", "internal/workload", "internal/query", "internal/query/mysqlfront", "internal/statistics", "result", "rolling"},
 	"internal/sizing": {"internal/engine", "internal/value", "rolling", "result", "internal/figure"},
 	"internal/target": {"internal/engine", "internal/engine/mysql", "internal/engine/null", "internal/engine/postgres", "internal/engine/sqlite",
 		"internal/sandbox"},

@@ -88,6 +88,25 @@ var figureKinds = []struct {
 	{FigureKind{"scan-one", "s", "response time of the query over one partition, the median"}, func(r *Record, _ Curve) float64 {
 		return r.scanSeconds(func(p []ScanPoint) ScanPoint { return p[0] })
 	}},
+	{FigureKind{"table-disk", "bytes", "disk that each table adds, from the first measurement to the last"}, ofTables(func(first, last *TablesCost) float64 {
+		return float64(last.DiskBytes-first.DiskBytes) / float64(last.Objects-first.Objects)
+	})},
+	{FigureKind{"table-memory", "bytes", "memory that each table adds, from the first measurement to the last"}, ofTables(func(first, last *TablesCost) float64 {
+		return float64(last.PSSBytes-first.PSSBytes) / float64(last.Objects-first.Objects)
+	})},
+	{FigureKind{"table-create-first", "s", "time of a CREATE up to the first measurement"}, ofTables(func(first, _ *TablesCost) float64 { return first.CreateSeconds })},
+	{FigureKind{"table-create-last", "s", "time of a CREATE before the last measurement"}, ofTables(func(_, last *TablesCost) float64 { return last.CreateSeconds })},
+}
+
+// ofTables returns a figure of the first and the last cost while tables were created.
+func ofTables(figure func(first, last *TablesCost) float64) func(*Record, Curve) float64 {
+	return func(r *Record, _ Curve) float64 {
+		all := slices.DeleteFunc(r.TablesCosts(), func(c TablesCost) bool { return c.Phase != TablesCreated })
+		if n := len(all); n > 1 {
+			return figure(&all[0], &all[n-1])
+		}
+		return math.NaN()
+	}
 }
 
 // Figures lists the figures of a run that scenarios can refer to.

@@ -30,7 +30,10 @@ func TestFigure(t *testing.T) {
 	for n, seconds := range map[string]float64{"1": 0.25, "50": 1, "100": 4} {
 		r.Intervals[0].Events = append(r.Intervals[0].Events, Event{What: ScanEvent, Object: n, Seconds: seconds})
 	}
+	r.Intervals[1].Costs = []TablesCost{{Phase: TablesCreated, Objects: 10, DiskBytes: 500, PSSBytes: 100, CreateSeconds: 2}, {Phase: TablesCreated, Objects: 30, DiskBytes: 1500, PSSBytes: 160, CreateSeconds: 3},
+		{Phase: TablesOpened, Objects: 30, PSSBytes: 9000}}
 	for name, want := range map[string]float64{
+		"table-disk": 50, "table-memory": 3, "table-create-first": 2, "table-create-last": 3,
 		"mean": 5000.0 / 75, "first": 100, "last": 50, "min": 50, "max": 100,
 		"period-start": 100, "period-end": 50, "rows": 5000, "bytes-per-row": 123, "scan-one": 0.25, "scan-all": 4,
 		"nosuch": math.NaN(),

@@ -14,6 +14,7 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/sizing"
+	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -27,6 +28,9 @@ type planFlags struct {
 	rowBytes float64
 	reads    float64
 	json     bool
+	// connections have the table open; calibrate measures what that costs.
+	connections int
+	calibrate   bool
 }
 
 // defaultReads is the assumed number of random page reads per second of a disk: that
@@ -59,12 +63,18 @@ func (a *app) planCommand() *cobra.Command {
 	intVar(flags, &f.rows, "sample-rows", sizing.DefaultSample, "rows of the sample")
 	flags.Float64Var(&f.rowBytes, "row-bytes", 0, "estimate from this number of bytes per row, without a server (measured)")
 	flags.Float64Var(&f.reads, "disk-reads", defaultReads, "random pages the disk reads per second, for the estimate of a plain table")
+	intVar(flags, &f.connections, "connections", engine.OpenConnections, "connections that have the table open, `N`, for the server's memory")
+	flags.BoolVar(&f.calibrate, "calibrate", false, "measure on private servers of the same kind, in about a minute, what open partitions\nof this table cost (default false: as bench tables measured it)")
 	flags.BoolVar(&f.json, "json", false, "print JSON (default false)")
 	return c
 }
 
 func (f *planFlags) check() error {
 	switch {
+	case f.calibrate && f.rowBytes > 0:
+		return usagef("--calibrate without --row-bytes", "--row-bytes uses no server, so that --calibrate doesn't know which kind to measure")
+	case f.connections < 1 || f.connections > 100_000:
+		return usagef("--connections 50", "--connections %d: want 1 to 100,000", f.connections)
 	case f.rate > 0 && f.record != "":
 		return usagef("one of them", "--rate and --record both give the rate of inserts")
 	case f.rows < 1000 || f.rows > 5_000_000:
@@ -132,6 +142,12 @@ func (a *app) planned(ctx context.Context, file string, f planFlags, in sizing.I
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, k.Close()) }()
+	in.Connections = f.connections
+	if f.calibrate {
+		if err := a.calibrate(ctx, k, &in); err != nil {
+			return nil, err
+		}
+	}
 	return a.planKept(ctx, k, in, f.rows)
 }
 
@@ -140,6 +156,12 @@ func (a *app) planKept(ctx context.Context, k *declared.Table, in sizing.Input, 
 	in.Declare(k.Declared)
 	info := k.DB.Info()
 	in.MaxPeriods = k.DB.Capabilities().MaxPeriods
+	if in.Connections == 0 {
+		in.Connections = engine.OpenConnections
+	}
+	if open := k.DB.Capabilities().Open; !in.Open.Known() && open.Known() {
+		in.Open, in.OpenFrom = open, fmt.Sprintf("as bench tables measured %s with 13 columns and 2 indexes; --calibrate measures this table", info.Engine)
+	}
 	if in.Memory.Value == 0 {
 		if info.CacheBytes <= 0 {
 			return nil, usagef("--memory 8GB", "%s does not report its memory for pages", info.Engine)
@@ -177,6 +199,32 @@ func (a *app) planKept(ctx context.Context, k *declared.Table, in sizing.Input, 
 	out.Warnings = append(out.Warnings, s.Warnings...)
 	return out, nil
 }
+
+// calibrate measures what open partitions of a table cost.
+func (a *app) calibrate(ctx context.Context, k *declared.Table, in *sizing.Input) error {
+	out, err := experiment.Create("")
+	if err != nil {
+		return err
+	}
+	env := &experiment.Env{Out: out, Show: &quiet{note: a.note}, Rowmill: versionString()}
+	c, err := env.Calibrate(ctx, k.DB.Info().Engine, k.Table.Table)
+	if err != nil {
+		return err
+	}
+	in.Open, in.OpenFrom = c.OpenCost, c.From
+	if c.Add.Points > 0 {
+		in.AddOne = func(n float64) float64 { return max(0, c.Add.At(n)) }
+	}
+	return nil
+}
+
+// quiet shows nothing of runs but the notes.
+type quiet struct{ note func(string) }
+
+func (*quiet) Begin(result.Run)         {}
+func (*quiet) Interval(result.Interval) {}
+func (*quiet) End(result.Summary)       {}
+func (q *quiet) Note(text string)       { q.note(text) }
 
 // planHint adds a hint to the error of an unknown rate.
 func planHint(err error) error {

@@ -103,6 +103,8 @@ type Capabilities struct {
 	// Rolling reports that tables can be divided into periods.
 	Rolling    bool
 	MaxPeriods int // of one table; 0 is no limit
+	// Open is what open partitions cost, as bench tables measured it.
+	Open OpenCost
 	// SwapRows is the number of rows that Replace can exchange without holding the
 	// table's lock for longer than about 200 ms, if the server reads them meanwhile;
 	// 0 is no limit.

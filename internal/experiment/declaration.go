@@ -41,6 +41,8 @@ type Declaration struct {
 	MemoryOf    string
 	// Scan, unless nil, makes the runs ways of one partition scan, and not inserts.
 	Scan *ScanSpec
+	// Tables, unless nil, makes the runs create as many tables as there are rows.
+	Tables *TablesSpec
 
 	Runs      []ScriptedRun
 	Published []result.Published
@@ -62,6 +64,8 @@ type ScriptedRun struct {
 	PeriodShare float64
 	// Way is that of a run of a partition scan.
 	Way string
+	// Set is a setting of the private server, NAME=VALUE, of a run that creates tables.
+	Set string
 }
 
 //go:embed builtin/*.toml
@@ -294,7 +298,7 @@ func (r *scenarioReader) read(root *tomlfile.Value) {
 		scenarioKey{"rows", &d.Rows, func() bool { return d.Rows > 0 }, "rows = 1_000_000, how many each run inserts at scale 1"},
 		scenarioKey{name: "takes", into: &d.Takes}, scenarioKey{name: "target", into: &d.Target},
 		choice("durability", &d.Durability, sandbox.Full, sandbox.Relaxed, sandbox.None),
-		scenarioKey{name: "memory", into: tomlfile.Table}, scenarioKey{name: "scan", into: tomlfile.Table}, scenarioKey{name: "defaults", into: tomlfile.Table},
+		scenarioKey{name: "memory", into: tomlfile.Table}, scenarioKey{name: "scan", into: tomlfile.Table}, scenarioKey{name: "tables", into: tomlfile.Table}, scenarioKey{name: "defaults", into: tomlfile.Table},
 		scenarioKey{name: "run", into: tomlfile.Tables}, scenarioKey{name: "published", into: tomlfile.Tables}, scenarioKey{name: "check", into: tomlfile.Tables})
 	d.Story, d.Target = strings.TrimSpace(d.Story), cmp.Or(d.Target, target.DefaultServer)
 	for _, m := range []struct{ key, example string }{
@@ -311,6 +315,13 @@ func (r *scenarioReader) read(root *tomlfile.Value) {
 		r.table(t, positive("partitions", &d.Scan.Partitions), positive("step", &d.Scan.Step))
 		if also := cmp.Or(root.Find("defaults"), root.Find("memory")); also != nil {
 			r.fail(also, "no "+also.Key, "a partition scan has no %s", also.Key)
+		}
+	}
+	if t := root.Find("tables"); t != nil {
+		d.Tables = &TablesSpec{Connections: 1, Open: 1}
+		r.table(t, positive("connections", &d.Tables.Connections), positive("open", &d.Tables.Open))
+		if also := cmp.Or(root.Find("defaults"), root.Find("memory"), root.Find("scan")); also != nil {
+			r.fail(also, "no "+also.Key, "a scenario of many tables has no %s", also.Key)
 		}
 	}
 	defaults := ScriptedRun{Spec: Spec{Layouts: []string{workload.Plain}, Writers: 1}}
@@ -369,6 +380,9 @@ func (r *scenarioReader) run(t *tomlfile.Value, run ScriptedRun) {
 	if r.d.Scan != nil {
 		keys = []scenarioKey{choice("way", &run.Way, result.ScanWays()...)}
 	}
+	if r.d.Tables != nil {
+		keys = []scenarioKey{{"set", &run.Set, func() bool { return strings.Contains(run.Set, "=") }, `a setting of the private server: set = "innodb_file_per_table=0"`}}
+	}
 	r.table(t, append(keys, name(&run.Name), scenarioKey{name: "title", into: &run.Title})...)
 	own := cmp.Or(t.Find("period"), t.Find("keep-periods"))
 	switch {
@@ -382,6 +396,7 @@ func (r *scenarioReader) run(t *tomlfile.Value, run ScriptedRun) {
 		r.fail(t.Find("way"), "another way", "there are two runs of way %s", run.Way)
 	case r.d.Scan != nil:
 		r.d.Scan.Ways = append(r.d.Scan.Ways, run.Way)
+	case r.d.Tables != nil:
 	case s.Preset == "":
 		r.fail(t, `preset = "classic", here or in [defaults]`, "run %q has no preset", run.Name)
 	case s.Layouts[0] == workload.Plain && own != nil:
@@ -425,6 +440,8 @@ func (r *scenarioReader) figure(at *tomlfile.Value, run, figure string) {
 		r.fail(at, "one of "+strings.Join(all, ", "), "%q is not a figure of a run", figure)
 	case strings.HasPrefix(figure, "scan-") != (r.d.Scan != nil):
 		r.fail(at, "scan-all or scan-one of a partition scan, others of inserts", "run %q has no %s", run, figure)
+	case strings.HasPrefix(figure, "table-") != (r.d.Tables != nil):
+		r.fail(at, "table-disk and so on of many tables, others of inserts", "run %q has no %s", run, figure)
 	case strings.HasPrefix(figure, "period-") && of.Spec.Layouts[0] == workload.Plain:
 		r.fail(at, "another figure, or a rolling run", "run %q is plain and has no %s", run, figure)
 	}
@@ -457,6 +474,14 @@ func (r *scenarioReader) check(t *tomlfile.Value) {
 	r.d.Checks = append(r.d.Checks, c)
 }
 
+// amount formats what a run makes: rows, or tables.
+func (d *Declaration) amount(n int64) string {
+	if d.Tables != nil {
+		return figure.Plural(n, "table")
+	}
+	return rows(n)
+}
+
 // Explain describes the scenario to users: what it shows, its runs, and how long they take.
 func (d *Declaration) Explain() string {
 	var b strings.Builder
@@ -472,6 +497,6 @@ func (d *Declaration) Explain() string {
 	for _, r := range d.Runs {
 		fmt.Fprintf(&b, "  %-*s  %s\n", width, r.Name, r.Title)
 	}
-	fmt.Fprintf(&b, "\n  At scale 1 %s a run on %s, about %s on 2 cores.\n", figure.Plural(d.Rows, "row"), d.Target, figure.Duration(d.Takes.Seconds()))
+	fmt.Fprintf(&b, "\n  At scale 1 %s a run on %s, about %s on 2 cores.\n", d.amount(d.Rows), d.Target, figure.Duration(d.Takes.Seconds()))
 	return b.String()
 }

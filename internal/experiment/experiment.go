@@ -18,6 +18,7 @@ import (
 	"slices"
 
 	"github.com/rowmill/rowmill/internal/bench"
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/result"
@@ -73,6 +74,8 @@ type Trial struct {
 
 	// resumes are the recorded runs of the trial that this one continues.
 	resumes []*result.Record
+	// calibrates, unless nil, is the declared table that a run of Tables creates instead of its own.
+	calibrates *engine.Table
 	// command, unless nil, is recorded instead of the Env's.
 	command []string
 }

@@ -80,6 +80,9 @@ const minScenarioRows = 1000
 
 // specOf returns the Spec of a run: of a partition scan, that of its way alone.
 func (p *ScenarioPlan) specOf(r *ScriptedRun, s *Spec) (*Spec, error) {
+	if p.d.Tables != nil {
+		return p.tablesSpec(r, s)
+	}
 	if p.d.Scan == nil {
 		return p.spec(r, s)
 	}
@@ -89,6 +92,28 @@ func (p *ScenarioPlan) specOf(r *ScriptedRun, s *Spec) (*Spec, error) {
 		Interval: s.Interval, Seed: s.Seed, DropExisting: s.DropExisting, Replicas: s.Replicas}
 	if err := out.Validate(); err != nil {
 		return nil, refuse(Hint(err), "%s: run %s: %w", p.d.At(r.Name, "way"), r.Name, err)
+	}
+	return out, nil
+}
+
+// tablesSpec returns the Spec of a run that creates tables, on a server with its setting.
+func (p *ScenarioPlan) tablesSpec(r *ScriptedRun, s *Spec) (*Spec, error) {
+	tables, url := *p.d.Tables, p.target
+	tables.Tables = int(p.rows)
+	tables.Open = min(tables.Open, tables.Tables)
+	var err error
+	if name, value, ok := strings.Cut(r.Set, "="); ok {
+		if !target.StartsServer(url) {
+			return nil, refuse("--target "+target.DefaultServer, "%s: run %s: %s is a setting of a private server, which %s is not", p.d.At(r.Name, "set"), r.Name, r.Set, url)
+		}
+		url, err = target.WithSetting(url, target.Setting{Name: name, Value: value})
+	}
+	out := &Spec{Workload: Tables, Tables: &tables, Targets: []string{url}, Layouts: []string{workload.Plain}, Repeat: 1, Interval: s.Interval, DropExisting: s.DropExisting}
+	if err == nil {
+		err = out.Validate()
+	}
+	if err != nil {
+		return nil, refuse(Hint(err), "%s: run %s: %w", p.d.At(r.Name, "name"), r.Name, err)
 	}
 	return out, nil
 }
@@ -175,6 +200,9 @@ func (p *ScenarioPlan) Run(ctx context.Context, env *Env) ([]result.Record, erro
 	recs, err := each(ctx, p.trials, func(t Trial) string { return t.Label }, func(t Trial) ([]result.Record, error) {
 		n++
 		env.Show.Note(fmt.Sprintf("run %d of %d: %s", n, len(p.trials), t.Scenario.Run))
+		if p.d.Tables != nil {
+			return env.tablesRun(ctx, t.Spec, &t)
+		}
 		t.Spec.Targets, t.Scenario.FinalBytes = []string{p.target}, p.finalBytes
 		if p.finalBytes == 0 {
 			t.Scenario.MemoryShare, t.Scenario.MemoryOf = 0, ""
@@ -271,7 +299,7 @@ func (p *ScenarioPlan) bytesPerRow(ctx context.Context, sample int64, env *Env) 
 
 func (p *ScenarioPlan) describe() []string {
 	lines := []string{fmt.Sprintf("%s: %s", p.d.Name, p.d.Title),
-		fmt.Sprintf("%s of %s on %s", figure.Plural(len(p.trials), "run"), rows(p.rows), p.target)}
+		fmt.Sprintf("%s of %s on %s", figure.Plural(len(p.trials), "run"), p.d.amount(p.rows), p.target)}
 	share := float64(len(p.trials)) / float64(len(p.all))
 	took := time.Duration(float64(p.d.Takes) * p.scale * share)
 	var most time.Duration

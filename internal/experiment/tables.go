@@ -31,9 +31,6 @@ type TablesSpec struct {
 	// Connections open Open tables each in the end.
 	Connections int `json:"connections" toml:"connections"`
 	Open        int `json:"open" toml:"open"`
-
-	// declared is the definition of the only table; nil makes those of the workload.
-	declared *engine.Table
 }
 
 const (
@@ -48,8 +45,12 @@ const (
 	dropPatience = 30 * time.Minute
 )
 
-func (s *Spec) tablesOptions() workload.TablesOptions {
-	return workload.TablesOptions{Tables: s.Tables.Tables, Partitions: s.Tables.Partitions, Declared: s.Tables.declared}
+func (t *Trial) tablesOptions() workload.TablesOptions {
+	o := workload.TablesOptions{Tables: t.Spec.Tables.Tables, Partitions: t.Spec.Tables.Partitions, Declared: t.calibrates}
+	if t.calibrates != nil {
+		o.Steps = calibrateSteps
+	}
+	return o
 }
 
 func (s *Spec) validateTables() error {
@@ -64,7 +65,7 @@ func (s *Spec) validateTables() error {
 	}
 	db, err := target.Dry(s.Target())
 	if err == nil {
-		_, err = workload.NewTables(db, s.tablesOptions())
+		_, err = workload.NewTables(db, (&Trial{Spec: s}).tablesOptions())
 	}
 	if err == nil {
 		_, err = target.ForClients(s.Target(), t.Connections, "")
@@ -86,7 +87,7 @@ func (e *Env) tables(ctx context.Context, s *Spec) ([]result.Record, error) {
 // tablesRun makes one run.
 func (e *Env) tablesRun(ctx context.Context, s *Spec, t *Trial) (recs []result.Record, err error) {
 	own := *s
-	if t.Repeats == 1 {
+	if t.Repeats <= 1 {
 		t.Repeat, t.Repeats = 0, 0
 	}
 	url, err := target.ForClients(s.Target(), s.Tables.Connections, "")
@@ -110,7 +111,7 @@ type tablesRun struct {
 	w *workload.Tables
 	// private means that the server is thrown away.
 	private bool
-	// stored says how much the record's end has.
+	// later are the costs after the creation.
 	later []result.TablesCost
 }
 
@@ -120,7 +121,7 @@ func (r *tablesRun) run(ctx context.Context) (err error) {
 	if !ok || len(r.db.Nodes) > 1 {
 		return refuse("--target "+target.ExampleServer, "--target %s: it is not one server", s.Target())
 	}
-	if r.w, err = workload.NewTables(h, s.tablesOptions()); err != nil {
+	if r.w, err = workload.NewTables(h, r.trial.tablesOptions()); err != nil {
 		return err
 	}
 	if err := r.roomFor(ctx, s.Tables.Connections); err != nil {
@@ -216,9 +217,15 @@ func (r *tablesRun) create(ctx context.Context, house engine.Household) error {
 		own.Name += fmt.Sprintf(" #%d", r.trial.Repeat)
 	}
 	for n := range min(3, s.Tables.Tables) { // so many of them describe the rest
-		if text, err := r.db.Dialect().Render(engine.CreateTable{Table: r.w.Table(n)}); err == nil {
-			own.Schema = append(own.Schema, text...)
+		create, err := r.w.Create(n, 1)
+		if err != nil {
+			return err
 		}
+		text, err := r.db.Dialect().Render(create)
+		if err != nil {
+			return err
+		}
+		own.Schema = append(own.Schema, text...)
 	}
 	cfg := bench.Config{Operation: workload.OpTables, Clients: 1, Batch: r.w.Batch(), Rows: int64(head.Objects()), Interval: s.Interval.D(), RetryFor: time.Nanosecond}
 	parts := partLatencies{of: map[string]*hdrhistogram.Histogram{}}

@@ -62,6 +62,8 @@ type Status struct {
 	Next     []NextStatus    `json:"next"` // the next tasks, in order
 	Blockers []BlockerStatus `json:"blockers"`
 	Hidden   []HiddenStatus  `json:"hidden,omitempty"`
+	// Notes are worth knowing, and require no action.
+	Notes []string `json:"notes,omitempty"`
 	// Problems require action. If there are none, rowmill status exits with 0.
 	Problems []Problem `json:"problems"`
 }
@@ -280,7 +282,17 @@ func (l *look) periods(ctx context.Context) error {
 		l.s.Bytes += ps.Bytes
 		l.s.Periods = append(l.s.Periods, ps)
 	}
+	l.open()
 	return nil
+}
+
+// open notes when the periods take much of the server's memory where they are open.
+func (l *look) open() {
+	cost, cache, n := l.DB.Capabilities().Open, l.DB.Info().CacheBytes, len(l.s.Periods)
+	if bytes := cost.Partitions(n, engine.OpenConnections); cache > 0 && bytes > engine.OpenShare*float64(cache) {
+		l.s.Notes = append(l.s.Notes, fmt.Sprintf("%d periods are too many for %s of memory for pages: open on %d connections they take about %s beside it (rowmill plan FILE --calibrate measures it); a longer period, or sealed ones merged",
+			n, figure.Bytes(cache), engine.OpenConnections, figure.Bytes(bytes)))
+	}
 }
 
 func (l *look) levels(ctx context.Context) error {

@@ -123,6 +123,15 @@ func (t *planText) period(o *sizing.Output) {
 	}
 	t.figure("  at full retention", total)
 	t.from(q.From)
+	if m := o.Open; m != nil {
+		t.line("Memory of the server with all of these open on %s", plural(m.Connections, "connection", "connections"))
+		t.figure("  its cache for pages being full", bytes(m.Bytes))
+		t.figure("  of which the partitions take", bytes(m.PartitionBytes))
+		if m.AddSeconds != nil {
+			t.figure("  adding one locks the table for", seconds(*m.AddSeconds))
+		}
+		t.from(m.From)
+	}
 }
 
 func (t *planText) sizes(o *sizing.Output) {

@@ -221,6 +221,9 @@ func (t *textWriter) statusProblems(s *maintain.Status) {
 		t.wrapped("  Try: ", "       ", h.Grant)
 	}
 	t.block()
+	for _, n := range s.Notes {
+		t.wrapped("note: ", "  ", oneLine(n))
+	}
 	if len(s.Problems) == 0 {
 		t.line("No action required.")
 	}

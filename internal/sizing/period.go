@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -163,7 +164,7 @@ func (o *Output) period(in Input) error {
 // leastExtent is the size from which a table gets space by extents: InnoDB gives smaller ones single pages.
 const leastExtent = 1 << 20
 
-// manyPeriods is where each has a noticeable cost: memory in every connection that has the table
+// manyPeriods is where each has a noticeable cost on an engine whose costs are not known: memory in every connection that has the table
 // open, and time to plan a query.
 const manyPeriods = 1000
 
@@ -189,8 +190,31 @@ func (o *Output) partitions(in Input) {
 	switch {
 	case limit > 0 && total > limit:
 		o.warn("%d partitions are more than the %d that a table may have: a longer period, a shorter keep, or sealed periods merged", total, limit)
+	case in.Open.Known():
+		o.open(in, total)
 	case total > manyPeriods:
 		o.warn("%d partitions: each costs memory in every connection that has the table open; a longer period, or sealed ones merged", total)
+	}
+}
+
+// longLock is the time for which adding a period may lock the table, in seconds: inserts wait.
+const longLock = 0.2
+
+// open computes the memory of open partitions, and says when they are too many.
+func (o *Output) open(in Input, total int64) {
+	p := &OpenPlan{Partitions: total, Connections: in.Connections, From: in.OpenFrom}
+	p.PartitionBytes = in.Open.Partitions(int(total), in.Connections)
+	p.Bytes = in.Memory.Value + in.Open.At(int(total), in.Connections)
+	o.Open = p
+	if in.AddOne != nil {
+		add := in.AddOne(float64(total))
+		if p.AddSeconds = &add; add > longLock {
+			o.warn("%d partitions are too many: adding one locks the table for %s, and inserts wait; a longer period, or sealed ones merged", total, figure.Seconds(add))
+		}
+	}
+	if p.PartitionBytes > engine.OpenShare*in.Memory.Value {
+		o.warn("%d partitions are too many: open on %d connections they take %s beside the %s for pages; a longer period, sealed ones merged, or fewer connections",
+			total, in.Connections, figure.Bytes(p.PartitionBytes), figure.Bytes(in.Memory.Value))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -66,6 +67,12 @@ type Input struct {
 	WholeDays bool
 	// MaxPeriods is the engine's limit; 0 means no limit.
 	MaxPeriods int
+	// Open is the memory of open partitions, on Connections, and OpenFrom its source.
+	Open        engine.OpenCost
+	OpenFrom    string
+	Connections int
+	// AddOne returns the time of adding a period to so many, in seconds; nil is not known.
+	AddOne func(partitions float64) float64
 	// Plain and Rolling are runs of bench insert; nil if there is none.
 	Plain, Rolling *result.Summary
 	// RunsFrom names the record that contains these runs.
@@ -181,11 +188,13 @@ type Output struct {
 
 	Period     PeriodPlan    `json:"period"`
 	Partitions PartitionPlan `json:"partitions"`
-	Sizes      []SizePlan    `json:"sizes"`
-	Plain      PlainPlan     `json:"plain_table"`
-	Before     RatePlan      `json:"insert_rate_plain"`
-	After      RatePlan      `json:"insert_rate_rolling"`
-	Warnings   []string      `json:"warnings"`
+	// Open is the server's memory with all partitions open; null if it is not known.
+	Open     *OpenPlan  `json:"open_partitions"`
+	Sizes    []SizePlan `json:"sizes"`
+	Plain    PlainPlan  `json:"plain_table"`
+	Before   RatePlan   `json:"insert_rate_plain"`
+	After    RatePlan   `json:"insert_rate_rolling"`
+	Warnings []string   `json:"warnings"`
 
 	grid rolling.Grid
 }
@@ -223,6 +232,19 @@ type PartitionPlan struct {
 	// Total is the number of all partitions at full retention.
 	Total *int64 `json:"total"`
 	From  string `json:"from"`
+}
+
+// OpenPlan is the memory of a server whose cache for pages is full, and which has all partitions of the table open on a
+// number of connections: PSS of all of its processes.
+type OpenPlan struct {
+	Partitions  int64 `json:"partitions"`
+	Connections int   `json:"connections"`
+	// Bytes is all of it, PartitionBytes what the partitions take.
+	Bytes          float64 `json:"bytes"`
+	PartitionBytes float64 `json:"partition_bytes"`
+	// AddSeconds is the time for which the table is locked while a period is added; null is not known.
+	AddSeconds *float64 `json:"add_period_seconds"`
+	From       string   `json:"from"`
 }
 
 // SizePlan is the table's size after a given time.

@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -29,4 +30,13 @@ func Lowered(text string, is map[string]string) (s Setting, got int64, ok bool) 
 		}
 	}
 	return s, 0, false
+}
+
+// PrivateLike returns the target of a private server of the same kind as an engine's. It is fast rather than durable.
+func PrivateLike(kind string) (string, error) {
+	text := "sandbox:" + kind + "?durability=none"
+	if err := Check(text); err != nil {
+		return "", engine.Hinted(fmt.Errorf("there is no private server like %s, to calibrate on", kind), "a table on MariaDB, MySQL or PostgreSQL")
+	}
+	return text, nil
 }

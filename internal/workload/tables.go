@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,8 @@ type TablesOptions struct {
 	Tables, Partitions int
 	// Declared, unless nil, is the definition of the only table; it rolls.
 	Declared *engine.Table
+	// Steps is the number of steps in which partitions are created, and costs measured; 0 is the default.
+	Steps int
 }
 
 // A Tables creates empty tables, or partitions of tables, as many as asked for, and measures what they
@@ -97,7 +100,7 @@ func (w *Tables) Batch() int {
 	if w.opt.Partitions == 0 {
 		return 1
 	}
-	return max(1, min(w.opt.Partitions, w.Objects()/partitionSteps))
+	return max(1, min(w.opt.Partitions, w.Objects()/cmp.Or(w.opt.Steps, partitionSteps)))
 }
 
 // Table returns the n-th table, from 0. The definitions take turns: 3 to 21 columns of all types, and 0 to 4 secondary indexes. The table
@@ -152,6 +155,17 @@ func (w *Tables) parts(t *engine.Table, from, n int) (out []rolling.Partition, e
 	return out, nil
 }
 
+// Create returns the step that creates the n-th table, from 0, with its first partitions, if it has any.
+func (w *Tables) Create(n, partitions int) (engine.CreateTable, error) {
+	step := engine.CreateTable{Table: w.Table(n)}
+	if w.opt.Partitions == 0 {
+		return step, nil
+	}
+	var err error
+	step.Partitions, err = w.parts(step.Table, 0, partitions)
+	return step, err
+}
+
 // create creates the next n tables or partitions.
 func (w *Tables) create(ctx context.Context, n int) error {
 	for n > 0 {
@@ -197,7 +211,7 @@ func (w *Tables) timed(n int, run func() error) error {
 
 // mark measures the costs, whenever a part of the tables has been created.
 func (w *Tables) mark(ctx context.Context, s *engine.Session) error {
-	marks := min(tablesMarks, w.Objects()/w.Batch())
+	marks := min(cmp.Or(w.opt.Steps, tablesMarks), w.Objects()/w.Batch())
 	if w.made*marks < w.Objects()*(w.next+1) {
 		return nil
 	}

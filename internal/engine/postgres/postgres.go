@@ -215,6 +215,7 @@ func capabilities() engine.Capabilities {
 		Methods:         []engine.Method{engine.Multi, engine.Single, engine.Prepared, engine.Pipeline, engine.Load},
 		NoIgnore:        []engine.Method{engine.Load},
 		Rolling:         true,
+		Open:            engine.OpenCost{Base: 42 << 20, Connection: 1.2 * (1 << 20), Partition: 4 << 10, Each: 26 << 10}, // PostgreSQL 15, 2 indexes
 		Gaps:            true,
 		RowValues:       true,
 		Stores:          true,
