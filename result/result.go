@@ -477,6 +477,8 @@ type End struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Costs are those of `bench tables` after the creation.
 	Costs []TablesCost `json:"costs,omitempty"`
+	// Crossing is of a TPCC whose rows are on several nodes.
+	Crossing *Crossing `json:"crossing,omitempty"`
 	// Keep is for inserts beside a table's maintenance.
 	Keep *Keep `json:"keep,omitempty"`
 	// Summary is derived from the rest, for readers that don't use rowmill.

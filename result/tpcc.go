@@ -17,6 +17,9 @@ type TPCC struct {
 	Terminals  int    `json:"terminals"`
 	// Keying is set if terminals wait as users do, who type and think.
 	Keying bool `json:"keying,omitempty"`
+	// Nodes are the servers that share the work: each with all rows, or, if Sharded is set, with those of some warehouses; 0 is one.
+	Nodes   int  `json:"nodes,omitempty"`
+	Sharded bool `json:"sharded,omitempty"`
 	// Scale is below 1 in tests: the share of a warehouse's rows that were loaded.
 	Scale float64 `json:"scale,omitempty"`
 }
@@ -28,6 +31,15 @@ type TPCCSummary struct {
 	NewOrdersPerMinute float64          `json:"new_orders_per_minute"`
 	Causes             map[string]int64 `json:"retries_by_cause,omitempty"`
 	Conditions         []Condition      `json:"conditions"`
+	Crossing           *Crossing        `json:"crossing,omitempty"`
+}
+
+// Crossing is the share of a TPCC's transactions whose rows were on several nodes: what the definition gives for the nodes, and what the
+// tables show. Shares are from 0 to 1.
+type Crossing struct {
+	Transactions int64   `json:"transactions"`
+	Expected     float64 `json:"expected"`
+	Measured     float64 `json:"measured"`
 }
 
 // A Condition is one part of a proof.
@@ -45,7 +57,7 @@ func (s *Summary) tpcc(r *Record) *TPCCSummary {
 	}
 	out := &TPCCSummary{TPCC: *r.Run.TPCC, NewOrdersPerMinute: 60 * s.RowsPerSecond, Conditions: []Condition{}}
 	if r.End != nil {
-		out.Causes = r.End.Causes
+		out.Causes, out.Crossing = r.End.Causes, r.End.Crossing
 		out.Conditions = append(out.Conditions, r.End.Conditions...)
 	}
 	return out

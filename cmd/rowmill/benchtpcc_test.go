@@ -81,3 +81,24 @@ func TestBenchTPCCKills(t *testing.T) {
 		t.Errorf("exit %d: %s", s.code, s.stderr)
 	}
 }
+
+// TestBenchTPCCNodes runs it on several servers: each transaction is on all nodes of a cluster, also while they are killed in turn, and
+// the share that crosses Spider's nodes is as the definition says.
+func TestBenchTPCCNodes(t *testing.T) {
+	testdb.SkipUnlessNightly(t, "TestBenchTPCC")
+	t.Chdir(t.TempDir())
+	s := tpccSummary(t, "--target sandbox:mariadb?galera=3&memory=192MB --time 60s --deep --kill-server-every 15s")
+	end := records(t, "tpcc.jsonl")[0].End
+	if s.TPCC.Nodes != 3 || end.Kills < 2 || !s.Verified.Sound() || s.Failure != "" {
+		t.Errorf("%+v, %+v", end, s)
+	}
+	must(t, os.Remove("tpcc.jsonl"))
+	s = tpccSummary(t, "--target sandbox:mariadb?spider=2&memory=64MB --time 10s --deep")
+	if c := s.TPCC.Crossing; c == nil || c.Expected <= 0 || !s.TPCC.Sharded || !s.Verified.Sound() || s.Failure != "" {
+		t.Errorf("%+v, %+v", c, s)
+	}
+	contains(t, verb(t, "report tpcc.jsonl").stdout, "By number of nodes", "transactions that cross nodes")
+	if s := verb(t, "bench tpcc --target sandbox:mariadb?spider=2 --kill-server-every 2s"); s.code == exitDone || !strings.Contains(s.stderr, "a transaction on several nodes") {
+		t.Errorf("exit %d: %s", s.code, s.stderr)
+	}
+}

@@ -3,7 +3,10 @@ package experiment
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
@@ -24,9 +27,9 @@ type TPCCSpec struct {
 	Scale float64 `json:"scale,omitempty" toml:"scale,omitempty"`
 }
 
-func (s *Spec) tpccOptions() workload.TPCCOptions {
+func (s *Spec) tpccOptions() *workload.TPCCOptions {
 	c := s.TPCC
-	return workload.TPCCOptions{Warehouses: c.Warehouses, Terminals: c.Terminals, Seed: uint64(s.Seed), Keying: c.Keying, Scale: c.Scale}
+	return &workload.TPCCOptions{Warehouses: c.Warehouses, Terminals: c.Terminals, Seed: uint64(s.Seed), Keying: c.Keying, Scale: c.Scale}
 }
 
 func (s *Spec) validateTPCC() error {
@@ -38,7 +41,7 @@ func (s *Spec) validateTPCC() error {
 	}
 	db, err := target.Dry(s.Target())
 	if err == nil {
-		_, err = workload.NewTPCC(db, s.tpccOptions())
+		_, err = workload.NewTPCC(db, *s.tpccOptions())
 	}
 	return s.refused(err)
 }
@@ -52,7 +55,46 @@ func (e *Env) tpcc(ctx context.Context, s *Spec) ([]result.Record, error) {
 	return recorded(m.rec, err)
 }
 
-func (m *measurement) tpcc(ctx context.Context) error {
+// tpccNodes opens the nodes of a cluster, or those among which the warehouses are divided.
+func (m *measurement) tpccNodes(ctx context.Context, o *workload.TPCCOptions, head *result.TPCC) (closeAll func() error, err error) {
+	var opened []*target.DB
+	closeAll = func() (err error) {
+		for _, db := range opened {
+			err = errors.Join(err, db.Close())
+		}
+		return err
+	}
+	o.Causal = m.db.Causal()
+	for _, n := range m.db.Nodes[1:] {
+		if n.Replica {
+			continue
+		}
+		db, err := target.Open(ctx, n.Target, m.env.Show.Note)
+		if err != nil {
+			return closeAll, fmt.Errorf("open node %s: %w", n.Target, err)
+		}
+		if opened = append(opened, db); n.Member {
+			o.Members = append(o.Members, db.DB)
+		} else {
+			o.Shards = append(o.Shards, db.DB)
+		}
+	}
+	switch head.Nodes = len(o.Shards); {
+	case m.db.Nodes[0].Member:
+		o.Members = append([]engine.DB{m.db.DB}, o.Members...)
+		head.Nodes = len(o.Members)
+	case head.Nodes == 0:
+		head.Nodes = 1
+	default:
+		head.Sharded = true
+		if m.trial.Spec.KillEvery > 0 {
+			return closeAll, refuse("a target whose nodes each have all rows, or no --kill-server-every", "--kill-server-every: a transaction on several nodes of %s is not one for a server that is killed", m.db.Text)
+		}
+	}
+	return closeAll, nil
+}
+
+func (m *measurement) tpcc(ctx context.Context) (failed error) {
 	s, caps := m.trial.Spec, m.db.Capabilities()
 	if _, reads := m.db.DB.(engine.Reader); caps.Stores && !reads {
 		return refuse("--target "+target.ExampleServer, "--target %s: %s takes no statements of text", s.Target(), m.db.Info().Engine)
@@ -60,7 +102,14 @@ func (m *measurement) tpcc(ctx context.Context) error {
 	if loss := m.db.Info().CrashLoss; s.KillEvery > 0 && loss > 0 {
 		return refuse("--target "+target.ExampleServer+"?durability=full", "--kill-server-every: with its durability, %s may lose the transactions of %v before it is killed, and the proof expects each one", m.db.Info().Engine, loss)
 	}
-	w, err := workload.NewTPCC(m.db.DB, s.tpccOptions())
+	own, opt := result.Run{}, s.tpccOptions()
+	own.TPCC = &result.TPCC{Note: result.NotAudited, Warehouses: s.TPCC.Warehouses, Terminals: s.TPCC.Terminals, Keying: s.TPCC.Keying, Scale: s.TPCC.Scale}
+	closeNodes, err := m.tpccNodes(ctx, opt, own.TPCC)
+	defer func() { failed = errors.Join(failed, closeNodes()) }()
+	if err != nil {
+		return err
+	}
+	w, err := workload.NewTPCC(m.db.DB, *opt)
 	if err != nil {
 		return err
 	}
@@ -69,6 +118,11 @@ func (m *measurement) tpcc(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if server := m.db.Server(); server != nil {
+		if err := server.CatchUp(ctx); err != nil {
+			return err
+		}
+	}
 	warnings, err := m.env.settle(ctx, m.db, w.Tables())
 	if err == nil && caps.Stores {
 		err = m.env.while("examining what was loaded", func() error { return w.ProveLoad(ctx, s.TPCC.Deep) })
@@ -76,14 +130,22 @@ func (m *measurement) tpcc(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	own := result.Run{
-		Name:   fmt.Sprintf("%s, %s on %s", figure.Plural(s.TPCC.Warehouses, "warehouse"), figure.Plural(s.TPCC.Terminals, "terminal"), m.db.Info().Engine),
-		Speed:  &result.Speed{Operation: result.NewOrder, Clients: s.TPCC.Terminals, Counts: result.CountsOrders, Filled: int64(s.TPCC.Warehouses)},
-		TPCC:   &result.TPCC{Note: result.NotAudited, Warehouses: s.TPCC.Warehouses, Terminals: s.TPCC.Terminals, Keying: s.TPCC.Keying, Scale: s.TPCC.Scale},
-		Schema: schema, Deviations: w.Deviations(), Warnings: warnings,
+	own.Name = fmt.Sprintf("%s, %s on %s", figure.Plural(s.TPCC.Warehouses, "warehouse"), figure.Plural(s.TPCC.Terminals, "terminal"), m.db.Info().Engine)
+	if own.TPCC.Nodes > 1 {
+		own.Name += fmt.Sprintf(", %d nodes", own.TPCC.Nodes)
 	}
+	own.Speed = &result.Speed{Operation: result.NewOrder, Clients: s.TPCC.Terminals, Counts: result.CountsOrders, Filled: int64(s.TPCC.Warehouses)}
+	own.Schema, own.Deviations, own.Warnings = schema, w.Deviations(), warnings
 	cfg := bench.Config{Operation: result.NewOrder, Clients: s.TPCC.Terminals, Batch: 1, MaxTime: s.MaxTime.D(), Interval: s.Interval.D(), RetryFor: s.RetryFor.D()}
-	m.note = w.Note
+	parts, orders := partLatencies{of: map[string]*hdrhistogram.Histogram{}}, int64(0)
+	w.Took, m.note = parts.took, func(iv *result.Interval) { // its rows are the new orders, and the others ran beside them
+		iv.Latency, iv.Beside = map[string]result.Histogram{}, nil
+		parts.note(iv)
+		iv.NewRows = iv.Beside[result.NewOrder].Rows
+		orders += iv.NewRows
+		iv.Rows = orders
+		delete(iv.Beside, result.NewOrder)
+	}
 	if err := m.begin(ctx, w.Tables(), cfg, own, own.Name); err != nil {
 		return err
 	}
@@ -105,7 +167,7 @@ func (m *measurement) tpcc(ctx context.Context) error {
 			return nil
 		}
 		return m.env.while("examining the tables", func() (err error) {
-			end.Verified, end.Conditions, err = w.Prove(ctx, s.TPCC.Deep)
+			end.Verified, end.Conditions, end.Crossing, err = w.Prove(ctx, s.TPCC.Deep)
 			return err
 		})
 	})

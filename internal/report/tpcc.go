@@ -14,6 +14,8 @@ func (p *projection) tpccParts() (out []Part) {
 		Note: "New orders include those that were rolled back. " + result.NotAudited + ": this is no result of TPC-C."}
 	times := &table{Header: []string{"run", "transaction", "count", "p50", "p95", "p99", "p99.9", "max"}, Note: "From the first try to the answer, without keying and thinking."}
 	proof := &table{Header: []string{"run", "condition", "found", ""}, Bad: map[int]bool{}}
+	nodes := &table{Header: []string{"run", "nodes", "new orders/min", "of perfect scaling", "transactions that cross nodes", "expected"}}
+	base, several := p.tpccBase()
 	for i := range p.recs {
 		run, s := &p.recs[i].Run, &p.sums[i]
 		t := s.TPCC
@@ -23,6 +25,16 @@ func (p *projection) tpccParts() (out []Part) {
 		retries := none
 		if n := s.Retries; n > 0 {
 			retries = count(n)
+		}
+		if several {
+			scaled, crossed, expected := none, none, none
+			if n := max(t.Nodes, 1); base.NewOrdersPerMinute > 0 && n > max(base.Nodes, 1) {
+				scaled = percent(t.NewOrdersPerMinute * float64(max(base.Nodes, 1)) / float64(n) / base.NewOrdersPerMinute)
+			}
+			if c := t.Crossing; c != nil {
+				crossed, expected = fmt.Sprintf("%.2f%%", 100*c.Measured), fmt.Sprintf("%.2f%%", 100*c.Expected)
+			}
+			nodes.add(run.Name, count(int64(max(t.Nodes, 1))), figure(t.NewOrdersPerMinute), scaled, crossed, expected)
 		}
 		rates.add(run.Name, figure(t.NewOrdersPerMinute), figure(t.NewOrdersPerMinute/float64(t.Warehouses)), retries, causesText(t.Causes))
 		for _, op := range ops(s.LatencyUS) {
@@ -40,7 +52,7 @@ func (p *projection) tpccParts() (out []Part) {
 	case 0:
 		return nil
 	case 1: // the title names the run
-		for _, t := range []*table{rates, times, proof} {
+		for _, t := range []*table{rates, times, proof, nodes} {
 			t.Header = t.Header[1:]
 			for k := range t.Rows {
 				t.Rows[k] = t.Rows[k][1:]
@@ -48,10 +60,27 @@ func (p *projection) tpccParts() (out []Part) {
 		}
 	}
 	out = append(out, &section{Title: result.NotAudited, Parts: []Part{rates}}, &section{Title: "Response times by transaction", Parts: []Part{times}})
+	if several {
+		nodes.Note = "Perfect is the rate of the run with the fewest nodes, by node. Each node of a cluster has all rows; where the warehouses are divided among nodes, a transaction crosses them if it changes rows of several."
+		out = append(out, &section{Title: "By number of nodes", Parts: []Part{nodes}})
+	}
 	if len(proof.Rows) > 0 {
 		out = append(out, &section{Title: "Proof", Parts: []Part{proof}})
 	}
 	return out
+}
+
+// tpccBase returns the run with the fewest nodes, and whether any has several.
+func (p *projection) tpccBase() (base result.TPCCSummary, several bool) {
+	for i := range p.sums {
+		if t := p.sums[i].TPCC; t != nil {
+			several = several || t.Nodes > 1
+			if base.NewOrdersPerMinute == 0 || max(t.Nodes, 1) < max(base.Nodes, 1) {
+				base = *t
+			}
+		}
+	}
+	return base, several
 }
 
 // tpccCharts draw new orders per minute over time; nil for other runs.

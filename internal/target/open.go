@@ -167,6 +167,14 @@ func (d *DB) At(ctx context.Context, address string) (engine.DB, error) {
 	return Connect(ctx, t)
 }
 
+// Causal returns the settings of a session on a node of a cluster that reads what was committed on any node before.
+func (d *DB) Causal() engine.State {
+	if !d.Nodes[0].Member {
+		return nil
+	}
+	return engine.State{{Name: "wsrep_sync_wait", Value: "15"}}
+}
+
 // Server returns the first private server; nil if the target has none.
 func (d *DB) Server() *sandbox.Server {
 	for _, n := range d.Nodes {

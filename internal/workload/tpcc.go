@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/value"
+	"github.com/rowmill/rowmill/rolling"
 )
 
 // Limits of a TPCC.
@@ -31,6 +34,12 @@ type TPCCOptions struct {
 	Keying bool
 	// Scale is the share of a warehouse's rows that are loaded, for tests; 0 is all of them.
 	Scale float64
+	// Members are the nodes of a cluster that each take all statements, by turns of terminals; none: the database alone. A
+	// session with the settings Causal first waits until its member has what the others have.
+	Members []engine.DB
+	Causal  engine.State
+	// Shards are the nodes that have the rows, by warehouse; the database presents them as one.
+	Shards []engine.DB
 }
 
 // A TPCC is TPC-C's schema, its rows and its five transactions. What it measures is no result of TPC-C: that takes
@@ -47,13 +56,15 @@ type TPCC struct {
 	// The constants C of NURand; those of names differ between load and run (clause 2.1.6.1).
 	nameLoad, nameRun, customerC, itemC int64
 	begin                               string
+	// Took is called with the time of each transaction, from the first try to the answer.
+	Took func(op string, d time.Duration)
 
-	mu        sync.Mutex
-	noted     tpccNoted
-	tally     map[tpccFact]int64
-	doubts    []*tpccDoubt // of clients that have ended
-	newOrders int64
-	causes    map[string]int64
+	head engine.Head // of Shards
+
+	mu     sync.Mutex
+	tally  map[tpccFact]int64
+	doubts []*tpccDoubt // of clients that have ended
+	causes map[string]int64
 
 	// change and rewrite are faults, for tests of the proof.
 	change  func(c *tpccTerminal)
@@ -98,8 +109,11 @@ func NewTPCC(db engine.DB, opt TPCCOptions) (*TPCC, error) {
 		return nil, fmt.Errorf("scale %v: want %v to 1", opt.Scale, minTPCCScale)
 	}
 	w := &TPCC{db: db, opt: opt, begin: "BEGIN", items: int64(100_000 * opt.Scale), customers: int64(3000 * opt.Scale),
-		noted: tpccNoted{}, tally: map[tpccFact]int64{}, causes: map[string]int64{}}
+		Took: func(string, time.Duration) {}, tally: map[tpccFact]int64{}, causes: map[string]int64{}}
 	w.undelivered = w.customers * 3 / 10
+	if len(opt.Members) == 0 {
+		w.opt.Members = []engine.DB{db}
+	}
 	if db.Capabilities().SerialWrites {
 		w.begin = "BEGIN IMMEDIATE" // a transaction that first reads would fail if another has written in between
 	}
@@ -288,7 +302,7 @@ func fills(columns string) (out []func(v *engine.Vector, r *tpccRow)) {
 
 // Load creates the tables with their rows. It returns the statements that created the schema.
 func (w *TPCC) Load(ctx context.Context, dropExisting bool, progress func(rows int64)) (schema []string, err error) {
-	if schema, err = w.tables.Setup(ctx, dropExisting); err != nil {
+	if schema, err = w.create(ctx, dropExisting); err != nil {
 		return nil, err
 	}
 	all, ctx := errgroup.WithContext(ctx)
@@ -315,12 +329,67 @@ func (w *TPCC) Load(ctx context.Context, dropExisting bool, progress func(rows i
 	return schema, all.Wait()
 }
 
+// create creates the tables. Those of warehouses are on the shards, if there are any.
+func (w *TPCC) create(ctx context.Context, dropExisting bool) (schema []string, err error) {
+	if len(w.opt.Shards) == 0 {
+		return w.tables.Setup(ctx, dropExisting)
+	}
+	of := func(db engine.DB, tables []*table) *Insert { return &Insert{db: db, opt: w.tables.opt, tables: tables} }
+	own, shared := of(w.db, w.tables.tables[:1]), w.tables.tables[1:] // the items, and the rest
+	if schema, err = own.Setup(ctx, dropExisting); err != nil {
+		return nil, err
+	}
+	var made []string
+	for i, db := range w.opt.Shards {
+		to, err := engine.ParseTarget(db.Info().Target)
+		if err != nil {
+			return nil, err
+		}
+		w.head.Nodes = append(w.head.Nodes, engine.HeadNode{Name: fmt.Sprintf("n%d", i+1), Target: to})
+		if made, err = of(db, shared).Setup(ctx, dropExisting); err != nil {
+			return nil, fmt.Errorf("node %d: %w", i+1, err)
+		}
+	}
+	for _, t := range shared {
+		h := w.head
+		h.Table, h.By = &engine.Table{Name: t.Name}, t.PrimaryKey[0] // each key begins with the warehouse
+		at := slices.IndexFunc(made, func(q string) bool {
+			return strings.HasPrefix(q, "CREATE TABLE") && strings.Contains(q, w.db.Dialect().Quote(t.Name))
+		})
+		if h.Table.Definition, err = rolling.ReadDefinition(made[at]); err != nil {
+			return nil, err
+		}
+		steps, err := w.db.(engine.Presenter).Present(ctx, &h)
+		for _, s := range steps {
+			if err == nil {
+				err = s.Run(ctx)
+				schema = append(schema, s.SQL...)
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("present table %s: %w", t.Name, err)
+		}
+	}
+	return append(schema, made...), nil
+}
+
+// shard returns the index of the shard that has a warehouse; 0 without shards.
+func (w *TPCC) shard(warehouse int64) int {
+	if len(w.opt.Shards) == 0 {
+		return 0
+	}
+	return w.db.(engine.Presenter).NodeOf(&w.head, warehouse)
+}
+
 // fill writes the rows of a warehouse, by the bulk method if the server has it and permits it.
 func (w *TPCC) fill(ctx context.Context, t *table, columns string, warehouse int64, done func(rows int)) error {
-	var err error
-	for _, m := range []engine.Method{engine.Load, w.db.Capabilities().Methods[0]} {
+	db, err := w.db, error(nil)
+	if len(w.opt.Shards) > 0 && t.Name != "item" {
+		db = w.opt.Shards[w.shard(warehouse)]
+	}
+	for _, m := range []engine.Method{engine.Load, db.Capabilities().Methods[0]} {
 		var wr engine.Writer
-		if wr, err = w.db.Writer(ctx, &t.Table, m); err == nil {
+		if wr, err = db.Writer(ctx, &t.Table, m); err == nil {
 			err = errors.Join(w.write(ctx, wr, t, fills(columns), warehouse, done), wr.Close())
 		}
 		if !errors.Is(err, engine.ErrUnsupported) {

@@ -30,7 +30,7 @@ func tpccRun(t *testing.T, db engine.DB, terminals int, transactions int64, prep
 	if err := errors.Join(err, out.Err); err != nil {
 		t.Fatal(err)
 	}
-	v, found, err := w.Prove(t.Context(), true)
+	v, found, _, err := w.Prove(t.Context(), true)
 	if err == nil && !v.Sound() {
 		t.Errorf("%+v", v)
 	}

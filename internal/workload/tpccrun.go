@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/result"
@@ -100,6 +98,7 @@ type tpccTerminal struct {
 	err            error // of the transaction: its other statements are not sent
 
 	mix, sizes, rollback, byName, remotePay, remoteLine deck
+	away                                                [2]deck // the other warehouses, of payments and of lines
 }
 
 // A tpccDoubt is a transaction whose commit was not answered. It is done if the query's value is its date.
@@ -125,10 +124,19 @@ func (w *TPCC) Client(ctx context.Context, n int) (_ bench.Client, err error) {
 	for _, k := range tpccKinds {
 		c.mix.shares = append(c.mix.shares, k.share)
 	}
-	if reader, ok := w.db.(engine.Reader); ok && w.db.Capabilities().Stores {
-		c.s, err = reader.ReadSession(ctx, nil)
+	for i := range c.away {
+		c.away[i].shares = slices.Repeat([]int{1}, w.opt.Warehouses)
+		c.away[i].shares[c.home-1] = 0
+	}
+	if w.db.Capabilities().Stores {
+		c.s, err = c.session(ctx, nil)
 	}
 	return c, err
+}
+
+// session opens one on the terminal's member.
+func (c *tpccTerminal) session(ctx context.Context, st engine.State) (*engine.Session, error) {
+	return c.w.opt.Members[c.n%len(c.w.opt.Members)].(engine.Reader).ReadSession(ctx, st)
 }
 
 // Background implements bench.Workload.
@@ -141,12 +149,6 @@ func (w *TPCC) Crashed(time.Time) {}
 
 func (c *tpccTerminal) between(least, most int64) int64 {
 	return least + c.d.below(uint64(most-least+1))
-}
-
-// elsewhere returns another warehouse.
-func (c *tpccTerminal) elsewhere() int64 {
-	other := c.between(1, int64(c.w.opt.Warehouses-1))
-	return pick(other < c.home, other, other+1)
 }
 
 // Prepare implements bench.Client: it deals the transaction and what the user enters (clauses 2.4.1 to 2.8.1).
@@ -162,7 +164,7 @@ func (c *tpccTerminal) Prepare(int) {
 				continue
 			}
 			if c.remoteLine.deal(&c.d) == 1 && several {
-				line.supply = c.elsewhere()
+				line.supply = 1 + int64(c.away[1].deal(&c.d))
 			}
 			in.lines = append(in.lines, line)
 		}
@@ -172,7 +174,7 @@ func (c *tpccTerminal) Prepare(int) {
 	case "payment":
 		in.amount = decimal(c.between(100, 500_000), 2)
 		if c.remotePay.deal(&c.d) == 1 && several {
-			in.cWarehouse, in.cDistrict = c.elsewhere(), c.between(1, districts)
+			in.cWarehouse, in.cDistrict = 1+int64(c.away[0].deal(&c.d)), c.between(1, districts)
 		}
 	case "delivery":
 		in.carrier = c.between(1, 10)
@@ -204,8 +206,12 @@ func (c *tpccTerminal) Do(ctx context.Context) error {
 		c.began = time.Now()
 	}
 	if c.asked != nil {
-		done, err := c.asked.done(ctx, c.s)
+		s, err := c.session(ctx, c.w.opt.Causal)
 		if err != nil {
+			return err
+		}
+		done, err := c.asked.done(ctx, s)
+		if err := errors.Join(err, s.Close()); err != nil {
 			return err
 		}
 		if done {
@@ -241,7 +247,7 @@ func (c *tpccTerminal) acknowledged() {
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
 	c.w.count(c.n, c.facts)
-	c.w.noted.add(c.in.kind.op, time.Since(c.began))
+	c.w.Took(c.in.kind.op, time.Since(c.began))
 }
 
 func (w *TPCC) count(terminal int, facts []string) {
@@ -460,7 +466,11 @@ func (c *tpccTerminal) deliver() {
 		}
 		return fmt.Sprintf("WHERE %s_w_id = %d AND (%s)", prefix, in.warehouse, strings.Join(each, " OR "))
 	}
-	if taken := c.exec(len(oldest), "DELETE FROM new_order %s", where("no", "no_o_id", oldest)); taken != int64(len(oldest)) && c.err == nil {
+	var locked int64
+	if len(c.w.opt.Shards) > 0 { // Spider deletes rows and says that they were none (MariaDB 10.11)
+		locked = int64(len(c.rows("SELECT no_o_id FROM new_order %s FOR UPDATE", where("no", "no_o_id", oldest))))
+	}
+	if taken := c.exec(len(oldest), "DELETE FROM new_order %s", where("no", "no_o_id", oldest)); max(taken, locked) != int64(len(oldest)) && c.err == nil {
 		c.err = engine.Classed(engine.ErrLockTimeout, errOvertaken)
 	}
 	customers := c.rows("SELECT o_d_id, o_c_id FROM orders %s", where("o", "o_id", oldest))
@@ -486,33 +496,33 @@ func (c *tpccTerminal) stockLevel() {
 	c.exec(0, "COMMIT")
 }
 
-// tpccCauses are why a transaction is begun again.
+// tpccCauses are why a transaction is begun again; commit: that its COMMIT was sent.
 var tpccCauses = []struct {
-	class error
-	name  string
+	class  error
+	commit bool
+	name   string
 }{
-	{errOvertaken, "delivery overtaken"}, {engine.ErrDeadlock, "deadlock"}, {engine.ErrLockTimeout, "lock timeout"}, {engine.ErrConnectionLost, "lost connection"},
+	{errOvertaken, false, "delivery overtaken"}, {engine.ErrDeadlock, true, "write set refused at COMMIT"}, {engine.ErrDeadlock, false, "deadlock"},
+	{engine.ErrLockTimeout, false, "lock timeout"}, {engine.ErrConnectionLost, false, "lost connection"},
 }
 
 // Recover implements bench.Client: it rolls back, on a new connection if the old one is lost.
 func (c *tpccTerminal) Recover(ctx context.Context, failed error) error {
-	c.w.mu.Lock()
-	if i := slices.IndexFunc(tpccCauses, func(k struct {
-		class error
-		name  string
-	}) bool {
-		return errors.Is(failed, k.class)
-	}); i >= 0 {
-		c.w.causes[tpccCauses[i].name]++
+	for _, k := range tpccCauses {
+		if errors.Is(failed, k.class) && (!k.commit || c.asked != nil) {
+			c.w.mu.Lock()
+			c.w.causes[k.name]++
+			c.w.mu.Unlock()
+			break
+		}
 	}
-	c.w.mu.Unlock()
 	if !errors.Is(failed, engine.ErrConnectionLost) {
 		c.asked = nil // it was answered: it did not commit
 		if _, err := c.s.Exec(ctx, "ROLLBACK"); err == nil || !errors.Is(err, engine.ErrConnectionLost) {
 			return err
 		}
 	}
-	s, err := c.w.db.(engine.Reader).ReadSession(ctx, nil)
+	s, err := c.session(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -532,37 +542,6 @@ func (c *tpccTerminal) Close() error {
 		return nil
 	}
 	return c.s.Close()
-}
-
-// tpccNoted are the times of transactions since the last interval.
-type tpccNoted map[string]*hdrhistogram.Histogram
-
-func (n tpccNoted) add(op string, took time.Duration) {
-	h := n[op]
-	if h == nil {
-		h = result.NewHistogram()
-		n[op] = h
-	}
-	_ = h.RecordValue(min(max(took.Microseconds(), 1), h.HighestTrackableValue())) // in its range
-}
-
-// Note divides an interval by transaction: its rows are the new orders, and the others ran beside them.
-func (w *TPCC) Note(iv *result.Interval) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	iv.Latency, iv.Beside, iv.NewRows = map[string]result.Histogram{}, map[string]result.Tally{}, 0
-	for op, h := range w.noted {
-		if encoded, err := result.EncodeHistogram(h); err == nil && h.TotalCount() > 0 {
-			iv.Latency[op] = encoded
-		}
-		if n := h.TotalCount(); op == result.NewOrder {
-			iv.NewRows, w.newOrders = n, w.newOrders+n
-		} else {
-			iv.Beside[op] = result.Tally{Rows: n}
-		}
-		h.Reset()
-	}
-	iv.Rows = w.newOrders
 }
 
 // Causes returns how often transactions were begun again, by the error that ended them.
