@@ -42,7 +42,7 @@ check: gofmt vet staticcheck imports ## lint, import rules, the build without cg
 	@$(MAKE) --no-print-directory --output-sync=target -j 2 pure race # which wait a lot
 
 test: ## install missing servers and the browser, and run the whole suite (10 minutes on 2 cores)
-	@scripts/install.sh gcc mariadb rocksdb spider galera postgres chromium mydumper
+	@scripts/install.sh gcc mariadb rocksdb spider galera postgres chromium mydumper fio
 	@scripts/install.sh mysql || echo 'the tests of MySQL are skipped'
 	@scripts/install.sh connectors || echo 'the tests of Java and Python clients are skipped'
 	$(GO) run ./internal/testservers $(GO) test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...

@@ -211,6 +211,9 @@ func (r *Record) why(c Curve, rows float64, lasting bool) string {
 			}
 		}
 	}
+	if text := r.diskReads(after); text != "" {
+		parts = append(parts, text)
+	}
 	perRow(figPageWrites, "page writes")
 	if age, limit := after[figCheckpointAge], after[figCheckpointMax]; limit > 0 && age > 0.75*limit {
 		add("the checkpoint age stood at %.0f%% of its limit of %s, where the server throttles writes", 100*age/limit, figure.Bytes(limit))

@@ -51,6 +51,9 @@ type Run struct {
 	TPCC *TPCC `json:"tpcc,omitempty"`
 	// Tables is set in a run of `bench tables`, whose rows count tables or partitions.
 	Tables *Tables `json:"tables,omitempty"`
+	// Disk is set in a run of `bench disk`, whose rows count requests; MeasuredDisk in one that is compared with such.
+	Disk         *Disk         `json:"disk,omitempty"`
+	MeasuredDisk *MeasuredDisk `json:"measured_disk,omitempty"`
 	// Repeat numbers the runs of one configuration that alternated with others, from
 	// 1. Side is "A" or "B" in runs made for comparison with each other.
 	Repeat int    `json:"repeat,omitempty"`
@@ -334,8 +337,10 @@ type Summary struct {
 	// TPCC is the result of a run of `bench tpcc`.
 	TPCC *TPCCSummary `json:"tpcc,omitempty"`
 	// Tables is the result of a run of `bench tables`.
-	Tables       *TablesSummary `json:"tables,omitempty"`
-	StallSeconds float64        `json:"stall_seconds"`
+	Tables *TablesSummary `json:"tables,omitempty"`
+	// Disk is the result of a run of `bench disk`.
+	Disk         *DiskSummary `json:"disk,omitempty"`
+	StallSeconds float64      `json:"stall_seconds"`
 	// Errors and Retries are totals over all loads.
 	Errors  int64 `json:"errors"`
 	Retries int64 `json:"retries"`

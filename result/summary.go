@@ -76,6 +76,7 @@ func (r *Record) Summary() Summary {
 	}
 	s.TPCC = s.tpcc(r)
 	s.Tables = s.tables(r)
+	s.Disk = s.disk(r)
 	return s
 }
 

@@ -4,7 +4,7 @@
 # from its later suites. Both are unpacked into the user's cache directory.
 # Starts no service and changes no existing one.
 #
-#   scripts/install.sh WHAT...      WHAT: gcc mariadb rocksdb spider galera mysql postgres sysbench haproxy chromium mydumper connectors
+#   scripts/install.sh WHAT...      WHAT: gcc mariadb rocksdb spider galera mysql postgres sysbench haproxy chromium mydumper connectors fio
 #                                         mysql-new mariadb-new postgres-new
 set -euo pipefail
 
@@ -28,6 +28,7 @@ declare -A why=(
   [haproxy]="HAProxy, to compare rowmill serve with"
   [connectors]="connectors for Java and Python, for the tests of rowmill serve"
   [chromium]="a browser, for the tests of the HTML report"
+  [fio]="fio, for rowmill bench disk"
   [mydumper]="mydumper, for the tests that load its dumps"
   [mysql-new]="MySQL 9.7, for sandbox:mysql?version=9.7"
   [mariadb-new]="MariaDB 11.8, for sandbox:mariadb?version=11.8"
@@ -46,6 +47,7 @@ declare -A packages=(
   [connectors]="default-jdk-headless maven python3-pymysql"
   [chromium]="chromium"
   [mydumper]="mydumper"
+  [fio]="fio"
 )
 PATH=$PATH:/usr/sbin:/sbin
 has() {
@@ -60,6 +62,7 @@ has() {
     sysbench) command -v sysbench >/dev/null ;;
     haproxy) command -v haproxy >/dev/null ;;
     connectors) has_connectors ;;
+    fio) command -v fio >/dev/null ;;
     mydumper) command -v mydumper >/dev/null ;;
     mysql-new | mariadb-new | postgres-new) has_newer "$1" ;;
     chromium) command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ;;

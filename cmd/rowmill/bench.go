@@ -46,6 +46,7 @@ func (a *app) benchCommand() *cobra.Command {
 			"figures; mixed and points measure selects; scan measures a sum over many partitions,\n" +
 			"on one connection and on several; hotrow counts in one row with thousands of clients;\n" +
 			"tables measures what a server pays for many tables or partitions;\n" +
+			"disk measures what the storage gives, before a server is blamed;\n" +
 			"steady holds a small constant load for a day and shows when the machine or the server\n" +
 			"did not keep up; keep measures what the maintenance of a declared table costs its\n" +
 			"inserts.",
@@ -67,6 +68,7 @@ func (a *app) benchCommand() *cobra.Command {
 	c.AddCommand(a.benchHotRowCommand())
 	c.AddCommand(a.benchTPCCCommand())
 	c.AddCommand(a.benchTablesCommand())
+	c.AddCommand(a.benchDiskCommand())
 	return c
 }
 
@@ -105,6 +107,11 @@ func (a *app) benchInsertCommand() *cobra.Command {
 			}
 			if err := cmp.Or(a.ownTable(c.Context(), &f, c.Flags()), f.complete(c.Flags())); err != nil {
 				return err
+			}
+			if file := f.spec.DiskRecord; file != "" {
+				if _, err := experiment.ReadDisk(c.Context(), file); err != nil {
+					return err
+				}
 			}
 			return a.bench(c.Context(), measuring{spec: &f.spec, out: f.out, printSQL: f.printSQL, note: announcement(&f.spec)})
 		},
@@ -174,6 +181,7 @@ func (f *benchFlags) define(flags *pflag.FlagSet) {
 	durationVar(flags, &s.P99, "p99", experiment.DefaultP99, "`time` within which 99 of 100 operations of --find-rate must finish, counted from when they were due")
 	durationVar(flags, &s.Trial, "trial", experiment.DefaultTrial, "`time` for which --find-rate tries a rate")
 	durationVar(flags, &s.KillEvery, "kill-server-every", 0, "kill -9 the private server every `time`, restart it, and verify what it kept\n(sandbox targets only; default never)")
+	flags.StringVar(&s.DiskRecord, "disk", "", "compare disk reads with those of this `record` of bench disk (default none)")
 	flags.StringVar(&f.resume, "resume", "", "continue the incomplete run of this record `file`, with the recorded flags")
 	f.out.define(flags, newRecord, " of the rate", "", "summaries as JSON instead of text")
 	proofVar(flags, s, "don't read the table back at the end")

@@ -229,7 +229,7 @@ func here(t *testing.T) string {
 }
 
 func TestHelp(t *testing.T) {
-	for _, verb := range []string{"", "bench", "bench hotrow", "bench ibench", "bench insert", "bench keep", "bench matrix", "bench mixed", "bench points", "bench scan", "bench scenario", "bench steady", "bench tables", "bench tpcc", "report", "compare", "plan", "apply", "run", "status", "load", "query", "restore", "sandbox", "sandbox start", "sandbox stop", "sandbox list", "version"} {
+	for _, verb := range []string{"", "bench", "bench disk", "bench hotrow", "bench ibench", "bench insert", "bench keep", "bench matrix", "bench mixed", "bench points", "bench scan", "bench scenario", "bench steady", "bench tables", "bench tpcc", "report", "compare", "plan", "apply", "run", "status", "load", "query", "restore", "sandbox", "sandbox start", "sandbox stop", "sandbox list", "version"} {
 		name := "help-" + strings.ReplaceAll(verb, " ", "-") + ".txt"
 		if verb == "" {
 			name = "help.txt"
@@ -253,7 +253,7 @@ func TestBadInput(t *testing.T) {
 		says []string
 	}{
 		{"bench inser", []string{`unknown command "rowmill bench inser"`, "Try: did you mean insert?"}},
-		{"bench swim", []string{`unknown command "rowmill bench swim"`, "Try: one of hotrow, ibench, insert"}},
+		{"bench swim", []string{`unknown command "rowmill bench swim"`, "Try: one of disk, hotrow, ibench, insert"}},
 		{"bench insert now", []string{`unexpected argument "now"`}},
 		{"bench insert --preset clasic", []string{`unknown preset "clasic"`, "classic, ibench, timeseries, daily, sbtest"}},
 		{"bench insert --layout heap", []string{`unknown layout "heap"`, "plain, rolling"}},

@@ -27,6 +27,7 @@ type planFlags struct {
 	rows     int
 	rowBytes float64
 	reads    float64
+	disk     string
 	json     bool
 	// connections have the table open; calibrate measures what that costs.
 	connections int
@@ -63,6 +64,7 @@ func (a *app) planCommand() *cobra.Command {
 	intVar(flags, &f.rows, "sample-rows", sizing.DefaultSample, "rows of the sample")
 	flags.Float64Var(&f.rowBytes, "row-bytes", 0, "estimate from this number of bytes per row, without a server (measured)")
 	flags.Float64Var(&f.reads, "disk-reads", defaultReads, "random pages the disk reads per second, for the estimate of a plain table")
+	flags.StringVar(&f.disk, "disk", "", "take them from this `DISK.jsonl` of bench disk")
 	intVar(flags, &f.connections, "connections", engine.OpenConnections, "connections that have the table open, `N`, for the server's memory")
 	flags.BoolVar(&f.calibrate, "calibrate", false, "measure on private servers of the same kind, in about a minute, what open partitions\nof this table cost (default false: as bench tables measured it)")
 	flags.BoolVar(&f.json, "json", false, "print JSON (default false)")
@@ -77,6 +79,8 @@ func (f *planFlags) check() error {
 		return usagef("--connections 50", "--connections %d: want 1 to 100,000", f.connections)
 	case f.rate > 0 && f.record != "":
 		return usagef("one of them", "--rate and --record both give the rate of inserts")
+	case f.disk != "" && f.reads != defaultReads:
+		return usagef("one of them", "--disk and --disk-reads both give the random reads of the disk")
 	case f.rows < 1000 || f.rows > 5_000_000:
 		return usagef("--sample-rows 50k", "--sample-rows %d: want 1000 to 5,000,000", f.rows)
 	case !(f.rowBytes >= 0 && f.rowBytes < 1e9):
@@ -94,6 +98,11 @@ func (a *app) plan(ctx context.Context, file string, f planFlags) error {
 	in := sizing.Input{Reads: sizing.Figure{Value: f.reads, From: "--disk-reads"}, Rate: sizing.Figure{Value: f.rate, From: "--rate"}}
 	if f.reads == defaultReads {
 		in.Reads.From = "assumed, as of a solid-state disk; --disk-reads replaces it"
+	}
+	if f.disk != "" {
+		if err := takeDisk(ctx, &in, f.disk); err != nil {
+			return err
+		}
 	}
 	if f.memory != "" {
 		n, err := parseMemory(f.memory)
@@ -243,6 +252,20 @@ func takeRecord(ctx context.Context, in *sizing.Input, file string) error {
 	if !in.Recorded(recs, file) {
 		return &usageError{fmt.Errorf("%s holds no run of bench insert that inserted rows", file), "rowmill bench insert --layout plain,rolling --out RUN.jsonl"}
 	}
+	return nil
+}
+
+// pageBytes is a usual page, whose random reads one client waits for, one after the other.
+const pageBytes = 16 << 10
+
+// takeDisk takes the random reads from a record of bench disk.
+func takeDisk(ctx context.Context, in *sizing.Input, file string) error {
+	m, err := experiment.ReadDisk(ctx, file)
+	if err != nil {
+		return err
+	}
+	at := m.At(pageBytes, 1)
+	in.Reads = sizing.Figure{Value: at.PerSecond, From: fmt.Sprintf("%s: random reads of %s at queue depth %d", file, figure.Bytes(at.BlockBytes), at.Depth)}
 	return nil
 }
 

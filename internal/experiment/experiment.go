@@ -128,6 +128,8 @@ func Run(ctx context.Context, env *Env, s *Spec) ([]result.Record, error) {
 		return env.tpcc(ctx, s)
 	case Tables:
 		return env.tables(ctx, s)
+	case Disk:
+		return env.disk(ctx, s)
 	case Steady:
 		return env.steady(ctx, s)
 	case Matrix:

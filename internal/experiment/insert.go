@@ -11,6 +11,7 @@ import (
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/probe"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
@@ -146,6 +147,13 @@ func (m *measurement) killer(w crashable) *killer {
 
 func (r *insertRun) header(ctx context.Context, schema []string, cfg bench.Config) error {
 	own, shown := r.names(schema)
+	if file := r.trial.Spec.DiskRecord; file != "" {
+		var err error
+		if own.MeasuredDisk, err = ReadDisk(ctx, file); err != nil {
+			return err
+		}
+		own.Warnings = otherDisk(own.MeasuredDisk, probe.Machine(r.db.Info().DataDir))
+	}
 	return r.begin(ctx, r.w.Tables(), cfg, own, shown)
 }
 

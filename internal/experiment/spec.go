@@ -81,6 +81,9 @@ type Spec struct {
 	P99      Duration `json:"p99,omitzero" toml:"p99,omitzero"`
 	Trial    Duration `json:"trial,omitzero" toml:"trial,omitzero"`
 
+	// DiskRecord is a record of `bench disk` that the disk reads of inserts are compared with.
+	DiskRecord string `json:"disk,omitempty" toml:"disk,omitempty"`
+
 	// DropExisting drops tables of the same names first. NoVerify omits the proof that
 	// the tables hold the rows that were sent.
 	DropExisting bool `json:"drop-existing,omitempty" toml:"drop-existing,omitempty"`
@@ -96,6 +99,7 @@ type Spec struct {
 	HotRow   *HotRowSpec `json:"hotrow,omitempty" toml:"hotrow,omitempty"`
 	TPCC     *TPCCSpec   `json:"tpcc,omitempty" toml:"tpcc,omitempty"`
 	Tables   *TablesSpec `json:"tables,omitempty" toml:"tables,omitempty"`
+	Disk     *DiskSpec   `json:"disk-jobs,omitempty" toml:"disk-jobs,omitempty"`
 	Matrix   *Levels     `json:"matrix,omitempty" toml:"matrix,omitempty"`
 	Scenario *Script     `json:"scenario,omitempty" toml:"scenario,omitempty"`
 }
@@ -111,6 +115,7 @@ const (
 	HotRow   = "hotrow"
 	TPCC     = "tpcc"
 	Tables   = "tables"
+	Disk     = "disk"
 	Steady   = "steady"
 	Matrix   = "matrix"
 	Scenario = "scenario"

@@ -96,6 +96,8 @@ func (s *Spec) Validate() error {
 		lacks, validate = s.TPCC == nil, s.validateTPCC
 	case Tables:
 		lacks, validate = s.Tables == nil, s.validateTables
+	case Disk:
+		lacks, validate = s.Disk == nil, s.validateDisk
 	case Steady:
 		validate = s.validateSteady
 	default:

@@ -552,6 +552,8 @@ func tableOf(r *result.Run) string {
 		return fmt.Sprintf("%s of %s for %s", r.Preset, plural(r.Speed.Filled, "row", "rows"), seconds(r.MaxTimeSeconds))
 	case r.Tables != nil:
 		return fmt.Sprintf("%s of %s", plural(r.Tables.Objects(), "object", "objects"), plural(r.Tables.Definitions, "definition", "definitions"))
+	case r.Disk != nil:
+		return fmt.Sprintf("%s requests of %s for %s", r.Disk.Kind, bytes(r.Disk.BlockBytes), seconds(r.MaxTimeSeconds))
 	case r.HotRow != nil:
 		return "fans of one item"
 	case r.Scan != nil:

@@ -35,6 +35,8 @@ type Summaries struct {
 	Scenarios []Scenario `json:"scenarios,omitempty"`
 	// Grid has the cells of an experiment of several factors, as of bench mixed, points and scan.
 	Grid *Grid `json:"grid,omitempty"`
+	// SettingsToTry follow from the jobs of bench disk.
+	SettingsToTry []result.DiskSetting `json:"settings_to_try,omitempty"`
 }
 
 // A family is a kind of experiment: how its records are told from others, reported, and compared.
@@ -54,6 +56,7 @@ func families() []family {
 		projected("partition scans", func(r *result.Run) bool { return r.Scan != nil }, scans),
 		projected("runs of a hot row", func(r *result.Run) bool { return r.HotRow != nil }, hotRows),
 		projected("runs of many tables", func(r *result.Run) bool { return r.Tables != nil }, manyTables),
+		projected("jobs of a disk", hasDisk, disks),
 		projected("cells of a speed test", func(r *result.Run) bool { return r.Speed != nil }, speedTest),
 		gridFamily("cells of a matrix", false, ofMatrix, NewMatrix),
 		{"runs", false, func(_, _ *result.Record) bool { return true }, runsDocument, nil},

@@ -75,7 +75,7 @@ func summaries(recs []result.Record) Summaries {
 	for i := range recs {
 		out.Runs[i] = recs[i].Summary()
 	}
-	out.Scenarios = Scenarios(recs)
+	out.Scenarios, out.SettingsToTry = Scenarios(recs), settingsToTry(recs)
 	return out
 }
 
@@ -440,7 +440,7 @@ func plainBeside(vs []view, r *view) *view {
 }
 
 func (v *view) facts() []fact {
-	out := []fact{{"status", v.incomplete()}, {"rate", v.rate()}, {"knee", v.knee()}, {"rows", v.rows()}, {"open loop", v.openLoop()},
+	out := []fact{{"status", v.incomplete()}, {"rate", v.rate()}, {"knee", v.knee()}, {"disk reads", v.rec.LastDiskReads()}, {"rows", v.rows()}, {"open loop", v.openLoop()},
 		{"steadiness", v.steadiness()}}
 	for _, op := range slices.Sorted(maps.Keys(v.sum.Beside)) {
 		out = append(out, fact{op, beside(v.sum.Beside[op])})

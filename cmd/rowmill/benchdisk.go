@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/result"
+)
+
+const (
+	defaultDiskTime = 3 * time.Second
+	// defaultDiskFile is more than most disks have as their own cache.
+	defaultDiskFile = "4GB"
+)
+
+func (a *app) benchDiskCommand() *cobra.Command {
+	var disk experiment.DiskSpec
+	var out benchOutputs
+	var blocks []string
+	var size string
+	spec := experiment.Spec{Workload: experiment.Disk, Disk: &disk, Layouts: []string{workload.Plain}}
+	c := &cobra.Command{
+		Use:   "disk DIR",
+		Short: "Measure what the disk below a folder gives, before a server is blamed",
+		Long: "Measure what the disk below a folder gives: requests per second, bytes per second and\n" +
+			"latencies, for each size of request, depth of the queue and share of writes, at random\n" +
+			"and in sequence; how long an fsync takes; and appending as a server does to its redo\n" +
+			"log. The requests are made by fio, past the system's cache. From the results it derives\n" +
+			"settings to try. Kinds of jobs:\n" +
+			"  random      blocks at random places\n" +
+			"  sequential  one block after the other\n" +
+			"  fsync       4 KiB at random places, each followed by fsync\n" +
+			"  log         4 KiB one after the other through the system's cache, each followed by\n" +
+			"              fdatasync\n" +
+			"Doubtful results are named: a burst that ended meanwhile, a cache that answered, one\n" +
+			"core that makes all requests and is full, an fsync faster than flash can be.\n\n" +
+			"It makes one file in DIR and fills it with data that can't be compressed. The file has\n" +
+			"no name, so its space is free again when rowmill ends, also after Ctrl-C or a kill. No\n" +
+			"device and no existing file is written. The disk is loaded fully meanwhile.\n\n" +
+			"Ctrl-C ends it and reports what was measured. `rowmill report` shows a record again;\n" +
+			"`rowmill plan --disk` and `rowmill bench insert --disk` use it.",
+		Example: "  rowmill bench disk /var/lib/mysql --out disk.jsonl --html disk.html\n" +
+			"  rowmill bench disk . --size 1GB --kinds random --blocks 16KiB --writes 0 --time 60s",
+		Args: wantArgs(1, 1),
+		RunE: func(c *cobra.Command, args []string) error {
+			spec.Targets = args
+			var err error
+			if disk.FileBytes, err = engine.ParseBytes(size); err != nil {
+				return usagef("--size "+defaultDiskFile, "--size %q is not a size", size)
+			}
+			disk.Sizes = nil
+			for _, text := range blocks {
+				n, err := engine.ParseBytes(text)
+				if err != nil {
+					return usagef("--blocks 8KiB,16KiB,1MiB", "--blocks: %q is not a size", text)
+				}
+				disk.Sizes = append(disk.Sizes, n)
+			}
+			fitInterval(c.Flags(), &spec)
+			return a.bench(c.Context(), measuring{spec: &spec, out: out, show: a.diskProgress})
+		},
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.StringSliceVar(&disk.Kinds, "kinds", workload.DiskKinds(), "kinds of jobs, `list`: "+strings.Join(workload.DiskKinds(), ", "))
+	flags.StringSliceVar(&blocks, "blocks", []string{"8KiB", "16KiB", "1MiB"}, "sizes of random and sequential requests, `list`")
+	flags.IntSliceVar(&disk.Depths, "depths", []int{1, 8, 32}, "depths of the queue, how many requests are under way at a time, `list`")
+	flags.IntSliceVar(&disk.Writes, "writes", []int{0, 50, 100}, "percentages of requests that write, `list`")
+	flags.StringVar(&size, "size", defaultDiskFile, "`size` of the file: more than any cache in front of the disk")
+	timeVar(flags, &spec.MaxTime, defaultDiskTime, "measure each job for this `time`")
+	intVar(flags, &spec.Repeat, "repeat", 1, "measure each job `N` times, in turn")
+	durationVar(flags, &spec.Interval, "interval", defaultInterval, "`time` between two readings of all figures, a twentieth of --time if that is less")
+	seedVar(flags, &spec, "`number` that the places of random requests derive from")
+	out.define(flags, newRecord, " of rates and latencies", "", "results as JSON instead of text")
+	return c
+}
+
+// A diskProgress prints a line for each job.
+type diskProgress struct{ lines }
+
+func (a *app) diskProgress(context.Context) progress { return &diskProgress{lines{w: a.stderr}} }
+
+func (p *diskProgress) Begin(run result.Run) { p.run = run }
+
+func (p *diskProgress) Interval(result.Interval) {}
+
+func (p *diskProgress) End(s result.Summary) {
+	p.print(fmt.Sprintf("%s: %s", p.run.Name, report.DiskLine(s)))
+}

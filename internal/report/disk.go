@@ -1,0 +1,253 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+const (
+	// largeBlock is the size from which on bytes per second tell more than requests.
+	largeBlock = 256 << 10
+	// smallFile is a file that caches of controllers, hosts and disks may hold.
+	smallFile = 4e9
+	// fullCore is the share of one core above which the process that makes the requests may be what limits them.
+	fullCore = 0.9
+	// beyond is how far small requests may exceed the bandwidth of large ones by chance, and elsewhere how far the bytes of the
+	// device may differ from the job's: the two are read at different moments.
+	beyond, elsewhere = 1.2, 1.5
+	// instant is less than flash takes to be programmed, in microseconds: some 100 for the fastest kinds. What is faster went to a cache.
+	instant = 100
+	// incompressible is the share of the file that it takes on the disk at least, unless the file system compresses it.
+	incompressible = 0.95
+)
+
+// disks lays out the jobs of `bench disk`: kinds and sizes of requests, depths of the queue, and shares of writes.
+func disks(recs []result.Record) (*projection, error) {
+	p := newProjection(recs, "requests", "depth", "writes")
+	p.doubling = true
+	if slices.ContainsFunc(recs, func(r result.Record) bool { return r.Run.Disk.WritePercent == 0 }) {
+		p.factors[2].Levels = []string{"reads"} // before the filling's writes
+	}
+	for i := range recs {
+		d, s := p.sums[i].Disk, &p.sums[i]
+		section, line := diskSection(&d.Disk)
+		if len(p.contenders) > 1 {
+			section = p.label(i) + ", " + section
+		}
+		l := s.LatencyUS[d.Operation()]
+		rate, bytes := d.PerSecond, d.BytesPerSecond
+		if d.BlockBytes >= largeBlock {
+			rate, bytes = bytes, rate
+		}
+		unknown := func(v float64) float64 {
+			if v == 0 {
+				return math.NaN()
+			}
+			return v
+		}
+		p.add(sample{rec: &recs[i], figures: []float64{rate, bytes, unknown(float64(l.P50)), unknown(float64(l.P99)), unknown(float64(l.Max)), unknown(d.First), unknown(d.Last), d.SubmitterCPU}},
+			section, strconv.Itoa(d.Depth), line)
+	}
+	p.measures = func(section string) []measure {
+		us := func(key, name, chart string) measure {
+			return measure{key: key, name: name, format: micros[float64], chart: chart, per: 1e3, log: true}
+		}
+		requests, bytes := measure{key: "requests_per_second", name: "requests/s"}, measure{key: "bytes_per_second", name: "bytes/s", format: bytesPerSecond, per: 1e6}
+		first, second := requests, bytes
+		if large := strings.Contains(section, "MiB"); large {
+			first, second = bytes, requests
+			first.chart = "MB/s"
+		} else {
+			first.chart = "requests/s"
+		}
+		first.compared = true
+		out := []measure{first, second, us("p50_us", "p50", ""), us("p99_us", "p99", "p99, ms"), us("max_us", "max", ""),
+			{key: "first_third_per_second", name: "first third"}, {key: "last_third_per_second", name: "last third"}, {key: "submitter_cpu", name: "fio's CPU", format: percent}}
+		if diskSingle(section) {
+			out[0].chart, out[3].chart = "", ""
+		}
+		return out
+	}
+	p.verdict = func(s *panel) []string { return s.disk() }
+	p.text = func(s *panel) string {
+		if strings.Contains(s.name, "durable writes, ") {
+			return "The latencies are those of the fsync or fdatasync alone."
+		}
+		return ""
+	}
+	p.serious, p.more = diskDoubts(p), diskSettings(recs)
+	d := recs[0].Run.Disk
+	p.title = "Disk below " + recs[0].Run.Target
+	p.subtitle = []string{words("fio", recs[0].Run.ServerVersion), bytes(d.FileBytes) + " file", seconds(slowest(recs)) + " a job", some(recs[0].Run.Machine.Cores, "core", "cores")}
+	if d.SectorBytes > 0 {
+		p.about = append(p.about, fact{"sector", bytes(d.SectorBytes)})
+	}
+	by := max(0, slices.IndexFunc(recs, func(r result.Record) bool { return r.Run.Disk.Kind == result.DiskRandom }))
+	p.about = append(p.about, fact{"by hand, with FILE", recs[by].Run.Name + ": " + strings.Join(recs[by].Run.Disk.Job, " ")})
+	return p, nil
+}
+
+// slowest is the length of the jobs.
+func slowest(recs []result.Record) (out float64) {
+	for i := range recs {
+		out = max(out, recs[i].Run.MaxTimeSeconds)
+	}
+	return out
+}
+
+// diskSection is the section of a job, and its line in it.
+func diskSection(d *result.Disk) (section, line string) {
+	switch d.Kind {
+	case result.DiskFill:
+		return "filling, " + bytes(d.BlockBytes), "writes"
+	case result.DiskSync:
+		return "durable writes, " + bytes(d.BlockBytes), "random, fsync"
+	case result.DiskLog:
+		return "durable writes, " + bytes(d.BlockBytes), "log, fdatasync"
+	}
+	line = fmt.Sprintf("%d%% writes", d.WritePercent)
+	switch d.WritePercent {
+	case 0:
+		line = "reads"
+	case 100:
+		line = "writes"
+	}
+	return d.Kind + ", " + bytes(d.BlockBytes), line
+}
+
+// diskSingle reports whether a section has one depth.
+func diskSingle(section string) bool {
+	return strings.Contains(section, "filling, ") || strings.Contains(section, "durable writes, ")
+}
+
+func bytesPerSecond(v float64) string { return bytes(int64(v)) + "/s" }
+
+// disk is the result of a section in sentences: the most that each line reached, and its latency there.
+func (s *panel) disk() (out []string) {
+	if strings.Contains(s.name, "filling, ") {
+		return nil
+	}
+	for _, line := range s.lines {
+		var best *gridCell
+		for _, at := range s.axis {
+			if c := s.cell(at, line); c != nil && (best == nil || c.middle(0) > best.middle(0)) {
+				best = c
+			}
+		}
+		if best == nil || math.IsNaN(best.middle(0)) || line != "reads" && line != "writes" && !diskSingle(s.name) {
+			continue
+		}
+		text := fmt.Sprintf("%s, %s: %s", s.name, line, s.measures[0].text(best.middle(0)))
+		if s.measures[0].key == "requests_per_second" {
+			text += "/s"
+		}
+		if !diskSingle(s.name) {
+			text += " at depth " + best.levels[1]
+		}
+		if v := best.middle(2); !math.IsNaN(v) {
+			text += ", p50 " + micros(v) + ", p99 " + micros(best.middle(3))
+		}
+		out = append(out, sentence(text))
+	}
+	return out
+}
+
+// diskDoubts are the reasons for which figures are not those of the disk.
+func diskDoubts(p *projection) (out []Note) {
+	add := func(who []string, format string, args ...any) {
+		if len(who) > 0 {
+			out = append(out, Note{Label: few(who), Text: fmt.Sprintf(format, args...), Serious: true})
+		}
+	}
+	most := map[string]float64{} // bytes per second of large requests
+	for i := range p.sums {
+		if d := p.sums[i].Disk; d.BlockBytes >= largeBlock {
+			key := p.label(i) + strconv.Itoa(d.WritePercent)
+			most[key] = max(most[key], d.BytesPerSecond)
+		}
+	}
+	var fell, rose, full, above, cached, others, instantly, small, unaligned, packed []string
+	for i := range p.sums {
+		d, name := p.sums[i].Disk, p.sums[i].Name
+		when := func(is bool, list *[]string, text string) {
+			if is {
+				*list = append(*list, name+text)
+			}
+		}
+		when(d.Trend == result.Fell, &fell, fmt.Sprintf(" (%s/s, then %s/s)", figure(d.First), figure(d.Last)))
+		when(d.Trend == result.Rose, &rose, fmt.Sprintf(" (%s/s, then %s/s)", figure(d.First), figure(d.Last)))
+		when(d.SubmitterCPU > fullCore, &full, " ("+percent(d.SubmitterCPU)+")")
+		large := most[p.label(i)+strconv.Itoa(d.WritePercent)]
+		when(d.BlockBytes < largeBlock && large > 0 && d.BytesPerSecond > beyond*large, &above, fmt.Sprintf(" (%s, and large ones %s)", bytesPerSecond(d.BytesPerSecond), bytesPerSecond(large)))
+		if device := d.DeviceBytesPerSecond; device > 0 && d.BytesPerSecond > 0 && d.Direct() && d.First > 0 {
+			when(device < d.BytesPerSecond/elsewhere, &cached, fmt.Sprintf(" (%s of %s)", bytesPerSecond(device), bytesPerSecond(d.BytesPerSecond)))
+			when(d.Kind != result.DiskSync && device > elsewhere*d.BytesPerSecond, &others, fmt.Sprintf(" (%s, and the job %s)", bytesPerSecond(device), bytesPerSecond(d.BytesPerSecond)))
+		}
+		flush := p.sums[i].LatencyUS[result.DiskFlush]
+		when(flush.Count > 0 && flush.P50 < instant, &instantly, " (p50 "+micros(flush.P50)+")")
+		when(d.FileBytes < smallFile && i == 0, &small, "")
+		when(d.BlockBytes < d.SectorBytes && d.WritePercent > 0, &unaligned, "")
+		when(d.AllocatedBytes > 0 && float64(d.AllocatedBytes) < incompressible*float64(d.FileBytes) && len(packed) == 0, &packed, "")
+	}
+	add(fell, "a burst ended meanwhile, so that the mean is no capacity: the last third counts, and a longer --time shows what remains")
+	add(rose, "it was slower at first: writes from before were under way, or something was woken up; the last third counts")
+	add(full, "CPU saturated: the one core that makes the requests was full, so the disk may do more")
+	add(above, "requests × size is above the bandwidth of large requests: a cache answered, and no disk")
+	add(cached, "less reached the device than was requested: the file system or its cache answered the rest")
+	add(others, "other programs used this disk: it read and wrote more than the job")
+	add(instantly, "not proven durable: a flush took less than flash takes to be programmed, some %s. A cache answered, and only its data sheet says whether it survives a loss of power", micros(int64(instant)))
+	add(unaligned, "smaller than the %s that the device writes at once: each write reads first", bytes(p.recs[0].Run.Disk.SectorBytes))
+	add(packed, "the file takes less on the disk than its size: the file system compresses it or finds duplicates, and doesn't write what it is given")
+	if len(small) > 0 {
+		out = append(out, Note{Text: fmt.Sprintf("the file has %s: a cache of the disk, of a controller or of a virtual machine's host may hold all of it, and its reads are then none of the disk; --size of more than 4 GB shows",
+			bytes(p.recs[0].Run.Disk.FileBytes))})
+	}
+	return out
+}
+
+// few names the first of several, and counts the others.
+func few(names []string) string {
+	const shown = 3
+	if more := len(names) - shown; more > 0 {
+		return strings.Join(names[:shown], "; ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(names, "; ")
+}
+
+// diskSettings are settings to try, as a section.
+func diskSettings(recs []result.Record) []Part {
+	t := &table{Header: []string{"setting", "to try", "formula", "source"},
+		Note: "Where to begin, and no result: measure each with the load that it is for. The highest rate of a disk is no setting."}
+	for _, s := range result.DiskSettings(recs) {
+		t.add(s.Name, strconv.FormatFloat(s.Value, 'f', -1, 64), s.Formula, s.Source)
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return []Part{&section{Title: "Settings to try", Parts: []Part{t}}}
+}
+
+// DiskLine describes the result of a job in a few words.
+func DiskLine(s result.Summary) string {
+	if s.Disk == nil || s.Rows == 0 {
+		return "nothing was measured" + onlyIf(s.Failure != "", ", FAILED")
+	}
+	l := s.LatencyUS[s.Disk.Operation()]
+	return fmt.Sprintf("%s/s, %s, p50 %s, p99 %s", figure(s.RowsPerSecond), bytesPerSecond(s.Disk.BytesPerSecond), micros(l.P50), micros(l.P99)) +
+		listed("", onlyIf(s.Disk.Trend != "", ", it "+s.Disk.Trend), onlyIf(s.Disk.SubmitterCPU > fullCore, ", CPU saturated"), onlyIf(s.Failure != "", ", FAILED"))
+}
+
+// hasDisk tells the records of `bench disk`.
+func hasDisk(r *result.Run) bool { return r.Disk != nil }
+
+func settingsToTry(recs []result.Record) []result.DiskSetting {
+	if !slices.ContainsFunc(recs, func(r result.Record) bool { return hasDisk(&r.Run) }) {
+		return nil
+	}
+	return result.DiskSettings(recs)
+}

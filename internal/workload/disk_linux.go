@@ -1,0 +1,97 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// onDisk refuses a folder whose files are in memory, or can't be opened for direct requests.
+func onDisk(dir string) error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	for magic, name := range map[int64]string{unix.TMPFS_MAGIC: "tmpfs", unix.RAMFS_MAGIC: "ramfs"} {
+		if int64(st.Type) == magic {
+			return engine.Hinted(fmt.Errorf("%s is on %s: its files are in memory, and memory is not a disk", dir, name), "a folder on the disk of the server's data")
+		}
+	}
+	f, err := os.CreateTemp(dir, "rowmill-disk-*")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	direct, err := os.OpenFile(f.Name(), os.O_RDWR|syscall.O_DIRECT, 0)
+	err = errors.Join(err, os.Remove(f.Name()))
+	if errors.Is(err, unix.EINVAL) {
+		return engine.Hinted(fmt.Errorf("the file system of %s can't open files for direct requests (O_DIRECT), so that its cache would be measured", dir),
+			"a folder on the disk of the server's data")
+	}
+	if direct != nil {
+		err = errors.Join(err, direct.Close())
+	}
+	return err
+}
+
+func freeBytes(dir string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	return int64(st.Bavail) * st.Frsize, nil
+}
+
+// reserve allocates the file's blocks, so that a full disk is known before anything is measured.
+func reserve(f *os.File, size int64) error {
+	err := unix.Fallocate(int(f.Fd()), 0, 0, size)
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return f.Truncate(size)
+	}
+	return os.NewSyscallError("fallocate", err)
+}
+
+func allocated(st os.FileInfo) int64 {
+	if s, ok := st.Sys().(*syscall.Stat_t); ok {
+		return 512 * s.Blocks
+	}
+	return 0
+}
+
+// withParent ends a process with rowmill, in a group of its own, so that a terminal's Ctrl-C reaches rowmill alone.
+func withParent() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// Sectors returns the sizes of a device's blocks, in bytes, as the kernel addresses them and as the device writes them, and its
+// write cache; 0 and "" if the kernel doesn't tell.
+func Sectors(dir string) (logical, physical int64, cache string) {
+	var st unix.Stat_t
+	if unix.Stat(dir, &st) != nil {
+		return 0, 0, ""
+	}
+	device, err := filepath.EvalSymlinks(fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev)))
+	if err != nil {
+		return 0, 0, ""
+	}
+	if _, err := os.Stat(filepath.Join(device, "partition")); err == nil {
+		device = filepath.Dir(device)
+	}
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(device, "queue", name))
+		if err != nil {
+			return ""
+		}
+		return string(text)
+	}
+	_, _ = fmt.Sscan(read("logical_block_size"), &logical)
+	_, _ = fmt.Sscan(read("physical_block_size"), &physical)
+	return logical, physical, strings.TrimSpace(read("write_cache"))
+}

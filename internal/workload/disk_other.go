@@ -1,0 +1,24 @@
+//go:build !linux
+
+package workload
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+var errDiskLinux = errors.New("bench disk needs Linux")
+
+func onDisk(string) error { return errDiskLinux }
+
+func freeBytes(string) (int64, error) { return 0, errDiskLinux }
+
+func reserve(*os.File, int64) error { return errDiskLinux }
+
+func allocated(os.FileInfo) int64 { return 0 }
+
+func withParent() *syscall.SysProcAttr { return nil }
+
+// Sectors returns nothing: see the one of Linux.
+func Sectors(string) (logical, physical int64, cache string) { return 0, 0, "" }
