@@ -70,10 +70,12 @@ func (h Histogram) Decode() (*hdrhistogram.Histogram, error) {
 	return d, nil
 }
 
-// LatencyOf returns the usual percentiles of h.
+// LatencyOf returns the usual figures of h.
 func LatencyOf(h *hdrhistogram.Histogram) Latency {
 	return Latency{
 		Count: h.TotalCount(),
+		Min:   h.Min(),
+		Mean:  int64(math.Round(h.Mean())),
 		P50:   h.ValueAtQuantile(50),
 		P95:   h.ValueAtQuantile(95),
 		P99:   h.ValueAtQuantile(99),

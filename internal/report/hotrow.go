@@ -36,7 +36,7 @@ func hotRows(recs []result.Record) (*projection, error) {
 		}
 		run := s.LatencyUS["run"]
 		figures := []float64{s.RowsPerSecond, unknown(h.Ceiling), unknown(h.Ceiling) / unknown(h.Ceiling) * s.RowsPerSecond / h.Ceiling, unknown(h.HeldMicros), allowed,
-			float64(s.Retries) / float64(s.Rows), float64(run.P50), float64(run.P99), float64(run.Max)}
+			float64(s.Retries) / float64(s.Rows), float64(run.Min), float64(run.Mean), float64(run.P50), float64(run.P99), float64(run.Max)}
 		caught := math.NaN()
 		if e := recs[i].End; e != nil {
 			caught = unknown(e.CatchUpSeconds)
@@ -46,7 +46,7 @@ func hotRows(recs []result.Record) (*projection, error) {
 		p.add(sample{rec: &recs[i], figures: figures}, server, clients, h.Way)
 		for _, part := range hotParts {
 			if l, ok := s.LatencyUS[part]; ok {
-				p.add(sample{rec: &recs[i], figures: []float64{float64(l.P99), float64(l.P50), float64(l.P95), float64(l.P999), float64(l.Max)}}, part+" on "+server, clients, h.Way)
+				p.add(sample{rec: &recs[i], figures: []float64{float64(l.P99), float64(l.Min), float64(l.Mean), float64(l.P50), float64(l.P95), float64(l.P999), float64(l.Max)}}, part+" on "+server, clients, h.Way)
 			}
 		}
 		if recs[i].End != nil && len(recs[i].End.Causes) > 0 {
@@ -58,8 +58,8 @@ func hotRows(recs []result.Record) (*projection, error) {
 	}
 	all := []measure{{key: "runs_per_second", name: "runs/s", chart: "runs/s", compared: true}, {key: "ceiling_per_second", name: "ceiling"},
 		{key: "of_ceiling", name: "of it", format: percent}, us("held_us", "lock held", ""), {key: "cpu_allows_per_second", name: "CPU allows"}, {key: "retries_per_run", name: "retries"},
-		us("p50_us", "run p50", ""), us("p99_us", "p99", "p99 of runs, ms"), us("max_us", "max", "")}
-	part := []measure{us("p99_us", "p99", ""), us("p50_us", "p50", ""), us("p95_us", "p95", ""), us("p999_us", "p99.9", ""), us("max_us", "max", "")}
+		us("min_us", "run min", ""), us("mean_us", "avg", ""), us("p50_us", "p50", ""), us("p99_us", "p99", "p99 of runs, ms"), us("max_us", "max", "")}
+	part := []measure{us("p99_us", "p99", ""), us("min_us", "min", ""), us("mean_us", "avg", ""), us("p50_us", "p50", ""), us("p95_us", "p95", ""), us("p999_us", "p99.9", ""), us("max_us", "max", "")}
 	part[0].smaller = true
 	isPart := func(section string) bool { return strings.Contains(section, " on ") }
 	if slices.ContainsFunc(recs, func(r result.Record) bool { return r.End != nil && r.End.CatchUpSeconds > 0 }) {
