@@ -119,6 +119,12 @@ func (b Blocker) String() string {
 	return fmt.Sprintf("%sconnection %d of %s@%s, in a transaction for %s: %s", whose, b.ID, b.User, b.Host, b.Age.Round(time.Second), b.Statement)
 }
 
+// A Follower is a Keeper that can tell why it doesn't repeat the changes of its source.
+type Follower interface {
+	// Standing returns what has stopped, with its error; "" if all runs, or it is unknown.
+	Standing(ctx context.Context) (why string, err error)
+}
+
 // ServerLoad is the current load of a server.
 type ServerLoad struct {
 	// Running is the number of statements that are running now, without rowmill's own.

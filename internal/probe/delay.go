@@ -29,6 +29,8 @@ const (
 	replicaLimit = 10 * time.Second
 	// standstill is how long CatchUp waits for a replica that makes no progress.
 	standstill = 30 * time.Second
+	// askAfter is how long it waits before it asks whether that replica's replication has stopped.
+	askAfter = 3 * time.Second
 )
 
 // A Replica is a server that repeats the changes of the source. The caller closes DB after Close.
@@ -272,7 +274,7 @@ func (d *delays) catchUp(ctx context.Context) (time.Duration, error) {
 	last := d.beats[len(d.beats)-1]
 	d.mu.Unlock()
 	for _, f := range d.follow {
-		moved, at := time.Now(), time.Duration(-1)
+		moved, at, asked := time.Now(), time.Duration(-1), time.Now()
 		for {
 			d.mu.Lock()
 			seen, failed := f.seen, f.last
@@ -283,8 +285,11 @@ func (d *delays) catchUp(ctx context.Context) (time.Duration, error) {
 			if seen != at {
 				moved, at = time.Now(), seen
 			}
-			if time.Since(moved) > standstill {
-				return 0, standing(f.Name, last.tick-seen, failed)
+			if still := time.Since(moved); still > askAfter && time.Since(asked) > askAfter || still > standstill {
+				why := f.stopped(ctx)
+				if asked = time.Now(); why != "" || still > standstill {
+					return 0, standing(f.Name, last.tick-seen, still, why, failed)
+				}
 			}
 			if err := engine.Sleep(ctx, pollEvery); err != nil {
 				return 0, fmt.Errorf("wait for %s: %w", f.Name, err)
@@ -294,13 +299,30 @@ func (d *delays) catchUp(ctx context.Context) (time.Duration, error) {
 	return time.Since(d.began) - last.acked, nil
 }
 
-// standing is the error of a replica that has stopped.
-func standing(name string, behind time.Duration, cause error) error {
-	why := "it answers, and repeats no changes: is its replication stopped?"
-	if cause != nil {
-		why = "it doesn't answer: " + cause.Error()
+// stopped returns why a replica repeats no changes; "" if it does, or doesn't tell.
+func (f *follower) stopped(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, replicaLimit)
+	defer cancel()
+	db, ok := f.DB.(engine.Follower)
+	if !ok {
+		return ""
 	}
-	return fmt.Errorf("%s is %s behind the source, and has made no progress for %v; %s", name, figure.Seconds(behind.Seconds()), standstill, why)
+	why, err := db.Standing(ctx)
+	if err != nil { // without the privilege it doesn't tell
+		return ""
+	}
+	return why
+}
+
+// standing is the error of a replica that has stopped.
+func standing(name string, behind, still time.Duration, why string, cause error) error {
+	switch {
+	case cause != nil:
+		why = "it doesn't answer: " + cause.Error()
+	case why == "":
+		why = "it answers, and repeats no changes: is its replication stopped?"
+	}
+	return fmt.Errorf("%s is %s behind the source, and has made no progress for %s; %s", name, figure.Seconds(behind.Seconds()), figure.Seconds(still.Seconds()), why)
 }
 
 // close stops measuring, and removes the run's row, with the table if it was the last.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/result"
 )
@@ -236,6 +237,19 @@ func TestReplicaStops(t *testing.T) {
 			if w := strings.Join(p.Warnings(), "\n"); !strings.Contains(w, "the heartbeat of replica 1 failed") {
 				t.Error(w)
 			}
+			// One whose replication ends with an error is named with it.
+			stop, want := []string{"SET GLOBAL read_only = OFF", "DROP TABLE " + sandbox.Database + "." + Heartbeat}, "its SQL thread has stopped: "
+			if kind == "postgres" {
+				stop, want = []string{"SELECT pg_wal_replay_pause()"}, "its replay is paused"
+			}
+			for _, q := range stop {
+				if err := server.Nodes[0].Execute(t.Context(), q); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := p.CatchUp(t.Context()); err == nil || !strings.Contains(err.Error(), "replica 1 is") || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
 		})
 	}
 }
@@ -243,13 +257,15 @@ func TestReplicaStops(t *testing.T) {
 // A replica without progress is named with the reason.
 func TestStanding(t *testing.T) {
 	for _, test := range []struct {
+		why   string
 		cause error
 		want  string
 	}{
-		{nil, "replica 2 is 12 s behind the source, and has made no progress for 30s; it answers, and repeats no changes: is its replication stopped?"},
-		{engine.ErrUnreachable, "replica 2 is 12 s behind the source, and has made no progress for 30s; it doesn't answer: " + engine.ErrUnreachable.Error()},
+		{"its SQL thread has stopped: disk full", nil, "replica 2 is 12 s behind the source, and has made no progress for 30 s; its SQL thread has stopped: disk full"},
+		{"", nil, "replica 2 is 12 s behind the source, and has made no progress for 30 s; it answers, and repeats no changes: is its replication stopped?"},
+		{"", engine.ErrUnreachable, "replica 2 is 12 s behind the source, and has made no progress for 30 s; it doesn't answer: " + engine.ErrUnreachable.Error()},
 	} {
-		if got := standing("replica 2", 12*time.Second, test.cause).Error(); got != test.want {
+		if got := standing("replica 2", 12*time.Second, standstill, test.why, test.cause).Error(); got != test.want {
 			t.Error(got)
 		}
 	}

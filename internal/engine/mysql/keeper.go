@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -46,6 +47,49 @@ func (db *DB) Load(ctx context.Context) (engine.ServerLoad, error) {
 	}
 	l.Running = max(l.Running-1, 0) // this statement
 	return l, nil
+}
+
+// Standing implements engine.Follower. Servers before MySQL 8.0.22 and MariaDB 10.5 have only the older statement, and
+// MySQL from 8.4 on only the newer one.
+func (db *DB) Standing(ctx context.Context) (string, error) {
+	status, err := db.replicaStatus(ctx, "SHOW REPLICA STATUS")
+	if serverError(err, errSyntax) {
+		status, err = db.replicaStatus(ctx, "SHOW SLAVE STATUS")
+	}
+	if err != nil || len(status) == 0 {
+		return "", err
+	}
+	var all []string
+	for _, thread := range []string{"SQL", "IO"} {
+		if cmp.Or(status["Replica_"+thread+"_Running"], status["Slave_"+thread+"_Running"]) == "No" {
+			all = append(all, fmt.Sprintf("its %s thread has stopped: %s", thread, cmp.Or(status["Last_"+thread+"_Error"], "without an error")))
+		}
+	}
+	return strings.Join(all, "; "), nil
+}
+
+func (db *DB) replicaStatus(ctx context.Context, query string) (map[string]string, error) {
+	rows, err := db.pool.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil || !rows.Next() {
+		return nil, errors.Join(err, rows.Err())
+	}
+	values, into := make([]sql.NullString, len(names)), make([]any, len(names))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	if err := rows.Scan(into...); err != nil {
+		return nil, err
+	}
+	status := map[string]string{}
+	for i, name := range names {
+		status[name] = values[i].String
+	}
+	return status, nil
 }
 
 // How long a lease may go unnoticed.

@@ -92,6 +92,13 @@ func (db *DB) Load(ctx context.Context) (engine.ServerLoad, error) {
 	return load, nil
 }
 
+// Standing implements engine.Follower.
+func (db *DB) Standing(ctx context.Context) (why string, err error) {
+	err = db.plain.QueryRowContext(ctx, "SELECT CASE WHEN NOT pg_is_in_recovery() THEN 'it is no standby' "+
+		"WHEN pg_is_wal_replay_paused() THEN 'its replay is paused, by pg_wal_replay_pause() or a setting that is smaller than the source''s' ELSE '' END").Scan(&why)
+	return why, classifyIn(ctx, err)
+}
+
 // mostStatement is the length to which a blocker's statement is cut, in characters.
 const mostStatement = "200"
 
