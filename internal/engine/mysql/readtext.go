@@ -323,10 +323,11 @@ func (c *readConn) send(command byte, body string) error {
 }
 
 const (
-	// textBuffer is the size of the buffer for reading a result, and mostKept the largest that is
-	// kept for the next one.
-	textBuffer = 64 << 10
-	mostKept   = 1 << 20
+	// leastBuffer is the size of the first buffer for reading results, of which thousands of sessions
+	// have one each, textBuffer that for long results, and mostKept the largest that is kept for the next one.
+	leastBuffer = 1 << 10
+	textBuffer  = 64 << 10
+	mostKept    = 1 << 20
 )
 
 // A textReader reads packets of any size.
@@ -385,10 +386,13 @@ func (r *textReader) fill(n int) error {
 	if r.have-r.at >= n {
 		return nil
 	}
+	if r.at == r.have {
+		r.at, r.have = 0, 0
+	}
 	if r.at+n > len(r.buf) {
 		to := r.buf
-		if n > len(to) {
-			to = make([]byte, max(textBuffer, n+n/4))
+		if n > len(to) || len(to) < textBuffer { // the result is longer than the buffer
+			to = make([]byte, max(leastBuffer, min(8*len(to), textBuffer), n+n/4))
 		}
 		r.have = copy(to, r.buf[r.at:r.have])
 		r.buf, r.at = to, 0
