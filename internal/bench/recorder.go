@@ -34,8 +34,6 @@ type latencies struct {
 // firstLatencies is the number of latencies kept as values, in 8 KB.
 const firstLatencies = 1024
 
-func newLatencies() latencies { return latencies{first: make([]int64, 0, firstLatencies)} }
-
 func (l *latencies) record(us int64) {
 	if len(l.first) < firstLatencies {
 		l.first = append(l.first, us)
@@ -76,14 +74,6 @@ type recorder struct {
 	response latencies // only of an open loop
 
 	_ [64]byte // keeps recorders on separate cache lines
-}
-
-func newRecorder(open bool) *recorder {
-	r := &recorder{open: open, service: newLatencies()}
-	if open {
-		r.response = newLatencies()
-	}
-	return r
 }
 
 // done records an acknowledged operation: the client's own time before it, its
@@ -143,12 +133,12 @@ type collector struct {
 }
 
 func newCollector(clients int, open bool) *collector {
-	c := &collector{spare: newRecorder(open), service: result.NewHistogram()}
+	c := &collector{spare: &recorder{open: open}, service: result.NewHistogram()}
 	if open {
 		c.response = result.NewHistogram()
 	}
 	for range clients {
-		c.recorders = append(c.recorders, newRecorder(open))
+		c.recorders = append(c.recorders, &recorder{open: open})
 	}
 	return c
 }

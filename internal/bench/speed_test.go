@@ -59,7 +59,7 @@ func BenchmarkRecorderDone(b *testing.B) {
 	for _, open := range []bool{false, true} {
 		b.Run(fmt.Sprintf("open=%t", open), func(b *testing.B) {
 			b.ReportAllocs()
-			r := newRecorder(open)
+			r := &recorder{open: open}
 			var d time.Duration
 			for b.Loop() {
 				d = (d + 997*time.Nanosecond) % (50 * time.Millisecond)
