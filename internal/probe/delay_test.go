@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/result"
 )
@@ -238,7 +237,7 @@ func TestReplicaStops(t *testing.T) {
 				t.Error(w)
 			}
 			// One whose replication ends with an error is named with it.
-			stop, want := []string{"SET GLOBAL read_only = OFF", "DROP TABLE " + sandbox.Database + "." + Heartbeat}, "its SQL thread has stopped: "
+			stop, want := []string{"SET GLOBAL read_only = OFF", "DROP TABLE rowmill." + Heartbeat}, "its SQL thread has stopped: "
 			if kind == "postgres" {
 				stop, want = []string{"SELECT pg_wal_replay_pause()"}, "its replay is paused"
 			}
