@@ -70,12 +70,10 @@ func (h Histogram) Decode() (*hdrhistogram.Histogram, error) {
 	return d, nil
 }
 
-// LatencyOf returns the usual figures of h.
+// LatencyOf returns the usual percentiles of h.
 func LatencyOf(h *hdrhistogram.Histogram) Latency {
 	return Latency{
 		Count: h.TotalCount(),
-		Min:   h.Min(),
-		Mean:  int64(math.Round(h.Mean())),
 		P50:   h.ValueAtQuantile(50),
 		P95:   h.ValueAtQuantile(95),
 		P99:   h.ValueAtQuantile(99),
@@ -242,6 +240,15 @@ func zigzag(p []byte) (v int64, n int) {
 
 // Count returns the number of operations added.
 func (m *Merger) Count() int64 { return m.total }
+
+// LeastAndMean returns the least and the mean of everything added; 0 if that is nothing.
+func (m *Merger) LeastAndMean() (least, mean int64) {
+	if m.total == 0 {
+		return 0, 0
+	}
+	h := m.histogram()
+	return h.Min(), int64(math.Round(h.Mean()))
+}
 
 // Latency returns the usual percentiles of everything added. Max is the largest
 // maximum that the distributions state.

@@ -13,4 +13,20 @@ type HotRow struct {
 	Ceiling float64 `json:"ceiling_per_second,omitempty"`
 	// HeldMicros is that time, from sending the UPDATE to the answer to COMMIT, the median of runs of one client.
 	HeldMicros float64 `json:"held_us,omitempty"`
+	// ClientAlone is the rate of as many clients on an engine that stores nothing, in runs per second; 0 is unknown.
+	ClientAlone float64 `json:"client_alone_per_second,omitempty"`
+}
+
+// LeastAndMean returns the least and the mean latency of an operation, in microseconds; 0 if it was never done.
+func (r *Record) LeastAndMean(op string) (least, mean int64, err error) {
+	var m Merger
+	for i := range r.Intervals {
+		if h, ok := r.Intervals[i].Latency[op]; ok {
+			if err := m.Add(h); err != nil {
+				return 0, 0, err
+			}
+		}
+	}
+	least, mean = m.LeastAndMean()
+	return least, mean, nil
 }

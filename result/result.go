@@ -388,8 +388,6 @@ type Knee struct {
 // Latency is a distribution, in microseconds.
 type Latency struct {
 	Count int64 `json:"count"`
-	Min   int64 `json:"min"`
-	Mean  int64 `json:"mean"`
 	P50   int64 `json:"p50"`
 	P95   int64 `json:"p95"`
 	P99   int64 `json:"p99"`

@@ -35,8 +35,12 @@ func hotRows(recs []result.Record) (*projection, error) {
 			return v
 		}
 		run := s.LatencyUS["run"]
-		figures := []float64{s.RowsPerSecond, unknown(h.Ceiling), unknown(h.Ceiling) / unknown(h.Ceiling) * s.RowsPerSecond / h.Ceiling, unknown(h.HeldMicros), allowed,
-			float64(s.Retries) / float64(s.Rows), float64(run.Min), float64(run.Mean), float64(run.P50), float64(run.P99), float64(run.Max)}
+		least, mean, err := recs[i].LeastAndMean("run")
+		if err != nil {
+			return nil, err
+		}
+		figures := []float64{s.RowsPerSecond, unknown(h.Ceiling), unknown(h.Ceiling) / unknown(h.Ceiling) * s.RowsPerSecond / h.Ceiling, unknown(h.HeldMicros), allowed, unknown(h.ClientAlone),
+			float64(s.Retries) / float64(s.Rows), float64(least), float64(mean), float64(run.P50), float64(run.P99), float64(run.Max)}
 		caught := math.NaN()
 		if e := recs[i].End; e != nil {
 			caught = unknown(e.CatchUpSeconds)
@@ -46,7 +50,10 @@ func hotRows(recs []result.Record) (*projection, error) {
 		p.add(sample{rec: &recs[i], figures: figures}, server, clients, h.Way)
 		for _, part := range hotParts {
 			if l, ok := s.LatencyUS[part]; ok {
-				p.add(sample{rec: &recs[i], figures: []float64{float64(l.P99), float64(l.Min), float64(l.Mean), float64(l.P50), float64(l.P95), float64(l.P999), float64(l.Max)}}, part+" on "+server, clients, h.Way)
+				if least, mean, err = recs[i].LeastAndMean(part); err != nil {
+					return nil, err
+				}
+				p.add(sample{rec: &recs[i], figures: []float64{float64(l.P99), float64(least), float64(mean), float64(l.P50), float64(l.P95), float64(l.P999), float64(l.Max)}}, part+" on "+server, clients, h.Way)
 			}
 		}
 		if recs[i].End != nil && len(recs[i].End.Causes) > 0 {
@@ -57,7 +64,7 @@ func hotRows(recs []result.Record) (*projection, error) {
 		return measure{key: key, name: name, format: micros[float64], chart: chart, per: 1e3, log: true}
 	}
 	all := []measure{{key: "runs_per_second", name: "runs/s", chart: "runs/s", compared: true}, {key: "ceiling_per_second", name: "ceiling"},
-		{key: "of_ceiling", name: "of it", format: percent}, us("held_us", "lock held", ""), {key: "cpu_allows_per_second", name: "CPU allows"}, {key: "retries_per_run", name: "retries"},
+		{key: "of_ceiling", name: "of it", format: percent}, us("held_us", "lock held", ""), {key: "cpu_allows_per_second", name: "CPU allows"}, {key: "client_alone_per_second", name: "client alone"}, {key: "retries_per_run", name: "retries"},
 		us("min_us", "run min", ""), us("mean_us", "avg", ""), us("p50_us", "p50", ""), us("p99_us", "p99", "p99 of runs, ms"), us("max_us", "max", "")}
 	part := []measure{us("p99_us", "p99", ""), us("min_us", "min", ""), us("mean_us", "avg", ""), us("p50_us", "p50", ""), us("p95_us", "p95", ""), us("p999_us", "p99.9", ""), us("max_us", "max", "")}
 	part[0].smaller = true
@@ -88,7 +95,7 @@ func hotRows(recs []result.Record) (*projection, error) {
 			return ""
 		}
 		return "A row's lock is held until COMMIT has returned. The ceiling is one over the time for which one client alone holds it, from sending the UPDATE to that answer, " +
-			"times the slots; with one-trip it is at least that, because the whole transaction is timed. CPU allows so many runs/s on all cores at what a run cost client and server."
+			"times the slots; with one-trip it is at least that, because the whole transaction is timed. CPU allows so many runs/s on all cores at what a run cost client and server; the client alone is as many clients on an engine that stores nothing."
 	}
 	first := &recs[0].Run
 	p.title = "Counting in one row: " + strings.Join(p.factors[2].Levels, ", ")
@@ -103,10 +110,13 @@ func hotRows(recs []result.Record) (*projection, error) {
 // ceiling tells how near a way comes to its ceiling with the most clients, and what keeps it below.
 func (s *panel) ceiling(way string) string {
 	c := s.cell(s.axis[len(s.axis)-1], way)
-	if c == nil || math.IsNaN(c.middle(1)) {
+	switch {
+	case c == nil || math.IsNaN(c.middle(1)) && math.IsNaN(c.middle(4)):
 		return ""
+	case math.IsNaN(c.middle(1)): // no row is shared, or nothing stored
+		return sentence(fmt.Sprintf("%s has no lock as its ceiling; at what a run cost, the cores of this machine allow %s runs/s with %s clients", way, figure(c.middle(4)), s.axis[len(s.axis)-1]))
 	}
-	rate, ceiling, share, allowed, retries := c.middle(0), c.middle(1), c.middle(2), c.middle(4), c.middle(5)
+	rate, ceiling, share, allowed, retries := c.middle(0), c.middle(1), c.middle(2), c.middle(4), c.middle(6)
 	text := fmt.Sprintf("%s: %s of the ceiling of %s runs/s with %s clients", way, percent(share), figure(ceiling), s.axis[len(s.axis)-1])
 	switch {
 	case share >= nearCeiling:
