@@ -31,10 +31,13 @@ func (a *app) benchHotRowCommand() *cobra.Command {
 			"  plain         BEGIN, INSERT, UPDATE, COMMIT\n" +
 			"  update-first  the UPDATE before the INSERT: its lock is held for longer\n" +
 			"  one-trip      the four statements in one round trip\n" +
-			"  slots         the count is spread over --slots rows; a run takes one that is free\n" +
+			"  slots         the count is spread over --slots rows; a run takes one that is free,\n" +
+			"                or any one if there are more clients than slots\n" +
 			"  no-detect     plain; the server doesn't look for deadlocks\n" +
 			"  thread-pool   plain; MariaDB's pool of threads\n" +
-			"The last two are settings, and need a private server. Each way with each number of\n" +
+			"  append        no row is shared: each run appends an event to a rolling table, and\n" +
+			"                the live view of its roll-up is the count, read once a second\n" +
+			"The last three need a private server. Each way with each number of\n" +
 			"clients is one run of the record.\n\n" +
 			"It creates the tables fan_of and fan_count, and leaves them there. Existing tables are\n" +
 			"refused, unless --drop-existing is given. null: measures what the clients cost alone.\n\n" +

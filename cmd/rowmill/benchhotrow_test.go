@@ -6,8 +6,33 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
+
+// TestHotRowKilled: the counter, the rows and the acknowledged runs are equal after the source was killed, in nightly 20 times.
+func TestHotRowKilled(t *testing.T) {
+	kinds, most, least := testdb.Kinds(t, "mariadb", "mysql", "postgres"), "3s", 1
+	if testdb.Nightly() {
+		most, least = "120s", 20
+	} else {
+		kinds = kinds[:1]
+	}
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			testdb.Require(t, kind, sandbox.Installed(t.Context(), kind))
+			t.Chdir(t.TempDir())
+			mustPass(t, verb(t, "bench hotrow --clients 8 --ways plain,append --kill-server-every 1200ms --out hot.jsonl --time "+most, "--target", "sandbox:"+kind+"?memory=64MB"))
+			for _, rec := range records(t, "hot.jsonl") {
+				v := rec.End.Verified
+				if v == nil || !v.Sound() || v.Expected == 0 || rec.End.Kills < least {
+					t.Errorf("%s: %d kills, verified %+v", rec.Run.Name, rec.End.Kills, v)
+				}
+			}
+			nothingLeft(t)
+		})
+	}
+}
 
 func TestBenchHotRow(t *testing.T) {
 	for _, kind := range testdb.Kinds(t, keepers...) {

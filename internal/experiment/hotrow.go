@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -16,9 +17,11 @@ import (
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
+	"github.com/rowmill/rowmill/rolling"
 )
 
 // A HotRowSpec is what only the hot row has: each way is measured with each number of clients.
@@ -52,6 +55,9 @@ func (s *Spec) validateHotRow() error {
 			}
 			if err == nil {
 				_, err = target.ForClients(s.Target(), n, way)
+			}
+			if err == nil && way == workload.HotAppend && !target.Private(s.Target()) {
+				err = engine.Hinted(fmt.Errorf("way %s creates a rolling table with its state, which needs a private server, and %s is none", way, s.Target()), target.ExampleServer+", or --ways without it")
 			}
 		}
 	}
@@ -126,6 +132,9 @@ func (m *measurement) hotRow(ctx context.Context, t hotTrial) error {
 	if err := m.ceiling(ctx, head); err != nil {
 		return err
 	}
+	if err := m.clientAlone(ctx, head, t.clients); err != nil {
+		return err
+	}
 	w, err := workload.NewHotRow(m.db.DB, s.hotOptions(t.way, t.clients))
 	if err != nil {
 		return err
@@ -133,6 +142,11 @@ func (m *measurement) hotRow(ctx context.Context, t hotTrial) error {
 	schema, err := w.Setup(ctx, m.db.Capabilities().Stores) // those of the ceiling
 	if err != nil {
 		return err
+	}
+	if t.way == workload.HotAppend {
+		if w.Roll, err = m.hotEvents(ctx, w.Events()); err != nil {
+			return err
+		}
 	}
 	own := result.Run{
 		Name:   fmt.Sprintf("%s, %s on %s", t.way, figure.Plural(t.clients, "client"), m.db.Info().Engine),
@@ -142,7 +156,7 @@ func (m *measurement) hotRow(ctx context.Context, t hotTrial) error {
 		own.Name += fmt.Sprintf(" #%d", m.trial.Repeat)
 	}
 	cfg := bench.Config{Operation: workload.OpRun, Clients: t.clients, Batch: 1, Rows: s.Rows, MaxTime: s.MaxTime.D(),
-		Interval: s.Interval.D(), RetryFor: s.RetryFor.D()}
+		Interval: s.Interval.D(), RetryFor: s.RetryFor.D(), Grace: workload.HotGrace(t.clients)}
 	parts := partLatencies{of: map[string]*hdrhistogram.Histogram{}}
 	w.Took, m.note = parts.took, parts.note
 	if err := m.begin(ctx, w.Tables(), cfg, own, own.Name); err != nil {
@@ -218,7 +232,7 @@ func (m *measurement) proveReplicas(ctx context.Context, w *workload.HotRow) err
 
 // ceiling measures for how long one client alone holds the counter's lock, on tables that are made anew afterwards.
 func (m *measurement) ceiling(ctx context.Context, head *result.HotRow) error {
-	if !m.db.Capabilities().Stores {
+	if !m.db.Capabilities().Stores || head.Way == workload.HotAppend { // which locks no row of others
 		return nil
 	}
 	s := m.trial.Spec
@@ -237,6 +251,79 @@ func (m *measurement) ceiling(ctx context.Context, head *result.HotRow) error {
 	head.HeldMicros = float64(held) / float64(time.Microsecond)
 	if held > 0 {
 		head.Ceiling = float64(max(head.Slots, 1)) / held.Seconds()
+	}
+	return nil
+}
+
+// hotEvents creates the rolling table of way append with its roll-up, and returns what keeps that.
+func (m *measurement) hotEvents(ctx context.Context, t *engine.Table) (roll func(context.Context, time.Time) error, err error) {
+	create, err := m.db.Dialect().Render(engine.CreateTable{Table: t})
+	if err != nil {
+		return nil, err
+	}
+	d, err := rolling.ParseDeclarationFor("the events", fmt.Appendf(nil, hotDeclaration, t.Name, strings.Join(create, ";\n"), workload.HotEventTime, workload.HotLevel), m.db.Text)
+	if err != nil {
+		return nil, err
+	}
+	table, err := maintain.Open(ctx, m.db.DB.(engine.Keeper), d, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := table.PlanApply(ctx)
+	if err == nil {
+		err = plan.Run(ctx, func(maintain.ApplyStep) {})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, upTo time.Time) error {
+		_, err := table.Rollups.Refresh(ctx, rolling.Position(upTo))
+		return err
+	}, nil
+}
+
+// hotDeclaration is that of the events. Its periods outlast a run.
+const hotDeclaration = `
+[table]
+name = "%s"
+create = '''
+%s'''
+time = "%s"
+
+[period]
+every = "1d"
+ahead = "2d"
+
+[[rollup]]
+name = "%s"
+every = "1s"
+by = ["item_id"]
+select = { fans = "count(*)" }
+`
+
+// aloneTime is for how long the clients are measured without a server.
+const aloneTime = 500 * time.Millisecond
+
+// clientAlone measures what the clients of a run cost by themselves: the same runs on an engine that stores nothing.
+func (m *measurement) clientAlone(ctx context.Context, head *result.HotRow, clients int) error {
+	if !m.db.Capabilities().Stores {
+		return nil
+	}
+	db, err := target.Open(ctx, "null:", m.env.Show.Note)
+	if err != nil {
+		return err
+	}
+	w, err := workload.NewHotRow(db.DB, m.trial.Spec.hotOptions(workload.HotPlain, clients))
+	if err == nil {
+		var done bench.Outcome
+		done, err = bench.Run(ctx, w, bench.Config{Operation: workload.OpRun, Clients: clients, Batch: 1, MaxTime: aloneTime, Observe: func(result.Interval) error { return nil }})
+		err = errors.Join(err, done.Err)
+		if seconds := done.Elapsed.Seconds(); seconds > 0 {
+			head.ClientAlone = float64(done.Rows) / seconds
+		}
+	}
+	if err = errors.Join(err, db.Close()); err != nil {
+		return fmt.Errorf("measure the clients alone: %w", err)
 	}
 	return nil
 }

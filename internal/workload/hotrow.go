@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,15 @@ const (
 
 var hotParts = [3]string{OpReadCount, OpReadFan, OpCommit}
 
+// hotArriving is how many clients may be on the way to their first transaction. If thousands begin in the same
+// millisecond, the one that holds the lock waits for a processor behind all others, and nothing is committed for minutes.
+const hotArriving = 32
+
+// HotGrace is how long the runs in progress may take when the time is over: all clients wait for one row.
+func HotGrace(clients int) time.Duration {
+	return 10*time.Second + time.Duration(clients)*20*time.Millisecond
+}
+
 // MaxHotClients is what the servers' limit of open files and a process of rowmill allow.
 const MaxHotClients = 10_000
 
@@ -37,14 +47,25 @@ const (
 	HotPlain       = "plain"        // BEGIN, INSERT, UPDATE, COMMIT
 	HotUpdateFirst = "update-first" // the UPDATE before the INSERT, so that its lock is held for longer
 	HotOneTrip     = "one-trip"     // all four statements in one round trip
-	HotSlots       = "slots"        // the counter is several rows, each run takes a free one: SKIP LOCKED
+	HotSlots       = "slots"        // the counter is several rows, each run takes one: a free one by SKIP LOCKED, or a random one
 	HotNoDetect    = "no-detect"    // plain, and the server looks for no deadlocks
 	HotThreadPool  = "thread-pool"  // plain, and the server's threads are fewer than its connections
+	HotAppend      = "append"       // an event is appended to a rolling table, whose roll-up is the counter
+)
+
+// The rolling table of HotAppend, its time, and its roll-up, whose live view is the counter.
+const (
+	HotEvents     = "fan_event"
+	HotEventTime  = "ts"
+	HotLevel      = "fans_1s"
+	hotRollEvery  = 500 * time.Millisecond
+	hotFreshness  = time.Second // between two readings of the live view
+	hotTimeLayout = "2006-01-02 15:04:05"
 )
 
 // HotWays returns the ways in order.
 func HotWays() []string {
-	return []string{HotPlain, HotUpdateFirst, HotOneTrip, HotSlots, HotNoDetect, HotThreadPool}
+	return []string{HotPlain, HotUpdateFirst, HotOneTrip, HotSlots, HotNoDetect, HotThreadPool, HotAppend}
 }
 
 // HotRowOptions are the parameters of a HotRow.
@@ -69,6 +90,11 @@ type HotRow struct {
 	tables []*engine.Table
 
 	count cachedCount
+	// Roll, if set, computes the roll-up of HotAppend up to a time, before which no event is missing.
+	Roll    func(ctx context.Context, upTo time.Time) error
+	clients []*hotClient // guarded by mu
+	// arriving has an element for each client on the way to its first transaction.
+	arriving chan struct{}
 	// acked counts the runs that were acknowledged, doubt those that ended without an answer.
 	acked, doubt atomic.Int64
 	mu           sync.Mutex
@@ -103,11 +129,14 @@ func NewHotRow(db engine.DB, opt HotRowOptions) (*HotRow, error) {
 		return nil, fmt.Errorf("%d clients: want 1 to %d", opt.Clients, MaxHotClients)
 	case opt.Slots < 1:
 		return nil, fmt.Errorf("%d slots: want at least 1", opt.Slots)
-	case opt.Way == HotSlots && db.Capabilities().SerialWrites:
+	case (opt.Way == HotSlots || opt.Way == HotAppend) && db.Capabilities().SerialWrites:
 		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("way %s: %s has one writer at a time, and no locks of rows", opt.Way, db.Info().Engine))
 	}
 	id := engine.Column{Name: "item_id", Type: engine.Int64}
-	w := &HotRow{db: db, opt: opt, causes: map[string]int64{}}
+	if opt.Way == HotAppend {
+		opt.Cache = max(opt.Cache, hotFreshness)
+	}
+	w := &HotRow{db: db, opt: opt, causes: map[string]int64{}, arriving: make(chan struct{}, hotArriving)}
 	w.tables = []*engine.Table{
 		{Name: "fan_of", Columns: []engine.Column{{Name: "user_id", Type: engine.Int64}, id}, PrimaryKey: []string{"user_id", "item_id"},
 			Indexes: []engine.Index{{Name: "fans_of_item", Columns: []string{"item_id"}}}},
@@ -116,9 +145,27 @@ func NewHotRow(db engine.DB, opt HotRowOptions) (*HotRow, error) {
 	return w, nil
 }
 
+// Events is the table that the runs of HotAppend append to.
+func (w *HotRow) Events() *engine.Table {
+	return &engine.Table{Name: HotEvents, Columns: []engine.Column{{Name: HotEventTime, Type: engine.Time}, {Name: "item_id", Type: engine.Int64},
+		{Name: "user_id", Type: engine.Int64}}, PrimaryKey: []string{HotEventTime, "item_id", "user_id"}}
+}
+
+// counter is the table or view that a run reads the count from.
+func (w *HotRow) counter() string {
+	if w.opt.Way == HotAppend {
+		return HotLevel + "_live"
+	}
+	return "fan_count"
+}
+
 // Deviations lists the differences from the published definition.
 func (w *HotRow) Deviations() []string {
-	return []string{"fan_count has a column slot in its key, 0 but for way slots"}
+	out := []string{"fan_count has a column slot in its key, 0 but for way slots"}
+	if w.opt.Way == HotAppend {
+		out = append(out, "the count is read from "+w.counter()+" at most once a second, and not by each run")
+	}
+	return out
 }
 
 // Tables returns the tables.
@@ -187,13 +234,13 @@ func (w *HotRow) with(ctx context.Context, fn func(*engine.Session) error) error
 // Prove compares the counter with the rows, and both with the runs that were acknowledged. It returns how
 // many runs there must be, of which some may not have been answered, and how many were counted.
 func (w *HotRow) Prove(ctx context.Context, reader engine.Reader) (expected, found int64, err error) {
-	s, err := reader.ReadSession(ctx, nil)
+	s, err := roomIn(ctx, reader)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	var rows int64
-	for q, into := range map[string]*int64{"SELECT SUM(fans) FROM fan_count": &found, "SELECT COUNT(*) FROM fan_of": &rows} {
+	for q, into := range map[string]*int64{"SELECT SUM(fans) FROM " + w.counter(): &found, "SELECT COUNT(*) FROM fan_of": &rows} {
 		text, err := firstValue(ctx, s, q)
 		if err == nil {
 			*into, err = strconv.ParseInt(text, 10, 64)
@@ -213,6 +260,25 @@ func (w *HotRow) Prove(ctx context.Context, reader engine.Reader) (expected, fou
 		err = fmt.Errorf("%s were acknowledged, and the counter is %s", figure.Plural(expected, "run", "runs"), figure.Count(found))
 	}
 	return expected, found, err
+}
+
+// A server needs this long, and polls that often, to take leave of thousands of clients.
+const (
+	leaveTime = time.Minute
+	leavePoll = 100 * time.Millisecond
+)
+
+// roomIn opens a session on a server that may still be ending those of the clients.
+func roomIn(ctx context.Context, reader engine.Reader) (*engine.Session, error) {
+	for began := time.Now(); ; {
+		s, err := reader.ReadSession(ctx, nil)
+		if err == nil || !errors.Is(err, engine.ErrUnreachable) || time.Since(began) > leaveTime {
+			return s, err
+		}
+		if err := engine.Sleep(ctx, leavePoll); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // Held makes runs with one client, and returns for how long the counter's lock is held, the median:
@@ -256,8 +322,25 @@ func (w *HotRow) Causes() map[string]int64 {
 	return w.causes
 }
 
-// Background implements bench.Workload.
-func (w *HotRow) Background(context.Context, func(string, string, time.Time)) error { return nil }
+// Background implements bench.Workload: it keeps the roll-up of HotAppend, up to the oldest event that
+// may not have been committed.
+func (w *HotRow) Background(ctx context.Context, _ func(string, string, time.Time)) error {
+	for w.Roll != nil && engine.Sleep(ctx, hotRollEvery) == nil {
+		upTo := time.Now()
+		w.mu.Lock()
+		for _, c := range w.clients {
+			if at := c.event.Load(); at != 0 {
+				upTo = time.Unix(min(at, upTo.Unix()), 0)
+			}
+		}
+		w.mu.Unlock()
+		err := w.Roll(ctx, upTo)
+		if err != nil && ctx.Err() == nil && !engine.Retryable(err) && !errors.Is(err, engine.ErrUnreachable) {
+			return fmt.Errorf("roll up the events: %w", err)
+		}
+	}
+	return nil
+}
 
 // Crashed is called when the server was killed; runs whose commit was sent look for it.
 func (w *HotRow) Crashed(time.Time) {}
@@ -265,6 +348,9 @@ func (w *HotRow) Crashed(time.Time) {}
 // Client implements bench.Workload. User ids are dealt out evenly, and increase per client.
 func (w *HotRow) Client(ctx context.Context, n int) (bench.Client, error) {
 	c := &hotClient{w: w, next: int64(n)}
+	w.mu.Lock()
+	w.clients = append(w.clients, c)
+	w.mu.Unlock()
 	if w.reader == nil {
 		return c, nil
 	}
@@ -282,6 +368,31 @@ type hotClient struct {
 	asked  bool
 	took   [3]time.Duration
 	locked time.Time // when the UPDATE was sent
+	// event is the time of the event of HotAppend that is being appended, in seconds since the epoch; 0 is none.
+	event atomic.Int64
+	// arriving means that it has an element in the HotRow's, there that it has had one.
+	arriving, there bool
+}
+
+// arrive waits for a place on the way to the first transaction, which arrived leaves.
+func (c *hotClient) arrive(ctx context.Context) error {
+	if c.there {
+		return nil
+	}
+	select {
+	case c.w.arriving <- struct{}{}:
+		c.arriving, c.there = true, true
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c *hotClient) arrived() {
+	if c.arriving {
+		c.arriving = false
+		<-c.w.arriving
+	}
 }
 
 func (c *hotClient) Prepare(int) {
@@ -289,6 +400,10 @@ func (c *hotClient) Prepare(int) {
 }
 
 func (c *hotClient) Do(ctx context.Context) error {
+	if err := c.arrive(ctx); err != nil {
+		return err
+	}
+	defer c.arrived()
 	user := strconv.FormatInt(c.user, 10)
 	began := time.Now()
 	mark := func(part int) {
@@ -297,8 +412,13 @@ func (c *hotClient) Do(ctx context.Context) error {
 	}
 	c.took = [3]time.Duration{}
 	if !c.w.count.fresh(c.w.opt.Cache) {
-		if _, err := c.ask(ctx, "SELECT SUM(fans) FROM fan_count WHERE item_id = "+hotItem); err != nil {
+		before := c.w.acked.Load()
+		text, err := c.ask(ctx, "SELECT SUM(fans) FROM "+c.w.counter()+" WHERE item_id = "+hotItem)
+		if err != nil {
 			return err
+		}
+		if fans, _ := strconv.ParseInt(text, 10, 64); fans < before && c.w.reader != nil { // "" is none
+			return fmt.Errorf("a run read a count of %s, when %s had been acknowledged before", figure.Count(fans), figure.Plural(before, "run", "runs"))
 		}
 		mark(0)
 	}
@@ -316,6 +436,7 @@ func (c *hotClient) Do(ctx context.Context) error {
 	}
 	mark(2)
 	c.asked = false
+	c.event.Store(0)
 	c.w.done(c.took)
 	return nil
 }
@@ -337,6 +458,13 @@ func (c *hotClient) commit(ctx context.Context, user string) error {
 		statements[1], statements[2] = statements[2], statements[1]
 	case HotOneTrip:
 		statements = []string{strings.Join(statements, "; ")}
+	case HotAppend:
+		// A run that begins again keeps its event's time: no roll-up has passed it.
+		if c.event.Load() == 0 {
+			c.event.Store(time.Now().Unix())
+		}
+		at := time.Unix(c.event.Load(), 0).UTC().Format(hotTimeLayout)
+		statements[2] = "INSERT INTO " + HotEvents + " (" + HotEventTime + ", item_id, user_id) VALUES ('" + at + "', " + hotItem + ", " + user + ")"
 	}
 	if c.w.reader == nil {
 		return nil
@@ -346,14 +474,11 @@ func (c *hotClient) commit(ctx context.Context, user string) error {
 			c.asked = true
 		} else if c.w.opt.Way == HotSlots && i == 2 {
 			c.locked = time.Now()
-			slot, err := c.ask(ctx, "SELECT slot FROM fan_count WHERE item_id = "+hotItem+" ORDER BY slot LIMIT 1 FOR UPDATE SKIP LOCKED")
+			slot, err := c.slot(ctx)
+			if err == nil {
+				_, err = c.s.Exec(ctx, update+slot)
+			}
 			if err != nil {
-				return err
-			}
-			if slot == "" { // all are taken: wait for one
-				slot = strconv.FormatInt(c.user%int64(c.w.opt.Slots), 10)
-			}
-			if _, err = c.s.Exec(ctx, update+slot); err != nil {
 				return err
 			}
 			continue
@@ -361,11 +486,28 @@ func (c *hotClient) commit(ctx context.Context, user string) error {
 		if i == 0 || strings.HasPrefix(q, update+"0") {
 			c.locked = time.Now()
 		}
+		if len(statements) == 1 || strings.HasPrefix(q, update) {
+			c.arrived() // what follows waits for the lock, and not for a processor
+		}
 		if _, err := c.s.Exec(ctx, q); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// slot chooses a row of the counter: one that is free, or any if all are taken. SKIP LOCKED looks through all locked rows,
+// which costs the server more the more clients do so, and finds none if as many wait as there are slots: then the client
+// takes a random one, and waits for it.
+func (c *hotClient) slot(ctx context.Context) (string, error) {
+	if c.w.opt.Clients <= c.w.opt.Slots {
+		slot, err := c.ask(ctx, "SELECT slot FROM fan_count WHERE item_id = "+hotItem+" ORDER BY slot LIMIT 1 FOR UPDATE SKIP LOCKED")
+		if err != nil || slot != "" {
+			return slot, err
+		}
+	}
+	c.arrived()
+	return strconv.Itoa(rand.IntN(c.w.opt.Slots)), nil
 }
 
 func (w *HotRow) done(took [3]time.Duration) {
