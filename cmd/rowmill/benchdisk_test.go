@@ -31,12 +31,21 @@ func wrapFio(t *testing.T, script string) {
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
 
+// onDisk returns a folder that is not in memory, as t.TempDir may be.
+func onDisk(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/tmp", "rowmill-disk-")
+	must(t, err)
+	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+	return dir
+}
+
 const briefDisk = "disk . --size 64MiB --time 500ms --blocks 16KiB --depths 1,4 --out disk.jsonl "
 
 // TestBenchDisk makes a few jobs: the record has the rate, latencies and fio's command, and no file is left.
 func TestBenchDisk(t *testing.T) {
 	needFio(t)
-	t.Chdir(t.TempDir())
+	t.Chdir(onDisk(t))
 	s := benched(t, briefDisk+"--kinds random,fsync --writes 0 --json")
 	var got report.Summaries
 	must(t, json.Unmarshal([]byte(s.stdout), &got))
@@ -77,7 +86,7 @@ func TestBenchDiskFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			wrapFio(t, c.script)
-			t.Chdir(t.TempDir())
+			t.Chdir(onDisk(t))
 			s := verb(t, "bench "+briefDisk)
 			if s.code != exitFailed || !strings.Contains(s.stderr, c.want) {
 				t.Errorf("exit %d: %s", s.code, s.stderr)
@@ -95,7 +104,7 @@ func TestBenchDiskFaults(t *testing.T) {
 // TestBenchDiskRefuses checks where no disk is measured.
 func TestBenchDiskRefuses(t *testing.T) {
 	needFio(t)
-	t.Chdir(t.TempDir())
+	t.Chdir(onDisk(t))
 	writeFile(t, "file", "")
 	for args, want := range map[string]string{
 		"":                           "needs DIR",

@@ -55,7 +55,7 @@ func TestParseTargetRefuses(t *testing.T) {
 		{"sandbox:mysql?version=new", `version "new": want a number such as 9, 9.7 or 9.7.4`},
 		{"sandbox:mysql?version=../9.7", "want a number"},
 		{"sandbox:mysql?version=", "version has no value"},
-		{"sandbox:mariadb?mem=1G", `unknown parameter "mem": allowed are version, memory, redo, durability, engine, port, keep, spider, replicas, semisync, set`},
+		{"sandbox:mariadb?mem=1G", `unknown parameter "mem": allowed are version, memory, redo, durability, engine, port, keep, spider, replicas, semisync, galera, set`},
 		{"sandbox:mysql?spider=3", `unknown parameter "spider"`},
 		{"sandbox:mariadb?spider=0", `spider: "0" is not a number of servers`},
 		{"sandbox:mariadb?spider=17", "spider 17: want 1 to 16"},
