@@ -74,7 +74,6 @@ type diskTrial struct {
 	job          result.Disk
 	round        int
 	order, total int
-	scenario     *result.Scenario
 }
 
 func (t diskTrial) label() string { return diskName(&t.job) }
@@ -174,7 +173,7 @@ func (r *diskRun) measure(ctx context.Context, t diskTrial) (_ *result.Record, e
 	job.Job = r.file.Command(&job, length, uint64(s.Seed)+uint64(t.order))
 	p := probe.New(ctx, probe.Config{Nodes: []probe.Node{{DataDir: s.Target(), Embedded: true}}, Interval: interval})
 	defer func() { err = errors.Join(err, p.Close()) }()
-	trial := &Trial{Spec: s, Whole: s, Scenario: t.scenario}
+	trial := &Trial{Spec: s, Whole: s}
 	own := result.Run{Name: diskName(&job), Disk: &job, Writers: job.Depth}
 	if s.Repeat > 1 {
 		trial.Repeat = t.round + 1
