@@ -95,7 +95,7 @@ func TestEnds(t *testing.T) {
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		w, err := os.OpenFile(path, os.O_RDWR, 0) // ends the opening, which nobody waits for
+		w, err := os.OpenFile(path, os.O_WRONLY, 0) // meets the opening, which nobody waits for, and so ends it
 		if err != nil {
 			t.Fatal(err)
 		}
