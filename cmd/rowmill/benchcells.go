@@ -14,7 +14,6 @@ import (
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
-	"github.com/rowmill/rowmill/result"
 )
 
 // cellFlags are the flags that `bench mixed` and `bench points` have in common.
@@ -139,14 +138,5 @@ func (a *app) benchCells(ctx context.Context, f *cellFlags) error {
 	if err := cmp.Or(f.spec.Validate(), f.out.check("rowmill bench "+f.spec.Workload)); err != nil {
 		return err
 	}
-	return a.bench(ctx, measuring{spec: &f.spec, out: f.out, show: func(context.Context) progress { return &cellProgress{lines{w: a.stderr}} }})
+	return a.bench(ctx, measuring{spec: &f.spec, out: f.out, show: a.runLines(report.CellLine)})
 }
-
-// A cellProgress prints a line for each cell of a matrix.
-type cellProgress struct{ lines }
-
-func (p *cellProgress) Begin(run result.Run) { p.run = run }
-
-func (p *cellProgress) Interval(result.Interval) {}
-
-func (p *cellProgress) End(s result.Summary) { p.print(p.run.Name + ": " + report.CellLine(s)) }

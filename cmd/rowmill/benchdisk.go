@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -12,7 +10,6 @@ import (
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/workload"
-	"github.com/rowmill/rowmill/result"
 )
 
 const (
@@ -65,7 +62,7 @@ func (a *app) benchDiskCommand() *cobra.Command {
 				disk.Sizes = append(disk.Sizes, n)
 			}
 			fitInterval(c.Flags(), &spec)
-			return a.bench(c.Context(), measuring{spec: &spec, out: out, show: a.diskProgress})
+			return a.bench(c.Context(), measuring{spec: &spec, out: out, show: a.runLines(report.DiskLine)})
 		},
 	}
 	flags := c.Flags()
@@ -81,17 +78,4 @@ func (a *app) benchDiskCommand() *cobra.Command {
 	seedVar(flags, &spec, "`number` that the places of random requests derive from")
 	out.define(flags, newRecord, " of rates and latencies", "", "results as JSON instead of text")
 	return c
-}
-
-// A diskProgress prints a line for each job.
-type diskProgress struct{ lines }
-
-func (a *app) diskProgress(context.Context) progress { return &diskProgress{lines{w: a.stderr}} }
-
-func (p *diskProgress) Begin(run result.Run) { p.run = run }
-
-func (p *diskProgress) Interval(result.Interval) {}
-
-func (p *diskProgress) End(s result.Summary) {
-	p.print(fmt.Sprintf("%s: %s", p.run.Name, report.DiskLine(s)))
 }

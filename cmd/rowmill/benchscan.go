@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,7 +39,7 @@ func (a *app) benchScanCommand() *cobra.Command {
 			"  rowmill bench scan --rows 100k --partitions 20 --step 5 --repeat 1",
 		Args: onlyFlags,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.bench(c.Context(), measuring{spec: &spec, out: out, show: func(context.Context) progress { return &scanProgress{lines{w: a.stderr}} }})
+			return a.bench(c.Context(), measuring{spec: &spec, out: out, show: a.runLines(report.ScanLine)})
 		},
 	}
 	flags := c.Flags()
@@ -59,12 +58,3 @@ func (a *app) benchScanCommand() *cobra.Command {
 	flags.BoolVar(&spec.DropExisting, "drop-existing", false, "drop a table of this name that exists, with all its rows (default false)")
 	return c
 }
-
-// A scanProgress prints a line for each run of a partition scan.
-type scanProgress struct{ lines }
-
-func (p *scanProgress) Begin(run result.Run) { p.run = run }
-
-func (p *scanProgress) Interval(result.Interval) {}
-
-func (p *scanProgress) End(s result.Summary) { p.print(p.run.Name + ": " + report.ScanLine(s)) }

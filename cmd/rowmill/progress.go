@@ -61,6 +61,22 @@ func (l *lines) End(result.Summary) {}
 
 func (l *lines) Note(text string) { l.print(text) }
 
+// runLines are the progress of an experiment of many short runs: a line for each that has ended.
+func (a *app) runLines(line func(result.Summary) string) func(context.Context) progress {
+	return func(context.Context) progress { return &runLines{lines{w: a.stderr}, line} }
+}
+
+type runLines struct {
+	lines
+	line func(result.Summary) string
+}
+
+func (l *runLines) Begin(run result.Run) { l.run = run }
+
+func (l *runLines) Interval(result.Interval) {}
+
+func (l *runLines) End(s result.Summary) { l.print(l.run.Name + ": " + l.line(s)) }
+
 func (l *lines) Close() {}
 
 // An intervalFormat is how intervals are printed.
