@@ -20,12 +20,12 @@ var waySettings = map[string]map[string]Setting{
 	"thread-pool": {"mariadb": {"thread_handling", "pool-of-threads"}},
 }
 
-// lockWaits are the settings of kinds of servers for how long a transaction waits for a row, in seconds, of 50. A row that
-// counts fewer runs a second than a 50th of its clients would end all of them, and each that begins again costs it more time.
+// lockWaits are the settings of kinds of servers for how long a transaction waits for a row, in seconds; 50 by default. Where a row
+// counts fewer runs a second than a 50th of its clients, all of them would give up in turn, and each that begins again costs it more time.
 var lockWaits = map[string]string{"mariadb": "innodb_lock_wait_timeout", "mysql": "innodb_lock_wait_timeout"}
 
-// slowestRow is how many runs a second a row must count at least so that nobody gives up.
-const slowestRow = 20
+// patientClients are so few that the default is enough. More wait as many seconds as they are: nobody gives up while one run a second is counted.
+const patientClients = 1000
 
 // ForClients returns a target with room for n connections, in the settings of a way of result.HotWays.
 // Only a private server is started with them; another one must have room, and a way that is a
@@ -53,8 +53,8 @@ func ForClients(text string, n int, way string) (string, error) {
 	if _, given := p.options.Set["max_connections"]; !given && n+spareConnections > 1000 { // which private servers have
 		all = append(all, Setting{"max_connections", strconv.Itoa(n + spareConnections)})
 	}
-	if name, ok := lockWaits[p.options.Kind]; ok && way != "" && n > 50*slowestRow {
-		all = append(all, Setting{name, strconv.Itoa(n / slowestRow)})
+	if name, ok := lockWaits[p.options.Kind]; ok && way != "" && n > patientClients {
+		all = append(all, Setting{name, strconv.Itoa(n)})
 	}
 	for _, s := range all {
 		if _, given := p.options.Set[s.Name]; given {
