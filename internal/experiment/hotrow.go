@@ -103,7 +103,8 @@ type hotTrial struct {
 const ceilingRuns = 200
 
 func (e *Env) hotTrial(ctx context.Context, s *Spec, t hotTrial) ([]result.Record, error) {
-	url, err := target.ForClients(s.Target(), t.clients, t.way)
+	// All numbers of clients are measured on a server of the same settings.
+	url, err := target.ForClients(s.Target(), slices.Max(s.HotRow.Clients), t.way)
 	if err != nil {
 		return nil, err
 	}
