@@ -137,17 +137,32 @@ func TestNamedReplicas(t *testing.T) {
 }
 
 // Servers of a topology end with their owner, however early it is killed, and their files are removed.
-func TestReplicasOwnerKilled(t *testing.T) {
+func TestTopologyOwnerKilled(t *testing.T) {
+	kills := 1
+	topologies := map[string]func(t *testing.T) sandbox.Options{}
 	for _, kind := range testdb.Kinds(t, "mariadb", "postgres") {
-		t.Run(kind, func(t *testing.T) {
-			o := replicated(t, kind)
-			c := startChild(t, o)
-			c.info(t)
-			must(t, c.cmd.Process.Kill())
-			io.Copy(io.Discard, c.out)
-			c.cmd.Wait()
-			eventually(t, "the servers die", func() bool { return len(serversIn(t, o.Root)) == 0 })
-			o.Replicas = 0
+		topologies[kind+" with replicas"] = func(t *testing.T) sandbox.Options { return replicated(t, kind) }
+	}
+	if testdb.Nightly() {
+		kills = 50
+		topologies["Galera"] = clustered
+	}
+	for name, options := range topologies {
+		t.Run(name, func(t *testing.T) {
+			o := options(t)
+			for i := range kills {
+				c := startChild(t, o)
+				if i%5 > 0 { // at any moment of the start
+					time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+				} else {
+					c.info(t)
+				}
+				must(t, c.cmd.Process.Kill())
+				io.Copy(io.Discard, c.out)
+				c.cmd.Wait()
+				eventually(t, "the servers die", func() bool { return len(serversIn(t, o.Root)) == 0 })
+			}
+			o.Replicas, o.Galera = 0, 0
 			stop(t, start(t, o))
 			assertGone(t, o.Root)
 		})
@@ -196,27 +211,6 @@ func clustered(t *testing.T) sandbox.Options {
 	o.Galera = 3
 	o.Memory *= int64(o.Galera)
 	return o
-}
-
-// A cluster's servers end with their owner, however early it is killed.
-func TestGaleraOwnerKilled(t *testing.T) {
-	testdb.SkipUnlessNightly(t, "TestReplicasOwnerKilled")
-	o := clustered(t)
-	for i := range 50 {
-		c := startChild(t, o)
-		if i%5 > 0 { // at any moment of the start
-			time.Sleep(time.Duration(i) * 100 * time.Millisecond)
-		} else {
-			c.info(t)
-		}
-		must(t, c.cmd.Process.Kill())
-		io.Copy(io.Discard, c.out)
-		c.cmd.Wait()
-		eventually(t, "the servers die", func() bool { return len(serversIn(t, o.Root)) == 0 })
-	}
-	o.Galera = 0
-	stop(t, start(t, o))
-	assertGone(t, o.Root)
 }
 
 // Each member of a cluster has the rows of the others, also of the time while it was killed.
