@@ -1,3 +1,7 @@
+//go:build !race
+
+// Under -race, the 63 packages of the browser's protocol would be compiled once more, for pages whose handlers the other tests call.
+
 package monitor
 
 import (
@@ -8,12 +12,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
-	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/testbrowser"
 )
 
@@ -228,27 +230,4 @@ func TestStatusPageInBrowser(t *testing.T) {
 			b.Shot(strings.ReplaceAll(name, " ", "-"))
 		})
 	}
-}
-
-func oddStatuses() map[string]*maintain.Status {
-	hostile := status()
-	const script = `"'><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">{{.}}`
-	hostile.Table, hostile.Leader, hostile.Target = script, script, script
-	hostile.Problems[0] = maintain.Problem{Code: script, Text: script, Try: strings.Repeat("long", 300)}
-	hostile.Blockers[0].Statement = script
-	hostile.Periods[0] = maintain.PeriodStatus{Name: script, From: script, To: script, State: script, Archive: script}
-	hostile.Actions[0].Error, hostile.Actions[0].Action = script, script
-	many := &maintain.Status{Table: "many", At: noon, Headroom: new(0.0), HeadroomWanted: new(0.0)}
-	for i := range 8192 {
-		from := noon.Add(time.Duration(i-8000) * time.Hour)
-		state := "sealed"
-		if i > 8000 {
-			state = "ahead"
-		}
-		many.Periods = append(many.Periods, maintain.PeriodStatus{Name: fmt.Sprint("p", i), From: from.Format(time.RFC3339), To: from.Add(time.Hour).Format(time.RFC3339), State: state, Rows: 1e12, Bytes: 1 << 50})
-	}
-	sequence := &maintain.Status{Now: "750000", Table: "orders", HeadroomRows: new(int64(250_000)), Ahead: "500000 rows", Periods: []maintain.PeriodStatus{
-		{Name: "p1", From: "0", To: "500000", State: "sealed", Rows: 500_000, Bytes: 1 << 20},
-		{Name: "p2", From: "500000", To: "1000000", State: "open", Rows: 250_000, Bytes: 1 << 19}}}
-	return map[string]*maintain.Status{"hostile": hostile, "many periods": many, "sequence": sequence, "empty": {}}
 }
