@@ -72,7 +72,7 @@ func TestVerifyTwins(t *testing.T) {
 	for _, layout := range Layouts() {
 		t.Run(layout, func(t *testing.T) {
 			db := testdb.Open(t, "sqlite")
-			const rows, batch = 4000, 50
+			const rows, batch = 2000, 50 // each second has ten pairs of equal rows
 			w := newTestInsert(t, db, InsertOptions{Preset: "daily", Layout: layout, Rows: rows, Batch: batch, PeriodRows: 1000})
 			table := w.tables[0]
 			rapid.Check(t, func(rt *rapid.T) {

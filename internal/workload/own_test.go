@@ -94,8 +94,8 @@ func TestOwnTable(t *testing.T) {
 				t.Errorf("%d columns", n)
 			}
 			for _, layout := range Layouts() {
-				const rows = 12_345
-				w := newTestInsert(t, db, InsertOptions{Own: o, Layout: layout, Rows: rows, Writers: 2, Batch: 100, PeriodRows: 5000})
+				const rows = 3210
+				w := newTestInsert(t, db, InsertOptions{Own: o, Layout: layout, Rows: rows, Writers: 2, Batch: 100, PeriodRows: 1300})
 				setUp(t, w)
 				run(t, w, config(w))
 				p := mustHold(t, w, rows)
