@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/result"
 )
@@ -92,6 +93,49 @@ func TestScenarios(t *testing.T) {
 			contains(t, string(readFile(t, "run.md")), "published to the first")
 			contains(t, verb(t, "report run.jsonl").stdout, "Beside the published figures", "checks of its shape agree")
 		})
+	}
+}
+
+// TestManyTablesChecks: each check of many-tables-2012 agrees with what MariaDB 10.11 costs, and differs when its figure is another.
+func TestManyTablesChecks(t *testing.T) {
+	d, err := experiment.LoadScenario(t.Context(), "many-tables-2012")
+	must(t, err)
+	for name, c := range map[string]struct {
+		amiss string // a part of the claim that differs
+		spoil func(files, one *result.TablesCost)
+	}{
+		"as measured":         {"", func(_, _ *result.TablesCost) {}},
+		"one tablespace":      {"one tablespace takes less disk", func(_, one *result.TablesCost) { one.DiskBytes = 3 << 30 }},
+		"slower at the end":   {"created about as fast", func(files, _ *result.TablesCost) { files.CreateSeconds = 0.01 }},
+		"memory without use":  {"less than 10 kB of memory", func(files, _ *result.TablesCost) { files.PSSBytes = 400 << 20 }},
+		"nothing of one file": {"", func(_, one *result.TablesCost) { one.Phase = "" }},
+	} {
+		first := result.TablesCost{Phase: result.TablesCreated, Objects: 1000, PSSBytes: 90 << 20, DiskBytes: 200 << 20, CreateSeconds: 0.002}
+		files, one := first, first
+		for c, disk := range map[*result.TablesCost]int64{&files: 2100 << 20, &one: 1700 << 20} {
+			c.Objects, c.DiskBytes, c.PSSBytes, c.CreateSeconds = 20_000, disk, 95<<20, 0.003
+		}
+		c.spoil(&files, &one)
+		var recs []result.Record
+		for run, last := range map[string]result.TablesCost{"files": files, "one": one} {
+			recs = append(recs, result.Record{Run: result.Run{Scenario: d.Record(run, 1, 0)}, Intervals: []result.Interval{{Costs: []result.TablesCost{first, last}}}, End: &result.End{Stopped: "rows"}})
+		}
+		sc := report.Scenarios(recs)[0]
+		if len(sc.Checks) != 3 || len(sc.Beside) != 2 {
+			t.Fatalf("%+v", sc)
+		}
+		for _, v := range sc.Checks {
+			want := report.Agrees
+			switch {
+			case c.amiss != "" && strings.Contains(v.Claim, c.amiss):
+				want = report.Differs
+			case name == "nothing of one file" && strings.HasPrefix(v.Claim, "one "):
+				want = report.NotMeasured
+			}
+			if v.Verdict != want {
+				t.Errorf("%s: %s: %s, want %s: %s", name, v.Claim, v.Verdict, want, v.Why)
+			}
+		}
 	}
 }
 

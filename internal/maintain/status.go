@@ -282,17 +282,20 @@ func (l *look) periods(ctx context.Context) error {
 		l.s.Bytes += ps.Bytes
 		l.s.Periods = append(l.s.Periods, ps)
 	}
-	l.open()
+	if note := openNote(len(l.s.Periods), l.DB.Capabilities().Open, l.DB.Info().CacheBytes); note != "" {
+		l.s.Notes = append(l.s.Notes, note)
+	}
 	return nil
 }
 
-// open notes when the periods take much of the server's memory where they are open.
-func (l *look) open() {
-	cost, cache, n := l.DB.Capabilities().Open, l.DB.Info().CacheBytes, len(l.s.Periods)
-	if bytes := cost.Partitions(n, engine.OpenConnections); cache > 0 && bytes > engine.OpenShare*float64(cache) {
-		l.s.Notes = append(l.s.Notes, fmt.Sprintf("%d periods are too many for %s of memory for pages: open on %d connections they take about %s beside it (rowmill plan FILE --calibrate measures it); a longer period, or sealed ones merged",
-			n, figure.Bytes(cache), engine.OpenConnections, figure.Bytes(bytes)))
+// openNote says when so many periods, open on many connections, take much of the server's memory beside that for pages; "" if they don't.
+func openNote(periods int, cost engine.OpenCost, cache int64) string {
+	bytes := cost.Partitions(periods, engine.OpenConnections)
+	if cache <= 0 || bytes <= engine.OpenShare*float64(cache) {
+		return ""
 	}
+	return fmt.Sprintf("%d periods are too many for %s of memory for pages: open on %d connections they take about %s beside it (rowmill plan FILE --calibrate measures it); a longer period, or sealed ones merged",
+		periods, figure.Bytes(cache), engine.OpenConnections, figure.Bytes(bytes))
 }
 
 func (l *look) levels(ctx context.Context) error {

@@ -318,3 +318,40 @@ func TestProblemsOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestOpenNote: periods are too many when, open on 50 connections, they take more than half as much as the memory for pages. Where the costs, or
+// that memory, are not known, nothing is said.
+func TestOpenNote(t *testing.T) {
+	t.Parallel()
+	cost := engine.OpenCost{Base: 1 << 40, Connection: 1 << 30, Partition: 24 << 10, Each: 2 << 10} // 124 KiB for each, whatever the rest
+	const cache = 124 << 20
+	for name, c := range map[string]struct {
+		periods int
+		cost    engine.OpenCost
+		cache   int64
+		want    bool
+	}{"half": {512, cost, cache, false}, "more": {513, cost, cache, true}, "less memory": {512, cost, cache - 1024, true},
+		"unknown costs": {8000, engine.OpenCost{}, cache, false}, "unknown memory": {8000, cost, 0, false}} {
+		got := openNote(c.periods, c.cost, c.cache)
+		if (got != "") != c.want || c.want && (!strings.HasPrefix(got, fmt.Sprintf("%d periods are too many for 12", c.periods)) || !strings.Contains(got, "take about 62")) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// TestStatusNotes: the status of a table of so many periods has the note, and requires no action for it.
+func TestStatusNotes(t *testing.T) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t, "mariadb") {
+		db := testdb.Open(t, kind).(engine.Keeper)
+		many := int(engine.OpenShare * float64(db.Info().CacheBytes) / db.Capabilities().Open.Partitions(1, engine.OpenConnections))
+		w := applied(t, db, declare(t, db, func(d *rolling.Declaration) { d.Ahead = span(time.Duration(many/2) * time.Hour) }), at(0.2))
+		for _, hour := range []float64{0.2, float64(many/2) + 3} { // what has passed stays
+			w.now = at(hour)
+			w.keep()
+			if s := w.status(); len(s.Problems) > 0 || (len(s.Notes) > 0) != (hour > 1) {
+				t.Errorf("%d periods of %d: notes %q, problems %v", len(s.Periods), many, s.Notes, s.Problems)
+			}
+		}
+	}
+}
