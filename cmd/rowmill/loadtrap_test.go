@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -218,8 +220,10 @@ func TestTrapFileChangedInTheMiddle(t *testing.T) {
 func TestTrapHalfWrittenLine(t *testing.T) {
 	onKeepers(t, func(l *loading) {
 		path := l.write("day.csv", loadHeader+"1,2026-03-29 01:00:00,1,ok\n2,2026-03-29 01:00:00,12")
-		// The writer continues in time.
-		time.AfterFunc(500*time.Millisecond, func() {
+		// The writer continues once the load waits for it, however late that is.
+		ahead := time.Now().Add(time.Hour)
+		must(l, os.Chtimes(path, ahead, ahead))
+		proceed := sync.OnceFunc(func() {
 			f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 			if err == nil {
 				_, err = f.WriteString("34,ok\n")
@@ -229,7 +233,15 @@ func TestTrapHalfWrittenLine(t *testing.T) {
 				l.Error(err)
 			}
 		})
-		l.loads(exitDone, "Inserted 2, Sent 2, Finished true; its last line has no line break, and it was written to just now", "day.csv")
+		c := l.command(0, "day.csv --json")
+		c.Stderr = &watched{find: regexp.MustCompile("its last line has no line break, and it was written to just now"), found: func([]string) { proceed() }}
+		text, err := c.Output()
+		must(l, err)
+		var out struct{ Sources []ingest.Outcome }
+		must(l, json.Unmarshal(text, &out))
+		if got := out.Sources[0]; got.Inserted != 2 || got.Sent != 2 || !got.Finished {
+			l.Errorf("%+v", got)
+		}
 		l.has("1234", "SELECT value FROM readings WHERE sensor = 2")
 		const end = loadHeader + "3,2026-03-29 01:00:00,1,ok\n4,2026-03-29 01:00:00,12,o"
 		for _, c := range []struct{ more, want string }{
