@@ -44,6 +44,9 @@ const briefDisk = "disk . --size 64MiB --time 500ms --blocks 16KiB --depths 1,4 
 
 // TestBenchDisk makes a few jobs: the record has the rate, latencies and fio's command, and no file is left.
 func TestBenchDisk(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	needFio(t)
 	t.Chdir(onDisk(t))
 	s := benched(t, briefDisk+"--kinds random,fsync --writes 0 --json")
@@ -78,6 +81,9 @@ func TestBenchDisk(t *testing.T) {
 
 // TestBenchDiskFaults checks that a fault is an exit code of 1, with its cause, and a record that can be read.
 func TestBenchDiskFaults(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	for name, c := range map[string]struct{ script, want string }{
 		"killed":    {"kill -9 $$", "fio was ended by a signal: killed"},
 		"disk full": {"echo '{'; echo '\"jobs\":[{\"error\":28,\"job_runtime\":10}]'; echo '}'; exit 1", "fio: no space left on device"},

@@ -12,17 +12,19 @@ import (
 
 // TestHotRowKilled: the counter, the rows and the acknowledged runs are equal after the source was killed, in nightly 20 times.
 func TestHotRowKilled(t *testing.T) {
-	kinds, most, least := testdb.Kinds(t, "mariadb", "mysql", "postgres"), "3s", 1
-	if testdb.Nightly() {
-		most, least = "120s", 20
-	} else {
-		kinds = kinds[:1]
+	if apart(t) {
+		return
 	}
-	for _, kind := range kinds {
+	ways, every, most, least := "plain", "700ms", "1500ms", 1
+	if testdb.Nightly() {
+		ways, every, most, least = "plain,append", "1200ms", "120s", 20
+	}
+	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
 			testdb.Require(t, kind, sandbox.Installed(t.Context(), kind))
 			t.Chdir(t.TempDir())
-			mustPass(t, verb(t, "bench hotrow --clients 8 --ways plain,append --kill-server-every 1200ms --out hot.jsonl --time "+most, "--target", "sandbox:"+kind+"?memory=64MB"))
+			mustPass(t, verb(t, "bench hotrow --clients 4 --out hot.jsonl --target sandbox:"+kind+"?memory=64MB&redo=64MB",
+				"--ways", ways, "--kill-server-every", every, "--time", most))
 			for _, rec := range records(t, "hot.jsonl") {
 				v := rec.End.Verified
 				if v == nil || !v.Sound() || v.Expected == 0 || rec.End.Kills < least {
@@ -35,6 +37,9 @@ func TestHotRowKilled(t *testing.T) {
 }
 
 func TestBenchHotRow(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	for _, kind := range testdb.Kinds(t, keepers...) {
 		t.Run(kind, func(t *testing.T) {
 			url := "sqlite:"
@@ -42,7 +47,7 @@ func TestBenchHotRow(t *testing.T) {
 				url = testdb.Target(t, kind).String()
 			}
 			t.Chdir(t.TempDir())
-			s := benched(t, "hotrow --target "+url+" --clients 2,4 --runs 200 --ways plain,one-trip --out hot.jsonl --json")
+			s := benched(t, "hotrow --target "+url+" --clients 2,4 --runs 100 --ways plain,one-trip --out hot.jsonl --json")
 			var got report.Summaries
 			must(t, json.Unmarshal([]byte(s.stdout), &got))
 			if got.Grid == nil || len(got.Grid.Cells) != 16 || len(got.Runs) != 4 {
@@ -50,7 +55,7 @@ func TestBenchHotRow(t *testing.T) {
 			}
 			for _, rec := range records(t, "hot.jsonl") {
 				v := rec.End.Verified
-				if v == nil || !v.Sound() || v.Expected != 200 || rec.Run.HotRow.Ceiling <= 0 || rec.Intervals[0].Latency["transaction"].Count == 0 {
+				if v == nil || !v.Sound() || v.Expected != 100 || rec.Run.HotRow.Ceiling <= 0 || rec.Intervals[0].Latency["transaction"].Count == 0 {
 					t.Errorf("%s: %+v, %+v", rec.Run.Name, v, rec.Run.HotRow)
 				}
 			}

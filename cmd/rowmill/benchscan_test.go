@@ -13,6 +13,9 @@ import (
 
 // TestBenchScan measures all ways on a small table, and reports the record again.
 func TestBenchScan(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	for _, kind := range testdb.Kinds(t, keepers...) {
 		t.Run(kind, func(t *testing.T) {
 			url := "sqlite:"
@@ -67,6 +70,9 @@ func TestBenchScan(t *testing.T) {
 // TestScanScenario runs the scenario of the partition scan at a small scale: its runs have names and checks. A run that the
 // record lacks is made by --resume.
 func TestScanScenario(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	url := mariadb(t)
 	t.Chdir(t.TempDir())
 	s := verb(t, "bench scenario partition-scan-2010 --scale 0.001 --interval 50ms --out run.jsonl --html run.html --md run.md --png run.png --json --target", url)

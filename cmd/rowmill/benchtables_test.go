@@ -18,6 +18,9 @@ import (
 // TestBenchTables creates a few tables, and a few partitions, and reports what they cost. The database is gone afterwards, and an
 // existing one is refused.
 func TestBenchTables(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
 			url := testdb.Target(t, kind).String()
@@ -63,6 +66,9 @@ func TestBenchTables(t *testing.T) {
 
 // TestBenchTablesFaults: a server that is killed, a full disk and too few files end with exit code 1 and the cause; what was measured is there.
 func TestBenchTablesFaults(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	testdb.SkipUnlessNightly(t, "cmd/rowmill.TestBenchTables")
 	t.Chdir(t.TempDir())
 	must(t, os.WriteFile("none.jsonl", nil, 0o600))

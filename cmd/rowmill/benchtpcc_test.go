@@ -25,8 +25,11 @@ func tpccSummary(t *testing.T, args string) result.Summary {
 
 // TestBenchTPCC measures for a moment: the record has the rate, the transactions and the proof, and its report says what it is not.
 func TestBenchTPCC(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	t.Chdir(t.TempDir())
-	s := tpccSummary(t, "--target sqlite: --time 300ms --warmup 200ms --html tpcc.html --png tpcc.png --md tpcc.md")
+	s := tpccSummary(t, "--target sqlite: --time 1s --warmup 200ms --html tpcc.html --png tpcc.png --md tpcc.md")
 	if s.Rows == 0 || s.TPCC.NewOrdersPerMinute < 1 || len(s.LatencyUS) != 5 || len(s.Beside) != 4 || len(s.TPCC.Conditions) < 20 || s.Verified == nil || !s.Verified.Sound() {
 		t.Errorf("%+v, %+v", s, s.TPCC)
 	}
@@ -65,6 +68,9 @@ func TestBenchTPCCKeying(t *testing.T) {
 
 // TestBenchTPCCKills kills private servers: no acknowledged transaction is lost.
 func TestBenchTPCCKills(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	testdb.SkipUnlessNightly(t, "workload.TestTPCCDoubt")
 	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
@@ -85,6 +91,9 @@ func TestBenchTPCCKills(t *testing.T) {
 // TestBenchTPCCNodes runs it on several servers: each transaction is on all nodes of a cluster, also while they are killed in turn, and
 // the share that crosses Spider's nodes is as the definition says.
 func TestBenchTPCCNodes(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	testdb.SkipUnlessNightly(t, "TestBenchTPCC")
 	t.Chdir(t.TempDir())
 	s := tpccSummary(t, "--target sandbox:mariadb?galera=3&memory=192MB --time 60s --deep --kill-server-every 15s")

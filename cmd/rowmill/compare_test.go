@@ -102,6 +102,9 @@ func TestCompareCommand(t *testing.T) {
 // TestBenchRepeat checks that layouts are measured in alternating order, and that one
 // record holds all runs.
 func TestBenchRepeat(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	t.Chdir(t.TempDir())
 	s := benched(t, "insert --rows 2k --layout plain,rolling --period-rows 500 --repeat 3 --out run.jsonl --html run.html --png run.png --md run.md")
 	var order []string
@@ -122,6 +125,9 @@ func TestBenchRepeat(t *testing.T) {
 // TestCompareRepeat checks that both commands are run again alternately after the plan
 // is confirmed, and that the new records can be compared and repeated again.
 func TestCompareRepeat(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	t.Chdir(t.TempDir())
 	benched(t, "insert --target sqlite:t.db --rows 2k --batch 100 --layout plain,rolling --period-rows 500 --out a.jsonl")
 	benched(t, "insert --rows 2k --batch 20 --out b.jsonl --json")
@@ -190,6 +196,9 @@ func TestCompareUnrepeatable(t *testing.T) {
 // TestCompareRepeatInterrupted checks that the completed pairs are compared, the
 // records are kept, and the exit code reports the interrupt.
 func TestCompareRepeatInterrupted(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	t.Chdir(t.TempDir())
 	benched(t, "insert --max-time 300ms --interval 100ms --batch 10 --out a.jsonl")
 	s := interruptedAt(t, `B: [^\n]* #2 of 50`, strings.Fields("compare a.jsonl a.jsonl --repeat 50 --yes --out both.jsonl --threshold 0")...)

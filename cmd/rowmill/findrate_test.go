@@ -31,7 +31,7 @@ func findArgs(target string, more ...string) []string {
 // TestFindRateKept checks that the table keeps the size at which a rate is asked for.
 func TestFindRateKept(t *testing.T) {
 	t.Chdir(t.TempDir())
-	s := rowmill(t.Context(), findArgs("sqlite:?durability=none", "--rows", "10k", "--keep-rows", "10k", "--time", "600ms")...)
+	s := rowmill(t.Context(), findArgs("sqlite:?durability=none", "--rows", "10k", "--keep-rows", "10k", "--time", "2s")...)
 	mustPass(t, s)
 	found := capacities(t, s)[0]
 	for _, trial := range found.Trials {

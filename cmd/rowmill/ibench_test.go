@@ -19,6 +19,9 @@ func figureLines(text string) []string {
 // TestIbench checks every step on every server: the final proof, a size that stays
 // within 1%, and interval lines that the record gives again.
 func TestIbench(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	queryTime := "200ms"
 	if testdb.Nightly() {
 		queryTime = "400ms"
@@ -89,6 +92,9 @@ func checkStep(t *testing.T, name string, r *result.Summary, start int64) {
 // TestIbenchGoesOn checks that later steps continue on existing tables, and only on
 // those that were filled with the same seed.
 func TestIbenchGoesOn(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	t.Chdir(t.TempDir())
 	steps := func(steps string) session {
 		return verb(t, "bench ibench --target sqlite:here.db?durability=none --rows 20k --query-time 100ms --interval 25ms --clients 2 --json --out run.jsonl --steps "+steps)
@@ -109,6 +115,9 @@ func TestIbenchGoesOn(t *testing.T) {
 
 // TestIbenchInterrupted checks that an interrupt ends the step, and that its measurements are kept.
 func TestIbenchInterrupted(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	t.Chdir(t.TempDir())
 	s := interruptedAt(t, `ibench qr100 on.*\n.*\n.*\n`, strings.Fields("bench ibench --target sqlite:?durability=none --rows 5k --query-time 1m --interval 50ms --out run.jsonl")...)
 	wantFailure(t, s, exitInterrupted)
@@ -130,6 +139,9 @@ func TestIbenchInterrupted(t *testing.T) {
 // TestKeepRows checks that deletes on a plain table and drops on a rolling one keep
 // the same rows while readers run, and that the report compares the two.
 func TestKeepRows(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	t.Chdir(t.TempDir())
 	for _, target := range []string{"sqlite:?durability=none&cache=16MB", mariadb(t)} {
 		s := benched(t, "insert --layout plain,rolling --rows 24k --keep-rows 8k --batch 100 --writers 2 --readers 2 --read-after 4k --interval 50ms --out run.jsonl --md run.md --target "+target)

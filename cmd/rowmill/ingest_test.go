@@ -247,6 +247,7 @@ func TestIngestRefusesToStart(t *testing.T) {
 // so, while the table is locked away and the spool or its disk is full, that nothing that was
 // acknowledged is lost, and that rows are taken again once those are loaded.
 func TestIngestFullSpool(t *testing.T) {
+	t.Parallel()
 	t.Run("spool", func(t *testing.T) { fillsSpool(t, "the spool is full", "--ingest-spool-size", "1MiB") })
 	t.Run("disk", func(t *testing.T) {
 		fillsSpool(t, "no space left on device", "--ingest-spool", filepath.Join(testdb.SmallDisk(t, 1<<20), "spool"))

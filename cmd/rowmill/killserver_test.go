@@ -14,6 +14,9 @@ import (
 // except for those that its settings allow it to lose. Outside the nightly run, it tests one target
 // of each kind: one that may lose rows, and one that may not.
 func TestKillServer(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	most, every := "3s", 800*time.Millisecond
 	if testdb.Nightly() {
 		most, every = "4s", 1500*time.Millisecond

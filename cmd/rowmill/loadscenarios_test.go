@@ -25,6 +25,7 @@ type scenario struct {
 
 // TestLoad runs the scenarios.
 func TestLoad(t *testing.T) {
+	t.Parallel()
 	for name, s := range loadScenarios {
 		t.Run(name, func(t *testing.T) { s.on(t, s.run) })
 	}

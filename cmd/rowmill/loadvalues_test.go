@@ -90,6 +90,7 @@ func TestLoadIdentity(t *testing.T) {
 // TestLoadBits checks that a BIT column accepts decimal integers on every server, as
 // SELECT b+0 prints them, and that bits of all widths are stored unchanged.
 func TestLoadBits(t *testing.T) {
+	t.Parallel()
 	onEach(t, keepers, func(t *testing.T, server string) {
 		l := newLoading(t, server, withColumns("b1 BIT(1), b8 BIT(8), b64 BIT(64), n INT, ")...)
 		rows := "sensor,ts,b1,b8,b64,n\n"
@@ -124,6 +125,7 @@ func TestLoadBits(t *testing.T) {
 // TestLoadRefusesWhatTypesDoNotHave checks that values that typed servers refuse are
 // refused on all servers, even if the server's columns accept any value.
 func TestLoadRefusesWhatTypesDoNotHave(t *testing.T) {
+	t.Parallel()
 	onEach(t, keepers, func(t *testing.T, server string) {
 		l := newLoading(t, server, withColumns("d DATE, price DECIMAL(8,2), small SMALLINT, name VARCHAR(3), doc JSON, ")...)
 		rows := "sensor,ts,d,price,small,name,doc\n"

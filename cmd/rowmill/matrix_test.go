@@ -37,6 +37,9 @@ func matrixJSON(t *testing.T, s session) report.Matrix {
 // TestMatrix runs a small matrix, reports it, resumes it when nothing is left, and
 // compares it with itself and with a faster one.
 func TestMatrix(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	t.Chdir(t.TempDir())
 	s := rowmill(t.Context(), withArgs(tiny, "--out", "m.jsonl", "--html", "m.html", "--png", "m.png", "--md", "m.md", "--json")...)
 	mustPass(t, s)
@@ -110,6 +113,9 @@ func TestMatrix(t *testing.T) {
 // TestMatrixKilled checks that however often a matrix is killed, --resume completes
 // it, and each cell is complete exactly once.
 func TestMatrixKilled(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	t.Chdir(t.TempDir())
 	killedUntilDone(t, "m.jsonl", 6, withArgs(tiny, "--out", "m.jsonl", "--target", "sqlite:m.db", "--rows", "2k"), "bench", "matrix", "--resume", "m.jsonl")
 	complete := map[string]int{}
@@ -132,6 +138,9 @@ func TestMatrixKilled(t *testing.T) {
 // TestMatrixInterrupted checks that Ctrl-C reports the completed runs, --resume
 // continues, and flags that contradict the record are refused.
 func TestMatrixInterrupted(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	t.Chdir(t.TempDir())
 	interrupted := interruptedAt(t, `run 5 of 32`, withArgs(tiny, "--out", "m.jsonl")...)
 	if interrupted.code != exitInterrupted || !strings.Contains(interrupted.stdout, "incomplete: ") {
@@ -166,6 +175,9 @@ func TestMatrixInterrupted(t *testing.T) {
 // TestMatrixFails checks that a failed cell is recorded, and the others are run. On
 // SQLite, many rows exceed a small limit on the file size, and few do not.
 func TestMatrixFails(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	t.Chdir(t.TempDir())
 	// In a separate process: the limit would also apply to the test's log.
 	c := exec.Command("bash", "-c", `ulimit -f 1024; exec "$0" "$@"`, os.Args[0], "bench", "matrix", "--target", "sqlite:?durability=none", "--method", "multi",
@@ -190,6 +202,9 @@ func TestMatrixFails(t *testing.T) {
 // TestMatrixTables checks that an existing table is refused, and that tables of a
 // permanent database are dropped afterwards.
 func TestMatrixTables(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	t.Chdir(t.TempDir())
 	benched(t, "insert --target sqlite:x.db --rows 10")
 	args := withArgs(tiny, "--target", "sqlite:x.db", "--repeat", "1", "--out", "m.jsonl")
@@ -226,6 +241,9 @@ func TestMatrixRecords(t *testing.T) {
 // cell, and a permanent server whose tables are dropped: the table of one writer and
 // the tables of two don't conflict.
 func TestMatrixServers(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))
 	t.Chdir(t.TempDir())
 	s := benched(t, "matrix --target sandbox:mariadb?memory=8MB&redo=16MB --method load,pipeline --batch 500 --writers 1 --durability full,none --rows 5k --out m.jsonl --json")

@@ -352,6 +352,7 @@ const grouped = "SELECT id % 10 AS digit, COUNT(*), SUM(amount) FROM parted WHER
 
 // TestQueryExplain checks what --explain says of a query that is split, and of one that isn't.
 func TestQueryExplain(t *testing.T) {
+	t.Parallel()
 	onEach(t, servers, func(t *testing.T, kind string) {
 		_, url := parted(t, kind)
 		s := verb(t, "query --parallel 2 --by-range --explain --target "+url, "SELECT MAX(id) + RAND() FROM parted; SELECT COUNT(*) FROM parted WHERE k = 1")
@@ -377,6 +378,7 @@ func TestQueryExplain(t *testing.T) {
 
 // TestQueryInterruptedInPieces checks that Ctrl-C, and a reader that has gone, end all pieces on the server.
 func TestQueryInterruptedInPieces(t *testing.T) {
+	t.Parallel()
 	onEach(t, servers, func(t *testing.T, kind string) {
 		db, url := parted(t, kind)
 		slow := "SELECT k, MAX(LENGTH(REPEAT(CONCAT(id, amount), 20000))) AS longest FROM parted AS long_query GROUP BY k"
@@ -410,6 +412,7 @@ func TestQueryInterruptedInPieces(t *testing.T) {
 
 // TestQueryChecks checks that --check compares a query that is split, however small it is.
 func TestQueryChecks(t *testing.T) {
+	t.Parallel()
 	onEach(t, servers, func(t *testing.T, kind string) {
 		_, url := parted(t, kind)
 		s := verb(t, "query --parallel 2 --check --target "+url, grouped)

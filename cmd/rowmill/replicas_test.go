@@ -11,11 +11,14 @@ import (
 // The delay of a sandbox's replicas is in the record, its summary and its text, also while source and replica are
 // killed in turn; in the end the replica has all rows.
 func TestBenchReplicas(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
 			testdb.Require(t, kind, sandbox.Installed(t.Context(), kind))
 			t.Chdir(t.TempDir())
-			s := verb(t, "bench insert --time 4s --kill-server-every 800ms --batch 50 --interval 250ms --out run.jsonl --json",
+			s := verb(t, "bench insert --time 4s --rate 2k --kill-server-every 800ms --batch 50 --interval 250ms --out run.jsonl --json",
 				"--target", "sandbox:"+kind+"?replicas=1&memory=64MB&redo=64MB")
 			mustPass(t, s)
 			rec, sum := records(t, "run.jsonl")[0], summaries(t, s)[0]

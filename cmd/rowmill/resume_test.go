@@ -83,6 +83,9 @@ func cutOff(t *testing.T, path string) {
 // TestResumeKilled kills rowmill at random moments, also while it resumes, until the
 // load is complete. The table must equal that of an uninterrupted run.
 func TestResumeKilled(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	const rows = 60_000
 	kills := 3
 	if testdb.Nightly() {
@@ -144,6 +147,9 @@ func forgetCommands(t *testing.T, path string) {
 // record's flags, followed by the runs that had not begun, and that an incomplete line
 // at the record's end is removed.
 func TestResumeInterrupted(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	t.Chdir(t.TempDir())
 	interrupted(t, "--target sqlite:a.db?durability=none --layout plain,rolling --rows 40k --rate 20k --batch 100 --period-rows 9k")
 	cutOff(t, "run.jsonl")
@@ -199,6 +205,9 @@ func TestResumeRefused(t *testing.T) {
 // TestResumeKept checks that a kept private server is started again after a kill of
 // rowmill, which kills the server too.
 func TestResumeKept(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))
 	t.Chdir(t.TempDir())
 	keep := filepath.Join(t.TempDir(), "kept")

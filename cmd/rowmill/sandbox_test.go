@@ -10,6 +10,9 @@ import (
 
 // TestSandboxesWithoutNames checks that a server without a name is called after its kind: one of another kind is another.
 func TestSandboxesWithoutNames(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	kinds := []string{"postgres", "mariadb"}
 	for _, kind := range kinds {
 		testdb.Target(t, kind) // skips without the server

@@ -27,6 +27,9 @@ func speed(t *testing.T, s session) (report.Summaries, report.Grid) {
 // TestBenchMixed runs every operation on several databases, and checks that the record
 // has each cell, and that the same matrix can be reported from the record alone.
 func TestBenchMixed(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	maria, postgres := mariadb(t), testdb.Target(t, "postgres").String()
 	t.Chdir(t.TempDir())
 	s := verb(t, "bench mixed --rows 3k --clients 1,2 --seconds 0.2 --mix 60 --json --out run.jsonl --html run.html --png run.png --md run.md",
@@ -107,6 +110,9 @@ func TestBenchMixedRowGone(t *testing.T) {
 // TestBenchPointsSet measures two settings alternately on private servers and on
 // temporary files of SQLite, and compares them.
 func TestBenchPointsSet(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	kinds := testdb.Kinds(t, "sqlite", "mariadb", "postgres")
 	for _, c := range []struct {
 		kind, target string
