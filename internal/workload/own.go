@@ -34,7 +34,9 @@ func (o *Own) Describe(ctx context.Context, db engine.Keeper, dropExisting, resu
 		return fmt.Errorf("%s: %s table %s: %w", o.Source, what, o.Name, err)
 	}
 	if !resumed {
-		if err := w.vacate(ctx, t, dropExisting); err != nil {
+		left := &table{Table: t.Table} // an earlier run's may be rolling
+		left.Grid, left.By = o.Period, o.Time
+		if err := w.vacate(ctx, left, dropExisting); err != nil {
 			return err
 		}
 		defer func() {
