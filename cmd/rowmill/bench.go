@@ -105,7 +105,10 @@ func (a *app) benchInsertCommand() *cobra.Command {
 			if f.resume != "" {
 				return a.resumeInsert(c.Context(), &f, c.Flags())
 			}
-			if err := cmp.Or(a.ownTable(c.Context(), &f, c.Flags()), f.complete(c.Flags())); err != nil {
+			if err := a.ownTable(c.Context(), &f, c.Flags()); err != nil {
+				return err
+			}
+			if err := f.complete(c.Flags()); err != nil {
 				return err
 			}
 			if file := f.spec.DiskRecord; file != "" {

@@ -2,28 +2,45 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/textfile"
+	"github.com/rowmill/rowmill/internal/workload"
 )
 
 // A tableFlags is a table of the user's for rowmill bench insert.
 type tableFlags struct {
 	file string
+	// sample is the database of a table whose values are learned, and learned the file that they are written to.
+	sample, sampled, learned string
 }
 
 func (f *tableFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "table", "", "measure the table of this declaration, `FILE.toml`, in place of a preset's; needs --target,\nas the declaration's own target is never used")
+	flags.StringVar(&f.sample, "sample", "", "with --table, learn the values' distributions and order from the table in this database, a\n`URL` as of --target: from the server's statistics and at most 1% of the pages")
+	flags.StringVar(&f.sampled, "sample-table", "", "`NAME` of that table (the name of the declared one)")
+	flags.StringVar(&f.learned, "learned", "", "write the declaration with what was learned to this `FILE.toml` (default none)")
 }
 
 // ownTable completes the Spec with the declared table, if there is one.
 func (a *app) ownTable(ctx context.Context, f *benchFlags, flags *pflag.FlagSet) error {
-	if f.table.file == "" {
+	t := &f.table
+	switch {
+	case t.file == "" && (t.sample != "" || t.sampled != "" || t.learned != ""):
+		return usagef("--table FILE.toml, the declaration of the table to measure", "--sample, --sample-table and --learned are for --table")
+	case t.file == "":
 		return nil
+	case t.sample == "" && (t.sampled != "" || t.learned != ""):
+		return usagef("--sample URL", "--sample-table and --learned are for --sample")
 	}
 	const try = "rowmill bench insert --table FILE.toml --target URL"
 	for _, name := range []string{"preset", "indexes", "table-per-writer"} {
@@ -34,10 +51,77 @@ func (a *app) ownTable(ctx context.Context, f *benchFlags, flags *pflag.FlagSet)
 	if !flags.Changed("target") {
 		return usagef("--target "+target.ExampleServer, "--table needs --target: the declaration's own target may be in use, and is measured only if it is named")
 	}
-	text, err := textfile.Read(ctx, f.table.file)
+	if t.sample != "" {
+		if err := target.Check(t.sample); err != nil {
+			return usagef(hintOf(err), "--sample: %w", err)
+		}
+		if path := target.MissingFile(t.sample); path != "" { // opening would create it
+			return usagef("--sample URL of a database with the table", "--sample: no such file: %s", path)
+		}
+	}
+	text, err := textfile.Read(ctx, t.file)
 	if err != nil {
 		return engine.Hinted(usagef("", "--table: %w", err), "a declaration such as docs/declaration.md shows")
 	}
 	auto := flags.Changed("period-rows") && f.spec.PeriodRows == 0
-	return f.spec.SetTable(&experiment.TableSpec{File: f.table.file, Declaration: string(text)}, auto)
+	table := &experiment.TableSpec{File: t.file, Declaration: string(text)}
+	if t.sample != "" {
+		if err := a.learn(ctx, t, table, f.spec.Target()); err != nil {
+			return err
+		}
+	}
+	return f.spec.SetTable(table, auto)
+}
+
+// learn replaces the values of a declaration by those learned from a sample.
+func (a *app) learn(ctx context.Context, f *tableFlags, table *experiment.TableSpec, url string) (err error) {
+	d, err := table.Declared(url)
+	if err != nil {
+		return usagef("", "%w", err)
+	}
+	db, err := target.Open(ctx, f.sample, a.note)
+	if err != nil {
+		return fmt.Errorf("--sample: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	source, ok := db.DB.(engine.TableSampler)
+	if !ok {
+		return usagef("--sample URL of a database with the table", "--sample: %s has no tables to sample", db.Info().Engine)
+	}
+	own, name := &workload.Own{Declaration: d}, f.sampled
+	if name == "" {
+		name = d.Name
+	}
+	learned, err := own.Learn(ctx, source, name)
+	if err != nil {
+		return fmt.Errorf("--sample: %w", err)
+	}
+	note := fmt.Sprintf("learned from %s rows of about %s of table %s", figure.Count(learned.Sampled), figure.Count(learned.Rows), name)
+	if len(learned.Without) > 0 {
+		note += ", which has nothing to learn columns " + workload.Join(learned.Without) + " from"
+	}
+	a.note(note)
+	table.Declaration = fmt.Sprintf("%s\n# Values were %s.\n%s", withoutValues(table.Declaration), note, d.Values.TOML())
+	if f.learned == "" {
+		return nil
+	}
+	if err := os.WriteFile(f.learned, []byte(table.Declaration), 0o644); err != nil {
+		return fmt.Errorf("--learned: %w", err)
+	}
+	return nil
+}
+
+// withoutValues returns a declaration without its section of values.
+func withoutValues(text string) string {
+	var out strings.Builder
+	values := false
+	for line := range strings.Lines(text) {
+		if head := strings.TrimSpace(line); strings.HasPrefix(head, "[") {
+			values = strings.HasPrefix(head, "[values]") || strings.HasPrefix(head, "[values.")
+		}
+		if !values {
+			out.WriteString(line)
+		}
+	}
+	return strings.TrimRight(out.String(), "\n") + "\n"
 }

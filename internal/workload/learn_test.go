@@ -1,0 +1,171 @@
+package workload
+
+import (
+	"database/sql"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/internal/value"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// learnt are the descriptions by which the tables of TestLearn are filled.
+const learnt = `
+[values.customer]
+distinct = 2000
+[values.session]
+order = "recent"
+new = 0.02
+window = 4000
+length = [20, 30]
+[values.state]
+words = ["canary-new", "canary-out"]
+heavy = [0.8]
+[values.line]
+order = "ascending"
+[values.gone]
+null = 0.4
+distinct = 50
+`
+
+// What a table was filled with is learned from a sample of its rows, whether they are stored in the order of time or not.
+func TestLearn(t *testing.T) {
+	kinds := []string{"sqlite"}
+	if testdb.Nightly() {
+		kinds = []string{"sqlite", "mariadb", "mysql", "postgres"}
+	}
+	const columns = `customer INT NOT NULL, session VARCHAR(30) NOT NULL, state VARCHAR(10) NOT NULL, line BIGINT NOT NULL, gone INT, `
+	for _, kind := range kinds {
+		for name, x := range map[string]struct{ columns, period string }{
+			"in time":     {columns + "at BIGINT NOT NULL PRIMARY KEY", "rows = 1000000"},
+			"by customer": {columns + "at DATETIME NOT NULL, PRIMARY KEY (customer, at)", `every = "auto"`},
+		} {
+			if kind == "sqlite" && name != "in time" { // its rows are in the order of insertion in any case
+				continue
+			}
+			t.Run(kind+", "+name, func(t *testing.T) {
+				db, scheme := openOwn(t, kind)
+				switch scheme {
+				case "sqlite":
+					x.columns = strings.Replace(x.columns, "at BIGINT", "at INTEGER", 1)
+				case "postgres":
+					x.columns = strings.Replace(x.columns, "DATETIME", "TIMESTAMP", 1)
+				}
+				o := own(t, scheme, x.columns, x.period, learnt)
+				ok(t, o.Describe(t.Context(), db, false, false))
+				const rows = 150_000
+				w := newTestInsert(t, db, InsertOptions{Own: o, Layout: Plain, Rows: rows, Batch: 5000})
+				setUp(t, w)
+				run(t, w, config(w))
+				if _, err := db.Settle(t.Context(), engine.Settle{Tables: w.Tables(), Private: true}); err != nil {
+					t.Fatal(err)
+				}
+				got := own(t, scheme, x.columns, x.period, "")
+				learned, err := got.Learn(t.Context(), db.(engine.TableSampler), "mine")
+				ok(t, err)
+				text := got.Values.TOML()
+				t.Logf("%d rows of %d on %d pages\n%s", learned.Sampled, learned.Rows, learned.Pages, text)
+				near := func(what string, is, want, by float64) {
+					if !(is >= want/by && is <= want*by) {
+						t.Errorf("%s: %v, want %v", what, is, want)
+					}
+				}
+				near("rows", float64(learned.Rows), rows, 1.3)
+				if share := float64(learned.Sampled) / rows; share > 1.2*sampledShare {
+					t.Errorf("%d rows sampled", learned.Sampled)
+				}
+				of := func(name string, order rolling.ValueOrder) rolling.ColumnValues {
+					if v := got.described(name); v != nil && v.Order == order {
+						return *v
+					}
+					t.Errorf("column %s isn't %s", name, order)
+					return rolling.ColumnValues{Heavy: []float64{0}}
+				}
+				if name == "by customer" {
+					near("rows of a second", got.Values.RowsPerSecond, 1000, 1.3)
+				}
+				near("customers", float64(of("customer", rolling.OrderRandom).Distinct), 2000, 1.5)
+				c := rolling.ColumnValues{New: 0.02, Window: 4000, Length: [2]int{20, 30}}
+				if name == "in time" || kind == "postgres" { // by customer, 1% of the pages have too few rows for this
+					c = of("session", rolling.OrderRecent)
+				}
+				near("keys of a window", c.New*float64(c.Window), 80, 1.5)
+				near("the window", float64(c.Window), 4000, 4)
+				near("the length", float64(c.Length[0]+c.Length[1]), 50, 1.1)
+				c = of("state", rolling.OrderRandom)
+				near("states", float64(c.Distinct), 2, 1)
+				near("the more frequent state", c.Heavy[0], 0.8, 1.1)
+				of("line", rolling.OrderAscending)
+				c = of("gone", rolling.OrderRandom)
+				near("NULLs", c.Null, 0.4, 1.2)
+				near("values beside NULL", float64(c.Distinct), 50, 1.5)
+				if strings.Contains(text, "canary") {
+					t.Errorf("a value of the source:\n%s", text)
+				}
+			})
+		}
+	}
+}
+
+// Statistics of the distances tell orders apart, also without a server.
+func TestLearnOrders(t *testing.T) {
+	const rows = 100_000
+	s := newStream(1, 0)
+	for name, x := range map[string]struct {
+		from source
+		want rolling.ValueOrder
+	}{
+		"counter":  {sequenced{share: 1}, rolling.OrderAscending},
+		"late":     {sequenced{share: 1, last: 500}, rolling.OrderAscending},
+		"sessions": {mixed{sequenced{share: 0.05, last: 100}}, rolling.OrderRecent},
+		"even":     {must(newRanked(5000, nil, 0, 1)), rolling.OrderRandom},
+		"skewed":   {mixed{must(newRanked(5000, nil, 1, 1))}, rolling.OrderRandom},
+		"unique":   {mixed{sequenced{share: 1}}, rolling.OrderRandom},
+	} {
+		t.Run(name, func(t *testing.T) {
+			by := &learner{SchemaColumn: &engine.SchemaColumn{Name: "at", Type: value.Type{Kind: value.Int}}}
+			c := &learner{SchemaColumn: &engine.SchemaColumn{Name: "x", Type: value.Type{Kind: value.Int}}, declared: "x"}
+			l := &learning{TableSample: &engine.TableSample{Rows: rows}}
+			d, seen := draws(7), map[int64]bool{}
+			for page := range 30 { // of 100 rows
+				first := d.below(rows - 100)
+				for seq := first; seq < first+100; seq++ {
+					if seen[seq] {
+						continue
+					}
+					seen[seq] = true
+					l.blocks = append(l.blocks, page)
+					by.add(text(seq))
+					c.add(text(int64(x.from.number(seq, mix(uint64(s.row(seq))+golden)) & math.MaxInt64)))
+				}
+			}
+			l.place([]*learner{by}, rolling.Sequence)
+			if v := l.learn(c); v.Order != x.want {
+				t.Errorf("%+v", v)
+			} else {
+				t.Logf("%+v", v)
+			}
+		})
+	}
+}
+
+func text(n int64) sql.NullString {
+	return sql.NullString{String: strconv.FormatInt(n, 10), Valid: true}
+}
+
+// mixed spreads numbers over all.
+type mixed struct{ source }
+
+func (m mixed) number(seq int64, u uint64) uint64 { return mix(m.source.number(seq, u)) }
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(fmt.Sprint(err))
+	}
+	return v
+}
