@@ -31,6 +31,9 @@ after = "2000000 rows"
 // TestBenchSample learns the values of a table, measures what was learned, plain and rolling, and finds none of the table's 10,000
 // strings in what the two commands have written.
 func TestBenchSample(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	kinds, copies := []string{"sqlite"}, 4
 	if testdb.Nightly() {
 		kinds, copies = keepers, 20
@@ -126,6 +129,9 @@ func TestBenchSample(t *testing.T) {
 
 // TestBenchSampleRefuses checks what can't be sampled.
 func TestBenchSampleRefuses(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	for _, kind := range testdb.Kinds(t, keepers...) {
 		t.Run(kind, func(t *testing.T) {
 			source, declared := "sqlite:source.db", "sqlite:nowhere/x.db"
