@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -332,12 +331,11 @@ type filler func(v *engine.Vector, row, now int64)
 // errNoValues is the reason why the server must fill a column.
 var errNoValues = errors.New("no values of this type are known; give it a default, or let it be NULL")
 
-// Limits of generated values: short texts, small numbers.
+// Limits of generated values: texts that are counted, small numbers.
 const (
-	textLength    = 12
-	smallNumbers  = 1000
-	maxTextLength = 64
-	anyPrecision  = 10 // of a decimal without limits
+	textLength   = 12
+	smallNumbers = 1000
+	anyPrecision = 10 // of a decimal without limits
 )
 
 // keySpace returns the number of different values that a column can have as part of a key.
@@ -400,84 +398,29 @@ func (w *Keep) column(c engine.SchemaColumn, counted bool) (filler, engine.Colum
 		salt = mix(salt ^ uint64(b))
 	}
 	number := func(row int64) uint64 { return mix(salt ^ uint64(row)) }
-	space := min(w.opt.Keys, keySpace(c))
-	if counted {
-		step := coprime(space)
-		number = func(row int64) uint64 { return uint64((row%space)*step%space + 1) }
-	}
-	// below returns a number of the key space, or a small one.
-	below := func(row, most int64) int64 {
-		if counted {
-			return min(int64(number(row)), most)
-		}
-		return int64(number(row) % uint64(max(min(smallNumbers, most), 1)))
-	}
-	switch c.Kind {
-	case value.Int:
-		col.Type = engine.Int64
-		if c.Bits == 32 {
-			col.Type = engine.Int32 // binary protocols require the column's own type
-		}
-		most := greatestInt(c.Type)
-		return func(v *engine.Vector, row, _ int64) { v.Ints = append(v.Ints, below(row, most)) }, col, nil
-	case value.Float:
-		col.Type = engine.Float64
-		if c.Bits == 32 {
-			col.Type = engine.Float32
-		}
-		// A quarter of an integer is exact in every binary floating-point type.
-		return func(v *engine.Vector, row, _ int64) { v.Floats = append(v.Floats, float64(number(row)%40_000)/4) }, col, nil
-	case value.Decimal:
-		col.Type = engine.Decimal
-		col.Size = cmp.Or(c.Precision, anyPrecision)
-		most := wholeNumbers(c.Type)
-		return func(v *engine.Vector, row, _ int64) {
-			v.Bytes = strconv.AppendInt(v.Bytes, below(row, most), 10)
-			v.EndBytes()
-		}, col, nil
-	case value.Time:
+	if c.Kind == value.Time {
 		col.Type = engine.Time
 		return wholeSeconds, col, nil
-	case value.Text, value.Bytes, value.Other:
-		col.Type, col.Size = engine.Varchar, min(cmp.Or(c.Length, textLength), maxTextLength)
-		text, err := textOf(c.Type, counted, number, min(col.Size, textLength))
-		return func(v *engine.Vector, row, _ int64) {
-			v.Bytes = text(v.Bytes, row)
-			v.EndBytes()
-		}, col, err
 	}
-	return nil, col, errNoValues
-}
-
-func textOf(t value.Type, counted bool, number func(int64) uint64, length int) (func([]byte, int64) []byte, error) {
+	most := int64(mostDistinct)
 	switch {
-	case t.Logical == value.Enum || t.Logical == value.Set:
-		words := slices.DeleteFunc(slices.Clone(t.Members), func(m string) bool { return m == "" || strings.ContainsAny(m, `',\`) })
-		if len(words) == 0 {
-			return nil, errNoValues
-		}
-		return func(dst []byte, row int64) []byte { return append(dst, words[number(row)%uint64(len(words))]...) }, nil
-	case t.Logical == value.TextOrJSON && !counted:
-		return func(dst []byte, row int64) []byte { return fmt.Appendf(dst, `"%012x"`, number(row)>>16) }, nil
-	case t.Logical == value.JSON:
-		return func(dst []byte, row int64) []byte { return fmt.Appendf(dst, `{"n": %d}`, number(row)%smallNumbers) }, nil
-	case t.Logical == value.UUID:
-		return func(dst []byte, row int64) []byte {
-			a := number(row)
-			b := mix(a)
-			return fmt.Appendf(dst, "%08x-%04x-4%03x-8%03x-%012x", uint32(a>>32), uint16(a>>16), a&0xfff, b>>52, b&(1<<48-1))
-		}, nil
-	case t.Logical == value.Bool:
-		return func(dst []byte, row int64) []byte { return append(dst, "tf"[number(row)&1]) }, nil
-	case t.Kind == value.Other || t.Logical == value.Bit || t.Logical == value.Spatial:
-		return nil, errNoValues
+	case c.Numeric() && !counted:
+		most = smallNumbers
 	case counted:
-		return func(dst []byte, row int64) []byte { return fmt.Appendf(dst, "%0*x", length, number(row)) }, nil
+		most = min(w.opt.Keys, keySpace(c), mostDistinct)
 	}
-	return func(dst []byte, row int64) []byte {
-		text := fmt.Sprintf("%016x", number(row))
-		return append(dst, text[:min(length, len(text))]...)
-	}, nil
+	f := form{Own: &Own{Declaration: &rolling.Declaration{}}, SchemaColumn: &c, v: rolling.ColumnValues{Distinct: most, Order: rolling.OrderRandom}, counted: counted, salt: salt}
+	made := ownColumn{Column: col}
+	space, err := f.form(&made)
+	if err != nil {
+		return nil, col, err
+	}
+	most = min(most, space)
+	if counted {
+		step := coprime(most)
+		number = func(row int64) uint64 { return uint64((row % most) * step % most) }
+	}
+	return func(v *engine.Vector, row, _ int64) { made.put(v, number(row)%uint64(most)) }, made.Column, nil
 }
 
 // coprime returns a step with which a walk visits all n values, in an order that
