@@ -47,6 +47,12 @@ const (
 	DiskFlush = "flush"
 )
 
+// Counters of a Disk, in cores: of the thread of fio that makes the requests, and of all of fio, which also reports.
+const (
+	DiskSubmitterCPU = "submitter_cpu"
+	DiskFioCPU       = "fio_cpu"
+)
+
 // Direct reports whether the requests bypass the system's cache.
 func (d *Disk) Direct() bool { return d.Kind != DiskLog }
 
@@ -71,7 +77,7 @@ type DiskSummary struct {
 	Last  float64 `json:"last_third"`
 	// Trend is Fell if a burst ended meanwhile, Rose if something was still under way at the start; "" is neither.
 	Trend string `json:"trend,omitempty"`
-	// SubmitterCPU is the share of one core that the process used that made the requests.
+	// SubmitterCPU is the share of one core that the thread used that made the requests.
 	SubmitterCPU float64 `json:"submitter_cpu"`
 	// DeviceBytesPerSecond is what the device read and wrote meanwhile, for anybody; 0 is unknown.
 	DeviceBytesPerSecond float64 `json:"device_bytes_per_second,omitempty"`
@@ -97,11 +103,13 @@ func (s *Summary) disk(r *Record) *DiskSummary {
 	}
 	d := &DiskSummary{Disk: *r.Run.Disk, PerSecond: s.RowsPerSecond}
 	d.BytesPerSecond = d.PerSecond * float64(d.BlockBytes)
-	if s.Seconds > 0 {
-		d.SubmitterCPU = math.Round(1000*s.Client.CPUSeconds/s.Seconds) / 1000
-	}
 	d.First, d.Last, d.Trend = thirds(r)
 	all := mean(r.Intervals)
+	cpu, known := all[DiskSubmitterCPU]
+	if !known && s.Seconds > 0 { // records of before had it as the client's
+		cpu = s.Client.CPUSeconds / s.Seconds
+	}
+	d.SubmitterCPU = math.Round(1000*cpu) / 1000
 	d.DeviceBytesPerSecond = math.Round(all["disk_read_bytes"] + all["disk_write_bytes"])
 	return d
 }

@@ -221,3 +221,6 @@ func mean(ivs []Interval) figures {
 	}
 	return out
 }
+
+// MeanCounters returns the means of the run's counters, of the intervals that have them.
+func (r *Record) MeanCounters() map[string]float64 { return mean(r.Intervals) }

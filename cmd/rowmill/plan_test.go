@@ -366,6 +366,27 @@ func TestPlanFromARecord(t *testing.T) {
 	}
 }
 
+// TestPlanWithADisk checks that the estimate of a plain table takes the random reads of the disk's record: the more, the faster it stays.
+func TestPlanWithADisk(t *testing.T) {
+	t.Parallel()
+	const record = "../../internal/report/testdata/records/disk.jsonl"
+	disk := filepath.Join(here(t), record)
+	file, _ := planTable(t, "sqlite", "CREATE TABLE readings (sensor BIGINT NOT NULL, ts TEXT NOT NULL, value NUMERIC(12,2), PRIMARY KEY (sensor, ts))", planPeriod)
+	args := []string{file, "--rate", "5000/s", "--memory", "16MB", "--sample-rows", "2000"}
+	with, slow := planned(t, append(args, "--disk", disk)...), planned(t, append(args, "--disk-reads", "10")...)
+	if !strings.Contains(with.Before.From, "at 13087 random reads a second") || !strings.Contains(with.Before.From, "disk.jsonl: random reads of 16 KiB at queue depth 1") {
+		t.Errorf("from %s", with.Before.From)
+	}
+	if with.Before.Last == nil || slow.Before.Last == nil || *with.Before.Last <= *slow.Before.Last {
+		t.Errorf("%+v, with 10 reads/s %+v", with.Before, slow.Before)
+	}
+	for args, want := range map[string]string{"--disk-reads 5 --disk " + disk: "one of them", "--disk " + file: "--disk: ", "--disk nowhere.jsonl": "nowhere.jsonl"} {
+		if s := rowmill(t.Context(), append([]string{"plan", file}, strings.Fields(args)...)...); s.code == exitDone || !strings.Contains(s.stderr, want) {
+			t.Errorf("%s: exit %d, %s", args, s.code, s.stderr)
+		}
+	}
+}
+
 // TestApplyFindsThePeriod checks that every = "auto" becomes the suitable period.
 func TestApplyFindsThePeriod(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -33,7 +34,7 @@ const (
 	leastFile          = 64 << 20
 	// leastDiskTime gives each third of a job some intervals.
 	leastDiskTime = 500 * time.Millisecond
-	// restAfterWrites is how long the disk may do nothing between writes and reads: it still works at what it has taken.
+	// restAfterWrites is how long the disk may do nothing after filling, and between writes and reads: it still works at what it has taken.
 	restAfterWrites = 5 * time.Second
 )
 
@@ -74,6 +75,8 @@ type diskTrial struct {
 	job          result.Disk
 	round        int
 	order, total int
+	// trial is that of a scenario; nil otherwise.
+	trial *Trial
 }
 
 func (t diskTrial) label() string { return diskName(&t.job) }
@@ -135,8 +138,8 @@ func (e *Env) diskTrials(ctx context.Context, s *Spec, all []diskTrial) (recs []
 	e.Show.Note(fmt.Sprintf("%s of %v each with fio %s, at least %v, on a file of %s in %s, which is filled first and has no name, so that it goes with rowmill",
 		figure.Plural(len(all)-1, "job"), s.MaxTime.D(), r.file.Version, (time.Duration(len(all)-1) * s.MaxTime.D()).Round(time.Second), figure.Bytes(s.Disk.FileBytes), s.Target()))
 	return each(ctx, all, diskTrial.label, func(t diskTrial) ([]result.Record, error) {
-		if r.wrote && t.job.WritePercent == 0 {
-			e.Show.Note(fmt.Sprintf("the disk rests for %v between writes and reads", restAfterWrites))
+		if r.wrote && (t.job.WritePercent == 0 || t.order == 1) {
+			e.Show.Note(fmt.Sprintf("the disk rests for %v after the writes", restAfterWrites))
 			if err := engine.Sleep(ctx, restAfterWrites); err != nil {
 				return nil, nil // interrupted; each says so
 			}
@@ -148,6 +151,11 @@ func (e *Env) diskTrials(ctx context.Context, s *Spec, all []diskTrial) (recs []
 		rec, err := r.measure(ctx, t)
 		return recorded(rec, err)
 	})
+}
+
+var diskCounters = []result.Counter{
+	{Name: result.DiskSubmitterCPU, Group: "client", Unit: "cores", Help: "CPU time per second of the thread of fio that makes the requests"},
+	{Name: result.DiskFioCPU, Group: "client", Unit: "cores", Help: "CPU time of fio's process per second, its reports included"},
 }
 
 // place is the place of a job among all, with the time left.
@@ -173,15 +181,18 @@ func (r *diskRun) measure(ctx context.Context, t diskTrial) (_ *result.Record, e
 	job.Job = r.file.Command(&job, length, uint64(s.Seed)+uint64(t.order))
 	p := probe.New(ctx, probe.Config{Nodes: []probe.Node{{DataDir: s.Target(), Embedded: true}}, Interval: interval})
 	defer func() { err = errors.Join(err, p.Close()) }()
-	trial := &Trial{Spec: s, Whole: s}
+	trial := cmp.Or(t.trial, &Trial{Spec: s, Whole: s})
 	own := result.Run{Name: diskName(&job), Disk: &job, Writers: job.Depth}
+	if trial.Scenario != nil {
+		own.Name = trial.Scenario.Run + ": " + own.Name
+	}
 	if s.Repeat > 1 {
 		trial.Repeat = t.round + 1
 		own.Name += fmt.Sprintf(" #%d", trial.Repeat)
 	}
 	run := r.header(trial, &bench.Config{MaxTime: length, Interval: interval}, own)
 	run.Started, run.Target, run.Engine, run.ServerVersion, run.Embedded, run.Layout = time.Now().UTC(), s.Target(), "fio", r.file.Version, true, ""
-	run.Machine, run.Counters, run.Warnings = probe.Machine(s.Target()), p.Describe(), p.Warnings()
+	run.Machine, run.Counters, run.Warnings = probe.Machine(s.Target()), append(p.Describe(), diskCounters...), p.Warnings()
 	run.Storage = run.Machine.Disk
 	if err := r.Out.Run(run); err != nil {
 		return nil, err
@@ -195,8 +206,16 @@ func (r *diskRun) measure(ctx context.Context, t diskTrial) (_ *result.Record, e
 	if length == 0 {
 		end.Stopped = bench.StoppedRows
 	}
-	end.ClientCPUSeconds, err = r.file.Run(ctx, job.Job, interval, func(iv result.Interval) error {
-		iv.Counters = p.Sample(ctx, time.Duration(iv.Elapsed*float64(time.Second)))
+	used, at := 0.0, time.Now()
+	err = r.file.Run(ctx, job.Job, interval, func(pid int, iv result.Interval) error {
+		maps.Copy(iv.Counters, p.Sample(ctx, time.Duration(iv.Elapsed*float64(time.Second))))
+		if cpu, err := probe.ProcessCPU(pid); err == nil {
+			now := time.Now()
+			iv.Counters[result.DiskFioCPU] = (cpu - used) / now.Sub(at).Seconds()
+			used, at = cpu, now
+		}
+		// By the job's own time: what fio takes to start is none of it.
+		end.ClientCPUSeconds += iv.Seconds * (iv.Counters[result.DiskFioCPU] + iv.Counters["client_cpu"])
 		rec.Add(iv)
 		r.Show.Interval(iv)
 		return r.Out.Interval(iv)

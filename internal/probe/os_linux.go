@@ -36,6 +36,7 @@ func hostSystem() system {
 func (sys system) open(take taker) {
 	page := float64(os.Getpagesize())
 	take("cpu figures", sys.cpu(), nil)
+	take("kernel threads", sys.kernelThreads(), nil)
 	take("load figures", lines(filepath.Join(sys.proc, "loadavg"),
 		line{"", 0, 1, ofMachine("os_load1", "", "tasks that run or wait for a processor or a disk, mean of about a minute")},
 		line{"", 3, 1, ofMachine("os_runnable", "", "tasks that ran or waited for a processor at the interval's end")}), nil)
@@ -155,6 +156,7 @@ func (sys system) cpu() *source {
 		ofMachine("os_cpu_iowait", "fraction", "CPU time idle while a task waited for a disk, of all cores"),
 		ofMachine("os_cpu_steal", "fraction", "CPU time that the host gave to others, of all cores"),
 		ofMachine("os_cpu_idle", "fraction", "CPU time idle, of all cores"),
+		ofMachine("os_cpu_interrupts", "fraction", "CPU time in interrupts, which is part of that in the kernel, of all cores"),
 	}}
 	var before []float64
 	s.sample = func(_ time.Time, out figures) error {
@@ -164,12 +166,14 @@ func (sys system) cpu() *source {
 		if err != nil {
 			return err
 		}
-		now := []float64{t[0] + t[1], t[2] + t[5] + t[6], t[4], t[7], t[3]} // as in counters
+		now := []float64{t[0] + t[1], t[2] + t[5] + t[6], t[4], t[7], t[3], t[5] + t[6]} // as in counters
 		grown, total := make([]float64, len(now)), 0.0
 		for i := range before {
 			// The kernel estimates iowait and idle, so they may decrease: this counts as 0.
 			grown[i] = max(now[i]-before[i], 0)
-			total += grown[i]
+			if i < 5 { // what follows is part of these
+				total += grown[i]
+			}
 		}
 		for i, c := range s.counters {
 			put(out, c.Name, grown[i]/total) // left out if less than a tick has passed

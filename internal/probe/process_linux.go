@@ -202,6 +202,7 @@ type processStat struct {
 	ticks   float64 // user and system
 	reaped  float64 // the same for its ended children
 	started float64 // after boot
+	kernel  bool    // a thread of the kernel
 	ended   bool    // ended, but its parent hasn't waited for it yet
 }
 
@@ -218,5 +219,58 @@ func readProcessStat(dir string) (processStat, error) {
 		return processStat{}, fmt.Errorf("%s: not a process's line: %.60q", path, text)
 	}
 	ended := strings.HasPrefix(rest, " Z") || strings.HasPrefix(rest, " X")
-	return processStat{ticks: v[14-4] + v[15-4], reaped: v[16-4] + v[17-4], started: v[22-4], ended: ended}, nil
+	return processStat{ticks: v[14-4] + v[15-4], reaped: v[16-4] + v[17-4], started: v[22-4], kernel: int64(v[9-4])&kernelThread != 0, ended: ended}, nil
+}
+
+// ProcessCPU returns the user and system CPU time, in seconds, that a process has used; also of one that has ended, until it is waited for.
+func ProcessCPU(pid int) (seconds float64, err error) {
+	s, err := readProcessStat(filepath.Join(hostSystem().proc, strconv.Itoa(pid)))
+	return s.ticks / userHZ, err
+}
+
+const (
+	// kernelThread is PF_KTHREAD of the kernel's include/linux/sched.h.
+	kernelThread = 0x00200000
+	// betweenThreads is the least time between two readings of them: there are some hundred, or thousands on a machine of many cores.
+	betweenThreads = time.Second
+)
+
+// kernelThreads reads the CPU time of the kernel's own threads, which complete requests, write back, and keep journals. It returns
+// nil where they aren't shown, as in containers.
+func (sys system) kernelThreads() *source {
+	known, at := map[string]processStat{}, time.Time{}
+	read := func() (grown float64, threads bool) {
+		dirs, _ := filepath.Glob(filepath.Join(sys.proc, "[1-9]*"))
+		found := make(map[string]processStat, len(dirs))
+		for _, dir := range dirs {
+			was, again := known[dir]
+			now := was
+			if !again || was.kernel {
+				var err error
+				if now, err = readProcessStat(dir); err != nil {
+					continue // it has ended
+				}
+			}
+			if again {
+				grown += max(now.ticks-was.ticks, 0)
+			}
+			found[dir], threads = now, threads || now.kernel
+		}
+		known = found
+		return grown / userHZ, threads
+	}
+	if _, any := read(); !any {
+		return nil
+	}
+	return &source{counters: []result.Counter{ofMachine("kernel_threads_cpu", "cores", "CPU time of the kernel's own threads per second, read once a second")},
+		sample: func(now time.Time, out figures) error {
+			if passed := now.Sub(at); passed >= betweenThreads {
+				grown, _ := read()
+				if !at.IsZero() {
+					put(out, "kernel_threads_cpu", grown/passed.Seconds())
+				}
+				at = now
+			}
+			return nil
+		}}
 }

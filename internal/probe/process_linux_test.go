@@ -44,6 +44,33 @@ func (tr *tree) server(children string) (*processSource, *cpuTime) {
 	return p, used
 }
 
+// TestKernelThreads checks that only the kernel's threads are counted, those that start and end meanwhile from then and until then.
+func TestKernelThreads(t *testing.T) {
+	tr := newTree(t)
+	kernel := func(pid, ticks int) {
+		tr.write(fmt.Sprintf("proc/%d/stat", pid), fmt.Sprintf("%d (kworker/0:1H) I 2 0 0 0 -1 69238880 0 0 0 0 0 %d 0 0 0 -20 1 0 18\n", pid, ticks))
+	}
+	tr.process(40, "server", 100, 50, 1000, 777)
+	if s := tr.system().kernelThreads(); s != nil {
+		t.Errorf("figures without threads: %v", s.counters)
+	}
+	kernel(7, 500)
+	kernel(8, 10)
+	s := tr.system().kernelThreads()
+	wantFigures(t, secondSample(t, s, func() {
+		tr.process(40, "server", 900, 900, 1000, 777)
+		kernel(7, 520)
+		kernel(9, 50)
+		if err := os.RemoveAll(filepath.Join(tr.root, "proc/8")); err != nil {
+			t.Fatal(err)
+		}
+	}), figures{"kernel_threads_cpu": 0.1})
+	// A reading within the same second tells nothing.
+	wantFigures(t, secondSample(t, &source{sample: func(now time.Time, out figures) error {
+		return s.sample(now.Add(-time.Hour), out)
+	}}, func() {}), figures{})
+}
+
 func TestProcess(t *testing.T) {
 	tr := newTree(t)
 	tr.write("proc/40/status", "Name:\tserver\nVmPeak:\t   99999 kB\nVmHWM:\t    1234 kB\nVmRSS:\t     120 kB\n")

@@ -122,8 +122,8 @@ const diskStat = "   100 5 2000 300 200 6 4000 800 1 5000 1100 1 2 3 4 5 6\n"
 // TestSources checks the figures of two seconds in which files change.
 func TestSources(t *testing.T) {
 	type files map[string]string
-	cpu := func(user, system, iowait, steal, idle float64) figures {
-		return figures{"os_cpu_user": user, "os_cpu_system": system, "os_cpu_iowait": iowait, "os_cpu_steal": steal, "os_cpu_idle": idle}
+	cpu := func(user, system, iowait, steal, idle, interrupts float64) figures {
+		return figures{"os_cpu_user": user, "os_cpu_system": system, "os_cpu_iowait": iowait, "os_cpu_steal": steal, "os_cpu_idle": idle, "os_cpu_interrupts": interrupts}
 	}
 	const cycles = "flags\t\t: fpu aperfmperf\n"
 	const freq0, freq1 = "sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq"
@@ -136,13 +136,13 @@ func TestSources(t *testing.T) {
 		want          figures // nil: not shown by this machine
 	}{
 		{"cpu: steal, interrupts and nice", "cpu figures", files{"proc/stat": "cpu  100 0 100 700 100 0 0 0 0 0\n"},
-			files{"proc/stat": "cpu  110 10 105 720 110 2 3 40 0 0\n"}, cpu(.20, .10, .10, .40, .20)},
+			files{"proc/stat": "cpu  110 10 105 720 110 2 3 40 0 0\n"}, cpu(.20, .10, .10, .40, .20, .05)},
 		{"cpu: guest time is part of user", "cpu figures", files{"proc/stat": "cpu  100 0 0 0 0 0 0 0 100 0\n"},
-			files{"proc/stat": "cpu  150 0 0 50 0 0 0 0 150 0\n"}, cpu(.5, 0, 0, 0, .5)},
+			files{"proc/stat": "cpu  150 0 0 50 0 0 0 0 150 0\n"}, cpu(.5, 0, 0, 0, .5, 0)},
 		{"cpu: iowait decreases", "cpu figures", files{"proc/stat": "cpu  100 0 0 0 500 0 0 0 0 0\n"},
-			files{"proc/stat": "cpu  150 0 0 50 400 0 0 0 0 0\n"}, cpu(.5, 0, 0, 0, .5)},
+			files{"proc/stat": "cpu  150 0 0 50 400 0 0 0 0 0\n"}, cpu(.5, 0, 0, 0, .5, 0)},
 		{"cpu: no guest columns", "cpu figures", files{"proc/stat": "cpu  1 2 3 4 5 6 7 8\n"},
-			files{"proc/stat": "cpu  2 2 3 7 5 6 7 8\n"}, cpu(.25, 0, 0, 0, .75)},
+			files{"proc/stat": "cpu  2 2 3 7 5 6 7 8\n"}, cpu(.25, 0, 0, 0, .75, 0)},
 		{"load", "load figures", nil, files{"proc/loadavg": "12.50 1.48 0.84 7/95 29647\n"}, figures{"os_load1": 12.5, "os_runnable": 7}},
 		{"memory", "memory figures", nil, nil, figures{"mem_available_bytes": 600 * 1024, "mem_dirty_bytes": 20 * 1024, "mem_cached_bytes": 300 * 1024}},
 		// The file is longer than the buffer.

@@ -37,6 +37,9 @@ func (system) describeMachine(string, *result.Machine) {}
 
 func (system) cpu() *source { return nil }
 
+// ProcessCPU exists on Linux only.
+func ProcessCPU(int) (float64, error) { return 0, errOther }
+
 func threadCPU() float64 { return math.NaN() }
 
 // A Footprint is what a server's processes hold now.

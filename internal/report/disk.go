@@ -171,6 +171,7 @@ func diskDoubts(p *projection) (out []Note) {
 			most[key] = max(most[key], d.BytesPerSecond)
 		}
 	}
+	crowded := false
 	var fell, rose, full, above, cached, others, instantly, small, unaligned, packed []string
 	for i := range p.sums {
 		d, name := p.sums[i].Disk, p.sums[i].Name
@@ -179,6 +180,8 @@ func diskDoubts(p *projection) (out []Note) {
 				*list = append(*list, name+text)
 			}
 		}
+		programs, host := othersShare(&p.recs[i], p.sums[i])
+		crowded = crowded || d.Trend == result.Fell && programs+host > crowdedShare
 		when(d.Trend == result.Fell, &fell, fmt.Sprintf(" (%s/s, then %s/s)", figure(d.First), figure(d.Last)))
 		when(d.Trend == result.Rose, &rose, fmt.Sprintf(" (%s/s, then %s/s)", figure(d.First), figure(d.Last)))
 		when(d.SubmitterCPU > fullCore, &full, " ("+percent(d.SubmitterCPU)+")")
@@ -194,7 +197,8 @@ func diskDoubts(p *projection) (out []Note) {
 		when(d.BlockBytes < d.SectorBytes && d.WritePercent > 0, &unaligned, "")
 		when(d.AllocatedBytes > 0 && float64(d.AllocatedBytes) < incompressible*float64(d.FileBytes) && len(packed) == 0, &packed, "")
 	}
-	add(fell, "a burst ended meanwhile, so that the mean is no capacity: the last third counts, and a longer --time shows what remains")
+	add(fell, "a burst ended meanwhile%s, so that the mean is no capacity: the last third counts, and a longer --time shows what remains",
+		onlyIf(crowded, ", or other programs took the CPU"))
 	add(rose, "it was slower at first: writes from before were under way, or something was woken up; the last third counts")
 	add(full, "CPU saturated: the one core that makes the requests was full, so the disk may do more")
 	add(above, "requests × size is above the bandwidth of large requests: a cache answered, and no disk")

@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -47,7 +48,7 @@ func TestDiskDoubts(t *testing.T) {
 	for want, change := range map[string]func(recs []result.Record){
 		"a burst ended meanwhile":                 func(recs []result.Record) { halves(&recs[job], 1000, 300) },
 		"it was slower at first":                  func(recs []result.Record) { halves(&recs[job], 300, 1000) },
-		"CPU saturated":                           func(recs []result.Record) { recs[job].End.ClientCPUSeconds = 1.49 },
+		"CPU saturated":                           func(recs []result.Record) { uses(recs[job], map[string]float64{result.DiskSubmitterCPU: 0.97}) },
 		"above the bandwidth of large requests":   func(recs []result.Record) { recs[flushes-1].Run.Disk.BlockBytes = 200 << 10 },
 		"less reached the device":                 func(recs []result.Record) { halves(&recs[job], 1000, 1000); recs[job].Run.Disk.BlockBytes *= 4 },
 		"other programs used this disk":           func(recs []result.Record) { halves(&recs[job], 1000, 1000); recs[job].Run.Disk.BlockBytes /= 4 },
@@ -66,6 +67,40 @@ func TestDiskDoubts(t *testing.T) {
 			t.Errorf("%s isn't said: %s", want, text)
 		} else if !strings.HasPrefix(want, "a cache") && strings.Contains(flat(before), want) {
 			t.Errorf("%s is said of the stored record: %s", want, before)
+		}
+	}
+}
+
+// uses sets counters of all intervals.
+func uses(r result.Record, counters map[string]float64) {
+	for i := range r.Intervals {
+		maps.Copy(r.Intervals[i].Counters, counters)
+	}
+}
+
+// TestOthersOfDisk checks that neither fio, nor its reports, nor what the kernel does for its requests is taken for other programs, and
+// that steal is called so.
+func TestOthersOfDisk(t *testing.T) {
+	// On 2 cores, fio and rowmill use a quarter of each: half of a core.
+	busy := map[string]float64{"os_cpu_user": 0.1, "os_cpu_system": 0.5, "os_cpu_steal": 0, "os_cpu_interrupts": 0.25, "kernel_threads_cpu": 0.2}
+	for name, c := range map[string]struct {
+		more         map[string]float64
+		want, absent string
+	}{
+		"alone":          {nil, "fio", "others"},
+		"other programs": {map[string]float64{"os_cpu_user": 0.4}, "others 30%", "steal"},
+		"the host":       {map[string]float64{"os_cpu_steal": 0.2}, "steal 20%", "others"},
+	} {
+		recs := storedDisk(t)[1:3]
+		for i := range recs {
+			uses(recs[i], busy)
+			uses(recs[i], c.more)
+			recs[i].End.ClientCPUSeconds = 0.5 * recs[i].Intervals[len(recs[i].Intervals)-1].Elapsed
+		}
+		text := render(t, "txt", recs)
+		_, table, _ := strings.Cut(text, "\nrandom, ")
+		if disturbed := strings.Contains(text, "DISTURBED"); !strings.Contains(table, c.want) || strings.Contains(table, c.absent) || disturbed != (c.more != nil) {
+			t.Errorf("%s: %s", name, text)
 		}
 	}
 }

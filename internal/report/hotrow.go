@@ -124,7 +124,7 @@ func (s *panel) ceiling(way string) string {
 		text += fmt.Sprintf("; the cores of this machine allow %s", figure(allowed))
 	case retries > 1:
 		text += fmt.Sprintf("; each run was begun again %s times", figure(retries))
-	case s.doubts(c).OthersShare != nil && deref(s.doubts(c).OthersShare) > crowded:
+	case s.doubts(c).OthersShare != nil && deref(s.doubts(c).OthersShare) > crowdedShare:
 		text += "; other programs used the machine"
 	default:
 		text += fmt.Sprintf("; the clients wait for the lock, which is passed on %s times as slowly as one client gets it", figure(ceiling/rate))

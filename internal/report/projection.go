@@ -122,16 +122,28 @@ type doubts struct {
 	// server used all of this machine's cores and the client took the larger part.
 	ClientBound bool `json:"client_bound,omitempty"`
 	ClientHeavy bool `json:"client_heavy,omitempty"`
-	// OthersShare is the share of all cores used by other programs and the host meanwhile.
+	// OthersShare is the share of all cores used by other programs meanwhile, StealShare that which the host withheld.
 	OthersShare *float64 `json:"others_share,omitempty"`
+	StealShare  float64  `json:"steal_share,omitempty"`
 }
 
-func (d *doubts) crowded() bool { return d.OthersShare != nil && *d.OthersShare > crowded }
+func (d *doubts) crowded() bool {
+	return d.OthersShare != nil && *d.OthersShare+d.StealShare > crowdedShare
+}
 
-// machineFull is the share of all cores at which the machine counts as full, crowded that which an idle one may use.
+// crowd says who used the cores.
+func (d *doubts) crowd() string {
+	if !d.crowded() {
+		return ""
+	}
+	part := func(who string, share float64) string { return onlyIf(share >= 0.01, who+percent(share)) }
+	return listed(", ", part("others ", *d.OthersShare), part("steal ", d.StealShare))
+}
+
+// machineFull is the share of all cores at which the machine counts as full, crowdedShare that which an idle one may use.
 const (
-	machineFull = 0.8
-	crowded     = 0.1
+	machineFull  = 0.8
+	crowdedShare = 0.1
 )
 
 func newProjection(recs []result.Record, section, axis, lines string) *projection {
@@ -274,7 +286,7 @@ func (s *panel) table() *table {
 			}
 			d := s.doubts(c)
 			t.add(append(row, listed(", ", onlyIf(d.ClientBound, "CLIENT-BOUND"), onlyIf(d.ClientHeavy, "client-heavy"), onlyIf(c.incomplete(), "incomplete"),
-				onlyIf(d.crowded(), "others "+percent(deref(d.OthersShare)))))...)
+				d.crowd()))...)
 		}
 	}
 	return t
@@ -367,7 +379,7 @@ func (p *projection) Document() *Document {
 	}}
 	subtitle := p.subtitle
 	if slices.ContainsFunc(p.cells, func(c *gridCell) bool { d := p.doubts(c); return d.crowded() }) {
-		subtitle = append(slices.Clone(subtitle), "DISTURBED by other programs")
+		subtitle = append(slices.Clone(subtitle), "DISTURBED by other programs or the host")
 	}
 	d.Subtitle = listed(" · ", subtitle...)
 	var names legend
@@ -461,7 +473,7 @@ func (p *projection) data() *Grid {
 
 // doubts are those of the cell's runs that count.
 func (p *projection) doubts(c *gridCell) (out doubts) {
-	var others []float64
+	var others, steal []float64
 	for _, s := range c.counted() {
 		sum := p.sumOf(s.rec)
 		out.ClientBound = out.ClientBound || sum.Client.Bound
@@ -469,11 +481,14 @@ func (p *projection) doubts(c *gridCell) (out doubts) {
 			own := sum.Client.CPUSeconds
 			out.ClientHeavy = out.ClientHeavy || own > *cpu && own+*cpu > machineFull*sum.Seconds*float64(s.rec.Run.Machine.Cores)
 		}
-		if v := othersShare(s.rec, *sum); !math.IsNaN(v) {
-			others = append(others, v)
+		if programs, host := othersShare(s.rec, *sum); !math.IsNaN(programs) {
+			others, steal = append(others, programs), append(steal, host)
 		}
 	}
 	out.OthersShare = known(middle(others))
+	if len(steal) > 0 {
+		out.StealShare = middle(steal)
+	}
 	return out
 }
 
@@ -597,26 +612,25 @@ func (p *projection) warnings() (out []Note) {
 	return out
 }
 
-// othersShare returns the share of all cores used by neither rowmill nor the server; NaN if the server's is unknown.
-func othersShare(rec *result.Record, s result.Summary) float64 {
+// othersShare returns the share of all cores used by programs other than rowmill and the server, and that which the host
+// withheld; NaN if the server's is unknown. Interrupts and the kernel's own threads are no program: with a disk that is busy for
+// the server, they are its work.
+func othersShare(rec *result.Record, s result.Summary) (programs, host float64) {
 	own := s.Client.CPUSeconds
+	cores := float64(rec.Run.Machine.Cores)
 	switch {
-	case rec.End == nil:
-		return math.NaN()
+	case rec.End == nil || s.Seconds == 0 || cores == 0:
+		return math.NaN(), math.NaN()
 	case s.Server.CPUSeconds != nil:
 		own += *s.Server.CPUSeconds
 	case !rec.Run.Embedded:
-		return math.NaN()
+		return math.NaN(), math.NaN()
 	}
-	var used, seconds float64
-	for _, iv := range rec.Intervals {
-		if user, ok := iv.Counters["os_cpu_user"]; ok {
-			used += iv.Seconds * (user + iv.Counters["os_cpu_system"] + iv.Counters["os_cpu_steal"])
-			seconds += iv.Seconds
-		}
+	mean := rec.MeanCounters()
+	used, known := mean["os_cpu_user"]
+	if !known {
+		return math.NaN(), math.NaN()
 	}
-	if seconds == 0 || s.Seconds == 0 || rec.Run.Machine.Cores == 0 {
-		return math.NaN()
-	}
-	return max(0, used/seconds-own/s.Seconds/float64(rec.Run.Machine.Cores))
+	used += mean["os_cpu_system"] - mean["os_cpu_interrupts"] - mean["kernel_threads_cpu"]/cores
+	return max(0, used-own/s.Seconds/cores), mean["os_cpu_steal"]
 }

@@ -174,9 +174,9 @@ func (d *DiskFile) Command(job *result.Disk, length time.Duration, seed uint64) 
 	return append(args, "--time_based", fmt.Sprintf("--runtime=%dms", length.Milliseconds()))
 }
 
-// Run makes the requests of a job, and passes what was measured in each interval to tell. cpu is the time, in seconds, of the
-// process that makes them. If ctx ends, fio is stopped, and the last interval is lost.
-func (d *DiskFile) Run(ctx context.Context, command []string, interval time.Duration, tell func(result.Interval) error) (cpu float64, err error) {
+// Run makes the requests of a job, and passes what was measured in each interval, with fio's process, to tell. If ctx ends, fio is
+// stopped, and the last interval is lost.
+func (d *DiskFile) Run(ctx context.Context, command []string, interval time.Duration, tell func(pid int, iv result.Interval) error) error {
 	const inChild = "/proc/self/fd/3" // the first of ExtraFiles
 	args := slices.Clone(command[1:])
 	for i := range args {
@@ -189,12 +189,12 @@ func (d *DiskFile) Run(ctx context.Context, command []string, interval time.Dura
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if err := cmd.Start(); err != nil {
-		return 0, fmt.Errorf("start fio: %w", err)
+		return fmt.Errorf("start fio: %w", err)
 	}
-	r := fioReader{tell: tell}
+	r := fioReader{tell: func(iv result.Interval) error { return tell(cmd.Process.Pid, iv) }}
 	failed := r.read(out)
 	if failed != nil { // don't leave fio blocked on its output
 		failed = errors.Join(failed, cmd.Process.Kill())
@@ -203,22 +203,22 @@ func (d *DiskFile) Run(ctx context.Context, command []string, interval time.Dura
 	var exit *osexec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return r.cpu, nil
+		return nil
 	case failed != nil:
-		return r.cpu, failed
+		return failed
 	case r.failure != 0:
-		return r.cpu, fmt.Errorf("fio: %w%s", r.failure, said(stderr.String(), r.said))
+		return fmt.Errorf("fio: %w%s", r.failure, said(stderr.String(), r.said))
 	case errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signaled():
-		return r.cpu, fmt.Errorf("fio was ended by a signal: %v", exit.Sys().(syscall.WaitStatus).Signal())
+		return fmt.Errorf("fio was ended by a signal: %v", exit.Sys().(syscall.WaitStatus).Signal())
 	case err != nil:
-		return r.cpu, fmt.Errorf("fio failed: %w%s", err, said(stderr.String(), r.said))
+		return fmt.Errorf("fio failed: %w%s", err, said(stderr.String(), r.said))
 	case !r.any:
-		return r.cpu, fmt.Errorf("fio reported nothing%s", said(stderr.String(), r.said))
+		return fmt.Errorf("fio reported nothing%s", said(stderr.String(), r.said))
 	}
 	if st, err := d.f.Stat(); err == nil {
 		d.Allocated = allocated(st)
 	}
-	return r.cpu, nil
+	return nil
 }
 
 // said quotes what fio printed.
@@ -236,7 +236,6 @@ type fioReader struct {
 	tell    func(result.Interval) error
 	last    fioJob
 	any     bool
-	cpu     float64
 	failure syscall.Errno
 	said    string
 }
@@ -251,6 +250,9 @@ type fioJob struct {
 	Write   fioNumber `json:"write"`
 	Sync    fioNumber `json:"sync"`
 }
+
+// cpu is the CPU time in seconds of the thread that makes the requests.
+func (j *fioJob) cpu() float64 { return (j.User + j.System) / 100 * j.Runtime / 1000 }
 
 type fioNumber struct {
 	Total   int64 `json:"total_ios"`
@@ -295,11 +297,13 @@ func (r *fioReader) report(doc []byte) error {
 		return fmt.Errorf("read fio's report of %d jobs: %w", len(got.Jobs), err)
 	}
 	j := got.Jobs[0]
-	r.any, r.failure, r.cpu = true, syscall.Errno(j.Error), (j.User+j.System)/100*j.Runtime/1000
+	r.any, r.failure = true, syscall.Errno(j.Error)
 	if j.Runtime <= r.last.Runtime {
 		return nil
 	}
-	iv := result.Interval{Elapsed: j.Runtime / 1000, Seconds: (j.Runtime - r.last.Runtime) / 1000, Rows: j.Read.Total + j.Write.Total, Latency: map[string]result.Histogram{}}
+	iv := result.Interval{Elapsed: j.Runtime / 1000, Seconds: (j.Runtime - r.last.Runtime) / 1000, Rows: j.Read.Total + j.Write.Total, Latency: map[string]result.Histogram{},
+		Counters: map[string]float64{}}
+	iv.Counters[result.DiskSubmitterCPU] = max(0, j.cpu()-r.last.cpu()) / iv.Seconds
 	iv.NewRows = iv.Rows - r.last.Read.Total - r.last.Write.Total
 	for op, n := range map[string][2]fioNumber{result.DiskRead: {r.last.Read, j.Read}, result.DiskWrite: {r.last.Write, j.Write}, result.DiskFlush: {r.last.Sync, j.Sync}} {
 		h, err := n[1].since(n[0])

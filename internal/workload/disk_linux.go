@@ -65,9 +65,10 @@ func allocated(st os.FileInfo) int64 {
 	return 0
 }
 
-// withParent ends a process with rowmill, in a group of its own, so that a terminal's Ctrl-C reaches rowmill alone.
+// withParent ends a process with rowmill. It is a session of its own, so that a terminal's Ctrl-C reaches rowmill alone, and so that the kernel,
+// which divides processors by session (sched_autogroup), does not count what rowmill uses as its.
 func withParent() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
 // Sectors returns the sizes of a device's blocks, in bytes, as the kernel addresses them and as the device writes them, and its
