@@ -96,6 +96,20 @@ var figureKinds = []struct {
 	})},
 	{FigureKind{"table-create-first", "s", "time of a CREATE up to the first measurement"}, ofTables(func(first, _ *TablesCost) float64 { return first.CreateSeconds })},
 	{FigureKind{"table-create-last", "s", "time of a CREATE before the last measurement"}, ofTables(func(_, last *TablesCost) float64 { return last.CreateSeconds })},
+	{FigureKind{"disk-requests", "requests/s", "requests of a job of a disk"}, ofDisk(func(d *DiskSummary) float64 { return d.PerSecond })},
+	{FigureKind{"disk-bytes", "MB/s", "millions of bytes of its requests"}, ofDisk(func(d *DiskSummary) float64 { return d.BytesPerSecond / 1e6 })},
+	// Little's law: the queue is always full.
+	{FigureKind{"disk-latency", "µs", "mean latency of its requests"}, ofDisk(func(d *DiskSummary) float64 { return 1e6 * float64(d.Depth) / d.PerSecond })},
+}
+
+// ofDisk returns a figure of a job of a disk.
+func ofDisk(figure func(d *DiskSummary) float64) func(*Record, Curve) float64 {
+	return func(r *Record, _ Curve) float64 {
+		if s := r.Summary(); s.Disk != nil && s.Disk.PerSecond > 0 {
+			return figure(s.Disk)
+		}
+		return math.NaN()
+	}
 }
 
 // ofTables returns a figure of the first and the last cost while tables were created.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/report"
 )
 
 type scenarioFlags struct {
@@ -59,7 +60,7 @@ func (a *app) benchScenarioCommand() *cobra.Command {
 				return err
 			}
 			f.complete(d, c.Flags())
-			return a.bench(c.Context(), measuring{spec: &f.spec, out: f.out})
+			return a.bench(c.Context(), measuring{spec: &f.spec, out: f.out, show: a.scenarioProgress(d.Disk != nil)})
 		},
 	}
 	f.define(c.Flags())
@@ -71,8 +72,8 @@ func (f *scenarioFlags) define(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.BoolVar(&f.list, "list", false, "explain the scenarios that are built in, and run none (default false)")
 	flags.BoolVar(&f.print, "print", false, "print the scenario's declaration, and run nothing (default false)")
-	flags.Var(scaleOf(&f.script.Scale), "scale", "multiply the rows, and with them memory and periods, by `S` (default 1, for 2 cores and some minutes)")
-	flags.StringVar(&f.target, "target", "", "database to use, as `URL` (default the scenario's); memory and durability are added\nto a sandbox or SQLite that doesn't have them")
+	flags.Var(scaleOf(&f.script.Scale), "scale", "multiply the rows, and with them memory and periods, or the file of a disk, by `S` (default 1, for\n2 cores and some minutes)")
+	flags.StringVar(&f.target, "target", "", "database to use, as `URL`, or folder of a disk (default the scenario's); memory\nand durability are added to a sandbox or SQLite that doesn't have them")
 	replicaVar(flags, &f.spec)
 	timeVar(flags, &f.maxTime, 0, "end each run after this `time` (default the scenario's), 0 for never")
 	durationVar(flags, &f.spec.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
@@ -150,5 +151,13 @@ func (a *app) resumeScenario(ctx context.Context, flags *pflag.FlagSet, f *scena
 	if err := f.out.check("rowmill bench scenario"); err != nil {
 		return err
 	}
-	return a.bench(ctx, measuring{out: f.out, resumes: true, run: p.Run})
+	return a.bench(ctx, measuring{out: f.out, resumes: true, run: p.Run, show: a.scenarioProgress(p.OfDisk())})
+}
+
+// scenarioProgress is the usual progress, or a line for each job of a disk.
+func (a *app) scenarioProgress(ofDisk bool) func(context.Context) progress {
+	if ofDisk {
+		return a.runLines(report.DiskLine)
+	}
+	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/target"
@@ -43,6 +44,9 @@ type Declaration struct {
 	Scan *ScanSpec
 	// Tables, unless nil, makes the runs create as many tables as there are rows.
 	Tables *TablesSpec
+	// Disk, unless nil, makes the runs jobs of bench disk, on one file of FileBytes at scale 1 in the folder Target, each for DiskTime.
+	Disk     *DiskSpec
+	DiskTime time.Duration
 
 	Runs      []ScriptedRun
 	Published []result.Published
@@ -66,6 +70,8 @@ type ScriptedRun struct {
 	Way string
 	// Set is a setting of the private server, NAME=VALUE, of a run that creates tables.
 	Set string
+	// Job is that of a run of bench disk.
+	Job result.Disk
 }
 
 //go:embed builtin/*.toml
@@ -215,6 +221,8 @@ func kindOf(into any) string {
 		return "a whole number"
 	case *[]float64:
 		return "a list of numbers"
+	case *size:
+		return `a size, such as "8KiB" or "1GB"`
 	case tomlfile.Kind:
 		return "a table of keys, or [[tables]] for runs, published figures and checks"
 	}
@@ -235,6 +243,9 @@ func written(v *tomlfile.Value) string {
 	return cmp.Or(v.Text, v.What())
 }
 
+// size is a number of bytes that is written with its unit.
+type size int64
+
 // take stores a value, and reports whether it is of the right kind.
 func take(v *tomlfile.Value, into any) bool {
 	switch p := into.(type) {
@@ -247,6 +258,10 @@ func take(v *tomlfile.Value, into any) bool {
 		d, err := time.ParseDuration(v.Text)
 		*p = d
 		return v.Kind == tomlfile.Text && err == nil && d > 0
+	case *size:
+		n, err := engine.ParseBytes(v.Text)
+		*p = size(n)
+		return v.Kind == tomlfile.Text && err == nil
 	case *int64:
 		n, err := v.Integer()
 		*p = n
@@ -298,12 +313,17 @@ func (r *scenarioReader) read(root *tomlfile.Value) {
 		scenarioKey{"rows", &d.Rows, func() bool { return d.Rows > 0 }, "rows = 1_000_000, how many each run inserts at scale 1"},
 		scenarioKey{name: "takes", into: &d.Takes}, scenarioKey{name: "target", into: &d.Target},
 		choice("durability", &d.Durability, sandbox.Full, sandbox.Relaxed, sandbox.None),
-		scenarioKey{name: "memory", into: tomlfile.Table}, scenarioKey{name: "scan", into: tomlfile.Table}, scenarioKey{name: "tables", into: tomlfile.Table}, scenarioKey{name: "defaults", into: tomlfile.Table},
+		scenarioKey{name: "memory", into: tomlfile.Table}, scenarioKey{name: "scan", into: tomlfile.Table}, scenarioKey{name: "tables", into: tomlfile.Table},
+		scenarioKey{name: "disk", into: tomlfile.Table}, scenarioKey{name: "defaults", into: tomlfile.Table},
 		scenarioKey{name: "run", into: tomlfile.Tables}, scenarioKey{name: "published", into: tomlfile.Tables}, scenarioKey{name: "check", into: tomlfile.Tables})
-	d.Story, d.Target = strings.TrimSpace(d.Story), cmp.Or(d.Target, target.DefaultServer)
+	disk, usual := root.Find("disk"), target.DefaultServer
+	if disk != nil {
+		usual = "."
+	}
+	d.Story, d.Target = strings.TrimSpace(d.Story), cmp.Or(d.Target, usual)
 	for _, m := range []struct{ key, example string }{
 		{"name", `name = "plain"`}, {"title", `title = "what the scenario shows"`}, {"rows", "rows = 1_000_000"}, {"run", "[[run]] with a name"}} {
-		if root.Find(m.key) == nil {
+		if root.Find(m.key) == nil && (m.key != "rows" || disk == nil) {
 			r.fail(root, m.example, "%s is missing", m.key)
 		}
 	}
@@ -322,6 +342,15 @@ func (r *scenarioReader) read(root *tomlfile.Value) {
 		r.table(t, positive("connections", &d.Tables.Connections), positive("open", &d.Tables.Open))
 		if also := cmp.Or(root.Find("defaults"), root.Find("memory"), root.Find("scan")); also != nil {
 			r.fail(also, "no "+also.Key, "a scenario of many tables has no %s", also.Key)
+		}
+	}
+	if disk != nil {
+		d.Disk, d.DiskTime = &DiskSpec{FileBytes: 1 << 30}, 3*time.Second
+		r.table(disk, scenarioKey{name: "size", into: (*size)(&d.Disk.FileBytes)}, scenarioKey{name: "time", into: &d.DiskTime})
+		for _, key := range []string{"defaults", "memory", "scan", "tables", "rows", "durability"} {
+			if also := root.Find(key); also != nil {
+				r.fail(also, "no "+key, "a scenario of a disk has no %s", key)
+			}
 		}
 	}
 	defaults := ScriptedRun{Spec: Spec{Layouts: []string{workload.Plain}, Writers: 1}}
@@ -383,6 +412,11 @@ func (r *scenarioReader) run(t *tomlfile.Value, run ScriptedRun) {
 	if r.d.Tables != nil {
 		keys = []scenarioKey{{"set", &run.Set, func() bool { return strings.Contains(run.Set, "=") }, `a setting of the private server: set = "innodb_file_per_table=0"`}}
 	}
+	if r.d.Disk != nil {
+		run.Job = result.Disk{Kind: result.DiskRandom, Depth: 1}
+		keys = []scenarioKey{choice("kind", &run.Job.Kind, workload.DiskKinds()...), {name: "block", into: (*size)(&run.Job.BlockBytes)}, positive("depth", &run.Job.Depth),
+			{"writes", &run.Job.WritePercent, func() bool { return run.Job.WritePercent >= 0 && run.Job.WritePercent <= 100 }, "a percentage, 0 to 100"}}
+	}
 	r.table(t, append(keys, name(&run.Name), scenarioKey{name: "title", into: &run.Title})...)
 	own := cmp.Or(t.Find("period"), t.Find("keep-periods"))
 	switch {
@@ -397,6 +431,9 @@ func (r *scenarioReader) run(t *tomlfile.Value, run ScriptedRun) {
 	case r.d.Scan != nil:
 		r.d.Scan.Ways = append(r.d.Scan.Ways, run.Way)
 	case r.d.Tables != nil:
+	case r.d.Disk != nil && run.Job.BlockBytes == 0 && slices.Contains([]string{result.DiskRandom, result.DiskSequential}, run.Job.Kind):
+		r.fail(t, `block = "8KiB"`, "run %q has no block", run.Name)
+	case r.d.Disk != nil:
 	case s.Preset == "":
 		r.fail(t, `preset = "classic", here or in [defaults]`, "run %q has no preset", run.Name)
 	case s.Layouts[0] == workload.Plain && own != nil:
@@ -442,6 +479,8 @@ func (r *scenarioReader) figure(at *tomlfile.Value, run, figure string) {
 		r.fail(at, "scan-all or scan-one of a partition scan, others of inserts", "run %q has no %s", run, figure)
 	case strings.HasPrefix(figure, "table-") != (r.d.Tables != nil):
 		r.fail(at, "table-disk and so on of many tables, others of inserts", "run %q has no %s", run, figure)
+	case strings.HasPrefix(figure, "disk-") != (r.d.Disk != nil):
+		r.fail(at, "disk-requests and so on of a disk, others of inserts", "run %q has no %s", run, figure)
 	case strings.HasPrefix(figure, "period-") && of.Spec.Layouts[0] == workload.Plain:
 		r.fail(at, "another figure, or a rolling run", "run %q is plain and has no %s", run, figure)
 	}
@@ -474,10 +513,14 @@ func (r *scenarioReader) check(t *tomlfile.Value) {
 	r.d.Checks = append(r.d.Checks, c)
 }
 
-// amount formats what a run makes: rows, or tables.
-func (d *Declaration) amount(n int64) string {
-	if d.Tables != nil {
+// amount formats what a run makes at a scale: rows, tables, or requests to a file.
+func (d *Declaration) amount(scale float64) string {
+	n := int64(math.Round(float64(d.Rows) * scale))
+	switch {
+	case d.Tables != nil:
 		return figure.Plural(n, "table")
+	case d.Disk != nil:
+		return fmt.Sprintf("requests for %v to a file of %s", d.DiskTime, figure.Bytes(scale*float64(d.Disk.FileBytes)))
 	}
 	return rows(n)
 }
@@ -497,6 +540,6 @@ func (d *Declaration) Explain() string {
 	for _, r := range d.Runs {
 		fmt.Fprintf(&b, "  %-*s  %s\n", width, r.Name, r.Title)
 	}
-	fmt.Fprintf(&b, "\n  At scale 1 %s a run on %s, about %s on 2 cores.\n", d.amount(d.Rows), d.Target, figure.Duration(d.Takes.Seconds()))
+	fmt.Fprintf(&b, "\n  At scale 1 %s a run on %s, about %s on 2 cores.\n", d.amount(1), d.Target, figure.Duration(d.Takes.Seconds()))
 	return b.String()
 }

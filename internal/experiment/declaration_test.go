@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rowmill/rowmill/result"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -154,6 +156,23 @@ func TestScenarioErrors(t *testing.T) {
 		}
 		fmt.Fprintf(&out, "scan: %s\n  %v\n  Try: %s\n", c[0], err, Hint(err))
 	}
+	const disk = "name = \"s\"\ntitle = \"t\"\n[disk]\nsize = \"64MiB\"\n[[run]]\nname = \"a\"\nblock = \"8KiB\"\ndepth = 4\n"
+	d, err := ParseScenario("my.toml", []byte(disk))
+	if err != nil || d.Target != "." || d.Disk.FileBytes != 64<<20 || d.DiskTime != 3*time.Second || !cmp.Equal(d.Runs[0].Job, result.Disk{Kind: result.DiskRandom, BlockBytes: 8192, Depth: 4}) {
+		t.Errorf("%+v, %v", d, err)
+	}
+	for _, c := range [][2]string{
+		{"size", strings.Replace(disk, "64MiB", "much", 1)}, {"rows", strings.Replace(disk, "[disk]", "rows = 5\n[disk]", 1)}, {"no block", strings.Replace(disk, "block = \"8KiB\"\n", "", 1)},
+		{"kind", disk + "kind = \"trim\"\n"}, {"writes", disk + "writes = 101\n"}, {"setting of inserts", disk + "batch = 5\n"},
+		{"figure of inserts", disk + "[[check]]\nclaim = \"c\"\nfigure = \"a.mean\"\nabove = 1\n"},
+	} {
+		_, err := ParseScenario("my.toml", []byte(c[1]))
+		if err == nil {
+			t.Errorf("%s: it was taken", c[0])
+			continue
+		}
+		fmt.Fprintf(&out, "disk: %s\n  %v\n  Try: %s\n", c[0], err, Hint(err))
+	}
 	path := filepath.Join("testdata", "errors.txt")
 	if *update {
 		if err := os.WriteFile(path, []byte(out.String()), 0o644); err != nil {
@@ -170,7 +189,7 @@ func TestScenarioErrors(t *testing.T) {
 }
 
 func TestBuiltinScenarios(t *testing.T) {
-	if want := []string{"daily-2009", "ec2-2012", "many-tables-2012", "partition-scan-2010", "time-partitions-2012"}; !slices.Equal(Scenarios(), want) {
+	if want := []string{"daily-2009", "ec2-2012", "many-tables-2012", "orion-2010", "partition-scan-2010", "time-partitions-2012"}; !slices.Equal(Scenarios(), want) {
 		t.Errorf("built in are %v, want %v", Scenarios(), want)
 	}
 	for _, name := range Scenarios() {
@@ -179,7 +198,7 @@ func TestBuiltinScenarios(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		inserts := d.Scan == nil && d.Tables == nil
+		inserts := d.Scan == nil && d.Tables == nil && d.Disk == nil
 		if d.Name != name || d.Story == "" || d.Takes == 0 || len(d.Published) == 0 && d.Scan == nil || len(d.Checks) == 0 || d.MemoryShare == 0 && inserts {
 			t.Errorf("%s: %+v", name, d)
 		}
@@ -214,7 +233,7 @@ func FuzzParseScenario(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		d, err := ParseScenario("fuzz.toml", []byte(text))
-		if err == nil && (len(d.Runs) == 0 || d.Rows < 1) {
+		if err == nil && (len(d.Runs) == 0 || d.Rows < 1 && d.Disk == nil) {
 			t.Errorf("%q was taken: %+v", text, d)
 		}
 	})

@@ -42,6 +42,9 @@ type ScenarioPlan struct {
 	done []result.Record
 }
 
+// OfDisk reports whether the runs are jobs of a disk.
+func (p *ScenarioPlan) OfDisk() bool { return p.d.Disk != nil }
+
 // PlanScenario determines the runs, and refuses impossible ones. It opens no database.
 func PlanScenario(s *Spec) (*ScenarioPlan, error) {
 	if s.Scenario == nil || len(s.Targets) > 1 {
@@ -52,6 +55,9 @@ func PlanScenario(s *Spec) (*ScenarioPlan, error) {
 		return nil, err
 	}
 	p := &ScenarioPlan{d: d, scale: s.Scenario.Scale, rows: int64(math.Round(float64(d.Rows) * s.Scenario.Scale)), target: s.Target()}
+	if d.Disk != nil {
+		return p.planDisk(s)
+	}
 	if err := target.Check(p.target); err != nil {
 		from := "--target"
 		if p.target == d.Target {
@@ -72,6 +78,42 @@ func PlanScenario(s *Spec) (*ScenarioPlan, error) {
 	}
 	p.trials = p.all
 	return p, nil
+}
+
+// planDisk determines the jobs of a disk, each of which is a run.
+func (p *ScenarioPlan) planDisk(s *Spec) (*ScenarioPlan, error) {
+	length := Duration(p.d.DiskTime)
+	if s.Scenario.MaxTime != nil {
+		length = *s.Scenario.MaxTime
+	}
+	for i := range p.d.Runs {
+		r := &p.d.Runs[i]
+		disk := DiskSpec{Kinds: []string{r.Job.Kind}, Sizes: []int64{max(r.Job.BlockBytes, 4096)}, Depths: []int{r.Job.Depth}, Writes: []int{r.Job.WritePercent},
+			FileBytes: int64(math.Round(p.scale*float64(p.d.Disk.FileBytes))) &^ (1<<20 - 1)}
+		one := &Spec{Workload: Disk, Disk: &disk, Targets: []string{p.target}, Layouts: []string{workload.Plain}, Repeat: 1, MaxTime: length,
+			Interval: min(s.Interval, length/20), Seed: s.Seed}
+		if err := one.Validate(); err != nil {
+			return nil, refuse(Hint(err), "%s: run %s: %w", p.d.At(r.Name, "name"), r.Name, err)
+		}
+		p.all = append(p.all, Trial{Spec: one, Whole: s, Label: "run " + r.Name, Scenario: p.d.Record(r.Name, p.scale, 0)})
+	}
+	p.trials = p.all
+	return p, nil
+}
+
+// disk makes the jobs, after filling their file.
+func (p *ScenarioPlan) disk(ctx context.Context, env *Env) ([]result.Record, error) {
+	if len(p.trials) == 0 {
+		return nil, nil
+	}
+	one := *p.trials[0].Spec
+	fill := Trial{Spec: &one, Whole: p.trials[0].Whole}
+	all := []diskTrial{{job: workload.DiskJobs(nil, nil, nil, nil)[0], trial: &fill}}
+	for i := range p.trials {
+		d := p.trials[i].Spec.Disk
+		all = append(all, diskTrial{job: workload.DiskJobs(d.Kinds, d.Sizes, d.Depths, d.Writes)[1], trial: &p.trials[i]})
+	}
+	return env.diskTrials(ctx, &one, all)
 }
 
 // minScenarioRows is the least number of rows of a run or a period. With fewer, the
@@ -192,8 +234,12 @@ func (p *ScenarioPlan) Run(ctx context.Context, env *Env) ([]result.Record, erro
 	if err := p.size(ctx, env); err != nil {
 		return p.done, early(ctx, err)
 	}
-	if p.d.Scan != nil {
-		recs, err := p.scan(ctx, env)
+	if p.d.Scan != nil || p.d.Disk != nil {
+		make := p.scan
+		if p.d.Disk != nil {
+			make = p.disk
+		}
+		recs, err := make(ctx, env)
 		return p.inOrder(recs), err
 	}
 	n, seen := 0, map[string]bool{}
@@ -234,6 +280,9 @@ func (p *ScenarioPlan) scan(ctx context.Context, env *Env) ([]result.Record, err
 func (p *ScenarioPlan) inOrder(recs []result.Record) []result.Record {
 	recs = slices.Concat(p.done, recs)
 	place := func(rec result.Record) int {
+		if rec.Run.Scenario == nil {
+			return -1 // what prepares the runs
+		}
 		return slices.IndexFunc(p.all, func(t Trial) bool { return t.Scenario.Run == rec.Run.Scenario.Run })
 	}
 	slices.SortStableFunc(recs, func(x, y result.Record) int { return place(x) - place(y) })
@@ -298,8 +347,12 @@ func (p *ScenarioPlan) bytesPerRow(ctx context.Context, sample int64, env *Env) 
 }
 
 func (p *ScenarioPlan) describe() []string {
-	lines := []string{fmt.Sprintf("%s: %s", p.d.Name, p.d.Title),
-		fmt.Sprintf("%s of %s on %s", figure.Plural(len(p.trials), "run"), p.d.amount(p.rows), p.target)}
+	lines := []string{fmt.Sprintf("%s: %s", p.d.Name, p.d.Title)}
+	if p.d.Disk != nil {
+		return lines // the jobs say the rest
+	}
+	lines = append(lines,
+		fmt.Sprintf("%s of %s on %s", figure.Plural(len(p.trials), "run"), p.d.amount(p.scale), p.target))
 	share := float64(len(p.trials)) / float64(len(p.all))
 	took := time.Duration(float64(p.d.Takes) * p.scale * share)
 	var most time.Duration

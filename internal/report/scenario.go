@@ -34,7 +34,7 @@ type Beside struct {
 	Published float64  `json:"published"`
 	Low       float64  `json:"low,omitempty"`
 	High      float64  `json:"high,omitempty"`
-	// OursToFirst and PublishedToFirst are the ratios to the first figure with the same unit:
+	// OursToFirst and PublishedToFirst are the ratios to the first figure of the same unit from the same source:
 	// rates of different machines are not comparable, ratios are.
 	OursToFirst      *float64 `json:"ours_to_first"`
 	PublishedToFirst float64  `json:"published_to_first"`
@@ -116,10 +116,11 @@ func newScenario(s *result.Scenario, runs map[string]*result.Record) Scenario {
 		if r := runs[p.Run]; r != nil {
 			ours = r.Figure(p.Figure)
 		}
-		base, ok := first[b.Unit]
+		of := b.Unit + " of " + b.Source
+		base, ok := first[of]
 		if !ok {
 			base = [2]float64{ours, p.Value}
-			first[b.Unit] = base
+			first[of] = base
 		}
 		b.Ours, b.OursToFirst, b.PublishedToFirst = known(ours), known(ours/base[0]), p.Value/base[1]
 		out.Beside = append(out.Beside, b)
@@ -165,6 +166,7 @@ func deviations(s *result.Scenario, runs map[string]*result.Record, missing []st
 		r := runs[name]
 		switch {
 		case r == nil:
+		case r.Run.Disk != nil && finished(r): // its time is all that it has
 		case r.End != nil && r.End.Stopped == byLimits:
 			sum := r.Summary()
 			out = append(out, fmt.Sprintf("%s was ended by its limit of %s at %s of %s rows: its last tenth is the last tenth of the rows inserted",
