@@ -20,6 +20,8 @@ const (
 	// beyond is how far small requests may exceed the bandwidth of large ones by chance, and elsewhere how far the bytes of the
 	// device may differ from the job's: the two are read at different moments.
 	beyond, elsewhere = 1.2, 1.5
+	// heldBack is the share of the time for which a control group had used up its CPU quota.
+	heldBack = 0.05
 	// instant is less than flash takes to be programmed, in microseconds: some 100 for the fastest kinds. What is faster went to a cache.
 	instant = 100
 	// incompressible is the share of the file that it takes on the disk at least, unless the file system compresses it.
@@ -139,7 +141,7 @@ func (s *panel) disk() (out []string) {
 				best = c
 			}
 		}
-		if best == nil || math.IsNaN(best.middle(0)) || line != "reads" && line != "writes" && !diskSingle(s.name) {
+		if best == nil || !(best.middle(0) > 0) || line != "reads" && line != "writes" && !diskSingle(s.name) {
 			continue
 		}
 		text := fmt.Sprintf("%s, %s: %s", s.name, line, s.measures[0].text(best.middle(0)))
@@ -172,7 +174,7 @@ func diskDoubts(p *projection) (out []Note) {
 		}
 	}
 	crowded := false
-	var fell, rose, full, above, cached, others, instantly, small, unaligned, packed []string
+	var fell, rose, full, held, above, cached, others, instantly, small, unaligned, packed []string
 	for i := range p.sums {
 		d, name := p.sums[i].Disk, p.sums[i].Name
 		when := func(is bool, list *[]string, text string) {
@@ -185,6 +187,8 @@ func diskDoubts(p *projection) (out []Note) {
 		when(d.Trend == result.Fell, &fell, fmt.Sprintf(" (%s/s, then %s/s)", figure(d.First), figure(d.Last)))
 		when(d.Trend == result.Rose, &rose, fmt.Sprintf(" (%s/s, then %s/s)", figure(d.First), figure(d.Last)))
 		when(d.SubmitterCPU > fullCore, &full, " ("+percent(d.SubmitterCPU)+")")
+		quota := p.recs[i].MeanCounters()["cgroup_throttled"]
+		when(quota > heldBack, &held, " ("+percent(quota)+" of the time)")
 		large := most[p.label(i)+strconv.Itoa(d.WritePercent)]
 		when(d.BlockBytes < largeBlock && large > 0 && d.BytesPerSecond > beyond*large, &above, fmt.Sprintf(" (%s, and large ones %s)", bytesPerSecond(d.BytesPerSecond), bytesPerSecond(large)))
 		if device := d.DeviceBytesPerSecond; device > 0 && d.BytesPerSecond > 0 && d.Direct() && d.First > 0 {
@@ -201,6 +205,7 @@ func diskDoubts(p *projection) (out []Note) {
 		onlyIf(crowded, ", or other programs took the CPU"))
 	add(rose, "it was slower at first: writes from before were under way, or something was woken up; the last third counts")
 	add(full, "CPU saturated: the one core that makes the requests was full, so the disk may do more")
+	add(held, "CPU quota used up: the control group of fio and rowmill was held back, so the disk may do more; measure outside of it, or with a higher quota")
 	add(above, "requests × size is above the bandwidth of large requests: a cache answered, and no disk")
 	add(cached, "less reached the device than was requested: the file system or its cache answered the rest")
 	add(others, "other programs used this disk: it read and wrote more than the job")

@@ -49,6 +49,7 @@ func TestDiskDoubts(t *testing.T) {
 		"a burst ended meanwhile":                 func(recs []result.Record) { halves(&recs[job], 1000, 300) },
 		"it was slower at first":                  func(recs []result.Record) { halves(&recs[job], 300, 1000) },
 		"CPU saturated":                           func(recs []result.Record) { uses(recs[job], map[string]float64{result.DiskSubmitterCPU: 0.97}) },
+		"CPU quota used up":                       func(recs []result.Record) { uses(recs[job], map[string]float64{"cgroup_throttled": 0.4}) },
 		"above the bandwidth of large requests":   func(recs []result.Record) { recs[flushes-1].Run.Disk.BlockBytes = 200 << 10 },
 		"less reached the device":                 func(recs []result.Record) { halves(&recs[job], 1000, 1000); recs[job].Run.Disk.BlockBytes *= 4 },
 		"other programs used this disk":           func(recs []result.Record) { halves(&recs[job], 1000, 1000); recs[job].Run.Disk.BlockBytes /= 4 },

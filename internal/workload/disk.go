@@ -221,11 +221,11 @@ func (d *DiskFile) Run(ctx context.Context, command []string, interval time.Dura
 	return nil
 }
 
-// said quotes what fio printed.
+// said quotes the first line that fio printed: of a fault, each request under way has one.
 func said(texts ...string) string {
 	for _, text := range texts {
-		if text = figure.OneLine(strings.TrimSpace(text)); text != "" {
-			return ": " + text[:min(len(text), 500)]
+		if text, _, _ = strings.Cut(strings.TrimSpace(text), "\n"); text != "" {
+			return ": " + figure.OneLine(text[:min(len(text), 500)])
 		}
 	}
 	return ""

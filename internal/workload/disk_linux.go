@@ -26,7 +26,7 @@ func onDisk(dir string) error {
 	}
 	f, err := os.CreateTemp(dir, "rowmill-disk-*")
 	if err != nil {
-		return err
+		return engine.Hinted(fmt.Errorf("no file can be made in %s: %w", dir, errors.Unwrap(err)), "a folder that this user may write to")
 	}
 	defer f.Close()
 	direct, err := os.OpenFile(f.Name(), os.O_RDWR|syscall.O_DIRECT, 0)
