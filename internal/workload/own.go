@@ -229,10 +229,10 @@ func (o *Own) counted(p *preset, by *engine.SchemaColumn) (map[string]bool, erro
 		switch {
 		case best == "":
 			return nil, o.refuse(o.Time, "a key with an integer or a text beside the time, fractions of a second, or a lower rows-per-second",
-				"the %d rows of a tick have the same time, and no other column of the key (%s) tells them apart", p.clock.rows, join(key))
+				"the %d rows of a tick have the same time, and no other column of the key (%s) tells them apart", p.clock.rows, Join(key))
 		case most <= p.clock.rows:
 			return nil, o.refuse(best, fmt.Sprintf("a greater distinct, or rows-per-second below %d", max(most/p.clock.seconds, 1)),
-				"the key (%s) has room for %d rows of one time, and %d have it", join(key), most, p.clock.rows)
+				"the key (%s) has room for %d rows of one time, and %d have it", Join(key), most, p.clock.rows)
 		}
 		out[best] = true
 	}
@@ -244,8 +244,6 @@ func (o *Own) counts(name string) bool {
 	v := o.described(name)
 	return v != nil && v.Order == rolling.OrderAscending && v.Window == 0 && (v.New == 0 || v.New == 1)
 }
-
-func join(names []string) string { return Join(names) }
 
 // A generator fills batches column by column.
 type generator struct {

@@ -3,6 +3,7 @@ package workload
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -188,12 +189,15 @@ func (f *form) words(col *ownColumn) (space int64, err error) {
 	words := f.v.Words
 	if f.Logical == value.Enum || f.Logical == value.Set {
 		known := slices.DeleteFunc(slices.Clone(f.Members), func(m string) bool { return m == "" || strings.ContainsAny(m, `',\`) })
-		if words = cmpSlice(words, known); len(words) == 0 {
+		if words == nil {
+			words = known
+		}
+		if len(words) == 0 {
 			return 0, errNoValues
 		}
 		for _, w := range words {
 			if !slices.Contains(known, w) {
-				return 0, f.refuse(f.Name, "one of "+join(known), "%q is none of its values", w)
+				return 0, f.refuse(f.Name, "one of "+Join(known), "%q is none of its values", w)
 			}
 		}
 	}
@@ -203,13 +207,6 @@ func (f *form) words(col *ownColumn) (space int64, err error) {
 	}
 	f.v.Distinct, col.put = int64(len(words)), putWord(words)
 	return int64(len(words)), nil
-}
-
-func cmpSlice(a, b []string) []string {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // numbers makes columns of integers, fractions and decimals, in steps of their scale.
@@ -341,7 +338,7 @@ func (f *form) texts(col *ownColumn) (space int64, err error) {
 	f.v.Distinct = cmp.Or(f.v.Distinct, mostDistinct)
 	width := 13 // of any number
 	if !recent {
-		width = (bits64(uint64(f.v.Distinct)) + textBits - 1) / textBits
+		width = (bits.Len64(uint64(f.v.Distinct)) + textBits - 1) / textBits
 		if ascending {
 			width = min(10, most)
 		}
@@ -375,13 +372,6 @@ func (f *form) texts(col *ownColumn) (space int64, err error) {
 		v.EndBytes()
 	}
 	return mostDistinct, nil
-}
-
-func bits64(n uint64) (width int) {
-	for ; n > 0; n >>= 1 {
-		width++
-	}
-	return max(width, 1)
 }
 
 func putInt(from int64) put {
