@@ -216,8 +216,16 @@ func (r *Record) diskReads(part figures) string {
 		return ""
 	}
 	size := part["disk_read_bytes"] / reads
-	return fmt.Sprintf("the disk did %s reads/s of %s, %s", figure.Rounded(reads), figure.Bytes(size), m.Share(reads, size, max(r.Run.Writers, 1)))
+	text := fmt.Sprintf("the disk did %s reads/s of %s, %s", figure.Rounded(reads), figure.Bytes(size), m.Share(reads, size, max(r.Run.Writers, 1)))
+	// The disk counts for all programs; neither has the reads that a cache of the system answered.
+	if own, known := part["server_io_read_bytes"]; known && own < mostlyOwn*part["disk_read_bytes"] {
+		text += fmt.Sprintf("; the server had %s of these bytes read, other programs the rest", figure.Percent(own/part["disk_read_bytes"]))
+	}
+	return text
 }
+
+// mostlyOwn is the share of the disk's bytes from which on its reads are the server's.
+const mostlyOwn = 0.9
 
 // LastDiskReads describes the same for the last tenth of the rows.
 func (r *Record) LastDiskReads() string {
