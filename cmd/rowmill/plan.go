@@ -216,7 +216,7 @@ func (a *app) calibrate(ctx context.Context, k *declared.Table, in *sizing.Input
 		return err
 	}
 	env := &experiment.Env{Out: out, Show: &quiet{note: a.note}, Rowmill: versionString()}
-	c, err := env.Calibrate(ctx, k.DB.Info().Engine, k.Table.Table)
+	c, err := env.Calibrate(ctx, k.DB.Info().Engine, k.Table.Table, in.Connections)
 	if err != nil {
 		return err
 	}

@@ -11,12 +11,14 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// calibrated are the numbers of partitions with which a table is measured, calibrateConnections that of connections.
+// calibrated are the numbers of partitions with which a table is measured.
 var calibrated = []int{200, 800}
 
+// Connections are as many as were asked for, within these limits: memory is no line over connections. MySQL 8.0 takes some 30 MiB at once when about
+// ten have a table open, however many partitions it has, so that what the first ones add says too much of many.
 const (
-	calibrateConnections = 20
-	calibrateSteps       = 4
+	leastConnections, mostConnections = 10, 50
+	calibrateSteps                    = 4
 )
 
 // A Calibration is what open partitions of a table cost, measured on private servers.
@@ -28,8 +30,10 @@ type Calibration struct {
 	From   string
 }
 
-// Calibrate measures a declared table, which rolls, on private servers of the same kind as the table's own.
-func (e *Env) Calibrate(ctx context.Context, kind string, t *engine.Table) (*Calibration, error) {
+// Calibrate measures a declared table, which rolls, on private servers of the same kind as the table's own, to predict what so many connections
+// take.
+func (e *Env) Calibrate(ctx context.Context, kind string, t *engine.Table, connections int) (*Calibration, error) {
+	connections = min(max(connections, leastConnections), mostConnections)
 	url, err := target.PrivateLike(kind)
 	if err != nil {
 		return nil, err
@@ -38,7 +42,7 @@ func (e *Env) Calibrate(ctx context.Context, kind string, t *engine.Table) (*Cal
 	for _, n := range calibrated {
 		e.Show.Note(fmt.Sprintf("calibrating: %d partitions on a private server", n))
 		s := &Spec{Workload: Tables, Targets: []string{url}, Layouts: []string{workload.Plain}, Repeat: 1, Interval: Duration(1e9),
-			Tables: &TablesSpec{Tables: 1, Partitions: n, Connections: calibrateConnections, Open: 1}}
+			Tables: &TablesSpec{Tables: 1, Partitions: n, Connections: connections, Open: 1}}
 		err := s.Validate()
 		var made []result.Record
 		if err == nil {
@@ -56,27 +60,32 @@ func (e *Env) Calibrate(ctx context.Context, kind string, t *engine.Table) (*Cal
 	return c, nil
 }
 
-// calibration solves for the costs: memory with so many connections that have all partitions of a table open is a plane over the number of
-// partitions and their product with that of connections.
+// calibration solves for the costs. With as many connections as were measured, memory is the line through what was measured with the two numbers of
+// partitions. What one connection more takes, of more than were measured, is the slope over the last half of them.
 func calibration(recs []result.Record) (*Calibration, bool) {
-	var partitions, shared, each, perConnection []float64
-	var at, add []float64
+	var partitions, memory, each, idle, at, add []float64
 	for i := range recs {
 		run, costs := &recs[i].Run, recs[i].TablesCosts()
-		fits := map[string]statistics.Line{}
-		for _, f := range statistics.TablesFits(costs) {
-			if f.Figure == "pss_bytes" {
-				fits[f.Phase] = f.Line
+		var last int64
+		slope := func(phase string) bool {
+			var x, y []float64
+			for _, c := range costs {
+				if c.Phase == phase && 2*c.Connections >= run.Tables.Connections {
+					x, y, last = append(x, float64(c.Connections)), append(y, float64(c.PSSBytes)), c.PSSBytes
+				}
 			}
+			line, ok := statistics.FitLine(x, y)
+			if phase == result.TablesIdle {
+				idle = append(idle, line.Slope)
+			} else {
+				each = append(each, line.Slope)
+			}
+			return ok && int(x[len(x)-1]) == run.Tables.Connections
 		}
-		idle, held := fits[result.TablesIdle], fits[result.TablesHeld]
-		if idle.Points == 0 || held.Points == 0 {
+		if !slope(result.TablesIdle) || !slope(result.TablesHeld) {
 			return nil, false
 		}
-		// While connections open the table, all of them exist.
-		partitions = append(partitions, float64(run.Tables.Objects()))
-		shared = append(shared, held.Fixed-idle.Slope*float64(run.Tables.Connections)-float64(run.CacheBytes))
-		each, perConnection = append(each, held.Slope), append(perConnection, idle.Slope)
+		partitions, memory = append(partitions, float64(run.Tables.Objects())), append(memory, float64(last-run.CacheBytes))
 		for _, c := range costs {
 			if c.AddSeconds > 0 {
 				at, add = append(at, float64(c.Objects)), append(add, c.AddSeconds)
@@ -87,12 +96,14 @@ func calibration(recs []result.Record) (*Calibration, bool) {
 		return nil, false
 	}
 	n, run := len(recs)-1, &recs[0].Run
-	slope := func(y []float64) float64 { return (y[n] - y[0]) / (partitions[n] - partitions[0]) }
+	perPartition := func(y []float64) float64 { return (y[n] - y[0]) / (partitions[n] - partitions[0]) }
+	connections := float64(run.Tables.Connections)
 	c := &Calibration{Server: run.ServerVersion}
-	c.Partition, c.Each = slope(shared), slope(each)
-	c.Base = shared[0] - c.Partition*partitions[0]
-	mean, _ := statistics.MeanVariance(perConnection)
+	c.Each = perPartition(each)
+	c.Partition = perPartition(memory) - connections*c.Each
+	mean, _ := statistics.MeanVariance(idle) // while connections open the table, all of them exist
 	c.Connection = mean + each[0] - c.Each*partitions[0]
+	c.Base = memory[0] - connections*c.Connection - partitions[0]*(c.Partition+connections*c.Each)
 	c.Add, _ = statistics.FitLine(at, add)
 	c.From = fmt.Sprintf("--calibrate: this table with %.0f and %.0f partitions on up to %d connections of a private %s %s", partitions[0], partitions[n], run.Tables.Connections, run.Engine, run.ServerVersion)
 	return c, true
