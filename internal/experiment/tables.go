@@ -43,6 +43,8 @@ const (
 	tablesSteps = 10
 	// dropPatience is how long the tables may take to be dropped after an interrupt.
 	dropPatience = 30 * time.Minute
+	// endPatience is how long the processes of closed connections may take to end.
+	endPatience = 10 * time.Second
 )
 
 func (t *Trial) tablesOptions() workload.TablesOptions {
@@ -237,18 +239,26 @@ func (r *tablesRun) create(ctx context.Context, house engine.Household) error {
 		return err
 	}
 	return r.measure(ctx, r.w, func(ctx context.Context, end *result.End) error {
-		if r.dead() || ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return nil
 		}
 		found, err := r.w.Found(ctx)
+		if err != nil {
+			if dead := r.db.Death(err); dead != nil || end.Stopped == bench.StoppedFailed { // that the rest can't be asked for has the same cause
+				end.Warnings = append(end.Warnings, "not counted in the catalog: the run failed")
+				return dead
+			}
+			return err
+		}
 		end.Verified = &result.Verified{Expected: int64(r.w.Made()), Found: found, Counted: true}
 		switch {
-		case err != nil:
 		case found != end.Verified.Expected:
 			err = fmt.Errorf("%s were created, and the catalog has %d", figure.Plural(r.w.Made(), head.Object()), found)
 		case r.w.Made() == head.Objects():
 			if err = r.afterwards(ctx); ctx.Err() != nil {
 				err = nil // interrupted: what was measured is reported
+			} else if err != nil {
+				err = errors.Join(r.db.Death(err), err)
 			}
 		}
 		end.Costs = r.later
@@ -331,6 +341,11 @@ func (r *tablesRun) restart(ctx context.Context) error {
 // openAll opens all tables on one connection, and again on a second one.
 func (r *tablesRun) openAll(ctx context.Context) (err error) {
 	t := r.trial.Spec.Tables
+	before, err := probe.ReadFootprint(r.pid())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.ended(ctx, before.Processes)) }() // after both sessions are closed
 	first, err := r.w.Session(ctx)
 	if err != nil {
 		return err
@@ -357,6 +372,23 @@ func (r *tablesRun) openAll(ctx context.Context) (err error) {
 		return err
 	}
 	return r.cost(ctx, result.TablesCost{Phase: result.TablesReopened, Opened: t.Tables * max(t.Partitions, 1)}, began)
+}
+
+// ended waits until the processes of closed connections have ended, with the memory that they hold. Others may have begun, which don't matter.
+func (r *tablesRun) ended(ctx context.Context, processes int) error {
+	ctx, cancel := context.WithTimeout(ctx, endPatience)
+	defer cancel()
+	for {
+		f, err := probe.ReadFootprint(r.pid())
+		if err != nil || f.Processes <= processes {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 // steps are n in tablesSteps equal steps.

@@ -80,7 +80,9 @@ func manyTables(recs []result.Record) (*projection, error) {
 		}
 		return ""
 	}
-	p.more = append(p.more, &section{Title: "Fitted lines", Parts: []Part{fitTable(p.fits)}})
+	if len(p.fits) > 0 {
+		p.more = append(p.more, &section{Title: "Fitted lines", Parts: []Part{fitTable(p.fits)}})
+	}
 	if later := laterTable(p); len(later.Rows) > 0 {
 		p.more = append(p.more, &section{Title: "A later day", Parts: []Part{later}})
 	}

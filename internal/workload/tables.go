@@ -199,7 +199,7 @@ func (w *Tables) create(ctx context.Context, n int) error {
 func (w *Tables) timed(n int, run func() error) error {
 	began := time.Now()
 	if err := run(); err != nil {
-		return fmt.Errorf("create %s: %w", figure.Plural(w.made+n, "table or partition", "tables or partitions"), err)
+		return w.failed(n, err)
 	}
 	took := time.Since(began)
 	w.made, w.since, w.sinceMade = w.made+n, w.since+took, w.sinceMade+n
@@ -207,6 +207,19 @@ func (w *Tables) timed(n int, run func() error) error {
 		w.Took(OpCreate, took/time.Duration(n))
 	}
 	return nil
+}
+
+// failed says which of them could not be created.
+func (w *Tables) failed(n int, err error) error {
+	what := "table"
+	if w.opt.Partitions > 0 {
+		what = "partition"
+	}
+	err = fmt.Errorf("create %s %s of %s: %w", what, figure.Count(int64(w.made+n)), figure.Count(int64(w.Objects())), err)
+	if dir := w.db.Info().DataDir; errors.Is(err, engine.ErrDiskFull) && dir != "" {
+		return engine.Hinted(fmt.Errorf("the disk with the server's data is full (%s): %w", dir, err), "fewer of them, or a server on a disk with more room")
+	}
+	return err
 }
 
 // mark measures the costs, whenever a part of the tables has been created.

@@ -76,6 +76,9 @@ func rowsRefused(e *mysql.MySQLError) bool {
 // returns for a lost connection.
 const badConnection = "bad connection"
 
+// errCreateTable is any failure of the storage engine to create a table.
+const errCreateTable = 1005
+
 // classify wraps an error with its class.
 func classify(err error) error {
 	if err == nil {
@@ -96,8 +99,8 @@ func classify(err error) error {
 		if strings.Contains(server.Message, "(provider status: ") { // Galera: the node has lost the others as it committed
 			return engine.Classed(engine.ErrConnectionLost, err)
 		}
-		if strings.Contains(server.Message, "No space left on device") {
-			return engine.Classed(engine.ErrDiskFull, err)
+		if strings.Contains(server.Message, "No space left on device") || server.Number == errCreateTable && strings.Contains(server.Message, "(errno: 135 ") {
+			return engine.Classed(engine.ErrDiskFull, err) // 135 is InnoDB's: no more room in a file, or for one
 		}
 		if slices.Contains([]uint16{1044, 1142, 1143, errPrivilege}, server.Number) {
 			return denied(server, err)

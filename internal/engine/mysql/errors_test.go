@@ -76,6 +76,9 @@ func TestClassify(t *testing.T) {
 		want string
 	}{
 		{nil, ""}, {errors.New("other"), ""}, {context.Canceled, ""}, {context.DeadlineExceeded, ""},
+		{&mysql.MySQLError{Number: 1005, Message: "Can't create table `d`.`t` (errno: 135 \"No more room in record file\")"}, "disk full"},
+		{&mysql.MySQLError{Number: 1005, Message: "Can't create table `d`.`t` (errno: 150 \"Foreign key constraint is incorrectly formed\")"}, ""},
+		{&mysql.MySQLError{Number: 3, Message: "Error writing file '/tmp/x.MAD' (Errcode: 28 \"No space left on device\")"}, "disk full"},
 		{mysql.ErrPktTooLarge, refused}, {mysql.ErrInvalidConn, "connection lost"}, {io.EOF, "connection lost"},
 	} {
 		if got := classesOf(classify(c.err)); got != c.want {
