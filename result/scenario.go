@@ -88,6 +88,12 @@ var figureKinds = []struct {
 	{FigureKind{"scan-one", "s", "response time of the query over one partition, the median"}, func(r *Record, _ Curve) float64 {
 		return r.scanSeconds(func(p []ScanPoint) ScanPoint { return p[0] })
 	}},
+	{FigureKind{"hot-rate", "runs/s", "rate of runs that count in one row"}, func(r *Record, c Curve) float64 {
+		if r.Run.HotRow == nil {
+			return math.NaN()
+		}
+		return c.Rows() / c[len(c)-1].Elapsed
+	}},
 	{FigureKind{"table-disk", "bytes", "disk that each table adds, from the first measurement to the last"}, ofTables(func(first, last *TablesCost) float64 {
 		return float64(last.DiskBytes-first.DiskBytes) / float64(last.Objects-first.Objects)
 	})},

@@ -38,7 +38,9 @@ func TestFigure(t *testing.T) {
 			t.Errorf("%s = %v, want %v", name, got, want)
 		}
 	}
+	r.Run.HotRow = &HotRow{}
 	for name, want := range map[string]float64{
+		"hot-rate":   5000.0 / 75,
 		"table-disk": 50, "table-memory": 3, "table-create-first": 2, "table-create-last": 3,
 		"mean": 5000.0 / 75, "first": 100, "last": 50, "min": 50, "max": 100,
 		"period-start": 100, "period-end": 50, "rows": 5000, "bytes-per-row": 123, "scan-one": 0.25, "scan-all": 4,

@@ -75,6 +75,8 @@ type Config struct {
 	// Observe receives each interval when it ends, also the last one of a failed run. Its
 	// error ends the run.
 	Observe func(result.Interval) error
+	// Opened, if set, is called when all clients are connected, before the clock starts.
+	Opened func()
 	// Died, if set, is closed when the server is gone; Death, if set, then returns the reason.
 	Died  <-chan struct{}
 	Death func() error
@@ -160,6 +162,9 @@ func Run(ctx context.Context, w Workload, cfg Config) (Outcome, error) {
 	defer r.endWait()
 	if err := r.open(ctx); err != nil {
 		return Outcome{}, err
+	}
+	if cfg.Opened != nil {
+		cfg.Opened()
 	}
 	return r.execute(ctx, w), nil
 }

@@ -47,6 +47,8 @@ type Declaration struct {
 	// Disk, unless nil, makes the runs jobs of bench disk, on one file of FileBytes at scale 1 in the folder Target, each for DiskTime.
 	Disk     *DiskSpec
 	DiskTime time.Duration
+	// HotRow, unless nil, makes each run count in one row as often as there are rows.
+	HotRow *HotRowSpec
 
 	Runs      []ScriptedRun
 	Published []result.Published
@@ -66,8 +68,9 @@ type ScriptedRun struct {
 	// PeriodShare is a period's share of the rows; 0 means that two periods fit into
 	// the database's cache.
 	PeriodShare float64
-	// Way is that of a run of a partition scan.
-	Way string
+	// Way is that of a run of a partition scan, or of one that counts in one row with these Clients.
+	Way     string
+	Clients int
 	// Set is a setting of the private server, NAME=VALUE, of a run that creates tables.
 	Set string
 	// Job is that of a run of bench disk.
@@ -314,7 +317,7 @@ func (r *scenarioReader) read(root *tomlfile.Value) {
 		scenarioKey{name: "takes", into: &d.Takes}, scenarioKey{name: "target", into: &d.Target},
 		choice("durability", &d.Durability, sandbox.Full, sandbox.Relaxed, sandbox.None),
 		scenarioKey{name: "memory", into: tomlfile.Table}, scenarioKey{name: "scan", into: tomlfile.Table}, scenarioKey{name: "tables", into: tomlfile.Table},
-		scenarioKey{name: "disk", into: tomlfile.Table}, scenarioKey{name: "defaults", into: tomlfile.Table},
+		scenarioKey{name: "hotrow", into: tomlfile.Table}, scenarioKey{name: "disk", into: tomlfile.Table}, scenarioKey{name: "defaults", into: tomlfile.Table},
 		scenarioKey{name: "run", into: tomlfile.Tables}, scenarioKey{name: "published", into: tomlfile.Tables}, scenarioKey{name: "check", into: tomlfile.Tables})
 	disk, usual := root.Find("disk"), target.DefaultServer
 	if disk != nil {
@@ -347,10 +350,17 @@ func (r *scenarioReader) read(root *tomlfile.Value) {
 	if disk != nil {
 		d.Disk, d.DiskTime = &DiskSpec{FileBytes: 1 << 30}, 3*time.Second
 		r.table(disk, scenarioKey{name: "size", into: (*size)(&d.Disk.FileBytes)}, scenarioKey{name: "time", into: &d.DiskTime})
-		for _, key := range []string{"defaults", "memory", "scan", "tables", "rows", "durability"} {
+		for _, key := range []string{"defaults", "memory", "scan", "tables", "hotrow", "rows", "durability"} {
 			if also := root.Find(key); also != nil {
 				r.fail(also, "no "+key, "a scenario of a disk has no %s", key)
 			}
+		}
+	}
+	if t := root.Find("hotrow"); t != nil {
+		d.HotRow = &HotRowSpec{Slots: 1}
+		r.table(t, scenarioKey{"cache", (*time.Duration)(&d.HotRow.Cache), func() bool { return d.HotRow.Cache >= 0 }, `a time, such as "5s"`})
+		if also := cmp.Or(root.Find("defaults"), root.Find("memory"), root.Find("scan"), root.Find("tables")); also != nil {
+			r.fail(also, "no "+also.Key, "a scenario of counting in one row has no %s", also.Key)
 		}
 	}
 	defaults := ScriptedRun{Spec: Spec{Layouts: []string{workload.Plain}, Writers: 1}}
@@ -417,6 +427,9 @@ func (r *scenarioReader) run(t *tomlfile.Value, run ScriptedRun) {
 		keys = []scenarioKey{choice("kind", &run.Job.Kind, workload.DiskKinds()...), {name: "block", into: (*size)(&run.Job.BlockBytes)}, positive("depth", &run.Job.Depth),
 			{"writes", &run.Job.WritePercent, func() bool { return run.Job.WritePercent >= 0 && run.Job.WritePercent <= 100 }, "a percentage, 0 to 100"}}
 	}
+	if r.d.HotRow != nil {
+		keys = []scenarioKey{choice("way", &run.Way, workload.HotWays()...), positive("clients", &run.Clients)}
+	}
 	r.table(t, append(keys, name(&run.Name), scenarioKey{name: "title", into: &run.Title})...)
 	own := cmp.Or(t.Find("period"), t.Find("keep-periods"))
 	switch {
@@ -434,6 +447,9 @@ func (r *scenarioReader) run(t *tomlfile.Value, run ScriptedRun) {
 	case r.d.Disk != nil && run.Job.BlockBytes == 0 && slices.Contains([]string{result.DiskRandom, result.DiskSequential}, run.Job.Kind):
 		r.fail(t, `block = "8KiB"`, "run %q has no block", run.Name)
 	case r.d.Disk != nil:
+	case r.d.HotRow != nil && (run.Way == "" || run.Clients == 0):
+		r.fail(t, `way = "plain" and clients = 100`, "run %q has no way, or no clients", run.Name)
+	case r.d.HotRow != nil:
 	case s.Preset == "":
 		r.fail(t, `preset = "classic", here or in [defaults]`, "run %q has no preset", run.Name)
 	case s.Layouts[0] == workload.Plain && own != nil:
@@ -481,6 +497,8 @@ func (r *scenarioReader) figure(at *tomlfile.Value, run, figure string) {
 		r.fail(at, "table-disk and so on of many tables, others of inserts", "run %q has no %s", run, figure)
 	case strings.HasPrefix(figure, "disk-") != (r.d.Disk != nil):
 		r.fail(at, "disk-requests and so on of a disk, others of inserts", "run %q has no %s", run, figure)
+	case strings.HasPrefix(figure, "hot-") != (r.d.HotRow != nil):
+		r.fail(at, "hot-rate of counting in one row, others of inserts", "run %q has no %s", run, figure)
 	case strings.HasPrefix(figure, "period-") && of.Spec.Layouts[0] == workload.Plain:
 		r.fail(at, "another figure, or a rolling run", "run %q is plain and has no %s", run, figure)
 	}
@@ -513,12 +531,14 @@ func (r *scenarioReader) check(t *tomlfile.Value) {
 	r.d.Checks = append(r.d.Checks, c)
 }
 
-// amount formats what a run makes at a scale: rows, tables, or requests to a file.
+// amount formats what a run makes at a scale: rows, tables, fans, or requests to a file.
 func (d *Declaration) amount(scale float64) string {
 	n := int64(math.Round(float64(d.Rows) * scale))
 	switch {
 	case d.Tables != nil:
 		return figure.Plural(n, "table")
+	case d.HotRow != nil:
+		return figure.Plural(n, "fan")
 	case d.Disk != nil:
 		return fmt.Sprintf("requests for %v to a file of %s", d.DiskTime, figure.Bytes(scale*float64(d.Disk.FileBytes)))
 	}

@@ -189,7 +189,7 @@ func TestScenarioErrors(t *testing.T) {
 }
 
 func TestBuiltinScenarios(t *testing.T) {
-	if want := []string{"daily-2009", "ec2-2012", "many-tables-2012", "orion-2010", "partition-scan-2010", "time-partitions-2012"}; !slices.Equal(Scenarios(), want) {
+	if want := []string{"daily-2009", "ec2-2012", "many-tables-2012", "orion-2010", "partition-scan-2010", "rotating-blades-2010", "time-partitions-2012"}; !slices.Equal(Scenarios(), want) {
 		t.Errorf("built in are %v, want %v", Scenarios(), want)
 	}
 	for _, name := range Scenarios() {
@@ -198,7 +198,7 @@ func TestBuiltinScenarios(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		inserts := d.Scan == nil && d.Tables == nil && d.Disk == nil
+		inserts := d.Scan == nil && d.Tables == nil && d.Disk == nil && d.HotRow == nil
 		if d.Name != name || d.Story == "" || d.Takes == 0 || len(d.Published) == 0 && d.Scan == nil || len(d.Checks) == 0 || d.MemoryShare == 0 && inserts {
 			t.Errorf("%s: %+v", name, d)
 		}

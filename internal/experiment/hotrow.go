@@ -84,59 +84,60 @@ func (e *Env) hotRow(ctx context.Context, s *Spec) ([]result.Record, error) {
 	for round := range s.Repeat {
 		for _, n := range s.HotRow.Clients {
 			for _, way := range inTurn(s.HotRow.Ways, round) {
-				all = append(all, hotTrial{way, n, round, len(all) > 0})
+				t := hotTrial{way, n, Trial{Spec: s, Whole: s, Again: len(all) > 0}}
+				if s.Repeat > 1 {
+					t.Repeat, t.Repeats = round+1, s.Repeat
+				}
+				all = append(all, t)
 			}
 		}
 	}
 	return each(ctx, all, func(t hotTrial) string { return fmt.Sprintf("way %s, %s", t.way, figure.Plural(t.clients, "client")) },
-		func(t hotTrial) ([]result.Record, error) { return e.hotTrial(ctx, s, t) })
+		func(t hotTrial) ([]result.Record, error) { return e.hotTrial(ctx, t.way, t.clients, t.Trial) })
 }
 
 type hotTrial struct {
 	way     string
 	clients int
-	round   int
-	again   bool // an earlier trial left its tables
+	Trial
 }
 
 // ceilingRuns is the number of runs of one client that tell for how long the counter's lock is held.
 const ceilingRuns = 200
 
-func (e *Env) hotTrial(ctx context.Context, s *Spec, t hotTrial) ([]result.Record, error) {
+// hotTrial measures one way with one number of clients.
+func (e *Env) hotTrial(ctx context.Context, way string, clients int, t Trial) ([]result.Record, error) {
+	own := *t.Spec
 	// All numbers of clients are measured on a server of the same settings.
-	url, err := target.ForClients(s.Target(), slices.Max(s.HotRow.Clients), t.way)
+	url, err := target.ForClients(own.Target(), slices.Max(own.HotRow.Clients), way)
 	if err != nil {
 		return nil, err
 	}
-	own := *s
-	own.Targets = []string{url}
-	m := measurement{env: e, polled: true, trial: &Trial{Spec: &own, Whole: s, Again: t.again}}
-	if s.Repeat > 1 {
-		m.trial.Repeat, m.trial.Repeats = t.round+1, s.Repeat
-	}
-	err = m.open(ctx, func() error { return m.hotRow(ctx, t) })
+	own.Targets, t.Spec = []string{url}, &own
+	m := measurement{env: e, polled: true, trial: &t}
+	err = m.open(ctx, func() error { return m.hotRow(ctx, way, clients) })
 	if m.rec == nil {
 		err = early(ctx, err)
 	}
 	return recorded(m.rec, err)
 }
 
-func (m *measurement) hotRow(ctx context.Context, t hotTrial) error {
+func (m *measurement) hotRow(ctx context.Context, way string, clients int) error {
 	s := m.trial.Spec
-	if err := m.roomFor(ctx, t.clients); err != nil {
+	if err := m.roomFor(ctx, clients); err != nil {
 		return err
 	}
-	head := &result.HotRow{Way: t.way, CacheSeconds: s.HotRow.Cache.D().Seconds()}
-	if t.way == workload.HotSlots {
+	head := &result.HotRow{Way: way, CacheSeconds: s.HotRow.Cache.D().Seconds()}
+	if way == workload.HotSlots {
 		head.Slots = s.HotRow.Slots
 	}
 	if err := m.ceiling(ctx, head); err != nil {
 		return err
 	}
-	if err := m.clientAlone(ctx, head, t.clients); err != nil {
+	if err := m.clientAlone(ctx, head, clients); err != nil {
 		return err
 	}
-	w, err := workload.NewHotRow(m.db.DB, s.hotOptions(t.way, t.clients))
+	w, err := workload.NewHotRow(m.db.DB, s.hotOptions(way, clients))
 	if err != nil {
 		return err
 	}
@@ -144,20 +145,20 @@ func (m *measurement) hotRow(ctx context.Context, t hotTrial) error {
 	if err != nil {
 		return err
 	}
-	if t.way == workload.HotAppend {
-		if w.Roll, err = m.hotEvents(ctx, w.Events()); err != nil {
+	if way == workload.HotAppend {
+		if schema, w.Roll, err = m.hotEvents(ctx, w.Tables()[0]); err != nil {
 			return err
 		}
 	}
 	own := result.Run{
-		Name:   fmt.Sprintf("%s, %s on %s", t.way, figure.Plural(t.clients, "client"), m.db.Info().Engine),
+		Name:   fmt.Sprintf("%s, %s on %s", way, figure.Plural(clients, "client"), m.db.Info().Engine),
 		HotRow: head, Schema: schema, Deviations: w.Deviations(),
 	}
 	if m.trial.Repeat > 0 {
 		own.Name += fmt.Sprintf(" #%d", m.trial.Repeat)
 	}
-	cfg := bench.Config{Operation: workload.OpRun, Clients: t.clients, Batch: 1, Rows: s.Rows, MaxTime: s.MaxTime.D(),
-		Interval: s.Interval.D(), RetryFor: s.RetryFor.D(), Grace: workload.HotGrace(t.clients)}
+	cfg := bench.Config{Operation: workload.OpRun, Clients: clients, Batch: 1, Rows: s.Rows, MaxTime: s.MaxTime.D(),
+		Interval: s.Interval.D(), RetryFor: s.RetryFor.D(), Grace: workload.HotGrace(clients)}
 	parts := partLatencies{of: map[string]*hdrhistogram.Histogram{}}
 	w.Took, m.note = parts.took, parts.note
 	if err := m.begin(ctx, w.Tables(), cfg, own, own.Name); err != nil {
@@ -257,30 +258,42 @@ func (m *measurement) ceiling(ctx context.Context, head *result.HotRow) error {
 }
 
 // hotEvents creates the rolling table of way append with its roll-up, and returns what keeps that.
-func (m *measurement) hotEvents(ctx context.Context, t *engine.Table) (roll func(context.Context, time.Time) error, err error) {
-	create, err := m.db.Dialect().Render(engine.CreateTable{Table: t})
+func (m *measurement) hotEvents(ctx context.Context, t *engine.Table) (schema []string, roll func(context.Context, time.Time) error, err error) {
+	bare := *t
+	bare.Indexes = nil // not all servers create them with the table
+	create, err := m.db.Dialect().Render(engine.CreateTable{Table: &bare})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	d, err := rolling.ParseDeclarationFor("the events", fmt.Appendf(nil, hotDeclaration, t.Name, strings.Join(create, ";\n"), workload.HotEventTime, workload.HotLevel), m.db.Text)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	table, err := maintain.Open(ctx, m.db.DB.(engine.Keeper), d, time.Now)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	plan, err := table.PlanApply(ctx)
 	if err == nil {
-		err = plan.Run(ctx, func(maintain.ApplyStep) {})
+		err = plan.Run(ctx, func(s maintain.ApplyStep) {
+			for _, q := range s.SQL {
+				if strings.Contains(q, m.db.Dialect().Quote(t.Name)) { // and not the state
+					schema = append(schema, q)
+				}
+			}
+		})
 	}
-	if err != nil {
-		return nil, err
+	index := engine.CreateIndexes{Table: t, Indexes: t.Indexes}
+	if err == nil {
+		create, err = m.db.Dialect().Render(index)
 	}
-	return func(ctx context.Context, upTo time.Time) error {
+	if err == nil {
+		schema, err = append(schema, create...), m.db.Apply(ctx, index)
+	}
+	return schema, func(ctx context.Context, upTo time.Time) error {
 		_, err := table.Rollups.Refresh(ctx, rolling.Position(upTo))
 		return err
-	}, nil
+	}, err
 }
 
 // hotDeclaration is that of the events. Its periods outlast a run.
@@ -292,8 +305,8 @@ create = '''
 time = "%s"
 
 [period]
-every = "1d"
-ahead = "2d"
+every = "7d"
+ahead = "1d"
 
 [[rollup]]
 name = "%s"

@@ -213,12 +213,12 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, prove func(
 	restore := prepareRuntime(m.db.Capabilities(), clients)
 	defer restore()
 	done, err := m.warmUp(ctx, w, cfg)
-	m.probe.Start(ctx)
 	switch {
 	case err != nil || done.Err != nil || done.Stopped == bench.StoppedInterrupted:
 	case over != "":
 		done.Stopped = over
 	default:
+		cfg.Opened = func() { m.probe.Start(ctx) }
 		done, err = bench.Run(ctx, w, cfg)
 	}
 	if err != nil {

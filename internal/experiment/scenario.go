@@ -125,6 +125,9 @@ func (p *ScenarioPlan) specOf(r *ScriptedRun, s *Spec) (*Spec, error) {
 	if p.d.Tables != nil {
 		return p.tablesSpec(r, s)
 	}
+	if p.d.HotRow != nil {
+		return p.hotSpec(r, s)
+	}
 	if p.d.Scan == nil {
 		return p.spec(r, s)
 	}
@@ -156,6 +159,21 @@ func (p *ScenarioPlan) tablesSpec(r *ScriptedRun, s *Spec) (*Spec, error) {
 	}
 	if err != nil {
 		return nil, refuse(Hint(err), "%s: run %s: %w", p.d.At(r.Name, "name"), r.Name, err)
+	}
+	return out, nil
+}
+
+// hotSpec returns the Spec of a run that counts in one row.
+func (p *ScenarioPlan) hotSpec(r *ScriptedRun, s *Spec) (*Spec, error) {
+	hot := *p.d.HotRow
+	hot.Ways, hot.Clients = []string{r.Way}, []int{r.Clients}
+	out := &Spec{Workload: HotRow, HotRow: &hot, Targets: []string{p.target}, Layouts: []string{workload.Plain}, Rows: p.rows, Repeat: 1,
+		Interval: s.Interval, DropExisting: s.DropExisting, Replicas: s.Replicas, RetryFor: Duration(time.Hour)}
+	if s.Scenario.MaxTime != nil {
+		out.MaxTime = *s.Scenario.MaxTime
+	}
+	if err := out.Validate(); err != nil {
+		return nil, refuse(Hint(err), "%s: run %s: %w", p.d.At(r.Name, "way"), r.Name, err)
 	}
 	return out, nil
 }
@@ -248,6 +266,10 @@ func (p *ScenarioPlan) Run(ctx context.Context, env *Env) ([]result.Record, erro
 		env.Show.Note(fmt.Sprintf("run %d of %d: %s", n, len(p.trials), t.Scenario.Run))
 		if p.d.Tables != nil {
 			return env.tablesRun(ctx, t.Spec, &t)
+		}
+		if p.d.HotRow != nil {
+			t.Again = n > 1
+			return env.hotTrial(ctx, t.Spec.HotRow.Ways[0], t.Spec.HotRow.Clients[0], t)
 		}
 		t.Spec.Targets, t.Scenario.FinalBytes = []string{p.target}, p.finalBytes
 		if p.finalBytes == 0 {

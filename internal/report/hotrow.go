@@ -70,7 +70,7 @@ func hotRows(recs []result.Record) (*projection, error) {
 	part[0].smaller = true
 	isPart := func(section string) bool { return strings.Contains(section, " on ") }
 	if slices.ContainsFunc(recs, func(r result.Record) bool { return r.End != nil && r.End.CatchUpSeconds > 0 }) {
-		all = append(all, measure{key: "catch_up_seconds", name: "replica behind", format: seconds})
+		all = append(all, measure{key: "catch_up_seconds", name: "replica behind", format: func(s float64) string { return micros(1e6 * s) }})
 	}
 	p.measures = func(section string) []measure {
 		if isPart(section) {

@@ -50,12 +50,11 @@ const (
 	HotSlots       = "slots"        // the counter is several rows, each run takes one: a free one by SKIP LOCKED, or a random one
 	HotNoDetect    = "no-detect"    // plain, and the server looks for no deadlocks
 	HotThreadPool  = "thread-pool"  // plain, and the server's threads are fewer than its connections
-	HotAppend      = "append"       // an event is appended to a rolling table, whose roll-up is the counter
+	HotAppend      = "append"       // fan_of is a rolling table, whose roll-up is the counter: one INSERT
 )
 
-// The rolling table of HotAppend, its time, and its roll-up, whose live view is the counter.
+// Of HotAppend, fan_of is a rolling table with a time, and the live view of its roll-up is the counter.
 const (
-	HotEvents     = "fan_event"
 	HotEventTime  = "ts"
 	HotLevel      = "fans_1s"
 	hotRollEvery  = 500 * time.Millisecond
@@ -87,9 +86,11 @@ type HotRow struct {
 	db     engine.DB
 	reader engine.Reader // nil if the engine stores nothing
 	opt    HotRowOptions
-	tables []*engine.Table
+	tables *Insert
 
-	count cachedCount
+	made time.Time
+	// read is when the count was last read, in nanoseconds since made; 0 is never.
+	read atomic.Int64
 	// Roll, if set, computes the roll-up of HotAppend up to a time, before which no event is missing.
 	Roll    func(ctx context.Context, upTo time.Time) error
 	clients []*hotClient // guarded by mu
@@ -103,23 +104,10 @@ type HotRow struct {
 	Took func(part string, d time.Duration)
 }
 
-type cachedCount struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-// fresh reports whether the count was read within a time, and notes that it is read now if not.
-func (c *cachedCount) fresh(within time.Duration) bool {
-	if within <= 0 {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if now := time.Now(); now.Sub(c.at) > within {
-		c.at = now
-		return false
-	}
-	return true
+// due reports whether a run must read the count, because no client has for as long as it may be old.
+func (w *HotRow) due() bool {
+	now, last := int64(time.Since(w.made)), w.read.Load()
+	return w.opt.Cache <= 0 || (last == 0 || now-last > int64(w.opt.Cache)) && w.read.CompareAndSwap(last, now)
 }
 
 // NewHotRow checks the options. It does not access the database.
@@ -132,23 +120,22 @@ func NewHotRow(db engine.DB, opt HotRowOptions) (*HotRow, error) {
 	case (opt.Way == HotSlots || opt.Way == HotAppend) && db.Capabilities().SerialWrites:
 		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("way %s: %s has one writer at a time, and no locks of rows", opt.Way, db.Info().Engine))
 	}
-	id := engine.Column{Name: "item_id", Type: engine.Int64}
+	user, item, slot := engine.Column{Name: "user_id", Type: engine.Int64}, engine.Column{Name: "item_id", Type: engine.Int64}, engine.Column{Name: "slot", Type: engine.Int64}
+	tables := []engine.Table{
+		{Name: "fan_of", Columns: []engine.Column{user, item}, PrimaryKey: []string{"user_id", "item_id"}, Indexes: []engine.Index{{Name: "fans_of_item", Columns: []string{"item_id"}}}},
+		{Name: "fan_count", Columns: []engine.Column{item, slot, {Name: "fans", Type: engine.Int64}}, PrimaryKey: []string{"item_id", "slot"}},
+	}
 	if opt.Way == HotAppend {
 		opt.Cache = max(opt.Cache, hotFreshness)
+		tables = []engine.Table{{Name: "fan_of", Columns: []engine.Column{{Name: HotEventTime, Type: engine.Time}, item, user}, PrimaryKey: []string{HotEventTime, "item_id", "user_id"},
+			Indexes: []engine.Index{{Name: "item_of_fan", Columns: []string{"user_id", "item_id"}}}}}
 	}
-	w := &HotRow{db: db, opt: opt, causes: map[string]int64{}, arriving: make(chan struct{}, hotArriving)}
-	w.tables = []*engine.Table{
-		{Name: "fan_of", Columns: []engine.Column{{Name: "user_id", Type: engine.Int64}, id}, PrimaryKey: []string{"user_id", "item_id"},
-			Indexes: []engine.Index{{Name: "fans_of_item", Columns: []string{"item_id"}}}},
-		{Name: "fan_count", Columns: []engine.Column{id, {Name: "slot", Type: engine.Int64}, {Name: "fans", Type: engine.Int64}}, PrimaryKey: []string{"item_id", "slot"}},
+	w := &HotRow{db: db, opt: opt, made: time.Now(), causes: map[string]int64{}, arriving: make(chan struct{}, hotArriving), tables: newInsert(db, InsertOptions{Layout: Plain}, preset{})}
+	w.tables.tables = nil
+	for _, t := range tables {
+		w.tables.tables = append(w.tables.tables, &table{Table: t})
 	}
 	return w, nil
-}
-
-// Events is the table that the runs of HotAppend append to.
-func (w *HotRow) Events() *engine.Table {
-	return &engine.Table{Name: HotEvents, Columns: []engine.Column{{Name: HotEventTime, Type: engine.Time}, {Name: "item_id", Type: engine.Int64},
-		{Name: "user_id", Type: engine.Int64}}, PrimaryKey: []string{HotEventTime, "item_id", "user_id"}}
 }
 
 // counter is the table or view that a run reads the count from.
@@ -163,72 +150,43 @@ func (w *HotRow) counter() string {
 func (w *HotRow) Deviations() []string {
 	out := []string{"fan_count has a column slot in its key, 0 but for way slots"}
 	if w.opt.Way == HotAppend {
-		out = append(out, "the count is read from "+w.counter()+" at most once a second, and not by each run")
+		out = []string{"the count is read from " + w.counter() + " at most once a second, and not by each run",
+			"fan_of has a time and is partitioned by it: its key can't refuse a fan a second time, whom the second query of a run finds",
+			"fan_of has its index for the second query, and none on item_id alone"}
 	}
 	return out
 }
 
 // Tables returns the tables.
-func (w *HotRow) Tables() []*engine.Table { return w.tables }
+func (w *HotRow) Tables() []*engine.Table { return w.tables.Tables() }
 
-func (w *HotRow) slots() int {
-	if w.opt.Way == HotSlots {
-		return w.opt.Slots
-	}
-	return 1
-}
-
-// Setup creates the tables, with a counter of 0. It returns the statements that created the schema.
+// Setup creates the tables, with a counter of 0; of HotAppend the caller creates fan_of. It returns the statements that created the schema.
 func (w *HotRow) Setup(ctx context.Context, dropExisting bool) (schema []string, err error) {
-	for _, t := range w.tables {
-		exists, err := w.db.Catalog().Exists(ctx, t)
-		if err != nil {
-			return nil, err
-		}
-		if exists && !dropExisting {
-			return nil, engine.Hinted(engine.Classed(engine.ErrTableExists, fmt.Errorf("table %s exists in %s", t.Name, w.db.Info().Target)),
-				"--drop-existing to drop it with all its rows, or another database")
-		}
-		if exists {
-			if err := w.db.Apply(ctx, engine.DropTable{Table: t}); err != nil {
-				return nil, err
-			}
-		}
-		create := engine.CreateTable{Table: t}
-		text, err := w.db.Dialect().Render(create)
-		if err == nil {
-			err = w.db.Apply(ctx, create)
-		}
-		if err != nil {
-			return nil, err
-		}
-		schema = append(schema, text...)
+	if w.opt.Way == HotAppend {
+		_, err = w.tables.exists(ctx, w.tables.tables[0], false)
+	} else {
+		schema, err = w.tables.Setup(ctx, dropExisting)
 	}
-	if !w.db.Capabilities().Stores {
-		return schema, nil
+	if err != nil || !w.db.Capabilities().Stores {
+		return schema, err
 	}
 	reader, ok := w.db.(engine.Reader)
 	if !ok {
 		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("%s answers no queries", w.db.Info().Engine))
 	}
-	w.reader = reader
-	rows := make([]string, w.slots())
-	for i := range rows {
-		rows[i] = fmt.Sprintf("(%s, %d, 0)", hotItem, i)
+	if w.reader = reader; w.opt.Way == HotAppend {
+		return nil, nil
 	}
-	return schema, w.with(ctx, func(s *engine.Session) error {
-		_, err := s.Exec(ctx, "INSERT INTO fan_count (item_id, slot, fans) VALUES "+strings.Join(rows, ", "))
-		return err
-	})
-}
-
-// with runs fn on a connection of its own.
-func (w *HotRow) with(ctx context.Context, fn func(*engine.Session) error) error {
-	s, err := w.reader.ReadSession(ctx, nil)
+	rows := []string{"(" + hotItem + ", 0, 0)"}
+	for i := 1; i < w.opt.Slots && w.opt.Way == HotSlots; i++ {
+		rows = append(rows, fmt.Sprintf("(%s, %d, 0)", hotItem, i))
+	}
+	s, err := reader.ReadSession(ctx, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return errors.Join(fn(s), s.Close())
+	_, err = s.Exec(ctx, "INSERT INTO fan_count (item_id, slot, fans) VALUES "+strings.Join(rows, ", "))
+	return schema, errors.Join(err, s.Close())
 }
 
 // Prove compares the counter with the rows, and both with the runs that were acknowledged. It returns how
@@ -240,7 +198,11 @@ func (w *HotRow) Prove(ctx context.Context, reader engine.Reader) (expected, fou
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	var rows int64
-	for q, into := range map[string]*int64{"SELECT SUM(fans) FROM " + w.counter(): &found, "SELECT COUNT(*) FROM fan_of": &rows} {
+	fans := "SELECT COUNT(*) FROM fan_of"
+	if w.opt.Way == HotAppend {
+		fans = "SELECT COUNT(DISTINCT user_id) FROM fan_of" // which its key doesn't ensure
+	}
+	for q, into := range map[string]*int64{"SELECT SUM(fans) FROM " + w.counter(): &found, fans: &rows} {
 		text, err := firstValue(ctx, s, q)
 		if err == nil {
 			*into, err = strconv.ParseInt(text, 10, 64)
@@ -326,8 +288,8 @@ func (w *HotRow) Causes() map[string]int64 {
 // may not have been committed.
 func (w *HotRow) Background(ctx context.Context, _ func(string, string, time.Time)) error {
 	for w.Roll != nil && engine.Sleep(ctx, hotRollEvery) == nil {
-		upTo := time.Now()
 		w.mu.Lock()
+		upTo := time.Now() // an event whose time is not known yet is later
 		for _, c := range w.clients {
 			if at := c.event.Load(); at != 0 {
 				upTo = time.Unix(min(at, upTo.Unix()), 0)
@@ -335,7 +297,8 @@ func (w *HotRow) Background(ctx context.Context, _ func(string, string, time.Tim
 		}
 		w.mu.Unlock()
 		err := w.Roll(ctx, upTo)
-		if err != nil && ctx.Err() == nil && !engine.Retryable(err) && !errors.Is(err, engine.ErrUnreachable) {
+		// Of a server that is killed the lease is lost, which cancels the roll-up.
+		if err != nil && ctx.Err() == nil && !engine.Retryable(err) && !errors.Is(err, engine.ErrUnreachable) && !errors.Is(err, context.Canceled) {
 			return fmt.Errorf("roll up the events: %w", err)
 		}
 	}
@@ -368,7 +331,7 @@ type hotClient struct {
 	asked  bool
 	took   [3]time.Duration
 	locked time.Time // when the UPDATE was sent
-	// event is the time of the event of HotAppend that is being appended, in seconds since the epoch; 0 is none.
+	// event is the time of the row of HotAppend that is being inserted, in seconds since the epoch; 0 is none. It is set under the HotRow's lock.
 	event atomic.Int64
 	// arriving means that it has an element in the HotRow's, there that it has had one.
 	arriving, there bool
@@ -411,7 +374,7 @@ func (c *hotClient) Do(ctx context.Context) error {
 		c.took[part], began = now.Sub(began), now
 	}
 	c.took = [3]time.Duration{}
-	if !c.w.count.fresh(c.w.opt.Cache) {
+	if c.w.due() {
 		before := c.w.acked.Load()
 		text, err := c.ask(ctx, "SELECT SUM(fans) FROM "+c.w.counter()+" WHERE item_id = "+hotItem)
 		if err != nil {
@@ -437,7 +400,12 @@ func (c *hotClient) Do(ctx context.Context) error {
 	mark(2)
 	c.asked = false
 	c.event.Store(0)
-	c.w.done(c.took)
+	c.w.acked.Add(1)
+	for i, op := range hotParts {
+		if c.took[i] > 0 && c.w.Took != nil {
+			c.w.Took(op, c.took[i])
+		}
+	}
 	return nil
 }
 
@@ -459,36 +427,32 @@ func (c *hotClient) commit(ctx context.Context, user string) error {
 	case HotOneTrip:
 		statements = []string{strings.Join(statements, "; ")}
 	case HotAppend:
-		// A run that begins again keeps its event's time: no roll-up has passed it.
+		// A run that begins again keeps its event's time: no roll-up has passed it, and it can't be inserted twice.
 		if c.event.Load() == 0 {
+			c.w.mu.Lock()
 			c.event.Store(time.Now().Unix())
+			c.w.mu.Unlock()
 		}
 		at := time.Unix(c.event.Load(), 0).UTC().Format(hotTimeLayout)
-		statements[2] = "INSERT INTO " + HotEvents + " (" + HotEventTime + ", item_id, user_id) VALUES ('" + at + "', " + hotItem + ", " + user + ")"
+		statements = []string{"INSERT INTO fan_of (" + HotEventTime + ", item_id, user_id) VALUES ('" + at + "', " + hotItem + ", " + user + ")"}
 	}
 	if c.w.reader == nil {
 		return nil
 	}
 	for i, q := range statements {
-		if last := i == len(statements)-1; last {
-			c.asked = true
-		} else if c.w.opt.Way == HotSlots && i == 2 {
+		last, counts := i == len(statements)-1, strings.Contains(q, update)
+		if counts || last && i == 0 {
 			c.locked = time.Now()
-			slot, err := c.slot(ctx)
-			if err == nil {
-				_, err = c.s.Exec(ctx, update+slot)
+			if c.w.opt.Way == HotSlots {
+				slot, err := c.slot(ctx)
+				if err != nil {
+					return err
+				}
+				q = update + slot
 			}
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		if i == 0 || strings.HasPrefix(q, update+"0") {
-			c.locked = time.Now()
-		}
-		if len(statements) == 1 || strings.HasPrefix(q, update) {
 			c.arrived() // what follows waits for the lock, and not for a processor
 		}
+		c.asked = c.asked || last
 		if _, err := c.s.Exec(ctx, q); err != nil {
 			return err
 		}
@@ -506,55 +470,19 @@ func (c *hotClient) slot(ctx context.Context) (string, error) {
 			return slot, err
 		}
 	}
-	c.arrived()
 	return strconv.Itoa(rand.IntN(c.w.opt.Slots)), nil
 }
 
-func (w *HotRow) done(took [3]time.Duration) {
-	w.acked.Add(1)
-	for i, op := range hotParts {
-		if took[i] > 0 && w.Took != nil {
-			w.Took(op, took[i])
-		}
-	}
-}
-
 // hotCauses are why a run is begun again.
-var hotCauses = []struct {
-	class error
-	name  string
-}{
-	{engine.ErrDeadlock, "deadlock"}, {engine.ErrLockTimeout, "lock timeout"}, {engine.ErrConnectionLost, "lost connection"},
-}
+var hotCauses = []retryCause{{engine.ErrDeadlock, false, "deadlock"}, {engine.ErrLockTimeout, false, "lock timeout"}, {engine.ErrConnectionLost, false, "lost connection"}}
 
-// Recover rolls back, on a new connection if the old one is lost: the run begins again.
-func (c *hotClient) Recover(ctx context.Context, failed error) error {
-	cause := "other"
-	if i := slices.IndexFunc(hotCauses, func(k struct {
-		class error
-		name  string
-	}) bool {
-		return errors.Is(failed, k.class)
-	}); i >= 0 {
-		cause = hotCauses[i].name
-	}
+// Recover implements bench.Client.
+func (c *hotClient) Recover(ctx context.Context, failed error) (err error) {
 	c.w.mu.Lock()
-	c.w.causes[cause]++
+	countCause(c.w.causes, hotCauses, failed, c.asked)
 	c.w.mu.Unlock()
-	if !errors.Is(failed, engine.ErrConnectionLost) {
-		c.asked = false // it was answered: it did not commit
-		if _, err := c.s.Exec(ctx, "ROLLBACK"); err == nil {
-			return nil
-		} else if !errors.Is(err, engine.ErrConnectionLost) {
-			return err
-		}
-	}
-	s, err := engine.Talk(ctx, c.w.reader)
-	if err != nil {
-		return err
-	}
-	err = c.s.Close()
-	c.s = s
+	c.asked = c.asked && errors.Is(failed, engine.ErrConnectionLost) // else it was answered: it did not commit
+	c.s, err = renewed(ctx, c.s, failed, func(ctx context.Context) (*engine.Session, error) { return engine.Talk(ctx, c.w.reader) })
 	return err
 }
 

@@ -496,38 +496,21 @@ func (c *tpccTerminal) stockLevel() {
 	c.exec(0, "COMMIT")
 }
 
-// tpccCauses are why a transaction is begun again; commit: that its COMMIT was sent.
-var tpccCauses = []struct {
-	class  error
-	commit bool
-	name   string
-}{
+// tpccCauses are why a transaction is begun again.
+var tpccCauses = []retryCause{
 	{errOvertaken, false, "delivery overtaken"}, {engine.ErrDeadlock, true, "write set refused at COMMIT"}, {engine.ErrDeadlock, false, "deadlock"},
 	{engine.ErrLockTimeout, false, "lock timeout"}, {engine.ErrConnectionLost, false, "lost connection"},
 }
 
-// Recover implements bench.Client: it rolls back, on a new connection if the old one is lost.
-func (c *tpccTerminal) Recover(ctx context.Context, failed error) error {
-	for _, k := range tpccCauses {
-		if errors.Is(failed, k.class) && (!k.commit || c.asked != nil) {
-			c.w.mu.Lock()
-			c.w.causes[k.name]++
-			c.w.mu.Unlock()
-			break
-		}
-	}
+// Recover implements bench.Client.
+func (c *tpccTerminal) Recover(ctx context.Context, failed error) (err error) {
+	c.w.mu.Lock()
+	countCause(c.w.causes, tpccCauses, failed, c.asked != nil)
+	c.w.mu.Unlock()
 	if !errors.Is(failed, engine.ErrConnectionLost) {
 		c.asked = nil // it was answered: it did not commit
-		if _, err := c.s.Exec(ctx, "ROLLBACK"); err == nil || !errors.Is(err, engine.ErrConnectionLost) {
-			return err
-		}
 	}
-	s, err := c.session(ctx, nil)
-	if err != nil {
-		return err
-	}
-	err = c.s.Close()
-	c.s = s
+	c.s, err = renewed(ctx, c.s, failed, func(ctx context.Context) (*engine.Session, error) { return c.session(ctx, nil) })
 	return err
 }
 

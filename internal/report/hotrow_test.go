@@ -1,0 +1,29 @@
+package report_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/result"
+)
+
+// TestHotRowReport compares the reports of stored runs of `bench hotrow` with a replica, and of one that was cut off.
+func TestHotRowReport(t *testing.T) {
+	recs, err := result.ReadFile("testdata/records/hotrow.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	goldens(t, "hotrow", recs, "txt", "md")
+	pngOf(t, report.PNGOptions{}, recs, 1200, 675)
+	// The time that the replica needed is in the unit of its size, in each form.
+	for _, format := range []string{"txt", "md", "html"} {
+		if text := render(t, format, recs); !strings.Contains(text, "replica behind") || !strings.Contains(text, "2.71 ms") || strings.Contains(text, "0.0027") {
+			t.Errorf("%s: %s", format, text)
+		}
+	}
+	recs[0].End, recs[0].Intervals = nil, recs[0].Intervals[:1]
+	if text := render(t, "txt", recs); strings.Contains(text, "NaN") || !strings.Contains(text, "incomplete") && !strings.Contains(text, "cut off") {
+		t.Error(text)
+	}
+}
