@@ -32,6 +32,7 @@ func only(t *testing.T, root string) sandbox.Instance {
 // TestNamed: a named server keeps running when the process that started it ends. Any
 // other process can list it, stop it, and start it again with its data.
 func TestNamed(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, o sandbox.Options) {
 		c := startChild(t, o, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, nameVariable+"=a") })
 		info := c.info(t)

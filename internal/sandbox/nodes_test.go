@@ -29,6 +29,7 @@ var present = map[string]func(socket string) []string{
 
 // Nodes are started, stopped, brought back and removed with their head, which can present their tables.
 func TestNodes(t *testing.T) {
+	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "mariadb", "postgres") {
 		statements := present[kind]
 		t.Run(kind, func(t *testing.T) {

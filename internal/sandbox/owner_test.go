@@ -21,6 +21,7 @@ import (
 // executes a statement, and the next start removes its files, inside and outside
 // the root, and processes that outlived a killed server.
 func TestOwnerKilled(t *testing.T) {
+	t.Parallel()
 	for name, deep := range map[string]string{"short path": "", "long path": strings.Repeat("long/", 30)} {
 		t.Run(name, func(t *testing.T) {
 			eachKind(t, func(t *testing.T, o sandbox.Options) {
@@ -52,6 +53,7 @@ func TestOwnerKilled(t *testing.T) {
 
 // TestOwnerKilledEarly kills owners at random moments of their start.
 func TestOwnerKilledEarly(t *testing.T) {
+	t.Parallel()
 	o := small(t, "mariadb")
 	for i := range 12 {
 		c := startChild(t, o)
@@ -66,6 +68,7 @@ func TestOwnerKilledEarly(t *testing.T) {
 }
 
 func TestOwnerTerminated(t *testing.T) {
+	t.Parallel()
 	o := small(t, "mariadb")
 	c := startChild(t, o)
 	info := c.info(t)
@@ -119,6 +122,7 @@ func TestStartTogether(t *testing.T) {
 
 // TestOrdinaryUser starts servers as nobody.
 func TestOrdinaryUser(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can become another user; the other tests have run as one")
 	}
@@ -162,6 +166,7 @@ func TestOrdinaryUser(t *testing.T) {
 // TestForeignServer: a server in a directory that looks like a sandbox, but is
 // not provably one, is not stopped.
 func TestForeignServer(t *testing.T) {
+	t.Parallel()
 	o := small(t, "mariadb")
 	kept := o
 	kept.Keep = filepath.Join(t.TempDir(), "kept")

@@ -57,6 +57,7 @@ func sharedMemory(t *testing.T, inode uint64) (n int) {
 
 // TestPostgresKill: no process of a server outlives its Kill or its Stop.
 func TestPostgresKill(t *testing.T) {
+	t.Parallel()
 	o := small(t, "postgres")
 	s := start(t, o)
 	fi, err := os.Stat(s.DataDir)

@@ -17,6 +17,7 @@ import (
 // TestRestart: rows committed before a kill exist after a restart, on the same
 // socket and port.
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*sandbox.Options){
 		"mariadb":  func(*sandbox.Options) {},
 		"rocksdb":  func(o *sandbox.Options) { o.Kind, o.Storage = "mariadb", sandbox.RocksDB },
@@ -90,6 +91,7 @@ func TestRestart(t *testing.T) {
 // TestRestartOwnerKilled: a server that was restarted, or is restarting, ends
 // with its owner, like the first one.
 func TestRestartOwnerKilled(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"mariadb", "postgres"} {
 		t.Run(name, func(t *testing.T) {
 			o := small(t, name)

@@ -39,6 +39,7 @@ var settingsMySQL = map[string]string{
 
 // TestStartStop: a server has the requested settings, records them, and leaves nothing.
 func TestStartStop(t *testing.T) {
+	t.Parallel()
 	ansi := map[string]string{"innodb_io_capacity": "1234", "sql_mode": "ANSI,TRADITIONAL"}
 	for kind, test := range map[string]struct {
 		set, values  map[string]string
@@ -103,6 +104,7 @@ func TestStartStop(t *testing.T) {
 
 // TestMySQL: the settings and the identity that only MySQL has.
 func TestMySQL(t *testing.T) {
+	t.Parallel()
 	o := small(t, "mysql")
 	o.Redo = 20 << 20
 	// Some are set when the data directory is installed; defaults of sessions don't
@@ -129,6 +131,7 @@ func TestMySQL(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
+	t.Parallel()
 	for _, mib := range []int64{6, 64, 129, 384} {
 		t.Run(fmt.Sprintf("%d MiB", mib), func(t *testing.T) {
 			o := small(t, "mariadb")
@@ -139,6 +142,7 @@ func TestMemory(t *testing.T) {
 }
 
 func TestDurability(t *testing.T) {
+	t.Parallel()
 	const mariadb = "SELECT @@innodb_flush_log_at_trx_commit"
 	const postgres = "SELECT current_setting('fsync') || ' ' || current_setting('synchronous_commit')"
 	for _, test := range []struct{ kind, durability, query, want string }{
@@ -156,6 +160,7 @@ func TestDurability(t *testing.T) {
 }
 
 func TestRocksDB(t *testing.T) {
+	t.Parallel()
 	o := small(t, "mariadb")
 	o.Storage, o.Memory, o.Durability = "rocksdb", 32<<20, "relaxed"
 	s := start(t, o)
@@ -205,6 +210,7 @@ func TestAccounts(t *testing.T) {
 }
 
 func TestServerDies(t *testing.T) {
+	t.Parallel()
 	o := small(t, "mariadb")
 	s := start(t, o)
 	if err := s.Err(); err != nil {
@@ -224,6 +230,7 @@ func TestServerDies(t *testing.T) {
 // TestStopHanging: a server that does not react is killed, and its files are
 // removed.
 func TestStopHanging(t *testing.T) {
+	t.Parallel()
 	o := small(t, "mariadb")
 	s := start(t, o)
 	must(t, syscall.Kill(s.PID, syscall.SIGSTOP))
@@ -240,6 +247,7 @@ func TestStopHanging(t *testing.T) {
 
 // TestServerDoesNotComeUp: the error has the reason, and no files are left.
 func TestServerDoesNotComeUp(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		kind, storage string
 		set           map[string]string
@@ -305,6 +313,7 @@ func TestCancelledStart(t *testing.T) {
 }
 
 func TestLongPath(t *testing.T) {
+	t.Parallel()
 	o := small(t, "mariadb")
 	o.Root = filepath.Join(t.TempDir(), strings.Repeat("long/", 30), "it's a \"root\"")
 	s := start(t, o)
@@ -325,6 +334,7 @@ func TestLongPath(t *testing.T) {
 }
 
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root may mount a small file system")
 	}
@@ -357,6 +367,7 @@ func TestFullDisk(t *testing.T) {
 // TestKeep: the data of a kept server survive a stop, other options, a crash and a
 // failed start.
 func TestKeep(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, o sandbox.Options) {
 		o.Keep = filepath.Join(t.TempDir(), "keep")
 		s := start(t, o)

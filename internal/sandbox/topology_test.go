@@ -31,6 +31,7 @@ func replicated(t *testing.T, kind string) sandbox.Options {
 
 // Replicas have the rows of their source, also of the time while they, or the source, were killed.
 func TestReplicas(t *testing.T) {
+	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
 			s := start(t, replicated(t, kind))
@@ -68,6 +69,7 @@ func TestReplicas(t *testing.T) {
 
 // A commit on a semi-synchronous source waits for a replica's receipt.
 func TestSemiSync(t *testing.T) {
+	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "mariadb", "postgres") {
 		t.Run(kind, func(t *testing.T) {
 			o := replicated(t, kind)
@@ -92,6 +94,7 @@ func TestSemiSync(t *testing.T) {
 
 // Named replicas are started, stopped and brought back with their source, and each by its own name.
 func TestNamedReplicas(t *testing.T) {
+	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "mariadb", "postgres") {
 		t.Run(kind, func(t *testing.T) {
 			o := replicated(t, kind)
@@ -138,6 +141,7 @@ func TestNamedReplicas(t *testing.T) {
 
 // Servers of a topology end with their owner, however early it is killed, and their files are removed.
 func TestTopologyOwnerKilled(t *testing.T) {
+	t.Parallel()
 	kills := 1
 	topologies := map[string]func(t *testing.T) sandbox.Options{}
 	for _, kind := range testdb.Kinds(t, "mariadb", "postgres") {
@@ -171,6 +175,7 @@ func TestTopologyOwnerKilled(t *testing.T) {
 
 // Data of a server without replicas are not those of a source, which its replicas would lack.
 func TestTopologyRefuses(t *testing.T) {
+	t.Parallel()
 	o := small(t, "mariadb")
 	o.Keep = filepath.Join(t.TempDir(), "kept")
 	stop(t, start(t, o))
@@ -215,6 +220,7 @@ func clustered(t *testing.T) sandbox.Options {
 
 // Each member of a cluster has the rows of the others, also of the time while it was killed.
 func TestGalera(t *testing.T) {
+	t.Parallel()
 	testdb.SkipUnlessNightly(t, "cmd/rowmill TestGaleraRefused")
 	s := start(t, clustered(t))
 	servers := append([]*sandbox.Server{s}, s.Nodes...)
@@ -254,6 +260,7 @@ func TestGalera(t *testing.T) {
 
 // A cluster whose members were all killed comes back with the member that has committed most, also by the name of the first.
 func TestNamedGalera(t *testing.T) {
+	t.Parallel()
 	testdb.SkipUnlessNightly(t, "cmd/rowmill TestGaleraRefused")
 	o := clustered(t)
 	t.Cleanup(func() { _ = sandbox.StopNamed(context.Background(), o.Root, "a", false) })

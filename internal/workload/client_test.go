@@ -21,6 +21,7 @@ var errLost = engine.Classed(engine.ErrConnectionLost, errors.New("lost on purpo
 // commit, some after it, and not all can be reestablished at the first try. No
 // acknowledged row may be missing, and no batch may be incomplete.
 func TestLostConnections(t *testing.T) {
+	t.Parallel()
 	for _, kind := range stores {
 		for _, preset := range []string{"classic", "timeseries", "daily", "sbtest"} {
 			for _, layout := range Layouts() {
@@ -164,6 +165,7 @@ func TestCloseUnsent(t *testing.T) {
 // TestKilledConnections kills connections with the server's KILL, those that insert
 // and those that create and drop periods: every acknowledged row must exist.
 func TestKilledConnections(t *testing.T) {
+	t.Parallel()
 	for _, o := range []InsertOptions{
 		{Preset: "classic", Layout: Plain},
 		{Preset: "classic", Layout: Rolling, Method: engine.Single},
@@ -180,15 +182,17 @@ func TestKilledConnections(t *testing.T) {
 			killer, done := raw(t, db), make(chan error, 1)
 			var killed int
 			begun := &opened{Insert: w, last: o.Writers - 1, is: make(chan struct{})}
+			ctx, end := context.WithCancel(t.Context())
 			go func() {
 				var err error
 				<-begun.is // a connection that is killed while its client is opened ends the run
-				killed, err = killOneByOne(killer, 80)
+				killed, err = killOneByOne(killer, 60)
+				end()
 				done <- err
 			}()
 			cfg := config(w)
-			cfg.MaxTime = 450 * time.Millisecond
-			out, err := bench.Run(t.Context(), begun, cfg)
+			cfg.MaxTime = time.Minute
+			out, err := bench.Run(ctx, begun, cfg)
 			ok(t, errors.Join(<-done, err))
 			if out.Err != nil {
 				t.Fatal(out.Err)

@@ -12,6 +12,7 @@ import (
 // TestLost: after a crash whole batches acknowledged within the window may be
 // missing, but no other rows.
 func TestLost(t *testing.T) {
+	t.Parallel()
 	const rows, batch = 2000, 100
 	for _, c := range []struct {
 		name    string

@@ -69,6 +69,7 @@ func TestDailyRowSize(t *testing.T) {
 // TestVerifyTwins checks that the proof holds for all outcomes of the batches that contain two
 // equal rows: acknowledged, in doubt and committed, in doubt and not committed, unsent.
 func TestVerifyTwins(t *testing.T) {
+	t.Parallel()
 	for _, layout := range Layouts() {
 		t.Run(layout, func(t *testing.T) {
 			db := testdb.Open(t, "sqlite")
@@ -141,6 +142,7 @@ func lose(rt *rapid.T, t *testing.T, w *Insert) {
 
 // TestSkipped checks that skipped rows are acknowledged, counted and not expected twice.
 func TestSkipped(t *testing.T) {
+	t.Parallel()
 	for _, kind := range stores {
 		for _, batch := range []int{1, 70, 3000} {
 			t.Run(fmt.Sprintf("%s/%d", kind, batch), func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 // TestHotRow: each way counts each run once, and the proof finds a count that is wrong by one.
 func TestHotRow(t *testing.T) {
+	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
 			db := testdb.Open(t, kind).(engine.Reader)

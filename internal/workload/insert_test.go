@@ -18,6 +18,7 @@ import (
 // TestInsert checks that the rows of every preset, layout and method are
 // inserted completely and once, and are verified.
 func TestInsert(t *testing.T) {
+	t.Parallel()
 	for _, kind := range stores {
 		db := testdb.Open(t, kind)
 		for i, p := range presets() {
@@ -60,6 +61,7 @@ func TestInsert(t *testing.T) {
 }
 
 func TestTablePerWriter(t *testing.T) {
+	t.Parallel()
 	for _, kind := range stores {
 		for _, layout := range Layouts() {
 			t.Run(kind+"/"+layout, func(t *testing.T) {
@@ -96,6 +98,7 @@ func TestTablePerWriter(t *testing.T) {
 // TestSetupRefusesExisting checks that existing tables are refused, and that all
 // are checked before any is changed.
 func TestSetupRefusesExisting(t *testing.T) {
+	t.Parallel()
 	for _, kind := range stores {
 		t.Run(kind, func(t *testing.T) {
 			db := testdb.Open(t, kind)
@@ -207,6 +210,7 @@ func TestOptions(t *testing.T) {
 
 // TestKeepPeriods drops periods while several writers insert; no other row may be missing.
 func TestKeepPeriods(t *testing.T) {
+	t.Parallel()
 	for _, kind := range stores {
 		for _, preset := range []string{"classic", "timeseries", "daily", "sbtest"} {
 			t.Run(kind+"/"+preset, func(t *testing.T) {

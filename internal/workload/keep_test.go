@@ -66,6 +66,7 @@ var simpleTable = map[string]string{
 // TestKeepInserts checks that rows can be generated for every type of a server, by every method,
 // all in the same second, and that none is lost because of a duplicate key.
 func TestKeepInserts(t *testing.T) {
+	t.Parallel()
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 123456000, time.UTC)
 	for _, kind := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
 		sql := kind
@@ -176,6 +177,7 @@ func TestKeepRefuses(t *testing.T) {
 // TestCoprime checks that a walk visits every key once before it repeats any,
 // for any number of keys.
 func TestCoprime(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int64{1, 2, 3, 7, 100, 127, 1000, 4096, 1_000_000} {
 		step, seen := coprime(n), map[int64]bool{}
 		for i := range n {

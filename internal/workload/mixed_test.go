@@ -67,6 +67,7 @@ func measured(t *testing.T, m *Mixed, operation string, turn int) (bench.Outcome
 // TestMixed checks that every operation finds the expected rows on every engine,
 // also during inserts, and that the table contains the rows that were sent.
 func TestMixed(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"sqlite", "mariadb", "postgres"} {
 		for _, preset := range MixedPresets() {
 			t.Run(kind+"/"+preset, func(t *testing.T) {

@@ -81,6 +81,7 @@ func openOwn(t testing.TB, kind string) (engine.Keeper, string) {
 
 // A table of 30 columns is filled, plain and rolling, and verified.
 func TestOwnTable(t *testing.T) {
+	t.Parallel()
 	kinds := stores
 	if testdb.Nightly() {
 		kinds = []string{"sqlite", "mariadb", "mysql", "postgres"}

@@ -33,6 +33,7 @@ func TestSequence(t *testing.T) {
 // TestResume: missing rows are inserted, late rows are accepted, and the load
 // continues to the requested rows.
 func TestResume(t *testing.T) {
+	t.Parallel()
 	const rows, batch = 6000, 100
 	for _, kind := range stores {
 		for _, preset := range []string{"classic", "timeseries"} {

@@ -16,6 +16,7 @@ import (
 // TestRollerTriesAgain checks that a step that fails for a temporary reason is
 // retried, also if the server has executed it nevertheless.
 func TestRollerTriesAgain(t *testing.T) {
+	t.Parallel()
 	busy := engine.Classed(engine.ErrLockTimeout, errors.New("busy"))
 	for _, kind := range stores {
 		for _, test := range []struct {

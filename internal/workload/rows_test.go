@@ -29,6 +29,7 @@ func fill(p preset, s stream, first int64, n int) *engine.Batch {
 // TestRowsArePure checks that a row depends only on the seed, the writer and its
 // sequence number: not on its batch, or on the rows generated before.
 func TestRowsArePure(t *testing.T) {
+	t.Parallel()
 	for _, p := range presets() {
 		t.Run(p.name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -64,6 +65,7 @@ func TestRowsArePure(t *testing.T) {
 // TestRowsStay checks that the rows of a seed are those of earlier versions; otherwise their
 // records and tables are not comparable. A difference here is a change of format.
 func TestRowsStay(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]string{
 		// The checksum of the first 100000 rows, and row 99999.
 		"classic":    "451d422ef769a4a4 100000|2026-01-01 00:00:09|796|85614|3565|856.4391|",

@@ -42,6 +42,7 @@ var unlisted = regexp.MustCompile(`^(BEGIN|COMMIT|ROLLBACK|SELECT CONNECTION_ID\
 // TestStatementsAreWhatRuns checks that a run sends the statements that Statements returns: the
 // server's log of a small run contains no others, and contains each of them.
 func TestStatementsAreWhatRuns(t *testing.T) {
+	t.Parallel()
 	// The log is for the whole server, so this test needs its own server.
 	const server = "mariadb?memory=16MB&redo=16MB"
 	for _, o := range []InsertOptions{

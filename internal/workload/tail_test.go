@@ -89,6 +89,7 @@ func keeping(t *testing.T, db engine.DB) (*Insert, bench.Config) {
 // TestDeletes checks that deletes follow inserts and that the expected rows remain,
 // also if a delete was executed and its acknowledgement lost, or was not executed.
 func TestDeletes(t *testing.T) {
+	t.Parallel()
 	lost := engine.Classed(engine.ErrConnectionLost, errors.New("the connection was lost"))
 	for _, kind := range stores {
 		for name, del := range map[string]func(n int64, del func() (int64, error)) (int64, error){
@@ -132,6 +133,7 @@ func TestDeletes(t *testing.T) {
 // TestDeleteInDoubt checks that a delete without acknowledgement leaves its rows
 // in doubt: either all or none of them exist. The next run deletes them.
 func TestDeleteInDoubt(t *testing.T) {
+	t.Parallel()
 	for _, done := range []bool{true, false} {
 		db := &faulty{DB: testdb.Open(t, "sqlite")}
 		var n atomic.Int64
@@ -203,6 +205,7 @@ func (b *before) Do(ctx context.Context) error {
 // TestReaders checks that the engines accept every query of each preset, and
 // that its values are drawn from existing rows.
 func TestReaders(t *testing.T) {
+	t.Parallel()
 	for _, kind := range stores {
 		for _, preset := range []string{"classic", "ibench"} {
 			for _, layout := range Layouts() {

@@ -50,6 +50,7 @@ func TestTPCC(t *testing.T) {
 // TestTPCCFaults makes each fault that is known of other generators, and more: the proof finds it, by the condition that is for it.
 // Those with a star are made always, and the others nightly.
 func TestTPCCFaults(t *testing.T) {
+	t.Parallel()
 	supplier := regexp.MustCompile(`s_w_id = \d+`)
 	of := func(op string, fault func(c *tpccTerminal)) func(w *TPCC) {
 		return func(w *TPCC) {
